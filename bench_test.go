@@ -3,11 +3,8 @@ package lockbench_test
 import (
 	"context"
 	"fmt"
-	"slices"
 	"testing"
 	"time"
-
-	"github.com/redis/go-redis/v9"
 
 	"github.com/lockbench/lockbench"
 	_ "github.com/lockbench/lockbench/docker"
@@ -25,7 +22,10 @@ func measured(tb testing.TB, address, strategy string, change func(*workloads.Sp
 	if err != nil {
 		tb.Fatal(err)
 	}
-	plan := lockbench.Plan{Strategies: variants, Workload: workloads.Default(), Rounds: 1, Redis: lockbench.StoreOptions{Address: address}}
+	plan := lockbench.Plan{
+		Strategies: variants, Workload: workloads.Default(), Rounds: 1,
+		Redis: lockbench.StoreOptions{Address: address},
+	}
 	plan.Workload.Warmup = workloads.Duration(100 * time.Millisecond)
 	change(&plan.Workload)
 	report, err := lockbench.Run(context.Background(), plan)
@@ -53,23 +53,25 @@ func BenchmarkLock(b *testing.B) {
 			clients, instances int
 			hold               time.Duration
 		}{{1, 1, 0}, {100, 10, 0}, {100, 10, time.Millisecond}} {
-			b.Run(fmt.Sprintf("strategy=%s/clients=%d/instances=%d/hold=%v", strategy, c.clients, c.instances, c.hold), func(b *testing.B) {
-				run := measured(b, server.URL(), strategy, func(w *workloads.Spec) {
-					w.Clients, w.Instances, w.Hold, w.Iterations = c.clients, c.instances, workloads.Fixed(c.hold), int64(b.N)
+			b.Run(fmt.Sprintf("strategy=%s/clients=%d/instances=%d/hold=%v", strategy, c.clients, c.instances, c.hold),
+				func(b *testing.B) {
+					run := measured(b, server.URL(), strategy, func(w *workloads.Spec) {
+						w.Clients, w.Instances, w.Hold, w.Iterations = c.clients, c.instances, workloads.Fixed(c.hold),
+							int64(b.N)
+					})
+					// What go test timed includes set-up and warm-up; the window does not.
+					b.ReportMetric(float64(run.WindowNS)/float64(run.Speed.Acquisitions), "ns/op")
+					fewTurns := run.Speed.Acquisitions < 20*int64(c.clients)
+					for _, m := range results.BenchMetrics() {
+						// Chance alone moves these when a client has had few turns.
+						if fewTurns && (m.Name == "wait_p99" || m.Name == "jain") {
+							continue
+						}
+						if value, known := m.InBench(run); known {
+							b.ReportMetric(value, m.Bench.Unit)
+						}
+					}
 				})
-				// What go test timed includes set-up and warm-up; the window does not.
-				b.ReportMetric(float64(run.WindowNS)/float64(run.Speed.Acquisitions), "ns/op")
-				fewTurns := run.Speed.Acquisitions < 20*int64(c.clients)
-				for _, m := range results.BenchMetrics() {
-					// Chance alone moves these when a client has had few turns.
-					if fewTurns && (m.Name == "wait_p99" || m.Name == "jain") {
-						continue
-					}
-					if value, known := m.InBench(run); known {
-						b.ReportMetric(value, m.Bench.Unit)
-					}
-				}
-			})
 		}
 	}
 }
@@ -86,47 +88,4 @@ func BenchmarkHarness(b *testing.B) {
 			b.ReportMetric(run.Speed.PerSecond, "acq/s")
 		})
 	}
-}
-
-// BenchmarkSpinAgainstBareLoop compares spin with one client to a loop that
-// sends the same two commands and measures nothing: ratio is bare ÷ spin in
-// acquisitions per second, the median of interleaved pairs.
-func BenchmarkSpinAgainstBareLoop(b *testing.B) {
-	const pairs, each = 15, 400 * time.Millisecond
-	server := redistest.Start(b)
-	for b.Loop() {
-		var ratios []float64
-		for range pairs {
-			bare := bareLoop(b, server.Node(b).Client, each)
-			spin := measured(b, server.URL(), "spin", func(w *workloads.Spec) {
-				w.Clients, w.Instances, w.Duration = 1, 1, workloads.Duration(each)
-			})
-			ratios = append(ratios, bare/spin.Speed.PerSecond)
-		}
-		slices.Sort(ratios)
-		b.ReportMetric(ratios[len(ratios)/2], "bare/spin")
-		b.ReportMetric(ratios[0], "bare/spin-min")
-		b.ReportMetric(ratios[len(ratios)-1], "bare/spin-max")
-	}
-}
-
-// bareLoop is SET NX PX and a compare-and-delete as anybody would write them.
-func bareLoop(b *testing.B, client redis.UniversalClient, each time.Duration) float64 {
-	ctx := context.Background()
-	release := redis.NewScript(`if redis.call("GET", KEYS[1]) == ARGV[1] then return redis.call("DEL", KEYS[1]) end return 0`)
-	loop := func(d time.Duration) (n int) {
-		for start := time.Now(); time.Since(start) < d; n++ {
-			if err := client.SetNX(ctx, "bare", "owner", 30*time.Second).Err(); err != nil {
-				b.Fatal(err)
-			}
-			if err := release.Run(ctx, client, []string{"bare"}, "owner").Err(); err != nil {
-				b.Fatal(err)
-			}
-		}
-		return n
-	}
-	loop(100 * time.Millisecond)
-	start := time.Now()
-	n := loop(each)
-	return float64(n) / time.Since(start).Seconds()
 }

@@ -6,21 +6,19 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/lockbench/lockbench/internal/runner"
+	"github.com/lockbench/lockbench/internal/launch"
+	"github.com/lockbench/lockbench/internal/store"
 )
 
-// Clean removes what killed lockbenches have left: containers and server processes on
+// Clean removes what killed lockbenches have left: containers and directories on
 // this machine, and keys or schemas on the server at the address, if one is given. It
 // returns what it removed and what it could not look at. It leaves alone what belongs
 // to a running lockbench.
 func Clean(ctx context.Context, at StoreOptions) ([]string, error) {
-	swept, on, err := runner.Sweep(ctx, at.options())
+	swept, on, err := sweep(ctx, at.options())
 	var lines []string
 	for _, id := range swept.Containers {
 		lines = append(lines, "removed container "+id)
-	}
-	for _, pid := range swept.Processes {
-		lines = append(lines, fmt.Sprintf("ended server process %d", pid))
 	}
 	for _, directory := range swept.Directories {
 		lines = append(lines, "removed directory "+directory)
@@ -32,4 +30,32 @@ func Clean(ctx context.Context, at StoreOptions) ([]string, error) {
 		lines = append(lines, "not looked at: "+why)
 	}
 	return lines, errors.Join(err, ctx.Err())
+}
+
+// sweep removes what dead runs left: on this machine, and, if an address is given, on that server of
+// any store.
+func sweep(ctx context.Context, at store.Options) (launch.Swept, store.Swept, error) {
+	here := launch.SweepMachine(ctx)
+	there, err := sweepServer(ctx, at)
+	return here, there, err
+}
+
+// sweepServer removes what dead runs left on a user's server, if one is given.
+func sweepServer(ctx context.Context, at store.Options) (store.Swept, error) {
+	if at.Started() {
+		return store.Swept{}, nil
+	}
+	name, err := store.At(at.Address)
+	if err != nil {
+		return store.Swept{}, fmt.Errorf("%w: --redis: %w", store.ErrConfig, err)
+	}
+	kind, err := store.Lookup(name)
+	if err != nil {
+		return store.Swept{}, err
+	}
+	sweeper, ok := kind.(store.Sweeper)
+	if !ok {
+		return store.Swept{}, fmt.Errorf("%w: --redis: nothing is left on %s", store.ErrConfig, name)
+	}
+	return sweeper.Sweep(ctx, store.NewRunID(), at)
 }

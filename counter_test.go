@@ -16,11 +16,15 @@ func TestACounterApartOutlivesTheLocks(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for place, tells := range map[workloads.CounterPlace]bool{workloads.CounterApart: true, workloads.CounterWithLocks: false} {
+	for place, tells := range map[workloads.CounterPlace]bool{
+		workloads.CounterApart:     true,
+		workloads.CounterWithLocks: false,
+	} {
 		p := plan(t, "process", "spin", func(p *lockbench.Plan) {
 			p.Workload.Iterations, p.Workload.Duration = 0, workloads.Duration(6*time.Second)
 			// Nobody lets go before the end, however long the restart takes.
-			p.Workload.Work, p.Workload.Counter, p.Workload.Hold = workloads.WorkCounter, place, workloads.Fixed(time.Minute)
+			p.Workload.Work, p.Workload.Counter, p.Workload.Hold = workloads.WorkCounter, place,
+				workloads.Fixed(time.Minute)
 			p.Workload.Faults = []workloads.Fault{fault}
 		})
 		report, err := lockbench.Run(t.Context(), p)

@@ -5,10 +5,16 @@ package lockbench
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"runtime/debug"
+	"slices"
+	"strings"
 	"time"
 
-	"github.com/lockbench/lockbench/internal/runner"
 	"github.com/lockbench/lockbench/internal/store"
+	_ "github.com/lockbench/lockbench/internal/store/redis" // the store that every program includes
 	"github.com/lockbench/lockbench/results"
 	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/workloads"
@@ -87,54 +93,178 @@ type Progress struct {
 	Run, Runs int // from 1
 	Strategy  string
 	Round     int
-	Phase     string        // start, baselines, prepare, warm-up, measure, drain, verify, or that the servers have stopped answering
+	// start, baselines, prepare, warm-up, measure, drain, verify, or that the servers have stopped answering
+	Phase     string
 	Remaining time.Duration // expected until the end of all runs
 }
 
-// Validate returns every error of the plan at once, joined.
-func (p Plan) Validate() error { return p.runner().Validate() }
-
-// Feasible returns an error, which wraps ErrConfig, if the plan cannot be carried out on
-// the servers that it asks for. It does not look at them: Run finds the other errors.
-func (p Plan) Feasible() error { return p.runner().Feasible() }
-
-// Titles returns the strategies' names in the report; in a sweep they include the
-// points.
-func (p Plan) Titles() []string { return p.runner().Titles() }
-
-// Warnings names settings that are allowed but rarely meant.
-func (p Plan) Warnings() []string { return p.runner().Warnings() }
-
-// Expected returns about how long Run will take once Redis is running. A window that
-// ends after a number of iterations counts as zero.
-func (p Plan) Expected() time.Duration { return p.runner().Expected() }
-
-func (p Plan) runner() runner.Plan {
-	plan := runner.Plan{
-		Strategies: p.Strategies, Workload: p.Workload, Sweep: p.Sweep, Rounds: p.Rounds,
-		Stores: map[string]store.Options{store.Redis: p.Redis.options()}, Baselines: p.Baselines, Session: p.Session, Start: p.Start,
-	}
-	for name, options := range p.Stores {
-		plan.Stores[name] = options.options()
-	}
-	plan.Logf = p.Logf
-	if p.Progress != nil {
-		plan.Progress = func(progress runner.Progress) { p.Progress(Progress(progress)) }
-	}
-	return plan
-}
-
-// Run carries the plan out: open Redis, measure the baselines, run every strategy
+// Run carries the plan out: open the servers, measure the baselines, run every strategy
 // in every round, clean up.
 //
 // With an error Run still returns a report of what was measured before; it is nil if
-// there is no Redis, or if its limits are too small. If the plan has no seed, Run draws
+// there is no server, or if its limits are too small. If the plan has no seed, Run draws
 // one and reports it. When ctx ends, Run cuts the current run short and skips the rest;
 // the report says Interrupted, and there is no error.
 func Run(ctx context.Context, plan Plan) (*results.Report, error) {
-	return runner.Run(ctx, plan.runner())
+	if err := plan.Validate(); err != nil {
+		return nil, fmt.Errorf("%w: %w", store.ErrConfig, err)
+	}
+	s, err := open(ctx, plan.seeded())
+	if err != nil {
+		return nil, err
+	}
+	if err := s.preflight(ctx); err != nil {
+		_, _ = s.finish(context.WithoutCancel(ctx), err) // nothing was measured
+		return nil, err
+	}
+	if plan.Baselines {
+		err = s.measureBaselines(ctx)
+	}
+	if err == nil {
+		err = s.measureRounds(ctx)
+	}
+	s.report.Interrupted = ctx.Err() != nil
+	if err == nil && len(s.report.Runs) == 0 && len(s.report.LeftOut) > 0 {
+		err = fmt.Errorf("%w: nothing that --strategy names can run here: %s", store.ErrConfig, s.report.LeftOut[0].Why)
+	}
+	// Close the servers after Ctrl-C too.
+	return s.finish(context.WithoutCancel(ctx), err)
+}
+
+// Validate returns every error of the plan at once, joined.
+func (p Plan) Validate() error {
+	var problems []error
+	said := map[string]bool{}
+	for _, point := range p.points() {
+		// Report once what is wrong with several points of a sweep.
+		for _, problem := range []error{point.Workload.Validate(), point.Workload.Load()} {
+			if problem != nil && !said[problem.Error()] {
+				said[problem.Error()] = true
+				problems = append(problems, problem)
+			}
+		}
+	}
+	if len(p.Strategies) == 0 {
+		problems = append(problems, errors.New("--strategy names no strategy"))
+	}
+	if p.Rounds < 1 {
+		problems = append(problems, fmt.Errorf("--runs must be at least 1, not %d", p.Rounds))
+	}
+	if wrong := p.wrongStores(); len(wrong) > 0 {
+		problems = append(problems, wrong...)
+	} else {
+		problems = append(problems, p.fits())
+	}
+	problems = append(problems, p.sharedSession()...)
+	return errors.Join(problems...)
+}
+
+// Titles returns the names of the strategies in the report; in a sweep, with their points.
+func (p Plan) Titles() []string {
+	var all []string
+	for _, v := range p.Strategies {
+		for _, point := range p.points() {
+			all = append(all, strings.TrimSpace(v.Name()+" "+point.Label))
+		}
+	}
+	return all
+}
+
+// Warnings names settings that are allowed but rarely meant.
+func (p Plan) Warnings() []string {
+	var warnings []string
+	for _, point := range p.points() {
+		for _, warning := range point.Workload.Warnings() {
+			if !slices.Contains(warnings, warning) {
+				warnings = append(warnings, warning)
+			}
+		}
+	}
+	return warnings
+}
+
+// overhead is the approximate time of a run apart from warm-up and window.
+const overhead = time.Second
+
+// Expected is the approximate time of Run if Redis is already running. A window that ends after a
+// number of iterations counts as 0.
+func (p Plan) Expected() time.Duration {
+	var total time.Duration
+	for _, point := range p.points() {
+		total += point.Workload.Expected() + overhead
+	}
+	total *= time.Duration(len(p.Strategies) * p.Rounds)
+	if !p.Start.IsZero() {
+		total = max(0, time.Until(p.Start))
+		for _, point := range p.points() {
+			total += time.Duration(len(p.Strategies)*p.Rounds) * slot(point.Workload)
+		}
+		return total
+	}
+	if p.Baselines {
+		total += 2 * time.Second
+	}
+	return total
+}
+
+// points returns the workloads to measure.
+func (p Plan) points() []workloads.Point {
+	if len(p.Sweep) == 0 {
+		return []workloads.Point{{Workload: p.Workload}}
+	}
+	return p.Sweep
+}
+
+// largestDrawnSeed keeps random seeds short enough to type.
+const largestDrawnSeed = 1_000_000_000
+
+// seeded returns the plan with a seed: if none was given, a random one, the same for all points of a
+// sweep. With a fixed seed every session would use the same order.
+func (p Plan) seeded() Plan {
+	if p.points()[0].Workload.Seed != 0 {
+		return p
+	}
+	seed := 1 + rand.Int64N(largestDrawnSeed)
+	p.Workload.Seed = seed
+	p.Sweep = slices.Clone(p.Sweep) // do not change the caller's slice
+	for i := range p.Sweep {
+		p.Sweep[i].Workload.Seed = seed
+	}
+	return p
+}
+
+// at returns the options of a store.
+func (p Plan) at(name string) store.Options {
+	if name == store.Redis {
+		return p.Redis.options()
+	}
+	return p.Stores[name].options()
 }
 
 // Version returns the version of the module: a tag, or the commit for a build from a
 // work tree.
-func Version() string { return runner.Version() }
+func Version() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return "unknown"
+	}
+	version := info.Main.Version
+	if commit := buildSetting("vcs.revision"); commit != "" && (version == "" || version == "(devel)") {
+		version = "devel-" + commit[:min(len(commit), 12)]
+	}
+	return version
+}
+
+// buildSetting returns the build's setting of this name; "" if there is none.
+func buildSetting(key string) string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return ""
+	}
+	for _, setting := range info.Settings {
+		if setting.Key == key {
+			return setting.Value
+		}
+	}
+	return ""
+}

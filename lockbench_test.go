@@ -16,6 +16,7 @@ import (
 	"github.com/lockbench/lockbench"
 	"github.com/lockbench/lockbench/docker"
 	"github.com/lockbench/lockbench/internal/store/redis/servers"
+	"github.com/lockbench/lockbench/internal/testkit/drive"
 	"github.com/lockbench/lockbench/internal/testkit/redistest"
 	"github.com/lockbench/lockbench/results"
 	"github.com/lockbench/lockbench/strategies"
@@ -38,7 +39,10 @@ func plan(t *testing.T, address, list string, change func(*lockbench.Plan)) lock
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := lockbench.Plan{Strategies: variants, Workload: workloads.Default(), Rounds: 1, Redis: lockbench.StoreOptions{Address: address}}
+	p := lockbench.Plan{
+		Strategies: variants, Workload: workloads.Default(), Rounds: 1,
+		Redis: lockbench.StoreOptions{Address: address},
+	}
 	p.Workload.Clients, p.Workload.Instances = 20, 4
 	p.Workload.Warmup, p.Workload.Iterations = 0, 300 // whatever time they take
 	if change != nil {
@@ -53,11 +57,6 @@ func order(runs []results.Run) []string {
 		names = append(names, fmt.Sprintf("%d.%d %s", r.Round, r.Order, r.Strategy))
 	}
 	return names
-}
-
-// sound says whether nothing but a busy machine makes a run invalid.
-func sound(run results.Run) bool {
-	return !slices.ContainsFunc(run.Invalid, func(why string) bool { return !strings.HasPrefix(why, "it was observed for") })
 }
 
 func TestEveryRoundRunsEveryStrategyInAnOrderOfTheSeed(t *testing.T) {
@@ -101,12 +100,13 @@ func TestAReportIsComplete(t *testing.T) {
 	if report.Redis.Source != "address" || report.Redis.Version == "" || report.Environment.Kernel == "" {
 		t.Errorf("redis %+v, environment %+v", report.Redis, report.Environment)
 	}
-	if f := report.Baselines; f == nil || f.NoopPerSecond == 0 || f.LocalPerSecond == 0 || *f.PingP50 == 0 || *f.EvalP50 == 0 {
+	if f := report.Baselines; f == nil || f.NoopPerSecond == 0 || f.LocalPerSecond == 0 || *f.PingP50 == 0 ||
+		*f.EvalP50 == 0 {
 		t.Errorf("floors %+v", f)
 	}
 	var whole int64
 	for _, run := range report.Runs {
-		if !sound(run) || len(run.Safety.Broken) > 0 || len(run.Errors) > 0 || *run.Safety.LeftoverCount > 0 {
+		if !drive.Sound(&run) || len(run.Safety.Broken) > 0 || len(run.Errors) > 0 || *run.Safety.LeftoverCount > 0 {
 			t.Errorf("%s: invalid %v, safety %+v, errors %v", run.Strategy, run.Invalid, run.Safety, run.Errors)
 		}
 		if run.Speed.Acquisitions == 0 || run.Server.Whole == nil || run.Server.Peak == nil {
@@ -116,7 +116,8 @@ func TestAReportIsComplete(t *testing.T) {
 		// On a busy machine the looks may come too late for so short a window.
 		if slices.Contains(run.Labels, "window too short for the server's counters") {
 			t.Logf("%s: %v", run.Strategy, run.Labels)
-		} else if known := run.Effort.Attempts != nil; run.Server.Window == nil || known == (run.Strategy == "redsync") {
+		} else if known := run.Effort.Attempts != nil; run.Server.Window == nil ||
+			known == (run.Strategy == "redsync") {
 			t.Errorf("%s: server %+v, effort %+v", run.Strategy, run.Server.Window, run.Effort)
 		}
 		whole += *run.Server.Whole.Calls
@@ -132,7 +133,8 @@ func TestAReportIsComplete(t *testing.T) {
 func TestTooSmallLimitsAreNamedBeforehand(t *testing.T) {
 	server := redistest.Start(t, "--maxclients", "100")
 	began := server.Client(t).Info(t.Context(), "commandstats").Val()
-	_, err := lockbench.Run(t.Context(), plan(t, server.URL(), "blpop,spin", func(p *lockbench.Plan) { p.Workload.Clients = 500 }))
+	_, err := lockbench.Run(t.Context(), plan(t, server.URL(), "blpop,spin",
+		func(p *lockbench.Plan) { p.Workload.Clients = 500 }))
 	if !errors.Is(err, lockbench.ErrConfig) {
 		t.Fatalf("error %v", err)
 	}
@@ -141,7 +143,8 @@ func TestTooSmallLimitsAreNamedBeforehand(t *testing.T) {
 			t.Errorf("%q does not name %q", err, want)
 		}
 	}
-	_, err = lockbench.Run(t.Context(), plan(t, redistest.Start(t).URL(), "blpop", func(p *lockbench.Plan) { p.Workload.Clients = 10_000_000 }))
+	_, err = lockbench.Run(t.Context(), plan(t, redistest.Start(t).URL(), "blpop",
+		func(p *lockbench.Plan) { p.Workload.Clients = 10_000_000 }))
 	if !errors.Is(err, lockbench.ErrConfig) || !strings.Contains(err.Error(), "ulimit -n") {
 		t.Errorf("error %v", err)
 	}
@@ -166,31 +169,19 @@ func TestAnUnreachableRedisIsSaid(t *testing.T) {
 
 func TestARedisThatDiesLeavesWhatWasMeasured(t *testing.T) {
 	server := redistest.Start(t)
-	report, err := lockbench.Run(context.Background(), plan(t, server.URL(), "spin,pubsub,blpop,redsync", func(p *lockbench.Plan) {
-		p.Progress = func(at lockbench.Progress) {
-			if at.Run == 3 && at.Phase == "measure" {
-				server.Kill()
+	report, err := lockbench.Run(context.Background(),
+		plan(t, server.URL(), "spin,pubsub,blpop,redsync", func(p *lockbench.Plan) {
+			p.Progress = func(at lockbench.Progress) {
+				if at.Run == 3 && at.Phase == "measure" {
+					server.Kill()
+				}
 			}
-		}
-	}))
+		}))
 	if !errors.Is(err, lockbench.ErrUnreachable) {
 		t.Fatalf("error %v", err)
 	}
-	if report == nil || !report.Unreachable || report.Error == "" || len(report.Runs) < 2 || !sound(report.Runs[0]) {
+	if report == nil || !report.Unreachable || report.Error == "" || len(report.Runs) < 2 || !drive.Sound(&report.Runs[0]) {
 		t.Errorf("report %+v", report)
-	}
-}
-
-func TestWhatCannotRunIsLeftOut(t *testing.T) {
-	report, err := lockbench.Run(t.Context(), plan(t, redistest.Start(t).URL(), "spin,atomic", func(p *lockbench.Plan) { p.Rounds = 2 }))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if len(report.LeftOut) != 1 || report.LeftOut[0].Strategy != "atomic" || !strings.Contains(report.LeftOut[0].Why, "--work counter") {
-		t.Errorf("left out %+v", report.LeftOut)
-	}
-	if len(report.Runs) != 2 {
-		t.Errorf("ran %v", order(report.Runs))
 	}
 }
 
@@ -201,29 +192,54 @@ const lacking = "demanding needs Redis 99, this is older"
 
 func (demanding) Prepare(context.Context, []string) error { return goredis.Unsupported(lacking) }
 
-// What the server lacks leaves out the strategy that needs it, with what would do, before
-// anything is measured.
-func TestWhatTheServerLacksIsLeftOut(t *testing.T) {
+// What cannot run here, what the server lacks and what cannot be opened is left out with the reason, before anything is
+// measured: no reason to lose the others. Alone it ends the session.
+func TestWhatCannotRunIsLeftOut(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
-	lock := strategies.Unlisted(strategies.Info{Name: "demanding", Capacity: 1, Nodes: 1},
-		func(strategies.Config) (demanding, error) { return demanding{gate{new(atomic.Bool)}}, nil })
-	with := plan(t, server.URL(), "spin", briefly)
-	with.Strategies = append([]strategies.Variant{lock}, with.Strategies...)
-	report, err := lockbench.Run(t.Context(), with)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if len(report.LeftOut) != 1 || report.LeftOut[0] != (results.LeftOut{Strategy: "demanding", Why: lacking}) {
-		t.Errorf("left out %+v", report.LeftOut)
-	}
-	if len(report.Runs) != 1 || report.Runs[0].Strategy != "spin" {
-		t.Errorf("ran %v", order(report.Runs))
-	}
-	with.Strategies = with.Strategies[:1]
-	_, err = lockbench.Run(t.Context(), with)
-	if !errors.Is(err, lockbench.ErrConfig) || !strings.Contains(err.Error(), lacking) {
-		t.Errorf("alone it ended with %v", err)
+	unsafe := errors.New("no key to the safe")
+	for _, test := range []struct {
+		name  string
+		lock  strategies.Variant // if it is not registered
+		why   string
+		fails error
+	}{
+		{name: "atomic", why: "--work counter"},
+		{
+			name: "demanding", why: lacking,
+			lock: strategies.Unlisted(strategies.Info{Name: "demanding", Capacity: 1, Nodes: 1},
+				func(strategies.Config) (demanding, error) { return demanding{gate{new(atomic.Bool)}}, nil }),
+		},
+		{
+			name: "broken", fails: unsafe,
+			lock: strategies.Unlisted(strategies.Info{Name: "broken"},
+				func(strategies.Config) (gate, error) { return gate{}, unsafe }),
+		},
+	} {
+		p := plan(t, server.URL(), "spin", func(p *lockbench.Plan) { p.Rounds = 2 })
+		first := []strategies.Variant{test.lock}
+		if test.name == "atomic" {
+			first = plan(t, "", "atomic", nil).Strategies
+		}
+		p.Strategies = append(first, p.Strategies...)
+		report, err := lockbench.Run(t.Context(), p)
+		if !errors.Is(err, test.fails) || (report.Error == "") != (test.fails == nil) {
+			t.Errorf("%s: error %v, in the report %q", test.name, err, report.Error)
+		}
+		left := report.LeftOut
+		if len(left) != 1 || left[0].Strategy != test.name || !strings.Contains(left[0].Why, test.why) {
+			t.Errorf("left out %+v, want %s: %s", left, test.name, test.why)
+		}
+		if len(report.Runs) != 2 || report.Runs[0].Strategy != "spin" {
+			t.Errorf("ran %v", order(report.Runs))
+		}
+		p.Strategies = first
+		if _, err = lockbench.Run(t.Context(), p); err == nil || !strings.Contains(err.Error(), test.why) {
+			t.Errorf("%s alone ended with %v", test.name, err)
+		}
+		if test.why == lacking && (!errors.Is(err, lockbench.ErrConfig) || left[0].Why != lacking) {
+			t.Errorf("what the server lacks: left out %+v, alone %v", left, err)
+		}
 	}
 }
 
@@ -242,7 +258,8 @@ func (g gate) Close() error                  { return nil }
 
 func TestAnInterruptedSessionKeepsItsRuns(t *testing.T) {
 	closed := new(atomic.Bool) // in the second run, which then lasts until it is interrupted
-	lock := strategies.Unlisted(strategies.Info{Name: "gate"}, func(strategies.Config) (gate, error) { return gate{closed}, nil })
+	lock := strategies.Unlisted(strategies.Info{Name: "gate"},
+		func(strategies.Config) (gate, error) { return gate{closed}, nil })
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	report, err := lockbench.Run(ctx, plan(t, "", "noop", func(p *lockbench.Plan) {
@@ -258,20 +275,5 @@ func TestAnInterruptedSessionKeepsItsRuns(t *testing.T) {
 	}
 	if !report.Interrupted || len(report.Runs) != 2 || report.Runs[0].Partial || !report.Runs[1].Partial {
 		t.Errorf("interrupted %v, ran %v", report.Interrupted, order(report.Runs))
-	}
-}
-
-// One lock that cannot be opened is no reason to lose the others.
-func TestAStrategyThatFailsIsLeftOut(t *testing.T) {
-	broken := errors.New("no key to the safe")
-	lock := strategies.Unlisted(strategies.Info{Name: "broken"}, func(strategies.Config) (gate, error) { return gate{}, broken })
-	report, err := lockbench.Run(t.Context(), plan(t, "", "local", func(p *lockbench.Plan) {
-		p.Strategies, p.Rounds = append([]strategies.Variant{lock}, p.Strategies...), 2
-	}))
-	if !errors.Is(err, broken) {
-		t.Errorf("error %v", err)
-	}
-	if len(report.Runs) != 2 || len(report.LeftOut) != 1 || report.LeftOut[0].Strategy != "broken" || report.Error == "" {
-		t.Errorf("ran %v, left out %v, error %q", order(report.Runs), report.LeftOut, report.Error)
 	}
 }

@@ -20,7 +20,9 @@ func init() {
 	}
 	strategies.Register(strategies.Info{
 		Name: "on-five", Summary: "needs five nodes", Capacity: 1, Nodes: 5, Claims: strategies.Claims{Exclusion: true},
-	}, struct{}{}, func(config goredis.Config, _ struct{}) (strategies.Locker, error) { return goredis.Open(spin, config) })
+	}, struct{}{}, func(config goredis.Config, _ struct{}) (strategies.Locker, error) {
+		return goredis.Open(spin, config)
+	})
 }
 
 // Each topology runs what fits it and says why the others are left out.
@@ -54,7 +56,8 @@ func TestTopologies(t *testing.T) {
 			}
 			for _, run := range report.Runs {
 				// Not the window's: it is short, and a busy machine may look too late.
-				if whole := run.Server.Whole; whole == nil || whole.Acquisitions == 0 || len(whole.Nodes) != want.nodes {
+				if whole := run.Server.Whole; whole == nil || whole.Acquisitions == 0 ||
+					len(whole.Nodes) != want.nodes {
 					t.Errorf("%s: server counts %+v", run.Strategy, whole)
 				}
 				if len(run.Safety.Broken) > 0 || len(run.Safety.Leftovers) > 0 {
@@ -80,8 +83,10 @@ func runOn(t *testing.T, topology string) *results.Report {
 }
 
 func TestBadTopology(t *testing.T) {
-	_, err := lockbench.Run(t.Context(), plan(t, "process", "spin", func(p *lockbench.Plan) { p.Redis.Topology = "cluster:2" }))
-	if !errors.Is(err, lockbench.ErrConfig) || !strings.Contains(err.Error(), "--topology cluster takes a number from 3") {
+	_, err := lockbench.Run(t.Context(), plan(t, "process", "spin",
+		func(p *lockbench.Plan) { p.Redis.Topology = "cluster:2" }))
+	if !errors.Is(err, lockbench.ErrConfig) ||
+		!strings.Contains(err.Error(), "--topology cluster takes a number from 3") {
 		t.Errorf("a cluster of two: %v", err)
 	}
 }

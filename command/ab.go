@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
+	"os/exec"
+	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -25,10 +27,10 @@ type ab struct {
 }
 
 func (a *app) ab() *cobra.Command {
-	f := &ab{gate: newGate(), redis: lockbench.StoreOptions{Address: "auto"}, pairs: 14, seed: 1}
+	f := &ab{gate: newGate(), redis: lockbench.StoreOptions{Address: "auto"}}
 	cmd := &cobra.Command{
 		Use:   "ab BASE_BINARY HEAD_BINARY -- [FLAGS]",
-		Short: "Say whether one build is better or worse than another, by taking turns",
+		Short: "Compare two builds in interleaved runs",
 		Long: "Run two builds of lockbench in turns against one Redis, each with FLAGS, and test the pairs.\n" +
 			"Unless FLAGS or variables say otherwise a run is 2s long after 500ms of warm-up, without baselines.\n" +
 			"It ends with 110 if the head is worse by the primary metric (--metric), with --strict by any,\n" +
@@ -36,40 +38,45 @@ func (a *app) ab() *cobra.Command {
 		Example: "  go build -o /tmp/base ./cmd/lockbench     # change something\n" +
 			"  go build -o /tmp/head ./cmd/lockbench\n" +
 			"  lockbench ab /tmp/base /tmp/head -- --strategy pubsub --clients 200",
-		Args:               cobra.ArbitraryArgs,
-		FParseErrWhitelist: cobra.FParseErrWhitelist{UnknownFlags: true},
+		Args: cobra.ArbitraryArgs,
 	}
-	redisFlags := pflag.NewFlagSet("", pflag.ContinueOnError)
-	f.register(cmd.Flags(), redisFlags)
-	given := source{set: redisFlags}
+	servers := pflag.NewFlagSet("", pflag.ContinueOnError)
+	f.register(cmd.Flags(), servers)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		given.readEnvironment() // the variables of other flags apply to the runs
+		given := a.input(cmd.Flags()).variables(servers) // the other variables apply to the runs
 		dash := cmd.ArgsLenAtDash()
 		if dash < 0 {
 			dash = len(args)
 		}
 		builds, flags := args[:dash], args[dash:]
-		outputs, err := f.gate.parse()
+		outputs := f.gate.outputs.all()
 		read, misplaced := abFlags(flags)
-		faults := a.problems(source{set: cmd.Flags()}, err, given.named(flatten(f.validate())), twoArguments(builds, "BASE_BINARY and HEAD_BINARY are needed, and what is for them behind a --"), misplaced, clashes(slices.Concat(read, programs(builds), reads("--ca-file", f.redis.CAFile)), places(outputs)))
-		if faults != nil {
-			return faults
+		for _, name := range builds {
+			path, _ := binary(name) // its error is reported later
+			read = append(read, path)
+		}
+		needed := twoArguments(builds, "BASE_BINARY and HEAD_BINARY are needed, and flags for them after a --")
+		clash := check(outputs, append(read, f.redis.CAFile)...)
+		if err := given.refuse(f.gate.validate(), f.validate(), needed, misplaced, clash); err != nil {
+			return err
 		}
 		return a.runPaired(cmd.Context(), f, [2]string(builds), flags, outputs)
 	}
 	return cmd
 }
 
-func (f *ab) register(set, redis *pflag.FlagSet) {
+func (f *ab) register(set, servers *pflag.FlagSet) {
 	set.SortFlags = false
-	set.Var(intValue(&f.pairs), "pairs", "pairs of runs; from 6 on something can be found by the primary metric, about 10 are needed for all the others")
+	set.IntVar(&f.pairs, "pairs", 14,
+		"`number` of pairs of runs; the primary metric needs 6, all metrics together about 10")
 	f.gate.register(set)
-	registerRedis(redis, &f.redis)
-	redis.Var(textValue("form", &f.redis.Topology), "topology", "single, nodes:N, replicas:N or cluster:N")
-	set.AddFlagSet(redis)
-	set.Var(intValue(&f.seed), "seed", "of the order within the pairs")
-	set.Var(textValue("dir", &f.keep), "keep", "keep every run's report in this new directory")
-	addSwitch(set, &f.quiet, "quiet", "q", "no progress on standard error")
+	all := stores{redis: &f.redis}
+	all.register(servers, "")
+	all.registerTopology(servers, "")
+	set.AddFlagSet(servers)
+	set.IntVar(&f.seed, "seed", 1, "`seed` of the order within the pairs")
+	set.StringVar(&f.keep, "keep", "", "keep every run's report in this new `directory`")
+	registerQuiet(set, &f.quiet)
 }
 
 func (f *ab) validate() error {
@@ -84,7 +91,9 @@ func (f *ab) validate() error {
 const maxPairs = 1000
 
 // runPaired measures both builds and judges them.
-func (a *app) runPaired(ctx context.Context, f *ab, builds [2]string, flags []string, outputs []output[*compare.Comparison]) error {
+func (a *app) runPaired(
+	ctx context.Context, f *ab, builds [2]string, flags []string, outputs []output[*compare.Comparison],
+) error {
 	turns, err := newPairedRuns(ctx, a, f, builds, flags)
 	if err != nil {
 		return err
@@ -115,7 +124,7 @@ func (a *app) runPaired(ctx context.Context, f *ab, builds [2]string, flags []st
 	c.Redis = describe(at)
 	c.Interrupted = ctx.Err() != nil
 	if err := saveAll(a, outputs, c); err != nil {
-		return &exit{ExitFailure, err}
+		return err
 	}
 	switch {
 	case c.Interrupted:
@@ -132,4 +141,75 @@ func describe(r results.Redis) string {
 		text += " " + r.Topology
 	}
 	return text
+}
+
+// abFlags returns the files that the runs' flags name, and an error for flags that ab
+// sets itself.
+func abFlags(args []string) (read []string, err error) {
+	f := newFlags()
+	set := pflag.NewFlagSet("", pflag.ContinueOnError)
+	set.ParseErrorsAllowlist.UnknownFlags = true // a build may have flags that this one has not
+	set.Usage = func() {}
+	f.register(set)
+	collectProblems(set)
+	if err := set.Parse(args); err != nil && !errors.Is(err, pflag.ErrHelp) {
+		return nil, fmt.Errorf("after the --: %w", err)
+	}
+	var problems []error
+	for _, name := range []string{"redis", "ca-file", "topology", "quiet", "output"} {
+		if set.Changed(name) {
+			problems = append(problems, fmt.Errorf("after the --: --%s belongs before it", name))
+		}
+	}
+	for _, name := range []string{"image", "pin", "dry-run"} {
+		if set.Changed(name) {
+			problems = append(problems, fmt.Errorf("after the --: --%s is not supported by ab", name))
+		}
+	}
+	// The runs inherit our variables, and read the files that these name.
+	in := (&app{}).input(set).variables(set)
+	_ = in.workload(f.file, &f.workload) // the runs report its errors
+	return inputs(f.file, f.workload, f.stores.redis.CAFile), errors.Join(problems...)
+}
+
+// binary finds a build as a shell would.
+func binary(name string) (string, error) {
+	path, err := exec.LookPath(name)
+	if err != nil {
+		return "", fmt.Errorf("%s: not a program that can be run: %w", name, errors.Unwrap(err))
+	}
+	return path, nil
+}
+
+// firstWord is how long a build may take to print its version.
+const firstWord = 10 * time.Second
+
+// isLockbench returns an error unless a program's version output is lockbench's. Only a
+// lockbench gets flags.
+func isLockbench(ctx context.Context, name, path string) error {
+	within, cancel := context.WithTimeout(ctx, firstWord)
+	defer cancel()
+	cmd := exec.CommandContext(within, path, "version")
+	cmd.WaitDelay = time.Second // for child processes that keep the output open
+	said, err := cmd.Output()
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case within.Err() != nil:
+		return fmt.Errorf("%s is not a lockbench: %q did not end within %v", name, name+" version", firstWord)
+	case err != nil:
+		return fmt.Errorf("%s is not a lockbench: %q ended with %w", name, name+" version", err)
+	case !strings.HasPrefix(string(said), "lockbench "):
+		return fmt.Errorf("%s is not a lockbench: %q said %q", name, name+" version", shorten(string(said)))
+	}
+	return nil
+}
+
+// shorten returns at most 60 letters of a text's first line.
+func shorten(text string) string {
+	line, _, _ := strings.Cut(strings.TrimSpace(text), "\n")
+	if letters := []rune(line); len(letters) > 60 {
+		return string(letters[:60]) + "…"
+	}
+	return line
 }

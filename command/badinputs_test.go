@@ -97,6 +97,18 @@ var badInputs = []struct {
 		{"lockbench --session may7", 104},
 		{"lockbench --start-at yesterday", 104},
 	}},
+	{"Other stores", []badInput{
+		{"lockbench -s etcd -u postgres://127.0.0.1:1/postgres", 104},
+		{"lockbench -s spin -u zk://127.0.0.1:1", 104},
+		{"lockbench -s etcd -u etcd://127.0.0.1:1", 113},
+		{"lockbench -s etcd --pin", 104},
+		{"lockbench -s spin,postgres --pin", 104},
+		{"lockbench -s postgres,zookeeper --pin", 104},
+		{"lockbench -s etcd -u etcd://127.0.0.1:1 --durability fsync", 104},
+		{"lockbench -s postgres -u postgres://127.0.0.1:1/postgres --durability default", 104},
+		{"lockbench -s postgres:mode=table", 104},
+		{"lockbench -s zookeeper -u zk://127.0.0.1:1 --durability memory", 104},
+	}},
 	{"Outputs", []badInput{
 		{"lockbench -o yaml", 104},
 		{"lockbench -o json=", 104},
@@ -164,8 +176,8 @@ func prepareBadInputs(t *testing.T) {
 	}
 }
 
-// words takes a line of the table apart, as a shell does.
-func words(line string) (variables, args []string) {
+// shellWords takes a line of the table apart, as a shell does.
+func shellWords(line string) (variables, args []string) {
 	for i, part := range strings.Split(line, "'") {
 		if i%2 == 1 {
 			args = append(args, part)
@@ -194,13 +206,13 @@ func TestBadInputs(t *testing.T) {
 	prepareBadInputs(t)
 	before := contents(t, ".")
 	var page strings.Builder
-	page.WriteString(errorsIntro)
+	page.WriteString(strings.ReplaceAll(errorsIntro, "'", "`"))
 	lines := 0
 	for _, group := range badInputs {
 		fmt.Fprintf(&page, "\n## %s\n\n| input | exit code | message |\n|---|---|---|\n", group.about)
 		for _, test := range group.lines {
 			lines++
-			variables, args := words(test.line)
+			variables, args := shellWords(test.line)
 			for _, v := range variables {
 				name, value, _ := strings.Cut(v, "=")
 				t.Setenv(name, value)
@@ -249,12 +261,13 @@ func isRun(args []string) bool { return len(args) > 0 && strings.HasPrefix(args[
 // cell is text as code in a cell of a table.
 func cell(text string) string { return "`" + strings.ReplaceAll(text, "|", `\|`) + "`" }
 
+// errorsIntro begins the page; it has ' in place of the backquotes of Markdown.
 const errorsIntro = `# Error messages
 
-What lockbench says of bad input, and how it ends: each line is tried by ` + "`TestBadInputs`" + `, which also
-writes this page (` + "`go test ./command -run TestBadInputs -update`" + `). Every fault of a command line is named
-at once, before anything is measured or written. A fault in a variable or a workload file names the variable, or
-file and line, in place of the flag. ` + "`--dry-run`" + ` refuses what a run would refuse, but for what only the server can tell.
+What lockbench says of bad input, and how it ends: each line is tried by 'TestBadInputs', which also writes this page
+('go test ./command -run TestBadInputs -update'). Every fault of a command line is named at once, before anything is
+measured or written. A fault in a variable or a workload file names the variable, or file and line, in place of the
+flag. '--dry-run' refuses what a run would refuse, except what only the machine and the server can show.
 
 | exit code | meaning |
 |---|---|
@@ -267,10 +280,10 @@ file and line, in place of the flag. ` + "`--dry-run`" + ` refuses what a run wo
 | 111 | a guarantee that a strategy claims did not hold |
 | 112 | figures that cannot be trusted |
 | 113 | Redis could not be reached, or stopped answering; what had been measured is written |
-| 130 | interrupted a second time, or before there were results, or not at its end 2 s after SIGTERM: no results are written |
+| 130 | interrupted twice, or before there were results, or still running 2 s after SIGTERM: nothing is written |
 
 An output file is replaced as a whole: whatever ends lockbench or Redis, it is the old one or a complete new one.
 
-In the examples ` + "`run.json`" + ` is a report, ` + "`linked.json`" + ` a link to it, ` + "`cut.json`" + ` a part of it, ` + "`newer.json`" + ` of another
-version; ` + "`words.txt`" + ` holds words, ` + "`empty`" + ` is a directory without a report.
+In the examples 'run.json' is a report, 'linked.json' a link to it, 'cut.json' a part of it, 'newer.json' of another
+version; 'words.txt' holds words, 'empty' is a directory without a report.
 `

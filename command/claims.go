@@ -4,11 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
+	"runtime/debug"
 	"slices"
 	"strconv"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -18,15 +17,14 @@ import (
 	"github.com/lockbench/lockbench/internal/apps/claims"
 	"github.com/lockbench/lockbench/internal/untrusted"
 	"github.com/lockbench/lockbench/workloads"
-	"github.com/lockbench/lockbench/workloads/presets"
 )
 
-// claimsFlags are those of the command.
+// claimsFlags are the flags of claims.
 type claimsFlags struct {
 	redis   lockbench.StoreOptions
 	rounds  int // replaces the claims' rounds; 0 means theirs
 	title   string
-	outputs []string
+	outputs outputs[*claims.Document]
 	counter bool
 	list    bool
 	dryRun  bool
@@ -34,48 +32,51 @@ type claimsFlags struct {
 }
 
 func (a *app) claims() *cobra.Command {
-	f := &claimsFlags{redis: lockbench.StoreOptions{Address: "auto"}}
+	f := &claimsFlags{redis: lockbench.StoreOptions{Address: "auto"}, outputs: outputs[*claims.Document]{
+		usual: "table", formats: map[string]writer[*claims.Document]{
+			"table": claims.WriteTable, "json": plain(claims.WriteJSON), "markdown": plain(claims.WriteMarkdown),
+		},
+	}}
 	cmd := &cobra.Command{
 		Use:   "claims [NUMBER|FILE.yaml]...",
-		Short: "Test what is said of Redis locks on this machine",
-		Long: "Carry out the experiment of each claim, or of some, or of your own files, and say whether it is\n" +
+		Short: "Re-test common claims about Redis locks",
+		Long: "Run the experiment of each claim, or of some, or of your own files, and say whether it is\n" +
 			"confirmed, refuted or qualified, with the figures and the commands that show them again.\n" +
-			"Inconclusive proves nothing: rounds disagreed, or figures could not be had or trusted.\n" +
-			"It ends with 0 whatever the verdicts; docs/CONTRIBUTING.md tells how a file is written.\n" +
+			"Inconclusive proves nothing: rounds disagreed, or figures are not known or not trusted.\n" +
+			"It ends with 0 whatever the verdicts; docs/CONTRIBUTING.md shows how to write a file.\n" +
 			"With --counter each figure is measured beside a counter-case, such as a lock that is broken on\n" +
-			"purpose, with which it must come out on the other side of its limit; it ends with 99 if one does not.",
+			"purpose, in which it must be on the other side of its limit; it ends with 99 if one is not.",
 		Example: "  lockbench claims --list\n  lockbench claims 5 8 mine.yaml\n  lockbench claims --counter 5\n" +
 			"  lockbench claims -o table -o json=claims.json -o markdown=docs/evidence/CLAIMS.md",
-		Args:               cobra.ArbitraryArgs,
-		ValidArgsFunction:  completeClaims,
-		FParseErrWhitelist: cobra.FParseErrWhitelist{UnknownFlags: true},
+		Args:              cobra.ArbitraryArgs,
+		ValidArgsFunction: completeClaims,
 	}
 	flags := cmd.Flags()
 	f.register(flags)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		given := source{set: flags}
-		given.readEnvironment()
-		chosen, err := chooseClaims(args)
+		given := a.input(flags).variables(flags)
+		chosen, unknown := chooseClaims(args)
 		if flags.Changed("rounds") {
-			err = errors.Join(err, f.override(chosen))
+			unknown = errors.Join(unknown, f.override(chosen))
 		}
-		if f.counter {
-			return a.counter(cmd.Context(), f, args, chosen, &given, err)
+		var lacking error
+		if f.counter && !f.list {
+			chosen, lacking = claims.WithCounterCases(chosen)
+		} else {
+			chosen = claims.WithoutCounterCases(chosen)
 		}
-		outputs, wrong := parseOutputs(f.outputs, "table", claimsFormats())
+		outputs := f.outputs.all()
 		bench := a.bench(f)
-		if faults := a.problems(given, err, wrong, f.redis.Validate(), bench.Check(chosen), clashes(f.reads(args, chosen), places(outputs))); faults != nil {
-			return faults
-		}
-		a.warn(given.renamed(idleRedis(flags, f.redis))...)
-		if f.list && flags.Changed("output") {
-			a.warn(given.renamed([]string{"--output has no effect with --list"})...)
+		clash := check(outputs, f.reads(args, chosen)...)
+		if err := given.refuse(unknown, lacking, f.redis.Validate(), bench.Check(chosen), clash); err != nil {
+			return err
 		}
 		switch {
 		case f.list:
-			return printed(listClaims(a.stdout, chosen))
+			return a.columns(claimRows(chosen, false))
 		case f.dryRun:
-			return printed(showClaims(a.stdout, bench, chosen, outputs))
+			return a.columns(append(claimRows(chosen, true), []string{"output", listed(outputs)},
+				[]string{"expected", fmt.Sprintf("about %v", bench.Expected(chosen).Round(time.Second))}))
 		}
 		return a.test(cmd.Context(), bench, chosen, f.title, outputs)
 	}
@@ -84,15 +85,16 @@ func (a *app) claims() *cobra.Command {
 
 func (f *claimsFlags) register(set *pflag.FlagSet) {
 	set.SortFlags = false
-	addSwitch(set, &f.list, "list", "", "say what there is and measure nothing")
-	addSwitch(set, &f.counter, "counter", "", "measure each figure with and without its counter-case, too")
-	registerRedis(set, &f.redis)
-	set.Var(textValue("image", &f.redis.Image), "image", "container image of Redis")
-	set.VarP(listValue("format", &f.outputs), "output", "o", strings.Join(claimsFormats().names(), ", ")+"; with =FILE to write a file; repeatable (default table)")
-	set.Var(intValue(&f.rounds), "rounds", "rounds of each run, in place of what the claims say: more of them where rounds disagreed")
-	set.Var(textValue("text", &f.title), "title", "heading of the Markdown page")
-	addSwitch(set, &f.quiet, "quiet", "q", "no progress on standard error")
-	addSwitch(set, &f.dryRun, "dry-run", "", "print the experiments and how long they will take, and touch no server")
+	set.BoolVar(&f.list, "list", false, "list the claims and measure nothing")
+	set.BoolVar(&f.counter, "counter", false, "measure each figure beside its counter-case, too")
+	stores{redis: &f.redis}.register(set, "")
+	registerImage(set, &f.redis)
+	f.outputs.register(set)
+	set.IntVar(&f.rounds, "rounds", 0,
+		"`number` of rounds of each run instead of the claims': more where rounds disagreed")
+	set.StringVar(&f.title, "title", "", "heading `text` of the Markdown page")
+	registerQuiet(set, &f.quiet)
+	set.BoolVar(&f.dryRun, "dry-run", false, "print the experiments and how long they will take, and touch no server")
 }
 
 // override replaces the rounds of all claims.
@@ -107,23 +109,15 @@ func (f *claimsFlags) override(all []claims.Claim) error {
 }
 
 // reads returns the claim files, and the files that their command lines name.
-func (f *claimsFlags) reads(words []string, chosen []claims.Claim) []file {
-	files := append(reads("NUMBER|FILE.yaml", words...), reads("--ca-file", f.redis.CAFile)...)
+func (f *claimsFlags) reads(words []string, chosen []claims.Claim) []string {
+	files := append(slices.Clone(words), f.redis.CAFile)
 	for _, claim := range chosen {
 		for _, run := range claim.Runs {
 			asked, _, _ := parseClaimed(strings.Fields(run.Line)) // its errors are reported elsewhere
-			files = append(files, asked.reads()...)
+			files = append(files, inputs(asked.file, asked.workload)...)
 		}
 	}
 	return files
-}
-
-func claimsFormats() formats[*claims.Document] {
-	return formats[*claims.Document]{one: map[string]writer[*claims.Document]{
-		"table":    claims.WriteTable,
-		"json":     plain(claims.WriteJSON),
-		"markdown": plain(claims.WriteMarkdown),
-	}}
 }
 
 // bench carries out the claims' command lines as this command does, but ignores the
@@ -142,42 +136,37 @@ func planOf(words []string) (lockbench.Plan, error) {
 	return plan, err
 }
 
-// claimable says whether a claim's line may give a flag of run. Whoever carries out a claim of somebody
-// else trusts it with figures, not with servers, programs, images and outputs.
-func claimable(flag string) bool {
-	ofWorkload := func(f workloads.Field) bool { return f.Name == flag }
-	return slices.Contains([]string{"strategy", "workload", "topology", "durability"}, flag) ||
-		slices.ContainsFunc(workloads.Fields(), ofWorkload)
-}
-
-// parseClaimed parses a claim's line as run parses its flags.
+// parseClaimed parses a claim's line as run parses its flags. It accepts only the strategies, the
+// workload and the kind of servers: others trust a claim with figures, not with servers, programs,
+// images and outputs.
 func parseClaimed(words []string) (*flags, lockbench.Plan, error) {
 	f := newFlags()
 	set := pflag.NewFlagSet("", pflag.ContinueOnError)
 	set.Usage = func() {}
 	f.register(set)
-	problems := unknownFlags(set, words)
-	if len(problems) == 0 {
-		if err := set.Parse(words); err != nil {
-			problems = append(problems, err)
-		}
-	}
+	collectProblems(set)
+	words, unknown := withoutUnknown(set, words)
+	problems := []error{set.Parse(words)}
 	for _, word := range set.Args() {
-		problems = append(problems, fmt.Errorf("%q is no flag", word))
+		problems = append(problems, fmt.Errorf("%q is not a flag", word))
+	}
+	allowed := []string{"strategy", "workload", "topology", "durability"}
+	for _, field := range workloads.Fields() {
+		allowed = append(allowed, field.Name)
 	}
 	set.Visit(func(flag *pflag.Flag) {
-		if !claimable(flag.Name) {
-			problems = append(problems, fmt.Errorf("--%s is not for the claim to say", flag.Name))
+		if !slices.Contains(allowed, flag.Name) {
+			problems = append(problems, fmt.Errorf("--%s is not allowed in a claim", flag.Name))
 		}
 	})
-	if _, err := presets.Open(f.file); f.file != "" && err != nil { // which quotes the file
-		problems = append(problems, fmt.Errorf(
-			"--workload: %s is no sound workload, lockbench --workload %s --dry-run says why", f.file, f.file))
-		f.file = ""
+	in := &input{set: set, origins: workloads.Origins{}, unknown: unknown}
+	if err := in.workload(f.file, &f.workload); err != nil { // which quotes the file
+		problems = append(problems,
+			fmt.Errorf("--workload: %s is not a valid workload, see lockbench --workload %s --dry-run",
+				f.file, f.file))
 	}
-	f.given.origins = workloads.Origins{}
-	plan, wrong := f.read()
-	return f, plan, f.given.named(append(problems, wrong...))
+	plan, wrong := f.plan()
+	return f, plan, in.refuse(append(problems, wrong)...)
 }
 
 // chooseClaims returns the claims with these numbers and from these files; all claims
@@ -221,50 +210,85 @@ func completeClaims(*cobra.Command, []string, string) ([]string, cobra.ShellComp
 	all, _ := claims.All()
 	var offered []string
 	for _, c := range all {
-		offered = append(offered, c.Name()+"\t"+c.Says)
+		offered = append(offered, c.Name()+"\t"+string(c.Says))
 	}
 	return offered, cobra.ShellCompDirectiveDefault
 }
 
-func listClaims(w io.Writer, all []claims.Claim) error {
-	columns := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+// claimRows lists the claims, with their commands if that is wanted.
+func claimRows(all []claims.Claim, commands bool) (rows [][]string) {
 	for _, c := range all {
-		fmt.Fprintf(columns, "%s\t%s\n", c.Name(), c.Says)
-	}
-	return columns.Flush()
-}
-
-// showClaims prints what would be done.
-func showClaims[T any](w io.Writer, bench *claims.Bench, all []claims.Claim, outputs []output[T]) error {
-	columns := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	for _, c := range all {
-		fmt.Fprintf(columns, "%s\t%s\n", c.Name(), c.Says)
+		rows = append(rows, []string{c.Name(), string(c.Says)})
 		for _, run := range c.Runs {
-			fmt.Fprintf(columns, "\t%s\n", c.Command(run))
+			if commands {
+				rows = append(rows, []string{"", c.Command(run)})
+			}
 		}
 	}
-	for _, o := range outputs {
-		fmt.Fprintf(columns, "output\t%s\n", o)
-	}
-	fmt.Fprintf(columns, "expected\tabout %v\n", bench.Expected(all).Round(time.Second))
-	return columns.Flush()
+	return rows
 }
 
 // test carries the claims out and writes the verdicts.
-func (a *app) test(ctx context.Context, bench *claims.Bench, chosen []claims.Claim, title string, outputs []output[*claims.Document]) error {
+func (a *app) test(
+	ctx context.Context, bench *claims.Bench, chosen []claims.Claim, title string, outputs []output[*claims.Document],
+) error {
 	document, err := bench.Test(ctx, chosen)
 	document.Title, document.Libraries = title, libraries(chosen)
 	revision(&document.Tool)
 	if err := saveAll(a, outputs, document); err != nil {
-		return &exit{ExitFailure, err}
+		return err
 	}
+	counters, failed := document.CounterCases()
 	switch {
 	case document.Interrupted:
 		return &exit{ExitInterrupted, errors.New("interrupted, claims are missing")}
 	case err != nil:
 		return err
+	case len(failed) > 0:
+		err := fmt.Errorf("counter-cases that did not come out as they must: %d of %d; the first: %s",
+			len(failed), counters, failed[0])
+		return &exit{ExitThreshold, err}
 	case len(document.Invalid()) > 0:
-		return &exit{ExitInvalid, fmt.Errorf("figures that cannot be trusted: claim %s", strings.Join(document.Invalid(), ", "))}
+		return &exit{ExitInvalid, fmt.Errorf("figures that cannot be trusted: claim %s",
+			strings.Join(document.Invalid(), ", "))}
 	}
 	return nil
+}
+
+// client is the Redis client of most strategies.
+const client = "github.com/redis/go-redis/v9"
+
+// libraries returns other people's libraries that the claims measure, and our own
+// strategies' client, with their versions in this build.
+func libraries(all []claims.Claim) []string {
+	var named []string
+	for _, claim := range all {
+		for _, run := range claim.Runs {
+			plan, _ := planOf(strings.Fields(run.Line)) // its errors are reported elsewhere
+			for _, v := range plan.Strategies {
+				if module := v.Info().Library; module != "" && !slices.Contains(named, module) {
+					named = append(named, module)
+				}
+			}
+		}
+	}
+	if len(named) == 0 {
+		return nil
+	}
+	return versions(append(named, client))
+}
+
+// versions returns modules with their versions, if this build knows them.
+func versions(modules []string) []string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return nil
+	}
+	var all []string
+	for _, module := range info.Deps { // sorted by path
+		if slices.Contains(modules, module.Path) {
+			all = append(all, module.Path+" "+module.Version)
+		}
+	}
+	return all
 }

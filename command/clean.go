@@ -14,18 +14,16 @@ func (a *app) clean() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "clean",
 		Short: "Remove what a killed lockbench left behind",
-		Long: "Remove what a lockbench that was killed left behind: its containers and processes on this\n" +
-			"machine and, with --redis, its keys on that server, be it a Redis or another store. What a running\n" +
+		Long: "Remove what a lockbench that was killed left behind: its containers and directories on this\n" +
+			"machine and, with --redis, its keys on that server, a Redis or another store. What a running\n" +
 			"one uses is left alone.",
 		Args:              cobra.NoArgs,
 		ValidArgsFunction: cobra.NoFileCompletions,
 	}
 	registerServer(cmd.Flags(), &redis)
-	given := source{set: cmd.Flags()}
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		given.readEnvironment()
-		if faults := a.problems(given); faults != nil {
-			return faults
+		if err := a.input(cmd.Flags()).variables(cmd.Flags()).refuse(); err != nil {
+			return err
 		}
 		swept, err := lockbench.Clean(cmd.Context(), redis)
 		for _, what := range swept {

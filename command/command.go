@@ -8,9 +8,13 @@ package command
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"runtime"
+	"slices"
 	"strings"
+	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
@@ -28,23 +32,32 @@ import (
 // still run: the caller must end the process.
 func Main(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	servers.Quiet()
-	a := &app{args: append([]string{}, args...), stdin: stdin, stdout: stdout, stderr: &locked{to: stderr}}
-	return a.interruptible(ctx, a.execute)
+	a := &app{stdout: stdout, stderr: &locked{to: stderr}}
+	return a.interruptible(ctx, func(ctx context.Context) int { return a.execute(ctx, args, stdin) })
 }
 
 // app is one call of Main.
 type app struct {
-	args   []string
-	stdin  io.Reader
-	stdout io.Writer
-	stderr *locked // signals and work write to it from different goroutines
+	stdout  io.Writer
+	stderr  *locked // signals and work write to it from different goroutines
+	unknown []error // of arguments that are not flags of the command
 }
 
 // execute runs the command line and returns its exit code.
-func (a *app) execute(ctx context.Context) int {
+func (a *app) execute(ctx context.Context, args []string, stdin io.Reader) int {
 	root := a.root()
-	root.SetArgs(a.args)
-	err := root.ExecuteContext(ctx)
+	root.SetIn(stdin)
+	cmd, rest, err := root.Find(args)
+	if err == nil && cmd.HasLocalFlags() && !slices.Contains(args, cobra.ShellCompRequestCmd) &&
+		!slices.Contains(args, cobra.ShellCompNoDescRequestCmd) {
+		cmd.InitDefaultHelpFlag()
+		cmd.InitDefaultVersionFlag()
+		collectProblems(cmd.Flags())
+		rest, a.unknown = withoutUnknown(cmd.Flags(), rest)
+		args = slices.Concat(strings.Fields(cmd.CommandPath())[1:], rest)
+	}
+	root.SetArgs(append([]string{}, args...))
+	err = root.ExecuteContext(ctx)
 	a.complain(err)
 	code := exitCode(ctx, err)
 	if code == ExitStopped {
@@ -53,33 +66,46 @@ func (a *app) execute(ctx context.Context) int {
 	return code
 }
 
-// complain writes an error, with our prefix on each line.
+// complain writes an error, with our prefix on each line, and what to do about servers' errors, each
+// advice once.
 func (a *app) complain(err error) {
 	if err == nil {
 		return
 	}
+	var advice []string
 	for line := range strings.Lines(err.Error()) {
-		if line = strings.TrimSpace(line); line != "" {
-			a.say("%s", line)
+		if line = strings.TrimSpace(line); line == "" {
+			continue
+		}
+		a.say("%s", line)
+		if next := servers.NextStep(line); next != "" && !strings.Contains(line, next) &&
+			!slices.Contains(advice, next) {
+			advice = append(advice, next)
 		}
 	}
-	a.nextSteps(err)
-}
-
-// nextSteps says what to do about servers' errors, each advice once.
-func (a *app) nextSteps(err error) {
-	said := map[string]bool{}
-	for line := range strings.Lines(err.Error()) {
-		if next := servers.NextStep(line); next != "" && !strings.Contains(line, next) && !said[next] {
-			said[next] = true
-			a.say("next: %s", next)
-		}
+	for _, next := range advice {
+		a.say("next: %s", next)
 	}
 }
 
 // say writes one line to standard error. It may quote a server's error, a document or a file's name.
 func (a *app) say(format string, args ...any) {
 	fmt.Fprintf(a.stderr, "lockbench: %s\n", untrusted.Printable(fmt.Sprintf(format, args...)))
+}
+
+func (a *app) warn(lines ...string) {
+	for _, line := range lines {
+		a.say("warning: %s", line)
+	}
+}
+
+// columns prints rows of cells in columns.
+func (a *app) columns(rows [][]string) error {
+	w := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
+	for _, row := range rows {
+		fmt.Fprintln(w, strings.Join(row, "\t"))
+	}
+	return printed(w.Flush()) // it returns the errors of earlier writes too
 }
 
 func (a *app) root() *cobra.Command {
@@ -89,12 +115,72 @@ func (a *app) root() *cobra.Command {
 	root.Version = lockbench.Version()
 	root.SilenceErrors = true
 	root.SilenceUsage = true
-	root.SetIn(a.stdin)
 	root.SetOut(a.stdout)
 	root.SetErr(a.stderr)
 	root.SetVersionTemplate(versionLine() + "\n")
-	root.SetUsageTemplate(usage)
+	root.SetUsageTemplate(usageText)
 	root.SuggestionsMinimumDistance = 2
-	root.AddCommand(a.run("run"), a.compare(), a.ab(), a.report(), a.merge(), a.selfcheck(), a.doctor(), a.claims(), a.advise(), a.list(), a.clean(), a.completion(), a.version())
+	root.AddCommand(a.run("run"), a.compare(), a.ab(), a.report(), a.merge(), a.selfcheck(), a.doctor(), a.claims(),
+		a.advise(), a.list(), a.clean(), a.version())
+	root.InitDefaultCompletionCmd()
+	if completion, _, err := root.Find([]string{"completion"}); err == nil { // cobra's shows its help and ends with 0
+		completion.RunE = func(*cobra.Command, []string) error {
+			return errors.New("which shell is needed: bash, fish, powershell or zsh")
+		}
+	}
 	return root
 }
+
+func (a *app) version() *cobra.Command {
+	return &cobra.Command{
+		Use:               "version",
+		Short:             "Print the version",
+		Args:              cobra.NoArgs,
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			_, err := fmt.Fprintln(cmd.OutOrStdout(), versionLine())
+			return printed(err)
+		},
+	}
+}
+
+func versionLine() string {
+	return fmt.Sprintf("lockbench %s (%s, %s/%s)", lockbench.Version(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
+}
+
+const intro = `lockbench measures Redis distributed locks: it lets many clients fight for one lock by several
+strategies and shows how fast each was, who waited, who starved, what Redis paid, and whether it
+really excluded.`
+
+const examples = `  lockbench --strategy spin,pubsub,blpop --clients 500
+  lockbench -s 'spin:backoff=fixed,base=5ms,pubsub' --runs 5 -o table -o json=report.json
+  LOCKBENCH_REDIS=rediss://user:secret@redis.example:6380 lockbench --strategy pubsub
+  lockbench list pubsub`
+
+// usageText is cobra's usage without its repetitions, 100 columns wide, with the environment
+// and the exit codes.
+const usageText = `Usage:
+  {{.UseLine}}{{if .HasAvailableSubCommands}}
+  {{.CommandPath}} COMMAND{{end}}{{if .HasExample}}
+
+Examples:
+{{.Example}}{{end}}{{if .HasAvailableSubCommands}}
+
+Commands:{{range .Commands}}{{if or .IsAvailableCommand (eq .Name "help")}}
+  {{rpad .Name .NamePadding}} {{.Short}}{{end}}{{end}}{{end}}{{if .HasAvailableLocalFlags}}
+
+Flags:
+{{.LocalFlags.FlagUsagesWrapped 100 | trimTrailingWhitespaces}}{{end}}{{if or (eq .Name "run") (not .HasParent)}}
+
+Environment:
+  LOCKBENCH_CLIENTS=500 stands in for --clients 500, and so on for every flag: upper case, with _
+  for -. Flags go before variables. NO_COLOR turns colours off.
+
+Exit codes:
+  0    measured, nothing wrong        105  interrupted, results so far are written
+  99   a threshold was crossed        130  interrupted, and not written: before there were
+  104  bad flags or configuration          results, twice, or 2 s after SIGTERM
+  110  a regression (compare, ab)     111  a guarantee a strategy claims did not hold
+  113  Redis unreachable              112  figures that cannot be trusted
+  1    anything else{{end}}
+`

@@ -3,18 +3,20 @@ package command
 import (
 	"errors"
 	"fmt"
+	"strconv"
+	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/lockbench/lockbench/results/compare"
 )
 
 func (a *app) compare() *cobra.Command {
-	g := newGate()
-	force := false
+	g, force := newGate(), false
 	cmd := &cobra.Command{
 		Use:   "compare BASE HEAD",
-		Short: "Say whether one set of reports is better or worse than another",
+		Short: "Compare two sets of reports: better or worse?",
 		Long: "Compare two sets of reports written by lockbench -o json=FILE. BASE and HEAD are each a file,\n" +
 			"a directory or a quoted glob. A report is a session and counts once, with the median of its\n" +
 			"runs: 4 a side are needed to tell anything, more with several strategies, and 6 for an interval.\n" +
@@ -26,15 +28,16 @@ func (a *app) compare() *cobra.Command {
 		Example: "  for i in 1 2 3 4; do for b in before after; do ./$b -s pubsub -o json=$b-$i.json; done; done\n" +
 			"  lockbench compare 'before-*.json' 'after-*.json'\n" +
 			"  lockbench compare main/ mine/ --metric wait_p99 --strict -o markdown=comment.md",
-		Args:               cobra.ArbitraryArgs,
-		FParseErrWhitelist: cobra.FParseErrWhitelist{UnknownFlags: true},
+		Args: cobra.ArbitraryArgs,
 	}
 	g.register(cmd.Flags())
-	addSwitch(cmd.Flags(), &force, "force", "", "compare although workload, machine or Redis differ")
+	cmd.Flags().BoolVar(&force, "force", false, "compare although workload, machine or Redis differ")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		outputs, err := g.parse()
-		if faults := a.problems(source{set: cmd.Flags()}, err, twoArguments(args, "BASE and HEAD are needed, each a file, a directory or a quoted glob"), clashes(reads("BASE or HEAD", args...), places(outputs))); faults != nil {
-			return faults
+		outputs := g.outputs.all()
+		needed := twoArguments(args, "BASE and HEAD are needed, each a file, a directory or a quoted glob")
+		clash := check(outputs, allReports(args)...)
+		if err := a.input(cmd.Flags()).refuse(g.validate(), needed, clash); err != nil {
+			return err
 		}
 		base, baseErr := a.readSide(args[0])
 		head, headErr := a.readSide(args[1])
@@ -49,7 +52,7 @@ func (a *app) compare() *cobra.Command {
 			return err
 		}
 		if err := saveAll(a, outputs, c); err != nil {
-			return &exit{ExitFailure, err}
+			return err
 		}
 		return judgement(c)
 	}
@@ -58,7 +61,7 @@ func (a *app) compare() *cobra.Command {
 
 // refusal names what is not the same on both sides.
 func refusal(different []compare.Difference) error {
-	problems := []error{errors.New("these runs were not made under the same conditions, --force compares them all the same")}
+	problems := []error{errors.New("these runs were made under different conditions; --force compares them anyway")}
 	for _, d := range different {
 		problems = append(problems, errors.New(d.String()))
 	}
@@ -71,4 +74,84 @@ func twoArguments(args []string, what string) error {
 		return nil
 	}
 	return fmt.Errorf("%s; %d given", what, len(args))
+}
+
+// gate holds the flags that compare and ab share: what counts as a difference, and where
+// to write it.
+type gate struct {
+	rules   compare.Rules
+	outputs outputs[*compare.Comparison]
+}
+
+func newGate() *gate {
+	return &gate{compare.DefaultRules(), outputs[*compare.Comparison]{
+		usual: "text", formats: map[string]writer[*compare.Comparison]{
+			"text": compare.WriteText, "markdown": plain(compare.WriteMarkdown), "json": plain(compare.WriteJSON),
+		},
+	}}
+}
+
+func (g *gate) register(set *pflag.FlagSet) {
+	set.SortFlags = false
+	set.Var((*percent)(&g.rules.Threshold), "threshold", "smallest change that counts")
+	set.Var((*percent)(&g.rules.CountThreshold), "count-threshold", "the same for counts per acquisition, which "+
+		"hardly vary: commands, round trips, bytes, attempts, wake-ups")
+	set.Var((*percent)(&g.rules.Alpha), "alpha", "significance level: accepted false-positive rate")
+	set.Func("metric", "`name` of the primary metric, which alone causes exit code 110, such as acq_per_s, wait_p99 "+
+		"or redis_cpu_per_acq (default "+g.rules.Primary+")", func(name string) error {
+		m, err := compare.ParseMetric(name)
+		if err == nil {
+			g.rules.Primary = m.Name
+		}
+		return err
+	})
+	set.BoolVar(&g.rules.Strict, "strict", false, "exit code 110 if any metric is worse")
+	g.outputs.register(set)
+}
+
+// percent is a share such as 5% or 0.05. It refuses a bare 5, which could mean 5 % or 500 %.
+type percent float64
+
+func (p *percent) String() string { return strconv.FormatFloat(float64(*p)*100, 'g', 4, 64) + "%" }
+func (p *percent) Type() string   { return "percent" }
+
+// Set reads the text form.
+func (p *percent) Set(text string) error {
+	digits, percents := strings.CutSuffix(strings.TrimSpace(text), "%")
+	number, err := strconv.ParseFloat(strings.TrimSpace(digits), 64)
+	if percents {
+		number /= 100
+	}
+	switch {
+	case err != nil || number != number:
+		return fmt.Errorf("%q is not a percentage such as 5%%", text)
+	case !percents && number >= 1:
+		return fmt.Errorf("%q means %g %%, write %s%% for a percentage", text, number*100, digits)
+	case number < 0 || number >= 1:
+		return fmt.Errorf("%q is not from 0%% to 99%%", text)
+	}
+	*p = percent(number)
+	return nil
+}
+
+func (g *gate) validate() error {
+	if g.rules.Alpha == 0 {
+		return errors.New("--alpha must be more than 0%")
+	}
+	return nil
+}
+
+// judgement returns the error of a comparison; nil if it is not worse. Undecided is an error
+// for pairs, which are measured for a verdict, but for existing reports only if they cannot
+// be compared.
+func judgement(c *compare.Comparison) error {
+	switch {
+	case len(c.Broken) > 0:
+		return &exit{ExitSafety, fmt.Errorf("a claimed guarantee did not hold in the head: %s", c.Broken[0])}
+	case c.Verdict == compare.Worse:
+		return &exit{ExitRegression, fmt.Errorf("regression: the head is %s", c.Headline())}
+	case c.Verdict == compare.Undecided && (c.Method == compare.MethodPaired || !c.Comparable()):
+		return &exit{ExitInvalid, errors.New(c.Headline())}
+	}
+	return nil
 }

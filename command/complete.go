@@ -1,9 +1,6 @@
 package command
 
 import (
-	"io"
-	"maps"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -13,27 +10,6 @@ import (
 	"github.com/lockbench/lockbench/workloads"
 	"github.com/lockbench/lockbench/workloads/presets"
 )
-
-// completion prints the script by which a shell completes our command line.
-func (a *app) completion() *cobra.Command {
-	scripts := map[string]func(*cobra.Command, io.Writer) error{
-		"bash":       func(root *cobra.Command, w io.Writer) error { return root.GenBashCompletionV2(w, true) },
-		"zsh":        (*cobra.Command).GenZshCompletion,
-		"fish":       func(root *cobra.Command, w io.Writer) error { return root.GenFishCompletion(w, true) },
-		"powershell": (*cobra.Command).GenPowerShellCompletionWithDesc,
-	}
-	return &cobra.Command{
-		Use:       "completion bash|zsh|fish|powershell",
-		Short:     "Print the script that completes command lines in a shell",
-		Long:      "Print the script that completes command lines in a shell.",
-		Example:   "  source <(lockbench completion bash)\n  lockbench completion fish > ~/.config/fish/completions/lockbench.fish",
-		ValidArgs: slices.Sorted(maps.Keys(scripts)),
-		Args:      cobra.MatchAll(cobra.ExactArgs(1), cobra.OnlyValidArgs),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return printed(scripts[args[0]](cmd.Root(), cmd.OutOrStdout()))
-		},
-	}
-}
 
 // complete registers the shell completions of a measuring command's flags. formats are
 // those that it writes.

@@ -12,34 +12,36 @@ import (
 
 func (a *app) doctor() *cobra.Command {
 	var redis lockbench.StoreOptions
-	var outputs []string
+	out := &outputs[*doctor.Document]{usual: "table", formats: map[string]writer[*doctor.Document]{
+		"table": doctor.WriteTable, "json": plain(doctor.WriteJSON),
+	}}
 	cmd := &cobra.Command{
 		Use:   "doctor",
-		Short: "Say whether a server can be measured, and what would spoil the figures",
-		Long: "Look at a server and at this machine, in a few seconds: is it reachable, what is it, which topology, which rights does\n" +
-			"the user have, what are the limits, what does INFO tell, is the clock right, what is written to disk, and how noisy is\n" +
-			"this machine. Every strategy acquires and releases once. What is wrong comes with what to do about it.\n" +
+		Short: "Check whether a server can be measured, and what would distort the figures",
+		Long: "Look at a server and at this machine, in a few seconds: is it reachable, what is it, which rights\n" +
+			"does the user have, what are the limits, what does it count, is the clock right, what is written to\n" +
+			"disk, and how noisy is this machine. Every strategy acquires and releases once. What is wrong comes\n" +
+			"with what to do about it.\n" +
 			"It ends with 104 if something cannot be measured, with 113 if the server cannot be reached.",
-		Example:            "  lockbench doctor -u redis://redis.example:6379\n  LOCKBENCH_REDIS=rediss://user:secret@redis.example:6380 lockbench doctor -o table -o json=doctor.json",
-		Args:               cobra.NoArgs,
-		ValidArgsFunction:  cobra.NoFileCompletions,
-		FParseErrWhitelist: cobra.FParseErrWhitelist{UnknownFlags: true},
+		Example: "  lockbench doctor -u redis://redis.example:6379\n" +
+			"  LOCKBENCH_REDIS=rediss://user:secret@redis.example:6380 lockbench doctor -o table -o json=doctor.json",
+		Args:              cobra.NoArgs,
+		ValidArgsFunction: cobra.NoFileCompletions,
 	}
 	flags := cmd.Flags()
 	flags.SortFlags = false
 	registerServer(flags, &redis)
-	flags.Var(textValue("form", &redis.Topology), "topology", "single, nodes:N, replicas:N or cluster:N, of other stores NAME:N: what must be at the addresses")
-	flags.VarP(listValue("format", &outputs), "output", "o", "table or json, with =FILE to write a file; repeatable (default table)")
+	flags.StringVar(&redis.Topology, "topology", "",
+		"`form`: single, nodes:N, replicas:N or cluster:N, of other stores NAME:N: what the addresses must be")
+	out.register(flags)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		given := source{set: flags}
-		given.readEnvironment()
-		formatted, err := parseOutputs(outputs, "table", doctorFormats())
-		if faults := a.problems(given, err, doctor.Validate(redis), clashes(reads("--ca-file", redis.CAFile), places(formatted))); faults != nil {
-			return faults
+		given := a.input(flags).variables(flags)
+		if err := given.refuse(doctor.Validate(redis), check(out.all(), redis.CAFile)); err != nil {
+			return err
 		}
 		found, err := doctor.Run(cmd.Context(), redis)
-		if err := saveAll(a, formatted, found); err != nil {
-			return &exit{ExitFailure, err}
+		if err := saveAll(a, out.all(), found); err != nil {
+			return err
 		}
 		if err != nil {
 			return err
@@ -50,11 +52,4 @@ func (a *app) doctor() *cobra.Command {
 		return nil
 	}
 	return cmd
-}
-
-func doctorFormats() formats[*doctor.Document] {
-	return formats[*doctor.Document]{one: map[string]writer[*doctor.Document]{
-		"table": doctor.WriteTable,
-		"json":  plain(doctor.WriteJSON),
-	}}
 }

@@ -25,7 +25,7 @@ func TestExamplesOfThePagesRun(t *testing.T) {
 			if !strings.HasPrefix(line, "    ") || !strings.Contains(" "+line, " lockbench ") {
 				continue
 			}
-			variables, args := words(line)
+			variables, args := shellWords(line)
 			switch {
 			case len(args) == 0 || strings.HasPrefix(args[0], "-"):
 				args = append(args, "--dry-run")
@@ -83,7 +83,8 @@ func headings(page string) string {
 	unfit := regexp.MustCompile("[^a-z0-9 _-]")
 	for line := range strings.Lines(page) {
 		if level, title, found := strings.Cut(strings.TrimSpace(line), " "); found && strings.Trim(level, "#") == "" {
-			all.WriteString("#" + strings.ReplaceAll(unfit.ReplaceAllString(strings.ToLower(title), ""), " ", "-") + "\n")
+			all.WriteString("#" + strings.ReplaceAll(unfit.ReplaceAllString(strings.ToLower(title), ""), " ", "-") +
+				"\n")
 		}
 	}
 	return all.String()

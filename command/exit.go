@@ -75,11 +75,13 @@ func exitCode(ctx context.Context, err error) int {
 // all is well.
 func outcome(ctx context.Context, r *results.Report, err error) error {
 	switch {
-	case r != nil && (r.Interrupted && err == nil || errors.Is(err, context.Canceled) && (r.Interrupted || ctx.Err() != nil)):
+	case r != nil && (r.Interrupted && err == nil || errors.Is(err, context.Canceled) &&
+		(r.Interrupted || ctx.Err() != nil)):
 		return &exit{ExitInterrupted, errors.New("interrupted, the results are not complete")}
 	case err == nil:
 		return judge(r)
-	case errors.Is(err, lockbench.ErrUnreachable), errors.Is(err, lockbench.ErrConfig), errors.Is(err, context.Canceled) && ctx.Err() != nil:
+	case errors.Is(err, lockbench.ErrUnreachable), errors.Is(err, lockbench.ErrConfig),
+		errors.Is(err, context.Canceled) && ctx.Err() != nil:
 		return err
 	}
 	verdict := judge(r)
@@ -112,7 +114,8 @@ func judge(r *results.Report) error {
 	case len(broken) > 0:
 		return &exit{ExitSafety, fmt.Errorf("a claimed guarantee did not hold: %s", names(broken))}
 	case len(invalid) > 0:
-		return &exit{ExitInvalid, errors.Join(append([]error{fmt.Errorf("figures that cannot be trusted: %s", names(invalid))}, why...)...)}
+		return &exit{ExitInvalid, errors.Join(append([]error{fmt.Errorf("figures that cannot be trusted: %s",
+			names(invalid))}, why...)...)}
 	case len(r.Crossed()) > 0:
 		var crossed []error
 		for _, v := range r.Crossed() {
@@ -122,6 +125,14 @@ func judge(r *results.Report) error {
 	default:
 		return nil
 	}
+}
+
+// printed gives an error of writing to standard output its exit code.
+func printed(err error) error {
+	if err == nil {
+		return nil
+	}
+	return &exit{ExitFailure, fmt.Errorf("print: %w", err)}
 }
 
 // names lists each strategy once, sorted.

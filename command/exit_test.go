@@ -41,7 +41,10 @@ func TestExitCodes(t *testing.T) {
 		{"interrupted before broken", true, stopped(report(broken, invalid)), nil, ExitInterrupted},
 		{"interrupted after the last run", true, report(fine), nil, ExitOK},
 		{"interrupted while connecting", true, nil, dialing, ExitStopped},
-		{"interrupted in the floors", true, stopped(report()), fmt.Errorf("floors: %w", context.Canceled), ExitInterrupted},
+		{
+			"interrupted in the floors", true, stopped(report()), fmt.Errorf("floors: %w", context.Canceled),
+			ExitInterrupted,
+		},
 		{"unreachable", false, nil, unreachable, ExitUnreachable},
 		{"gone, and broken before", false, report(broken), unreachable, ExitUnreachable},
 		{"gone after an interrupt", true, stopped(report(fine)), unreachable, ExitUnreachable},
@@ -115,7 +118,10 @@ func TestOnlyAChangeInTurnsEndsWith110(t *testing.T) {
 			for i := range 6 {
 				at := time.Date(2026, 1, 1, 12, i*test.every+of*test.after, 0, 0, time.UTC)
 				run := results.Run{Strategy: "spin", Speed: results.Speed{PerSecond: 800 - float64(400*of+i)}}
-				report := &results.Report{Started: at, Strategies: []results.Strategy{{Name: "spin"}}, Runs: []results.Run{run}}
+				report := &results.Report{
+					Started: at, Strategies: []results.Strategy{{Name: "spin"}},
+					Runs: []results.Run{run},
+				}
 				sides[of].Reports = append(sides[of].Reports, compare.Report{File: fmt.Sprint(of, i), Report: report})
 			}
 		}

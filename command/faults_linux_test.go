@@ -81,7 +81,8 @@ func TestNothingOutlivesAFault(t *testing.T) {
 		t.Run(test.signal.String()+" "+test.fault, func(t *testing.T) {
 			t.Parallel()
 			dir := t.TempDir()
-			p := prepared(t, "lockbench", "--redis", "process", "-s", "spin", "-c", "4", "-d", "60s", "-w", "0s", "--no-baselines", "--fault", test.fault, "-o", "json="+filepath.Join(dir, "out.json"))
+			p := prepared(t, "lockbench", "--redis", "process", "-s", "spin", "-c", "4", "-d", "60s", "-w", "0s",
+				"--no-baselines", "--fault", test.fault, "-o", "json="+filepath.Join(dir, "out.json"))
 			p.cmd.Env = append(os.Environ(), "TMPDIR="+dir)
 			p.run()
 			p.await("[1/1]")
@@ -104,7 +105,8 @@ func TestNothingOutlivesAFault(t *testing.T) {
 				if code := clean.code(); code != "0" {
 					t.Errorf("clean ended with %s: %s", code, &clean.said)
 				}
-			} else if report := readReport(t, filepath.Join(dir, "out.json")); code != "105" || len(report.Runs) != 1 || len(report.Runs[0].Faults[0].Injections) != 1 {
+			} else if report := readReport(t, filepath.Join(dir, "out.json")); code != "105" || len(report.Runs) != 1 ||
+				len(report.Runs[0].Faults[0].Injections) != 1 {
 				t.Errorf("exit code %s, runs %+v", code, report.Runs)
 			}
 			poll.Until(t, "no server is left", func() bool { states, _ := serversIn(t, dir); return len(states) == 0 })

@@ -52,7 +52,8 @@ func put(t *testing.T, name, content string) {
 // measured has a report of a lock that needs no Redis, made once.
 func measured(t *testing.T, file string) {
 	t.Helper()
-	if code, _, stderr := said(t, "-q", "-s", "local", "-c", "2", "-n", "200", "-w", "0s", "--no-baselines", "-o", "json="+file); code != ExitOK && code != ExitInvalid {
+	if code, _, stderr := said(t, "-q", "-s", "local", "-c", "2", "-n", "200", "-w", "0s", "--no-baselines", "-o",
+		"json="+file); code != ExitOK && code != ExitInvalid {
 		t.Fatalf("exit code %d: %s", code, stderr)
 	}
 }
@@ -135,7 +136,9 @@ func TestNoOutputOverwritesAnInput(t *testing.T) {
 	put(t, "ca.pem", "no certificate, which is said too")
 	put(t, "base", "#!/bin/sh\nexit 0\n")
 	put(t, "head", "#!/bin/sh\nexit 1\n")
-	put(t, "mine.yaml", "says: Two exclude\nruns:\n  one: --workload load.yaml -s spin\nexpect:\n  - {what: overlaps, figure: one.overlaps, is: \"== 0\", total: true}\n")
+	put(t, "mine.yaml",
+		"says: Two exclude\nruns:\n  one: --workload load.yaml -s spin\nexpect:\n"+
+			"  - {what: overlaps, figure: one.overlaps, is: \"== 0\", total: true}\n")
 	for name, lines := range overwriting {
 		for _, test := range lines {
 			names := aliases(t, test.read)
@@ -143,7 +146,8 @@ func TestNoOutputOverwritesAnInput(t *testing.T) {
 				before := contents(t, place)
 				line := strings.ReplaceAll(test.line, "OUT", out)
 				code, stdout, stderr := said(t, strings.Fields(line)...)
-				if code != ExitConfig || !strings.Contains(stderr, "would overwrite") || !strings.Contains(stderr, out) || stdout != "" {
+				if code != ExitConfig || !strings.Contains(stderr, "would overwrite") ||
+					!strings.Contains(stderr, out) || stdout != "" {
 					t.Errorf("%s: %s: exit code %d, said: %s%s", name, line, code, stderr, stdout)
 				}
 				if diff := cmp.Diff(before, contents(t, place)); diff != "" {
@@ -179,7 +183,8 @@ func TestTwoOutputsNeverGoToOneFile(t *testing.T) {
 	measured(t, "a.json")
 	put(t, "old.txt", "old")
 	for _, err := range []error{
-		os.Mkdir("there", 0o777), os.Symlink("there", "link"), os.Symlink("old.txt", "soft"), os.Link("old.txt", "hard"),
+		os.Mkdir("there", 0o777), os.Symlink("there", "link"), os.Symlink("old.txt", "soft"),
+		os.Link("old.txt", "hard"),
 	} {
 		if err != nil {
 			t.Fatal(err)

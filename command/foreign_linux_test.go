@@ -16,6 +16,7 @@ import (
 	"time"
 	"unicode"
 
+	"github.com/lockbench/lockbench/internal/testkit/drive"
 	"github.com/lockbench/lockbench/results"
 )
 
@@ -52,7 +53,7 @@ func TestForeignReportsOnlyShow(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, format := range reportFormats(nil).one {
+	for name, format := range reportOutputs().formats {
 		var shown strings.Builder
 		if err := format(&shown, report, false); err != nil {
 			t.Errorf("%s: %v", name, err)
@@ -187,8 +188,10 @@ func TestForeignRepliesOnlyShow(t *testing.T) {
 	put(t, "claim.yaml", "says: \"planted \\e[2K ::error::planted\"\nruns: {a: --strategy setnx}\n"+
 		"expect: [{what: \"\\e[2K\", figure: a.acq_per_s, is: '> 1', opposite: '<= 1'}]\n")
 	run := "run -s setnx,spin -c 2 -n 5 -d 500ms -w 0s --no-baselines --redis " + server + " -o "
-	for _, line := range []string{"doctor --redis " + server, run + "tables", run + "markdown",
-		"claims --dry-run claim.yaml"} {
+	for _, line := range []string{
+		"doctor --redis " + server, run + "tables", run + "markdown",
+		"claims --dry-run claim.yaml",
+	} {
 		_, stdout, stderr := said(t, strings.Fields(line)...)
 		if !strings.Contains(stdout+stderr, "planted") {
 			t.Errorf("%s: the planted words are not in %s%s", line, stdout, stderr)
@@ -204,11 +207,6 @@ func TestForeignRepliesOnlyShow(t *testing.T) {
 // hostile starts a server that speaks RESP and plants texts in what it says. It returns its address.
 func hostile(t *testing.T) string {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { listener.Close() })
 	line := strings.NewReplacer("\r", "", "\n", "\x1b[2K").Replace(planted)
 	info := fmt.Sprintf("redis_version:%s%s\r\nredis_mode:standalone%s\r\nrole:master\r\nrun_id:%s\r\n"+
 		"maxclients:10000\r\nmaxmemory:5\r\nmaxmemory_policy:%s\r\ncmdstat_%s:calls=1\r\n",
@@ -234,27 +232,17 @@ func hostile(t *testing.T) string {
 		}
 		return "-ERR planted " + line + "\r\n"
 	}
-	go func() {
-		for {
-			conn, err := listener.Accept()
+	return "redis://" + drive.Serve(t, func(conn net.Conn) {
+		for from := bufio.NewReader(conn); ; {
+			words, err := readCommand(from)
 			if err != nil {
 				return
 			}
-			go func() {
-				defer conn.Close()
-				for from := bufio.NewReader(conn); ; {
-					words, err := readCommand(from)
-					if err != nil {
-						return
-					}
-					if _, err := io.WriteString(conn, answer(words)); err != nil {
-						return
-					}
-				}
-			}()
+			if _, err := io.WriteString(conn, answer(words)); err != nil {
+				return
+			}
 		}
-	}()
-	return "redis://" + listener.Addr().String()
+	})
 }
 
 // readCommand reads an array of bulk strings.
@@ -322,7 +310,8 @@ func TestOnlyRegularFilesOfModestSizeAreRead(t *testing.T) {
 			}()
 			select {
 			case e := <-end:
-				if e.code != ExitConfig || !strings.Contains(e.stderr, want) || !strings.Contains(e.stderr, filepath.Base(file)) {
+				if e.code != ExitConfig || !strings.Contains(e.stderr, want) ||
+					!strings.Contains(e.stderr, filepath.Base(file)) {
 					t.Errorf("%s: exit code %d: %s", line, e.code, e.stderr)
 				}
 			case <-time.After(time.Minute):

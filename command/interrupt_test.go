@@ -3,14 +3,17 @@ package command_test
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
 	"io"
+	"net"
 	"os"
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -19,6 +22,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/lockbench/lockbench/command"
+	"github.com/lockbench/lockbench/internal/testkit/drive"
 	"github.com/lockbench/lockbench/internal/testkit/redistest"
 	"github.com/lockbench/lockbench/results"
 	"github.com/lockbench/lockbench/results/compare"
@@ -134,58 +138,136 @@ func readReport(t *testing.T, file string) *results.Report {
 	return report
 }
 
-func TestFirstSignalWritesWhatThereIs(t *testing.T) {
-	for _, signal := range []os.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP} {
-		t.Run(signal.String(), func(t *testing.T) {
+// Whatever ends a run in its middle, the file is the old one or a whole new one, and the
+// exit code says what it was.
+func TestWhatEndsARunInItsMiddle(t *testing.T) {
+	const old = "the old one"
+	send := func(s os.Signal) func(*process, *redistest.Server) {
+		return func(p *process, _ *redistest.Server) { p.signal(s) }
+	}
+	interrupted := func(r *results.Report) bool {
+		return r.Interrupted && len(r.Runs) == 1 && r.Runs[0].Partial
+	}
+	again := "press again to stop at once"
+	for _, test := range []struct {
+		name    string
+		program string   // "" is lockbench
+		flags   []string // nil: so long that the first run does not end by itself
+		at      string   // how far it is then
+		end     func(*process, *redistest.Server)
+		code    string
+		says    string
+		whole   func(*results.Report) bool // nil where the old one stays
+	}{
+		{"Ctrl-C", "", nil, "[1/2]", send(syscall.SIGINT), "105", again, interrupted},
+		{"SIGTERM", "", nil, "[1/2]", send(syscall.SIGTERM), "105", again, interrupted},
+		{"the terminal is closed", "", nil, "[1/2]", send(syscall.SIGHUP), "105", again, interrupted},
+		{
+			// The lock never comes back, so that the second signal is in time.
+			"a second Ctrl-C", "author",
+			[]string{"-s", "stubborn", "-d", "60s"},
+			"[1/1]",
+			func(p *process, _ *redistest.Server) {
+				p.signal(syscall.SIGINT)
+				p.await(again)
+				p.signal(syscall.SIGTERM)
+			}, "130", "stopped at once", nil,
+		},
+		{
+			"too late after SIGTERM", "hurried",
+			[]string{"-s", "stubborn", "-d", "60s"},
+			"[1/1]", send(syscall.SIGTERM),
+			"130", "stopped at once", nil,
+		},
+		{"lockbench is killed", "", nil, "[1/2]", send(syscall.SIGKILL), "-1", "", nil},
+		{
+			"Redis is killed", "",
+			[]string{"--hold", "5ms", "-d", "2s"},
+			"[2/2]",
+			func(_ *process, redis *redistest.Server) { redis.Kill() }, "113", "Redis unreachable",
+			func(r *results.Report) bool { return r.Unreachable && r.Error != "" && r.Runs[0].Valid() },
+		},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
 			redis := redistest.Start(t)
-			file := filepath.Join(t.TempDir(), "out.json")
-			p := start(t, "lockbench", "-u", redis.URL(), "-s", "spin,blpop", "-c", "10", "-d", "40s", "-w", "0s", "--no-baselines", "-o", "json="+file)
-			p.await("[1/2]")
-			underWay(t, redis)
-			p.signal(signal)
-			if code := p.code(); code != "105" {
-				t.Errorf("exit code %s", code)
+			dir := t.TempDir()
+			file := filepath.Join(dir, "out.json")
+			if err := os.WriteFile(file, []byte(old), 0o600); err != nil {
+				t.Fatal(err)
 			}
-			if said := p.said.String(); !strings.Contains(said, "press again to stop at once") || strings.Contains(said, "[2/2]") {
-				t.Errorf("it said:\n%s", said)
+			args := []string{
+				"-u", redis.URL(), "-s", "spin,blpop", "-d", "60s", "-c", "10", "-w", "0s", "--no-baselines",
+				"-o", "json=" + file,
 			}
-			report := readReport(t, file)
-			if !report.Interrupted || len(report.Runs) != 1 || !report.Runs[0].Partial || report.Runs[0].Speed.Acquisitions == 0 {
-				t.Errorf("the report is not what had been measured: interrupted %v, %d runs", report.Interrupted, len(report.Runs))
+			if slices.Contains(test.flags, "-s") {
+				args = slices.Delete(args, 2, 4)
 			}
-			keys, err := redis.Client(t).Keys(t.Context(), "*").Result()
-			if err != nil || len(keys) > 0 {
+			p := start(t, cmp.Or(test.program, "lockbench"), append(args, test.flags...)...)
+			p.await(test.at)
+			if test.program == "" {
+				underWay(t, redis)
+			}
+			test.end(p, redis)
+			if code := p.code(); code != test.code || !strings.Contains(p.said.String(), test.says) {
+				t.Errorf("exit code %s, said:\n%s", code, &p.said)
+			}
+			if test.at == "[1/2]" && strings.Contains(p.said.String(), "[2/2]") {
+				t.Errorf("the next run began:\n%s", &p.said)
+			}
+			content, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if left, err := filepath.Glob(filepath.Join(dir, ".*")); err != nil || len(left) > 0 {
+				t.Errorf("leftovers: %v %v", left, err)
+			}
+			if test.whole == nil {
+				if string(content) != old {
+					t.Errorf("the file holds %q", content)
+				}
+				return
+			}
+			report, err := results.ReadJSON(bytes.NewReader(content))
+			if err != nil || len(report.Runs) == 0 || !test.whole(report) || report.Runs[0].Speed.Acquisitions == 0 {
+				t.Errorf("not a whole report of what was measured: %v, %+v", err, report)
+			}
+			if test.code != "105" {
+				return
+			}
+			if keys, err := redis.Client(t).Keys(t.Context(), "*").Result(); err != nil || len(keys) > 0 {
 				t.Errorf("left on the server: %v %v", keys, err)
 			}
 		})
 	}
 }
 
-func TestSecondSignalStopsAtOnce(t *testing.T) {
+// A server that stands still refuses nothing, and clients would wait for it until they
+// time out after 10 s: it is found silent before.
+func TestAStoppedRedisIsNoticedBeforeClientsTimeOut(t *testing.T) {
+	t.Parallel()
+	redis := redistest.Start(t)
 	file := filepath.Join(t.TempDir(), "out.json")
-	p := start(t, "author", "-s", "stubborn", "-c", "2", "-d", "40s", "-w", "0s", "--no-baselines", "-o", "json="+file)
-	p.await("[1/1]")
-	p.signal(syscall.SIGINT)
-	p.await("press again to stop at once")
-	p.signal(syscall.SIGTERM)
-	if code := p.code(); code != "130" {
-		t.Errorf("exit code %s", code)
-	}
-	if !strings.Contains(p.said.String(), "stopped at once") {
-		t.Errorf("it said:\n%s", &p.said)
-	}
-	if left, err := os.ReadDir(filepath.Dir(file)); err != nil || len(left) > 0 {
-		t.Errorf("leftovers: %v %v", left, err)
-	}
-}
-
-// What does not end soon after SIGTERM is stopped, by whatever it is held up.
-func TestSIGTERMEndsEveryCommand(t *testing.T) {
-	p := start(t, "hurried", "-s", "stubborn", "-c", "2", "-d", "40s", "-w", "0s", "--no-baselines")
-	p.await("[1/1]")
-	p.signal(syscall.SIGTERM)
-	if code := p.code(); code != "130" || !strings.Contains(p.said.String(), "stopped at once") {
+	p := start(t, "lockbench", "-u", redis.URL(), "-s", "spin,blpop", "-c", "10", "-d", "60s", "-w", "0s",
+		"--no-baselines", "-o", "json="+file)
+	p.await("[1/2]")
+	underWay(t, redis)
+	redis.Pause()
+	stopped := time.Now()
+	p.await("the servers have stopped answering")
+	t.Logf("noticed after %v", time.Since(stopped))
+	if code := p.code(); code != "113" {
 		t.Errorf("exit code %s, said:\n%s", code, &p.said)
+	}
+	t.Logf("ended after %v", time.Since(stopped))
+	report := readReport(t, file)
+	if len(report.Runs) != 1 || report.Runs[0].Valid() {
+		t.Fatalf("runs %+v", report.Runs)
+	}
+	for _, e := range report.Runs[0].Errors {
+		if strings.Contains(e.Error, "timeout") && !strings.HasPrefix(e.Error, "read the server's counters") {
+			t.Errorf("a client found it out: %d × %s", e.Count, e.Error)
+		}
 	}
 }
 
@@ -211,7 +293,10 @@ func TestEndOfContextIsAFirstSignal(t *testing.T) {
 	defer cancel()
 	var stdout bytes.Buffer
 	stderr := watched{text: "[1/1]", then: cancel}
-	code := command.Main(ctx, []string{"-s", "local", "-c", "4", "-d", "40s", "-w", "0s", "--no-baselines", "-o", "json"}, nil, &stdout, &stderr)
+	code := command.Main(ctx, []string{
+		"-s", "local", "-c", "4", "-d", "40s", "-w", "0s", "--no-baselines", "-o",
+		"json",
+	}, nil, &stdout, &stderr)
 	if code != command.ExitInterrupted {
 		t.Errorf("exit code %d, said:\n%s", code, &stderr.Buffer)
 	}
@@ -220,27 +305,13 @@ func TestEndOfContextIsAFirstSignal(t *testing.T) {
 	}
 }
 
-func TestRedisKilledInTheMiddle(t *testing.T) {
-	redis := redistest.Start(t)
-	file := filepath.Join(t.TempDir(), "out.json")
-	p := start(t, "lockbench", "-u", redis.URL(), "-s", "spin,blpop", "-c", "10", "--hold", "5ms", "-d", "2s", "-w", "0s", "--no-baselines", "-o", "json="+file)
-	p.await("[2/2]")
-	underWay(t, redis)
-	redis.Kill()
-	if code := p.code(); code != "113" {
-		t.Errorf("exit code %s, said:\n%s", code, &p.said)
-	}
-	report := readReport(t, file)
-	if !report.Unreachable || report.Error == "" || len(report.Runs) == 0 || !report.Runs[0].Valid() {
-		t.Errorf("the first run or the error is missing: unreachable %v, %q, %d runs", report.Unreachable, report.Error, len(report.Runs))
-	}
-}
-
 func TestUnreachableIsSaidSoon(t *testing.T) {
 	// It accepts and never answers.
 	var stdout, stderr bytes.Buffer
 	before := time.Now()
-	code := command.Main(t.Context(), []string{"-u", "redis://" + silent(t), "-s", "spin", "--no-baselines"}, nil, &stdout, &stderr)
+	silent := drive.Serve(t, func(conn net.Conn) { _, _ = io.Copy(io.Discard, conn) })
+	code := command.Main(t.Context(), []string{"-u", "redis://" + silent, "-s", "spin", "--no-baselines"}, nil,
+		&stdout, &stderr)
 	if code != command.ExitUnreachable {
 		t.Errorf("exit code %d, said:\n%s", code, &stderr)
 	}
@@ -254,7 +325,8 @@ func TestSignalKeepsTheWholePairsOfAB(t *testing.T) {
 	redis := redistest.Start(t)
 	dir := t.TempDir()
 	out, keep := filepath.Join(dir, "out.json"), filepath.Join(dir, "runs")
-	p := start(t, "lockbench", "ab", "gate-base", "gate-dear", "-u", redis.URL(), "--pairs", "1000", "--keep", keep, "-o", "json="+out,
+	p := start(t, "lockbench", "ab", "gate-base", "gate-dear", "-u", redis.URL(), "--pairs", "1000", "--keep", keep,
+		"-o", "json="+out,
 		"--", "-s", "injected", "-c", "2", "-n", "100", "-w", "0s")
 	p.await("[2/1000]")
 	p.signal(syscall.SIGINT)

@@ -5,10 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"go/doc/comment"
-	"io"
 	"slices"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
@@ -22,18 +20,22 @@ import (
 func (a *app) list() *cobra.Command {
 	return &cobra.Command{
 		Use:   "list [NAME]...",
-		Short: "List the strategies, tell all about some, or list the faults (list faults)",
+		Short: "List the strategies, describe some, or list the faults (list faults)",
 		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 			return append(strategyNames(), "faults"), cobra.ShellCompDirectiveNoFileComp
 		},
-		RunE: func(cmd *cobra.Command, names []string) error {
-			if len(names) == 0 {
-				return printed(listAll(cmd.OutOrStdout()))
+		RunE: func(_ *cobra.Command, names []string) error {
+			switch {
+			case len(names) == 0:
+				return a.columns(allStrategies())
+			case slices.Equal(names, []string{"faults"}):
+				return a.columns(allFaults())
 			}
-			if slices.Equal(names, []string{"faults"}) {
-				return printed(listFaults(cmd.OutOrStdout()))
+			rows, err := described(names)
+			if err != nil {
+				return err
 			}
-			return a.tell(cmd.OutOrStdout(), names)
+			return a.columns(rows)
 		},
 	}
 }
@@ -46,73 +48,53 @@ func strategyNames() []string {
 	return names
 }
 
-// printed gives an error of writing to standard output its exit code.
-func printed(err error) error {
-	if err == nil {
-		return nil
-	}
-	return &exit{ExitFailure, fmt.Errorf("print: %w", err)}
-}
-
-func listAll(w io.Writer) error {
-	columns := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(columns, "NAME\tCLAIMS\tIDEA")
+func allStrategies() [][]string {
+	rows := [][]string{{"NAME", "CLAIMS", "IDEA"}}
 	for _, s := range strategies.All() {
-		fmt.Fprintf(columns, "%s\t%s\t%s\n", s.Info.Name, promised(s.Info), s.Info.Summary)
+		claims := s.Info.Claims.String()
+		if s.Info.Caveat != "" {
+			claims += " (unsafe)"
+		} else if s.Info.Assumes != "" {
+			claims += " (if " + s.Info.Assumes + ")"
+		}
+		rows = append(rows, []string{s.Info.Name, claims, s.Info.Summary})
 	}
 	for _, w := range strategies.Wrappers() {
-		fmt.Fprintf(columns, "%s:NAME\t%s\t%s\n", w.Name, w.Claims, w.Summary)
+		rows = append(rows, []string{w.Name + ":NAME", w.Claims, w.Summary})
 	}
-	return columns.Flush() // returns the errors of earlier writes too
+	return rows
 }
 
-// promised says what a strategy promises, and whether it can keep it.
-func promised(i strategies.Info) string {
-	switch {
-	case i.Caveat != "":
-		return i.Claims.String() + " (unsafe)"
-	case i.Assumes != "":
-		return i.Claims.String() + " (if " + i.Assumes + ")"
-	}
-	return i.Claims.String()
-}
-
-// tell prints all about each strategy, or returns an error that names every unknown one.
-func (a *app) tell(w io.Writer, names []string) error {
-	var variants []strategies.Strategy
+// described returns all about each strategy, or an error that names every unknown one.
+func described(names []string) (rows [][]string, err error) {
 	var problems []error
-	for _, name := range names {
+	for i, name := range names {
 		s, err := strategies.Lookup(name)
 		if err != nil {
 			problems = append(problems, flatten(err)...)
+			continue
 		}
-		variants = append(variants, s)
-	}
-	if len(problems) > 0 {
-		return errors.Join(problems...)
-	}
-	for i, s := range variants {
 		if i > 0 {
-			if _, err := fmt.Fprintln(w); err != nil {
-				return printed(err)
-			}
+			rows = append(rows, nil)
 		}
-		if err := story(w, s); err != nil {
-			return printed(err)
-		}
+		rows = append(rows, description(s)...)
 	}
-	return nil
+	return rows, errors.Join(problems...)
 }
 
 // docWidth is the width of a terminal, less a margin.
 const docWidth = 100
 
-func story(w io.Writer, s strategies.Strategy) error {
+func description(s strategies.Strategy) [][]string {
 	i := s.Info
-	columns := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	line := func(label, text string) {
-		if text != "" {
-			fmt.Fprintf(columns, "%s\t%s\n", label, text)
+	var rows [][]string
+	// Only the first of several texts is labelled.
+	line := func(label string, texts ...string) {
+		for _, text := range texts {
+			if text != "" {
+				rows = append(rows, []string{label, text})
+				label = ""
+			}
 		}
 	}
 	line("name", i.Name)
@@ -120,14 +102,19 @@ func story(w io.Writer, s strategies.Strategy) error {
 	line("claims", i.Claims.String())
 	line("assumes", i.Assumes)
 	line("unsafe", i.Caveat)
-	for n, limit := range i.Limits {
-		label := ""
-		if n == 0 {
-			label = "fails"
-		}
-		line(label, fmt.Sprintf("the check %q, since %s", limit.Check, limit.Because))
+	var fails, libraries []string
+	for _, limit := range i.Limits {
+		fails = append(fails, fmt.Sprintf("the check %q, since %s", limit.Check, limit.Because))
 	}
-	line("holders", atATime(i.Capacity))
+	for _, library := range i.Libraries {
+		libraries = append(libraries, library.String())
+	}
+	line("fails", fails...)
+	holders := "any number at a time"
+	if i.Capacity > 0 {
+		holders = fmt.Sprintf("%d at a time", i.Capacity)
+	}
+	line("holders", holders)
 	line("nodes", nodes(i))
 	if i.Since.Redis != "" {
 		line("needs", i.Since.String())
@@ -138,16 +125,8 @@ func story(w io.Writer, s strategies.Strategy) error {
 	line("connections", connections(i.Connections))
 	line("keeps", strings.Join(i.Persistent, ", "))
 	rights(line, i)
-	if module := versions([]string{i.Library}); len(module) > 0 {
-		line("library", module[0])
-	}
-	for n, library := range i.Libraries {
-		label := ""
-		if n == 0 {
-			label = "found in"
-		}
-		line(label, library.String())
-	}
+	line("library", versions([]string{i.Library})...)
+	line("found in", libraries...)
 	line("package", i.Package)
 	if i.BlackBox {
 		line("black box", "its attempts and wake-ups cannot be seen")
@@ -155,23 +134,24 @@ func story(w io.Writer, s strategies.Strategy) error {
 	if i.Doc != "" {
 		var parser comment.Parser
 		printer := comment.Printer{TextWidth: docWidth}
-		fmt.Fprintf(columns, "\n%s", printer.Text(parser.Parse(i.Doc)))
+		text := strings.TrimSuffix(string(printer.Text(parser.Parse(i.Doc))), "\n")
+		rows = append(rows, nil, []string{text})
 	}
-	if options := s.Options(); len(options) > 0 {
-		fmt.Fprintln(columns, "\nOPTION\tDEFAULT\tMEANING")
-		for _, o := range options {
-			fmt.Fprintf(columns, "%s\t%s\t%s\n", o.Name, o.Default, o.Help)
-		}
-		fmt.Fprintf(columns, "\nset with --strategy %s:%s=%s\n", i.Name, options[0].Name, options[0].Default)
-	}
-	return columns.Flush()
+	return append(rows, describedOptions(i.Name, s.Options())...)
 }
 
-func atATime(capacity int) string {
-	if capacity == 0 {
-		return "any number at a time"
+func describedOptions(name string, options []strategies.Option) (rows [][]string) {
+	for n, o := range options {
+		if n == 0 {
+			rows = append(rows, nil, []string{"OPTION", "DEFAULT", "MEANING"})
+		}
+		rows = append(rows, []string{o.Name, o.Default, o.Help})
 	}
-	return fmt.Sprintf("%d at a time", capacity)
+	if len(options) > 0 {
+		set := fmt.Sprintf("set with --strategy %s:%s=%s", name, options[0].Name, options[0].Default)
+		rows = append(rows, nil, []string{set})
+	}
+	return rows
 }
 
 func nodes(i strategies.Info) string {
@@ -180,8 +160,8 @@ func nodes(i strategies.Info) string {
 	}
 	title := cmp.Or(i.Store, store.Redis)
 	if kind, err := store.Lookup(i.Store); err == nil {
-		if speaker, ok := kind.(store.Speaker); ok {
-			title = speaker.Title()
+		if titled, ok := kind.(store.Titled); ok {
+			title = titled.Title()
 		}
 	}
 	return fmt.Sprintf("%d %s", i.Nodes, title)
@@ -190,42 +170,37 @@ func nodes(i strategies.Info) string {
 func connections(c strategies.Connections) string {
 	var parts []string
 	if c.PerInstance > 0 {
-		parts = append(parts, fmt.Sprintf("%d an instance", c.PerInstance))
+		parts = append(parts, fmt.Sprintf("%d per instance", c.PerInstance))
 	}
 	if c.PerWaiter > 0 {
-		parts = append(parts, fmt.Sprintf("%d a waiting client", c.PerWaiter))
+		parts = append(parts, fmt.Sprintf("%d per waiting client", c.PerWaiter))
 	}
 	if len(parts) == 0 {
 		return ""
 	}
-	return strings.Join(parts, " and ") + ", beside the instance's pool"
+	return strings.Join(parts, " and ") + ", besides the instance's pool"
 }
 
 // rights prints what a strategy's user needs: for Redis as a redis-cli command, for another
 // store in the store's own words.
-func rights(line func(label, text string), i strategies.Info) {
-	if !i.OnRedis() {
-		if kind, err := store.Lookup(i.Store); i.Nodes > 0 && err == nil {
-			if needer, ok := kind.(store.Needer); ok {
-				label := "needs"
-				for _, need := range needer.Needs("lockbench") {
-					line(label, need)
-					label = ""
-				}
-			}
-		}
-		return
-	}
-	if !i.Rights.Declared() { // a user with no rights could do nothing
+func rights(line func(label string, texts ...string), i strategies.Info) {
+	switch kind, err := store.Lookup(i.Store); {
+	case i.OnRedis() && !i.Rights.Declared(): // a user with no rights could do nothing
 		line("ACL", "not declared")
-		return
+	case i.OnRedis():
+		texts := []string{
+			i.Rights.SetUser("bench", engine.Prefix),
+			"in a database other than 0 also +" + strategies.Selecting,
+		}
+		if i.NoCluster == "" {
+			texts = append(texts, "in a cluster also "+strings.Join(clusterRights(i.Rights), " "))
+		}
+		line("ACL", append(texts, "for all figures also "+strings.Join(servers.MeasuringRights(), " "))...)
+	case i.Nodes > 0 && err == nil:
+		if needer, ok := kind.(store.Needer); ok {
+			line("needs", needer.Needs("lockbench")...)
+		}
 	}
-	line("ACL", i.Rights.SetUser("bench", engine.Prefix))
-	line("", "in a database other than 0 also +"+strategies.Selecting)
-	if i.NoCluster == "" {
-		line("", "in a cluster also "+strings.Join(clusterRights(i.Rights), " "))
-	}
-	line("", "for all figures also "+strings.Join(servers.MeasuringRights(), " "))
 }
 
 // clusterRights returns what the lock, its client and lockbench need in a cluster.
@@ -237,11 +212,10 @@ func clusterRights(r strategies.Rights) []string {
 	return append(all, servers.ClusterRights()...)
 }
 
-// listFaults prints what --fault accepts.
-func listFaults(w io.Writer) error {
-	columns := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(columns, "FAULT\tOPTIONS\tWHAT HAPPENS")
-	var options []workloads.FaultOption
+// allFaults says what --fault accepts.
+func allFaults() [][]string {
+	rows := [][]string{{"FAULT", "OPTIONS", "WHAT HAPPENS"}}
+	var options [][]string
 	known := map[string]bool{}
 	for _, kind := range workloads.FaultKinds() {
 		var settings []string
@@ -249,15 +223,11 @@ func listFaults(w io.Writer) error {
 			settings = append(settings, o.Name+"="+o.Default)
 			if !known[o.Name] {
 				known[o.Name] = true
-				options = append(options, o)
+				options = append(options, []string{o.Name, o.Help})
 			}
 		}
-		fmt.Fprintf(columns, "%s\t%s\t%s\n", kind.Name, strings.Join(settings, ","), kind.Summary)
+		rows = append(rows, []string{kind.Name, strings.Join(settings, ","), kind.Summary})
 	}
-	fmt.Fprintln(columns)
-	for _, o := range options {
-		fmt.Fprintf(columns, "%s\t%s\n", o.Name, o.Help)
-	}
-	fmt.Fprintln(columns, "\nset with --fault holder-pause:at=2s,for=3s; details are in docs/FAULTS.md")
-	return columns.Flush() // returns the errors of earlier writes too
+	return slices.Concat(rows, [][]string{nil}, options,
+		[][]string{nil, {"set with --fault holder-pause:at=2s,for=3s; details are in docs/FAULTS.md"}})
 }

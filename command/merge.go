@@ -10,26 +10,28 @@ import (
 )
 
 func (a *app) merge() *cobra.Command {
-	var output string
+	var file string
 	cmd := &cobra.Command{
 		Use:   "merge A.json B.json...",
-		Short: "Put the reports of generators that measured together into one",
+		Short: "Merge the reports of generators that measured together",
 		Long: "Make one report of those that several lockbenches wrote with -o json=FILE, which measured the same\n" +
 			"plan on one Redis at the same time: given the same new --session, one --start-at, and a --seed\n" +
 			"each. It ends as a run does: with 111 or 112 if a claim was broken or a run cannot be trusted.",
-		Example: "  lockbench -u redis:6379 -s pubsub -c 500 --session may7 --start-at 2026-05-07T12:30:00Z -o json=a.json\n" +
-			"  lockbench -u redis:6379 -s pubsub -c 500 --session may7 --start-at 2026-05-07T12:30:00Z --seed 2 -o json=b.json\n" +
+		Example: "  export LOCKBENCH_REDIS=redis:6379 LOCKBENCH_SESSION=may7\n" +
+			"  export LOCKBENCH_START_AT=2026-05-07T12:30:00Z\n" +
+			"  lockbench -s pubsub -c 500 -o json=a.json             # on one machine\n" +
+			"  lockbench -s pubsub -c 500 --seed 2 -o json=b.json    # on another\n" +
 			"  lockbench merge a.json b.json -o merged.json && lockbench report merged.json -o merged.html",
-		Args:               cobra.ArbitraryArgs,
-		FParseErrWhitelist: cobra.FParseErrWhitelist{UnknownFlags: true},
-		ValidArgsFunction:  jsonFiles,
+		Args:              cobra.ArbitraryArgs,
+		ValidArgsFunction: jsonFiles,
 	}
 	set := cmd.Flags()
-	set.VarP(textValue("file", &output), "output", "o", "write the merged report, as JSON, to this file, or to standard output for -")
+	set.StringVarP(&file, "output", "o", "", "`file` for the merged report, as JSON, or - for standard output")
 	cmd.RunE = func(cmd *cobra.Command, patterns []string) error {
+		output, wrong := single(file, "merged.json")
 		read, err := a.readFiles(patterns, strict)
-		if faults := a.problems(source{set: set}, destination(output, "merged.json"), clashes(reads("A.json", patterns...), []file{written(output)}), err); faults != nil {
-			return faults
+		if err := a.input(set).refuse(wrong, check(output, allReports(patterns)...), err); err != nil {
+			return err
 		}
 		var files []merge.File
 		for _, f := range read {
@@ -43,7 +45,7 @@ func (a *app) merge() *cobra.Command {
 		if err := results.WriteJSON(&encoded, merged); err != nil {
 			return &exit{ExitFailure, err}
 		}
-		if err := a.deliver(output, encoded.Bytes()); err != nil {
+		if err := saveAll(a, output, encoded.Bytes()); err != nil {
 			return err
 		}
 		return outcome(cmd.Context(), merged, nil)

@@ -17,7 +17,8 @@ import (
 func generators(ts *testscript.TestScript, _ bool, flags []string) {
 	one := "lockbench -q -u $OWN --session both --start-at $AT " + strings.Join(flags, " ")
 	ts.Setenv("AT", time.Now().Add(15*time.Second).UTC().Format(time.RFC3339Nano))
-	fit(ts, false, []string{"-silent", "sh", "-c", one + " -o json=a.json & " + one + " --seed 2 -o json=b.json; code=$?; wait $! && exit $code"})
+	fit(ts, false, []string{"-silent", "sh", "-c", one + " -o json=a.json & " + one +
+		" --seed 2 -o json=b.json; code=$?; wait $! && exit $code"})
 	fit(ts, false, []string{"-silent", "lockbench", "merge", "a.json", "b.json", "-o", "merged.json"})
 }
 
@@ -56,11 +57,13 @@ func otherGenerators(ts *testscript.TestScript, _ bool, args []string) {
 			acquisitions += theirs.Speed.Acquisitions
 			waits += theirs.Waiting.PerAcquisition.Count
 			if known && calls(theirs) < 1.4*calls(run) {
-				ts.Fatalf("%s: a generator by itself counts %.2f commands an acquisition, those of both, and together they count %.2f", run.Strategy, calls(theirs), calls(run))
+				ts.Fatalf("%s: one generator counts %.2f commands per acquisition (all commands), both together %.2f",
+					run.Strategy, calls(theirs), calls(run))
 			}
 		}
 		if run.Speed.Acquisitions != acquisitions || run.Waiting.PerAcquisition.Count != waits || acquisitions == 0 {
-			ts.Fatalf("%s: %d acquisitions and %d waits are merged of %d and %d", run.Strategy, run.Speed.Acquisitions, run.Waiting.PerAcquisition.Count, acquisitions, waits)
+			ts.Fatalf("%s: %d acquisitions and %d waits are merged of %d and %d", run.Strategy, run.Speed.Acquisitions,
+				run.Waiting.PerAcquisition.Count, acquisitions, waits)
 		}
 		// Counted twice it would be the double. How often clients meet depends on the machine.
 		if known {

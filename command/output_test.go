@@ -139,12 +139,13 @@ func TestLinkToNothingIsRefused(t *testing.T) {
 }
 
 func TestSaveToStandardOutput(t *testing.T) {
-	outputs, err := parseOutputs([]string{"json=-"}, "table", reportFormats(nil))
-	if err != nil {
+	outputs := reportOutputs()
+	if err := outputs.Set("json=-"); err != nil {
 		t.Fatal(err)
 	}
 	var stdout bytes.Buffer
-	if err := outputs[0].save(&results.Report{}, &stdout, false); err != nil || !strings.HasPrefix(stdout.String(), "{") {
+	if err := outputs.all()[0].save(&results.Report{}, &stdout, false); err != nil ||
+		!strings.HasPrefix(stdout.String(), "{") {
 		t.Errorf("%v, wrote %q", err, stdout.String())
 	}
 }
@@ -153,7 +154,7 @@ func TestSaveToStandardOutput(t *testing.T) {
 func TestUndeclaredRightsPrintNoACL(t *testing.T) {
 	printed := func(info strategies.Info) string {
 		var b strings.Builder
-		rights(func(label, text string) { fmt.Fprintf(&b, "%s %s\n", label, text) }, info)
+		rights(func(label string, texts ...string) { fmt.Fprintf(&b, "%s %s\n", label, texts[0]) }, info)
 		return b.String()
 	}
 	info := strategies.Info{Name: "new", Capacity: 1, Nodes: 1}

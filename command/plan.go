@@ -3,41 +3,255 @@ package command
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"net/url"
+	"slices"
 	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
 
 	"github.com/lockbench/lockbench"
+	"github.com/lockbench/lockbench/internal/store"
+	"github.com/lockbench/lockbench/results"
 	"github.com/lockbench/lockbench/strategies"
+	"github.com/lockbench/lockbench/workloads"
+	"github.com/lockbench/lockbench/workloads/presets"
 )
 
-// read makes a plan from the parsed flags and the workload file that they name.
-func (f *flags) read() (lockbench.Plan, []error) {
-	problems := f.given.problems()
-	if f.file != "" {
-		problems = append(problems, flatten(f.given.readWorkload(f.file, &f.workload))...)
+// flags are the flags of run.
+type flags struct {
+	strategies  []string
+	workload    workloads.Draft
+	file        string // workload file, or preset
+	rounds      int
+	outputs     *outputs[*results.Report]
+	thresholds  []string
+	quiet       bool
+	stores      stores
+	noBaselines bool
+	dryRun      bool
+	session     string
+	start       time.Time
+}
+
+func newFlags() *flags {
+	redis := lockbench.StoreOptions{Address: "auto"}
+	return &flags{stores: stores{&redis, map[string]lockbench.StoreOptions{}}, outputs: reportOutputs()}
+}
+
+// register adds the flags in the order in which help shows them.
+func (f *flags) register(set *pflag.FlagSet) {
+	set.SortFlags = false
+	set.StringArrayVarP(&f.strategies, "strategy", "s", nil,
+		"`list` of strategies to run, each with its options: spin:backoff=fixed,base=5ms,pubsub; "+
+			"all for every one in Redis; repeatable (default "+strings.Join(defaultStrategies(), ",")+")")
+	registerWorkload(set, &f.file, &f.workload, workloads.Fields())
+	set.IntVar(&f.rounds, "runs", 1, "`number` of runs of each strategy, interleaved and shuffled by the seed")
+
+	redis := f.stores.redis
+	f.stores.register(set, "; image:NAME or process:PROGRAM starts that server; "+
+		"repeatable, for other stores: etcd://, postgres://, zk://")
+	f.stores.registerTopology(set, "; for other stores, with commas: nodes:5,etcd:3")
+	set.Func("durability", "`class`: memory, default or fsync: what a crash of a store that lockbench starts may lose "+
+		"(default: Redis everything, the others as shipped)", func(text string) error {
+		_, err := store.ParseDurability(text)
+		redis.Durability = text
+		return err
+	})
+	registerImage(set, redis)
+	set.BoolVar(&redis.Pin, "pin", false, "run Redis and lockbench on different CPUs")
+	set.StringVar(&f.session, "session", "", "measure together with other lockbenches that have the same new `name`, "+
+		"the same plan and another --seed: they share locks; see merge")
+	set.Func("start-at", "`instant` of the first warm-up, 2026-03-01T12:30:00Z or +5s; the other runs begin "+
+		"at fixed times after it, so that several lockbenches measure together", f.setStart)
+	set.BoolVar(&redis.AllowFaults, "allow-faults-on-my-server", false,
+		"let --fault disturb a Redis that lockbench did not start")
+	set.BoolVar(&f.noBaselines, "no-baselines", false, "do not first measure the limits of this machine")
+
+	f.outputs.register(set)
+	set.StringArrayVar(&f.thresholds, "threshold", nil, "`limit` for a figure, else exit code 99: 'wait:p(99)<50ms', "+
+		"'wait{strategy:pubsub}:p(99)<50ms', 'redis_cpu_per_acq<80us', 'violations==0'; metrics are in "+
+		"docs/FORMATS.md; repeatable")
+	registerQuiet(set, &f.quiet)
+	set.BoolVar(&f.dryRun, "dry-run", false, "print the plan and how long it will take, and touch no server")
+}
+
+func registerQuiet(set *pflag.FlagSet, quiet *bool) {
+	set.BoolVarP(quiet, "quiet", "q", false, "no progress on standard error")
+}
+
+func registerImage(set *pflag.FlagSet, redis *lockbench.StoreOptions) {
+	set.StringVar(&redis.Image, "image", "", "container `image` of Redis")
+}
+
+// registerWorkload adds the options of a workload, and the file that may have them.
+func registerWorkload(set *pflag.FlagSet, file *string, draft *workloads.Draft, fields []workloads.Field) {
+	set.StringVar(file, "workload", "", "`name` of a preset ("+strings.Join(presets.Names(), ", ")+
+		") or of a YAML file with a line for each of the options that follow")
+	for _, field := range fields {
+		set.VarP(option{field, draft}, field.Name, field.Short, field.Help)
+		if field.Switch {
+			set.Lookup(field.Name).NoOptDefVal = "true"
+		}
 	}
-	plan, err := f.plan()
-	return plan, append(problems, flatten(err)...)
+}
+
+// option is the value of a flag for an option of a workload, which may be a sweep.
+type option struct {
+	workloads.Field
+	draft *workloads.Draft
+}
+
+func (o option) String() string        { return o.Default }
+func (o option) Type() string          { return o.Kind }
+func (o option) Set(text string) error { return o.draft.Give(o.Name, text) }
+
+// setStart accepts a future instant, or a time from now.
+func (f *flags) setStart(text string) error {
+	at, err := time.Parse(time.RFC3339, text)
+	if after, isDelay := strings.CutPrefix(text, "+"); isDelay {
+		var delay time.Duration
+		delay, err = time.ParseDuration(after)
+		at = time.Now().Add(delay)
+	}
+	switch {
+	case err != nil:
+		return fmt.Errorf("%q is neither an instant, such as 2026-03-01T12:30:00Z, nor a time from now, such as +5s",
+			text)
+	case !at.After(time.Now()):
+		return fmt.Errorf("%s is in the past", text)
+	}
+	f.start = at
+	return nil
+}
+
+// defaultStrategies returns those of the usual strategies that this program has, or all
+// its strategies if it has none of them.
+func defaultStrategies() []string {
+	all := strategyNames()
+	usual := slices.DeleteFunc([]string{"spin", "pubsub", "blpop", "redsync"}, func(name string) bool {
+		return !slices.Contains(all, name)
+	})
+	if len(usual) == 0 {
+		return all
+	}
+	return usual
+}
+
+// stores hold what the flags say about each store.
+type stores struct {
+	redis  *lockbench.StoreOptions
+	others map[string]lockbench.StoreOptions // by name; nil if only Redis is allowed
+}
+
+// change changes the options of a store.
+func (s stores) change(name string, change func(*lockbench.StoreOptions)) error {
+	options := s.others[name]
+	switch {
+	case name == store.Redis:
+		change(s.redis)
+		return nil
+	case s.others == nil:
+		return fmt.Errorf("it is for Redis, not for %s", name)
+	}
+	change(&options)
+	s.others[name] = options
+	return nil
+}
+
+// register adds the flags that say where the servers are: one address for each store. The servers
+// of one topology are in one address.
+func (s stores) register(set *pflag.FlagSet, more string) {
+	given := map[string]bool{}
+	set.FuncP("redis", "u", "`url` (redis:// or rediss://) or host:port of a server, several with commas, "+
+		"else container, process or auto; a password belongs in LOCKBENCH_REDIS, where ps does not show it"+more+
+		" (default auto)", func(address string) error {
+		name, err := store.At(address)
+		if err == nil && given[name] {
+			err = errors.New("it is given more than once: one value has all nodes of a topology, separated by commas")
+		}
+		if err != nil {
+			return err
+		}
+		given[name] = true
+		return s.change(name, func(o *lockbench.StoreOptions) { o.Address = address })
+	})
+	registerCA(set, s.redis)
+}
+
+func registerCA(set *pflag.FlagSet, o *lockbench.StoreOptions) {
+	set.StringVar(&o.CAFile, "ca-file", "", "`file` of PEM certificates to trust for encrypted addresses")
+}
+
+// registerServer adds the flags of one server, of any store.
+func registerServer(set *pflag.FlagSet, o *lockbench.StoreOptions) {
+	set.FuncP("redis", "u", "`url` of the server: redis://, or of another store, such as etcd:// (default auto)",
+		func(address string) error {
+			_, err := store.At(address)
+			o.Address = address
+			return err
+		})
+	registerCA(set, o)
+}
+
+// registerTopology adds --topology: that of Redis and, as NAME:N, those of other stores, separated
+// by commas.
+func (s stores) registerTopology(set *pflag.FlagSet, more string) {
+	set.Func("topology",
+		"`form`: single, nodes:N, replicas:N or cluster:N: what to start, or what the addresses must be"+
+			more, func(text string) error {
+			given := map[string]bool{}
+			for form := range strings.SplitSeq(text, ",") {
+				name, _, _ := strings.Cut(form, ":")
+				if !slices.Contains(store.Names(), name) {
+					name = store.Redis
+				}
+				if given[name] {
+					return fmt.Errorf("%q has two topologies of %s", text, name)
+				}
+				given[name] = true
+				if err := s.change(name, func(o *lockbench.StoreOptions) { o.Topology = form }); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+}
+
+// complete returns the options of the other stores, with those that apply to all stores.
+func (s stores) complete() map[string]lockbench.StoreOptions {
+	all := maps.Clone(s.others)
+	for _, name := range store.Names() {
+		if name == store.Redis {
+			continue
+		}
+		o := all[name]
+		o.Durability, o.AllowFaults, o.Pin = s.redis.Durability, s.redis.AllowFaults, s.redis.Pin
+		switch {
+		case o.Address != "":
+			o.CAFile = s.redis.CAFile
+		case s.redis.Address == "container", s.redis.Address == "process":
+			o.Address = s.redis.Address
+		}
+		all[name] = o
+	}
+	return all
 }
 
 // plan returns what the flags ask for, and every error in them; each names its flag.
 func (f *flags) plan() (lockbench.Plan, error) {
-	var problems []error
-	points, err := f.workload.Points()
-	problems = append(problems, flatten(err)...)
+	points, sweep := f.workload.Points()
 	if len(f.strategies) == 0 {
 		f.strategies = defaultStrategies()
 	}
-	variants, err := strategies.ParseVariants(strings.Join(f.strategies, ","))
-	for _, problem := range flatten(err) {
-		problems = append(problems, fmt.Errorf("--strategy: %w", problem))
-	}
+	variants, unknown := strategies.ParseVariants(strings.Join(f.strategies, ","))
 	plan := lockbench.Plan{
 		Strategies: variants,
 		Workload:   points[0].Workload,
 		Rounds:     f.rounds,
-		Redis:      f.redis,
-		Stores:     f.stores().complete(),
+		Redis:      *f.stores.redis,
+		Stores:     f.stores.complete(),
 		Baselines:  !f.noBaselines,
 		Session:    f.session,
 		Start:      f.start,
@@ -45,8 +259,9 @@ func (f *flags) plan() (lockbench.Plan, error) {
 	if len(points) > 1 {
 		plan.Sweep = points
 	}
+	problems := []error{sweep, prefixed("strategy", unknown)}
 	for _, problem := range flatten(plan.Validate()) {
-		// An unknown strategy has been reported above.
+		// An unknown strategy has been reported.
 		if len(variants) > 0 || !strings.HasPrefix(problem.Error(), "--strategy") {
 			problems = append(problems, problem)
 		}
@@ -60,9 +275,9 @@ func shown(r lockbench.StoreOptions) string {
 	for address := range strings.SplitSeq(r.Address, ",") {
 		u, err := url.Parse(address)
 		switch {
-		case strings.Contains(r.Address, "://") && (err != nil || u.Scheme == "" || strings.Contains(u.Path, "@")), strings.Count(address, "@") > 1:
-			// It may be part of a password.
-			return "an address that cannot be read"
+		case strings.Contains(r.Address, "://") && (err != nil || u.Scheme == "" || strings.Contains(u.Path, "@")),
+			strings.Count(address, "@") > 1:
+			return "an address that cannot be read" // it may be part of a password
 		case strings.Contains(address, "://"):
 			address = u.Scheme + "://" + u.Host + u.Path
 		default:
@@ -71,7 +286,7 @@ func shown(r lockbench.StoreOptions) string {
 		places = append(places, address)
 	}
 	if r.Topology != "" {
-		return strings.Join(places, ", ") + ", " + r.Topology
+		places = append(places, r.Topology)
 	}
 	return strings.Join(places, ", ")
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/lockbench/lockbench/command"
+	"github.com/lockbench/lockbench/internal/testkit/etcdtest"
 	"github.com/lockbench/lockbench/internal/testkit/redistest"
 	"github.com/lockbench/lockbench/results"
 )
@@ -45,24 +46,47 @@ func TestRefusedFromTheStart(t *testing.T) {
 		code     int
 		says     []string
 	}{
-		{"no password", [][]any{{"CONFIG", "SET", "requirepass", "secret"}}, "", "spin", command.ExitConfig, []string{"NOAUTH", "next: the server asks for a password"}},
-		{"wrong password", nil, "me:nonsense@", "spin", command.ExitConfig, []string{"WRONGPASS", "next: user or password is wrong"}},
 		{
-			"no scripts", [][]any{{"ACL", "SETUSER", "me", "on", ">secret", "~*", "&*", "+@all", "-@scripting"}}, "me:secret@", "spin,setnx",
-			command.ExitConfig, []string{"spin needs the right +", "next: the user may not run scripts"},
+			"no password",
+			[][]any{{"CONFIG", "SET", "requirepass", "secret"}},
+			"", "spin", command.ExitConfig,
+			[]string{"NOAUTH", "next: the server asks for a password"},
 		},
 		{
-			"no channels", [][]any{{"ACL", "SETUSER", "me", "on", ">secret", "~*", "resetchannels", "+@all"}}, "me:secret@", "pubsub,fair,spin",
-			command.ExitConfig, []string{"pubsub needs the right &redisson_lock__channel:*lockbench:*", "fair needs the right &", "lockbench list fair"},
+			"wrong password", nil, "me:nonsense@", "spin", command.ExitConfig,
+			[]string{"WRONGPASS", "next: user or password is wrong"},
 		},
-		{"full", [][]any{{"CONFIG", "SET", "maxmemory", "1"}}, "", "spin", command.ExitConfig, []string{"OOM", "next: the server has used up its maxmemory"}},
+		{
+			"no scripts",
+			[][]any{{"ACL", "SETUSER", "me", "on", ">secret", "~*", "&*", "+@all", "-@scripting"}},
+			"me:secret@", "spin,setnx",
+			command.ExitConfig,
+			[]string{"spin needs the right +", "next: the user may not run scripts"},
+		},
+		{
+			"no channels",
+			[][]any{{"ACL", "SETUSER", "me", "on", ">secret", "~*", "resetchannels", "+@all"}},
+			"me:secret@", "pubsub,fair,spin",
+			command.ExitConfig,
+			[]string{
+				"pubsub needs the right &redisson_lock__channel:*lockbench:*",
+				"fair needs the right &", "lockbench list fair",
+			},
+		},
+		{
+			"full",
+			[][]any{{"CONFIG", "SET", "maxmemory", "1"}},
+			"", "spin", command.ExitConfig,
+			[]string{"OOM", "next: the server has used up its maxmemory"},
+		},
 	} {
 		server := redistest.Start(t)
 		for _, args := range test.prepare {
 			set(t, server, args...)
 		}
 		file := filepath.Join(t.TempDir(), "report.json")
-		code, stdout, stderr := run(t, "-u", "redis://"+test.user+server.Addr, "-s", test.strategy, "-c", "4", "-d", "200ms", "-w", "0s", "--no-baselines", "-q", "-o", "json="+file)
+		code, stdout, stderr := run(t, "-u", "redis://"+test.user+server.Addr, "-s", test.strategy, "-c", "4", "-d",
+			"200ms", "-w", "0s", "--no-baselines", "-q", "-o", "json="+file)
 		if code != test.code || stdout != "" {
 			t.Errorf("%s: exit code %d, want %d\n%s%s", test.name, code, test.code, stdout, stderr)
 		}
@@ -89,11 +113,24 @@ func TestRefusedInTheMiddle(t *testing.T) {
 		code           int
 		says           []string
 	}{
-		{"maxmemory", "spin", []any{"CONFIG", "SET", "maxmemory", "1mb"}, "", command.ExitInvalid, []string{"OOM", "next: the server has used up its maxmemory"}},
-		{"read-only", "spin", []any{"REPLICAOF", "127.0.0.1", "1"}, "", command.ExitInvalid, []string{"READONLY", "next: this is a replica, or became one"}},
 		{
-			"no channels", "pubsub", []any{"ACL", "SETUSER", "me", "resetchannels"}, "me:secret@",
-			command.ExitInvalid, []string{"pubsub", "next: the user lacks a right"},
+			"maxmemory", "spin",
+			[]any{"CONFIG", "SET", "maxmemory", "1mb"},
+			"", command.ExitInvalid,
+			[]string{"OOM", "next: the server has used up its maxmemory"},
+		},
+		{
+			"read-only", "spin",
+			[]any{"REPLICAOF", "127.0.0.1", "1"},
+			"", command.ExitInvalid,
+			[]string{"READONLY", "next: this is a replica, or became one"},
+		},
+		{
+			"no channels", "pubsub",
+			[]any{"ACL", "SETUSER", "me", "resetchannels"},
+			"me:secret@",
+			command.ExitInvalid,
+			[]string{"pubsub", "next: the user lacks a right"},
 		},
 	} {
 		all.Go(func() {
@@ -119,7 +156,8 @@ func TestRefusedInTheMiddle(t *testing.T) {
 					}
 					set(t, server, test.refuse...)
 				})
-				code, _, stderr := run(t, "-u", "redis://"+test.user+server.Addr, "-s", test.strategy, "-c", "4", "--instances", "4", "--hold", "1ms", "-d", "2s", "-w", "0s",
+				code, _, stderr := run(t, "-u", "redis://"+test.user+server.Addr, "-s", test.strategy, "-c", "4",
+					"--instances", "4", "--hold", "1ms", "-d", "2s", "-w", "0s",
 					"--no-baselines", "-q", "-o", "json="+file)
 				close(running)
 				refusing.Wait()
@@ -157,4 +195,13 @@ func calls(t *testing.T, admin *redis.Client) int64 {
 		n = n*10 + int64(c-'0')
 	}
 	return n
+}
+
+// What to do about an error of etcd's is said once, and not with Redis's addresses.
+func TestTheNextStepIsEtcds(t *testing.T) {
+	code, _, said := run(t, "-s", "etcd", "-u", "etcds://"+etcdtest.Start(t, 1).Endpoints[0])
+	if code != command.ExitUnreachable || strings.Count(said, "etcd:// instead of etcds://") != 1 ||
+		strings.Contains(said, "redis://") {
+		t.Errorf("exit code %d, said: %s", code, said)
+	}
 }

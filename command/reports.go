@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"slices"
 
+	"github.com/spf13/cobra"
+
 	"github.com/lockbench/lockbench/internal/untrusted"
 	"github.com/lockbench/lockbench/results"
 	"github.com/lockbench/lockbench/results/compare"
@@ -35,6 +37,17 @@ func reportFiles(pattern string) ([]string, error) {
 	}
 	slices.Sort(files)
 	return files, nil
+}
+
+// allReports returns the files that several of these stand for; those that are missing are reported
+// elsewhere.
+func allReports(patterns []string) []string {
+	var all []string
+	for _, pattern := range patterns {
+		files, _ := reportFiles(pattern)
+		all = append(all, files...)
+	}
+	return all
 }
 
 // readReport reads a report that lockbench wrote with -o json=FILE.
@@ -88,6 +101,35 @@ func (a *app) readAll(pattern string, leaveOut bool) ([]reportFile, error) {
 			a.say("note: left out: %s", problem)
 		}
 		return files, nil
+	}
+	return files, errors.Join(problems...)
+}
+
+// reportFile is a report and the file it was read from.
+type reportFile struct {
+	name   string
+	report *results.Report
+}
+
+// jsonFiles lets a shell offer JSON files.
+func jsonFiles(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+	return []string{"json"}, cobra.ShellCompDirectiveFilterFileExt
+}
+
+// readFiles reads every report that the names and globs stand for, each file once. The
+// error names all files that cannot be read.
+func (a *app) readFiles(patterns []string, leaveOut bool) ([]reportFile, error) {
+	var files []reportFile
+	var problems []error
+	for _, pattern := range patterns {
+		more, err := a.readAll(pattern, leaveOut)
+		problems = append(problems, err)
+		for _, f := range more {
+			if !slices.ContainsFunc(files,
+				func(seen reportFile) bool { return filepath.Clean(seen.name) == filepath.Clean(f.name) }) {
+				files = append(files, f)
+			}
+		}
 	}
 	return files, errors.Join(problems...)
 }

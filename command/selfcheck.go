@@ -14,7 +14,9 @@ import (
 
 func (a *app) selfcheck() *cobra.Command {
 	plan := selfcheck.Options{Redis: lockbench.StoreOptions{Address: "auto"}, Effort: selfcheck.Full()}
-	var outputs []string
+	out := &outputs[*selfcheck.Document]{usual: "table", formats: map[string]writer[*selfcheck.Document]{
+		"table": selfcheck.WriteTable, "json": plain(selfcheck.WriteJSON),
+	}}
 	quiet := false
 	cmd := &cobra.Command{
 		Use:   "selfcheck",
@@ -23,28 +25,26 @@ func (a *app) selfcheck() *cobra.Command {
 			"waits, holds and orders that are known, a starved client, a lock that lets in two, and a second\n" +
 			"reader of INFO. docs/VALIDITY.md explains each.\n" +
 			"It ends with 112 if a check fails. An inconclusive one proves nothing and refutes nothing:\n" +
-			"the machine was too restless, or the check could not be carried out there.",
-		Example:            "  lockbench selfcheck\n  lockbench selfcheck --only order,audit -o table -o json=selfcheck.json",
-		Args:               cobra.NoArgs,
-		ValidArgsFunction:  cobra.NoFileCompletions,
-		FParseErrWhitelist: cobra.FParseErrWhitelist{UnknownFlags: true},
+			"the machine was too busy, or the check cannot run there.",
+		Example: "  lockbench selfcheck\n" +
+			"  lockbench selfcheck --only order,audit -o table -o json=selfcheck.json",
+		Args:              cobra.NoArgs,
+		ValidArgsFunction: cobra.NoFileCompletions,
 	}
 	flags := cmd.Flags()
 	flags.SortFlags = false
-	flags.Var(listValue("check", &plan.Only), "only", "checks to carry out, of "+strings.Join(selfcheck.Names(), ", ")+"; repeatable (default all)")
-	registerRedis(flags, &plan.Redis)
-	flags.Var(textValue("image", &plan.Redis.Image), "image", "container image of Redis")
-	flags.VarP(listValue("format", &outputs), "output", "o", "table or json, with =FILE to write a file; repeatable (default table)")
-	addSwitch(flags, &quiet, "quiet", "q", "no progress on standard error")
+	flags.StringArrayVar(&plan.Only, "only", nil,
+		"`checks` to run, of "+strings.Join(selfcheck.Names(), ", ")+"; repeatable (default all)")
+	stores{redis: &plan.Redis}.register(flags, "")
+	registerImage(flags, &plan.Redis)
+	out.register(flags)
+	registerQuiet(flags, &quiet)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		given := source{set: flags}
-		given.readEnvironment()
+		given := a.input(flags).variables(flags)
 		plan.Only = strings.FieldsFunc(strings.Join(plan.Only, ","), func(r rune) bool { return r == ',' || r == ' ' })
-		formatted, err := parseOutputs(outputs, "table", selfcheckFormats())
-		if faults := a.problems(given, err, plan.Validate(), clashes(reads("--ca-file", plan.Redis.CAFile), places(formatted))); faults != nil {
-			return faults
+		if err := given.refuse(plan.Validate(), check(out.all(), plan.Redis.CAFile)); err != nil {
+			return err
 		}
-		a.warn(given.renamed(idleRedis(flags, plan.Redis))...)
 		if !quiet {
 			plan.Progress = func(what string) { a.say("%s", what) }
 		}
@@ -52,19 +52,12 @@ func (a *app) selfcheck() *cobra.Command {
 		if found == nil {
 			return err
 		}
-		if err := saveAll(a, formatted, found); err != nil {
-			return &exit{ExitFailure, err}
+		if err := saveAll(a, out.all(), found); err != nil {
+			return err
 		}
 		return proven(cmd.Context(), found, err)
 	}
 	return cmd
-}
-
-func selfcheckFormats() formats[*selfcheck.Document] {
-	return formats[*selfcheck.Document]{one: map[string]writer[*selfcheck.Document]{
-		"table": selfcheck.WriteTable,
-		"json":  plain(selfcheck.WriteJSON),
-	}}
 }
 
 // proven returns an error for the checks that failed; nil if none failed.

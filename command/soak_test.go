@@ -54,14 +54,16 @@ func soak(t *testing.T, strategy string, clients int, each string) {
 		t.Fatalf("%d runs", len(report.Runs))
 	}
 	run := report.Runs[0]
-	t.Logf("%.0f acquisitions/s, books off by %.3f %%, %d MB resident", run.Speed.PerSecond, run.TimeAccounting.WorstPercent, run.Generator.PeakRSS>>20)
+	t.Logf("%.0f acquisitions/s, books off by %.3f %%, %d MB resident", run.Speed.PerSecond,
+		run.TimeAccounting.WorstPercent, run.Generator.PeakRSS>>20)
 	if *run.Safety.LeftoverCount > 0 {
 		t.Errorf("leftovers: %v", run.Safety.Leftovers)
 	}
 	if keys, err := observer.DBSize(t.Context()).Result(); err != nil || keys > 0 {
 		t.Errorf("%d keys left, %v", keys, err)
 	}
-	if list, err := observer.ClientList(t.Context()).Result(); err != nil || bytes.Count([]byte(list), []byte("\n")) > 2 {
+	if list, err := observer.ClientList(t.Context()).Result(); err != nil ||
+		bytes.Count([]byte(list), []byte("\n")) > 2 {
 		t.Errorf("connections left, %v:\n%s", err, list)
 	}
 }

@@ -74,7 +74,8 @@ func TestAUsersServerStaysAsItWas(t *testing.T) {
 				t.Fatalf("after %s it is not what it was:\n%s", after, strings.Join(found[:min(len(found), 20)], "\n"))
 			}
 			flags := func(strategies string, flags ...string) []string {
-				return append(flags, "-u", user.url, "-s", strategies, "--work", "counter", "-c", "4", "--instances", "2",
+				return append(flags, "-u", user.url, "-s", strategies, "--work", "counter", "-c", "4", "--instances",
+					"2",
 					"-w", "0s", "--no-baselines")
 			}
 			// amid is a run that has begun.
@@ -88,7 +89,8 @@ func TestAUsersServerStaysAsItWas(t *testing.T) {
 			}
 
 			for _, more := range append([][]string{nil, {"--session", usersSession}}, user.faults...) {
-				whole := start(t, "lockbench", flags(strings.Join(user.strategies, ","), append(more, "-d", "300ms")...)...)
+				whole := start(t, "lockbench",
+					flags(strings.Join(user.strategies, ","), append(more, "-d", "300ms")...)...)
 				if code := whole.code(); code != "0" && code != "112" { // the machine may be too busy to measure on
 					t.Errorf("a run with %q ended with %s:\n%s", more, code, &whole.said)
 				}
@@ -131,7 +133,8 @@ func TestAUsersServerStaysAsItWas(t *testing.T) {
 				if !has(left, "lockbench") {
 					t.Fatalf("nothing was left to be removed: %q", left)
 				}
-				if code, said, wrong := run(t, flags(strategy, "-q", "-n", "10")...); !strings.Contains(said, "killed runs (") {
+				if code, said, wrong := run(t, flags(strategy, "-q", "-n", "10")...); !strings.Contains(said,
+					"killed runs (") {
 					t.Errorf("the next run ended with %d and says nothing of what is left: %s%s", code, said, wrong)
 				}
 				if now := since(); count(now, user.held) != count(left, user.held) {
@@ -149,7 +152,8 @@ func TestAUsersServerStaysAsItWas(t *testing.T) {
 			}
 
 			for _, subcommand := range []string{"clean", "doctor"} {
-				if code, said, wrong := run(t, subcommand, "-u", user.nothing); code != command.ExitUnreachable || !strings.Contains(wrong, "127.0.0.1:1") {
+				if code, said, wrong := run(t, subcommand, "-u", user.nothing); code != command.ExitUnreachable ||
+					!strings.Contains(wrong, "127.0.0.1:1") {
 					t.Errorf("where nothing listens %s ended with %d: %s%s", subcommand, code, said, wrong)
 				}
 			}

@@ -24,7 +24,6 @@ import (
 	"github.com/lockbench/lockbench/internal/testkit/etcdtest"
 	"github.com/lockbench/lockbench/internal/testkit/redistest"
 	"github.com/lockbench/lockbench/strategies"
-	"github.com/lockbench/lockbench/strategies/gopgx"
 	"github.com/lockbench/lockbench/strategies/gozk"
 )
 
@@ -88,13 +87,15 @@ func nearMisses(patterns []string, many int) []string {
 			add("shop:"+key, "my"+key, " "+key, key+":items", key+":", key+"\n", key+" ", key+key, key+"}",
 				key[1:], key[:len(key)-1], strings.ToUpper(key), strings.Replace(key, "lockbench", "Lockbench", 1))
 			for _, other := range []string{
-				"", "cart", "team", "12345678", "1234567890", id[:7], id + "0", strings.ToUpper(id), "g" + id[1:], "1" + id[1:],
+				"", "cart", "team", "12345678", "1234567890", id[:7], id + "0", strings.ToUpper(id), "g" + id[1:], "1" +
+					id[1:],
 			} {
 				add(of("lockbench:{" + other + number + "}"))
 			}
 			for _, near := range []string{
 				"lockbench:{ID}", "lockbench:{IDN:0}", "lockbench:{ID:01:0}", "lockbench:{ID:x:0}", "lockbench:{{IDN}}",
-				"lockbench:(IDN)", "lockbench:IDN", "lockbench:{IDN", "lockbench{IDN}", "{lockbench:IDN}", "app:{IDN}", "{IDN}",
+				"lockbench:(IDN)", "lockbench:IDN", "lockbench:{IDN", "lockbench{IDN}", "{lockbench:IDN}", "app:{IDN}",
+				"{IDN}",
 			} {
 				add(of(strings.NewReplacer("ID", id, "N", number).Replace(near)))
 			}
@@ -182,7 +183,8 @@ func everythingOn(t *testing.T, client *redis.Client, script string) []string {
 		t.Fatal(err)
 	}
 	lines := []string{
-		fmt.Sprint("users ", users.Val()), fmt.Sprintf("functions %q", functions.Val()), fmt.Sprint("scripts ", scripts.Val()),
+		fmt.Sprint("users ", users.Val()), fmt.Sprintf("functions %q", functions.Val()),
+		fmt.Sprint("scripts ", scripts.Val()),
 	}
 	for name, value := range config.Val() {
 		lines = append(lines, fmt.Sprintf("config %s = %q", name, value))
@@ -242,7 +244,8 @@ func usersEtcd(t *testing.T) usersServer {
 			}
 			var lines []string
 			for _, kv := range keys.Kvs {
-				lines = append(lines, fmt.Sprintf("key %s = %q of revisions %d to %d, lease %x", kv.Key, kv.Value, kv.CreateRevision, kv.ModRevision, kv.Lease))
+				lines = append(lines, fmt.Sprintf("key %s = %q of revisions %d to %d, lease %x", kv.Key, kv.Value,
+					kv.CreateRevision, kv.ModRevision, kv.Lease))
 			}
 			for _, l := range leases.Leases {
 				lines = append(lines, fmt.Sprintf("lease %x", int64(l.ID)))
@@ -280,7 +283,8 @@ func usersPostgres(t *testing.T) usersServer {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = instance.Close() })
-	config := instance.Nodes()[0].(gopgx.Node).Config
+	config := instance.Nodes()[0].(*pgx.ConnConfig)
+	delete(config.RuntimeParams, "search_path") // of the session that started it
 	connect := func(name string) *pgx.Conn {
 		mine := config.Copy()
 		mine.RuntimeParams["application_name"] = name
@@ -304,12 +308,17 @@ func usersPostgres(t *testing.T) usersServer {
 		CREATE SCHEMA "lockbench_session_A1B2C3D4" AUTHORIZATION bench;
 		CREATE SCHEMA lockbench_session_a1b2c3d4_old AUTHORIZATION bench;
 		CREATE SCHEMA my_lockbench_session_a1b2c3d4 AUTHORIZATION bench;
-		CREATE SCHEMA lockbench_session_mine; CREATE TABLE lockbench_session_mine.dear (n int); ALTER SCHEMA lockbench_session_mine OWNER TO bench;
-		CREATE SCHEMA lockbench; CREATE TABLE lockbench.lockbench_lock (key bytea PRIMARY KEY); INSERT INTO lockbench.lockbench_lock VALUES ('mine');
+		CREATE SCHEMA lockbench_session_mine; CREATE TABLE lockbench_session_mine.dear (n int);
+		ALTER SCHEMA lockbench_session_mine OWNER TO bench;
+		CREATE SCHEMA lockbench; CREATE TABLE lockbench.lockbench_lock (key bytea PRIMARY KEY);
+		INSERT INTO lockbench.lockbench_lock VALUES ('mine');
 		ALTER SCHEMA lockbench OWNER TO bench;
 		SELECT pg_advisory_lock(42)`)
 	address := func(at string) string {
-		return (&url.URL{Scheme: "postgres", User: url.UserPassword("bench", "a/b:c"), Host: at, Path: "/postgres", RawQuery: "sslmode=disable"}).String()
+		return (&url.URL{
+			Scheme: "postgres", User: url.UserPassword("bench", "a/b:c"), Host: at, Path: "/postgres",
+			RawQuery: "sslmode=disable",
+		}).String()
 	}
 	return usersServer{
 		url: address(server.Describe().Address), nothing: address("127.0.0.1:1"),
@@ -317,15 +326,20 @@ func usersPostgres(t *testing.T) usersServer {
 		held: "lockbench_counter of", alive: "session lockbench:",
 		litter: func() string { exec(eye, "CREATE SEQUENCE litter"); return "litter" },
 		all: func() []string {
-			rows, err := eye.Query(t.Context(), `SELECT 'database ' || datname FROM pg_database UNION ALL SELECT 'role ' || rolname FROM pg_roles
+			rows, err := eye.Query(t.Context(), `SELECT 'database ' || datname FROM pg_database
+				UNION ALL SELECT 'role ' || rolname FROM pg_roles
 				UNION ALL SELECT format('schema %s of %s', nspname, nspowner) FROM pg_namespace
 				UNION ALL SELECT format('relation %s %s of %s', relnamespace::regnamespace, relname, oid) FROM pg_class
 				UNION ALL SELECT format('setting %s %s %s', setdatabase, setrole, setconfig) FROM pg_db_role_setting
-				UNION ALL SELECT 'extension ' || extname FROM pg_extension UNION ALL SELECT format('%s functions', count(*)) FROM pg_proc
-				UNION ALL SELECT 'row ' || n FROM dear UNION ALL SELECT format('row %s', key) FROM lockbench.lockbench_lock
-				UNION ALL SELECT format('advisory lock of %s', application_name) FROM pg_locks JOIN pg_stat_activity USING (pid) WHERE locktype = 'advisory'
+				UNION ALL SELECT 'extension ' || extname FROM pg_extension
+				UNION ALL SELECT format('%s functions', count(*)) FROM pg_proc
+				UNION ALL SELECT 'row ' || n FROM dear
+				UNION ALL SELECT format('row %s', key) FROM lockbench.lockbench_lock
+				UNION ALL SELECT format('advisory lock of %s', application_name)
+					FROM pg_locks JOIN pg_stat_activity USING (pid) WHERE locktype = 'advisory'
 				UNION ALL SELECT format('prepared %s', gid) FROM pg_prepared_xacts
-				UNION ALL SELECT format('session %s of %s', application_name, usename) FROM pg_stat_activity WHERE backend_type = 'client backend' ORDER BY 1`)
+				UNION ALL SELECT format('session %s of %s', application_name, usename)
+					FROM pg_stat_activity WHERE backend_type = 'client backend' ORDER BY 1`)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -335,7 +349,8 @@ func usersPostgres(t *testing.T) usersServer {
 			}
 			// The connections that stand for who started the server are not the user's.
 			return slices.DeleteFunc(lines, func(line string) bool {
-				return strings.HasPrefix(line, "session ") && strings.HasSuffix(line, " of "+config.User) && !strings.HasPrefix(line, "session service")
+				return strings.HasPrefix(line, "session ") && strings.HasSuffix(line, " of "+config.User) &&
+					!strings.HasPrefix(line, "session service")
 			})
 		},
 	}
@@ -369,13 +384,14 @@ func usersZooKeeper(t *testing.T) usersServer {
 			return nil // it has gone meanwhile
 		}
 		var lines []string
-		for _, child := range children {
+		for _, child := range children.Names {
 			at := strings.TrimSuffix(path, "/") + "/" + child
 			value, err := session.Get(t.Context(), at)
 			if err != nil {
 				continue
 			}
-			lines = append(lines, fmt.Sprintf("node %s = %q of transactions %d to %d, session %x", at, value.Data, value.Stat.Czxid, value.Stat.Mzxid, value.Stat.EphemeralOwner))
+			lines = append(lines, fmt.Sprintf("node %s = %q of transactions %d to %d, session %x", at, value.Data,
+				value.Stat.Czxid, value.Stat.Mzxid, value.Stat.EphemeralOwner))
 			lines = append(lines, below(at)...)
 		}
 		return lines

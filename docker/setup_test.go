@@ -55,7 +55,10 @@ func (m machine) run(args ...string) (calls, said string, ok bool) {
 	file := filepath.Join(m.t.TempDir(), "calls")
 	cmd := exec.Command("/bin/sh", append([]string{"setup.sh"}, args...)...)
 	context := m.t.TempDir()
-	cmd.Env = []string{"TMPDIR=" + context, "PATH=" + m.path, "CALLS=" + file, "STUBS=" + m.path, "POLICY_RC_D=" + m.policy(), "POSTGRES_BIN=" + os.Getenv("POSTGRES_BIN"), "ZOOKEEPER_JAR=" + os.Getenv("ZOOKEEPER_JAR")}
+	cmd.Env = []string{
+		"TMPDIR=" + context, "PATH=" + m.path, "CALLS=" + file, "STUBS=" + m.path, "POLICY_RC_D=" + m.policy(),
+		"POSTGRES_BIN=" + os.Getenv("POSTGRES_BIN"), "ZOOKEEPER_JAR=" + os.Getenv("ZOOKEEPER_JAR"),
+	}
 	output, err := cmd.CombinedOutput()
 	if left, _ := filepath.Glob(filepath.Join(context, "*")); len(left) > 0 {
 		m.t.Errorf("leftovers: %v", left)
@@ -81,7 +84,9 @@ const (
 		esac`
 	ldd = `case "$1" in *cli) exit 1 ;; esac # it is static
 		printf '\tlinux-vdso.so.1 (0x01)\n\tlibm.so.6 => %s/libm.so.6 (0x02)\n\t%s/ld.so (0x03)\n' "$STUBS" "$STUBS"`
-	aptInstall = `case "$*" in *install*) [ -x "$POLICY_RC_D" ] && printf '#!/bin/sh\n' >"$STUBS/redis-server" && chmod 755 "$STUBS/redis-server" ;; esac`
+	aptInstall = `case "$*" in *install*)
+		[ -x "$POLICY_RC_D" ] && printf '#!/bin/sh\n' >"$STUBS/redis-server" && chmod 755 "$STUBS/redis-server" ;;
+		esac`
 )
 
 func TestSetup(t *testing.T) {
@@ -111,14 +116,17 @@ func TestSetup(t *testing.T) {
 				` + noRegistry), ok: true, called: "docker image rm -f lockbench-redis:offline", never: "apt-get",
 		},
 		"nothing to build it of": {
-			stubs: map[string]string{"docker": noRegistry, "apt-get": fails, "sudo": sudo, "ldd": ldd}, never: "docker build",
+			stubs: map[string]string{"docker": noRegistry, "apt-get": fails, "sudo": sudo, "ldd": ldd},
+			never: "docker build",
 		},
 		"the image can be pulled": {
 			stubs: map[string]string{"docker": `[ "$1" = info ] || [ "$1" = pull ]`, "apt-get": fails}, ok: true,
 			called: "docker pull -q redis:8", never: "apt-get",
 		},
 		"no registry": {
-			stubs: map[string]string{"docker": `[ "$1" = info ]`, "apt-get": aptInstall, "sudo": sudo, "systemctl": works}, ok: true,
+			stubs: map[string]string{
+				"docker": `[ "$1" = info ]`, "apt-get": aptInstall, "sudo": sudo, "systemctl": works,
+			}, ok: true,
 			called: "systemctl disable redis-server",
 		},
 		"Docker does not run": {
@@ -173,17 +181,21 @@ func TestSetupOfStores(t *testing.T) {
 		never  string
 	}{
 		"all are there": {
-			stubs: map[string]string{"etcd": works, "java": works, "apt-get": fails}, files: []string{"bin/postgres", "zookeeper.jar"}, ok: true, never: "apt-get",
+			stubs: map[string]string{"etcd": works, "java": works, "apt-get": fails},
+			files: []string{"bin/postgres", "zookeeper.jar"}, ok: true, never: "apt-get",
 		},
 		"PostgreSQL is on PATH": {
-			stubs: map[string]string{"etcd": works, "java": works, "postgres": works, "apt-get": fails}, files: []string{"zookeeper.jar"}, ok: true, never: "apt-get",
+			stubs: map[string]string{"etcd": works, "java": works, "postgres": works, "apt-get": fails},
+			files: []string{"zookeeper.jar"}, ok: true, never: "apt-get",
 		},
 		"two are missing": {
-			stubs: map[string]string{"etcd": works, "apt-get": works, "sudo": sudo, "systemctl": works}, files: []string{"zookeeper.jar"}, ok: true,
+			stubs: map[string]string{"etcd": works, "apt-get": works, "sudo": sudo, "systemctl": works},
+			files: []string{"zookeeper.jar"}, ok: true,
 			called: "--no-install-recommends postgresql zookeeper\n", never: "etcd-server",
 		},
 		"a service is called otherwise": {
-			stubs: map[string]string{"java": works, "apt-get": works, "sudo": sudo, "systemctl": `[ "$2" = etcd ]`}, files: []string{"bin/postgres", "zookeeper.jar"}, ok: true,
+			stubs: map[string]string{"java": works, "apt-get": works, "sudo": sudo, "systemctl": `[ "$2" = etcd ]`},
+			files: []string{"bin/postgres", "zookeeper.jar"}, ok: true,
 			called: "systemctl disable etcd\n",
 		},
 		"they cannot be installed": {

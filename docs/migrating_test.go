@@ -59,15 +59,27 @@ func indented(snippet string) string {
 
 // migrations are the snippets' functions.
 var migrations = map[string]func(ctx context.Context, clients []redis.UniversalClient) error{
-	"redislock":           func(ctx context.Context, c []redis.UniversalClient) error { return fromRedislock(ctx, c[0]) },
-	"redislock: handoff":  func(ctx context.Context, c []redis.UniversalClient) error { return toHandoff(ctx, c[0]) },
-	"redsync":             func(ctx context.Context, c []redis.UniversalClient) error { return fromRedsync(ctx, c[0]) },
-	"redsync: watchdog":   func(ctx context.Context, c []redis.UniversalClient) error { return toWithLock(ctx, c[0]) },
-	"redsync: redlock":    toRedlock,
-	"Redisson: getLock":   func(ctx context.Context, c []redis.UniversalClient) error { return fromGetLock(ctx, c[0]) },
-	"Redisson: fenced":    func(ctx context.Context, c []redis.UniversalClient) error { return fromGetFencedLock(ctx, c[0]) },
-	"Redisson: semaphore": func(ctx context.Context, c []redis.UniversalClient) error { return fromGetSemaphore(ctx, c[0]) },
-	"redis-py: lock":      func(ctx context.Context, c []redis.UniversalClient) error { return fromRedisPy(ctx, c[0]) },
+	"redislock": func(ctx context.Context,
+		c []redis.UniversalClient,
+	) error {
+		return fromRedislock(ctx, c[0])
+	},
+	"redislock: handoff": func(ctx context.Context, c []redis.UniversalClient) error { return toHandoff(ctx, c[0]) },
+	"redsync":            func(ctx context.Context, c []redis.UniversalClient) error { return fromRedsync(ctx, c[0]) },
+	"redsync: watchdog":  func(ctx context.Context, c []redis.UniversalClient) error { return toWithLock(ctx, c[0]) },
+	"redsync: redlock":   toRedlock,
+	"Redisson: getLock":  func(ctx context.Context, c []redis.UniversalClient) error { return fromGetLock(ctx, c[0]) },
+	"Redisson: fenced": func(ctx context.Context,
+		c []redis.UniversalClient,
+	) error {
+		return fromGetFencedLock(ctx, c[0])
+	},
+	"Redisson: semaphore": func(ctx context.Context,
+		c []redis.UniversalClient,
+	) error {
+		return fromGetSemaphore(ctx, c[0])
+	},
+	"redis-py: lock": func(ctx context.Context, c []redis.UniversalClient) error { return fromRedisPy(ctx, c[0]) },
 }
 
 func TestMigrations(t *testing.T) {

@@ -95,7 +95,10 @@ func TestWorkflowsArePinnedAndLeaveNoCredentials(t *testing.T) {
 		}
 	}
 	slices.Sort(writers)
-	if want := []string{"history.yml measure contents", "regression.yml ab pull-requests", "release.yml publish contents"}; !slices.Equal(writers, want) {
+	if want := []string{
+		"history.yml measure contents", "regression.yml ab pull-requests",
+		"release.yml publish contents",
+	}; !slices.Equal(writers, want) {
 		t.Errorf("%q may write, want %q", writers, want)
 	}
 }
@@ -129,7 +132,8 @@ func TestOnlyOurCommentIsWrittenOver(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			cmd := exec.Command("bash", "../.github/actions/lockbench-ab/comment.sh", filepath.Join(dir, "comparison.md"))
+			cmd := exec.Command("bash", "../.github/actions/lockbench-ab/comment.sh",
+				filepath.Join(dir, "comparison.md"))
 			path := dir + ":" + os.Getenv("PATH")
 			cmd.Env = append(os.Environ(), "PATH="+path, "GITHUB_REPOSITORY=o/r", "PULL_REQUEST=7", "TMPDIR="+dir)
 			if said, err := cmd.CombinedOutput(); err != nil {

@@ -13,7 +13,9 @@ import (
 // Conditions returns the conditions of the measurement as lines, each with its label.
 func (r *Report) Conditions() [][2]string {
 	lines := [][2]string{
-		{"workload", r.Workload.Describe()}, {"faults", words.Dotted(r.Workload.Given()["fault"]...)}, {"sweep", sweep(r.Points)},
+		{"workload", r.Workload.Describe()},
+		{"faults", words.Dotted(r.Workload.Given()["fault"]...)},
+		{"sweep", sweep(r.Points)},
 	}
 	if len(r.Stores) == 0 || r.Redis.Source != "none" {
 		lines = append(lines, [2]string{"redis", r.Redis.Describe()})
@@ -46,7 +48,9 @@ func (r *Report) Gist() [][2]string {
 	}
 	about := append(servers, r.Workload.Describe(), words.Count(r.Rounds, "run")+" of each strategy")
 	return slices.DeleteFunc([][2]string{
-		{"lockbench", words.Dotted(about...)}, {"faults", words.Dotted(r.Workload.Given()["fault"]...)}, {"sweep", sweep(r.Points)},
+		{"lockbench", words.Dotted(about...)},
+		{"faults", words.Dotted(r.Workload.Given()["fault"]...)},
+		{"sweep", sweep(r.Points)},
 	}, func(line [2]string) bool { return line[1] == "" })
 }
 
@@ -118,7 +122,8 @@ func (s Redis) Describe() string {
 	if s.IOThreads != nil && *s.IOThreads > 1 {
 		threads = fmt.Sprintf("%d I/O threads", *s.IOThreads)
 	}
-	return words.Dotted(strings.TrimSpace(s.Release()+" "+s.Mode), topology, protocol, threads, s.losing(), s.Source, s.Image, network, address, security, cpus("server", s.PinnedCPUs), idle)
+	return words.Dotted(strings.TrimSpace(s.Release()+" "+s.Mode), topology, protocol, threads, s.losing(), s.Source,
+		s.Image, network, address, security, cpus("server", s.PinnedCPUs), idle)
 }
 
 // losing says what a crash of the server may lose.
@@ -181,4 +186,50 @@ func optional(ns *int64) string {
 		return NotKnown
 	}
 	return Nanoseconds.Format(float64(*ns))
+}
+
+// placement says on which CPUs the generator and Redis may run, and whether they share them:
+// speed and CPU time depend on it. It returns "" if the generator's CPUs are not known.
+func placement(r *Report) string {
+	generator, redis := r.Environment.AllowedCPUs, r.Redis.AllowedCPUs
+	if len(generator) == 0 || len(r.Generators) > 0 { // each generator of a merged report has its own
+		return ""
+	}
+	where := "generator on CPU " + cpuRanges(generator)
+	switch {
+	case r.Redis.Source == "none" || r.Redis.Source == "":
+		return where
+	case len(redis) == 0 && r.Redis.Network == "remote":
+		return where + ", Redis on another machine"
+	case len(redis) == 0:
+		return where + ", Redis on this machine, where on it is not known"
+	}
+	where += ", Redis on CPU " + cpuRanges(redis)
+	shared := slices.DeleteFunc(slices.Clone(generator), func(cpu int) bool { return !slices.Contains(redis, cpu) })
+	switch {
+	case len(shared) == 0:
+		return where + ": apart"
+	case len(shared) == len(generator) && len(shared) == len(redis):
+		return where + ": they share all"
+	default:
+		return where + ": they share " + cpuRanges(shared)
+	}
+}
+
+// cpuRanges writes CPUs in ascending order as Linux does: 0-3,8.
+func cpuRanges(cpus []int) string {
+	var parts []string
+	for i := 0; i < len(cpus); {
+		last := i
+		for last+1 < len(cpus) && cpus[last+1] == cpus[last]+1 {
+			last++
+		}
+		if last == i {
+			parts = append(parts, fmt.Sprint(cpus[i]))
+		} else {
+			parts = append(parts, fmt.Sprintf("%d-%d", cpus[i], cpus[last]))
+		}
+		i = last + 1
+	}
+	return strings.Join(parts, ",")
 }

@@ -4,8 +4,8 @@ import (
 	"reflect"
 	"testing"
 
+	"github.com/lockbench/lockbench/internal/testkit/golden"
 	"github.com/lockbench/lockbench/results"
-	"github.com/lockbench/lockbench/results/internal/sample"
 )
 
 // Whoever adds a fact of the server or of the machine and does not say it is found here.
@@ -19,7 +19,7 @@ func TestEveryConditionIsSaid(t *testing.T) {
 		}
 		return text
 	}
-	r := sample.Report()
+	r := golden.Report(t, "testdata/normal.json")
 	r.Redis.AllowedCPUs, r.Environment.AllowedCPUs = []int{0, 1}, []int{0, 1}
 	before := said(r)
 	for _, of := range []any{&r.Redis, &r.Environment} {

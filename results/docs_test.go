@@ -30,14 +30,16 @@ func TestRowsAreComplete(t *testing.T) {
 		}
 		names[m.Name] = true
 		m.Of(results.Run{}) // of a run that knows nothing
-		if m.Compared != nil && (m.Compared.Label == "" || m.Compared.Resolution <= 0) {
+	}
+	for _, m := range results.ComparedMetrics() {
+		if !names[m.Name] || m.Compared.Label == "" || m.Compared.Resolution <= 0 {
 			t.Errorf("%s cannot be compared: %+v", m.Name, m.Compared)
 		}
-		if m.Bench != nil {
-			if benches[m.Bench.Unit] {
-				t.Errorf("%s is there twice", m.Bench.Unit)
-			}
-			benches[m.Bench.Unit] = true
+	}
+	for _, m := range results.BenchMetrics() {
+		if !names[m.Name] || benches[m.Bench.Unit] || m.Bench.Scale == 0 {
+			t.Errorf("%s cannot be a benchmark: %+v", m.Name, m.Bench)
 		}
+		benches[m.Bench.Unit] = true
 	}
 }

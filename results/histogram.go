@@ -1,145 +1,162 @@
 package results
 
 import (
+	"cmp"
 	"compress/zlib"
 	"encoding/base64"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"io"
-	"iter"
 	"math"
 	"math/bits"
-	"reflect"
 	"strings"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
 )
 
-// Durations from 1 ns to 1 h are recorded with three significant digits: the error of a
-// recorded value is below 0.1 %.
+// Histogram counts values, mostly nanoseconds: its bins that are not empty, in ascending order. In JSON it
+// is a text, HdrHistogram's V2 compressed encoding in base64.
+type Histogram []Bin
+
+// Bin is the number of values that count as To, the largest of them. A bin's values differ by less than
+// 0.1 %; up to 2047 each value has a bin of its own.
+type Bin struct{ To, Count int64 }
+
+// Every histogram of a report has this layout: 1 ns to 1 h with three significant digits.
 const (
 	longestRecorded = int64(3_600_000_000_000)
 	recordedDigits  = 3
 )
 
-// NewHistogram returns an empty histogram of nanoseconds in the layout of distributions.
+// NewHistogram returns an empty histogram to record values in; Counted returns what it recorded.
 func NewHistogram() *hdrhistogram.Histogram {
-	return durationsLayout.histogram()
+	return hdrhistogram.New(1, longestRecorded, recordedDigits)
 }
 
-// filled yields the upper edge and the count of each bucket that is not empty. It does what
-// Histogram.Distribution does, but skips the tens of thousands of empty buckets. The counts
-// have the layout of HdrHistogram (hdrhistogram.org): first twice as many buckets of one
+// Counted returns what was recorded in a histogram of any number of digits. It does what
+// Histogram.Distribution does, but skips the tens of thousands of empty bins. The counts
+// have the layout of HdrHistogram (hdrhistogram.org): first twice as many bins of one
 // width as the digits need, then half as many of each next width, which is twice the last.
-func filled(h *hdrhistogram.Histogram) iter.Seq2[int64, int64] {
-	return func(yield func(to, n int64) bool) {
-		if h.TotalCount() == 0 {
-			return
+func Counted(h *hdrhistogram.Histogram) Histogram {
+	if h.TotalCount() == 0 {
+		return nil
+	}
+	s := h.Export()
+	half := 1 << (bits.Len64(uint64(2*math.Pow10(int(s.SignificantFigures)))-1) - 1)
+	var bins Histogram
+	for i, n := range s.Counts {
+		if n == 0 {
+			continue
 		}
-		s := h.Export()
-		unit := bits.Len64(uint64(max(1, s.LowestTrackableValue))) - 1
-		half := 1 << (bits.Len64(uint64(2*math.Pow10(int(s.SignificantFigures)))-1) - 1)
-		for i, n := range s.Counts {
-			if n == 0 {
-				continue
-			}
-			width, place := unit, i
-			if doubled := i/half - 1; doubled > 0 {
-				width, place = unit+doubled, i-doubled*half
-			}
-			if !yield(int64(place+1)<<width-1, n) {
-				return
-			}
+		width, place := 0, i
+		if doubled := i/half - 1; doubled > 0 {
+			width, place = doubled, i-doubled*half
+		}
+		bins = append(bins, Bin{int64(place+1)<<width - 1, n})
+	}
+	return bins
+}
+
+// from is the smallest value of a bin.
+func (b Bin) from() int64 {
+	const exact = 11 // bits of the values that have a bin of their own
+	return b.To >> max(0, bits.Len64(uint64(b.To))-exact) << max(0, bits.Len64(uint64(b.To))-exact)
+}
+
+// middle is the value that stands for a bin in a mean.
+func (b Bin) middle() float64 { return float64(b.from() + (b.To-b.from()+1)/2) }
+
+// TotalCount is the number of all values.
+func (h Histogram) TotalCount() int64 {
+	var n int64
+	for _, b := range h {
+		n += b.Count
+	}
+	return n
+}
+
+// Mean is the mean of the values; 0 without any.
+func (h Histogram) Mean() float64 {
+	var sum float64
+	for _, b := range h {
+		sum += b.middle() * float64(b.Count)
+	}
+	return sum / float64(max(1, h.TotalCount()))
+}
+
+// StdDev is the values' standard deviation.
+func (h Histogram) StdDev() float64 {
+	var squares float64
+	mean := h.Mean()
+	for _, b := range h {
+		squares += math.Pow(b.middle()-mean, 2) * float64(b.Count)
+	}
+	return math.Sqrt(squares / float64(max(1, h.TotalCount())))
+}
+
+// Median is the value that half of the values do not exceed; nil without any.
+func (h Histogram) Median() *int64 {
+	var upTo int64
+	all := h.TotalCount()
+	for _, b := range h {
+		if upTo += b.Count; 2*upTo >= all {
+			return &b.To
 		}
 	}
+	return nil
 }
 
-// Describe computes the percentiles of durations and keeps their histograms. longest is
-// exact; nil means that there are no durations. The caller sets Count, Censored, MeanNS and
-// Overflow if a histogram's counts are not numbers of durations.
-func Describe(o Observations, longest *Bound) Distribution {
-	return describe(o, nil, Survival{curve: estimate(o, longest)}, longest)
+// Plus returns the values of both; it changes neither.
+func (h Histogram) Plus(other Histogram) Histogram {
+	sum := make(Histogram, 0, max(len(h), len(other)))
+	for len(h) > 0 && len(other) > 0 {
+		switch a, b := h[0], other[0]; cmp.Compare(a.To, b.To) {
+		case -1:
+			sum, h = append(sum, a), h[1:]
+		case 1:
+			sum, other = append(sum, b), other[1:]
+		default:
+			sum, h, other = append(sum, Bin{a.To, a.Count + b.Count}), h[1:], other[1:]
+		}
+	}
+	return append(append(sum, h...), other...)
 }
 
-// DescribeBetween is Describe for a set in which some weight belongs to durations that were
-// not observed. Without rest the percentiles are too low, with it too high. See
-// Waiting.PerClient.
-func DescribeBetween(o, rest Observations, longest *Bound) (Distribution, error) {
-	s, err := between(o, &rest, longest)
+// MarshalText encodes the histogram.
+func (h Histogram) MarshalText() ([]byte, error) {
+	dense := NewHistogram()
+	for _, b := range h {
+		if err := dense.RecordValues(b.To, b.Count); err != nil {
+			return nil, fmt.Errorf("encode histogram: %w", err)
+		}
+	}
+	return dense.Encode(hdrhistogram.V2CompressedEncodingCookieBase)
+}
+
+// errHistogram is the error of a text that is no histogram of a report.
+var errHistogram = errors.New("decode histogram")
+
+// UnmarshalText decodes a histogram of a report's layout.
+func (h *Histogram) UnmarshalText(encoded []byte) error {
+	*h = nil
+	if len(encoded) == 0 {
+		return nil
+	}
+	if err := checkLayout(string(encoded)); err != nil {
+		return fmt.Errorf("%w: %w", errHistogram, err)
+	}
+	dense, err := hdrhistogram.Decode(encoded)
 	if err != nil {
-		return Distribution{}, err
+		return fmt.Errorf("%w: %w", errHistogram, err)
 	}
-	return describe(o, &rest, s, longest), nil
+	*h = Counted(dense)
+	return nil
 }
 
-func describe(o Observations, rest *Observations, s Survival, longest *Bound) Distribution {
-	d := Distribution{
-		Count:    total(o.Ended),
-		Censored: total(o.Censored),
-		P50:      s.Quantile(0.50),
-		P90:      s.Quantile(0.90),
-		P95:      s.Quantile(0.95),
-		P99:      s.Quantile(0.99),
-		P999:     s.Quantile(0.999),
-		Max:      longest,
-
-		Histogram:         encode(o.Ended),
-		CensoredHistogram: encode(o.Censored),
-		EnteredHistogram:  encode(o.Entered),
-	}
-	if rest != nil {
-		d.Rest = &Rest{Histogram: encode(rest.Ended), CensoredHistogram: encode(rest.Censored)}
-	}
-	return d
-}
-
-// between returns the estimate without the rest, and also with it if there is one.
-func between(o Observations, rest *Observations, longest *Bound) (Survival, error) {
-	s := Survival{curve: estimate(o, longest)}
-	if rest == nil {
-		return s, nil
-	}
-	all := NewObservations()
-	for _, part := range []Observations{o, *rest} {
-		if err := all.Add(part); err != nil {
-			return s, err
-		}
-	}
-	s.high = new(estimate(all, longest))
-	return s, nil
-}
-
-// encode returns "" for an empty histogram.
-func encode(h *hdrhistogram.Histogram) string {
-	if h == nil || h.TotalCount() == 0 {
-		return ""
-	}
-	encoded, err := h.Encode(hdrhistogram.V2CompressedEncodingCookieBase)
-	if err != nil {
-		panic(fmt.Sprintf("encode histogram: %v", err)) // it only writes to memory
-	}
-	return string(encoded)
-}
-
-// The layouts of the histograms that a report has.
-var (
-	durationsLayout = layout{1, longestRecorded, recordedDigits}
-	perClientLayout = layout{1, 1 << 40, recordedDigits}
-)
-
-// layout is what a histogram can count, which says how much memory it takes.
-type layout struct {
-	lowest, highest int64
-	digits          int32
-}
-
-func (l layout) histogram() *hdrhistogram.Histogram {
-	return hdrhistogram.New(l.lowest, l.highest, int(l.digits))
-}
-
-// check returns an error if an encoded histogram has another layout. It reads no more of it than its head:
-// a few bytes can stand for hundreds of megabytes.
-func (l layout) check(encoded string) error {
+// checkLayout returns an error if an encoded histogram has another layout than a report's. It reads no more
+// of it than its head: a few bytes can stand for hundreds of megabytes.
+func checkLayout(encoded string) error {
 	wire := base64.NewDecoder(base64.StdEncoding, strings.NewReader(encoded))
 	var head struct {
 		Cookie, Length, Offset, Digits int32
@@ -155,70 +172,9 @@ func (l layout) check(encoded string) error {
 	if err := binary.Read(inflated, binary.BigEndian, &head); err != nil {
 		return err
 	}
-	if of := (layout{head.Lowest, head.Highest, head.Digits}); of != l {
-		return fmt.Errorf("it counts %d to %d with %d digits, lockbench's %d to %d with %d",
-			of.lowest, of.highest, of.digits, l.lowest, l.highest, l.digits)
+	if head.Lowest != 1 || head.Highest != longestRecorded || head.Digits != recordedDigits {
+		return fmt.Errorf("it counts %d to %d with %d digits, lockbench's 1 to %d with %d",
+			head.Lowest, head.Highest, head.Digits, longestRecorded, recordedDigits)
 	}
 	return nil
-}
-
-// decode decodes a histogram of this layout; it returns nil for "".
-func (l layout) decode(encoded string) (*hdrhistogram.Histogram, error) {
-	if encoded == "" {
-		return nil, nil
-	}
-	if err := l.check(encoded); err != nil {
-		return nil, fmt.Errorf("decode histogram: %w", err)
-	}
-	h, err := hdrhistogram.Decode([]byte(encoded))
-	if err != nil {
-		return nil, fmt.Errorf("decode histogram: %w", err)
-	}
-	return h, nil
-}
-
-// PerClientHistogram returns how many clients had how many acquisitions; nil where it was
-// not recorded.
-func (f Fairness) PerClientHistogram() (*hdrhistogram.Histogram, error) {
-	h, err := perClientLayout.decode(f.PerClient)
-	if err != nil {
-		return nil, fmt.Errorf("turns_hdr: %w", err)
-	}
-	return h, nil
-}
-
-// NewPerClientHistogram returns an empty histogram of acquisitions per client. It is exact
-// up to 2047, and within 0.1 % above.
-func NewPerClientHistogram() *hdrhistogram.Histogram {
-	return perClientLayout.histogram()
-}
-
-// SetPerClient keeps the histogram.
-func (f *Fairness) SetPerClient(h *hdrhistogram.Histogram) { f.PerClient = encode(h) }
-
-// distributions returns a run's distributions by their path in the document.
-func (r *Run) distributions() map[string]*Distribution {
-	all := map[string]*Distribution{}
-	findDistributions(reflect.ValueOf(r).Elem(), "", all)
-	return all
-}
-
-func findDistributions(in reflect.Value, path string, all map[string]*Distribution) {
-	if in.Kind() == reflect.Pointer {
-		in = in.Elem() // the zero Value if the pointer is nil
-	}
-	if in.Kind() != reflect.Struct {
-		return
-	}
-	if d, ok := in.Addr().Interface().(*Distribution); ok {
-		all[path] = d
-		return
-	}
-	for i := range in.NumField() {
-		field := in.Type().Field(i)
-		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
-		if field.IsExported() && name != "" {
-			findDistributions(in.Field(i), strings.TrimPrefix(path+"."+name, "."), all)
-		}
-	}
 }

@@ -2,43 +2,84 @@ package results
 
 import (
 	"fmt"
+	"math"
 	"math/rand/v2"
+	"runtime"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
 	"github.com/google/go-cmp/cmp"
 )
 
-// The filled buckets are those that the library lists, whatever the layout is.
-func TestFilledAreTheBarsOfTheLibrary(t *testing.T) {
+// The bins are those that the library lists, whatever the number of digits is.
+func TestCountedIsWhatTheLibraryLists(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
-	for _, lowest := range []int64{1, 3, 1000} {
-		for digits := 1; digits <= 5; digits++ {
-			t.Run(fmt.Sprint(lowest, " ", digits), func(t *testing.T) {
-				h := hdrhistogram.New(lowest, 3_600_000_000_000, digits)
-				for range 2000 {
-					if err := h.RecordValue(random.Int64N(1 << random.IntN(42))); err != nil {
-						t.Fatal(err)
-					}
-				}
-				for _, edge := range []int64{0, 1, 2047, 2048, 3_600_000_000_000} {
-					if err := h.RecordValue(edge); err != nil {
-						t.Fatal(err)
-					}
-				}
-				var want, got [][2]int64
-				for _, bar := range h.Distribution() {
-					if bar.Count > 0 {
-						want = append(want, [2]int64{bar.To, bar.Count})
-					}
-				}
-				for to, n := range filled(h) {
-					got = append(got, [2]int64{to, n})
-				}
-				if diff := cmp.Diff(want, got); diff != "" {
-					t.Error(diff)
-				}
-			})
+	for digits := 1; digits <= 5; digits++ {
+		h := hdrhistogram.New(1, longestRecorded, digits)
+		values := []int64{0, 1, 2047, 2048, longestRecorded}
+		for range 2000 {
+			values = append(values, random.Int64N(1<<random.IntN(42)))
+		}
+		for _, v := range values {
+			if err := h.RecordValue(v); err != nil {
+				t.Fatal(err)
+			}
+		}
+		var want Histogram
+		for _, bar := range h.Distribution() {
+			if bar.Count > 0 {
+				want = append(want, Bin{bar.To, bar.Count})
+			}
+		}
+		got := Counted(h)
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%d digits: %s", digits, diff)
+		}
+		if digits != recordedDigits {
+			continue
+		}
+		if got.TotalCount() != h.TotalCount() || math.Abs(got.Mean()/h.Mean()-1) > 1e-9 ||
+			math.Abs(got.StdDev()/h.StdDev()-1) > 1e-9 || *got.Median() != h.ValueAtQuantile(50) {
+			t.Errorf("%d values of mean %v ± %v, median %v, not those of the library",
+				got.TotalCount(), got.Mean(), got.StdDev(), *got.Median())
+		}
+		for i, bar := range slices.DeleteFunc(h.Distribution(), func(b hdrhistogram.Bar) bool { return b.Count == 0 }) {
+			if got[i].from() != bar.From {
+				t.Errorf("bin %v begins at %d, not %d", got[i], got[i].from(), bar.From)
+			}
+		}
+	}
+}
+
+// TestWideHistogramsAreRefused: a short text can stand for a histogram of 50 MB. One of another layout than
+// lockbench's is refused before it takes its memory. Not parallel: it measures the memory.
+func TestWideHistogramsAreRefused(t *testing.T) {
+	for name, h := range map[string]*hdrhistogram.Histogram{
+		"lockbench's own":   NewHistogram(),
+		"a wide one":        hdrhistogram.New(1, math.MaxInt64, 5),
+		"one digit too far": hdrhistogram.New(1, longestRecorded, recordedDigits+1),
+	} {
+		if err := h.RecordValue(1); err != nil {
+			t.Fatal(err)
+		}
+		encoded, err := h.Encode(hdrhistogram.V2CompressedEncodingCookieBase)
+		if err != nil {
+			t.Fatal(err)
+		}
+		document := fmt.Sprintf(`{"schema": %q, "runs": [{"fairness": {"turns_hdr": %q}}]}`, Schema, encoded)
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		_, err = ReadJSON(strings.NewReader(document))
+		runtime.ReadMemStats(&after)
+		own := name == "lockbench's own"
+		if own != (err == nil) || !own && !strings.Contains(err.Error(), "it counts 1 to ") {
+			t.Errorf("%s: %v", name, err)
+		}
+		const most = 8 << 20 // a wide histogram takes 50 MB
+		if took := after.TotalAlloc - before.TotalAlloc; took > most {
+			t.Errorf("%s: %d bytes of JSON took %d MB", name, len(document), took>>20)
 		}
 	}
 }

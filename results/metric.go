@@ -1,41 +1,29 @@
 package results
 
-import "slices"
+import (
+	"reflect"
+	"slices"
+	"strings"
+)
 
 // Metric is a row of Metrics: a figure of a run under its one name, with all that tables,
 // exports, thresholds and comparisons need to know of it.
 type Metric struct {
-	Name   string // wait_p99
-	Unit   Unit
-	Better Better
-	Help   string // one line
-	// Whole says that the metric counts, so tables write it without decimals.
-	Whole bool
-	// Rough says that the metric is known within a few percent, so tables write two digits.
-	Rough bool
+	Name     string // wait_p99
+	Unit     Unit
+	Better   Better
+	Help     string    // one line
+	Whole    bool      // it counts, so tables write it without decimals
+	Compared *Compared // set by ComparedMetrics
+	Bench    *Bench    // set by BenchMetrics
 
-	Columns  []Column  // the tables' columns that show it
-	Compared *Compared // for comparisons; nil: they leave it out
-	Bench    *Bench    // for benchmark lines; nil: they leave it out
-
-	// value returns the metric of a run; if it is nil, the metric is a percentile of a distribution.
-	value      func(Run) *Figure
-	of         func(Run) Distribution
-	percentile float64
-	noun       string // the durations' name, if tables leave out a percentile of too few: "waits"
-	// caution returns a remark that a verdict adds to the figure of these runs; nil means none.
-	caution func([]Run) string
-	// total says that a strategy's figure is the sum of its runs, because one violation is
-	// enough; other figures are medians.
-	total bool
-	// everyRun says that a strategy's figure is known only if all its runs have one: a run without
-	// one is unlike the others.
-	everyRun bool
+	is    kind
+	path  string        // of the field in a Run, such as Speed.PerSecond; "": see value
+	value func(Run) any // computes what is no field, see figure
 }
 
 // Compared says how comparisons treat a metric.
 type Compared struct {
-	Place int    // the order of the lines
 	Label string // in words: "wait p99"
 	// Resolution is the smallest meaningful value. Smaller values, and 0, count as this value, so
 	// that ratios exist.
@@ -47,9 +35,8 @@ type Compared struct {
 
 // Bench is a metric in the format of Go's benchmarks.
 type Bench struct {
-	Place int     // the order in a line
 	Unit  string  // p99-wait-ns/op
-	Scale float64 // factor from the metric's unit; 0 means 1
+	Scale float64 // factor from the metric's unit
 	Exact bool    // it does not vary between runs
 }
 
@@ -86,16 +73,22 @@ const (
 
 // Of returns the metric of a run; nil if it is not known.
 func (m Metric) Of(r Run) *Figure {
-	if m.of != nil {
-		return m.of(r).percentile(m.percentile).figure()
+	if m.path == "" {
+		return figure(m.value(r))
 	}
-	return m.value(r)
+	field := at(r, m.path)
+	if m.is&perAcq != 0 {
+		count, _ := field.(*int64)
+		field = r.Server.Window.PerAcquisition(count)
+	}
+	return figure(field)
 }
 
 // shown is Of for tables. It returns nil for a percentile from 99 on that would only be the
 // maximum of too few durations.
 func (m Metric) shown(r Run) *Figure {
-	if m.of != nil && m.percentile >= 99 && !m.of(r).enough(m.percentile) {
+	path, p := m.percentile()
+	if d, ok := at(r, path).(Distribution); ok && p >= 99 && !d.enough(p) {
 		return nil
 	}
 	return m.Of(r)
@@ -109,31 +102,17 @@ func (m Metric) exact(r Run) *Figure {
 	return nil
 }
 
-// ranked returns the metrics with a place other than 0, in that order.
-func ranked(place func(Metric) int) []Metric {
-	all := slices.DeleteFunc(Metrics(), func(m Metric) bool { return place(m) == 0 })
-	slices.SortStableFunc(all, func(a, b Metric) int { return place(a) - place(b) })
-	return all
-}
+// percentiles are the fields of a Distribution with percentiles.
+var percentiles = map[string]float64{"P50": 50, "P90": 90, "P95": 95, "P99": 99, "P999": 99.9}
 
-// ComparedMetrics returns the metrics that comparisons use, in order.
-func ComparedMetrics() []Metric {
-	return ranked(func(m Metric) int {
-		if m.Compared == nil {
-			return 0
-		}
-		return m.Compared.Place
-	})
-}
-
-// BenchMetrics returns the figures of a benchmark line after ns/op.
-func BenchMetrics() []Metric {
-	return ranked(func(m Metric) int {
-		if m.Bench == nil {
-			return 0
-		}
-		return m.Bench.Place
-	})
+// percentile returns the path of the distribution of which the metric is a percentile, and its percent;
+// "" and 0 for another metric.
+func (m Metric) percentile() (path string, percent float64) {
+	dot := strings.LastIndex(m.path, ".")
+	if percent = percentiles[m.path[dot+1:]]; percent == 0 {
+		return "", 0
+	}
+	return m.path[:dot], percent
 }
 
 // InBench returns the metric of a run in the unit of Bench; false if it is not known or only
@@ -143,8 +122,83 @@ func (m Metric) InBench(r Run) (float64, bool) {
 	if f == nil {
 		return 0, false
 	}
-	if m.Bench.Scale != 0 {
-		return f.Value * m.Bench.Scale, true
+	return f.Value * m.Bench.Scale, true
+}
+
+// at returns the field of a run with this path; nil if there is none, or a part on the way is not known.
+func at(r Run, path string) any {
+	v := reflect.ValueOf(r)
+	for name := range strings.SplitSeq(path, ".") {
+		if v = reflect.Indirect(v); v.IsValid() {
+			v = v.FieldByName(name)
+		}
 	}
-	return f.Value, true
+	if !v.IsValid() {
+		return nil
+	}
+	return v.Interface()
+}
+
+// figure converts a number, or a pointer that is nil for an unknown one.
+func figure(value any) *Figure {
+	if b, ok := value.(*Bound); ok {
+		return b.figure()
+	}
+	if f, ok := value.(*Figure); ok {
+		return f
+	}
+	switch v := reflect.Indirect(reflect.ValueOf(value)); {
+	case v.CanInt():
+		return &Figure{Value: float64(v.Int())}
+	case v.CanFloat():
+		return &Figure{Value: v.Float()}
+	}
+	return nil
+}
+
+func (b *Bound) figure() *Figure {
+	if b == nil {
+		return nil
+	}
+	return &Figure{Value: float64(b.NS), AtLeast: b.AtLeast}
+}
+
+// FindMetric returns the metric of this name.
+func FindMetric(name string) (Metric, bool) {
+	at := slices.IndexFunc(rows, func(r row) bool { return r.name == name })
+	if at < 0 {
+		return Metric{}, false
+	}
+	return rows[at].metric(), true
+}
+
+// Metrics returns all metrics in the order of exports.
+func Metrics() []Metric {
+	var all []Metric
+	for _, r := range rows {
+		all = append(all, r.metric())
+	}
+	return all
+}
+
+// ComparedMetrics returns the metrics that comparisons use, in order.
+func ComparedMetrics() []Metric {
+	var all []Metric
+	for _, c := range compared {
+		m, _ := FindMetric(c.metric)
+		m.Compared = &c.Compared
+		all = append(all, m)
+	}
+	return all
+}
+
+// BenchMetrics returns the figures of a benchmark line after ns/op.
+func BenchMetrics() []Metric {
+	var all []Metric
+	for _, b := range benched {
+		m, _ := FindMetric(b.metric)
+		m.Bench = &b.Bench
+		all = append(all, m)
+	}
+	return all
 }

@@ -1,21 +1,24 @@
 package results
 
 import (
-	"cmp"
 	"time"
+
+	"github.com/lockbench/lockbench/workloads"
 )
 
 // Run is one measurement of one strategy: the events in its window, unless a field says
 // otherwise.
 type Run struct {
-	Strategy string    `json:"strategy" merge:"first"`
-	Point    string    `json:"point,omitempty" merge:"first"` // of a sweep: its label, see Report.WorkloadOf
-	Round    int       `json:"round" merge:"first"`           // from 1; the runs of a round follow one another and are compared in pairs
-	Order    int       `json:"order" merge:"first"`           // from 1, within the round
-	Seed     int64     `json:"seed" merge:"first"`
-	Started  time.Time `json:"started" merge:"-"` // of the window
-	WindowNS int64     `json:"window_ns" merge:"-"`
+	Strategy string `json:"strategy"`
+	Point    string `json:"point,omitempty"` // of a sweep: its label, see Report.WorkloadOf
+	// from 1; the runs of a round follow one another and are compared in pairs
+	Round    int       `json:"round"`
+	Order    int       `json:"order"` // from 1, within the round
+	Seed     int64     `json:"seed"`
+	Started  time.Time `json:"started"` // of the window
+	WindowNS int64     `json:"window_ns"`
 
+	Record         Record         `json:"record"`
 	Speed          Speed          `json:"speed"`
 	Waiting        Waiting        `json:"waiting"`
 	Fairness       Fairness       `json:"fairness"`
@@ -25,15 +28,15 @@ type Run struct {
 	Generator      Generator      `json:"generator"`
 	TimeAccounting TimeAccounting `json:"books"`
 	Timeline       []Slice        `json:"timeline,omitempty"`
-	Herd           *Herd          `json:"herd,omitempty" merge:"-"` // of a workload of bursts
+	Herd           *Herd          `json:"herd,omitempty"` // of a workload of bursts
 	// Faults are the workload's faults, one by one.
-	Faults []Fault `json:"faults,omitempty" merge:"-"`
+	Faults []Fault `json:"faults,omitempty"`
 
-	Errors  []ErrorCount `json:"errors,omitempty"`              // errors of Acquire and Release, most frequent first
-	Failure string       `json:"failure,omitempty" merge:"-"`   // what ended the run early
-	Partial bool         `json:"partial,omitempty" merge:"any"` // the window was cut short
-	Invalid []string     `json:"invalid,omitempty" merge:"-"`   // why the figures cannot be trusted; empty for a valid run
-	Labels  []string     `json:"labels,omitempty" merge:"-"`    // remarks for the reader: "generator-bound"
+	Errors  []ErrorCount `json:"errors,omitempty"`  // errors of Acquire and Release, most frequent first
+	Failure string       `json:"failure,omitempty"` // what ended the run early
+	Partial bool         `json:"partial,omitempty"` // the window was cut short
+	Invalid []string     `json:"invalid,omitempty"` // why the figures cannot be trusted; empty for a valid run
+	Labels  []string     `json:"labels,omitempty"`  // remarks for the reader: "generator-bound"
 }
 
 const (
@@ -59,31 +62,31 @@ func (r Run) Valid() bool { return len(r.Invalid) == 0 }
 
 // Speed says how much work went through the lock.
 type Speed struct {
-	Acquisitions int64   `json:"acquisitions" merge:"sum"` // leases granted in the window
-	PerSecond    float64 `json:"acquisitions_per_second" merge:"sum"`
+	Acquisitions int64   `json:"acquisitions"` // leases granted in the window
+	PerSecond    float64 `json:"acquisitions_per_second"`
 	// Served counts the clients whose work was done: the acquisitions, and the clients that
 	// shared one with --coalesce.
-	Served          int64   `json:"served" merge:"sum"`
-	ServedPerSecond float64 `json:"served_per_second" merge:"sum"`
+	Served          int64   `json:"served"`
+	ServedPerSecond float64 `json:"served_per_second"`
 	// Utilisation is the sum of all holds ÷ window ÷ keys. At most it is the capacity of the
 	// lock.
-	Utilisation float64 `json:"utilisation" merge:"sum"`
+	Utilisation float64 `json:"utilisation"`
 	// Gap is the lock's own part of an acquisition's time in nanoseconds, in which no client
 	// holds it although clients wait: keys × window ÷ acquisitions − mean hold. nil if there is
 	// not always a waiter, or the lock's capacity is not one.
-	Gap *float64 `json:"gap_ns" merge:"-"`
+	Gap *float64 `json:"gap_ns"`
 	// Stall is the longest time, in nanoseconds, in which a key could be had, clients waited for
 	// it, and none got it; nil if the clients of other processes may have.
-	Stall *int64 `json:"stall_ns" merge:"-"`
+	Stall *int64 `json:"stall_ns"`
 	// Handoff is the time from the start of a Release to the next lease on the same key. It only
 	// counts if a client was waiting when the release began; the lease may be that of a client
 	// that asked later.
-	Handoff Distribution `json:"handoff" merge:"-"`
-	Hold    Distribution `json:"hold" merge:"pool"` // lease received → start of Release, as measured
+	Handoff Distribution `json:"handoff"`
+	Hold    Distribution `json:"hold"` // lease received → start of Release, as measured
 	// HoldAsked is the mean, in nanoseconds, of what the workload asked of these holds; nil if it
 	// asked for none.
-	HoldAsked *float64     `json:"hold_asked_mean_ns" merge:"weighted"`
-	Release   Distribution `json:"release" merge:"pool"` // start of Release → its return
+	HoldAsked *float64     `json:"hold_asked_mean_ns"`
+	Release   Distribution `json:"release"` // start of Release → its return
 }
 
 // Waiting is the time from the start of Acquire until the lease is received.
@@ -94,7 +97,7 @@ type Speed struct {
 // percentile beyond the observed range is a lower bound.
 type Waiting struct {
 	// PerAcquisition gives every wait the same weight.
-	PerAcquisition Distribution `json:"per_acquisition" merge:"pool"`
+	PerAcquisition Distribution `json:"per_acquisition"`
 	// PerClient gives every client the same weight, so that clients that barge in thousands of
 	// times cannot hide those that starve. Choose a client and an instant of the window at
 	// random, and take the first wait that the client begins after it. So the weight of a wait
@@ -107,75 +110,18 @@ type Waiting struct {
 	// began before): then they have too much. A percentile is between the two results if they
 	// agree within 5 %, which needs about ten waits per client for the median; otherwise it is a
 	// lower bound.
-	PerClient Distribution `json:"per_client" merge:"pool"`
+	PerClient Distribution `json:"per_client"`
 	// Service is the same from the actual start of Acquire. In a closed loop it is PerAcquisition
 	// without the open waits. In an open loop PerAcquisition counts from the intended start.
-	Service Distribution `json:"service" merge:"pool"`
+	Service Distribution `json:"service"`
 	// Lateness is the time by which the generator itself delayed the starts of an open loop: a
 	// client was free but woke up late. It is not part of any wait: a wait begins at the intended
 	// start only if all clients are busy then.
-	Lateness Distribution `json:"lateness,omitzero" merge:"pool"`
-	Open     int64        `json:"open" merge:"sum"`    // waits still open when the window closed
-	Backlog  int64        `json:"backlog" merge:"sum"` // open loop: arrivals that no client had taken by then; they are open waits too
-	TimedOut int64        `json:"gave_up" merge:"sum"` // waits that ended at their timeout
-}
-
-// Distribution is a set of durations in nanoseconds.
-type Distribution struct {
-	Count    int64    `json:"count"`              // durations that were seen to end
-	Censored int64    `json:"censored,omitempty"` // durations of which only a lower bound is known
-	MeanNS   *float64 `json:"mean_ns"`            // of those that were seen to end
-	P50      *Bound   `json:"p50"`
-	P90      *Bound   `json:"p90"`
-	P95      *Bound   `json:"p95"`
-	P99      *Bound   `json:"p99"`
-	P999     *Bound   `json:"p999"`
-	Max      *Bound   `json:"max"` // exact, including the censored ones
-	// Histogram holds the durations that were seen to end, in HdrHistogram's V2 compressed
-	// encoding, base64; empty if there are none. CensoredHistogram holds what was seen of the
-	// censored ones. EnteredHistogram holds the ages, at the opening of the window, of those
-	// that were under way then. See Survival.
-	Histogram         string `json:"hdr,omitempty"`
-	CensoredHistogram string `json:"censored_hdr,omitempty"`
-	EnteredHistogram  string `json:"entered_hdr,omitempty"`
-	Rest              *Rest  `json:"rest,omitempty"`     // of Waiting.PerClient only
-	Overflow          int64  `json:"overflow,omitempty"` // durations above the histogram's range; they count as its largest value
-}
-
-// Rest is the weight of durations that began after the window. It is put on durations of the
-// same client that were seen, and encoded like those of the Distribution.
-type Rest struct {
-	Histogram         string `json:"hdr,omitempty"`
-	CensoredHistogram string `json:"censored_hdr,omitempty"`
-}
-
-// Bound is a duration, or with AtLeast a lower bound of a duration.
-type Bound struct {
-	NS      int64 `json:"ns"`
-	AtLeast bool  `json:"at_least,omitempty"`
-}
-
-// compare orders by length; of two equal lengths a lower bound is the longer one.
-func (b Bound) compare(other Bound) int {
-	switch {
-	case b.NS != other.NS || b.AtLeast == other.AtLeast:
-		return cmp.Compare(b.NS, other.NS)
-	case b.AtLeast:
-		return 1
-	}
-	return -1
-}
-
-// Longest returns the longest bound, as a lower bound if one of that length is; nil if none
-// is known.
-func Longest(all ...*Bound) *Bound {
-	var longest *Bound
-	for _, b := range all {
-		if b != nil && (longest == nil || b.compare(*longest) > 0) {
-			longest = b
-		}
-	}
-	return longest
+	Lateness Distribution `json:"lateness,omitzero"`
+	Open     int64        `json:"open"` // waits still open when the window closed
+	// open loop: arrivals that no client had taken by then; they are open waits too
+	Backlog  int64 `json:"backlog"`
+	TimedOut int64 `json:"gave_up"` // waits that ended at their timeout
 }
 
 // Fairness says how evenly the clients were served in the window.
@@ -183,95 +129,95 @@ func Longest(all ...*Bound) *Bound {
 // The clients of an open loop are slots for arrivals. Their acquisitions do not depend on the
 // lock, so Jain, WorkingSet and ReacquireDistance are nil there.
 type Fairness struct {
-	AcquisitionsMin int64 `json:"turns_min" merge:"min"`
-	AcquisitionsMax int64 `json:"turns_max" merge:"max"`
+	AcquisitionsMin int64 `json:"turns_min"`
+	AcquisitionsMax int64 `json:"turns_max"`
 	// Jain is (Σx)² ÷ (n·Σx²) over the acquisitions per client (Jain, Chiu, Hawe 1984): 1 is
 	// even, 1/n means that one client has all. nil below 20 acquisitions per client, where the
 	// index depends on chance.
-	Jain *float64 `json:"jain" merge:"-"`
+	Jain *float64 `json:"jain"`
 	// Starved is the number of clients that waited and had no acquisition although there were two
 	// for each. nil if a client had none and the window was too short for two rounds, in which a
 	// fair lock serves every client: its turn may only have been later.
-	Starved     *int   `json:"starved" merge:"sum"`
-	LongestWait *Bound `json:"longest_wait" merge:"max"` // of any client, including open waits
-	// PerClient is a histogram of the acquisitions per client, encoded like
-	// Distribution.Histogram; see PerClientHistogram.
-	PerClient string `json:"turns_hdr,omitempty" merge:"-"`
+	Starved     *int      `json:"starved"`
+	LongestWait *Bound    `json:"longest_wait"`        // of any client, including open waits
+	PerClient   Histogram `json:"turns_hdr,omitempty"` // of the acquisitions per client
 
 	// WorkingSet is the mean number of distinct clients among as many consecutive acquisitions of
 	// a key as there are clients (the lock working set size of Dice, Malthusian Locks, EuroSys
 	// 2017). The number of clients is perfectly fair; 1 means that one client keeps the lock. nil
 	// without that many acquisitions, or with more than about four million clients × keys.
-	WorkingSet *float64 `json:"working_set" merge:"-"`
+	WorkingSet *float64 `json:"working_set"`
 	// ReacquireDistance is the median number of acquisitions of a key until the same client's
 	// next one (Dice's median time to reacquire).
-	ReacquireDistance *int64 `json:"return_p50" merge:"-"`
+	ReacquireDistance *int64 `json:"return_p50"`
 	// Overtaken is the share of acquisitions, in percent, while an earlier arrival still waited.
 	// Arrival is the start of Acquire. Requests may cross on their way, so a FIFO lock shows a
 	// few.
-	Overtaken *float64 `json:"overtakes_percent" merge:"-"`
+	Overtaken *float64 `json:"overtakes_percent"`
 	// LargestBypass is the largest number of later arrivals that got the lock, in the window, while
 	// one client waited.
-	LargestBypass int64 `json:"largest_bypass" merge:"max"`
+	LargestBypass int64 `json:"largest_bypass"`
 	// PassesWithin is the share, in percent, of the passes from one client to another that stayed
 	// within an application instance. nil without any, if the lock's capacity is not one, or if
 	// clients of other processes may have been in between.
-	PassesWithin *float64 `json:"passes_within_instance_percent" merge:"-"`
+	PassesWithin *float64 `json:"passes_within_instance_percent"`
 }
 
 // Effort is what the strategies report of their own work; nil for a black box.
 type Effort struct {
-	Attempts *float64 `json:"attempts_per_acquisition" merge:"weighted"` // tries to take the lock at Redis
-	WakeUps  *float64 `json:"wake_ups_per_acquisition" merge:"weighted"` // resumptions of a parked waiter; 1 per handoff is ideal
-	Futile   *float64 `json:"futile_wake_ups_per_acquisition" merge:"weighted"`
+	Attempts *float64 `json:"attempts_per_acquisition"` // tries to take the lock at Redis
+	WakeUps  *float64 `json:"wake_ups_per_acquisition"` // resumptions of a parked waiter; 1 per handoff is ideal
+	Futile   *float64 `json:"futile_wake_ups_per_acquisition"`
 }
 
 // Generator is the load of lockbench itself in the window.
 type Generator struct {
-	CPUSeconds  float64  `json:"cpu_seconds" merge:"sum"`
-	CPUPercent  float64  `json:"cpu_percent" merge:"sum"`          // of one core
-	MachineIdle *float64 `json:"machine_idle_percent" merge:"min"` // of all cores; Linux only
+	CPUSeconds  float64  `json:"cpu_seconds"`
+	CPUPercent  float64  `json:"cpu_percent"`          // of one core
+	MachineIdle *float64 `json:"machine_idle_percent"` // of all cores; Linux only
 	// OtherCPU is the CPU time of processes other than lockbench and Redis, in percent of all
 	// cores; interrupts count for no process. null if the system does not say, or the window is
 	// shorter than about half a second.
-	OtherCPU *float64 `json:"foreign_cpu_percent" merge:"max"`
+	OtherCPU *float64 `json:"foreign_cpu_percent"`
 	// Steal is the time in which the hypervisor ran another machine, in percent of all cores; null
 	// as for OtherCPU.
-	Steal *float64 `json:"steal_percent" merge:"max"`
+	Steal *float64 `json:"steal_percent"`
 	// StoodStill is the longest time, in nanoseconds, in which lockbench did not run although it
 	// wanted to: it was stopped, or its container or machine was. nil if it was not observed.
-	StoodStill     *int64  `json:"stood_still_ns" merge:"max"`
-	SchedulingP99  int64   `json:"scheduling_p99_ns" merge:"max"` // goroutine runnable → running, bucket's upper bound
-	GCCount        int64   `json:"gc_count" merge:"sum"`
-	GCPauseNS      int64   `json:"gc_pause_ns" merge:"sum"` // sum of stop-the-world pauses
-	GCCPUSeconds   float64 `json:"gc_cpu_seconds" merge:"sum"`
-	TimerOvershoot *int64  `json:"timer_overshoot_p50_ns" merge:"max"` // actual − asked hold; nil without any
-	Starts         int64   `json:"starts" merge:"sum"`                 // open loop: starts in the window
-	LateStarts     int64   `json:"late_starts" merge:"sum"`            // open loop: starts more than 10 ms late because of the generator
-	BehindStarts   int64   `json:"behind_starts" merge:"sum"`          // open loop: starts more than 10 ms late because no client was free
-	PoolWaits      int64   `json:"pool_waits" merge:"sum"`             // commands that waited for a connection
-	PoolWaitNS     int64   `json:"pool_wait_ns" merge:"sum"`           // sum of their waits
-	PoolTimeouts   int64   `json:"pool_timeouts" merge:"sum"`
-	PeakRSS        int64   `json:"peak_rss_bytes" merge:"sum"` // largest resident memory of the process so far
+	StoodStill     *int64  `json:"stood_still_ns"`
+	SchedulingP99  int64   `json:"scheduling_p99_ns"` // goroutine runnable → running, bucket's upper bound
+	GCCount        int64   `json:"gc_count"`
+	GCPauseNS      int64   `json:"gc_pause_ns"` // sum of stop-the-world pauses
+	GCCPUSeconds   float64 `json:"gc_cpu_seconds"`
+	TimerOvershoot *int64  `json:"timer_overshoot_p50_ns"` // actual − asked hold; nil without any
+	Starts         int64   `json:"starts"`                 // open loop: starts in the window
+	// open loop: starts more than 10 ms late because of the generator
+	LateStarts int64 `json:"late_starts"`
+	// open loop: starts more than 10 ms late because no client was free
+	BehindStarts int64 `json:"behind_starts"`
+	PoolWaits    int64 `json:"pool_waits"`   // commands that waited for a connection
+	PoolWaitNS   int64 `json:"pool_wait_ns"` // sum of their waits
+	PoolTimeouts int64 `json:"pool_timeouts"`
+	PeakRSS      int64 `json:"peak_rss_bytes"` // largest resident memory of the process so far
 }
 
 // TimeAccounting proves that no time was lost: for every client wait + hold + release + think
 // must be equal to the window.
 type TimeAccounting struct {
-	Wait    float64 `json:"wait_seconds" merge:"sum"` // sums over all clients, clipped to the window
-	Hold    float64 `json:"hold_seconds" merge:"sum"`
-	Release float64 `json:"release_seconds" merge:"sum"`
-	Think   float64 `json:"think_seconds" merge:"sum"`  // release → next acquire, including the harness's own work
-	Window  float64 `json:"window_seconds" merge:"sum"` // clients × window
+	Wait    float64 `json:"wait_seconds"` // sums over all clients, clipped to the window
+	Hold    float64 `json:"hold_seconds"`
+	Release float64 `json:"release_seconds"`
+	Think   float64 `json:"think_seconds"`  // release → next acquire, including the harness's own work
+	Window  float64 `json:"window_seconds"` // clients × window
 	// WorstPercent is the largest difference of a client, in percent of the window.
-	WorstPercent float64 `json:"worst_percent" merge:"max"`
-	Balanced     bool    `json:"balanced" merge:"all"`
+	WorstPercent float64 `json:"worst_percent"`
+	Balanced     bool    `json:"balanced"`
 }
 
 // ErrorCount says how often an error occurred.
 type ErrorCount struct {
-	Error string `json:"error" merge:"key"`
-	Count int64  `json:"count" merge:"sum"`
+	Error string `json:"error"`
+	Count int64  `json:"count"`
 }
 
 // Herd summarises the bursts that ended in the window. In a burst all clients wait for one
@@ -302,14 +248,69 @@ type Leftovers struct {
 	Connections []string // of each: id, last command and age in CLIENT LIST
 }
 
-// enoughAcquisitions is the mean number per client from which on Jain's index is not mere chance.
-const enoughAcquisitions = 20
+// Safety is the audit of a run, including warm-up and drain: exclusion must hold at any time.
+type Safety struct {
+	// Overlaps counts how often more clients held a key than its capacity while the earlier
+	// leases were still valid. OverlapNS is their total time.
+	Overlaps  int64 `json:"overlaps"`
+	OverlapNS int64 `json:"overlap_ns"`
+	// ExpiredOverlaps counts the overlaps with a holder whose lease had run out.
+	ExpiredOverlaps  int64 `json:"late_overlaps"`
+	ExpiredOverlapNS int64 `json:"late_overlap_ns"`
 
-// Jain returns Jain's index, see Fairness, of the clients' acquisitions, from their sum and the
-// sum of their squares; nil if there are too few.
-func Jain(clients, sum, squares float64) *float64 {
-	if clients == 0 || sum < enoughAcquisitions*clients {
-		return nil
-	}
-	return new(sum * sum / (clients * squares))
+	MaxHolders        int   `json:"max_holders"`
+	FencedLeases      int64 `json:"fenced_leases"`      // leases that carried a token
+	FencingRegression int64 `json:"fencing_regression"` // tokens not larger than an earlier one
+	LostLeases        int64 `json:"lost_leases"`        // releases that found that the lease had ended
+
+	// LostUpdates is the number of increments under the lock that the counters lack; nil without
+	// such work.
+	LostUpdates *int64 `json:"lost_updates"`
+	// Refused counts the updates that the counter refused because of a stale fencing token; nil if
+	// it checked no token.
+	Refused *int64 `json:"refused_updates"`
+
+	// Leftovers are what the strategy left without declaring it: keys, connections,
+	// subscriptions. At most 20 are named.
+	Leftovers     []string `json:"leftovers,omitempty"`
+	LeftoverCount *int64   `json:"leftover_count"` // nil if the servers could not be read
+	Hung          int      `json:"stuck_clients"`  // clients that did not return from Acquire or Release after the stop
+
+	// Broken names each claimed guarantee that did not hold; the exit code is then 111.
+	Broken []string `json:"broken_claims,omitempty"`
+}
+
+// Fault is a fault of the workload with its effects in a run.
+type Fault struct {
+	Fault      workloads.Fault `json:"fault"`
+	Injections []Injection     `json:"strikes"`
+	// Missed says, for each time that the fault was due and did not occur, why.
+	Missed []string `json:"missed,omitempty"`
+}
+
+// Injection is one occurrence of a fault, and what followed until the next injection of any
+// fault, or the end of the run.
+type Injection struct {
+	AtNS     int64  `json:"at_ns"`         // since the window opened
+	LastedNS int64  `json:"lasted_ns"`     // 0: it was over at once
+	Key      string `json:"key,omitempty"` // the key that it affects; empty: all
+	// Halts says that no client could get any lock while it lasted; in a failover, until there
+	// was a new primary.
+	Halts bool `json:"halts,omitempty"`
+	// RecoveryNS is the time from the injection to the next acquisition of an affected key. If
+	// Halts, only acquisitions after the outage count. nil means that there was none in the
+	// window.
+	RecoveryNS *int64 `json:"recovery_ns"`
+	// Stall is the longest time without an acquisition of an affected key, from the injection to
+	// the next injection of any fault or the end of the window. It is a lower bound if one of
+	// these cut it off.
+	Stall *Bound `json:"stall"`
+
+	Overlaps  int64 `json:"overlaps"` // as in Safety, for this injection
+	OverlapNS int64 `json:"overlap_ns"`
+	Late      int64 `json:"late_overlaps"`
+	LateNS    int64 `json:"late_overlap_ns"`
+	// LostWakeUps counts how often a key stayed free for more than a second, or half the TTL if
+	// that is less, although a client had been waiting for it at its release.
+	LostWakeUps int64 `json:"lost_wake_ups"`
 }

@@ -14,10 +14,9 @@ import (
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
-	"github.com/lockbench/lockbench/internal/jsonio"
 	"github.com/lockbench/lockbench/internal/testkit/golden"
+	"github.com/lockbench/lockbench/internal/words"
 	"github.com/lockbench/lockbench/results"
-	"github.com/lockbench/lockbench/results/internal/sample"
 )
 
 // TestSchemaIsThatOfTheTypes keeps schema.json, which is made from the types and
@@ -37,7 +36,7 @@ func TestSchemaIsThatOfTheTypes(t *testing.T) {
 	}
 	w.definitions["Report"].(object)["properties"].(object)["schema"] = object{"const": results.Schema}
 	var encoded bytes.Buffer
-	if err := jsonio.Write(&encoded, "schema", document); err != nil {
+	if err := words.WriteJSON(&encoded, "schema", document); err != nil {
 		t.Fatal(err)
 	}
 	golden.Compare(t, "schema.json", encoded.String())
@@ -142,7 +141,8 @@ func (w schemaWriter) readComments(t *testing.T, dir string) {
 				}
 				for _, f := range fields.Fields.List {
 					for _, name := range f.Names {
-						w.comments[named.Name.Name+"."+name.Name] = strings.TrimSpace(text(f.Doc) + " " + text(f.Comment))
+						w.comments[named.Name.Name+"."+name.Name] = strings.TrimSpace(text(f.Doc) + " " +
+							text(f.Comment))
 					}
 				}
 			}
@@ -172,15 +172,14 @@ func validate(t *testing.T, s *jsonschema.Schema, document string) error {
 
 func TestReportsKeepToTheSchema(t *testing.T) {
 	s := schema(t)
-	reports := sample.Cases()
-	reports["recorded"] = sample.Recorded()
+	reports := golden.Reports(t, "testdata")
 	reports["zeros"] = &results.Report{Runs: []results.Run{{}}}
 	for name, report := range reports {
 		if err := validate(t, s, encoded(t, report)); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	whole := encoded(t, sample.Report())
+	whole := encoded(t, golden.Report(t, "testdata/normal.json"))
 	for _, broken := range []string{
 		strings.Replace(whole, `"rounds": 1`, `"rounds": "one"`, 1),
 		strings.Replace(whole, results.Schema, "lockbench/report/0", 1),

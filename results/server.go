@@ -1,49 +1,55 @@
 package results
 
+import (
+	"maps"
+	"strings"
+	"time"
+)
+
 // Server is what Redis itself counted for a run; nil if it did not report it.
 type Server struct {
-	Whole  *ServerDelta `json:"whole_run" merge:"-"` // connections opened → keys cleaned up
+	Whole  *ServerDelta `json:"whole_run"` // connections opened → keys cleaned up
 	Window *ServerDelta `json:"window"`
 	Peak   *ServerPeak  `json:"peak"`
 }
 
 // ServerDelta is the difference of two readings of INFO.
 type ServerDelta struct {
-	Seconds float64 `json:"seconds" merge:"mean"` // between the readings
+	Seconds float64 `json:"seconds"` // between the readings
 	// Acquisitions is the number of leases granted between the readings, the divisor of the
 	// figures. It differs from the window's by what was granted while INFO was under way.
-	Acquisitions int64 `json:"acquisitions" merge:"sum"`
+	Acquisitions int64 `json:"acquisitions"`
 
-	Calls    *int64           `json:"calls" merge:"mean"`    // commands executed, including those inside scripts
-	Commands map[string]int64 `json:"commands" merge:"mean"` // the same by command, as in INFO commandstats
-	BytesIn  *int64           `json:"bytes_in" merge:"mean"` // received by Redis
-	BytesOut *int64           `json:"bytes_out" merge:"mean"`
-	CPU      *float64         `json:"cpu_seconds" merge:"mean"`             // used_cpu_user + used_cpu_sys
-	MainCPU  *float64         `json:"main_thread_cpu_seconds" merge:"mean"` // of the thread that executes commands
-	IdleCPU  *float64         `json:"idle_cpu_seconds" merge:"max"`         // estimate of CPU if the same connections had been idle
+	Calls    *int64           `json:"calls"`    // commands executed, including those inside scripts
+	Commands map[string]int64 `json:"commands"` // the same by command, as in INFO commandstats
+	BytesIn  *int64           `json:"bytes_in"` // received by Redis
+	BytesOut *int64           `json:"bytes_out"`
+	CPU      *float64         `json:"cpu_seconds"`             // used_cpu_user + used_cpu_sys
+	MainCPU  *float64         `json:"main_thread_cpu_seconds"` // of the thread that executes commands
+	IdleCPU  *float64         `json:"idle_cpu_seconds"`        // estimate of CPU if the same connections had been idle
 	// IOThreads is the largest number of a node's I/O threads, including the main one; 0 if not
 	// known. Above 1, idle threads wait for work in a busy loop, so the CPU of the connections
 	// alone cannot be measured: then there is no IdleCPU.
-	IOThreads int   `json:"io_threads,omitempty" merge:"max"`
-	Evictions int64 `json:"evicted_keys,omitempty" merge:"max"`
+	IOThreads int   `json:"io_threads,omitempty"`
+	Evictions int64 `json:"evicted_keys,omitempty"`
 	// BusPublished is the number of messages that PUBLISH and SPUBLISH made on the cluster bus
 	// between the nodes. Each is more than 2 KB larger than what was published. nil without a
 	// cluster.
-	BusPublished *int64 `json:"bus_published,omitempty" merge:"mean"`
+	BusPublished *int64 `json:"bus_published,omitempty"`
 	// BusReceived is the number of bytes that the nodes of a cluster received from each other on
 	// the bus, including gossip, as Linux counts them at the sockets. nil if the sockets cannot
 	// be seen, such as in a container with a network of its own.
-	BusReceived *int64 `json:"bus_bytes_received,omitempty" merge:"mean"`
+	BusReceived *int64 `json:"bus_bytes_received,omitempty"`
 	// WALBytes is the number of bytes added to the write-ahead log; nil if not known.
-	WALBytes *int64 `json:"wal_bytes,omitempty" merge:"mean"`
+	WALBytes *int64 `json:"wal_bytes,omitempty"`
 
 	// RoundTrips and the client bytes are counted at the generator's sockets.
-	RoundTrips     *int64 `json:"round_trips" merge:"sum"` // requests written; a pipeline counts once
-	ClientBytesOut *int64 `json:"client_bytes_out" merge:"sum"`
-	ClientBytesIn  *int64 `json:"client_bytes_in" merge:"sum"`
+	RoundTrips     *int64 `json:"round_trips"` // requests written; a pipeline counts once
+	ClientBytesOut *int64 `json:"client_bytes_out"`
+	ClientBytesIn  *int64 `json:"client_bytes_in"`
 	// OtherTraffic is the share, in percent, of the bytes received by Redis that did not come from
 	// this generator. It is only known for intervals that begin and end without traffic.
-	OtherTraffic *float64 `json:"foreign_percent" merge:"-"`
+	OtherTraffic *float64 `json:"foreign_percent"`
 
 	Nodes []NodeDelta `json:"nodes,omitempty"` // the nodes, if there are several
 }
@@ -52,24 +58,24 @@ type ServerDelta struct {
 // primary. The traffic between the nodes of a cluster is only in BusPublished and
 // BusReceived.
 type NodeDelta struct {
-	Address  string           `json:"address" merge:"key"`
-	Role     string           `json:"role,omitempty" merge:"first"` // primary or replica, at the end
-	Calls    *int64           `json:"calls" merge:"mean"`
-	Commands map[string]int64 `json:"commands" merge:"mean"`
-	BytesIn  *int64           `json:"bytes_in" merge:"mean"`
-	BytesOut *int64           `json:"bytes_out" merge:"mean"`
-	CPU      *float64         `json:"cpu_seconds" merge:"mean"`
-	MainCPU  *float64         `json:"main_thread_cpu_seconds,omitempty" merge:"mean"` // as in ServerDelta
+	Address  string           `json:"address"`
+	Role     string           `json:"role,omitempty"` // primary or replica, at the end
+	Calls    *int64           `json:"calls"`
+	Commands map[string]int64 `json:"commands"`
+	BytesIn  *int64           `json:"bytes_in"`
+	BytesOut *int64           `json:"bytes_out"`
+	CPU      *float64         `json:"cpu_seconds"`
+	MainCPU  *float64         `json:"main_thread_cpu_seconds,omitempty"` // as in ServerDelta
 
-	BusPublished *int64 `json:"bus_published,omitempty" merge:"mean"`      // sent by this node, as in ServerDelta
-	BusReceived  *int64 `json:"bus_bytes_received,omitempty" merge:"mean"` // by this node, as in ServerDelta
+	BusPublished *int64 `json:"bus_published,omitempty"`      // sent by this node, as in ServerDelta
+	BusReceived  *int64 `json:"bus_bytes_received,omitempty"` // by this node, as in ServerDelta
 }
 
 // ServerPeak is the largest values in the window, sampled about once a second.
 type ServerPeak struct {
-	Clients       *int64 `json:"clients" merge:"max"`       // connections
-	Subscriptions *int64 `json:"subscriptions" merge:"max"` // channel subscriptions over all connections
-	MemoryBytes   *int64 `json:"memory_bytes" merge:"max"`  // used_memory
+	Clients       *int64 `json:"clients"`       // connections
+	Subscriptions *int64 `json:"subscriptions"` // channel subscriptions over all connections
+	MemoryBytes   *int64 `json:"memory_bytes"`  // used_memory
 }
 
 // Raise raises the peaks to later values; 0 means not known.
@@ -87,14 +93,6 @@ func told(n int64) *int64 {
 	return &n
 }
 
-// higher returns the larger known value.
-func higher(a, b *int64) *int64 {
-	if a == nil || b != nil && *b > *a {
-		return b
-	}
-	return a
-}
-
 // PerAcquisition divides a total by the acquisitions of the same interval; nil without
 // acquisitions or without a total.
 func (d *ServerDelta) PerAcquisition(total *int64) *float64 {
@@ -104,41 +102,59 @@ func (d *ServerDelta) PerAcquisition(total *int64) *float64 {
 	return new(float64(*total) / float64(d.Acquisitions))
 }
 
+// window returns the counts of the window; without them, nothing.
+func (s Server) window() ServerDelta {
+	if s.Window == nil {
+		return ServerDelta{}
+	}
+	return *s.Window
+}
+
 // threaded says whether threads besides the main one do I/O.
 func (d *ServerDelta) threaded() bool { return d != nil && d.IOThreads > 1 }
 
-// MainPerAcquisition is the CPU of the thread that executes commands, per acquisition in
-// seconds, and RestPerAcquisition the CPU of all other threads. Nothing is subtracted. Both
-// are nil without I/O threads; then CPUPerAcquisition is the figure.
-func (d *ServerDelta) MainPerAcquisition() *float64 {
-	if !d.threaded() || d.MainCPU == nil || d.Acquisitions == 0 {
-		return nil
+// cpu returns the servers' CPU time per acquisition in nanoseconds: all less IdleCPU, or with I/O threads
+// (see IOThreads) that of the thread that executes commands and that of all others, nothing subtracted.
+func (d *ServerDelta) cpu() (all, main, rest *Figure) {
+	if d == nil || d.Acquisitions == 0 {
+		return nil, nil, nil
 	}
-	return new(*d.MainCPU / float64(d.Acquisitions))
+	per := func(seconds float64, digits int) *Figure {
+		return &Figure{Value: seconds / float64(d.Acquisitions) * 1e9, Digits: digits}
+	}
+	switch {
+	case d.threaded() && d.MainCPU != nil:
+		main = per(*d.MainCPU, 0)
+		if d.CPU != nil {
+			rest = per(max(0, *d.CPU-*d.MainCPU), 0)
+		}
+	case !d.threaded() && d.CPU != nil:
+		used := *d.CPU
+		if d.IdleCPU != nil {
+			used -= *d.IdleCPU
+		}
+		if used > 0 { // otherwise it is too small to measure
+			all = per(used, d.digits())
+		}
+	}
+	return all, main, rest
 }
 
-// RestPerAcquisition is described at MainPerAcquisition.
-func (d *ServerDelta) RestPerAcquisition() *float64 {
-	if !d.threaded() || d.CPU == nil || d.MainCPU == nil || d.Acquisitions == 0 {
-		return nil
+// digits is the number of digits to which CPU less IdleCPU is known; 0 means the usual three. IdleCPU is
+// itself measured, in half a second. If it is more than a third of the CPU, the same error is over 1.5 times
+// as large a share of the result as of the CPU; above two thirds, over 3 times.
+func (d *ServerDelta) digits() int {
+	if d.IdleCPU == nil || *d.CPU <= 0 {
+		return 0
 	}
-	return new(max(0, *d.CPU-*d.MainCPU) / float64(d.Acquisitions))
-}
-
-// CPUPerAcquisition is the servers' CPU per acquisition in seconds, less IdleCPU; nil with I/O
-// threads, see IOThreads.
-func (d *ServerDelta) CPUPerAcquisition() *float64 {
-	if d == nil || d.CPU == nil || d.Acquisitions == 0 || d.threaded() {
-		return nil
+	switch subtracted := *d.IdleCPU / *d.CPU; {
+	case subtracted > 2./3:
+		return 1
+	case subtracted > 1./3:
+		return 2
+	default:
+		return 0
 	}
-	cpu := *d.CPU
-	if d.IdleCPU != nil {
-		cpu -= *d.IdleCPU
-	}
-	if cpu <= 0 { // too small to measure
-		return nil
-	}
-	return new(cpu / float64(d.Acquisitions))
 }
 
 // CPUPercent is the servers' CPU in percent of one core; nil where unknown.
@@ -168,4 +184,163 @@ func (d *ServerDelta) MainThreadPercent() *float64 {
 		return nil
 	}
 	return new(*busiest / d.Seconds * 100)
+}
+
+// Reading is what the servers of a run have counted since they started, summed over the nodes,
+// and what the generator's sockets counted.
+type Reading struct {
+	At        time.Time        // middle of the request
+	Commands  map[string]int64 // calls by command; nil if INFO commandstats is refused
+	BytesIn   *int64
+	BytesOut  *int64
+	CPU       *float64 // seconds
+	MainCPU   *float64 // seconds
+	Evictions int64
+	Clients   int64 // connections now; 0 if not known
+	Memory    int64 // used_memory now, bytes; 0 if not known
+	FromNodes int64 // the part of BytesIn that came from other nodes, such as replication
+
+	BusPublished *int64 // as in ServerDelta
+	BusReceived  *int64 // as in ServerDelta
+	WALBytes     *int64 // as in ServerDelta
+
+	IOThreads int // the largest of the nodes, as in ServerDelta
+
+	RoundTrips     int64 // requests written by the generator, including this reading's
+	ClientBytesOut int64
+	ClientBytesIn  int64
+
+	Observer ObserverCounts // lockbench's own part in these counts
+
+	Nodes []NodeReading // the nodes, if there are several
+}
+
+// ObserverCounts is what lockbench's own readings have cost so far.
+type ObserverCounts struct {
+	Commands   map[string]int64 // as Reading.Commands
+	RoundTrips int64
+	BytesOut   int64 // sent to Redis
+	BytesIn    int64
+}
+
+// NodeReading is one node's part of a Reading, without the generator's counts.
+type NodeReading struct {
+	Address, Role string // role as in NodeDelta
+	Reading       Reading
+}
+
+// Since returns the counts between an earlier reading and this one. acquisitions is the
+// number of leases granted between them.
+func (r Reading) Since(earlier Reading, acquisitions int64) *ServerDelta {
+	d := &ServerDelta{
+		Seconds:        r.At.Sub(earlier.At).Seconds(),
+		Acquisitions:   acquisitions,
+		BytesIn:        minus(r.BytesIn, earlier.BytesIn),
+		BytesOut:       minus(r.BytesOut, earlier.BytesOut),
+		CPU:            minus(r.CPU, earlier.CPU),
+		MainCPU:        minus(r.MainCPU, earlier.MainCPU),
+		IOThreads:      r.IOThreads,
+		Evictions:      r.Evictions - earlier.Evictions,
+		BusPublished:   minus(r.BusPublished, earlier.BusPublished),
+		BusReceived:    minus(r.BusReceived, earlier.BusReceived),
+		WALBytes:       minus(r.WALBytes, earlier.WALBytes),
+		RoundTrips:     new(r.RoundTrips - earlier.RoundTrips),
+		ClientBytesOut: new(r.ClientBytesOut - earlier.ClientBytesOut),
+		ClientBytesIn:  new(r.ClientBytesIn - earlier.ClientBytesIn),
+	}
+	if r.Commands != nil && earlier.Commands != nil {
+		d.Commands, d.Calls = map[string]int64{}, new(int64)
+		for command, calls := range r.Commands {
+			if delta := calls - earlier.Commands[command]; delta > 0 {
+				d.Commands[command] = delta
+				*d.Calls += delta
+			}
+		}
+	}
+	if d.BytesIn != nil && *d.BytesIn > 0 {
+		strangers := *d.BytesIn - *d.ClientBytesOut - (r.FromNodes - earlier.FromNodes)
+		d.OtherTraffic = new(max(0, float64(strangers)/float64(*d.BytesIn)*100))
+	}
+	d.Nodes = nodesSince(r.Nodes, earlier.Nodes)
+	return d
+}
+
+// ClientsSince is Since without lockbench's own readings: only what the clients did.
+func (r Reading) ClientsSince(earlier Reading, acquisitions int64) *ServerDelta {
+	d := r.Since(earlier, acquisitions)
+	for command, calls := range r.Observer.Commands {
+		if _, known := d.Commands[command]; !known { // before Redis 7 there are no subcommands in INFO
+			command, _, _ = strings.Cut(command, "|")
+		}
+		own := min(calls-earlier.Observer.Commands[command], d.Commands[command])
+		if own > 0 {
+			*d.Calls -= own
+			d.Commands[command] -= own
+		}
+		if d.Commands[command] == 0 {
+			delete(d.Commands, command)
+		}
+	}
+	sent, received := r.Observer.BytesOut-earlier.Observer.BytesOut, r.Observer.BytesIn-earlier.Observer.BytesIn
+	for _, less := range []struct {
+		from *int64
+		by   int64
+	}{
+		{d.RoundTrips, r.Observer.RoundTrips - earlier.Observer.RoundTrips},
+		{d.ClientBytesOut, sent},
+		{d.ClientBytesIn, received},
+		{d.BytesIn, sent},
+		{d.BytesOut, received},
+	} {
+		if less.from != nil {
+			*less.from = max(0, *less.from-less.by)
+		}
+	}
+	return d
+}
+
+// nodesSince is Since for each node that is in both readings.
+func nodesSince(later, earlier []NodeReading) []NodeDelta {
+	before := map[string]Reading{}
+	for _, n := range earlier {
+		before[n.Address] = n.Reading
+	}
+	var deltas []NodeDelta
+	for _, n := range later {
+		if first, ok := before[n.Address]; ok {
+			d := n.Reading.Since(first, 0)
+			deltas = append(deltas, NodeDelta{
+				Address: n.Address, Role: n.Role,
+				Calls: d.Calls, Commands: d.Commands, BytesIn: d.BytesIn, BytesOut: d.BytesOut, CPU: d.CPU,
+				MainCPU: d.MainCPU, BusPublished: d.BusPublished, BusReceived: d.BusReceived,
+			})
+		}
+	}
+	return deltas
+}
+
+// Plus adds the counts of two nodes; a count that one of them does not have is nil. It
+// leaves out the generator's counts and the list of nodes.
+func (r Reading) Plus(other Reading) Reading {
+	sum := Reading{
+		BytesIn:   plus(r.BytesIn, other.BytesIn),
+		BytesOut:  plus(r.BytesOut, other.BytesOut),
+		CPU:       plus(r.CPU, other.CPU),
+		MainCPU:   plus(r.MainCPU, other.MainCPU),
+		FromNodes: r.FromNodes + other.FromNodes,
+		Evictions: r.Evictions + other.Evictions,
+		Clients:   r.Clients + other.Clients,
+		Memory:    r.Memory + other.Memory,
+
+		BusPublished: plus(r.BusPublished, other.BusPublished),
+		BusReceived:  plus(r.BusReceived, other.BusReceived),
+		WALBytes:     plus(r.WALBytes, other.WALBytes),
+	}
+	if r.Commands != nil && other.Commands != nil {
+		sum.Commands = maps.Clone(r.Commands)
+		for command, calls := range other.Commands {
+			sum.Commands[command] += calls
+		}
+	}
+	return sum
 }

@@ -142,11 +142,11 @@ func SameWorkload(a, b workloads.Spec) bool {
 func (s Summary) Figure(m Metric) *Figure { return s.over(m, m.Of) }
 
 func (s Summary) over(m Metric, value func(Run) *Figure) *Figure {
-	if m.total {
+	if m.is&summed != 0 {
 		return sum(s.Runs, value)
 	}
 	known := figures(s.Used, value)
-	if m.everyRun && len(known) < len(s.Used) {
+	if m.is&everyRun != 0 && len(known) < len(s.Used) {
 		return nil
 	}
 	return MedianFigure(known)
@@ -168,7 +168,7 @@ func sum(runs []Run, value func(Run) *Figure) *Figure {
 
 // HoldAsked is the median of what the workload asked of the mean hold; nil if it asked for none.
 func (s Summary) HoldAsked() *Figure {
-	return MedianFigure(figures(s.Used, maybe(func(r Run) *float64 { return r.Speed.HoldAsked })))
+	return MedianFigure(figures(s.Used, func(r Run) *Figure { return figure(r.Speed.HoldAsked) }))
 }
 
 // Figures returns the known values of a metric in the used runs.
@@ -220,7 +220,7 @@ func (s Summary) Interval(m Metric) (low, high float64) {
 	for _, f := range s.Figures(m) {
 		values = append(values, f.Value)
 	}
-	if f := s.Figure(m); m.total && f != nil {
+	if f := s.Figure(m); m.is&summed != 0 && f != nil {
 		values = []float64{f.Value}
 	}
 	if len(values) == 0 {
@@ -261,4 +261,44 @@ func (s Summary) Verdict() string {
 		verdict += " (unsafe)"
 	}
 	return verdict
+}
+
+// TooFew names the durations of which a run had too few for a 99th percentile, which would
+// be their maximum: "12 handoffs".
+func (s Summary) TooFew() []string {
+	var few []string
+	for _, of := range [][2]string{{"handoffs", "Speed.Handoff"}, {"waits", "Waiting.PerAcquisition"}} {
+		for _, run := range s.Used {
+			if d := distribution(run, of[1]); d.samples() > 0 && !d.enough(99) {
+				few = append(few, fmt.Sprintf("%d %s", d.samples(), of[0]))
+				break
+			}
+		}
+	}
+	return few
+}
+
+// Labels of runs, or their prefixes, that the code tests for.
+const (
+	GeneratorBound = "generator-bound" // the machine was busy with lockbench itself
+	BusyMachine    = "busy machine"    // the machine was busy with other processes
+	OtherCPU       = "other CPU "      // followed by the share of all cores that neither lockbench nor Redis used
+	Stolen         = "steal "          // followed by the share that other machines on the same hardware took
+	Overloaded     = "overloaded: "    // an open loop's arrivals found all clients waiting
+	// OutlivedLease says that a lock was held for longer than its TTL and nothing renewed it.
+	OutlivedLease = "held for longer than the lease"
+)
+
+// SetsThePace says whether a label means that the machine, not the lock, limited the speed.
+func SetsThePace(label string) bool {
+	return label == GeneratorBound || label == BusyMachine || strings.HasPrefix(label, OtherCPU) ||
+		strings.HasPrefix(label, Stolen)
+}
+
+// MachineBound says whether the labels mean that the machine, not the lock, limited the speed.
+func (r Run) MachineBound() bool { return slices.ContainsFunc(r.Labels, SetsThePace) }
+
+// Overloaded says that an open loop's arrivals came faster than the lock served them.
+func (r Run) Overloaded() bool {
+	return slices.ContainsFunc(r.Labels, func(label string) bool { return strings.HasPrefix(label, Overloaded) })
 }

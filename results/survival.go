@@ -2,9 +2,8 @@ package results
 
 import (
 	"math"
+	"slices"
 	"sort"
-
-	"github.com/HdrHistogram/hdrhistogram-go"
 )
 
 // Survival is an estimate of the share of durations longer than t. It may consist of two
@@ -59,45 +58,40 @@ type step struct {
 	left float64 // S just after ns
 }
 
-// bin is a number of observations of about the same duration.
-type bin struct {
-	ns int64
-	n  float64
-}
-
-// newCurve takes bins in ascending order of duration.
-func newCurve(ended, censored, entered []bin) curve {
+// newCurve takes the bins at their upper edges.
+func newCurve(ended, censored, entered Histogram) curve {
 	var c curve
 	var all float64 // still to be seen: at risk, or still to enter
 	var last int64  // end of those
-	for _, bins := range [][]bin{ended, censored} {
+	for _, bins := range []Histogram{ended, censored} {
 		for _, b := range bins {
-			all += b.n
-			last = max(last, b.ns)
+			all += float64(b.Count)
+			last = max(last, b.To)
 		}
 	}
 	var outside float64 // those of them that are still to enter
 	for _, b := range entered {
-		outside += b.n
+		outside += float64(b.Count)
 	}
 	c.limit = last
 	left := 1.0
 	for _, e := range ended {
-		for len(censored) > 0 && censored[0].ns < e.ns {
-			all -= censored[0].n
+		for len(censored) > 0 && censored[0].To < e.To {
+			all -= float64(censored[0].Count)
 			censored = censored[1:]
 		}
-		for len(entered) > 0 && entered[0].ns <= e.ns {
-			outside -= entered[0].n
+		for len(entered) > 0 && entered[0].To <= e.To {
+			outside -= float64(entered[0].Count)
 			entered = entered[1:]
 		}
-		atRisk := max(all-outside, e.n)
-		if atRisk <= e.n && e.ns < last { // a longer duration exists
-			atRisk = e.n + 1
+		n := float64(e.Count)
+		atRisk := max(all-outside, n)
+		if atRisk <= n && e.To < last { // a longer duration exists
+			atRisk = n + 1
 		}
-		left *= 1 - e.n/atRisk
-		all -= e.n
-		c.steps = append(c.steps, step{e.ns, left})
+		left *= 1 - n/atRisk
+		all -= n
+		c.steps = append(c.steps, step{e.To, left})
 	}
 	return c
 }
@@ -114,31 +108,23 @@ func (c curve) quantile(q float64) *Bound {
 	return &Bound{NS: c.limit, AtLeast: true}
 }
 
-// Survival recomputes the estimate from the histograms, for any percentile. It returns an
-// error if they cannot be read, or if durations were counted and there is no histogram.
-func (d Distribution) Survival() (Survival, error) { return PoolSurvival([]Distribution{d}) }
-
 // Estimate returns the Survival of observations whose longest duration is known.
 func Estimate(o Observations, longest *Bound) Survival { return Survival{curve: estimate(o, longest)} }
 
 func estimate(o Observations, longest *Bound) curve {
-	return newCurve(bins(o.Ended, longest), bins(o.Censored, longest), bins(o.Entered, longest))
+	return newCurve(upTo(o.Ended, longest), upTo(o.Censored, longest), upTo(o.Entered, longest))
 }
 
-// bins lists a histogram's filled buckets by their upper edge, but none above the longest
-// duration, which is known exactly.
-func bins(h *hdrhistogram.Histogram, longest *Bound) []bin {
-	if h == nil {
-		return nil
+// upTo returns the bins with no edge above the longest duration, which is known exactly.
+func upTo(h Histogram, longest *Bound) Histogram {
+	if longest == nil {
+		return h
 	}
-	var bins []bin
-	for to, n := range filled(h) {
-		if longest != nil {
-			to = min(to, longest.NS)
-		}
-		bins = append(bins, bin{to, float64(n)})
+	h = slices.Clone(h)
+	for i := range h {
+		h[i].To = min(h[i].To, longest.NS)
 	}
-	return bins
+	return h
 }
 
 // Mean is the area under the curve, which is the mean of the durations in nanoseconds (J. P.

@@ -1,6 +1,7 @@
 package results
 
 import (
+	"math"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -9,17 +10,17 @@ import (
 func TestQuantiles(t *testing.T) {
 	exact := func(ns int64) *Bound { return &Bound{NS: ns} }
 	atLeast := func(ns int64) *Bound { return &Bound{NS: ns, AtLeast: true} }
-	ones := func(values ...int64) []bin {
-		var bins []bin
+	ones := func(values ...int64) Histogram {
+		var bins Histogram
 		for _, v := range values {
-			bins = append(bins, bin{v, 1})
+			bins = append(bins, Bin{v, 1})
 		}
 		return bins
 	}
 	for _, test := range []struct {
 		name            string
-		ended, censored []bin
-		entered         []bin
+		ended, censored Histogram
+		entered         Histogram
 		q               float64
 		want            *Bound
 	}{
@@ -35,18 +36,17 @@ func TestQuantiles(t *testing.T) {
 		{"a tie ends before it is censored", ones(2, 3), ones(2), nil, 0.5, exact(3)},
 		{"all censored", nil, ones(5, 9), nil, 0.5, atLeast(9)},
 		{"the tail is censored", ones(1, 1, 1), ones(100), nil, 0.9, atLeast(100)},
-		{"below the censored tail", []bin{{1, 3}}, ones(100), nil, 0.75, exact(1)},
-		{"dropping the open wait would say 1", []bin{{1, 98}}, []bin{{1000, 2}}, nil, 0.99, atLeast(1000)},
+		{"below the censored tail", Histogram{{1, 3}}, ones(100), nil, 0.75, exact(1)},
+		{"dropping the open wait would say 1", Histogram{{1, 98}}, Histogram{{1000, 2}}, nil, 0.99, atLeast(1000)},
 		// Whoever is two old when the looking begins cannot be seen ending at 1: one of
 		// two ends there, one of the other two at 3.
 		{"entered late, below", ones(1, 3), ones(4, 5), ones(2), 0.55, exact(3)},
 		{"entered late, above", ones(1, 3), ones(4, 5), ones(2), 0.56, atLeast(5)},
-		{"entered late, counted from the beginning that would be 1 ÷ 4", ones(1, 3), ones(4, 5), ones(2, 2), 0.5, exact(1)},
+		{"entered late, from the beginning 1 ÷ 4", ones(1, 3), ones(4, 5), ones(2, 2), 0.5, exact(1)},
 		{"an entry comes before an end at the same age", ones(3), ones(3), ones(3), 0.5, exact(3)},
-		{"all at risk have ended, below", []bin{{1, 3}, {7, 1}}, nil, ones(5), 0.75, exact(1)},
-		{"all at risk have ended, but others are older", []bin{{1, 3}, {7, 1}}, nil, ones(5), 0.76, exact(7)},
+		{"all at risk have ended, below", Histogram{{1, 3}, {7, 1}}, nil, ones(5), 0.75, exact(1)},
+		{"all at risk have ended, but others are older", Histogram{{1, 3}, {7, 1}}, nil, ones(5), 0.76, exact(7)},
 		{"nobody was seen young", ones(7, 9), nil, ones(5, 5), 0.5, exact(7)},
-		{"weights", []bin{{1, 0.5}, {2, 0.5}}, nil, nil, 0.5, exact(1)},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			got := newCurve(test.ended, test.censored, test.entered).quantile(test.q)
@@ -54,5 +54,37 @@ func TestQuantiles(t *testing.T) {
 				t.Errorf("quantile %g: %s", test.q, diff)
 			}
 		})
+	}
+}
+
+func TestTheMeanIsTheAreaUnderTheCurve(t *testing.T) {
+	for _, test := range []struct {
+		name            string
+		ended, censored Histogram
+		want            float64
+		atLeast         bool
+	}{
+		{"without open waits it is the plain mean", Histogram{{1, 1}, {3, 2}, {5, 1}}, nil, 3, false},
+		// S is 3/4 from 1 on, 3/8 from 3 on, 0 from 4 on: 1 + 3/4·2 + 3/8.
+		{
+			"one was lost sight of on the way",
+			Histogram{{1, 1}, {3, 1}, {4, 1}},
+			Histogram{{2, 1}},
+			1 + 1.5 + 0.375,
+			false,
+		},
+		// Those that ended have a mean of 1; half of them never do.
+		{"the longest had not ended", Histogram{{1, 2}}, Histogram{{101, 2}}, 1 + 0.5*100, true},
+		{"none had ended", nil, Histogram{{5, 1}, {9, 1}}, 9, true},
+		// Many short ones that were cut off do not make the mean shorter, nor unknown.
+		{"hundreds were cut off early", Histogram{{100, 10}}, Histogram{{1, 400}}, 100, false},
+	} {
+		got := newCurve(test.ended, test.censored, nil).mean()
+		if got == nil || math.Abs(got.Value-test.want) > 1e-9 || got.AtLeast != test.atLeast {
+			t.Errorf("%s: %+v, want %v (at least: %v)", test.name, got, test.want, test.atLeast)
+		}
+	}
+	if got := newCurve(nil, nil, nil).mean(); got != nil {
+		t.Errorf("of nothing: %+v", got)
 	}
 }

@@ -3,11 +3,15 @@ package results
 import (
 	"errors"
 	"fmt"
+	"maps"
+	"math"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
-	"github.com/lockbench/lockbench/internal/suggest"
+	"github.com/lockbench/lockbench/internal/words"
 )
 
 // Threshold is a limit that a figure must keep, in k6's grammar:
@@ -23,46 +27,35 @@ type Threshold struct {
 	Expression string // as written
 	Strategy   string // the strategy that it applies to; "" for all
 
-	metric Metric
-	limit  Limit
+	metric  Metric
+	limit   Limit
+	caution func([]Run) string // a remark on the figure of these runs; nil means none
 }
+
+// grammar matches the metric, the selector, the aggregation with its colon, and the limit.
+var grammar = regexp.MustCompile(`^(\w+)\s*(\{[^}]*\})?\s*(:[^<>=!]*)?([<>=!].*)$`)
 
 // ParseThreshold parses a threshold and names every error in it.
 func ParseThreshold(text string) (Threshold, error) {
 	t := Threshold{Expression: strings.TrimSpace(text)}
-	rest := t.Expression
-	end := strings.IndexFunc(rest, func(r rune) bool { return r != '_' && (r < 'a' || r > 'z') && (r < '0' || r > '9') })
-	if end < 0 {
-		end = len(rest)
-	}
-	if end == 0 {
+	parts := grammar.FindStringSubmatch(t.Expression)
+	if parts == nil {
 		return t, fmt.Errorf("%q is not of the form METRIC[{strategy:NAME}][:AGGREGATION]<LIMIT", text)
 	}
-	name := rest[:end]
-	rest = rest[end:]
-
+	name, selector, aggregation, limit := parts[1], parts[2], parts[3], parts[4]
 	var problems []error
-	if selector, ok := strings.CutPrefix(rest, "{"); ok {
-		inside, after, closed := strings.Cut(selector, "}")
-		tag, value, _ := strings.Cut(inside, ":")
-		value = strings.TrimSpace(value)
-		if !closed {
-			return t, fmt.Errorf("%q: the { is not closed", text)
+	if selector != "" {
+		tag, value, _ := strings.Cut(strings.Trim(selector, "{}"), ":")
+		t.Strategy = strings.TrimSpace(value)
+		if strings.TrimSpace(tag) != "strategy" || t.Strategy == "" {
+			problems = append(problems, fmt.Errorf("%q: %s is not of the form {strategy:NAME}", text, selector))
 		}
-		if strings.TrimSpace(tag) != "strategy" || value == "" {
-			problems = append(problems, fmt.Errorf("%q: {%s} is not of the form {strategy:NAME}", text, inside))
-		}
-		t.Strategy, rest = value, after
 	}
-	at := strings.IndexAny(rest, "<>=!")
-	if at < 0 {
-		return t, errors.Join(append(problems, noOperator(text))...)
+	err := t.measure(name, aggregation)
+	if err == nil {
+		t.limit, err = ParseLimit(limit, t.metric.Unit)
 	}
-	var err error
-	if t.metric, err = aggregated(name, strings.TrimSpace(rest[:at])); err != nil {
-		return t, errors.Join(append(problems, fmt.Errorf("%q: %w", text, err))...)
-	}
-	if t.limit, err = ParseLimit(rest[at:], t.metric.Unit); err != nil {
+	if err != nil {
 		problems = append(problems, fmt.Errorf("%q: %w", text, err))
 	}
 	return t, errors.Join(problems...)
@@ -74,108 +67,278 @@ func (t Threshold) Matches(strategy string) bool {
 	return t.Strategy == "" || t.Strategy == strategy || strings.HasPrefix(strategy, t.Strategy+":")
 }
 
-// ThresholdMetrics returns the names with which a threshold may begin: distributions, which
-// take an aggregation, and single figures, which do not.
-func ThresholdMetrics() (durations, single []string) {
-	for _, d := range distributions() {
-		durations = append(durations, d.name)
-	}
+// distributions returns the paths of the distributions whose percentiles are metrics, by their names in
+// thresholds: "wait" for wait_p99.
+func distributions() map[string]string {
+	all := map[string]string{}
 	for _, m := range Metrics() {
-		single = append(single, m.Name)
+		if path, _ := m.percentile(); path != "" {
+			all[m.Name[:strings.LastIndex(m.Name, "_p")]] = path
+		}
 	}
-	return durations, single
+	return all
 }
 
-// aggregated returns the metric for a name and an aggregation. The aggregation begins with
-// its colon; it may be empty.
-func aggregated(name, aggregation string) (Metric, error) {
-	kinds := distributions()
-	at := slices.IndexFunc(kinds, func(d durations) bool { return d.name == name })
-	aggregation, given := strings.CutPrefix(aggregation, ":")
-	aggregation = strings.TrimSpace(aggregation)
-	if at < 0 {
-		m, known := FindMetric(name)
-		switch {
-		case !known:
-			return m, fmt.Errorf("there is no metric %s%s (docs/FORMATS.md lists them)", name, suggest.Question("%s", name, slices.Concat(ThresholdMetrics())))
-		case given || aggregation != "":
-			return m, fmt.Errorf("%s is a single figure and takes no %q", name, aggregation)
+// measure sets the metric of a name and an aggregation. The aggregation begins with its colon; it may be
+// empty.
+func (t *Threshold) measure(name, aggregation string) error {
+	paths := distributions()
+	aggregation, given := strings.CutPrefix(strings.TrimSpace(aggregation), ":")
+	if path, known := paths[name]; known {
+		if !given {
+			return fmt.Errorf("%s needs an aggregation: %s:p(99), or avg, min, med, max, count", name, name)
 		}
-		return m, nil
+		return t.aggregate(name, path, strings.TrimSpace(aggregation))
 	}
-	of := kinds[at].of
-	m := Metric{Name: name + ":" + aggregation, Unit: Nanoseconds, Better: Lower}
-	m.caution = unfinished(of)
-	share, percentile := strings.CutPrefix(aggregation, "p(")
+	var known bool
+	switch t.metric, known = FindMetric(name); {
+	case !known:
+		names := slices.Sorted(maps.Keys(paths))
+		for _, m := range Metrics() {
+			names = append(names, m.Name)
+		}
+		return fmt.Errorf("there is no metric %s%s (docs/FORMATS.md lists them)", name,
+			words.Suggest("%s", name, names))
+	case given:
+		return fmt.Errorf("%s is a single figure and takes no %q", name, aggregation)
+	}
+	if path, max := strings.CutSuffix(t.metric.path, ".Max"); max {
+		t.caution = unfinished(path)
+	}
+	return nil
+}
+
+// aggregate sets the metric to an aggregation of the distribution at this path.
+func (t *Threshold) aggregate(name, path, aggregation string) error {
+	t.metric = Metric{Name: name + ":" + aggregation, Unit: Nanoseconds, Better: Lower}
+	share, percentile := strings.CutPrefix(strings.TrimSuffix(aggregation, ")"), "p(")
+	var figure func(Distribution) any
 	switch {
-	case !given:
-		return m, fmt.Errorf("%s needs an aggregation: %s:p(99), or avg, min, med, max, count", name, name)
 	case aggregation == "count":
-		m.Unit, m.caution = Number, nil
-		m.value = always(func(r Run) int64 { return of(r).Count })
+		t.metric.Unit, figure = Number, func(d Distribution) any { return d.Count }
 	case aggregation == "avg":
-		m.value = func(r Run) *Figure { return of(r).mean() }
+		figure, t.caution = func(d Distribution) any { return d.mean() }, unfinished(path)
 	case aggregation == "min":
-		m.value, m.caution = func(r Run) *Figure { return of(r).least() }, nil
+		figure = func(d Distribution) any { return d.least() }
 	case aggregation == "med":
-		m.value, m.caution = timed(func(r Run) *Bound { return of(r).P50 }), tooFew(of, 50)
+		figure, t.caution = func(d Distribution) any { return d.P50 }, tooFew(path, 50)
 	case aggregation == "max":
-		m.value = timed(func(r Run) *Bound { return of(r).Max })
-	case percentile && strings.HasSuffix(share, ")"):
-		p, err := strconv.ParseFloat(strings.TrimSpace(strings.TrimSuffix(share, ")")), 64)
+		figure, t.caution = func(d Distribution) any { return d.Max }, unfinished(path)
+	case percentile && strings.HasSuffix(aggregation, ")"):
+		p, err := strconv.ParseFloat(strings.TrimSpace(share), 64)
 		if err != nil || !(p > 0 && p <= 100) {
-			return m, fmt.Errorf("p(N) takes a number above 0 and up to 100, not %q", strings.TrimSuffix(share, ")"))
+			return fmt.Errorf("p(N) takes a number above 0 and up to 100, not %q", share)
 		}
-		m.value, m.caution = timed(func(r Run) *Bound { return of(r).percentile(p) }), tooFew(of, p)
+		figure, t.caution = func(d Distribution) any { return d.percentile(p) }, tooFew(path, p)
 	default:
-		return m, fmt.Errorf("there is no aggregation %q (avg, min, med, max, p(N), count)", aggregation)
+		return fmt.Errorf("there is no aggregation %q (avg, min, med, max, p(N), count)", aggregation)
 	}
-	return m, nil
+	t.metric.value = func(r Run) any { return figure(distribution(r, path)) }
+	return nil
 }
 
-// mean is the mean of all durations. It uses the curve if some were not seen from beginning to
-// end.
-func (d Distribution) mean() *Figure {
-	if d.MeanNS != nil && d.Censored == 0 && d.EnteredHistogram == "" {
-		return &Figure{Value: *d.MeanNS}
-	}
-	s, err := d.Survival()
-	if err != nil {
-		return nil
-	}
-	mean := s.Mean()
-	if mean != nil && d.Overflow > 0 { // such durations count as the histogram's largest value
-		mean.AtLeast = true
-	}
-	return mean
+// distribution returns a run's distribution; an empty one if the run has none.
+func distribution(r Run, path string) Distribution {
+	d, _ := at(r, path).(Distribution)
+	return d
 }
 
-// least returns the shortest duration; nil without histograms.
-func (d Distribution) least() *Figure {
-	o, err := d.Observations()
-	if err != nil || o.Ended == nil {
-		return nil
+// unfinished says how many of a distribution's durations had not ended.
+func unfinished(path string) func([]Run) string {
+	return func(runs []Run) string {
+		var open int64
+		for _, run := range runs {
+			open += distribution(run, path).Censored
+		}
+		if open == 0 {
+			return ""
+		}
+		return Whole(float64(open)) + " had not ended"
 	}
-	return &Figure{Value: float64(o.Ended.Min())}
 }
 
-// percentile returns nil if the percentile is not in the report and there are no histograms.
-func (d Distribution) percentile(p float64) *Bound {
-	switch p {
-	case 50:
-		return d.P50
-	case 90:
-		return d.P90
-	case 95:
-		return d.P95
-	case 99:
-		return d.P99
-	case 99.9:
-		return d.P999
+// tooFew says that a percentile is the maximum because one of the runs had too few durations.
+func tooFew(path string, percentile float64) func([]Run) string {
+	return func(runs []Run) string {
+		for _, run := range runs {
+			if d := distribution(run, path); d.samples() > 0 && !d.enough(percentile) {
+				return fmt.Sprintf("the longest of %d", d.samples())
+			}
+		}
+		return ""
 	}
-	s, err := d.Survival()
-	if err != nil {
-		return nil
+}
+
+// Limit is a bound for a figure: < 50ms, >= 800/s, == 0.
+type Limit struct {
+	Text     string // as written
+	Operator string
+	Value    float64 // in the figure's unit
+}
+
+// operators; an operator comes before its own prefixes.
+var operators = []string{"===", "<=", ">=", "==", "!=", "<", ">"}
+
+// ParseLimit parses a limit for a figure in this unit: an operator and a value such as 50ms,
+// 800/s, 5%, 2KB, or a plain number.
+func ParseLimit(text string, unit Unit) (Limit, error) {
+	l := Limit{Text: strings.TrimSpace(text)}
+	at := slices.IndexFunc(operators, func(o string) bool { return strings.HasPrefix(l.Text, o) })
+	if at < 0 {
+		return l, fmt.Errorf("%q has no operator (%s)", l.Text, strings.Join(operators, " "))
 	}
-	return s.Quantile(p / 100)
+	l.Operator = operators[at]
+	var err error
+	l.Value, err = parseValue(strings.TrimSpace(l.Text[len(l.Operator):]), unit)
+	return l, err
+}
+
+func parseValue(text string, unit Unit) (float64, error) {
+	number := func(text string) (float64, bool) {
+		x, err := strconv.ParseFloat(strings.TrimSpace(text), 64)
+		return x, err == nil && !math.IsNaN(x) && !math.IsInf(x, 0)
+	}
+	switch unit {
+	case Nanoseconds:
+		d, err := time.ParseDuration(text)
+		if err != nil {
+			return 0, fmt.Errorf("the limit must be a duration such as 500us, 50ms or 2s, not %q", text)
+		}
+		return float64(d), nil
+	case PerSecond:
+		text = strings.TrimSuffix(text, "/s")
+	case Percent:
+		text = strings.TrimSuffix(text, "%")
+	case Bytes:
+		for _, u := range octets {
+			if digits, ok := strings.CutSuffix(text, strings.TrimSpace(u.name)); ok {
+				if x, ok := number(digits); ok {
+					return x * u.from, nil
+				}
+				break
+			}
+		}
+	}
+	x, ok := number(text)
+	if !ok {
+		example := map[Unit]string{PerSecond: " such as 800/s", Percent: " such as 5%", Bytes: " such as 2KB"}[unit]
+		return 0, fmt.Errorf("the limit must be a number%s, not %q", example, text)
+	}
+	return x, nil
+}
+
+// Keeps says whether a figure keeps the limit, and whether that is known. It may be unknown
+// for a lower bound: the true figure may be any larger value.
+func (l Limit) Keeps(f Figure) (kept, known bool) {
+	kept = l.holds(f.Value)
+	if !f.AtLeast {
+		return kept, true
+	}
+	switch l.Operator {
+	case ">", ">=":
+		return kept, kept
+	case "!=":
+		kept = f.Value > l.Value
+		return kept, kept
+	default: // a larger figure cannot keep it again
+		return false, !kept && f.Value >= l.Value
+	}
+}
+
+func (l Limit) holds(x float64) bool {
+	switch l.Operator {
+	case "<":
+		return x < l.Value
+	case "<=":
+		return x <= l.Value
+	case ">":
+		return x > l.Value
+	case ">=":
+		return x >= l.Value
+	case "!=":
+		return x != l.Value
+	default: // == and ===
+		return x == l.Value
+	}
+}
+
+// Verdict is the result of one threshold for a strategy.
+type Verdict struct {
+	Threshold string  `json:"threshold"`
+	Strategy  string  `json:"strategy"` // in a sweep with its point; "" if no measured strategy matched
+	Value     *Figure `json:"value"`    // in Unit; nil if not known
+	Unit      Unit    `json:"unit"`
+	Passed    bool    `json:"passed"`
+	Why       string  `json:"why,omitempty"` // why the result is unknown, which counts as not passed
+	// Caution is a remark on the figure: waits that had not ended, or a percentile of too few
+	// durations.
+	Caution string `json:"caution,omitempty"`
+}
+
+// Judge tests a report against thresholds: each strategy, in a sweep at each point. It uses the
+// median of the valid runs, and for safety counts the sum of all runs. An unknown figure
+// does not pass.
+func Judge(r *Report, thresholds []Threshold) []Verdict {
+	var verdicts []Verdict
+	for _, t := range thresholds {
+		matched := false
+		for _, s := range r.Asked() {
+			if t.Matches(s.Name) {
+				matched = true
+				verdicts = append(verdicts, t.judge(s))
+			}
+		}
+		if !matched {
+			verdicts = append(verdicts, Verdict{
+				Threshold: t.Expression, Strategy: t.Strategy, Unit: t.metric.Unit,
+				Why: "nothing that it is about was measured",
+			})
+		}
+	}
+	return verdicts
+}
+
+func (t Threshold) judge(s Summary) Verdict {
+	v := Verdict{Threshold: t.Expression, Strategy: s.Title(), Unit: t.metric.Unit, Value: s.Figure(t.metric)}
+	if t.caution != nil {
+		v.Caution = t.caution(s.Used)
+	}
+	switch {
+	case len(s.Runs) == 0:
+		v.Why = "it was not measured"
+	case s.Invalid && t.metric.is&summed == 0:
+		v.Why = "no run of it can be trusted"
+	case v.Value == nil:
+		v.Why = "the figure is not known"
+	default:
+		var known bool
+		if v.Passed, known = t.limit.Keeps(*v.Value); !known {
+			v.Why = "only a lower bound is known"
+		}
+	}
+	return v
+}
+
+// Crossed returns the verdicts that are not passed.
+func (r *Report) Crossed() []Verdict {
+	return slices.DeleteFunc(slices.Clone(r.Thresholds), func(v Verdict) bool { return v.Passed })
+}
+
+// String writes the threshold, the strategy and the figure.
+func (v Verdict) String() string {
+	text := v.Threshold
+	if v.Strategy != "" {
+		text = v.Strategy + ": " + text
+	}
+	if v.Value != nil {
+		figure := v.Value.Text(v.Unit)
+		if v.Caution != "" {
+			figure += "; " + v.Caution
+		}
+		text += " (" + figure + ")"
+	}
+	if v.Why != "" {
+		text += ", " + v.Why
+	}
+	return text
 }

@@ -6,8 +6,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/lockbench/lockbench/internal/testkit/golden"
 	"github.com/lockbench/lockbench/results"
-	"github.com/lockbench/lockbench/results/internal/sample"
 	"github.com/lockbench/lockbench/workloads"
 )
 
@@ -21,7 +21,7 @@ func judged(t *testing.T, r *results.Report, expression string) []results.Verdic
 }
 
 func TestThresholds(t *testing.T) {
-	r := sample.Recorded()
+	r := golden.Report(t, "testdata/recorded.json")
 	r.Runs[0].Safety.Overlaps = 2 // of spin
 	for _, test := range []struct {
 		expression string
@@ -62,7 +62,7 @@ func TestThresholds(t *testing.T) {
 }
 
 func TestThresholdsOnWhatIsNotKnown(t *testing.T) {
-	r := sample.Recorded()
+	r := golden.Report(t, "testdata/recorded.json")
 	r.Strategies = append(r.Strategies, results.Strategy{Name: "late"})
 	r.LeftOut = []results.LeftOut{{"redlock", "it needs 3 nodes"}}
 	for i := range r.Runs {
@@ -107,8 +107,11 @@ func TestThresholdsOnWhatIsNotKnown(t *testing.T) {
 }
 
 func TestThresholdsHoldAtEveryPointOfASweep(t *testing.T) {
-	r := sample.Recorded()
-	r.Points = []workloads.Point{{Label: "clients=10", Workload: r.Workload}, {Label: "clients=20", Workload: r.Workload}}
+	r := golden.Report(t, "testdata/recorded.json")
+	r.Points = []workloads.Point{
+		{Label: "clients=10", Workload: r.Workload},
+		{Label: "clients=20", Workload: r.Workload},
+	}
 	for i := range r.Runs {
 		r.Runs[i].Point = "clients=10"
 	}
@@ -116,7 +119,8 @@ func TestThresholdsHoldAtEveryPointOfASweep(t *testing.T) {
 	for _, v := range judged(t, r, "acq_per_s{strategy:spin}>1") {
 		got[v.Strategy] = v.Why
 	}
-	if diff := cmp.Diff(map[string]string{"spin clients=10": "", "spin clients=20": "it was not measured"}, got); diff != "" {
+	if diff := cmp.Diff(map[string]string{"spin clients=10": "", "spin clients=20": "it was not measured"},
+		got); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -144,30 +148,27 @@ func TestThresholdFaults(t *testing.T) {
 	for expression, want := range map[string]string{
 		"":                                   "is not of the form",
 		"<50ms":                              "is not of the form",
-		"wait:p(99)":                         "has no operator",
+		"wait:p(99)":                         "is not of the form",
 		"wait:p(99)=50ms":                    "has no operator",
 		"wait<50ms":                          "wait needs an aggregation",
 		"wait:p99<50ms":                      `there is no aggregation "p99"`,
 		"wait:p(101)<50ms":                   "above 0 and up to 100",
 		"wait:p(0)<50ms":                     "above 0 and up to 100",
 		"wait:p(NaN)<50ms":                   "above 0 and up to 100",
-		"wait:p(99)<50":                      "is to be a duration such as",
-		"wait:p(99)<":                        "is to be a duration such as",
-		"wait:p(99)<<50ms":                   "is to be a duration such as",
+		"wait:p(99)<50":                      "must be a duration such as",
+		"wait:p(99)<":                        "must be a duration such as",
+		"wait:p(99)<<50ms":                   "must be a duration such as",
 		"waits:p(99)<50ms":                   "there is no metric waits",
 		"violations:max==0":                  "is a single figure",
-		"violations==none":                   "is to be a number",
-		"violations==Inf":                    "is to be a number",
+		"violations==none":                   "must be a number",
+		"violations==Inf":                    "must be a number",
 		"acq_per_s>800/m":                    "such as 800/s",
 		"bytes_in_per_acq<2kilo":             "such as 2KB",
-		"wait{strategy:spin:p(99)<50ms":      "the { is not closed",
+		"wait{strategy:spin:p(99)<50ms":      "is not of the form",
 		"wait{clients:5}:p(99)<50ms":         "is not of the form {strategy:NAME}",
 		"wait{strategy:}:p(99)<50ms":         "is not of the form {strategy:NAME}",
-		"wait{strategy:a}{strategy:b}:avg<1": "is a",
+		"wait{strategy:a}{strategy:b}:avg<1": "is not of the form",
 	} {
-		if expression == "wait{strategy:a}{strategy:b}:avg<1" {
-			want = "needs an aggregation"
-		}
 		if _, err := results.ParseThreshold(expression); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: error %v does not say %q", expression, err, want)
 		}
@@ -176,4 +177,53 @@ func TestThresholdFaults(t *testing.T) {
 	if _, err := results.ParseThreshold("wait{x:y}:p(99)<5"); err == nil || strings.Count(err.Error(), "\n") != 1 {
 		t.Errorf("error %v", err)
 	}
+}
+
+func TestThresholdsOnUnfinishedWaits(t *testing.T) {
+	fed := waited(250, 400, 499, 200)    // in a queue somebody always waits
+	starving := waited(250, 400, 1, 900) // one that may wait for ever
+	for _, test := range []struct {
+		name       string
+		report     *results.Report
+		expression string
+		passed     bool
+		why, says  string
+	}{
+		{"a mean of the curve", fed, "wait:avg<500ms", true, "", "499 had not ended"},
+		{"a mean that is too long", fed, "wait:avg<300ms", false, "", "499 had not ended"},
+		{
+			"a mean without an upper bound", starving, "wait:avg<500ms", false, "only a lower bound is known",
+			"1 had not ended",
+		},
+		{"a mean that is too long already", starving, "wait:avg<401ms", false, "", "1 had not ended"},
+		{"the longest that was seen", fed, "wait:max<500ms", true, "", "499 had not ended"},
+		{"the same by its other name", fed, "wait_max<500ms", true, "", "499 had not ended"},
+		{
+			"the longest is one that goes on", starving, "wait:max<2s", false, "only a lower bound is known",
+			"1 had not ended",
+		},
+		{"nothing is open", waited(250, 400, 0, 0), "wait:max<500ms", true, "", "(400 ms)"},
+		{"a percentile of too few", waited(20, 400, 0, 0), "wait:p(99)<500ms", true, "", "the longest of 20"},
+		{"a percentile of enough", waited(100, 400, 0, 0), "wait:p(99)<500ms", true, "", "(400 ms)"},
+		{"a median", waited(20, 400, 0, 0), "wait:med<500ms", true, "", "(400 ms)"},
+	} {
+		v := judged(t, test.report, test.expression)[0]
+		if v.Passed != test.passed || v.Why != test.why || !strings.Contains(v.String(), test.says) {
+			t.Errorf("%s: %s: passed %v, want %v, %q", test.name, v, v.Passed, test.passed, test.says)
+		}
+	}
+}
+
+// waited is a report of one run with ended waits of endedMS each, and open waits of openMS each.
+func waited(ended, endedMS, open, openMS int64) *results.Report {
+	o := results.Observations{Ended: results.Histogram{{To: endedMS * 1e6, Count: ended}}}
+	longest := &results.Bound{NS: endedMS * 1e6}
+	if open > 0 {
+		o.Censored = results.Histogram{{To: openMS * 1e6, Count: open}}
+		longest = results.Longest(longest, &results.Bound{NS: openMS * 1e6, AtLeast: true})
+	}
+	run := results.Run{Strategy: "fifo", Round: 1, WindowNS: 1e9}
+	run.Waiting.PerAcquisition = results.Describe(o, longest)
+	run.Waiting.PerAcquisition.MeanNS = new(float64(endedMS) * 1e6)
+	return &results.Report{Rounds: 1, Strategies: []results.Strategy{{Name: "fifo"}}, Runs: []results.Run{run}}
 }

@@ -2,22 +2,22 @@ package results
 
 // Slice is a part of a run's window, usually one second.
 type Slice struct {
-	At           float64 `json:"at_seconds" merge:"first"` // its start, since the window opened
-	Seconds      float64 `json:"seconds" merge:"first"`    // its length
-	Acquisitions int64   `json:"acquisitions" merge:"sum"`
-	Waiting      int     `json:"waiting" merge:"sum"` // clients that waited at its end
+	At           float64 `json:"at_seconds"` // its start, since the window opened
+	Seconds      float64 `json:"seconds"`    // its length
+	Acquisitions int64   `json:"acquisitions"`
+	Waiting      int     `json:"waiting"` // clients that waited at its end
 	// The waits in the slice, as Distribution describes those of the window; lower bounds where
 	// AtLeast says so; nil without any. WaitMax is the longest wait that ended.
-	WaitP50        *int64 `json:"wait_p50_ns" merge:"-"`
-	WaitP50AtLeast bool   `json:"wait_p50_at_least,omitempty" merge:"-"`
-	WaitP99        *int64 `json:"wait_p99_ns" merge:"-"`
-	WaitP99AtLeast bool   `json:"wait_p99_at_least,omitempty" merge:"-"`
-	WaitMax        *int64 `json:"wait_max_ns" merge:"-"`
+	WaitP50        *int64 `json:"wait_p50_ns"`
+	WaitP50AtLeast bool   `json:"wait_p50_at_least,omitempty"`
+	WaitP99        *int64 `json:"wait_p99_ns"`
+	WaitP99AtLeast bool   `json:"wait_p99_at_least,omitempty"`
+	WaitMax        *int64 `json:"wait_max_ns"`
 
-	Commands   *int64   `json:"commands" merge:"mean"`             // calls at Redis, all nodes
-	RedisCPU   *float64 `json:"redis_cpu_seconds" merge:"mean"`    // all nodes, including lockbench's own readings
-	RoundTrips *int64   `json:"client_round_trips" merge:"sum"`    // requests written by the generator
-	Connected  *int64   `json:"connections,omitempty" merge:"max"` // at its end
+	Commands   *int64   `json:"commands"`              // calls at Redis, all nodes
+	RedisCPU   *float64 `json:"redis_cpu_seconds"`     // all nodes, including lockbench's own readings
+	RoundTrips *int64   `json:"client_round_trips"`    // requests written by the generator
+	Connected  *int64   `json:"connections,omitempty"` // at its end
 }
 
 // SetWaits sets the percentiles and the longest wait.
@@ -44,8 +44,8 @@ func (s Slice) waits() (p50, p99, most *Bound) {
 	return get(s.WaitP50, s.WaitP50AtLeast), get(s.WaitP99, s.WaitP99AtLeast), get(s.WaitMax, false)
 }
 
-// TakeSlowest raises the slice's percentiles to the other's where these are larger.
-func (s *Slice) TakeSlowest(other Slice) {
+// takeSlowest raises the slice's percentiles to the other's where these are larger.
+func (s *Slice) takeSlowest(other Slice) {
 	p50, p99, most := s.waits()
 	otherP50, otherP99, otherMost := other.waits()
 	s.SetWaits(Longest(p50, otherP50), Longest(p99, otherP99), Longest(most, otherMost))
@@ -56,7 +56,7 @@ func (s Slice) join(next Slice) Slice {
 	s.Seconds += next.Seconds
 	s.Acquisitions += next.Acquisitions
 	s.Waiting = next.Waiting
-	s.TakeSlowest(next)
+	s.takeSlowest(next)
 	s.Commands = plus(s.Commands, next.Commands)
 	s.RedisCPU = plus(s.RedisCPU, next.RedisCPU)
 	s.RoundTrips = plus(s.RoundTrips, next.RoundTrips)

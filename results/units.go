@@ -2,6 +2,7 @@ package results
 
 import (
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -36,7 +37,7 @@ type unit struct {
 }
 
 var (
-	metric = []unit{{1e9, " G"}, {1e6, " M"}, {1e3, " k"}}
+	powers = []unit{{1e9, " G"}, {1e6, " M"}, {1e3, " k"}}
 	octets = []unit{{1e9, " GB"}, {1e6, " MB"}, {1e3, " KB"}, {1, " B"}} // powers of 1000
 	times  = []unit{{1e9, " s"}, {1e6, " ms"}, {1e3, " µs"}, {1, " ns"}} // of nanoseconds
 )
@@ -94,7 +95,7 @@ func Plain(x float64) string {
 }
 
 // Short writes a number with three significant digits: 806, 2.10 M.
-func Short(x float64) string { return inUnits(x, metric) }
+func Short(x float64) string { return inUnits(x, powers) }
 
 // Whole writes a whole number, in full up to 99999.
 func Whole(x float64) string {
@@ -126,4 +127,76 @@ func (f *Figure) bounded(text string) string {
 		return "≥ " + text
 	}
 	return text
+}
+
+// near is the largest spread of a strategy's runs, divided by their median, at which a third
+// digit is meaningful.
+const near = 0.1
+
+// Brief writes a metric of the strategy in its unit with no more digits than are known: three
+// if several runs are within a tenth of their median, else two. A single run has no known
+// spread, so it gets two. Counts are written in full.
+func (s Summary) Brief(m Metric) string {
+	f := s.over(m, m.shown)
+	switch {
+	case f == nil:
+		return NotKnown
+	case m.Whole:
+		return f.bounded(Whole(f.Value))
+	}
+	digits := 2
+	if low, high, several := s.Range(m); several && m.is&rough == 0 && high-low <= near*f.Value {
+		digits = 3
+	}
+	text := m.Unit.inDigits(f.Value, fewest(digits, f.Digits))
+	if f.Digits > 0 {
+		text = "~" + text
+	}
+	return f.bounded(text)
+}
+
+// inDigits is Format with this many significant digits.
+func (u Unit) inDigits(x float64, digits int) string {
+	switch u {
+	case Nanoseconds:
+		return inDigits(x, digits, times)
+	case PerSecond:
+		return inDigits(x, digits, powers) + "/s"
+	case Percent:
+		return inDigits(x, digits, nil) + " %"
+	case Bytes:
+		return inDigits(x, digits, octets)
+	}
+	if x >= 10_000 {
+		return inDigits(x, digits, powers)
+	}
+	return inDigits(x, digits, nil)
+}
+
+func inDigits(x float64, digits int, units []unit) string {
+	sign := ""
+	if x < 0 {
+		sign, x = "−", -x
+	}
+	x, _ = strconv.ParseFloat(strconv.FormatFloat(x, 'e', digits-1, 64), 64)
+	in := unit{from: 1}
+	for _, u := range slices.Backward(units) {
+		if x >= u.from || u.from == 1 {
+			in = u
+		}
+	}
+	x /= in.from
+	decimals := 0
+	if x > 0 {
+		decimals = max(0, digits-1-int(math.Floor(math.Log10(x))))
+	}
+	return sign + strconv.FormatFloat(x, 'f', decimals, 64) + in.name
+}
+
+// fewest returns the digits of a result of two figures known to a and b digits; 0 means three.
+func fewest(a, b int) int {
+	if a == 0 || b == 0 {
+		return max(a, b)
+	}
+	return min(a, b)
 }

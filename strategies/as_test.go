@@ -77,7 +77,8 @@ func TestAsFindsLockersCapabilities(t *testing.T) {
 
 // A run looks for capabilities in every lease, most of which are no wrapper.
 func TestAsDoesNotAllocate(t *testing.T) {
-	own, wrapped, none := strategies.Lease(&timedLease{}), strategies.Lease(&wrappedLease{Lease: &timedLease{}}), strategies.Lease(&plainLease{})
+	own, wrapped, none := strategies.Lease(&timedLease{}), strategies.Lease(&wrappedLease{Lease: &timedLease{}}),
+		strategies.Lease(&plainLease{})
 	for name, lease := range map[string]strategies.Lease{"its own": own, "wrapped": wrapped, "none": none} {
 		if n := testing.AllocsPerRun(100, func() { strategies.As[strategies.Timed](lease) }); n > 0 {
 			t.Errorf("%s: %v allocations", name, n)
@@ -87,7 +88,10 @@ func TestAsDoesNotAllocate(t *testing.T) {
 
 // BenchmarkAs compares As with the assertion it stands for.
 func BenchmarkAs(b *testing.B) {
-	for name, lease := range map[string]strategies.Lease{"own": &timedLease{}, "none": &plainLease{}, "wrapped": &wrappedLease{Lease: &timedLease{}}} {
+	for name, lease := range map[string]strategies.Lease{
+		"own": &timedLease{}, "none": &plainLease{},
+		"wrapped": &wrappedLease{Lease: &timedLease{}},
+	} {
 		b.Run(name+"/As", func(b *testing.B) {
 			for b.Loop() {
 				_, _ = strategies.As[strategies.Timed](lease)

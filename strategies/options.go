@@ -145,7 +145,8 @@ func settable(of reflect.Type) bool {
 	value := reflect.New(of)
 	_, ok := reflect.TypeAssert[encoding.TextUnmarshaler](value)
 	to := value.Elem()
-	return ok || to.CanInt() || to.CanUint() || to.CanFloat() || to.Kind() == reflect.Bool || to.Kind() == reflect.String
+	return ok || to.CanInt() || to.CanUint() || to.CanFloat() || to.Kind() == reflect.Bool ||
+		to.Kind() == reflect.String
 }
 
 // expected says in plain words what a field takes.

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/lockbench/lockbench/strategies"
-	"github.com/lockbench/lockbench/strategies/noop"
+	"github.com/lockbench/lockbench/strategies/baselines"
 )
 
 // colour is an option that reads itself.
@@ -48,7 +48,8 @@ func (k allKinds) Validate() error {
 }
 
 func kinds() strategies.Strategy {
-	return strategies.Define(strategies.Info{Name: "kinds"}, allKinds{Wait: time.Second, Small: 7}, func(strategies.Config, allKinds) (noop.Locker, error) { return noop.Locker{}, nil })
+	return strategies.Define(strategies.Info{Name: "kinds"}, allKinds{Wait: time.Second, Small: 7},
+		func(strategies.Config, allKinds) (baselines.NoopLocker, error) { return baselines.NoopLocker{}, nil })
 }
 
 func TestOptionsOfEveryKind(t *testing.T) {
@@ -56,16 +57,19 @@ func TestOptionsOfEveryKind(t *testing.T) {
 	for _, o := range kinds().Options() {
 		options = append(options, o.Name+"="+o.Default)
 	}
-	if got, want := strings.Join(options, " "), "share=0 wait=1s name= on=false count=0 large=0 small=7 colour="; got != want {
+	if got, want := strings.Join(options, " "),
+		"share=0 wait=1s name= on=false count=0 large=0 small=7 colour="; got != want {
 		t.Errorf("the options are %s, want %s", got, want)
 	}
 	v, err := kinds().Variant(map[string]string{
-		"share": "0.50", "wait": "1500us", "name": "", "on": "T", "count": "-0x10", "large": "4000000000", "small": "250", "colour": "red",
+		"share": "0.50", "wait": "1500us", "name": "", "on": "T", "count": "-0x10", "large": "4000000000",
+		"small": "250", "colour": "red",
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, want := v.Name(), "kinds:colour=red,count=-16,large=4000000000,name=,on=true,share=0.5,small=250,wait=1.5ms"; got != want {
+	if got, want := v.Name(),
+		"kinds:colour=red,count=-16,large=4000000000,name=,on=true,share=0.5,small=250,wait=1.5ms"; got != want {
 		t.Errorf("it is called %s, want %s", got, want)
 	}
 }

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/lockbench/lockbench/strategies"
-	"github.com/lockbench/lockbench/strategies/noop"
+	"github.com/lockbench/lockbench/strategies/baselines"
 )
 
 func TestAnUnknownNamesErrorHasTheKnownOnes(t *testing.T) {
@@ -35,7 +35,7 @@ func TestAnUnknownNamesErrorHasTheKnownOnes(t *testing.T) {
 func TestRegisteringIsApartFromDefining(t *testing.T) {
 	name := "apart-" + rand.Text() // another each time that the test runs
 	s := strategies.Define(strategies.Info{Name: name, Capacity: 1}, struct{}{},
-		func(strategies.Config, struct{}) (noop.Locker, error) { return noop.Locker{}, nil })
+		func(strategies.Config, struct{}) (baselines.NoopLocker, error) { return baselines.NoopLocker{}, nil })
 	v, err := s.Variant(nil)
 	if err != nil {
 		t.Fatal(err)
@@ -51,7 +51,8 @@ func TestRegisteringIsApartFromDefining(t *testing.T) {
 	if v, err := strategies.NewVariant(name, nil); err != nil || v.Info().Doc != s.Info.Doc {
 		t.Errorf("found %+v: %v", v.Info(), err)
 	}
-	if v, err := strategies.NewVariant("gated:"+name, nil); err != nil || !strings.HasSuffix(v.Info().Doc, "\n"+s.Info.Doc) {
+	if v, err := strategies.NewVariant("gated:"+name, nil); err != nil ||
+		!strings.HasSuffix(v.Info().Doc, "\n"+s.Info.Doc) {
 		t.Errorf("found %+v: %v", v.Info(), err)
 	}
 	defer func() {
@@ -66,7 +67,7 @@ func TestRegisterRefusesBadNames(t *testing.T) {
 	register := func(name string, defaults any) (panicked bool) {
 		defer func() { panicked = recover() != nil }()
 		strategies.Register(strategies.Info{Name: name}, defaults,
-			func(strategies.Config, any) (noop.Locker, error) { return noop.Locker{}, nil })
+			func(strategies.Config, any) (baselines.NoopLocker, error) { return baselines.NoopLocker{}, nil })
 		return false
 	}
 	for _, name := range []string{"", "a b", "a,b", "a:b", "a=b", "spin"} {
@@ -91,7 +92,7 @@ func TestRegisterRefusesBadNames(t *testing.T) {
 
 func TestAnUnlistedStrategyRunsAndIsNotFound(t *testing.T) {
 	v := strategies.Unlisted(strategies.Info{Name: "hidden", Capacity: 3},
-		func(strategies.Config) (noop.Locker, error) { return noop.Locker{}, nil })
+		func(strategies.Config) (baselines.NoopLocker, error) { return baselines.NoopLocker{}, nil })
 	if v.Name() != "hidden" || v.Info().Capacity != 3 {
 		t.Errorf("it is %s, %+v", v.Name(), v.Info())
 	}
@@ -107,12 +108,16 @@ func TestClaimsPrint(t *testing.T) {
 	if got := (strategies.Claims{}).String(); got != "none" {
 		t.Errorf("no claims print as %q", got)
 	}
-	all := strategies.Claims{Exclusion: true, Recovery: true, FIFO: true, Bounded: true, Fencing: true, Reentrant: true, Watchdog: true}
+	all := strategies.Claims{
+		Exclusion: true, Recovery: true, FIFO: true, Bounded: true, Fencing: true, Reentrant: true,
+		Watchdog: true,
+	}
 	if got, want := all.String(), "exclusion, recovery, FIFO, fencing, re-entrant, watchdog"; got != want {
 		t.Errorf("all claims print as %q, want %q: FIFO says more than bounded", got, want)
 	}
 	all.FIFO = false
-	if got, want := all.String(), "exclusion, recovery, bounded overtaking, fencing, re-entrant, watchdog"; got != want {
+	if got, want := all.String(),
+		"exclusion, recovery, bounded overtaking, fencing, re-entrant, watchdog"; got != want {
 		t.Errorf("all claims but FIFO print as %q, want %q", got, want)
 	}
 }

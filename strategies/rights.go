@@ -64,7 +64,8 @@ func (r Rights) Missing(refusal, prefix string) []string {
 	case strings.Contains(refusal, "key"):
 		sign = "~"
 	}
-	return slices.DeleteFunc(r.Rules(prefix), func(rule string) bool { return sign == "" || !strings.HasPrefix(rule, sign) })
+	return slices.DeleteFunc(r.Rules(prefix),
+		func(rule string) bool { return sign == "" || !strings.HasPrefix(rule, sign) })
 }
 
 // matching returns the pattern for all keys of a prefix.

@@ -62,22 +62,26 @@ func TestParseVariantsAll(t *testing.T) {
 
 func TestParseVariantsNamesEveryFault(t *testing.T) {
 	for list, want := range map[string][]string{ // one a line
-		"":                                     {"no strategy named"},
-		" , ":                                  {"no strategy named"}, //nolint:gocritic // nothing but spaces
-		"spim":                                 {`unknown strategy "spim"`},
-		"PubSub":                               {`unknown strategy "PubSub"`},
-		"completely-different":                 {`unknown strategy "completely-different"`},
-		"spim,pubsup":                          {`"spim"`, `"pubsup"`},
-		"base=5ms":                             {`option "base=5ms" belongs to no strategy`},
-		"spin:base=5":                          {`strategy spin: option base: "5" is not a duration such as 500us, 5ms or 2s`},
-		"spin:base=":                           {"strategy spin: option base: no value given"},
-		"spin:bass=5ms":                        {`strategy spin: no option "bass" (there are: backoff, base, cap, tries, wait-replicas, wait-timeout, wait-anyway, pipeline)`},
-		"noop:x=1":                             {`strategy noop: no option "x": it has none`},
-		"pubsub:watchdog=maybe":                {`strategy pubsub: option watchdog: "maybe" is not true or false`},
-		"spin:base=5ms,base=6ms":               {`strategy spin: option "base" set twice`},
-		"spin:backoff=linear,base=5,cap=-1s,x": {`strategy spin: option base: "5"`, `strategy spin: no backoff "linear"`, "strategy spin: cap must be positive", `"x"`},
-		"spin:wait-replicas=1,pipeline=true":   {"strategy spin: wait-replicas cannot be had with pipeline, where WAIT goes down another connection than the lock"},
-		"all:base=1ms":                         {`unknown strategy "all"`},
+		"":                       {"no strategy named"},
+		" , ":                    {"no strategy named"}, //nolint:gocritic // nothing but spaces
+		"spim":                   {`unknown strategy "spim"`},
+		"PubSub":                 {`unknown strategy "PubSub"`},
+		"completely-different":   {`unknown strategy "completely-different"`},
+		"spim,pubsup":            {`"spim"`, `"pubsup"`},
+		"base=5ms":               {`option "base=5ms" belongs to no strategy`},
+		"spin:base=5":            {`strategy spin: option base: "5" is not a duration such as 500us, 5ms or 2s`},
+		"spin:base=":             {"strategy spin: option base: no value given"},
+		"spin:bass=5ms":          {`strategy spin: no option "bass" (there are: backoff, base, cap, tries, wait-replicas, wait-timeout, wait-anyway, pipeline)`},
+		"noop:x=1":               {`strategy noop: no option "x": it has none`},
+		"pubsub:watchdog=maybe":  {`strategy pubsub: option watchdog: "maybe" is not true or false`},
+		"spin:base=5ms,base=6ms": {`strategy spin: option "base" set twice`},
+		"spin:backoff=linear,base=5,cap=-1s,x": {
+			`strategy spin: option base: "5"`,
+			`strategy spin: no backoff "linear"`, "strategy spin: cap must be positive", `"x"`,
+		},
+		"spin:wait-replicas=1,pipeline=true": {"strategy spin: wait-replicas cannot be had with pipeline, where " +
+			"WAIT goes down another connection than the lock"},
+		"all:base=1ms": {`unknown strategy "all"`},
 	} {
 		_, err := strategies.ParseVariants(list)
 		if err == nil {

@@ -1,6 +1,7 @@
 package workloads
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -10,6 +11,25 @@ import (
 
 	"github.com/lockbench/lockbench/internal/untrusted"
 )
+
+// Duration is a time.Duration that reads and writes itself as text ("5ms").
+type Duration time.Duration
+
+// String is time.Duration's notation.
+func (d Duration) String() string { return time.Duration(d).String() }
+
+// MarshalText writes time.Duration's notation.
+func (d Duration) MarshalText() ([]byte, error) { return []byte(d.String()), nil }
+
+// UnmarshalText reads time.Duration's notation.
+func (d *Duration) UnmarshalText(text []byte) error {
+	parsed, err := time.ParseDuration(string(text))
+	if err != nil {
+		return fmt.Errorf("%q is not a duration such as 500us, 5ms or 2s", text)
+	}
+	*d = Duration(parsed)
+	return nil
+}
 
 // Dist is a distribution of durations. It reads and writes itself as text:
 //
@@ -41,7 +61,7 @@ func (d Dist) String() string {
 	case "exp":
 		return fmt.Sprintf("exp:%v", d.first)
 	case "lognormal":
-		return fmt.Sprintf("lognormal:%v,%s", d.first, strconv.FormatFloat(d.sigma, 'g', -1, 64))
+		return fmt.Sprintf("lognormal:%v,%s", d.first, number(d.sigma))
 	case "file":
 		return "file:" + d.file
 	}
@@ -59,17 +79,47 @@ func (d Dist) Equal(other Dist) bool { return d.String() == other.String() }
 func (d *Dist) UnmarshalText(text []byte) error {
 	kind, rest, found := strings.Cut(string(text), ":")
 	if !found {
-		kind, rest = "", kind
+		return d.first.UnmarshalText(text)
 	}
-	parsed, err := parseDist(kind, rest)
-	if err != nil && !found {
-		return err
-	}
-	if err != nil {
+	parsed := Dist{kind: kind}
+	if err := parsed.read(rest); err != nil {
 		return fmt.Errorf("%q: %w", text, err)
 	}
 	*d = parsed
 	return nil
+}
+
+// read reads what follows the kind.
+func (d *Dist) read(rest string) error {
+	first, second, two := strings.Cut(rest, ",")
+	var err error
+	switch d.kind {
+	case "exp":
+		return d.first.UnmarshalText([]byte(rest))
+	case "uniform":
+		if !two {
+			return fmt.Errorf("it takes two durations, such as uniform:1ms,5ms")
+		}
+		err = errors.Join(d.first.UnmarshalText([]byte(first)), d.second.UnmarshalText([]byte(second)))
+		if err == nil && d.second < d.first {
+			err = fmt.Errorf("it ends before it begins: the shorter one goes first, uniform:%s,%s", second, first)
+		}
+		return err
+	case "lognormal":
+		if !two {
+			return fmt.Errorf("it takes a median and σ, such as lognormal:5ms,0.8")
+		}
+		if d.sigma, err = strconv.ParseFloat(second, 64); err != nil || !(d.sigma >= 0 && d.sigma <= 10) {
+			return fmt.Errorf("σ must be a number from 0 to 10, not %q", second)
+		}
+		return d.first.UnmarshalText([]byte(first))
+	case "file":
+		if d.file = rest; rest == "" {
+			return fmt.Errorf("it names no file")
+		}
+		return nil
+	}
+	return fmt.Errorf("no such distribution; there are 5ms, uniform:1ms,5ms, exp:5ms, lognormal:5ms,0.8 and file:PATH")
 }
 
 // pairs joins the two parts of a distribution again if the comma between them was taken for
@@ -86,49 +136,6 @@ func pairs(parts []string) []string {
 		values = append(values, parts[i])
 	}
 	return values
-}
-
-func parseDist(kind, rest string) (Dist, error) {
-	d := Dist{kind: kind}
-	switch kind {
-	case "", "exp":
-		return d, d.first.UnmarshalText([]byte(rest))
-	case "uniform":
-		low, high, two := strings.Cut(rest, ",")
-		if !two {
-			return d, fmt.Errorf("it takes two durations, such as uniform:1ms,5ms")
-		}
-		if err := d.first.UnmarshalText([]byte(low)); err != nil {
-			return d, err
-		}
-		if err := d.second.UnmarshalText([]byte(high)); err != nil {
-			return d, err
-		}
-		if d.second < d.first {
-			return d, fmt.Errorf("it ends before it begins: the shorter one goes first, uniform:%s,%s", high, low)
-		}
-		return d, nil
-	case "lognormal":
-		median, sigma, two := strings.Cut(rest, ",")
-		if !two {
-			return d, fmt.Errorf("it takes a median and σ, such as lognormal:5ms,0.8")
-		}
-		if err := d.first.UnmarshalText([]byte(median)); err != nil {
-			return d, err
-		}
-		var err error
-		if d.sigma, err = strconv.ParseFloat(sigma, 64); err != nil || !(d.sigma >= 0 && d.sigma <= 10) {
-			return d, fmt.Errorf("σ must be a number from 0 to 10, not %q", sigma)
-		}
-		return d, nil
-	case "file":
-		d.file = rest
-		if rest == "" {
-			return d, fmt.Errorf("it names no file")
-		}
-		return d, nil
-	}
-	return d, fmt.Errorf("no such distribution; there are 5ms, uniform:1ms,5ms, exp:5ms, lognormal:5ms,0.8 and file:PATH")
 }
 
 // File is the name of the file that Load reads; "" if there is none.
@@ -154,7 +161,7 @@ func (d *Dist) Load() error {
 		}
 		var sample Duration
 		if err := sample.UnmarshalText([]byte(line)); err != nil {
-			return fmt.Errorf("%s:%d: it is no duration, such as 5ms", d.file, n)
+			return fmt.Errorf("%s:%d: it is not a duration such as 5ms", d.file, n)
 		}
 		if sample < 0 {
 			return fmt.Errorf("%s:%d: the duration is negative", d.file, n)

@@ -3,6 +3,7 @@ package workloads
 import (
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 )
@@ -15,10 +16,15 @@ type Point struct {
 	Workload Spec   `json:"workload"`
 }
 
-// Draft is a workload that is being put together: options by name, as text, from flags,
-// variables and files. The zero Draft is the default workload.
+// Draft is a workload that is being put together from flags, variables and files: the values of
+// options by name. The zero Draft is the default workload.
 type Draft struct {
-	given map[string][]string
+	given map[string][]value
+}
+
+type value struct {
+	text   string
+	parsed reflect.Value
 }
 
 // Give sets an option, in place of what was given before; a list's values are added. A value
@@ -29,35 +35,52 @@ func (d *Draft) Give(name string, texts ...string) error {
 	if at < 0 {
 		return fmt.Errorf("there is no option of this name")
 	}
-	field := fields[at]
-	var values []string
+	values, err := fields[at].values(texts)
+	if fields[at].List {
+		values = append(d.given[name], values...)
+	}
+	if d.given == nil {
+		d.given = map[string][]value{}
+	}
+	if len(values) > 0 {
+		d.given[name] = values
+	}
+	return err
+}
+
+// Take sets an option to what another draft has.
+func (d *Draft) Take(from Draft, name string) {
+	if d.given == nil {
+		d.given = map[string][]value{}
+	}
+	d.given[name] = from.given[name]
+}
+
+// values parses the values of an option. The error names all that cannot be read.
+func (f Field) values(texts []string) ([]value, error) {
+	of := reflect.TypeFor[Spec]().Field(f.index).Type
+	if f.List {
+		of = of.Elem()
+	}
+	var values []value
 	var problems []error
 	for _, text := range texts {
-		for _, value := range field.Values(text) {
-			err := field.Check(value)
-			if err == nil && field.Sweep && slices.Contains(values, value) {
-				err = fmt.Errorf("%s is there twice", value)
+		for _, part := range f.split(text) {
+			parsed, err := parse(part, of)
+			if f.Sweep && slices.ContainsFunc(values, func(v value) bool { return v.text == part }) {
+				err = fmt.Errorf("%s is given twice", part)
 			}
 			if err != nil {
 				problems = append(problems, err)
 				continue
 			}
-			values = append(values, value)
+			values = append(values, value{part, parsed})
 		}
 	}
-	if len(values) > 1 && !field.Sweep && !field.List {
-		return fmt.Errorf("it has one value, not %d", len(values))
+	if len(values) > 1 && !f.Sweep && !f.List {
+		return nil, fmt.Errorf("it has one value, not %d", len(values))
 	}
-	if d.given == nil {
-		d.given = map[string][]string{}
-	}
-	if field.List {
-		values = append(d.given[name], values...)
-	}
-	if len(values) > 0 {
-		d.given[name] = values
-	}
-	return errors.Join(problems...)
+	return values, errors.Join(problems...)
 }
 
 // DefaultInstances is how many application instances the clients spread over if none are
@@ -76,9 +99,7 @@ func (d Draft) Points() ([]Point, error) {
 		values := d.given[field.Name]
 		if !field.Sweep || len(values) < 2 {
 			for i := range points {
-				for _, value := range values {
-					_ = field.set(&points[i].Workload, value) // Give has checked it
-				}
+				points[i].Workload.set(field, values...)
 			}
 			continue
 		}
@@ -88,9 +109,8 @@ func (d Draft) Points() ([]Point, error) {
 		var crossed []Point
 		for _, p := range points {
 			for _, value := range values {
-				next := p
-				_ = field.set(&next.Workload, value)
-				next.Label = strings.TrimSpace(p.Label + " " + field.Name + "=" + value)
+				next := Point{strings.TrimSpace(p.Label + " " + field.Name + "=" + value.text), p.Workload}
+				next.Workload.set(field, value)
 				crossed = append(crossed, next)
 			}
 		}
@@ -98,30 +118,41 @@ func (d Draft) Points() ([]Point, error) {
 	}
 	var problems []error
 	for i := range points {
-		w := &points[i].Workload
-		w.follow(d.given)
-		switch _, given := d.given["instances"]; {
-		case !given:
-			w.Instances = max(1, min(DefaultInstances, w.Clients))
-		case w.Clients >= 1 && w.Instances > w.Clients:
-			problems = append(problems, fmt.Errorf("--instances %d are more than the %d clients that would use them", w.Instances, w.Clients))
-		}
+		problems = append(problems, d.follow(&points[i].Workload))
 	}
 	return points, errors.Join(problems...)
 }
 
-// follow fills in what follows from the stages unless it is given: the window's length, and
-// the largest number of clients or an open loop's first rate.
-func (s *Spec) follow(given map[string][]string) {
-	if len(s.Stages) == 0 {
-		return
+// set sets an option, or adds to a list.
+func (s *Spec) set(f Field, values ...value) {
+	at := reflect.ValueOf(s).Elem().Field(f.index)
+	for _, v := range values {
+		if f.List {
+			at.Set(reflect.Append(at, v.parsed))
+		} else {
+			at.Set(v.parsed)
+		}
 	}
-	if given["duration"] == nil {
-		s.Duration = s.Stages.Length()
+}
+
+// follow fills in what follows from other options unless it is given: the number of instances,
+// and from stages the window's length and the largest number of clients or an open loop's first
+// rate.
+func (d Draft) follow(s *Spec) error {
+	if len(s.Stages) > 0 {
+		if d.given["duration"] == nil {
+			s.Duration = s.Stages.Length()
+		}
+		if first := s.Stages[0]; first.Open && d.given["rate"] == nil {
+			s.Rate = Rate(first.Target)
+		} else if !first.Open && d.given["clients"] == nil {
+			s.Clients = max(1, int(s.Stages.Most()))
+		}
 	}
-	if first := s.Stages[0]; first.Open && given["rate"] == nil {
-		s.Rate = Rate(first.Target)
-	} else if !first.Open && given["clients"] == nil {
-		s.Clients = max(1, int(s.Stages.Most()))
+	if d.given["instances"] == nil {
+		s.Instances = max(1, min(DefaultInstances, s.Clients))
+	} else if s.Clients >= 1 && s.Instances > s.Clients {
+		return fmt.Errorf("--instances %d are more than the %d clients that would use them", s.Instances, s.Clients)
 	}
+	return nil
 }

@@ -1,10 +1,14 @@
 package workloads
 
 import (
+	"errors"
 	"fmt"
+	"reflect"
 	"slices"
-	"strconv"
 	"strings"
+	"time"
+
+	"github.com/lockbench/lockbench/internal/words"
 )
 
 // Fault is something that goes wrong on purpose during a run. It reads and writes itself as
@@ -16,21 +20,24 @@ import (
 //
 // ParseFault fills in what is left out; FaultKinds lists the kinds.
 type Fault struct {
-	Name  string
-	At    Duration // the first time, after the window opened
-	Every Duration // the time between repeats; 0 means once
-	For   Duration // how long it lasts; 0 means what Lasts says
+	Name string
+	// At is the first time, after the window opened; Every the time between repeats, 0 for once.
+	At    Duration `json:"at" min:"0s" help:"when, since the window opened"`
+	Every Duration `json:"every" min:"0s" help:"time between repeats; 0s: once"`
+	// For is how long it lasts; 0 means what Lasts says.
+	For Duration `json:"for" min:"0s" help:"how long it lasts; 0s of holder-pause: twice the TTL"`
+	// Lag is how far a replica is behind; 0 means the TTL.
+	Lag    Duration `json:"lag" min:"0s" help:"how long the replica has heard nothing of its primary; 0s: the TTL"`
+	Delay  Duration `json:"delay" min:"0s" help:"of everything that is sent, in either direction"`
+	Jitter Duration `json:"jitter" min:"0s" help:"random variation of the delay, plus or minus"`
 
-	N         int      // waiters or nodes that are hit
-	Command   int      // the last command of an acquisition that is sent
-	Data      Data     // what becomes of the server's data
-	Node      int      // the index of the node that is hit; of several independent ones the first
-	Lag       Duration // how far a replica is behind; 0 means the TTL
-	Instances int      // application instances that are hit; 0 means all
-	Delay     Duration // of everything that is sent
-	Jitter    Duration // by which Delay varies at random
-	Rate      int      // KB/s
-	Promote   Promote  // which replica takes over
+	N         int     `json:"n" min:"1" help:"how many waiters or nodes are hit"`
+	Command   int     `json:"command" min:"1" help:"the last command sent, of the different ones of an acquisition"`
+	Node      int     `json:"node" min:"0" help:"which node is hit, from 0; of several the first"`
+	Instances int     `json:"instances" min:"0" help:"application instances that are hit; 0: all"`
+	Rate      int     `json:"rate" min:"1" help:"KB/s in either direction"`
+	Data      Data    `json:"data" words:"lose keep" help:"lose or keep: restart it empty, or with its data"`
+	Promote   Promote `json:"promote" words:"lagging advanced" help:"which replica takes over, see docs/FAULTS.md"`
 }
 
 // Promote is which replica takes over from a primary that has died.
@@ -101,46 +108,47 @@ type FaultKind struct {
 	// Topology is the kind of servers that it needs: "nodes" or "replicas"; "" means any.
 	Topology string
 
-	options []string // name=default, beside at and every
+	options string // name=default, and so on, without at and every
 }
 
 // FaultKinds returns all kinds.
 func FaultKinds() []FaultKind {
-	client := func(name, summary string, options ...string) FaultKind {
-		return FaultKind{Name: name, Summary: summary, Place: InClients, options: options}
-	}
-	server := func(name, summary string, options ...string) FaultKind {
-		return FaultKind{Name: name, Summary: summary, Place: OnServers, options: options}
-	}
-	owned := func(topology, name, summary string, options ...string) FaultKind {
-		return FaultKind{Name: name, Summary: summary, Place: OnServers, Owned: true, Topology: topology, options: options}
-	}
-	network := func(name, summary string, options ...string) FaultKind {
-		return FaultKind{Name: name, Summary: summary, Place: OnNetwork, options: append(options, "instances=0")}
-	}
-	expire := server(NodeExpireEarly, "the leases on n independent nodes run out at once, as when their clocks jump", "n=1", "node=1")
-	expire.Topology = "nodes"
+	client := FaultKind{Place: InClients}
+	server := FaultKind{Place: OnServers}
+	independent := FaultKind{Place: OnServers, Topology: "nodes"}
+	owned := FaultKind{Place: OnServers, Owned: true}
+	replicas := FaultKind{Place: OnServers, Owned: true, Topology: "replicas"}
+	nodes := FaultKind{Place: OnServers, Owned: true, Topology: "nodes"}
+	network := FaultKind{Place: OnNetwork}
 	return []FaultKind{
-		client(HolderCrash, "a client dies while it holds the lock: it never releases, and nothing renews its lease"),
-		client(HolderPause, "a client's process stands still while it holds the lock (garbage collection, SIGSTOP), and then goes on", "for=0s"),
-		client(WaiterCrash, "a process with n clients dies while they wait for the lock", "n=1"),
-		client(CrashBetween, "a client dies between two commands of an acquisition, after so many different ones", "command=1"),
-		owned("", Kill, "Redis is killed, and started again empty or with what it had", "for=1s", "data=lose", "node=0"),
-		owned("", Pause, "Redis stands still (SIGSTOP) with its connections open", "for=1s", "node=0"),
-		server(ClientPause, "Redis carries out no command for a while (CLIENT PAUSE)", "for=1s", "node=0"),
-		server(ScriptFlush, "Redis forgets all scripts (SCRIPT FLUSH)"),
-		server(KillSubscribers, "Redis closes the connections of all subscribers of the run (CLIENT KILL)"),
-		owned("replicas", Failover, "the primary is killed, when a replica has heard nothing of it for a while; that one or the most advanced takes over", "lag=0s", "for=1s", "promote=lagging"),
-		owned("nodes", NodeDown, "n independent nodes are down for a while, and come back with what they had", "for=1s", "n=1", "node=1"),
-		owned("nodes", NodeHang, "n independent nodes accept connections and never answer, for a while", "for=1s", "n=1", "node=1"),
-		owned("nodes", NodeRestartEmpty, "n independent nodes are killed and started again empty", "n=1", "node=1"),
-		expire,
-		network(Latency, "what goes over the network takes longer, in each direction", "for=1s", "delay=5ms", "jitter=0s"),
-		network(Bandwidth, "the network is slow", "for=1s", "rate=10"),
-		network(Reset, "connections break as soon as anything goes over them, new ones too", "for=100ms"),
-		network(Partition, "nothing goes over the network; what is sent arrives afterwards", "for=1s"),
-		network(HalfOpen, "connections go silent and are closed only after a while; new ones work", "for=1s"),
+		client.of(HolderCrash, "a client dies while it holds the lock: no release, and nothing renews its lease", ""),
+		client.of(HolderPause, "a client's process stops while it holds the lock (garbage collection, SIGSTOP), "+
+			"and then continues", "for=0s"),
+		client.of(WaiterCrash, "a process with n clients dies while they wait for the lock", "n=1"),
+		client.of(CrashBetween, "a client dies between two commands of an acquisition", "command=1"),
+		owned.of(Kill, "Redis is killed, and restarted empty or with its data", "for=1s,data=lose,node=0"),
+		owned.of(Pause, "Redis is stopped (SIGSTOP) with its connections open", "for=1s,node=0"),
+		server.of(ClientPause, "Redis executes no command for a while (CLIENT PAUSE)", "for=1s,node=0"),
+		server.of(ScriptFlush, "Redis forgets all scripts (SCRIPT FLUSH)", ""),
+		server.of(KillSubscribers, "Redis closes the connections of all subscribers of the run (CLIENT KILL)", ""),
+		replicas.of(Failover, "the primary is killed when a replica has heard nothing of it for a while; "+
+			"that one or the most advanced takes over", "lag=0s,for=1s,promote=lagging"),
+		nodes.of(NodeDown, "n independent nodes are down for a while, and return with their data", "for=1s,n=1,node=1"),
+		nodes.of(NodeHang, "n independent nodes accept connections and never answer, for a while", "for=1s,n=1,node=1"),
+		nodes.of(NodeRestartEmpty, "n independent nodes are killed and restarted empty", "n=1,node=1"),
+		independent.of(NodeExpireEarly, "the leases on n independent nodes run out at once, as when their clocks jump",
+			"n=1,node=1"),
+		network.of(Latency, "messages take longer, in each direction", "for=1s,delay=5ms,jitter=0s,instances=0"),
+		network.of(Bandwidth, "the network is slow", "for=1s,rate=10,instances=0"),
+		network.of(Reset, "connections break as soon as anything is sent, new ones too", "for=100ms,instances=0"),
+		network.of(Partition, "no message passes; what is sent arrives afterwards", "for=1s,instances=0"),
+		network.of(HalfOpen, "connections go silent and are closed later; new ones work", "for=1s,instances=0"),
 	}
+}
+
+func (k FaultKind) of(name, summary, options string) FaultKind {
+	k.Name, k.Summary, k.options = name, summary, options
+	return k
 }
 
 // resolved fills in what a fault leaves to its workload.
@@ -154,99 +162,187 @@ func (s Spec) resolved(f Fault) Fault {
 	return f
 }
 
-// FaultOption is an option of a kind.
-type FaultOption struct {
-	Name    string
-	Default string
-	Help    string
-
-	set   func(*Fault, string) error
-	get   func(Fault) string
-	check func(Fault) error // of its value by itself
-}
-
 // Options returns the options of the kind, with its defaults.
-func (k FaultKind) Options() []FaultOption {
-	all := faultOptions()
-	var options []FaultOption
-	for _, text := range append([]string{"at=1s", "every=0s"}, k.options...) {
+func (k FaultKind) Options() []Field {
+	all := fieldsOf(reflect.TypeFor[Fault]())
+	var options []Field
+	for _, text := range strings.Split("at=1s,every=0s,"+k.options, ",") {
 		name, value, _ := strings.Cut(text, "=")
-		for _, o := range all {
-			if o.Name == name {
-				o.Default = value
-				options = append(options, o)
-			}
+		if at := named(all, name); at >= 0 {
+			all[at].Default = value
+			options = append(options, all[at])
 		}
 	}
 	return options
 }
 
+func named(options []Field, name string) int {
+	return slices.IndexFunc(options, func(o Field) bool { return o.Name == name })
+}
+
 // Takes says whether the kind has an option.
-func (k FaultKind) Takes(option string) bool {
-	return slices.ContainsFunc(k.Options(), func(o FaultOption) bool { return o.Name == option })
+func (k FaultKind) Takes(option string) bool { return named(k.Options(), option) >= 0 }
+
+// ParseFault reads the text form.
+func ParseFault(text string) (Fault, error) {
+	var f Fault
+	err := f.UnmarshalText([]byte(text))
+	return f, err
 }
 
-// faultOptions are the options of all kinds.
-func faultOptions() []FaultOption {
-	return []FaultOption{
-		timeOption("at", "when, since the window opened", func(f *Fault) *Duration { return &f.At }),
-		timeOption("every", "again after that long, and so on; 0s: once", func(f *Fault) *Duration { return &f.Every }),
-		timeOption("for", "how long it lasts; 0s of holder-pause: twice the TTL", func(f *Fault) *Duration { return &f.For }),
-		timeOption("lag", "for how long the replica has heard nothing of its primary; 0s: the TTL, so that it knows of no lock any more", func(f *Fault) *Duration { return &f.Lag }),
-		timeOption("delay", "of everything that is sent, in either direction", func(f *Fault) *Duration { return &f.Delay }),
-		timeOption("jitter", "that much more or less, at random", func(f *Fault) *Duration { return &f.Jitter }),
-		countOption("n", 1, "how many are hit", func(f *Fault) *int { return &f.N }),
-		countOption("command", 1, "the last that is sent, of the different ones of an acquisition", func(f *Fault) *int { return &f.Command }),
-		countOption("node", 0, "which node is hit, from 0; of several the first", func(f *Fault) *int { return &f.Node }),
-		countOption("instances", 0, "application instances that are hit; 0: all", func(f *Fault) *int { return &f.Instances }),
-		countOption("rate", 1, "KB/s in either direction", func(f *Fault) *int { return &f.Rate }),
-		{Name: "data", Help: "lose or keep: start it again empty, or with what it had", set: setData,
-			get: func(f Fault) string { return string(f.Data) }, check: func(Fault) error { return nil }},
-		{Name: "promote", Help: "lagging or advanced: the replica that takes over is the one that lags, or the one that has received the most, as Sentinel prefers it", set: setPromote,
-			get: func(f Fault) string { return string(f.Promote) }, check: func(Fault) error { return nil }},
+// Kind describes all faults of this name; it is the zero FaultKind for one that does not exist.
+func (f Fault) Kind() FaultKind {
+	for _, kind := range FaultKinds() {
+		if kind.Name == f.Name {
+			return kind
+		}
 	}
+	return FaultKind{}
 }
 
-func timeOption(name, help string, at func(*Fault) *Duration) FaultOption {
-	return FaultOption{
-		Name: name, Help: help,
-		set: func(f *Fault, text string) error { return at(f).UnmarshalText([]byte(text)) },
-		get: func(f Fault) string { return at(&f).String() },
-		check: func(f Fault) error {
-			if d := *at(&f); d < 0 {
-				return fmt.Errorf("%s must not be negative, not %v", name, d)
-			}
-			return nil
-		},
+// String returns the text form, without options at their defaults; at is always there.
+func (f Fault) String() string {
+	var options []string
+	for _, o := range f.Kind().Options() {
+		value := fmt.Sprint(reflect.ValueOf(f).Field(o.index).Interface())
+		if value != o.Default || o.Name == "at" {
+			options = append(options, o.Name+"="+value)
+		}
 	}
+	return strings.TrimSuffix(f.Name+":"+strings.Join(options, ","), ":")
 }
 
-func countOption(name string, least int, help string, at func(*Fault) *int) FaultOption {
-	return FaultOption{
-		Name: name, Help: help,
-		set: func(f *Fault, text string) error { return ParseWhole(text, at(f)) },
-		get: func(f Fault) string { return strconv.Itoa(*at(&f)) },
-		check: func(f Fault) error {
-			if n := *at(&f); n < least {
-				return fmt.Errorf("%s must be at least %d, not %d", name, least, n)
-			}
-			return nil
-		},
-	}
-}
+// MarshalText writes the text form.
+func (f Fault) MarshalText() ([]byte, error) { return []byte(f.String()), nil }
 
-func setData(f *Fault, text string) error {
-	f.Data = Data(text)
-	if f.Data != DataLose && f.Data != DataKeep {
-		return fmt.Errorf("%q is neither lose nor keep", text)
+// UnmarshalText reads the text form, and names everything that is wrong with it.
+func (f *Fault) UnmarshalText(text []byte) error {
+	name, rest, _ := strings.Cut(string(text), ":")
+	parsed := Fault{Name: strings.TrimSpace(name)}
+	kind := parsed.Kind()
+	if kind.Name == "" {
+		var names []string
+		for _, k := range FaultKinds() {
+			names = append(names, k.Name)
+		}
+		return fmt.Errorf("unknown fault %q%s", parsed.Name, among(parsed.Name, names))
 	}
+	options := kind.Options()
+	settings := map[string]string{}
+	var wrong []error
+	for setting := range strings.FieldsFuncSeq(rest, func(r rune) bool { return r == ',' }) {
+		key, value, _ := strings.Cut(setting, "=")
+		key = strings.TrimSpace(key)
+		if named(options, key) < 0 {
+			wrong = append(wrong, fmt.Errorf("%s: no option %q%s", kind.Name, key, among(key, names(options))))
+		} else if _, twice := settings[key]; twice {
+			wrong = append(wrong, fmt.Errorf("%s: %s is given twice", kind.Name, key))
+		}
+		settings[key] = strings.TrimSpace(value)
+	}
+	for _, o := range options {
+		text, given := settings[o.Name]
+		if !given {
+			text = o.Default
+		}
+		at := reflect.ValueOf(&parsed).Elem().Field(o.index)
+		v, err := parse(text, at.Type())
+		if err != nil {
+			wrong = append(wrong, fmt.Errorf("%s: %s: %w", kind.Name, o.Name, err))
+			continue
+		}
+		at.Set(v)
+	}
+	if err := errors.Join(wrong...); err != nil {
+		return err
+	}
+	*f = parsed
 	return nil
 }
 
-func setPromote(f *Fault, text string) error {
-	f.Promote = Promote(text)
-	if f.Promote != PromoteLagging && f.Promote != PromoteAdvanced {
-		return fmt.Errorf("%q is neither lagging nor advanced", text)
+// among is the end of an error about an unknown name.
+func among(name string, known []string) string {
+	return words.Suggest("%q", name, known) + " (there are: " + strings.Join(known, ", ") + ")"
+}
+
+func names(options []Field) []string {
+	var all []string
+	for _, o := range options {
+		all = append(all, o.Name)
 	}
-	return nil
+	return all
+}
+
+// Lasts is how long a fault takes under a workload, with what precedes it; 0 means that it is
+// over at once.
+func (s Spec) Lasts(f Fault) time.Duration {
+	f = s.resolved(f)
+	return time.Duration(f.For + f.Lag)
+}
+
+// leastEvery is the least time between two injections of a fault: each is reported.
+const leastEvery = Duration(10 * time.Millisecond)
+
+// maxWaiters is how many waiters may die at a time.
+const maxWaiters = 1000
+
+// faultsWrong says what is wrong with the faults within this workload.
+func (s Spec) faultsWrong() []error {
+	var wrong []error
+	for _, f := range s.Faults {
+		kind := f.Kind()
+		if kind.Name == "" {
+			wrong = append(wrong, fmt.Errorf("--fault %s: there is no such fault", f.Name))
+			continue
+		}
+		var problems []error
+		for _, o := range kind.Options() {
+			problems = append(problems, o.check(reflect.ValueOf(f)))
+		}
+		problems = append(problems, s.timesWrong(f)...)
+		check := func(ok bool, format string, args ...any) {
+			if !ok {
+				problems = append(problems, fmt.Errorf(format, args...))
+			}
+		}
+		check(f.Instances <= s.Instances, "it cannot hit %d of %d instances", f.Instances, s.Instances)
+		check(f.Name != WaiterCrash || f.N <= maxWaiters, "n must be at most %d, not %d", maxWaiters, f.N)
+		check(f.Jitter <= f.Delay, "jitter %v is more than the delay of %v", f.Jitter, f.Delay)
+		check(f.Delay%Duration(time.Millisecond) == 0 && f.Jitter%Duration(time.Millisecond) == 0,
+			"delay and jitter must be whole milliseconds, not %v and %v", f.Delay, f.Jitter)
+		for _, problem := range problems {
+			if problem != nil {
+				wrong = append(wrong, fmt.Errorf("--fault %s: %w", f.Name, problem))
+			}
+		}
+	}
+	if len(s.Faults) > 0 && s.Burst != 0 {
+		wrong = append(wrong,
+			errors.New("--fault is not supported with --burst, where all clients wait for each other"))
+	}
+	return wrong
+}
+
+// timesWrong says what is wrong with the times of a fault.
+func (s Spec) timesWrong(f Fault) []error {
+	var wrong []error
+	lasts := s.Lasts(f)
+	if f.Every > 0 && f.Every < leastEvery {
+		wrong = append(wrong, fmt.Errorf("every must be at least %v, not %v", leastEvery, f.Every))
+	}
+	if f.Every > 0 && time.Duration(f.Every) <= lasts {
+		wrong = append(wrong, fmt.Errorf("every %v is too short: it lasts %v", f.Every, lasts))
+	}
+	// During these two, locks are available: the run need not show the end.
+	slows := f.Name == Latency || f.Name == Bandwidth
+	end, window := time.Duration(f.At)+lasts, time.Duration(s.Duration)
+	if s.Iterations == 0 && (end > window || end == window && !slows) {
+		why := ""
+		if s.resolved(f) != f {
+			why = fmt.Sprintf("; its length follows from --ttl %v unless it is given", s.TTL)
+		}
+		wrong = append(wrong, fmt.Errorf("it would end %v after the window opens, which is %v long (--duration)%s",
+			end, s.Duration, why))
+	}
+	return wrong
 }

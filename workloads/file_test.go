@@ -1,6 +1,7 @@
 package workloads
 
 import (
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -9,28 +10,26 @@ import (
 )
 
 func TestAFileIsWhatTheFlagsWouldBe(t *testing.T) {
-	_, err := ReadFile("w.yaml", strings.NewReader(`
+	const text = `# a comment
 description: >
   two lines
   in one
 clients: [10, 20]
 keys: 4
-key-dist: hotspot:0.8/2
 hold: [1ms, "exp:2ms"]
 timeout: 0s
-coalesce: yes
-`))
-	if err == nil {
+coalesce: `
+	if _, err := ReadFile("w.yaml", strings.NewReader(text+"yes")); err == nil {
 		t.Fatal(`"yes" was taken for a truth value`)
 	}
-	file, err := ReadFile("w.yaml", strings.NewReader("# a comment\ndescription: >\n  two lines\n  in one\nclients: [10, 20]\nkeys: 4\nhold: [1ms, \"exp:2ms\"]\ntimeout: 0s\ncoalesce: true\n"))
+	file, err := ReadFile("w.yaml", strings.NewReader(text+"true"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	if file.Description != "two lines in one" {
 		t.Errorf("description %q", file.Description)
 	}
-	points, err := file.Points()
+	points, err := points(file)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -64,7 +63,7 @@ func TestValuesAreTakenApartAtTheirCommas(t *testing.T) {
 	} {
 		for _, f := range Fields() {
 			if f.Name == test.name {
-				if diff := cmp.Diff(test.want, f.Values(test.text)); diff != "" {
+				if diff := cmp.Diff(test.want, f.split(test.text)); diff != "" {
 					t.Errorf("%s %s (-want +got):\n%s", test.name, test.text, diff)
 				}
 			}
@@ -78,7 +77,7 @@ func TestASweepIsBounded(t *testing.T) {
 	for i := range many {
 		many[i] += strings.Repeat("0", i%3) // not all alike
 	}
-	if err := d.Give("clients", many...); err == nil || !strings.Contains(err.Error(), "1 is there twice") {
+	if err := d.Give("clients", many...); err == nil || !strings.Contains(err.Error(), "1 is given twice") {
 		t.Errorf("the same value twice: %v", err)
 	}
 	numbers := func(n int) (texts []string) {
@@ -101,8 +100,10 @@ func TestASweepIsBounded(t *testing.T) {
 // measured or is refused.
 func FuzzReadFile(f *testing.F) {
 	for _, seed := range []string{
-		"clients: 3\n", "clients: [1, 10]\nhold: uniform:1ms,2ms\n", "a: b: c", "- 1\n", "&a [*a]", "clients: !!binary aGk=\n",
-		"? [a]\n: b\n", "clients: 1\n---\nkeys: 2\n", "hold: lognormal:1ms,0.5\nrate: 1e3/s\nseed: 0x10\n", "\xff\xfe", "timeout: ~\n",
+		"clients: 3\n", "clients: [1, 10]\nhold: uniform:1ms,2ms\n", "a: b: c", "- 1\n", "&a [*a]",
+		"clients: !!binary aGk=\n",
+		"? [a]\n: b\n", "clients: 1\n---\nkeys: 2\n", "hold: lognormal:1ms,0.5\nrate: 1e3/s\nseed: 0x10\n", "\xff\xfe",
+		"timeout: ~\n",
 		"description: |\n  x\ncoalesce: true\nkey-dist: [uniform, zipf:0.99]\n",
 	} {
 		f.Add(seed)
@@ -111,13 +112,14 @@ func FuzzReadFile(f *testing.F) {
 		file, err := ReadFile("w.yaml", strings.NewReader(text))
 		if err != nil {
 			for line := range strings.Lines(err.Error()) {
-				if !strings.HasPrefix(line, "w.yaml") && strings.TrimSpace(line) != "" && !strings.HasPrefix(line, "  ") {
+				if !strings.HasPrefix(line, "w.yaml") && strings.TrimSpace(line) != "" &&
+					!strings.HasPrefix(line, "  ") {
 					t.Fatalf("the fault %q names no file", line)
 				}
 			}
 			return
 		}
-		points, err := file.Points()
+		points, err := points(file)
 		if err != nil {
 			return
 		}
@@ -128,4 +130,16 @@ func FuzzReadFile(f *testing.F) {
 			_ = p.Workload.Warnings()
 		}
 	})
+}
+
+// points returns the workloads of a file. An error names the line of the option.
+func points(f *File) ([]Point, error) {
+	all, err := f.Draft.Points()
+	problems := []error{f.Origins.Rename(err)}
+	for _, p := range all {
+		for _, problem := range apart(p.Workload.Validate()) {
+			problems = append(problems, f.Origins.Rename(problem))
+		}
+	}
+	return all, errors.Join(problems...)
 }

@@ -26,7 +26,6 @@ type KeyDist struct {
 
 // String is the text form.
 func (k KeyDist) String() string {
-	number := func(f float64) string { return strconv.FormatFloat(f, 'g', -1, 64) }
 	switch k.kind {
 	case "zipf":
 		return "zipf:" + number(k.exponent)
@@ -54,7 +53,8 @@ func (k *KeyDist) UnmarshalText(text []byte) error {
 			err = fmt.Errorf("uniform takes nothing")
 		}
 	case "zipf":
-		if parsed.exponent, err = strconv.ParseFloat(rest, 64); err != nil || !(parsed.exponent > 0 && parsed.exponent <= 10) {
+		if parsed.exponent, err = strconv.ParseFloat(rest, 64); err != nil ||
+			!(parsed.exponent > 0 && parsed.exponent <= 10) {
 			err = fmt.Errorf("the exponent must be above 0 and at most 10, not %q", rest)
 		}
 	case "hotspot":
@@ -80,7 +80,7 @@ type Chooser struct {
 	cumulative []float64 // nil for uniform
 }
 
-// Over prepares the choice among so many keys.
+// Over prepares the choice among this number of keys.
 func (k KeyDist) Over(keys int) Chooser {
 	c := Chooser{keys: keys}
 	if k.kind == "" {

@@ -3,59 +3,96 @@
 package workloads
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
+	"strings"
 	"time"
+
+	"github.com/lockbench/lockbench/internal/words"
 )
 
 // Spec is a workload: clients that acquire, hold, release and think, over and
 // over (a closed loop), or whenever an arrival is due (an open one).
 type Spec struct {
-	Clients   int     `json:"clients"`   // clients in all; in an open loop the most that may be in flight
-	Instances int     `json:"instances"` // application instances; client i uses instance i mod Instances
-	Keys      int     `json:"keys"`      // locks the clients choose among
-	KeyDist   KeyDist `json:"key_dist"`
+	Clients int `json:"clients" kind:"n" short:"c" sep:"," min:"1"` // in an open loop the most that may be in flight
 
-	// Rate opens the loop: so many arrivals a second in all, however long the earlier ones
-	// take. 0 means a closed loop.
-	Rate     Rate     `json:"rate"`
-	Arrivals Arrivals `json:"arrivals"` // of an open loop
-	// Stages change the load during the window: the active clients of a closed loop, or the
-	// rate of an open one.
-	Stages Stages `json:"stages,omitempty"`
-
-	// Burst, unless it is 0, makes all clients wait together: one of them holds the lock for
-	// that long, then it releases, and the rest are served one after the other.
-	Burst Duration `json:"burst,omitempty"`
-
-	Hold  Dist     `json:"hold"`  // as asked for; the report has what was measured
-	Think Dist     `json:"think"` // of a closed loop, between a release and the next acquire
-	TTL   Duration `json:"ttl"`
-	// Timeout bounds a wait; nil means no limit, and 0 a try-lock.
-	Timeout *Duration `json:"timeout"`
-
-	Work Work `json:"work"` // under the lock, around the hold
-	// Fence is what the counter does with fencing tokens.
-	Fence Fence `json:"fence"`
-	// Counter is where the counter is kept.
-	Counter CounterPlace `json:"counter,omitempty"`
-	// Coalesce makes clients of an instance that want the same key at the same time share one
-	// acquisition and its work (singleflight).
-	Coalesce bool `json:"coalesce"`
-
-	// Faults are what goes wrong on purpose during the run.
-	Faults []Fault `json:"faults,omitempty"`
-
-	Warmup   Duration `json:"warmup"`
-	Duration Duration `json:"duration"` // of the window, unless Iterations ends it
-	// Iterations ends the window after that many acquisitions in all; 0 means no such end.
-	Iterations int64 `json:"iterations"`
-
-	Pool int `json:"pool"` // connections an instance; 0 is min(clients of the instance, 64)
+	Duration Duration `json:"duration" kind:"duration" short:"d"` // of the window, unless Iterations ends it
+	// Iterations ends the window after this number of acquisitions; 0 means no such limit.
+	Iterations int64    `json:"iterations" kind:"n" short:"n" min:"0"`
+	Warmup     Duration `json:"warmup" kind:"duration" short:"w" min:"0s"`
 	// Seed is the seed of everything that is random. With 0 a session draws one, and its
 	// report has it here; a Job by itself uses 0.
-	Seed int64 `json:"seed"`
+	Seed int64 `json:"seed" kind:"n"`
+
+	Instances int     `json:"instances" kind:"n" sep:"," min:"1"` // client i uses instance i mod Instances
+	Keys      int     `json:"keys" kind:"n" sep:"," min:"1"`      // locks the clients choose among
+	KeyDist   KeyDist `json:"key_dist" kind:"choice" sep:","`
+	Hold      Dist    `json:"hold" kind:"dist" sep:","`  // as asked for; the report has what was measured
+	Think     Dist    `json:"think" kind:"dist" sep:","` // of a closed loop, between a release and the next acquire
+
+	// Rate opens the loop: arrivals a second in all, however long the earlier ones take. 0 means
+	// a closed loop.
+	Rate     Rate     `json:"rate" kind:"n/s" short:"r" sep:","`
+	Arrivals Arrivals `json:"arrivals" kind:"kind" words:"constant poisson"` // of an open loop
+	// Stages change the load during the window: the active clients of a closed loop, or the
+	// rate of an open one.
+	Stages Stages `json:"stages,omitempty" kind:"time:load" sep:","`
+	// Burst, unless it is 0, makes all clients wait together: one of them holds the lock for
+	// that long, then it releases, and the rest are served one after the other.
+	Burst Duration `json:"burst,omitempty" kind:"duration" sep:"," min:"0s"`
+
+	TTL Duration `json:"ttl" kind:"duration" sep:"," min:"1ms"`
+	// Timeout bounds a wait; nil means no limit, and 0 a try-lock.
+	Timeout *Duration `json:"timeout" kind:"duration" sep:"," min:"0s"`
+
+	Work Work `json:"work" kind:"kind" words:"none sleep spin counter"` // under the lock, around the hold
+	// Fence is what the counter does with fencing tokens.
+	Fence Fence `json:"fence" kind:"kind" words:"all writes off"`
+	// Counter is where the counter is kept.
+	Counter CounterPlace `json:"counter,omitempty" kind:"place" words:"with-locks apart"`
+	// Coalesce makes clients of an instance that want the same key at the same time share one
+	// acquisition and its work (singleflight).
+	Coalesce bool `json:"coalesce" kind:"bool"`
+
+	// Faults are what goes wrong on purpose during the run.
+	Faults []Fault `json:"faults,omitempty" kind:"name:options" sep:";"`
+
+	Pool int `json:"pool" kind:"n" sep:"," min:"0"` // connections an instance; 0 is min(clients of the instance, 64)
+}
+
+// helps are the texts that help shows.
+var helps = map[string]string{
+	"clients":    "number of clients",
+	"duration":   "length of the measurement window of each run",
+	"iterations": "end a run after this number of acquisitions instead",
+	"warmup":     "warm-up before the window",
+	"seed":       "seed of all random choices, also of the order of the runs (default drawn and recorded)",
+	"instances": "application instances that share the clients, each with its own connections " +
+		"(default 10, or fewer for fewer clients)",
+	"keys":     "number of locks that the clients choose from",
+	"key-dist": "how they choose: uniform, zipf:0.99, or hotspot:0.8/2 for 80 % of choices among the first two",
+	"hold": "hold time: 5ms, uniform:1ms,5ms, exp:5ms (mean), lognormal:5ms,0.8 (median, sigma) or file:PATH, " +
+		"a duration a line",
+	"think": "pause between a release and the next acquire, in the same forms",
+	"rate": "open loop: total arrivals per second, independent of completions; --clients limits those in flight " +
+		"(default closed loop)",
+	"arrivals": "arrivals of an open loop: constant or poisson",
+	"stage": "change to this number of clients (30s:500) or arrivals (30s:2000/s) in this time; repeatable; " +
+		"together the stages are the window",
+	"burst":   "one client holds the lock for this time while all others wait, then releases it; repeated",
+	"ttl":     "lease time: how long a lock stays taken after its holder died",
+	"timeout": "longest wait for a lock; 0 is a try-lock (default unlimited)",
+	"work": "what a holder does: none (it sleeps), spin (it computes), or counter: " +
+		"it reads a counter, holds, and writes the counter plus one",
+	"fence": "how the counter checks fencing tokens, if the lock has them: all (reads and writes), writes or off",
+	"counter": "where the counter is: with-locks, in the store of the locks, or apart, in a separate Redis " +
+		"without faults",
+	"coalesce": "clients of an instance that want the same key share one acquisition (singleflight)",
+	"fault":    "fault to inject, such as holder-pause:at=2s,for=3s; see lockbench list faults; repeatable",
+	"pool":     "connections of an instance (default one a client, at most 64)",
 }
 
 // Default is a hot lock as people benchmark it: all clients want the one key.
@@ -116,6 +153,18 @@ const (
 	CounterApart CounterPlace = "apart"
 )
 
+// String is the text form.
+func (c CounterPlace) String() string { return cmp.Or(string(c), "with-locks") }
+
+// UnmarshalText reads the text form.
+func (c *CounterPlace) UnmarshalText(text []byte) error {
+	*c = CounterPlace(text)
+	if string(text) == CounterWithLocks.String() {
+		*c = CounterWithLocks
+	}
+	return nil
+}
+
 // MaxPool is the largest command pool an instance opens unless Pool says more: more
 // connections gain nothing on one Redis thread.
 const MaxPool = 64
@@ -155,43 +204,47 @@ func (s Spec) Slots() bool { return s.Rate > 0 || len(s.Stages) > 0 }
 // flag is called.
 func (s Spec) Validate() error {
 	var problems []error
+	for _, field := range fieldsOf(reflect.TypeFor[Spec]()) {
+		if err := field.check(reflect.ValueOf(s)); err != nil {
+			problems = append(problems, fmt.Errorf("--%w", err))
+		}
+	}
 	check := func(ok bool, format string, args ...any) {
 		if !ok {
 			problems = append(problems, fmt.Errorf(format, args...))
 		}
 	}
-	check(s.Clients >= 1, "--clients must be at least 1, not %d", s.Clients)
-	check(s.Instances >= 1, "--instances must be at least 1, not %d", s.Instances)
-	check(s.Keys >= 1, "--keys must be at least 1, not %d", s.Keys)
 	check(!s.Hold.negative(), "--hold must not be negative, not %v", s.Hold)
 	check(!s.Think.negative(), "--think must not be negative, not %v", s.Think)
 	check(s.Rate >= 0 && s.Rate <= maxRate, "--rate must be from 0 to %v, not %v", maxRate, s.Rate)
 	check(s.Rate == 0 || s.Think.IsZero(), "--think has no meaning with --rate: arrivals do not wait for each other")
-	check(slices.Contains(ArrivalKinds(), s.Arrivals), "--arrivals must be %s, not %q", either(ArrivalKinds()), s.Arrivals)
+	check(s.Duration > 0 || s.Iterations > 0, "--duration must be positive, not %v", s.Duration)
+	if len(s.Stages) > 0 {
+		s.checkStages(check)
+	}
+	if s.Burst > 0 {
+		check(s.Clients >= 2 && s.Keys == 1, "--burst needs at least 2 clients and one key, there are %d and %d",
+			s.Clients, s.Keys)
+		check(s.Rate == 0 && len(s.Stages) == 0, "--burst is not supported with --rate and --stage")
+		check(s.Timeout == nil && !s.Coalesce, "--burst is not supported with --timeout and --coalesce")
+		check(2*s.Burst < s.TTL, "--burst %v must be less than half of --ttl %v: two clients hold that long in turn",
+			s.Burst, s.TTL)
+	}
+	return errors.Join(append(problems, s.faultsWrong()...)...)
+}
+
+func (s Spec) checkStages(check func(ok bool, format string, args ...any)) {
 	for _, stage := range s.Stages {
-		check(stage.Open == (s.Rate > 0), "--stage %v is of the other kind of loop: stages are of clients (30s:500) without --rate, of arrivals (30s:2000/s) with it", stage)
-		check(stage.Open || stage.Target <= float64(s.Clients), "--stage %v wants more than the %d clients there are", stage, s.Clients)
+		check(stage.Open == (s.Rate > 0),
+			"--stage %v does not fit the loop: stages are of clients (30s:500) without --rate, "+
+				"of arrivals (30s:2000/s) with it", stage)
+		check(stage.Open || stage.Target <= float64(s.Clients), "--stage %v needs more than the %d clients there are",
+			stage, s.Clients)
 		check(!stage.Open || Rate(stage.Target) <= maxRate, "--stage %v: the rate must be from 0 to %v", stage, maxRate)
 	}
-	check(len(s.Stages) == 0 || s.Iterations == 0, "--iterations cannot end a window that --stage divides")
-	check(len(s.Stages) == 0 || s.Duration == s.Stages.Length(), "--duration is %v and the stages take %v: leave it out", s.Duration, s.Stages.Length())
-	check(s.Burst >= 0, "--burst must not be negative, not %v", s.Burst)
-	if s.Burst > 0 {
-		check(s.Clients >= 2 && s.Keys == 1, "--burst needs at least 2 clients and one key, there are %d and %d", s.Clients, s.Keys)
-		check(s.Rate == 0 && len(s.Stages) == 0, "--burst decides itself who asks when: leave out --rate and --stage")
-		check(s.Timeout == nil && !s.Coalesce, "--burst has everybody wait for a turn: leave out --timeout and --coalesce")
-		check(2*s.Burst < s.TTL, "--burst %v must be less than half of --ttl %v, for two hold the lock that long in turn", s.Burst, s.TTL)
-	}
-	check(time.Duration(s.TTL) >= time.Millisecond, "--ttl must be at least 1ms, not %v", s.TTL)
-	check(s.Timeout == nil || *s.Timeout >= 0, "--timeout must not be negative")
-	check(slices.Contains([]Work{WorkNone, WorkSleep, WorkSpin, WorkCounter}, s.Work), "--work must be none, sleep, spin or counter, not %q", s.Work)
-	check(s.Counter == CounterWithLocks || s.Counter == CounterApart, "--counter must be with-locks or apart, not %q", s.Counter)
-	check(slices.Contains([]Fence{FenceAll, FenceWrites, FenceOff}, s.Fence), "--fence must be all, writes or off, not %q", s.Fence)
-	check(s.Warmup >= 0, "--warmup must not be negative, not %v", s.Warmup)
-	check(s.Iterations >= 0, "--iterations must not be negative, not %d", s.Iterations)
-	check(s.Duration > 0 || s.Iterations > 0, "--duration must be positive, not %v", s.Duration)
-	check(s.Pool >= 0, "--pool must not be negative, not %d", s.Pool)
-	return errors.Join(append(problems, s.faultsWrong()...)...)
+	check(s.Iterations == 0, "--iterations is not supported with --stage")
+	check(s.Duration == s.Stages.Length(), "--duration is %v and the stages take %v: leave it out",
+		s.Duration, s.Stages.Length())
 }
 
 // Expected is how long a run's warm-up and window take. A window that ends after
@@ -219,14 +272,56 @@ func (s *Spec) Load() error {
 // Warnings names what is allowed but rarely meant.
 func (s Spec) Warnings() []string {
 	var warnings []string
-	if s.Hold.Mean() > time.Duration(s.TTL) {
-		warnings = append(warnings, fmt.Sprintf(
-			"--hold %v is longer than --ttl %v: leases run out while they are held, so locks without a watchdog will overlap", s.Hold, s.TTL))
-	}
-	for _, f := range s.Faults {
-		if lasts := s.Lasts(f); f.Name == HolderPause && lasts <= time.Duration(s.TTL) {
-			warnings = append(warnings, fmt.Sprintf("--fault %v is no longer than --ttl %v: the lease outlives the pause", f, s.TTL))
+	warn := func(is bool, format string, args ...any) {
+		if is {
+			warnings = append(warnings, fmt.Sprintf(format, args...))
 		}
 	}
+	warn(s.Hold.Mean() > time.Duration(s.TTL),
+		"--hold %v is longer than --ttl %v: leases expire while held, so locks without a watchdog will overlap",
+		s.Hold, s.TTL)
+	warn(s.Work == WorkSpin && s.Hold.IsZero(), "--work spin has no effect without --hold")
+	for _, f := range s.Faults {
+		warn(f.Name == HolderPause && s.Lasts(f) <= time.Duration(s.TTL),
+			"--fault %v is no longer than --ttl %v: the lease outlives the pause", f, s.TTL)
+	}
 	return warnings
+}
+
+// Describe says in a line what the clients do, without faults and seed. It names every other
+// option that is not the usual one.
+func (s Spec) Describe() string {
+	keys := words.Count(s.Keys, "key")
+	if chosen := s.KeyDist.String(); s.Keys > 1 && chosen != "uniform" {
+		keys += " (" + chosen + ")"
+	}
+	parts := []string{fmt.Sprintf("%s in %s on %s", words.Count(s.Clients, "client"),
+		words.Count(s.Instances, "instance"), keys)}
+	say := func(there bool, format string, args ...any) {
+		if there {
+			parts = append(parts, fmt.Sprintf(format, args...))
+		}
+	}
+	say(s.Pool > 0, "%s an instance", words.Count(s.Pool, "connection"))
+	say(s.Rate > 0, "%s arrivals at %v", s.Arrivals, s.Rate)
+	say(s.Burst > 0, "all wait for one holder for %v", s.Burst)
+	for _, stage := range s.Stages {
+		say(true, "stage %v", stage)
+	}
+	say(true, "hold %v", s.Hold)
+	say(!s.Think.IsZero(), "think %v", s.Think)
+	say(s.Work == WorkSpin || s.Work == WorkCounter, "work %s", s.Work)
+	say(s.Work == WorkCounter && s.Counter == CounterApart, "counter apart")
+	say(s.Work == WorkCounter && s.Fence != FenceAll, "fence %s", s.Fence)
+	say(s.Coalesce, "coalesced")
+	say(true, "TTL %v", s.TTL)
+	if s.Timeout != nil {
+		say(true, "timeout %v", *s.Timeout)
+	}
+	if s.Iterations > 0 {
+		say(true, "%d acquisitions after %v of warm-up", s.Iterations, s.Warmup)
+	} else {
+		say(true, "%v after %v of warm-up", s.Duration, s.Warmup)
+	}
+	return strings.Join(parts, " · ")
 }

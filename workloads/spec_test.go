@@ -21,12 +21,18 @@ func TestValidateNamesEveryFault(t *testing.T) {
 		t.Fatal(err)
 	}
 	minus := Duration(-1)
-	bad := Spec{Clients: -1, Keys: 0, Hold: Fixed(-1), Think: Fixed(-1), Timeout: &minus, Rate: 1, Arrivals: "bursty", Work: "hard", Warmup: -1, Iterations: -1, Pool: -1}
+	bad := Spec{
+		Clients: -1, Keys: 0, Hold: Fixed(-1), Think: Fixed(-1), Timeout: &minus, Rate: 1, Arrivals: "bursty",
+		Work: "hard", Warmup: -1, Iterations: -1, Pool: -1,
+	}
 	err := bad.Validate()
 	if err == nil {
 		t.Fatal("no fault found")
 	}
-	for _, flag := range []string{"clients", "instances", "keys", "hold", "think", "ttl", "timeout", "arrivals", "work", "warmup", "iterations", "duration", "pool"} {
+	for _, flag := range []string{
+		"clients", "instances", "keys", "hold", "think", "ttl", "timeout", "arrivals", "work",
+		"warmup", "iterations", "duration", "pool",
+	} {
 		if !strings.Contains(err.Error(), "--"+flag+" ") {
 			t.Errorf("--%s is not named in:\n%v", flag, err)
 		}
@@ -94,13 +100,14 @@ func TestBadDistributionsAreExplained(t *testing.T) {
 		"lognormal:5ms":       "it takes a median and σ",
 		"lognormal:5ms,NaN":   "σ must be a number",
 		"gauss:5ms":           "no such distribution",
-		"file:" + file:        "holds.txt:2: it is no duration",
+		"file:" + file:        "holds.txt:2: it is not a duration",
 		"file:/no/such/file":  "no such file",
 		"lognormal:5ms,-0.5":  "σ must be a number",
 		"uniform:1ms,2ms,3ms": "is not a duration",
 	} {
 		var d Dist
-		if err := errors.Join(d.UnmarshalText([]byte(text)), d.Load()); err == nil || !strings.Contains(err.Error(), want) {
+		if err := errors.Join(d.UnmarshalText([]byte(text)), d.Load()); err == nil ||
+			!strings.Contains(err.Error(), want) {
 			t.Errorf("%s: error %v, want %q", text, err, want)
 		}
 	}
@@ -139,7 +146,10 @@ func TestKeysAreChosenAsAsked(t *testing.T) {
 			}
 		}
 	}
-	for _, text := range []string{"zipf", "zipf:0", "zipf:x", "hotspot:2/1", "hotspot:0.5", "hotspot:0.5/0", "uniform:1", "normal"} {
+	for _, text := range []string{
+		"zipf", "zipf:0", "zipf:x", "hotspot:2/1", "hotspot:0.5", "hotspot:0.5/0",
+		"uniform:1", "normal",
+	} {
 		if err := new(KeyDist).UnmarshalText([]byte(text)); err == nil {
 			t.Errorf("%s is taken", text)
 		}
@@ -181,7 +191,10 @@ func TestASpecSurvivesJSON(t *testing.T) {
 }
 
 func FuzzDist(f *testing.F) {
-	for _, text := range []string{"5ms", "uniform:1ms,5ms", "exp:5ms", "lognormal:5ms,0.8", "zipf:1", "hotspot:0.5/2", "10/s"} {
+	for _, text := range []string{
+		"5ms", "uniform:1ms,5ms", "exp:5ms", "lognormal:5ms,0.8", "zipf:1", "hotspot:0.5/2",
+		"10/s",
+	} {
 		f.Add(text)
 	}
 	random := rand.New(rand.NewPCG(1, 1))
@@ -220,7 +233,7 @@ func TestCommasOfDistributions(t *testing.T) {
 		for _, name := range []string{"hold", "think"} {
 			fields := Fields()
 			field := fields[slices.IndexFunc(fields, func(f Field) bool { return f.Name == name })]
-			if got := fmt.Sprint(field.Values(text)); got != want {
+			if got := fmt.Sprint(field.split(text)); got != want {
 				t.Errorf("--%s %s: values %s, want %s", name, text, got, want)
 			}
 		}
@@ -234,8 +247,12 @@ func TestHottestIsTheShareOfTheKeyMostChosen(t *testing.T) {
 		keys int
 		want float64
 	}{
-		{"uniform", 4, 0.25}, {"uniform", 1, 1}, {"zipf:1", 3, 1 / (1 + 1.0/2 + 1.0/3)},
-		{"hotspot:0.8/2", 10, 0.4}, {"hotspot:0.1/9", 10, 0.9}, {"hotspot:0.8/2", 2, 0.5},
+		{"uniform", 4, 0.25},
+		{"uniform", 1, 1},
+		{"zipf:1", 3, 1 / (1 + 1.0/2 + 1.0/3)},
+		{"hotspot:0.8/2", 10, 0.4},
+		{"hotspot:0.1/9", 10, 0.9},
+		{"hotspot:0.8/2", 2, 0.5},
 	} {
 		var dist KeyDist
 		if err := dist.UnmarshalText([]byte(test.dist)); err != nil {

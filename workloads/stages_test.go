@@ -41,7 +41,9 @@ func TestStagesAreTheWindow(t *testing.T) {
 	}
 	w.Clients, w.Duration, w.Iterations, w.Rate = 10, 1, 5, 3
 	err = w.Validate()
-	for _, fault := range []string{"wants more than the 10 clients", "--duration is 1ns", "--iterations cannot", "of the other kind of loop"} {
+	for _, fault := range []string{
+		"needs more than the 10 clients", "--duration is 1ns", "--iterations is not supported", "does not fit the loop",
+	} {
 		if err == nil || !strings.Contains(err.Error(), fault) {
 			t.Errorf("%q is not among the faults:\n%v", fault, err)
 		}

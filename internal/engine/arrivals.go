@@ -5,6 +5,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"sync"
+	"time"
 
 	"github.com/lockbench/lockbench/workloads"
 )
@@ -16,7 +17,7 @@ import (
 type arrivals struct {
 	mu    sync.Mutex
 	next  float64 // ns of the run's clock
-	pacer Pacer
+	pacer pacer
 	gap   func() float64 // until the next arrival, as a number of expected arrivals
 	draws *rand.Rand     // a seed for each arrival
 }
@@ -65,7 +66,7 @@ func (a *arrivals) take() int64 {
 
 func (a *arrivals) advance() int64 {
 	due := a.next
-	a.next = min(a.pacer.Pace(due, a.gap()), never)
+	a.next = min(a.pacer.pace(due, a.gap()), never)
 	return int64(due)
 }
 
@@ -78,4 +79,104 @@ func (a *arrivals) backlog(end int64) iter.Seq[int64] {
 			}
 		}
 	}
+}
+
+// pacer is the shape of an open loop's load: one rate, or stages between whose targets the rate changes linearly. The
+// first stage's target is also the rate of the warm-up; the last one's remains to the end.
+type pacer struct {
+	rate   float64 // at first, per second
+	stages workloads.Stages
+	open   float64 // when the first stage begins, ns
+}
+
+// newPacer returns the pacer of a workload whose window opens at an instant.
+func newPacer(w workloads.Spec, open int64) pacer {
+	if len(w.Stages) == 0 {
+		return pacer{rate: float64(w.Rate)}
+	}
+	return pacer{w.Stages[0].Target, w.Stages, float64(open)}
+}
+
+// pace returns the instant before which this many more arrivals are expected than before the instant at, in
+// nanoseconds of the run's clock; +Inf if there will be fewer. Let Λ(t) be the integral of the rate: the expected
+// number of arrivals up to the instant t. pace solves
+//
+//	Λ(next) = Λ(at) + arrivals
+//
+// for next: it subtracts (first rate + last rate) ÷ 2 × length for each stage. If arrivals is always 1 the starts
+// follow the rate evenly. If arrivals are exponential draws of mean 1 the starts are a Poisson process of that rate
+// (E. Çinlar, Introduction to Stochastic Processes, 1975, §4.7).
+func (p pacer) pace(at, arrivals float64) float64 {
+	if len(p.stages) == 0 {
+		return at + 1e9/p.rate*arrivals
+	}
+	return p.open + p.after(at-p.open, arrivals)
+}
+
+// after is pace in nanoseconds since the window opened.
+func (p pacer) after(at, arrivals float64) float64 {
+	from, begin := p.rate, 0.0
+	if at < 0 { // warm-up
+		rate := from / 1e9
+		if arrivals <= -at*rate {
+			return at + arrivals/rate
+		}
+		arrivals -= -at * rate
+		at = 0
+	}
+	for _, stage := range p.stages {
+		length := float64(stage.Duration)
+		if at < begin+length {
+			slope := (stage.Target - from) / length / 1e9 // per ns, per ns
+			rate := from/1e9 + slope*(at-begin)
+			left := begin + length - at
+			expected := (rate + stage.Target/1e9) / 2 * left
+			if arrivals <= expected {
+				return at + elapse(rate, slope, arrivals)
+			}
+			arrivals -= expected
+			at = begin + length
+		}
+		from, begin = stage.Target, begin+length
+	}
+	if from == 0 {
+		return math.Inf(1)
+	}
+	return at + arrivals*1e9/from
+}
+
+// elapse is the time t in which n arrivals are expected if the rate is r + s·x after
+// the time x. n is the integral of the rate from 0 to t,
+//
+//	n = r·t + s·t²/2
+//
+// and so t = (√(r² + 2·s·n) − r) ÷ s. An expansion by √(r² + 2·s·n) + r gives
+// t = 2·n ÷ (r + √(r² + 2·s·n)), which also holds for s = 0 and is exact for small s.
+func elapse(rate, slope, arrivals float64) float64 {
+	if arrivals <= 0 {
+		return 0
+	}
+	root := math.Sqrt(max(0, rate*rate+2*slope*arrivals))
+	return 2 * arrivals / (rate + root)
+}
+
+// reach returns the first instant from at on, as a time since the window opened, at which
+// the stages want n clients or more; false if there is none.
+func reach(stages workloads.Stages, at time.Duration, n float64) (time.Duration, bool) {
+	from, begin := stages[0].Target, time.Duration(0)
+	for _, stage := range stages {
+		length := time.Duration(stage.Duration)
+		offset := max(at-begin, 0)
+		if at < begin+length {
+			slope := (stage.Target - from) / float64(length)
+			switch level := from + slope*float64(offset); {
+			case level >= n:
+				return max(at, begin), true
+			case stage.Target >= n:
+				return begin + time.Duration(math.Ceil((n-from)/slope)), true
+			}
+		}
+		from, begin = stage.Target, begin+length
+	}
+	return max(at, begin), from >= n
 }

@@ -2,17 +2,21 @@ package engine
 
 import (
 	"context"
+	"fmt"
 	"math"
+	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/lockbench/lockbench/internal/testkit/golden"
 	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/workloads"
 )
 
 func TestArrivalsKeepTheirRate(t *testing.T) {
-	for _, kind := range workloads.ArrivalKinds() {
+	for _, kind := range []workloads.Arrivals{workloads.ArrivalsConstant, workloads.ArrivalsPoisson} {
 		w := workloads.Default()
 		w.Rate, w.Arrivals = 3000, kind // a gap that is no whole number of nanoseconds
 		a, again := newArrivals(w, 1000, 1000, 7), newArrivals(w, 1000, 1000, 7)
@@ -49,26 +53,25 @@ func TestTheBacklogIsWhatWasDue(t *testing.T) {
 	w.Rate, w.Arrivals = 1000, workloads.ArrivalsConstant
 	a := newArrivals(w, 0, 0, 1)
 	a.take()
-	if got, want := slices.Collect(a.backlog(int64(3500*time.Microsecond))), []int64{1e6, 2e6, 3e6}; !slices.Equal(got, want) {
+	if got, want := slices.Collect(a.backlog(int64(3500*time.Microsecond))),
+		[]int64{1e6, 2e6, 3e6}; !slices.Equal(got, want) {
 		t.Errorf("backlog %v, want %v", got, want)
 	}
 }
 
 // A load that ends leaves nothing behind it.
 func TestTheLastStartIsTheLast(t *testing.T) {
-	a := &arrivals{gap: gaps(workloads.ArrivalsConstant, nil), pacer: PacerFunc(func(at, arrivals float64) float64 {
-		if at+arrivals > 3 {
-			return math.Inf(1)
-		}
-		return at + arrivals
-	})}
+	w := workloads.Default()
+	w.Rate, w.Arrivals, w.Stages = 512, workloads.ArrivalsConstant, stages(t, "4ms:512/s 1ms:0/s")
+	a := newArrivals(w, 0, 0, 1)
 	var got []int64
 	for at := range a.backlog(math.MaxInt64 / 4) {
 		if got = append(got, at); len(got) > 9 {
 			break
 		}
 	}
-	if want := []int64{0, 1, 2, 3}; !slices.Equal(got, want) {
+	alike := func(a, b int64) bool { return b-1 <= a && a <= b } // starts are whole nanoseconds
+	if want := []int64{0, 1953125, 3906250}; !slices.EqualFunc(got, want, alike) {
 		t.Errorf("starts %v, want %v", got, want)
 	}
 }
@@ -123,7 +126,8 @@ func TestTheGeneratorsLatenessIsNoWait(t *testing.T) {
 	v := lock(t, strategies.Info{}, 1000, wait)
 	run := really(t, v, workload(func(w *workloads.Spec) {
 		w.Clients, w.Rate, w.Hold = 50, 1000, workloads.Dist{}
-		w.Duration = workloads.Duration(2 * time.Second) // a machine that stands still for half a second moves no median
+		// a machine that stands still for half a second moves no median
+		w.Duration = workloads.Duration(2 * time.Second)
 	}))
 	wait, service, late := run.Waiting.PerAcquisition.P50, run.Waiting.Service.P50, run.Waiting.Lateness
 	if wait == nil || service == nil || wait.NS > 2*service.NS {
@@ -146,5 +150,134 @@ func TestASaturatedGeneratorIsInvalid(t *testing.T) {
 	}))
 	if run.Valid() {
 		t.Errorf("valid: %d of 70,000 acquisitions, %+v", run.Speed.Acquisitions, run.Generator)
+	}
+}
+
+// stages reads them from their text form.
+func stages(t *testing.T, text string) workloads.Stages {
+	t.Helper()
+	var all workloads.Stages
+	for word := range strings.FieldsSeq(text) {
+		var s workloads.Stage
+		if err := s.UnmarshalText([]byte(word)); err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, s)
+	}
+	return all
+}
+
+// The expected arrivals between two instants are the area under the rate.
+func TestStagesHaveTheirRate(t *testing.T) {
+	const open = 5e9
+	s := pacer{100, stages(t, "1s:100/s 2s:300/s 1s:0/s 1s:0/s 1s:200/s"), open}
+	for _, test := range []struct{ at, arrivals, want float64 }{
+		{-1, 50, -0.5},
+		{-1, 150, 0.5},
+		{0, 100, 1},
+		{0, 100 + 400, 3},
+		{0, 100 + 400 + 150, 4},     // nobody comes in the fifth second
+		{4, 1, 5.1},                 // 200·t²/2 = 1
+		{0, 650 + 100 + 200*3, 9.0}, // the last rate stays
+	} {
+		got := (s.pace(open+test.at*1e9, test.arrivals) - open) / 1e9
+		if math.Abs(got-test.want) > 1e-6 {
+			t.Errorf("%g arrivals after %g s: at %g s, want %g", test.arrivals, test.at, got, test.want)
+		}
+	}
+	if at := (pacer{5, stages(t, "1s:5/s 1s:0/s"), open}).pace(open+2e9, 1); !math.IsInf(at, 1) {
+		t.Errorf("an arrival after the last, at %g", at)
+	}
+}
+
+func TestStagesReachTheirLoads(t *testing.T) {
+	s := stages(t, "10s:10 10s:110 10s:110 10s:10")
+	for _, test := range []struct {
+		at    time.Duration
+		n     float64
+		want  time.Duration
+		never bool
+	}{
+		{at: -time.Second, n: 10, want: 0},
+		{at: 3 * time.Second, n: 10, want: 3 * time.Second},
+		{at: 0, n: 60, want: 15 * time.Second},
+		{at: 0, n: 110, want: 20 * time.Second},
+		{at: 25 * time.Second, n: 110, want: 25 * time.Second},
+		{at: 36 * time.Second, n: 60, never: true},
+		{at: 0, n: 111, never: true},
+		{at: time.Hour, n: 10, want: time.Hour},
+	} {
+		at, ever := reach(s, test.at, test.n)
+		if ever == test.never || ever && (at-test.want).Abs() > time.Microsecond {
+			t.Errorf("from %v on %g is reached at %v, %v; want %v", test.at, test.n, at, ever, test.want)
+		}
+	}
+}
+
+func TestStagesKeepClientsOut(t *testing.T) {
+	v := lock(t, strategies.Info{Capacity: 1}, 1, wait)
+	second := func(target float64) workloads.Stage {
+		return workloads.Stage{Duration: workloads.Duration(100 * time.Millisecond), Target: target}
+	}
+	run := do(t, v, workload(func(w *workloads.Spec) {
+		w.Clients, w.Stages, w.Duration = 3, workloads.Stages{second(1), second(2)},
+			workloads.Duration(200*time.Millisecond)
+	}))
+	if run.Fairness.AcquisitionsMin != 0 || run.Fairness.AcquisitionsMax == 0 || run.Fairness.Jain != nil ||
+		run.Fairness.Starved != nil {
+		t.Errorf("the third client was never wanted, the first always: %+v", run.Fairness)
+	}
+	if !run.TimeAccounting.Balanced {
+		t.Errorf("the time accounts do not balance: %+v", run.TimeAccounting)
+	}
+}
+
+// spec makes a workload of options, such as rate=1000/s.
+func spec(t *testing.T, options string) workloads.Spec {
+	t.Helper()
+	var draft workloads.Draft
+	for option := range strings.FieldsSeq(options) {
+		name, value, _ := strings.Cut(option, "=")
+		if err := draft.Give(name, value); err != nil {
+			t.Fatal(err)
+		}
+	}
+	points, err := draft.Points()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return points[0].Workload
+}
+
+// The same seed is the same sequence of keys, holds and arrivals, in this version and the next: a report's seed must
+// give the same load. The window opens one second after the clients begin.
+func TestASeedIsASequence(t *testing.T) {
+	const draws = "clients=2 keys=16 key-dist=zipf:0.99 hold=lognormal:2ms,0.8 think=exp:1ms seed=42 "
+	w := spec(t, draws+"rate=1000/s")
+	var drawn strings.Builder
+	chooser := w.KeyDist.Over(w.Keys)
+	for id := range w.Clients {
+		random := clientRandom(w, 1, id)
+		for range 8 {
+			fmt.Fprintf(&drawn, "client %d: key %d, hold %v, think %v\n", id, chooser.Choose(random),
+				w.Hold.Draw(random), w.Think.Draw(random))
+		}
+	}
+	for _, load := range []string{
+		"rate=1000/s", "rate=3000 arrivals=constant", "arrivals=constant stage=1s:1000/s stage=2s:4000/s",
+		"arrivals=poisson stage=1s:1000/s stage=2s:4000/s stage=1s:0/s",
+	} {
+		a := newArrivals(spec(t, draws+load), 12_345_678, 1_012_345_678, uint64(w.Seed)+1)
+		for n := range 5_000 {
+			due, random := a.arrive()
+			if n < 8 || n%1000 == 999 {
+				fmt.Fprintf(&drawn, "%s, arrival %d at %v: key %d, hold %v\n", load, n+1, time.Duration(due),
+					chooser.Choose(random), w.Hold.Draw(random))
+			}
+		}
+	}
+	golden.Compare(t, filepath.Join("testdata", "seed.golden"), drawn.String())
+	if clientRandom(w, 2, 0).Uint64() == clientRandom(w, 1, 0).Uint64() {
+		t.Error("two rounds draw alike")
 	}
 }

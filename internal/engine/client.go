@@ -4,25 +4,14 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
-	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/lockbench/lockbench/internal/measure"
+	"github.com/lockbench/lockbench/internal/store"
 	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/workloads"
 )
-
-// control stops the clients of a run.
-type control struct {
-	acquire       context.Context // ends when the run is over: no client waits any longer
-	cancelAcquire context.CancelFunc
-	release       context.Context // ends only when draining has taken too long
-	cancelRelease context.CancelFunc
-	stopping      atomic.Bool // true once acquire has ended; cheaper to read
-	trouble       chan struct{}
-	running       sync.WaitGroup
-}
 
 // client is one client of the closed loop: it acquires, holds, releases, thinks and repeats.
 type client struct {
@@ -39,79 +28,6 @@ type client struct {
 
 // retryPause is the pause after an error. Without it the clients would flood a dead server.
 const retryPause = 50 * time.Millisecond
-
-// mostFollowed limits clients × keys: above it the run does not record who reacquires a
-// key. Each pair takes 8 bytes.
-const mostFollowed = 4 << 20
-
-// start starts all clients at the same time. The window opens after the warm-up.
-func (r *run) start(ctx context.Context) {
-	w := r.Workload
-	r.clock = measure.NewClock()
-	r.control.acquire, r.control.cancelAcquire = context.WithCancel(ctx)
-	r.control.release, r.control.cancelRelease = context.WithCancel(ctx)
-	r.control.trouble = make(chan struct{}, 1)
-
-	r.window = measure.NewWindow(r.clock, w.Iterations)
-	r.recorder = measure.NewRecorder(r.window, w.Clients)
-	followed := w.Clients
-	if w.Clients*len(r.keys) > mostFollowed {
-		followed = 0
-	}
-	for range r.keys {
-		key := measure.NewKey(r.window, r.info.Capacity, time.Duration(w.TTL), followed)
-		if r.info.Session {
-			key.BySession()
-		}
-		key.Across(w.Instances, w.Clients)
-		r.audit = append(r.audit, key)
-	}
-
-	// All goroutines exist and wait on begin before the window is planned.
-	begin := make(chan int64)
-	r.clients = make([]*client, w.Clients)
-	for id := range r.clients {
-		c := &client{
-			run:      r,
-			id:       id,
-			instance: r.instances[id%len(r.instances)],
-			record:   r.recorder.Client(id),
-			waiter:   measure.NewWaiter(id),
-			random:   clientRandom(w, r.Round, id),
-		}
-		r.clients[id] = c
-		r.control.running.Go(func() {
-			defer c.returned.Store(true)
-			since, going := <-begin, true
-			for going {
-				since, going = r.cycle(c, since)
-			}
-		})
-	}
-	now := r.clock.Now()
-	open, end := now+int64(w.Warmup), int64(0)
-	if w.Iterations == 0 {
-		end = open + int64(w.Duration)
-	}
-	r.window.Plan(open, end)
-	if w.Slots() {
-		r.recorder.OpenLoop()
-	}
-	r.arrivals = newArrivals(w, now, open, uint64(w.Seed)+uint64(r.Round))
-	r.chooser = w.KeyDist.Over(w.Keys)
-	r.herd = newHerd(r)
-	r.disturbance = r.disturb(ctx)
-	for range r.clients {
-		begin <- now
-	}
-	r.disturbance.start()
-}
-
-// clientRandom returns a client's own source for a round: its draws do not depend on
-// the scheduling of the clients.
-func clientRandom(w workloads.Spec, round, id int) *rand.Rand {
-	return rand.New(rand.NewPCG(uint64(w.Seed), uint64(round)<<32|uint64(id)))
-}
 
 // cycle runs the loop once. thinking is the instant since which the client has been
 // thinking; cycle returns the next such instant, and false when the run is over.
@@ -225,12 +141,13 @@ func (c *client) contend(key int, due, asked int64) (int64, error) {
 	err = lease.Release(r.control.release)
 	done := clock.Now()
 	audit.Settle(c.waiter, lease, err)
-	c.record.Acquired(measure.Acquisition{Due: due, Asked: asked, Granted: granted, Released: released, Done: done, Grant: grant, Hold: int64(hold), Counted: counted})
+	record := Acquisition{
+		Client: c.id, Key: key, Due: due, Asked: asked, Granted: granted, Released: released, Done: done,
+		Grant: grant, Hold: int64(hold), Counted: counted && r.window.Contains(granted),
+	}
+	c.record.Acquired(record)
 	if r.Observer != nil {
-		r.Observer.Acquired(Acquisition{
-			Client: c.id, Key: key, Due: due, Asked: asked, Granted: granted, Released: released, Done: done,
-			Handoff: grant.Handoff, Counted: counted && r.window.Contains(granted),
-		})
+		r.Observer.Acquired(record)
 	}
 	switch {
 	case err == nil:
@@ -287,3 +204,105 @@ func (c *client) outcome(err error, waited int64) measure.Outcome {
 
 // sleep waits for d or until the run is over.
 func (c *client) sleep(d time.Duration) { c.run.sleepers.Sleep(c.run.control.acquire.Done(), d) }
+
+// park makes a client of a closed loop wait while the stages want fewer clients.
+func (c *client) park() {
+	r := c.run
+	if r.arrivals != nil || len(r.Workload.Stages) == 0 {
+		return
+	}
+	for !r.control.stopping.Load() {
+		now := time.Duration(r.clock.Now() - r.window.Open)
+		at, ever := reach(r.Workload.Stages, now, float64(c.id+1))
+		switch {
+		case !ever:
+			<-r.control.acquire.Done()
+		case at <= max(now, 0):
+			return
+		default:
+			c.sleep(at - now)
+		}
+	}
+}
+
+// counterOf returns the name of the counter that a key's lock protects.
+func counterOf(key string) string { return Prefix + key + ":counter" }
+
+// work is what a holder does until an instant. With a counter it reads the counter first,
+// and writes it back one higher at the end.
+func (c *client) work(key int, until int64, lease strategies.Lease) error {
+	switch c.run.Workload.Work {
+	case workloads.WorkCounter:
+		return c.count(key, until, lease)
+	case workloads.WorkSpin:
+		for c.run.clock.Now() < until && !c.run.control.stopping.Load() {
+		}
+	default:
+		c.hold(until)
+	}
+	return nil
+}
+
+// hold waits until an instant or until the run is over.
+func (c *client) hold(until int64) {
+	if !c.run.Workload.Hold.IsZero() {
+		c.sleep(time.Duration(until - c.run.clock.Now()))
+	}
+}
+
+func (c *client) count(key int, until int64, lease strategies.Lease) error {
+	r := c.run
+	// Not the clients' own context: a holder finishes its work even if the run ends.
+	ctx := r.control.release
+	if increment := c.instance.atomic; increment != nil {
+		c.hold(until)
+		if err := increment.Increment(ctx, counterOf(r.keys[key])); err != nil {
+			return err
+		}
+		r.done[key].Add(1)
+		return nil
+	}
+	counter := r.counter(c.instance, key, lease)
+	n, err := counter.Read(ctx)
+	if err == nil {
+		c.hold(until)
+		err = counter.Write(ctx, n+1)
+		if err != nil && !errors.Is(err, store.ErrStale) {
+			r.uncertain.Add(1)
+		}
+	}
+	switch {
+	case errors.Is(err, store.ErrStale):
+		r.refused.Add(1)
+		return nil
+	case err != nil:
+		return err
+	}
+	r.done[key].Add(1)
+	return nil
+}
+
+// counter returns the counter that a key's lock protects. It checks tokens if the lease
+// has one and the workload asks for it.
+func (r *run) counter(through *instance, key int, lease strategies.Lease) store.Counter {
+	name := counterOf(r.keys[key])
+	if fenced, _ := strategies.As[strategies.Fenced](lease); fenced != nil {
+		return through.counters().Counter(name, r.Workload.Fence, fenced.FencingToken())
+	}
+	return through.counters().Counter(name, workloads.FenceOff, 0)
+}
+
+// Observer sees every acquisition of a run, for checks of the harness itself. The clients'
+// goroutines call its methods concurrently; the time in Holding and Releasing is part of
+// the hold.
+type Observer interface {
+	// Holding is called just after the instant from which a client's hold counts.
+	Holding(client int)
+	// Releasing is called just before the instant up to which it counts.
+	Releasing(client int)
+	// Acquired is called after the release, with what was recorded.
+	Acquired(Acquisition)
+}
+
+// Acquisition is the record of one acquisition.
+type Acquisition = measure.Acquisition

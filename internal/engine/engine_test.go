@@ -51,7 +51,9 @@ var registered atomic.Int64
 
 // lock registers a strategy over one process-wide mutex with so many slots, made by
 // the run: it belongs to its bubble.
-func lock(t *testing.T, info strategies.Info, slots int, acquire func(context.Context, chan struct{}) (strategies.Lease, error)) strategies.Variant {
+func lock(t *testing.T, info strategies.Info, slots int, acquire func(context.Context, chan struct{}) (strategies.Lease,
+	error),
+) strategies.Variant {
 	t.Helper()
 	info.Name = "test" + string(rune('a'+registered.Add(1)))
 	made := sync.OnceValue(func() chan struct{} {
@@ -97,7 +99,10 @@ func really(t *testing.T, v strategies.Variant, w workloads.Spec) results.Run {
 
 func perform(t *testing.T, v strategies.Variant, w workloads.Spec, virtual bool) results.Run {
 	t.Helper()
-	run, err := Job{Strategy: v, Workload: w, Session: "test", Number: 1, Round: 1, Order: 1, VirtualTime: virtual}.Run(context.Background())
+	run, err := Job{
+		Strategy: v, Workload: w, Session: "test", Number: 1, Round: 1, Order: 1,
+		VirtualTime: virtual,
+	}.Run(context.Background())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -139,7 +144,8 @@ func TestALostWaitMakesTheRunInvalid(t *testing.T) {
 	var lost atomic.Bool
 	r.cycle = func(c *client, since int64) (int64, bool) {
 		done, going := c.cycle(since)
-		if r.window.Contains(done) && r.window.Contains(done+int64(5*time.Millisecond)) && lost.CompareAndSwap(false, true) {
+		if r.window.Contains(done) && r.window.Contains(done+int64(5*time.Millisecond)) &&
+			lost.CompareAndSwap(false, true) {
 			time.Sleep(3 * time.Millisecond) // as long as the wait that nobody books
 			done = r.clock.Now()
 		}
@@ -161,7 +167,8 @@ func TestALostWaitMakesTheRunInvalid(t *testing.T) {
 
 func TestTwoHoldersAtOnceBreakTheClaim(t *testing.T) {
 	for _, session := range []bool{false, true} { // whose releases find their leases
-		v := lock(t, strategies.Info{Capacity: 1, Session: session, Claims: strategies.Claims{Exclusion: true}}, 2, wait)
+		v := lock(t, strategies.Info{Capacity: 1, Session: session, Claims: strategies.Claims{Exclusion: true}}, 2,
+			wait)
 		run := do(t, v, workload(nil))
 		if run.Safety.Overlaps == 0 || run.Safety.OverlapNS == 0 || run.Safety.MaxHolders != 2 {
 			t.Errorf("session %v: safety %+v", session, run.Safety)
@@ -170,7 +177,8 @@ func TestTwoHoldersAtOnceBreakTheClaim(t *testing.T) {
 			t.Errorf("session %v: broken %q", session, run.Safety.Broken)
 		}
 	}
-	if run := do(t, lock(t, strategies.Info{Capacity: 2, Claims: strategies.Claims{Exclusion: true}}, 2, wait), workload(nil)); run.Safety.Overlaps > 0 {
+	if run := do(t, lock(t, strategies.Info{Capacity: 2, Claims: strategies.Claims{Exclusion: true}}, 2, wait),
+		workload(nil)); run.Safety.Overlaps > 0 {
 		t.Errorf("two permits of two overlap: %+v", run.Safety)
 	}
 }
@@ -207,7 +215,10 @@ func TestTimeoutsAreResults(t *testing.T) {
 func TestTryLockNeedsATryLock(t *testing.T) {
 	v := lock(t, strategies.Info{Capacity: 1}, 1, wait)
 	zero := workloads.Duration(0)
-	_, err := Job{Strategy: v, Workload: workload(func(w *workloads.Spec) { w.Timeout = &zero }), Round: 1}.Run(context.Background())
+	_, err := Job{
+		Strategy: v, Workload: workload(func(w *workloads.Spec) { w.Timeout = &zero }),
+		Round: 1,
+	}.Run(context.Background())
 	if !errors.Is(err, ErrUnsupported) || !strings.Contains(err.Error(), "--timeout 0") {
 		t.Errorf("error %v", err)
 	}
@@ -226,7 +237,8 @@ func TestInterruptionKeepsWhatThereIs(t *testing.T) {
 		}
 	})
 	if !run.Partial || !run.Valid() || run.Speed.Acquisitions == 0 || !run.TimeAccounting.Balanced {
-		t.Errorf("partial %v, invalid %v, %d acquisitions, books %+v", run.Partial, run.Invalid, run.Speed.Acquisitions, run.TimeAccounting)
+		t.Errorf("partial %v, invalid %v, %d acquisitions, books %+v", run.Partial, run.Invalid, run.Speed.Acquisitions,
+			run.TimeAccounting)
 	}
 	if run.WindowNS >= int64(time.Minute) {
 		t.Errorf("window of %d ns", run.WindowNS)
@@ -236,7 +248,8 @@ func TestInterruptionKeepsWhatThereIs(t *testing.T) {
 func TestErrorsAreCountedAndTheRunGoesOn(t *testing.T) {
 	broken := errors.New("cable cut")
 	var n atomic.Int64
-	v := lock(t, strategies.Info{Capacity: 1}, 1, func(ctx context.Context, slots chan struct{}) (strategies.Lease, error) {
+	info := strategies.Info{Capacity: 1}
+	v := lock(t, info, 1, func(ctx context.Context, slots chan struct{}) (strategies.Lease, error) {
 		if n.Add(1)%10 == 0 {
 			return nil, broken
 		}
@@ -253,7 +266,8 @@ func TestErrorsAreCountedAndTheRunGoesOn(t *testing.T) {
 
 func TestAStarvedClientIsSeen(t *testing.T) {
 	var once sync.Once
-	v := lock(t, strategies.Info{Capacity: 1}, 1, func(ctx context.Context, slots chan struct{}) (strategies.Lease, error) {
+	info := strategies.Info{Capacity: 1}
+	v := lock(t, info, 1, func(ctx context.Context, slots chan struct{}) (strategies.Lease, error) {
 		starve := false
 		once.Do(func() { starve = true })
 		if starve {

@@ -4,11 +4,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
+	"net"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/lockbench/lockbench/internal/intercept"
+	"github.com/lockbench/lockbench/internal/measure"
 	"github.com/lockbench/lockbench/results"
 	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/workloads"
@@ -44,9 +49,11 @@ func TestErrorsMakeARunInvalid(t *testing.T) {
 		every int64
 		valid bool
 	}{{50, false}, {90, false}, {150, true}, {1000, true}} {
-		run := do(t, failing(t, test.every), workload(func(w *workloads.Spec) { w.Duration = workloads.Duration(3 * time.Second) }))
+		run := do(t, failing(t, test.every),
+			workload(func(w *workloads.Spec) { w.Duration = workloads.Duration(3 * time.Second) }))
 		if run.Valid() != test.valid || run.Speed.Acquisitions < 1000 {
-			t.Errorf("an error each %d acquisitions: invalid %q, errors %v, %d acquisitions", test.every, run.Invalid, run.Errors, run.Speed.Acquisitions)
+			t.Errorf("an error each %d acquisitions: invalid %q, errors %v, %d acquisitions", test.every, run.Invalid,
+				run.Errors, run.Speed.Acquisitions)
 		}
 		if !test.valid && !strings.Contains(strings.Join(run.Invalid, ""), "NOPERM planted") {
 			t.Errorf("the reason %q does not name the error", run.Invalid)
@@ -65,7 +72,10 @@ func TestNoAcquisitionMakesARunInvalid(t *testing.T) {
 
 // Of several generators one may get nothing while the others hold the lock.
 func TestOfASessionOneGeneratorMayGetNothing(t *testing.T) {
-	r := newRun(Job{Strategy: lock(t, strategies.Info{Capacity: 1}, 0, wait), Workload: workload(nil), Session: "test", Generator: "one"})
+	r := newRun(Job{
+		Strategy: lock(t, strategies.Info{Capacity: 1}, 0, wait), Workload: workload(nil), Session: "test",
+		Generator: "one",
+	})
 	if why := r.failed(&results.Run{}); why != "" {
 		t.Errorf("invalid: %s", why)
 	}
@@ -79,7 +89,8 @@ func TestFaultsExplainErrors(t *testing.T) {
 		{at: 30 * second, lasting: true},
 	}}}}
 	for at, explained := range map[int64]bool{
-		9_999: false, 10_000: true, 12_000: true, 16_999: true, 17_001: false, 29_999: false, 30_000: true, 90_000: true,
+		9_999: false, 10_000: true, 12_000: true, 16_999: true, 17_001: false, 29_999: false, 30_000: true,
+		90_000: true,
 	} {
 		if got := d.explains(at * int64(time.Millisecond)); got != explained {
 			t.Errorf("an error at %d ms is explained: %v", at, got)
@@ -108,14 +119,175 @@ func TestEffortThatIsNotReportedIsUnknown(t *testing.T) {
 		{to: strategies.ProbeCounts{Attempts: 20}, want: "2 0 0"},
 		{to: strategies.ProbeCounts{Attempts: 20}, waited: true, want: "2 – –"},
 		{to: strategies.ProbeCounts{Useful: 10, Futile: 10}, waited: true, want: "– 2 1"},
-		{from: strategies.ProbeCounts{Attempts: 20, Useful: 5}, to: strategies.ProbeCounts{Attempts: 20, Useful: 5}, waited: true, want: "0 0 0"},
+		{
+			from: strategies.ProbeCounts{Attempts: 20, Useful: 5}, to: strategies.ProbeCounts{Attempts: 20, Useful: 5},
+			waited: true, want: "0 0 0",
+		},
 	} {
-		e := effort(test.from, test.to, 10, test.waited)
+		var run results.Run
+		probed(&run.Record, test.from, test.to, 10, test.waited)
+		run.Compute()
+		e := run.Effort
 		if got := text(e.Attempts) + " " + text(e.WakeUps) + " " + text(e.Futile); got != test.want {
 			t.Errorf("%+v: %s, want %s", test, got, test.want)
 		}
 	}
-	if run := do(t, lock(t, strategies.Info{Capacity: 1}, 1, wait), workload(nil)); run.Effort.Attempts != nil || run.Effort.WakeUps != nil {
+	if run := do(t, lock(t, strategies.Info{Capacity: 1}, 1, wait), workload(nil)); run.Effort.Attempts != nil ||
+		run.Effort.WakeUps != nil {
 		t.Errorf("a lock that never calls its probe: %+v", run.Effort)
+	}
+}
+
+func TestOthersAreLabelledBeyondALimit(t *testing.T) {
+	for _, test := range []struct {
+		foreign, steal *float64
+		want           []string
+	}{
+		{nil, nil, nil},
+		{new(10.0), new(2.0), nil},
+		{new(10.6), new(0.0), []string{"other CPU 11%"}},
+		{new(0.0), new(2.25), []string{"steal 2.2%"}},
+		{new(54.4), new(12.0), []string{"other CPU 54%", "steal 12.0%"}},
+	} {
+		got := othersLabels(results.Generator{OtherCPU: test.foreign, Steal: test.steal})
+		if !slices.Equal(got, test.want) {
+			t.Errorf("foreign %v, steal %v: %q, want %q", test.foreign, test.steal, got, test.want)
+		}
+		if hurried := (results.Run{Labels: got}).MachineBound(); hurried != (len(test.want) > 0) {
+			t.Errorf("%q: hurried %v", got, hurried)
+		}
+	}
+}
+
+// CPU time that is not known, such as over a restart, is not 0.
+func TestCPUTimeSpent(t *testing.T) {
+	at := func(seconds float64) *results.Reading { return &results.Reading{CPU: &seconds} }
+	for _, test := range []struct {
+		name     string
+		from, to *results.Reading
+		want     float64
+		known    bool
+	}{
+		{"two readings", at(1.5), at(4), 2.5, true},
+		{"restarted", at(4), at(0.5), 0, false},
+		{"no reading before", nil, at(1), 0, false},
+		{"no reading after", at(1), nil, 0, false},
+		{"without CPU time", &results.Reading{}, at(1), 0, false},
+	} {
+		if got, known := spent(test.from, test.to); got != test.want || known != test.known {
+			t.Errorf("%s: %v, %v", test.name, got, known)
+		}
+	}
+}
+
+// The time between two holds is known only where every key is always waited for, which keys that
+// are chosen seldom are not.
+func TestTheGapOfKeysThatAreChosenUnevenly(t *testing.T) {
+	for dist, known := range map[string]bool{"uniform": true, "zipf:1.1": false} {
+		r := &run{info: strategies.Info{Capacity: 1}, keys: []string{"a", "b"}}
+		if err := r.Workload.KeyDist.UnmarshalText([]byte(dist)); err != nil {
+			t.Fatal(err)
+		}
+		s := results.Speed{Acquisitions: 1000}
+		s.Handoff.Count = 1000
+		if got := r.contended(s); got != known {
+			t.Errorf("%s: always waited for is %v", dist, got)
+		}
+	}
+	if (workloads.KeyDist{}).String() != "uniform" {
+		t.Error("keys are not chosen evenly by default")
+	}
+}
+
+// What the holders do before they release is no effect of a release.
+func TestAHoldIsNoPartOfAHandoff(t *testing.T) {
+	t.Parallel()
+	const hold = time.Second
+	v := lock(t, strategies.Info{Capacity: 1}, 1, wait)
+	run := do(t, v, workload(func(w *workloads.Spec) {
+		w.Clients, w.Burst, w.Hold, w.Iterations = 3, workloads.Duration(time.Millisecond), workloads.Fixed(hold), 6
+	}))
+	if h := run.Herd; h == nil || h.Bursts == 0 || h.FirstHandoff.P50.NS > int64(hold)/2 ||
+		h.Drain.P50.NS > int64(hold)/2 {
+		t.Errorf("holds of %v, and the next of them after each release: %+v", hold, h)
+	}
+}
+
+// hungUp is a connection at whose end the store hands the lock on at once.
+type hungUp struct {
+	net.Conn
+	handOn func()
+}
+
+func (c *hungUp) Close() error {
+	c.handOn()
+	return nil
+}
+
+// Who gets the lock of a holder that has crashed does not hold it beside that holder, however
+// quick the store is.
+func TestTheNextAfterACrashOverlapsNobody(t *testing.T) {
+	clock := measure.NewClock()
+	window := measure.NewWindow(clock, 0)
+	window.Plan(0, math.MaxInt64)
+	key := measure.NewKey(window, 1, time.Hour, 2)
+	r := &run{clock: clock, window: window, audit: []*measure.Key{key}}
+	v := &faultTarget{run: r, wire: newWire(nil), waiter: measure.NewWaiter(0)}
+	key.Arrive(v.waiter, clock.Now(), clock.Now())
+	key.Enter(v.waiter, clock.Now(), nil)
+	next := measure.NewWaiter(1)
+	key.Arrive(next, clock.Now(), clock.Now())
+	handsOn := &hungUp{handOn: func() { key.Enter(next, clock.Now(), nil) }}
+	if _, err := v.wire.open.Add(handsOn, intercept.Hooks{}); err != nil {
+		t.Fatal(err)
+	}
+	v.crash()
+	if safety := measure.Audit(r.audit); safety.Overlaps != 0 || safety.MaxHolders != 1 {
+		t.Errorf("%+v", safety)
+	}
+}
+
+func TestWhatFollowsAStrike(t *testing.T) {
+	type got struct{ key, at int64 }
+	for _, test := range []struct {
+		name     string
+		key      int
+		over     int64 // 0: at once
+		until    int64
+		grants   []got
+		recovery int64 // -1: never
+		stall    results.Bound
+	}{
+		{"somebody gets it", every, 0, 0, []got{{0, 150}, {0, 160}}, 50, results.Bound{NS: 340, AtLeast: true}},
+		{"the gap in the middle", every, 0, 0, []got{{0, 110}, {0, 480}, {0, 490}}, 10, results.Bound{NS: 370}},
+		{"nobody", every, 0, 0, nil, -1, results.Bound{NS: 400, AtLeast: true}},
+		{"before it", every, 0, 0, []got{{0, 90}}, -1, results.Bound{NS: 400, AtLeast: true}},
+		{"another key", 1, 0, 0, []got{{0, 150}, {1, 300}}, 200, results.Bound{NS: 200}},
+		{
+			"in flight when everything halts", every, 250, 0,
+			[]got{{0, 101}, {0, 260}, {0, 450}},
+			160,
+			results.Bound{NS: 190},
+		},
+		{"after the next strike", every, 0, 200, []got{{0, 300}}, 200, results.Bound{NS: 100, AtLeast: true}},
+		{"late to tell", every, 0, 0, []got{{0, 300}, {0, 290}, {0, 480}}, 200, results.Bound{NS: 200}},
+	} {
+		s := &injection{
+			at: 100, key: test.key, over: max(test.over, 100), ended: true, lastSeen: 100,
+			until: math.MaxInt64,
+		}
+		if test.until > 0 {
+			s.until = test.until
+		}
+		for _, g := range test.grants {
+			s.seen(int(g.key), g.at)
+		}
+		s.stalled(min(s.until, 500), true)
+		if took := s.RecoveryNS; (took == nil) != (test.recovery < 0) || took != nil && *took != test.recovery {
+			t.Errorf("%s: recovery %v, want %d", test.name, took, test.recovery)
+		}
+		if s.Stall == nil || *s.Stall != test.stall {
+			t.Errorf("%s: stall %+v, want %+v", test.name, s.Stall, test.stall)
+		}
 	}
 }

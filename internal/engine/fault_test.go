@@ -15,14 +15,21 @@ import (
 func TestShortHoldsAreFoundByTheLocksClock(t *testing.T) {
 	t.Parallel()
 	early := func(granted, released int64) int64 { return released - (released-granted)/5 }
-	found, err := selfcheck.Run(t.Context(), selfcheck.Options{
-		Redis: lockbench.StoreOptions{Address: servers.Quickest()}, Only: []string{"holds"},
-		Change: func(job engine.Job) engine.Job { return job.Misreading(early) }, Effort: selfcheck.Effort{Window: time.Second},
-	})
-	if err != nil {
-		t.Fatal(err)
+	for range 6 { // until the machine is quiet enough to hold for as long as asked
+		found, err := selfcheck.Run(t.Context(), selfcheck.Options{
+			Redis: lockbench.StoreOptions{Address: servers.Quickest()}, Only: []string{"holds"},
+			Change: func(job engine.Job) engine.Job { return job.Misreading(early) },
+			Effort: selfcheck.Effort{Window: time.Second},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		switch c := found.Checks[0]; c.Verdict {
+		case selfcheck.Fail:
+			return
+		case selfcheck.Pass:
+			t.Fatalf("holds a fifth too short: %+v", c.Measured)
+		}
 	}
-	if c := found.Checks[0]; c.Verdict != selfcheck.Fail {
-		t.Errorf("holds a fifth too short: %s, %+v", c.Verdict, c.Measured)
-	}
+	t.Error("every run was inconclusive")
 }

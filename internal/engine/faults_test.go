@@ -19,7 +19,9 @@ import (
 const shortTTL = 200 * time.Millisecond
 
 // faulty is a job of a few clients, each in an instance of its own, to whom something happens.
-func faulty(t *testing.T, server *redistest.Server, strategy string, change func(*workloads.Spec), faults ...string) engine.Job {
+func faulty(t *testing.T, server *redistest.Server, strategy string, change func(*workloads.Spec),
+	faults ...string,
+) engine.Job {
 	t.Helper()
 	variants, err := strategies.ParseVariants(strategy)
 	if err != nil {
@@ -81,7 +83,8 @@ func together[T any](t *testing.T, cases []T, test func(t *testing.T, c T)) {
 func only(t *testing.T, run *results.Run) results.Injection {
 	t.Helper()
 	if len(run.Faults[0].Injections) != 1 {
-		t.Fatalf("it was injected %d times, missed %v, invalid %v, errors %v", len(run.Faults[0].Injections), run.Faults[0].Missed, run.Invalid, run.Errors)
+		t.Fatalf("it was injected %d times, missed %v, invalid %v, errors %v", len(run.Faults[0].Injections),
+			run.Faults[0].Missed, run.Invalid, run.Errors)
 	}
 	return run.Faults[0].Injections[0]
 }
@@ -126,7 +129,8 @@ func TestFencingStopsThePausedHolder(t *testing.T) {
 		if s := only(t, run); s.Late == 0 {
 			t.Errorf("injection %+v", s)
 		}
-		if lost, refused := run.Safety.LostUpdates, run.Safety.Refused; lost == nil || *lost > 0 || refused == nil || *refused == 0 {
+		if lost, refused := run.Safety.LostUpdates, run.Safety.Refused; lost == nil || *lost > 0 || refused == nil ||
+			*refused == 0 {
 			t.Errorf("lost %v, refused %v updates", lost, refused)
 		}
 	})
@@ -178,7 +182,8 @@ func TestACrashBetweenTwoCommands(t *testing.T) {
 		{"spin", 1, true},
 	}, func(t *testing.T, c crash) {
 		longer := func(w *workloads.Spec) { w.Duration = workloads.Duration(2500 * time.Millisecond) }
-		run := carriedOut(t, faulty(t, redistest.Start(t), c.strategy, longer, fmt.Sprintf("crash-between:at=50ms,command=%d", c.command)))
+		run := carriedOut(t, faulty(t, redistest.Start(t), c.strategy, longer,
+			fmt.Sprintf("crash-between:at=50ms,command=%d", c.command)))
 		if s := only(t, run); (s.RecoveryNS != nil) != c.recovers {
 			t.Errorf("injection %+v", s)
 		}
@@ -213,7 +218,9 @@ func TestDeadWaitersCost(t *testing.T) {
 
 func TestFaultsComeAgain(t *testing.T) {
 	t.Parallel()
-	run := carriedOut(t, faulty(t, redistest.Start(t), "spin", func(w *workloads.Spec) { w.Duration = workloads.Duration(2500 * time.Millisecond) }, "waiter-crash:at=50ms,every=300ms", "holder-crash:at=100ms,every=500ms"))
+	run := carriedOut(t, faulty(t, redistest.Start(t), "spin",
+		func(w *workloads.Spec) { w.Duration = workloads.Duration(2500 * time.Millisecond) },
+		"waiter-crash:at=50ms,every=300ms", "holder-crash:at=100ms,every=500ms"))
 	for i, most := range []int{9, 5} {
 		if n := len(run.Faults[i].Injections); n < 2 || n > most {
 			t.Errorf("%v was injected %d times, missed %v", run.Faults[i].Fault, n, run.Faults[i].Missed)
@@ -221,11 +228,16 @@ func TestFaultsComeAgain(t *testing.T) {
 	}
 }
 
-func TestFaultsAreOfRedisAndItsClients(t *testing.T) {
+// atomic is no lock, and faults are of Redis and its clients.
+func TestUnsupported(t *testing.T) {
 	t.Parallel()
-	for _, strategy := range []string{"local", "atomic"} {
-		_, err := faulty(t, redistest.Start(t), strategy, counting(workloads.FenceOff), "holder-crash:at=100ms").Run(t.Context())
-		if !errors.Is(err, engine.ErrUnsupported) {
+	server := redistest.Start(t)
+	for strategy, j := range map[string]engine.Job{
+		"atomic":               job(t, server, "atomic", func(*workloads.Spec) {}),
+		"local, with a fault":  faulty(t, server, "local", counting(workloads.FenceOff), "holder-crash:at=100ms"),
+		"atomic, with a fault": faulty(t, server, "atomic", counting(workloads.FenceOff), "holder-crash:at=100ms"),
+	} {
+		if _, err := j.Run(t.Context()); !errors.Is(err, engine.ErrUnsupported) {
 			t.Errorf("%s: error %v", strategy, err)
 		}
 	}
@@ -236,7 +248,8 @@ func TestAnInterruptEndsAFault(t *testing.T) {
 	server := redistest.Start(t)
 	var run *results.Run
 	for _, soon := range []time.Duration{time.Second, 5 * time.Second, 20 * time.Second} {
-		j := faulty(t, server, "spin", func(w *workloads.Spec) { w.Duration = workloads.Duration(time.Minute) }, "holder-pause:at=50ms,for=40s")
+		j := faulty(t, server, "spin", func(w *workloads.Spec) { w.Duration = workloads.Duration(time.Minute) },
+			"holder-pause:at=50ms,for=40s")
 		ctx, cancel := context.WithCancel(t.Context())
 		j.Phase = func(phase string) {
 			if phase == "measure" {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/lockbench/lockbench/internal/store"
 	"github.com/lockbench/lockbench/results"
+	"github.com/lockbench/lockbench/workloads"
 )
 
 // stop tells the clients that the run is over. It is called after the end of the window.
@@ -41,7 +42,7 @@ func (r *run) drain() {
 		case <-gone:
 			if gone = nil; r.dead.Load() { // the server answers no client any more
 				r.phase(PhaseGone)
-				r.sockets.cut(ErrServerGone)
+				r.sockets.Cut(ErrServerGone)
 			}
 		case <-limit:
 			waiting = false
@@ -163,11 +164,33 @@ func broken(r *run, s results.Safety) []string {
 	if r.info.Claims.Exclusion && s.Overlaps > 0 {
 		claims = append(claims, fmt.Sprintf("exclusion: %d overlaps within valid leases", s.Overlaps))
 	}
-	if lost := s.LostUpdates; r.info.Claims.Exclusion && lost != nil && *lost > 0 && s.Overlaps+s.ExpiredOverlaps+s.LostLeases == 0 {
+	if lost := s.LostUpdates; r.info.Claims.Exclusion && lost != nil && *lost > 0 &&
+		s.Overlaps+s.ExpiredOverlaps+s.LostLeases == 0 {
 		claims = append(claims, fmt.Sprintf("exclusion: %d updates lost under the lock", *lost))
 	}
 	if r.info.Claims.Fencing && s.FencingRegression > 0 {
 		claims = append(claims, fmt.Sprintf("fencing: %d tokens not larger than an earlier one", s.FencingRegression))
 	}
 	return claims
+}
+
+// lostUpdates compares each counter with the increments made. It returns nil if there are
+// no counters, or if it is unknown which increments were made or kept.
+func (r *run) lostUpdates(ctx context.Context) *int64 {
+	if r.Workload.Work != workloads.WorkCounter || r.shared() || r.uncertain.Load() > 0 || !r.counted() &&
+		r.disturbance.forgets() || r.dead.Load() || r.instances[0].closed {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	var lost int64
+	for i, key := range r.keys {
+		n, err := r.instances[0].counters().Counter(counterOf(key), workloads.FenceOff, 0).Read(ctx)
+		if err != nil {
+			r.errors.add(err)
+			return nil
+		}
+		lost += max(0, r.done[i].Load()-n)
+	}
+	return &lost
 }

@@ -17,7 +17,10 @@ import (
 // leaves last looks for what is left and cleans up.
 func TestGeneratorsOfASession(t *testing.T) {
 	t.Parallel()
-	for name, long := range map[string]string{"the first by name leaves first": "b", "the last by name leaves first": "a"} {
+	for name, long := range map[string]string{
+		"the first by name leaves first": "b",
+		"the last by name leaves first":  "a",
+	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			server := redistest.Start(t)
@@ -39,15 +42,18 @@ func TestGeneratorsOfASession(t *testing.T) {
 						t.Errorf("%s found %v left", generator, run.Safety.Leftovers)
 					}
 				}
-				if run.Safety.LostLeases > 0 || run.Safety.Overlaps > 0 || len(run.Errors) > 0 || run.Speed.Acquisitions == 0 {
-					t.Errorf("%s: %d leases lost, %d overlaps, errors %v, %d acquisitions", generator, run.Safety.LostLeases, run.Safety.Overlaps, run.Errors, run.Speed.Acquisitions)
+				if run.Safety.LostLeases > 0 || run.Safety.Overlaps > 0 || len(run.Errors) > 0 ||
+					run.Speed.Acquisitions == 0 {
+					t.Errorf("%s: %d leases lost, %d overlaps, errors %v, %d acquisitions", generator,
+						run.Safety.LostLeases, run.Safety.Overlaps, run.Errors, run.Speed.Acquisitions)
 				}
 				if run.Speed.Handoff.Count > 0 {
 					t.Errorf("%s cannot know of %d handoffs", generator, run.Speed.Handoff.Count)
 				}
 				// Both hold the lock by turns: neither has all of the time.
 				if run.Speed.Utilisation > 0.95 && generator != long {
-					t.Errorf("%s held the lock for %.0f %% of the time beside another generator", generator, run.Speed.Utilisation*100)
+					t.Errorf("%s held the lock for %.0f %% of the time beside another generator", generator,
+						run.Speed.Utilisation*100)
 				}
 			}
 			if looked != 1 {
@@ -69,7 +75,8 @@ func generate(t *testing.T, server *redistest.Server, long string, soon time.Dur
 	start := time.Now().Add(soon)
 	for _, generator := range []string{"a", "b"} {
 		j := job(t, server, "fair", func(w *workloads.Spec) {
-			w.Clients, w.Instances, w.Hold, w.Duration = 4, 2, workloads.Fixed(5*time.Millisecond), workloads.Duration(time.Second)
+			w.Clients, w.Instances, w.Hold, w.Duration = 4, 2, workloads.Fixed(5*time.Millisecond),
+				workloads.Duration(time.Second)
 			if generator == long {
 				w.Duration *= 2
 			}

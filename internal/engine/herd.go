@@ -160,7 +160,8 @@ func (h *herd) summary() *results.Herd {
 	for _, b := range h.ended {
 		first, drain = append(first, b.first), append(drain, b.drain)
 		attempts.add(float64(b.settled.probes.Attempts - b.before.probes.Attempts))
-		wakes.add(float64(b.settled.probes.Useful + b.settled.probes.Futile - b.before.probes.Useful - b.before.probes.Futile))
+		wakes.add(float64(b.settled.probes.Useful +
+			b.settled.probes.Futile - b.before.probes.Useful - b.before.probes.Futile))
 		if b.before.server == nil || b.settled.server == nil || b.end.server == nil {
 			continue
 		}

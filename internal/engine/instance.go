@@ -41,7 +41,7 @@ func (r *run) open(ctx context.Context) error {
 			}
 			i.store = connected
 		}
-		if err := r.connectCounters(ctx, i, r.sockets.through); err != nil {
+		if err := r.connectCounters(ctx, i, r.sockets.Through); err != nil {
 			return err
 		}
 		if err := r.openLocker(ctx, i); err != nil {
@@ -93,13 +93,13 @@ func (i *instance) hangUp() error {
 // there are any.
 func (r *run) detour(instance int) store.Through {
 	if r.Faults == nil {
-		return r.sockets.through
+		return r.sockets.Through
 	}
 	detour := r.Faults.Detour(instance)
 	if detour == nil {
-		return r.sockets.through
+		return r.sockets.Through
 	}
-	return func(dial store.Dialer) store.Dialer { return r.sockets.through(detour(dial)) }
+	return func(dial store.Dialer) store.Dialer { return r.sockets.Through(detour(dial)) }
 }
 
 func (r *run) openLocker(ctx context.Context, i *instance) error {
@@ -125,13 +125,15 @@ func (r *run) openLocker(ctx context.Context, i *instance) error {
 		}
 		i.trier = trier
 	}
-	if i.atomic, _ = strategies.As[strategies.Incrementer](locker); i.atomic != nil && r.Workload.Work != workloads.WorkCounter {
+	if i.atomic, _ = strategies.As[strategies.Incrementer](locker); i.atomic != nil &&
+		r.Workload.Work != workloads.WorkCounter {
 		return fmt.Errorf("%w: it is no lock, and runs only with --work counter", ErrUnsupported)
 	}
 	if i.atomic != nil && r.counted() {
 		return fmt.Errorf("%w: it is no lock, and counts where it is itself, not apart", ErrUnsupported)
 	}
-	if i.atomic != nil && slices.ContainsFunc(r.Workload.Faults, func(f workloads.Fault) bool { return f.Kind().Place == workloads.InClients }) {
+	if i.atomic != nil && slices.ContainsFunc(r.Workload.Faults,
+		func(f workloads.Fault) bool { return f.Kind().Place == workloads.InClients }) {
 		return fmt.Errorf("%w: it is no lock, so that no fault can befall its holder", ErrUnsupported)
 	}
 	if p, ok := strategies.As[strategies.Preparer](locker); ok {

@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/lockbench/lockbench/internal/intercept"
 	"github.com/lockbench/lockbench/internal/measure"
 	"github.com/lockbench/lockbench/internal/pause"
 	"github.com/lockbench/lockbench/internal/store"
@@ -89,7 +90,8 @@ func (j Job) Run(ctx context.Context) (*results.Run, error) {
 		}
 	}
 	if len(j.Workload.Faults) > 0 && j.Strategy.Info().Nodes == 0 {
-		return nil, fmt.Errorf("%w: it lives in the process, and faults are of servers and their clients", ErrUnsupported)
+		return nil, fmt.Errorf("%w: it lives in the process, and faults are of servers and their clients",
+			ErrUnsupported)
 	}
 	return newRun(j).carryOut(ctx)
 }
@@ -131,16 +133,15 @@ func (r *run) carryOut(ctx context.Context) (*results.Run, error) {
 	if before != nil && after != nil {
 		whole = after.Since(*before, r.grants())
 	}
-	result, err := r.summarise(window, whole, idle, left)
+	result := r.summarise(window, whole, idle, left)
 	if failure != nil {
 		result.Failure = untrusted.Printable(failure.Error())
 		result.Invalid = append(result.Invalid, "it ended early: "+result.Failure)
-		err = errors.Join(failure, err)
 	}
 	if late > 0 {
 		result.Labels = append(result.Labels, fmt.Sprintf("begun %v late", late.Round(time.Millisecond)))
 	}
-	return result, err
+	return result, failure
 }
 
 // run is a Job under way.
@@ -153,7 +154,7 @@ type run struct {
 	made store.KeyNames // of keys
 
 	instances   []*instance
-	sockets     sockets
+	sockets     intercept.Open // cut when the servers are dead: then every client that waits for them returns
 	clock       measure.Clock
 	window      *measure.Window
 	recorder    *measure.Recorder
@@ -283,7 +284,8 @@ func (r *run) mine(key string) bool {
 // purpose.
 func (r *run) declared(key string) bool {
 	return slices.ContainsFunc(r.keys, func(k string) bool {
-		counter := r.Workload.Work == workloads.WorkCounter && (key == counterOf(k) || strings.HasPrefix(key, counterOf(k)+":"))
+		counter := r.Workload.Work == workloads.WorkCounter &&
+			(key == counterOf(k) || strings.HasPrefix(key, counterOf(k)+":"))
 		return counter || slices.ContainsFunc(r.info.Persistent, func(pattern string) bool {
 			return key == strings.ReplaceAll(pattern, "{key}", Prefix+k)
 		})

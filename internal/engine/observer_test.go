@@ -35,7 +35,10 @@ func TestTheObserverSeesWhatIsReported(t *testing.T) {
 	var run *results.Run
 	synctest.Test(t, func(t *testing.T) {
 		var err error
-		if run, err = (Job{Strategy: v, Workload: workload(nil), Session: "test", Round: 1, Observer: seen, VirtualTime: true}).Run(t.Context()); err != nil {
+		if run, err = (Job{
+			Strategy: v, Workload: workload(nil), Session: "test", Round: 1, Observer: seen,
+			VirtualTime: true,
+		}).Run(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 	})

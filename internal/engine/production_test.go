@@ -1,12 +1,16 @@
 package engine_test
 
 import (
+	"context"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/lockbench/lockbench/internal/store"
 	"github.com/lockbench/lockbench/internal/testkit/redistest"
+	"github.com/lockbench/lockbench/results"
 	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/workloads"
 )
@@ -66,7 +70,8 @@ func TestAHerdShowsWhatOneReleaseSetsOff(t *testing.T) {
 			t.Errorf("%s: %+v, want from %g to %g attempts", test.strategy, h, test.least, test.most)
 			continue
 		}
-		if h.FirstHandoff.Count != h.Bursts || h.Drain.Count != h.Bursts || *h.Commands < *h.Attempts || h.DrainCommands == nil {
+		if h.FirstHandoff.Count != h.Bursts || h.Drain.Count != h.Bursts || *h.Commands < *h.Attempts ||
+			h.DrainCommands == nil {
 			t.Errorf("%s: %+v", test.strategy, h)
 		}
 		invalid := slices.DeleteFunc(run.Invalid, tooBusy)
@@ -90,5 +95,66 @@ func TestASpinningHolderIsExact(t *testing.T) {
 	// A timer would have taken a millisecond.
 	if hold := run.Speed.Hold.P50.NS; hold < int64(100*time.Microsecond) || hold > int64(time.Millisecond) {
 		t.Errorf("a hold of 100 µs took %v", time.Duration(hold))
+	}
+}
+
+// Nobody is told that a claim held without a word on the holds that outlived it. Who has
+// a watchdog holds as long as he likes.
+func TestHoldsThatOutliveTheirLeaseAreSaid(t *testing.T) {
+	redis := redistest.Start(t)
+	for _, test := range []struct {
+		strategy  string
+		hold, ttl time.Duration
+		said      bool
+	}{
+		{"spin", 300 * time.Millisecond, 200 * time.Millisecond, true},
+		{"spin", 0, time.Minute, false},
+		{"pubsub", 300 * time.Millisecond, 200 * time.Millisecond, false},
+	} {
+		j := job(t, redis, test.strategy, func(w *workloads.Spec) {
+			w.Clients, w.Instances, w.Iterations = 1, 1, 2
+			w.TTL, w.Hold = workloads.Duration(test.ttl), workloads.Fixed(test.hold)
+		})
+		run, err := j.Run(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		said := slices.ContainsFunc(run.Labels,
+			func(label string) bool { return strings.HasPrefix(label, results.OutlivedLease) })
+		if said != test.said {
+			t.Errorf("%s holds for %v under a TTL of %v: labels %q", test.strategy, test.hold, j.Workload.TTL,
+				run.Labels)
+		}
+	}
+}
+
+// interrupting is a Target that has the run interrupted just as it looks.
+type interrupting struct {
+	store.Target
+	measuring atomic.Bool
+	interrupt func()
+}
+
+func (i *interrupting) Read(ctx context.Context) (results.Reading, error) {
+	if i.measuring.Load() {
+		i.interrupt()
+	}
+	return i.Target.Read(ctx)
+}
+
+// What an interrupt cuts short is no error.
+func TestAnInterruptedLookIsNoError(t *testing.T) {
+	j := job(t, redistest.Start(t), "spin", func(w *workloads.Spec) { w.Duration = workloads.Duration(time.Minute) })
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	target := &interrupting{Target: j.Target, interrupt: cancel}
+	j.Target = target
+	j.Phase = func(phase string) { target.measuring.Store(phase == "measure") }
+	run, err := j.Run(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !run.Partial || len(run.Errors) > 0 {
+		t.Errorf("partial %v, errors %v", run.Partial, run.Errors)
 	}
 }

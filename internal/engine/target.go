@@ -41,8 +41,9 @@ func (d *disturbance) target(clients int) (*faultTarget, error) {
 		run:      r,
 		instance: &instance{probe: &strategies.Probe{}},
 		wire:     newWire(r.Target.Commands),
-		random:   rand.New(rand.NewPCG(uint64(r.Workload.Seed), uint64(r.Round)<<32|strangers|uint64(d.targets.Add(1)))),
-		waiter:   measure.NewWaiter(r.Workload.Clients),
+		random: rand.New(rand.NewPCG(uint64(r.Workload.Seed),
+			uint64(r.Round)<<32|strangers|uint64(d.targets.Add(1)))),
+		waiter: measure.NewWaiter(r.Workload.Clients),
 	}
 	connected, err := r.Target.Connect(d.ctx, r.name, min(clients, workloads.MaxPool), v.wire.through)
 	if err != nil {

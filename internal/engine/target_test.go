@@ -49,7 +49,10 @@ var meddlers atomic.Int64
 // every later one is a victim.
 func meddling(acquired, freed func(context.Context, redis.UniversalClient, string)) string {
 	var opened atomic.Int64
-	info := strategies.Info{Name: fmt.Sprintf("meddler%d", meddlers.Add(1)), Capacity: 1, Nodes: 1, Claims: strategies.Claims{Exclusion: true, Recovery: true}}
+	info := strategies.Info{
+		Name: fmt.Sprintf("meddler%d", meddlers.Add(1)), Capacity: 1, Nodes: 1,
+		Claims: strategies.Claims{Exclusion: true, Recovery: true},
+	}
 	strategies.Register(info, struct{}{}, func(c goredis.Config, _ struct{}) (strategies.Locker, error) {
 		locker, err := polled.OpenSpin(c, polled.SpinDefaults())
 		if err != nil || opened.Add(1) <= 3 {
@@ -65,7 +68,11 @@ func nothing(context.Context, redis.UniversalClient, string) {}
 // Nobody holds what reaches a process that has died meanwhile.
 func TestALeaseOfTheDeadIsNobodys(t *testing.T) {
 	t.Parallel()
-	chatty := meddling(func(ctx context.Context, client redis.UniversalClient, _ string) { _ = client.Echo(ctx, "mine").Err() }, nothing)
+	chatty := meddling(func(ctx context.Context, client redis.UniversalClient,
+		_ string,
+	) {
+		_ = client.Echo(ctx, "mine").Err()
+	}, nothing)
 	const ttl = time.Second // no stall of the machine makes the living as late
 	run := carriedOut(t, faulty(t, redistest.Start(t), chatty, func(w *workloads.Spec) {
 		w.TTL, w.Duration = workloads.Duration(ttl), workloads.Duration(4*time.Second)

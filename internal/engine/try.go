@@ -12,8 +12,10 @@ import (
 )
 
 const (
-	// tryParking is how long the second client waits for the first one's lock in a trial.
+	// tryParking is how long the second client waits for the first one's lock in a trial, from its
+	// first attempt on, which comes within tryAttempt unless the lock makes none while it waits.
 	tryParking = 20 * time.Millisecond
+	tryAttempt = time.Second
 	// tryLimit bounds a trial. If a lock takes longer the run measures that.
 	tryLimit = 5 * time.Second
 )
@@ -44,7 +46,8 @@ func (j Job) Try(ctx context.Context) error {
 	}
 	switch {
 	case errors.Is(err, errors.ErrUnsupported):
-	case r.Target.Refused(err) != "", errors.Is(err, context.DeadlineExceeded): // some libraries do not report a refusal, and wait
+	case r.Target.Refused(err) != "", errors.Is(err, context.DeadlineExceeded):
+		// some libraries do not report a refusal, and wait
 		err = r.missing(always, err, !ready)
 	default:
 		err = nil
@@ -65,14 +68,20 @@ func (r *run) tryOnce(ctx context.Context) error {
 	if err != nil || lease == nil {
 		return err
 	}
-	waited := make(chan error, 1)
+	waited, before := make(chan error, 1), second.probe.Counts().Attempts
+	waiting, giveUp := context.WithCancel(ctx)
+	defer giveUp()
 	go func() { // ends with ctx at the latest; waited for below
-		next, err := second.locker.Acquire(ctx, key)
+		next, err := second.locker.Acquire(waiting, key)
 		if err == nil && next != nil {
 			err = next.Release(ctx)
 		}
 		waited <- err
 	}()
+	began := time.Now()
+	for !r.info.BlackBox && second.probe.Counts().Attempts == before && time.Since(began) < tryAttempt {
+		time.Sleep(time.Millisecond)
+	}
 	time.Sleep(tryParking)
 	var problems []error
 	if extender, ok := strategies.As[strategies.Extender](lease); ok {
@@ -84,19 +93,10 @@ func (r *run) tryOnce(ctx context.Context) error {
 		problems = append(problems, err, counter.Write(ctx, n))
 	}
 	problems = append(problems, lease.Release(ctx))
-	waiting := ctx
 	if r.Target.Refused(errors.Join(problems...)) != "" { // the second client may never get the lock
-		var cancel context.CancelFunc
-		waiting, cancel = context.WithTimeout(ctx, tryParking)
-		defer cancel()
+		defer time.AfterFunc(tryParking, giveUp).Stop()
 	}
-	select {
-	case err = <-waited:
-		problems = append(problems, err)
-	case <-waiting.Done():
-		problems = append(problems, waiting.Err())
-	}
-	return r.firstRefusal(problems)
+	return r.firstRefusal(append(problems, <-waited, ctx.Err()))
 }
 
 // firstRefusal returns the first error that is a server's refusal, else all errors.
@@ -115,7 +115,8 @@ func (r *run) firstRefusal(problems []error) error {
 func (r *run) missing(ctx context.Context, err error, unready bool) error {
 	code := r.Target.Refused(err)
 	rights := r.info.Rights.Missing(err.Error(), Prefix)
-	if code == "" || r.Target.Unauthorised(code) && len(rights) == 0 { // Redis does not say which of a script's commands it refused
+	if code == "" || r.Target.Unauthorised(code) && len(rights) == 0 {
+		// Redis does not say which of a script's commands it refused
 		rights = nil
 		if first := r.instances[0].store; first != nil {
 			rights = first.Lacking(ctx, r.info.Rights, Prefix, Prefix+r.keys[0], err.Error())

@@ -19,19 +19,20 @@ var errDead = errors.New("the process has crashed")
 // paused and closes them when it dies. Then no later command of the strategy's own
 // goroutines, such as a renewal, reaches the server.
 type wire struct {
+	open intercept.Open
+
 	mu     sync.Mutex
 	dead   bool
 	frozen bool
-	going  chan struct{}         // closed unless it is frozen
-	conns  map[net.Conn]struct{} // as dialled
-	limit  *commandLimit         // nil without a limit
+	going  chan struct{} // closed unless it is frozen
+	limit  *commandLimit // nil without a limit
 
 	commands func(written []byte) []string
 }
 
 // newWire returns a wire that uses commands to parse what is written, see store.Protocol.
 func newWire(commands func(written []byte) []string) *wire {
-	w := &wire{commands: commands, going: make(chan struct{}), conns: map[net.Conn]struct{}{}}
+	w := &wire{commands: commands, going: make(chan struct{})}
 	close(w.going)
 	return w
 }
@@ -46,14 +47,7 @@ func (w *wire) through(dial store.Dialer) store.Dialer {
 		if err != nil {
 			return nil, err
 		}
-		w.mu.Lock()
-		defer w.mu.Unlock()
-		if w.dead {
-			_ = conn.Close()
-			return nil, errDead
-		}
-		w.conns[conn] = struct{}{}
-		return w.conn(conn), nil
+		return w.conn(conn)
 	}
 }
 
@@ -108,18 +102,14 @@ func (w *wire) cut() {
 	w.mu.Lock()
 	w.dead = true
 	w.release()
-	conns := w.conns
-	w.conns = nil
 	w.mu.Unlock()
-	for conn := range conns {
-		_ = conn.Close()
-	}
+	w.open.Cut(errDead)
 }
 
 // conn wraps one connection: a paused process gets the bytes of a read only after thaw.
-func (w *wire) conn(dialled net.Conn) net.Conn {
+func (w *wire) conn(dialled net.Conn) (net.Conn, error) {
 	closed, once := make(chan struct{}), new(sync.Once) // closed by the connection's owner
-	return intercept.Conn(dialled, intercept.Hooks{
+	return w.open.Add(dialled, intercept.Hooks{
 		Read: func(b []byte, read func([]byte) (int, error)) (int, error) {
 			n, err := read(b)
 			if dead := w.await(closed); dead != nil {
@@ -139,9 +129,6 @@ func (w *wire) conn(dialled net.Conn) net.Conn {
 		},
 		Close: func(hangUp func() error) error {
 			once.Do(func() { close(closed) })
-			w.mu.Lock()
-			delete(w.conns, dialled)
-			w.mu.Unlock()
 			return hangUp()
 		},
 	})

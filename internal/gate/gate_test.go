@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
@@ -57,17 +58,20 @@ func TestGate(t *testing.T) {
 		slow := g.compare(base, g.build(fmt.Sprintf("slower-%d", round), Fault{Delay: delay}), contended)
 		slow.injected = effect
 		slower.add(slow)
-		t.Logf("round %d: A/A %s %+.1f %%, would find %.1f %%; injected %.1f %%: %s %+.1f %%", round, aa.Verdict, *aa.primary().Delta*100,
-			-*aa.primary().Detectable*100, effect*100, slow.Verdict, *slow.primary().Delta*100)
+		t.Logf("round %d: A/A %s %+.1f %%, would find %.1f %%; injected %.1f %%: %s %+.1f %%", round,
+			aa.Verdict, *aa.primary().Delta*100, -*aa.primary().Detectable*100,
+			effect*100, slow.Verdict, *slow.primary().Delta*100)
 		if round <= dear {
 			costly.add(g.compare(base, dearer, apart))
 		}
 	}
 
 	p := newProtocol(g.first)
-	p.line("A/A", equal.worse(), len(equal), func(share float64) bool { return share <= 0.05 }, "at most 5 % alarms")
-	p.line("slower", slower.worse(), len(slower), func(share float64) bool { return share >= 0.9 }, "at least 90 % found")
-	p.line("one command more", costly.by("commands_per_acq"), len(costly), func(share float64) bool { return share == 1 }, "always found")
+	p.line("A/A", equal.worse(), len(equal), rarely, "at most 5 % alarms")
+	mostly := func(share float64) bool { return share >= 0.9 }
+	p.line("slower", slower.worse(), len(slower), mostly, "at least 90 % found")
+	always := func(share float64) bool { return share == 1 }
+	p.line("one command more", costly.by("commands_per_acq"), len(costly), always, "always found")
 	p.describe(equal, slower, costly)
 	if err := os.WriteFile(file, p.Bytes(), 0o644); err != nil {
 		t.Fatal(err)
@@ -104,7 +108,8 @@ func (g *workshop) do(name string, args ...string) {
 func (g *workshop) build(name string, f Fault) string {
 	g.t.Helper()
 	file := filepath.Join(g.dir, name)
-	g.do("go", "build", "-o", file, "-ldflags", fmt.Sprintf("-X main.delay=%s -X main.commands=%d", f.Delay, f.Commands), "./lock")
+	flags := fmt.Sprintf("-X main.delay=%s -X main.commands=%d", f.Delay, f.Commands)
+	g.do("go", "build", "-o", file, "-ldflags", flags, "./lock")
 	return file
 }
 
@@ -119,8 +124,12 @@ type trial struct {
 func (g *workshop) compare(base, head string, flags []string) trial {
 	g.t.Helper()
 	g.made++
-	runs, out := filepath.Join(g.dir, fmt.Sprintf("runs-%d", g.made)), filepath.Join(g.dir, fmt.Sprintf("out-%d.json", g.made))
-	args := []string{"ab", base, head, "-q", "--strict", "--pairs", fmt.Sprint(pairs), "--seed", fmt.Sprint(g.made), "--keep", runs, "-o", "json=" + out, "--"}
+	runs := filepath.Join(g.dir, fmt.Sprintf("runs-%d", g.made))
+	out := runs + ".json"
+	args := []string{
+		"ab", base, head, "-q", "--strict", "--pairs", fmt.Sprint(pairs), "--seed", fmt.Sprint(g.made),
+		"--keep", runs, "-o", "json=" + out, "--",
+	}
 	cmd := exec.CommandContext(g.t.Context(), g.lockbench, append(args, flags...)...)
 	var said bytes.Buffer
 	cmd.Stderr = &said
@@ -168,4 +177,56 @@ func (tr trial) primary() compare.Result {
 		}
 	}
 	panic("a comparison without its primary metric")
+}
+
+// trials are comparisons of the same kind.
+type trials []trial
+
+func (ts *trials) add(t trial) { *ts = append(*ts, t) }
+
+// worse counts the comparisons that called the head worse.
+func (ts trials) worse() int {
+	n := 0
+	for _, t := range ts {
+		if t.Verdict == compare.Worse {
+			n++
+		}
+	}
+	return n
+}
+
+// by counts those that called it worse by this metric.
+func (ts trials) by(metric string) int {
+	n := 0
+	for _, t := range ts {
+		if worseBy(t.Comparison, metric) {
+			n++
+		}
+	}
+	return n
+}
+
+func worseBy(c compare.Comparison, metric string) bool {
+	return slices.ContainsFunc(c.Strategies[0].Results, func(r compare.Result) bool {
+		return r.Metric == metric && r.Verdict == compare.Worse
+	})
+}
+
+// medianOf is that of a figure of every trial.
+func (ts trials) medianOf(figure func(trial) float64) float64 {
+	var all []float64
+	for _, t := range ts {
+		all = append(all, figure(t))
+	}
+	slices.Sort(all)
+	return (all[(len(all)-1)/2] + all[len(all)/2]) / 2
+}
+
+// slowest is how long the longest of them took.
+func (ts trials) slowest() time.Duration {
+	longest := time.Duration(0)
+	for _, t := range ts {
+		longest = max(longest, t.took)
+	}
+	return longest
 }

@@ -37,19 +37,28 @@ func (p *protocol) line(kind string, worse, of int, good func(share float64) boo
 		verdict = "**not held**"
 		p.failed = append(p.failed, fmt.Sprintf("%s: %d of %d called worse, wanted %s", kind, worse, of, wanted))
 	}
-	fmt.Fprintf(p, "| %s | %d | %d | %.1f %% | %.1f to %.1f %% | %s | %s |\n", kind, worse, of, share*100, low*100, high*100, wanted, verdict)
+	fmt.Fprintf(p, "| %s | %d | %d | %.1f %% | %.1f to %.1f %% | %s | %s |\n",
+		kind, worse, of, share*100, low*100, high*100, wanted, verdict)
 }
+
+// rarely is the share of false alarms that the gate may have.
+func rarely(share float64) bool { return share <= 0.05 }
 
 // describe says what the comparisons were like.
 func (p *protocol) describe(equal, slower, costly trials) {
 	effect := func(t trial) float64 { return *t.primary().Delta * 100 }
-	fmt.Fprintf(p, "\n- A/A and slower: `%s`, %d pairs each; one command more: `%s`\n", strings.Join(contended, " "), pairs, strings.Join(apart, " "))
-	fmt.Fprintf(p, "- A/A: the change of acquisitions/s is %+.1f %% in the median; a slowdown of %.1f %% would have been found\n",
+	fmt.Fprintf(p, "\n- A/A and slower: `%s`, %d pairs each; one command more: `%s`\n",
+		strings.Join(contended, " "), pairs, strings.Join(apart, " "))
+	fmt.Fprintf(p, "- A/A: the change of acquisitions/s is %+.1f %% in the median; "+
+		"a slowdown of %.1f %% would have been found\n",
 		equal.medianOf(effect), equal.medianOf(func(t trial) float64 { return -*t.primary().Detectable * 100 }))
-	fmt.Fprintf(p, "- slower: injected were %.1f %% in the median, the larger of 10 %% and what the A/A comparison just before would have found; it came to %+.1f %%\n",
+	fmt.Fprintf(p, "- slower: injected were %.1f %% in the median, the larger of 10 %% and what the A/A comparison "+
+		"just before would have found; it came to %+.1f %%\n",
 		slower.medianOf(func(t trial) float64 { return t.injected * 100 }), slower.medianOf(effect))
-	fmt.Fprintf(p, "- %d of %d slower heads were found by acquisitions/s itself, the others by handoff or another metric\n", slower.by("acq_per_s"), len(slower))
-	fmt.Fprintf(p, "- the longest comparison took %v\n", max(equal.slowest(), slower.slowest(), costly.slowest()).Round(time.Second))
+	fmt.Fprintf(p, "- %d of %d slower heads were found by acquisitions/s itself, the others by handoff or another "+
+		"metric\n", slower.by("acq_per_s"), len(slower))
+	fmt.Fprintf(p, "- the longest comparison took %v\n",
+		max(equal.slowest(), slower.slowest(), costly.slowest()).Round(time.Second))
 }
 
 // clopperPearson is the exact 95 % interval of a share (Biometrika 26, 1934): the

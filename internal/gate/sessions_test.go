@@ -15,7 +15,7 @@ import (
 )
 
 // short is a session of compare, with a Redis of its own.
-var short = []string{"-q", "-s", "spin", "-c", "20", "--hold", "1ms", "-d", "1s", "-w", "100ms", "--no-baselines", "--redis", "process"}
+var short = strings.Fields("-q -s spin -c 20 --hold 1ms -d 1s -w 100ms --no-baselines --redis process")
 
 const (
 	comparisons = 100
@@ -55,9 +55,8 @@ func TestSessions(t *testing.T) {
 		turns[g.verdict(base, head)]++
 		halves[g.verdict(files[:aSide], files[aSide:])]++
 	}
-	rare := func(share float64) bool { return share <= 0.05 }
 	p := newProtocol(g.first)
-	p.line("A/A, in turns", turns[compare.Worse], comparisons, rare, "at most 5 % alarms")
+	p.line("A/A, in turns", turns[compare.Worse], comparisons, rarely, "at most 5 % alarms")
 	never := func(share float64) bool { return share == 0 }
 	p.line("A/A, one side before the other", halves[compare.Worse], comparisons, never, "no alarm")
 	fmt.Fprintf(p, "\n- %d sessions a side of `%s`\n", aSide, strings.Join(short, " "))
@@ -76,7 +75,8 @@ func TestSessions(t *testing.T) {
 func (g *workshop) session(file string) string {
 	g.t.Helper()
 	if _, err := os.Stat(file); err != nil {
-		cmd := exec.CommandContext(g.t.Context(), g.lockbench, slices.Concat([]string{"run"}, short, []string{"-o", "json=" + file})...)
+		args := slices.Concat([]string{"run"}, short, []string{"-o", "json=" + file})
+		cmd := exec.CommandContext(g.t.Context(), g.lockbench, args...)
 		said, err := cmd.CombinedOutput()
 		// A disturbed run is left out by compare, which then decides nothing.
 		if err != nil && cmd.ProcessState.ExitCode() != command.ExitInvalid {

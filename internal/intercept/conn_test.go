@@ -67,7 +67,9 @@ func TestWhatIsBelowStaysInSight(t *testing.T) {
 	if others := map[net.Conn]bool{hooked: true}; !others[hooked] {
 		t.Error("it is not the same as itself")
 	}
-	encrypted, ok := intercept.Conn(tls.Client(socket, &tls.Config{}), intercept.Hooks{}).(interface{ NetConn() net.Conn }) //nolint:gosec // nothing is sent
+	//nolint:gosec // nothing is sent
+	encrypted, ok := intercept.Conn(tls.Client(socket, &tls.Config{}),
+		intercept.Hooks{}).(interface{ NetConn() net.Conn })
 	if !ok || encrypted.NetConn() != socket {
 		t.Error("what is below the encryption is hidden")
 	}

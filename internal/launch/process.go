@@ -4,54 +4,30 @@ package launch
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"sync"
+	"time"
 )
-
-// Program is a server to start as a process.
-type Program struct {
-	Name string // for messages and for its directory: redis-server
-	Path string // of the executable
-	// Known are other names that its process may have, so that a sweep finds it.
-	Known []string
-	// Args are its arguments.
-	Args func(p *Process) []string
-	Env  []string // in addition to this process's
-	CPUs []int    // to run on; empty means any
-	// User is the user to run as if this process is root; "" means root.
-	User string
-	// Prepare creates what it needs in its directory before the first start; nil means nothing.
-	Prepare func(ctx context.Context, p *Process) error
-	// Empty removes its data from its directory after it has ended; nil means that data cannot be
-	// removed.
-	Empty func(ctx context.Context, p *Process) error
-	// Beside returns the further ports on which it listens; nil means none.
-	Beside func(port int) []int
-	// Ready waits until it answers. It returns when ctx ends or p has ended.
-	Ready func(ctx context.Context, p *Process) error
-	// Taken says whether a start failed because another process took the port.
-	Taken func(err error) bool
-}
 
 // Process is a server that lockbench started on a free loopback port, with a temporary directory as
 // its working directory. Its methods are safe for concurrent use.
 type Process struct {
-	program Program
-	port    int
-	kept    Kept   // until Close, also after Kill
-	home    string // with what the server's user must not change
-	dir     string // the working directory
-	owner   owner
+	of   Server
+	port int
+	kept Kept   // until Close, also after Kill
+	home string // with what the server's user must not change
+	dir  string // the working directory
 
 	mu     sync.Mutex
 	cmd    *exec.Cmd
+	began  time.Time
 	exited chan struct{} // closed after cmd has been waited for
 
 	used cpuTime
@@ -66,34 +42,36 @@ const (
 	workDir   = "work"
 )
 
-// Start starts a program on a port from pick and returns when it is ready. runID marks what belongs
-// to the run. The error contains the end of the program's log.
-func Start(ctx context.Context, program Program, pick Picker, runID string) (*Process, error) {
-	home, err := os.MkdirTemp("", dirPattern+program.Name+"-*")
+// Start starts a server as a process, and returns when it is ready. The error contains the end of its log.
+func Start(ctx context.Context, of Server) (*Process, error) {
+	home, err := os.MkdirTemp("", dirPattern+of.Name+"-*")
 	if err != nil {
-		return nil, fmt.Errorf("make a directory for %s: %w", program.Name, err)
+		return nil, fmt.Errorf("make a directory for %s: %w", of.Name, err)
 	}
-	p := &Process{program: program, home: home, dir: filepath.Join(home, workDir), owner: thisProcess(runID)}
-	p.owner.Programs = append([]string{filepath.Base(program.Path)}, program.Known...)
-	if err := p.startOnFreePort(ctx, pick); err != nil {
+	p := &Process{of: of, home: home, dir: filepath.Join(home, workDir)}
+	if err := p.startOnFreePort(ctx); err != nil {
 		return nil, errors.Join(err, p.remove())
 	}
 	return p, nil
 }
 
-func (p *Process) startOnFreePort(ctx context.Context, pick Picker) error {
-	if err := p.note(); err != nil {
-		return err
+func (p *Process) startOnFreePort(ctx context.Context) error {
+	note, err := Note(p.of.RunID)
+	if err == nil {
+		err = os.WriteFile(filepath.Join(p.home, ownerFile), []byte(note), 0o600)
+	}
+	if err != nil {
+		return fmt.Errorf("note the owner of %s: %w", p.of.Name, err)
 	}
 	if err := p.furnish(); err != nil {
-		return fmt.Errorf("give %s its directory: %w", p.program.Name, err)
+		return fmt.Errorf("give %s its directory: %w", p.of.Name, err)
 	}
-	return OnFreePort(pick, p.program.Taken, func(port int) error {
+	return OnFreePort(p.of.Pick, p.of.Taken, func(port int) error {
 		p.port = port
-		p.kept.Keep(port, p.program.Beside)
-		if p.program.Prepare != nil {
-			if err := p.program.Prepare(ctx, p); err != nil {
-				return fmt.Errorf("prepare %s: %w", p.program.Name, err)
+		p.kept.Keep(port, p.of.Beside)
+		if p.of.Process.Prepare != nil {
+			if err := p.of.Process.Prepare(ctx, p); err != nil {
+				return fmt.Errorf("prepare %s: %w", p.of.Name, err)
 			}
 		}
 		return p.Again(ctx)
@@ -105,63 +83,58 @@ func (p *Process) furnish() error {
 	if err := os.Mkdir(p.dir, 0o700); err != nil {
 		return err
 	}
-	if err := handOver(p.dir, p.program.User); err != nil || p.program.User == "" {
+	if err := handOver(p.dir, p.of.Process.User); err != nil || p.of.Process.User == "" {
 		return err
 	}
 	return os.Chmod(p.home, 0o711) // to pass through
-}
-
-// note writes who owns the directory and, once it runs, which process is the server. Another
-// lockbench reads either the old note or the new one.
-func (p *Process) note() error {
-	file := filepath.Join(p.home, ownerFile)
-	text, err := json.Marshal(p.owner)
-	if err == nil {
-		err = os.WriteFile(file+".new", text, 0o600)
-	}
-	if err == nil {
-		err = os.Rename(file+".new", file)
-	}
-	if err != nil {
-		return fmt.Errorf("note the owner of %s: %w", p.program.Name, err)
-	}
-	return nil
 }
 
 // Again starts the ended server with the data in its directory, on the same port.
 func (p *Process) Again(ctx context.Context) error {
 	log, err := os.OpenFile(filepath.Join(p.home, logFile), os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {
-		return fmt.Errorf("start %s: %w", p.program.Name, err)
+		return fmt.Errorf("start %s: %w", p.of.Name, err)
 	}
 	defer log.Close() // the child has its own descriptor
-	cmd, err := p.Command(p.program.Path, p.program.Args(p)...)
+	cmd, err := p.Command(p.of.Process.Path, p.of.Args(p.Place())...)
 	if err != nil {
-		return fmt.Errorf("start %s: %w", p.program.Name, err)
+		return fmt.Errorf("start %s: %w", p.of.Name, err)
 	}
 	cmd.Stdout, cmd.Stderr = log, log
-	if err := cmd.Start(); err != nil {
-		return fmt.Errorf("start %s: %w", p.program.Name, err)
+	exited, err := startBound(cmd)
+	if err != nil {
+		return fmt.Errorf("start %s: %w", p.of.Name, err)
 	}
-	exited := make(chan struct{})
-	go func() { // ends with the child, for which Kill waits
-		defer close(exited)
-		_ = cmd.Wait() // servers usually end by a kill
-	}()
 	p.mu.Lock()
-	p.cmd, p.exited = cmd, exited
-	p.owner.Server, p.owner.Since = cmd.Process.Pid, startTime(cmd.Process.Pid)
+	p.cmd, p.exited, p.began = cmd, exited, time.Now()
 	p.mu.Unlock()
-	if err = p.note(); err == nil {
-		err = p.program.Ready(ctx, p)
-	}
-	if err == nil && len(p.program.CPUs) > 0 {
-		err = SetAffinity(cmd.Process.Pid, p.program.CPUs)
+	err = p.of.Ready(ctx, p)
+	if err == nil && len(p.of.CPUs) > 0 {
+		err = SetAffinity(cmd.Process.Pid, p.of.CPUs)
 	}
 	if err != nil {
-		return errors.Join(fmt.Errorf("start %s: %w", p.program.Name, err), p.Kill(ctx))
+		return errors.Join(fmt.Errorf("start %s: %w", p.of.Name, err), p.Kill(ctx))
 	}
 	return nil
+}
+
+// startBound starts a child that the kernel kills if this process ends first, and returns a channel that is
+// closed after its end. On Linux the child's parent is the thread that started it, so that thread stays.
+func startBound(cmd *exec.Cmd) (exited chan struct{}, err error) {
+	exited = make(chan struct{})
+	started := make(chan error)
+	bind(cmd)
+	go func() { // ends with the child, for which Kill waits
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		defer close(exited)
+		err := cmd.Start()
+		started <- err
+		if err == nil {
+			_ = cmd.Wait() // servers usually end by a kill
+		}
+	}()
+	return exited, <-started
 }
 
 // Anew kills the server and starts it without its data, on the same port.
@@ -169,11 +142,11 @@ func (p *Process) Anew(ctx context.Context) error {
 	if err := p.Kill(ctx); err != nil {
 		return err
 	}
-	if p.program.Empty == nil {
-		return fmt.Errorf("remove the data of %s: %w", p.program.Name, errors.ErrUnsupported)
+	if p.of.Process.Empty == nil {
+		return fmt.Errorf("remove the data of %s: %w", p.of.Name, errors.ErrUnsupported)
 	}
-	if err := p.program.Empty(ctx, p); err != nil {
-		return fmt.Errorf("remove the data of %s: %w", p.program.Name, err)
+	if err := p.of.Process.Empty(ctx, p); err != nil {
+		return fmt.Errorf("remove the data of %s: %w", p.of.Name, err)
 	}
 	return p.Again(ctx)
 }
@@ -182,8 +155,8 @@ func (p *Process) Anew(ctx context.Context) error {
 func (p *Process) Command(path string, args ...string) (*exec.Cmd, error) {
 	cmd := exec.Command(path, args...)
 	cmd.Dir = p.dir
-	cmd.Env = append(os.Environ(), p.program.Env...)
-	return cmd, detach(cmd, p.program.User)
+	cmd.Env = append(os.Environ(), p.of.Process.Env...)
+	return cmd, detach(cmd, p.of.Process.User)
 }
 
 // Dir returns its working directory.
@@ -195,17 +168,24 @@ func (p *Process) File(name, contents string) (string, error) {
 	if err := os.WriteFile(file, []byte(contents), 0o600); err != nil {
 		return "", err
 	}
-	return file, handOver(file, p.program.User)
+	return file, handOver(file, p.of.Process.User)
 }
 
-// Port returns the server's port.
-func (p *Process) Port() int { return p.port }
+// Place returns where it listens.
+func (p *Process) Place() Place { return Place{Bind: "127.0.0.1", Port: p.port, Dir: p.dir} }
 
 // Addr returns host:port.
 func (p *Process) Addr() string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(p.port)) }
 
 // Network returns "loopback".
 func (p *Process) Network() string { return "loopback" }
+
+// Began returns the time of the last start.
+func (p *Process) Began() time.Time {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.began
+}
 
 // PID returns the process ID of the last start.
 func (p *Process) PID() int {
@@ -234,8 +214,9 @@ func (p *Process) Ended(context.Context) bool {
 }
 
 // Kill ends the server and its children with SIGKILL and waits for their end. It is no error if they
-// have ended already. All are stopped first: the processes of PostgreSQL would outlive their parent by
-// moments, end in good order, and each give its locks to the next.
+// have ended already. The children are killed first, while their parent stands still: the processes of
+// PostgreSQL would outlive it by moments, end in good order, and each give its locks to the next. It is
+// not enough to stop them, because threads run on until the one that got SIGSTOP is scheduled.
 func (p *Process) Kill(ctx context.Context) error {
 	p.mu.Lock()
 	cmd, exited := p.cmd, p.exited
@@ -243,16 +224,15 @@ func (p *Process) Kill(ctx context.Context) error {
 	if cmd == nil {
 		return nil
 	}
-	var children []int
 	if p.Pause(ctx) == nil { // else it has ended, and its PID may be another process's
-		children = descendants(cmd.Process.Pid)
+		children := descendants(cmd.Process.Pid)
 		p.used.read(cmd.Process.Pid, children) // notes it
+		endAll(children)
 	}
 	if err := cmd.Process.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
-		return fmt.Errorf("kill %s: %w", p.program.Name, err)
+		return fmt.Errorf("kill %s: %w", p.of.Name, err)
 	}
 	<-exited
-	endAll(children)
 	return nil
 }
 
@@ -266,7 +246,7 @@ func (p *Process) signal(what string, send func(*os.Process) error) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if err := send(p.cmd.Process); err != nil {
-		return fmt.Errorf("%s %s: %w", what, p.program.Name, err)
+		return fmt.Errorf("%s %s: %w", what, p.of.Name, err)
 	}
 	for _, pid := range descendants(p.cmd.Process.Pid) {
 		if child, err := os.FindProcess(pid); err == nil {

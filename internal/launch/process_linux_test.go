@@ -80,17 +80,16 @@ func serve() {
 }
 
 // program is the test binary as a server.
-func program(t *testing.T) Program {
+func program(t *testing.T) Server {
 	t.Helper()
 	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return Program{
-		Name: "tested", Path: self, Env: []string{servesEnv + "=parent"},
-		Args:  func(p *Process) []string { return []string{p.Addr()} },
-		Taken: func(err error) bool { return strings.Contains(err.Error(), "taken:") },
-		Ready: func(ctx context.Context, p *Process) error {
+	must(t, err)
+	return Server{
+		Name: "tested", RunID: "test", Pick: FreePort,
+		Process: Program{Path: self, Env: []string{servesEnv + "=parent"}},
+		Args:    func(at Place) []string { return []string{fmt.Sprintf("%s:%d", at.Bind, at.Port)} },
+		Taken:   func(err error) bool { return strings.Contains(err.Error(), "taken:") },
+		Ready: func(ctx context.Context, p Starting) error {
 			for ; ctx.Err() == nil; time.Sleep(time.Millisecond) {
 				if p.Ended(ctx) {
 					return errors.New(p.Log(ctx))
@@ -105,7 +104,7 @@ func program(t *testing.T) Program {
 }
 
 // childOf asks a server for its child's pid.
-func childOf(p *Process) (int, error) {
+func childOf(p Starting) (int, error) {
 	conn, err := net.DialTimeout("tcp", p.Addr(), 10*time.Second)
 	if err != nil {
 		return 0, err
@@ -119,23 +118,27 @@ func childOf(p *Process) (int, error) {
 	return strconv.Atoi(strings.TrimSpace(line))
 }
 
-func start(t *testing.T, program Program, pick Picker) (*Process, int) {
+func start(t *testing.T, of Server) (*Process, int) {
 	t.Helper()
 	t.Setenv("TMPDIR", t.TempDir())
-	p, err := Start(t.Context(), program, pick, "test")
-	if err != nil {
-		t.Fatal(err)
-	}
+	p, err := Start(t.Context(), of)
+	must(t, err)
 	t.Cleanup(func() {
 		if err := p.Close(context.Background()); err != nil {
 			t.Error(err)
 		}
 	})
 	child, err := childOf(p)
-	if err != nil {
+	must(t, err)
+	return p, child
+}
+
+// must ends the test if there is an error.
+func must(t *testing.T, errs ...error) {
+	t.Helper()
+	if err := errors.Join(errs...); err != nil {
 		t.Fatal(err)
 	}
-	return p, child
 }
 
 // state is a process's as /proc has it; "" for one that has ended.
@@ -148,7 +151,7 @@ func state(pid int) string {
 
 // What is done to a server is done to the children that it has.
 func TestTheWholeTree(t *testing.T) {
-	p, child := start(t, program(t), FreePort)
+	p, child := start(t, program(t))
 	ctx := t.Context()
 	// A Ctrl-C in the terminal goes to the whole process group.
 	if group, err := syscall.Getpgid(p.PID()); err != nil || group == syscall.Getpgrp() {
@@ -159,19 +162,14 @@ func TestTheWholeTree(t *testing.T) {
 		t.Errorf("%v s is counted in ticks, of which many small processes have none", used)
 	}
 	poll.Until(t, "the child's processor time counts", func() bool { return *p.CPU() > before+0.05 })
-	if err := p.Pause(ctx); err != nil {
-		t.Fatal(err)
-	}
+	must(t, p.Pause(ctx))
 	poll.Until(t, "both stand still", func() bool { return state(p.PID()) == "T" && state(child) == "T" })
-	if err := p.Resume(ctx); err != nil {
-		t.Fatal(err)
-	}
+	must(t, p.Resume(ctx))
 	poll.Until(t, "both go on", func() bool { return state(p.PID()) != "T" && state(child) != "T" })
 	noted, used := *p.CPU(), 0.0
-	poll.Until(t, "it uses more than was noted", func() bool { used = *cpuOf(p.PID(), descendants(p.PID())); return used > noted+0.05 })
-	if err := p.Kill(ctx); err != nil {
-		t.Fatal(err)
-	}
+	poll.Until(t, "it uses more than was noted",
+		func() bool { used = *cpuOf(p.PID(), descendants(p.PID())); return used > noted+0.05 })
+	must(t, p.Kill(ctx))
 	killed := p.CPU()
 	if killed == nil || *killed < used {
 		t.Fatalf("killed, it has used %v s, and %v before", killed, used)
@@ -179,11 +177,8 @@ func TestTheWholeTree(t *testing.T) {
 	if state(child) != "" {
 		t.Errorf("the child lives on, in state %s", state(child))
 	}
-	if err := p.Kill(ctx); err != nil {
-		t.Errorf("killing it again: %v", err)
-	}
-	if !p.Ended(ctx) {
-		t.Error("it has not ended")
+	if err := p.Kill(ctx); err != nil || !p.Ended(ctx) {
+		t.Errorf("killing it again: %v, it has ended: %v", err, p.Ended(ctx))
 	}
 	addr := p.Addr()
 	if err := p.Again(ctx); err != nil || p.Addr() != addr {
@@ -199,47 +194,11 @@ func TestTheWholeTree(t *testing.T) {
 func TestNobodySurvivesTheParent(t *testing.T) {
 	seen := t.TempDir()
 	server := program(t)
-	server.Env = append(server.Env, heirsEnv+"="+seen)
-	p, _ := start(t, server, FreePort)
-	if err := p.Kill(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	server.Process.Env = append(server.Process.Env, heirsEnv+"="+seen)
+	p, _ := start(t, server)
+	must(t, p.Kill(t.Context()))
 	if entries, err := os.ReadDir(seen); err != nil || len(entries) > 0 {
 		t.Errorf("%d children have seen their parent die: %v", len(entries), err)
-	}
-}
-
-// A port that somebody takes between our choice and the server's use of it is given up
-// for another.
-func TestPortTaken(t *testing.T) {
-	taken, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	turned := make(chan struct{})
-	go func() { // whoever calls is turned away
-		defer close(turned)
-		for {
-			conn, err := taken.Accept()
-			if err != nil {
-				return
-			}
-			_ = conn.Close()
-		}
-	}()
-	defer func() {
-		_ = taken.Close()
-		<-turned
-	}()
-	picks := 0
-	start(t, program(t), func() (int, error) {
-		if picks++; picks == 1 {
-			return taken.Addr().(*net.TCPAddr).Port, nil
-		}
-		return FreePort()
-	})
-	if picks != 2 {
-		t.Errorf("%d ports were tried", picks)
 	}
 }
 
@@ -248,18 +207,17 @@ func TestPortTaken(t *testing.T) {
 func TestPortsAreKept(t *testing.T) {
 	kept := program(t)
 	kept.Beside = func(port int) []int { return []int{port + 1} }
-	p, _ := start(t, kept, func() (int, error) {
+	kept.Pick = func() (int, error) {
 		for {
 			port, err := FreePort()
 			if err != nil || Free(port+1) == nil { // it may be another test's
 				return port, err
 			}
 		}
-	})
-	if err := p.Kill(t.Context()); err != nil {
-		t.Fatal(err)
 	}
-	for _, port := range []int{p.Port(), p.Port() + 1} {
+	p, _ := start(t, kept)
+	must(t, p.Kill(t.Context()))
+	for _, port := range []int{p.Place().Port, p.Place().Port + 1} {
 		if err := Free(port); err == nil {
 			t.Errorf("port %d is free while the server is down", port)
 		}
@@ -276,10 +234,8 @@ func TestPortsAreKept(t *testing.T) {
 	if err := p.Again(t.Context()); err != nil {
 		t.Error(err)
 	}
-	if err := p.Close(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if err := Free(p.Port() + 1); err != nil {
+	must(t, p.Close(t.Context()))
+	if err := Free(p.Place().Port + 1); err != nil {
 		t.Errorf("its port beside is still kept: %v", err)
 	}
 }
@@ -288,14 +244,15 @@ func TestPortsAreKept(t *testing.T) {
 func TestFailedStart(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	broken := program(t)
-	broken.Args = func(*Process) []string { return []string{"nowhere"} }
+	broken.Args = func(Place) []string { return []string{"nowhere"} }
 	broken.Taken = nil
-	if _, err := Start(t.Context(), broken, FreePort, "test"); err == nil || !strings.Contains(err.Error(), "missing port") {
+	if _, err := Start(t.Context(), broken); err == nil || !strings.Contains(err.Error(), "missing port") {
 		t.Errorf("%v: it does not carry the last words", err)
 	}
 	unprepared := program(t)
-	unprepared.Prepare = func(context.Context, *Process) error { return errors.New("no disk") }
-	if _, err := Start(t.Context(), unprepared, FreePort, "test"); err == nil || !strings.Contains(err.Error(), "prepare tested: no disk") {
+	unprepared.Process.Prepare = func(context.Context, *Process) error { return errors.New("no disk") }
+	if _, err := Start(t.Context(), unprepared); err == nil ||
+		!strings.Contains(err.Error(), "prepare tested: no disk") {
 		t.Errorf("%v: it does not say what failed", err)
 	}
 	if left, _ := filepath.Glob(filepath.Join(os.TempDir(), "*")); len(left) > 0 {
@@ -307,48 +264,37 @@ func TestHelperOrphan(t *testing.T) {
 	if os.Getenv(orphanEnv) == "" {
 		t.Skip("it only runs as another test's subprocess")
 	}
-	p, err := Start(t.Context(), program(t), FreePort, "victim")
-	if err != nil {
-		t.Fatal(err)
-	}
+	p, err := Start(t.Context(), program(t))
+	must(t, err)
 	child, err := childOf(p)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	fmt.Printf("started %d %d\n", p.PID(), child)
 	select {} // until it is killed
 }
 
-// The servers of a lockbench that was killed are ended with their children; those of one
-// that lives are not.
+// The servers of a lockbench that is killed end with it, and a sweep removes their directories; those of one
+// that lives stay.
 func TestSweep(t *testing.T) {
-	mine, child := start(t, program(t), FreePort)
+	mine, child := start(t, program(t))
 	lockbench := exec.Command(os.Args[0], "-test.run=^TestHelperOrphan$")
 	lockbench.Env = append(os.Environ(), orphanEnv+"=1")
 	out, err := lockbench.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := lockbench.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, err, lockbench.Start())
 	var orphans [2]int
 	for lines := bufio.NewScanner(out); lines.Scan(); {
 		if n, _ := fmt.Sscanf(lines.Text(), "started %d %d", &orphans[0], &orphans[1]); n == 2 {
 			break
 		}
 	}
-	if swept := Sweep(t.Context()); len(swept.Processes) > 0 || state(orphans[0]) == "" {
+	if swept := Sweep(t.Context()); len(swept.Directories) > 0 || state(orphans[0]) == "" {
 		t.Errorf("swept %+v of a lockbench that lives", swept)
 	}
 	_ = lockbench.Process.Kill()
 	_ = lockbench.Wait()
-	swept := Sweep(t.Context())
-	if len(swept.Processes) != 2 || len(swept.Directories) != 1 || len(swept.Skipped) > 0 {
-		t.Errorf("swept %+v, want %v", swept, orphans)
-	}
-	if state(orphans[0]) != "" || state(orphans[1]) != "" {
-		t.Error("what was swept runs on")
+	defer endAll(orphans[1:])
+	poll.Until(t, "its server has ended", func() bool { return state(orphans[0]) == "" })
+	if swept := Sweep(t.Context()); len(swept.Directories) != 1 || len(swept.Skipped) > 0 {
+		t.Errorf("swept %+v", swept)
 	}
 	if state(mine.PID()) == "" || state(child) == "" {
 		t.Error("a server of this living process was swept with it")
@@ -358,7 +304,26 @@ func TestSweep(t *testing.T) {
 // A machine whose containers cannot be asked for is swept of the rest, and says so once.
 func TestSweepMachineWithoutAnEngine(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
-	if swept := SweepMachine(t.Context()); len(swept.Skipped) != 1 || !strings.HasPrefix(swept.Skipped[0], "containers: ") {
+	if swept := SweepMachine(t.Context()); len(swept.Skipped) != 1 ||
+		!strings.HasPrefix(swept.Skipped[0], "containers: ") {
 		t.Errorf("skipped %q", swept.Skipped)
+	}
+}
+
+// A reading of the same process that goes back a little is no restart; another process is one.
+func TestCPUTime(t *testing.T) {
+	t.Parallel()
+	var used cpuTime
+	if used.read(0, nil) != nil {
+		t.Error("no process is known")
+	}
+	for _, r := range []struct {
+		pid  int
+		used float64
+	}{{1, 5}, {1, 4.75}, {1, 5.25}, {2, 6}, {2, 6.5}, {3, 0.5}} {
+		used.enter(r.pid, r.used)
+	}
+	if sum := used.read(0, nil); sum == nil || *sum != 12.25 {
+		t.Errorf("it is %v", sum)
 	}
 }

@@ -15,7 +15,6 @@ import (
 // Swept is what a sweep of this machine removed.
 type Swept struct {
 	Containers  []string // IDs
-	Processes   []int    // process IDs of servers
 	Directories []string
 	Skipped     []string // what was not examined, and why
 }
@@ -23,7 +22,6 @@ type Swept struct {
 // Add joins what two sweeps removed.
 func (s *Swept) Add(other Swept) {
 	s.Containers = append(s.Containers, other.Containers...)
-	s.Processes = append(s.Processes, other.Processes...)
 	s.Directories = append(s.Directories, other.Directories...)
 	s.Skipped = append(s.Skipped, other.Skipped...)
 }
@@ -33,9 +31,9 @@ func (s Swept) Log(logf func(format string, args ...any)) {
 	if logf == nil {
 		return
 	}
-	if n := len(s.Containers) + len(s.Processes) + len(s.Directories); n > 0 {
-		logf("removed what a killed lockbench left: %d containers, %d processes, %d directories",
-			len(s.Containers), len(s.Processes), len(s.Directories))
+	if n := len(s.Containers) + len(s.Directories); n > 0 {
+		logf("removed what a killed lockbench left: %d containers, %d directories", len(s.Containers),
+			len(s.Directories))
 	}
 	for _, skipped := range s.Skipped {
 		logf("not swept: %s", skipped)
@@ -55,8 +53,8 @@ func SweepMachine(ctx context.Context) Swept {
 	return swept
 }
 
-// Sweep removes the processes and directories of Processes whose lockbench was killed. It does not
-// touch what belongs to a live lockbench, to an unknown one, or to another user.
+// Sweep removes the directories of servers whose lockbench was killed. It does not touch what belongs to a
+// live lockbench, to an unknown one, or to another user. The server itself ended with its lockbench.
 func Sweep(ctx context.Context) Swept {
 	var swept Swept
 	dirs, _ := filepath.Glob(filepath.Join(os.TempDir(), dirPattern+"*")) // the pattern is valid
@@ -64,42 +62,37 @@ func Sweep(ctx context.Context) Swept {
 		if ctx.Err() != nil {
 			break
 		}
-		who, abandoned := abandoned(dir)
-		if !abandoned {
+		if !abandoned(dir) {
 			continue
 		}
-		killed, err := who.killServer()
-		swept.Processes = append(swept.Processes, killed...)
-		if err == nil {
-			err = os.RemoveAll(dir)
+		if !endsWithUs {
+			swept.Skipped = append(swept.Skipped, dir+": the server in it, if it still runs, must be stopped by hand")
+			continue
 		}
-		if errors.Is(err, fs.ErrNotExist) {
-			continue // another process sweeps too
-		}
-		if err != nil {
+		switch err := os.RemoveAll(dir); {
+		case errors.Is(err, fs.ErrNotExist): // another process sweeps too
+		case err != nil:
 			swept.Skipped = append(swept.Skipped, fmt.Sprintf("%s: %v", dir, err))
-			continue
+		default:
+			swept.Directories = append(swept.Directories, dir)
 		}
-		swept.Directories = append(swept.Directories, dir)
 	}
 	return swept
 }
 
-// abandoned returns the owner of a directory, and whether it has ended. Everybody can make files in
-// the directory for temporary files, so only a directory of this user counts.
-func abandoned(dir string) (owner, bool) {
+// abandoned says whether the owner of a directory has ended. Everybody can make files in the directory for
+// temporary files, so only a directory of this user counts.
+func abandoned(dir string) bool {
 	about, err := os.Lstat(dir)
 	if err != nil || !about.IsDir() || !ours(about) {
-		return owner{}, false
+		return false
 	}
-	var who owner
-	text, err := readOwner(filepath.Join(dir, ownerFile))
-	if err == nil && json.Unmarshal(text, &who) == nil {
-		return who, who.dead()
+	if text, err := readOwner(filepath.Join(dir, ownerFile)); err == nil && json.Valid(text) {
+		return Orphaned(string(text))
 	}
 	// Its creator was killed before it wrote the file, or is about to write it.
 	const stale = time.Minute
-	return owner{}, time.Since(about.ModTime()) > stale
+	return time.Since(about.ModTime()) > stale
 }
 
 // readOwner reads a regular file of this user, without following a link or waiting for a writer.
@@ -114,4 +107,55 @@ func readOwner(name string) ([]byte, error) {
 		return nil, errors.Join(err, fs.ErrInvalid)
 	}
 	return io.ReadAll(io.LimitReader(file, most))
+}
+
+// owner identifies the lockbench process that started a server, so that another process can check
+// whether it is alive. The system reuses pids; with the start time, a pid is unique on one
+// boot of one host.
+type owner struct {
+	PID       int    `json:"pid"`
+	Started   string `json:"started"` // in the system's form; "" if not known
+	Boot      string `json:"boot"`    // ID of this boot of this host
+	Namespace string `json:"namespace,omitempty"`
+	Host      string `json:"host"`
+	RunID     string `json:"run_id,omitempty"`
+}
+
+// thisProcess returns the owner for this process.
+func thisProcess(runID string) owner {
+	host, _ := os.Hostname() // only compared; "" equals "" on one machine
+	return owner{
+		PID: os.Getpid(), Started: startTime(os.Getpid()), Boot: bootID(),
+		Namespace: pidNamespace(), Host: host, RunID: runID,
+	}
+}
+
+// dead says that the owner has certainly ended. An owner on another host or in another pid
+// namespace cannot be seen from here and counts as alive.
+func (o owner) dead() bool {
+	here := thisProcess("")
+	switch {
+	case o.PID == 0 || o.Host != here.Host:
+		return false
+	case o.Boot != here.Boot:
+		return true
+	case o.Namespace != here.Namespace:
+		return false
+	case !alive(o.PID):
+		return true
+	default:
+		return o.Started != startTime(o.PID)
+	}
+}
+
+// Note identifies this process and its run as JSON, to be attached to what is started elsewhere.
+func Note(runID string) (string, error) {
+	note, err := json.Marshal(thisProcess(runID))
+	return string(note), err
+}
+
+// Orphaned says that the process in a Note has certainly ended.
+func Orphaned(note string) bool {
+	var who owner
+	return json.Unmarshal([]byte(note), &who) == nil && who.dead()
 }

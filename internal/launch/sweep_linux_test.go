@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -28,9 +27,7 @@ func dead() owner {
 func noted(t *testing.T, name string, who owner) string {
 	t.Helper()
 	dir := filepath.Join(os.TempDir(), dirPattern+name)
-	if err := os.Mkdir(dir, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Mkdir(dir, 0o700))
 	write(t, filepath.Join(dir, ownerFile), who)
 	return dir
 }
@@ -41,9 +38,7 @@ func write(t *testing.T, file string, who owner) {
 	if err == nil {
 		err = os.WriteFile(file, text, 0o600)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 }
 
 // sweptInTime fails the test if a sweep waits for something that others have planted.
@@ -63,21 +58,13 @@ func sweptInTime(t *testing.T) Swept {
 // Everybody can make files in the directory for temporary files. What is there is removed only if
 // it is a directory of ours with a note that nobody else can have written.
 func TestSweepTrustsOurOwnAlone(t *testing.T) {
-	must := func(errs ...error) {
-		t.Helper()
-		for _, err := range errs {
-			if err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
 	t.Setenv("TMPDIR", t.TempDir())
 	elsewhere := t.TempDir()
 	write(t, filepath.Join(elsewhere, ownerFile), dead())
 	replaced := func(name string, plant func(file string) error) string {
 		dir := noted(t, name, dead())
 		file := filepath.Join(dir, ownerFile)
-		must(os.Remove(file), plant(file))
+		must(t, os.Remove(file), plant(file))
 		return dir
 	}
 	kept := map[string]string{
@@ -92,14 +79,15 @@ func TestSweepTrustsOurOwnAlone(t *testing.T) {
 		}),
 		"an owner of more than 64 KiB": replaced("large", func(file string) error {
 			text, err := json.Marshal(dead())
-			must(err)
+			must(t, err)
 			return os.WriteFile(file, append(text, bytes.Repeat([]byte(" "), 64<<10)...), 0o600)
 		}),
+		"a new directory without an owner":      replaced("new", func(string) error { return nil }),
 		"a directory in which others can write": noted(t, "everybodys", dead()),
 		"a link to a directory":                 filepath.Join(os.TempDir(), dirPattern+"elsewhere"),
 		"a pipe":                                filepath.Join(os.TempDir(), dirPattern+"nothing"),
 	}
-	must(
+	must(t,
 		os.Chmod(kept["a directory in which others can write"], 0o777),
 		os.Symlink(elsewhere, kept["a link to a directory"]),
 		syscall.Mkfifo(kept["a pipe"], 0o600),
@@ -107,57 +95,26 @@ func TestSweepTrustsOurOwnAlone(t *testing.T) {
 	if os.Geteuid() == 0 {
 		const nobody = 65534
 		kept["another user's directory"] = noted(t, "anothers", dead())
-		must(os.Chown(kept["another user's directory"], nobody, nobody))
+		must(t, os.Chown(kept["another user's directory"], nobody, nobody))
 		kept["another user's note"] = noted(t, "foreign", dead())
-		must(os.Chown(filepath.Join(kept["another user's note"], ownerFile), nobody, nobody))
+		must(t, os.Chown(filepath.Join(kept["another user's note"], ownerFile), nobody, nobody))
 	}
-	removed := []string{noted(t, "private", dead()), noted(t, "passed-through", dead())}
-	must(os.Chmod(removed[1], 0o711))
+	removed := []string{
+		noted(t, "private", dead()), noted(t, "passed-through", dead()),
+		replaced("old", func(string) error { return nil }),
+	}
+	hourAgo := time.Now().Add(-time.Hour)
+	must(t, os.Chmod(removed[1], 0o711), os.Chtimes(removed[2], hourAgo, hourAgo))
 	swept := sweptInTime(t)
 	slices.Sort(swept.Directories)
 	slices.Sort(removed)
-	if !slices.Equal(swept.Directories, removed) || len(swept.Processes) > 0 || len(swept.Skipped) > 0 {
+	if !slices.Equal(swept.Directories, removed) || len(swept.Skipped) > 0 {
 		t.Errorf("swept %+v, want %v", swept, removed)
 	}
 	for what, dir := range kept {
 		if _, err := os.Lstat(dir); err != nil {
 			t.Errorf("%s was removed: %v", what, err)
 		}
-	}
-}
-
-// A note of ours names the process to end by its start and its program, too: another one may have
-// got its pid.
-func TestSweepEndsWhatWasStarted(t *testing.T) {
-	t.Setenv("TMPDIR", t.TempDir())
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	for name, test := range map[string]struct {
-		change func(*owner)
-		ends   bool
-	}{
-		"the server":                    {func(*owner) {}, true},
-		"another has its pid":           {func(o *owner) { o.Since += "1" }, false},
-		"another program":               {func(o *owner) { o.Programs = []string{"redis-server"} }, false},
-		"its pid of an earlier boot":    {func(o *owner) { o.Boot += "x" }, false},
-		"no pid is noted":               {func(o *owner) { o.Server = 0 }, false},
-		"a noted process that is gone":  {func(o *owner) { o.Server = 1 << 30 }, false},
-		"a process without a beginning": {func(o *owner) { o.Server, o.Since = 1<<30, "" }, false},
-	} {
-		bystander := exec.CommandContext(ctx, "sleep", "600")
-		if err := bystander.Start(); err != nil {
-			t.Fatal(err)
-		}
-		who := dead()
-		who.Server, who.Since, who.Programs = bystander.Process.Pid, startTime(bystander.Process.Pid), []string{"sleep"}
-		test.change(&who)
-		noted(t, "pid", who)
-		swept := sweptInTime(t)
-		if ended := state(bystander.Process.Pid) == ""; ended != test.ends || len(swept.Directories) != 1 {
-			t.Errorf("%s: ended %v, want %v; swept %+v", name, ended, test.ends, swept)
-		}
-		_ = bystander.Process.Kill()
-		_ = bystander.Wait()
 	}
 }
 
@@ -173,28 +130,24 @@ func TestTheServersUserPlantsNoLinks(t *testing.T) {
 	target := filepath.Join(tmp, "target")
 	err := os.WriteFile(target, []byte(untouched), 0o600)
 	err = errors.Join(err, os.Chmod(tmp, 0o711), os.Chmod(filepath.Dir(tmp), 0o711))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	script := `for file in ` + strings.Join([]string{logFile, secret, ownerFile}, " ") + `; do
 			ln -sf ` + target + ` $file; ln -sf ` + target + ` ../$file
 		done 2>/dev/null
 		cat ../` + secret + `; echo; echo ready as $(id -u); exec sleep 600`
-	p, err := Start(t.Context(), Program{
-		Name: "hostile", Path: "/bin/sh", User: "nobody",
-		Args: func(*Process) []string { return []string{"-c", script} },
-		Prepare: func(_ context.Context, p *Process) error {
+	p, err := Start(t.Context(), Server{
+		Name: "hostile", Pick: FreePort,
+		Args: func(Place) []string { return []string{"-c", script} },
+		Process: Program{Path: "/bin/sh", User: "nobody", Prepare: func(_ context.Context, p *Process) error {
 			_, err := p.File(secret, "for the server")
 			return err
-		},
-		Ready: func(ctx context.Context, p *Process) error {
+		}},
+		Ready: func(ctx context.Context, p Starting) error {
 			poll.Until(t, "the links are planted", func() bool { return strings.Contains(p.Log(ctx), "ready as") })
 			return nil
 		},
-	}, FreePort, "test")
-	if err != nil {
-		t.Fatal(err)
-	}
+	})
+	must(t, err)
 	t.Cleanup(func() {
 		if err := p.Close(context.Background()); err != nil {
 			t.Error(err)
@@ -203,16 +156,40 @@ func TestTheServersUserPlantsNoLinks(t *testing.T) {
 	if said := p.Log(t.Context()); said != "for the server\nready as 65534\n" {
 		t.Errorf("it said %q: it reads its file, as nobody", said)
 	}
-	if err := p.Kill(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, p.Kill(t.Context()))
 	if _, err := p.File(secret, "another"); err != nil {
 		t.Error(err)
 	}
-	if err := p.Again(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, p.Again(t.Context()))
 	if text, err := os.ReadFile(target); err != nil || string(text) != untouched {
 		t.Errorf("a file of root's is now %q, %v", text, err)
+	}
+}
+
+// Only an owner that has certainly ended is dead.
+func TestOwner(t *testing.T) {
+	here := thisProcess("test")
+	if here.dead() {
+		t.Error("we live")
+	}
+	change := func(change func(*owner)) owner {
+		o := here
+		change(&o)
+		return o
+	}
+	for name, test := range map[string]struct {
+		owner owner
+		dead  bool
+	}{
+		"the pid is another's now": {change(func(o *owner) { o.Started += "1" }), true},
+		"nobody has the pid":       {change(func(o *owner) { o.PID = 1 << 30 }), true},
+		"before a reboot":          {change(func(o *owner) { o.Boot += "x" }), true},
+		"another host":             {change(func(o *owner) { o.Host += "x"; o.PID = 1 << 30 }), false},
+		"another pid namespace":    {change(func(o *owner) { o.Namespace += "x"; o.PID = 1 << 30 }), false},
+		"no owner at all":          {owner{}, false},
+	} {
+		if test.owner.dead() != test.dead {
+			t.Errorf("%s: dead = %v", name, !test.dead)
+		}
 	}
 }

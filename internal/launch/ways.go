@@ -13,13 +13,15 @@ type Ways struct {
 	Asked        string // container or process; "" and auto mean any
 	Image        Image  // a requested image must be used
 	ProcessFirst bool
-	// InContainers starts all servers in containers of an image and returns their network. After
-	// an error it has closed all of them.
-	InContainers func(ctx context.Context, engine Engine, image string) (network string, err error)
-	// AsProcesses starts all servers as processes. Its error says what to install.
-	AsProcesses func(ctx context.Context) error
-	Logf        func(format string, args ...any) // reports slow steps; nil means no reports
+	// Program finds the program of processes. Its error says what to install.
+	Program func() (path string, err error)
+	// Start starts all servers with begin. After an error it has closed all of them.
+	Start func(ctx context.Context, begin Begin) ([]Started, error)
+	Logf  func(format string, args ...any) // reports slow steps; nil means no reports
 }
+
+// Begin starts a server in the chosen way.
+type Begin = func(ctx context.Context, s Server) (Started, error)
 
 // Way says how the servers were started, in the words of reports.
 type Way struct {
@@ -29,43 +31,43 @@ type Way struct {
 	Why     string
 }
 
-// Start starts the servers in the first way that works. Before that, it removes what dead runs left on
+// Run starts the servers in the first way that works. Before that, it removes what dead runs left on
 // this machine. The error wraps what the ways' own errors wrap.
-func (w Ways) Start(ctx context.Context) (Way, error) {
+func (w Ways) Run(ctx context.Context) (Way, []Started, error) {
 	Sweep(ctx).Log(w.Logf)
 	switch w.Asked {
 	case "container":
-		way, err := w.container(ctx)
+		way, all, err := w.container(ctx)
 		way.Why = "a container was asked for"
-		return way, err
+		return way, all, err
 	case "process":
-		way, err := w.process(ctx)
+		way, all, err := w.process(ctx)
 		way.Why = "a local process was asked for"
-		return way, err
+		return way, all, err
 	}
 	first, second := w.container, w.process
 	if w.ProcessFirst && w.Image.Wanted == "" {
 		first, second = second, first
 	}
-	way, err := first(ctx)
+	way, all, err := first(ctx)
 	switch {
 	case err == nil && way.Source == "container":
 		way.Why = "no address was given and Docker works"
-		return way, nil
+		return way, all, nil
 	case err == nil:
 		way.Why = "no address was given, and a process is tried first"
-		return way, nil
+		return way, all, nil
 	case ctx.Err() != nil:
-		return Way{}, err
+		return Way{}, nil, err
 	case w.Image.Wanted != "":
-		return Way{}, fmt.Errorf("no container of the image asked for, %s: %w", w.Image.Wanted, oneLine{err})
+		return Way{}, nil, fmt.Errorf("no container of the image asked for, %s: %w", w.Image.Wanted, oneLine{err})
 	}
-	way, then := second(ctx)
+	way, all, then := second(ctx)
 	if then != nil {
-		return Way{}, fmt.Errorf("%w; %w", oneLine{err}, oneLine{then})
+		return Way{}, nil, fmt.Errorf("%w; %w", oneLine{err}, oneLine{then})
 	}
 	way.Why = fmt.Sprintf("no address was given and no %s could be had: %v", other(way.Source), oneLine{err})
-	return way, nil
+	return way, all, nil
 }
 
 func other(source string) string {
@@ -75,10 +77,10 @@ func other(source string) string {
 	return "process"
 }
 
-func (w Ways) container(ctx context.Context) (Way, error) {
+func (w Ways) container(ctx context.Context) (Way, []Started, error) {
 	engine, err := OpenEngine(ctx)
 	if err != nil {
-		return Way{}, err
+		return Way{}, nil, err
 	}
 	engine.Sweep(ctx).Log(w.Logf)
 	image, err := engine.Obtain(ctx, w.Image, w.logf)
@@ -87,14 +89,37 @@ func (w Ways) container(ctx context.Context) (Way, error) {
 		if w.Asked == "container" {
 			err = fmt.Errorf("%w; %s", err, w.Image.waysOut())
 		}
-		return Way{}, err
+		return Way{}, nil, err
 	}
-	network, err := w.InContainers(ctx, engine, image)
-	return Way{Source: "container", Image: image, Network: network}, err
+	return w.started(ctx, Way{Source: "container", Image: image}, func(ctx context.Context, s Server) (Started, error) {
+		s.Container.Logf = w.Logf
+		return InContainer(ctx, engine, image, s)
+	})
 }
 
-func (w Ways) process(ctx context.Context) (Way, error) {
-	return Way{Source: "process", Network: "loopback"}, w.AsProcesses(ctx)
+func (w Ways) process(ctx context.Context) (Way, []Started, error) {
+	path, err := w.Program()
+	if err != nil {
+		return Way{}, nil, err
+	}
+	return w.started(ctx, Way{Source: "process"}, func(ctx context.Context, s Server) (Started, error) {
+		s.Process.Path = path
+		p, err := Start(ctx, s)
+		if err != nil {
+			return nil, err
+		}
+		return p, nil
+	})
+}
+
+// started completes a way by the network of its servers.
+func (w Ways) started(ctx context.Context, way Way, begin Begin) (Way, []Started, error) {
+	all, err := w.Start(ctx, begin)
+	if err != nil {
+		return Way{}, nil, err
+	}
+	way.Network = all[0].Network()
+	return way, all, nil
 }
 
 func (w Ways) logf(format string, args ...any) {

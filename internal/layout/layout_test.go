@@ -12,7 +12,8 @@ import (
 func TestNoLineOfATerminalIsWiderThanThePage(t *testing.T) {
 	t.Parallel()
 	for name, text := range map[string]string{
-		"words": strings.Repeat("word ", 90), "one word": strings.Repeat("x", 300), "wide letters": strings.Repeat("錠", 90),
+		"words": strings.Repeat("word ", 90), "one word": strings.Repeat("x", 300),
+		"wide letters": strings.Repeat("錠", 90),
 	} {
 		p := &Page{}
 		p.Entry("label", text)
@@ -35,7 +36,8 @@ func TestCommandsCanBePasted(t *testing.T) {
 	t.Parallel()
 	many := strings.TrimSpace(strings.Repeat("--option value ", 30))
 	for _, line := range []string{
-		"echo short", "echo " + many, "echo " + many + " 'a word  with \\ and '\\''quotes'\\'' and many, many, many more words in it' " + many,
+		"echo short", "echo " + many, "echo " + many +
+			" 'a word  with \\ and '\\''quotes'\\'' and many, many, many more words in it' " + many,
 		"echo " + many + "  # a comment that is not to be broken " + many,
 	} {
 		p := &Page{}
@@ -62,7 +64,8 @@ func TestMarkdownKeepsWhatIsNotItsOwn(t *testing.T) {
 	p.Entry("a|b", "x_y")
 	p.Entry("", "and *more*")
 	p.Entry("silent", "")
-	if err := p.Grid([]tw.Align{tw.AlignLeft, tw.AlignRight}, [][]string{{"name", "n"}, {p.Text("a|b"), "1"}}); err != nil {
+	if err := p.Grid([]tw.Align{tw.AlignLeft, tw.AlignRight},
+		[][]string{{"name", "n"}, {p.Text("a|b"), "1"}}); err != nil {
 		t.Fatal(err)
 	}
 	want := "- **a\\|b** x\\_y\n  and \\*more\\*\n| name | n |\n| --- | ---: |\n| a\\|b | 1 |\n"

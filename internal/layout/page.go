@@ -13,7 +13,7 @@ import (
 	"github.com/olekukonko/tablewriter/renderer"
 	"github.com/olekukonko/tablewriter/tw"
 
-	"github.com/lockbench/lockbench/internal/jsonio"
+	"github.com/lockbench/lockbench/internal/words"
 )
 
 // Page holds what has been written of a document.
@@ -169,7 +169,7 @@ func (p *Page) Save(w io.Writer, what string) error {
 	for i, line := range lines {
 		lines[i] = strings.TrimRight(line, " ")
 	}
-	return jsonio.WriteText(w, what, []byte(strings.Join(lines, "\n")))
+	return words.Write(w, what, []byte(strings.Join(lines, "\n")))
 }
 
 func newTable(w io.Writer, align []tw.Align) *tablewriter.Table {
@@ -184,7 +184,10 @@ func newTable(w io.Writer, align []tw.Align) *tablewriter.Table {
 			Symbols: tw.NewSymbols(tw.StyleLight),
 			Settings: tw.Settings{
 				Separators: tw.SeparatorsNone,
-				Lines:      tw.Lines{ShowTop: tw.Off, ShowBottom: tw.Off, ShowHeaderLine: tw.On, ShowFooterLine: tw.Off},
+				Lines: tw.Lines{
+					ShowTop: tw.Off, ShowBottom: tw.Off, ShowHeaderLine: tw.On,
+					ShowFooterLine: tw.Off,
+				},
 			},
 		})),
 		tablewriter.WithConfig(tablewriter.Config{

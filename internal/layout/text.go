@@ -18,7 +18,7 @@ func Wrap(text string, width int, indent string) []string {
 		lines = append(lines, strings.TrimRight(line, " "))
 		line, used, empty = indent, twwidth.Width(indent), true
 	}
-	for word := range words(strings.Join(strings.Fields(text), " ")) {
+	for word := range breakable(strings.Join(strings.Fields(text), " ")) {
 		size := twwidth.Width(strings.TrimRight(word, " "))
 		if !empty && used+size > width {
 			flush()
@@ -57,7 +57,8 @@ func broken(line string, width int) []string {
 func arguments(line string) []string {
 	var all []string
 	for _, word := range pieces(line) {
-		if last := len(all) - 1; last >= 0 && strings.HasPrefix(all[last], "-") && !strings.Contains(all[last], " ") && !strings.HasPrefix(word, "-") && !strings.HasPrefix(word, "#") {
+		if last := len(all) - 1; last >= 0 && strings.HasPrefix(all[last], "-") && !strings.Contains(all[last], " ") &&
+			!strings.HasPrefix(word, "-") && !strings.HasPrefix(word, "#") {
 			all[last] += " " + word
 			continue
 		}
@@ -93,8 +94,8 @@ func pieces(line string) []string {
 	return all
 }
 
-// words yields the pieces between which a line may break.
-func words(text string) func(func(string) bool) {
+// breakable yields the pieces between which a line may break.
+func breakable(text string) func(func(string) bool) {
 	return func(yield func(string) bool) {
 		for text != "" {
 			end := strings.IndexAny(text, " ,") + 1

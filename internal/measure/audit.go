@@ -18,10 +18,11 @@ type Key struct {
 	ttl      time.Duration // for leases that do not say how long they are valid
 	session  bool          // leases are their holders' sessions
 
-	mu         sync.Mutex
-	arrivals   arrivals
-	owners     ownerSequence
-	releasedAt int64 // start of the last release, if a client was waiting then and no client has got the key since; else none
+	mu       sync.Mutex
+	arrivals arrivals
+	owners   ownerSequence
+	// start of the last release, if a client was waiting then and no client has got the key since; else none
+	releasedAt int64
 	freedAt    int64 // end of that release, once Freed has been called; else none
 	holders    []holder
 	gone       holder // the holder that released last
@@ -134,7 +135,6 @@ func (k *Key) Leave(w *Waiter, now int64) (bypassed int64) {
 	defer k.mu.Unlock()
 	k.open(now)
 	bypassed = k.arrivals.bypassed(w, k.arrivals.before(w), k.grants)
-	w.inVain(k.grants)
 	k.arrivals.withdraw(w)
 	if k.arrivals.waiting == 0 {
 		k.stand(now)
@@ -172,10 +172,6 @@ func (k *Key) Enter(w *Waiter, now int64, lease strategies.Lease) Grant {
 	before := k.arrivals.before(w)
 	grant := Grant{Handoff: none, Idle: none, Overtaken: before > 0, Bypassed: k.arrivals.bypassed(w, before, k.grants)}
 	k.arrivals.remove(w)
-	w.vain = 0
-	if now >= k.window.End() { // too late to be an acquisition in the window
-		w.inVain(k.grants)
-	}
 	k.grants++
 	grant.ReacquireDistance = k.owners.take(w.client, k.grants, k.window.Contains(now))
 	k.passes.take(w.client, k.window.Contains(now))
@@ -365,13 +361,13 @@ func (k *Key) Grants() int64 {
 // Seen sums up what is certain so far on all keys: what waits for the outcome of a release does
 // not count yet.
 func Seen(keys []*Key) results.Safety {
-	seen := make([]results.Safety, len(keys))
-	for i, k := range keys {
+	var seen results.Safety
+	for _, k := range keys {
 		k.mu.Lock()
-		seen[i] = k.safety
+		seen = seen.Plus(k.safety)
 		k.mu.Unlock()
 	}
-	return results.SumSafety(seen)
+	return seen
 }
 
 // Audit sums up what was seen on all keys when no client will release any more: what no release

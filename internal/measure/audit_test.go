@@ -42,114 +42,114 @@ func people() []*Waiter {
 	return waiters
 }
 
+// ttl is how long leases are valid that do not say it, in nanoseconds.
+const ttl = 1000
+
+// step is what one client does to a key.
+type step = func(k *Key, w []*Waiter)
+
+// enters is a client that gets a lease at an instant: plain, unless one is given.
+func enters(who int, at int64, leases ...strategies.Lease) step {
+	return func(k *Key, w []*Waiter) { enter(k, w[who], at, append(leases, plain{})[0]) }
+}
+
+func exits(who int, at int64) step { return func(k *Key, w []*Waiter) { k.Exit(w[who], at) } }
+
 func TestOverlaps(t *testing.T) {
-	const ttl = 1000
 	window := NewWindow(NewClock(), 0)
-	clock := window.Clock
-	for _, test := range []struct {
-		name     string
+	until := func(at, token int64) lease { return lease{until: window.Clock.Time(at), token: token} }
+	const long = 1 << 40
+	for name, test := range map[string]struct {
 		capacity int
-		do       func(k *Key, w []*Waiter)
+		steps    []step
 		want     results.Safety
 	}{
-		{"one after the other", 1, func(k *Key, w []*Waiter) {
-			enter(k, w[1], 10, plain{})
-			k.Exit(w[1], 20)
-			enter(k, w[2], 20, plain{})
-			k.Exit(w[2], 30)
-		}, results.Safety{MaxHolders: 1}},
-		{"two at once", 1, func(k *Key, w []*Waiter) {
-			enter(k, w[1], 10, plain{})
-			enter(k, w[2], 15, plain{})
-			k.Exit(w[1], 40)
-			k.Exit(w[2], 50)
-		}, results.Safety{MaxHolders: 2, Overlaps: 1, OverlapNS: 25}},
-		{"the first had outstayed its lease", 1, func(k *Key, w []*Waiter) {
-			enter(k, w[1], 10, plain{})
-			enter(k, w[2], 10+ttl, plain{})
-			k.Exit(w[1], 10+ttl+5)
-			k.Exit(w[2], 10+ttl+9)
-		}, results.Safety{MaxHolders: 2, ExpiredOverlaps: 1, ExpiredOverlapNS: 5}},
-		{"a lease that says how long it is valid", 1, func(k *Key, w []*Waiter) {
-			enter(k, w[1], 10, lease{until: clock.Time(20)})
-			enter(k, w[2], 25, plain{})
-			k.Exit(w[2], 30)
-			k.Exit(w[1], 90)
-		}, results.Safety{MaxHolders: 2, ExpiredOverlaps: 1, ExpiredOverlapNS: 5, FencedLeases: 1}},
-		{"late first, then in earnest", 1, func(k *Key, w []*Waiter) {
-			enter(k, w[1], 0, plain{})
-			enter(k, w[2], ttl, plain{})
-			enter(k, w[3], ttl+10, plain{})
-			k.Exit(w[1], ttl+30)
-			k.Exit(w[2], ttl+40)
-			k.Exit(w[3], ttl+50)
-		}, results.Safety{MaxHolders: 3, Overlaps: 1, OverlapNS: 30, ExpiredOverlaps: 1, ExpiredOverlapNS: 10}},
-		{"three permits", 3, func(k *Key, w []*Waiter) {
-			for client := range 3 {
-				enter(k, w[client], int64(client), plain{})
-			}
-		}, results.Safety{MaxHolders: 3}},
-		{"four on three permits", 3, func(k *Key, w []*Waiter) {
-			for client := range 4 {
-				enter(k, w[client], int64(client), plain{})
-			}
-			k.Exit(w[0], 13)
-		}, results.Safety{MaxHolders: 4, Overlaps: 1, OverlapNS: 10}},
-		{"no limit", 0, func(k *Key, w []*Waiter) {
-			enter(k, w[1], 0, plain{})
-			enter(k, w[2], 0, plain{})
-			k.Exit(w[1], 5)
-		}, results.Safety{MaxHolders: 2}},
-		{"tokens that go back, repeat and grow", 1, func(k *Key, w []*Waiter) {
-			for client, token := range []int64{0, 5, 5, 3, 6} {
-				enter(k, w[client], int64(client), lease{until: clock.Time(1 << 40), token: token})
-				k.Exit(w[client], int64(client))
-			}
-		}, results.Safety{MaxHolders: 1, FencedLeases: 5, FencingRegression: 2}},
-		{"leases in wrappers: a token goes back after a lease has run out", 1, func(k *Key, w []*Waiter) {
-			enter(k, w[1], 100, wrapper{inside: wrapper{inside: lease{until: clock.Time(110), token: 2}}})
-			enter(k, w[2], 200, wrapper{inside: lease{until: clock.Time(1 << 40), token: 1}})
-			k.Exit(w[1], 210)
-			k.Exit(w[2], 220)
-		}, results.Safety{MaxHolders: 2, ExpiredOverlaps: 1, ExpiredOverlapNS: 10, FencedLeases: 2, FencingRegression: 1}},
-		{"a newcomer whose lease has run out on its way", 1, func(k *Key, w []*Waiter) {
-			enter(k, w[1], 100, plain{})
-			enter(k, w[2], 200, lease{until: clock.Time(90)})
-			k.Exit(w[1], 210)
-			k.Exit(w[2], 220)
-		}, results.Safety{MaxHolders: 2, ExpiredOverlaps: 1, ExpiredOverlapNS: 10, FencedLeases: 1}},
-		{"one that came and went while another was on its way", 1, func(k *Key, w []*Waiter) {
-			enter(k, w[2], 20, plain{})
-			k.Exit(w[2], 120)
-			enter(k, w[1], 10, plain{})
-			k.Exit(w[1], 130)
-		}, results.Safety{MaxHolders: 1, Overlaps: 1, OverlapNS: 110}},
-		{"the same, but that one's lease had run out before", 1, func(k *Key, w []*Waiter) {
-			enter(k, w[2], 20, plain{})
-			k.Exit(w[2], 120)
-			enter(k, w[1], 10, lease{until: clock.Time(15)})
-			k.Exit(w[1], 130)
-		}, results.Safety{MaxHolders: 1, ExpiredOverlaps: 1, ExpiredOverlapNS: 110, FencedLeases: 1}},
-		{"two of three permits one after the other beside a long one", 2, func(k *Key, w []*Waiter) {
-			enter(k, w[1], 10, plain{})
-			enter(k, w[2], 20, plain{})
-			k.Exit(w[2], 30)
-			enter(k, w[3], 30, plain{})
-		}, results.Safety{MaxHolders: 2}},
-		{"a small token that had run out before the large one was granted", 1, func(k *Key, w []*Waiter) {
-			enter(k, w[2], 50, lease{until: clock.Time(90), token: 2})
-			k.Exit(w[2], 60)
-			enter(k, w[1], 40, lease{until: clock.Time(45), token: 1})
-		}, results.Safety{MaxHolders: 1, ExpiredOverlaps: 1, ExpiredOverlapNS: 20, FencedLeases: 2}},
-		{"lost", 1, func(k *Key, w []*Waiter) {
-			enter(k, w[1], 0, plain{})
-			k.Exit(w[1], 5)
-			k.Lost()
-		}, results.Safety{MaxHolders: 1, LostLeases: 1}},
+		"one after the other": {
+			1, []step{enters(1, 10), exits(1, 20), enters(2, 20), exits(2, 30)}, results.Safety{MaxHolders: 1},
+		},
+		"two at once": {
+			1,
+			[]step{enters(1, 10), enters(2, 15), exits(1, 40), exits(2, 50)},
+			results.Safety{MaxHolders: 2, Overlaps: 1, OverlapNS: 25},
+		},
+		"the first had outstayed its lease": {
+			1,
+			[]step{enters(1, 10), enters(2, 10+ttl), exits(1, 10+ttl+5), exits(2, 10+ttl+9)},
+			results.Safety{MaxHolders: 2, ExpiredOverlaps: 1, ExpiredOverlapNS: 5},
+		},
+		"a lease that says how long it is valid": {
+			1,
+			[]step{enters(1, 10, until(20, 0)), enters(2, 25), exits(2, 30), exits(1, 90)},
+			results.Safety{MaxHolders: 2, ExpiredOverlaps: 1, ExpiredOverlapNS: 5, FencedLeases: 1},
+		},
+		"late first, then in earnest": {
+			1,
+			[]step{
+				enters(1, 0), enters(2, ttl), enters(3, ttl+10), exits(1, ttl+30), exits(2, ttl+40), exits(3, ttl+50),
+			},
+			results.Safety{MaxHolders: 3, Overlaps: 1, OverlapNS: 30, ExpiredOverlaps: 1, ExpiredOverlapNS: 10},
+		},
+		"three permits": {3, []step{enters(0, 0), enters(1, 1), enters(2, 2)}, results.Safety{MaxHolders: 3}},
+		"four on three permits": {
+			3,
+			[]step{enters(0, 0), enters(1, 1), enters(2, 2), enters(3, 3), exits(0, 13)},
+			results.Safety{MaxHolders: 4, Overlaps: 1, OverlapNS: 10},
+		},
+		"no limit": {0, []step{enters(1, 0), enters(2, 0), exits(1, 5)}, results.Safety{MaxHolders: 2}},
+		"tokens that go back, repeat and grow": {
+			1, []step{
+				enters(0, 0, until(long, 0)), exits(0, 0), enters(1, 1, until(long, 5)), exits(1, 1),
+				enters(2, 2, until(long, 5)), exits(2, 2), enters(3, 3, until(long, 3)), exits(3, 3),
+				enters(4, 4, until(long, 6)), exits(4, 4),
+			}, results.Safety{MaxHolders: 1, FencedLeases: 5, FencingRegression: 2},
+		},
+		"leases in wrappers: a token goes back after a lease has run out": {
+			1, []step{
+				enters(1, 100, wrapper{inside: wrapper{inside: until(110, 2)}}),
+				enters(2, 200, wrapper{inside: until(long, 1)}), exits(1, 210), exits(2, 220),
+			}, results.Safety{
+				MaxHolders: 2, ExpiredOverlaps: 1, ExpiredOverlapNS: 10, FencedLeases: 2, FencingRegression: 1,
+			},
+		},
+		"a newcomer whose lease has run out on its way": {
+			1,
+			[]step{enters(1, 100), enters(2, 200, until(90, 0)), exits(1, 210), exits(2, 220)},
+			results.Safety{MaxHolders: 2, ExpiredOverlaps: 1, ExpiredOverlapNS: 10, FencedLeases: 1},
+		},
+		"one that came and went while another was on its way": {
+			1,
+			[]step{enters(2, 20), exits(2, 120), enters(1, 10), exits(1, 130)},
+			results.Safety{MaxHolders: 1, Overlaps: 1, OverlapNS: 110},
+		},
+		"the same, but that one's lease had run out before": {
+			1,
+			[]step{enters(2, 20), exits(2, 120), enters(1, 10, until(15, 0)), exits(1, 130)},
+			results.Safety{MaxHolders: 1, ExpiredOverlaps: 1, ExpiredOverlapNS: 110, FencedLeases: 1},
+		},
+		"two of three permits one after the other beside a long one": {
+			2, []step{enters(1, 10), enters(2, 20), exits(2, 30), enters(3, 30)}, results.Safety{MaxHolders: 2},
+		},
+		"a small token that had run out before the large one was granted": {
+			1,
+			[]step{enters(2, 50, until(90, 2)), exits(2, 60), enters(1, 40, until(45, 1))},
+			results.Safety{MaxHolders: 1, ExpiredOverlaps: 1, ExpiredOverlapNS: 20, FencedLeases: 2},
+		},
+		"lost": {
+			1,
+			[]step{enters(1, 0), exits(1, 5), func(k *Key, _ []*Waiter) { k.Lost() }},
+			results.Safety{MaxHolders: 1, LostLeases: 1},
+		},
+		"a holder that is no more": {
+			1,
+			[]step{enters(1, 10), func(k *Key, w []*Waiter) { k.Vanish(w[1], 20) }, enters(2, 900)},
+			results.Safety{MaxHolders: 1},
+		},
 	} {
-		t.Run(test.name, func(t *testing.T) {
-			k := NewKey(window, test.capacity, ttl, 0)
-			test.do(k, people())
+		t.Run(name, func(t *testing.T) {
+			k, w := NewKey(window, test.capacity, ttl, 0), people()
+			for _, do := range test.steps {
+				do(k, w)
+			}
 			if diff := cmp.Diff(test.want, Audit([]*Key{k})); diff != "" {
 				t.Error(diff)
 			}

@@ -81,13 +81,17 @@ func (c *Client) Waited(outcome Outcome, due, from, to, bypassed int64) {
 	c.shard.mu.Unlock()
 }
 
-// Acquisition holds the instants of one acquisition.
+// Acquisition is the record of one acquisition. The instants are nanoseconds since the beginning of the run.
 type Acquisition struct {
-	Due                            int64 // when Acquire should have been called; in a closed loop when it was
-	Asked, Granted, Released, Done int64 // Acquire called and returned, Release called and returned
-	Grant                          Grant // as Key.Enter returned it
-	Hold                           int64 // ns, as drawn
-	Counted                        bool  // as Window.Count returned it
+	Client, Key int
+	Due         int64 // when Acquire should have been called; in a closed loop when it was
+	Asked       int64 // Acquire called
+	Granted     int64 // Acquire returned
+	Released    int64 // Release called
+	Done        int64 // Release returned
+	Grant       Grant // as Key.Enter returned it
+	Hold        int64 // ns, as drawn
+	Counted     bool  // it is in the window's figures
 }
 
 // Acquired records a whole acquisition. A duration counts, with its full length, in the

@@ -1,44 +1,37 @@
 package measure
 
 import (
-	"fmt"
+	"math"
 
 	"github.com/lockbench/lockbench/results"
 )
 
-// Fairness summarises how the clients shared the acquisitions, over the whole window and
-// over short sequences. waiters holds the clients' Waiters by client number.
-func (r *Recorder) Fairness(keys []*Key, waiters []*Waiter) (results.Fairness, error) {
-	f := results.Fairness{AcquisitionsMin: r.clients[0].granted + r.clients[0].served, LongestWait: r.longest()}
-	var sum, squares, acquisitions, overtook float64
-	shares := results.NewPerClientHistogram()
+// fairness summarises how the clients shared the acquisitions, over the whole window and
+// over short sequences.
+func (r *Recorder) fairness(keys []*Key) results.Fairness {
+	f := results.Fairness{AcquisitionsMin: math.MaxInt64, LongestWait: r.longest()}
+	var acquisitions, overtook float64
+	shares := newHistogram()
 	for _, c := range r.clients {
 		turns := c.granted + c.served
 		f.AcquisitionsMin, f.AcquisitionsMax = min(f.AcquisitionsMin, turns), max(f.AcquisitionsMax, turns)
 		f.LargestBypass = max(f.LargestBypass, c.bypassed)
 		acquisitions += float64(c.granted)
 		overtook += float64(c.overtaken)
-		sum += float64(turns)
-		squares += float64(turns) * float64(turns)
-		if err := shares.RecordValue(turns); err != nil {
-			return f, fmt.Errorf("record %d acquisitions: %w", turns, err)
-		}
+		shares.record(turns)
 	}
 	if acquisitions > 0 {
 		f.Overtaken = new(overtook / acquisitions * 100)
 	}
 	f.PassesWithin = passesWithin(keys)
 	if r.openLoop {
-		return f, nil
+		return f
 	}
-	f.Starved, _ = r.starved(keys, waiters)
-	f.SetPerClient(shares)
+	f.Starved = r.starved(len(keys))
+	f.PerClient = results.Counted(shares.Histogram)
 	f.WorkingSet = workingSet(keys)
-	if returns := r.total(func(s *shard) *histogram { return s.reacquireDistances }); returns.TotalCount() > 0 {
-		f.ReacquireDistance = new(returns.ValueAtQuantile(50))
-	}
-	f.Jain = results.Jain(float64(len(r.clients)), sum, squares)
-	return f, nil
+	f.ReacquireDistance = r.sum(func(s *shard) *histogram { return s.reacquireDistances }).Median()
+	return f
 }
 
 // ownerSequence follows which clients acquire a key in short sequences of grants.
@@ -147,4 +140,27 @@ func passesWithin(keys []*Key) *float64 {
 		return nil
 	}
 	return new(float64(within) / float64(all) * 100)
+}
+
+// FairRounds is how many fair rounds a window needs before a client without an acquisition counts as starved. A
+// first-come-first-served lock serves every client once in one round. The second round allows for a window that opens
+// within a round, and for requests that arrive in another order than they were sent.
+const FairRounds = 2
+
+// starved counts the clients that waited and had no acquisition in the window, although it had room for two fair
+// rounds.
+// It is nil if this is undecided: a client may only not have had its turn yet. With several keys the queue of its key
+// may have been long by chance.
+func (r *Recorder) starved(keys int) *int {
+	count, turns := 0, int64(0)
+	for _, c := range r.clients {
+		turns += c.granted + c.served
+		if c.granted+c.served == 0 && (c.longest > 0 || c.open) { // a client that never waited cannot starve
+			count++
+		}
+	}
+	if count > 0 && (keys > 1 || turns < int64(FairRounds*len(r.clients))) {
+		return nil
+	}
+	return &count
 }

@@ -2,8 +2,15 @@ package measure
 
 import (
 	"math"
+	"runtime"
 	"runtime/metrics"
+	"slices"
 	"time"
+
+	"github.com/shirou/gopsutil/v4/cpu"
+	"github.com/shirou/gopsutil/v4/host"
+
+	"github.com/lockbench/lockbench/results"
 )
 
 // Health is a reading of the resources that the generator has used since it started.
@@ -26,7 +33,12 @@ const (
 
 // ReadHealth takes a reading.
 func ReadHealth() Health {
-	samples := []metrics.Sample{{Name: schedulingMetric}, {Name: pausesMetric}, {Name: gcCyclesMetric}, {Name: gcCPUMetric}}
+	samples := []metrics.Sample{
+		{Name: schedulingMetric},
+		{Name: pausesMetric},
+		{Name: gcCyclesMetric},
+		{Name: gcCPUMetric},
+	}
 	metrics.Read(samples)
 	return Health{
 		at:         time.Now(),
@@ -94,4 +106,130 @@ func sumOf(later, earlier *metrics.Float64Histogram) time.Duration {
 		sum += float64(later.Counts[i]-earlier.Counts[i]) * (low + high) / 2
 	}
 	return time.Duration(sum * 1e9)
+}
+
+// machineTimes is how the machine's cores have spent their time, in seconds. All fields are
+// zero where the system does not say.
+type machineTimes struct {
+	idle, total float64
+	steal       float64 // time in which the hypervisor ran another machine
+	processes   float64 // time in which processes ran, in user mode and in the kernel; without interrupts
+}
+
+func readMachine() machineTimes {
+	all, err := cpu.Times(false)
+	if err != nil || len(all) == 0 {
+		return machineTimes{}
+	}
+	t := all[0]
+	idle := t.Idle + t.Iowait
+	// The guests' time is part of user and nice already.
+	processes := t.User + t.Nice + t.System
+	return machineTimes{
+		idle: idle, total: idle + processes + t.Irq + t.Softirq + t.Steal, steal: t.Steal,
+		processes: processes,
+	}
+}
+
+// idleSince returns the idle share since an earlier reading, in percent.
+func (t machineTimes) idleSince(earlier machineTimes) *float64 {
+	return t.share(earlier, t.idle-earlier.idle)
+}
+
+// share returns a part of the time of all cores since an earlier reading, in percent; nil
+// where the system does not say.
+func (t machineTimes) share(earlier machineTimes, seconds float64) *float64 {
+	if t.total <= earlier.total {
+		return nil
+	}
+	return new(seconds / (t.total - earlier.total) * 100)
+}
+
+// enoughTicks is the seconds per core below which no share is reported: systems count CPU
+// time in ticks of 10 ms, by a look at the process that runs at the tick.
+const enoughTicks = 0.5
+
+// StolenSince returns the share of all cores' time since an earlier reading, in percent, in
+// which this machine was ready to run and the hypervisor ran another one. It returns nil
+// where the system does not say, or the time was too short.
+func (h Health) StolenSince(earlier Health) *float64 {
+	if h.machine.total-earlier.machine.total < enoughTicks*cores() {
+		return nil
+	}
+	return h.machine.share(earlier.machine, h.machine.steal-earlier.machine.steal)
+}
+
+// OtherCPUSince returns the share of all cores' time since an earlier reading, in percent,
+// that other processes used than this one and Redis. redis is the CPU seconds of Redis on
+// this machine in that time. Interrupts count for no process: on loopback most are our own.
+// It returns nil as StolenSince does.
+func (h Health) OtherCPUSince(earlier Health, redis float64) *float64 {
+	if h.machine.total-earlier.machine.total < enoughTicks*cores() {
+		return nil
+	}
+	others := h.machine.processes - earlier.machine.processes - (h.cpu - earlier.cpu).Seconds() - redis
+	return h.machine.share(earlier.machine, max(0, others))
+}
+
+// cores returns the number of the machine's cores, not only of those that this process may
+// use.
+func cores() float64 {
+	if n, err := cpu.Counts(true); err == nil && n > 0 {
+		return float64(n)
+	}
+	return float64(runtime.NumCPU())
+}
+
+// Environment describes this machine. What the machine does not report stays empty.
+func Environment() results.Environment {
+	e := results.Environment{
+		OS:              runtime.GOOS,
+		Arch:            runtime.GOARCH,
+		CPUs:            runtime.NumCPU(),
+		GoMaxProcs:      runtime.GOMAXPROCS(0),
+		Go:              runtime.Version(),
+		AllowedCPUs:     Affinity(0),
+		TimerOvershoot:  timerOvershoot(),
+		ClockResolution: clockResolution(),
+	}
+	if kernel, err := host.KernelVersion(); err == nil {
+		e.Kernel = kernel
+	}
+	if info, err := cpu.Info(); err == nil && len(info) > 0 {
+		e.CPUModel = info[0].ModelName
+	}
+	if n, err := cpu.Counts(true); err == nil && n > 0 {
+		e.CPUs = n
+	}
+	return e
+}
+
+// timerOvershoot is how late a sleep of 50 µs ends on the idle machine: the median, in
+// nanoseconds. Holds and backoffs cannot be more exact.
+func timerOvershoot() int64 {
+	const asked, samples = 50 * time.Microsecond, 21
+	var late []int64
+	for range samples {
+		start := time.Now()
+		time.Sleep(asked)
+		late = append(late, int64(time.Since(start)-asked))
+	}
+	slices.Sort(late)
+	return late[samples/2]
+}
+
+// clockResolution is the smallest difference seen between two readings of the clock, in
+// nanoseconds.
+func clockResolution() int64 {
+	clock := NewClock()
+	smallest := int64(time.Second)
+	for range 1000 {
+		before := clock.Now()
+		after := clock.Now()
+		for after == before {
+			after = clock.Now()
+		}
+		smallest = min(smallest, after-before)
+	}
+	return smallest
 }

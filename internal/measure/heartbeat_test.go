@@ -28,7 +28,8 @@ func TestHowLongAProcessStoodStill(t *testing.T) {
 				last.at, test.later = second/10, -test.later
 			}
 			now := last
-			now.at, now.real, now.cpu = last.at+int64(test.later), last.real+test.later+test.suspended, last.cpu+test.cpu
+			now.at, now.real, now.cpu = last.at+int64(test.later), last.real+test.later+test.suspended,
+				last.cpu+test.cpu
 			h := &Heartbeat{window: w}
 			if got := time.Duration(h.stood(last, now)); got != test.want {
 				t.Errorf("stood still for %v, want %v", got, test.want)

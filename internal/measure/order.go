@@ -10,9 +10,6 @@ type Waiter struct {
 	ahead     int64 // number of waiters when it arrived
 	withdrawn int64 // waiters of the key that had given up when it arrived
 	place     int   // index among the holders
-
-	meanwhile int64 // grants of the key during its last wait
-	vain      int   // consecutive waits without a lease since its last one
 }
 
 // NewWaiter returns the Waiter of a client.
@@ -34,7 +31,10 @@ func (a *arrivals) arrive(w *Waiter, since, grants int64) {
 	if a.next == len(a.places) {
 		a.renumber()
 	}
-	*w = Waiter{client: w.client, since: since, ticket: a.next, grants: grants, ahead: int64(a.waiting), withdrawn: a.withdrawn, vain: w.vain}
+	*w = Waiter{
+		client: w.client, since: since, ticket: a.next, grants: grants, ahead: int64(a.waiting),
+		withdrawn: a.withdrawn,
+	}
 	a.places[a.next] = w
 	a.still.add(a.next, 1)
 	a.next++
@@ -127,4 +127,16 @@ func (f fenwick) sum(slot int) int64 {
 		sum += int64(f[i])
 	}
 	return sum
+}
+
+// Ages appends the time, in nanoseconds, that each waiter of the key has waited until now.
+func (k *Key) Ages(ages []int64, now int64) []int64 {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for _, w := range k.arrivals.places[:k.arrivals.next] {
+		if w != nil {
+			ages = append(ages, max(0, now-w.since))
+		}
+	}
+	return ages
 }

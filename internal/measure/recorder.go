@@ -1,9 +1,14 @@
 package measure
 
 import (
+	"fmt"
 	"iter"
+	"math"
 	"runtime"
 	"sync"
+	"time"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
 
 	"github.com/lockbench/lockbench/results"
 )
@@ -16,7 +21,7 @@ type Recorder struct {
 	clients []*Client
 
 	// underWay holds the ages of the waits that were under way when Recent was last called.
-	underWay *histogram
+	underWay results.Histogram
 
 	openLoop bool
 	backlog  int64 // open-loop arrivals that no client took
@@ -41,33 +46,13 @@ func (r *Recorder) Backlog(due iter.Seq[int64]) {
 	}
 }
 
-// Starts returns an open loop's starts in the window: all, those that the generator delayed,
-// and those for which no client was free.
-func (r *Recorder) Starts() (all, late, behind int64) {
-	for _, c := range r.clients {
-		all += c.starts
-		late += c.late
-		behind += c.behind
-	}
-	return all, late, behind
-}
-
-// Overshoot is the median, in nanoseconds, of how much longer the holds took than drawn; nil
-// without any.
-func (r *Recorder) Overshoot() *int64 {
-	overshoot := r.total(func(s *shard) *histogram { return s.overshoot })
-	if overshoot.TotalCount() == 0 {
-		return nil
-	}
-	return new(overshoot.ValueAtQuantile(50))
-}
-
 // shard is the set of histograms for a part of the clients.
 type shard struct {
-	mu                 sync.Mutex
-	waits              durations             // ns
-	byClient           durations             // the same, weighed by client; see results.Waiting
-	recent             durations             // ns, waits that ended since Recent was last called; censored: without a lease
+	mu       sync.Mutex
+	waits    durations // ns
+	byClient durations // the same, weighed by client; see results.Waiting
+	// ns, waits that ended since Recent was last called; censored: without a lease
+	recent             durations
 	kinds              [kindCount]*histogram // ns
 	overshoot          *histogram            // ns, holds beyond the drawn time
 	asked              float64               // ns, sum of the drawn holds
@@ -78,7 +63,11 @@ type shard struct {
 func NewRecorder(window *Window, clients int) *Recorder {
 	r := &Recorder{window: window}
 	for range min(clients, 2*runtime.GOMAXPROCS(0), mostShards) {
-		s := &shard{waits: newDurations(), byClient: newDurations(), recent: durations{ended: newRecent(), censored: newRecent()}, reacquireDistances: newHistogram(), overshoot: newHistogram()}
+		s := &shard{
+			waits: newDurations(), byClient: newDurations(),
+			recent:             durations{ended: newRecent(), censored: newRecent()},
+			reacquireDistances: newHistogram(), overshoot: newHistogram(),
+		}
 		for kind := range s.kinds {
 			s.kinds[kind] = newHistogram()
 		}
@@ -102,47 +91,40 @@ func (r *Recorder) Drop(hung []int) {
 	}
 }
 
-// Speed summarises throughput over this many keys.
-func (r *Recorder) Speed(keys int) results.Speed {
-	seconds := float64(r.window.Length()) / 1e9
-	var s results.Speed
-	var held int64
-	for _, c := range r.clients {
-		s.Acquisitions += c.granted
-		s.Served += c.granted + c.served
-		held += c.spent[holding]
+// Record writes what was recorded into a run, whose Compute then computes the figures.
+func (r *Recorder) Record(run *results.Run, keys []*Key) {
+	run.WindowNS, run.TimeAccounting = r.window.Length(), r.timeAccounting()
+	run.Record = results.Record{Clients: int64(len(r.clients)), Keys: int64(len(keys))}
+	r.eachShard(func(s *shard) { run.Record.AskedNS += s.asked })
+	run.Speed = results.Speed{Hold: r.kind(Hold), Release: r.kind(Release), Handoff: r.kind(Handoff)}
+	run.Waiting = results.Waiting{
+		PerAcquisition: r.describe(func(s *shard) durations { return s.waits }),
+		Service:        r.kind(Service), Lateness: r.kind(Lateness), Backlog: r.backlog,
 	}
-	if seconds > 0 {
-		s.PerSecond = float64(s.Acquisitions) / seconds
-		s.ServedPerSecond = float64(s.Served) / seconds
-		s.Utilisation = float64(held) / 1e9 / seconds / float64(keys)
-	}
-	return s
-}
-
-// Waiting summarises the waits, per acquisition and per client.
-func (r *Recorder) Waiting() (results.Waiting, error) {
-	waits := r.sum(func(s *shard) durations { return s.waits })
-	w := results.Waiting{PerAcquisition: describe(waits), Backlog: r.backlog}
 	if !r.openLoop {
-		var err error
-		if w.PerClient, err = r.perClient(); err != nil {
-			return w, err
-		}
-		w.PerClient.Count, w.PerClient.Censored = w.PerAcquisition.Count, w.PerAcquisition.Censored
+		run.Waiting.PerClient = r.perClient()
+		run.Waiting.PerClient.Count = run.Waiting.PerAcquisition.Count
+		run.Waiting.PerClient.Censored = run.Waiting.PerAcquisition.Censored
 	}
+	g := &run.Generator
 	for _, c := range r.clients {
-		w.TimedOut += c.timedOut
+		run.Speed.Acquisitions += c.granted
+		run.Speed.Served += c.granted + c.served
+		run.Waiting.TimedOut += c.timedOut
 		if c.open {
-			w.Open++
+			run.Waiting.Open++
 		}
+		g.Starts += c.starts
+		g.LateStarts += c.late
+		g.BehindStarts += c.behind
 	}
-	return w, nil
+	g.TimerOvershoot = r.sum(func(s *shard) *histogram { return s.overshoot }).Median()
+	run.Fairness = r.fairness(keys)
 }
 
 // perClient adds, for each client, the time before its first seen wait and after its last
 // one. That time has no wait of its own: it counts for the first seen wait.
-func (r *Recorder) perClient() (results.Distribution, error) {
+func (r *Recorder) perClient() results.Distribution {
 	rest := newDurations()
 	end := r.window.End()
 	for _, c := range r.clients {
@@ -155,8 +137,11 @@ func (r *Recorder) perClient() (results.Distribution, error) {
 			rest.of(c.before.ended).weigh(c.before.ns, end-r.window.Open)
 		}
 	}
-	observed := r.sum(func(s *shard) durations { return s.byClient })
-	return results.DescribeBetween(observed.observations(), rest.observations(), r.longest())
+	unseen := results.Observations{
+		Ended:    results.Counted(rest.ended.Histogram),
+		Censored: results.Counted(rest.censored.Histogram),
+	}
+	return results.DescribeBetween(r.observed(func(s *shard) durations { return s.byClient }), unseen, r.longest())
 }
 
 // longest is the longest wait of any client.
@@ -176,19 +161,50 @@ func (r *Recorder) longest() *results.Bound {
 	return &longest
 }
 
-// sum adds up durations over the shards.
-func (r *Recorder) sum(of func(*shard) durations) durations {
-	return durations{
-		ended:    r.total(func(s *shard) *histogram { return of(s).ended }),
-		censored: r.total(func(s *shard) *histogram { return of(s).censored }),
-		entered:  r.total(func(s *shard) *histogram { return of(s).entered }),
+func (r *Recorder) kind(kind Kind) results.Distribution {
+	return r.describe(func(s *shard) durations { return durations{ended: s.kinds[kind]} })
+}
+
+// describe summarises durations of all shards.
+func (r *Recorder) describe(of func(*shard) durations) results.Distribution {
+	var longest *results.Bound
+	var overflow int64
+	var sum float64
+	r.eachShard(func(s *shard) {
+		d := of(s)
+		sum += d.ended.sum
+		for _, h := range []*histogram{d.ended, d.censored} {
+			if h != nil && h.TotalCount() > 0 {
+				longest = results.Longest(longest, &results.Bound{NS: h.largest, AtLeast: h == d.censored})
+				overflow += h.overflow
+			}
+		}
+	})
+	described := results.Describe(r.observed(of), longest)
+	described.Overflow = overflow
+	if described.Count > 0 {
+		described.MeanNS = new(sum / float64(described.Count))
+	}
+	return described
+}
+
+// observed adds up durations over the shards.
+func (r *Recorder) observed(of func(*shard) durations) results.Observations {
+	return results.Observations{
+		Ended:    r.sum(func(s *shard) *histogram { return of(s).ended }),
+		Censored: r.sum(func(s *shard) *histogram { return of(s).censored }),
+		Entered:  r.sum(func(s *shard) *histogram { return of(s).entered }),
 	}
 }
 
-func (r *Recorder) total(of func(*shard) *histogram) *histogram {
-	var sum total
-	r.eachShard(func(s *shard) { sum.add(of(s)) })
-	return sum.all()
+// sum adds up histograms over the shards, one of each; nil counts nothing.
+func (r *Recorder) sum(of func(*shard) *histogram) (sum results.Histogram) {
+	r.eachShard(func(s *shard) {
+		if h := of(s); h != nil {
+			sum = sum.Plus(results.Counted(h.Histogram))
+		}
+	})
+	return sum
 }
 
 // eachShard visits the shards one by one, locked.
@@ -200,25 +216,159 @@ func (r *Recorder) eachShard(visit func(*shard)) {
 	}
 }
 
-// describe summarises durations.
-func describe(d durations) results.Distribution {
-	var longest *results.Bound
-	if d.ended.TotalCount()+d.censored.TotalCount() > 0 {
-		longest = &results.Bound{NS: max(d.ended.largest, d.censored.largest), AtLeast: d.censored.largest > d.ended.largest}
+// tolerance is how much the sum of a client's phases may differ from the window, in percent.
+const tolerance = 0.1
+
+// timeAccounting compares the sum of every client's phases with the window. If they differ,
+// a client has lost a sample or counted one twice, and no other figure can be trusted.
+func (r *Recorder) timeAccounting() results.TimeAccounting {
+	length := r.window.Length()
+	b := results.TimeAccounting{Window: seconds(length) * float64(len(r.clients))}
+	for _, c := range r.clients {
+		b.Wait += seconds(c.spent[waiting])
+		b.Hold += seconds(c.spent[holding])
+		b.Release += seconds(c.spent[releasing])
+		b.Think += seconds(c.spent[thinking])
+		var sum int64
+		for _, ns := range c.spent {
+			sum += ns
+		}
+		if length > 0 {
+			b.WorstPercent = max(b.WorstPercent, math.Abs(float64(sum-length))/float64(length)*100)
+		}
 	}
-	described := results.Describe(d.observations(), longest)
-	described.Overflow = d.ended.overflow + d.censored.overflow
-	if described.Count > 0 {
-		described.MeanNS = new(d.ended.sum / float64(described.Count))
+	b.Balanced = length > 0 && b.WorstPercent <= tolerance
+	return b
+}
+
+func seconds(ns int64) float64 { return float64(ns) / 1e9 }
+
+// Recent summarises the waits since the previous call: those that have ended, and those
+// still under way. Percentiles are within 1 %.
+type Recent struct {
+	P50, P99 *results.Bound // nil without any wait
+	Max      *results.Bound // of the waits that have ended; nil without any
+}
+
+// Recent summarises the waits in the window since the last call. ages holds the ages, in
+// nanoseconds, of the waits under way now. Only one goroutine may call it.
+func (r *Recorder) Recent(ages []int64) Recent {
+	var ended, censored results.Histogram
+	var most *results.Bound
+	longest, open := int64(0), newRecent()
+	r.eachShard(func(s *shard) {
+		for _, h := range []*histogram{s.recent.ended, s.recent.censored} {
+			longest = max(longest, h.largest)
+		}
+		if s.recent.ended.TotalCount() > 0 {
+			most = results.Longest(most, &results.Bound{NS: s.recent.ended.largest})
+		}
+		ended = ended.Plus(results.Counted(s.recent.ended.Histogram))
+		censored = censored.Plus(results.Counted(s.recent.censored.Histogram))
+		s.recent.ended.reset()
+		s.recent.censored.reset()
+	})
+	for _, age := range ages {
+		open.record(age)
+		longest = max(longest, age)
 	}
-	return described
+	underWay := results.Counted(open.Histogram)
+	o := results.Observations{Ended: ended, Censored: censored.Plus(underWay), Entered: r.underWay}
+	r.underWay = underWay
+	seen := results.Estimate(o, &results.Bound{NS: longest})
+	return Recent{P50: seen.Quantile(0.5), P99: seen.Quantile(0.99), Max: most}
+}
+
+// Kind is a kind of duration whose distribution a run reports. Waits are separate, because
+// the end of a wait is not always seen.
+type Kind int
+
+// The kinds; results.Run defines each.
+const (
+	Hold Kind = iota
+	Release
+	Handoff
+	Service
+	Lateness
+	kindCount
+)
+
+// Took records a duration of a kind. It counts in the window in which it ends.
+func (c *Client) Took(kind Kind, from, to int64) {
+	if !c.window.Contains(to) {
+		return
+	}
+	c.shard.mu.Lock()
+	defer c.shard.mu.Unlock()
+	c.shard.kinds[kind].record(to - from)
+}
+
+// histogram is an HDR histogram of nanoseconds. A duration beyond its range counts as the
+// largest value, and overflow counts such durations.
+type histogram struct {
+	*hdrhistogram.Histogram
+	overflow int64
+	largest  int64 // exact, even beyond the range
+	sum      float64
+}
+
+func newHistogram() *histogram {
+	return &histogram{Histogram: results.NewHistogram()}
+}
+
+func (h *histogram) record(ns int64) { h.weigh(ns, 1) }
+
+// weigh records a duration n times.
+func (h *histogram) weigh(ns, n int64) {
+	h.largest = max(h.largest, ns)
+	h.sum += float64(n) * float64(ns)
+	if top := h.HighestTrackableValue(); ns > top {
+		h.overflow += n
+		ns = top
+	}
+	if err := h.RecordValues(max(ns, 0), n); err != nil {
+		panic(fmt.Sprintf("measure: %d ns does not fit the histogram: %v", ns, err)) // the bounds above rule it out
+	}
+}
+
+func (h *histogram) reset() {
+	h.Reset()
+	h.overflow, h.largest, h.sum = 0, 0, 0
+}
+
+// newRecent returns a histogram for one slice of the timeline. It has two digits, because the
+// histograms of all shards are added up and reset every second while clients wait.
+func newRecent() *histogram {
+	return &histogram{Histogram: hdrhistogram.New(1, int64(time.Hour), 2)}
+}
+
+// durations holds the durations that were seen to end, those that were not, and the ages at
+// which the observation of a duration began.
+type durations struct{ ended, censored, entered *histogram }
+
+func newDurations() durations { return durations{newHistogram(), newHistogram(), newHistogram()} }
+
+// record adds a duration that had the given age when its observation began.
+func (d durations) record(ns, age int64, ended bool) {
+	d.of(ended).record(ns)
+	if age > 0 {
+		d.entered.record(age)
+	}
+}
+
+func (d durations) of(ended bool) *histogram {
+	if ended {
+		return d.ended
+	}
+	return d.censored
 }
 
 // Describe summarises a few durations in nanoseconds.
 func Describe(all []int64) results.Distribution {
-	h := newHistogram()
+	s := &shard{}
+	s.kinds[Hold] = newHistogram()
 	for _, ns := range all {
-		h.record(ns)
+		s.kinds[Hold].record(ns)
 	}
-	return describe(allEnded(h))
+	return (&Recorder{shards: []*shard{s}}).kind(Hold)
 }

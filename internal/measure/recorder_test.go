@@ -39,21 +39,19 @@ func TestAWaitBelongsToTheWindowInWhichItEnds(t *testing.T) {
 	// Asked 0.5 s before the window opens, granted 0.5 s after; then one that is
 	// open when it closes.
 	turns(r.Client(0), second/2, second, second, 0, 0, 2*second, 0, 0, 0)
-	w, err := r.Waiting()
-	if err != nil {
-		t.Fatal(err)
-	}
+	w := recorded(r).Waiting
 	if w.PerAcquisition.Count != 1 || w.PerAcquisition.Censored != 1 || w.Open != 1 {
-		t.Fatalf("%d waits, %d censored, %d open; want 1, 1, 1", w.PerAcquisition.Count, w.PerAcquisition.Censored, w.Open)
+		t.Fatalf("%d waits, %d censored, %d open; want 1, 1, 1",
+			w.PerAcquisition.Count, w.PerAcquisition.Censored, w.Open)
 	}
 	if *w.PerAcquisition.MeanNS != float64(second) {
 		t.Errorf("the wait counts with %g ns, want its full length", *w.PerAcquisition.MeanNS)
 	}
-	b := r.TimeAccounting()
+	b := recorded(r).TimeAccounting
 	if !b.Balanced || b.Wait != 1 || b.Hold != 1 {
 		t.Errorf("books %+v: want 1 s of waiting and 1 s of holding", b)
 	}
-	if u := r.Speed(1); u.Utilisation != 0.5 || u.Acquisitions != 1 {
+	if u := recorded(r).Speed; u.Utilisation != 0.5 || u.Acquisitions != 1 {
 		t.Errorf("speed %+v", u)
 	}
 }
@@ -64,20 +62,17 @@ func TestStoppedAndGivenUpWaitsAreCensored(t *testing.T) {
 	r.Client(0).Waited(TimedOut, second, second, 2*second, 0)
 	r.Client(0).Waited(Stopped, 2*second, 2*second, 4*second, 0)
 	r.Client(1).Waited(Stopped, 0, 0, 4*second, 0)
-	w, err := r.Waiting()
-	if err != nil {
-		t.Fatal(err)
-	}
+	w := recorded(r).Waiting
 	if w.TimedOut != 1 || w.Open != 2 || w.PerAcquisition.Censored != 3 || w.PerAcquisition.Count != 0 {
 		t.Errorf("waiting %+v", w)
 	}
 	if max := w.PerAcquisition.Max; max.NS != 3*second || !max.AtLeast {
 		t.Errorf("longest %+v, want at least the 3 s up to the window's end", max)
 	}
-	if b := r.TimeAccounting(); !b.Balanced || b.Wait != 4 {
+	if b := recorded(r).TimeAccounting; !b.Balanced || b.Wait != 4 {
 		t.Errorf("books %+v", b)
 	}
-	if f := fairness(t, r); f.Starved != nil || f.Jain != nil {
+	if f := recorded(r).Fairness; f.Starved != nil || f.Jain != nil {
 		t.Errorf("fairness %+v", f)
 	}
 }
@@ -98,7 +93,7 @@ func TestBooksFindWhatIsMissing(t *testing.T) {
 			r.Client(i).Thought(0, 5*second)
 		}
 		r.Client(1).spent[thinking] = test.thought
-		if b := r.TimeAccounting(); b.Balanced != test.balanced {
+		if b := recorded(r).TimeAccounting; b.Balanced != test.balanced {
 			t.Errorf("%s: %+v", test.name, b)
 		}
 	}
@@ -119,17 +114,14 @@ func TestEveryClientWeighsTheSame(t *testing.T) {
 		barging = append(barging, second/1000, 0, 0, second/1000)
 	}
 	turns(r.Client(9), second, barging...)
-	w, err := r.Waiting()
-	if err != nil {
-		t.Fatal(err)
-	}
+	w := recorded(r).Waiting
 	if got := w.PerAcquisition.P90.NS; got > second/500 {
 		t.Errorf("per acquisition p90 is %d ns", got)
 	}
 	if got := *w.PerClient.P50; math.Abs(float64(got.NS)/1e8-1) > 0.002 || got.AtLeast {
 		t.Errorf("per client p50 is %v, want 100 ms", &got)
 	}
-	f := fairness(t, r)
+	f := recorded(r).Fairness
 	if f.AcquisitionsMin != 10 || f.AcquisitionsMax != 1000 || f.Starved == nil || *f.Starved != 0 {
 		t.Errorf("fairness %+v", f)
 	}
@@ -142,54 +134,21 @@ func TestEveryClientWeighsTheSame(t *testing.T) {
 func TestNothingIsClamped(t *testing.T) {
 	r := NewRecorder(planned(0), 1)
 	long := 2 * results.NewHistogram().HighestTrackableValue()
-	r.Client(0).Acquired(Acquisition{Due: 2*second - long, Asked: 2*second - long, Granted: 2 * second, Released: 2 * second, Done: 2 * second, Grant: Grant{Handoff: none}, Counted: true})
-	w, err := r.Waiting()
-	if err != nil {
-		t.Fatal(err)
-	}
+	r.Client(0).Acquired(Acquisition{
+		Due: 2*second - long, Asked: 2*second - long, Granted: 2 * second, Released: 2 * second, Done: 2 * second,
+		Grant: Grant{Handoff: none}, Counted: true,
+	})
+	w := recorded(r).Waiting
 	if w.PerAcquisition.Overflow != 1 || w.PerAcquisition.Max.NS != long || *w.PerAcquisition.MeanNS != float64(long) {
 		t.Errorf("%+v", w.PerAcquisition)
 	}
 }
 
-func fairness(t *testing.T, r *Recorder) results.Fairness {
-	t.Helper()
-	f, err := r.Fairness(nil, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return f
-}
-
-func TestPercentilesCanBeRecomputedFromTheReport(t *testing.T) {
-	r := NewRecorder(planned(0), 3)
-	turns(r.Client(0), second, 1_234_567, 0, 0, 0, 7_654_321, 0, 0, 0, 100, 0, 0, 0)
-	turns(r.Client(1), second, second/3, second/5, 100, 20)
-	r.Client(2).Waited(TimedOut, second, second, 2*second, 0)
-	r.Client(2).Waited(Stopped, 2*second, 2*second, 4*second, 0)
-	w, err := r.Waiting()
-	if err != nil {
-		t.Fatal(err)
-	}
-	run := results.Run{Waiting: w}
-	r.Distributions(&run)
-	for name, d := range map[string]results.Distribution{
-		"per acquisition": w.PerAcquisition, "per client": w.PerClient, "service": run.Waiting.Service,
-		"hold": run.Speed.Hold, "release": run.Speed.Release,
-	} {
-		s, err := d.Survival()
-		if err != nil {
-			t.Fatalf("%s: %v", name, err)
-		}
-		for q, want := range map[float64]*results.Bound{0.5: d.P50, 0.9: d.P90, 0.95: d.P95, 0.99: d.P99, 0.999: d.P999} {
-			if diff := cmp.Diff(want, s.Quantile(q)); diff != "" {
-				t.Errorf("%s, quantile %g (-measured +recomputed):\n%s", name, q, diff)
-			}
-		}
-	}
-	if w.PerAcquisition.Count != 4 || w.PerAcquisition.Censored != 2 || !w.PerAcquisition.P99.AtLeast {
-		t.Errorf("%+v", w.PerAcquisition)
-	}
+// recorded returns a run with what a Recorder of one key recorded.
+func recorded(r *Recorder) (run results.Run) {
+	r.Record(&run, []*Key{NewKey(r.window, 1, time.Second, 0)})
+	run.Compute()
+	return run
 }
 
 // A client whose one wait takes the whole window may be one that always waits so
@@ -209,11 +168,9 @@ func TestClientsWithoutATurnMakePercentilesBounds(t *testing.T) {
 			}
 			turns(r.Client(i), second, waits...)
 		}
-		w, err := r.Waiting()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got := w.PerClient.P50; got == nil || got.AtLeast != (starved > 0) || math.Abs(float64(got.NS)/5e6-1) > 0.05 {
+		w := recorded(r).Waiting
+		got := w.PerClient.P50
+		if got == nil || got.AtLeast != (starved > 0) || math.Abs(float64(got.NS)/5e6-1) > 0.05 {
 			t.Errorf("%d of 10 starve: p50 per client %v", starved, got)
 		}
 	}
@@ -233,14 +190,16 @@ func TestASliceCountsWaitsUnderWay(t *testing.T) {
 	}
 	// Of a hundred waits begun 97 ended after 1 µs: those that had begun earlier
 	// could not. With these among them the share would be 97 of 100.
-	if got := r.Recent(append(crowd, 10, 20, 30)); got.P50.NS < 1000 || got.P50.NS > 1010 || got.P50.AtLeast || got.Max.NS != 1000 {
+	got := r.Recent(append(crowd, 10, 20, 30))
+	if got.P50.NS < 1000 || got.P50.NS > 1010 || got.P50.AtLeast || got.Max.NS != 1000 {
 		t.Errorf("p50 %v, p99 %v, max %v", got.P50, got.P99, got.Max)
 	}
 	// Now three that had just begun have been waiting ever since.
 	for range 97 {
 		turns(r.Client(0), 2*second, 1000, 0, 0, 0)
 	}
-	if got := r.Recent([]int64{second, second, second}); got.P50.NS < 1000 || got.P50.NS > 1010 || !got.P99.AtLeast || got.P99.NS != second {
+	got = r.Recent([]int64{second, second, second})
+	if got.P50.NS < 1000 || got.P50.NS > 1010 || !got.P99.AtLeast || got.P99.NS != second {
 		t.Errorf("with waits under way p50 %v, p99 %v", got.P50, got.P99)
 	}
 	if got := r.Recent([]int64{2 * second}); !got.P50.AtLeast || got.Max != nil {
@@ -252,17 +211,8 @@ func TestTurnsAreKept(t *testing.T) {
 	r := NewRecorder(planned(0), 3)
 	turns(r.Client(0), second, 1, 1, 1, 1, 1, 1, 1, 1)
 	turns(r.Client(1), second, 1, 1, 1, 1)
-	h, err := fairness(t, r).PerClientHistogram()
-	if err != nil {
-		t.Fatal(err)
-	}
-	var got []int64
-	for _, bar := range h.Distribution() {
-		for range bar.Count {
-			got = append(got, bar.From)
-		}
-	}
-	if diff := cmp.Diff([]int64{0, 1, 2}, got); diff != "" {
+	want := results.Histogram{{To: 0, Count: 1}, {To: 1, Count: 1}, {To: 2, Count: 1}}
+	if diff := cmp.Diff(want, recorded(r).Fairness.PerClient); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -288,14 +238,10 @@ func TestAWindowClosesWithItsQuota(t *testing.T) {
 	if w.End() != end {
 		t.Error("closing again moved the end")
 	}
-}
-
-func TestAWindowKeepsItsPlannedEnd(t *testing.T) {
-	w := NewWindow(NewClock(), 0)
-	w.Plan(0, 1)
-	w.Close()
-	if w.End() != 1 {
-		t.Errorf("ends at %d, want 1", w.End())
+	planned := NewWindow(NewClock(), 0)
+	planned.Plan(0, 1)
+	if planned.Close(); planned.End() != 1 {
+		t.Errorf("ends at %d, planned was 1", planned.End())
 	}
 }
 
@@ -312,7 +258,9 @@ func BenchmarkTurn(b *testing.B) {
 		k.Arrive(waiter, 0, 0)
 		g := k.Enter(waiter, now+1000, plain{})
 		k.Exit(waiter, now+2000)
-		c.Acquired(Acquisition{Due: now, Asked: now, Granted: now + 1000, Released: now + 2000, Done: now + 3000, Grant: g, Counted: true})
+		c.Acquired(Acquisition{
+			Due: now, Asked: now, Granted: now + 1000, Released: now + 2000, Done: now + 3000, Grant: g, Counted: true,
+		})
 		c.Thought(now+3000, now+4000)
 		now += 4000
 	}
@@ -325,10 +273,12 @@ func TestEveryKindHasItsPlace(t *testing.T) {
 		r.Client(0).Took(kind, 2*second, 2*second+1000*(1+int64(kind)))
 		r.Client(0).Took(kind, 0, second/2) // before the window
 	}
-	var run results.Run
-	r.Distributions(&run)
-	for kind, place := range places() {
-		if d := place(&run); d.Count != 1 || d.Max.NS != 1000*(1+int64(kind)) {
+	run := recorded(r)
+	for kind, d := range [kindCount]results.Distribution{
+		Hold: run.Speed.Hold, Release: run.Speed.Release, Handoff: run.Speed.Handoff,
+		Service: run.Waiting.Service, Lateness: run.Waiting.Lateness,
+	} {
+		if d.Count != 1 || d.Max.NS != 1000*(1+int64(kind)) {
 			t.Errorf("kind %d: %+v", kind, d)
 		}
 	}

@@ -39,7 +39,8 @@ func (k *Key) admitSession(h holder) {
 	if last := len(k.holders) - 1; last > 0 {
 		u := unsettled{newcomer: h.waiter, from: h.granted, end: forever}
 		for _, other := range k.holders[:last] {
-			if other.granted <= h.granted && h.granted < other.end(clock) || h.granted < other.granted && other.granted < h.end(clock) {
+			if other.granted <= h.granted && h.granted < other.end(clock) || h.granted < other.granted &&
+				other.granted < h.end(clock) {
 				u.others = append(u.others, other.waiter)
 			}
 		}

@@ -39,7 +39,8 @@ func (d *descriptor) sleep(until time.Time) bool {
 	var expirations [8]byte
 	for ; left > 0; left = time.Until(until) {
 		setting := struct{ interval, value syscall.Timespec }{value: syscall.NsecToTimespec(int64(left))}
-		if _, _, errno := syscall.Syscall6(syscall.SYS_TIMERFD_SETTIME, d.fd, 0, uintptr(unsafe.Pointer(&setting)), 0, 0, 0); errno != 0 {
+		if _, _, errno := syscall.Syscall6(syscall.SYS_TIMERFD_SETTIME, d.fd, 0, uintptr(unsafe.Pointer(&setting)), 0,
+			0, 0); errno != 0 {
 			time.Sleep(left)
 			return true
 		}

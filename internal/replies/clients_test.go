@@ -8,7 +8,8 @@ import (
 
 func TestClients(t *testing.T) {
 	t.Parallel()
-	const list = "id=3 addr=127.0.0.1:52034 name= age=7 cmd=client|list\nid=4 addr=/tmp/redis.sock:0 name=lockbench:a=b cmd=get\n\n"
+	const list = "id=3 addr=127.0.0.1:52034 name= age=7 cmd=client|list\nid=4 addr=/tmp/redis.sock:0 " +
+		"name=lockbench:a=b cmd=get\n\n"
 	want := []map[string]string{
 		{"id": "3", "addr": "127.0.0.1:52034", "name": "", "age": "7", "cmd": "client|list"},
 		{"id": "4", "addr": "/tmp/redis.sock:0", "name": "lockbench:a=b", "cmd": "get"},

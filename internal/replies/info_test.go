@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-const infoSample = "# Clients\r\nconnected_clients:3\r\nmaxclients:10000\r\n\r\n# CPU\r\nused_cpu_sys:0.250000\r\nused_cpu_user:1.500000\r\n" +
+const infoSample = "# Clients\r\nconnected_clients:3\r\nmaxclients:10000\r\n\r\n# " +
+	"CPU\r\nused_cpu_sys:0.250000\r\nused_cpu_user:1.500000\r\n" +
 	"# Commandstats\r\ncmdstat_get:calls=21,usec=175,usec_per_call=8.33,rejected_calls=0,failed_calls=0\r\n" +
 	"cmdstat_client|setname:calls=2,usec=3\r\ncmdstat_broken:usec=3\r\nnonsense\r\nused_memory:many\r\n"
 

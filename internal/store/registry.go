@@ -39,8 +39,10 @@ func Lookup(name string) (Store, error) {
 	defer registry.RUnlock()
 	s, ok := registry.byName[name]
 	if !ok {
-		return nil, fmt.Errorf("%w: this program has no store %s (it has %s): it would import github.com/lockbench/lockbench/stores",
-			ErrConfig, name, strings.Join(slices.Sorted(maps.Keys(registry.byName)), ", "))
+		return nil,
+			fmt.Errorf("%w: this program has no store %s (it has %s): it would import "+
+				"github.com/lockbench/lockbench/stores",
+				ErrConfig, name, strings.Join(slices.Sorted(maps.Keys(registry.byName)), ", "))
 	}
 	return s, nil
 }
@@ -71,7 +73,18 @@ func At(address string) (string, error) {
 		known = append(known, kind.Schemes()...)
 	}
 	if len(Names()) > 1 { // otherwise Redis reports which addresses it takes
-		return "", fmt.Errorf("no store has addresses that begin with %s:// (there are %s)", scheme, strings.Join(known, ", "))
+		return "", fmt.Errorf("no store has addresses that begin with %s:// (there are %s)", scheme,
+			strings.Join(known, ", "))
 	}
 	return Redis, nil
+}
+
+// Titled is a Store with an official name.
+type Titled interface{ Title() string }
+
+// Needer is a Store that knows which rights a user needs on its servers.
+type Needer interface {
+	// Needs returns the commands that grant these rights, one per line. keys is the prefix of all
+	// names of lockbench.
+	Needs(keys string) []string
 }

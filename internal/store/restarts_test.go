@@ -20,7 +20,8 @@ func TestRestartCounters(t *testing.T) {
 	kept.Enter("first", reading(5, 2))
 	kept.Enter("second", reading(1, 0.5))
 	got, known := kept.Read()
-	if !known || got.Commands["get"] != 6 || *got.CPU != 2.5 || got.Memory != 100 || got.Clients != 2 || kept.Process() != "second" {
+	if !known || got.Commands["get"] != 6 || *got.CPU != 2.5 || got.Memory != 100 || got.Clients != 2 ||
+		kept.Process() != "second" {
 		t.Errorf("over a restart it is %+v of %s", got, kept.Process())
 	}
 	kept.Miss()
@@ -32,7 +33,10 @@ func TestRestartCounters(t *testing.T) {
 // What one of several servers does not tell is not known of their sum.
 func TestSum(t *testing.T) {
 	one, cpu := int64(1), 2.0
-	nodes := []results.NodeReading{{Reading: results.Reading{BytesIn: &one, CPU: &cpu}}, {Reading: results.Reading{CPU: &cpu}}}
+	nodes := []results.NodeReading{
+		{Reading: results.Reading{BytesIn: &one, CPU: &cpu}},
+		{Reading: results.Reading{CPU: &cpu}},
+	}
 	if sum := store.Sum(nodes); sum.BytesIn != nil || *sum.CPU != 4 {
 		t.Errorf("the sum is %+v", sum)
 	}

@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -16,6 +17,18 @@ type Sweeper interface {
 	// Sweep does not touch what belongs to a live run, or to a run whose state is unknown. Its
 	// errors are those of Open.
 	Sweep(ctx context.Context, runID string, o Options) (Swept, error)
+}
+
+// SweepOpened opens a store, has what dead runs left removed, and closes it.
+func SweepOpened(
+	ctx context.Context, kind Store, runID string, o Options, sweep func(context.Context, Server, *Swept),
+) (swept Swept, err error) {
+	opened, err := kind.Open(ctx, runID, o)
+	if err != nil {
+		return swept, err
+	}
+	sweep(ctx, opened, &swept)
+	return swept, errors.Join(ctx.Err(), opened.Close(ctx))
 }
 
 // Swept is what dead runs left on a server, and a sweep removes.

@@ -4,6 +4,7 @@ package store
 
 import (
 	"context"
+	"errors"
 	"net"
 
 	"github.com/lockbench/lockbench/results"
@@ -74,6 +75,24 @@ type Instance interface {
 	Close() error
 }
 
+// Without is what a Target and an Instance are without: a store embeds it that has no subscriptions, does not read its
+// protocol, has no pools, and does not say which rights are missing.
+type Without struct{}
+
+// Subscriptions returns nil.
+func (Without) Subscriptions(context.Context) *int64 { return nil }
+
+// Commands returns nil.
+func (Without) Commands([]byte) []string { return nil }
+
+// Pools returns zeros.
+func (Without) Pools() Pools { return Pools{} }
+
+// Lacking returns nil.
+func (Without) Lacking(context.Context, strategies.Rights, string, string, string) []string {
+	return nil
+}
+
 // Pools says how much commands have waited for connections of their pools.
 type Pools struct {
 	Waits    int64
@@ -87,3 +106,36 @@ type Dialer = func(ctx context.Context, network, addr string) (net.Conn, error)
 // Through wraps a Dialer. Its connections may count what they carry, or break or delay it on
 // purpose.
 type Through = func(Dialer) Dialer
+
+// Counter is a number that a lock's holders read and write back one higher.
+type Counter interface {
+	// Read returns ErrStale if the counter refuses the token.
+	Read(ctx context.Context) (int64, error)
+	// Write returns ErrStale if the counter refuses the token.
+	Write(ctx context.Context, n int64) error
+}
+
+// ErrStale reports a token that is older than one the counter has seen.
+var ErrStale = errors.New("the fencing token is stale")
+
+// Fenced returns the counter that checks tokens as fence says: plain checks none, and guarded checks
+// them on reads and writes.
+func Fenced(fence workloads.Fence, plain, guarded Counter) Counter {
+	switch fence {
+	case workloads.FenceOff:
+		return plain
+	case workloads.FenceWrites:
+		return writesGuarded{plain, guarded}
+	default:
+		return guarded
+	}
+}
+
+// writesGuarded checks only writes. It does not detect this case: a holder reads and pauses, others
+// read too, and the holder writes before they do.
+type writesGuarded struct {
+	Counter
+	guarded Counter
+}
+
+func (w writesGuarded) Write(ctx context.Context, n int64) error { return w.guarded.Write(ctx, n) }

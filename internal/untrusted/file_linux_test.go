@@ -28,7 +28,8 @@ func TestReadFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, want := range map[string]string{
-		in("more"): "it is larger than 64 MiB", in("fifo"): "it is no regular file", in("link"): "it is no regular file",
+		in("more"): "it is larger than 64 MiB", in("fifo"): "it is no regular file",
+		in("link"):  "it is no regular file",
 		"/dev/zero": "it is no regular file", dir: "it is a directory", in("none"): "no such file",
 	} {
 		answer := make(chan error, 1)

@@ -93,7 +93,8 @@ func printable(value any) (any, bool) {
 func TestYAMLIsPrintable(t *testing.T) {
 	t.Parallel()
 	var n yaml.Node
-	if err := yaml.Unmarshal([]byte("\"a\\e\": [\"b\\e[2K\", {c: \"::error::\"}]\ntext: |\n  two\n  lines\n"), &n); err != nil {
+	if err := yaml.Unmarshal([]byte("\"a\\e\": [\"b\\e[2K\", {c: \"::error::\"}]\ntext: |\n  two\n  lines\n"),
+		&n); err != nil {
 		t.Fatal(err)
 	}
 	YAML(&n)

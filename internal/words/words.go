@@ -1,11 +1,16 @@
-// Package words puts figures and names into sentences.
+// Package words puts names, numbers and documents into text.
 package words
 
 import (
+	"bytes"
+	"encoding/json"
 	"fmt"
+	"io"
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/agnivade/levenshtein"
 )
 
 // plainWord matches a word that needs no quotes in a shell.
@@ -42,4 +47,48 @@ func And(names []string) string {
 // Dotted joins the parts that are not empty with dots.
 func Dotted(parts ...string) string {
 	return strings.Join(slices.DeleteFunc(slices.Clone(parts), func(part string) bool { return part == "" }), " · ")
+}
+
+// Suggest returns the end of an error about an unknown name: `, did you mean "spin"?`, with the
+// nearest known name in a format such as %q; "" if no name is near.
+func Suggest(format, given string, known []string) string {
+	if name := nearest(given, known); name != "" {
+		return fmt.Sprintf(", did you mean "+format+"?", name)
+	}
+	return ""
+}
+
+// nearest returns the known name with the fewest edits from the given one, ignoring case
+// (V. I. Levenshtein, Soviet Physics Doklady 10, 1966). It returns the first of several,
+// and "" if more than half of the name must be edited.
+func nearest(given string, known []string) string {
+	best, distance := "", len(given)/2+1
+	for _, name := range known {
+		if d := levenshtein.ComputeDistance(strings.ToLower(given), strings.ToLower(name)); d < distance {
+			best, distance = name, d
+		}
+	}
+	return best
+}
+
+// WriteJSON writes a document completely, or nothing if it cannot be encoded; what names it
+// in errors. It indents by two spaces and does not escape <, > and &: the document is
+// not read as HTML.
+func WriteJSON(w io.Writer, what string, document any) error {
+	var encoded bytes.Buffer
+	encoder := json.NewEncoder(&encoded)
+	encoder.SetIndent("", "  ")
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(document); err != nil {
+		return fmt.Errorf("encode %s: %w", what, err)
+	}
+	return Write(w, what, encoded.Bytes())
+}
+
+// Write writes a text that is complete already; what names it in errors.
+func Write(w io.Writer, what string, text []byte) error {
+	if _, err := w.Write(text); err != nil {
+		return fmt.Errorf("write %s: %w", what, err)
+	}
+	return nil
 }

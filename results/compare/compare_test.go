@@ -35,16 +35,25 @@ func side(name string, reports int, offset int, slower, dearer float64) Side {
 		run.Waiting.PerAcquisition.P99 = &results.Bound{NS: int64(1.3e9 * slower * noise(i+offset+3)), AtLeast: i == 2}
 		run.Effort.Attempts = new(2.25 * dearer)
 		run.Effort.Futile = new(0.0)
-		run.Server.Window = &results.ServerDelta{Acquisitions: 4000, Calls: new(int64(28_000 * dearer)), CPU: new(0.8 * noise(i+offset+4))}
+		run.Server.Window = &results.ServerDelta{
+			Acquisitions: 4000, Calls: new(int64(28_000 * dearer)),
+			CPU: new(0.8 * noise(i+offset+4)),
+		}
 		w := workloads.Default()
 		w.Hold, w.Seed = workloads.Fixed(time.Millisecond), int64(i)
 		s.Reports = append(s.Reports, Report{fmt.Sprintf("%s-%d.json", name, i+1), &results.Report{
 			Schema: results.Schema, Tool: results.Tool{Name: "lockbench", Version: name + "-1"}, Workload: w,
-			Started:     first.Add(time.Duration(i) * time.Hour),
-			Environment: results.Environment{OS: "linux", Arch: "amd64", CPUs: 2, CPUModel: "Xeon", TimerOvershoot: int64(i)},
-			Redis:       results.Redis{Source: "process", Version: "8.0.3", Address: fmt.Sprintf("127.0.0.1:%d", 7000+i)},
-			Strategies:  []results.Strategy{{Name: "spin"}},
-			Runs:        []results.Run{run},
+			Started: first.Add(time.Duration(i) * time.Hour),
+			Environment: results.Environment{
+				OS: "linux", Arch: "amd64", CPUs: 2, CPUModel: "Xeon",
+				TimerOvershoot: int64(i),
+			},
+			Redis: results.Redis{
+				Source: "process", Version: "8.0.3",
+				Address: fmt.Sprintf("127.0.0.1:%d", 7000+i),
+			},
+			Strategies: []results.Strategy{{Name: "spin"}},
+			Runs:       []results.Run{run},
 		}})
 	}
 	return s
@@ -101,27 +110,14 @@ func TestVerdicts(t *testing.T) {
 		{"five pairs", Paired, 5, 1.2, 8.0 / 7, Undecided, Undecided, Undecided},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			c := do(t, test.method, side("base", test.runs, 0, 1, 1), side("head", test.runs, 5, test.slower, test.dearer))
+			c := do(t, test.method, side("base", test.runs, 0, 1, 1),
+				side("head", test.runs, 5, test.slower, test.dearer))
 			got := verdicts(c, "spin")
 			if c.Verdict != test.all || got["acq_per_s"] != test.rate || got["commands_per_acq"] != test.cost {
-				t.Errorf("%s: acquisitions %s, commands %s; want %s: %s, %s", c.Verdict, got["acq_per_s"], got["commands_per_acq"], test.all, test.rate, test.cost)
+				t.Errorf("%s: acquisitions %s, commands %s; want %s: %s, %s", c.Verdict, got["acq_per_s"],
+					got["commands_per_acq"], test.all, test.rate, test.cost)
 			}
 		})
-	}
-}
-
-func TestIntervalsHoldTheChange(t *testing.T) {
-	for name, compare := range map[string]method{MethodUnpaired: Unpaired, MethodPaired: Paired} {
-		for _, runs := range []int{4, 5, 6, 12} {
-			c := do(t, compare, side("base", runs, 0, 1, 1), side("head", runs, 5, 1.25, 1))
-			r := c.Strategies[0].Results[0]
-			if (r.Low != nil) != (runs >= leastToBound) {
-				t.Errorf("%s, %d runs: interval %s", name, runs, r.interval())
-			}
-			if r.Low != nil && (*r.Low > -0.2 || *r.High < -0.2 || *r.Low > *r.Delta || *r.High < *r.Delta) {
-				t.Errorf("%s, %d runs: %s with %s, and it is -20 %%", name, runs, percent(r.Delta), r.interval())
-			}
-		}
 	}
 }
 
@@ -134,7 +130,10 @@ func TestRunsThatCannotBeTrustedAreLeftOutAndSaid(t *testing.T) {
 	if r := c.Strategies[0].Results[0]; r.Base.N != 7 || r.Head.N != 6 {
 		t.Errorf("%d and %d runs", r.Base.N, r.Head.N)
 	}
-	want := []string{"base-4.json: spin round 1: failed: it fell over", "head-2.json: spin round 1: invalid: books", "head-3.json: spin round 1: cut short"}
+	want := []string{
+		"base-4.json: spin round 1: failed: it fell over", "head-2.json: spin round 1: invalid: books",
+		"head-3.json: spin round 1: cut short",
+	}
 	if diff := cmp.Diff(want, c.LeftOut); diff != "" {
 		t.Errorf("left out (-want +got):\n%s", diff)
 	}
@@ -160,30 +159,6 @@ func TestStrategiesOfOneSide(t *testing.T) {
 	}
 }
 
-// Other stores are told apart as Redis is; reports from before it was told lose all in a
-// crash.
-func TestDifferencesOfStores(t *testing.T) {
-	base, head := side("base", 1, 0, 1, 1), side("head", 1, 5, 1, 1)
-	put := func(s Side, version, durability, address string) {
-		idle := float64(len(address))
-		s.Reports[0].Redis.Durability, s.Reports[0].Redis.IdleCPU = durability, &idle
-		s.Reports[0].Stores = []results.Store{{Name: "etcd", Server: results.Redis{Version: version, Address: address, Durability: "fsync", IdleCPU: &idle}}}
-	}
-	put(base, "3.4.23", "", "127.0.0.1:1")
-	put(head, "3.4.23", "memory", "127.0.0.1:22")
-	if found := Differences(base, head); len(found) > 0 {
-		t.Errorf("they are alike: %v", found)
-	}
-	put(head, "3.7.3", "fsync", "127.0.0.1:22")
-	var got []string
-	for _, d := range Differences(base, head) {
-		got = append(got, d.What)
-	}
-	if diff := cmp.Diff([]string{"etcd version", "redis durability"}, got); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
-}
-
 func TestDifferences(t *testing.T) {
 	base, head := side("base", 2, 0, 1, 1), side("head", 2, 5, 1, 1)
 	if found := Differences(base, head); len(found) > 0 {
@@ -193,12 +168,19 @@ func TestDifferences(t *testing.T) {
 	head.Reports[1].Workload.Clients = 300
 	head.Reports[1].Environment.CPUModel = "Ryzen"
 	base.Reports[1].Redis.Version = "7.0.15"
+	for i, s := range []Side{base, head} { // other stores are told apart as Redis is
+		etcd := results.Redis{Version: []string{"3.4.23", "3.7.3"}[i], Address: fmt.Sprint("127.0.0.1:", i)}
+		for _, report := range s.Reports {
+			report.Stores = []results.Store{{Name: "etcd", Server: etcd}}
+		}
+	}
 	var got []string
 	for _, d := range Differences(base, head) {
 		got = append(got, d.String())
 	}
 	want := []string{
 		"redis version: 8.0.3 in base-1.json, 7.0.15 in base-2.json",
+		"etcd version: 3.4.23 in base-1.json, 3.7.3 in head-1.json",
 		"workload clients: 100 in base-1.json, 200 in head-1.json",
 		"environment cpu_model: Xeon in base-1.json, Ryzen in head-2.json",
 	}
@@ -211,31 +193,9 @@ func TestDifferences(t *testing.T) {
 		}
 	}
 	head.Reports[0].Redis.Address = "10.0.0.1:7000"
-	if found := Differences(side("base", 0, 0, 1, 1), head); len(found) == 0 || found[0].What != "redis host" && found[len(found)-1].What == "" {
+	if found := Differences(side("base", 0, 0, 1, 1), head); len(found) == 0 || found[0].What != "redis host" &&
+		found[len(found)-1].What == "" {
 		t.Errorf("another server: %v", found)
-	}
-}
-
-// A lower bound never makes a head look worse than it may be.
-func TestLowerBoundsInPairs(t *testing.T) {
-	m, err := ParseMetric("wait_p99")
-	if err != nil {
-		t.Fatal(err)
-	}
-	exact, least := func(v float64) results.Figure { return results.Figure{Value: v} }, func(v float64) results.Figure { return results.Figure{Value: v, AtLeast: true} }
-	for i, test := range []struct {
-		base, head results.Figure
-		sign       int
-	}{
-		{exact(10), exact(20), 1},
-		{exact(10), least(20), 1}, {least(10), exact(20), 0}, {least(10), least(20), 0},
-		{exact(20), exact(10), -1},
-		{exact(20), least(10), 0}, {least(20), exact(10), -1}, {least(20), least(10), 0},
-	} {
-		least, most := logRatio(m, test.base, test.head)
-		if test.sign == 0 && (least >= 0 || most <= 0) || test.sign > 0 && least <= 0 || test.sign < 0 && most >= 0 || least > most {
-			t.Errorf("%d: %v to %v", i, least, most)
-		}
 	}
 }
 
@@ -255,7 +215,8 @@ func TestPointsOfASweepAreComparedByThemselves(t *testing.T) {
 	}
 	for _, compare := range []method{Unpaired, Paired} {
 		c := do(t, compare, base, head)
-		if len(c.Strategies) != 2 || c.Strategies[0].Verdict != Same || c.Strategies[1].Name != "spin c=200" || c.Strategies[1].Verdict != Worse {
+		if len(c.Strategies) != 2 || c.Strategies[0].Verdict != Same || c.Strategies[1].Name != "spin c=200" ||
+			c.Strategies[1].Verdict != Worse {
 			t.Errorf("%s", c.Headline())
 		}
 	}
@@ -273,9 +234,6 @@ func TestParseMetric(t *testing.T) {
 	for _, m := range Metrics() {
 		if got, err := ParseMetric(m.Name); err != nil || got.Name != m.Name {
 			t.Errorf("%s: %v", m.Name, err)
-		}
-		if len(m.Compared.Label) > labelWidth {
-			t.Errorf("%q is wider than its column", m.Compared.Label)
 		}
 	}
 	if _, err := ParseMetric("speed"); err == nil || !strings.Contains(err.Error(), "acq_per_s, ") {

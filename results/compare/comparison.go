@@ -4,16 +4,39 @@
 package compare
 
 import (
+	"fmt"
 	"io"
 	"slices"
+	"strings"
 
-	"github.com/lockbench/lockbench/internal/jsonio"
+	"github.com/lockbench/lockbench/internal/words"
 	"github.com/lockbench/lockbench/results"
 	"github.com/lockbench/lockbench/workloads"
 )
 
 // Schema is the version of the JSON document.
 const Schema = "lockbench/comparison/2"
+
+// Metric is a metric in a comparison.
+type Metric = results.Metric
+
+// DefaultMetric is the default primary metric.
+const DefaultMetric = "acq_per_s"
+
+// Metrics returns the metrics that can be compared, in the order of tables.
+func Metrics() []Metric { return results.ComparedMetrics() }
+
+// ParseMetric finds a metric by its name.
+func ParseMetric(name string) (Metric, error) {
+	var names []string
+	for _, m := range Metrics() {
+		if m.Name == name {
+			return m, nil
+		}
+		names = append(names, m.Name)
+	}
+	return Metric{}, fmt.Errorf("unknown metric %q (metrics: %s)", name, strings.Join(names, ", "))
+}
 
 // Verdict is the result for one metric of one strategy, for one strategy, or for all.
 type Verdict string
@@ -181,4 +204,4 @@ func (c *Comparison) Comparable() bool {
 
 // WriteJSON writes the comparison as an indented JSON document, or nothing if it cannot be
 // encoded.
-func WriteJSON(w io.Writer, c *Comparison) error { return jsonio.Write(w, "comparison", c) }
+func WriteJSON(w io.Writer, c *Comparison) error { return words.WriteJSON(w, "comparison", c) }

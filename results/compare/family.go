@@ -1,18 +1,20 @@
 package compare
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"slices"
+
+	"github.com/lockbench/lockbench/internal/words"
+	"github.com/lockbench/lockbench/results"
 )
 
-// outcome is the result of a test for one metric if every value is known.
-type outcome struct {
-	change    float64 // log of head ÷ base, which may be infinite
-	low, high float64 // interval of change at 1 − alpha
-	bounded   bool    // low and high are set
-	p         float64
-}
+// ErrNothingInCommon is returned if the two sides have no strategy in common.
+var ErrNothingInCommon = errors.New("base and head have no strategy in common")
+
+// notInTurns is the warning of a difference that is not called one.
+const notInTurns = "it differs, but the sessions were not recorded in turns: that may be the machine's doing"
 
 // test is a metric of a strategy under both builds, before the verdict.
 type test struct {
@@ -23,34 +25,160 @@ type test struct {
 	// them, since both statistics only grow with a value of the head. Without bounds they are
 	// equal.
 	least, most outcome
-	drifts      bool    // the sides were not recorded in turns: a change may be the machine's
-	open        int     // sessions or pairs with a bound only
-	possible    float64 // the smallest p with this number of sessions or pairs
-	needed      func(tests int, alpha float64) int
-	few         func(tests int) string   // the warning if there are fewer than needed
-	findable    func(tests int) *float64 // see Result.Detectable; nil without pairs
+	ratios      []float64         // log ratios of the pairs; nil without pairs
+	drifts      bool              // the sides were not recorded in turns: a change may be the machine's
+	open        int               // sessions or pairs with a bound only
+	possible    float64           // the smallest p with this number of sessions or pairs
+	leastP      func(int) float64 // the same with that many pairs, or sessions a side
 }
 
-// notInTurns is the warning of a difference that is not called one.
-const notInTurns = "it differs, but the sessions were not recorded in turns: that may be the machine's doing"
+// Unpaired compares two sets of sessions: medians and Mann–Whitney's U test
+// (golang.org/x/perf/benchmath). A session, which is a report, counts once with the median of
+// its rounds, because its rounds are not independent: they share a server and an hour. The
+// families of tests are those of Paired. If the sides were not recorded in turns, it calls no
+// change: the speed of one machine now and half an hour ago are not independent either.
+func Unpaired(base, head Side, rules Rules) (*Comparison, error) {
+	base, again := base.distinct()
+	head, andAgain := head.distinct()
+	turns := inTurns(base, head)
+	c, err := compare(MethodUnpaired, base, head, rules, func(m Metric, strategy string) *test {
+		before, after := base.sessions(m, strategy), head.sessions(m, strategy)
+		t := newTest(m, rules, strategy, before, after)
+		if t == nil {
+			return nil
+		}
+		t.least = unpaired(logs(m, before, true), logs(m, after, false), rules.Alpha)
+		t.most = unpaired(logs(m, before, false), logs(m, after, true), rules.Alpha)
+		t.open, t.drifts = t.Base.Bounds+t.Head.Bounds, !turns
+		t.possible = leastUnpaired(t.Base.N, t.Head.N)
+		t.leastP = func(sessions int) float64 { return leastUnpaired(sessions, sessions) }
+		return t
+	})
+	if err != nil {
+		return nil, err
+	}
+	c.LeftOut = slices.Concat(c.LeftOut, again, andAgain)
+	if !turns {
+		c.Notes = append(c.Notes, "the sessions were not recorded in turns: what changed on the machine in between "+
+			"would count as a change, so none is called; ab takes turns")
+	}
+	return c, nil
+}
 
-// testAll tests the primary metric of all strategies as one family and all other metrics as
-// another, and adds the results to the comparison.
-func (c *Comparison) testAll(strategies []string, tests []*test) {
-	var primary, others []*test
-	for _, t := range tests {
-		if t.Metric == c.Rules.Primary {
-			primary = append(primary, t)
-		} else {
-			others = append(others, t)
+// logs returns the logarithms of a side's figures. A lower bound counts as infinite if large,
+// else as its value.
+func logs(m Metric, figures []results.Figure, large bool) []float64 {
+	var values []float64
+	for _, f := range figures {
+		value := math.Log(max(f.Value, m.Compared.Resolution))
+		if f.AtLeast && large {
+			value = math.Inf(1)
+		}
+		values = append(values, value)
+	}
+	return values
+}
+
+// Paired compares runs taken in turns: the first report of the base with the first of the head,
+// and so on. It tests the log ratios of the pairs with Wilcoxon's signed-rank test, the
+// primary metric of all strategies as one family of tests and all other metrics as another
+// (Holm in each). So two equal builds are called different, in either direction, with a
+// probability of at most twice alpha, and the head is called worse with at most alpha.
+//
+// It leaves out a pair if one run cannot be compared. It keeps a pair with lower bounds only, which
+// may leave the verdict open: see test.
+func Paired(base, head Side, rules Rules) (*Comparison, error) {
+	pairs := min(len(base.Reports), len(head.Reports))
+	return compare(MethodPaired, base, head, rules, func(m Metric, strategy string) *test {
+		var before, after []results.Figure
+		var least, most []float64
+		open := 0
+		for i := range pairs {
+			b, h := base.Reports[i].session(m, strategy), head.Reports[i].session(m, strategy)
+			if b == nil || h == nil {
+				continue
+			}
+			before, after = append(before, *b), append(after, *h)
+			low, high := logRatio(m, *b, *h)
+			least, most = append(least, low), append(most, high)
+			if b.AtLeast || h.AtLeast {
+				open++
+			}
+		}
+		t := newTest(m, rules, strategy, before, after)
+		if t == nil {
+			return nil
+		}
+		t.least, t.most, t.ratios = paired(least, rules.Alpha), paired(most, rules.Alpha), least
+		t.open, t.possible, t.leastP = open, leastPaired(len(before)), leastPaired
+		return t
+	})
+}
+
+// logRatio returns the limits of the log ratio of the head to the base. They are equal if both
+// values are known; a lower bound makes one of them infinite.
+func logRatio(m Metric, base, head results.Figure) (least, most float64) {
+	ratio := math.Log(max(head.Value, m.Compared.Resolution) / max(base.Value, m.Compared.Resolution))
+	least, most = ratio, ratio
+	if base.AtLeast {
+		least = math.Inf(-1)
+	}
+	if head.AtLeast {
+		most = math.Inf(1)
+	}
+	return least, most
+}
+
+// newTest returns a test of a metric's two samples, without an outcome; nil if neither side has it.
+func newTest(m Metric, rules Rules, strategy string, base, head []results.Figure) *test {
+	if len(base)+len(head) == 0 {
+		return nil
+	}
+	return &test{strategy: strategy, Result: Result{
+		Metric: m.Name, Label: m.Compared.Label, Unit: m.Unit, Higher: m.Better == results.Higher,
+		Threshold: rules.Least(m), Base: newSample(base), Head: newSample(head), Verdict: Undecided,
+	}}
+}
+
+func newSample(values []results.Figure) Sample {
+	s := Sample{N: len(values), Values: []float64{}}
+	for _, v := range values {
+		s.Values = append(s.Values, v.Value)
+		if v.AtLeast {
+			s.Bounds++
 		}
 	}
-	for _, family := range [][]*test{primary, others} {
-		adjust(family, c.Rules.Alpha)
+	if median := results.MedianFigure(values); median != nil {
+		s.Median, s.AtLeast = &median.Value, median.AtLeast
 	}
+	return s
+}
+
+// compare makes a comparison from the tests of all metrics and strategies that both sides have. The
+// tests of the primary metric are one family, and all others another.
+func compare(method string, base, head Side, rules Rules, make func(Metric, string) *test) (*Comparison, error) {
+	c, strategies := begin(method, base, head, rules)
+	if len(strategies) == 0 {
+		return nil, ErrNothingInCommon
+	}
+	var primary, others []*test
+	for _, name := range strategies {
+		for _, m := range Metrics() {
+			t := make(m, name)
+			switch {
+			case t == nil:
+			case m.Name == rules.Primary:
+				primary = append(primary, t)
+			default:
+				others = append(others, t)
+			}
+		}
+	}
+	adjust(primary, rules.Alpha)
+	adjust(others, rules.Alpha)
 	for _, name := range strategies {
 		s := Strategy{Name: name, Results: []Result{}}
-		for _, t := range append(slices.Clone(primary), others...) {
+		for _, t := range slices.Concat(primary, others) {
 			if t.strategy == name {
 				s.Results = append(s.Results, t.Result)
 			}
@@ -58,6 +186,7 @@ func (c *Comparison) testAll(strategies []string, tests []*test) {
 		c.Strategies = append(c.Strategies, s)
 	}
 	c.conclude()
+	return c, nil
 }
 
 // adjust tests a family and sets its verdicts. A result is surely significant if it is so with
@@ -70,7 +199,9 @@ func adjust(family []*test, alpha float64) {
 	}
 	surely, perhaps := holm(larger), holm(smaller)
 	for i, t := range family {
-		t.P, t.Adjusted = &larger[i], &surely[i]
+		if t.possible < 1 {
+			t.P, t.Adjusted = &larger[i], &surely[i]
+		}
 		t.conclude(len(family), alpha, perhaps[i])
 	}
 }
@@ -78,31 +209,50 @@ func adjust(family []*test, alpha float64) {
 // conclude sets the verdict of a test in a family of this many tests. perhaps is the smallest
 // possible adjusted p.
 func (t *test) conclude(tests int, alpha, perhaps float64) {
-	if t.possible >= 1 {
-		t.P, t.Adjusted = nil, nil
-	}
 	if t.possible*float64(tests) > alpha && (t.Adjusted == nil || *t.Adjusted > alpha) {
-		t.Verdict, t.Needed = Undecided, t.needed(tests, alpha)
-		t.Warnings = append(t.Warnings, t.few(tests))
-	} else {
-		if t.findable != nil && t.open == 0 {
-			t.Detectable = t.findable(tests)
+		for t.Needed = 1; t.leastP(t.Needed)*float64(tests) > alpha; {
+			t.Needed++
 		}
-		t.Verdict = t.judge(t.least, *t.Adjusted, alpha)
-		for _, o := range []outcome{t.least, t.most} {
-			for _, p := range []float64{*t.Adjusted, perhaps} {
-				if t.judge(o, p, alpha) != t.Verdict {
-					t.leaveOpen()
-					return
-				}
+		there, side := words.Count(t.Base.N, "pair"), ""
+		if t.ratios == nil {
+			there, side = t.number(MethodUnpaired)+" sessions", " a side"
+		}
+		t.Warnings = append(t.Warnings,
+			fmt.Sprintf("%s, %d%s are needed for %s", there, t.Needed, side, words.Count(tests, "test")))
+		t.show()
+		return
+	}
+	t.detect(alpha / float64(tests))
+	t.Verdict = t.judge(t.least, *t.Adjusted, alpha)
+	for _, o := range []outcome{t.least, t.most} {
+		for _, p := range []float64{*t.Adjusted, perhaps} {
+			if t.judge(o, p, alpha) != t.Verdict { // it depends on values that are only bounds
+				t.Verdict, t.P, t.Adjusted = Undecided, nil, nil
+				t.Warnings = append(t.Warnings,
+					fmt.Sprintf("of %d of %d only lower bounds are known, and they leave the verdict open",
+						t.open, max(t.Base.N, t.Head.N)))
+				return
 			}
 		}
-		if t.drifts && t.Verdict != Same {
-			t.Verdict = Undecided
-			t.Warnings = append(t.Warnings, notInTurns)
-		}
+	}
+	if t.drifts && t.Verdict != Same {
+		t.Verdict, t.Warnings = Undecided, append(t.Warnings, notInTurns)
 	}
 	t.show()
+}
+
+// detect sets the change that these pairs would have shown, if that is known.
+func (t *test) detect(alpha float64) {
+	if t.ratios == nil || t.open > 0 {
+		return
+	}
+	sign := 1.0
+	if t.Higher { // worse is less
+		sign = -1
+	}
+	if found := detectable(t.ratios, alpha, sign*math.Log1p(sign*t.Threshold)); !math.IsInf(found, 0) {
+		t.Detectable = new(math.Expm1(sign * found))
+	}
 }
 
 // judge returns the verdict on an outcome.
@@ -116,36 +266,18 @@ func (t *test) judge(o outcome, p, alpha float64) Verdict {
 	return Worse
 }
 
-// leaveOpen sets the verdict if it depends on values that are only bounds.
-func (t *test) leaveOpen() {
-	t.Verdict, t.P, t.Adjusted = Undecided, nil, nil
-	t.Warnings = append(t.Warnings, fmt.Sprintf("of %d of %d only lower bounds are known, and they leave the verdict open", t.open, max(t.Base.N, t.Head.N)))
-}
-
 // show sets the change and its interval, as far as they are known.
 func (t *test) show() {
 	nearer := t.least.change
 	if math.Abs(t.most.change) < math.Abs(nearer) {
 		nearer = t.most.change
 	}
-	if t.Base.N == 0 || t.Head.N == 0 || math.IsInf(nearer, 0) || t.least.change < 0 && t.most.change > 0 && t.open > 0 {
+	straddles := t.open > 0 && t.least.change < 0 && t.most.change > 0
+	if t.Base.N == 0 || t.Head.N == 0 || math.IsInf(nearer, 0) || straddles {
 		return
 	}
 	t.Delta = new(math.Expm1(nearer))
 	if t.least.bounded && t.most.bounded && !math.IsInf(t.least.low, 0) && !math.IsInf(t.most.high, 0) {
 		t.Low, t.High = new(math.Expm1(t.least.low)), new(math.Expm1(t.most.high))
 	}
-}
-
-// holm adjusts the p-values of a family of tests. If those of at most alpha are rejected, the
-// probability of any wrong rejection is at most alpha (Holm, Scandinavian Journal of
-// Statistics 6, 1979). It keeps the order.
-func holm(ps []float64) []float64 {
-	adjusted := make([]float64, len(ps))
-	largest := 0.0
-	for rank, i := range ascending(ps) {
-		largest = max(largest, min(1, ps[i]*float64(len(ps)-rank)))
-		adjusted[i] = largest
-	}
-	return adjusted
 }

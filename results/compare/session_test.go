@@ -31,10 +31,12 @@ func TestRoundsOfASessionCountOnce(t *testing.T) {
 	}
 	c := do(t, Unpaired, sessions("base", 1, 0, 1), sessions("head", 1, 5, 1.5))
 	r := c.Strategies[0].Results[0]
-	if c.Verdict != Undecided || r.Base.N != 1 || r.Head.N != 1 || r.Base.Median == nil || r.P != nil || r.Needed != 4 || r.Delta == nil || *r.Delta > -0.3 {
+	if c.Verdict != Undecided || r.Base.N != 1 || r.Head.N != 1 || r.Base.Median == nil || r.P != nil ||
+		r.Needed != 4 || r.Delta == nil || *r.Delta > -0.3 {
 		t.Errorf("one session a side: %s, %+v", c.Headline(), r)
 	}
-	if want := "undecided: 1+1 sessions; 4 sessions a side are needed by acquisitions, 6 by all metrics"; c.Headline() != want {
+	if want := "undecided: 1+1 sessions; 4 sessions a side are needed by acquisitions, 6 by all " +
+		"metrics"; c.Headline() != want {
 		t.Errorf("headline %q, want %q", c.Headline(), want)
 	}
 	c = do(t, Unpaired, sessions("base", 4, 0, 1), sessions("head", 4, 5, 1.5))
@@ -53,7 +55,8 @@ func TestCopiesOfASessionCountOnce(t *testing.T) {
 		base.Reports[i].Started = base.Reports[0].Started
 	}
 	c := do(t, Unpaired, base, head)
-	if c.Verdict != Undecided || c.Base.Reports != 1 || c.Head.Reports != 4 || len(c.LeftOut) != 3 || c.LeftOut[0] != "base-2.json: the same session as base-1.json" {
+	if c.Verdict != Undecided || c.Base.Reports != 1 || c.Head.Reports != 4 || len(c.LeftOut) != 3 ||
+		c.LeftOut[0] != "base-2.json: the same session as base-1.json" {
 		t.Errorf("%s, %d and %d reports, left out %q", c.Headline(), c.Base.Reports, c.Head.Reports, c.LeftOut)
 	}
 }
@@ -158,7 +161,8 @@ func TestOnlyThePrimaryMetricCountsUnlessStrict(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if c.Verdict != Same || !strings.Contains(c.Headline(), "without --strict this does not count: worse: spin commands per acq +14.3 %") {
+		if c.Verdict != Same || !strings.Contains(c.Headline(),
+			"without --strict this does not count: worse: spin commands per acq +14.3 %") {
 			t.Errorf("%s: %s", name, c.Headline())
 		}
 		rules.Strict = true
@@ -217,7 +221,8 @@ func TestLowerBoundsDecideOnlyWhatTheyCan(t *testing.T) {
 			if r.Metric != "wait_p99" || r.Verdict != test.want || c.Verdict != test.want {
 				t.Errorf("%s, %s: %s, want %s: %+v", test.name, name, c.Headline(), test.want, r)
 			}
-			if test.want == Undecided && (r.P != nil || r.Low != nil || r.Needed != 0 || len(r.Warnings) == 0 || !strings.Contains(c.Headline(), "lower bounds of wait p99 leave it open")) {
+			if test.want == Undecided && (r.P != nil || r.Low != nil || r.Needed != 0 || len(r.Warnings) == 0 ||
+				!strings.Contains(c.Headline(), "lower bounds of wait p99 leave it open")) {
 				t.Errorf("%s, %s: it does not say why: %s, %+v", test.name, name, c.Headline(), r)
 			}
 		}

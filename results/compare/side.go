@@ -174,8 +174,10 @@ func begin(method string, base, head Side, rules Rules) (*Comparison, []string) 
 	if len(base.Reports) > 0 {
 		first := base.Reports[0]
 		c.Workload = first.Workload
-		c.Redis = strings.Join(slices.DeleteFunc([]string{first.Redis.Release(), first.Redis.Source, first.Redis.Topology}, func(s string) bool { return s == "" }), " ")
-		c.Machine = fmt.Sprintf("%s/%s, %d × %s", first.Environment.OS, first.Environment.Arch, first.Environment.CPUs, cmp.Or(first.Environment.CPUModel, "CPU"))
+		parts := []string{first.Redis.Release(), first.Redis.Source, first.Redis.Topology}
+		c.Redis = strings.Join(slices.DeleteFunc(parts, func(s string) bool { return s == "" }), " ")
+		c.Machine = fmt.Sprintf("%s/%s, %d × %s", first.Environment.OS, first.Environment.Arch, first.Environment.CPUs,
+			cmp.Or(first.Environment.CPUModel, "CPU"))
 	}
 	c.LeftOut = append(base.leftOut(), head.leftOut()...)
 	for _, line := range base.broken() {
@@ -215,5 +217,6 @@ func (s Side) bound() []string {
 	if limited == 0 {
 		return nil
 	}
-	return []string{fmt.Sprintf("%s: %d of %d runs on a machine too busy to show what the lock can do", s.Name, limited, all)}
+	return []string{fmt.Sprintf("%s: %d of %d runs on a machine too busy to show what the lock can do",
+		s.Name, limited, all)}
 }

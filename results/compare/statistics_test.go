@@ -23,27 +23,29 @@ func TestWilcoxonOfThePublishedExample(t *testing.T) {
 	for i := range before {
 		differences = append(differences, before[i]-after[i])
 	}
-	got := wilcoxon(differences)
-	if got.N != 9 || got.WPlus != 40 || !near(got.P, 2*0.01953125, 1e-12) {
-		t.Errorf("got %+v, want N 9, W+ 40, p 0.0390625", got)
+	if p, plus := wilcoxon(differences); plus != 40 || !near(p, 2*0.01953125, 1e-12) {
+		t.Errorf("got W+ %v, p %v, want 40, 0.0390625", plus, p)
 	}
-	estimate, low, high, ok := center(differences, 0.05)
-	if !ok || !near(estimate, 0.46, 1e-9) || !near(low, 0.010, 1e-9) || !near(high, 0.786, 1e-9) {
-		t.Errorf("got %v (%v to %v, %v), want 0.46 (0.010 to 0.786)", estimate, low, high, ok)
+	o := paired(differences, 0.05)
+	if !o.bounded || !near(o.change, 0.46, 1e-9) || !near(o.low, 0.010, 1e-9) || !near(o.high, 0.786, 1e-9) {
+		t.Errorf("got %+v, want 0.46 (0.010 to 0.786)", o)
 	}
 }
 
 func TestWilcoxonAgainstTheTableOfCriticalValues(t *testing.T) {
 	// The largest smaller rank sum that is significant at 5 %, two-sided.
-	for n, critical := range map[int]int{6: 0, 7: 2, 8: 3, 9: 5, 10: 8, 11: 10, 12: 13, 13: 17, 14: 21, 15: 25, 16: 29, 17: 34, 18: 40, 19: 46, 20: 52, 25: 89} {
-		if p := wilcoxon(withRankSum(n, critical)).P; p > 0.05 {
+	for n, critical := range map[int]int{
+		6: 0, 7: 2, 8: 3, 9: 5, 10: 8, 11: 10, 12: 13, 13: 17, 14: 21, 15: 25, 16: 29,
+		17: 34, 18: 40, 19: 46, 20: 52, 25: 89,
+	} {
+		if p, _ := wilcoxon(withRankSum(n, critical)); p > 0.05 {
 			t.Errorf("n %d, W %d: p %v", n, critical, p)
 		}
-		if p := wilcoxon(withRankSum(n, critical+1)).P; p <= 0.05 {
+		if p, _ := wilcoxon(withRankSum(n, critical+1)); p <= 0.05 {
 			t.Errorf("n %d, W %d: p %v", n, critical+1, p)
 		}
 	}
-	if p := wilcoxon(withRankSum(5, 0)).P; p != leastP(5) || p != 0.0625 {
+	if p, _ := wilcoxon(withRankSum(5, 0)); p != leastPaired(5) || p != 0.0625 {
 		t.Errorf("five of five: p %v, want 0.0625", p)
 	}
 }
@@ -79,39 +81,43 @@ func TestWilcoxonIsExactWithTiesAndZeros(t *testing.T) {
 			as++
 		}
 	}
-	got := wilcoxon(differences)
-	if want := 2 * float64(as) / float64(ways); got.N != 8 || got.WPlus != positive || !near(got.P, want, 1e-12) {
-		t.Errorf("got %+v, want p %v", got, want)
+	p, plus := wilcoxon(differences)
+	if want := 2 * float64(as) / float64(ways); plus != positive || !near(p, want, 1e-12) {
+		t.Errorf("got W+ %v, p %v, want p %v", plus, p, want)
 	}
-	if got := wilcoxon([]float64{0, 0, 0}); got.P != 1 || got.N != 0 {
-		t.Errorf("no difference: %+v", got)
-	}
-}
-
-func TestCenterNeedsSixForAnInterval(t *testing.T) {
-	if _, _, _, ok := center([]float64{1, 2, 3, 4, 5}, 0.05); ok {
-		t.Error("an interval of five differences")
-	}
-	estimate, low, high, ok := center([]float64{6, 1, 2, 3, 4, 5}, 0.05)
-	if !ok || estimate != 3.5 || low != 1 || high != 6 {
-		t.Errorf("got %v, %v to %v, %v", estimate, low, high, ok)
+	if p, plus := wilcoxon([]float64{0, 0, 0}); p != 1 || plus != 0 {
+		t.Errorf("no difference: W+ %v, p %v", plus, p)
 	}
 }
 
-func TestShiftOfThePublishedExample(t *testing.T) {
-	low, high, ok := shift(early, term, 0.05)
-	if !ok || !near(low, -0.15, 1e-9) || !near(high, 0.76, 1e-9) {
-		t.Errorf("got %v to %v, %v, want -0.15 to 0.76", low, high, ok)
+func TestAnIntervalNeedsSix(t *testing.T) {
+	six := []float64{6, 1, 2, 3, 4, 5}
+	if o := paired(six, 0.05); !o.bounded || o.change != 3.5 || o.low != 1 || o.high != 6 {
+		t.Errorf("of six pairs: %+v", o)
 	}
-	if _, _, ok := shift(early[:3], term[:3], 0.05); ok {
-		t.Error("an interval of three against three")
+	if paired(six[1:], 0.05).bounded || unpaired(six[1:], six, 0.05).bounded {
+		t.Error("an interval of five")
+	}
+}
+
+func TestTheIntervalOfTwoSamplesIsTheExactOne(t *testing.T) {
+	var differences []float64
+	for _, a := range early {
+		for _, b := range term {
+			differences = append(differences, b-a)
+		}
+	}
+	var o outcome
+	o.bound(differences, float64(len(early)*len(term)*(len(early)+len(term)+1))/12, 0.05)
+	if !o.bounded || !near(o.low, -0.15, 1e-9) || !near(o.high, 0.76, 1e-9) {
+		t.Errorf("got %+v, want -0.15 to 0.76", o)
 	}
 	large := make([]float64, 60)
 	for i := range large {
 		large[i] = float64(i)
 	}
-	if low, high, ok := shift(large, large, 0.05); !ok || low != -high || high < 5 || high > 8 {
-		t.Errorf("sixty against themselves: %v to %v, %v", low, high, ok)
+	if o := unpaired(large, large, 0.05); !o.bounded || o.low != -o.high || o.high < 5 || o.high > 8 {
+		t.Errorf("sixty against themselves: %+v", o)
 	}
 }
 
@@ -143,7 +149,7 @@ func TestDetectableKeepsItsPromise(t *testing.T) {
 	for range rounds {
 		effect := detectable(draw(0), 0.05, threshold)
 		ratios := draw(effect)
-		if estimate, _, _, _ := center(ratios, 0.05); estimate > threshold && wilcoxon(ratios).P <= 0.05 {
+		if o := paired(ratios, 0.05); o.change > threshold && o.p <= 0.05 {
 			found++
 		}
 	}
@@ -152,31 +158,5 @@ func TestDetectableKeepsItsPromise(t *testing.T) {
 	}
 	if !math.IsInf(detectable(draw(0)[:5], 0.05, threshold), 1) {
 		t.Error("five pairs can be significant")
-	}
-}
-
-// Equal builds are called worse by the primary metric in at most 2.5 %, and by any
-// of the others in at most 2.5 %.
-func TestFamilyKeepsItsLevel(t *testing.T) {
-	random := rand.New(rand.NewPCG(3, 4))
-	const rounds, pairs, metrics = 1000, 12, 15
-	alarms := 0
-	for range rounds {
-		var family []*test
-		for range metrics {
-			var ratios []float64
-			for range pairs {
-				ratios = append(ratios, 0.1*random.NormFloat64())
-			}
-			found := centered(ratios, 0.05)
-			family = append(family, &test{Result: Result{Higher: random.IntN(2) == 0}, least: found, most: found, possible: leastP(pairs)})
-		}
-		adjust(family, 0.05)
-		if slices.ContainsFunc(family, func(one *test) bool { return one.Verdict == Worse }) {
-			alarms++
-		}
-	}
-	if share := float64(alarms) / rounds; share > 0.04 {
-		t.Errorf("%.3f of the families of equal builds have one called worse", share)
 	}
 }

@@ -1,86 +1,316 @@
 package compare
 
 import (
-	"bytes"
+	"cmp"
 	"fmt"
 	"io"
+	"math"
+	"slices"
+	"strconv"
 	"strings"
-	"text/tabwriter"
 
-	"github.com/lockbench/lockbench/internal/jsonio"
+	"github.com/olekukonko/tablewriter/tw"
+
+	"github.com/lockbench/lockbench/internal/layout"
+	"github.com/lockbench/lockbench/internal/words"
+	"github.com/lockbench/lockbench/results"
 )
+
+// width is that of a page on a terminal, whose tables are wide.
+const width = 120
 
 // WriteText writes the comparison for a terminal.
 func WriteText(w io.Writer, c *Comparison, color bool) error {
-	var b bytes.Buffer
-	for _, line := range c.conditions() {
-		fmt.Fprintf(&b, "%-11s%s\n", line[0], line[1])
+	p := &layout.Page{Paint: layout.Paint(color), Wide: width}
+	c.conditions(p)
+	p.WriteByte('\n')
+	if err := c.table(p, func(Result) bool { return true }); err != nil {
+		return err
 	}
-	for _, s := range c.Strategies {
-		fmt.Fprintf(&b, "\n%s: %s\n", s.Name, s.Verdict)
-		// Every row has the same cells. The verdict, which may have colours, follows the last one.
-		columns := tabwriter.NewWriter(&b, 0, 0, 2, ' ', tabwriter.AlignRight)
-		fmt.Fprintln(columns, "\t"+strings.Join(c.header(), "\t")+"\t")
-		for _, r := range s.Results {
-			fmt.Fprintln(columns, pad(r.Label)+"\t"+strings.Join(c.row(r), "\t")+"\t  "+paint(r.Verdict, color))
-		}
-		if err := columns.Flush(); err != nil {
-			return fmt.Errorf("lay the comparison out: %w", err)
-		}
-	}
-	fmt.Fprintf(&b, "\n%-11s%s\n", "verdict", c.Headline())
+	p.WriteByte('\n')
+	p.Entry("verdict", c.Headline())
 	for i, line := range c.remarks() {
-		label := ""
-		if i == 0 {
-			label = "read"
+		p.Entry([]string{"read", ""}[min(i, 1)], line)
+	}
+	return p.Save(w, "comparison")
+}
+
+// WriteMarkdown writes the comparison as a comment on a pull request: the verdict and the changes
+// are visible, the rest is folded.
+func WriteMarkdown(w io.Writer, c *Comparison) error {
+	p := &layout.Page{Markdown: true}
+	fmt.Fprintf(p, "### lockbench: %s\n\n", p.Text(c.Headline()))
+	for _, broken := range c.Broken {
+		fmt.Fprintf(p, "**A claimed guarantee did not hold:** %s\n\n", p.Text(broken))
+	}
+	first := c.table(p, func(r Result) bool {
+		return r.Verdict == Worse || r.Verdict == Better || r.Metric == c.Rules.Primary
+	})
+	p.WriteString("\n<details><summary>All metrics, and how they were compared</summary>\n\n")
+	all := c.table(p, func(Result) bool { return true })
+	p.WriteByte('\n')
+	c.conditions(p)
+	for _, line := range c.remarks() {
+		p.Point("", line)
+	}
+	p.WriteString("\n</details>\n")
+	return cmp.Or(first, all, p.Save(w, "comparison"))
+}
+
+// table draws the wanted results.
+func (c *Comparison) table(p *layout.Page, wanted func(Result) bool) error {
+	confidence := results.Plain((1-c.Rules.Alpha)*100) + " % interval"
+	rows := [][]string{{"strategy", "metric", "base", "head", "change", confidence, "p", "finds", "pairs", "verdict"}}
+	if c.Method == MethodUnpaired {
+		rows[0] = slices.Replace(rows[0], 7, 9, "sessions")
+	}
+	align := slices.Repeat([]tw.Align{tw.AlignRight}, len(rows[0]))
+	align[0], align[1], align[len(align)-1] = tw.AlignLeft, tw.AlignLeft, tw.AlignLeft
+	for _, s := range c.Strategies {
+		for _, r := range s.Results {
+			if !wanted(r) {
+				continue
+			}
+			row := []string{s.Name, r.Label, r.figure(r.Base), r.figure(r.Head), percent(r.Delta), r.interval(), r.p()}
+			if c.Method == MethodPaired {
+				row = append(row, percent(r.Detectable))
+			}
+			row = append(row, r.number(c.Method))
+			for i := range row {
+				row[i] = p.Text(row[i])
+			}
+			rows = append(rows, append(row, painted(p, r.Verdict)))
 		}
-		fmt.Fprintf(&b, "%-11s%s\n", label, line)
 	}
-	return jsonio.WriteText(w, "comparison", b.Bytes())
+	if err := p.Grid(align, rows); err != nil {
+		return fmt.Errorf("lay the comparison out: %w", err)
+	}
+	return nil
 }
 
-// labelWidth is the width of the longest label.
-const labelWidth = len("futile wake-ups per acq")
-
-// pad aligns labels to the left in a table whose cells are aligned to the right.
-func pad(label string) string { return fmt.Sprintf("%-*s", labelWidth, label) }
-
-// header returns the columns after the metric.
-func (c *Comparison) header() []string {
-	if c.Method == MethodPaired {
-		return []string{"base", "head", "change", c.confidence() + " interval", "p", "finds", "pairs"}
+// painted returns a verdict in its colour, or in Markdown in bold if it is a change.
+func painted(p *layout.Page, v Verdict) string {
+	switch text := string(v); {
+	case p.Markdown && (v == Worse || v == Better):
+		return "**" + text + "**"
+	case v == Worse:
+		return p.Red(text)
+	case v == Better:
+		return p.Green(text)
+	case v == Undecided:
+		return p.Yellow(text)
 	}
-	return []string{"base", "head", "change", c.confidence() + " interval", "p", "sessions"}
+	return string(v)
 }
 
-func (c *Comparison) row(r Result) []string {
-	cells := []string{r.figure(r.Base), r.figure(r.Head), percent(r.Delta), r.interval(), r.p()}
-	if c.Method == MethodPaired {
-		cells = append(cells, percent(r.Detectable))
+// figure writes a sample's median in its unit.
+func (r Result) figure(s Sample) string {
+	if s.Median == nil {
+		return results.NotKnown
 	}
-	return append(cells, r.number(c.Method))
+	if s.AtLeast {
+		return "≥ " + r.Unit.Signed(*s.Median)
+	}
+	return r.Unit.Signed(*s.Median)
 }
 
-func paint(v Verdict, color bool) string {
-	code := map[Verdict]string{Worse: "31;1", Better: "32;1", Undecided: "33"}[v]
-	if !color || code == "" {
-		return string(v)
+// percent writes a change with its sign.
+func percent(change *float64) string {
+	switch {
+	case change == nil:
+		return results.NotKnown
+	case math.Abs(*change) >= 10: // no percentage for a change such as 0 → 3
+		return fmt.Sprintf("%+.0f×", *change+1)
+	case math.Abs(*change) < 0.0005: // neither +0.0 nor -0.0
+		return "0.0 %"
 	}
-	return "\x1b[" + code + "m" + string(v) + "\x1b[0m"
+	return fmt.Sprintf("%+.1f %%", *change*100)
+}
+
+// interval writes the interval of the change.
+func (r Result) interval() string {
+	if r.Low == nil || r.High == nil {
+		return results.NotKnown
+	}
+	return percent(r.Low) + " to " + percent(r.High)
+}
+
+// p writes a probability.
+func (r Result) p() string {
+	switch {
+	case r.Adjusted == nil:
+		return results.NotKnown
+	case *r.Adjusted < 0.001:
+		return "<0.001"
+	}
+	return fmt.Sprintf("%.3f", *r.Adjusted)
+}
+
+// number writes the number of pairs, or of the sessions of base and head.
+func (r Result) number(method string) string {
+	if method == MethodPaired {
+		return strconv.Itoa(r.Base.N)
+	}
+	return fmt.Sprintf("%d+%d", r.Base.N, r.Head.N)
 }
 
 // Glance writes one pair in a line: the primary metric of each strategy under both builds, without
 // a verdict.
 func Glance(base, head Side, rules Rules) string {
-	primary := rules.ordered()[0]
+	primary, err := ParseMetric(rules.Primary)
+	if err != nil {
+		return err.Error()
+	}
 	var parts []string
 	for _, name := range base.titles() {
-		r := newResult(primary, rules, base.sessions(primary, name), head.sessions(primary, name))
-		if r == nil {
+		t := newTest(primary, rules, name, base.sessions(primary, name), head.sessions(primary, name))
+		if t == nil {
 			parts = append(parts, name+" nothing that can be compared")
 			continue
 		}
-		parts = append(parts, fmt.Sprintf("%s %s against %s", name, r.figure(r.Base), r.figure(r.Head)))
+		parts = append(parts, fmt.Sprintf("%s %s against %s", name, t.figure(t.Base), t.figure(t.Head)))
 	}
 	return strings.Join(parts, " · ")
+}
+
+// Headline returns the result in one sentence.
+func (c *Comparison) Headline() string {
+	text := string(c.Verdict) + ": "
+	switch c.Verdict {
+	case Same:
+		text = "same, as far as these runs can tell"
+	case Undecided:
+		text += c.undecided()
+	default:
+		text += c.changes(c.Verdict, true)
+	}
+	for _, v := range []Verdict{Worse, Better} {
+		if found := c.changes(v, false); found != "" {
+			text += fmt.Sprintf("; without --strict this does not count: %s: %s", v, found)
+		}
+	}
+	return text
+}
+
+// undecided says why the primary metric is undecided, and how many sessions or pairs it needs.
+func (c *Comparison) undecided() string {
+	var primary []Result
+	needed, others := 0, 0
+	for _, s := range c.Strategies {
+		for _, r := range s.Results {
+			if r.Metric == c.Rules.Primary {
+				primary = append(primary, r)
+				needed = max(needed, r.Needed)
+			} else {
+				others = max(others, r.Needed)
+			}
+		}
+	}
+	switch {
+	case len(primary) == 0:
+		return "no run of both sides has " + c.Rules.Primary
+	case slices.ContainsFunc(primary, func(r Result) bool { return slices.Contains(r.Warnings, notInTurns) }):
+		return primary[0].Label + ": " + notInTurns
+	case needed == 0:
+		return fmt.Sprintf("lower bounds of %s leave it open", primary[0].Label)
+	}
+	unit, side := "pair", ""
+	if c.Method == MethodUnpaired {
+		unit, side = "session", " a side"
+	}
+	text := fmt.Sprintf("%s %ss; %s%s are needed by %s",
+		primary[0].number(c.Method), unit, words.Count(needed, unit), side, primary[0].Label)
+	if others > needed {
+		text += fmt.Sprintf(", %d by all metrics", others)
+	}
+	return text
+}
+
+// changes lists the results of a verdict that count, or those that do not, at most five.
+func (c *Comparison) changes(v Verdict, counting bool) string {
+	var found []string
+	for _, s := range c.Strategies {
+		for _, r := range s.Results {
+			if r.Verdict == v && c.Rules.counts(r.Metric) == counting {
+				found = append(found, fmt.Sprintf("%s %s %s", s.Name, r.Label, percent(r.Delta)))
+			}
+		}
+	}
+	const most = 5
+	if len(found) > most {
+		found = append(found[:most], fmt.Sprintf("and %d more", len(found)-most))
+	}
+	return strings.Join(found, ", ")
+}
+
+// conditions writes what was compared.
+func (c *Comparison) conditions(p *layout.Page) {
+	side := func(b Build) string {
+		return fmt.Sprintf("%s · %s · %s", b.Name, b.Version, words.Count(b.Reports, "report"))
+	}
+	counts := c.Rules.Primary + " counts for the verdict, with --strict every metric"
+	if c.Rules.Strict {
+		counts = "every metric counts for the verdict, " + c.Rules.Primary + " is the primary one"
+	}
+	p.Entry("base", side(c.Base))
+	p.Entry("head", side(c.Head))
+	p.Entry("workload", c.Workload.Describe())
+	p.Entry("redis", c.Redis)
+	p.Entry("machine", c.Machine)
+	p.Entry("metric", counts)
+}
+
+// remarks says how the verdicts were obtained, and what casts doubt on them.
+func (c *Comparison) remarks() []string {
+	r := c.Rules
+	lines := []string{fmt.Sprintf("a change counts if p ≤ %s and it is beyond %s %%, of counts per acquisition %s %%",
+		results.Plain(r.Alpha), results.Plain(r.Threshold*100), results.Plain(r.CountThreshold*100))}
+	family := fmt.Sprintf("p after Holm, %s by itself and all others as one family", r.Primary)
+	if c.Method == MethodPaired {
+		lines = append(lines,
+			fmt.Sprintf("pairs: Wilcoxon's signed-rank test on log ratios; %s; finds: the change for "+
+				"the worse that these pairs would have shown in %.0f %% of the cases", family, power*100))
+	} else {
+		lines = append(lines,
+			"Mann–Whitney U test; a session is a report, with the median of its rounds; "+family)
+	}
+	if c.Interrupted {
+		lines = append(lines, "interrupted: fewer pairs than were asked for")
+	}
+	for _, d := range c.Different {
+		lines = append(lines, "not the same: "+d.String())
+	}
+	for _, l := range c.LeftOut {
+		lines = append(lines, "left out: "+l)
+	}
+	for _, b := range c.Broken {
+		lines = append(lines, "a claimed guarantee did not hold: "+b)
+	}
+	lines = append(lines, c.Notes...)
+	for _, s := range c.Strategies {
+		lines = append(lines, s.warnings()...)
+	}
+	return lines
+}
+
+// warnings returns the warnings of the strategy's results, each once with its metrics.
+func (s Strategy) warnings() []string {
+	var texts, lines []string
+	labels := map[string][]string{}
+	for _, r := range s.Results {
+		for _, text := range r.Warnings {
+			if labels[text] == nil {
+				texts = append(texts, text)
+			}
+			labels[text] = append(labels[text], r.Label)
+		}
+	}
+	for _, text := range texts {
+		of := " " + strings.Join(labels[text], ", ")
+		if len(labels[text]) == len(s.Results) {
+			of = ""
+		}
+		lines = append(lines, s.Name+of+": "+text)
+	}
+	return lines
 }

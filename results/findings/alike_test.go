@@ -22,7 +22,10 @@ func notes(all []results.Summary, word string) []string {
 func TestLabelsThatDifferInTheirFiguresAreSaidOnce(t *testing.T) {
 	t.Parallel()
 	of := func(name, point string, labels ...string) results.Summary {
-		return results.Summary{Strategy: results.Strategy{Name: name}, Point: point, Runs: []results.Run{{Labels: labels}}}
+		return results.Summary{
+			Strategy: results.Strategy{Name: name}, Point: point,
+			Runs: []results.Run{{Labels: labels}},
+		}
 	}
 	all := []results.Summary{
 		of("a:base=5ms", "c=1", "other CPU 23%", "redis-bound"), of("a:base=5ms", "c=2", "other CPU 9.5%"),
@@ -32,7 +35,8 @@ func TestLabelsThatDifferInTheirFiguresAreSaidOnce(t *testing.T) {
 		all[i].Workload.Clients = i
 	}
 	want := []string{
-		"a:base=5ms, b c=1: other CPU 9.5–41% (of all cores, by neither lockbench nor Redis: measure on a quieter machine)",
+		"a:base=5ms, b c=1: other CPU 9.5–41% (of all cores, by neither lockbench nor Redis: measure on a quieter " +
+			"machine)",
 		"b c=1: steal 3.1% (of all cores, by other machines on the same hardware)",
 		"a:base=5ms c=1: redis-bound (the thread that executes commands was busy all the time)",
 	}
@@ -93,8 +97,14 @@ func TestUnequalHoldsAreSaid(t *testing.T) {
 	}{
 		{"none known", []results.Summary{{}}, nil},
 		{"3 % apart", []results.Summary{of("a", 1, 1e6), of("b", 1, 1.029e6)}, nil},
-		{"further apart, by the median", []results.Summary{of("a", 1, 1e6, 1e6, 9e6), of("b", 1, 1.5e6), of("c", 1, 1.2e6)},
-			[]string{"mean holds differ by over 3 % (b 1.50 ms, a 1.00 ms): compare the gap, not acq/s"}},
+		{
+			"further apart, by the median",
+			[]results.Summary{
+				of("a", 1, 1e6, 1e6, 9e6), of("b", 1, 1.5e6),
+				of("c", 1, 1.2e6),
+			},
+			[]string{"mean holds differ by over 3 % (b 1.50 ms, a 1.00 ms): compare the gap, not acq/s"},
+		},
 		{"workloads are not compared", []results.Summary{of("a", 1, 1e6), of("a", 2, 2e6)}, nil},
 	} {
 		t.Run(test.name, func(t *testing.T) {

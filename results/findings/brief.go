@@ -63,7 +63,8 @@ func served(all []results.Summary) []Finding {
 				none = fmt.Sprintf("%d–%d", low, high)
 			}
 			if len(not) == 0 {
-				none += fmt.Sprintf(" of %s got nothing in %s", words.Count(s.Workload.Clients, "client"), window(s.Used[0]))
+				none += fmt.Sprintf(" of %s got nothing in %s", words.Count(s.Workload.Clients, "client"),
+					window(s.Used[0]))
 			}
 			not = append(not, "with "+s.Title()+" "+none+told)
 		}
@@ -98,7 +99,8 @@ func ahead(all []results.Summary) []Finding {
 	if m.Name == "gap" && min(first.Figure(m).Value, second.Figure(m).Value) <= 0 {
 		return nil // a window with few grants: at its edges a gap can come out below zero
 	}
-	text := fmt.Sprintf("%s at %s: %s, %s", best, words.Count(first.Workload.Clients, "client"), first.Title(), first.Brief(m))
+	text := fmt.Sprintf("%s at %s: %s, %s", best, words.Count(first.Workload.Clients, "client"), first.Title(),
+		first.Brief(m))
 	ratio := first.Against(second, m)
 	if ratio == nil || ratio.Rounds < 2 {
 		why := "one run of each does not tell whether they differ (--runs 6)"
@@ -135,7 +137,8 @@ func cheapest(all []results.Summary) []Finding {
 			return nil
 		}
 		cheapest := alikeIn(all, m, least)
-		return say(fmt.Sprintf("of the locks in Redis %s sent the fewest commands for an acquisition, %s%s, and %s the most, %s",
+		return say(fmt.Sprintf("of the locks in Redis %s sent the fewest commands "+
+			"for an acquisition, %s%s, and %s the most, %s",
 			titles(cheapest), least.Brief(m), passedWithin(cheapest), titles(alikeIn(all, m, most)), most.Brief(m)))
 	})(all)
 }

@@ -28,7 +28,8 @@ func TestBrief(t *testing.T) {
 		}
 	}
 	const both = "a and b served every client"
-	const unknown = "highest throughput at 100 clients: b, 1.2 k/s; next a, 800/s: one run of each does not tell whether they differ (--runs 6)"
+	const unknown = "highest throughput at 100 clients: b, 1.2 k/s; next a, 800/s: one run of each does not tell " +
+		"whether they differ (--runs 6)"
 	for _, c := range []struct {
 		name   string
 		rounds int
@@ -64,7 +65,8 @@ func TestBrief(t *testing.T) {
 		{
 			"none served all", 1,
 			func(r *results.Report) {
-				r.Runs[0].Fairness.Starved, r.Runs[1].Fairness.Starved, r.Runs[1].Speed.PerSecond = new(13), new(2), 1234
+				r.Runs[0].Fairness.Starved, r.Runs[1].Fairness.Starved, r.Runs[1].Speed.PerSecond = new(13), new(2),
+					1234
 			},
 			[]string{"with a 13 of 100 clients got nothing in 5 s, with b 2", unknown},
 		},
@@ -76,16 +78,29 @@ func TestBrief(t *testing.T) {
 			[]string{unknown},
 		},
 		{
-			"a few rounds tell the ratio, and no interval", 3, faster(func(round int) float64 { return 1.2 + float64(round)/100 }),
-			[]string{both, "highest throughput at 100 clients: b, 968/s, 1.21 times that of a (1.20–1.22 in 3 rounds: an interval takes 6)"},
+			"a few rounds tell the ratio, and no interval", 3,
+			faster(func(round int) float64 { return 1.2 + float64(round)/100 }),
+			[]string{
+				both,
+				"highest throughput at 100 clients: b, 968/s, 1.21 times that of a (1.20–1.22 in 3 rounds: an " +
+					"interval takes 6)",
+			},
 		},
 		{
 			"six rounds tell an interval", 6, faster(func(round int) float64 { return 1.2 + float64(round)/100 }),
-			[]string{both, "highest throughput at 100 clients: b, 980/s, 1.23 times that of a (95 % interval 1.20–1.25, 6 rounds)"},
+			[]string{
+				both,
+				"highest throughput at 100 clients: b, 980/s, 1.23 times that of a " +
+					"(95 % interval 1.20–1.25, 6 rounds)",
+			},
 		},
 		{
 			"an interval that holds 1", 6, faster(func(round int) float64 { return 0.95 + float64(round)/20 }),
-			[]string{both, "highest throughput at 100 clients: b, 860/s, 1.07 times that of a (95 % interval 0.95–1.20, 6 rounds): not told apart"},
+			[]string{
+				both,
+				"highest throughput at 100 clients: b, 860/s, 1.07 times that of a (95 % interval 0.95–1.20, 6 " +
+					"rounds): not told apart",
+			},
 		},
 		{
 			"starved in some rounds", 3,
@@ -95,7 +110,8 @@ func TestBrief(t *testing.T) {
 			},
 			[]string{
 				"b served every client; with a 0–2 of 100 clients got nothing in 5 s",
-				"highest throughput at 100 clients: b, 1.60 k/s, 2.00 times that of a (2.00–2.00 in 3 rounds: an interval takes 6)",
+				"highest throughput at 100 clients: b, 1.60 k/s, 2.00 times that of a (2.00–2.00 in 3 rounds: an " +
+					"interval takes 6)",
 			},
 		},
 		{
@@ -116,7 +132,11 @@ func TestBrief(t *testing.T) {
 				}
 				r.Runs[1].Speed.PerSecond = 1234
 			},
-			[]string{both, "shortest gap (mean holds differ) at 100 clients: a, 120 µs; next b, 230 µs: one run of each does not tell whether they differ (--runs 6)"},
+			[]string{
+				both,
+				"shortest gap (mean holds differ) at 100 clients: a, 120 µs; next b, 230 µs: one run of each does " +
+					"not tell whether they differ (--runs 6)",
+			},
 		},
 		{
 			"a store that is not Redis asks nothing of it", 1,
@@ -143,7 +163,8 @@ func TestBrief(t *testing.T) {
 			},
 			[]string{
 				"b: overloaded: 900/s found all 100 clients waiting",
-				"shortest wait p99 at 100 clients: a, 120 ms; next b, 300 ms: one run of each does not tell whether they differ (--runs 6)",
+				"shortest wait p99 at 100 clients: a, 120 ms; next b, 300 ms: one run of each does not tell " +
+					"whether they differ (--runs 6)",
 			},
 		},
 		{
@@ -156,7 +177,8 @@ func TestBrief(t *testing.T) {
 				commands(&r.Runs[0], 17)
 			},
 			[]string{
-				"a, b: 2–3 times a client still worked under a lease that had run out while the next one held the lock",
+				"a, b: 2–3 times a client still worked under a lease that had run out " +
+					"while the next one held the lock",
 				"a, b: 5 updates of the counter that it was to protect got lost",
 				"b served every client; with a 13 of 100 clients got nothing in 5 s",
 			},
@@ -178,7 +200,8 @@ func TestBriefOfASweep(t *testing.T) {
 	r.Runs[3].Speed.PerSecond = 1234
 	want := []string{
 		"a clients=100 and b clients=100 served every client",
-		"highest throughput at 100 clients: b clients=100, 1.2 k/s; next a clients=100, 800/s: one run of each does not tell whether they differ (--runs 6)",
+		"highest throughput at 100 clients: b clients=100, 1.2 k/s; next a clients=100, 800/s: one run of each " +
+			"does not tell whether they differ (--runs 6)",
 		"Commands per acquisition grow with the clients, a herd, from 10 to 100 clients: a (6.0 → 30)",
 	}
 	if got := briefly(r); !slices.Equal(got, want) {

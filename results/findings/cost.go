@@ -76,7 +76,8 @@ func byValue(a, b results.Figure) int { return cmp.Compare(a.Value, b.Value) }
 // comparable.
 func inRedis(all []results.Summary) []results.Summary {
 	m := metric("commands_per_acq")
-	return slices.DeleteFunc(rivals(all, m), func(s results.Summary) bool { return s.Store != "" || s.Figure(m).Value == 0 })
+	return slices.DeleteFunc(rivals(all, m),
+		func(s results.Summary) bool { return s.Store != "" || s.Figure(m).Value == 0 })
 }
 
 func cheapestAndDearest(all []results.Summary) (cheapest, dearest results.Summary) {
@@ -93,7 +94,8 @@ func handedOn(s results.Summary) []Finding {
 	if held == nil || held.Value >= lostInHandOn || s.Workload.Keys > 1 {
 		return nil
 	}
-	return say(fmt.Sprintf("held %s of the time although clients always wanted it: for the rest it was being handed on", held.Text(results.Percent)))
+	return say(fmt.Sprintf("held %s of the time although clients always wanted it: for the rest it was being handed on",
+		held.Text(results.Percent)))
 }
 
 // herds says for which strategies the cost grows with the number of clients, and for which it
@@ -116,7 +118,8 @@ func herdsIn(all []results.Summary, write func(results.Summary, results.Metric) 
 	var growing, level []string
 	for _, s := range rivals(with(all, many), m) {
 		before := slices.IndexFunc(sorted, func(other results.Summary) bool {
-			return other.Name == s.Name && !other.Invalid && other.Figure(m) != nil && results.SameWorkload(other.Workload, few.Workload)
+			return other.Name == s.Name && !other.Invalid && other.Figure(m) != nil &&
+				results.SameWorkload(other.Workload, few.Workload)
 		})
 		if before < 0 {
 			continue
@@ -133,10 +136,12 @@ func herdsIn(all []results.Summary, write func(results.Summary, results.Metric) 
 	between := fmt.Sprintf("from %d to %d clients", few.Workload.Clients, many.Workload.Clients)
 	var found []Finding
 	if len(growing) > 0 {
-		found = say(fmt.Sprintf("Commands per acquisition grow with the clients, a herd, %s: %s", between, strings.Join(growing, ", ")))
+		found = say(fmt.Sprintf("Commands per acquisition grow with the clients, a herd, %s: %s", between,
+			strings.Join(growing, ", ")))
 	}
 	if len(level) > 0 {
-		found = append(found, say(fmt.Sprintf("Commands per acquisition hardly change %s: %s", between, strings.Join(level, ", ")))...)
+		found = append(found, say(fmt.Sprintf("Commands per acquisition hardly change %s: %s", between,
+			strings.Join(level, ", ")))...)
 	}
 	return found
 }

@@ -32,8 +32,11 @@ func evenRun(name string, round int) results.Run {
 	ns := func(n int64) *results.Bound { return &results.Bound{NS: n} }
 	return results.Run{
 		Strategy: name, Round: round, WindowNS: 5e9,
-		Speed:          results.Speed{Acquisitions: 4000, Served: 4000, PerSecond: 800, Utilisation: 0.8},
-		Waiting:        results.Waiting{PerAcquisition: results.Distribution{P50: ns(1e8), P99: ns(3e8)}, PerClient: results.Distribution{P50: ns(1.1e8), P99: ns(4e8)}},
+		Speed: results.Speed{Acquisitions: 4000, Served: 4000, PerSecond: 800, Utilisation: 0.8},
+		Waiting: results.Waiting{
+			PerAcquisition: results.Distribution{P50: ns(1e8), P99: ns(3e8)},
+			PerClient:      results.Distribution{P50: ns(1.1e8), P99: ns(4e8)},
+		},
 		Server:         results.Server{Window: &results.ServerDelta{Acquisitions: 4000, Calls: new(int64(4000 * 6))}},
 		Safety:         results.Safety{LeftoverCount: new(int64(0))},
 		TimeAccounting: results.TimeAccounting{Balanced: true},
@@ -101,7 +104,8 @@ func TestRules(t *testing.T) {
 		{
 			"a lock that stood still", nil,
 			func(r *results.Report) {
-				r.Runs[0].WindowNS, r.Runs[0].Speed.Stall, r.Runs[0].Fairness.LongestWait = 10e9, new(int64(501e6)), ns(2e9, true)
+				r.Runs[0].WindowNS, r.Runs[0].Speed.Stall, r.Runs[0].Fairness.LongestWait = 10e9, new(int64(501e6)),
+					ns(2e9, true)
 			},
 			"caution: a: no grant for 501 ms of 10 s although clients waited, longest wait ≥ 2.00 s.",
 			func(r *results.Report) { r.Runs[0].WindowNS, r.Runs[0].Speed.Stall = 10e9, new(int64(499e6)) }, "no grant",
@@ -148,7 +152,8 @@ func TestRules(t *testing.T) {
 		{
 			"a broken claim", nil,
 			func(r *results.Report) {
-				r.Runs[0].Safety.Overlaps, r.Runs[0].Safety.Broken = 3, []string{"exclusion: 3 overlaps within valid leases"}
+				r.Runs[0].Safety.Overlaps, r.Runs[0].Safety.Broken = 3,
+					[]string{"exclusion: 3 overlaps within valid leases"}
 			},
 			"unsafe: a: broke what it claims: exclusion: 3 overlaps within valid leases.", nil, "",
 		},
@@ -161,7 +166,8 @@ func TestRules(t *testing.T) {
 		{
 			"overlaps after expiry", nil,
 			func(r *results.Report) { r.Runs[0].Safety.ExpiredOverlaps = 2 },
-			"unsafe: a: 2 times a client still worked under a lease that had run out while the next one held the lock.", nil, "",
+			"unsafe: a: 2 times a client still worked under a lease that had run out while the next one held the lock.",
+			nil, "",
 		},
 		{
 			"lost updates", nil,
@@ -172,11 +178,18 @@ func TestRules(t *testing.T) {
 		{
 			"no recovery", nil,
 			func(r *results.Report) {
-				r.Runs[0].Faults = []results.Fault{{Fault: workloads.Fault{Name: "holder-crash"}, Injections: []results.Injection{{RecoveryNS: new(int64(1e9))}, {}}}}
+				r.Runs[0].Faults = []results.Fault{{
+					Fault:      workloads.Fault{Name: "holder-crash"},
+					Injections: []results.Injection{{RecoveryNS: new(int64(1e9))}, {}},
+				}}
 			},
-			"unsafe: a: after 1 of 2 injections of holder-crash:at=0s nobody got the lock again within the run's window.",
+			"unsafe: a: after 1 of 2 injections of holder-crash:at=0s nobody got the lock again within the run's " +
+				"window.",
 			func(r *results.Report) {
-				r.Runs[0].Faults = []results.Fault{{Fault: workloads.Fault{Name: "holder-crash"}, Injections: []results.Injection{{RecoveryNS: new(int64(1e9))}}}}
+				r.Runs[0].Faults = []results.Fault{{
+					Fault:      workloads.Fault{Name: "holder-crash"},
+					Injections: []results.Injection{{RecoveryNS: new(int64(1e9))}},
+				}}
 			}, "",
 		},
 		{
@@ -188,7 +201,10 @@ func TestRules(t *testing.T) {
 		{
 			"a threshold", nil,
 			func(r *results.Report) {
-				r.Thresholds = []results.Verdict{{Threshold: "starved==0", Strategy: "a", Value: &results.Figure{Value: 3}}}
+				r.Thresholds = []results.Verdict{{
+					Threshold: "starved==0", Strategy: "a",
+					Value: &results.Figure{Value: 3},
+				}}
 			},
 			"crossed: a: starved==0 (3.00).",
 			func(r *results.Report) {
@@ -199,12 +215,14 @@ func TestRules(t *testing.T) {
 			"starvation", nil,
 			func(r *results.Report) { r.Runs[0].Fairness.Starved = new(37); commands(&r.Runs[0], 100) },
 			"waiting: a: 37 of 100 clients never got the lock in 5 s; 100 commands per acquisition.",
-			func(r *results.Report) { r.Runs[0].Fairness.Starved, r.Runs[0].Invalid = new(37), []string{"x"} }, "never got",
+			func(r *results.Report) { r.Runs[0].Fairness.Starved, r.Runs[0].Invalid = new(37), []string{"x"} },
+			"never got",
 		},
 		{
 			"starvation that could not be helped", nil,
 			func(r *results.Report) { r.Runs[0].Fairness.Starved = new(60); r.Runs[0].Speed.Served = 45 },
-			"waiting: a: 60 of 100 clients never got the lock in 5 s; with 45 acquisitions at least 55 had to go without; 6.00 commands per acquisition.", nil, "",
+			"waiting: a: 60 of 100 clients never got the lock in 5 s; with 45 acquisitions at least 55 had to go " +
+				"without; 6.00 commands per acquisition.", nil, "",
 		},
 		{
 			"starvation in some rounds", func() *results.Report { return even(3) },
@@ -222,7 +240,8 @@ func TestRules(t *testing.T) {
 		{
 			"barging", nil,
 			func(r *results.Report) { r.Runs[0].Waiting.PerClient.P50 = ns(6e8, true) },
-			"waiting: a: the median of the waits is 100 ms over all acquisitions, but ≥ 600 ms with every client counting alike: few clients take the lock again and again while the others wait.",
+			"waiting: a: the median of the waits is 100 ms over all acquisitions, but ≥ 600 ms with every client " +
+				"counting alike: few clients take the lock again and again while the others wait.",
 			func(r *results.Report) { // how much longer is not known
 				r.Runs[0].Waiting.PerAcquisition.P50, r.Runs[0].Waiting.PerClient.P50 = ns(1e8, true), ns(6e8, true)
 			}, "",
@@ -254,8 +273,10 @@ func TestRules(t *testing.T) {
 		{
 			"a lock at its ceiling", nil,
 			func(r *results.Report) { r.Runs[0].Speed.Utilisation = 0.97 },
-			"best: a: held 97.0 % of the time: no other lock serves many more, a shorter hold than 1ms or more keys than 1 do.",
-			func(r *results.Report) { r.Runs[0].Speed.Utilisation = 0.97; r.Workload.Hold = workloads.Dist{} }, "held 97",
+			"best: a: held 97.0 % of the time: no other lock serves many more, a shorter hold than 1ms or more " +
+				"keys than 1 do.",
+			func(r *results.Report) { r.Runs[0].Speed.Utilisation = 0.97; r.Workload.Hold = workloads.Dist{} },
+			"held 97",
 		},
 		{
 			"a lock lost between its holders", nil,
@@ -272,13 +293,17 @@ func TestRules(t *testing.T) {
 			"cost: a: held 30.0 % of the time although clients always wanted it: for the rest it was being handed on.",
 			func(r *results.Report) {
 				r.Runs[0].Speed.Utilisation = 0.3
-				r.Workload.Faults = []workloads.Fault{{Name: workloads.HolderCrash, At: workloads.Duration(time.Second)}}
+				r.Workload.Faults = []workloads.Fault{{
+					Name: workloads.HolderCrash,
+					At:   workloads.Duration(time.Second),
+				}}
 			}, "held 30",
 		},
 		{
 			"a busy machine", nil,
 			func(r *results.Report) { r.Runs[0].Labels = []string{"generator-bound"} },
-			"caution: a: generator-bound (the machine was busy with lockbench itself: the lock may be faster than shown).", nil, "",
+			"caution: a: generator-bound (the machine was busy with lockbench itself: the lock may be faster than " +
+				"shown).", nil, "",
 		},
 		{
 			"errors", nil,
@@ -295,11 +320,13 @@ func TestRules(t *testing.T) {
 		{
 			"one of several generators", nil,
 			func(r *results.Report) { r.Runs[0].Labels = []string{results.PartOfASession} },
-			"caution: a: one of several generators (what Redis counted is all of theirs, divided by this one's acquisitions: lockbench merge puts the reports together).", nil, "",
+			"caution: a: one of several generators (what Redis counted is all of theirs, divided by this one's " +
+				"acquisitions: lockbench merge puts the reports together).", nil, "",
 		},
 		{
 			"an interruption", nil,
-			func(r *results.Report) { r.Interrupted = true }, "not trusted: interrupted: 2 of 2 runs measured.", nil, "",
+			func(r *results.Report) { r.Interrupted = true }, "not trusted: interrupted: 2 of 2 runs measured.", nil,
+			"",
 		},
 		{
 			"the fastest of single runs", nil,
@@ -312,7 +339,8 @@ func TestRules(t *testing.T) {
 		{
 			"single runs that are close", nil,
 			func(r *results.Report) { r.Runs[1].Speed.PerSecond = 810 },
-			"best: Highest throughput at 100 clients: b, 810/s; next a, 800/s: too close to tell without more rounds (--runs 6).", nil, "",
+			"best: Highest throughput at 100 clients: b, 810/s; next a, 800/s: too close to tell without more " +
+				"rounds (--runs 6).", nil, "",
 		},
 		{
 			"the fastest of paired rounds", func() *results.Report { return even(6) },
@@ -321,7 +349,8 @@ func TestRules(t *testing.T) {
 					r.Runs[i].Speed.PerSecond = 1000 + float64(i)
 				}
 			},
-			"best: Highest throughput at 100 clients: b, 1.01 k/s, 1.26 times that of a (95 % interval 1.25–1.26 over 6 paired rounds).",
+			"best: Highest throughput at 100 clients: b, 1.01 k/s, 1.26 times that of a (95 % interval 1.25–1.26 " +
+				"over 6 paired rounds).",
 			func(r *results.Report) { // and back again
 				for i := 1; i < len(r.Runs); i += 2 {
 					r.Runs[i].Speed.PerSecond = 810 + float64(i%4-2)*100
@@ -331,7 +360,8 @@ func TestRules(t *testing.T) {
 		{
 			"the shortest waits", nil,
 			func(r *results.Report) { r.Runs[0].Waiting.PerClient.P99 = ns(2e9, true) },
-			"best: Shortest 99th percentile of the waits, every client counting alike at 100 clients: b, 400 ms; next a, ≥ 2.00 s.",
+			"best: Shortest 99th percentile of the waits, every client counting alike at 100 clients: b, 400 ms; " +
+				"next a, ≥ 2.00 s.",
 			func(r *results.Report) { r.Runs[0].Waiting.PerClient.P99 = ns(2e8, true) }, "Shortest", // it may be longer
 		},
 	} {
@@ -365,7 +395,10 @@ func TestRules(t *testing.T) {
 // TestRates: who is the fastest is not told where the workload sets the pace.
 func TestRates(t *testing.T) {
 	t.Parallel()
-	for _, change := range []func(*workloads.Spec){func(w *workloads.Spec) { w.Rate = 300 }, func(w *workloads.Spec) { w.Burst = 1e8 }} {
+	for _, change := range []func(*workloads.Spec){
+		func(w *workloads.Spec) { w.Rate = 300 },
+		func(w *workloads.Spec) { w.Burst = 1e8 },
+	} {
 		r := even(1)
 		r.Runs[1].Speed.PerSecond = 1200
 		change(&r.Workload)

@@ -20,8 +20,10 @@ func safety(together func(about) func([]results.Summary) []Finding) []rule {
 	return []rule{
 		{Kind{Unsafe, "! BROKEN", ""}, together(broken)},
 		{Kind{Sort: Unsafe}, together(unclaimedOverlaps)},
-		{Kind{Sort: Unsafe}, together(counted("overlaps_after_expiry", "time", "%s a client still worked under a lease that had run out while the next one held the lock"))},
-		{Kind{Sort: Unsafe}, together(counted("lost_updates", "update", "%s of the counter that it was to protect got lost"))},
+		{Kind{Sort: Unsafe}, together(counted("overlaps_after_expiry", "time",
+			"%s a client still worked under a lease that had run out while the next one held the lock"))},
+		{Kind{Sort: Unsafe}, together(counted("lost_updates", "update",
+			"%s of the counter that it was to protect got lost"))},
 		{Kind{Sort: Unsafe}, together(unrecovered)},
 		{Kind{Unsafe, "left", ""}, together(leftovers)},
 		{Kind{Unsafe, "no token", ""}, acrossStrategies(withoutTokens)},
@@ -78,8 +80,9 @@ func unrecovered(s results.Summary) []Finding {
 			}
 		}
 		if never > 0 {
-			found = append(found, say(fmt.Sprintf("after %d of %s of %s nobody got the lock again within the run's window",
-				never, words.Count(len(injections[name]), "injection"), name))...)
+			found = append(found,
+				say(fmt.Sprintf("after %d of %s of %s nobody got the lock again within the run's window",
+					never, words.Count(len(injections[name]), "injection"), name))...)
 		}
 	}
 	return found
@@ -117,7 +120,8 @@ func named(names []string, all int) string {
 // update only because it could not recognise stale ones.
 func withoutTokens(s results.Summary) []Finding {
 	late := func(run results.Run) bool { return run.Safety.ExpiredOverlaps > 0 && run.Safety.FencedLeases == 0 }
-	if s.Workload.Work != workloads.WorkCounter || s.Workload.Fence == workloads.FenceOff || !slices.ContainsFunc(s.Runs, late) {
+	if s.Workload.Work != workloads.WorkCounter || s.Workload.Fence == workloads.FenceOff ||
+		!slices.ContainsFunc(s.Runs, late) {
 		return nil
 	}
 	return say("late holders wrote, for without fencing tokens the counter cannot tell them")

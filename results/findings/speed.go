@@ -47,7 +47,8 @@ func starvation(s results.Summary) []Finding {
 	run := s.Used[0]
 	text := fmt.Sprintf("%s of %d clients never got the lock in %s%s", who, s.Workload.Clients, window(run), told)
 	if missing := int64(s.Workload.Clients) - run.Speed.Served; missing > 0 && len(s.Used) == 1 {
-		text += fmt.Sprintf("; with %s at least %d had to go without", words.Count(int(run.Speed.Served), "acquisition"), missing)
+		text += fmt.Sprintf("; with %s at least %d had to go without",
+			words.Count(int(run.Speed.Served), "acquisition"), missing)
 	}
 	if commands := s.Figure(metric("commands_per_acq")); commands != nil {
 		text += fmt.Sprintf("; %s commands per acquisition", commands.Text(results.Number))
@@ -83,7 +84,8 @@ func barging(s results.Summary) []Finding {
 		if s.Invalid || short == nil || long == nil || short.AtLeast || long.Value < barges*short.Value {
 			continue
 		}
-		return say(fmt.Sprintf("the %s of the waits is %s over all acquisitions, but %s with every client counting alike: few clients take the lock again and again while the others wait",
+		return say(fmt.Sprintf("the %s of the waits is %s over all acquisitions, "+
+			"but %s with every client counting alike: few clients take the lock again and again while the others wait",
 			p.says, short.Text(results.Nanoseconds), long.Text(results.Nanoseconds)))
 	}
 	return nil
@@ -93,8 +95,10 @@ func barging(s results.Summary) []Finding {
 // wait and only the lock delays them: for example, clients pause after an error.
 func utilised(s results.Summary) *results.Figure {
 	w, m := s.Workload, metric("utilisation")
-	paced := w.Rate > 0 || len(w.Stages) > 0 || w.Burst > 0 || !w.Think.IsZero() || w.Hold.IsZero() || w.Timeout != nil || len(w.Faults) > 0
-	if paced || w.Clients < 2*w.Keys || s.Capacity != 1 || s.Figure(metric("errors")).Value > 0 || len(rivals([]results.Summary{s}, m)) == 0 {
+	paced := w.Rate > 0 || len(w.Stages) > 0 || w.Burst > 0 || !w.Think.IsZero() || w.Hold.IsZero() ||
+		w.Timeout != nil || len(w.Faults) > 0
+	if paced || w.Clients < 2*w.Keys || s.Capacity != 1 || s.Figure(metric("errors")).Value > 0 ||
+		len(rivals([]results.Summary{s}, m)) == 0 {
 		return nil
 	}
 	return s.Figure(m)
@@ -106,7 +110,8 @@ func atTheCeiling(s results.Summary) []Finding {
 	if held == nil || held.Value < nearlyAll {
 		return nil
 	}
-	return say(fmt.Sprintf("held %s of the time: no other lock serves many more, a shorter hold than %v or more keys than %d do",
+	return say(fmt.Sprintf("held %s of the time: "+
+		"no other lock serves many more, a shorter hold than %v or more keys than %d do",
 		held.Text(results.Percent), s.Workload.Hold, s.Workload.Keys), evidence(s, "utilisation"))
 }
 
@@ -136,7 +141,8 @@ func rank(all []results.Summary, name, title string) []Finding {
 	text := fmt.Sprintf("%s at %d clients: %s, %s", title, first.Workload.Clients, first.Name, top.Text(m.Unit))
 	switch ratio := first.Ratio(second, m); {
 	case ratio != nil && ratio.Interval:
-		text += fmt.Sprintf(", %.2f times that of %s (95 %% interval %.2f–%.2f over %d paired rounds)", ratio.Median, second.Name, ratio.Low, ratio.High, ratio.Rounds)
+		text += fmt.Sprintf(", %.2f times that of %s (95 %% interval %.2f–%.2f over %d paired rounds)", ratio.Median,
+			second.Name, ratio.Low, ratio.High, ratio.Rounds)
 		if !apart(ratio, m) {
 			text += ": not told apart"
 		}

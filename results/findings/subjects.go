@@ -75,12 +75,14 @@ func busiest(find func([]results.Summary) []Finding) func([]results.Summary) []F
 
 // byClients sorts summaries by the number of clients.
 func byClients(all []results.Summary) []results.Summary {
-	return slices.SortedStableFunc(slices.Values(all), func(a, b results.Summary) int { return a.Workload.Clients - b.Workload.Clients })
+	return slices.SortedStableFunc(slices.Values(all),
+		func(a, b results.Summary) int { return a.Workload.Clients - b.Workload.Clients })
 }
 
 // with returns the summaries with the same workload as one.
 func with(all []results.Summary, one results.Summary) []results.Summary {
-	return slices.DeleteFunc(slices.Clone(all), func(s results.Summary) bool { return !results.SameWorkload(s.Workload, one.Workload) })
+	return slices.DeleteFunc(slices.Clone(all),
+		func(s results.Summary) bool { return !results.SameWorkload(s.Workload, one.Workload) })
 }
 
 // metric returns a metric; a test checks that each name used here exists.
@@ -97,7 +99,8 @@ func metric(name string) results.Metric {
 func rivals(all []results.Summary, m results.Metric) []results.Summary {
 	return slices.DeleteFunc(slices.Clone(all), func(s results.Summary) bool {
 		violations := s.Figure(metric("violations"))
-		excludes := slices.Contains(s.Claims, "exclusion") && s.Caveat == "" && violations != nil && violations.Value == 0
+		excludes := slices.Contains(s.Claims, "exclusion") && s.Caveat == "" && violations != nil &&
+			violations.Value == 0
 		return s.Invalid || !excludes || s.Figure(m) == nil
 	})
 }

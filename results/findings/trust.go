@@ -3,7 +3,6 @@ package findings
 import (
 	"cmp"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
@@ -95,10 +94,8 @@ func errorsMet(s results.Summary) []Finding {
 		return nil
 	}
 	var names []string
-	for _, name := range slices.SortedFunc(maps.Keys(counts), func(a, b string) int {
-		return cmp.Or(cmp.Compare(counts[b], counts[a]), cmp.Compare(a, b))
-	}) {
-		names = append(names, fmt.Sprintf("%d × %s", counts[name], name))
+	for _, e := range results.CountErrors(counts) {
+		names = append(names, fmt.Sprintf("%d × %s", e.Count, e.Error))
 	}
 	return say("met " + words.Count(int(all), "error") + named(names, len(names)))
 }
@@ -129,10 +126,18 @@ func meaning(label string) string {
 		{results.BusyMachine, "busy with something other than lockbench and Redis: measure on a quieter one"},
 		{results.OtherCPU, "of all cores, by neither lockbench nor Redis: measure on a quieter machine"},
 		{results.Stolen, "of all cores, by other machines on the same hardware"},
-		{results.OutlivedLease, "what is claimed holds until the lease ends: who works on after that is no longer protected, and overlaps after expiry break no claim"},
+		{
+			results.OutlivedLease,
+			"what is claimed holds until the lease ends: who works on after that is no longer protected, " +
+				"and overlaps after expiry break no claim",
+		},
 		{"through proxies", "for the sake of the network's faults, and slower than without"},
 		{"redis-bound", "the thread that executes commands was busy all the time"},
-		{results.PartOfASession, "what Redis counted is all of theirs, divided by this one's acquisitions: lockbench merge puts the reports together"},
+		{
+			results.PartOfASession,
+			"what Redis counted is all of theirs, divided by this one's acquisitions: " +
+				"lockbench merge puts the reports together",
+		},
 	} {
 		if strings.HasPrefix(label, m.begins) {
 			return " (" + m.says + ")"
@@ -147,7 +152,8 @@ func tooFew(s results.Summary) []Finding {
 	if len(few) == 0 {
 		return nil
 	}
-	return say(strings.Join(few, ", ")+" in a run, and a p99 of less than 100 is their maximum: a longer --duration has more", evidence(s, "acquisitions"))
+	const consequence = " in a run, and a p99 of less than 100 is their maximum: a longer --duration has more"
+	return say(strings.Join(few, ", ")+consequence, evidence(s, "acquisitions"))
 }
 
 // stalled reports locks that no client got for a long part of a window although some waited, as when
@@ -207,7 +213,8 @@ func unequalHolds(all []results.Summary) []Finding {
 	known := slices.DeleteFunc(slices.Clone(all), func(s results.Summary) bool { return s.Figure(m) == nil })
 	var notes []string
 	for i, first := range known {
-		if slices.ContainsFunc(known[:i], func(s results.Summary) bool { return results.SameWorkload(s.Workload, first.Workload) }) {
+		alike := func(s results.Summary) bool { return results.SameWorkload(s.Workload, first.Workload) }
+		if slices.ContainsFunc(known[:i], alike) {
 			continue
 		}
 		byHold := func(a, b results.Summary) int { return cmp.Compare(a.Figure(m).Value, b.Figure(m).Value) }
@@ -215,7 +222,8 @@ func unequalHolds(all []results.Summary) []Finding {
 		least, most := slices.MinFunc(same, byHold), slices.MaxFunc(same, byHold)
 		short, long := least.Figure(m), most.Figure(m)
 		if long.Value > equalHolds*short.Value {
-			notes = append(notes, fmt.Sprintf("%s %s, %s %s", most.Title(), long.Text(m.Unit), least.Title(), short.Text(m.Unit)))
+			notes = append(notes, fmt.Sprintf("%s %s, %s %s", most.Title(), long.Text(m.Unit), least.Title(),
+				short.Text(m.Unit)))
 		}
 	}
 	if notes == nil {

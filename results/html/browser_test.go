@@ -41,7 +41,8 @@ func TestInABrowser(t *testing.T) {
 		}
 		for _, width := range []int64{390, 1440} {
 			for _, scheme := range []string{"light", "dark"} {
-				t.Run(fmt.Sprintf("%s %d %s", name, width, scheme), func(t *testing.T) { visit(t, browser, file, width, scheme) })
+				t.Run(fmt.Sprintf("%s %d %s", name, width, scheme),
+					func(t *testing.T) { visit(t, browser, file, width, scheme) })
 			}
 		}
 	}
@@ -69,7 +70,8 @@ func visit(t *testing.T, browser context.Context, file string, width int64, sche
 	}
 	var found []string
 	var picture []byte
-	media := emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}}}
+	feature := &emulation.MediaFeature{Name: "prefers-color-scheme", Value: scheme}
+	media := emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{feature}}
 	for _, step := range []func() error{
 		func() error { _, err := chromedp.Call(ctx, log.Enable, cdp.Empty{}); return err },
 		func() error { _, err := chromedp.Call(ctx, network.Enable, network.EnableParams{}); return err },
@@ -78,7 +80,8 @@ func visit(t *testing.T, browser context.Context, file string, width int64, sche
 			return chromedp.Do(ctx, chromedp.EmulateViewport(width, 900), chromedp.Navigate("file://"+file))
 		},
 		func() error {
-			ms, err := chromedp.Run(ctx, chromedp.Evaluate[float64](`performance.getEntriesByType("navigation")[0].loadEventEnd`))
+			ms, err := chromedp.Run(ctx,
+				chromedp.Evaluate[float64](`performance.getEntriesByType("navigation")[0].loadEventEnd`))
 			t.Logf("loaded in %.0f ms", ms)
 			return err
 		},
@@ -133,19 +136,24 @@ func complaintOf(event any, page string) string {
 const faults = `(() => {
 	document.querySelectorAll("details").forEach(d => { d.open = true });
 	const found = [], wide = document.documentElement.clientWidth;
-	if (document.documentElement.scrollWidth > wide) found.push("the page is " + document.documentElement.scrollWidth + " pixels wide");
+	if (document.documentElement.scrollWidth > wide)
+		found.push("the page is " + document.documentElement.scrollWidth + " pixels wide");
 	for (const e of document.querySelectorAll("main *")) {
 		if (e.closest(".scroll") && !e.classList.contains("scroll")) continue;
 		const box = e.getBoundingClientRect();
-		if (box.right > wide + 0.5 || box.left < -0.5) found.push(e.tagName + " sticks out: " + e.textContent.slice(0, 40));
+		if (box.right > wide + 0.5 || box.left < -0.5)
+			found.push(e.tagName + " sticks out: " + e.textContent.slice(0, 40));
 	}
 	for (const svg of document.querySelectorAll("figure svg")) {
-		const frame = svg.getBoundingClientRect(), labels = [...svg.querySelectorAll("text")].map(t => [t.textContent, t.getBoundingClientRect()]);
+		const frame = svg.getBoundingClientRect();
+		const labels = [...svg.querySelectorAll("text")].map(t => [t.textContent, t.getBoundingClientRect()]);
 		const title = svg.getAttribute("aria-label") + ": ";
 		labels.forEach(([text, a], i) => {
-			if (a.left < frame.left - 1 || a.right > frame.right + 1 || a.top < frame.top - 1 || a.bottom > frame.bottom + 1) found.push(title + text + " sticks out of its picture");
+			if (a.left < frame.left - 1 || a.right > frame.right + 1 || a.top < frame.top - 1 ||
+				a.bottom > frame.bottom + 1) found.push(title + text + " sticks out of its picture");
 			labels.slice(i + 1).forEach(([other, b]) => {
-				const across = Math.min(a.right, b.right) - Math.max(a.left, b.left), down = Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top);
+				const across = Math.min(a.right, b.right) - Math.max(a.left, b.left);
+				const down = Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top);
 				if (across > 1 && down > 3) found.push(title + text + " lies on " + other);
 			});
 		});

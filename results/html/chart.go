@@ -194,7 +194,8 @@ func (m mark) class(kind string) string {
 // glyph returns the path of a style's mark around a point.
 func (m mark) glyph(x, y float64) shape {
 	forms := []string{
-		"m-3 0a3 3 0 1 0 6 0a3 3 0 1 0-6 0", "m-2.7-2.7h5.4v5.4h-5.4z", "m0-3.4l3.2 5.6h-6.4z", "m0-3.8l3.8 3.8l-3.8 3.8l-3.8-3.8z",
+		"m-3 0a3 3 0 1 0 6 0a3 3 0 1 0-6 0", "m-2.7-2.7h5.4v5.4h-5.4z", "m0-3.4l3.2 5.6h-6.4z",
+		"m0-3.8l3.8 3.8l-3.8 3.8l-3.8-3.8z",
 		"m0 3.4l3.2-5.6h-6.4z", "m-3-3l6 6m-6 0l6-6", "m-3.4 0h6.8m-3.4-3.4v6.8", "m-4 0h8v1.6h-8z",
 	}
 	return shape{Class: m.class("glyph"), Path: fmt.Sprintf("M%.1f %.1f%s", x, y, forms[m.style%len(forms)])}
@@ -254,7 +255,10 @@ func (c chart) draw() drawing {
 			placed := all(v.bound)
 			end := placed[len(placed)-1]
 			d.Shapes = append(d.Shapes, shape{v.class("line") + " dotted", path(placed), v.name + ", at least"},
-				shape{v.class("line"), fmt.Sprintf("M%.1f %.1fv-9m-3 3.5l3-3.5l3 3.5", end.X, end.Y), v.name + ", at least"})
+				shape{
+					v.class("line"), fmt.Sprintf("M%.1f %.1fv-9m-3 3.5l3-3.5l3 3.5", end.X, end.Y),
+					v.name + ", at least",
+				})
 		}
 		for _, e := range v.ranges {
 			low, high := at(point{e.at, e.low}), at(point{e.at, e.high})
@@ -272,11 +276,16 @@ func (c chart) draw() drawing {
 		middle, thick := top+(float64(i)+0.5)*row, min(18, row*0.7)
 		end := at(point{b.value, 0}).X
 		d.Texts = append(d.Texts, text{"end", shortened(b.name, 16), left - 5, middle + 4})
-		d.Shapes = append(d.Shapes, shape{b.class("bar"),
-			fmt.Sprintf("M%.1f %.1fH%.1fv%.1fH%.1fz", left, middle-thick/2, end, thick, left), b.name + ": " + b.text})
+		d.Shapes = append(d.Shapes, shape{
+			b.class("bar"),
+			fmt.Sprintf("M%.1f %.1fH%.1fv%.1fH%.1fz", left, middle-thick/2, end, thick, left), b.name + ": " + b.text,
+		})
 		if b.atLeast { // an open end
-			d.Shapes = append(d.Shapes, shape{b.class("bar"),
-				fmt.Sprintf("M%.1f %.1fl6 %.1fl-6 %.1fz", end, middle-thick/2, thick/2, thick/2), b.name + ", at least"})
+			d.Shapes = append(d.Shapes, shape{
+				b.class("bar"),
+				fmt.Sprintf("M%.1f %.1fl6 %.1fl-6 %.1fz", end, middle-thick/2, thick/2, thick/2),
+				b.name + ", at least",
+			})
 			end += 6
 		}
 		if b.high > b.low {
@@ -311,7 +320,8 @@ func (c chart) file() (template.HTML, error) {
 	d.Alone, d.Style = true, template.CSS(tonesSource+chartStyle) // our own
 	for i, m := range c.strategies() {
 		y := 20 + 18*float64(i)
-		d.Shapes = append(d.Shapes, shape{m.class("line"), fmt.Sprintf("M%d %.1fh24", chartWidth+4, y-4), m.name}, m.glyph(chartWidth+16, y-4))
+		d.Shapes = append(d.Shapes, shape{m.class("line"), fmt.Sprintf("M%d %.1fh24", chartWidth+4, y-4), m.name},
+			m.glyph(chartWidth+16, y-4))
 		d.Texts = append(d.Texts, text{"", shortened(m.name, 22), chartWidth + 34, y})
 	}
 	return rendered(d)

@@ -21,16 +21,33 @@ func (f family) overview() []chart {
 		log    bool
 	}{
 		{chart{name: "throughput", title: "Throughput", xName: "acquisitions per second"}, "acq_per_s", false},
-		{chart{name: "utilisation", title: "Utilisation", xName: "share of the time that the lock was held",
-			note: "What is missing from 100 % was lost handing the lock over, or nobody wanted it."}, "utilisation", false},
-		{chart{name: "wait-p99", title: "Slowest waits", xName: "99th percentile of the waits", note: "Every client counts alike."},
-			"wait_per_client_p99", true},
-		{chart{name: "commands", title: "Commands", xName: "commands per acquisition",
-			note: "Counted by Redis, those inside scripts too."}, "commands_per_acq", true},
-		{chart{name: "redis-cpu", title: "server CPU", xName: "CPU time per acquisition",
-			note: "Less what the same connections cost idle."}, "redis_cpu_per_acq", true},
-		{chart{name: "handoff-p99", title: "Slowest handoffs", xName: "99th percentile of the handoffs",
-			note: "From the start of a release to the next lease, where somebody waited."}, "handoff_p99", true},
+		{
+			chart{
+				name: "utilisation", title: "Utilisation", xName: "share of the time that the lock was held",
+				note: "What is missing from 100 % was lost handing the lock over, or nobody wanted it.",
+			},
+			"utilisation",
+			false,
+		},
+		{
+			chart{
+				name: "wait-p99", title: "Slowest waits", xName: "99th percentile of the waits",
+				note: "Every client counts alike.",
+			},
+			"wait_per_client_p99", true,
+		},
+		{chart{
+			name: "commands", title: "Commands", xName: "commands per acquisition",
+			note: "Counted by Redis, those inside scripts too.",
+		}, "commands_per_acq", true},
+		{chart{
+			name: "redis-cpu", title: "server CPU", xName: "CPU time per acquisition",
+			note: "Less what the same connections cost idle.",
+		}, "redis_cpu_per_acq", true},
+		{chart{
+			name: "handoff-p99", title: "Slowest handoffs", xName: "99th percentile of the handoffs",
+			note: "From the start of a release to the next lease, where somebody waited.",
+		}, "handoff_p99", true},
 	} {
 		c, m, known := o.chart, metric(o.metric), false
 		if len(f.arenas) == 1 {
@@ -161,19 +178,29 @@ func span(curves []curve) (low, high float64, ok bool) {
 func (a arena) details() ([]chart, error) {
 	var all []chart
 	named := func(name, title, note, x, y string) chart {
-		return chart{name: fmt.Sprintf("%s-c%d", name, a.workload.Clients), title: title, note: note, xName: x, yName: y}
+		return chart{
+			name: fmt.Sprintf("%s-c%d", name, a.workload.Clients), title: title, note: note, xName: x,
+			yName: y,
+		}
 	}
 	const handed = "From the start of a release to the next lease, where somebody waited."
 	for _, p := range []struct {
 		chart
 		of func(results.Run) results.Distribution
 	}{
-		{named("wait", "Wait by percentile, over acquisitions", "", "share of the waits", "wait"),
-			func(r results.Run) results.Distribution { return r.Waiting.PerAcquisition }},
-		{named("wait-per-client", "Wait by percentile, weighted per client", "", "share of the waits, weighted per client", "wait"),
-			func(r results.Run) results.Distribution { return r.Waiting.PerClient }},
-		{named("handoff", "Handoff by percentile", handed, "share of the handoffs", "handoff"),
-			func(r results.Run) results.Distribution { return r.Speed.Handoff }},
+		{
+			named("wait", "Wait by percentile, over acquisitions", "", "share of the waits", "wait"),
+			func(r results.Run) results.Distribution { return r.Waiting.PerAcquisition },
+		},
+		{
+			named("wait-per-client", "Wait by percentile, weighted per client", "",
+				"share of the waits, weighted per client", "wait"),
+			func(r results.Run) results.Distribution { return r.Waiting.PerClient },
+		},
+		{
+			named("handoff", "Handoff by percentile", handed, "share of the handoffs", "handoff"),
+			func(r results.Run) results.Distribution { return r.Speed.Handoff },
+		},
 	} {
 		c, err := withPercentiles(p.chart, a.cells, p.of)
 		if err != nil {
@@ -193,7 +220,8 @@ func (a arena) details() ([]chart, error) {
 		a.withCourse(named("timeline", "Throughput in the course of the run", "", course, "acquisitions per second"),
 			results.PerSecond, false, perSecond),
 		a.withCourse(named("timeline-wait", "Slowest waits in the course of the run",
-			"99th percentile of the waits that ended in each second.", course, "wait p99"), results.Nanoseconds, true, waitP99))
+			"99th percentile of the waits that ended in each second.", course, "wait p99"), results.Nanoseconds, true,
+			waitP99))
 	return slices.DeleteFunc(all, func(c chart) bool { return len(c.curves) == 0 }), nil
 }
 
@@ -243,7 +271,7 @@ func pooled(runs []results.Run, of func(results.Run) results.Distribution) (resu
 	var parts []results.Distribution
 	observed := int64(0)
 	for _, run := range runs {
-		if d := of(run); d.Histogram != "" || d.CensoredHistogram != "" {
+		if d := of(run); len(d.Histogram)+len(d.CensoredHistogram) > 0 {
 			parts = append(parts, d)
 			observed += d.Count + d.Censored
 		}
@@ -251,8 +279,7 @@ func pooled(runs []results.Run, of func(results.Run) results.Distribution) (resu
 	if observed == 0 {
 		return results.Survival{}, 0, nil
 	}
-	survival, err := results.PoolSurvival(parts)
-	return survival, observed, err
+	return results.Sum(parts...).Survival(), observed, nil
 }
 
 // percentiles returns the cell's curve up to the last percentile that this number of
@@ -294,22 +321,17 @@ func (c cell) percentiles(survival results.Survival, observed int64) curve {
 func (a arena) withShares(fig chart) (chart, error) {
 	most := 2.0
 	for _, c := range a.cells {
-		h, err := c.typical().Fairness.PerClientHistogram()
-		if err != nil {
-			return fig, fmt.Errorf("%s: %w", c.Name, err)
-		}
-		if h == nil || h.TotalCount() == 0 || h.Mean() == 0 {
+		h := c.typical().Fairness.PerClient
+		if h.Mean() == 0 {
 			continue
 		}
 		drawn := curve{mark: c.mark}
 		clients, even, before := float64(h.TotalCount()), h.Mean(), 0.0
-		for _, bar := range h.Distribution() {
-			if bar.Count == 0 {
-				continue
-			}
+		for _, bar := range h {
 			y := float64(bar.To) / even
 			after := before + float64(bar.Count)
-			drawn.line = append(drawn.line, point{X: before / clients * 100, Y: y}, point{X: after / clients * 100, Y: y})
+			drawn.line = append(drawn.line, point{X: before / clients * 100, Y: y},
+				point{X: after / clients * 100, Y: y})
 			before = after
 			most = max(most, y)
 		}

@@ -34,7 +34,10 @@ func TestFindingsBearWhereTheyAreFrom(t *testing.T) {
 		want  string
 	}{
 		{[]File{{"a.json", a}}, "a: its run cannot be trusted: x. interrupted: 2 of 2 runs measured."},
-		{[]File{{"a.json", a}, {"b.json", b}}, "[1] a: its run cannot be trusted: x. a.json: interrupted: 2 of 2 runs measured."},
+		{
+			[]File{{"a.json", a}, {"b.json", b}},
+			"[1] a: its run cannot be trusted: x. a.json: interrupted: 2 of 2 runs measured.",
+		},
 	} {
 		var texts []string
 		for _, f := range found(families(test.files), test.files) {
@@ -63,32 +66,30 @@ func TestOrder(t *testing.T) {
 	}
 }
 
-// TestSetups: builds and machines are not mixed, ports are.
+// TestSetups: builds, generators and workloads are not mixed; ports, seeds and numbers of clients are.
 func TestSetups(t *testing.T) {
 	t.Parallel()
-	a, b := even(1), even(1)
-	b.Redis.Address = "127.0.0.1:7777"
-	if got := families([]File{{"a", a}, {"b", b}}); len(got) != 1 || len(got[0].top().cells[0].Runs) != 2 {
-		t.Errorf("two sessions of one build make %d families", len(got))
-	}
-	b.Tool.Commit = "other"
-	if got := families([]File{{"a", a}, {"b", b}}); len(got) != 2 {
-		t.Errorf("two builds make %d families", len(got))
-	}
-	b.Tool.Commit = ""
-	a.Shared, b.Shared = &results.Shared{Generator: "a"}, &results.Shared{Generator: "b"}
-	if got := families([]File{{"a", a}, {"b", b}}); len(got) != 2 {
-		t.Errorf("two generators make %d families", len(got))
-	}
-	a.Shared, b.Shared = nil, nil
-	b.Workload.Clients = 7
-	b.Workload.Instances = 7
-	got := families([]File{{"a", a}, {"b", b}})
-	if len(got) != 1 || len(got[0].arenas) != 2 || got[0].arenas[0].workload.Clients != 7 {
-		t.Errorf("two numbers of clients make %d families", len(got))
-	}
-	b.Workload.Keys = 3
-	if got := families([]File{{"a", a}, {"b", b}}); len(got) != 2 {
-		t.Errorf("two workloads make %d families", len(got))
+	for _, test := range []struct {
+		name            string
+		change          func(a, b *results.Report)
+		families, runs  int
+		arenas, clients int // of the first family; the clients of its first arena
+	}{
+		{"ports", func(_, b *results.Report) { b.Redis.Address = "127.0.0.1:7777" }, 1, 2, 1, 100},
+		{"builds", func(_, b *results.Report) { b.Tool.Commit = "other" }, 2, 1, 1, 100},
+		{"generators", func(a, b *results.Report) {
+			a.Shared, b.Shared = &results.Shared{Generator: "a"}, &results.Shared{Generator: "b"}
+		}, 2, 1, 1, 100},
+		{"clients", func(_, b *results.Report) { b.Workload.Clients, b.Workload.Instances = 7, 7 }, 1, 1, 2, 7},
+		{"workloads", func(_, b *results.Report) { b.Workload.Keys = 3 }, 2, 1, 1, 100},
+	} {
+		a, b := even(1), even(1)
+		test.change(a, b)
+		got := families([]File{{"a", a}, {"b", b}})
+		if len(got) != test.families || len(got[0].arenas) != test.arenas ||
+			got[0].arenas[0].workload.Clients != test.clients || len(got[0].top().cells[0].Runs) != test.runs {
+			t.Errorf("two sessions with other %s make %d families of %d arenas", test.name, len(got),
+				len(got[0].arenas))
+		}
 	}
 }

@@ -59,7 +59,8 @@ func families(files []File) []family {
 	}
 	paint(all)
 	for _, f := range all {
-		slices.SortStableFunc(f.arenas, func(a, b arena) int { return cmp.Compare(a.workload.Clients, b.workload.Clients) })
+		slices.SortStableFunc(f.arenas,
+			func(a, b arena) int { return cmp.Compare(a.workload.Clients, b.workload.Clients) })
 	}
 	return all
 }

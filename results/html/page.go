@@ -12,7 +12,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/lockbench/lockbench/internal/jsonio"
 	"github.com/lockbench/lockbench/internal/words"
 	"github.com/lockbench/lockbench/results"
 )
@@ -107,7 +106,7 @@ func Write(w io.Writer, files []File) error {
 	if err := pageTemplate.Execute(&encoded, page); err != nil {
 		return fmt.Errorf("write the page: %w", err)
 	}
-	return jsonio.WriteText(w, "the page", encoded.Bytes())
+	return words.Write(w, "the page", encoded.Bytes())
 }
 
 // numbered puts the section's number before a text.
@@ -125,7 +124,10 @@ func (f family) section(open bool) (section, error) {
 		return s, err
 	}
 	for i, a := range slices.Backward(f.arenas) {
-		d := details{Title: fmt.Sprintf("%d clients", a.workload.Clients), Open: open && i == len(f.arenas)-1, Table: all.arenas[i].table()}
+		d := details{
+			Title: fmt.Sprintf("%d clients", a.workload.Clients), Open: open && i == len(f.arenas)-1,
+			Table: all.arenas[i].table(),
+		}
 		charts, err := a.details()
 		if err != nil {
 			return s, err
@@ -136,11 +138,14 @@ func (f family) section(open bool) (section, error) {
 		s.Arenas = append(s.Arenas, d)
 	}
 	if rounds := len(f.top().cells[0].Used); rounds > 1 {
-		s.Note = "Medians of the valid runs; whiskers are the smallest and the largest. Percentiles are of all valid runs together, shares and timelines of the run with the median throughput."
+		s.Note = "Medians of the valid runs; whiskers are the smallest and the largest. " +
+			"Percentiles are of all valid runs together, shares and timelines of the run with the median throughput."
 	}
-	left := slices.DeleteFunc(strategyNames([]family{all}), func(name string) bool { return slices.Contains(strategyNames([]family{f}), name) })
+	left := slices.DeleteFunc(strategyNames([]family{all}),
+		func(name string) bool { return slices.Contains(strategyNames([]family{f}), name) })
 	if len(left) > 0 {
-		s.Note = strings.TrimSpace(s.Note + fmt.Sprintf(" Not a lock, far beyond them and in the tables only: %s.", words.And(left)))
+		s.Note = strings.TrimSpace(s.Note + fmt.Sprintf(" Not a lock, far beyond them and in the tables only: %s.",
+			words.And(left)))
 	}
 	return s, nil
 }
@@ -239,7 +244,10 @@ func safetyTable(all []family) table {
 	}
 	columns := []results.Shown{
 		{Column: results.Column{Heading: "claims", Cell: results.Summary.Verdict}},
-		{Column: results.Column{Heading: "runs", Cell: func(s results.Summary) string { return fmt.Sprint(len(s.Runs)) }}},
+		{Column: results.Column{
+			Heading: "runs",
+			Cell:    func(s results.Summary) string { return fmt.Sprint(len(s.Runs)) },
+		}},
 	}
 	return tableOf(append(columns, results.SafetyColumns()...), sums)
 }

@@ -73,7 +73,8 @@ func where(f File) []string {
 			}
 		}
 		words = append(words, "--redis", strings.Join(nodes, ","))
-		if slices.ContainsFunc(f.Workload.Faults, func(fault workloads.Fault) bool { return fault.Kind().Place == workloads.OnServers }) {
+		if slices.ContainsFunc(f.Workload.Faults,
+			func(fault workloads.Fault) bool { return fault.Kind().Place == workloads.OnServers }) {
 			words = append(words, "--allow-faults-on-my-server")
 		}
 	}

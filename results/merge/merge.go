@@ -1,4 +1,4 @@
-// Package merge combines the reports of generators that measured together, on the same keys of the
+// Package merge adds up the reports of generators that measured together, on the same keys of the
 // same Redis at the same time.
 package merge
 
@@ -8,8 +8,10 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/lockbench/lockbench/results"
+	"github.com/lockbench/lockbench/results/compare"
 	"github.com/lockbench/lockbench/workloads"
 )
 
@@ -19,10 +21,8 @@ type File struct {
 	*results.Report
 }
 
-// Merge returns the report of all generators' clients together. Counts of a generator's own
-// clients are added; what all generators saw of the same server is averaged; what only one
-// process could observe on both sides is unknown. The error names every reason why the
-// reports do not belong together.
+// Merge returns the report of all generators' clients together: it adds their records, see
+// results.Run.Add. The error names every reason why the reports do not belong together.
 func Merge(files []File) (*results.Report, error) {
 	if problems := differences(files); len(problems) > 0 {
 		return nil, errors.Join(problems...)
@@ -30,25 +30,83 @@ func Merge(files []File) (*results.Report, error) {
 	files = slices.Clone(files)
 	slices.SortFunc(files, func(a, b File) int { return cmp.Compare(a.Shared.Generator, b.Shared.Generator) })
 	merged := frame(files)
-	overlapping := false
+	together := false
 	for _, run := range files[0].Runs {
-		var parts []part
-		for _, f := range files {
-			parts = append(parts, part{f.Shared.Generator, *find(f, run)})
-		}
-		together, err := join(parts)
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", title(run), err)
-		}
-		together.Speed.Gap = gap(merged, files[0].WorkloadOf(run), together)
-		together.Point = relabelled(run.Point, files[0].WorkloadOf(run).Times(len(files), 1))
-		overlapping = overlapping || together.WindowNS > 0
-		merged.Runs = append(merged.Runs, together)
+		sum, overlap := add(files, run)
+		each := files[0].WorkloadOf(run)
+		sum.Point = relabelled(run.Point, each.Times(len(files), 1))
+		sum.Record.Contended = contended(files[0], each, run)
+		sum.Compute()
+		merged.Runs = append(merged.Runs, sum)
+		together = together || overlap > 0
 	}
-	if !overlapping {
+	if !together {
 		return nil, errors.New("no run of theirs was measured at the same time (give all of them the same --start-at)")
 	}
 	return merged, nil
+}
+
+// enough is the least share of a window that all windows must have in common: otherwise the figures
+// are of different loads.
+const enough = 0.9
+
+// add adds up the generators' records of a run, and returns for how long their windows were open together.
+func add(files []File, like results.Run) (sum results.Run, overlap time.Duration) {
+	var longest int64
+	var closed time.Time
+	for i, f := range files {
+		run := *find(f, like)
+		end := run.Started.Add(time.Duration(run.WindowNS))
+		longest = max(longest, run.WindowNS)
+		name := f.Shared.Generator
+		claims, invalid, failure := run.Safety.Broken, run.Invalid, run.Failure
+		run.Safety.Broken, run.Invalid, run.Failure = nil, nil, ""
+		if i == 0 {
+			sum, closed = run, end
+			sum.Labels = nil
+		} else {
+			sum.Add(run)
+		}
+		if end.Before(closed) {
+			closed = end
+		}
+		if run.Started.After(sum.Started) {
+			sum.Started = run.Started
+		}
+		for _, claim := range claims {
+			sum.Safety.Broken = append(sum.Safety.Broken, claim+" (seen by "+name+")")
+		}
+		for _, why := range invalid {
+			sum.Invalid = append(sum.Invalid, name+": "+why)
+		}
+		if failure != "" && sum.Failure == "" {
+			sum.Failure = name + ": " + failure
+		}
+		for _, label := range run.Labels {
+			if label != results.PartOfASession && !slices.Contains(sum.Labels, label) {
+				sum.Labels = append(sum.Labels, label)
+			}
+		}
+	}
+	overlap = max(0, closed.Sub(sum.Started))
+	if float64(overlap) < enough*float64(longest) {
+		sum.Invalid = append(sum.Invalid, fmt.Sprintf("its generators' windows were open together for %v of %v",
+			overlap.Round(time.Millisecond), time.Duration(longest).Round(time.Millisecond)))
+	}
+	if sum.Speed.Acquisitions == 0 && sum.Valid() {
+		sum.Invalid = append(sum.Invalid, "it had not one acquisition")
+	}
+	return sum, overlap
+}
+
+// contended says whether clients always waited. No generator sees the waiters of another, so it is only
+// known for several clients of one key, none of which pauses, times out, shares or ends early.
+func contended(f File, each workloads.Spec, run results.Run) bool {
+	return each.Keys == 1 && each.Rate == 0 && len(each.Stages) == 0 && each.Think.IsZero() &&
+		each.Timeout == nil && !each.Coalesce && each.Iterations == 0 &&
+		slices.ContainsFunc(f.Strategies, func(s results.Strategy) bool {
+			return s.Name == run.Strategy && s.Capacity == 1
+		})
 }
 
 // frame returns the merged report without its runs.
@@ -56,7 +114,8 @@ func frame(files []File) *results.Report {
 	first, n := files[0], len(files)
 	merged := &results.Report{
 		Schema: results.Schema, Tool: first.Tool, Started: first.Started, Finished: first.Finished,
-		Environment: first.Environment, Redis: first.Redis, Stores: first.Stores, Workload: first.Workload.Times(n, 1), Rounds: first.Rounds, LeftOut: first.LeftOut,
+		Environment: first.Environment, Redis: first.Redis, Stores: first.Stores,
+		Workload: first.Workload.Times(n, 1), Rounds: first.Rounds, LeftOut: first.LeftOut,
 	}
 	for _, p := range first.Points {
 		w := p.Workload.Times(n, 1)
@@ -69,7 +128,8 @@ func frame(files []File) *results.Report {
 	var names, troubles []string
 	for _, f := range files {
 		p := results.GeneratorPart{
-			Generator: f.Shared.Generator, Tool: f.Tool, Environment: f.Environment, Baselines: f.Baselines, Seed: f.Workload.Seed, Started: f.Started, Finished: f.Finished,
+			Generator: f.Shared.Generator, Tool: f.Tool, Environment: f.Environment, Baselines: f.Baselines,
+			Seed: f.Workload.Seed, Started: f.Started, Finished: f.Finished,
 		}
 		for _, run := range f.Runs {
 			p.Acquisitions += run.Speed.Acquisitions
@@ -94,10 +154,11 @@ func frame(files []File) *results.Report {
 		}
 	}
 	merged.Error = strings.Join(troubles, "; ")
-	merged.Warnings = append(merged.Warnings, fmt.Sprintf("merged from %d generators, %s: overlaps (their sum) and the largest bypass (the largest of theirs) are of each one's own clients "+
-		"among themselves; between clients of different ones overlaps, the order of acquisitions and handoffs could not be "+
-		"looked at; "+
-		"each one's counts are of its own window, and the windows may begin and end at other instants", n, strings.Join(names, ", ")))
+	merged.Warnings = append(merged.Warnings,
+		fmt.Sprintf("merged from %d generators, %s: overlaps (their sum) and the largest "+
+			"bypass (the largest of theirs) are of each one's own clients; overlaps, order and handoffs between "+
+			"clients of different ones are not known; each one's counts are of its own window", n,
+			strings.Join(names, ", ")))
 	merged.Warnings = append(merged.Warnings, alike(files)...)
 	return merged
 }
@@ -108,8 +169,10 @@ func alike(files []File) []string {
 	var warnings []string
 	for _, f := range files {
 		name := f.Shared.Generator
-		if other, taken := seeds[f.Workload.Seed]; taken && slices.ContainsFunc(f.Planned(), func(p workloads.Point) bool { return random(p.Workload) }) {
-			warnings = append(warnings, fmt.Sprintf("%s and %s drew the same random numbers: give each generator a --seed of its own", other, name))
+		draws := slices.ContainsFunc(f.Planned(), func(p workloads.Point) bool { return random(p.Workload) })
+		if other, taken := seeds[f.Workload.Seed]; taken && draws {
+			warnings = append(warnings, fmt.Sprintf(
+				"%s and %s drew the same random numbers: give each generator a --seed of its own", other, name))
 		}
 		seeds[f.Workload.Seed] = name
 	}
@@ -136,6 +199,110 @@ func relabelled(label string, w workloads.Spec) string {
 		}
 	}
 	return strings.Join(words, " ")
+}
+
+// differences returns the reasons why the files are not of generators that measured together.
+func differences(files []File) []error {
+	if len(files) < 2 {
+		return []error{fmt.Errorf("at least two reports are needed, %d given", len(files))}
+	}
+	var problems []error
+	for _, f := range files {
+		switch {
+		case len(f.Generators) > 0:
+			problems = append(problems,
+				fmt.Errorf("%s is merged already: merge all generators' reports at once", f.Name))
+		case f.Shared == nil:
+			problems = append(problems,
+				fmt.Errorf("%s was not measured together with others: --session was not given", f.Name))
+		}
+	}
+	if len(problems) > 0 {
+		return problems
+	}
+	first := files[0]
+	for _, f := range files[1:] {
+		differ := func(what, a, b string) {
+			if a != b {
+				problems = append(problems, fmt.Errorf("%s: %s in %s, %s in %s", what, a, first.Name, b, f.Name))
+			}
+		}
+		differ("session", first.Shared.Session, f.Shared.Session)
+		differ("build", build(first), build(f))
+		differ("runs of each strategy", fmt.Sprint(first.Rounds), fmt.Sprint(f.Rounds))
+		differ("strategies", strategies(first), strategies(f))
+		differ("Redis", redis(first), redis(f))
+	}
+	base, head := compare.Side{Reports: []compare.Report{side(first)}}, compare.Side{}
+	for _, f := range files[1:] {
+		head.Reports = append(head.Reports, side(f))
+	}
+	for _, d := range compare.Differences(base, head) {
+		if strings.HasPrefix(d.What, "workload ") {
+			problems = append(problems, errors.New(d.String()))
+		}
+	}
+	problems = append(problems, twice(files)...)
+	if len(problems) == 0 { // otherwise their runs differ too
+		problems = missing(files)
+	}
+	return problems
+}
+
+func build(f File) string { return strings.TrimSpace(f.Tool.Version + " " + f.Tool.Commit) }
+
+func side(f File) compare.Report { return compare.Report{File: f.Name, Report: f.Report} }
+
+func strategies(f File) string {
+	var names []string
+	for _, s := range f.Strategies {
+		names = append(names, s.Name)
+	}
+	return strings.Join(names, ",")
+}
+
+// redis identifies a server: by its processes' run IDs, or if these are unknown by its version,
+// mode and topology.
+func redis(f File) string {
+	ids := slices.Sorted(slices.Values(f.Shared.RedisRuns))
+	if len(ids) == 0 || slices.Contains(ids, "") {
+		return strings.Join([]string{f.Redis.Release(), f.Redis.Mode, f.Redis.Topology}, " ")
+	}
+	return strings.Join(ids, ",")
+}
+
+// twice reports files of the same generator.
+func twice(files []File) []error {
+	var problems []error
+	seen := map[string]string{}
+	for _, f := range files {
+		if other, known := seen[f.Shared.Generator]; known {
+			problems = append(problems,
+				fmt.Errorf("%s and %s are of the same generator, %s", other, f.Name, f.Shared.Generator))
+		}
+		seen[f.Shared.Generator] = f.Name
+	}
+	return problems
+}
+
+// missing reports the runs that not all generators have.
+func missing(files []File) []error {
+	var problems []error
+	for _, having := range files {
+		for _, run := range having.Runs {
+			for _, f := range files {
+				problem := fmt.Errorf("%s has no run of %s", f.Name, title(run))
+				known := slices.ContainsFunc(problems, func(said error) bool { return said.Error() == problem.Error() })
+				if find(f, run) == nil && !known {
+					problems = append(problems, problem)
+				}
+			}
+		}
+	}
+	if len(problems) == 0 && len(files[0].Runs) == 0 {
+		problems = append(problems, errors.New("nothing was measured"))
+	}
+	return problems
 }
 
 // find returns a file's run of the same strategy, point and round; nil if there is none.

@@ -10,7 +10,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/lockbench/lockbench/internal/jsonio"
+	"github.com/lockbench/lockbench/internal/words"
 	"github.com/lockbench/lockbench/results"
 	"github.com/lockbench/lockbench/workloads"
 )
@@ -23,7 +23,10 @@ func WriteBenchfmt(w io.Writer, r *results.Report) error {
 	var b bytes.Buffer
 	metrics := results.BenchMetrics()
 	for _, line := range [][2]string{
-		{"goos", r.Environment.OS}, {"goarch", r.Environment.Arch}, {"pkg", "github.com/lockbench/lockbench"}, {"redis", release(r)},
+		{"goos", r.Environment.OS},
+		{"goarch", r.Environment.Arch},
+		{"pkg", "github.com/lockbench/lockbench"},
+		{"redis", release(r)},
 	} {
 		if line[1] != "" {
 			fmt.Fprintf(&b, "%s: %s\n", line[0], line[1])
@@ -48,7 +51,8 @@ func WriteBenchfmt(w io.Writer, r *results.Report) error {
 		case run.Speed.Acquisitions == 0:
 			fmt.Fprintf(&b, "# %s, round %d, is left out: not one acquisition\n", name, run.Round)
 		default:
-			fmt.Fprintf(&b, "%s %d %s ns/op", name, run.Speed.Acquisitions, benchNumber(float64(run.WindowNS)/float64(run.Speed.Acquisitions)))
+			fmt.Fprintf(&b, "%s %d %s ns/op", name, run.Speed.Acquisitions,
+				benchNumber(float64(run.WindowNS)/float64(run.Speed.Acquisitions)))
 			for _, m := range metrics {
 				if value, known := m.InBench(run); known {
 					fmt.Fprintf(&b, " %s %s", benchNumber(value), m.Bench.Unit)
@@ -57,7 +61,7 @@ func WriteBenchfmt(w io.Writer, r *results.Report) error {
 			b.WriteByte('\n')
 		}
 	}
-	return jsonio.WriteText(w, "benchmark lines", b.Bytes())
+	return words.Write(w, "benchmark lines", b.Bytes())
 }
 
 // why says on one line why a run is not usable.
@@ -84,7 +88,12 @@ func release(r *results.Report) string {
 // benchName names the benchmark: always with clients, keys and hold, and with other options
 // that are not at their default.
 func benchName(strategy string, w workloads.Spec) string {
-	options := []option{{"strategy", strategy}, {"clients", strconv.Itoa(w.Clients)}, {"keys", strconv.Itoa(w.Keys)}, {"hold", w.Hold.String()}}
+	options := []option{
+		{"strategy", strategy},
+		{"clients", strconv.Itoa(w.Clients)},
+		{"keys", strconv.Itoa(w.Keys)},
+		{"hold", w.Hold.String()},
+	}
 	for _, o := range differing(w) {
 		if o.name != "keys" && o.name != "hold" {
 			options = append(options, o)
@@ -117,7 +126,8 @@ var unnamed = []string{"clients", "duration", "iterations", "warmup", "seed", "p
 // named is the order of the other options in names. New ones come last: benchstat pairs
 // lines by their names.
 var named = []string{
-	"instances", "keys", "key-dist", "rate", "arrivals", "stage", "burst", "hold", "think", "ttl", "timeout", "work", "fence", "fault", "coalesce",
+	"instances", "keys", "key-dist", "rate", "arrivals", "stage", "burst", "hold", "think", "ttl", "timeout", "work",
+	"fence", "fault", "coalesce",
 }
 
 // differing returns the options, other than clients, in which a workload differs from the
@@ -142,7 +152,8 @@ func differing(w workloads.Spec) []option {
 }
 
 func namedFields() []workloads.Field {
-	fields := slices.DeleteFunc(workloads.Fields(), func(f workloads.Field) bool { return slices.Contains(unnamed, f.Name) })
+	fields := slices.DeleteFunc(workloads.Fields(),
+		func(f workloads.Field) bool { return slices.Contains(unnamed, f.Name) })
 	place := func(f workloads.Field) int {
 		if at := slices.Index(named, f.Name); at >= 0 {
 			return at

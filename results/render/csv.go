@@ -48,10 +48,18 @@ func csvColumns() []csvColumn {
 		{"round", func(_ *results.Report, run results.Run) string { return strconv.Itoa(run.Round) }},
 		{"order", func(_ *results.Report, run results.Run) string { return strconv.Itoa(run.Order) }},
 		{"seed", func(_ *results.Report, run results.Run) string { return strconv.FormatInt(run.Seed, 10) }},
-		{"started", func(_ *results.Report, run results.Run) string { return run.Started.UTC().Format(time.RFC3339Nano) }},
+		{"started", func(_ *results.Report,
+			run results.Run,
+		) string {
+			return run.Started.UTC().Format(time.RFC3339Nano)
+		}},
 		{"window_ns", func(_ *results.Report, run results.Run) string { return strconv.FormatInt(run.WindowNS, 10) }},
 		{"clients", func(r *results.Report, run results.Run) string { return strconv.Itoa(r.WorkloadOf(run).Clients) }},
-		{"instances", func(r *results.Report, run results.Run) string { return strconv.Itoa(r.WorkloadOf(run).Instances) }},
+		{"instances", func(r *results.Report,
+			run results.Run,
+		) string {
+			return strconv.Itoa(r.WorkloadOf(run).Instances)
+		}},
 		{"keys", func(r *results.Report, run results.Run) string { return strconv.Itoa(r.WorkloadOf(run).Keys) }},
 		{"hold", func(r *results.Report, run results.Run) string { return r.WorkloadOf(run).Hold.String() }},
 		{"rate", func(r *results.Report, run results.Run) string { return r.WorkloadOf(run).Rate.String() }},

@@ -3,6 +3,7 @@ package render
 import (
 	"bytes"
 	"encoding/csv"
+	"fmt"
 	"io"
 	"path/filepath"
 	"strings"
@@ -12,7 +13,7 @@ import (
 
 	"github.com/lockbench/lockbench/internal/testkit/golden"
 	"github.com/lockbench/lockbench/results"
-	"github.com/lockbench/lockbench/results/internal/sample"
+	"github.com/lockbench/lockbench/workloads"
 )
 
 func written(t *testing.T, write func(io.Writer, *results.Report) error, r *results.Report) []byte {
@@ -25,7 +26,7 @@ func written(t *testing.T, write func(io.Writer, *results.Report) error, r *resu
 }
 
 func TestFormatsGolden(t *testing.T) {
-	awkward := sample.Recorded() // what a format may trip over
+	awkward := sample(t, "recorded") // what a format may trip over
 	awkward.Strategies[0].Name = `spin:backoff=fixed,base=5ms,note="a|b"`
 	for i := range awkward.Runs {
 		if awkward.Runs[i].Strategy == "spin" {
@@ -35,7 +36,10 @@ func TestFormatsGolden(t *testing.T) {
 	awkward.Workload.Keys, awkward.Workload.Rate = 16, 2000
 	awkward.Runs[1].Invalid = []string{"line one\nline, two"}
 	awkward.Runs[3].Server = results.Server{}
-	for name, report := range map[string]*results.Report{"recorded": sample.Recorded(), "awkward": awkward, "censored": sample.Cases()["censored"], "empty": sample.Cases()["empty"], "broken": sample.Cases()["broken"]} {
+	for name, report := range map[string]*results.Report{
+		"recorded": sample(t, "recorded"), "awkward": awkward,
+		"censored": sample(t, "censored"), "empty": sample(t, "empty"), "broken": sample(t, "broken"),
+	} {
 		for file, write := range map[string]func(io.Writer, *results.Report) error{
 			"markdown-" + name + ".md":  WriteMarkdown,
 			"csv-" + name + ".csv":      WriteCSV,
@@ -49,12 +53,16 @@ func TestFormatsGolden(t *testing.T) {
 }
 
 func TestFormatsOfZerosAreSound(t *testing.T) {
-	zeros := &results.Report{Rounds: 1, Strategies: []results.Strategy{{Name: "a"}}, Runs: []results.Run{{Strategy: "a"}}}
-	zeros.Runs[0].Server.Window = &results.ServerDelta{Calls: new(int64(0)), CPU: new(0.0)}
-	for name, write := range map[string]func(io.Writer, *results.Report) error{
-		"markdown": WriteMarkdown, "csv": WriteCSV, "benchfmt": WriteBenchfmt,
+	zeros := &results.Report{
+		Rounds: 1, Baselines: &results.Baselines{}, Strategies: []results.Strategy{{Name: "a"}},
+		Runs: []results.Run{{Strategy: "a"}},
+	}
+	zeros.Runs[0].Server.Window = &results.ServerDelta{Calls: new(int64(0)), BytesIn: new(int64(0)), CPU: new(0.0)}
+	for name, got := range map[string]string{
+		"tables": draw(t, zeros, false), "short": short(t, zeros, false),
+		"markdown": string(written(t, WriteMarkdown, zeros)), "csv": string(written(t, WriteCSV, zeros)),
+		"benchfmt": string(written(t, WriteBenchfmt, zeros)),
 	} {
-		got := string(written(t, write, zeros))
 		for _, bad := range []string{"NaN", "Inf", "%!"} {
 			if strings.Contains(got, bad) {
 				t.Errorf("%s has %s:\n%s", name, bad, got)
@@ -64,7 +72,7 @@ func TestFormatsOfZerosAreSound(t *testing.T) {
 }
 
 func TestCSVReadsBack(t *testing.T) {
-	r := sample.Recorded()
+	r := sample(t, "recorded")
 	document := written(t, WriteCSV, r)
 	rows, err := csv.NewReader(bytes.NewReader(document)).ReadAll()
 	if err != nil {
@@ -110,17 +118,19 @@ func readBench(t *testing.T, document []byte) []*benchfmt.Result {
 }
 
 func TestBenchstatUnderstandsTheLines(t *testing.T) {
-	r := sample.Recorded()
+	r := sample(t, "recorded")
 	all := readBench(t, written(t, WriteBenchfmt, r))
 	if len(all) != len(r.Runs) {
 		t.Fatalf("%d results of %d runs", len(all), len(r.Runs))
 	}
 	for i, result := range all {
 		base, parts := result.Name.Parts()
-		if string(base) != "Lock" || string(parts[0]) != "/strategy="+r.Runs[i].Strategy || string(parts[1]) != "/clients=500" {
+		if string(base) != "Lock" || string(parts[0]) != "/strategy="+r.Runs[i].Strategy ||
+			string(parts[1]) != "/clients=500" {
 			t.Errorf("name %q is in parts %q %q", result.Name, base, parts)
 		}
-		if got, ok := result.Value("acq/s"); !ok || got < r.Runs[i].Speed.PerSecond*0.999 || got > r.Runs[i].Speed.PerSecond*1.001 {
+		if got, ok := result.Value("acq/s"); !ok || got < r.Runs[i].Speed.PerSecond*0.999 ||
+			got > r.Runs[i].Speed.PerSecond*1.001 {
 			t.Errorf("%s: %v acq/s, want %v", result.Name, got, r.Runs[i].Speed.PerSecond)
 		}
 		if _, ok := result.Value("sec/op"); !ok {
@@ -130,7 +140,7 @@ func TestBenchstatUnderstandsTheLines(t *testing.T) {
 }
 
 func TestBenchNamesDoNotEndInANumberOfProcessors(t *testing.T) {
-	r := sample.Recorded()
+	r := sample(t, "recorded")
 	if err := r.Workload.Hold.UnmarshalText([]byte("file:holds 2026/run-12")); err != nil {
 		t.Fatal(err)
 	}
@@ -144,7 +154,7 @@ func TestBenchNamesDoNotEndInANumberOfProcessors(t *testing.T) {
 // A lock that nobody got again after a fault has no recovery time in the CSV, but a lower bound.
 func TestANeverIsNoTimeInTheCSV(t *testing.T) {
 	t.Parallel()
-	report := sample.Cases()["faults"]
+	report := sample(t, "faults")
 	report.Runs[0].Faults[0].Injections = []results.Injection{{AtNS: report.Runs[0].WindowNS / 2}}
 	rows, err := csv.NewReader(bytes.NewReader(written(t, WriteCSV, report))).ReadAll()
 	if err != nil {
@@ -156,5 +166,86 @@ func TestANeverIsNoTimeInTheCSV(t *testing.T) {
 	}
 	if got := rows[1][at["fault_recovery_max_at_least"]]; got != "true" || at["fault_stall_max_at_least"] == 0 {
 		t.Errorf("nobody got the lock again, and the bound is %q", got)
+	}
+}
+
+func TestHgrm(t *testing.T) {
+	rows := -1
+	for _, name := range HgrmNames(sample(t, "recorded")) {
+		document := written(t, func(w io.Writer, r *results.Report) error { return WriteHgrm(w, r, name) },
+			sample(t, "recorded"))
+		golden.Compare(t, "testdata/hgrm-"+name+".hgrm", string(document))
+		n := 0
+		for line := range strings.Lines(string(document)) {
+			var value, share float64
+			if got, _ := fmt.Sscan(line, &value, &share); got == 2 {
+				n++
+			}
+		}
+		if rows >= 0 && n != rows {
+			t.Errorf("%s has %d rows, others %d: the plotter pairs them", name, n, rows)
+		}
+		rows = n
+	}
+	if rows < 100 {
+		t.Errorf("%d rows", rows)
+	}
+	if err := WriteHgrm(io.Discard, sample(t, "recorded"), "nobody"); err == nil {
+		t.Error("a strategy that was not measured is written")
+	}
+	// A report whose durations were counted but not kept.
+	if err := WriteHgrm(io.Discard, sample(t, "normal"), "spin"); err == nil ||
+		!strings.Contains(err.Error(), "no histogram") {
+		t.Errorf("error %v", err)
+	}
+	none := &results.Report{Runs: []results.Run{{Strategy: "a"}}}
+	if got := string(written(t, func(w io.Writer, r *results.Report) error { return WriteHgrm(w, r, "a") },
+		none)); strings.Contains(got, "NaN") {
+		t.Error(got)
+	}
+}
+
+// stores is a report of Redis and of another store.
+func stores() *results.Report {
+	return &results.Report{
+		Redis: results.Redis{Name: "valkey", Version: "9.1.2"}, Rounds: 1, Workload: workloads.Default(),
+		Stores:     []results.Store{{Name: "etcd", Server: results.Redis{Name: "etcd", Version: "3.4.23"}}},
+		Strategies: []results.Strategy{{Name: "spin"}, {Name: "etcd:watch=next", Store: "etcd"}},
+		Runs: []results.Run{
+			{Strategy: "spin"}, {Strategy: "etcd:watch=next"},
+		},
+	}
+}
+
+// Each run is said to be on the server that it was on, and no two share a name.
+func TestRunsAreOnTheirServers(t *testing.T) {
+	r := stores()
+	for i, want := range []string{"valkey 9.1.2", "etcd 3.4.23"} {
+		if got := r.ServerOf(r.Runs[i]).Release(); got != want {
+			t.Errorf("%s %s was on %q, want %q", r.Runs[i].Strategy, r.Runs[i].Point, got, want)
+		}
+	}
+	seen := map[string]bool{}
+	for _, run := range r.Runs {
+		name := benchName(run.Strategy, r.WorkloadOf(run))
+		if seen[name] {
+			t.Errorf("several runs are called %s", name)
+		}
+		seen[name] = true
+	}
+	var csv, bench strings.Builder
+	if err := WriteCSV(&csv, r); err != nil {
+		t.Fatal(err)
+	}
+	if err := WriteBenchfmt(&bench, r); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{",valkey 9.1.2,", ",etcd 3.4.23,"} {
+		if strings.Count(csv.String(), want) != 1 {
+			t.Errorf("%q is not there once:\n%s", want, csv.String())
+		}
+	}
+	if strings.Contains(bench.String(), "redis: ") {
+		t.Error("every run is said to be on one Redis")
 	}
 }

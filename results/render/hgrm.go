@@ -6,7 +6,7 @@ import (
 	"io"
 	"math"
 
-	"github.com/lockbench/lockbench/internal/jsonio"
+	"github.com/lockbench/lockbench/internal/words"
 	"github.com/lockbench/lockbench/results"
 )
 
@@ -48,17 +48,14 @@ func WriteHgrm(w io.Writer, r *results.Report, name string) error {
 
 func writeHgrm(w io.Writer, s results.Summary) error {
 	var runs []results.Distribution
-	var maxima []*results.Bound
 	for _, run := range s.Used {
 		runs = append(runs, run.Waiting.PerAcquisition)
-		maxima = append(maxima, run.Waiting.PerAcquisition.Max)
 	}
-	waits, _, err := results.PoolObservations(runs)
-	if err != nil {
-		return err
+	waits := results.Sum(runs...)
+	survival, total := waits.Survival(), waits.Count+waits.Censored
+	if total > 0 && len(waits.Histogram)+len(waits.CensoredHistogram) == 0 {
+		return fmt.Errorf("%s has no histogram of its %d waits", s.Title(), total)
 	}
-	longest := results.Longest(maxima...)
-	survival := results.Estimate(waits, longest)
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "%12s %14s %10s %14s\n\n", "Value", "Percentile", "TotalCount", "1/(1-Percentile)")
 	const ms = 1e6
@@ -71,7 +68,7 @@ func writeHgrm(w io.Writer, s results.Summary) error {
 		if value.AtLeast {
 			exact = min(exact, q)
 		}
-		count := int64(math.Round(q * float64(waits.Count())))
+		count := int64(math.Round(q * float64(total)))
 		if q < 1 {
 			fmt.Fprintf(&b, "%12.6f %2.12f %10d %14.2f\n", float64(value.NS)/ms, q, count, 1/(1-q))
 		} else {
@@ -79,13 +76,14 @@ func writeHgrm(w io.Writer, s results.Summary) error {
 		}
 	}
 	most := int64(0)
-	if longest != nil {
-		most = longest.NS
+	if waits.Max != nil {
+		most = waits.Max.NS
 	}
-	fmt.Fprintf(&b, "#[Mean    = %12.6f, StdDeviation   = %12.6f]\n", waits.Ended.Mean()/ms, waits.Ended.StdDev()/ms)
-	fmt.Fprintf(&b, "#[Max     = %12.6f, Total count    = %12d]\n", float64(most)/ms, waits.Count())
+	fmt.Fprintf(&b, "#[Mean    = %12.6f, StdDeviation   = %12.6f]\n", waits.Histogram.Mean()/ms,
+		waits.Histogram.StdDev()/ms)
+	fmt.Fprintf(&b, "#[Max     = %12.6f, Total count    = %12d]\n", float64(most)/ms, total)
 	if exact < 1 {
-		fmt.Fprintf(&b, "# from %.12f on these are lower bounds: %d waits had not ended\n", exact, waits.Censored.TotalCount())
+		fmt.Fprintf(&b, "# from %.12f on these are lower bounds: %d waits had not ended\n", exact, waits.Censored)
 	}
-	return jsonio.WriteText(w, "percentiles", b.Bytes())
+	return words.Write(w, "percentiles", b.Bytes())
 }

@@ -10,7 +10,6 @@ import (
 	"github.com/itchyny/gojq"
 
 	"github.com/lockbench/lockbench/results"
-	"github.com/lockbench/lockbench/results/internal/sample"
 )
 
 // The lines of jq in docs/REGRESSIONS.md make what the tools read, without runs that cannot
@@ -24,8 +23,10 @@ func TestRecipesOfJq(t *testing.T) {
 	recipes := regexp.MustCompile("(?s)```jq\n(.*?)\n```").FindAllStringSubmatch(string(page), -1)
 	wants := []string{
 		`[{"name":"redsync/wait_p99","unit":"ns","value":7000000}]`,
-		`[{"name":"redsync/acq_per_s","unit":"acq/s","value":200},{"name":"spin/acq_per_s","unit":"acq/s","value":411}]`,
-		`{"redsync":{"acq_per_s":{"lower_value":100,"upper_value":300,"value":200}},"spin":{"acq_per_s":{"lower_value":411,"upper_value":411,"value":411}}}`,
+		`[{"name":"redsync/acq_per_s","unit":"acq/s","value":200},{"name":"spin/acq_per_s","unit":"acq/s",` +
+			`"value":411}]`,
+		`{"redsync":{"acq_per_s":{"lower_value":100,"upper_value":300,"value":200}},` +
+			`"spin":{"acq_per_s":{"lower_value":411,"upper_value":411,"value":411}}}`,
 		`"\"2026-03-01T12:30:00Z\",\"abc\",\"main\",200,411"`,
 	}
 	if len(recipes) != len(wants) {
@@ -37,13 +38,16 @@ func TestRecipesOfJq(t *testing.T) {
 		return w
 	}
 	report := &results.Report{
-		Started: sample.Recorded().Started, Tool: results.Tool{Commit: "abc", Branch: "main"},
+		Started: sample(t, "recorded").Started, Tool: results.Tool{Commit: "abc", Branch: "main"},
 		Runs: []results.Run{
 			{Strategy: "spin", Speed: results.Speed{PerSecond: 411}, Waiting: p99(9, true)},
 			{Strategy: "redsync", Speed: results.Speed{PerSecond: 300}, Waiting: p99(8, false)},
 			{Strategy: "redsync", Speed: results.Speed{PerSecond: 100}, Waiting: p99(6, false)},
 			{Strategy: "redsync", Speed: results.Speed{PerSecond: 200}, Waiting: p99(7, false)},
-			{Strategy: "redsync", Speed: results.Speed{PerSecond: 999}, Waiting: p99(1, false), Invalid: []string{"late"}},
+			{
+				Strategy: "redsync", Speed: results.Speed{PerSecond: 999}, Waiting: p99(1, false),
+				Invalid: []string{"late"},
+			},
 			{Strategy: "spin", Speed: results.Speed{PerSecond: 999}, Waiting: p99(1, false), Failure: "gone"},
 		},
 	}

@@ -9,8 +9,8 @@ import (
 	"github.com/olekukonko/tablewriter/pkg/twwidth"
 	"github.com/olekukonko/tablewriter/tw"
 
-	"github.com/lockbench/lockbench/internal/jsonio"
 	"github.com/lockbench/lockbench/internal/layout"
+	"github.com/lockbench/lockbench/internal/words"
 	"github.com/lockbench/lockbench/results"
 	"github.com/lockbench/lockbench/results/findings"
 )
@@ -45,7 +45,7 @@ func WriteTable(w io.Writer, r *results.Report, color bool) error {
 		}
 	}
 	p.answer(r, all)
-	return jsonio.WriteText(w, "table", p.Bytes())
+	return words.Write(w, "table", p.Bytes())
 }
 
 // answer writes findings in words, and what a reader must know to trust the figures.

@@ -8,8 +8,8 @@ import (
 	"github.com/olekukonko/tablewriter/pkg/twwidth"
 	"github.com/olekukonko/tablewriter/tw"
 
-	"github.com/lockbench/lockbench/internal/jsonio"
 	"github.com/lockbench/lockbench/internal/layout"
+	"github.com/lockbench/lockbench/internal/words"
 	"github.com/lockbench/lockbench/results"
 )
 
@@ -61,7 +61,7 @@ func (p *page) report(w io.Writer, r *results.Report) error {
 		}
 	}
 	p.notes(r, all)
-	return jsonio.WriteText(w, "table", p.Bytes())
+	return words.Write(w, "table", p.Bytes())
 }
 
 func (p *page) table(t results.Table, all []results.Summary) error {

@@ -14,9 +14,21 @@ import (
 	"github.com/lockbench/lockbench/internal/layout"
 	"github.com/lockbench/lockbench/internal/testkit/golden"
 	"github.com/lockbench/lockbench/results"
-	"github.com/lockbench/lockbench/results/internal/sample"
 	"github.com/lockbench/lockbench/workloads"
 )
+
+// sample reads a report of the common test data, samples those with tables of their own.
+func sample(t *testing.T, name string) *results.Report {
+	t.Helper()
+	return golden.Report(t, "../testdata/"+name+".json")
+}
+
+func samples(t *testing.T) map[string]*results.Report {
+	t.Helper()
+	all := golden.Reports(t, "../testdata")
+	delete(all, "recorded") // the tables of rounds
+	return all
+}
 
 func draw(t *testing.T, r *results.Report, color bool) string {
 	t.Helper()
@@ -27,25 +39,37 @@ func draw(t *testing.T, r *results.Report, color bool) string {
 	return b.String()
 }
 
+// kinds are the full tables and the short one, with the beginning of their golden files and their width.
+var kinds = []struct {
+	name    string
+	write   func(*testing.T, *results.Report, bool) string
+	reports func(*testing.T) map[string]*results.Report
+	width   int
+}{{"tables", draw, samples, layout.Width}, {"short", short, shortCases, 80}}
+
 func TestTableGolden(t *testing.T) {
-	for name, report := range sample.Cases() {
-		t.Run(name, func(t *testing.T) {
-			got := draw(t, report, false)
-			golden.Compare(t, filepath.Join("testdata", "tables-"+name+".golden"), got)
-		})
+	for _, kind := range kinds {
+		for name, report := range kind.reports(t) {
+			t.Run(kind.name+"-"+name, func(t *testing.T) {
+				file := filepath.Join("testdata", kind.name+"-"+name+".golden")
+				golden.Compare(t, file, kind.write(t, report, false))
+			})
+		}
 	}
 }
 
 var escapes = regexp.MustCompile("\x1b\\[[0-9;]*m")
 
 func TestTableColourChangesNoCharacter(t *testing.T) {
-	for name, report := range sample.Cases() {
-		plain, coloured := draw(t, report, false), draw(t, report, true)
-		if !strings.Contains(coloured, "\x1b[") {
-			t.Errorf("%s: no colour", name)
-		}
-		if diff := cmp.Diff(plain, trimLines(escapes.ReplaceAllString(coloured, ""))); diff != "" {
-			t.Errorf("%s (-plain +coloured):\n%s", name, diff)
+	for _, kind := range kinds {
+		for name, report := range kind.reports(t) {
+			plain, coloured := kind.write(t, report, false), kind.write(t, report, true)
+			if !strings.Contains(coloured, "\x1b[") {
+				t.Errorf("%s %s: no colour", kind.name, name)
+			}
+			if diff := cmp.Diff(plain, trimLines(escapes.ReplaceAllString(coloured, ""))); diff != "" {
+				t.Errorf("%s %s (-plain +coloured):\n%s", kind.name, name, diff)
+			}
 		}
 	}
 }
@@ -55,14 +79,16 @@ func trimLines(s string) string {
 }
 
 // extreme has the widest figure that is still plausible in every cell.
-func extreme() *results.Report {
-	r := sample.Report()
+func extreme(t *testing.T) *results.Report {
+	t.Helper()
+	r, faulty := sample(t, "normal"), sample(t, "faults")
+	usual := r.Runs[1]
 	r.Rounds = 12
 	r.Workload.Clients, r.Workload.Instances, r.Workload.Keys = 100_000, 10_000, 100_000
 	timeout := r.Workload.TTL
 	r.Workload.Timeout, r.Workload.Think = &timeout, workloads.Fixed(time.Duration(timeout))
 	r.Workload.Work, r.Workload.Coalesce = workloads.WorkCounter, true
-	r.Workload.Faults = sample.Faulty().Workload.Faults
+	r.Workload.Faults = faulty.Workload.Faults
 	r.Environment.CPUModel = strings.Repeat("Very Long Processor Name ", 6)
 	r.Redis.Address = strings.Repeat("a-host-name-without-a-break", 6) + ":6379"
 	r.Warnings = []string{strings.Repeat("word ", 60), strings.Repeat("x", 300), strings.Repeat("錠", 90)}
@@ -72,10 +98,14 @@ func extreme() *results.Report {
 	}
 	r.Strategies, r.Runs = nil, nil
 	for _, name := range names {
-		r.Strategies = append(r.Strategies, results.Strategy{Name: name, Claims: []string{"exclusion"}, Caveat: "breaks " + strings.Repeat("often ", 40)})
+		r.Strategies = append(r.Strategies, results.Strategy{
+			Name: name, Claims: []string{"exclusion"},
+			Caveat: "breaks " + strings.Repeat("often ", 40),
+		})
 		for round := range 12 {
-			run := sample.Run(name, round+1, 123_456, 1)
-			widest(&run)
+			run := usual
+			run.Strategy, run.Round, run.Speed.PerSecond = name, round+1, 123_456
+			widest(&run, faulty.Runs[2].Faults)
 			if round > 0 && name != "pubsub" {
 				run.Invalid = []string{strings.Repeat("reason ", 30)}
 			}
@@ -88,8 +118,8 @@ func extreme() *results.Report {
 	return r
 }
 
-func widest(run *results.Run) {
-	run.Faults = sample.Faulty().Runs[2].Faults
+func widest(run *results.Run, faults []results.Fault) {
+	run.Faults = faults
 	for i := range run.Faults {
 		for j := range run.Faults[i].Injections {
 			run.Faults[i].Injections[j] = results.Injection{
@@ -107,31 +137,43 @@ func widest(run *results.Run) {
 		d.P50, d.P99, d.Max = long(), long(), long()
 	}
 	run.Waiting.Open, run.Waiting.TimedOut = 99_999, 99_999
-	run.Fairness = results.Fairness{AcquisitionsMin: 12_345, AcquisitionsMax: 99_999, Jain: new(0.987), Starved: new(99_999), LongestWait: long()}
+	run.Fairness = results.Fairness{
+		AcquisitionsMin: 12_345, AcquisitionsMax: 99_999, Jain: new(0.987),
+		Starved: new(99_999), LongestWait: long(),
+	}
 	run.Fairness.PassesWithin = new(99.9)
 	run.Effort = results.Effort{Attempts: new(12_345.0), WakeUps: new(12_345.0), Futile: new(12_345.0)}
 	window := run.Server.Window
 	window.BytesIn, window.BytesOut = new(window.Acquisitions*123_456), new(window.Acquisitions*123_456)
 	window.Calls, window.RoundTrips = new(window.Acquisitions*12_345), new(window.Acquisitions*12_345)
 	window.CPU, window.OtherTraffic = new(6.17), new(99.9)
-	run.Server.Peak = &results.ServerPeak{Clients: new(int64(99_999)), Subscriptions: new(int64(99_999)), MemoryBytes: new(int64(123_000_000))}
+	run.Server.Peak = &results.ServerPeak{
+		Clients: new(int64(99_999)), Subscriptions: new(int64(99_999)),
+		MemoryBytes: new(int64(123_000_000)),
+	}
 	run.Safety = results.Safety{
-		Overlaps: 99_999, ExpiredOverlaps: 99_999, FencedLeases: 1, FencingRegression: 99_999, LostLeases: 99_999, LeftoverCount: new(int64(99_999)), Hung: 99_999, LostUpdates: new(int64(99_999)),
+		Overlaps: 99_999, ExpiredOverlaps: 99_999, FencedLeases: 1, FencingRegression: 99_999, LostLeases: 99_999,
+		LeftoverCount: new(int64(99_999)), Hung: 99_999, LostUpdates: new(int64(99_999)),
 		Leftovers: []string{strings.Repeat("key", 80)},
 		Broken:    []string{"exclusion: " + strings.Repeat("n", 200), "fencing: x", "FIFO: y"},
 	}
 	run.Errors = []results.ErrorCount{{Error: strings.Repeat("error", 60), Count: 99_999}}
 }
 
-func TestTableFits120Columns(t *testing.T) {
-	reports := sample.Cases()
-	reports["extreme"] = extreme()
-	for name, report := range reports {
-		for _, color := range []bool{false, true} {
-			for line := range strings.Lines(draw(t, report, color)) {
-				line = escapes.ReplaceAllString(strings.TrimSuffix(line, "\n"), "")
-				if width := twwidth.Width(line); width > layout.Width {
-					t.Errorf("%s: %d columns: %s", name, width, line)
+func TestTablesFitTheirWidth(t *testing.T) {
+	for _, kind := range kinds {
+		reports := kind.reports(t)
+		reports["extreme"], reports["extreme and valid"] = extreme(t), extreme(t)
+		for i := range reports["extreme and valid"].Runs {
+			reports["extreme and valid"].Runs[i].Invalid = nil
+		}
+		for name, report := range reports {
+			for _, color := range []bool{false, true} {
+				for line := range strings.Lines(kind.write(t, report, color)) {
+					line = escapes.ReplaceAllString(strings.TrimSuffix(line, "\n"), "")
+					if width := twwidth.Width(line); width > kind.width {
+						t.Errorf("%s %s: %d columns: %s", kind.name, name, width, line)
+					}
 				}
 			}
 		}
@@ -139,20 +181,9 @@ func TestTableFits120Columns(t *testing.T) {
 }
 
 func TestTableOfLongNamesLosesNone(t *testing.T) {
-	r := extreme()
+	r := extreme(t)
 	flat := strings.NewReplacer("\n", "", " ", "").Replace(draw(t, r, false))
 	if name := r.Strategies[0].Name; !strings.Contains(flat, "reason") || !strings.Contains(flat, name) {
 		t.Errorf("%q is not in the table", name)
-	}
-}
-
-func TestTableOfZerosHasNoNaN(t *testing.T) {
-	r := &results.Report{Rounds: 1, Baselines: &results.Baselines{}, Strategies: []results.Strategy{{Name: "a"}}, Runs: []results.Run{{Strategy: "a"}}}
-	r.Runs[0].Server.Window = &results.ServerDelta{Calls: new(int64(0)), BytesIn: new(int64(0)), CPU: new(0.0)}
-	got := draw(t, r, false)
-	for _, bad := range []string{"NaN", "Inf", "%!"} {
-		if strings.Contains(got, bad) {
-			t.Errorf("the table has %s:\n%s", bad, got)
-		}
 	}
 }

@@ -24,7 +24,8 @@ func tables(r *results.Report, all []results.Summary) []results.Table {
 		}
 		tables = append(tables, results.Table{Title: string(g), Columns: columns})
 	}
-	return slices.DeleteFunc(append(tables, r.FaultTables()...), func(t results.Table) bool { return len(t.Columns) == 0 })
+	return slices.DeleteFunc(append(tables, r.FaultTables()...),
+		func(t results.Table) bool { return len(t.Columns) == 0 })
 }
 
 // ratios compares each strategy, round by round, with the first one at the same point; nil if

@@ -7,17 +7,13 @@ import (
 	"slices"
 
 	"github.com/lockbench/lockbench/strategies"
-	"github.com/lockbench/lockbench/strategies/atomic"
+	"github.com/lockbench/lockbench/strategies/baselines"
 	"github.com/lockbench/lockbench/strategies/blpop"
 	"github.com/lockbench/lockbench/strategies/cohort"
 	"github.com/lockbench/lockbench/strategies/etcd"
 	"github.com/lockbench/lockbench/strategies/gated"
 	"github.com/lockbench/lockbench/strategies/handoff"
-	"github.com/lockbench/lockbench/strategies/local"
-	"github.com/lockbench/lockbench/strategies/noop"
-	"github.com/lockbench/lockbench/strategies/peers/redislock"
-	"github.com/lockbench/lockbench/strategies/peers/redsync"
-	"github.com/lockbench/lockbench/strategies/peers/rueidislock"
+	"github.com/lockbench/lockbench/strategies/peers"
 	"github.com/lockbench/lockbench/strategies/polled"
 	"github.com/lockbench/lockbench/strategies/postgres"
 	"github.com/lockbench/lockbench/strategies/redisson"
@@ -27,22 +23,17 @@ import (
 )
 
 func init() {
-	for _, s := range slices.Concat(polled.Strategies(), redisson.Strategies(), []strategies.Strategy{
-		atomic.Strategy(),
-		blpop.Strategy(),
-		cohort.Strategy(),
-		etcd.Strategy(),
-		handoff.Strategy(),
-		local.Strategy(),
-		noop.Strategy(),
-		postgres.Strategy(),
-		redislock.Strategy(),
-		redlock.Strategy(),
-		redsync.Strategy(),
-		rueidislock.Strategy(),
-		semaphore.Strategy(),
-		zookeeper.Strategy(),
-	}) {
+	for _, s := range slices.Concat(baselines.Strategies(), polled.Strategies(), redisson.Strategies(),
+		peers.Strategies(), []strategies.Strategy{
+			blpop.Strategy(),
+			cohort.Strategy(),
+			etcd.Strategy(),
+			handoff.Strategy(),
+			postgres.Strategy(),
+			redlock.Strategy(),
+			semaphore.Strategy(),
+			zookeeper.Strategy(),
+		}) {
 		strategies.RegisterStrategy(s)
 	}
 	strategies.RegisterWrapper(gated.Wrapper())

@@ -26,7 +26,8 @@ func TestEveryStrategyDescribesItself(t *testing.T) {
 		for _, limit := range info.Limits {
 			named := func(c locktest.Check) bool { return c.Name == limit.Check && c.Inapplicable(info) == "" }
 			if !slices.ContainsFunc(locktest.Checks(), named) || limit.Because == "" {
-				t.Errorf("%s: no check that applies to it is called %q, or nothing says why it is not passed: %q", info.Name, limit.Check, limit.Because)
+				t.Errorf("%s: no check that applies to it is called %q, or nothing says why it is not passed: %q",
+					info.Name, limit.Check, limit.Because)
 			}
 		}
 		for _, option := range s.Options() {

@@ -148,7 +148,8 @@ func measured(t *testing.T, address string) string {
 		if run.Speed.Acquisitions == 0 || len(run.Errors) > 0 || run.Failure != "" || unsafe {
 			broken = append(broken, run.Strategy)
 			t.Errorf("%s: %s: %d acquisitions, %v %s, %d overlaps, left %v",
-				address, run.Strategy, run.Speed.Acquisitions, run.Errors, run.Failure, run.Safety.Overlaps, run.Safety.Leftovers)
+				address, run.Strategy, run.Speed.Acquisitions, run.Errors, run.Failure, run.Safety.Overlaps,
+				run.Safety.Leftovers)
 		}
 	}
 	if len(broken) > 0 {

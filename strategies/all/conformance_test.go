@@ -5,7 +5,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/lockbench/lockbench/internal/testkit/redistest"
 	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/strategies/internal/trial"
 	"github.com/lockbench/lockbench/strategies/locktest"
@@ -21,7 +20,7 @@ func TestConformanceTable(t *testing.T) {
 	}
 	var columns []*column
 	for _, lock := range judged(t, list) {
-		columns = append(columns, newColumn(lock))
+		columns = append(columns, &column{lock, map[string]locktest.Verdict{}})
 	}
 	on := conditions(t)
 	for _, c := range columns {
@@ -60,34 +59,17 @@ func judged(t *testing.T, list string) []strategies.Variant {
 type column struct {
 	lock     strategies.Variant
 	verdicts map[string]locktest.Verdict // by check, of those that were reached
-	program  string                      // judges a peer by one check; "" for other locks
-	printed  map[string]string           // by the program, by check, of what was found
 }
 
-func newColumn(lock strategies.Variant) *column {
-	c := &column{lock: lock, verdicts: map[string]locktest.Verdict{}, printed: map[string]string{}}
-	if isPeer(lock.Name()) {
-		c.program = program(lock.Name())
-	}
-	return c
-}
-
-// judge runs all checks that apply, each on servers of its own, which end with it. What it
-// finds in a peer is to be seen by the peer's program too.
+// judge runs all checks that apply, each on servers of its own, which end with it.
 func (c *column) judge(t *testing.T) {
-	info := c.lock.Info()
 	for _, check := range locktest.Checks() {
-		if check.Inapplicable(info) != "" {
+		if check.Inapplicable(c.lock.Info()) != "" {
 			continue
 		}
 		t.Run(check.Name, func(t *testing.T) {
-			fixture := trial.Everything(t, trial.Fixture(t, c.lock), max(info.Nodes, 1))
-			v := check.Judge(t.Context(), fixture, info)
-			t.Log(v)
-			c.verdicts[check.Name] = v
-			if c.program != "" && len(v.Failures) > 0 {
-				c.printed[check.Name] = run(t, c.program, redistest.Start(t).Addr, check.Name)
-			}
+			c.verdicts[check.Name] = check.Judge(t.Context(), trial.Everything(t, c.lock), c.lock.Info())
+			t.Log(c.verdicts[check.Name])
 		})
 	}
 }

@@ -15,7 +15,10 @@ import (
 const module = "github.com/lockbench/lockbench/"
 
 // clients are those of the stores: a lock compiles one of them.
-var clients = []string{"github.com/redis/go-redis/v9", "go.etcd.io/etcd/client/v3", "github.com/jackc/pgx/v5", "github.com/go-zookeeper/zk"}
+var clients = []string{
+	"github.com/redis/go-redis/v9", "go.etcd.io/etcd/client/v3", "github.com/jackc/pgx/v5",
+	"github.com/go-zookeeper/zk",
+}
 
 // goPackage is what go list tells of a package.
 type goPackage struct {
@@ -29,7 +32,8 @@ type goPackage struct {
 func listed(t *testing.T, patterns ...string) map[string]goPackage {
 	t.Helper()
 	var faults strings.Builder
-	list := exec.CommandContext(t.Context(), "go", append([]string{"list", "-deps", "-json=ImportPath,Standard,EmbedFiles,Deps"}, patterns...)...)
+	list := exec.CommandContext(t.Context(), "go",
+		append([]string{"list", "-deps", "-json=ImportPath,Standard,EmbedFiles,Deps"}, patterns...)...)
 	list.Stderr = &faults
 	out, err := list.Output()
 	if err != nil {
@@ -53,7 +57,7 @@ func isLock(path string) bool {
 	switch {
 	case !ok:
 		return false
-	case strings.HasPrefix(below, "/all"), strings.HasPrefix(below, "/peers/"), strings.HasPrefix(below, "/locktest"):
+	case strings.HasPrefix(below, "/all"), strings.HasPrefix(below, "/peers"), strings.HasPrefix(below, "/locktest"):
 		return false
 	}
 	return below != "/internal/trial"
@@ -61,7 +65,8 @@ func isLock(path string) bool {
 
 // compiled are the stores' clients that a lock compiles.
 func compiled(packages map[string]goPackage, lock string) []string {
-	return slices.DeleteFunc(slices.Clone(clients), func(client string) bool { return !slices.Contains(packages[lock].Deps, client) })
+	return slices.DeleteFunc(slices.Clone(clients),
+		func(client string) bool { return !slices.Contains(packages[lock].Deps, client) })
 }
 
 // strange are the packages that a service would compile with a lock and does not expect: it
@@ -89,7 +94,10 @@ func strange(packages map[string]goPackage, lock string) []string {
 func TestALockBringsItsStoresClientAndNothingElse(t *testing.T) {
 	t.Parallel()
 	packages := listed(t, module+"strategies/...")
-	for _, lock := range []string{"handoff", "cohort", "polled", "redisson", "redlock", "semaphore", "lock", "etcd", "postgres", "zookeeper"} {
+	for _, lock := range []string{
+		"handoff", "cohort", "polled", "redisson", "redlock", "semaphore", "lock", "etcd",
+		"postgres", "zookeeper",
+	} {
 		if _, ok := packages[module+"strategies/"+lock]; !ok {
 			t.Errorf("there is no %s", lock)
 		}
@@ -115,7 +123,7 @@ func TestALockBringsItsStoresClientAndNothingElse(t *testing.T) {
 		t.Errorf("the package of all strategies compiles the clients %s", strings.Join(all, ", "))
 	}
 	for _, test := range []struct{ path, brings string }{
-		{"strategies/peers/redsync", "github.com/go-redsync/redsync/v4"},
+		{"strategies/peers", "github.com/go-redsync/redsync/v4"},
 		{"strategies/locktest", "github.com/anishathalye/porcupine"},
 		{"strategies/internal/trial", module + "internal/store/redis/servers"},
 		{"strategies/internal/trial", "testing"},

@@ -50,7 +50,10 @@ func (e exercise) start(ctx context.Context) (p process, err error) {
 	if p.nodes, err = e.connect(); err != nil {
 		return p, fmt.Errorf("connect: %w", err)
 	}
-	p.Locker, err = goredis.Open(e.variant, goredis.Config{Nodes: p.nodes, Prefix: "lockbench:", TTL: e.ttl(), Callers: 4})
+	p.Locker, err = goredis.Open(e.variant, goredis.Config{
+		Nodes: p.nodes, Prefix: "lockbench:", TTL: e.ttl(),
+		Callers: 4,
+	})
 	if err != nil {
 		return p, err
 	}
@@ -80,7 +83,10 @@ func (e exercise) run(ctx context.Context) error {
 	if counter, ok := strategies.As[strategies.Incrementer](a.Locker); ok {
 		return counter.Increment(ctx, "lockbench:"+exerciseKey)
 	}
-	for _, step := range []func(context.Context, process, process) error{e.renewed, e.givenUp, e.dead, e.lost, e.flushed, e.several} {
+	for _, step := range []func(context.Context, process, process) error{
+		e.renewed, e.givenUp, e.dead, e.lost,
+		e.flushed, e.several,
+	} {
 		if err := step(ctx, a, b); err != nil && !errors.Is(err, strategies.ErrNotHeld) {
 			return err
 		}

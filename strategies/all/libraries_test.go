@@ -22,11 +22,13 @@ func TestLibrariesAreThoseOfTheOptions(t *testing.T) {
 		"etcd":                               "go.etcd.io/etcd/client/v3/concurrency NewMutex (Go)",
 		"etcd:watch=next":                    "",
 		"redsync":                            "github.com/go-redsync/redsync/v4 Redsync.NewMutex (Go)",
-		"redsync:tuned=true":                 "github.com/go-redsync/redsync/v4 Redsync.NewMutex WithRetryDelayFunc (random, up to 4 ms at first and 1 s at last) (Go)",
-		"redislock:tuned=true,pipeline=true": "github.com/bsm/redislock Client.Obtain with a RetryStrategy (random, up to 4 ms at first and 1 s at last) (Go)",
-		"redislock":                          "github.com/bsm/redislock Client.Obtain (Go)",
-		"handoff":                            "",
-		"cohort":                             "",
+		"redsync:tuned=true": "github.com/go-redsync/redsync/v4 Redsync.NewMutex WithRetryDelayFunc " +
+			"(random, up to 4 ms at first and 1 s at last) (Go)",
+		"redislock:tuned=true,pipeline=true": "github.com/bsm/redislock Client.Obtain with a RetryStrategy (random, " +
+			"up to 4 ms at first and 1 s at last) (Go)",
+		"redislock": "github.com/bsm/redislock Client.Obtain (Go)",
+		"handoff":   "",
+		"cohort":    "",
 	} {
 		all, err := strategies.ParseVariants(list)
 		if err != nil || len(all) != 1 {
@@ -46,7 +48,8 @@ func TestLibrariesAreThoseOfTheOptions(t *testing.T) {
 func TestPackagesAreKnown(t *testing.T) {
 	t.Parallel()
 	for _, s := range strategies.All() {
-		if want := "github.com/lockbench/lockbench/strategies/"; s.Info.Name != "atomic" && len(s.Info.Package) <= len(want) {
+		if want := "github.com/lockbench/lockbench/strategies/"; s.Info.Name != "atomic" &&
+			len(s.Info.Package) <= len(want) {
 			t.Errorf("%s is in %q", s.Info.Name, s.Info.Package)
 		}
 	}

@@ -28,7 +28,8 @@ func TestNoLockHasTheNameOfAnothersQueue(t *testing.T) {
 	t.Parallel()
 	for _, s := range strategies.All() {
 		info := s.Info
-		if info.Store != "" || !info.Claims.Exclusion || info.Library != "" || len(info.Libraries) > 0 || info.Nodes > 1 {
+		if info.Store != "" || !info.Claims.Exclusion || info.Library != "" || len(info.Libraries) > 0 ||
+			info.Nodes > 1 {
 			continue
 		}
 		t.Run(s.Info.Name, func(t *testing.T) {

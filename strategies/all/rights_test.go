@@ -204,7 +204,8 @@ func onlyKeys(names, rules []string) []string {
 func (u user) without(t *testing.T, right string, rules []string) (refused string) {
 	t.Helper()
 	for u.times = 1; u.times <= 16; u.times *= 2 {
-		if err := u.allow(t.Context(), slices.DeleteFunc(slices.Clone(rules), func(r string) bool { return r == right })); err != nil {
+		if err := u.allow(t.Context(), slices.DeleteFunc(slices.Clone(rules),
+			func(r string) bool { return r == right })); err != nil {
 			t.Fatal(err)
 		}
 		if refused, _ = u.attempt(t); refused != "" {

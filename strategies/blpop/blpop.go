@@ -40,8 +40,11 @@ func Strategy() strategies.Strategy {
 		Connections: strategies.Connections{PerWaiter: 1},
 		Limits:      []strategies.Limit{strategies.ByRedisClock()},
 		Rights: strategies.Rights{
-			Keys:     []string{"{key}"},
-			Commands: []string{"set", "sadd", "srem", "rpush", "blpop", "exists", "pttl", "client|id", "client|unblock", "ping", "eval", "evalsha", "get", "del", "pexpire", "script|load"},
+			Keys: []string{"{key}"},
+			Commands: []string{
+				"set", "sadd", "srem", "rpush", "blpop", "exists", "pttl", "client|id", "client|unblock",
+				"ping", "eval", "evalsha", "get", "del", "pexpire", "script|load",
+			},
 		},
 	}), Defaults(), Open)
 }
@@ -74,7 +77,8 @@ func (o Options) Refine(info strategies.Info) strategies.Info {
 	info.Caveat = ""
 	if o.OneKey {
 		info.Claims.Exclusion = false
-		info.Caveat = "SET and BLPOP on one key are a type error: who waits fails, and takes the lock for the signal when it cleans up"
+		info.Caveat = "SET and BLPOP on one key are a type error: who waits fails, and takes the lock for the " +
+			"signal when it cleans up"
 	}
 	return info
 }
@@ -96,7 +100,10 @@ func Open(config goredis.Config, options Options) (*Locker, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Locker{config: config, options: options, client: node.Client, blocking: connections{node: node}, owners: owner.New()}, nil
+	return &Locker{
+		config: config, options: options, client: node.Client, blocking: connections{node: node},
+		owners: owner.New(),
+	}, nil
 }
 
 // Prepare loads the scripts and opens a blocking connection for each expected
@@ -139,7 +146,9 @@ func (l *Locker) Close() error {
 }
 
 // begin makes the first attempt.
-func (l *Locker) begin(ctx context.Context, key, mode string) (held *token.Announced, taken bool, left time.Duration, err error) {
+func (l *Locker) begin(ctx context.Context, key, mode string) (held *token.Announced, taken bool, left time.Duration,
+	err error,
+) {
 	if l.closed.Load() {
 		return nil, false, 0, strategies.ErrClosed
 	}
@@ -200,7 +209,9 @@ func (l *Locker) wait(ctx context.Context, held *token.Announced, left time.Dura
 
 // try makes one attempt; if another holds the lock it returns how long to block at most.
 // After an error the lock is not held and nothing is left.
-func (l *Locker) try(ctx context.Context, held *token.Announced, mode string) (taken bool, left time.Duration, err error) {
+func (l *Locker) try(ctx context.Context, held *token.Announced, mode string) (taken bool, left time.Duration,
+	err error,
+) {
 	l.config.Probe.Attempt()
 	held.Until.Set(time.Now().Add(l.config.TTL))
 	ms, err := acquireScript.Run(ctx, l.client, held.Keys, held.Token, l.config.TTL.Milliseconds(), mode).Int64()

@@ -172,7 +172,8 @@ func TestReleaseWakesTheLongestWaiter(t *testing.T) {
 	release(t, lease)
 	all.Wait()
 	a, b := configs[0].Probe.Counts(), configs[1].Probe.Counts()
-	got := strategies.ProbeCounts{Attempts: a.Attempts + b.Attempts, Useful: a.Useful + b.Useful, Futile: a.Futile + b.Futile}
+	got := strategies.ProbeCounts{Attempts: a.Attempts + b.Attempts, Useful: a.Useful + b.Useful, Futile: a.Futile +
+		b.Futile}
 	if want := (strategies.ProbeCounts{Attempts: 1 + 2*waiters, Useful: waiters}); got != want {
 		t.Errorf("counted %+v, want %+v", got, want)
 	}
@@ -226,7 +227,8 @@ func TestConnectionsAreOpenedAheadAndReused(t *testing.T) {
 func TestCancelWithoutTheRightToUnblock(t *testing.T) {
 	server := redistest.Start(t)
 	outside := server.Client(t)
-	if err := outside.Do(t.Context(), "ACL", "SETUSER", "lock", "on", ">secret", "~*", "&*", "+@all", "-client|unblock").Err(); err != nil {
+	if err := outside.Do(t.Context(), "ACL", "SETUSER", "lock", "on", ">secret", "~*", "&*", "+@all",
+		"-client|unblock").Err(); err != nil {
 		t.Fatal(err)
 	}
 	config := trial.Config(t, server)

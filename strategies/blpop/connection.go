@@ -73,7 +73,9 @@ func dial(ctx context.Context, node goredis.Node) (*connection, error) {
 
 // block waits for a signal, for as long as limit and ctx allow. It returns nil with or
 // without a signal; after an error the connection is of no use.
-func (c *connection) block(ctx context.Context, commands redis.UniversalClient, signal string, limit time.Duration) error {
+func (c *connection) block(ctx context.Context, commands redis.UniversalClient, signal string,
+	limit time.Duration,
+) error {
 	over := make(chan struct{})  // BLPOP has returned
 	freed := make(chan struct{}) // interrupt has returned
 	stop := context.AfterFunc(ctx, func() {

@@ -1,12 +1,19 @@
 package cohort_test
 
 import (
+	"context"
+	"errors"
+	"strings"
 	"testing"
+	"time"
 
 	"go.uber.org/goleak"
 
+	"github.com/lockbench/lockbench/internal/testkit/poll"
+	"github.com/lockbench/lockbench/internal/testkit/redistest"
 	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/strategies/cohort"
+	"github.com/lockbench/lockbench/strategies/goredis"
 	"github.com/lockbench/lockbench/strategies/handoff"
 	"github.com/lockbench/lockbench/strategies/internal/trial"
 )
@@ -21,4 +28,56 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 func TestConformance(t *testing.T) {
 	t.Parallel()
 	trial.Conform(t, "cohort")
+}
+
+// Processes may have either lock of ours: it is one.
+func TestExcludesHandoff(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	p, other := trial.Start(t, server, "cohort", time.Hour), trial.Start(t, server, "handoff", time.Hour)
+	lease := other.Acquire(t, "key")
+	if _, err := p.Locker.(strategies.Trier).TryAcquire(t.Context(), "key"); !errors.Is(err, strategies.ErrHeld) {
+		t.Errorf("a try-lock returned %v, want ErrHeld", err)
+	}
+	next := make(chan strategies.Lease)
+	go func() {
+		lease, err := p.Locker.Acquire(context.Background(), "key")
+		if err != nil {
+			t.Error(err)
+		}
+		next <- lease
+	}()
+	outside := server.Client(t)
+	poll.Until(t, "it is queued", func() bool { return outside.LLen(t.Context(), "trial:key:handoff").Val() == 1 })
+	trial.Release(t, lease)
+	got := <-next
+	if token, last := token(got), token(lease); token <= last {
+		t.Errorf("token %d came after %d", token, last)
+	}
+	trial.Release(t, got)
+}
+
+func token(lease strategies.Lease) int64 { return lease.(strategies.Fenced).FencingToken() }
+
+// What cannot be is refused, all at once.
+func TestOptions(t *testing.T) {
+	for batch, ok := range map[int]bool{-1: false, 0: false, 1: true, 1024: true, 1025: false} {
+		if err := (cohort.Options{Batch: batch}).Validate(); (err == nil) != ok {
+			t.Errorf("batch=%d: %v", batch, err)
+		}
+	}
+	for list, want := range map[string]string{
+		"cohort:batch=0":    "option batch: it must be between 1 and 1024, not 0",
+		"cohort:batch=1025": "option batch: it must be between 1 and 1024, not 1025",
+		"cohort:size=5":     `no option "size" (there are: batch)`,
+	} {
+		if _, err := strategies.ParseVariants(list); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want: %s", list, err, want)
+		}
+	}
+	if _, err := cohort.Open(goredis.Config{}, cohort.Options{}); err == nil ||
+		!strings.Contains(err.Error(), "it needs 1 nodes") ||
+		!strings.Contains(err.Error(), "it must be between 1 and 1024, not 0") {
+		t.Errorf("Open said: %v", err)
+	}
 }

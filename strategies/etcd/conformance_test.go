@@ -13,7 +13,6 @@ import (
 	"github.com/lockbench/lockbench/internal/testkit/extent"
 	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/strategies/etcd"
-	"github.com/lockbench/lockbench/strategies/goetcd"
 	"github.com/lockbench/lockbench/strategies/goredis"
 	"github.com/lockbench/lockbench/strategies/locktest"
 )
@@ -32,30 +31,16 @@ func TestConformance(t *testing.T) {
 		locktest.Run(t, func(t *testing.T) locktest.Fixture {
 			clients := dialler(t, server)
 			return locktest.Fixture{Rounds: rounds, Open: func(c goredis.Config) (strategies.Locker, error) {
-				client := clients(c.Probe)
-				return etcd.Open(goetcd.Config{
-					Nodes:  []goetcd.Node{{Client: client}},
-					Prefix: c.Prefix, TTL: c.TTL, Callers: c.Callers,
+				return etcd.Open(etcd.Config{
+					Nodes: []*clientv3.Client{clients(c.Probe)}, Prefix: c.Prefix, TTL: c.TTL, Callers: c.Callers,
 				}, options)
 			}}
 		}, info)
 	})
 }
 
-// variants are both ways to wait, or all.
-func variants() map[string]etcd.Options {
-	some := map[string]etcd.Options{
-		"mutex": etcd.Defaults(),
-		"next":  {Watch: etcd.ByNext, Sessions: etcd.Pooled},
-	}
-	if extent.Thorough() {
-		some["fresh"] = etcd.Options{Watch: etcd.ByMutex, Sessions: etcd.Fresh}
-	}
-	return some
-}
-
-// dialler makes clients in a goroutine of the test's own: the suite counts goroutines by
-// who made them, and a client's outlive the Locker that uses it.
+// dialler makes clients in a goroutine of the test's own: the suite counts goroutines by their creators, and a client's
+// goroutines outlive the Locker that uses it.
 func dialler(t *testing.T, server *etcdtest.Etcd) func(*strategies.Probe) *clientv3.Client {
 	wanted, made := make(chan *strategies.Probe), make(chan *clientv3.Client)
 	var done sync.WaitGroup
@@ -76,10 +61,12 @@ func dialler(t *testing.T, server *etcdtest.Etcd) func(*strategies.Probe) *clien
 	return func(probe *strategies.Probe) *clientv3.Client { wanted <- probe; return <-made }
 }
 
-// counted has each transaction be an attempt, once it was answered, so that the suite knows
-// when somebody stands in the queue.
+// counted makes each answered transaction an attempt, so that the suite knows when a caller is in the queue.
 func counted(probe *strategies.Probe) grpc.UnaryClientInterceptor {
-	return func(ctx context.Context, method string, request, reply any, conn *grpc.ClientConn, invoke grpc.UnaryInvoker, options ...grpc.CallOption) error {
+	return func(
+		ctx context.Context, method string, request, reply any, conn *grpc.ClientConn,
+		invoke grpc.UnaryInvoker, options ...grpc.CallOption,
+	) error {
 		err := invoke(ctx, method, request, reply, conn, options...)
 		if method == "/etcdserverpb.KV/Txn" {
 			probe.Attempt()
@@ -88,8 +75,7 @@ func counted(probe *strategies.Probe) grpc.UnaryClientInterceptor {
 	}
 }
 
-// warm starts what a client keeps for good once it has been used: the stream of its renewals,
-// and the one of its watches, which it does not end when the last was given up early.
+// warm opens the streams that a client keeps once they were used: for its renewals, and for its watches.
 func warm(t *testing.T, client *clientv3.Client) {
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()

@@ -6,184 +6,176 @@ import (
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.etcd.io/etcd/client/v3/concurrency"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/lockbench/lockbench/strategies"
 )
 
-// sessions are the sessions of one Locker. Each is used by one acquisition at a time.
-type sessions struct {
-	client  *clientv3.Client
-	seconds int64 // their TTL
-	pooled  bool
+const (
+	// grace limits how long a caller waits for the end of a session.
+	grace = time.Second
+	// atOnce limits the sessions that are made or ended at the same time.
+	atOnce = 16
+)
 
-	life       context.Context // for tasks in the background
+// session is an etcd session of one acquisition at a time.
+type session struct {
+	*concurrency.Session
+	end context.CancelFunc // ends its requests and its renewals
+}
+
+// over says whether the session has ended, as far as is known here.
+func (s *session) over() bool { return s.Ctx().Err() != nil }
+
+// within queues up in the session until ctx ends, and with it all that the session does: a Mutex that gives up a wait
+// deletes its key with its client's context, however long that takes. A session with an error is not used again.
+func (s *session) within(ctx context.Context, do func(context.Context) (entry, error)) (entry, error) {
+	stop := context.AfterFunc(ctx, s.end)
+	e, err := do(s.Ctx())
+	if !stop() { // ctx has ended, perhaps after the lock was granted
+		s.end()
+	}
+	if err == nil && s.over() {
+		err = concurrency.ErrSessionExpired
+	}
+	return e, err
+}
+
+// sessions are the sessions of one Locker.
+type sessions struct {
+	client     *clientv3.Client
+	ttl        int             // in seconds
+	life       context.Context // of all sessions
 	end        context.CancelFunc
+	revoking   context.Context // of requests that end sessions
+	giveUp     context.CancelFunc
 	background sync.WaitGroup
 
-	mu      sync.Mutex
-	closed  bool
-	idle    []*session
-	used    map[*session]bool
-	waiting []chan opened // in the order in which they came
-	opening int
+	mu     sync.Mutex
+	closed bool
+	idle   []*session
 }
 
-// opened is a session that was made, or why not.
-type opened struct {
-	session *session
-	err     error
-}
-
-func newSessions(client *clientv3.Client, seconds int64, pooled bool) *sessions {
-	p := &sessions{client: client, seconds: seconds, pooled: pooled, used: map[*session]bool{}}
+func (p *sessions) init(client *clientv3.Client, ttl time.Duration) {
+	p.client, p.ttl = client, int((ttl+time.Second-1)/time.Second)
 	p.life, p.end = context.WithCancel(client.Ctx())
-	return p
+	p.revoking, p.giveUp = context.WithCancel(client.Ctx())
 }
 
-// take returns an idle session, or a new one. If the caller waits no longer, the new one is
-// kept for the next.
-func (p *sessions) take(ctx context.Context) (*session, error) {
-	if err := ctx.Err(); err != nil {
-		return nil, err
-	}
+// inBackground calls do in a goroutine that close waits for; false after close.
+func (p *sessions) inBackground(do func()) bool {
 	p.mu.Lock()
-	if p.closed {
-		p.mu.Unlock()
+	defer p.mu.Unlock()
+	if !p.closed {
+		p.background.Go(do)
+	}
+	return !p.closed
+}
+
+// take returns an idle session, or a new one. If ctx ends meanwhile, the new one is kept for the next caller.
+func (p *sessions) take(ctx context.Context) (*session, error) {
+	if s := p.kept(); s != nil || ctx.Err() != nil {
+		return s, ctx.Err()
+	}
+	var s *session
+	var err error
+	made := make(chan struct{})
+	wanted := make(chan bool, 1) // whether the caller still waits
+	begun := p.inBackground(func() {
+		s, err = p.open()
+		close(made)
+		if !<-wanted && err == nil {
+			p.put(s)
+		}
+	})
+	if !begun {
 		return nil, strategies.ErrClosed
 	}
+	select {
+	case <-made:
+		wanted <- true
+		return s, err
+	case <-ctx.Done():
+		wanted <- false
+		return nil, ctx.Err()
+	}
+}
+
+// kept returns an idle session that has not ended; nil if there is none.
+func (p *sessions) kept() *session {
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	for len(p.idle) > 0 {
 		s := p.idle[len(p.idle)-1]
 		p.idle = p.idle[:len(p.idle)-1]
-		if s.over() {
-			s.end()
-			continue
+		if !s.over() {
+			return s
 		}
-		p.used[s] = true
-		p.mu.Unlock()
-		return s, nil
+		s.end()
 	}
-	mine := make(chan opened, 1)
-	p.waiting = append(p.waiting, mine)
-	if p.opening < len(p.waiting) {
-		p.opening++
-		p.background.Go(p.open)
-	}
-	p.mu.Unlock()
-	select {
-	case got := <-mine:
-		return got.session, got.err
-	case <-ctx.Done():
-	}
-	p.mu.Lock()
-	for n, other := range p.waiting {
-		if other == mine {
-			p.waiting = append(p.waiting[:n], p.waiting[n+1:]...)
-			p.mu.Unlock()
-			return nil, ctx.Err()
-		}
-	}
-	p.mu.Unlock()
-	if got := <-mine; got.err == nil { // it came at the same time
-		p.giveBack(got.session, true)
-	}
-	return nil, ctx.Err()
+	return nil
 }
 
-// open makes a session for a caller that waits.
-func (p *sessions) open() {
-	s, err := newSession(p.life, p.client, p.seconds)
-	p.mu.Lock()
-	p.opening--
+// open makes a session. It uses the connections of the caller's client, but its requests end with the session.
+func (p *sessions) open() (*session, error) {
+	life, end := context.WithCancel(p.life)
+	own := clientv3.NewCtxClient(life, clientv3.WithZapLogger(p.client.GetLogger()))
+	own.KV, own.Lease, own.Watcher = p.client.KV, p.client.Lease, p.client.Watcher
+	made, err := concurrency.NewSession(own, concurrency.WithTTL(p.ttl), concurrency.WithContext(life))
 	if err != nil {
-		if len(p.waiting) > 0 {
-			p.waiting[0] <- opened{nil, err}
-			p.waiting = p.waiting[1:]
+		end()
+		if p.life.Err() != nil {
+			err = strategies.ErrClosed
 		}
-		p.mu.Unlock()
-		return
+		return nil, err
 	}
-	p.mu.Unlock()
-	p.giveBack(s, true)
+	return &session{made, end}, nil
 }
 
-// giveBack passes a session on to a caller that waits for one, or keeps it, if nothing is
-// left in it. Otherwise it ends the session, which deletes its keys, and waits for that for a
-// while.
-func (p *sessions) giveBack(s *session, clean bool) {
-	if p.keep(s, clean) {
-		return
+// put keeps a session without keys for the next caller, or ends it.
+func (p *sessions) put(s *session) {
+	p.mu.Lock()
+	keep := !p.closed && !s.over()
+	if keep {
+		p.idle = append(p.idle, s)
 	}
+	p.mu.Unlock()
+	if !keep {
+		p.revoke(s)
+	}
+}
+
+// revoke ends a session, which deletes its keys. It returns when that is done, or after the grace, while it goes on in
+// the background.
+func (p *sessions) revoke(s *session) {
 	patience := time.NewTimer(grace)
 	defer patience.Stop()
 	select {
-	case <-p.discard(p.life, s):
+	case <-p.discard(s):
 	case <-patience.C:
 	}
 }
 
-// release gives back the session of a lease. If the release was not clean, the session is
-// ended in the background; ctx is the caller's.
-func (p *sessions) release(ctx context.Context, s *session, clean bool) {
-	if p.keep(s, clean) {
-		return
+// discard ends a session in the background; after close it does not return before that.
+func (p *sessions) discard(s *session) (gone <-chan struct{}) {
+	s.end()
+	done := make(chan struct{})
+	end := func(ctx context.Context) {
+		defer close(done)
+		<-s.Done()
+		_, _ = p.client.Revoke(ctx, s.Lease()) // without an answer its TTL ends it
 	}
-	gone := p.discard(ctx, s)
-	if clean { // a session for each acquisition is ended by its release
-		select {
-		case <-gone:
-		case <-ctx.Done():
-		}
+	if !p.inBackground(func() { end(p.revoking) }) {
+		ctx, cancel := context.WithTimeout(p.client.Ctx(), grace)
+		defer cancel()
+		end(ctx)
 	}
+	return done
 }
 
-// keep says whether the session was passed on or kept.
-func (p *sessions) keep(s *session, clean bool) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	delete(p.used, s)
-	if p.closed || !clean || s.over() {
-		return false
-	}
-	switch {
-	case len(p.waiting) > 0 && (p.pooled || s.unused):
-		p.used[s] = true
-		s.unused = false
-		p.waiting[0] <- opened{s, nil}
-		p.waiting = p.waiting[1:]
-	case p.pooled:
-		p.idle = append(p.idle, s)
-	default:
-		return false
-	}
-	return true
-}
-
-// discard ends a session in the background; after close it does so itself, in the caller's
-// time. The channel is closed when that is over.
-func (p *sessions) discard(ctx context.Context, s *session) <-chan struct{} {
-	gone := make(chan struct{})
-	p.mu.Lock()
-	closed := p.closed
-	if !closed {
-		p.background.Go(func() {
-			defer close(gone)
-			s.close(p.life)
-		})
-	}
-	p.mu.Unlock()
-	if closed {
-		s.close(ctx)
-		close(gone)
-	}
-	return gone
-}
-
-// fill makes n idle sessions, if sessions are kept.
+// fill makes n idle sessions.
 func (p *sessions) fill(ctx context.Context, n int) error {
-	if !p.pooled {
-		return nil
-	}
 	var all errgroup.Group
 	all.SetLimit(atOnce)
 	taken := make([]*session, n)
@@ -196,37 +188,27 @@ func (p *sessions) fill(ctx context.Context, n int) error {
 	err := all.Wait()
 	for _, s := range taken {
 		if s != nil {
-			p.giveBack(s, true)
+			p.put(s)
 		}
 	}
 	return err
 }
 
-// atOnce is how many sessions are made or ended at a time.
-const atOnce = 16
-
-// close ends the idle sessions, and the renewals of those in use. No caller gets a session
-// any more.
+// close ends the idle sessions, and the renewals of those in use.
 func (p *sessions) close() {
 	p.mu.Lock()
 	p.closed = true
-	idle, used, waiting := p.idle, p.used, p.waiting
-	p.idle, p.used, p.waiting = nil, map[*session]bool{}, nil
+	idle := p.idle
+	p.idle = nil
 	p.mu.Unlock()
-	for _, mine := range waiting {
-		mine <- opened{nil, strategies.ErrClosed}
-	}
-	for s := range used {
-		s.Orphan()
-	}
-	late := time.AfterFunc(closing, p.end)
+	p.end() // ends all requests that the sessions have under way
+	late := time.AfterFunc(grace, p.giveUp)
 	defer late.Stop()
 	var all errgroup.Group
 	all.SetLimit(atOnce)
 	for _, s := range idle {
-		all.Go(func() error { s.close(p.life); return nil })
+		all.Go(func() error { p.discard(s); return nil })
 	}
-	_ = all.Wait() // what could not be ended ends with its TTL
+	_ = all.Wait()
 	p.background.Wait()
-	p.end()
 }

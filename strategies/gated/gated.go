@@ -39,7 +39,8 @@ func fits(info strategies.Info) error {
 	case info.Capacity == 0:
 		return errors.New("it is no lock, so there is nothing to wait for before it")
 	case info.Capacity > 1:
-		return fmt.Errorf("it has %d holders at a time, and a mutex before it would let in one of a process", info.Capacity)
+		return fmt.Errorf("it has %d holders at a time, and a mutex before it would let in one of a process",
+			info.Capacity)
 	}
 	return nil
 }
@@ -48,7 +49,8 @@ func refine(info strategies.Info) strategies.Info {
 	info.Summary = "behind a mutex for each process and key: " + info.Summary
 	info.Claims.FIFO, info.Claims.Bounded, info.Claims.Reentrant = false, false, false
 	info.Limits = append(slices.Clone(info.Limits), strategies.Limit{
-		Check: "TTL of a call", Because: "a lease that ran out keeps others of its process waiting until it is released",
+		Check:   "TTL of a call",
+		Because: "a lease that ran out keeps others of its process waiting until it is released",
 	})
 	return info
 }
@@ -116,7 +118,9 @@ func (t *termed) TryAcquireFor(ctx context.Context, key string, ttl time.Duratio
 	return t.try(key, func() (strategies.Lease, error) { return t.inner.TryAcquireFor(ctx, key, ttl) })
 }
 
-func (l *Locker) wait(ctx context.Context, key string, acquire func() (strategies.Lease, error)) (strategies.Lease, error) {
+func (l *Locker) wait(
+	ctx context.Context, key string, acquire func() (strategies.Lease, error),
+) (strategies.Lease, error) {
 	if l.closed.Load() {
 		return nil, strategies.ErrClosed
 	}

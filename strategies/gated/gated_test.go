@@ -14,14 +14,16 @@ import (
 	"github.com/lockbench/lockbench/strategies/gated"
 	"github.com/lockbench/lockbench/strategies/internal/trial"
 	"github.com/lockbench/lockbench/strategies/locktest"
-	"github.com/lockbench/lockbench/strategies/peers/redsync"
+	"github.com/lockbench/lockbench/strategies/peers"
 	"github.com/lockbench/lockbench/strategies/polled"
 	"github.com/lockbench/lockbench/strategies/redisson"
 	"github.com/lockbench/lockbench/strategies/semaphore"
 )
 
 func init() {
-	strategies.RegisterStrategy(redsync.Strategy())
+	for _, s := range peers.Strategies() {
+		strategies.RegisterStrategy(s)
+	}
 	strategies.RegisterStrategy(semaphore.Strategy())
 	for _, s := range append(polled.Strategies(), redisson.Strategies()...) {
 		strategies.RegisterStrategy(s)
@@ -83,7 +85,9 @@ func TestOneAtATimeGoesToRedis(t *testing.T) {
 	poll.Until(t, "some tries", func() bool { return p.Counts().Attempts >= tries })
 	trial.Release(t, lease)
 	outside := server.Client(t)
-	poll.Until(t, "the first is served", func() bool { return outside.Exists(t.Context(), "trial:key").Val() == 0 || p.Counts().Useful > 0 })
+	poll.Until(t, "the first is served", func() bool {
+		return outside.Exists(t.Context(), "trial:key").Val() == 0 || p.Counts().Useful > 0
+	})
 	waited := p.Counts().Attempts
 	for range waiters {
 		if err := <-done; err != nil {

@@ -97,10 +97,14 @@ func TestEveryAcquireGoesThroughTheGate(t *testing.T) {
 			"Acquire": func(ctx context.Context) (strategies.Lease, error) { return l.Acquire(ctx, key) },
 		}
 		if trier, ok := strategies.As[strategies.Trier](l); ok {
-			acquire["TryAcquire"] = func(ctx context.Context) (strategies.Lease, error) { return trier.TryAcquire(ctx, key) }
+			acquire["TryAcquire"] = func(ctx context.Context) (strategies.Lease, error) {
+				return trier.TryAcquire(ctx, key)
+			}
 		}
 		if termed, ok := strategies.As[strategies.Termed](l); ok {
-			acquire["AcquireFor 2s"] = func(ctx context.Context) (strategies.Lease, error) { return termed.AcquireFor(ctx, key, 2*time.Second) }
+			acquire["AcquireFor 2s"] = func(ctx context.Context) (strategies.Lease, error) {
+				return termed.AcquireFor(ctx, key, 2*time.Second)
+			}
 			acquire["TryAcquireFor 3s"] = func(ctx context.Context) (strategies.Lease, error) {
 				return termed.TryAcquireFor(ctx, key, 3*time.Second)
 			}

@@ -17,7 +17,6 @@ import (
 	"github.com/lockbench/lockbench/internal/testkit/redistest"
 	"github.com/lockbench/lockbench/strategies/cohort"
 	"github.com/lockbench/lockbench/strategies/handoff"
-	"github.com/lockbench/lockbench/strategies/internal/trial"
 	"github.com/lockbench/lockbench/strategies/lock"
 )
 
@@ -59,7 +58,7 @@ func TestLockIsWhereTheClientIs(t *testing.T) {
 	}
 	server := redistest.Start(t, "--unixsocket", path)
 	outside := server.Client(t)
-	sentinels := []string{trial.StartSentinel(t, server.Addr, time.Minute)}
+	sentinels := []string{redistest.StartSentinel(t, server.Addr, time.Minute)}
 	slots := []redis.ClusterSlot{{Start: 0, End: 16383, Nodes: []redis.ClusterNode{{Addr: server.Addr}}}}
 	for way, connect := range map[string]func() redis.UniversalClient{
 		"by address": func() redis.UniversalClient { return redis.NewClient(&redis.Options{Addr: server.Addr}) },
@@ -73,7 +72,10 @@ func TestLockIsWhereTheClientIs(t *testing.T) {
 			return redis.NewFailoverClusterClient(&redis.FailoverOptions{MasterName: "lock", SentinelAddrs: sentinels})
 		},
 		"by Sentinel, with the nearest": func() redis.UniversalClient {
-			return redis.NewUniversalClient(&redis.UniversalOptions{MasterName: "lock", Addrs: sentinels, RouteByLatency: true})
+			return redis.NewUniversalClient(&redis.UniversalOptions{
+				MasterName: "lock", Addrs: sentinels,
+				RouteByLatency: true,
+			})
 		},
 		"by slots": func() redis.UniversalClient {
 			return redis.NewClusterClient(&redis.ClusterOptions{
@@ -117,7 +119,7 @@ func TestClusterNodeDies(t *testing.T) {
 		t.Fatal(err)
 	}
 	addr := primary.Options().Addr
-	_, takeOver := trial.StartReplica(t, top, addr)
+	_, takeOver := redistest.StartReplica(t, top, addr)
 	a, b := locker(t, "handoff", client), locker(t, "handoff", connect())
 	pass := func(ctx context.Context, process *lock.FencedLocker) error {
 		lease, err := process.Acquire(ctx, "key", lock.TTL(2*time.Second))

@@ -43,6 +43,9 @@ func NodeOf(client redis.UniversalClient) (Node, error) {
 // Clustered says whether the client finds a key's server by its slot.
 func (n Node) Clustered() bool { _, is := n.Client.(*redis.ClusterClient); return is }
 
+// Incr adds one to a number.
+func (n Node) Incr(ctx context.Context, key string) error { return n.Client.Incr(ctx, key).Err() }
+
 // ReadTimeout is how long the client waits for an answer; 0 or less is without a limit.
 func (n Node) ReadTimeout() time.Duration {
 	switch c := n.Client.(type) {

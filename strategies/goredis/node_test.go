@@ -188,7 +188,10 @@ func TestDialWithNotifications(t *testing.T) { // not parallel: go-redis has one
 		for _, theirs := range []push.NotificationProcessor{nil, processor} {
 			options := &redis.Options{Addr: "127.0.0.1:1", PushNotificationProcessor: theirs, MaxActiveConns: 3}
 			if mode != "" { // else go-redis's default
-				options.MaintNotificationsConfig = &maintnotifications.Config{Mode: mode, MaxWorkers: 50, HandoffQueueSize: 1000}
+				options.MaintNotificationsConfig = &maintnotifications.Config{
+					Mode: mode, MaxWorkers: 50,
+					HandoffQueueSize: 1000,
+				}
 			}
 			if theirs != nil && mode != maintnotifications.ModeDisabled {
 				continue // a processor of their own already has a client's handlers then
@@ -222,7 +225,8 @@ func TestNodeOfRefuses(t *testing.T) {
 		if err == nil || client != nil && !strings.Contains(err.Error(), fmt.Sprintf("not a %T", client)) {
 			t.Errorf("%T was taken, or refused with: %v", client, err)
 		}
-		if _, other := (goredis.Node{Client: client}).Dial(func(*redis.Options) {}); fmt.Sprint(other) != fmt.Sprint(err) {
+		_, other := goredis.Node{Client: client}.Dial(func(*redis.Options) {})
+		if fmt.Sprint(other) != fmt.Sprint(err) {
 			t.Errorf("Dial refuses %T with: %v", client, other)
 		}
 	}

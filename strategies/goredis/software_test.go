@@ -23,7 +23,8 @@ func TestSoftware(t *testing.T) {
 		want  string // name and version, Redis's version, mode
 	}{
 		{
-			"redis_version:7.0.15\r\nredis_mode:standalone\r\n", []any{"server", "redis", "version", "7.0.15"},
+			"redis_version:7.0.15\r\nredis_mode:standalone\r\n",
+			[]any{"server", "redis", "version", "7.0.15"},
 			"Redis 7.0.15, 7.0.15 standalone",
 		},
 		{
@@ -34,7 +35,8 @@ func TestSoftware(t *testing.T) {
 		{"redict_version:7.3.6\r\nredict_mode:cluster\r\nredis_version:7.2.4\r\n", nil, "Redict 7.3.6, 7.2.4 cluster"},
 		{
 			"redis_version:6.3.4\r\nredis_mode:standalone\r\nexecutable:/usr/bin/keydb-server\r\n",
-			[]any{"server", "redis"}, "KeyDB 6.3.4, 6.3.4 standalone",
+			[]any{"server", "redis"},
+			"KeyDB 6.3.4, 6.3.4 standalone",
 		},
 		{"redis_version:7.4.0\r\ndragonfly_version:df-v1.27.1\r\n", nil, "Dragonfly 1.27.1, 7.4.0 "},
 		// INFO is refused, and then one that knows no HELLO.
@@ -96,7 +98,8 @@ func TestTooOld(t *testing.T) {
 			defer func() { _ = client.Close() }()
 			client.AddHook(old{test.version})
 		}
-		got := goredis.TooOld(t.Context(), client, test.err, "a lock", strategies.Since{Redis: test.needs, For: "dances"})
+		got := goredis.TooOld(t.Context(), client, test.err, "a lock",
+			strategies.Since{Redis: test.needs, For: "dances"})
 		if !strings.HasPrefix(got.Error(), test.want) || errors.Is(got, errors.ErrUnsupported) == (got == test.err) {
 			t.Errorf("%s: %v, want %s", name, got, test.want)
 		}

@@ -5,17 +5,19 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/go-zookeeper/zk"
 )
 
-// answers are errors that come from a server: the call was carried out, or will not be.
+// answers are the errors that a server sends, and those of a request that the library does not send.
 var answers = []error{
 	zk.ErrNoNode, zk.ErrNodeExists, zk.ErrNotEmpty, zk.ErrBadVersion, zk.ErrNoAuth, zk.ErrAuthFailed, zk.ErrInvalidACL,
-	zk.ErrNoChildrenForEphemerals, zk.ErrBadArguments, zk.ErrAPIError, zk.ErrInvalidPath, zk.ErrInvalidFlags, zk.ErrNothing,
+	zk.ErrNoChildrenForEphemerals, zk.ErrBadArguments, zk.ErrAPIError, zk.ErrInvalidPath, zk.ErrInvalidFlags,
+	zk.ErrNothing, zk.ErrShortBuffer,
 }
 
-func answered(err error) bool {
+func answer(err error) bool {
 	for _, answer := range answers {
 		if errors.Is(err, answer) {
 			return true
@@ -24,47 +26,38 @@ func answered(err error) bool {
 	return err == nil || strings.HasPrefix(err.Error(), "unknown error: ") // a code that the library has no name for
 }
 
-// call has the library do something, which ends only with an answer or with the session. If
+// call lets the library do something, which ends only with an answer or with the session. If
 // ctx ends, call does not wait for that.
 func call[T any](ctx context.Context, s *Session, do func(*zk.Conn) (T, error)) (T, error) {
-	type result struct {
-		value T
-		err   error
+	var none, value T
+	if ctx != s.life && ctx.Err() != nil {
+		return none, ctx.Err()
 	}
-	var none T
-	if ctx.Err() != nil {
-		return none, s.why(ctx)
-	}
-	back := make(chan result, 1)
-	begun := s.Go(func(context.Context) {
-		value, err := do(s.conn)
-		back <- result{value, err}
-	})
-	if !begun {
+	sent := time.Now()
+	back := make(chan error, 1)
+	if !s.Go(func(context.Context) {
+		got, err := do(s.conn)
+		value = got
+		back <- err
+	}) {
 		return none, ErrOver
 	}
 	select {
-	case r := <-back:
-		switch {
-		case answered(r.err):
-			return r.value, r.err
-		case s.life.Err() != nil:
-			return none, fmt.Errorf("%w: %w", ErrOver, r.err)
-		default:
-			return none, fmt.Errorf("%w: %w", ErrIndeterminate, r.err)
+	case err := <-back:
+		if answer(err) {
+			s.answered(sent)
+			return value, err
 		}
+		if s.life.Err() != nil {
+			return none, fmt.Errorf("%w: %w", ErrOver, err)
+		}
+		return none, fmt.Errorf("%w: %w", ErrIndeterminate, err)
 	case <-ctx.Done():
-		return none, s.why(ctx)
+		if ctx == s.life {
+			return none, ErrOver
+		}
+		return none, ctx.Err()
 	}
-}
-
-// why is the error of a call whose context has ended; the context of Go ends with the
-// session.
-func (s *Session) why(ctx context.Context) error {
-	if ctx == s.life {
-		return ErrOver
-	}
-	return ctx.Err()
 }
 
 // Create makes a node with one of go-zookeeper's flags for its kind, and returns its path. If
@@ -80,26 +73,24 @@ func (s *Session) Create(ctx context.Context, path string, data []byte, flags in
 
 // Delete removes a node.
 func (s *Session) Delete(ctx context.Context, path string) error {
-	_, err := call(ctx, s, func(c *zk.Conn) (struct{}, error) { return struct{}{}, c.Delete(path, -1) })
+	_, err := call(ctx, s, func(c *zk.Conn) (bool, error) { return true, c.Delete(path, -1) })
 	return err
 }
 
-// Children returns the names of a node's children.
-func (s *Session) Children(ctx context.Context, path string) ([]string, error) {
-	return call(ctx, s, func(c *zk.Conn) ([]string, error) {
-		names, _, err := c.Children(path)
-		return names, err
-	})
+// Children are the names of a node's children, and the last transaction that made or removed one.
+type Children struct {
+	Names []string
+	Last  int64
 }
 
-// Stat returns what ZooKeeper tells of a node, or zk.ErrNoNode.
-func (s *Session) Stat(ctx context.Context, path string) (*zk.Stat, error) {
-	return call(ctx, s, func(c *zk.Conn) (*zk.Stat, error) {
-		there, stat, err := c.Exists(path)
-		if err == nil && !there {
-			err = zk.ErrNoNode
+// Children returns a node's children.
+func (s *Session) Children(ctx context.Context, path string) (Children, error) {
+	return call(ctx, s, func(c *zk.Conn) (Children, error) {
+		names, stat, err := c.Children(path)
+		if err != nil {
+			return Children{}, err
 		}
-		return stat, err
+		return Children{names, stat.Pzxid}, nil
 	})
 }
 
@@ -123,61 +114,33 @@ func (s *Session) Set(ctx context.Context, path string, data []byte, version int
 	return err
 }
 
-// Multi carries out several operations of go-zookeeper, or none of them. It sets the ACL of
-// those that create nodes.
-func (s *Session) Multi(ctx context.Context, operations ...any) error {
-	for _, o := range operations {
-		if create, ok := o.(*zk.CreateRequest); ok && create.Acl == nil {
-			create.Acl = s.node.acl()
-		}
-	}
-	_, err := call(ctx, s, func(c *zk.Conn) (struct{}, error) {
-		_, err := c.Multi(operations...)
-		return struct{}{}, err
-	})
-	return err
-}
-
 // Sync has the session's server catch up with the leader.
 func (s *Session) Sync(ctx context.Context, path string) error {
 	_, err := call(ctx, s, func(c *zk.Conn) (string, error) { return c.Sync(path) })
 	return err
 }
 
-// Watch returns a channel that gets an event, and is closed, once the node has changed or
-// gone, or the session is over. It returns zk.ErrNoNode if the node is not there. All callers
-// share one watch of a node, so a caller that waits no longer leaves nothing more behind.
+// Watch returns a channel that is closed, after an event perhaps, once the node has changed or
+// gone. It returns zk.ErrNoNode if the node is not there. The library never forgets a watch of a
+// node that stays, so all callers share one.
 func (s *Session) Watch(ctx context.Context, path string) (<-chan zk.Event, error) {
 	s.mu.Lock()
 	watch, ok := s.watches[path]
 	s.mu.Unlock()
 	if ok {
-		return watch, nil
+		select {
+		case <-watch: // it has been closed, and replaced below
+		default:
+			return watch, nil
+		}
 	}
-	watch, err := call(ctx, s, func(c *zk.Conn) (<-chan zk.Event, error) {
+	return call(ctx, s, func(c *zk.Conn) (<-chan zk.Event, error) {
 		_, _, watch, err := c.GetW(path)
 		if err == nil {
-			s.remember(path, watch)
+			s.mu.Lock()
+			s.watches[path] = watch
+			s.mu.Unlock()
 		}
 		return watch, err
 	})
-	return watch, err
-}
-
-// remember lets later calls have the watch, if nothing has happened yet.
-func (s *Session) remember(path string, watch <-chan zk.Event) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if len(watch) == 0 {
-		s.watches[path] = watch
-	}
-}
-
-// Seen forgets a watch that has had its event.
-func (s *Session) Seen(path string, watch <-chan zk.Event) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.watches[path] == watch {
-		delete(s.watches, path)
-	}
 }

@@ -1,6 +1,5 @@
-// Package gozk is how locks on ZooKeeper reach it: through sessions of go-zookeeper that
-// end with their contexts, know what the server has granted them, and do not outlive their
-// Close.
+// Package gozk is how locks on ZooKeeper reach it: through sessions of go-zookeeper whose calls end with
+// their contexts, which know what the server has granted them, and which never become another session.
 package gozk
 
 import (
@@ -45,27 +44,6 @@ func (n Node) acl() []zk.ACL {
 	}
 	return zk.WorldACL(zk.PermAll)
 }
-
-// servers is the list of servers, in an order of its own for each session; see
-// zk.HostProvider.
-type servers struct {
-	all  []string
-	next int
-	line *line
-}
-
-func (s *servers) Init(all []string) error { s.all = all; return nil }
-func (s *servers) Len() int                { return len(s.all) }
-
-// Next has the library go on with the next server at once: line pauses if none answers. Once
-// the line is shut, the library looks whether it was closed.
-func (s *servers) Next() (server string, shut bool) {
-	s.next++
-	return s.all[s.next%len(s.all)], s.line.isShut()
-}
-
-// Connected is called when there is a session.
-func (s *servers) Connected() { s.line.succeeded() }
 
 // Name returns the name of the node for a key. Any string is a key, but ZooKeeper takes only
 // some names: all but printable ASCII is percent-encoded.

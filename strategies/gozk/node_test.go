@@ -10,7 +10,8 @@ import (
 func TestNames(t *testing.T) {
 	seen := map[string]string{}
 	for _, key := range []string{
-		"", "%", "%25", ".", "..", "...", "a.b", "a/b", "/", "zookeeper", "zookeepers", "null\x00byte", "line\nbreak", "a b", "{a}:*?[x]",
+		"", "%", "%25", ".", "..", "...", "a.b", "a/b", "/", "zookeeper", "zookeepers",
+		"null\x00byte", "line\nbreak", "a b", "{a}:*?[x]",
 		"schlüssel", "鍵", "🔑", "\xff\xfe", strings.Repeat("k/", 1024), "lockbench:{a:1:0}",
 	} {
 		name := gozk.Name(key)

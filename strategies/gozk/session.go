@@ -13,207 +13,174 @@ import (
 )
 
 var (
-	// ErrOver is returned by calls of a session that the server has ended, or that was
-	// closed.
+	// ErrOver is returned by calls of a session that has ended, or was closed.
 	ErrOver = errors.New("the ZooKeeper session is over")
 	// ErrIndeterminate is returned by a call whose connection broke: it may or may not have
 	// been carried out.
 	ErrIndeterminate = errors.New("the connection to ZooKeeper broke before the answer")
 )
 
-// Session is one session on ZooKeeper. The library keeps it alive and reconnects by itself.
-// Unlike a zk.Conn it never becomes another session: it is over when a server says that it
-// has ended it, or when no server was heard of for the timeout, as in Apache Curator. (A
-// restarted server gives all sessions their whole timeout once more, so in the second case
-// ephemeral nodes may outlive the session for that long. A server that has lost its data
-// closes the connection of a client that knows more, without a message.) It is safe for
-// concurrent use.
+// Session is one session on ZooKeeper, which the library keeps alive and reconnects. Unlike a
+// zk.Conn it never becomes another session: it is over when a server says that it has ended it,
+// or when no server has answered for the timeout, as in Apache Curator. (A restarted server gives
+// all sessions their whole timeout once more, so in the second case ephemeral nodes may outlive
+// the session for that long.) It is safe for concurrent use.
 type Session struct {
-	node Node
-	conn *zk.Conn
-	line *line
+	node      Node
+	handshake time.Duration // limits the server's answer to a new connection
+	conn      *zk.Conn
+	events    <-chan zk.Event // closed when the library has ended
+	ready     func()          // there is a session
 
-	life   context.Context // ends with the session
-	die    context.CancelFunc
-	calls  sync.WaitGroup
-	ready  chan struct{} // closed once there is a session
-	ended  chan struct{} // closed once the library's goroutines have ended
-	finish chan bool     // ends them; true cuts the connection first
+	lost, life context.Context // lost: by a timeout, or the server has ended it; life also ends by Close or Abandon
+	lose, die  context.CancelFunc
+	calls      sync.WaitGroup
+	ended      chan struct{} // closed when keep has returned
 
-	mu            sync.Mutex
-	closing       bool // Close or Abandon was called
-	lost          chan struct{}
-	indeterminate *time.Timer // fires when the session has timed out; nil while it is connected
-	watches       map[string]<-chan zk.Event
+	mu      sync.Mutex
+	cut     bool     // hang up without a word
+	socket  net.Conn // the last one
+	dials   int      // since there was a session
+	problem error    // the last one since then
+	timeout time.Duration
+	heard   time.Time // when the newest request was sent that was answered
+	watches map[string]<-chan zk.Event
 }
 
-// shortest is the shortest time in which a server has to answer to a new connection.
-const shortest = time.Second
-
 // Connect opens a session that the server ends when it has heard nothing of it for timeout;
-// servers bound what they grant, see Session.Until. Connect waits for a server until ctx
-// ends.
+// servers bound what they grant, see Session.Until. Connect waits for a server until ctx ends.
 func (n Node) Connect(ctx context.Context, timeout time.Duration) (*Session, error) {
+	const shortest = time.Second // for a handshake on a busy machine
+	if len(n.Servers) == 0 {
+		return nil, errors.New("connect to ZooKeeper: no servers are given")
+	}
+	ready := make(chan struct{})
 	s := &Session{
-		node: n, ready: make(chan struct{}), ended: make(chan struct{}), finish: make(chan bool, 1),
-		lost: make(chan struct{}), watches: map[string]<-chan zk.Event{},
+		node: n, handshake: max(timeout, shortest), ready: sync.OnceFunc(func() { close(ready) }),
+		ended: make(chan struct{}), watches: map[string]<-chan zk.Event{},
 	}
-	s.life, s.die = context.WithCancel(context.Background())
-	dial := n.Dial
-	if dial == nil {
-		dial = new(net.Dialer).DialContext
-	}
-	s.line = &line{dial: dial, servers: max(len(n.Servers), 1), handshake: max(timeout, shortest)}
-	s.line.ctx, s.line.cancel = context.WithCancel(context.Background())
-	// The library's own goroutines begin before it returns the connection.
-	s.mu.Lock()
-	conn, events, err := zk.Connect(n.Servers, timeout, zk.WithLogger(silence{}), zk.WithLogInfo(false),
-		zk.WithDialer(s.line.open), zk.WithHostProvider(&servers{line: s.line}), zk.WithEventCallback(s.happened),
-		zk.WithMaxConnBufferSize(requests))
-	s.conn = conn
-	s.mu.Unlock()
+	s.lost, s.lose = context.WithCancel(context.Background())
+	s.life, s.die = context.WithCancel(s.lost)
+	var err error
+	s.conn, s.events, err = zk.Connect(n.Servers, timeout, zk.WithLogger(silence{}), zk.WithLogInfo(false),
+		zk.WithDialer(s.dial), zk.WithHostProvider(&servers{session: s}), zk.WithEventCallback(s.happened),
+		zk.WithMaxConnBufferSize(256<<10)) // the library sends all its watches again in requests of half of that
 	if err != nil {
 		return nil, fmt.Errorf("connect to ZooKeeper: %w", err)
 	}
-	go s.attend(events) // ends when Close or Abandon is called, or the server ends the session; both wait for it
 	select {
-	case <-s.ready:
-		err = s.authenticate(ctx)
-	case <-ctx.Done():
-		err = ctx.Err()
-	}
-	if err != nil {
-		s.line.mu.Lock()
-		problem := s.line.fault
-		s.line.mu.Unlock()
-		s.Abandon()
-		if problem != nil {
-			err = fmt.Errorf("%w: %w", err, problem)
+	case <-ready:
+		go s.keep() // until the session is over; Close and Abandon wait for it
+		if n.Auth != "" {
+			_, err = call(ctx, s, func(c *zk.Conn) (bool, error) { return true, c.AddAuth("digest", []byte(n.Auth)) })
 		}
-		return nil, fmt.Errorf("open a session on %s: %w", strings.Join(n.Servers, ","), err)
+		if err == nil {
+			return s, nil
+		}
+		s.Close()
+	case <-ctx.Done():
+		s.die()
+		s.hangUp()
+		s.disconnect()
+		err = ctx.Err()
+		if s.problem != nil {
+			err = fmt.Errorf("%w: %w", err, s.problem)
+		}
 	}
-	return s, nil
+	return nil, fmt.Errorf("open a session on %s: %w", strings.Join(n.Servers, ","), err)
 }
 
-// requests is the size of the largest request: the library sets its watches again with it.
-const requests = 256 << 10
-
-// silence is a zk.Logger that logs nothing: errors tell what is wrong.
+// silence is a zk.Logger that logs nothing: errors say what is wrong.
 type silence struct{}
 
 func (silence) Printf(string, ...any) {}
 
-func (s *Session) authenticate(ctx context.Context) error {
-	if s.node.Auth == "" {
-		return nil
+// keep asks the server something before the session times out, since the library does not say
+// which of its own heartbeats were answered. No lock asks that. It disconnects when the session is
+// over.
+func (s *Session) keep() {
+	defer close(s.ended)
+	for s.life.Err() == nil {
+		s.mu.Lock()
+		pause := s.timeout / 4
+		s.mu.Unlock()
+		select {
+		case <-time.After(min(pause, time.Until(s.Until()))):
+		case <-s.life.Done():
+		}
+		if !time.Now().Before(s.Until()) {
+			s.lose()
+		}
+		s.Go(func(life context.Context) { // the time is what counts, not the answer
+			_, _ = call(life, s, func(c *zk.Conn) ([]zk.ACL, error) {
+				list, _, err := c.GetACL("/zookeeper")
+				return list, err
+			})
+		})
 	}
-	_, err := call(ctx, s, func(c *zk.Conn) (struct{}, error) { return struct{}{}, c.AddAuth("digest", []byte(s.node.Auth)) })
-	return err
+	s.mu.Lock()
+	cut := s.cut || s.lost.Err() != nil
+	s.mu.Unlock()
+	if cut || s.conn.State() != zk.StateHasSession {
+		s.hangUp()
+	}
+	s.disconnect()
 }
 
-// attend ends the library's goroutines when the session is over.
-func (s *Session) attend(events <-chan zk.Event) {
-	defer close(s.ended)
-	cut := <-s.finish
-	s.line.close()
-	if cut {
-		s.line.hangUp()
-	}
+// disconnect ends the session on the server, if it is connected, and the library's goroutines.
+func (s *Session) disconnect() {
 	s.conn.Close()
-	s.line.hangUp()
-	for range events { // ends with the library's goroutines
+	s.hangUp()
+	for range s.events { // until the goroutines have ended
 	}
 }
 
 // happened gets every event, from the library's goroutines, one after the other.
 func (s *Session) happened(event zk.Event) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if event.Type != zk.EventSession {
+	switch {
+	case event.Type != zk.EventSession:
+		s.mu.Lock()
 		delete(s.watches, event.Path)
-		return
-	}
-	switch event.State {
-	case zk.StateHasSession:
-		if s.indeterminate != nil {
-			s.indeterminate.Stop()
-			s.indeterminate = nil
-		}
-		select {
-		case <-s.ready:
-		default:
-			close(s.ready)
-		}
-	case zk.StateDisconnected:
-		if s.indeterminate == nil && s.life.Err() == nil && !s.line.until().IsZero() {
-			s.indeterminate = time.AfterFunc(time.Until(s.line.until()), s.despair)
-		}
-	case zk.StateExpired:
+		s.mu.Unlock()
+	case event.State == zk.StateHasSession:
+		s.mu.Lock()
+		s.dials, s.problem = 0, nil
+		s.mu.Unlock()
+		s.ready()
+	case event.State == zk.StateExpired:
 		s.lose()
-		s.giveUp(true)
-	}
-}
-
-// despair runs when no server was heard of for the timeout.
-func (s *Session) despair() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.indeterminate != nil {
-		s.lose()
-		s.giveUp(true)
-	}
-}
-
-// lose tells that leases may not be relied on any more. The caller has the mutex.
-func (s *Session) lose() {
-	select {
-	case <-s.lost:
-	default:
-		close(s.lost)
-	}
-}
-
-// giveUp ends the library's part, if that has not begun. The caller has the mutex.
-func (s *Session) giveUp(cut bool) {
-	if s.life.Err() == nil {
-		s.die()
-		s.finish <- cut // it has room
 	}
 }
 
 // Close ends the session, and with it all its ephemeral nodes.
-func (s *Session) Close() { s.end(false) }
+func (s *Session) Close() {
+	s.die()
+	<-s.ended
+	s.calls.Wait()
+}
 
 // Abandon closes the connection without a message: the server ends the session after its
 // timeout.
-func (s *Session) Abandon() { s.end(true) }
-
-func (s *Session) end(cut bool) {
+func (s *Session) Abandon() {
 	s.mu.Lock()
-	s.closing = true
-	s.giveUp(cut)
+	s.cut = true
 	s.mu.Unlock()
-	<-s.ended
-	s.calls.Wait()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.indeterminate != nil {
-		s.indeterminate.Stop()
-		s.indeterminate = nil
-	}
-	if cut { // what it holds lasts until then
-		s.indeterminate = time.AfterFunc(time.Until(s.line.until()), s.despair)
-	}
+	s.Close()
+	time.AfterFunc(time.Until(s.Until()), s.lose) // what it holds lasts until then
 }
 
 // Until returns when the newest request was sent that the server has answered, plus the
 // timeout. A standalone server ends the session no earlier. In an ensemble the leader ends
 // it, which may not have heard of that request: the server in between answers for itself.
-func (s *Session) Until() time.Time { return s.line.until() }
+func (s *Session) Until() time.Time {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.heard.Add(s.timeout)
+}
 
 // Lost returns a channel that is closed once what the session holds may not be relied on any
-// more: the server has ended it, or no server was heard of for the timeout.
-func (s *Session) Lost() <-chan struct{} { return s.lost }
+// more: the server has ended it, or no server has answered for the timeout.
+func (s *Session) Lost() <-chan struct{} { return s.lost.Done() }
 
 // Over returns a channel that is closed when the session is lost, closed or abandoned.
 func (s *Session) Over() <-chan struct{} { return s.life.Done() }
@@ -223,7 +190,7 @@ func (s *Session) Over() <-chan struct{} { return s.life.Done() }
 func (s *Session) Go(do func(life context.Context)) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.closing || s.life.Err() != nil {
+	if s.life.Err() != nil {
 		return false
 	}
 	s.calls.Go(func() { do(s.life) })

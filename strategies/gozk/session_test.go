@@ -8,12 +8,13 @@ import (
 	"io"
 	"net"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"go.uber.org/goleak"
+
+	"github.com/lockbench/lockbench/internal/testkit/drive"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -21,25 +22,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // serve has a server of the test's own answer on each connection.
 func serve(t *testing.T, answer func(net.Conn)) Node {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var serving sync.WaitGroup
-	serving.Go(func() {
-		for {
-			conn, err := listener.Accept()
-			if err != nil {
-				return
-			}
-			serving.Go(func() { // nobody waits until another has been answered
-				answer(conn)
-				_ = conn.Close()
-			})
-		}
-	})
-	t.Cleanup(func() { _ = listener.Close(); serving.Wait() })
-	return Node{Servers: []string{listener.Addr().String()}}
+	return Node{Servers: []string{drive.Serve(t, answer)}}
 }
 
 // frame is an answer: its length, and numbers.
@@ -61,10 +44,10 @@ func request(conn net.Conn) error {
 	return err
 }
 
-// greets grants a session with that timeout.
+// greets grants a session with that timeout in milliseconds; 0 says that it has expired.
 func greets(conn net.Conn, timeout int32) {
 	_ = request(conn)
-	_, _ = conn.Write(frame(int32(0), timeout, int64(77), int32(16), make([]byte, 16)))
+	_, _ = conn.Write(frame(int32(0), timeout, int64(77*min(timeout, 1)), int32(16), make([]byte, 16)))
 }
 
 // Who waits for a session that is not to be had is told why, when his context ends, and
@@ -170,7 +153,7 @@ func TestExpired(t *testing.T) {
 			greets(conn, 60000)
 			return
 		}
-		expires(conn)
+		greets(conn, 0)
 	})
 	s, err := node.Connect(t.Context(), time.Minute)
 	if err != nil {
@@ -183,53 +166,4 @@ func TestExpired(t *testing.T) {
 		t.Fatal("it is not over")
 	}
 	<-s.Lost()
-}
-
-// expires says that the session has expired.
-func expires(conn net.Conn) {
-	_ = request(conn)
-	_, _ = conn.Write(frame(int32(0), int32(0), int64(0), int32(16), make([]byte, 16)))
-}
-
-// When a request was sent is known of those that were answered, however the answers come in
-// pieces, and a notification is none.
-func TestAnswers(t *testing.T) {
-	start := time.Now()
-	at := func(n int) time.Time { return start.Add(time.Duration(n) * time.Second) }
-	send := func(number int32) []byte { return frame(number, int32(3)) }
-	for _, size := range []int{1, 3, 7, 1000} {
-		l := &line{}
-		w := &wire{line: l, sent: map[int32]time.Time{}, timer: time.NewTimer(time.Hour)}
-		expect := func(what string, answer []byte, want int) {
-			t.Helper()
-			for len(answer) > 0 {
-				n := min(size, len(answer))
-				if err := w.read(answer[:n]); err != nil {
-					t.Fatal(err)
-				}
-				answer = answer[n:]
-			}
-			if got := l.until().Add(-l.timeout); !got.Equal(at(want)) {
-				t.Errorf("in pieces of %d, after %s: %v, want %d s", size, what, got.Sub(start), want)
-			}
-		}
-		w.note(make([]byte, 48), at(1))
-		expect("the session", frame(int32(0), int32(5000), int64(7), int32(16), make([]byte, 16)), 1)
-		if l.timeout != 5*time.Second {
-			t.Errorf("the timeout is %v", l.timeout)
-		}
-		w.note(send(1), at(2))
-		w.note(send(2), at(3))
-		w.note(send(pings), at(4))
-		w.note(send(pings), at(5))
-		expect("a notification", frame(int32(notifications), int64(-1), int32(0), make([]byte, 30)), 1)
-		expect("the second answer", frame(int32(2), int64(9), int32(0), make([]byte, 99)), 3)
-		expect("the first answer", frame(int32(1), int64(9), int32(0)), 3)
-		expect("a ping", frame(int32(pings), int64(9), int32(0)), 4)
-		expect("the other ping", frame(int32(pings), int64(9), int32(0)), 4)
-		expect("an answer to nothing", frame(int32(8), int64(9), int32(0)), 4)
-		if len(w.sent) > 0 {
-			t.Errorf("%d requests are taken to be unanswered", len(w.sent))
-		}
-	}
 }

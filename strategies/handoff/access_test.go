@@ -21,8 +21,6 @@ import (
 
 	"github.com/lockbench/lockbench/internal/launch"
 	"github.com/lockbench/lockbench/internal/testkit/redistest"
-	"github.com/lockbench/lockbench/strategies/goredis"
-	"github.com/lockbench/lockbench/strategies/handoff"
 	"github.com/lockbench/lockbench/strategies/internal/trial"
 )
 
@@ -30,7 +28,7 @@ import (
 var (
 	commands = strings.Fields(`get set del append pttl pexpire exists rpush rpushx lpush lpop lpos lrange lrem
 		time ping eval evalsha spublish ssubscribe sunsubscribe`)
-	places = strings.Fields(`~shop:* &shop:*`)
+	patterns = strings.Fields(`~trial:* &trial:*`)
 )
 
 // service is a server that is reached by TLS, as a user with those rights alone.
@@ -44,7 +42,8 @@ type service struct {
 func newService(t *testing.T) *service {
 	cert, key, roots := certificate(t)
 	s := &service{t: t, port: freePort(t), roots: roots}
-	s.admin = redistest.Start(t, "--tls-port", s.port, "--tls-cert-file", cert, "--tls-key-file", key, "--tls-auth-clients", "no").Client(t)
+	s.admin = redistest.Start(t, "--tls-port", s.port, "--tls-cert-file", cert, "--tls-key-file", key,
+		"--tls-auth-clients", "no").Client(t)
 	return s
 }
 
@@ -52,7 +51,7 @@ func newService(t *testing.T) *service {
 func (s *service) allow(user, without string) {
 	s.t.Helper()
 	args := []any{"ACL", "SETUSER", user, "reset", "on", ">secret"}
-	for _, right := range slices.Concat(places, commands) {
+	for _, right := range slices.Concat(patterns, commands) {
 		if right == without {
 			continue
 		}
@@ -72,15 +71,7 @@ func (s *service) open(user string, trust *x509.CertPool, ttl time.Duration) tri
 		Addrs: []string{net.JoinHostPort("127.0.0.1", s.port)}, Username: user, Password: "secret",
 		TLSConfig: &tls.Config{RootCAs: trust, MinVersion: tls.VersionTLS12}, DialerRetries: 1, DialTimeout: patience,
 	}
-	client := redis.NewUniversalClient(options)
-	s.t.Cleanup(func() { _ = client.Close() })
-	config := goredis.Config{Nodes: []goredis.Node{{Client: client, Options: options}}, Prefix: "shop:", TTL: ttl}
-	l, err := handoff.Open(config, handoff.Defaults())
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	s.t.Cleanup(func() { _ = l.Close() })
-	return trial.Process{Locker: l, Config: config}
+	return open(s.t, options, "handoff", ttl)
 }
 
 func (s *service) prepare(p trial.Process) error {
@@ -96,7 +87,8 @@ func TestOverTLSAsAUser(t *testing.T) {
 	s := newService(t)
 	const user = "service"
 	s.allow(user, "nothing")
-	dead, a, b := s.open(user, s.roots, 300*time.Millisecond), s.open(user, s.roots, time.Hour), s.open(user, s.roots, time.Hour)
+	dead := s.open(user, s.roots, 300*time.Millisecond)
+	a, b := s.open(user, s.roots, time.Hour), s.open(user, s.roots, time.Hour)
 	for _, p := range []trial.Process{dead, a, b} {
 		if err := s.prepare(p); err != nil {
 			t.Fatal(err)
@@ -114,11 +106,12 @@ func TestOverTLSAsAUser(t *testing.T) {
 	if _, err := a.Locker.Acquire(short, "key"); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("a wait with a deadline returned %v", err)
 	}
-	q := &queue{t: t, server: s.admin, ctx: t.Context(), cancel: map[string]context.CancelFunc{}, served: make(chan served, 10)}
+	q := newQueueOn(t, s.admin)
+	q.insist = true // a busy machine keeps a server silent
 	q.join("a1", a) // which looks when the dead holder's TTL is over
 	q.join("b1", b)
 	held := q.next("a1")
-	s.admin.ClientKillByFilter(t.Context(), "TYPE", "pubsub") // b comes back to the head
+	killSubscriptions(t, s.admin) // b comes back to the head
 	trial.Release(t, held)
 	trial.Release(t, q.next("b1"))
 	q.nothingLeft(a, b)
@@ -129,7 +122,8 @@ func TestOverTLSAsAUser(t *testing.T) {
 	for _, entry := range denied {
 		t.Errorf("it is not allowed, and was tried: %s %s", entry.Reason, entry.Object)
 	}
-	if err := s.prepare(s.open(user, x509.NewCertPool(), time.Hour)); err == nil || !strings.Contains(err.Error(), "certificate") {
+	err = s.prepare(s.open(user, x509.NewCertPool(), time.Hour))
+	if err == nil || !strings.Contains(err.Error(), "certificate") {
 		t.Errorf("with a certificate of nobody known Prepare returned %v", err)
 	}
 }
@@ -139,7 +133,7 @@ func TestOverTLSAsAUser(t *testing.T) {
 func TestMissingRightsAreNamed(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
-	for n, missing := range slices.Concat([]string{"eval"}, places, commands) {
+	for n, missing := range slices.Concat([]string{"eval"}, patterns, commands) {
 		if missing == "sunsubscribe" || missing == "eval" && n > 0 { // in a cluster; seen already
 			continue
 		}

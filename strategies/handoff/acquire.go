@@ -72,7 +72,8 @@ func (l *Locker) try(ctx context.Context, key string, ttl time.Duration) (*Lease
 		return nil, err
 	}
 	defer l.mu.Unlock()
-	if g := ln.held; g != nil && !time.Now().Before(g.until.Get()) { // it has run out, and nobody waits who would notice
+	// A lease may have run out, and nobody waits who would notice.
+	if g := ln.held; g != nil && !time.Now().Before(g.until.Get()) {
 		ln.runOut(g)
 	}
 	if !ln.idle() {

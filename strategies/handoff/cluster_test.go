@@ -1,9 +1,14 @@
 package handoff_test
 
 import (
+	"bytes"
 	"context"
 	"fmt"
+	"net"
+	"os/exec"
+	"runtime/pprof"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -12,41 +17,46 @@ import (
 
 	"github.com/lockbench/lockbench/internal/testkit/poll"
 	"github.com/lockbench/lockbench/internal/testkit/redistest"
-	"github.com/lockbench/lockbench/strategies/goredis"
 	"github.com/lockbench/lockbench/strategies/handoff"
 	"github.com/lockbench/lockbench/strategies/internal/trial"
 )
 
+// It runs alone: beside other tests a busy machine makes Redis silent for longer than a client bears.
+func TestCluster(t *testing.T) {
+	top := redistest.StartTopology(t, "cluster:3")
+	for _, test := range []struct {
+		name string
+		play func(*testing.T, *redistest.Topology)
+	}{
+		{"keys of all kinds", anyKey},
+		{"many keys", manyKeys},
+		{"a client of one node", clientOfOneNode},
+		{"a slot that moves", movingSlot},
+		{"a refused channel", refusedChannel},
+	} {
+		t.Run(test.name, func(t *testing.T) { test.play(t, top) })
+	}
+}
+
 // In a cluster a process is told by the sharded channel of the lock's slot, whatever the
 // key, and waiters follow the slot when it moves.
-func TestCluster(t *testing.T) {
-	t.Parallel()
-	top := redistest.StartTopology(t, "cluster:3")
-	open := func(linger time.Duration) trial.Process {
-		config := goredis.Config{Nodes: top.Nodes(t), Prefix: "trial:", TTL: time.Hour}
-		l, err := handoff.Open(config, handoff.Options{Linger: linger})
-		if err != nil {
+func anyKey(t *testing.T, top *redistest.Topology) {
+	process := func(variant string) trial.Process {
+		p := openOn(t, top.Nodes(t)[0], variant, time.Hour)
+		if err := locker(p).Prepare(t.Context(), []string{"key", "a}b"}); err != nil {
 			t.Fatal(err)
 		}
-		t.Cleanup(func() { _ = l.Close() })
-		if err := l.Prepare(t.Context(), []string{"key", "a}b"}); err != nil {
-			t.Fatal(err)
-		}
-		return trial.Process{Locker: l, Config: config}
+		return p
 	}
-	a, b, h := open(0), open(time.Hour), open(0)
+	a, b, h := process("handoff:linger=0s"), process("handoff:linger=1h"), process("handoff:linger=0s")
 	client := a.Config.Nodes[0].Client.(*redis.ClusterClient)
-	c := &crowd{t: t, served: make(chan served, 100)}
+	q := newQueueOn(t, nil)
 	for _, key := range []string{"key", "{a}b", "a{b", "a}b", "{}odd", "a{}b{c}", "}{", "{{a}}", "", "ä\x00 "} {
-		lease := h.Acquire(t, key)
-		c.wait(key, "a1", a)
-		c.wait(key, "a2", a)
-		c.wait(key, "b1", b)
-		for _, who := range []string{"a1", "a2", "b1"} {
-			trial.Release(t, lease)
-			lease = c.next(who)
-		}
-		trial.Release(t, lease)
+		lease := acquireKey(t, h, key)
+		q.joinFor(key, "a1", a, time.Hour)
+		q.joinFor(key, "a2", a, time.Hour)
+		q.joinFor(key, "b1", b, time.Hour)
+		trial.Release(t, q.turns(lease, "a1 a2 b1"))
 	}
 	poll.Until(t, "nothing is left", func() bool {
 		var left atomic.Int64
@@ -59,68 +69,20 @@ func TestCluster(t *testing.T) {
 	})
 
 	// Who has not found the new node yet when it is his turn comes later.
-	lease := h.Acquire(t, "key")
-	c.wait("key", "a1", a)
-	c.wait("key", "b1", b)
-	trial.ClusterOf(t, top).Migrate(client.ClusterKeySlot(t.Context(), lock).Val()).Finish()
-	trial.Release(t, lease)
-	for range 2 {
-		s := <-c.served
-		if s.err != nil {
-			t.Fatalf("%s got: %v", s.who, s.err)
-		}
-		trial.Release(t, s.lease)
-	}
-}
-
-// crowd is callers who wait for any key.
-type crowd struct {
-	t      *testing.T
-	served chan served
-}
-
-// wait has somebody wait, and returns when he does, at Redis.
-func (c *crowd) wait(key, who string, p trial.Process) {
-	c.t.Helper()
-	before, _ := handoff.Waiting(locker(p), key)
-	go func() {
-		ctx, cancel := context.WithTimeout(context.Background(), patience)
-		defer cancel()
-		lease, err := p.Locker.Acquire(ctx, key)
-		held, _ := lease.(*handoff.Lease)
-		c.served <- served{who, held, err}
-	}()
-	poll.Until(c.t, "somebody waits for "+key, func() bool {
-		n, queued := handoff.Waiting(locker(p), key)
-		return n > before && queued
-	})
-}
-
-// next must be that one.
-func (c *crowd) next(who string) *handoff.Lease {
-	c.t.Helper()
-	s := <-c.served
-	if s.err != nil || s.who != who {
-		c.t.Fatalf("%s was served, or got: %v, when it was %s's turn", s.who, s.err, who)
-	}
-	return s.lease
+	lease := acquire(t, h)
+	q.join("a1", a)
+	q.join("b1", b)
+	redistest.ClusterOf(t, top).Migrate(client.ClusterKeySlot(t.Context(), lock).Val()).Finish()
+	q.drain(lease, 2)
 }
 
 // A client of one node of a cluster cannot have the lock: it is told so, at the latest where it releases.
-func TestClientOfOneNode(t *testing.T) {
-	t.Parallel()
-	top := redistest.StartTopology(t, "cluster:3")
+func clientOfOneNode(t *testing.T, top *redistest.Topology) {
 	options := &redis.UniversalOptions{Addrs: top.Addrs()[:1], Password: top.Password(t)}
-	client := redis.NewUniversalClient(options)
-	t.Cleanup(func() { _ = client.Close() })
-	l, err := handoff.Open(goredis.Config{Nodes: []goredis.Node{{Client: client, Options: options}}, Prefix: "trial:", TTL: time.Minute}, handoff.Defaults())
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = l.Close() })
+	p := open(t, options, "handoff", time.Minute)
 	acquired, elsewhere := 0, 0
 	for n := range 50 { // in slots of all nodes
-		lease, err := l.Acquire(t.Context(), fmt.Sprint(n))
+		lease, err := p.Locker.Acquire(t.Context(), fmt.Sprint(n))
 		if err == nil {
 			acquired++
 			err = lease.Release(t.Context())
@@ -138,9 +100,7 @@ func TestClientOfOneNode(t *testing.T) {
 
 // A lock whose channel the user may not listen to is refused, at once; it disturbs no other on the
 // same node.
-func TestARefusedChannel(t *testing.T) {
-	t.Parallel()
-	top := redistest.StartTopology(t, "cluster:3")
+func refusedChannel(t *testing.T, top *redistest.Topology) {
 	admin := top.Nodes(t)[0].Client.(*redis.ClusterClient)
 	err := admin.ForEachMaster(t.Context(), func(ctx context.Context, node *redis.Client) error {
 		return node.Do(ctx, "ACL", "SETUSER", "default", "resetchannels", "&*good*").Err()
@@ -148,20 +108,11 @@ func TestARefusedChannel(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	open := func() trial.Process {
-		config := goredis.Config{Nodes: top.Nodes(t), Prefix: "trial:", TTL: time.Hour}
-		l, err := handoff.Open(config, handoff.Defaults())
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { _ = l.Close() })
-		return trial.Process{Locker: l, Config: config}
-	}
-	h, p := open(), open()
-	c := &crowd{t: t, served: make(chan served, 100)}
+	h, p := openOn(t, top.Nodes(t)[0], "handoff", time.Hour), openOn(t, top.Nodes(t)[0], "handoff", time.Hour)
+	q := newQueueOn(t, nil)
 	const good, bad = "{tag}good", "{tag}bad"
-	lease, other := h.Acquire(t, good), h.Acquire(t, bad)
-	c.wait(good, "a1", p)
+	lease, other := acquireKey(t, h, good), h.Acquire(t, bad)
+	q.joinFor(good, "a1", p, time.Hour)
 	listener := handoff.Listener(locker(p))
 	for range 3 {
 		ctx, cancel := context.WithTimeout(t.Context(), patience)
@@ -173,7 +124,235 @@ func TestARefusedChannel(t *testing.T) {
 	if handoff.Listener(locker(p)) != listener {
 		t.Error("the process had to listen again for the other lock")
 	}
-	trial.Release(t, lease)
-	trial.Release(t, c.next("a1"))
+	trial.Release(t, q.turns(lease, "a1"))
 	trial.Release(t, other)
+}
+
+// A slot that moves does not have processes connect again and again. A release meanwhile
+// succeeds when the move ends, or before, and those who wait are served.
+func movingSlot(t *testing.T, top *redistest.Topology) {
+	c := redistest.ClusterOf(t, top)
+	options := c.Options()
+	for _, variant := range both { // one after the other: both use the same slot
+		holder, waiter := open(t, &options, variant, time.Hour), open(t, &options, variant, time.Hour)
+		q := newQueueOn(t, nil)
+		lease := acquire(t, holder)
+		q.join("waiter", waiter)
+		m := c.Migrate(c.SlotInUse())
+		before := infoOfAll(t, c, "stats", "total_connections_received")
+		disconnect(t, m.From()) // so that all have something to ask
+		time.Sleep(500 * time.Millisecond)
+		m.Carry(1) // of several keys some are here and some there
+		disconnect(t, m.From())
+		time.Sleep(500 * time.Millisecond)
+		over := make(chan struct{})
+		go func() { defer close(over); released(t, lease) }()
+		time.Sleep(500 * time.Millisecond)
+		if n := infoOfAll(t, c, "stats", "total_connections_received") - before; n > fewConnections {
+			t.Errorf("%s: two processes made %d connections in 1.5 s of a slot's move", variant, n)
+		}
+		m.Finish()
+		<-over
+		trial.Release(t, q.next("waiter"))
+	}
+}
+
+// Locks on many keys of a cluster do not keep a connection or goroutines each.
+func manyKeys(t *testing.T, top *redistest.Topology) {
+	const keys, atOnce = 200, 10
+	c := redistest.ClusterOf(t, top)
+	options := c.Options()
+	for _, variant := range both {
+		connections := infoOfAll(t, c, "clients", "connected_clients")
+		labelled(t, variant, func(ctx context.Context, goroutines func() int) {
+			a, b := open(t, &options, variant, time.Hour), open(t, &options, variant, time.Hour)
+			var all sync.WaitGroup
+			for n := range atOnce {
+				all.Go(func() {
+					for k := n; k < keys; k += atOnce {
+						contend(ctx, t, fmt.Sprint("key", k), a, b)
+					}
+				})
+			}
+			all.Wait()
+			poll.Until(t, "few connections and goroutines are left", func() bool {
+				time.Sleep(20 * time.Millisecond) // to count them takes a while
+				more := infoOfAll(t, c, "clients", "connected_clients") - connections
+				return more <= fewConnections && goroutines() <= 200
+			})
+		})
+	}
+}
+
+// contend has one process wait for the lock that another one holds.
+func contend(ctx context.Context, t *testing.T, key string, holder, waiter trial.Process) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	lease, err := holder.Ask(ctx, key)
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	var waiting sync.WaitGroup
+	waiting.Go(func() {
+		theirs, err := waiter.Ask(ctx, key)
+		if err != nil {
+			t.Errorf("%s: %v", key, err)
+			return
+		}
+		_ = theirs.Release(ctx)
+	})
+	time.Sleep(5 * time.Millisecond)
+	if err := lease.Release(ctx); err != nil {
+		t.Errorf("%s: release: %v", key, err)
+	}
+	waiting.Wait()
+}
+
+// infoOfAll sums a figure of INFO over the nodes.
+func infoOfAll(t *testing.T, c *redistest.Cluster, section, figure string) (sum int64) {
+	t.Helper()
+	for _, node := range c.Nodes {
+		sum += info(t, node, section, figure)
+	}
+	return sum
+}
+
+// info is a figure of INFO.
+func info(t *testing.T, server *redis.Client, section, figure string) (n int64) {
+	t.Helper()
+	text, err := server.Info(t.Context(), section).Result()
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, found := strings.Cut(text, figure+":")
+	if _, err := fmt.Sscan(rest, &n); !found || err != nil {
+		t.Fatalf("INFO has no %s", figure)
+	}
+	return n
+}
+
+// labelled runs do, which can count the goroutines that it began and those that these
+// began, whatever other tests do.
+func labelled(t *testing.T, label string, do func(ctx context.Context, goroutines func() int)) {
+	t.Helper()
+	label = t.Name() + " " + label
+	pprof.Do(t.Context(), pprof.Labels("test", label), func(ctx context.Context) {
+		do(ctx, func() (sum int) {
+			t.Helper()
+			var profile bytes.Buffer
+			if err := pprof.Lookup("goroutine").WriteTo(&profile, 1); err != nil {
+				t.Fatal(err)
+			}
+			for stack := range strings.SplitSeq(profile.String(), "\n\n") { // each once, with how many have it
+				if !strings.Contains(stack, fmt.Sprintf(`"test":%q`, label)) {
+					continue
+				}
+				for line := range strings.Lines(stack) {
+					var n int
+					if _, err := fmt.Sscanf(line, "%d @", &n); err == nil {
+						sum += n
+						break
+					}
+				}
+			}
+			return sum
+		})
+	})
+}
+
+// survive has several processes wait for the lock over a failover, after which its holder
+// releases it: each is served once, one at a time.
+func survive(t *testing.T, variant string, options *redis.UniversalOptions, failOver func()) {
+	t.Helper()
+	const ttl = 15 * time.Second
+	holder := open(t, options, variant, ttl)
+	q := newQueueOn(t, nil)
+	q.insist = true // Redis may be out of reach
+	lease := acquire(t, holder)
+	for n := range 8 {
+		q.join(fmt.Sprint(n), open(t, options, variant, ttl))
+	}
+	failOver()
+	released(t, lease)
+	for range 8 {
+		s := q.any()
+		if s.err != nil {
+			t.Fatalf("%s got: %v", s.who, s.err)
+		}
+		time.Sleep(50 * time.Millisecond)
+		released(t, s.lease)
+	}
+}
+
+// A failover that loses nothing makes no second owner and repeats no token, and all who
+// wait are served. Connections to the old primary stay.
+func TestFailoverWithoutLoss(t *testing.T) {
+	each(t, both, func(t *testing.T, variant string) {
+		p := redistest.StartPair(t)
+		options := &redis.UniversalOptions{Addrs: []string{"127.0.0.1:1"}, Dialer: p.Dial}
+		survive(t, variant, options, func() { p.FailOver("FAILOVER") })
+	})
+}
+
+// So does one in a cluster.
+func TestClusterFailover(t *testing.T) {
+	each(t, both, func(t *testing.T, variant string) {
+		clustered := strings.Fields("--cluster-enabled yes --cluster-node-timeout 2000 --repl-diskless-sync-delay 0")
+		p := redistest.NewPair(t, redistest.Start(t, clustered...), redistest.Start(t, clustered...))
+		gather(t, p)
+		options := &redis.UniversalOptions{Addrs: []string{p.Addr(0), p.Addr(1)}, IsClusterMode: true}
+		survive(t, variant, options, func() { p.FailOver("CLUSTER", "FAILOVER") })
+	})
+}
+
+// gather makes the two a cluster of one primary with a replica.
+func gather(t *testing.T, p *redistest.Pair) {
+	t.Helper()
+	ctx := t.Context()
+	host, port, _ := net.SplitHostPort(p.Addr(0))
+	id := p.Nodes[0].ClusterMyID(ctx).Val()
+	do(t, p.Nodes[0], "CLUSTER ADDSLOTSRANGE 0 16383")
+	do(t, p.Nodes[1], "CLUSTER MEET "+host+" "+port)
+	both := func(what string, is func(node *redis.Client) bool) {
+		poll.Until(t, what, func() bool { return is(p.Nodes[0]) && is(p.Nodes[1]) })
+	}
+	both("they know each other", func(node *redis.Client) bool {
+		nodes := node.ClusterNodes(ctx).Val()
+		return strings.Count(nodes, "\n") == 2 && !strings.Contains(nodes, "handshake")
+	})
+	do(t, p.Nodes[1], "CLUSTER REPLICATE "+id)
+	p.Together()
+	both("the cluster serves", func(node *redis.Client) bool {
+		return strings.Contains(node.ClusterInfo(ctx).Val(), "cluster_state:ok") &&
+			strings.Contains(node.ClusterNodes(ctx).Val(), "slave")
+	})
+}
+
+// A failover by Sentinel, to a replica that had all that the killed primary had, makes no
+// second owner, repeats no token and loses nobody.
+func TestSentinelFailover(t *testing.T) {
+	if _, err := exec.LookPath("redis-server"); err != nil {
+		t.Skip("Sentinel needs redis-server here: ", err)
+	}
+	each(t, both, func(t *testing.T, variant string) {
+		primary := redistest.Start(t, "--repl-diskless-sync-delay", "0")
+		p := redistest.NewPair(t, primary, redistest.Start(t))
+		p.Replicate()
+		addr := redistest.StartSentinel(t, p.Addr(0), 5*time.Second)
+		watcher := redis.NewSentinelClient(&redis.Options{Addr: addr})
+		defer func() { _ = watcher.Close() }()
+		poll.Until(t, "Sentinel knows both", func() bool {
+			replicas, err := watcher.Replicas(t.Context(), "lock").Result()
+			return err == nil && len(replicas) == 1 && replicas[0]["master-link-status"] == "ok"
+		})
+		survive(t, variant, &redis.UniversalOptions{Addrs: []string{addr}, MasterName: "lock"}, func() {
+			do(t, p.Nodes[0], "WAIT 1 0")
+			primary.Kill()
+			poll.Until(t, "the replica is the primary", func() bool {
+				_ = watcher.Failover(context.Background(), "lock").Err() // it may be under way
+				return p.Is(1, "master")
+			})
+		})
+	})
 }

@@ -9,55 +9,45 @@ import (
 
 	"github.com/lockbench/lockbench/internal/testkit/poll"
 	"github.com/lockbench/lockbench/internal/testkit/redistest"
+	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/strategies/handoff"
 	"github.com/lockbench/lockbench/strategies/internal/trial"
 	"github.com/lockbench/lockbench/strategies/locktest"
 )
 
-// alone is what a turn costs while nobody waits.
-var alone = map[string]int{"set": 1, "time": 1, "evalsha": 1, "get": 1, "del": 1}
-
+// An acquire is one round trip: it asks what time it is before it knows that it has the lock. With the
+// release it costs five commands while nobody waits.
 func TestCostAlone(t *testing.T) {
-	t.Parallel()
-	server := redistest.Start(t)
-	p := trial.Start(t, server, "handoff", time.Hour)
-	for range 3 {
-		calls := locktest.Calls(t, server.Client(t), func() { trial.Release(t, acquire(t, p)) })
-		if !maps.Equal(calls, alone) {
-			t.Errorf("an acquire and a release cost %v, want %v", calls, alone)
+	onOne(t, both, func(t *testing.T, server *redistest.Server, variant string) {
+		w := new(wire)
+		p := w.start(t, server, variant, time.Hour)
+		q := newQueue(t, server)
+		calls := locktest.Calls(t, q.server, func() {
+			w.stall()
+			q.come("one", p)
+			poll.Until(t, "both are sent", func() bool { return w.sent(command("set")) && w.sent(command("time")) })
+			w.flow()
+			trial.Release(t, q.next("one"))
+		})
+		if want := map[string]int{"set": 1, "time": 1, "evalsha": 1, "get": 1, "del": 1}; !maps.Equal(calls, want) {
+			t.Errorf("an acquire and a release cost %v, want %v", calls, want)
 		}
-	}
-}
-
-// An acquire is one round trip: it asks what time it is before it knows that it has the lock.
-func TestAcquireIsOneRoundTrip(t *testing.T) {
-	t.Parallel()
-	server := redistest.Start(t)
-	w := new(wire)
-	p := w.start(t, server, "handoff", time.Hour)
-	q := newQueue(t, server)
-	w.stall()
-	q.come("one", p)
-	poll.Until(t, "both are sent", func() bool { return w.sent(command("set")) && w.sent(command("time")) })
-	w.flow()
-	trial.Release(t, q.next("one"))
+	})
 }
 
 // In processes with one client each, a turn costs as much whatever the number of those who
-// wait: to queue behind others, the release, and the message.
+// wait, and whichever of the locks it is: to queue behind others, the release, and the message.
 func TestCostOfATurn(t *testing.T) {
 	t.Parallel()
 	for _, processes := range []int{3, 12} {
 		t.Run(fmt.Sprint(processes), func(t *testing.T) {
-			t.Parallel()
-			server := redistest.Start(t)
-			var all []trial.Process
-			for range processes {
-				all = append(all, attentive(t, server, "handoff"))
-			}
-			func() {
+			onOne(t, both, func(t *testing.T, server *redistest.Server, variant string) {
+				var all []trial.Process
+				for range processes {
+					all = append(all, attentive(t, server, variant))
+				}
 				q := newQueue(t, server)
-				name := func(n int) string { return fmt.Sprint("client ", n%processes) }
+				name := func(n int) string { return fmt.Sprint("client-", n%processes) }
 				lease := acquire(t, all[0])
 				for n := 1; n < processes; n++ {
 					q.join(name(n), all[n])
@@ -65,14 +55,13 @@ func TestCostOfATurn(t *testing.T) {
 				n := 0
 				turns := func(count int) {
 					for range count {
-						trial.Release(t, lease)
-						lease = q.next(name(n + 1))
+						lease = q.turns(lease, name(n+1))
 						q.join(name(n), all[n%processes])
 						n++
 					}
 				}
 				turns(processes) // now all know that others wait
-				counted := 3 * processes
+				counted, before := 3*processes, trial.Total(all...)
 				calls := locktest.Calls(t, q.server, func() { turns(counted) })
 				for _, command := range strings.Fields("exists pttl time pexpire") {
 					delete(calls, command)
@@ -84,8 +73,13 @@ func TestCostOfATurn(t *testing.T) {
 				if !maps.Equal(calls, want) {
 					t.Errorf("%d turns with %d waiting cost %v, want %v", counted, processes-1, calls, want)
 				}
+				after := trial.Total(all...)
+				after.Attempts, after.Useful = after.Attempts-before.Attempts, after.Useful-before.Useful
+				if want := (strategies.ProbeCounts{Attempts: int64(counted), Useful: int64(counted)}); after != want {
+					t.Errorf("%d turns counted %+v, want %+v", counted, after, want)
+				}
 				q.drain(lease, processes-1)
-			}()
+			})
 		})
 	}
 }
@@ -98,20 +92,6 @@ func attentive(t *testing.T, server *redistest.Server, variant string) trial.Pro
 	return p
 }
 
-// drain lets those who wait have their turns.
-func (q *queue) drain(lease *handoff.Lease, waiting int) {
-	q.t.Helper()
-	for range waiting {
-		trial.Release(q.t, lease)
-		s := q.any()
-		if s.err != nil {
-			q.t.Fatal(s.err)
-		}
-		lease = s.lease
-	}
-	trial.Release(q.t, lease)
-}
-
 // A lease that goes round in a process costs what one turn costs, and queueing again goes
 // with the release.
 func TestCostOfPasses(t *testing.T) {
@@ -120,7 +100,7 @@ func TestCostOfPasses(t *testing.T) {
 	server := redistest.Start(t)
 	a, b := attentive(t, server, "cohort"), attentive(t, server, "cohort")
 	q := newQueue(t, server)
-	name := func(n int) string { return fmt.Sprint("client ", n) }
+	name := func(n int) string { return fmt.Sprint("client-", n) }
 	lease := acquire(t, b)
 	joining := locktest.Calls(t, q.server, func() {
 		for n := range waiters {
@@ -129,24 +109,18 @@ func TestCostOfPasses(t *testing.T) {
 	})
 	q.join("other", b) // which queues when b releases
 	before := a.Counts()
-	trial.Release(t, lease)
-	lease = q.next(name(0))
+	lease = q.turns(lease, name(0))
 	passing := time.Now()
 	passes := locktest.Calls(t, q.server, func() {
 		for n := 1; n < waiters; n++ {
-			trial.Release(t, lease)
-			lease = q.next(name(n))
+			lease = q.turns(lease, name(n))
 		}
 	})
 	passed := time.Since(passing)
 	counts := a.Counts()
 	q.join("late", a)
-	last := locktest.Calls(t, q.server, func() {
-		trial.Release(t, lease)
-		lease = q.next("other")
-	})
-	trial.Release(t, lease)
-	trial.Release(t, q.next("late"))
+	last := locktest.Calls(t, q.server, func() { lease = q.turns(lease, "other") })
+	trial.Release(t, q.turns(lease, "late"))
 	q.nothingLeft(a, b)
 	delete(joining, "set") // the first may ask whether the lock is free
 	delete(joining, "time")

@@ -12,15 +12,12 @@ var Scripts = map[string]string{
 // that stands still does not make it look. It must not have been used yet.
 func Attend(l *Locker, attention time.Duration) { l.attention = attention }
 
-// Waiting is how many of the process wait for a key, and whether all that they need at
+// Waiting is how many of the process wait for a key with that TTL, and whether all that they need at
 // Redis is queued there.
-func Waiting(l *Locker, key string) (n int, queued bool) {
+func Waiting(l *Locker, key string, ttl time.Duration) (n int, queued bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return waiting(l.lines[lineKey{key, l.config.TTL}])
-}
-
-func waiting(ln *line) (n int, queued bool) {
+	ln := l.lines[lineKey{key, ttl}]
 	if ln == nil {
 		return 0, false
 	}
@@ -33,13 +30,6 @@ func waiting(ln *line) (n int, queued bool) {
 		}
 	}
 	return ln.waiters.Len(), true
-}
-
-// WaitingFor is Waiting of those who ask for that TTL.
-func WaitingFor(l *Locker, key string, ttl time.Duration) (n int, queued bool) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return waiting(l.lines[lineKey{key, ttl}])
 }
 
 // Asking says whether somebody sees whether the lock can be had at once.

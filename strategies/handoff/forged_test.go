@@ -14,7 +14,6 @@ import (
 
 	"github.com/lockbench/lockbench/internal/testkit/poll"
 	"github.com/lockbench/lockbench/internal/testkit/redistest"
-	"github.com/lockbench/lockbench/strategies/goredis"
 	"github.com/lockbench/lockbench/strategies/handoff"
 	"github.com/lockbench/lockbench/strategies/internal/trial"
 	"github.com/lockbench/lockbench/strategies/locktest"
@@ -47,70 +46,65 @@ func forgeries(channel string) (all []string) {
 // A process that may publish, and reads nothing, makes no second holder, chooses no token, and has
 // nothing of others deleted, however many messages it sends.
 func TestForgedMessages(t *testing.T) {
-	t.Parallel()
-	for _, variant := range []string{"handoff", "handoff:linger=0s", "cohort"} {
-		t.Run(variant, func(t *testing.T) {
-			t.Parallel()
-			server := redistest.Start(t)
-			h, p := attentive(t, server, variant), attentive(t, server, variant)
-			q := newQueue(t, server)
-			ctx := t.Context()
-			first := acquire(t, h)
-			other := h.Acquire(t, "other")
-			q.join("waiter", p)
-			q.server.Set(ctx, "session:42", "of a user", 0)
-			forger := forger(t, q.server, server.Addr)
-			var held *handoff.Lease
-			sent := 0
-			calls := locktest.Calls(t, q.server, func() {
-				for _, channel := range forger.PubSubShardChannels(ctx, "*").Val() {
-					for _, m := range forgeries(channel) {
-						if err := forger.SPublish(ctx, channel, m).Err(); err != nil {
-							t.Fatal(err)
-						}
-						sent++
+	onOne(t, every, func(t *testing.T, server *redistest.Server, variant string) {
+		h, p := attentive(t, server, variant), attentive(t, server, variant)
+		q := newQueue(t, server)
+		ctx := t.Context()
+		first := acquire(t, h)
+		other := h.Acquire(t, "other")
+		q.join("waiter", p)
+		q.server.Set(ctx, "session:42", "of a user", 0)
+		forger := forger(t, q.server, server.Addr)
+		var held *holding
+		sent := 0
+		calls := locktest.Calls(t, q.server, func() {
+			for _, channel := range forger.PubSubShardChannels(ctx, "*").Val() {
+				for _, m := range forgeries(channel) {
+					if err := forger.SPublish(ctx, channel, m).Err(); err != nil {
+						t.Fatal(err)
 					}
+					sent++
 				}
-				trial.Release(t, first) // its message comes after all those
-				held = q.next("waiter")
-			})
-			if sent < 250 {
-				t.Fatalf("%d messages", sent)
 			}
-			if n := calls["evalsha"] + calls["eval"]; n > 60 {
-				t.Errorf("%d messages had %d scripts run", sent, n)
-			}
-			if token, want := held.FencingToken(), (first.FencingToken()/handoff.MostTurns+1)*handoff.MostTurns; token != want {
-				t.Errorf("the next has token %d, Redis said %d", token, want)
-			}
-			if of := q.server.Get(ctx, "session:42").Val(); of != "of a user" {
-				t.Errorf("another's key is %q", of)
-			}
-			q.server.Del(ctx, "session:42")
-			trial.Release(t, other)
-			trial.Release(t, held)
-			q.nothingLeft(h, p)
+			trial.Release(t, first) // its message comes after all those
+			held = q.next("waiter")
 		})
-	}
+		if sent < 250 {
+			t.Fatalf("%d messages", sent)
+		}
+		if n := calls["evalsha"] + calls["eval"]; n > 60 {
+			t.Errorf("%d messages had %d scripts run", sent, n)
+		}
+		want := (first.FencingToken()/handoff.MostTurns + 1) * handoff.MostTurns
+		if token := held.FencingToken(); token != want {
+			t.Errorf("the next has token %d, Redis said %d", token, want)
+		}
+		if of := q.server.Get(ctx, "session:42").Val(); of != "of a user" {
+			t.Errorf("another's key is %q", of)
+		}
+		q.server.Del(ctx, "session:42")
+		trial.Release(t, other)
+		trial.Release(t, held)
+		q.nothingLeft(h, p)
+	})
 }
 
 // A message that others may have heard before, since the process was told by another connection
 // when it queued, may be an old one: Redis is asked.
 func TestMessageThatOthersHeardBefore(t *testing.T) {
 	t.Parallel()
-	for _, variant := range []string{"handoff", "handoff:linger=0s"} {
+	for _, variant := range places {
 		p := newPair(t, variant, time.Hour, 1, 0)
 		ctx := t.Context()
 		id, _, _ := strings.Cut(p.server.LIndex(ctx, list, 0).Val(), " ")
 		before := handoff.Listener(locker(p.a))
-		if err := p.server.ClientKillByFilter(ctx, "TYPE", "pubsub").Err(); err != nil {
-			t.Fatal(err)
-		}
+		killSubscriptions(t, p.server)
 		poll.Until(t, "it listens again", func() bool {
 			now := handoff.Listener(locker(p.a))
 			return now != nil && now != before
 		})
-		heard := p.server.SPublish(ctx, "trial:handoff:"+id[:26], message(id, math.MaxInt64/handoff.MostTurns, lock)).Val()
+		forged := message(id, math.MaxInt64/handoff.MostTurns, lock)
+		heard := p.server.SPublish(ctx, "trial:handoff:"+id[:26], forged).Val()
 		if heard != 1 {
 			t.Fatalf("%d have heard it", heard)
 		}
@@ -136,13 +130,10 @@ func TestMessageThatOthersHeardBefore(t *testing.T) {
 // chooses no token.
 func TestListeningAtADemotedPrimary(t *testing.T) {
 	t.Parallel()
-	pair := trial.StartPair(t)
+	pair := redistest.StartPair(t)
 	ctx := t.Context()
 	open := func() trial.Process {
-		options := &redis.UniversalOptions{Addrs: []string{pair.Addr(0)}, Dialer: pair.Dial}
-		client := redis.NewUniversalClient(options)
-		t.Cleanup(func() { _ = client.Close() })
-		p := trial.StartOn(t, []goredis.Node{{Client: client, Options: options}}, "handoff", time.Hour)
+		p := open(t, &redis.UniversalOptions{Addrs: []string{pair.Addr(0)}, Dialer: pair.Dial}, "handoff", time.Hour)
 		handoff.Attend(locker(p), 2*time.Second)
 		return p
 	}
@@ -150,17 +141,7 @@ func TestListeningAtADemotedPrimary(t *testing.T) {
 	q := newQueueOn(t, pair.Nodes[0])
 	first := acquire(t, h)
 	q.join("waiter", p)
-	channel := pair.Nodes[0].PubSubShardChannels(ctx, "*").Val()
-	listener := pair.Nodes[1].SSubscribe(ctx)
-	defer func() { _ = listener.Close() }()
-	for _, c := range channel {
-		if err := listener.SSubscribe(ctx, c); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := listener.Receive(ctx); err != nil {
-			t.Fatal(err)
-		}
-	}
+	listener := listenToAll(t, pair.Nodes[0], pair.Nodes[1])
 	pair.Together()
 	pair.FailOver("FAILOVER")
 	trial.Release(t, first)
@@ -195,4 +176,45 @@ func forger(t *testing.T, admin *redis.Client, address string) *redis.Client {
 	c := redis.NewClient(&redis.Options{Addr: address, Username: "forger", Password: "any", DisableIdentity: true})
 	t.Cleanup(func() { _ = c.Close() })
 	return c
+}
+
+// listenToAll has a client of a server hear all that is published at another.
+func listenToAll(t *testing.T, channelsOf, server *redis.Client) *redis.PubSub {
+	t.Helper()
+	listener := server.SSubscribe(t.Context())
+	t.Cleanup(func() { _ = listener.Close() })
+	for _, channel := range channelsOf.PubSubShardChannels(t.Context(), "*").Val() {
+		if err := listener.SSubscribe(t.Context(), channel); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := listener.Receive(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return listener
+}
+
+// A grant that is told twice does not take the lock from its holder.
+func TestGrantToldTwice(t *testing.T) {
+	onOne(t, every, func(t *testing.T, server *redistest.Server, variant string) {
+		p := newPairOn(t, server, variant, time.Hour, 1, 1)
+		listener := listenToAll(t, p.server, p.server)
+		held := p.turns(p.first, "a1")
+		message, err := listener.ReceiveMessage(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		again := func() {
+			t.Helper()
+			if n := p.server.SPublish(t.Context(), message.Channel, message.Payload).Val(); n != 2 {
+				t.Errorf("%d have heard it again, want its process and the test", n)
+			}
+		}
+		again()
+		p.join("a2", p.a) // by now the process has heard it
+		isHeld(t, p.h)
+		held = p.turns(held, "b1 a2")
+		again()
+		p.done(held)
+	})
 }

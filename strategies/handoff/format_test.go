@@ -55,8 +55,9 @@ func TestFirstVersionOfTheFormat(t *testing.T) {
 			server := redistest.Start(t)
 			old, w := recorded(t, server, variant)
 			old2, w2 := recorded(t, server, variant)
-			m := mixed{t: t, old: map[*handoff.Locker]bool{locker(old): true, locker(old2): true}}
-			processes := []trial.Process{old, trial.Start(t, server, variant, time.Hour), old2, trial.Start(t, server, variant, time.Hour)}
+			m := versions{t: t, old: map[*handoff.Locker]bool{locker(old): true, locker(old2): true}}
+			now, now2 := trial.Start(t, server, variant, time.Hour), trial.Start(t, server, variant, time.Hour)
+			processes := []trial.Process{old, now, old2, now2}
 			for _, p := range processes {
 				handoff.Attend(locker(p), attention)
 			}
@@ -69,7 +70,10 @@ func TestFirstVersionOfTheFormat(t *testing.T) {
 				}
 			}
 			for _, p := range processes {
-				poll.Until(t, "somebody waits", func() bool { n, _ := handoff.Waiting(locker(p), "key"); return n > 0 })
+				poll.Until(t, "somebody waits", func() bool {
+					n, _ := handoff.Waiting(locker(p), "key", time.Hour)
+					return n > 0
+				})
 			}
 			trial.Release(t, first)
 			all.Wait()
@@ -90,20 +94,18 @@ func TestFirstVersionOfTheFormat(t *testing.T) {
 	}
 }
 
-// mixed is the work of processes of two versions on one lock.
-type mixed struct {
+// versions is the work of processes of two versions on one lock.
+type versions struct {
 	t   *testing.T
 	old map[*handoff.Locker]bool // those that run the recorded scripts
 
-	mu      sync.Mutex // not what excludes them: see inside
-	inside  int
-	last    int64 // token
+	mu      sync.Mutex // not what excludes them: see book
 	lastOld bool
 	changes int // of the version that has the lock
 }
 
 // work has the lock some times. In between it gives up waits.
-func (m *mixed) work(p trial.Process) {
+func (m *versions) work(p trial.Process) {
 	const turns = 20
 	for turn := range turns {
 		limits := []time.Duration{patience}
@@ -112,11 +114,12 @@ func (m *mixed) work(p trial.Process) {
 		}
 		for _, limit := range limits {
 			ctx, cancel := context.WithTimeout(context.Background(), limit)
-			lease, err := locker(p).Acquire(ctx, "key")
+			got, err := locker(p).Acquire(ctx, "key")
+			lease, err := enter(m.t, p, "a process", "key", got, err)
 			cancel()
 			switch {
 			case err == nil:
-				m.hold(p, lease.(*handoff.Lease), turn)
+				m.hold(p, lease, turn)
 			case limit == patience || !errors.Is(err, context.DeadlineExceeded):
 				m.t.Errorf("turn %d: %v", turn, err)
 				return
@@ -125,15 +128,9 @@ func (m *mixed) work(p trial.Process) {
 	}
 }
 
-func (m *mixed) hold(p trial.Process, lease *handoff.Lease, turn int) {
+func (m *versions) hold(p trial.Process, lease *holding, turn int) {
 	m.mu.Lock()
-	if m.inside++; m.inside > 1 {
-		m.t.Errorf("%d have the lock", m.inside)
-	}
-	if token := lease.FencingToken(); token <= m.last {
-		m.t.Errorf("token %d came after %d", token, m.last)
-	}
-	if m.last = lease.FencingToken(); m.lastOld != m.old[locker(p)] {
+	if m.lastOld != m.old[locker(p)] {
 		m.lastOld, m.changes = m.old[locker(p)], m.changes+1
 	}
 	m.mu.Unlock()
@@ -141,9 +138,6 @@ func (m *mixed) hold(p trial.Process, lease *handoff.Lease, turn int) {
 	if turn%2 == 0 {
 		err = lease.Extend(context.Background(), time.Minute)
 	}
-	m.mu.Lock()
-	m.inside--
-	m.mu.Unlock()
 	if err := errors.Join(err, lease.Release(context.Background())); err != nil {
 		m.t.Errorf("a lease ended with %v", err)
 	}

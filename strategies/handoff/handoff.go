@@ -34,9 +34,10 @@ var doc string
 // Strategy describes the lock, to be registered and opened by name.
 func Strategy() strategies.Strategy {
 	return strategies.Define(strategies.Info{
-		Doc:         doc,
-		Name:        "handoff",
-		Summary:     "the release hands the lock to the next: in the process for as long as linger, then to the longest waiting process",
+		Doc:  doc,
+		Name: "handoff",
+		Summary: "the release hands the lock to the next: in the process for as long as linger, " +
+			"then to the longest waiting process",
 		Claims:      strategies.Claims{Exclusion: true, Recovery: true, Bounded: true, Fencing: true},
 		Capacity:    1,
 		Nodes:       1,
@@ -66,7 +67,8 @@ func Rights() strategies.Rights {
 		Keys:     []string{"{key}"},
 		Channels: []string{"{key}"},
 		Commands: []string{
-			"get", "set", "del", "append", "pttl", "pexpire", "exists", "rpush", "rpushx", "lpush", "lpop", "lpos", "lrange", "lrem",
+			"get", "set", "del", "append", "pttl", "pexpire", "exists", "rpush", "rpushx", "lpush", "lpop", "lpos",
+			"lrange", "lrem",
 			"time", "ping", "eval", "evalsha", "spublish", "ssubscribe",
 		},
 	}
@@ -84,11 +86,12 @@ func Rights() strategies.Rights {
 // are served in the order in which Redis took the requests.
 //
 // Three things break this order. A caller takes over the place of one of its process that has given
-// up. A process that cannot be told of its turn comes back to the head of the queue. After the death of a holder, the first process that asks gets the lock.
+// up. A process that cannot be told of its turn comes back to the head of the queue. After the death of a holder, the
+// first process that asks gets the lock.
 type Options struct {
 	// Linger is how long a process may pass the lock on among its own waiters before the
 	// other processes have their turn. 0 passes nothing on.
-	Linger time.Duration `opt:"linger" help:"how long a process may pass the lock on among its own waiters; 0 passes nothing on, for the order in which Redis took the requests"`
+	Linger time.Duration `opt:"linger" help:"how long a process may pass the lock on to its own waiters; 0: never"`
 	// Turns is the most turns that a process has of one lease, up to MostTurns; 0 means MostTurns.
 	Turns int
 }
@@ -111,7 +114,8 @@ func (o Options) Validate() error {
 		problems = append(problems, errors.New("linger must not be negative"))
 	}
 	if o.Turns < 0 || o.Turns > MostTurns {
-		problems = append(problems, fmt.Errorf("the turns of a lease must be between 1 and %d, not %d", MostTurns, o.Turns))
+		err := fmt.Errorf("the turns of a lease must be between 1 and %d, not %d", MostTurns, o.Turns)
+		problems = append(problems, err)
 	}
 	return errors.Join(problems...)
 }

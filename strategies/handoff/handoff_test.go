@@ -2,12 +2,18 @@ package handoff_test
 
 import (
 	"flag"
+	"fmt"
+	"os"
 	"testing"
+	"time"
 
+	"github.com/redis/go-redis/v9"
 	"go.uber.org/goleak"
 
+	"github.com/lockbench/lockbench/internal/testkit/redistest"
 	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/strategies/cohort"
+	"github.com/lockbench/lockbench/strategies/goredis"
 	"github.com/lockbench/lockbench/strategies/handoff"
 	"github.com/lockbench/lockbench/strategies/internal/trial"
 )
@@ -18,6 +24,13 @@ func init() {
 }
 
 func TestMain(m *testing.M) {
+	if task := os.Getenv(childVariable); task != "" {
+		if err := waitAsChild(task); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
 	flag.Parse()
 	if err := flag.Set("test.parallel", "8"); err != nil { // they wait most of the time
 		panic(err)
@@ -28,4 +41,52 @@ func TestMain(m *testing.M) {
 func TestConformance(t *testing.T) {
 	t.Parallel()
 	trial.Conform(t, "handoff")
+}
+
+// The variants: both locks, and those with one place for each process or for each waiter.
+var (
+	both   = []string{"handoff", "cohort"}
+	places = []string{"handoff", "handoff:linger=0s"}
+	every  = []string{"handoff", "handoff:linger=0s", "cohort"}
+)
+
+// each runs a test of each variant.
+func each(t *testing.T, variants []string, play func(t *testing.T, variant string)) {
+	t.Parallel()
+	for _, variant := range variants {
+		t.Run(variant, func(t *testing.T) { t.Parallel(); play(t, variant) })
+	}
+}
+
+// onOne runs a test of each variant, one after the other on one server.
+func onOne(t *testing.T, variants []string, play func(t *testing.T, server *redistest.Server, variant string)) {
+	t.Parallel()
+	server := redistest.Start(t)
+	for _, variant := range variants {
+		t.Run(variant, func(t *testing.T) { play(t, server, variant) })
+	}
+}
+
+// open opens a process on a client with these options and go-redis's defaults. It does not talk to Redis
+// yet.
+func open(t *testing.T, options *redis.UniversalOptions, variant string, ttl time.Duration) trial.Process {
+	t.Helper()
+	client := redis.NewUniversalClient(options)
+	t.Cleanup(func() { _ = client.Close() })
+	return openOn(t, goredis.Node{Client: client, Options: options}, variant, ttl)
+}
+
+func openOn(t *testing.T, node goredis.Node, variant string, ttl time.Duration) trial.Process {
+	t.Helper()
+	config := goredis.Config{Nodes: []goredis.Node{node}, Prefix: "trial:", TTL: ttl, Probe: &strategies.Probe{}}
+	l, err := goredis.Open(trial.Variant(t, variant), config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := l.Close(); err != nil {
+			t.Errorf("close: %v", err)
+		}
+	})
+	return trial.Process{Locker: l, Config: config}
 }

@@ -3,6 +3,8 @@ package handoff_test
 import (
 	"context"
 	"errors"
+	"math"
+	"strings"
 	"testing"
 	"time"
 
@@ -13,89 +15,102 @@ import (
 	"github.com/lockbench/lockbench/strategies/internal/trial"
 )
 
+// over expects that a lease can be neither extended nor released any more.
+func over(t *testing.T, lease *holding) {
+	t.Helper()
+	if err := lease.Extend(t.Context(), time.Hour); !errors.Is(err, strategies.ErrNotHeld) {
+		t.Errorf("the extension of a lease that is over returned %v", err)
+	}
+	notHeld(t, lease)
+}
+
 // Lost is closed when a lease is over, and not when it is released or passed on.
 func TestLost(t *testing.T) {
 	t.Parallel()
-	t.Run("at its end", func(t *testing.T) {
-		t.Parallel()
+	for _, closed := range []bool{false, true} { // its process
 		p := trial.Start(t, redistest.Start(t), "handoff", 100*time.Millisecond)
 		lease := acquire(t, p)
-		poll.Until(t, "it is told", func() bool { return isLost(lease) })
+		lost := lease.Lost()
+		if closed {
+			if err := p.Close(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		<-lost
 		if time.Now().Before(lease.ValidUntil()) {
 			t.Error("it was told before it was over")
 		}
-		notHeld(t, lease)
-		if err := lease.Extend(t.Context(), time.Hour); !errors.Is(err, strategies.ErrNotHeld) {
-			t.Errorf("the extension of a lease that is over returned %v", err)
+		over(t, lease)
+		if !closed {
+			lease = acquire(t, p)
+			time.Sleep(time.Until(lease.ValidUntil()) + time.Millisecond)
+			<-lease.Lost() // asked for when it is over
 		}
-		lease = acquire(t, p)
-		time.Sleep(time.Until(lease.ValidUntil()) + time.Millisecond)
-		<-lease.Lost() // asked for when it is over
-	})
-	t.Run("when Redis has lost it", func(t *testing.T) {
-		t.Parallel()
-		server := redistest.Start(t)
-		lease := acquire(t, trial.Start(t, server, "handoff", time.Hour))
-		lost := lease.Lost()
-		server.Client(t).Del(t.Context(), lock)
-		if err := lease.Extend(t.Context(), time.Hour); !errors.Is(err, strategies.ErrNotHeld) {
-			t.Errorf("the extension of a lease that is lost returned %v", err)
-		}
-		<-lost
-		if !isLost(lease) {
-			t.Error("asked again it is not lost")
-		}
-		notHeld(t, lease)
-	})
-	t.Run("not on release", func(t *testing.T) {
-		t.Parallel()
-		p := newPair(t, "cohort", time.Hour, 2, 0)
-		first := p.turns(p.first, "a1")
-		lost := []<-chan struct{}{p.first.Lost(), first.Lost()}
-		second := p.turns(first, "a2") // a pass
-		lost = append(lost, second.Lost())
-		p.done(second)
-		time.Sleep(2 * time.Millisecond)
-		for n, lost := range append(lost, first.Lost(), second.Lost()) {
-			select {
-			case <-lost:
-				t.Errorf("%d: a lease that was released is said to be lost", n)
-			default:
-			}
-		}
-		notHeld(t, first)
-		if err := first.Extend(t.Context(), time.Hour); !errors.Is(err, strategies.ErrNotHeld) {
-			t.Errorf("the extension of a lease that was passed on returned %v", err)
-		}
-		notHeld(t, second)
-	})
-}
+	}
+	p := newPair(t, "cohort", time.Hour, 2, 0)
+	lost := p.first.Lost()
+	ends(t, p.h)
+	p.do("DEL " + lock) // Redis has lost it
+	if err := p.first.Extend(t.Context(), time.Hour); !errors.Is(err, strategies.ErrNotHeld) {
+		t.Errorf("the extension of a lease that is lost returned %v", err)
+	}
+	<-lost
+	if !isLost(p.first) {
+		t.Error("asked again it is not lost")
+	}
+	notHeld(t, p.first)
 
-// Extend moves the end of a lease, for its holder, for Lost and at Redis.
-func TestExtend(t *testing.T) {
-	t.Parallel()
-	trial.Calm(t, func(times int) string {
-		ttl := 150 * time.Millisecond * time.Duration(times)
-		server := redistest.Start(t)
-		p, other := trial.Start(t, server, "handoff", ttl), trial.Start(t, server, "handoff", time.Hour)
-		lease := acquire(t, p)
-		lost, first := lease.Lost(), lease.ValidUntil()
-		if err := lease.Extend(t.Context(), time.Minute); err != nil {
-			return err.Error()
-		}
-		if left := time.Until(lease.ValidUntil()); left > time.Minute || left < time.Minute*9/10 {
-			return "it was extended by a minute and is valid for " + left.String()
-		}
-		time.Sleep(time.Until(first) + ttl/2)
+	first := p.next("a1")
+	all := []<-chan struct{}{first.Lost()}
+	second := p.turns(first, "a2") // a pass
+	all = append(all, second.Lost())
+	p.done(second)
+	time.Sleep(2 * time.Millisecond)
+	for n, lost := range append(all, first.Lost(), second.Lost()) {
 		select {
 		case <-lost:
-			t.Error("an extended lease was lost at its first end")
+			t.Errorf("%d: a lease that was released is said to be lost", n)
 		default:
 		}
-		if _, err := locker(other).TryAcquire(t.Context(), "key"); !errors.Is(err, strategies.ErrHeld) {
-			t.Errorf("while it is extended another's try returned %v", err)
-		}
-		return ""
+	}
+	over(t, first)
+	notHeld(t, second)
+}
+
+// Extend moves the end of a lease, for its holder and for Lost. Redis keeps the lock for as long, whatever
+// others do meanwhile, and no free lock for ever.
+func TestExtend(t *testing.T) {
+	onOne(t, both, func(t *testing.T, server *redistest.Server, variant string) {
+		trial.Calm(t, func(times int) string {
+			ttl := 150 * time.Millisecond * time.Duration(times)
+			p, other := trial.Start(t, server, variant, ttl), trial.Start(t, server, variant, time.Hour)
+			lease := acquire(t, p)
+			lost, first := lease.Lost(), lease.ValidUntil()
+			for _, by := range []time.Duration{time.Minute, 12 * time.Hour, math.MaxInt64} {
+				if err := lease.Extend(t.Context(), by); err != nil {
+					return err.Error()
+				}
+				if left := time.Until(lease.ValidUntil()); left > by || left < min(by, 12*time.Hour)*9/10 {
+					return "it was extended by " + by.String() + " and is valid for " + left.String()
+				}
+				for range 3 {
+					isHeld(t, other)
+				}
+				kept, left := server.Client(t).PTTL(t.Context(), lock).Val(), time.Until(lease.ValidUntil())
+				if kept < left {
+					t.Errorf("the lease is valid for %v, and Redis keeps the lock for %v", left, kept)
+				}
+			}
+			time.Sleep(time.Until(first) + ttl/2)
+			select {
+			case <-lost:
+				t.Error("an extended lease was lost at its first end")
+			default:
+			}
+			trial.Release(t, lease)
+			newQueue(t, server).nothingLeft(p, other)
+			return ""
+		})
 	})
 }
 
@@ -104,19 +119,22 @@ func TestExtend(t *testing.T) {
 func TestAShortenedLease(t *testing.T) {
 	t.Parallel()
 	const short = 200 * time.Millisecond
+	shorten := func(first ...time.Duration) func(*testing.T, *wire, *holding) {
+		return func(t *testing.T, _ *wire, l *holding) {
+			for _, ttl := range append(first, short) {
+				extend(t, l, ttl)
+			}
+		}
+	}
 	for name, test := range map[string]struct {
 		ttl   time.Duration
 		watch bool // the holder watches Lost
-		end   func(*testing.T, *wire, *handoff.Lease)
+		end   func(*testing.T, *wire, *holding)
 	}{
-		"shortened":              {time.Hour, false, func(t *testing.T, _ *wire, l *handoff.Lease) { extend(t, l, short) }},
-		"shortened, and watched": {time.Hour, true, func(t *testing.T, _ *wire, l *handoff.Lease) { extend(t, l, short) }},
-		"shortened, and then less so": {time.Hour, false, func(t *testing.T, _ *wire, l *handoff.Lease) {
-			extend(t, l, time.Minute)
-			extend(t, l, 2*time.Minute)
-			extend(t, l, short)
-		}},
-		"extended without an answer": {2 * time.Second, false, func(t *testing.T, w *wire, l *handoff.Lease) {
+		"shortened":                   {time.Hour, false, shorten()},
+		"shortened, and watched":      {time.Hour, true, shorten()},
+		"shortened, and then less so": {time.Hour, false, shorten(time.Minute, 2*time.Minute)},
+		"extended without an answer": {2 * time.Second, false, func(t *testing.T, w *wire, l *holding) {
 			w.stall()
 			defer w.flow()
 			ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
@@ -126,10 +144,9 @@ func TestAShortenedLease(t *testing.T) {
 			}
 		}},
 	} {
-		for _, variant := range []string{"handoff", "cohort"} {
-			t.Run(name+"/"+variant, func(t *testing.T) {
-				t.Parallel()
-				server, w := redistest.Start(t), new(wire)
+		t.Run(name, func(t *testing.T) {
+			onOne(t, both, func(t *testing.T, server *redistest.Server, variant string) {
+				w := new(wire)
 				p, other := w.start(t, server, variant, test.ttl), trial.Start(t, server, variant, time.Hour)
 				lease := acquire(t, p)
 				q := newQueue(t, server)
@@ -142,15 +159,12 @@ func TestAShortenedLease(t *testing.T) {
 				if time.Now().Before(lease.ValidUntil()) {
 					t.Error("another had it while it was valid")
 				}
-				if next.FencingToken() <= lease.FencingToken() {
-					t.Errorf("token %d came after %d", next.FencingToken(), lease.FencingToken())
-				}
 				poll.Until(t, "its holder is told", func() bool { return isLost(lease) })
 				notHeld(t, lease)
 				trial.Release(t, next)
 				q.nothingLeft(p, other)
 			})
-		}
+		})
 	}
 }
 
@@ -174,95 +188,125 @@ func TestAShortenedLeaseEndsWhileOthersQueue(t *testing.T) {
 	q.nothingLeft(p)
 }
 
-func extend(t *testing.T, lease *handoff.Lease, ttl time.Duration) {
+func extend(t *testing.T, lease *holding, ttl time.Duration) {
 	t.Helper()
 	if err := lease.Extend(t.Context(), ttl); err != nil {
 		t.Error(err)
 	}
 }
 
-// Redis has lost the lease while it goes round: that is noticed at the first pass after 25
-// ms, and whoever has it by then is told.
-func TestFlushEndsPassing(t *testing.T) {
-	t.Parallel()
-	p := newPair(t, "cohort", time.Hour, 4, 0)
-	held := p.turns(p.first, "a1")
-	p.server.FlushAll(t.Context())
-	other := acquire(t, p.b)
-	time.Sleep(26 * time.Millisecond)
-	trial.Release(t, held) // which nobody knows yet
-	held = p.next("a2")
-	poll.Until(t, "it is told that it is lost", func() bool { return isLost(held) })
-	if n, _ := p.server.Exists(t.Context(), lock).Result(); n != 1 {
-		t.Error("the other's lock is gone")
-	}
-	p.waiting(p.a, 2)
-	if token := other.FencingToken(); token <= held.FencingToken() {
-		t.Errorf("token %d came after %d", token, held.FencingToken())
-	}
-	p.last = other.FencingToken()
-	notHeld(t, held)
-	p.done(p.turns(other, "a3 a4"))
-}
-
-// A lock that is deleted under those who wait is theirs again.
-func TestDeletedUnderWaiters(t *testing.T) {
-	t.Parallel()
-	for _, variant := range []string{"handoff", "handoff:linger=0s"} {
-		p := newPair(t, variant, time.Hour, 1, 1)
-		p.server.FlushAll(t.Context())
-		var last *served
-		for range 2 {
-			s := p.any()
-			if s.err != nil {
-				t.Fatal(s.err)
-			}
-			last = &s
-			_ = last.lease.Release(t.Context())
-		}
-		notHeld(t, p.first)
-		p.nothingLeft(p.a, p.b)
-	}
-}
-
-// A server that was restarted without its data: those who wait queue again, and tokens
-// grow.
-func TestRestartedEmpty(t *testing.T) {
-	t.Parallel()
-	server := redistest.Start(t)
-	h, p := trial.Start(t, server, "handoff", time.Hour), trial.Start(t, server, "handoff", time.Hour)
-	q := newQueue(t, server)
-	first := acquire(t, h)
-	q.last = first.FencingToken()
-	q.join("one", p)
-	q.join("two", p)
-	q.join("three", p)
-	server.Kill()
-	server.Restart(t)
-	lease := q.next("one")
-	// On a connection that it finds broken a release is in doubt, and not told so.
-	poll.Until(t, "the holder's process is back", func() bool { return locker(h).Prepare(t.Context(), nil) == nil })
-	notHeld(t, first)
-	trial.Release(t, q.turns(lease, "two three"))
-	q.nothingLeft(h, p)
-}
-
 // A lease that nobody releases keeps no try of its own process from the lock once it has run out.
 func TestATryAfterALeaseThatRanOut(t *testing.T) {
-	t.Parallel()
-	for _, variant := range []string{"handoff", "cohort"} {
-		p := trial.Start(t, redistest.Start(t), variant, 50*time.Millisecond)
-		first := p.Acquire(t, "key")
-		var second strategies.Lease
-		poll.Until(t, variant+": the lock is had again", func() bool {
-			lease, err := p.Locker.(strategies.Trier).TryAcquire(t.Context(), "key")
-			if err != nil && !errors.Is(err, strategies.ErrHeld) {
-				t.Fatal(err)
+	onOne(t, both, func(t *testing.T, server *redistest.Server, variant string) {
+		p := trial.Start(t, server, variant, 50*time.Millisecond)
+		first := acquire(t, p)
+		poll.Until(t, "the lock is had again", func() bool {
+			lease, err := try(t.Context(), t, p, "key")
+			if err == nil {
+				_ = lease.Release(t.Context()) // it may have run out
 			}
-			second = lease
 			return err == nil
 		})
 		notHeld(t, first)
-		trial.Release(t, second)
+	})
+}
+
+// Everybody gets the TTL that he asked for, also one who waited and one who is passed
+// the lock: it is passed on only to those of the same TTL, the others have their place at Redis.
+func TestTTLOfACall(t *testing.T) {
+	t.Parallel()
+	const own, other = 8 * time.Hour, 2 * time.Hour
+	for variant, order := range map[string]string{
+		"handoff:linger=1h": "a1 a3 a2 a4 b1", "cohort": "a1 a3 a2 a4 b1", "handoff:linger=0s": "a1 a2 a3 b1 a4",
+	} {
+		t.Run(variant, func(t *testing.T) {
+			t.Parallel()
+			server := redistest.Start(t)
+			q := newQueue(t, server)
+			a, c := trial.Start(t, server, variant, own), trial.Start(t, server, variant, own)
+			b := trial.Start(t, server, variant, other)
+			first, err := locker(c).TryAcquireFor(t.Context(), "key", other)
+			held, err := enter(t, c, "the test", "key", first, err)
+			if err != nil {
+				t.Fatal(err)
+			}
+			lasts := func(want time.Duration) {
+				t.Helper()
+				kept, valid := q.server.PTTL(q.ctx, lock).Val(), time.Until(held.ValidUntil())
+				for _, left := range []time.Duration{kept, valid} {
+					if left > want || left < want-20*time.Minute {
+						t.Errorf("Redis keeps the lock for %v, and it is valid for %v, want %v", kept, valid, want)
+					}
+				}
+			}
+			lasts(other)
+			ttls := map[string]time.Duration{"a1": own, "a2": other, "a3": own, "b1": other, "a4": other}
+			for _, who := range []string{"a1", "a2", "a3", "b1", "a4"} {
+				p := a
+				if who == "b1" {
+					p = b
+				}
+				q.joinFor("key", who, p, ttls[who])
+			}
+			for who := range strings.FieldsSeq(order) {
+				held = q.turns(held, who)
+				lasts(ttls[who])
+			}
+			trial.Release(t, held)
+			q.nothingLeft(a, b, c)
+		})
 	}
+}
+
+// A TTL that leaves no time for anything is refused, and Redis is not asked.
+func TestTTLTooShort(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	p := trial.Start(t, server, "handoff", math.MaxInt64)
+	lease := acquire(t, p)
+	before := lease.ValidUntil()
+	if time.Until(before) < time.Hour {
+		t.Errorf("the longest lease is valid for %v", time.Until(before))
+	}
+	for _, ttl := range []time.Duration{-time.Second, 0, time.Microsecond, 9 * time.Millisecond} {
+		config := p.Config
+		config.TTL = ttl
+		_, opened := handoff.Open(config, handoff.Defaults())
+		_, acquired := locker(p).AcquireFor(t.Context(), "other", ttl)
+		_, tried := locker(p).TryAcquireFor(t.Context(), "other", ttl)
+		for what, err := range map[string]error{
+			"Open": opened, "an acquire": acquired, "a try": tried, "an extension": lease.Extend(t.Context(), ttl),
+		} {
+			if err == nil || !strings.Contains(err.Error(), "TTL must be at least 10ms") && what != "Open" {
+				t.Errorf("%s with a TTL of %v returned %v", what, ttl, err)
+			}
+		}
+	}
+	if lease.ValidUntil() != before || isLost(lease) {
+		t.Error("an extension that was refused ended the lease")
+	}
+	trial.Release(t, lease)
+	newQueue(t, server).nothingLeft(p)
+	poll.Until(t, "nothing is looked after", func() bool { return handoff.Lines(locker(p)) == 0 })
+}
+
+// Somebody who waits with a TTL of 20 ms does not flood Redis.
+func TestShortTTL(t *testing.T) {
+	onOne(t, both, func(t *testing.T, server *redistest.Server, variant string) {
+		const length = 500 * time.Millisecond
+		p := trial.Start(t, server, variant, 20*time.Millisecond)
+		_ = acquire(t, p).Release(t.Context()) // else nothing works
+		lease := acquire(t, trial.Start(t, server, variant, time.Hour))
+		ctx, cancel := context.WithTimeout(t.Context(), length)
+		defer cancel()
+		before := info(t, server.Client(t), "stats", "total_commands_processed")
+		if _, err := p.Locker.Acquire(ctx, "key"); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("waiting returned %v", err)
+		}
+		sent := info(t, server.Client(t), "stats", "total_commands_processed") - before
+		if most := int64(1000 * length.Seconds()); sent > most {
+			t.Errorf("one waiter sent %d commands in %v", sent, length)
+		}
+		trial.Release(t, lease)
+	})
 }

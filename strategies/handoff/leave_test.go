@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -22,32 +23,25 @@ import (
 )
 
 // Whoever gives up is passed over, wherever it waits; the process keeps its place for the
-// others.
+// others. With its last waiter a process leaves the queue at once.
 func TestSomeGiveUp(t *testing.T) {
 	t.Parallel()
-	for _, variant := range []string{"handoff:linger=0s", "cohort"} {
-		p := newPair(t, variant, time.Hour, 5, 1)
-		if variant != "cohort" { // b1 came last, to Redis too
-			p.leave("a1")
-			p.leave("a4")
-			p.done(p.turns(p.first, "a2 a3 a5 b1"))
-			continue
-		}
-		p.leave("a1") // who brought the place
-		if n := p.length(); n != 2 {
-			t.Errorf("two processes have %d places", n)
-		}
-		held := p.turns(p.first, "a2")
-		p.leave("a3")
-		p.leave("a5")
-		p.done(p.turns(held, "a4 b1"))
-	}
-}
+	p := newPair(t, "handoff:linger=0s", time.Hour, 5, 1) // b1 came last, to Redis too
+	p.leave("a1")
+	p.leave("a4")
+	p.done(p.turns(p.first, "a2 a3 a5 b1"))
 
-// With its last waiter a process leaves the queue at once.
-func TestAllGiveUp(t *testing.T) {
-	t.Parallel()
-	for _, variant := range []string{"handoff", "handoff:linger=0s"} {
+	p = newPair(t, "cohort", time.Hour, 5, 1)
+	p.leave("a1") // who brought the place
+	if n := p.length(); n != 2 {
+		t.Errorf("two processes have %d places", n)
+	}
+	held := p.turns(p.first, "a2")
+	p.leave("a3")
+	p.leave("a5")
+	p.done(p.turns(held, "a4 b1"))
+
+	for _, variant := range places {
 		p := newPair(t, variant, time.Hour, 2, 1)
 		p.leave("a1")
 		p.leave("a2")
@@ -56,285 +50,166 @@ func TestAllGiveUp(t *testing.T) {
 	}
 }
 
-// A lease that is passed to somebody who gives up in that moment goes to the next.
-func TestGivenUpWhenPassed(t *testing.T) {
-	t.Parallel()
-	p := newPair(t, "cohort", time.Hour, 0, 0)
-	for round := range 60 {
-		for n := range 3 {
-			p.join(fmt.Sprint("a", n), p.a)
-		}
-		held := p.turns(p.first, "a0")
-		var all sync.WaitGroup
-		all.Go(func() { spin(); p.cancel["a1"]() })
-		spin()
-		trial.Release(t, held)
-		all.Wait()
-		s := p.any()
-		if s.who == "a1" && s.err == nil {
-			trial.Release(t, s.lease)
-		}
-		if s.who != "a2" {
-			if s.err != nil && !errors.Is(s.err, context.Canceled) {
-				t.Fatalf("round %d: %s got: %v", round, s.who, s.err)
-			}
-			s = p.any()
-		} else if s := p.any(); s.who != "a1" || s.err == nil {
-			t.Fatalf("round %d: %s came after a2", round, s.who)
-		}
-		if s.lease == nil {
-			s.lease = p.next("a2")
-		}
-		trial.Release(t, s.lease)
-		p.first = acquire(t, p.h)
-	}
-	p.done(p.first)
-}
-
 // spin takes less than the system's timers can.
 func spin() {
 	for end := time.Now().Add(rand.N(100 * time.Microsecond)); time.Now().Before(end); {
 	}
 }
 
-// A grant that is under way to a process whose last waiter gives up goes on to the next.
-func TestLastGivesUpWhenGranted(t *testing.T) {
+// A lease that comes to somebody who gives up in that moment goes to the next, and its release was one:
+// where it is passed on, where it comes from Redis to a process's last waiter or to several who give up, and
+// where that waiter is the releasing process's own, so that the process both enters the queue and leaves it.
+func TestGivenUpWhenGranted(t *testing.T) {
 	t.Parallel()
-	for _, variant := range []string{"handoff", "handoff:linger=0s"} {
-		p := newPair(t, variant, time.Hour, 0, 0)
-		for round := range 60 {
-			p.join("a1", p.a)
-			p.join("b1", p.b)
-			var all sync.WaitGroup
-			all.Go(func() { spin(); spin(); spin(); p.cancel["a1"]() })
-			trial.Release(t, p.first)
-			all.Wait()
-			for left := 2; left > 0; left-- {
-				s := p.any()
-				switch {
-				case s.err == nil:
-					trial.Release(t, s.lease)
-				case s.who != "a1" || !errors.Is(s.err, context.Canceled):
-					t.Fatalf("round %d: %s got: %v", round, s.who, s.err)
+	for how, test := range map[string]struct{ first, leave, stay string }{
+		"passed on": {"a1", "a2", "a3"}, "the last": {"", "a1", "b1"}, "its own": {"", "h1", ""},
+		"several": {"", "a1 a2 a3", "b1 h1"},
+	} {
+		t.Run(how, func(t *testing.T) {
+			onOne(t, every, func(t *testing.T, server *redistest.Server, variant string) {
+				p := newPairOn(t, server, variant, time.Hour, 0, 0)
+				held := p.first
+				for range 60 {
+					p.crowd(strings.Fields(test.first + " " + test.leave + " " + test.stay))
+					if test.first != "" {
+						held = p.turns(held, test.first)
+					}
+					p.giveUpWhenGranted(held, strings.Fields(test.leave), strings.Fields(test.stay))
+					held = acquire(t, p.h)
 				}
-			}
-			p.first = acquire(t, p.h)
-		}
-		p.done(p.first)
+				p.done(held)
+			})
+		})
 	}
 }
 
-// What a process asks twice in one call to be given up is given up once: the next has it by
-// then.
-func TestGivenUpTwiceInOneCall(t *testing.T) {
-	t.Parallel()
-	server := redistest.Start(t)
-	trial.Start(t, server, "handoff", time.Hour) // which loads the scripts
-	q := newQueue(t, server)
-	ctx := t.Context()
-	for _, stranger := range []string{"B", "C"} {
-		heard := q.server.SSubscribe(ctx, "trial:handoff:"+process(stranger))
-		defer func() { _ = heard.Close() }()
-		if _, err := heard.Receive(ctx); err != nil {
-			t.Fatal(err)
+// crowd has all wait, each in the process that his name begins with.
+func (p *pair) crowd(all []string) {
+	p.t.Helper()
+	for _, who := range all {
+		if process := p.of(who); who[0] != 'h' {
+			p.join(who, process)
+		} else {
+			p.come(who, process)
+			poll.Until(p.t, "it waits", func() bool {
+				n, _ := handoff.Waiting(locker(process), "key", time.Hour)
+				return n > 0
+			})
 		}
-		q.server.RPush(ctx, list, entry(stranger, 1, time.Hour))
-	}
-	q.server.Set(ctx, lock, process("A")+":1+", time.Hour)
-	mine := entry("A", 1, time.Hour)
-	err := q.server.EvalSha(ctx, handoff.Scripts["leave"], []string{lock, list}, "trial:handoff:", process("A"), mine, mine).Err()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if owner := q.server.Get(ctx, lock).Val(); owner != process("B")+":1+" {
-		t.Errorf("the lock is %q, the next is B", owner)
-	}
-	if n := q.length(); n != 1 {
-		t.Errorf("%d are queued, want C", n)
 	}
 }
 
-// A release is told that it was one, also when the only neighbour gives up in that moment,
-// so that the process both enters the queue and leaves it.
-func TestReleaseWhileTheLastWaiterLeaves(t *testing.T) {
-	t.Parallel()
-	for _, variant := range []string{"handoff", "handoff:linger=0s"} {
-		server := redistest.Start(t)
-		p := trial.Start(t, server, variant, time.Hour)
-		q := newQueue(t, server)
-		for range 100 {
-			lease := acquire(t, p)
-			q.come("waiter", p)
-			poll.Until(t, "it waits", func() bool { n, _ := handoff.Waiting(locker(p), "key"); return n == 1 })
-			var all sync.WaitGroup
-			all.Go(func() { spin(); q.cancel["waiter"]() })
-			spin()
-			trial.Release(t, lease)
-			all.Wait()
-			switch s := q.any(); {
-			case s.err == nil:
-				trial.Release(t, s.lease)
-			case !errors.Is(s.err, context.Canceled):
-				t.Fatal(s.err)
-			}
+func (p *pair) of(who string) trial.Process {
+	return map[byte]trial.Process{'a': p.a, 'b': p.b, 'h': p.h}[who[0]]
+}
+
+// giveUpWhenGranted releases a lease while some give up. Those who stay are served, and only before them any of the
+// others.
+func (p *pair) giveUpWhenGranted(held *holding, leave, stay []string) {
+	p.t.Helper()
+	var cancelled sync.WaitGroup
+	cancelled.Go(func() {
+		spin()
+		for _, who := range leave {
+			p.cancel[who]()
 		}
-		q.nothingLeft(p)
+	})
+	spin()
+	trial.Release(p.t, held)
+	cancelled.Wait()
+	stayed := 0
+	for range len(leave) + len(stay) {
+		s := p.any()
+		switch leaves := slices.Contains(leave, s.who); {
+		case s.err != nil && (!leaves || !errors.Is(s.err, context.Canceled)):
+			p.t.Fatalf("%s got: %v", s.who, s.err)
+		case s.err == nil && leaves && stayed > 0:
+			p.t.Fatalf("%s was served after one who came later", s.who)
+		case s.err == nil:
+			if !leaves {
+				stayed++
+			}
+			trial.Release(p.t, s.lease)
+		}
 	}
 }
 
 // Many waits that end with their context leave nothing, at Redis or in the process.
 func TestManyGiveUp(t *testing.T) {
-	t.Parallel()
-	for _, variant := range []string{"handoff", "handoff:linger=0s"} {
-		t.Run(variant, func(t *testing.T) {
-			t.Parallel()
-			manyGiveUp(t, variant)
-		})
-	}
-}
-
-func manyGiveUp(t *testing.T, variant string) {
-	server := redistest.Start(t)
-	holder, p := trial.Start(t, server, variant, time.Hour), trial.Start(t, server, variant, time.Hour)
-	q := newQueue(t, server)
-	lease := acquire(t, holder)
-	const callers = 200
-	var all sync.WaitGroup
-	for range callers {
-		all.Go(func() {
-			ctx, cancel := context.WithTimeout(t.Context(), rand.N(30*time.Millisecond))
-			defer cancel()
-			if _, err := p.Locker.Acquire(ctx, "key"); !errors.Is(err, context.DeadlineExceeded) {
-				t.Errorf("a wait with a deadline returned %v", err)
-			}
-		})
-	}
-	all.Wait()
-	// Entries in the middle of a long queue stay until their turn.
-	poll.Until(t, "the ends of the queue are empty", func() bool { return q.length() <= callers-2*64 })
-	trial.Release(t, lease)
-	q.nothingLeft(holder, p)
-	for _, p := range []trial.Process{holder, p} { // the lock was crowded for a second
-		poll.Until(t, "nothing is kept of the lock", func() bool { return handoff.Lines(locker(p)) == 0 })
-	}
+	onOne(t, places, func(t *testing.T, server *redistest.Server, variant string) {
+		p := newPairOn(t, server, variant, time.Hour, 0, 0)
+		const callers = 200
+		var all sync.WaitGroup
+		for range callers {
+			all.Go(func() {
+				ctx, cancel := context.WithTimeout(t.Context(), rand.N(30*time.Millisecond))
+				defer cancel()
+				if _, err := p.a.Locker.Acquire(ctx, "key"); !errors.Is(err, context.DeadlineExceeded) {
+					t.Errorf("a wait with a deadline returned %v", err)
+				}
+			})
+		}
+		all.Wait()
+		// Entries in the middle of a long queue stay until their turn.
+		poll.Until(t, "the ends of the queue are empty", func() bool { return p.length() <= callers-2*64 })
+		p.done(p.first)
+		for _, p := range []trial.Process{p.h, p.a} { // the lock was crowded for a second
+			poll.Until(t, "nothing is kept of the lock", func() bool { return handoff.Lines(locker(p)) == 0 })
+		}
+	})
 }
 
 // A try-lock does not wait, whoever has the lock.
 func TestTryAcquire(t *testing.T) {
 	t.Parallel()
-	server := redistest.Start(t)
-	a, b := trial.Start(t, server, "handoff", time.Hour), trial.Start(t, server, "handoff", time.Hour)
-	q := newQueue(t, server)
-	try := func(p trial.Process) (*handoff.Lease, error) {
-		lease, err := locker(p).TryAcquire(t.Context(), "key")
-		held, _ := lease.(*handoff.Lease)
-		return held, err
-	}
-	lease, err := try(a)
+	p := newPair(t, "handoff", time.Hour, 1, 0)
+	isHeld(t, p.h) // its own
+	isHeld(t, p.a) // beside a waiter
+	isHeld(t, p.b)
+	trial.Release(t, p.first)
+	isHeld(t, p.h) // it was handed over
+	trial.Release(t, p.next("a1"))
+	lease, err := try(t.Context(), t, p.h, "key")
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, p := range map[string]trial.Process{"its own process": a, "another": b} {
-		if _, err := try(p); !errors.Is(err, strategies.ErrHeld) {
-			t.Errorf("a try of %s returned %v", name, err)
-		}
-	}
-	q.join("waiter", b)
-	if _, err := try(b); !errors.Is(err, strategies.ErrHeld) {
-		t.Errorf("a try beside a waiter returned %v", err)
-	}
-	trial.Release(t, lease)
-	if _, err := try(a); !errors.Is(err, strategies.ErrHeld) {
-		t.Errorf("a try of a lock that was handed over returned %v", err)
-	}
-	trial.Release(t, q.next("waiter"))
-	if lease, err = try(a); err != nil {
-		t.Fatal(err)
-	}
-	if lease.FencingToken() <= q.last {
-		t.Errorf("token %d came after %d", lease.FencingToken(), q.last)
-	}
-	trial.Release(t, lease)
+	p.done(lease)
 	ended, end := context.WithCancel(t.Context())
 	end()
-	if _, err := locker(a).TryAcquire(ended, "key"); !errors.Is(err, context.Canceled) {
+	if _, err := locker(p.h).TryAcquire(ended, "key"); !errors.Is(err, context.Canceled) {
 		t.Errorf("a try with a context that has ended returned %v", err)
 	}
-	q.nothingLeft(a, b)
 }
 
-// Close ends all waits, in the process and at Redis. Who holds can release.
+// Close ends all waits, in the process and at Redis: a place that it left in the queue would get the next
+// turn while Redis has not noticed yet that the process is gone. Who holds can release.
 func TestClose(t *testing.T) {
-	t.Parallel()
-	for _, variant := range []string{"handoff", "handoff:linger=0s"} {
-		p := newPair(t, variant, time.Hour, 2, 1)
+	onOne(t, places, func(t *testing.T, server *redistest.Server, variant string) {
+		p := newPairOn(t, server, variant, time.Hour, 3, 1)
 		p.join("h1", p.h)
 		for _, process := range []trial.Process{p.h, p.a} {
 			if err := process.Close(); err != nil {
 				t.Error(err)
 			}
 		}
-		for range 3 {
+		for range 4 {
 			if s := p.any(); s.who == "b1" || !errors.Is(s.err, strategies.ErrClosed) {
 				t.Errorf("%s got: %v, when its process was closed", s.who, s.err)
 			}
 		}
-		if _, err := p.a.Locker.Acquire(t.Context(), "key"); !errors.Is(err, strategies.ErrClosed) {
-			t.Errorf("an acquire after Close returned %v", err)
+		if n := p.length(); n != 1 {
+			t.Errorf("%d places are queued, want that of the process that is not closed", n)
 		}
-		if _, err := locker(p.a).TryAcquire(t.Context(), "key"); !errors.Is(err, strategies.ErrClosed) {
-			t.Errorf("a try after Close returned %v", err)
+		_, acquired := p.a.Locker.Acquire(t.Context(), "key")
+		_, tried := locker(p.a).TryAcquire(t.Context(), "key")
+		if !errors.Is(acquired, strategies.ErrClosed) || !errors.Is(tried, strategies.ErrClosed) {
+			t.Errorf("after Close an acquire returned %v, and a try %v", acquired, tried)
 		}
-		held := p.turns(p.first, "b1") // the closed one's places are not heard
+		held := p.turns(p.first, "b1")
 		notHeld(t, p.first)
 		trial.Release(t, held)
 		p.nothingLeft(p.b)
-	}
-}
-
-// A lease of a process that was closed is still told when it is over.
-func TestLostAfterClose(t *testing.T) {
-	t.Parallel()
-	server := redistest.Start(t)
-	p := trial.Start(t, server, "handoff", 100*time.Millisecond)
-	lease := acquire(t, p)
-	lost := lease.Lost()
-	if err := p.Close(); err != nil {
-		t.Fatal(err)
-	}
-	<-lost
-	notHeld(t, lease)
-}
-
-// A closed process leaves nothing in the queue: the next release would go to it while Redis
-// has not noticed yet that it is gone, and nobody would have the lock for a TTL.
-func TestCloseLeavesTheQueue(t *testing.T) {
-	t.Parallel()
-	for _, variant := range []string{"handoff", "handoff:linger=0s"} {
-		server := redistest.Start(t)
-		h, p := trial.Start(t, server, variant, time.Hour), trial.Start(t, server, variant, time.Hour)
-		q := newQueue(t, server)
-		lease := acquire(t, h)
-		for n := range 3 {
-			q.join(fmt.Sprint("waiter ", n), p)
-		}
-		if q.length() == 0 {
-			t.Fatal("nobody is queued")
-		}
-		if err := p.Close(); err != nil {
-			t.Error(err)
-		}
-		if n := q.length(); n != 0 {
-			t.Errorf("%s: a closed process has %d places in the queue", variant, n)
-		}
-		for range 3 {
-			if s := q.any(); !errors.Is(s.err, strategies.ErrClosed) {
-				t.Errorf("a waiter was told %v", s.err)
-			}
-		}
-		trial.Release(t, lease)
-		trial.Release(t, acquire(t, h))
-	}
+	})
 }
 
 // What a command takes that was under way during Close is given up, too.
@@ -354,31 +229,35 @@ func TestCloseGivesUpWhatComesLate(t *testing.T) {
 }
 
 // Close ends although a process gives up listening to a Redis that does not answer just while it is
-// being closed: nothing else would end the connection.
-func TestCloseWhileListeningIsGivenUp(t *testing.T) {
-	t.Parallel()
-	server := redistest.Start(t)
-	h, p := trial.Start(t, server, "handoff", time.Hour), trial.Start(t, server, "handoff", time.Hour)
-	q := newQueue(t, server)
-	lease := acquire(t, h)
-	q.join("waiter", p)
-	poll.Until(t, "the process listens", func() bool { return handoff.Listener(locker(p)) != nil })
+// being closed: nothing else would end the connection. Who waits is told, too.
+func TestCloseWhileRedisIsAway(t *testing.T) {
+	onOne(t, both, closeWhileRedisIsAway)
+}
+
+func closeWhileRedisIsAway(t *testing.T, server *redistest.Server, variant string) {
+	p := newPairOn(t, server, variant, time.Hour, 5, 0)
+	poll.Until(t, "the process listens", func() bool { return handoff.Listener(locker(p.a)) != nil })
 	server.Pause()
 	closed := make(chan error, 1)
-	go func() { closed <- p.Close() }()
-	if !handoff.GiveUpListening(locker(p)) {
+	go func() { closed <- p.a.Close() }()
+	if !handoff.GiveUpListening(locker(p.a)) {
 		t.Error("the process did not listen any more")
+	}
+	for range 5 {
+		if s := p.any(); !errors.Is(s.err, strategies.ErrClosed) {
+			t.Errorf("a waiter was told %v", s.err)
+		}
 	}
 	select {
 	case err := <-closed:
 		if err != nil {
 			t.Error(err)
 		}
-	case <-time.After(30 * time.Second):
+	case <-time.After(patience):
 		t.Error("Close has not ended")
 	}
 	server.Resume()
-	trial.Release(t, lease)
+	trial.Release(t, p.first)
 }
 
 // What Redis refuses for good is given up: it is not asked again and again, and other locks do not
@@ -410,20 +289,19 @@ func TestADebtThatCannotBePaid(t *testing.T) {
 func TestADebtThatIsRefusedForAWhile(t *testing.T) {
 	t.Parallel()
 	p := newPair(t, "handoff", time.Hour, 1, 1)
-	ctx := t.Context()
 	refused := func() (n int) {
-		for line := range strings.Lines(p.server.Info(ctx, "errorstats").Val()) {
+		for line := range strings.Lines(p.server.Info(t.Context(), "errorstats").Val()) {
 			_, _ = fmt.Sscanf(line, "errorstat_NOREPLICAS:count=%d", &n)
 		}
 		return n
 	}
-	p.server.ConfigSet(ctx, "min-replicas-to-write", "1")
+	p.do("CONFIG SET min-replicas-to-write 1")
 	p.leave("a1")
 	poll.Until(t, "it was refused again and again", func() bool { return refused() >= 3 })
 	if n := p.length(); n != 2 {
 		t.Errorf("%d are queued at a server that takes no writes", n)
 	}
-	p.server.ConfigSet(ctx, "min-replicas-to-write", "0")
+	p.do("CONFIG SET min-replicas-to-write 0")
 	poll.Until(t, "only the other is queued", func() bool { return p.length() == 1 })
 	p.done(p.turns(p.first, "b1"))
 }
@@ -443,7 +321,9 @@ func TestOnlyWhatIsHopelessIsGivenUp(t *testing.T) {
 			t.Errorf("%v: given up", passes)
 		}
 	}
-	for _, stays := range []error{refusal("WRONGTYPE Operation against a key"), refusal("ERR unknown command 'evalsha'")} {
+	for _, stays := range []error{
+		refusal("WRONGTYPE Operation against a key"), refusal("ERR unknown command 'evalsha'"),
+	} {
 		if !handoff.Hopeless(fmt.Errorf("run: %w", stays)) {
 			t.Errorf("%v: asked for again", stays)
 		}
@@ -486,10 +366,11 @@ func TestAStallStrandsNoLock(t *testing.T) {
 // they keep their process's places.
 func TestImpatientCallers(t *testing.T) {
 	t.Parallel()
-	const waiters = 500
+	const waiters = 200
 	server := redistest.Start(t)
 	h, p := attentive(t, server, "handoff:linger=0s"), attentive(t, server, "handoff:linger=0s")
 	q := newQueue(t, server)
+	q.insist = true // a busy machine keeps a server silent
 	lease := acquire(t, h)
 	for n := range waiters {
 		q.come(fmt.Sprint("caller ", n), p)
@@ -508,15 +389,7 @@ func TestImpatientCallers(t *testing.T) {
 	for n := range waiters - 10 { // nobody comes in their place
 		q.leave(fmt.Sprint("caller ", n+waiters-1))
 	}
-	for range 10 { // those who are left have their turns
-		trial.Release(t, lease)
-		s := q.any()
-		if s.err != nil {
-			t.Fatal(s.err)
-		}
-		lease = s.lease
-	}
-	trial.Release(t, lease)
+	q.drain(lease, 10) // those who are left have their turns
 	q.nothingLeft(h, p)
 }
 
@@ -524,13 +397,10 @@ func TestImpatientCallers(t *testing.T) {
 func TestLeavingALongQueue(t *testing.T) {
 	t.Parallel()
 	const waiters, others = 200, 5000
-	server := redistest.Start(t)
-	h, p := trial.Start(t, server, "handoff:linger=0s", time.Hour), trial.Start(t, server, "handoff:linger=0s", time.Hour)
-	q := newQueue(t, server)
+	p := newPair(t, "handoff:linger=0s", time.Hour, 0, 0)
 	ctx := t.Context()
-	lease := acquire(t, h)
 	fill := func() {
-		_, err := q.server.Pipelined(ctx, func(pipe redis.Pipeliner) error {
+		_, err := p.server.Pipelined(ctx, func(pipe redis.Pipeliner) error {
 			for n := range others {
 				pipe.RPush(ctx, list, entry("X", n, time.Hour))
 			}
@@ -540,29 +410,28 @@ func TestLeavingALongQueue(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	q.server.Append(ctx, lock, "+")
+	p.server.Append(ctx, lock, "+")
 	fill()
 	for n := range waiters {
-		q.come(fmt.Sprint("caller ", n), p)
+		p.come(fmt.Sprint("caller ", n), p.a)
 	}
-	q.waiting(p, waiters)
+	p.waiting(p.a, waiters)
 	fill()
-	calls := locktest.Calls(t, q.server, func() {
+	calls := locktest.Calls(t, p.server, func() {
 		for n := range waiters {
-			q.cancel[fmt.Sprint("caller ", n)]()
+			p.cancel[fmt.Sprint("caller ", n)]()
 		}
 		for range waiters {
-			if s := q.any(); s.err == nil {
+			if s := p.any(); s.err == nil {
 				t.Errorf("%s was served", s.who)
 			}
 		}
-		poll.Until(t, "Redis has been told", func() bool { return handoff.Quiet(locker(p)) })
+		poll.Until(t, "Redis has been told", func() bool { return handoff.Quiet(locker(p.a)) })
 	})
 	if calls["lrem"] > 0 {
 		t.Errorf("the whole queue was searched %d times", calls["lrem"])
 	}
-	q.server.LTrim(ctx, list, others, others+waiters-1) // they are next, and their process answers for them
-	q.join("last", p)
-	trial.Release(t, q.turns(lease, "last"))
-	q.nothingLeft(h, p)
+	p.server.LTrim(ctx, list, others, others+waiters-1) // they are next, and their process answers for them
+	p.join("last", p.a)
+	p.done(p.turns(p.first, "last"))
 }

@@ -55,10 +55,8 @@ var others = map[string]func(context.Context, *redis.Client) (release func() err
 func TestAnotherLibrarysLock(t *testing.T) {
 	t.Parallel()
 	for name, take := range others {
-		for _, variant := range []string{"handoff", "handoff:linger=0s", "cohort"} {
-			t.Run(name+"/"+variant, func(t *testing.T) {
-				t.Parallel()
-				server := redistest.Start(t)
+		t.Run(name, func(t *testing.T) {
+			onOne(t, every, func(t *testing.T, server *redistest.Server, variant string) {
 				a, b := trial.Start(t, server, variant, time.Hour), trial.Start(t, server, variant, time.Hour)
 				release, err := take(t.Context(), server.Client(t))
 				if err != nil {
@@ -66,9 +64,7 @@ func TestAnotherLibrarysLock(t *testing.T) {
 				}
 				q := newQueue(t, server)
 				value := q.server.Get(t.Context(), lock).Val()
-				if _, err := locker(a).TryAcquire(t.Context(), "key"); !errors.Is(err, strategies.ErrHeld) {
-					t.Errorf("a try returned %v", err)
-				}
+				isHeld(t, a)
 				q.join("a1", a)
 				q.join("b1", b)
 				q.server.ConfigResetStat(t.Context())
@@ -84,26 +80,28 @@ func TestAnotherLibrarysLock(t *testing.T) {
 				trial.Release(t, q.turns(q.next("a1"), "b1"))
 				q.nothingLeft(a, b)
 			})
-		}
+		})
 	}
 }
 
 // A key of another type is not touched, and whoever asks is told at once whose it is.
 func TestKeyOfAnotherType(t *testing.T) {
 	t.Parallel()
-	for _, variant := range []string{"handoff", "cohort"} {
+	for _, variant := range both {
 		server := redistest.Start(t)
 		p, client := trial.Start(t, server, variant, time.Hour), server.Client(t)
 		client.HSet(t.Context(), lock, "owner", 1)
 		_, tried := locker(p).TryAcquire(t.Context(), "key")
 		_, asked := locker(p).Acquire(t.Context(), "key")
 		for _, err := range []error{tried, asked} {
-			if err == nil || errors.Is(err, strategies.ErrHeld) || !strings.Contains(err.Error(), `"trial:key", or its queue, is another program's key`) {
+			if err == nil || errors.Is(err, strategies.ErrHeld) ||
+				!strings.Contains(err.Error(), `"trial:key", or its queue, is another program's key`) {
 				t.Errorf("%s: it returned %v", variant, err)
 			}
 		}
-		if fields := client.HGetAll(t.Context(), lock).Val(); len(fields) != 1 || client.DBSize(t.Context()).Val() != 1 {
-			t.Errorf("%s: the key has %v, and there are %d", variant, fields, client.DBSize(t.Context()).Val())
+		fields, keys := client.HGetAll(t.Context(), lock).Val(), client.DBSize(t.Context()).Val()
+		if len(fields) != 1 || keys != 1 {
+			t.Errorf("%s: the key has %v, and there are %d", variant, fields, keys)
 		}
 	}
 }

@@ -326,7 +326,8 @@ func (ln *line) known(ttl time.Duration) {
 		ttl = 0
 	}
 	ln.due = time.Time{}
-	attention := ln.locker.attention + time.Duration(ln.ahead)*4*time.Millisecond // a longer queue takes longer to come to the line's turn
+	// A longer queue takes longer to come to the line's turn.
+	attention := ln.locker.attention + time.Duration(ln.ahead)*4*time.Millisecond
 	ln.look(min(ttl+ln.locker.jitter(), attention, max(ln.ttl, 50*time.Millisecond)))
 	if ln.held != nil {
 		ln.lookAtEnd(ln.held)

@@ -31,13 +31,13 @@ type queue struct {
 	ctx    context.Context
 	cancel map[string]context.CancelFunc
 	served chan served
-	last   int64 // token
+	insist bool // who gets an error asks again
 }
 
 type served struct {
-	who   string
-	lease *handoff.Lease
-	err   error
+	key, who string
+	lease    *holding
+	err      error
 }
 
 func newQueue(t *testing.T, server *redistest.Server) *queue { return newQueueOn(t, server.Client(t)) }
@@ -52,16 +52,20 @@ func newQueueOn(t *testing.T, server *redis.Client) *queue {
 }
 
 // come has somebody ask for the lock.
-func (q *queue) come(who string, p trial.Process) { q.comeFor(who, p, p.Config.TTL) }
+func (q *queue) come(who string, p trial.Process) { q.comeFor("key", who, p, p.Config.TTL) }
 
-// comeFor has somebody ask for the lock with a TTL of his own.
-func (q *queue) comeFor(who string, p trial.Process, ttl time.Duration) {
+// comeFor has somebody ask for the lock on a key with a TTL of his own.
+func (q *queue) comeFor(key, who string, p trial.Process, ttl time.Duration) {
 	ctx, cancel := context.WithCancel(q.ctx)
 	q.cancel[who] = cancel
 	go func() {
-		lease, err := locker(p).AcquireFor(ctx, "key", ttl)
-		held, _ := lease.(*handoff.Lease)
-		q.served <- served{who, held, err}
+		lease, err := locker(p).AcquireFor(ctx, key, ttl)
+		for q.insist && err != nil && ctx.Err() == nil {
+			time.Sleep(250 * time.Millisecond)
+			lease, err = locker(p).AcquireFor(ctx, key, ttl)
+		}
+		held, err := enter(q.t, p, who, key, lease, err)
+		q.served <- served{key, who, held, err}
 	}()
 }
 
@@ -69,24 +73,32 @@ func (q *queue) comeFor(who string, p trial.Process, ttl time.Duration) {
 // Redis.
 func (q *queue) join(who string, p trial.Process) {
 	q.t.Helper()
-	before, _ := handoff.Waiting(locker(p), "key")
-	q.come(who, p)
-	q.waiting(p, before+1)
+	q.joinFor("key", who, p, p.Config.TTL)
+}
+
+func (q *queue) joinFor(key, who string, p trial.Process, ttl time.Duration) {
+	q.t.Helper()
+	before, _ := handoff.Waiting(locker(p), key, ttl)
+	q.comeFor(key, who, p, ttl)
+	poll.Until(q.t, "they wait", func() bool {
+		n, queued := handoff.Waiting(locker(p), key, ttl)
+		return n == before+1 && queued
+	})
 }
 
 // waiting returns when so many of a process wait.
 func (q *queue) waiting(p trial.Process, want int) {
 	q.t.Helper()
 	poll.Until(q.t, "they wait", func() bool {
-		n, queued := handoff.Waiting(locker(p), "key")
+		n, queued := handoff.Waiting(locker(p), "key", p.Config.TTL)
 		return n == want && queued
 	})
 }
 
 func locker(p trial.Process) *handoff.Locker { return p.Locker.(*handoff.Locker) }
 
-// next must be that one, with a larger token than all before.
-func (q *queue) next(who string) *handoff.Lease {
+// next must be that one.
+func (q *queue) next(who string) *holding {
 	q.t.Helper()
 	s := q.any()
 	if s.err != nil {
@@ -103,28 +115,40 @@ func (q *queue) any() served {
 	q.t.Helper()
 	select {
 	case s := <-q.served:
-		if s.err == nil {
-			if token := s.lease.FencingToken(); token <= q.last {
-				q.t.Errorf("%s got token %d after %d", s.who, token, q.last)
-			}
-			q.last = s.lease.FencingToken()
-		}
 		return s
 	case <-time.After(patience):
+		if q.server == nil {
+			q.t.Fatal("nobody is served")
+		}
 		ctx := context.Background()
-		q.t.Fatalf("nobody is served: the lock is %q, the queue %q", q.server.Get(ctx, lock).Val(), q.server.LRange(ctx, list, 0, 5).Val())
+		q.t.Fatalf("nobody is served: the lock is %q, the queue %q",
+			q.server.Get(ctx, lock).Val(), q.server.LRange(ctx, list, 0, 5).Val())
 		return served{}
 	}
 }
 
 // turns must be theirs, in that order, each after a release.
-func (q *queue) turns(held *handoff.Lease, order string) *handoff.Lease {
+func (q *queue) turns(held *holding, order string) *holding {
 	q.t.Helper()
 	for who := range strings.FieldsSeq(order) {
 		trial.Release(q.t, held)
 		held = q.next(who)
 	}
 	return held
+}
+
+// drain lets those who wait have their turns, in any order.
+func (q *queue) drain(held *holding, waiting int) {
+	q.t.Helper()
+	for range waiting {
+		trial.Release(q.t, held)
+		s := q.any()
+		if s.err != nil {
+			q.t.Fatalf("%s got: %v", s.who, s.err)
+		}
+		held = s.lease
+	}
+	trial.Release(q.t, held)
 }
 
 // leave has somebody give up, who must be told so.
@@ -139,6 +163,20 @@ func (q *queue) leave(who string) {
 // length is how many places are queued at Redis.
 func (q *queue) length() int64 { return q.server.LLen(context.Background(), list).Val() }
 
+// do has Redis carry out a command, written with spaces.
+func (q *queue) do(command string) { q.t.Helper(); do(q.t, q.server, command) }
+
+func do(t *testing.T, server *redis.Client, command string) {
+	t.Helper()
+	var words []any
+	for word := range strings.FieldsSeq(command) {
+		words = append(words, word)
+	}
+	if err := server.Do(context.Background(), words...).Err(); err != nil {
+		t.Fatalf("%s: %v", command, err)
+	}
+}
+
 // nothingLeft expects that nobody has the lock or waits, at Redis and in the processes.
 func (q *queue) nothingLeft(processes ...trial.Process) {
 	q.t.Helper()
@@ -151,10 +189,83 @@ func (q *queue) nothingLeft(processes ...trial.Process) {
 	}
 }
 
-// acquire is a lease of a lock that is free.
-func acquire(t testing.TB, p trial.Process) *handoff.Lease {
+// pair is two processes, and a third who has the lock at first. In a wait a1, a2 and so
+// on, in the order in which they came; in b, b1 and so on. The place of a comes first.
+type pair struct {
+	*queue
+	first   *holding
+	h, a, b trial.Process
+}
+
+func newPair(t *testing.T, variant string, ttl time.Duration, inA, inB int) *pair {
 	t.Helper()
-	return p.Acquire(t, "key").(*handoff.Lease)
+	return newPairOn(t, redistest.Start(t), variant, ttl, inA, inB)
+}
+
+func newPairOn(t *testing.T, server *redistest.Server, variant string, ttl time.Duration, inA, inB int) *pair {
+	t.Helper()
+	p := &pair{
+		queue: newQueue(t, server), h: trial.Start(t, server, variant, time.Hour),
+		a: trial.Start(t, server, variant, ttl), b: trial.Start(t, server, variant, ttl),
+	}
+	p.first = acquire(t, p.h)
+	for n := range inA {
+		p.join(fmt.Sprint("a", n+1), p.a)
+	}
+	for n := range inB {
+		p.join(fmt.Sprint("b", n+1), p.b)
+	}
+	return p
+}
+
+// done releases the last lease.
+func (p *pair) done(last *holding) {
+	p.t.Helper()
+	trial.Release(p.t, last)
+	p.nothingLeft(p.h, p.a, p.b)
+}
+
+// released releases a lease, and asks again while that ends with an error.
+func released(t *testing.T, lease *holding) {
+	t.Helper()
+	poll.Until(t, "it is released", func() bool {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		defer cancel()
+		err := lease.Release(ctx)
+		return err == nil || errors.Is(err, strategies.ErrNotHeld)
+	})
+}
+
+// free waits until a process can have the lock on a key, and releases it.
+func free(t *testing.T, p trial.Process, key string) {
+	t.Helper()
+	var lease strategies.Lease
+	poll.Until(t, "the lock is free", func() (got bool) {
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		defer cancel()
+		var err error
+		lease, err = try(ctx, t, p, key)
+		return err == nil
+	})
+	trial.Release(t, lease)
+}
+
+// A release that ends after its line was forgotten must not take the next line of the key
+// from the keeper: its waiters would wait for ever if a message of theirs was lost.
+func TestForgetsItsOwnLineOnly(t *testing.T) {
+	t.Parallel()
+	p := trial.Start(t, redistest.Start(t), "handoff", time.Hour)
+	if !handoff.ForgottenTwice(locker(p), "key") {
+		t.Error("nobody looks after those who wait")
+	}
+}
+
+// isHeld expects that a process cannot have the lock.
+func isHeld(t *testing.T, p trial.Process) {
+	t.Helper()
+	if _, err := locker(p).TryAcquire(t.Context(), "key"); !errors.Is(err, strategies.ErrHeld) {
+		t.Errorf("a try returned %v, want ErrHeld", err)
+	}
 }
 
 // notHeld expects that a lease is over.
@@ -183,12 +294,15 @@ func entry(name string, number int, ttl time.Duration) string {
 	return fmt.Sprintf("%s:%d %d", process(name), number, ttl.Milliseconds())
 }
 
-// A release that ends after its line was forgotten must not take the next line of the key
-// from the keeper: its waiters would wait for ever if a message of theirs was lost.
-func TestForgetsItsOwnLineOnly(t *testing.T) {
-	t.Parallel()
-	p := trial.Start(t, redistest.Start(t), "handoff", time.Hour)
-	if !handoff.ForgottenTwice(locker(p), "key") {
-		t.Error("nobody looks after those who wait")
-	}
+// killSubscriptions has Redis end the connections on which processes are told.
+func killSubscriptions(t *testing.T, server *redis.Client) {
+	t.Helper()
+	do(t, server, "CLIENT KILL TYPE pubsub")
+}
+
+// disconnect has Redis close all connections but the test's own.
+func disconnect(t *testing.T, server *redis.Client) {
+	t.Helper()
+	killSubscriptions(t, server)
+	do(t, server, "CLIENT KILL TYPE normal SKIPME yes")
 }

@@ -81,7 +81,9 @@ func (n *node) again(ctx context.Context, err error, r *retry) bool {
 
 // take takes a free lock, without a script where two commands can go together. It returns the
 // owner and, if that is id, Redis's time in µs after the grant.
-func (n *node) take(ctx context.Context, on *names, process, id string, ttl int64) (owner string, clock int64, err error) {
+func (n *node) take(
+	ctx context.Context, on *names, process, id string, ttl int64,
+) (owner string, clock int64, err error) {
 	if n.cluster != nil {
 		reply, err := n.run(ctx, queueScript, on, process, id, ttl, "try")
 		if told, ok := reply.(string); ok && err == nil {

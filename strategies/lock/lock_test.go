@@ -39,7 +39,8 @@ func TestWait(t *testing.T) {
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		if _, err := locker.Acquire(ctx, "key", lock.Wait(time.Hour)); !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, lock.ErrHeld) {
+		_, err := locker.Acquire(ctx, "key", lock.Wait(time.Hour))
+		if !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, lock.ErrHeld) {
 			t.Errorf("a context that ends first: %v, want its error alone", err)
 		}
 		if err := held.Release(t.Context()); err != nil {
@@ -184,7 +185,8 @@ func TestWatchdog(t *testing.T) {
 func TestWatchdogFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var losses atomic.Int64
-		locker, b := open(t, lock.TTL(30*time.Second), lock.Watchdog(), lock.With(lock.Hooks{Lost: func(*lock.Lease) { losses.Add(1) }}))
+		locker, b := open(t, lock.TTL(30*time.Second), lock.Watchdog(),
+			lock.With(lock.Hooks{Lost: func(*lock.Lease) { losses.Add(1) }}))
 		b.extending = func() { time.Sleep(time.Minute) } // longer than the watchdog waits
 		held := acquire(t, locker)
 		time.Sleep(29 * time.Second)
@@ -298,7 +300,8 @@ func TestHooks(t *testing.T) {
 		_ = second.Release(t.Context())
 		want := []string{
 			"waited key 0s held=false", "acquired key", "waited key 0s held=true", "waited key 1s held=true",
-			"released after 1s lost=false", "waited key 0s held=false", "acquired key", "lost key", "released after 1h0m0s lost=true",
+			"released after 1s lost=false", "waited key 0s held=false", "acquired key", "lost key",
+			"released after 1h0m0s lost=true",
 		}
 		if !slices.Equal(told, want) {
 			t.Errorf("told\n%s\nwant\n%s", strings.Join(told, "\n"), strings.Join(want, "\n"))

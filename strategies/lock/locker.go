@@ -49,7 +49,9 @@ type Locker struct {
 // Open makes a Locker of a lock on these nodes; most locks have one. open opens the lock,
 // with options of its own. Open is for packages that implement a lock; services call the New
 // of such a package. It does not talk to Redis.
-func Open[O any, B Backend](clients []redis.UniversalClient, open func(goredis.Config, O) (B, error), own O, options []Option) (*Locker, error) {
+func Open[O any, B Backend](
+	clients []redis.UniversalClient, open func(goredis.Config, O) (B, error), own O, options []Option,
+) (*Locker, error) {
 	s, err := newSettings(options)
 	problems := []error{err}
 	config, single := goredis.Config{Prefix: s.prefix, TTL: s.ttl}, false
@@ -152,7 +154,9 @@ func (l *Locker) Unwrap() strategies.Locker { return l.backend }
 type FencedLocker struct{ *Locker }
 
 // OpenFenced is Open for a lock whose leases are strategies.Fenced.
-func OpenFenced[O any, B Backend](clients []redis.UniversalClient, open func(goredis.Config, O) (B, error), own O, options []Option) (*FencedLocker, error) {
+func OpenFenced[O any, B Backend](
+	clients []redis.UniversalClient, open func(goredis.Config, O) (B, error), own O, options []Option,
+) (*FencedLocker, error) {
 	l, err := Open(clients, open, own, options)
 	if err != nil {
 		return nil, err

@@ -61,7 +61,8 @@ func onEvery(
 			t.Parallel()
 			var clients []redis.UniversalClient
 			for database := range 3 {
-				client := redis.NewClient(&redis.Options{Addr: address, DB: database, MaxRetries: -1, ReadTimeout: answer})
+				options := &redis.Options{Addr: address, DB: database, MaxRetries: -1, ReadTimeout: answer}
+				client := redis.NewClient(options)
 				defer func() { _ = client.Close() }()
 				clients = append(clients, client)
 			}
@@ -141,7 +142,8 @@ func TestWaitForRedis(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = silent.Close() })
 	onEvery(t, silent.Addr().String(), brief, func(t *testing.T, locker *lock.Locker) {
-		if _, err := locker.Acquire(t.Context(), "key", lock.Wait(100*time.Millisecond)); err == nil || errors.Is(err, lock.ErrHeld) {
+		_, err := locker.Acquire(t.Context(), "key", lock.Wait(100*time.Millisecond))
+		if err == nil || errors.Is(err, lock.ErrHeld) {
 			t.Errorf("while Redis is silent: %v", err)
 		}
 	})

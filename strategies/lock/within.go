@@ -19,7 +19,9 @@ const releasePatience = 5 * time.Second
 //
 // The error is do's, joined with that of the release: ErrNotHeld says that the lock was lost before
 // do returned, and that do may have run beside another holder.
-func (l *Locker) WithLock(ctx context.Context, key string, do func(ctx context.Context) error, options ...CallOption) (err error) {
+func (l *Locker) WithLock(
+	ctx context.Context, key string, do func(ctx context.Context) error, options ...CallOption,
+) (err error) {
 	lease, err := l.Acquire(ctx, key, options...)
 	if err != nil {
 		return err

@@ -51,7 +51,8 @@ func closed(s *stage) {
 	switch err := lease.Release(ctx); {
 	case err == nil:
 	case s.ownConnections(i) && !errors.Is(err, strategies.ErrNotHeld):
-		s.Logf("a release after Close returned %q, since the lock's own connections are closed: the lease lasts until its TTL ends", err)
+		s.Logf("a release after Close returned %q, since the lock's own connections are closed: the lease lasts "+
+			"until its TTL ends", err)
 		s.forget("key")
 	default:
 		s.fatalf("release: %v", err)

@@ -127,6 +127,7 @@ func (b *book) all(waiting []*waiter, after string) {
 		}
 	}
 	if stranded > 0 {
-		b.fatalf("%v after %s %d of %d clients that ask for the lock again and again have not had it", b.patience, after, stranded, len(waiting))
+		b.fatalf("%v after %s %d of %d clients that ask for the lock again and again have not had it", b.patience,
+			after, stranded, len(waiting))
 	}
 }

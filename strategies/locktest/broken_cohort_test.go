@@ -9,16 +9,10 @@ import (
 	"github.com/lockbench/lockbench/strategies/goredis"
 )
 
-// cohortFault is what is wrong with a cohortLock. The zero one is nothing.
-type cohortFault struct {
-	forEver bool // an instance passes the lock on to its own newcomers, too
-	barges  bool // an instance that has given it up comes first again
-}
-
 // cohortLock is one instance's side of a lock that goes round among those who wait in an
 // instance when it comes there, and then to the next instance. All in one process.
 type cohortLock struct {
-	cohortFault
+	faults
 	shared *cohorts
 	config goredis.Config
 	closed bool
@@ -85,13 +79,13 @@ func (l *cohortLock) Acquire(ctx context.Context, key string) (strategies.Lease,
 
 // free passes the lock on. The caller holds mu.
 func (l *cohortLock) free(k *cohortKey) {
-	if len(k.waiters[l]) > 0 && (k.batch > 0 || l.forEver) {
+	if len(k.waiters[l]) > 0 && (k.batch > 0 || l.faults["forEver"]) {
 		k.batch--
 		l.grant(k)
 		return
 	}
 	if len(k.waiters[l]) > 0 {
-		if l.barges {
+		if l.faults["barges"] {
 			k.queue = slices.Insert(k.queue, 0, l)
 		} else {
 			k.queue = append(k.queue, l)

@@ -44,14 +44,14 @@ func (lease *redisLease) renewed(until time.Time) {
 
 func (lease *redisLease) Release(ctx context.Context) error {
 	l := lease.lock
-	if l.asksOnce && lease.isOver() {
+	if l.faults["asksOnce"] && lease.isOver() {
 		return nil
 	}
 	lease.ends()
-	if lease.stop != nil && !l.renewsForEver && !l.stopsAfter {
+	if lease.stop != nil && !l.faults["renewsForEver"] && !l.faults["stopsAfter"] {
 		lease.stop()
 	}
-	if lease.planted || l.ownRecord && lease.released {
+	if lease.planted || l.faults["ownRecord"] && lease.released {
 		if lease.released {
 			return strategies.ErrNotHeld
 		}
@@ -61,15 +61,15 @@ func (lease *redisLease) Release(ctx context.Context) error {
 	lease.released = true
 	given, err := lease.give(ctx)
 	given, err = lease.insists(ctx, given, err)
-	if lease.stop != nil && l.stopsAfter && err == nil {
+	if lease.stop != nil && l.faults["stopsAfter"] && err == nil {
 		lease.stop()
 	}
-	if l.blind && !given && err == nil {
+	if l.faults["blind"] && !given && err == nil {
 		n, _ := l.client.Del(ctx, lease.name).Result()
 		l.client.Publish(ctx, lease.name+":freed", "")
 		given = n == 1
 	}
-	if given && l.firstRelease {
+	if given && l.faults["firstRelease"] {
 		for given && err == nil {
 			given, err = lease.give(ctx)
 		}
@@ -78,18 +78,18 @@ func (lease *redisLease) Release(ctx context.Context) error {
 	switch {
 	case err != nil:
 		return fmt.Errorf("release %q: %w", lease.name, indeterminate.Because(ctx, err))
-	case !given && !l.lateIsFine:
+	case !given && !l.faults["lateIsFine"]:
 		return strategies.ErrNotHeld
 	}
 	return nil
 }
 
 func (lease *redisLease) give(ctx context.Context) (bool, error) {
-	if lease.lock.looksFirst {
+	if lease.lock.faults["looksFirst"] {
 		return lease.lookAndDelete(ctx)
 	}
 	run := lease.lock.release.Run
-	if lease.lock.evalsha {
+	if lease.lock.faults["evalsha"] {
 		run = lease.lock.release.EvalSha
 	}
 	given, err := run(ctx, lease.lock.client, []string{lease.name}, lease.token, lease.name+":freed").Int()
@@ -98,7 +98,8 @@ func (lease *redisLease) give(ctx context.Context) (bool, error) {
 
 func (lease *redisLease) Extend(ctx context.Context, ttl time.Duration) error {
 	until := time.Now().Add(ttl)
-	renewed, err := lease.lock.renew.Run(ctx, lease.lock.client, []string{lease.name}, lease.token, ttl.Milliseconds()).Int()
+	renewed, err := lease.lock.renew.Run(ctx, lease.lock.client, []string{lease.name}, lease.token,
+		ttl.Milliseconds()).Int()
 	if err != nil {
 		return fmt.Errorf("extend %q: %w", lease.name, indeterminate.Because(ctx, err))
 	}
@@ -114,7 +115,7 @@ func (lease *redisLease) watch() {
 	l := lease.lock
 	lease.lost = make(chan struct{})
 	ctx, stop := context.WithCancel(l.closing)
-	if l.outlivesClose {
+	if l.faults["outlivesClose"] {
 		ctx, stop = context.WithCancel(context.Background())
 	}
 	lease.stop = stop
@@ -128,10 +129,10 @@ func (lease *redisLease) watch() {
 				return
 			}
 			switch {
-			case l.noRenewal:
-			case l.renewsBlindly:
+			case l.faults["noRenewal"]:
+			case l.faults["renewsBlindly"]:
 				l.client.PExpire(ctx, lease.name, l.config.TTL)
-			case l.renewsForEver: // without a look whose it is
+			case l.faults["renewsForEver"]: // without a look whose it is
 				l.client.HSet(ctx, lease.name, "owner", lease.token)
 				l.client.PExpire(ctx, lease.name, l.config.TTL)
 			default:

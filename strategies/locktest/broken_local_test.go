@@ -9,24 +9,9 @@ import (
 	"github.com/lockbench/lockbench/strategies/goredis"
 )
 
-// localFault is what is wrong with a localLock. The zero one is nothing.
-type localFault struct {
-	swaps       bool // every second waiter goes before the one that came last
-	lastFirst   bool // the last waiter is served first
-	morePermits int  // than there are
-	deaf        bool // waits do not end with their context
-	ghosts      bool // a wait that was cancelled stays in the queue
-	forgetful   bool // an owner is not known again
-	skipsNone   bool // a wait that was cancelled stays in the queue, and is woken in vain
-	oneAtATime  bool // nobody is woken before who was woken last has released
-	neverCloses bool
-	robs        bool // Close takes the locks from their holders
-	repeats     bool // every third fencing token
-}
-
 // localLock is a semaphore in the process, first come, first served.
 type localLock struct {
-	localFault
+	faults
 	permits int
 	probe   *strategies.Probe
 
@@ -48,15 +33,18 @@ type localWaiter struct {
 	gone    bool
 }
 
-func newLocalLock(f localFault, permits int, config goredis.Config) *localLock {
-	return &localLock{localFault: f, permits: permits + f.morePermits, probe: config.Probe, keys: map[string]*localQueue{}}
+func newLocalLock(f faults, permits int, config goredis.Config) *localLock {
+	if f["morePermits"] {
+		permits++
+	}
+	return &localLock{faults: f, permits: permits, probe: config.Probe, keys: map[string]*localQueue{}}
 }
 
 func (l *localLock) Close() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.closed = !l.neverCloses
-	if l.robs {
+	l.closed = !l.faults["neverCloses"]
+	if l.faults["robs"] {
 		for _, q := range l.keys {
 			for _, h := range q.holders {
 				h.count = 0
@@ -102,7 +90,7 @@ func (l *localLock) acquire(ctx context.Context, key, owner string) (strategies.
 	}
 	l.probe.Attempt()
 	q := l.queue(key)
-	if owner != "" && !l.forgetful {
+	if owner != "" && !l.faults["forgetful"] {
 		for _, h := range q.holders {
 			if h.owner == owner {
 				h.count++
@@ -117,9 +105,9 @@ func (l *localLock) acquire(ctx context.Context, key, owner string) (strategies.
 	}
 	place := &localWaiter{owner: owner, granted: make(chan *localLease, 1)}
 	switch last := len(q.waiters) - 1; {
-	case l.lastFirst:
+	case l.faults["lastFirst"]:
 		q.waiters = slices.Insert(q.waiters, 0, place)
-	case l.swaps && last >= 0 && last%2 == 0:
+	case l.faults["swaps"] && last >= 0 && last%2 == 0:
 		q.waiters = slices.Insert(q.waiters, last, place)
 	default:
 		q.waiters = append(q.waiters, place)
@@ -127,7 +115,7 @@ func (l *localLock) acquire(ctx context.Context, key, owner string) (strategies.
 	l.mu.Unlock()
 
 	ended := ctx.Done()
-	if l.deaf {
+	if l.faults["deaf"] {
 		ended = nil
 	}
 	select {
@@ -135,12 +123,12 @@ func (l *localLock) acquire(ctx context.Context, key, owner string) (strategies.
 		return lease, nil
 	case <-ended:
 	}
-	if l.ghosts {
+	if l.faults["ghosts"] {
 		return nil, ctx.Err()
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if place.gone = true; l.skipsNone && slices.Contains(q.waiters, place) {
+	if place.gone = true; l.faults["skipsNone"] && slices.Contains(q.waiters, place) {
 		return nil, ctx.Err()
 	}
 	if i := slices.Index(q.waiters, place); i >= 0 {
@@ -153,7 +141,7 @@ func (l *localLock) acquire(ctx context.Context, key, owner string) (strategies.
 
 // grant makes somebody a holder. The caller holds mu.
 func (l *localLock) grant(q *localQueue, owner string) *localLease {
-	if q.grants++; !l.repeats || q.grants%3 != 0 {
+	if q.grants++; !l.faults["repeats"] || q.grants%3 != 0 {
 		q.fence++
 	}
 	lease := &localLease{lock: l, queue: q, owner: owner, count: 1, fence: q.fence}
@@ -164,7 +152,7 @@ func (l *localLock) grant(q *localQueue, owner string) *localLease {
 // free ends a lease and grants the next. The caller holds mu.
 func (l *localLock) free(q *localQueue, lease *localLease) {
 	q.holders = slices.DeleteFunc(q.holders, func(h *localLease) bool { return h == lease })
-	if len(q.waiters) == 0 || l.oneAtATime && q.woken != nil && q.woken.count > 0 {
+	if len(q.waiters) == 0 || l.faults["oneAtATime"] && q.woken != nil && q.woken.count > 0 {
 		return
 	}
 	first := q.waiters[0]

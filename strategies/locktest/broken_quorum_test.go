@@ -15,27 +15,22 @@ import (
 	"github.com/lockbench/lockbench/strategies/goredis"
 )
 
-// quorumFault is what is wrong with a quorumLock. The zero one is nothing.
-type quorumFault struct {
-	half bool // N/2 nodes are held to be enough
-}
-
 // quorumLock asks all nodes at a time until a majority is its.
 type quorumLock struct {
-	quorumFault
+	faults
 	config   goredis.Config
 	instance string
 	last     atomic.Int64
 	closed   atomic.Bool
 }
 
-func newQuorumLock(f quorumFault, config goredis.Config) *quorumLock {
-	return &quorumLock{quorumFault: f, config: config, instance: uuid.NewString()}
+func newQuorumLock(f faults, config goredis.Config) *quorumLock {
+	return &quorumLock{faults: f, config: config, instance: uuid.NewString()}
 }
 
 func (l *quorumLock) needed() int {
 	n := len(l.config.Nodes) / 2
-	if l.half {
+	if l.faults["half"] {
 		return n
 	}
 	return n + 1
@@ -113,7 +108,8 @@ func (lease *quorumLease) Release(ctx context.Context) error {
 	case lease.freed+int(failed.Load()) < needed || lease.released:
 		return strategies.ErrNotHeld
 	case lease.freed < needed:
-		return fmt.Errorf("%d of %d nodes freed it, and %d failed", lease.freed, len(lease.lock.config.Nodes), failed.Load())
+		return fmt.Errorf("%d of %d nodes freed it, and %d failed", lease.freed, len(lease.lock.config.Nodes),
+			failed.Load())
 	}
 	lease.released = true
 	return nil

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"strings"
 	"sync"
@@ -17,42 +18,6 @@ import (
 	"github.com/lockbench/lockbench/strategies/goredis"
 	"github.com/lockbench/lockbench/strategies/internal/indeterminate"
 )
-
-// fault is what is wrong with a redisLock. The zero fault is nothing: that lock is
-// correct, and small enough to be read at once.
-type fault struct {
-	polls  bool      // no fault: waiters poll instead of subscribing, which is quicker to test
-	script [2]string // this text of a script is replaced by that
-
-	everyNth        int64 // of the waits is granted what another holds
-	sameToken       bool  // all holders of an instance have one token
-	ownRecord       bool  // a lease remembers by itself that it was released
-	lateIsFine      bool  // a release of what is lost returns nil
-	validFromReply  bool  // validity is counted from the reply
-	tryWaits        bool  // a try-lock tries for a while
-	noRecheck       bool  // no look after subscribing
-	noResubscribe   bool  // no look after a reconnection
-	registers       bool  // waiters stand in a set, which they leave when granted
-	keepsSubscribed bool  // a wait that is cancelled stays subscribed until Close
-	keepsConnection bool  // a wait that is cancelled leaves its connection open
-	keepsGoroutine  bool  // a wait that is cancelled leaves a goroutine
-	noSettling      bool  // an acquire without an answer is not taken back
-	blind           bool  // a release deletes whatever is there
-	firstRelease    bool  // the first release of a re-entrant owner frees
-	noRenewal       bool  // the watchdog sleeps
-	renewsForEver   bool  // the watchdog goes on after Release
-	renewsBlindly   bool  // the watchdog does not ask whose lock it renews
-	renewsFirstOnly bool  // the watchdog knows an instance's first lease only
-	outlivesClose   bool  // the watchdog goes on after Close
-	lockersTTL      bool  // a call's TTL is ignored
-	anyTTL          bool  // a call's TTL below a millisecond means the Locker's
-	neverShorter    bool  // a call's TTL counts only where it is longer than the Locker's
-	renewsAll       bool  // the watchdog renews leases with a TTL of their own too
-	evalsha         bool  // a release relies on the script cache
-	key             func(string) string
-
-	serverFault
-}
 
 const (
 	// KEYS: lock, fence   ARGV: owner, TTL in ms, "again" if the owner may hold already
@@ -77,10 +42,26 @@ if redis.call('HGET', KEYS[1], 'owner') ~= ARGV[1] then return 0 end
 return redis.call('PEXPIRE', KEYS[1], ARGV[2])`
 )
 
+// edits are faults of a script: a text in it, and what stands there instead.
+var edits = map[string][2]string{
+	"noTTL":          {"redis.call('PEXPIRE', KEYS[1], ARGV[2])\nreturn {1", "return {1"},
+	"halfTTL":        {"ARGV[2])\nreturn {1", "ARGV[2] / 2)\nreturn {1"},
+	"extendsNothing": {"return redis.call('PEXPIRE', KEYS[1], ARGV[2])", "return 1"},
+	"extendsBlindly": {
+		"if redis.call('HGET', KEYS[1], 'owner') ~= ARGV[1] then return 0 end\nreturn redis.call('PEXPIRE'",
+		"return redis.call('PEXPIRE'",
+	},
+	"tokensGoBack":  {"redis.call('INCR', KEYS[2])", "redis.call('INCR', KEYS[2]) % 7"},
+	"tokensAreTime": {"redis.call('INCR', KEYS[2])", "redis.call('TIME')[1] * 1000000 + redis.call('TIME')[2]"},
+	"writesFirst":   {"local owner", "redis.call('INCRBY', KEYS[2], 0) local owner"}, // so that no look is answered
+	// no fault: the message names the lock
+	"namesIt": {"ARGV[2], ''", "ARGV[2], KEYS[1]"},
+}
+
 // redisLock is a hash and a channel on which its release is told; each waiter has
 // a subscription of its own.
 type redisLock struct {
-	fault
+	faults
 	config                  goredis.Config
 	client                  redis.UniversalClient
 	instance                string
@@ -92,29 +73,33 @@ type redisLock struct {
 	closing     context.Context
 	close       context.CancelFunc
 	renewing    sync.WaitGroup
-	mu          sync.Mutex
-	kept        []*redis.PubSub
-	forgotten   []redis.UniversalClient
+
+	mu        sync.Mutex
+	toClose   []io.Closer // by Close
+	forgotten []redis.UniversalClient
+	address   string // that the server's name stood for at first
+	names     map[string]bool
 }
 
-func newRedisLock(f fault, watches bool, config goredis.Config) (*redisLock, error) {
+func newRedisLock(f faults, watches bool, config goredis.Config) (*redisLock, error) {
 	if err := config.Validate(1); err != nil {
 		return nil, err
 	}
-	l := &redisLock{fault: f, config: config, client: config.Nodes[0].Client, instance: uuid.NewString(), watches: watches}
+	l := &redisLock{
+		faults: f, config: config, client: config.Nodes[0].Client, instance: uuid.NewString(), watches: watches,
+		names: map[string]bool{},
+	}
 	l.closing, l.close = context.WithCancel(context.Background())
 	l.connect()
-	edited := f.script == [2]string{}
 	script := func(text string) *redis.Script {
-		if from := f.script[0]; from != "" && strings.Contains(text, from) {
-			text, edited = strings.Replace(text, from, f.script[1], 1), true
+		for name, edit := range edits {
+			if f[name] {
+				text = strings.Replace(text, edit[0], edit[1], 1)
+			}
 		}
 		return redis.NewScript(text)
 	}
 	l.acquire, l.release, l.renew = script(acquireText), script(releaseText), script(renewText)
-	if !edited {
-		return nil, fmt.Errorf("no script contains %q", f.script[0])
-	}
 	return l, nil
 }
 
@@ -123,10 +108,13 @@ func (l *redisLock) Prepare(ctx context.Context, _ []string) error {
 }
 
 func (l *redisLock) name(key string) string {
-	if l.key != nil {
-		key = l.key(key)
+	if l.faults["ignoresPrefix"] {
+		return key
 	}
-	if l.tags {
+	if l.faults["hashTag"] {
+		key = hashTag(key)
+	}
+	if l.faults["tags"] {
 		return "{" + l.config.Key(key) + "}"
 	}
 	return l.config.Key(key)
@@ -138,7 +126,7 @@ func (l *redisLock) Acquire(ctx context.Context, key string) (strategies.Lease, 
 
 func (l *redisLock) lease(key string, ttl time.Duration) *redisLease {
 	token := l.instance
-	if !l.sameToken {
+	if !l.faults["sameToken"] {
 		token = fmt.Sprint(l.instance, ":", l.last.Add(1))
 	}
 	return &redisLease{lock: l, name: l.name(key), token: token, ttl: ttl}
@@ -147,15 +135,15 @@ func (l *redisLock) lease(key string, ttl time.Duration) *redisLease {
 // termed returns a lease with a TTL of its own, or by some fault with another.
 func (l *redisLock) termed(key string, ttl time.Duration) (*redisLease, error) {
 	switch {
-	case l.lockersTTL || l.anyTTL && ttl < time.Millisecond:
+	case l.faults["lockersTTL"] || l.faults["anyTTL"] && ttl < time.Millisecond:
 		ttl = l.config.TTL
 	case ttl < time.Millisecond:
 		return nil, fmt.Errorf("acquire %q: a TTL of %v is below a millisecond", key, ttl)
-	case l.neverShorter:
+	case l.faults["neverShorter"]:
 		ttl = max(ttl, l.config.TTL)
 	}
 	lease := l.lease(key, ttl)
-	lease.unwatched = !l.renewsAll
+	lease.unwatched = !l.faults["renewsAll"]
 	return lease, nil
 }
 
@@ -187,7 +175,7 @@ func (l *redisLock) TryAcquire(ctx context.Context, key string) (strategies.Leas
 
 func (l *redisLock) tryOnce(ctx context.Context, lease *redisLease) (strategies.Lease, error) {
 	got, _, err := l.try(ctx, lease)
-	for n := 0; l.tryWaits && n < 3 && !got && err == nil; n++ {
+	for n := 0; l.faults["tryWaits"] && n < 3 && !got && err == nil; n++ {
 		time.Sleep(time.Millisecond)
 		got, _, err = l.try(ctx, lease)
 	}
@@ -201,18 +189,15 @@ func (l *redisLock) tryOnce(ctx context.Context, lease *redisLease) (strategies.
 }
 
 func (l *redisLock) Close() error {
-	if !l.outlivesClose {
+	if !l.faults["outlivesClose"] {
 		l.close()
 		l.renewing.Wait()
 	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for _, sub := range l.kept {
-		_ = sub.Close()
-	}
-	l.kept = nil
 	l.close()
 	l.forget()
+	if l.faults["leavesGoroutine"] {
+		go func() { time.Sleep(time.Minute) }()
+	}
 	return nil
 }
 
@@ -230,15 +215,15 @@ func (l *redisLock) get(ctx context.Context, lease *redisLease) (strategies.Leas
 // wait parks, and tries again for each event of its subscription: a message, and
 // that it has begun, or begun anew on another connection.
 func (l *redisLock) wait(ctx context.Context, lease *redisLease, left time.Duration) error {
-	if l.everyNth > 0 && l.waits.Add(1)%l.everyNth == 0 {
+	if l.faults["everyFifth"] && l.waits.Add(1)%5 == 0 {
 		lease.planted = true
 		lease.renewed(time.Now().Add(l.config.TTL)) // so it says
 		return nil
 	}
-	if l.polls {
+	if l.faults["polls"] {
 		return l.poll(ctx, lease)
 	}
-	if l.registers {
+	if l.faults["registers"] {
 		l.client.SAdd(ctx, lease.name+":waiters", lease.token)
 	}
 	sub := l.client.Subscribe(ctx, lease.name+":freed")
@@ -257,7 +242,7 @@ func (l *redisLock) wait(ctx context.Context, lease *redisLease, left time.Durat
 				return nil
 			}
 			_, isNews := event.(*redis.Subscription)
-			ignored := isNews && (l.noRecheck && !begun || l.noResubscribe && begun)
+			ignored := isNews && (l.faults["noRecheck"] && !begun || l.faults["noResubscribe"] && begun)
 			begun = true
 			if ignored {
 				continue
@@ -267,7 +252,7 @@ func (l *redisLock) wait(ctx context.Context, lease *redisLease, left time.Durat
 			return fmt.Errorf("wait for %q: %w", lease.name, ctx.Err())
 		}
 		got, left, err := l.try(ctx, lease)
-		if got && l.registers {
+		if got && l.faults["registers"] {
 			l.client.SRem(ctx, lease.name+":waiters", lease.token)
 		}
 		if got || err != nil {
@@ -294,18 +279,18 @@ func (l *redisLock) poll(ctx context.Context, lease *redisLease) error {
 // some fault.
 func (l *redisLock) leaves(sub *redis.PubSub, lease *redisLease) bool {
 	switch {
-	case l.keepsSubscribed:
+	case l.faults["keepsSubscribed"]:
 		l.mu.Lock()
 		defer l.mu.Unlock()
-		l.kept = append(l.kept, sub)
+		l.toClose = append(l.toClose, sub)
 		return true
-	case l.keepsConnection:
+	case l.faults["keepsConnection"]:
 		forgotten := redis.NewUniversalClient(l.config.Nodes[0].Options)
 		forgotten.Ping(context.Background())
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		l.forgotten = append(l.forgotten, forgotten) // else the collector closes it
-	case l.keepsGoroutine:
+	case l.faults["keepsGoroutine"]:
 		go func() { time.Sleep(time.Minute) }()
 	}
 	return false
@@ -329,9 +314,9 @@ func (l *redisLock) try(ctx context.Context, lease *redisLease) (got bool, left 
 	if err != nil {
 		switch {
 		case !indeterminate.MayHaveRun(err):
-		case l.watchesDoubt:
+		case l.faults["watchesDoubt"]:
 			lease.watch()
-		case !l.noSettling:
+		case !l.faults["noSettling"]:
 			settle, done := indeterminate.Settle(ctx)
 			defer done()
 			_, _ = lease.give(settle)
@@ -341,17 +326,27 @@ func (l *redisLock) try(ctx context.Context, lease *redisLease) (got bool, left 
 	if reply[0] == 0 {
 		return false, time.Duration(max(reply[1], 1)) * time.Millisecond, nil
 	}
-	if l.validFromReply {
+	if l.faults["validFromReply"] {
 		asked = time.Now()
 	}
-	if !l.handsOutLate && !time.Now().Before(asked.Add(lease.ttl)) {
+	if !l.faults["handsOutLate"] && !time.Now().Before(asked.Add(lease.ttl)) {
 		return false, time.Millisecond, nil
 	}
 	lease.fence = reply[1]
 	lease.renewed(asked.Add(lease.ttl))
-	if l.watches && !lease.unwatched && (!l.renewsFirstOnly || l.watching.CompareAndSwap(false, true)) {
+	if l.watches && !lease.unwatched && (!l.faults["renewsFirstOnly"] || l.watching.CompareAndSwap(false, true)) {
 		lease.watch()
 	}
 	l.remember(ctx, lease.name)
 	return true, 0, nil
+}
+
+// hashTag is what a cluster hashes of a key.
+func hashTag(key string) string {
+	if _, rest, ok := strings.Cut(key, "{"); ok {
+		if tag, _, ok := strings.Cut(rest, "}"); ok && tag != "" {
+			return tag
+		}
+	}
+	return key
 }

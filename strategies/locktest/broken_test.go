@@ -11,8 +11,8 @@ import (
 
 	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/strategies/goredis"
-	"github.com/lockbench/lockbench/strategies/internal/trial"
 	"github.com/lockbench/lockbench/strategies/locktest"
+	"github.com/lockbench/lockbench/strategies/locktest/redisservers"
 )
 
 // subject is a locker that the suite is to judge.
@@ -20,14 +20,24 @@ type subject struct {
 	name string
 	info strategies.Info
 	open func(goredis.Config) (strategies.Locker, error)
-	// impatient is for those whose fault is that something never happens.
-	impatient bool
 
-	// What it must be rejected for: the check that is meant for it must say so, with
-	// those words, and no promise but this one may be found broken, and such as it
-	// cannot help breaking too. All are empty for a lock that is correct.
-	check, promise, seen string
+	// What it must be rejected for: the check that is meant for its fault must say so, with those
+	// words. No other promise may be found broken, but such as it cannot help breaking too. All are
+	// empty for a correct lock.
+	check, seen, promise string
 	also                 []string
+}
+
+// faults are what is wrong with a lock, by name, and traits that are no fault. A lock without faults
+// is correct.
+type faults map[string]bool
+
+func faultsOf(names string) faults {
+	f := faults{}
+	for name := range strings.FieldsSeq(names) {
+		f[name] = true
+	}
+	return f
 }
 
 const (
@@ -40,23 +50,34 @@ const (
 	bounded
 )
 
-func claims(c int) strategies.Claims {
-	return strategies.Claims{
-		Exclusion: c&exclusion != 0, Recovery: c&recovery != 0, FIFO: c&fifo != 0,
-		Fencing: c&fencing != 0, Reentrant: c&reentrant != 0, Watchdog: c&watchdog != 0,
-		Bounded: c&bounded != 0,
+func claims(all ...int) (c strategies.Claims) {
+	claimed := 0
+	for _, one := range all {
+		claimed |= one
 	}
+	for claim, to := range map[int]*bool{
+		exclusion: &c.Exclusion, recovery: &c.Recovery, fifo: &c.FIFO, fencing: &c.Fencing,
+		reentrant: &c.Reentrant, watchdog: &c.Watchdog, bounded: &c.Bounded,
+	} {
+		*to = claimed&claim != 0
+	}
+	return c
 }
 
-// onRedis is a redisLock with a fault.
-func onRedis(f fault, claimed int) subject {
+// byRedis says what locks on Redis do not pass.
+var byRedis = []strategies.Limit{{Check: "clock set forward", Because: "Redis ends leases by its clock"}}
+
+// onRedis is a redisLock with faults.
+func onRedis(names string, claimed ...int) subject {
+	f := faultsOf(names)
 	info := strategies.Info{
-		Name: "redis", Claims: claims(exclusion | recovery | claimed), Capacity: 1, Nodes: 1,
-		Persistent: []string{"{key}:fence"},
-		NoCluster:  "its keys are in several slots",
-		Limits:     []strategies.Limit{{Check: "clock set forward", Because: "Redis ends leases by its clock"}},
+		Name: "redis", Claims: claims(append(claimed, exclusion, recovery)...), Capacity: 1, Nodes: 1,
+		Persistent: []string{"{key}:fence"}, NoCluster: "its keys are in several slots", Limits: byRedis,
 	}
-	if !f.polls {
+	if f["tags"] {
+		info.NoCluster = ""
+	}
+	if !f["polls"] {
 		info.Connections.PerWaiter = 1
 	}
 	return subject{info: info, open: func(c goredis.Config) (strategies.Locker, error) {
@@ -65,33 +86,34 @@ func onRedis(f fault, claimed int) subject {
 }
 
 // polling is a redisLock whose waiters poll.
-func polling(f fault, claimed int) subject {
-	f.polls = true
-	return onRedis(f, claimed)
-}
+func polling(names string, claimed ...int) subject { return onRedis("polls "+names, claimed...) }
 
-// inProcess is a localLock with a fault.
-func inProcess(f localFault, permits, claimed int) subject {
-	info := strategies.Info{Name: "local", Claims: claims(exclusion | claimed), Capacity: permits, MaxInstances: 1}
+// inProcess is a localLock with faults.
+func inProcess(names string, permits int, claimed ...int) subject {
+	f := faultsOf(names)
+	info := strategies.Info{
+		Name: "local", Claims: claims(append(claimed, exclusion)...), Capacity: permits, MaxInstances: 1,
+	}
 	return subject{info: info, open: func(c goredis.Config) (strategies.Locker, error) {
 		return newLocalLock(f, permits, c), nil
 	}}
 }
 
-// inCohorts is a cohortLock with a fault.
-func inCohorts(f cohortFault) subject {
-	info := strategies.Info{Name: "cohorts", Claims: claims(exclusion | bounded), Capacity: 1}
-	shared := &cohorts{keys: map[string]*cohortKey{}}
+// inCohorts is a cohortLock with faults.
+func inCohorts(names string) subject {
+	f, shared := faultsOf(names), &cohorts{keys: map[string]*cohortKey{}}
+	info := strategies.Info{Name: "cohorts", Claims: claims(exclusion, bounded), Capacity: 1}
 	return subject{info: info, open: func(c goredis.Config) (strategies.Locker, error) {
-		return &cohortLock{cohortFault: f, shared: shared, config: c}, nil
+		return &cohortLock{faults: f, shared: shared, config: c}, nil
 	}}
 }
 
-// ofNodes is a quorumLock with a fault.
-func ofNodes(f quorumFault) subject {
+// ofNodes is a quorumLock with faults.
+func ofNodes(names string) subject {
+	f := faultsOf(names)
 	info := strategies.Info{
-		Name: "quorum", Claims: claims(exclusion | recovery), Capacity: 1, Nodes: 5, NoCluster: "its nodes are independent",
-		Limits: []strategies.Limit{{Check: "clock set forward", Because: "Redis ends leases by its clock"}},
+		Name: "quorum", Claims: claims(exclusion, recovery), Capacity: 1, Nodes: 5,
+		NoCluster: "its nodes are independent", Limits: byRedis,
 	}
 	return subject{info: info, open: func(c goredis.Config) (strategies.Locker, error) {
 		return newQuorumLock(f, c), nil
@@ -100,36 +122,28 @@ func ofNodes(f quorumFault) subject {
 
 func (s subject) called(name string) subject { s.name = name; return s }
 
-// keeping declares one more persistent key.
-func (s subject) keeping(pattern string) subject {
-	s.info.Persistent = append(slices.Clone(s.info.Persistent), pattern)
+// but changes what its Info says.
+func (s subject) but(change func(*strategies.Info)) subject { change(&s.info); return s }
+
+// fails names the check that must find the fault, and what the check says of it. The promise is the
+// check's own, unless breaking says otherwise.
+func (s subject) fails(name, seen string) subject {
+	checks := locktest.Checks()
+	i := slices.IndexFunc(checks, func(c locktest.Check) bool { return c.Name == name })
+	s.check, s.promise, s.seen = name, checks[i].Promise, seen
 	return s
 }
 
-// onCluster is for one whose keys share a slot.
-func (s subject) onCluster() subject { s.info.NoCluster = ""; return s }
-
-// withoutLimits does not say what the lock does not stand.
-func (s subject) withoutLimits() subject { s.info.Limits = nil; return s }
-
-// declaring no connections.
-func (s subject) declaringNone() subject { s.info.Connections = strategies.Connections{}; return s }
-
-func (s subject) waitingInVain() subject { s.impatient = true; return s }
-
-func (s subject) breaks(check, promise, seen string, also ...string) subject {
-	s.check, s.promise, s.seen, s.also = check, promise, seen, also
+func (s subject) breaking(promise string, also ...string) subject {
+	s.promise, s.also = promise, also
 	return s
 }
 
 // fixture is for all tests of one subject: they come one after the other.
 func (s subject) fixture(t *testing.T) locktest.Fixture {
 	t.Helper()
-	f := trial.On(t, s.info.Nodes, s.open)
+	f := redisservers.Fixture(t, s.info.Nodes, s.open)
 	f.Rounds, f.Drawings = 6, t.TempDir()
-	if s.check == "" || s.check == "moving slot" || s.check == "dying node" || strings.HasPrefix(s.check, "clock set") {
-		f = trial.Everything(t, f, s.info.Nodes)
-	}
 	if s.check != "" && s.check != "failover" {
 		f.Failover = nil
 	}
@@ -156,12 +170,12 @@ func (s subject) judge(t *testing.T) {
 	}
 }
 
-// patience is short for those whose fault has to be waited for.
+// patience is short for faults: most of them have to be waited for.
 func (s subject) patience() time.Duration {
-	if s.impatient {
-		return 8 * time.Second
+	if s.check == "" {
+		return 0
 	}
-	return 0
+	return 8 * time.Second
 }
 
 // told says whether a check has named the fault.
@@ -198,7 +212,7 @@ func TestSuite(t *testing.T) {
 	if n := len(broken()); n < 15 {
 		t.Errorf("only %d broken lockers", n)
 	}
-	slices.SortStableFunc(subjects, func(a, b subject) int { return cmp.Compare(b.weight(), a.weight()) })
+	slices.SortStableFunc(subjects, func(a, b subject) int { return cmp.Compare(b.info.Nodes, a.info.Nodes) })
 	turn := make(chan struct{}, atATime)
 	var all sync.WaitGroup
 	for _, s := range subjects {
@@ -211,23 +225,15 @@ func TestSuite(t *testing.T) {
 	all.Wait()
 }
 
-// weight is larger for what takes longer.
-func (s subject) weight() int {
-	if s.impatient {
-		return s.info.Nodes + 5
-	}
-	return s.info.Nodes
-}
-
 func correct() []subject {
 	return []subject{
-		onRedis(fault{}, fencing|reentrant|watchdog).called("a correct lock on Redis"),
-		polling(fault{}, fencing|reentrant|watchdog).called("a correct lock that is polled"),
-		inProcess(localFault{}, 1, fifo|fencing|reentrant).called("a correct lock in the process"),
-		inProcess(localFault{}, 3, fifo).called("a correct semaphore"),
-		inCohorts(cohortFault{}).called("a correct lock that goes round in an instance"),
-		inProcess(localFault{}, 1, bounded).called("a correct lock in the process, that claims less"),
-		ofNodes(quorumFault{}).called("a correct quorum"),
-		polling(fault{serverFault: serverFault{tags: true}}, 0).onCluster().called("a correct lock for clusters"),
+		onRedis("", fencing, reentrant, watchdog).called("a correct lock on Redis"),
+		polling("", fencing, reentrant, watchdog).called("a correct lock that is polled"),
+		inProcess("", 1, fifo, fencing, reentrant).called("a correct lock in the process"),
+		inProcess("", 3, fifo).called("a correct semaphore"),
+		inCohorts("").called("a correct lock that goes round in an instance"),
+		inProcess("", 1, bounded).called("a correct lock in the process, that claims less"),
+		ofNodes("").called("a correct quorum"),
+		polling("tags").called("a correct lock for clusters"),
 	}
 }

@@ -12,101 +12,69 @@ import (
 // lease that must not run out.
 const attempts = 6
 
-// calmly fails the check if play finds a fault, with a lease of that TTL. If the machine
-// stood still for a fifth of the TTL, the fault may not be the lock's: calmly then repeats
-// play with twice the TTL. After the last attempt the check is not judged.
-func (s *stage) calmly(ttl time.Duration, play func(ttl time.Duration, w *standstill) (fault string)) {
+// replay plays with leases of that TTL. play returns a fault, "" for none, and which
+// standstill of the machine may have caused it. If the machine stood still for that long,
+// replay plays again, with twice the TTL; after the last attempt the check is not judged.
+func (s *stage) replay(ttl time.Duration, play func(ttl time.Duration) (fault string, by time.Duration)) {
 	for attempt := 1; ; attempt, ttl = attempt+1, 2*ttl {
-		w := &standstill{last: time.Now()}
-		fault := play(ttl, w)
-		w.look()
-		if fault == "" {
+		var fault string
+		var by time.Duration
+		longest := s.standstill(func() { fault, by = play(ttl) })
+		switch {
+		case fault == "":
 			return
-		}
-		if w.longest < ttl/5 {
+		case longest < by:
 			s.fatalf("%s", fault)
+		case attempt == attempts:
+			s.notJudged("%s, with a TTL of %v, but the machine stood still for %v", fault, ttl, longest)
 		}
-		if attempt == attempts {
-			s.notJudged("%s, with a TTL of %v, but the machine stood still for %v", fault, ttl, w.longest)
-		}
-		s.Logf("%s, with a TTL of %v, but the machine stood still for %v: once more", fault, ttl, w.longest)
+		s.Logf("%s, with a TTL of %v, but the machine stood still for %v: once more", fault, ttl, longest)
 	}
 }
 
-// awake runs play, which looks whether a watchdog keeps a lease that it should not. If the
-// machine stands still for a third of the TTL, the lease runs out whatever the watchdog does:
-// awake then repeats play with twice the TTL.
+// calmly is replay for faults that a standstill of a fifth of the TTL can cause.
+func (s *stage) calmly(ttl time.Duration, play func(ttl time.Duration) (fault string)) {
+	s.replay(ttl, func(ttl time.Duration) (string, time.Duration) { return play(ttl), ttl / 5 })
+}
+
+// awake is replay for plays that look whether a watchdog keeps a lease that it should not. If
+// the machine stands still, the lease runs out whatever the watchdog does.
 func (s *stage) awake(ttl time.Duration, play func(ttl time.Duration)) {
-	for attempt := 1; ; attempt, ttl = attempt+1, 2*ttl {
-		longest := meanwhile(func() { play(ttl) })
-		if !s.info.Claims.Watchdog || longest < ttl/3 {
-			return
+	s.replay(ttl, func(ttl time.Duration) (fault string, by time.Duration) {
+		longest := s.standstill(func() { play(ttl) })
+		if s.info.Claims.Watchdog && longest >= ttl/3 {
+			fault = "a watchdog that went on might not have kept the lease"
 		}
-		if attempt == attempts {
-			s.notJudged("the machine stood still for %v of a TTL of %v: a watchdog that went on might not have kept the lease", longest, ttl)
-		}
-		s.Logf("the machine stood still for %v of a TTL of %v: once more", longest, ttl)
-	}
+		return fault, 0
+	})
 }
 
-// meanwhile returns the longest standstill while do runs.
-func meanwhile(do func()) time.Duration {
-	w := &standstill{last: time.Now()}
+// measure returns the longest time while do runs in which this process or a server stood
+// still, or a try-lock took.
+func (s *stage) measure(do func()) (longest time.Duration) {
+	before := s.slowest.Swap(0)
 	ended, looked := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(looked)
-		for {
+		for last := time.Now(); ; last = time.Now() {
 			select {
 			case <-time.After(5 * time.Millisecond):
-				w.look()
 			case <-ended:
 				return
 			}
+			for _, o := range s.outside {
+				_ = o.Ping(context.Background()).Err()
+			}
+			longest = max(longest, time.Since(last))
 		}
 	}()
 	func() {
 		defer func() { close(ended); <-looked }() // do may end the check
 		do()
 	}()
-	w.look()
-	return w.longest
-}
-
-// unlessStill fails the check if play finds a fault. If the machine stood still for half of by
-// or longer, a correct lock may show the same fault: unlessStill then repeats play.
-func (s *stage) unlessStill(play func() (fault string, by time.Duration)) {
-	for attempt := 1; ; attempt++ {
-		var fault string
-		var by time.Duration
-		longest := meanwhile(func() { fault, by = play() })
-		switch {
-		case fault == "":
-			return
-		case longest < by/2:
-			s.fatalf("%s", fault)
-		case attempt == attempts:
-			s.notJudged("%s, but the machine stood still for %v", fault, longest)
-		}
-		s.Logf("%s, but the machine stood still for %v: once more", fault, longest)
-	}
-}
-
-// standstill measures the longest time between two looks at the clock.
-type standstill struct {
-	last    time.Time
-	longest time.Duration
-}
-
-func (w *standstill) look() {
-	now := time.Now()
-	w.longest, w.last = max(w.longest, now.Sub(w.last)), now
-}
-
-// sleep looks at the clock after each step.
-func (w *standstill) sleep(d, step time.Duration) {
-	for end := time.Now().Add(d); time.Now().Before(end); w.look() {
-		time.Sleep(step)
-	}
+	longest = max(longest, time.Duration(s.slowest.Load()))
+	s.slowest.Store(max(before, int64(longest)))
+	return longest
 }
 
 // releaseAll releases the leases and returns the first error.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/lockbench/lockbench/internal/testkit/network"
 	"github.com/lockbench/lockbench/strategies"
 )
 
@@ -13,15 +14,15 @@ import (
 // answer.
 type interruption struct {
 	what string
-	hold func(w *wire, step int) *gate
+	kind network.Kind
 }
 
 // timeouts are the ways in which a release runs out of time: before it sends a command, or
 // before it reads the answer. Its connection breaks then.
 func timeouts() []interruption {
 	return []interruption{
-		{"before its command", (*wire).loseWrite},
-		{"before the answer to its command", (*wire).loseAnswer},
+		{"before its command", network.LostWrite},
+		{"before the answer to its command", network.LostAnswer},
 	}
 }
 
@@ -29,7 +30,7 @@ func timeouts() []interruption {
 // false if the release has no such step.
 func (n interruption) cancel(s *stage, i *instance, lease strategies.Lease, step int) (there bool, err error) {
 	const enough = 50 * time.Millisecond
-	gate := n.hold(i.wire, step)
+	gate := i.wire.Hold(n.kind, step)
 	var over <-chan struct{}
 	begun := make(chan struct{})
 	w := s.background(i, "key", func(ctx context.Context) error {
@@ -40,11 +41,11 @@ func (n interruption) cancel(s *stage, i *instance, lease strategies.Lease, step
 		return lease.Release(ctx)
 	})
 	<-begun
-	caught := gate.catchesBefore(w)
+	caught := w.meets(gate)
 	if caught {
 		<-over
 	}
-	gate.open()
+	gate.Open()
 	w.returned("a release whose context has ended")
 	return caught || w.err != nil, w.err // an error alone: the context ended before anything was sent
 }
@@ -63,7 +64,8 @@ func cancelledRelease(s *stage) {
 			there, err := n.cancel(s, both[0], leases[0], step)
 			s.repeat(leases[0], err, "ran out of time "+n.what)
 			if !w.within(s.patience) {
-				s.fatalf("a release ran out of time %s number %d and was repeated, and %v later who waits has not got the lock", n.what, step+1, s.patience)
+				s.fatalf("a release ran out of time %s number %d and was repeated, and %v later who waits has not "+
+					"got the lock", n.what, step+1, s.patience)
 			}
 			w.finish()
 			s.release(leases[1:]...)
@@ -118,7 +120,8 @@ func (s *stage) abandon(i, other *instance, n interruption, step int, ttl time.D
 	limit := min(s.patience, 5*ttl)
 	for end := time.Now().Add(limit); s.held(other, "key"); time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(end) {
-			s.fatalf("a release ran out of time %s number %d, and %v later, with a TTL of %v, the lock is not free: its watchdog goes on",
+			s.fatalf("a release ran out of time %s number %d, and %v later, with a TTL of %v, the lock is not free: "+
+				"its watchdog goes on",
 				n.what, step+1, limit, ttl)
 		}
 	}
@@ -133,44 +136,40 @@ func renewalAndRelease(s *stage) {
 	i, other := s.open(ttl), s.open(longTTL)
 	renewed := s.acquire(i, "key")
 	for range 3 { // loads the renewal script: EVALSHA, EVAL, EVALSHA
-		gate := i.wire.holdWrite(0)
-		gate.catches(2 * time.Second)
-		gate.open()
+		gate := i.wire.Hold(network.Write, 0)
+		gate.Catches(2 * time.Second)
+		gate.Open()
 	}
 	_ = s.again(renewed)
 	for _, n := range []interruption{
-		{"on its way to the server", (*wire).holdWrite},
-		{"on its way back", (*wire).holdAnswers},
+		{"on its way to the server", network.Write},
+		{"on its way back", network.Answers},
 	} {
 		for range 2 {
-			s.calmly(ttl, func(ttl time.Duration, still *standstill) string {
+			s.calmly(ttl, func(ttl time.Duration) string {
 				on := i
 				if ttl > 2*shortTTL {
 					on = s.open(ttl)
 					s.release(s.acquire(on, "key"))
 				}
-				return s.releaseDuringRenewal(on, other, n, still)
+				return s.releaseDuringRenewal(on, other, n)
 			})
 		}
 	}
 }
 
 // releaseDuringRenewal returns the fault, "" for none.
-func (s *stage) releaseDuringRenewal(i, other *instance, n interruption, still *standstill) (fault string) {
+func (s *stage) releaseDuringRenewal(i, other *instance, n interruption) (fault string) {
 	lease := s.acquire(i, "key")
 	time.Sleep(5 * time.Millisecond) // the commands of the acquire are over
-	gate := n.hold(i.wire, 0)
-	caught := false
-	for end := time.Now().Add(2 * time.Second); !caught && time.Now().Before(end); still.look() {
-		caught = gate.catches(5 * time.Millisecond)
-	}
+	gate := i.wire.Hold(n.kind, 0)
+	caught := gate.Catches(2 * time.Second)
 	w := s.background(i, "key", lease.Release)
 	for look := 0; look < 20 && !w.isOver(); look++ { // the release may wait for the renewal to end
 		time.Sleep(5 * time.Millisecond)
 	}
-	gate.open()
+	gate.Open()
 	w.returned("a release during a renewal")
-	still.look()
 	switch {
 	case !caught && s.ownConnections(i):
 		s.notTried("its renewals cannot be held up: it does not dial with the Options in its Config")

@@ -3,16 +3,11 @@ package locktest_test
 import (
 	"bytes"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"runtime"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -21,27 +16,25 @@ import (
 
 	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/strategies/goredis"
-	"github.com/lockbench/lockbench/strategies/internal/trial"
 	"github.com/lockbench/lockbench/strategies/locktest"
+	"github.com/lockbench/lockbench/strategies/locktest/redisservers"
 )
 
 // tally is what was found of one lock by looks at it.
 type tally struct {
-	Looks, Misses int
-	Took          time.Duration // all looks
-	Missed        []string      // what was seen instead, of the last few misses
-	// FAILs of all checks on one server, of those the false ones, and what these said.
-	Failed, False int
-	Lies          []string
-	Shared        bool // it has been judged so
+	looks, misses int
+	took          time.Duration // all looks
+	missed        []string      // what was seen instead, of the last few misses
+	// FAILs of all checks on one server, and what the false ones among them said.
+	shared bool // it has been judged so
+	failed int
+	lies   []string
 }
 
 // detection is how often the suite finds a fault when it is run once.
 type detection struct {
-	// Suite is that of the source, since what another one found says nothing of this.
-	Suite  string
-	Broken map[string]*tally // by the subject's name
-	mu     sync.Mutex
+	mu  sync.Mutex
+	all map[string]*tally // by the subject's name
 }
 
 const (
@@ -49,10 +42,10 @@ const (
 	looksAtATime = 8
 )
 
-// TestDetection looks again and again at every broken locker, each time as a user does,
-// once, with the check that is meant for its fault, and writes how often that was found
-// to docs/evidence/DETECTION.md, with how many FAILs are false if all checks share a server, in the directory LOCKBENCH_DETECTION. It keeps its books there in
-// detection.json and goes on where it was interrupted.
+// TestDetection looks again and again at every broken locker, each time as a user does, once, with the
+// check that is meant for its fault, and writes how often that was found to
+// docs/evidence/DETECTION.md in the directory LOCKBENCH_DETECTION, with how many FAILs are false if
+// all checks share a server. It looks LOCKBENCH_LOOKS times at each, in an hour at most.
 func TestDetection(t *testing.T) {
 	dir := os.Getenv("LOCKBENCH_DETECTION")
 	if dir == "" {
@@ -65,185 +58,98 @@ func TestDetection(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	limit := time.Hour
-	if text := os.Getenv("LOCKBENCH_LOOKS_FOR"); text != "" {
-		var err error
-		if limit, err = time.ParseDuration(text); err != nil {
-			t.Fatal(err)
-		}
-	}
-	ctx, cancel := context.WithTimeout(t.Context(), limit)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 	defer cancel()
-	books := filepath.Join(dir, "detection.json")
-	d := readDetection(t, books)
-	d.share(ctx, t, books)
-	d.look(ctx, t, looks, books)
+	d := &detection{all: map[string]*tally{}}
+	d.atATime(ctx, t, 1, d.share)
+	d.atATime(ctx, t, looks, d.look)
 	if err := os.WriteFile(filepath.Join(dir, "docs", "evidence", "DETECTION.md"), d.table(), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	for _, s := range broken() {
-		got := d.Broken[s.name]
-		if got != nil && got.False > 0 {
-			t.Errorf("%s: of %d FAILs on a shared server %d are false: %q", s.name, got.Failed, got.False, got.Lies)
+		got := d.of(s.name)
+		for _, lie := range got.lies {
+			t.Errorf("%s: one of %d FAILs on a shared server is false: %s", s.name, got.failed, lie)
 		}
-		if got != nil && got.Misses > mostMisses {
-			t.Errorf("%s: missed %d times in %d looks: %q", s.name, got.Misses, got.Looks, got.Missed)
+		if got.misses > mostMisses {
+			t.Errorf("%s: missed %d times in %d looks: %q", s.name, got.misses, got.looks, got.missed)
 		}
 	}
 }
 
-// share judges each broken locker on Redis by all checks on one server, as the package's comment
-// has it. None has the Prefix, which many an author forgets.
-func (d *detection) share(ctx context.Context, t *testing.T, books string) {
+// atATime judges each broken locker so often, in turn, so that all have had as many looks when time
+// is over.
+func (d *detection) atATime(ctx context.Context, t *testing.T, often int,
+	judge func(context.Context, *testing.T, subject),
+) {
 	turn := make(chan struct{}, looksAtATime)
 	var all sync.WaitGroup
 	defer all.Wait()
-	for _, s := range broken() {
-		if s.info.Nodes != 1 || d.of(s.name).Shared {
-			continue
-		}
-		turn <- struct{}{}
-		all.Go(func() {
-			defer func() { <-turn }()
-			t.Run(s.name+" on one server", func(t *testing.T) {
-				fixture := func(t *testing.T) locktest.Fixture {
-					f := trial.On(t, 1, func(c goredis.Config) (strategies.Locker, error) { c.Prefix = ""; return s.open(c) })
-					f.Rounds, f.Drawings, f.Patience = 6, t.TempDir(), s.patience()
-					return f
-				}
-				failed, lies := falseFails(ctx, t, fixture(t), fixture, s.info)
-				if ctx.Err() != nil {
-					return
-				}
-				d.change(s.name, func(had *tally) {
-					had.Shared, had.Failed, had.False, had.Lies = true, failed, len(lies), lies
-				})
-				if err := d.write(books); err != nil {
-					t.Error(err)
-				}
-			})
-		})
-	}
-}
-
-// look takes looks in turn, so that all have had as many when time is over.
-func (d *detection) look(ctx context.Context, t *testing.T, looks int, books string) {
-	turn := make(chan struct{}, looksAtATime)
-	had := map[string]int{}
-	for _, s := range broken() {
-		had[s.name] = d.of(s.name).Looks
-	}
-	var all sync.WaitGroup
-	defer all.Wait()
-	for n := range looks {
+	for n := range often {
 		for _, s := range broken() {
-			if had[s.name] > n {
-				continue
-			}
 			turn <- struct{}{}
 			if ctx.Err() != nil {
 				return
 			}
 			all.Go(func() {
 				defer func() { <-turn }()
-				t.Run(fmt.Sprint(s.name, " ", n+1), func(t *testing.T) {
-					d.add(ctx, s, s.lookedAt(ctx, t))
-					if err := d.write(books); err != nil {
-						t.Error(err)
-					}
-				})
+				t.Run(fmt.Sprint(s.name, " ", n+1), func(t *testing.T) { judge(ctx, t, s) })
 			})
 		}
 	}
 }
 
-// lookedAt is the verdict of the check that is meant for the fault.
-func (s subject) lookedAt(ctx context.Context, t *testing.T) locktest.Verdict {
+// share judges a broken locker on Redis by all checks on one server, as the package's comment has it.
+// It has no Prefix, which many an author forgets.
+func (d *detection) share(ctx context.Context, t *testing.T, s subject) {
+	if s.info.Nodes != 1 {
+		return
+	}
+	fixture := func(t *testing.T) locktest.Fixture {
+		f := redisservers.Fixture(t, 1, func(c goredis.Config) (strategies.Locker, error) {
+			c.Prefix = ""
+			return s.open(c)
+		})
+		f.Rounds, f.Drawings, f.Patience = 6, t.TempDir(), s.patience()
+		return f
+	}
+	failed, lies := falseFails(ctx, t, fixture(t), fixture, s.info)
+	if ctx.Err() == nil {
+		d.change(s.name, func(had *tally) { had.shared, had.failed, had.lies = true, failed, lies })
+	}
+}
+
+// look judges a broken locker by the check that is meant for its fault.
+func (d *detection) look(ctx context.Context, t *testing.T, s subject) {
 	fixture := s.fixture(t)
 	fixture.Patience = s.patience()
-	return check(t, s.check).Judge(ctx, fixture, s.info)
-}
-
-func (d *detection) of(name string) tally {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if had := d.Broken[name]; had != nil {
-		return *had
-	}
-	return tally{}
-}
-
-func (d *detection) add(ctx context.Context, s subject, v locktest.Verdict) {
+	v := check(t, s.check).Judge(ctx, fixture, s.info)
 	if errors.Is(v.Err, context.DeadlineExceeded) && ctx.Err() != nil { // it was ended
 		return
 	}
 	d.change(s.name, func(had *tally) {
-		had.Looks++
-		had.Took += v.Took
+		had.looks++
+		had.took += v.Took
 		if !s.told(v) {
-			had.Misses++
-			had.Missed = append(had.Missed, v.String())
-			had.Missed = had.Missed[max(0, len(had.Missed)-5):]
+			had.misses++
+			had.missed = append(had.missed, v.String())
+			had.missed = had.missed[max(0, len(had.missed)-5):]
 		}
 	})
+}
+
+func (d *detection) of(name string) (had tally) {
+	d.change(name, func(t *tally) { had = *t })
+	return had
 }
 
 func (d *detection) change(name string, do func(*tally)) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.Broken[name] == nil {
-		d.Broken[name] = &tally{}
+	if d.all[name] == nil {
+		d.all[name] = &tally{}
 	}
-	do(d.Broken[name])
-}
-
-func readDetection(t *testing.T, file string) *detection {
-	t.Helper()
-	d := &detection{Suite: sourceSum(t), Broken: map[string]*tally{}}
-	text, err := os.ReadFile(file)
-	if errors.Is(err, fs.ErrNotExist) {
-		return d
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	had := &detection{}
-	if err := json.Unmarshal(text, had); err != nil {
-		t.Fatalf("read %s: %v", file, err)
-	}
-	if had.Suite != d.Suite {
-		t.Logf("%s is of another suite: it is begun anew", file)
-		return d
-	}
-	return had
-}
-
-func (d *detection) write(file string) error {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	text, err := json.MarshalIndent(d, "", "  ")
-	if err != nil {
-		return fmt.Errorf("write the books: %w", err)
-	}
-	return os.WriteFile(file, text, 0o644)
-}
-
-// sourceSum is of the suite's source and its broken lockers'.
-func sourceSum(t *testing.T) string {
-	t.Helper()
-	files, err := filepath.Glob("*.go")
-	if err != nil {
-		t.Fatal(err)
-	}
-	sum := sha256.New()
-	for _, file := range slices.Sorted(slices.Values(files)) {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		_, _ = sum.Write(text)
-	}
-	return hex.EncodeToString(sum.Sum(nil))
+	do(d.all[name])
 }
 
 func (d *detection) table() []byte {
@@ -261,27 +167,33 @@ Written by %[2]s on %[3]s, %[4]s/%[5]s with %[6]d cores, %[7]d looks at a time.
 
 | the lock has this fault | the check | the promise | looks | missed | found | a look takes | FAILs on one server, false |
 | --- | --- | --- | ---: | ---: | ---: | ---: | ---: |
-`, mostMisses, "`make soak`", time.Now().UTC().Format(time.DateOnly), runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), looksAtATime)
-	total, missed, failed, lies := 0, 0, 0, 0
+`, mostMisses, "`make soak`", time.Now().UTC().Format(time.DateOnly), runtime.GOOS, runtime.GOARCH, runtime.NumCPU(),
+		looksAtATime)
+	var sum tally
 	for _, s := range broken() {
 		got, looked, shared := d.of(s.name), "0 | – | – | –", "–"
-		if n := got.Looks; n > 0 {
-			looked = fmt.Sprintf("%d | %d | %.0f %% | %.1f s", n, got.Misses, 100*float64(n-got.Misses)/float64(n), (got.Took / time.Duration(n)).Seconds())
+		if n := got.looks; n > 0 {
+			found := 100 * float64(n-got.misses) / float64(n)
+			looked = fmt.Sprintf("%d | %d | %.0f %% | %.1f s", n, got.misses, found, got.took.Seconds()/float64(n))
 		}
-		if got.Shared {
-			shared = fmt.Sprintf("%d, %d", got.Failed, got.False)
+		if got.shared {
+			shared = fmt.Sprintf("%d, %d", got.failed, len(got.lies))
 		}
-		total, missed, failed, lies = total+got.Looks, missed+got.Misses, failed+got.Failed, lies+got.False
+		sum.looks, sum.misses, sum.failed = sum.looks+got.looks, sum.misses+got.misses, sum.failed+got.failed
+		sum.lies = append(sum.lies, got.lies...)
 		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s |\n", s.name, s.check, s.promise, looked, shared)
 	}
-	fmt.Fprintf(&b, "\n%d broken lockers, %d looks, %d missed; %d FAILs on one server, %d of them false.\n", len(broken()), total, missed, failed, lies)
+	fmt.Fprintf(&b, "\n%d broken lockers, %d looks, %d missed; %d FAILs on one server, %d of them false.\n",
+		len(broken()), sum.looks, sum.misses, sum.failed, len(sum.lies))
 	return b.Bytes()
 }
 
-// The table says what the books say, and what has not been looked at.
+// The table says what was found, and what has not been looked at.
 func TestDetectionTable(t *testing.T) {
 	name := broken()[0].name
-	d := &detection{Broken: map[string]*tally{name: {Looks: 50, Misses: 1, Took: 100 * time.Second, Shared: true, Failed: 6, False: 4}}}
+	d := &detection{all: map[string]*tally{name: {
+		looks: 50, misses: 1, took: 100 * time.Second, shared: true, failed: 6, lies: make([]string, 4),
+	}}}
 	table := string(d.table())
 	for _, want := range []string{
 		"| " + name + " | exclusion | never more holders than permits | 50 | 1 | 98 % | 2.0 s | 6, 4 |",

@@ -5,15 +5,17 @@ import (
 	"fmt"
 
 	"github.com/lockbench/lockbench/strategies"
+	"github.com/lockbench/lockbench/strategies/baselines"
 	"github.com/lockbench/lockbench/strategies/goredis"
-	"github.com/lockbench/lockbench/strategies/local"
 	"github.com/lockbench/lockbench/strategies/locktest"
 )
 
 // A command judges a lock without package testing.
 func ExampleJudge() {
 	fixture := locktest.Fixture{
-		Open: func(c goredis.Config) (strategies.Locker, error) { return local.Open(c.Untyped(), local.Options{}) },
+		Open: func(c goredis.Config) (strategies.Locker, error) {
+			return baselines.OpenLocal(c.Untyped(), baselines.Options{})
+		},
 	}
 	info := strategies.Info{
 		Name: "local", Capacity: 1, MaxInstances: 1,
@@ -25,10 +27,8 @@ func ExampleJudge() {
 			fmt.Println(verdict)
 		case verdict.Check == "exclusion":
 			fmt.Println(verdict)
-			fmt.Println(verdict.Proves)
 		}
 	}
 	// Output:
 	// exclusion: passed
-	// Clients of three instances that fight for one key are never inside at a time, and what they were answered is what one lock can have answered.
 }

@@ -110,7 +110,9 @@ func (w *watchedTrier) TryAcquire(ctx context.Context, key string) (strategies.L
 	return w.record(ctx, key, w.trier.TryAcquire)
 }
 
-func (w *watched) record(ctx context.Context, key string, acquire func(context.Context, string) (strategies.Lease, error)) (strategies.Lease, error) {
+func (w *watched) record(ctx context.Context, key string,
+	acquire func(context.Context, string) (strategies.Lease, error),
+) (strategies.Lease, error) {
 	o := Operation{Client: w.client, Key: key, Call: w.history.now()}
 	lease, err := acquire(ctx, key)
 	switch {

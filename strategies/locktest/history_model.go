@@ -99,7 +99,8 @@ func byKey(history []porcupine.Operation) [][]porcupine.Operation {
 func (o Operation) String() string {
 	text := map[Event]string{
 		Acquired: "acquire → lease %d", Failed: "acquire → failed, may hold", Refused: "try → held",
-		Released: "release lease %d", Lost: "release lease %d → not held", Unclear: "release lease %d → failed, may be free",
+		Released: "release lease %d", Lost: "release lease %d → not held",
+		Unclear: "release lease %d → failed, may be free",
 		expired: "lease %d is valid no longer",
 	}[o.Event]
 	if o.Lease != 0 {

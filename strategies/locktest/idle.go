@@ -46,7 +46,8 @@ func idleKeys(s *stage) {
 	s.used(both[0], both[1])
 	var left []string
 	if !s.eventually(func() bool { left = s.leftovers(); return len(left) < idleLocks/2 }) {
-		s.fatalf("%d locks are not used any more, and %d keys and channels are left of them, such as %q", idleLocks, len(left), left[0])
+		s.fatalf("%d locks are not used any more, and %d keys and channels are left of them, such as %q", idleLocks,
+			len(left), left[0])
 	}
 }
 
@@ -72,7 +73,8 @@ func (s *stage) opens(i *instance, waiters int) {
 	declared := s.info.Connections.PerInstance*max(1, len(i.nodes)) + s.info.Connections.PerWaiter*atOnce
 	var open int
 	if !s.eventually(func() bool { open = i.besidePool(); return open <= declared }) {
-		s.fatalf("an instance that has used %d locks, of which %d are waited for, has %d connections beside its pool, and declares %d",
+		s.fatalf("an instance that has used %d locks, of which %d are waited for, has %d connections beside its "+
+			"pool, and declares %d",
 			idleLocks, waiters, open, declared)
 	}
 }
@@ -83,5 +85,5 @@ func (i *instance) besidePool() int {
 	for _, client := range i.nodes {
 		pooled += int(client.PoolStats().TotalConns)
 	}
-	return i.wire.connections() - pooled
+	return i.wire.Connections() - pooled
 }

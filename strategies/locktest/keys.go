@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -93,49 +92,4 @@ func (o *outside) unlink(ctx context.Context, pattern string) error {
 		return fmt.Errorf("look for keys: %w", err)
 	}
 	return nil
-}
-
-// standing returns the names of all keys on the servers.
-func (s *stage) standing() map[string]bool {
-	ctx, names := context.Background(), map[string]bool{}
-	for _, o := range s.outside {
-		keys := o.Scan(ctx, 0, "*", 1000).Iterator()
-		for keys.Next(ctx) {
-			names[keys.Val()] = true
-		}
-		if err := keys.Err(); err != nil {
-			s.notJudged("look for keys: %w", err)
-		}
-	}
-	return names
-}
-
-// taken names a key of the lock that stood before the check and stands still: it is somebody
-// else's lock, or one that an earlier run has left. "" means that there is none.
-func (s *stage) taken() string {
-	if len(s.stood) == 0 {
-		return ""
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), teardown)
-	defer cancel()
-	sent := map[string]bool{}
-	for _, i := range s.instances {
-		for word := range strings.SplitSeq(i.wire.sent(), "\r\n") {
-			sent[word] = true
-		}
-	}
-	for name := range s.stood {
-		if !sent[name] && !s.locks[name] || s.declared(name) {
-			continue
-		}
-		for _, o := range s.outside {
-			switch left := o.PTTL(ctx, name).Val(); {
-			case left > 0:
-				return fmt.Sprintf("%q was taken, PTTL %v", name, left.Round(time.Second))
-			case left == -1 && s.locks[name]: // without a TTL it may be a counter, unless it has the lock's name
-				return fmt.Sprintf("%q was taken, without a TTL", name)
-			}
-		}
-	}
-	return ""
 }

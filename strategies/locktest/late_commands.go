@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/lockbench/lockbench/internal/testkit/network"
 	"github.com/lockbench/lockbench/strategies"
 )
 
@@ -70,19 +71,19 @@ func (l *lateness) arrives(what string, begin func() call, step int) bool {
 		l.stale = l.open(staleTTL)
 		_ = l.again(l.acquire(l.stale, "key")) // this opens its connections
 	}
-	late := begin()
-	kept := l.stale.wire.keepBack(step)
-	w := l.background(l.stale, "key", late.do)
-	caught := kept.catches(w)
+	one := begin()
+	kept := l.stale.wire.Hold(network.Late, step)
+	w := l.background(l.stale, "key", one.do)
+	caught := w.meets(kept)
 	w.cancel()
-	kept.snap()
+	late := kept.Snap()
 	w.returned("a " + what + " whose connection has broken")
 	if l.info.Claims.Watchdog { // else its watchdog keeps what it extends
 		l.die(l.stale)
 		l.stale = nil
 	}
 	leases := l.fill(l.next, "key") // granted once the stale lease has run out
-	if err := kept.arrive(l.patience); err != nil {
+	if err := late.Deliver(); err != nil {
 		l.Logf("what came late was not answered: %v", err)
 	}
 	time.Sleep(staleTTL * 3 / 2) // longer than an extension by staleTTL lasts
@@ -94,8 +95,8 @@ func (l *lateness) arrives(what string, begin func() call, step int) bool {
 		l.fatalf("%s, and the release of the next holder returned %q", seen, err)
 	}
 	l.release(leases[1:]...)
-	if late.lease != nil {
-		_ = l.again(late.lease) // it was lost
+	if one.lease != nil {
+		_ = l.again(one.lease) // it was lost
 	}
 	if !l.eventually(func() bool { return l.free(l.third, "key") }) {
 		l.fatalf("%s, and the lock is not free", seen)

@@ -95,7 +95,10 @@ func (s *stage) leftovers() []string {
 		if err := keys.Err(); err != nil {
 			s.notJudged("look for keys: %w", err)
 		}
-		for _, list := range []func(context.Context, string) *redis.StringSliceCmd{o.PubSubChannels, o.PubSubShardChannels} {
+		for _, list := range []func(context.Context, string) *redis.StringSliceCmd{
+			o.PubSubChannels,
+			o.PubSubShardChannels,
+		} {
 			channels, err := list(ctx, "*"+s.id+"*").Result()
 			if _, unknown := errors.AsType[redis.Error](err); unknown { // before Redis 7
 				continue
@@ -158,7 +161,8 @@ func (s *stage) goroutines() []string {
 		}
 		var calls []string
 		for line := range strings.Lines(record) {
-			if fields := strings.Fields(line); len(fields) > 2 && fields[0] == "#" && strings.HasPrefix(fields[1], "0x") {
+			if fields := strings.Fields(line); len(fields) > 2 && fields[0] == "#" &&
+				strings.HasPrefix(fields[1], "0x") {
 				calls = append(calls, fields[2])
 			}
 		}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/lockbench/lockbench/internal/testkit/network"
 	"github.com/lockbench/lockbench/strategies"
 )
 
@@ -40,18 +41,20 @@ func lostAnswers(s *stage) {
 // acquireUnanswered asks for a free lock. Like the functions below, it says whether an answer
 // was lost.
 func (s *stage) acquireUnanswered(i, third *instance, step int, ttl time.Duration) bool {
-	gate := i.wire.loseAnswer(step)
+	gate := i.wire.Hold(network.LostAnswer, step)
 	asked := time.Now()
 	w := s.waiterFor(i, "key", i.Acquire)
-	caught := gate.catchesBefore(w)
-	gate.open()
+	caught := w.meets(gate)
+	gate.Open()
 	w.returned("an acquire whose answer was lost")
 	if w.err == nil {
 		until := validUntil(w.lease, asked, ttl)
 		now := time.Now()
 		if got := s.asked(third, "key"); got != nil {
 			if s.info.Capacity == 1 && time.Now().Before(until) {
-				s.broken(exclusive, "an acquire whose answer was lost returned a lease %v ago, and another got the lock", now.Sub(w.over))
+				s.broken(exclusive,
+					"an acquire whose answer was lost returned a lease %v ago, and another got the lock",
+					now.Sub(w.over))
 			}
 			s.release(got)
 		}
@@ -67,15 +70,15 @@ func (s *stage) acquireUnanswered(i, third *instance, step int, ttl time.Duratio
 // acquireHeldUnanswered asks for a lock that another holds.
 func (s *stage) acquireHeldUnanswered(i, holder *instance, step int) bool {
 	held := s.fill(holder, "key")
-	gate := i.wire.loseAnswer(step)
+	gate := i.wire.Hold(network.LostAnswer, step)
 	w := s.waiterFor(i, "key", i.Acquire)
 	caught := false
 	for range 10 { // a waiter may never ask again
-		if caught = gate.catches(soon / 10); caught || w.isOver() {
+		if caught = gate.Catches(soon / 10); caught || w.isOver() {
 			break
 		}
 	}
-	gate.open()
+	gate.Open()
 	if caught {
 		w.quiet()
 	}
@@ -92,14 +95,14 @@ func (s *stage) acquireHeldUnanswered(i, holder *instance, step int) bool {
 // comes: what the holder does then must not take the lock from that client.
 func (s *stage) releaseUnanswered(holder, third *instance, step int) bool {
 	leases := s.fill(holder, "key")
-	gate := holder.wire.loseAnswer(step)
+	gate := holder.wire.Hold(network.LostAnswer, step)
 	w := s.background(holder, "key", leases[0].Release)
-	caught := gate.catchesBefore(w)
+	caught := w.meets(gate)
 	var next strategies.Lease
 	if caught {
 		next = s.asked(third, "key")
 	}
-	gate.open()
+	gate.Open()
 	w.returned("a release whose answer was lost")
 	if w.err != nil && !errors.Is(w.err, strategies.ErrNotHeld) {
 		if err := s.again(leases[0]); err != nil && !errors.Is(err, strategies.ErrNotHeld) {
@@ -130,10 +133,10 @@ func (s *stage) extendUnanswered(holder, third *instance, step int) bool {
 		s.release(leases[0])
 		return false
 	}
-	gate := holder.wire.loseAnswer(step)
+	gate := holder.wire.Hold(network.LostAnswer, step)
 	w := s.background(holder, "key", func(ctx context.Context) error { return extender.Extend(ctx, longTTL) })
-	caught := gate.catchesBefore(w)
-	gate.open()
+	caught := w.meets(gate)
+	gate.Open()
 	w.returned("an extension whose answer was lost")
 	if errors.Is(w.err, strategies.ErrNotHeld) {
 		s.errorf("an extension's answer was lost, and it returned ErrNotHeld of a lease that is valid")

@@ -2,14 +2,11 @@ package locktest_test
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
-	"github.com/google/uuid"
 	"github.com/redis/go-redis/v9"
 
 	"github.com/lockbench/lockbench/internal/testkit/redistest"
@@ -18,141 +15,46 @@ import (
 	"github.com/lockbench/lockbench/strategies/locktest"
 )
 
-// plainInfo is what its author says of it.
-var plainInfo = strategies.Info{
-	Name: "plain", Capacity: 1, Nodes: 1, Claims: strategies.Claims{Exclusion: true, Recovery: true},
-}
+// bareLock is a lock as somebody writes it who has read no more than the package's documentation: it
+// and its leases can do what they must, and nothing else.
+type bareLock struct{ strategies.Locker }
 
-// plainLock is a lock as somebody writes it who has read no more than the package's
-// documentation: SET NX PX, polled.
-type plainLock struct {
-	plainFault
-	client *redis.Client
-	config goredis.Config
-	mine   bool // the client is closed with the lock
-	closed chan struct{}
-	once   sync.Once
-}
+type bareLease struct{ strategies.Lease }
 
-// plainFault is what is wrong with a plainLock. The zero one is nothing.
-type plainFault struct {
-	comparesNoOwner bool // a release deletes whatever is there
-	setsNoTTL       bool
-	leavesGoroutine bool // when it is closed
-	leavesClient    bool // the one that it has made
-
-	key func(config goredis.Config, key string) string // its name in Redis; nil for Config.Key
-}
-
-// ignoresPrefix is how many a lock names its keys.
-func ignoresPrefix(_ goredis.Config, key string) string { return key }
-
-// theOnly is what a lock calls all its keys that has one.
-func theOnly(goredis.Config, string) string { return "the-only-lock" }
-
-func (l *plainLock) name(key string) string {
-	if l.key == nil {
-		return l.config.Key(key)
+func (l bareLock) Acquire(ctx context.Context, key string) (strategies.Lease, error) {
+	lease, err := l.Locker.Acquire(ctx, key)
+	if err != nil {
+		return nil, err
 	}
-	return l.key(l.config, key)
+	return bareLease{lease}, nil
 }
 
-func (l *plainLock) Acquire(ctx context.Context, key string) (strategies.Lease, error) {
-	select {
-	case <-l.closed:
-		return nil, strategies.ErrClosed
-	default:
+// bare is a bareLock that is polled, with faults.
+func bare(names string) subject {
+	s := polling(names)
+	open := s.open
+	s.open = func(c goredis.Config) (strategies.Locker, error) {
+		l, err := open(c)
+		return bareLock{l}, err
 	}
-	lease := &plainLease{lock: l, key: l.name(key), token: uuid.NewString()}
-	ttl := l.config.TTL
-	if l.setsNoTTL {
-		ttl = 0
-	}
-	for {
-		asked := time.Now()
-		got, err := l.client.SetNX(ctx, lease.key, lease.token, ttl).Result()
-		switch {
-		case err != nil:
-			return nil, fmt.Errorf("acquire %q: %w", key, err)
-		case got && time.Since(asked) < l.config.TTL*9/10:
-			return lease, nil
-		} // else somebody has it, or it may have run out on the way
-		select {
-		case <-time.After(5 * time.Millisecond):
-		case <-ctx.Done():
-			return nil, fmt.Errorf("acquire %q: %w", key, ctx.Err())
-		}
-	}
+	return s
 }
 
-func (l *plainLock) Close() (err error) {
-	l.once.Do(func() {
-		close(l.closed)
-		if l.leavesGoroutine {
-			go func() { time.Sleep(time.Minute) }()
-		}
-		if l.mine && !l.leavesClient {
-			err = l.client.Close()
-		}
-	})
-	return err
-}
-
-type plainLease struct {
-	lock       *plainLock
-	key, token string
-}
-
-var plainRelease = redis.NewScript(`if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end return 0`)
-
-func (lease *plainLease) Release(ctx context.Context) error {
-	var n int64
-	var err error
-	if lease.lock.comparesNoOwner {
-		n, err = lease.lock.client.Del(ctx, lease.key).Result()
-	} else {
-		n, err = plainRelease.Run(ctx, lease.lock.client, []string{lease.key}, lease.token).Int64()
-	}
-	switch {
-	case err != nil:
-		return fmt.Errorf("release %q: %w", lease.key, err)
-	case n == 0:
-		return strategies.ErrNotHeld
-	}
-	return nil
-}
-
-// onDefaults is the fixture of a plainLock whose every instance has a client of its own,
-// with go-redis's defaults.
-func onDefaults(addr string, fault plainFault) locktest.Fixture {
-	return locktest.Fixture{
-		Open: func(c goredis.Config) (strategies.Locker, error) {
-			client := redis.NewClient(&redis.Options{Addr: addr})
-			return &plainLock{plainFault: fault, client: client, mine: true, config: c, closed: make(chan struct{})}, nil
-		},
-		Nodes: func() []goredis.Node {
-			return []goredis.Node{{Options: &redis.UniversalOptions{Addrs: []string{addr}}}}
-		},
-	}
-}
-
-// asDocumented is the fixture of the package's comment, with a plainLock.
-func asDocumented(addr string, fault plainFault) locktest.Fixture {
-	fixture := onDefaults(addr, fault)
-	fixture.Open = func(c goredis.Config) (strategies.Locker, error) {
-		return &plainLock{plainFault: fault, client: c.Nodes[0].Client.(*redis.Client), config: c, closed: make(chan struct{})}, nil
-	}
-	return fixture
+// on is the fixture of the package's comment.
+func (s subject) on(addr string) locktest.Fixture {
+	return locktest.Fixture{Open: s.open, Rounds: 6, Nodes: func() []goredis.Node {
+		return []goredis.Node{{Options: &redis.UniversalOptions{Addrs: []string{addr}}}}
+	}}
 }
 
 // A newcomer's lock with two faults: both are named, and nothing else is.
 func TestNewcomer(t *testing.T) {
 	t.Parallel()
-	addr := redistest.Start(t).Addr
-	fixture := onDefaults(addr, plainFault{comparesNoOwner: true, setsNoTTL: true})
+	s := bare("dialsItself blind noTTL")
+	fixture := s.on(redistest.Start(t).Addr)
 	fixture.Patience = 3 * time.Second
 	found := map[string]bool{}
-	for _, verdict := range locktest.Judge(t.Context(), fixture, plainInfo) {
+	for _, verdict := range locktest.Judge(t.Context(), fixture, s.info) {
 		t.Log(verdict)
 		for _, failure := range verdict.Failures {
 			found[failure.Promise] = true
@@ -176,37 +78,39 @@ func TestNewcomer(t *testing.T) {
 // A correct lock passes on go-redis's defaults, whosever the client is.
 func TestACorrectLockOnADefaultClient(t *testing.T) {
 	t.Parallel()
-	for name, fixture := range map[string]func(t *testing.T, addr string) locktest.Fixture{
-		"made by Open": func(_ *testing.T, addr string) locktest.Fixture { return onDefaults(addr, plainFault{}) },
-		"made by Nodes, and another of the suite": func(t *testing.T, addr string) locktest.Fixture {
-			return locktest.Fixture{
-				Open: func(c goredis.Config) (strategies.Locker, error) {
-					return &plainLock{client: c.Nodes[0].Client.(*redis.Client), config: c, closed: make(chan struct{})}, nil
-				},
-				Nodes: func() []goredis.Node { // each client is open until the test ends
-					options := &redis.UniversalOptions{Addrs: []string{addr}}
-					client := redis.NewUniversalClient(options)
-					t.Cleanup(func() { _ = client.Close() })
-					return []goredis.Node{{Client: client, Options: options}}
-				},
+	for name, change := range map[string]func(*locktest.Fixture, func() redis.UniversalClient){
+		"made by the lock": func(f *locktest.Fixture,
+			_ func() redis.UniversalClient,
+		) {
+			f.Open = bare("dialsItself").open
+		},
+		"made by Nodes, and another of the suite": func(f *locktest.Fixture, connect func() redis.UniversalClient) {
+			nodes := f.Nodes
+			f.Nodes = func() []goredis.Node {
+				all := nodes()
+				all[0].Client = connect() // open until the test ends
+				return all
 			}
 		},
-		"shared by all": func(t *testing.T, addr string) locktest.Fixture {
-			client := redis.NewClient(&redis.Options{Addr: addr})
-			t.Cleanup(func() { _ = client.Close() })
-			fixture := onDefaults(addr, plainFault{})
-			fixture.Clients = []redis.UniversalClient{client}
-			fixture.Open = func(c goredis.Config) (strategies.Locker, error) {
-				return &plainLock{client: client, config: c, closed: make(chan struct{})}, nil
+		"shared by all": func(f *locktest.Fixture, connect func() redis.UniversalClient) {
+			client, open := connect(), f.Open
+			f.Clients = []redis.UniversalClient{client}
+			f.Open = func(c goredis.Config) (strategies.Locker, error) {
+				c.Nodes[0].Client = client
+				return open(c)
 			}
-			return fixture
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			fixture := fixture(t, redistest.Start(t).Addr)
-			fixture.Rounds = 6
-			for _, verdict := range locktest.Judge(t.Context(), fixture, plainInfo) {
+			s, addr := bare(""), redistest.Start(t).Addr
+			fixture := s.on(addr)
+			change(&fixture, func() redis.UniversalClient {
+				client := redis.NewClient(&redis.Options{Addr: addr})
+				t.Cleanup(func() { _ = client.Close() })
+				return client
+			})
+			for _, verdict := range locktest.Judge(t.Context(), fixture, s.info) {
 				if verdict.Outcome == locktest.Broken || verdict.Outcome == locktest.NotJudged {
 					t.Error(verdict)
 				}
@@ -218,15 +122,16 @@ func TestACorrectLockOnADefaultClient(t *testing.T) {
 // What a lock leaves on such a client is found all the same.
 func TestLeaksOnADefaultClient(t *testing.T) {
 	t.Parallel()
-	for what, fault := range map[string]plainFault{
-		"goroutines are left":  {leavesGoroutine: true},
-		"connections are left": {leavesClient: true},
+	for fault, what := range map[string]string{
+		"leavesGoroutine": "goroutines are left",
+		"leavesClient":    "connections are left",
 	} {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
-			fixture := onDefaults(redistest.Start(t).Addr, fault)
+			s := bare("dialsItself " + fault)
+			fixture := s.on(redistest.Start(t).Addr)
 			fixture.Patience = 3 * time.Second
-			verdict := check(t, "acquire and release").Judge(t.Context(), fixture, plainInfo)
+			verdict := check(t, "acquire and release").Judge(t.Context(), fixture, s.info)
 			if verdict.Outcome != locktest.Broken || !strings.Contains(verdict.String(), what) {
 				t.Error(verdict)
 			}
@@ -243,4 +148,83 @@ func check(t *testing.T, name string) locktest.Check {
 		t.Fatalf("no check is called %q", name)
 	}
 	return checks[i]
+}
+
+// claimsFencing has a lock claim tokens that it does not have.
+func claimsFencing(i *strategies.Info) { i.Claims.Fencing = true }
+
+// A check that fails leaves nothing behind in which the next one would fail.
+func TestChecksShareAServer(t *testing.T) {
+	t.Parallel()
+	for name, s := range map[string]subject{
+		"fencing":     bare("ignoresPrefix").but(claimsFencing),
+		"dead holder": bare("ignoresPrefix noTTL"),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			server := redistest.Start(t)
+			fixture := s.on(server.Addr)
+			fixture.Patience = 4 * time.Second
+			if v := check(t, name).Judge(t.Context(), fixture, s.info); v.Outcome != locktest.Broken {
+				t.Fatalf("a lock with a fault: %v", v)
+			}
+			if left := server.Client(t).Keys(t.Context(), "*").Val(); len(left) > 0 {
+				t.Errorf("the check left %q", left)
+			}
+			right := bare("ignoresPrefix")
+			if v := check(t, "dead holder").Judge(t.Context(), right.on(server.Addr),
+				right.info); v.Outcome != locktest.Passed {
+				t.Errorf("a correct lock, on the same server: %v", v)
+			}
+		})
+	}
+}
+
+// falseFails judges a lock by all checks on one server, as the package's comment has it, and returns
+// the failures of checks that it passes on servers of its own, each of three times: some faults show
+// only now and then.
+func falseFails(
+	ctx context.Context, t *testing.T, shared locktest.Fixture, alone func(t *testing.T) locktest.Fixture,
+	info strategies.Info,
+) (failed int, lies []string) {
+	t.Helper()
+	for _, v := range locktest.Judge(ctx, shared, info) {
+		if v.Outcome != locktest.Broken {
+			continue
+		}
+		failed++
+		passed := 0
+		for passed < 3 && check(t, v.Check).Judge(ctx, alone(t), info).Outcome == locktest.Passed {
+			passed++
+		}
+		if passed == 3 {
+			lies = append(lies, v.String())
+		}
+	}
+	return failed, lies
+}
+
+// On one server the suite says of a lock that ignores the Prefix what it says on servers of its own:
+// the fault that is there, and no others. This lock claims fencing tokens and has none, and who looks
+// for one still holds it then.
+func TestNoFalseFails(t *testing.T) {
+	t.Parallel()
+	s := bare("ignoresPrefix").but(claimsFencing)
+	fixture := func(t *testing.T) locktest.Fixture { return s.on(redistest.Start(t).Addr) }
+	shared := fixture(t)
+	failed, lies := falseFails(t.Context(), t, shared, fixture, s.info)
+	if failed == 0 {
+		t.Error("the fault was not found")
+	}
+	for _, lie := range lies {
+		t.Errorf("of %d FAILs this one is false: %s", failed, lie)
+	}
+	// A second run begins as the first one did.
+	for name, want := range map[string]locktest.Outcome{
+		"acquire and release": locktest.Passed, "fencing": locktest.Broken,
+	} {
+		if v := check(t, name).Judge(t.Context(), shared, s.info); v.Outcome != want {
+			t.Errorf("the second run: %v, want %v", v, want)
+		}
+	}
 }

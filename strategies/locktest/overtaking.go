@@ -155,7 +155,8 @@ func (r *rush) count(client int, earlier []*patient) bool {
 		}
 		if p.before[client]++; p.before[client] > ahead+1 && !r.over {
 			r.over = true
-			r.errorf("a client was served %d times before one who had asked earlier, and had %d of its own instance before it",
+			r.errorf("a client was served %d times before one who had asked earlier, and had %d of its own instance "+
+				"before it",
 				p.before[client], ahead)
 		}
 	}

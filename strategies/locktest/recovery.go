@@ -39,12 +39,14 @@ func lateRelease(s *stage) {
 	if s.info.Claims.Watchdog { // without one they run out by themselves
 		s.die(dead)
 		if s.ownConnections(dead) {
-			s.notTried("its leases run out when it is closed, and then it has no connection to release them on: use the Config's clients or Options")
+			s.notTried("its leases run out when it is closed, and then it has no connection to release them on: use " +
+				"the Config's clients or Options")
 		}
 	}
 	// Either lease may run out first: one may have been renewed once more than the other.
 	if !s.eventually(func() bool { return !s.held(third, "key") && !s.held(third, "another") }) {
-		s.brokenNow(recovering, "a holder with a TTL of %v has died, and %v later its lock is not free", shortTTL, s.patience)
+		s.brokenNow(recovering, "a holder with a TTL of %v has died, and %v later its lock is not free", shortTTL,
+			s.patience)
 	}
 	s.notHeld("the release of a lease that ran out", free)
 	next := s.fill(alive, "key")
@@ -66,7 +68,7 @@ func lateRelease(s *stage) {
 // extend checks that an extended lease outlives its first TTL.
 func extend(s *stage) {
 	other := s.open(longTTL)
-	s.calmly(2*shortTTL, func(ttl time.Duration, w *standstill) (fault string) {
+	s.calmly(2*shortTTL, func(ttl time.Duration) (fault string) {
 		i := s.open(ttl)
 		lease := s.acquire(i, "key")
 		extender, ok := strategies.As[strategies.Extender](lease)
@@ -84,7 +86,7 @@ func extend(s *stage) {
 		if timed, ok := strategies.As[strategies.Timed](lease); ok && time.Until(timed.ValidUntil()) < longTTL/2 {
 			s.fatalf("after extending by %v it is valid for %v", longTTL, time.Until(timed.ValidUntil()))
 		}
-		w.sleep(ttl*4/3, ttl/20)
+		time.Sleep(ttl * 4 / 3)
 		leases = append(leases, s.take(other, "key", s.info.Capacity-1)...)
 		if !s.held(other, "key") { // no machine stands still for so long
 			s.fatalf("an extended lease ran out with its first TTL")
@@ -113,7 +115,8 @@ func validity(s *stage) {
 			continue
 		}
 		if ttl *= 2; attempt == attempts {
-			s.notJudged("a waiter gets the lock of one who died as much as %v after its TTL of %v: it may have been free before", late, ttl/2)
+			s.notJudged("a waiter gets the lock of one who died as much as %v after its TTL of %v: it may have been "+
+				"free before", late, ttl/2)
 		}
 		s.Logf("a waiter got the lock %v after a TTL of %v: once more", late, ttl/2)
 	}
@@ -130,7 +133,8 @@ func (s *stage) outlived(alive *instance, ttl time.Duration) time.Duration {
 	s.die(dead)
 	next := s.waiterFor(alive, "key", alive.Acquire)
 	if !next.within(s.patience) {
-		s.brokenNow(recovering, "a holder with a TTL of %v has died, and %v later its lock is not free", ttl, s.patience)
+		s.brokenNow(recovering, "a holder with a TTL of %v has died, and %v later its lock is not free", ttl,
+			s.patience)
 	}
 	next.finish()
 	late := next.over.Sub(timed.ValidUntil())
@@ -149,8 +153,10 @@ func (s *stage) believable(i *instance, lease strategies.Lease, ttl time.Duratio
 	if !ok {
 		return
 	}
-	until, sent := timed.ValidUntil(), i.wire.lastWrite()
+	until, sent := timed.ValidUntil(), i.wire.LastWrite()
 	if over := until.Sub(sent.Add(ttl)); over > 0 && !sent.IsZero() {
-		s.brokenNow(valid, "a lease of %v is said to be valid for longer than that from when its last command was sent, by %v", ttl, over)
+		s.brokenNow(valid,
+			"a lease of %v is said to be valid for longer than that from when its last command was sent, by %v", ttl,
+			over)
 	}
 }

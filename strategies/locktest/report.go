@@ -20,22 +20,19 @@ type report struct {
 	end      Outcome // NotApplicable, NotTried or NotJudged; Passed while it is none of these
 	err      error   // why
 	cleanups []func()
+	atItsEnd bool // the check came to its own end
 }
 
 // errorf records what showed that the check's promise is broken.
-func (s *stage) errorf(format string, args ...any) {
-	s.broken(s.check.Promise, format, args...)
-}
+func (s *stage) errorf(format string, args ...any) { s.broken(s.check.Promise, format, args...) }
 
 // fatalf is errorf, and ends the check.
-func (s *stage) fatalf(format string, args ...any) {
-	s.brokenNow(s.check.Promise, format, args...)
-}
+func (s *stage) fatalf(format string, args ...any) { s.brokenNow(s.check.Promise, format, args...) }
 
 // brokenNow is broken, and ends the check.
 func (s *stage) brokenNow(promise, format string, args ...any) {
 	s.broken(promise, format, args...)
-	s.FailNow()
+	runtime.Goexit()
 }
 
 // broken is errorf for a promise that another check is about.
@@ -46,20 +43,14 @@ func (s *stage) broken(promise, format string, args ...any) {
 }
 
 // notApplicable ends the check because the lock lacks what the check is about.
-func (s *stage) notApplicable(format string, args ...any) {
-	s.stop(NotApplicable, fmt.Errorf(format, args...))
-}
+func (s *stage) notApplicable(why string) { s.stop(NotApplicable, errors.New(why)) }
 
 // notTried ends the check because the fixture cannot do what the check needs.
-func (s *stage) notTried(format string, args ...any) {
-	s.stop(NotTried, fmt.Errorf(format, args...))
-}
+func (s *stage) notTried(format string, args ...any) { s.stop(NotTried, fmt.Errorf(format, args...)) }
 
 // notJudged ends the check because it could not find out whether the promise is kept. The
 // last argument is the error, if there is one, with %w.
-func (s *stage) notJudged(format string, args ...any) {
-	s.stop(NotJudged, fmt.Errorf(format, args...))
-}
+func (s *stage) notJudged(format string, args ...any) { s.stop(NotJudged, fmt.Errorf(format, args...)) }
 
 func (s *stage) stop(end Outcome, err error) {
 	s.mu.Lock()
@@ -77,18 +68,12 @@ func (s *stage) alive() {
 	}
 }
 
-// Context returns a context that ends with the check.
-func (r *report) Context() context.Context { return r.ctx }
-
 // Failed says whether a promise was found broken.
 func (r *report) Failed() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return len(r.failures) > 0
 }
-
-// FailNow ends the check; its failures have been recorded.
-func (r *report) FailNow() { runtime.Goexit() }
 
 // Logf records what is worth knowing but breaks no promise.
 func (r *report) Logf(format string, args ...any) {
@@ -113,41 +98,26 @@ func (r *report) cleanUp() {
 	}
 }
 
-var errEndedFromOutside = errors.New("something outside the suite ended it, such as FailNow in a function of the fixture")
-
 // passed says whether the check came to its own end and found nothing.
-func (s *stage) passed() bool { return s.atItsEnd && !s.Failed() }
+func (r *report) passed() bool { return r.atItsEnd && !r.Failed() }
 
-// conclude fills in the outcome. What was taken before the check is no fault of the lock.
-func (s *stage) conclude(v *Verdict) {
-	taken := ""
-	if s.Failed() {
-		taken = s.taken()
-	}
-	r := &s.report
+// conclude fills in the outcome.
+func (r *report) conclude(v *Verdict) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	v.Failures, v.Log = slices.Clone(r.failures), slices.Clone(r.log)
-	err := r.err
+	v.Failures, v.Log, v.Outcome = slices.Clone(r.failures), slices.Clone(r.log), r.end
 	switch {
-	case taken != "":
-		for _, f := range v.Failures {
-			v.Log = append(v.Log, f.String())
-		}
-		v.Failures, v.Outcome, err = nil, NotJudged, errors.New(taken)
 	case len(v.Failures) > 0:
 		v.Outcome = Broken
 		return
-	case r.end != Passed:
-		v.Outcome = r.end
-	case !s.atItsEnd:
-		v.Outcome, err = NotJudged, errEndedFromOutside
-	default:
-		v.Outcome = Passed
+	case r.end == Passed && !r.atItsEnd:
+		v.Outcome = NotJudged
+		r.err = errors.New("something outside the suite ended it, such as FailNow in a function of the fixture")
+	case r.end == Passed:
 		return
 	}
-	v.Because = err.Error()
+	v.Because = r.err.Error()
 	if v.Outcome == NotJudged {
-		v.Err = err
+		v.Err = r.err
 	}
 }

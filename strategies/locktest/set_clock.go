@@ -16,7 +16,8 @@ func clockSetForward(s *stage) {
 	set(clockStep)
 	got := s.asked(other, "key")
 	if got != nil && time.Now().Before(validUntil(leases[0], asked, longTTL)) {
-		s.errorf("the servers' clocks were set forward by %v, and a second holder got the lock while the first one's lease was valid", clockStep)
+		s.errorf("the servers' clocks were set forward by %v, and a second holder got the lock while the first "+
+			"one's lease was valid", clockStep)
 	}
 	for _, lease := range append(leases, got) {
 		if lease != nil {

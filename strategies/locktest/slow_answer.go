@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/lockbench/lockbench/internal/testkit/network"
 	"github.com/lockbench/lockbench/strategies"
 )
 
@@ -16,12 +17,12 @@ func slowAnswer(s *stage) {
 	for _, waits := range []bool{false, true} {
 		for step := range steps {
 			var there bool
-			s.unlessStill(func() (fault string, by time.Duration) {
+			s.replay(staleTTL, func(time.Duration) (fault string, by time.Duration) {
 				there, by = s.answeredLate(late, holder, other, waits, step)
 				if by > 0 {
 					fault = fmt.Sprintf("an acquire returned a lease %v after its end", by)
 				}
-				return fault, by
+				return fault, by / 2
 			})
 			if !there {
 				break
@@ -34,22 +35,22 @@ func slowAnswer(s *stage) {
 // such an answer, and how long after its end a lease was returned.
 func (s *stage) answeredLate(late, holder, other *instance, waits bool, step int) (there bool, ended time.Duration) {
 	var held []strategies.Lease
-	var gate *gate
+	var gate *network.Gate
 	if waits {
 		held = s.fill(holder, "key")
 	} else {
-		gate = late.wire.holdAnswers(step)
+		gate = late.wire.Hold(network.Answers, step)
 	}
 	began := time.Now()
 	w := s.waiterFor(late, "key", late.Acquire)
 	if waits {
 		w.parked()
-		gate = late.wire.holdAnswers(step)
+		gate = late.wire.Hold(network.Answers, step)
 		s.release(held...)
 	}
-	caught := gate.catchesBefore(w)
+	caught := w.meets(gate)
 	if !caught {
-		gate.open()
+		gate.Open()
 		w.returned("an acquire")
 		if w.err != nil {
 			s.fatalf("acquire: %v", w.err)
@@ -59,7 +60,7 @@ func (s *stage) answeredLate(late, holder, other *instance, waits bool, step int
 	}
 	next := s.fill(other, "key") // granted once the lease without an answer has run out
 	taken := time.Now()
-	gate.open()
+	gate.Open()
 	for end := time.Now().Add(soon); !w.isOver() && time.Now().Before(end); {
 		time.Sleep(time.Millisecond)
 	}

@@ -6,10 +6,13 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"runtime/pprof"
+	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/lockbench/lockbench/internal/testkit/network"
 	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/strategies/goredis"
 )
@@ -38,12 +41,13 @@ type stage struct {
 	prefix    string          // of all keys, with the id
 	verbatim  bool            // keys have no id but the prefix's
 	locks     map[string]bool // the locks that have been asked for, by their names in Redis
-	stood     map[string]bool // all keys that were there before the check
-	atItsEnd  bool            // the check came to its own end
 	nodes     []goredis.Node  // the fixture's
 	instances []*instance
 	outside   []*outside // one per server
 	expiring  bool       // keys with a TTL may be left, by clients that could not clean up
+
+	standstill func(do func()) time.Duration // measure, but in tests of the suite
+	slowest    atomic.Int64                  // try-lock while standstill measures
 }
 
 // instance is one application instance: a Locker and its connections.
@@ -51,7 +55,7 @@ type instance struct {
 	strategies.Locker                   // with names of the check's own
 	lock              strategies.Locker // as the fixture opened it
 	probe             *strategies.Probe
-	wire              *wire
+	wire              *network.Path
 	nodes             []redis.UniversalClient
 }
 
@@ -61,6 +65,7 @@ func newStage(ctx context.Context, check Check, fixture Fixture, info strategies
 		patience: cmp.Or(fixture.Patience, usualPatience), rounds: cmp.Or(fixture.Rounds, usualRounds),
 		id: fmt.Sprintf("%016x", rand.Uint64()), locks: map[string]bool{},
 	}
+	s.standstill = s.measure
 	s.prefix = "locktest-" + s.id + ":"
 	if fixture.Patience == 0 && limit(check.Name, info) != "" {
 		s.patience = limitedPatience
@@ -84,10 +89,9 @@ func (s *stage) play() {
 		for _, node := range s.nodes {
 			s.look(node)
 		}
-		s.stood = s.standing()
 	}
 	// Goroutines inherit the label, and nothingLeft finds them by it.
-	pprof.SetGoroutineLabels(pprof.WithLabels(s.Context(), s.label()))
+	pprof.SetGoroutineLabels(pprof.WithLabels(s.ctx, s.label()))
 	defer pprof.SetGoroutineLabels(context.Background())
 	s.check.run(s)
 	s.nothingLeft()
@@ -95,11 +99,11 @@ func (s *stage) play() {
 
 // open opens one more instance.
 func (s *stage) open(ttl time.Duration) *instance {
-	i := &instance{probe: &strategies.Probe{}, wire: &wire{}}
+	i := &instance{probe: &strategies.Probe{}, wire: &network.Path{}}
 	config := goredis.Config{Prefix: s.prefix, TTL: ttl, Callers: 4, Probe: i.probe}
 	if s.info.OnRedis() {
 		for _, node := range s.nodes {
-			options := i.wire.options(*node.Options)
+			options := through(i.wire, *node.Options)
 			client := dial(options)
 			s.Cleanup(func() { _ = client.Close() })
 			i.nodes = append(i.nodes, client)
@@ -123,11 +127,24 @@ func (s *stage) open(ttl time.Duration) *instance {
 		_ = locker.Close()
 	})
 	if p, ok := strategies.As[strategies.Preparer](locker); ok {
-		if err := p.Prepare(s.Context(), []string{s.named("key")}); err != nil {
+		if err := p.Prepare(s.ctx, []string{s.named("key")}); err != nil {
 			s.fatalf("prepare: %v", err)
 		}
 	}
 	return i
+}
+
+// through returns options that dial on a path.
+func through(path *network.Path, o redis.UniversalOptions) *redis.UniversalOptions {
+	o.Addrs = slices.Clip(o.Addrs) // go-redis appends the nodes that it learns of; each client has its own
+	dial := o.Dialer
+	if dial == nil {
+		simple := o.Simple()
+		simple.DialTimeout = cmp.Or(simple.DialTimeout, 5*time.Second)
+		dial = redis.NewDialer(simple)
+	}
+	o.Dialer = path.Through(dial)
+	return &o
 }
 
 // dial returns a service's client. That of a cluster looks each second where keys are: with
@@ -207,6 +224,7 @@ func (s *stage) obtains(i *instance, key string, wait time.Duration) bool {
 		if !w.within(s.patience) {
 			s.brokenNow(trying, "it goes on for %v", s.patience)
 		}
+		s.slowest.Store(max(s.slowest.Load(), int64(time.Since(w.began))))
 	} else {
 		w = s.waiterFor(i, key, i.Acquire)
 		w.within(wait)
@@ -243,7 +261,7 @@ func (s *stage) eventually(done func() bool) bool {
 // ownConnections says whether the instance talks to its servers on connections that are
 // not made from the Options in its Config.
 func (s *stage) ownConnections(i *instance) bool {
-	return s.info.OnRedis() && i.wire.lastWrite().IsZero()
+	return s.info.OnRedis() && i.wire.LastWrite().IsZero()
 }
 
 // forget deletes the lock on key from the servers, with all keys that belong to it.
@@ -258,7 +276,7 @@ func (s *stage) forget(key string) {
 // disturb calls one of the fixture's functions without the check's label: the goroutines of
 // that function are not the check's.
 func (s *stage) disturb(what string, do func() error) {
-	defer pprof.SetGoroutineLabels(pprof.WithLabels(s.Context(), s.label()))
+	defer pprof.SetGoroutineLabels(pprof.WithLabels(s.ctx, s.label()))
 	pprof.SetGoroutineLabels(context.Background())
 	if err := do(); err != nil {
 		s.notJudged("%s: %w", what, err)

@@ -48,13 +48,14 @@ func lostReply(s *stage) {
 	for attempt := 1; ; attempt, limit = attempt+1, 2*limit {
 		asked := time.Now()
 		granted := s.unanswered(both[0], limit)
-		sent := s.ownConnections(both[0]) || !both[0].wire.lastWrite().Before(asked)
+		sent := s.ownConnections(both[0]) || !both[0].wire.LastWrite().Before(asked)
 		if sent && !granted {
 			break
 		}
 		switch {
 		case attempt == attempts && granted:
-			s.notTried("its acquire waits for the answer beyond the end of its context: go-redis needs ContextTimeoutEnabled for less")
+			s.notTried("its acquire waits for the answer beyond the end of its context: go-redis needs " +
+				"ContextTimeoutEnabled for less")
 		case attempt == attempts:
 			s.notJudged("an acquire with %v sends nothing", limit)
 		case !granted:

@@ -6,8 +6,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-
-	"github.com/lockbench/lockbench/strategies"
 )
 
 // Outcome is how a check ended.
@@ -76,23 +74,6 @@ func (v Verdict) String() string {
 		fmt.Fprintf(&b, "\n    %s", f)
 	}
 	return b.String()
-}
-
-// admit turns Broken into Admitted if the lock's Info says that it does not pass the check.
-func (v *Verdict) admit(info strategies.Info) {
-	if because := limit(v.Check, info); v.Outcome == Broken && because != "" {
-		v.Outcome, v.Because = Admitted, because
-	}
-}
-
-// limit returns why a lock's Info says that it does not pass a check, or "".
-func limit(check string, info strategies.Info) string {
-	for _, l := range info.Limits {
-		if l.Check == check {
-			return l.Because
-		}
-	}
-	return ""
 }
 
 // Failure is a promise that was found broken.

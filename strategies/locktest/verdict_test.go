@@ -40,7 +40,7 @@ func outcomes(verdicts []locktest.Verdict) map[string]locktest.Outcome {
 
 // A lock in the process needs no more than Open.
 func TestJudgeWithoutServers(t *testing.T) {
-	s := inProcess(localFault{}, 1, fifo)
+	s := inProcess("", 1, fifo)
 	verdicts := locktest.Judge(t.Context(), locktest.Fixture{Open: s.open, Rounds: 2}, s.info)
 	if len(verdicts) != len(locktest.Checks()) {
 		t.Errorf("%d verdicts of %d checks", len(verdicts), len(locktest.Checks()))
@@ -63,7 +63,7 @@ func TestJudgeWithoutServers(t *testing.T) {
 
 // What the fixture cannot do is said, and does not pass.
 func TestWhatIsNotTried(t *testing.T) {
-	s := polling(fault{}, 0)
+	s := polling("")
 	node := redistest.Start(t).Node(t)
 	bare := locktest.Fixture{Open: s.open, Nodes: func() []goredis.Node { return []goredis.Node{node} }}
 	broken := errors.New("no such process")
@@ -83,19 +83,28 @@ func TestWhatIsNotTried(t *testing.T) {
 		err         error
 		because     string
 	}{
-		{"no servers", "exclusion", t.Context(), locktest.Fixture{Open: s.open}, locktest.NotTried, nil, "has no servers"},
+		{
+			"no servers", "exclusion", t.Context(),
+			locktest.Fixture{Open: s.open},
+			locktest.NotTried, nil,
+			"has no servers",
+		},
 		{"no Pause", "lost reply", t.Context(), bare, locktest.NotTried, nil, "cannot pause"},
 		{"no Restart", "restarted server", t.Context(), bare, locktest.NotTried, nil, "cannot restart"},
 		{"no Failover", "failover", t.Context(), bare, locktest.NotTried, nil, "cannot fail over"},
 		{"no Clock", "clock set back", t.Context(), bare, locktest.NotTried, nil, "whose clock can be set"},
 		{"Pause fails", "lost reply", t.Context(), failing, locktest.NotJudged, broken, "no such process"},
 		{"Restart fails", "restarted server", t.Context(), failing, locktest.NotJudged, broken, "no such process"},
-		{"Restart ends the goroutine", "restarted server", t.Context(), ending, locktest.NotJudged, nil, "outside the suite"},
+		{
+			"Restart ends the goroutine", "restarted server", t.Context(), ending, locktest.NotJudged, nil,
+			"outside the suite",
+		},
 		{"the context has ended", "exclusion", ended, bare, locktest.NotJudged, context.Canceled, "from outside"},
 	} {
 		t.Run(test.what, func(t *testing.T) {
 			v := check(t, test.check).Judge(test.ctx, test.fixture, s.info)
-			if v.Outcome != test.want || !strings.Contains(v.Because, test.because) || test.err != nil && !errors.Is(v.Err, test.err) {
+			if v.Outcome != test.want || !strings.Contains(v.Because, test.because) || test.err != nil &&
+				!errors.Is(v.Err, test.err) {
 				t.Errorf("%+v, want %v because %q", v, test.want, test.because)
 			}
 		})
@@ -105,10 +114,13 @@ func TestWhatIsNotTried(t *testing.T) {
 // A check that a lock does not pass is one thing where its Info says so, and another where
 // it does not. What the lock passes is not admitted.
 func TestLimits(t *testing.T) {
-	s := polling(fault{serverFault: serverFault{handsOutLate: true}}, 0)
+	s := polling("handsOutLate")
 	node := redistest.Start(t).Node(t)
 	fixture := locktest.Fixture{Open: s.open, Nodes: func() []goredis.Node { return []goredis.Node{node} }}
-	limits := []strategies.Limit{{Check: "slow answer", Because: "it never looks"}, {Check: "try-lock", Because: "it may"}}
+	limits := []strategies.Limit{
+		{Check: "slow answer", Because: "it never looks"},
+		{Check: "try-lock", Because: "it may"},
+	}
 	for _, test := range []struct {
 		check   string
 		limits  []strategies.Limit

@@ -2,8 +2,10 @@ package locktest
 
 import (
 	"context"
+	"runtime"
 	"time"
 
+	"github.com/lockbench/lockbench/internal/testkit/network"
 	"github.com/lockbench/lockbench/strategies"
 )
 
@@ -36,7 +38,9 @@ func (s *stage) waiter(i *instance, key string) *waiter {
 }
 
 // waiterFor acquires with that function and keeps the lease.
-func (s *stage) waiterFor(i *instance, key string, acquire func(context.Context, string) (strategies.Lease, error)) *waiter {
+func (s *stage) waiterFor(i *instance, key string,
+	acquire func(context.Context, string) (strategies.Lease, error),
+) *waiter {
 	w := s.newWaiter(i, key)
 	w.run(func(ctx context.Context) (err error) {
 		w.lease, err = acquire(ctx, key)
@@ -94,10 +98,23 @@ func (w *waiter) within(limit time.Duration) bool {
 		return true
 	case <-timer.C:
 		return false
-	case <-w.s.Context().Done():
+	case <-w.s.ctx.Done():
 		w.s.alive()
 		return false
 	}
+}
+
+// meets waits until the gate holds something up or the waiter is over, and says which.
+func (w *waiter) meets(gate *network.Gate) bool {
+	timer := time.NewTimer(w.s.patience)
+	defer timer.Stop()
+	select {
+	case <-gate.Caught:
+		return true
+	case <-w.done:
+	case <-timer.C:
+	}
+	return gate.Catches(0)
 }
 
 // parked returns when the waiter has found all permits taken and waits.
@@ -146,11 +163,11 @@ func (w *waiter) heard() {
 // quiet returns when nothing has moved on the instance's connections for some looks, or after
 // too many looks. It returns the time when something last moved.
 func (w *waiter) quiet() time.Time {
-	last, dialling := w.on.wire.last()
+	last, dialling := w.on.wire.Last()
 	for look, still := 0, 0; still < 4 && (look < 20 || dialling); look++ {
 		time.Sleep(time.Millisecond)
 		var moved time.Time
-		if moved, dialling = w.on.wire.last(); dialling || !moved.Equal(last) {
+		if moved, dialling = w.on.wire.Last(); dialling || !moved.Equal(last) {
 			still, last = 0, moved
 		} else {
 			still++
@@ -174,7 +191,7 @@ func (w *waiter) seen() bool {
 	if w.s.info.BlackBox {
 		attempted = w.s.info.OnRedis()
 	}
-	return attempted && (!w.s.info.OnRedis() || w.on.wire.lastWrite().After(w.began))
+	return attempted && (!w.s.info.OnRedis() || w.on.wire.LastWrite().After(w.began))
 }
 
 // tries waits until the waiter's instance has made n attempts, where it counts them, and for
@@ -207,7 +224,7 @@ func (w *waiter) overdue(seen string, args ...any) {
 	} else {
 		w.s.broken(waking, seen, args...)
 	}
-	w.s.FailNow()
+	runtime.Goexit()
 }
 
 // end cancels the waiter and expects it to return.

@@ -4,11 +4,16 @@ import (
 	"context"
 	"strings"
 	"time"
+
+	"github.com/lockbench/lockbench/internal/testkit/network"
 )
 
 // steps is the number of commands, of a waiter or of a reconnection, before which a release
 // is forced. No strategy needs so many before it waits.
 const steps = 8
+
+// soon is how long the checks wait for what a strategy may never do.
+const soon = 250 * time.Millisecond
 
 // releaseBeforeTheWait releases just before a waiter's first command, then just before its
 // second, and so on until it waits. One of these moments is between its look at the lock and
@@ -17,11 +22,11 @@ func releaseBeforeTheWait(s *stage) {
 	both := s.several(2, longTTL)
 	for step := range steps {
 		leases := s.fill(both[0], "key")
-		gate := both[1].wire.holdWrite(step)
+		gate := both[1].wire.Hold(network.Write, step)
 		w := s.waiter(both[1], "key")
-		caught := gate.catches(soon)
+		caught := gate.Catches(soon)
 		s.release(leases[0])
-		gate.open()
+		gate.Open()
 		w.overdue("a waiter waits on a lock that was released just before its command number %d", step+1)
 		w.finish()
 		s.release(leases[1:]...)
@@ -44,18 +49,18 @@ func releaseDuringReconnect(s *stage) {
 		w := s.waiter(both[1], "key")
 		w.parked()
 		time.Sleep(20 * time.Millisecond) // on a slow machine the waiter may not listen yet
-		gate := both[1].wire.holdDials()
+		gate := both[1].wire.Hold(network.Dials, 0)
 		if step >= 0 {
-			gate.open()
-			gate = both[1].wire.holdWrite(step)
+			gate.Open()
+			gate = both[1].wire.Hold(network.Write, step)
 		}
 		cut, caught := 0, false
 		for try := 0; !caught && (try < 2 || cut == 0 && try < 5); try++ { // the waiter may not have listened yet
 			cut += s.cut()
-			caught = gate.catches(soon / 2)
+			caught = gate.Catches(soon / 2)
 		}
 		s.release(leases[0])
-		gate.open()
+		gate.Open()
 		w.overdue("a waiter waits on a lock that was released while it reconnected (step %d)", max(step+1, 0))
 		w.finish()
 		s.release(leases[1:]...)
@@ -108,7 +113,8 @@ func (s *stage) cut() int {
 			if o.before[c["id"]] || !strings.ContainsAny(c["flags"], "PbtB") {
 				continue
 			}
-			n, err := o.ClientKillByFilter(context.Background(), "ID", c["id"]).Result() // 0 if the connection has closed by itself
+			// 0 if the connection has closed by itself
+			n, err := o.ClientKillByFilter(context.Background(), "ID", c["id"]).Result()
 			if err != nil {
 				s.notJudged("kill a connection: %w", err)
 			}

@@ -92,5 +92,6 @@ func openRedissonSpin(config goredis.Config, o RedissonSpinOptions) (*redisson.L
 	line := redisson.NewPolling(func() func() time.Duration { return sleeps.sleeps(rand.Int64N) })
 	herald := redisson.NewHerald(config.Nodes[0].Client, redisson.ShardedOff)
 	// Blind: a waiter always sleeps between two tries.
-	return redisson.NewLock(config, redisson.RSpinLock{}, line, herald, redisson.Ways{Renew: o.Watchdog, Blind: true}), nil
+	return redisson.NewLock(config, redisson.RSpinLock{}, line, herald, redisson.Ways{Renew: o.Watchdog, Blind: true}),
+		nil
 }

@@ -34,18 +34,6 @@ func TestConformance(t *testing.T) {
 	}
 }
 
-func TestShortenedUnheard(t *testing.T) {
-	for _, variant := range []string{"spin", "redisson-spin:watchdog=false"} {
-		t.Run(variant, func(t *testing.T) { trial.ShortenedUnheard(t, variant) })
-	}
-}
-
-func TestHoldsSentTwice(t *testing.T) { trial.HoldsSentTwice(t, "redisson-spin:watchdog=false") }
-
-func TestHoldsNotShortened(t *testing.T) { trial.HoldsNotShortened(t, "redisson-spin:watchdog=false") }
-
-func TestReleasedLate(t *testing.T) { trial.ReleasedLate(t, "redisson-spin:watchdog=false") }
-
 type calls = map[string]int
 
 // What an acquire and a release cost where nobody else wants the lock, and that a waiter pays one
@@ -68,14 +56,16 @@ func TestCommands(t *testing.T) {
 		},
 		"redisson-spin": {
 			calls{"evalsha": 1, "exists": 1, "hincrby": 1, "pexpire": 1},
-			calls{"evalsha": 1, "hexists": 1, "hincrby": 1, "del": 1}, "exists",
+			calls{"evalsha": 1, "hexists": 1, "hincrby": 1, "del": 1},
+			"exists",
 		},
 	} {
 		t.Run(variant, func(t *testing.T) {
 			p := trial.Start(t, server, variant, time.Minute)
 			trial.Release(t, p.Acquire(t, "key")) // opens the pool's connection
 			var lease strategies.Lease
-			if ran := locktest.Calls(t, outside, func() { lease = p.Acquire(t, "key") }); !maps.Equal(ran, want.acquire) {
+			if ran := locktest.Calls(t, outside, func() { lease = p.Acquire(t, "key") }); !maps.Equal(ran,
+				want.acquire) {
 				t.Errorf("an acquire ran %v, want %v", ran, want.acquire)
 			}
 			if ran := locktest.Calls(t, outside, func() { trial.Release(t, lease) }); !maps.Equal(ran, want.release) {
@@ -181,7 +171,8 @@ func TestLateRelease(t *testing.T) {
 		t.Run(fmt.Sprint(test), func(t *testing.T) {
 			server := redistest.Start(t)
 			outside := server.Client(t)
-			late, next := trial.Start(t, server, test.variant, time.Minute), trial.Start(t, server, test.variant, time.Minute)
+			late, next := trial.Start(t, server, test.variant, time.Minute),
+				trial.Start(t, server, test.variant, time.Minute)
 			lease := late.Acquire(t, "key")
 			var theirs strategies.Lease
 			lose := &before{name: test.after, do: func() error {
@@ -319,7 +310,8 @@ func TestWaitReplicas(t *testing.T) {
 func TestWireFormat(t *testing.T) {
 	server := redistest.Start(t)
 	outside := server.Client(t)
-	spinning, told := trial.Start(t, server, "redisson-spin", time.Minute), trial.Start(t, server, "pubsub", time.Minute)
+	spinning, told := trial.Start(t, server, "redisson-spin", time.Minute),
+		trial.Start(t, server, "pubsub", time.Minute)
 	lease := spinning.Acquire(t, "key")
 	hash := outside.HGetAll(t.Context(), "trial:key").Val()
 	owners := slices.Collect(maps.Keys(hash))

@@ -10,26 +10,27 @@ import (
 
 	"github.com/lockbench/lockbench/internal/testkit/extent"
 	"github.com/lockbench/lockbench/strategies"
-	"github.com/lockbench/lockbench/strategies/gopgx"
 	"github.com/lockbench/lockbench/strategies/goredis"
 	"github.com/lockbench/lockbench/strategies/locktest"
 	"github.com/lockbench/lockbench/strategies/postgres"
 )
 
-// The suite looks at Redis alone; what it tries without one it tries here: with the advisory
-// lock, or with all kinds and more often.
+// Without a Redis the suite tests the advisory lock, or both modes and more often.
 func TestConformance(t *testing.T) {
-	kinds, rounds := map[string]postgres.Options{"advisory": {Mode: postgres.Advisory}}, 10
+	rounds := 10
 	if extent.Thorough() {
-		kinds, rounds = modes(), 0
+		rounds = 0
 	}
-	for name, options := range kinds {
-		t.Run(name, func(t *testing.T) {
+	for _, mode := range extent.Chosen([]postgres.Mode{postgres.Advisory, postgres.Row}) {
+		options := postgres.Options{Mode: mode}
+		t.Run(string(mode), func(t *testing.T) {
 			locktest.Run(t, func(t *testing.T) locktest.Fixture {
-				eye := &eye{conn: look(t, server)}
-				at, called := node(t, server) // here, since the suite counts what its lockers leave
+				eye := &eye{conn: look(t, shared.Get(t))}
+				at, called := node(t, shared.Get(t)) // here, since the suite counts what its lockers leave
 				return locktest.Fixture{Rounds: rounds, Open: func(c goredis.Config) (strategies.Locker, error) {
-					locker, err := postgres.Open(gopgx.Config{Nodes: []gopgx.Node{at}, Prefix: c.Prefix, TTL: c.TTL, Callers: c.Callers}, options)
+					locker, err := postgres.Open(postgres.Config{
+						Nodes: []*pgx.ConnConfig{at}, Prefix: c.Prefix, TTL: c.TTL, Callers: c.Callers,
+					}, options)
 					return seen{locker, c.Probe, eye, called}, err
 				}}
 			}, options.Refine(postgres.Strategy().Info))
@@ -37,8 +38,8 @@ func TestConformance(t *testing.T) {
 	}
 }
 
-// seen is a lock whose attempts count once PostgreSQL has them wait, so that the suite knows
-// when somebody stands in the queue.
+// seen is a lock whose attempts count once they wait in PostgreSQL, so that the suite knows when a caller is in the
+// queue.
 type seen struct {
 	*postgres.Locker
 	probe  *strategies.Probe
@@ -78,7 +79,8 @@ type eye struct {
 func (e *eye) waiting(called string) (n int) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	const asked = `SELECT count(DISTINCT pid) FROM pg_locks JOIN pg_stat_activity USING (pid) WHERE NOT granted AND application_name = $1`
+	const asked = `SELECT count(DISTINCT pid) FROM pg_locks JOIN pg_stat_activity USING (pid)
+		WHERE NOT granted AND application_name = $1`
 	if err := e.conn.QueryRow(context.Background(), asked, called).Scan(&n); err != nil {
 		return -1
 	}

@@ -1,79 +1,169 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
+	"crypto/sha256"
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"math"
+	"strconv"
 	"sync"
-	"sync/atomic"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
 	"github.com/lockbench/lockbench/strategies"
-	"github.com/lockbench/lockbench/strategies/gopgx"
-	"github.com/lockbench/lockbench/strategies/internal/validity"
 )
 
-// settleLimit bounds the clean-up after a wait has ended.
-const settleLimit = 5 * time.Second
+const (
+	// closing bounds how long a connection may take to end.
+	closing = time.Second
+	// opening is the number of connections that Prepare opens at the same time.
+	opening = 8
 
-// opening is how many connections Prepare opens at a time.
-const opening = 8
+	selectRow = "SELECT true FROM lockbench_lock WHERE key = $1 FOR UPDATE"
+	insertRow = "INSERT INTO lockbench_lock VALUES ($1) ON CONFLICT DO NOTHING"
+	makeTable = "CREATE TABLE IF NOT EXISTS lockbench_lock (key bytea PRIMARY KEY)"
+)
+
+// Error codes of PostgreSQL's appendix A.
+const (
+	lockNotAvailable = "55P03"
+	undefinedTable   = "42P01"
+)
 
 // Locker is one process's side of the lock.
 type Locker struct {
-	config  gopgx.Config
+	config  Config
 	options Options
-	sql     statements
-	ready   atomic.Bool // the schema has what the lock needs
-	sockets sockets
+	connect *pgx.ConnConfig
 
 	mu       sync.Mutex
-	idle     []*session
-	held     map[*session]struct{} // those that leases have
 	closed   bool
-	cleaning sync.WaitGroup // clean-ups after broken connections
+	idle     []*pgx.Conn
+	cleaning sync.WaitGroup // connections that are ending
 }
 
-// Open returns a Locker on the first node. It does not talk to PostgreSQL yet.
-func Open(config gopgx.Config, options Options) (*Locker, error) {
+// Open returns a Locker on the first node. It does not contact PostgreSQL yet.
+func Open(config Config, options Options) (*Locker, error) {
 	if err := errors.Join(config.Validate(1), options.Validate()); err != nil {
 		return nil, fmt.Errorf("postgres: %w", err)
 	}
-	if config.Nodes[0].Config == nil {
-		return nil, errors.New("postgres: the node has no Config")
+	connect := config.Nodes[0].Copy()
+	if connect.ValidateConnect == nil { // a standby's advisory locks are not the primary's
+		connect.ValidateConnect = pgconn.ValidateConnectTargetSessionAttrsPrimary
 	}
-	return &Locker{
-		config: config, options: options, sql: options.statements(config.Nodes[0].Schema),
-		held: map[*session]struct{}{},
-	}, nil
+	for name, value := range settings(config.TTL) {
+		if _, set := connect.RuntimeParams[name]; !set {
+			connect.RuntimeParams[name] = value
+		}
+	}
+	return &Locker{config: config, options: options, connect: connect}, nil
 }
 
-// Prepare makes what the lock needs in its schema, and opens a connection for each expected
-// caller.
-func (l *Locker) Prepare(ctx context.Context, _ []string) error {
-	if err := l.setUp(ctx); err != nil {
-		return fmt.Errorf("postgres: %w", err)
+// settings are the settings of the lock's sessions. A setting in the node's configuration wins.
+func settings(ttl time.Duration) map[string]string {
+	return map[string]string{
+		// A holder out of reach keeps the lock for the TTL, and not for much longer.
+		"tcp_keepalives_idle":     strconv.Itoa(max(1, int(ttl/time.Second)/2)),
+		"tcp_keepalives_interval": "1",
+		"tcp_keepalives_count":    strconv.Itoa(int(math.Ceil(ttl.Seconds())) + 1), // tcp_user_timeout comes first
+		"tcp_user_timeout":        strconv.FormatInt(max(ttl, time.Second).Milliseconds(), 10),
+		// A waiter whose process is gone leaves the queue within that time.
+		"client_connection_check_interval": "1s",
+		// A wait ends by its context, and a lease by its release.
+		"statement_timeout": "0", "lock_timeout": "0",
+		"idle_session_timeout": "0", "idle_in_transaction_session_timeout": "0",
 	}
-	var all sync.WaitGroup
-	slots := make(chan struct{}, opening)
-	opened, problems := make([]*session, l.config.Callers), make([]error, l.config.Callers)
+}
+
+// Prepare makes the rows of the keys, and opens a connection for each expected caller.
+func (l *Locker) Prepare(ctx context.Context, keys []string) error {
+	slots, all := make(chan struct{}, opening), sync.WaitGroup{}
+	opened, problems := make([]*pgx.Conn, l.config.Callers), make([]error, l.config.Callers)
 	for n := range opened {
 		slots <- struct{}{}
 		all.Go(func() {
 			defer func() { <-slots }()
-			opened[n], problems[n] = l.take(ctx)
+			opened[n], _, problems[n] = l.take(ctx)
 		})
 	}
 	all.Wait()
 	var problem error // the first one is enough
-	for n, s := range opened {
-		if s != nil {
-			l.put(s)
+	for n, conn := range opened {
+		if conn != nil {
+			l.put(conn)
 		} else if problem == nil {
 			problem = fmt.Errorf("postgres: %w", problems[n])
 		}
 	}
+	if l.options.Mode == Row && problem == nil {
+		if len(keys) == 0 { // the table is needed all the same
+			keys = []string{""}
+		}
+		for _, key := range keys {
+			problem = errors.Join(problem, l.makeRow(ctx, l.config.Key(key)))
+		}
+	}
 	return problem
+}
+
+// take returns a connection that was kept, or a new one.
+func (l *Locker) take(ctx context.Context) (conn *pgx.Conn, kept bool, err error) {
+	l.mu.Lock()
+	closed, last := l.closed, len(l.idle)-1
+	if last >= 0 {
+		conn = l.idle[last]
+		l.idle = l.idle[:last]
+	}
+	l.mu.Unlock()
+	switch {
+	case closed:
+		return nil, false, strategies.ErrClosed
+	case conn != nil:
+		return conn, true, nil
+	}
+	if conn, err = pgx.ConnectConfig(ctx, l.connect); err != nil {
+		return nil, false, fmt.Errorf("connect: %w", because(ctx, err))
+	}
+	return conn, false, nil
+}
+
+// put keeps a connection that holds nothing for the next caller, or ends it.
+func (l *Locker) put(conn *pgx.Conn) {
+	l.mu.Lock()
+	keep := !l.closed && !conn.IsClosed()
+	if keep {
+		l.idle = append(l.idle, conn)
+	}
+	l.mu.Unlock()
+	if !keep {
+		l.end(conn)
+	}
+}
+
+// end ends a connection, and with it what it holds at the server.
+func (l *Locker) end(conn *pgx.Conn) {
+	ctx, cancel := context.WithTimeout(context.Background(), closing)
+	defer cancel()
+	_ = conn.Close(ctx)
+	l.cleaning.Go(func() { <-conn.PgConn().CleanupDone() })
+}
+
+// Close closes the connections that hold no lock. Leases can still be released.
+func (l *Locker) Close() error {
+	l.mu.Lock()
+	idle := l.idle
+	l.idle, l.closed = nil, true
+	l.mu.Unlock()
+	for _, conn := range idle {
+		l.end(conn)
+	}
+	l.cleaning.Wait()
+	return nil
 }
 
 // Acquire waits at the server until the lock is held or ctx ends.
@@ -86,92 +176,205 @@ func (l *Locker) TryAcquire(ctx context.Context, key string) (strategies.Lease, 
 	return l.acquire(ctx, key, true)
 }
 
+// acquire locks on one connection. It tries again on another if a kept connection turns out to be dead: it locked
+// nothing, or what it locked is free again. A wait whose context ends costs its connection, which pgx closes.
 func (l *Locker) acquire(ctx context.Context, key string, try bool) (strategies.Lease, error) {
 	name := l.config.Key(key)
-	for {
-		held, again, err := l.attempt(ctx, name, try)
-		switch {
-		case again, errors.Is(err, validity.ErrLate) && !try:
-		case err == nil:
-			return held.as(l.options), nil
-		case errors.Is(err, strategies.ErrHeld), errors.Is(err, strategies.ErrClosed):
+	for ctx.Err() == nil {
+		conn, kept, err := l.take(ctx)
+		if err != nil {
 			return nil, err
-		default:
+		}
+		l.config.Probe.Attempt()
+		lock := l.advisory
+		if l.options.Mode == Row {
+			lock = l.row
+		}
+		got, err := lock(ctx, conn, name, try)
+		switch {
+		case err == nil && got && ctx.Err() == nil && !l.isClosed():
+			return &lease{locker: l, conn: conn, name: name}, nil
+		case err == nil && !got:
+			l.put(conn)
+			return nil, strategies.ErrHeld
+		case err == nil:
+			err = cmp.Or(ctx.Err(), strategies.ErrClosed)
+		}
+		dead := conn.IsClosed()
+		l.end(conn)
+		switch {
+		case l.options.Mode == Row && (errors.Is(err, pgx.ErrNoRows) || code(err) == undefinedTable):
+			if err := l.makeRow(ctx, name); err != nil {
+				return nil, err
+			}
+		case !kept || !dead:
 			return nil, fmt.Errorf("lock %q: %w", name, because(ctx, err))
 		}
 	}
+	return nil, fmt.Errorf("lock %q: %w", name, ctx.Err())
 }
 
-// attempt asks for the lock on one connection. again means that a kept connection turned out
-// to be dead: it locked nothing, or what it locked is free again.
-func (l *Locker) attempt(ctx context.Context, name string, try bool) (held *lease, again bool, err error) {
-	if err := ctx.Err(); err != nil {
-		return nil, false, err
-	}
-	if err := l.setUp(ctx); err != nil {
-		return nil, false, err
-	}
-	s, err := l.take(ctx)
-	if err != nil {
-		return nil, false, err
-	}
-	held = &lease{locker: l, session: s, name: name}
-	l.config.Probe.Attempt()
-	got, err := held.ask(ctx, try)
-	if err == nil {
-		err = ctx.Err()
-	}
-	if err == nil && got {
-		if l.hold(s) {
-			return held, false, nil
-		}
-		err = strategies.ErrClosed
-	}
-	if err == nil && !l.sql.transaction { // held by another: there is nothing to forget
-		l.put(s)
-		return nil, false, strategies.ErrHeld
-	}
-	lost := s.conn.IsClosed()
-	l.forget(ctx, s)
-	switch {
-	case lost && s.used && ctx.Err() == nil:
-		return nil, true, nil
-	case err != nil:
-		return nil, false, err
-	case l.options.Mode != Row:
-		return nil, false, strategies.ErrHeld
-	}
-	// The row is locked, or there is none.
-	made, err := l.makeRow(ctx, name)
-	if err == nil && !made && try {
-		err = strategies.ErrHeld
-	}
-	return nil, err == nil, err
+func (l *Locker) isClosed() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.closed
 }
 
-// makeRow makes a key's row. It says whether there was none.
-func (l *Locker) makeRow(ctx context.Context, name string) (made bool, err error) {
-	s, err := l.take(ctx)
-	if err != nil {
+// advisory takes the advisory lock.
+func (l *Locker) advisory(ctx context.Context, conn *pgx.Conn, name string, try bool) (got bool, err error) {
+	if try {
+		err = conn.QueryRow(ctx, "SELECT pg_try_advisory_lock($1)", number(name)).Scan(&got)
+		return got, err
+	}
+	_, err = conn.Exec(ctx, "SELECT pg_advisory_lock($1)", number(name))
+	return true, err
+}
+
+// row locks the key's row in a transaction. Its error is pgx.ErrNoRows if there is none.
+func (l *Locker) row(ctx context.Context, conn *pgx.Conn, name string, try bool) (got bool, err error) {
+	sql := selectRow
+	if try {
+		sql += " NOWAIT"
+	}
+	var batch pgx.Batch
+	batch.Queue("BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE")
+	batch.Queue(sql, []byte(name)).QueryRow(func(row pgx.Row) error { return row.Scan(&got) })
+	err = conn.SendBatch(ctx, &batch).Close()
+	if try && code(err) == lockNotAvailable {
+		_, err = conn.Exec(ctx, "ROLLBACK")
 		return false, err
 	}
-	tag, err := s.conn.Exec(ctx, "INSERT INTO "+within(l.config.Nodes[0].Schema, tableName)+" VALUES ($1) ON CONFLICT DO NOTHING", []byte(name))
-	if err != nil {
-		l.forget(ctx, s)
-		return false, fmt.Errorf("make its row: %w", err)
-	}
-	l.put(s)
-	return tag.RowsAffected() > 0, nil
+	return got, err
 }
 
-// forget makes a session hold nothing and keeps it, or ends it.
-func (l *Locker) forget(ctx context.Context, s *session) {
-	if s.usable() {
-		ctx, done := context.WithTimeout(context.WithoutCancel(ctx), settleLimit)
-		defer done()
-		if _, err := s.conn.Exec(ctx, l.sql.forget); err != nil {
-			s.altered = true
+// makeRow makes a key's row, and the table if it is missing. A user without the right to make the table needs it made
+// beforehand.
+func (l *Locker) makeRow(ctx context.Context, name string) error {
+	conn, _, err := l.take(ctx)
+	if err != nil {
+		return err
+	}
+	defer l.put(conn)
+	_, err = conn.Exec(ctx, insertRow, []byte(name))
+	if code(err) == undefinedTable {
+		if err = l.makeTable(ctx, conn); err == nil {
+			_, err = conn.Exec(ctx, insertRow, []byte(name))
 		}
 	}
-	l.put(s)
+	if err != nil {
+		return fmt.Errorf("make the row of %q: %w", name, because(ctx, err))
+	}
+	return nil
+}
+
+// makeTable makes the table in the first schema of the search_path, and the schema if the search_path names one that is
+// missing. IF NOT EXISTS does not help against another process that makes it at the same time.
+func (l *Locker) makeTable(ctx context.Context, conn *pgx.Conn) error {
+	return pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
+		const alone = "SELECT pg_advisory_xact_lock(hashtextextended('lockbench:setup', 0)), current_schema() IS NULL"
+		var missing bool
+		err := tx.QueryRow(ctx, alone).Scan(nil, &missing)
+		if err == nil && missing {
+			_, err = tx.Exec(ctx, "CREATE SCHEMA IF NOT EXISTS "+l.connect.RuntimeParams["search_path"])
+		}
+		if err == nil {
+			_, err = tx.Exec(ctx, makeTable)
+		}
+		return err
+	})
+}
+
+// number is the number of a key's advisory lock; see postgres.md.
+func number(key string) int64 {
+	sum := sha256.Sum256([]byte(key))
+	return int64(binary.BigEndian.Uint64(sum[:8]))
+}
+
+// lease is a connection that holds the lock.
+type lease struct {
+	locker *Locker
+	conn   *pgx.Conn
+	name   string
+	over   bool
+	lost   chan struct{} // closed once the connection is known to have ended; nil before Lost
+	deaf   func()        // ends the watch for that
+}
+
+// Release gives the lock up. It ends the lease in any case: when it fails it ends the connection, and the server frees
+// the lock when it notices that.
+func (held *lease) Release(ctx context.Context) error {
+	if held.over {
+		return strategies.ErrNotHeld
+	}
+	held.over = true
+	if held.deaf != nil {
+		held.deaf()
+	}
+	if held.conn.IsClosed() {
+		held.locker.end(held.conn)
+		return strategies.ErrNotHeld
+	}
+	var freed bool
+	var err error
+	if held.locker.options.Mode == Row {
+		var tag pgconn.CommandTag
+		tag, err = held.conn.Exec(ctx, "COMMIT")
+		freed = tag.String() == "COMMIT" // of a transaction that failed it is ROLLBACK
+	} else {
+		err = held.conn.QueryRow(ctx, "SELECT pg_advisory_unlock($1)", number(held.name)).Scan(&freed)
+	}
+	if err == nil && freed {
+		held.locker.put(held.conn)
+		return nil
+	}
+	held.locker.end(held.conn)
+	if err == nil || ended[code(err)] {
+		return strategies.ErrNotHeld
+	}
+	return fmt.Errorf("unlock %q: %w", held.name, because(ctx, err))
+}
+
+// ended are the codes with which the server ends a session before it reads a statement.
+var ended = map[string]bool{"57P01": true, "57P02": true, "57P05": true, "25P03": true}
+
+// Lost returns a channel that is closed once the connection is known to have ended without a release. It knows only
+// what this side hears: nothing of a silent network until TCP gives up.
+func (held *lease) Lost() <-chan struct{} {
+	if held.lost != nil {
+		return held.lost
+	}
+	held.lost = make(chan struct{})
+	if held.over {
+		return held.lost
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	heard := make(chan struct{})
+	go func() {
+		defer close(heard)
+		for ctx.Err() == nil {
+			_ = held.conn.PgConn().WaitForNotification(ctx) // the message does not matter
+			if held.conn.IsClosed() {
+				close(held.lost)
+				return
+			}
+		}
+	}()
+	held.deaf = func() { cancel(); <-heard }
+	return held.lost
+}
+
+// code returns the code of an error from the server; "" for any other.
+func code(err error) string {
+	if pg, ok := errors.AsType[*pgconn.PgError](err); ok {
+		return pg.Code
+	}
+	return ""
+}
+
+// because returns an error for which errors.Is(err, ctx.Err()) holds if ctx has ended.
+func because(ctx context.Context, err error) error {
+	if cause := ctx.Err(); cause != nil && !errors.Is(err, cause) {
+		return fmt.Errorf("%w: %w", cause, err)
+	}
+	return err
 }

@@ -3,52 +3,27 @@ package postgres_test
 import (
 	"context"
 	"fmt"
-	"maps"
-	"os"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"go.uber.org/goleak"
 
 	"github.com/lockbench/lockbench/internal/store"
 	pgstore "github.com/lockbench/lockbench/internal/store/postgres"
 	"github.com/lockbench/lockbench/internal/testkit/drive"
-	"github.com/lockbench/lockbench/internal/testkit/extent"
 	"github.com/lockbench/lockbench/strategies"
-	"github.com/lockbench/lockbench/strategies/gopgx"
 	"github.com/lockbench/lockbench/strategies/postgres"
 )
 
-// server is the PostgreSQL of all tests.
-var server store.Server
+var shared = drive.Share(pgstore.Store{})
 
-func TestMain(m *testing.M) {
-	os.Exit(func() int {
-		ctx := context.Background()
-		var err error
-		if server, err = (pgstore.Store{}).Open(ctx, store.NewRunID(), store.Options{}); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			return 1
-		}
-		result := m.Run()
-		if err := server.Close(ctx); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			return 1
-		}
-		if err := goleak.Find(); err != nil && result == 0 {
-			fmt.Fprintln(os.Stderr, err)
-			return 1
-		}
-		return result
-	}())
-}
+func TestMain(m *testing.M) { shared.Main(m) }
 
 var names atomic.Int64
 
 // node is a way to a server, and the name of the connections that take it.
-func node(t *testing.T, on store.Server) (gopgx.Node, string) {
+func node(t *testing.T, on store.Server) (*pgx.ConnConfig, string) {
 	t.Helper()
 	name := fmt.Sprintf("lockbench:test:run%d", names.Add(1))
 	instance, err := on.Connect(t.Context(), name, 1, nil)
@@ -60,19 +35,21 @@ func node(t *testing.T, on store.Server) (gopgx.Node, string) {
 			t.Error(err)
 		}
 	})
-	return instance.Nodes()[0].(gopgx.Node), name
+	return instance.Nodes()[0].(*pgx.ConnConfig), name
 }
 
 // open opens the lock as one process would.
-func open(t *testing.T, on store.Server, ttl time.Duration, options postgres.Options) *postgres.Locker {
+func open(t *testing.T, on store.Server, options postgres.Options) *postgres.Locker {
 	t.Helper()
 	at, _ := node(t, on)
-	return openAt(t, at, ttl, options)
+	return openAt(t, at, options)
 }
 
-func openAt(t *testing.T, at gopgx.Node, ttl time.Duration, options postgres.Options) *postgres.Locker {
+func openAt(t *testing.T, at *pgx.ConnConfig, options postgres.Options) *postgres.Locker {
 	t.Helper()
-	locker, err := postgres.Open(gopgx.Config{Nodes: []gopgx.Node{at}, Prefix: "lockbench:{" + t.Name(), TTL: ttl}, options)
+	const ttl = 5 * time.Minute
+	config := postgres.Config{Nodes: []*pgx.ConnConfig{at}, Prefix: "lockbench:{" + t.Name(), TTL: ttl}
+	locker, err := postgres.Open(config, options)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -88,7 +65,7 @@ func openAt(t *testing.T, at gopgx.Node, ttl time.Duration, options postgres.Opt
 func look(t *testing.T, on store.Server) *pgx.Conn {
 	t.Helper()
 	at, _ := node(t, on)
-	conn, err := pgx.ConnectConfig(t.Context(), at.Config)
+	conn, err := pgx.ConnectConfig(t.Context(), at)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -105,19 +82,11 @@ func number(t *testing.T, conn *pgx.Conn, sql string, args ...any) (n int64) {
 	return n
 }
 
-// modes are kinds of the lock: each mode and each option once, or all.
-func modes() map[string]postgres.Options {
-	few := map[string]postgres.Options{
-		"advisory": {Mode: postgres.Advisory}, "xact": {Mode: postgres.Xact}, "row expire": {Mode: postgres.Row, Expire: true},
-		"advisory fence expire": {Mode: postgres.Advisory, Fence: true, Expire: true},
+// each runs a test with each mode.
+func each(t *testing.T, test func(t *testing.T, options postgres.Options)) {
+	for _, mode := range []postgres.Mode{postgres.Advisory, postgres.Row} {
+		t.Run(string(mode), func(t *testing.T) { test(t, postgres.Options{Mode: mode}) })
 	}
-	if extent.Thorough() {
-		maps.Copy(few, map[string]postgres.Options{
-			"row": {Mode: postgres.Row}, "xact expire": {Mode: postgres.Xact, Expire: true},
-			"advisory fence": {Mode: postgres.Advisory, Fence: true}, "advisory expire": {Mode: postgres.Advisory, Expire: true},
-		})
-	}
-	return few
 }
 
 func acquire(t *testing.T, locker strategies.Locker, key string) strategies.Lease {

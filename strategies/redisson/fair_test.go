@@ -6,14 +6,13 @@ import (
 	"fmt"
 	"maps"
 	"net"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/lockbench/lockbench/internal/testkit/network"
 	"github.com/lockbench/lockbench/internal/testkit/poll"
-	"github.com/lockbench/lockbench/internal/testkit/redistest"
 	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/strategies/goredis"
 	"github.com/lockbench/lockbench/strategies/internal/trial"
@@ -114,69 +113,37 @@ func (w *waiter) cancelled(t testing.TB) {
 	}
 }
 
-// 200 waiters of four processes are served strictly in the order in which they came,
-// each by one message and one try.
-func TestServesInOrder(t *testing.T) {
-	const waiters, processes = 200, 4
-	server := redistest.Start(t)
-	outside := server.Client(t)
-	holder := trial.Start(t, server, "fair", time.Minute)
+// A waiter costs one message and one try when it is served; that it is its turn then is what the
+// suite's check fifo proves.
+func TestATurnCostsAMessageAndATry(t *testing.T) {
+	const each, processes = 50, 4
+	server, outside, holder := begin(t, "fair", time.Minute)
 	lease := holder.Acquire(t, "key")
 	var all []trial.Process
 	for range processes {
 		all = append(all, trial.Start(t, server, "fair", time.Minute))
 	}
-	order := make(chan int, waiters)
-	var waiting []*waiter
-	for i := range waiters {
-		w := enqueue(t, outside, all[i%processes], i+1)
-		waiting = append(waiting, w)
-	}
-	for i, w := range waiting {
-		go func() {
-			lease, ok := <-w.leases
-			if !ok {
-				return
-			}
-			order <- i
-			w.errors <- lease.Release(context.Background())
-		}()
-	}
+	parked := trial.Park(t, each, all...)
 	published := locktest.Calls(t, outside, func() {
+		for range each * processes {
+			trial.Release(t, lease)
+			lease = parked.Next(t)
+		}
 		trial.Release(t, lease)
-		for want := range waiters {
-			select {
-			case got := <-order:
-				if got != want {
-					t.Fatalf("waiter %d was served when it was waiter %d's turn", got, want)
-				}
-			case <-time.After(20 * time.Second):
-				t.Fatalf("waiter %d was not served", want)
-			}
-		}
-		for _, w := range waiting {
-			if err := <-w.errors; err != nil {
-				t.Errorf("release: %v", err)
-			}
-		}
 	})
-	if published["publish"] != waiters {
-		t.Errorf("%d messages for %d waiters", published["publish"], waiters)
+	if published["publish"] != each*processes {
+		t.Errorf("%d messages for %d waiters", published["publish"], each*processes)
 	}
 	counts := trial.Total(all...)
-	if counts.Useful != waiters || counts.Futile != 0 || counts.Attempts != 3*waiters {
-		t.Errorf("%+v for %d waiters, want one wake-up and three attempts for each", counts, waiters)
+	if counts.Useful != each*processes || counts.Futile != 0 || counts.Attempts != 3*each*processes {
+		t.Errorf("%+v for %d waiters, want one wake-up and three attempts for each", counts, each*processes)
 	}
-	if left := outside.DBSize(t.Context()).Val(); left != 0 {
-		t.Errorf("%d keys are left", left)
-	}
+	nothingLeft(t, outside)
 }
 
 // A waiter that gives up leaves no trace, and those behind it move up by its wait.
 func TestCancelledWaiterLeavesTheQueue(t *testing.T) {
-	server := redistest.Start(t)
-	outside := server.Client(t)
-	p := trial.Start(t, server, "fair:wait-timeout=1m", 10*time.Minute)
+	_, outside, p := begin(t, "fair:wait-timeout=1m", 10*time.Minute)
 	lease := p.Acquire(t, "key")
 	var waiting []*waiter
 	for i := range 4 {
@@ -198,33 +165,13 @@ func TestCancelledWaiterLeavesTheQueue(t *testing.T) {
 		waiting[i].cancelled(t)
 	}
 	trial.Release(t, lease)
-	if left := outside.DBSize(t.Context()).Val(); left != 0 {
-		t.Errorf("%d keys are left", left)
-	}
-}
-
-// The head gives up after it was told: the next one is.
-func TestCancelledHeadTellsTheNext(t *testing.T) {
-	server := redistest.Start(t)
-	outside := server.Client(t)
-	p := trial.Start(t, server, "fair", 10*time.Minute)
-	lease := p.Acquire(t, "key")
-	head := enqueue(t, outside, p, 1)
-	next := enqueue(t, outside, p, 2)
-	outside.Del(t.Context(), lockKey) // as if the release's message were still on its way
-	head.cancelled(t)
-	trial.Release(t, next.lease(t))
-	if err := lease.Release(t.Context()); !errors.Is(err, strategies.ErrNotHeld) {
-		t.Errorf("release of a lost lease returned %v, want ErrNotHeld", err)
-	}
+	nothingLeft(t, outside)
 }
 
 // Many who give up at once walk the queue a few times, not each once.
 func TestManyLeaveTogether(t *testing.T) {
 	const waiters = 300
-	server := redistest.Start(t)
-	outside := server.Client(t)
-	p := trial.Start(t, server, "fair", 10*time.Minute)
+	_, outside, p := begin(t, "fair", 10*time.Minute)
 	lease := p.Acquire(t, "key")
 	var waiting []*waiter
 	for range waiters {
@@ -255,15 +202,16 @@ func TestManyLeaveTogether(t *testing.T) {
 func TestDeadWaitersCostTheirDeadline(t *testing.T) {
 	for _, dead := range []int{1, 2, 3} {
 		t.Run(fmt.Sprint(dead), func(t *testing.T) {
-			trial.Calm(t, func(times int) string { return waitForTheDead(t, dead, time.Duration(times)*150*time.Millisecond) })
+			trial.Calm(t, func(times int) string {
+				return waitForTheDead(t, dead,
+					time.Duration(times)*150*time.Millisecond)
+			})
 		})
 	}
 }
 
 func waitForTheDead(t *testing.T, dead int, wait time.Duration) (spoilt string) {
-	server := redistest.Start(t)
-	outside := server.Client(t)
-	p := trial.Start(t, server, fmt.Sprint("fair:wait-timeout=", wait), time.Minute)
+	_, outside, p := begin(t, fmt.Sprint("fair:wait-timeout=", wait), time.Minute)
 	began := time.Now()
 	for i := range dead {
 		plant(t, outside, somebody+fmt.Sprint(i), began.Add(time.Duration(i+1)*wait))
@@ -289,9 +237,7 @@ func waitForTheDead(t *testing.T, dead int, wait time.Duration) (spoilt string) 
 
 // A release drops the overdue, and tells the first who is not.
 func TestReleaseDropsTheOverdue(t *testing.T) {
-	server := redistest.Start(t)
-	outside := server.Client(t)
-	p := trial.Start(t, server, "fair", time.Hour)
+	_, outside, p := begin(t, "fair", time.Hour)
 	lease := p.Acquire(t, "key")
 	for i := range 3 {
 		plant(t, outside, somebody+fmt.Sprint(i), time.Now().Add(-time.Second))
@@ -306,17 +252,13 @@ func TestReleaseDropsTheOverdue(t *testing.T) {
 	}
 	trial.Release(t, lease)
 	trial.Release(t, w.lease(t))
-	if n := outside.DBSize(t.Context()).Val(); n != 0 {
-		t.Errorf("%d keys are left", n)
-	}
+	nothingLeft(t, outside)
 }
 
 // The first reply to a newcomer is negative when the tail is overdue behind a head
 // that is not: it queues all the same, and gets its turn.
 func TestNegativeFirstReply(t *testing.T) {
-	server := redistest.Start(t)
-	outside := server.Client(t)
-	p := trial.Start(t, server, "fair:wait-timeout=100ms", time.Hour)
+	_, outside, p := begin(t, "fair:wait-timeout=100ms", time.Hour)
 	lease := p.Acquire(t, "key")
 	plant(t, outside, somebody+"1", time.Now().Add(time.Hour))
 	plant(t, outside, somebody+"2", time.Now().Add(-20*time.Second))
@@ -336,69 +278,35 @@ func TestNegativeFirstReply(t *testing.T) {
 	trial.Release(t, w.lease(t))
 }
 
-// link is a process's way to Redis, which can be cut.
-type link struct {
-	mu    sync.Mutex
-	cut   bool
-	conns []net.Conn
-}
-
-var errCut = errors.New("the link is cut")
-
-// through is a node behind the link.
-func (l *link) through(t *testing.T, server *redistest.Server) goredis.Node {
-	options := *server.Node(t).Options
-	options.Dialer = func(ctx context.Context, network, address string) (net.Conn, error) {
-		conn, err := new(net.Dialer).DialContext(ctx, network, address)
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		if err == nil && l.cut {
-			err = errors.Join(errCut, conn.Close())
-		}
-		l.conns = append(l.conns, conn)
-		return conn, err
-	}
-	client := redis.NewUniversalClient(&options)
-	t.Cleanup(func() { _ = client.Close() })
-	return goredis.Node{Client: client, Options: &options}
-}
-
-// set cuts or mends it.
-func (l *link) set(cut bool) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.cut = cut
-	for _, conn := range l.conns {
-		if cut && conn != nil {
-			_ = conn.Close()
-		}
-	}
-}
-
 // Those who give up while Redis is out of reach would stand in the queue as the dead do,
 // each for its timeout. Their process lives, and has them leave once it can.
 func TestWhoGivesUpInAnOutageLeavesTheQueueAfterIt(t *testing.T) {
 	const waiters = 3
-	server := redistest.Start(t)
-	outside := server.Client(t)
-	holder := trial.Start(t, server, "fair", time.Minute)
+	server, outside, holder := begin(t, "fair", time.Minute)
 	lease := holder.Acquire(t, "key")
-	var way link
-	p := trial.StartOn(t, []goredis.Node{way.through(t, server)}, "fair", time.Minute)
+	way, options := new(network.Path), *server.Node(t).Options
+	options.Dialer = way.Through(new(net.Dialer).DialContext)
+	client := redis.NewUniversalClient(&options)
+	t.Cleanup(func() { _ = client.Close() })
+	p := trial.StartOn(t, []goredis.Node{{Client: client, Options: &options}}, "fair", time.Minute)
 	var waiting []*waiter
 	for i := range waiters {
 		waiting = append(waiting, enqueue(t, outside, p, i+1))
 	}
-	way.set(true)
+	way.Block(true)
+	way.Snap()
 	for _, w := range waiting {
 		w.cancel()
-		<-w.errors // of the link, or of the cancelled wait
+		<-w.errors // of the way to Redis, or of the cancelled wait
 	}
 	if n := len(queued(t, outside)); n != waiters {
 		t.Fatalf("%d of %d stand in the queue while nobody can leave it", n, waiters)
 	}
-	way.set(false)
-	poll.Until(t, "all have left the queue", func() bool { return len(queued(t, outside))+len(scores(t, outside)) == 0 })
+	way.Block(false)
+	poll.Until(t, "all have left the queue", func() bool {
+		return len(queued(t, outside))+len(scores(t,
+			outside)) == 0
+	})
 	trial.Release(t, lease)
 	trial.Release(t, p.Acquire(t, "key"))
 }

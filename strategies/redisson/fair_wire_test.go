@@ -43,9 +43,7 @@ func hold(t testing.TB, outside *redis.Client, ttl time.Duration) {
 func TestFairWireFormat(t *testing.T) {
 	const wait, ttl = 100_000, 60_000 // ms
 	format := regexp.MustCompile(`^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}:[0-9]+$`)
-	server := redistest.Start(t)
-	outside := server.Client(t)
-	p := trial.Start(t, server, "fair:wait-timeout=100s", ttl*time.Millisecond)
+	_, outside, p := begin(t, "fair:wait-timeout=100s", ttl*time.Millisecond)
 	began := time.Now().UnixMilli()
 	lease := p.Acquire(t, "key")
 	hash := outside.HGetAll(t.Context(), lockKey).Val()
@@ -93,17 +91,9 @@ func TestFairWireFormat(t *testing.T) {
 		t.Errorf("subscribed to are %q, want %q", channels, want)
 	}
 
-	listener := outside.PSubscribe(t.Context(), "*")
-	defer func() { _ = listener.Close() }()
-	if _, err := listener.Receive(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	heard := listen(t, outside, "*")
 	trial.Release(t, lease)
-	message, err := listener.ReceiveMessage(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if message.Channel != told+owners[0] || message.Payload != "0" {
+	if message := heard(); message.Channel != told+owners[0] || message.Payload != "0" {
 		t.Errorf("a release published %q on %q, want \"0\" on the head's channel", message.Payload, message.Channel)
 	}
 	lease = head.lease(t)
@@ -117,9 +107,7 @@ func TestFairWireFormat(t *testing.T) {
 	}
 	trial.Release(t, lease)
 	trial.Release(t, tail.lease(t))
-	if n := outside.DBSize(t.Context()).Val(); n != 0 {
-		t.Errorf("%d keys are left", n)
-	}
+	nothingLeft(t, outside)
 }
 
 // The caller waits less than wait-timeout: so does its deadline.
@@ -141,37 +129,15 @@ func TestShorterWaitHasAnEarlierDeadline(t *testing.T) {
 	}
 }
 
-// Redisson holds the lock and releases it: it publishes to the head.
-func TestForeignHolderReleasesToTheHead(t *testing.T) {
-	server := redistest.Start(t)
-	outside := server.Client(t)
-	hold(t, outside, time.Hour)
-	p := trial.Start(t, server, "fair", time.Hour)
-	w := enqueue(t, outside, p, 1)
-	outside.Del(t.Context(), lockKey)
-	outside.Publish(t.Context(), told+queued(t, outside)[0], "0")
-	trial.Release(t, w.lease(t))
-}
-
 // Redisson waits: our release publishes to it.
 func TestForeignWaiterIsTold(t *testing.T) {
-	server := redistest.Start(t)
-	outside := server.Client(t)
-	p := trial.Start(t, server, "fair", time.Hour)
+	_, outside, p := begin(t, "fair", time.Hour)
 	lease := p.Acquire(t, "key")
 	plant(t, outside, somebody+"2", time.Now().Add(time.Hour))
-	listener := outside.Subscribe(t.Context(), told+somebody+"2")
-	defer func() { _ = listener.Close() }()
-	if _, err := listener.Receive(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	heard := listen(t, outside, told+somebody+"2")
 	trial.Release(t, lease)
-	reply, err := listener.ReceiveTimeout(t.Context(), 20*time.Second)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if message, ok := reply.(*redis.Message); !ok || message.Payload != "0" {
-		t.Errorf("it was told %v", reply)
+	if payload := heard().Payload; payload != "0" {
+		t.Errorf("it was told %q", payload)
 	}
 	// It is its turn, although the lock is free.
 	if _, err := p.Locker.(strategies.Trier).TryAcquire(t.Context(), "key"); !errors.Is(err, strategies.ErrHeld) {

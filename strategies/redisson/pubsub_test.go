@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"regexp"
 	"runtime"
-	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -22,26 +21,37 @@ import (
 	"github.com/lockbench/lockbench/strategies/locktest"
 )
 
-// One release costs one wake-up and one attempt in each process that waits,
-// however many waiters it has.
+// subscribers counts the subscriptions to the lock's channel.
+func subscribers(outside *redis.Client) int64 {
+	return outside.PubSubNumSub(context.Background(), channel).Val()[channel]
+}
+
+// A process has one subscription while it waits. One release costs one wake-up and one attempt in
+// each process that waits, however many waiters it has.
 func TestReleaseWakesOneWaiterAProcess(t *testing.T) {
 	for _, processes := range []int{1, 2, 4} {
 		t.Run(fmt.Sprint(processes), func(t *testing.T) {
 			const waiters = 10
-			server := redistest.Start(t)
-			holder := trial.Start(t, server, "pubsub", time.Minute)
+			server, outside, holder := begin(t, "pubsub", time.Minute)
 			lease := holder.Acquire(t, "key")
 			var waiting []trial.Process
 			for range processes {
 				waiting = append(waiting, trial.Start(t, server, "pubsub", time.Minute))
 			}
-			parked := trial.Park(t, waiters, waiting...)
-
+			if n := subscribers(outside); n != 0 {
+				t.Errorf("%d subscriptions while nobody waits", n)
+			}
+			var parked *trial.Waiters
+			ran := locktest.Calls(t, outside, func() { parked = trial.Park(t, waiters, waiting...) })
+			if n := subscribers(outside); n != int64(processes) || ran["subscribe"] != processes {
+				t.Errorf("%d subscriptions by %d SUBSCRIBEs of %d processes that wait", n, ran["subscribe"], processes)
+			}
 			for range processes * waiters {
 				trial.Release(t, lease)
 				lease = parked.Next(t)
 			}
 			trial.Release(t, lease)
+			poll.Until(t, "no subscription is left", func() bool { return subscribers(outside) == 0 })
 			const parking = 2 // attempts before a waiter parks
 			releases := int64(processes * waiters)
 			got := trial.Total(waiting...)
@@ -59,49 +69,14 @@ func TestReleaseWakesOneWaiterAProcess(t *testing.T) {
 	}
 }
 
-func TestOneSubscriptionAProcessAndLock(t *testing.T) {
-	const waiters = 10
-	const channel = "redisson_lock__channel:{trial:key}"
-	server := redistest.Start(t)
-	outside := server.Client(t)
-	subscribers := func() int64 {
-		counts, err := outside.PubSubNumSub(t.Context(), channel).Result()
-		if err != nil {
-			t.Fatal(err)
-		}
-		return counts[channel]
-	}
-	both := []trial.Process{trial.Start(t, server, "pubsub", time.Minute), trial.Start(t, server, "pubsub", time.Minute)}
-	lease := both[0].Acquire(t, "key")
-	if n := subscribers(); n != 0 {
-		t.Errorf("%d subscriptions while nobody waits", n)
-	}
-	var parked *trial.Waiters
-	subscribes := locktest.Calls(t, outside, func() { parked = trial.Park(t, waiters, both...) })
-	if n := subscribers(); n != 2 || subscribes["subscribe"] != 2 {
-		t.Errorf("%d subscriptions by %d SUBSCRIBEs for waiters in two processes, want 2 and 2", n, subscribes["subscribe"])
-	}
-	for range 2 * waiters {
-		trial.Release(t, lease)
-		lease = parked.Next(t)
-	}
-	trial.Release(t, lease)
-	poll.Until(t, "no subscription is left", func() bool { return subscribers() == 0 })
-}
-
 // Blind waiters leave that try out, to show what it is for.
 func TestBlindWaitersDoNotTryAgain(t *testing.T) {
-	server := redistest.Start(t)
-	outside := server.Client(t)
-	p := trial.Start(t, server, "pubsub:blind=true", time.Minute)
+	_, outside, p := begin(t, "pubsub:blind=true", time.Minute)
 	lease := p.Acquire(t, "key")
 	leases := make(chan strategies.Lease, 1)
 	var waiting sync.WaitGroup
 	waiting.Go(func() { leases <- p.Acquire(t, "key") })
-	const channel = "redisson_lock__channel:{trial:key}"
-	poll.Until(t, "it has subscribed", func() bool {
-		return outside.PubSubNumSub(t.Context(), channel).Val()[channel] == 1
-	})
+	poll.Until(t, "it has subscribed", func() bool { return subscribers(outside) == 1 })
 	trial.Release(t, lease)
 	waiting.Wait()
 	trial.Release(t, <-leases)
@@ -112,10 +87,28 @@ func TestBlindWaitersDoNotTryAgain(t *testing.T) {
 
 // Waiters park for the PTTL; the last milliseconds of it are no reason to poll hot.
 func TestDeadHolderCostsFewAttempts(t *testing.T) {
-	trial.DeadHolderCostsFewAttempts(t, "pubsub", 2, func(server *redistest.Server, left time.Duration) error {
-		return server.Client(t).Eval(t.Context(),
+	const parked = 2 // attempts before parking
+	trial.Calm(t, func(times int) string {
+		server := redistest.Start(t)
+		p := trial.Start(t, server, "pubsub", time.Hour) // nobody is woken by its own leases
+		err := server.Client(t).Eval(t.Context(),
 			`redis.call('HSET', KEYS[1], 'somebody:1', 1) return redis.call('PEXPIRE', KEYS[1], ARGV[1])`,
-			[]string{"trial:key"}, left.Milliseconds()).Err()
+			[]string{"trial:key"}, 200*times).Err()
+		if err != nil {
+			t.Fatal(err)
+		}
+		trial.Release(t, p.Acquire(t, "key"))
+		counts := p.Counts()
+		if counts.Attempts <= parked {
+			return "the lock ran out before anybody was parked"
+		}
+		if counts.Attempts > 8 {
+			t.Errorf("%d attempts for a lock that runs out once", counts.Attempts)
+		}
+		if counts.Useful != 1 || counts.Futile != counts.Attempts-parked-1 {
+			t.Errorf("%+v: every attempt but the first %d must follow a wake-up, one of them useful", counts, parked)
+		}
+		return ""
 	})
 }
 
@@ -123,8 +116,7 @@ func TestDeadHolderCostsFewAttempts(t *testing.T) {
 // own goroutines.
 func TestWaitersCostNoGoroutines(t *testing.T) {
 	const waiters = 2000
-	server := redistest.Start(t)
-	p := trial.Start(t, server, "pubsub", time.Hour)
+	_, _, p := begin(t, "pubsub", time.Hour)
 	lease := p.Acquire(t, "key")
 	before := runtime.NumGoroutine()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -147,72 +139,6 @@ func TestWaitersCostNoGoroutines(t *testing.T) {
 	trial.Release(t, lease)
 }
 
-// owners notes in whose name the acquire script is run. It is a hook of the client.
-type owners struct {
-	mu    sync.Mutex
-	tried []string
-}
-
-func (o *owners) DialHook(next redis.DialHook) redis.DialHook { return next }
-
-func (o *owners) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
-	return next
-}
-
-func (o *owners) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
-	return func(ctx context.Context, cmd redis.Cmder) error {
-		// EVALSHA sha 1 key lease owner, and for a release the channel
-		if args := cmd.Args(); cmd.Name() == "evalsha" && len(args) == 6 {
-			o.mu.Lock()
-			o.tried = append(o.tried, args[5].(string))
-			o.mu.Unlock()
-		}
-		return next(ctx, cmd)
-	}
-}
-
-// last are those who made the n latest tries.
-func (o *owners) last(n int) []string {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return slices.Clone(o.tried[len(o.tried)-n:])
-}
-
-// The k-th release wakes the k-th waiter, and whoever it wakes in vain queues
-// anew behind the others: nobody starves behind one that is unlucky.
-func TestWokenInVainQueuesAnew(t *testing.T) {
-	const waiters, rounds = 7, 3
-	server := redistest.Start(t)
-	outside := server.Client(t)
-	hook := &owners{}
-	p := trial.Start(t, server, "pubsub", time.Hour)
-	p.Config.Nodes[0].Client.AddHook(hook)
-	outside.HSet(t.Context(), "trial:key", "somebody:1", 1) // and never lets go
-	parked := trial.Park(t, waiters, p)
-	var first []string
-	for round := range rounds {
-		for range waiters {
-			before := p.Counts().Attempts
-			outside.Publish(t.Context(), "redisson_lock__channel:{trial:key}", "0")
-			poll.Until(t, "one has tried", func() bool { return p.Counts().Attempts == before+1 })
-		}
-		tried := hook.last(waiters)
-		if round == 0 {
-			first = tried
-			if distinct := slices.Compact(slices.Sorted(slices.Values(tried))); len(distinct) != waiters {
-				t.Fatalf("%d messages woke %d of %d waiters", waiters, len(distinct), waiters)
-			}
-		} else if !slices.Equal(tried, first) {
-			t.Errorf("in round %d the waiters were woken as %q, in the first as %q", round, tried, first)
-		}
-	}
-	outside.Del(t.Context(), "trial:key")
-	for range waiters {
-		outside.Publish(t.Context(), "redisson_lock__channel:{trial:key}", "0")
-		trial.Release(t, parked.Next(t))
-	}
-}
-
 // What Redisson and others see of a lock.
 func TestPubSubWireFormat(t *testing.T) {
 	for key, channel := range map[string]string{
@@ -221,9 +147,7 @@ func TestPubSubWireFormat(t *testing.T) {
 		"odd{key": "redisson_lock__channel:trial:odd{key",
 	} {
 		t.Run(key, func(t *testing.T) {
-			server := redistest.Start(t)
-			outside := server.Client(t)
-			p := trial.Start(t, server, "pubsub", time.Minute)
+			_, outside, p := begin(t, "pubsub", time.Minute)
 			lease := p.Acquire(t, key)
 			hash, err := outside.HGetAll(t.Context(), "trial:"+key).Result()
 			if err != nil {
@@ -238,37 +162,17 @@ func TestPubSubWireFormat(t *testing.T) {
 			if len(hash) != 1 {
 				t.Errorf("the hash has %d fields, want 1", len(hash))
 			}
-			if ttl, err := outside.PTTL(t.Context(), "trial:"+key).Result(); err != nil || ttl <= 0 || ttl > time.Minute {
+			if ttl, err := outside.PTTL(t.Context(), "trial:"+key).Result(); err != nil || ttl <= 0 ||
+				ttl > time.Minute {
 				t.Errorf("its PTTL is %v (%v)", ttl, err)
 			}
-			listener := outside.Subscribe(t.Context(), channel)
-			defer func() { _ = listener.Close() }()
-			if _, err := listener.Receive(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			heard := listen(t, outside, channel)
 			trial.Release(t, lease)
-			reply, err := listener.ReceiveTimeout(t.Context(), 20*time.Second)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if message, ok := reply.(*redis.Message); !ok || message.Payload != "0" {
-				t.Errorf("a release published %v, want \"0\"", reply)
+			if payload := heard().Payload; payload != "0" {
+				t.Errorf("a release published %q, want \"0\"", payload)
 			}
 		})
 	}
-}
-
-// A lock held and released by Redisson, which we play by hand.
-func TestForeignHolderReleases(t *testing.T) {
-	server := redistest.Start(t)
-	outside := server.Client(t)
-	p := trial.Start(t, server, "pubsub", time.Hour)
-	outside.HSet(t.Context(), "trial:key", "b983c153-7421-469a-addb-44fb92259a1b:56", 1)
-	outside.PExpire(t.Context(), "trial:key", time.Hour)
-	parked := trial.Park(t, 1, p)
-	outside.Del(t.Context(), "trial:key")
-	outside.Publish(t.Context(), "redisson_lock__channel:{trial:key}", "0")
-	trial.Release(t, parked.Next(t))
 }
 
 // What finds a lease lost tells its holder; Redis that is silent may have lost it.
@@ -373,9 +277,7 @@ func subscribed(t testing.TB, outside *redis.Client) int {
 // The herd: a release costs one wake-up and one try for each waiter there is.
 func TestReleaseWakesEveryWaiter(t *testing.T) {
 	const waiters = 10
-	server := redistest.Start(t)
-	outside := server.Client(t)
-	holder := trial.Start(t, server, "pubsub-broadcast", time.Minute)
+	server, outside, holder := begin(t, "pubsub-broadcast", time.Minute)
 	lease := holder.Acquire(t, "key")
 	both := []trial.Process{
 		trial.Start(t, server, "pubsub-broadcast", time.Minute),

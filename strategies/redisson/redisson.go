@@ -51,8 +51,9 @@ func Strategies() []strategies.Strategy {
 			Libraries:   java("getFairLock"),
 			Connections: strategies.Connections{PerInstance: 1},
 			Limits: []strategies.Limit{{
-				Check:   "late commands",
-				Because: "an acquire that comes late waits at the head of the queue for nobody, until wait-timeout is over",
+				Check: "late commands",
+				Because: "an acquire that comes late waits at the head of the queue for nobody, until wait-timeout " +
+					"is over",
 			}},
 		}, []string{queuePrefix, deadlinesPrefix}, queueCommands, FairDefaults(), OpenFair),
 		define(strategies.Info{

@@ -1,9 +1,12 @@
 package redisson_test
 
 import (
+	"context"
 	"maps"
 	"testing"
 	"time"
+
+	"github.com/redis/go-redis/v9"
 
 	"github.com/lockbench/lockbench/internal/testkit/redistest"
 	"github.com/lockbench/lockbench/strategies"
@@ -25,16 +28,57 @@ func TestConformance(t *testing.T) {
 	trial.Conform(t, "fenced")
 }
 
-func TestHolds(t *testing.T) {
-	for name, check := range map[string]func(*testing.T, string){
-		"sent twice":        trial.HoldsSentTwice,
-		"not shortened":     trial.HoldsNotShortened,
-		"shortened unheard": trial.ShortenedUnheard,
-		"released late":     trial.ReleasedLate,
-	} {
-		for _, kind := range []string{"pubsub", "fair", "fenced"} {
-			t.Run(name+"/"+kind, func(t *testing.T) { check(t, kind+":watchdog=false") })
+// channel is that of the lock trial:key.
+const channel = "redisson_lock__channel:{trial:key}"
+
+// begin starts a process of a variant on a server of its own, with a look at the server.
+func begin(t testing.TB, variant string, ttl time.Duration) (*redistest.Server, *redis.Client, trial.Process) {
+	t.Helper()
+	server := redistest.Start(t)
+	return server, server.Client(t), trial.Start(t, server, variant, ttl)
+}
+
+func nothingLeft(t testing.TB, outside *redis.Client) {
+	t.Helper()
+	if left := outside.Keys(t.Context(), "*").Val(); len(left) > 0 {
+		t.Errorf("left are %q", left)
+	}
+}
+
+// listen subscribes to a pattern; heard returns the next message.
+func listen(t testing.TB, outside *redis.Client, pattern string) (heard func() *redis.Message) {
+	t.Helper()
+	listener := outside.PSubscribe(t.Context(), pattern)
+	t.Cleanup(func() { _ = listener.Close() })
+	if _, err := listener.Receive(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return func() *redis.Message {
+		t.Helper()
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+		defer cancel()
+		message, err := listener.ReceiveMessage(ctx)
+		if err != nil {
+			t.Fatal(err)
 		}
+		return message
+	}
+}
+
+// Redisson, played by hand, holds the lock and releases it: it tells who waits.
+func TestForeignHolderReleases(t *testing.T) {
+	for _, kind := range []string{"pubsub", "fair"} {
+		t.Run(kind, func(t *testing.T) {
+			_, outside, p := begin(t, kind, time.Hour)
+			hold(t, outside, time.Hour)
+			parked, tells := trial.Park(t, 1, p), channel
+			if kind == "fair" {
+				tells = told + queued(t, outside)[0]
+			}
+			outside.Del(t.Context(), lockKey)
+			outside.Publish(t.Context(), tells, "0")
+			trial.Release(t, parked.Next(t))
+		})
 	}
 }
 
@@ -53,10 +97,8 @@ func TestUncontendedCommands(t *testing.T) {
 		},
 	} {
 		t.Run(kind, func(t *testing.T) {
-			server := redistest.Start(t)
-			p := trial.Start(t, server, kind, time.Minute)
+			_, outside, p := begin(t, kind, time.Minute)
 			trial.Release(t, p.Acquire(t, "key")) // opens the pool's connection
-			outside := server.Client(t)
 			var lease strategies.Lease
 			acquired := locktest.Calls(t, outside, func() { lease = p.Acquire(t, "key") })
 			if !maps.Equal(acquired, want.acquire) {

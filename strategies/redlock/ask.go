@@ -55,7 +55,8 @@ func inTime(_ tally, overtime bool) bool { return overtime }
 // that was sent is waited for in the background until patience ends. Its connection is not
 // closed, because its answer says what to undo.
 func (l *Locker) ask(ctx context.Context, nodes []*node, timeout time.Duration, enough enough,
-	call func(context.Context, *node) (bool, error), late func(*node)) *poll {
+	call func(context.Context, *node) (bool, error), late func(*node),
+) *poll {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), timeout+patience)
 	defer cancel() // a client gives up a wait for a connection, but not one for a reply
 	p := newPoll(nodes)
@@ -103,8 +104,9 @@ type poll struct {
 
 func newPoll(nodes []*node) *poll {
 	p := &poll{
-		nodes: nodes, answers: slices.Repeat([]answer{{err: errNoAnswer}}, len(nodes)), tally: tally{waiting: len(nodes)},
-		news: make(chan struct{}, 1), ended: make(chan struct{}),
+		nodes: nodes, answers: slices.Repeat([]answer{{err: errNoAnswer}}, len(nodes)),
+		tally: tally{waiting: len(nodes)},
+		news:  make(chan struct{}, 1), ended: make(chan struct{}),
 	}
 	p.running.Store(int32(len(nodes)))
 	return p

@@ -45,9 +45,10 @@ func (held *lease) ValidUntil() time.Time {
 // does not stop it.
 func (held *lease) Release(ctx context.Context) error {
 	l := held.locker
-	p := l.ask(ctx, held.claim.reached, held.claim.timeout, l.settled, func(ctx context.Context, n *node) (bool, error) {
-		return l.free(ctx, n, held.claim)
-	}, nil)
+	p := l.ask(ctx, held.claim.reached, held.claim.timeout, l.settled,
+		func(ctx context.Context, n *node) (bool, error) {
+			return l.free(ctx, n, held.claim)
+		}, nil)
 	return l.verdict("release", held.claim, p.tally)
 }
 
@@ -62,12 +63,13 @@ func (held *lease) Extend(ctx context.Context, ttl time.Duration) error {
 		return fmt.Errorf("extend %q: %w", held.claim.name, err)
 	}
 	start := time.Now()
-	p := l.ask(ctx, held.claim.granted, l.options.timeout(ttl), l.settled, func(ctx context.Context, n *node) (bool, error) {
-		answer := held.until[n].Extending(start, Validity(ttl, 0, l.options.Drift))
-		renewed, err := token.Extend(ctx, n.client, held.claim.name, held.claim.token, ttl.Milliseconds())
-		answer(renewed, indeterminate.MayHaveRun(err))
-		return renewed, err
-	}, nil)
+	p := l.ask(ctx, held.claim.granted, l.options.timeout(ttl), l.settled,
+		func(ctx context.Context, n *node) (bool, error) {
+			answer := held.until[n].Extending(start, Validity(ttl, 0, l.options.Drift))
+			renewed, err := token.Extend(ctx, n.client, held.claim.name, held.claim.token, ttl.Milliseconds())
+			answer(renewed, indeterminate.MayHaveRun(err))
+			return renewed, err
+		}, nil)
 	err := l.verdict("extend", held.claim, p.tally)
 	if left := Validity(ttl, time.Since(start), l.options.Drift); err == nil && left < max(l.options.MinValidity, 1) {
 		err = fmt.Errorf("extend %q: the nodes answered too late: %v remain of %v", held.claim.name, left, ttl)

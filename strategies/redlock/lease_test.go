@@ -1,10 +1,17 @@
 package redlock_test
 
 import (
+	"context"
 	"errors"
+	"net"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
+	"github.com/lockbench/lockbench/internal/testkit/poll"
+	"github.com/lockbench/lockbench/internal/testkit/redistest"
 	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/strategies/goredis"
 	"github.com/lockbench/lockbench/strategies/redlock"
@@ -12,7 +19,8 @@ import (
 
 func TestValidUntilIsCountedFromTheFirstSet(t *testing.T) {
 	c := start(t, 3)
-	locker := c.open(goredis.Config{TTL: 10*time.Second + 700*time.Microsecond}, quickly(nil)) // 700 µs no node can count
+	// 700 µs no node can count
+	locker := c.open(goredis.Config{TTL: 10*time.Second + 700*time.Microsecond}, quickly(nil))
 	before := time.Now()
 	lease := acquire(t, locker, "key")
 	after := time.Now()
@@ -35,7 +43,10 @@ func TestReleaseCountsTheQuorum(t *testing.T) {
 		lost []int
 		want error
 	}{
-		{nil, nil}, {[]int{0, 1}, nil}, {[]int{0, 1, 2}, strategies.ErrNotHeld}, {[]int{0, 1, 2, 3, 4}, strategies.ErrNotHeld},
+		{nil, nil},
+		{[]int{0, 1}, nil},
+		{[]int{0, 1, 2}, strategies.ErrNotHeld},
+		{[]int{0, 1, 2, 3, 4}, strategies.ErrNotHeld},
 	} {
 		c := start(t, 5)
 		locker := c.open(goredis.Config{}, quickly(nil))
@@ -117,7 +128,8 @@ func TestFailedShorteningIsBelieved(t *testing.T) {
 	c.servers[0].Kill()
 	c.servers[1].Kill()
 	before := time.Now()
-	if err := lease.(strategies.Extender).Extend(t.Context(), 5*time.Second); err == nil || errors.Is(err, strategies.ErrNotHeld) {
+	if err := lease.(strategies.Extender).Extend(t.Context(), 5*time.Second); err == nil ||
+		errors.Is(err, strategies.ErrNotHeld) {
 		t.Errorf("extend without an answer from a majority returned %v", err)
 	}
 	if until := lease.(strategies.Timed).ValidUntil(); until.After(before.Add(5 * time.Second)) {
@@ -125,21 +137,45 @@ func TestFailedShorteningIsBelieved(t *testing.T) {
 	}
 }
 
+// countDials returns a node, and counts how often its client dials.
+func countDials(t *testing.T, server *redistest.Server) (goredis.Node, *atomic.Int64) {
+	dials := new(atomic.Int64)
+	options := *server.Node(t).Options
+	options.Dialer = func(ctx context.Context, network, address string) (net.Conn, error) {
+		dials.Add(1)
+		return new(net.Dialer).DialContext(ctx, network, address)
+	}
+	client := redis.NewUniversalClient(&options)
+	t.Cleanup(func() { _ = client.Close() })
+	return goredis.Node{Client: client, Options: &options}, dials
+}
+
 // TestUnansweredShorteningLimitsLaterExtends has nodes hang during an extension. They may
 // carry it out after a later one.
 func TestUnansweredShorteningLimitsLaterExtends(t *testing.T) {
 	t.Parallel()
 	c := start(t, 3)
-	locker := c.open(goredis.Config{}, quickly(func(o *redlock.Options) { o.NodeTimeout = hangs }))
+	nodes := c.nodes()
+	var dials [2]*atomic.Int64
+	for i := range dials {
+		nodes[i], dials[i] = countDials(t, c.servers[i])
+	}
+	locker := c.open(goredis.Config{Nodes: nodes}, quickly(func(o *redlock.Options) { o.NodeTimeout = hangs }))
 	lease := acquire(t, locker, "key")
 	extender, timed := lease.(strategies.Extender), lease.(strategies.Timed)
+	before := [2]int64{dials[0].Load(), dials[1].Load()}
 	c.servers[0].Pause()
 	c.servers[1].Pause()
 	if err := extender.Extend(t.Context(), 5*time.Second); err == nil {
 		t.Error("extended without an answer from a majority")
 	}
+	extended := make(chan error, 1)
+	go func() { extended <- extender.Extend(t.Context(), longTTL) }()
+	poll.Until(t, "the later extension has begun on both: the first one's connections are in use", func() bool {
+		return dials[0].Load() > before[0] && dials[1].Load() > before[1]
+	})
 	c.resume(0, 1)
-	if err := extender.Extend(t.Context(), longTTL); err != nil {
+	if err := <-extended; err != nil {
 		t.Fatal(err)
 	}
 	if left := time.Until(timed.ValidUntil()); left > 5*time.Second || left < time.Second {
@@ -176,7 +212,8 @@ func TestExtendRefusesWhatIsOnlyDrift(t *testing.T) {
 	c := start(t, 3)
 	locker := c.open(goredis.Config{}, quickly(nil))
 	lease := acquire(t, locker, "key")
-	if err := lease.(strategies.Extender).Extend(t.Context(), 2*time.Millisecond); err == nil || errors.Is(err, strategies.ErrNotHeld) {
+	if err := lease.(strategies.Extender).Extend(t.Context(), 2*time.Millisecond); err == nil ||
+		errors.Is(err, strategies.ErrNotHeld) {
 		t.Errorf("extending by less than the drift returned %v", err)
 	}
 	release(t, lease)

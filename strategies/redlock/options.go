@@ -70,7 +70,8 @@ func (o Options) Validate() error {
 // suits returns why these options do not suit leases of that TTL.
 func (o Options) suits(ttl time.Duration) error {
 	if most := Validity(ttl, 0, o.Drift); most < max(o.MinValidity, 1) {
-		return fmt.Errorf("no lease of %v can be valid for min-validity %v: %v remain after drift", ttl, o.MinValidity, most)
+		return fmt.Errorf("no lease of %v can be valid for min-validity %v: %v remain after drift", ttl, o.MinValidity,
+			most)
 	}
 	return nil
 }

@@ -41,13 +41,15 @@ func TestDefaultsAreValid(t *testing.T) {
 }
 
 func TestEveryBadOptionIsNamed(t *testing.T) {
-	_, err := strategies.ParseVariants("redlock:mode=both,node-timeout=0s,min-delay=-1ms,max-delay=-2ms,release=late,drift=1,min-validity=-1s,give-up=0,node-share=2")
+	_, err := strategies.ParseVariants("redlock:mode=both,node-timeout=0s,min-delay=-1ms,max-delay=-2ms," +
+		"release=late,drift=1,min-validity=-1s,give-up=0,node-share=2")
 	if err == nil {
 		t.Fatal("all were accepted")
 	}
 	for _, want := range []string{
 		`no mode "both"`, `no release "late"`, "node-timeout must be at least 1ms", "min-delay must not be negative",
-		"max-delay -2ms is smaller", "drift must be", "min-validity must not be negative", "give-up must be at least 1", "node-share must be a share",
+		"max-delay -2ms is smaller", "drift must be", "min-validity must not be negative", "give-up must be at least 1",
+		"node-share must be a share",
 	} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("%q is not in:\n%v", want, err)
@@ -62,11 +64,15 @@ func TestNewRefusesWhatCannotWork(t *testing.T) {
 		change func(*redlock.Options)
 		want   string
 	}{
-		"two nodes":      {goredis.Config{Nodes: three[:2], TTL: time.Second}, nil, "needs 3 nodes"},
-		"all is drift":   {goredis.Config{Nodes: three, TTL: 2 * time.Millisecond}, nil, "remain after drift"},
-		"never so valid": {goredis.Config{Nodes: three, TTL: time.Second}, func(o *redlock.Options) { o.MinValidity = 989 * time.Millisecond }, "988ms remain"},
+		"two nodes":    {goredis.Config{Nodes: three[:2], TTL: time.Second}, nil, "needs 3 nodes"},
+		"all is drift": {goredis.Config{Nodes: three, TTL: 2 * time.Millisecond}, nil, "remain after drift"},
+		"never so valid": {
+			goredis.Config{Nodes: three, TTL: time.Second},
+			func(o *redlock.Options) { o.MinValidity = 989 * time.Millisecond }, "988ms remain",
+		},
 	} {
-		if _, err := redlock.Open(test.config, quickly(test.change)); err == nil || !strings.Contains(err.Error(), test.want) {
+		if _, err := redlock.Open(test.config, quickly(test.change)); err == nil ||
+			!strings.Contains(err.Error(), test.want) {
 			t.Errorf("%s: %v, want %q", name, err, test.want)
 		}
 	}

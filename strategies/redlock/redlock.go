@@ -32,13 +32,16 @@ const fewest = 3
 // Strategy describes the lock, to be registered and opened by name.
 func Strategy() strategies.Strategy {
 	return strategies.Define(strategies.Info{
-		Doc:       doc,
-		Name:      "redlock",
-		Summary:   "SET NX PX on a majority of independent nodes",
-		Claims:    strategies.Claims{Exclusion: true, Recovery: true},
-		Capacity:  1,
-		Nodes:     fewest,
-		Libraries: []strategies.Library{{Language: "Go", Package: "github.com/go-redsync/redsync/v4", Call: "Redsync.NewMutex"}},
+		Doc:      doc,
+		Name:     "redlock",
+		Summary:  "SET NX PX on a majority of independent nodes",
+		Claims:   strategies.Claims{Exclusion: true, Recovery: true},
+		Capacity: 1,
+		Nodes:    fewest,
+		Libraries: []strategies.Library{{
+			Language: "Go", Package: "github.com/go-redsync/redsync/v4",
+			Call: "Redsync.NewMutex",
+		}},
 
 		NoCluster: "it needs nodes that are independent of one another",
 		Limits:    []strategies.Limit{strategies.ByRedisClock()},
@@ -103,7 +106,8 @@ func (l *Locker) quorum() int { return len(l.nodes)/2 + 1 }
 func (l *Locker) Prepare(ctx context.Context, _ []string) error {
 	all := func(tally, bool) bool { return false }
 	p := l.ask(ctx, l.nodes, l.options.timeout(l.config.TTL), all, func(ctx context.Context, n *node) (bool, error) {
-		return true, errors.Join(token.ReleaseScript.Load(ctx, n.client).Err(), token.ExtendScript.Load(ctx, n.client).Err())
+		return true, errors.Join(token.ReleaseScript.Load(ctx, n.client).Err(),
+			token.ExtendScript.Load(ctx, n.client).Err())
 	}, nil)
 	if p.tally.yes < l.quorum() {
 		return fmt.Errorf("load the scripts: %w", l.noQuorum(p.tally))
@@ -201,7 +205,8 @@ func (l *Locker) TryAcquireFor(ctx context.Context, key string, ttl time.Duratio
 	case c.tally.no > 0:
 		return nil, strategies.ErrHeld
 	}
-	return nil, fmt.Errorf("ask for %q: %d of %d nodes granted it, too late for a lease to be valid", name, c.tally.yes, len(l.nodes))
+	return nil, fmt.Errorf("ask for %q: %d of %d nodes granted it, too late for a lease to be valid", name, c.tally.yes,
+		len(l.nodes))
 }
 
 // begin checks a call before its first round.

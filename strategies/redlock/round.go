@@ -96,7 +96,11 @@ func (l *Locker) freeLate(n *node, c *claim) {
 // no: if the client sent the SET again after a lost reply, the no may come from our own
 // token. The other nodes are freed elsewhere; giveBack waits for that until the node timeout.
 func (l *Locker) giveBack(ctx context.Context, c *claim) {
-	l.ask(ctx, c.reached, c.timeout, inTime, func(ctx context.Context, n *node) (bool, error) { return l.free(ctx, n, c) }, nil)
+	l.ask(ctx, c.reached, c.timeout, inTime, func(ctx context.Context, n *node) (bool,
+		error,
+	) {
+		return l.free(ctx, n, c)
+	}, nil)
 	timer := time.NewTimer(time.Until(c.start.Add(c.timeout)))
 	defer timer.Stop()
 	select {

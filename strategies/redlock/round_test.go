@@ -52,7 +52,8 @@ func TestFailedRoundLeavesNothing(t *testing.T) {
 			t.Parallel()
 			c := start(t, 5)
 			probe := new(strategies.Probe)
-			locker := c.open(goredis.Config{Probe: probe}, quickly(func(o *redlock.Options) { o.Mode, o.Release = test.mode, test.release }))
+			locker := c.open(goredis.Config{Probe: probe},
+				quickly(func(o *redlock.Options) { o.Mode, o.Release = test.mode, test.release }))
 			c.occupy("key", 1, 2, 3)
 			if _, err := locker.TryAcquire(t.Context(), "key"); !errors.Is(err, strategies.ErrHeld) {
 				t.Errorf("try-lock returned %v, want ErrHeld", err)
@@ -177,7 +178,8 @@ func TestTooLittleValidity(t *testing.T) {
 		t.Errorf("acquire returned %v, want DeadlineExceeded", err)
 	}
 	c.nothingAt("key", 0, 1)
-	if _, err := locker.TryAcquire(t.Context(), "key"); err == nil || errors.Is(err, strategies.ErrHeld) || errors.Is(err, strategies.ErrNoQuorum) {
+	if _, err := locker.TryAcquire(t.Context(), "key"); err == nil || errors.Is(err, strategies.ErrHeld) ||
+		errors.Is(err, strategies.ErrNoQuorum) {
 		t.Errorf("try-lock returned %v, want that it came too late", err)
 	}
 	c.nothingAt("key", 0, 1)

@@ -66,7 +66,9 @@ func deadline(now time.Time, ttl time.Duration) (ms int64, until time.Time) {
 	return ms, now.Add(time.UnixMilli(ms).Sub(now))
 }
 
-func (e *expirable) take(ctx context.Context, name string, topic redisson.Topic, ttl time.Duration) (strategies.Lease, time.Duration, error) {
+func (e *expirable) take(ctx context.Context, name string, topic redisson.Topic, ttl time.Duration) (strategies.Lease,
+	time.Duration, error,
+) {
 	now := time.Now()
 	ms, until := deadline(now, ttl)
 	held := &expirablePermit{client: e.client, name: name, topic: topic, id: e.id()}

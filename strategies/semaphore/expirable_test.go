@@ -84,7 +84,8 @@ func TestOverduePermitsComeBackTogether(t *testing.T) {
 	}
 	const deadlines = "{trial:key}:timeout"
 	for _, id := range outside.ZRange(t.Context(), deadlines, 0, -1).Val() { // they have run out
-		outside.ZAddXX(t.Context(), deadlines, redis.Z{Score: float64(time.Now().Add(-time.Second).UnixMilli()), Member: id})
+		outside.ZAddXX(t.Context(), deadlines,
+			redis.Z{Score: float64(time.Now().Add(-time.Second).UnixMilli()), Member: id})
 	}
 	alive := trial.Start(t, server, "semaphore:expirable=true,permits=3", time.Minute)
 	lease := alive.Acquire(t, "key")
@@ -115,7 +116,9 @@ func TestExtendLeavesALaterDeadline(t *testing.T) {
 	if err != nil || len(permits) != 1 || time.Until(time.UnixMilli(int64(permits[0].Score))) < time.Second*2 {
 		t.Errorf("extended by a second, the permits are %v (%v), want one that lasts for a minute", permits, err)
 	}
-	if until := lease.(strategies.Timed).ValidUntil().UnixMilli(); len(permits) == 1 && until != int64(permits[0].Score) {
-		t.Errorf("extended by a second, it is said to be valid until %d, and in Redis it is until %.0f", until, permits[0].Score)
+	if until := lease.(strategies.Timed).ValidUntil().UnixMilli(); len(permits) == 1 &&
+		until != int64(permits[0].Score) {
+		t.Errorf("extended by a second, it is said to be valid until %d, and in Redis it is until %.0f", until,
+			permits[0].Score)
 	}
 }

@@ -43,7 +43,9 @@ func (*plain) scripts() []*redis.Script {
 // term ignores the TTL: plain permits do not run out.
 func (*plain) term(time.Duration) (time.Duration, error) { return 0, nil }
 
-func (p *plain) take(ctx context.Context, name string, topic redisson.Topic, _ time.Duration) (strategies.Lease, time.Duration, error) {
+func (p *plain) take(ctx context.Context, name string, topic redisson.Topic, _ time.Duration) (strategies.Lease,
+	time.Duration, error,
+) {
 	taken, err := p.ask(ctx, name, topic)
 	if err != nil || !taken {
 		return nil, p.look, err

@@ -100,7 +100,8 @@ type permits interface {
 	// take returns nil if no permit is free, and then how long to park at most. The topic is
 	// told what take frees, and when its lease is released. After validity.ErrLate the caller
 	// may try again.
-	take(ctx context.Context, name string, topic redisson.Topic, term time.Duration) (strategies.Lease, time.Duration, error)
+	take(ctx context.Context, name string, topic redisson.Topic, term time.Duration) (strategies.Lease, time.Duration,
+		error)
 	// close waits for what is still under way.
 	close()
 }
@@ -241,7 +242,9 @@ func (l *Locker) TryAcquireFor(ctx context.Context, key string, ttl time.Duratio
 }
 
 // begin prepares the first try.
-func (l *Locker) begin(ctx context.Context, name string, ttl time.Duration) (topic redisson.Topic, term time.Duration, err error) {
+func (l *Locker) begin(ctx context.Context, name string, ttl time.Duration) (topic redisson.Topic, term time.Duration,
+	err error,
+) {
 	if l.closed.Load() {
 		return topic, 0, strategies.ErrClosed
 	}

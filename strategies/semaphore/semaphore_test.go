@@ -65,7 +65,8 @@ func TestInfoFollowsTheOptions(t *testing.T) {
 	if plain.Capacity != 7 || plain.Claims.Recovery || plain.Caveat == "" {
 		t.Errorf("7 plain permits are %+v", plain)
 	}
-	if expirable := trial.Variant(t, "semaphore:expirable=true").Info(); expirable.Capacity != 4 || !expirable.Claims.Recovery || expirable.Caveat != "" {
+	if expirable := trial.Variant(t, "semaphore:expirable=true").Info(); expirable.Capacity != 4 ||
+		!expirable.Claims.Recovery || expirable.Caveat != "" {
 		t.Errorf("expirable permits are %+v", expirable)
 	}
 	if err := (semaphore.Options{}).Validate(); err == nil {
@@ -100,10 +101,12 @@ func TestUncontendedCommands(t *testing.T) {
 			trial.Release(t, p.Acquire(t, "key")) // opens the pool's connection
 			outside := server.Client(t)
 			var lease strategies.Lease
-			if acquired := locktest.Calls(t, outside, func() { lease = p.Acquire(t, "key") }); !maps.Equal(acquired, want[0]) {
+			if acquired := locktest.Calls(t, outside, func() { lease = p.Acquire(t, "key") }); !maps.Equal(acquired,
+				want[0]) {
 				t.Errorf("an acquire ran %v, want %v", acquired, want[0])
 			}
-			if released := locktest.Calls(t, outside, func() { trial.Release(t, lease) }); !maps.Equal(released, want[1]) {
+			if released := locktest.Calls(t, outside, func() { trial.Release(t, lease) }); !maps.Equal(released,
+				want[1]) {
 				t.Errorf("a release ran %v, want %v", released, want[1])
 			}
 		})

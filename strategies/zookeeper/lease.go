@@ -14,9 +14,9 @@ import (
 
 // lease is the first place in a queue.
 type lease struct {
-	place
+	*place
 	locker   *Locker
-	lost     <-chan struct{}
+	key      string
 	released chan struct{} // closed when the node is gone, or the session; nil before the first Release
 	err      error         // of the release
 	told     bool          // the result has been returned
@@ -25,27 +25,14 @@ type lease struct {
 // timed is a lease on a standalone server.
 type timed struct{ *lease }
 
-// granted makes a lease of the first place.
-func (l *Locker) granted(p place) (strategies.Lease, error) {
-	if !l.holds(p.session) {
-		p.leave()
-		return nil, strategies.ErrClosed
-	}
-	held := &lease{place: p, locker: l, lost: p.session.Lost()}
-	if l.node.Standalone {
-		return timed{held}, nil
-	}
-	return held, nil
-}
+// ValidUntil returns when the newest answered request was sent, plus the session's timeout.
+func (h timed) ValidUntil() time.Time { return h.session.Until() }
 
-// FencingToken is the id of the transaction that made the node.
+// FencingToken is the last transaction of the queue when the lock was granted.
 func (h *lease) FencingToken() int64 { return h.token }
 
 // Lost returns a channel that is closed when the session is lost; see gozk.Session.Lost.
-func (h *lease) Lost() <-chan struct{} { return h.lost }
-
-// ValidUntil returns when the newest answered request was sent, plus the session's timeout.
-func (h timed) ValidUntil() time.Time { return h.session.Until() }
+func (h *lease) Lost() <-chan struct{} { return h.session.Lost() }
 
 // Release deletes the node. If ctx ends, that goes on in the background, since the session
 // would keep the lease otherwise; a second call waits for it.
@@ -55,16 +42,16 @@ func (h *lease) Release(ctx context.Context) error {
 	}
 	if h.released == nil {
 		released := make(chan struct{})
-		begun := h.session.Go(func(life context.Context) {
+		if !h.session.Go(func(life context.Context) {
 			defer close(released)
-			there, err := h.remove(life)
-			if err == nil && !there {
-				err = strategies.ErrNotHeld
+			var there bool
+			if there, h.err = h.remove(life); h.err == nil && !there {
+				h.err = strategies.ErrNotHeld
 			}
-			h.locker.released(h.session)
-			h.err = err
-		})
-		if !begun {
+			h.locker.mu.Lock()
+			defer h.locker.mu.Unlock()
+			h.session.leases--
+		}) {
 			return h.afterwards(ctx)
 		}
 		h.released = released
@@ -77,11 +64,7 @@ func (h *lease) Release(ctx context.Context) error {
 	if errors.Is(h.err, gozk.ErrOver) { // the session ended during the release
 		return h.afterwards(ctx)
 	}
-	h.told = true
-	if h.err != nil && !errors.Is(h.err, strategies.ErrNotHeld) {
-		return fmt.Errorf("release %q: %w", h.key, h.err)
-	}
-	return h.err
+	return h.settled(h.err)
 }
 
 // afterwards releases when the session is over: after the Locker's Close the server may not
@@ -92,14 +75,17 @@ func (h *lease) afterwards(ctx context.Context) error {
 		return fmt.Errorf("release %q after its session: %w", h.key, err)
 	}
 	defer s.Close()
-	err = s.Delete(ctx, h.path())
-	switch {
-	case err == nil:
-		h.told = true
-		return nil
-	case errors.Is(err, zk.ErrNoNode):
-		h.told = true
-		return strategies.ErrNotHeld
+	if err = s.Delete(ctx, h.path()); errors.Is(err, zk.ErrNoNode) {
+		err = strategies.ErrNotHeld
 	}
-	return fmt.Errorf("release %q after its session: %w", h.key, err)
+	return h.settled(err)
+}
+
+// settled returns the result of a release.
+func (h *lease) settled(err error) error {
+	if err == nil || errors.Is(err, strategies.ErrNotHeld) {
+		h.told = true
+		return err
+	}
+	return fmt.Errorf("release %q: %w", h.key, err)
 }

@@ -11,10 +11,10 @@ func TestAhead(t *testing.T) {
 		there  bool
 	}{
 		{"_c_a-lock-0000000003", []string{"_c_a-lock-0000000003"}, "", true},
-		{"_c_a-lock-0000000003", []string{"_c_b-lock-0000000001", "_c_a-lock-0000000003", "_c_c-lock-0000000002", "_c_d-lock-0000000004"}, "_c_c-lock-0000000002", true},
+		{"_c_a-lock-3", []string{"_c_b-lock-1", "_c_a-lock-3", "_c_c-lock-2", "_c_d-lock-4"}, "_c_c-lock-2", true},
 		{"_c_a-lock-0000000003", []string{"_c_b-lock-0000000001"}, "_c_b-lock-0000000001", false},
 		{"_c_a-lock-0000000003", []string{"x", "config", "_c_a-lock-0000000003"}, "", true},
-		{"_c_a-lock--2147483648", []string{"_c_a-lock--2147483648", "_c_b-lock-2147483647", "_c_c-lock--2147483647"}, "_c_b-lock-2147483647", true},
+		{"a-lock--2147483648", []string{"a-lock--2147483648", "b-lock-2147483647"}, "b-lock-2147483647", true},
 		{"_c_b-lock-2147483647", []string{"_c_a-lock--2147483648", "_c_b-lock-2147483647"}, "", true},
 	} {
 		if before, there := ahead(c.name, c.queue); before != c.before || there != c.there {

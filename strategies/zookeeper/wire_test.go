@@ -18,9 +18,9 @@ import (
 
 // cable is the way to the server.
 type cable struct {
+	open    intercept.Open
 	mu      sync.Mutex
 	cut     bool
-	conns   map[net.Conn]bool
 	swallow int32 // the answer to the next request of that code is lost; 0 is none
 	lost    int   // so far
 }
@@ -32,8 +32,6 @@ const (
 	lists    = 12
 	watching = 4
 )
-
-func newCable() *cable { return &cable{conns: map[net.Conn]bool{}} }
 
 var errCut = errors.New("the cable is cut")
 
@@ -50,14 +48,11 @@ func (c *cable) through(n gozk.Node) gozk.Node {
 		if err != nil {
 			return nil, err
 		}
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		c.conns[conn] = true
 		var deaf bool
-		return intercept.Conn(conn, intercept.Hooks{
+		return c.open.Add(conn, intercept.Hooks{
 			Write: func(b []byte, write func([]byte) (int, error)) (int, error) {
 				c.mu.Lock()
-				if c.swallow != 0 && len(b) >= 12 && int32(binary.BigEndian.Uint32(b[8:])) == c.swallow {
+				if len(b) >= 12 && c.swallow != 0 && int32(binary.BigEndian.Uint32(b[8:])) == c.swallow {
 					deaf, c.swallow = true, 0
 					c.lost++
 				}
@@ -74,7 +69,7 @@ func (c *cable) through(n gozk.Node) gozk.Node {
 				}
 				return n, err
 			},
-		}), nil
+		})
 	}
 	return n
 }
@@ -82,12 +77,11 @@ func (c *cable) through(n gozk.Node) gozk.Node {
 // broken closes all connections; new ones can be had unless it is cut.
 func (c *cable) broken(cut bool) {
 	c.mu.Lock()
-	defer c.mu.Unlock()
 	c.cut = cut
-	for conn := range c.conns {
+	c.mu.Unlock()
+	for _, conn := range c.open.List() {
 		_ = conn.Close()
 	}
-	c.conns = map[net.Conn]bool{}
 }
 
 func (c *cable) lose(code int32) {
@@ -101,7 +95,7 @@ func (c *cable) lose(code int32) {
 func TestHolderIsCutOff(t *testing.T) {
 	t.Parallel()
 	const ttl = time.Second
-	c := newCable()
+	c := new(cable)
 	one, other := open(t, c.through(node(t)), ttl), open(t, node(t), ttl)
 	lease := acquire(t, one, "key")
 	first := lease.(strategies.Timed).ValidUntil()
@@ -131,7 +125,7 @@ func TestHolderIsCutOff(t *testing.T) {
 // the queue.
 func TestReconnectInTime(t *testing.T) {
 	t.Parallel()
-	c := newCable()
+	c := new(cable)
 	n := c.through(node(t))
 	holder, waiter, late := open(t, n, 10*time.Second), open(t, n, 10*time.Second), open(t, node(t), 10*time.Second)
 	for range 5 {
@@ -140,7 +134,8 @@ func TestReconnectInTime(t *testing.T) {
 		var all sync.WaitGroup
 		wait := func(who string, on interface {
 			Acquire(context.Context, string) (strategies.Lease, error)
-		}, place int) {
+		}, place int,
+		) {
 			all.Go(func() {
 				ctx, cancel := context.WithTimeout(t.Context(), drive.Bound)
 				defer cancel()
@@ -177,7 +172,7 @@ func TestReconnectInTime(t *testing.T) {
 func TestWaiterIsCutOff(t *testing.T) {
 	t.Parallel()
 	const ttl = 500 * time.Millisecond
-	c := newCable()
+	c := new(cable)
 	holder, waiter := open(t, node(t), ttl), open(t, c.through(node(t)), ttl)
 	lease := acquire(t, holder, "key")
 	got := make(chan error, 1)
@@ -207,7 +202,7 @@ func TestLostAnswers(t *testing.T) {
 	for name, code := range map[string]int32{"create": creates, "delete": deletes, "list": lists, "watch": watching} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			c := newCable()
+			c := new(cable)
 			holder, one := open(t, node(t), 10*time.Second), open(t, c.through(node(t)), 10*time.Second)
 			release(t, acquire(t, one, "key"), nil) // its session is open
 			for _, cancelled := range []bool{false, true} {

@@ -22,16 +22,18 @@ var doc string
 // Strategy describes the lock, to be registered and opened by name.
 func Strategy() strategies.Strategy {
 	return strategies.Define(strategies.Info{
-		Doc:         doc,
-		Name:        "zookeeper",
-		Summary:     "ZooKeeper: ephemeral sequential nodes, each watching the one before it",
-		Claims:      strategies.Claims{Exclusion: true, Recovery: true, FIFO: true, Fencing: true, Watchdog: true},
-		Capacity:    1,
-		Store:       "zookeeper",
-		Session:     true,
-		Nodes:       1,
-		Libraries:   []strategies.Library{{Language: "Java", Package: "org.apache.curator:curator-recipes", Call: "InterProcessMutex"}},
-		Persistent:  []string{"{key}"},
+		Doc:        doc,
+		Name:       "zookeeper",
+		Summary:    "ZooKeeper: ephemeral sequential nodes, each watching the one before it",
+		Claims:     strategies.Claims{Exclusion: true, Recovery: true, FIFO: true, Fencing: true, Watchdog: true},
+		Capacity:   1,
+		Store:      "zookeeper",
+		Session:    true,
+		Nodes:      1,
+		Persistent: []string{"{key}"},
+		Libraries: []strategies.Library{
+			{Language: "Java", Package: "org.apache.curator:curator-recipes", Call: "InterProcessMutex"},
+		},
 		Connections: strategies.Connections{PerInstance: 1},
 	}, Options{}, Open)
 }
@@ -41,19 +43,19 @@ type Options struct{}
 
 // Locker has one session on ZooKeeper.
 type Locker struct {
-	config gozk.Config
-	node   gozk.Node
+	config  gozk.Config
+	node    gozk.Node
+	opening chan struct{} // has room for one, who looks for the session and may open it
 
 	mu      sync.Mutex
 	closed  bool
 	current *session
-	opening chan struct{} // closed when a caller has opened the next session, or failed to; nil while none does
 }
 
 // session is a session of the Locker, and how many leases it has.
 type session struct {
 	*gozk.Session
-	leases int
+	leases int // under the Locker's mutex
 }
 
 // Open returns a Locker on the first node. It does not talk to ZooKeeper yet.
@@ -64,7 +66,7 @@ func Open(config gozk.Config, _ Options) (*Locker, error) {
 	if len(config.Nodes[0].Servers) == 0 {
 		return nil, errors.New("zookeeper: there are no servers to connect to")
 	}
-	return &Locker{config: config, node: config.Nodes[0]}, nil
+	return &Locker{config: config, node: config.Nodes[0], opening: make(chan struct{}, 1)}, nil
 }
 
 // Prepare opens the session.
@@ -75,114 +77,103 @@ func (l *Locker) Prepare(ctx context.Context, _ []string) error {
 
 // session returns the session that lives, or a new one.
 func (l *Locker) session(ctx context.Context) (*session, error) {
-	for {
-		l.mu.Lock()
-		if l.closed {
-			l.mu.Unlock()
-			return nil, strategies.ErrClosed
-		}
-		if s := l.current; s != nil {
-			select {
-			case <-s.Over():
-				l.current = nil
-			default:
-				l.mu.Unlock()
-				return s, nil
-			}
-		}
-		if opening := l.opening; opening != nil {
-			l.mu.Unlock()
-			select {
-			case <-opening: // if that failed, this caller tries
-				continue
-			case <-ctx.Done():
-				return nil, fmt.Errorf("wait for a session: %w", ctx.Err())
-			}
-		}
-		opening := make(chan struct{})
-		l.opening = opening
-		l.mu.Unlock()
-		opened, err := l.node.Connect(ctx, l.config.TTL)
-		l.mu.Lock()
-		l.opening = nil
-		close(opening)
-		closed := l.closed
-		if err == nil && !closed {
-			l.current = &session{Session: opened}
-		}
-		l.mu.Unlock()
-		if err != nil {
-			return nil, err
-		}
-		if closed { // meanwhile
-			opened.Close()
-		}
+	select {
+	case l.opening <- struct{}{}:
+		defer func() { <-l.opening }()
+	case <-ctx.Done():
+		return nil, fmt.Errorf("wait for a session: %w", ctx.Err())
+	}
+	l.mu.Lock()
+	current, closed := l.current, l.closed
+	l.mu.Unlock()
+	if closed {
+		return nil, strategies.ErrClosed
+	}
+	if current != nil && !isOver(current) {
+		return current, nil
+	}
+	opened, err := l.node.Connect(ctx, l.config.TTL)
+	if err != nil {
+		return nil, err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.current = &session{Session: opened}
+	return l.current, nil
+}
+
+func isOver(s *session) bool {
+	select {
+	case <-s.Over():
+		return true
+	default:
+		return false
 	}
 }
 
 // Acquire queues, and waits for its turn.
 func (l *Locker) Acquire(ctx context.Context, key string) (strategies.Lease, error) {
-	for {
-		s, err := l.session(ctx)
-		if err != nil {
-			return nil, err
-		}
-		held, err := l.wait(ctx, s, key)
-		if !errors.Is(err, errNoPlace) {
-			return held, err
-		}
-	}
+	return l.acquire(ctx, key, true)
 }
 
 // TryAcquire takes the first place if the queue is empty.
 func (l *Locker) TryAcquire(ctx context.Context, key string) (strategies.Lease, error) {
+	return l.acquire(ctx, key, false)
+}
+
+func (l *Locker) acquire(ctx context.Context, key string, wait bool) (strategies.Lease, error) {
 	for {
 		s, err := l.session(ctx)
 		if err != nil {
 			return nil, err
 		}
-		held, err := l.try(ctx, s, key)
-		if !errors.Is(err, errNoPlace) {
-			return held, err
+		p := &place{session: s, lock: l.node.Path(l.config.Key(key))}
+		err = l.reach(ctx, p, wait)
+		switch {
+		case err == nil:
+			return l.granted(p, key)
+		case errors.Is(err, strategies.ErrHeld):
+			return nil, err
+		case !errors.Is(err, errNoPlace):
+			return nil, fmt.Errorf("wait for %q: %w", key, err)
 		}
 	}
+}
+
+// granted makes a lease of the first place.
+func (l *Locker) granted(p *place, key string) (strategies.Lease, error) {
+	l.mu.Lock()
+	closed := l.closed
+	if !closed { // Close will see the lease
+		p.session.leases++
+	}
+	l.mu.Unlock()
+	if closed {
+		p.leave()
+		return nil, strategies.ErrClosed
+	}
+	held := &lease{place: p, locker: l, key: key}
+	if l.node.Standalone {
+		return timed{held}, nil
+	}
+	return held, nil
 }
 
 // Close refuses further calls and ends the session. If there are leases, the session ends by
 // its timeout instead; until then they can be released.
 func (l *Locker) Close() error {
+	l.opening <- struct{}{} // nobody is opening a session
+	defer func() { <-l.opening }()
 	l.mu.Lock()
-	l.closed = true
-	s := l.current
-	l.current = nil
-	leases := 0
-	if s != nil {
-		leases = s.leases
-	}
+	s, held := l.current, l.current != nil && l.current.leases > 0
+	l.closed, l.current = true, nil
 	l.mu.Unlock()
 	switch {
 	case s == nil:
-	case leases > 0:
+	case held:
 		s.Abandon()
 	default:
 		s.Close()
 	}
 	return nil
-}
-
-// holds counts a lease of a session; false means that the Locker was closed meanwhile.
-func (l *Locker) holds(s *session) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if !l.closed {
-		s.leases++
-	}
-	return !l.closed
-}
-
-// released counts one lease less.
-func (l *Locker) released(s *session) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	s.leases--
 }

@@ -43,7 +43,8 @@ func Open(name string) (*workloads.File, error) {
 	}
 	text, err := untrusted.ReadFile(name)
 	if errors.Is(err, os.ErrNotExist) {
-		return nil, fmt.Errorf("--workload: there is neither a file nor a preset %q (presets: %s)", name, strings.Join(Names(), ", "))
+		return nil, fmt.Errorf("--workload: there is neither a file nor a preset %q (presets: %s)", name,
+			strings.Join(Names(), ", "))
 	}
 	if err != nil {
 		return nil, fmt.Errorf("--workload: %w", err)

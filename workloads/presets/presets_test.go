@@ -20,7 +20,7 @@ func TestEveryPresetIsAWorkload(t *testing.T) {
 		if file.Description == "" {
 			t.Errorf("%s does not say what it is", name)
 		}
-		points, err := file.Points()
+		points, err := file.Draft.Points()
 		for _, p := range points {
 			err = errors.Join(err, p.Workload.Validate())
 		}

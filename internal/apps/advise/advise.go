@@ -8,7 +8,6 @@ import (
 	"github.com/lockbench/lockbench/internal/apps/document"
 	"github.com/lockbench/lockbench/results"
 	"github.com/lockbench/lockbench/results/findings"
-	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/workloads"
 )
 
@@ -16,7 +15,7 @@ import (
 func (q Question) advise(m measured) *Document {
 	candidates, out := q.candidates()
 	a := &Document{
-		Head: document.Begin(schema), For: q.For, Workload: q.Workload, Rounds: q.Rounds, Repeated: m.Repeated,
+		Head: document.Begin(schema), For: q.For, Workload: q.Workload, Rounds: q.Rounds,
 		Ranking: []Row{}, LeftOut: out, Commands: []string{},
 	}
 	for _, r := range m.reports() {
@@ -28,7 +27,8 @@ func (q Question) advise(m measured) *Document {
 		}
 	}
 	field := contenders(m.Locks, candidates)
-	ranking := ranked(q.criteria(), slices.DeleteFunc(slices.Clone(field), func(c contender) bool { return q.unfit(c) != "" }))
+	unfit := func(c contender) bool { return q.unfit(c) != "" }
+	ranking := ranked(q.criteria(), slices.DeleteFunc(slices.Clone(field), unfit))
 	for i, c := range ranking {
 		row := q.row(c, ranking[0])
 		if i > 0 {
@@ -44,48 +44,8 @@ func (q Question) advise(m measured) *Document {
 		}
 	}
 	a.Choice = q.choice(m, ranking)
-	a.Notes = slices.Concat(q.alternatives(m, ranking), q.repeated(m), q.tooShort(), m.cautions())
+	a.Notes = slices.Concat(q.alternatives(m, ranking), q.invalid(m.Locks), q.tooShort(), m.cautions())
 	return a
-}
-
-// chosen returns the lock that the matrix recommends; false if there is none.
-func (q Question) chosen(locks []*results.Report) (strategies.Variant, bool) {
-	candidates, _ := q.candidates()
-	fit := slices.DeleteFunc(contenders(locks, candidates), func(c contender) bool { return q.unfit(c) != "" })
-	if len(fit) == 0 {
-		return strategies.Variant{}, false
-	}
-	return candidates[choose(q.criteria(), fit).order], true
-}
-
-// contenders returns the candidates that were measured.
-func contenders(reports []*results.Report, candidates []strategies.Variant) []contender {
-	var field []contender
-	for _, s := range results.Summarise(reports) {
-		at := slices.IndexFunc(candidates, func(v strategies.Variant) bool { return v.Name() == s.Name })
-		if at >= 0 {
-			field = append(field, contender{Summary: s, info: candidates[at].Info(), order: at})
-		}
-	}
-	return field
-}
-
-// row returns a contender's row of the ranking.
-func (q Question) row(c, first contender) Row {
-	row := Row{Name: c.Name, Claims: c.info.Claims.List(), Verdict: c.Verdict()}
-	for _, criterion := range q.criteria() {
-		e := c.figure(criterion.name)
-		figure := Figure{Figure: document.Figure{Metric: e.Metric, Unit: e.Unit, Value: e.Value}}
-		if c.Name != first.Name {
-			figure.Ratio = criterion.advantage(first, c)
-		}
-		row.Figures = append(row.Figures, figure)
-	}
-	for _, name := range []string{"commands_per_acq", "violations"} {
-		e := c.figure(name)
-		row.Figures = append(row.Figures, Figure{Figure: document.Figure{Metric: name, Unit: e.Unit, Value: e.Value}})
-	}
-	return row
 }
 
 // choice returns what to use: the first of the ranking, or something other than a lock; nil if nothing
@@ -93,7 +53,7 @@ func (q Question) row(c, first contender) Row {
 func (q Question) choice(m measured, ranking []contender) *Choice {
 	library := q.library(ranking)
 	switch _, replaces := oneCommand(m.Update); {
-	case q.For == Correctness && (len(ranking) == 0 || q.Workload.Fence != workloads.FenceAll) && len(m.Locks) > 0:
+	case q.For == Correctness && (len(ranking) == 0 || q.Workload.Fence != workloads.FenceAll) && m.Locks != nil:
 		return &Choice{
 			Name: ConsensusStore, Summary: "such as etcd or ZooKeeper: no lock in Redis survives every failover",
 			RightIf: "what it protects cannot check fencing tokens, or no measured lock has any", Library: library,
@@ -107,14 +67,16 @@ func (q Question) choice(m measured, ranking []contender) *Choice {
 		}
 	case !slices.ContainsFunc(ranking, func(c contender) bool { return !overloaded(c) }):
 		return &Choice{
-			Name: NoLock, Summary: "no lock keeps up with the arrivals: split what it protects into more keys, or do without",
+			Name:    NoLock,
+			Summary: "no lock keeps up with the arrivals: split what it protects into more keys, or do without",
 			RightIf: "there are as many arrivals as asked about", Library: library,
 		}
 	}
 	first := ranking[0]
 	c := &Choice{
 		Name: first.Name, Summary: first.info.Summary, Take: take(first),
-		RightIf: "two holders at once only waste work, and the contention is like the one asked about", Library: library,
+		RightIf: "two holders at once only waste work, and the contention is like the one asked about",
+		Library: library,
 	}
 	if q.For == Correctness {
 		c.RightIf = "what it protects keeps the highest fencing token, and refuses reads and writes with a lower one"
@@ -182,8 +144,8 @@ func (q Question) saturated(first contender) []Sentence {
 	_ = w.Load() // Validate has reported its errors
 	wait := results.Figure{Value: crowd * float64(w.Hold.Mean())}
 	return []Sentence{{
-		Text: fmt.Sprintf("This workload saturates the lock: %s held it %s of the time, and the mean wait is at least %s under any lock. "+
-			"Give the real request rate: --rate, or --think for a client's pause.",
+		Text: fmt.Sprintf("This workload saturates the lock: %s held it %s of the time, and the mean wait is at least "+
+			"%s under any lock. Give the real request rate: --rate, or --think for a client's pause.",
 			first.Name, held.Value.Text(held.Unit), wait.Text(results.Nanoseconds)),
 		Evidence: []findings.Evidence{held},
 	}}
@@ -191,10 +153,7 @@ func (q Question) saturated(first contender) []Sentence {
 
 // find returns a strategy in a report.
 func find(r *results.Report, point string, wanted func(name string) bool) (contender, bool) {
-	if r == nil {
-		return contender{}, false
-	}
-	for _, s := range results.Summarise([]*results.Report{r}) {
+	for _, s := range summaries(r) {
 		if wanted(s.Name) && s.Point == point && !s.Invalid {
 			return contender{Summary: s}, true
 		}
@@ -238,8 +197,8 @@ func sharing(r *results.Report) []Sentence {
 	more := together.figure("served_per_s")
 	more.Than, more.Ratio = apiece.Name+" "+alone, served.advantage(together, apiece)
 	return []Sentence{{
-		Text: fmt.Sprintf("Waiters that share one acquisition (singleflight) were served %s, %s times as often as with a lease each.",
-			more.Value.Text(more.Unit), more.Ratio),
+		Text: fmt.Sprintf("Waiters that share one acquisition (singleflight) were served %s, "+
+			"%s times as often as with a lease each.", more.Value.Text(more.Unit), more.Ratio),
 		Evidence: []findings.Evidence{more},
 	}}
 }
@@ -250,8 +209,8 @@ func (q Question) tooShort() []Sentence {
 		return nil
 	}
 	return []Sentence{{
-		Text: fmt.Sprintf("The windows are %v, so that the answer comes within three minutes; to serve every client twice they need --duration %v.",
-			q.Workload.Duration, q.needed),
+		Text: fmt.Sprintf("The windows are %v, so that the answer comes within three minutes; "+
+			"to serve every client twice they need --duration %v.", q.Workload.Duration, q.needed),
 		Evidence: []findings.Evidence{{
 			Metric: "window", Unit: results.Nanoseconds, Value: &results.Figure{Value: float64(q.Workload.Duration)},
 		}},
@@ -261,10 +220,45 @@ func (q Question) tooShort() []Sentence {
 // cautions returns what to know about the figures of the locks.
 func (m measured) cautions() []Sentence {
 	var said []Sentence
-	for _, f := range findings.Of(results.Summarise(m.Locks)) {
+	for _, f := range findings.Of(summaries(m.Locks)) {
 		if f.Advice != "" {
 			said = append(said, Sentence{Text: f.String() + ".", Evidence: f.Evidence})
 		}
 	}
 	return said
+}
+
+// invalid says how many rounds have only valid runs, if there are too few. It ignores locks that failed, or
+// without any valid run.
+func (q Question) invalid(r *results.Report) []Sentence {
+	if r == nil {
+		return nil
+	}
+	count := map[int]int{}
+	locks := 0
+	for _, s := range r.Summaries() {
+		out := slices.ContainsFunc(r.LeftOut, func(left results.LeftOut) bool { return left.Strategy == s.Name })
+		good := slices.DeleteFunc(slices.Clone(s.Runs), func(r results.Run) bool { return !r.Complete() })
+		if out || len(good) == 0 {
+			continue
+		}
+		locks++
+		for _, run := range good {
+			count[run.Round]++
+		}
+	}
+	valid := 0
+	for _, n := range count {
+		if n == locks {
+			valid++
+		}
+	}
+	if locks == 0 || valid >= q.Rounds {
+		return nil
+	}
+	return []Sentence{{
+		Text: fmt.Sprintf("Rounds with valid runs alone: %d of %d. Ask again on a quieter machine.",
+			valid, q.Rounds),
+		Evidence: []findings.Evidence{{Metric: "rounds", Value: &results.Figure{Value: float64(valid)}}},
+	}}
 }

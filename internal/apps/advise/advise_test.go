@@ -22,6 +22,15 @@ type lock struct {
 	change  func(*results.Run)
 }
 
+// like is a lock like all others.
+func like(name string) lock { return lock{name, 100, 20, false, 50, nil} }
+
+// with changes each of a lock's runs.
+func (l lock) with(change func(*results.Run)) lock {
+	l.change = change
+	return l
+}
+
 func asked(change func(*Question)) Question {
 	w := workloads.Default()
 	w.Clients, w.Instances, w.Hold = 50, 10, workloads.Fixed(5e6)
@@ -42,7 +51,10 @@ func reported(rounds int, point string, all ...lock) *results.Report {
 		for i, l := range all {
 			noise := []float64{1.02, 0.98, 1, 1.01, 0.99, 1}[(round+i)%6] // and not the same way for all
 			run := results.Run{Strategy: l.name, Round: round, Point: point}
-			run.Speed = results.Speed{PerSecond: l.served * noise, ServedPerSecond: l.served * noise, Acquisitions: int64(l.served), Utilisation: 0.5}
+			run.Speed = results.Speed{
+				PerSecond: l.served * noise, ServedPerSecond: l.served * noise,
+				Acquisitions: int64(l.served), Utilisation: 0.5,
+			}
 			run.Speed.Handoff.Count = int64(l.served)
 			wait := &results.Bound{NS: int64(l.wait * 1e6 * noise), AtLeast: l.starves}
 			run.Waiting.PerClient.P90, run.Waiting.PerAcquisition.P90, run.Waiting.PerAcquisition.P99 = wait, wait, wait
@@ -61,9 +73,6 @@ func reported(rounds int, point string, all ...lock) *results.Report {
 	return r
 }
 
-// one is a matrix of which nothing was repeated.
-func one(r *results.Report) []*results.Report { return []*results.Report{r} }
-
 // joined puts the runs of two points into one report.
 func joined(a, b *results.Report) *results.Report {
 	a.Points = []workloads.Point{{Label: alone}, {Label: shared, Workload: workloads.Spec{Coalesce: true}}}
@@ -75,41 +84,83 @@ func broken(r *results.Run) { r.Safety.Broken, r.Safety.Overlaps = []string{"exc
 
 func TestChoices(t *testing.T) {
 	t.Parallel()
-	const far = 1000
+	best := lock{"spin", 1000, 1, false, 1, nil}
+	late, quick := lock{"spin", 100, 20, true, 50, overload}, lock{"handoff", 300, 20, false, 50, nil}
+	alike := func(names ...string) (all []lock) {
+		for _, name := range names {
+			all = append(all, like(name))
+		}
+		return all
+	}
+	among := func(list string) func(*Question) { return func(q *Question) { q.Named = variants(list) } }
+	correctly := func(q *Question) { q.For = Correctness }
+	hurried := func(q *Question) { q.Workload.Rate = 1e4 }
 	for _, test := range []struct {
 		name           string
 		question       func(*Question)
 		locks          []lock
 		choice, second string
 	}{
-		{"what serves more", nil, []lock{{"spin", 100, 10, false, 50, nil}, {"pubsub", 200, 10, false, 50, nil}, {"handoff", 150, 10, false, 50, nil}}, "pubsub", "handoff"},
-		{"a little more counts for nothing, and the shorter waits decide", nil, []lock{{"spin", 105, 100, false, 50, nil}, {"handoff", 100, 20, false, 90, nil}}, "handoff", "spin"},
-		{"starving waiters wait longer, how long is not known", nil, []lock{{"spin", 105, 100, true, 50, nil}, {"handoff", 100, 20, false, 90, nil}}, "handoff", "spin"},
-		{"what Redis pays decides last", nil, []lock{{"spin", 100, 20, false, 90, nil}, {"pubsub", 100, 20, false, 40, nil}}, "pubsub", "spin"},
-		{"not told apart: fewer demands", func(q *Question) { q.Named = variants("pubsub,blpop,spin") }, []lock{{"pubsub", 100, 20, false, 50, nil}, {"blpop", 100, 20, false, 50, nil}, {"spin", 100, 20, false, 50, nil}}, "spin", "pubsub"},
-		{"and demands neither: the order of the short list", nil, []lock{{"cohort", 100, 20, false, 50, nil}, {"handoff", 100, 20, false, 50, nil}}, "handoff", "cohort"},
-		{"claims do not count", nil, []lock{{"pubsub", 100, 20, false, 50, nil}, {"redsync:tuned=true", 100, 20, false, 50, nil}}, "redsync:tuned=true", "pubsub"},
-		{"not told apart: nothing for our own", func(q *Question) { q.Named = variants("handoff,pubsub") }, []lock{{"handoff", 100, 20, false, 50, nil}, {"pubsub", 100, 20, false, 50, nil}}, "pubsub", "handoff"},
-		{"unless they are better", func(q *Question) { q.Named = variants("handoff,blpop") }, []lock{{"handoff", 120, 20, false, 50, nil}, {"blpop", 100, 20, false, 50, nil}}, "handoff", "blpop"},
-		{"a lock that broke its claim is not taken", nil, []lock{{"spin", far, 1, false, 1, broken}, {"pubsub", 100, 20, false, 50, nil}}, "pubsub", ""},
-		{"nor one that nobody can trust", nil, []lock{{"spin", far, 1, false, 1, func(r *results.Run) { r.Invalid = []string{"books"} }}, {"pubsub", 100, 20, false, 50, nil}}, "pubsub", ""},
-		{"nor one with errors", nil, []lock{{"spin", far, 1, false, 1, func(r *results.Run) { r.Errors = []results.ErrorCount{{Error: "x", Count: 1}} }}, {"pubsub", 100, 20, false, 50, nil}}, "pubsub", ""},
-		{"what too few rounds tell counts for nothing", nil, []lock{{"spin", 100, 20, false, 50, nil}, {"pubsub", 200, 20, false, 50, func(r *results.Run) {
-			if r.Round > 4 {
-				r.Invalid = []string{"books"}
-			}
-		}}}, "spin", "pubsub"},
-		{"nothing is left", nil, []lock{{"spin", far, 1, false, 1, broken}}, "", ""},
-		{"a mutex for one instance", func(q *Question) { q.Workload.Instances = 1 }, []lock{{"local", 110, 20, false, 0, func(r *results.Run) { r.Server = results.Server{} }}, {"spin", 105, 20, false, 50, nil}}, "local", "spin"},
-		{"correctness wants tokens", func(q *Question) { q.For = Correctness }, []lock{{"spin", far, 1, false, 1, nil}, {"fenced", 100, 20, false, 50, nil}, {"handoff", 100, 20, false, 50, nil}}, "fenced", "handoff"},
-		{"and a consensus store without a resource that checks them", func(q *Question) { q.For, q.Workload.Fence = Correctness, workloads.FenceOff }, []lock{{"spin", far, 1, false, 1, nil}, {"handoff", 100, 20, false, 50, nil}}, ConsensusStore, ""},
-		{"or without a lock that has any", func(q *Question) { q.For = Correctness; q.Named = variants("spin") }, []lock{{"spin", far, 1, false, 1, nil}}, ConsensusStore, ""},
-		{"nobody keeps up", func(q *Question) { q.Workload.Rate = 1e4 }, []lock{{"spin", 100, 20, true, 50, overload}, {"handoff", 300, 20, true, 50, overload}}, NoLock, "spin"},
-		{"somebody keeps up", func(q *Question) { q.Workload.Rate = 1e4 }, []lock{{"spin", 100, 20, true, 50, overload}, {"handoff", 300, 20, false, 50, nil}}, "handoff", "spin"},
+		{
+			"what serves more", nil,
+			[]lock{like("spin"), {"pubsub", 200, 20, false, 50, nil}, {"handoff", 150, 20, false, 50, nil}},
+			"pubsub", "handoff",
+		},
+		{
+			"a little more counts for nothing, and the shorter waits decide", nil,
+			[]lock{{"spin", 105, 100, false, 50, nil}, {"handoff", 100, 20, false, 90, nil}},
+			"handoff", "spin",
+		},
+		{
+			"starving waiters wait longer, how long is not known", nil,
+			[]lock{{"spin", 105, 100, true, 50, nil}, {"handoff", 100, 20, false, 90, nil}},
+			"handoff", "spin",
+		},
+		{
+			"what Redis pays decides last", nil,
+			[]lock{{"spin", 100, 20, false, 90, nil}, {"pubsub", 100, 20, false, 40, nil}},
+			"pubsub", "spin",
+		},
+		{"fewer demands", among("pubsub,blpop,spin"), alike("pubsub", "blpop", "spin"), "spin", "pubsub"},
+		{"the same demands: the order of the short list", nil, alike("cohort", "handoff"), "handoff", "cohort"},
+		{"claims do not count", nil, alike("pubsub", "redsync:tuned=true"), "redsync:tuned=true", "pubsub"},
+		{"nothing for our own", among("handoff,pubsub"), alike("handoff", "pubsub"), "pubsub", "handoff"},
+		{
+			"unless they are better", among("handoff,blpop"),
+			[]lock{{"handoff", 120, 20, false, 50, nil}, like("blpop")},
+			"handoff", "blpop",
+		},
+		{"a lock that broke its claim is not taken", nil, []lock{best.with(broken), like("pubsub")}, "pubsub", ""},
+		{"nor one that nobody can trust", nil, []lock{best.with(func(r *results.Run) {
+			r.Invalid = []string{"books"}
+		}), like("pubsub")}, "pubsub", ""},
+		{"nor one with errors", nil, []lock{best.with(func(r *results.Run) {
+			r.Errors = []results.ErrorCount{{Error: "x", Count: 1}}
+		}), like("pubsub")}, "pubsub", ""},
+		{"what too few rounds tell counts for nothing", nil, []lock{like("spin"), (lock{
+			"pubsub", 200, 20, false, 50, func(r *results.Run) {
+				if r.Round > 4 {
+					r.Invalid = []string{"books"}
+				}
+			},
+		})}, "spin", "pubsub"},
+		{"nothing is left", nil, []lock{best.with(broken)}, "", ""},
+		{"a mutex for one instance", func(q *Question) { q.Workload.Instances = 1 }, []lock{
+			{"local", 110, 20, false, 0, func(r *results.Run) { r.Server = results.Server{} }}, like("spin"),
+		}, "local", "spin"},
+		{"correctness wants tokens", correctly, []lock{best, like("fenced"), like("handoff")}, "fenced", "handoff"},
+		{"and a consensus store without a resource that checks them", func(q *Question) {
+			q.For, q.Workload.Fence = Correctness, workloads.FenceOff
+		}, []lock{best, like("handoff")}, ConsensusStore, ""},
+		{"or without a lock that has any", func(q *Question) {
+			q.For, q.Named = Correctness, variants("spin")
+		}, []lock{best}, ConsensusStore, ""},
+		{"nobody keeps up", hurried, []lock{late, quick.with(overload)}, NoLock, "spin"},
+		{"somebody keeps up", hurried, []lock{late, quick}, "handoff", "spin"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			a := asked(test.question).advise(measured{Locks: one(reported(6, "", test.locks...))})
+			a := asked(test.question).advise(measured{Locks: reported(6, "", test.locks...)})
 			sound(t, a)
 			if got := named(a.Choice); got != test.choice {
 				t.Errorf("it recommends %q, want %q", got, test.choice)
@@ -155,14 +206,15 @@ func sound(t *testing.T, a *Document) {
 		}
 		if c.Take != "" {
 			info := variants(c.Name)[0].Info()
-			if info.Caveat != "" || !info.Claims.Exclusion || a.For == Correctness && !info.Claims.Fencing || c.Name != a.Ranking[0].Name {
+			if info.Caveat != "" || !info.Claims.Exclusion || a.For == Correctness && !info.Claims.Fencing ||
+				c.Name != a.Ranking[0].Name {
 				t.Errorf("it recommends %s", c.Name)
 			}
 		}
 	}
 	for _, s := range a.Notes {
-		rests := slices.ContainsFunc(s.Evidence, func(e findings.Evidence) bool { return e.Value != nil || len(e.Claims) > 0 })
-		if !rests || !strings.HasSuffix(s.Text, ".") {
+		shows := func(e findings.Evidence) bool { return e.Value != nil || len(e.Claims) > 0 }
+		if rests := slices.ContainsFunc(s.Evidence, shows); !rests || !strings.HasSuffix(s.Text, ".") {
 			t.Errorf("%q rests on nothing: %+v", s.Text, s.Evidence)
 		}
 	}
@@ -180,12 +232,18 @@ func sound(t *testing.T, a *Document) {
 
 func TestAlternatives(t *testing.T) {
 	t.Parallel()
+	gated := func(speed float64) lock { return lock{"gated:spin", speed, 1, false, 1, nil} }
+	sharing := func(speed float64) *results.Report {
+		return joined(reported(3, alone, gated(100)), reported(3, shared, gated(speed)))
+	}
+	atomic := lock{"atomic", 5000, 1, false, 1, nil}
 	m := measured{
-		Locks:  one(reported(6, "", lock{"spin", 100, 20, false, 50, nil}, lock{"gated:spin", 100, 20, false, 10, nil})),
-		Update: reported(6, "", lock{"atomic", 5000, 1, false, 1, nil}, lock{"gated:spin", 400, 1, false, 1, nil}),
-		Shared: joined(reported(3, alone, lock{"gated:spin", 100, 1, false, 1, nil}), reported(3, shared, lock{"gated:spin", 400, 1, false, 1, nil})),
+		Locks:  reported(6, "", like("spin"), lock{"gated:spin", 100, 20, false, 10, nil}),
+		Update: reported(6, "", atomic, gated(400)),
+		Shared: sharing(400),
 	}
 	full := func(r *results.Run) { r.Speed.Utilisation = 0.97 }
+	saturated := func(m *measured) { m.Locks = reported(6, "", like("spin").with(full)) }
 	counter := func(q *Question) { q.Workload.Work = workloads.WorkCounter }
 	for _, test := range []struct {
 		name     string
@@ -195,16 +253,27 @@ func TestAlternatives(t *testing.T) {
 		not      []string
 		choice   string
 	}{
-		{"sharing", nil, func(m *measured) { m.Update = nil }, []string{"share one acquisition"}, []string{"script"}, "gated:spin"},
+		{
+			"sharing", nil, func(m *measured) { m.Update = nil },
+			[]string{"share one acquisition"},
+			[]string{"script"},
+			"gated:spin",
+		},
 		{"a value in Redis", counter, nil, []string{"made 5.00 k/s updates"}, nil, NoLock},
 		{"one command loses updates", counter, func(m *measured) {
-			m.Update = reported(6, "", lock{"atomic", 5000, 1, false, 1, func(r *results.Run) { r.Safety.LostUpdates = new(int64(1)) }}, lock{"gated:spin", 400, 1, false, 1, nil})
+			m.Update = reported(6, "", atomic.with(func(r *results.Run) {
+				r.Safety.LostUpdates = new(int64(1))
+			}), gated(400))
 		}, []string{"updates lost: 6"}, nil, "gated:spin"},
-		{"sharing brings nothing", nil, func(m *measured) {
-			m.Shared = joined(reported(3, alone, lock{"gated:spin", 100, 1, false, 1, nil}), reported(3, shared, lock{"gated:spin", 101, 1, false, 1, nil}))
-		}, nil, []string{"share one"}, "gated:spin"},
-		{"saturated", nil, func(m *measured) { m.Locks = one(reported(6, "", lock{"spin", 100, 20, false, 50, full})) }, []string{"spin held it 97.0 % of the time, and the mean wait is at least 250 ms under any lock"}, nil, "spin"},
-		{"a rate is given", func(q *Question) { q.Workload.Rate = 10 }, func(m *measured) { m.Locks = one(reported(6, "", lock{"spin", 100, 20, false, 50, full})) }, nil, []string{"saturates"}, "spin"},
+		{
+			"sharing brings nothing", nil, func(m *measured) { m.Shared = sharing(101) }, nil,
+			[]string{"share one"},
+			"gated:spin",
+		},
+		{"saturated", nil, saturated, []string{
+			"spin held it 97.0 % of the time, and the mean wait is at least 250 ms under any lock",
+		}, nil, "spin"},
+		{"a rate is given", func(q *Question) { q.Workload.Rate = 10 }, saturated, nil, []string{"saturates"}, "spin"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
@@ -238,12 +307,12 @@ func TestAlternatives(t *testing.T) {
 func TestCautions(t *testing.T) {
 	t.Parallel()
 	a := asked(nil).advise(measured{
-		Locks: one(reported(6, "", lock{"spin", 10, 20, false, 50, func(r *results.Run) {
+		Locks: reported(6, "", lock{"spin", 10, 20, false, 50, func(r *results.Run) {
 			r.Labels = []string{"busy machine"}
 			if r.Round == 1 {
 				r.Invalid = []string{"books"}
 			}
-		}})),
+		}}),
 	})
 	sound(t, a)
 	var got []string

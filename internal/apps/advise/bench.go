@@ -26,8 +26,8 @@ func (b *Bench) Answer(ctx context.Context, q Question) (*Document, error) {
 	m, commands, err := b.measure(ctx, q)
 	a := q.advise(m)
 	a.Commands, a.Started, a.Finished, a.Interrupted = commands, begun, time.Now(), ctx.Err() != nil
-	if len(m.Locks) > 0 {
-		a.Environment, a.Redis = m.Locks[0].Environment, m.Locks[0].Redis
+	if m.Locks != nil {
+		a.Environment, a.Redis = m.Locks.Environment, m.Locks.Redis
 	}
 	if a.Interrupted || err != nil {
 		a.Choice = nil
@@ -36,7 +36,6 @@ func (b *Bench) Answer(ctx context.Context, q Question) (*Document, error) {
 }
 
 func (b *Bench) measure(ctx context.Context, q Question) (m measured, commands []string, err error) {
-	begun := time.Now()
 	run := func(plan lockbench.Plan, what string) *results.Report {
 		if ctx.Err() != nil || err != nil {
 			return nil
@@ -52,23 +51,9 @@ func (b *Bench) measure(ctx context.Context, q Question) (m measured, commands [
 		}
 		return report
 	}
-	add := func(r *results.Report) bool {
-		if r != nil {
-			m.Locks = append(m.Locks, r)
-		}
-		return r != nil
-	}
 	plan := q.locks()
 	commands = append(commands, Commands(plan)...)
-	add(run(plan, "the contention asked about"))
-	for more := q.Rounds; more > 0; {
-		again, lacking := q.again(m.Locks, more, begun)
-		if !lacking || !add(run(again, "again, for rounds that cannot be trusted")) {
-			break
-		}
-		more -= again.Rounds
-		m.Repeated += again.Rounds
-	}
+	m.Locks = run(plan, "the contention asked about")
 	lock, ok := q.chosen(m.Locks)
 	if !ok {
 		return m, commands, err

@@ -2,9 +2,12 @@ package advise
 
 import (
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/lockbench/lockbench"
+	"github.com/lockbench/lockbench/internal/words"
 	"github.com/lockbench/lockbench/results"
 	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/workloads"
@@ -12,16 +15,15 @@ import (
 
 // measured holds the reports for the advice; nil means not measured.
 type measured struct {
-	Locks  []*results.Report // the candidates under the given contention, and repeated rounds
-	Update *results.Report   // a value in Redis, incremented by one command and under the chosen lock
-	Shared *results.Report   // the chosen lock, with a lease for each waiter and with shared ones
-
-	Repeated int // repeated rounds of Locks, because others could not be trusted
+	Locks  *results.Report // the candidates under the given contention
+	Update *results.Report // a value in Redis, incremented by one command and under the chosen lock
+	Shared *results.Report // the chosen lock, with a lease for each waiter and with shared ones
 }
 
 // reports returns those that are not nil.
 func (m measured) reports() []*results.Report {
-	return slices.DeleteFunc(append(slices.Clone(m.Locks), m.Update, m.Shared), func(r *results.Report) bool { return r == nil })
+	all := []*results.Report{m.Locks, m.Update, m.Shared}
+	return slices.DeleteFunc(all, func(r *results.Report) bool { return r == nil })
 }
 
 // Points of the experiment with sharing.
@@ -47,7 +49,8 @@ func (q Question) update(lock strategies.Variant) (lockbench.Plan, bool) {
 	w.Work, w.Hold, w.Think, w.Rate, w.Timeout = workloads.WorkCounter, workloads.Dist{}, workloads.Dist{}, 0, nil
 	window, warmup := fair(w)
 	w.Duration, w.Warmup = min(w.Duration, workloads.Duration(window)), min(w.Warmup, workloads.Duration(warmup))
-	return lockbench.Plan{Strategies: []strategies.Variant{atomic, lock}, Workload: w, Rounds: min(q.Rounds, fewRounds), Redis: q.Redis}, true
+	both := []strategies.Variant{atomic, lock}
+	return lockbench.Plan{Strategies: both, Workload: w, Rounds: min(q.Rounds, fewRounds), Redis: q.Redis}, true
 }
 
 // fewRounds is enough for large differences.
@@ -77,14 +80,8 @@ func (q Question) Plans() []lockbench.Plan {
 	if len(plans[0].Strategies) == 0 {
 		return plans
 	}
-	return append(plans, q.after(plans[0].Strategies[0])...)
-}
-
-// after returns the plans for the chosen lock.
-func (q Question) after(lock strategies.Variant) []lockbench.Plan {
-	var plans []lockbench.Plan
 	for _, maker := range []func(strategies.Variant) (lockbench.Plan, bool){q.update, q.share} {
-		if plan, ok := maker(lock); ok {
+		if plan, ok := maker(plans[0].Strategies[0]); ok {
 			plans = append(plans, plan)
 		}
 	}
@@ -98,4 +95,43 @@ func (q Question) Expected() time.Duration {
 		total += plan.Expected()
 	}
 	return total
+}
+
+// Commands returns the shell commands that repeat a plan, one for each of its points. They contain no
+// secret: if the address of Redis has one, a comment says where to put the address.
+func Commands(p lockbench.Plan) []string {
+	points := p.Sweep
+	if len(points) == 0 {
+		points = []workloads.Point{{Workload: p.Workload}}
+	}
+	servers, remark := where(p.Redis)
+	var all []string
+	for _, point := range points {
+		line := slices.Concat(
+			[]string{"lockbench", "--strategy", names(p.Strategies)}, workloads.Arguments([]workloads.Point{point}),
+			[]string{"--runs", strconv.Itoa(p.Rounds)}, servers, []string{"--no-baselines"},
+		)
+		for i, word := range line {
+			line[i] = words.Quoted(word)
+		}
+		all = append(all, strings.Join(line, " ")+remark)
+	}
+	return all
+}
+
+// where returns the options that select the Redis, without a secret, and a comment on what is then
+// missing.
+func where(r lockbench.StoreOptions) (options []string, remark string) {
+	switch secret := strings.Contains(r.Address, "@") || strings.Contains(r.Address, "password"); {
+	case secret:
+		remark = "  # with the address of Redis, which has a secret, in LOCKBENCH_REDIS"
+	case r.Address != "" && r.Address != "auto":
+		options = append(options, "--redis", r.Address)
+	}
+	for _, option := range [][2]string{{"--topology", r.Topology}, {"--ca-file", r.CAFile}, {"--image", r.Image}} {
+		if option[1] != "" {
+			options = append(options, option[0], option[1])
+		}
+	}
+	return options, remark
 }

@@ -1,10 +1,12 @@
 package advise
 
 import (
+	"math/rand/v2"
 	"os/exec"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/lockbench/lockbench"
 	"github.com/lockbench/lockbench/results"
@@ -17,7 +19,8 @@ func TestUnsafeStrategiesAreNeverMeasured(t *testing.T) {
 		q := asked(func(q *Question) { q.For, q.Named = purpose, variants("all") })
 		chosen, out := q.candidates()
 		for _, v := range chosen {
-			if info := v.Info(); info.Caveat != "" || info.Capacity != 1 || !info.Claims.Exclusion || !info.Claims.Recovery {
+			info := v.Info()
+			if info.Caveat != "" || info.Capacity != 1 || !info.Claims.Exclusion || !info.Claims.Recovery {
 				t.Errorf("%s is a candidate", v.Name())
 			}
 		}
@@ -38,7 +41,11 @@ func TestQuestionsNameTheirFaults(t *testing.T) {
 	if err == nil {
 		t.Fatal("there are none")
 	}
-	for _, want := range []string{`--for must be efficiency or correctness, not "fun"`, "--runs must be at least 1", "--clients must be at least 1", "--strategy: setnx: unsafe: ", "there is no lock to compare"} {
+	for _, want := range []string{
+		`--for must be efficiency or correctness, not "fun"`, "--runs must be at least 1",
+		"--clients must be at least 1",
+		"--strategy: setnx: unsafe: ", "there is no lock to compare",
+	} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("it does not say %q: %v", want, err)
 		}
@@ -51,8 +58,8 @@ func TestQuestionsNameTheirFaults(t *testing.T) {
 func TestChoicesNameWhatToImport(t *testing.T) {
 	t.Parallel()
 	const ours = "github.com/lockbench/lockbench/strategies/"
-	spin, redsync, handoff := lock{"spin", 100, 20, false, 50, nil}, lock{"redsync:tuned=true", 100, 20, false, 50, nil}, lock{"handoff", 100, 20, false, 50, nil}
-	fenced := lock{"fenced", 100, 20, false, 50, nil}
+	const theirs = "github.com/go-redsync/redsync/v4"
+	spin, redsync, handoff, fenced := like("spin"), like("redsync:tuned=true"), like("handoff"), like("fenced")
 	for _, test := range []struct {
 		name     string
 		question func(*Question)
@@ -61,11 +68,24 @@ func TestChoicesNameWhatToImport(t *testing.T) {
 		take     string
 		other    string
 	}{
-		{"ours, and theirs", nil, "handoff", []lock{spin, redsync, handoff}, ours + "handoff", "github.com/go-redsync/redsync/v4"},
-		{"theirs alone", nil, "redsync:tuned=true", []lock{spin, redsync, handoff}, "github.com/go-redsync/redsync/v4", ""},
-		{"a mutex in front", nil, "gated:spin", []lock{{"gated:spin", 100, 20, false, 50, nil}, redsync}, ours + "gated around " + ours + "polled", "github.com/go-redsync/redsync/v4"},
-		{"theirs in another language", func(q *Question) { q.For = Correctness }, "fenced", []lock{fenced, handoff}, ours + "redisson", "org.redisson:redisson"},
-		{"a consensus store", func(q *Question) { q.For, q.Workload.Fence = Correctness, workloads.FenceOff }, "fenced", []lock{fenced}, "", "org.redisson:redisson"},
+		{"ours, and theirs", nil, "handoff", []lock{spin, redsync, handoff}, ours + "handoff", theirs},
+		{"theirs alone", nil, "redsync:tuned=true", []lock{spin, redsync, handoff}, theirs, ""},
+		{
+			"a mutex in front", nil, "gated:spin",
+			[]lock{like("gated:spin"), redsync},
+			ours + "gated around " + ours + "polled", theirs,
+		},
+		{
+			"theirs in another language", func(q *Question) { q.For = Correctness }, "fenced",
+			[]lock{fenced, handoff},
+			ours + "redisson", "org.redisson:redisson",
+		},
+		{
+			"a consensus store", func(q *Question) { q.For, q.Workload.Fence = Correctness, workloads.FenceOff },
+			"fenced",
+			[]lock{fenced},
+			"", "org.redisson:redisson",
+		},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
@@ -74,7 +94,7 @@ func TestChoicesNameWhatToImport(t *testing.T) {
 					test.locks[i].served *= 2
 				}
 			}
-			a := asked(test.question).advise(measured{Locks: one(reported(6, "", test.locks...))})
+			a := asked(test.question).advise(measured{Locks: reported(6, "", test.locks...)})
 			sound(t, a)
 			other := ""
 			if a.Choice.Library != nil {
@@ -104,7 +124,10 @@ func TestEachPurposeHasAThirdPartyLibrary(t *testing.T) {
 
 func TestRedlockTakesIndependentNodes(t *testing.T) {
 	t.Parallel()
-	for topology, want := range map[string]bool{"": false, "single": false, "nodes:2": false, "nodes:3": true, "nodes:5": true, "replicas:3": false, "cluster:3": false} {
+	for topology, want := range map[string]bool{
+		"": false, "single": false, "nodes:2": false, "nodes:3": true, "nodes:5": true,
+		"replicas:3": false, "cluster:3": false,
+	} {
 		q := asked(func(q *Question) { q.Redis.Topology = topology })
 		all, _ := q.candidates()
 		if got := strings.Contains(names(all), "redlock"); got != want {
@@ -117,21 +140,80 @@ func TestRedlockTakesIndependentNodes(t *testing.T) {
 func TestCommandsKeepSecrets(t *testing.T) {
 	t.Parallel()
 	for address, want := range map[string]string{
-		"auto": "", "redis://h:1/2?protocol=2": "--redis\nredis://h:1/2?protocol=2", "redis://u:geheim@h:1": "", "geheim@h:1": "", "redis://h?password=geheim": "",
+		"auto": "", "redis://h:1/2?protocol=2": "--redis\nredis://h:1/2?protocol=2", "redis://u:geheim@h:1": "",
+		"geheim@h:1": "", "redis://h?password=geheim": "",
 	} {
 		q := asked(func(q *Question) {
 			q.Redis = lockbench.StoreOptions{Address: address, Topology: "nodes:3", CAFile: "a b's.pem"}
 		})
 		for _, plan := range q.Plans() {
 			for _, command := range Commands(plan) {
-				words, err := exec.Command("sh", "-c", strings.Replace(command, "lockbench", "printf '%s\\n'", 1)).Output()
-				if err != nil || strings.Contains(command, "geheim") || !strings.Contains(string(words), "--topology\nnodes:3\n--ca-file\na b's.pem\n") {
+				shown := strings.Replace(command, "lockbench", "printf '%s\\n'", 1)
+				output, err := exec.Command("sh", "-c", shown).Output()
+				words := string(output)
+				if err != nil || strings.Contains(command, "geheim") ||
+					!strings.Contains(words, "--topology\nnodes:3\n--ca-file\na b's.pem\n") {
 					t.Errorf("%v: %s", err, command)
 				}
-				if !strings.Contains(string(words), want) || strings.Contains(string(words), "--redis") != (want != "") {
+				if !strings.Contains(words, want) || strings.Contains(words, "--redis") != (want != "") {
 					t.Errorf("%s: %s", address, command)
 				}
 			}
 		}
+	}
+}
+
+func TestWindowsServeEveryClientTwice(t *testing.T) {
+	t.Parallel()
+	random := rand.New(rand.NewPCG(6, 21))
+	short := 0
+	for range 500 {
+		q := asked(func(q *Question) {
+			q.For = either[random.IntN(2)]
+			w := &q.Workload
+			w.Clients, w.Keys = 1+random.IntN(2000), 1+random.IntN(50)
+			w.Instances = min(w.Clients, 1+random.IntN(10))
+			w.Hold = workloads.Fixed(time.Duration(random.IntN(20)) * time.Millisecond)
+		}).Sized(false, false)
+		w := q.Workload
+		window, want := time.Duration(w.Duration), 2*time.Duration(w.Clients)*w.Hold.Mean()/time.Duration(w.Keys)
+		switch {
+		case window < leastWindow || time.Duration(w.Warmup) < leastWarmup:
+			t.Fatalf("%v after %v is too short", window, w.Warmup)
+		case q.Expected() > allowed && window > leastWindow:
+			t.Fatalf("it takes %v", q.Expected())
+		case q.Needed() == 0 && window+10*time.Millisecond < want:
+			t.Fatalf("%s: %v is less than %v, and it does not say so", w.Describe(), window, want)
+		case q.Needed() > 0:
+			short++
+			if q.Needed()+10*time.Millisecond < want || q.Needed() <= window {
+				t.Fatalf("%s: it says that %v is needed, and that is %v", w.Describe(), q.Needed(), want)
+			}
+		}
+	}
+	if short < 25 || short > 475 {
+		t.Errorf("%d of 500 questions have too short a window: the test looks at one kind only", short)
+	}
+}
+
+// TestTheExampleHasTimeEnough is the question of README.
+func TestTheExampleHasTimeEnough(t *testing.T) {
+	t.Parallel()
+	for _, purpose := range either {
+		q := asked(func(q *Question) {
+			q.For, q.Workload.Clients, q.Workload.Instances = purpose, 200, 4
+		}).Sized(false, false)
+		if q.Needed() != 0 || time.Duration(q.Workload.Duration) < 2*time.Second || q.Expected() > allowed {
+			t.Errorf("%s: windows of %v, %v needed, %v in all", purpose, q.Workload.Duration, q.Needed(), q.Expected())
+		}
+	}
+}
+
+func TestGivenWindowsStay(t *testing.T) {
+	t.Parallel()
+	long := workloads.Duration(time.Hour)
+	q := asked(func(q *Question) { q.Workload.Duration, q.Workload.Warmup = long, long }).Sized(true, true)
+	if q.Workload.Duration != long || q.Workload.Warmup != long || q.Needed() != 0 {
+		t.Errorf("%v after %v, %v needed", q.Workload.Duration, q.Workload.Warmup, q.Needed())
 	}
 }

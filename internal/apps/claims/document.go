@@ -1,10 +1,9 @@
 package claims
 
 import (
-	"io"
+	"slices"
 
 	"github.com/lockbench/lockbench/internal/apps/document"
-	"github.com/lockbench/lockbench/internal/jsonio"
 	"github.com/lockbench/lockbench/results"
 )
 
@@ -22,12 +21,11 @@ type Document struct {
 
 // Result is the result of a claim.
 type Result struct {
-	Name    string  `json:"name"` // its number, or its file's name
-	Says    string  `json:"says"`
-	Verdict Verdict `json:"verdict"`
-	// Qualified says how to read a qualified claim, if the claim says so.
-	Qualified string         `json:"qualified,omitempty"`
-	Why       []string       `json:"why,omitempty"` // reasons why it is inconclusive
+	Name      string         `json:"name"` // its number, or its file's name
+	Says      string         `json:"says"`
+	Verdict   Verdict        `json:"verdict"`
+	Qualified string         `json:"qualified,omitempty"` // how to read a qualified claim, if the claim says so
+	Why       []string       `json:"why,omitempty"`       // reasons why it is inconclusive
 	Runs      []RunResult    `json:"runs"`
 	Figures   []FigureResult `json:"figures"`
 	Tests     []string       `json:"tests,omitempty"` // tests that show it too
@@ -45,7 +43,7 @@ type RunResult struct {
 // Shown is a run's figures in addition to the expected ones.
 type Shown struct {
 	Runs         int `json:"runs"`     // of its strategies
-	LeftOut      int `json:"left_out"` // those of them that cannot be trusted; no figure uses them
+	LeftOut      int `json:"left_out"` // of these, runs that cannot be trusted; no figure uses them
 	MachineBound int `json:"hurried"`  // those in which the machine, not the lock, limited the speed, by their labels
 	// Strategies holds the medians of their rounds.
 	Strategies []ShownStrategy `json:"strategies"`
@@ -72,7 +70,15 @@ type FigureResult struct {
 	// round, or their sum.
 	Judged   string    `json:"judged,omitempty"`
 	Interval *Interval `json:"interval,omitempty"` // if Judged, and any round is known
-	Best     []string  `json:"best,omitempty"`     // the best strategy of each round, if the figure has a best; "" if not known
+	// Best is the best strategy of each round, if the figure has a best; "" if it is not known.
+	Best    []string       `json:"best,omitempty"`
+	Counter *CounterResult `json:"counter,omitempty"` // nil unless counter-cases were measured
+}
+
+// CounterResult is the result of a figure in its counter-case, which What describes.
+type CounterResult struct {
+	FigureResult
+	AsItMust bool `json:"as_it_must"` // it is on the other side of the limit
 }
 
 // Interval is the median of a figure's rounds with its interval.
@@ -116,15 +122,24 @@ const (
 func (d *Document) Invalid() []string {
 	var names []string
 	for _, claim := range d.Claims {
-		for _, run := range claim.Runs {
-			if run.Invalid {
-				names = append(names, claim.Name)
-				break
-			}
+		if slices.ContainsFunc(claim.Runs, func(r RunResult) bool { return r.Invalid }) {
+			names = append(names, claim.Name)
 		}
 	}
 	return names
 }
 
-// WriteJSON writes the document as indented JSON.
-func WriteJSON(w io.Writer, d *Document) error { return jsonio.Write(w, "claims", d) }
+// CounterCases returns the number of measured counter-cases, and those that are not as they must be.
+func (d *Document) CounterCases() (measured int, failed []string) {
+	for _, claim := range d.Claims {
+		for _, f := range claim.Figures {
+			if f.Counter == nil {
+				continue
+			}
+			if measured++; !f.Counter.AsItMust {
+				failed = append(failed, "claim "+claim.Name+", "+f.What)
+			}
+		}
+	}
+	return measured, failed
+}

@@ -1,259 +1,265 @@
 package claims
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
+	"math"
+	"regexp"
 	"slices"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
 
-	"github.com/lockbench/lockbench/internal/suggest"
 	"github.com/lockbench/lockbench/internal/untrusted"
+	"github.com/lockbench/lockbench/internal/words"
 	"github.com/lockbench/lockbench/results"
-	"github.com/lockbench/lockbench/workloads"
 )
 
-// Parse reads a claim's file and returns all errors in it, each with file and line. Check tests its
-// command lines.
-func Parse(name string, text []byte) (Claim, error) {
-	name = untrusted.Printable(name)
-	p := &parser{claim: Claim{File: name, Rounds: 3}}
-	var document yaml.Node
-	if err := yaml.Unmarshal(text, &document); err != nil {
-		return p.claim, fmt.Errorf("%s: %s", name, strings.TrimPrefix(err.Error(), "yaml: "))
-	}
-	if len(document.Content) == 0 || document.Content[0].Kind != yaml.MappingNode {
-		return p.claim, fmt.Errorf("%s:1: it is to be lines of the form \"says: …\"", name)
-	}
-	untrusted.YAML(&document)
-	p.top(document.Content[0])
-	return p.claim, errors.Join(p.problems...)
-}
-
-type parser struct {
-	claim    Claim
-	expected bool // it has an expectation, which may be wrong
-	problems []error
-}
-
-func (p *parser) problem(line int, format string, args ...any) {
-	p.problems = append(p.problems, fmt.Errorf("%s:%d: %w", p.claim.File, max(line, 1), fmt.Errorf(format, args...)))
-}
-
-// lines reads a mapping; each key must be known and occur once.
-func (p *parser) lines(of *yaml.Node, take map[string]func(*yaml.Node)) {
-	var names []string
-	for name := range take {
-		names = append(names, name)
-	}
-	seen := map[string]bool{}
-	for i := 0; i+1 < len(of.Content); i += 2 {
-		key, value := of.Content[i], of.Content[i+1]
-		reader, known := take[key.Value]
-		switch {
-		case !known:
-			p.problem(key.Line, "there is no %q in a claim%s", key.Value, suggest.Question("%q", key.Value, names))
-		case seen[key.Value]:
-			p.problem(key.Line, "%s is there twice", key.Value)
-		default:
-			seen[key.Value] = true
-			reader(value)
+// Parse reads a claim's file and returns all errors in it, with file and, where it is known, line. Check
+// tests its command lines.
+func Parse(name string, content []byte) (Claim, error) {
+	c := Claim{File: untrusted.Printable(name), Rounds: 3}
+	decoder := yaml.NewDecoder(bytes.NewReader(content))
+	decoder.KnownFields(true)
+	var several *yaml.TypeError
+	var problems []error
+	if err := decoder.Decode(&c); errors.As(err, &several) {
+		for _, problem := range several.Errors {
+			problems = append(problems, c.misread(problem))
 		}
+	} else if err != nil {
+		return c, c.misread(err.Error())
 	}
+	if several != nil && strings.HasSuffix(several.Errors[0], " into claims.Claim") {
+		return c, problems[0] // it is no claim at all
+	}
+	return c, errors.Join(append(problems, c.check()...)...)
 }
 
-// word reads a single value.
-func (p *parser) word(into *string) func(*yaml.Node) {
-	return func(n *yaml.Node) {
-		if n.Kind != yaml.ScalarNode || strings.TrimSpace(n.Value) == "" {
-			p.problem(n.Line, "there is to be a text")
-			return
+// problem returns an error with its place; line 0 means that it is not known.
+func (c Claim) problem(line int, format string, args ...any) error {
+	if line == 0 {
+		return fmt.Errorf("%s: %w", c.File, fmt.Errorf(format, args...))
+	}
+	return fmt.Errorf("%s:%d: %w", c.File, line, fmt.Errorf(format, args...))
+}
+
+var (
+	placed  = regexp.MustCompile(`^(?:yaml: )?(?:line (\d+): )?((?s).*)`)
+	unknown = regexp.MustCompile(`^field (.*) not found in type .*`)
+	wrong   = regexp.MustCompile("^cannot unmarshal \\S+(?: `(.*)`)? into (\\S+)$")
+
+	keys = strings.Fields("number says rounds generators runs counter-runs expect qualified tests about shows " +
+		"with what figure is opposite total by counter")
+	// wanted says what must be where the decoder expected a type.
+	wanted = map[string]string{
+		"claims.Claim": `lines of the form "says: …"`, "[]claims.expectation": "a list of figures",
+		"claims.expectation": "lines of what, figure, is and opposite",
+		"claims.counterCase": "lines of with and figure",
+		"[]claims.Text":      "a list", "int": "a whole number", "bool": "true or false", "string": "a text",
+	}
+)
+
+// misread returns an error for what the decoder reports.
+func (c Claim) misread(text string) error {
+	at := placed.FindStringSubmatch(untrusted.Printable(text))
+	line, text := at[1], at[2]
+	if field := unknown.FindStringSubmatch(text); field != nil {
+		text = fmt.Sprintf("there is no %q in a claim%s", field[1], words.Suggest("%q", field[1], keys))
+	} else if kind := wrong.FindStringSubmatch(text); kind != nil && wanted[kind[2]] != "" {
+		text = "there must be " + wanted[kind[2]]
+		if kind[1] != "" {
+			text += fmt.Sprintf(", not %q", kind[1])
 		}
-		*into = strings.Join(strings.Fields(n.Value), " ")
+	} else if text == "EOF" {
+		text = "the file is empty"
 	}
+	if line == "" {
+		return fmt.Errorf("%s: %s", c.File, text)
+	}
+	return fmt.Errorf("%s:%s: %s", c.File, line, text)
 }
 
-func (p *parser) whole(into *int) func(*yaml.Node) {
-	return func(n *yaml.Node) {
-		if err := workloads.ParseWhole(n.Value, into); err != nil {
-			p.problem(n.Line, "%w", err)
-		} else if *into < 1 {
-			p.problem(n.Line, "it is to be at least 1, not %d", *into)
-		}
-	}
-}
+// faults are errors in a node of a file, in the decoder's form.
+type faults []string
 
-func (p *parser) top(n *yaml.Node) {
-	c := &p.claim
-	p.lines(n, map[string]func(*yaml.Node){
-		"number":       p.whole(&c.Number),
-		"says":         p.word(&c.Says),
-		"rounds":       p.whole(&c.Rounds),
-		"runs":         p.runs(&c.Runs),
-		"counter-runs": p.runs(&c.CounterRuns),
-		"expect":       p.expectations,
-		"qualified":    p.word(&c.Qualified),
-		"tests":        p.tests,
-		"about":        p.word(&c.About),
-		"shows":        p.shows,
-	})
-	if c.Says == "" {
-		p.problem(n.Line, "it does not say what is claimed (says)")
-	}
-	if len(c.Runs) == 0 {
-		p.problem(n.Line, "it has no runs")
-	}
-	if !p.expected {
-		p.problem(n.Line, "it expects nothing (expect)")
-	}
-	for _, e := range c.expect {
-		p.known(c.Runs, e.Figure, e.line)
-		if e.counter != nil {
-			p.known(c.all(), e.counter.Figure, e.counter.line)
-		}
-	}
-}
-
-// known reports a figure whose run is not among these runs.
-func (p *parser) known(runs []Run, figure expression, line int) {
-	for _, o := range figure.operands {
-		if !slices.ContainsFunc(runs, func(r Run) bool { return r.Name == o.run }) {
-			p.problem(line, "%s: there is no run %q", figure.Text, o.run)
-		}
-	}
-}
-
-// all returns the claim's runs and those of its counter-cases.
-func (c Claim) all() []Run { return slices.Concat(c.Runs, c.CounterRuns) }
-
-// has says whether the claim has a run of that name.
-func (c Claim) has(run string) bool {
-	return slices.ContainsFunc(c.all(), func(r Run) bool { return r.Name == run })
-}
-
-func (p *parser) runs(into *[]Run) func(*yaml.Node) {
-	return func(n *yaml.Node) { p.readRuns(n, into) }
-}
-
-func (p *parser) readRuns(n *yaml.Node, into *[]Run) {
-	if n.Kind != yaml.MappingNode {
-		p.problem(n.Line, "runs are lines of the form \"name: --strategy spin --clients 10\"")
+func (f *faults) add(line int, err error) {
+	if err == nil {
 		return
 	}
-	for i := 0; i+1 < len(n.Content); i += 2 {
-		run := Run{Name: n.Content[i].Value, line: n.Content[i+1].Line}
-		if p.claim.has(run.Name) {
-			p.problem(n.Content[i].Line, "there are two runs %q", run.Name)
-			continue
-		}
-		if strings.ContainsAny(run.Name, "[]. ") {
-			p.problem(n.Content[i].Line, "a run's name %q is to have no brackets, dots and blanks", run.Name)
-		}
-		p.run(n.Content[i+1], &run)
-		if strings.ContainsAny(run.Line, `'"\`) {
-			p.problem(run.line, "a command line here needs no quotes")
-		}
-		*into = append(*into, run)
+	for text := range strings.Lines(err.Error()) {
+		*f = append(*f, fmt.Sprintf("line %d: %s", line, strings.TrimSpace(text)))
 	}
 }
 
-// run reads a command line, or a mapping with the line and how to run it.
-func (p *parser) run(n *yaml.Node, into *Run) {
-	if n.Kind != yaml.MappingNode {
-		p.word(&into.Line)(n)
-		return
-	}
-	p.lines(n, map[string]func(*yaml.Node){"line": p.word(&into.Line), "generators": p.whole(&into.Generators)})
-	if into.Line == "" {
-		p.problem(n.Line, "run %s has no line", into.Name)
-	}
-	if into.Generators == 1 {
-		p.problem(n.Line, "generators are at least 2")
-	}
-}
-
-// shows reads the names of metrics.
-func (p *parser) shows(n *yaml.Node) {
-	for _, item := range p.items(n, "shows is a list of metrics") {
-		metric, known := results.FindMetric(item.Value)
-		if !known {
-			p.problem(item.Line, "no metric %q", item.Value)
-			continue
-		}
-		p.claim.Shows = append(p.claim.Shows, metric)
-	}
-}
-
-// items returns a list's items; another node is an error.
-func (p *parser) items(n *yaml.Node, wanted string) []*yaml.Node {
-	if n.Kind != yaml.SequenceNode {
-		p.problem(n.Line, "%s", wanted)
+func (f *faults) err() error {
+	if len(*f) == 0 {
 		return nil
 	}
-	return n.Content
+	return &yaml.TypeError{Errors: *f}
 }
 
-func (p *parser) tests(n *yaml.Node) {
-	for _, item := range p.items(n, "tests are a list") {
-		var name string
-		p.word(&name)(item)
-		p.claim.Tests = append(p.claim.Tests, name)
+// Text is a text of a file as one printable line.
+type Text string
+
+// UnmarshalYAML reads the text.
+func (t *Text) UnmarshalYAML(n *yaml.Node) error {
+	var found faults
+	*t = found.text(n)
+	return found.err()
+}
+
+func (f *faults) text(n *yaml.Node) Text {
+	text := strings.Join(strings.Fields(untrusted.Printable(n.Value)), " ")
+	if text == "" {
+		f.add(n.Line, errors.New("there must be a text"))
 	}
+	return Text(text)
 }
 
-func (p *parser) expectations(n *yaml.Node) {
-	for _, item := range p.items(n, "expect is a list of figures") {
-		p.expected = true
-		if item.Kind != yaml.MappingNode {
-			p.problem(item.Line, "an expectation is lines of what, figure, is and opposite")
+type runs []Run
+
+// UnmarshalYAML reads lines of a name and a command line, and keeps their order.
+func (r *runs) UnmarshalYAML(n *yaml.Node) error {
+	var found faults
+	if n.Kind != yaml.MappingNode {
+		found.add(n.Line, errors.New(`runs are lines of the form "name: --strategy spin --clients 10"`))
+	}
+	for i := 0; n.Kind == yaml.MappingNode && i+1 < len(n.Content); i += 2 {
+		name, value := n.Content[i], n.Content[i+1]
+		run := Run{Name: untrusted.Printable(name.Value), Line: string(found.text(value)), at: value.Line}
+		if strings.ContainsAny(run.Name, "[]().,/ ") {
+			err := fmt.Errorf("the name of run %q must have no brackets, dots, commas, slashes and blanks", run.Name)
+			found.add(name.Line, err)
+		}
+		if strings.ContainsAny(run.Line, `'"\`) {
+			found.add(value.Line, errors.New("a command line here needs no quotes"))
+		}
+		*r = append(*r, run)
+	}
+	return found.err()
+}
+
+// limit is a limit of a figure. Its unit is the figure's, so that expectation.check parses it.
+type limit struct{ results.Limit }
+
+// UnmarshalYAML reads the text.
+func (l *limit) UnmarshalYAML(n *yaml.Node) error {
+	var text Text
+	err := text.UnmarshalYAML(n)
+	l.Text = string(text)
+	return err
+}
+
+// check returns the errors that the decoder does not find, and parses the limits.
+func (c *Claim) check() []error {
+	var problems []error
+	problem := func(line int, format string, args ...any) {
+		problems = append(problems, c.problem(line, format, args...))
+	}
+	for _, rule := range []struct {
+		broken bool
+		says   string
+	}{
+		{c.Says == "", "it does not say what is claimed (says)"},
+		{len(c.Runs) == 0, "it has no runs"},
+		{len(c.Expect) == 0, "it expects nothing (expect)"},
+		{c.Number < 0, "number must be at least 1"},
+		{c.Rounds < 1, "rounds must be at least 1"},
+		{c.Generators < 0 || c.Generators == 1, "generators must be at least 2"},
+	} {
+		if rule.broken {
+			problem(0, "%s", rule.says)
+		}
+	}
+	for _, name := range c.Shows {
+		if _, known := results.FindMetric(string(name)); !known {
+			problem(0, "shows: %w", noMetric(string(name)))
+		}
+	}
+	all := slices.Concat(c.Runs, c.CounterRuns)
+	for i, run := range all {
+		if slices.ContainsFunc(all[:i], func(r Run) bool { return r.Name == run.Name }) {
+			problem(run.at, "there are two runs %q", run.Name)
+		}
+	}
+	for i := range c.Expect {
+		e := &c.Expect[i]
+		if e.What == "" || e.Figure.Text == "" || e.Is.Text == "" && e.By == "" {
+			problem(e.Figure.at, "expectation %d needs what, figure and is", i+1)
 			continue
 		}
-		p.expectation(item)
+		for place, figure := range e.figures() {
+			for _, o := range figure.operands {
+				if !slices.ContainsFunc([]runs{c.Runs, all}[place], func(r Run) bool { return r.Name == o.run }) {
+					problem(figure.at, "%s: there is no run %q", figure.Text, o.run)
+				}
+			}
+		}
+		for _, err := range e.check() {
+			problem(e.Figure.at, "%w", err)
+		}
 	}
+	return problems
 }
 
-func (p *parser) expectation(n *yaml.Node) {
-	e := expectation{line: n.Line}
-	var figure, is, opposite, total, by string
-	p.lines(n, map[string]func(*yaml.Node){
-		"what": p.word(&e.What), "figure": p.word(&figure), "is": p.word(&is), "opposite": p.word(&opposite), "total": p.word(&total),
-		"by": p.word(&by), "counter": p.counter(&e),
-	})
-	if e.What == "" || figure == "" || is == "" && by == "" {
-		p.problem(n.Line, "an expectation needs what, figure and is")
-		return
+// check returns the errors of an expectation, and parses its limits.
+func (e *expectation) check() []error {
+	if len(e.Figure.operands) == 0 {
+		return nil // the decoder has reported it
 	}
-	e.Total = total == "true"
-	if total != "" && total != "true" && total != "false" {
-		p.problem(n.Line, "total is true or false, not %q", total)
-	}
-	var err error
-	if e.Figure, err = parseExpression(figure); err != nil {
-		p.problem(n.Line, "figure: %w", err)
-		return
-	}
-	if is != "" {
-		if e.Is, err = results.ParseLimit(is, e.Figure.unit); err != nil {
-			p.problem(n.Line, "is: %w", err)
+	var problems []error
+	problem := func(format string, args ...any) { problems = append(problems, fmt.Errorf(format, args...)) }
+	for i, l := range []*limit{&e.Is, &e.Opposite} {
+		if l.Text == "" {
+			continue
+		}
+		name := []string{"is", "opposite"}[i]
+		var err error
+		if l.Limit, err = results.ParseLimit(l.Text, e.Figure.unit); err != nil {
+			problem("%s: %w", name, err)
+		} else if kept, broken := e.Figure.reaches(l.Limit); !kept {
+			problem("%s: no value of %s can be %s", name, e.Figure.Text, l.Text)
+		} else if !broken {
+			problem("%s: every value of %s is %s", name, e.Figure.Text, l.Text)
 		}
 	}
-	if opposite != "" {
-		limit, err := results.ParseLimit(opposite, e.Figure.unit)
-		if err != nil {
-			p.problem(n.Line, "opposite: %w", err)
-		}
-		e.Opposite = &limit
+	switch {
+	case e.By == "":
+	case e.By != byInterval && e.By != byMedian:
+		problem("by must be interval or median, not %q", untrusted.Printable(e.By))
+	case e.Opposite.Text != "" || e.Total:
+		problem("by %s goes with neither opposite nor total", e.By)
+	case e.Is.Operator != "" && !slices.Contains([]string{"<", "<=", ">", ">="}, e.Is.Operator):
+		problem("by %s takes <, <=, > or >=, not %q", e.By, e.Is.Text)
 	}
-	if e.By = by; by != "" {
-		if err := e.wrongBy(); err != nil {
-			p.problem(n.Line, "%w", err)
-		}
+	if e.Counter == nil {
+		return problems
 	}
-	for _, err := range []error{e.unreachable(), e.wrongCounter()} {
-		if err != nil {
-			p.problem(n.Line, "%w", err)
-		}
+	switch other := e.Counter.Figure; {
+	case e.Counter.With == "" || other.Text == "":
+		problem("a counter-case needs with and figure")
+	case other.Text == e.Figure.Text:
+		problem("counter: %q is the figure itself", other.Text)
+	case len(other.operands) > 0 && !other.like(e.Figure):
+		problem("counter: %q must be made of the same metrics as %q", other.Text, e.Figure.Text)
 	}
-	p.claim.expect = append(p.claim.expect, e)
+	return problems
+}
+
+// reaches says whether some value of the figure keeps the limit, and whether some value breaks it; otherwise no
+// measurement can change the verdict. A figure and a ratio are never negative, and a count is a whole
+// number.
+func (e expression) reaches(l results.Limit) (kept, broken bool) {
+	at := l.Value
+	single := len(e.operands) == 1
+	for _, x := range []float64{at - 1, at, at + 1, at / 2, 0, math.Floor(at), math.Ceil(at)} {
+		if (single || e.divided) && x < 0 || single && e.operands[0].metric.Whole && x != math.Trunc(x) {
+			continue
+		}
+		keeps, _ := l.Keeps(results.Figure{Value: x})
+		kept, broken = kept || keeps, broken || !keeps
+	}
+	return kept, broken
 }

@@ -10,46 +10,10 @@ import (
 	"testing"
 )
 
-// Each sentence of the guide has a figure, and says what measured it.
-func TestTheGuideCitesWhatThereIs(t *testing.T) {
-	t.Parallel()
-	text, err := os.ReadFile("../../../docs/GUIDE.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	all, err := All()
-	if err != nil {
-		t.Fatal(err)
-	}
-	cited := regexp.MustCompile(`\bclaims (\d+)`)
-	figure := regexp.MustCompile(`\d`)
-	sentences := 0
-	for i, line := range strings.Split(string(text), "\n") {
-		for _, number := range cited.FindAllStringSubmatch(line, -1) {
-			n, _ := strconv.Atoi(number[1])
-			if !slices.ContainsFunc(all, func(c Claim) bool { return c.Number == n }) {
-				t.Errorf("docs/GUIDE.md:%d: there is no claim %d", i+1, n)
-			}
-		}
-		said, is := strings.CutPrefix(line, "- ")
-		if !is {
-			continue
-		}
-		sentences++
-		source := cited.FindString(said)
-		if source == "" && !strings.Contains(said, "(advise") {
-			t.Errorf("docs/GUIDE.md:%d: it does not say where it is from: %s", i+1, said)
-		}
-		if !figure.MatchString(cited.ReplaceAllString(said, "")) {
-			t.Errorf("docs/GUIDE.md:%d: it has no figure: %s", i+1, said)
-		}
-	}
-	if sentences < 10 {
-		t.Errorf("docs/GUIDE.md has %d sentences", sentences)
-	}
-}
-
-var number = regexp.MustCompile(`\d+(?:\.\d+)?`)
+var (
+	number = regexp.MustCompile(`\d+(?:\.\d+)?`)
+	cited  = regexp.MustCompile(`\bclaims (\d+)`)
+)
 
 // numbers are those in a text.
 func numbers(text string) []float64 {
@@ -61,64 +25,81 @@ func numbers(text string) []float64 {
 	return all
 }
 
-// published are the figures that the page of claims has of each.
-func published(t *testing.T) map[int][]float64 {
+func read(t *testing.T, file string) []string {
 	t.Helper()
-	text, err := os.ReadFile("../../../docs/evidence/CLAIMS.md")
+	text, err := os.ReadFile("../../../docs/" + file)
 	if err != nil {
 		t.Fatal(err)
 	}
-	all := map[int][]float64{}
-	claim := 0
-	for line := range strings.Lines(string(text)) {
+	return strings.Split(string(text), "\n")
+}
+
+// published are the figures that the page of claims has of each.
+func published(t *testing.T) map[string][]float64 {
+	t.Helper()
+	all := map[string][]float64{}
+	claim := ""
+	for _, line := range read(t, "evidence/CLAIMS.md") {
 		if heading, is := strings.CutPrefix(line, "## "); is {
-			before, _, _ := strings.Cut(heading, ".")
-			claim, _ = strconv.Atoi(before)
+			claim, _, _ = strings.Cut(heading, ".")
 		}
-		if cells := strings.Split(line, " | "); claim > 0 && len(cells) > 3 {
+		if cells := strings.Split(line, " | "); claim != "" && len(cells) > 3 {
 			all[claim] = append(all[claim], numbers(cells[0]+cells[1])...)
 		}
 	}
 	return all
 }
 
-// The figures of a sentence of the guide are those that the page of claims has of the claims that
-// it cites, rounded to two digits: one at least, and each with a decimal point. What follows
-// "another run" or "earlier runs" is from elsewhere.
+// Each sentence of the guide has a figure, and says what measured it. The figures are those that the page of
+// claims has of the claims that it cites, rounded to two digits: one at least, and each with a decimal
+// point. What follows "another run" or "earlier runs" is from elsewhere.
 func TestTheGuidesFiguresAreThoseOfTheClaims(t *testing.T) {
 	t.Parallel()
-	text, err := os.ReadFile("../../../docs/GUIDE.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	cited := regexp.MustCompile(`\bclaims (\d+)`)
 	all := published(t)
-	for i, line := range strings.Split(string(text), "\n") {
-		if !strings.HasPrefix(line, "- ") && !strings.HasPrefix(line, "| ") {
-			continue
+	sentences := 0
+	for i, line := range read(t, "GUIDE.md") {
+		wrong := func(format string, args ...any) {
+			t.Errorf("docs/GUIDE.md:%d: "+format, append([]any{i + 1}, args...)...)
 		}
 		var known []float64
 		for _, claim := range cited.FindAllStringSubmatch(line, -1) {
-			n, _ := strconv.Atoi(claim[1])
-			known = append(known, all[n]...)
+			if all[claim[1]] == nil {
+				wrong("docs/evidence/CLAIMS.md has no figures of claim %s", claim[1])
+			}
+			known = append(known, all[claim[1]]...)
+		}
+		said := cited.ReplaceAllString(line, "")
+		if strings.HasPrefix(line, "- ") {
+			sentences++
+			if known == nil && !strings.Contains(said, "(advise") {
+				wrong("it does not say where it is from: %s", said)
+			}
+			if !number.MatchString(said) {
+				wrong("it has no figure: %s", said)
+			}
+		} else if !strings.HasPrefix(line, "| ") {
+			continue
 		}
 		if known == nil {
 			continue
 		}
+		said, _, _ = strings.Cut(said, "earlier runs")
+		said, _, _ = strings.Cut(said, "another run")
 		is := func(said string) bool {
 			return slices.ContainsFunc(numbers(said), func(x float64) bool {
 				return slices.ContainsFunc(known, func(is float64) bool { return math.Abs(x-is) <= is*0.05 })
 			})
 		}
-		said, _, _ := strings.Cut(cited.ReplaceAllString(line, ""), "earlier runs")
-		said, _, _ = strings.Cut(said, "another run")
 		if !is(said) {
-			t.Errorf("docs/GUIDE.md:%d: docs/evidence/CLAIMS.md has none of its figures: %s", i+1, line)
+			wrong("docs/evidence/CLAIMS.md has none of its figures: %s", line)
 		}
 		for _, decimal := range regexp.MustCompile(`\d+\.\d+`).FindAllString(said, -1) {
 			if !is(decimal) {
-				t.Errorf("docs/GUIDE.md:%d: docs/evidence/CLAIMS.md does not have %s: %s", i+1, decimal, line)
+				wrong("docs/evidence/CLAIMS.md does not have %s: %s", decimal, line)
 			}
 		}
+	}
+	if sentences < 10 {
+		t.Errorf("docs/GUIDE.md has %d sentences", sentences)
 	}
 }

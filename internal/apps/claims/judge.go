@@ -9,17 +9,38 @@ import (
 	"github.com/lockbench/lockbench/results"
 )
 
+// What must keep a limit instead of every round: the worse end of the interval of the rounds' median, or
+// that median.
+const (
+	byInterval = "interval"
+	byMedian   = "median"
+)
+
+// confidence is that of the intervals: at most 1 % lies outside either end.
+const confidence = 0.98
+
 // judge returns the verdict on a claim from its runs.
 func (c Claim) judge(runs map[string]*measured) Result {
-	judged := Result{Name: c.Name(), Says: c.Says, About: c.About, Tests: c.Tests, Runs: []RunResult{}, Figures: []FigureResult{}}
+	judged := Result{
+		Name: c.Name(), Says: string(c.Says), About: string(c.About), Runs: []RunResult{}, Figures: []FigureResult{},
+	}
+	for _, test := range c.Tests {
+		judged.Tests = append(judged.Tests, string(test))
+	}
 	for _, run := range c.Runs {
-		why, invalid := c.wrong(run, runs[run.Name])
+		m := runs[run.Name]
+		why, invalid := c.wrong(run, m)
 		judged.Why = append(judged.Why, why...)
-		judged.Runs = append(judged.Runs, RunResult{Name: run.Name, Command: c.Command(run), Invalid: invalid, Shown: c.shown(runs[run.Name])})
+		result := RunResult{Name: run.Name, Command: c.Command(run), Invalid: invalid, Shown: m.shown(c.shown())}
+		judged.Runs = append(judged.Runs, result)
 	}
 	var outcomes []Outcome
-	for _, e := range c.expect {
-		f := c.figure(e, runs)
+	for _, e := range c.Expect {
+		f := e.result(string(e.What), e.Figure, c.Rounds, runs)
+		if e.Counter != nil {
+			with := e.result(string(e.Counter.With), e.Counter.Figure, c.Rounds, runs)
+			f.Counter = &CounterResult{FigureResult: with, AsItMust: opposite(f.Outcome, with.Outcome)}
+		}
 		outcomes = append(outcomes, f.Outcome)
 		judged.Figures = append(judged.Figures, f)
 	}
@@ -28,37 +49,9 @@ func (c Claim) judge(runs map[string]*measured) Result {
 		judged.Verdict = Inconclusive
 	}
 	if judged.Verdict == Qualified {
-		judged.Qualified = c.Qualified
+		judged.Qualified = string(c.Qualified)
 	}
 	return judged
-}
-
-// figure returns the result of an expectation.
-func (c Claim) figure(e expectation, runs map[string]*measured) FigureResult {
-	f := FigureResult{What: e.What, Figure: e.Figure.Text, Unit: e.Figure.unit, Values: make([]*results.Figure, c.Rounds), Is: e.Is.Text, Total: e.Total}
-	if slices.ContainsFunc(e.Figure.operands, operand.best) {
-		f.Best = make([]string, c.Rounds)
-	}
-	for i := range f.Values {
-		whose := ""
-		f.Values[i] = e.Figure.in(func(o operand) *results.Figure {
-			value, best := o.look(runs[o.run], i+1)
-			whose += best
-			return value
-		})
-		if f.Best != nil && f.Values[i] != nil {
-			f.Best[i] = whose
-		}
-	}
-	if e.Opposite != nil {
-		f.Opposite = e.Opposite.Text
-	}
-	if e.By != "" {
-		e.settleTogether(&f)
-	} else {
-		f.Outcome = e.settle(f.Values)
-	}
-	return f
 }
 
 // wrong says why a run is inconclusive for this claim, and whether the reason is that figures cannot be
@@ -73,7 +66,7 @@ func (c Claim) wrong(run Run, m *measured) (all []string, invalid bool) {
 		add("it was not measured")
 		return all, false
 	}
-	used, missing := c.used(run, m)
+	missing := m.lacks(c.operands(run, false), c.Rounds)
 	if missing && m.err != nil {
 		add("%s", strings.Join(strings.Fields(untrusted.Printable(m.err.Error())), " "))
 	}
@@ -85,8 +78,9 @@ func (c Claim) wrong(run Run, m *measured) (all []string, invalid bool) {
 			add("%s was left out: %s", left.Strategy, left.Why)
 		}
 	}
+	used := m.used(c.operands(run, true))
 	for _, r := range m.report.Runs {
-		if !slices.Contains(used, r.Title()) {
+		if !used[r.Title()] {
 			continue
 		}
 		for _, why := range r.Invalid {
@@ -97,73 +91,152 @@ func (c Claim) wrong(run Run, m *measured) (all []string, invalid bool) {
 	return all, invalid
 }
 
-// used returns the titles in a run's report whose rounds the claim judges one by one, and whether any
-// title of the claim lacks a round.
-func (c Claim) used(run Run, m *measured) (titles []string, missing bool) {
-	for _, e := range c.expect {
-		for _, o := range e.Figure.operands {
-			if o.run != run.Name {
-				continue
-			}
-			for _, title := range o.titles {
-				found, err := o.titled(title, m.titles())
-				missing = missing || err != nil || len(m.runs(found)) < c.Rounds
-				if e.By == "" {
-					titles = append(titles, found)
-				}
-			}
+// result returns the result of an expectation for its figure, or for that of its counter-case.
+func (e expectation) result(what string, figure expression, rounds int, runs map[string]*measured) FigureResult {
+	f := FigureResult{
+		What: what, Figure: figure.Text, Unit: figure.unit, Values: make([]*results.Figure, rounds),
+		Is: e.Is.Text, Opposite: e.Opposite.Text, Total: e.Total, Judged: e.By,
+	}
+	if slices.ContainsFunc(figure.operands, operand.best) {
+		f.Best = make([]string, rounds)
+	}
+	for i := range f.Values {
+		value, whose := figure.in(runs, i+1)
+		if f.Values[i] = value; f.Best != nil && value != nil {
+			f.Best[i] = whose
 		}
 	}
-	return titles, missing
+	e.settle(&f)
+	return f
 }
 
-// titles returns the titles in the report.
-func (m *measured) titles() []string {
-	if m == nil || m.report == nil {
+// settle sets the outcome from the values.
+//
+// It is held or contradicted if every round is. A limit for the opposite leaves a margin between the
+// limits: values there make it partly, unless other values are on both sides. Everything else, such
+// as an unknown value, is unclear.
+func (e expectation) settle(f *FigureResult) {
+	if e.By != "" {
+		e.settleTogether(f)
+		return
+	}
+	values := f.Values
+	if e.Total {
+		values = []*results.Figure{sum(values)}
+	}
+	f.Outcome = Unclear
+	var held, contradicted int
+	for _, value := range values {
+		if value == nil {
+			return
+		}
+		inside, sure := e.Is.Keeps(*value)
+		against := !inside
+		if sure && against && e.Opposite.Text != "" {
+			against, sure = e.Opposite.Keeps(*value)
+		}
+		if !sure {
+			return
+		}
+		if inside {
+			held++
+		}
+		if against {
+			contradicted++
+		}
+	}
+	switch {
+	case len(values) == 0, held > 0 && contradicted > 0:
+	case held == len(values):
+		f.Outcome = Held
+	case contradicted == len(values):
+		f.Outcome = Contradicted
+	default:
+		f.Outcome = Partly
+	}
+}
+
+// settleTogether sets the outcome of all rounds together. It ignores unknown rounds; if too few remain, the
+// outcome is unclear.
+func (e expectation) settleTogether(f *FigureResult) {
+	all := known(f.Values)
+	if len(all) > 0 {
+		f.Interval = &Interval{Median: *results.MedianFigure(all), Rounds: len(all)}
+		sure := false
+		if f.Interval.Low, f.Interval.High, sure = results.FigureInterval(all, confidence); sure {
+			f.Interval.Confidence = confidence
+		}
+	}
+	switch {
+	case e.Is.Text == "":
+		f.Outcome = Reported
+		return
+	case f.Interval == nil || f.Interval.Confidence == 0:
+		f.Outcome = Unclear
+		return
+	}
+	decisive := f.Interval.High
+	if e.By == byMedian {
+		decisive = f.Interval.Median
+	} else if strings.HasPrefix(e.Is.Operator, ">") {
+		decisive = f.Interval.Low
+	}
+	f.Outcome = Missed
+	if kept, sure := e.Is.Keeps(decisive); kept && sure {
+		f.Outcome = Held
+	}
+}
+
+// known returns the known values.
+func known(values []*results.Figure) (all []results.Figure) {
+	for _, v := range values {
+		if v != nil {
+			all = append(all, *v)
+		}
+	}
+	return all
+}
+
+// sum returns nil if one of the values is not known.
+func sum(values []*results.Figure) *results.Figure {
+	all := known(values)
+	if len(all) == 0 || len(all) < len(values) {
 		return nil
 	}
-	var all []string
-	for _, run := range m.report.Runs {
-		all = append(all, run.Title())
+	total := &results.Figure{}
+	for _, value := range all {
+		total.Value, total.AtLeast = total.Value+value.Value, total.AtLeast || value.AtLeast
 	}
-	slices.Sort(all)
-	return slices.Compact(all)
+	return total
 }
 
-// runs returns the runs of a title, in the order of the rounds.
-func (m *measured) runs(of string) []results.Run {
-	return slices.DeleteFunc(slices.Clone(m.report.Runs), func(run results.Run) bool { return run.Title() != of })
+// conclude makes a verdict from the outcomes: confirmed if all held, refuted if all are contradicted or
+// missed, inconclusive if one is unclear, and otherwise qualified. Reported figures do not count.
+func conclude(outcomes []Outcome) Verdict {
+	count := map[Outcome]int{}
+	for _, o := range outcomes {
+		count[o]++
+	}
+	switch all := len(outcomes) - count[Reported]; {
+	case all == 0, count[Unclear] > 0:
+		return Inconclusive
+	case count[Held] == all:
+		return Confirmed
+	case count[Contradicted]+count[Missed] == all:
+		return Refuted
+	}
+	return Qualified
 }
 
-// of returns the operand's figure in a round of one of its titles; nil if it cannot be trusted.
-func (o operand) of(m *measured, title string, round int) *results.Figure {
-	wanted, err := o.titled(title, m.titles())
-	if err != nil {
-		return nil
+// opposite says whether a figure and its counter-case are on different sides of the limit. If the figure is
+// between the limits, the counter-case must be on either side.
+func opposite(without, with Outcome) bool {
+	against := func(o Outcome) bool { return o == Contradicted || o == Missed }
+	switch {
+	case without == Held:
+		return against(with)
+	case against(without):
+		return with == Held
 	}
-	for _, run := range m.runs(wanted) {
-		if run.Round == round && run.Complete() {
-			return o.metric.Of(run)
-		}
-	}
-	return nil
-}
-
-// titled returns the title that is meant: the one with that name, or the only one with all its words, or
-// the only one.
-func (o operand) titled(wanted string, all []string) (string, error) {
-	if slices.Contains(all, wanted) {
-		return wanted, nil
-	}
-	var fits []string
-	for _, t := range all {
-		words := strings.Fields(t)
-		if !slices.ContainsFunc(strings.Fields(wanted), func(w string) bool { return !slices.Contains(words, w) }) {
-			fits = append(fits, t)
-		}
-	}
-	if len(fits) == 1 {
-		return fits[0], nil
-	}
-	return "", fmt.Errorf("%s has %d that fit [%s], there are: %s", o.run, len(fits), wanted, strings.Join(all, "; "))
+	return without == Partly && (with == Held || against(with))
 }

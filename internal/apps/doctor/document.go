@@ -1,10 +1,13 @@
 package doctor
 
 import (
+	"fmt"
 	"io"
+	"strings"
 
 	"github.com/lockbench/lockbench/internal/apps/document"
-	"github.com/lockbench/lockbench/internal/jsonio"
+	"github.com/lockbench/lockbench/internal/layout"
+	"github.com/lockbench/lockbench/internal/words"
 )
 
 // schema is the version of the document.
@@ -16,9 +19,9 @@ type Document struct {
 	Symptoms      []Symptom `json:"symptoms"`
 }
 
-// Symptom is the result of one examination.
+// Symptom is the result of one check.
 type Symptom struct {
-	Name  string   `json:"name"` // reachable, server, topology, rights, …
+	Name  string   `json:"name"` // reachable, server, rights, …
 	State State    `json:"state"`
 	Says  []string `json:"says"`           // what was found, one sentence each
 	Next  []string `json:"next,omitempty"` // what to do about it
@@ -47,4 +50,31 @@ func (d *Document) In(s State) []string {
 }
 
 // WriteJSON writes the document as indented JSON.
-func WriteJSON(w io.Writer, d *Document) error { return jsonio.Write(w, "doctor", d) }
+func WriteJSON(w io.Writer, d *Document) error { return words.WriteJSON(w, "doctor", d) }
+
+// stateWidth is the width of a symptom's name and state.
+const stateWidth = 22
+
+// WriteTable writes the document for people: a line for each symptom, and below it what to do.
+func WriteTable(w io.Writer, d *Document, color bool) error {
+	p := &layout.Page{Paint: layout.Paint(color)}
+	for _, s := range d.Symptoms {
+		head := fmt.Sprintf("%-13s%-*s", s.Name, stateWidth-13, s.State)
+		if s.State == Trouble {
+			head = p.Red(head)
+		}
+		write := func(text, indent string) {
+			for _, line := range layout.Wrap(text, layout.Width-stateWidth, indent) {
+				fmt.Fprintln(p, head+line)
+				head = strings.Repeat(" ", stateWidth)
+			}
+		}
+		for _, says := range s.Says {
+			write(says, "  ")
+		}
+		for _, next := range s.Next {
+			write("next: "+next, "      ")
+		}
+	}
+	return p.Save(w, "doctor")
+}

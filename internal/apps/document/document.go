@@ -22,14 +22,18 @@ type Head struct {
 
 // Begin returns the head of a document that this program begins now.
 func Begin(schema string) Head {
-	return Head{Schema: schema, Tool: results.Tool{Name: "lockbench", Version: lockbench.Version()}, Started: time.Now()}
+	return Head{
+		Schema: schema, Tool: results.Tool{Name: "lockbench", Version: lockbench.Version()},
+		Started: time.Now(),
+	}
 }
 
 // Setup says in one line what was used for the measurement.
 func (h Head) Setup() string {
 	e := h.Environment
 	return fmt.Sprintf("%s %s  %s/%s, %d CPUs, Go %s  Redis %s (%s)",
-		h.Tool.Name, h.Tool.Version, e.OS, e.Arch, e.CPUs, strings.TrimPrefix(e.Go, "go"), h.Redis.Version, h.Redis.Source)
+		h.Tool.Name, h.Tool.Version, e.OS, e.Arch, e.CPUs, strings.TrimPrefix(e.Go, "go"), h.Redis.Version,
+		h.Redis.Source)
 }
 
 // Figure is a metric of a strategy over all rounds.

@@ -1,10 +1,14 @@
 package selfcheck
 
 import (
+	"fmt"
 	"io"
+	"math"
+	"strings"
 
 	"github.com/lockbench/lockbench/internal/apps/document"
-	"github.com/lockbench/lockbench/internal/jsonio"
+	"github.com/lockbench/lockbench/internal/layout"
+	"github.com/lockbench/lockbench/internal/words"
 	"github.com/lockbench/lockbench/results"
 )
 
@@ -60,4 +64,104 @@ func (d *Document) With(v Verdict) []string {
 }
 
 // WriteJSON writes the document as indented JSON.
-func WriteJSON(w io.Writer, d *Document) error { return jsonio.Write(w, "selfcheck", d) }
+func WriteJSON(w io.Writer, d *Document) error { return words.WriteJSON(w, "selfcheck", d) }
+
+// inform adds a figure without a requirement.
+func (c *Check) inform(name string, value float64, unit results.Unit) {
+	c.note(Measure{Name: name, Unit: unit}, value)
+}
+
+// want adds a figure and whether it is as required.
+func (c *Check) want(ok bool, name string, value float64, unit results.Unit, wanted string, args ...any) {
+	verdict := Fail
+	switch {
+	case math.IsNaN(value):
+		verdict = Inconclusive
+	case ok:
+		verdict = Pass
+	}
+	c.judge(verdict, name, value, unit, wanted, args...)
+}
+
+// count is want for a plain number.
+func (c *Check) count(ok bool, name string, value float64, wanted string, args ...any) {
+	c.want(ok, name, value, results.Number, wanted, args...)
+}
+
+// hope is want for a figure that other processes may spoil: then it is inconclusive.
+func (c *Check) hope(ok bool, name string, value float64, unit results.Unit, wanted string, args ...any) {
+	verdict := Inconclusive
+	if ok {
+		verdict = Pass
+	}
+	c.judge(verdict, name, value, unit, wanted, args...)
+}
+
+// judge adds a figure with its verdict.
+func (c *Check) judge(verdict Verdict, name string, value float64, unit results.Unit, wanted string, args ...any) {
+	c.note(Measure{Name: name, Unit: unit, Wanted: fmt.Sprintf(wanted, args...), Verdict: verdict}, value)
+}
+
+func (c *Check) note(m Measure, value float64) {
+	if !math.IsNaN(value) && !math.IsInf(value, 0) {
+		m.Value = &value
+	}
+	c.Measured = append(c.Measured, m)
+}
+
+// unsure adds a reason why the check is inconclusive.
+func (c *Check) unsure(format string, args ...any) {
+	c.Why = append(c.Why, fmt.Sprintf(format, args...))
+}
+
+// conclude makes a verdict from the figures.
+func (c *Check) conclude() {
+	c.Verdict = Pass
+	if len(c.Why) > 0 || len(c.Measured) == 0 {
+		c.Verdict = Inconclusive
+	}
+	for _, m := range c.Measured {
+		switch {
+		case m.Verdict == Fail:
+			c.Verdict = Fail
+		case m.Verdict == Inconclusive && c.Verdict == Pass:
+			c.Verdict = Inconclusive
+		}
+	}
+}
+
+// WriteTable writes the document for people: for each check its verdict, what a pass shows, and every figure
+// with its requirement.
+func WriteTable(w io.Writer, d *Document, color bool) error {
+	p := &layout.Page{Paint: layout.Paint(color)}
+	fmt.Fprintln(p, d.Setup())
+	for _, c := range d.Checks {
+		fmt.Fprintf(p, "\n%s  %s  %s (%.0f s)\n", p.Bold(c.Name), c.Verdict.painted(p.Paint), c.Shows, c.Seconds)
+		for _, why := range c.Why {
+			p.Remark("! ", why)
+		}
+		var rows [][]string
+		for _, m := range c.Measured {
+			value, fault := results.NotKnown, map[Verdict]string{Fail: "FAIL", Inconclusive: "inconclusive"}[m.Verdict]
+			if m.Value != nil {
+				value = m.Unit.Signed(*m.Value)
+			}
+			rows = append(rows, []string{m.Name, value, m.Wanted, fault})
+		}
+		p.Columns(rows)
+	}
+	if d.Interrupted {
+		fmt.Fprintln(p, "\ninterrupted: checks are missing")
+	}
+	return p.Save(w, "selfcheck")
+}
+
+func (v Verdict) painted(p layout.Paint) string {
+	switch v {
+	case Pass:
+		return p.Green(string(v))
+	case Fail:
+		return p.Red(strings.ToUpper(string(v)))
+	}
+	return p.Yellow(string(v))
+}

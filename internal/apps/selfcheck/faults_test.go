@@ -87,7 +87,7 @@ func TestEachCheckFindsItsFault(t *testing.T) {
 			t.Parallel()
 			c := only(t, test.name, servers.Quickest(), test.fault)
 			if c.Verdict != Fail || !strings.Contains(strings.Join(failed(c), ", "), test.found) {
-				t.Errorf("with a fault it is %s: %q failed, %q, want %q among them", c.Verdict, failed(c), c.Why, test.found)
+				t.Errorf("with a fault it is %s: %q, %q failed, want %q", c.Verdict, c.Why, failed(c), test.found)
 			}
 			if !test.calm {
 				return

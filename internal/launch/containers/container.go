@@ -33,7 +33,7 @@ const startTimeout = 20 * time.Second
 // contained is a launch.Contained.
 type contained struct {
 	docker    *docker
-	of        launch.Container
+	of        launch.Server
 	container testcontainers.Container
 	addr      string
 	kept      launch.Kept // until Close, also after Kill
@@ -42,30 +42,30 @@ type contained struct {
 
 // Run starts a container. A published port costs more than half of the throughput, so the default is
 // the host's network on Linux. If Docker runs in a virtual machine, the server does not answer
-// there; then Run uses a published port.
-func (d *docker) Run(ctx context.Context, of launch.Container) (launch.Contained, error) {
-	if of.Network == "" && runtime.GOOS == "linux" {
-		of.Network = onHost
-		c, err := d.run(ctx, of)
+// there; then Run uses a published port, unless the host's network was asked for.
+func (d *docker) Run(ctx context.Context, of launch.Server) (launch.Contained, error) {
+	if of.Container.Network != launch.OnPort && runtime.GOOS == "linux" {
+		shared := of
+		shared.Container.Network = launch.OnHost
+		c, err := d.run(ctx, shared)
 		if !errors.Is(err, launch.ErrOutOfReach) {
 			return c, err
 		}
-		of.Logf("%v; publishing a port instead of sharing the host's network", err)
-		of.Network = onPort
+		of.Container.Logf("%v; publishing a port instead of sharing the host's network", err)
 	}
-	if of.Network == "" || of.Network == onHost && runtime.GOOS != "linux" {
-		of.Network = onPort
+	if of.Container.Network == launch.OnHost {
+		return nil, errNoHost
 	}
+	of.Container.Network = launch.OnPort
 	return d.run(ctx, of)
 }
 
-const (
-	onHost = "host"
-	onPort = "published port"
-)
+var errNoHost = errors.New("containers can only reach each other on the host's network, which there is none of: " +
+	"use --redis process")
 
-func (d *docker) run(ctx context.Context, of launch.Container) (launch.Contained, error) {
+func (d *docker) run(ctx context.Context, of launch.Server) (launch.Contained, error) {
 	var c *contained
+	image := of.Container.Image
 	err := launch.OnFreePort(of.Pick, of.Taken, func(port int) error {
 		request, err := containerRequest(of, port)
 		if err != nil {
@@ -79,10 +79,10 @@ func (d *docker) run(ctx context.Context, of launch.Container) (launch.Contained
 		defer cancel()
 		c.container, err = d.provider.CreateContainer(creating, request)
 		if err != nil {
-			return errors.Join(fmt.Errorf("create a container of %s: %w", of.Image, err), c.Close(ctx))
+			return errors.Join(fmt.Errorf("create a container of %s: %w", image, err), c.Close(ctx))
 		}
 		if err = c.start(ctx, port); err != nil {
-			return errors.Join(fmt.Errorf("start a container of %s: %w", of.Image, err), c.Close(ctx))
+			return errors.Join(fmt.Errorf("start a container of %s: %w", image, err), c.Close(ctx))
 		}
 		return nil
 	})
@@ -92,34 +92,34 @@ func (d *docker) run(ctx context.Context, of launch.Container) (launch.Contained
 	return c, nil
 }
 
-func containerRequest(of launch.Container, port int) (testcontainers.ContainerRequest, error) {
+func containerRequest(of launch.Server, port int) (testcontainers.ContainerRequest, error) {
 	note, err := launch.Note(of.RunID)
 	if err != nil {
 		return testcontainers.ContainerRequest{}, err
 	}
+	how := of.Container
+	at := launch.Place{Bind: "127.0.0.1", Port: port, Image: how.Image}
 	request := testcontainers.ContainerRequest{
-		Image:  of.Image,
-		Labels: map[string]string{ownerLabel: note},
-		Cmd:    of.Command("127.0.0.1", port, false),
-		Env:    of.Env, Entrypoint: of.Entrypoint,
-		ConfigModifier: func(config *container.Config) { config.User = cmp.Or(of.User, config.User) },
+		Image: how.Image, Labels: map[string]string{ownerLabel: note}, Env: how.Env, Entrypoint: how.Entrypoint,
+		ConfigModifier: func(config *container.Config) { config.User = cmp.Or(how.User, config.User) },
 	}
-	inside := port
-	if of.Network != onHost {
-		inside = of.Inside
-		request.ExposedPorts = []string{strconv.Itoa(inside) + "/tcp"}
-		request.Cmd = of.Command("0.0.0.0", inside, true)
+	if how.Network != launch.OnHost {
+		at = launch.Place{Bind: "0.0.0.0", Port: how.Inside, Image: how.Image, Published: true}
+		request.ExposedPorts = []string{strconv.Itoa(how.Inside) + "/tcp"}
 	}
-	if of.Files != nil {
-		for file, text := range of.Files(inside) {
-			request.Files = append(request.Files, testcontainers.ContainerFile{Reader: strings.NewReader(text), ContainerFilePath: file, FileMode: 0o644})
+	request.Cmd = of.Args(at)
+	if how.Files != nil {
+		for file, text := range how.Files(at) {
+			request.Files = append(request.Files, testcontainers.ContainerFile{
+				Reader: strings.NewReader(text), ContainerFilePath: file, FileMode: 0o644,
+			})
 		}
 	}
 	request.HostConfigModifier = func(host *container.HostConfig) {
 		host.CpusetCpus = cpuList(of.CPUs)
 		// Set no ulimit: Redis raises its file limit to the engine's hard limit itself, and a
 		// higher one would fail.
-		if of.Network == onHost {
+		if how.Network == launch.OnHost {
 			host.NetworkMode = "host"
 			return
 		}
@@ -173,10 +173,10 @@ func (c *contained) Ended(ctx context.Context) bool {
 func (c *contained) Addr() string { return c.addr }
 
 // Network is host or published port.
-func (c *contained) Network() string { return c.of.Network }
+func (c *contained) Network() string { return c.of.Container.Network }
 
-// Started returns the time of the last start.
-func (c *contained) Started() time.Time { return c.started }
+// Began returns the time of the last start.
+func (c *contained) Began() time.Time { return c.started }
 
 // PID returns the ID of its first process.
 func (c *contained) PID(ctx context.Context) int {
@@ -213,22 +213,21 @@ func (c *contained) Resume(ctx context.Context) error {
 	})
 }
 
-// Put replaces a file in the working directory of the stopped container.
-func (c *contained) Put(ctx context.Context, name string, contents []byte) error {
-	return c.ask("write a file into", func(id string) error {
+// Put replaces files in the working directory of the stopped container.
+func (c *contained) Put(ctx context.Context, files map[string]string) error {
+	return c.ask("write files into", func(id string) error {
 		about, err := c.docker.client.ContainerInspect(ctx, id, client.ContainerInspectOptions{})
 		if err != nil {
 			return fmt.Errorf("find its directory: %w", err)
 		}
 		var archive bytes.Buffer
 		w := tar.NewWriter(&archive)
-		if err := w.WriteHeader(&tar.Header{Name: name, Mode: 0o644, Size: int64(len(contents))}); err != nil {
-			return err
+		for name, text := range files {
+			err = errors.Join(err, w.WriteHeader(&tar.Header{Name: name, Mode: 0o644, Size: int64(len(text))}))
+			_, wrong := io.WriteString(w, text)
+			err = errors.Join(err, wrong)
 		}
-		if _, err := w.Write(contents); err != nil {
-			return err
-		}
-		if err := w.Close(); err != nil {
+		if err = errors.Join(err, w.Close()); err != nil {
 			return err
 		}
 		_, err = c.docker.client.CopyToContainer(ctx, id, client.CopyToContainerOptions{
@@ -259,7 +258,8 @@ func (c *contained) Close(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 15*time.Second)
 	defer cancel()
 	return c.ask("remove", func(id string) error {
-		_, err := c.docker.client.ContainerRemove(ctx, id, client.ContainerRemoveOptions{Force: true, RemoveVolumes: true})
+		_, err := c.docker.client.ContainerRemove(ctx, id,
+			client.ContainerRemoveOptions{Force: true, RemoveVolumes: true})
 		if errdefs.IsNotFound(err) { // it was closed before
 			return nil
 		}

@@ -76,16 +76,28 @@ func TestObtain(t *testing.T) {
 		want     string
 		pulls    int
 	}{
-		"requested and here":    {image: mine, here: ages{"mine:1": hour}, want: "mine:1"},
-		"requested and pulled":  {image: mine, registry: all, want: "mine:1", pulls: 1},
-		"requested, nowhere":    {image: mine, here: ages{"redis:8": hour, "local:offline": hour}, pulls: 1},
-		"the default is here":   {image: redis, here: ages{"redis:8": 99 * hour, "local:offline": hour}, want: "redis:8"},
+		"requested and here":   {image: mine, here: ages{"mine:1": hour}, want: "mine:1"},
+		"requested and pulled": {image: mine, registry: all, want: "mine:1", pulls: 1},
+		"requested, nowhere":   {image: mine, here: ages{"redis:8": hour, "local:offline": hour}, pulls: 1},
+		"the default is here": {
+			image: redis, here: ages{"redis:8": 99 * hour, "local:offline": hour},
+			want: "redis:8",
+		},
 		"the default is pulled": {image: redis, registry: all, want: "redis:8", pulls: 1},
-		"pulls failed today":    {image: redis, here: ages{"local:offline": hour}, registry: all, want: "local:offline"},
-		"pulls failed days ago": {image: redis, here: ages{"local:offline": 48 * hour}, registry: all, want: "redis:8", pulls: 1},
-		"and fail again":        {image: redis, here: ages{"local:offline": 48 * hour}, want: "local:offline", pulls: 1},
-		"nothing":               {image: redis, pulls: 1},
-		"no offline image":      {image: launch.Image{Default: "etcd:3"}, here: ages{"local:offline": hour}, pulls: 1},
+		"pulls failed today": {
+			image: redis, here: ages{"local:offline": hour}, registry: all,
+			want: "local:offline",
+		},
+		"pulls failed days ago": {
+			image: redis, here: ages{"local:offline": 48 * hour}, registry: all, want: "redis:8",
+			pulls: 1,
+		},
+		"and fail again": {
+			image: redis, here: ages{"local:offline": 48 * hour}, want: "local:offline",
+			pulls: 1,
+		},
+		"nothing":          {image: redis, pulls: 1},
+		"no offline image": {image: launch.Image{Default: "etcd:3"}, here: ages{"local:offline": hour}, pulls: 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			engine, pulls := engineWith(t, test.here, test.registry)

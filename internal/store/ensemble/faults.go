@@ -1,62 +1,48 @@
-// Package ensemble starts the members of an ensemble, servers that serve as long as most of them run,
-// such as etcd's and ZooKeeper's, and injects their faults.
+// Package ensemble is what the stores of one server or one ensemble have in common: servers that serve as long as most
+// of them run, such as etcd's and ZooKeeper's. It checks their options, starts them together, and injects their faults.
 package ensemble
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/lockbench/lockbench/internal/launch"
 	"github.com/lockbench/lockbench/internal/store"
+	"github.com/lockbench/lockbench/internal/store/network"
 	"github.com/lockbench/lockbench/workloads"
 )
 
-// Impossible returns why a fault of servers is not possible on so many members of a store, as text
-// that follows the fault's name; nil if it is. started says whether lockbench starts them.
-func Impossible(fault workloads.Fault, storeName string, members int, started bool) error {
-	switch fault.Name {
-	case workloads.Kill, workloads.Pause, workloads.NodeDown, workloads.NodeHang:
-	default:
-		return fmt.Errorf("is of Redis, and not of %s", storeName)
-	}
-	switch last := fault.Node + max(fault.N, 1) - 1; {
-	case !started:
-		return fmt.Errorf("needs a server of %s that lockbench starts itself", storeName)
-	case fault.Kind().Topology != "" && members == 1:
-		return fmt.Errorf("needs several members: --topology %s:3", strings.ToLower(storeName))
-	case last >= members:
-		return fmt.Errorf("there is no member %d, of %d from 0 on", last, members)
-	case fault.Name == workloads.Kill && fault.Data == workloads.DataLose && members > 1:
-		return errors.New("cannot bring a member back without its data, which the others count on: data=keep")
-	}
-	return nil
-}
-
-// AllImpossible returns an error for every fault for which one returns why it is not possible.
-func AllImpossible(all []workloads.Fault, one func(workloads.Fault) error) []error {
-	var wrong []error
-	for _, f := range all {
-		if err := one(f); err != nil {
-			wrong = append(wrong, fmt.Errorf("--fault %s %w", f.Name, err))
-		}
-	}
-	return wrong
-}
-
-// Faults injects the faults into one ensemble, or into a server that is alone.
+// Faults injects the faults of one run into one ensemble or single server, and the network to it; it is a
+// store.Injector.
 type Faults struct {
-	Members []launch.Started
+	Layout
+	*network.Network
+	Own []launch.Started
 	// Leader returns the present leader that is not away; nil if there is none.
 	Leader func(ctx context.Context, away []launch.Started) launch.Started
 }
 
-// Prepare finds the members to hit, see store.Faults: place 0 is the leader, and the others follow. If
-// most members remain, Hit returns when they have a leader.
-func (e Faults) Prepare(ctx context.Context, fault workloads.Fault) (store.Action, error) {
+// Prepare does what must precede a fault, see store.Faults.
+func (e Faults) Prepare(ctx context.Context, fault workloads.Fault, _ store.RunMarks) (action store.Action, err error) {
+	if err := e.impossible(fault); err != nil {
+		return action, fmt.Errorf("%s %w", fault.Name, err)
+	}
+	if fault.Kind().Place == workloads.OnNetwork {
+		action, err = e.Network.Prepare(fault)
+	} else {
+		action, err = e.onServers(ctx, fault)
+	}
+	if err != nil {
+		return action, fmt.Errorf("%s: %w", fault.Name, err)
+	}
+	return action, nil
+}
+
+// onServers finds the members to hit: place 0 is the leader, and the others follow. If most members remain, Hit returns
+// when they have a leader.
+func (e Faults) onServers(ctx context.Context, fault workloads.Fault) (store.Action, error) {
 	hit, err := e.targets(ctx, fault)
 	if err != nil {
 		return store.Action{}, err
@@ -74,7 +60,7 @@ func (e Faults) Prepare(ctx context.Context, fault workloads.Fault) (store.Actio
 		End:    func(ctx context.Context) error { return launch.Each(context.WithoutCancel(ctx), hit, end) },
 		Outage: store.Throughout, Loses: loses,
 	}
-	if most := len(e.Members)/2 + 1; len(e.Members)-len(hit) >= most {
+	if most := len(e.Own)/2 + 1; len(e.Own)-len(hit) >= most {
 		action.Outage = store.Briefly
 		action.Hit = func(ctx context.Context) error {
 			if err := launch.Each(ctx, hit, begin); err != nil {
@@ -89,7 +75,7 @@ func (e Faults) Prepare(ctx context.Context, fault workloads.Fault) (store.Actio
 
 // targets returns the members to hit.
 func (e Faults) targets(ctx context.Context, fault workloads.Fault) ([]launch.Started, error) {
-	places := e.Members
+	places := e.Own
 	if len(places) > 1 {
 		leader, err := e.leader(ctx, nil)
 		if err != nil {

@@ -33,7 +33,7 @@ var refusals = []struct {
 // Refused returns the code of a refusal; "" for any other error.
 func (s *Server) Refused(err error) string {
 	for _, r := range refusals {
-		if err != nil && (errors.Is(err, r.err) || strings.Contains(err.Error(), r.err.Error())) {
+		if err != nil && strings.Contains(err.Error(), r.err.Error()) {
 			return r.code
 		}
 	}
@@ -50,118 +50,67 @@ func (s *Server) Unauthorised(code string) bool {
 	return false
 }
 
+const noTLS = "perhaps it speaks no TLS at that port: give the address with etcd:// instead of etcds://"
+
+const credentials = "etcd://USER:PASSWORD@host:port, or in LOCKBENCH_ETCD_USER and LOCKBENCH_ETCD_PASSWORD"
+
 // causes maps parts of error messages to advice.
 var causes = []struct{ said, next string }{
-	{"authentication failed", "user or password is wrong: give them as etcd://USER:PASSWORD@host:port, or in LOCKBENCH_ETCD_USER and LOCKBENCH_ETCD_PASSWORD"},
-	{"user name is empty", "etcd asks for a user: give it as etcd://USER:PASSWORD@host:port, or in LOCKBENCH_ETCD_USER and LOCKBENCH_ETCD_PASSWORD"},
+	{"authentication failed", "user or password is wrong: give them as " + credentials},
+	{"user name is empty", "etcd asks for a user: give it as " + credentials},
 	{"authentication is not enabled", "etcd has no users: give the address without one"},
 	{"permission denied", "the user lacks a right: it needs to read and write the keys that begin with lockbench"},
-	{"database space exceeded", "etcd takes no writes, since its quota is used up: compact and defragment it, and disarm the alarm"},
+	{"database space exceeded", "etcd takes no writes: compact and defragment it, and disarm the alarm"},
 	{"certificate signed by unknown authority", "have the server's certificate trusted with --ca-file FILE.pem"},
+	{"does not look like a TLS handshake", noTLS},
+	{"EOF", noTLS},
 	{"connection refused", "nothing listens there: is the server running, and is the port right?"},
 	{"no such host", "the name is not known: look for a typing error, or give an IP address"},
+	{"deadline exceeded", "it does not answer: perhaps it has no leader, because most of its members are missing"},
 }
 
-// because returns an error that says why etcd could not be used, with advice. It may contact the
-// addresses again.
+// because returns an error that says why etcd could not be used, with advice. It may contact the address again.
 func (s *Server) because(ctx context.Context, err error) error {
-	if errors.Is(ctx.Err(), context.Canceled) {
+	switch {
+	case errors.Is(ctx.Err(), context.Canceled):
 		return ctx.Err()
+	case errors.Is(err, store.ErrConfig):
+		return err
 	}
-	where := strings.Join(s.to.endpoints, ",")
 	sentinel := store.ErrUnreachable
 	if s.Unauthorised(s.Refused(err)) {
 		sentinel = store.ErrConfig
 	}
+	at := s.to.endpoints[0]
+	brief, cancel := context.WithTimeout(context.WithoutCancel(ctx), 300*time.Millisecond)
+	defer cancel()
+	if s.to.tls == nil && store.SpeaksTLS(brief, at) {
+		return fmt.Errorf("%w: etcd at %s speaks TLS: give the address with etcds:// instead of etcd://", sentinel, at)
+	}
 	for _, cause := range causes {
 		if strings.Contains(err.Error(), cause.said) {
-			return fmt.Errorf("%w: etcd at %s: %w: %s", sentinel, where, err, cause.next)
+			return fmt.Errorf("%w: etcd at %s: %w: %s", sentinel, strings.Join(s.to.endpoints, ","), err, cause.next)
 		}
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
-	defer cancel()
-	stranger := make(chan error, 1)
-	go func() { stranger <- store.Stranger(ctx, s.to.endpoints[0], Name) }() // waited for below
-	why := s.secondLook(ctx)
-	if other := <-stranger; other != nil {
-		return other
-	}
-	if why != "" {
-		return fmt.Errorf("%w: etcd at %s: %s", store.ErrUnreachable, where, why)
-	}
-	return fmt.Errorf("%w: etcd at %s: %w", store.ErrUnreachable, where, err)
+	return fmt.Errorf("%w: etcd at %s: %w", sentinel, strings.Join(s.to.endpoints, ","), err)
 }
 
-// knock checks whether a server listens at one of the addresses, and with TLS its certificate. A
-// client of etcd would retry without an explanation.
+// knock checks whether a server listens at one of the addresses, and with TLS its certificate. A client of etcd would
+// retry without an explanation.
 func (s *Server) knock(ctx context.Context) error {
 	var problems []error
 	for _, endpoint := range s.to.endpoints {
-		conn, err := plain.DialContext(ctx, "tcp", endpoint)
-		if err == nil && s.to.tls != nil {
-			err = s.greet(ctx, conn, endpoint)
-		}
-		if conn != nil {
-			_ = conn.Close()
+		var conn net.Conn
+		var err error
+		if s.to.tls != nil {
+			conn, err = (&tls.Dialer{Config: s.to.tls}).DialContext(ctx, "tcp", endpoint)
+		} else {
+			conn, err = new(net.Dialer).DialContext(ctx, "tcp", endpoint)
 		}
 		if err == nil {
-			return nil
+			return conn.Close()
 		}
 		problems = append(problems, err)
 	}
 	return errors.Join(problems...)
-}
-
-// greet does a TLS handshake.
-func (s *Server) greet(ctx context.Context, conn net.Conn, endpoint string) error {
-	config := s.to.tls.Clone()
-	config.ServerName, _, _ = net.SplitHostPort(endpoint)
-	return tls.Client(conn, config).HandshakeContext(ctx)
-}
-
-// secondLook says what is at the first address; "" if unknown.
-func (s *Server) secondLook(ctx context.Context) string {
-	endpoint := s.to.endpoints[0]
-	brief, cancel := context.WithTimeout(ctx, 300*time.Millisecond)
-	defer cancel()
-	encrypted := store.SpeaksTLS(brief, endpoint)
-	switch {
-	case s.to.tls == nil && encrypted:
-		return "it speaks TLS at that port, and nothing else: give the address with etcds:// instead of etcd://"
-	case s.to.tls != nil && !encrypted:
-		return "it speaks no TLS at that port: give the address with etcd:// instead of etcds://"
-	}
-	if s.leaderless(ctx) {
-		return "it has no leader: most of its members are not there, and without them it answers nothing"
-	}
-	return ""
-}
-
-// leaderless says whether a member that answers has no leader. It connects without a user: etcd
-// checks a password only with the agreement of most members.
-func (s *Server) leaderless(ctx context.Context) bool {
-	nobody := s.to
-	nobody.user, nobody.password = "", ""
-	client, err := dial(clientConfig(nobody), nil)
-	if err != nil {
-		return false
-	}
-	defer client.Close()
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	answers := make(chan bool, len(nobody.endpoints))
-	for _, endpoint := range nobody.endpoints {
-		go func() { // ends with ctx; the loop below waits for all
-			status, err := client.Status(ctx, endpoint)
-			answers <- err == nil && status.Leader == 0
-		}()
-	}
-	without := false
-	for range nobody.endpoints {
-		if <-answers {
-			without = true
-			cancel()
-		}
-	}
-	return without
 }

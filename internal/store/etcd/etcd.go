@@ -1,18 +1,22 @@
-// Package etcd is the store etcd: one member or three that lockbench starts, or a user's own,
-// which it leaves as it was.
+// Package etcd is the store etcd: one member or three that lockbench starts, or a user's own, which it leaves as it
+// was.
 package etcd
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
+	"net"
+	"net/url"
+	"os"
 	"slices"
+	"strings"
 
 	"github.com/lockbench/lockbench/internal/launch"
 	"github.com/lockbench/lockbench/internal/store"
 	"github.com/lockbench/lockbench/internal/store/ensemble"
 	"github.com/lockbench/lockbench/results"
-	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/workloads"
 )
 
@@ -21,82 +25,89 @@ const Name = "etcd"
 
 func init() { store.Register(Name, Store{}) }
 
+// kind is what etcd is among such stores.
+var kind = ensemble.Kind{
+	Name: Name, Title: "etcd", A: "an", Most: 3, ToAll: true, NoPinning: true,
+	Refuses: func(f workloads.Fault) error {
+		if f.Name == workloads.CrashBetween {
+			return errors.New("needs to read what is sent, and to etcd that is compressed")
+		}
+		return nil
+	},
+}
+
 // Store is etcd.
 type Store struct{}
+
+// Title returns the store's name.
+func (Store) Title() string { return kind.Title }
 
 // Schemes returns the schemes of its addresses.
 func (Store) Schemes() []string { return []string{"etcd", "etcds"} }
 
-// Validate returns every error of the options, see store.Store.
-func (Store) Validate(o store.Options) error {
-	var problems []error
-	if _, err := members(o.Topology); err != nil {
-		problems = append(problems, err)
+// Needs returns the rights that a user of etcd needs.
+func (Store) Needs(keys string) []string {
+	return []string{
+		"etcdctl role grant-permission bench readwrite --prefix=true " + keys,
+		"and a majority of its members: a lock is a write that they agree on",
 	}
-	if o.Pin {
-		problems = append(problems, errors.New("--pin cannot be had with etcd so far"))
-	}
-	if _, err := store.ParseDurability(string(o.Durability)); err != nil {
-		problems = append(problems, fmt.Errorf("--durability: %w", err))
-	}
-	switch {
-	case !o.Started():
-		if _, err := parseAddress(o); err != nil {
-			problems = append(problems, err)
-		}
-		if o.Durability != "" {
-			problems = append(problems, errors.New("--durability needs an etcd that lockbench starts itself: it does not change the settings of yours"))
-		}
-	case o.CAFile != "":
-		problems = append(problems, errCAFile)
-	}
-	return errors.Join(problems...)
 }
 
-var errCAFile = errors.New("--ca-file is for etcds:// addresses")
-
-// members parses a topology; "" gives 0, which means not specified.
-func members(topology string) (int, error) {
-	switch topology {
-	case "":
-		return 0, nil
-	case "etcd", "etcd:1", "single":
-		return 1, nil
-	case "etcd:3":
-		return 3, nil
+// Validate returns every error of the options, see store.Store.
+func (Store) Validate(o store.Options) (err error) {
+	if !o.Started() {
+		_, err = parseAddress(o)
+	} else if o.CAFile != "" {
+		err = errCAFile
 	}
-	return 0, fmt.Errorf("--topology %s: etcd is started as etcd:1 or etcd:3", topology)
+	return kind.Validate(o, err)
 }
 
 // Layout is one member by default; a user's etcd is not known yet.
-func (Store) Layout(o store.Options) store.Layout {
-	n, _ := members(o.Topology) // Validate reports the error
-	if n == 0 && o.Started() {
-		n = 1
+func (Store) Layout(o store.Options) store.Layout { return kind.Layout(o) }
+
+// errAddress never repeats the given text: a part of it may be a password.
+var (
+	errAddress = errors.New("the address of etcd must be auto, container, process, or " +
+		"etcd[s]://[user:password@]host:port[,host:port...]; percent-encode special characters of a password")
+	errCAFile = errors.New("--ca-file is for etcds:// addresses")
+)
+
+// address is where an etcd is, with the user's name and password.
+type address struct {
+	endpoints      []string // host:port
+	user, password string
+	tls            *tls.Config // nil means no TLS
+}
+
+// parseAddress parses an etcd:// or etcds:// address.
+func parseAddress(o store.Options) (to address, err error) {
+	u, err := url.Parse(o.Address)
+	if err != nil || !slices.Contains(Store{}.Schemes(), u.Scheme) ||
+		strings.Trim(u.Path, "/")+u.RawQuery+u.Fragment != "" {
+		return to, errAddress
 	}
-	return layout{n, o.Started()}
-}
-
-// layout is the number of members, 0 if not known, with who started them.
-type layout struct {
-	members int
-	started bool
-}
-
-// Unfit says why a strategy cannot run there; "" if it can.
-func (l layout) Unfit(info strategies.Info) string {
-	if info.Nodes > 1 {
-		return fmt.Sprintf("it needs %d independent nodes, and the members of an etcd are one", info.Nodes)
+	to.user, to.password = os.Getenv("LOCKBENCH_ETCD_USER"), os.Getenv("LOCKBENCH_ETCD_PASSWORD")
+	if u.User != nil {
+		to.user = u.User.Username()
+		to.password, _ = u.User.Password()
 	}
-	return ""
-}
-
-// Primaries returns the number of members to which every instance connects.
-func (l layout) Primaries() int { return max(l.members, 1) }
-
-// Impossible returns an error for every fault that is not possible.
-func (l layout) Impossible(all []workloads.Fault) []error {
-	return ensemble.AllImpossible(all, l.impossible)
+	to.endpoints = strings.Split(u.Host, ",")
+	for _, endpoint := range to.endpoints {
+		if host, port, err := net.SplitHostPort(endpoint); err != nil || host == "" || port == "" {
+			return to, errAddress
+		}
+	}
+	if u.Scheme == "etcds" {
+		to.tls = &tls.Config{MinVersion: tls.VersionTLS12}
+	}
+	switch {
+	case o.CAFile == "":
+		return to, nil
+	case to.tls == nil:
+		return to, errCAFile
+	}
+	return to, store.Trust(to.tls, o.CAFile)
 }
 
 // Open finds or starts the etcd that the options name, see store.Store.
@@ -104,43 +115,48 @@ func (k Store) Open(ctx context.Context, runID string, o store.Options) (store.S
 	if err := k.Validate(o); err != nil {
 		return nil, fmt.Errorf("%w: %w", store.ErrConfig, err)
 	}
-	s := newServer(runID)
+	s := &Server{runID: runID}
 	if err := s.open(ctx, o); err != nil {
 		return nil, errors.Join(err, s.Close(ctx))
 	}
 	return s, nil
 }
 
-func (s *Server) open(ctx context.Context, o store.Options) error {
-	asked, _ := members(o.Topology)
-	s.description = results.Redis{Name: Name}
-	if o.Started() {
-		if err := s.start(ctx, max(asked, 1), o); err != nil {
+func (s *Server) open(ctx context.Context, o store.Options) (err error) {
+	s.Layout = kind.Layout(o)
+	asked := s.Members
+	if s.Started {
+		if err := s.start(ctx, o); err != nil {
 			return err
 		}
 	} else {
 		launch.Sweep(ctx).Log(o.Logf)
-		to, err := parseAddress(o)
-		if err != nil {
+		if s.to, err = parseAddress(o); err != nil {
 			return fmt.Errorf("%w: %w", store.ErrConfig, err)
 		}
-		s.reach(to)
-		s.description.Source, s.description.Network, s.description.TLS = "address", "loopback", to.tls != nil
-		if slices.ContainsFunc(to.endpoints, store.Remote) {
+		s.description = results.Redis{Source: "address", Network: "loopback", TLS: s.to.tls != nil}
+		if slices.ContainsFunc(s.to.endpoints, store.Remote) {
 			s.description.Network = "remote"
 		}
 	}
-	s.layout = layout{len(s.members), o.Started()}
+	s.members = make([]member, len(s.to.endpoints))
 	if err := s.connect(ctx); err != nil {
-		return err
+		return s.because(ctx, err)
 	}
-	if !s.started {
+	if asked > 0 && asked != s.Members {
+		return fmt.Errorf("%w: --topology %s, and there are %d addresses", store.ErrConfig, o.Topology, s.Members)
+	}
+	if !s.Started {
 		var left store.Swept
 		s.keys().Look(ctx, &left)
 		left.Tell(s.description.Address, o.Warn, o.Logf)
 	}
-	if asked > 0 && asked != len(s.members) {
-		return fmt.Errorf("%w: --topology %s, and there are %d addresses", store.ErrConfig, o.Topology, len(s.members))
-	}
 	return nil
+}
+
+// Sweep removes the keys of dead runs, see store.Sweeper.
+func (k Store) Sweep(ctx context.Context, runID string, o store.Options) (swept store.Swept, err error) {
+	return store.SweepOpened(ctx, k, runID, o, func(ctx context.Context, opened store.Server, swept *store.Swept) {
+		opened.(*Server).keys().Sweep(ctx, swept)
+	})
 }

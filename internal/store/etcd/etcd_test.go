@@ -1,78 +1,32 @@
 package etcd
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"os"
-	"os/exec"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
-	"go.uber.org/goleak"
 
 	"github.com/lockbench/lockbench/internal/store"
 	"github.com/lockbench/lockbench/internal/testkit/drive"
 	"github.com/lockbench/lockbench/internal/testkit/etcdtest"
 	"github.com/lockbench/lockbench/internal/testkit/extent"
-	"github.com/lockbench/lockbench/internal/testkit/poll"
 	"github.com/lockbench/lockbench/results"
 	lock "github.com/lockbench/lockbench/strategies/etcd"
 	"github.com/lockbench/lockbench/workloads"
 )
 
-// The tests share an etcd as far as they can.
-var shared = sync.OnceValues(func() (store.Server, error) {
-	return Store{}.Open(context.Background(), store.NewRunID(), store.Options{})
-})
+var shared = drive.Share(Store{})
 
-func TestMain(m *testing.M) {
-	drive.ManyAtATime()
-	code := m.Run()
-	if os.Getenv(victim) == "" {
-		if s, err := shared(); err == nil {
-			if err := s.Close(context.Background()); err != nil {
-				fmt.Fprintln(os.Stderr, err)
-				code = 1
-			}
-		}
-	}
-	if err := goleak.Find(); err != nil && code == 0 {
-		fmt.Fprintln(os.Stderr, err)
-		code = 1
-	}
-	os.Exit(code)
-}
+func TestMain(m *testing.M) { shared.Main(m) }
 
 // common is the shared etcd. What looks at all that is there does not run in parallel.
-func common(t *testing.T) *Server {
-	t.Helper()
-	s, err := shared()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return s.(*Server)
-}
+func common(t *testing.T) *Server { return shared.Get(t).(*Server) }
 
 // opened opens the store, and closes it when the test ends.
-func opened(t *testing.T, o store.Options) *Server {
-	t.Helper()
-	server, err := Store{}.Open(t.Context(), store.NewRunID(), o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		ended, cancel := context.WithCancel(context.Background())
-		cancel()
-		if err := server.Close(ended); err != nil {
-			t.Error(err)
-		}
-	})
-	return server.(*Server)
-}
+func opened(t *testing.T, o store.Options) *Server { return drive.Open(t, Store{}, o).(*Server) }
 
 // run drives the lock until it was had fifty times, or so often after a fault. A Mutex hands
 // over in steps of 100 ms, see the lock's own tests, so that it has the lock less often.
@@ -100,12 +54,15 @@ func TestARunOnEtcdOfOurOwn(t *testing.T) { runs(t, common(t)) }
 func runs(t *testing.T, server *Server) {
 	kinds := []map[string]string{next}
 	if extent.Thorough() {
-		kinds = append(kinds, nil, map[string]string{"sessions": "fresh"})
+		kinds = append(kinds, nil)
 	}
 	for _, options := range kinds {
-		got := run(t, server, options, func(w *workloads.Spec) { w.Work, w.Fence = workloads.WorkCounter, workloads.FenceAll })
+		got := run(t, server, options, func(w *workloads.Spec) {
+			w.Work, w.Fence = workloads.WorkCounter, workloads.FenceAll
+		})
 		whole := got.Server.Whole
-		if whole == nil || whole.CPU == nil || *whole.CPU <= 0 || *whole.ClientBytesOut <= 0 || *whole.ClientBytesIn <= 0 || *whole.RoundTrips <= 0 {
+		if whole == nil || whole.CPU == nil || *whole.CPU <= 0 || *whole.ClientBytesOut <= 0 ||
+			*whole.ClientBytesIn <= 0 || *whole.RoundTrips <= 0 {
 			t.Fatalf("what etcd did is not known: %+v", whole)
 		}
 		if whole.Commands["Txn"] < 4*whole.Acquisitions { // two of the lock, two of the counter
@@ -166,8 +123,10 @@ func TestAUsersEtcdStaysAsItWas(t *testing.T) {
 	if whole := got.Server.Whole; whole == nil || whole.Calls == nil || whole.CPU == nil {
 		t.Errorf("its counters are not told: %+v", whole)
 	}
-	if _, err := s.RoundTrips(t.Context(), "lockbench:mine:floors"); err != nil {
-		t.Error(err)
+	times, err := s.RoundTrips(t.Context(), "lockbench:mine:floors")
+	if err != nil || times.PingP50 == nil || *times.PingP50 <= 0 || *times.PingP99 < *times.PingP50 ||
+		times.ScriptP50 == nil || *times.ScriptP50 <= 0 {
+		t.Errorf("%+v (%v)", times, err)
 	}
 	if d := s.Describe(); d.Source != "address" || d.Name != "etcd" || d.Version == "" || d.Network != "loopback" {
 		t.Errorf("%+v", d)
@@ -188,7 +147,7 @@ func TestAUsersEtcdStaysAsItWas(t *testing.T) {
 }
 
 func TestConnectionsHaveNames(t *testing.T) {
-	server := opened(t, store.Options{Address: "etcd://" + common(t).members[0].endpoint})
+	server := opened(t, store.Options{Address: "etcd://" + common(t).to.endpoints[0]})
 	connected, err := server.Connect(t.Context(), "lockbench:mine:run1:a", 1, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -220,7 +179,8 @@ func TestLeftoversAreFoundAndRemoved(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if _, err := server.client.Put(t.Context(), "lockbench:{other:1:0}", "", clientv3.WithLease(granted.ID)); err != nil {
+	leased := clientv3.WithLease(granted.ID)
+	if _, err := server.client.Put(t.Context(), "lockbench:{other:1:0}", "", leased); err != nil {
 		t.Fatal(err)
 	}
 	left, err := server.Leftovers(t.Context(), "{mine:1:", "")
@@ -235,146 +195,10 @@ func TestLeftoversAreFoundAndRemoved(t *testing.T) {
 	}
 }
 
-// What a reading takes is part of what a run costs.
-func BenchmarkRead(b *testing.B) {
-	server, err := Store{}.Open(b.Context(), "bench", store.Options{})
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer server.Close(context.Background())
-	for b.Loop() {
-		if _, err := server.Read(b.Context()); err != nil {
-			b.Fatal(err)
-		}
-	}
-}
-
-func TestCounter(t *testing.T) {
-	server := common(t)
-	connected, err := server.Connect(t.Context(), "lockbench:mine", 1, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer connected.Close()
-	ctx := t.Context()
-	at := func(fence workloads.Fence, token int64) store.Counter {
-		return connected.Counter(string(fence), fence, token)
-	}
-	for _, fence := range []workloads.Fence{workloads.FenceOff, workloads.FenceWrites, workloads.FenceAll} {
-		if n, err := at(fence, 9).Read(ctx); n != 0 || err != nil {
-			t.Errorf("%s: a new counter is %d (%v)", fence, n, err)
-		}
-		if err := at(fence, 9).Write(ctx, 41); err != nil {
-			t.Errorf("%s: %v", fence, err)
-		}
-		if n, err := at(fence, 10).Read(ctx); n != 41 || err != nil {
-			t.Errorf("%s: it is %d (%v)", fence, n, err)
-		}
-		_, read := at(fence, 8).Read(ctx)
-		if stale := errors.Is(read, store.ErrStale); stale != (fence == workloads.FenceAll) {
-			t.Errorf("%s: a late reader was told %v", fence, read)
-		}
-		write := at(fence, 9).Write(ctx, 7) // 9 wrote before, and 10 has read since
-		if stale := errors.Is(write, store.ErrStale); stale != (fence == workloads.FenceAll) {
-			t.Errorf("%s: a late writer was told %v", fence, write)
-		}
-		if fence == workloads.FenceWrites {
-			if err := at(fence, 8).Write(ctx, 7); !errors.Is(err, store.ErrStale) {
-				t.Errorf("%s: an older writer was told %v", fence, err)
-			}
-		}
-	}
-}
-
-func TestRoundTrips(t *testing.T) {
-	server := common(t)
-	times, err := server.RoundTrips(t.Context(), "lockbench:mine:floors")
-	if err != nil || times.PingP50 == nil || *times.PingP50 <= 0 || *times.PingP99 < *times.PingP50 || times.ScriptP50 == nil || *times.ScriptP50 <= 0 {
-		t.Errorf("%+v (%v)", times, err)
-	}
-	if left, err := server.Leftovers(t.Context(), "lockbench", ""); err != nil || len(left.Keys) > 0 {
-		t.Errorf("left are %+v (%v)", left, err)
-	}
-}
-
-func TestDurability(t *testing.T) {
-	t.Parallel()
-	path, err := program()
-	if err != nil {
-		t.Fatal(err)
-	}
-	version, err := exec.Command(path, "--version").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if d := common(t).Describe().Durability; d != "fsync" {
-		t.Errorf("it is %q", d)
-	}
-	server, err := Store{}.Open(t.Context(), "mine", store.Options{Durability: store.InMemory})
-	if strings.Contains(string(version), "Version: 3.4.") {
-		if !errors.Is(err, store.ErrConfig) || !strings.Contains(err.Error(), "3.5") {
-			t.Errorf("etcd 3.4 was met with %v", err)
-		}
-		return
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	if d := server.Describe().Durability; d != "memory" {
-		t.Errorf("it is %q", d)
-	}
-	_ = server.Close(t.Context())
-}
-
 func TestNoProgram(t *testing.T) {
 	t.Setenv("LOCKBENCH_ETCD_SERVER", "no-such-etcd")
 	_, err := Store{}.Open(t.Context(), "mine", store.Options{})
 	if !errors.Is(err, store.ErrUnreachable) || !strings.Contains(err.Error(), "apt-get install etcd-server") {
 		t.Errorf("%v", err)
 	}
-}
-
-const victim = "LOCKBENCH_TEST_VICTIM"
-
-// TestHelperVictim opens an etcd and waits to be killed.
-func TestHelperVictim(t *testing.T) {
-	if os.Getenv(victim) == "" {
-		t.Skip("it only runs as another test's subprocess")
-	}
-	server, err := Store{}.Open(t.Context(), "victim", store.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	fmt.Println("started", server.(*Server).members[0].own.PID())
-	select {}
-}
-
-// What a lockbench that was killed had started is ended by the next.
-func TestSweepOfAKilledLockbench(t *testing.T) {
-	t.Setenv("TMPDIR", t.TempDir()) // where no other test's lockbench sweeps
-	lockbench := exec.Command(os.Args[0], "-test.run=^TestHelperVictim$")
-	lockbench.Env = append(os.Environ(), victim+"=1")
-	out, err := lockbench.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := lockbench.Start(); err != nil {
-		t.Fatal(err)
-	}
-	var pid int
-	_, err = fmt.Fscanf(out, "started %d\n", &pid)
-	_ = lockbench.Process.Kill()
-	_ = lockbench.Wait()
-	if err != nil {
-		t.Fatal(err)
-	}
-	alive := func() bool {
-		_, err := os.Stat(fmt.Sprint("/proc/", pid))
-		return err == nil
-	}
-	if !alive() {
-		t.Fatal("etcd died with its lockbench, so that there is nothing to sweep")
-	}
-	opened(t, store.Options{Address: "etcd://" + common(t).members[0].endpoint})
-	poll.Until(t, "it is ended, and its new parent notices", func() bool { return !alive() })
 }

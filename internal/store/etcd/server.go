@@ -6,32 +6,48 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"sync"
+	"path"
+	"slices"
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.uber.org/zap"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
+	"google.golang.org/grpc/stats"
 
+	"github.com/lockbench/lockbench/internal/intercept"
 	"github.com/lockbench/lockbench/internal/launch"
 	"github.com/lockbench/lockbench/internal/store"
+	"github.com/lockbench/lockbench/internal/store/ensemble"
+	"github.com/lockbench/lockbench/internal/store/network"
 	"github.com/lockbench/lockbench/internal/untrusted"
 	"github.com/lockbench/lockbench/results"
 	"github.com/lockbench/lockbench/workloads"
 )
 
-type netConn = net.Conn
-
-var plain = net.Dialer{KeepAlive: 5 * time.Minute}
+const (
+	dialTimeout = 5 * time.Second
+	openTimeout = 3500 * time.Millisecond // of the first contact with a user's etcd
+	// A connection is dead if it does not answer a ping within unheard, which is sent after silence without data: the
+	// shortest that gRPC allows.
+	silence = 10 * time.Second
+	unheard = 3 * time.Second
+	// nobody is a key that never exists.
+	nobody = "lockbench:nobody"
+)
 
 // Server is the etcd of a run. It is safe for concurrent use.
 type Server struct {
-	layout
+	ensemble.Layout
+	ensemble.Servers
+	store.Without
 	runID       string
 	to          address
-	members     []*member
+	members     []member // by endpoint
 	description results.Redis
 
-	client  *clientv3.Client // for all members, to observe
+	client  *clientv3.Client // to observe
 	meter   store.Meter
 	present *presence // nil if lockbench started etcd
 	http    *http.Client
@@ -39,119 +55,133 @@ type Server struct {
 
 // member is one server of the etcd.
 type member struct {
-	endpoint string
-	own      launch.Started   // nil for a user's server
-	client   *clientv3.Client // for this member alone, to observe
 	id       uint64
 	counters store.RestartCounters
 }
 
-func newServer(runID string) *Server { return &Server{runID: runID} }
-
-// reach adds a user's members.
-func (s *Server) reach(to address) {
-	s.to = to
-	for _, endpoint := range to.endpoints {
-		s.members = append(s.members, &member{endpoint: endpoint})
+// config returns the configuration of a client, whose connections are counted and take the detour; both may be nil.
+// Only what is safe is retried.
+func (a address) config(traffic *intercept.Traffic, detours ...store.Through) clientv3.Config {
+	var dial store.Dialer = func(ctx context.Context, network, addr string) (net.Conn, error) {
+		conn, err := (&net.Dialer{KeepAlive: 5 * time.Minute}).DialContext(ctx, network, addr)
+		if err != nil || traffic == nil {
+			return conn, err
+		}
+		return traffic.Conn(conn), nil
+	}
+	for _, detour := range detours {
+		if detour != nil {
+			dial = detour(dial)
+		}
+	}
+	return clientv3.Config{
+		Endpoints: a.endpoints, Username: a.user, Password: a.password, TLS: a.tls,
+		DialTimeout: dialTimeout, DialKeepAliveTime: silence, DialKeepAliveTimeout: unheard,
+		MaxUnaryRetries: 1, Logger: zap.NewNop(),
+		DialOptions: []grpc.DialOption{grpc.WithContextDialer(func(ctx context.Context, addr string) (net.Conn, error) {
+			return dial(ctx, "tcp", addr)
+		})},
 	}
 }
 
-// openTimeout bounds the first contact with a user's etcd.
-const openTimeout = 3500 * time.Millisecond
-
-// connect opens the observing clients and identifies the servers.
-func (s *Server) connect(ctx context.Context) error {
-	s.to.endpoints = nil
-	for _, m := range s.members {
-		s.to.endpoints = append(s.to.endpoints, m.endpoint)
-	}
-	s.http = &http.Client{Transport: &http.Transport{TLSClientConfig: s.to.tls.Clone()}}
-	first, cancel := context.WithTimeout(ctx, openTimeout)
+// ask sends a request that etcd answers only with the agreement of most members.
+func ask(ctx context.Context, client *clientv3.Client) error {
+	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
-	err := s.knock(first)
+	_, err := client.Get(ctx, nobody, clientv3.WithKeysOnly())
+	return err
+}
+
+// connect opens the observing client, which reconnects soon after a lost server returns, and identifies the servers.
+func (s *Server) connect(ctx context.Context) error {
+	s.http = &http.Client{Transport: &http.Transport{TLSClientConfig: s.to.tls.Clone()}}
+	ctx, cancel := context.WithTimeout(ctx, openTimeout)
+	defer cancel()
+	err := s.knock(ctx)
 	if err != nil {
-		return s.because(ctx, err)
+		return err
 	}
-	if s.client, err = s.observer(s.to); err != nil {
-		return s.because(ctx, err)
+	quick := backoff.Config{BaseDelay: 10 * time.Millisecond, Multiplier: 1.5, MaxDelay: 200 * time.Millisecond}
+	config := s.to.config(&s.meter.Observed)
+	config.DialTimeout = openTimeout // limits the login, which needs most members
+	config.DialOptions = append(config.DialOptions, grpc.WithStatsHandler(observed{meter: &s.meter}),
+		grpc.WithConnectParams(grpc.ConnectParams{Backoff: quick, MinConnectTimeout: dialTimeout}))
+	if s.client, err = clientv3.New(config); err != nil {
+		return err
 	}
-	if err := ask(first, s.client); err != nil {
-		return s.because(ctx, err)
+	if err = s.Ping(ctx); err != nil {
+		return err
 	}
-	for _, m := range s.members {
-		alone := s.to
-		alone.endpoints = []string{m.endpoint}
-		if m.client, err = s.observer(alone); err != nil {
-			return s.because(ctx, err)
-		}
-		status, err := m.client.Status(first, m.endpoint)
+	for n, endpoint := range s.to.endpoints {
+		status, err := s.client.Status(ctx, endpoint)
 		if err != nil {
-			return s.because(ctx, err)
+			return err
 		}
-		m.id = status.Header.MemberId
+		s.members[n].id = status.Header.MemberId
 		s.description.Version = untrusted.Printable(status.Version)
 	}
-	s.description.Address = s.members[0].endpoint
-	if len(s.members) > 1 {
-		s.description.Topology = fmt.Sprintf("etcd:%d", len(s.members))
+	s.Members = len(s.members)
+	s.description.Name, s.description.Address, s.description.Topology = Name, s.to.endpoints[0], s.Topology()
+	if s.Members > 1 {
 		s.description.Nodes = s.to.endpoints
 	}
-	if s.members[0].own != nil {
-		return nil
+	if !s.Started {
+		s.present, err = announce(ctx, s.client, "lockbench:"+s.runID+":observer")
 	}
-	if s.present, err = announce(first, s.client, observerName(s.runID)); err != nil {
-		return s.because(ctx, err)
-	}
-	return ctx.Err()
+	return err
 }
 
-// observerName is the name of our own connections.
-func observerName(runID string) string { return "lockbench:" + runID + ":observer" }
-
-// observer makes a client whose commands and bytes count as our own observation.
-func (s *Server) observer(to address) (*clientv3.Client, error) {
-	config := clientConfig(to)
-	config.DialTimeout = openTimeout // limits the login, which needs most members
-	counting := observed{&s.meter}
-	return dial(observing(config,
-		grpc.WithChainUnaryInterceptor(counting.unary), grpc.WithChainStreamInterceptor(counting.stream)), &s.meter.Observed)
+// observed counts the requests of our own observation: of a stream, each message.
+type observed struct {
+	stats.Handler
+	meter *store.Meter
 }
+
+type methodKey struct{}
+
+// TagRPC notes the method.
+func (observed) TagRPC(ctx context.Context, info *stats.RPCTagInfo) context.Context {
+	return context.WithValue(ctx, methodKey{}, path.Base(info.FullMethodName))
+}
+
+// HandleRPC counts a message that is sent.
+func (o observed) HandleRPC(ctx context.Context, event stats.RPCStats) {
+	if _, sent := event.(*stats.OutPayload); sent {
+		o.meter.Count(ctx.Value(methodKey{}).(string))
+	}
+}
+
+// TagConn does nothing.
+func (observed) TagConn(ctx context.Context, _ *stats.ConnTagInfo) context.Context { return ctx }
+
+// HandleConn does nothing.
+func (observed) HandleConn(context.Context, stats.ConnStats) {}
 
 // Describe says which etcd it is and why, without any secret.
 func (s *Server) Describe() results.Redis { return s.description }
 
 // RunIDs are the members' ids with the time of their start, if known.
-func (s *Server) RunIDs() []string {
+func (s *Server) RunIDs() (ids []string) {
 	ctx, cancel := context.WithTimeout(context.Background(), openTimeout)
 	defer cancel()
 	_, _ = s.Read(ctx) // without an answer the last known values are used
-	var ids []string
-	for _, m := range s.members {
-		ids = append(ids, fmt.Sprintf("%x@%s", m.id, m.counters.Process()))
+	for n := range s.members {
+		ids = append(ids, fmt.Sprintf("%x@%s", s.members[n].id, s.members[n].counters.Process()))
 	}
 	return ids
 }
 
-// Ping says whether etcd answers with the agreement of most members.
-func (s *Server) Ping(ctx context.Context) error {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	answers := make(chan error, len(s.members))
-	var all sync.WaitGroup
-	defer all.Wait()
-	for _, m := range s.members {
-		all.Go(func() { answers <- ask(ctx, m.client) })
-	}
-	var problems []error
-	for range s.members {
-		err := <-answers
-		if err == nil {
-			cancel()
-			return nil
+// Ping says whether etcd answers with the agreement of most members. The client asks another member each time.
+func (s *Server) Ping(ctx context.Context) (err error) {
+	for range 2 * len(s.members) {
+		if err = ask(ctx, s.client); err == nil || ctx.Err() != nil || s.Refused(err) != "" {
+			break
 		}
-		problems = append(problems, err)
 	}
-	return fmt.Errorf("%w: etcd at %s: %w", store.ErrUnreachable, s.description.Address, errors.Join(problems...))
+	if err != nil {
+		return fmt.Errorf("%w: etcd at %s: %w", store.ErrUnreachable, s.to.endpoints[0], err)
+	}
+	return nil
 }
 
 // Local says whether etcd runs on this machine.
@@ -159,24 +189,12 @@ func (s *Server) Local() bool { return s.description.Network != "remote" }
 
 // Settle waits until all members that lockbench started answer.
 func (s *Server) Settle(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, launch.StartTimeout)
-	defer cancel()
-	if !s.started {
+	if !s.Started {
 		return s.Ping(ctx)
 	}
-	for _, m := range s.members {
-		for {
-			attempt, cancel := context.WithTimeout(ctx, time.Second)
-			err := ask(attempt, m.client)
-			cancel()
-			if err == nil {
-				break
-			}
-			if ctx.Err() != nil {
-				return fmt.Errorf("%w: member %s does not come back: %w", store.ErrUnreachable, m.endpoint, err)
-			}
-			time.Sleep(10 * time.Millisecond)
-		}
+	await := func(m launch.Started, ctx context.Context) error { return ready(ctx, m) }
+	if err := launch.Each(ctx, s.Own, await); err != nil {
+		return fmt.Errorf("%w: wait for etcd: %w", store.ErrUnreachable, err)
 	}
 	return nil
 }
@@ -184,46 +202,48 @@ func (s *Server) Settle(ctx context.Context) error {
 // Limits returns zeros: etcd does not report any.
 func (s *Server) Limits(context.Context) (store.Limits, error) { return store.Limits{}, nil }
 
-// GeneratorCPUs returns nil: pinning is not supported.
-func (s *Server) GeneratorCPUs() []int { return nil }
-
-// Subscriptions returns nil: watches are part of waiting, and end with it.
-func (s *Server) Subscriptions(context.Context) *int64 { return nil }
-
-// Commands returns nil: headers to etcd are compressed, so commands cannot be read from them.
-func (s *Server) Commands([]byte) []string { return nil }
-
-// Faults returns an Injector for the faults of a workload.
-func (s *Server) Faults(all []workloads.Fault) store.Injector { return newInjector(s, all) }
-
 // Close disconnects, and removes the members that Open started.
 func (s *Server) Close(ctx context.Context) error {
-	var problems []error
+	var err error
 	if s.present != nil {
 		s.present.end()
 	}
-	var own []launch.Started
-	for _, m := range s.members {
-		if m.client != nil {
-			problems = append(problems, closed(m.client))
-		}
-		if m.own != nil {
-			own = append(own, m.own)
-		}
-	}
 	if s.client != nil {
-		problems = append(problems, closed(s.client))
+		err = closed(s.client)
 	}
 	if s.http != nil {
 		s.http.CloseIdleConnections()
 	}
-	return errors.Join(append(problems, launch.Each(ctx, own, launch.Started.Close))...)
+	return errors.Join(err, s.Servers.Close(ctx))
 }
 
 // closed closes a client. The client returns its own cancelled context, which is no error.
 func closed(client *clientv3.Client) error {
 	if err := client.Close(); err != nil && !errors.Is(err, context.Canceled) {
-		return err
+		return fmt.Errorf("close etcd's client: %w", err)
+	}
+	return nil
+}
+
+// Faults returns an Injector for the faults of a workload.
+func (s *Server) Faults(all []workloads.Fault) store.Injector {
+	return ensemble.Faults{Layout: s.Layout, Network: network.New(all), Own: s.Own, Leader: s.leader}
+}
+
+// leader returns the leader that is not away, according to a member that is not away; nil without one.
+func (s *Server) leader(ctx context.Context, away []launch.Started) launch.Started {
+	for _, own := range s.Own {
+		if slices.Contains(away, own) {
+			continue
+		}
+		attempt, cancel := context.WithTimeout(ctx, time.Second)
+		status, err := s.client.Status(attempt, own.Addr())
+		cancel()
+		for n, other := range s.Own {
+			if err == nil && s.members[n].id == status.Leader && !slices.Contains(away, other) {
+				return other
+			}
+		}
 	}
 	return nil
 }

@@ -103,7 +103,10 @@ func (n *Network) proxy(r route) (*toxiproxy.Proxy, error) {
 // put puts a toxic on both directions of a proxy.
 func put(proxy *toxiproxy.Proxy, t toxic) error {
 	for _, stream := range []string{"upstream", "downstream"} {
-		text, err := json.Marshal(map[string]any{"name": t.name + stream, "type": t.kind, "stream": stream, "attributes": t.attributes})
+		text, err := json.Marshal(map[string]any{
+			"name": t.name + stream, "type": t.kind, "stream": stream,
+			"attributes": t.attributes,
+		})
 		if err == nil {
 			_, err = proxy.Toxics.AddToxicJson(bytes.NewReader(text))
 		}
@@ -141,7 +144,8 @@ func (n *Network) action(kind string, instances int, attributes map[string]any, 
 				}
 			}
 			return n.onAll(t, func(proxy *toxiproxy.Proxy) error {
-				return errors.Join(proxy.Toxics.RemoveToxic(ctx, t.name+"upstream"), proxy.Toxics.RemoveToxic(ctx, t.name+"downstream"))
+				return errors.Join(proxy.Toxics.RemoveToxic(ctx, t.name+"upstream"),
+					proxy.Toxics.RemoveToxic(ctx, t.name+"downstream"))
 			})
 		},
 	}
@@ -205,9 +209,11 @@ func (n *Network) Prepare(f workloads.Fault) (store.Action, error) {
 	switch f.Name {
 	case workloads.Latency:
 		if f.Jitter == 0 {
-			return n.action(distant, f.Instances, map[string]any{"one_way_ns": time.Duration(f.Delay).Nanoseconds()}, store.NoOutage), nil
+			return n.action(distant, f.Instances, map[string]any{"one_way_ns": time.Duration(f.Delay).Nanoseconds()},
+				store.NoOutage), nil
 		}
-		return n.action("latency", f.Instances, map[string]any{"latency": milliseconds(f.Delay), "jitter": milliseconds(f.Jitter)}, store.NoOutage), nil
+		return n.action("latency", f.Instances,
+			map[string]any{"latency": milliseconds(f.Delay), "jitter": milliseconds(f.Jitter)}, store.NoOutage), nil
 	case workloads.Bandwidth:
 		return n.action(throttled, f.Instances, map[string]any{"bytes_per_second": 1000 * f.Rate}, store.NoOutage), nil
 	case workloads.Reset:

@@ -15,7 +15,7 @@ import (
 func TestAPartitionEndsAlthoughSomebodyHasHungUp(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
-	fault, injector, dial := detour(t, "partition")
+	dial, hit, end := detour(t, "partition")
 	subscribe := func() net.Conn {
 		conn, err := dial(t.Context(), "tcp", server.Addr)
 		if err != nil {
@@ -31,13 +31,7 @@ func TestAPartitionEndsAlthoughSomebodyHasHungUp(t *testing.T) {
 	}
 	gone, patient := subscribe(), subscribe()
 	defer patient.Close()
-	action, err := injector.Prepare(fault)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := action.Hit(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	hit(t)
 	outside := server.Client(t)
 	for i := range 20 { // each a piece of its own
 		if n := outside.Publish(t.Context(), "news", fmt.Sprint("number ", i)).Val(); n != 2 {
@@ -62,9 +56,7 @@ func TestAPartitionEndsAlthoughSomebodyHasHungUp(t *testing.T) {
 		t.Fatal(err)
 	}
 	began := time.Now()
-	if err := action.End(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	end(t)
 	if took := time.Since(began); took > 4*time.Second { // toxiproxy waits for 5 s for each reader
 		t.Errorf("it took %v to end", took)
 	}

@@ -76,41 +76,17 @@ func (s *server) unreached(ctx context.Context, err error) error {
 	text := err.Error()
 	switch dial, isDial := errors.AsType[*net.OpError](err); {
 	case strings.Contains(text, "server refused TLS"):
-		return fmt.Errorf("%w: %s speaks no TLS: give the address with sslmode=disable, or the port that does", store.ErrConfig, at)
+		return fmt.Errorf("%w: %s speaks no TLS: give the address with sslmode=disable", store.ErrConfig, at)
 	case strings.Contains(text, "x509:"):
-		return fmt.Errorf("%w: the certificate of %s is not trusted: --ca-file FILE.pem has it trusted, for the host name that it is for", store.ErrConfig, at)
+		return fmt.Errorf("%w: the certificate of %s is not trusted: "+
+			"--ca-file FILE.pem has it trusted, for the host name that it is for", store.ErrConfig, at)
 	case isDial && dial.Op == "dial":
 		return fmt.Errorf("%w: PostgreSQL at %s: %w", store.ErrUnreachable, at, dial.Err)
 	}
-	if !strings.HasPrefix(s.config.Host, "/") {
-		if stranger := store.Stranger(ctx, at, "postgres"); stranger != nil {
-			return stranger
-		}
-	}
 	if errors.Is(err, context.DeadlineExceeded) {
-		return fmt.Errorf("%w: PostgreSQL at %s does not answer: does a firewall drop it, is the server stopped, or does the port speak another protocol?", store.ErrUnreachable, at)
+		return fmt.Errorf("%w: PostgreSQL at %s does not answer: does a firewall drop it, is the server stopped, "+
+			"or does the port speak another protocol?", store.ErrUnreachable, at)
 	}
-	return fmt.Errorf("%w: at %s something listens that does not speak PostgreSQL's protocol, or hangs up: %w", store.ErrUnreachable, at, innermost(err))
-}
-
-// innermost returns the error at the end of the chain of wrapped errors.
-func innermost(err error) error {
-	for {
-		switch wraps := err.(type) {
-		case interface{ Unwrap() []error }:
-			all := wraps.Unwrap()
-			if len(all) == 0 {
-				return err
-			}
-			err = all[len(all)-1]
-		case interface{ Unwrap() error }:
-			below := wraps.Unwrap()
-			if below == nil {
-				return err
-			}
-			err = below
-		default:
-			return err
-		}
-	}
+	return fmt.Errorf("%w: at %s something listens that does not speak PostgreSQL's protocol, or hangs up:%s",
+		store.ErrUnreachable, at, text[strings.LastIndex(text, ":")+1:])
 }

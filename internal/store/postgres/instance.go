@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -13,38 +12,35 @@ import (
 
 	"github.com/lockbench/lockbench/internal/intercept"
 	"github.com/lockbench/lockbench/internal/store"
-	"github.com/lockbench/lockbench/strategies"
-	"github.com/lockbench/lockbench/strategies/gopgx"
-	"github.com/lockbench/lockbench/workloads"
 )
 
 // instance is one application instance's own connections: a pool, and those that a lock opens with
 // the Node's Config.
 type instance struct {
+	store.Without
 	server *server
-	node   gopgx.Node
+	node   *pgx.ConnConfig
 	pool   *pgxpool.Pool
-
-	mu   sync.Mutex
-	open map[net.Conn]struct{}
+	open   intercept.Open
 }
 
 // Connect opens the first connection of a pool. The others are opened on demand: each is a process of
 // the server, and only lock holders that use counters need them.
 func (s *server) Connect(ctx context.Context, name string, pool int, detour store.Through) (store.Instance, error) {
-	i := &instance{server: s, open: map[net.Conn]struct{}{}}
-	i.node = gopgx.Node{Schema: s.schema(), Config: s.configFor(name, s.meter.Instance(), func(dial store.Dialer) store.Dialer {
-		dial = i.kept(dial)
+	i := &instance{server: s}
+	i.node = s.configFor(name, s.meter.Instance(), func(dial store.Dialer) store.Dialer {
+		dial = i.open.Through(dial)
 		if detour != nil {
 			dial = detour(dial)
 		}
 		return dial
-	})}
+	})
+	i.node.RuntimeParams["search_path"] = s.schema() // where a lock makes its table
 	config, err := pgxpool.ParseConfig("")
 	if err != nil {
 		return nil, err
 	}
-	config.ConnConfig = i.node.Config.Copy()
+	config.ConnConfig = i.node.Copy()
 	config.MaxConns = int32(max(1, pool))
 	config.MaxConnLifetime, config.MaxConnIdleTime = 1000*time.Hour, 1000*time.Hour
 	if i.pool, err = pgxpool.NewWithConfig(context.WithoutCancel(ctx), config); err != nil {
@@ -56,59 +52,22 @@ func (s *server) Connect(ctx context.Context, name string, pool int, detour stor
 	return i, nil
 }
 
-// kept registers connections until they are closed.
-func (i *instance) kept(dial store.Dialer) store.Dialer {
-	return func(ctx context.Context, network, addr string) (net.Conn, error) {
-		conn, err := dial(ctx, network, addr)
-		if err != nil {
-			return nil, err
-		}
-		i.mu.Lock()
-		defer i.mu.Unlock()
-		if i.open == nil {
-			_ = conn.Close()
-			return nil, fmt.Errorf("dial %s: %w", addr, net.ErrClosed)
-		}
-		i.open[conn] = struct{}{}
-		return intercept.Conn(conn, intercept.Hooks{Close: func(hangUp func() error) error {
-			i.mu.Lock()
-			delete(i.open, conn)
-			i.mu.Unlock()
-			return hangUp()
-		}}), nil
-	}
-}
-
-// Nodes returns one gopgx.Node.
+// Nodes returns the one configuration of connections.
 func (i *instance) Nodes() []any { return []any{i.node} }
-
-// Counter returns a row of the session's table.
-func (i *instance) Counter(name string, fence workloads.Fence, token int64) store.Counter {
-	open := unguarded{i, []byte(name)}
-	return store.Fenced(fence, open, guarded{open, token})
-}
 
 // Pools returns the pool's statistics.
 func (i *instance) Pools() store.Pools {
 	stat := i.pool.Stat()
-	return store.Pools{Waits: stat.EmptyAcquireCount(), WaitedNS: stat.EmptyAcquireWaitTime().Nanoseconds(), Timeouts: stat.CanceledAcquireCount()}
-}
-
-// Lacking returns nil: PostgreSQL does not say which rights are missing.
-func (*instance) Lacking(context.Context, strategies.Rights, string, string, string) []string {
-	return nil
+	return store.Pools{
+		Waits: stat.EmptyAcquireCount(), WaitedNS: stat.EmptyAcquireWaitTime().Nanoseconds(),
+		Timeouts: stat.CanceledAcquireCount(),
+	}
 }
 
 // Close closes all connections, including those that a lock has not closed: their sessions end, and
 // so do the locks that they hold.
 func (i *instance) Close() error {
-	i.mu.Lock()
-	open := i.open
-	i.open = nil
-	i.mu.Unlock()
-	for conn := range open {
-		_ = conn.Close()
-	}
+	i.open.Cut(net.ErrClosed)
 	i.pool.Close()
 	return nil
 }
@@ -131,6 +90,7 @@ func (s *server) RoundTrips(ctx context.Context, name string) (store.RoundTrips,
 	if times.PingP50, times.PingP99, err = execute("SELECT 1"); err != nil {
 		return times, err
 	}
-	times.ScriptP50, times.ScriptP99, err = execute("SELECT pg_advisory_unlock(n) FROM (SELECT n, pg_advisory_lock(n) FROM (VALUES (0)) AS one(n) OFFSET 0) AS held")
+	times.ScriptP50, times.ScriptP99, err = execute(`SELECT pg_advisory_unlock(n) FROM
+		(SELECT n, pg_advisory_lock(n) FROM (VALUES (0)) AS one(n) OFFSET 0) AS held`)
 	return times, err
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -12,11 +11,9 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"go.uber.org/goleak"
 
 	"github.com/lockbench/lockbench/internal/store"
 	"github.com/lockbench/lockbench/internal/testkit/drive"
-	"github.com/lockbench/lockbench/internal/testkit/extent"
 	"github.com/lockbench/lockbench/internal/testkit/poll"
 	"github.com/lockbench/lockbench/results"
 	"github.com/lockbench/lockbench/strategies"
@@ -24,59 +21,19 @@ import (
 	"github.com/lockbench/lockbench/workloads"
 )
 
-// A server takes two seconds to start: the tests share one as far as they can.
-var shared = sync.OnceValues(func() (store.Server, error) {
-	return (Store{}).Open(context.Background(), store.NewRunID(), store.Options{})
-})
+var shared = drive.Share(Store{})
 
-func TestMain(m *testing.M) {
-	drive.ManyAtATime()
-	code := m.Run()
-	if os.Getenv(victimEnv) == "" {
-		if s, err := shared(); err == nil {
-			if err := s.Close(context.Background()); err != nil {
-				fmt.Fprintln(os.Stderr, err)
-				code = 1
-			}
-		}
-	}
-	if err := goleak.Find(); err != nil && code == 0 {
-		fmt.Fprintln(os.Stderr, err)
-		code = 1
-	}
-	os.Exit(code)
-}
+func TestMain(m *testing.M) { shared.Main(m) }
 
 // common is the shared server. What looks at all that is there does not run in parallel.
-func common(t *testing.T) *server {
-	t.Helper()
-	s, err := shared()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return s.(*server)
-}
+func common(t *testing.T) *server { return shared.Get(t).(*server) }
 
 // opened is a server that is closed with the test.
-func opened(t *testing.T, runID string, o store.Options) *server {
-	t.Helper()
-	s, err := (Store{}).Open(t.Context(), runID, o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		ended, cancel := context.WithCancel(context.Background())
-		cancel()
-		if err := s.Close(ended); err != nil {
-			t.Error(err)
-		}
-	})
-	return s.(*server)
-}
+func opened(t *testing.T, o store.Options) *server { return drive.Open(t, Store{}, o).(*server) }
 
 // url is how a user of a server of our own reaches it.
-func (o *own) url() string {
-	return fmt.Sprintf("postgres://%s:%s@%s/%s?sslmode=disable", superuser, o.password, o.Addr(), database)
+func (s *server) url() string {
+	return fmt.Sprintf("postgres://%s:%s@%s/%s?sslmode=disable", superuser, s.password, s.Own[0].Addr(), database)
 }
 
 func connected(t *testing.T, url string) *pgx.Conn {
@@ -92,10 +49,13 @@ func connected(t *testing.T, url string) *pgx.Conn {
 // contents are a server's databases, roles, schemas, relations and sessions, but those of who asks.
 func contents(t *testing.T, conn *pgx.Conn) []string {
 	t.Helper()
-	rows, err := conn.Query(t.Context(), `SELECT 'database ' || datname FROM pg_database UNION ALL SELECT 'role ' || rolname FROM pg_roles
-		UNION ALL SELECT 'schema ' || nspname FROM pg_namespace WHERE nspname !~ '^pg_(toast_)?temp' UNION ALL SELECT format('relation %s %s', relnamespace::regnamespace, relname) FROM pg_class
+	rows, err := conn.Query(t.Context(), `SELECT 'database ' || datname FROM pg_database
+		UNION ALL SELECT 'role ' || rolname FROM pg_roles
+		UNION ALL SELECT 'schema ' || nspname FROM pg_namespace WHERE nspname !~ '^pg_(toast_)?temp'
+		UNION ALL SELECT format('relation %s %s', relnamespace::regnamespace, relname) FROM pg_class
 		UNION ALL SELECT format('lock %s of %s', objid, pid) FROM pg_locks WHERE locktype = 'advisory'
-		UNION ALL SELECT format('session %s', application_name) FROM pg_stat_activity WHERE backend_type = 'client backend' AND pid <> pg_backend_pid() ORDER BY 1`)
+		UNION ALL SELECT format('session %s', application_name) FROM pg_stat_activity
+			WHERE backend_type = 'client backend' AND pid <> pg_backend_pid() ORDER BY 1`)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -123,31 +83,24 @@ func measured(t *testing.T, s *server, settings map[string]string, change func(*
 
 func clean(t *testing.T, run *results.Run) {
 	t.Helper()
-	if run.Safety.ExpiredOverlaps > 0 || run.Safety.LostUpdates == nil || *run.Safety.LostUpdates > 0 || run.Safety.FencingRegression > 0 {
-		t.Errorf("%+v", run.Safety)
+	if s := run.Safety; s.ExpiredOverlaps > 0 || s.LostUpdates == nil || *s.LostUpdates > 0 {
+		t.Errorf("%+v", s)
 	}
 }
 
-// kinds are those of the lock: two that differ most, or all.
-func kinds() map[string]map[string]string {
-	few := map[string]map[string]string{"fence": {"fence": "true"}, "row expire": {"expire": "true", "mode": "row"}}
-	if extent.Thorough() {
-		maps.Copy(few, map[string]map[string]string{
-			"advisory": nil, "xact": {"mode": "xact"}, "row": {"mode": "row"}, "expire": {"expire": "true", "fence": "true"},
-		})
-	}
-	return few
-}
+// kinds are the kinds of the lock.
+var kinds = map[string]map[string]string{"advisory": nil, "row": {"mode": "row"}}
 
 func TestARun(t *testing.T) {
 	s := common(t)
-	before := contents(t, connected(t, s.own.url()))
-	for name, settings := range kinds() {
+	before := contents(t, connected(t, s.url()))
+	for name, settings := range kinds {
 		t.Run(name, func(t *testing.T) {
 			run := measured(t, s, settings, nil)
 			clean(t, run)
 			whole := run.Server.Whole
-			if whole == nil || whole.CPU == nil || *whole.CPU <= 0 || *whole.ClientBytesIn < 1000 || *whole.ClientBytesOut < 1000 || whole.Calls != nil {
+			if whole == nil || whole.CPU == nil || *whole.CPU <= 0 || *whole.ClientBytesIn < 1000 ||
+				*whole.ClientBytesOut < 1000 || whole.Calls != nil {
 				t.Fatalf("%+v", whole)
 			}
 			// Two for the lock, two for the counter, and what opens connections.
@@ -159,7 +112,8 @@ func TestARun(t *testing.T) {
 		})
 	}
 	about := s.Describe()
-	if about.Source != "process" || about.Name != "postgres" || about.Version == "" || about.Durability != "fsync" || strings.Contains(fmt.Sprint(about), s.own.password) {
+	if about.Source != "process" || about.Name != "postgres" || about.Version == "" || about.Durability != "fsync" ||
+		strings.Contains(fmt.Sprint(about), s.password) {
 		t.Errorf("%+v", about)
 	}
 	s.schemaIsOnly(t, before)
@@ -168,8 +122,9 @@ func TestARun(t *testing.T) {
 // schemaIsOnly expects nothing new beside the session's own schema.
 func (s *server) schemaIsOnly(t *testing.T, before []string) {
 	t.Helper()
-	for _, thing := range contents(t, connected(t, s.own.url())) {
-		if !slices.Contains(before, thing) && !strings.Contains(thing, s.schema()) && !strings.HasPrefix(thing, "relation pg_toast") && !strings.HasPrefix(thing, "session ") {
+	for _, thing := range contents(t, connected(t, s.url())) {
+		if !slices.Contains(before, thing) && !strings.Contains(thing, s.schema()) &&
+			!strings.HasPrefix(thing, "relation pg_toast") && !strings.HasPrefix(thing, "session ") {
 			t.Errorf("there is %s", thing)
 		}
 	}
@@ -178,8 +133,9 @@ func (s *server) schemaIsOnly(t *testing.T, before []string) {
 // A user's server is as it was before, for a role with few rights too.
 func TestAUsersServer(t *testing.T) {
 	users := common(t)
-	eye := connected(t, users.own.url())
-	if _, err := eye.Exec(t.Context(), "DROP ROLE IF EXISTS modest; CREATE ROLE modest LOGIN PASSWORD 'x'; REVOKE CREATE ON SCHEMA public FROM public"); err != nil {
+	eye := connected(t, users.url())
+	const role = "CREATE ROLE modest LOGIN PASSWORD 'x'; REVOKE CREATE ON SCHEMA public FROM public"
+	if _, err := eye.Exec(t.Context(), "DROP ROLE IF EXISTS modest; "+role); err != nil {
 		t.Fatal(err)
 	}
 	var before []string
@@ -198,10 +154,10 @@ func TestAUsersServer(t *testing.T) {
 			return slices.Equal(before, contents(t, eye))
 		})
 	}
-	for _, name := range slices.Sorted(maps.Keys(kinds())) {
+	for _, name := range slices.Sorted(maps.Keys(kinds)) {
 		t.Run(name, func(t *testing.T) {
-			s := opened(t, store.NewRunID(), store.Options{Address: users.own.url()})
-			run := measured(t, s, kinds()[name], nil)
+			s := opened(t, store.Options{Address: users.url()})
+			run := measured(t, s, kinds[name], nil)
 			clean(t, run)
 			if run.Server.Whole.CPU != nil {
 				t.Error("the CPU of a user's server is not known")
@@ -210,7 +166,8 @@ func TestAUsersServer(t *testing.T) {
 		same(t)
 	}
 	t.Run("modest", func(t *testing.T) {
-		s := opened(t, store.NewRunID(), store.Options{Address: strings.Replace(users.own.url(), superuser+":"+users.own.password, "modest:x", 1)})
+		theirs := strings.Replace(users.url(), superuser+":"+users.password, "modest:x", 1)
+		s := opened(t, store.Options{Address: theirs})
 		measured(t, s, nil, func(w *workloads.Spec) { w.Work = workloads.WorkNone })
 		if schemas := contents(t, eye); slices.Contains(schemas, "schema "+s.schema()) {
 			t.Error("an advisory lock needs no schema")
@@ -242,10 +199,12 @@ func TestLeftovers(t *testing.T) {
 		t.Fatal(err)
 	}
 	left, err := s.Leftovers(t.Context(), mark, name)
-	if err != nil || len(left.Keys) != 2 || len(left.Connections) < 2 || !strings.Contains(fmt.Sprint(left.Keys), "advisory lock") {
+	if err != nil || len(left.Keys) != 2 || len(left.Connections) < 2 ||
+		!strings.Contains(fmt.Sprint(left.Keys), "advisory lock") {
 		t.Errorf("%+v, %v", left, err)
 	}
-	if other, err := s.Leftovers(t.Context(), fmt.Sprintf("{%s:70:", s.runID), name+"0"); err != nil || len(other.Keys)+len(other.Connections) > 0 {
+	other, err := s.Leftovers(t.Context(), fmt.Sprintf("{%s:70:", s.runID), name+"0")
+	if err != nil || len(other.Keys)+len(other.Connections) > 0 {
 		t.Errorf("another run's: %+v, %v", other, err)
 	}
 	if names, err := s.Connected(t.Context(), name); err != nil || !slices.Equal(names, []string{name}) {
@@ -267,4 +226,73 @@ func TestLeftovers(t *testing.T) {
 		}
 		return len(left.Keys)+len(left.Connections) == 0
 	})
+}
+
+// What is written is counted, an advisory lock writes nothing. (Others must not write meanwhile.)
+func TestWhatIsWrittenIsCounted(t *testing.T) {
+	s := common(t)
+	wal := func(sql string) int64 {
+		t.Helper()
+		before, err := s.Read(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.exec(t.Context(), sql); err != nil {
+			t.Fatal(err)
+		}
+		after, err := s.Read(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return *after.Since(before, 1).WALBytes
+	}
+	const rows, row = 1000, 100
+	least := int64(rows * row)
+	if n := wal("CREATE TABLE written AS SELECT repeat('x', 100) FROM generate_series(1, 1000)"); n < least {
+		t.Errorf("%d rows of %d bytes added %d bytes to the log", rows, row, n)
+	}
+	if n := wal("SELECT pg_advisory_lock(7), pg_advisory_unlock(7)"); n >= least {
+		t.Errorf("an advisory lock added %d bytes to the log", n)
+	}
+	if n := wal("DROP TABLE written"); n == 0 {
+		t.Error("what drops a table was not counted")
+	}
+}
+
+// Two generators of a session that close at the same time leave nothing: the connections of
+// the other, which have just been closed, may still be listed.
+func TestTwoGeneratorsCloseAtOnce(t *testing.T) {
+	users := opened(t, store.Options{Address: "process"})
+	eye := connected(t, users.url())
+	for range 10 {
+		var both [2]*server
+		for i := range both {
+			var err error
+			if both[i], err = open(t.Context(), "pair", store.Options{Address: users.url()}); err != nil {
+				t.Fatal(err)
+			}
+			of, err := both[i].Connect(t.Context(), "lockbench:pair:run1", 1, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := of.Counter("number", workloads.FenceOff, 0).Write(t.Context(), 1); err != nil {
+				t.Error(err)
+			}
+			if err := of.Close(); err != nil {
+				t.Error(err)
+			}
+		}
+		var closing sync.WaitGroup
+		for _, s := range both {
+			closing.Go(func() {
+				if err := s.Close(context.Background()); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		closing.Wait()
+		if slices.Contains(contents(t, eye), "schema "+both[0].schema()) {
+			t.Fatal("the schema stayed")
+		}
+	}
 }

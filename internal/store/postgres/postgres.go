@@ -6,35 +6,51 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"net"
+	"net/url"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
 
 	"github.com/lockbench/lockbench/internal/store"
-	"github.com/lockbench/lockbench/strategies"
+	"github.com/lockbench/lockbench/internal/store/ensemble"
 	"github.com/lockbench/lockbench/workloads"
 )
 
 func init() { store.Register("postgres", Store{}) }
 
+// kind is what PostgreSQL is among such stores.
+var kind = ensemble.Kind{
+	Name: "postgres", Title: "PostgreSQL", A: "a", Most: 1,
+	Refuses: func(f workloads.Fault) error {
+		switch {
+		case f.Kind().Place == workloads.InClients && f.Name != workloads.CrashBetween,
+			f.Name == workloads.Kill, f.Name == workloads.Pause:
+			return nil
+		}
+		return errors.New("is not supported by PostgreSQL: there are kill, pause, and the faults of clients")
+	},
+}
+
 // Store is PostgreSQL.
 type Store struct{}
 
 // Title returns the store's name.
-func (Store) Title() string { return "PostgreSQL" }
-
-// Speaks says whether a PostgreSQL answers there to the request for TLS.
-func (Store) Speaks(ctx context.Context, addr string) bool {
-	const encrypt = "\x00\x00\x00\x08\x04\xd2\x16\x2f" // SSLRequest
-	answer := store.Knock(ctx, addr, encrypt)
-	return answer == "S" || answer == "N"
-}
+func (Store) Title() string { return kind.Title }
 
 // Needs returns the rights that a user of PostgreSQL needs.
 func (Store) Needs(string) []string {
 	return []string{
 		"GRANT CONNECT ON DATABASE bench TO bench",
-		"for mode=row, fence=true and --work counter also GRANT CREATE ON DATABASE bench TO bench",
+		"for mode=row and --work counter also GRANT CREATE ON DATABASE bench TO bench",
 		"and a connection for each client that waits or holds: max_connections",
 	}
 }
@@ -43,68 +59,17 @@ func (Store) Needs(string) []string {
 func (Store) Schemes() []string { return []string{"postgres", "postgresql"} }
 
 // Validate returns every error of the options, see store.Store.
-func (Store) Validate(o store.Options) error {
-	var problems []error
-	if o.Topology != "" && o.Topology != single {
-		problems = append(problems, fmt.Errorf("--topology %s: a PostgreSQL is single", o.Topology))
-	}
-	if _, err := store.ParseDurability(string(o.Durability)); err != nil {
-		problems = append(problems, fmt.Errorf("--durability: %w", err))
-	}
+func (Store) Validate(o store.Options) (err error) {
 	if !o.Started() {
-		if o.Durability != "" {
-			problems = append(problems, errors.New("--durability needs a PostgreSQL that lockbench starts itself: it does not change the settings of yours"))
-		}
-		if o.Pin {
-			problems = append(problems, errors.New("--pin needs a PostgreSQL that lockbench starts itself: it does not move a server of yours to other CPUs"))
-		}
-		_, err := parseAddress(o.Address, o.CAFile)
-		problems = append(problems, err)
+		_, err = parseAddress(o.Address, o.CAFile)
 	} else if o.CAFile != "" {
-		problems = append(problems, errors.New("--ca-file is for the URL of a PostgreSQL of yours"))
+		err = errors.New("--ca-file is for the URL of a PostgreSQL of yours")
 	}
-	return errors.Join(problems...)
+	return kind.Validate(o, err)
 }
 
 // Layout is one server.
-func (Store) Layout(o store.Options) store.Layout { return layout{o.Started()} }
-
-// single is the only topology.
-const single = "single"
-
-// layout is one server, with who started it.
-type layout struct{ started bool }
-
-// Unfit says why a strategy cannot run there; "" if it can.
-func (layout) Unfit(info strategies.Info) string {
-	switch {
-	case info.Nodes > 0 && info.Store != "postgres":
-		return "it does not lock in PostgreSQL"
-	case info.Nodes > 1:
-		return fmt.Sprintf("it needs %d independent nodes, and there is one", info.Nodes)
-	}
-	return ""
-}
-
-// Primaries returns 1.
-func (layout) Primaries() int { return 1 }
-
-// Impossible returns an error for every fault that is not possible.
-func (l layout) Impossible(all []workloads.Fault) []error {
-	var wrong []error
-	for _, f := range all {
-		switch kind := f.Kind(); {
-		case kind.Place == workloads.InClients:
-		case f.Name != workloads.Kill && f.Name != workloads.Pause:
-			wrong = append(wrong, fmt.Errorf("--fault %s cannot be had on PostgreSQL so far: there are %s and %s, and those of clients", f.Name, workloads.Kill, workloads.Pause))
-		case !l.started:
-			wrong = append(wrong, fmt.Errorf("--fault %s needs a PostgreSQL that lockbench starts itself", f.Name))
-		case f.Node > 0:
-			wrong = append(wrong, fmt.Errorf("--fault %s: there is no node %d: a PostgreSQL is single", f.Name, f.Node))
-		}
-	}
-	return wrong
-}
+func (Store) Layout(o store.Options) store.Layout { return kind.Layout(o) }
 
 // Open starts a server, or connects to the user's and tells what dead runs left there.
 func (Store) Open(ctx context.Context, runID string, o store.Options) (store.Server, error) {
@@ -116,4 +81,53 @@ func (Store) Open(ctx context.Context, runID string, o store.Options) (store.Ser
 		return nil, err
 	}
 	return s, nil
+}
+
+// errAddress never repeats the given text: if the text cannot be parsed, any part of it may be a
+// password.
+var errAddress = errors.New("the address of a PostgreSQL must be " +
+	"postgres://[user:password@]host:port/database[?sslmode=…]; " +
+	"percent-encode special characters of a password, or give PGUSER and PGPASSWORD")
+
+// connectTimeout leaves time, within 5 s, to find out what else is at the address.
+const connectTimeout = 3 * time.Second
+
+// parseAddress parses a user's address. libpq's environment variables supply what the URL omits.
+func parseAddress(address, caFile string) (*pgx.ConnConfig, error) {
+	u, err := url.Parse(address)
+	if err != nil || !slices.Contains(Store{}.Schemes(), u.Scheme) ||
+		strings.Contains(u.Path, "@") || u.Fragment != "" {
+		return nil, errAddress
+	}
+	query := u.Query()
+	if caFile != "" {
+		if query.Get("sslmode") == "disable" {
+			return nil, errors.New("--ca-file is for encrypted connections, and the address says sslmode=disable")
+		}
+		if _, err := os.Stat(caFile); err != nil {
+			return nil, fmt.Errorf("--ca-file: %w", err)
+		}
+		query.Set("sslrootcert", caFile)
+		if query.Get("sslmode") == "" {
+			query.Set("sslmode", "verify-full")
+		}
+		u.RawQuery = query.Encode()
+	}
+	config, err := pgx.ParseConfig(u.String())
+	switch {
+	case err != nil && caFile != "" && strings.Contains(err.Error(), "CA"):
+		return nil, fmt.Errorf("--ca-file: %s holds no PEM certificate", caFile)
+	case err != nil:
+		return nil, errAddress
+	}
+	config.ConnectTimeout = min(connectTimeout, cmp.Or(config.ConnectTimeout, connectTimeout))
+	return config, nil
+}
+
+// shown returns the address without any secret.
+func shown(config *pgx.ConnConfig) string {
+	if strings.HasPrefix(config.Host, "/") {
+		return config.Host
+	}
+	return net.JoinHostPort(config.Host, strconv.Itoa(int(config.Port)))
 }

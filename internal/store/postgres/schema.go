@@ -2,7 +2,6 @@ package postgres
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -16,7 +15,7 @@ import (
 // that use strategies/postgres may have a schema with that prefix.
 const schemaPrefix = "lockbench_session_"
 
-// schema returns the schema with the tables and sequences of the session.
+// schema returns the schema with the tables of the session.
 func (s *server) schema() string { return schemaPrefix + s.runID }
 
 // drop returns what removes a schema with all that lockbench makes in one. It fails, and removes nothing, if there is
@@ -24,7 +23,7 @@ func (s *server) schema() string { return schemaPrefix + s.runID }
 func drop(schema string) string {
 	in := func(name string) string { return pgx.Identifier{schema, name}.Sanitize() }
 	return "DROP TABLE IF EXISTS " + in("lockbench_lock") + ", " + in(counterTable) +
-		"; DROP SEQUENCE IF EXISTS " + in("lockbench_fence") + "; DROP SCHEMA IF EXISTS " + pgx.Identifier{schema}.Sanitize()
+		"; DROP SCHEMA IF EXISTS " + pgx.Identifier{schema}.Sanitize()
 }
 
 // closing is the suffix in the name of a connection that only checks whether to drop the schema.
@@ -72,7 +71,8 @@ func (s *server) dead(ctx context.Context, left *store.Swept) (schemas []string)
 	left.Kind = "schema"
 	schemas, err := s.texts(ctx, `SELECT nspname::text FROM pg_namespace
 		WHERE nspname ~ ('^' || $1 || $2 || '$') AND nspname <> $3 AND pg_has_role(nspowner, 'USAGE') AND NOT EXISTS (
-			SELECT FROM pg_stat_activity WHERE starts_with(application_name, $4 || substr(nspname, length($1) + 1) || ':'))
+			SELECT FROM pg_stat_activity
+			WHERE starts_with(application_name, $4 || substr(nspname, length($1) + 1) || ':'))
 		ORDER BY 1`, schemaPrefix, store.IDPattern, s.schema(), prefix)
 	if err != nil {
 		left.Skipped = append(left.Skipped, fmt.Sprintf("schemas on %s: %v", shown(s.config), err))
@@ -91,17 +91,16 @@ func (s *server) look(ctx context.Context, o store.Options) {
 
 // Sweep removes the schemas of dead runs, see store.Sweeper.
 func (Store) Sweep(ctx context.Context, runID string, o store.Options) (swept store.Swept, err error) {
-	opened, err := Store{}.Open(ctx, runID, o)
-	if err != nil {
-		return swept, err
-	}
-	s := opened.(*server)
-	for _, schema := range s.dead(ctx, &swept) {
-		if _, err := s.exec(ctx, drop(schema)); err != nil {
-			swept.Skipped = append(swept.Skipped, fmt.Sprintf("the schema %s on %s: %v", schema, shown(s.config), err))
-			continue
-		}
-		swept.Add(1, strings.TrimPrefix(schema, schemaPrefix))
-	}
-	return swept, errors.Join(ctx.Err(), s.Close(ctx))
+	return store.SweepOpened(ctx, Store{}, runID, o,
+		func(ctx context.Context, opened store.Server, swept *store.Swept) {
+			s := opened.(*server)
+			for _, schema := range s.dead(ctx, swept) {
+				if _, err := s.exec(ctx, drop(schema)); err != nil {
+					swept.Skipped = append(swept.Skipped,
+						fmt.Sprintf("the schema %s on %s: %v", schema, shown(s.config), err))
+					continue
+				}
+				swept.Add(1, strings.TrimPrefix(schema, schemaPrefix))
+			}
+		})
 }

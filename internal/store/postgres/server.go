@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -16,8 +15,10 @@ import (
 	"github.com/lockbench/lockbench/internal/intercept"
 	"github.com/lockbench/lockbench/internal/launch"
 	"github.com/lockbench/lockbench/internal/store"
+	"github.com/lockbench/lockbench/internal/store/ensemble"
 	"github.com/lockbench/lockbench/internal/untrusted"
 	"github.com/lockbench/lockbench/results"
+	"github.com/lockbench/lockbench/workloads"
 )
 
 const (
@@ -31,53 +32,48 @@ const (
 
 // server is the PostgreSQL of a session.
 type server struct {
-	layout
-	commands
-	runID  string
-	own    *own // nil for a user's server
-	way    launch.Way
-	config *pgx.ConnConfig
-	pin    *launch.Pinning
-	dials  chan struct{} // limits the dials at the same time
+	ensemble.Layout
+	ensemble.Servers
+	store.Without
+	runID         string
+	bin, password string // of a server that lockbench started
+	config        *pgx.ConnConfig
+	dials         chan struct{} // limits the dials at the same time
 
 	observer *pgxpool.Pool // our own connections, to observe
 	meter    store.Meter
 
-	about    results.Redis
-	restarts restarts
-	runs     []string // what RunIDs returns
-
-	counter sync.Mutex  // locked while the counters' table is created
-	counted atomic.Bool // the table exists
+	about   results.Redis
+	runs    []string    // what RunIDs returns
+	logLost atomic.Bool // our own server has begun again without its data
 }
 
 func open(ctx context.Context, runID string, o store.Options) (*server, error) {
-	s := &server{layout: layout{o.Started()}, runID: runID, dials: make(chan struct{}, dialsAtOnce)}
-	var err error
-	if o.Pin {
-		if s.pin, err = launch.NewPinning(); err != nil {
-			return nil, err
-		}
-	}
-	if s.started {
-		s.own, s.way, err = start(ctx, launching{o, runID, s.pin.ServerCPUs()})
-		if err != nil {
-			return nil, err
-		}
-		s.config = s.own.config(s.own.Addr())
-	} else {
-		launch.Sweep(ctx).Log(o.Logf)
-		if s.config, err = parseAddress(o.Address, o.CAFile); err != nil {
-			return nil, fmt.Errorf("%w: %w", store.ErrConfig, err)
-		}
-	}
-	if err := s.connect(ctx); err != nil {
+	s := &server{Layout: kind.Layout(o), runID: runID, dials: make(chan struct{}, dialsAtOnce)}
+	if err := s.open(ctx, o); err != nil {
 		return nil, errors.Join(err, s.Close(ctx))
 	}
-	if s.own == nil {
+	return s, nil
+}
+
+func (s *server) open(ctx context.Context, o store.Options) (err error) {
+	s.Members = 1
+	if s.Started {
+		err = s.start(ctx, o)
+	} else {
+		launch.Sweep(ctx).Log(o.Logf)
+		s.about.Source = "address"
+		if s.config, err = parseAddress(o.Address, o.CAFile); err != nil {
+			err = fmt.Errorf("%w: %w", store.ErrConfig, err)
+		}
+	}
+	if err == nil {
+		err = s.connect(ctx)
+	}
+	if err == nil && !s.Started {
 		s.look(ctx, o)
 	}
-	return s, s.pin.PinGenerator()
+	return errors.Join(err, s.Pin.PinGenerator())
 }
 
 // connect opens the observer's connections and identifies the server.
@@ -115,8 +111,10 @@ func (s *server) learn(ctx context.Context, conn *pgx.Conn) error {
 	var began time.Time
 	var encrypted bool
 	var fsync, commit string
-	err := conn.QueryRow(ctx, `SELECT current_setting('server_version'), current_setting('server_version_num')::int, pg_is_in_recovery(), pg_postmaster_start_time(),
-		coalesce((SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()), false), current_setting('fsync'), current_setting('synchronous_commit')`).
+	err := conn.QueryRow(ctx, `SELECT current_setting('server_version'), current_setting('server_version_num')::int,
+		pg_is_in_recovery(), pg_postmaster_start_time(),
+		coalesce((SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()), false),
+		current_setting('fsync'), current_setting('synchronous_commit')`).
 		Scan(&version, &number, &standby, &began, &encrypted, &fsync, &commit)
 	switch {
 	case err != nil:
@@ -124,25 +122,25 @@ func (s *server) learn(ctx context.Context, conn *pgx.Conn) error {
 	case number < oldest:
 		return fmt.Errorf("%w: PostgreSQL %s is too old: the locks need 14 or newer", store.ErrConfig, version)
 	case standby:
-		return fmt.Errorf("%w: %s is a standby, whose advisory locks are not the primary's: give the primary's address", store.ErrConfig, shown(s.config))
+		return fmt.Errorf("%w: %s is a standby, whose advisory locks are not the primary's: give the primary's address",
+			store.ErrConfig, shown(s.config))
 	}
 	s.runs = []string{fmt.Sprintf("%s@%d", shown(s.config), began.UnixMicro())}
 	version, _, _ = strings.Cut(untrusted.Printable(version), " ") // without the package's suffix
-	s.about = results.Redis{
-		Source: "address", Address: shown(s.config), Topology: single, Name: "postgres", Version: version,
-		Network: store.NetworkTo(shown(s.config)), TLS: encrypted, PinnedCPUs: s.pin.ServerCPUs(),
-	}
+	about := &s.about
+	about.Name, about.Version, about.Topology, about.Address = kind.Name, version, s.Topology(), shown(s.config)
+	about.TLS, about.Durability = encrypted, ""
 	switch {
 	case fsync == "off":
-		s.about.Durability = string(store.InMemory)
+		about.Durability = string(store.InMemory)
 	case commit != "off":
-		s.about.Durability = string(store.Synced)
+		about.Durability = string(store.Synced)
 	}
-	if s.own != nil {
-		s.about.Source, s.about.Image, s.about.Network, s.about.Why = s.way.Source, s.way.Image, s.way.Network, s.way.Why
-		if s.own.bin != "" {
-			s.about.Why += "; of " + s.own.bin
-		}
+	switch {
+	case !s.Started:
+		about.Network = store.NetworkTo(about.Address)
+	case about.Source == "process":
+		about.Why += "; of " + s.bin
 	}
 	return nil
 }
@@ -183,9 +181,6 @@ func (s *server) RunIDs() []string { return s.runs }
 // Local says whether the server is on this machine.
 func (s *server) Local() bool { return s.about.Network != "remote" }
 
-// GeneratorCPUs returns the CPUs to which the generator is pinned; nil without pinning.
-func (s *server) GeneratorCPUs() []int { return s.pin.GeneratorCPUs() }
-
 // Ping says whether the server answers.
 func (s *server) Ping(ctx context.Context) error {
 	_, err := s.exec(ctx, "SELECT 1")
@@ -194,19 +189,13 @@ func (s *server) Ping(ctx context.Context) error {
 
 // Settle waits until the server answers again.
 func (s *server) Settle(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, launch.StartTimeout)
-	defer cancel()
-	for {
-		err := s.Ping(ctx)
-		if err == nil {
-			return nil
-		}
-		select {
-		case <-ctx.Done():
-			return fmt.Errorf("%w: wait for PostgreSQL: %w", store.ErrUnreachable, err)
-		case <-time.After(20 * time.Millisecond):
-		}
+	if !s.Started {
+		return s.Ping(ctx)
 	}
+	if err := launch.Await(ctx, s.Own[0], lastLine, s.Ping); err != nil {
+		return fmt.Errorf("%w: wait for PostgreSQL: %w", store.ErrUnreachable, err)
+	}
+	return nil
 }
 
 // Limits returns max_connections, without those reserved for superusers, and the present number of
@@ -251,17 +240,52 @@ func (s *server) texts(ctx context.Context, sql string, args ...any) ([]string, 
 // Close removes the session's schema and the server that Open started. It also works with a context
 // that has ended.
 func (s *server) Close(ctx context.Context) error {
-	problems := []error{s.pin.Unpin()}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
 	defer cancel()
+	var err error
 	if s.observer != nil {
 		s.observer.Close()
-		if s.own == nil {
-			problems = append(problems, s.dropSchema(ctx))
+		if !s.Started {
+			err = s.dropSchema(ctx)
 		}
 	}
-	if s.own != nil {
-		problems = append(problems, s.own.Close(ctx))
+	return errors.Join(err, s.Servers.Close(ctx))
+}
+
+// Faults returns an Injector for the faults of the server's process.
+func (s *server) Faults([]workloads.Fault) store.Injector {
+	return injector{ensemble.Faults{Layout: s.Layout, Own: s.Own}, s}
+}
+
+// injector also renews the data directory and the observer's connections.
+type injector struct {
+	ensemble.Faults
+	server *server
+}
+
+// Prepare does what must precede a fault, see store.Faults.
+func (i injector) Prepare(ctx context.Context, fault workloads.Fault, at store.RunMarks) (store.Action, error) {
+	action, err := i.Faults.Prepare(ctx, fault, at)
+	if err != nil || fault.Name != workloads.Kill {
+		return action, err
 	}
-	return errors.Join(problems...)
+	action.Loses = fault.Data != workloads.DataKeep
+	if action.Loses {
+		if err := i.server.refresh(ctx); err != nil {
+			return store.Action{}, fmt.Errorf("%s: %w", fault.Name, err)
+		}
+	}
+	kill := action.Hit
+	action.Hit = func(ctx context.Context) error {
+		if action.Loses {
+			i.server.logLost.Store(true)
+		}
+		return kill(ctx)
+	}
+	action.End = func(ctx context.Context) error {
+		err := i.server.again(context.WithoutCancel(ctx), action.Loses)
+		i.server.observer.Reset() // its connections have ended with the server
+		return err
+	}
+	return action, nil
 }

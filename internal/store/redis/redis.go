@@ -1,5 +1,4 @@
-// Package redis is the store Redis. Package servers finds or starts its servers, and package
-// disturb injects their faults.
+// Package redis is the store Redis. Package servers finds or starts its servers, and injects their faults.
 package redis
 
 import (
@@ -9,7 +8,6 @@ import (
 	"strings"
 
 	"github.com/lockbench/lockbench/internal/store"
-	"github.com/lockbench/lockbench/internal/store/redis/disturb"
 	"github.com/lockbench/lockbench/internal/store/redis/servers"
 	"github.com/lockbench/lockbench/workloads"
 )
@@ -22,12 +20,9 @@ type Store struct{}
 // Title returns the store's name.
 func (Store) Title() string { return "Redis" }
 
-// Speaks says whether a Redis answers there, see servers.Speaks.
-func (Store) Speaks(ctx context.Context, addr string) bool { return servers.Speaks(ctx, addr) }
-
 // options converts to the servers' options. image:NAME is a container of that image,
 // process:PATH a process of that program.
-func options(o store.Options) servers.Options {
+func options(o store.Options, runID string) servers.Options {
 	program := ""
 	if image, ok := strings.CutPrefix(o.Address, "image:"); ok {
 		o.Address, o.Image = "container", image
@@ -36,9 +31,8 @@ func options(o store.Options) servers.Options {
 		o.Address, program = "process", path
 	}
 	return servers.Options{
-		Program: program,
-		Address: o.Address, Topology: o.Topology, CAFile: o.CAFile, Image: o.Image, Pin: o.Pin, Durability: o.Durability,
-		Logf: o.Logf, Warn: o.Warn,
+		Program: program, RunID: runID, Address: o.Address, Topology: o.Topology, CAFile: o.CAFile, Image: o.Image,
+		Pin: o.Pin, Durability: o.Durability, AllowFaults: o.AllowFaults, Logf: o.Logf, Warn: o.Warn,
 	}
 }
 
@@ -51,14 +45,14 @@ func (Store) Validate(o store.Options) error {
 	if durability != nil {
 		durability = fmt.Errorf("--durability: %w", durability)
 	}
-	return errors.Join(options(o).Validate(), durability)
+	return errors.Join(options(o, "").Validate(), durability)
 }
 
 // Layout returns the requested topology. The default is a single node if lockbench starts it;
 // for a user's servers it is unknown.
 func (Store) Layout(o store.Options) store.Layout {
 	topology, err := servers.ParseTopology(o.Topology)
-	started := options(o).Started()
+	started := options(o, "").Started()
 	if err == nil && started && topology.Kind == "" {
 		topology.Kind = servers.Single
 	}
@@ -71,9 +65,9 @@ type layout struct {
 	started, allowed bool
 }
 
-// Impossible returns an error for every fault that is not possible, see disturb.Check.
+// Impossible returns an error for every fault that is not possible, see servers.Check.
 func (l layout) Impossible(all []workloads.Fault) []error {
-	return disturb.Check(all, l.Topology, l.started, l.allowed)
+	return servers.Check(all, l.Topology, l.started, l.allowed)
 }
 
 // Open finds or starts the Redis that the options name, see servers.Open.
@@ -86,31 +80,11 @@ func (Store) Open(ctx context.Context, runID string, o store.Options) (store.Ser
 }
 
 // Open is Store.Open.
-func Open(ctx context.Context, runID string, o store.Options) (*Server, error) {
-	with := options(o)
-	with.RunID = runID
-	s, err := servers.Open(ctx, with)
-	if err != nil {
-		return nil, err
-	}
-	return &Server{s, o.AllowFaults}, nil
+func Open(ctx context.Context, runID string, o store.Options) (*servers.Server, error) {
+	return servers.Open(ctx, options(o, runID))
 }
-
-// Server is a servers.Server that faults can disturb.
-type Server struct {
-	*servers.Server
-	allowed bool
-}
-
-func (s Server) Impossible(all []workloads.Fault) []error {
-	return disturb.Check(all, s.Topology(), s.Started(), s.allowed)
-}
-
-func (s Server) Faults(all []workloads.Fault) store.Injector { return disturb.New(s.Server, all) }
 
 // Sweep removes the keys of dead runs, see store.Sweeper.
 func (Store) Sweep(ctx context.Context, runID string, o store.Options) (store.Swept, error) {
-	with := options(o)
-	with.RunID = runID
-	return servers.Sweep(ctx, with)
+	return servers.Sweep(ctx, options(o, runID))
 }

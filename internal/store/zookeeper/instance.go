@@ -2,13 +2,15 @@ package zookeeper
 
 import (
 	"context"
+	"encoding/binary"
+	"errors"
 	"fmt"
 	"net"
-	"sync"
+
+	"github.com/go-zookeeper/zk"
 
 	"github.com/lockbench/lockbench/internal/intercept"
 	"github.com/lockbench/lockbench/internal/store"
-	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/strategies/gozk"
 	"github.com/lockbench/lockbench/workloads"
 )
@@ -29,9 +31,24 @@ func (s *Server) observe(ctx context.Context, network, addr string) (net.Conn, e
 	return counting(&s.meter.Observed)(ctx, network, addr)
 }
 
+// opened returns the open connections of the instances of a name: ZooKeeper cannot say which client a connection
+// belongs to.
+func (s *Server) opened(name string) *intercept.Open {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.open[name] == nil {
+		if s.open == nil {
+			s.open = map[string]*intercept.Open{}
+		}
+		s.open[name] = new(intercept.Open)
+	}
+	return s.open[name]
+}
+
 // instance is one application instance's connections, a store.Instance: a session for its counters,
 // and those that a strategy opens.
 type instance struct {
+	store.Without
 	node gozk.Node
 	link *link
 }
@@ -39,12 +56,11 @@ type instance struct {
 // Connect opens one application instance's own connections. There is no pool: a session has one
 // connection, and a strategy opens its own.
 func (s *Server) Connect(ctx context.Context, name string, _ int, detour store.Through) (store.Instance, error) {
-	dial := s.listed(name, counting(s.meter.Instance()))
-	if detour != nil {
-		dial = detour(dial)
-	}
 	i := instance{node: s.node}
-	i.node.Dial = dial
+	i.node.Dial = s.opened(name).Through(counting(s.meter.Instance()))
+	if detour != nil {
+		i.node.Dial = detour(i.node.Dial)
+	}
 	ctx, cancel := context.WithTimeout(ctx, reach)
 	defer cancel()
 	var err error
@@ -57,18 +73,10 @@ func (s *Server) Connect(ctx context.Context, name string, _ int, detour store.T
 // Nodes returns the one gozk.Node.
 func (i instance) Nodes() []any { return []any{i.node} }
 
-// Counter returns a counter in its own node. Its floor is at NAME:floor.
+// Counter returns a counter in its own node.
 func (i instance) Counter(name string, fence workloads.Fence, token int64) store.Counter {
-	open := unguarded{i.link, name}
-	return store.Fenced(fence, open, guarded{open, token})
-}
-
-// Pools returns zeros: no request waits for a connection.
-func (instance) Pools() store.Pools { return store.Pools{} }
-
-// Lacking returns nil: each node in ZooKeeper has its own rights.
-func (instance) Lacking(context.Context, strategies.Rights, string, string, string) []string {
-	return nil
+	path := i.node.Path(name)
+	return store.Fenced(fence, counter{i.link, path, unchecked}, counter{i.link, path, token})
 }
 
 // Close ends the instance's own session.
@@ -77,45 +85,147 @@ func (i instance) Close() error {
 	return nil
 }
 
-// sockets are the open connections by the name of their instance: ZooKeeper cannot say which client a
-// connection belongs to.
-type sockets struct {
-	mu   sync.Mutex
-	open map[string]map[net.Conn]bool
+// unchecked is the token of a counter that checks none.
+const unchecked = -1
+
+// counter is a node with a number and the largest token so far, its floor. With a token it raises the
+// floor on every access, reads too, and refuses older tokens (M. Kleppmann, How to do distributed locking,
+// 2016).
+type counter struct {
+	link  *link
+	path  string
+	token int64
 }
 
-// listed registers the connections under a name.
-func (s *sockets) listed(name string, dial store.Dialer) store.Dialer {
-	return func(ctx context.Context, network, addr string) (net.Conn, error) {
-		conn, err := dial(ctx, network, addr)
-		if err != nil {
-			return nil, err
+func (c counter) Read(ctx context.Context) (n int64, err error) {
+	session, err := c.link.live(ctx)
+	if err == nil && c.token != unchecked {
+		err = c.change(ctx, session, func(was int64) int64 { n = was; return was })
+	} else if err == nil {
+		if !c.link.node.Standalone { // this server may lag behind the others
+			err = session.Sync(ctx, c.path)
 		}
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		if s.open == nil {
-			s.open = map[string]map[net.Conn]bool{}
+		if err == nil {
+			n, _, _, err = c.get(ctx, session)
 		}
-		if s.open[name] == nil {
-			s.open[name] = map[net.Conn]bool{}
+	}
+	if err != nil && !errors.Is(err, zk.ErrNoNode) {
+		return 0, fmt.Errorf("read the counter: %w", err)
+	}
+	return n, nil
+}
+
+func (c counter) Write(ctx context.Context, n int64) error {
+	session, err := c.link.live(ctx)
+	if err == nil && c.token == unchecked {
+		err = session.Set(ctx, c.path, counted(n, 0), -1)
+	}
+	if err == nil && c.token != unchecked || errors.Is(err, zk.ErrNoNode) {
+		err = c.change(ctx, session, func(int64) int64 { return n })
+	}
+	if err != nil {
+		return fmt.Errorf("write the counter: %w", err)
+	}
+	return nil
+}
+
+func counted(n, floor int64) []byte { return fmt.Append(nil, n, " ", floor) }
+
+func (c counter) get(ctx context.Context, session *gozk.Session) (n, floor int64, version int32, err error) {
+	value, err := session.Get(ctx, c.path)
+	if err != nil {
+		return 0, 0, 0, err
+	}
+	_, err = fmt.Sscan(string(value.Data), &n, &floor)
+	return n, floor, value.Stat.Version, err
+}
+
+// change changes the number, and raises the floor to the token.
+func (c counter) change(ctx context.Context, session *gozk.Session, to func(was int64) int64) error {
+	for {
+		was, floor, version, err := c.get(ctx, session)
+		missing := errors.Is(err, zk.ErrNoNode)
+		switch {
+		case err != nil && !missing:
+			return err
+		case floor > c.token && c.token != unchecked:
+			return store.ErrStale
+		case missing:
+			_, err = session.Create(ctx, c.path, counted(to(was), max(c.token, 0)), zk.FlagPersistent)
+		case to(was) == was && floor == c.token:
+			return nil
+		default:
+			err = session.Set(ctx, c.path, counted(to(was), max(c.token, floor)), version)
 		}
-		s.open[name][conn] = true
-		return intercept.Conn(conn, intercept.Hooks{Close: func(hangUp func() error) error {
-			s.mu.Lock()
-			defer s.mu.Unlock()
-			delete(s.open[name], conn)
-			return hangUp()
-		}}), nil
+		if !errors.Is(err, zk.ErrBadVersion) && !errors.Is(err, zk.ErrNodeExists) { // else another was faster
+			return err
+		}
 	}
 }
 
-// of lists the connections of a name.
-func (s *sockets) of(name string) []string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	var list []string
-	for conn := range s.open[name] {
-		list = append(list, fmt.Sprintf("connection from %v to %v", conn.LocalAddr(), conn.RemoteAddr()))
+// RoundTrips times reads of one node, and then writes of it, one after the other in a session of that
+// name.
+func (s *Server) RoundTrips(ctx context.Context, name string) (times store.RoundTrips, err error) {
+	node := s.node
+	node.Dial = counting(s.meter.Instance())
+	k, err := openLink(ctx, node, name)
+	if err != nil {
+		return times, fmt.Errorf("%w: connect for the baselines: %w", ErrUnreachable, err)
 	}
-	return list
+	defer k.close(ctx)
+	times.PingP50, times.PingP99, err = store.TimeCommand(refusal, func() error {
+		_, err := k.session.Get(ctx, k.mine)
+		return err
+	})
+	if err == nil {
+		times.ScriptP50, times.ScriptP99, err = store.TimeCommand(refusal, func() error {
+			return k.session.Set(ctx, k.mine, nil, -1)
+		})
+	}
+	return times, err
 }
+
+// operations maps codes to requests, without those that open or keep a session, among them getACL. See
+// org.apache.zookeeper.ZooDefs.OpCode.
+var operations = map[int32]string{
+	1: "create", 2: "delete", 3: "exists", 4: "getData", 5: "setData", 7: "setACL", 8: "getChildren",
+	9: "sync", 12: "getChildren2", 13: "check", 14: "multi", 15: "create2", 19: "createContainer", 21: "createTTL",
+}
+
+// Commands returns the names of the requests in data written to a server: each begins with its length,
+// its number and its code. A request for a session has no name.
+func (*Server) Commands(written []byte) []string {
+	const head = 12
+	var names []string
+	for len(written) >= head {
+		length := int(binary.BigEndian.Uint32(written))
+		number, code := binary.BigEndian.Uint32(written[4:]), int32(binary.BigEndian.Uint32(written[8:]))
+		if name, ok := operations[code]; ok && number != 0 {
+			names = append(names, name)
+		}
+		if length < 0 || length > len(written)-4 {
+			break
+		}
+		written = written[4+length:]
+	}
+	return names
+}
+
+// Refused returns the code of a refusal; "" for any other error. A server without a quorum sends no code:
+// it closes the connection.
+func (*Server) Refused(err error) string { return refusal(err) }
+
+func refusal(err error) string {
+	switch {
+	case errors.Is(err, zk.ErrNoAuth):
+		return "NOAUTH"
+	case errors.Is(err, zk.ErrAuthFailed):
+		return "AUTHFAILED"
+	case errors.Is(err, zk.ErrInvalidACL):
+		return "INVALIDACL"
+	}
+	return ""
+}
+
+// Unauthorised says whether that code means a missing right.
+func (*Server) Unauthorised(code string) bool { return code != "" }

@@ -11,19 +11,24 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/lockbench/lockbench/internal/store"
+	"github.com/lockbench/lockbench/results"
 	"github.com/lockbench/lockbench/strategies/gozk"
 )
 
-// presence is the parent of a node for each connection, with the connection's name: ZooKeeper has no
-// names for connections.
-const presence = "lockbench:connections"
+const (
+	// presence is the key whose node has a node below it for each connection, with the connection's
+	// name: ZooKeeper has no names for connections.
+	presence = "lockbench:connections"
+	// linkTimeout is the timeout of lockbench's own sessions: this long after a kill, others know
+	// that it is dead.
+	linkTimeout = 4 * time.Second
+	// reach limits the time to reach a server.
+	reach = 5 * time.Second
+)
 
-// linkTimeout is the timeout of lockbench's own sessions: this long after a kill, others know that it is
-// dead.
-const linkTimeout = 4 * time.Second
-
-// link is a session of lockbench's own, under a name that others can see. It is replaced when the server
-// ends it.
+// link is a session of lockbench's own, under a name that others can see. It is replaced when it has
+// ended.
 type link struct {
 	node gozk.Node
 	name string
@@ -54,45 +59,73 @@ func (k *link) live(ctx context.Context) (*gozk.Session, error) {
 	if err != nil {
 		return nil, err
 	}
-	mine, err := k.appear(ctx, session)
+	all := k.node.Path(presence)
+	for {
+		k.mine, err = session.Create(ctx, all+"/"+gozk.Name(k.name)+"-", nil, zk.FlagEphemeral|zk.FlagSequence)
+		if !errors.Is(err, zk.ErrNoNode) {
+			break
+		}
+		if _, err = session.Create(ctx, all, nil, zk.FlagContainer); err != nil && !errors.Is(err, zk.ErrNodeExists) {
+			break
+		}
+	}
 	if err != nil {
 		session.Close()
-		return nil, err
+		return nil, fmt.Errorf("make a node below %s/: %w", k.node.Root, err)
 	}
-	k.session, k.mine = session, mine
+	k.session = session
 	return session, nil
 }
 
-// appear creates the node with the name.
-func (k *link) appear(ctx context.Context, session *gozk.Session) (string, error) {
-	all := k.node.Path(presence)
+// do asks until there is an answer, in another session if need be.
+func (k *link) do(ctx context.Context, ask func(*gozk.Session) error) error {
 	for {
-		mine, err := session.Create(ctx, all+"/"+gozk.Name(k.name)+"-", nil, zk.FlagEphemeral|zk.FlagSequence)
+		session, err := k.live(ctx)
 		if err == nil {
-			return mine, nil
+			err = ask(session)
 		}
-		if errors.Is(err, zk.ErrNoNode) {
-			if _, err = session.Create(ctx, all, nil, zk.FlagContainer); err == nil || errors.Is(err, zk.ErrNodeExists) {
-				continue
-			}
+		if ctx.Err() != nil || !errors.Is(err, gozk.ErrOver) && !errors.Is(err, gozk.ErrIndeterminate) {
+			return err
 		}
-		if errors.Is(err, zk.ErrNoNode) {
-			return "", fmt.Errorf("there is no node %s: %w", k.node.Root, err)
-		}
-		return "", fmt.Errorf("make a node below %s/: %w", k.node.Root, err)
 	}
 }
 
-// renew opens a new session: a server that lost its data does not know the old one.
-func (k *link) renew(ctx context.Context) error {
-	k.mu.Lock()
-	if k.session != nil {
-		k.session.Abandon()
-		k.session = nil
+// children returns the names of a node's children; none if there is no such node.
+func (k *link) children(ctx context.Context, path string) (names []string, err error) {
+	err = k.do(ctx, func(session *gozk.Session) error {
+		if !k.node.Standalone { // this server may lag behind the others
+			if err := session.Sync(ctx, path); err != nil {
+				return err
+			}
+		}
+		children, err := session.Children(ctx, path)
+		names = children.Names
+		return err
+	})
+	if errors.Is(err, zk.ErrNoNode) {
+		err = nil
 	}
-	k.mu.Unlock()
-	_, err := k.live(ctx)
-	return err
+	return names, err
+}
+
+// remove deletes a node and everything below it.
+func (k *link) remove(ctx context.Context, path string) error {
+	for {
+		err := k.do(ctx, func(session *gozk.Session) error { return session.Delete(ctx, path) })
+		if errors.Is(err, zk.ErrNoNode) {
+			return nil
+		}
+		if !errors.Is(err, zk.ErrNotEmpty) {
+			return err
+		}
+		below, err := k.children(ctx, path)
+		for _, child := range below {
+			err = errors.Join(err, k.remove(ctx, path+"/"+child))
+		}
+		if err != nil {
+			return err
+		}
+	}
 }
 
 // close ends the session. It deletes the parent node too, if no other name is left.
@@ -115,29 +148,95 @@ func (k *link) close(ctx context.Context) {
 
 // names returns the names of all connections, each once.
 func (k *link) names(ctx context.Context) ([]string, error) {
-	session, err := k.live(ctx)
-	if err != nil {
-		return nil, err
-	}
-	if !k.node.Standalone { // this server may lag behind the others
-		if err := session.Sync(ctx, k.node.Path(presence)); err != nil {
-			return nil, err
-		}
-	}
-	children, err := session.Children(ctx, k.node.Path(presence))
-	if err != nil && !errors.Is(err, zk.ErrNoNode) {
-		return nil, err
-	}
+	children, err := k.children(ctx, k.node.Path(presence))
 	var names []string
 	for _, child := range children {
-		number := strings.LastIndexByte(child, '-')
-		if number < 0 {
-			continue
-		}
-		if name, ok := gozk.Key(child[:number]); ok {
-			names = append(names, name)
+		if number := strings.LastIndexByte(child, '-'); number >= 0 {
+			if name, ok := gozk.Key(child[:number]); ok {
+				names = append(names, name)
+			}
 		}
 	}
 	slices.Sort(names)
-	return slices.Compact(names), nil
+	return slices.Compact(names), err
+}
+
+// keys returns the keys below the root that contain mark.
+func (k *link) keys(ctx context.Context, mark string) (found []string, err error) {
+	root := k.node.Root
+	if root == "" {
+		root = "/"
+	}
+	names, err := k.children(ctx, root)
+	for _, name := range names {
+		if key, ok := gozk.Key(name); ok && key != presence && strings.Contains(key, mark) {
+			found = append(found, key)
+		}
+	}
+	slices.Sort(found)
+	return found, err
+}
+
+// Leftovers returns the keys that contain mark, and the nodes below them as KEY/NODE, and this process's
+// connections of that name.
+func (s *Server) Leftovers(ctx context.Context, mark, name string) (results.Leftovers, error) {
+	found, err := s.watching.keys(ctx, mark)
+	left := results.Leftovers{Keys: found}
+	for _, conn := range s.opened(name).List() {
+		left.Connections = append(left.Connections,
+			fmt.Sprintf("connection from %v to %v", conn.LocalAddr(), conn.RemoteAddr()))
+	}
+	for _, key := range found {
+		var below []string
+		if err == nil {
+			below, err = s.watching.children(ctx, s.node.Path(key))
+		}
+		for _, child := range below {
+			left.Keys = append(left.Keys, key+"/"+child)
+		}
+	}
+	if err != nil {
+		return left, fmt.Errorf("%w: look for keys: %w", ErrUnreachable, err)
+	}
+	return left, nil
+}
+
+// Remove deletes keys with everything below them, so also what Leftovers lists as KEY/NODE.
+func (s *Server) Remove(ctx context.Context, keys []string) error {
+	for _, key := range keys {
+		if err := s.watching.remove(ctx, s.node.Path(key)); err != nil {
+			return fmt.Errorf("%w: remove %s: %w", ErrUnreachable, key, err)
+		}
+	}
+	return nil
+}
+
+// Connected lists the names of lockbench's connections with this prefix, each once.
+func (s *Server) Connected(ctx context.Context, prefix string) ([]string, error) {
+	names, err := s.watching.names(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("%w: list the connections: %w", ErrUnreachable, err)
+	}
+	return slices.DeleteFunc(names, func(name string) bool { return !strings.HasPrefix(name, prefix) }), nil
+}
+
+// keys are those on ZooKeeper.
+func (s *Server) keys() store.Keys {
+	return store.Keys{
+		Store: name, Addr: s.about.Address, Connected: s.watching.names, Remove: s.Remove,
+		Scan: func(ctx context.Context, visit func(string)) error {
+			found, err := s.watching.keys(ctx, "")
+			for _, key := range found {
+				visit(key)
+			}
+			return err
+		},
+	}
+}
+
+// Sweep removes the keys of dead runs, see store.Sweeper.
+func (k Store) Sweep(ctx context.Context, runID string, o store.Options) (swept store.Swept, err error) {
+	return store.SweepOpened(ctx, k, runID, o, func(ctx context.Context, opened store.Server, swept *store.Swept) {
+		opened.(*Server).keys().Sweep(ctx, swept)
+	})
 }

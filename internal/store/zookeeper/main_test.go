@@ -2,39 +2,32 @@ package zookeeper
 
 import (
 	"context"
-	"os"
-	"sync"
+	"errors"
+	"strings"
 	"testing"
-
-	"go.uber.org/goleak"
+	"time"
 
 	"github.com/lockbench/lockbench/internal/store"
 	"github.com/lockbench/lockbench/internal/testkit/drive"
+	"github.com/lockbench/lockbench/results"
 	"github.com/lockbench/lockbench/strategies"
+	"github.com/lockbench/lockbench/strategies/gozk"
 	lock "github.com/lockbench/lockbench/strategies/zookeeper"
+	"github.com/lockbench/lockbench/workloads"
 )
 
-// A server takes a second to start: the tests share one as far as they can.
-var shared = sync.OnceValues(func() (*Server, error) { return opened(context.Background(), "shared", store.Options{}) })
+var shared = drive.Share(Store{})
 
 func TestMain(m *testing.M) {
-	drive.ManyAtATime()
 	strategies.RegisterStrategy(lock.Strategy()) // a sweep knows what its keys are called
-	code := m.Run()
-	if os.Getenv(victimEnv) == "" {
-		if s, err := shared(); err == nil {
-			if err := s.Close(context.Background()); err != nil {
-				println(err.Error())
-				code = 1
-			}
-		}
-	}
-	if err := goleak.Find(); err != nil && code == 0 {
-		println(err.Error())
-		code = 1
-	}
-	os.Exit(code)
+	shared.Main(m)
 }
+
+// common is the shared server.
+func common(t *testing.T) *Server { return shared.Get(t).(*Server) }
+
+// open opens what the options name and closes it when the test ends.
+func open(t *testing.T, o store.Options) *Server { return drive.Open(t, Store{}, o).(*Server) }
 
 func opened(ctx context.Context, runID string, o store.Options) (*Server, error) {
 	s, err := Store{}.Open(ctx, runID, o)
@@ -44,30 +37,47 @@ func opened(ctx context.Context, runID string, o store.Options) (*Server, error)
 	return s.(*Server), nil
 }
 
-// common is the shared server.
-func common(t *testing.T) *Server {
-	t.Helper()
-	s, err := shared()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return s
-}
-
-// open opens what the options name and closes it when the test ends.
-func open(t *testing.T, o store.Options) *Server {
-	t.Helper()
-	s, err := opened(t.Context(), store.NewRunID(), o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := s.Close(context.Background()); err != nil {
-			t.Error(err)
-		}
-	})
-	return s
-}
-
 // users are options that name a server as a user's.
 func users(s *Server) store.Options { return store.Options{Address: "zk://" + s.Describe().Address} }
+
+// connect opens a user's own session, which ends with the test.
+func connect(t *testing.T, node gozk.Node) *gozk.Session {
+	t.Helper()
+	session, err := node.Connect(t.Context(), 10*time.Second)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(session.Close)
+	return session
+}
+
+// fails expects an error of that kind, which says something and no password.
+func fails(t *testing.T, err, kind error, said string) {
+	t.Helper()
+	if !errors.Is(err, kind) || !strings.Contains(err.Error(), said) {
+		t.Errorf("error %v, want %q with %q", err, kind, said)
+	}
+	if err != nil && strings.Contains(err.Error(), "secret") {
+		t.Errorf("it tells a password: %v", err)
+	}
+}
+
+// variant is the lock to be driven.
+func variant(t *testing.T) strategies.Variant {
+	t.Helper()
+	v, err := lock.Strategy().Variant(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return v
+}
+
+// run drives the lock until it was acquired fifty times, after the fault if there is one.
+func run(t *testing.T, s *Server, change func(*workloads.Spec)) *results.Run {
+	t.Helper()
+	w := drive.Workload(50)
+	if change != nil {
+		change(&w)
+	}
+	return drive.Run(t, s, store.NewRunID(), variant(t), w)
+}

@@ -3,125 +3,184 @@ package zookeeper
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"io"
+	"net"
+	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/lockbench/lockbench/internal/store"
 	"github.com/lockbench/lockbench/results"
 )
 
-// restartCounters continues a server's counters over its restarts, at which they are reset.
-type restartCounters struct {
-	mu            sync.Mutex
-	told          bool // mntr has answered
-	reads, writes grown
-	received      grown // bytes
-	connections   int64
-	role          string
-}
-
-// grown is the sum of a counter that may be reset.
-type grown struct{ last, sum int64 }
-
-func (g *grown) enter(now int64) {
-	if now < g.last {
-		g.last = 0
-	}
-	g.sum += now - g.last
-	g.last = now
-}
-
-// read reads a server's counters.
-func (s *Server) read(ctx context.Context, place int) error {
-	addr, l := s.node.Servers[place], s.counters[place]
-	answer, err := ask(ctx, s.observe, addr, "mntr")
-	if err == nil && strings.Contains(answer, "not currently serving") {
-		err = errNoQuorum
-	}
-	counted := fields(answer)
-	var more status
-	if _, told := counted["zk_num_alive_connections"]; err == nil && !told { // a user's server may allow only srvr
-		more, err = look(ctx, s.observe, addr)
-	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if err != nil {
-		l.connections = 0
-		return fmt.Errorf("%s: %w", addr, err)
-	}
-	if more.mode != "" {
-		l.connections, l.role = more.connections, more.mode
-		return nil
-	}
-	l.told = true
-	l.connections, l.role = counted["zk_num_alive_connections"], roleIn(answer)
-	l.reads.enter(counted["zk_cnt_readlatency"])
-	l.writes.enter(counted["zk_cnt_updatelatency"])
-	l.received.enter(counted["zk_bytes_received_count"])
-	return nil
-}
-
-// roleIn returns leader, follower or standalone.
-func roleIn(mntr string) string {
-	_, rest, _ := strings.Cut(mntr, "zk_server_state\t")
-	role, _, _ := strings.Cut(rest, "\n")
-	return strings.TrimSpace(role)
-}
-
-// reading returns the sums and the role.
-func (l *restartCounters) reading() (results.Reading, string) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	// One connection is the one that asks.
-	r := results.Reading{Clients: max(0, l.connections-1)}
-	if l.told {
-		received := l.received.sum
-		r.BytesIn = &received
-		r.Commands = map[string]int64{"read": l.reads.sum, "write": l.writes.sum}
-	}
-	return r, l.role
-}
-
-// reading returns a server's sums and its role.
-func (s *Server) reading(place int) (results.Reading, string) {
-	r, role := s.counters[place].reading()
-	if len(s.own) > 0 {
-		r.CPU = s.own[place].CPU()
-	}
-	return r, role
+// counters continue those of a server over its restarts, at which they are reset.
+type counters struct {
+	store.RestartCounters
+	mu               sync.Mutex
+	starts, received int64
 }
 
 // Read reads the counters of all servers at the same time and adds them up. Only the server of a client
 // counts its writes; heartbeats count as reads. A server that is down has its last counts.
 func (s *Server) Read(ctx context.Context) (results.Reading, error) {
 	began := time.Now()
-	problems := make([]error, len(s.counters))
-	var all sync.WaitGroup
-	for place := range s.counters {
-		all.Go(func() { problems[place] = s.read(ctx, place) })
+	all, err := s.looks(ctx)
+	if err != nil {
+		return results.Reading{}, fmt.Errorf("read the counters: %w", err)
 	}
-	all.Wait()
-	answered := 0
-	for _, problem := range problems {
-		if problem == nil {
-			answered++
+	nodes := make([]results.NodeReading, len(all))
+	var asking sync.WaitGroup
+	for i, addr := range s.node.Servers {
+		asking.Go(func() {
+			told := map[string]string{}
+			if all[i].mode != "" {
+				answer, _ := ask(ctx, s.observe, addr, "mntr") // without an answer the last counts stay
+				told = fields(answer)
+			}
+			nodes[i] = results.NodeReading{Address: addr, Role: all[i].mode, Reading: s.counters[i].enter(all[i], told)}
+			if s.Started {
+				nodes[i].Reading.CPU = s.Own[i].CPU()
+			}
+		})
+	}
+	asking.Wait()
+	return s.meter.Reading(began, nodes), nil
+}
+
+// enter enters what a server answered to srvr and mntr, and returns the sums. Without an answer to mntr the last counts
+// stay: a user's server may allow only srvr.
+func (c *counters) enter(now status, told map[string]string) results.Reading {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if text, ok := told["zk_bytes_received_count"]; ok {
+		received := number(text)
+		if received < c.received {
+			c.starts++
+		}
+		c.received = received
+		reads, writes := number(told["zk_cnt_readlatency"]), number(told["zk_cnt_updatelatency"])
+		c.Enter(fmt.Sprint(c.starts), results.Reading{
+			BytesIn: &received, Commands: map[string]int64{"read": reads, "write": writes},
+		})
+	}
+	r, _ := c.RestartCounters.Read()
+	r.Clients = max(0, now.connections-1) // one is the one that asks
+	return r
+}
+
+// Limits reads the limits of the first server that answers: those of an ensemble are the same.
+func (s *Server) Limits(ctx context.Context) (store.Limits, error) {
+	for _, addr := range s.node.Servers {
+		answer, err := ask(ctx, s.observe, addr, "mntr")
+		if err != nil {
+			continue
+		}
+		told := fields(answer)
+		connected, files := number(told["zk_num_alive_connections"]), number(told["zk_max_file_descriptor_count"])
+		if files > 0 { // the server's own files count too
+			files -= max(0, number(told["zk_open_file_descriptor_count"])-connected)
+		}
+		answer, _ = ask(ctx, s.observe, addr, "conf")      // not every server allows to ask
+		fromUs := number(fields(answer)["maxClientCnxns"]) // from one address
+		return store.Limits{Connected: connected, MaxClients: min(cmp.Or(files, fromUs), cmp.Or(fromUs, files))}, nil
+	}
+	return store.Limits{}, fmt.Errorf("%w: read the limits of %s", ErrUnreachable, strings.Join(s.node.Servers, ","))
+}
+
+// dialer opens connections.
+var dialer store.Dialer = new(net.Dialer).DialContext
+
+// ask sends one of ZooKeeper's four-letter words on its own connection.
+func ask(ctx context.Context, dial store.Dialer, addr, word string) (string, error) {
+	const limit, longest = 2 * time.Second, 4 << 20
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	conn, err := dial(ctx, "tcp", addr)
+	if err != nil {
+		return "", err
+	}
+	defer conn.Close()
+	stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })
+	defer stop()
+	if _, err := conn.Write([]byte(word + "\n")); err != nil {
+		return "", err
+	}
+	answer, err := io.ReadAll(io.LimitReader(conn, longest))
+	if err != nil && ctx.Err() != nil {
+		err = ctx.Err()
+	}
+	if len(answer) > 0 { // a server may close the connection before it has read the whole line
+		err = nil
+	}
+	return string(answer), err
+}
+
+// What a server answers that does not serve, or that allows some words only.
+const (
+	notServing = "not currently serving"
+	notAllowed = "is not in the whitelist"
+)
+
+// status is what a server reports about itself.
+type status struct {
+	version, mode string // standalone, leader, follower, observer; unknown if it does not allow to ask
+	connections   int64
+}
+
+var (
+	// errNoQuorum says that a member of an ensemble has no leader.
+	errNoQuorum = errors.New("the server does not serve: its ensemble has no quorum, or it has just started")
+	// errStranger says that another kind of server is at the address.
+	errStranger = errors.New("what answers there is no ZooKeeper")
+	errHungUp   = fmt.Errorf("%w: it hung up without a word", errStranger)
+	errReadOnly = errors.New("the server has lost its ensemble and only reads (read-only mode)")
+)
+
+// look asks a server what it is; an error says that it does not serve.
+func look(ctx context.Context, dial store.Dialer, addr string) (status, error) {
+	answer, err := ask(ctx, dial, addr, "srvr")
+	switch {
+	case errors.Is(err, syscall.ECONNRESET), err == nil && answer == "":
+		return status{}, errHungUp
+	case err != nil:
+		return status{}, err
+	case strings.Contains(answer, notServing):
+		return status{}, errNoQuorum
+	case strings.Contains(answer, notAllowed):
+		return status{mode: "unknown"}, nil
+	}
+	told := fields(answer)
+	version, _, _ := strings.Cut(strings.TrimPrefix(told["Zookeeper version"], "v"), "-")
+	s := status{strings.TrimSuffix(version, ","), told["Mode"], number(told["Connections"])}
+	switch {
+	case s.version == "" || s.mode == "":
+		return status{}, fmt.Errorf("%w: it said %.60q", errStranger, answer)
+	case s.mode == "read-only":
+		return status{}, errReadOnly
+	}
+	return s, nil
+}
+
+// fields parses lines of a name and a value, as in the answers to srvr, mntr and conf.
+func fields(answer string) map[string]string {
+	all := map[string]string{}
+	for line := range strings.Lines(answer) {
+		if at := strings.IndexAny(line, ":\t="); at > 0 {
+			all[line[:at]] = strings.TrimSpace(line[at+1:])
 		}
 	}
-	if !s.enough(answered) {
-		return results.Reading{}, fmt.Errorf("%w: read the counters: %w", ErrUnreachable, cmp.Or(problems...))
+	return all
+}
+
+// number parses a number; 0 for anything else.
+func number(text string) int64 {
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil {
+		return 0
 	}
-	var nodes []results.NodeReading
-	for place := range s.counters {
-		one, role := s.reading(place)
-		nodes = append(nodes, results.NodeReading{Address: s.node.Servers[place], Role: role, Reading: one})
-	}
-	sum := store.Sum(nodes)
-	if len(nodes) > 1 {
-		sum.Nodes = nodes
-	}
-	sum.At = began.Add(time.Since(began) / 2)
-	s.meter.Enter(&sum)
-	return sum, nil
+	return n
 }

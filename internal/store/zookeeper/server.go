@@ -1,32 +1,193 @@
 package zookeeper
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
+	"github.com/go-zookeeper/zk"
+
+	"github.com/lockbench/lockbench/internal/intercept"
 	"github.com/lockbench/lockbench/internal/launch"
+	"github.com/lockbench/lockbench/internal/measure"
+	"github.com/lockbench/lockbench/internal/pause"
 	"github.com/lockbench/lockbench/internal/store"
+	"github.com/lockbench/lockbench/internal/store/ensemble"
+	"github.com/lockbench/lockbench/internal/store/network"
 	"github.com/lockbench/lockbench/results"
 	"github.com/lockbench/lockbench/strategies/gozk"
+	"github.com/lockbench/lockbench/workloads"
 )
 
 // Server is the ZooKeeper of a session, a store.Server.
 type Server struct {
-	layout
+	ensemble.Layout
+	ensemble.Servers
+	store.Without
 	runID    string
-	node     gozk.Node        // its connections are not counted
-	own      []launch.Started // none for a user's server
-	pin      *launch.Pinning
+	node     gozk.Node // its connections are not counted
 	about    results.Redis
-	counters []*restartCounters // by server
+	counters []counters // by server
 	meter    store.Meter
 	watching *link
-	sockets
+
+	mu   sync.Mutex
+	open map[string]*intercept.Open // connections by name
+}
+
+// Open finds or starts the servers, see store.Store.
+func (s Store) Open(ctx context.Context, runID string, o store.Options) (store.Server, error) {
+	if err := s.Validate(o); err != nil {
+		return nil, fmt.Errorf("%w: %w", store.ErrConfig, err)
+	}
+	server := &Server{runID: runID}
+	if err := server.begin(ctx, o); err != nil {
+		return nil, errors.Join(err, server.Close(ctx))
+	}
+	return server, nil
+}
+
+func (s *Server) begin(ctx context.Context, o store.Options) error {
+	s.Layout = kind.Layout(o)
+	asked := s.Members
+	if s.Started {
+		if err := s.start(ctx, o); err != nil {
+			return err
+		}
+	} else {
+		launch.Sweep(ctx).Log(o.Logf)
+		s.node, _ = parseAddress(o.Address) // Validate has checked it
+		s.about = results.Redis{
+			Source: "address", Network: store.NetworkTo(s.node.Servers[0]), Why: "an address was given",
+		}
+	}
+	s.counters = make([]counters, len(s.node.Servers))
+	if err := s.recognise(ctx); err != nil {
+		return err
+	}
+	if asked > 0 && asked != s.Members {
+		return fmt.Errorf("%w: --topology %s was asked for, and there is %s",
+			store.ErrConfig, o.Topology, s.about.Topology)
+	}
+	if err := s.watch(ctx); err != nil {
+		return err
+	}
+	if len(s.Own) == 0 {
+		var left store.Swept
+		s.keys().Look(ctx, &left)
+		left.Tell(s.about.Address, o.Warn, o.Logf)
+	}
+	return s.Pin.PinGenerator()
+}
+
+// looks asks all servers what they are. Those that serve come with a mode; err says that they are too
+// few for locks.
+func (s *Server) looks(ctx context.Context) (all []status, err error) {
+	all, problems := make([]status, len(s.node.Servers)), make([]error, len(s.node.Servers))
+	var asking sync.WaitGroup
+	for i, addr := range s.node.Servers {
+		asking.Go(func() {
+			if all[i], problems[i] = look(ctx, s.observe, addr); problems[i] != nil {
+				problems[i] = fmt.Errorf("%s: %w", addr, problems[i])
+			}
+		})
+	}
+	asking.Wait()
+	if !s.enough(serving(all)) {
+		err = fmt.Errorf("%w: %w", ErrUnreachable, errors.Join(problems...))
+	}
+	return all, err
+}
+
+func serving(all []status) (n int) {
+	for _, one := range all {
+		if one.mode != "" {
+			n++
+		}
+	}
+	return n
+}
+
+// enough says whether this many servers are enough for locks. Of a user's ensemble some members may not
+// be known: a member that serves is in contact with a majority.
+func (s *Server) enough(serving int) bool {
+	if len(s.Own) > 0 {
+		return serving > len(s.Own)/2
+	}
+	return serving > 0
+}
+
+// recognise asks the servers what they are, and describes them.
+func (s *Server) recognise(ctx context.Context) error {
+	all, err := s.looks(ctx)
+	// A member that loses its quorum hangs up, too, until it says that it does not serve.
+	for tries := 0; errors.Is(err, errHungUp) && tries < 10 && pause.Plain(ctx.Done(), 300*time.Millisecond); tries++ {
+		all, err = s.looks(ctx)
+	}
+	if err != nil {
+		if errors.Is(err, errStranger) {
+			return fmt.Errorf("%w: %w", store.ErrConfig, err)
+		}
+		return err
+	}
+	alone := slices.IndexFunc(all, func(one status) bool { return one.mode == "standalone" })
+	if alone >= 0 && len(all) > 1 {
+		return fmt.Errorf("%w: %s is a server alone, and no member of an ensemble with the others",
+			store.ErrConfig, s.node.Servers[alone])
+	}
+	s.node.Standalone, s.Members, s.about.Mode = alone == 0, len(all), "ensemble"
+	if s.node.Standalone {
+		s.about.Mode = "standalone"
+	} else {
+		for _, addr := range s.node.Servers { // the address may omit some members
+			answer, _ := ask(ctx, s.observe, addr, "mntr") // not every server allows to ask
+			s.Members = max(s.Members, int(number(fields(answer)["zk_quorum_size"])))
+		}
+		s.about.Nodes = s.node.Servers[:len(s.node.Servers):len(s.node.Servers)]
+		if len(all) == 1 {
+			s.about.Nodes = nil
+		}
+	}
+	for _, one := range all {
+		s.about.Version = cmp.Or(s.about.Version, one.version)
+	}
+	s.about.Name, s.about.Topology, s.about.Address = name, s.Topology(), s.node.Servers[0]
+	cpus := map[int]bool{}
+	for _, o := range s.Own {
+		for _, cpu := range measure.Affinity(o.PID()) {
+			cpus[cpu] = true
+		}
+	}
+	s.about.AllowedCPUs = slices.Sorted(maps.Keys(cpus))
+	return nil
+}
+
+// watch opens the session that observes.
+func (s *Server) watch(ctx context.Context) error {
+	within, cancel := context.WithTimeout(ctx, reach)
+	defer cancel()
+	node := s.node
+	node.Dial = s.observe
+	var err error
+	s.watching, err = openLink(within, node, s.label()+"observer")
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, zk.ErrNoNode):
+		return fmt.Errorf("%w: %w: create it, or give the address without it", store.ErrConfig, err)
+	case refusal(err) != "":
+		return fmt.Errorf("%w: %w: user or password is wrong, or this user may not do that: "+
+			"give it in the address or in %s", store.ErrConfig, err, authEnv)
+	}
+	if _, why := s.looks(ctx); why != nil { // the servers answered just before
+		err = errors.Join(err, why)
+	}
+	return fmt.Errorf("%w: %w", ErrUnreachable, err)
 }
 
 // label is the prefix of all connections' names in the session.
@@ -38,14 +199,11 @@ func (s *Server) Describe() results.Redis { return s.about }
 // RunIDs identify the processes that lockbench started; they are "" for a user's servers.
 func (s *Server) RunIDs() []string {
 	ids := make([]string, len(s.node.Servers))
-	for i, o := range s.own {
+	for i, o := range s.Own {
 		ids[i] = fmt.Sprintf("%s/%d", o.Addr(), o.PID())
 	}
 	return ids
 }
-
-// GeneratorCPUs returns the CPUs to which the generator is pinned; nil without pinning.
-func (s *Server) GeneratorCPUs() []int { return s.pin.GeneratorCPUs() }
 
 // Local says whether all servers are on this machine.
 func (s *Server) Local() bool {
@@ -58,95 +216,44 @@ func (s *Server) Ping(ctx context.Context) error {
 	return err
 }
 
-// looks asks all servers and returns how many serve; the error says that these are too few.
-func (s *Server) looks(ctx context.Context) (serving int, err error) {
-	problems := make([]error, len(s.node.Servers))
-	var all sync.WaitGroup
-	for i, addr := range s.node.Servers {
-		all.Go(func() {
-			if _, err := look(ctx, s.observe, addr); err != nil {
-				problems[i] = fmt.Errorf("%s: %w", addr, err)
-			}
-		})
-	}
-	all.Wait()
-	for _, problem := range problems {
-		if problem == nil {
-			serving++
-		}
-	}
-	if !s.enough(serving) {
-		return serving, fmt.Errorf("%w: %w", ErrUnreachable, errors.Join(problems...))
-	}
-	return serving, nil
-}
-
-// enough says whether this many servers are enough for locks. Of a user's ensemble some members may not
-// be known: a member that serves is in contact with a majority.
-func (s *Server) enough(serving int) bool {
-	if len(s.own) > 0 {
-		return serving > len(s.own)/2
-	}
-	return serving > 0
-}
-
-// settling is how long servers may take to settle.
-const settling = 30 * time.Second
-
 // Settle waits until all servers that lockbench started serve, or enough of a user's.
 func (s *Server) Settle(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, settling)
-	defer cancel()
-	for {
-		serving, err := s.looks(ctx)
-		if err == nil && serving >= len(s.own) {
-			if _, err = s.watching.live(ctx); err == nil {
-				return nil
-			}
-		}
-		select {
-		case <-time.After(20 * time.Millisecond):
-		case <-ctx.Done():
-			return fmt.Errorf("%w: wait for %s: %d serve: %w", ErrUnreachable, s.about.Topology, serving, errors.Join(err, ctx.Err()))
-		}
+	if !s.Started {
+		return s.Ping(ctx)
 	}
-}
-
-// Limits reads the servers' limits; those of an ensemble are the lowest.
-func (s *Server) Limits(ctx context.Context) (store.Limits, error) {
-	var tightest store.Limits
-	told := false
-	for _, addr := range s.node.Servers {
-		answer, err := ask(ctx, s.observe, addr, "mntr")
-		if err != nil {
-			continue
-		}
-		told = true
-		counted := fields(answer)
-		limits := store.Limits{MaxClients: counted["zk_max_file_descriptor_count"], Connected: counted["zk_num_alive_connections"]}
-		if limits.MaxClients > 0 { // the server's own files count too
-			limits.MaxClients -= max(0, counted["zk_open_file_descriptor_count"]-limits.Connected)
-		}
-		if answer, err = ask(ctx, s.observe, addr, "conf"); err == nil { // limit of connections from one address, here ours
-			if most := fields(answer)["maxClientCnxns"]; most > 0 && (limits.MaxClients == 0 || most < limits.MaxClients) {
-				limits.MaxClients = most
-			}
-		}
-		if tightest.MaxClients == 0 || limits.MaxClients > 0 && limits.MaxClients < tightest.MaxClients {
-			tightest = limits
-		}
+	await := func(m launch.Started, ctx context.Context) error { return ready(ctx, m) }
+	err := launch.Each(ctx, s.Own, await)
+	if err == nil {
+		_, err = s.watching.children(ctx, s.node.Path(presence))
 	}
-	if !told {
-		return store.Limits{}, fmt.Errorf("%w: read the limits of %s", ErrUnreachable, strings.Join(s.node.Servers, ","))
+	if err != nil {
+		return fmt.Errorf("%w: wait for %s: %w", ErrUnreachable, s.about.Topology, err)
 	}
-	return tightest, nil
+	return nil
 }
 
 // Close disconnects, and removes the servers that Open started.
 func (s *Server) Close(ctx context.Context) error {
-	problems := []error{s.pin.Unpin()}
 	if s.watching != nil {
 		s.watching.close(ctx)
 	}
-	return errors.Join(append(problems, launch.Each(ctx, s.own, launch.Started.Close))...)
+	return s.Servers.Close(ctx)
+}
+
+// Faults returns an Injector for the faults of a workload.
+func (s *Server) Faults(all []workloads.Fault) store.Injector {
+	return ensemble.Faults{Layout: s.Layout, Network: network.New(all), Own: s.Own, Leader: s.leader}
+}
+
+// leader returns the leader that is not away; nil without one.
+func (s *Server) leader(ctx context.Context, away []launch.Started) launch.Started {
+	for _, o := range s.Own {
+		if slices.Contains(away, o) {
+			continue
+		}
+		if status, err := look(ctx, s.observe, o.Addr()); err == nil && status.mode == "leader" {
+			return o
+		}
+	}
+	return nil
 }

@@ -3,39 +3,39 @@
 package zookeeper
 
 import (
-	"context"
+	"cmp"
 	"errors"
 	"fmt"
+	"net"
+	"net/url"
+	"os"
+	"strconv"
 	"strings"
 
 	"github.com/lockbench/lockbench/internal/store"
 	"github.com/lockbench/lockbench/internal/store/ensemble"
-	"github.com/lockbench/lockbench/strategies"
-	"github.com/lockbench/lockbench/workloads"
+	"github.com/lockbench/lockbench/strategies/gozk"
 )
-
-// Store is ZooKeeper. Locks on it have Info.Store zookeeper.
-type Store struct{}
 
 // name is that of the store.
 const name = "zookeeper"
 
+// kind is what ZooKeeper is among such stores. Above seven members an ensemble is slower and not safer.
+var kind = ensemble.Kind{Name: name, Title: "ZooKeeper", A: "a", Most: 7}
+
+// Store is ZooKeeper. Locks on it have Info.Store zookeeper.
+type Store struct{}
+
 func init() { store.Register(name, Store{}) }
 
 // Title returns the store's name.
-func (Store) Title() string { return "ZooKeeper" }
-
-// Speaks says whether a ZooKeeper answers there to a four-letter word.
-func (Store) Speaks(ctx context.Context, addr string) bool {
-	answer := store.Knock(ctx, addr, "srvr\n")
-	return strings.HasPrefix(answer, "Zookeeper version") || strings.Contains(answer, "ZooKeeper instance is not currently serving") ||
-		strings.Contains(answer, "is not in the whitelist")
-}
+func (Store) Title() string { return kind.Title }
 
 // Needs returns the rights that a user of ZooKeeper needs.
 func (Store) Needs(string) []string {
 	return []string{
-		"to create, delete, read and write nodes below the root, or below PATH of zk://host:port/PATH (setAcl PATH auth:bench:cdrw)",
+		"to create, delete, read and write nodes below the root, or below PATH of zk://host:port/PATH " +
+			"(setAcl PATH auth:bench:cdrw)",
 		"and a quorum of its members: a lock is a write that they agree on",
 	}
 }
@@ -48,76 +48,61 @@ var ErrUnreachable = fmt.Errorf("ZooKeeper %w", store.ErrUnreachable)
 
 // Validate returns every error of the options, see store.Store.
 func (Store) Validate(o store.Options) error {
-	_, topology := parseTopology(o.Topology)
-	var problems []error
-	if _, err := store.ParseDurability(string(o.Durability)); err != nil {
-		problems = append(problems, fmt.Errorf("--durability: %w", err))
+	var address, encrypted error
+	if !o.Started() {
+		_, address = parseAddress(o.Address)
 	}
 	if o.CAFile != "" {
-		problems = append(problems, errors.New("--ca-file is not for ZooKeeper: lockbench speaks to it without TLS"))
+		encrypted = errors.New("--ca-file is not for ZooKeeper: lockbench speaks to it without TLS")
 	}
-	if !o.Started() {
-		_, err := parseAddress(o.Address)
-		problems = append(problems, err)
-		if o.Durability != "" {
-			problems = append(problems, errors.New("--durability needs a ZooKeeper that lockbench starts itself: it does not change the settings of yours"))
-		}
-		if o.Pin {
-			problems = append(problems, errors.New("--pin needs a ZooKeeper that lockbench starts itself: it does not move a server of yours to other CPUs"))
-		}
-	}
-	return errors.Join(append(problems, topology)...)
+	return kind.Validate(o, address, encrypted)
 }
 
 // Layout is the requested topology.
-func (Store) Layout(o store.Options) store.Layout {
-	members, err := parseTopology(o.Topology)
-	if err == nil && members == 0 && o.Started() {
-		members = 1
+func (Store) Layout(o store.Options) store.Layout { return kind.Layout(o) }
+
+// errAddress never repeats the given text: if the text cannot be parsed, any part of it may be a
+// password.
+var errAddress = errors.New("the address of a ZooKeeper must be auto, container, process or " +
+	"zk://[user:password@]host:port[,host:port…][/chroot]; percent-encode special characters of a password")
+
+// authEnv holds user:password of the digest scheme; ps does not show it.
+const authEnv = "LOCKBENCH_ZK_AUTH"
+
+// parseAddress parses a user's address: servers, user and root node.
+func parseAddress(address string) (gozk.Node, error) {
+	rest, ok := strings.CutPrefix(address, "zk://")
+	node := gozk.Node{Auth: os.Getenv(authEnv)}
+	if at := strings.LastIndexByte(rest, '@'); at >= 0 {
+		var err error
+		node.Auth, err = url.PathUnescape(rest[:at])
+		rest, ok = rest[at+1:], ok && err == nil
 	}
-	return layout{members: members, started: o.Started()}
+	if node.Auth != "" && !strings.Contains(node.Auth, ":") {
+		return gozk.Node{}, errors.New("the user of a ZooKeeper must be user:password, in the address or in " + authEnv)
+	}
+	hosts, chroot, _ := strings.Cut(rest, "/")
+	for host := range strings.SplitSeq(hosts, ",") {
+		server, valid := hostPort(host)
+		node.Servers, ok = append(node.Servers, server), ok && valid
+	}
+	if chroot = strings.Trim(chroot, "/"); chroot != "" {
+		node.Root = "/" + chroot
+	}
+	if !ok || strings.ContainsAny(chroot, "?#") || strings.Contains(chroot, "//") {
+		return gozk.Node{}, errAddress
+	}
+	return node, nil
 }
 
-// Open finds or starts the servers, see store.Store.
-func (s Store) Open(ctx context.Context, runID string, o store.Options) (store.Server, error) {
-	if err := s.Validate(o); err != nil {
-		return nil, fmt.Errorf("%w: %w", store.ErrConfig, err)
+// hostPort adds ZooKeeper's default port.
+func hostPort(host string) (server string, valid bool) {
+	const usual = ":2181"
+	name, port, err := net.SplitHostPort(host)
+	if err != nil {
+		name, port, err = net.SplitHostPort(host + usual)
 	}
-	server := &Server{runID: runID}
-	if err := server.open(ctx, o); err != nil {
-		return nil, errors.Join(err, server.Close(ctx))
-	}
-	return server, nil
-}
-
-// layout is the number of members, 0 if not known yet, with who started them.
-type layout struct {
-	members int
-	started bool
-}
-
-// Unfit says why a strategy cannot run there; "" if it can.
-func (layout) Unfit(info strategies.Info) string {
-	switch {
-	case info.Nodes == 0 || info.Store == name && info.Nodes == 1:
-		return ""
-	case info.Store != name:
-		return "it does not lock on ZooKeeper"
-	}
-	return fmt.Sprintf("it needs %d stores that know nothing of each other, and an ensemble is one", info.Nodes)
-}
-
-// Primaries returns 1: an instance connects to one member, which may be any.
-func (layout) Primaries() int { return 1 }
-
-// Impossible returns an error for every fault that is not possible.
-func (l layout) Impossible(all []workloads.Fault) []error {
-	return ensemble.AllImpossible(all, l.impossible)
-}
-
-func (l layout) impossible(f workloads.Fault) error {
-	if f.Kind().Place != workloads.OnServers {
-		return nil
-	}
-	return ensemble.Impossible(f, Store{}.Title(), l.members, l.started)
+	n, bad := strconv.ParseUint(cmp.Or(port, "0"), 10, 16)
+	valid = err == nil && bad == nil && n > 0 && name != "" && !strings.ContainsAny(name, " ?#")
+	return net.JoinHostPort(name, port), valid
 }

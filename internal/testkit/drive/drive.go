@@ -7,6 +7,8 @@ import (
 	"errors"
 	"flag"
 	"math"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -37,9 +39,22 @@ func Workload(times int64) workloads.Spec {
 	return w
 }
 
+// Faults parses faults.
+func Faults(t testing.TB, texts ...string) (all []workloads.Fault) {
+	t.Helper()
+	for _, text := range texts {
+		fault, err := workloads.ParseFault(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, fault)
+	}
+	return all
+}
+
 // Run drives a lock through a workload with at most one fault. With a fault, it counts the
 // workload's acquisitions after the fault is over. The test fails if the run takes longer than
-// Bound, on overlaps and leftovers, and on errors without a fault.
+// Bound, on overlaps, leftovers and tokens that go back, and on errors without a fault.
 func Run(t testing.TB, server store.Server, session string, v strategies.Variant, w workloads.Spec) *results.Run {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), Bound)
@@ -59,7 +74,8 @@ func Run(t testing.TB, server store.Server, session string, v strategies.Variant
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Logf("%d acquisitions in %v, errors %v, faults %+v, invalid %v", run.Speed.Acquisitions, time.Duration(run.WindowNS), run.Errors, run.Faults, run.Invalid)
+	t.Logf("%d acquisitions in %v, errors %v, faults %+v, invalid %v", run.Speed.Acquisitions,
+		time.Duration(run.WindowNS), run.Errors, run.Faults, run.Invalid)
 	had := run.Speed.Acquisitions
 	if len(w.Faults) > 0 {
 		had = after.had.Load()
@@ -78,8 +94,18 @@ func Run(t testing.TB, server store.Server, session string, v strategies.Variant
 	if run.Safety.Overlaps > 0 {
 		t.Errorf("%d were granted the lock beside another: %+v", run.Safety.Overlaps, run.Safety)
 	}
+	forgets := slices.ContainsFunc(w.Faults, func(f workloads.Fault) bool { return f.Data == workloads.DataLose })
+	if run.Safety.FencingRegression > 0 && !forgets { // without its data a server counts from the beginning
+		t.Errorf("%d tokens are not larger than an earlier one", run.Safety.FencingRegression)
+	}
 	if left := run.Safety.LeftoverCount; left == nil || *left > 0 {
 		t.Errorf("leftovers: %v", run.Safety.Leftovers)
 	}
 	return run
+}
+
+// Sound says whether nothing but a busy machine makes a run invalid.
+func Sound(run *results.Run) bool {
+	return !slices.ContainsFunc(run.Invalid,
+		func(why string) bool { return !strings.HasPrefix(why, "it was observed for") })
 }

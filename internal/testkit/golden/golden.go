@@ -1,4 +1,5 @@
-// Package golden compares a test's output with a file that was checked before.
+// Package golden compares the output of tests with files that were checked before, and reads the
+// reports that tests begin with.
 package golden
 
 import (
@@ -9,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/lockbench/lockbench/results"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew")
@@ -47,4 +50,33 @@ func Section(t *testing.T, file, begin, end, got string) {
 		t.Fatalf("%s has no %s … %s", file, begin, end)
 	}
 	Compare(t, file, before+begin+got+end+after)
+}
+
+// Report reads a report.
+func Report(t testing.TB, file string) *results.Report {
+	t.Helper()
+	document, err := os.Open(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer document.Close()
+	r, err := results.ReadJSON(document)
+	if err != nil {
+		t.Fatalf("%s: %v", file, err)
+	}
+	return r
+}
+
+// Reports reads all reports of a folder, by their names without .json.
+func Reports(t testing.TB, dir string) map[string]*results.Report {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(dir, "*.json"))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no reports in %s: %v", dir, err)
+	}
+	all := map[string]*results.Report{}
+	for _, file := range files {
+		all[strings.TrimSuffix(filepath.Base(file), ".json")] = Report(t, file)
+	}
+	return all
 }

@@ -25,7 +25,7 @@ type Server struct {
 	Addr string // host:port
 
 	t   testing.TB
-	own servers.Own
+	own *servers.Own
 }
 
 // Start starts a redis-server with those extra arguments and stops it when the

@@ -27,7 +27,9 @@ type Topology struct {
 func StartTopology(t testing.TB, topology string) *Topology {
 	t.Helper()
 	quiet()
-	server, err := servers.Open(t.Context(), servers.Options{Address: servers.Quickest(), Topology: topology, RunID: "test"})
+	server, err := servers.Open(t.Context(), servers.Options{
+		Address: servers.Quickest(), Topology: topology, RunID: "test",
+	})
 	if err != nil {
 		t.Fatalf("this test needs Redis in the topology %s: %v%s", topology, err, ways)
 	}
@@ -106,7 +108,7 @@ func (top *Topology) RestartWithData(i int) {
 	top.do("restart", top.own(i).RestartWithData)
 }
 
-func (top *Topology) own(i int) servers.Own { return top.Server.Owned()[i] }
+func (top *Topology) own(i int) *servers.Own { return top.Server.Owned()[i] }
 
 func (top *Topology) do(what string, do func(context.Context) error) {
 	top.t.Helper()

@@ -55,13 +55,16 @@ func waits(t *testing.T, warmup, window time.Duration, means [2]time.Duration) r
 		info := strategies.Info{Name: "independent", Summary: "waits that are known"}
 		v := strategies.Unlisted(info, func(strategies.Config) (strategies.Locker, error) {
 			opened++
-			return &independent{random: rand.New(rand.NewPCG(uint64(opened), uint64(window))), mean: means[opened-1]}, nil
+			return &independent{random: rand.New(rand.NewPCG(uint64(opened), uint64(window))), mean: means[opened-1]},
+				nil
 		})
 		w := workloads.Default()
-		w.Clients, w.Instances, w.Hold = int(80000*min(means[0], means[1]).Seconds()/window.Seconds())+1000, 2, workloads.Dist{}
+		w.Clients, w.Instances, w.Hold = int(80000*min(means[0], means[1]).Seconds()/window.Seconds())+1000, 2,
+			workloads.Dist{}
 		w.Warmup, w.Duration = workloads.Duration(warmup), workloads.Duration(window)
 		var err error
-		if run, err = (engine.Job{Strategy: v, Workload: w, Session: "virtual", Round: 1, VirtualTime: true}).Run(t.Context()); err != nil {
+		if run, err = (engine.Job{Strategy: v, Workload: w, Session: "virtual", Round: 1, VirtualTime: true}).Run(
+			t.Context()); err != nil {
 			t.Fatal(err)
 		}
 	})

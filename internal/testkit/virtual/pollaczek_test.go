@@ -47,13 +47,16 @@ func TestLocalIsPollaczekAndKhinchines(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				const mean = float64(time.Millisecond)
 				run := virtual.Run(t, nil, func(w *workloads.Spec) {
-					w.Hold, w.Rate, w.Iterations = virtual.Dist(t, queue.hold), workloads.Rate(queue.load*1e9/mean), customers
+					w.Hold, w.Rate, w.Iterations = virtual.Dist(t, queue.hold), workloads.Rate(queue.load*1e9/mean),
+						customers
 				})
 				want := queue.load * mean * queue.square / (2 * (1 - queue.load))
 				got := *run.Waiting.PerAcquisition.MeanNS
-				t.Logf("mean wait at %v: %.0f ns, by the formula %.0f ns: %+.2f %%", queue.load, got, want, (got/want-1)*100)
+				t.Logf("mean wait at %v: %.0f ns, by the formula %.0f ns: %+.2f %%", queue.load, got, want,
+					(got/want-1)*100)
 				if run.Speed.Acquisitions != customers || math.Abs(got/want-1) > within {
-					t.Errorf("mean wait of %d customers at %v: %.0f ns, by the formula %.0f ns", run.Speed.Acquisitions, queue.load, got, want)
+					t.Errorf("mean wait of %d customers at %v: %.0f ns, by the formula %.0f ns", run.Speed.Acquisitions,
+						queue.load, got, want)
 				}
 			})
 		})

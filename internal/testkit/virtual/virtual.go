@@ -8,7 +8,7 @@ import (
 
 	"github.com/lockbench/lockbench/internal/engine"
 	"github.com/lockbench/lockbench/results"
-	"github.com/lockbench/lockbench/strategies/local"
+	"github.com/lockbench/lockbench/strategies/baselines"
 	"github.com/lockbench/lockbench/workloads"
 )
 
@@ -16,14 +16,17 @@ import (
 // Call it in a bubble of testing/synctest. The observer may be nil.
 func Run(t *testing.T, observer engine.Observer, change func(*workloads.Spec)) *results.Run {
 	t.Helper()
-	v, err := local.Strategy().Variant(nil)
+	v, err := baselines.Local().Variant(nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	w := workloads.Default()
 	w.Clients, w.Instances, w.Warmup = 100, 1, 0
 	change(&w)
-	run, err := engine.Job{Strategy: v, Workload: w, Session: "virtual", Round: 1, Observer: observer, VirtualTime: true}.Run(t.Context())
+	run, err := engine.Job{
+		Strategy: v, Workload: w, Session: "virtual", Round: 1, Observer: observer,
+		VirtualTime: true,
+	}.Run(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

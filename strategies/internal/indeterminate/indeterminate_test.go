@@ -59,7 +59,8 @@ func TestBecause(t *testing.T) {
 		{"another fault past such a deadline", lateTimer{live}, io.EOF, nil},
 	} {
 		got := indeterminate.Because(test.ctx, test.err)
-		if !errors.Is(got, test.err) || test.want != nil && !errors.Is(got, test.want) || test.want == nil && got != test.err { //nolint:errorlint // the very same
+		if !errors.Is(got, test.err) || test.want != nil && !errors.Is(got, test.want) ||
+			test.want == nil && got != test.err { //nolint:errorlint // the very same
 			t.Errorf("%s: %v", test.name, got)
 		}
 	}

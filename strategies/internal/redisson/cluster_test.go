@@ -15,7 +15,6 @@ import (
 	"github.com/lockbench/lockbench/internal/testkit/redistest"
 	"github.com/lockbench/lockbench/strategies"
 	_ "github.com/lockbench/lockbench/strategies/all"
-	"github.com/lockbench/lockbench/strategies/goredis"
 	"github.com/lockbench/lockbench/strategies/internal/trial"
 )
 
@@ -38,25 +37,31 @@ func (c cluster) start(t *testing.T, variant string) trial.Process {
 	return trial.StartOn(t, c.Nodes(t), variant, time.Hour)
 }
 
-// each does something on every node.
-func (c cluster) each(t *testing.T, do func(node *redis.Client)) {
-	t.Helper()
-	for _, node := range c.nodes {
-		do(node)
-	}
-}
-
 // calls is how often the nodes have run a command.
 func (c cluster) calls(t *testing.T, command string) (n int) {
 	t.Helper()
-	c.each(t, func(node *redis.Client) {
+	for _, node := range c.nodes {
 		info, err := node.Info(t.Context(), "commandstats").Result()
 		if err != nil {
 			t.Fatal(err)
 		}
 		n += int(replies.ParseInfo(info).Calls()[command])
-	})
+	}
 	return n
+}
+
+// passOn has a holder, and n waiters in each of the others get the lock one after the other. It
+// calls before for each release.
+func passOn(t *testing.T, key string, n int, before func(), holder trial.Process, others ...trial.Process) {
+	t.Helper()
+	lease := holder.Acquire(t, key)
+	parked := trial.ParkOn(t, key, n, others...)
+	for range n * len(others) {
+		before()
+		trial.Release(t, lease)
+		lease = parked.Next(t)
+	}
+	trial.Release(t, lease)
 }
 
 // Waiters of two instances on keys of all nodes are woken, by nothing else than what
@@ -86,15 +91,10 @@ func TestCluster(t *testing.T) {
 			other := map[string]string{"publish": "spublish", "spublish": "publish"}[test.published]
 			before, beforeOther := c.calls(t, test.published), c.calls(t, other)
 			for _, key := range test.keys {
-				lease := holder.Acquire(t, key)
-				parked := trial.ParkOn(t, key, waiters, a, b)
-				for range 2 * waiters {
-					trial.Release(t, lease)
-					lease = parked.Next(t)
-				}
-				trial.Release(t, lease)
+				passOn(t, key, waiters, func() {}, holder, a, b)
 			}
-			if n, most := c.calls(t, test.published)-before, len(test.keys)*(2*waiters+2); n < len(test.keys)*2*waiters || n > most {
+			if n, most := c.calls(t, test.published)-before,
+				len(test.keys)*(2*waiters+2); n < len(test.keys)*2*waiters || n > most {
 				t.Errorf("%d times %s for %d releases of %d keys", n, test.published, 2*waiters+1, len(test.keys))
 			}
 			if n := c.calls(t, other) - beforeOther; n != 0 {
@@ -104,15 +104,14 @@ func TestCluster(t *testing.T) {
 	}
 	t.Run("listening", c.listening)
 	t.Run("cut off", c.cutOff)
-	t.Run("slot moves", c.slotMoves)
 	t.Run("many keys", c.manyKeys)
-	c.each(t, func(node *redis.Client) { // numbers may stay: fencing tokens, permits
-		for _, key := range node.Keys(t.Context(), "*").Val() {
+	for _, node := range c.nodes {
+		for _, key := range node.Keys(t.Context(), "*").Val() { // numbers may stay: fencing tokens, permits
 			if kind := node.Type(t.Context(), key).Val(); kind != "string" {
 				t.Errorf("%s is left, a %s", key, kind)
 			}
 		}
-	})
+	}
 }
 
 // What a Redisson client on the cluster hears, and is heard with.
@@ -158,53 +157,12 @@ func (c cluster) listening(t *testing.T) {
 // The subscriptions are cut, and nothing is missed.
 func (c cluster) cutOff(t *testing.T) {
 	for _, variant := range []string{"pubsub", "pubsub-broadcast"} {
-		holder, p := c.start(t, variant), c.start(t, variant)
-		lease := holder.Acquire(t, "cut")
-		parked := trial.ParkOn(t, "cut", 3, p)
-		for range 3 {
-			c.each(t, func(node *redis.Client) { node.ClientKillByFilter(t.Context(), "TYPE", "pubsub") })
-			trial.Release(t, lease)
-			lease = parked.Next(t)
-		}
-		trial.Release(t, lease)
-	}
-}
-
-// The slot goes to another node while somebody waits: the subscription follows it.
-func (c cluster) slotMoves(t *testing.T) {
-	nodes := trial.ClusterOf(t, c.Topology)
-	for i, variant := range []string{"pubsub", "pubsub-broadcast", "fair"} {
-		key := fmt.Sprint("moving", i)
-		holder, p := c.redirected(t, variant), c.redirected(t, variant)
-		lease := holder.Acquire(t, key)
-		parked := trial.ParkOn(t, key, 3, p)
-		nodes.Migrate(c.outside.ClusterKeySlot(t.Context(), "trial:"+key).Val()).Finish()
-		poll.Until(t, "the subscription is on the new node", func() bool {
-			node, err := p.Config.Nodes[0].Client.(*redis.ClusterClient).MasterForKey(t.Context(), "trial:"+key)
-			if err != nil {
-				return false
+		passOn(t, "cut", 3, func() {
+			for _, node := range c.nodes {
+				node.ClientKillByFilter(t.Context(), "TYPE", "pubsub")
 			}
-			channels, err := node.PubSubShardChannels(t.Context(), "*{trial:"+key+"}*").Result()
-			return err == nil && len(channels) > 0
-		})
-		for range 3 {
-			trial.Release(t, lease)
-			lease = parked.Next(t)
-		}
-		trial.Release(t, lease)
+		}, c.start(t, variant), c.start(t, variant))
 	}
-}
-
-// redirected is start with clients that follow redirections, as most do; those of a
-// run do not.
-func (c cluster) redirected(t *testing.T, variant string) trial.Process {
-	t.Helper()
-	node := c.Nodes(t)[0]
-	options := *node.Options
-	options.MaxRedirects = 3
-	client := redis.NewUniversalClient(&options)
-	t.Cleanup(func() { _ = client.Close() })
-	return trial.StartOn(t, []goredis.Node{{Client: client, Options: &options}}, variant, time.Hour)
 }
 
 // Of many keys that were waited on some connections stay, not all.
@@ -212,22 +170,14 @@ func (c cluster) manyKeys(t *testing.T) {
 	const keys, kept = 100, 64
 	p := c.start(t, "pubsub")
 	connections := func() (n int) {
-		c.each(t, func(node *redis.Client) {
-			list, err := node.ClientList(t.Context()).Result()
-			if err != nil {
-				t.Fatal(err)
-			}
-			n += strings.Count(list, "subscribe")
-		})
+		for _, node := range c.nodes {
+			n += strings.Count(node.ClientList(t.Context()).Val(), "subscribe")
+		}
 		return n
 	}
 	before := connections()
 	for i := range keys {
-		key := fmt.Sprint("one of many ", i)
-		lease := p.Acquire(t, key)
-		parked := trial.ParkOn(t, key, 1, p)
-		trial.Release(t, lease)
-		trial.Release(t, parked.Next(t))
+		passOn(t, fmt.Sprint("one of many ", i), 1, func() {}, p, p)
 	}
 	poll.Until(t, "the rest are closed", func() bool { return connections()-before <= kept })
 }

@@ -12,8 +12,11 @@ func Rights(commands ...string) strategies.Rights {
 	return strategies.Rights{
 		Keys:     []string{"{key}"},
 		Channels: []string{"redisson_lock__channel:*{key}"},
-		Commands: slices.Concat(commands, []string{"publish", "subscribe", "unsubscribe", "ping", "eval", "evalsha", "script|load"}),
-		Cluster:  []string{"pubsub|shardnumsub", "spublish", "ssubscribe", "sunsubscribe"},
+		Commands: slices.Concat(commands, []string{
+			"publish", "subscribe", "unsubscribe", "ping", "eval", "evalsha",
+			"script|load",
+		}),
+		Cluster: []string{"pubsub|shardnumsub", "spublish", "ssubscribe", "sunsubscribe"},
 	}
 }
 

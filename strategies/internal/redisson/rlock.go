@@ -31,7 +31,9 @@ type RLock struct{}
 func (RLock) Scripts() []*redis.Script { return []*redis.Script{acquireScript, releaseScript} }
 
 // Acquire takes the lock if it is free or the owner's.
-func (RLock) Acquire(ctx context.Context, client redis.Scripter, held *Lease) (taken bool, left time.Duration, err error) {
+func (RLock) Acquire(ctx context.Context, client redis.Scripter, held *Lease) (taken bool, left time.Duration,
+	err error,
+) {
 	ms, err := acquireScript.Run(ctx, client, []string{held.Key}, held.TTL(), held.Owner).Int64()
 	switch {
 	case errors.Is(err, redis.Nil):
@@ -53,7 +55,8 @@ func (k RLock) Release(ctx context.Context, client redis.Scripter, held *Lease) 
 
 // giveUpHold gives up a hold, and publishes that if told names a channel and it was the last.
 func giveUpHold(ctx context.Context, client redis.Scripter, held *Lease, told ...any) (freed bool, err error) {
-	code, err := releaseScript.Run(ctx, client, []string{held.Key}, append([]any{held.TTL(), held.Owner, held.Stay()}, told...)...).Int()
+	code, err := releaseScript.Run(ctx, client, []string{held.Key},
+		append([]any{held.TTL(), held.Owner, held.Stay()}, told...)...).Int()
 	if errors.Is(err, redis.Nil) {
 		return false, strategies.ErrNotHeld
 	}

@@ -2,7 +2,6 @@ package redisson_test
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"strconv"
 	"sync"
@@ -196,27 +195,6 @@ func TestLeaverHandsOn(t *testing.T) {
 		t.Errorf("waiter %d was woken, want the third", woken[0])
 	}
 	q.places[0].Leave(false)
-}
-
-func TestParkEndsWithItsContext(t *testing.T) {
-	q := newQueue(t, 1, redisson.One)
-	ctx, cancel := context.WithCancel(t.Context())
-	place, err := q.subscriber.Join(t.Context(), topic(channel))
-	if err != nil {
-		t.Fatal(err)
-	}
-	ended := make(chan error)
-	go func() { ended <- place.Park(ctx, time.Hour) }()
-	q.parked++
-	q.sleep()
-	cancel()
-	if err := <-ended; !errors.Is(err, context.Canceled) {
-		t.Errorf("park returned %v", err)
-	}
-	place.Leave(false)
-	q.parked--
-	q.sleep()
-	q.end()
 }
 
 // A user without the right to the channel is told so; others go on.

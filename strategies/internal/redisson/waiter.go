@@ -33,7 +33,9 @@ type Place interface {
 // Wait joins the line and tries, and parks between tries for as long as try says, until try
 // succeeds, fails, or ctx ends. After a brief success the next waiter looks how long it has
 // to wait now: perhaps no message tells it of the end.
-func Wait(ctx context.Context, line Line, topic Topic, probe *strategies.Probe, brief bool, try func() (taken bool, left time.Duration, err error)) error {
+func Wait(ctx context.Context, line Line, topic Topic, probe *strategies.Probe, brief bool,
+	try func() (taken bool, left time.Duration, err error),
+) error {
 	place, err := line.Join(ctx, topic)
 	if err != nil {
 		return fmt.Errorf("subscribe to %q: %w", topic.Channel, indeterminate.Because(ctx, err))

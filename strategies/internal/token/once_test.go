@@ -16,7 +16,10 @@ import (
 // that the first may still come. That is so too when the context ends in between.
 func TestAnExtensionIsSentOnce(t *testing.T) {
 	t.Parallel()
-	for what, limit := range map[string]time.Duration{"the client's time limit": time.Minute, "the context": 150 * time.Millisecond} {
+	for what, limit := range map[string]time.Duration{
+		"the client's time limit": time.Minute,
+		"the context":             150 * time.Millisecond,
+	} {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
 			server := redistest.Start(t)
@@ -37,7 +40,8 @@ func TestAnExtensionIsSentOnce(t *testing.T) {
 			}
 			server.Resume()
 			outside := server.Client(t)
-			poll.Until(t, "the server has heard of it", func() bool { return outside.PTTL(t.Context(), "key").Val() <= 10*time.Second })
+			poll.Until(t, "the server has heard of it",
+				func() bool { return outside.PTTL(t.Context(), "key").Val() <= 10*time.Second })
 			if err := held.Extend(t.Context(), time.Minute); err != nil {
 				t.Fatal(err)
 			}
@@ -45,7 +49,8 @@ func TestAnExtensionIsSentOnce(t *testing.T) {
 				t.Errorf("it is said to be valid for %v, although a copy of the extension by 10s may still come", left)
 			}
 			// The first found no script and was followed by its source.
-			if stats := outside.Info(t.Context(), "commandstats").Val(); !strings.Contains(stats, "cmdstat_evalsha:calls=3,") {
+			stats := outside.Info(t.Context(), "commandstats").Val()
+			if !strings.Contains(stats, "cmdstat_evalsha:calls=3,") {
 				t.Errorf("three extensions were not three commands: %s", stats)
 			}
 		})

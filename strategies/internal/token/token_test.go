@@ -62,7 +62,8 @@ func TestExtend(t *testing.T) {
 		t.Fatal(err)
 	}
 	after, left := time.Now(), client.PTTL(t.Context(), "key").Val()
-	if until := held.ValidUntil(); until.Before(before.Add(time.Hour)) || until.After(after.Add(time.Hour)) || until.After(time.Now().Add(left+time.Millisecond)) {
+	if until := held.ValidUntil(); until.Before(before.Add(time.Hour)) || until.After(after.Add(time.Hour)) ||
+		until.After(time.Now().Add(left+time.Millisecond)) {
 		t.Errorf("extended by an hour it is valid for %v, and Redis keeps it for %v", until.Sub(before), left)
 	}
 	if err := held.Extend(t.Context(), time.Microsecond); err != nil { // no TTL is below 1 ms
@@ -81,7 +82,10 @@ func TestErrors(t *testing.T) {
 		t.Errorf("with its script flushed: %v, %v", freed, err)
 	}
 	client.RPush(t.Context(), "key", "mine")
-	for what, err := range map[string]error{"release": held.Release(t.Context()), "extend": held.Extend(t.Context(), time.Minute)} {
+	for what, err := range map[string]error{
+		"release": held.Release(t.Context()),
+		"extend":  held.Extend(t.Context(), time.Minute),
+	} {
 		if !redis.HasErrorPrefix(err, "WRONGTYPE") || errors.Is(err, strategies.ErrNotHeld) {
 			t.Errorf("%s of a list returned %v", what, err)
 		}

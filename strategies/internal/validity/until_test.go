@@ -56,7 +56,8 @@ func extensions(random *rand.Rand, until *validity.Until, server *time.Time) (al
 		sent := after(time.Now(), 40)
 		arrives := after(sent, 30)
 		ends := after(arrives, 10)
-		ttl, lost, broken := time.Duration(random.Int64N(40)+1)*time.Millisecond, random.IntN(3) == 0, random.IntN(4) == 0
+		ttl := time.Duration(random.Int64N(40)+1) * time.Millisecond
+		lost, broken := random.IntN(3) == 0, random.IntN(4) == 0
 		if lost {
 			ends = after(sent, 2)
 		}

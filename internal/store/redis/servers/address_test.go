@@ -1,12 +1,15 @@
 package servers
 
 import (
-	"errors"
+	"fmt"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/lockbench/lockbench/internal/launch"
 )
 
 func TestParseAddress(t *testing.T) {
@@ -55,37 +58,28 @@ func TestBadAddressKeepsPassword(t *testing.T) {
 		":" + secret + "@localhost:1",
 		secret,
 	} {
-		_, err := Open(t.Context(), Options{Address: address})
-		switch {
-		case !errors.Is(err, ErrConfig):
-			t.Errorf("%s: error is %v, want ErrConfig", address, err)
-		case strings.Contains(err.Error(), secret) || strings.Contains(err.Error(), "\n"):
-			t.Errorf("%s: error repeats it or is not one line: %v", address, err)
+		said := refuses(t, Options{Address: address}, ErrConfig)
+		if strings.Contains(said, secret) || strings.Contains(said, "\n") {
+			t.Errorf("%s: error repeats it or is not one line: %s", address, said)
 		}
 	}
 }
 
 func TestBadCAFile(t *testing.T) {
 	empty := filepath.Join(t.TempDir(), "ca.pem")
-	if err := os.WriteFile(empty, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(empty, nil, 0o600))
 	for _, options := range []Options{
 		{Address: "rediss://localhost:1", CAFile: empty + ".missing"},
 		{Address: "rediss://localhost:1", CAFile: empty},
 		{Address: "redis://localhost:1", CAFile: empty},
 	} {
-		if _, err := Open(t.Context(), options); !errors.Is(err, ErrConfig) {
-			t.Errorf("%+v: %v, want ErrConfig", options, err)
-		}
+		refuses(t, options, ErrConfig)
 	}
 }
 
 func TestUnreachable(t *testing.T) {
 	silent := process(t)
-	if err := silent.Pause(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, silent.Pause(t.Context()))
 	for name, address := range map[string]string{
 		"nobody listens": "redis://:s3cr3t@127.0.0.1:1",
 		"no such socket": "unix://:s3cr3t@/nowhere/redis.sock",
@@ -94,17 +88,76 @@ func TestUnreachable(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			started := time.Now()
-			_, err := Open(t.Context(), Options{Address: address, RunID: "test"})
-			if !errors.Is(err, ErrUnreachable) {
-				t.Errorf("error is %v, want ErrUnreachable", err)
-			}
-			if strings.Contains(err.Error(), "s3cr3t") {
-				t.Errorf("error repeats the password: %v", err)
+			if said := refuses(t, Options{Address: address}, ErrUnreachable); strings.Contains(said, "s3cr3t") {
+				t.Errorf("error repeats the password: %s", said)
 			}
 			// It waits for 4 s; a client that waited as in a run would take 10.
 			if took := time.Since(started); took > 9*time.Second {
 				t.Errorf("it took %v to say so", took)
 			}
 		})
+	}
+}
+
+// saying is a server that says the same to everything.
+func saying(t *testing.T, reply string) string {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	must(t, err)
+	t.Cleanup(func() { _ = listener.Close() })
+	go func() { // ends with the listener
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				defer conn.Close()
+				buffer := make([]byte, 4096)
+				for {
+					n, err := conn.Read(buffer)
+					if err != nil {
+						return
+					}
+					for range strings.Count(string(buffer[:n]), "*") {
+						_, _ = fmt.Fprintf(conn, "%s\r\n", reply)
+					}
+				}
+			}()
+		}
+	}()
+	return listener.Addr().String()
+}
+
+// What servers say in trouble leads to what to do.
+func TestNextSteps(t *testing.T) {
+	for _, test := range []struct {
+		reply, next string
+		kind        error
+	}{
+		{"-LOADING Redis is loading the dataset in memory", "reads its data", ErrUnreachable},
+		{
+			"-MASTERDOWN Link with MASTER is down and replica-serve-stale-data is set to 'no'.", "lost its primary",
+			ErrConfig,
+		},
+		{"-NOAUTH Authentication required.", "asks for a password", ErrConfig},
+		{"-WRONGPASS invalid username-password pair or user is disabled.", "user or password is wrong", ErrConfig},
+		{"-DENIED Redis is running in protected mode because protected mode is enabled", "no strangers", ErrConfig},
+		{"-ERR max number of clients reached", "no more connections", ErrUnreachable},
+		{"-MOVED 3999 127.0.0.1:6381", "a node of a cluster", ErrConfig},
+	} {
+		said := refuses(t, Options{Address: saying(t, test.reply)}, test.kind)
+		if next := NextStep(said); !strings.Contains(next, test.next) {
+			t.Errorf("%s: %s, next %q", test.reply, said, next)
+		}
+	}
+	for _, none := range []string{
+		"it is Tuesday",
+		// a registry out of reach is no Redis out of reach
+		launch.ErrNoImage.Error() + ": lookup registry: no such host",
+	} {
+		if next := NextStep(none); next != "" {
+			t.Errorf("a next step for %s: %s", none, next)
+		}
 	}
 }

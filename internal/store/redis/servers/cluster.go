@@ -5,18 +5,61 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"strconv"
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/lockbench/lockbench/internal/launch"
 	"github.com/lockbench/lockbench/internal/replies"
+	"github.com/lockbench/lockbench/strategies"
 )
 
 // slotCount is the number of hash slots of a Redis Cluster.
 const slotCount = 16384
 
-// formCluster distributes the slots evenly over empty nodes and joins the nodes to a cluster.
-func formCluster(ctx context.Context, nodes []*node) error {
+// busDistance is the distance from a cluster node's port to its bus port.
+const busDistance = 10000
+
+// clustered is a Redis Cluster.
+type clustered struct{ single }
+
+func (clustered) settings() []string {
+	return []string{"--cluster-enabled", "yes", "--cluster-config-file", "nodes.conf", "--cluster-node-timeout", "1000"}
+}
+
+func (clustered) linked() bool                      { return true }
+func (clustered) unfit(info strategies.Info) string { return info.NoCluster }
+
+// pick returns a free port whose bus port is free too.
+func (clustered) pick() (int, error) {
+	for range 100 {
+		port, err := launch.FreePort()
+		if err != nil {
+			return 0, err
+		}
+		if port+busDistance < launch.OutgoingPorts && launch.Free(port+busDistance) == nil {
+			return port, nil
+		}
+	}
+	return 0, fmt.Errorf("find a free port with another %d above it", busDistance)
+}
+
+// bus returns the bus ports of a server with these arguments; nil without a bus.
+func bus(args []string) func(port int) []int {
+	if !slices.Contains(args, "--cluster-enabled") {
+		return nil
+	}
+	return func(port int) []int { return []int{port + busDistance} }
+}
+
+func (clustered) spares(_ *Server, away []*node) bool {
+	return !slices.ContainsFunc(away, func(n *node) bool { return n.role != replica })
+}
+
+// arrange distributes the slots evenly over empty nodes and joins the nodes to a cluster.
+func (clustered) arrange(ctx context.Context, s *Server) error {
+	nodes := s.nodes
 	host, port, err := net.SplitHostPort(nodes[0].addr())
 	if err != nil {
 		return err
@@ -51,8 +94,8 @@ func addSlots(ctx context.Context, client redis.UniversalClient, first, last int
 	return err
 }
 
-// serving returns an error unless every node sees the whole cluster.
-func (s *Server) serving(ctx context.Context) error {
+// settled returns an error unless every node sees the whole cluster.
+func (clustered) settled(ctx context.Context, s *Server) error {
 	for _, n := range s.nodes {
 		text, err := n.observer.ClusterInfo(ctx).Result()
 		if refused(err) { // a managed cluster may refuse it
@@ -63,16 +106,14 @@ func (s *Server) serving(ctx context.Context) error {
 		}
 		fields := replies.ParseInfo(text)
 		size := strconv.Itoa(s.topology.Count)
-		if fields["cluster_state"] != "ok" || fields["cluster_size"] != size || fields["cluster_slots_ok"] != strconv.Itoa(slotCount) {
+		if fields["cluster_state"] != "ok" || fields["cluster_size"] != size ||
+			fields["cluster_slots_ok"] != strconv.Itoa(slotCount) {
 			return fmt.Errorf("%s sees the cluster as %s, with %s of %s primaries and %s of %d slots", n.addr(),
 				fields["cluster_state"], fields["cluster_size"], size, fields["cluster_slots_ok"], slotCount)
 		}
 	}
 	return nil
 }
-
-// errNoSlots says why a user's cluster cannot be used.
-var errNoSlots = errors.New("the cluster has no slots assigned yet")
 
 // findCluster replaces the nodes that the user named by all nodes that their cluster announces.
 func (s *Server) findCluster(ctx context.Context, runID string) error {
@@ -83,7 +124,7 @@ func (s *Server) findCluster(ctx context.Context, runID string) error {
 	}
 	slots, err := seed.observer.ClusterSlots(ctx).Result()
 	if err == nil && len(slots) == 0 {
-		err = errNoSlots
+		err = errors.New("the cluster has no slots assigned yet")
 	}
 	if err != nil {
 		return fmt.Errorf("%w: ask %s for the nodes of its cluster: %w", ErrConfig, seed.addr(), err)
@@ -110,7 +151,8 @@ func (s *Server) findCluster(ctx context.Context, runID string) error {
 	s.topology = Topology{Clustered, primaries}
 	for i, n := range s.nodes {
 		if err := n.open(ctx, &s.meter, runID, s.dials); err != nil {
-			return errors.Join(fmt.Errorf("%w (the cluster at %s announces that address)", err, seed.addr()), disconnect(seeds))
+			return errors.Join(fmt.Errorf("%w (the cluster at %s announces that address)", err, seed.addr()),
+				disconnect(seeds))
 		}
 		n.role = primary
 		if i >= primaries {
@@ -146,12 +188,4 @@ func sameCluster(ctx context.Context, seeds []*node, ids map[string]bool) error 
 		}
 	}
 	return nil
-}
-
-func disconnect(nodes []*node) error {
-	var problems []error
-	for _, n := range nodes {
-		problems = append(problems, n.disconnect())
-	}
-	return errors.Join(problems...)
 }

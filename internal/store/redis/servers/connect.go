@@ -39,18 +39,16 @@ func (s *Server) Clients(ctx context.Context, name string, pool int, detour stor
 	if detour == nil {
 		detour = func(dial store.Dialer) store.Dialer { return dial }
 	}
-	at, optionsOf := s.primaries(), func(n *node) *redis.UniversalOptions { return n.clientOptions(t, name, pool, s.dials) }
-	kind := s.topology.row()
-	if kind.whole {
+	at, optionsOf := s.primaries(), func(n *node) *redis.UniversalOptions {
+		return n.clientOptions(t, name, pool, s.dials)
+	}
+	if s.topology.Kind == Clustered {
 		at, optionsOf = at[:1], func(*node) *redis.UniversalOptions { return s.clusterOptions(t, name, pool) }
 	}
 	var nodes []goredis.Node
 	for _, n := range at {
 		options := optionsOf(n)
-		options.Dialer = detour(options.Dialer)
-		if kind.dial != nil {
-			options.Dialer = kind.dial(s)(options.Dialer)
-		}
+		options.Dialer = s.toPrimary(detour(options.Dialer))
 		nodes = append(nodes, goredis.Node{Client: redis.NewUniversalClient(options), Options: options})
 	}
 	problems := make([]error, len(nodes))
@@ -148,7 +146,7 @@ func fillPool(ctx context.Context, client *redis.Client, pool int) error {
 
 // dialer opens connections with counted traffic. slots limits the dials at the same time: thousands
 // would overflow the server's backlog.
-func dialer(t *intercept.Traffic, config *tls.Config, slots chan struct{}) func(context.Context, string, string) (net.Conn, error) {
+func dialer(t *intercept.Traffic, config *tls.Config, slots chan struct{}) store.Dialer {
 	plain := net.Dialer{KeepAlive: 5 * time.Minute}
 	return func(ctx context.Context, network, addr string) (net.Conn, error) {
 		select {

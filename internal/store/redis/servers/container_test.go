@@ -1,12 +1,12 @@
 package servers
 
 import (
-	"context"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/lockbench/lockbench/internal/launch"
+	"github.com/lockbench/lockbench/internal/store"
 )
 
 // needDocker skips a test of containers on a machine without Docker, where
@@ -20,11 +20,22 @@ func needDocker(t *testing.T) launch.Engine {
 	return d
 }
 
+func TestProcess(t *testing.T) {
+	s := open(t, Options{Address: "process"})
+	about := s.Describe()
+	if about.Source != "process" || about.Version == "" || about.Network != "loopback" {
+		t.Errorf("incomplete description: %+v", about)
+	}
+	testControl(t, s)
+	refusesStrangers(t, s)
+}
+
 func TestContainer(t *testing.T) {
 	needDocker(t)
 	s := open(t, Options{Address: "container"})
 	about := s.Describe()
-	if about.Source != "container" || about.Version == "" || about.Image == "" || about.Mode != "standalone" || about.Why == "" {
+	if about.Source != "container" || about.Version == "" || about.Image == "" || about.Mode != "standalone" ||
+		about.Why == "" {
 		t.Errorf("incomplete description: %+v", about)
 	}
 	limits, err := s.Limits(t.Context())
@@ -39,102 +50,21 @@ func TestContainer(t *testing.T) {
 	refusesStrangers(t, s)
 }
 
-// A primary and a replica in containers, which keep or lose their data.
-func TestContainersOfSeveralNodes(t *testing.T) {
-	needDocker(t)
-	s := open(t, Options{Address: "container", Topology: "replicas:1"})
-	about := s.Describe()
-	if about.Source != "container" || about.Topology != "replicas:1" || len(about.Nodes) != 2 {
-		t.Errorf("description %+v", about)
-	}
-	refusesStrangers(t, s)
-	testData(t, s.Owned()[0], s.nodes[0])
-	ctx := t.Context()
-	if err := s.Settle(ctx); err != nil {
-		t.Fatal(err)
-	}
-	if err := s.Promote(ctx, 1); err != nil {
-		t.Fatal(err)
-	}
-	if err := s.Settle(ctx); err != nil { // the old primary follows
-		t.Fatal(err)
-	}
-	if role := s.nodes[1].observer.Info(ctx, "replication").Val(); !strings.Contains(role, "role:master") {
-		t.Errorf("the promoted replica: %s", role)
-	}
-}
-
-// testData restarts a server of our own with what it had saved, and without.
-func testData(t *testing.T, own Own, n *node) {
-	t.Helper()
-	ctx := t.Context()
-	keys := func() string { return strings.Join(n.observer.Keys(ctx, "*").Val(), " ") }
-	set := func(key string) {
-		if err := n.observer.Set(ctx, key, "v", time.Hour).Err(); err != nil {
-			t.Fatal(err)
-		}
-	}
-	set("saved")
-	if err := own.Save(ctx); err != nil {
-		t.Fatal(err)
-	}
-	set("lost")
-	if err := own.Kill(ctx); err != nil {
-		t.Fatal(err)
-	}
-	if err := own.RestartWithData(ctx); err != nil {
-		t.Fatal(err)
-	}
-	if got := keys(); got != "saved" {
-		t.Errorf("after a restart with data there is %q", got)
-	}
-	if ttl := n.observer.TTL(ctx, "saved").Val(); ttl <= 0 {
-		t.Errorf("its TTL is %v", ttl)
-	}
-	if err := own.Restart(ctx); err != nil {
-		t.Fatal(err)
-	}
-	if got := keys(); got != "" {
-		t.Errorf("after a restart without data there is %q", got)
-	}
-	if err := own.Kill(ctx); err != nil {
-		t.Fatal(err)
-	}
-	if err := own.Save(ctx); err == nil {
-		t.Error("a dead server saved")
-	}
-	if err := own.Restart(ctx); err != nil {
-		t.Fatal(err)
-	}
-}
-
 // testControl kills, restarts, pauses and resumes a server of our own.
 func testControl(t *testing.T, s *Server) {
 	t.Helper()
-	ctx := t.Context()
-	own := s.Owned()[0]
-	client := s.nodes[0].observer
-	if err := client.Set(ctx, "k", "v", 0).Err(); err != nil {
-		t.Fatal(err)
-	}
-	if err := own.Kill(ctx); err != nil {
-		t.Fatal(err)
-	}
+	ctx, own := t.Context(), s.Owned()[0]
+	must(t, own.Kill(ctx))
 	if err := own.Kill(ctx); err != nil {
 		t.Errorf("killing it again: %v", err)
 	}
 	if err := s.Ping(ctx); err == nil || !strings.Contains(err.Error(), "Redis unreachable") {
 		t.Errorf("ping of a killed server: %v", err)
 	}
-	if err := own.Restart(ctx); err != nil {
-		t.Fatal(err)
+	if err := own.Save(ctx); err == nil {
+		t.Error("a dead server saved")
 	}
-	if n, err := client.Exists(ctx, "k").Result(); n != 0 || err != nil {
-		t.Errorf("after a restart: %d keys, %v", n, err)
-	}
-	if err := own.Pause(ctx); err != nil {
-		t.Fatal(err)
-	}
+	must(t, own.Restart(ctx), own.Pause(ctx))
 	answered := make(chan error, 1)
 	go func() { answered <- s.Ping(ctx) }()
 	select {
@@ -143,43 +73,106 @@ func testControl(t *testing.T, s *Server) {
 		answered <- nil
 	case <-time.After(200 * time.Millisecond):
 	}
-	if err := own.Resume(ctx); err != nil {
-		t.Fatal(err)
+	must(t, own.Resume(ctx), <-answered)
+}
+
+// A primary and a replica in containers.
+func TestContainersOfSeveralNodes(t *testing.T) {
+	needDocker(t)
+	ctx, s := t.Context(), open(t, Options{Address: "container", Topology: "replicas:1"})
+	about := s.Describe()
+	if about.Source != "container" || about.Topology != "replicas:1" || len(about.Nodes) != 2 {
+		t.Errorf("description %+v", about)
 	}
-	if err := <-answered; err != nil {
-		t.Error(err)
+	refusesStrangers(t, s)
+	must(t, s.promote(ctx, s.nodes[1]), s.Settle(ctx)) // the old primary follows
+	if role := s.nodes[1].observer.Info(ctx, "replication").Val(); !strings.Contains(role, "role:master") {
+		t.Errorf("the promoted replica: %s", role)
 	}
 }
 
-func TestProcess(t *testing.T) {
-	s := open(t, Options{Address: "process"})
-	about := s.Describe()
-	if about.Source != "process" || about.Version == "" || about.Network != "loopback" {
-		t.Errorf("incomplete description: %+v", about)
+// What was saved, or confirmed, is there after a crash where it was asked to be, and nowhere else; it is gone
+// where the data are to be lost.
+func TestDurability(t *testing.T) {
+	for _, test := range []struct {
+		source string
+		asked  store.Durability
+		want   string
+	}{
+		{"process", store.InMemory, "memory"},
+		{"process", store.Usual, "every second"},
+		{"process", store.Synced, "fsync"},
+		{"container", "", "memory"},
+		{"container", store.Synced, "fsync"},
+	} {
+		t.Run(test.source+" "+test.want, func(t *testing.T) {
+			t.Parallel()
+			if test.source == "container" {
+				needDocker(t)
+			}
+			s := open(t, Options{Address: test.source, Durability: test.asked})
+			if got := s.Describe().Durability; got != test.want {
+				t.Errorf("it is described as %q, want %q", got, test.want)
+			}
+			ctx, n, own := t.Context(), s.nodes[0], s.Owned()[0]
+			must(t, n.observer.Set(ctx, "saved", "v", time.Hour).Err(), own.Save(ctx))
+			must(t, n.observer.Set(ctx, "confirmed", "v", time.Hour).Err())
+			must(t, own.Kill(ctx), own.RestartWithData(ctx))
+			saved, confirmed := n.observer.TTL(ctx, "saved").Val(), n.observer.Exists(ctx, "confirmed").Val()
+			if test.want == "memory" && (saved <= 0 || confirmed != 0) || test.want == "fsync" && confirmed != 1 {
+				t.Errorf("after a crash the saved key lives for %v, and there are %d confirmed ones", saved, confirmed)
+			}
+			must(t, own.Restart(ctx))
+			if kept := n.observer.DBSize(ctx).Val(); kept != 0 {
+				t.Errorf("after a restart without data there are %d keys", kept)
+			}
+		})
 	}
-	testControl(t, s)
-	testData(t, s.Owned()[0], s.nodes[0])
-	refusesStrangers(t, s)
+}
+
+// How a user's own server keeps its writes is told as far as it says so.
+func TestDurabilityOfAUsersServer(t *testing.T) {
+	t.Parallel()
+	synced := process(t, "--appendonly", "yes", "--appendfsync", "always")
+	mute := process(t, "--user", "little", "on", "nopass", "~*", "&*", "+@all", "-info", "-config")
+	for address, want := range map[string]string{synced.Addr(): "fsync", "redis://little:any@" + mute.Addr(): ""} {
+		if got := open(t, Options{Address: address}).Describe().Durability; got != want {
+			t.Errorf("%s is described as %q, want %q", address, got, want)
+		}
+	}
 }
 
 // Tests on a machine without redis-server run on a container.
 func TestStartOwnWithoutBinary(t *testing.T) {
-	d := needDocker(t)
-	image, err := d.Obtain(t.Context(), image(""), t.Logf)
-	if err != nil {
-		t.Fatal(err)
-	}
+	image, err := needDocker(t).Obtain(t.Context(), image(""), t.Logf)
+	must(t, err)
 	t.Setenv("PATH", "/nowhere")
 	own, err := StartOwn(t.Context(), Options{Image: image}, "--databases", "3")
-	if err != nil {
-		t.Fatal(err)
+	must(t, err)
+	closed(t, own)
+	if _, isProcess := own.Started.(*launch.Process); isProcess || !up(t, own.Addr()) {
+		t.Errorf("%T at %s", own.Started, own.Addr())
 	}
-	defer func() {
-		if err := own.Close(context.Background()); err != nil {
-			t.Error(err)
-		}
-	}()
-	if _, ok := own.(*Container); !ok || !up(t, own.Addr()) {
-		t.Errorf("%T at %s", own, own.Addr())
+}
+
+// The published port is for machines whose Docker has a network of its own; it
+// is tried here by hand, since on Linux the host's network comes first.
+func TestPublishedPort(t *testing.T) {
+	d := needDocker(t)
+	image, err := d.Obtain(t.Context(), image(""), t.Logf)
+	must(t, err)
+	of := Options{RunID: "test"}.server(single{}, nil)
+	of.Container.Network = launch.OnPort
+	started, err := launch.InContainer(t.Context(), d, image, of)
+	must(t, err)
+	c := &Own{Started: started}
+	closed(t, c)
+	before := c.Addr()
+	if !up(t, before) {
+		t.Error("no answer")
+	}
+	must(t, c.Restart(t.Context()))
+	if c.Addr() != before || !up(t, before) {
+		t.Errorf("after a restart it is at %s, not %s", c.Addr(), before)
 	}
 }

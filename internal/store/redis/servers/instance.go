@@ -2,7 +2,11 @@ package servers
 
 import (
 	"context"
+	_ "embed"
 	"errors"
+	"fmt"
+
+	"github.com/redis/go-redis/v9"
 
 	"github.com/lockbench/lockbench/internal/store"
 	"github.com/lockbench/lockbench/strategies/goredis"
@@ -55,4 +59,95 @@ func (s *Server) Connect(ctx context.Context, name string, pool int, detour stor
 		return nil, err
 	}
 	return instance(nodes), nil
+}
+
+//go:embed counter.lua
+var guardedSource string
+
+var guardedScript = redis.NewScript(guardedSource)
+
+// floorOf returns the key with the largest token that a counter has seen.
+func floorOf(counter string) string { return counter + ":floor" }
+
+// guarded is a counter that raises its floor on every access, including reads, and refuses older
+// tokens (M. Kleppmann, How to do distributed locking, 2016).
+type guarded struct {
+	server  redis.UniversalClient
+	counter string
+	token   int64
+}
+
+func (g guarded) Read(ctx context.Context) (int64, error) {
+	n, err := g.touch(ctx, fmt.Sprintf("%020d", g.token))
+	if err != nil {
+		return 0, fmt.Errorf("read the counter with token %d: %w", g.token, err)
+	}
+	return n, nil
+}
+
+func (g guarded) Write(ctx context.Context, n int64) error {
+	if _, err := g.touch(ctx, fmt.Sprintf("%020d", g.token), n); err != nil {
+		return fmt.Errorf("write the counter with token %d: %w", g.token, err)
+	}
+	return nil
+}
+
+func (g guarded) touch(ctx context.Context, args ...any) (int64, error) {
+	n, err := guardedScript.Run(ctx, g.server, []string{g.counter, floorOf(g.counter)}, args...).Int64()
+	if errors.Is(err, redis.Nil) {
+		return 0, store.ErrStale
+	}
+	return n, err
+}
+
+// unguarded is a counter that checks no tokens.
+type unguarded struct {
+	server  redis.UniversalClient
+	counter string
+}
+
+func (u unguarded) Read(ctx context.Context) (int64, error) {
+	n, err := u.server.Get(ctx, u.counter).Int64()
+	if err != nil && !errors.Is(err, redis.Nil) {
+		return 0, fmt.Errorf("read the counter: %w", err)
+	}
+	return n, nil
+}
+
+func (u unguarded) Write(ctx context.Context, n int64) error {
+	if err := u.server.Set(ctx, u.counter, n, 0).Err(); err != nil {
+		return fmt.Errorf("write the counter: %w", err)
+	}
+	return nil
+}
+
+// RoundTrips times PING and a script that reads a key, one after the other on one
+// connection of that name.
+func (s *Server) RoundTrips(ctx context.Context, name string) (store.RoundTrips, error) {
+	var times store.RoundTrips
+	nodes, err := s.Clients(ctx, name, 1, nil)
+	if err != nil {
+		return times, fmt.Errorf("connect for the baselines: %w", err)
+	}
+	defer func() { _ = instance(nodes).Close() }()
+	client := nodes[0].Client
+	ping := func() error { return client.Ping(ctx).Err() }
+	if times.PingP50, times.PingP99, err = store.TimeCommand(Refused, ping); err != nil {
+		return times, err
+	}
+	script := redis.NewScript(`return redis.call('GET', KEYS[1])`)
+	if err := script.Load(ctx, client).Err(); err != nil {
+		if Refused(err) != "" { // without the right to it the figure is unknown
+			return times, nil
+		}
+		return times, fmt.Errorf("load the baseline's script: %w", err)
+	}
+	key := name + ":{floor}"
+	times.ScriptP50, times.ScriptP99, err = store.TimeCommand(Refused, func() error {
+		if err := script.EvalSha(ctx, client, []string{key}).Err(); !errors.Is(err, redis.Nil) {
+			return err
+		}
+		return nil
+	})
+	return times, err
 }

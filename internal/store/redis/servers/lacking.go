@@ -24,9 +24,11 @@ return may`)
 // arguments completes the commands of the locks' scripts after the key. Other commands are not
 // tested.
 var arguments = map[string]string{
-	"get": "", "set": "0", "setnx": "0", "del": "", "exists": "", "pexpire": "0", "pttl": "", "incr": "", "decr": "", "incrby": "0",
-	"hexists": "0", "hincrby": "0 0", "lindex": "0", "linsert": "BEFORE 0 0", "lpop": "", "lrange": "0 0", "lrem": "0 0", "lset": "0 0", "ltrim": "0 0", "rpush": "0",
-	"sadd": "0", "srem": "0", "xadd": "* 0 0", "xrevrange": "+ -",
+	"get": "", "set": "0", "setnx": "0", "del": "", "exists": "", "pexpire": "0", "pttl": "",
+	"incr": "", "decr": "", "incrby": "0", "hexists": "0", "hincrby": "0 0",
+	"lindex": "0", "linsert": "BEFORE 0 0", "lpop": "", "lrange": "0 0", "lrem": "0 0", "lset": "0 0", "ltrim": "0 0",
+	"rpush": "0",
+	"sadd":  "0", "srem": "0", "xadd": "* 0 0", "xrevrange": "+ -",
 	"zadd": "0 0", "zincrby": "0 0", "zrange": "0 0", "zrem": "0", "zscore": "0", "zremrangebyscore": "0 0",
 }
 

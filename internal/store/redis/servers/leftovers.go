@@ -2,6 +2,7 @@ package servers
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -12,6 +13,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/lockbench/lockbench/internal/replies"
+	"github.com/lockbench/lockbench/internal/store"
 	"github.com/lockbench/lockbench/results"
 )
 
@@ -101,21 +103,27 @@ func (s *Server) Connected(ctx context.Context, prefix string) ([]string, error)
 	var mu sync.Mutex
 	var names []string
 	err := s.onEveryNode(ctx, s.nodes, func(ctx context.Context, n *node) error {
-		list, err := n.observer.ClientList(ctx).Result()
+		here, err := n.connected(ctx)
 		if err != nil {
 			return unreachable("list the connections of", n, err)
 		}
 		mu.Lock()
 		defer mu.Unlock()
-		for client := range replies.Clients(list) {
-			if strings.HasPrefix(client["name"], prefix) {
-				names = append(names, client["name"])
-			}
-		}
+		names = append(names, here...)
 		return nil
 	})
 	slices.Sort(names)
+	names = slices.DeleteFunc(names, func(name string) bool { return !strings.HasPrefix(name, prefix) })
 	return slices.Compact(names), err
+}
+
+// connected lists the CLIENT names of a node's connections.
+func (n *node) connected(ctx context.Context) (names []string, err error) {
+	list, err := n.observer.ClientList(ctx).Result()
+	for client := range replies.Clients(list) {
+		names = append(names, client["name"])
+	}
+	return names, err
 }
 
 // RunIDs returns Redis's run IDs of the nodes; each start has a new one. "" means not known.
@@ -130,7 +138,7 @@ func (s *Server) RunIDs() []string {
 // Remove deletes keys on every node that may have them.
 func (s *Server) Remove(ctx context.Context, keys []string) error {
 	if s.cluster != nil {
-		if err := unlinkEach(ctx, s.cluster, keys); err != nil {
+		if err := unlink(ctx, s.cluster, keys); err != nil {
 			return fmt.Errorf("remove keys from the cluster: %w", err)
 		}
 		return nil
@@ -152,36 +160,22 @@ func unreachable(what string, n *node, err error) error {
 }
 
 // unlink deletes keys without a wait for their memory, or with DEL if UNLINK is unknown or
-// forbidden.
+// forbidden; one by one, because in a cluster a command may not name keys of several slots.
 func unlink(ctx context.Context, client redis.UniversalClient, keys []string) error {
 	for batch := range slices.Chunk(keys, 500) {
-		err := client.Unlink(ctx, batch...).Err()
-		if refused(err) {
-			err = client.Del(ctx, batch...).Err()
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// unlinkEach deletes keys one by one: in a cluster a command may not name keys of several slots.
-func unlinkEach(ctx context.Context, client redis.UniversalClient, keys []string) error {
-	for batch := range slices.Chunk(keys, 500) {
-		_, err := client.Pipelined(ctx, func(pipe redis.Pipeliner) error {
-			for _, key := range batch {
-				pipe.Unlink(ctx, key)
-			}
-			return nil
-		})
-		if refused(err) {
+		var err error
+		for _, remove := range []func(redis.Pipeliner, context.Context, ...string) *redis.IntCmd{
+			redis.Pipeliner.Unlink, redis.Pipeliner.Del,
+		} {
 			_, err = client.Pipelined(ctx, func(pipe redis.Pipeliner) error {
 				for _, key := range batch {
-					pipe.Del(ctx, key)
+					remove(pipe, ctx, key)
 				}
 				return nil
 			})
+			if !refused(err) {
+				break
+			}
 		}
 		if err != nil {
 			return err
@@ -204,4 +198,41 @@ func scan(ctx context.Context, client redis.UniversalClient, pattern string) ([]
 // EscapeGlob escapes a text for Redis's patterns.
 func EscapeGlob(text string) string {
 	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`, `]`, `\]`).Replace(text)
+}
+
+// Sweep removes the keys that killed runs left on the server that the options name. It does not
+// touch keys of a live run, or if it cannot know which runs are alive.
+func Sweep(ctx context.Context, options Options) (store.Swept, error) {
+	var swept store.Swept
+	s := &Server{dials: make(chan struct{}, dialsAtOnce)}
+	err := s.open(ctx, Options{Address: options.Address, CAFile: options.CAFile, RunID: options.RunID}, Topology{})
+	if err == nil {
+		swept = s.ofDead(ctx, store.Keys.Sweep)
+	}
+	return swept, errors.Join(err, ctx.Err(), s.Close(ctx))
+}
+
+// ofDead looks for the keys of dead runs on every primary, or removes them.
+func (s *Server) ofDead(ctx context.Context, do func(store.Keys, context.Context, *store.Swept)) store.Swept {
+	var swept store.Swept
+	for _, n := range s.primaries() {
+		do(n.keys(), ctx, &swept)
+	}
+	return swept
+}
+
+// keys are those on a node.
+func (n *node) keys() store.Keys {
+	return store.Keys{
+		Store: store.Redis, Addr: n.addr(),
+		Scan: func(ctx context.Context, visit func(string)) error {
+			found, err := scan(ctx, n.observer, "*lockbench:{*")
+			for _, key := range found {
+				visit(key)
+			}
+			return err
+		},
+		Connected: n.connected,
+		Remove:    func(ctx context.Context, keys []string) error { return unlink(ctx, n.observer, keys) },
+	}
 }

@@ -2,6 +2,7 @@ package servers
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -14,8 +15,9 @@ import (
 
 	"github.com/lockbench/lockbench/internal/launch"
 	"github.com/lockbench/lockbench/internal/launch/containers"
-	"github.com/lockbench/lockbench/strategies"
-	"github.com/lockbench/lockbench/strategies/polled"
+	"github.com/lockbench/lockbench/results"
+	_ "github.com/lockbench/lockbench/strategies/all" // a sweep knows what their keys are called
+	"github.com/lockbench/lockbench/strategies/goredis"
 )
 
 // go-redis looks every second whether a dead server is back, and notices that
@@ -23,9 +25,6 @@ import (
 func TestMain(m *testing.M) {
 	Quiet()
 	containers.Quiet()
-	for _, s := range polled.Strategies() { // a sweep knows what their keys are called
-		strategies.RegisterStrategy(s)
-	}
 	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/redis/go-redis/v9/internal/pool.(*ConnPool).tryDial"))
 }
 
@@ -37,15 +36,64 @@ func open(t *testing.T, options Options) *Server {
 		options.RunID = "test"
 	}
 	s, err := Open(t.Context(), options)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
+	closed(t, s)
+	return s
+}
+
+// closed closes it when the test ends.
+func closed(t *testing.T, of interface {
+	Close(ctx context.Context) error
+},
+) {
 	t.Cleanup(func() {
-		if err := s.Close(context.Background()); err != nil {
+		if err := of.Close(context.Background()); err != nil {
 			t.Error(err)
 		}
 	})
-	return s
+}
+
+// must ends the test if there is an error.
+func must(t *testing.T, errs ...error) {
+	t.Helper()
+	if err := errors.Join(errs...); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// refuses fails the test unless the options cannot be opened for that reason. It returns the error's text.
+func refuses(t *testing.T, options Options, reason error) string {
+	t.Helper()
+	options.RunID = "refused"
+	s, err := Open(t.Context(), options)
+	if err == nil {
+		closed(t, s)
+		err = errors.New("it opened")
+	}
+	if !errors.Is(err, reason) {
+		t.Errorf("%s as %q: %v, want %v", options.Address, options.Topology, err, reason)
+	}
+	return err.Error()
+}
+
+// clientsName is the CLIENT name of clientsOf.
+const clientsName = "lockbench:test:clients"
+
+// clientsOf are an instance's clients, with pools of that size.
+func clientsOf(t *testing.T, s *Server, pool int) []goredis.Node {
+	t.Helper()
+	nodes, err := s.Clients(t.Context(), clientsName, pool, nil)
+	must(t, err)
+	t.Cleanup(func() { _ = instance(nodes).Close() })
+	return nodes
+}
+
+// readOf reads the counters.
+func readOf(t *testing.T, s *Server) results.Reading {
+	t.Helper()
+	r, err := s.Read(t.Context())
+	must(t, err)
+	return r
 }
 
 // up says whether a server answers, be it after a while.
@@ -74,16 +122,14 @@ func refusesStrangers(t *testing.T, s *Server) {
 	}
 	for _, n := range s.nodes {
 		for _, password := range []string{"", "wrong"} {
-			err := control(n.addr(), password, func(stranger *redis.Client) error { return stranger.Ping(t.Context()).Err() })
-			if !refused(err) || !strings.Contains(err.Error(), "NOAUTH") && !strings.Contains(err.Error(), "WRONGPASS") {
+			err := control(n.addr(), password,
+				func(stranger *redis.Client) error { return stranger.Ping(t.Context()).Err() })
+			if !refused(err) || !strings.Contains(err.Error(), "NOAUTH") &&
+				!strings.Contains(err.Error(), "WRONGPASS") {
 				t.Errorf("%s answers a client with the password %q: %v", n.addr(), password, err)
 			}
 		}
-		own := n.own
-		if m, ok := own.(member); ok {
-			own = m.Own
-		}
-		p, ok := own.(*Process)
+		p, ok := n.own.Started.(*launch.Process)
 		if !ok {
 			continue
 		}
@@ -99,16 +145,26 @@ func refusesStrangers(t *testing.T, s *Server) {
 }
 
 // process starts a redis-server of the test's own, as a user's.
-func process(t *testing.T, args ...string) *Process {
+func process(t *testing.T, args ...string) *Own {
 	t.Helper()
-	p, err := Options{RunID: "test"}.startProcess(t.Context(), launch.FreePort, nil, args...)
+	return begin(t, Options{RunID: "test"}.server(single{}, nil, args...))
+}
+
+// begin starts a server as a process.
+func begin(t *testing.T, of launch.Server) *Own {
+	t.Helper()
+	own, err := tryProcess(t.Context(), of)
 	if err != nil {
 		t.Fatalf("this test needs redis-server: %v", err)
 	}
-	t.Cleanup(func() {
-		if err := p.Close(context.Background()); err != nil {
-			t.Error(err)
-		}
-	})
-	return p
+	closed(t, own)
+	return own
+}
+
+func tryProcess(ctx context.Context, of launch.Server) (own *Own, err error) {
+	if of.Process.Path, err = lookProgram(""); err != nil {
+		return nil, err
+	}
+	p, err := launch.Start(ctx, of)
+	return &Own{Started: p}, err
 }

@@ -5,17 +5,22 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/lockbench/lockbench/internal/replies"
 	"github.com/lockbench/lockbench/internal/store"
+	"github.com/lockbench/lockbench/internal/untrusted"
+	"github.com/lockbench/lockbench/results"
+	"github.com/lockbench/lockbench/strategies/goredis"
 )
 
 // node is one Redis of a run.
 type node struct {
-	own      Own                    // nil for a user's server
+	own      *Own                   // nil for a user's server
 	options  redis.UniversalOptions // address and user
 	observer redis.UniversalClient  // reads the node, under a name of its own
 	software software
@@ -55,7 +60,8 @@ func (n *node) open(ctx context.Context, meter *store.Meter, runID string, slots
 		return fmt.Errorf("%w: connect to %s: %w", sentinel(err), n.addr(), err)
 	}
 	if n.software.Mode == "sentinel" {
-		return fmt.Errorf("%w: %s is a Sentinel: give the addresses of the primary and its replicas", ErrConfig, n.addr())
+		return fmt.Errorf("%w: %s is a Sentinel: give the addresses of the primary and its replicas", ErrConfig,
+			n.addr())
 	}
 	return nil
 }
@@ -86,16 +92,71 @@ func role(said string) string {
 	}
 }
 
-func (n *node) disconnect() error {
-	if n.observer == nil {
-		return nil
+func disconnect(nodes []*node) error {
+	var problems []error
+	for _, n := range nodes {
+		if n.observer == nil {
+			continue
+		}
+		if err := n.observer.Close(); err != nil {
+			problems = append(problems, fmt.Errorf("disconnect from %s: %w", n.addr(), err))
+		}
 	}
-	if err := n.observer.Close(); err != nil {
-		return fmt.Errorf("disconnect from %s: %w", n.addr(), err)
-	}
-	return nil
+	return errors.Join(problems...)
 }
 
 // observerName is the CLIENT name of a run's observer. The names of its clients begin with it: while
 // any is connected, the run is alive.
 func observerName(runID string) string { return "lockbench:" + runID }
+
+// useAddresses adds the user's nodes; recognise identifies them later.
+func (s *Server) useAddresses(options Options) error {
+	addresses, err := options.addresses()
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrConfig, err)
+	}
+	for _, at := range addresses {
+		s.nodes = append(s.nodes, &node{options: *at})
+	}
+	first := s.nodes[0]
+	s.redis = results.Redis{
+		Source: "address", Network: store.NetworkTo(first.addr()), TLS: first.options.TLSConfig != nil,
+		Why: "its address was given",
+	}
+	return nil
+}
+
+// software is what a server says about itself.
+type software struct {
+	goredis.Software
+	protocol  int  // RESP version of our connections; 0 if not known
+	ioThreads *int // nil if not known
+}
+
+// learn asks a server for its software and its role.
+func (n *node) learn(ctx context.Context) (replies.Info, map[string]string, error) {
+	pipe := n.observer.Pipeline()
+	asked := infos(ctx, pipe, "server", "replication")
+	hello := pipe.Do(ctx, "HELLO")
+	threads := pipe.ConfigGet(ctx, "io-threads")
+	fields, err := sent(ctx, pipe, asked)
+	if err != nil {
+		return nil, nil, err
+	}
+	greeted := goredis.Greeting(hello.Val())
+	for name, value := range greeted {
+		greeted[name] = untrusted.Printable(value)
+	}
+	n.software.Software = goredis.SoftwareOf(fields, greeted)
+	n.software.protocol, _ = strconv.Atoi(greeted["proto"])
+	if count, err := strconv.Atoi(threads.Val()["io-threads"]); err == nil {
+		n.software.ioThreads = &count
+	}
+	return fields, greeted, nil
+}
+
+// readInfo reads several sections in one pipeline. It leaves out sections that the server refuses.
+func readInfo(ctx context.Context, client redis.UniversalClient, sections ...string) (replies.Info, error) {
+	pipe := client.Pipeline()
+	return sent(ctx, pipe, infos(ctx, pipe, sections...))
+}

@@ -2,8 +2,12 @@ package servers
 
 import (
 	"cmp"
+	"crypto/tls"
 	"errors"
+	"net"
+	"net/url"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/redis/go-redis/v9"
@@ -24,6 +28,8 @@ type Options struct {
 	// Durability of the servers that lockbench starts; "" means in memory.
 	Durability store.Durability
 	Pin        bool // put server and generator on disjoint CPUs
+	// AllowFaults permits faults on a user's servers.
+	AllowFaults bool
 	// Program of processes, a path or a name on PATH; "" means this machine's default.
 	Program string
 	RunID   string // marks what belongs to this run
@@ -61,7 +67,8 @@ func (o Options) Started() bool {
 func (o Options) addresses() ([]*redis.UniversalOptions, error) {
 	var problems []error
 	if o.Pin {
-		problems = append(problems, errors.New("--pin needs a Redis that lockbench starts itself: it does not move a server of yours to other CPUs"))
+		problems = append(problems, errors.New("--pin needs a Redis that lockbench starts itself: "+
+			"it does not move a server of yours to other CPUs"))
 	}
 	var addresses []*redis.UniversalOptions
 	for address := range strings.SplitSeq(o.Address, ",") {
@@ -78,11 +85,60 @@ func (o Options) addresses() ([]*redis.UniversalOptions, error) {
 	return addresses, errors.Join(problems...)
 }
 
-func (o Options) logf(format string, args ...any) {
-	if o.Logf != nil {
-		o.Logf(format, args...)
-	}
-}
-
 // wantedImage returns the requested image; "" means any.
 func (o Options) wantedImage() string { return cmp.Or(o.Image, os.Getenv(imageVariable)) }
+
+// errAddress never repeats the given text: if the text cannot be parsed, any part of it may be a
+// password.
+var errAddress = errors.New("--redis must be auto, container, process, host:port, " +
+	"redis[s]://[user:password@]host:port[/db] or " +
+	"unix://[user:password@]/path[?db=N]; percent-encode special characters of a password")
+
+// trust adds the certificates of a PEM file to the system's for a rediss:// address.
+func trust(options *redis.UniversalOptions, caFile string) error {
+	if options.TLSConfig == nil {
+		return errors.New("--ca-file is for rediss:// addresses")
+	}
+	return store.Trust(options.TLSConfig, caFile)
+}
+
+// parseAddress converts a user's address to connection options: host, user, database and TLS.
+func parseAddress(address string) (*redis.UniversalOptions, error) {
+	if !strings.Contains(address, "://") {
+		return plainAddress(address)
+	}
+	u, err := url.Parse(address)
+	// An "@" after the host, or a fragment, means a password that was cut at a "/" or "#".
+	if err != nil || strings.Contains(u.Path, "@") || u.Fragment != "" {
+		return nil, errAddress
+	}
+	for option := range u.Query() {
+		if !slices.Contains([]string{"db", "protocol", "skip_verify"}, option) {
+			return nil, errors.New("--redis takes the options db, protocol and skip_verify, no others: " +
+				"pools and time-outs are lockbench's own")
+		}
+	}
+	parsed, err := redis.ParseURL(address)
+	if err != nil {
+		return nil, errAddress
+	}
+	return &redis.UniversalOptions{
+		Addrs: []string{parsed.Addr}, DB: parsed.DB, Protocol: parsed.Protocol,
+		Username: parsed.Username, Password: parsed.Password, TLSConfig: minimumTLS(parsed.TLSConfig),
+	}, nil
+}
+
+func minimumTLS(config *tls.Config) *tls.Config {
+	if config != nil {
+		config.MinVersion = max(config.MinVersion, tls.VersionTLS12)
+	}
+	return config
+}
+
+func plainAddress(address string) (*redis.UniversalOptions, error) {
+	host, port, err := net.SplitHostPort(address)
+	if err != nil || host == "" || port == "" || strings.ContainsAny(address, "@/ ") {
+		return nil, errAddress
+	}
+	return &redis.UniversalOptions{Addrs: []string{net.JoinHostPort(host, port)}}, nil
+}

@@ -1,14 +1,23 @@
 package servers
 
 import (
+	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"net/netip"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/lockbench/lockbench/internal/launch"
+	"github.com/lockbench/lockbench/internal/measure"
 	"github.com/lockbench/lockbench/internal/replies"
 	"github.com/lockbench/lockbench/internal/store"
 	"github.com/lockbench/lockbench/internal/untrusted"
@@ -40,7 +49,10 @@ func (s *Server) Read(ctx context.Context) (results.Reading, error) {
 	var nodes []results.NodeReading
 	for _, n := range s.nodes {
 		if one, known := n.kept.Read(); known {
-			nodes = append(nodes, results.NodeReading{Address: untrusted.Printable(n.addr()), Role: s.roleOf(n), Reading: one})
+			nodes = append(nodes, results.NodeReading{
+				Address: untrusted.Printable(n.addr()), Role: s.roleOf(n),
+				Reading: one,
+			})
 		}
 	}
 	sum := store.Sum(nodes)
@@ -108,6 +120,19 @@ func sent(ctx context.Context, pipe redis.Pipeliner, asked []*redis.StringCmd) (
 	return replies.ParseInfo(text.String()), nil
 }
 
+// busBytes returns the bytes that the other nodes of a cluster sent to this one on its bus; Redis
+// itself counts only messages. It returns nil if the node's sockets are not visible here.
+func (n *node) busBytes(received map[netip.AddrPort]int64) *int64 {
+	at, err := netip.ParseAddrPort(n.addr())
+	if err != nil {
+		return nil
+	}
+	if bytes, ok := received[netip.AddrPortFrom(at.Addr().Unmap(), at.Port()+busDistance)]; ok {
+		return &bytes
+	}
+	return nil
+}
+
 func reading(fields replies.Info) results.Reading {
 	return results.Reading{
 		Commands:  fields.Calls(),
@@ -130,7 +155,8 @@ func published(fields replies.Info) *int64 {
 	if fields.Integer("cluster_stats_messages_sent") == nil {
 		return nil
 	}
-	sum := value(fields.Integer("cluster_stats_messages_publish_sent")) + value(fields.Integer("cluster_stats_messages_publishshard_sent"))
+	sum := value(fields.Integer("cluster_stats_messages_publish_sent")) +
+		value(fields.Integer("cluster_stats_messages_publishshard_sent"))
 	return &sum
 }
 
@@ -139,4 +165,193 @@ func value(n *int64) int64 {
 		return 0
 	}
 	return *n
+}
+
+// onEveryNode calls do concurrently for every node. A node that does not answer is no error if the
+// run can go on without it; such a node is skipped after a second.
+func (s *Server) onEveryNode(ctx context.Context, nodes []*node, do func(ctx context.Context, n *node) error) error {
+	problems := make([]error, len(nodes))
+	var wg sync.WaitGroup
+	for i, n := range nodes {
+		wg.Go(func() {
+			if s.spares(n) {
+				problems[i] = n.ping(ctx, patience)
+			}
+			if problems[i] == nil {
+				problems[i] = do(ctx, n)
+			}
+			if errors.Is(problems[i], ErrUnreachable) {
+				n.kept.Miss()
+			}
+		})
+	}
+	wg.Wait()
+	return s.bearable(nodes, problems)
+}
+
+// bearable returns nil if locks can be had without the nodes that are out of reach, and no node has another
+// error.
+func (s *Server) bearable(nodes []*node, problems []error) error {
+	var missing []*node
+	var serious []error
+	for i, problem := range problems {
+		if errors.Is(problem, ErrUnreachable) {
+			missing = append(missing, nodes[i])
+		} else {
+			serious = append(serious, problem)
+		}
+	}
+	if len(missing) > 0 && !s.spares(missing...) {
+		return errors.Join(problems...)
+	}
+	return errors.Join(serious...)
+}
+
+// ping sends a PING to a node. within 0 means that only ctx and the connection limit the time.
+func (n *node) ping(ctx context.Context, within time.Duration) error {
+	if within > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, within)
+		defer cancel()
+	}
+	if err := n.observer.Ping(ctx).Err(); err != nil {
+		return fmt.Errorf("%w: ping %s: %w", ErrUnreachable, n.addr(), err)
+	}
+	return nil
+}
+
+// Ping returns nil if enough nodes answer to hold a lock: a majority of independent nodes, the
+// primary, or all primaries of a cluster.
+func (s *Server) Ping(ctx context.Context) error {
+	return s.onEveryNode(ctx, s.nodes, func(ctx context.Context, n *node) error { return n.ping(ctx, 0) })
+}
+
+// Limits reads the limits for a check before a run. It never changes them.
+func (s *Server) Limits(ctx context.Context) (store.Limits, error) {
+	var mu sync.Mutex
+	var tightest *store.Limits
+	err := s.onEveryNode(ctx, s.nodes, func(ctx context.Context, n *node) error {
+		limits, err := n.limits(ctx)
+		if err != nil {
+			return fmt.Errorf("%w: read the limits of %s: %w", ErrUnreachable, n.addr(), err)
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		if tightest == nil || tighter(limits, *tightest) {
+			tightest = &limits
+		}
+		return nil
+	})
+	if err != nil {
+		return store.Limits{}, err
+	}
+	return *tightest, nil
+}
+
+func (n *node) limits(ctx context.Context) (store.Limits, error) {
+	fields, err := readInfo(ctx, n.observer, "clients")
+	if err != nil {
+		return store.Limits{}, err
+	}
+	limits := store.Limits{
+		MaxClients: value(fields.Integer("maxclients")),
+		Connected:  value(fields.Integer("connected_clients")),
+	}
+	if limits.MaxClients == 0 { // before Redis 7, or if INFO is refused
+		config, err := n.observer.ConfigGet(ctx, "maxclients").Result()
+		if err != nil && !refused(err) {
+			return store.Limits{}, err
+		}
+		limits.MaxClients, _ = strconv.ParseInt(config["maxclients"], 10, 64)
+	}
+	return limits, nil
+}
+
+func tighter(l, than store.Limits) bool {
+	if l.MaxClients == 0 || than.MaxClients == 0 {
+		return l.MaxClients != 0
+	}
+	return l.MaxClients-l.Connected < than.MaxClients-than.Connected
+}
+
+// durability says what a crash of the node may lose, as in results.Redis. It ignores snapshots:
+// they are minutes old.
+func (n *node) durability(ctx context.Context) string {
+	fields, err := readInfo(ctx, n.observer, "persistence")
+	if err != nil || fields["aof_enabled"] == "" {
+		return ""
+	}
+	if fields["aof_enabled"] == "0" {
+		return string(store.InMemory)
+	}
+	config, err := n.observer.ConfigGet(ctx, "appendfsync").Result()
+	if err != nil {
+		return ""
+	}
+	switch config["appendfsync"] {
+	case "always":
+		return string(store.Synced)
+	case "everysec":
+		return "every second"
+	}
+	return "when the system likes"
+}
+
+// Local says whether all nodes are on this machine, so that the machine's CPU time includes theirs.
+// A server behind a tunnel on a loopback address counts as local.
+func (s *Server) Local() bool {
+	return !slices.ContainsFunc(s.nodes, func(n *node) bool { return store.Remote(n.addr()) })
+}
+
+// serverCPUs returns the CPUs on which any of the nodes may run; nil if that is unknown for one,
+// such as on another machine or in a namespace of its own.
+func (s *Server) serverCPUs(ctx context.Context) []int {
+	var all []int
+	for _, n := range s.nodes {
+		cpus := n.cpus(ctx)
+		if cpus == nil {
+			return nil
+		}
+		all = append(all, cpus...)
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// cpus returns the CPUs on which the node's process may run; nil if not known.
+func (n *node) cpus(ctx context.Context) []int {
+	if store.Remote(n.addr()) {
+		return nil
+	}
+	pid := n.pid(ctx)
+	if pid == 0 {
+		return nil
+	}
+	return measure.Affinity(pid)
+}
+
+// pid returns the node's process ID on this machine; 0 if not known.
+func (n *node) pid(ctx context.Context) int {
+	if n.own != nil {
+		return n.own.PID()
+	}
+	fields, err := readInfo(ctx, n.observer, "server")
+	if err != nil {
+		return 0
+	}
+	pid, err := strconv.Atoi(fields["process_id"])
+	if err != nil || !isServer(pid, fields["tcp_port"]) {
+		return 0
+	}
+	return pid
+}
+
+// isServer says whether a process of this machine is a Redis whose command line contains that port. An ID
+// from another namespace would be another process here.
+func isServer(pid int, port string) bool {
+	if pid <= 0 || !launch.Runs(pid, known...) {
+		return false
+	}
+	title, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "cmdline"))
+	return err == nil && bytes.Contains(title, []byte(port))
 }

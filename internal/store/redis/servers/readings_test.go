@@ -11,7 +11,8 @@ import (
 // two readings, would be unknown for ever, and nothing else would tell.
 func TestNoCounterIsForgotten(t *testing.T) {
 	notOfNodes := map[string]string{ // of the whole, or of the generator
-		"At": "", "IOThreads": "", "RoundTrips": "", "ClientBytesOut": "", "ClientBytesIn": "", "Observer": "", "Nodes": "",
+		"At": "", "IOThreads": "", "RoundTrips": "", "ClientBytesOut": "", "ClientBytesIn": "", "Observer": "",
+		"Nodes": "",
 	}
 	notDifferences := map[string]string{ // of an instant, or of use in between alone
 		"At": "", "IOThreads": "", "Observer": "", "Nodes": "", "Clients": "", "Memory": "", "FromNodes": "",

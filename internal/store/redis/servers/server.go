@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -35,6 +36,7 @@ type Server struct {
 	cluster *redis.ClusterClient
 
 	redis    results.Redis
+	allowed  bool   // to have faults on a user's servers
 	password string // of servers of our own
 	pin      *launch.Pinning
 	dials    chan struct{} // limits the dials at the same time
@@ -50,7 +52,7 @@ func Open(ctx context.Context, options Options) (*Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrConfig, err)
 	}
-	s := &Server{dials: make(chan struct{}, dialsAtOnce)}
+	s := &Server{dials: make(chan struct{}, dialsAtOnce), allowed: options.AllowFaults}
 	if options.Pin {
 		if s.pin, err = launch.NewPinning(); err != nil {
 			return nil, err
@@ -59,7 +61,7 @@ func Open(ctx context.Context, options Options) (*Server, error) {
 	if err := s.open(ctx, options, asked); err != nil {
 		return nil, errors.Join(err, s.Close(ctx))
 	}
-	if s.nodes[0].own == nil {
+	if !s.Started() {
 		s.ofDead(ctx, store.Keys.Look).Tell(s.nodes[0].addr(), options.Warn, options.Logf)
 	}
 	s.describe()
@@ -77,17 +79,16 @@ func (s *Server) open(ctx context.Context, options Options, asked Topology) erro
 			return err
 		}
 	}
-	if s.nodes[0].own != nil {
-		if arrange := s.topology.row().arrange; arrange != nil {
-			if err := arrange(s, ctx); err != nil {
-				return fmt.Errorf("%w: %w", ErrUnreachable, err)
-			}
+	if s.Started() {
+		if err := s.topology.arrangement().arrange(ctx, s); err != nil {
+			return fmt.Errorf("%w: %w", ErrUnreachable, err)
 		}
 	} else if err := s.recognise(ctx, options.RunID, asked); err != nil {
 		return err
 	}
-	if s.topology.row().whole {
-		s.cluster = redis.NewClusterClient(s.clusterOptions(&s.meter.Observed, observerName(options.RunID), 1).Cluster())
+	if s.topology.Kind == Clustered {
+		how := s.clusterOptions(&s.meter.Observed, observerName(options.RunID), 1)
+		s.cluster = redis.NewClusterClient(how.Cluster())
 		s.cluster.AddHook(observed{&s.meter})
 	}
 	if err := s.Settle(ctx); err != nil {
@@ -146,21 +147,22 @@ func (s *Server) Topology() Topology { return s.topology }
 
 // Independent returns the number of nodes that do not know each other, as a quorum needs them.
 func (s *Server) Independent() int {
-	return s.topology.row().independent(len(s.nodes))
+	if s.topology.Kind == Independent {
+		return len(s.nodes)
+	}
+	return 1
 }
 
 // Primaries returns the number of nodes to which every instance connects.
 func (s *Server) Primaries() int { return len(s.primaries()) }
 
 // GeneratorCPUs returns the CPUs to which the generator is pinned; nil without pinning.
-func (s *Server) GeneratorCPUs() []int {
-	return s.pin.GeneratorCPUs()
-}
+func (s *Server) GeneratorCPUs() []int { return s.pin.GeneratorCPUs() }
 
 // Owned returns the nodes that lockbench started and may kill and pause, the first primary first;
 // empty for a user's server.
-func (s *Server) Owned() []Own {
-	var own []Own
+func (s *Server) Owned() []*Own {
+	var own []*Own
 	for _, node := range s.nodes {
 		if node.own != nil {
 			own = append(own, node.own)
@@ -172,14 +174,11 @@ func (s *Server) Owned() []Own {
 // Close restores the generator's CPUs, disconnects, and removes the servers that Open started. It also
 // works with a context that has ended.
 func (s *Server) Close(ctx context.Context) error {
-	problems := []error{s.pin.Unpin()}
+	problems := []error{s.pin.Unpin(), disconnect(s.nodes)}
 	if s.cluster != nil {
 		problems = append(problems, s.cluster.Close())
 	}
-	for _, node := range s.nodes {
-		problems = append(problems, node.disconnect())
-	}
-	return errors.Join(append(problems, launch.Each(ctx, s.Owned(), Own.Close))...)
+	return errors.Join(append(problems, launch.Each(ctx, s.Owned(), (*Own).Close))...)
 }
 
 // Count returns the number of nodes, including replicas. Nodes of our own have the same places
@@ -198,17 +197,41 @@ func (s *Server) Ask(ctx context.Context, place int, do func(context.Context, re
 	return do(ctx, s.nodes[place].observer)
 }
 
-// CanSpare says whether clients can still get locks without the nodes at these places.
-func (s *Server) CanSpare(places ...int) bool {
-	spares := s.topology.row().spares
-	return spares != nil && spares(s, places)
+// spares says whether clients can still get locks without these nodes.
+func (s *Server) spares(away ...*node) bool { return s.topology.arrangement().spares(s, away) }
+
+const (
+	// patience is how long to wait for a node that may be down.
+	patience = time.Second
+	// settleTimeout is how long replicas and clusters may take to settle.
+	settleTimeout = time.Minute
+)
+
+// Settle waits until every replica, except detached ones, has what the primary had at that moment,
+// and a cluster serves all its slots.
+func (s *Server) Settle(ctx context.Context) error {
+	if err := s.nudge(ctx); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, settleTimeout)
+	defer cancel()
+	for {
+		err := s.topology.arrangement().settled(ctx, s)
+		if err == nil || ctx.Err() != nil {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("%w: wait for %s: %w", ErrUnreachable, s.topology, err)
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
 }
 
-// FirstHit returns the place of the node that a fault of node 0 hits: the current primary, if
-// there are replicas.
-func (s *Server) FirstHit() int {
-	if first := s.topology.row().firstHit; first != nil {
-		return first(s)
-	}
-	return 0
-}
+// Quiet turns go-redis's own logger off: important messages are also returned as errors. It is a
+// setting of the whole process, so only a command or a test calls it, before it opens anything.
+var Quiet = sync.OnceFunc(func() { redis.SetLogger(silence{}) })
+
+type silence struct{}
+
+func (silence) Printf(context.Context, string, ...any) {}

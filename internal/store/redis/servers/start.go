@@ -5,14 +5,31 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"os"
 	"os/exec"
-	"sync"
+	"path"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
 	"github.com/lockbench/lockbench/internal/launch"
+	"github.com/lockbench/lockbench/internal/replies"
+	"github.com/lockbench/lockbench/internal/store"
 	"github.com/lockbench/lockbench/results"
 )
+
+// imageVariable names an image in the environment.
+const imageVariable = "LOCKBENCH_REDIS_IMAGE"
+
+// image says how to get the image of the containers: redis:8, or the one that docker/setup.sh builds
+// out of this machine's redis-server where there is no registry.
+func image(wanted string) launch.Image {
+	return launch.Image{Wanted: wanted, Variable: imageVariable, Default: "redis:8", Offline: "lockbench-redis:offline"}
+}
 
 // start creates the nodes; it does not connect.
 func (s *Server) start(ctx context.Context, options Options, wanted Topology) error {
@@ -21,94 +38,235 @@ func (s *Server) start(ctx context.Context, options Options, wanted Topology) er
 		return s.useAddresses(options)
 	}
 	// Every user of this machine reaches the loopback interface.
-	s.password = rand.Text()
-	options.password = s.password
-	way, err := launch.Ways{
+	options.password = rand.Text()
+	s.password = options.password
+	spec := options.server(wanted.arrangement(), s.pin.ServerCPUs())
+	way, started, err := launch.Ways{
 		Asked: options.Address, Image: image(options.wantedImage()), Logf: options.Logf,
-		InContainers: func(ctx context.Context, engine launch.Engine, image string) (string, error) {
-			return s.useContainers(ctx, engine, image, options, wanted)
+		Program: func() (string, error) { return installed(options.Program) },
+		Start: func(ctx context.Context, begin launch.Begin) ([]launch.Started, error) {
+			return launch.All(ctx, wanted.Servers(),
+				func(ctx context.Context, _ int) (launch.Started, error) { return begin(ctx, spec) })
 		},
-		AsProcesses: func(ctx context.Context) error { return s.useProcesses(ctx, options, wanted) },
-	}.Start(ctx)
+	}.Run(ctx)
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrUnreachable, err)
 	}
 	s.redis = results.Redis{Source: way.Source, Image: way.Image, Network: way.Network, Why: way.Why}
-	return nil
-}
-
-func (s *Server) useContainers(ctx context.Context, engine launch.Engine, image string, options Options, wanted Topology) (network string, err error) {
-	run := func(network string) (*Container, error) {
-		return startContainer(ctx, engine, options, image, network, wanted.row().picker(), s.pin.ServerCPUs(), options.settings(wanted)...)
-	}
-	first, err := run("")
-	if err != nil {
-		return "", err
-	}
-	s.own(wanted, first)
-	if first.Network() != "host" && wanted.row().linked {
-		return "", errors.Join(s.giveUp(ctx), errors.New("containers can only reach each other on the host's network, which there is none of: use --redis process"))
-	}
-	others, err := several(ctx, wanted.Servers()-1, func() (*Container, error) { return run(first.Network()) })
-	if err != nil {
-		return "", errors.Join(err, s.giveUp(ctx))
-	}
-	for _, c := range others {
-		s.own(wanted, c)
-	}
-	return first.Network(), nil
-}
-
-func (s *Server) useProcesses(ctx context.Context, options Options, wanted Topology) error {
-	processes, err := several(ctx, wanted.Servers(), func() (*Process, error) {
-		return options.startProcess(ctx, wanted.row().picker(), s.pin.ServerCPUs(), options.settings(wanted)...)
-	})
-	if errors.Is(err, exec.ErrNotFound) && options.Program == "" {
-		return fmt.Errorf("there is no redis-server (%w): apt-get install redis-server, give an address with --redis redis://host:port, or start Docker", exec.ErrNotFound)
-	}
-	if err != nil {
-		return err
-	}
-	for _, p := range processes {
-		s.own(wanted, p)
+	s.topology = wanted
+	for _, one := range started {
+		n := &node{options: redis.UniversalOptions{Addrs: []string{one.Addr()}, Password: s.password}}
+		n.own = &Own{
+			Started: one, password: s.password,
+			rejoin: func(ctx context.Context) error { return s.rejoin(ctx, n) },
+		}
+		s.nodes = append(s.nodes, n)
 	}
 	return nil
 }
 
-// several starts n servers concurrently. If one fails, it closes the others.
-func several[T Own](ctx context.Context, n int, start func() (T, error)) ([]T, error) {
-	started := make([]T, n)
-	problems := make([]error, n)
-	var wg sync.WaitGroup
-	for i := range n {
-		wg.Go(func() { started[i], problems[i] = start() })
+// installed is lookProgram with advice.
+func installed(program string) (string, error) {
+	found, err := lookProgram(program)
+	if err != nil && program == "" {
+		return "", fmt.Errorf("there is no redis-server (%w): apt-get install redis-server, "+
+			"give an address with --redis redis://host:port, or start Docker", exec.ErrNotFound)
 	}
-	wg.Wait()
-	err := errors.Join(problems...)
-	if err == nil {
-		return started, nil
+	return found, err
+}
+
+// StartOwn starts a Redis with extra arguments: a process, which is faster, or a container if there
+// is no redis-server. The caller closes it.
+func StartOwn(ctx context.Context, options Options, args ...string) (*Own, error) {
+	_, started, err := launch.Ways{
+		Asked: Quickest(), Image: image(options.wantedImage()), Logf: options.Logf,
+		Program: func() (string, error) { return lookProgram(options.Program) },
+		Start: func(ctx context.Context, begin launch.Begin) ([]launch.Started, error) {
+			one, err := begin(ctx, options.server(single{}, nil, args...))
+			return []launch.Started{one}, err
+		},
+	}.Run(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("%w: install redis-server or start Docker: %w", ErrUnreachable, err)
 	}
-	for i, server := range started {
-		if problems[i] == nil {
-			err = errors.Join(err, server.Close(ctx))
+	return &Own{Started: started[0], password: options.password}, nil
+}
+
+// Quickest returns the Options.Address that starts fastest here: a process, or a container if there
+// is no redis-server.
+func Quickest() string {
+	if _, err := lookProgram(""); err != nil {
+		return "container"
+	}
+	return "process"
+}
+
+// known are the programs that may be the server of a run. The first two are those that lockbench looks for:
+// Debian's Valkey package has no redis-server.
+var known = []string{"redis-server", "valkey-server", "keydb-server", "dragonfly"}
+
+// lookProgram returns the server to start: wanted, which is a program on PATH or a path, else the
+// one in LOCKBENCH_REDIS_SERVER, else redis-server or valkey-server. The error is exec.ErrNotFound if
+// there is none.
+func lookProgram(wanted string) (string, error) {
+	const variable = "LOCKBENCH_REDIS_SERVER"
+	who := "--redis process:" + wanted
+	if wanted == "" {
+		wanted, who = os.Getenv(variable), variable
+	}
+	if wanted != "" {
+		found, err := exec.LookPath(wanted)
+		if err != nil {
+			return "", fmt.Errorf("%s: %w", who, errors.Join(exec.ErrNotFound, err))
+		}
+		return found, nil
+	}
+	for _, program := range known[:2] {
+		if found, err := exec.LookPath(program); err == nil {
+			return found, nil
 		}
 	}
-	return nil, err
+	return "", fmt.Errorf("find redis-server or valkey-server: %w", exec.ErrNotFound)
 }
 
-// own adds a started server as a node.
-func (s *Server) own(topology Topology, started Own) {
-	s.topology = topology
-	n := &node{options: redis.UniversalOptions{Addrs: []string{started.Addr()}, Password: s.password}, own: started}
-	if member := topology.row().member; member != nil {
-		n.own = member(s, n, started)
+// programIn returns the program to start in an image, by the image's name.
+func programIn(image string) string {
+	repository, _, _ := strings.Cut(path.Base(image), ":")
+	words := strings.FieldsFunc(path.Dir(image)+"/"+repository, func(r rune) bool { return r == '/' || r == '-' })
+	for _, name := range []string{"valkey", "keydb"} {
+		if slices.Contains(words, name) {
+			return name + "-server"
+		}
 	}
-	s.nodes = append(s.nodes, n)
+	return known[0]
 }
 
-// giveUp closes what was started, so that another way can be tried.
-func (s *Server) giveUp(ctx context.Context) error {
-	started := s.Owned()
-	s.nodes = nil
-	return launch.Each(ctx, started, Own.Close)
+// server says how to start a node. args come after our own settings and override them. An error of the start
+// contains the end of Redis's log.
+func (o Options) server(a arrangement, cpus []int, args ...string) launch.Server {
+	args = slices.Concat(a.settings(), persistence(o.Durability), args)
+	s := launch.Server{
+		Name: known[0], RunID: o.RunID, Pick: a.pick, CPUs: cpus, Beside: bus(args),
+		Taken: func(err error) bool { return strings.Contains(err.Error(), "Failed listening on port") },
+		Args:  func(at launch.Place) []string { return o.arguments(at, args) },
+		Ready: func(ctx context.Context, s launch.Starting) error { return awaitReady(ctx, s, o.password) },
+		Process: launch.Program{Env: o.Env, Empty: func(_ context.Context, p *launch.Process) error {
+			var err error
+			for _, data := range []string{snapshot, "appendonlydir", "appendonly.aof"} {
+				err = errors.Join(err, os.RemoveAll(filepath.Join(p.Dir(), data)))
+			}
+			return err
+		}},
+		Container: launch.Container{Inside: 6379, Listens: listens, Empty: emptyData},
+	}
+	if a.linked() {
+		s.Container.Network = launch.OnHost
+	}
+	if o.password != "" {
+		s.Process.Prepare = func(_ context.Context, p *launch.Process) error {
+			_, err := p.File(secrets, secretSettings(o.password))
+			return err
+		}
+		// The file is in the container only, and its Redis may run as any user.
+		s.Container.Files = func(launch.Place) map[string]string {
+			return map[string]string{"/" + secrets: secretSettings(o.password)}
+		}
+	}
+	return s
+}
+
+// arguments returns the settings of every server that lockbench starts, and args. Nothing is written to disk,
+// so that no fork or fsync disturbs a window, and many clients may connect. Redis lowers
+// maxclients itself if the limit of open files is smaller.
+func (o Options) arguments(at launch.Place, args []string) []string {
+	all := []string{
+		"--bind", at.Bind, "--port", strconv.Itoa(at.Port),
+		"--save", "", "--appendonly", "no",
+		"--maxclients", "60000", "--tcp-backlog", "4096",
+	}
+	file := filepath.Join("..", secrets)
+	if at.Image != "" {
+		all, file = slices.Insert(all, 0, programIn(at.Image)), "/"+secrets
+	}
+	switch {
+	case o.password != "":
+		all = append(all, "--include", file)
+	case at.Published:
+		// Without a password Redis refuses connections from other hosts. Here the port itself
+		// prevents them: it is published on the loopback interface only.
+		all = append(all, "--protected-mode", "no")
+	}
+	return append(all, args...)
+}
+
+// secrets is the name of the configuration file of a server with a password: other users of the
+// machine can read arguments, not the file.
+const secrets = "password.conf"
+
+// secretSettings are its lines. A replica sends the password to its primary.
+func secretSettings(password string) string {
+	return "requirepass " + password + "\nmasterauth " + password + "\n"
+}
+
+// persistence returns settings for an append-only file: synced once a second, Redis's default for
+// such a file, or before each answer.
+func persistence(d store.Durability) []string {
+	switch d {
+	case store.Usual:
+		return []string{"--appendonly", "yes", "--appendfsync", "everysec"}
+	case store.Synced:
+		return []string{"--appendonly", "yes", "--appendfsync", "always"}
+	default:
+		return nil
+	}
+}
+
+// snapshot is the file that SAVE writes in the server's working directory.
+const snapshot = "dump.rdb"
+
+// emptySnapshot is a snapshot without data: the magic word with the format's version, the end
+// mark, and a checksum of zeros, which means none.
+const emptySnapshot = "REDIS0009\xff\x00\x00\x00\x00\x00\x00\x00\x00"
+
+// emptyData are a snapshot and an append-only file of Redis 7 or later, both empty.
+var emptyData = map[string]string{
+	snapshot: emptySnapshot,
+	"appendonlydir/appendonly.aof.1.base.rdb": emptySnapshot,
+	"appendonlydir/appendonly.aof.1.incr.aof": "",
+	"appendonlydir/appendonly.aof.manifest": "file appendonly.aof.1.base.rdb seq 1 type b\n" +
+		"file appendonly.aof.1.incr.aof seq 1 type i\n",
+}
+
+// listens is in the log of a server that is ready.
+const listens = "Ready to accept"
+
+// awaitReady waits until the started server answers, and not another server on the same port. If the server
+// needs another password, its log decides.
+func awaitReady(ctx context.Context, s launch.Starting, password string) error {
+	return launch.Await(ctx, s, launch.LastLine, func(ctx context.Context) error {
+		return control(s.Addr(), password, func(client *redis.Client) error {
+			err := client.Ping(ctx).Err()
+			if refused(err) && Refused(err) != "LOADING" && strings.Contains(s.Log(ctx), listens) {
+				return nil
+			}
+			if err != nil {
+				return err
+			}
+			fields, err := readInfo(ctx, client, "server")
+			if err == nil && !isOurs(s, fields) {
+				return errors.New("another Redis answers")
+			}
+			return err
+		})
+	})
+}
+
+// isOurs says whether an INFO is from the started server: a process by its number, another one if it is young
+// enough. A server that was there before is older, and two servers cannot listen on one port.
+func isOurs(s launch.Starting, fields replies.Info) bool {
+	if p, ok := s.(*launch.Process); ok {
+		return fields["process_id"] == strconv.Itoa(p.PID())
+	}
+	age := fields.Integer("uptime_in_seconds")
+	return age != nil && time.Duration(*age-1)*time.Second <= time.Since(s.Began())
 }

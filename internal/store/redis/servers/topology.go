@@ -1,10 +1,13 @@
 package servers
 
 import (
+	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/lockbench/lockbench/internal/launch"
 	"github.com/lockbench/lockbench/strategies"
 )
 
@@ -18,6 +21,49 @@ const (
 	Replicated  Kind = "replicas" // one primary and N replicas, without Sentinel
 	Clustered   Kind = "cluster"  // a Redis Cluster of N primaries
 )
+
+// kinds lists all kinds with their numbers; a kind without a usual number takes none. Redis does not form a
+// cluster of fewer than three primaries: fewer cannot agree on the failure of one.
+var kinds = []struct {
+	name               Kind
+	least, usual, most int // of Topology.Count
+	arrangement
+}{
+	{Single, 0, 0, 0, single{}},
+	{Independent, 1, 5, 16, independent{}},
+	{Replicated, 1, 2, 8, replicated{}},
+	{Clustered, 3, 3, 16, clustered{}},
+}
+
+// arrangement is how the nodes of a kind are started and work together.
+type arrangement interface {
+	settings() []string // in addition to those of every server
+	pick() (int, error) // finds ports
+	linked() bool       // the nodes must reach each other
+	// arrange forms the topology from the started servers.
+	arrange(ctx context.Context, s *Server) error
+	// settled returns an error unless all nodes are as they should be.
+	settled(ctx context.Context, s *Server) error
+	// spares says whether clients can still get locks without these nodes.
+	spares(s *Server, away []*node) bool
+	unfit(strategies.Info) string // see Topology.Unfit
+}
+
+// single is one node.
+type single struct{}
+
+func (single) settings() []string                     { return nil }
+func (single) pick() (int, error)                     { return launch.FreePort() }
+func (single) linked() bool                           { return false }
+func (single) arrange(context.Context, *Server) error { return nil }
+func (single) settled(context.Context, *Server) error { return nil }
+func (single) spares(_ *Server, away []*node) bool    { return len(away) == 0 }
+func (single) unfit(strategies.Info) string           { return "" }
+
+// independent are several nodes, most of which are enough.
+type independent struct{ single }
+
+func (independent) spares(s *Server, away []*node) bool { return len(away) <= (len(s.nodes)-1)/2 }
 
 // Topology is a kind and its size. The zero Topology is unspecified: lockbench starts one node, and
 // accepts anything at a user's addresses.
@@ -34,30 +80,47 @@ func ParseTopology(text string) (Topology, error) {
 	}
 	var known []string
 	name, number, numbered := strings.Cut(text, ":")
-	for _, r := range kinds() {
-		if known = append(known, r.usage()); name != string(r.name) || numbered && r.usual == 0 {
+	for _, k := range kinds {
+		usage := string(k.name)
+		if k.usual > 0 {
+			usage += ":N"
+		}
+		if known = append(known, usage); name != string(k.name) || numbered && k.usual == 0 {
 			continue
 		}
 		if !numbered {
-			return Topology{Kind: r.name}, nil
+			return Topology{Kind: k.name}, nil
 		}
 		count, err := strconv.Atoi(number)
-		if err != nil || count < r.least || count > r.most {
+		if err != nil || count < k.least || count > k.most {
 			return Topology{}, fmt.Errorf("--topology %s takes a number from %d to %d, such as %s:%d, not %q",
-				r.name, r.least, r.most, r.name, r.usual, number)
+				k.name, k.least, k.most, k.name, k.usual, number)
 		}
-		return Topology{Kind: r.name, Count: count}, nil
+		return Topology{Kind: k.name, Count: count}, nil
 	}
 	last := len(known) - 1
-	return Topology{}, fmt.Errorf("--topology must be %s or %s, not %q", strings.Join(known[:last], ", "), known[last], text)
+	return Topology{}, fmt.Errorf("--topology must be %s or %s, not %q", strings.Join(known[:last], ", "), known[last],
+		text)
 }
+
+// place returns the kind's place in kinds; without a kind, that of Single.
+func (t Topology) place() int {
+	for i, k := range kinds {
+		if k.name == t.Kind {
+			return i
+		}
+	}
+	return 0
+}
+
+func (t Topology) arrangement() arrangement { return kinds[t.place()].arrangement }
 
 // usual fills in the defaults.
 func (t Topology) usual() Topology {
-	r := t.row()
-	t.Kind = r.name
+	k := kinds[t.place()]
+	t.Kind = k.name
 	if t.Count == 0 {
-		t.Count = r.usual
+		t.Count = k.usual
 	}
 	return t
 }
@@ -71,21 +134,37 @@ func (t Topology) String() string {
 }
 
 // Independent returns the number of nodes that do not know each other.
-func (t Topology) Independent() int { return t.row().independent(t.usual().Count) }
+func (t Topology) Independent() int {
+	if t.Kind == Independent {
+		return t.usual().Count
+	}
+	return 1
+}
 
 // Primaries returns the number of nodes that take commands.
-func (t Topology) Primaries() int { return t.row().primaries(t.usual().Count) }
+func (t Topology) Primaries() int {
+	if t.Kind == Replicated {
+		return 1
+	}
+	return t.Servers()
+}
 
 // Servers returns the number of Redis servers that the topology needs.
-func (t Topology) Servers() int { return t.row().servers(t.usual().Count) }
+func (t Topology) Servers() int {
+	t = t.usual()
+	if t.Kind == Replicated {
+		return 1 + t.Count
+	}
+	return max(t.Count, 1)
+}
 
 // Unfit says why a strategy cannot run there; "" if it can, or if the topology is unknown.
 func (t Topology) Unfit(info strategies.Info) string {
 	if t.Kind == "" {
 		return ""
 	}
-	if unfit := t.row().unfit; unfit != nil && info.Nodes > 0 && unfit(info) != "" {
-		return unfit(info)
+	if unfit := t.arrangement().unfit(info); unfit != "" && info.Nodes > 0 {
+		return unfit
 	}
 	nodes := t.Independent()
 	if info.Nodes <= nodes {
@@ -95,10 +174,67 @@ func (t Topology) Unfit(info strategies.Info) string {
 	if nodes > 1 {
 		there = fmt.Sprintf("there are %d", nodes)
 	}
-	return fmt.Sprintf("it needs %d independent Redis nodes, %s (--topology nodes:%d)", info.Nodes, there, max(info.Nodes, 5))
+	return fmt.Sprintf("it needs %d independent Redis nodes, %s (--topology nodes:%d)", info.Nodes, there,
+		max(info.Nodes, 5))
 }
 
 // admits says whether the found topology is as requested.
 func (t Topology) admits(found Topology) bool {
 	return t.Kind == "" || t.Kind == found.Kind && (t.Count == 0 || t.Count == found.Count)
+}
+
+// recognise finds out what is at the user's addresses, and checks that it is what was requested.
+func (s *Server) recognise(ctx context.Context, runID string, asked Topology) error {
+	clustered := 0
+	seen := map[string]*node{}
+	for _, n := range s.nodes {
+		if other := seen[n.runID]; n.runID != "" && other != nil {
+			return fmt.Errorf("%w: %s and %s are the same Redis", ErrConfig, other.addr(), n.addr())
+		}
+		seen[n.runID] = n
+		if n.software.Mode == "cluster" {
+			clustered++
+		}
+	}
+	var err error
+	switch clustered {
+	case 0:
+		err = s.findReplicas()
+	case len(s.nodes):
+		err = s.findCluster(ctx, runID)
+	default:
+		err = fmt.Errorf("%w: %d of the %d addresses are nodes of a cluster, the others are not", ErrConfig, clustered,
+			len(s.nodes))
+	}
+	if err == nil && !asked.admits(s.topology) {
+		err = fmt.Errorf("%w: --topology %s was asked for, but what is at the addresses is %s", ErrConfig, asked,
+			s.topology)
+	}
+	return err
+}
+
+// findReplicas distinguishes independent nodes from a primary with its replicas.
+func (s *Server) findReplicas() error {
+	primaries := s.primaries()
+	replicas := slices.DeleteFunc(slices.Clone(s.nodes), func(n *node) bool { return n.role != replica })
+	switch {
+	case len(replicas) == 0 && len(primaries) == 1:
+		s.topology = Topology{Kind: Single}
+	case len(replicas) == 0:
+		s.topology = Topology{Independent, len(primaries)}
+	case len(primaries) != 1:
+		return fmt.Errorf("%w: %s is a replica: give its primary's address, alone or with those of its replicas",
+			ErrConfig, replicas[0].addr())
+	default:
+		for _, n := range replicas {
+			if n.replID != primaries[0].replID {
+				return fmt.Errorf("%w: %s is not a replica of %s, or not in sync with it", ErrConfig, n.addr(),
+					primaries[0].addr())
+			}
+		}
+		s.topology = Topology{Replicated, len(replicas)}
+		s.nodes = slices.Concat(primaries, replicas)
+		s.primary.Store(primaries[0])
+	}
+	return nil
 }

@@ -1,0 +1,137 @@
+package lockbench
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/lockbench/lockbench/internal/engine"
+	"github.com/lockbench/lockbench/internal/store"
+	"github.com/lockbench/lockbench/results"
+	"github.com/lockbench/lockbench/strategies"
+	"github.com/lockbench/lockbench/strategies/baselines"
+	"github.com/lockbench/lockbench/workloads"
+)
+
+// measureBaselines measures the best figures of this machine.
+func (s *session) measureBaselines(ctx context.Context) error {
+	s.progress("", 0, "baselines", 0)
+	measured := &results.Baselines{}
+	for _, f := range []struct {
+		of   strategies.Strategy
+		into *float64
+	}{{baselines.Noop(), &measured.NoopPerSecond}, {baselines.Local(), &measured.LocalPerSecond}} {
+		perSecond, err := s.throughputOf(ctx, f.of)
+		if err != nil {
+			return fmt.Errorf("measure the baseline %s: %w", f.of.Info.Name, err)
+		}
+		*f.into = perSecond
+	}
+	if err := s.measureRoundTrips(ctx, measured); err != nil {
+		return err
+	}
+	if ctx.Err() == nil {
+		s.report.Baselines = measured
+	}
+	return nil
+}
+
+// throughputOf returns the rate of an in-process strategy with the plan's clients and no hold.
+func (s *session) throughputOf(ctx context.Context, strategy strategies.Strategy) (float64, error) {
+	v, err := strategy.Variant(nil)
+	if err != nil {
+		return 0, err
+	}
+	w, plan := workloads.Default(), s.report.Workload
+	w.Clients, w.Instances, w.Seed, w.Hold = plan.Clients, plan.Instances, plan.Seed, workloads.Dist{}
+	w.Warmup = workloads.Duration(50 * time.Millisecond)
+	// If the machine was stopped for a whole window, the result would be 0: then try a longer one.
+	for window := shortestBaseline; ; window *= 4 {
+		w.Duration = workloads.Duration(window)
+		run, err := engine.Job{Strategy: v, Workload: w, Session: s.id}.Run(ctx)
+		if err != nil {
+			return 0, err
+		}
+		if run.Speed.Acquisitions > 0 || ctx.Err() != nil {
+			return run.Speed.PerSecond, nil
+		}
+		if window > longestBaseline {
+			return 0, fmt.Errorf("nothing was acquired in %v", window)
+		}
+	}
+}
+
+// Windows of a run for a baseline.
+const (
+	shortestBaseline = 250 * time.Millisecond
+	longestBaseline  = 10 * time.Second
+)
+
+// measureRoundTrips times requests to each store, one after the other on one connection.
+func (s *session) measureRoundTrips(ctx context.Context, baselines *results.Baselines) error {
+	for _, p := range s.servers {
+		times, err := p.server.RoundTrips(ctx, engine.Prefix+s.id+":baselines")
+		if err != nil {
+			if ctx.Err() != nil {
+				return nil
+			}
+			return err
+		}
+		if p.name == store.Redis {
+			baselines.PingP50, baselines.PingP99, baselines.EvalP50, baselines.EvalP99 = times.PingP50, times.PingP99,
+				times.ScriptP50, times.ScriptP99
+			continue
+		}
+		of := s.about(p)
+		of.RequestP50, of.RequestP99 = times.PingP50, times.PingP99
+	}
+	return nil
+}
+
+// idleTime is the CPU time that a store used while others were measured.
+type idleTime struct{ cpu, over float64 } // seconds
+
+// watchOthers measures what the other stores use until done is called: on the same machine they
+// slow the measured one down.
+func (s *session) watchOthers(ctx context.Context, driven store.Server) (done func()) {
+	type start struct {
+		place
+		at  time.Time
+		cpu float64
+	}
+	cpu := func(p place) *float64 {
+		reading, err := p.server.Read(ctx)
+		if err != nil {
+			return nil
+		}
+		return reading.CPU
+	}
+	var started []start
+	for _, p := range slices.DeleteFunc(slices.Clone(s.servers),
+		func(p place) bool { return p.server == driven || p.name == countersName }) {
+		if used := cpu(p); used != nil {
+			started = append(started, start{p, time.Now(), *used})
+		}
+	}
+	return func() {
+		for _, from := range started {
+			used := cpu(from.place)
+			if used == nil {
+				continue
+			}
+			if s.idle == nil {
+				s.idle = map[place]idleTime{}
+			}
+			sum := s.idle[from.place]
+			sum.cpu += *used - from.cpu
+			sum.over += time.Since(from.at).Seconds()
+			s.idle[from.place] = sum
+			about := &s.report.Redis
+			if other := s.about(from.place); other != nil {
+				about = &other.Server
+			}
+			about.IdleCPU = new(sum.cpu / sum.over * 100)
+		}
+	}
+}

@@ -1,0 +1,127 @@
+package command
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/spf13/pflag"
+
+	"github.com/lockbench/lockbench/strategies"
+)
+
+func texts(problems []error) []string {
+	var all []string
+	for _, problem := range problems {
+		all = append(all, problem.Error())
+	}
+	return all
+}
+
+func TestEachTakesJoinedErrorsApart(t *testing.T) {
+	a, b, c := errors.New("a"), errors.New("b\n\n  of two lines"), errors.New("c")
+	wrapped := fmt.Errorf("%w because of %w", a, c)
+	got := texts(flatten(errors.Join(a, errors.Join(b, wrapped), nil)))
+	if diff := cmp.Diff([]string{"a", "b of two lines", "a because of c"}, got); diff != "" {
+		t.Error(diff)
+	}
+	if flatten(nil) != nil {
+		t.Error("no error has faults")
+	}
+}
+
+func TestUnknownStrategiesSuggestTheNearest(t *testing.T) {
+	for mistyped, want := range map[string]string{
+		"spinn": "spin", "sipn": "spin", "SPIN": "spin", "pub-sub": "pubsub", "blop": "blpop",
+		"redsink": "redsync", "loca": "local", "none": "noop", "zzzzzzzzzz": "",
+		"gated:sipn": "gated:spin", "gatet:spin": "gated:spin", "gatet:spin:base=1ms": "gated:spin",
+	} {
+		_, err := strategies.ParseVariants(mistyped + ",noop")
+		name := strings.TrimSuffix(mistyped, ":base=1ms")
+		fault := fmt.Sprintf("unknown strategy %q", name)
+		if want != "" {
+			fault += fmt.Sprintf(", did you mean %q?", want)
+		}
+		if diff := cmp.Diff([]string{fault}, texts(flatten(err))); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", mistyped, diff)
+		}
+	}
+}
+
+func TestUnknownFlags(t *testing.T) {
+	set := pflag.NewFlagSet("", pflag.ContinueOnError)
+	newFlags().register(set)
+	for _, test := range []struct{ args, rest, want []string }{
+		{nil, nil, nil},
+		{
+			[]string{"-qc5", "--hold=1ms", "-s", "-x", "word", "--", "--bogus"},
+			[]string{"-qc5", "--hold=1ms", "-s", "-x", "word", "--", "--bogus"},
+			nil,
+		},
+		{
+			[]string{"--bogus", "5", "--clients", "--more", "--last"},
+			[]string{"--clients", "--more"},
+			[]string{"--bogus: unknown flag", "--last: unknown flag"},
+		},
+		{[]string{"-qxy", "-c", "3", "-ö"}, []string{"-c", "3"}, []string{"-x: unknown flag", "-ö: unknown flag"}},
+		{
+			[]string{"--warmpu=3s", "word", "--warmpu", "3s"},
+			[]string{"word"},
+			slices.Repeat([]string{"--warmpu: unknown flag, did you mean --warmup?"}, 2),
+		},
+		{[]string{"--bogus", "-c"}, []string{}, []string{"--bogus: unknown flag", "flag needs an argument: 'c' in -c"}},
+	} {
+		rest, problems := withoutUnknown(set, test.args)
+		if diff := cmp.Diff(test.want, texts(problems)); diff != "" {
+			t.Errorf("%q (-want +got):\n%s", test.args, diff)
+		}
+		if diff := cmp.Diff(test.rest, rest); diff != "" {
+			t.Errorf("%q leaves (-want +got):\n%s", test.args, diff)
+		}
+	}
+}
+
+func TestEveryFlagOfRunNamesItsFault(t *testing.T) {
+	set := pflag.NewFlagSet("", pflag.ContinueOnError)
+	newFlags().register(set)
+	collectProblems(set)
+	free := strings.Fields("strategy workload redis ca-file image topology work fence counter arrivals threshold " +
+		"session") // any text can be read
+	var want []string
+	set.VisitAll(func(flag *pflag.Flag) {
+		if err := set.Set(flag.Name, "?"); err != nil {
+			t.Errorf("--%s ends the parsing: %v", flag.Name, err)
+		}
+		if !slices.Contains(free, flag.Name) {
+			want = append(want, "--"+flag.Name)
+		}
+	})
+	var got []string
+	for _, problem := range flatten((&app{}).input(set).refuse()) {
+		name, _, _ := strings.Cut(problem.Error(), ":")
+		got = append(got, name)
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-flags +faults):\n%s", diff)
+	}
+}
+
+func TestOrderIsBalancedAndShuffled(t *testing.T) {
+	for _, pairs := range []int{1, 2, 7, 12, 100} {
+		first := 0
+		for _, headFirst := range order(pairs, 1) {
+			if headFirst {
+				first++
+			}
+		}
+		if first != pairs/2 {
+			t.Errorf("the head is first in %d of %d pairs", first, pairs)
+		}
+	}
+	if !slices.Equal(order(100, 1), order(100, 1)) || slices.Equal(order(100, 1), order(100, 2)) {
+		t.Error("the order is not the seed's")
+	}
+}

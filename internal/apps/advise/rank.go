@@ -1,0 +1,201 @@
+package advise
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/lockbench/lockbench/internal/apps/document"
+	"github.com/lockbench/lockbench/internal/words"
+	"github.com/lockbench/lockbench/results"
+	"github.com/lockbench/lockbench/results/findings"
+	"github.com/lockbench/lockbench/strategies"
+)
+
+// matters is the least ratio of medians at which a difference counts; the interval of the paired ratio
+// must also exclude 1.
+const matters = 1.1
+
+// contender is a measured strategy.
+type contender struct {
+	results.Summary
+	info  strategies.Info
+	order int // in which the strategies were named
+}
+
+// figure returns a contender's metric as evidence.
+func (c contender) figure(name string) findings.Evidence {
+	m, _ := results.FindMetric(name)
+	return findings.Evidence{Strategy: c.Name, Metric: name, Unit: m.Unit, Value: c.Figure(m)}
+}
+
+// criterion is a figure that compares locks.
+type criterion struct {
+	name  string // of the metric
+	what  string
+	lower bool // is better
+	// rounds is the planned number of pairs. If it is too small for an interval, a difference must
+	// occur in all of them to count.
+	rounds int
+}
+
+// criteria returns what counts, the most important first: clients served, long waits, and the cost for
+// Redis.
+func (q Question) criteria() []criterion {
+	// Not the 99th percentile: in such short windows it is often only a lower bound.
+	waits := criterion{"wait_per_client_p90", "90th percentile of the waits, weighted per client", true, q.Rounds}
+	if q.Workload.Rate > 0 { // clients are slots there
+		waits = criterion{"wait_p90", "90th percentile of the waits", true, q.Rounds}
+	}
+	return []criterion{
+		{"served_per_s", "clients served a second", false, q.Rounds},
+		waits,
+		{"redis_cpu_per_acq", "server CPU per acquisition", true, q.Rounds},
+	}
+}
+
+// advantage says how many times as good a is as b over paired rounds; nil if that is not known.
+func (c criterion) advantage(a, b contender) *results.Ratio {
+	m, _ := results.FindMetric(c.name)
+	if c.lower {
+		return b.Against(a.Summary, m)
+	}
+	return a.Against(b.Summary, m)
+}
+
+// better says whether a is clearly better than b: the ratio's interval excludes 1, and its median is at
+// least matters.
+func (c criterion) better(a, b contender) bool {
+	r := c.advantage(a, b)
+	return r != nil && (r.Interval || r.Rounds >= c.rounds) && r.Low > 1 && !r.AtMost && r.Median >= matters
+}
+
+// ranked orders a field, the best first.
+func ranked(criteria []criterion, field []contender) []contender {
+	var all []contender
+	for rest := field; len(rest) > 0; {
+		best := choose(criteria, rest)
+		all = append(all, best)
+		rest = slices.DeleteFunc(slices.Clone(rest), func(c contender) bool { return c.Name == best.Name })
+	}
+	return all
+}
+
+// choose returns the contender to take. For each criterion it removes those that another one beats; of the
+// rest it takes the one that needs the least. field must not be empty.
+func choose(criteria []criterion, field []contender) contender {
+	for _, c := range criteria {
+		stay := slices.DeleteFunc(slices.Clone(field), func(x contender) bool {
+			return slices.ContainsFunc(field, func(other contender) bool { return c.better(other, x) })
+		})
+		if len(stay) > 0 { // otherwise each is beaten by another
+			field = stay
+		}
+	}
+	return slices.MinFunc(field, func(a, b contender) int {
+		return cmp.Or(
+			cmp.Compare(a.info.Nodes, b.info.Nodes),
+			cmp.Compare(a.info.Connections.PerWaiter, b.info.Connections.PerWaiter),
+			cmp.Compare(a.info.Connections.PerInstance, b.info.Connections.PerInstance),
+			cmp.Compare(listed(a.Name), listed(b.Name)),
+			cmp.Compare(a.order, b.order),
+		)
+	})
+}
+
+// behind says why a contender is not first.
+func (q Question) behind(c, first contender) string {
+	for _, criterion := range q.criteria() {
+		if criterion.better(first, c) {
+			return fmt.Sprintf("%s is %s times as good by %s",
+				first.Name, criterion.advantage(first, c), criterion.what)
+		}
+	}
+	return fmt.Sprintf("no figure separates it from %s, which comes first by what it needs: %s",
+		first.Name, needs(first))
+}
+
+// needs says what a lock needs in addition to an instance's command connections.
+func needs(c contender) string {
+	n := c.info.Connections
+	switch {
+	case c.info.Nodes == 0:
+		return "no Redis"
+	case c.info.Nodes > 1:
+		return fmt.Sprintf("%d independent nodes", c.info.Nodes)
+	case n.PerWaiter > 0:
+		return words.Count(n.PerWaiter, "more connection") + " a waiter"
+	case n.PerInstance > 0:
+		return words.Count(n.PerInstance, "more connection") + " an instance"
+	}
+	return "no further connection"
+}
+
+// unfit says why a contender must not be recommended, by its claims or its figures; "" if it may be.
+func (q Question) unfit(c contender) string {
+	served, violations, failures := c.figure("served_per_s"), c.figure("violations"), c.figure("errors")
+	switch {
+	case q.unsafe(c.info) != "":
+		return q.unsafe(c.info)
+	case q.For == Correctness && !c.info.Claims.Fencing:
+		return fmt.Sprintf("it claims %s, and no fencing tokens", c.info.Claims)
+	case violations.Value == nil || violations.Value.Value > 0:
+		return "violations: " + violations.Value.Text(violations.Unit)
+	case c.Invalid:
+		return fmt.Sprintf("none of its %d runs is valid: %s", len(c.Runs), strings.Join(c.Runs[0].Invalid, "; "))
+	case failures.Value != nil && failures.Value.Value > 0:
+		return "errors: " + failures.Value.Text(failures.Unit)
+	case served.Value == nil || served.Value.Value == 0:
+		return "it served no client"
+	}
+	return ""
+}
+
+// chosen returns the lock that the matrix recommends; false if there is none.
+func (q Question) chosen(locks *results.Report) (strategies.Variant, bool) {
+	candidates, _ := q.candidates()
+	fit := slices.DeleteFunc(contenders(locks, candidates), func(c contender) bool { return q.unfit(c) != "" })
+	if len(fit) == 0 {
+		return strategies.Variant{}, false
+	}
+	return candidates[choose(q.criteria(), fit).order], true
+}
+
+// summaries returns a report's summaries; nil if there is none.
+func summaries(r *results.Report) []results.Summary {
+	if r == nil {
+		return nil
+	}
+	return r.Summaries()
+}
+
+// contenders returns the candidates that were measured.
+func contenders(report *results.Report, candidates []strategies.Variant) []contender {
+	var field []contender
+	for _, s := range summaries(report) {
+		at := slices.IndexFunc(candidates, func(v strategies.Variant) bool { return v.Name() == s.Name })
+		if at >= 0 {
+			field = append(field, contender{Summary: s, info: candidates[at].Info(), order: at})
+		}
+	}
+	return field
+}
+
+// row returns a contender's row of the ranking.
+func (q Question) row(c, first contender) Row {
+	row := Row{Name: c.Name, Claims: c.info.Claims.List(), Verdict: c.Verdict()}
+	for _, criterion := range q.criteria() {
+		e := c.figure(criterion.name)
+		figure := Figure{Figure: document.Figure{Metric: e.Metric, Unit: e.Unit, Value: e.Value}}
+		if c.Name != first.Name {
+			figure.Ratio = criterion.advantage(first, c)
+		}
+		row.Figures = append(row.Figures, figure)
+	}
+	for _, name := range []string{"commands_per_acq", "violations"} {
+		e := c.figure(name)
+		row.Figures = append(row.Figures, Figure{Figure: document.Figure{Metric: name, Unit: e.Unit, Value: e.Value}})
+	}
+	return row
+}

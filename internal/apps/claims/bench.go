@@ -1,0 +1,263 @@
+package claims
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/lockbench/lockbench"
+	"github.com/lockbench/lockbench/internal/apps/document"
+	"github.com/lockbench/lockbench/results"
+)
+
+// Bench carries out command lines.
+type Bench struct {
+	// Plan parses the words of a claim's line as the program's command line does, and refuses what a claim
+	// may not choose.
+	Plan func(words []string) (lockbench.Plan, error)
+	// Redis is where to measure: its Address, CAFile and Image. A claim that needs other servers is
+	// inconclusive.
+	Redis lockbench.StoreOptions
+	// Run measures a plan; usually lockbench.Run.
+	Run func(context.Context, lockbench.Plan) (*results.Report, error)
+	// Generators runs a command line in several processes on one Redis at the same time, and merges their
+	// reports.
+	Generators func(ctx context.Context, words []string, n int, redis lockbench.StoreOptions) (*results.Report, error)
+	// Say reports progress; may be nil.
+	Say func(format string, args ...any)
+
+	done map[string]*measured // by command line
+}
+
+// measured is the result of a command line; nil if it was not measured.
+type measured struct {
+	again  bool // measured twice, for a claim that uses every round
+	report *results.Report
+	err    error
+}
+
+// plan returns a run's plan: what its line asks for, and what the experiment adds.
+func (b *Bench) plan(c Claim, run Run) (lockbench.Plan, error) {
+	plan, err := b.Plan(strings.Fields(run.Line))
+	plan.Rounds, plan.Baselines = c.Rounds, false
+	return plan, err
+}
+
+// Check returns all errors in the claims' command lines, and in their expectations, with file and line.
+func (b *Bench) Check(all []Claim) error {
+	var problems []error
+	for _, c := range all {
+		for _, run := range c.Runs {
+			plan, err := b.plan(c, run)
+			if err == nil && c.Generators > 0 {
+				err = shareable(plan)
+			}
+			if err != nil {
+				for line := range strings.Lines(err.Error()) {
+					problems = append(problems, c.problem(run.at, "%s: %s", run.Name, strings.TrimSpace(line)))
+				}
+				continue
+			}
+			for _, o := range c.operands(run, false) {
+				for _, title := range o.titles {
+					if _, err := o.titled(title, plan.Titles()); err != nil {
+						problems = append(problems, c.problem(o.at, "%w", err))
+					}
+				}
+			}
+		}
+	}
+	return errors.Join(problems...)
+}
+
+// shareable returns an error if several processes cannot run the plan together.
+func shareable(plan lockbench.Plan) error {
+	plan.Session, plan.Redis.Address, plan.Start = "together", "redis://localhost", time.Now()
+	return plan.Validate()
+}
+
+// Expected is the approximate time of the claims; shared runs count once.
+func (b *Bench) Expected(all []Claim) time.Duration {
+	var total time.Duration
+	seen := map[string]bool{}
+	for _, c := range all {
+		for _, run := range c.Runs {
+			command := c.Command(run)
+			plan, err := b.plan(c, run)
+			if err != nil || seen[command] {
+				continue
+			}
+			seen[command] = true
+			if c.Generators > 0 { // their runs begin at fixed times
+				plan.Start = time.Now()
+			}
+			total += plan.Expected()
+		}
+	}
+	return total
+}
+
+// Test measures what each claim needs and gives the verdicts. It carries out shared command lines once. When
+// ctx ends, it leaves out the remaining claims and the document is Interrupted. The error means
+// that there is no Redis; then the document ends with the claim that found this.
+func (b *Bench) Test(ctx context.Context, all []Claim) (*Document, error) {
+	document := &Document{Head: document.Begin(schema), Claims: []Result{}}
+	b.done = map[string]*measured{}
+	var failure error
+	for i, c := range all {
+		b.say("[%d/%d] %s: %s", i+1, len(all), c.Name(), c.Says)
+		runs := map[string]*measured{}
+		for _, run := range c.Runs {
+			m := b.measure(ctx, c, run)
+			runs[run.Name] = m
+			if document.Redis.Source == "" && m.report != nil {
+				document.Redis, document.Environment = m.report.Redis, m.report.Environment
+			}
+			if errors.Is(m.err, lockbench.ErrUnreachable) {
+				failure = m.err
+			}
+			if failure != nil || ctx.Err() != nil {
+				break
+			}
+		}
+		if ctx.Err() != nil {
+			document.Interrupted = true
+			break
+		}
+		if document.Claims = append(document.Claims, c.judge(runs)); failure != nil {
+			break
+		}
+	}
+	document.Finished = time.Now()
+	return document, failure
+}
+
+func (b *Bench) measure(ctx context.Context, c Claim, run Run) *measured {
+	line := c.Command(run)
+	m, there := b.done[line]
+	if !there {
+		m = b.once(ctx, c, run)
+	}
+	strict := len(c.operands(run, true)) > 0
+	// Whether figures can be trusted depends on the machine, not on the figures: a second attempt
+	// favours no verdict.
+	if strict && len(m.invalid()) > 0 && !m.again && m.err == nil && ctx.Err() == nil {
+		b.say("figures that cannot be trusted, once more: %s", line)
+		m = b.once(ctx, c, run)
+		m.again = true
+	}
+	if !strict { // the document only counts them
+		for _, r := range m.invalid() {
+			b.say("left out, %s: %s in round %d: %s", run.Name, r.Title(), r.Round, strings.Join(r.Invalid, "; "))
+		}
+	}
+	b.done[line] = m
+	return m
+}
+
+func (b *Bench) once(ctx context.Context, c Claim, run Run) *measured {
+	plan, err := b.plan(c, run)
+	if err != nil {
+		return &measured{err: err}
+	}
+	m := &measured{}
+	plan.Redis.Address, plan.Redis.CAFile, plan.Redis.Image = b.Redis.Address, b.Redis.CAFile, b.Redis.Image
+	if c.Generators > 0 {
+		m.report, m.err = b.Generators(ctx, c.Words(run), c.Generators, plan.Redis)
+	} else {
+		m.report, m.err = b.Run(ctx, plan)
+	}
+	return m
+}
+
+func (b *Bench) say(format string, args ...any) {
+	if b.Say != nil {
+		b.Say(format, args...)
+	}
+}
+
+// runs returns the report's runs.
+func (m *measured) runs() []results.Run {
+	if m == nil || m.report == nil {
+		return nil
+	}
+	return m.report.Runs
+}
+
+// invalid returns the runs whose figures cannot be trusted.
+func (m *measured) invalid() (all []results.Run) {
+	for _, r := range m.runs() {
+		if !r.Valid() {
+			all = append(all, r)
+		}
+	}
+	return all
+}
+
+// titles returns the titles in the report.
+func (m *measured) titles() []string {
+	var all []string
+	for _, run := range m.runs() {
+		all = append(all, run.Title())
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// used returns the titles in the report that these operands mean.
+func (m *measured) used(operands []operand) map[string]bool {
+	used := map[string]bool{}
+	for _, o := range operands {
+		for _, title := range o.titles {
+			found, _ := o.titled(title, m.titles())
+			used[found] = true
+		}
+	}
+	return used
+}
+
+// lacks says whether one of the operands' titles lacks a round.
+func (m *measured) lacks(operands []operand, rounds int) bool {
+	for title := range m.used(operands) {
+		there := 0
+		for _, run := range m.runs() {
+			if run.Title() == title {
+				there++
+			}
+		}
+		if there < rounds {
+			return true
+		}
+	}
+	return false
+}
+
+// shown returns the figures of all strategies besides the expected ones; nil if there are none.
+func (m *measured) shown(metrics []results.Metric) *Shown {
+	if len(metrics) == 0 || len(m.runs()) == 0 {
+		return nil
+	}
+	s := &Shown{Runs: len(m.runs()), Strategies: []ShownStrategy{}}
+	for _, run := range m.runs() {
+		if !run.Complete() {
+			s.LeftOut++
+		}
+		if run.MachineBound() {
+			s.MachineBound++
+		}
+	}
+	for _, summary := range m.report.Summaries() {
+		one := ShownStrategy{Name: summary.Title()}
+		for _, metric := range metrics {
+			f := document.Figure{Metric: metric.Name, Unit: metric.Unit}
+			if !summary.Invalid {
+				f.Value = summary.Figure(metric)
+			}
+			one.Figures = append(one.Figures, f)
+		}
+		s.Strategies = append(s.Strategies, one)
+	}
+	return s
+}

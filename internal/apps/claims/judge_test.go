@@ -1,0 +1,200 @@
+package claims
+
+import (
+	"context"
+	"slices"
+	"testing"
+
+	"github.com/lockbench/lockbench"
+	"github.com/lockbench/lockbench/results"
+)
+
+func figures(values ...float64) []*results.Figure {
+	var all []*results.Figure
+	for _, v := range values {
+		all = append(all, &results.Figure{Value: v})
+	}
+	return all
+}
+
+func TestWhatTheRoundsOfAFigureComeTo(t *testing.T) {
+	t.Parallel()
+	open := &results.Figure{Value: 2, AtLeast: true}
+	for _, test := range []struct {
+		name         string
+		is, opposite string
+		total        bool
+		values       []*results.Figure
+		want         Outcome
+	}{
+		{"all hold", ">= 3", "<= 1", false, figures(3, 5, 4), Held},
+		{"all are against it", ">= 3", "<= 1", false, figures(1, 0.5), Contradicted},
+		{"all are in the margin", ">= 3", "<= 1", false, figures(2, 2), Partly},
+		{"some hold, none is against it", ">= 3", "<= 1", false, figures(4, 2), Partly},
+		{"some are against it, none holds", ">= 3", "<= 1", false, figures(1, 2), Partly},
+		{"rounds disagree", ">= 3", "<= 1", false, figures(4, 1), Unclear},
+		{"rounds disagree, one between", ">= 3", "<= 1", false, figures(4, 2, 1), Unclear},
+		{"without an opposite there is no margin", ">= 3", "", false, figures(2, 2), Contradicted},
+		{"without an opposite rounds disagree", ">= 3", "", false, figures(2, 3), Unclear},
+		{"one is not known", ">= 3", "<= 1", false, append(figures(4), nil), Unclear},
+		{"none there", ">= 3", "<= 1", false, nil, Unclear},
+		{"a lower bound that suffices", ">= 2", "<= 1", false, []*results.Figure{open}, Held},
+		{"a lower bound that does not", ">= 3", "<= 1", false, []*results.Figure{open}, Unclear},
+		{"a lower bound beyond", "<= 1", ">= 2", false, []*results.Figure{open}, Contradicted},
+		{"a lower bound just beyond", "< 2", "", false, []*results.Figure{open}, Contradicted},
+		{"a lower bound that may be just it", "<= 2", "", false, []*results.Figure{open}, Unclear},
+		{"in all enough", ">= 1", "<= 0", true, figures(0, 1, 0), Held},
+		{"in all not", ">= 1", "<= 0", true, figures(0, 0, 0), Contradicted},
+		{"in all not known", ">= 1", "<= 0", true, append(figures(1), nil), Unclear},
+	} {
+		e := expectation{Total: test.total}
+		var err error
+		if e.Is.Limit, err = results.ParseLimit(test.is, results.Number); err != nil {
+			t.Fatal(err)
+		}
+		if test.opposite != "" {
+			b, err := results.ParseLimit(test.opposite, results.Number)
+			if err != nil {
+				t.Fatal(err)
+			}
+			e.Opposite.Limit = b
+		}
+		f := FigureResult{Values: test.values}
+		if e.settle(&f); f.Outcome != test.want {
+			t.Errorf("%s: %s, want %s", test.name, f.Outcome, test.want)
+		}
+	}
+}
+
+func TestVerdicts(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		outcomes []Outcome
+		want     Verdict
+	}{
+		{nil, Inconclusive},
+		{[]Outcome{Held, Held}, Confirmed},
+		{[]Outcome{Contradicted, Contradicted}, Refuted},
+		{[]Outcome{Held, Contradicted}, Qualified},
+		{[]Outcome{Held, Partly}, Qualified},
+		{[]Outcome{Contradicted, Partly}, Qualified},
+		{[]Outcome{Held, Unclear}, Inconclusive},
+		{[]Outcome{Missed, Contradicted}, Refuted},
+		{[]Outcome{Held, Missed}, Qualified},
+		{[]Outcome{Held, Reported}, Confirmed},
+		{[]Outcome{Reported}, Inconclusive},
+		{[]Outcome{Contradicted, Unclear}, Inconclusive},
+	} {
+		if got := conclude(test.outcomes); got != test.want {
+			t.Errorf("%v: %s, want %s", test.outcomes, got, test.want)
+		}
+	}
+}
+
+const target = `
+says: mine is the fastest
+rounds: 8
+runs: {a: "--strategy spin,pubsub,fair"}
+shows: [acq_per_s]
+expect:
+  - {what: speed, figure: "a[spin].acq_per_s / best(a[pubsub, fair].acq_per_s)", is: ">= 1.2", by: interval}
+  - {what: middle, figure: "a[spin].acq_per_s / best(a[pubsub, fair].acq_per_s)", is: ">= 1.2", by: median}
+  - {what: alone, figure: "best(a[pubsub, fair].acq_per_s)", by: interval}
+`
+
+// The whole way: rounds with planted speeds, the ratio to the best of each, its interval,
+// and the verdict by its worse end.
+func TestATargetIsJudgedByTheWorseEnd(t *testing.T) {
+	t.Parallel()
+	others := map[string][]float64{
+		"pubsub": {100, 100, 100, 100, 100, 50, 50, 50}, "fair": {50, 50, 50, 50, 50, 100, 100, 100},
+	}
+	const unsure = Inconclusive
+	spin := func(first ...float64) []float64 {
+		return append(first, []float64{120, 130, 140, 150, 160, 170, 180, 190}[len(first):]...)
+	}
+	for name, test := range map[string]struct {
+		spin    []float64
+		invalid int // rounds of pubsub, from the first on
+		want    []Outcome
+		low     float64
+		best    string
+		verdict Verdict
+	}{
+		"all keep it":  {spin(), 0, []Outcome{Held, Held, Reported}, 1.2, "pubsub (5), fair (3)", Confirmed},
+		"one does not": {spin(110), 0, []Outcome{Missed, Held, Reported}, 1.1, "pubsub (5), fair (3)", Qualified},
+		"not even the median": {
+			spin(110, 110, 110, 110, 110), 0, []Outcome{Missed, Missed, Reported}, 1.1, "pubsub (5), fair (3)", Refuted,
+		},
+		// Who was the best is not known where one of them is not.
+		"one is invalid":  {spin(), 1, []Outcome{Held, Held, Reported}, 1.3, "pubsub (4), fair (3)", Confirmed},
+		"two are invalid": {spin(), 2, []Outcome{Unclear, Unclear, Reported}, 1.4, "fair (3), pubsub (3)", unsure},
+	} {
+		p := pretend()
+		p.bench.Run = func(context.Context, lockbench.Plan) (*results.Report, error) {
+			p.lines = append(p.lines, name)
+			others["spin"] = test.spin
+			report := planted(others, nil).report
+			for i := range report.Runs {
+				if r := &report.Runs[i]; r.Strategy == "pubsub" && r.Round <= test.invalid {
+					r.Invalid = []string{"generator saturated"}
+				}
+			}
+			return report, nil
+		}
+		document, err := p.bench.Test(t.Context(), []Claim{claim(t, target)})
+		if err != nil || len(p.lines) != 1 {
+			t.Fatalf("%s: %v, measured %d times", name, err, len(p.lines))
+		}
+		c := document.Claims[0]
+		var outcomes []Outcome
+		for _, f := range c.Figures {
+			outcomes = append(outcomes, f.Outcome)
+		}
+		f := c.Figures[0]
+		if !slices.Equal(outcomes, test.want) || c.Verdict != test.verdict ||
+			f.Interval.Low.Value != test.low || f.Interval.Rounds != 8-test.invalid {
+			t.Errorf("%s: %s, %v, %+v, %q", name, c.Verdict, outcomes, f.Interval, c.Why)
+		}
+		if best := f.winners(); best != test.best {
+			t.Errorf("%s: the best were %s", name, best)
+		}
+		s := c.Runs[0].Shown
+		if s.Runs != 24 || s.LeftOut != test.invalid || len(s.Strategies) != 3 || len(document.Invalid()) > 0 {
+			t.Errorf("%s: it shows %+v, invalid are %q", name, s, document.Invalid())
+		}
+	}
+}
+
+func TestTooFewRoundsProveNothing(t *testing.T) {
+	t.Parallel()
+	p := pretend() // two rounds, of which the claim has eight
+	document, err := p.bench.Test(t.Context(), []Claim{claim(t, target)})
+	c := document.Claims[0]
+	if err != nil || c.Verdict != Inconclusive || c.Figures[0].Outcome != Unclear || c.Figures[0].Interval.Rounds != 2 {
+		t.Errorf("%v, %s, %q, %+v", err, c.Verdict, c.Why, c.Figures)
+	}
+}
+
+// What is only known from below may be anything above.
+func TestALowerBoundMissesALimitFromAbove(t *testing.T) {
+	t.Parallel()
+	values := figures(1, 2, 3, 4, 5, 6)
+	open := &results.Figure{Value: 0.5, AtLeast: true}
+	for _, by := range []string{byInterval, byMedian} {
+		e := expectation{By: by, Is: limit{results.Limit{Operator: "<=", Value: 9, Text: "<= 9"}}}
+		f := FigureResult{Values: append(slices.Clone(values), figures(9)...)}
+		if e.settle(&f); f.Outcome != Held {
+			t.Errorf("by %s it is %s, all known", by, f.Outcome)
+		}
+		f = FigureResult{Values: append(slices.Clone(values), open)}
+		if e.settle(&f); f.Outcome != Missed || !f.Interval.High.AtLeast {
+			t.Errorf("by %s it is %s: %+v", by, f.Outcome, f.Interval)
+		}
+	}
+	e := expectation{By: byInterval, Is: limit{results.Limit{Operator: ">=", Value: 1, Text: ">= 1"}}}
+	f := FigureResult{Values: append(slices.Clone(values), &results.Figure{Value: 3, AtLeast: true})}
+	if e.settle(&f); f.Outcome != Held {
+		t.Errorf("a lower bound above the limit keeps it, and it is %s", f.Outcome)
+	}
+}

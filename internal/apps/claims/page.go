@@ -1,0 +1,312 @@
+package claims
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"unicode"
+
+	"github.com/olekukonko/tablewriter/tw"
+
+	"github.com/lockbench/lockbench/internal/layout"
+	"github.com/lockbench/lockbench/internal/words"
+	"github.com/lockbench/lockbench/results"
+)
+
+// WriteJSON writes the document as indented JSON.
+func WriteJSON(w io.Writer, d *Document) error { return words.WriteJSON(w, "claims", d) }
+
+// WriteTable writes the document for a terminal: each claim with its verdict, its figures with their limits, and
+// the commands to repeat it.
+func WriteTable(w io.Writer, d *Document, color bool) error {
+	p := &page{layout.Page{Paint: layout.Paint(color)}}
+	fmt.Fprintln(p, d.Setup())
+	d.method(p)
+	for _, c := range d.Claims {
+		verdict := string(c.Verdict)
+		switch c.Verdict {
+		case Confirmed:
+			verdict = p.Green(verdict)
+		case Refuted:
+			verdict = p.Red(verdict)
+		default:
+			verdict = p.Yellow(verdict)
+		}
+		says := strings.Join(layout.Wrap(c.Says, layout.Width-18, ""), "\n    ")
+		fmt.Fprintf(p, "\n%s  %s  %s\n", p.Bold(c.Name), verdict, says)
+		if err := p.claim(c); err != nil {
+			return err
+		}
+		for _, test := range c.Tests {
+			fmt.Fprintf(p, "  test %s\n", test)
+		}
+	}
+	fmt.Fprintf(p, "\n%s\n", d.tally())
+	return p.Save(w, "claims")
+}
+
+// WriteMarkdown writes the document as a page: an overview, then each claim.
+func WriteMarkdown(w io.Writer, d *Document) error {
+	p := &page{layout.Page{Markdown: true}}
+	fmt.Fprintf(p, "# %s\n\n", p.Text(cmp.Or(d.Title, "Common claims about Redis locks, tested")))
+	fmt.Fprintf(p, "Written by `lockbench claims`; docs/METRICS.md says what the figures mean.\n\n")
+	fmt.Fprintf(p, "- %s %s, %s\n- Machine: %s\n- Redis: %s\n", d.Tool.Name, d.Tool.Version,
+		d.Started.UTC().Format("2006-01-02 15:04 MST"), p.Text(d.Environment.Describe()), p.Text(d.Redis.Describe()))
+	d.method(p)
+	fmt.Fprintf(p, "\n%s\n\n| # | claim | verdict |\n| ---: | --- | --- |\n", d.tally())
+	for _, c := range d.Claims {
+		fmt.Fprintf(p, "| [%s](#%s) | %s | %s |\n", p.Text(c.Name), anchor(c.Name), p.Text(c.Says), c.Verdict)
+	}
+	for _, c := range d.Claims {
+		fmt.Fprintf(p, "\n<a id=\"%s\"></a>\n\n## %s. %s\n\n**%s**\n",
+			anchor(c.Name), p.Text(c.Name), p.Text(c.Says), c.Verdict)
+		if err := p.claim(c); err != nil {
+			return err
+		}
+		for _, run := range c.Runs {
+			if err := p.shown(run); err != nil {
+				return err
+			}
+		}
+		for i, test := range c.Tests {
+			if i == 0 {
+				fmt.Fprintf(p, "\nTests that show it too:\n\n")
+			}
+			fmt.Fprintf(p, "- %s\n", layout.Code(test))
+		}
+	}
+	return p.Save(w, "claims")
+}
+
+// anchor returns the place of a claim on the page.
+func anchor(claim string) string {
+	return "claim-" + strings.Map(func(r rune) rune {
+		if unicode.IsLetter(r) || unicode.IsDigit(r) {
+			return r
+		}
+		return '-'
+	}, claim)
+}
+
+// page is a page for a terminal or in Markdown.
+type page struct{ layout.Page }
+
+// method explains how the figures of these claims were obtained and judged.
+func (d *Document) method(p *page) {
+	anyFigure := func(such func(FigureResult) bool) bool {
+		return slices.ContainsFunc(d.Claims, func(c Result) bool { return slices.ContainsFunc(c.Figures, such) })
+	}
+	if len(d.Libraries) > 0 {
+		p.Remark("", "Libraries: "+strings.Join(d.Libraries, ", ")+".")
+	}
+	if anyFigure(func(f FigureResult) bool { return f.Judged != "" }) {
+		p.Remark("", fmt.Sprintf(howJudged, results.Plain(confidence*100)))
+	}
+	if anyFigure(func(f FigureResult) bool { return f.Best != nil }) {
+		p.Remark("", howBest)
+	}
+	if anyFigure(func(f FigureResult) bool { return f.Counter != nil }) {
+		p.Remark("", howCountered)
+	}
+}
+
+const (
+	howJudged = "A figure with an interval is the median of the rounds. The interval contains the true median with " +
+		"a confidence of %s %% (order statistics): with 7 rounds it is from the smallest to the largest, " +
+		"with 11 from the second-smallest to the second-largest, with 14 from the third. A limit is held " +
+		"if the interval's worse end keeps it, or, where it says median, if the median does; else it is " +
+		"missed. Rounds that cannot be trusted are left out. What has no limit is reported."
+	howBest = "The strategies of a run take turns within a round, each round in an order of its own. A ratio to " +
+		"the best is to the best of the same round; behind it stands who that was, in how many rounds."
+	howCountered = "Each figure is measured twice: as the claim has it, and in a counter-case, in which it must be " +
+		"on the other side of its limit. If it were on the same side, it would say the same of every lock, " +
+		"and nothing about the claim."
+)
+
+// tally counts the verdicts, and the counter-cases.
+func (d *Document) tally() string {
+	var parts []string
+	for _, v := range []Verdict{Confirmed, Qualified, Refuted, Inconclusive} {
+		n := 0
+		for _, claim := range d.Claims {
+			if claim.Verdict == v {
+				n++
+			}
+		}
+		if n > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", n, v))
+		}
+	}
+	all := []string{strings.Join(parts, ", ")}
+	if counters, failed := d.CounterCases(); counters > 0 {
+		cases := words.Count(counters, "counter-case")
+		all = append(all, fmt.Sprintf("%s, %d did not come out as they must", cases, len(failed)))
+	}
+	if d.Interrupted {
+		all = append(all, "interrupted: claims are missing")
+	}
+	return strings.TrimPrefix(strings.Join(all, "; "), "; ")
+}
+
+// claim writes what is known about a claim, its figures and its commands.
+func (p *page) claim(c Result) error {
+	for _, text := range append([]string{c.About}, c.notes()...) {
+		mark := ""
+		if text != c.About {
+			mark = "! "
+		}
+		if text != "" {
+			p.Remark(mark, text)
+		}
+	}
+	head := []string{"figure", "came to", "must be", "", "best (rounds)"}
+	columns := 4
+	var rows [][]string
+	for _, f := range c.Figures {
+		if rows = append(rows, f.cells()); f.Best != nil {
+			columns = 5
+		}
+		if f.Counter == nil {
+			continue
+		}
+		cells, verdict := f.Counter.cells(), ", did not come out as it must"
+		if f.Counter.AsItMust {
+			verdict = ", as it must"
+		}
+		cells[0], cells[2], cells[3] = "with "+cells[0], "", cells[3]+verdict
+		rows = append(rows, cells)
+	}
+	if !p.Markdown {
+		p.Columns(rows)
+	} else if len(rows) > 0 {
+		align := []tw.Align{tw.AlignLeft, tw.AlignRight, tw.AlignLeft, tw.AlignLeft, tw.AlignLeft}
+		for i, row := range rows {
+			for at := range row {
+				row[at] = p.Text(row[at])
+			}
+			rows[i] = row[:columns]
+		}
+		p.WriteByte('\n')
+		if err := p.Grid(align[:columns], append([][]string{head[:columns]}, rows...)); err != nil {
+			return fmt.Errorf("write claims: %w", err)
+		}
+		p.WriteByte('\n')
+	}
+	for _, run := range c.Runs {
+		p.Command(run.Command)
+	}
+	return nil
+}
+
+// notes returns the remarks on the verdict.
+func (c Result) notes() []string {
+	if c.Qualified != "" {
+		return append([]string{c.Qualified}, c.Why...)
+	}
+	return c.Why
+}
+
+// shown writes a run's figures in addition to the expected ones.
+func (p *page) shown(run RunResult) error {
+	s := run.Shown
+	if s == nil || len(s.Strategies) == 0 {
+		return nil
+	}
+	fmt.Fprintf(p, "\n%s, medians of the rounds: %s", layout.Code(run.Name), words.Count(s.Runs, "run"))
+	if s.LeftOut > 0 {
+		fmt.Fprintf(p, ", %d left out because they could not be trusted", s.LeftOut)
+	}
+	if s.MachineBound > 0 {
+		fmt.Fprintf(p, "; in %d the machine set the pace, not the lock", s.MachineBound)
+	}
+	p.WriteString("\n\n")
+	head, align := []string{""}, []tw.Align{tw.AlignLeft}
+	for _, f := range s.Strategies[0].Figures {
+		head, align = append(head, p.Text(f.Metric)), append(align, tw.AlignRight)
+	}
+	rows := [][]string{head}
+	for _, one := range s.Strategies {
+		row := []string{layout.Code(one.Name)}
+		for _, f := range one.Figures {
+			row = append(row, f.Value.Text(f.Unit))
+		}
+		rows = append(rows, row)
+	}
+	return p.Grid(align, rows)
+}
+
+// cells returns a figure's row: the expectation, the result and the best.
+func (f FigureResult) cells() []string {
+	wanted := f.Is
+	switch {
+	case f.Is == "":
+		wanted = results.NotKnown
+	case f.Judged == byMedian:
+		wanted = "median " + f.Is
+	case f.Opposite != "":
+		wanted += ", not " + f.Opposite
+	}
+	return []string{f.What, f.cameTo(), wanted, string(f.Outcome), f.winners()}
+}
+
+// winners names the strategies that were the best in some round, the most frequent first.
+func (f FigureResult) winners() string {
+	count := map[string]int{}
+	for _, name := range f.Best {
+		if name != "" {
+			count[name]++
+		}
+	}
+	names := slices.Sorted(maps.Keys(count))
+	slices.SortStableFunc(names, func(a, b string) int { return cmp.Compare(count[b], count[a]) })
+	for i, name := range names {
+		names[i] = fmt.Sprintf("%s (%d)", name, count[name])
+	}
+	return strings.Join(names, ", ")
+}
+
+// cameTo writes the median of the rounds with their range or interval, or their sum, and the number of unknown
+// rounds.
+func (f FigureResult) cameTo() string {
+	all := known(f.Values)
+	if len(all) == 0 {
+		return results.NotKnown
+	}
+	text := func(v *results.Figure) string {
+		if v.AtLeast {
+			return "≥ " + f.Unit.Signed(v.Value)
+		}
+		return f.Unit.Signed(v.Value)
+	}
+	if i := f.Interval; i != nil {
+		rounds := words.Count(i.Rounds, "round")
+		if i.Rounds < len(f.Values) {
+			rounds = fmt.Sprintf("%d of %d rounds", i.Rounds, len(f.Values))
+		}
+		if i.Confidence == 0 {
+			rounds += ", too few for an interval"
+		}
+		return fmt.Sprintf("%s (%s … %s), %s", text(&i.Median), text(&i.Low), text(&i.High), rounds)
+	}
+	missing := ""
+	if n := len(f.Values) - len(all); n > 0 {
+		missing = fmt.Sprintf(", not known in %d of %d rounds", n, len(f.Values))
+	}
+	if f.Total {
+		var there []*results.Figure
+		for i := range all {
+			there = append(there, &all[i])
+		}
+		return text(sum(there)) + " in all" + missing
+	}
+	byValue := func(a, b results.Figure) int { return cmp.Compare(a.Value, b.Value) }
+	low, high := slices.MinFunc(all, byValue), slices.MaxFunc(all, byValue)
+	least, most := text(&low), text(&high)
+	if least == most {
+		return least + missing
+	}
+	return fmt.Sprintf("%s (%s … %s)%s", text(results.MedianFigure(all)), least, most, missing)
+}

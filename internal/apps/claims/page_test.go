@@ -1,0 +1,59 @@
+package claims
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"slices"
+	"testing"
+
+	"github.com/lockbench/lockbench/internal/testkit/golden"
+	"github.com/lockbench/lockbench/results"
+)
+
+// The document in testdata has every verdict and outcome, and what is hard to write.
+func TestClaimsAreWritten(t *testing.T) {
+	t.Parallel()
+	content, err := os.ReadFile("testdata/claims.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var d Document
+	if err := json.Unmarshal(content, &d); err != nil {
+		t.Fatal(err)
+	}
+	for file, write := range map[string]func(*bytes.Buffer) error{
+		"claims.txt":  func(b *bytes.Buffer) error { return WriteTable(b, &d, false) },
+		"claims.ansi": func(b *bytes.Buffer) error { return WriteTable(b, &d, true) },
+		"claims.json": func(b *bytes.Buffer) error { return WriteJSON(b, &d) },
+		"claims.md":   func(b *bytes.Buffer) error { return WriteMarkdown(b, &d) },
+	} {
+		var written bytes.Buffer
+		if err := write(&written); err != nil {
+			t.Fatal(err)
+		}
+		golden.Compare(t, "testdata/"+file, written.String())
+	}
+	if names := d.Invalid(); !slices.Equal(names, []string{"mine"}) {
+		t.Errorf("invalid are %q", names)
+	}
+	if n, failed := d.CounterCases(); n != 3 || !slices.Equal(failed, []string{"claim 8, wake-ups, pubsub ÷ spin"}) {
+		t.Errorf("%d counter-cases, %q failed", n, failed)
+	}
+}
+
+// The median of rounds is only as exact as what lies below it.
+func TestWhatTheRoundsOfAFigureAreWrittenAs(t *testing.T) {
+	t.Parallel()
+	least := func(v float64) *results.Figure { return &results.Figure{Value: v, AtLeast: true} }
+	for want, f := range map[string]FigureResult{
+		"≥ 2 (≥ 1 … 3)":                           {Values: append(figures(3, 2), least(1))},
+		"2 (1 … ≥ 3), not known in 1 of 4 rounds": {Values: append(figures(1, 2), nil, least(3))},
+		"5 in all, not known in 1 of 3 rounds":    {Total: true, Values: append(figures(3, 2), nil)},
+		"7, not known in 2 of 3 rounds":           {Values: append(figures(7), nil, nil)},
+	} {
+		if got := f.cameTo(); got != want {
+			t.Errorf("it reads %q, want %q", got, want)
+		}
+	}
+}

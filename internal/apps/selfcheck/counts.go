@@ -1,0 +1,253 @@
+package selfcheck
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/lockbench/lockbench/internal/engine"
+	"github.com/lockbench/lockbench/internal/replies"
+	"github.com/lockbench/lockbench/results"
+	"github.com/lockbench/lockbench/strategies"
+	"github.com/lockbench/lockbench/workloads"
+)
+
+const (
+	// longEnough is the length from which the audit must find every overlap.
+	longEnough = 100 * time.Microsecond
+	// The check needs at least enough overlaps. On a busy machine it may use up to mostWindows windows.
+	enough, mostWindows = 50, 4
+	// overlapOff is the permitted error of the audit's overlapped time, in percent.
+	overlapOff = 2.0
+)
+
+// audit runs a lock that often admits a second client. The number and the length of the overlaps are known in
+// two more ways: the lock counts them, and the instants of the clients' leases show them. If it is not
+// rigged, the same lock must have no overlaps.
+func (s *session) audit(ctx context.Context, c *Check) error {
+	w := workload(8, 4, s.Effort.Window)
+	_ = w.Hold.UnmarshalText([]byte("uniform:1ms,4ms")) // a valid constant
+	s.say("audit: a lock that lets in two")
+	lock, seen := &queue{doubling: true}, observations{}
+	for seen.windows < mostWindows && seen.long() < enough {
+		if err := s.observe(ctx, lock, w, &seen); err != nil {
+			return err
+		}
+	}
+	let, long := lock.twice, seen.long()
+	if long < enough {
+		c.unsure("only %d overlaps of %v and more: too few", long, longEnough)
+	}
+	c.inform("times the lock let in a second one", float64(let), results.Number)
+	c.count(int64(len(seen.overlaps)) <= let, "overlaps by the clients' own instants", float64(len(seen.overlaps)),
+		"at most as many")
+	if len(seen.overlaps) > 0 {
+		c.inform("shortest of them", float64(slices.Min(seen.overlaps)), results.Nanoseconds)
+	}
+	c.inform("of 100 µs and more", float64(long), results.Number)
+	// A client may not run between the end of its recorded hold and its call of Release: the audit
+	// finds an overlap then that the instants do not show.
+	c.count(seen.audited >= long && seen.audited <= let, "found by the audit", float64(seen.audited),
+		"at least %d, at most %d", long, let)
+	off := (float64(seen.auditedNS)/float64(seen.total()) - 1) * 100
+	c.want(near(off, 0, overlapOff), "overlapped time off the instants'", off, results.Percent,
+		"within %v %%", overlapOff)
+	c.count(seen.broken == seen.windows, "windows in which the claim was found broken", float64(seen.broken),
+		"%d", seen.windows)
+
+	s.say("audit: the same lock, letting in one")
+	honest := &records{}
+	run, err := s.watched(ctx, (&queue{}).strategy(), w, honest)
+	if err != nil {
+		return err
+	}
+	found := run.Safety.Overlaps + run.Safety.ExpiredOverlaps
+	c.count(found == 0, "honest lock: found by the audit", float64(found), "0")
+	c.inform("honest lock: acquisitions", float64(len(honest.all)), results.Number)
+	return nil
+}
+
+// observations is what a rigged lock's windows have shown.
+type observations struct {
+	overlaps           []time.Duration // by the clients' instants
+	audited, auditedNS int64           // overlaps found by the audit
+	windows, broken    int             // all windows, and those in which the claim was found broken
+}
+
+// observe runs a lock for one window.
+func (s *session) observe(ctx context.Context, lock *queue, w workloads.Spec, seen *observations) error {
+	observed := &records{}
+	run, err := s.watched(ctx, lock.strategy(), w, observed)
+	if err != nil {
+		return err
+	}
+	seen.overlaps = append(seen.overlaps, overlaps(observed.all)...)
+	seen.audited += run.Safety.Overlaps
+	seen.auditedNS += run.Safety.OverlapNS
+	seen.windows++
+	if len(run.Safety.Broken) > 0 {
+		seen.broken++
+	}
+	return nil
+}
+
+// long returns how many overlaps the audit must have found.
+func (seen *observations) long() (n int64) {
+	for _, o := range seen.overlaps {
+		if o >= longEnough {
+			n++
+		}
+	}
+	return n
+}
+
+func (seen *observations) total() (sum time.Duration) {
+	for _, o := range seen.overlaps {
+		sum += o
+	}
+	return sum
+}
+
+// overlaps returns how long two leases were held at once, from the instants alone. There are never more than
+// two holders.
+func overlaps(acquired []engine.Acquisition) []time.Duration {
+	ordered := slices.Clone(acquired)
+	slices.SortFunc(ordered, func(a, b engine.Acquisition) int { return cmp.Compare(a.Granted, b.Granted) })
+	var found []time.Duration
+	for i := 1; i < len(ordered); i++ {
+		before, after := ordered[i-1], ordered[i]
+		if both := min(before.Released, after.Released) - after.Granted; both > 0 {
+			found = append(found, time.Duration(both))
+		}
+	}
+	return found
+}
+
+// records is an Observer that keeps every acquisition.
+type records struct {
+	mu  sync.Mutex
+	all []engine.Acquisition
+}
+
+// Holding does nothing.
+func (r *records) Holding(int) {}
+
+// Releasing does nothing.
+func (r *records) Releasing(int) {}
+
+// Acquired keeps the acquisition.
+func (r *records) Acquired(a engine.Acquisition) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.all = append(r.all, a)
+}
+
+// watched runs a strategy with an Observer.
+func (s *session) watched(
+	ctx context.Context, v strategies.Variant, w workloads.Spec, seen engine.Observer,
+) (*results.Run, error) {
+	job := s.job(v, w)
+	job.Observer = seen
+	return s.do(ctx, job)
+}
+
+// readings is how many readings' bytes the byte counts may differ by: one side counts the readings at both
+// ends and the other does not yet.
+const readings = 4
+
+// outside reads the server's INFO before and after a run, over its own connection and with its own code. The
+// run must report the difference. On a user's server it may report more, because others may use it.
+func (s *session) outside(ctx context.Context, c *Check) error {
+	v, err := contender()
+	if err != nil {
+		return err
+	}
+	nodes, err := s.server.Clients(ctx, engine.Prefix+s.id+":outside", 1, nil)
+	if err != nil {
+		return fmt.Errorf("connect to look from outside: %w", err)
+	}
+	client := nodes[0].Client
+	defer func() { _ = client.Close() }()
+
+	w := workload(50, 5, s.Effort.Window)
+	w.Hold = workloads.Fixed(100 * time.Microsecond)
+	s.say("outside: %s", v.Name())
+	before, size, err := look(ctx, client)
+	if err != nil {
+		return err
+	}
+	run, err := s.do(ctx, s.job(v, w))
+	if err != nil {
+		return err
+	}
+	after, _, err := look(ctx, client)
+	if err != nil {
+		return err
+	}
+	whole := run.Server.Whole
+	if whole == nil || whole.Commands == nil || whole.BytesIn == nil || whole.BytesOut == nil {
+		c.unsure("the server does not report what it counts")
+		return nil
+	}
+
+	want := c.want
+	if len(s.server.Owned()) == 0 {
+		c.inform("bytes received from others", value(whole.OtherTraffic), results.Percent)
+		want = c.hope
+	}
+	var seen, told, apart float64
+	for command := range after {
+		name, counts := strings.CutPrefix(command, "cmdstat_")
+		if !counts || name == "info" { // both sides use INFO
+			continue
+		}
+		outside, inside := after[command]-before[command], float64(whole.Commands[name])
+		seen += outside
+		told += inside
+		apart += math.Abs(outside - inside)
+	}
+	c.inform("commands seen from outside, but INFO", seen, results.Number)
+	want(told > 0 && apart == 0, "commands told otherwise in the report", apart, results.Number, "0")
+	for _, bytes := range []struct {
+		name, field string
+		told        *int64
+	}{
+		{"received", "total_net_input_bytes", whole.BytesIn},
+		{"sent", "total_net_output_bytes", whole.BytesOut},
+	} {
+		outside := after[bytes.field] - before[bytes.field]
+		c.inform("bytes "+bytes.name+" by Redis, from outside", outside, results.Bytes)
+		told := float64(*bytes.told)
+		want(near(told, outside, readings*size), "left out by the report", outside-told, results.Bytes,
+			"at most %d looks at INFO", readings)
+	}
+	sockets := float64(*whole.ClientBytesOut) - float64(*whole.BytesIn)
+	want(near(sockets, 0, readings*size), "bytes written to sockets less those received", sockets, results.Bytes,
+		"likewise")
+	return nil
+}
+
+// look reads the numbers in INFO: for a command its calls, otherwise the field's value. size is the length of
+// the reply in bytes.
+func look(ctx context.Context, client redis.UniversalClient) (numbers map[string]float64, size float64, err error) {
+	text, err := client.Info(ctx, "all").Result()
+	if err != nil {
+		return nil, 0, fmt.Errorf("look from outside: %w", err)
+	}
+	numbers = map[string]float64{}
+	for field, value := range replies.ParseInfo(text) {
+		value, _, _ = strings.Cut(strings.TrimPrefix(value, "calls="), ",")
+		if n, err := strconv.ParseFloat(value, 64); err == nil {
+			numbers[field] = n
+		}
+	}
+	return numbers, float64(len(text)), nil
+}

@@ -1,0 +1,184 @@
+package selfcheck
+
+import (
+	"context"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/lockbench/lockbench/internal/pause"
+	"github.com/lockbench/lockbench/strategies"
+)
+
+// queue is a lock for all instances of a run, with its own record of what it granted.
+type queue struct {
+	newest   bool // it serves the newest waiter, not the first to come
+	starving bool // every tenth instance waits for ever
+	// doubling lets in a second client some time after the first, and then nobody until both have released.
+	doubling bool
+
+	opened atomic.Int64 // instances
+
+	mu      sync.Mutex
+	random  *rand.Rand
+	waiters []chan struct{}
+	holders int
+	doubled bool        // a second client was let in since the lock was last free
+	open    bool        // the next to come is let in as the second
+	second  *time.Timer // until a second client is let in
+
+	twice  int64         // times that a second client was let in
+	leases int64         // released ones
+	held   time.Duration // sum of their holds
+}
+
+// latest is about the length of a hold, so that overlaps of all lengths occur.
+const latest = 5 * time.Millisecond
+
+func (q *queue) strategy() strategies.Variant {
+	q.random = rand.New(rand.NewPCG(1, 1))
+	info := strategies.Info{Name: "one-queue", Summary: "one queue for all instances", Capacity: 1}
+	info.Claims.Exclusion = true
+	return strategies.Unlisted(info, func(strategies.Config) (strategies.Locker, error) {
+		if q.opened.Add(1)%crowdInstances == 0 && q.starving {
+			return never{}, nil
+		}
+		return q, nil
+	})
+}
+
+// Acquire waits for its turn.
+func (q *queue) Acquire(ctx context.Context, _ string) (strategies.Lease, error) {
+	granted := make(chan struct{})
+	q.mu.Lock()
+	q.waiters = append(q.waiters, granted)
+	q.admit()
+	q.mu.Unlock()
+	select {
+	case <-granted:
+		return &queueLease{q, time.Now()}, nil
+	case <-ctx.Done():
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if at := slices.Index(q.waiters, granted); at >= 0 {
+		q.waiters = slices.Delete(q.waiters, at, at+1)
+	} else { // it was granted meanwhile
+		q.leave()
+	}
+	return nil, ctx.Err()
+}
+
+// admit grants the lock if it may. The caller holds mu, as with leave.
+func (q *queue) admit() {
+	switch {
+	case len(q.waiters) == 0:
+		return
+	case q.holders == 0:
+		q.doubled, q.open = false, false
+		if q.doubling {
+			var timer *time.Timer
+			timer = time.AfterFunc(time.Duration(q.random.Int64N(int64(latest))), func() {
+				q.mu.Lock()
+				defer q.mu.Unlock()
+				if q.second == timer {
+					q.open = true
+					q.admit()
+				}
+			})
+			q.second = timer
+		}
+	case q.open && !q.doubled:
+		q.doubled = true
+		q.twice++
+	default:
+		return
+	}
+	at := 0
+	if q.newest {
+		at = len(q.waiters) - 1
+	}
+	q.holders++
+	close(q.waiters[at])
+	q.waiters = slices.Delete(q.waiters, at, at+1)
+}
+
+func (q *queue) leave() {
+	if q.holders--; q.holders > 0 {
+		return
+	}
+	if q.second != nil {
+		q.second.Stop()
+		q.second = nil
+	}
+	q.admit()
+}
+
+// Close does nothing: the other instances still use the lock.
+func (q *queue) Close() error { return nil }
+
+type queueLease struct {
+	*queue
+	since time.Time
+}
+
+// Release passes the lock on.
+func (l *queueLease) Release(context.Context) error {
+	held := time.Since(l.since)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.held += held
+	l.leases++
+	l.leave()
+	return nil
+}
+
+// never is a Locker that admits no client.
+type never struct{}
+
+func (never) Acquire(ctx context.Context, _ string) (strategies.Lease, error) {
+	<-ctx.Done()
+	return nil, ctx.Err()
+}
+
+func (never) Close() error { return nil }
+
+// drawn is a lock that admits every client after a random wait.
+type drawn struct {
+	mean   time.Duration
+	mu     sync.Mutex
+	random *rand.Rand
+
+	waits, late atomic.Int64 // ended waits; ns by which they were longer than drawn
+}
+
+func newDrawn(mean time.Duration) *drawn {
+	return &drawn{mean: mean, random: rand.New(rand.NewPCG(1, 2))}
+}
+
+func (d *drawn) strategy() strategies.Variant {
+	info := strategies.Info{Name: "drawn-waits", Summary: "waits that are drawn, and excludes nobody"}
+	return strategies.Unlisted(info, func(strategies.Config) (strategies.Locker, error) { return d, nil })
+}
+
+func (d *drawn) Acquire(ctx context.Context, _ string) (strategies.Lease, error) {
+	began := time.Now()
+	d.mu.Lock()
+	wait := time.Duration(d.random.ExpFloat64() * float64(d.mean))
+	d.mu.Unlock()
+	if !pause.Plain(ctx.Done(), wait) {
+		return nil, ctx.Err()
+	}
+	d.waits.Add(1)
+	d.late.Add(int64(time.Since(began) - wait))
+	return given{}, nil
+}
+
+func (d *drawn) Close() error { return nil }
+
+// given is the lease of a lock without exclusion.
+type given struct{}
+
+func (given) Release(context.Context) error { return nil }

@@ -1,0 +1,213 @@
+package engine
+
+import (
+	"fmt"
+	"math"
+	"runtime"
+	"slices"
+	"time"
+
+	"github.com/lockbench/lockbench/internal/measure"
+	"github.com/lockbench/lockbench/results"
+	"github.com/lockbench/lockbench/workloads"
+)
+
+// invalid says why the figures cannot be trusted.
+func (r *run) invalid(result *results.Run, o observed) []string {
+	if o.closed == nil || result.WindowNS == 0 {
+		return []string{errNoWindow.Error()}
+	}
+	var why []string
+	if seen := o.closed.health.Since(o.opened.health).Wall; !r.dead.Load() &&
+		time.Duration(result.WindowNS) > longEnough &&
+		math.Abs(float64(int64(seen)-result.WindowNS)) > observedLimit*float64(result.WindowNS) {
+		why = append(why,
+			fmt.Sprintf("it was observed for %v of a window of %v: the generator was too busy to look in time",
+				seen.Round(time.Millisecond), time.Duration(result.WindowNS).Round(time.Millisecond)))
+	}
+	if result.StoodStill() {
+		why = append(why, fmt.Sprintf("lockbench itself did not run for %v of %v: it was stopped, or its machine was",
+			time.Duration(*result.Generator.StoodStill).Round(time.Millisecond),
+			time.Duration(result.WindowNS).Round(time.Millisecond)))
+	}
+	if !result.TimeAccounting.Balanced {
+		why = append(why, fmt.Sprintf("its time accounts do not balance: a client's phases differ from the window by "+
+			"%.2f %%", result.TimeAccounting.WorstPercent))
+	}
+	if n := result.Generator.PoolTimeouts; n > 0 {
+		why = append(why, fmt.Sprintf("%d commands timed out waiting for a connection (see --pool)", n))
+	}
+	if reason := r.saturated(result); reason != "" {
+		why = append(why, reason)
+	}
+	if reason := r.failed(result); reason != "" {
+		why = append(why, reason)
+	}
+	if !o.partial {
+		why = append(why, r.disturbance.absent()...)
+	}
+	if n := result.Safety.Hung; n > 0 {
+		why = append(why, fmt.Sprintf("%d clients did not come back when told to stop", n))
+	}
+	return why
+}
+
+const (
+	longEnough    = 500 * time.Millisecond // then the time for the snapshots does not matter
+	observedLimit = 0.1                    // of the window
+
+	lateLimit  = 0.01                  // of the starts
+	hardlyRuns = 10 * time.Millisecond // p99 until a runnable goroutine runs
+)
+
+// saturated says why the generator, not the lock, kept an open loop from its load.
+func (r *run) saturated(result *results.Run) string {
+	g := result.Generator
+	switch {
+	case r.arrivals == nil:
+		return ""
+	case float64(g.LateStarts) > lateLimit*float64(g.Starts):
+		return fmt.Sprintf("the generator was late with %d starts of %d", g.LateStarts, g.Starts)
+	case r.behind(result) && time.Duration(g.SchedulingP99) > hardlyRuns:
+		return fmt.Sprintf("the generator could not offer %v: its goroutines waited %v to run (p99)", r.Workload.Rate,
+			time.Duration(g.SchedulingP99))
+	}
+	return ""
+}
+
+// behind says whether too many arrivals of an open loop found all clients busy.
+func (r *run) behind(result *results.Run) bool {
+	waited := float64(result.Generator.BehindStarts + result.Waiting.Backlog)
+	return r.arrivals != nil && waited > lateLimit*float64(result.Generator.Starts)
+}
+
+const (
+	busy              = 90.0 // percent of the core that runs Redis commands
+	barelyIdle        = 10.0 // percent of all cores
+	otherTrafficLimit = 1.0  // percent of the bytes Redis received
+	mostlyOurs        = 70.0 // percent of all cores
+)
+
+// ours returns the share of all cores that the generator and Redis used, in percent, as
+// if both were on this machine.
+func (r *run) ours(result *results.Run) float64 {
+	used := result.Generator.CPUPercent
+	if redis := result.Server.Window.CPUPercent(); redis != nil {
+		used += *redis
+	}
+	return used / float64(runtime.NumCPU())
+}
+
+// labels tells a reader what limits the figures.
+func (r *run) labels(result *results.Run) []string {
+	var labels []string
+	if result.Speed.Acquisitions > 0 && result.Server.Window == nil && r.remote() && result.Server.Whole != nil {
+		labels = append(labels, "window too short for the server's counters")
+	}
+	main := result.Server.Window.MainThreadPercent()
+	redisBound := main != nil && *main >= busy
+	disturbed := othersLabels(result.Generator)
+	switch idle := result.Generator.MachineIdle; {
+	case redisBound:
+		labels = append(labels, "redis-bound")
+	case idle != nil && *idle < barelyIdle && r.ours(result) >= mostlyOurs:
+		labels = append(labels, results.GeneratorBound)
+	case idle != nil && *idle < barelyIdle && len(disturbed) == 0:
+		// else the labels of othersLabels say it with a figure
+		labels = append(labels, results.BusyMachine)
+	}
+	labels = append(labels, disturbed...)
+	if slices.ContainsFunc(r.Workload.Faults,
+		func(f workloads.Fault) bool { return f.Kind().Place == workloads.OnNetwork }) {
+		labels = append(labels, "through proxies")
+	}
+	if label := r.shortOfARound(result); label != "" {
+		labels = append(labels, label)
+	}
+	if r.behind(result) {
+		labels = append(labels, fmt.Sprintf(results.Overloaded+"%v found all %d clients waiting", r.Workload.Rate,
+			r.Workload.Clients))
+	}
+	if label := r.outlived(result.Speed); label != "" {
+		labels = append(labels, label)
+	}
+	if r.shared() {
+		labels = append(labels, results.PartOfASession)
+	}
+	if whole := result.Server.Whole; !r.shared() && whole != nil && whole.OtherTraffic != nil &&
+		*whole.OtherTraffic > otherTrafficLimit {
+		labels = append(labels, fmt.Sprintf("other clients' traffic %.1f%%", *whole.OtherTraffic))
+	}
+	if ran := time.Duration(result.WindowNS); result.Partial && ran > 0 {
+		labels = append(labels, "partial: "+ran.Round(time.Millisecond).String())
+	}
+	return labels
+}
+
+// outlived returns a label if some client held its lock for longer than the TTL of a lease
+// that nothing renews; else "". The lock claims exclusion only while the lease is valid, so
+// the claim can be kept while several clients work on what the lock protects.
+func (r *run) outlived(s results.Speed) string {
+	longest := s.Hold.Max
+	if r.info.Claims.Watchdog || r.info.Nodes == 0 || longest == nil || longest.NS <= int64(r.Workload.TTL) {
+		return ""
+	}
+	return fmt.Sprintf("%s: %v for a TTL of %v", results.OutlivedLease,
+		time.Duration(longest.NS).Round(time.Millisecond), r.Workload.TTL)
+}
+
+// errorLimit is the ratio of errors to acquisitions above which a run is invalid.
+const errorLimit = 0.01
+
+// failed says why a run with too many errors, or without acquisitions, is invalid.
+func (r *run) failed(result *results.Run) string {
+	granted, failures := result.Speed.Acquisitions, r.failures.Load()
+	switch {
+	case granted == 0 && len(result.Errors) > 0:
+		return "it had errors and not one acquisition: " + result.Errors[0].Error
+	case granted == 0 && len(r.Workload.Faults) == 0 && !r.shared():
+		// in a session the other processes may have had the lock
+		return "it had not one acquisition"
+	case float64(failures) > errorLimit*float64(granted):
+		return fmt.Sprintf("%d errors for %d acquisitions, over %.0f %%: %s", failures, granted, errorLimit*100,
+			result.Errors[0].Error)
+	}
+	return ""
+}
+
+const (
+	// otherCPULimit is the share of all cores, in percent, above which other processes get a label.
+	otherCPULimit = 10.0
+	// stealLimit is the same for the hypervisor. It is lower: the hypervisor takes whole
+	// milliseconds, during which a holder does not run.
+	stealLimit = 2.0
+)
+
+// othersLabels returns labels that say how much other processes used.
+func othersLabels(g results.Generator) []string {
+	var labels []string
+	if g.OtherCPU != nil && *g.OtherCPU > otherCPULimit {
+		labels = append(labels, fmt.Sprintf("%s%.0f%%", results.OtherCPU, *g.OtherCPU))
+	}
+	if g.Steal != nil && *g.Steal > stealLimit {
+		labels = append(labels, fmt.Sprintf("%s%.1f%%", results.Stolen, *g.Steal))
+	}
+	return labels
+}
+
+// shortOfARound returns a label if the window was too short for every client to have one acquisition; the label names a
+// window that is long enough. It returns "" if starvation can be decided, and where clients are only slots.
+func (r *run) shortOfARound(result *results.Run) string {
+	served, enough := result.Speed.Served, int64(measure.FairRounds*r.Workload.Clients)
+	if result.WindowNS == 0 || r.Workload.Slots() || result.Fairness.Starved != nil || served >= enough {
+		return ""
+	}
+	label := fmt.Sprintf("window too short for one fair round: %d acquisitions for %d clients", served,
+		r.Workload.Clients)
+	if served == 0 {
+		return label
+	}
+	const spare = 1.1
+	longer := time.Duration(result.WindowNS).Seconds() * float64(enough) / float64(served) * spare
+	return fmt.Sprintf("%s, --duration %v is not", label, time.Duration(math.Ceil(longer))*time.Second)
+}

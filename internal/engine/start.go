@@ -1,0 +1,155 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/lockbench/lockbench/internal/measure"
+	"github.com/lockbench/lockbench/internal/pause"
+	"github.com/lockbench/lockbench/workloads"
+)
+
+// control stops the clients of a run.
+type control struct {
+	acquire       context.Context // ends when the run is over: no client waits any longer
+	cancelAcquire context.CancelFunc
+	release       context.Context // ends only when draining has taken too long
+	cancelRelease context.CancelFunc
+	stopping      atomic.Bool // true once acquire has ended; cheaper to read
+	trouble       chan struct{}
+	running       sync.WaitGroup
+}
+
+// mostFollowed limits clients × keys: above it the run does not record who reacquires a
+// key. Each pair takes 8 bytes.
+const mostFollowed = 4 << 20
+
+// start starts all clients at the same time. The window opens after the warm-up.
+func (r *run) start(ctx context.Context) {
+	w := r.Workload
+	r.clock = measure.NewClock()
+	r.control.acquire, r.control.cancelAcquire = context.WithCancel(ctx)
+	r.control.release, r.control.cancelRelease = context.WithCancel(ctx)
+	r.control.trouble = make(chan struct{}, 1)
+
+	r.window = measure.NewWindow(r.clock, w.Iterations)
+	r.recorder = measure.NewRecorder(r.window, w.Clients)
+	followed := w.Clients
+	if w.Clients*len(r.keys) > mostFollowed {
+		followed = 0
+	}
+	for range r.keys {
+		key := measure.NewKey(r.window, r.info.Capacity, time.Duration(w.TTL), followed)
+		if r.info.Session {
+			key.BySession()
+		}
+		key.Across(w.Instances, w.Clients)
+		r.audit = append(r.audit, key)
+	}
+
+	// All goroutines exist and wait on begin before the window is planned.
+	begin := make(chan int64)
+	r.clients = make([]*client, w.Clients)
+	for id := range r.clients {
+		c := &client{
+			run:      r,
+			id:       id,
+			instance: r.instances[id%len(r.instances)],
+			record:   r.recorder.Client(id),
+			waiter:   measure.NewWaiter(id),
+			random:   clientRandom(w, r.Round, id),
+		}
+		r.clients[id] = c
+		r.control.running.Go(func() {
+			defer c.returned.Store(true)
+			since, going := <-begin, true
+			for going {
+				since, going = r.cycle(c, since)
+			}
+		})
+	}
+	now := r.clock.Now()
+	open, end := now+int64(w.Warmup), int64(0)
+	if w.Iterations == 0 {
+		end = open + int64(w.Duration)
+	}
+	r.window.Plan(open, end)
+	if w.Slots() {
+		r.recorder.OpenLoop()
+	}
+	r.arrivals = newArrivals(w, now, open, uint64(w.Seed)+uint64(r.Round))
+	r.chooser = w.KeyDist.Over(w.Keys)
+	r.herd = newHerd(r)
+	r.disturbance = r.disturb(ctx)
+	for range r.clients {
+		begin <- now
+	}
+	r.disturbance.start()
+}
+
+// clientRandom returns a client's own source for a round: its draws do not depend on
+// the scheduling of the clients.
+func clientRandom(w workloads.Spec, round, id int) *rand.Rand {
+	return rand.New(rand.NewPCG(uint64(w.Seed), uint64(round)<<32|uint64(id)))
+}
+
+// shared says whether other processes take part in the run.
+func (r *run) shared() bool { return r.Generator != "" }
+
+// crowd is the prefix of the CLIENT names of all processes in a shared run.
+func (r *run) crowd() string { return fmt.Sprintf("%s%s:run%d:", Prefix, r.Session, r.Number) }
+
+// punctual is how late a run may begin without a label.
+const punctual = 50 * time.Millisecond
+
+// awaitStart waits until the run is to begin. It returns the delay if that instant has
+// passed, else 0.
+func (r *run) awaitStart(ctx context.Context) (late time.Duration) {
+	if r.Start.IsZero() {
+		return 0
+	}
+	left := time.Until(r.Start)
+	if left < -punctual {
+		return -left
+	}
+	r.phase("wait for the start")
+	pause.Plain(ctx.Done(), left)
+	return 0
+}
+
+// goodbyes is how long the last generator waits for the others to leave. Their windows end
+// at the same time as its own, apart from the difference of their clocks.
+const goodbyes = 5 * time.Second
+
+// last says whether no other process takes part in the run any more; then the keys on the
+// servers do not change any more. Among the remaining processes only the one with the
+// greatest name waits for the others; the rest return false at once.
+func (r *run) last(ctx context.Context) bool {
+	if !r.shared() {
+		return true
+	}
+	deadline := time.Now().Add(goodbyes)
+	for !r.dead.Load() {
+		attempt, cancel := context.WithTimeout(ctx, patience)
+		names, err := r.Target.Connected(attempt, r.crowd())
+		cancel()
+		if err != nil {
+			r.errors.add(fmt.Errorf("look for the other generators: %w", err))
+			return false
+		}
+		others := slices.DeleteFunc(names, func(name string) bool { return name == r.name })
+		switch {
+		case len(others) == 0:
+			return true
+		case slices.ContainsFunc(others, func(name string) bool { return name > r.name }), time.Now().After(deadline):
+			return false
+		}
+		pause.Plain(ctx.Done(), 20*time.Millisecond)
+	}
+	return false
+}

@@ -1,0 +1,233 @@
+//go:build linux
+
+package launch
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// endsWithUs says that a server does not outlive the process that started it.
+const endsWithUs = true
+
+// bind has the kernel kill the child if the thread that starts it ends, even by SIGKILL.
+func bind(cmd *exec.Cmd) { cmd.SysProcAttr.Pdeathsig = syscall.SIGKILL }
+
+// stat returns the fields of /proc/PID/stat from the third (the state) on, see proc_pid_stat(5); nil if
+// the process does not exist or has ended.
+func stat(pid int) []string {
+	text, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "stat"))
+	if err != nil {
+		return nil
+	}
+	// The command's name, field 2, is in brackets and may contain any characters.
+	line := string(text)
+	fields := strings.Fields(line[strings.LastIndexByte(line, ')')+1:])
+	const enough = 22 - 3
+	if len(fields) <= enough || fields[0] == "Z" { // a zombie has ended
+		return nil
+	}
+	return fields
+}
+
+// pids returns the IDs of all processes.
+func pids() []int {
+	entries, _ := os.ReadDir("/proc")
+	var all []int
+	for _, entry := range entries {
+		if pid, err := strconv.Atoi(entry.Name()); err == nil {
+			all = append(all, pid)
+		}
+	}
+	return all
+}
+
+// descendants returns the children of a process, their children and so on.
+func descendants(pid int) []int {
+	children := map[int][]int{}
+	for _, child := range pids() {
+		if fields := stat(child); fields != nil {
+			parent, _ := strconv.Atoi(fields[1]) // a number, by the format
+			children[parent] = append(children[parent], child)
+		}
+	}
+	all := slices.Clone(children[pid])
+	for i := 0; i < len(all); i++ {
+		all = append(all, children[all[i]]...)
+	}
+	return all
+}
+
+// endAll kills processes in this order, and waits for their end: then what they hold, such as a port,
+// is free.
+func endAll(all []int) {
+	for _, pid := range all {
+		if process, err := os.FindProcess(pid); err == nil {
+			_ = process.Kill() // it may have ended already
+		}
+	}
+	const patience = 5 * time.Second
+	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
+		if !slices.ContainsFunc(all, alive) {
+			return
+		}
+	}
+}
+
+// cpuOf returns the CPU time of a process and these descendants, including ended ones that were waited
+// for, in seconds.
+func cpuOf(pid int, descendants []int) *float64 {
+	var seconds float64
+	known := false
+	for _, member := range append([]int{pid}, descendants...) {
+		fields := stat(member)
+		if fields == nil {
+			continue
+		}
+		known = true
+		// If many processes do little each, stat's ticks show nothing.
+		seconds += max(ticks(fields[14-3:16-3]), running(member)) + ticks(fields[16-3:18-3])
+	}
+	if !known {
+		return nil
+	}
+	return &seconds
+}
+
+// ticks sums times from stat, in seconds.
+func ticks(fields []string) float64 {
+	const perSecond = 100 // USER_HZ, the same on all architectures that Go knows
+	var sum float64
+	for _, field := range fields {
+		n, _ := strconv.ParseFloat(field, 64) // a number, by the format
+		sum += n
+	}
+	return sum / perSecond
+}
+
+// running returns the run time of a process's living threads in seconds, to the nanosecond; 0 if the
+// kernel does not report it.
+func running(pid int) float64 {
+	threads, _ := filepath.Glob(filepath.Join("/proc", strconv.Itoa(pid), "task", "*", "schedstat"))
+	var sum float64
+	for _, thread := range threads {
+		text, _ := os.ReadFile(thread) // it may have ended
+		first, _, _ := strings.Cut(string(text), " ")
+		ns, _ := strconv.ParseFloat(first, 64)
+		sum += ns
+	}
+	return sum / 1e9
+}
+
+// startTime returns the start of a process in clock ticks since boot: field 22 of /proc/PID/stat,
+// see proc_pid_stat(5). It returns "" if the process does not exist.
+func startTime(pid int) string {
+	fields := stat(pid)
+	if fields == nil {
+		return ""
+	}
+	return fields[22-3]
+}
+
+func bootID() string {
+	id, _ := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	return strings.TrimSpace(string(id))
+}
+
+func pidNamespace() string {
+	name, _ := os.Readlink("/proc/self/ns/pid")
+	return name
+}
+
+func alive(pid int) bool { return startTime(pid) != "" }
+
+// Runs says whether a process of this machine is one of those programs, even if a loader other than
+// the system's started it.
+func Runs(pid int, programs ...string) bool {
+	proc := filepath.Join("/proc", strconv.Itoa(pid))
+	comm, err := os.ReadFile(filepath.Join(proc, "comm"))
+	if err != nil {
+		return false
+	}
+	name := strings.TrimSpace(string(comm))
+	if strings.HasPrefix(name, "ld-") {
+		command, _ := os.ReadFile(filepath.Join(proc, "cmdline"))
+		return slices.ContainsFunc(programs, func(program string) bool {
+			return strings.Contains(string(command), program)
+		})
+	}
+	const longest = 15 // the kernel cuts names off at this length
+	return slices.ContainsFunc(programs, func(program string) bool {
+		return strings.HasPrefix(name, program[:min(len(program), longest)])
+	})
+}
+
+// keep binds a socket to a port and does not listen on it. Servers use SO_REUSEADDR, so they can
+// listen there. The kernel does not use the port for outgoing connections, and a socket without
+// SO_REUSEADDR cannot bind to it (ip(7); inet_csk_bind_conflict).
+func keep(port int) (io.Closer, error) {
+	socket, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return nil, err
+	}
+	if err = unix.SetsockoptInt(socket, unix.SOL_SOCKET, unix.SO_REUSEADDR, 1); err == nil {
+		err = unix.Bind(socket, &unix.SockaddrInet4{Port: port, Addr: [4]byte{127, 0, 0, 1}})
+	}
+	if err != nil {
+		_ = unix.Close(socket)
+		return nil, err
+	}
+	return os.NewFile(uintptr(socket), "port "+strconv.Itoa(port)), nil
+}
+
+// exclusive turns SO_REUSEADDR off, so that a kept port counts as in use.
+func exclusive(_, _ string, conn syscall.RawConn) error {
+	var err error
+	if problem := conn.Control(func(socket uintptr) {
+		err = unix.SetsockoptInt(int(socket), unix.SOL_SOCKET, unix.SO_REUSEADDR, 0)
+	}); problem != nil {
+		return problem
+	}
+	return err
+}
+
+// SetAffinity moves all threads of a process to those CPUs; pid 0 is this process. A new thread
+// inherits its creator's CPUs, so a second pass moves those that a thread not yet moved created
+// during the first.
+func SetAffinity(pid int, cpus []int) error {
+	var set unix.CPUSet
+	for _, cpu := range cpus {
+		set.Set(cpu)
+	}
+	process := "self"
+	if pid != 0 {
+		process = strconv.Itoa(pid)
+	}
+	for range 2 {
+		threads, err := os.ReadDir(filepath.Join("/proc", process, "task"))
+		if err != nil {
+			return fmt.Errorf("list the threads: %w", err)
+		}
+		for _, thread := range threads {
+			tid, err := strconv.Atoi(thread.Name())
+			if err != nil {
+				continue
+			}
+			if err := unix.SchedSetaffinity(tid, &set); err != nil && !errors.Is(err, unix.ESRCH) {
+				return fmt.Errorf("set the CPUs of thread %d: %w", tid, err)
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,212 @@
+package etcd
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/lockbench/lockbench/internal/store"
+	"github.com/lockbench/lockbench/results"
+)
+
+// Read reads the counters of all members and adds them up. A member that does not answer has its last counts. etcd's
+// byte counters are left out: they omit the frames of messages, so they are not comparable.
+func (s *Server) Read(ctx context.Context) (results.Reading, error) {
+	began := time.Now()
+	problems := make([]error, len(s.members))
+	var all sync.WaitGroup
+	for i, endpoint := range s.to.endpoints {
+		all.Go(func() { problems[i] = s.metrics(ctx, endpoint, &s.members[i].counters) })
+	}
+	all.Wait()
+	if !slices.Contains(problems, nil) { // counters may be unavailable on a live etcd
+		if err := s.Ping(ctx); err != nil {
+			return results.Reading{}, err
+		}
+	}
+	var nodes []results.NodeReading
+	for n, endpoint := range s.to.endpoints {
+		one, _ := s.members[n].counters.Read()
+		if s.Started {
+			one.CPU = s.Own[n].CPU()
+		}
+		nodes = append(nodes, results.NodeReading{Address: endpoint, Role: "member", Reading: one})
+	}
+	return s.meter.Reading(began, nodes), nil
+}
+
+// metrics reads the counters of a member's process over HTTP, which the connections' counters do not include.
+func (s *Server) metrics(ctx context.Context, endpoint string, counters *store.RestartCounters) error {
+	ctx, cancel := context.WithTimeout(ctx, 3*time.Second)
+	defer cancel()
+	scheme := "http://"
+	if s.to.tls != nil {
+		scheme = "https://"
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, scheme+endpoint+"/metrics", nil)
+	if err != nil {
+		return err
+	}
+	answer, err := s.http.Do(request)
+	if err != nil {
+		return fmt.Errorf("%w: read the counters of %s: %w", store.ErrUnreachable, endpoint, err)
+	}
+	defer answer.Body.Close()
+	if answer.StatusCode != http.StatusOK {
+		return fmt.Errorf("read the counters of %s: %s", endpoint, answer.Status)
+	}
+	process, got := "", results.Reading{Commands: map[string]int64{}}
+	lines := bufio.NewScanner(answer.Body)
+	for lines.Scan() {
+		line := metric.FindStringSubmatch(lines.Text())
+		if line == nil {
+			continue
+		}
+		name, method, kind := line[1], line[2], line[3]
+		value, err := strconv.ParseFloat(line[4], 64)
+		switch {
+		case err != nil:
+			return fmt.Errorf("read the counters of %s: %w", endpoint, err)
+		case name == "process_cpu_seconds_total":
+			got.CPU = &value
+		case name == "process_resident_memory_bytes":
+			got.Memory = int64(value)
+		case name == "process_start_time_seconds":
+			process = fmt.Sprintf("%.2f", value)
+		case value > 0 && (kind == "unary") == (name == "grpc_server_handled_total"):
+			got.Commands[method] += int64(value) // of a stream each message that it receives, because that is a request
+		}
+	}
+	if err := lines.Err(); err != nil {
+		return fmt.Errorf("read the counters of %s: %w", endpoint, err)
+	}
+	counters.Enter(process, got)
+	return nil
+}
+
+// metric matches the lines that are used, out of thousands: name, method, type, value.
+var metric = regexp.MustCompile(`^(process_cpu_seconds_total|process_resident_memory_bytes|` +
+	`process_start_time_seconds|grpc_server_handled_total|grpc_server_msg_received_total)` +
+	`(?:\{.*grpc_method="(\w+)".*grpc_type="(\w+)"\})? (\S+)$`)
+
+// Connected lists the names of connections with this prefix, each once. It returns none if lockbench started etcd,
+// because then there are no others.
+func (s *Server) Connected(ctx context.Context, prefix string) (names []string, err error) {
+	if s.present == nil {
+		return nil, nil
+	}
+	answer, err := s.client.Get(ctx, connected+prefix, clientv3.WithPrefix(), clientv3.WithKeysOnly())
+	if err != nil {
+		return nil, fmt.Errorf("list who is connected: %w", err)
+	}
+	for _, kv := range answer.Kvs {
+		name := strings.TrimPrefix(string(kv.Key), connected)
+		if end := strings.LastIndex(name, "/"); end >= 0 {
+			names = append(names, name[:end])
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names), nil
+}
+
+// Leftovers returns the keys that contain mark, and the connections of that name. On an etcd that lockbench started it
+// also returns the leases: sessions that were not ended.
+func (s *Server) Leftovers(ctx context.Context, mark, name string) (left results.Leftovers, err error) {
+	err = s.scan(ctx, func(key string) {
+		if !strings.HasPrefix(key, connected) && strings.Contains(key, mark) {
+			left.Keys = append(left.Keys, key)
+		}
+	})
+	if err != nil {
+		return results.Leftovers{}, err
+	}
+	if s.Started {
+		leases, err := s.client.Leases(ctx)
+		if err != nil {
+			return results.Leftovers{}, fmt.Errorf("list the leases: %w", err)
+		}
+		for _, l := range leases.Leases {
+			left.Keys = append(left.Keys, fmt.Sprintf("the lease %x", int64(l.ID)))
+		}
+	}
+	if name != "" {
+		left.Connections, err = s.Connected(ctx, name)
+		left.Connections = slices.DeleteFunc(left.Connections, func(other string) bool { return other != name })
+	}
+	return left, err
+}
+
+// Remove deletes keys. On an etcd that lockbench started it also revokes the leases that are left.
+func (s *Server) Remove(ctx context.Context, keys []string) error {
+	for _, key := range keys {
+		if _, err := s.client.Delete(ctx, key); err != nil {
+			return fmt.Errorf("remove %s: %w", key, err)
+		}
+	}
+	if !s.Started {
+		return nil
+	}
+	leases, err := s.client.Leases(ctx)
+	if err != nil {
+		return fmt.Errorf("list the leases: %w", err)
+	}
+	for _, l := range leases.Leases {
+		if _, err := s.client.Revoke(ctx, l.ID); err != nil && !errors.Is(err, rpctypes.ErrLeaseNotFound) {
+			return fmt.Errorf("revoke the lease %x: %w", l.ID, err)
+		}
+	}
+	return nil
+}
+
+const (
+	// page is the number of keys per request.
+	page = 1000
+	// ours is the prefix of all keys of lockbench, unless a lock adds something before it.
+	ours = "lockbench"
+)
+
+// scan visits all keys: etcd can only search by prefix. For a user without the right to all keys it visits those with
+// our prefix.
+func (s *Server) scan(ctx context.Context, visit func(key string)) error {
+	err := s.scanRange(ctx, "\x00", "\x00", visit) // all
+	if s.Unauthorised(s.Refused(err)) {
+		err = s.scanRange(ctx, ours, clientv3.GetPrefixRangeEnd(ours), visit)
+	}
+	return err
+}
+
+func (s *Server) scanRange(ctx context.Context, from, end string, visit func(key string)) error {
+	for {
+		upTo, some := clientv3.WithRange(end), clientv3.WithLimit(page)
+		answer, err := s.client.Get(ctx, from, upTo, some, clientv3.WithKeysOnly())
+		if err != nil {
+			return fmt.Errorf("list the keys: %w", err)
+		}
+		for _, kv := range answer.Kvs {
+			visit(string(kv.Key))
+		}
+		if !answer.More || len(answer.Kvs) == 0 {
+			return nil
+		}
+		from = string(answer.Kvs[len(answer.Kvs)-1].Key) + "\x00"
+	}
+}
+
+// keys are the keys on etcd, for a sweep.
+func (s *Server) keys() store.Keys {
+	return store.Keys{
+		Store: Name, Addr: s.description.Address, Scan: s.scan, Remove: s.Remove,
+		Connected: func(ctx context.Context) ([]string, error) { return s.Connected(ctx, "lockbench:") },
+	}
+}

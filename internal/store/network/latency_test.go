@@ -1,0 +1,114 @@
+package network_test
+
+import (
+	"context"
+	"io"
+	"net"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/lockbench/lockbench/internal/store/network"
+	"github.com/lockbench/lockbench/internal/testkit/drive"
+	"github.com/lockbench/lockbench/internal/testkit/redistest"
+)
+
+// detour is a way through the proxies of one fault, and what begins and ends it.
+func detour(t *testing.T, text string) (
+	dial func(context.Context, string, string) (net.Conn, error), hit, end func(t *testing.T),
+) {
+	t.Helper()
+	faults := drive.Faults(t, text)
+	injector := network.New(faults)
+	t.Cleanup(injector.Close)
+	action, err := injector.Prepare(faults[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	must := func(do func(context.Context) error) func(t *testing.T) {
+		return func(t *testing.T) {
+			t.Helper()
+			if err := do(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	return injector.Detour(0)(new(net.Dialer).DialContext), must(action.Hit), must(action.End)
+}
+
+// trip has one request after another go there and back while a fault of the network
+// lasts, until enough says so of the shortest and the longest, for 20 seconds at most.
+func trip(
+	t *testing.T, server *redistest.Server, text string, enough func(shortest, longest time.Duration) bool,
+) (shortest, longest time.Duration) {
+	t.Helper()
+	dial, hit, end := detour(t, text)
+	client := redis.NewClient(&redis.Options{
+		Addr: server.Addr, Dialer: dial, MaxRetries: -1, PoolSize: 1, ReadTimeout: time.Minute,
+	})
+	defer client.Close()
+	ping := func() time.Duration {
+		began := time.Now()
+		if err := client.Ping(t.Context()).Err(); err != nil {
+			t.Fatal(err)
+		}
+		return time.Since(began)
+	}
+	ping() // dials
+	hit(t)
+	shortest = time.Hour
+	for began := time.Now(); time.Since(began) < 20*time.Second && !enough(shortest, longest); {
+		took := ping()
+		shortest, longest = min(shortest, took), max(longest, took)
+	}
+	end(t)
+	return shortest, longest
+}
+
+// Every trip takes the distance twice. With jitter, what is sent takes up to that much less than the delay, or more.
+// How
+// long a busy machine takes on top of either has no bound: a short trip is waited for.
+func TestJitterGoesBothWays(t *testing.T) {
+	t.Parallel()
+	const both, jitter = 2 * 100 * time.Millisecond, 2 * 90 * time.Millisecond
+	const early = time.Millisecond // pause.Sleepers are right on average, and end as often early as late
+	server := redistest.Start(t)
+	few := 0
+	shortest, _ := trip(t, server, "latency:delay=100ms", func(_, _ time.Duration) bool { few++; return few > 5 })
+	if shortest < both-early {
+		t.Errorf("a PING took %v, and %v both ways without jitter", shortest, both)
+	}
+	shortest, longest := trip(t, server, "latency:delay=100ms,jitter=90ms", func(shortest, longest time.Duration) bool {
+		return shortest < both && longest > both
+	})
+	if shortest >= both || shortest < both-jitter || longest <= both {
+		t.Errorf("with jitter a PING took %v to %v, and %v without", shortest, longest, both)
+	}
+}
+
+// Trips do not wait for each other.
+func TestDistance(t *testing.T) {
+	t.Parallel()
+	const oneWay, trips = 20 * time.Millisecond, 100
+	dial, hit, _ := detour(t, "latency:at=0s,delay=20ms")
+	hit(t)
+	conn, err := dial(t.Context(), "tcp", redistest.Start(t).Addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	begin := time.Now()
+	go func() {
+		for range trips {
+			_, _ = conn.Write([]byte("PING\r\n")) // the reader sees that it failed
+			time.Sleep(100 * time.Microsecond)    // so that they are not one piece
+		}
+	}()
+	if _, err := io.ReadFull(conn, make([]byte, trips*len("+PONG\r\n"))); err != nil {
+		t.Fatal(err)
+	}
+	if took, inTurn := time.Since(begin), trips*oneWay; took > inTurn/2 {
+		t.Errorf("%d PINGs took %v; had they waited for each other it would have been %v", trips, took, inTurn)
+	}
+}

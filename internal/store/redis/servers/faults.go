@@ -1,0 +1,292 @@
+package servers
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/lockbench/lockbench/internal/launch"
+	"github.com/lockbench/lockbench/internal/replies"
+	"github.com/lockbench/lockbench/internal/store"
+	"github.com/lockbench/lockbench/internal/store/network"
+	"github.com/lockbench/lockbench/workloads"
+)
+
+// Injector injects the faults of one run on the servers and on the network to them; the engine injects those of
+// clients. It is a store.Faults.
+type Injector struct {
+	server  *Server
+	network *network.Network
+}
+
+// Faults prepares for a workload's faults on these servers. The caller closes it.
+func (s *Server) Faults(all []workloads.Fault) store.Injector {
+	return &Injector{server: s, network: network.New(all)}
+}
+
+// Detour uses proxies if there are faults of the network.
+func (i *Injector) Detour(instance int) store.Through { return i.network.Detour(instance) }
+
+// Close closes the proxies.
+func (i *Injector) Close() { i.network.Close() }
+
+// Prepare does what must precede a fault, see store.Faults.
+func (i *Injector) Prepare(ctx context.Context, fault workloads.Fault, where store.RunMarks) (store.Action, error) {
+	var action store.Action
+	var err error
+	if fault.Kind().Place == workloads.OnNetwork {
+		action, err = i.network.Prepare(fault)
+	} else {
+		action, err = i.server.prepare(ctx, fault, where)
+	}
+	if err != nil {
+		return store.Action{}, fmt.Errorf("%s: %w", fault.Name, err)
+	}
+	return action, nil
+}
+
+// targets returns the nodes to hit, with those of them that lockbench started. In a replicated topology node 0
+// means the current primary.
+func (s *Server) targets(fault workloads.Fault) (hit []*node, own []*Own, err error) {
+	if fault.Node == 0 && fault.N == 0 {
+		hit = s.primaries()[:1]
+	} else {
+		last := fault.Node + max(fault.N, 1)
+		if last > len(s.nodes) {
+			return nil, nil, fmt.Errorf("there is no node %d, there are %d", last-1, len(s.nodes))
+		}
+		hit = s.nodes[fault.Node:last]
+	}
+	for _, n := range hit {
+		if n.own != nil {
+			own = append(own, n.own)
+		}
+	}
+	if fault.Kind().Owned && len(own) < len(hit) {
+		err = errors.New("lockbench did not start that Redis itself")
+	}
+	return hit, own, err
+}
+
+// prepare returns the Action of a fault of the servers.
+func (s *Server) prepare(ctx context.Context, fault workloads.Fault, where store.RunMarks) (store.Action, error) {
+	hit, own, err := s.targets(fault)
+	if err != nil {
+		return store.Action{}, err
+	}
+	each := func(do func(*Own, context.Context) error) func(context.Context) error {
+		return func(ctx context.Context) error { return launch.Each(ctx, own, do) }
+	}
+	outage := func(most store.Outage) store.Outage {
+		if s.spares(hit...) { // locks can be had without them
+			return store.NoOutage
+		}
+		return most
+	}
+	// The workload's counters are on the first of independent nodes.
+	loses := s.Independent() == 1 || slices.Contains(hit, s.nodes[0])
+	switch fault.Name {
+	case workloads.Kill, workloads.NodeDown: // they restart empty, or with the data that they had just before
+		back := (*Own).Restart
+		if fault.Name == workloads.NodeDown || fault.Data == workloads.DataKeep {
+			back, err = (*Own).RestartWithData, each((*Own).Save)(ctx)
+		}
+		return store.Action{
+			Hit: each((*Own).Kill), End: each(back), Outage: outage(store.Throughout), Loses: loses,
+		}, err
+	case workloads.NodeRestartEmpty:
+		return store.Action{Hit: each((*Own).Restart), Outage: outage(store.Briefly), Loses: loses}, nil
+	case workloads.Pause, workloads.NodeHang: // their connections remain open
+		return store.Action{Hit: each((*Own).Pause), End: each((*Own).Resume), Outage: outage(store.Throughout)}, nil
+	case workloads.Failover:
+		return s.failOver(ctx, hit[0], cmp.Or(time.Duration(fault.Lag), where.TTL), fault.Promote)
+	case workloads.ClientPause:
+		action := clientPause(hit[0], time.Duration(fault.For))
+		action.Outage = outage(store.Throughout)
+		return action, nil
+	case workloads.ScriptFlush:
+		return store.Action{Hit: s.everywhere(func(ctx context.Context, n *node) error {
+			return n.observer.ScriptFlush(ctx).Err()
+		})}, nil
+	case workloads.KillSubscribers:
+		return s.killSubscribers(ctx, where.Name)
+	case workloads.NodeExpireEarly:
+		return expire(ctx, hit, where)
+	}
+	return store.Action{}, fmt.Errorf("there is no fault %s of servers", fault.Name)
+}
+
+// failOver detaches a replica from the primary for a while, then kills the primary and promotes
+// that replica, or the one that has received the most. The old primary returns as a replica of
+// the new one.
+func (s *Server) failOver(
+	ctx context.Context, old *node, lag time.Duration, promote workloads.Promote,
+) (store.Action, error) {
+	lagging := s.nodes[0]
+	if lagging == old {
+		lagging = s.nodes[1]
+	}
+	if err := lagging.detach(ctx); err != nil {
+		return store.Action{}, err
+	}
+	select {
+	case <-time.After(lag):
+	case <-ctx.Done():
+		return store.Action{}, errors.Join(ctx.Err(), s.rejoin(context.WithoutCancel(ctx), lagging))
+	}
+	heir := func(context.Context) (*node, error) { return lagging, nil }
+	if promote == workloads.PromoteAdvanced {
+		heir = s.advanced
+	}
+	return store.Action{
+		Hit:    func(ctx context.Context) error { return s.failover(ctx, heir) },
+		End:    old.own.Restart,
+		Outage: store.Briefly,
+		Loses:  true,
+	}, nil
+}
+
+// clientPause makes a node execute no commands. The node does not execute CLIENT UNPAUSE
+// either, so End waits for the end of the pause.
+func clientPause(n *node, lasts time.Duration) store.Action {
+	var over time.Time
+	return store.Action{
+		Hit: func(ctx context.Context) error {
+			over = time.Now().Add(lasts)
+			return n.observer.Do(ctx, "CLIENT", "PAUSE", lasts.Milliseconds(), "ALL").Err()
+		},
+		End: func(ctx context.Context) error {
+			time.Sleep(time.Until(over))
+			return n.observer.Ping(ctx).Err()
+		},
+	}
+}
+
+// everywhere returns a function that calls do for every node.
+func (s *Server) everywhere(do func(context.Context, *node) error) func(context.Context) error {
+	return func(ctx context.Context) error {
+		for _, n := range s.nodes {
+			if err := do(ctx, n); err != nil {
+				return fmt.Errorf("%s: %w", n.addr(), err)
+			}
+		}
+		return nil
+	}
+}
+
+// killSubscribers closes the subscribers' connections of that name, and no others.
+func (s *Server) killSubscribers(ctx context.Context, name string) (store.Action, error) {
+	found := map[*node][]string{}
+	err := s.everywhere(func(ctx context.Context, n *node) error {
+		list, err := n.observer.Do(ctx, "CLIENT", "LIST", "TYPE", "pubsub").Text()
+		for client := range replies.Clients(list) {
+			if client["name"] == name {
+				found[n] = append(found[n], client["id"])
+			}
+		}
+		return err
+	})(ctx)
+	if err == nil && len(found) == 0 {
+		err = fmt.Errorf("%w: the strategy has no subscribers", store.ErrNoTarget)
+	}
+	return store.Action{Hit: s.everywhere(func(ctx context.Context, n *node) error {
+		for _, id := range found[n] { // a connection that is gone already is no error
+			if err := n.observer.ClientKillByFilter(ctx, "ID", id).Err(); err != nil {
+				return err
+			}
+		}
+		return nil
+	})}, err
+}
+
+// expire deletes the run's keys that have a TTL, as a node does whose clock jumps
+// ahead. Between two leases there are none: then it waits until all the nodes have some.
+func expire(ctx context.Context, hit []*node, where store.RunMarks) (store.Action, error) {
+	for {
+		found := map[*node][]string{}
+		for _, n := range hit {
+			keys, err := n.leases(ctx, where)
+			if err != nil {
+				return store.Action{}, fmt.Errorf("look for leases on %s: %w", n.addr(), err)
+			}
+			if len(keys) > 0 {
+				found[n] = keys
+			}
+		}
+		if len(found) == len(hit) {
+			return store.Action{Hit: func(ctx context.Context) error {
+				for n, keys := range found {
+					if err := n.observer.Del(ctx, keys...).Err(); err != nil {
+						return fmt.Errorf("end the leases on %s: %w", n.addr(), err)
+					}
+				}
+				return nil
+			}}, nil
+		}
+		select {
+		case <-time.After(time.Millisecond):
+		case <-ctx.Done():
+			return store.Action{}, fmt.Errorf("there was no lease that could run out: %w", ctx.Err())
+		}
+	}
+}
+
+// leases returns the run's keys that have a TTL.
+func (n *node) leases(ctx context.Context, where store.RunMarks) ([]string, error) {
+	keys, err := scan(ctx, n.observer, "*"+EscapeGlob(where.Mark)+"*")
+	if err != nil {
+		return nil, err
+	}
+	var found []string
+	for _, key := range keys {
+		if !where.Ours(key) {
+			continue
+		}
+		left, err := n.observer.PTTL(ctx, key).Result()
+		if err != nil {
+			return nil, err
+		}
+		if left > 0 {
+			found = append(found, key)
+		}
+	}
+	return found, nil
+}
+
+// Impossible returns an error for every fault that is not possible here, see Check.
+func (s *Server) Impossible(all []workloads.Fault) []error {
+	return Check(all, s.topology, s.Started(), s.allowed)
+}
+
+// Check returns an error for every fault that is impossible on such servers, or that a user has
+// not permitted on a server of their own. A zero topology is not known yet.
+func Check(all []workloads.Fault, topology Topology, started, allowed bool) []error {
+	var wrong []error
+	for _, f := range all {
+		kind := f.Kind()
+		name := "--fault " + f.Name
+		switch {
+		case kind.Place != workloads.OnServers:
+		case !started && kind.Owned:
+			wrong = append(wrong, fmt.Errorf("%s needs a Redis that lockbench starts itself", name))
+		case !started && !allowed:
+			wrong = append(wrong, fmt.Errorf(
+				"%s would disturb a Redis that lockbench has not started: --allow-faults-on-my-server allows it", name))
+		}
+		if topology.Kind == "" {
+			continue
+		}
+		if kind.Topology != "" && kind.Topology != string(topology.Kind) {
+			wrong = append(wrong, fmt.Errorf("%s needs --topology %s:N, not %s", name, kind.Topology, topology))
+			continue
+		}
+		last := f.Node + max(f.N, 1) - 1
+		if count := topology.Servers(); kind.Takes("node") && last >= count {
+			wrong = append(wrong, fmt.Errorf("%s: there is no node %d, of %d from 0 on", name, last, count))
+		}
+	}
+	return wrong
+}

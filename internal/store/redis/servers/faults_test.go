@@ -1,0 +1,218 @@
+package servers
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/lockbench/lockbench/workloads"
+)
+
+// somebodys is a key that looks like one of the run's.
+const somebodys = "app:{e5700000:1:0}"
+
+// marked puts a key with a TTL on all nodes that take it, or says on how many it is.
+func marked(t *testing.T, server *Server, set bool) int {
+	t.Helper()
+	found := 0
+	for _, n := range server.nodes {
+		if set {
+			// replicas refuse it, and have it of the primary
+			_ = n.observer.Set(t.Context(), somebodys, 1, time.Hour).Err()
+		} else {
+			found += int(n.observer.Exists(t.Context(), somebodys).Val())
+		}
+	}
+	return found
+}
+
+// executed says whether the first node has executed a command.
+func executed(t *testing.T, server *Server, command string) bool {
+	t.Helper()
+	stats, err := server.nodes[0].observer.Info(t.Context(), "commandstats").Result()
+	must(t, err)
+	return strings.Contains(stats, "cmdstat_"+command+":")
+}
+
+func halted(t *testing.T, o *outcome) {
+	// How long the machine takes to begin and to end it is part of it, but kept nobody from the lock.
+	if s := o.strike; !s.Halts || s.LastedNS < int64(200*time.Millisecond) || *s.RecoveryNS < s.LastedNS ||
+		s.Stall.NS < int64(100*time.Millisecond) {
+		t.Errorf("strike %+v", s)
+	}
+}
+
+func went(t *testing.T, o *outcome) {
+	if o.strike.Halts || o.strike.Overlaps > 0 {
+		t.Errorf("strike %+v", o.strike)
+	}
+}
+
+func overlapped(t *testing.T, o *outcome) {
+	broken := slices.ContainsFunc(o.Safety.Broken, func(b string) bool { return strings.HasPrefix(b, "exclusion") })
+	if o.strike.Overlaps == 0 || o.strike.OverlapNS == 0 || !broken {
+		t.Errorf("strike %+v, recovered after %v, broken %v, errors %v",
+			o.strike, time.Duration(*o.strike.RecoveryNS), o.Safety.Broken, o.Errors)
+	}
+}
+
+// slower returns a check that a release took this long.
+func slower(by time.Duration) func(*testing.T, *outcome) {
+	return func(t *testing.T, o *outcome) {
+		if o.Speed.Release.Max.NS < int64(by) {
+			t.Errorf("nothing took longer: %+v, %+v", o.strike, o.Speed.Release.Max)
+		}
+	}
+}
+
+// leads returns a check of the primary's place.
+func leads(place int) func(*testing.T, *outcome) {
+	return func(t *testing.T, o *outcome) {
+		if o.server.primary.Load() != o.server.nodes[place] || !o.strike.Halts && o.strike.Overlaps == 0 {
+			t.Errorf("node %d is not the primary: strike %+v", place, o.strike)
+		}
+	}
+}
+
+func TestEveryFaultOfServersStrikes(t *testing.T) {
+	t.Parallel()
+	flushed := func(t *testing.T, o *outcome) {
+		went(t, o)
+		if len(o.Errors) > 0 || !executed(t, o.server, "script|flush") {
+			t.Errorf("errors %v", o.Errors)
+		}
+	}
+	woken := func(t *testing.T, o *outcome) {
+		went(t, o)
+		if o.strike.LostWakeUps > 0 || !executed(t, o.server, "client|kill") {
+			t.Errorf("strike %+v, errors %v", o.strike, o.Errors)
+		}
+	}
+	stalled := func(t *testing.T, o *outcome) {
+		if o.strike.Stall.NS < int64(40*time.Millisecond) {
+			t.Errorf("nothing stalled: %+v", o.strike)
+		}
+	}
+	broke := func(t *testing.T, o *outcome) {
+		if len(o.Errors) == 0 {
+			t.Errorf("no connection broke: %+v", o.strike)
+		}
+	}
+	othersGo := func(t *testing.T, o *outcome) {
+		if o.strike.Halts {
+			t.Errorf("two instances are left: %+v", o.strike)
+		}
+	}
+	silent := func(t *testing.T, o *outcome) {
+		// The third whose connection is silent waits for a reply all the time.
+		if gap, others := o.longestGap(0); gap < 1500*time.Millisecond || others < 1 {
+			t.Errorf("at most it got nothing for %v, in which others got %d locks", gap, others)
+		}
+	}
+	together(t, []experiment{
+		{"spin", "", "kill:at=100ms,for=200ms", brief, 0, halted},
+		{"pubsub", "", "kill:at=100ms,for=200ms,data=keep", brief, 1, halted},
+		{"handoff", "", "pause:at=100ms,for=200ms", brief, 1, halted},
+		{"spin", "", "client-pause:at=100ms,for=200ms", brief, 1, halted},
+		{"handoff", "", "script-flush:at=100ms", brief, 1, flushed},
+		{"pubsub", "", "kill-subscribers:at=500ms", brief, 1, woken},
+		{
+			"spin:backoff=fixed,base=5ms", "replicas:1", "failover:at=100ms,for=100ms,lag=50ms", untilAnother, 2,
+			all(overlapped, leads(1)),
+		},
+		// 1 is the one that heard nothing.
+		{"spin", "replicas:2", "failover:at=100ms,for=100ms,promote=advanced", brief, 3, leads(2)},
+		{"redlock", "nodes:3", "node-down:at=100ms,for=200ms", brief, 3, went},
+		{"redlock", "nodes:3", "node-hang:at=100ms,for=200ms,n=2", brief, 3, halted},
+		{"redlock", "nodes:3", "node-restart-empty:at=100ms,node=0,n=3", untilAnother, 0, overlapped},
+		{"redlock", "nodes:3", "node-expire-early:at=100ms,n=2", untilAnother, 3, overlapped},
+		{ // a SET there and back
+			"spin", "", "latency:at=100ms,for=500ms,delay=20ms", brief, 1,
+			all(went, stalled, slower(40*time.Millisecond)),
+		},
+		{"pubsub", "", "bandwidth:at=100ms,for=300ms,rate=1", brief, 1, slower(50 * time.Millisecond)}, // 150 bytes
+		{"spin", "", "reset:at=100ms,for=100ms", brief, 1, broke},
+		{"handoff", "", "partition:at=100ms,for=250ms", brief, 1, halted},
+		{"handoff", "", "partition:at=100ms,for=250ms,instances=1", brief, 1, othersGo},
+		{"spin", "", "half-open:at=100ms,for=2s,instances=1", brief, 1, silent},
+	})
+}
+
+// all returns a check of several things.
+func all(checks ...func(*testing.T, *outcome)) func(*testing.T, *outcome) {
+	return func(t *testing.T, o *outcome) {
+		for _, check := range checks {
+			check(t, o)
+		}
+	}
+}
+
+// Confirmed locks are lost by a failover to a replica that has not heard of them. WAIT
+// saves those that this replica has, and no others; of independent nodes it takes so
+// many that forget or come back that they are a majority without the holder.
+func TestWhatCostsExclusion(t *testing.T) {
+	t.Parallel()
+	shared := func(want bool) func(*testing.T, *outcome) {
+		return func(t *testing.T, o *outcome) {
+			overlaps, broken := o.Safety.Overlaps > 0, len(o.Safety.Broken) > 0
+			if overlaps != want || broken != want {
+				t.Errorf("somebody was let in beside a holder: %v, want %v: %+v, faults %+v, errors %v",
+					overlaps, want, o.Safety, o.Faults, o.Errors)
+			}
+		}
+	}
+	// Its holders find that they had lost it, whether or not somebody has got it meanwhile: who
+	// asks must WAIT too, for a replica that has to find its new primary first.
+	forgotten := func(t *testing.T, o *outcome) {
+		if o.Safety.LostLeases == 0 {
+			t.Errorf("every holder still had its lease: %+v, faults %+v, errors %v", o.Safety, o.Faults, o.Errors)
+		}
+	}
+	// Of three nodes one is down while a lock is taken on the two others, of which one then
+	// forgets it. With the first back, that is a majority.
+	const down, forgets = "node-down:at=100ms,for=1ms,node=1", "node-restart-empty:at=100ms,node=2"
+	together(t, []experiment{
+		{"spin:wait-replicas=1", "replicas:1", "failover:at=150ms,for=100ms", "200ms", 2, shared(false)},
+		{
+			"spin:backoff=fixed,base=5ms,wait-replicas=1", "replicas:2", "failover:at=100ms,for=100ms,lag=50ms",
+			untilOver, 3,
+			forgotten,
+		},
+		{"redlock", "nodes:3", down + " " + forgets, untilAnother, 2, shared(true)},
+		{"redlock", "nodes:3", down, untilAnother, 3, shared(false)},
+	})
+}
+
+func TestCheckNamesWhatCannotBeDone(t *testing.T) {
+	for _, test := range []struct {
+		fault, topology  string
+		started, allowed bool
+		want             string
+	}{
+		{"kill", "single", true, false, ""},
+		{"kill", "single", false, true, "--fault kill needs a Redis that lockbench starts itself"},
+		{"kill:node=1", "single", true, false, "there is no node 1, of 1"},
+		{"script-flush", "single", false, false, "--allow-faults-on-my-server allows it"},
+		{"script-flush", "single", false, true, ""},
+		{"holder-crash", "single", false, false, ""},
+		{"failover", "single", true, false, "--fault failover needs --topology replicas:N, not single"},
+		{"failover", "replicas:1", true, false, ""},
+		{"node-down:n=3", "nodes", true, false, ""}, // the usual five
+		{"node-down:n=5", "nodes", true, false, "there is no node 5, of 5"},
+		{"node-expire-early", "", false, true, ""}, // not known yet
+	} {
+		fault, err := workloads.ParseFault(test.fault)
+		must(t, err)
+		topology, err := ParseTopology(test.topology)
+		must(t, err)
+		wrong := Check([]workloads.Fault{fault}, topology, test.started, test.allowed)
+		if test.want == "" {
+			if len(wrong) > 0 {
+				t.Errorf("%+v: %v", test, wrong)
+			}
+		} else if len(wrong) != 1 || !strings.Contains(wrong[0].Error(), test.want) {
+			t.Errorf("%+v: %v", test, wrong)
+		}
+	}
+}

@@ -1,5 +1,0 @@
-//go:build !linux
-
-package servers
-
-func isServer(int, string) bool { return false }

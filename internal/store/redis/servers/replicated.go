@@ -1,0 +1,210 @@
+package servers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"sync"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/lockbench/lockbench/internal/store"
+)
+
+// replicated is one primary with its replicas.
+type replicated struct{ single }
+
+// settings lets replicas attach at once and without a file on disk.
+func (replicated) settings() []string {
+	return []string{"--repl-diskless-sync", "yes", "--repl-diskless-sync-delay", "0"}
+}
+
+func (replicated) linked() bool { return true }
+
+func (replicated) spares(s *Server, away []*node) bool {
+	return !slices.Contains(away, s.primary.Load())
+}
+
+// arrange makes the first node the primary of all others.
+func (replicated) arrange(ctx context.Context, s *Server) error {
+	s.primary.Store(s.nodes[0])
+	for _, n := range s.nodes[1:] {
+		if err := n.follow(ctx, s.nodes[0]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// rejoin makes a restarted node a replica, unless it is the primary or there is none.
+func (s *Server) rejoin(ctx context.Context, n *node) error {
+	if lead := s.primary.Load(); lead != nil && lead != n {
+		return n.follow(ctx, lead)
+	}
+	return nil
+}
+
+// follow makes n a replica of lead. It closes n's client connections, as Sentinel does, so that the
+// clients look for the new primary.
+func (n *node) follow(ctx context.Context, lead *node) error {
+	host, port, err := net.SplitHostPort(lead.addr())
+	if err != nil {
+		return err
+	}
+	err = control(n.addr(), n.options.Password, func(client *redis.Client) error {
+		_, err := client.TxPipelined(ctx, func(tx redis.Pipeliner) error {
+			tx.Do(ctx, "REPLICAOF", host, port)
+			tx.Do(ctx, "CLIENT", "KILL", "TYPE", "normal")
+			tx.Do(ctx, "CLIENT", "KILL", "TYPE", "pubsub")
+			return nil
+		})
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("make %s a replica of %s: %w", n.addr(), lead.addr(), err)
+	}
+	n.detached.Store(false)
+	return nil
+}
+
+func (n *node) replicaOf(ctx context.Context, host, port string) error {
+	err := control(n.addr(), n.options.Password, func(client *redis.Client) error {
+		return client.Do(ctx, "REPLICAOF", host, port).Err()
+	})
+	if err != nil {
+		return fmt.Errorf("%s REPLICAOF %s %s: %w", n.addr(), host, port, err)
+	}
+	return nil
+}
+
+// promote makes a node of our own replicated topology the primary. It
+// has only what it had received. New connections of all clients then go to it; connections to
+// the old primary break when it is killed or becomes a replica. A node that does not answer
+// within a second keeps its state: a paused one, after Resume, is a second primary until it rejoins,
+// as after a partition; a restarted one becomes a replica.
+func (s *Server) promote(ctx context.Context, n *node) error {
+	if err := n.replicaOf(ctx, "NO", "ONE"); err != nil {
+		return err
+	}
+	n.detached.Store(false)
+	s.primary.Store(n)
+	var wg sync.WaitGroup
+	for _, other := range s.nodes {
+		if other != n {
+			wg.Go(func() {
+				ctx, cancel := context.WithTimeout(ctx, patience)
+				defer cancel()
+				_ = other.follow(ctx, n) // it may be dead, which is the usual reason for a promotion
+			})
+		}
+	}
+	wg.Wait()
+	return ctx.Err()
+}
+
+// detach disconnects a replica from its primary. From then on it misses all
+// writes, and would be promoted without them, like a replica behind a slow link; rejoin ends
+// this.
+func (n *node) detach(ctx context.Context) error {
+	const nobody = "1" // a port without a listener
+	if err := n.replicaOf(ctx, "127.0.0.1", nobody); err != nil {
+		return err
+	}
+	n.detached.Store(true)
+	return nil
+}
+
+// nudge makes the primary of our own send something to its replicas. A primary that has just sent a replica
+// its data may hold back writes for up to a second, until the replica's next message, and only a
+// missing write shows that.
+func (s *Server) nudge(ctx context.Context) error {
+	lead := s.primary.Load()
+	if lead == nil || lead.own == nil {
+		return nil
+	}
+	if err := lead.observer.Publish(ctx, "lockbench", "").Err(); err != nil {
+		return fmt.Errorf("%w: write to the primary %s: %w", ErrUnreachable, lead.addr(), err)
+	}
+	return nil
+}
+
+// settled returns an error unless every replica has what the primary has, except detached ones and those
+// that are down.
+func (replicated) settled(ctx context.Context, s *Server) error {
+	lead := s.primary.Load()
+	fields, err := readInfo(ctx, lead.observer, "replication")
+	if err != nil {
+		return err
+	}
+	written := fields.Integer("master_repl_offset")
+	for _, n := range s.nodes {
+		if n == lead || n.detached.Load() || n.ping(ctx, patience) != nil { // do not wait for a node that is down
+			continue
+		}
+		fields, err := readInfo(ctx, n.observer, "replication")
+		if err != nil {
+			return err
+		}
+		if fields["role"] == "" || written == nil { // INFO is refused
+			continue
+		}
+		received := fields.Integer("slave_repl_offset")
+		if fields["master_link_status"] != "up" || received == nil || *received < *written {
+			return errors.New("replica " + n.addr() + " is not in sync")
+		}
+	}
+	return nil
+}
+
+// toPrimary dials the current primary, if there are replicas, instead of the given address, like a host name
+// that follows a failover. During a failover it waits for its end.
+func (s *Server) toPrimary(dial store.Dialer) store.Dialer {
+	if s.topology.Kind != Replicated {
+		return dial
+	}
+	return func(ctx context.Context, network, _ string) (net.Conn, error) {
+		s.failing.RLock()
+		defer s.failing.RUnlock()
+		return dial(ctx, network, s.primary.Load().addr())
+	}
+}
+
+// failover kills the primary of our own replicated topology and then promotes an heir. That node has only
+// what it had received. The old primary can be restarted; it becomes a replica.
+func (s *Server) failover(ctx context.Context, heir func(context.Context) (*node, error)) error {
+	s.failing.Lock()
+	defer s.failing.Unlock()
+	if err := s.primary.Load().own.Kill(ctx); err != nil {
+		return err
+	}
+	next, err := heir(ctx)
+	if err != nil {
+		return err
+	}
+	return s.promote(ctx, next)
+}
+
+// advanced returns the replica with the largest replication offset. Among
+// replicas of the same priority, Sentinel prefers it too.
+func (s *Server) advanced(ctx context.Context) (*node, error) {
+	var best *node
+	most := int64(-1)
+	for _, n := range s.nodes {
+		if n == s.primary.Load() {
+			continue
+		}
+		fields, err := readInfo(ctx, n.observer, "replication")
+		if err != nil {
+			return nil, fmt.Errorf("ask replica %s how much it has received: %w", n.addr(), err)
+		}
+		if received := fields.Integer("slave_repl_offset"); received != nil && *received > most {
+			best, most = n, *received
+		}
+	}
+	if best == nil {
+		return nil, fmt.Errorf("%w: no replica tells how much it has received", ErrConfig)
+	}
+	return best, nil
+}

@@ -1,0 +1,270 @@
+package zookeeper
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/lockbench/lockbench/internal/engine"
+	"github.com/lockbench/lockbench/internal/intercept"
+	"github.com/lockbench/lockbench/internal/launch"
+	"github.com/lockbench/lockbench/internal/store"
+	"github.com/lockbench/lockbench/internal/testkit/drive"
+	"github.com/lockbench/lockbench/internal/testkit/extent"
+	"github.com/lockbench/lockbench/internal/testkit/poll"
+	"github.com/lockbench/lockbench/strategies"
+	"github.com/lockbench/lockbench/strategies/gozk"
+	lock "github.com/lockbench/lockbench/strategies/zookeeper"
+	"github.com/lockbench/lockbench/workloads"
+)
+
+func TestRun(t *testing.T) {
+	t.Parallel()
+	for _, work := range []workloads.Work{workloads.WorkNone, workloads.WorkCounter} {
+		t.Run(string(work), func(t *testing.T) {
+			got := run(t, common(t), func(w *workloads.Spec) { w.Work = work })
+			whole := got.Server.Whole
+			if whole == nil || whole.CPU == nil || *whole.CPU <= 0 || whole.BytesIn == nil || *whole.BytesIn <= 0 ||
+				whole.RoundTrips == nil || *whole.RoundTrips < 3*whole.Acquisitions {
+				t.Fatalf("the server's part: %+v", whole)
+			}
+			if whole.Commands["write"] < 2*whole.Acquisitions {
+				t.Errorf("%d acquisitions are %v: each is two writes", whole.Acquisitions, whole.Commands)
+			}
+			if lost := got.Safety.LostUpdates; work == workloads.WorkCounter && (lost == nil || *lost != 0) {
+				t.Errorf("lost updates: %v", lost)
+			}
+		})
+	}
+}
+
+// After any fault of a single server locks are granted again, and nobody is let in twice.
+func TestFaults(t *testing.T) {
+	t.Parallel()
+	s := open(t, store.Options{})
+	faults := []string{
+		"kill:at=100ms,for=100ms,data=lose", "pause:at=100ms,for=1500ms", "crash-between:at=100ms,command=2",
+	}
+	if extent.Thorough() {
+		faults = append(faults,
+			"kill:at=100ms,for=100ms,data=keep", "holder-pause:at=100ms", "partition:at=100ms,for=500ms,instances=1")
+	}
+	for _, text := range faults {
+		t.Run(text, func(t *testing.T) {
+			run(t, s, func(w *workloads.Spec) {
+				w.TTL, w.Faults = workloads.Duration(time.Second), drive.Faults(t, text)
+			})
+			if err := s.Settle(t.Context()); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// An ensemble survives the loss of its leader in the middle of a run: there is one holder at
+// a time, tokens grow, and locks are granted again before the leader is back.
+func TestEnsemble(t *testing.T) {
+	t.Parallel()
+	s := open(t, store.Options{Topology: "zookeeper:3"})
+	about := s.Describe()
+	if about.Topology != "zookeeper:3" || len(about.Nodes) != 3 || about.Mode != "ensemble" || s.node.Standalone {
+		t.Fatalf("it is %+v", about)
+	}
+	faults := []string{"kill:at=100ms,for=1s,data=keep"}
+	if extent.Thorough() {
+		faults = append(faults, "node-hang:at=100ms,for=1s,node=1")
+	}
+	for _, text := range faults {
+		t.Run(text, func(t *testing.T) {
+			run(t, s, func(w *workloads.Spec) {
+				w.TTL, w.Work = workloads.Duration(4*time.Second), workloads.WorkCounter
+				w.Faults = drive.Faults(t, text)
+			})
+			if err := s.Settle(t.Context()); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	reading, err := s.Read(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	roles := map[string]int{}
+	for _, node := range reading.Nodes {
+		roles[node.Role]++
+	}
+	if roles["leader"] != 1 || roles["follower"] != 2 || reading.CPU == nil || reading.Commands["write"] == 0 {
+		t.Errorf("roles %v of %+v", roles, reading)
+	}
+
+	if err := launch.Each(t.Context(), s.Own[:2], launch.Started.Kill); err != nil { // no quorum is left
+		t.Fatal(err)
+	}
+	poll.Until(t, "the third notices", func() bool { return s.Ping(t.Context()) != nil })
+	ctx, cancel := context.WithTimeout(t.Context(), drive.Bound)
+	defer cancel()
+	_, err = opened(ctx, "lost", store.Options{Address: "zk://" + strings.Join(s.node.Servers, ",")})
+	fails(t, err, store.ErrUnreachable, "quorum")
+	if _, err := s.Read(t.Context()); err == nil || ctx.Err() != nil {
+		t.Errorf("counters were read, or it took too long: %v", err)
+	}
+	if err := launch.Each(t.Context(), s.Own[:2], launch.Started.Again); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Settle(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// What goes through a detour is understood: an acquisition is a create and a read, a release a
+// delete.
+func TestCommands(t *testing.T) {
+	s := common(t)
+	var mu sync.Mutex
+	var seen []string
+	detour := func(dial store.Dialer) store.Dialer {
+		return func(ctx context.Context, network, addr string) (net.Conn, error) {
+			conn, err := dial(ctx, network, addr)
+			if err != nil {
+				return nil, err
+			}
+			return intercept.Conn(conn, intercept.Hooks{
+				Write: func(b []byte, write func([]byte) (int, error)) (int, error) {
+					mu.Lock()
+					seen = append(seen, s.Commands(b)...)
+					mu.Unlock()
+					return write(b)
+				},
+			}), nil
+		}
+	}
+	i, err := s.Connect(t.Context(), "lockbench:commands:1", 1, detour)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer i.Close()
+	locker, err := lock.Open(gozk.Config{Nodes: []gozk.Node{i.Nodes()[0].(gozk.Node)}, TTL: time.Hour}, lock.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer locker.Close()
+	for range 2 { // the first makes the lock's own node
+		mu.Lock()
+		seen = nil
+		mu.Unlock()
+		lease, err := locker.Acquire(t.Context(), "commands")
+		if err == nil {
+			err = lease.Release(t.Context())
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	if want := []string{"create", "getChildren2", "delete"}; !slices.Equal(seen, want) {
+		t.Errorf("it sent %q, want %q", seen, want)
+	}
+	for _, piece := range [][]byte{
+		nil, {0, 0}, {0xff, 0xff, 0xff, 0xff, 0, 0, 0, 1, 0, 0, 0, 99}, []byte("GET / HTTP/1.1\r\n\r\n"),
+	} {
+		if names := s.Commands(piece); len(names) > 0 {
+			t.Errorf("%q has %q", piece, names)
+		}
+	}
+	if err := s.Remove(t.Context(), []string{"commands"}); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestRefused(t *testing.T) {
+	s := new(Server)
+	for err, want := range map[error]string{
+		fmt.Errorf("create: %w", zk.ErrNoAuth): "NOAUTH", zk.ErrAuthFailed: "AUTHFAILED",
+		zk.ErrNoNode: "", errors.New("other"): "", gozk.ErrIndeterminate: "",
+	} {
+		if got := s.Refused(err); got != want || s.Unauthorised(got) != (want != "") {
+			t.Errorf("of %v it is %q", err, got)
+		}
+	}
+}
+
+// The names of connections are visible to other processes until they are closed.
+func TestConnections(t *testing.T) {
+	s := common(t)
+	const prefix = "lockbench:names:run1:"
+	one, err := s.Connect(t.Context(), prefix+"a/b%", 1, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	two, err := open(t, users(s)).Connect(t.Context(), prefix+"two", 1, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	names, err := s.Connected(t.Context(), prefix)
+	if err != nil || !slices.Equal(names, []string{prefix + "a/b%", prefix + "two"}) {
+		t.Errorf("connected are %q, %v", names, err)
+	}
+	for _, i := range []store.Instance{one, two} {
+		if err := i.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	if names, err := s.Connected(t.Context(), prefix); err != nil || len(names) > 0 {
+		t.Errorf("connected are %q, %v", names, err)
+	}
+}
+
+// leaky is a lock that forgets a place in the queue, and does not close its session.
+type leaky struct{ strategies.Locker }
+
+func (l leaky) Acquire(ctx context.Context, key string) (strategies.Lease, error) {
+	if _, err := l.Locker.Acquire(ctx, key+":forgotten"); err != nil {
+		return nil, err
+	}
+	return l.Locker.Acquire(ctx, key)
+}
+
+func (leaky) Close() error { return nil }
+
+// What a lock leaves is found and removed.
+func TestLeftovers(t *testing.T) {
+	t.Parallel()
+	s := common(t)
+	var inner []strategies.Locker
+	info := variant(t).Info()
+	info.Keys = append(info.Keys, "{key}:forgotten")
+	v := strategies.Unlisted(info, func(c gozk.Config) (leaky, error) {
+		l, err := lock.Open(c, lock.Options{})
+		inner = append(inner, l)
+		return leaky{l}, err
+	})
+	w := drive.Workload(1)
+	w.Clients, w.Instances = 1, 1
+	run, err := engine.Job{Strategy: v, Workload: w, Target: s, Session: "deafbeef", Number: 1}.Run(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	said := strings.Join(run.Safety.Leftovers, "\n")
+	for _, want := range []string{"key lockbench:{deafbeef:1:0}:forgotten/_c_", "connection "} {
+		if !strings.Contains(said, want) {
+			t.Errorf("left are %q, without %q", said, want)
+		}
+	}
+	for _, l := range inner {
+		if err := l.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	if left, err := s.Leftovers(t.Context(), "deafbeef", ""); err != nil || len(left.Keys) > 0 {
+		t.Errorf("after the clean-up there are %q, %v", left, err)
+	}
+}

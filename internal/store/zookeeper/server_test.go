@@ -1,0 +1,240 @@
+package zookeeper
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/lockbench/lockbench/internal/store"
+	"github.com/lockbench/lockbench/internal/testkit/drive"
+	"github.com/lockbench/lockbench/strategies/gozk"
+)
+
+func TestOwnServer(t *testing.T) {
+	s := common(t)
+	about := s.Describe()
+	if about.Name != "zookeeper" || about.Version == "" || about.Source != "process" || about.Topology != "single" ||
+		about.Mode != "standalone" || about.Durability != "fsync" || about.Network != "loopback" ||
+		len(about.AllowedCPUs) == 0 || !s.Local() || !s.node.Standalone {
+		t.Errorf("it is %+v", about)
+	}
+	if limits, err := s.Limits(t.Context()); err != nil || limits.MaxClients < 500 || limits.Connected < 1 {
+		t.Errorf("limits %+v, %v", limits, err)
+	}
+	times, err := s.RoundTrips(t.Context(), "lockbench:floor")
+	if err != nil || times.PingP50 == nil || times.ScriptP50 == nil ||
+		*times.PingP50 <= 0 || *times.PingP99 < *times.PingP50 {
+		t.Errorf("round trips %+v, %v", times, err)
+	}
+}
+
+func TestPinnedServerInMemory(t *testing.T) {
+	s := open(t, store.Options{Durability: store.InMemory, Pin: true})
+	about := s.Describe()
+	if about.Durability != "memory" || len(about.PinnedCPUs) != 1 || len(s.GeneratorCPUs()) == 0 ||
+		!slices.Equal(about.PinnedCPUs, about.AllowedCPUs) {
+		t.Errorf("it is %+v", about)
+	}
+	command, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", s.Own[0].PID()))
+	if err != nil || !strings.Contains(string(command), "-Dzookeeper.forceSync=no") {
+		t.Errorf("it runs as %q, %v", command, err)
+	}
+}
+
+// content is all that is in a server's tree, and how many are connected.
+func content(t *testing.T, session *gozk.Session, addr string) (nodes []string, sessions string) {
+	t.Helper()
+	var list func(path string)
+	list = func(path string) {
+		children, err := session.Children(t.Context(), path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, child := range children.Names {
+			below := strings.TrimSuffix(path, "/") + "/" + child
+			nodes = append(nodes, below)
+			list(below)
+		}
+	}
+	list("/")
+	slices.Sort(nodes)
+	answer, err := ask(t.Context(), dialer, addr, "mntr")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return nodes, fields(answer)["zk_global_sessions"]
+}
+
+// A user's server is the same after a run as before, with a root of one's own too.
+func TestUsersServerIsLeftAlone(t *testing.T) {
+	t.Parallel()
+	addr := open(t, store.Options{}).Describe().Address
+	session := connect(t, gozk.Node{Servers: []string{addr}})
+	for _, path := range []string{"/theirs", "/theirs/lockbench", "/lockbench:{theirs"} {
+		if _, err := session.Create(t.Context(), path, []byte("theirs"), zk.FlagPersistent); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, root := range []string{"", "/theirs"} {
+		before, sessions := content(t, session, addr)
+		s, err := opened(t.Context(), store.NewRunID(), store.Options{Address: "zk://" + addr + root})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if about := s.Describe(); about.Source != "address" || about.Address != addr || about.Version == "" {
+			t.Errorf("it is %+v", about)
+		}
+		if got := run(t, s, nil); got.Server.Whole.CPU != nil {
+			t.Errorf("the CPU of a user's server is not known, and is said to be %v", *got.Server.Whole.CPU)
+		}
+		ended, end := context.WithCancel(t.Context())
+		end()
+		if err := s.Close(ended); err != nil {
+			t.Error(err)
+		}
+		after, now := content(t, session, addr)
+		if !slices.Equal(before, after) || sessions != now {
+			t.Errorf("root %q: there were %q with %s sessions, and are %q with %s", root, before, sessions, after, now)
+		}
+	}
+}
+
+// says is a server that answers to each connection with one line: with the next, and from then on with the last.
+func says(t *testing.T, answers ...string) (addr string) {
+	t.Helper()
+	var n atomic.Int64
+	return "zk://" + drive.Serve(t, func(conn net.Conn) {
+		if answer := answers[min(int(n.Add(1)), len(answers))-1]; answer != "" {
+			_, _ = bufio.NewReader(conn).ReadString('\n')
+			_, _ = conn.Write([]byte(answer))
+		}
+	})
+}
+
+func TestErrorsOfOpen(t *testing.T) {
+	t.Parallel()
+	addr := common(t).Describe().Address
+	const notServing = "This ZooKeeper instance is not currently serving requests\n"
+	const readOnly = "Zookeeper version: 3.8.0\nMode: read-only\n"
+	for name, c := range map[string]struct {
+		address, topology string
+		kind              error
+		said              string
+	}{
+		"nothing there":        {"zk://127.0.0.1:1", "", store.ErrUnreachable, "connection refused"},
+		"it hangs up":          {says(t, ""), "", store.ErrConfig, "hung up"},
+		"no quorum":            {says(t, notServing), "", store.ErrUnreachable, "quorum"},
+		"it loses its quorum":  {says(t, "", "", notServing), "", store.ErrUnreachable, "quorum"},
+		"read-only":            {says(t, readOnly), "", store.ErrUnreachable, "only reads"},
+		"no such root":         {"zk://" + addr + "/nowhere", "", store.ErrConfig, "/nowhere"},
+		"another topology":     {"zk://" + addr, "zookeeper:3", store.ErrConfig, "zookeeper:3"},
+		"two of them":          {"zk://" + addr + "," + addr, "", store.ErrConfig, "alone"},
+		"a password in pieces": {"zk://user:secret%zz@127.0.0.1:1", "", store.ErrConfig, "percent-encode"},
+		"another store":        {"redis://:secret@127.0.0.1:1", "", store.ErrConfig, "zk://"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel() // they wait
+			ctx, cancel := context.WithTimeout(t.Context(), drive.Bound)
+			defer cancel()
+			_, err := opened(ctx, "test", store.Options{Address: c.address, Topology: c.topology})
+			fails(t, err, c.kind, c.said)
+			if ctx.Err() != nil {
+				t.Error("it waited for as long as it might")
+			}
+		})
+	}
+}
+
+// A user who may not make nodes reads so; the user who may comes from the address or the environment.
+func TestUser(t *testing.T) {
+	addr := common(t).Describe().Address
+	const root = "/guarded"
+	session := connect(t, gozk.Node{Servers: []string{addr}, Auth: "user:the secret"})
+	if _, err := session.Create(t.Context(), root, nil, zk.FlagPersistent); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { // after those of the servers below
+		if err := session.Delete(context.Background(), root); err != nil {
+			t.Error(err)
+		}
+	})
+	for _, auth := range []string{"", "user:secret@", "nobody:the%20secret@"} {
+		_, err := opened(t.Context(), "test", store.Options{Address: "zk://" + auth + addr + root})
+		fails(t, err, store.ErrConfig, "user or password")
+	}
+	right := open(t, store.Options{Address: "zk://user:the%20secret@" + addr + root})
+	run(t, right, nil)
+	t.Setenv(authEnv, "user:the secret")
+	open(t, store.Options{Address: "zk://" + addr + root})
+}
+
+// A start that fails says what the server said, or what to install, and leaves nothing.
+func TestFailedStart(t *testing.T) {
+	t.Setenv("TMPDIR", t.TempDir())
+	before := jars
+	jars = before[1:] // without ZooKeeper itself
+	for _, topology := range []string{"single", "zookeeper:3"} {
+		_, err := opened(t.Context(), "test", store.Options{Address: "process", Topology: topology})
+		fails(t, err, store.ErrUnreachable, "QuorumPeerMain")
+	}
+	jars = []string{before[0] + ".not-there"}
+	_, err := opened(t.Context(), "test", store.Options{})
+	fails(t, err, store.ErrUnreachable, "apt-get install zookeeper")
+	jars = before
+	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+	defer cancel()
+	if _, err := opened(ctx, "test", store.Options{Topology: "zookeeper:3"}); err == nil {
+		t.Error("it started with a context that had ended")
+	}
+	if left, _ := filepath.Glob(filepath.Join(os.TempDir(), "*")); len(left) > 0 {
+		t.Errorf("leftovers: %v", left)
+	}
+}
+
+// The keys of dead runs are named by the next run and removed by a sweep, and nobody else's.
+func TestSweepOfKeys(t *testing.T) {
+	t.Parallel()
+	own := open(t, store.Options{})
+	session := connect(t, own.node)
+	alive := open(t, users(own))
+	const dead = "/lockbench:{deadbeef:1:0}"
+	theirs := []string{
+		"/lockbench:{" + alive.runID + ":1:0}", "/lockbench:{deadbeef", "/lockbench:{team:1:0}",
+		"/shop:lockbench:{deadbeef:1:0}", "/lockbench:{deadbeef:1:0}:items", "/mylockbench", "/lockbench:{}:",
+	}
+	for _, path := range append(theirs, dead, dead+"/place") {
+		if _, err := session.Create(t.Context(), path, nil, zk.FlagPersistent); err != nil {
+			t.Fatal(err)
+		}
+	}
+	there := func(path string) bool {
+		_, err := session.Get(t.Context(), path)
+		return err == nil
+	}
+	var warned []string
+	with := users(own)
+	with.Warn = func(warning string) { warned = append(warned, warning) }
+	open(t, with)
+	if len(warned) != 1 || !strings.Contains(warned[0], "killed runs (deadbeef) left 1 key on") || !there(dead) {
+		t.Errorf("it warns of %q", warned)
+	}
+	swept, err := (Store{}).Sweep(t.Context(), store.NewRunID(), users(own))
+	if err != nil || there(dead) {
+		t.Errorf("it was not removed: %+v, %v", swept, err)
+	}
+	for _, path := range theirs {
+		if !there(path) {
+			t.Errorf("%s was removed with them", path)
+		}
+	}
+}

@@ -1,0 +1,160 @@
+package lockbench
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/lockbench/lockbench/internal/engine"
+	"github.com/lockbench/lockbench/internal/measure"
+	"github.com/lockbench/lockbench/internal/store"
+	"github.com/lockbench/lockbench/strategies"
+	"github.com/lockbench/lockbench/workloads"
+)
+
+// spare is the number of extra connections: the observer's, and those of a pool that is replaced.
+const spare = 16
+
+// preflight reports every limit that is too small for the plan before any client starts: a failure
+// at the nine thousandth connection would waste an hour.
+func (s *session) preflight(ctx context.Context) error {
+	limits := map[store.Server]store.Limits{}
+	for _, p := range s.servers {
+		of, err := p.server.Limits(ctx)
+		if err != nil {
+			return fmt.Errorf("read the limits of %s: %w", p.name, err)
+		}
+		limits[p.server] = of
+	}
+	files, err := measure.MaxOpenFiles()
+	if err != nil {
+		return fmt.Errorf("read the limit of open files: %w", err)
+	}
+	var problems []error
+	for _, v := range s.plan.Strategies {
+		server := s.server(v)
+		if server == nil || s.unfit(v) != "" {
+			continue
+		}
+		of := limits[server]
+		needed, clients := s.plan.connections(v)
+		if free := of.MaxClients - of.Connected; of.MaxClients > 0 && needed > free {
+			problems = append(problems,
+				fmt.Errorf("%s with --clients %d needs %d connections, the server has %d free (maxclients %d)",
+					v.Name(), clients, needed, free, of.MaxClients))
+		}
+		problems = append(problems, s.plan.tooManyFiles(v, server.Primaries(), files))
+	}
+	if errors.Join(problems...) == nil {
+		problems = s.try(ctx)
+	}
+	if err := errors.Join(problems...); err != nil {
+		return limited{err}
+	}
+	return nil
+}
+
+// connections returns the most connections that a strategy opens to a node, with their clients.
+func (p Plan) connections(v strategies.Variant) (needed int64, clients int) {
+	for _, point := range p.points() {
+		if n := connections(v.Info(), point.Workload); n > needed {
+			needed, clients = n, point.Workload.Clients
+		}
+	}
+	return needed, clients
+}
+
+// tooManyFiles returns an error if a strategy opens more files than this process may; files 0
+// means no limit.
+func (p Plan) tooManyFiles(v strategies.Variant, primaries int, files int64) error {
+	needed, clients := p.connections(v)
+	opened := needed*int64(primaries)*filesPerConnection(p.points()[0].Workload) + spare
+	if needed == 0 || files == 0 || opened <= files {
+		return nil
+	}
+	return fmt.Errorf("%s with --clients %d needs %d open files, this process may have %d (ulimit -n)", v.Name(),
+		clients, opened, files)
+}
+
+// try makes every strategy acquire and release once, and returns what the servers refuse. A missing
+// right would otherwise fail in the middle of a run, or only for a waiter. If the servers
+// cannot do what a strategy needs, the strategy becomes unfit.
+func (s *session) try(ctx context.Context) []error {
+	var problems []error
+	for _, v := range s.plan.Strategies {
+		server := s.server(v)
+		if server == nil || s.unfit(v) != "" || ctx.Err() != nil {
+			continue
+		}
+		job := engine.Job{
+			Strategy: v, Workload: s.report.Workload, Target: server, Session: s.id,
+			Generator: s.generator,
+		}
+		switch err := job.Try(ctx); {
+		case errors.Is(err, errors.ErrUnsupported):
+			s.unsupported[v.Name()] = err.Error()
+		case err != nil:
+			problems = append(problems, err)
+		}
+	}
+	return problems
+}
+
+// limited is a store.ErrConfig whose message has only the limits, one per line.
+type limited struct{ error }
+
+func (l limited) Is(target error) bool { return target == store.ErrConfig }
+
+// Unwrap returns the limits one by one.
+func (l limited) Unwrap() []error { return l.error.(interface{ Unwrap() []error }).Unwrap() }
+
+// connections returns the most connections that a strategy opens to a node.
+func connections(info strategies.Info, w workloads.Spec) int64 {
+	if !engine.NeedsStore(info, w) {
+		return 0
+	}
+	instances := w.Instances
+	if info.MaxInstances > 0 {
+		instances = min(instances, info.MaxInstances)
+	}
+	all := instances*(w.PoolSize()+info.Connections.PerInstance) + w.Clients*info.Connections.PerWaiter + spare
+	for _, f := range w.Faults {
+		if f.Kind().Place == workloads.InClients { // the targets of faults have their own connections
+			clients := max(1, f.N)
+			all += min(clients, workloads.MaxPool) + info.Connections.PerInstance + clients*info.Connections.PerWaiter
+		}
+	}
+	return int64(all)
+}
+
+// filesPerConnection is the number of open files per connection; a proxy in this process needs two
+// more.
+func filesPerConnection(w workloads.Spec) int64 {
+	for _, f := range w.Faults {
+		if f.Kind().Place == workloads.OnNetwork {
+			return 3
+		}
+	}
+	return 1
+}
+
+// fits returns an error if no strategy can run on the servers that the plan asks for; what runs beside others that
+// cannot is left out of the session.
+func (p Plan) fits() error {
+	why := ""
+	for _, v := range p.Strategies {
+		name := cmp.Or(p.storeOf(v), store.Redis)
+		kind, err := store.Lookup(name)
+		if err != nil {
+			return err
+		}
+		if why = unfit(v.Info(), p.points()[0].Workload, kind.Layout(p.at(name))); why == "" {
+			return nil
+		}
+	}
+	if why == "" {
+		return nil
+	}
+	return fmt.Errorf("nothing that --strategy names can run here: %s", why)
+}

@@ -1,0 +1,187 @@
+package compare
+
+import (
+	"cmp"
+	"math"
+	"slices"
+
+	"github.com/aclements/go-moremath/stats"
+	"golang.org/x/perf/benchmath"
+
+	"github.com/lockbench/lockbench/results"
+)
+
+const (
+	// leastToDetect is the number of sessions per side from which the U test can be significant at
+	// 5 %.
+	leastToDetect = 4
+	// leastToBound is the number of sessions per side, or of pairs, from which there is an interval.
+	leastToBound = 6
+	// power is the probability of finding an effect of the printed minimum size.
+	power = 0.95
+	// efficiency is the efficiency of the signed-rank test relative to the t-test for normal
+	// differences, 3/π (Hodges and Lehmann, 1956).
+	efficiency = 3 / math.Pi
+)
+
+// outcome is the result of a test for one metric if every value is known.
+type outcome struct {
+	change    float64 // log of head ÷ base, which may be infinite
+	low, high float64 // interval of change at 1 − alpha
+	bounded   bool    // low and high are set
+	p         float64
+}
+
+// paired returns the result of Wilcoxon's signed-rank test for log ratios, with the Hodges–Lehmann
+// estimate of their centre: the median of the means of all pairs (J. Am. Stat. Assoc. 58, 1963).
+func paired(ratios []float64, alpha float64) outcome {
+	var means []float64
+	for i, a := range ratios {
+		for _, b := range ratios[i:] {
+			means = append(means, a/2+b/2)
+		}
+	}
+	n := float64(len(ratios))
+	p, _ := wilcoxon(ratios)
+	o := outcome{change: results.Median(means), p: p}
+	if len(ratios) >= leastToBound {
+		o.bound(means, n*(n+1)*(2*n+1)/24, alpha)
+	}
+	return o
+}
+
+// unpaired returns the result of the U test for two samples of logarithms, with the difference of
+// their medians; below leastToDetect sessions per side, only the difference.
+func unpaired(base, head []float64, alpha float64) outcome {
+	o := outcome{change: results.Median(head) - results.Median(base), p: 1}
+	fewer := min(len(base), len(head))
+	if fewer < leastToDetect {
+		return o
+	}
+	sample := func(values []float64) *benchmath.Sample {
+		return benchmath.NewSample(slices.Clone(values), &benchmath.Thresholds{CompareAlpha: alpha})
+	}
+	o.p = benchmath.AssumeNothing.Compare(sample(base), sample(head)).P
+	if fewer < leastToBound {
+		return o
+	}
+	var differences []float64
+	for _, a := range base {
+		for _, b := range head {
+			differences = append(differences, b-a)
+		}
+	}
+	o.bound(differences, float64(len(base)*len(head)*(len(base)+len(head)+1))/12, alpha)
+	return o
+}
+
+// bound sets the interval that the rank test at this level does not reject: estimates in ascending
+// order, counted in from both ends by the quantile of the test's statistic. The quantile is that of
+// the normal distribution, rounded (Hollander and Wolfe, Nonparametric Statistical Methods, 3.3 and
+// 4.3): from 6 values on it is the exact one, give or take one.
+func (o *outcome) bound(estimates []float64, variance, alpha float64) {
+	slices.Sort(estimates)
+	n := len(estimates)
+	in := math.Round(float64(n)/2 + math.Sqrt(variance)*stats.InvCDF(stats.StdNormal)(alpha/2))
+	if in >= 1 {
+		o.low, o.high, o.bounded = estimates[int(in)-1], estimates[n-int(in)], true
+	}
+}
+
+// wilcoxon tests whether differences are equally likely to be positive and negative (Wilcoxon,
+// Biometrics Bulletin 1, 1945), two-sided. Zeros are left out; equal sizes share the mean of their
+// ranks. p is exact for these ranks: the share of all assignments of signs that are at least as
+// extreme. Without differences p is 1. Infinite differences rank as the largest. plus is the sum of
+// the ranks of the positive ones.
+func wilcoxon(differences []float64) (p, plus float64) {
+	var doubled []int // ranks from 1, so that the mean of equal ones is a whole number
+	sum, positive := 0, 0
+	for _, d := range differences {
+		rank := 1
+		for _, other := range differences {
+			switch size := math.Abs(other); {
+			case other == 0:
+			case size < math.Abs(d):
+				rank += 2
+			case size == math.Abs(d):
+				rank++
+			}
+		}
+		if d != 0 {
+			doubled = append(doubled, rank)
+			sum += rank
+		}
+		if d > 0 {
+			positive += rank
+		}
+	}
+	probability := make([]float64, sum+1) // of each sum of positive ranks
+	probability[0] = 1
+	for _, rank := range doubled {
+		for at := sum; at >= 0; at-- {
+			probability[at] /= 2
+			if at >= rank {
+				probability[at] += probability[at-rank] / 2
+			}
+		}
+	}
+	below, above := 0.0, 0.0
+	for at, share := range probability {
+		if at <= positive {
+			below += share
+		}
+		if at >= positive {
+			above += share
+		}
+	}
+	return min(1, 2*min(below, above)), float64(positive) / 2
+}
+
+// leastPaired returns the smallest p that this many pairs can give.
+func leastPaired(pairs int) float64 { return math.Pow(2, float64(1-pairs)) }
+
+// leastUnpaired returns the smallest p that the U test can give for samples of these sizes: 2 ÷ the
+// number of ways to choose the first sample.
+func leastUnpaired(first, second int) float64 {
+	if min(first, second) < leastToDetect {
+		return 1
+	}
+	ways := 1.0
+	for i := 1; i <= first; i++ {
+		ways *= float64(second+i) / float64(i)
+	}
+	return 2 / ways
+}
+
+// detectable returns the smallest shift of paired log ratios that a test at this level finds
+// with probability power, given the scatter of these ratios. The shift must be significant,
+// which needs (t[1−α/2] + t[power]) standard errors. Its estimate must also exceed the
+// threshold (a log ratio too), which needs the threshold and t[power] standard errors. It
+// returns +Inf if so few pairs can never be significant.
+func detectable(ratios []float64, alpha, threshold float64) float64 {
+	n := len(ratios)
+	if n < 2 || leastPaired(n) > alpha {
+		return math.Inf(1)
+	}
+	quantile := stats.InvCDF(stats.TDist{V: float64(n - 1)})
+	deviation := stats.StdDev(ratios) / math.Sqrt(efficiency*float64(n))
+	return quantile(power)*deviation + max(threshold, quantile(1-alpha/2)*deviation)
+}
+
+// holm adjusts the p-values of a family of tests. If those of at most alpha are rejected, the
+// probability of any wrong rejection is at most alpha (Holm, Scandinavian Journal of
+// Statistics 6, 1979). It keeps the order.
+func holm(ps []float64) []float64 {
+	order := make([]int, len(ps))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(ps[a], ps[b]) })
+	adjusted := make([]float64, len(ps))
+	largest := 0.0
+	for rank, i := range order {
+		largest = max(largest, min(1, ps[i]*float64(len(ps)-rank)))
+		adjusted[i] = largest
+	}
+	return adjusted
+}

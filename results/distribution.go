@@ -1,0 +1,214 @@
+package results
+
+import (
+	"cmp"
+)
+
+// Distribution is a set of durations in nanoseconds.
+type Distribution struct {
+	Count    int64    `json:"count"`              // durations that were seen to end
+	Censored int64    `json:"censored,omitempty"` // durations of which only a lower bound is known
+	MeanNS   *float64 `json:"mean_ns"`            // of those that were seen to end
+	P50      *Bound   `json:"p50"`
+	P90      *Bound   `json:"p90"`
+	P95      *Bound   `json:"p95"`
+	P99      *Bound   `json:"p99"`
+	P999     *Bound   `json:"p999"`
+	Max      *Bound   `json:"max"` // exact, including the censored ones
+	// Histogram holds the durations that were seen to end. CensoredHistogram holds what was seen of
+	// the censored ones. EnteredHistogram holds the ages, at the opening of the window, of those
+	// that were under way then. See Survival.
+	Histogram         Histogram `json:"hdr,omitempty"`
+	CensoredHistogram Histogram `json:"censored_hdr,omitempty"`
+	EnteredHistogram  Histogram `json:"entered_hdr,omitempty"`
+	Rest              *Rest     `json:"rest,omitempty"` // of Waiting.PerClient only
+	// durations above the histogram's range; they count as its largest value
+	Overflow int64 `json:"overflow,omitempty"`
+}
+
+// Rest is the weight of durations that began after the window. It is put on durations of the
+// same client that were seen.
+type Rest struct {
+	Histogram         Histogram `json:"hdr,omitempty"`
+	CensoredHistogram Histogram `json:"censored_hdr,omitempty"`
+}
+
+// Observations are durations in nanoseconds.
+type Observations struct {
+	Ended    Histogram // seen to their end
+	Censored Histogram // the part that was seen of the others
+	// Entered holds the ages that durations had when their observation began, if that was not
+	// 0. Each of these durations is also in Ended or Censored.
+	Entered Histogram
+}
+
+// Describe computes the percentiles of durations and keeps their histograms. longest is
+// exact; nil means that there are no durations. The caller sets Count, Censored, MeanNS and
+// Overflow if a histogram's counts are not numbers of durations.
+func Describe(o Observations, longest *Bound) Distribution {
+	d := Distribution{
+		Count: o.Ended.TotalCount(), Censored: o.Censored.TotalCount(), Max: longest,
+		Histogram: o.Ended, CensoredHistogram: o.Censored, EnteredHistogram: o.Entered,
+	}
+	d.figures()
+	return d
+}
+
+// DescribeBetween is Describe for a set in which some weight belongs to durations that were
+// not observed. Without rest the percentiles are too low, with it too high. See
+// Waiting.PerClient.
+func DescribeBetween(o, rest Observations, longest *Bound) Distribution {
+	d := Describe(o, longest)
+	d.Rest = &Rest{rest.Ended, rest.Censored}
+	d.figures()
+	return d
+}
+
+// figures computes the percentiles.
+func (d *Distribution) figures() {
+	s := d.Survival()
+	d.P50, d.P90, d.P95 = s.Quantile(0.50), s.Quantile(0.90), s.Quantile(0.95)
+	d.P99, d.P999 = s.Quantile(0.99), s.Quantile(0.999)
+}
+
+// Survival returns the estimate from the histograms, for any percentile. Without histograms it
+// knows nothing.
+func (d Distribution) Survival() Survival {
+	o := Observations{d.Histogram, d.CensoredHistogram, d.EnteredHistogram}
+	s := Survival{curve: estimate(o, d.Max)}
+	if d.Rest != nil {
+		o.Ended, o.Censored = o.Ended.Plus(d.Rest.Histogram), o.Censored.Plus(d.Rest.CensoredHistogram)
+		s.high = new(estimate(o, d.Max))
+	}
+	return s
+}
+
+// Sum adds up the durations of several recordings. Histograms add up without loss, so its
+// percentiles are those of a single recording.
+func Sum(parts ...Distribution) Distribution {
+	var all Distribution
+	for _, part := range parts {
+		all.add(part)
+	}
+	all.figures()
+	return all
+}
+
+// add adds the durations of another recording; the percentiles are those from before.
+func (d *Distribution) add(other Distribution) {
+	sum := 0.0
+	for _, part := range []Distribution{*d, other} {
+		if part.MeanNS != nil {
+			sum += *part.MeanNS * float64(part.Count)
+		}
+	}
+	d.Count += other.Count
+	d.Censored += other.Censored
+	d.Overflow += other.Overflow
+	if d.MeanNS = nil; d.Count > 0 && sum > 0 {
+		d.MeanNS = new(sum / float64(d.Count))
+	}
+	d.Max = Longest(d.Max, other.Max)
+	d.Histogram = d.Histogram.Plus(other.Histogram)
+	d.CensoredHistogram = d.CensoredHistogram.Plus(other.CensoredHistogram)
+	d.EnteredHistogram = d.EnteredHistogram.Plus(other.EnteredHistogram)
+	if other.Rest != nil {
+		rest := Rest{}
+		if d.Rest != nil {
+			rest = *d.Rest
+		}
+		d.Rest = &Rest{
+			rest.Histogram.Plus(other.Rest.Histogram), rest.CensoredHistogram.Plus(other.Rest.CensoredHistogram),
+		}
+	}
+}
+
+// Bound is a duration, or with AtLeast a lower bound of a duration.
+type Bound struct {
+	NS      int64 `json:"ns"`
+	AtLeast bool  `json:"at_least,omitempty"`
+}
+
+// compare orders by length; of two equal lengths a lower bound is the longer one.
+func (b Bound) compare(other Bound) int {
+	switch {
+	case b.NS != other.NS || b.AtLeast == other.AtLeast:
+		return cmp.Compare(b.NS, other.NS)
+	case b.AtLeast:
+		return 1
+	}
+	return -1
+}
+
+// Longest returns the longest bound, as a lower bound if one of that length is; nil if none
+// is known.
+func Longest(all ...*Bound) *Bound {
+	var longest *Bound
+	for _, b := range all {
+		if b != nil && (longest == nil || b.compare(*longest) > 0) {
+			longest = b
+		}
+	}
+	return longest
+}
+
+// percentile returns nil if the percentile is not in the report and there are no histograms.
+func (d Distribution) percentile(p float64) *Bound {
+	switch p {
+	case 50:
+		return d.P50
+	case 90:
+		return d.P90
+	case 95:
+		return d.P95
+	case 99:
+		return d.P99
+	case 99.9:
+		return d.P999
+	}
+	return d.Survival().Quantile(p / 100)
+}
+
+// mean is the mean of all durations. It uses the curve if some were not seen from beginning to
+// end.
+func (d Distribution) mean() *Figure {
+	if d.MeanNS != nil && d.Censored == 0 && len(d.EnteredHistogram) == 0 {
+		return &Figure{Value: *d.MeanNS}
+	}
+	mean := d.Survival().Mean()
+	if mean != nil && d.Overflow > 0 { // such durations count as the histogram's largest value
+		mean.AtLeast = true
+	}
+	return mean
+}
+
+// least returns the shortest duration; nil without histograms.
+func (d Distribution) least() *Figure {
+	if len(d.Histogram) == 0 {
+		return nil
+	}
+	return &Figure{Value: float64(d.Histogram[0].from())}
+}
+
+// samples is the number of durations, seen to their end or not.
+func (d Distribution) samples() int64 { return d.Count + d.Censored }
+
+// enough says whether a percentile of the distribution is more than its maximum, which takes one
+// observation beyond it: p99 needs 100, p99.9 needs 1000.
+func (d Distribution) enough(percentile float64) bool {
+	const rounding = 1e-9
+	return float64(d.samples()) >= (1-rounding)/(1-percentile/100)
+}
+
+// distributions returns a run's distributions by their path in the document.
+func (r *Run) distributions() map[string]*Distribution {
+	all := map[string]*Distribution{
+		"speed.handoff": &r.Speed.Handoff, "speed.hold": &r.Speed.Hold, "speed.release": &r.Speed.Release,
+		"waiting.per_acquisition": &r.Waiting.PerAcquisition, "waiting.per_client": &r.Waiting.PerClient,
+		"waiting.service": &r.Waiting.Service, "waiting.lateness": &r.Waiting.Lateness,
+	}
+	if r.Herd != nil {
+		all["herd.first_handoff"], all["herd.drain"] = &r.Herd.FirstHandoff, &r.Herd.Drain
+	}
+	return all
+}

@@ -1,0 +1,207 @@
+package results
+
+import (
+	"fmt"
+	"reflect"
+	"strings"
+	"testing"
+)
+
+// A safety count that some runs do not know is at least what the others counted, and never a clean 0.
+func TestACountThatSomeRunsDoNotKnow(t *testing.T) {
+	t.Parallel()
+	m, _ := FindMetric("lost_updates")
+	for _, test := range []struct {
+		counts []*int64
+		want   *Figure
+	}{
+		{[]*int64{new(int64(0)), new(int64(0))}, &Figure{}},
+		{[]*int64{nil, nil}, nil},
+		{[]*int64{nil, new(int64(0))}, nil},
+		{[]*int64{nil, new(int64(2))}, &Figure{Value: 2, AtLeast: true}},
+		{[]*int64{new(int64(1)), new(int64(2))}, &Figure{Value: 3}},
+	} {
+		var s Summary
+		for _, n := range test.counts {
+			s.Runs = append(s.Runs, Run{Safety: Safety{LostUpdates: n}})
+		}
+		if got := s.Figure(m); (got == nil) != (test.want == nil) || got != nil && *got != *test.want {
+			t.Errorf("%v: %+v, want %+v", test.counts, got, test.want)
+		}
+	}
+}
+
+// Metrics that are computed, and that are known of some runs alone.
+func TestFiguresOfARun(t *testing.T) {
+	t.Parallel()
+	bursts := Run{Herd: &Herd{Attempts: new(99.0)}}
+	faults := Run{Faults: []Fault{{Injections: []Injection{
+		{RecoveryNS: new(int64(998e6)), Stall: &Bound{NS: 1e9}, LostWakeUps: 2},
+		{RecoveryNS: new(int64(5e6)), Stall: &Bound{NS: 2e9, AtLeast: true}},
+	}}}}
+	never := Run{WindowNS: 9e9, Faults: []Fault{{Injections: []Injection{
+		{RecoveryNS: new(int64(998e6))}, {AtNS: 5e9},
+	}}}}
+	cpu := func(seconds float64, acquisitions int64) Run {
+		return Run{Generator: Generator{CPUSeconds: seconds}, Speed: Speed{Acquisitions: acquisitions}}
+	}
+	for _, test := range []struct {
+		metric string
+		run    Run
+		want   *Figure
+	}{
+		// What is unfinished in an open loop includes the arrivals that no client had taken.
+		{"waits_unfinished", Run{Waiting: Waiting{Open: 10, Backlog: 395}}, &Figure{Value: 405}},
+		{"client_cpu_per_acq", cpu(1.5, 1000), &Figure{Value: 1.5e6}},
+		{"client_cpu_per_acq", cpu(1.5, 0), nil},
+		{"client_cpu_per_acq", cpu(0, 1000), nil}, // the system does not tell
+		{"burst_attempts", bursts, &Figure{Value: 99}},
+		{"burst_attempts", Run{}, nil},
+		{"burst_wake_ups", Run{}, nil},
+		{"max_holders", Run{Safety: Safety{MaxHolders: 4}}, &Figure{Value: 4}},
+		{"refused_updates", Run{Safety: Safety{Refused: new(int64(3))}}, &Figure{Value: 3}},
+		{"refused_updates", Run{}, nil},
+		{"acquisitions", cpu(0, 7), &Figure{Value: 7}},
+		{"fault_injections", faults, &Figure{Value: 2}},
+		{"fault_injections", Run{}, nil},
+		{"fault_recovery_max", faults, &Figure{Value: 998e6}},
+		{"fault_recovery_max", never, &Figure{Value: 4e9, AtLeast: true}}, // worse than any that does
+		{"fault_recovery_max", Run{}, nil},
+		{"fault_stall_max", faults, &Figure{Value: 2e9, AtLeast: true}},
+		{"fault_stall_max", Run{}, nil},
+		{"lost_wake_ups", faults, &Figure{Value: 2}},
+		{"lost_wake_ups", Run{}, nil},
+	} {
+		m, known := FindMetric(test.metric)
+		if got := m.Of(test.run); !known || (got == nil) != (test.want == nil) || got != nil && *got != *test.want {
+			t.Errorf("%s is %+v, want %+v", test.metric, got, test.want)
+		}
+	}
+}
+
+// Of several nodes the busiest main thread decides; of one it is its own.
+func TestTheBusiestMainThread(t *testing.T) {
+	t.Parallel()
+	node := func(cpu *float64) NodeDelta { return NodeDelta{MainCPU: cpu} }
+	for _, test := range []struct {
+		delta *ServerDelta
+		want  *float64
+	}{
+		{nil, nil},
+		{&ServerDelta{Seconds: 10}, nil},
+		{&ServerDelta{Seconds: 10, MainCPU: new(9.5)}, new(95.0)},
+		{
+			&ServerDelta{
+				Seconds: 10, MainCPU: new(10.5), Nodes: []NodeDelta{node(new(3.0)), node(nil), node(new(3.5))},
+			},
+			new(35.0),
+		},
+		{&ServerDelta{Seconds: 10, MainCPU: new(10.5), Nodes: []NodeDelta{node(nil)}}, nil},
+	} {
+		if got := test.delta.MainThreadPercent(); (got == nil) != (test.want == nil) || got != nil &&
+			*got != *test.want {
+			t.Errorf("%+v: %v, want %v", test.delta, got, test.want)
+		}
+	}
+}
+
+// The median recovery is that of the nearest rank; what never recovered counts as the longest.
+func TestTheMedianRecovery(t *testing.T) {
+	t.Parallel()
+	after := func(ns ...int64) []Injection {
+		var all []Injection
+		for _, n := range ns {
+			if n == 0 {
+				all = append(all, Injection{})
+			} else {
+				all = append(all, Injection{RecoveryNS: &n})
+			}
+		}
+		return all
+	}
+	for _, test := range []struct {
+		struck        []Injection
+		median, worst string
+	}{
+		{after(), "–", "–"},
+		{after(3e9), "3.00 s", "3.00 s"},
+		{after(30e9, 12e6), "12.0 ms", "30.0 s"},
+		{after(0, 12e6), "12.0 ms", "never"},
+		{after(0, 0, 12e6), "never", "never"},
+		{after(3e9, 1e9, 2e9), "2.00 s", "3.00 s"},
+	} {
+		if median, worst := recovery(test.struck, 0.5), recovery(test.struck, 1); median != test.median ||
+			worst != test.worst {
+			t.Errorf("%d injections: %s and %s, want %s and %s", len(test.struck), median, worst, test.median,
+				test.worst)
+		}
+	}
+}
+
+func TestLabelsOfABusyMachine(t *testing.T) {
+	t.Parallel()
+	for label, busy := range map[string]bool{
+		GeneratorBound: true, BusyMachine: true, OtherCPU + "12%": true, Stolen + "3.0%": true,
+		Overloaded + "12 arrivals": false, OutlivedLease: false, "window too short for one fair round": false,
+	} {
+		if got := (Run{Labels: []string{"other", label}}).MachineBound(); got != busy {
+			t.Errorf("%q says that the machine set the pace: %v, want %v", label, got, busy)
+		}
+	}
+}
+
+// Every field of the table exists. Thresholds know a distribution by the names of the metrics that are
+// percentiles of it.
+func TestPercentilesAreNamedAfterTheirDistribution(t *testing.T) {
+	var whole Run
+	fill(reflect.ValueOf(&whole).Elem())
+	of := map[string]string{}
+	for _, m := range Metrics() {
+		if m.Of(whole) == nil && !strings.HasPrefix(m.Name, "redis_cpu") {
+			t.Errorf("%s is not known of a run that knows everything", m.Name)
+		}
+		path, percent := m.percentile()
+		if path == "" {
+			continue
+		}
+		stem, found := strings.CutSuffix(m.Name, "_p"+strings.ReplaceAll(fmt.Sprint(percent), ".", ""))
+		if other, there := of[stem]; !found || there && other != path {
+			t.Errorf("%s is the percentile %v of %s, not of %s", m.Name, percent, path, other)
+		}
+		of[stem] = path
+	}
+}
+
+func TestThePlacementSaysWhatIsShared(t *testing.T) {
+	for _, test := range []struct {
+		generator, redis []int
+		source, network  string
+		want             string
+	}{
+		{nil, []int{0}, "process", "loopback", ""},
+		{[]int{0, 1}, []int{0, 1}, "process", "loopback", "generator on CPU 0-1, Redis on CPU 0-1: they share all"},
+		{[]int{0, 1, 2}, []int{3}, "process", "loopback", "generator on CPU 0-2, Redis on CPU 3: apart"},
+		{
+			[]int{0, 1, 2, 3, 8},
+			[]int{2, 3, 4},
+			"address", "loopback",
+			"generator on CPU 0-3,8, Redis on CPU 2-4: they share 2-3",
+		},
+		{[]int{0}, []int{0, 1}, "process", "loopback", "generator on CPU 0, Redis on CPU 0-1: they share 0"},
+		{[]int{0, 1}, nil, "address", "remote", "generator on CPU 0-1, Redis on another machine"},
+		{
+			[]int{0, 1},
+			nil, "container", "host",
+			"generator on CPU 0-1, Redis on this machine, where on it is not known",
+		},
+		{[]int{0, 2}, nil, "none", "", "generator on CPU 0,2"},
+	} {
+		r := &Report{
+			Environment: Environment{AllowedCPUs: test.generator},
+			Redis:       Redis{Source: test.source, Network: test.network, AllowedCPUs: test.redis},
+		}
+		if got := placement(r); got != test.want {
+			t.Errorf("%v and %v: %q, want %q", test.generator, test.redis, got, test.want)
+		}
+	}
+}

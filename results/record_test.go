@@ -1,0 +1,164 @@
+package results
+
+import (
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// TestEveryFieldIsAdded keeps a new field of a run from being dropped in silence: it adds a run that knows
+// everything to one that is empty, and one that is empty to it.
+func TestEveryFieldIsAdded(t *testing.T) {
+	t.Parallel()
+	// What merge sets, what only one process sees, and what is a matter of its own server or workload.
+	left := []string{
+		"Run.Strategy", "Run.Point", "Run.Round", "Run.Order", "Run.Seed", "Run.Started", "Run.Failure", "Run.Invalid",
+		"Run.Labels", "Run.Herd", "Run.Faults", "Run.Server.Whole", "Run.Speed.Handoff", "Run.Speed.Stall",
+		"Run.Speed.Gap",
+		"Run.Fairness.WorkingSet", "Run.Fairness.ReacquireDistance", "Run.Fairness.Overtaken",
+		"Run.Fairness.PassesWithin", "Run.Safety.LostUpdates", "Run.Record.Keys", "Run.Record.Contended",
+		"Run.Server.Window.OtherTraffic", "Run.TimeAccounting.Balanced", "Run.Timeline.At", "Run.Timeline.Seconds",
+	}
+	full := func() (r Run) {
+		fill(reflect.ValueOf(&r).Elem())
+		return r
+	}
+	empty := Run{Timeline: make([]Slice, 1)}
+	// Whether it is unknown or the smaller does not matter here.
+	empty.Fairness = Fairness{Starved: new(int), AcquisitionsMin: 1}
+	empty.Timeline[0].RoundTrips = new(int64)
+	empty.Record = Record{Keys: 1}
+	whole := full()
+	whole.Add(full())
+	whole.Compute()
+	other := empty
+	other.Add(full())
+	other.Compute()
+	other.Server.Window = whole.Server.Window // an empty run has no counts of its sockets
+	for _, sum := range []Run{whole, other} {
+		for _, name := range dropped(reflect.ValueOf(sum), "Run") {
+			if !slices.ContainsFunc(left, func(prefix string) bool { return strings.HasPrefix(name, prefix) }) {
+				t.Errorf("nothing comes of %s", name)
+			}
+		}
+	}
+}
+
+// fill sets all fields.
+func fill(v reflect.Value) {
+	switch v.Kind() {
+	case reflect.Pointer:
+		v.Set(reflect.New(v.Type().Elem()))
+		fill(v.Elem())
+	case reflect.Struct:
+		if d, ok := v.Addr().Interface().(*Distribution); ok {
+			*d = Describe(Observations{Ended: Histogram{{7, 60}}, Censored: Histogram{{9, 1}}}, &Bound{NS: 9})
+			d.MeanNS = new(7.0)
+			return
+		}
+		for i := range v.NumField() {
+			if v.Type().Field(i).IsExported() {
+				fill(v.Field(i))
+			}
+		}
+	case reflect.Slice:
+		v.Set(reflect.MakeSlice(v.Type(), 1, 1))
+		fill(v.Index(0))
+	case reflect.Map:
+		v.Set(reflect.MakeMap(v.Type()))
+	case reflect.Bool:
+		v.SetBool(true)
+	case reflect.String:
+		v.SetString("text")
+	case reflect.Int, reflect.Int64, reflect.Float64:
+		v.Set(reflect.ValueOf(20).Convert(v.Type()))
+	}
+}
+
+// dropped names the fields that are empty.
+func dropped(v reflect.Value, name string) []string {
+	switch {
+	case v.Kind() == reflect.Map:
+		return nil
+	case v.IsZero(), v.Kind() == reflect.Slice && v.Len() == 0:
+		return []string{name}
+	case v.Kind() == reflect.Pointer:
+		return dropped(v.Elem(), name)
+	case v.Kind() == reflect.Slice:
+		return dropped(v.Index(0), name)
+	case v.Kind() != reflect.Struct:
+		return nil
+	}
+	if _, ok := v.Interface().(Distribution); ok {
+		return nil
+	}
+	var names []string
+	for i := range v.NumField() {
+		if v.Type().Field(i).IsExported() {
+			names = append(names, dropped(v.Field(i), name+"."+v.Type().Field(i).Name)...)
+		}
+	}
+	return names
+}
+
+// TestAddWeighs: a generator without a lease need not know what its locks did, one with some must.
+func TestAddWeighs(t *testing.T) {
+	t.Parallel()
+	run := func(granted int64, attempts *int64) Run {
+		return Run{Record: Record{Granted: granted, Attempts: attempts}, Speed: Speed{Acquisitions: granted}}
+	}
+	for name, c := range map[string]struct {
+		one, two Run
+		want     *float64
+	}{
+		"both know":             {run(100, new(int64(100))), run(300, new(int64(600))), new(1.75)},
+		"one had nothing":       {run(100, new(int64(100))), run(0, nil), new(1.0)},
+		"the other had nothing": {run(0, nil), run(100, new(int64(100))), new(1.0)},
+		"one does not know":     {run(100, new(int64(100))), run(1, nil), nil},
+		"neither had something": {run(0, nil), run(0, nil), nil},
+	} {
+		c.one.Add(c.two)
+		c.one.Compute()
+		if diff := cmp.Diff(c.want, c.one.Effort.Attempts); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
+// TestSumIsOneRecording compares two halves, put together, with the whole.
+func TestSumIsOneRecording(t *testing.T) {
+	t.Parallel()
+	var halves [2]Distribution
+	var whole Observations
+	for i := range halves {
+		var half Observations
+		h := NewHistogram()
+		for n := range int64(300) {
+			if err := h.RecordValue((n + 1) * 1_000_003 * int64(i+1)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		half.Ended = Counted(h)
+		longest := &Bound{NS: 300 * 1_000_003}
+		if i == 1 {
+			half.Entered, half.Censored = Histogram{{4e8, 1}}, Histogram{{9e8, 1}}
+			longest = &Bound{NS: 9e8, AtLeast: true}
+		}
+		halves[i] = Describe(half, longest)
+		halves[i].MeanNS = new(150.5 * 1_000_003 * float64(i+1))
+		whole.Ended = whole.Ended.Plus(half.Ended)
+		whole.Entered, whole.Censored = half.Entered, half.Censored
+	}
+	want := Describe(whole, &Bound{NS: 9e8, AtLeast: true})
+	want.MeanNS = new((*halves[0].MeanNS + *halves[1].MeanNS) / 2)
+	got := Sum(halves[:]...)
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("-one recording +two put together:\n%s", diff)
+	}
+	if diff := cmp.Diff(want.P90, got.Survival().Quantile(0.9)); diff != "" {
+		t.Errorf("p90: -want +got:\n%s", diff)
+	}
+}

@@ -1,0 +1,149 @@
+package render
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/lockbench/lockbench/results"
+)
+
+func TestTablesShowNoPercentileOfTooFew(t *testing.T) {
+	for _, test := range []struct {
+		waits int64
+		shown bool
+	}{{20, false}, {99, false}, {100, true}} {
+		all := &results.Bound{NS: 400e6}
+		d := results.Distribution{Count: test.waits, P50: all, P99: all, Max: all}
+		run := results.Run{Strategy: "fifo", Waiting: results.Waiting{PerAcquisition: d, PerClient: d}}
+		run.Speed.Handoff = d
+		r := &results.Report{Rounds: 1, Strategies: []results.Strategy{{Name: "fifo"}}, Runs: []results.Run{run}}
+		// p50, p99, maximum of the waits; p50 and p99 per client; p50 and p99 of handoffs.
+		want, note := 7, false
+		if !test.shown {
+			want, note = 4, true
+		}
+		table := draw(t, r, false)
+		if got := strings.Count(table, "400 ms"); got != want {
+			t.Errorf("of %d waits %d figures are shown, not %d:\n%s", test.waits, got, want, table)
+		}
+		if strings.Contains(table, "too few") != note || note && !strings.Contains(table, "20 handoffs, 20 waits") &&
+			test.waits == 20 {
+			t.Errorf("of %d waits it says\n%s", test.waits, table)
+		}
+	}
+}
+
+func TestOnlyASingleRunHasItsOwnInterval(t *testing.T) {
+	r := sample(t, "normal")
+	for i := range r.Runs {
+		r.Runs[i].Timeline = nil
+		for at, n := range []int64{90, 110, 90, 110, 100} {
+			r.Runs[i].Timeline = append(r.Runs[i].Timeline, results.Slice{At: float64(at), Seconds: 1, Acquisitions: n})
+		}
+	}
+	if table := draw(t, r, false); strings.Count(table, "12.4 %") != 3 || !strings.Contains(table, "(batch") {
+		t.Errorf("one run:\n%s", table)
+	}
+	r.Rounds = 2
+	if table := draw(t, r, false); strings.Contains(table, "12.4 %") {
+		t.Errorf("two runs:\n%s", table)
+	}
+}
+
+// Whatever the audit saw of a run that cannot be trusted, nobody reads "held".
+func TestInvalidRunsAreNeverHeld(t *testing.T) {
+	for invalid, want := range []string{"held", "held in 2 of 3", "held in 1 of 3", "INVALID"} {
+		r := sample(t, "normal")
+		r.Rounds, r.Strategies = 3, r.Strategies[:1]
+		spin := r.Runs[2]
+		r.Runs = nil
+		for round := range 3 {
+			run := spin
+			run.Round = round + 1
+			run.Invalid = nil
+			if round < invalid {
+				run.Invalid = []string{fmt.Sprintf("planted %d", round)}
+			}
+			r.Runs = append(r.Runs, run)
+		}
+		if got := r.Summaries()[0].Verdict(); got != want {
+			t.Errorf("with %d of 3 runs invalid the verdict is %q, want %q", invalid, got, want)
+		}
+		var table, markdown bytes.Buffer
+		if err := WriteTables(&table, r, false); err != nil {
+			t.Fatal(err)
+		}
+		if err := WriteMarkdown(&markdown, r); err != nil {
+			t.Fatal(err)
+		}
+		for _, text := range []string{table.String(), markdown.String()} {
+			if safety := text[strings.Index(text, "SAFETY"):]; strings.Contains(safety, "held") != (invalid < 3) {
+				t.Errorf("with %d of 3 runs invalid:\n%s", invalid, safety)
+			}
+		}
+	}
+}
+
+// What broke is told of every run, trusted or not.
+func TestInvalidRunsThatBrokeAClaimSaySo(t *testing.T) {
+	r := sample(t, "normal")
+	r.Runs[0].Invalid, r.Runs[0].Safety.Broken = []string{"planted"}, []string{"exclusion: 3 overlaps"}
+	for _, s := range r.Summaries() {
+		if s.Name == r.Runs[0].Strategy && s.Verdict() != "BROKEN: exclusion" {
+			t.Errorf("%s: %s", s.Name, s.Verdict())
+		}
+	}
+}
+
+// A figure of which a third or more was subtracted is not printed to three digits.
+func TestWhatIsLeftOfASubtractionIsRough(t *testing.T) {
+	for _, test := range []struct {
+		idle float64 // of a CPU second, in ten thousand acquisitions
+		want string
+	}{
+		{0, "100 µs"},
+		{0.3333, "66.7 µs"},
+		{0.3334, "~67 µs"},
+		{0.666, "~33 µs"},
+		{0.667, "~30 µs"},
+		{0.98766, "~1 µs"},
+		{0.999, "~100 ns"},
+	} {
+		r := sample(t, "normal")
+		r.Rounds = 2
+		var runs []results.Run
+		for i := range r.Runs {
+			d := *r.Runs[i].Server.Window
+			d.CPU, d.IdleCPU, d.Acquisitions = new(1.0), new(test.idle), 10_000
+			r.Runs[i].Server.Window = &d
+			again := r.Runs[i]
+			again.Round = 2
+			runs = append(runs, again)
+		}
+		r.Runs = append(r.Runs, runs...)
+		table := draw(t, r, false)
+		if rough := strings.Contains(table, "~1 (1–1)"); rough != strings.HasPrefix(test.want, "~") {
+			t.Errorf("%v s idle of 1 s: the ratio is rough: %v\n%s", test.idle, rough, table)
+		}
+		_, cost, _ := strings.Cut(table, "COST")
+		cost, rest, _ := strings.Cut(cost, "LOAD")
+		if strings.Count(cost, test.want) != 3 {
+			t.Errorf("%v s idle of 1 s: no %s in\n%s", test.idle, test.want, cost)
+		}
+		number, unit, _ := strings.Cut(test.want, " ")
+		if spread := number + "–" + number + " " + unit; !strings.Contains(rest, spread) {
+			t.Errorf("%v s idle of 1 s: no %s in\n%s", test.idle, spread, rest)
+		}
+		limit, err := results.ParseThreshold("redis_cpu_per_acq<1s")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, v := range results.Judge(r, []results.Threshold{limit}) {
+			if !strings.Contains(v.String(), test.want) {
+				t.Errorf("%v s idle of 1 s: %s", test.idle, v)
+			}
+		}
+	}
+}

@@ -1,0 +1,210 @@
+package results
+
+import (
+	"cmp"
+	"iter"
+	"math"
+	"slices"
+	"strconv"
+
+	"github.com/aclements/go-moremath/stats"
+	"golang.org/x/perf/benchmath"
+
+	"github.com/lockbench/lockbench/workloads"
+)
+
+// Median returns the middle value, or the mean of the middle two; NaN if there is none. The
+// values may be in any order.
+func Median(values []float64) float64 {
+	ascending := slices.Sorted(slices.Values(values))
+	if len(ascending) == 0 {
+		return math.NaN()
+	}
+	low, high := ascending[(len(ascending)-1)/2], ascending[len(ascending)/2]
+	if low == high || math.IsInf(low, 0) || math.IsInf(high, 0) {
+		return low/2 + high/2
+	}
+	return low + (high-low)/2
+}
+
+// MedianFigure returns the median of figures that may be lower bounds; nil if there is none.
+// It is exact if all figures up to the middle are: figures above it can only be larger.
+func MedianFigure(values []Figure) *Figure {
+	if len(values) == 0 {
+		return nil
+	}
+	ascending := slices.SortedFunc(slices.Values(values), byValue)
+	middle := len(ascending) / 2
+	m := Figure{Value: ascending[middle].Value}
+	if len(ascending)%2 == 0 {
+		m.Value = (ascending[middle-1].Value + m.Value) / 2
+	}
+	m.AtLeast = slices.ContainsFunc(ascending[:middle+1], func(f Figure) bool { return f.AtLeast })
+	for _, f := range values {
+		m.Digits = fewest(m.Digits, f.Digits)
+	}
+	return &m
+}
+
+func byValue(a, b Figure) int { return cmp.Compare(a.Value, b.Value) }
+
+// usual is the default confidence of intervals.
+const usual = 0.95
+
+// interval returns the narrowest pair of order statistics that holds the population's median
+// with at least this confidence, for any distribution (W. R. Thompson, Ann. Math. Stat. 7,
+// 1936). 95 % needs six values. With fewer it returns the smallest and the largest, and sure
+// is false.
+func interval(values []float64, confidence float64) (low, high float64, sure bool) {
+	sample := benchmath.NewSample(values, &benchmath.DefaultThresholds) // sorted
+	s := benchmath.AssumeNothing.Summary(sample, confidence)
+	if math.IsInf(s.Lo, 0) || math.IsInf(s.Hi, 0) {
+		return sample.Values[0], sample.Values[len(sample.Values)-1], false
+	}
+	return s.Lo, s.Hi, true
+}
+
+// FigureInterval returns an interval that holds the population's median with at least this
+// confidence; each side leaves out at most half of the rest. Its ends are the k-th smallest
+// and the k-th largest value. For the low end a lower bound counts as its value, for the
+// high end as infinite. sure is false if there are too few values (at 98 %, fewer than
+// seven): then the ends are the smallest and the largest. values must not be empty.
+func FigureInterval(values []Figure, confidence float64) (low, high Figure, sure bool) {
+	ranks := make([]float64, len(values))
+	for i := range ranks {
+		ranks[i] = float64(i)
+	}
+	first, last, sure := interval(ranks, confidence)
+	in := min(int(first), len(values)-1-int(last))
+	ascending := slices.SortedFunc(slices.Values(values), byValue)
+	low = ascending[in]
+	slices.SortStableFunc(ascending, func(a, b Figure) int {
+		switch {
+		case a.AtLeast == b.AtLeast:
+			return byValue(a, b)
+		case a.AtLeast:
+			return 1
+		}
+		return -1
+	})
+	return low, ascending[len(ascending)-1-in], sure
+}
+
+// Ratio is the ratio of two strategies' figures, over the rounds in which both are known.
+type Ratio struct {
+	Median float64 `json:"median"`
+	Low    float64 `json:"low"`
+	High   float64 `json:"high"`
+	Rounds int     `json:"rounds"`
+	// Interval says that Low to High is the 95 % interval of the median, which needs six
+	// rounds; otherwise they are the smallest and the largest ratio.
+	Interval bool `json:"interval"`
+	// AtLeast and AtMost say that Median, Low and High are lower or upper bounds, see Against.
+	AtLeast bool `json:"at_least,omitempty"`
+	AtMost  bool `json:"at_most,omitempty"`
+}
+
+// String writes the ratio and its interval: 2.31 (2.1–2.6), ≥ 12.0 (≥ 9.1).
+func (r Ratio) String() string { return r.write(Significant) }
+
+func (r Ratio) write(number func(float64) string) string {
+	switch {
+	case r.AtLeast:
+		return "≥ " + number(r.Median) + " (≥ " + number(r.Low) + ")"
+	case r.AtMost:
+		return "≤ " + number(r.Median) + " (≤ " + number(r.High) + ")"
+	}
+	return number(r.Median) + " (" + number(r.Low) + "–" + number(r.High) + ")"
+}
+
+// Text is String with this many digits, marked "~" if they are fewer than three; 0 means
+// three.
+func (r Ratio) Text(digits int) string {
+	if digits == 0 {
+		return r.String()
+	}
+	return "~" + r.write(func(x float64) string {
+		x, _ = strconv.ParseFloat(strconv.FormatFloat(x, 'e', digits-1, 64), 64)
+		return strconv.FormatFloat(x, 'f', -1, 64)
+	})
+}
+
+// Ratio compares a metric with another strategy's round by round; nil if in no round both
+// are known exactly.
+func (s Summary) Ratio(base Summary, m Metric) *Ratio {
+	return ratio(s.Used, base.Used, m.exact)
+}
+
+// Against is Ratio for values that may be lower bounds, such as the waits of clients that
+// starve: then the ratio is AtLeast or AtMost its value. It is nil if nothing is known, such
+// as for two lower bounds.
+func (s Summary) Against(base Summary, m Metric) *Ratio { return ratio(s.Used, base.Used, m.Of) }
+
+func ratio(runs, base []Run, figure func(Run) *Figure) *Ratio {
+	var all []float64
+	var r Ratio
+	for run, other := range pairs(runs, base) {
+		v, of := figure(run), figure(other)
+		if v == nil || of == nil || of.Value <= 0 {
+			continue
+		}
+		all = append(all, v.Value/of.Value)
+		r.AtLeast, r.AtMost = r.AtLeast || v.AtLeast, r.AtMost || of.AtLeast
+	}
+	if len(all) == 0 || r.AtLeast && r.AtMost {
+		return nil
+	}
+	slices.Sort(all)
+	r.Median, r.Rounds = Median(all), len(all)
+	r.Low, r.High, r.Interval = interval(all, usual)
+	return &r
+}
+
+// pairs yields the runs of two strategies in the same round. They ran one after the other,
+// so a disturbance of the machine affected both.
+func pairs(runs, base []Run) iter.Seq2[Run, Run] {
+	return func(yield func(Run, Run) bool) {
+		for _, run := range runs {
+			at := slices.IndexFunc(base, func(other Run) bool { return other.Round == run.Round })
+			if at >= 0 && !yield(run, base[at]) {
+				return
+			}
+		}
+	}
+}
+
+// fewestBatches is the number of slices that the interval of a single run needs.
+const fewestBatches = 5
+
+// withinRun is half of the 95 % interval of a run's acquisitions per second, in percent of
+// their mean. It takes the run's own slices as batch means (A. M. Law, Simulation Modeling
+// and Analysis, §9.5.3): each slice's rate is one observation, and the interval is
+// Student's. It says how steady this run was, not how another run would differ. nil with
+// fewer than five slices, and for a load that changes by design.
+func (r Run) withinRun(w workloads.Spec) *float64 {
+	if len(w.Stages) > 0 || w.Burst > 0 || len(w.Faults) > 0 {
+		return nil
+	}
+	longest := 0.0
+	for _, s := range r.Timeline {
+		longest = max(longest, s.Seconds)
+	}
+	var rates []float64
+	for _, s := range r.Timeline {
+		if s.Seconds > longest/2 { // the shorter rest at the end is no whole slice
+			rates = append(rates, float64(s.Acquisitions)/s.Seconds)
+		}
+	}
+	mean := stats.Mean(rates)
+	if len(rates) < fewestBatches || mean <= 0 {
+		return nil
+	}
+	n := float64(len(rates))
+	t := stats.InvCDF(stats.TDist{V: n - 1})(0.975)
+	return new(t * stats.StdDev(rates) / math.Sqrt(n) / mean * 100)
+}
+
+// Steady says whether any run of the report is long and even enough for such an interval.
+func (r *Report) Steady() bool {
+	return slices.ContainsFunc(r.Runs, func(run Run) bool { return run.withinRun(r.WorkloadOf(run)) != nil })
+}

@@ -1,0 +1,181 @@
+package results
+
+import (
+	"math"
+	"testing"
+
+	"github.com/lockbench/lockbench/workloads"
+)
+
+func TestMedian(t *testing.T) {
+	for _, test := range []struct {
+		values []float64
+		want   float64
+	}{
+		{[]float64{3}, 3},
+		{[]float64{3, 1}, 2},
+		{[]float64{9, 1, 5}, 5},
+		{[]float64{4, 1, 3, 2}, 2.5},
+		{[]float64{math.Inf(1), 2, 1}, 2},
+		{[]float64{math.Inf(1), math.Inf(1)}, math.Inf(1)},
+		{[]float64{math.MaxFloat64, math.MaxFloat64}, math.MaxFloat64},
+	} {
+		if got := Median(test.values); got != test.want {
+			t.Errorf("median of %v is %v, want %v", test.values, got, test.want)
+		}
+	}
+	if got := Median(nil); !math.IsNaN(got) {
+		t.Errorf("median of nothing is %v", got)
+	}
+}
+
+// The ranks follow from the binomial distribution: that of 11 values leaves out
+// (12 + 67) ÷ 2^11 = 3.9 %. Below six there is none of 95 %, and the extremes stand in.
+func TestAMediansIntervalIsOfOrderStatistics(t *testing.T) {
+	for _, test := range []struct{ n, low, high int }{
+		{1, 1, 1}, {5, 1, 5}, {6, 1, 6}, {8, 1, 7}, {9, 2, 8}, {11, 2, 9}, {15, 4, 12}, {20, 6, 15},
+	} {
+		var values []float64
+		for i := range test.n {
+			values = append(values, float64(i+1))
+		}
+		if low, high, sure := interval(values, usual); int(low) != test.low || int(high) != test.high ||
+			sure != (test.n >= 6) {
+			t.Errorf("of %d values: ranks %g to %g, %v; want %d to %d", test.n, low, high, sure, test.low, test.high)
+		}
+	}
+}
+
+func TestMedianOfLowerBounds(t *testing.T) {
+	exact := func(v float64) Figure { return Figure{Value: v} }
+	least := func(v float64) Figure { return Figure{Value: v, AtLeast: true} }
+	for i, test := range []struct {
+		figures []Figure
+		want    *Figure
+	}{
+		{nil, nil},
+		{[]Figure{exact(5)}, &Figure{Value: 5}},
+		{[]Figure{exact(9), exact(1), exact(5)}, &Figure{Value: 5}},
+		{[]Figure{exact(2), exact(4)}, &Figure{Value: 3}},
+		{[]Figure{exact(1), exact(5), least(9)}, &Figure{Value: 5}},                // 9 or more: the middle stays
+		{[]Figure{least(1), exact(5), exact(9)}, &Figure{Value: 5, AtLeast: true}}, // may be 7
+		{[]Figure{exact(2), least(4)}, &Figure{Value: 3, AtLeast: true}},
+	} {
+		if got := MedianFigure(test.figures); (got == nil) != (test.want == nil) || got != nil && *got != *test.want {
+			t.Errorf("%d: got %v, want %v", i, got, test.want)
+		}
+	}
+}
+
+// The ranks by which claims are judged: P(Bin(n, ½) < k) is at most 1 % beyond either end.
+func TestFigureIntervalsAreAsFarInOnBothSides(t *testing.T) {
+	t.Parallel()
+	for n, want := range map[int]int{
+		1: 0, 3: 0, 6: 0, 7: 1, 8: 1, 9: 1, 10: 1, 11: 2, 13: 2, 14: 3, 15: 3, 20: 5,
+		30: 9,
+	} {
+		var values []Figure
+		for i := range n {
+			values = append(values, Figure{Value: float64((i*7 + 3) % n)}) // in no order
+		}
+		if n%7 == 0 {
+			for i := range values {
+				values[i].Value = float64(n - 1 - i)
+			}
+		}
+		low, high, sure := FigureInterval(values, 0.98)
+		at := max(want, 1)
+		if low.Value != float64(at-1) || high.Value != float64(n-at) || sure != (want > 0) {
+			t.Errorf("of 0 to %d it is %v to %v, sure: %v; want the %d-th from both ends", n-1, low.Value, high.Value,
+				sure, at)
+		}
+	}
+}
+
+func TestRatiosOfLowerBounds(t *testing.T) {
+	t.Parallel()
+	m, _ := FindMetric("wait_per_client_p90")
+	of := func(atLeast bool, waits ...int64) Summary {
+		var s Summary
+		for i, ns := range waits {
+			run := Run{Round: i + 1}
+			run.Waiting.PerClient.P90 = &Bound{NS: ns, AtLeast: atLeast && i == 0}
+			s.Used = append(s.Used, run)
+		}
+		return s
+	}
+	for _, test := range []struct {
+		name    string
+		a, b    Summary
+		want    string
+		unknown bool
+	}{
+		{"exact", of(false, 30, 20, 40), of(false, 10, 10, 10), "3.00 (2.00–4.00)", false},
+		{"at least", of(true, 30, 20, 40), of(false, 10, 10, 10), "≥ 3.00 (≥ 2.00)", false},
+		{"at most", of(false, 30, 20, 40), of(true, 10, 10, 10), "≤ 3.00 (≤ 4.00)", false},
+		{"a lower bound beside another", of(true, 30, 20), of(true, 10, 10), "", true},
+		{"no round in common", of(false, 30), Summary{}, "", true},
+		{"a round that only one has", of(false, 30, 20), of(false, 10), "3.00 (3.00–3.00)", false},
+	} {
+		r := test.a.Against(test.b, m)
+		if (r == nil) != test.unknown || r != nil && r.String() != test.want {
+			t.Errorf("%s: %v, want %s", test.name, r, test.want)
+		}
+	}
+}
+
+func TestRatiosPairTheRunsOfARound(t *testing.T) {
+	t.Parallel()
+	run := func(round int, rate float64) Run { return Run{Round: round, Speed: Speed{PerSecond: rate}} }
+	base := []Run{run(1, 100), run(2, 50), run(4, 10)}
+	m, _ := FindMetric("acq_per_s")
+	got := ratio([]Run{run(3, 7), run(2, 100), run(1, 150)}, base, m.Of)
+	if got == nil || got.Rounds != 2 || got.Low != 1.5 || got.High != 2 {
+		t.Errorf("the ratio is %+v, want 1.5 and 2", got)
+	}
+}
+
+// Few digits take no bound away.
+func TestABoundedRatioInFewDigits(t *testing.T) {
+	t.Parallel()
+	if text := (Ratio{Median: 41.2, Low: 38.9, High: 55, AtLeast: true}).Text(1); text != "~≥ 40 (≥ 40)" {
+		t.Errorf("it is %q", text)
+	}
+}
+
+func perSecond(rates ...int64) []Slice {
+	var all []Slice
+	for i, n := range rates {
+		all = append(all, Slice{At: float64(i), Seconds: 1, Acquisitions: n})
+	}
+	return all
+}
+
+func TestASingleRunsSecondsSayHowSteadyItWas(t *testing.T) {
+	r := Run{Timeline: perSecond(90, 110, 90, 110, 100)}
+	// Mean 100, standard deviation 10, t(4, 0.975) = 2.7764.
+	if got, want := r.withinRun(workloads.Spec{}), 2.7764*10/math.Sqrt(5); got == nil || math.Abs(*got-want) > 0.001 {
+		t.Errorf("± %v %%, want %v", got, want)
+	}
+	// What is left at the end is too short to be one of them.
+	r.Timeline = append(r.Timeline, Slice{At: 5, Seconds: 0.2, Acquisitions: 200})
+	if got := r.withinRun(workloads.Spec{}); got == nil || *got > 13 {
+		t.Errorf("with a rest ± %v %%", got)
+	}
+	for name, w := range map[string]workloads.Spec{
+		"stages": {Stages: workloads.Stages{{}}}, "bursts": {Burst: 1},
+		"faults": {Faults: []workloads.Fault{{}}},
+	} {
+		if got := r.withinRun(w); got != nil {
+			t.Errorf("%s: ± %v %%", name, *got)
+		}
+	}
+	for name, slices := range map[string][]Slice{
+		"too few": perSecond(90, 110, 90, 110), "none": nil,
+		"nothing acquired": perSecond(0, 0, 0, 0, 0),
+	} {
+		if got := (Run{Timeline: slices}).withinRun(workloads.Spec{}); got != nil {
+			t.Errorf("%s: ± %v %%", name, *got)
+		}
+	}
+}

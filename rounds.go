@@ -1,0 +1,178 @@
+package lockbench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	mathrand "math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/lockbench/lockbench/internal/engine"
+	"github.com/lockbench/lockbench/internal/store"
+	"github.com/lockbench/lockbench/internal/untrusted"
+	"github.com/lockbench/lockbench/results"
+	"github.com/lockbench/lockbench/strategies"
+	"github.com/lockbench/lockbench/workloads"
+)
+
+// scheduled is a planned run: a strategy at a point of the sweep.
+type scheduled struct {
+	strategies.Variant
+	point workloads.Point
+}
+
+// measureRounds runs every strategy once per round at every point of the sweep. The seed shuffles
+// the order, so that drift affects all alike.
+func (s *session) measureRounds(ctx context.Context) error {
+	s.chooseStrategies()
+	for round := 1; round <= s.plan.Rounds; round++ {
+		var order []scheduled
+		for _, v := range s.strategies {
+			for _, point := range s.plan.points() {
+				order = append(order, scheduled{v, point})
+			}
+		}
+		shuffle := mathrand.New(mathrand.NewPCG(s.plan.order(), uint64(round)))
+		shuffle.Shuffle(len(order), func(i, j int) { order[i], order[j] = order[j], order[i] })
+		for i, next := range order {
+			if ctx.Err() != nil {
+				return nil
+			}
+			// Run numbers and start times follow the plan, even if a run is left out: other generators
+			// may not leave it out.
+			s.begun++
+			start := s.start
+			if !start.IsZero() {
+				s.start = start.Add(slot(next.point.Workload))
+			}
+			if s.leftOut(next.Variant) {
+				continue
+			}
+			if err := s.measure(ctx, next, start, round, i+1); err != nil {
+				return errors.Join(append(s.failures, err)...)
+			}
+		}
+	}
+	return errors.Join(s.failures...)
+}
+
+// chooseStrategies leaves out the strategies that cannot run on these servers.
+func (s *session) chooseStrategies() {
+	s.strategies = slices.DeleteFunc(s.strategies, func(v strategies.Variant) bool {
+		why := s.unfit(v)
+		if why != "" {
+			s.leaveOut(v, why)
+		}
+		return why != ""
+	})
+	for _, v := range s.strategies {
+		info := v.Info()
+		s.report.Strategies = append(s.report.Strategies, results.Strategy{
+			Name:       v.Name(),
+			Store:      info.Store,
+			Durability: s.durability(v),
+			Summary:    info.Summary,
+			Claims:     info.Claims.List(),
+			Caveat:     info.Caveat,
+			Capacity:   info.Capacity,
+			Instances:  engine.Job{Strategy: v, Workload: s.report.Workload}.Instances(),
+			BlackBox:   info.BlackBox,
+		})
+	}
+	if text := unlike(s.report.Strategies); text != "" {
+		s.report.Warnings = append(s.report.Warnings, text)
+	}
+}
+
+// unfit says why a strategy cannot run on these servers; "" if it can.
+func (s *session) unfit(v strategies.Variant) string {
+	if why := unfit(v.Info(), s.report.Workload, s.server(v)); why != "" {
+		return why
+	}
+	return s.unsupported[v.Name()]
+}
+
+// unfit says why a strategy cannot run on servers of a layout; nil means no servers.
+func unfit(info strategies.Info, w workloads.Spec, layout store.Layout) string {
+	switch {
+	case len(w.Faults) > 0 && info.Nodes == 0:
+		return "it lives in the process, and faults are of servers and their clients"
+	case info.OnlyCounter && w.Work != workloads.WorkCounter:
+		return "it is no lock, and runs only with --work counter"
+	case layout == nil:
+		return ""
+	}
+	return layout.Unfit(info)
+}
+
+// leaveOut records that a strategy does not run, or not any more.
+func (s *session) leaveOut(v strategies.Variant, why string) {
+	s.report.LeftOut = append(s.report.LeftOut, results.LeftOut{Strategy: v.Name(), Why: untrusted.Printable(why)})
+}
+
+// measure runs one strategy once and adds the run to the report. A strategy that fails is left out
+// from then on; a returned error ends the session.
+func (s *session) measure(ctx context.Context, v scheduled, start time.Time, round, order int) error {
+	server := s.server(v.Variant)
+	if server != nil { // wait for the end of an earlier run's faults
+		if err := server.Settle(ctx); err != nil && ctx.Err() == nil {
+			return fmt.Errorf("before %s: %w", v.Name(), err)
+		}
+	}
+	job := engine.Job{
+		Strategy:  v.Variant,
+		Workload:  v.point.Workload,
+		Target:    server,
+		Counters:  s.named(countersName),
+		Session:   s.id,
+		Generator: s.generator,
+		Start:     start,
+		Number:    s.begun,
+		Round:     round,
+		Order:     order,
+		Phase:     func(phase string) { s.progress(v.Name(), round, phase, s.begun) },
+	}
+	if server != nil && len(v.point.Workload.Faults) > 0 {
+		injector := server.Faults(v.point.Workload.Faults)
+		defer injector.Close()
+		job.Faults = injector
+	}
+	idle := s.watchOthers(ctx, server)
+	run, err := job.Run(ctx)
+	idle()
+	if run != nil {
+		run.Point = v.point.Label
+		s.report.Runs = append(s.report.Runs, *run)
+		if run.Server.Whole != nil && s.plan.storeOf(v.Variant) == store.Redis {
+			s.granted += run.Server.Whole.Acquisitions
+		}
+	}
+	if err == nil || ctx.Err() != nil {
+		return nil
+	}
+	lost := errors.Is(err, engine.ErrServerGone)
+	if !lost && server != nil {
+		if gone := server.Ping(ctx); gone != nil {
+			lost, err = true, fmt.Errorf("%w: %w", gone, err)
+		}
+	}
+	if lost && !errors.Is(err, store.ErrUnreachable) {
+		err = fmt.Errorf("%w: %w", store.ErrUnreachable, err)
+	}
+	if lost {
+		return fmt.Errorf("during %s: %w", v.Name(), err)
+	}
+	if !errors.Is(err, engine.ErrUnsupported) {
+		s.failures = append(s.failures, fmt.Errorf("run %s: %w", v.Name(), err))
+	}
+	s.leaveOut(v.Variant, err.Error())
+	s.strategies = slices.DeleteFunc(s.strategies,
+		func(other strategies.Variant) bool { return other.Name() == v.Name() })
+	return nil
+}
+
+// leftOut says whether a strategy was left out after the round began.
+func (s *session) leftOut(v strategies.Variant) bool {
+	return !slices.ContainsFunc(s.strategies, func(left strategies.Variant) bool { return left.Name() == v.Name() })
+}

@@ -1,0 +1,231 @@
+package stores_test
+
+import (
+	"errors"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/lockbench/lockbench/internal/store"
+	"github.com/lockbench/lockbench/internal/testkit/drive"
+	"github.com/lockbench/lockbench/strategies"
+	"github.com/lockbench/lockbench/workloads"
+)
+
+// Options that are wrong are named, with their flag and without a password.
+func TestValidate(t *testing.T) {
+	t.Setenv("LOCKBENCH_ZK_AUTH", "")
+	for name, options := range map[string][]store.Options{
+		"etcd": {
+			{},
+			{Address: "auto"},
+			{Address: "process", Topology: "etcd:3"},
+			{Topology: "single"},
+			{Address: "etcd://a:1,b:2,c:3"},
+			{Address: "etcds://user:p%40ss@host:2379"},
+		},
+		"postgres": {
+			{},
+			{Address: "container", Image: "postgres:15"},
+			{Address: "postgresql://h:5/x?sslmode=disable"},
+			{Address: "process", Topology: "single", Durability: store.InMemory},
+		},
+		"zookeeper": {
+			{},
+			{Address: "auto"},
+			{Address: "process", Topology: "zookeeper:3", Pin: true},
+			{Address: "zk://a", Topology: "single"},
+		},
+	} {
+		for _, o := range options {
+			if err := lookup(t, name).Validate(o); err != nil {
+				t.Errorf("%s: %+v: %v", name, o, err)
+			}
+		}
+	}
+	for _, test := range []struct {
+		name string
+		o    store.Options
+		want []string
+	}{
+		{"etcd", store.Options{Topology: "nodes:3"}, []string{"--topology"}},
+		{"etcd", store.Options{Topology: "etcd:2"}, []string{"etcd:1 or etcd:3"}},
+		{"etcd", store.Options{Pin: true}, []string{"--pin"}},
+		{"etcd", store.Options{Address: "etcd://user:secret@host"}, []string{"address of etcd"}},
+		{"etcd", store.Options{Address: "http://host:2379"}, []string{"the address"}},
+		{"etcd", store.Options{Address: "etcd://host:2379", CAFile: "x"}, []string{"--ca-file is for"}},
+		{"etcd", store.Options{Address: "etcds://host:2379", CAFile: "no-such-file"}, []string{"--ca-file: open"}},
+		{"etcd", store.Options{Durability: "some"}, []string{"--durability"}},
+		{"etcd", store.Options{Address: "etcd://user:sec%zzret@host:1"}, []string{"percent-encode spe"}},
+		{"postgres", store.Options{Topology: "cluster:3"}, []string{"--topology"}},
+		{"postgres", store.Options{Durability: "some"}, []string{"--durability"}},
+		{"postgres", store.Options{CAFile: "x"}, []string{"--ca-file"}},
+		{"postgres", store.Options{Address: "postgres://h/x", CAFile: "/nowhere"}, []string{"--ca-file"}},
+		{
+			"postgres",
+			store.Options{Address: "postgres://h/x", Pin: true, Durability: store.InMemory},
+			[]string{"--pin", "--durability"},
+		},
+		{
+			"zookeeper",
+			store.Options{
+				Address: "nonsense", Topology: "cluster:3", CAFile: "x", Pin: true,
+				Durability: "x",
+			},
+			[]string{"zk://", "--topology", "--ca-file", "--pin", "--durability"},
+		},
+		{"zookeeper", store.Options{Topology: "zookeeper:2"}, []string{"--topology"}},
+		{"zookeeper", store.Options{Topology: "zookeeper:0"}, []string{"--topology"}},
+		{"zookeeper", store.Options{Topology: "zookeeper:9"}, []string{"--topology"}},
+		{"zookeeper", store.Options{Topology: "etcd:3"}, []string{"--topology"}},
+	} {
+		err := lookup(t, test.name).Validate(test.o)
+		for _, want := range test.want {
+			if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "secret") {
+				t.Errorf("%s: %+v: %v, want %q", test.name, test.o, err, want)
+			}
+		}
+	}
+}
+
+// A fault that a store cannot have, or not with so many members, is named with its reason.
+func TestImpossibleFaults(t *testing.T) {
+	for _, test := range []struct{ name, topology, address, fault, why string }{
+		{"etcd", "", "", "kill:data=lose", ""},
+		{"etcd", "", "", "latency", ""},
+		{"etcd", "", "", "node-down", "--topology etcd:3"},
+		{"etcd", "", "", "failover", "--fault failover is of Redis"},
+		{"etcd", "", "", "script-flush", "--fault script-flush is of Redis"},
+		{"etcd", "", "", "crash-between", "compressed"},
+		{"etcd", "etcd:3", "", "kill:data=lose", "data=keep"},
+		{"etcd", "etcd:3", "", "kill:data=keep,node=3", "no member 3"},
+		{"etcd", "etcd:3", "", "node-down:n=2,node=2", "no member 3"},
+		{"etcd", "", "etcd://127.0.0.1:1", "kill", "starts itself"},
+		{"etcd", "", "etcd://127.0.0.1:1", "holder-crash", ""},
+		{"postgres", "", "", "kill", ""},
+		{"postgres", "", "", "failover", "--fault failover"},
+		{"postgres", "", "", "node-down", "--fault node-down"},
+		{"postgres", "", "", "partition", "--fault partition"},
+		{"postgres", "", "", "crash-between", "--fault crash-between"},
+		{"postgres", "", "postgres://h/x", "kill", "starts itself"},
+		{"postgres", "", "postgres://h/x", "holder-crash", ""},
+		{"zookeeper", "", "zk://a", "latency", ""},
+		{"zookeeper", "", "zk://a", "kill:data=keep", "--fault kill"},
+		{"zookeeper", "", "", "crash-between", ""},
+		{"zookeeper", "", "", "kill:node=1", "no member 1"},
+		{"zookeeper", "", "", "node-down", "--topology zookeeper:3"},
+		{"zookeeper", "zookeeper:3", "", "kill", "data=keep"},
+		{"zookeeper", "zookeeper:3", "", "kill:data=keep,node=2", ""},
+		{"zookeeper", "zookeeper:3", "", "node-hang:n=2", ""},
+		{"zookeeper", "zookeeper:3", "", "node-hang:n=3", "no member 3"},
+	} {
+		f, err := workloads.ParseFault(test.fault)
+		if err != nil {
+			t.Fatal(err)
+		}
+		layout := lookup(t, test.name).Layout(store.Options{Topology: test.topology, Address: test.address})
+		wrong := layout.Impossible([]workloads.Fault{f})
+		switch {
+		case test.why == "" && len(wrong) > 0:
+			t.Errorf("%s on %s%s%s: %v", test.fault, test.name, test.topology, test.address, wrong)
+		case test.why != "" && (len(wrong) != 1 || !strings.Contains(wrong[0].Error(), test.why)):
+			t.Errorf("%s on %s%s%s: %v, want %q", test.fault, test.name, test.topology, test.address, wrong, test.why)
+		}
+	}
+}
+
+// Only the locks of a store run there, and those in the process.
+func TestUnfit(t *testing.T) {
+	for _, name := range []string{"etcd", "postgres", "zookeeper"} {
+		layout := lookup(t, name).Layout(store.Options{})
+		for _, test := range []struct {
+			info strategies.Info
+			fit  bool
+		}{
+			{strategies.Info{Store: name, Nodes: 1}, true},
+			{strategies.Info{}, true},
+			{strategies.Info{Nodes: 1}, false},
+			{strategies.Info{Store: name, Nodes: 3}, false},
+		} {
+			if why := layout.Unfit(test.info); (why == "") != test.fit {
+				t.Errorf("%s: %+v: %q", name, test.info, why)
+			}
+		}
+	}
+}
+
+// A counter refuses stale tokens as its fence says, in every store.
+func TestCounters(t *testing.T) {
+	const off, all, writes, read = workloads.FenceOff, workloads.FenceAll, workloads.FenceWrites, -1
+	for _, name := range store.Names() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			server := drive.Open(t, lookup(t, name), store.Options{Address: "process"})
+			session := store.NewRunID()
+			i, err := server.Connect(t.Context(), "lockbench:"+session+":run1", 4, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer i.Close()
+			counter := "lockbench:{" + session + ":1:0}:counter"
+			for _, c := range []struct {
+				what  string
+				fence workloads.Fence
+				token int64
+				write int64 // or read
+				want  int64 // that is read
+				err   error
+			}{
+				{"a new counter", off, 0, read, 0, nil},
+				{"a new counter, with a token", all, 5, read, 0, nil},
+				{"write", all, 5, 1, 0, nil},
+				{"read by the next", all, 7, read, 1, nil}, // raises the floor
+				{"a late write", all, 5, 9, 0, store.ErrStale},
+				{"a late read", all, 5, read, 0, store.ErrStale},
+				{"a late read that is not checked", writes, 5, read, 1, nil},
+				{"a late write that is", writes, 5, 9, 0, store.ErrStale},
+				{"the next one's write", writes, 7, 2, 0, nil},
+				{"the last", all, 8, read, 2, nil},
+			} {
+				var n int64
+				at := i.Counter(counter, c.fence, c.token)
+				if c.write == read {
+					n, err = at.Read(t.Context())
+				} else {
+					err = at.Write(t.Context(), c.write)
+				}
+				if n != c.want || !errors.Is(err, c.err) || c.err == nil && err != nil {
+					t.Errorf("%s: %d, %v; want %d, %v", c.what, n, err, c.want, c.err)
+				}
+			}
+			plain := i.Counter("lockbench:{"+session+":1:1}:counter", off, 0)
+			for n := range int64(2) { // the first makes it
+				if err := plain.Write(t.Context(), n); err != nil {
+					t.Error(err)
+				}
+				if got, err := plain.Read(t.Context()); got != n || err != nil {
+					t.Errorf("a counter without tokens has %d, %v; want %d", got, err, n)
+				}
+			}
+			// What was written with the largest token stays, however many come at the same time.
+			crowded := "lockbench:{" + session + ":1:2}:counter"
+			var clients sync.WaitGroup
+			for token := int64(1); token <= 20; token++ {
+				clients.Go(func() {
+					c := i.Counter(crowded, all, token)
+					_, err := c.Read(t.Context())
+					if err == nil {
+						err = c.Write(t.Context(), token)
+					}
+					if err != nil && !errors.Is(err, store.ErrStale) {
+						t.Error(err)
+					}
+				})
+			}
+			clients.Wait()
+			if n, err := i.Counter(crowded, all, 20).Read(t.Context()); n != 20 || err != nil {
+				t.Errorf("after a crowd it is %d, %v", n, err)
+			}
+		})
+	}
+}

@@ -1,0 +1,108 @@
+// Package baselines has what locks are compared to: noop, a lock that does nothing, shows what the
+// harness itself can do, and that the audit notices a lock that does not lock; local is a mutex in
+// the process; atomic is one INCR in place of a lock.
+//
+// The .md files have the rest: what each guarantees, what breaks it, and what it costs.
+package baselines
+
+import (
+	"context"
+	_ "embed" // the texts
+	"errors"
+	"fmt"
+
+	"github.com/lockbench/lockbench/strategies"
+)
+
+var (
+	//go:embed noop.md
+	noopDoc string
+	//go:embed local.md
+	localDoc string
+	//go:embed atomic.md
+	atomicDoc string
+)
+
+// Options are none.
+type Options struct{}
+
+// Strategies describes all three, to be registered and opened by name.
+func Strategies() []strategies.Strategy {
+	return []strategies.Strategy{Noop(), Local(), Atomic()}
+}
+
+// Noop describes the lock that does nothing.
+func Noop() strategies.Strategy {
+	return strategies.Define(strategies.Info{
+		Doc:      noopDoc,
+		Name:     "noop",
+		Summary:  "does nothing: the baseline of the harness",
+		Capacity: 1, // like a lock, so that the audit can catch it
+		Caveat:   "excludes nobody",
+	}, Options{}, func(strategies.Config, Options) (NoopLocker, error) { return NoopLocker{}, nil })
+}
+
+// NoopLocker hands out leases to everybody.
+type NoopLocker struct{}
+
+// Acquire returns at once.
+func (NoopLocker) Acquire(context.Context, string) (strategies.Lease, error) { return nothing{}, nil }
+
+// TryAcquire is Acquire.
+func (NoopLocker) TryAcquire(context.Context, string) (strategies.Lease, error) {
+	return nothing{}, nil
+}
+
+// Close has nothing to free.
+func (NoopLocker) Close() error { return nil }
+
+// nothing is a lease without a size, so that handing it out allocates nothing.
+type nothing struct{}
+
+func (nothing) Release(context.Context) error { return nil }
+
+// Atomic describes the counter.
+func Atomic() strategies.Strategy {
+	return strategies.Define(strategies.Info{
+		Doc:         atomicDoc,
+		Name:        "atomic",
+		Summary:     "no lock: one INCR does the work (only with --work counter)",
+		Nodes:       1,
+		OnlyCounter: true,
+		Rights: strategies.Rights{
+			Keys:     []string{"{key}"},
+			Commands: []string{"incr"},
+		},
+	}, Options{}, openAtomic)
+}
+
+// counting is the node that atomic needs: a goredis.Node is one.
+type counting interface {
+	Incr(ctx context.Context, key string) error
+}
+
+// counter increments on the first node, and lets everybody in.
+type counter struct {
+	NoopLocker
+	node counting
+}
+
+func openAtomic(config strategies.ConfigOf[counting], _ Options) (*counter, error) {
+	if len(config.Nodes) == 0 {
+		return nil, errors.New("atomic: it needs a Redis node")
+	}
+	return &counter{node: config.Nodes[0]}, nil
+}
+
+// Acquire lets the caller in.
+func (*counter) Acquire(ctx context.Context, _ string) (strategies.Lease, error) {
+	return nothing{}, ctx.Err()
+}
+
+// Increment adds one to the counter, atomically.
+func (c *counter) Increment(ctx context.Context, counter string) error {
+	if err := c.node.Incr(ctx, counter); err != nil {
+		return fmt.Errorf("increment %q: %w", counter, err)
+	}
+	return nil
+}

@@ -1,0 +1,272 @@
+package handoff_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/lockbench/lockbench/strategies"
+	"github.com/lockbench/lockbench/strategies/goredis"
+	"github.com/lockbench/lockbench/strategies/internal/trial"
+	"github.com/lockbench/lockbench/strategies/locktest"
+)
+
+const (
+	chaosTTL       = 500 * time.Millisecond
+	chaosProcesses = 3
+	chaosClients   = 4 // of each process
+	chaosKeys      = 2
+	// slot is how long the clients stay with a set of keys, so that histories stay short. One key
+	// lasts for longer than a lock may be free while somebody waits, and is asked for less often.
+	slot, longSlot = time.Second, 2 * longestWait
+	// fewest acquisitions are worth a verdict.
+	fewest = 100
+	// longestRound bounds what is remembered of a long run.
+	longestRound = time.Minute
+)
+
+// TestChaos takes four seconds, both locks at the same time, or as long as LOCKBENCH_CHAOS
+// says; then a cluster is among the deployments. Four seconds are shorter than somebody may
+// wait, so that only a long run can find waits that are too long.
+func TestChaos(t *testing.T) {
+	length, soak := 4*time.Second, os.Getenv("LOCKBENCH_CHAOS")
+	if soak != "" {
+		var err error
+		if length, err = time.ParseDuration(soak); err != nil {
+			t.Fatalf("LOCKBENCH_CHAOS is how long to go on: %v", err)
+		}
+	}
+	t.Parallel()
+	var total []*tally
+	var all sync.WaitGroup
+	for _, name := range both {
+		open := func(c goredis.Config) (strategies.Locker, error) { return goredis.Open(trial.Variant(t, name), c) }
+		deployments := []*deployment{settable(t), failingOver(t)}
+		if soak != "" {
+			deployments = append(deployments, movingSlots(t))
+		}
+		for _, d := range deployments {
+			sum := &tally{name: name + ", " + d.name, faults: map[string]int{}}
+			total = append(total, sum)
+			all.Go(func() {
+				for end := time.Now().Add(length); time.Now().Before(end) && sum.sound(); {
+					c := newChaos(t, d, open)
+					c.play(min(time.Until(end), longestRound))
+					sum.add(c.judge())
+				}
+			})
+		}
+	}
+	all.Wait()
+	for _, sum := range total {
+		t.Log(sum)
+		sum.check(t, soak != "")
+	}
+}
+
+// chaos is one lock's time in it, on one deployment.
+type chaos struct {
+	*testing.T
+	*deployment
+	open    func(goredis.Config) (strategies.Locker, error)
+	history *locktest.History
+	began   time.Time
+	inside  atomic.Int32   // clients that have not come back
+	later   sync.WaitGroup // packets that are under way
+
+	mu     sync.Mutex
+	gone   []span         // when Redis lost its data, or leases ended, in order
+	back   []span         // when its clock was set back
+	down   []span         // when it did not answer, or the machine stood still
+	faults map[string]int // by kind
+	errors map[string]int
+}
+
+func newChaos(t *testing.T, d *deployment, open func(goredis.Config) (strategies.Locker, error)) *chaos {
+	return &chaos{
+		T: t, deployment: d, open: open, history: locktest.NewHistory(), began: time.Now(),
+		faults: map[string]int{}, errors: map[string]int{},
+	}
+}
+
+// outage is counted from when the history began.
+type span struct{ from, to time.Duration }
+
+// instance is one process, until it dies.
+type instance struct {
+	locker    strategies.Locker
+	impatient bool            // none of its clients waits for longer than 50 ms
+	ctx       context.Context // of its clients
+	die       context.CancelFunc
+	all       sync.WaitGroup
+}
+
+// play has processes come and go, and their clients lock, until the time is over and all
+// clients have come back.
+func (c *chaos) play(length time.Duration) {
+	ctx, cancel := context.WithTimeout(context.Background(), length)
+	defer cancel()
+	var all, trouble sync.WaitGroup
+	for n := range chaosProcesses {
+		all.Go(func() {
+			for ctx.Err() == nil {
+				c.live(ctx, n)
+			}
+		})
+	}
+	trouble.Go(func() { c.trouble(ctx) })
+	trouble.Go(func() { c.watch(ctx) })
+	trouble.Wait()
+	over := make(chan struct{})
+	go func() { all.Wait(); close(over) }()
+	select {
+	case <-over:
+	case <-time.After(comeBack):
+	}
+}
+
+// comeBack is how long a client may take to come back after its context has ended.
+const comeBack = 20 * time.Second
+
+// live is one process's life, at the end of which its leases stay behind.
+func (c *chaos) live(ctx context.Context, number int) {
+	options := c.options(number)
+	client := redis.NewUniversalClient(options)
+	defer func() { _ = client.Close() }()
+	locker, err := c.open(goredis.Config{
+		Nodes:  []goredis.Node{{Client: client, Options: options}},
+		Prefix: "chaos:", TTL: chaosTTL,
+	})
+	if err != nil {
+		c.Error(err)
+		return
+	}
+	p := &instance{locker: locker, impatient: rand.IntN(3) == 0}
+	if p.impatient {
+		c.count("process of impatient callers")
+	}
+	p.ctx, p.die = context.WithTimeout(ctx, time.Second+rand.N(8*time.Second))
+	defer p.die()
+	for n := range chaosClients {
+		p.all.Go(func() { c.client(p, number*chaosClients+n) })
+	}
+	p.all.Wait()
+	if err := locker.Close(); err != nil {
+		c.Error(err)
+	}
+}
+
+// mixed is a Locker that is asked for another TTL half of the time.
+type mixed struct{ strategies.Locker }
+
+func (m mixed) Acquire(ctx context.Context, key string) (strategies.Lease, error) {
+	if termed, ok := m.Locker.(strategies.Termed); ok && rand.IntN(2) == 0 {
+		return termed.AcquireFor(ctx, key, chaosTTL/2)
+	}
+	return m.Locker.Acquire(ctx, key)
+}
+
+// client locks until its process dies.
+func (c *chaos) client(p *instance, number int) {
+	c.inside.Add(1)
+	defer c.inside.Add(-1)
+	locker := c.history.Watch(number, mixed{p.locker})
+	for p.ctx.Err() == nil {
+		time.Sleep(rand.N(8 * time.Millisecond))
+		// In a cluster those of a tag have a slot of their own, which may move.
+		key := fmt.Sprintf("%d-{%d}", int(time.Since(c.began)/slot), rand.IntN(chaosKeys))
+		if rand.IntN(8) == 0 {
+			key = fmt.Sprintf("long-%d-{0}", int(time.Since(c.began)/longSlot))
+		}
+		ctx, cancel := p.ctx, func() {}
+		if p.impatient || rand.IntN(4) == 0 {
+			ctx, cancel = context.WithTimeout(ctx, time.Millisecond+rand.N(50*time.Millisecond))
+		}
+		lease, err := locker.Acquire(ctx, key)
+		cancel()
+		if err != nil {
+			c.note(err)
+			continue
+		}
+		if extender, ok := strategies.As[strategies.Extender](lease); ok && rand.IntN(8) == 0 {
+			if err := extender.Extend(p.ctx, chaosTTL/2+rand.N(chaosTTL)); err != nil {
+				c.note(err)
+			}
+		}
+		hold := rand.N(2 * time.Millisecond)
+		switch n := rand.IntN(200); {
+		case n == 0: // longer than it may
+			hold = 2 * chaosTTL
+		case n < 20: // for as long as Redis takes to restart
+			hold = rand.N(chaosTTL / 5)
+		}
+		select {
+		case <-time.After(hold):
+		case <-p.ctx.Done():
+			return // and never release
+		}
+		settle, done := context.WithTimeout(context.Background(), 5*time.Second)
+		if err := lease.Release(settle); err != nil {
+			c.note(err)
+		}
+		done()
+	}
+}
+
+// note counts errors that are not a context's, by how they begin.
+func (c *chaos) note(err error) {
+	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		return
+	}
+	kind := "another"
+	for _, known := range []string{
+		"NOREPLICAS", "OOM", "READONLY", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN", "MOVED", "LOADING", "refused",
+		"reset", "EOF", "timeout", "closed", "not held",
+	} {
+		if strings.Contains(err.Error(), known) {
+			kind = known
+			break
+		}
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.errors[kind]++
+}
+
+func (c *chaos) count(fault string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.faults[fault]++
+}
+
+// during notes an outage around what do does.
+func (c *chaos) during(list *[]span, do func()) {
+	from := time.Since(c.began)
+	do()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	*list = append(*list, span{from, time.Since(c.began)})
+}
+
+// merged are the same outages, without overlaps and in order.
+func merged(all []span) (apart []span) {
+	slices.SortFunc(all, func(a, b span) int { return int(a.from - b.from) })
+	for _, o := range all {
+		if last := len(apart) - 1; last >= 0 && o.from <= apart[last].to {
+			apart[last].to = max(apart[last].to, o.to)
+		} else {
+			apart = append(apart, o)
+		}
+	}
+	return apart
+}

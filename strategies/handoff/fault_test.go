@@ -1,0 +1,550 @@
+package handoff_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/auth"
+
+	"github.com/lockbench/lockbench/internal/testkit/poll"
+	"github.com/lockbench/lockbench/internal/testkit/redistest"
+	"github.com/lockbench/lockbench/strategies"
+	"github.com/lockbench/lockbench/strategies/handoff"
+	"github.com/lockbench/lockbench/strategies/internal/trial"
+	"github.com/lockbench/lockbench/strategies/locktest"
+)
+
+// fewConnections is more than two processes need in two seconds, and far less than what
+// they make that connect again after each error.
+const fewConnections = 60
+
+// fault is what keeps a lock from working, from begin to end.
+type fault struct {
+	begin, end []string // commands
+	args       []string // of the server
+	// partly says that a lock may be had all the same while nobody else wants it.
+	partly bool
+}
+
+// setting is a fault by the server's configuration.
+func setting(name, faulty, usual string) fault {
+	set := "CONFIG SET " + name + " "
+	return fault{begin: []string{set + faulty}, end: []string{set + usual}}
+}
+
+// without is a fault of the default user's rights.
+func without(right, granted string, partly bool) fault {
+	const user = "ACL SETUSER default "
+	return fault{begin: []string{user + right}, end: []string{user + granted}, partly: partly}
+}
+
+var faults = map[string]fault{
+	"OOM":        setting("maxmemory", "1", "0"),
+	"NOREPLICAS": setting("min-replicas-to-write", "1", "0"),
+	"MISCONF":    {args: []string{"--save", "3600 1"}, end: []string{"CONFIG SET stop-writes-on-bgsave-error no"}},
+	"READONLY":   {begin: []string{"REPLICAOF 127.0.0.1 1"}, end: []string{"REPLICAOF NO ONE"}},
+	"MASTERDOWN": {
+		begin: []string{"CONFIG SET replica-serve-stale-data no", "REPLICAOF 127.0.0.1 1"},
+		end:   []string{"REPLICAOF NO ONE"},
+	},
+	"no keys":     without("resetkeys", "allkeys", false),
+	"no channels": without("resetchannels", "allchannels", true),
+	"no pubsub":   without("-@pubsub", "+@pubsub", true),
+	"no scripts":  without("-@scripting", "+@scripting", true),
+	"no lists":    without("-@list", "+@list", true),
+}
+
+// start makes a server refuse what the fault says.
+func (f fault) start(t *testing.T, name string, server *redis.Client) {
+	t.Helper()
+	for _, command := range f.begin {
+		do(t, server, command)
+	}
+	if name == "MISCONF" { // snapshots fail
+		if err := os.RemoveAll(server.ConfigGet(t.Context(), "dir").Val()["dir"]); err != nil {
+			t.Fatal(err)
+		}
+		_ = server.BgSave(t.Context()).Err()
+	}
+	if !f.partly {
+		refused := func() bool { return server.Set(t.Context(), "refused", 1, 0).Err() != nil }
+		poll.Until(t, "writes are refused", refused)
+	}
+}
+
+// A server that refuses what the lock needs tells nobody that the lock is theirs, unless it was released, and
+// is not connected to again and again by those who wait. The fault ends with its cause, also for a process
+// that knows of nothing else: all are served, and each can have the lock and pass it to the others.
+func TestFaultEndsWithItsCause(t *testing.T) {
+	t.Parallel()
+	for name, fault := range faults {
+		t.Run(name, func(t *testing.T) {
+			each(t, both, func(t *testing.T, variant string) {
+				server := redistest.Start(t, fault.args...)
+				q := newQueue(t, server)
+				q.insist = true
+				process := func() trial.Process { return new(wire).open(t, server, variant, time.Hour) }
+				holder, waiter := process(), process()
+				lease := acquire(t, holder)
+				q.join("waiter", waiter)
+				alone := acquireKey(t, holder, "alone")
+				fault.start(t, name, q.server)
+				disconnect(t, q.server)
+				before := info(t, q.server, "stats", "total_connections_received")
+				time.Sleep(1500 * time.Millisecond)
+				if n := info(t, q.server, "stats", "total_connections_received") - before; n > fewConnections {
+					t.Errorf("two processes, of which one waits, made %d connections", n)
+				}
+				after := process()
+				granted := struggle(t, "another", holder, after)
+				if len(granted) > 0 && !fault.partly {
+					t.Error("a lock was granted in spite of it")
+				}
+				ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
+				err, uncontended := lease.Release(ctx), alone.Release(ctx)
+				cancel()
+				if name == "OOM" && (err != nil || uncontended != nil) {
+					t.Errorf("without memory the releases returned %v, %v", err, uncontended)
+				}
+				if err != nil && len(q.served) > 0 {
+					t.Errorf("the waiter was told that the lock is theirs, and the release was refused: %v", err)
+				}
+				for _, command := range fault.end {
+					q.do(command)
+				}
+				released(t, lease)
+				released(t, alone)
+				released(t, q.next("waiter"))
+				for _, lease := range granted {
+					released(t, lease)
+				}
+				alive(t, q, holder, waiter, after)
+			})
+		})
+	}
+}
+
+// A process that knows of a replica only can use the lock once that is promoted.
+func TestReplicaIsPromoted(t *testing.T) {
+	each(t, both, func(t *testing.T, variant string) {
+		pair := redistest.StartPair(t)
+		options := &redis.UniversalOptions{Addrs: []string{pair.Addr(1)}}
+		a, b := open(t, options, variant, time.Hour), open(t, options, variant, time.Hour)
+		if granted := struggle(t, "key", a, b); len(granted) > 0 {
+			t.Error("a replica granted the lock")
+		}
+		q := newQueueOn(t, pair.Nodes[1])
+		q.insist = true
+		q.do("REPLICAOF NO ONE")
+		alive(t, q, a, b)
+	})
+}
+
+// struggle has each process ask for a lock again and again for a while, and returns what was granted.
+func struggle(t *testing.T, key string, processes ...trial.Process) (leases []*holding) {
+	for end := time.Now().Add(200 * time.Millisecond); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+		for _, p := range processes {
+			ctx, cancel := context.WithTimeout(context.Background(), 30*time.Millisecond)
+			lease, err := p.Locker.Acquire(ctx, key)
+			if held, err := enter(t, p, "who tried", key, lease, err); err == nil {
+				leases = append(leases, held)
+			}
+			cancel()
+		}
+	}
+	return leases
+}
+
+// alive expects that each process can have the lock, and that the others wait for it and are served.
+func alive(t *testing.T, q *queue, processes ...trial.Process) {
+	t.Helper()
+	for n, p := range processes {
+		q.come(fmt.Sprint("first ", n), p)
+		lease := q.next(fmt.Sprint("first ", n))
+		for m, other := range processes {
+			q.join(fmt.Sprint("then ", m), other)
+		}
+		q.drain(lease, len(processes))
+	}
+}
+
+// Nor is a server stormed that loads its data.
+func TestNoStormWhileLoading(t *testing.T) {
+	each(t, both, func(t *testing.T, variant string) {
+		const keys = 100
+		delay := fmt.Sprint((15 * time.Millisecond).Microseconds())
+		server := redistest.Start(t, "--key-load-delay", delay, "--loading-process-events-interval-bytes", "1024")
+		q := newQueue(t, server)
+		q.insist = true
+		for n := range keys {
+			if err := q.server.Set(t.Context(), fmt.Sprint("filler", n), make([]byte, 2000), 0).Err(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		q.do("CONFIG SET rdbcompression no")
+		server.Save()
+		server.RestartWithData(t) // with nobody else there, to count who looks whether it is ready
+		alone := info(t, q.server, "stats", "total_connections_received")
+		holder, waiter := new(wire).open(t, server, variant, time.Hour), new(wire).open(t, server, variant, time.Hour)
+		lease := acquire(t, holder)
+		q.join("waiter", waiter)
+		server.Save()
+		ctx, cancel := context.WithCancel(t.Context())
+		var asking sync.WaitGroup
+		asking.Go(func() {
+			for ctx.Err() == nil {
+				if lease, err := locker(waiter).TryAcquire(ctx, "another"); err == nil {
+					_ = lease.Release(t.Context())
+				}
+				time.Sleep(50 * time.Millisecond)
+			}
+		})
+		server.RestartWithData(t) // returns when the data is loaded
+		cancel()
+		asking.Wait()
+		if n := info(t, q.server, "stats", "total_connections_received") - alone; n > fewConnections {
+			t.Errorf("two processes, of which one waits, made %d connections", n)
+		}
+		if !strings.Contains(q.server.Info(t.Context(), "errorstats").Val(), "LOADING") {
+			t.Error("nobody asked while Redis loaded its data")
+		}
+		released(t, lease)
+		released(t, q.next("waiter"))
+	})
+}
+
+// Attempts without number while Redis is away leave no goroutines, and no commands for
+// when it is back.
+func TestTriesDuringAnOutage(t *testing.T) {
+	t.Parallel()
+	for _, how := range []string{"killed", "stopped"} {
+		t.Run(how, func(t *testing.T) {
+			each(t, both, func(t *testing.T, variant string) {
+				server := redistest.Start(t)
+				labelled(t, "", func(ctx context.Context, goroutines func() int) {
+					triesDuringAnOutage(ctx, t, how, variant, server, goroutines)
+				})
+			})
+		})
+	}
+}
+
+func triesDuringAnOutage(
+	ctx context.Context, t *testing.T, how, variant string, server *redistest.Server, goroutines func() int,
+) {
+	const tries, atOnce = 200, 20
+	process := func() trial.Process { return new(wire).open(t, server, variant, time.Hour) }
+	p, other := process(), process()
+	trial.Release(t, acquire(t, p))
+	before, back := goroutines(), server.Resume
+	if how == "killed" {
+		server.Kill()
+		back = func() { server.Restart(t) }
+	} else {
+		server.Pause()
+	}
+	var all sync.WaitGroup
+	for n := range atOnce {
+		all.Go(func() {
+			for k := n; k < tries; k += atOnce {
+				ctx, cancel := context.WithTimeout(ctx, 10*time.Millisecond)
+				if _, err := locker(p).TryAcquire(ctx, fmt.Sprint("key", k)); err == nil {
+					t.Error("a server that is away granted a lock")
+				}
+				cancel()
+			}
+		})
+	}
+	all.Wait()
+	poll.Until(t, "few goroutines are left", func() bool {
+		time.Sleep(20 * time.Millisecond) // to count them takes a while
+		return goroutines()-before <= 50
+	})
+	back()
+	for _, key := range []string{"key0", "key1", fmt.Sprint("key", tries-1)} {
+		for end := time.Now().Add(patience); ; time.Sleep(200 * time.Millisecond) { // its commands count too
+			lease, err := locker(other).TryAcquire(t.Context(), key)
+			if err == nil {
+				trial.Release(t, lease)
+				break
+			}
+			if time.Now().After(end) {
+				t.Fatalf("the lock is held by nobody, and not free: %v", err)
+			}
+		}
+	}
+	time.Sleep(300 * time.Millisecond)
+	const most = 200 + 8*tries // what may have been sent must be undone
+	if n := info(t, server.Client(t), "stats", "total_commands_processed"); n > most {
+		t.Errorf("%d tries were followed by %d commands", tries, n)
+	}
+}
+
+// An outage is told to whoever asks, waits for any of many keys, or extends after two seconds of trying, however
+// many tries these are; whoever waits finds it out by a look, which is due a second later at most. Nothing of it
+// stays behind.
+func TestAnOutageIsTold(t *testing.T) {
+	t.Parallel()
+	const soon = 5 * time.Second // a busy machine has two for itself
+	trial.Calm(t, func(int) string {
+		if last := outage(t); last > soon {
+			return fmt.Sprintf("it was told after %v", last)
+		}
+		return ""
+	})
+}
+
+// outage returns when the last was told that Redis does not answer.
+func outage(t *testing.T) (last time.Duration) {
+	const keys = 300
+	server := redistest.Start(t)
+	h, p := trial.Start(t, server, "handoff", time.Hour), trial.Start(t, server, "handoff", time.Hour)
+	q := newQueue(t, server)
+	lease := acquire(t, h)
+	leases := []strategies.Lease{lease}
+	q.join("waiter", p)
+	for n := range keys - 1 {
+		key := fmt.Sprint("key ", n)
+		leases = append(leases, h.Acquire(t, key))
+		q.comeFor(key, "another", p, p.Config.TTL)
+	}
+	poll.Until(t, "all wait", func() bool {
+		return handoff.Lines(locker(p)) == keys && q.server.DBSize(t.Context()).Val() == 2*keys
+	})
+	server.Pause()
+	began := time.Now()
+	told := map[string]func() error{
+		"acquire": func() error { _, err := p.Locker.Acquire(context.Background(), "free"); return err },
+		"try":     func() error { _, err := locker(p).TryAcquire(context.Background(), "another"); return err },
+		"extend":  func() error { return lease.Extend(context.Background(), 2*time.Hour) },
+	}
+	for n := range keys {
+		told[fmt.Sprint("wait ", n)] = func() error { return (<-q.served).err }
+	}
+	var all sync.WaitGroup
+	for what, do := range told {
+		all.Go(func() {
+			err := do()
+			if err == nil || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, strategies.ErrHeld) {
+				t.Errorf("%s: a Redis that does not answer is told as %v", what, err)
+			}
+		})
+	}
+	all.Wait()
+	last = time.Since(began)
+	server.Resume()
+	for _, lease := range leases {
+		trial.Release(t, lease)
+	}
+	q.nothingLeft(p, h)
+	return last
+}
+
+// A context of 10 ms ends a call within much less than a second, whatever Redis does, and
+// no lock is left with nobody.
+func TestShortContextOnASilentServer(t *testing.T) {
+	each(t, both, func(t *testing.T, variant string) {
+		const limit = 4 * time.Second // for a machine that stands still meanwhile; it was 5 s
+		server := redistest.Start(t)
+		process := func() trial.Process { return new(wire).open(t, server, variant, time.Hour) }
+		holder, p, cold := process(), process(), process()
+		held, own := acquireKey(t, holder, "held"), acquireKey(t, p, "own")
+		calls := map[string]func(context.Context) error{
+			"release": own.Release,
+			"extend":  func(ctx context.Context) error { return own.Extend(ctx, time.Hour) },
+		}
+		for which, p := range map[string]trial.Process{"": p, " of a process without connections": cold} {
+			for _, key := range []string{"held", "free"} {
+				calls["acquire "+key+which] = func(ctx context.Context) error {
+					_, err := p.Locker.Acquire(ctx, key)
+					return err
+				}
+				calls["try "+key+which] = func(ctx context.Context) error {
+					_, err := locker(p).TryAcquire(ctx, key)
+					return err
+				}
+			}
+		}
+		server.Pause()
+		for what, call := range calls {
+			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+			result := make(chan error, 1)
+			go func() { result <- call(ctx) }()
+			<-ctx.Done()
+			select {
+			case err := <-result:
+				if err == nil {
+					t.Errorf("%s: no error, and Redis is stopped", what)
+				}
+			case <-time.After(limit):
+				t.Errorf("%s has not returned %v after its context ended", what, limit)
+				defer func() { <-result }()
+			}
+			cancel()
+		}
+		server.Resume()
+		released(t, held)
+		released(t, own)
+		for _, key := range []string{"held", "own", "free"} {
+			free(t, holder, key)
+		}
+	})
+}
+
+// A server that does not know a script even by its source is told so once, not for two seconds.
+func TestScriptThatIsNeverKnown(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	// Redis is made to look for the source of a script as if that were its hash.
+	instead := map[string]string{string(command("eval")): string(command("evalsha"))}
+	w := &wire{instead: instead, replaced: map[string]int{}}
+	lease := acquire(t, w.open(t, server, "handoff", time.Hour)) // without a script
+	calls := locktest.Calls(t, server.Client(t), func() {
+		if err := lease.Release(t.Context()); err == nil || !strings.Contains(err.Error(), "NOSCRIPT") {
+			t.Errorf("a release by a script that is never known returned %v", err)
+		}
+	})
+	if calls["evalsha"] != 2 { // the second was an EVAL
+		t.Errorf("it was sent %d times, want by its hash and by its source", calls["evalsha"])
+	}
+}
+
+// Many waiters of several processes whose connections Redis ends come back and are all
+// served, those of one process in their order.
+func TestManyComeBackInOrder(t *testing.T) {
+	t.Parallel()
+	for how, end := range map[string]func(*testing.T, *redis.Client){
+		"subscriptions": killSubscriptions, "all connections": disconnect,
+	} {
+		t.Run(how, func(t *testing.T) {
+			onOne(t, both, func(t *testing.T, server *redistest.Server, variant string) {
+				const processes, batches, batch = 3, 5, 100
+				q := newQueue(t, server)
+				lease := acquire(t, trial.Start(t, server, variant, time.Hour))
+				var all []trial.Process
+				for range processes {
+					all = append(all, new(wire).open(t, server, variant, time.Hour))
+				}
+				// A batch comes when the one before it waits, so that its process knows the order.
+				for b := range batches {
+					for n, p := range all {
+						for range batch {
+							q.come(fmt.Sprint(n, " ", b), p)
+						}
+					}
+					for _, p := range all {
+						poll.Until(t, "the batch waits", func() bool {
+							n, _ := handoff.Waiting(locker(p), "key", time.Hour)
+							return n == (b+1)*batch
+						})
+					}
+				}
+				for _, p := range all {
+					q.waiting(p, batches*batch)
+				}
+				end(t, q.server)
+				released(t, lease)
+				var last [processes]int // batch of each that was served
+				for range processes * batches * batch {
+					s := q.any()
+					if s.err != nil {
+						t.Fatalf("a waiter was told %v", s.err)
+					}
+					var p, b int
+					_, _ = fmt.Sscan(s.who, &p, &b)
+					if b < last[p] {
+						t.Errorf("process %d's batch %d was served after batch %d", p, b, last[p])
+					}
+					last[p] = b
+					released(t, s.lease)
+				}
+			})
+		})
+	}
+}
+
+// provider hands out credentials, and new ones to all connections that it serves.
+type provider struct {
+	mu        sync.Mutex
+	now       auth.Credentials
+	listeners map[auth.CredentialsListener]bool
+	asked     int
+}
+
+func (p *provider) Subscribe(listener auth.CredentialsListener) (auth.Credentials, auth.UnsubscribeFunc, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.asked++
+	p.listeners[listener] = true
+	return p.now, func() error {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		delete(p.listeners, listener)
+		return nil
+	}, nil
+}
+
+// rotate has new credentials be used, on present connections too.
+func (p *provider) rotate(now auth.Credentials) {
+	p.mu.Lock()
+	p.now = now
+	all := maps.Clone(p.listeners)
+	p.mu.Unlock()
+	for listener := range all {
+		listener.OnNext(now)
+	}
+}
+
+// Every connection of a lock asks the client's StreamingCredentialsProvider for its
+// credentials, and is set up by the client's OnConnect.
+func TestClientOptionsAreUsed(t *testing.T) {
+	each(t, both, func(t *testing.T, variant string) {
+		server := redistest.Start(t)
+		q := newQueue(t, server)
+		q.do("ACL SETUSER app on >first allkeys allchannels allcommands")
+		q.do("ACL SETUSER default -@all +client +acl +ping +info +hello")
+		secrets := &provider{listeners: map[auth.CredentialsListener]bool{}}
+		secrets.rotate(auth.NewBasicCredentials("app", "first"))
+		options := &redis.UniversalOptions{
+			Addrs: []string{server.Addr}, StreamingCredentialsProvider: secrets,
+			OnConnect: func(ctx context.Context, cn *redis.Conn) error { return cn.ClientSetName(ctx, "ours").Err() },
+		}
+		a, b := open(t, options, variant, time.Hour), open(t, options, variant, time.Hour)
+		pass := func() {
+			t.Helper()
+			lease := acquire(t, a)
+			q.join("b", b)
+			trial.Release(t, q.turns(lease, "b"))
+		}
+		pass()
+		connections := 0
+		for line := range strings.Lines(q.server.ClientList(t.Context()).Val()) {
+			if strings.Contains(line, "cmd=client|list") {
+				continue // the test's own
+			}
+			connections++
+			if !strings.Contains(line, " name=ours ") || !strings.Contains(line, " user=app ") {
+				t.Errorf("a connection that the client's options did not set up: %s", line)
+			}
+		}
+		secrets.mu.Lock()
+		if connections < 2 || secrets.asked < connections {
+			t.Errorf("%d connections of two processes asked %d times for their credentials", connections, secrets.asked)
+		}
+		secrets.mu.Unlock()
+		q.do("ACL SETUSER app >second")
+		secrets.rotate(auth.NewBasicCredentials("app", "second"))
+		q.do("ACL SETUSER app <first")
+		pass()
+		disconnect(t, q.server)
+		pass()
+	})
+}

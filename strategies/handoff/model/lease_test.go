@@ -1,0 +1,255 @@
+//go:build !race
+
+package model
+
+// What a process does with a lease: lease.go.
+
+// begin makes a lease the process's, and a client's: its other turns are those of who has come so far.
+func (w *world) begin(c int, l lease) {
+	q := &w.procs[home[c]]
+	q.turns = 0
+	for _, other := range q.waiters {
+		if other != 0 {
+			q.turns |= 1 << other
+		}
+	}
+	w.hand(c, l)
+}
+
+func (w *world) hand(c int, l lease) {
+	if w.excluded&(1<<l.id) != 0 { // it is not there any more
+		w.procs[home[c]].holder = int8(c + 1)
+		w.clients[c].phase, w.clients[c].lease = holding, l
+		return
+	}
+	if l.token < w.top || l.token == w.top && l.passed <= w.turn {
+		w.found(tokenFell)
+	}
+	w.top, w.turn = l.token, l.passed
+	w.procs[home[c]].holder = int8(c + 1)
+	w.clients[c].phase, w.clients[c].lease = holding, l
+}
+
+// lose takes a lease that is over from its holder.
+func (w *world) lose(c int) {
+	cl := &w.clients[c]
+	if cl.task.command.verb == extend {
+		cl.task = task{}
+	}
+	w.end(c)
+}
+
+// end ends a turn that is not passed on.
+func (w *world) end(c int) {
+	cl := &w.clients[c]
+	if q := &w.procs[home[c]]; q.holder == int8(c+1) {
+		q.holder, q.turns = 0, 0
+	}
+	cl.phase, cl.lease, cl.asked = done, lease{}, false
+}
+
+// pass is a release that hands the lease on in the process.
+func (p *protocol) pass(w *world, c int) bool {
+	cl, q := &w.clients[c], &w.procs[home[c]]
+	next := q.waiters[0]
+	if !p.linger || next == 0 || q.holder != int8(c+1) || q.turns&(1<<next) == 0 || cl.lease.until == 0 {
+		return false
+	}
+	l := cl.lease
+	l.passed++
+	cl.phase, cl.lease = done, lease{}
+	q.forgetWaiter(int(next - 1))
+	w.hand(int(next-1), l)
+	return true
+}
+
+func (p *protocol) release(w *world, c int) {
+	cl, proc := &w.clients[c], home[c]
+	q := &w.procs[proc]
+	if q.holder == int8(c+1) {
+		q.holder, q.turns = 0, 0
+	}
+	cl.phase = releasing
+	entry := ident(0)
+	if p.linger {
+		entry = p.short(w, proc)
+	}
+	t := cl.lease.token
+	if cl.lease.indeterminate && p.planted != doubtReleased { // what takes the lock late takes it with that id
+		t = 0
+	}
+	cl.task.send(command{verb: release, by: proc, id: cl.lease.id, token: t, entry: entry})
+}
+
+func (p *protocol) released(w *world, c int, t task) {
+	cl, proc := &w.clients[c], home[c]
+	q, r, entry := &w.procs[proc], t.reply, t.command.entry
+	if t.stage == lost || r.outcome != answered {
+		cl.asked = cl.asked || t.stage == lost
+		if place := q.place(entry); entry != 0 && place != nil {
+			if t.stage == lost {
+				place.unsure = true
+			} else {
+				q.drop(entry)
+			}
+		}
+		cl.task.command.entry = 0
+		cl.task.again()
+		cl.task.age = 0
+		return
+	}
+	if place := q.place(entry); entry != 0 && place != nil {
+		place.queued = true
+	}
+	if r.told != 0 {
+		p.told(w, proc, r.told, r.token, t.age, true)
+	} else if r.code == 0 {
+		if !cl.asked && cl.lease.until > 0 && w.excluded&(1<<cl.lease.id) == 0 {
+			w.found(falselyLost)
+		}
+		if entry != 0 {
+			q.drop(entry)
+		}
+		for _, place := range q.places {
+			if place.unsure && p.planted == unsureDropped {
+				q.drop(place.id)
+			}
+		}
+	}
+	if cl.lease.indeterminate {
+		w.owe(proc, cl.lease.id, true)
+	}
+	cl.task = task{}
+	w.end(c)
+}
+
+func (p *protocol) extended(w *world, c int, t task) {
+	cl := &w.clients[c]
+	cl.task = task{}
+	switch {
+	case t.stage == lost || t.reply.outcome != answered:
+	case t.reply.code == 0:
+		w.lose(c)
+	default:
+		cl.lease.until = max(t.command.ttl-t.age, 0)
+	}
+}
+
+// What a process does that gets no turn: line.recover in keep.go.
+
+func (p *protocol) startLook(w *world, proc int8) bool {
+	q := &w.procs[proc]
+	if q.look.on || q.waiters[0] == 0 || p.planted == noLook {
+		return false
+	}
+	if q.holder != 0 {
+		if c := int(q.holder - 1); w.clients[c].lease.until > 0 {
+			return false
+		}
+		w.lose(int(q.holder - 1))
+	}
+	q.look.on = true
+	if !q.ear.on {
+		q.look.task = task{stage: listening}
+		return true
+	}
+	p.checkAll(w, proc)
+	return true
+}
+
+// anyOf stands for all ids of a process: of who was seen no more matters.
+func anyOf(id ident) ident {
+	if id == 0 {
+		return 0
+	}
+	return ident(id.process())*idsEach + 1
+}
+
+func (p *protocol) checkAll(w *world, proc int8) {
+	q := &w.procs[proc]
+	q.look.seen, q.look.task = q.seen, task{}
+	for _, place := range q.places {
+		if place.id != 0 && (place.queued || place.unsure) {
+			put(w, q.look.asked[:], place.id)
+		}
+	}
+	p.checkNext(w, proc)
+}
+
+func (p *protocol) checkNext(w *world, proc int8) {
+	l := &w.procs[proc].look
+	if l.asked[0] == 0 {
+		p.requeue(w, proc)
+		return
+	}
+	l.task.send(command{verb: check, by: proc, id: l.asked[0], seen: l.seen})
+}
+
+func (p *protocol) looked(w *world, proc int8, t task) {
+	q := &w.procs[proc]
+	if t.command.verb == enqueue {
+		over, failed := p.queued(w, proc, &q.look.task)
+		switch {
+		case failed:
+			q.look = look{}
+		case over:
+			p.requeue(w, proc)
+		}
+		return
+	}
+	r, id := t.reply, t.command.id
+	if t.stage == lost || r.outcome != answered {
+		q.look = look{}
+		return
+	}
+	q.seen = anyOf(r.owner)
+	if r.told != 0 {
+		p.told(w, proc, r.told, r.token, t.age, true)
+	} else if r.owner == id || p.planted != ownerOverlooked {
+		if was, there := q.drop(r.owner); r.owner != 0 && there { // its message is lost, or under way
+			l := lease{id: r.owner, token: r.token, indeterminate: was.indeterminate}
+			p.arrive(w, proc, l, max(r.left-t.age, 0), true)
+		}
+	}
+	place := q.place(id)
+	if place == nil || r.place >= 0 { // if the first is there, so are those behind it
+		q.look.asked = [2]ident{}
+		p.requeue(w, proc)
+		return
+	}
+	if place.queued && q.ear.on {
+		p.hangUp(w, proc)
+	}
+	put(w, q.look.missing[:], id)
+	take(q.look.asked[:], 0)
+	p.checkNext(w, proc)
+}
+
+// requeue queues what is missing, the latest first, and what there is too little.
+func (p *protocol) requeue(w *world, proc int8) {
+	q := &w.procs[proc]
+	q.look.task = task{}
+	for i := len(q.look.missing) - 1; i >= 0; i-- {
+		id := q.look.missing[i]
+		if q.look.missing[i] = 0; id == 0 {
+			continue
+		}
+		was, there := q.drop(id)
+		if !there || q.standing() >= p.wanted(q) {
+			continue
+		}
+		if was.indeterminate || was.unsure {
+			w.owe(proc, id, true)
+		}
+		fresh := w.fresh(proc)
+		copy(q.places[1:], q.places[:])
+		q.places[0] = place{id: fresh}
+		w.stand(&q.look.task, proc, fresh, front)
+		return
+	}
+	if id := p.short(w, proc); id != 0 {
+		w.stand(&q.look.task, proc, id, wait)
+		return
+	}
+	q.look = look{}
+}

@@ -1,0 +1,372 @@
+//go:build !race
+
+package model
+
+import "slices"
+
+// What a process does with what it hears, as acquire.go, subscriber.go, keep.go, debts.go and lease.go have it.
+
+func (q *process) waiting() int { return length(q.waiters[:]) }
+
+func (q *process) standing() int { return length(q.places[:]) }
+
+func (q *process) idle() bool {
+	return q.holder == 0 && !q.asking && !q.look.on && q.waiters[0] == 0 && q.places[0].id == 0
+}
+
+func (p *protocol) wanted(q *process) int {
+	switch n := q.waiting(); {
+	case !p.linger:
+		return n
+	case n == 0 || q.asking || q.holder != 0:
+		return 0
+	default:
+		return 1
+	}
+}
+
+func (q *process) place(id ident) *place {
+	if i := q.at(id); i >= 0 {
+		return &q.places[i]
+	}
+	return nil
+}
+
+func (q *process) at(id ident) int {
+	return slices.IndexFunc(q.places[:], func(other place) bool { return other.id == id })
+}
+
+func (q *process) drop(id ident) (was place, there bool) {
+	i := q.at(id)
+	if i < 0 {
+		return was, false
+	}
+	return take(q.places[:], i), true
+}
+
+// short adds a place if there are too few.
+func (p *protocol) short(w *world, proc int8) ident {
+	q := &w.procs[proc]
+	n := q.standing()
+	if n >= p.wanted(q) {
+		return 0
+	}
+	if n == len(q.places) {
+		w.full = true
+		return 0
+	}
+	q.places[n] = place{id: w.fresh(proc)}
+	return q.places[n].id
+}
+
+func (w *world) owe(proc int8, id ident, doubtful bool) {
+	q := &w.procs[proc]
+	i := slices.IndexFunc(q.debts[:], func(d debt) bool { return d.id == 0 || d.id == id })
+	if i < 0 {
+		w.full = true
+		return
+	}
+	q.debts[i] = debt{id: id, indeterminate: doubtful || q.debts[i].indeterminate}
+}
+
+// send has a task begin to talk.
+func (t *task) send(c command) { *t = task{stage: sent, command: c} }
+
+// stand has a task queue a place, as soon as the process listens.
+func (w *world) stand(t *task, proc int8, id ident, m mode) {
+	t.send(command{verb: enqueue, by: proc, mode: m, id: id})
+	if !w.procs[proc].ear.on {
+		t.stage = listening
+	}
+}
+
+// again asks once more after there was no answer.
+func (t *task) again() {
+	t.stage, t.reply, t.indeterminate = sent, reply{}, true
+}
+
+func (p *protocol) enter(w *world, c int) {
+	proc := home[c]
+	q := &w.procs[proc]
+	w.clients[c].phase = waiting
+	q.waiters[q.waiting()] = int8(c + 1)
+	if id := p.short(w, proc); id != 0 {
+		w.stand(&w.clients[c].task, proc, id, wait)
+	}
+}
+
+func (q *process) forgetWaiter(c int) {
+	if i := slices.Index(q.waiters[:], int8(c+1)); i >= 0 {
+		take(q.waiters[:], i)
+	}
+}
+
+// quit ends a client's wait.
+func (p *protocol) quit(w *world, c int) {
+	proc := home[c]
+	q := &w.procs[proc]
+	q.forgetWaiter(c)
+	w.clients[c].phase = done
+	if n := q.standing(); n > p.wanted(q) {
+		last, _ := q.drop(q.places[n-1].id)
+		w.owe(proc, last.id, !last.queued || last.indeterminate)
+	}
+}
+
+// told is Locker.told: that an id is the owner, said age ticks ago at most.
+func (p *protocol) told(w *world, proc int8, id ident, t token, age int8, sure bool) {
+	q := &w.procs[proc]
+	for i := range w.clients {
+		if c := &w.clients[i]; c.lease.id == id &&
+			(c.phase == holding || c.phase == releasing && p.planted != releasedUnknown) {
+			if p.planted == heldGivenBack {
+				w.owe(proc, id, false)
+			}
+			return
+		}
+	}
+	was, there := q.drop(id)
+	if there {
+		l := lease{id: id, token: t, indeterminate: was.indeterminate}
+		p.arrive(w, proc, l, max(leaseTime-min(age, was.age), 0), sure)
+		return
+	}
+	asked := q.confirm.stage != nothing && q.confirm.command.id == id
+	if asked && p.planted != doubtGivenBack {
+		return
+	}
+	w.owe(proc, id, false)
+}
+
+func (p *protocol) arrive(w *world, proc int8, l lease, until int8, sure bool) {
+	if p.planted == staleBelieved {
+		until = leaseTime
+	}
+	if l.until = until; sure && until > 0 {
+		p.grantedTo(w, proc, l)
+		return
+	}
+	q := &w.procs[proc]
+	if q.confirm.stage != nothing {
+		w.full = true
+		return
+	}
+	q.asking = true
+	q.confirm.send(command{verb: extend, by: proc, id: l.id, ttl: leaseTime, token: l.token})
+	q.confirm.indeterminate = l.indeterminate
+}
+
+func (p *protocol) grantedTo(w *world, proc int8, l lease) {
+	q := &w.procs[proc]
+	front := q.waiters[0]
+	if front == 0 && p.planted == ignoreUnknown {
+		return
+	}
+	if front == 0 {
+		w.owe(proc, l.id, l.indeterminate)
+		return
+	}
+	q.forgetWaiter(int(front - 1))
+	w.begin(int(front-1), l)
+}
+
+// heed has a process take the end of a task.
+func (p *protocol) heed(w *world, proc int8, k int) {
+	t := *w.work(proc, k)
+	switch {
+	case k == clients:
+		p.looked(w, proc, t)
+	case k == clients+1:
+		p.paid(w, proc, t)
+	case k == clients+2:
+		p.confirmed(w, proc, t)
+	case t.command.verb == set || t.command.mode == try:
+		p.took(w, k, t)
+	case t.command.verb == enqueue:
+		over, failed := p.queued(w, proc, w.work(proc, k))
+		if over {
+			w.clients[k].task = task{}
+		}
+		if failed && w.clients[k].phase == waiting {
+			p.quit(w, k)
+		}
+	case t.command.verb == release:
+		p.released(w, k, t)
+	case t.command.verb == extend:
+		p.extended(w, k, t)
+	}
+}
+
+// ask has a client try to take a lock that may be free.
+func (p *protocol) ask(w *world, c int) {
+	proc := home[c]
+	w.procs[proc].asking = true
+	w.clients[c].phase = taking
+	ask := command{verb: set, by: proc, id: w.fresh(proc)}
+	if p.cluster {
+		ask.verb, ask.mode = enqueue, try
+	}
+	w.clients[c].task.send(ask)
+}
+
+func (p *protocol) took(w *world, c int, t task) {
+	proc, cl, id := home[c], &w.clients[c], t.command.id
+	q := &w.procs[proc]
+	if t.stage == lost || t.reply.outcome != answered && t.indeterminate {
+		cl.task.again()
+		return
+	}
+	cl.task = task{}
+	q.asking = false
+	doubtful := t.indeterminate && p.planted != lateSetKept
+	switch {
+	case t.reply.outcome != answered:
+		cl.phase = done
+	case t.reply.owner != id && t.reply.told != id:
+		if doubtful {
+			w.owe(proc, id, true)
+		}
+		p.enter(w, c)
+	case t.age >= leaseTime: // too late
+		w.owe(proc, id, true)
+		p.enter(w, c)
+	default:
+		w.begin(c, lease{id: id, token: t.reply.token, until: leaseTime - t.age, indeterminate: doubtful})
+	}
+}
+
+// queued is what Locker.queue does with an answer.
+func (p *protocol) queued(w *world, proc int8, t *task) (over, failed bool) {
+	q, id := &w.procs[proc], t.command.id
+	switch r := t.reply; {
+	case t.stage == lost:
+		p.doubt(w, proc, id)
+		t.command.verb, t.command.mode = enqueue, again
+		t.again()
+		t.age = 0
+		return false, false
+	case r.outcome != answered && t.indeterminate:
+		t.again()
+		t.age = 0
+		return false, false
+	case r.outcome != answered:
+		_, there := q.drop(id)
+		if there {
+			w.owe(proc, id, t.indeterminate) // an error may come after a write
+		}
+		return true, there
+	case r.told != 0:
+		p.told(w, proc, r.told, r.token, leaseTime, true)
+	default:
+		if place := q.place(id); place != nil {
+			place.queued = true
+		}
+	}
+	return true, false
+}
+
+// doubt notes that an id may be queued once more, by a command that comes late.
+func (p *protocol) doubt(w *world, proc int8, id ident) {
+	if p.planted == lateQueueKept {
+		return
+	}
+	if place := w.procs[proc].place(id); place != nil {
+		place.indeterminate = true
+		return
+	}
+	for i := range w.clients {
+		if c := &w.clients[i]; c.lease.id == id {
+			c.lease.indeterminate = true
+			return
+		}
+	}
+	if confirm := &w.procs[proc].confirm; confirm.stage != nothing && confirm.command.id == id {
+		confirm.indeterminate = true
+		return
+	}
+	w.owe(proc, id, true)
+}
+
+func (p *protocol) paid(w *world, proc int8, t task) {
+	q := &w.procs[proc]
+	q.pay = task{}
+	forgotten := p.planted == debtForgotten && t.stage == replied
+	if t.stage == lost || t.reply.outcome != answered && !forgotten {
+		return
+	}
+	if t.reply.told != 0 {
+		p.told(w, proc, t.reply.told, t.reply.token, t.age, true)
+	}
+	for i := range q.debts {
+		if id := q.debts[i].id; id != 0 && (id == t.command.id || id == t.command.more[0] || id == t.command.more[1]) {
+			q.debts[i].answered = true
+		}
+	}
+}
+
+// pay asks Redis to forget what is owed, again if a late command has brought it back.
+func (w *world) payDebts(proc int8) bool {
+	q := &w.procs[proc]
+	var ids []ident
+	for _, d := range q.debts {
+		if d.id != 0 && len(ids) < 3 && (!d.answered || d.indeterminate && (w.owner == d.id || w.find(d.id) >= 0)) {
+			ids = append(ids, d.id)
+		}
+	}
+	if len(ids) == 0 {
+		return false
+	}
+	c := command{verb: leave, by: proc, id: ids[0]}
+	copy(c.more[:], ids[1:])
+	q.pay.send(c)
+	return true
+}
+
+func (p *protocol) confirmed(w *world, proc int8, t task) {
+	q := &w.procs[proc]
+	q.confirm, q.asking = task{}, false
+	id := t.command.id
+	switch {
+	case t.stage == lost || t.reply.outcome != answered:
+		w.owe(proc, id, t.indeterminate)
+	case t.reply.code == 1 && t.age >= leaseTime && p.planted != lateConfirmed:
+		w.owe(proc, id, t.indeterminate)
+	case t.reply.code == 1:
+		clock := max(t.reply.token, t.command.token) // others may have had it since it was told
+		if p.planted == doubtConfirmed {
+			clock = t.command.token
+		}
+		l := lease{id: id, token: clock, until: max(leaseTime-t.age, 0), indeterminate: t.indeterminate}
+		p.grantedTo(w, proc, l)
+	case t.indeterminate:
+		w.owe(proc, id, true)
+	}
+}
+
+// hangUp ends the connection by which a process is told.
+func (p *protocol) hangUp(w *world, proc int8) {
+	e := &w.procs[proc].ear
+	if e.on && !e.astray {
+		p.change(w, func() { w.hears[proc] = false })
+	}
+	*e = ear{}
+}
+
+// listen is a new one.
+func (p *protocol) listen(w *world, proc int8) {
+	q := &w.procs[proc]
+	q.ear = ear{on: true, proof: leaseTime}
+	p.change(w, func() { w.hears[proc] = true })
+	for k := range tasks {
+		if k < clients && home[k] != proc {
+			continue
+		}
+		switch t := w.work(proc, k); {
+		case t.stage != listening:
+		case t.command.verb == 0:
+			p.checkAll(w, proc)
+		default:
+			t.stage = sent
+		}
+	}
+}

@@ -1,0 +1,365 @@
+//go:build !race
+
+package model
+
+// class is what kind of step it is: which of them may be counted on.
+type class uint8
+
+const (
+	plain class = iota // it happens some time, if nothing else does
+	looks              // the same, but may take a second
+	ticks              // time passes
+	mends              // a fault ends
+	wills              // a client does what it need not
+	harms              // a fault
+)
+
+// step is what leads from a world to the next.
+type step struct {
+	class class
+	who   int8 // a client, a process (see asProcess), or nobody
+	what  string
+}
+
+const nobody = -1
+
+// asProcess tells processes from clients.
+func asProcess(proc int8) int { return nobody - 1 - int(proc) }
+
+// next calls visit for every world that can follow.
+func (p *protocol) next(w *world, visit func(n *world, s step)) {
+	try := func(class class, who int, what string, do func(n *world) bool) {
+		n := *w
+		if do(&n) {
+			visit(&n, step{class, int8(who), what})
+		}
+	}
+	p.clientSteps(w, try)
+	for proc := range int8(2) {
+		p.processSteps(w, proc, try)
+		for k := range tasks {
+			if k >= clients || home[k] == proc {
+				p.taskSteps(w, proc, k, try)
+			}
+		}
+	}
+	p.serverSteps(w, try)
+	for i, c := range w.late {
+		if c.verb == 0 {
+			continue
+		}
+		try(plain, asProcess(c.by), "a late command arrives: "+c.verb.String(), func(n *world) bool {
+			n.late[i] = command{}
+			p.run(n, c, false)
+			return true
+		})
+		if c.verb == enqueue && c.mode == wait && w.queue[0] != 0 {
+			try(plain, asProcess(c.by), "a late RPUSHX arrives", func(n *world) bool {
+				n.late[i] = command{}
+				c.verb = follow
+				p.run(n, c, false)
+				return true
+			})
+		}
+	}
+}
+
+type trying func(class class, who int, what string, do func(n *world) bool)
+
+func (p *protocol) clientSteps(w *world, try trying) {
+	for c, cl := range w.clients {
+		proc := home[c]
+		q := &w.procs[proc]
+		if q.dead || !p.clients.plays(c) {
+			continue
+		}
+		switch {
+		case cl.phase == idle, cl.phase == done && cl.task.stage == nothing && w.faults.again > 0:
+			again := cl.phase == done
+			try(wills, c, "asks", func(n *world) bool {
+				if again {
+					n.faults.again--
+				}
+				if q.idle() {
+					p.ask(n, c)
+				} else {
+					p.enter(n, c)
+				}
+				return true
+			})
+			if q.idle() {
+				try(wills, c, "queues at once", func(n *world) bool {
+					if again {
+						n.faults.again--
+					}
+					p.enter(n, c)
+					return true
+				})
+			}
+		case cl.phase == holding && cl.task.stage == nothing:
+			try(plain, c, "releases", func(n *world) bool { p.release(n, c); return true })
+			try(plain, c, "passes on", func(n *world) bool { return p.pass(n, c) })
+			if w.faults.extends > 0 {
+				for _, ttl := range []int8{1, leaseTime + 1} {
+					try(wills, c, "extends", func(n *world) bool {
+						n.faults.extends--
+						n.clients[c].task.send(command{verb: extend, by: proc, id: cl.lease.id, ttl: ttl})
+						return true
+					})
+				}
+			}
+		}
+		if w.faults.cancels > 0 && proc == troubled {
+			try(harms, c, "gives up", func(n *world) bool { n.faults.cancels--; return p.giveUp(n, c) })
+		}
+	}
+}
+
+// giveUp ends a client's wait in the middle of what it does. What it has sent may come yet.
+func (p *protocol) giveUp(w *world, c int) bool {
+	cl, proc := &w.clients[c], home[c]
+	t := cl.task
+	if cl.phase != taking && cl.phase != waiting || t.stage == replied || t.stage == lost {
+		return false
+	}
+	cl.task = task{}
+	if t.stage == sent {
+		w.later(t.command)
+	}
+	if cl.phase == taking {
+		w.procs[proc].asking = false
+		w.owe(proc, t.command.id, true)
+		cl.phase = done
+		return true
+	}
+	if t.stage != nothing {
+		if _, there := w.procs[proc].drop(t.command.id); there && t.stage == sent {
+			w.owe(proc, t.command.id, true)
+		} else if !there && t.stage == sent {
+			p.doubt(w, proc, t.command.id)
+		}
+	}
+	p.quit(w, c)
+	return true
+}
+
+// later has a command come some time.
+func (w *world) later(c command) { put(w, w.late[:], c) }
+
+func (p *protocol) processSteps(w *world, proc int8, try trying) {
+	who := asProcess(proc)
+	q := &w.procs[proc]
+	if q.dead {
+		if w.hears[proc] {
+			try(plain, who, "Redis notices that a process is dead", func(n *world) bool {
+				p.change(n, func() { n.hears[proc] = false })
+				return true
+			})
+		}
+		return
+	}
+	if !q.ear.on && w.wantsEar(proc) {
+		try(plain, who, "listens", func(n *world) bool { p.listen(n, proc); return true })
+	}
+	if m := q.ear.said[0]; m.id != 0 {
+		hear := func(n *world) {
+			p.told(n, proc, m.id, m.token, n.procs[proc].ear.proof, !p.cluster || p.planted == trustTheOld)
+		}
+		try(plain, who, "hears that its turn has come", func(n *world) bool {
+			take(n.procs[proc].ear.said[:], 0)
+			hear(n)
+			return true
+		})
+		if w.faults.twice > 0 {
+			try(harms, who, "hears by two connections that its turn has come", func(n *world) bool {
+				n.faults.twice--
+				hear(n)
+				return true
+			})
+		}
+	} else if q.ear.on && q.ear.proof >= leaseTime && q.places[0].age > 0 {
+		try(ticks, who, "pings", func(n *world) bool { n.procs[proc].ear.proof = 0; return true })
+	}
+	try(looks, who, "looks after its places", func(n *world) bool {
+		if p.fewLooks {
+			n.faults.looks--
+		}
+		return n.faults.looks >= 0 && p.startLook(n, proc)
+	})
+	if q.pay.stage == nothing {
+		try(plain, who, "pays its debts", func(n *world) bool { return n.payDebts(proc) })
+	}
+	if proc != troubled {
+		return
+	}
+	if w.faults.deaf > 0 && q.ear.on {
+		try(harms, who, "loses the connection by which it is told", func(n *world) bool {
+			n.faults.deaf--
+			p.hangUp(n, proc)
+			return true
+		})
+	}
+	if w.faults.deaths > 0 {
+		try(harms, who, "dies", func(n *world) bool { n.faults.deaths--; n.die(proc); return true })
+	}
+}
+
+func (w *world) wantsEar(proc int8) bool {
+	for k := range tasks {
+		if (k >= clients || home[k] == proc) && w.work(proc, k).stage == listening {
+			return true
+		}
+	}
+	return false
+}
+
+// die ends a process. Redis does not know yet, and what it has sent may come.
+func (w *world) die(proc int8) {
+	for k := range tasks {
+		if k >= clients || home[k] == proc {
+			if t := w.work(proc, k); t.stage == sent {
+				w.later(t.command)
+			}
+		}
+	}
+	for c := range w.clients {
+		if home[c] == proc {
+			w.clients[c] = client{phase: done}
+		}
+	}
+	w.procs[proc] = process{dead: true}
+}
+
+func (p *protocol) taskSteps(w *world, proc int8, k int, try trying) {
+	t := w.work(proc, k)
+	q := &w.procs[proc]
+	who := asProcess(proc)
+	if k < clients {
+		who = k
+	}
+	name := t.command.verb.String()
+	serve := func(as verb) func(n *world) bool {
+		return func(n *world) bool {
+			t := n.work(proc, k)
+			c := t.command
+			c.verb = as
+			r := p.run(n, c, q.astray)
+			if q.astray && r.outcome == refused { // it was not carried out; the process dials again
+				n.procs[proc].astray = false
+				return true
+			}
+			if as == follow && r.outcome == answered && r.code == 0 {
+				return false // a script follows
+			}
+			t.stage, t.reply = replied, r
+			if p.plain(t) && (n.faults.breaks == 0 || proc != troubled) {
+				p.heed(n, proc, k)
+			}
+			return true
+		}
+	}
+	breaks := w.faults.breaks > 0 && proc == troubled
+	lose := func(do func(n *world, t *task)) func(n *world) bool {
+		return func(n *world) bool {
+			n.faults.breaks--
+			t := n.work(proc, k)
+			do(n, t)
+			t.stage, t.reply = lost, reply{}
+			return true
+		}
+	}
+	switch t.stage {
+	case sent:
+		try(plain, who, "Redis carries out: "+name, serve(t.command.verb))
+		if t.command.verb == enqueue && t.command.mode == wait && w.queue[0] != 0 {
+			try(plain, who, "Redis carries out: rpushx", serve(follow))
+		}
+		if breaks {
+			try(harms, who, "a command is lost: "+name, lose(func(*world, *task) {}))
+			try(harms, who, "a command will be late: "+name, lose(func(n *world, t *task) { n.later(t.command) }))
+		}
+	case replied:
+		try(plain, who, "has the answer to: "+name, func(n *world) bool { p.heed(n, proc, k); return true })
+		if breaks && t.reply.outcome == answered {
+			try(harms, who, "an answer is lost: "+name, lose(func(*world, *task) {}))
+		}
+	case lost:
+		try(plain, who, "has no answer to: "+name, func(n *world) bool { p.heed(n, proc, k); return true })
+	}
+}
+
+// plain says whether it does not matter when an answer is heeded: it gives nothing. That
+// saves three quarters of the worlds.
+func (p *protocol) plain(t *task) bool {
+	r := t.reply
+	switch t.command.verb {
+	case set:
+		return r.owner != t.command.id
+	case release:
+		return r.told == 0 && r.code != 0
+	case check:
+		return r.told == 0 && (r.owner == 0 || r.owner.process() != t.command.by)
+	case extend:
+		return false
+	default:
+		return r.told == 0
+	}
+}
+
+func (p *protocol) serverSteps(w *world, try trying) {
+	alter := func(do func(n *world)) func(n *world) bool {
+		return func(n *world) bool {
+			p.change(n, func() { do(n) })
+			return true
+		}
+	}
+	if w.faults.ticks > 0 {
+		try(ticks, nobody, "time passes", func(n *world) bool { n.faults.ticks--; p.tick(n); return true })
+	}
+	if w.owner != 0 && w.procs[w.owner.process()].dead {
+		try(ticks, nobody, "the lease of a dead process runs out", alter(func(n *world) { n.free() }))
+	}
+	if w.faults.refusals > 0 && w.fault == servesAll {
+		try(harms, nobody, "Redis refuses writes",
+			alter(func(n *world) { n.faults.refusals--; n.fault = refusesWrite }))
+	}
+	if w.fault != servesAll {
+		try(mends, nobody, "Redis takes writes again", alter(func(n *world) { n.fault = servesAll }))
+	}
+	if w.faults.mutes > 0 && !w.mute {
+		try(harms, nobody, "PUBLISH is forbidden", alter(func(n *world) { n.faults.mutes--; n.mute = true }))
+	}
+	if w.mute {
+		try(mends, nobody, "PUBLISH is allowed again", alter(func(n *world) { n.mute = false }))
+	}
+	if w.faults.steps > 0 && w.owner != 0 {
+		try(harms, nobody, "Redis's clock is set forward", alter(func(n *world) {
+			n.faults.steps--
+			n.excluded |= 1 << n.owner
+			n.free()
+		}))
+	}
+	if w.faults.losses > 0 && w.queue[0] != 0 {
+		try(harms, nobody, "the queue is lost", alter(func(n *world) {
+			n.faults.losses--
+			n.queue, n.kept = [places]ident{}, false
+		}))
+	}
+	if w.faults.failover > 0 {
+		try(harms, nobody, "failover", func(n *world) bool { p.failOver(n); return true })
+	}
+}
+
+// failOver makes the replica, which has everything, the primary. Nobody listens there yet,
+// and the commands still go to the other.
+func (p *protocol) failOver(w *world) {
+	before := w.server
+	w.faults.failover--
+	for i := range w.procs {
+		q := &w.procs[i]
+		q.ear.astray, q.astray = q.ear.on, !q.dead
+	}
+	w.hears = [2]bool{}
+	w.late = [lateRoom]command{}
+	p.saw(event{what: failedOver, before: before, after: w.server})
+}

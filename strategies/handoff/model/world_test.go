@@ -1,0 +1,494 @@
+//go:build !race
+
+package model
+
+import "slices"
+
+// A world is a server, two processes with three clients, and what is under way between
+// them. It has no pointers, so that the search can tell where it has been. There is one
+// lock. All that a process does between two words with Redis is one step, as it is done
+// under one mutex.
+const clients = 3
+
+// home places the clients: the first has a process to itself.
+var home = [clients]int8{0, 1, 1}
+
+// troubled is the process that meets with faults of its own, which saves half of the states.
+const troubled = 1
+
+type phase uint8
+
+const (
+	idle phase = iota
+	taking
+	waiting
+	holding
+	releasing
+	done
+)
+
+type stage uint8
+
+const (
+	nothing   stage = iota
+	listening       // to be sent when the process listens
+	sent
+	replied
+	lost // it ended without an answer, and may have been carried out
+)
+
+// task is somebody who talks to Redis. The commands of a process may be carried out, and
+// their answers heeded, in any order: they are sent without the mutex.
+type task struct {
+	stage         stage
+	indeterminate bool // it was asked before, and there was no answer
+	age           int8 // ticks since it was sent; of a set since the first time
+	command       command
+	reply         reply
+}
+
+// place is one in Redis's queue, as its process knows it.
+type place struct {
+	id            ident
+	age           int8 // ticks since before it was asked for
+	queued        bool
+	unsure        bool
+	indeterminate bool // a lost command may queue it again
+}
+
+type lease struct {
+	id            ident
+	passed        int8
+	until         int8 // ticks that it may be relied on
+	indeterminate bool
+	token         token
+}
+
+type client struct {
+	phase phase
+	asked bool // a release has been sent, and not been answered
+	lease lease
+	task  task
+}
+
+const debts = 4
+
+// debt is what a process may have at Redis, and does not want.
+type debt struct {
+	id            ident
+	indeterminate bool
+	answered      bool
+}
+
+// ear is the connection by which a process is told.
+type ear struct {
+	on     bool
+	astray bool // at what was the primary
+	proof  int8 // ticks since Redis was known not to have said yet what is heard now
+	said   [3]message
+}
+
+type look struct {
+	on      bool
+	task    task
+	seen    ident    // at its beginning
+	asked   [2]ident // to be checked
+	missing [2]ident // to be queued again
+}
+
+type process struct {
+	dead    bool
+	astray  bool // its commands go to what was the primary
+	asking  bool
+	holder  int8 // the client whose lease is the process's, +1
+	turns   uint8
+	seen    ident // any of the process that was the owner
+	waiters [2]int8
+	places  [3]place
+	ear     ear
+	look    look
+	pay     task
+	confirm task
+	debts   [debts]debt
+}
+
+const lateRoom = 2
+
+type world struct {
+	server
+	clock    token // the highest so far
+	granted  token // the highest that was granted
+	top      token // of who held it last, and …
+	turn     int8  // … its number in the process
+	excluded uint16
+	procs    [2]process
+	clients  [clients]client
+	late     [lateRoom]command // of a broken connection, to be carried out some time
+	faults   faults
+	flaws    uint16 // a bit each
+	full     bool   // more than there is room for: not followed
+}
+
+// faults are how often what may go wrong.
+type faults struct {
+	breaks   int8 // of a command: lost, late, or its answer lost
+	deaf     int8 // breaks of what is listened by
+	deaths   int8
+	cancels  int8
+	refusals int8 // writes are refused for a time
+	mutes    int8 // SPUBLISH is
+	failover int8
+	twice    int8 // a message is heard twice
+	steps    int8 // Redis's clock is set forward: the lease ends
+	losses   int8 // of the queue
+	extends  int8
+	again    int8 // clients ask once more
+	ticks    int8 // of time that pass
+	looks    int8 // that processes take; fewLooks bounds them
+}
+
+// flaw is an invariant that does not hold.
+type flaw uint8
+
+const (
+	sound flaw = iota
+	twoOwners
+	tokenFell
+	tokenAgain
+	falselyLost
+	untold
+	stuck
+	stuckForLease
+	stuckForLook
+)
+
+func (f flaw) String() string {
+	return [...]string{
+		"sound", "two hold the lock", "a token did not grow", "a token was offered again",
+		"a valid lease was called lost", "the lock was given to somebody who was not told", "somebody waits for ever",
+		"somebody waits, or the lock is taken, until a lease runs out that nobody has",
+		"somebody waits until he looks",
+	}[f]
+}
+
+// protocol is what the model plays.
+type protocol struct {
+	planted  mistake
+	linger   bool // a process passes the lock on
+	cluster  bool
+	clients  cast        // who plays
+	fewLooks bool        // as many as in faults, which keeps a world small in which time passes
+	observe  func(event) // what happens to the server; may be nil
+}
+
+// cast is which clients play.
+type cast uint8
+
+const (
+	all   cast = iota
+	apart      // one in each process
+	aPair      // two in one process
+)
+
+func (c cast) plays(client int) bool {
+	return c == all || c == apart && client != 2 || c == aPair && client != 0
+}
+
+// event is what happens to the server, for the replay.
+type event struct {
+	what    happening
+	command command
+	reply   reply
+	said    []message
+	before  server
+	after   server
+}
+
+type happening uint8
+
+const (
+	executed happening = iota
+	changed            // the server by other means
+	failedOver
+	executedOnOld
+)
+
+func (p *protocol) saw(e event) {
+	if p.observe != nil {
+		p.observe(e)
+	}
+}
+
+// change is a change of the server by other means than a command.
+func (p *protocol) change(w *world, do func()) {
+	before := w.server
+	do()
+	p.saw(event{what: changed, before: before, after: w.server})
+}
+
+// run has the server carry out a command, and delivers what it publishes. Where the
+// command went to what was the primary nothing is written.
+func (p *protocol) run(w *world, c command, old bool) reply {
+	before := w.server
+	if w.length() == places {
+		w.full = true
+		return reply{}
+	}
+	if old {
+		w.fault = refusesWrite
+		w.hears = [2]bool{w.procs[0].ear.astray, w.procs[1].ear.astray}
+	}
+	seen := w.server
+	r, said := w.exec(c, &w.clock, p.planted)
+	e := event{what: executed, command: c, reply: r, said: said, before: seen, after: w.server}
+	if old {
+		e.what = executedOnOld
+		w.fault, w.hears = before.fault, before.hears
+	}
+	p.saw(e)
+	if grants := r.told != 0 && c.verb != enqueue || len(said) > 0; grants || c.verb == enqueue && r.told != 0 &&
+		r.told != c.id {
+		p.offered(w, r, said)
+	}
+	if n := len(said); r.code == 2 && c.verb != follow && (n == 0 || !said[n-1].heard) {
+		w.found(untold)
+	}
+	for _, m := range said {
+		p.deliver(w, m, old)
+	}
+	return r
+}
+
+func (p *protocol) offered(w *world, r reply, said []message) {
+	offer := func(t token) {
+		if t <= w.granted {
+			w.found(tokenAgain)
+		}
+		w.granted = max(w.granted, t)
+	}
+	for _, m := range said {
+		offer(m.token)
+	}
+	if r.told != 0 {
+		offer(r.token)
+	}
+}
+
+// deliver has a message be under way. One that is sent twice is handled by a step of its own.
+func (p *protocol) deliver(w *world, m message, old bool) {
+	e := &w.procs[m.id.process()].ear
+	hears := e.on && (m.heard || e.astray && !old && (p.cluster || p.planted == replicatedTold))
+	if !hears || w.procs[m.id.process()].dead {
+		return
+	}
+	m.heard = true
+	put(w, e.said[:], m)
+}
+
+// put has a list, or what is a set, have one more, if there is room.
+func put[T comparable](w *world, list []T, v T) {
+	n := length(list)
+	if n == len(list) {
+		w.full = true
+		return
+	}
+	list[n] = v
+}
+
+func (w *world) found(f flaw) {
+	w.flaws |= 1 << f
+}
+
+func start(f faults) world { return world{faults: f} }
+
+// tick lets time pass.
+func (p *protocol) tick(w *world) {
+	older := func(age *int8) { *age = min(*age+1, longest) }
+	p.change(w, func() {
+		if w.left > 0 {
+			if w.left--; w.left == 0 {
+				w.free()
+			}
+		}
+	})
+	for i := range w.clients {
+		c := &w.clients[i]
+		c.lease.until = max(c.lease.until-1, 0)
+	}
+	for _, t := range w.tasks() {
+		if timed(t) {
+			older(&t.age)
+		}
+	}
+	for i := range w.procs {
+		q := &w.procs[i]
+		for j := range q.places {
+			if q.places[j].id != 0 {
+				older(&q.places[j].age)
+			}
+		}
+		if q.ear.on {
+			older(&q.ear.proof)
+		}
+	}
+}
+
+// tasks are all tasks of the clients and of the processes.
+func (w *world) tasks() [clients + 2*(tasks-clients)]*task {
+	a, b := &w.procs[0], &w.procs[1]
+	return [...]*task{
+		&w.clients[0].task, &w.clients[1].task, &w.clients[2].task,
+		&a.look.task, &a.pay, &a.confirm, &b.look.task, &b.pay, &b.confirm,
+	}
+}
+
+// work is a task: of a client of the process, or the process's own.
+func (w *world) work(proc int8, k int) *task {
+	if k >= clients {
+		k += int(proc) * (tasks - clients)
+	}
+	return w.tasks()[k]
+}
+
+const tasks = clients + 3
+
+// timed says whether it matters how long ago a task was begun.
+func timed(t *task) bool {
+	return t.stage != nothing && t.stage != listening && (t.command.verb != enqueue || t.command.mode == try)
+}
+
+// used is the set of all ids that are known somewhere.
+func (w *world) used() uint16 {
+	var set uint16
+	add := func(ids ...ident) {
+		for _, id := range ids {
+			set |= 1 << id
+		}
+	}
+	command := func(c *command) { add(c.id, c.more[0], c.more[1], c.entry) }
+	for _, t := range w.tasks() {
+		if t.stage != nothing {
+			command(&t.command)
+			add(t.reply.told, t.reply.owner)
+		}
+	}
+	add(w.owner)
+	add(w.queue[:]...)
+	for i := range w.late {
+		command(&w.late[i])
+	}
+	for i := range w.clients {
+		add(w.clients[i].lease.id)
+	}
+	for i := range w.procs {
+		q := &w.procs[i]
+		for j := range q.places {
+			add(q.places[j].id)
+		}
+		for j := range q.ear.said {
+			add(q.ear.said[j].id)
+		}
+		for j := range q.debts {
+			add(q.debts[j].id)
+		}
+		add(q.look.asked[:]...)
+		add(q.look.missing[:]...)
+	}
+	return set
+}
+
+// fresh is an id of a process that is nowhere known. An id is used once in the world; the
+// model uses those again that nobody can have heard of any more.
+func (w *world) fresh(proc int8) ident {
+	set := w.used()
+	for n := ident(1); n < idsEach; n++ {
+		if id := ident(proc)*idsEach + n; set&(1<<id) == 0 {
+			return id
+		}
+	}
+	w.full = true
+	return ident(proc)*idsEach + 1
+}
+
+// tidy makes worlds the same that differ in nothing that matters.
+func (w *world) tidy() {
+	under := uint16(0) // ids that a late command may still bring, or that are at the server
+	for _, c := range w.late {
+		under |= 1<<c.id | 1<<c.entry
+	}
+	atServer := uint16(1) << w.owner
+	for _, id := range w.queue {
+		atServer |= 1 << id
+	}
+	for i := range w.procs {
+		q := &w.procs[i]
+		_ = slices.DeleteFunc(q.debts[:], func(d debt) bool {
+			return d.id == 0 || d.answered && (!d.indeterminate || (under|atServer|w.flying())&(1<<d.id) == 0)
+		})
+	}
+	w.excluded &= w.used()
+	w.excluded &^= 1
+	w.rank()
+}
+
+// flying is the set of ids that a command brings which is under way.
+func (w *world) flying() (set uint16) {
+	add := func(t *task) {
+		if t.stage == sent || t.stage == listening {
+			set |= 1<<t.command.id | 1<<t.command.entry
+		}
+	}
+	for i := range w.clients {
+		add(&w.clients[i].task)
+	}
+	for i := range w.procs {
+		add(&w.procs[i].look.task)
+	}
+	return set
+}
+
+// tokens are all that the world knows.
+func (w *world) tokens() []*token {
+	all := []*token{&w.clock, &w.granted, &w.top}
+	for _, t := range w.tasks() {
+		all = append(all, &t.command.token, &t.reply.token)
+	}
+	for i := range w.clients {
+		all = append(all, &w.clients[i].lease.token)
+	}
+	for i := range w.procs {
+		q := &w.procs[i]
+		for j := range q.ear.said {
+			all = append(all, &q.ear.said[j].token)
+		}
+	}
+	for i := range w.late {
+		all = append(all, &w.late[i].token)
+	}
+	return all
+}
+
+// rank has the tokens keep their order, and their distances as far as a script can
+// bridge them, but not their values.
+func (w *world) rank() {
+	all := w.tokens()
+	var values []token
+	for _, t := range all {
+		if *t != 0 && !slices.Contains(values, *t) {
+			values = append(values, *t)
+		}
+	}
+	slices.Sort(values)
+	mapped := make([]token, len(values))
+	last, value := token(0), token(0)
+	for i, v := range values {
+		value += min(v-last, far)
+		last, mapped[i] = v, value
+	}
+	for _, t := range all {
+		if *t != 0 {
+			i, _ := slices.BinarySearch(values, *t)
+			*t = mapped[i]
+		}
+	}
+}

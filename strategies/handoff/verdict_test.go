@@ -1,0 +1,471 @@
+package handoff_test
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/lockbench/lockbench/internal/testkit/redistest"
+	"github.com/lockbench/lockbench/strategies"
+	"github.com/lockbench/lockbench/strategies/goredis"
+	"github.com/lockbench/lockbench/strategies/handoff"
+	"github.com/lockbench/lockbench/strategies/locktest"
+)
+
+// tally is what was counted of one lock on one deployment.
+type tally struct {
+	name             string
+	leases, forgiven int // these were held when data was lost, or when the clock was set
+	overlaps         int // leases granted while another one was held
+	repeated         int // leases whose token was no larger than one before
+	stuck            int // waits that went on, or clients that did not come back, for no reason
+	undecided        int // keys whose history was too long to search
+	longest          time.Duration
+	faults, errors   map[string]int
+	impossible       []string // histories that no lock has
+}
+
+func (s *tally) add(more *tally) {
+	s.leases += more.leases
+	s.forgiven += more.forgiven
+	s.overlaps += more.overlaps
+	s.repeated += more.repeated
+	s.stuck += more.stuck
+	s.undecided += more.undecided
+	s.longest = max(s.longest, more.longest)
+	s.impossible = append(s.impossible, more.impossible...)
+	if s.errors == nil {
+		s.errors = map[string]int{}
+	}
+	for kind, n := range more.faults {
+		s.faults[kind] += n
+	}
+	for kind, n := range more.errors {
+		s.errors[kind] += n
+	}
+}
+
+// String is a line for each thing counted.
+func (s *tally) String() string {
+	faults := 0
+	text := ""
+	for _, kind := range slices.Sorted(maps.Keys(s.faults)) {
+		faults += s.faults[kind]
+		text += fmt.Sprintf("\n  %6d × %s", s.faults[kind], kind)
+	}
+	return fmt.Sprintf("%s: %d leases (%d held at a fault that ends leases), %d overlaps, %d tokens repeated, "+
+		"%d clients stuck, %d faults\n"+
+		"  free for %v at most while somebody waited; %d histories undecided; errors told: %v%s",
+		s.name, s.leases, s.forgiven, s.overlaps, s.repeated, s.stuck, faults, s.longest.Round(time.Millisecond),
+		s.undecided, s.errors, text)
+}
+
+// sound says that nothing was found that no lock may do.
+func (s *tally) sound() bool { return s.overlaps+s.repeated+s.stuck+len(s.impossible) == 0 }
+
+// check fails the test on what no lock may do.
+func (s *tally) check(t *testing.T, soak bool) {
+	t.Helper()
+	if !s.sound() {
+		t.Errorf("%s: %d overlaps, %d tokens repeated, %d clients stuck, %q", s.name, s.overlaps, s.repeated, s.stuck,
+			s.impossible)
+	}
+	if s.leases < fewest && soak {
+		t.Errorf("%s: only %d leases", s.name, s.leases)
+	}
+}
+
+// judge looks at each key's history.
+//
+// Two faults end leases before their time, and what was held then counts as given up: a
+// loss of data, and a clock of Redis that is set forward. One fault may repeat tokens: a
+// clock of Redis that is set back, where the lock becomes free before it has caught up.
+func (c *chaos) judge() *tally {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	sum := &tally{stuck: int(c.inside.Load()), faults: c.faults, errors: c.errors}
+	c.down = merged(c.down)
+	byKey := map[string][]locktest.Operation{}
+	for _, o := range c.history.Operations() {
+		byKey[o.Key] = append(byKey[o.Key], o)
+	}
+	for key, history := range byKey {
+		forgiven, passedOn := c.forgive(history)
+		sum.forgiven += forgiven
+		model := locktest.FencedMutex
+		if c.setBack(history) {
+			model = locktest.Mutex
+		}
+		h := holdsOf(history)
+		sum.leases += len(h)
+		sum.overlaps += overlaps(h)
+		if model == locktest.FencedMutex {
+			sum.repeated += repeated(h)
+		}
+		waited := slices.Concat(c.waits(h, history), c.idle(h, history))
+		for _, wait := range waited {
+			sum.longest = max(sum.longest, wait)
+			if wait > longestWait {
+				sum.stuck++
+			}
+		}
+		if slices.ContainsFunc(waited, func(wait time.Duration) bool { return wait > longestWait }) {
+			c.tell(key, fmt.Sprintf("a free lock was waited for for more than %v: %v", longestWait, slices.Max(waited)),
+				h, history)
+		}
+		kept := slices.DeleteFunc(slices.Clone(history), func(o locktest.Operation) bool { return passedOn[o.Lease] })
+		switch err := locktest.CheckHistory(model, kept, ""); {
+		case errors.Is(err, locktest.ErrUndecided):
+			sum.undecided++
+		case err != nil:
+			sum.impossible = append(sum.impossible, fmt.Sprintf("key %s: %v", key, err))
+			c.tell(key, err.Error(), h, history)
+		}
+	}
+	return sum
+}
+
+// longestWait is for how long a free lock may have a waiter while one fault follows
+// another: a dead waiter's turn lasts for its lease; who waits looks once a second; looks
+// may fail for two seconds before that is told; and a failed one is repeated after a second
+// at most. A waiter who is lost waits until his process dies.
+const longestWait = chaosTTL + time.Second + 2*time.Second + time.Second
+
+// tell logs what is wrong with a history: its leases, how else its operations ended, and
+// the faults that bear on them.
+func (c *chaos) tell(key, wrong string, holds []hold, history []locktest.Operation) {
+	c.Logf("%s, key %s: %s", c.name, key, wrong)
+	for _, h := range holds {
+		c.Logf("key %s: client %d asked at %v, had token %d from %v to %v, valid until %v", key, h.Client, h.Call,
+			h.Token, h.from, h.to, h.Until)
+	}
+	for _, o := range history {
+		if o.Event != locktest.Acquired && o.Event != locktest.Released {
+			c.Logf("key %s: client %d asked at %v, and at %v it was: %v", key, o.Client, o.Call, o.Return, o.Event)
+		}
+	}
+	c.Logf("data was lost, or the clock set forward: %v; the clock was set back: %v; Redis did not serve: %v", c.gone,
+		c.back, c.down)
+}
+
+// forgive has leases end when Redis loses its data or its clock is set forward: who had
+// one then may find somebody else in. Redis may have granted it as long before its holder
+// knew as a TTL is long. Its process may pass on a lease that is gone until it has looked,
+// also to somebody who asked after the fault. A release that finds nothing may have been carried out before, its
+// answer lost with the connection; and one that is asked again after the lease ran out
+// cannot know whether the first was. It returns how many leases ended so, and those that were
+// passed on when they were gone already: others may have larger tokens by then.
+func (c *chaos) forgive(history []locktest.Operation) (n int, passedOn map[int]bool) {
+	passedOn = map[int]bool{}
+	granted := map[int64]time.Duration{} // of each lease from Redis, whose turns differ in the last digits of the token
+	for _, o := range history {
+		if o.Event == locktest.Acquired {
+			at := max(o.Call, min(o.Return, o.Until-2*chaosTTL)) // an extension is of 1.5 TTL at most
+			first, passed := granted[o.Token/handoff.MostTurns]
+			if !passed || at < first {
+				granted[o.Token/handoff.MostTurns] = at
+			}
+		}
+	}
+	until := map[int]time.Duration{}
+	for i, o := range history {
+		if o.Event != locktest.Acquired {
+			continue
+		}
+		for _, loss := range c.gone {
+			passed := o.Call > loss.to // on, after the fault
+			if granted[o.Token/handoff.MostTurns] <= loss.to && loss.from < o.Until &&
+				(!passed || o.Return < loss.to+unseen) {
+				history[i].Until = max(loss.from, o.Call)
+				passedOn[o.Lease] = passed
+				n++
+				break
+			}
+		}
+		until[o.Lease] = history[i].Until
+	}
+	for i, o := range history {
+		inTime := o.Call < until[o.Lease]
+		if o.Event == locktest.Lost && inTime || o.Event == locktest.Released && o.Return >= until[o.Lease] {
+			history[i].Event = locktest.Unclear
+		}
+	}
+	return n, passedOn
+}
+
+// unseen is for how long a process may pass on what Redis has lost, on a busy machine.
+const unseen = time.Second
+
+// hold is a lease, from when its holder knew of it until it began to release it, or until
+// the end of its validity.
+type hold struct {
+	locktest.Operation
+	from, to time.Duration
+	ended    time.Duration // until when Redis may have kept it
+}
+
+// holdsOf returns the leases as they were returned.
+func holdsOf(history []locktest.Operation) (all []hold) {
+	at := map[int]int{}
+	for _, o := range history {
+		if o.Event == locktest.Acquired {
+			at[o.Lease] = len(all)
+			all = append(all, hold{o, o.Return, o.Until, o.Until})
+		}
+	}
+	for _, o := range history {
+		switch o.Event {
+		case locktest.Released, locktest.Unclear, locktest.Lost:
+			h := &all[at[o.Lease]]
+			h.to, h.ended = min(h.to, o.Call), min(h.ended, o.Return)
+		}
+	}
+	slices.SortFunc(all, func(a, b hold) int { return cmp.Compare(a.Return, b.Return) })
+	return all
+}
+
+// overlaps counts the leases that began while another one was held.
+func overlaps(holds []hold) (n int) {
+	var held time.Duration // until when
+	for _, h := range holds {
+		if h.from < h.to && h.from < held {
+			n++
+		}
+		held = max(held, h.to)
+	}
+	return n
+}
+
+// repeated counts the leases whose token was no larger than that of one that had been held
+// before, or the same as another's.
+func repeated(holds []hold) (n int) {
+	seen := map[int64]bool{}
+	var largest int64
+	for _, h := range holds {
+		inTime := h.from < h.to // else it was not relied on
+		if seen[h.Token] || inTime && h.Token < largest {
+			n++
+		}
+		seen[h.Token] = true
+		if inTime {
+			largest = max(largest, h.Token)
+		}
+	}
+	return n
+}
+
+// setBack says whether Redis's clock was set back in a history's time.
+func (c *chaos) setBack(history []locktest.Operation) bool {
+	last := slices.MaxFunc(history, func(a, b locktest.Operation) int { return cmp.Compare(a.Return, b.Return) }).Return
+	return slices.ContainsFunc(c.back, func(step span) bool { return history[0].Call <= step.to && step.from <= last })
+}
+
+// waits are the times for which a lock was free, Redis there, and somebody waited, whether
+// or not somebody got it in the end.
+func (c *chaos) waits(holds []hold, history []locktest.Operation) (all []time.Duration) {
+	for _, o := range history {
+		if o.Event != locktest.Acquired && o.Event != locktest.Failed {
+			continue
+		}
+		since := o.Call
+		for _, h := range holds {
+			if h.Return > o.Return {
+				break
+			}
+			if h.Return > since && h.Lease != o.Lease {
+				all = append(all, c.serving(since, h.Return))
+			}
+			since = max(since, h.ended)
+		}
+		if since < o.Return {
+			all = append(all, c.serving(since, o.Return))
+		}
+	}
+	return all
+}
+
+// idle are the times for which a lock was free, Redis there, and there was always somebody who waited,
+// though none of them for long. Callers pause between two tries.
+func (c *chaos) idle(holds []hold, history []locktest.Operation) (all []time.Duration) {
+	var asked []span // from when to when somebody waited, whether he got it or not
+	for _, o := range history {
+		if o.Event == locktest.Acquired || o.Event == locktest.Failed {
+			asked = append(asked, span{o.Call, o.Return + 20*time.Millisecond})
+		}
+	}
+	for _, wait := range merged(asked) {
+		since := wait.from
+		for _, h := range holds {
+			if h.Return > since && h.Return <= wait.to {
+				all = append(all, c.serving(since, h.Return))
+			}
+			if h.Return <= wait.to {
+				since = max(since, h.ended)
+			}
+		}
+		if since < wait.to {
+			all = append(all, c.serving(since, wait.to))
+		}
+	}
+	return all
+}
+
+// serving is for how long Redis was there between two instants.
+func (c *chaos) serving(from, to time.Duration) time.Duration {
+	length := to - from
+	for _, d := range c.down {
+		length -= max(0, min(d.to, to)-max(d.from, from))
+	}
+	return max(0, length)
+}
+
+// A lock that nobody has is found although none of its callers waits for long.
+func TestALockWithNobodyIsFound(t *testing.T) {
+	t.Parallel()
+	c := &chaos{T: t, deployment: &deployment{}}
+	var history []locktest.Operation
+	for at := time.Duration(0); at < 2*longestWait; at += 40 * time.Millisecond {
+		history = append(history, locktest.Operation{Event: locktest.Failed, Call: at, Return: at +
+			30*time.Millisecond})
+	}
+	if wait := slices.Max(c.waits(nil, history)); wait > longestWait {
+		t.Errorf("somebody waited for %v: this shows nothing", wait)
+	}
+	if free := slices.Max(c.idle(nil, history)); free <= longestWait {
+		t.Errorf("it was with nobody for %v", free)
+	}
+	c.down = []span{{time.Second, time.Second + longestWait}}
+	if free := slices.Max(c.idle(nil, history)); free > longestWait+time.Second {
+		t.Errorf("Redis was not there for %v, and the lock is said to be with nobody for %v", longestWait, free)
+	}
+}
+
+// planted is a plain lock with a fault.
+type planted struct {
+	goredis.Config
+	late  bool // a lease is valid for longer than Redis keeps it
+	twice bool // a token is given to two
+	deaf  bool // some wait on although the lock is free
+}
+
+func (p *planted) Close() error { return nil }
+
+func (p *planted) Acquire(ctx context.Context, key string) (strategies.Lease, error) {
+	server := p.Nodes[0].Client
+	id := fmt.Sprint(rand.Int64())
+	for ctx.Err() == nil {
+		if p.deaf && rand.IntN(50) == 0 {
+			<-ctx.Done()
+			return nil, ctx.Err()
+		}
+		asked := time.Now()
+		got, err := server.SetNX(ctx, p.Key(key), id, p.TTL).Result()
+		if err == nil && got {
+			now, err := server.Time(ctx).Result()
+			if err != nil {
+				return nil, err
+			}
+			l := &plantedLease{p, key, id, now.UnixMicro(), asked.Add(p.TTL * 9 / 10)}
+			if p.late {
+				l.until = l.until.Add(10 * p.TTL)
+			}
+			if p.twice {
+				l.token /= 20_000 // the same for 20 ms
+			}
+			return l, nil
+		}
+		pause := 4 * time.Millisecond
+		if p.deaf { // a few turns will do
+			pause = 20 * time.Millisecond
+		}
+		time.Sleep(rand.N(pause))
+	}
+	return nil, ctx.Err()
+}
+
+type plantedLease struct {
+	*planted
+	key, id string
+	token   int64
+	until   time.Time
+}
+
+func (l *plantedLease) FencingToken() int64   { return l.token }
+func (l *plantedLease) ValidUntil() time.Time { return l.until }
+
+var compareAndDelete = redis.NewScript(
+	`return redis.call('GET', KEYS[1]) == ARGV[1] and redis.call('DEL', KEYS[1]) or 0`)
+
+func (l *plantedLease) Release(ctx context.Context) error {
+	n, err := compareAndDelete.Run(ctx, l.Nodes[0].Client, []string{l.Key(l.key)}, l.id).Int()
+	if err == nil && n == 0 {
+		return strategies.ErrNotHeld
+	}
+	return err
+}
+
+// What chaos looks for it finds, in a lock that has it, and only there.
+func TestPlantedFaultsAreFound(t *testing.T) {
+	t.Parallel()
+	for name, fault := range map[string]struct {
+		planted
+		play  time.Duration // at a time; of who waits in vain longer than somebody may wait
+		found func(*tally) bool
+	}{
+		"none": {planted{}, 3 * time.Second, (*tally).sound},
+		"late": {
+			planted{late: true},
+			time.Second,
+			func(s *tally) bool { return s.overlaps > 0 && len(s.impossible) > 0 },
+		},
+		"token twice": {
+			planted{twice: true},
+			time.Second,
+			func(s *tally) bool { return s.repeated > 0 && len(s.impossible) > 0 && s.overlaps == 0 },
+		},
+		"deaf waiter": {
+			planted{deaf: true},
+			9 * time.Second,
+			func(s *tally) bool { return s.stuck > 0 && s.overlaps+s.repeated == 0 },
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			server := redistest.Start(t)
+			options := &redis.UniversalOptions{Addrs: []string{server.Addr}}
+			d := &deployment{
+				name: name, options: func(int) *redis.UniversalOptions { return options },
+				troubles: []trouble{
+					cutSome(server.Client(t)),
+					{"pause", func(c *chaos) { c.pause(server, rand.N(50*time.Millisecond)) }},
+				},
+			}
+			c := newChaos(t, d, func(config goredis.Config) (strategies.Locker, error) {
+				lock := fault.planted
+				lock.Config = config
+				return &lock, nil
+			})
+			sum := &tally{name: name, faults: map[string]int{}}
+			for end := time.Now().Add(2 * time.Minute); ; {
+				c.play(fault.play)
+				s := c.judge()
+				sum.add(s)
+				if fault.found(s) {
+					return
+				}
+				if name == "none" || time.Now().After(end) {
+					break
+				}
+			}
+			t.Errorf("the verdict of a lock with this fault: %s, %v", sum, sum.impossible)
+		})
+	}
+}

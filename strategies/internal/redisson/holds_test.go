@@ -1,0 +1,240 @@
+package redisson_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/lockbench/lockbench/internal/testkit/poll"
+	"github.com/lockbench/lockbench/internal/testkit/redistest"
+	"github.com/lockbench/lockbench/strategies"
+	"github.com/lockbench/lockbench/strategies/internal/trial"
+)
+
+// What an owner does twice, too late or unheard shortens no hold of it.
+func TestHolds(t *testing.T) {
+	for name, check := range map[string]func(*testing.T, string){
+		"sent twice":        holdsSentTwice,
+		"not shortened":     holdsNotShortened,
+		"shortened unheard": shortenedUnheard,
+		"released late":     releasedLate,
+	} {
+		kinds := []string{
+			"redisson-spin:watchdog=false", "pubsub:watchdog=false", "fair:watchdog=false",
+			"fenced:watchdog=false",
+		}
+		if name == "shortened unheard" { // without an owner that holds it twice
+			kinds = append(kinds, "spin")
+		}
+		for _, kind := range kinds {
+			t.Run(name+"/"+kind, func(t *testing.T) {
+				t.Parallel()
+				check(t, kind)
+			})
+		}
+	}
+}
+
+// answers is a hook that changes how the scripts of a client end.
+type answers struct {
+	mode atomic.Int32
+	late chan func() // carries out what was held back
+}
+
+const (
+	asTheyCome int32 = iota
+	twice            // each is sent again, as by a client that retries after a lost answer
+	unheard          // each is carried out, and its answer is lost
+	heldBack         // each is carried out later, and its answer is lost
+)
+
+func (a *answers) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+func (a *answers) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return next
+}
+
+// ProcessHook is a redis.Hook's.
+func (a *answers) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		mode := a.mode.Load()
+		if name := cmd.Name(); mode == asTheyCome || name != "eval" && name != "evalsha" {
+			return next(ctx, cmd)
+		}
+		if mode == heldBack {
+			a.late <- func() { _ = next(context.WithoutCancel(ctx), redis.NewCmd(ctx, cmd.Args()...)) }
+			cmd.SetErr(io.EOF)
+			return io.EOF
+		}
+		_ = next(ctx, cmd) // nobody hears the answer
+		if mode == unheard {
+			cmd.SetErr(io.EOF)
+			return io.EOF
+		}
+		cmd.SetErr(nil)
+		return next(ctx, cmd)
+	}
+}
+
+// hooked starts a process with a hook for its answers.
+func hooked(t *testing.T, server *redistest.Server, variant string) (trial.Process, *answers) {
+	t.Helper()
+	p, a := trial.Start(t, server, variant, time.Minute), &answers{late: make(chan func(), 1)}
+	p.Config.Nodes[0].Client.AddHook(a)
+	return p, a
+}
+
+// asMe acquires the lock for one owner.
+func asMe(t *testing.T, p trial.Process) strategies.Lease {
+	t.Helper()
+	lease, err := p.Locker.(strategies.Reentrant).AcquireAs(t.Context(), "key", "me")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return lease
+}
+
+// shortenedUnheard checks that a lease which Redis has shortened, or may still shorten, is not
+// relied on for longer.
+func shortenedUnheard(t *testing.T, variant string) {
+	server := redistest.Start(t)
+	p, a := hooked(t, server, variant)
+	for what, mode := range map[string]int32{"carried out": unheard, "held back": heldBack} {
+		lease := p.Acquire(t, what)
+		valid := func() time.Time { return lease.(strategies.Timed).ValidUntil() }
+		for _, extension := range []struct {
+			mode     int32
+			ttl      time.Duration
+			answered bool
+		}{{mode, time.Second, false}, {asTheyCome, time.Minute, true}} {
+			a.mode.Store(extension.mode)
+			err := lease.(strategies.Extender).Extend(t.Context(), extension.ttl)
+			if left := time.Until(valid()); (err == nil) != extension.answered || left > time.Second {
+				t.Errorf("%s: extended by %v (%v), it is said to be valid for %v", what, extension.ttl, err, left)
+			}
+		}
+		if left := time.Until(valid()); left < time.Second/2 {
+			t.Errorf("%s: extended by a minute, it is said to be valid for %v", what, left)
+		}
+		if mode == heldBack {
+			(<-a.late)()
+		}
+		for _, key := range server.Client(t).Keys(t.Context(), "*"+what+"*").Val() {
+			left := server.Client(t).PTTL(t.Context(), key).Val()
+			if end := time.Now().Add(left + time.Millisecond); left > 0 && end.Before(valid()) {
+				t.Errorf("%s: %s runs out %v before the lease", what, key, valid().Sub(end))
+			}
+		}
+	}
+}
+
+// holdsNotShortened checks that nothing that an owner does with a second hold ends its first
+// one, which it has extended, sooner.
+func holdsNotShortened(t *testing.T, variant string) {
+	server := redistest.Start(t)
+	p, a := hooked(t, server, variant)
+	outer := asMe(t, p)
+	if err := outer.(strategies.Extender).Extend(t.Context(), time.Minute); err != nil {
+		t.Fatal(err)
+	}
+	after := func(what string) {
+		for _, key := range server.Client(t).Keys(t.Context(), "*trial:key*").Val() {
+			if left := server.Client(t).PTTL(t.Context(), key).Val(); left > 0 && left < 30*time.Second {
+				t.Errorf("after %s %s has %v left", what, key, left)
+			}
+		}
+		if left := time.Until(outer.(strategies.Timed).ValidUntil()); left < 30*time.Second {
+			t.Errorf("after %s the outer lease says it has %v left", what, left)
+		}
+	}
+	after("Extend")
+	inner := asMe(t, p)
+	after("a second hold")
+	if err := inner.(strategies.Extender).Extend(t.Context(), 10*time.Second); err != nil {
+		t.Error(err)
+	}
+	after("the second hold's Extend")
+	a.mode.Store(unheard)
+	if err := outer.(strategies.Extender).Extend(t.Context(), time.Second); err == nil {
+		t.Error("an Extend without an answer returned nil")
+	}
+	a.mode.Store(asTheyCome)
+	after("an Extend by a second without an answer")
+	trial.Release(t, inner)
+	after("the second hold's release")
+	trial.Release(t, outer)
+}
+
+// holdsSentTwice checks that an owner that holds a lock twice still has it after one release, also if
+// the client sends commands again whose answers were lost, and no longer after the second.
+func holdsSentTwice(t *testing.T, variant string) {
+	for what, at := range map[string]int{"the acquire": 1, "the release": 2} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			server := redistest.Start(t)
+			p, a := hooked(t, server, variant)
+			other := trial.Start(t, server, variant, time.Minute)
+			again := func(step int) {
+				a.mode.Store(asTheyCome)
+				if step == at {
+					a.mode.Store(twice)
+				}
+			}
+			outer := asMe(t, p)
+			again(1)
+			inner := asMe(t, p)
+			again(2)
+			trial.Release(t, inner)
+			again(3)
+			if err := inner.Release(t.Context()); !errors.Is(err, strategies.ErrNotHeld) {
+				t.Errorf("released a second time, the inner lease returned %v, want ErrNotHeld", err)
+			}
+			if lease, err := other.Locker.(strategies.Trier).TryAcquire(t.Context(), "key"); !errors.Is(err,
+				strategies.ErrHeld) {
+				t.Errorf("after one of two releases another process gets %v, %v", lease, err)
+			}
+			trial.Release(t, outer)
+			if _, err := other.Locker.(strategies.Trier).TryAcquire(t.Context(), "key"); err != nil {
+				t.Errorf("after both releases another process gets %v", err)
+			}
+		})
+	}
+}
+
+// releasedLate checks that a release which comes late does not free what its owner has acquired since.
+func releasedLate(t *testing.T, variant string) {
+	server := redistest.Start(t)
+	p, a := hooked(t, server, variant)
+	other := trial.Start(t, server, variant, time.Minute)
+	first := asMe(t, p)
+	a.mode.Store(heldBack)
+	if err := first.Release(t.Context()); err == nil || errors.Is(err, strategies.ErrNotHeld) {
+		t.Fatalf("the release without an answer returned %v", err)
+	}
+	a.mode.Store(asTheyCome)
+	tried, got := p.Counts().Attempts, make(chan strategies.Lease, 1)
+	go func() {
+		defer close(got)
+		if lease, err := p.Locker.(strategies.Reentrant).AcquireAs(t.Context(), "key", "me"); err != nil {
+			t.Error(err)
+		} else {
+			got <- lease
+		}
+	}()
+	poll.Until(t, "the owner tries again", func() bool { return p.Counts().Attempts > tried })
+	(<-a.late)()
+	second, acquired := <-got
+	if !acquired {
+		return
+	}
+	if lease, err := other.Locker.(strategies.Trier).TryAcquire(t.Context(), "key"); !errors.Is(err,
+		strategies.ErrHeld) {
+		t.Errorf("after the late release another process gets %v, %v", lease, err)
+	}
+	trial.Release(t, second)
+}

@@ -1,0 +1,165 @@
+// Package redisservers gives package locktest Redis servers on which it can try everything:
+// restarts, lost replies, dead nodes, failovers, clusters and clocks that are set.
+//
+//	func TestConformance(t *testing.T) {
+//		locktest.Run(t, func(t *testing.T) locktest.Fixture {
+//			return redisservers.Fixture(t, info.Nodes, func(c goredis.Config) (strategies.Locker, error) {
+//				return mylock.Open(c)
+//			})
+//		}, info)
+//	}
+//
+// It starts a redis-server, which must be on PATH, for each node, and stops it when the test
+// ends. Servers whose clock can be set need a C compiler too.
+package redisservers
+
+import (
+	"context"
+	"net"
+	"os/exec"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/maintnotifications"
+
+	"github.com/lockbench/lockbench/internal/testkit/redistest"
+	"github.com/lockbench/lockbench/strategies"
+	"github.com/lockbench/lockbench/strategies/goredis"
+	"github.com/lockbench/lockbench/strategies/locktest"
+)
+
+// Fixture returns a fixture of that many servers, for what open opens. A quorum should have
+// more nodes than it needs. The fixture's functions fail the test themselves.
+func Fixture(t testing.TB, nodes int, open func(goredis.Config) (strategies.Locker, error)) locktest.Fixture {
+	t.Helper()
+	var all []*server
+	for range nodes {
+		all = append(all, &server{t: t, Server: redistest.Start(t)})
+	}
+	each := func(do func(*server)) func() error {
+		return func() error {
+			for _, one := range all {
+				do(one)
+			}
+			return nil
+		}
+	}
+	f := locktest.Fixture{
+		Open: open,
+		Nodes: func() (nodes []goredis.Node) {
+			for _, one := range all {
+				nodes = append(nodes, one.node())
+			}
+			return nodes
+		},
+		Pause:    each(func(one *server) { one.Pause() }),
+		Resume:   each(func(one *server) { one.Resume() }),
+		Restart:  each(func(one *server) { one.Kill(); one.Restart(t) }),
+		Kill:     func(node int) error { all[node].Kill(); return nil },
+		Revive:   func(node int) error { all[node].Restart(t); return nil },
+		Failover: each((*server).failOver),
+		Cluster:  func() (locktest.Cluster, error) { return cluster(t), nil },
+	}
+	if _, err := exec.LookPath("cc"); err == nil {
+		f.Clock = func() (locktest.Clock, error) { return clock(t, nodes), nil }
+	}
+	return f
+}
+
+// server is a server that may get a replica.
+type server struct {
+	*redistest.Server
+	t    testing.TB
+	pair atomic.Pointer[redistest.Pair] // nil until it first fails over
+}
+
+// node returns a node that dials the current primary.
+func (s *server) node() goredis.Node {
+	s.t.Helper()
+	options := *s.Node(s.t).Options
+	simple := options.Simple()
+	simple.DialTimeout = 5 * time.Second
+	dial := redis.NewDialer(simple)
+	options.Dialer = func(ctx context.Context, network, address string) (net.Conn, error) {
+		if pair := s.pair.Load(); pair != nil {
+			address = pair.Primary().Options().Addr
+		}
+		return dial(ctx, network, address)
+	}
+	return connect(s.t, options)
+}
+
+// failOver makes the replica the primary. The first call starts the replica.
+func (s *server) failOver() {
+	s.t.Helper()
+	if s.pair.Load() == nil {
+		soon := s.Client(s.t).ConfigSet(s.t.Context(), "repl-diskless-sync-delay", "0")
+		if err := soon.Err(); err != nil {
+			s.t.Fatal(err)
+		}
+		pair := redistest.NewPair(s.t, s.Server, redistest.Start(s.t, "--repl-diskless-sync-delay", "0"))
+		pair.Replicate()
+		s.pair.Store(pair)
+	}
+	s.pair.Load().FailOver("FAILOVER")
+}
+
+func connect(t testing.TB, options redis.UniversalOptions) goredis.Node {
+	options.DisableIdentity, options.ContextTimeoutEnabled = true, true
+	options.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
+	client := redis.NewUniversalClient(&options)
+	t.Cleanup(func() { _ = client.Close() })
+	return goredis.Node{Client: client, Options: &options}
+}
+
+func cluster(t testing.TB) locktest.Cluster {
+	t.Helper()
+	top := redistest.StartTopology(t, "cluster:3")
+	c := redistest.ClusterOf(t, top)
+	each := func(clients []*redis.Client) (nodes []goredis.Node) {
+		for _, client := range clients {
+			at := client.Options()
+			nodes = append(nodes, connect(t, redis.UniversalOptions{Addrs: []string{at.Addr}, Password: at.Password}))
+		}
+		return nodes
+	}
+	return locktest.Cluster{
+		Node:      connect(t, c.Options()),
+		Primaries: each(c.Nodes),
+		Move: func(pattern string) (finish func() error, err error) {
+			m := c.Migrate(c.SlotOf(pattern))
+			m.Carry(1)
+			return func() error { m.Finish(); return nil }, nil
+		},
+		Die: func(pattern string) (kill func() ([]goredis.Node, error), err error) {
+			die := c.Mortal(top, pattern)
+			return func() ([]goredis.Node, error) { return each(die()), nil }, nil
+		},
+	}
+}
+
+func clock(t testing.TB, nodes int) locktest.Clock {
+	t.Helper()
+	var all []*redistest.Server
+	var clocks []*redistest.Clock
+	for range nodes {
+		server, clock := redistest.StartSettable(t)
+		all, clocks = append(all, server), append(clocks, clock)
+	}
+	return locktest.Clock{
+		Nodes: func() (nodes []goredis.Node) {
+			for _, server := range all {
+				nodes = append(nodes, server.Node(t))
+			}
+			return nodes
+		},
+		Set: func(ahead time.Duration) error {
+			for _, clock := range clocks {
+				clock.Set(ahead)
+			}
+			return nil
+		},
+	}
+}

@@ -1,0 +1,158 @@
+// Package peers adapts lock libraries of other projects, through their public interfaces, to compare with.
+//
+// The text beside each adapter says what the lock guarantees, what breaks it, and what it costs.
+package peers
+
+import (
+	"context"
+	"crypto/rand"
+	_ "embed" // the texts
+	"errors"
+	"fmt"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/lockbench/lockbench/strategies"
+	"github.com/lockbench/lockbench/strategies/goredis"
+	"github.com/lockbench/lockbench/strategies/internal/indeterminate"
+	"github.com/lockbench/lockbench/strategies/internal/pipeline"
+	"github.com/lockbench/lockbench/strategies/polled"
+)
+
+var (
+	//go:embed redislock.md
+	redislockDoc string
+	//go:embed redsync.md
+	redsyncDoc string
+	//go:embed rueidislock.md
+	rueidislockDoc string
+)
+
+// Strategies describes the locks, to be registered and opened by name.
+func Strategies() []strategies.Strategy {
+	return []strategies.Strategy{
+		strategies.Define(strategies.Info{
+			Doc: redislockDoc, Name: "redislock", Capacity: 1, Nodes: 1, BlackBox: true,
+			Summary:   "bsm/redislock: MSETNX in a script, polled every 100 ms",
+			Claims:    strategies.Claims{Exclusion: true, Recovery: true},
+			Library:   "github.com/bsm/redislock",
+			Libraries: library("github.com/bsm/redislock", "Client.Obtain"),
+			Limits: []strategies.Limit{
+				strategies.ByRedisClock(),
+				{Check: "slow answer", Because: "it does not look whether the lease had run out when the answer came"},
+			},
+			Rights: strategies.Rights{
+				Keys:     []string{"{key}"},
+				Commands: []string{"msetnx", "mget", "getrange", "del", "pexpire", "eval", "evalsha"},
+			},
+		}, PollOptions{}, OpenRedislock),
+		strategies.Define(strategies.Info{
+			Doc: redsyncDoc, Name: "redsync", Capacity: 1, Nodes: 1, BlackBox: true,
+			Summary:   "go-redsync/redsync v4: SET NX PX, polled every 50 to 250 ms",
+			Claims:    strategies.Claims{Exclusion: true, Recovery: true},
+			Library:   "github.com/go-redsync/redsync/v4",
+			Libraries: library("github.com/go-redsync/redsync/v4", "Redsync.NewMutex"),
+			Limits:    []strategies.Limit{strategies.ByRedisClock()},
+			Rights: strategies.Rights{
+				Keys:     []string{"{key}"},
+				Commands: []string{"set", "get", "del", "pexpire", "eval", "evalsha"},
+			},
+		}, PollOptions{}, OpenRedsync),
+		strategies.Define(strategies.Info{
+			Doc: rueidislockDoc, Name: "rueidislock", Capacity: 1, Nodes: 1, BlackBox: true,
+			Summary:     "redis/rueidis rueidislock: SET NX PXAT on 3 keys, woken by client-side caching",
+			Claims:      strategies.Claims{Exclusion: true, Recovery: true, Watchdog: true},
+			Keys:        []string{rueidisPrefix + ":0:{key}", rueidisPrefix + ":1:{key}", rueidisPrefix + ":2:{key}"},
+			Since:       strategies.Since{Redis: "6.2", For: "SET PXAT"},
+			Connections: strategies.Connections{PerInstance: 1},
+			Library:     "github.com/redis/rueidis",
+			Libraries:   library("github.com/redis/rueidis/rueidislock", "Locker.WithContext"),
+			Limits: []strategies.Limit{
+				strategies.ByRedisClock(),
+				{Check: "late commands", Because: "what rueidis sends again while it is closed may keep a connection"},
+				{Check: "renewal and release", Because: "the context that tells of a loss ends at each release too"},
+				{
+					Check:   "refused writes",
+					Because: "a release that Redis refuses is not told and not repeated: the keys stay until their TTL",
+				},
+				{Check: "failover", Because: "rueidis stays with a server that is a primary no more"},
+			},
+			Rights: strategies.Rights{
+				Keys:     []string{rueidisPrefix + ":?:{key}"},
+				Commands: []string{"set", "get", "del", "pexpireat", "eval", "evalsha", "client|tracking", "ping"},
+			},
+		}, RueidislockOptions{}, OpenRueidislock),
+	}
+}
+
+func library(name, call string) []strategies.Library {
+	return []strategies.Library{{Language: "Go", Package: name, Call: call}}
+}
+
+// PollOptions tune redislock and redsync.
+type PollOptions struct {
+	Tuned    bool          `opt:"tuned" help:"sleep with full jitter, up to 4 ms at first and 1 s at last"`
+	Delay    time.Duration `opt:"delay" help:"sleep between tries; 0s is what the library documents, or tuned"`
+	Pipeline bool          `opt:"pipeline" help:"send all callers' commands over one connection, gathered in pipelines"`
+}
+
+// tuned is the sleep between the tries of a tuned lock.
+var tuned = polled.SpinOptions{Backoff: polled.FullJitter, Base: 4 * time.Millisecond, Cap: time.Second}
+
+// Refine adds the pipeline's connection, and how the library is told to sleep.
+func (o PollOptions) Refine(info strategies.Info) strategies.Info {
+	if o.Tuned && o.Delay == 0 {
+		info.Libraries = slices.Clone(info.Libraries)
+		way := map[string]string{"redislock": "with a RetryStrategy", "redsync": "WithRetryDelayFunc"}[info.Name]
+		info.Libraries[0].Call += " " + way + " (random, up to 4 ms at first and 1 s at last)"
+	}
+	return pipeline.Refine(info, o.Pipeline)
+}
+
+// Validate returns every error, joined.
+func (o PollOptions) Validate() error {
+	if o.Delay < 0 {
+		return fmt.Errorf("delay must not be negative, not %v", o.Delay)
+	}
+	return nil
+}
+
+// poller has what the adapters of both polling libraries share.
+type poller struct {
+	config  goredis.Config
+	options PollOptions
+	hangUp  func() error // ends the pipeline
+	closed  atomic.Bool
+}
+
+func openPoller(name string, config goredis.Config, options PollOptions) (*poller, error) {
+	if err := errors.Join(config.Validate(1), options.Validate()); err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	config, hangUp, err := pipeline.Over(config, options.Pipeline)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	return &poller{config: config, options: options, hangUp: hangUp}, nil
+}
+
+// Close refuses further calls; leases can still be released.
+func (p *poller) Close() error {
+	p.closed.Store(true)
+	return p.hangUp()
+}
+
+// outcome returns the error of a release or an extension.
+func outcome(ctx context.Context, what, key string, lost bool, err error) error {
+	switch {
+	case lost:
+		return strategies.ErrNotHeld
+	case err == nil:
+		return nil
+	}
+	return fmt.Errorf("%s %q: %w", what, key, indeterminate.Because(ctx, err))
+}
+
+// newToken returns as many random characters as the libraries make by themselves.
+func newToken() string { return rand.Text()[:22] }

@@ -1,0 +1,258 @@
+package peers_test
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"testing"
+	"time"
+
+	"github.com/lockbench/lockbench/internal/testkit/extent"
+	"github.com/lockbench/lockbench/internal/testkit/poll"
+	"github.com/lockbench/lockbench/internal/testkit/redistest"
+	"github.com/lockbench/lockbench/strategies"
+	"github.com/lockbench/lockbench/strategies/goredis"
+	"github.com/lockbench/lockbench/strategies/internal/trial"
+	"github.com/lockbench/lockbench/strategies/locktest"
+	"github.com/lockbench/lockbench/strategies/peers"
+)
+
+func init() {
+	for _, s := range peers.Strategies() {
+		strategies.RegisterStrategy(s)
+	}
+}
+
+func TestConformance(t *testing.T) {
+	trial.Conform(t, "redislock:delay=5ms", "redislock:tuned=true", "redislock:delay=5ms,pipeline=true",
+		"redsync:delay=5ms", "redsync:tuned=true", "redsync:delay=5ms,pipeline=true")
+	for _, name := range extent.Chosen([]string{"rueidislock", "rueidislock:tuned=true"}) {
+		t.Run(name, func(t *testing.T) {
+			variant := trial.Variant(t, name)
+			locktest.Run(t, func(t *testing.T) locktest.Fixture {
+				fixture := trial.Fixture(t, variant)
+				fixture.Rounds = 4 // each may lose a waiter for two seconds
+				return fixture
+			}, variant.Info())
+		})
+	}
+}
+
+func TestUncontendedCommands(t *testing.T) {
+	for _, test := range []struct {
+		strategy string
+		want     map[string]int
+	}{
+		{"redislock", map[string]int{"evalsha": 2, "msetnx": 1, "pexpire": 1, "mget": 1, "del": 1}},
+		{"redsync", map[string]int{"set": 1, "evalsha": 1, "get": 1, "del": 1}},
+	} {
+		server := redistest.Start(t)
+		p := trial.Start(t, server, test.strategy, time.Minute)
+		trial.Release(t, p.Acquire(t, "key")) // opens the connection, loads the scripts
+		got := locktest.Calls(t, server.Client(t), func() { trial.Release(t, p.Acquire(t, "key")) })
+		if !maps.Equal(got, test.want) {
+			t.Errorf("%s: an acquire and release ran %v, want %v", test.strategy, got, test.want)
+		}
+	}
+	for variant, keys := range map[string]int{"rueidislock": 3, "rueidislock:tuned=true": 1} {
+		trial.Calm(t, func(int) string { return rueidisCommands(t, variant, keys) })
+	}
+}
+
+// rueidisCommands says why an attempt proves nothing: rueidislock begins a slow try anew, and renews at a late message.
+func rueidisCommands(t *testing.T, variant string, keys int) (spoilt string) {
+	server := redistest.Start(t)
+	p := trial.Start(t, server, variant, time.Minute)
+	trial.Release(t, p.Acquire(t, "another")) // loads the scripts; a late message of its release means another
+	var took time.Duration
+	got := locktest.Calls(t, server.Client(t), func() {
+		began := time.Now()
+		trial.Release(t, p.Acquire(t, "key"))
+		took = time.Since(began)
+	})
+	delete(got, "hello") // of the observer
+	delete(got, "ping")  // of an idle connection
+	// It holds the lock with a majority, and may be released before it has the rest.
+	most := keys/2 + 1
+	want := map[string][2]int{
+		"evalsha": {2 * most, 2 * keys}, "get": {2 * most, 2 * keys}, "set": {most, keys}, "del": {most, keys},
+	}
+	wrong := len(got) != len(want)
+	for command, n := range got {
+		wrong = wrong || n < want[command][0] || n > want[command][1]
+	}
+	if !wrong {
+		return ""
+	}
+	said := fmt.Sprintf("%s: an acquire and release ran %v in %v, want %v", variant, got, took, want)
+	if took > 20*time.Millisecond || got["pexpireat"] > 0 {
+		return said
+	}
+	t.Error(said)
+	return ""
+}
+
+// Libraries give up: redsync after 32 tries, redislock after a TTL. A Locker waits.
+func TestWaitsBeyondTheLibrarysLimit(t *testing.T) {
+	for _, strategy := range []string{"redsync:delay=1ms", "redislock:delay=1ms"} {
+		server := redistest.Start(t)
+		holder := trial.Start(t, server, strategy, time.Minute)
+		waiter := trial.Start(t, server, strategy, 50*time.Millisecond)
+		lease, done := holder.Acquire(t, "key"), make(chan error)
+		began := time.Now()
+		go func() {
+			next, err := waiter.Locker.Acquire(t.Context(), "key")
+			if err == nil {
+				_ = next.Release(t.Context()) // it may have run out meanwhile
+			}
+			done <- err
+		}()
+		outside, tries := server.Client(t), 0
+		poll.Until(t, "a hundred tries", func() bool {
+			ran := locktest.Calls(t, outside, func() { time.Sleep(20 * time.Millisecond) })
+			tries += ran["set"] + ran["msetnx"]
+			return tries >= 100 && time.Since(began) > 200*time.Millisecond
+		})
+		select {
+		case err := <-done:
+			t.Fatalf("%s: a waiter gave up: %v", strategy, err)
+		default:
+		}
+		trial.Release(t, lease)
+		if err := <-done; err != nil {
+			t.Errorf("%s: a waiter gave up: %v", strategy, err)
+		}
+	}
+}
+
+// None of the libraries says so by itself at once.
+func TestReportsALostServer(t *testing.T) {
+	for _, strategy := range []string{"redislock", "redsync:delay=5ms", "rueidislock"} {
+		server := redistest.Start(t)
+		p := trial.Start(t, server, strategy, time.Minute)
+		p.Acquire(t, "key")
+		failed := make(chan error, 1)
+		go func() {
+			_, err := p.Locker.Acquire(t.Context(), "key")
+			failed <- err
+		}()
+		server.Kill()
+		select {
+		case err := <-failed:
+			if err == nil {
+				t.Errorf("%s: the lock was granted by a dead server", strategy)
+			}
+		case <-time.After(time.Minute):
+			t.Fatalf("%s: a waiter waits on a dead server and is not told", strategy)
+		}
+	}
+}
+
+// A minority may be down.
+func TestRedsyncWaitsWithoutAMinority(t *testing.T) {
+	config := goredis.Config{Prefix: "trial:", TTL: time.Minute}
+	var all []*redistest.Server
+	for range 3 {
+		server := redistest.Start(t)
+		all = append(all, server)
+		config.Nodes = append(config.Nodes, server.Node(t))
+	}
+	locker, err := goredis.Open(trial.Variant(t, "redsync:delay=5ms"), config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all[0].Kill()
+	lease, err := locker.Acquire(t.Context(), "key")
+	if err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan error)
+	go func() {
+		next, err := locker.Acquire(t.Context(), "key")
+		if err == nil {
+			err = next.Release(t.Context())
+		}
+		done <- err
+	}()
+	outside, tries := all[1].Client(t), 0
+	poll.Until(t, "more tries than redsync makes", func() bool {
+		tries += locktest.Calls(t, outside, func() { time.Sleep(20 * time.Millisecond) })["set"]
+		return tries > 40
+	})
+	trial.Release(t, lease)
+	if err := <-done; err != nil {
+		t.Errorf("a waiter gave up although two nodes of three live: %v", err)
+	}
+}
+
+// A lease of rueidislock ends with its Release, not with the context of its Acquire, and says when it is lost.
+func TestRueidislocksLeases(t *testing.T) {
+	server := redistest.Start(t)
+	p := trial.Start(t, server, "rueidislock:tuned=true", time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	lease, err := p.Locker.Acquire(ctx, "{key}")
+	if err != nil {
+		t.Fatal(err)
+	}
+	cancel()
+	lost, outside := lease.(strategies.Watched).Lost(), server.Client(t)
+	select {
+	case <-lost:
+		t.Error("the lease was lost with the context of its Acquire")
+	case <-time.After(20 * time.Millisecond):
+	}
+	if keys := outside.Keys(t.Context(), "*").Val(); len(keys) != 1 || keys[0] != "rueidislock:0:trial:{key}" {
+		t.Errorf("its keys are %q", keys) // those that are looked for after a run
+	}
+	if err := outside.FlushDB(t.Context()).Err(); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case <-lost:
+	case <-time.After(20 * time.Second):
+		t.Fatal("nobody told the holder that its key was deleted")
+	}
+	if err := lease.Release(t.Context()); err != strategies.ErrNotHeld { //nolint:errorlint // exactly that
+		t.Errorf("the release returned %v", err)
+	}
+}
+
+// A lock is granted with two of its three keys. The third may come only when Close has
+// seen what is to be released later.
+func TestALateKeyOfRueidislockIsReleasedAfterClose(t *testing.T) {
+	const late = "rueidislock:2:trial:key"
+	server := redistest.Start(t)
+	outside := server.Client(t)
+	p := trial.Start(t, server, "rueidislock", time.Minute)
+	lease := p.Acquire(t, "key")
+	poll.Until(t, "all keys are there", func() bool { return outside.DBSize(t.Context()).Val() == 3 })
+	value := outside.GetDel(t.Context(), late).Val()
+	if err := p.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := outside.Set(t.Context(), late, value, time.Minute).Err(); err != nil {
+		t.Fatal(err)
+	}
+	trial.Release(t, lease)
+	if keys := outside.Keys(t.Context(), "*").Val(); len(keys) > 0 {
+		t.Errorf("left behind: %q", keys)
+	}
+}
+
+// In a cluster rueidislock finds each node by itself.
+func TestRueidislockInACluster(t *testing.T) {
+	nodes := redistest.StartTopology(t, "cluster:3").Nodes(t)
+	config := goredis.Config{Nodes: nodes, Prefix: "trial:", TTL: time.Minute}
+	locker, err := goredis.Open(trial.Variant(t, "rueidislock"), config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = locker.Close() }()
+	for _, key := range []string{"{a}", "{b}", "{c}", "{d}"} {
+		lease, err := locker.Acquire(t.Context(), key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		trial.Release(t, lease)
+	}
+}

@@ -1,0 +1,97 @@
+package peers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/bsm/redislock"
+
+	"github.com/lockbench/lockbench/strategies"
+	"github.com/lockbench/lockbench/strategies/goredis"
+	"github.com/lockbench/lockbench/strategies/internal/indeterminate"
+)
+
+// Redislock obtains a redislock.Lock for each lease.
+type Redislock struct {
+	*poller
+	client *redislock.Client
+}
+
+// OpenRedislock returns a Locker on the first node. It does not talk to Redis yet.
+func OpenRedislock(config goredis.Config, options PollOptions) (*Redislock, error) {
+	p, err := openPoller("redislock", config, options)
+	if err != nil {
+		return nil, err
+	}
+	return &Redislock{p, redislock.New(p.config.Nodes[0].Client)}, nil
+}
+
+// jitter is a tuned lock's way to wait.
+type jitter func() time.Duration
+
+// NextBackoff is never 0, which would end the wait.
+func (sleep jitter) NextBackoff() time.Duration { return max(sleep(), 1) }
+
+// Acquire obtains a lock of that name.
+func (l *Redislock) Acquire(ctx context.Context, key string) (strategies.Lease, error) {
+	// redislock gives up after a TTL if the context has no deadline.
+	const never = 100 * 365 * 24 * time.Hour
+	if _, ends := ctx.Deadline(); !ends {
+		var done context.CancelFunc
+		ctx, done = context.WithTimeout(ctx, never)
+		defer done()
+	}
+	switch o := l.options; {
+	case o.Delay > 0:
+		return l.obtain(ctx, key, redislock.LinearBackoff(o.Delay))
+	case o.Tuned:
+		return l.obtain(ctx, key, jitter(tuned.Sleeps(rand.Int64N)))
+	}
+	return l.obtain(ctx, key, redislock.LinearBackoff(100*time.Millisecond)) // as in its documentation
+}
+
+// TryAcquire tries once.
+func (l *Redislock) TryAcquire(ctx context.Context, key string) (strategies.Lease, error) {
+	held, err := l.obtain(ctx, key, redislock.NoRetry())
+	if errors.Is(err, redislock.ErrNotObtained) && ctx.Err() == nil {
+		return nil, strategies.ErrHeld
+	}
+	return held, err
+}
+
+func (l *Redislock) obtain(ctx context.Context, key string, retry redislock.RetryStrategy) (strategies.Lease, error) {
+	if l.closed.Load() {
+		return nil, strategies.ErrClosed
+	}
+	name, token := l.config.Key(key), newToken()
+	lock, err := l.client.Obtain(ctx, name, l.config.TTL, &redislock.Options{RetryStrategy: retry, Token: token})
+	if err == nil {
+		return &redislockLease{lock}, nil
+	}
+	if !errors.Is(err, redislock.ErrNotObtained) && indeterminate.MayHaveRun(err) {
+		// Take back what the try may have got: an Obtain with the token that has the lock succeeds.
+		settle, done := indeterminate.Settle(ctx)
+		defer done()
+		if lock, err := l.client.Obtain(settle, name, l.config.TTL, &redislock.Options{Token: token}); err == nil {
+			_ = lock.Release(settle) // if it fails, the TTL frees the lock
+		}
+	}
+	return nil, fmt.Errorf("obtain %q: %w", name, indeterminate.Because(ctx, err))
+}
+
+type redislockLease struct{ lock *redislock.Lock }
+
+// Release releases the lock.
+func (held *redislockLease) Release(ctx context.Context) error {
+	err := held.lock.Release(ctx)
+	return outcome(ctx, "release", held.lock.Key(), errors.Is(err, redislock.ErrLockNotHeld), err)
+}
+
+// Extend refreshes the lock.
+func (held *redislockLease) Extend(ctx context.Context, ttl time.Duration) error {
+	err := held.lock.Refresh(ctx, ttl, nil)
+	return outcome(ctx, "refresh", held.lock.Key(), errors.Is(err, redislock.ErrNotObtained), err)
+}

@@ -1,0 +1,146 @@
+package peers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"time"
+
+	"github.com/go-redsync/redsync/v4"
+	"github.com/go-redsync/redsync/v4/redis"
+	redsyncredis "github.com/go-redsync/redsync/v4/redis/goredis/v9"
+
+	"github.com/lockbench/lockbench/strategies"
+	"github.com/lockbench/lockbench/strategies/goredis"
+	"github.com/lockbench/lockbench/strategies/internal/indeterminate"
+	"github.com/lockbench/lockbench/strategies/internal/validity"
+)
+
+// Redsync makes a redsync.Mutex for each lease.
+type Redsync struct {
+	*poller
+	redsync *redsync.Redsync
+}
+
+// OpenRedsync returns a Locker on all nodes.
+func OpenRedsync(config goredis.Config, options PollOptions) (*Redsync, error) {
+	p, err := openPoller("redsync", config, options)
+	if err != nil {
+		return nil, err
+	}
+	var pools []redis.Pool
+	for _, node := range p.config.Nodes {
+		pools = append(pools, redsyncredis.NewPool(node.Client))
+	}
+	return &Redsync{p, redsync.New(pools...)}, nil
+}
+
+// Acquire locks a mutex of that name. redsync gives up after 32 tries; the wait then starts over.
+func (l *Redsync) Acquire(ctx context.Context, key string) (strategies.Lease, error) {
+	return l.lock(ctx, key, func(mutex *redsync.Mutex) error {
+		for {
+			err := mutex.LockContext(ctx)
+			if err == nil || ctx.Err() != nil || !isTaken(err) && !errors.Is(err, redsync.ErrFailed) && !isLate(err) {
+				return err
+			}
+		}
+	})
+}
+
+// TryAcquire tries once.
+func (l *Redsync) TryAcquire(ctx context.Context, key string) (strategies.Lease, error) {
+	return l.lock(ctx, key, func(mutex *redsync.Mutex) error {
+		err := mutex.TryLockContext(ctx)
+		if isTaken(err) && ctx.Err() == nil {
+			return strategies.ErrHeld
+		}
+		return err
+	})
+}
+
+func (l *Redsync) lock(ctx context.Context, key string, lock func(*redsync.Mutex) error) (strategies.Lease, error) {
+	if l.closed.Load() {
+		return nil, strategies.ErrClosed
+	}
+	var token string // of the last try
+	options := []redsync.Option{
+		redsync.WithExpiry(l.config.TTL),
+		redsync.WithGenValueFunc(func() (string, error) {
+			token = newToken()
+			return token, nil
+		}),
+	}
+	switch o := l.options; {
+	case o.Delay > 0:
+		options = append(options, redsync.WithRetryDelay(o.Delay))
+	case o.Tuned:
+		sleep := tuned.Sleeps(rand.Int64N)
+		options = append(options, redsync.WithRetryDelayFunc(func(int) time.Duration { return sleep() }))
+	}
+	mutex := l.redsync.NewMutex(l.config.Key(key), options...)
+	err := lock(mutex)
+	if err == nil {
+		held := &redsyncLease{locker: l, mutex: mutex}
+		held.until.Set(mutex.Until())
+		return held, nil
+	}
+	err = indeterminate.Because(ctx, err)
+	if !errors.Is(err, strategies.ErrHeld) {
+		// redsync takes a try back with a context that may have ended.
+		settle, done := indeterminate.Settle(ctx)
+		defer done()
+		// It fails if there is nothing to take back; if something stays, the TTL frees it.
+		_, _ = l.redsync.NewMutex(mutex.Name(), redsync.WithValue(token)).UnlockContext(settle)
+	}
+	return nil, fmt.Errorf("lock %q: %w", mutex.Name(), err)
+}
+
+// isLate says that a node was too slow for redsync, which allows it 5 % of the TTL.
+func isLate(err error) bool {
+	var late net.Error
+	return errors.Is(err, context.DeadlineExceeded) || errors.As(err, &late) && late.Timeout()
+}
+
+func isTaken(err error) bool {
+	var majority *redsync.ErrTaken
+	var one *redsync.ErrNodeTaken
+	return errors.As(err, &majority) || errors.As(err, &one)
+}
+
+type redsyncLease struct {
+	locker *Redsync
+	mutex  *redsync.Mutex
+	until  validity.Until
+}
+
+// ValidUntil returns the end that redsync computes, less drift.
+func (held *redsyncLease) ValidUntil() time.Time { return held.until.Get() }
+
+// Release unlocks the mutex.
+func (held *redsyncLease) Release(ctx context.Context) error {
+	ok, err := held.mutex.UnlockContext(ctx)
+	return held.outcome(ctx, "unlock", ok, err)
+}
+
+// Extend extends the mutex through a new one with that expiry.
+func (held *redsyncLease) Extend(ctx context.Context, ttl time.Duration) error {
+	mutex := held.locker.redsync.NewMutex(held.mutex.Name(),
+		redsync.WithExpiry(ttl), redsync.WithValue(held.mutex.Value()))
+	ok, err := mutex.ExtendContext(ctx)
+	if err := held.outcome(ctx, "extend", ok, err); err != nil {
+		return err
+	}
+	held.mutex = mutex
+	held.until.Set(mutex.Until())
+	return nil
+}
+
+func (held *redsyncLease) outcome(ctx context.Context, what string, ok bool, err error) error {
+	if ok {
+		return nil
+	}
+	lost := err == nil || isTaken(err) || errors.Is(err, redsync.ErrLockAlreadyExpired)
+	return outcome(ctx, what, held.mutex.Name(), lost, err)
+}

@@ -1,0 +1,213 @@
+package workloads
+
+import (
+	"encoding"
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Field is an option of a workload, made from the tags of a field of Spec: a flag of the command
+// and a line of a workload file, by the same name and with the same text. The options of a fault
+// are made from Fault in the same way.
+//
+// The tags: kind is what help calls the values, short the flag's letter, sep separates several
+// values, min is the least one, words are the only ones.
+type Field struct {
+	Name    string
+	Short   string // the flag's letter, if it has one
+	Kind    string // of its values, for help
+	Help    string
+	Default string   // as help shows it; "" where Help says it
+	Words   []string // the only values, if not empty
+	Sweep   bool     // several values are measured one by one
+	List    bool     // several values belong together
+	Switch  bool     // given without a value it is "true"
+
+	separator string // between values; "" where there is one only
+	least     string
+	index     int // of the field in its struct
+}
+
+// Fields are all options, in the order in which help shows them.
+func Fields() []Field {
+	fields, usual := fieldsOf(reflect.TypeFor[Spec]()), Default().Given()
+	for i, f := range fields {
+		fields[i].Help = helps[f.Name]
+		text := f.Join(usual[f.Name])
+		if f.Name != "instances" && !slices.Contains([]string{"0", "0/s", "false"}, text) {
+			fields[i].Default = text
+		}
+	}
+	return fields
+}
+
+// fieldsOf reads the tags of a struct. The name of an option is that in JSON, in the singular.
+func fieldsOf(t reflect.Type) []Field {
+	var fields []Field
+	for i := range t.NumField() {
+		tag, of := t.Field(i).Tag, t.Field(i).Type
+		name, _, _ := strings.Cut(tag.Get("json"), ",")
+		f := Field{
+			Name: strings.ReplaceAll(name, "_", "-"), Short: tag.Get("short"), Kind: tag.Get("kind"),
+			Help:  tag.Get("help"),
+			Words: strings.Fields(tag.Get("words")), List: of.Kind() == reflect.Slice,
+			Switch:    of.Kind() == reflect.Bool,
+			separator: tag.Get("sep"), least: tag.Get("min"), index: i,
+		}
+		f.Sweep = f.separator != "" && !f.List
+		if f.List {
+			f.Name = strings.TrimSuffix(f.Name, "s")
+		}
+		if f.Name != "" {
+			fields = append(fields, f)
+		}
+	}
+	return fields
+}
+
+// split splits a text into values.
+func (f Field) split(text string) []string {
+	if f.separator == "" {
+		return []string{text}
+	}
+	parts := strings.Split(text, f.separator)
+	for i := range parts {
+		parts[i] = strings.TrimSpace(parts[i])
+	}
+	if f.Kind == "dist" {
+		return pairs(parts)
+	}
+	return parts
+}
+
+// Join joins values in the form in which flags accept several.
+func (f Field) Join(values []string) string { return strings.Join(values, f.separator) }
+
+// check says what is wrong with the value of a struct's field by itself.
+func (f Field) check(of reflect.Value) error {
+	v := of.Field(f.index)
+	if v.Kind() == reflect.Pointer {
+		if v.IsNil() {
+			return nil
+		}
+		v = v.Elem()
+	}
+	text := fmt.Sprint(v.Interface())
+	if len(f.Words) > 0 && !slices.Contains(f.Words, text) {
+		last := len(f.Words) - 1
+		return fmt.Errorf("%s must be %s or %s, not %q", f.Name, strings.Join(f.Words[:last], ", "), f.Words[last],
+			text)
+	}
+	if f.least == "" {
+		return nil
+	}
+	least, err := parse(f.least, v.Type())
+	if err == nil && v.Int() < least.Int() {
+		err = fmt.Errorf("%s must be at least %s, not %s", f.Name, f.least, text)
+	}
+	return err
+}
+
+// parse reads a value of a type.
+func parse(text string, of reflect.Type) (reflect.Value, error) {
+	if of.Kind() == reflect.Pointer {
+		v, err := parse(text, of.Elem())
+		if err != nil {
+			return v, err
+		}
+		return v.Addr(), nil
+	}
+	v := reflect.New(of).Elem()
+	if reader, ok := v.Addr().Interface().(encoding.TextUnmarshaler); ok {
+		return v, reader.UnmarshalText([]byte(text))
+	}
+	switch of.Kind() {
+	case reflect.String:
+		v.SetString(text)
+	case reflect.Bool:
+		on, err := strconv.ParseBool(text)
+		if err != nil {
+			return v, fmt.Errorf("%q is neither true nor false", text)
+		}
+		v.SetBool(on)
+	default:
+		n, err := strconv.ParseInt(text, 10, of.Bits())
+		if errors.Is(err, strconv.ErrRange) {
+			return v, fmt.Errorf("%s is out of range", text)
+		}
+		if err != nil {
+			return v, fmt.Errorf("%q is not a whole number", text)
+		}
+		v.SetInt(n)
+	}
+	return v, nil
+}
+
+// Given returns the texts, by option, from which a Draft makes this workload. An option that is
+// not in use has none.
+func (s Spec) Given() map[string][]string {
+	all := map[string][]string{}
+	for _, f := range fieldsOf(reflect.TypeFor[Spec]()) {
+		v := reflect.ValueOf(s).Field(f.index)
+		switch {
+		case f.List:
+			for i := range v.Len() {
+				all[f.Name] = append(all[f.Name], fmt.Sprint(v.Index(i).Interface()))
+			}
+		case v.Kind() != reflect.Pointer:
+			all[f.Name] = []string{fmt.Sprint(v.Interface())}
+		case !v.IsNil():
+			all[f.Name] = []string{fmt.Sprint(v.Elem().Interface())}
+		}
+	}
+	return all
+}
+
+// Arguments returns the flags for these workloads, one or those of a sweep, without options
+// at their defaults.
+func Arguments(points []Point) []string {
+	var arguments []string
+	usual := Default().Given()
+	for _, field := range Fields() {
+		var values []string
+		for _, p := range points {
+			for _, value := range p.Workload.Given()[field.Name] {
+				if !slices.Contains(values, value) {
+					values = append(values, value)
+				}
+			}
+		}
+		switch {
+		case slices.Equal(values, usual[field.Name]), follows(field.Name, points):
+		case field.List:
+			for _, value := range values {
+				arguments = append(arguments, "--"+field.Name, value)
+			}
+		case field.Switch:
+			arguments = append(arguments, "--"+field.Name)
+		default:
+			arguments = append(arguments, "--"+field.Name, field.Join(values))
+		}
+	}
+	return arguments
+}
+
+// follows says whether a Draft derives the option by itself.
+func follows(name string, points []Point) bool {
+	return !slices.ContainsFunc(points, func(p Point) bool {
+		w := p.Workload
+		switch name {
+		case "instances":
+			return w.Instances != min(DefaultInstances, w.Clients)
+		case "duration":
+			return len(w.Stages) == 0
+		case "rate":
+			return len(w.Stages) == 0 || w.Rate != Rate(w.Stages[0].Target)
+		}
+		return true
+	})
+}
