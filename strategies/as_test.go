@@ -85,22 +85,3 @@ func TestAsDoesNotAllocate(t *testing.T) {
 		}
 	}
 }
-
-// BenchmarkAs compares As with the assertion it stands for.
-func BenchmarkAs(b *testing.B) {
-	for name, lease := range map[string]strategies.Lease{
-		"own": &timedLease{}, "none": &plainLease{},
-		"wrapped": &wrappedLease{Lease: &timedLease{}},
-	} {
-		b.Run(name+"/As", func(b *testing.B) {
-			for b.Loop() {
-				_, _ = strategies.As[strategies.Timed](lease)
-			}
-		})
-		b.Run(name+"/assertion", func(b *testing.B) {
-			for b.Loop() {
-				_, _ = lease.(strategies.Timed)
-			}
-		})
-	}
-}

@@ -18,6 +18,9 @@ type ConfigOf[N any] struct {
 	Probe   *Probe // may be nil
 }
 
+// Config is a ConfigOf any store, as the registry passes it on.
+type Config = ConfigOf[any]
+
 // Validate returns every error that would keep a strategy that needs that many
 // nodes from working, joined.
 func (c ConfigOf[N]) Validate(nodes int) error {
@@ -34,31 +37,22 @@ func (c ConfigOf[N]) Validate(nodes int) error {
 // Key returns the lock's key as it stands in the store.
 func (c ConfigOf[N]) Key(key string) string { return c.Prefix + key }
 
-// Config is a ConfigOf any store, as the registry passes it on.
-type Config = ConfigOf[any]
-
 // Untyped returns the same for Variant.Open, which does not know the store.
 func (c ConfigOf[N]) Untyped() Config {
-	return converted(c, func(node N) any { return node })
+	to, _ := converted[any](c) // a node of any kind is one
+	return to
 }
 
-// typed returns the Config for the store that a strategy was made for.
-func typed[N any](c Config) (ConfigOf[N], error) {
-	var problem error
-	config := converted(c, func(node any) N {
-		n, ok := node.(N)
-		if !ok {
-			problem = fmt.Errorf("it locks in a store that is reached by a %T, not by a %T", n, node)
-		}
-		return n
-	})
-	return config, problem
-}
-
-func converted[From, To any](c ConfigOf[From], convert func(From) To) ConfigOf[To] {
+// converted returns the Config for another kind of nodes, such as those of the store that a
+// strategy was made for.
+func converted[To, From any](c ConfigOf[From]) (ConfigOf[To], error) {
 	to := ConfigOf[To]{Prefix: c.Prefix, TTL: c.TTL, Callers: c.Callers, Probe: c.Probe}
 	for _, node := range c.Nodes {
-		to.Nodes = append(to.Nodes, convert(node))
+		n, ok := any(node).(To)
+		if !ok {
+			return to, fmt.Errorf("it locks in a store that is reached by a %T, not by a %T", n, node)
+		}
+		to.Nodes = append(to.Nodes, n)
 	}
-	return to
+	return to, nil
 }

@@ -10,18 +10,8 @@ import (
 	"github.com/lockbench/lockbench/strategies/baselines"
 )
 
-// colour is an option that reads itself.
-type colour struct{ name string }
-
-func (c *colour) UnmarshalText(text []byte) error {
-	if string(text) == "grey" {
-		return strategies.ErrHeld
-	}
-	c.name = string(text)
-	return nil
-}
-
-func (c colour) MarshalText() ([]byte, error) { return []byte(c.name), nil }
+// colour is a text of its own type.
+type colour string
 
 type shared struct {
 	Share float64 `opt:"share"`
@@ -34,21 +24,19 @@ type allKinds struct {
 	Name   string        `opt:"name"`
 	On     bool          `opt:"on"`
 	Count  int           `opt:"count"`
-	Large  int64         `opt:"large"`
-	Small  uint8         `opt:"small"`
 	Colour colour        `opt:"colour"`
 	Hidden string
 }
 
 func (k allKinds) Validate() error {
-	if k.Wait <= 0 || k.Small > 250 {
-		return errors.New("wait must be positive, and small at most 250")
+	if k.Wait <= 0 || k.Count > 250 {
+		return errors.New("wait must be positive, and count at most 250")
 	}
 	return nil
 }
 
 func kinds() strategies.Strategy {
-	return strategies.Define(strategies.Info{Name: "kinds"}, allKinds{Wait: time.Second, Small: 7},
+	return strategies.Define(strategies.Info{Name: "kinds"}, allKinds{Wait: time.Second, Count: 7},
 		func(strategies.Config, allKinds) (baselines.NoopLocker, error) { return baselines.NoopLocker{}, nil })
 }
 
@@ -58,35 +46,30 @@ func TestOptionsOfEveryKind(t *testing.T) {
 		options = append(options, o.Name+"="+o.Default)
 	}
 	if got, want := strings.Join(options, " "),
-		"share=0 wait=1s name= on=false count=0 large=0 small=7 colour="; got != want {
+		"share=0 wait=1s name= on=false count=7 colour="; got != want {
 		t.Errorf("the options are %s, want %s", got, want)
 	}
 	v, err := kinds().Variant(map[string]string{
-		"share": "0.50", "wait": "1500us", "name": "", "on": "T", "count": "-0x10", "large": "4000000000",
-		"small": "250", "colour": "red",
+		"share": "0.50", "wait": "1500us", "name": "", "on": "T", "count": "-0x10", "colour": "red",
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if got, want := v.Name(),
-		"kinds:colour=red,count=-16,large=4000000000,name=,on=true,share=0.5,small=250,wait=1.5ms"; got != want {
+		"kinds:colour=red,count=-16,name=,on=true,share=0.5,wait=1.5ms"; got != want {
 		t.Errorf("it is called %s, want %s", got, want)
 	}
 }
 
 func TestOptionsRefuseWhatTheyCannotTake(t *testing.T) {
 	for setting, want := range map[string]string{
-		"wait=5":      `"5" is not a duration such as 500us, 5ms or 2s`,
-		"wait=":       "no value given",
-		"on=yes":      `"yes" is not true or false`,
-		"count=1.5":   `"1.5" is not a whole number`,
-		"large=1e9":   `"1e9" is not a whole number`,
-		"small=256":   `"256" is not a whole number`,
-		"small=-1":    `"-1" is not a whole number`,
-		"share=half":  `"half" is not a number`,
-		"colour=grey": `"grey" is not a colour`,
-		"Hidden=x":    `no option "Hidden"`,
-		"Wait=1s":     `no option "Wait"`,
+		"wait=5":     `"5" is not a duration such as 500us, 5ms or 2s`,
+		"wait=":      `"" is not a duration`,
+		"on=yes":     `"yes" is not true or false`,
+		"count=1.5":  `"1.5" is not a whole number`,
+		"share=half": `"half" is not a number`,
+		"Hidden=x":   `no option "Hidden"`,
+		"Wait=1s":    `no option "Wait"`,
 	} {
 		name, value, _ := strings.Cut(setting, "=")
 		_, err := kinds().Variant(map[string]string{name: value})
@@ -95,7 +78,7 @@ func TestOptionsRefuseWhatTheyCannotTake(t *testing.T) {
 		}
 	}
 	// What is refused leaves its option at the default, which Validate finds in order.
-	_, err := kinds().Variant(map[string]string{"wait": "5", "small": "256"})
+	_, err := kinds().Variant(map[string]string{"wait": "5", "count": "many"})
 	if n := strings.Count(err.Error(), "\n") + 1; n != 2 {
 		t.Errorf("%d faults, want 2:\n%v", n, err)
 	}

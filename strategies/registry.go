@@ -3,6 +3,7 @@ package strategies
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -12,32 +13,33 @@ import (
 // Strategy describes a lock: its Info at default options, its options and how to open a
 // Locker. Define makes one.
 type Strategy struct {
-	Info    Info
-	options optionSet
-	refine  func(info Info, options any) Info // what it says of itself under these options
-	open    func(c Config, options any) (Locker, error)
+	Info     Info
+	defaults any                               // a struct of its options
+	refine   func(info Info, options any) Info // what it says of itself under these options
+	open     func(c Config, options any) (Locker, error)
 }
 
 var registry struct {
 	sync.RWMutex
-	byName   map[string]Strategy
-	wrappers map[string]Wrapper
+	strategies map[string]Strategy
+	wrappers   map[string]Wrapper
 }
 
 // Define describes a lock without making it known by name. defaults are its typed options
 // with their default values (struct{}{} for none): exported fields with the tags
-// `opt:"name"` and `help:"what it does"`. They are durations, strings, numbers or bools, or
-// have an UnmarshalText. Define panics on a name that is malformed and on options that
-// cannot be set. open takes the Config of its store, such as goredis.Config.
+// `opt:"name"` and `help:"what it does"`. They are durations, strings, whole or other numbers, or
+// bools. Define panics on a name that is malformed and on options that cannot be set. open takes
+// the Config of its store, such as goredis.Config.
 func Define[O, N any, L Locker](info Info, defaults O, open func(ConfigOf[N], O) (L, error)) Strategy {
 	checkName(info.Name)
+	_ = optionsOf(copied(defaults)) // it panics
 	info.Package = cmp.Or(info.Package, reflect.TypeFor[O]().PkgPath())
 	if info.Keys == nil {
 		info.Keys = []string{"{key}"}
 	}
 	return Strategy{
-		Info:    info,
-		options: newOptionSet(defaults),
+		Info:     info,
+		defaults: defaults,
 		refine: func(info Info, options any) Info {
 			if r, ok := options.(Refiner); ok {
 				return r.Refine(info)
@@ -45,7 +47,7 @@ func Define[O, N any, L Locker](info Info, defaults O, open func(ConfigOf[N], O)
 			return info
 		},
 		open: func(c Config, options any) (Locker, error) {
-			config, err := typed[N](c)
+			config, err := converted[N](c)
 			if err != nil {
 				return nil, err
 			}
@@ -62,24 +64,22 @@ func Register[O, N any, L Locker](info Info, defaults O, open func(ConfigOf[N], 
 
 // RegisterStrategy makes a strategy known by its name. It panics on a name that is taken
 // or malformed, as database/sql does.
-func RegisterStrategy(s Strategy) {
-	checkName(s.Info.Name)
+func RegisterStrategy(s Strategy) { register(&registry.strategies, s.Info.Name, s) }
+
+// register enters something in one of the registry's maps.
+func register[T any](in *map[string]T, name string, what T) {
+	checkName(name)
 	registry.Lock()
 	defer registry.Unlock()
-	claim(s.Info.Name)
-	if registry.byName == nil {
-		registry.byName = map[string]Strategy{}
-	}
-	registry.byName[s.Info.Name] = s
-}
-
-// claim panics on a name that is taken; the registry is locked.
-func claim(name string) {
-	_, strategy := registry.byName[name]
+	_, strategy := registry.strategies[name]
 	_, wrapper := registry.wrappers[name]
 	if strategy || wrapper {
 		panic(fmt.Sprintf("strategies: %q registered twice", name))
 	}
+	if *in == nil {
+		*in = map[string]T{}
+	}
+	(*in)[name] = what
 }
 
 // checkName panics on a name that cannot be read from a list.
@@ -98,14 +98,16 @@ func Unlisted[N any, L Locker](info Info, open func(ConfigOf[N]) (L, error)) Var
 }
 
 // All returns the registered strategies, ordered by name.
-func All() []Strategy {
+func All() []Strategy { return ordered(&registry.strategies) }
+
+// ordered returns what is in one of the registry's maps.
+func ordered[T any](in *map[string]T) []T {
 	registry.RLock()
 	defer registry.RUnlock()
-	all := make([]Strategy, 0, len(registry.byName))
-	for _, s := range registry.byName {
-		all = append(all, s)
+	var all []T
+	for _, name := range slices.Sorted(maps.Keys(*in)) {
+		all = append(all, (*in)[name])
 	}
-	slices.SortFunc(all, func(a, b Strategy) int { return strings.Compare(a.Info.Name, b.Info.Name) })
 	return all
 }
 
@@ -123,32 +125,29 @@ func (e *UnknownError) Error() string { return fmt.Sprintf("unknown strategy %q"
 // or says why the wrapper does not fit.
 func Lookup(name string) (Strategy, error) {
 	registry.RLock()
-	s, ok := registry.byName[name]
-	registry.RUnlock()
-	if ok {
+	defer registry.RUnlock()
+	if s, ok := registry.strategies[name]; ok {
 		return s, nil
 	}
-	if w, inner, ok := cutWrapper(name); ok {
-		if s, err := Lookup(inner); err == nil {
-			return w.around(s)
-		}
+	before, inner, _ := strings.Cut(name, ":")
+	w, wrapped := registry.wrappers[before]
+	if s, ok := registry.strategies[inner]; ok && wrapped {
+		return w.around(s)
 	}
 	return Strategy{}, &UnknownError{name, names()}
 }
 
-// names returns all names that Lookup knows.
+// names returns all names that Lookup knows; the registry is locked.
 func names() []string {
 	var names []string
-	for _, s := range All() {
-		names = append(names, s.Info.Name)
-		for _, w := range Wrappers() {
-			if w.fits(s.Info) == nil {
-				names = append(names, w.Name+":"+s.Info.Name)
+	for name, s := range registry.strategies {
+		names = append(names, name)
+		for _, w := range registry.wrappers {
+			if wrapped, err := w.around(s); err == nil {
+				names = append(names, wrapped.Info.Name)
 			}
 		}
 	}
+	slices.Sort(names)
 	return names
 }
-
-// Options describes the strategy's options and their defaults, in order.
-func (s Strategy) Options() []Option { return s.options.describe() }

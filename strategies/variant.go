@@ -21,68 +21,73 @@ type Variant struct {
 // part without "=" starts a new strategy. It reports every fault at once.
 // "all" stands for every registered strategy that needs no other store than Redis.
 func ParseVariants(list string) ([]Variant, error) {
+	named, problems := split(list)
 	var variants []Variant
-	var problems []error
-	add := func(name string, settings map[string]string) {
-		v, err := NewVariant(name, settings)
-		if err != nil {
-			problems = append(problems, err)
-			return
+	for _, n := range named {
+		names := []string{n.name}
+		if n.name == "all" && len(n.settings) == 0 {
+			names = onRedis()
 		}
-		variants = append(variants, v)
-	}
-
-	var name string
-	var settings map[string]string
-	flush := func() {
-		switch {
-		case name == "all" && len(settings) == 0:
-			for _, s := range All() {
-				if s.Info.Store == "" {
-					add(s.Info.Name, nil)
-				}
+		for _, name := range names {
+			v, err := NewVariant(name, n.settings)
+			twice := func(other Variant) bool { return other.Name() == v.Name() }
+			if err != nil {
+				problems = append(problems, err)
+			} else if !slices.ContainsFunc(variants, twice) {
+				variants = append(variants, v)
 			}
-		case name != "":
-			add(name, settings)
 		}
-		name, settings = "", map[string]string{}
 	}
-	for part := range strings.SplitSeq(list, ",") {
-		part = strings.TrimSpace(part)
-		if part == "" {
-			continue
-		}
-		setting, value, hasValue := strings.Cut(part, "=")
-		if !hasValue {
-			flush()
-			name = part
-			continue
-		}
-		if colon := strings.LastIndex(setting, ":"); colon >= 0 {
-			flush()
-			name, setting = setting[:colon], setting[colon+1:]
-		}
-		if name == "" {
-			problems = append(problems, fmt.Errorf("option %q belongs to no strategy", part))
-			continue
-		}
-		if _, twice := settings[setting]; twice {
-			problems = append(problems, fmt.Errorf("strategy %s: option %q set twice", name, setting))
-		}
-		settings[setting] = value
-	}
-	flush()
-
-	seen := map[string]bool{}
-	variants = slices.DeleteFunc(variants, func(v Variant) bool {
-		twice := seen[v.Name()]
-		seen[v.Name()] = true
-		return twice
-	})
 	if len(variants) == 0 && len(problems) == 0 {
 		problems = append(problems, errors.New("no strategy named"))
 	}
 	return variants, errors.Join(problems...)
+}
+
+// onRedis returns the names of all strategies that need no other store.
+func onRedis() []string {
+	var names []string
+	for _, s := range All() {
+		if s.Info.Store == "" {
+			names = append(names, s.Info.Name)
+		}
+	}
+	return names
+}
+
+// named is a strategy's name with its settings, as they were given.
+type named struct {
+	name     string
+	settings map[string]string
+}
+
+// split cuts a list into its strategies.
+func split(list string) (all []named, problems []error) {
+	for part := range strings.SplitSeq(list, ",") {
+		part = strings.TrimSpace(part)
+		setting, value, hasValue := strings.Cut(part, "=")
+		name := setting
+		if hasValue {
+			colon := strings.LastIndex(setting, ":")
+			name, setting = setting[:max(colon, 0)], setting[colon+1:]
+		}
+		if name != "" {
+			all = append(all, named{name, map[string]string{}})
+		}
+		if !hasValue {
+			continue
+		}
+		if len(all) == 0 {
+			problems = append(problems, fmt.Errorf("option %q belongs to no strategy", part))
+			continue
+		}
+		last := all[len(all)-1]
+		if _, twice := last.settings[setting]; twice {
+			problems = append(problems, fmt.Errorf("strategy %s: option %q set twice", last.name, setting))
+		}
+		last.settings[setting] = value
+	}
+	return all, problems
 }
 
 // NewVariant returns the registered strategy of that name with its options set. It reports
@@ -98,25 +103,12 @@ func NewVariant(name string, settings map[string]string) (Variant, error) {
 // Variant returns the strategy, registered or not, with its options set. It reports every bad
 // option at once.
 func (s Strategy) Variant(settings map[string]string) (Variant, error) {
-	decoded, canonical, err := s.options.decode(settings)
+	decoded, canonical, err := s.decode(settings)
 	if err != nil {
-		return Variant{}, prefixEach("strategy "+s.Info.Name, err)
+		before := "strategy " + s.Info.Name + ": " // each line of an error can be read by itself
+		return Variant{}, errors.New(before + strings.ReplaceAll(err.Error(), "\n", "\n"+before))
 	}
 	return Variant{Strategy: s, Settings: canonical, decoded: decoded}, nil
-}
-
-// prefixEach puts the same words before every one of joined errors, so that each line
-// can be read by itself.
-func prefixEach(what string, err error) error {
-	joined, ok := err.(interface{ Unwrap() []error })
-	if !ok {
-		return fmt.Errorf("%s: %w", what, err)
-	}
-	var problems []error
-	for _, problem := range joined.Unwrap() {
-		problems = append(problems, prefixEach(what, problem))
-	}
-	return errors.Join(problems...)
 }
 
 // Name is canonical: the strategy's name, then what was set, ordered by option.

@@ -70,7 +70,7 @@ func TestParseVariantsNamesEveryFault(t *testing.T) {
 		"spim,pubsup":            {`"spim"`, `"pubsup"`},
 		"base=5ms":               {`option "base=5ms" belongs to no strategy`},
 		"spin:base=5":            {`strategy spin: option base: "5" is not a duration such as 500us, 5ms or 2s`},
-		"spin:base=":             {"strategy spin: option base: no value given"},
+		"spin:base=":             {`strategy spin: option base: "" is not a duration`},
 		"spin:bass=5ms":          {`strategy spin: no option "bass" (there are: backoff, base, cap, tries, wait-replicas, wait-timeout, wait-anyway, pipeline)`},
 		"noop:x=1":               {`strategy noop: no option "x": it has none`},
 		"pubsub:watchdog=maybe":  {`strategy pubsub: option watchdog: "maybe" is not true or false`},

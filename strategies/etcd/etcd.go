@@ -62,12 +62,6 @@ const (
 	ByNext  Watch = "next"  // with a watch from the next revision
 )
 
-// UnmarshalText takes one of the ways' names.
-func (w *Watch) UnmarshalText(text []byte) error {
-	*w = Watch(text)
-	return Options{*w}.Validate()
-}
-
 // Validate returns an error for an unknown way to wait.
 func (o Options) Validate() error {
 	if o.Watch != ByMutex && o.Watch != ByNext {

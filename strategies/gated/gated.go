@@ -7,14 +7,14 @@ package gated
 
 import (
 	"context"
-	_ "embed"
+	_ "embed" // the text
 	"errors"
 	"fmt"
-	"slices"
+	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/lockbench/lockbench/strategies"
+	"github.com/lockbench/lockbench/strategies/baselines"
 )
 
 //go:embed gated.md
@@ -27,68 +27,35 @@ func Wrapper() strategies.Wrapper {
 		Name:    "gated",
 		Summary: "NAME behind a mutex: of a process's clients one at a time goes to Redis",
 		Claims:  "NAME's, but for the order (FIFO, bounded overtaking) and re-entrance",
-		Fits:    fits,
 		Refine:  refine,
 		Wrap:    New,
 	}
 }
 
-// fits refuses a strategy that a mutex would change into something else.
-func fits(info strategies.Info) error {
+// refine refuses a strategy that a mutex would change into something else.
+func refine(info strategies.Info) (strategies.Info, error) {
 	switch {
 	case info.Capacity == 0:
-		return errors.New("it is no lock, so there is nothing to wait for before it")
+		return info, errors.New("it is no lock, so there is nothing to wait for before it")
 	case info.Capacity > 1:
-		return fmt.Errorf("it has %d holders at a time, and a mutex before it would let in one of a process",
+		return info, fmt.Errorf("it has %d holders at a time, and a mutex before it would let in one of a process",
 			info.Capacity)
 	}
-	return nil
-}
-
-func refine(info strategies.Info) strategies.Info {
 	info.Summary = "behind a mutex for each process and key: " + info.Summary
 	info.Claims.FIFO, info.Claims.Bounded, info.Claims.Reentrant = false, false, false
-	info.Limits = append(slices.Clone(info.Limits), strategies.Limit{
-		Check:   "TTL of a call",
-		Because: "a lease that ran out keeps others of its process waiting until it is released",
-	})
-	return info
+	return info, nil
 }
 
-// Locker lets one caller at a time through to another Locker.
+// Locker lets one caller at a time through to another Locker. It has no Unwrap: calls must not
+// pass the gate.
 type Locker struct {
 	inner  strategies.Locker
-	gates  gates
+	gates  baselines.Gates
 	closed atomic.Bool
 }
 
-// trier is the Locker of a strategy with a try-lock, and termed that of one that also has a
-// TTL for each lease. A Locker has no Unwrap: calls must not pass the gate.
-type (
-	trier struct {
-		*Locker
-		inner strategies.Trier
-	}
-	termed struct {
-		trier
-		inner strategies.Termed
-	}
-)
-
-// New returns a Locker before inner, which it closes. It has a try-lock if inner has, and
-// a TTL for each lease if inner has both.
-func New(inner strategies.Locker) strategies.Locker {
-	l := &Locker{inner: inner}
-	try, canTry := strategies.As[strategies.Trier](inner)
-	term, hasTerms := strategies.As[strategies.Termed](inner)
-	switch {
-	case canTry && hasTerms:
-		return &termed{trier{l, try}, term}
-	case canTry:
-		return &trier{l, try}
-	}
-	return l
-}
+// New returns a Locker before inner, which it closes.
+func New(inner strategies.Locker) strategies.Locker { return &Locker{inner: inner} }
 
 // Prepare prepares the strategy.
 func (l *Locker) Prepare(ctx context.Context, keys []string) error {
@@ -100,51 +67,33 @@ func (l *Locker) Prepare(ctx context.Context, keys []string) error {
 
 // Acquire waits until it is the caller's turn in the process, then for the lock.
 func (l *Locker) Acquire(ctx context.Context, key string) (strategies.Lease, error) {
-	return l.wait(ctx, key, func() (strategies.Lease, error) { return l.inner.Acquire(ctx, key) })
-}
-
-// AcquireFor is Acquire for a lease of ttl.
-func (t *termed) AcquireFor(ctx context.Context, key string, ttl time.Duration) (strategies.Lease, error) {
-	return t.wait(ctx, key, func() (strategies.Lease, error) { return t.inner.AcquireFor(ctx, key, ttl) })
+	return l.through(ctx, key, true, l.inner.Acquire)
 }
 
 // TryAcquire tries once, unless somebody of this process holds the lock or waits.
-func (t *trier) TryAcquire(ctx context.Context, key string) (strategies.Lease, error) {
-	return t.try(key, func() (strategies.Lease, error) { return t.inner.TryAcquire(ctx, key) })
+func (l *Locker) TryAcquire(ctx context.Context, key string) (strategies.Lease, error) {
+	inner, ok := strategies.As[strategies.Trier](l.inner)
+	if !ok {
+		return nil, errors.New("the lock behind the mutex has no try-lock")
+	}
+	return l.through(ctx, key, false, inner.TryAcquire)
 }
 
-// TryAcquireFor is TryAcquire for a lease of ttl.
-func (t *termed) TryAcquireFor(ctx context.Context, key string, ttl time.Duration) (strategies.Lease, error) {
-	return t.try(key, func() (strategies.Lease, error) { return t.inner.TryAcquireFor(ctx, key, ttl) })
-}
-
-func (l *Locker) wait(
-	ctx context.Context, key string, acquire func() (strategies.Lease, error),
+// through passes the gate, and acquires a lease or lets the next one in.
+func (l *Locker) through(
+	ctx context.Context, key string, wait bool, acquire func(context.Context, string) (strategies.Lease, error),
 ) (strategies.Lease, error) {
 	if l.closed.Load() {
 		return nil, strategies.ErrClosed
 	}
-	if err := l.gates.enter(ctx, key); err != nil {
+	if _, err := l.gates.Enter(ctx, key, wait); errors.Is(err, strategies.ErrHeld) {
+		return nil, err
+	} else if err != nil {
 		return nil, fmt.Errorf("wait for %q in the process: %w", key, err)
 	}
-	return l.through(key, acquire)
-}
-
-func (l *Locker) try(key string, acquire func() (strategies.Lease, error)) (strategies.Lease, error) {
-	if l.closed.Load() {
-		return nil, strategies.ErrClosed
-	}
-	if !l.gates.tryEnter(key) {
-		return nil, strategies.ErrHeld
-	}
-	return l.through(key, acquire)
-}
-
-// through acquires a lease and wraps it, or lets the next one in.
-func (l *Locker) through(key string, acquire func() (strategies.Lease, error)) (strategies.Lease, error) {
-	held, err := acquire()
+	held, err := acquire(ctx, key)
 	if err != nil {
-		l.gates.leave(key)
+		l.gates.Leave(key)
 		return nil, err
 	}
 	return &lease{inner: held, gates: &l.gates, key: key}, nil
@@ -155,3 +104,21 @@ func (l *Locker) Close() error {
 	l.closed.Store(true)
 	return l.inner.Close()
 }
+
+// lease is a lease with its place inside the gate.
+type lease struct {
+	inner strategies.Lease
+	gates *baselines.Gates
+	key   string
+	once  sync.Once
+}
+
+// Release releases the strategy's lease, then lets the next caller in, even if the release
+// failed.
+func (held *lease) Release(ctx context.Context) error {
+	defer held.once.Do(func() { held.gates.Leave(held.key) })
+	return held.inner.Release(ctx)
+}
+
+// Unwrap returns the strategy's lease, for what else it can do.
+func (held *lease) Unwrap() strategies.Lease { return held.inner }

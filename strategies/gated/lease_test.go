@@ -22,15 +22,11 @@ func (able) ValidUntil() time.Time                       { return time.Unix(7, 0
 func (able) Lost() <-chan struct{}                       { return nil }
 
 // stub grants the same lease to everybody, and counts by which method.
-type (
-	stub struct {
-		lease strategies.Lease
-		err   error
-		calls map[string]int
-	}
-	tryStub  struct{ *stub }
-	termStub struct{ tryStub }
-)
+type stub struct {
+	lease strategies.Lease
+	err   error
+	calls map[string]int
+}
 
 func (s *stub) grant(method string) (strategies.Lease, error) {
 	s.calls[method]++
@@ -41,16 +37,8 @@ func (s *stub) Close() error { return nil }
 
 func (s *stub) Acquire(context.Context, string) (strategies.Lease, error) { return s.grant("Acquire") }
 
-func (s tryStub) TryAcquire(context.Context, string) (strategies.Lease, error) {
+func (s *stub) TryAcquire(context.Context, string) (strategies.Lease, error) {
 	return s.grant("TryAcquire")
-}
-
-func (s termStub) AcquireFor(_ context.Context, _ string, ttl time.Duration) (strategies.Lease, error) {
-	return s.grant("AcquireFor " + ttl.String())
-}
-
-func (s termStub) TryAcquireFor(_ context.Context, _ string, ttl time.Duration) (strategies.Lease, error) {
-	return s.grant("TryAcquireFor " + ttl.String())
 }
 
 // A lease behind a gate can do what it can without, and its release opens the gate.
@@ -72,7 +60,7 @@ func TestCapabilitiesOfLeasesAreKept(t *testing.T) {
 				t.Errorf("the release says %v, want the strategy's ErrNotHeld", err)
 			}
 		}
-		if Gates(l) != 0 {
+		if l.(*Locker).gates.Users("key") != 0 {
 			t.Error("a release left its gate closed")
 		}
 	}
@@ -86,65 +74,47 @@ func abilities(l strategies.Lease) [4]bool {
 	return [4]bool{e, f, m, w}
 }
 
-// A Locker behind a gate has the very methods that it has without, and all of them go
-// through the gate.
+// Both ways to acquire go through the gate.
 func TestEveryAcquireGoesThroughTheGate(t *testing.T) {
 	const key = "key"
-	for _, methods := range []int{1, 2, 4} {
-		s := &stub{lease: plain{}, calls: map[string]int{}}
-		l := New(map[int]strategies.Locker{1: s, 2: tryStub{s}, 4: termStub{tryStub{s}}}[methods])
-		acquire := map[string]func(context.Context) (strategies.Lease, error){
-			"Acquire": func(ctx context.Context) (strategies.Lease, error) { return l.Acquire(ctx, key) },
+	s := &stub{lease: plain{}, calls: map[string]int{}}
+	l := New(s)
+	acquire := map[string]func(context.Context) (strategies.Lease, error){
+		"Acquire":    func(ctx context.Context) (strategies.Lease, error) { return l.Acquire(ctx, key) },
+		"TryAcquire": func(ctx context.Context) (strategies.Lease, error) { return l.(*Locker).TryAcquire(ctx, key) },
+	}
+	over, cancel := context.WithCancel(t.Context())
+	cancel()
+	for method, acquire := range acquire {
+		held, err := acquire(t.Context())
+		if err != nil || s.calls[method] != 1 {
+			t.Fatalf("%s: %v, called %v", method, err, s.calls)
 		}
-		if trier, ok := strategies.As[strategies.Trier](l); ok {
-			acquire["TryAcquire"] = func(ctx context.Context) (strategies.Lease, error) {
-				return trier.TryAcquire(ctx, key)
-			}
+		if _, err := acquire(over); !errors.Is(err, context.Canceled) && !errors.Is(err, strategies.ErrHeld) {
+			t.Errorf("%s of what a client of the process holds: %v", method, err)
 		}
-		if termed, ok := strategies.As[strategies.Termed](l); ok {
-			acquire["AcquireFor 2s"] = func(ctx context.Context) (strategies.Lease, error) {
-				return termed.AcquireFor(ctx, key, 2*time.Second)
-			}
-			acquire["TryAcquireFor 3s"] = func(ctx context.Context) (strategies.Lease, error) {
-				return termed.TryAcquireFor(ctx, key, 3*time.Second)
-			}
+		if s.calls[method] != 1 {
+			t.Errorf("%s asked the strategy past the gate", method)
 		}
-		if len(acquire) != methods {
-			t.Errorf("it has %d methods to acquire, want %d", len(acquire), methods)
+		_ = held.Release(t.Context())
+		if l.(*Locker).gates.Users("key") != 0 {
+			t.Fatalf("the release of %s left its gate closed", method)
 		}
-		over, cancel := context.WithCancel(t.Context())
-		cancel()
-		for method, acquire := range acquire {
-			held, err := acquire(t.Context())
-			if err != nil || s.calls[method] != 1 {
-				t.Fatalf("%s: %v, called %v", method, err, s.calls)
-			}
-			if _, err := acquire(over); !errors.Is(err, context.Canceled) && !errors.Is(err, strategies.ErrHeld) {
-				t.Errorf("%s of what a client of the process holds: %v", method, err)
-			}
-			if s.calls[method] != 1 {
-				t.Errorf("%s asked the strategy past the gate", method)
-			}
-			_ = held.Release(t.Context())
-			if Gates(l) != 0 {
-				t.Fatalf("the release of %s left its gate closed", method)
-			}
-			s.err = strategies.ErrNoQuorum
-			if _, err := acquire(t.Context()); !errors.Is(err, s.err) {
-				t.Errorf("%s: %v, want the strategy's %v", method, err, s.err)
-			}
-			s.err = nil
-			if Gates(l) != 0 {
-				t.Errorf("%s that failed left its gate closed", method)
-			}
+		s.err = strategies.ErrNoQuorum
+		if _, err := acquire(t.Context()); !errors.Is(err, s.err) {
+			t.Errorf("%s: %v, want the strategy's %v", method, err, s.err)
 		}
-		if err := l.Close(); err != nil {
-			t.Fatal(err)
+		s.err = nil
+		if l.(*Locker).gates.Users("key") != 0 {
+			t.Errorf("%s that failed left its gate closed", method)
 		}
-		for method, acquire := range acquire {
-			if _, err := acquire(t.Context()); !errors.Is(err, strategies.ErrClosed) {
-				t.Errorf("%s after Close: %v", method, err)
-			}
+	}
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for method, acquire := range acquire {
+		if _, err := acquire(t.Context()); !errors.Is(err, strategies.ErrClosed) {
+			t.Errorf("%s after Close: %v", method, err)
 		}
 	}
 }

@@ -43,12 +43,6 @@ const (
 	Row      Mode = "row"
 )
 
-// UnmarshalText reads a mode's name.
-func (m *Mode) UnmarshalText(text []byte) error {
-	*m = Mode(text)
-	return Options{*m}.Validate()
-}
-
 // Options choose the kind of lock.
 type Options struct {
 	Mode Mode `opt:"mode" help:"advisory (of the session), or row (SELECT … FOR UPDATE in a transaction)"`
