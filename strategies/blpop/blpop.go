@@ -19,6 +19,7 @@ import (
 	"github.com/lockbench/lockbench/strategies/goredis"
 	"github.com/lockbench/lockbench/strategies/internal/indeterminate"
 	"github.com/lockbench/lockbench/strategies/internal/owner"
+	"github.com/lockbench/lockbench/strategies/internal/redisson"
 	"github.com/lockbench/lockbench/strategies/internal/token"
 	"github.com/lockbench/lockbench/strategies/internal/validity"
 )
@@ -48,6 +49,12 @@ func Strategy() strategies.Strategy {
 		},
 	}), Defaults(), Open)
 }
+
+// What is kept beside a lock: a set of those who wait, and the list from which they pop.
+const (
+	waiters = "waiters"
+	signal  = "signal"
+)
 
 const noCluster = "a cluster's connections cannot be unblocked by id"
 
@@ -145,30 +152,60 @@ func (l *Locker) Close() error {
 	return l.blocking.close()
 }
 
+// lease is a lock that tells its waiters of its end.
+type lease struct {
+	token.Lease
+	keys   []string // the lock, its waiters and their signal
+	locker *Locker
+}
+
+// Release frees the lock if it is still the caller's, and tells the waiters.
+func (held *lease) Release(ctx context.Context) error {
+	freed, err := held.run(ctx, releaseScript, "").Bool()
+	if err != nil {
+		return fmt.Errorf("release %q: %w", held.Name, indeterminate.Because(ctx, err))
+	}
+	if !freed {
+		return strategies.ErrNotHeld
+	}
+	return nil
+}
+
+// abandon removes every trace of a caller that gives up. If that fails, all traces expire.
+func (held *lease) abandon(ctx context.Context) {
+	settle, done := indeterminate.Settle(ctx)
+	defer done()
+	_ = held.run(settle, abandonScript, "").Err()
+}
+
+// run runs a script; mode is for that of an acquire.
+func (held *lease) run(ctx context.Context, script *redis.Script, mode string) *redis.Cmd {
+	return script.Run(ctx, held.Client, held.keys, held.Token, held.locker.config.TTL.Milliseconds(), mode)
+}
+
 // begin makes the first attempt.
-func (l *Locker) begin(ctx context.Context, key, mode string) (held *token.Announced, taken bool, left time.Duration,
+func (l *Locker) begin(ctx context.Context, key, mode string) (held *lease, taken bool, left time.Duration,
 	err error,
 ) {
 	if l.closed.Load() {
 		return nil, false, 0, strategies.ErrClosed
 	}
-	keys := token.AnnouncedKeys(l.config.Key(key), "signal")
-	if err := goredis.CheckKey(keys[0], ":waiters", ":signal"); err != nil {
+	name := l.config.Key(key)
+	if err := goredis.CheckKey(name, ":"+waiters, ":"+signal); err != nil {
 		return nil, false, 0, fmt.Errorf("acquire: %w", err)
 	}
+	// The lock, its waiters and what tells them, all in one hash slot.
+	keys := []string{name, redisson.Suffixed(name, waiters), redisson.Suffixed(name, signal)}
 	if l.options.OneKey {
-		keys[2] = keys[0]
+		keys[2] = name
 	}
-	held = &token.Announced{
-		Lease: token.Lease{Client: l.client, Name: keys[0], Token: l.owners.Next()},
-		Keys:  keys, Script: releaseScript, Argument: l.config.TTL.Milliseconds(),
-	}
+	held = &lease{Lease: token.Lease{Client: l.client, Name: name, Token: l.owners.Next()}, keys: keys, locker: l}
 	taken, left, err = l.try(ctx, held, mode)
 	return held, taken, left, err
 }
 
 // wait blocks until the lock is the caller's. left is how long the holder may keep it.
-func (l *Locker) wait(ctx context.Context, held *token.Announced, left time.Duration) error {
+func (l *Locker) wait(ctx context.Context, held *lease, left time.Duration) error {
 	var c *connection
 	defer func() {
 		if c != nil {
@@ -179,21 +216,21 @@ func (l *Locker) wait(ctx context.Context, held *token.Announced, left time.Dura
 		if c == nil {
 			var err error
 			if c, err = l.blocking.take(ctx); err != nil {
-				l.abandon(ctx, held)
+				held.abandon(ctx)
 				return fmt.Errorf("wait for %q: %w", held.Name, indeterminate.Because(ctx, err))
 			}
 		}
-		err := c.block(ctx, l.client, held.Keys[2], left)
+		err := c.block(ctx, l.client, held.keys[2], left)
 		if err != nil {
 			_ = c.client.Close()
 			c = nil
 		}
 		if ended := ctx.Err(); ended != nil {
-			l.abandon(ctx, held)
+			held.abandon(ctx)
 			return fmt.Errorf("wait for %q: %w", held.Name, ended)
 		}
 		if _, refused := errors.AsType[redis.Error](err); refused {
-			l.abandon(ctx, held)
+			held.abandon(ctx)
 			return fmt.Errorf("wait for %q: %w", held.Name, err)
 		}
 		// A signal, the end of the PTTL and a broken connection mean the same here: look
@@ -209,15 +246,15 @@ func (l *Locker) wait(ctx context.Context, held *token.Announced, left time.Dura
 
 // try makes one attempt; if another holds the lock it returns how long to block at most.
 // After an error the lock is not held and nothing is left.
-func (l *Locker) try(ctx context.Context, held *token.Announced, mode string) (taken bool, left time.Duration,
+func (l *Locker) try(ctx context.Context, held *lease, mode string) (taken bool, left time.Duration,
 	err error,
 ) {
 	l.config.Probe.Attempt()
 	held.Until.Set(time.Now().Add(l.config.TTL))
-	ms, err := acquireScript.Run(ctx, l.client, held.Keys, held.Token, l.config.TTL.Milliseconds(), mode).Int64()
+	ms, err := held.run(ctx, acquireScript, mode).Int64()
 	switch {
 	case errors.Is(err, redis.Nil) && !time.Now().Before(held.ValidUntil()): // the answer came too late
-		l.abandon(ctx, held)
+		held.abandon(ctx)
 		if mode == "try" {
 			return false, 0, fmt.Errorf("acquire %q: %w", held.Name, validity.ErrLate)
 		}
@@ -231,14 +268,7 @@ func (l *Locker) try(ctx context.Context, held *token.Announced, mode string) (t
 		return false, time.Duration(max(ms, 1)) * time.Millisecond, nil
 	}
 	if indeterminate.MayHaveRun(err) || mode == "again" {
-		l.abandon(ctx, held)
+		held.abandon(ctx)
 	}
 	return false, 0, fmt.Errorf("acquire %q: %w", held.Name, indeterminate.Because(ctx, err))
-}
-
-// abandon removes every trace of a caller that gives up. If that fails, all traces expire.
-func (l *Locker) abandon(ctx context.Context, held *token.Announced) {
-	settle, done := indeterminate.Settle(ctx)
-	defer done()
-	_ = abandonScript.Run(settle, l.client, held.Keys, held.Token, l.config.TTL.Milliseconds()).Err()
 }

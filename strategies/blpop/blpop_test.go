@@ -179,50 +179,6 @@ func TestReleaseWakesTheLongestWaiter(t *testing.T) {
 	}
 }
 
-func TestConnectionsAreOpenedAheadAndReused(t *testing.T) {
-	const callers = 40
-	server := redistest.Start(t)
-	outside := server.Client(t)
-	connections := func() int {
-		list, err := outside.ClientList(t.Context()).Result()
-		if err != nil {
-			t.Fatal(err)
-		}
-		return strings.Count(list, "\n")
-	}
-	config := trial.Config(t, server)
-	config.Callers = callers
-	before := connections()
-	locker := open(t, config)
-	prepared := connections()
-	if opened := prepared - before; opened != callers+1 {
-		t.Errorf("prepare opened %d connections, want one for each of %d callers and one of the pool", opened, callers)
-	}
-	var all sync.WaitGroup
-	for range callers {
-		all.Go(func() {
-			for range 3 {
-				lease, err := locker.Acquire(t.Context(), "key")
-				if err != nil {
-					t.Errorf("acquire: %v", err)
-					return
-				}
-				if err := lease.Release(context.Background()); err != nil {
-					t.Errorf("release: %v", err)
-				}
-			}
-		})
-	}
-	all.Wait()
-	if most := prepared + 64; connections() > most {
-		t.Errorf("%d connections after the work, want at most %d: those prepared and the pool's", connections(), most)
-	}
-	if err := locker.Close(); err != nil {
-		t.Fatal(err)
-	}
-	poll.Until(t, "the blocking connections are closed", func() bool { return connections() <= before+64 })
-}
-
 // Where CLIENT UNBLOCK is not allowed a wait still ends with its context.
 func TestCancelWithoutTheRightToUnblock(t *testing.T) {
 	server := redistest.Start(t)

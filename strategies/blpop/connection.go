@@ -22,8 +22,6 @@ const (
 	// grace is how late Redis may answer a BLPOP that has timed out before its connection
 	// counts as dead.
 	grace = 5 * time.Second
-	// dials is how many connections are opened at a time.
-	dials = 32
 )
 
 // connection is one connection on which one waiter at a time blocks. It is a
@@ -152,24 +150,13 @@ func (p *connections) open(ctx context.Context, n int) error {
 	p.mu.Lock()
 	n -= len(p.free)
 	p.mu.Unlock()
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	var next atomic.Int64
-	var workers sync.WaitGroup
-	for range min(n, dials) {
-		workers.Go(func() {
-			for next.Add(1) <= int64(n) && ctx.Err() == nil {
-				c, err := dial(ctx, p.node)
-				if err != nil {
-					cancel(err) // only the first error is returned
-					return
-				}
-				p.put(c)
-			}
-		})
-	}
-	workers.Wait()
-	return context.Cause(ctx)
+	return goredis.DialAll(ctx, n, func(ctx context.Context) error {
+		c, err := dial(ctx, p.node)
+		if err == nil {
+			p.put(c)
+		}
+		return err
+	})
 }
 
 func (p *connections) close() error {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 
 	"github.com/redis/go-redis/v9"
 )
@@ -43,4 +44,28 @@ func Load(ctx context.Context, client redis.UniversalClient, scripts ...*redis.S
 		}
 	}
 	return nil
+}
+
+// dials is how many connections DialAll opens at a time.
+const dials = 32
+
+// DialAll opens n connections, each by a call of dial. It returns the first error.
+func DialAll(ctx context.Context, n int, dial func(context.Context) error) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	var dialling sync.WaitGroup
+	turns := make(chan struct{}, dials)
+	for range n {
+		turns <- struct{}{}
+		dialling.Go(func() {
+			defer func() { <-turns }()
+			if ctx.Err() == nil {
+				if err := dial(ctx); err != nil {
+					cancel(err)
+				}
+			}
+		})
+	}
+	dialling.Wait()
+	return context.Cause(ctx)
 }
