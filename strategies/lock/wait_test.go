@@ -43,7 +43,7 @@ func fencing(open func(redis.UniversalClient, ...lock.Option) (*lock.FencedLocke
 var everyLock = map[string]three{
 	"handoff": fencing(handoff.New), "cohort": fencing(cohort.New), "fenced": fencing(redisson.NewFenced),
 	"spin": onFirst(polled.NewSpin), "pubsub": onFirst(redisson.NewPubSub), "fair": onFirst(redisson.NewFair),
-	"redisson-spin": onFirst(polled.NewRedissonSpin), "redlock": redlock.New,
+	"redisson-spin": onFirst(redisson.NewSpin), "redlock": redlock.New,
 	"semaphore": onFirst(func(c redis.UniversalClient, o ...lock.Option) (*lock.Locker, error) {
 		return semaphore.New(c, 1, o...)
 	}),

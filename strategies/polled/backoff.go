@@ -18,41 +18,29 @@ const (
 
 var backoffs = []string{None, Fixed, Exponential, FullJitter, AddedJitter, Redisson}
 
-// backoff is one of them with its bounds.
-type backoff struct {
-	name      string
-	base, cap time.Duration
-}
-
 // Sleeps returns a function that returns a waiter's next sleep. random returns a number in
 // [0, n), as rand.Int64N does.
 func (o SpinOptions) Sleeps(random func(n int64) int64) func() time.Duration {
-	return o.backoff().sleeps(random)
-}
-
-func (o SpinOptions) backoff() backoff { return backoff{o.Backoff, o.Base, o.Cap} }
-
-func (b backoff) sleeps(random func(n int64) int64) func() time.Duration {
 	var last time.Duration // the sleep before
 	n := -1
 	return func() time.Duration {
 		n++
-		switch b.name {
+		switch o.Backoff {
 		case Fixed:
-			last = b.base
+			last = o.Base
 		case Exponential:
-			last = b.ceiling(n)
+			last = o.ceiling(n)
 		case FullJitter:
-			last = time.Duration(random(int64(b.ceiling(n)) + 1))
+			last = time.Duration(random(int64(o.ceiling(n)) + 1))
 		case AddedJitter:
-			last = b.ceiling(n)
+			last = o.ceiling(n)
 			last += time.Duration(random(int64(last/2) + 1))
 		case Redisson:
 			switch {
 			case n == 0:
-				last = b.base
-			case last < b.cap:
-				last = min(b.cap, 2*last+time.Duration(random(int64(n)))*time.Millisecond)
+				last = o.Base
+			case last < o.Cap:
+				last = min(o.Cap, 2*last+time.Duration(random(int64(n)))*time.Millisecond)
 			}
 		}
 		return last
@@ -60,9 +48,9 @@ func (b backoff) sleeps(random func(n int64) int64) func() time.Duration {
 }
 
 // ceiling is min(cap, base × 2ⁿ), without overflow.
-func (b backoff) ceiling(n int) time.Duration {
-	if n >= 62 || b.base > b.cap>>n {
-		return b.cap
+func (o SpinOptions) ceiling(n int) time.Duration {
+	if n >= 62 || o.Base > o.Cap>>n {
+		return o.Cap
 	}
-	return b.base << n
+	return o.Base << n
 }

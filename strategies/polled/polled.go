@@ -1,5 +1,5 @@
-// Package polled has the locks whose waiters poll: setnx, setnx-expire, spin and redisson-spin. Whoever finds
-// the lock taken sleeps and tries again. They differ in the command that takes the lock, in what gives it back,
+// Package polled has the locks whose waiters poll: setnx, setnx-expire and spin. Whoever finds the lock
+// taken sleeps and tries again. They differ in the command that takes the lock, in what gives it back,
 // and in how long a waiter sleeps.
 //
 // The NAME.md of each lock says what it guarantees, what breaks it, and what it costs.
@@ -27,10 +27,11 @@ import (
 // kind is what differs between locks that are one key with the owner's token.
 type kind struct {
 	name     string
-	options  error   // every fault of its options
-	backoff  backoff // how a waiter sleeps
-	tries    int     // failed attempts after which an acquire ends with an error; 0: as many as it takes
-	pipeline bool    // all callers share one connection
+	options  error       // every fault of its options
+	backoff  SpinOptions // how a waiter sleeps
+	tries    int         // failed attempts after which an acquire ends with an error; 0: as many as it takes
+	pipeline bool        // all callers share one connection
+	scripted bool        // a lease is released by a script
 	// try makes one attempt to get the lock. After an error the lock is not held; after
 	// validity.ErrLate the caller may try again.
 	try func(ctx context.Context, held *token.Lease, ttl time.Duration) (bool, error)
@@ -59,6 +60,14 @@ func open(config goredis.Config, k kind) (*Locker, error) {
 		return nil, fmt.Errorf("%s: %w", k.name, err)
 	}
 	return &Locker{kind: k, config: config, client: config.Nodes[0].Client, hangUp: hangUp, owners: owner.New()}, nil
+}
+
+// Prepare loads the script of a release, if there is one.
+func (l *Locker) Prepare(ctx context.Context, _ []string) error {
+	if !l.scripted {
+		return nil
+	}
+	return token.Load(ctx, l.client)
 }
 
 // Acquire tries, and sleeps between tries, until the lock is held or ctx ends.
@@ -107,7 +116,7 @@ func (l *Locker) acquire(ctx context.Context, key string, ttl time.Duration, onc
 
 // wait sleeps and tries until the lock is the caller's.
 func (l *Locker) wait(ctx context.Context, held *token.Lease, ttl time.Duration) error {
-	sleep := l.backoff.sleeps(rand.Int64N)
+	sleep := l.backoff.Sleeps(rand.Int64N)
 	for failed := 1; ; failed++ {
 		if failed == l.tries {
 			return fmt.Errorf("poll %q: %w after %d tries", held.Name, strategies.ErrHeld, failed)
@@ -129,9 +138,3 @@ func (l *Locker) wait(ctx context.Context, held *token.Lease, ttl time.Duration)
 		}
 	}
 }
-
-// Loaded is a Locker whose leases are released by a script.
-type Loaded struct{ *Locker }
-
-// Prepare loads the release script.
-func (l Loaded) Prepare(ctx context.Context, _ []string) error { return token.Load(ctx, l.client) }

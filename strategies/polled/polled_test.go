@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"regexp"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -28,7 +26,6 @@ func TestConformance(t *testing.T) {
 		{"setnx"},
 		{"setnx-expire"},
 		{"spin", "spin:backoff=none", "spin:backoff=redisson", "spin:pipeline=true"},
-		{"redisson-spin", "redisson-spin:watchdog=false"},
 	} {
 		trial.Conform(t, variants...)
 	}
@@ -53,11 +50,6 @@ func TestCommands(t *testing.T) {
 		"setnx-expire:check=false": {calls{"setnx": 1, "pexpire": 1}, calls{"del": 1}, "setnx"},
 		"spin:backoff=fixed,base=2ms": {
 			calls{"set": 1}, calls{"evalsha": 1, "get": 1, "del": 1}, "set",
-		},
-		"redisson-spin": {
-			calls{"evalsha": 1, "exists": 1, "hincrby": 1, "pexpire": 1},
-			calls{"evalsha": 1, "hexists": 1, "hincrby": 1, "del": 1},
-			"exists",
 		},
 	} {
 		t.Run(variant, func(t *testing.T) {
@@ -302,32 +294,5 @@ func TestWaitReplicas(t *testing.T) {
 	top.Resume(2)
 	if err := cycle(with("2")); err != nil {
 		t.Errorf("with both replicas there again: %v", err)
-	}
-}
-
-// A lock of redisson-spin is what RLock's is, and shared with it: pubsub, which has been tried against
-// Redisson, waits for it and is waited for.
-func TestWireFormat(t *testing.T) {
-	server := redistest.Start(t)
-	outside := server.Client(t)
-	spinning, told := trial.Start(t, server, "redisson-spin", time.Minute),
-		trial.Start(t, server, "pubsub", time.Minute)
-	lease := spinning.Acquire(t, "key")
-	hash := outside.HGetAll(t.Context(), "trial:key").Val()
-	owners := slices.Collect(maps.Keys(hash))
-	if len(hash) != 1 || hash[owners[0]] != "1" || !regexp.MustCompile(`^[0-9a-f-]+:\d+$`).MatchString(owners[0]) {
-		t.Errorf("the lock is %v", hash)
-	}
-	if _, err := told.Locker.(strategies.Trier).TryAcquire(t.Context(), "key"); !errors.Is(err, strategies.ErrHeld) {
-		t.Errorf("pubsub got what redisson-spin holds: %v", err)
-	}
-	trial.Release(t, lease)
-	lease = told.Acquire(t, "key")
-	parked := trial.ParkOn(t, "key", 2, spinning)
-	trial.Release(t, lease)
-	trial.Release(t, parked.Next(t))
-	trial.Release(t, parked.Next(t))
-	if left := outside.Keys(t.Context(), "*").Val(); len(left) > 0 {
-		t.Errorf("leftovers: %v", left)
 	}
 }

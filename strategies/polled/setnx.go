@@ -30,7 +30,7 @@ func (o SetNXOptions) Validate() error {
 // openSetNX opens setnx. The config's TTL has no effect.
 func openSetNX(config goredis.Config, o SetNXOptions) (*Locker, error) {
 	return open(config, kind{
-		name: "setnx", options: o.Validate(), backoff: backoff{Fixed, o.Delay, o.Delay},
+		name: "setnx", options: o.Validate(), backoff: SpinOptions{Backoff: Fixed, Base: o.Delay},
 		try: func(ctx context.Context, held *token.Lease, _ time.Duration) (bool, error) {
 			return setNX(ctx, held, getThenDel)
 		},
@@ -76,9 +76,9 @@ func (o SetNXExpireOptions) Refine(info strategies.Info) strategies.Info {
 }
 
 // openSetNXExpire opens setnx-expire.
-func openSetNXExpire(config goredis.Config, o SetNXExpireOptions) (Loaded, error) {
-	l, err := open(config, kind{
-		name: "setnx-expire", options: o.Validate(), backoff: backoff{Fixed, o.Delay, o.Delay},
+func openSetNXExpire(config goredis.Config, o SetNXExpireOptions) (*Locker, error) {
+	return open(config, kind{
+		name: "setnx-expire", options: o.Validate(), backoff: SpinOptions{Backoff: Fixed, Base: o.Delay}, scripted: true,
 		try: func(ctx context.Context, held *token.Lease, ttl time.Duration) (bool, error) {
 			taken, err := setNX(ctx, held, compareAndDel)
 			if taken {
@@ -88,7 +88,6 @@ func openSetNXExpire(config goredis.Config, o SetNXExpireOptions) (Loaded, error
 		},
 		granted: func(held *token.Lease) strategies.Lease { return &timed{owned{held, releases[o.Check]}} },
 	})
-	return Loaded{l}, err
 }
 
 // setNX takes a key that nobody has, without a TTL. If the answer is lost, free gives the key back; if that

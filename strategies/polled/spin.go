@@ -81,17 +81,12 @@ func (o SpinOptions) Refine(info strategies.Info) strategies.Info {
 }
 
 // SpinLocker is a Locker whose leases can be extended, and have TTLs of their own.
-type SpinLocker struct{ Loaded }
+type SpinLocker struct{ *Locker }
 
 // NewSpin makes a spin lock for a service, on one Redis or Redis Cluster, with SpinDefaults. It does not
 // talk to Redis yet. Its error joins every error of the options. The caller closes the client, after the Locker.
 func NewSpin(client redis.UniversalClient, options ...lock.Option) (*lock.Locker, error) {
-	return NewSpinWith(client, SpinDefaults(), options...)
-}
-
-// NewSpinWith is NewSpin with other SpinOptions than SpinDefaults.
-func NewSpinWith(client redis.UniversalClient, options SpinOptions, more ...lock.Option) (*lock.Locker, error) {
-	return lock.Open([]redis.UniversalClient{client}, OpenSpin, options, more)
+	return lock.Open([]redis.UniversalClient{client}, OpenSpin, SpinDefaults(), options)
 }
 
 // OpenSpin returns a Locker on the first node. It does not talk to Redis yet.
@@ -101,13 +96,14 @@ func OpenSpin(config goredis.Config, o SpinOptions) (SpinLocker, error) {
 			"spin: wait-replicas cannot be had in a cluster, where WAIT may go to another node than the lock")
 	}
 	l, err := open(config, kind{
-		name: "spin", options: o.Validate(), backoff: o.backoff(), tries: o.Tries, pipeline: o.Pipeline,
+		name: "spin", options: o.Validate(), backoff: o, tries: o.Tries, pipeline: o.Pipeline,
+		scripted: true,
 		try: func(ctx context.Context, held *token.Lease, ttl time.Duration) (bool, error) {
 			return held.Try(ctx, ttl, func() (bool, error) { return o.set(ctx, held, ttl) })
 		},
 		granted: func(held *token.Lease) strategies.Lease { return held },
 	})
-	return SpinLocker{Loaded{l}}, err
+	return SpinLocker{l}, err
 }
 
 // AcquireFor is Acquire for a lease of ttl, at least 1 ms.

@@ -40,7 +40,7 @@ var (
 
 // FairOptions are those of fair.
 type FairOptions struct {
-	Watchdog bool `opt:"watchdog" help:"renew leases every TTL/3 while they are held"`
+	WatchdogOption
 	// A dead waiter is noticed by its deadline: the deadline of the waiter before it (or the
 	// holder's PTTL) plus WaitTimeout, or plus the longest that it would wait itself if that
 	// is less. Whoever next takes or releases the lock drops overdue heads. A waiter that
@@ -53,11 +53,8 @@ type FairOptions struct {
 
 // FairDefaults are Redisson's: the watchdog runs, a dead waiter costs 5 minutes, sharded is auto.
 func FairDefaults() FairOptions {
-	return FairOptions{Watchdog: true, WaitTimeout: 5 * time.Minute, Sharded: redisson.ShardedAuto}
+	return FairOptions{WatchdogOption{true}, 5 * time.Minute, redisson.ShardedAuto}
 }
-
-// common are those that every kind has.
-func (o FairOptions) common() Options { return Options{Watchdog: o.Watchdog, Sharded: o.Sharded} }
 
 // Validate rejects a wait-timeout below 1 ms, and an unknown value of sharded.
 func (o FairOptions) Validate() error {
@@ -65,11 +62,8 @@ func (o FairOptions) Validate() error {
 	if o.WaitTimeout < time.Millisecond {
 		short = fmt.Errorf("wait-timeout must be at least 1ms, not %v", o.WaitTimeout)
 	}
-	return errors.Join(short, o.common().Validate())
+	return errors.Join(short, redisson.ValidSharded(o.Sharded))
 }
-
-// Refine claims the watchdog when it runs.
-func (o FairOptions) Refine(info strategies.Info) strategies.Info { return o.common().Refine(info) }
 
 // queue is what fair says to Redis: only the head of the queue there takes the lock.
 type queue struct {
@@ -82,55 +76,44 @@ func fairKeys(lock string) []string {
 	return []string{lock, redisson.Prefixed(queuePrefix, lock), redisson.Prefixed(deadlinesPrefix, lock)}
 }
 
-// fairChannel is the beginning of a waiter's channel: ":" and the owner follow.
-func fairChannel(lock string) string { return redisson.Prefixed("redisson_lock__channel", lock) }
+// channel returns the channel of one waiter.
+func (*queue) channel(held *lease) string { return channelOf(held.key) + ":" + held.owner }
 
-func (*queue) Channel(held *redisson.Lease) string { return fairChannel(held.Key) + ":" + held.Owner }
-
-func (*queue) Scripts() []*redis.Script { return []*redis.Script{fairAcquire, fairRelease, fairLeave} }
+func (*queue) scripts() []*redis.Script { return []*redis.Script{fairAcquire, fairRelease, fairLeave} }
 
 // wait is what a waiter adds to the deadline of the one before it, in ms: at most what it
 // would wait itself. 0 means a try-lock, which does not queue.
-func (q *queue) wait(held *redisson.Lease) int64 {
-	if held.Wait == 0 {
+func (q *queue) wait(held *lease) int64 {
+	if held.wait == 0 {
 		return 0
 	}
-	return max(min(q.timeout, held.Wait).Milliseconds(), 1)
+	return max(min(q.timeout, held.wait).Milliseconds(), 1)
 }
 
-func (q *queue) Acquire(
-	ctx context.Context, client redis.Scripter, held *redisson.Lease,
+func (q *queue) acquire(
+	ctx context.Context, client redis.Scripter, held *lease,
 ) (taken bool, left time.Duration, err error) {
 	var next redisson.Topic // tells the next waiter to look
-	if held.Brief() {
-		next = held.Topic(fairChannel(held.Key))
+	if held.brief {
+		next = held.topic(channelOf(held.key))
 	}
-	ms, err := fairAcquire.Run(ctx, client, fairKeys(held.Key),
-		held.TTL(), held.Owner, time.Now().UnixMilli(), q.wait(held), next.Channel, next.Command()).Int64()
+	ms, err := fairAcquire.Run(ctx, client, fairKeys(held.key), held.term.Milliseconds(), held.owner,
+		time.Now().UnixMilli(), q.wait(held), next.Channel, next.Command()).Int64()
 	switch {
 	case errors.Is(err, redis.Nil):
 		return true, 0, nil
 	case err != nil:
 		return false, 0, err
 	}
-	return false, held.ParkFor(ms), nil
+	return false, held.parkFor(ms), nil
 }
 
-func (*queue) Granted(held *redisson.Lease) strategies.Lease { return held }
+func (*queue) granted(held *lease) strategies.Lease { return held }
 
-func (*queue) Release(ctx context.Context, client redis.Scripter, held *redisson.Lease) (freed bool, err error) {
-	topic := held.Topic(fairChannel(held.Key))
-	code, err := fairRelease.Run(ctx, client, fairKeys(held.Key),
-		held.TTL(), held.Owner, time.Now().UnixMilli(), topic.Channel, topic.Command(), held.Stay()).Int()
-	if errors.Is(err, redis.Nil) || err == nil && code < 0 {
-		return false, strategies.ErrNotHeld
-	}
-	return code == 1, err
-}
-
-// Leave takes a waiter that has given up out of the queue.
-func (q *queue) Leave(ctx context.Context, held *redisson.Lease) error {
-	return q.leaving.leave(ctx, held, q.wait(held))
+func (*queue) release(ctx context.Context, client redis.Scripter, held *lease, one bool) error {
+	topic := held.topic(channelOf(held.key))
+	return released(fairRelease.Run(ctx, client, fairKeys(held.key), held.term.Milliseconds(), held.owner,
+		time.Now().UnixMilli(), topic.Channel, topic.Command(), one))
 }
 
 const (
@@ -166,10 +149,7 @@ type leaver struct {
 	owner string
 	wait  int64 // in ms
 	since time.Time
-
-	tried bool
-	gone  chan struct{} // closed after the first try, when err is known
-	err   error
+	tried chan struct{} // closed after the first try, and then nil
 }
 
 func newLeavers(client redis.UniversalClient) *leavers {
@@ -178,54 +158,58 @@ func newLeavers(client redis.UniversalClient) *leavers {
 	return l
 }
 
-// leave takes the owner out of the queue. It returns when that is done, when the first try
-// has failed, or when ctx ends. After the last two, a goroutine goes on trying.
-func (l *leavers) leave(ctx context.Context, held *redisson.Lease, wait int64) error {
-	lock := held.Key
-	me := &leaver{owner: held.Owner, wait: wait, since: time.Now(), gone: make(chan struct{})}
+// leave takes a waiter that has given up out of the queue. It returns after the first try, or
+// when ctx ends; a goroutine goes on trying.
+func (q *queue) leave(ctx context.Context, held *lease) {
+	l, lock := q.leaving, held.key
+	tried := make(chan struct{})
+	me := &leaver{owner: held.owner, wait: q.wait(held), since: time.Now(), tried: tried}
 	l.mu.Lock()
 	others, busy := l.queued[lock]
 	l.queued[lock] = append(others, me)
 	if !busy {
-		l.done.Go(func() { l.work(lock, held.Topic(fairChannel(lock))) })
+		l.done.Go(func() { l.work(lock, held.topic(channelOf(lock))) })
 	}
 	l.mu.Unlock()
 	select {
-	case <-me.gone:
-		return me.err
+	case <-tried:
 	case <-ctx.Done():
-		return ctx.Err()
 	}
 }
 
 // work runs until no waiter is left to leave that lock's queue.
 func (l *leavers) work(lock string, topic redisson.Topic) {
+	var again []*leaver // those that Redis did not hear
 	for {
 		last := l.closing.Err() != nil
-		batch := l.next(lock)
+		batch := l.next(lock, again)
 		if len(batch) == 0 {
 			return
 		}
 		err := l.remove(lock, topic, batch)
+		unheard := err != nil && !last && !errors.Is(err, redis.ErrClosed)
+		again = nil
 		for _, leaver := range batch {
-			if !leaver.tried {
-				leaver.tried, leaver.err = true, err
-				close(leaver.gone)
+			if leaver.tried != nil {
+				close(leaver.tried)
+				leaver.tried = nil
+			}
+			if unheard && time.Since(leaver.since) < leaveLongest {
+				again = append(again, leaver)
 			}
 		}
-		if err == nil || last || errors.Is(err, redis.ErrClosed) {
-			continue
+		if unheard {
+			pause.Plain(l.closing.Done(), leaveAgain)
 		}
-		l.again(lock, batch)
-		pause.Plain(l.closing.Done(), leaveAgain)
 	}
 }
 
-// next returns those that leave in the next walk; none ends the work.
-func (l *leavers) next(lock string) []*leaver {
+// next returns those that leave in the next walk, of those that came last and of those that
+// try again; none ends the work.
+func (l *leavers) next(lock string, again []*leaver) []*leaver {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	all := l.queued[lock]
+	all := append(l.queued[lock], again...)
 	if len(all) == 0 {
 		delete(l.queued, lock)
 		return nil
@@ -233,17 +217,6 @@ func (l *leavers) next(lock string) []*leaver {
 	n := min(len(all), leaveBatch)
 	l.queued[lock] = all[n:]
 	return all[:n:n]
-}
-
-// again queues them once more, behind those that have not tried yet.
-func (l *leavers) again(lock string, batch []*leaver) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for _, leaver := range batch {
-		if time.Since(leaver.since) < leaveLongest {
-			l.queued[lock] = append(l.queued[lock], leaver)
-		}
-	}
 }
 
 func (l *leavers) remove(lock string, topic redisson.Topic, batch []*leaver) error {

@@ -22,31 +22,31 @@ var (
 )
 
 // counted differs from the plain lock by its acquire, and by the token of its leases.
-type counted struct{ redisson.RLock }
+type counted struct{ rlock }
 
 // fencedLease is one of the family's, with its token.
-type fencedLease struct{ *redisson.Lease }
+type fencedLease struct{ *lease }
 
 // FencingToken is larger than that of every earlier lease on the same key.
-func (held fencedLease) FencingToken() int64 { return held.Fence }
+func (held fencedLease) FencingToken() int64 { return held.fence }
 
-func (k counted) Scripts() []*redis.Script { return append(k.RLock.Scripts(), fencedAcquire) }
+func (k counted) scripts() []*redis.Script { return append(k.rlock.scripts(), fencedAcquire) }
 
-func (counted) Granted(held *redisson.Lease) strategies.Lease { return fencedLease{held} }
+func (counted) granted(held *lease) strategies.Lease { return fencedLease{held} }
 
-func (counted) Acquire(
-	ctx context.Context, client redis.Scripter, held *redisson.Lease,
+func (counted) acquire(
+	ctx context.Context, client redis.Scripter, held *lease,
 ) (taken bool, left time.Duration, err error) {
-	keys := []string{held.Key, redisson.Prefixed(tokenPrefix, held.Key)}
-	reply, err := fencedAcquire.Run(ctx, client, keys, held.TTL(), held.Owner).Int64Slice()
+	keys := []string{held.key, redisson.Prefixed(tokenPrefix, held.key)}
+	reply, err := fencedAcquire.Run(ctx, client, keys, held.term.Milliseconds(), held.owner).Int64Slice()
 	switch {
 	case err != nil:
 		return false, 0, err
 	case len(reply) != 2:
 		return false, 0, fmt.Errorf("the acquire script replied %v, want two numbers", reply)
 	case reply[0] == 0:
-		return false, held.ParkFor(reply[1]), nil
+		return false, held.parkFor(reply[1]), nil
 	}
-	held.Fence = reply[1]
+	held.fence = reply[1]
 	return true, 0, nil
 }

@@ -1,6 +1,6 @@
-// Package redisson has Redisson's locks that publish a release, wire-compatible with them: its
-// RLock, RFairLock and RFencedLock, and the RLock as many write it, without a shared
-// subscription. They are one lock in four kinds.
+// Package redisson has Redisson's locks, wire-compatible with them: its
+// RLock, RFairLock, RFencedLock and RSpinLock, and the RLock as many write it, without a shared
+// subscription. They are one lock in five kinds.
 //
 // The .md files have the rest of each: what it guarantees, what breaks it, and what it costs.
 package redisson
@@ -9,6 +9,7 @@ import (
 	"embed"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/redis/go-redis/v9"
 
@@ -28,9 +29,10 @@ const (
 	broadcast = "pubsub-broadcast"
 	fair      = "fair"
 	fenced    = "fenced"
+	spin      = "redisson-spin"
 )
 
-// Strategies describes the four kinds, to be registered and opened by name.
+// Strategies describes the five kinds, to be registered and opened by name.
 func Strategies() []strategies.Strategy {
 	return []strategies.Strategy{
 		define(strategies.Info{
@@ -38,12 +40,14 @@ func Strategies() []strategies.Strategy {
 			Summary:     "Redisson RLock: a release is published and wakes one waiter a process",
 			Libraries:   java("getLock"),
 			Connections: strategies.Connections{PerInstance: 1},
-		}, nil, nil, PubSubDefaults(), OpenPubSub),
+			Rights:      redisson.Rights(hash...),
+		}, PubSubDefaults(), OpenPubSub),
 		define(strategies.Info{
 			Name:        broadcast,
 			Summary:     "pubsub where every waiter subscribes for itself: a release wakes all",
 			Connections: strategies.Connections{PerWaiter: 1},
-		}, nil, nil, Defaults(), OpenPubSubBroadcast),
+			Rights:      redisson.Rights(hash...),
+		}, WatchdogOption{true}, OpenPubSubBroadcast),
 		define(strategies.Info{
 			Name:        fair,
 			Summary:     "Redisson RFairLock: a queue in Redis, a release is published to its head",
@@ -55,7 +59,8 @@ func Strategies() []strategies.Strategy {
 				Because: "an acquire that comes late waits at the head of the queue for nobody, until wait-timeout " +
 					"is over",
 			}},
-		}, []string{queuePrefix, deadlinesPrefix}, queueCommands, FairDefaults(), OpenFair),
+			Rights: redisson.Rights(slices.Concat(hash, queueCommands)...),
+		}, FairDefaults(), OpenFair, queuePrefix, deadlinesPrefix),
 		define(strategies.Info{
 			Name:        fenced,
 			Summary:     "Redisson RFencedLock: pubsub, plus a token that only grows",
@@ -64,18 +69,30 @@ func Strategies() []strategies.Strategy {
 			Persistent:  []string{tokenPrefix + ":{key}"},
 			Libraries:   java("getFencedLock"),
 			Connections: strategies.Connections{PerInstance: 1},
-		}, []string{tokenPrefix}, []string{"incr"}, Defaults(), OpenFenced),
+			Rights:      redisson.Rights(append(slices.Clone(hash), "incr")...),
+		}, Defaults(), OpenFenced, tokenPrefix),
+		define(strategies.Info{
+			Name:    spin,
+			Summary: "Redisson RSpinLock: the hash of RLock, polled with its backoff",
+			Rights: strategies.Rights{
+				Keys:     []string{"{key}"},
+				Commands: append(slices.Clone(hash), "eval", "evalsha", "script|load"),
+			},
+		}, WatchdogOption{true}, OpenSpin),
 	}
 }
+
+// hash are the commands on the hash that is the lock.
+var hash = []string{"exists", "hexists", "hincrby", "pexpire", "pttl", "del"}
 
 func java(call string) []strategies.Library {
 	return []strategies.Library{{Language: "Java", Package: "org.redisson:redisson", Call: call}}
 }
 
 // define adds what all kinds have in common. A kind may have keys beside the lock's, with those
-// prefixes, and commands beside the plain lock's.
+// prefixes.
 func define[O strategies.Refiner](
-	info strategies.Info, prefixes, commands []string, defaults O, open func(goredis.Config, O) (*Locker, error),
+	info strategies.Info, defaults O, open func(goredis.Config, O) (*Locker, error), prefixes ...string,
 ) strategies.Strategy {
 	text, err := docs.ReadFile(info.Name + ".md")
 	if err != nil {
@@ -84,7 +101,7 @@ func define[O strategies.Refiner](
 	info.Doc, info.Capacity, info.Nodes = string(text), 1, 1
 	info.Claims.Exclusion, info.Claims.Recovery, info.Claims.Reentrant = true, true, true
 	info.Limits = append([]strategies.Limit{strategies.ByRedisClock()}, info.Limits...)
-	info.Keys, info.Rights = []string{"{key}"}, redisson.LockRights(commands...)
+	info.Keys = []string{"{key}"}
 	for _, prefix := range prefixes {
 		info.Keys = append(info.Keys, prefix+":{key}")
 		info.Rights.Keys = append(info.Rights.Keys, prefix+":*{key}")
@@ -92,9 +109,20 @@ func define[O strategies.Refiner](
 	return strategies.Define(defaults.Refine(info), defaults, open)
 }
 
-// Options are those of every kind, and all that fenced and pubsub-broadcast have.
-type Options struct {
+// WatchdogOption is the option that every kind has.
+type WatchdogOption struct {
 	Watchdog bool `opt:"watchdog" help:"renew leases every TTL/3 while they are held"`
+}
+
+// Refine claims the watchdog when it runs.
+func (o WatchdogOption) Refine(info strategies.Info) strategies.Info {
+	info.Claims.Watchdog = o.Watchdog
+	return info
+}
+
+// Options are those of fenced, which pubsub has too.
+type Options struct {
+	WatchdogOption
 	// On a cluster of Redis 7 or later a release is told by SPUBLISH and heard by SSUBSCRIBE,
 	// as in Redisson: only the node with the lock's slot gets it. A process then has a
 	// connection for each slot on which it waits, and keeps up to 64 idle ones. On older
@@ -103,16 +131,10 @@ type Options struct {
 }
 
 // Defaults are Redisson's: the watchdog runs, sharded is auto.
-func Defaults() Options { return Options{Watchdog: true, Sharded: redisson.ShardedAuto} }
+func Defaults() Options { return Options{WatchdogOption{true}, redisson.ShardedAuto} }
 
 // Validate rejects an unknown value of sharded.
 func (o Options) Validate() error { return redisson.ValidSharded(o.Sharded) }
-
-// Refine claims the watchdog when it runs.
-func (o Options) Refine(info strategies.Info) strategies.Info {
-	info.Claims.Watchdog = o.Watchdog
-	return info
-}
 
 // PubSubOptions are those of pubsub.
 type PubSubOptions struct {
@@ -134,113 +156,102 @@ func (o PubSubOptions) Refine(info strategies.Info) strategies.Info {
 	return pipeline.Refine(o.Options.Refine(info), o.Pipeline)
 }
 
-// Locker is one process's side of a lock. Its holders share a watchdog, and its waiters, but for
-// pubsub-broadcast's, a subscription. It is a strategies.Locker, Trier, Reentrant and Preparer; the
-// leases of fenced are strategies.Fenced.
-type Locker struct {
-	*redisson.Lock
-	finish func() error // ends what the kind has started
-}
-
-// Close ends the subscriptions, the watchdog and the pipeline. Leases can still be released.
-func (l *Locker) Close() error { return errors.Join(l.Lock.Close(), l.finish()) }
-
-func nothing() error { return nil }
-
-// check rejects what no kind can be opened with.
-func check(name string, config goredis.Config, options strategies.Validator) error {
-	if err := errors.Join(config.Validate(1), options.Validate()); err != nil {
+// check rejects what a kind cannot be opened with.
+func check(name string, config goredis.Config, options error) error {
+	if err := errors.Join(config.Validate(1), options); err != nil {
 		return fmt.Errorf("%s: %w", name, err)
 	}
 	return nil
 }
 
-// shared is a Locker whose waiters share a subscription of the client.
-func shared(
-	config goredis.Config, client redis.UniversalClient, kind redisson.Kind, o Options, blind bool, finish func() error,
-) *Locker {
-	line, herald := redisson.NewLine(client, redisson.One), redisson.NewHerald(client, o.Sharded)
-	return &Locker{redisson.NewLock(config, kind, line, herald, redisson.Ways{Renew: o.Watchdog, Blind: blind}), finish}
+// subscribing are the parts of a Locker whose waiters share a subscription of the client.
+func subscribing(client redis.UniversalClient, k kind, sharded string, watchdog bool) parts {
+	return parts{
+		kind: k, line: redisson.NewLine(client, redisson.One), herald: redisson.NewHerald(client, sharded), renew: watchdog,
+	}
 }
 
 // OpenPubSub returns a Locker of pubsub on the first node. It does not talk to Redis yet.
-func OpenPubSub(config goredis.Config, options PubSubOptions) (*Locker, error) {
-	if err := check(pubsub, config, options); err != nil {
+func OpenPubSub(config goredis.Config, o PubSubOptions) (*Locker, error) {
+	if err := check(pubsub, config, o.Validate()); err != nil {
 		return nil, err
 	}
-	client := config.Nodes[0].Client
-	config, hangUp, err := pipeline.Over(config, options.Pipeline)
+	with := subscribing(config.Nodes[0].Client, rlock{}, o.Sharded, o.Watchdog)
+	with.blind = o.Blind
+	config, hangUp, err := pipeline.Over(config, o.Pipeline)
 	if err != nil {
 		return nil, fmt.Errorf("pubsub: %w", err)
 	}
-	return shared(config, client, redisson.RLock{}, options.Options, options.Blind, hangUp), nil
+	with.finish = hangUp
+	return newLocker(config, with), nil
 }
 
 // OpenPubSubBroadcast returns a Locker of pubsub-broadcast on the first node. It does not talk to
 // Redis yet.
-func OpenPubSubBroadcast(config goredis.Config, options Options) (*Locker, error) {
-	if err := check(broadcast, config, options); err != nil {
+func OpenPubSubBroadcast(config goredis.Config, o WatchdogOption) (*Locker, error) {
+	if err := check(broadcast, config, nil); err != nil {
 		return nil, err
 	}
 	herd, err := newHerd(config.Nodes[0], config.Callers)
 	if err != nil {
 		return nil, fmt.Errorf("pubsub-broadcast: %w", err)
 	}
-	herald := redisson.NewHerald(config.Nodes[0].Client, options.Sharded)
-	ways := redisson.Ways{Renew: options.Watchdog}
-	return &Locker{redisson.NewLock(config, redisson.RLock{}, herd, herald, ways), nothing}, nil
+	return newLocker(config, parts{
+		kind: rlock{}, line: herd, herald: redisson.NewHerald(nil, redisson.ShardedOff), renew: o.Watchdog,
+	}), nil
 }
 
 // OpenFair returns a Locker of fair on the first node. It does not talk to Redis yet.
-func OpenFair(config goredis.Config, options FairOptions) (*Locker, error) {
-	if err := check(fair, config, options); err != nil {
+func OpenFair(config goredis.Config, o FairOptions) (*Locker, error) {
+	if err := check(fair, config, o.Validate()); err != nil {
 		return nil, err
 	}
 	client := config.Nodes[0].Client
-	queue := &queue{timeout: options.WaitTimeout, leaving: newLeavers(client)}
-	return shared(config, client, queue, options.common(), false, queue.leaving.close), nil
+	queue := &queue{timeout: o.WaitTimeout, leaving: newLeavers(client)}
+	with := subscribing(client, queue, o.Sharded, o.Watchdog)
+	with.finish = queue.leaving.close
+	return newLocker(config, with), nil
 }
 
 // OpenFenced returns a Locker of fenced on the first node. It does not talk to Redis yet.
-func OpenFenced(config goredis.Config, options Options) (*Locker, error) {
-	if err := check(fenced, config, options); err != nil {
+func OpenFenced(config goredis.Config, o Options) (*Locker, error) {
+	if err := check(fenced, config, o.Validate()); err != nil {
 		return nil, err
 	}
-	return shared(config, config.Nodes[0].Client, counted{}, options, false, nothing), nil
+	return newLocker(config, subscribing(config.Nodes[0].Client, counted{}, o.Sharded, o.Watchdog)), nil
+}
+
+// OpenSpin returns a Locker of redisson-spin on the first node. It does not talk to Redis yet.
+func OpenSpin(config goredis.Config, o WatchdogOption) (*Locker, error) {
+	if err := check(spin, config, nil); err != nil {
+		return nil, err
+	}
+	return newLocker(config, parts{
+		kind: rlock{quiet: true}, line: &polling{}, herald: redisson.NewHerald(nil, redisson.ShardedOff),
+		renew: o.Watchdog,
+		blind: true, // a waiter always sleeps between two tries
+	}), nil
 }
 
 // NewPubSub makes Redisson's RLock for a service, on one Redis or Redis Cluster, with
 // PubSubDefaults. It does not talk to Redis yet. Its error joins every error of the options. The
-// caller closes the client, after the Locker.
+// caller closes the client, after the Locker. The options' Watchdog has no effect on what package
+// lock opens: lock.Watchdog has leases renewed.
 func NewPubSub(client redis.UniversalClient, options ...lock.Option) (*lock.Locker, error) {
-	return NewPubSubWith(client, PubSubDefaults(), options...)
-}
-
-// NewPubSubWith is NewPubSub with other options than PubSubDefaults. It ignores their Watchdog:
-// lock.Watchdog has leases renewed.
-func NewPubSubWith(client redis.UniversalClient, options PubSubOptions, more ...lock.Option) (*lock.Locker, error) {
-	options.Watchdog = false // only for leases without a TTL of their own
-	return lock.Open([]redis.UniversalClient{client}, OpenPubSub, options, more)
+	return lock.Open([]redis.UniversalClient{client}, OpenPubSub, PubSubDefaults(), options)
 }
 
 // NewFair is NewPubSub for Redisson's RFairLock, with FairDefaults.
 func NewFair(client redis.UniversalClient, options ...lock.Option) (*lock.Locker, error) {
-	return NewFairWith(client, FairDefaults(), options...)
-}
-
-// NewFairWith is NewPubSubWith for Redisson's RFairLock.
-func NewFairWith(client redis.UniversalClient, options FairOptions, more ...lock.Option) (*lock.Locker, error) {
-	options.Watchdog = false
-	return lock.Open([]redis.UniversalClient{client}, OpenFair, options, more)
+	return lock.Open([]redis.UniversalClient{client}, OpenFair, FairDefaults(), options)
 }
 
 // NewFenced is NewPubSub for Redisson's RFencedLock, with Defaults.
 func NewFenced(client redis.UniversalClient, options ...lock.Option) (*lock.FencedLocker, error) {
-	return NewFencedWith(client, Defaults(), options...)
+	return lock.OpenFenced([]redis.UniversalClient{client}, OpenFenced, Defaults(), options)
 }
 
-// NewFencedWith is NewPubSubWith for Redisson's RFencedLock.
-func NewFencedWith(client redis.UniversalClient, options Options, more ...lock.Option) (*lock.FencedLocker, error) {
-	options.Watchdog = false
-	return lock.OpenFenced([]redis.UniversalClient{client}, OpenFenced, options, more)
+// NewSpin is NewPubSub for Redisson's RSpinLock.
+func NewSpin(client redis.UniversalClient, options ...lock.Option) (*lock.Locker, error) {
+	return lock.Open([]redis.UniversalClient{client}, OpenSpin, WatchdogOption{}, options)
 }

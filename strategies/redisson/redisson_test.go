@@ -2,7 +2,10 @@ package redisson_test
 
 import (
 	"context"
+	"errors"
 	"maps"
+	"regexp"
+	"slices"
 	"testing"
 	"time"
 
@@ -12,11 +15,12 @@ import (
 	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/strategies/internal/trial"
 	"github.com/lockbench/lockbench/strategies/locktest"
+	"github.com/lockbench/lockbench/strategies/polled"
 	"github.com/lockbench/lockbench/strategies/redisson"
 )
 
 func init() {
-	for _, s := range redisson.Strategies() {
+	for _, s := range append(redisson.Strategies(), polled.Strategies()...) {
 		strategies.RegisterStrategy(s)
 	}
 }
@@ -26,6 +30,7 @@ func TestConformance(t *testing.T) {
 	trial.Conform(t, "pubsub-broadcast")
 	trial.Conform(t, "fair")
 	trial.Conform(t, "fenced")
+	trial.Conform(t, "redisson-spin", "redisson-spin:watchdog=false")
 }
 
 // channel is that of the lock trial:key.
@@ -89,6 +94,10 @@ func TestUncontendedCommands(t *testing.T) {
 		"pubsub":           {commands{"evalsha": 1, "exists": 1, "hincrby": 1, "pexpire": 1}, plain},
 		"pubsub-broadcast": {commands{"evalsha": 1, "exists": 1, "hincrby": 1, "pexpire": 1}, plain},
 		"fenced":           {commands{"evalsha": 1, "exists": 1, "hincrby": 1, "pexpire": 1, "incr": 1}, plain},
+		"redisson-spin": {
+			commands{"evalsha": 1, "exists": 1, "hincrby": 1, "pexpire": 1},
+			commands{"evalsha": 1, "hexists": 1, "hincrby": 1, "del": 1},
+		},
 		"fair": {
 			commands{
 				"evalsha": 1, "lindex": 1, "exists": 1, "lpop": 1, "zrem": 1, "zrange": 1, "hincrby": 1, "pexpire": 1,
@@ -110,4 +119,27 @@ func TestUncontendedCommands(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A lock of redisson-spin is what RLock's is, and shared with it: pubsub, which has been tried against
+// Redisson, waits for it and is waited for.
+func TestSpinWireFormat(t *testing.T) {
+	server, outside, spinning := begin(t, "redisson-spin", time.Minute)
+	told := trial.Start(t, server, "pubsub", time.Minute)
+	lease := spinning.Acquire(t, "key")
+	hash := outside.HGetAll(t.Context(), lockKey).Val()
+	owners := slices.Collect(maps.Keys(hash))
+	if len(hash) != 1 || hash[owners[0]] != "1" || !regexp.MustCompile(`^[0-9a-f-]+:\d+$`).MatchString(owners[0]) {
+		t.Errorf("the lock is %v", hash)
+	}
+	if _, err := told.Locker.(strategies.Trier).TryAcquire(t.Context(), "key"); !errors.Is(err, strategies.ErrHeld) {
+		t.Errorf("pubsub got what redisson-spin holds: %v", err)
+	}
+	trial.Release(t, lease)
+	lease = told.Acquire(t, "key")
+	parked := trial.Park(t, 2, spinning)
+	trial.Release(t, lease)
+	trial.Release(t, parked.Next(t))
+	trial.Release(t, parked.Next(t))
+	nothingLeft(t, outside)
 }

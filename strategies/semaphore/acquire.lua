@@ -1,17 +1,28 @@
--- Takes a permit if there is one. A semaphore that nobody has set up is set up.
--- KEYS: semaphore   ARGV: permits, channel, PUBLISH or SPUBLISH
--- returns 1, or 0 when there is none
+-- Takes a permit if there is one; of permits with deadlines, after those that have run out have
+-- been given back. A semaphore that nobody has set up is set up.
+-- KEYS: semaphore, and deadlines if permits have one
+-- ARGV: permits, channel, PUBLISH or SPUBLISH; with deadlines also id, now, deadline, both in epoch ms
+-- returns nil when taken, else the next deadline, or -1 where permits have none
 local free = redis.call('GET', KEYS[1])
-local new = not free
-if new then
+local more = not free
+if more then
   free = ARGV[1]
   redis.call('SET', KEYS[1], free)
 end
+local expired = KEYS[2] and redis.call('ZREMRANGEBYSCORE', KEYS[2], '-inf', ARGV[5]) or 0
+if expired > 0 then
+  more = true
+  free = redis.call('INCRBY', KEYS[1], expired)
+end
 if tonumber(free) < 1 then
-  return 0
+  local next = KEYS[2] and redis.call('ZRANGE', KEYS[2], 0, 0, 'WITHSCORES')[2]
+  return tonumber(next or -1)
 end
 free = redis.call('DECR', KEYS[1])
-if new and free > 0 then
+if KEYS[2] then
+  redis.call('ZADD', KEYS[2], ARGV[6], ARGV[4])
+end
+if more and free > 0 then
   redis.call(ARGV[3], ARGV[2], free)
 end
-return 1
+return nil

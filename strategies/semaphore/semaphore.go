@@ -7,7 +7,9 @@ package semaphore
 
 import (
 	"context"
-	_ "embed"
+	"crypto/rand"
+	_ "embed" // the text
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"math"
@@ -91,30 +93,17 @@ func (o Options) Refine(info strategies.Info) strategies.Info {
 	return info
 }
 
-// permits is one kind of permits, plain or expirable.
-type permits interface {
-	scripts() []*redis.Script
-	// term returns how long a permit lasts that is asked for with that TTL, or why there is
-	// none.
-	term(ttl time.Duration) (time.Duration, error)
-	// take returns nil if no permit is free, and then how long to park at most. The topic is
-	// told what take frees, and when its lease is released. After validity.ErrLate the caller
-	// may try again.
-	take(ctx context.Context, name string, topic redisson.Topic, term time.Duration) (strategies.Lease, time.Duration,
-		error)
-	// close waits for what is still under way.
-	close()
-}
-
 // Locker is one process's side of the semaphore.
 type Locker struct {
 	config  goredis.Config
 	options Options
 	client  redis.UniversalClient
-	permits permits
 	line    redisson.Line
 	herald  *redisson.Herald
 	closed  atomic.Bool
+
+	instance [8]byte // of the permits' ids, random
+	last     atomic.Uint64
 }
 
 // New makes a semaphore with that many permits for a service, on one Redis or Redis Cluster.
@@ -143,11 +132,7 @@ func Open(config goredis.Config, options Options) (*Locker, error) {
 		config: config, options: options, client: client,
 		line: redisson.NewLine(client, wakes), herald: redisson.NewHerald(client, options.Sharded),
 	}
-	if options.Expirable {
-		l.permits = newExpirable(client, options.Permits, config.TTL)
-	} else {
-		l.permits = &plain{client: client, permits: options.Permits, look: config.TTL}
-	}
+	_, _ = rand.Read(l.instance[:]) // it never fails
 	return l, nil
 }
 
@@ -168,7 +153,7 @@ func wakes(free string) int {
 // Prepare loads the scripts, opens the subscription connection and sets the
 // semaphores up.
 func (l *Locker) Prepare(ctx context.Context, keys []string) error {
-	if err := goredis.Load(ctx, l.client, l.permits.scripts()...); err != nil {
+	if err := goredis.Load(ctx, l.client, prepareScript, acquireScript, releaseScript); err != nil {
 		return err
 	}
 	if err := l.herald.Open(ctx, l.line); err != nil {
@@ -190,48 +175,28 @@ func (l *Locker) Acquire(ctx context.Context, key string) (strategies.Lease, err
 	return l.AcquireFor(ctx, key, l.config.TTL)
 }
 
-// AcquireFor is Acquire for a permit that lasts ttl, at least 1 ms. Permits that are not
-// expirable do not run out; for them the ttl is ignored.
-func (l *Locker) AcquireFor(ctx context.Context, key string, ttl time.Duration) (strategies.Lease, error) {
-	name := l.config.Key(key)
-	held, err := l.acquire(ctx, name, ttl)
-	if err != nil {
-		return nil, fmt.Errorf("acquire %q: %w", name, indeterminate.Because(ctx, err))
-	}
-	return held, nil
-}
-
-func (l *Locker) acquire(ctx context.Context, name string, ttl time.Duration) (held strategies.Lease, err error) {
-	topic, term, err := l.begin(ctx, name, ttl)
-	if err != nil {
-		return nil, err
-	}
-	try := func() (taken bool, left time.Duration, err error) {
-		held, left, err = l.permits.take(ctx, name, topic, term)
-		l.config.Probe.Attempt() // counted after the answer: it saw all that was done before
-		return held != nil, left, validity.UnlessLate(err)
-	}
-	taken, _, err := try()
-	if err == nil && !taken {
-		err = redisson.Wait(ctx, l.line, topic, l.config.Probe, l.options.Expirable && term < l.config.TTL, try)
-	}
-	return held, err
-}
-
 // TryAcquire tries once.
 func (l *Locker) TryAcquire(ctx context.Context, key string) (strategies.Lease, error) {
 	return l.TryAcquireFor(ctx, key, l.config.TTL)
 }
 
+// AcquireFor is Acquire for a permit that lasts ttl, at least 1 ms. Permits that are not
+// expirable do not run out; for them the ttl has no effect.
+func (l *Locker) AcquireFor(ctx context.Context, key string, ttl time.Duration) (strategies.Lease, error) {
+	return l.acquire(ctx, key, ttl, false)
+}
+
 // TryAcquireFor tries once for a permit like AcquireFor's.
 func (l *Locker) TryAcquireFor(ctx context.Context, key string, ttl time.Duration) (strategies.Lease, error) {
-	name := l.config.Key(key)
-	topic, term, err := l.begin(ctx, name, ttl)
-	var held strategies.Lease
-	if err == nil {
-		held, _, err = l.permits.take(ctx, name, topic, term)
-		l.config.Probe.Attempt()
+	return l.acquire(ctx, key, ttl, true)
+}
+
+func (l *Locker) acquire(ctx context.Context, key string, ttl time.Duration, once bool) (strategies.Lease, error) {
+	if l.closed.Load() {
+		return nil, strategies.ErrClosed
 	}
+	name := l.config.Key(key)
+	held, err := l.take(ctx, name, ttl, once)
 	switch {
 	case err != nil:
 		return nil, fmt.Errorf("acquire %q: %w", name, indeterminate.Because(ctx, err))
@@ -241,20 +206,94 @@ func (l *Locker) TryAcquireFor(ctx context.Context, key string, ttl time.Duratio
 	return held, nil
 }
 
-// begin prepares the first try.
-func (l *Locker) begin(ctx context.Context, name string, ttl time.Duration) (topic redisson.Topic, term time.Duration,
-	err error,
-) {
-	if l.closed.Load() {
-		return topic, 0, strategies.ErrClosed
-	}
-	if term, err = l.permits.term(ttl); err != nil {
-		return topic, 0, err
+// take tries once, or as often as it takes.
+func (l *Locker) take(
+	ctx context.Context, name string, ttl time.Duration, once bool,
+) (held strategies.Lease, err error) {
+	if ttl, err = validity.TTL(ttl); err != nil {
+		return nil, err
 	}
 	if err := l.herald.Learn(ctx); err != nil {
-		return topic, 0, err
+		return nil, err
 	}
-	return l.topic(name), term, nil
+	topic := l.topic(name)
+	try := func() (taken bool, left time.Duration, err error) {
+		held, left, err = l.try(ctx, name, topic, ttl)
+		l.config.Probe.Attempt() // counted after the answer: it saw all that was done before
+		return held != nil, left, err
+	}
+	taken, _, err := try()
+	if once {
+		return held, err
+	}
+	if err = validity.UnlessLate(err); err == nil && !taken {
+		err = redisson.Wait(ctx, l.line, topic, l.config.Probe, 0, l.options.Expirable && ttl < l.config.TTL,
+			func() (bool, time.Duration, error) {
+				taken, left, err := try()
+				return taken, left, validity.UnlessLate(err)
+			})
+	}
+	return held, err
+}
+
+// try returns nil if no permit is free, and then how long to park at most: a permit that is taken
+// meanwhile may run out sooner than those of now. After validity.ErrLate the caller may try again.
+func (l *Locker) try(ctx context.Context, name string, topic redisson.Topic, ttl time.Duration) (
+	strategies.Lease, time.Duration, error,
+) {
+	if err := ctx.Err(); err != nil {
+		return nil, 0, err
+	}
+	if !l.options.Expirable {
+		held := &permit{client: l.client, name: name, topic: topic}
+		// Its answer is waited for even if the caller's time is over: afterwards nothing in Redis
+		// would show whether the permit was granted.
+		next, err := l.ask(context.WithoutCancel(ctx), held)
+		if err != nil || next != granted {
+			return nil, l.config.TTL, err
+		}
+		return held, 0, nil
+	}
+	now := time.Now()
+	ms, until := deadline(now, ttl)
+	held := &expirable{permit: permit{client: l.client, name: name, topic: topic, id: l.id()}}
+	held.until.Set(until)
+	next, err := l.ask(ctx, &held.permit, held.id, now.UnixMilli(), ms)
+	switch {
+	case next == granted && time.Now().Before(until):
+		return held, 0, nil
+	case next == granted:
+		err = validity.ErrLate
+	case err == nil && next < 0: // its holders have plain permits
+		return nil, l.config.TTL, nil
+	case err == nil:
+		return nil, min(max(time.Until(time.UnixMilli(next)), time.Millisecond), l.config.TTL), nil
+	}
+	if indeterminate.MayHaveRun(err) {
+		settle, done := indeterminate.Settle(ctx)
+		defer done()
+		// Nothing more can be done about a failure here: the permit runs out.
+		_, _ = held.giveBack(settle)
+	}
+	return nil, time.Millisecond, err // after ErrLate it is tried again that soon
+}
+
+// granted is the answer of a permit that was taken.
+const granted = math.MinInt64
+
+// ask asks Redis for a permit, once. It returns granted, or else when the next one runs out.
+func (l *Locker) ask(ctx context.Context, held *permit, expirable ...any) (next int64, err error) {
+	args := append([]any{l.options.Permits, held.topic.Channel, held.topic.Command()}, expirable...)
+	next, err = acquireScript.Run(ctx, l.client, held.keys(), args...).Int64()
+	if errors.Is(err, redis.Nil) {
+		return granted, nil
+	}
+	return next, err
+}
+
+// id returns an id that nobody had before.
+func (l *Locker) id() string {
+	return string(binary.BigEndian.AppendUint64(l.instance[:], l.last.Add(1)))
 }
 
 // Close ends the subscriptions. Permits can still be released.
@@ -262,6 +301,5 @@ func (l *Locker) Close() error {
 	if l.closed.Swap(true) {
 		return nil
 	}
-	l.permits.close()
 	return l.line.Close()
 }

@@ -31,7 +31,3 @@ func (n *Names) Next() string {
 	name = append(name, n.instance...)
 	return string(strconv.AppendUint(name, n.last.Add(1), 10))
 }
-
-// Of returns the lasting name of a holder within this instance. It never equals one of
-// Next's.
-func (n *Names) Of(holder string) string { return n.instance + "as:" + holder }

@@ -78,8 +78,7 @@ func TestCluster(t *testing.T) {
 		{"pubsub:sharded=on", "spublish", []string{"e"}},
 		{"pubsub:sharded=off", "publish", []string{"f"}},
 		{"pubsub", "publish", []string{"odd{key", "{}no tag"}}, // no channel is in their slot
-		{"pubsub-broadcast", "spublish", []string{"g", "h", "i"}},
-		{"pubsub-broadcast:sharded=off", "publish", []string{"j"}},
+		{"pubsub-broadcast", "publish", []string{"g", "h", "i"}},
 		{"fenced", "spublish", []string{"k", "l"}},
 		{"fair", "spublish", []string{"m", "n"}},
 		{"fair:sharded=off", "publish", []string{"o"}},

@@ -1,12 +1,30 @@
-// Package redisson is what the locks of Redisson's family have in common: names of
-// keys and channels, the wait for a release that is told on a channel, the hash
-// that says who holds a lock and how often, the watchdog that renews it.
+// Package redisson is what the locks and the semaphore of Redisson's family have in common: names
+// of keys and channels, and the wait for a release that is told on a channel.
 //
 // The formats are Redisson's, so that a service in Java and one in Go can contend
 // for one lock; the scripts are not.
 package redisson
 
-import "strings"
+import (
+	"slices"
+	"strings"
+
+	"github.com/lockbench/lockbench/strategies"
+)
+
+// Rights returns the rights for a lock that parks on a channel and whose scripts use those
+// commands.
+func Rights(commands ...string) strategies.Rights {
+	return strategies.Rights{
+		Keys:     []string{"{key}"},
+		Channels: []string{"redisson_lock__channel:*{key}"},
+		Commands: slices.Concat(commands, []string{
+			"publish", "subscribe", "unsubscribe", "ping", "eval", "evalsha",
+			"script|load",
+		}),
+		Cluster: []string{"pubsub|shardnumsub", "spublish", "ssubscribe", "sunsubscribe"},
+	}
+}
 
 // Prefixed names what belongs to a key: prefix:{key}, in the key's hash slot. A
 // key that has a hash tag of its own keeps it: prefix:key.

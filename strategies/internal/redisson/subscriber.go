@@ -20,81 +20,54 @@ import (
 // dropped. send writes SUBSCRIBE and UNSUBSCRIBE in the order in which they were decided, so
 // that waiters write nothing to the network themselves.
 type Subscriber struct {
-	feed  feed
-	wakes func(payload string) int
-	stop  context.CancelFunc
-	ctx   context.Context
-	done  sync.WaitGroup
+	cluster *redis.ClusterClient // of sharded channels; nil for others
+	wakes   func(payload string) int
+	stop    context.CancelFunc
+	ctx     context.Context
+	done    sync.WaitGroup
 
 	mu       sync.Mutex
+	pubsub   *redis.PubSub
 	started  bool
 	channels map[string]*channel
 	changed  map[string]struct{} // channels for send to look at
 	signal   chan struct{}       // changed is not empty; capacity 1
 }
 
-// feed is what a Subscriber receives from: a *redis.PubSub, or a shard.
-type feed interface {
-	Subscribe(ctx context.Context, channels ...string) error
-	Unsubscribe(ctx context.Context, channels ...string) error
-	// Receive reconnects, and then subscribes again, by itself.
-	Receive(ctx context.Context) (any, error)
-	Ping(ctx context.Context, payload ...string) error
-	Close() error
-}
-
 // NewSubscriber returns a Subscriber that opens a connection of that client when it is first
 // used. wakes says how many waiters a message wakes; it gets an empty payload after the
 // connection broke, when messages may have been missed.
 func NewSubscriber(client redis.UniversalClient, wakes func(payload string) int) *Subscriber {
-	return newSubscriber(client.Subscribe(context.Background()), wakes) // opens no connection yet
-}
-
-// NewShardSubscriber is NewSubscriber for sharded channels. All channels with waiters must be
-// in one slot.
-func NewShardSubscriber(cluster *redis.ClusterClient, wakes func(payload string) int) *Subscriber {
-	return newSubscriber(newShard(cluster), wakes)
-}
-
-func newSubscriber(feed feed, wakes func(payload string) int) *Subscriber {
 	ctx, stop := context.WithCancel(context.Background())
 	return &Subscriber{
-		feed:     feed,
 		wakes:    wakes,
 		ctx:      ctx,
 		stop:     stop,
+		pubsub:   client.Subscribe(ctx), // opens no connection yet
 		channels: map[string]*channel{},
 		changed:  map[string]struct{}{},
 		signal:   make(chan struct{}, 1),
 	}
 }
 
+// NewShardSubscriber is NewSubscriber for sharded channels, all of one slot. Its connection is
+// to the node that has the slot, and moves with the slot.
+func NewShardSubscriber(cluster *redis.ClusterClient, wakes func(payload string) int) *Subscriber {
+	s := NewSubscriber(cluster, wakes)
+	s.cluster = cluster
+	return s
+}
+
 // One is the wakes of a lock: each message wakes one waiter.
 func One(string) int { return 1 }
 
 // Open opens the connection.
-func (s *Subscriber) Open(ctx context.Context) error {
-	if err := s.feed.Ping(ctx); err != nil {
-		return err
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.start()
-	return nil
-}
-
-func (s *Subscriber) start() {
-	if !s.started {
-		s.started = true
-		s.done.Go(s.receive)
-		s.done.Go(s.send)
-	}
-}
+func (s *Subscriber) Open(ctx context.Context) error { return s.pubsub.Ping(ctx) }
 
 // Close closes the connection.
 func (s *Subscriber) Close() error {
 	s.stop()
-	err := s.feed.Close()
+	err := s.feed().Close()
 	s.done.Wait()
 	if errors.Is(err, redis.ErrClosed) {
 		return nil
@@ -102,11 +75,21 @@ func (s *Subscriber) Close() error {
 	return err
 }
 
+// feed is what the messages come from.
+func (s *Subscriber) feed() *redis.PubSub {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.pubsub
+}
+
 // Join adds a waiter. The topic must be of the Subscriber's sort.
 func (s *Subscriber) Join(ctx context.Context, topic Topic) (Place, error) {
 	name := topic.Channel
 	s.mu.Lock()
-	s.start()
+	if !s.started {
+		s.started = true
+		s.done.Go(s.send)
+	}
 	c := s.channels[name]
 	if c == nil {
 		c = &channel{name: name, ready: make(chan struct{})}
@@ -144,7 +127,7 @@ func (s *Subscriber) look(name string) {
 
 // send brings the subscriptions in line with the waiters.
 func (s *Subscriber) send() {
-	for {
+	for receiving := false; ; {
 		select {
 		case <-s.ctx.Done():
 			return
@@ -153,19 +136,37 @@ func (s *Subscriber) send() {
 		wanted, unwanted := s.decide()
 		if len(unwanted) > 0 {
 			// When it fails the connection is broken; the next one will not have them.
-			_ = s.feed.Unsubscribe(s.ctx, unwanted...)
+			_ = s.unsubscribe(unwanted)
 		}
 		if len(wanted) == 0 {
 			continue
 		}
-		err := s.feed.Subscribe(s.ctx, wanted...)
+		err := s.subscribe(wanted)
 		if err != nil { // on a connection that was broken and has been replaced
-			err = s.feed.Subscribe(s.ctx, wanted...)
+			err = s.subscribe(wanted)
 		}
 		if err != nil {
 			s.fail(err, wanted)
 		}
+		if !receiving { // without a channel it would connect to any node
+			receiving = true
+			s.done.Go(s.receive)
+		}
 	}
+}
+
+func (s *Subscriber) subscribe(channels []string) error {
+	if s.cluster != nil {
+		return s.feed().SSubscribe(s.ctx, channels...)
+	}
+	return s.feed().Subscribe(s.ctx, channels...)
+}
+
+func (s *Subscriber) unsubscribe(channels []string) error {
+	if s.cluster != nil {
+		return s.feed().SUnsubscribe(s.ctx, channels...)
+	}
+	return s.feed().Unsubscribe(s.ctx, channels...)
 }
 
 // decide returns the channels to subscribe to and those nobody waits on.
@@ -212,9 +213,12 @@ func (s *Subscriber) fail(err error, names []string) {
 // itself, within Receive.
 func (s *Subscriber) receive() {
 	for failures := 0; ; {
-		message, err := s.feed.Receive(s.ctx)
+		message, err := s.feed().Receive(s.ctx)
 		if s.ctx.Err() != nil {
 			return
+		}
+		if s.cluster != nil {
+			err = s.follow(message, err)
 		}
 		if redis.HasErrorPrefix(err, "NOPERM") {
 			s.refused(err)
@@ -236,6 +240,56 @@ func (s *Subscriber) receive() {
 				s.confirmed(message.Channel)
 			}
 		}
+	}
+}
+
+// errMoved means that a node has ended a subscription.
+var errMoved = errors.New("the channel's slot has moved to another node")
+
+// follow moves the connection to the node that has the slot now. A *redis.PubSub alone stays
+// where it is.
+func (s *Subscriber) follow(message any, err error) error {
+	if m, ok := message.(*redis.Subscription); ok && m.Kind == "sunsubscribe" && s.listensTo(m.Channel) {
+		err = errMoved
+	}
+	if err == nil || redis.HasErrorPrefix(err, "NOPERM") {
+		return err
+	}
+	s.cluster.ReloadState(s.ctx)
+	if _, told := errors.AsType[redis.Error](err); told || err == errMoved {
+		s.replace()
+	}
+	return err
+}
+
+// listensTo says whether a subscription is confirmed and has not been given up: a waiter that
+// comes after it was given up begins another one.
+func (s *Subscriber) listensTo(name string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c := s.channels[name]
+	return c != nil && c.known
+}
+
+// replace subscribes on a new connection to all that it has subscribed to.
+func (s *Subscriber) replace() {
+	s.mu.Lock()
+	if s.ctx.Err() != nil { // Close closes the old one
+		s.mu.Unlock()
+		return
+	}
+	old := s.pubsub
+	s.pubsub = s.cluster.SSubscribe(s.ctx) // opens no connection yet
+	var names []string
+	for name, c := range s.channels {
+		if c.subscribed {
+			names = append(names, name)
+		}
+	}
+	s.mu.Unlock()
+	_ = old.Close()
+	if len(names) > 0 {
+		_ = s.subscribe(names) // if it fails, so will the next Receive
 	}
 }
 

@@ -30,29 +30,32 @@ type Place interface {
 	Leave(handOn bool)
 }
 
-// Wait joins the line and tries, and parks between tries for as long as try says, until try
-// succeeds, fails, or ctx ends. After a brief success the next waiter looks how long it has
-// to wait now: perhaps no message tells it of the end.
-func Wait(ctx context.Context, line Line, topic Topic, probe *strategies.Probe, brief bool,
+// Wait joins the line, parks for first if that is not 0, and tries; and parks between tries for as
+// long as try says, until try succeeds, fails, or ctx ends. After a brief success the next waiter
+// looks how long it has to wait now: perhaps no message tells it of the end.
+func Wait(ctx context.Context, line Line, topic Topic, probe *strategies.Probe, first time.Duration, brief bool,
 	try func() (taken bool, left time.Duration, err error),
 ) error {
 	place, err := line.Join(ctx, topic)
 	if err != nil {
 		return fmt.Errorf("subscribe to %q: %w", topic.Channel, indeterminate.Because(ctx, err))
 	}
-	for parked := false; ; parked = true {
-		taken, left, err := try()
-		if parked {
+	for parks, left := first > 0, first; ; parks = true {
+		if parks {
+			if err := place.Park(ctx, left); err != nil {
+				place.Leave(false)
+				return fmt.Errorf("wait on %q: %w", topic.Channel, err)
+			}
+		}
+		var taken bool
+		taken, left, err = try()
+		if parks {
 			probe.Wake(taken)
 		}
 		if taken || err != nil {
 			// A waiter that fails may have used a wake-up that another needs.
 			place.Leave(err != nil || brief)
 			return err
-		}
-		if err := place.Park(ctx, left); err != nil {
-			place.Leave(false)
-			return fmt.Errorf("wait on %q: %w", topic.Channel, err)
 		}
 	}
 }

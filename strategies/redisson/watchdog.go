@@ -23,15 +23,15 @@ type watchdog struct {
 
 	mu      sync.Mutex
 	started bool
-	held    map[*Lease]struct{}
+	held    map[*lease]struct{}
 }
 
 func newWatchdog(client redis.UniversalClient, ttl time.Duration) *watchdog {
 	ctx, stop := context.WithCancel(context.Background())
-	return &watchdog{client: client, ttl: ttl, ctx: ctx, stop: stop, held: map[*Lease]struct{}{}}
+	return &watchdog{client: client, ttl: ttl, ctx: ctx, stop: stop, held: map[*lease]struct{}{}}
 }
 
-func (w *watchdog) watch(held *Lease) {
+func (w *watchdog) watch(held *lease) {
 	if w == nil {
 		return
 	}
@@ -44,7 +44,7 @@ func (w *watchdog) watch(held *Lease) {
 	}
 }
 
-func (w *watchdog) forget(held *Lease) {
+func (w *watchdog) forget(held *lease) {
 	if w == nil {
 		return
 	}
@@ -53,7 +53,7 @@ func (w *watchdog) forget(held *Lease) {
 	delete(w.held, held)
 }
 
-func (w *watchdog) watches(held *Lease) bool {
+func (w *watchdog) watches(held *lease) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	_, ok := w.held[held]
@@ -85,7 +85,7 @@ func (w *watchdog) run() {
 
 // renew renews some leases. It gives up a lease that is lost, or that could not be renewed in
 // time.
-func (w *watchdog) renew(leases []*Lease) {
+func (w *watchdog) renew(leases []*lease) {
 	ctx, cancel := context.WithTimeout(w.ctx, w.ttl/3)
 	defer cancel()
 	replies, answers := make([]*redis.Cmd, len(leases)), make([]func(done, open bool), len(leases))
@@ -96,7 +96,7 @@ func (w *watchdog) renew(leases []*Lease) {
 			ttl := held.renewal()
 			answers[i] = held.extending(ttl)
 			once := indeterminate.ScriptsOnce{Scripter: pipe}
-			replies[i] = renewScript.Eval(ctx, once, []string{held.Key}, ttl.Milliseconds(), held.Owner, held.again)
+			replies[i] = renewScript.Eval(ctx, once, []string{held.key}, ttl.Milliseconds(), held.owner, held.holder != nil)
 		}
 		return nil
 	})

@@ -63,6 +63,9 @@ func (a *answers) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Proc
 func (a *answers) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	return func(ctx context.Context, cmd redis.Cmder) error {
 		mode := a.mode.Load()
+		if mode == twice && cmd.NoRetry() {
+			mode = asTheyCome
+		}
 		if name := cmd.Name(); mode == asTheyCome || name != "eval" && name != "evalsha" {
 			return next(ctx, cmd)
 		}

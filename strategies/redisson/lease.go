@@ -1,0 +1,163 @@
+package redisson
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/lockbench/lockbench/strategies"
+	"github.com/lockbench/lockbench/strategies/internal/indeterminate"
+	"github.com/lockbench/lockbench/strategies/internal/redisson"
+	"github.com/lockbench/lockbench/strategies/internal/validity"
+)
+
+// lease is one hold of a lock by an owner. The mutex is for the watchdog, which renews it
+// while its holder uses it.
+type lease struct {
+	locker *Locker
+	key    string        // the lock's, in Redis
+	owner  string        // as Redis knows it
+	holder *holder       // of AcquireAs; nil for an owner that holds the lock once
+	fence  int64         // of fenced
+	wait   time.Duration // how long the caller would wait; 0 for a try-lock
+	term   time.Duration // the TTL asked for, in whole milliseconds
+	brief  bool          // it may end sooner than waiters expect, who may be parked for longer
+	fixed  bool          // the watchdog leaves it alone
+	asked  bool          // Redis may have heard of the owner
+	unsure bool          // a release was not answered, and may be repeated
+
+	until validity.Until
+
+	mu   sync.Mutex
+	ttl  time.Duration // for which the watchdog renews it
+	gone bool          // known to be lost
+	lost chan struct{} // nil until Lost is called
+}
+
+// topic returns where the lock's release is told on that channel.
+func (held *lease) topic(channel string) redisson.Topic {
+	return held.locker.herald.Topic(held.key, channel)
+}
+
+// parkFor returns how long to wait on a lock that has ms left by PTTL: at most the Locker's
+// TTL, because the next holder's lease may end sooner than this one's, without a message.
+func (held *lease) parkFor(ms int64) time.Duration {
+	most := held.locker.config.TTL
+	if ms < 0 { // it has no TTL: another program has set it
+		return most
+	}
+	// 0 means less than a millisecond: wait for one, do not poll without a pause.
+	return min(time.Duration(max(ms, 1))*time.Millisecond, most)
+}
+
+// ValidUntil returns the moment before the lock was last asked for or renewed, plus the TTL.
+func (held *lease) ValidUntil() time.Time { return held.until.Get() }
+
+// Lost returns a channel that is closed when the watchdog, Extend or Release finds that
+// another owner has the lock or that the lease has run out.
+func (held *lease) Lost() <-chan struct{} {
+	held.mu.Lock()
+	defer held.mu.Unlock()
+	if held.lost == nil {
+		held.lost = make(chan struct{})
+		if held.gone {
+			close(held.lost)
+		}
+	}
+	return held.lost
+}
+
+func (held *lease) lose() {
+	if held.holder != nil {
+		held.locker.holders.remove(held)
+	}
+	held.mu.Lock()
+	defer held.mu.Unlock()
+	if !held.gone && held.lost != nil {
+		close(held.lost)
+	}
+	held.gone = true
+}
+
+// Release gives up this hold; the last one of an owner frees the lock. A hold of several whose
+// release was not answered counts as released: to give it up twice would be one too many.
+func (held *lease) Release(ctx context.Context) error {
+	held.locker.watchdog.forget(held)
+	err := held.give(ctx)
+	switch {
+	case errors.Is(err, strategies.ErrNotHeld):
+		held.lose()
+		return err
+	case err != nil:
+		return fmt.Errorf("release %q: %w", held.key, indeterminate.Because(ctx, err))
+	}
+	return nil
+}
+
+func (held *lease) give(ctx context.Context) error {
+	l := held.locker
+	var client redis.Scripter = l.client
+	one := false
+	if held.holder != nil && !held.unsure {
+		stay, known := l.holders.remove(held)
+		if !known { // it was released, or lost
+			return strategies.ErrNotHeld
+		}
+		if one = stay > 0; one {
+			client = indeterminate.ScriptsOnce{Scripter: l.client}
+		}
+	}
+	err := l.kind.release(ctx, client, held, one)
+	held.unsure = err != nil && !one
+	return err
+}
+
+// Extend makes the lease last ttl from now on, or after an error at most that long. If the
+// watchdog renews the lease, ttl is at least the Locker's own, and the watchdog continues
+// with it.
+func (held *lease) Extend(ctx context.Context, ttl time.Duration) error {
+	if held.locker.watchdog != nil && !held.fixed {
+		ttl = max(ttl, held.locker.config.TTL)
+	}
+	ttl = ttl.Truncate(time.Millisecond)
+	answer := held.extending(ttl)
+	renewed, err := renewScript.Run(ctx, indeterminate.ScriptsOnce{Scripter: held.locker.client}, []string{held.key},
+		max(ttl.Milliseconds(), 1), held.owner, held.holder != nil).Int()
+	answer(renewed == 1, indeterminate.MayHaveRun(err))
+	if err != nil {
+		return fmt.Errorf("extend %q: %w", held.key, indeterminate.Because(ctx, err))
+	}
+	if renewed == 0 {
+		held.lose()
+		return strategies.ErrNotHeld
+	}
+	held.mu.Lock()
+	held.ttl = ttl
+	held.mu.Unlock()
+	return nil
+}
+
+// extending is called before a renewal is sent, and the func with its answer. That of an owner
+// who may hold the lock more than once never shortens a lease.
+func (held *lease) extending(ttl time.Duration) (answer func(done, open bool)) {
+	sent := time.Now()
+	if held.holder == nil {
+		return held.until.Extending(sent, ttl)
+	}
+	return func(done, _ bool) {
+		if done {
+			held.until.Raise(sent.Add(ttl))
+		}
+	}
+}
+
+// renewal returns the TTL for which the watchdog renews the lease.
+func (held *lease) renewal() time.Duration {
+	held.mu.Lock()
+	defer held.mu.Unlock()
+	return held.ttl
+}

@@ -1,0 +1,236 @@
+package redisson
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"sync/atomic"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/lockbench/lockbench/strategies"
+	"github.com/lockbench/lockbench/strategies/goredis"
+	"github.com/lockbench/lockbench/strategies/internal/indeterminate"
+	"github.com/lockbench/lockbench/strategies/internal/owner"
+	"github.com/lockbench/lockbench/strategies/internal/redisson"
+	"github.com/lockbench/lockbench/strategies/internal/validity"
+)
+
+// kind is what the locks of the family say to Redis, in which they differ.
+type kind interface {
+	// scripts returns the scripts to load before the first acquire.
+	scripts() []*redis.Script
+	// acquire asks for the lock once; an owner that has it gets one more hold. If another
+	// owner has it, left is how long to park at most.
+	acquire(ctx context.Context, client redis.Scripter, held *lease) (taken bool, left time.Duration, err error)
+	// granted returns a lease that was acquired, as its holder gets it.
+	granted(held *lease) strategies.Lease
+	// release gives up all holds of the owner, or one of several. It returns ErrNotHeld if the
+	// owner has none. The last one is told by the command of held's topic.
+	release(ctx context.Context, client redis.Scripter, held *lease, one bool) error
+	// channel returns where a waiter for that lease is told of a release.
+	channel(held *lease) string
+}
+
+// queuer is a kind whose waiters are in a queue in Redis. A waiter that gives up leaves it.
+type queuer interface {
+	leave(ctx context.Context, held *lease)
+}
+
+// Locker is one process's side of a lock. Its holders share a watchdog, and its waiters, but for
+// pubsub-broadcast's, a subscription. It is a strategies.Locker, Trier, Termed, Reentrant and
+// Preparer; the leases of fenced are strategies.Fenced.
+type Locker struct {
+	parts
+	config   goredis.Config
+	client   redis.UniversalClient
+	owners   *owner.Names
+	holders  holders
+	watchdog *watchdog // nil without renewals
+	closed   atomic.Bool
+}
+
+// parts are what a Locker is made of.
+type parts struct {
+	kind   kind
+	line   redisson.Line
+	herald *redisson.Herald
+	renew  bool         // a watchdog renews the leases without a TTL of their own
+	blind  bool         // waiters do not try again after subscribing: wake-ups get lost
+	finish func() error // ends what the kind has started; may be nil
+}
+
+// newLocker returns a Locker on the first node, which it does not talk to yet.
+func newLocker(config goredis.Config, p parts) *Locker {
+	config.TTL = config.TTL.Truncate(time.Millisecond)
+	l := &Locker{parts: p, config: config, client: config.Nodes[0].Client, owners: owner.New()}
+	if p.renew {
+		l.watchdog = newWatchdog(l.client, config.TTL)
+	}
+	return l
+}
+
+// Prepare loads the scripts and opens the connections that waiters need.
+func (l *Locker) Prepare(ctx context.Context, _ []string) error {
+	if err := goredis.Load(ctx, l.client, l.kind.scripts()...); err != nil {
+		return err
+	}
+	return l.herald.Open(ctx, l.line)
+}
+
+// Acquire waits until the lock is held or ctx ends.
+func (l *Locker) Acquire(ctx context.Context, key string) (strategies.Lease, error) {
+	return l.acquire(ctx, l.lease(key, l.owners.Next()))
+}
+
+// AcquireFor is Acquire for a lease of ttl, which the watchdog does not renew: what
+// Redisson calls a lease time. ttl is at least 1 ms.
+func (l *Locker) AcquireFor(ctx context.Context, key string, ttl time.Duration) (strategies.Lease, error) {
+	held, err := l.leaseFor(key, ttl)
+	if err != nil {
+		return nil, err
+	}
+	return l.acquire(ctx, held)
+}
+
+// AcquireAs is Acquire for an owner that may hold the lock already: all acquires of one
+// Locker in the same owner's name belong to one holder. An owner is like a thread: it does
+// not wait for one lock twice at the same time.
+//
+// An acquire whose reply was lost may leave the owner one hold too many in Redis. The release of
+// its last lease ends all of them.
+func (l *Locker) AcquireAs(ctx context.Context, key, owner string) (strategies.Lease, error) {
+	of := l.holders.find(hold{l.config.Key(key), owner}, l.owners.Next)
+	held := l.lease(key, of.name)
+	held.holder = of
+	return l.acquire(ctx, held)
+}
+
+// TryAcquire tries once.
+func (l *Locker) TryAcquire(ctx context.Context, key string) (strategies.Lease, error) {
+	return l.tryAcquire(ctx, l.lease(key, l.owners.Next()))
+}
+
+// TryAcquireFor tries once for a lease like AcquireFor's.
+func (l *Locker) TryAcquireFor(ctx context.Context, key string, ttl time.Duration) (strategies.Lease, error) {
+	held, err := l.leaseFor(key, ttl)
+	if err != nil {
+		return nil, err
+	}
+	return l.tryAcquire(ctx, held)
+}
+
+func (l *Locker) tryAcquire(ctx context.Context, held *lease) (strategies.Lease, error) {
+	if l.closed.Load() {
+		return nil, strategies.ErrClosed
+	}
+	taken, _, err := l.try(ctx, held)
+	if err != nil {
+		return nil, fmt.Errorf("acquire %q: %w", held.key, indeterminate.Because(ctx, err))
+	}
+	if !taken {
+		return nil, strategies.ErrHeld
+	}
+	return l.kind.granted(held), nil
+}
+
+// Close ends the subscriptions, the watchdog and the pipeline. Leases can still be released.
+func (l *Locker) Close() error {
+	if l.closed.Swap(true) {
+		return nil
+	}
+	if l.watchdog != nil {
+		l.watchdog.close()
+	}
+	err := l.line.Close()
+	if l.finish != nil {
+		err = errors.Join(err, l.finish())
+	}
+	return err
+}
+
+func (l *Locker) lease(key, owner string) *lease {
+	return &lease{locker: l, key: l.config.Key(key), owner: owner, term: l.config.TTL, ttl: l.config.TTL}
+}
+
+func (l *Locker) leaseFor(key string, ttl time.Duration) (*lease, error) {
+	held := l.lease(key, l.owners.Next())
+	ttl, err := validity.TTL(ttl)
+	if err != nil {
+		return nil, fmt.Errorf("acquire %q: %w", held.key, err)
+	}
+	held.term, held.fixed, held.brief = ttl, true, ttl < l.config.TTL
+	return held, nil
+}
+
+func (l *Locker) acquire(ctx context.Context, held *lease) (strategies.Lease, error) {
+	if l.closed.Load() {
+		return nil, strategies.ErrClosed
+	}
+	held.wait = math.MaxInt64
+	if deadline, ok := ctx.Deadline(); ok {
+		held.wait = max(time.Until(deadline), 1)
+	}
+	try := func() (bool, time.Duration, error) {
+		taken, left, err := l.try(ctx, held)
+		return taken, left, validity.UnlessLate(err)
+	}
+	taken, left, err := try()
+	if err == nil && !taken {
+		if !l.blind {
+			left = 0
+		}
+		err = redisson.Wait(ctx, l.line, held.topic(l.kind.channel(held)), l.config.Probe, left, held.brief, try)
+	}
+	if err != nil {
+		l.giveUp(ctx, held)
+		return nil, fmt.Errorf("acquire %q: %w", held.key, indeterminate.Because(ctx, err))
+	}
+	return l.kind.granted(held), nil
+}
+
+// try makes one attempt. After an error the lock is not held; after validity.ErrLate the
+// caller may try again.
+func (l *Locker) try(ctx context.Context, held *lease) (taken bool, left time.Duration, err error) {
+	if err := l.herald.Learn(ctx); err != nil {
+		return false, 0, err
+	}
+	until := time.Now().Add(held.term)
+	taken, left, err = l.kind.acquire(ctx, l.client, held)
+	l.config.Probe.Attempt() // counted after the answer: it saw all that was done before
+	held.asked = held.asked || err == nil || indeterminate.MayHaveRun(err)
+	late := taken && !time.Now().Before(until)
+	switch {
+	case late:
+		taken, left, err = false, time.Millisecond, validity.ErrLate
+	case taken:
+		held.until.Set(until)
+		if held.holder != nil {
+			l.holders.add(held)
+		}
+		if !held.fixed {
+			l.watchdog.watch(held)
+		}
+	}
+	alone := held.holder == nil || l.holders.count(held.holder) == 0
+	if alone && (late || indeterminate.MayHaveRun(err)) {
+		settle, done := indeterminate.Settle(ctx)
+		defer done()
+		// Nothing more can be done about a failure here: the TTL frees the lock.
+		_ = l.kind.release(settle, l.client, held, false)
+	}
+	return taken, left, err
+}
+
+// giveUp removes what a failed wait left in Redis. If that fails too, it runs out.
+func (l *Locker) giveUp(ctx context.Context, held *lease) {
+	q, ok := l.kind.(queuer)
+	if !ok || !held.asked {
+		return
+	}
+	settle, done := indeterminate.Settle(ctx)
+	defer done()
+	q.leave(settle, held)
+}

@@ -1,0 +1,18 @@
+-- Gives up all holds of the lock, or one of several, and tells the waiters when none is left.
+-- KEYS: lock   ARGV: lease in ms, owner, 1 to give up only one hold, and where waiters listen:
+-- channel, or '' to tell nobody, and PUBLISH or SPUBLISH
+-- returns nil when it was not the caller's, 0 when still held, 1 when freed
+if redis.call('HEXISTS', KEYS[1], ARGV[2]) == 0 then
+  return nil
+end
+if redis.call('HINCRBY', KEYS[1], ARGV[2], -1) > 0 and ARGV[3] == '1' then
+  if redis.call('PTTL', KEYS[1]) < tonumber(ARGV[1]) then
+    redis.call('PEXPIRE', KEYS[1], ARGV[1])
+  end
+  return 0
+end
+redis.call('DEL', KEYS[1])
+if ARGV[4] ~= '' then
+  redis.call(ARGV[5], ARGV[4], '0')
+end
+return 1

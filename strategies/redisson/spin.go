@@ -1,0 +1,47 @@
+package redisson
+
+import (
+	"context"
+	"math/rand/v2"
+	"time"
+
+	"github.com/lockbench/lockbench/internal/pause"
+	"github.com/lockbench/lockbench/strategies"
+	"github.com/lockbench/lockbench/strategies/internal/redisson"
+	"github.com/lockbench/lockbench/strategies/polled"
+)
+
+// backoff is how an RSpinLock sleeps.
+var backoff = polled.SpinOptions{Backoff: polled.Redisson, Base: time.Millisecond, Cap: 128 * time.Millisecond}
+
+// polling is a redisson.Line whose waiters are told nothing and sleep between their tries.
+type polling struct{ sleepers pause.Sleepers }
+
+// Open has nothing to open.
+func (*polling) Open(context.Context) error { return nil }
+
+// Join begins a waiter's sleeps.
+func (l *polling) Join(context.Context, redisson.Topic) (redisson.Place, error) {
+	return poller{line: l, next: backoff.Sleeps(rand.Int64N)}, nil
+}
+
+// Close frees what the sleepers used.
+func (l *polling) Close() error {
+	l.sleepers.Close()
+	return nil
+}
+
+// poller is a redisson.Place.
+type poller struct {
+	line *polling
+	next func() time.Duration
+}
+
+// Park sleeps as the backoff says, however long the holder has left.
+func (p poller) Park(ctx context.Context, _ time.Duration) error {
+	p.line.sleepers.Sleep(ctx.Done(), p.next())
+	return strategies.WaitEnded(ctx)
+}
+
+// Leave has nothing to pass on.
+func (poller) Leave(bool) {}
