@@ -2,7 +2,6 @@ package peers_test
 
 import (
 	"context"
-	"fmt"
 	"maps"
 	"testing"
 	"time"
@@ -54,42 +53,6 @@ func TestUncontendedCommands(t *testing.T) {
 			t.Errorf("%s: an acquire and release ran %v, want %v", test.strategy, got, test.want)
 		}
 	}
-	for variant, keys := range map[string]int{"rueidislock": 3, "rueidislock:tuned=true": 1} {
-		trial.Calm(t, func(int) string { return rueidisCommands(t, variant, keys) })
-	}
-}
-
-// rueidisCommands says why an attempt proves nothing: rueidislock begins a slow try anew, and renews at a late message.
-func rueidisCommands(t *testing.T, variant string, keys int) (spoilt string) {
-	server := redistest.Start(t)
-	p := trial.Start(t, server, variant, time.Minute)
-	trial.Release(t, p.Acquire(t, "another")) // loads the scripts; a late message of its release means another
-	var took time.Duration
-	got := locktest.Calls(t, server.Client(t), func() {
-		began := time.Now()
-		trial.Release(t, p.Acquire(t, "key"))
-		took = time.Since(began)
-	})
-	delete(got, "hello") // of the observer
-	delete(got, "ping")  // of an idle connection
-	// It holds the lock with a majority, and may be released before it has the rest.
-	most := keys/2 + 1
-	want := map[string][2]int{
-		"evalsha": {2 * most, 2 * keys}, "get": {2 * most, 2 * keys}, "set": {most, keys}, "del": {most, keys},
-	}
-	wrong := len(got) != len(want)
-	for command, n := range got {
-		wrong = wrong || n < want[command][0] || n > want[command][1]
-	}
-	if !wrong {
-		return ""
-	}
-	said := fmt.Sprintf("%s: an acquire and release ran %v in %v, want %v", variant, got, took, want)
-	if took > 20*time.Millisecond || got["pexpireat"] > 0 {
-		return said
-	}
-	t.Error(said)
-	return ""
 }
 
 // Libraries give up: redsync after 32 tries, redislock after a TTL. A Locker waits.
@@ -125,9 +88,9 @@ func TestWaitsBeyondTheLibrarysLimit(t *testing.T) {
 	}
 }
 
-// None of the libraries says so by itself at once.
+// Neither of the libraries says so by itself at once.
 func TestReportsALostServer(t *testing.T) {
-	for _, strategy := range []string{"redislock", "redsync:delay=5ms", "rueidislock"} {
+	for _, strategy := range []string{"redislock", "redsync:delay=5ms"} {
 		server := redistest.Start(t)
 		p := trial.Start(t, server, strategy, time.Minute)
 		p.Acquire(t, "key")
@@ -214,28 +177,6 @@ func TestRueidislocksLeases(t *testing.T) {
 	}
 	if err := lease.Release(t.Context()); err != strategies.ErrNotHeld { //nolint:errorlint // exactly that
 		t.Errorf("the release returned %v", err)
-	}
-}
-
-// A lock is granted with two of its three keys. The third may come only when Close has
-// seen what is to be released later.
-func TestALateKeyOfRueidislockIsReleasedAfterClose(t *testing.T) {
-	const late = "rueidislock:2:trial:key"
-	server := redistest.Start(t)
-	outside := server.Client(t)
-	p := trial.Start(t, server, "rueidislock", time.Minute)
-	lease := p.Acquire(t, "key")
-	poll.Until(t, "all keys are there", func() bool { return outside.DBSize(t.Context()).Val() == 3 })
-	value := outside.GetDel(t.Context(), late).Val()
-	if err := p.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if err := outside.Set(t.Context(), late, value, time.Minute).Err(); err != nil {
-		t.Fatal(err)
-	}
-	trial.Release(t, lease)
-	if keys := outside.Keys(t.Context(), "*").Val(); len(keys) > 0 {
-		t.Errorf("left behind: %q", keys)
 	}
 }
 

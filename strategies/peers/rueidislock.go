@@ -6,9 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"strconv"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -18,16 +16,13 @@ import (
 
 	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/strategies/goredis"
-	"github.com/lockbench/lockbench/strategies/internal/token"
 )
 
 const (
 	// rueidisPrefix is rueidislock's default; our own prefix follows it.
 	rueidisPrefix = "rueidislock"
-	// againAfter is how long a waiter can sleep at most on a lock that is free, or on a lost server.
+	// againAfter is how long a waiter can sleep at most on a lock that is free.
 	againAfter = 2 * time.Second
-	// settling is how long a caller waits at most for a clean-up, or for the answer to a PING.
-	settling = 5 * time.Second
 )
 
 // errAgain ends a wait that starts over.
@@ -51,14 +46,7 @@ func (o RueidislockOptions) Refine(info strategies.Info) strategies.Info {
 type Rueidislock struct {
 	config goredis.Config
 	peer   rueidislock.Locker
-	keys   int         // per lock
-	cut    atomic.Bool // no connection is made any more
-	pinged atomic.Int64
-
-	mu      sync.Mutex
-	closed  bool
-	held    map[*rueidisLease]struct{}
-	running sync.WaitGroup // calls of rueidislock's that may outlast their caller
+	closed atomic.Bool
 }
 
 // OpenRueidislock returns a Locker on the first node, and connects to it.
@@ -66,7 +54,7 @@ func OpenRueidislock(config goredis.Config, options RueidislockOptions) (*Rueidi
 	if err := config.Validate(1); err != nil {
 		return nil, fmt.Errorf("rueidislock: %w", err)
 	}
-	l := &Rueidislock{config: config, held: map[*rueidisLease]struct{}{}}
+	l := &Rueidislock{config: config}
 	client, err := l.client(config.Nodes[0].Options)
 	if err != nil {
 		return nil, fmt.Errorf("rueidislock: %w", err)
@@ -80,7 +68,6 @@ func OpenRueidislock(config goredis.Config, options RueidislockOptions) (*Rueidi
 	if options.Tuned {
 		set.KeyMajority, set.NoLoopTracking, set.TryNextAfter = 1, true, config.TTL
 	}
-	l.keys = int(set.KeyMajority)*2 - 1
 	if l.peer, err = rueidislock.NewLocker(set); err != nil {
 		return nil, fmt.Errorf("connect rueidis: %w", err)
 	}
@@ -116,7 +103,7 @@ func (l *Rueidislock) client(o *redis.UniversalOptions) (rueidis.ClientOption, e
 		Dialer:            net.Dialer{Timeout: o.DialTimeout},
 		// The dialler itself encrypts if the options say so.
 		DialCtxFn: func(ctx context.Context, address string, _ *net.Dialer, _ *tls.Config) (net.Conn, error) {
-			if l.cut.Load() { // a closed rueidis client dials again if it is called with a context that has ended
+			if l.closed.Load() { // a closed rueidis client dials again if it is called with a context that has ended
 				return nil, net.ErrClosed
 			}
 			if strings.HasPrefix(address, "/") {
@@ -131,16 +118,13 @@ func (l *Rueidislock) client(o *redis.UniversalOptions) (rueidis.ClientOption, e
 	return option, nil
 }
 
-// Acquire waits with rueidislock's WithContext. It starts the wait over every two seconds if Redis still
-// answers, because rueidislock may sleep on then.
+// Acquire waits with rueidislock's WithContext. It starts the wait over every two seconds, because
+// rueidislock may sleep on.
 func (l *Rueidislock) Acquire(ctx context.Context, key string) (strategies.Lease, error) {
 	for {
 		held, err := l.lock(ctx, key, l.peer.WithContext)
 		if !errors.Is(err, errAgain) {
 			return held, err
-		}
-		if err := l.ping(ctx); err != nil {
-			return nil, fmt.Errorf("lock %q: %w", l.config.Key(key), err)
 		}
 	}
 }
@@ -159,36 +143,13 @@ func (l *Rueidislock) TryAcquire(ctx context.Context, key string) (strategies.Le
 	}
 }
 
-// ping asks whether Redis can be reached, once a second for all waiters.
-func (l *Rueidislock) ping(ctx context.Context) error {
-	last, now := l.pinged.Load(), time.Now().UnixNano()
-	if now-last < int64(time.Second) || !l.pinged.CompareAndSwap(last, now) {
-		return nil
-	}
-	ctx, cancel := context.WithTimeout(ctx, settling)
-	defer cancel()
-	client := l.peer.Client()
-	err := client.Do(ctx, client.B().Ping().Build()).Error()
-	if err != nil { // the first PING may find a broken connection, and has the client dial again
-		err = client.Do(ctx, client.B().Ping().Build()).Error()
-	}
-	if err != nil {
-		return fmt.Errorf("cannot reach Redis: %w", err)
-	}
-	return nil
-}
-
-// rueidisResult is what rueidislock's calls return.
-type rueidisResult struct {
-	ctx     context.Context
-	release context.CancelFunc
-	err     error
-}
-
 type rueidisCall func(context.Context, string) (context.Context, context.CancelFunc, error)
 
 func (l *Rueidislock) lock(ctx context.Context, key string, call rueidisCall) (strategies.Lease, error) {
 	name := l.config.Key(key)
+	if l.closed.Load() {
+		return nil, strategies.ErrClosed
+	}
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("lock %q: %w", name, err)
 	}
@@ -196,184 +157,49 @@ func (l *Rueidislock) lock(ctx context.Context, key string, call rueidisCall) (s
 	lasting, end := context.WithCancelCause(context.WithoutCancel(ctx))
 	ended := context.AfterFunc(ctx, func() { end(ctx.Err()) })
 	again := time.AfterFunc(againAfter, func() { end(errAgain) })
-	result, abandoned := make(chan rueidisResult), make(chan struct{})
-	if !l.begin(func() {
-		var r rueidisResult
-		r.ctx, r.release, r.err = call(lasting, name)
-		select {
-		case result <- r:
-		case <-abandoned:
-			if r.err == nil {
-				r.release()
-			}
-			end(nil)
-		}
-	}) {
-		again.Stop()
-		ended()
-		end(nil)
-		return nil, strategies.ErrClosed
-	}
-	got, returned := await(lasting, result)
+	held, release, err := call(lasting, name)
 	inTime := again.Stop()
-	inTime = ended() && inTime && returned
-	if got.err == nil && inTime {
-		return l.grant(&rueidisLease{
-			locker: l, name: name, ctx: got.ctx,
-			release: func() { got.release(); end(nil) },
-		}), nil
+	inTime = ended() && inTime
+	if err == nil && inTime {
+		return &rueidisLease{held, release}, nil
 	}
-	if got.err == nil {
+	if err == nil {
 		<-lasting.Done() // a function that could not be stopped may not have ended it yet
-		if returned {
-			got.release()
-		}
-	}
-	if !returned {
-		close(abandoned)
+		release()
 	}
 	if cause := context.Cause(lasting); cause != nil {
-		got.err = cause // rueidislock says only that the context has ended
+		err = cause // rueidislock says only that the context has ended
 	}
 	end(nil)
-	return nil, fmt.Errorf("lock %q: %w", name, got.err)
-}
-
-// await returns the result of a call, or false if the call goes on after its context's end: after a failed
-// try rueidislock cleans up for as long as a TTL if Redis does not answer.
-func await(lasting context.Context, result <-chan rueidisResult) (rueidisResult, bool) {
-	select {
-	case r := <-result:
-		return r, true
-	case <-lasting.Done():
-	}
-	timer := time.NewTimer(settling)
-	defer timer.Stop()
-	select {
-	case r := <-result:
-		return r, true
-	case <-timer.C:
-		return rueidisResult{}, false
-	}
-}
-
-// begin starts do, and Close waits for it; false means that the Locker is closed.
-func (l *Rueidislock) begin(do func()) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if !l.closed {
-		l.running.Go(do)
-	}
-	return !l.closed
-}
-
-func (l *Rueidislock) grant(held *rueidisLease) *rueidisLease {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.held[held] = struct{}{}
-	return held
+	return nil, fmt.Errorf("lock %q: %w", name, err)
 }
 
 // Close closes the connections. rueidislock's own Close would release the leases, which only
 // their holders may do: it is called when it can no longer do that.
 func (l *Rueidislock) Close() error {
-	l.mu.Lock()
-	if l.closed {
-		l.mu.Unlock()
-		return nil
+	if !l.closed.Swap(true) {
+		l.peer.Client().Close()
+		l.peer.Close()
 	}
-	l.closed = true
-	held := l.held
-	l.held = nil
-	l.mu.Unlock()
-
-	for lease := range held {
-		lease.remember()
-	}
-	l.cut.Store(true)
-	l.peer.Client().Close()
-	l.peer.Close()
-	for lease := range held {
-		lease.release() // waits for its goroutines
-	}
-	l.running.Wait()
 	return nil
 }
 
 // rueidisLease is a lock that rueidislock keeps until it is released.
 type rueidisLease struct {
-	locker  *Rueidislock
-	name    string
 	ctx     context.Context // rueidislock ends it when it knows the lock to be lost
 	release func()          // returns when all of its goroutines have ended
-	left    []*token.Lease  // the keys of a lease that Close found held
 }
 
 // Lost returns a channel that is closed when a key was lost that the majority needs, and at
 // the release.
 func (held *rueidisLease) Lost() <-chan struct{} { return held.ctx.Done() }
 
-// Release has rueidislock delete the keys. rueidislock does not say whether it could.
-func (held *rueidisLease) Release(ctx context.Context) error {
-	l := held.locker
-	l.mu.Lock()
-	if l.closed {
-		l.mu.Unlock()
-		return held.releaseLeft(ctx)
-	}
-	delete(l.held, held)
+// Release has rueidislock delete the keys, which ignores ctx and does not say whether it could.
+func (held *rueidisLease) Release(context.Context) error {
 	lost := held.ctx.Err() != nil
-	released := make(chan struct{})
-	l.running.Go(func() { // it ignores contexts
-		defer close(released)
-		held.release()
-	})
-	l.mu.Unlock()
-	select {
-	case <-released:
-		return outcome(ctx, "release", held.name, lost, nil)
-	case <-ctx.Done():
-		return fmt.Errorf("release %q: %w", held.name, ctx.Err())
+	held.release()
+	if lost {
+		return strategies.ErrNotHeld
 	}
-}
-
-// remember records what the keys hold, so that the lease can be released without rueidislock, which hides that
-// value. All keys hold the same; a key that the majority did not need may still be on its way.
-func (held *rueidisLease) remember() {
-	ctx, cancel := context.WithTimeout(context.Background(), settling)
-	defer cancel()
-	client, keys := held.locker.config.Nodes[0].Client, held.locker.keys
-	name := func(i int) string { return rueidisPrefix + ":" + strconv.Itoa(i) + ":" + held.name }
-	holds := map[string]int{} // how many keys hold a value
-	for i := range keys {
-		if value, err := client.Get(ctx, name(i)).Result(); err == nil {
-			holds[value]++
-		}
-	}
-	if held.ctx.Err() != nil { // another holder may have the keys
-		return
-	}
-	for value, n := range holds {
-		for i := range keys {
-			if n > keys/2 {
-				held.left = append(held.left, &token.Lease{Client: client, Name: name(i), Token: value})
-			}
-		}
-	}
-}
-
-// releaseLeft releases after Close.
-func (held *rueidisLease) releaseLeft(ctx context.Context) error {
-	freed := 0
-	for _, key := range held.left {
-		ok, err := key.Free(ctx)
-		if err != nil {
-			return fmt.Errorf("release %q: %w", held.name, err)
-		}
-		if ok {
-			freed++
-		}
-	}
-	held.left = nil
-	return outcome(ctx, "release", held.name, freed <= held.locker.keys/2, nil)
+	return nil
 }
