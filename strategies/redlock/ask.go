@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
-	"sync/atomic"
 	"time"
 )
 
@@ -14,24 +12,28 @@ import (
 // timeout: longer than any Redis needs that still answers.
 const patience = time.Second
 
+// errNoAnswer is the error of a node that has not answered in time.
+var errNoAnswer = errors.New("no answer in time")
+
 // answer is what a node replied to a call.
 type answer struct {
-	yes bool
-	err error // no reply that could be used
+	node *node
+	yes  bool
+	err  error // no reply that could be used
 }
 
 // tally counts the answers of some nodes.
 type tally struct {
 	yes, no, failed int
-	waiting         int   // have not answered yet
-	err             error // one of the failed
+	waiting         []*node // have not answered yet
+	err             error   // one of the failed
 }
 
 func (t *tally) add(a answer) {
 	switch {
 	case a.err != nil:
 		t.failed++
-		t.err = a.err
+		t.err = fmt.Errorf("%s: %w", a.node.name, a.err)
 	case a.yes:
 		t.yes++
 	default:
@@ -46,9 +48,21 @@ type enough func(t tally, overtime bool) bool
 // inTime is enough for a caller that needs only what comes within the node timeout.
 func inTime(_ tally, overtime bool) bool { return overtime }
 
-// ask calls all nodes at the same time and returns the closed poll: when all answers are
-// there, when the caller has enough, or when patience ends after the node timeout. It calls
-// late for a yes that comes after that.
+// poll is what came of a call to some nodes.
+type poll struct {
+	answers []answer // of each node; errNoAnswer of those that were not waited for
+	tally   tally
+	ended   chan struct{} // closed when no call is running
+}
+
+func (p *poll) add(a answer) {
+	p.answers = append(p.answers, a)
+	p.tally.add(a)
+}
+
+// ask calls all nodes at the same time and returns when all answers are there, when the caller
+// has enough, or when patience ends after the node timeout. It calls late for a yes that comes
+// after that.
 //
 // The end of ctx does not stop it: each call must end with the knowledge of what it has done.
 // When ask returns, a call that still waits for a connection is not made any more. A call
@@ -56,115 +70,58 @@ func inTime(_ tally, overtime bool) bool { return overtime }
 // closed, because its answer says what to undo.
 func (l *Locker) ask(ctx context.Context, nodes []*node, timeout time.Duration, enough enough,
 	call func(context.Context, *node) (bool, error), late func(*node),
-) *poll {
+) poll {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), timeout+patience)
 	defer cancel() // a client gives up a wait for a connection, but not one for a reply
-	p := newPoll(nodes)
-	var mine sync.WaitGroup // after Close nothing else waits for them
-	for i, n := range nodes {
-		one := func() {
-			defer p.end()
+	answers := make(chan answer, len(nodes))
+	for _, n := range nodes {
+		l.background.run(func() {
 			yes, err := call(ctx, n)
 			n.note(err)
-			if err != nil {
-				err = fmt.Errorf("%s: %w", n.name, err)
-			}
-			if !p.put(i, answer{yes, err}) && yes && late != nil {
-				late(n)
-			}
-		}
-		if !l.background.start(one) {
-			mine.Go(one)
-		}
+			answers <- answer{n, yes, err}
+		})
 	}
-	overtime := p.wait(ctx, timeout, enough)
-	cancel()
-	for i, n := range nodes {
-		if overtime && errors.Is(p.answers[i].err, errNoAnswer) {
-			n.note(errNoAnswer)
-		}
-	}
-	mine.Wait()
-	return p
-}
-
-var errNoAnswer = errors.New("no answer")
-
-// poll collects answers until it is closed; the calls may go on.
-type poll struct {
-	mu      sync.Mutex
-	nodes   []*node
-	answers []answer // in the nodes' order; errNoAnswer until they come
-	tally   tally
-	closed  bool          // answers and tally do not change any more
-	news    chan struct{} // has room for one
-	running atomic.Int32  // calls
-	ended   chan struct{} // closed when none is running
-}
-
-func newPoll(nodes []*node) *poll {
-	p := &poll{
-		nodes: nodes, answers: slices.Repeat([]answer{{err: errNoAnswer}}, len(nodes)),
-		tally: tally{waiting: len(nodes)},
-		news:  make(chan struct{}, 1), ended: make(chan struct{}),
-	}
-	p.running.Store(int32(len(nodes)))
-	return p
-}
-
-func (p *poll) end() {
-	if p.running.Add(-1) == 0 {
-		close(p.ended)
-	}
-}
-
-// put returns false if the answer comes too late.
-func (p *poll) put(i int, a answer) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.closed {
-		return false
-	}
-	p.answers[i] = a
-	p.tally.waiting--
-	p.tally.add(a)
-	select {
-	case p.news <- struct{}{}:
-	default:
-	}
-	return true
-}
-
-// wait returns once the poll is closed, and whether that was in overtime.
-func (p *poll) wait(ctx context.Context, timeout time.Duration, enough enough) (overtime bool) {
+	p := poll{tally: tally{waiting: slices.Clone(nodes)}, ended: make(chan struct{})}
 	timer := time.NewTimer(timeout)
 	defer timer.Stop()
-	for !p.close(overtime, enough) {
+	overtime := false
+	for len(p.tally.waiting) > 0 && !enough(p.tally, overtime) {
 		select {
-		case <-p.news:
+		case a := <-answers:
+			p.tally.waiting = slices.DeleteFunc(p.tally.waiting, func(n *node) bool { return n == a.node })
+			p.add(a)
 		case <-timer.C:
 			overtime = true
 		case <-ctx.Done():
 			overtime, enough = true, inTime
 		}
 	}
-	return overtime
+	rest := p.tally.waiting
+	p.tally.waiting = nil
+	for _, n := range rest {
+		if overtime {
+			n.note(errNoAnswer)
+		}
+		p.add(answer{n, false, errNoAnswer})
+	}
+	l.leave(rest, answers, late, p.ended, cancel)
+	return p
 }
 
-// close closes the poll if nothing more is needed. Nodes that have not answered then count as
-// failed.
-func (p *poll) close(overtime bool, enough enough) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.closed = p.tally.waiting == 0 || enough(p.tally, overtime)
-	if p.closed && p.tally.waiting > 0 {
-		p.tally.waiting = 0
-		for i, a := range p.answers {
-			if errors.Is(a.err, errNoAnswer) {
-				p.answers[i].err = fmt.Errorf("%s: %w in time", p.nodes[i].name, errNoAnswer)
-				p.tally.add(p.answers[i])
+// leave waits for the answers of the rest, in the background or, after Close, at once.
+func (l *Locker) leave(
+	rest []*node, answers <-chan answer, late func(*node), ended chan<- struct{}, cancel context.CancelFunc,
+) {
+	wait := func() {
+		defer close(ended)
+		for range rest {
+			if a := <-answers; a.yes && late != nil {
+				late(a.node)
 			}
 		}
 	}
-	return p.closed
+	if len(rest) == 0 || !l.background.start(wait) {
+		cancel()
+		wait()
+	}
 }

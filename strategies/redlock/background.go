@@ -23,6 +23,13 @@ func (b *background) start(f func()) bool {
 	return true
 }
 
+// run runs f in a goroutine. Once closed nobody but its caller waits for it.
+func (b *background) run(f func()) {
+	if !b.start(f) {
+		go f()
+	}
+}
+
 func (b *background) closed() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()

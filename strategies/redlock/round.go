@@ -37,16 +37,16 @@ func (l *Locker) round(ctx context.Context, name string, ttl time.Duration) *cla
 			func(ctx context.Context, n *node) (bool, error) { return l.set(ctx, n, c) },
 			func(n *node) { l.freeLate(n, c) })
 		c.rest = p.ended
-		for i, a := range p.answers {
+		for _, a := range p.answers {
 			c.tally.add(a)
 			switch {
 			case a.err == nil:
-				c.reached = append(c.reached, nodes[i])
-			case nodes[i].unreachable(a.err):
+				c.reached = append(c.reached, a.node)
+			case a.node.unreachable(a.err):
 				unreachable++
 			}
 			if a.yes {
-				c.granted = append(c.granted, nodes[i])
+				c.granted = append(c.granted, a.node)
 			}
 		}
 	}
@@ -96,11 +96,8 @@ func (l *Locker) freeLate(n *node, c *claim) {
 // no: if the client sent the SET again after a lost reply, the no may come from our own
 // token. The other nodes are freed elsewhere; giveBack waits for that until the node timeout.
 func (l *Locker) giveBack(ctx context.Context, c *claim) {
-	l.ask(ctx, c.reached, c.timeout, inTime, func(ctx context.Context, n *node) (bool,
-		error,
-	) {
-		return l.free(ctx, n, c)
-	}, nil)
+	l.ask(ctx, c.reached, c.timeout, inTime,
+		func(ctx context.Context, n *node) (bool, error) { return l.free(ctx, n, c) }, nil)
 	timer := time.NewTimer(time.Until(c.start.Add(c.timeout)))
 	defer timer.Stop()
 	select {
