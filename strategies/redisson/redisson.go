@@ -125,8 +125,8 @@ type Options struct {
 	WatchdogOption
 	// On a cluster of Redis 7 or later a release is told by SPUBLISH and heard by SSUBSCRIBE,
 	// as in Redisson: only the node with the lock's slot gets it. A process then has a
-	// connection for each slot on which it waits, and keeps up to 64 idle ones. On older
-	// clusters, or with off, PUBLISH goes to every node. All processes need the same value.
+	// connection to each node on whose locks it has waited. On older clusters, or with off,
+	// PUBLISH goes to every node. All processes need the same value.
 	Sharded string `opt:"sharded" help:"on a cluster: tell releases by SPUBLISH (on), PUBLISH (off), or SPUBLISH where the servers know it (auto)"`
 }
 

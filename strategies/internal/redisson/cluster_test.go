@@ -164,9 +164,9 @@ func (c cluster) cutOff(t *testing.T) {
 	}
 }
 
-// Of many keys that were waited on some connections stay, not all.
+// However many keys were waited on, a process has one connection to each node.
 func (c cluster) manyKeys(t *testing.T) {
-	const keys, kept = 100, 64
+	const keys = 100
 	p := c.start(t, "pubsub")
 	connections := func() (n int) {
 		for _, node := range c.nodes {
@@ -178,7 +178,9 @@ func (c cluster) manyKeys(t *testing.T) {
 	for i := range keys {
 		passOn(t, fmt.Sprint("one of many ", i), 1, func() {}, p, p)
 	}
-	poll.Until(t, "the rest are closed", func() bool { return connections()-before <= kept })
+	if n := connections() - before; n > len(c.nodes) {
+		t.Errorf("%d connections are left to %d nodes", n, len(c.nodes))
+	}
 }
 
 // A Locker that is closed ends the waits of its callers, which have nothing else to wake them.

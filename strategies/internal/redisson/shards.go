@@ -3,6 +3,7 @@ package redisson
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 
 	"github.com/redis/go-redis/v9"
@@ -10,26 +11,16 @@ import (
 	"github.com/lockbench/lockbench/strategies"
 )
 
-// idleShards is how many connections without a waiter are kept to a cluster.
-const idleShards = 64
-
-// shards is the Line of a process to a cluster: one Subscriber for PUBLISH, and one for each
-// slot with waiters.
+// shards is the Line of a process to a cluster: one Subscriber for PUBLISH, and one for each node
+// whose channels it waits on.
 type shards struct {
 	cluster *redis.ClusterClient
 	wakes   func(payload string) int
 	plain   *Subscriber
-	closing sync.WaitGroup
 
 	mu     sync.Mutex
 	closed bool
-	bySlot map[string]*sharedShard
-	idle   int // how many of them have no waiter
-}
-
-type sharedShard struct {
-	*Subscriber
-	waiters int
+	byNode map[string]*Subscriber
 }
 
 // NewLine returns the Line of a process. For the meaning of wakes see NewSubscriber.
@@ -39,66 +30,46 @@ func NewLine(client redis.UniversalClient, wakes func(payload string) int) Line 
 	if !ok {
 		return plain
 	}
-	return &shards{cluster: cluster, wakes: wakes, plain: plain, bySlot: map[string]*sharedShard{}}
+	return &shards{cluster: cluster, wakes: wakes, plain: plain, byNode: map[string]*Subscriber{}}
 }
 
 // Open opens the connection on which messages of PUBLISH arrive.
 func (l *shards) Open(ctx context.Context) error { return l.plain.Open(ctx) }
 
-// Join waits on the connection for the topic's slot.
+// Join waits on the connection to the node that has the topic's slot.
 func (l *shards) Join(ctx context.Context, topic Topic) (Place, error) {
 	if !topic.Sharded {
 		return l.plain.Join(ctx, topic)
 	}
-	slot := tag(topic.Channel)
-	shard := l.enter(slot)
-	if shard == nil {
-		return nil, strategies.ErrClosed
-	}
-	place, err := shard.Join(ctx, topic)
+	node, err := l.cluster.MasterForKey(ctx, topic.Channel)
 	if err != nil {
-		l.leave(slot)
+		return nil, fmt.Errorf("find the channel's node: %w", err)
+	}
+	at, err := l.at(node)
+	if err != nil {
 		return nil, err
 	}
-	return shardPlace{place, l, slot}, nil
+	return at.Join(ctx, topic)
 }
 
-// enter returns nil once the Line is closed.
-func (l *shards) enter(slot string) *Subscriber {
+// at returns the Subscriber at a node: a new one if the last has ended.
+func (l *shards) at(node *redis.Client) (*Subscriber, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.closed {
-		return nil
+		return nil, strategies.ErrClosed
 	}
-	s := l.bySlot[slot]
-	switch {
-	case s == nil:
-		s = &sharedShard{Subscriber: NewShardSubscriber(l.cluster, l.wakes)}
-		l.bySlot[slot] = s
-	case s.waiters == 0:
-		l.idle--
+	addr := node.Options().Addr
+	s := l.byNode[addr]
+	if s != nil && s.ctx.Err() != nil {
+		_ = s.Close()
+		s = nil
 	}
-	s.waiters++
-	return s.Subscriber
-}
-
-// leave closes a connection without waiters if there are enough idle ones.
-func (l *shards) leave(slot string) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	s := l.bySlot[slot]
-	if s == nil { // the Line was closed meanwhile
-		return
+	if s == nil {
+		s = newShardSubscriber(l.cluster, node, l.wakes)
+		l.byNode[addr] = s
 	}
-	s.waiters--
-	switch {
-	case s.waiters > 0:
-	case l.idle < idleShards:
-		l.idle++
-	default:
-		delete(l.bySlot, slot)
-		l.closing.Go(func() { _ = s.Close() })
-	}
+	return s, nil
 }
 
 // Close closes all connections.
@@ -107,23 +78,9 @@ func (l *shards) Close() error {
 	defer l.mu.Unlock()
 	l.closed = true
 	problems := []error{l.plain.Close()}
-	for _, s := range l.bySlot {
+	for _, s := range l.byNode {
 		problems = append(problems, s.Close())
 	}
-	clear(l.bySlot)
-	l.closing.Wait()
+	clear(l.byNode)
 	return errors.Join(problems...)
-}
-
-// shardPlace is a Place in a Line to a cluster.
-type shardPlace struct {
-	Place
-	line *shards
-	slot string
-}
-
-// Leave also leaves the slot.
-func (p shardPlace) Leave(handOn bool) {
-	p.Place.Leave(handOn)
-	p.line.leave(p.slot)
 }

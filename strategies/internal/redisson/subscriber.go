@@ -3,6 +3,7 @@ package redisson
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"sync"
@@ -21,13 +22,13 @@ import (
 // that waiters write nothing to the network themselves.
 type Subscriber struct {
 	cluster *redis.ClusterClient // of sharded channels; nil for others
+	pubsub  *redis.PubSub
 	wakes   func(payload string) int
-	stop    context.CancelFunc
+	stop    context.CancelCauseFunc
 	ctx     context.Context
 	done    sync.WaitGroup
 
 	mu       sync.Mutex
-	pubsub   *redis.PubSub
 	started  bool
 	channels map[string]*channel
 	changed  map[string]struct{} // channels for send to look at
@@ -38,7 +39,7 @@ type Subscriber struct {
 // used. wakes says how many waiters a message wakes; it gets an empty payload after the
 // connection broke, when messages may have been missed.
 func NewSubscriber(client redis.UniversalClient, wakes func(payload string) int) *Subscriber {
-	ctx, stop := context.WithCancel(context.Background())
+	ctx, stop := context.WithCancelCause(context.Background())
 	return &Subscriber{
 		wakes:    wakes,
 		ctx:      ctx,
@@ -50,10 +51,12 @@ func NewSubscriber(client redis.UniversalClient, wakes func(payload string) int)
 	}
 }
 
-// NewShardSubscriber is NewSubscriber for sharded channels, all of one slot. Its connection is
-// to the node that has the slot, and moves with the slot.
-func NewShardSubscriber(cluster *redis.ClusterClient, wakes func(payload string) int) *Subscriber {
-	s := NewSubscriber(cluster, wakes)
+// newShardSubscriber is NewSubscriber for sharded channels of one of a cluster's nodes. It ends
+// when its connection breaks or a channel moves to another node: its waiters then get errMoved.
+func newShardSubscriber(
+	cluster *redis.ClusterClient, node *redis.Client, wakes func(payload string) int,
+) *Subscriber {
+	s := NewSubscriber(node, wakes)
 	s.cluster = cluster
 	return s
 }
@@ -66,20 +69,13 @@ func (s *Subscriber) Open(ctx context.Context) error { return s.pubsub.Ping(ctx)
 
 // Close closes the connection.
 func (s *Subscriber) Close() error {
-	s.stop()
-	err := s.feed().Close()
+	s.stop(strategies.ErrClosed)
+	err := s.pubsub.Close()
 	s.done.Wait()
 	if errors.Is(err, redis.ErrClosed) {
 		return nil
 	}
 	return err
-}
-
-// feed is what the messages come from.
-func (s *Subscriber) feed() *redis.PubSub {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.pubsub
 }
 
 // Join adds a waiter. The topic must be of the Subscriber's sort.
@@ -105,7 +101,7 @@ func (s *Subscriber) Join(ctx context.Context, topic Topic) (Place, error) {
 	case <-c.ready:
 		err = c.err
 	case <-s.ctx.Done():
-		err = strategies.ErrClosed
+		err = context.Cause(s.ctx)
 	case <-ctx.Done():
 		err = ctx.Err()
 	}
@@ -136,14 +132,18 @@ func (s *Subscriber) send() {
 		wanted, unwanted := s.decide()
 		if len(unwanted) > 0 {
 			// When it fails the connection is broken; the next one will not have them.
-			_ = s.unsubscribe(unwanted)
+			_ = s.call(s.pubsub.Unsubscribe, s.pubsub.SUnsubscribe, unwanted)
 		}
 		if len(wanted) == 0 {
 			continue
 		}
-		err := s.subscribe(wanted)
+		err := s.call(s.pubsub.Subscribe, s.pubsub.SSubscribe, wanted)
 		if err != nil { // on a connection that was broken and has been replaced
-			err = s.subscribe(wanted)
+			err = s.call(s.pubsub.Subscribe, s.pubsub.SSubscribe, wanted)
+		}
+		if err != nil && s.cluster != nil {
+			s.move(err)
+			return
 		}
 		if err != nil {
 			s.fail(err, wanted)
@@ -155,18 +155,18 @@ func (s *Subscriber) send() {
 	}
 }
 
-func (s *Subscriber) subscribe(channels []string) error {
-	if s.cluster != nil {
-		return s.feed().SSubscribe(s.ctx, channels...)
+// call calls one of two methods, that for sharded channels for each alone: they may be of several
+// slots.
+func (s *Subscriber) call(plain, sharded func(context.Context, ...string) error, channels []string) error {
+	if s.cluster == nil {
+		return plain(s.ctx, channels...)
 	}
-	return s.feed().Subscribe(s.ctx, channels...)
-}
-
-func (s *Subscriber) unsubscribe(channels []string) error {
-	if s.cluster != nil {
-		return s.feed().SUnsubscribe(s.ctx, channels...)
+	for _, name := range channels {
+		if err := sharded(s.ctx, name); err != nil {
+			return err
+		}
 	}
-	return s.feed().Unsubscribe(s.ctx, channels...)
+	return nil
 }
 
 // decide returns the channels to subscribe to and those nobody waits on.
@@ -213,16 +213,17 @@ func (s *Subscriber) fail(err error, names []string) {
 // itself, within Receive.
 func (s *Subscriber) receive() {
 	for failures := 0; ; {
-		message, err := s.feed().Receive(s.ctx)
+		message, err := s.pubsub.Receive(s.ctx)
 		if s.ctx.Err() != nil {
 			return
-		}
-		if s.cluster != nil {
-			err = s.follow(message, err)
 		}
 		if redis.HasErrorPrefix(err, "NOPERM") {
 			s.refused(err)
 			continue
+		}
+		if s.cluster != nil && (err != nil || s.ended(message)) {
+			s.move(err)
+			return
 		}
 		if err != nil {
 			if failures++; failures > 1 { // it did not come back at once
@@ -243,54 +244,32 @@ func (s *Subscriber) receive() {
 	}
 }
 
-// errMoved means that a node has ended a subscription.
-var errMoved = errors.New("the channel's slot has moved to another node")
+// errMoved is the error of a waiter whose channel may be at another node now.
+var errMoved = errors.New("the channel's node has ended the subscription")
 
-// follow moves the connection to the node that has the slot now. A *redis.PubSub alone stays
-// where it is.
-func (s *Subscriber) follow(message any, err error) error {
-	if m, ok := message.(*redis.Subscription); ok && m.Kind == "sunsubscribe" && s.listensTo(m.Channel) {
+// move ends a Subscriber of a node, so that its waiters look for the node that has their channel now.
+func (s *Subscriber) move(err error) {
+	s.cluster.ReloadState(s.ctx)
+	if err != nil {
+		err = fmt.Errorf("%w: %w", errMoved, err)
+	} else {
 		err = errMoved
 	}
-	if err == nil || redis.HasErrorPrefix(err, "NOPERM") {
-		return err
-	}
-	s.cluster.ReloadState(s.ctx)
-	if _, told := errors.AsType[redis.Error](err); told || err == errMoved {
-		s.replace()
-	}
-	return err
+	s.stop(err)
+	_ = s.pubsub.Close()
 }
 
-// listensTo says whether a subscription is confirmed and has not been given up: a waiter that
-// comes after it was given up begins another one.
-func (s *Subscriber) listensTo(name string) bool {
+// ended says whether a node has ended a subscription by itself: one that is confirmed and has not been
+// given up. A waiter that comes after it was given up begins another one.
+func (s *Subscriber) ended(message any) bool {
+	m, ok := message.(*redis.Subscription)
+	if !ok || m.Kind != "sunsubscribe" {
+		return false
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	c := s.channels[name]
+	c := s.channels[m.Channel]
 	return c != nil && c.known
-}
-
-// replace subscribes on a new connection to all that it has subscribed to.
-func (s *Subscriber) replace() {
-	s.mu.Lock()
-	if s.ctx.Err() != nil { // Close closes the old one
-		s.mu.Unlock()
-		return
-	}
-	old := s.pubsub
-	s.pubsub = s.cluster.SSubscribe(s.ctx) // opens no connection yet
-	var names []string
-	for name, c := range s.channels {
-		if c.subscribed {
-			names = append(names, name)
-		}
-	}
-	s.mu.Unlock()
-	_ = old.Close()
-	if len(names) > 0 {
-		_ = s.subscribe(names) // if it fails, so will the next Receive
-	}
 }
 
 func (s *Subscriber) released(name, payload string) {

@@ -3,9 +3,11 @@ package redisson
 import (
 	"container/list"
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
+	"github.com/lockbench/lockbench/internal/pause"
 	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/strategies/internal/indeterminate"
 )
@@ -14,7 +16,8 @@ import (
 type Line interface {
 	// Open opens connections ahead of the first waiter.
 	Open(ctx context.Context) error
-	// Join returns once every later message to the topic reaches a waiter.
+	// Join returns once every later message to the topic reaches a waiter. After errMoved it may
+	// succeed the next time.
 	Join(ctx context.Context, topic Topic) (Place, error)
 	// Close ends the subscriptions. Nobody may be waiting.
 	Close() error
@@ -23,7 +26,8 @@ type Line interface {
 // Place is one waiter's place in a Line.
 type Place interface {
 	// Park sleeps until it is time to try: the waiter was woken, or the limit is over. It
-	// returns an error only when ctx ends or the Line is closed; the caller must then call Leave.
+	// returns an error only when ctx ends, the Line is closed, or by errMoved there is no place any
+	// more; the caller must then call Leave.
 	Park(ctx context.Context, limit time.Duration) error
 	// Leave gives the place up. A wake-up that has not been used goes to the next waiter, and
 	// with handOn one that was used in vain does too.
@@ -36,15 +40,20 @@ type Place interface {
 func Wait(ctx context.Context, line Line, topic Topic, probe *strategies.Probe, first time.Duration, brief bool,
 	try func() (taken bool, left time.Duration, err error),
 ) error {
-	place, err := line.Join(ctx, topic)
+	place, err := join(ctx, line, topic)
 	if err != nil {
-		return fmt.Errorf("subscribe to %q: %w", topic.Channel, indeterminate.Because(ctx, err))
+		return err
 	}
 	for parks, left := first > 0, first; ; parks = true {
 		if parks {
 			if err := place.Park(ctx, left); err != nil {
 				place.Leave(false)
-				return fmt.Errorf("wait on %q: %w", topic.Channel, err)
+				if !errors.Is(err, errMoved) {
+					return fmt.Errorf("wait on %q: %w", topic.Channel, err)
+				}
+				if place, err = join(ctx, line, topic); err != nil {
+					return err
+				}
 			}
 		}
 		var taken bool
@@ -57,6 +66,23 @@ func Wait(ctx context.Context, line Line, topic Topic, probe *strategies.Probe, 
 			place.Leave(err != nil || brief)
 			return err
 		}
+	}
+}
+
+// joinings is how often a waiter tries to find the node that has its channel now.
+const joinings = 10
+
+// join joins the line, also if the topic is moving to another node.
+func join(ctx context.Context, line Line, topic Topic) (Place, error) {
+	for failures := 1; ; failures++ {
+		place, err := line.Join(ctx, topic)
+		if err == nil {
+			return place, nil
+		}
+		if !errors.Is(err, errMoved) || failures == joinings {
+			return nil, fmt.Errorf("subscribe to %q: %w", topic.Channel, indeterminate.Because(ctx, err))
+		}
+		pause.Rest(ctx.Done(), failures)
 	}
 }
 
@@ -87,7 +113,7 @@ func (w *waiter) Park(ctx context.Context, limit time.Duration) error {
 	case <-w.woken:
 		return nil
 	case <-s.ctx.Done():
-		return strategies.ErrClosed
+		return context.Cause(s.ctx)
 	case <-ctx.Done():
 		return strategies.WaitEnded(ctx)
 	case <-w.timer.C:
