@@ -82,17 +82,23 @@ func (l *Locker) Prepare(ctx context.Context, _ []string) error {
 
 // Acquire waits until the lock is held or ctx ends.
 func (l *Locker) Acquire(ctx context.Context, key string) (strategies.Lease, error) {
-	return l.acquire(ctx, l.lease(key, l.owners.Next()))
+	return l.acquire(ctx, l.lease(key, l.owners.Next()), false)
+}
+
+// TryAcquire tries once.
+func (l *Locker) TryAcquire(ctx context.Context, key string) (strategies.Lease, error) {
+	return l.acquire(ctx, l.lease(key, l.owners.Next()), true)
 }
 
 // AcquireFor is Acquire for a lease of ttl, which the watchdog does not renew: what
 // Redisson calls a lease time. ttl is at least 1 ms.
 func (l *Locker) AcquireFor(ctx context.Context, key string, ttl time.Duration) (strategies.Lease, error) {
-	held, err := l.leaseFor(key, ttl)
-	if err != nil {
-		return nil, err
-	}
-	return l.acquire(ctx, held)
+	return l.acquireFor(ctx, key, ttl, false)
+}
+
+// TryAcquireFor tries once for a lease like AcquireFor's.
+func (l *Locker) TryAcquireFor(ctx context.Context, key string, ttl time.Duration) (strategies.Lease, error) {
+	return l.acquireFor(ctx, key, ttl, true)
 }
 
 // AcquireAs is Acquire for an owner that may hold the lock already: all acquires of one
@@ -105,35 +111,7 @@ func (l *Locker) AcquireAs(ctx context.Context, key, owner string) (strategies.L
 	of := l.holders.find(hold{l.config.Key(key), owner}, l.owners.Next)
 	held := l.lease(key, of.name)
 	held.holder = of
-	return l.acquire(ctx, held)
-}
-
-// TryAcquire tries once.
-func (l *Locker) TryAcquire(ctx context.Context, key string) (strategies.Lease, error) {
-	return l.tryAcquire(ctx, l.lease(key, l.owners.Next()))
-}
-
-// TryAcquireFor tries once for a lease like AcquireFor's.
-func (l *Locker) TryAcquireFor(ctx context.Context, key string, ttl time.Duration) (strategies.Lease, error) {
-	held, err := l.leaseFor(key, ttl)
-	if err != nil {
-		return nil, err
-	}
-	return l.tryAcquire(ctx, held)
-}
-
-func (l *Locker) tryAcquire(ctx context.Context, held *lease) (strategies.Lease, error) {
-	if l.closed.Load() {
-		return nil, strategies.ErrClosed
-	}
-	taken, _, err := l.try(ctx, held)
-	if err != nil {
-		return nil, fmt.Errorf("acquire %q: %w", held.key, indeterminate.Because(ctx, err))
-	}
-	if !taken {
-		return nil, strategies.ErrHeld
-	}
-	return l.kind.granted(held), nil
+	return l.acquire(ctx, held, false)
 }
 
 // Close ends the subscriptions, the watchdog and the pipeline. Leases can still be released.
@@ -155,40 +133,52 @@ func (l *Locker) lease(key, owner string) *lease {
 	return &lease{locker: l, key: l.config.Key(key), owner: owner, term: l.config.TTL, ttl: l.config.TTL}
 }
 
-func (l *Locker) leaseFor(key string, ttl time.Duration) (*lease, error) {
+func (l *Locker) acquireFor(ctx context.Context, key string, ttl time.Duration, once bool) (strategies.Lease, error) {
 	held := l.lease(key, l.owners.Next())
 	ttl, err := validity.TTL(ttl)
 	if err != nil {
 		return nil, fmt.Errorf("acquire %q: %w", held.key, err)
 	}
 	held.term, held.fixed, held.brief = ttl, true, ttl < l.config.TTL
-	return held, nil
+	return l.acquire(ctx, held, once)
 }
 
-func (l *Locker) acquire(ctx context.Context, held *lease) (strategies.Lease, error) {
+// acquire tries once, or as often as it takes.
+func (l *Locker) acquire(ctx context.Context, held *lease, once bool) (strategies.Lease, error) {
 	if l.closed.Load() {
 		return nil, strategies.ErrClosed
 	}
-	held.wait = math.MaxInt64
-	if deadline, ok := ctx.Deadline(); ok {
-		held.wait = max(time.Until(deadline), 1)
-	}
-	try := func() (bool, time.Duration, error) {
-		taken, left, err := l.try(ctx, held)
-		return taken, left, validity.UnlessLate(err)
-	}
-	taken, left, err := try()
-	if err == nil && !taken {
-		if !l.blind {
-			left = 0
+	if !once {
+		held.wait = math.MaxInt64
+		if deadline, ok := ctx.Deadline(); ok {
+			held.wait = max(time.Until(deadline), 1)
 		}
-		err = redisson.Wait(ctx, l.line, held.topic(l.kind.channel(held)), l.config.Probe, left, held.brief, try)
 	}
-	if err != nil {
+	taken, left, err := l.try(ctx, held)
+	if !once && !taken && validity.UnlessLate(err) == nil {
+		err = l.park(ctx, held, left)
+		taken = err == nil
+	}
+	switch {
+	case err != nil:
 		l.giveUp(ctx, held)
 		return nil, fmt.Errorf("acquire %q: %w", held.key, indeterminate.Because(ctx, err))
+	case !taken:
+		return nil, strategies.ErrHeld
 	}
 	return l.kind.granted(held), nil
+}
+
+// park waits until the lock is held. left is how long the holder may keep it.
+func (l *Locker) park(ctx context.Context, held *lease, left time.Duration) error {
+	if !l.blind {
+		left = 0 // it tries again once it has subscribed
+	}
+	return redisson.Wait(ctx, l.line, held.topic(l.kind.channel(held)), l.config.Probe, left, held.brief,
+		func() (bool, time.Duration, error) {
+			taken, left, err := l.try(ctx, held)
+			return taken, left, validity.UnlessLate(err)
+		})
 }
 
 // try makes one attempt. After an error the lock is not held; after validity.ErrLate the
@@ -227,7 +217,7 @@ func (l *Locker) try(ctx context.Context, held *lease) (taken bool, left time.Du
 // giveUp removes what a failed wait left in Redis. If that fails too, it runs out.
 func (l *Locker) giveUp(ctx context.Context, held *lease) {
 	q, ok := l.kind.(queuer)
-	if !ok || !held.asked {
+	if !ok || !held.asked || held.wait == 0 {
 		return
 	}
 	settle, done := indeterminate.Settle(ctx)

@@ -15,12 +15,11 @@ import (
 	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/strategies/internal/trial"
 	"github.com/lockbench/lockbench/strategies/locktest"
-	"github.com/lockbench/lockbench/strategies/polled"
 	"github.com/lockbench/lockbench/strategies/redisson"
 )
 
 func init() {
-	for _, s := range append(redisson.Strategies(), polled.Strategies()...) {
+	for _, s := range redisson.Strategies() {
 		strategies.RegisterStrategy(s)
 	}
 }

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"maps"
 	"slices"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -108,56 +106,6 @@ func TestUncontendedCommands(t *testing.T) {
 			if released := locktest.Calls(t, outside, func() { trial.Release(t, lease) }); !maps.Equal(released,
 				want[1]) {
 				t.Errorf("a release ran %v, want %v", released, want[1])
-			}
-		})
-	}
-}
-
-// Never more than N hold a permit, N do, and all permits are back in the end.
-func TestNeverMoreThanItsPermits(t *testing.T) {
-	const permits, processes, clients, turns = 3, 4, 5, 20
-	for _, variant := range []string{"semaphore:permits=3", "semaphore:expirable=true,permits=3"} {
-		t.Run(variant, func(t *testing.T) {
-			server := redistest.Start(t)
-			var inside, most atomic.Int64
-			var all sync.WaitGroup
-			for range processes {
-				p := trial.Start(t, server, variant, time.Minute)
-				for range clients {
-					all.Go(func() {
-						for range turns {
-							lease, err := p.Locker.Acquire(t.Context(), "key")
-							if err != nil {
-								t.Errorf("acquire: %v", err)
-								return
-							}
-							n := inside.Add(1)
-							for seen := most.Load(); n > seen && !most.CompareAndSwap(seen, n); seen = most.Load() {
-							}
-							// The first who come wait until as many are inside as may be.
-							for end := time.Now().Add(20 * time.Second); ; {
-								time.Sleep(100 * time.Microsecond)
-								if most.Load() >= permits || time.Now().After(end) {
-									break
-								}
-							}
-							inside.Add(-1)
-							if err := lease.Release(context.WithoutCancel(t.Context())); err != nil {
-								t.Errorf("release: %v", err)
-							}
-						}
-					})
-				}
-			}
-			all.Wait()
-			if most.Load() != permits {
-				t.Errorf("%d held one of %d permits at a time", most.Load(), permits)
-			}
-			if n := free(t, server.Client(t)); n != permits {
-				t.Errorf("%d permits are free in the end, want %d", n, permits)
-			}
-			if keys := server.Client(t).DBSize(t.Context()).Val(); keys != 1 {
-				t.Errorf("%d keys are left, want the semaphore alone", keys)
 			}
 		})
 	}
