@@ -1,6 +1,7 @@
 package command
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -56,19 +57,17 @@ func (a *app) claims() *cobra.Command {
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		given := a.input(flags).variables(flags)
 		chosen, unknown := chooseClaims(args)
-		if flags.Changed("rounds") {
-			unknown = errors.Join(unknown, f.override(chosen))
+		if flags.Changed("rounds") && f.rounds < 1 {
+			unknown = errors.Join(unknown, fmt.Errorf("--rounds must be at least 1, not %d", f.rounds))
 		}
-		var lacking error
-		if f.counter && !f.list {
-			chosen, lacking = claims.WithCounterCases(chosen)
-		} else {
-			chosen = claims.WithoutCounterCases(chosen)
+		for i, claim := range chosen {
+			chosen[i] = claim.Countered(f.counter)
+			chosen[i].Rounds = cmp.Or(f.rounds, claim.Rounds)
 		}
 		outputs := f.outputs.all()
 		bench := a.bench(f)
-		clash := check(outputs, f.reads(args, chosen)...)
-		if err := given.refuse(unknown, lacking, f.redis.Validate(), bench.Check(chosen), clash); err != nil {
+		clash := check(outputs, append(args, f.redis.CAFile)...)
+		if err := given.refuse(unknown, f.redis.Validate(), bench.Check(chosen), clash); err != nil {
 			return err
 		}
 		switch {
@@ -97,29 +96,6 @@ func (f *claimsFlags) register(set *pflag.FlagSet) {
 	set.BoolVar(&f.dryRun, "dry-run", false, "print the experiments and how long they will take, and touch no server")
 }
 
-// override replaces the rounds of all claims.
-func (f *claimsFlags) override(all []claims.Claim) error {
-	if f.rounds < 1 {
-		return fmt.Errorf("--rounds must be at least 1, not %d", f.rounds)
-	}
-	for i := range all {
-		all[i].Rounds = f.rounds
-	}
-	return nil
-}
-
-// reads returns the claim files, and the files that their command lines name.
-func (f *claimsFlags) reads(words []string, chosen []claims.Claim) []string {
-	files := append(slices.Clone(words), f.redis.CAFile)
-	for _, claim := range chosen {
-		for _, run := range claim.Runs {
-			asked, _, _ := parseClaimed(strings.Fields(run.Line)) // its errors are reported elsewhere
-			files = append(files, inputs(asked.file, asked.workload)...)
-		}
-	}
-	return files
-}
-
 // bench carries out the claims' command lines as this command does, but ignores the
 // environment: others must be able to reproduce the results.
 func (a *app) bench(f *claimsFlags) *claims.Bench {
@@ -130,16 +106,9 @@ func (a *app) bench(f *claimsFlags) *claims.Bench {
 	return b
 }
 
-// planOf returns the plan of a claim's line.
+// planOf parses a claim's line as run parses its flags. It accepts only the strategies, the workload and the
+// kind of servers: others trust a claim with figures, not with servers, programs, images and outputs.
 func planOf(words []string) (lockbench.Plan, error) {
-	_, plan, err := parseClaimed(words)
-	return plan, err
-}
-
-// parseClaimed parses a claim's line as run parses its flags. It accepts only the strategies, the
-// workload and the kind of servers: others trust a claim with figures, not with servers, programs,
-// images and outputs.
-func parseClaimed(words []string) (*flags, lockbench.Plan, error) {
 	f := newFlags()
 	set := pflag.NewFlagSet("", pflag.ContinueOnError)
 	set.Usage = func() {}
@@ -166,44 +135,42 @@ func parseClaimed(words []string) (*flags, lockbench.Plan, error) {
 				f.file, f.file))
 	}
 	plan, wrong := f.plan()
-	return f, plan, in.refuse(append(problems, wrong)...)
+	return plan, in.refuse(append(problems, wrong)...)
 }
 
 // chooseClaims returns the claims with these numbers and from these files; all claims
-// if words is empty. The error names every unknown one.
+// if words is empty.
 func chooseClaims(words []string) ([]claims.Claim, error) {
 	all, err := claims.All()
 	if err != nil || len(words) == 0 {
 		return all, err
 	}
 	var chosen []claims.Claim
-	var problems []error
 	for _, word := range words {
-		number, err := strconv.Atoi(word)
+		claim, err := chooseClaim(all, word)
 		if err != nil {
-			claim, err := readClaim(word)
-			chosen, problems = append(chosen, claim), append(problems, err)
-			continue
+			return nil, err
 		}
-		at := slices.IndexFunc(all, func(c claims.Claim) bool { return c.Number == number })
-		if at < 0 {
-			problems = append(problems, fmt.Errorf("there is no claim %d (lockbench claims --list)", number))
-			continue
-		}
-		chosen = append(chosen, all[at])
-	}
-	if err := errors.Join(problems...); err != nil {
-		return nil, err
+		chosen = append(chosen, claim)
 	}
 	return chosen, nil
 }
 
-func readClaim(file string) (claims.Claim, error) {
-	text, err := untrusted.ReadFile(file)
+// chooseClaim returns the claim of a number or a file.
+func chooseClaim(all []claims.Claim, word string) (claims.Claim, error) {
+	number, err := strconv.Atoi(word)
 	if err != nil {
-		return claims.Claim{}, fmt.Errorf("read a claim: %w", err)
+		text, err := untrusted.ReadFile(word)
+		if err != nil {
+			return claims.Claim{}, fmt.Errorf("read a claim: %w", err)
+		}
+		return claims.Parse(word, text)
 	}
-	return claims.Parse(file, text)
+	at := slices.IndexFunc(all, func(c claims.Claim) bool { return c.Number == number })
+	if at < 0 {
+		return claims.Claim{}, fmt.Errorf("there is no claim %d (lockbench claims --list)", number)
+	}
+	return all[at], nil
 }
 
 func completeClaims(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {

@@ -89,7 +89,6 @@ var overwriting = map[string][]struct {
 	},
 	"claims": {
 		{"mine.yaml", "claims mine.yaml -u redis://127.0.0.1:1 -o markdown=OUT"},
-		{"load.yaml", "claims mine.yaml -u redis://127.0.0.1:1 -o markdown=OUT"},
 		{"ca.pem", "claims 5 --list -u rediss://127.0.0.1:1 --ca-file ca.pem -o json=OUT"},
 	},
 	"advise": {

@@ -3,6 +3,7 @@ package claims
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -45,37 +46,24 @@ func (b *Bench) plan(c Claim, run Run) (lockbench.Plan, error) {
 	return plan, err
 }
 
-// Check returns all errors in the claims' command lines, and in their expectations, with file and line.
+// Check returns the errors in the claims' command lines, and the figures that mean no strategy of a line.
 func (b *Bench) Check(all []Claim) error {
 	var problems []error
 	for _, c := range all {
 		for _, run := range c.Runs {
 			plan, err := b.plan(c, run)
-			if err == nil && c.Generators > 0 {
-				err = shareable(plan)
+			if err == nil {
+				_, err = meant(c.operands(run, false), plan.Titles())
 			}
-			if err != nil {
-				for line := range strings.Lines(err.Error()) {
-					problems = append(problems, c.problem(run.at, "%s: %s", run.Name, strings.TrimSpace(line)))
-				}
+			if err == nil {
 				continue
 			}
-			for _, o := range c.operands(run, false) {
-				for _, title := range o.titles {
-					if _, err := o.titled(title, plan.Titles()); err != nil {
-						problems = append(problems, c.problem(o.at, "%w", err))
-					}
-				}
+			for line := range strings.Lines(err.Error()) {
+				problems = append(problems, fmt.Errorf("%s: %s: %s", c.File, run.Name, strings.TrimSpace(line)))
 			}
 		}
 	}
 	return errors.Join(problems...)
-}
-
-// shareable returns an error if several processes cannot run the plan together.
-func shareable(plan lockbench.Plan) error {
-	plan.Session, plan.Redis.Address, plan.Start = "together", "redis://localhost", time.Now()
-	return plan.Validate()
 }
 
 // Expected is the approximate time of the claims; shared runs count once.
@@ -143,15 +131,10 @@ func (b *Bench) measure(ctx context.Context, c Claim, run Run) *measured {
 	strict := len(c.operands(run, true)) > 0
 	// Whether figures can be trusted depends on the machine, not on the figures: a second attempt
 	// favours no verdict.
-	if strict && len(m.invalid()) > 0 && !m.again && m.err == nil && ctx.Err() == nil {
+	if strict && m.invalid() && !m.again && m.err == nil && ctx.Err() == nil {
 		b.say("figures that cannot be trusted, once more: %s", line)
 		m = b.once(ctx, c, run)
 		m.again = true
-	}
-	if !strict { // the document only counts them
-		for _, r := range m.invalid() {
-			b.say("left out, %s: %s in round %d: %s", run.Name, r.Title(), r.Round, strings.Join(r.Invalid, "; "))
-		}
 	}
 	b.done[line] = m
 	return m
@@ -186,14 +169,9 @@ func (m *measured) runs() []results.Run {
 	return m.report.Runs
 }
 
-// invalid returns the runs whose figures cannot be trusted.
-func (m *measured) invalid() (all []results.Run) {
-	for _, r := range m.runs() {
-		if !r.Valid() {
-			all = append(all, r)
-		}
-	}
-	return all
+// invalid says whether the figures of a run cannot be trusted.
+func (m *measured) invalid() bool {
+	return slices.ContainsFunc(m.runs(), func(r results.Run) bool { return !r.Valid() })
 }
 
 // titles returns the titles in the report.
@@ -206,21 +184,25 @@ func (m *measured) titles() []string {
 	return slices.Compact(all)
 }
 
-// used returns the titles in the report that these operands mean.
-func (m *measured) used(operands []operand) map[string]bool {
-	used := map[string]bool{}
+// meant returns those of the titles that operands mean, and an error for the first that means none.
+func meant(operands []operand, titles []string) (used map[string]bool, failure error) {
+	used = map[string]bool{}
 	for _, o := range operands {
 		for _, title := range o.titles {
-			found, _ := o.titled(title, m.titles())
+			found, err := titled(title, titles)
+			if err != nil && failure == nil {
+				failure = err
+			}
 			used[found] = true
 		}
 	}
-	return used
+	return used, failure
 }
 
 // lacks says whether one of the operands' titles lacks a round.
 func (m *measured) lacks(operands []operand, rounds int) bool {
-	for title := range m.used(operands) {
+	used, _ := meant(operands, m.titles())
+	for title := range used {
 		there := 0
 		for _, run := range m.runs() {
 			if run.Title() == title {
@@ -235,8 +217,8 @@ func (m *measured) lacks(operands []operand, rounds int) bool {
 }
 
 // shown returns the figures of all strategies besides the expected ones; nil if there are none.
-func (m *measured) shown(metrics []results.Metric) *Shown {
-	if len(metrics) == 0 || len(m.runs()) == 0 {
+func (m *measured) shown(names []Text) *Shown {
+	if len(names) == 0 || len(m.runs()) == 0 {
 		return nil
 	}
 	s := &Shown{Runs: len(m.runs()), Strategies: []ShownStrategy{}}
@@ -250,7 +232,8 @@ func (m *measured) shown(metrics []results.Metric) *Shown {
 	}
 	for _, summary := range m.report.Summaries() {
 		one := ShownStrategy{Name: summary.Title()}
-		for _, metric := range metrics {
+		for _, name := range names {
+			metric, _ := results.FindMetric(string(name)) // Parse reports the others
 			f := document.Figure{Metric: metric.Name, Unit: metric.Unit}
 			if !summary.Invalid {
 				f.Value = summary.Figure(metric)

@@ -6,58 +6,60 @@ package claims
 import (
 	"cmp"
 	"embed"
-	"errors"
 	"fmt"
 	"path"
 	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/lockbench/lockbench/internal/words"
 	"github.com/lockbench/lockbench/results"
 )
 
-// Claim is a statement about locks, with the experiment that tests it. The tags are the keys of its file.
+// Claim is a statement about locks, with the experiment that tests it. Its file has the fields as keys, in
+// small letters.
 type Claim struct {
 	File   string `yaml:"-"`
-	Number int    `yaml:"number"` // in the list of claims; 0 if it is not in it
-	Says   Text   `yaml:"says"`
-	Rounds int    `yaml:"rounds"` // of each run; the values of one round are compared
+	Number int    // in the list of claims; 0 if it is not in it
+	Says   Text
+	Rounds int // of each run; the values of one round are compared
 	// Generators is the number of processes that run each line together, each the whole line; their
 	// reports are merged. 0 means only this process.
-	Generators  int           `yaml:"generators"`
-	Runs        runs          `yaml:"runs"`
-	CounterRuns runs          `yaml:"counter-runs"` // only for counter-cases
-	Expect      []expectation `yaml:"expect"`
-	Qualified   Text          `yaml:"qualified"` // how to read the claim if only a part of it holds
-	Tests       []Text        `yaml:"tests"`     // tests that show it too, with package and name
-	About       Text          `yaml:"about"`     // what to know about the experiment
-	Shows       []Text        `yaml:"shows"`     // metrics of all strategies of all runs, besides the expected figures
+	Generators  int
+	Runs        runs
+	CounterRuns runs `yaml:"counter-runs"` // only for counter-cases
+	Expect      []expectation
+	Qualified   Text   // how to read the claim if only a part of it holds
+	Tests       []Text // tests that show it too, with package and name
+	About       Text   // what to know about the experiment
+	Shows       []Text // metrics of all strategies of all runs, besides the expected figures
 }
 
 // Run is a command line of lockbench with a name in the claim.
 type Run struct {
 	Name string
 	Line string // without the program's name, rounds and outputs
-	at   int    // its line in the file
 }
 
 // expectation says what a figure must be.
 type expectation struct {
-	What     Text         `yaml:"what"`
-	Figure   expression   `yaml:"figure"`
-	Is       limit        `yaml:"is"`       // the claim holds; with By it may be missing: the figure is only reported
-	Opposite limit        `yaml:"opposite"` // the claim is contradicted; if it is missing, wherever it does not hold
-	Total    bool         `yaml:"total"`    // the sum of all rounds counts, not each round
-	By       string       `yaml:"by"`       // what must keep the limit: interval or median; "" means each round
-	Counter  *counterCase `yaml:"counter"`
+	What     Text
+	Figure   expression
+	Is       Text // the claim holds; with By it may be missing: the figure is only reported
+	Opposite Text // the claim is contradicted; if it is missing, wherever it does not hold
+	Total    bool // the sum of all rounds counts, not each round
+	By       Text // what must keep the limit: interval or median; "" means each round
+	Counter  *counterCase
+
+	is, opposite results.Limit // Is and Opposite, parsed
 }
 
 // counterCase is the same figure of another run, in which it must be on the other side of its limit: with a lock
 // that is broken on purpose, another option, or another scenario. A figure on the same side shows nothing
 // about the claim.
 type counterCase struct {
-	With   Text       `yaml:"with"` // the other run, in words
-	Figure expression `yaml:"figure"`
+	With   Text // the other run, in words
+	Figure expression
 }
 
 // figures returns the figure, and that of the counter-case.
@@ -83,7 +85,10 @@ func (c Claim) Words(r Run) []string {
 
 // Command returns a run as a shell command.
 func (c Claim) Command(r Run) string {
-	command := "lockbench " + strings.Join(c.Words(r), " ")
+	command := "lockbench"
+	for _, word := range c.Words(r) {
+		command += " " + words.Quoted(word)
+	}
 	if c.Generators > 0 {
 		command += fmt.Sprintf("  # %d processes in one --session, merged", c.Generators)
 	}
@@ -106,32 +111,17 @@ func (c Claim) operands(run Run, strictly bool) []operand {
 	return all
 }
 
-// WithCounterCases returns the claims with the runs of their counter-cases. The error names each figure
-// without one.
-func WithCounterCases(all []Claim) ([]Claim, error) {
-	all = slices.Clone(all)
-	var problems []error
-	for i, c := range all {
-		all[i].Runs, all[i].CounterRuns = slices.Concat(c.Runs, c.CounterRuns), nil
-		for _, e := range c.Expect {
-			if e.Counter == nil {
-				problems = append(problems, c.problem(e.Figure.at, "%s: it has no counter-case (counter)", e.What))
-			}
-		}
+// Countered returns the claim with the runs of its counter-cases, or without its counter-cases.
+func (c Claim) Countered(with bool) Claim {
+	if with {
+		c.Runs = slices.Concat(c.Runs, c.CounterRuns)
+		return c
 	}
-	return all, errors.Join(problems...)
-}
-
-// WithoutCounterCases returns the claims alone.
-func WithoutCounterCases(all []Claim) []Claim {
-	all = slices.Clone(all)
-	for i := range all {
-		all[i].CounterRuns, all[i].Expect = nil, slices.Clone(all[i].Expect)
-		for e := range all[i].Expect {
-			all[i].Expect[e].Counter = nil
-		}
+	c.Expect = slices.Clone(c.Expect)
+	for i := range c.Expect {
+		c.Expect[i].Counter = nil
 	}
-	return all
+	return c
 }
 
 //go:embed data/*.yaml
@@ -157,15 +147,4 @@ func All() ([]Claim, error) {
 	}
 	slices.SortFunc(all, func(a, b Claim) int { return cmp.Compare(a.Number, b.Number) })
 	return all, nil
-}
-
-// shown returns the metrics that the claim shows.
-func (c Claim) shown() []results.Metric {
-	var all []results.Metric
-	for _, name := range c.Shows {
-		if metric, known := results.FindMetric(string(name)); known { // Parse reports the others
-			all = append(all, metric)
-		}
-	}
-	return all
 }

@@ -1,6 +1,7 @@
 package claims
 
 import (
+	"fmt"
 	"slices"
 
 	"github.com/lockbench/lockbench/internal/apps/document"
@@ -22,14 +23,14 @@ type Document struct {
 // Result is the result of a claim.
 type Result struct {
 	Name      string         `json:"name"` // its number, or its file's name
-	Says      string         `json:"says"`
+	Says      Text           `json:"says"`
 	Verdict   Verdict        `json:"verdict"`
-	Qualified string         `json:"qualified,omitempty"` // how to read a qualified claim, if the claim says so
+	Qualified Text           `json:"qualified,omitempty"` // how to read a qualified claim, if the claim says so
 	Why       []string       `json:"why,omitempty"`       // reasons why it is inconclusive
 	Runs      []RunResult    `json:"runs"`
 	Figures   []FigureResult `json:"figures"`
-	Tests     []string       `json:"tests,omitempty"` // tests that show it too
-	About     string         `json:"about,omitempty"` // what to know about the experiment
+	Tests     []Text         `json:"tests,omitempty"` // tests that show it too
+	About     Text           `json:"about,omitempty"` // what to know about the experiment
 }
 
 // RunResult is the result of one of a claim's runs.
@@ -57,7 +58,7 @@ type ShownStrategy struct {
 
 // FigureResult is an expected figure and its result.
 type FigureResult struct {
-	What     string            `json:"what"`
+	What     Text              `json:"what"`
 	Figure   string            `json:"figure"` // the expression
 	Unit     results.Unit      `json:"unit"`
 	Values   []*results.Figure `json:"values"` // of each round; nil if not known
@@ -137,7 +138,7 @@ func (d *Document) CounterCases() (measured int, failed []string) {
 				continue
 			}
 			if measured++; !f.Counter.AsItMust {
-				failed = append(failed, "claim "+claim.Name+", "+f.What)
+				failed = append(failed, fmt.Sprintf("claim %s, %s", claim.Name, f.What))
 			}
 		}
 	}

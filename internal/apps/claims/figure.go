@@ -7,8 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	"go.yaml.in/yaml/v3"
-
 	"github.com/lockbench/lockbench/internal/words"
 	"github.com/lockbench/lockbench/results"
 )
@@ -23,67 +21,48 @@ import (
 // best of several in the same round, see operand.look.
 type expression struct {
 	Text     string
-	operands []operand // none if the text is wrong
-	divided  bool      // otherwise the second is subtracted
+	operands []operand
+	divided  bool // otherwise the second is subtracted
 	unit     results.Unit
-	at       int // its line in the file
 }
 
 type operand struct {
 	run    string
 	titles []string // one, or several: then the best counts
 	metric results.Metric
-	at     int // its line in the file
 }
 
-// UnmarshalYAML reads and parses an expression.
-func (e *expression) UnmarshalYAML(n *yaml.Node) error {
-	var text Text
-	if err := text.UnmarshalYAML(n); err != nil {
-		return err
-	}
-	var found faults
-	parsed, err := parseExpression(string(text))
-	*e, e.at = parsed, n.Line
-	for i := range e.operands {
-		e.operands[i].at = n.Line
-	}
-	found.add(n.Line, err)
-	return found.err()
+// UnmarshalText parses an expression.
+func (e *expression) UnmarshalText(text []byte) (err error) {
+	*e, err = parseExpression(oneLine(string(text)))
+	return err
 }
 
-// parseExpression parses an expression and returns all errors.
 func parseExpression(text string) (expression, error) {
-	e := expression{Text: text}
+	e := expression{Text: text, divided: strings.Contains(text, " / ")}
 	operator := " - "
-	if e.divided = strings.Contains(text, " / "); e.divided {
+	if e.divided {
 		operator = " / "
 	}
-	parts := strings.Split(text, operator)
-	if len(parts) > 2 || e.divided && strings.Contains(text, " - ") {
-		return e, fmt.Errorf("%q has more than two figures", text)
-	}
-	var all []operand
-	var problems []error
-	for _, part := range parts {
-		o, err := parseOperand(strings.TrimSpace(part))
-		all, problems = append(all, o), append(problems, err)
-	}
-	if err := errors.Join(problems...); err != nil {
-		return e, err
-	}
-	e.unit = all[0].metric.Unit
-	if len(all) == 2 {
-		switch other := all[1].metric; {
-		case other.Unit != e.unit:
-			return e, fmt.Errorf("%q: %s and %s have different units", text, all[0].metric.Name, other.Name)
-		case all[0].best() && all[1].best():
-			return e, fmt.Errorf("%q looks for the best twice", text)
-		case e.divided:
-			e.unit = results.Number
+	for part := range strings.SplitSeq(text, operator) {
+		o, err := parseOperand(part)
+		if err != nil {
+			return e, fmt.Errorf("%q: %w", part, err)
 		}
+		e.operands = append(e.operands, o)
 	}
-	e.operands = all
+	first, last := e.operands[0], e.operands[len(e.operands)-1]
+	switch {
+	case len(e.operands) > 2:
+		return e, fmt.Errorf("%q has more than two figures", text)
+	case first.metric.Unit != last.metric.Unit:
+		return e, fmt.Errorf("%q: %s and %s have different units", text, first.metric.Name, last.metric.Name)
+	case len(e.operands) == 2 && first.best() && last.best():
+		return e, fmt.Errorf("%q looks for the best twice", text)
+	}
+	if e.unit = first.metric.Unit; e.divided {
+		e.unit = results.Number
+	}
 	return e, nil
 }
 
@@ -93,28 +72,33 @@ var operandForm = regexp.MustCompile(`^(best\()?([^][(). ]+)(?:\[([^][]+)\])?\.(
 func parseOperand(text string) (operand, error) {
 	m := operandForm.FindStringSubmatch(text)
 	if m == nil || (m[1] == "") != (m[5] == "") || m[1] != "" && !strings.Contains(m[3], ", ") {
-		return operand{}, fmt.Errorf(
-			"%q is not of the form RUN.METRIC, RUN[STRATEGY].METRIC or best(RUN[STRATEGY, STRATEGY].METRIC)", text)
+		return operand{},
+			errors.New("it is not of the form RUN.METRIC, RUN[STRATEGY].METRIC or best(RUN[STRATEGY, STRATEGY].METRIC)")
 	}
 	o := operand{run: m[2], titles: []string{m[3]}}
-	var known bool
-	if o.metric, known = results.FindMetric(m[4]); !known {
-		return o, fmt.Errorf("%q: %w", text, noMetric(m[4]))
+	var err error
+	if o.metric, err = metric(m[4]); err != nil {
+		return o, err
 	}
 	if m[1] != "" {
 		if o.titles = strings.Split(m[3], ", "); o.metric.Better == results.Neither {
-			return o, fmt.Errorf("%q: no %s is better than another", text, o.metric.Name)
+			return o, fmt.Errorf("no %s is better than another", o.metric.Name)
 		}
 	}
 	return o, nil
 }
 
-func noMetric(name string) error {
+// metric returns the metric of a name.
+func metric(name string) (results.Metric, error) {
+	found, known := results.FindMetric(name)
+	if known {
+		return found, nil
+	}
 	var names []string
 	for _, m := range results.Metrics() {
 		names = append(names, m.Name)
 	}
-	return fmt.Errorf("no metric %q%s", name, words.Suggest("%q", name, names))
+	return found, fmt.Errorf("no metric %q%s", name, words.Suggest("%q", name, names))
 }
 
 // like says whether two expressions are made of the same metrics.
@@ -163,7 +147,7 @@ func (o operand) look(runs map[string]*measured, round int) (best *results.Figur
 
 // of returns the operand's figure in a round of one of its titles; nil if it cannot be trusted.
 func (o operand) of(m *measured, title string, round int) *results.Figure {
-	wanted, err := o.titled(title, m.titles())
+	wanted, err := titled(title, m.titles())
 	if err != nil {
 		return nil
 	}
@@ -177,7 +161,7 @@ func (o operand) of(m *measured, title string, round int) *results.Figure {
 
 // titled returns the title that is meant: the one with that name, or the only one with all its words, or
 // the only one.
-func (o operand) titled(wanted string, all []string) (string, error) {
+func titled(wanted string, all []string) (string, error) {
 	if slices.Contains(all, wanted) {
 		return wanted, nil
 	}
@@ -191,5 +175,5 @@ func (o operand) titled(wanted string, all []string) (string, error) {
 	if len(fits) == 1 {
 		return fits[0], nil
 	}
-	return "", fmt.Errorf("%s has %d that fit [%s], there are: %s", o.run, len(fits), wanted, strings.Join(all, "; "))
+	return "", fmt.Errorf("%d strategies fit [%s], there are: %s", len(fits), wanted, strings.Join(all, "; "))
 }

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/lockbench/lockbench/internal/untrusted"
 	"github.com/lockbench/lockbench/results"
 )
 
@@ -22,23 +21,20 @@ const confidence = 0.98
 // judge returns the verdict on a claim from its runs.
 func (c Claim) judge(runs map[string]*measured) Result {
 	judged := Result{
-		Name: c.Name(), Says: string(c.Says), About: string(c.About), Runs: []RunResult{}, Figures: []FigureResult{},
-	}
-	for _, test := range c.Tests {
-		judged.Tests = append(judged.Tests, string(test))
+		Name: c.Name(), Says: c.Says, About: c.About, Tests: c.Tests, Runs: []RunResult{}, Figures: []FigureResult{},
 	}
 	for _, run := range c.Runs {
 		m := runs[run.Name]
 		why, invalid := c.wrong(run, m)
 		judged.Why = append(judged.Why, why...)
-		result := RunResult{Name: run.Name, Command: c.Command(run), Invalid: invalid, Shown: m.shown(c.shown())}
+		result := RunResult{Name: run.Name, Command: c.Command(run), Invalid: invalid, Shown: m.shown(c.Shows)}
 		judged.Runs = append(judged.Runs, result)
 	}
 	var outcomes []Outcome
 	for _, e := range c.Expect {
-		f := e.result(string(e.What), e.Figure, c.Rounds, runs)
+		f := e.result(e.What, e.Figure, c.Rounds, runs)
 		if e.Counter != nil {
-			with := e.result(string(e.Counter.With), e.Counter.Figure, c.Rounds, runs)
+			with := e.result(e.Counter.With, e.Counter.Figure, c.Rounds, runs)
 			f.Counter = &CounterResult{FigureResult: with, AsItMust: opposite(f.Outcome, with.Outcome)}
 		}
 		outcomes = append(outcomes, f.Outcome)
@@ -49,7 +45,7 @@ func (c Claim) judge(runs map[string]*measured) Result {
 		judged.Verdict = Inconclusive
 	}
 	if judged.Verdict == Qualified {
-		judged.Qualified = string(c.Qualified)
+		judged.Qualified = c.Qualified
 	}
 	return judged
 }
@@ -68,7 +64,7 @@ func (c Claim) wrong(run Run, m *measured) (all []string, invalid bool) {
 	}
 	missing := m.lacks(c.operands(run, false), c.Rounds)
 	if missing && m.err != nil {
-		add("%s", strings.Join(strings.Fields(untrusted.Printable(m.err.Error())), " "))
+		add("%s", oneLine(m.err.Error()))
 	}
 	if m.report == nil {
 		return all, false
@@ -78,7 +74,7 @@ func (c Claim) wrong(run Run, m *measured) (all []string, invalid bool) {
 			add("%s was left out: %s", left.Strategy, left.Why)
 		}
 	}
-	used := m.used(c.operands(run, true))
+	used, _ := meant(c.operands(run, true), m.titles())
 	for _, r := range m.report.Runs {
 		if !used[r.Title()] {
 			continue
@@ -92,10 +88,10 @@ func (c Claim) wrong(run Run, m *measured) (all []string, invalid bool) {
 }
 
 // result returns the result of an expectation for its figure, or for that of its counter-case.
-func (e expectation) result(what string, figure expression, rounds int, runs map[string]*measured) FigureResult {
+func (e expectation) result(what Text, figure expression, rounds int, runs map[string]*measured) FigureResult {
 	f := FigureResult{
 		What: what, Figure: figure.Text, Unit: figure.unit, Values: make([]*results.Figure, rounds),
-		Is: e.Is.Text, Opposite: e.Opposite.Text, Total: e.Total, Judged: e.By,
+		Is: string(e.Is), Opposite: string(e.Opposite), Total: e.Total, Judged: string(e.By),
 	}
 	if slices.ContainsFunc(figure.operands, operand.best) {
 		f.Best = make([]string, rounds)
@@ -120,20 +116,20 @@ func (e expectation) settle(f *FigureResult) {
 		e.settleTogether(f)
 		return
 	}
-	values := f.Values
-	if e.Total {
-		values = []*results.Figure{sum(values)}
-	}
 	f.Outcome = Unclear
+	values := known(f.Values)
+	if len(values) == 0 || len(values) < len(f.Values) {
+		return
+	}
+	if e.Total {
+		values = []results.Figure{sum(values)}
+	}
 	var held, contradicted int
 	for _, value := range values {
-		if value == nil {
-			return
-		}
-		inside, sure := e.Is.Keeps(*value)
+		inside, sure := e.is.Keeps(value)
 		against := !inside
-		if sure && against && e.Opposite.Text != "" {
-			against, sure = e.Opposite.Keeps(*value)
+		if sure && against && e.Opposite != "" {
+			against, sure = e.opposite.Keeps(value)
 		}
 		if !sure {
 			return
@@ -146,7 +142,7 @@ func (e expectation) settle(f *FigureResult) {
 		}
 	}
 	switch {
-	case len(values) == 0, held > 0 && contradicted > 0:
+	case held > 0 && contradicted > 0:
 	case held == len(values):
 		f.Outcome = Held
 	case contradicted == len(values):
@@ -168,7 +164,7 @@ func (e expectation) settleTogether(f *FigureResult) {
 		}
 	}
 	switch {
-	case e.Is.Text == "":
+	case e.Is == "":
 		f.Outcome = Reported
 		return
 	case f.Interval == nil || f.Interval.Confidence == 0:
@@ -178,11 +174,11 @@ func (e expectation) settleTogether(f *FigureResult) {
 	decisive := f.Interval.High
 	if e.By == byMedian {
 		decisive = f.Interval.Median
-	} else if strings.HasPrefix(e.Is.Operator, ">") {
+	} else if strings.HasPrefix(e.is.Operator, ">") {
 		decisive = f.Interval.Low
 	}
 	f.Outcome = Missed
-	if kept, sure := e.Is.Keeps(decisive); kept && sure {
+	if kept, sure := e.is.Keeps(decisive); kept && sure {
 		f.Outcome = Held
 	}
 }
@@ -197,15 +193,10 @@ func known(values []*results.Figure) (all []results.Figure) {
 	return all
 }
 
-// sum returns nil if one of the values is not known.
-func sum(values []*results.Figure) *results.Figure {
-	all := known(values)
-	if len(all) == 0 || len(all) < len(values) {
-		return nil
-	}
-	total := &results.Figure{}
-	for _, value := range all {
-		total.Value, total.AtLeast = total.Value+value.Value, total.AtLeast || value.AtLeast
+// sum returns the sum of the values; a lower bound if one of them is.
+func sum(values []results.Figure) (total results.Figure) {
+	for _, v := range values {
+		total.Value, total.AtLeast = total.Value+v.Value, total.AtLeast || v.AtLeast
 	}
 	return total
 }

@@ -25,24 +25,8 @@ func WriteTable(w io.Writer, d *Document, color bool) error {
 	p := &page{layout.Page{Paint: layout.Paint(color)}}
 	fmt.Fprintln(p, d.Setup())
 	d.method(p)
-	for _, c := range d.Claims {
-		verdict := string(c.Verdict)
-		switch c.Verdict {
-		case Confirmed:
-			verdict = p.Green(verdict)
-		case Refuted:
-			verdict = p.Red(verdict)
-		default:
-			verdict = p.Yellow(verdict)
-		}
-		says := strings.Join(layout.Wrap(c.Says, layout.Width-18, ""), "\n    ")
-		fmt.Fprintf(p, "\n%s  %s  %s\n", p.Bold(c.Name), verdict, says)
-		if err := p.claim(c); err != nil {
-			return err
-		}
-		for _, test := range c.Tests {
-			fmt.Fprintf(p, "  test %s\n", test)
-		}
+	if err := p.claims(d); err != nil {
+		return err
 	}
 	fmt.Fprintf(p, "\n%s\n", d.tally())
 	return p.Save(w, "claims")
@@ -58,13 +42,28 @@ func WriteMarkdown(w io.Writer, d *Document) error {
 	d.method(p)
 	fmt.Fprintf(p, "\n%s\n\n| # | claim | verdict |\n| ---: | --- | --- |\n", d.tally())
 	for _, c := range d.Claims {
-		fmt.Fprintf(p, "| [%s](#%s) | %s | %s |\n", p.Text(c.Name), anchor(c.Name), p.Text(c.Says), c.Verdict)
+		fmt.Fprintf(p, "| [%s](#%s) | %s | %s |\n", p.Text(c.Name), anchor(c.Name), p.Text(string(c.Says)), c.Verdict)
 	}
+	if err := p.claims(d); err != nil {
+		return err
+	}
+	return p.Save(w, "claims")
+}
+
+// claims writes every claim with its figures and commands.
+func (p *page) claims(d *Document) error {
 	for _, c := range d.Claims {
-		fmt.Fprintf(p, "\n<a id=\"%s\"></a>\n\n## %s. %s\n\n**%s**\n",
-			anchor(c.Name), p.Text(c.Name), p.Text(c.Says), c.Verdict)
-		if err := p.claim(c); err != nil {
+		p.heading(c)
+		for _, text := range slices.Concat([]string{string(c.About), string(c.Qualified)}, c.Why) {
+			if text != "" {
+				p.Remark("", text)
+			}
+		}
+		if err := p.figures(c); err != nil {
 			return err
+		}
+		for _, run := range c.Runs {
+			p.Command(run.Command)
 		}
 		for _, run := range c.Runs {
 			if err := p.shown(run); err != nil {
@@ -75,10 +74,25 @@ func WriteMarkdown(w io.Writer, d *Document) error {
 			if i == 0 {
 				fmt.Fprintf(p, "\nTests that show it too:\n\n")
 			}
-			fmt.Fprintf(p, "- %s\n", layout.Code(test))
+			fmt.Fprintf(p, "- %s\n", layout.Code(string(test)))
 		}
 	}
-	return p.Save(w, "claims")
+	return nil
+}
+
+// heading writes a claim with its verdict.
+func (p *page) heading(c Result) {
+	if p.Markdown {
+		fmt.Fprintf(p, "\n<a id=\"%s\"></a>\n\n## %s. %s\n\n**%s**\n",
+			anchor(c.Name), p.Text(c.Name), p.Text(string(c.Says)), c.Verdict)
+		return
+	}
+	verdict := map[Verdict]string{
+		Confirmed: p.Green(string(c.Verdict)), Refuted: p.Red(string(c.Verdict)),
+	}[c.Verdict]
+	verdict = cmp.Or(verdict, p.Yellow(string(c.Verdict)))
+	says := strings.Join(layout.Wrap(string(c.Says), layout.Width-18, ""), "\n    ")
+	fmt.Fprintf(p, "\n%s  %s  %s\n", p.Bold(c.Name), verdict, says)
 }
 
 // anchor returns the place of a claim on the page.
@@ -96,26 +110,26 @@ type page struct{ layout.Page }
 
 // method explains how the figures of these claims were obtained and judged.
 func (d *Document) method(p *page) {
-	anyFigure := func(such func(FigureResult) bool) bool {
-		return slices.ContainsFunc(d.Claims, func(c Result) bool { return slices.ContainsFunc(c.Figures, such) })
-	}
 	if len(d.Libraries) > 0 {
 		p.Remark("", "Libraries: "+strings.Join(d.Libraries, ", ")+".")
 	}
-	if anyFigure(func(f FigureResult) bool { return f.Judged != "" }) {
-		p.Remark("", fmt.Sprintf(howJudged, results.Plain(confidence*100)))
-	}
-	if anyFigure(func(f FigureResult) bool { return f.Best != nil }) {
-		p.Remark("", howBest)
-	}
-	if anyFigure(func(f FigureResult) bool { return f.Counter != nil }) {
-		p.Remark("", howCountered)
+	for _, part := range []struct {
+		explains string
+		such     func(FigureResult) bool
+	}{
+		{howJudged, func(f FigureResult) bool { return f.Judged != "" }},
+		{howBest, func(f FigureResult) bool { return f.Best != nil }},
+		{howCountered, func(f FigureResult) bool { return f.Counter != nil }},
+	} {
+		if slices.ContainsFunc(d.Claims, func(c Result) bool { return slices.ContainsFunc(c.Figures, part.such) }) {
+			p.Remark("", part.explains)
+		}
 	}
 }
 
 const (
 	howJudged = "A figure with an interval is the median of the rounds. The interval contains the true median with " +
-		"a confidence of %s %% (order statistics): with 7 rounds it is from the smallest to the largest, " +
+		"a confidence of 98 % (order statistics): with 7 rounds it is from the smallest to the largest, " +
 		"with 11 from the second-smallest to the second-largest, with 14 from the third. A limit is held " +
 		"if the interval's worse end keeps it, or, where it says median, if the median does; else it is " +
 		"missed. Rounds that cannot be trusted are left out. What has no limit is reported."
@@ -129,15 +143,13 @@ const (
 // tally counts the verdicts, and the counter-cases.
 func (d *Document) tally() string {
 	var parts []string
+	count := map[Verdict]int{}
+	for _, claim := range d.Claims {
+		count[claim.Verdict]++
+	}
 	for _, v := range []Verdict{Confirmed, Qualified, Refuted, Inconclusive} {
-		n := 0
-		for _, claim := range d.Claims {
-			if claim.Verdict == v {
-				n++
-			}
-		}
-		if n > 0 {
-			parts = append(parts, fmt.Sprintf("%d %s", n, v))
+		if count[v] > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", count[v], v))
 		}
 	}
 	all := []string{strings.Join(parts, ", ")}
@@ -151,20 +163,11 @@ func (d *Document) tally() string {
 	return strings.TrimPrefix(strings.Join(all, "; "), "; ")
 }
 
-// claim writes what is known about a claim, its figures and its commands.
-func (p *page) claim(c Result) error {
-	for _, text := range append([]string{c.About}, c.notes()...) {
-		mark := ""
-		if text != c.About {
-			mark = "! "
-		}
-		if text != "" {
-			p.Remark(mark, text)
-		}
-	}
-	head := []string{"figure", "came to", "must be", "", "best (rounds)"}
+// figures writes a claim's figures, each with its counter-case below it.
+func (p *page) figures(c Result) error {
+	rows := [][]string{{"figure", "came to", "must be", "", "best (rounds)"}}
+	align := []tw.Align{tw.AlignLeft, tw.AlignRight, tw.AlignLeft, tw.AlignLeft, tw.AlignLeft}
 	columns := 4
-	var rows [][]string
 	for _, f := range c.Figures {
 		if rows = append(rows, f.cells()); f.Best != nil {
 			columns = 5
@@ -176,43 +179,26 @@ func (p *page) claim(c Result) error {
 		if f.Counter.AsItMust {
 			verdict = ", as it must"
 		}
-		cells[0], cells[2], cells[3] = "with "+cells[0], "", cells[3]+verdict
-		rows = append(rows, cells)
+		rows = append(rows, []string{"with " + cells[0], cells[1], "", cells[3] + verdict, cells[4]})
 	}
-	if !p.Markdown {
-		p.Columns(rows)
-	} else if len(rows) > 0 {
-		align := []tw.Align{tw.AlignLeft, tw.AlignRight, tw.AlignLeft, tw.AlignLeft, tw.AlignLeft}
-		for i, row := range rows {
-			for at := range row {
-				row[at] = p.Text(row[at])
-			}
-			rows[i] = row[:columns]
+	for i, row := range rows {
+		for at := range row {
+			row[at] = p.Text(row[at])
 		}
-		p.WriteByte('\n')
-		if err := p.Grid(align[:columns], append([][]string{head[:columns]}, rows...)); err != nil {
-			return fmt.Errorf("write claims: %w", err)
-		}
-		p.WriteByte('\n')
+		rows[i] = row[:columns]
 	}
-	for _, run := range c.Runs {
-		p.Command(run.Command)
+	p.WriteByte('\n')
+	if err := p.Grid(align[:columns], rows); err != nil {
+		return fmt.Errorf("write claims: %w", err)
 	}
+	p.WriteByte('\n')
 	return nil
-}
-
-// notes returns the remarks on the verdict.
-func (c Result) notes() []string {
-	if c.Qualified != "" {
-		return append([]string{c.Qualified}, c.Why...)
-	}
-	return c.Why
 }
 
 // shown writes a run's figures in addition to the expected ones.
 func (p *page) shown(run RunResult) error {
 	s := run.Shown
-	if s == nil || len(s.Strategies) == 0 {
+	if s == nil || len(s.Strategies) == 0 || !p.Markdown { // they are too wide for a terminal
 		return nil
 	}
 	fmt.Fprintf(p, "\n%s, medians of the rounds: %s", layout.Code(run.Name), words.Count(s.Runs, "run"))
@@ -249,7 +235,7 @@ func (f FigureResult) cells() []string {
 	case f.Opposite != "":
 		wanted += ", not " + f.Opposite
 	}
-	return []string{f.What, f.cameTo(), wanted, string(f.Outcome), f.winners()}
+	return []string{string(f.What), f.cameTo(), wanted, string(f.Outcome), f.winners()}
 }
 
 // winners names the strategies that were the best in some round, the most frequent first.
@@ -275,38 +261,43 @@ func (f FigureResult) cameTo() string {
 	if len(all) == 0 {
 		return results.NotKnown
 	}
-	text := func(v *results.Figure) string {
-		if v.AtLeast {
-			return "≥ " + f.Unit.Signed(v.Value)
-		}
-		return f.Unit.Signed(v.Value)
-	}
-	if i := f.Interval; i != nil {
-		rounds := words.Count(i.Rounds, "round")
-		if i.Rounds < len(f.Values) {
-			rounds = fmt.Sprintf("%d of %d rounds", i.Rounds, len(f.Values))
-		}
-		if i.Confidence == 0 {
-			rounds += ", too few for an interval"
-		}
-		return fmt.Sprintf("%s (%s … %s), %s", text(&i.Median), text(&i.Low), text(&i.High), rounds)
+	if f.Interval != nil {
+		return f.between(f.Interval.Median, f.Interval.Low, f.Interval.High) + ", " + f.Interval.rounds(len(f.Values))
 	}
 	missing := ""
 	if n := len(f.Values) - len(all); n > 0 {
 		missing = fmt.Sprintf(", not known in %d of %d rounds", n, len(f.Values))
 	}
-	if f.Total {
-		var there []*results.Figure
-		for i := range all {
-			there = append(there, &all[i])
-		}
-		return text(sum(there)) + " in all" + missing
-	}
 	byValue := func(a, b results.Figure) int { return cmp.Compare(a.Value, b.Value) }
 	low, high := slices.MinFunc(all, byValue), slices.MaxFunc(all, byValue)
-	least, most := text(&low), text(&high)
-	if least == most {
-		return least + missing
+	switch {
+	case f.Total:
+		return f.text(sum(all)) + " in all" + missing
+	case f.text(low) == f.text(high):
+		return f.text(low) + missing
 	}
-	return fmt.Sprintf("%s (%s … %s)%s", text(results.MedianFigure(all)), least, most, missing)
+	return f.between(*results.MedianFigure(all), low, high) + missing
+}
+
+func (f FigureResult) between(middle, low, high results.Figure) string {
+	return fmt.Sprintf("%s (%s … %s)", f.text(middle), f.text(low), f.text(high))
+}
+
+func (f FigureResult) text(v results.Figure) string {
+	if v.AtLeast {
+		return "≥ " + f.Unit.Signed(v.Value)
+	}
+	return f.Unit.Signed(v.Value)
+}
+
+// rounds says how many of all rounds the interval is of.
+func (i Interval) rounds(all int) string {
+	text := words.Count(i.Rounds, "round")
+	if i.Rounds < all {
+		text = fmt.Sprintf("%d of %d rounds", i.Rounds, all)
+	}
+	if i.Confidence == 0 {
+		text += ", too few for an interval"
+	}
+	return text
 }

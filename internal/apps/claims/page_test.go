@@ -24,7 +24,6 @@ func TestClaimsAreWritten(t *testing.T) {
 	}
 	for file, write := range map[string]func(*bytes.Buffer) error{
 		"claims.txt":  func(b *bytes.Buffer) error { return WriteTable(b, &d, false) },
-		"claims.ansi": func(b *bytes.Buffer) error { return WriteTable(b, &d, true) },
 		"claims.json": func(b *bytes.Buffer) error { return WriteJSON(b, &d) },
 		"claims.md":   func(b *bytes.Buffer) error { return WriteMarkdown(b, &d) },
 	} {
