@@ -49,7 +49,7 @@ func (a *app) advise() *cobra.Command {
 			"library. Tied locks are ordered by what they need. Windows are as long as every client needs to be\n" +
 			"served twice, unless --duration says otherwise.\n" +
 			"--work counter says that the lock protects a value in Redis, --fence off that what it protects\n" +
-			"cannot check fencing tokens, --coalesce that waiters can share one acquisition.\n" +
+			"cannot check fencing tokens.\n" +
 			"It ends with 111 if a claimed guarantee did not hold, and with 112 if nothing can be recommended.",
 		Example: "  lockbench advise --clients 200 --instances 4 --hold 5ms\n" +
 			"  lockbench advise --workload inventory --topology nodes:5\n" +
@@ -93,8 +93,6 @@ func (f *adviseFlags) register(set *pflag.FlagSet) {
 		case "warmup":
 			field.Default = ""
 			field.Help += " (default a quarter of that)"
-		case "coalesce":
-			field.Help = "waiters of an instance want the same result: try one acquisition for all (singleflight)"
 		}
 	}
 	registerWorkload(set, &f.file, &f.workload, fields)
@@ -124,7 +122,6 @@ func (f *adviseFlags) question(given func(string) bool) (advise.Question, error)
 	q := advise.Question{
 		For: advise.Purpose(f.purpose), Workload: points[0].Workload, Rounds: f.rounds, Redis: f.redis,
 	}
-	q.Coalesce, q.Workload.Coalesce = q.Workload.Coalesce, false
 	if len(f.strategies) > 0 {
 		q.Named, err = strategies.ParseVariants(strings.Join(f.strategies, ","))
 		problems = append(problems, prefixed("strategy", err))
@@ -141,9 +138,9 @@ func (f *adviseFlags) question(given func(string) bool) (advise.Question, error)
 // planned says what would be measured.
 func planned(q advise.Question, redis lockbench.StoreOptions, outputs []output[*advise.Document]) [][]string {
 	windows := fmt.Sprintf("%v after %v of warm-up", q.Workload.Duration, q.Workload.Warmup)
-	if needed := q.Needed(); needed > 0 {
+	if q.Needed > 0 {
 		windows += fmt.Sprintf("; to serve every client twice it takes %v (--duration), "+
-			"which is longer than three minutes in all", needed)
+			"which is longer than three minutes in all", q.Needed)
 	}
 	rows := [][]string{{"for", string(q.For)}, {"windows", windows}}
 	for i, plan := range q.Plans() {

@@ -5,21 +5,15 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"testing"
 
 	"github.com/lockbench/lockbench"
 	"github.com/lockbench/lockbench/results"
+	"github.com/lockbench/lockbench/workloads"
 )
 
 // pretend carries a plan out in no time: handoff is the best, always.
 func pretend(plan lockbench.Plan) *results.Report {
-	r := &results.Report{}
-	points := plan.Sweep
-	labels := []string{""}
-	if len(points) > 0 {
-		labels = []string{points[0].Label, points[1].Label}
-	}
 	var locks []lock
 	for _, v := range plan.Strategies {
 		l := lock{name: v.Name(), served: 200, wait: 20, cpu: 50}
@@ -28,18 +22,14 @@ func pretend(plan lockbench.Plan) *results.Report {
 		}
 		locks = append(locks, l)
 	}
-	for _, label := range labels {
-		part := reported(plan.Rounds, label, locks...)
-		r.Strategies, r.Runs, r.Points, r.Rounds = part.Strategies, append(r.Runs, part.Runs...), points, plan.Rounds
-	}
-	return r
+	return reported(plan.Rounds, locks...)
 }
 
 func TestAnswersMeasureTheMatrixThenTheChoice(t *testing.T) {
 	t.Parallel()
 	for purpose, want := range map[Purpose][]string{
-		Efficiency:  {"redsync:tuned=true,spin,gated:spin,pubsub,handoff,cohort", "handoff"},
-		Correctness: {"fenced,gated:fenced,handoff,cohort"},
+		Efficiency:  {"redsync:tuned=true,spin,gated:spin,pubsub,handoff,cohort", "atomic,handoff"},
+		Correctness: {"fenced,gated:fenced,handoff,cohort", "atomic,handoff"},
 	} {
 		var plans []string
 		b := Bench{Run: func(_ context.Context, plan lockbench.Plan) (*results.Report, error) {
@@ -49,7 +39,7 @@ func TestAnswersMeasureTheMatrixThenTheChoice(t *testing.T) {
 			plans = append(plans, names(plan.Strategies))
 			return pretend(plan), errors.New("of a strategy that was left out")
 		}}
-		q := asked(func(q *Question) { q.For, q.Coalesce = purpose, true })
+		q := asked(func(q *Question) { q.For, q.Workload.Work = purpose, workloads.WorkCounter })
 		a, err := b.Answer(t.Context(), q)
 		if err != nil || !slices.Equal(plans, want) || named(a.Choice) != "handoff" {
 			t.Errorf("%v: it measured %q and recommends %q", err, plans, named(a.Choice))
@@ -57,27 +47,6 @@ func TestAnswersMeasureTheMatrixThenTheChoice(t *testing.T) {
 		sound(t, a)
 		if len(a.Commands) < len(plans) || len(q.Plans()) != len(plans) {
 			t.Errorf("it names %q", a.Commands)
-		}
-	}
-}
-
-// TestSharingIsTriedOnlyWhereItIsAskedFor: neither measured nor said without.
-func TestSharingIsTriedOnlyWhereItIsAskedFor(t *testing.T) {
-	t.Parallel()
-	for _, wanted := range []bool{false, true} {
-		tried := false
-		b := Bench{Run: func(_ context.Context, plan lockbench.Plan) (*results.Report, error) {
-			for _, point := range plan.Sweep {
-				tried = tried || point.Workload.Coalesce
-			}
-			if plan.Workload.Coalesce {
-				t.Error("the locks are measured with sharing")
-			}
-			return pretend(plan), nil
-		}}
-		a, err := b.Answer(t.Context(), asked(func(q *Question) { q.Coalesce = wanted }))
-		if err != nil || tried != wanted || strings.Contains(strings.Join(a.Commands, "\n"), "--coalesce") != wanted {
-			t.Errorf("%v: asked for %v, it was tried: %v, %q", err, wanted, tried, a.Commands)
 		}
 	}
 }

@@ -10,7 +10,6 @@ import (
 	"github.com/lockbench/lockbench/internal/layout"
 	"github.com/lockbench/lockbench/internal/words"
 	"github.com/lockbench/lockbench/results"
-	"github.com/lockbench/lockbench/results/findings"
 	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/workloads"
 )
@@ -28,7 +27,7 @@ type Document struct {
 	Choice *Choice `json:"choice"` // nil if nothing measured may be recommended
 	// Ranking has the measured locks, the best first, then those that may not be recommended.
 	Ranking  []Row             `json:"ranking"`
-	Notes    []Sentence        `json:"notes,omitempty"`    // alternatives to a lock, and cautions
+	Notes    []string          `json:"notes,omitempty"`    // alternatives to a lock, and cautions
 	LeftOut  []results.LeftOut `json:"left_out,omitempty"` // of the named strategies, what was not measured
 	Broken   []string          `json:"broken,omitempty"`   // strategies that broke a claim
 	Commands []string          `json:"commands"`           // to measure it again
@@ -68,12 +67,6 @@ type Choice struct {
 type Library struct {
 	Strategy string `json:"strategy"`
 	strategies.Library
-}
-
-// Sentence is a note with its evidence: at least one figure or claim.
-type Sentence struct {
-	Text     string              `json:"text"`
-	Evidence []findings.Evidence `json:"evidence"`
 }
 
 // Row is a measured strategy.
@@ -135,8 +128,8 @@ func (d *Document) write(w io.Writer, p *layout.Page) error {
 	if len(d.Notes) > 0 {
 		p.Section("Notes", "")
 	}
-	for _, s := range d.Notes {
-		p.Point("", s.Text)
+	for _, note := range d.Notes {
+		p.Point("", note)
 	}
 	if len(d.LeftOut) > 0 {
 		p.Section("Left out", "")

@@ -24,7 +24,6 @@ func TestAdviceIsWritten(t *testing.T) {
 	none.Choice, none.Ranking, none.Interrupted, none.Rounds = nil, nil, true, 3
 	for file, write := range map[string]func(*bytes.Buffer) error{
 		"advice.txt":      func(b *bytes.Buffer) error { return WriteTable(b, &d, false) },
-		"advice.ansi":     func(b *bytes.Buffer) error { return WriteTable(b, &d, true) },
 		"advice.json":     func(b *bytes.Buffer) error { return WriteJSON(b, &d) },
 		"advice.md":       func(b *bytes.Buffer) error { return WriteMarkdown(b, &d) },
 		"advice-none.txt": func(b *bytes.Buffer) error { return WriteTable(b, &none, false) },

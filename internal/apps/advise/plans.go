@@ -17,20 +17,7 @@ import (
 type measured struct {
 	Locks  *results.Report // the candidates under the given contention
 	Update *results.Report // a value in Redis, incremented by one command and under the chosen lock
-	Shared *results.Report // the chosen lock, with a lease for each waiter and with shared ones
 }
-
-// reports returns those that are not nil.
-func (m measured) reports() []*results.Report {
-	all := []*results.Report{m.Locks, m.Update, m.Shared}
-	return slices.DeleteFunc(all, func(r *results.Report) bool { return r == nil })
-}
-
-// Points of the experiment with sharing.
-const (
-	alone  = "alone"
-	shared = "shared"
-)
 
 // locks returns the plan of the matrix.
 func (q Question) locks() lockbench.Plan {
@@ -56,32 +43,12 @@ func (q Question) update(lock strategies.Variant) (lockbench.Plan, bool) {
 // fewRounds is enough for large differences.
 const fewRounds = 3
 
-// share returns a plan in which waiters of an instance share an acquisition. It returns false unless they
-// want the same result, there can be several, and the purpose is efficiency.
-func (q Question) share(lock strategies.Variant) (lockbench.Plan, bool) {
-	if !q.Coalesce || q.For != Efficiency || !q.crowded() || q.Workload.Rate > 0 || q.Workload.Timeout != nil {
-		return lockbench.Plan{}, false
-	}
-	together := q.Workload
-	together.Coalesce = true
-	return lockbench.Plan{
-		Strategies: []strategies.Variant{lock},
-		Workload:   q.Workload,
-		Sweep:      []workloads.Point{{Label: alone, Workload: q.Workload}, {Label: shared, Workload: together}},
-		Rounds:     min(q.Rounds, fewRounds),
-		Redis:      q.Redis,
-	}, true
-}
-
 // Plans returns the plans as far as they are known beforehand: the first candidate stands for the lock that
 // will be chosen.
 func (q Question) Plans() []lockbench.Plan {
 	plans := []lockbench.Plan{q.locks()}
-	if len(plans[0].Strategies) == 0 {
-		return plans
-	}
-	for _, maker := range []func(strategies.Variant) (lockbench.Plan, bool){q.update, q.share} {
-		if plan, ok := maker(plans[0].Strategies[0]); ok {
+	if candidates := plans[0].Strategies; len(candidates) > 0 {
+		if plan, ok := q.update(candidates[0]); ok {
 			plans = append(plans, plan)
 		}
 	}
@@ -97,18 +64,15 @@ func (q Question) Expected() time.Duration {
 	return total
 }
 
-// Commands returns the shell commands that repeat a plan, one for each of its points. They contain no
-// secret: if the address of Redis has one, a comment says where to put the address.
-func Commands(p lockbench.Plan) []string {
-	points := p.Sweep
-	if len(points) == 0 {
-		points = []workloads.Point{{Workload: p.Workload}}
-	}
-	servers, remark := where(p.Redis)
+// Commands returns the shell commands that repeat plans. They contain no secret: if the address of Redis
+// has one, a comment says where to put the address.
+func Commands(plans ...lockbench.Plan) []string {
 	var all []string
-	for _, point := range points {
+	for _, p := range plans {
+		servers, remark := where(p.Redis)
 		line := slices.Concat(
-			[]string{"lockbench", "--strategy", names(p.Strategies)}, workloads.Arguments([]workloads.Point{point}),
+			[]string{"lockbench", "--strategy", names(p.Strategies)},
+			workloads.Arguments([]workloads.Point{{Workload: p.Workload}}),
 			[]string{"--runs", strconv.Itoa(p.Rounds)}, servers, []string{"--no-baselines"},
 		)
 		for i, word := range line {

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -27,11 +26,9 @@ type Question struct {
 	Rounds   int                  // of each run
 	Named    []strategies.Variant // to compare; nil means the short list
 	Redis    lockbench.StoreOptions
-	// Coalesce says that waiters of an instance want the same result. Then one acquisition for all of
-	// them is tried too; the matrix is measured without.
-	Coalesce bool
 
-	needed time.Duration // the window for which there is no time; else 0
+	// Needed is the window that would serve every client twice, if there is no time for it; else 0.
+	Needed time.Duration
 }
 
 // Validate returns all errors, joined.
@@ -46,9 +43,7 @@ func (q Question) Validate() error {
 	}
 	if candidates, out := q.candidates(); len(candidates) == 0 {
 		for _, left := range out {
-			if slices.ContainsFunc(q.Named, func(v strategies.Variant) bool { return v.Name() == left.Strategy }) {
-				problems = append(problems, fmt.Errorf("--strategy: %s: %s", left.Strategy, left.Why))
-			}
+			problems = append(problems, fmt.Errorf("--strategy: %s: %s", left.Strategy, left.Why))
 		}
 		problems = append(problems, errors.New("--strategy: there is no lock to compare"))
 	}
@@ -58,51 +53,42 @@ func (q Question) Validate() error {
 // crowded says whether clients of one instance wait for each other.
 func (q Question) crowded() bool { return q.Workload.ClientsPerInstance() > 1 }
 
-// entry is a strategy on the short list.
-type entry struct {
-	name     string
-	purposes []Purpose
-	when     func(Question) bool
-}
-
 var (
 	either    = []Purpose{Efficiency, Correctness}
 	efficient = []Purpose{Efficiency}
 	correct   = []Purpose{Correctness}
 
-	always      = func(Question) bool { return true }
 	oneInstance = func(q Question) bool { return q.Workload.Instances == 1 }
+	nodes       = func(q Question) bool { return strings.HasPrefix(q.Redis.Topology, "nodes:") }
 )
 
 // shortlist is what is measured by default: one strategy of each kind, the simplest first, and for each
 // purpose at least one third-party library, or its format, with its best settings.
-var shortlist = []entry{
+var shortlist = []struct {
+	name     string
+	purposes []Purpose
+	when     func(Question) bool // nil means always
+}{
 	{"local", efficient, oneInstance},
-	{"redsync:tuned=true", efficient, always},
-	{"spin", efficient, always},
+	{"redsync:tuned=true", efficient, nil},
+	{"spin", efficient, nil},
 	{"gated:spin", efficient, Question.crowded},
-	{"pubsub", efficient, always},
-	{"fenced", correct, always},
+	{"pubsub", efficient, nil},
+	{"fenced", correct, nil},
 	{"gated:fenced", correct, Question.crowded},
-	{"redlock", efficient, Question.quorum},
-	{"handoff", either, always},
+	{"redlock", efficient, nodes},
+	{"handoff", either, nil},
 	{"cohort", either, Question.crowded},
 }
 
 // listed returns the place of a lock on the short list; the others come after it.
 func listed(name string) int {
-	at := slices.IndexFunc(shortlist, func(e entry) bool { return e.name == name })
-	if at < 0 {
-		return len(shortlist)
+	for at, entry := range shortlist {
+		if entry.name == name {
+			return at
+		}
 	}
-	return at
-}
-
-// quorum says whether there is a majority of independent nodes to ask.
-func (q Question) quorum() bool {
-	count, nodes := strings.CutPrefix(q.Redis.Topology, "nodes:")
-	n, err := strconv.Atoi(count)
-	return nodes && err == nil && n >= 3
+	return len(shortlist)
 }
 
 // misplaced says why a strategy cannot run on the requested servers, as far as that is known without
@@ -136,7 +122,7 @@ func (q Question) wanted() []strategies.Variant {
 	}
 	var all []strategies.Variant
 	for _, e := range shortlist {
-		if !slices.Contains(e.purposes, q.For) || !e.when(q) {
+		if !slices.Contains(e.purposes, q.For) || e.when != nil && !e.when(q) {
 			continue
 		}
 		if some, err := strategies.ParseVariants(e.name); err == nil {
@@ -215,23 +201,19 @@ func fair(w workloads.Spec) (window, warmup time.Duration) {
 // clients starve, and short enough for an answer within three minutes.
 func (q Question) Sized(givenWindow, givenWarmup bool) Question {
 	window, warmup := fair(q.Workload)
-	set := func(part float64) {
+	for part := 1.0; ; part *= 0.95 {
 		if !givenWindow {
 			q.Workload.Duration = workloads.Duration(max(leastWindow, scaled(window, part)))
 		}
 		if !givenWarmup {
 			q.Workload.Warmup = workloads.Duration(max(leastWarmup, scaled(warmup, part)))
 		}
+		if givenWindow || q.Expected() <= allowed || time.Duration(q.Workload.Duration) <= leastWindow {
+			break
+		}
 	}
-	set(1)
-	if givenWindow {
-		return q
-	}
-	for part := 0.95; q.Expected() > allowed && time.Duration(q.Workload.Duration) > leastWindow; part *= 0.95 {
-		set(part)
-	}
-	if time.Duration(q.Workload.Duration) < window {
-		q.needed = window
+	if !givenWindow && time.Duration(q.Workload.Duration) < window {
+		q.Needed = window
 	}
 	return q
 }
@@ -240,6 +222,3 @@ func (q Question) Sized(givenWindow, givenWarmup bool) Question {
 func scaled(t time.Duration, part float64) time.Duration {
 	return time.Duration(float64(t) * part).Round(10 * time.Millisecond)
 }
-
-// Needed returns the window that would serve every client twice if there is no time for it; else 0.
-func (q Question) Needed() time.Duration { return q.needed }

@@ -7,14 +7,11 @@ import (
 	"strings"
 
 	"github.com/lockbench/lockbench/internal/apps/document"
-	"github.com/lockbench/lockbench/internal/words"
 	"github.com/lockbench/lockbench/results"
-	"github.com/lockbench/lockbench/results/findings"
 	"github.com/lockbench/lockbench/strategies"
 )
 
-// matters is the least ratio of medians at which a difference counts; the interval of the paired ratio
-// must also exclude 1.
+// matters is the least ratio of medians at which a difference counts.
 const matters = 1.1
 
 // contender is a measured strategy.
@@ -24,58 +21,44 @@ type contender struct {
 	order int // in which the strategies were named
 }
 
-// figure returns a contender's metric as evidence.
-func (c contender) figure(name string) findings.Evidence {
+// figure returns a metric of the contender.
+func (c contender) figure(name string) document.Figure {
 	m, _ := results.FindMetric(name)
-	return findings.Evidence{Strategy: c.Name, Metric: name, Unit: m.Unit, Value: c.Figure(m)}
+	return document.Figure{Metric: name, Unit: m.Unit, Value: c.Figure(m)}
 }
 
-// criterion is a figure that compares locks.
-type criterion struct {
-	name  string // of the metric
-	what  string
-	lower bool // is better
-	// rounds is the planned number of pairs. If it is too small for an interval, a difference must
-	// occur in all of them to count.
-	rounds int
-}
-
-// criteria returns what counts, the most important first: clients served, long waits, and the cost for
-// Redis.
-func (q Question) criteria() []criterion {
+// criteria returns the metrics that count, the most important first: clients served, long waits, and the cost
+// for the server.
+func (q Question) criteria() []string {
 	// Not the 99th percentile: in such short windows it is often only a lower bound.
-	waits := criterion{"wait_per_client_p90", "90th percentile of the waits, weighted per client", true, q.Rounds}
+	waits := "wait_per_client_p90"
 	if q.Workload.Rate > 0 { // clients are slots there
-		waits = criterion{"wait_p90", "90th percentile of the waits", true, q.Rounds}
+		waits = "wait_p90"
 	}
-	return []criterion{
-		{"served_per_s", "clients served a second", false, q.Rounds},
-		waits,
-		{"redis_cpu_per_acq", "server CPU per acquisition", true, q.Rounds},
-	}
+	return []string{"served_per_s", waits, "redis_cpu_per_acq"}
 }
 
-// advantage says how many times as good a is as b over paired rounds; nil if that is not known.
-func (c criterion) advantage(a, b contender) *results.Ratio {
-	m, _ := results.FindMetric(c.name)
-	if c.lower {
+// advantage says how many times as good a is as b by a metric, over paired rounds; nil if that is not known.
+func advantage(metric string, a, b contender) *results.Ratio {
+	m, _ := results.FindMetric(metric)
+	if m.Better == results.Lower {
 		return b.Against(a.Summary, m)
 	}
 	return a.Against(b.Summary, m)
 }
 
-// better says whether a is clearly better than b: the ratio's interval excludes 1, and its median is at
-// least matters.
-func (c criterion) better(a, b contender) bool {
-	r := c.advantage(a, b)
-	return r != nil && (r.Interval || r.Rounds >= c.rounds) && r.Low > 1 && !r.AtMost && r.Median >= matters
+// better says whether a is clearly better than b by a metric: the ratio's interval excludes 1, and its median
+// is at least matters. If the planned rounds are too few for an interval, all of them must show it.
+func better(metric string, rounds int, a, b contender) bool {
+	r := advantage(metric, a, b)
+	return r != nil && (r.Interval || r.Rounds >= rounds) && r.Low > 1 && !r.AtMost && r.Median >= matters
 }
 
 // ranked orders a field, the best first.
-func ranked(criteria []criterion, field []contender) []contender {
+func (q Question) ranked(field []contender) []contender {
 	var all []contender
 	for rest := field; len(rest) > 0; {
-		best := choose(criteria, rest)
+		best := q.choose(rest)
 		all = append(all, best)
 		rest = slices.DeleteFunc(slices.Clone(rest), func(c contender) bool { return c.Name == best.Name })
 	}
@@ -84,10 +67,10 @@ func ranked(criteria []criterion, field []contender) []contender {
 
 // choose returns the contender to take. For each criterion it removes those that another one beats; of the
 // rest it takes the one that needs the least. field must not be empty.
-func choose(criteria []criterion, field []contender) contender {
-	for _, c := range criteria {
+func (q Question) choose(field []contender) contender {
+	for _, metric := range q.criteria() {
 		stay := slices.DeleteFunc(slices.Clone(field), func(x contender) bool {
-			return slices.ContainsFunc(field, func(other contender) bool { return c.better(other, x) })
+			return slices.ContainsFunc(field, func(other contender) bool { return better(metric, q.Rounds, other, x) })
 		})
 		if len(stay) > 0 { // otherwise each is beaten by another
 			field = stay
@@ -106,30 +89,12 @@ func choose(criteria []criterion, field []contender) contender {
 
 // behind says why a contender is not first.
 func (q Question) behind(c, first contender) string {
-	for _, criterion := range q.criteria() {
-		if criterion.better(first, c) {
-			return fmt.Sprintf("%s is %s times as good by %s",
-				first.Name, criterion.advantage(first, c), criterion.what)
+	for _, metric := range q.criteria() {
+		if better(metric, q.Rounds, first, c) {
+			return fmt.Sprintf("%s is %s times as good by %s", first.Name, advantage(metric, first, c), metric)
 		}
 	}
-	return fmt.Sprintf("no figure separates it from %s, which comes first by what it needs: %s",
-		first.Name, needs(first))
-}
-
-// needs says what a lock needs in addition to an instance's command connections.
-func needs(c contender) string {
-	n := c.info.Connections
-	switch {
-	case c.info.Nodes == 0:
-		return "no Redis"
-	case c.info.Nodes > 1:
-		return fmt.Sprintf("%d independent nodes", c.info.Nodes)
-	case n.PerWaiter > 0:
-		return words.Count(n.PerWaiter, "more connection") + " a waiter"
-	case n.PerInstance > 0:
-		return words.Count(n.PerInstance, "more connection") + " an instance"
-	}
-	return "no further connection"
+	return fmt.Sprintf("no figure separates it from %s, which comes first by what it needs", first.Name)
 }
 
 // unfit says why a contender must not be recommended, by its claims or its figures; "" if it may be.
@@ -159,7 +124,7 @@ func (q Question) chosen(locks *results.Report) (strategies.Variant, bool) {
 	if len(fit) == 0 {
 		return strategies.Variant{}, false
 	}
-	return candidates[choose(q.criteria(), fit).order], true
+	return candidates[q.choose(fit).order], true
 }
 
 // summaries returns a report's summaries; nil if there is none.
@@ -185,17 +150,15 @@ func contenders(report *results.Report, candidates []strategies.Variant) []conte
 // row returns a contender's row of the ranking.
 func (q Question) row(c, first contender) Row {
 	row := Row{Name: c.Name, Claims: c.info.Claims.List(), Verdict: c.Verdict()}
-	for _, criterion := range q.criteria() {
-		e := c.figure(criterion.name)
-		figure := Figure{Figure: document.Figure{Metric: e.Metric, Unit: e.Unit, Value: e.Value}}
+	for _, metric := range q.criteria() {
+		figure := Figure{Figure: c.figure(metric)}
 		if c.Name != first.Name {
-			figure.Ratio = criterion.advantage(first, c)
+			figure.Ratio = advantage(metric, first, c)
 		}
 		row.Figures = append(row.Figures, figure)
 	}
 	for _, name := range []string{"commands_per_acq", "violations"} {
-		e := c.figure(name)
-		row.Figures = append(row.Figures, Figure{Figure: document.Figure{Metric: name, Unit: e.Unit, Value: e.Value}})
+		row.Figures = append(row.Figures, Figure{Figure: c.figure(name)})
 	}
 	return row
 }
