@@ -68,7 +68,7 @@ func WriteJSON(w io.Writer, d *Document) error { return words.WriteJSON(w, "self
 
 // inform adds a figure without a requirement.
 func (c *Check) inform(name string, value float64, unit results.Unit) {
-	c.note(Measure{Name: name, Unit: unit}, value)
+	c.add("", name, value, unit, "")
 }
 
 // want adds a figure and whether it is as required.
@@ -80,7 +80,7 @@ func (c *Check) want(ok bool, name string, value float64, unit results.Unit, wan
 	case ok:
 		verdict = Pass
 	}
-	c.judge(verdict, name, value, unit, wanted, args...)
+	c.add(verdict, name, value, unit, wanted, args...)
 }
 
 // count is want for a plain number.
@@ -94,15 +94,11 @@ func (c *Check) hope(ok bool, name string, value float64, unit results.Unit, wan
 	if ok {
 		verdict = Pass
 	}
-	c.judge(verdict, name, value, unit, wanted, args...)
+	c.add(verdict, name, value, unit, wanted, args...)
 }
 
-// judge adds a figure with its verdict.
-func (c *Check) judge(verdict Verdict, name string, value float64, unit results.Unit, wanted string, args ...any) {
-	c.note(Measure{Name: name, Unit: unit, Wanted: fmt.Sprintf(wanted, args...), Verdict: verdict}, value)
-}
-
-func (c *Check) note(m Measure, value float64) {
+func (c *Check) add(verdict Verdict, name string, value float64, unit results.Unit, wanted string, args ...any) {
+	m := Measure{Name: name, Unit: unit, Wanted: fmt.Sprintf(wanted, args...), Verdict: verdict}
 	if !math.IsNaN(value) && !math.IsInf(value, 0) {
 		m.Value = &value
 	}

@@ -2,7 +2,6 @@ package selfcheck
 
 import (
 	"bytes"
-	"encoding/json"
 	"math"
 	"slices"
 	"strings"
@@ -54,18 +53,9 @@ omission  inconclusive  a stall shows (0 s)
 	if got := s.With(Fail); !slices.Equal(got, []string{"queueing"}) {
 		t.Errorf("failed: %v", got)
 	}
-
 	var text bytes.Buffer
-	if err := WriteJSON(&text, s); err != nil {
-		t.Fatal(err)
-	}
-	var back Document
-	if err := json.Unmarshal(text.Bytes(), &back); err != nil {
-		t.Fatal(err)
-	}
-	if back.Schema != schema || len(back.Checks) != 2 || *back.Checks[0].Measured[1].Value != -5 ||
-		!strings.Contains(text.String(), `"value": null`) {
-		t.Errorf("in JSON it is\n%s", text.String())
+	if err := WriteJSON(&text, s); err != nil || !strings.Contains(text.String(), `"value": null`) {
+		t.Errorf("in JSON it is\n%s, %v", text.String(), err)
 	}
 }
 

@@ -2,16 +2,11 @@ package selfcheck
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"math"
-	"sync"
+	"strings"
 	"time"
 
-	"github.com/lockbench/lockbench/internal/pause"
-	"github.com/lockbench/lockbench/internal/store/redis/servers"
 	"github.com/lockbench/lockbench/results"
-	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/workloads"
 )
 
@@ -19,12 +14,10 @@ import (
 // longest hundredth of all waits are those of its first tenth. The rest of a fifth allows for chance.
 const shown = 0.8
 
-// omission stalls the server for a tenth of an open-loop run and of a closed-loop run. In the open loop the
-// arrivals of the stall wait, and the percentiles must show it. In the closed loop clients ask nothing
-// while they wait, so only the longest wait can show it.
+// omission stalls the server for a tenth of an open-loop run. The arrivals of the stall wait, and the
+// percentiles must show it.
 func (s *session) omission(ctx context.Context, c *Check) error {
-	own := s.server.Owned()
-	if len(own) == 0 {
+	if len(s.server.Owned()) == 0 {
 		c.unsure("only a server that lockbench started itself is stalled")
 		return nil
 	}
@@ -32,110 +25,33 @@ func (s *session) omission(ctx context.Context, c *Check) error {
 	if err != nil {
 		return err
 	}
-	run := func(loop string, w workloads.Spec) (*results.Run, float64, error) {
-		stall := s.Effort.Stalled / 10
-		w.Hold = workloads.Fixed(time.Millisecond)
-		s.say("omission: %s in %s loop, the server stalls for %v", v.Name(), loop, stall)
-		return s.stalled(ctx, own[0], v, w, stall)
+	stall := s.Effort.Stalled / 10
+	pause, err := workloads.ParseFault(fmt.Sprintf("pause:at=%v,for=%v", s.Effort.Stalled/4, stall))
+	if err != nil {
+		return fmt.Errorf("stall the server: %w", err)
 	}
 	w := workload(500, 5, s.Effort.Stalled)
-	w.Rate, w.Arrivals = 200, workloads.ArrivalsConstant
-	open, stalled, err := run("an open", w)
-	if err != nil {
-		return err
-	}
-	least := shown * stalled
-	wait := open.Waiting.PerAcquisition
-	c.inform("server stalled for", stalled, results.Nanoseconds)
-	c.want(bound(wait.P99) >= least, fmt.Sprintf("open loop, %d waits: p99", wait.Count), bound(wait.P99),
-		results.Nanoseconds, "at least %v of the stall", shown)
-	c.want(bound(wait.P50) <= least/2, "open loop: p50, not stalled", bound(wait.P50),
-		results.Nanoseconds, "at most %v of it", shown/2)
-
-	closed, stalled, err := run("a closed", workload(10, 5, s.Effort.Stalled))
-	if err != nil {
-		return err
-	}
-	longest := bound(closed.Fairness.LongestWait)
-	wait = closed.Waiting.PerAcquisition
-	c.want(longest >= shown*stalled, "closed loop: longest wait", longest,
-		results.Nanoseconds, "at least %v of the stall", shown)
-	c.inform(fmt.Sprintf("closed loop, %d waits: p99, which misses it", wait.Count), bound(wait.P99),
-		results.Nanoseconds)
-	return nil
-}
-
-// stalled runs a strategy and stops the server in the middle of the window. It returns the length of the
-// stop in ns.
-func (s *session) stalled(
-	ctx context.Context, server *servers.Own, v strategies.Variant, w workloads.Spec, stall time.Duration,
-) (*results.Run, float64, error) {
+	w.Rate, w.Arrivals, w.Hold = 200, workloads.ArrivalsConstant, workloads.Fixed(time.Millisecond)
+	w.Faults = []workloads.Fault{pause}
+	injector := s.server.Faults(w.Faults)
+	defer injector.Close()
 	job := s.job(v, w)
-	var stalling sync.WaitGroup
-	var lasted time.Duration
-	var failed error
-	job.Phase = func(phase string) {
-		if phase == "measure" {
-			stalling.Go(func() { lasted, failed = stop(ctx, server, time.Duration(w.Duration)/3, stall) })
-		}
-	}
+	job.Faults = injector
+	s.say("omission: %s in an open loop, the server stalls for %v", v.Name(), stall)
 	run, err := s.do(ctx, job)
-	stalling.Wait()
-	return run, float64(lasted), errors.Join(err, failed)
-}
-
-// stop pauses a server after a while, and always resumes it.
-func stop(ctx context.Context, server *servers.Own, after, stall time.Duration) (time.Duration, error) {
-	if !pause.Plain(ctx.Done(), after) {
-		return 0, ctx.Err()
-	}
-	always := context.WithoutCancel(ctx)
-	began := time.Now()
-	if err := server.Pause(always); err != nil {
-		return 0, fmt.Errorf("stall the server: %w", err)
-	}
-	pause.Plain(ctx.Done(), stall)
-	if err := server.Resume(always); err != nil {
-		return 0, fmt.Errorf("end the server's stall: %w", err)
-	}
-	return time.Since(began), nil
-}
-
-// meanWait is the mean of the exponential waits in the percentiles check.
-const meanWait = 40 * time.Millisecond
-
-// percentiles runs a lock with known waits that are independent of each other and of the client, after a
-// warm-up. The percentiles per acquisition and per client must both be those of the waits.
-func (s *session) percentiles(ctx context.Context, c *Check) error {
-	w := workload(1000, 10, s.Effort.Window)
-	w.Warmup, w.Hold = workloads.Duration(meanWait), workloads.Dist{}
-	lock := newDrawn(meanWait)
-	s.say("percentiles: waits that are known")
-	run, err := s.do(ctx, s.job(lock.strategy(), w))
 	if err != nil {
 		return err
 	}
-	late := time.Duration(lock.late.Load() / max(1, lock.waits.Load()))
-	c.inform("waits longer than drawn by, on average", float64(late), results.Nanoseconds)
-	want := c.want
-	if late > meanWait/20 { // because of the machine, and not the same for all
-		want = c.hope
+	if len(run.Faults) == 0 || len(run.Faults[0].Injections) == 0 {
+		c.unsure("the server was not stalled: %s", strings.Join(run.Invalid, "; "))
+		return nil
 	}
-	perAcquisition, perClient := run.Waiting.PerAcquisition, run.Waiting.PerClient
-	for _, p := range []struct {
-		name  string
-		got   *results.Bound
-		share float64
-	}{
-		{"per acquisition: p50", perAcquisition.P50, 0.5},
-		{"per acquisition: p90", perAcquisition.P90, 0.9},
-		{"per client: p50", perClient.P50, 0.5},
-		{"per client: p90", perClient.P90, 0.9},
-	} {
-		truth := float64(late) - math.Log(1-p.share)*float64(meanWait)
-		ok := near(bound(p.got)/truth, 1, 0.05) || p.got != nil && p.got.AtLeast && bound(p.got) < truth
-		want(ok, p.name, bound(p.got), results.Nanoseconds, "%v within 5 %%", time.Duration(truth))
-	}
+	stalled, wait := float64(run.Faults[0].Injections[0].LastedNS), run.Waiting.PerAcquisition
+	c.inform("server stalled for", stalled, results.Nanoseconds)
+	c.want(bound(wait.P99) >= shown*stalled, fmt.Sprintf("%d waits: p99", wait.Count), bound(wait.P99),
+		results.Nanoseconds, "at least %v of the stall", shown)
+	c.want(bound(wait.P50) <= shown*stalled/2, "p50, not stalled", bound(wait.P50),
+		results.Nanoseconds, "at most %v of it", shown/2)
 	return nil
 }
 
