@@ -19,9 +19,9 @@ func (a *app) doctor() *cobra.Command {
 		Use:   "doctor",
 		Short: "Check whether a server can be measured, and what would distort the figures",
 		Long: "Look at a server and at this machine, in a few seconds: is it reachable, what is it, which rights\n" +
-			"does the user have, what are the limits, what does it count, is the clock right, what is written to\n" +
-			"disk, and how noisy is this machine. Every strategy acquires and releases once. What is wrong comes\n" +
-			"with what to do about it.\n" +
+			"does the user have, what are the limits, what does it count, does it evict keys or write snapshots,\n" +
+			"and how noisy is this machine. Every strategy acquires and releases once. What is wrong comes with\n" +
+			"what to do about it.\n" +
 			"It ends with 104 if something cannot be measured, with 113 if the server cannot be reached.",
 		Example: "  lockbench doctor -u redis://redis.example:6379\n" +
 			"  LOCKBENCH_REDIS=rediss://user:secret@redis.example:6380 lockbench doctor -o table -o json=doctor.json",

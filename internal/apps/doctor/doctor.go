@@ -1,5 +1,5 @@
-// Package doctor examines a server and this machine before a measurement, by a list of checks. Each returns one
-// symptom.
+// Package doctor examines a server and this machine before a measurement, by a list of checks. Each finds
+// one symptom.
 package doctor
 
 import (
@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -60,10 +59,18 @@ type examination struct {
 	id     string // of the session
 }
 
-// checks apply to every store. Redis has more, in redis.go.
-var checks = []func(examination, context.Context) Symptom{
-	examination.reachable, examination.software, examination.rights, examination.limits, examination.counters,
-	redisOnly(examination.memory), redisOnly(examination.clock), redisOnly(examination.persistence),
+// checks are the checks of a server, in order; those in redis.go find nothing at another store.
+var checks = []struct {
+	name string
+	find func(examination, context.Context, *Symptom)
+}{
+	{"reachable", examination.reachable},
+	{"server", examination.software},
+	{"rights", examination.rights},
+	{"limits", examination.limits},
+	{"counters", examination.counters},
+	{"memory", examination.memory},
+	{"snapshots", examination.snapshots},
 }
 
 // Run examines the server at an address, and this machine, in a few seconds: whether a run would work
@@ -73,7 +80,9 @@ func Run(ctx context.Context, at lockbench.StoreOptions) (*Document, error) {
 	d := &Document{Head: document.Begin(schema)}
 	d.Environment, d.Redis = measure.Environment(), results.Redis{Source: "address"}
 	err := d.examine(ctx, at)
-	d.Symptoms = append(d.Symptoms, machine(ctx))
+	noise := Symptom{Name: "machine", State: Well}
+	noise.machine(ctx)
+	d.Symptoms = append(d.Symptoms, noise)
 	d.Finished = time.Now()
 	return d, errors.Join(ctx.Err(), err)
 }
@@ -86,83 +95,58 @@ func (d *Document) examine(ctx context.Context, at lockbench.StoreOptions) error
 	id := store.NewRunID()
 	server, err := kind.Open(ctx, id, options(at))
 	if err != nil {
-		d.Symptoms = append(d.Symptoms, unreached(err))
+		s := Symptom{Name: "reachable"}
+		s.trouble(err)
+		d.Symptoms = append(d.Symptoms, s)
 		return err
 	}
 	d.Redis = server.Describe()
 	for _, check := range checks {
-		if ctx.Err() != nil {
-			break
-		}
-		if s := check(examination{kind, name, server, id}, ctx); s.Name != "" {
+		s := Symptom{Name: check.name, State: Well}
+		if check.find(examination{kind, name, server, id}, ctx, &s); len(s.Says) > 0 {
 			d.Symptoms = append(d.Symptoms, s)
 		}
 	}
 	return server.Close(context.WithoutCancel(ctx))
 }
 
-// unreached returns the symptom of a server that cannot be used.
-func unreached(err error) Symptom {
-	s := Symptom{Name: "reachable", State: Trouble, Says: []string{oneLine(err)}}
-	if next := servers.NextStep(err.Error()); next != "" {
+// say adds a sentence.
+func (s *Symptom) say(format string, args ...any) {
+	s.Says = append(s.Says, fmt.Sprintf(format, args...))
+}
+
+// note says that figures are less exact, or not known, and what to do about it.
+func (s *Symptom) note(next ...string) { s.State, s.Next = Note, next }
+
+// trouble says what the server refuses, and what to do about it.
+func (s *Symptom) trouble(err error) {
+	s.State = Trouble
+	s.say("%s", strings.Join(strings.Fields(untrusted.Printable(err.Error())), " "))
+	if next := servers.NextStep(err.Error()); next != "" && s.Next == nil {
 		s.Next = []string{next}
 	}
-	return s
 }
 
-func oneLine(err error) string {
-	return strings.Join(strings.Fields(untrusted.Printable(err.Error())), " ")
-}
-
-// symptom returns a symptom with one sentence.
-func symptom(name string, state State, format string, args ...any) Symptom {
-	return Symptom{Name: name, State: state, Says: []string{fmt.Sprintf(format, args...)}}
-}
-
-func (e examination) reachable(ctx context.Context) Symptom {
+func (e examination) reachable(ctx context.Context, s *Symptom) {
 	times, err := e.server.RoundTrips(ctx, engine.Prefix+e.id+":floor")
-	if err != nil {
-		return unreached(err)
+	switch {
+	case err != nil:
+		s.trouble(err)
+	case times.PingP50 == nil || times.PingP99 == nil:
+		s.say("it answers")
+	default:
+		s.say("the shortest request takes %v (median), %v (p99)",
+			time.Duration(*times.PingP50).Round(time.Microsecond), time.Duration(*times.PingP99).Round(time.Microsecond))
 	}
-	about := e.server.Describe()
-	s := symptom("reachable", Well, "%s, %s", about.Address, about.Network)
-	if times.PingP50 != nil && times.PingP99 != nil {
-		s.Says[0] += fmt.Sprintf(": the shortest request takes %v (median), %v (p99)",
-			time.Duration(*times.PingP50).Round(time.Microsecond),
-			time.Duration(*times.PingP99).Round(time.Microsecond))
-	}
-	return s
 }
 
-func (e examination) software(context.Context) Symptom {
-	about := e.server.Describe()
-	s := symptom("server", Well, "%s %s", cmp.Or(about.Name, e.name), cmp.Or(about.Version, "of an unknown version"))
-	if about.Protocol > 0 {
-		s.Says[0] += fmt.Sprintf(", RESP%d", about.Protocol)
-	}
-	if about.Topology != "" {
-		s.Says[0] += ", " + about.Topology
-	}
-	if len(about.Nodes) > 0 {
-		s.Says[0] += ": " + strings.Join(about.Nodes, ", ")
-	}
-	s.Says = append(s.Says, "durability: "+cmp.Or(about.Durability,
-		"it does not say whether a write is on the disk before it is confirmed"))
-	switch threads := about.IOThreads; {
-	case e.name != store.Redis:
-	case threads == nil:
-		s.Says = append(s.Says, "it does not report its io-threads: CPU is shown as if there were none")
-	case *threads > 1:
-		s.State = Note
-		const says = "%d I/O threads, whose waiting costs CPU: the main thread is shown apart"
-		s.Says = append(s.Says, fmt.Sprintf(says, *threads))
-	}
-	return s
+func (e examination) software(_ context.Context, s *Symptom) {
+	s.say("%s %s", e.name, e.server.Describe().Describe())
 }
 
 // rights makes every strategy that fits the server acquire and release once.
-func (e examination) rights(ctx context.Context) Symptom {
-	s := Symptom{Name: "rights", State: Well}
+func (e examination) rights(ctx context.Context, s *Symptom) {
+	s.say("") // for the sum
 	tried := 0
 	for _, strategy := range strategies.All() {
 		info := strategy.Info
@@ -179,73 +163,52 @@ func (e examination) rights(ctx context.Context) Symptom {
 			job.Workload.Work = workloads.WorkCounter // for strategies that are no locks and do the work themselves
 		}
 		if err := job.Try(ctx); err != nil {
-			s.State = Trouble
-			s.Says = append(s.Says, oneLine(err))
-			if next := servers.NextStep(err.Error()); next != "" && len(s.Next) == 0 {
-				s.Next = []string{next}
-			}
+			s.trouble(err)
 		}
 	}
+	s.Says[0] = fmt.Sprintf("%d of %d strategies could acquire and release", tried+1-len(s.Says), tried)
 	if needer, ok := e.kind.(store.Needer); ok && s.State == Trouble {
 		s.Next = needer.Needs("lockbench")
 	}
-	worked := fmt.Sprintf("%d of %d strategies could acquire and release", tried-len(s.Says), tried)
-	s.Says = slices.Insert(s.Says, 0, worked)
 	if missing := e.refused(ctx); len(missing) > 0 {
 		if s.State == Well {
 			s.State = Note
 		}
-		s.Says = append(s.Says, "missing for all figures: "+strings.Join(missing, " "))
+		s.say("missing for all figures: %s", strings.Join(missing, " "))
 	}
-	return s
 }
 
 // few is less than the connections that the usual 500 clients may need.
 const few = 1200
 
-func (e examination) limits(ctx context.Context) Symptom {
+func (e examination) limits(ctx context.Context, s *Symptom) {
 	limits, err := e.server.Limits(ctx)
-	if err != nil {
-		return unreached(err)
-	}
-	files := "any number of files"
-	if most, err := measure.MaxOpenFiles(); err != nil {
-		files = "an unknown number of files"
-	} else if most > 0 {
-		files = fmt.Sprintf("%d files", most)
-	}
-	if limits.MaxClients == 0 {
-		return symptom("limits", Unknown,
-			"the server does not report how many connections it takes; this process may open %s", files)
-	}
 	free := limits.MaxClients - limits.Connected
-	s := symptom("limits", Well, "%d of %d connections are free; this process may open %s",
-		free, limits.MaxClients, files)
-	if free < few {
-		s.State = Note
-		s.Next = []string{"let the server take more connections (maxclients) for more than a few hundred --clients"}
+	switch {
+	case err != nil:
+		s.trouble(err)
+	case limits.MaxClients == 0:
+		s.note()
+		s.say("the server does not report how many connections it takes")
+	default:
+		if s.say("%d of %d connections are free", free, limits.MaxClients); free < few {
+			s.note("let the server take more connections (maxclients) for more than a few hundred --clients")
+		}
 	}
-	return s
 }
 
 // counters says which costs will be unknown.
-func (e examination) counters(ctx context.Context) Symptom {
+func (e examination) counters(ctx context.Context, s *Symptom) {
 	reading, err := e.server.Read(ctx)
-	if err != nil {
-		return unreached(err)
+	switch {
+	case err != nil:
+		s.trouble(err)
+	case reading.CPU != nil && reading.Commands != nil:
+		s.say("the server reports CPU and commands")
+	default:
+		s.note()
+		s.say("the server does not report all of CPU and commands: what it does not is shown as a dash")
 	}
-	var missing []string
-	if reading.CPU == nil {
-		missing = append(missing, "CPU")
-	}
-	if reading.Commands == nil {
-		missing = append(missing, "commands")
-	}
-	if len(missing) > 0 {
-		return symptom("counters", Note, "the server does not report %s: shown as dashes",
-			strings.Join(missing, ", "))
-	}
-	return symptom("counters", Well, "the server reports CPU and commands")
 }
 
 const (
@@ -256,7 +219,7 @@ const (
 )
 
 // machine observes this machine for a second in which lockbench does nothing.
-func machine(ctx context.Context) Symptom {
+func (s *Symptom) machine(ctx context.Context) {
 	before := measure.ReadHealth()
 	select {
 	case <-time.After(watched):
@@ -265,23 +228,18 @@ func machine(ctx context.Context) Symptom {
 	after := measure.ReadHealth()
 	e := measure.Environment()
 	late := time.Duration(e.TimerOvershoot).Round(time.Microsecond)
-	s := symptom("machine", Well, "%d CPUs, sleeps end %v late", e.CPUs, late)
-	if late > slowWakeUp {
-		s.State = Note
-	}
-	if idle := after.Since(before).MachineIdle; idle == nil {
-		s.Says = append(s.Says, "how busy it is the system does not say")
-	} else {
-		s.Says = append(s.Says, fmt.Sprintf("%.0f %% of all cores idle while lockbench did nothing", *idle))
-		if *idle < restless {
-			s.State = Note
-			s.Next = []string{"other processes are busy: measure on a quieter machine, or with --runs 5 or more"}
-		}
+	if s.say("%d CPUs, sleeps end %v late", e.CPUs, late); late > slowWakeUp {
+		s.note()
 	}
 	if steal := after.StolenSince(before); steal != nil && *steal > stolen {
-		s.State = Note
-		const says = "%.1f %% of all cores stolen by other machines on the same hardware"
-		s.Says = append(s.Says, fmt.Sprintf(says, *steal))
+		s.note()
+		s.say("%.1f %% of all cores stolen by other machines on the same hardware", *steal)
 	}
-	return s
+	idle := after.Since(before).MachineIdle
+	if idle == nil {
+		return
+	}
+	if s.say("%.0f %% of all cores idle while lockbench did nothing", *idle); *idle < restless {
+		s.note("other processes are busy: measure on a quieter machine, or with --runs 5 or more")
+	}
 }

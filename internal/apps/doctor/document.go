@@ -1,9 +1,7 @@
 package doctor
 
 import (
-	"fmt"
 	"io"
-	"strings"
 
 	"github.com/lockbench/lockbench/internal/apps/document"
 	"github.com/lockbench/lockbench/internal/layout"
@@ -35,7 +33,6 @@ const (
 	Well    State = "ok"
 	Note    State = "note"    // figures are less exact, or not known
 	Trouble State = "trouble" // something cannot be measured
-	Unknown State = "unknown" // the server does not say
 )
 
 // In returns the names of the symptoms in a state.
@@ -52,28 +49,24 @@ func (d *Document) In(s State) []string {
 // WriteJSON writes the document as indented JSON.
 func WriteJSON(w io.Writer, d *Document) error { return words.WriteJSON(w, "doctor", d) }
 
-// stateWidth is the width of a symptom's name and state.
-const stateWidth = 22
-
 // WriteTable writes the document for people: a line for each symptom, and below it what to do.
 func WriteTable(w io.Writer, d *Document, color bool) error {
 	p := &layout.Page{Paint: layout.Paint(color)}
 	for _, s := range d.Symptoms {
-		head := fmt.Sprintf("%-13s%-*s", s.Name, stateWidth-13, s.State)
+		label := s.Name
 		if s.State == Trouble {
-			head = p.Red(head)
+			label = "!" + label
 		}
-		write := func(text, indent string) {
-			for _, line := range layout.Wrap(text, layout.Width-stateWidth, indent) {
-				fmt.Fprintln(p, head+line)
-				head = strings.Repeat(" ", stateWidth)
+		for i, says := range s.Says {
+			if i > 0 {
+				label = ""
+			} else {
+				says = string(s.State) + ": " + says
 			}
-		}
-		for _, says := range s.Says {
-			write(says, "  ")
+			p.Entry(label, says)
 		}
 		for _, next := range s.Next {
-			write("next: "+next, "      ")
+			p.Entry("", "next: "+next)
 		}
 	}
 	return p.Save(w, "doctor")
