@@ -13,7 +13,7 @@ import (
 
 // advise makes advice from what was measured.
 func (q Question) advise(m measured) *Document {
-	candidates, out := q.candidates()
+	_, out := q.candidates()
 	a := &Document{
 		Head: document.Begin(schema), For: q.For, Workload: q.Workload, Rounds: q.Rounds,
 		Ranking: []Row{}, LeftOut: out, Commands: []string{}, Notes: q.notes(m),
@@ -29,19 +29,11 @@ func (q Question) advise(m measured) *Document {
 			}
 		}
 	}
-	var fit, unfit []contender
-	for _, c := range contenders(m.Locks, candidates) {
-		if q.unfit(c) == "" {
-			fit = append(fit, c)
-		} else {
-			unfit = append(unfit, c)
-		}
-	}
-	fit = q.ranked(fit)
-	for i, c := range fit {
-		row := q.row(c, fit[0])
+	ranking, unfit := q.contenders(m.Locks)
+	for i, c := range ranking {
+		row := q.row(c, ranking[0])
 		if i > 0 {
-			row.Why = q.behind(c, fit[0])
+			row.Why = q.behind(c, ranking[0])
 		}
 		a.Ranking = append(a.Ranking, row)
 	}
@@ -50,7 +42,7 @@ func (q Question) advise(m measured) *Document {
 		row.Why = q.unfit(c)
 		a.Ranking = append(a.Ranking, row)
 	}
-	a.Choice = q.choice(m, fit)
+	a.Choice = q.choice(m, ranking)
 	return a
 }
 

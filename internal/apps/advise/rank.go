@@ -17,8 +17,9 @@ const matters = 1.1
 // contender is a measured strategy.
 type contender struct {
 	results.Summary
-	info  strategies.Info
-	order int // in which the strategies were named
+	variant strategies.Variant
+	info    strategies.Info
+	order   int // in which the strategies were named
 }
 
 // figure returns a metric of the contender.
@@ -117,16 +118,6 @@ func (q Question) unfit(c contender) string {
 	return ""
 }
 
-// chosen returns the lock that the matrix recommends; false if there is none.
-func (q Question) chosen(locks *results.Report) (strategies.Variant, bool) {
-	candidates, _ := q.candidates()
-	fit := slices.DeleteFunc(contenders(locks, candidates), func(c contender) bool { return q.unfit(c) != "" })
-	if len(fit) == 0 {
-		return strategies.Variant{}, false
-	}
-	return candidates[q.choose(fit).order], true
-}
-
 // summaries returns a report's summaries; nil if there is none.
 func summaries(r *results.Report) []results.Summary {
 	if r == nil {
@@ -135,16 +126,23 @@ func summaries(r *results.Report) []results.Summary {
 	return r.Summaries()
 }
 
-// contenders returns the candidates that were measured.
-func contenders(report *results.Report, candidates []strategies.Variant) []contender {
-	var field []contender
+// contenders returns the candidates that were measured: those that may be recommended, the best first, and the
+// others.
+func (q Question) contenders(report *results.Report) (ranking, unfit []contender) {
+	candidates, _ := q.candidates()
 	for _, s := range summaries(report) {
 		at := slices.IndexFunc(candidates, func(v strategies.Variant) bool { return v.Name() == s.Name })
-		if at >= 0 {
-			field = append(field, contender{Summary: s, info: candidates[at].Info(), order: at})
+		if at < 0 {
+			continue
+		}
+		c := contender{Summary: s, variant: candidates[at], info: candidates[at].Info(), order: at}
+		if q.unfit(c) == "" {
+			ranking = append(ranking, c)
+		} else {
+			unfit = append(unfit, c)
 		}
 	}
-	return field
+	return q.ranked(ranking), unfit
 }
 
 // row returns a contender's row of the ranking.

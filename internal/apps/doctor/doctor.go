@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -80,9 +81,7 @@ func Run(ctx context.Context, at lockbench.StoreOptions) (*Document, error) {
 	d := &Document{Head: document.Begin(schema)}
 	d.Environment, d.Redis = measure.Environment(), results.Redis{Source: "address"}
 	err := d.examine(ctx, at)
-	noise := Symptom{Name: "machine", State: Well}
-	noise.machine(ctx)
-	d.Symptoms = append(d.Symptoms, noise)
+	d.Symptoms = append(d.Symptoms, machine(ctx))
 	d.Finished = time.Now()
 	return d, errors.Join(ctx.Err(), err)
 }
@@ -103,7 +102,8 @@ func (d *Document) examine(ctx context.Context, at lockbench.StoreOptions) error
 	d.Redis = server.Describe()
 	for _, check := range checks {
 		s := Symptom{Name: check.name, State: Well}
-		if check.find(examination{kind, name, server, id}, ctx, &s); len(s.Says) > 0 {
+		check.find(examination{kind, name, server, id}, ctx, &s)
+		if len(s.Says) > 0 {
 			d.Symptoms = append(d.Symptoms, s)
 		}
 	}
@@ -146,7 +146,6 @@ func (e examination) software(_ context.Context, s *Symptom) {
 
 // rights makes every strategy that fits the server acquire and release once.
 func (e examination) rights(ctx context.Context, s *Symptom) {
-	s.say("") // for the sum
 	tried := 0
 	for _, strategy := range strategies.All() {
 		info := strategy.Info
@@ -166,7 +165,8 @@ func (e examination) rights(ctx context.Context, s *Symptom) {
 			s.trouble(err)
 		}
 	}
-	s.Says[0] = fmt.Sprintf("%d of %d strategies could acquire and release", tried+1-len(s.Says), tried)
+	worked := fmt.Sprintf("%d of %d strategies could acquire and release", tried-len(s.Says), tried)
+	s.Says = slices.Insert(s.Says, 0, worked)
 	if needer, ok := e.kind.(store.Needer); ok && s.State == Trouble {
 		s.Next = needer.Needs("lockbench")
 	}
@@ -191,7 +191,8 @@ func (e examination) limits(ctx context.Context, s *Symptom) {
 		s.note()
 		s.say("the server does not report how many connections it takes")
 	default:
-		if s.say("%d of %d connections are free", free, limits.MaxClients); free < few {
+		s.say("%d of %d connections are free", free, limits.MaxClients)
+		if free < few {
 			s.note("let the server take more connections (maxclients) for more than a few hundred --clients")
 		}
 	}
@@ -219,7 +220,8 @@ const (
 )
 
 // machine observes this machine for a second in which lockbench does nothing.
-func (s *Symptom) machine(ctx context.Context) {
+func machine(ctx context.Context) Symptom {
+	s := Symptom{Name: "machine", State: Well}
 	before := measure.ReadHealth()
 	select {
 	case <-time.After(watched):
@@ -228,18 +230,19 @@ func (s *Symptom) machine(ctx context.Context) {
 	after := measure.ReadHealth()
 	e := measure.Environment()
 	late := time.Duration(e.TimerOvershoot).Round(time.Microsecond)
-	if s.say("%d CPUs, sleeps end %v late", e.CPUs, late); late > slowWakeUp {
+	s.say("%d CPUs, sleeps end %v late", e.CPUs, late)
+	if late > slowWakeUp {
 		s.note()
 	}
 	if steal := after.StolenSince(before); steal != nil && *steal > stolen {
 		s.note()
 		s.say("%.1f %% of all cores stolen by other machines on the same hardware", *steal)
 	}
-	idle := after.Since(before).MachineIdle
-	if idle == nil {
-		return
+	if idle := after.Since(before).MachineIdle; idle != nil {
+		s.say("%.0f %% of all cores idle while lockbench did nothing", *idle)
+		if *idle < restless {
+			s.note("other processes are busy: measure on a quieter machine, or with --runs 5 or more")
+		}
 	}
-	if s.say("%.0f %% of all cores idle while lockbench did nothing", *idle); *idle < restless {
-		s.note("other processes are busy: measure on a quieter machine, or with --runs 5 or more")
-	}
+	return s
 }
