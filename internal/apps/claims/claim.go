@@ -43,15 +43,20 @@ type Run struct {
 
 // expectation says what a figure must be.
 type expectation struct {
-	What     Text
-	Figure   expression
-	Is       Text // the claim holds; with By it may be missing: the figure is only reported
-	Opposite Text // the claim is contradicted; if it is missing, wherever it does not hold
-	Total    bool // the sum of all rounds counts, not each round
-	By       Text // what must keep the limit: interval or median; "" means each round
-	Counter  *counterCase
+	What    Text
+	Figure  expression
+	Limits  `yaml:",inline"`
+	Counter *counterCase
 
 	is, opposite results.Limit // Is and Opposite, parsed
+}
+
+// Limits say when a claim holds.
+type Limits struct {
+	Is       Text `json:"is"`                 // with By it may be "": the figure is only reported
+	Opposite Text `json:"opposite,omitempty"` // the claim is contradicted; "" means wherever it does not hold
+	Total    bool `json:"total,omitempty"`    // the sum of all rounds counts, not each round
+	By       Text `json:"judged,omitempty"`   // what keeps Is: interval (its worse end) or median; "" means each round
 }
 
 // counterCase is the same figure of another run, in which it must be on the other side of its limit: with a lock

@@ -62,15 +62,9 @@ type FigureResult struct {
 	Figure   string            `json:"figure"` // the expression
 	Unit     results.Unit      `json:"unit"`
 	Values   []*results.Figure `json:"values"` // of each round; nil if not known
-	Is       string            `json:"is"`
-	Opposite string            `json:"opposite,omitempty"`
-	Total    bool              `json:"total,omitempty"` // the sum of the rounds counts
-	Outcome  Outcome           `json:"outcome"`
-
-	// Judged is "interval" if the interval's worse end must keep the limit, or "median"; "" means each
-	// round, or their sum.
-	Judged   string    `json:"judged,omitempty"`
-	Interval *Interval `json:"interval,omitempty"` // if Judged, and any round is known
+	Limits
+	Outcome  Outcome   `json:"outcome"`
+	Interval *Interval `json:"interval,omitempty"` // if Limits.By, and any round is known
 	// Best is the best strategy of each round, if the figure has a best; "" if it is not known.
 	Best    []string       `json:"best,omitempty"`
 	Counter *CounterResult `json:"counter,omitempty"` // nil unless counter-cases were measured

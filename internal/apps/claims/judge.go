@@ -90,8 +90,7 @@ func (c Claim) wrong(run Run, m *measured) (all []string, invalid bool) {
 // result returns the result of an expectation for its figure, or for that of its counter-case.
 func (e expectation) result(what Text, figure expression, rounds int, runs map[string]*measured) FigureResult {
 	f := FigureResult{
-		What: what, Figure: figure.Text, Unit: figure.unit, Values: make([]*results.Figure, rounds),
-		Is: string(e.Is), Opposite: string(e.Opposite), Total: e.Total, Judged: string(e.By),
+		What: what, Figure: figure.Text, Unit: figure.unit, Values: make([]*results.Figure, rounds), Limits: e.Limits,
 	}
 	if slices.ContainsFunc(figure.operands, operand.best) {
 		f.Best = make([]string, rounds)

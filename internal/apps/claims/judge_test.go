@@ -20,7 +20,7 @@ func figures(values ...float64) []*results.Figure {
 // expected returns an expectation with these limits, of which the second may be "".
 func expected(t *testing.T, is, opposite string) expectation {
 	t.Helper()
-	e := expectation{What: "x", Is: Text(is), Opposite: Text(opposite)}
+	e := expectation{What: "x", Limits: Limits{Is: Text(is), Opposite: Text(opposite)}}
 	e.Figure, _ = parseExpression("a.attempts_per_acq") // a plain number
 	if err := e.check(); err != nil {
 		t.Fatal(err)

@@ -117,7 +117,7 @@ func (d *Document) method(p *page) {
 		explains string
 		such     func(FigureResult) bool
 	}{
-		{howJudged, func(f FigureResult) bool { return f.Judged != "" }},
+		{howJudged, func(f FigureResult) bool { return f.By != "" }},
 		{howBest, func(f FigureResult) bool { return f.Best != nil }},
 		{howCountered, func(f FigureResult) bool { return f.Counter != nil }},
 	} {
@@ -226,14 +226,14 @@ func (p *page) shown(run RunResult) error {
 
 // cells returns a figure's row: the expectation, the result and the best.
 func (f FigureResult) cells() []string {
-	wanted := f.Is
+	wanted := string(f.Is)
 	switch {
 	case f.Is == "":
 		wanted = results.NotKnown
-	case f.Judged == byMedian:
-		wanted = "median " + f.Is
+	case f.By == byMedian:
+		wanted = "median " + wanted
 	case f.Opposite != "":
-		wanted += ", not " + f.Opposite
+		wanted += ", not " + string(f.Opposite)
 	}
 	return []string{string(f.What), f.cameTo(), wanted, string(f.Outcome), f.winners()}
 }
