@@ -81,7 +81,7 @@ func (t *pairedRuns) run(ctx context.Context) error {
 		if headFirst {
 			sides = [2]int{1, 0}
 		}
-		var pair [2]compare.Report
+		var pair [2]results.File
 		for _, side := range sides {
 			if ctx.Err() != nil {
 				return nil
@@ -105,7 +105,7 @@ func (t *pairedRuns) run(ctx context.Context) error {
 }
 
 // runOne runs one build once.
-func (t *pairedRuns) runOne(ctx context.Context, side, pair int) (compare.Report, error) {
+func (t *pairedRuns) runOne(ctx context.Context, side, pair int) (results.File, error) {
 	name := [2]string{"base", "head"}[side]
 	file := fmt.Sprintf("%s-%03d.json", name, pair)
 	child := child{
@@ -114,14 +114,14 @@ func (t *pairedRuns) runOne(ctx context.Context, side, pair int) (compare.Report
 	}
 	report, err := child.run(ctx)
 	if err != nil && ctx.Err() == nil {
-		return compare.Report{}, fmt.Errorf("%s, run %d: %w", name, pair, err)
+		return results.File{}, fmt.Errorf("%s, run %d: %w", name, pair, err)
 	}
-	return compare.Report{File: file, Report: report}, nil
+	return results.File{Name: file, Report: report}, nil
 }
 
 // pairLine is the progress line of a pair.
-func (t *pairedRuns) pairLine(pair [2]compare.Report) string {
-	one := func(side int) compare.Side { return compare.Side{Reports: []compare.Report{pair[side]}} }
+func (t *pairedRuns) pairLine(pair [2]results.File) string {
+	one := func(side int) compare.Side { return compare.Side{Reports: []results.File{pair[side]}} }
 	return compare.Glance(one(0), one(1), t.ab.gate.rules)
 }
 
@@ -263,7 +263,7 @@ func inProcesses(
 		"--session", "together" + strconv.FormatInt(now.UnixNano(), 36),
 		"--start-at", now.Add(getReady(processes)).Format(time.RFC3339Nano),
 	})
-	files, problems := make([]merge.File, processes), make([]error, processes)
+	files, problems := make([]results.File, processes), make([]error, processes)
 	var all sync.WaitGroup
 	for i := range processes {
 		one := child{

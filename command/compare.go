@@ -39,8 +39,10 @@ func (a *app) compare() *cobra.Command {
 		if err := a.input(cmd.Flags()).refuse(g.validate(), needed, clash); err != nil {
 			return err
 		}
-		base, baseErr := a.readSide(args[0])
-		head, headErr := a.readSide(args[1])
+		base, head := compare.Side{Name: args[0]}, compare.Side{Name: args[1]}
+		var baseErr, headErr error
+		base.Reports, baseErr = a.readFiles(args[:1], odd)
+		head.Reports, headErr = a.readFiles(args[1:], odd)
 		if err := errors.Join(baseErr, headErr); err != nil {
 			return err
 		}

@@ -122,7 +122,7 @@ func TestOnlyAChangeInTurnsEndsWith110(t *testing.T) {
 					Started: at, Strategies: []results.Strategy{{Name: "spin"}},
 					Runs: []results.Run{run},
 				}
-				sides[of].Reports = append(sides[of].Reports, compare.Report{File: fmt.Sprint(of, i), Report: report})
+				sides[of].Reports = append(sides[of].Reports, results.File{Name: fmt.Sprint(of, i), Report: report})
 			}
 		}
 		c, err := compare.Unpaired(sides[0], sides[1], compare.DefaultRules())

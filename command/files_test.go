@@ -197,7 +197,6 @@ func TestTwoOutputsNeverGoToOneFile(t *testing.T) {
 		"run -s local -o json=hard -o csv=soft",
 		"run -s local -o json -o csv",
 		"run -s local -o json=- -o csv",
-		"run -s local,noop -o json=waits-noop.hgrm -o hgrm=waits.hgrm", // one of its files
 		"compare a.json a.json -o json=there/x -o text=there/../there/x",
 	} {
 		code, stdout, stderr := said(t, strings.Fields(line)...)

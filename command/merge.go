@@ -29,13 +29,9 @@ func (a *app) merge() *cobra.Command {
 	set.StringVarP(&file, "output", "o", "", "`file` for the merged report, as JSON, or - for standard output")
 	cmd.RunE = func(cmd *cobra.Command, patterns []string) error {
 		output, wrong := single(file, "merged.json")
-		read, err := a.readFiles(patterns, strict)
+		files, err := a.readFiles(patterns, strict)
 		if err := a.input(set).refuse(wrong, check(output, allReports(patterns)...), err); err != nil {
 			return err
-		}
-		var files []merge.File
-		for _, f := range read {
-			files = append(files, merge.File{Name: f.name, Report: f.report})
 		}
 		merged, err := merge.Merge(files)
 		if err != nil {

@@ -4,11 +4,11 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/lockbench/lockbench/results"
 	"github.com/lockbench/lockbench/results/html"
 	"github.com/lockbench/lockbench/results/render"
 )
@@ -48,16 +48,12 @@ func (a *app) report() *cobra.Command {
 		if set.Changed("output") || p.chart != "" {
 			page, wrong = single(p.file, "report.html")
 		}
-		read, err := a.readFiles(patterns, odd)
+		files, err := a.readFiles(patterns, odd)
 		if err := a.input(set).refuse(wrong, missing, check(page, allReports(patterns)...), err); err != nil {
 			return err
 		}
 		if page == nil {
-			return a.printTables(read)
-		}
-		var files []html.File
-		for _, f := range read {
-			files = append(files, html.File{Name: f.name, Report: f.report})
+			return a.printTables(files)
 		}
 		content, err := p.content(files)
 		if err != nil {
@@ -69,37 +65,29 @@ func (a *app) report() *cobra.Command {
 }
 
 // content returns the page, or one of its charts.
-func (p *pageFlags) content(files []html.File) ([]byte, error) {
+func (p *pageFlags) content(files []results.File) ([]byte, error) {
+	var content bytes.Buffer
 	if p.chart == "" && !strings.HasSuffix(p.file, ".svg") {
-		var page bytes.Buffer
-		if err := html.Write(&page, files); err != nil {
+		if err := html.Write(&content, files); err != nil {
 			return nil, &exit{ExitFailure, err}
 		}
-		return page.Bytes(), nil
+		return content.Bytes(), nil
 	}
-	names, err := html.Charts(files)
-	if err != nil {
-		return nil, &exit{ExitFailure, err}
+	if err := html.WriteChart(&content, files, p.chart); err != nil {
+		return nil, fmt.Errorf("--chart: %w", err)
 	}
-	if !slices.Contains(names, p.chart) {
-		return nil, fmt.Errorf("--chart: there is no chart %q, but %s", p.chart, strings.Join(names, ", "))
-	}
-	svg, err := html.Chart(files, p.chart)
-	if err != nil {
-		return nil, &exit{ExitFailure, err}
-	}
-	return svg, nil
+	return content.Bytes(), nil
 }
 
 // printTables prints the table of each report, under its file's name if there are several.
-func (a *app) printTables(reports []reportFile) error {
+func (a *app) printTables(reports []results.File) error {
 	var text bytes.Buffer
 	for i, f := range reports {
 		if len(reports) > 1 {
-			fmt.Fprintf(&text, "%s%s\n\n", strings.Repeat("\n", min(i, 1)), f.name)
+			fmt.Fprintf(&text, "%s%s\n\n", strings.Repeat("\n", min(i, 1)), f.Name)
 		}
-		if err := render.WriteTable(&text, f.report, colorful(a.stdout)); err != nil {
-			return &exit{ExitFailure, fmt.Errorf("%s: %w", f.name, err)}
+		if err := render.WriteTable(&text, f.Report, colorful(a.stdout)); err != nil {
+			return &exit{ExitFailure, fmt.Errorf("%s: %w", f.Name, err)}
 		}
 	}
 	_, err := a.stdout.Write(text.Bytes())

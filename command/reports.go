@@ -13,7 +13,6 @@ import (
 
 	"github.com/lockbench/lockbench/internal/untrusted"
 	"github.com/lockbench/lockbench/results"
-	"github.com/lockbench/lockbench/results/compare"
 )
 
 // reportFiles returns the files that a file, a directory or a glob stands for, sorted by
@@ -63,73 +62,44 @@ func readReport(file string) (*results.Report, error) {
 	return report, nil
 }
 
-// readSide reads every report of one side. The error names all that cannot be read.
-func (a *app) readSide(pattern string) (compare.Side, error) {
-	side := compare.Side{Name: pattern}
-	files, err := a.readAll(pattern, odd)
-	for _, f := range files {
-		side.Reports = append(side.Reports, compare.Report{File: f.name, Report: f.report})
-	}
-	return side, err
-}
-
 // What to do about a file in a directory that cannot be read as a report.
 const (
 	strict = false // return an error: without the file the result would be wrong
 	odd    = true  // leave it out with a note, if others can be read
 )
 
-// readAll reads the reports that a file, a directory or a glob stands for. The error names
-// all that cannot be read.
-func (a *app) readAll(pattern string, leaveOut bool) ([]reportFile, error) {
-	names, err := reportFiles(pattern)
-	if err != nil {
-		return nil, err
-	}
-	var files []reportFile
-	var problems []error
-	for _, name := range names {
-		report, err := readReport(name)
-		if err != nil {
-			problems = append(problems, err)
-			continue
-		}
-		files = append(files, reportFile{untrusted.Printable(name), report})
-	}
-	if stat, err := os.Stat(pattern); err == nil && stat.IsDir() && leaveOut && len(files) > 0 {
-		for _, problem := range problems {
-			a.say("note: left out: %s", problem)
-		}
-		return files, nil
-	}
-	return files, errors.Join(problems...)
-}
-
-// reportFile is a report and the file it was read from.
-type reportFile struct {
-	name   string
-	report *results.Report
-}
-
 // jsonFiles lets a shell offer JSON files.
 func jsonFiles(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 	return []string{"json"}, cobra.ShellCompDirectiveFilterFileExt
 }
 
-// readFiles reads every report that the names and globs stand for, each file once. The
+// readFiles reads every report that the names, directories and globs stand for, each file once. The
 // error names all files that cannot be read.
-func (a *app) readFiles(patterns []string, leaveOut bool) ([]reportFile, error) {
-	var files []reportFile
+func (a *app) readFiles(patterns []string, leaveOut bool) ([]results.File, error) {
+	var files []results.File
 	var problems []error
+	seen := map[string]bool{}
 	for _, pattern := range patterns {
-		more, err := a.readAll(pattern, leaveOut)
-		problems = append(problems, err)
-		for _, f := range more {
-			if !slices.ContainsFunc(files,
-				func(seen reportFile) bool { return filepath.Clean(seen.name) == filepath.Clean(f.name) }) {
-				files = append(files, f)
+		names, err := reportFiles(pattern)
+		before, wrong := len(files), []error{err}
+		for _, name := range names {
+			if seen[filepath.Clean(name)] {
+				continue
 			}
+			seen[filepath.Clean(name)] = true
+			report, err := readReport(name)
+			if err != nil {
+				wrong = append(wrong, err)
+				continue
+			}
+			files = append(files, results.File{Name: untrusted.Printable(name), Report: report})
 		}
+		err = errors.Join(wrong...)
+		if stat, wrong := os.Stat(pattern); err != nil && wrong == nil && stat.IsDir() && leaveOut && len(files) > before {
+			a.say("note: left out: %s", err)
+			continue
+		}
+		problems = append(problems, err)
 	}
 	return files, errors.Join(problems...)
 }

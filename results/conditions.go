@@ -188,8 +188,8 @@ func optional(ns *int64) string {
 	return Nanoseconds.Format(float64(*ns))
 }
 
-// placement says on which CPUs the generator and Redis may run, and whether they share them:
-// speed and CPU time depend on it. It returns "" if the generator's CPUs are not known.
+// placement says on which CPUs the generator and Redis may run: speed and CPU time depend on it.
+// It returns "" if the generator's CPUs are not known.
 func placement(r *Report) string {
 	generator, redis := r.Environment.AllowedCPUs, r.Redis.AllowedCPUs
 	if len(generator) == 0 || len(r.Generators) > 0 { // each generator of a merged report has its own
@@ -204,16 +204,7 @@ func placement(r *Report) string {
 	case len(redis) == 0:
 		return where + ", Redis on this machine, where on it is not known"
 	}
-	where += ", Redis on CPU " + cpuRanges(redis)
-	shared := slices.DeleteFunc(slices.Clone(generator), func(cpu int) bool { return !slices.Contains(redis, cpu) })
-	switch {
-	case len(shared) == 0:
-		return where + ": apart"
-	case len(shared) == len(generator) && len(shared) == len(redis):
-		return where + ": they share all"
-	default:
-		return where + ": they share " + cpuRanges(shared)
-	}
+	return where + ", Redis on CPU " + cpuRanges(redis)
 }
 
 // cpuRanges writes CPUs in ascending order as Linux does: 0-3,8.

@@ -41,9 +41,9 @@ func TestCountedIsWhatTheLibraryLists(t *testing.T) {
 			continue
 		}
 		if got.TotalCount() != h.TotalCount() || math.Abs(got.Mean()/h.Mean()-1) > 1e-9 ||
-			math.Abs(got.StdDev()/h.StdDev()-1) > 1e-9 || *got.Median() != h.ValueAtQuantile(50) {
-			t.Errorf("%d values of mean %v ± %v, median %v, not those of the library",
-				got.TotalCount(), got.Mean(), got.StdDev(), *got.Median())
+			*got.Median() != h.ValueAtQuantile(50) {
+			t.Errorf("%d values of mean %v, median %v, not those of the library",
+				got.TotalCount(), got.Mean(), *got.Median())
 		}
 		for i, bar := range slices.DeleteFunc(h.Distribution(), func(b hdrhistogram.Bar) bool { return b.Count == 0 }) {
 			if got[i].from() != bar.From {

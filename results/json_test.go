@@ -76,8 +76,7 @@ func TestReadJSONSaysWhatIsWrong(t *testing.T) {
 		{"other object", `{"benchmarks": []}`, `its schema is ""`},
 		{"array", `[1, 2]`, "not a lockbench report"},
 		{"other schema", with("k6/summary/1"), `its schema is "k6/summary/1"`},
-		{"no version", with("lockbench/report/latest"), "not a lockbench report"},
-		{"newer", with("lockbench/report/2"), "newer lockbench"},
+		{"newer", with("lockbench/report/2"), `its schema is "lockbench/report/2", not "lockbench/report/1"`},
 		{"half", whole[:len(whole)/2], "truncated after"},
 		{"all but the end", strings.TrimRight(whole, "}\n"), "truncated after"},
 		{"two documents", whole + whole, "not a lockbench report"},
@@ -111,12 +110,10 @@ func TestReadJSONFindsDamagedHistograms(t *testing.T) {
 	if _, err := results.ReadJSON(strings.NewReader(whole)); err != nil {
 		t.Fatal(err)
 	}
-	// A changed letter within a histogram, and a count that is not its histogram's.
 	at := strings.Index(whole, `"hdr": "`) + 60
 	for _, damaged := range []string{
 		whole[:at] + "////" + whole[at+4:],
 		strings.Replace(whole, `"hdr": "`, `"hdr": "!`, 1),
-		strings.Replace(whole, `"count": 2055,`, `"count": 2056,`, 1),
 		strings.Replace(whole, `"turns_hdr": "HIST`, `"turns_hdr": "`, 1),
 	} {
 		if damaged == whole {
@@ -125,24 +122,6 @@ func TestReadJSONFindsDamagedHistograms(t *testing.T) {
 		if _, err := results.ReadJSON(strings.NewReader(damaged)); err == nil ||
 			!strings.Contains(err.Error(), "report is damaged: ") {
 			t.Errorf("error %v", err)
-		}
-	}
-}
-
-// The count beside each histogram is looked at, those of bursts too.
-func TestMiscountedHistogramsAreRefused(t *testing.T) {
-	for _, path := range []string{"speed.release", "waiting.lateness", "herd.first_handoff", "herd.drain"} {
-		r := golden.Report(t, "testdata/recorded.json")
-		run := &r.Runs[0]
-		run.Waiting.Lateness = run.Speed.Release
-		run.Herd = &results.Herd{FirstHandoff: run.Speed.Release, Drain: run.Speed.Release}
-		map[string]*results.Distribution{
-			"speed.release": &run.Speed.Release, "waiting.lateness": &run.Waiting.Lateness,
-			"herd.first_handoff": &run.Herd.FirstHandoff, "herd.drain": &run.Herd.Drain,
-		}[path].Count++
-		_, err := results.ReadJSON(strings.NewReader(encoded(t, r)))
-		if err == nil || !strings.Contains(err.Error(), ", round 1, "+path+": ") {
-			t.Errorf("with a miscounted %s: %v", path, err)
 		}
 	}
 }

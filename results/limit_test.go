@@ -54,7 +54,7 @@ func FuzzParseThreshold(f *testing.F) {
 	for _, seed := range []string{
 		"wait:p(99)<50ms", "wait{strategy:pubsub}:p(99.9) >= 50ms", "redis_cpu_per_acq<80us", "violations==0",
 		"violations === 0",
-		"handoff{strategy:spin:backoff=fixed,base=5ms}:avg!=1s", "bytes_in_per_acq<2KB", "utilisation>5%",
+		"handoff{strategy:spin:backoff=fixed,base=5ms}:med!=1s", "bytes_in_per_acq<2KB", "utilisation>5%",
 		"acq_per_s>800/s", "x{", "{}", "wait:p()<",
 	} {
 		f.Add(seed)

@@ -31,6 +31,19 @@ func TestACountThatSomeRunsDoNotKnow(t *testing.T) {
 	}
 }
 
+// A round that cannot tell who starved does not show that every client was served.
+func TestStarvedIsKnownOfAllRunsOrNot(t *testing.T) {
+	t.Parallel()
+	m, _ := FindMetric("starved")
+	runs := []Run{{}, {Fairness: Fairness{Starved: new(12)}}}
+	if got := (Summary{Used: runs}).Figure(m); got != nil {
+		t.Errorf("one of two runs cannot tell, and the figure is %+v", got)
+	}
+	if got := (Summary{Used: runs[1:]}).Figure(m); got == nil || got.Value != 12 {
+		t.Errorf("the figure of one run is %+v", got)
+	}
+}
+
 // Metrics that are computed, and that are known of some runs alone.
 func TestFiguresOfARun(t *testing.T) {
 	t.Parallel()
@@ -172,22 +185,21 @@ func TestPercentilesAreNamedAfterTheirDistribution(t *testing.T) {
 	}
 }
 
-func TestThePlacementSaysWhatIsShared(t *testing.T) {
+func TestThePlacement(t *testing.T) {
 	for _, test := range []struct {
 		generator, redis []int
 		source, network  string
 		want             string
 	}{
 		{nil, []int{0}, "process", "loopback", ""},
-		{[]int{0, 1}, []int{0, 1}, "process", "loopback", "generator on CPU 0-1, Redis on CPU 0-1: they share all"},
-		{[]int{0, 1, 2}, []int{3}, "process", "loopback", "generator on CPU 0-2, Redis on CPU 3: apart"},
+		{[]int{0, 1}, []int{0, 1}, "process", "loopback", "generator on CPU 0-1, Redis on CPU 0-1"},
+		{[]int{0, 1, 2}, []int{3}, "process", "loopback", "generator on CPU 0-2, Redis on CPU 3"},
 		{
 			[]int{0, 1, 2, 3, 8},
 			[]int{2, 3, 4},
 			"address", "loopback",
-			"generator on CPU 0-3,8, Redis on CPU 2-4: they share 2-3",
+			"generator on CPU 0-3,8, Redis on CPU 2-4",
 		},
-		{[]int{0}, []int{0, 1}, "process", "loopback", "generator on CPU 0, Redis on CPU 0-1: they share 0"},
 		{[]int{0, 1}, nil, "address", "remote", "generator on CPU 0-1, Redis on another machine"},
 		{
 			[]int{0, 1},

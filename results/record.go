@@ -69,12 +69,12 @@ func jain(perClient Histogram) *float64 {
 
 // Add adds what another generator recorded of the same run, on the same servers in the same window; Compute
 // then computes the figures. What only a single process can observe on both sides becomes unknown:
-// handoffs, stalls, working set, reacquire distance, overtaken, passes and lost updates; bursts and
-// faults; what the servers counted in the whole run.
+// handoffs, stalls, working set, reacquire distance, overtaken, passes and lost updates; bursts, faults
+// and the timeline; what the servers counted in the whole run.
 func (r *Run) Add(other Run) {
 	record, more := &r.Record, other.Record
 	r.WindowNS = (r.WindowNS*record.Clients + other.WindowNS*more.Clients) / max(1, record.Clients+more.Clients)
-	r.Herd, r.Faults, r.Server.Whole = nil, nil, nil
+	r.Herd, r.Faults, r.Server.Whole, r.Timeline = nil, nil, nil, nil
 	r.Partial = r.Partial || other.Partial
 	r.Server.add(other.Server, r.Speed.Acquisitions, other.Speed.Acquisitions)
 	record.Attempts = r.probed(record.Attempts, other, more.Attempts)
@@ -110,11 +110,11 @@ func (r *Run) Add(other Run) {
 	r.Safety.LostUpdates = nil
 	r.Generator.add(other.Generator)
 	r.TimeAccounting.add(other.TimeAccounting)
-	r.Timeline = slices.Clone(r.Timeline[:min(len(r.Timeline), len(other.Timeline))])
-	for i := range r.Timeline {
-		r.Timeline[i].add(other.Timeline[i])
+	counts := map[string]int64{}
+	for _, e := range slices.Concat(r.Errors, other.Errors) {
+		counts[e.Error] += e.Count
 	}
-	r.Errors = addErrors(r.Errors, other.Errors)
+	r.Errors = CountErrors(counts)
 }
 
 // probed adds a count of the strategies. A generator without any lease does not need one.
@@ -220,25 +220,6 @@ func (t *TimeAccounting) add(other TimeAccounting) {
 	t.Window += other.Window
 	t.WorstPercent = max(t.WorstPercent, other.WorstPercent)
 	t.Balanced = t.Balanced && other.Balanced
-}
-
-// add adds the same seconds of another generator; the percentiles become the larger ones.
-func (s *Slice) add(other Slice) {
-	s.Acquisitions += other.Acquisitions
-	s.Waiting += other.Waiting
-	s.takeSlowest(other)
-	s.Commands, s.RedisCPU = cmp.Or(s.Commands, other.Commands), cmp.Or(s.RedisCPU, other.RedisCPU)
-	s.RoundTrips = plus(s.RoundTrips, other.RoundTrips)
-	s.Connected = higher(s.Connected, other.Connected)
-}
-
-// addErrors adds the counts of the same errors; the most frequent come first.
-func addErrors(parts ...[]ErrorCount) []ErrorCount {
-	counts := map[string]int64{}
-	for _, e := range slices.Concat(parts...) {
-		counts[e.Error] += e.Count
-	}
-	return CountErrors(counts)
 }
 
 // CountErrors lists the counts of errors, the most frequent first.

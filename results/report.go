@@ -51,6 +51,12 @@ type Report struct {
 	Unreachable bool     `json:"unreachable,omitempty"` // Redis stopped answering
 }
 
+// File is a report and the name of its file.
+type File struct {
+	Name string
+	*Report
+}
+
 // Planned returns the points of the sweep; without one, the only workload, with no label.
 func (r *Report) Planned() []workloads.Point {
 	if len(r.Points) > 0 {

@@ -2,15 +2,10 @@ package results
 
 import (
 	"cmp"
-	"iter"
 	"math"
 	"slices"
-	"strconv"
 
-	"github.com/aclements/go-moremath/stats"
 	"golang.org/x/perf/benchmath"
-
-	"github.com/lockbench/lockbench/workloads"
 )
 
 // Median returns the middle value, or the mean of the middle two; NaN if there is none. The
@@ -102,109 +97,50 @@ type Ratio struct {
 	// AtLeast and AtMost say that Median, Low and High are lower or upper bounds, see Against.
 	AtLeast bool `json:"at_least,omitempty"`
 	AtMost  bool `json:"at_most,omitempty"`
+	Digits  int  `json:"digits,omitempty"` // as in Figure
 }
 
-// String writes the ratio and its interval: 2.31 (2.1–2.6), ≥ 12.0 (≥ 9.1).
-func (r Ratio) String() string { return r.write(Significant) }
-
-func (r Ratio) write(number func(float64) string) string {
+// String writes the ratio and its interval: 2.31 (2.1–2.6), ≥ 12.0 (≥ 9.1). It is marked "~" if fewer than
+// three digits are known.
+func (r Ratio) String() string {
+	mark := ""
+	if r.Digits > 0 {
+		mark = "~"
+	}
+	write := func(x float64) string { return significant(x, fewest(usualDigits, r.Digits), nil) }
 	switch {
 	case r.AtLeast:
-		return "≥ " + number(r.Median) + " (≥ " + number(r.Low) + ")"
+		return mark + "≥ " + write(r.Median) + " (≥ " + write(r.Low) + ")"
 	case r.AtMost:
-		return "≤ " + number(r.Median) + " (≤ " + number(r.High) + ")"
+		return mark + "≤ " + write(r.Median) + " (≤ " + write(r.High) + ")"
 	}
-	return number(r.Median) + " (" + number(r.Low) + "–" + number(r.High) + ")"
+	return mark + write(r.Median) + " (" + write(r.Low) + "–" + write(r.High) + ")"
 }
 
-// Text is String with this many digits, marked "~" if they are fewer than three; 0 means
-// three.
-func (r Ratio) Text(digits int) string {
-	if digits == 0 {
-		return r.String()
-	}
-	return "~" + r.write(func(x float64) string {
-		x, _ = strconv.ParseFloat(strconv.FormatFloat(x, 'e', digits-1, 64), 64)
-		return strconv.FormatFloat(x, 'f', -1, 64)
-	})
-}
-
-// Ratio compares a metric with another strategy's round by round; nil if in no round both
-// are known exactly.
-func (s Summary) Ratio(base Summary, m Metric) *Ratio {
-	return ratio(s.Used, base.Used, m.exact)
-}
-
-// Against is Ratio for values that may be lower bounds, such as the waits of clients that
-// starve: then the ratio is AtLeast or AtMost its value. It is nil if nothing is known, such
-// as for two lower bounds.
-func (s Summary) Against(base Summary, m Metric) *Ratio { return ratio(s.Used, base.Used, m.Of) }
-
-func ratio(runs, base []Run, figure func(Run) *Figure) *Ratio {
+// Against compares a metric with another strategy's round by round. For values that may be lower
+// bounds, such as the waits of clients that starve, the ratio is AtLeast or AtMost its value. It is nil
+// if in no round both are known, and for two lower bounds.
+func (s Summary) Against(base Summary, m Metric) *Ratio {
 	var all []float64
 	var r Ratio
-	for run, other := range pairs(runs, base) {
-		v, of := figure(run), figure(other)
+	for _, run := range s.Used {
+		// Runs of a round ran one after the other, so a disturbance of the machine affected both.
+		at := slices.IndexFunc(base.Used, func(other Run) bool { return other.Round == run.Round })
+		if at < 0 {
+			continue
+		}
+		v, of := m.Of(run), m.Of(base.Used[at])
 		if v == nil || of == nil || of.Value <= 0 {
 			continue
 		}
 		all = append(all, v.Value/of.Value)
 		r.AtLeast, r.AtMost = r.AtLeast || v.AtLeast, r.AtMost || of.AtLeast
+		r.Digits = fewest(r.Digits, fewest(v.Digits, of.Digits))
 	}
 	if len(all) == 0 || r.AtLeast && r.AtMost {
 		return nil
 	}
-	slices.Sort(all)
 	r.Median, r.Rounds = Median(all), len(all)
 	r.Low, r.High, r.Interval = interval(all, usual)
 	return &r
-}
-
-// pairs yields the runs of two strategies in the same round. They ran one after the other,
-// so a disturbance of the machine affected both.
-func pairs(runs, base []Run) iter.Seq2[Run, Run] {
-	return func(yield func(Run, Run) bool) {
-		for _, run := range runs {
-			at := slices.IndexFunc(base, func(other Run) bool { return other.Round == run.Round })
-			if at >= 0 && !yield(run, base[at]) {
-				return
-			}
-		}
-	}
-}
-
-// fewestBatches is the number of slices that the interval of a single run needs.
-const fewestBatches = 5
-
-// withinRun is half of the 95 % interval of a run's acquisitions per second, in percent of
-// their mean. It takes the run's own slices as batch means (A. M. Law, Simulation Modeling
-// and Analysis, §9.5.3): each slice's rate is one observation, and the interval is
-// Student's. It says how steady this run was, not how another run would differ. nil with
-// fewer than five slices, and for a load that changes by design.
-func (r Run) withinRun(w workloads.Spec) *float64 {
-	if len(w.Stages) > 0 || w.Burst > 0 || len(w.Faults) > 0 {
-		return nil
-	}
-	longest := 0.0
-	for _, s := range r.Timeline {
-		longest = max(longest, s.Seconds)
-	}
-	var rates []float64
-	for _, s := range r.Timeline {
-		if s.Seconds > longest/2 { // the shorter rest at the end is no whole slice
-			rates = append(rates, float64(s.Acquisitions)/s.Seconds)
-		}
-	}
-	mean := stats.Mean(rates)
-	if len(rates) < fewestBatches || mean <= 0 {
-		return nil
-	}
-	n := float64(len(rates))
-	t := stats.InvCDF(stats.TDist{V: n - 1})(0.975)
-	return new(t * stats.StdDev(rates) / math.Sqrt(n) / mean * 100)
-}
-
-// Steady says whether any run of the report is long and even enough for such an interval.
-func (r *Report) Steady() bool {
-	return slices.ContainsFunc(r.Runs, func(run Run) bool { return run.withinRun(r.WorkloadOf(run)) != nil })
 }

@@ -3,8 +3,6 @@ package results
 import (
 	"math"
 	"testing"
-
-	"github.com/lockbench/lockbench/workloads"
 )
 
 func TestMedian(t *testing.T) {
@@ -127,9 +125,9 @@ func TestRatiosOfLowerBounds(t *testing.T) {
 func TestRatiosPairTheRunsOfARound(t *testing.T) {
 	t.Parallel()
 	run := func(round int, rate float64) Run { return Run{Round: round, Speed: Speed{PerSecond: rate}} }
-	base := []Run{run(1, 100), run(2, 50), run(4, 10)}
+	base := Summary{Used: []Run{run(1, 100), run(2, 50), run(4, 10)}}
 	m, _ := FindMetric("acq_per_s")
-	got := ratio([]Run{run(3, 7), run(2, 100), run(1, 150)}, base, m.Of)
+	got := Summary{Used: []Run{run(3, 7), run(2, 100), run(1, 150)}}.Against(base, m)
 	if got == nil || got.Rounds != 2 || got.Low != 1.5 || got.High != 2 {
 		t.Errorf("the ratio is %+v, want 1.5 and 2", got)
 	}
@@ -138,44 +136,7 @@ func TestRatiosPairTheRunsOfARound(t *testing.T) {
 // Few digits take no bound away.
 func TestABoundedRatioInFewDigits(t *testing.T) {
 	t.Parallel()
-	if text := (Ratio{Median: 41.2, Low: 38.9, High: 55, AtLeast: true}).Text(1); text != "~≥ 40 (≥ 40)" {
+	if text := (Ratio{Median: 41.2, Low: 38.9, High: 55, AtLeast: true, Digits: 1}).String(); text != "~≥ 40 (≥ 40)" {
 		t.Errorf("it is %q", text)
-	}
-}
-
-func perSecond(rates ...int64) []Slice {
-	var all []Slice
-	for i, n := range rates {
-		all = append(all, Slice{At: float64(i), Seconds: 1, Acquisitions: n})
-	}
-	return all
-}
-
-func TestASingleRunsSecondsSayHowSteadyItWas(t *testing.T) {
-	r := Run{Timeline: perSecond(90, 110, 90, 110, 100)}
-	// Mean 100, standard deviation 10, t(4, 0.975) = 2.7764.
-	if got, want := r.withinRun(workloads.Spec{}), 2.7764*10/math.Sqrt(5); got == nil || math.Abs(*got-want) > 0.001 {
-		t.Errorf("± %v %%, want %v", got, want)
-	}
-	// What is left at the end is too short to be one of them.
-	r.Timeline = append(r.Timeline, Slice{At: 5, Seconds: 0.2, Acquisitions: 200})
-	if got := r.withinRun(workloads.Spec{}); got == nil || *got > 13 {
-		t.Errorf("with a rest ± %v %%", got)
-	}
-	for name, w := range map[string]workloads.Spec{
-		"stages": {Stages: workloads.Stages{{}}}, "bursts": {Burst: 1},
-		"faults": {Faults: []workloads.Fault{{}}},
-	} {
-		if got := r.withinRun(w); got != nil {
-			t.Errorf("%s: ± %v %%", name, *got)
-		}
-	}
-	for name, slices := range map[string][]Slice{
-		"too few": perSecond(90, 110, 90, 110), "none": nil,
-		"nothing acquired": perSecond(0, 0, 0, 0, 0),
-	} {
-		if got := (Run{Timeline: slices}).withinRun(workloads.Spec{}); got != nil {
-			t.Errorf("%s: ± %v %%", name, *got)
-		}
 	}
 }

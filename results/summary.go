@@ -3,7 +3,6 @@ package results
 import (
 	"encoding/json"
 	"fmt"
-	"math"
 	"slices"
 	"strings"
 
@@ -99,35 +98,6 @@ func (r *Report) Asked() []Summary {
 	return all
 }
 
-// Summarise groups the runs of reports with the same conditions by strategy and workload, in
-// the order of the request. Round numbers continue from report to report, so that a pair is
-// always of one session.
-func Summarise(reports []*Report) []Summary {
-	var all []Summary
-	rounds := 0
-	for _, r := range reports {
-		latest := rounds
-		for _, s := range r.Summaries() {
-			for i := range s.Runs {
-				s.Runs[i].Round += rounds
-				latest = max(latest, s.Runs[i].Round)
-			}
-			at := slices.IndexFunc(all, func(known Summary) bool {
-				return known.Name == s.Name && SameWorkload(known.Workload, s.Workload)
-			})
-			if at < 0 {
-				all = append(all, s)
-				at = len(all) - 1
-			} else {
-				all[at].Runs = append(all[at].Runs, s.Runs...)
-			}
-			all[at].choose()
-		}
-		rounds = latest
-	}
-	return all
-}
-
 // SameWorkload says whether two workloads are equal apart from their seeds.
 func SameWorkload(a, b workloads.Spec) bool {
 	a.Seed, b.Seed = 0, 0
@@ -192,17 +162,6 @@ func (s Summary) Exactly(m Metric) []Figure {
 	return exact
 }
 
-// Digits is the number of digits to which a ratio of the metric is known; 0 means three.
-func (s Summary) Digits(base Summary, m Metric) int {
-	digits := 0
-	for _, one := range []Summary{s, base} {
-		if f := one.Figure(m); f != nil {
-			digits = fewest(digits, f.Digits)
-		}
-	}
-	return digits
-}
-
 // Range returns the smallest and the largest value of a metric in the used runs; false with
 // fewer than two, or if one is a lower bound.
 func (s Summary) Range(m Metric) (low, high float64, ok bool) {
@@ -213,21 +172,26 @@ func (s Summary) Range(m Metric) (low, high float64, ok bool) {
 	return values[0].Value, values[len(values)-1].Value, true
 }
 
-// Interval returns the 95 % interval of the metric's median; with fewer than six runs, their
-// smallest and largest value. For a sum both ends are the sum.
-func (s Summary) Interval(m Metric) (low, high float64) {
-	var values []float64
-	for _, f := range s.Figures(m) {
-		values = append(values, f.Value)
+// near is the largest spread of a strategy's runs, divided by their median, at which a third
+// digit is meaningful.
+const near = 0.1
+
+// Brief writes a metric of the strategy in its unit with no more digits than are known: three
+// if several runs are within a tenth of their median, else two. A single run has no known
+// spread, so it gets two. Counts are written in full.
+func (s Summary) Brief(m Metric) string {
+	f := s.over(m, m.shown)
+	switch {
+	case f == nil:
+		return NotKnown
+	case m.Whole:
+		return f.bounded(Whole(f.Value))
 	}
-	if f := s.Figure(m); m.is&summed != 0 && f != nil {
-		values = []float64{f.Value}
+	digits := 2
+	if low, high, several := s.Range(m); several && m.is&rough == 0 && high-low <= near*f.Value {
+		digits = usualDigits
 	}
-	if len(values) == 0 {
-		return math.NaN(), math.NaN()
-	}
-	low, high, _ = interval(values, usual)
-	return low, high
+	return f.in(m.Unit, digits)
 }
 
 // Verdict says in a word or two whether the strategy's claims held in every run. An invalid

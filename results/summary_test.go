@@ -3,8 +3,6 @@ package results_test
 import (
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/lockbench/lockbench/internal/testkit/golden"
 	"github.com/lockbench/lockbench/results"
 )
@@ -49,71 +47,6 @@ func metric(t *testing.T, name string) results.Metric {
 		t.Fatalf("there is no metric %s", name)
 	}
 	return m
-}
-
-// TestSummariseKeepsSessionsApart: the rounds of two reports are pairs of their
-// own, and what differs in more than its seed is not put together.
-func TestSummariseKeepsSessionsApart(t *testing.T) {
-	t.Parallel()
-	a, b := golden.Report(t, "testdata/recorded.json"), golden.Report(t, "testdata/recorded.json")
-	b.Workload.Seed++
-	for i := range b.Runs { // a machine twice as fast on that day
-		b.Runs[i].Speed.PerSecond *= 2
-	}
-	all := results.Summarise([]*results.Report{a, b})
-	if len(all) != len(a.Strategies) {
-		t.Fatalf("%d strategies are %d summaries", len(a.Strategies), len(all))
-	}
-	for _, s := range all {
-		if len(s.Runs) != 2*a.Rounds || len(s.Used) != 2*a.Rounds || s.Invalid {
-			t.Errorf("%s: %d of %d runs are used", s.Name, len(s.Used), len(s.Runs))
-		}
-	}
-	m, _ := results.FindMetric("acq_per_s")
-	alone := results.Summarise([]*results.Report{a})
-	want, got := alone[1].Ratio(alone[0], m), all[1].Ratio(all[0], m)
-	if got.Rounds != 2*want.Rounds || !got.Interval || want.Interval || got.Median < want.Low ||
-		got.Median > want.High {
-		t.Errorf("the ratio of one session is %+v, of two %+v", want, got)
-	}
-	if low, high, ok := all[0].Range(m); !ok || high < 2*low {
-		t.Errorf("both sessions are in the range %v to %v, %v", low, high, ok)
-	}
-	b.Workload.Keys = 7
-	if n := len(results.Summarise([]*results.Report{a, b})); n != 2*len(a.Strategies) {
-		t.Errorf("two workloads of %d strategies are %d summaries", len(a.Strategies), n)
-	}
-	if a.Runs[0].Round > a.Rounds {
-		t.Error("the report itself was renumbered")
-	}
-}
-
-// TestExtras are there for what a workload has, and for nothing else.
-func TestExtras(t *testing.T) {
-	t.Parallel()
-	if got := golden.Report(t, "testdata/normal.json").Extras(); len(got) > 0 {
-		t.Errorf("a plain workload has %v", got)
-	}
-	r := golden.Report(t, "testdata/faults.json")
-	r.Runs[0].Herd = &results.Herd{Bursts: 3, Attempts: new(7.0)}
-	var titles []string
-	for _, table := range r.Extras() {
-		titles = append(titles, table.Title)
-		for _, s := range r.Summaries() {
-			for _, c := range table.Columns {
-				if c.Flat() == "" || c.Text(s) == "" {
-					t.Errorf("%s has the column %q with %q for %s", table.Title, c.Flat(), c.Text(s), s.Name)
-				}
-			}
-		}
-	}
-	want := []string{"HERD one release"}
-	for _, fault := range r.Workload.Faults {
-		want = append(want, "FAULT "+fault.Name)
-	}
-	if diff := cmp.Diff(want, titles); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
 }
 
 // A third digit is written only where several runs say that it means something.

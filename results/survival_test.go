@@ -1,7 +1,6 @@
 package results
 
 import (
-	"math"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -54,37 +53,5 @@ func TestQuantiles(t *testing.T) {
 				t.Errorf("quantile %g: %s", test.q, diff)
 			}
 		})
-	}
-}
-
-func TestTheMeanIsTheAreaUnderTheCurve(t *testing.T) {
-	for _, test := range []struct {
-		name            string
-		ended, censored Histogram
-		want            float64
-		atLeast         bool
-	}{
-		{"without open waits it is the plain mean", Histogram{{1, 1}, {3, 2}, {5, 1}}, nil, 3, false},
-		// S is 3/4 from 1 on, 3/8 from 3 on, 0 from 4 on: 1 + 3/4·2 + 3/8.
-		{
-			"one was lost sight of on the way",
-			Histogram{{1, 1}, {3, 1}, {4, 1}},
-			Histogram{{2, 1}},
-			1 + 1.5 + 0.375,
-			false,
-		},
-		// Those that ended have a mean of 1; half of them never do.
-		{"the longest had not ended", Histogram{{1, 2}}, Histogram{{101, 2}}, 1 + 0.5*100, true},
-		{"none had ended", nil, Histogram{{5, 1}, {9, 1}}, 9, true},
-		// Many short ones that were cut off do not make the mean shorter, nor unknown.
-		{"hundreds were cut off early", Histogram{{100, 10}}, Histogram{{1, 400}}, 100, false},
-	} {
-		got := newCurve(test.ended, test.censored, nil).mean()
-		if got == nil || math.Abs(got.Value-test.want) > 1e-9 || got.AtLeast != test.atLeast {
-			t.Errorf("%s: %+v, want %v (at least: %v)", test.name, got, test.want, test.atLeast)
-		}
-	}
-	if got := newCurve(nil, nil, nil).mean(); got != nil {
-		t.Errorf("of nothing: %+v", got)
 	}
 }

@@ -32,9 +32,9 @@ const (
 	ShortRatioGroup Group = "SHORT RATIO" // the part of RatioGroup that is printed under SHORT
 )
 
-// Column is a column of a table.
+// Column is a column of a table. It shows a metric, or what Cell writes.
 type Column struct {
-	Group   Group
+	Metric
 	Heading string // up to two lines
 	// Shown says whether a report has a figure for the column; nil means always.
 	Shown func(*Report) bool
@@ -42,171 +42,168 @@ type Column struct {
 	Cell func(Summary) string
 	// Words says that the cells are text, not numbers.
 	Words bool
-
-	metric string // its name; "" if the column shows several figures or none
 }
 
-// Shown is a column of a group with its metric; a composite column has none.
-type Shown struct {
-	Column
-	Metric
+// shows is the column of a metric.
+func shows(metric, heading string) Column {
+	m, _ := FindMetric(metric)
+	return Column{Metric: m, Heading: heading}
 }
 
-// layout lists the columns of the tables in their order.
-func layout() []Column {
-	several := func(r *Report) bool { return r.Rounds > 1 }
-	unsteady := func(r *Report) bool { return r.Rounds <= 1 && r.Steady() }
-	threaded := anyRun(func(r Run) bool { return r.Server.Window.threaded() })
-	refused := anyRun(func(r Run) bool { return r.Safety.Refused != nil })
-	herd := anyRun(func(r Run) bool { return r.Herd != nil })
-	alone, closed := not(coalesced), not(slots) // clients that shared a lease are no part of a gap
-	all := func(*Report) bool { return true }
-	const speed, waiting, fair, cost = SpeedGroup, WaitingGroup, FairnessGroup, CostGroup
-	col := func(g Group, shown func(*Report) bool, metric, heading string) Column {
-		return Column{Group: g, Heading: heading, Shown: shown, metric: metric}
-	}
-	text := func(g Group, shown func(*Report) bool, heading string, cell func(Summary) string) Column {
-		return Column{Group: g, Heading: heading, Shown: shown, Cell: cell}
-	}
-	claims := func(g Group) Column { return Column{Group: g, Heading: "claims", Words: true, Cell: Summary.Verdict} }
-	return []Column{
-		text(speed, several, "runs", runsOf),
-		col(speed, nil, "acq_per_s", "acq/s"),
-		text(speed, unsteady, "±\n95 %", steadiness),
-		col(speed, alone, "gap", "gap"),
-		col(speed, coalesced, "served_per_s", "served/s"),
-		col(speed, nil, "utilisation", "utili-\nsation"),
-		col(speed, nil, "hold_mean", "hold\nmean"),
-		col(speed, nil, "handoff_p50", "handoff\np50"),
-		col(speed, nil, "handoff_p99", "handoff\np99"),
-		col(speed, passed, "passes_within_instance", "in one\nprocess"),
-		col(speed, nil, "release_p50", "release\np50"),
+// writes is a column of what cell writes.
+func writes(heading string, cell func(Summary) string) Column {
+	return Column{Heading: heading, Cell: cell}
+}
 
-		col(RatioGroup, nil, "acq_per_s", "acq/s"),
-		col(RatioGroup, nil, "wait_per_client_p99", "wait p99\nper client"),
-		col(RatioGroup, nil, "commands_per_acq", "commands\nper acq"),
-		col(RatioGroup, nil, "redis_cpu_per_acq", "server CPU\nper acq"),
+// when says which reports have the column.
+func (c Column) when(shown func(*Report) bool) Column {
+	c.Shown = shown
+	return c
+}
 
-		col(HerdGroup, herd, "bursts", "bursts"),
-		col(HerdGroup, herd, "burst_attempts", "attempts"),
-		col(HerdGroup, herd, "burst_wake_ups", "wake-ups"),
-		col(HerdGroup, herd, "burst_commands", "commands"),
-		col(HerdGroup, herd, "first_handoff_p50", "first\nhandoff"),
-		col(HerdGroup, herd, "drain_p50", "drain\np50"),
-		col(HerdGroup, herd, "drain_commands_per_acq", "commands\nper acq"),
-		col(HerdGroup, herd, "drain_cpu_max", "peak\nCPU"),
+var (
+	claims = Column{Heading: "claims", Words: true, Cell: Summary.Verdict}
 
-		col(waiting, nil, "wait_p50", "per acq\np50"),
-		col(waiting, nil, "wait_p99", "per acq\np99"),
-		col(waiting, nil, "wait_max", "per acq\nmax"),
-		col(waiting, nil, "wait_per_client_p50", "per client\np50"),
-		col(waiting, nil, "wait_per_client_p99", "per client\np99"),
-		text(waiting, nil, "waits per\nclient", waitsOf),
-		col(waiting, nil, "waits_unfinished", "unfinished"),
-		col(waiting, nil, "timed_out", "timed\nout"),
-		col(waiting, openLoop, "start_lateness_p99", "starts\nlate p99"),
+	several  = func(r *Report) bool { return r.Rounds > 1 }
+	threaded = anyRun(func(r Run) bool { return r.Server.Window.threaded() })
+	refused  = anyRun(func(r Run) bool { return r.Safety.Refused != nil })
+	herd     = anyRun(func(r Run) bool { return r.Herd != nil })
+	alone    = not(coalesced) // clients that shared a lease are no part of a gap
+	closed   = not(func(r *Report) bool { return r.Workload.Slots() })
+)
 
-		text(fair, closed, "acq per client\nmin–max", acquisitionsOf),
-		col(fair, nil, "jain", "Jain\nindex"),
-		{Group: fair, Heading: "starved\nclients", Shown: closed, Cell: starvedOf, metric: "starved"},
-		col(fair, nil, "longest_wait", "longest\nwait"),
-		col(fair, nil, "working_set", "working\nset"),
-		col(fair, nil, "reacquire_distance_p50", "reacquire\ndistance"),
-		col(fair, nil, "overtaken", "overtaken"),
-		col(fair, nil, "largest_bypass", "largest\nbypass"),
-
-		col(cost, nil, "commands_per_acq", "commands"),
-		col(cost, nil, "round_trips_per_acq", "round\ntrips"),
-		col(cost, nil, "bytes_in_per_acq", "bytes\nin"),
-		col(cost, nil, "bytes_out_per_acq", "bytes\nout"),
-		col(cost, not(threaded), "redis_cpu_per_acq", "server\nCPU"),
-		col(cost, threaded, "redis_main_cpu_per_acq", "main\nthread"),
-		col(cost, threaded, "redis_rest_cpu_per_acq", "other\nthreads"),
-		col(cost, nil, "attempts_per_acq", "attempts"),
-		col(cost, nil, "wake_ups_per_acq", "wake-ups"),
-		col(cost, nil, "futile_wake_ups_per_acq", "futile\nwake-ups"),
-
-		col(LoadGroup, nil, "redis_cpu", "CPU of\none core"),
-		col(LoadGroup, nil, "connections", "connections\npeak"),
-		col(LoadGroup, nil, "subscriptions", "subscriptions\npeak"),
-		col(LoadGroup, nil, "redis_memory", "memory\npeak"),
-		col(LoadGroup, nil, "other_traffic", "other clients'\ntraffic"),
-
-		col(SpreadGroup, nil, "acq_per_s", "acq/s"),
-		col(SpreadGroup, nil, "handoff_p50", "handoff\np50"),
-		col(SpreadGroup, nil, "redis_cpu_per_acq", "server CPU\nper acq"),
-		col(SpreadGroup, nil, "redis_cpu", "server CPU\nof one core"),
-		col(SpreadGroup, nil, "other_cpu", "other CPU\nof all"),
-
-		claims(SafetyGroup),
-		col(SafetyGroup, nil, "overlaps", "overlaps"),
-		col(SafetyGroup, nil, "overlaps_after_expiry", "overlaps\nafter\nexpiry"),
-		col(SafetyGroup, counted, "lost_updates", "updates\nlost"),
-		col(SafetyGroup, refused, "refused_updates", "updates\nrefused"),
-		col(SafetyGroup, nil, "fencing_regressions", "fencing\nbroken"),
-		col(SafetyGroup, nil, "leases_lost", "leases\nlost"),
-		col(SafetyGroup, nil, "leftovers", "leftovers"),
-		col(SafetyGroup, nil, "hung_clients", "clients\nhung"),
-		col(SafetyGroup, nil, "errors", "errors"),
-
-		text(PageGroup, all, "runs", runsOf),
-		col(PageGroup, nil, "acq_per_s", "acq/s"),
-		col(PageGroup, nil, "utilisation", "held"),
-		col(PageGroup, nil, "wait_p50", "wait p50"),
-		col(PageGroup, nil, "wait_p99", "wait p99"),
-		col(PageGroup, nil, "wait_per_client_p99", "p99 per client"),
-		col(PageGroup, nil, "starved", "starved"),
-		col(PageGroup, nil, "handoff_p50", "handoff p50"),
-		col(PageGroup, nil, "commands_per_acq", "commands"),
-		col(PageGroup, nil, "redis_cpu_per_acq", "server CPU"),
-		claims(PageGroup),
-
-		col(ShortGroup, nil, "acq_per_s", "acq/s"),
-		col(ShortGroup, alone, "gap", "gap"),
-		col(ShortGroup, coalesced, "served_per_s", "served/s"),
-		col(ShortGroup, nil, "handoff_p50", "handoff\np50"),
-		col(ShortGroup, nil, "wait_per_client_p99", "wait p99\n/client"),
-		col(ShortGroup, closed, "starved", "starved"),
-		col(ShortGroup, nil, "commands_per_acq", "cmds\n/acq"),
-		col(ShortGroup, nil, "redis_cpu_per_acq", "CPU\n/acq"),
-		claims(ShortGroup),
-
-		col(ShortRatioGroup, nil, "acq_per_s", "acq/s"),
-		col(ShortRatioGroup, nil, "wait_per_client_p99", "wait p99\nper client"),
-		col(ShortRatioGroup, nil, "redis_cpu_per_acq", "server CPU\nper acq"),
-	}
+// layout has the columns of the tables in their order.
+var layout = map[Group][]Column{
+	SpeedGroup: {
+		writes("runs", runsOf).when(several),
+		shows("acq_per_s", "acq/s"),
+		shows("gap", "gap").when(alone),
+		shows("served_per_s", "served/s").when(coalesced),
+		shows("utilisation", "utili-\nsation"),
+		shows("hold_mean", "hold\nmean"),
+		shows("handoff_p50", "handoff\np50"),
+		shows("handoff_p99", "handoff\np99"),
+		shows("passes_within_instance", "in one\nprocess").when(passed),
+		shows("release_p50", "release\np50"),
+	},
+	RatioGroup: {
+		shows("acq_per_s", "acq/s"),
+		shows("wait_per_client_p99", "wait p99\nper client"),
+		shows("commands_per_acq", "commands\nper acq"),
+		shows("redis_cpu_per_acq", "server CPU\nper acq"),
+	},
+	HerdGroup: {
+		shows("bursts", "bursts").when(herd),
+		shows("burst_attempts", "attempts").when(herd),
+		shows("burst_wake_ups", "wake-ups").when(herd),
+		shows("burst_commands", "commands").when(herd),
+		shows("first_handoff_p50", "first\nhandoff").when(herd),
+		shows("drain_p50", "drain\np50").when(herd),
+		shows("drain_commands_per_acq", "commands\nper acq").when(herd),
+		shows("drain_cpu_max", "peak\nCPU").when(herd),
+	},
+	WaitingGroup: {
+		shows("wait_p50", "per acq\np50"),
+		shows("wait_p99", "per acq\np99"),
+		shows("wait_max", "per acq\nmax"),
+		shows("wait_per_client_p50", "per client\np50"),
+		shows("wait_per_client_p99", "per client\np99"),
+		writes("waits per\nclient", waitsOf),
+		shows("waits_unfinished", "unfinished"),
+		shows("timed_out", "timed\nout"),
+		shows("start_lateness_p99", "starts\nlate p99").when(openLoop),
+	},
+	FairnessGroup: {
+		writes("acq per client\nmin–max", acquisitionsOf).when(closed),
+		shows("jain", "Jain\nindex"),
+		writes("starved\nclients", starvedOf).when(closed),
+		shows("longest_wait", "longest\nwait"),
+		shows("working_set", "working\nset"),
+		shows("reacquire_distance_p50", "reacquire\ndistance"),
+		shows("overtaken", "overtaken"),
+		shows("largest_bypass", "largest\nbypass"),
+	},
+	CostGroup: {
+		shows("commands_per_acq", "commands"),
+		shows("round_trips_per_acq", "round\ntrips"),
+		shows("bytes_in_per_acq", "bytes\nin"),
+		shows("bytes_out_per_acq", "bytes\nout"),
+		shows("redis_cpu_per_acq", "server\nCPU").when(not(threaded)),
+		shows("redis_main_cpu_per_acq", "main\nthread").when(threaded),
+		shows("redis_rest_cpu_per_acq", "other\nthreads").when(threaded),
+		shows("attempts_per_acq", "attempts"),
+		shows("wake_ups_per_acq", "wake-ups"),
+		shows("futile_wake_ups_per_acq", "futile\nwake-ups"),
+	},
+	LoadGroup: {
+		shows("redis_cpu", "CPU of\none core"),
+		shows("connections", "connections\npeak"),
+		shows("subscriptions", "subscriptions\npeak"),
+		shows("redis_memory", "memory\npeak"),
+		shows("other_traffic", "other clients'\ntraffic"),
+	},
+	SpreadGroup: {
+		shows("acq_per_s", "acq/s"),
+		shows("handoff_p50", "handoff\np50"),
+		shows("redis_cpu_per_acq", "server CPU\nper acq"),
+		shows("redis_cpu", "server CPU\nof one core"),
+		shows("other_cpu", "other CPU\nof all"),
+	},
+	SafetyGroup: {
+		claims,
+		shows("overlaps", "overlaps"),
+		shows("overlaps_after_expiry", "overlaps\nafter\nexpiry"),
+		shows("lost_updates", "updates\nlost").when(counted),
+		shows("refused_updates", "updates\nrefused").when(refused),
+		shows("fencing_regressions", "fencing\nbroken"),
+		shows("leases_lost", "leases\nlost"),
+		shows("leftovers", "leftovers"),
+		shows("hung_clients", "clients\nhung"),
+		shows("errors", "errors"),
+	},
+	PageGroup: {
+		writes("runs", runsOf),
+		shows("acq_per_s", "acq/s"),
+		shows("utilisation", "held"),
+		shows("wait_p50", "wait p50"),
+		shows("wait_p99", "wait p99"),
+		shows("wait_per_client_p99", "p99 per client"),
+		shows("starved", "starved"),
+		shows("handoff_p50", "handoff p50"),
+		shows("commands_per_acq", "commands"),
+		shows("redis_cpu_per_acq", "server CPU"),
+		claims,
+	},
+	ShortGroup: {
+		shows("acq_per_s", "acq/s"),
+		shows("gap", "gap").when(alone),
+		shows("served_per_s", "served/s").when(coalesced),
+		shows("handoff_p50", "handoff\np50"),
+		shows("wait_per_client_p99", "wait p99\n/client"),
+		shows("starved", "starved").when(closed),
+		shows("commands_per_acq", "cmds\n/acq"),
+		shows("redis_cpu_per_acq", "CPU\n/acq"),
+		claims,
+	},
+	ShortRatioGroup: {
+		shows("acq_per_s", "acq/s"),
+		shows("wait_per_client_p99", "wait p99\nper client"),
+		shows("redis_cpu_per_acq", "server CPU\nper acq"),
+	},
 }
 
 // Columns returns the columns of a group for which a report has figures.
-func Columns(g Group, r *Report) []Shown {
-	return columns(func(c Column) bool { return c.Group == g && (c.Shown == nil || c.Shown(r)) })
-}
+func Columns(g Group, r *Report) []Column { return shown(slices.Clone(layout[g]), r) }
 
-// SafetyColumns returns the metrics of the safety table, whether a report has figures or not.
-func SafetyColumns() []Shown {
-	var all []Shown
-	for _, m := range Metrics() {
-		all = append(all, columns(func(c Column) bool { return c.Group == SafetyGroup && c.metric == m.Name })...)
-	}
-	return all
-}
-
-func columns(wanted func(Column) bool) []Shown {
-	var all []Shown
-	for _, c := range layout() {
-		if wanted(c) {
-			m, _ := FindMetric(c.metric)
-			all = append(all, Shown{c, m})
-		}
-	}
-	return all
+func shown(columns []Column, r *Report) []Column {
+	return slices.DeleteFunc(columns, func(c Column) bool { return c.Shown != nil && !c.Shown(r) })
 }
 
 // Flat returns the heading in one line.
 func (c Column) Flat() string { return strings.NewReplacer("-\n", "", "\n", " ").Replace(c.Heading) }
 
 // Text returns a strategy's cell: the median or the sum of its runs, in the metric's unit.
-func (c Shown) Text(s Summary) string {
+func (c Column) Text(s Summary) string {
 	if c.Cell != nil {
 		return c.Cell(s)
 	}
@@ -219,7 +216,7 @@ func (c Shown) Text(s Summary) string {
 	case c.Whole:
 		text = f.bounded(Whole(f.Value))
 	case c.is&rough != 0:
-		text = f.bounded(c.Unit.inDigits(f.Value, 2))
+		text = f.in(c.Unit, 2)
 	case c.Unit == PerSecond: // the heading has the unit
 		text = strings.TrimSuffix(text, "/s")
 	}
@@ -234,8 +231,6 @@ func coalesced(r *Report) bool { return r.Workload.Coalesce }
 func counted(r *Report) bool { return r.Workload.Work == workloads.WorkCounter }
 
 func openLoop(r *Report) bool { return r.Workload.Rate > 0 }
-
-func slots(r *Report) bool { return r.Workload.Slots() }
 
 // anyRun says whether has is true for a run of the report.
 func anyRun(has func(Run) bool) func(*Report) bool {
@@ -259,11 +254,6 @@ func runsOf(s Summary) string {
 		return fmt.Sprintf("%d of %d", len(s.Used), len(s.Runs))
 	}
 	return strconv.Itoa(len(s.Runs))
-}
-
-// steadiness writes how much the slices of a run differ.
-func steadiness(s Summary) string {
-	return s.median(func(r Run) any { return r.withinRun(s.Workload) }, Percent.Format)
 }
 
 func waitsOf(s Summary) string {
@@ -303,37 +293,29 @@ func (s Summary) median(value func(Run) any, write func(float64) string) string 
 // Table is a title and its columns.
 type Table struct {
 	Title   string
-	Columns []Shown
+	Columns []Column
 }
 
-// Extras are the tables that only some workloads have: of bursts and of each fault.
-func (r *Report) Extras() []Table {
-	tables := []Table{{string(HerdGroup), Columns(HerdGroup, r)}}
-	return slices.DeleteFunc(append(tables, r.FaultTables()...), func(t Table) bool { return len(t.Columns) == 0 })
-}
+// TableOf returns the table of a group.
+func TableOf(g Group, r *Report) Table { return Table{string(g), Columns(g, r)} }
 
 // FaultTables returns one table for each fault of the workload.
 func (r *Report) FaultTables() []Table {
 	var tables []Table
 	seen := map[string]int{}
 	for i, fault := range r.Workload.Faults {
-		t := Table{Title: "FAULT " + fault.Name}
+		title := "FAULT " + fault.Name
 		if seen[fault.Name]++; seen[fault.Name] > 1 {
-			t.Title += fmt.Sprintf(" #%d", seen[fault.Name])
+			title += fmt.Sprintf(" #%d", seen[fault.Name])
 		}
-		for _, c := range faultColumns(i) {
-			if c.Shown == nil || c.Shown(r) {
-				t.Columns = append(t.Columns, Shown{Column: c})
-			}
-		}
-		tables = append(tables, t)
+		tables = append(tables, Table{title, faultColumns(i, r)})
 	}
 	return tables
 }
 
 // faultColumns are the columns of the fault with this index.
-func faultColumns(number int) []Column {
-	injections := func(runs []Run) []Injection {
+func faultColumns(number int, r *Report) []Column {
+	of := func(runs []Run) []Injection {
 		var all []Injection
 		for _, run := range runs {
 			if number < len(run.Faults) {
@@ -342,34 +324,33 @@ func faultColumns(number int) []Column {
 		}
 		return all
 	}
-	of := func(write func([]Injection) string) func(Summary) string {
-		return func(s Summary) string { return write(injections(s.Runs)) }
+	each := func(heading string, write func([]Injection) string) Column {
+		return writes(heading, func(s Summary) string { return write(of(s.Runs)) })
 	}
-	total := func(count func(Injection) int64, write func(float64) string) func(Summary) string {
-		return of(func(struck []Injection) string {
-			if len(struck) == 0 {
+	total := func(heading string, count func(Injection) int64, write func(float64) string) Column {
+		return each(heading, func(injections []Injection) string {
+			if len(injections) == 0 {
 				return NotKnown
 			}
 			var sum int64
-			for _, strike := range struck {
-				sum += count(strike)
+			for _, one := range injections {
+				sum += count(one)
 			}
 			return write(float64(sum))
 		})
 	}
-	lost, _ := FindMetric("lost_updates") // of the whole run
-	return []Column{
-		{Heading: "struck", Cell: of(func(struck []Injection) string { return Whole(float64(len(struck))) })},
-		{Heading: "recovery\np50", Cell: func(s Summary) string { return recovery(injections(s.Used), 0.5) }},
-		{Heading: "recovery\nlongest", Cell: of(func(struck []Injection) string { return recovery(struck, 1) })},
-		{Heading: "longest\nstall", Cell: of(func(struck []Injection) string { return longestStall(struck).String() })},
-		{Heading: "over-\nlaps", Cell: total(func(s Injection) int64 { return s.Overlaps }, Whole)},
-		{Heading: "overlaps\nafter expiry", Cell: total(func(s Injection) int64 { return s.Late }, Whole)},
-		{Heading: "overlap\nlength", Cell: total(func(s Injection) int64 { return s.OverlapNS + s.LateNS },
-			Nanoseconds.Format)},
-		{Heading: "updates\nlost", Shown: counted, Cell: func(s Summary) string { return Shown{Metric: lost}.Text(s) }},
-		{Heading: "wake-ups\nlost", Cell: total(func(s Injection) int64 { return s.LostWakeUps }, Whole)},
+	columns := []Column{
+		each("struck", func(all []Injection) string { return Whole(float64(len(all))) }),
+		writes("recovery\np50", func(s Summary) string { return recovery(of(s.Used), 0.5) }),
+		each("recovery\nlongest", func(all []Injection) string { return recovery(all, 1) }),
+		each("longest\nstall", func(all []Injection) string { return longestStall(all).String() }),
+		total("over-\nlaps", func(i Injection) int64 { return i.Overlaps }, Whole),
+		total("overlaps\nafter expiry", func(i Injection) int64 { return i.Late }, Whole),
+		total("overlap\nlength", func(i Injection) int64 { return i.OverlapNS + i.LateNS }, Nanoseconds.Format),
+		shows("lost_updates", "updates\nlost").when(counted), // of the whole run
+		total("wake-ups\nlost", func(i Injection) int64 { return i.LostWakeUps }, Whole),
 	}
+	return shown(columns, r)
 }
 
 // never stands for a recovery that did not happen.

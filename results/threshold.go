@@ -21,8 +21,8 @@ import (
 //	redis_cpu_per_acq<80us
 //	violations==0
 //
-// A metric that is a distribution of durations needs one of the aggregations avg, min, med,
-// max, p(N) and count; the other metrics are single figures.
+// A metric that is a distribution of durations needs one of the aggregations med, max and p(N); the
+// other metrics are single figures.
 type Threshold struct {
 	Expression string // as written
 	Strategy   string // the strategy that it applies to; "" for all
@@ -86,7 +86,7 @@ func (t *Threshold) measure(name, aggregation string) error {
 	aggregation, given := strings.CutPrefix(strings.TrimSpace(aggregation), ":")
 	if path, known := paths[name]; known {
 		if !given {
-			return fmt.Errorf("%s needs an aggregation: %s:p(99), or avg, min, med, max, count", name, name)
+			return fmt.Errorf("%s needs an aggregation: %s:p(99), or med, max", name, name)
 		}
 		return t.aggregate(name, path, strings.TrimSpace(aggregation))
 	}
@@ -108,32 +108,28 @@ func (t *Threshold) measure(name, aggregation string) error {
 	return nil
 }
 
+// percentileOf matches p(99).
+var percentileOf = regexp.MustCompile(`^p\((.*)\)$`)
+
 // aggregate sets the metric to an aggregation of the distribution at this path.
 func (t *Threshold) aggregate(name, path, aggregation string) error {
 	t.metric = Metric{Name: name + ":" + aggregation, Unit: Nanoseconds, Better: Lower}
-	share, percentile := strings.CutPrefix(strings.TrimSuffix(aggregation, ")"), "p(")
-	var figure func(Distribution) any
-	switch {
-	case aggregation == "count":
-		t.metric.Unit, figure = Number, func(d Distribution) any { return d.Count }
-	case aggregation == "avg":
-		figure, t.caution = func(d Distribution) any { return d.mean() }, unfinished(path)
-	case aggregation == "min":
-		figure = func(d Distribution) any { return d.least() }
-	case aggregation == "med":
-		figure, t.caution = func(d Distribution) any { return d.P50 }, tooFew(path, 50)
+	share := "50"
+	switch parts := percentileOf.FindStringSubmatch(aggregation); {
 	case aggregation == "max":
-		figure, t.caution = func(d Distribution) any { return d.Max }, unfinished(path)
-	case percentile && strings.HasSuffix(aggregation, ")"):
-		p, err := strconv.ParseFloat(strings.TrimSpace(share), 64)
-		if err != nil || !(p > 0 && p <= 100) {
-			return fmt.Errorf("p(N) takes a number above 0 and up to 100, not %q", share)
-		}
-		figure, t.caution = func(d Distribution) any { return d.percentile(p) }, tooFew(path, p)
-	default:
-		return fmt.Errorf("there is no aggregation %q (avg, min, med, max, p(N), count)", aggregation)
+		t.metric.path, t.caution = path+".Max", unfinished(path)
+		return nil
+	case parts != nil:
+		share = parts[1]
+	case aggregation != "med":
+		return fmt.Errorf("there is no aggregation %q (med, max, p(N))", aggregation)
 	}
-	t.metric.value = func(r Run) any { return figure(distribution(r, path)) }
+	p, err := strconv.ParseFloat(strings.TrimSpace(share), 64)
+	if err != nil || !(p > 0 && p <= 100) {
+		return fmt.Errorf("p(N) takes a number above 0 and up to 100, not %q", share)
+	}
+	t.caution = tooFew(path, p)
+	t.metric.value = func(r Run) any { return distribution(r, path).percentile(p) }
 	return nil
 }
 
@@ -194,10 +190,7 @@ func ParseLimit(text string, unit Unit) (Limit, error) {
 }
 
 func parseValue(text string, unit Unit) (float64, error) {
-	number := func(text string) (float64, bool) {
-		x, err := strconv.ParseFloat(strings.TrimSpace(text), 64)
-		return x, err == nil && !math.IsNaN(x) && !math.IsInf(x, 0)
-	}
+	digits, factor, example := text, 1.0, ""
 	switch unit {
 	case Nanoseconds:
 		d, err := time.ParseDuration(text)
@@ -206,25 +199,22 @@ func parseValue(text string, unit Unit) (float64, error) {
 		}
 		return float64(d), nil
 	case PerSecond:
-		text = strings.TrimSuffix(text, "/s")
+		digits, example = strings.TrimSuffix(text, "/s"), " such as 800/s"
 	case Percent:
-		text = strings.TrimSuffix(text, "%")
+		digits, example = strings.TrimSuffix(text, "%"), " such as 5%"
 	case Bytes:
-		for _, u := range octets {
-			if digits, ok := strings.CutSuffix(text, strings.TrimSpace(u.name)); ok {
-				if x, ok := number(digits); ok {
-					return x * u.from, nil
-				}
-				break
+		example = " such as 2KB"
+		for _, u := range slices.Backward(octets) {
+			if rest, ok := strings.CutSuffix(text, strings.TrimSpace(u.name)); ok {
+				digits, factor = rest, u.from
 			}
 		}
 	}
-	x, ok := number(text)
-	if !ok {
-		example := map[Unit]string{PerSecond: " such as 800/s", Percent: " such as 5%", Bytes: " such as 2KB"}[unit]
+	x, err := strconv.ParseFloat(strings.TrimSpace(digits), 64)
+	if err != nil || math.IsNaN(x) || math.IsInf(x, 0) {
 		return 0, fmt.Errorf("the limit must be a number%s, not %q", example, text)
 	}
-	return x, nil
+	return x * factor, nil
 }
 
 // Keeps says whether a figure keeps the limit, and whether that is known. It may be unknown
@@ -234,15 +224,8 @@ func (l Limit) Keeps(f Figure) (kept, known bool) {
 	if !f.AtLeast {
 		return kept, true
 	}
-	switch l.Operator {
-	case ">", ">=":
-		return kept, kept
-	case "!=":
-		kept = f.Value > l.Value
-		return kept, kept
-	default: // a larger figure cannot keep it again
-		return false, !kept && f.Value >= l.Value
-	}
+	known = kept == l.holds(math.Inf(1)) && (f.Value > l.Value || kept == l.holds(l.Value))
+	return kept && known, known
 }
 
 func (l Limit) holds(x float64) bool {

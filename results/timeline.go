@@ -44,19 +44,14 @@ func (s Slice) waits() (p50, p99, most *Bound) {
 	return get(s.WaitP50, s.WaitP50AtLeast), get(s.WaitP99, s.WaitP99AtLeast), get(s.WaitMax, false)
 }
 
-// takeSlowest raises the slice's percentiles to the other's where these are larger.
-func (s *Slice) takeSlowest(other Slice) {
-	p50, p99, most := s.waits()
-	otherP50, otherP99, otherMost := other.waits()
-	s.SetWaits(Longest(p50, otherP50), Longest(p99, otherP99), Longest(most, otherMost))
-}
-
 // join merges two neighbouring slices. It takes the larger percentiles.
 func (s Slice) join(next Slice) Slice {
 	s.Seconds += next.Seconds
 	s.Acquisitions += next.Acquisitions
 	s.Waiting = next.Waiting
-	s.takeSlowest(next)
+	p50, p99, most := s.waits()
+	nextP50, nextP99, nextMost := next.waits()
+	s.SetWaits(Longest(p50, nextP50), Longest(p99, nextP99), Longest(most, nextMost))
 	s.Commands = plus(s.Commands, next.Commands)
 	s.RedisCPU = plus(s.RedisCPU, next.RedisCPU)
 	s.RoundTrips = plus(s.RoundTrips, next.RoundTrips)

@@ -1,12 +1,8 @@
 package layout
 
 import (
-	"os/exec"
 	"strings"
 	"testing"
-
-	"github.com/olekukonko/tablewriter/pkg/twwidth"
-	"github.com/olekukonko/tablewriter/tw"
 )
 
 func TestNoLineOfATerminalIsWiderThanThePage(t *testing.T) {
@@ -20,7 +16,7 @@ func TestNoLineOfATerminalIsWiderThanThePage(t *testing.T) {
 		p.Point("about", text)
 		p.Remark("! ", text)
 		for line := range strings.Lines(p.String()) {
-			if width := twwidth.Width(strings.TrimSuffix(line, "\n")); width > Width {
+			if width := TextWidth(strings.TrimSuffix(line, "\n")); width > Width {
 				t.Errorf("%s: a line has %d columns: %s", name, width, line)
 			}
 		}
@@ -31,46 +27,29 @@ func TestNoLineOfATerminalIsWiderThanThePage(t *testing.T) {
 	}
 }
 
-// TestCommandsCanBePasted: a shell reads the lines of a page as the one command.
-func TestCommandsCanBePasted(t *testing.T) {
-	t.Parallel()
-	many := strings.TrimSpace(strings.Repeat("--option value ", 30))
-	for _, line := range []string{
-		"echo short", "echo " + many, "echo " + many +
-			" 'a word  with \\ and '\\''quotes'\\'' and many, many, many more words in it' " + many,
-		"echo " + many + "  # a comment that is not to be broken " + many,
-	} {
-		p := &Page{}
-		p.Command(line)
-		want, err := exec.Command("sh", "-c", line).Output()
-		if err != nil {
-			t.Fatal(err)
-		}
-		got, err := exec.Command("sh", "-c", p.String()).CombinedOutput()
-		if err != nil || string(got) != string(want) {
-			t.Errorf("%v: the page says %q, the command %q:\n%s", err, got, want, p)
-		}
-		for n, row := range strings.Split(p.String(), "\n") {
-			if len(row) > Width && !strings.ContainsAny(row, "'#") {
-				t.Errorf("line %d has %d columns: %s", n, len(row), row)
-			}
-		}
-	}
-}
-
 func TestMarkdownKeepsWhatIsNotItsOwn(t *testing.T) {
 	t.Parallel()
 	p := &Page{Markdown: true, Paint: true}
 	p.Entry("a|b", "x_y")
 	p.Entry("", "and *more*")
 	p.Entry("silent", "")
-	if err := p.Grid([]tw.Align{tw.AlignLeft, tw.AlignRight},
-		[][]string{{"name", "n"}, {p.Text("a|b"), "1"}}); err != nil {
-		t.Fatal(err)
-	}
+	p.Grid("lr", [][]string{{"name", "n"}, {p.Text("a|b"), "1"}})
 	want := "- **a\\|b** x\\_y\n  and \\*more\\*\n| name | n |\n| --- | ---: |\n| a\\|b | 1 |\n"
 	if p.String() != want {
 		t.Errorf("it reads\n%s\nwant\n%s", p, want)
+	}
+}
+
+func TestGridOfATerminal(t *testing.T) {
+	t.Parallel()
+	p := &Page{Paint: true}
+	p.Grid("lrl", [][]string{
+		{"\nname", "n", "says"}, {p.Red("錠"), "1", "a"}, {"a long name"}, {"b", "22", p.Red("x\ny")},
+	})
+	want := "       n  says\nname\n──────────────\n錠     1  a\na long name\nb     22  x\n          y\n"
+	got := strings.NewReplacer("\x1b[1;31m", "", "\x1b[0m", "").Replace(p.String())
+	if got != want {
+		t.Errorf("it reads\n%s\nwant\n%s", got, want)
 	}
 }
 

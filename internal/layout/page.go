@@ -9,10 +9,6 @@ import (
 	"strings"
 	"text/tabwriter"
 
-	"github.com/olekukonko/tablewriter"
-	"github.com/olekukonko/tablewriter/renderer"
-	"github.com/olekukonko/tablewriter/tw"
-
 	"github.com/lockbench/lockbench/internal/words"
 )
 
@@ -24,7 +20,8 @@ type Page struct {
 	Paint         // false for Markdown
 }
 
-func (p *Page) wide() int { return cmp.Or(p.Wide, Width) }
+// Width returns the most columns of a line on a terminal.
+func (p *Page) Width() int { return cmp.Or(p.Wide, Width) }
 
 // Text returns a text as the page needs it.
 func (p *Page) Text(text string) string {
@@ -48,7 +45,7 @@ func (p *Page) Entry(label, text string) {
 	case p.Markdown:
 		fmt.Fprintf(p, "- **%s** %s\n", Escape(label), Escape(text))
 	default:
-		for i, line := range Wrap(text, p.wide()-labelWidth, "") {
+		for i, line := range Wrap(text, p.Width()-labelWidth, "") {
 			word := strings.Repeat(" ", labelWidth)
 			if i == 0 {
 				word = fmt.Sprintf("%-*s", labelWidth, label)
@@ -97,14 +94,13 @@ func (p *Page) Remark(mark, text string) {
 	}
 }
 
-// Command writes a command line that can be pasted into a shell. It breaks lines with a
-// backslash, never within quotes or a comment.
+// Command writes a command line, in one line so that it can be pasted into a shell.
 func (p *Page) Command(line string) {
+	indent := "  "
 	if p.Markdown {
-		fmt.Fprintf(p, "    %s\n", line)
-		return
+		indent = "    " // code
 	}
-	fmt.Fprintln(p, "  "+strings.Join(broken(line, p.wide()-4), " \\\n      "))
+	fmt.Fprintln(p, indent+line)
 }
 
 // Columns writes rows of cells in columns for a terminal, without headings.
@@ -116,53 +112,6 @@ func (p *Page) Columns(rows [][]string) {
 	_ = columns.Flush() // to a buffer
 }
 
-// Grid draws rows of cells, headings first. The cells must come from Text.
-func (p *Page) Grid(align []tw.Align, rows [][]string) error {
-	if p.Markdown {
-		rule := map[tw.Align]string{tw.AlignLeft: "---", tw.AlignRight: "---:"}
-		under := make([]string, len(align))
-		for i, side := range align {
-			under[i] = rule[side]
-		}
-		for i, row := range rows {
-			fmt.Fprintf(p, "| %s |\n", strings.Join(row, " | "))
-			if i == 0 {
-				fmt.Fprintf(p, "| %s |\n", strings.Join(under, " | "))
-			}
-		}
-		return nil
-	}
-	var drawn bytes.Buffer
-	table := newTable(&drawn, align)
-	table.Header(rows[0])
-	for _, row := range rows[1:] {
-		if err := table.Append(row); err != nil {
-			return err
-		}
-	}
-	if err := table.Render(); err != nil {
-		return err
-	}
-	for line := range strings.Lines(drawn.String()) {
-		line = trimmed(line)
-		if strings.HasPrefix(line, "──") {
-			line = strings.TrimSuffix(line, "──") // below the last column's padding
-		}
-		p.WriteString(line + "\n")
-	}
-	return nil
-}
-
-// trimmed removes the blanks at a line's end, which would wrap on a narrow terminal. In a
-// coloured cell the table ends the colour behind the blanks.
-func trimmed(line string) string {
-	line, coloured := strings.CutSuffix(strings.TrimRight(line, " \n"), off)
-	if line = strings.TrimRight(line, " "); coloured && !strings.HasSuffix(line, off) {
-		line += off
-	}
-	return line
-}
-
 // Save writes the page to w, without blanks at the ends of lines; what names it in errors.
 func (p *Page) Save(w io.Writer, what string) error {
 	lines := strings.Split(p.String(), "\n")
@@ -170,30 +119,4 @@ func (p *Page) Save(w io.Writer, what string) error {
 		lines[i] = strings.TrimRight(line, " ")
 	}
 	return words.Write(w, what, []byte(strings.Join(lines, "\n")))
-}
-
-func newTable(w io.Writer, align []tw.Align) *tablewriter.Table {
-	cell := tw.CellConfig{
-		Formatting: tw.CellFormatting{AutoWrap: tw.WrapNone, AutoFormat: tw.Off},
-		Alignment:  tw.CellAlignment{PerColumn: align},
-		Padding:    tw.CellPadding{Global: tw.Padding{Right: "  ", Overwrite: true}},
-	}
-	return tablewriter.NewTable(w,
-		tablewriter.WithRenderer(renderer.NewBlueprint(tw.Rendition{
-			Borders: tw.BorderNone,
-			Symbols: tw.NewSymbols(tw.StyleLight),
-			Settings: tw.Settings{
-				Separators: tw.SeparatorsNone,
-				Lines: tw.Lines{
-					ShowTop: tw.Off, ShowBottom: tw.Off, ShowHeaderLine: tw.On,
-					ShowFooterLine: tw.Off,
-				},
-			},
-		})),
-		tablewriter.WithConfig(tablewriter.Config{
-			Header:   cell,
-			Row:      cell,
-			Behavior: tw.Behavior{TrimSpace: tw.Off, TrimLine: tw.Off},
-		}),
-	)
 }

@@ -41,7 +41,7 @@ func side(name string, reports int, offset int, slower, dearer float64) Side {
 		}
 		w := workloads.Default()
 		w.Hold, w.Seed = workloads.Fixed(time.Millisecond), int64(i)
-		s.Reports = append(s.Reports, Report{fmt.Sprintf("%s-%d.json", name, i+1), &results.Report{
+		s.Reports = append(s.Reports, results.File{Name: fmt.Sprintf("%s-%d.json", name, i+1), Report: &results.Report{
 			Schema: results.Schema, Tool: results.Tool{Name: "lockbench", Version: name + "-1"}, Workload: w,
 			Started: first.Add(time.Duration(i) * time.Hour),
 			Environment: results.Environment{

@@ -8,6 +8,8 @@ import (
 	"net"
 	"slices"
 	"strings"
+
+	"github.com/lockbench/lockbench/results"
 )
 
 // Difference is a condition that is not the same in two reports.
@@ -38,11 +40,11 @@ func Differences(base, head Side) []Difference {
 	if len(reports) < 2 {
 		return nil
 	}
-	first := conditions(reports[0])
+	first := conditions(reports[0].Report)
 	seen := map[string]bool{}
 	var found []Difference
 	for _, report := range reports[1:] {
-		other := conditions(report)
+		other := conditions(report.Report)
 		both := maps.Clone(first)
 		maps.Copy(both, other)
 		for _, what := range slices.Sorted(maps.Keys(both)) {
@@ -51,8 +53,8 @@ func Differences(base, head Side) []Difference {
 			}
 			seen[what] = true
 			found = append(found, Difference{
-				What: what, Base: cmp.Or(first[what], "none"), BaseFile: reports[0].File,
-				Head: cmp.Or(other[what], "none"), HeadFile: report.File,
+				What: what, Base: cmp.Or(first[what], "none"), BaseFile: reports[0].Name,
+				Head: cmp.Or(other[what], "none"), HeadFile: report.Name,
 			})
 		}
 	}
@@ -61,7 +63,7 @@ func Differences(base, head Side) []Difference {
 
 // conditions returns the fields of the report's workload, environment and servers by their names
 // in the document, so that it includes fields that are added later.
-func conditions(r Report) map[string]string {
+func conditions(r *results.Report) map[string]string {
 	all := map[string]string{}
 	add := func(part string, of any, chance string) {
 		fields := map[string]json.RawMessage{}

@@ -22,7 +22,7 @@ import (
 //	lockbench -q -s spin,pubsub -c 20 --hold 1ms -d 1s -w 200ms --runs 4 --no-baselines --redis process -o json=FILE
 //
 // A line is a run, as in a report, with the start of its session and what metrics are made of.
-func recorded(t *testing.T, strategies ...string) (sessions []Report) {
+func recorded(t *testing.T, strategies ...string) (sessions []results.File) {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join("testdata", "sessions.json"))
 	if err != nil {
@@ -37,7 +37,8 @@ func recorded(t *testing.T, strategies ...string) (sessions []Report) {
 			continue
 		}
 		if n := len(sessions); n == 0 || !sessions[n-1].Started.Equal(run.Started) {
-			sessions = append(sessions, Report{fmt.Sprintf("%d.json", n+1), &results.Report{Started: run.Started}})
+			report := &results.Report{Started: run.Started}
+			sessions = append(sessions, results.File{Name: fmt.Sprintf("%d.json", n+1), Report: report})
 		}
 		report := sessions[len(sessions)-1]
 		report.Runs = append(report.Runs, run)
@@ -46,7 +47,7 @@ func recorded(t *testing.T, strategies ...string) (sessions []Report) {
 }
 
 // slowed is a session whose rates are a fifth lower.
-func slowed(r Report) Report {
+func slowed(r results.File) results.File {
 	worse := *r.Report
 	worse.Runs = slices.Clone(r.Runs)
 	for i := range worse.Runs {
@@ -54,7 +55,7 @@ func slowed(r Report) Report {
 		run.Speed.PerSecond *= 0.8
 		run.Speed.Utilisation *= 0.8
 	}
-	return Report{r.File, &worse}
+	return results.File{Name: r.Name, Report: &worse}
 }
 
 // simulations is how many comparisons are drawn, and how many of them may be alarms, a twentieth:
@@ -68,8 +69,8 @@ func simulations() (draws, allowed int) {
 }
 
 // alternating gives sessions that are in no order times of recording in turns.
-func alternating(base, head []Report) ([]Report, []Report) {
-	sides := [2][]Report{base, head}
+func alternating(base, head []results.File) ([]results.File, []results.File) {
+	sides := [2][]results.File{base, head}
 	for of, side := range sides {
 		sides[of] = slices.Clone(side)
 		for i, r := range side {
@@ -82,7 +83,7 @@ func alternating(base, head []Report) ([]Report, []Report) {
 }
 
 // alarms counts how many of the comparisons that draw sets up call the head worse.
-func alarms(t *testing.T, n int, rules Rules, draw func(i int) (base, head []Report)) int {
+func alarms(t *testing.T, n int, rules Rules, draw func(i int) (base, head []results.File)) int {
 	t.Helper()
 	worse := 0
 	for i := range n {
@@ -111,7 +112,7 @@ func TestRecordedSessionsOfOneBuildAreRarelyCalledWorse(t *testing.T) {
 		sessions, rules := recorded(t, test.strategies...), DefaultRules()
 		rules.Strict = test.strict
 		random := rand.New(rand.NewPCG(uint64(test.n), uint64(len(test.strategies))))
-		found := alarms(t, draws, rules, func(int) (base, head []Report) {
+		found := alarms(t, draws, rules, func(int) (base, head []results.File) {
 			random.Shuffle(len(sessions), func(i, j int) { sessions[i], sessions[j] = sessions[j], sessions[i] })
 			return alternating(sessions[:test.n], sessions[test.n:2*test.n])
 		})
@@ -129,7 +130,7 @@ func TestAFifthLessIsFoundInRecordedSessions(t *testing.T) {
 	for _, strategy := range []string{"spin", "pubsub"} {
 		sessions := recorded(t, strategy)
 		random := rand.New(rand.NewPCG(n, 3))
-		found := alarms(t, draws, DefaultRules(), func(int) (base, head []Report) {
+		found := alarms(t, draws, DefaultRules(), func(int) (base, head []results.File) {
 			random.Shuffle(len(sessions), func(i, j int) { sessions[i], sessions[j] = sessions[j], sessions[i] })
 			for _, report := range sessions[n : 2*n] {
 				head = append(head, slowed(report))

@@ -3,6 +3,7 @@ package compare
 import (
 	"cmp"
 	"fmt"
+	"iter"
 	"slices"
 	"strings"
 
@@ -12,13 +13,20 @@ import (
 // Side is one build's reports.
 type Side struct {
 	Name    string // as the user knows it: files, or the binary
-	Reports []Report
+	Reports []results.File
 }
 
-// Report is a report and the name of its file.
-type Report struct {
-	File string
-	*results.Report
+// runs yields the runs of all reports with their files.
+func (s Side) runs() iter.Seq2[string, results.Run] {
+	return func(yield func(string, results.Run) bool) {
+		for _, report := range s.Reports {
+			for _, run := range report.Runs {
+				if !yield(report.Name, run) {
+					return
+				}
+			}
+		}
+	}
 }
 
 // why says why a run is not compared; "" if it is.
@@ -34,25 +42,12 @@ func why(r results.Run) string {
 	return ""
 }
 
-// runs returns the runs of a title that can be compared, in the order of the reports.
-func (s Side) runs(name string) []results.Run {
-	var runs []results.Run
-	for _, report := range s.Reports {
-		for _, run := range report.Runs {
-			if run.Title() == name && why(run) == "" {
-				runs = append(runs, run)
-			}
-		}
-	}
-	return runs
-}
-
 // session returns the median of a metric over the comparable runs of a title in a report; nil if
 // none has it.
-func (r Report) session(m Metric, name string) *results.Figure {
+func session(report results.File, m Metric, title string) *results.Figure {
 	var values []results.Figure
-	for _, run := range (Side{Reports: []Report{r}}).runs(name) {
-		if v := m.Of(run); v != nil {
+	for _, run := range report.Runs {
+		if v := m.Of(run); v != nil && run.Title() == title && why(run) == "" {
 			values = append(values, *v)
 		}
 	}
@@ -63,49 +58,22 @@ func (r Report) session(m Metric, name string) *results.Figure {
 func (s Side) sessions(m Metric, name string) []results.Figure {
 	var values []results.Figure
 	for _, report := range s.Reports {
-		if v := report.session(m, name); v != nil {
+		if v := session(report, m, name); v != nil {
 			values = append(values, *v)
 		}
 	}
 	return values
 }
 
-// distinct returns the side with every session once, and the reports that repeat a session: copies
-// are not independent. The start time identifies a session.
-func (s Side) distinct() (Side, []string) {
-	once, again := Side{Name: s.Name}, []string(nil)
-	seen := map[int64]string{}
-	for _, report := range s.Reports {
-		at := report.Started.UnixNano()
-		if first, known := seen[at]; known && !report.Started.IsZero() {
-			again = append(again, fmt.Sprintf("%s: the same session as %s", report.File, first))
-			continue
-		}
-		seen[at] = report.File
-		once.Reports = append(once.Reports, report)
-	}
-	return once, again
-}
-
 // inTurns says whether the sides were recorded in turns: in the order of their recording, the side
 // changes at least as often as the smaller one has sessions. So a machine that becomes slower
 // does so for both.
 func inTurns(base, head Side) bool {
-	type session struct {
-		Report
-		head bool
-	}
-	var all []session
-	for _, report := range base.Reports {
-		all = append(all, session{report, false})
-	}
-	for _, report := range head.Reports {
-		all = append(all, session{report, true})
-	}
-	slices.SortStableFunc(all, func(a, b session) int { return a.Started.Compare(b.Started) })
+	all := slices.Concat(base.Reports, head.Reports)
+	slices.SortStableFunc(all, func(a, b results.File) int { return a.Started.Compare(b.Started) })
 	changes := 0
 	for i := 1; i < len(all); i++ {
-		if all[i].head != all[i-1].head {
+		if slices.Contains(head.Reports, all[i]) != slices.Contains(head.Reports, all[i-1]) {
 			changes++
 		}
 	}
@@ -128,11 +96,9 @@ func (s Side) titles() []string {
 // leftOut names the runs that are not compared, with the reason.
 func (s Side) leftOut() []string {
 	var lines []string
-	for _, report := range s.Reports {
-		for _, run := range report.Runs {
-			if reason := why(run); reason != "" {
-				lines = append(lines, fmt.Sprintf("%s: %s round %d: %s", report.File, run.Title(), run.Round, reason))
-			}
+	for file, run := range s.runs() {
+		if reason := why(run); reason != "" {
+			lines = append(lines, fmt.Sprintf("%s: %s round %d: %s", file, run.Title(), run.Round, reason))
 		}
 	}
 	return lines
@@ -142,11 +108,9 @@ func (s Side) leftOut() []string {
 // a broken lock.
 func (s Side) broken() []string {
 	var lines []string
-	for _, report := range s.Reports {
-		for _, run := range report.Runs {
-			for _, claim := range run.Safety.Broken {
-				lines = append(lines, fmt.Sprintf("%s: %s round %d: %s", report.File, run.Title(), run.Round, claim))
-			}
+	for file, run := range s.runs() {
+		for _, claim := range run.Safety.Broken {
+			lines = append(lines, fmt.Sprintf("%s: %s round %d: %s", file, run.Title(), run.Round, claim))
 		}
 	}
 	return lines
@@ -206,12 +170,10 @@ func begin(method string, base, head Side, rules Rules) (*Comparison, []string) 
 // bound says in how many runs the machine, not the lock, limited the speed.
 func (s Side) bound() []string {
 	limited, all := 0, 0
-	for _, report := range s.Reports {
-		for _, run := range report.Runs {
-			all++
-			if run.MachineBound() {
-				limited++
-			}
+	for _, run := range s.runs() {
+		all++
+		if run.MachineBound() {
+			limited++
 		}
 	}
 	if limited == 0 {

@@ -1,15 +1,12 @@
 package compare
 
 import (
-	"cmp"
 	"fmt"
 	"io"
 	"math"
 	"slices"
 	"strconv"
 	"strings"
-
-	"github.com/olekukonko/tablewriter/tw"
 
 	"github.com/lockbench/lockbench/internal/layout"
 	"github.com/lockbench/lockbench/internal/words"
@@ -24,9 +21,7 @@ func WriteText(w io.Writer, c *Comparison, color bool) error {
 	p := &layout.Page{Paint: layout.Paint(color), Wide: width}
 	c.conditions(p)
 	p.WriteByte('\n')
-	if err := c.table(p, func(Result) bool { return true }); err != nil {
-		return err
-	}
+	c.table(p, func(Result) bool { return true })
 	p.WriteByte('\n')
 	p.Entry("verdict", c.Headline())
 	for i, line := range c.remarks() {
@@ -43,29 +38,27 @@ func WriteMarkdown(w io.Writer, c *Comparison) error {
 	for _, broken := range c.Broken {
 		fmt.Fprintf(p, "**A claimed guarantee did not hold:** %s\n\n", p.Text(broken))
 	}
-	first := c.table(p, func(r Result) bool {
+	c.table(p, func(r Result) bool {
 		return r.Verdict == Worse || r.Verdict == Better || r.Metric == c.Rules.Primary
 	})
 	p.WriteString("\n<details><summary>All metrics, and how they were compared</summary>\n\n")
-	all := c.table(p, func(Result) bool { return true })
+	c.table(p, func(Result) bool { return true })
 	p.WriteByte('\n')
 	c.conditions(p)
 	for _, line := range c.remarks() {
 		p.Point("", line)
 	}
 	p.WriteString("\n</details>\n")
-	return cmp.Or(first, all, p.Save(w, "comparison"))
+	return p.Save(w, "comparison")
 }
 
 // table draws the wanted results.
-func (c *Comparison) table(p *layout.Page, wanted func(Result) bool) error {
-	confidence := results.Plain((1-c.Rules.Alpha)*100) + " % interval"
+func (c *Comparison) table(p *layout.Page, wanted func(Result) bool) {
+	confidence := fmt.Sprintf("%.4g %% interval", (1-c.Rules.Alpha)*100)
 	rows := [][]string{{"strategy", "metric", "base", "head", "change", confidence, "p", "finds", "pairs", "verdict"}}
 	if c.Method == MethodUnpaired {
 		rows[0] = slices.Replace(rows[0], 7, 9, "sessions")
 	}
-	align := slices.Repeat([]tw.Align{tw.AlignRight}, len(rows[0]))
-	align[0], align[1], align[len(align)-1] = tw.AlignLeft, tw.AlignLeft, tw.AlignLeft
 	for _, s := range c.Strategies {
 		for _, r := range s.Results {
 			if !wanted(r) {
@@ -82,10 +75,7 @@ func (c *Comparison) table(p *layout.Page, wanted func(Result) bool) error {
 			rows = append(rows, append(row, painted(p, r.Verdict)))
 		}
 	}
-	if err := p.Grid(align, rows); err != nil {
-		return fmt.Errorf("lay the comparison out: %w", err)
-	}
-	return nil
+	p.Grid("ll"+strings.Repeat("r", len(rows[0])-3)+"l", rows)
 }
 
 // painted returns a verdict in its colour, or in Markdown in bold if it is a change.
@@ -263,8 +253,8 @@ func (c *Comparison) conditions(p *layout.Page) {
 // remarks says how the verdicts were obtained, and what casts doubt on them.
 func (c *Comparison) remarks() []string {
 	r := c.Rules
-	lines := []string{fmt.Sprintf("a change counts if p ≤ %s and it is beyond %s %%, of counts per acquisition %s %%",
-		results.Plain(r.Alpha), results.Plain(r.Threshold*100), results.Plain(r.CountThreshold*100))}
+	lines := []string{fmt.Sprintf("a change counts if p ≤ %.4g and it is beyond %.4g %%, of counts per acquisition %.4g %%",
+		r.Alpha, r.Threshold*100, r.CountThreshold*100)}
 	family := fmt.Sprintf("p after Holm, %s by itself and all others as one family", r.Primary)
 	if c.Method == MethodPaired {
 		lines = append(lines,

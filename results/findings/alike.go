@@ -17,16 +17,12 @@ type group struct {
 	members []int
 }
 
-// alike groups the texts that differ only in their figures and have the same key; nil keys are
-// all the same.
-func alike(texts, keys []string) []group {
+// alike groups the texts that differ only in their figures.
+func alike(texts []string) []group {
 	var groups []group
 	known := map[string]int{}
 	for i, text := range texts {
 		kind := inText.ReplaceAllString(text, "#")
-		if keys != nil {
-			kind = keys[i] + "\n" + kind
-		}
 		at, before := known[kind]
 		if !before {
 			at = len(groups)
@@ -69,7 +65,7 @@ func value(figure string) float64 {
 // once returns each text once; texts that differ only in figures count as one.
 func once(texts []string) []string {
 	var all []string
-	for _, g := range alike(texts, nil) {
+	for _, g := range alike(texts) {
 		all = append(all, g.text)
 	}
 	return all

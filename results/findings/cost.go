@@ -6,47 +6,45 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/lockbench/lockbench/internal/words"
 	"github.com/lockbench/lockbench/results"
 )
 
 // Limits for a finding about commands.
 const (
-	muchDearer  = 3.0  // times the commands of the cheapest lock
-	fewCommands = 5.0  // commands more than the cheapest lock, at least
+	fewCommands = 5.0  // commands more, at least
 	grows       = 2.0  // times the commands with the fewest clients
-	flat        = 1.25 // times at most: no growth
+	flat        = 1.25 // times the fewest commands, at most: no difference
 	manyMore    = 5.0  // times the clients, for a statement about growth
 )
 
-// cost returns the rules on what a lock costs Redis, and its clients between two holds.
-func cost() []rule {
-	return []rule{
-		{Kind{Sort: Cost}, busiest(besideCheapest)},
-		{Kind{Sort: Cost}, busiest(acrossStrategies(handedOn))},
-		{Kind{Sort: Cost}, herds},
+// cheapest says which of the locks in Redis cost it the least, and which the most.
+func cheapest(all []results.Summary) []Finding {
+	m := metric("commands_per_acq")
+	if all = inRedis(all); len(all) < 2 {
+		return nil
 	}
+	byCommands := func(a, b results.Summary) int { return cmp.Compare(a.Figure(m).Value, b.Figure(m).Value) }
+	least, most := slices.MinFunc(all, byCommands), slices.MaxFunc(all, byCommands)
+	if most.Figure(m).Value < flat*least.Figure(m).Value {
+		return nil
+	}
+	fewest := alikeIn(all, m, least)
+	return say(fmt.Sprintf("of the locks in Redis %s sent the fewest commands for an acquisition, %s%s, and %s the "+
+		"most, %s", titles(fewest), least.Brief(m), passedWithin(fewest), titles(alikeIn(all, m, most)), most.Brief(m)))
 }
 
-// besideCheapest compares the commands of strategies with those of the cheapest one.
-func besideCheapest(all []results.Summary) []Finding {
-	m := metric("commands_per_acq")
-	all = inRedis(all)
-	if len(all) < 2 {
-		return nil
-	}
-	cheapest, _ := cheapestAndDearest(all)
-	least := cheapest.Figure(m)
-	var dear []string
+// alikeIn returns the strategies whose figure is the same as one's in the known digits.
+func alikeIn(all []results.Summary, m results.Metric, one results.Summary) []results.Summary {
+	return slices.DeleteFunc(slices.Clone(all), func(s results.Summary) bool { return s.Brief(m) != one.Brief(m) })
+}
+
+func titles(all []results.Summary) string {
+	var names []string
 	for _, s := range all {
-		if f := s.Figure(m); f.Value >= muchDearer*least.Value && f.Value >= least.Value+fewCommands {
-			dear = append(dear, fmt.Sprintf("%s %s (%.1f times)", s.Name, f.Text(results.Number), f.Value/least.Value))
-		}
+		names = append(names, s.Title())
 	}
-	if len(dear) == 0 {
-		return nil
-	}
-	return say(fmt.Sprintf("Redis executes %s commands for an acquisition of %s%s, and for one of %s",
-		least.Text(results.Number), cheapest.Name, passedWithin([]results.Summary{cheapest}), strings.Join(dear, ", ")))
+	return words.And(names)
 }
 
 // passedWithin says how many passes stayed within a process, in brackets; "" if that is not known,
@@ -80,32 +78,8 @@ func inRedis(all []results.Summary) []results.Summary {
 		func(s results.Summary) bool { return s.Store != "" || s.Figure(m).Value == 0 })
 }
 
-func cheapestAndDearest(all []results.Summary) (cheapest, dearest results.Summary) {
-	byCommands := func(a, b results.Summary) int {
-		m := metric("commands_per_acq")
-		return cmp.Compare(a.Figure(m).Value, b.Figure(m).Value)
-	}
-	return slices.MinFunc(all, byCommands), slices.MaxFunc(all, byCommands)
-}
-
-// handedOn reports locks that nobody holds for most of the time.
-func handedOn(s results.Summary) []Finding {
-	held := utilised(s)
-	if held == nil || held.Value >= lostInHandOn || s.Workload.Keys > 1 {
-		return nil
-	}
-	return say(fmt.Sprintf("held %s of the time although clients always wanted it: for the rest it was being handed on",
-		held.Text(results.Percent)))
-}
-
-// herds says for which strategies the cost grows with the number of clients, and for which it
-// does not.
+// herds says for which strategies the cost grows with the number of clients.
 func herds(all []results.Summary) []Finding {
-	return herdsIn(all, func(s results.Summary, m results.Metric) string { return s.Figure(m).Text(m.Unit) })
-}
-
-// herdsIn is herds with a function that writes the figures.
-func herdsIn(all []results.Summary, write func(results.Summary, results.Metric) string) []Finding {
 	if len(all) == 0 {
 		return nil
 	}
@@ -115,7 +89,7 @@ func herdsIn(all []results.Summary, write func(results.Summary, results.Metric) 
 		return nil
 	}
 	m := metric("commands_per_acq")
-	var growing, level []string
+	var growing []string
 	for _, s := range rivals(with(all, many), m) {
 		before := slices.IndexFunc(sorted, func(other results.Summary) bool {
 			return other.Name == s.Name && !other.Invalid && other.Figure(m) != nil &&
@@ -125,23 +99,13 @@ func herdsIn(all []results.Summary, write func(results.Summary, results.Metric) 
 			continue
 		}
 		from, to := sorted[before].Figure(m), s.Figure(m)
-		text := fmt.Sprintf("%s (%s → %s)", s.Name, write(sorted[before], m), write(s, m))
-		switch {
-		case to.Value >= grows*from.Value && to.Value >= from.Value+fewCommands:
-			growing = append(growing, text)
-		case to.Value <= flat*from.Value && from.Value <= flat*to.Value:
-			level = append(level, text)
+		if to.Value >= grows*from.Value && to.Value >= from.Value+fewCommands {
+			growing = append(growing, fmt.Sprintf("%s (%s → %s)", s.Name, sorted[before].Brief(m), s.Brief(m)))
 		}
 	}
-	between := fmt.Sprintf("from %d to %d clients", few.Workload.Clients, many.Workload.Clients)
-	var found []Finding
-	if len(growing) > 0 {
-		found = say(fmt.Sprintf("Commands per acquisition grow with the clients, a herd, %s: %s", between,
-			strings.Join(growing, ", ")))
+	if len(growing) == 0 {
+		return nil
 	}
-	if len(level) > 0 {
-		found = append(found, say(fmt.Sprintf("Commands per acquisition hardly change %s: %s", between,
-			strings.Join(level, ", ")))...)
-	}
-	return found
+	return say(fmt.Sprintf("Commands per acquisition grow with the clients, a herd, from %d to %d clients: %s",
+		few.Workload.Clients, many.Workload.Clients, strings.Join(growing, ", ")))
 }

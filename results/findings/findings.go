@@ -4,9 +4,10 @@
 package findings
 
 import (
-	"slices"
+	"fmt"
 	"strings"
 
+	"github.com/lockbench/lockbench/internal/words"
 	"github.com/lockbench/lockbench/results"
 )
 
@@ -80,18 +81,117 @@ const (
 // rule makes the findings of one kind; it makes none if the figures are not known.
 type rule struct {
 	Kind
-	find func([]results.Summary) []Finding
+	brief bool // Brief has them
+	find  func([]results.Summary) []Finding
+}
+
+// rules are in the order of the notes under a table, those of Brief with the most important first. The rules on
+// safety also read invalid runs: one violation is enough.
+var rules = []rule{
+	{Kind{NotTrusted, "! INVALID", Cautions}, false, each(invalid)},
+	{Kind{NotTrusted, "! FAILED", Cautions}, false, each(failed)},
+	{Kind{Caution, "missed", ""}, false, each(missed)},
+
+	{Kind{Unsafe, "! BROKEN", ""}, true, each(broken)},
+	{Kind{Sort: Unsafe}, true, each(unclaimedOverlaps)},
+	{Kind{Sort: Unsafe}, true, each(counted("overlaps_after_expiry", "time",
+		"%s a client still worked under a lease that had run out while the next one held the lock"))},
+	{Kind{Sort: Unsafe}, true, each(counted("lost_updates", "update",
+		"%s of the counter that it was to protect got lost"))},
+	{Kind{Sort: Unsafe}, true, each(unrecovered)},
+	{Kind{Unsafe, "left", ""}, true, each(leftovers)},
+	{Kind{Unsafe, "no token", ""}, true, each(withoutTokens)},
+	{Kind{Unsafe, "unsafe", ""}, false, each(byDesign)},
+
+	{Kind{Waiting, "label", ""}, true, each(labels(overloaded))},
+	{Kind{Sort: Waiting}, true, busiest(served)},
+	{Kind{Sort: Best}, true, busiest(ahead)},
+	{Kind{Sort: Best, Advice: Before}, false, busiest(each(atTheCeiling))},
+	{Kind{Sort: Cost}, true, herds},
+	{Kind{Sort: Cost}, true, busiest(cheapest)},
+
+	{Kind{Caution, "errors", ""}, false, each(errorsMet)},
+	{Kind{Caution, "label", Cautions}, false, each(labels(results.SetsThePace))},
+	{Kind{Caution, "label", ""}, false, each(labels(otherLabel))},
+	{Kind{Caution, "too few", Cautions}, false, each(tooFew)},
+	{Kind{Caution, "stood still", ""}, false, each(stalled)},
+	{Kind{Caution, "holds", ""}, false, otherHolds},
+	{Kind{Caution, "holds", ""}, false, unequalHolds},
 }
 
 // Of returns the findings about strategies that were measured under the same conditions, in the
 // order of the rules.
 func Of(all []results.Summary) []Finding {
 	var found []Finding
-	for _, r := range slices.Concat(trust(), safety(perStrategy), waiting(), cost(), cautions(), best()) {
-		for _, f := range r.find(all) {
-			f.Kind = r.Kind
-			found = append(found, f)
+	for _, r := range rules {
+		found = append(found, r.of(all)...)
+	}
+	return found
+}
+
+// mostBrief is the largest number of findings of Brief, unless more was not safe.
+const mostBrief = 3
+
+// Brief returns the findings to read first: all that was not safe, which clients a lock did not serve, which
+// lock was the fastest and whether that is certain, and what it cost Redis.
+func Brief(all []results.Summary) []Finding {
+	var found []Finding
+	most := mostBrief
+	for _, r := range rules {
+		if !r.brief {
+			continue
 		}
+		found = append(found, r.of(all)...)
+		if r.Sort == Unsafe {
+			most = max(most, len(found)) // nothing unsafe is left out
+		}
+	}
+	return found[:min(len(found), most)]
+}
+
+func (r rule) of(all []results.Summary) []Finding {
+	found := r.find(all)
+	for i := range found {
+		found[i].Kind = r.Kind
+	}
+	return found
+}
+
+// OfReport returns the findings about a report apart from its figures: what is missing, and the
+// thresholds.
+func OfReport(r *results.Report) []Finding {
+	var found []Finding
+	add := func(kind Kind, text string, strategies ...string) {
+		found = append(found, Finding{Kind: kind, Text: text, Strategies: strategies})
+	}
+	for _, left := range r.LeftOut {
+		add(Kind{Sort: LeftOut, Note: "left out"}, left.Why, left.Strategy)
+	}
+	for _, warning := range r.Warnings {
+		add(Kind{Note: "warning"}, warning)
+	}
+	for _, v := range r.Thresholds {
+		if v.Passed {
+			add(Kind{Note: "passed"}, v.String())
+		} else {
+			add(Kind{Sort: Crossed, Note: "! CROSSED"}, v.String())
+		}
+	}
+	windows := 0
+	for _, run := range r.Runs {
+		if run.WindowNS > 0 {
+			windows++
+		}
+	}
+	measured := fmt.Sprintf("%d of %s measured", windows, words.Count(len(r.Strategies)*r.Rounds, "run"))
+	if r.Interrupted {
+		add(Kind{Sort: NotTrusted, Note: "! STOPPED"}, "interrupted: "+measured)
+	}
+	if r.Error != "" {
+		add(Kind{Sort: NotTrusted, Note: "! ERROR"}, fmt.Sprintf("%s (%s)", r.Error, measured))
+	}
+	if len(r.Runs) == 0 {
+		add(Kind{Sort: NotTrusted, Note: "! EMPTY"}, "nothing was measured")
 	}
 	return found
 }

@@ -11,26 +11,6 @@ import (
 	"github.com/lockbench/lockbench/workloads"
 )
 
-// byDesign is the note of locks whose documentation says that they are unsafe.
-const byDesign = "unsafe"
-
-// safety returns the rules on what a lock must not do; together is perStrategy or acrossStrategies.
-// They also read invalid runs: one violation is enough.
-func safety(together func(about) func([]results.Summary) []Finding) []rule {
-	return []rule{
-		{Kind{Unsafe, "! BROKEN", ""}, together(broken)},
-		{Kind{Sort: Unsafe}, together(unclaimedOverlaps)},
-		{Kind{Sort: Unsafe}, together(counted("overlaps_after_expiry", "time",
-			"%s a client still worked under a lease that had run out while the next one held the lock"))},
-		{Kind{Sort: Unsafe}, together(counted("lost_updates", "update",
-			"%s of the counter that it was to protect got lost"))},
-		{Kind{Sort: Unsafe}, together(unrecovered)},
-		{Kind{Unsafe, "left", ""}, together(leftovers)},
-		{Kind{Unsafe, "no token", ""}, acrossStrategies(withoutTokens)},
-		{Kind{Unsafe, byDesign, ""}, together(func(s results.Summary) []Finding { return say(s.Caveat) })},
-	}
-}
-
 // broken reports the guarantees that a strategy claims and did not keep.
 func broken(s results.Summary) []Finding {
 	claims, n := collect(s, func(r results.Run) []string { return r.Safety.Broken })
@@ -115,6 +95,9 @@ func named(names []string, all int) string {
 	}
 	return text
 }
+
+// byDesign reports locks whose documentation says that they are unsafe.
+func byDesign(s results.Summary) []Finding { return say(s.Caveat) }
 
 // withoutTokens reports strategies with late holders and without tokens: the counter refused no
 // update only because it could not recognise stale ones.

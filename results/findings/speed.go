@@ -5,55 +5,45 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/lockbench/lockbench/internal/words"
 	"github.com/lockbench/lockbench/results"
 )
 
-const (
-	barges       = 5.0  // times longer waits per client than per acquisition
-	nearlyAll    = 95.0 // percent of the time that the lock could be held
-	lostInHandOn = 50.0 // percent of it, below which most of the time is lost between holders
-	level        = 0.9  // ratio to the best, in single runs, from which two are too close
-)
+// nearlyAll is the percentage of the time that a lock is held at its ceiling.
+const nearlyAll = 95.0
 
-// waiting returns the rules on clients that wait for too long.
-func waiting() []rule {
-	return []rule{
-		{Kind{Sort: Waiting}, busiest(perStrategy(starvation))},
-		{Kind{Waiting, "label", ""}, acrossStrategies(labels(overloaded))},
-		{Kind{Sort: Waiting}, busiest(perStrategy(barging))},
+// served names the locks that served every client, and for the others how many they did not
+// serve. It leaves out workloads whose clients are only slots.
+func served(all []results.Summary) []Finding {
+	var every, not []string
+	for _, s := range rivals(all, metric("acquisitions")) {
+		low, high, told := starved(s)
+		switch {
+		case s.Workload.Slots():
+		case high == 0 && told == "":
+			every = append(every, s.Title())
+		case high > 0:
+			none := fmt.Sprint(high)
+			if low < high {
+				none = fmt.Sprintf("%d–%d", low, high)
+			}
+			if len(not) == 0 {
+				none += fmt.Sprintf(" of %s got nothing in %s", words.Count(s.Workload.Clients, "client"),
+					window(s.Used[0]))
+			}
+			not = append(not, "with "+s.Title()+" "+none+told)
+		}
 	}
-}
-
-// best returns the rules on which lock is the best, and on when no lock can be better.
-func best() []rule {
-	return []rule{
-		{Kind{Sort: Best, Advice: Before}, busiest(acrossStrategies(atTheCeiling))},
-		{Kind{Sort: Best}, busiest(fastest)},
+	var parts []string
+	if len(every) > 0 {
+		parts = append(parts, words.And(every)+" served every client")
 	}
-}
-
-// starvation reports clients without an acquisition.
-func starvation(s results.Summary) []Finding {
-	low, high, told := starved(s)
-	if s.Invalid || high == 0 || s.Workload.Slots() {
-		return nil
+	if len(not) > 0 {
+		parts = append(parts, strings.Join(not, ", "))
 	}
-	who := fmt.Sprint(high)
-	if low < high {
-		who = fmt.Sprintf("%d to %d", low, high)
-	}
-	run := s.Used[0]
-	text := fmt.Sprintf("%s of %d clients never got the lock in %s%s", who, s.Workload.Clients, window(run), told)
-	if missing := int64(s.Workload.Clients) - run.Speed.Served; missing > 0 && len(s.Used) == 1 {
-		text += fmt.Sprintf("; with %s at least %d had to go without",
-			words.Count(int(run.Speed.Served), "acquisition"), missing)
-	}
-	if commands := s.Figure(metric("commands_per_acq")); commands != nil {
-		text += fmt.Sprintf("; %s commands per acquisition", commands.Text(results.Number))
-	}
-	return say(text)
+	return say(strings.Join(parts, "; "))
 }
 
 // window writes the length of a run's window.
@@ -76,81 +66,59 @@ func starved(s results.Summary) (low, high int, told string) {
 	return low, high, told
 }
 
-// barging reports that few clients take the lock again and again: waits are then short per
-// acquisition and long per client.
-func barging(s results.Summary) []Finding {
-	for _, p := range []struct{ name, says string }{{"p50", "median"}, {"p99", "99th percentile"}} {
-		short, long := s.Figure(metric("wait_"+p.name)), s.Figure(metric("wait_per_client_"+p.name))
-		if s.Invalid || short == nil || long == nil || short.AtLeast || long.Value < barges*short.Value {
-			continue
-		}
-		return say(fmt.Sprintf("the %s of the waits is %s over all acquisitions, "+
-			"but %s with every client counting alike: few clients take the lock again and again while the others wait",
-			p.says, short.Text(results.Nanoseconds), long.Text(results.Nanoseconds)))
-	}
-	return nil
-}
-
-// utilised returns the share of the time that a lock was held. It is nil unless clients always
-// wait and only the lock delays them: for example, clients pause after an error.
-func utilised(s results.Summary) *results.Figure {
+// atTheCeiling reports locks that are held nearly all the time. It leaves out workloads whose clients do
+// not always wait, or in which something else than the lock delays them: clients pause after an error.
+func atTheCeiling(s results.Summary) []Finding {
 	w, m := s.Workload, metric("utilisation")
 	paced := w.Rate > 0 || len(w.Stages) > 0 || w.Burst > 0 || !w.Think.IsZero() || w.Hold.IsZero() ||
 		w.Timeout != nil || len(w.Faults) > 0
 	if paced || w.Clients < 2*w.Keys || s.Capacity != 1 || s.Figure(metric("errors")).Value > 0 ||
-		len(rivals([]results.Summary{s}, m)) == 0 {
-		return nil
-	}
-	return s.Figure(m)
-}
-
-// atTheCeiling reports locks that are held nearly all the time.
-func atTheCeiling(s results.Summary) []Finding {
-	held := utilised(s)
-	if held == nil || held.Value < nearlyAll {
+		len(rivals([]results.Summary{s}, m)) == 0 || s.Figure(m).Value < nearlyAll {
 		return nil
 	}
 	return say(fmt.Sprintf("held %s of the time: "+
 		"no other lock serves many more, a shorter hold than %v or more keys than %d do",
-		held.Text(results.Percent), s.Workload.Hold, s.Workload.Keys), evidence(s, "utilisation"))
+		s.Figure(m).Text(results.Percent), w.Hold, w.Keys), evidence(s, "utilisation"))
 }
 
-// fastest names the lock with the highest throughput, and the lock with the shortest slow waits
-// of all clients, and says how certain that is. The lock does not set the rate of arrivals or
-// bursts, and most of a wait in a burst passes before the release.
-func fastest(all []results.Summary) []Finding {
+// ahead names the lock with the highest throughput; if holds differed, the one with the
+// shortest gap; in an open loop, the one with the shortest slow waits. It says whether the
+// difference to the next one is certain.
+func ahead(all []results.Summary) []Finding {
+	m, best := metric("acq_per_s"), "highest throughput"
 	switch w := all[0].Workload; {
-	case w.Burst > 0:
+	case w.Burst > 0: // the bursts set the pace
 		return nil
 	case w.Rate > 0:
-		return rank(all, "wait_p99", "Shortest 99th percentile of the waits")
+		m, best = metric("wait_p99"), "shortest wait p99"
+	case len(unequalHolds(rivals(all, m))) > 0: // longer holds lower the throughput
+		m, best = metric("gap"), "shortest gap (mean holds differ)"
 	}
-	return append(rank(all, "acq_per_s", "Highest throughput"),
-		rank(all, "wait_per_client_p99", "Shortest 99th percentile of the waits, every client counting alike")...)
-}
-
-// rank compares the two best strategies by a metric. A lower bound cannot be the better one of
-// two that should be small.
-func rank(all []results.Summary, name, title string) []Finding {
-	m := metric(name)
 	first, second, ok := bestTwo(all, m)
-	if !ok {
+	if !ok || first.Brief(m) == results.NotKnown { // a percentile of too few waits
 		return nil
 	}
-	top, next := first.Figure(m), second.Figure(m)
-	text := fmt.Sprintf("%s at %d clients: %s, %s", title, first.Workload.Clients, first.Name, top.Text(m.Unit))
-	switch ratio := first.Ratio(second, m); {
-	case ratio != nil && ratio.Interval:
-		text += fmt.Sprintf(", %.2f times that of %s (95 %% interval %.2f–%.2f over %d paired rounds)", ratio.Median,
-			second.Name, ratio.Low, ratio.High, ratio.Rounds)
-		if !apart(ratio, m) {
-			text += ": not told apart"
+	if m.Name == "gap" && min(first.Figure(m).Value, second.Figure(m).Value) <= 0 {
+		return nil // a window with few grants: at its edges a gap can come out below zero
+	}
+	text := fmt.Sprintf("%s at %s: %s, %s", best, words.Count(first.Workload.Clients, "client"), first.Title(),
+		first.Brief(m))
+	ratio := first.Against(second, m)
+	if ratio == nil || ratio.Rounds < 2 {
+		why := "one run of each does not tell whether they differ (--runs 6)"
+		if min(len(first.Used), len(second.Used)) > 1 {
+			why = "too few of their rounds can be compared"
 		}
+		return say(fmt.Sprintf("%s; next %s, %s: %s", text, second.Title(), second.Brief(m), why))
+	}
+	text += fmt.Sprintf(", %.2f times that of %s ", ratio.Median, second.Title())
+	switch between := fmt.Sprintf("%.2f–%.2f", ratio.Low, ratio.High); {
+	case !ratio.Interval:
+		text += fmt.Sprintf("(%s in %d rounds: an interval takes 6)", between, ratio.Rounds)
+	case apart(ratio, m):
+		text += fmt.Sprintf("(95 %% interval %s, %d rounds)", between, ratio.Rounds)
 	default:
-		text += fmt.Sprintf("; next %s, %s", second.Name, next.Text(m.Unit))
-		if top.Value > 0 && next.Value > 0 && math.Min(top.Value/next.Value, next.Value/top.Value) >= level {
-			text += ": too close to tell without more rounds (--runs 6)"
-		}
+		text += fmt.Sprintf("(95 %% interval %s, %d rounds): not told apart", between, ratio.Rounds)
 	}
 	return say(text)
 }

@@ -9,27 +9,18 @@ import (
 // about makes findings from one strategy's runs at one point.
 type about func(results.Summary) []Finding
 
-// perStrategy applies find to each strategy. It merges the points of a sweep whose findings differ
-// only in their figures.
-func perStrategy(find about) func([]results.Summary) []Finding { return subjects(find, true) }
-
-// acrossStrategies is perStrategy, but it merges strategies too.
-func acrossStrategies(find about) func([]results.Summary) []Finding { return subjects(find, false) }
-
-func subjects(find about, apart bool) func([]results.Summary) []Finding {
+// each applies find to each strategy. It merges findings that differ only in their figures.
+func each(find about) func([]results.Summary) []Finding {
 	return func(all []results.Summary) []Finding {
 		var single, merged []Finding
-		var texts, names []string
+		var texts []string
 		for _, s := range all {
 			for _, f := range find(s) {
 				f.Strategies = []string{s.Title()}
-				single, texts, names = append(single, f), append(texts, f.Text), append(names, s.Name)
+				single, texts = append(single, f), append(texts, f.Text)
 			}
 		}
-		if !apart {
-			names = nil
-		}
-		for _, group := range alike(texts, names) {
+		for _, group := range alike(texts) {
 			f := Finding{Text: group.text}
 			for _, i := range group.members {
 				f.Strategies = append(f.Strategies, single[i].Strategies...)

@@ -14,30 +14,6 @@ import (
 // which a hold is as it was asked for.
 const equalHolds = 1.03
 
-// trust returns the rules on runs whose figures are wrong or missing.
-func trust() []rule {
-	return []rule{
-		{Kind{NotTrusted, "! INVALID", Cautions}, perStrategy(invalid)},
-		{Kind{NotTrusted, "! FAILED", Cautions}, perStrategy(failed)},
-		{Kind{Caution, "missed", ""}, acrossStrategies(missed)},
-	}
-}
-
-// cautions returns the rules on what a reader must know about the figures.
-func cautions() []rule {
-	return []rule{
-		{Kind{Caution, "errors", ""}, perStrategy(errorsMet)},
-		{Kind{Caution, "label", Cautions}, acrossStrategies(labels(results.SetsThePace))},
-		{Kind{Caution, "label", ""}, acrossStrategies(labels(func(label string) bool {
-			return !results.SetsThePace(label) && !strings.HasPrefix(label, results.Overloaded)
-		}))},
-		{Kind{Caution, "too few", Cautions}, perStrategy(tooFew)},
-		{Kind{Caution, "stood still", ""}, perStrategy(stalled)},
-		{Kind{Caution, "holds", ""}, otherHolds},
-		{Kind{Caution, "holds", ""}, unequalHolds},
-	}
-}
-
 func invalid(s results.Summary) []Finding {
 	reasons, n := collect(s, func(r results.Run) []string { return r.Invalid })
 	which := fmt.Sprintf("%d of its %d runs cannot be trusted", n, len(s.Runs))
@@ -112,12 +88,17 @@ func labels(wanted func(string) bool) about {
 			return all
 		})
 		var found []Finding
-		for _, g := range alike(texts, nil) {
+		for _, g := range alike(texts) {
 			found = append(found, say(g.text, runs(s, len(g.members)))...)
 		}
 		return found
 	}
 }
+
+// overloaded says whether a label means that an open loop's arrivals found all clients waiting.
+func overloaded(label string) bool { return strings.HasPrefix(label, results.Overloaded) }
+
+func otherLabel(label string) bool { return !results.SetsThePace(label) && !overloaded(label) }
 
 // meaning explains a label that is not clear by itself.
 func meaning(label string) string {

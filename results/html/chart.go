@@ -1,8 +1,6 @@
 package html
 
 import (
-	"bytes"
-	_ "embed"
 	"fmt"
 	"html/template"
 	"math"
@@ -12,18 +10,7 @@ import (
 	"github.com/lockbench/lockbench/results"
 )
 
-var (
-	//go:embed chart.svg.tmpl
-	chartSource string
-	//go:embed chart.css
-	chartStyle string
-	//go:embed tones.css
-	tonesSource string
-)
-
-var chartTemplate = template.Must(template.New("chart").Parse(chartSource))
-
-// chart is a picture of curves or bars. A timeline is curves over time.
+// chart is a picture of curves. A timeline is curves over time.
 type chart struct {
 	name  string // unique on the page: 1-throughput
 	title string
@@ -33,7 +20,6 @@ type chart struct {
 	x, y         axis
 	xUnit, yUnit results.Unit
 	curves       []curve
-	bars         []bar
 	even         bool // a broken line at y = 1
 }
 
@@ -55,14 +41,6 @@ type curve struct {
 
 // extent is the smallest and the largest run at one point.
 type extent struct{ at, low, high float64 }
-
-// bar is one strategy's bar; atLeast says that its value is a lower bound.
-type bar struct {
-	mark
-	value, low, high float64
-	text             string
-	atLeast          bool
-}
 
 // axis maps values onto the part of the chart's width or height from 0 to 1.
 type axis struct {
@@ -133,14 +111,7 @@ func below(v float64) float64 { return 1 / above(1/v) }
 
 // short writes a tick in a metric's unit without zeros at the end: 1 ms, not 1.00 ms.
 func short(v float64, u results.Unit) string {
-	written := (&results.Figure{Value: v}).Text(u)
-	if u == results.PerSecond {
-		written = strings.TrimSuffix(written, "/s") // the axis has it
-	}
-	if u == results.Number && v >= 1e5 {
-		written = strings.TrimSuffix((&results.Figure{Value: v}).Text(results.PerSecond), "/s")
-	}
-	number, unit, spaced := strings.Cut(written, " ")
+	number, unit, spaced := strings.Cut(strings.TrimSuffix(u.Format(v), "/s"), " ") // the axis has it
 	if strings.Contains(number, ".") {
 		number = strings.TrimRight(strings.TrimRight(number, "0"), ".")
 	}
@@ -159,7 +130,7 @@ const (
 
 // drawing is a chart in pixels, as the template takes it.
 type drawing struct {
-	Title         string
+	Title, Note   string
 	Width, Height float64
 	Alone         bool         // a file of its own, not a part of a page
 	Style         template.CSS // of such a file
@@ -201,146 +172,110 @@ func (m mark) glyph(x, y float64) shape {
 	return shape{Class: m.class("glyph"), Path: fmt.Sprintf("M%.1f %.1f%s", x, y, forms[m.style%len(forms)])}
 }
 
-// path joins points by straight lines.
-func path(points []point) string {
-	var b strings.Builder
-	for i, p := range points {
-		fmt.Fprintf(&b, "%s%.1f %.1f", []string{"M", "L"}[min(i, 1)], p.X, p.Y)
-	}
-	return b.String()
+// canvas is a chart on the way to its drawing.
+type canvas struct {
+	chart
+	drawing
+	left, right, top, bottom float64 // of the part inside the axes
 }
 
 // draw lays the chart out.
 func (c chart) draw() drawing {
-	d := drawing{Title: c.title, Width: chartWidth, Height: chartHeight, XName: c.xName, YName: c.yName}
-	left, right, top, bottom := 12.0, chartWidth-20.0, 10.0, chartHeight-36.0
+	d := canvas{chart: c, left: 12, right: chartWidth - 20, top: 10, bottom: chartHeight - 36}
+	d.drawing = drawing{
+		Title: c.title, Note: c.note, Width: chartWidth, Height: chartHeight, XName: c.xName, YName: c.yName,
+	}
 	if c.yName != "" {
-		top += 14
+		d.top += 14
 	}
 	for _, t := range c.y.ticks {
-		left = max(left, 12+letter*float64(utf8.RuneCountInString(t.label)))
+		d.left = max(d.left, 12+letter*float64(utf8.RuneCountInString(t.label)))
 	}
-	for _, b := range c.bars {
-		left = max(left, 12+letter*float64(utf8.RuneCountInString(shortened(b.name, 16))))
-		right = min(right, chartWidth-10-letter*float64(utf8.RuneCountInString(b.text)))
-	}
-	at := func(p point) point {
-		return point{left + c.x.share(p.X)*(right-left), bottom - c.y.share(p.Y)*(bottom-top)}
-	}
-	all := func(points []point) []point {
-		var placed []point
-		for _, p := range points {
-			placed = append(placed, at(p))
-		}
-		return placed
-	}
-	for _, t := range c.y.ticks {
-		y := at(point{c.x.low, t.value}).Y
-		d.Lines = append(d.Lines, line{"grid", left, y, right, y})
-		d.Texts = append(d.Texts, text{"end", t.label, left - 5, y + 4})
-	}
-	for _, t := range c.x.ticks {
-		x := at(point{t.value, c.y.low}).X
-		d.Lines = append(d.Lines, line{"grid", x, top, x, bottom})
-		d.Texts = append(d.Texts, text{"middle", t.label, x, bottom + 15})
-	}
-	d.Lines = append(d.Lines, line{"axis", left, bottom, right, bottom}, line{"axis", left, top, left, bottom})
-	if c.even {
-		from, to := at(point{c.x.low, 1}), at(point{c.x.high, 1})
-		d.Lines = append(d.Lines, line{"axis dotted", from.X, from.Y, to.X, to.Y})
-	}
+	d.axes()
 	for _, v := range c.curves {
-		d.Shapes = append(d.Shapes, shape{v.class("line"), path(all(v.line)), v.name})
-		if len(v.bound) > 0 {
-			placed := all(v.bound)
-			end := placed[len(placed)-1]
-			d.Shapes = append(d.Shapes, shape{v.class("line") + " dotted", path(placed), v.name + ", at least"},
-				shape{
-					v.class("line"), fmt.Sprintf("M%.1f %.1fv-9m-3 3.5l3-3.5l3 3.5", end.X, end.Y),
-					v.name + ", at least",
-				})
-		}
-		for _, e := range v.ranges {
-			low, high := at(point{e.at, e.low}), at(point{e.at, e.high})
-			d.Lines = append(d.Lines, line{v.class("range"), low.X, low.Y, high.X, high.Y})
-		}
-		for _, p := range v.marks {
-			placed := at(p)
-			glyph := v.glyph(placed.X, placed.Y)
-			glyph.Title = fmt.Sprintf("%s: %s, at %s", v.name, short(p.Y, c.yUnit), short(p.X, c.xUnit))
-			d.Shapes = append(d.Shapes, glyph)
-		}
+		d.curve(v)
 	}
-	row := (bottom - top) / float64(max(1, len(c.bars)))
-	for i, b := range c.bars {
-		middle, thick := top+(float64(i)+0.5)*row, min(18, row*0.7)
-		end := at(point{b.value, 0}).X
-		d.Texts = append(d.Texts, text{"end", shortened(b.name, 16), left - 5, middle + 4})
-		d.Shapes = append(d.Shapes, shape{
-			b.class("bar"),
-			fmt.Sprintf("M%.1f %.1fH%.1fv%.1fH%.1fz", left, middle-thick/2, end, thick, left), b.name + ": " + b.text,
-		})
-		if b.atLeast { // an open end
-			d.Shapes = append(d.Shapes, shape{
-				b.class("bar"),
-				fmt.Sprintf("M%.1f %.1fl6 %.1fl-6 %.1fz", end, middle-thick/2, thick/2, thick/2),
-				b.name + ", at least",
-			})
-			end += 6
-		}
-		if b.high > b.low {
-			low, high := at(point{b.low, 0}).X, at(point{b.high, 0}).X
-			d.Lines = append(d.Lines, line{"whisker", low, middle, high, middle})
-			end = max(end, high)
-		}
-		d.Texts = append(d.Texts, text{"", b.text, end + 4, middle + 4})
+	return d.drawing
+}
+
+// at returns the place of a point.
+func (d *canvas) at(p point) point {
+	return point{d.left + d.x.share(p.X)*(d.right-d.left), d.bottom - d.y.share(p.Y)*(d.bottom-d.top)}
+}
+
+func (d *canvas) line(class string, from, to point) {
+	d.Lines = append(d.Lines, line{class, from.X, from.Y, to.X, to.Y})
+}
+
+// axes draws the axes with their ticks.
+func (d *canvas) axes() {
+	corner := point{d.left, d.bottom}
+	for _, t := range d.y.ticks {
+		y := d.at(point{d.x.low, t.value}).Y
+		d.line("grid", point{d.left, y}, point{d.right, y})
+		d.Texts = append(d.Texts, text{"end", t.label, d.left - 5, y + 4})
+	}
+	for _, t := range d.x.ticks {
+		x := d.at(point{t.value, d.y.low}).X
+		d.line("grid", point{x, d.top}, point{x, d.bottom})
+		d.Texts = append(d.Texts, text{"middle", t.label, x, d.bottom + 15})
+	}
+	d.line("axis", corner, point{d.right, d.bottom})
+	d.line("axis", point{d.left, d.top}, corner)
+	if d.even {
+		d.line("axis dotted", d.at(point{d.x.low, 1}), d.at(point{d.x.high, 1}))
+	}
+}
+
+// path joins points by straight lines.
+func (d *canvas) path(points []point) string {
+	var b strings.Builder
+	for i, p := range points {
+		placed := d.at(p)
+		fmt.Fprintf(&b, "%s%.1f %.1f", []string{"M", "L"}[min(i, 1)], placed.X, placed.Y)
+	}
+	return b.String()
+}
+
+func (d *canvas) curve(v curve) {
+	d.Shapes = append(d.Shapes, shape{v.class("line"), d.path(v.line), v.name})
+	if len(v.bound) > 0 {
+		end, least := d.at(v.bound[len(v.bound)-1]), v.name+", at least"
+		d.Shapes = append(d.Shapes, shape{v.class("line") + " dotted", d.path(v.bound), least},
+			shape{v.class("line"), fmt.Sprintf("M%.1f %.1fv-9m-3 3.5l3-3.5l3 3.5", end.X, end.Y), least})
+	}
+	for _, e := range v.ranges {
+		d.line(v.class("range"), d.at(point{e.at, e.low}), d.at(point{e.at, e.high}))
+	}
+	for _, p := range v.marks {
+		placed := d.at(p)
+		glyph := v.glyph(placed.X, placed.Y)
+		glyph.Title = fmt.Sprintf("%s: %s, at %s", v.name, short(p.Y, d.yUnit), short(p.X, d.xUnit))
+		d.Shapes = append(d.Shapes, glyph)
+	}
+}
+
+// swatch draws a style for a legend.
+func (m mark) swatch() drawing {
+	return drawing{Width: 30, Height: 12, Shapes: []shape{{m.class("line"), "M0 6H30", ""}, m.glyph(15, 6)}}
+}
+
+// file returns the chart as a file of its own, with its title and a legend, in light colours.
+func (c chart) file() drawing {
+	d := c.draw()
+	d.Alone, d.Style = true, template.CSS(tonesSource+chartStyle) // our own
+	for i, m := range c.curves {
+		y := 20 + 18*float64(i)
+		d.Shapes = append(d.Shapes, shape{m.class("line"), fmt.Sprintf("M%d %.1fh24", chartWidth+4, y-4), m.name},
+			m.glyph(chartWidth+16, y-4))
+		d.Texts = append(d.Texts, text{"", shortened(m.name), chartWidth + 34, y})
 	}
 	return d
 }
 
-// svg returns the chart for a page, in the colours of its style sheet.
-func (c chart) svg() (template.HTML, error) { return rendered(c.draw()) }
-
-func rendered(d drawing) (template.HTML, error) {
-	var b bytes.Buffer
-	if err := chartTemplate.Execute(&b, d); err != nil {
-		return "", fmt.Errorf("draw %q: %w", d.Title, err)
-	}
-	return template.HTML(b.String()), nil // escaped by its template
-}
-
-// swatch draws a style for a legend.
-func (m mark) swatch() (template.HTML, error) {
-	return rendered(drawing{Width: 30, Height: 12, Shapes: []shape{{m.class("line"), "M0 6H30", ""}, m.glyph(15, 6)}})
-}
-
-// file returns the chart as a file of its own, with its title and a legend, in light colours.
-func (c chart) file() (template.HTML, error) {
-	d := c.draw()
-	d.Alone, d.Style = true, template.CSS(tonesSource+chartStyle) // our own
-	for i, m := range c.strategies() {
-		y := 20 + 18*float64(i)
-		d.Shapes = append(d.Shapes, shape{m.class("line"), fmt.Sprintf("M%d %.1fh24", chartWidth+4, y-4), m.name},
-			m.glyph(chartWidth+16, y-4))
-		d.Texts = append(d.Texts, text{"", shortened(m.name, 22), chartWidth + 34, y})
-	}
-	return rendered(d)
-}
-
-// strategies returns those in the chart.
-func (c chart) strategies() []mark {
-	var all []mark
-	for _, v := range c.curves {
-		all = append(all, v.mark)
-	}
-	for _, b := range c.bars {
-		all = append(all, b.mark)
-	}
-	return all
-}
-
-// shortened cuts a long name in its middle, because variants often differ at the end.
-func shortened(name string, most int) string {
+// shortened cuts a name that is too long for a legend in its middle, because variants often differ at the end.
+func shortened(name string) string {
+	const most = 22
 	letters := []rune(name)
 	if len(letters) <= most {
 		return name

@@ -11,87 +11,44 @@ import (
 // farApart is the ratio of two values above which a linear axis is not readable.
 const farApart = 30
 
-// overview returns the charts of a family: curves against the number of clients, or bars if
-// there is only one number.
+// overviews are the charts of a family against the number of clients, by their metrics.
+var overviews = []struct {
+	chart
+	metric string
+	log    bool // the axis is logarithmic
+}{
+	{chart{name: "throughput", title: "Throughput", yName: "acquisitions per second"}, "acq_per_s", false},
+	{chart{
+		name: "utilisation", title: "Utilisation", yName: "share of the time that the lock was held",
+		note: "What is missing from 100 % was lost handing the lock over, or nobody wanted it.",
+	}, "utilisation", false},
+	{chart{
+		name: "wait-p99", title: "Slowest waits", yName: "99th percentile of the waits",
+		note: "Every client counts alike. Dotted: at least that long.",
+	}, "wait_per_client_p99", true},
+	{chart{
+		name: "commands", title: "Herd curve: Commands", yName: "commands per acquisition",
+		note: "Counted by Redis, those inside scripts too. A rising line is a herd that grows with the clients.",
+	}, "commands_per_acq", true},
+	{chart{
+		name: "redis-cpu", title: "Herd curve: server CPU", yName: "CPU time per acquisition",
+		note: "Less what the same connections cost idle. A rising line is a herd that grows with the clients.",
+	}, "redis_cpu_per_acq", true},
+	{chart{
+		name: "handoff-p99", title: "Slowest handoffs", yName: "99th percentile of the handoffs",
+		note: "From the start of a release to the next lease, where somebody waited.",
+	}, "handoff_p99", true},
+}
+
+// overview returns the charts of a family with several numbers of clients.
 func (f family) overview() []chart {
 	var all []chart
-	for _, o := range []struct {
-		chart
-		metric string
-		log    bool
-	}{
-		{chart{name: "throughput", title: "Throughput", xName: "acquisitions per second"}, "acq_per_s", false},
-		{
-			chart{
-				name: "utilisation", title: "Utilisation", xName: "share of the time that the lock was held",
-				note: "What is missing from 100 % was lost handing the lock over, or nobody wanted it.",
-			},
-			"utilisation",
-			false,
-		},
-		{
-			chart{
-				name: "wait-p99", title: "Slowest waits", xName: "99th percentile of the waits",
-				note: "Every client counts alike.",
-			},
-			"wait_per_client_p99", true,
-		},
-		{chart{
-			name: "commands", title: "Commands", xName: "commands per acquisition",
-			note: "Counted by Redis, those inside scripts too.",
-		}, "commands_per_acq", true},
-		{chart{
-			name: "redis-cpu", title: "server CPU", xName: "CPU time per acquisition",
-			note: "Less what the same connections cost idle.",
-		}, "redis_cpu_per_acq", true},
-		{chart{
-			name: "handoff-p99", title: "Slowest handoffs", xName: "99th percentile of the handoffs",
-			note: "From the start of a release to the next lease, where somebody waited.",
-		}, "handoff_p99", true},
-	} {
-		c, m, known := o.chart, metric(o.metric), false
-		if len(f.arenas) == 1 {
-			c, known = f.top().withBars(c, m)
-		} else {
-			switch o.name {
-			case "commands", "redis-cpu":
-				c.title = "Herd curve: " + c.title
-				c.note += " A rising line is a herd that grows with the clients."
-			case "wait-p99":
-				c.note += " Dotted: at least that long."
-			}
-			c, known = f.withGrowth(c, m, o.log)
-		}
-		if known {
+	for _, o := range overviews {
+		if c, known := f.withGrowth(o.chart, metric(o.metric), o.log); known && len(f.arenas) > 1 {
 			all = append(all, c)
 		}
 	}
 	return all
-}
-
-// withBars draws a metric, with one bar per strategy, the first on top; false if no strategy has it.
-func (a arena) withBars(c chart, m results.Metric) (chart, bool) {
-	most, known := 0.0, false
-	for _, of := range a.cells {
-		figure := of.Figure(m)
-		b := bar{mark: of.mark, text: figure.Text(m.Unit)}
-		if of.Invalid {
-			b.text += " !"
-		}
-		if figure != nil {
-			b.value, b.atLeast, known = figure.Value, figure.AtLeast, true
-		}
-		if low, high, ok := of.Range(m); ok {
-			b.low, b.high = low, high
-		}
-		most = max(most, b.value, b.high)
-		c.bars = append(c.bars, b)
-	}
-	if m.Unit == results.Percent {
-		most = max(most, 100)
-	}
-	c.x, c.y = linear(most, m.Unit), axis{high: 1}
-	return c, known
 }
 
 // withGrowth draws a metric against the number of clients, with one line per strategy; false if
@@ -121,7 +78,7 @@ func (f family) withGrowth(c chart, m results.Metric, log bool) (chart, bool) {
 		}
 		c.x.ticks = append(c.x.ticks, t)
 	}
-	c.yName, c.xName, c.yUnit = c.xName, "clients", m.Unit
+	c.xName, c.yUnit = "clients", m.Unit
 	return c, ok
 }
 
@@ -175,54 +132,30 @@ func span(curves []curve) (low, high float64, ok bool) {
 }
 
 // details returns the charts of one arena.
-func (a arena) details() ([]chart, error) {
-	var all []chart
+func (a arena) details() []chart {
 	named := func(name, title, note, x, y string) chart {
 		return chart{
-			name: fmt.Sprintf("%s-c%d", name, a.workload.Clients), title: title, note: note, xName: x,
-			yName: y,
+			name: fmt.Sprintf("%s-c%d", name, a.workload.Clients), title: title, note: note, xName: x, yName: y,
 		}
 	}
-	const handed = "From the start of a release to the next lease, where somebody waited."
-	for _, p := range []struct {
-		chart
-		of func(results.Run) results.Distribution
-	}{
-		{
-			named("wait", "Wait by percentile, over acquisitions", "", "share of the waits", "wait"),
-			func(r results.Run) results.Distribution { return r.Waiting.PerAcquisition },
-		},
-		{
-			named("wait-per-client", "Wait by percentile, weighted per client", "",
-				"share of the waits, weighted per client", "wait"),
-			func(r results.Run) results.Distribution { return r.Waiting.PerClient },
-		},
-		{
-			named("handoff", "Handoff by percentile", handed, "share of the handoffs", "handoff"),
-			func(r results.Run) results.Distribution { return r.Speed.Handoff },
-		},
-	} {
-		c, err := withPercentiles(p.chart, a.cells, p.of)
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, c)
+	waits := func(r results.Run) results.Distribution { return r.Waiting.PerAcquisition }
+	perClient := func(r results.Run) results.Distribution { return r.Waiting.PerClient }
+	handoffs := func(r results.Run) results.Distribution { return r.Speed.Handoff }
+	all := []chart{
+		withPercentiles(named("wait", "Wait by percentile, over acquisitions", "", "share of the waits", "wait"),
+			a.cells, waits),
+		withPercentiles(named("wait-per-client", "Wait by percentile, weighted per client", "",
+			"share of the waits, weighted per client", "wait"), a.cells, perClient),
+		a.withShares(named("fairness", "Acquisitions of each client",
+			"The broken line is an even share; at 0 is a client that got nothing.",
+			"clients, from the fewest acquisitions to the most", "acquisitions, in even shares")),
+		withPercentiles(named("handoff", "Handoff by percentile",
+			"From the start of a release to the next lease, where somebody waited.", "share of the handoffs", "handoff"),
+			a.cells, handoffs),
+		a.withCourse(named("timeline", "Throughput in the course of the run", "", "seconds since the window opened",
+			"acquisitions per second")),
 	}
-	shares, err := a.withShares(named("fairness", "Acquisitions of each client",
-		"The broken line is an even share; at 0 is a client that got nothing.",
-		"clients, from the fewest acquisitions to the most", "acquisitions, in even shares"))
-	if err != nil {
-		return nil, err
-	}
-	const course = "seconds since the window opened"
-	all = slices.Insert(all, 2, shares)
-	all = append(all,
-		a.withCourse(named("timeline", "Throughput in the course of the run", "", course, "acquisitions per second"),
-			results.PerSecond, false, perSecond),
-		a.withCourse(named("timeline-wait", "Slowest waits in the course of the run",
-			"99th percentile of the waits that ended in each second.", course, "wait p99"), results.Nanoseconds, true,
-			waitP99))
-	return slices.DeleteFunc(all, func(c chart) bool { return len(c.curves) == 0 }), nil
+	return slices.DeleteFunc(all, func(c chart) bool { return len(c.curves) == 0 })
 }
 
 // The x axis of percentiles is 1/(1−q): each power of ten adds a nine to the percentile.
@@ -233,17 +166,20 @@ const (
 )
 
 // withPercentiles draws durations against their percentiles; without curves if there are none.
-func withPercentiles(c chart, cells []cell, of func(results.Run) results.Distribution) (chart, error) {
+func withPercentiles(c chart, cells []cell, of func(results.Run) results.Distribution) chart {
 	c.x = axis{low: 1, high: 100, log: true}
 	for _, one := range cells {
-		survival, observed, err := pooled(one.Used, of)
-		if err != nil {
-			return c, fmt.Errorf("%s: %w", one.Name, err)
+		var parts []results.Distribution
+		for _, run := range one.Used {
+			if d := of(run); len(d.Histogram)+len(d.CensoredHistogram) > 0 {
+				parts = append(parts, d)
+			}
 		}
-		if observed == 0 {
+		pooled := results.Sum(parts...)
+		if pooled.Count+pooled.Censored == 0 {
 			continue
 		}
-		drawn := one.percentiles(survival, observed)
+		drawn := one.percentiles(pooled.Survival(), pooled.Count+pooled.Censored)
 		c.curves = append(c.curves, drawn)
 		for _, p := range slices.Concat(drawn.line, drawn.bound) {
 			c.x.high = max(c.x.high, p.X)
@@ -254,8 +190,7 @@ func withPercentiles(c chart, cells []cell, of func(results.Run) results.Distrib
 	}
 	low, high, ok := span(c.curves)
 	if !ok {
-		c.curves = nil
-		return c, nil
+		return chart{}
 	}
 	c.y, c.yUnit = logarithmic(low, high, results.Nanoseconds), results.Nanoseconds
 	for _, t := range []tick{{2, "50 %"}, {10, "90 %"}, {100, "99 %"}, {1000, "99.9 %"}, {10000, "99.99 %"}} {
@@ -263,23 +198,7 @@ func withPercentiles(c chart, cells []cell, of func(results.Run) results.Distrib
 			c.x.ticks = append(c.x.ticks, t)
 		}
 	}
-	return c, nil
-}
-
-// pooled returns the estimate over all runs' durations, and their number.
-func pooled(runs []results.Run, of func(results.Run) results.Distribution) (results.Survival, int64, error) {
-	var parts []results.Distribution
-	observed := int64(0)
-	for _, run := range runs {
-		if d := of(run); len(d.Histogram)+len(d.CensoredHistogram) > 0 {
-			parts = append(parts, d)
-			observed += d.Count + d.Censored
-		}
-	}
-	if observed == 0 {
-		return results.Survival{}, 0, nil
-	}
-	return results.Sum(parts...).Survival(), observed, nil
+	return c
 }
 
 // percentiles returns the cell's curve up to the last percentile that this number of
@@ -318,7 +237,7 @@ func (c cell) percentiles(survival results.Survival, observed int64) curve {
 
 // withShares draws each client's acquisitions, divided by their mean, in ascending order; without
 // curves if they were not recorded.
-func (a arena) withShares(fig chart) (chart, error) {
+func (a arena) withShares(fig chart) chart {
 	most := 2.0
 	for _, c := range a.cells {
 		h := c.typical().Fairness.PerClient
@@ -341,7 +260,7 @@ func (a arena) withShares(fig chart) (chart, error) {
 	}
 	fig.x, fig.y, fig.even = linear(100, results.Percent), linear(most*1.05, results.Number), true
 	fig.xUnit = results.Percent
-	return fig, nil
+	return fig
 }
 
 // thinned keeps about this many of a line's points, including both ends.
@@ -359,8 +278,8 @@ func thinned(line []point, most int) []point {
 // mostSlices is the largest number of slices that a timeline shows.
 const mostSlices = 120
 
-// withCourse draws a figure of the slices over the window; without curves if no strategy has two slices.
-func (a arena) withCourse(fig chart, unit results.Unit, log bool, of func(results.Slice) *float64) chart {
+// withCourse draws the throughput over the window; without curves if no strategy has two slices.
+func (a arena) withCourse(fig chart) chart {
 	seconds := 0.0
 	for _, c := range a.cells {
 		course := c.typical().Timeline
@@ -369,8 +288,8 @@ func (a arena) withCourse(fig chart, unit results.Unit, log bool, of func(result
 		}
 		drawn := curve{mark: c.mark}
 		for _, s := range course {
-			if v := of(s); v != nil && (*v > 0 || !log) {
-				drawn.line = append(drawn.line, point{X: s.At + s.Seconds/2, Y: *v})
+			if s.Seconds > 0 {
+				drawn.line = append(drawn.line, point{X: s.At + s.Seconds/2, Y: float64(s.Acquisitions) / s.Seconds})
 			}
 			seconds = max(seconds, s.At+s.Seconds)
 		}
@@ -382,77 +301,30 @@ func (a arena) withCourse(fig chart, unit results.Unit, log bool, of func(result
 		}
 		fig.curves = append(fig.curves, drawn)
 	}
-	low, high, ok := span(fig.curves)
+	_, high, ok := span(fig.curves)
 	if !ok {
-		fig.curves = nil
-		return fig
+		return chart{}
 	}
-	fig.x, fig.y, fig.yUnit = linear(seconds, results.Number), linear(high*1.08, unit), unit
-	if log {
-		fig.y = logarithmic(low, high, unit)
-	}
+	fig.x, fig.y = linear(seconds, results.Number), linear(high*1.08, results.PerSecond)
+	fig.yUnit = results.PerSecond
 	return fig
 }
 
-func perSecond(s results.Slice) *float64 {
-	if s.Seconds <= 0 {
-		return nil
-	}
-	return new(float64(s.Acquisitions) / s.Seconds)
-}
-
-func waitP99(s results.Slice) *float64 {
-	if s.WaitP99 == nil {
-		return nil
-	}
-	return new(math.Max(nanosecond, float64(*s.WaitP99)))
-}
-
-// Charts returns the names of all charts that the page of these reports has.
-func Charts(files []File) ([]string, error) {
-	all, err := charts(files)
-	var names []string
-	for _, c := range all {
-		names = append(names, c.name)
-	}
-	return names, err
-}
-
-// Chart returns one chart as an SVG file of its own, with title and legend.
-func Chart(files []File, name string) ([]byte, error) {
-	all, err := charts(files)
-	if err != nil {
-		return nil, err
-	}
-	for _, c := range all {
-		if c.name == name {
-			svg, err := c.file()
-			return []byte(svg), err
-		}
-	}
-	return nil, fmt.Errorf("there is no chart %q", name)
-}
-
 // charts returns the charts of all families, each with a unique name.
-func charts(files []File) ([]chart, error) {
+func charts(files []results.File) []chart {
 	var all []chart
 	for i, f := range families(files) {
-		f = f.drawn()
 		of := f.overview()
 		for _, a := range slices.Backward(f.arenas) {
-			more, err := a.details()
-			if err != nil {
-				return nil, err
+			for _, c := range a.details() {
+				c.title += fmt.Sprintf(", %d clients", a.workload.Clients)
+				of = append(of, c)
 			}
-			for j := range more {
-				more[j].title += fmt.Sprintf(", %d clients", a.workload.Clients)
-			}
-			of = append(of, more...)
 		}
 		for _, c := range of {
 			c.name = fmt.Sprintf("%d-%s", i+1, c.name)
 			all = append(all, c)
 		}
 	}
-	return all, nil
+	return all
 }

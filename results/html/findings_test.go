@@ -27,15 +27,14 @@ func even(rounds int) *results.Report {
 func TestFindingsBearWhereTheyAreFrom(t *testing.T) {
 	t.Parallel()
 	a, b := even(1), even(1)
-	b.Tool.Commit = "other"
 	a.Runs[0].Invalid, a.Interrupted = []string{"x"}, true
 	for _, test := range []struct {
-		files []File
+		files []results.File
 		want  string
 	}{
-		{[]File{{"a.json", a}}, "a: its run cannot be trusted: x. interrupted: 2 of 2 runs measured."},
+		{[]results.File{{Name: "a.json", Report: a}}, "a: its run cannot be trusted: x. interrupted: 2 of 2 runs measured."},
 		{
-			[]File{{"a.json", a}, {"b.json", b}},
+			[]results.File{{Name: "a.json", Report: a}, {Name: "b.json", Report: b}},
 			"[1] a: its run cannot be trusted: x. a.json: interrupted: 2 of 2 runs measured.",
 		},
 	} {
@@ -53,11 +52,11 @@ func TestFindingsBearWhereTheyAreFrom(t *testing.T) {
 func TestOrder(t *testing.T) {
 	t.Parallel()
 	r := even(1)
-	r.Runs[1].Fairness.Starved = new(3)
+	r.Runs[1].Labels = []string{results.Overloaded + "900/s"}
 	r.Runs[1].Safety.Overlaps = 3
 	r.Runs[0].Invalid = []string{"x"}
 	var sorts []string
-	files := []File{{"r.json", r}}
+	files := []results.File{{Name: "r.json", Report: r}}
 	for _, f := range found(families(files), files) {
 		sorts = append(sorts, string(f.Sort))
 	}
@@ -66,30 +65,26 @@ func TestOrder(t *testing.T) {
 	}
 }
 
-// TestSetups: builds, generators and workloads are not mixed; ports, seeds and numbers of clients are.
-func TestSetups(t *testing.T) {
+// TestFamilies: numbers of clients make a family, other workloads and files one of their own.
+func TestFamilies(t *testing.T) {
 	t.Parallel()
-	for _, test := range []struct {
-		name            string
-		change          func(a, b *results.Report)
-		families, runs  int
-		arenas, clients int // of the first family; the clients of its first arena
-	}{
-		{"ports", func(_, b *results.Report) { b.Redis.Address = "127.0.0.1:7777" }, 1, 2, 1, 100},
-		{"builds", func(_, b *results.Report) { b.Tool.Commit = "other" }, 2, 1, 1, 100},
-		{"generators", func(a, b *results.Report) {
-			a.Shared, b.Shared = &results.Shared{Generator: "a"}, &results.Shared{Generator: "b"}
-		}, 2, 1, 1, 100},
-		{"clients", func(_, b *results.Report) { b.Workload.Clients, b.Workload.Instances = 7, 7 }, 1, 1, 2, 7},
-		{"workloads", func(_, b *results.Report) { b.Workload.Keys = 3 }, 2, 1, 1, 100},
-	} {
-		a, b := even(1), even(1)
-		test.change(a, b)
-		got := families([]File{{"a", a}, {"b", b}})
-		if len(got) != test.families || len(got[0].arenas) != test.arenas ||
-			got[0].arenas[0].workload.Clients != test.clients || len(got[0].top().cells[0].Runs) != test.runs {
-			t.Errorf("two sessions with other %s make %d families of %d arenas", test.name, len(got),
-				len(got[0].arenas))
+	w := even(1).Workload
+	fewer, other := w, w
+	fewer.Clients, fewer.Instances, other.Keys = 7, 7, 3
+	swept := even(1)
+	for _, w := range []workloads.Spec{w, fewer, other} {
+		swept.Points = append(swept.Points, workloads.Point{Label: w.Describe(), Workload: w})
+	}
+	swept.Runs = nil
+	for _, p := range swept.Points {
+		for _, run := range even(1).Runs {
+			run.Point = p.Label
+			swept.Runs = append(swept.Runs, run)
 		}
+	}
+	all := families([]results.File{{Name: "a", Report: swept}, {Name: "b", Report: even(2)}})
+	if len(all) != 3 || len(all[0].arenas) != 2 || all[0].arenas[0].workload.Clients != 7 ||
+		all[1].top().workload.Keys != 3 || len(all[2].top().cells[0].Runs) != 2 {
+		t.Errorf("there are %d families", len(all))
 	}
 }

@@ -2,7 +2,6 @@ package html
 
 import (
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strconv"
@@ -13,13 +12,7 @@ import (
 	"github.com/lockbench/lockbench/workloads"
 )
 
-// File is a report and the name of its file.
-type File struct {
-	Name string
-	*results.Report
-}
-
-// arena is one workload with the strategies that ran it under the same conditions.
+// arena is one workload with the strategies that ran it.
 type arena struct {
 	workload workloads.Spec
 	cells    []cell
@@ -31,28 +24,24 @@ type cell struct {
 	mark
 }
 
-// family is a list of arenas that differ only in the number of clients, in ascending order.
+// family is a list of arenas of a report that differ only in the number of clients, in ascending order.
 type family struct {
-	files  []File // made under the same conditions
+	file   string
 	arenas []arena
 }
 
-// families groups the files' runs by conditions, workload and clients.
-func families(files []File) []family {
+// families groups the runs of each file by workload and clients.
+func families(files []results.File) []family {
 	var all []family
-	for _, alike := range setups(files) {
-		var reports []*results.Report
-		for _, f := range alike {
-			reports = append(reports, f.Report)
-		}
+	for _, file := range files {
 		index := map[string]int{}
-		for _, s := range results.Summarise(reports) {
+		for _, s := range file.Summaries() {
 			key := kind(s.Workload)
 			at, known := index[key]
 			if !known {
 				at = len(all)
 				index[key] = at
-				all = append(all, family{files: alike})
+				all = append(all, family{file: file.Name})
 			}
 			all[at].add(s)
 		}
@@ -95,80 +84,11 @@ func kind(w workloads.Spec) string {
 		w.Instances = 0
 	}
 	w.Clients, w.Seed = 0, 0
-	return encoded(w)
-}
-
-func encoded(v any) string {
-	text, err := json.Marshal(v)
-	if err != nil {
-		return fmt.Sprint(v) // cannot happen: it was read from JSON
-	}
-	return string(text)
-}
-
-// setups groups the files of the same build, machine and Redis: their runs can be combined.
-func setups(files []File) [][]File {
-	var groups [][]File
-	index := map[string]int{}
-	for _, f := range files {
-		key := setup(f.Report)
-		at, known := index[key]
-		if !known {
-			at = len(groups)
-			index[key] = at
-			groups = append(groups, nil)
-		}
-		groups[at] = append(groups[at], f)
-	}
-	return groups
-}
-
-// setup encodes the conditions without what differs between any two sessions.
-func setup(r *results.Report) string {
-	e, s := r.Environment, r.Redis
-	e.TimerOvershoot, e.ClockResolution = 0, 0
-	s.Why = ""
-	if s.Source != "address" { // otherwise a free port, chosen at the start
-		s.Address, s.Nodes = "", nil
-	}
-	return encoded([]any{r.Tool, e, s, r.Shared}) // only merge combines reports of several generators
+	return fmt.Sprint(w.Given())
 }
 
 // top returns the arena with the most clients.
 func (f family) top() arena { return f.arenas[len(f.arenas)-1] }
-
-// beyond is how many times as fast as the fastest lock a strategy without exclusion must be
-// to be left out of the pictures: it would squeeze the locks together at the bottom.
-const beyond = 10
-
-// drawn returns the family without such strategies.
-func (f family) drawn() family {
-	m := metric("acq_per_s")
-	excludes := func(c cell) bool { return slices.Contains(c.Claims, "exclusion") }
-	var left []string
-	for _, a := range f.arenas {
-		fastest := 0.0
-		for _, c := range a.cells {
-			if excludes(c) {
-				fastest = max(fastest, c.Figure(m).Value)
-			}
-		}
-		for _, c := range a.cells {
-			if !excludes(c) && fastest > 0 && c.Figure(m).Value > beyond*fastest {
-				left = append(left, c.Name)
-			}
-		}
-	}
-	locks := family{files: f.files}
-	for _, a := range f.arenas {
-		kept := slices.DeleteFunc(slices.Clone(a.cells), func(c cell) bool { return slices.Contains(left, c.Name) })
-		if len(kept) == 0 {
-			return f // only such strategies ran with this number of clients
-		}
-		locks.arenas = append(locks.arenas, arena{a.workload, kept})
-	}
-	return locks
-}
 
 // title describes what all arenas of the family have in common, and the numbers of clients.
 func (f family) title() string {

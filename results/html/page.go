@@ -5,6 +5,7 @@ package html
 
 import (
 	"bytes"
+	"cmp"
 	_ "embed"
 	"fmt"
 	"html/template"
@@ -14,15 +15,23 @@ import (
 
 	"github.com/lockbench/lockbench/internal/words"
 	"github.com/lockbench/lockbench/results"
+	"github.com/lockbench/lockbench/results/findings"
 )
 
 var (
 	//go:embed page.html.tmpl
 	pageSource string
+	//go:embed chart.svg.tmpl
+	chartSource string
+	//go:embed tones.css
+	tonesSource string
 	//go:embed style.css
 	styleSource string
+	//go:embed chart.css
+	chartStyle string
 
-	pageTemplate = template.Must(template.New("page").Parse(pageSource))
+	pageTemplate  = template.Must(template.New("page").Parse(pageSource))
+	chartTemplate = template.Must(pageTemplate.New("chart").Parse(chartSource))
 )
 
 // page is the data of the template.
@@ -31,15 +40,20 @@ type page struct {
 	Style    template.CSS
 	Findings []finding
 	Sections []section
-	Safety   table
 	Files    []source
+}
+
+// finding is one plain sentence that the figures support.
+type finding struct {
+	Sort findings.Sort
+	Text string
 }
 
 // section is the part of the page about a family.
 type section struct {
 	Title, Note string
 	Legend      []legend
-	Overview    []picture
+	Overview    []drawing
 	Arenas      []details
 }
 
@@ -48,18 +62,12 @@ type details struct {
 	Title    string
 	Open     bool
 	Table    table
-	Pictures []picture
-}
-
-type picture struct {
-	Title, Note string
-	SVG         template.HTML
+	Pictures []drawing
 }
 
 type legend struct {
-	Swatch template.HTML
-	Name   string
-	About  string
+	Swatch      drawing
+	Name, About string
 }
 
 type table struct {
@@ -67,7 +75,7 @@ type table struct {
 	Rows [][]string
 }
 
-// extra is a table that only some workloads have.
+// extra is a table of a file's strategies: of bursts, of faults and of the audit.
 type extra struct {
 	Title string
 	Table table
@@ -83,16 +91,16 @@ type source struct {
 }
 
 // Write writes the page of these reports.
-func Write(w io.Writer, files []File) error {
+func Write(w io.Writer, files []results.File) error {
 	all := families(files)
 	page := page{
 		Title: "lockbench report", Style: template.CSS(tonesSource + styleSource + chartStyle), // our own
-		Findings: found(all, files), Safety: safetyTable(all),
+		Findings: found(all, files),
 	}
 	for i, f := range all {
-		s, err := f.section(i == 0 || len(all) <= 3)
-		if err != nil {
-			return err
+		s := f.section(i == 0 || len(all) <= 3)
+		if len(files) > 1 {
+			s.Title = f.file + ": " + s.Title
 		}
 		if len(all) > 1 {
 			s.Title = numbered(i, s.Title)
@@ -102,89 +110,122 @@ func Write(w io.Writer, files []File) error {
 	for _, f := range files {
 		page.Files = append(page.Files, sourceOf(f))
 	}
+	return write(w, "the page", pageTemplate, page)
+}
+
+// write writes what a template makes, or nothing if it fails.
+func write(w io.Writer, what string, of *template.Template, data any) error {
 	var encoded bytes.Buffer
-	if err := pageTemplate.Execute(&encoded, page); err != nil {
-		return fmt.Errorf("write the page: %w", err)
+	if err := of.Execute(&encoded, data); err != nil {
+		return fmt.Errorf("make %s: %w", what, err)
 	}
-	return words.Write(w, "the page", encoded.Bytes())
+	return words.Write(w, what, encoded.Bytes())
+}
+
+// Charts returns the names of all charts that the page of these reports has.
+func Charts(files []results.File) []string {
+	var names []string
+	for _, c := range charts(files) {
+		names = append(names, c.name)
+	}
+	return names
+}
+
+// WriteChart writes one chart as an SVG file of its own, with title and legend.
+func WriteChart(w io.Writer, files []results.File, name string) error {
+	for _, c := range charts(files) {
+		if c.name == name {
+			return write(w, name, chartTemplate, c.file())
+		}
+	}
+	return fmt.Errorf("there is no chart %q, but %s", name, strings.Join(Charts(files), ", "))
 }
 
 // numbered puts the section's number before a text.
 func numbered(i int, text string) string { return fmt.Sprintf("[%d] %s", i+1, text) }
 
-func (f family) section(open bool) (section, error) {
-	s := section{Title: f.title()}
-	all := f
-	f = f.drawn()
-	var err error
-	if s.Overview, err = pictures(f.overview()); err != nil {
-		return s, err
-	}
-	if s.Legend, err = f.legend(); err != nil {
-		return s, err
+func (f family) section(open bool) section {
+	s := section{Title: f.title(), Overview: drawings(f.overview())}
+	for _, name := range strategyNames([]family{f}) {
+		s.Legend = append(s.Legend, f.legend(name))
 	}
 	for i, a := range slices.Backward(f.arenas) {
-		d := details{
+		s.Arenas = append(s.Arenas, details{
 			Title: fmt.Sprintf("%d clients", a.workload.Clients), Open: open && i == len(f.arenas)-1,
-			Table: all.arenas[i].table(),
-		}
-		charts, err := a.details()
-		if err != nil {
-			return s, err
-		}
-		if d.Pictures, err = pictures(charts); err != nil {
-			return s, err
-		}
-		s.Arenas = append(s.Arenas, d)
+			Table: a.table(), Pictures: drawings(a.details()),
+		})
 	}
 	if rounds := len(f.top().cells[0].Used); rounds > 1 {
-		s.Note = "Medians of the valid runs; whiskers are the smallest and the largest. " +
+		s.Note = "Medians of the valid runs; strokes are the smallest and the largest. " +
 			"Percentiles are of all valid runs together, shares and timelines of the run with the median throughput."
 	}
-	left := slices.DeleteFunc(strategyNames([]family{all}),
-		func(name string) bool { return slices.Contains(strategyNames([]family{f}), name) })
-	if len(left) > 0 {
-		s.Note = strings.TrimSpace(s.Note + fmt.Sprintf(" Not a lock, far beyond them and in the tables only: %s.",
-			words.And(left)))
-	}
-	return s, nil
+	return s
 }
 
-func pictures(charts []chart) ([]picture, error) {
-	var all []picture
-	for _, f := range charts {
-		svg, err := f.svg()
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, picture{f.title, f.note, svg})
+func drawings(charts []chart) []drawing {
+	var all []drawing
+	for _, c := range charts {
+		all = append(all, c.draw())
 	}
-	return all, nil
+	return all
 }
 
-// legend returns an entry for each strategy of the family.
-func (f family) legend() ([]legend, error) {
-	var all []legend
+// legend returns the entry of a strategy.
+func (f family) legend(name string) legend {
 	for _, a := range f.arenas {
 		for _, c := range a.cells {
-			if slices.ContainsFunc(all, func(l legend) bool { return l.Name == c.Name }) {
-				continue
+			if c.Name == name {
+				return legend{c.swatch(), name, c.Summary.Strategy.Summary}
 			}
-			s, err := c.swatch()
-			if err != nil {
-				return nil, err
-			}
-			all = append(all, legend{s, c.Name, c.Summary.Strategy.Summary})
 		}
 	}
-	return all, nil
+	return legend{}
 }
 
-func sourceOf(f File) source {
+// found returns the findings of all families and of their files, the worst first.
+func found(all []family, files []results.File) []finding {
+	var list []finding
+	add := func(from string, more []findings.Finding) {
+		for _, f := range more {
+			if f.Sort != "" {
+				list = append(list, finding{f.Sort, from + f.String() + "."})
+			}
+		}
+	}
+	for i, f := range all {
+		var summaries []results.Summary
+		for _, a := range f.arenas {
+			for _, c := range a.cells {
+				summaries = append(summaries, c.Summary)
+			}
+		}
+		from := ""
+		if len(all) > 1 {
+			from = numbered(i, "")
+		}
+		add(from, findings.Of(summaries))
+	}
+	for _, file := range files {
+		from := ""
+		if len(files) > 1 {
+			from = file.Name + ": "
+		}
+		add(from, findings.OfReport(file.Report))
+	}
+	slices.SortStableFunc(list, func(a, b finding) int {
+		return cmp.Compare(slices.Index(findings.Sorts(), a.Sort), slices.Index(findings.Sorts(), b.Sort))
+	})
+	return list
+}
+
+func sourceOf(f results.File) source {
 	s := source{Name: f.Name, Reproduce: reproduce(f), Warnings: f.Warnings}
-	for _, t := range f.Extras() {
-		title := strings.ToUpper(t.Title[:1]) + strings.ToLower(t.Title[1:])
-		s.Extras = append(s.Extras, extra{title, tableOf(t.Columns, f.Summaries())})
+	tables := append([]results.Table{results.TableOf(results.HerdGroup, f.Report)}, f.FaultTables()...)
+	for _, t := range append(tables, results.TableOf(results.SafetyGroup, f.Report)) {
+		if len(t.Columns) > 0 {
+			title := strings.ToUpper(t.Title[:1]) + strings.ToLower(t.Title[1:])
+			s.Extras = append(s.Extras, extra{title, tableOf(t.Columns, f.Summaries())})
+		}
 	}
 	build := strings.TrimSpace(f.Tool.Name + " " + f.Tool.Version)
 	if c := f.Tool.Commit; c != "" && !strings.Contains(build, c[:min(len(c), 7)]) {
@@ -202,7 +243,7 @@ func sourceOf(f File) source {
 }
 
 // tableOf returns a table with one row per strategy.
-func tableOf(columns []results.Shown, all []results.Summary) table {
+func tableOf(columns []results.Column, all []results.Summary) table {
 	t := table{Head: []string{"strategy"}}
 	for _, c := range columns {
 		t.Head = append(t.Head, c.Flat())
@@ -225,29 +266,4 @@ func (a arena) table() table {
 		all = append(all, c.Summary)
 	}
 	return tableOf(results.Columns(results.PageGroup, nil), all)
-}
-
-// safetyTable sums the audits of all runs.
-func safetyTable(all []family) table {
-	var sums []results.Summary
-	for _, f := range all {
-		for _, a := range f.arenas {
-			for _, c := range a.cells {
-				at := slices.IndexFunc(sums, func(s results.Summary) bool { return s.Name == c.Name })
-				if at < 0 {
-					at = len(sums)
-					sums = append(sums, results.Summary{Strategy: c.Summary.Strategy})
-				}
-				sums[at].Runs = append(sums[at].Runs, c.Runs...)
-			}
-		}
-	}
-	columns := []results.Shown{
-		{Column: results.Column{Heading: "claims", Cell: results.Summary.Verdict}},
-		{Column: results.Column{
-			Heading: "runs",
-			Cell:    func(s results.Summary) string { return fmt.Sprint(len(s.Runs)) },
-		}},
-	}
-	return tableOf(append(columns, results.SafetyColumns()...), sums)
 }

@@ -72,15 +72,15 @@ var ten = []string{
 }
 
 // pages are reports of every kind by name.
-var pages = sync.OnceValue(func() map[string][]File {
+var pages = sync.OnceValue(func() map[string][]results.File {
 	hostile := synthetic([]string{`<script>alert("x")</script>`, `a & b's "lock"`, "handoff"}, []int{100}, 1)
 	hostile.Warnings = []string{`<img src=x onerror="alert(1)">`}
 	hostile.Error = "</style><script>alert(2)</script>"
-	return map[string][]File{
-		"sweep":   {{"sweep.json", synthetic(ten, []int{10, 50, 100, 500, 1000}, 1)}},
-		"rounds":  {{"rounds.json", synthetic(ten[:2], []int{200}, 6)}},
-		"hostile": {{`<b>"name".json`, hostile}},
-		"empty":   {{"empty.json", synthetic(nil, []int{1}, 1)}},
+	return map[string][]results.File{
+		"sweep":   {{Name: "sweep.json", Report: synthetic(ten, []int{10, 50, 100, 500, 1000}, 1)}},
+		"rounds":  {{Name: "rounds.json", Report: synthetic(ten[:2], []int{200}, 6)}},
+		"hostile": {{Name: `<b>"name".json`, Report: hostile}},
+		"empty":   {{Name: "empty.json", Report: synthetic(nil, []int{1}, 1)}},
 	}
 })
 

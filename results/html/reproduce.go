@@ -1,43 +1,23 @@
 package html
 
 import (
-	"fmt"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/lockbench/lockbench/internal/words"
+	"github.com/lockbench/lockbench/results"
 	"github.com/lockbench/lockbench/workloads"
 )
 
-// reproduce returns the commands that repeat the measurement: one, or one per generator of a
-// merged report.
-func reproduce(f File) string {
-	points := f.Planned()
-	if len(f.Generators) == 0 {
-		return command(f, points, "-o", "json=run.json")
-	}
-	var lines, files []string
-	for n, part := range f.Generators {
-		theirs := slices.Clone(points)
-		for i := range theirs {
-			theirs[i].Workload = theirs[i].Workload.Times(1, len(f.Generators))
-			theirs[i].Workload.Seed = part.Seed
-		}
-		file := fmt.Sprintf("part%d.json", n+1)
-		lines = append(lines, command(f, theirs, "--session", "NEW-NAME", "--start-at", "INSTANT", "-o", "json="+file))
-		files = append(files, file)
-	}
-	return strings.Join(append(lines, "lockbench merge "+strings.Join(files, " ")+" -o merged.json"), "\n")
-}
-
-func command(f File, points []workloads.Point, more ...string) string {
+// reproduce returns the command that repeats the measurement, of a merged report by a single generator.
+func reproduce(f results.File) string {
 	var names []string
 	for _, s := range f.Strategies {
 		names = append(names, s.Name)
 	}
 	line := []string{"lockbench", "--strategy", strings.Join(names, ",")}
-	line = append(line, workloads.Arguments(points)...)
+	line = append(line, workloads.Arguments(f.Planned())...)
 	if f.Rounds > 1 {
 		line = append(line, "--runs", strconv.Itoa(f.Rounds))
 	}
@@ -45,7 +25,7 @@ func command(f File, points []workloads.Point, more ...string) string {
 	if f.Baselines == nil && len(f.Generators) == 0 {
 		line = append(line, "--no-baselines")
 	}
-	line = append(line, more...)
+	line = append(line, "-o", "json=run.json")
 	for i, word := range line {
 		line[i] = words.Quoted(word)
 	}
@@ -53,7 +33,7 @@ func command(f File, points []workloads.Point, more ...string) string {
 }
 
 // where returns the flags that select the Redis.
-func where(f File) []string {
+func where(f results.File) []string {
 	var words []string
 	switch r := f.Redis; r.Source {
 	case "container", "process":

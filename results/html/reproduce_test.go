@@ -40,19 +40,10 @@ func TestReproduce(t *testing.T) {
 				[]workloads.Fault{{Name: workloads.HolderCrash, At: workloads.Duration(time.Second)}}
 			r.Redis = results.Redis{Source: "address", Address: "one:1", Topology: "single"}
 		},
-		"lockbench --strategy a,b --seed 1 --redis redis://one:1 --session NEW-NAME --start-at INSTANT -o " +
-			"json=part1.json\n" +
-			"lockbench --strategy a,b --seed 2 --redis redis://one:1 --session NEW-NAME --start-at INSTANT -o " +
-			"json=part2.json\n" +
-			"lockbench merge part1.json part2.json -o merged.json": func(r *results.Report) {
-			r.Generators = []results.GeneratorPart{{Seed: 1}, {Seed: 2}}
-			r.Workload.Clients, r.Workload.Instances, r.Workload.Hold = 200, 20, workloads.Dist{}
-			r.Redis = results.Redis{Source: "address", Address: "one:1", Topology: "single"}
-		},
 	} {
 		r := even(1)
 		change(r)
-		if got := reproduce(File{"r.json", r}); got != want {
+		if got := reproduce(results.File{Report: r}); got != want {
 			t.Errorf("got\n%s\nwant\n%s", got, want)
 		}
 	}

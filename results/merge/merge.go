@@ -15,20 +15,14 @@ import (
 	"github.com/lockbench/lockbench/workloads"
 )
 
-// File is a generator's report and the name of its file.
-type File struct {
-	Name string
-	*results.Report
-}
-
 // Merge returns the report of all generators' clients together: it adds their records, see
 // results.Run.Add. The error names every reason why the reports do not belong together.
-func Merge(files []File) (*results.Report, error) {
+func Merge(files []results.File) (*results.Report, error) {
 	if problems := differences(files); len(problems) > 0 {
 		return nil, errors.Join(problems...)
 	}
 	files = slices.Clone(files)
-	slices.SortFunc(files, func(a, b File) int { return cmp.Compare(a.Shared.Generator, b.Shared.Generator) })
+	slices.SortFunc(files, func(a, b results.File) int { return cmp.Compare(a.Shared.Generator, b.Shared.Generator) })
 	merged := frame(files)
 	together := false
 	for _, run := range files[0].Runs {
@@ -51,7 +45,7 @@ func Merge(files []File) (*results.Report, error) {
 const enough = 0.9
 
 // add adds up the generators' records of a run, and returns for how long their windows were open together.
-func add(files []File, like results.Run) (sum results.Run, overlap time.Duration) {
+func add(files []results.File, like results.Run) (sum results.Run, overlap time.Duration) {
 	var longest int64
 	var closed time.Time
 	for i, f := range files {
@@ -101,7 +95,7 @@ func add(files []File, like results.Run) (sum results.Run, overlap time.Duration
 
 // contended says whether clients always waited. No generator sees the waiters of another, so it is only
 // known for several clients of one key, none of which pauses, times out, shares or ends early.
-func contended(f File, each workloads.Spec, run results.Run) bool {
+func contended(f results.File, each workloads.Spec, run results.Run) bool {
 	return each.Keys == 1 && each.Rate == 0 && len(each.Stages) == 0 && each.Think.IsZero() &&
 		each.Timeout == nil && !each.Coalesce && each.Iterations == 0 &&
 		slices.ContainsFunc(f.Strategies, func(s results.Strategy) bool {
@@ -110,7 +104,7 @@ func contended(f File, each workloads.Spec, run results.Run) bool {
 }
 
 // frame returns the merged report without its runs.
-func frame(files []File) *results.Report {
+func frame(files []results.File) *results.Report {
 	first, n := files[0], len(files)
 	merged := &results.Report{
 		Schema: results.Schema, Tool: first.Tool, Started: first.Started, Finished: first.Finished,
@@ -159,30 +153,7 @@ func frame(files []File) *results.Report {
 			"bypass (the largest of theirs) are of each one's own clients; overlaps, order and handoffs between "+
 			"clients of different ones are not known; each one's counts are of its own window", n,
 			strings.Join(names, ", ")))
-	merged.Warnings = append(merged.Warnings, alike(files)...)
 	return merged
-}
-
-// alike warns of generators that drew the same random numbers.
-func alike(files []File) []string {
-	seeds := map[int64]string{}
-	var warnings []string
-	for _, f := range files {
-		name := f.Shared.Generator
-		draws := slices.ContainsFunc(f.Planned(), func(p workloads.Point) bool { return random(p.Workload) })
-		if other, taken := seeds[f.Workload.Seed]; taken && draws {
-			warnings = append(warnings, fmt.Sprintf(
-				"%s and %s drew the same random numbers: give each generator a --seed of its own", other, name))
-		}
-		seeds[f.Workload.Seed] = name
-	}
-	return warnings
-}
-
-// random says whether the workload draws any random numbers.
-func random(w workloads.Spec) bool {
-	fixed := func(d workloads.Dist) bool { return d.String() == workloads.Fixed(d.Mean()).String() }
-	return w.Keys > 1 || w.Rate > 0 && w.Arrivals == workloads.ArrivalsPoisson || !fixed(w.Hold) || !fixed(w.Think)
 }
 
 // relabelled returns a sweep's label with the scaled values.
@@ -202,7 +173,7 @@ func relabelled(label string, w workloads.Spec) string {
 }
 
 // differences returns the reasons why the files are not of generators that measured together.
-func differences(files []File) []error {
+func differences(files []results.File) []error {
 	if len(files) < 2 {
 		return []error{fmt.Errorf("at least two reports are needed, %d given", len(files))}
 	}
@@ -233,11 +204,7 @@ func differences(files []File) []error {
 		differ("strategies", strategies(first), strategies(f))
 		differ("Redis", redis(first), redis(f))
 	}
-	base, head := compare.Side{Reports: []compare.Report{side(first)}}, compare.Side{}
-	for _, f := range files[1:] {
-		head.Reports = append(head.Reports, side(f))
-	}
-	for _, d := range compare.Differences(base, head) {
+	for _, d := range compare.Differences(compare.Side{Reports: files[:1]}, compare.Side{Reports: files[1:]}) {
 		if strings.HasPrefix(d.What, "workload ") {
 			problems = append(problems, errors.New(d.String()))
 		}
@@ -249,11 +216,9 @@ func differences(files []File) []error {
 	return problems
 }
 
-func build(f File) string { return strings.TrimSpace(f.Tool.Version + " " + f.Tool.Commit) }
+func build(f results.File) string { return strings.TrimSpace(f.Tool.Version + " " + f.Tool.Commit) }
 
-func side(f File) compare.Report { return compare.Report{File: f.Name, Report: f.Report} }
-
-func strategies(f File) string {
+func strategies(f results.File) string {
 	var names []string
 	for _, s := range f.Strategies {
 		names = append(names, s.Name)
@@ -263,7 +228,7 @@ func strategies(f File) string {
 
 // redis identifies a server: by its processes' run IDs, or if these are unknown by its version,
 // mode and topology.
-func redis(f File) string {
+func redis(f results.File) string {
 	ids := slices.Sorted(slices.Values(f.Shared.RedisRuns))
 	if len(ids) == 0 || slices.Contains(ids, "") {
 		return strings.Join([]string{f.Redis.Release(), f.Redis.Mode, f.Redis.Topology}, " ")
@@ -272,7 +237,7 @@ func redis(f File) string {
 }
 
 // twice reports files of the same generator.
-func twice(files []File) []error {
+func twice(files []results.File) []error {
 	var problems []error
 	seen := map[string]string{}
 	for _, f := range files {
@@ -286,27 +251,27 @@ func twice(files []File) []error {
 }
 
 // missing reports the runs that not all generators have.
-func missing(files []File) []error {
+func missing(files []results.File) []error {
 	var problems []error
+	seen := map[string]bool{}
 	for _, having := range files {
 		for _, run := range having.Runs {
 			for _, f := range files {
-				problem := fmt.Errorf("%s has no run of %s", f.Name, title(run))
-				known := slices.ContainsFunc(problems, func(said error) bool { return said.Error() == problem.Error() })
-				if find(f, run) == nil && !known {
-					problems = append(problems, problem)
+				text := fmt.Sprintf("%s has no run of %s, round %d", f.Name, run.Title(), run.Round)
+				if find(f, run) == nil && !seen[text] {
+					seen[text], problems = true, append(problems, errors.New(text))
 				}
 			}
 		}
 	}
-	if len(problems) == 0 && len(files[0].Runs) == 0 {
+	if len(files[0].Runs) == 0 {
 		problems = append(problems, errors.New("nothing was measured"))
 	}
 	return problems
 }
 
 // find returns a file's run of the same strategy, point and round; nil if there is none.
-func find(f File, like results.Run) *results.Run {
+func find(f results.File, like results.Run) *results.Run {
 	i := slices.IndexFunc(f.Runs, func(run results.Run) bool {
 		return run.Strategy == like.Strategy && run.Point == like.Point && run.Round == like.Round
 	})
@@ -314,8 +279,4 @@ func find(f File, like results.Run) *results.Run {
 		return nil
 	}
 	return &f.Runs[i]
-}
-
-func title(run results.Run) string {
-	return fmt.Sprintf("%s, round %d", run.Title(), run.Round)
 }

@@ -3,22 +3,20 @@ package merge
 import (
 	"bytes"
 	"fmt"
-	"math"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/lockbench/lockbench/internal/testkit/golden"
 	"github.com/lockbench/lockbench/results"
 	"github.com/lockbench/lockbench/workloads"
 )
 
 // generatorFile is a generator's report of spin at two points in one round, its
 // clients having had from 30 turns on.
-func generatorFile(t *testing.T, name string, number int) File {
-	t.Helper()
+func generatorFile(name string, number int) results.File {
 	start := time.Date(2026, 5, 7, 12, 30, 0, 0, time.UTC).Add(time.Duration(number) * 20 * time.Millisecond)
 	r := &results.Report{
 		Schema: results.Schema, Started: start, Finished: start.Add(time.Minute), Rounds: 1,
@@ -36,46 +34,30 @@ func generatorFile(t *testing.T, name string, number int) File {
 	}
 	r.Workload = r.Points[0].Workload
 	for i, p := range r.Points {
-		run := generatorRun(t, number)
+		run := generatorRun(number)
 		run.Point, run.Order, run.Started = p.Label, i+1, start.Add(time.Duration(i)*10*time.Second)
 		r.Runs = append(r.Runs, run)
 	}
-	return File{name + ".json", r}
+	return results.File{Name: name + ".json", Report: r}
 }
 
-// durations are those of each generator: a hundred, as many times as long as its
-// number, and one of at least 5 s.
-var durations = [3]func() results.Distribution{
-	sync.OnceValue(func() results.Distribution { return hundred(1) }),
-	sync.OnceValue(func() results.Distribution { return hundred(2) }),
-	sync.OnceValue(func() results.Distribution { return hundred(3) }),
-}
-
+// hundred are the durations of a generator: a hundred, as many times as long as its number, and one of at
+// least 5 s.
 func hundred(n int64) results.Distribution {
-	ended, open := results.NewHistogram(), results.NewHistogram()
+	o := results.Observations{Censored: results.Histogram{{To: 5e9, Count: 1}}}
 	for i := range int64(100) {
-		if err := ended.RecordValue((i + 1) * 1e6 * n); err != nil {
-			panic(err)
-		}
+		o.Ended = append(o.Ended, results.Bin{To: (i + 1) * 1e6 * n, Count: 1})
 	}
-	if err := open.RecordValue(5e9); err != nil {
-		panic(err)
-	}
-	o := results.Observations{Ended: results.Counted(ended), Censored: results.Counted(open)}
 	d := results.Describe(o, &results.Bound{NS: 5e9, AtLeast: true})
 	d.MeanNS = new(float64(50.5e6 * n))
 	return d
 }
 
-func generatorRun(t *testing.T, number int) results.Run {
-	t.Helper()
+func generatorRun(number int) results.Run {
 	n := int64(number)
-	d := durations[n-1]()
-	turns := results.NewHistogram()
+	d, turns := hundred(n), results.Histogram{}
 	for i := range int64(4) {
-		if err := turns.RecordValue(30*n + i); err != nil {
-			t.Fatal(err)
-		}
+		turns = append(turns, results.Bin{To: 30*n + i, Count: 1})
 	}
 	run := results.Run{
 		Strategy: "spin", Round: 1, Seed: n, WindowNS: 5e9,
@@ -87,7 +69,7 @@ func generatorRun(t *testing.T, number int) results.Run {
 			PerAcquisition: d, PerClient: d, Service: d, Open: n,
 		},
 		Fairness: results.Fairness{
-			AcquisitionsMin: 30 * n, AcquisitionsMax: 30*n + 3, PerClient: results.Counted(turns), Starved: &number,
+			AcquisitionsMin: 30 * n, AcquisitionsMax: 30*n + 3, PerClient: turns, Starved: &number,
 			LongestWait: &results.Bound{NS: 1e9 * n}, LargestBypass: 7 + n,
 			WorkingSet: new(4.0), ReacquireDistance: new(int64(4)), Overtaken: new(50.0),
 		},
@@ -106,12 +88,6 @@ func generatorRun(t *testing.T, number int) results.Run {
 		Errors:         []results.ErrorCount{{Error: "x", Count: 1}, {Error: fmt.Sprint("y", n), Count: 5}},
 		Labels:         []string{"redis-bound", results.PartOfASession},
 	}
-	for second := range 5 - number {
-		run.Timeline = append(run.Timeline, results.Slice{
-			At: float64(second), Seconds: 1, Acquisitions: 20 * n, Waiting: 3, WaitP99: new(int64(1e6 * number)),
-			Commands: new(int64(240)), RedisCPU: new(0.1), RoundTrips: new(100 * n),
-		})
-	}
 	if number == 2 {
 		run.Safety.LeftoverCount = new(int64(0)) // it was the last
 	}
@@ -119,7 +95,7 @@ func generatorRun(t *testing.T, number int) results.Run {
 	return run
 }
 
-func merged(t *testing.T, files ...File) *results.Report {
+func merged(t *testing.T, files ...results.File) *results.Report {
 	t.Helper()
 	r, err := Merge(files)
 	if err != nil {
@@ -128,85 +104,31 @@ func merged(t *testing.T, files ...File) *results.Report {
 	return r
 }
 
-// TestMerge adds two generators up by hand, the second of which did everything
-// twice as often.
+// TestMerge compares the figures of two generators, the second of which did everything twice as often,
+// with those that were added up by hand.
 func TestMerge(t *testing.T) {
 	t.Parallel()
-	r := merged(t, generatorFile(t, "a", 1), generatorFile(t, "b", 2))
-	const label = "clients=8 keys=4"
-	if w := r.Points[1].Workload; w.Clients != 8 || w.Instances != 4 || w.Keys != 4 ||
-		r.Points[1].Label != label || r.Runs[1].Point != label {
-		t.Errorf("the second point is %q, %v", r.Points[1].Label, w)
+	r := merged(t, generatorFile("a", 1), generatorFile("b", 2))
+	if g := r.Generators; len(g) != 2 || g[1].Environment.CPUs != 2 || g[1].Acquisitions != 400 || r.Shared != nil {
+		t.Errorf("merged of %+v", r.Generators)
 	}
-	if g := r.Generators; len(r.Runs) != 2 || len(g) != 2 || g[1].Environment.CPUs != 2 || g[1].Acquisitions != 400 ||
-		r.Shared != nil || len(r.Stores) != 1 {
-		t.Errorf("%d runs of %v", len(r.Runs), r.Generators)
+	var text strings.Builder
+	for _, p := range r.Points {
+		fmt.Fprintf(&text, "%s: %s\n", p.Label, p.Workload.Describe())
 	}
-	if len(r.Warnings) != 2 || !strings.HasPrefix(r.Warnings[1], "merged from 2 generators, a, b: ") {
-		t.Errorf("warnings %q", r.Warnings)
+	for _, warning := range r.Warnings {
+		fmt.Fprintln(&text, warning)
 	}
-	run := r.Runs[0]
-	for what, v := range map[string][2]float64{
-		"acquisitions":          {float64(run.Speed.Acquisitions), 300},
-		"rate":                  {run.Speed.PerSecond, 60},
-		"served":                {run.Speed.ServedPerSecond, 60},
-		"utilisation":           {run.Speed.Utilisation, 0.6},
-		"window":                {float64(run.WindowNS), 5e9},
-		"handoffs":              {float64(run.Speed.Handoff.Count), 0},
-		"waits":                 {float64(run.Waiting.PerAcquisition.Count), 200},
-		"censored waits":        {float64(run.Waiting.PerAcquisition.Censored), 2},
-		"mean wait":             {*run.Waiting.PerAcquisition.MeanNS, 75.75e6},
-		"open waits":            {float64(run.Waiting.Open), 3},
-		"fewest acquisitions":   {float64(run.Fairness.AcquisitionsMin), 30},
-		"most turns":            {float64(run.Fairness.AcquisitionsMax), 63},
-		"starved":               {float64(*run.Fairness.Starved), 3},
-		"longest wait":          {float64(run.Fairness.LongestWait.NS), 2e9},
-		"largest bypass":        {float64(run.Fairness.LargestBypass), 9},
-		"jain":                  {*run.Fairness.Jain, 372. * 372 / 8 / 19108},
-		"gap":                   {*run.Speed.Gap, 5e9/300. - *run.Speed.Hold.MeanNS},
-		"calls":                 {float64(*run.Server.Window.Calls), 1203},
-		"commands per acq":      {*run.Server.Window.PerAcquisition(run.Server.Window.Calls), 4.01},
-		"bytes in":              {float64(*run.Server.Window.BytesIn), 6000},
-		"round trips":           {float64(*run.Server.Window.RoundTrips), 1800},
-		"bytes out":             {float64(*run.Server.Window.ClientBytesOut), 6000},
-		"cpu":                   {*run.Server.Window.CPU, 0.5},
-		"idle cpu":              {*run.Server.Window.IdleCPU, 0.02},
-		"peak":                  {float64(*run.Server.Peak.Clients), 20},
-		"attempts":              {*run.Effort.Attempts, (100*1. + 200*2) / 300},
-		"overlaps":              {float64(run.Safety.Overlaps), 3},
-		"leases lost":           {float64(run.Safety.LostLeases), 3},
-		"left behind":           {float64(*run.Safety.LeftoverCount), 0},
-		"generator cpu":         {run.Generator.CPUPercent, 20},
-		"idle":                  {*run.Generator.MachineIdle, 50},
-		"books":                 {run.TimeAccounting.Window, 40},
-		"slices":                {float64(len(run.Timeline)), 3},
-		"slice's acquisitions":  {float64(run.Timeline[1].Acquisitions), 60},
-		"slice's commands":      {float64(*run.Timeline[1].Commands), 240},
-		"slice's Redis CPU":     {*run.Timeline[1].RedisCPU, 0.1},
-		"slice's slowest waits": {float64(*run.Timeline[1].WaitP99), 2e6},
-	} {
-		if math.Abs(v[0]-v[1]) > 1e-9*math.Abs(v[1]) {
-			t.Errorf("%s: %v, not %v", what, v[0], v[1])
+	for _, run := range r.Runs {
+		fmt.Fprintf(&text, "\n%s, window %v, invalid %q, labels %q, errors %v\n", run.Title(),
+			time.Duration(run.WindowNS), run.Invalid, run.Labels, run.Errors)
+		for _, m := range results.Metrics() {
+			fmt.Fprintf(&text, "%s %s\n", m.Name, m.Of(run).Text(m.Unit))
 		}
+		fmt.Fprintf(&text, "generator CPU %v, idle %v, accounts %+v\n", run.Generator.CPUPercent,
+			*run.Generator.MachineIdle, run.TimeAccounting)
 	}
-	// The 101st of 202: 68 of the one, 34 of the other are that short.
-	if p50 := run.Waiting.PerAcquisition.P50.NS; p50 < 67e6 || p50 > 69e6 {
-		t.Errorf("the median wait is %d ns", p50)
-	}
-	if f := run.Fairness; f.WorkingSet != nil || f.ReacquireDistance != nil || f.Overtaken != nil ||
-		run.Effort.Futile != nil || run.Server.Whole != nil || r.Runs[1].Speed.Gap != nil {
-		t.Error("something is told that cannot be known")
-	}
-	errors := []results.ErrorCount{{Error: "y1", Count: 5}, {Error: "y2", Count: 5}, {Error: "x", Count: 2}}
-	if diff := cmp.Diff(errors, run.Errors); diff != "" {
-		t.Error(diff)
-	}
-	if diff := cmp.Diff([]string{"redis-bound"}, run.Labels); diff != "" {
-		t.Error(diff)
-	}
-	if !run.Valid() {
-		t.Errorf("invalid: %v", run.Invalid)
-	}
+	golden.Compare(t, "testdata/merged.golden", text.String())
 }
 
 // TestOrderDoesNotMatter: whichever file is named first, the report is the same,
@@ -214,9 +136,9 @@ func TestMerge(t *testing.T) {
 func TestOrderDoesNotMatter(t *testing.T) {
 	t.Parallel()
 	var texts []string
-	for _, files := range [][]File{
-		{generatorFile(t, "a", 1), generatorFile(t, "b", 2), generatorFile(t, "c", 3)},
-		{generatorFile(t, "c", 3), generatorFile(t, "a", 1), generatorFile(t, "b", 2)},
+	for _, files := range [][]results.File{
+		{generatorFile("a", 1), generatorFile("b", 2), generatorFile("c", 3)},
+		{generatorFile("c", 3), generatorFile("a", 1), generatorFile("b", 2)},
 	} {
 		var document bytes.Buffer
 		if err := results.WriteJSON(&document, merged(t, files...)); err != nil {
@@ -285,14 +207,14 @@ func TestRefusals(t *testing.T) {
 			}
 		}, []string{"no run of theirs was measured at the same time (give all of them the same --start-at)"}},
 	} {
-		b := generatorFile(t, "b", 2)
+		b := generatorFile("b", 2)
 		c.change(b.Report)
-		_, err := Merge([]File{generatorFile(t, "a", 1), b})
+		_, err := Merge([]results.File{generatorFile("a", 1), b})
 		if diff := cmp.Diff(strings.Join(c.want, "\n"), fmt.Sprint(err)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}
-	if _, err := Merge([]File{generatorFile(t, "a", 1)}); fmt.Sprint(
+	if _, err := Merge([]results.File{generatorFile("a", 1)}); fmt.Sprint(
 		err) != "at least two reports are needed, 1 given" {
 		t.Error(err)
 	}
@@ -303,15 +225,15 @@ func TestRefusals(t *testing.T) {
 // unknown.
 func TestStarvedGenerator(t *testing.T) {
 	t.Parallel()
-	starved := generatorFile(t, "b", 2)
+	starved := generatorFile("b", 2)
 	starved.Runs[0].Server.Window, starved.Runs[0].Speed.Acquisitions = nil, 0
-	window := merged(t, generatorFile(t, "a", 1), starved).Runs[0].Server.Window
+	window := merged(t, generatorFile("a", 1), starved).Runs[0].Server.Window
 	if window == nil || window.Acquisitions != 100 || *window.Calls != 1203 || window.RoundTrips != nil ||
 		window.ClientBytesOut != nil {
 		t.Errorf("beside a starved generator the server's counters are %+v", window)
 	}
 	starved.Runs[0].Speed.Acquisitions = 1
-	if window := merged(t, generatorFile(t, "a", 1), starved).Runs[0].Server.Window; window != nil {
+	if window := merged(t, generatorFile("a", 1), starved).Runs[0].Server.Window; window != nil {
 		t.Errorf("without a served generator's reading the server's counters are %+v", window)
 	}
 }
@@ -319,21 +241,16 @@ func TestStarvedGenerator(t *testing.T) {
 // TestDoubtful runs are marked and kept.
 func TestDoubtful(t *testing.T) {
 	t.Parallel()
-	b := generatorFile(t, "b", 2)
+	b := generatorFile("b", 2)
 	b.Runs[0].Started = b.Runs[0].Started.Add(time.Second)
 	b.Runs[1].Invalid = []string{"its time accounts do not balance"}
-	b.Workload.Seed, b.Points[0].Workload.Seed = 1, 1
-	r := merged(t, generatorFile(t, "a", 1), b)
+	r := merged(t, generatorFile("a", 1), b)
 	apart := []string{"its generators' windows were open together for 3.98s of 5s"}
 	if diff := cmp.Diff(apart, r.Runs[0].Invalid); diff != "" {
 		t.Error(diff)
 	}
 	if diff := cmp.Diff([]string{"b: its time accounts do not balance"}, r.Runs[1].Invalid); diff != "" {
 		t.Error(diff)
-	}
-	const alike = "a and b drew the same random numbers: give each generator a --seed of its own"
-	if last := r.Warnings[len(r.Warnings)-1]; last != alike {
-		t.Errorf("the last warning is %q", last)
 	}
 }
 
@@ -346,8 +263,8 @@ func TestGap(t *testing.T) {
 		"share":     func(w *workloads.Spec) { w.Coalesce = true },
 		"end early": func(w *workloads.Spec) { w.Iterations = 1000 },
 	} {
-		a, b := generatorFile(t, "a", 1), generatorFile(t, "b", 2)
-		for _, f := range []File{a, b} {
+		a, b := generatorFile("a", 1), generatorFile("b", 2)
+		for _, f := range []results.File{a, b} {
 			for i := range f.Points {
 				change(&f.Points[i].Workload)
 			}

@@ -2,7 +2,6 @@ package render
 
 import (
 	"bytes"
-	"cmp"
 	"fmt"
 	"io"
 	"regexp"
@@ -88,20 +87,15 @@ func release(r *results.Report) string {
 // benchName names the benchmark: always with clients, keys and hold, and with other options
 // that are not at their default.
 func benchName(strategy string, w workloads.Spec) string {
-	options := []option{
+	options := [][2]string{
 		{"strategy", strategy},
 		{"clients", strconv.Itoa(w.Clients)},
 		{"keys", strconv.Itoa(w.Keys)},
 		{"hold", w.Hold.String()},
 	}
-	for _, o := range differing(w) {
-		if o.name != "keys" && o.name != "hold" {
-			options = append(options, o)
-		}
-	}
 	name := "BenchmarkLock"
-	for _, o := range options {
-		name += "/" + o.name + "=" + benchWord.Replace(o.value)
+	for _, o := range append(options, differing(w)...) {
+		name += "/" + o[0] + "=" + benchWord.Replace(o[1])
 	}
 	return endsInNumber.ReplaceAllString(name, "_$1")
 }
@@ -109,63 +103,37 @@ func benchName(strategy string, w workloads.Spec) string {
 // benchWord replaces the characters that would split a value.
 var benchWord = strings.NewReplacer("/", "|", " ", "_", "\t", "_", "\n", "_")
 
+// benchNumber writes a number with six significant digits, or a whole one: more would only be noise in a stored
+// file.
 func benchNumber(x float64) string {
 	if x >= 1000 {
 		return strconv.FormatFloat(x, 'f', 0, 64)
 	}
-	return strconv.FormatFloat(rounded6(x), 'f', -1, 64)
+	x, _ = strconv.ParseFloat(strconv.FormatFloat(x, 'g', 6, 64), 64)
+	return strconv.FormatFloat(x, 'f', -1, 64)
 }
-
-// option is a workload option in a name that must distinguish workloads.
-type option struct{ name, value string }
 
 // unnamed are the options that names leave out: how much is measured, the number of
-// connections, and clients, which every name has in another place.
-var unnamed = []string{"clients", "duration", "iterations", "warmup", "seed", "pool"}
+// connections, and what every name has in another place.
+var unnamed = []string{"clients", "keys", "hold", "duration", "iterations", "warmup", "seed", "pool"}
 
-// named is the order of the other options in names. New ones come last: benchstat pairs
-// lines by their names.
-var named = []string{
-	"instances", "keys", "key-dist", "rate", "arrivals", "stage", "burst", "hold", "think", "ttl", "timeout", "work",
-	"fence", "fault", "coalesce",
-}
-
-// differing returns the options, other than clients, in which a workload differs from the
-// default.
-func differing(w workloads.Spec) []option {
+// differing returns the other options in which a workload differs from the default.
+func differing(w workloads.Spec) [][2]string {
 	usual := workloads.Default()
 	usual.Instances = max(1, min(usual.Instances, w.Clients))
 	given, otherwise := w.Given(), usual.Given()
-	var options []option
-	for _, field := range namedFields() {
+	var options [][2]string
+	for _, field := range workloads.Fields() {
 		values := given[field.Name]
-		if slices.Equal(values, otherwise[field.Name]) || field.Name == "arrivals" && w.Rate == 0 {
+		if slices.Contains(unnamed, field.Name) || slices.Equal(values, otherwise[field.Name]) ||
+			field.Name == "arrivals" && w.Rate == 0 {
 			continue
 		}
 		name := field.Name
 		if field.List {
 			name += "s"
 		}
-		options = append(options, option{name, field.Join(values)})
+		options = append(options, [2]string{name, field.Join(values)})
 	}
 	return options
-}
-
-func namedFields() []workloads.Field {
-	fields := slices.DeleteFunc(workloads.Fields(),
-		func(f workloads.Field) bool { return slices.Contains(unnamed, f.Name) })
-	place := func(f workloads.Field) int {
-		if at := slices.Index(named, f.Name); at >= 0 {
-			return at
-		}
-		return len(named)
-	}
-	slices.SortStableFunc(fields, func(a, b workloads.Field) int { return cmp.Compare(place(a), place(b)) })
-	return fields
-}
-
-// rounded6 keeps six significant digits: more would only be noise in a stored file.
-func rounded6(x float64) float64 {
-	x, _ = strconv.ParseFloat(strconv.FormatFloat(x, 'g', 6, 64), 64)
-	return x
 }

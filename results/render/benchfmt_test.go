@@ -27,8 +27,8 @@ func TestABenchmarkNamesWhatIsNotUsual(t *testing.T) {
 			w.Work, w.Fence = workloads.WorkCounter, workloads.FenceOff
 		},
 		usual + "/timeout=0s": func(w *workloads.Spec) { w.Timeout = &timeout },
-		"clients=100/keys=1/hold=1ms/rate=20|s/faults=script-flush:at=1s;waiter-crash:at=2s,n=5/" +
-			"coalesce=true": func(w *workloads.Spec) {
+		"clients=100/keys=1/hold=1ms/rate=20|s/coalesce=true/faults=script-flush:at=1s;" +
+			"waiter-crash:at=2s,n=5": func(w *workloads.Spec) {
 			w.Rate, w.Hold, w.Coalesce = 20, workloads.Fixed(time.Millisecond), true
 			w.Faults = []workloads.Fault{
 				{Name: workloads.ScriptFlush, At: second}, {Name: workloads.WaiterCrash, At: 2 * second, N: 5},

@@ -11,12 +11,6 @@ import (
 	"github.com/lockbench/lockbench/results"
 )
 
-// csvColumn is a column of the CSV.
-type csvColumn struct {
-	title string
-	cell  func(*results.Report, results.Run) string
-}
-
 // WriteCSV writes one row per run, with the metrics' units in the header. An unknown figure is
 // empty; a lower bound has true in the next column. New columns are added at the end. Lines
 // end as in RFC 4180.
@@ -31,73 +25,71 @@ func WriteCSV(w io.Writer, r *results.Report) error {
 
 // csvRows returns the header and a row for each run.
 func csvRows(r *results.Report) [][]string {
-	columns := csvColumns()
-	table := make([][]string, 1+len(r.Runs))
-	for _, c := range columns {
-		table[0] = append(table[0], c.title)
-		for i, run := range r.Runs {
-			table[i+1] = append(table[i+1], c.cell(r, run))
-		}
+	header := []string{
+		"strategy", "round", "order", "seed", "started", "window_ns", "clients", "instances", "keys", "hold", "rate",
+		"redis", "valid", "why_invalid", "labels",
 	}
-	return table
+	columns := csvMetrics()
+	for _, c := range columns {
+		header = append(header, c.title())
+	}
+	rows := [][]string{header}
+	for _, run := range r.Runs {
+		w := r.WorkloadOf(run)
+		row := []string{run.Strategy}
+		for _, value := range []any{
+			run.Round, run.Order, run.Seed, run.Started.UTC().Format(time.RFC3339Nano), run.WindowNS, w.Clients,
+			w.Instances, w.Keys, w.Hold, w.Rate, r.ServerOf(run).Release(), run.Usable(), why(run),
+			strings.Join(run.Labels, "; "),
+		} {
+			row = append(row, fmt.Sprint(value))
+		}
+		for _, c := range columns {
+			row = append(row, c.cell(run))
+		}
+		rows = append(rows, row)
+	}
+	return rows
 }
 
-func csvColumns() []csvColumn {
-	columns := []csvColumn{
-		{"strategy", func(_ *results.Report, run results.Run) string { return run.Strategy }},
-		{"round", func(_ *results.Report, run results.Run) string { return strconv.Itoa(run.Round) }},
-		{"order", func(_ *results.Report, run results.Run) string { return strconv.Itoa(run.Order) }},
-		{"seed", func(_ *results.Report, run results.Run) string { return strconv.FormatInt(run.Seed, 10) }},
-		{"started", func(_ *results.Report,
-			run results.Run,
-		) string {
-			return run.Started.UTC().Format(time.RFC3339Nano)
-		}},
-		{"window_ns", func(_ *results.Report, run results.Run) string { return strconv.FormatInt(run.WindowNS, 10) }},
-		{"clients", func(r *results.Report, run results.Run) string { return strconv.Itoa(r.WorkloadOf(run).Clients) }},
-		{"instances", func(r *results.Report,
-			run results.Run,
-		) string {
-			return strconv.Itoa(r.WorkloadOf(run).Instances)
-		}},
-		{"keys", func(r *results.Report, run results.Run) string { return strconv.Itoa(r.WorkloadOf(run).Keys) }},
-		{"hold", func(r *results.Report, run results.Run) string { return r.WorkloadOf(run).Hold.String() }},
-		{"rate", func(r *results.Report, run results.Run) string { return r.WorkloadOf(run).Rate.String() }},
-		{"redis", func(r *results.Report, run results.Run) string { return r.ServerOf(run).Release() }},
-		{"valid", func(_ *results.Report, run results.Run) string { return strconv.FormatBool(run.Usable()) }},
-		{"why_invalid", func(_ *results.Report, run results.Run) string { return why(run) }},
-		{"labels", func(_ *results.Report, run results.Run) string { return strings.Join(run.Labels, "; ") }},
-	}
+// csvMetric is a column of a metric; or, of one that may be a lower bound, the column that says whether it is.
+type csvMetric struct {
+	results.Metric
+	atLeast bool
+}
+
+func csvMetrics() []csvMetric {
+	var columns []csvMetric
 	for _, m := range results.Metrics() {
-		title := m.Name
-		if m.Unit != results.Number && m.Unit != results.PerSecond { // the name acq_per_s has the unit
-			title += "_" + string(m.Unit)
-		}
-		columns = append(columns, csvColumn{title, func(_ *results.Report, run results.Run) string {
-			f := m.Of(run)
-			if f == nil {
-				return ""
-			}
-			return strconv.FormatFloat(f.Value, 'f', -1, 64)
-		}})
+		columns = append(columns, csvMetric{m, false})
 		if m.Unit == results.Nanoseconds && strings.Contains(m.Name, "wait") {
-			columns = append(columns, atLeast(m))
+			columns = append(columns, csvMetric{m, true})
 		}
 	}
 	for _, name := range []string{"fault_recovery_max", "fault_stall_max"} { // later than the others, so at the end
 		m, _ := results.FindMetric(name)
-		columns = append(columns, atLeast(m))
+		columns = append(columns, csvMetric{m, true})
 	}
 	return columns
 }
 
-// atLeast is the column that says whether a metric is a lower bound.
-func atLeast(m results.Metric) csvColumn {
-	return csvColumn{m.Name + "_at_least", func(_ *results.Report, run results.Run) string {
-		f := m.Of(run)
-		if f == nil {
-			return ""
-		}
+func (c csvMetric) title() string {
+	switch {
+	case c.atLeast:
+		return c.Name + "_at_least"
+	case c.Unit == results.Number, c.Unit == results.PerSecond: // the name acq_per_s has the unit
+		return c.Name
+	}
+	return c.Name + "_" + string(c.Unit)
+}
+
+func (c csvMetric) cell(run results.Run) string {
+	f := c.Of(run)
+	switch {
+	case f == nil:
+		return ""
+	case c.atLeast:
 		return strconv.FormatBool(f.AtLeast)
-	}}
+	}
+	return strconv.FormatFloat(f.Value, 'f', -1, 64)
 }

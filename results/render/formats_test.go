@@ -3,7 +3,6 @@ package render
 import (
 	"bytes"
 	"encoding/csv"
-	"fmt"
 	"io"
 	"path/filepath"
 	"strings"
@@ -71,26 +70,6 @@ func TestFormatsOfZerosAreSound(t *testing.T) {
 	}
 }
 
-func TestCSVReadsBack(t *testing.T) {
-	r := sample(t, "recorded")
-	document := written(t, WriteCSV, r)
-	rows, err := csv.NewReader(bytes.NewReader(document)).ReadAll()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if len(rows) != 1+len(r.Runs) {
-		t.Fatalf("%d rows for %d runs", len(rows), len(r.Runs))
-	}
-	if bytes.Count(document, []byte("\r\n")) != len(rows) {
-		t.Error("lines do not end in CR LF")
-	}
-	for column, title := range rows[0] {
-		if title == "wait_p99_ns" && rows[1][column] == "" {
-			t.Error("no wait_p99_ns")
-		}
-	}
-}
-
 // readBench reads benchmark lines with Go's own reader and fails on what it does
 // not understand.
 func readBench(t *testing.T, document []byte) []*benchfmt.Result {
@@ -115,28 +94,6 @@ func readBench(t *testing.T, document []byte) []*benchfmt.Result {
 		}
 	}
 	return all
-}
-
-func TestBenchstatUnderstandsTheLines(t *testing.T) {
-	r := sample(t, "recorded")
-	all := readBench(t, written(t, WriteBenchfmt, r))
-	if len(all) != len(r.Runs) {
-		t.Fatalf("%d results of %d runs", len(all), len(r.Runs))
-	}
-	for i, result := range all {
-		base, parts := result.Name.Parts()
-		if string(base) != "Lock" || string(parts[0]) != "/strategy="+r.Runs[i].Strategy ||
-			string(parts[1]) != "/clients=500" {
-			t.Errorf("name %q is in parts %q %q", result.Name, base, parts)
-		}
-		if got, ok := result.Value("acq/s"); !ok || got < r.Runs[i].Speed.PerSecond*0.999 ||
-			got > r.Runs[i].Speed.PerSecond*1.001 {
-			t.Errorf("%s: %v acq/s, want %v", result.Name, got, r.Runs[i].Speed.PerSecond)
-		}
-		if _, ok := result.Value("sec/op"); !ok {
-			t.Errorf("%s has no sec/op: %v", result.Name, result.Values)
-		}
-	}
 }
 
 func TestBenchNamesDoNotEndInANumberOfProcessors(t *testing.T) {
@@ -166,42 +123,6 @@ func TestANeverIsNoTimeInTheCSV(t *testing.T) {
 	}
 	if got := rows[1][at["fault_recovery_max_at_least"]]; got != "true" || at["fault_stall_max_at_least"] == 0 {
 		t.Errorf("nobody got the lock again, and the bound is %q", got)
-	}
-}
-
-func TestHgrm(t *testing.T) {
-	rows := -1
-	for _, name := range HgrmNames(sample(t, "recorded")) {
-		document := written(t, func(w io.Writer, r *results.Report) error { return WriteHgrm(w, r, name) },
-			sample(t, "recorded"))
-		golden.Compare(t, "testdata/hgrm-"+name+".hgrm", string(document))
-		n := 0
-		for line := range strings.Lines(string(document)) {
-			var value, share float64
-			if got, _ := fmt.Sscan(line, &value, &share); got == 2 {
-				n++
-			}
-		}
-		if rows >= 0 && n != rows {
-			t.Errorf("%s has %d rows, others %d: the plotter pairs them", name, n, rows)
-		}
-		rows = n
-	}
-	if rows < 100 {
-		t.Errorf("%d rows", rows)
-	}
-	if err := WriteHgrm(io.Discard, sample(t, "recorded"), "nobody"); err == nil {
-		t.Error("a strategy that was not measured is written")
-	}
-	// A report whose durations were counted but not kept.
-	if err := WriteHgrm(io.Discard, sample(t, "normal"), "spin"); err == nil ||
-		!strings.Contains(err.Error(), "no histogram") {
-		t.Errorf("error %v", err)
-	}
-	none := &results.Report{Runs: []results.Run{{Strategy: "a"}}}
-	if got := string(written(t, func(w io.Writer, r *results.Report) error { return WriteHgrm(w, r, "a") },
-		none)); strings.Contains(got, "NaN") {
-		t.Error(got)
 	}
 }
 

@@ -1,101 +1,109 @@
 package render
 
 import (
-	"fmt"
-	"io"
 	"strings"
 
-	"github.com/olekukonko/tablewriter/pkg/twwidth"
-	"github.com/olekukonko/tablewriter/tw"
-
 	"github.com/lockbench/lockbench/internal/layout"
-	"github.com/lockbench/lockbench/internal/words"
 	"github.com/lockbench/lockbench/results"
 )
 
-// Most widths of a strategy's name and of a text, in columns of a terminal.
+// Widths in tables, in columns of a terminal.
 const (
-	nameWidth  = 28
-	wordsWidth = 20 // leaves room for the figures beside them
+	shortWidth = 80 // of the short page
+	leastName  = 8  // least width of names, which the heading "strategy" needs
+	shortWords = 10 // most width of a text in a cell of the short page
+	wordsWidth = 20 // the same on the page with all tables
+	between    = 2  // blanks between columns
 )
 
 // page is a layout.Page of tables.
 type page struct {
 	layout.Page
-	names int // width of the strategies' names, the same in every table
+	short bool // the figures on which most decisions depend, with no more digits than are known
+	names int  // least width of the strategies' names, the same in every table
 }
 
-// WriteTables writes the full report for people: the conditions, then speed, waiting, fairness,
-// cost and safety with a row per strategy, then what a reader must know about the figures. No
-// line is longer than 120 columns. color adds ANSI colours, for a terminal.
-func WriteTables(w io.Writer, r *results.Report, color bool) error {
-	return (&page{Page: layout.Page{Paint: layout.Paint(color)}}).report(w, r)
-}
-
-// WriteMarkdown writes the tables of WriteTables for a pull request: the same groups and
-// columns, with the heading and the notes as lists.
-func WriteMarkdown(w io.Writer, r *results.Report) error {
-	p := &page{Page: layout.Page{Markdown: true}}
-	p.WriteString("### lockbench\n\n")
-	return p.report(w, r)
-}
-
-func (p *page) report(w io.Writer, r *results.Report) error {
-	p.heading(r)
-	all := r.Summaries()
-	var drawn []results.Table
-	if len(all) > 0 {
-		drawn = tables(r, all)
+// table draws a table. On a terminal it draws several, one below the other, if its columns need more than the
+// page's width.
+func (p *page) table(t results.Table, all []results.Summary) {
+	columns := t.Columns
+	for len(columns) > 0 {
+		room, n := p.Width()-p.names, 0
+		for ; n < len(columns); n++ {
+			wide := between + p.columnWidth(columns[n], all)
+			if wide > room && n > 0 && !p.Markdown {
+				break
+			}
+			room -= wide
+		}
+		p.part(t.Title, columns[:n], all, p.names+room)
+		columns = columns[n:]
 	}
-	for _, t := range drawn {
-		p.names = max(p.names, twwidth.Width(t.Title))
-	}
+}
+
+// columnWidth returns the width of the heading and the cells.
+func (p *page) columnWidth(c results.Column, all []results.Summary) int {
+	texts := []string{c.Heading}
 	for _, s := range all {
-		for line := range strings.Lines(p.name(s)) {
-			p.names = max(p.names, twwidth.Width(strings.TrimSuffix(line, "\n")))
-		}
+		texts = append(texts, p.text(c, s))
 	}
-	for _, t := range drawn {
-		if err := p.table(t, all); err != nil {
-			return fmt.Errorf("draw table %s: %w", t.Title, err)
-		}
+	wide := 0
+	for line := range strings.SplitSeq(strings.Join(texts, "\n"), "\n") {
+		wide = max(wide, layout.TextWidth(line))
 	}
-	p.notes(r, all)
-	return words.Write(w, "table", p.Bytes())
+	return wide
 }
 
-func (p *page) table(t results.Table, all []results.Summary) error {
-	rows, align := [][]string{{p.title(t.Title)}}, []tw.Align{tw.AlignLeft}
-	for _, c := range t.Columns {
-		rows[0] = append(rows[0], p.column(c))
+// part draws columns of a table, beside names that are at most room wide. A longer name has its own line. A run
+// that cannot be trusted marks the name.
+func (p *page) part(title string, columns []results.Column, all []results.Summary, room int) {
+	rows, sides := [][]string{{p.title(title)}}, "l"
+	for _, c := range columns {
+		rows[0] = append(rows[0], p.heading(c))
 		if c.Words {
-			align = append(align, tw.AlignLeft)
+			sides += "l"
 		} else {
-			align = append(align, tw.AlignRight)
+			sides += "r"
 		}
 	}
 	for _, s := range all {
-		row := []string{p.name(s)}
-		for _, c := range t.Columns {
-			row = append(row, p.cell(c, c.Text(s)))
+		name, mark := p.Text(s.Title()), ""
+		if s.AnyInvalid() {
+			mark = " !"
+		}
+		if layout.TextWidth(name+mark) > room && !p.Markdown {
+			for _, line := range layout.Wrap(name+mark, p.Width(), "  ") {
+				rows = append(rows, []string{line})
+			}
+			name, mark = "", ""
+		}
+		row := []string{name + p.Red(mark)}
+		for _, c := range columns {
+			row = append(row, p.verdict(p.text(c, s)))
 		}
 		rows = append(rows, row)
 	}
 	p.WriteByte('\n')
-	return p.Grid(align, rows)
-}
-
-// title returns a table's title, above the strategies' names.
-func (p *page) title(title string) string {
-	if p.Markdown {
-		return "**" + layout.Escape(title) + "**"
+	if p.short && title != "" {
+		p.WriteString(p.Bold(title) + "\n")
 	}
-	return p.Bold("\n" + title + strings.Repeat(" ", p.names-twwidth.Width(title)))
+	p.Grid(sides, rows)
 }
 
-// column returns a column's heading. In a terminal it has two lines, with units and percentiles
+// title returns the heading of the strategies' names.
+func (p *page) title(title string) string {
+	switch {
+	case p.Markdown:
+		return "**" + layout.Escape(title) + "**"
+	case p.short:
+		return p.Bold("\nstrategy")
+	}
+	return p.Bold("\n" + title + strings.Repeat(" ", p.names-layout.TextWidth(title)))
+}
+
+// heading returns a column's heading. In a terminal it has two lines, with units and percentiles
 // in the second.
-func (p *page) column(c results.Shown) string {
+func (p *page) heading(c results.Column) string {
 	switch {
 	case p.Markdown:
 		return layout.Escape(c.Flat())
@@ -105,43 +113,33 @@ func (p *page) column(c results.Shown) string {
 	return p.Bold("\n" + c.Heading)
 }
 
-func (p *page) cell(c results.Shown, text string) string {
+// text returns a strategy's cell. On the short page it has no mark for invalid runs: the name and the claims have
+// one.
+func (p *page) text(c results.Column, s results.Summary) string {
 	switch {
 	case p.Markdown:
-		text = layout.Escape(strings.Join(strings.Fields(text), " "))
-		if strings.HasPrefix(text, "BROKEN") {
-			text = "**" + text + "**"
-		}
-		return text
+		return layout.Escape(strings.Join(strings.Fields(c.Text(s)), " "))
+	case c.Words && p.short:
+		return strings.Join(layout.Wrap(c.Text(s), shortWords, ""), "\n")
 	case c.Words:
-		text = strings.Join(layout.Wrap(text, wordsWidth, ""), "\n")
+		return strings.Join(layout.Wrap(c.Text(s), wordsWidth, ""), "\n")
+	case c.Cell == nil && p.short:
+		return strings.TrimSuffix(s.Brief(c.Metric), "/s") // the heading has the unit
 	}
-	return p.verdict(text)
+	return c.Text(s)
 }
 
-// name returns a strategy's name, with a mark if a run of it cannot be trusted. It wraps a long
-// name and does not cut it: variants may differ only at the end.
-func (p *page) name(s results.Summary) string {
-	name := s.Title()
-	if !p.Markdown {
-		name = strings.Join(layout.Wrap(name, nameWidth-2, "  "), "\n")
-	}
-	if s.AnyInvalid() {
-		return p.Text(name) + p.Red(" !")
-	}
-	return p.Text(name)
-}
-
-// verdict colours a cell with the result of the audit.
+// verdict colours a cell with the result of the audit; in Markdown a broken claim is bold.
 func (p *page) verdict(cell string) string {
 	switch {
+	case p.Markdown && strings.HasPrefix(cell, "BROKEN"):
+		return "**" + cell + "**"
 	case strings.HasPrefix(cell, "BROKEN"), strings.HasPrefix(cell, "INVALID"):
 		return p.Red(cell)
 	case strings.Contains(cell, "unsafe"), cell == "no claim":
 		return p.Yellow(cell)
 	case cell == "held":
 		return p.Green(cell)
-	default:
-		return cell
 	}
+	return cell
 }

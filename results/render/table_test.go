@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/olekukonko/tablewriter/pkg/twwidth"
 
 	"github.com/lockbench/lockbench/internal/layout"
 	"github.com/lockbench/lockbench/internal/testkit/golden"
@@ -171,7 +170,7 @@ func TestTablesFitTheirWidth(t *testing.T) {
 			for _, color := range []bool{false, true} {
 				for line := range strings.Lines(kind.write(t, report, color)) {
 					line = escapes.ReplaceAllString(strings.TrimSuffix(line, "\n"), "")
-					if width := twwidth.Width(line); width > kind.width {
+					if width := layout.TextWidth(line); width > kind.width {
 						t.Errorf("%s %s: %d columns: %s", kind.name, name, width, line)
 					}
 				}

@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"io"
 
-	"github.com/olekukonko/tablewriter/tw"
-
 	"github.com/lockbench/lockbench/internal/apps/document"
 	"github.com/lockbench/lockbench/internal/layout"
 	"github.com/lockbench/lockbench/internal/words"
@@ -122,9 +120,7 @@ func (d *Document) write(w io.Writer, p *layout.Page) error {
 	default:
 		p.Section("Choice", "none: nothing that was measured may be recommended")
 	}
-	if err := d.ranking(p); err != nil {
-		return fmt.Errorf("draw advice: %w", err)
-	}
+	d.ranking(p)
 	if len(d.Notes) > 0 {
 		p.Section("Notes", "")
 	}
@@ -147,13 +143,13 @@ func (d *Document) write(w io.Writer, p *layout.Page) error {
 }
 
 // ranking draws the measured strategies in their order, and why the others come after the first.
-func (d *Document) ranking(p *layout.Page) error {
+func (d *Document) ranking(p *layout.Page) {
 	if len(d.Ranking) == 0 {
-		return nil
+		return
 	}
-	rows, align := [][]string{{"ranking", "claims"}}, []tw.Align{tw.AlignLeft, tw.AlignLeft}
+	rows, columns := [][]string{{"ranking", "claims"}}, "ll"
 	for _, f := range d.Ranking[0].Figures {
-		rows[0], align = append(rows[0], p.Text(f.Metric)), append(align, tw.AlignRight)
+		rows[0], columns = append(rows[0], p.Text(f.Metric)), columns+"r"
 	}
 	for _, c := range d.Ranking {
 		row := []string{p.Text(c.Name), p.Text(c.Verdict)}
@@ -167,9 +163,7 @@ func (d *Document) ranking(p *layout.Page) error {
 	} else {
 		p.WriteByte('\n')
 	}
-	if err := p.Grid(align, rows); err != nil {
-		return err
-	}
+	p.Grid(columns, rows)
 	if p.Markdown {
 		p.WriteByte('\n')
 	}
@@ -184,5 +178,4 @@ func (d *Document) ranking(p *layout.Page) error {
 	}
 	p.Remark("", fmt.Sprintf("Ratios are medians (%s) over %s in pairs; one counts from 1.1 times on, if its interval "+
 		"excludes 1.", how, words.Count(d.Rounds, "round")))
-	return nil
 }

@@ -9,8 +9,6 @@ import (
 	"strings"
 	"unicode"
 
-	"github.com/olekukonko/tablewriter/tw"
-
 	"github.com/lockbench/lockbench/internal/layout"
 	"github.com/lockbench/lockbench/internal/words"
 	"github.com/lockbench/lockbench/results"
@@ -25,9 +23,7 @@ func WriteTable(w io.Writer, d *Document, color bool) error {
 	p := &page{layout.Page{Paint: layout.Paint(color)}}
 	fmt.Fprintln(p, d.Setup())
 	d.method(p)
-	if err := p.claims(d); err != nil {
-		return err
-	}
+	p.claims(d)
 	fmt.Fprintf(p, "\n%s\n", d.tally())
 	return p.Save(w, "claims")
 }
@@ -44,14 +40,12 @@ func WriteMarkdown(w io.Writer, d *Document) error {
 	for _, c := range d.Claims {
 		fmt.Fprintf(p, "| [%s](#%s) | %s | %s |\n", p.Text(c.Name), anchor(c.Name), p.Text(string(c.Says)), c.Verdict)
 	}
-	if err := p.claims(d); err != nil {
-		return err
-	}
+	p.claims(d)
 	return p.Save(w, "claims")
 }
 
 // claims writes every claim with its figures and commands.
-func (p *page) claims(d *Document) error {
+func (p *page) claims(d *Document) {
 	for _, c := range d.Claims {
 		p.heading(c)
 		for _, text := range slices.Concat([]string{string(c.About), string(c.Qualified)}, c.Why) {
@@ -59,16 +53,12 @@ func (p *page) claims(d *Document) error {
 				p.Remark("", text)
 			}
 		}
-		if err := p.figures(c); err != nil {
-			return err
-		}
+		p.figures(c)
 		for _, run := range c.Runs {
 			p.Command(run.Command)
 		}
 		for _, run := range c.Runs {
-			if err := p.shown(run); err != nil {
-				return err
-			}
+			p.shown(run)
 		}
 		for i, test := range c.Tests {
 			if i == 0 {
@@ -77,7 +67,6 @@ func (p *page) claims(d *Document) error {
 			fmt.Fprintf(p, "- %s\n", layout.Code(string(test)))
 		}
 	}
-	return nil
 }
 
 // heading writes a claim with its verdict.
@@ -164,9 +153,8 @@ func (d *Document) tally() string {
 }
 
 // figures writes a claim's figures, each with its counter-case below it.
-func (p *page) figures(c Result) error {
+func (p *page) figures(c Result) {
 	rows := [][]string{{"figure", "came to", "must be", "", "best (rounds)"}}
-	align := []tw.Align{tw.AlignLeft, tw.AlignRight, tw.AlignLeft, tw.AlignLeft, tw.AlignLeft}
 	columns := 4
 	for _, f := range c.Figures {
 		if rows = append(rows, f.cells()); f.Best != nil {
@@ -188,18 +176,15 @@ func (p *page) figures(c Result) error {
 		rows[i] = row[:columns]
 	}
 	p.WriteByte('\n')
-	if err := p.Grid(align[:columns], rows); err != nil {
-		return fmt.Errorf("write claims: %w", err)
-	}
+	p.Grid("lrlll"[:columns], rows)
 	p.WriteByte('\n')
-	return nil
 }
 
 // shown writes a run's figures in addition to the expected ones.
-func (p *page) shown(run RunResult) error {
+func (p *page) shown(run RunResult) {
 	s := run.Shown
 	if s == nil || len(s.Strategies) == 0 || !p.Markdown { // they are too wide for a terminal
-		return nil
+		return
 	}
 	fmt.Fprintf(p, "\n%s, medians of the rounds: %s", layout.Code(run.Name), words.Count(s.Runs, "run"))
 	if s.LeftOut > 0 {
@@ -209,9 +194,9 @@ func (p *page) shown(run RunResult) error {
 		fmt.Fprintf(p, "; in %d the machine set the pace, not the lock", s.MachineBound)
 	}
 	p.WriteString("\n\n")
-	head, align := []string{""}, []tw.Align{tw.AlignLeft}
+	head, columns := []string{""}, "l"
 	for _, f := range s.Strategies[0].Figures {
-		head, align = append(head, p.Text(f.Metric)), append(align, tw.AlignRight)
+		head, columns = append(head, p.Text(f.Metric)), columns+"r"
 	}
 	rows := [][]string{head}
 	for _, one := range s.Strategies {
@@ -221,7 +206,7 @@ func (p *page) shown(run RunResult) error {
 		}
 		rows = append(rows, row)
 	}
-	return p.Grid(align, rows)
+	p.Grid(columns, rows)
 }
 
 // cells returns a figure's row: the expectation, the result and the best.

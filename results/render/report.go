@@ -1,0 +1,248 @@
+// Package render writes reports: as tables, and in formats that other tools read.
+package render
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/lockbench/lockbench/internal/layout"
+	"github.com/lockbench/lockbench/internal/words"
+	"github.com/lockbench/lockbench/results"
+	"github.com/lockbench/lockbench/results/findings"
+)
+
+// WriteTable writes a short report for people: one table with a row per strategy and the figures
+// on which most decisions depend, further tables for several runs, faults or bursts, and at
+// most three findings. No line is longer than 80 columns.
+// color adds ANSI colours, for a terminal.
+func WriteTable(w io.Writer, r *results.Report, color bool) error {
+	p := &page{Page: layout.Page{Paint: layout.Paint(color), Wide: shortWidth}, short: true, names: leastName}
+	for _, line := range r.Gist() {
+		p.Entry(line[0], line[1])
+	}
+	all := r.Summaries()
+	tables := []results.Table{
+		{Columns: results.Columns(results.ShortGroup, r)},
+		ratios(results.ShortRatioGroup, r, all),
+		results.TableOf(results.HerdGroup, r),
+	}
+	p.tables(append(tables, r.FaultTables()...), all)
+	p.findings(r, all)
+	return words.Write(w, "table", p.Bytes())
+}
+
+// WriteTables writes the full report for people: the conditions, then speed, waiting, fairness,
+// cost and safety with a row per strategy, then what a reader must know about the figures. No
+// line is longer than 120 columns. color adds ANSI colours, for a terminal.
+func WriteTables(w io.Writer, r *results.Report, color bool) error {
+	return (&page{Page: layout.Page{Paint: layout.Paint(color)}}).report(w, r)
+}
+
+// WriteMarkdown writes the tables of WriteTables for a pull request: the same groups and
+// columns, with the heading and the notes as lists.
+func WriteMarkdown(w io.Writer, r *results.Report) error {
+	p := &page{Page: layout.Page{Markdown: true}}
+	p.WriteString("### lockbench\n\n")
+	return p.report(w, r)
+}
+
+func (p *page) report(w io.Writer, r *results.Report) error {
+	p.conditions(r)
+	all := r.Summaries()
+	tables := []results.Table{
+		results.TableOf(results.SpeedGroup, r), ratios(results.RatioGroup, r, all),
+	}
+	for _, g := range []results.Group{
+		results.HerdGroup, results.WaitingGroup, results.FairnessGroup, results.CostGroup, results.LoadGroup,
+	} {
+		tables = append(tables, results.TableOf(g, r))
+	}
+	tables = append(tables, spreads(r, all), results.TableOf(results.SafetyGroup, r))
+	tables = append(tables, r.FaultTables()...)
+	for _, t := range tables {
+		p.names = max(p.names, layout.TextWidth(t.Title))
+	}
+	p.tables(tables, all)
+	figures := p.String()
+	p.WriteByte('\n')
+	p.found(findings.Of(all))
+	p.legend(r, all, figures)
+	p.found(findings.OfReport(r))
+	return words.Write(w, "table", p.Bytes())
+}
+
+// conditions writes what was measured, on what, and the baselines.
+func (p *page) conditions(r *results.Report) {
+	parts := []string{r.Tool.Version, words.Count(r.Rounds, "run") + " of each strategy"}
+	if len(r.Generators) == 0 && r.Workload.Seed != 0 { // each generator has its own seed
+		parts = append(parts, fmt.Sprintf("seed %d", r.Workload.Seed))
+	}
+	if !r.Started.IsZero() {
+		parts = append(parts, r.Started.UTC().Format("2006-01-02 15:04 MST"))
+	}
+	p.Entry("lockbench", words.Dotted(parts...))
+	for _, line := range r.Conditions() {
+		p.Entry(line[0], line[1])
+	}
+}
+
+// tables draws the tables of what was measured.
+func (p *page) tables(tables []results.Table, all []results.Summary) {
+	if len(all) == 0 {
+		return
+	}
+	for _, t := range tables {
+		p.table(t, all)
+	}
+}
+
+// ratios compares each strategy, round by round, with the first one at the same point. It has no columns if there
+// is nothing to compare.
+func ratios(g results.Group, r *results.Report, all []results.Summary) results.Table {
+	t := results.Table{Title: string(results.RatioGroup)}
+	bases := map[string]results.Summary{} // by point
+	for _, s := range all {
+		if _, known := bases[s.Point]; !known {
+			bases[s.Point] = s
+		}
+	}
+	if r.Rounds < 2 || len(bases) == len(all) {
+		return t
+	}
+	for _, c := range results.Columns(g, r) {
+		c.Cell = func(s results.Summary) string {
+			base := bases[s.Point]
+			if base.Title() == s.Title() {
+				return "1"
+			}
+			if ratio := s.Against(base, c.Metric); ratio != nil {
+				return ratio.String()
+			}
+			return results.NotKnown
+		}
+		t.Columns = append(t.Columns, c)
+	}
+	return t
+}
+
+// spreads shows the smallest and the largest figure of several runs where the other tables show
+// only the median. It has no columns for one run.
+func spreads(r *results.Report, all []results.Summary) results.Table {
+	t := results.Table{Title: string(results.SpreadGroup)}
+	for _, c := range results.Columns(results.SpreadGroup, r) {
+		c.Cell = func(s results.Summary) string { return spread(s, c.Metric) }
+		known := func(s results.Summary) bool { return c.Cell(s) != results.NotKnown }
+		if r.Rounds > 1 && slices.ContainsFunc(all, known) {
+			t.Columns = append(t.Columns, c)
+		}
+	}
+	return t
+}
+
+// spread writes the smallest and the largest of a metric's exactly known values.
+func spread(s results.Summary, m results.Metric) string {
+	known := s.Exactly(m)
+	if len(known) < 2 {
+		return results.NotKnown
+	}
+	low, high := known[0].Text(m.Unit), known[len(known)-1].Text(m.Unit)
+	if m.Unit == results.PerSecond { // the title has the unit
+		low, high = strings.TrimSuffix(low, "/s"), strings.TrimSuffix(high, "/s")
+	}
+	if number, unit, found := strings.Cut(low, " "); found && strings.HasSuffix(high, " "+unit) {
+		low = number // write the unit once
+	}
+	return fmt.Sprint(low, "–", high, s.Mark())
+}
+
+// findings writes the findings to read first, and what a reader must know to trust the figures.
+func (p *page) findings(r *results.Report, all []results.Summary) {
+	figures := p.String()
+	p.WriteByte('\n')
+	var cautions []string
+	for _, f := range findings.Of(all) {
+		switch f.Sort {
+		case findings.NotTrusted:
+			p.Entry(f.Note, f.String())
+		case findings.Caution:
+			f.Text, _, _ = strings.Cut(f.Text, " (") // without the explanation
+			if len(all) > 1 && len(f.Strategies) == len(all) {
+				f.Strategies = []string{"all"}
+			}
+			cautions = append(cautions, f.String())
+		}
+	}
+	for _, f := range findings.Brief(all) {
+		p.Point("", f.String())
+	}
+	p.found(findings.OfReport(r))
+	p.Entry("caution", strings.Join(cautions, "; "))
+	p.legend(r, all, figures)
+	if len(all) > 0 {
+		p.Entry("more", "-o tables for every figure, lockbench report for a page with pictures")
+	}
+}
+
+// found writes the findings that have a note.
+func (p *page) found(all []findings.Finding) {
+	for _, f := range all {
+		if f.Note != "" {
+			p.Entry(f.Note, f.String())
+		}
+	}
+}
+
+// legend says how the figures were obtained, and explains their signs.
+func (p *page) legend(r *results.Report, all []results.Summary, figures string) {
+	if len(all) > 0 {
+		p.Entry("read", p.method(r))
+		p.Entry("", signs(figures))
+	}
+}
+
+// method says how the figures were obtained.
+func (p *page) method(r *results.Report) string {
+	again := "as soon as it has released"
+	if !r.Workload.Think.IsZero() {
+		again = "once it has released and thought"
+	}
+	how := "closed loop: each client acquires again " + again
+	if r.Workload.Rate > 0 {
+		how = "open loop: waits count from the intended start"
+	}
+	if p.short && r.Rounds <= 1 {
+		how += " · two digits: one run does not tell the spread"
+	}
+	if p.short {
+		how += " · cmds, CPU: the server's"
+	}
+	if r.Rounds > 1 {
+		how += " · medians of the valid runs, safety of all"
+		if r.Rounds < 6 {
+			how += " · ratios: median (smallest–largest) of the rounds; 95 % intervals take 6"
+		} else {
+			how += " · ratios: median of the rounds (its 95 % interval)"
+		}
+	}
+	return how
+}
+
+// signs explains the signs that occur in the figures.
+func signs(figures string) string {
+	var explained []string
+	if strings.Contains(figures, "≥") {
+		explained = append(explained, "≥ at least: some had not ended, or too few waits decide")
+	}
+	if strings.Contains(figures, "~") {
+		explained = append(explained, "~ rough: over a third was subtracted for idle connections")
+	}
+	if strings.Contains(figures, results.NotKnown+" ") || strings.Contains(figures, results.NotKnown+"\n") {
+		explained = append(explained, results.NotKnown+" not known")
+	}
+	if strings.Contains(figures, "!") {
+		explained = append(explained, "! see INVALID")
+	}
+	return strings.Join(explained, " · ")
+}
