@@ -114,6 +114,7 @@ var badInputs = []struct {
 		{"lockbench -o json=", 104},
 		{"lockbench -o json=none/out.json", 104},
 		{"lockbench -o json=.", 104},
+		{"lockbench -o hgrm", 104},
 		{"lockbench -o table -o json", 104},
 		{"lockbench -o json=out -o csv=./out", 104},
 		{"lockbench --workload load.yaml -o json=load.yaml", 104},

@@ -5,7 +5,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
+	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -56,9 +59,9 @@ func (a *app) prepare(
 	file := given.workload(f.file, &f.workload)
 	plan, wrong := f.plan()
 	_, crossed := parseThresholds(f.thresholds, plan)
-	outputs := f.outputs.all()
+	outputs, unnamed := oneFileEach(f.outputs.all(), plan.Titles())
 	clash := check(outputs, inputs(f.file, f.workload, plan.Redis.CAFile)...)
-	return plan, outputs, given.refuse(stray, file, wrong, crossed, clash)
+	return plan, outputs, given.refuse(stray, file, wrong, crossed, unnamed, clash)
 }
 
 // unknownWord returns the error of a word that is neither flag nor command.
@@ -81,7 +84,39 @@ func reportOutputs() *outputs[*results.Report] {
 		"json":     plain(results.WriteJSON),
 		"csv":      plain(render.WriteCSV),
 		"benchfmt": plain(render.WriteBenchfmt),
+		"hgrm":     func(io.Writer, *results.Report, bool) error { return nil }, // see oneFileEach
 	}}
+}
+
+// unfit matches characters that file names should not have.
+var unfit = regexp.MustCompile(`[^\w.=,-]+`)
+
+// oneFileEach replaces each output as hgrm by one for each of the runs with these titles: for
+// waits.hgrm and the strategy spin it is waits-spin.hgrm.
+func oneFileEach(given []output[*results.Report], titles []string) (all []output[*results.Report], err error) {
+	for _, o := range given {
+		switch {
+		case o.format != "hgrm":
+			all = append(all, o)
+			continue
+		case o.file == "":
+			err = errors.New("--output: hgrm writes several files, name them with hgrm=FILE")
+			continue
+		}
+		extension := filepath.Ext(o.file)
+		before := strings.TrimSuffix(o.file, extension)
+		for _, title := range titles {
+			o.file = before + "-" + unfit.ReplaceAllString(title, "_") + extension
+			o.write = func(w io.Writer, r *results.Report, _ bool) error {
+				if !slices.Contains(render.HgrmNames(r), title) {
+					return nil
+				}
+				return render.WriteHgrm(w, r, title)
+			}
+			all = append(all, o)
+		}
+	}
+	return all, err
 }
 
 // measure carries the plan out and writes the report.

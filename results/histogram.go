@@ -85,6 +85,16 @@ func (h Histogram) Mean() float64 {
 	return sum / float64(max(1, h.TotalCount()))
 }
 
+// StdDev is the values' standard deviation.
+func (h Histogram) StdDev() float64 {
+	var squares float64
+	mean := h.Mean()
+	for _, b := range h {
+		squares += math.Pow(b.middle()-mean, 2) * float64(b.Count)
+	}
+	return math.Sqrt(squares / float64(max(1, h.TotalCount())))
+}
+
 // Median is the value that half of the values do not exceed; nil without any.
 func (h Histogram) Median() *int64 {
 	var upTo int64

@@ -1,12 +1,15 @@
 package layout
 
 import (
+	"bytes"
 	"fmt"
+	"io"
 	"strings"
-)
 
-// between are the blanks between two columns.
-const between = "  "
+	"github.com/olekukonko/tablewriter"
+	"github.com/olekukonko/tablewriter/renderer"
+	"github.com/olekukonko/tablewriter/tw"
+)
 
 // Grid draws rows of cells, headings first. columns has a letter for each column: l for text, r for figures. A
 // row with fewer cells is a line of its own. The cells must come from Text.
@@ -21,54 +24,69 @@ func (p *Page) Grid(columns string, rows [][]string) {
 		}
 		return
 	}
-	sizes := make([]int, len(columns))
-	for _, row := range rows {
-		if len(row) < len(columns) {
-			continue
-		}
-		for i, cell := range row {
-			for line := range strings.SplitSeq(cell, "\n") {
-				sizes[i] = max(sizes[i], TextWidth(line))
-			}
+	var drawn bytes.Buffer
+	table := newTable(&drawn, columns)
+	table.Header(rows[0])
+	for _, row := range rows[1:] {
+		if len(row) == len(columns) {
+			_ = table.Append(row) // of strings
 		}
 	}
+	_ = table.Render() // to a buffer
+	lines := strings.Split(drawn.String(), "\n")
 	for i, row := range rows {
 		if len(row) < len(columns) {
-			fmt.Fprintln(p, strings.Join(row, between))
+			fmt.Fprintln(p, strings.Join(row, "  "))
 			continue
 		}
-		p.row(columns, sizes, row)
-		if i == 0 {
-			wide := len(between) * (len(sizes) - 1)
-			for _, size := range sizes {
-				wide += size
-			}
-			fmt.Fprintln(p, strings.Repeat("─", wide))
+		high := 1
+		for _, cell := range row {
+			high = max(high, 1+strings.Count(cell, "\n"))
 		}
+		if i == 0 {
+			high++ // the rule below the headings
+		}
+		for _, line := range lines[:high] {
+			fmt.Fprintln(p, trimmed(line))
+		}
+		lines = lines[high:]
 	}
 }
 
-// row writes a row of cells, in as many lines as its highest cell has.
-func (p *Page) row(columns string, sizes []int, row []string) {
-	cells, height := make([][]string, len(row)), 0
-	for i, cell := range row {
-		cells[i] = strings.Split(cell, "\n")
-		height = max(height, len(cells[i]))
+// trimmed removes the blanks at a line's end, which would wrap on a narrow terminal, and the end of the rule that
+// is below the last column's padding. In a coloured cell the table ends the colour behind the blanks.
+func trimmed(line string) string {
+	line, coloured := strings.CutSuffix(strings.TrimRight(line, " "), off)
+	if line = strings.TrimRight(line, " "); coloured && !strings.HasSuffix(line, off) {
+		line += off
 	}
-	for at := range height {
-		line := ""
-		for i, cell := range cells {
-			text := ""
-			if at < len(cell) {
-				text = cell[at]
-			}
-			blanks := strings.Repeat(" ", sizes[i]-TextWidth(text))
-			if columns[i] == 'r' {
-				line += blanks + text + between
-			} else {
-				line += text + blanks + between
-			}
-		}
-		fmt.Fprintln(p, strings.TrimRight(line, " ")) // a blank at its end would wrap on a narrow terminal
+	if strings.HasPrefix(line, "──") {
+		line = strings.TrimSuffix(line, "──")
 	}
+	return line
+}
+
+func newTable(w io.Writer, columns string) *tablewriter.Table {
+	sides := make([]tw.Align, len(columns))
+	for i, side := range columns {
+		sides[i] = map[rune]tw.Align{'l': tw.AlignLeft, 'r': tw.AlignRight}[side]
+	}
+	cell := tw.CellConfig{
+		Formatting: tw.CellFormatting{AutoWrap: tw.WrapNone, AutoFormat: tw.Off},
+		Alignment:  tw.CellAlignment{PerColumn: sides},
+		Padding:    tw.CellPadding{Global: tw.Padding{Right: "  ", Overwrite: true}},
+	}
+	lines := tw.Lines{ShowTop: tw.Off, ShowBottom: tw.Off, ShowHeaderLine: tw.On, ShowFooterLine: tw.Off}
+	return tablewriter.NewTable(w,
+		tablewriter.WithRenderer(renderer.NewBlueprint(tw.Rendition{
+			Borders:  tw.BorderNone,
+			Symbols:  tw.NewSymbols(tw.StyleLight),
+			Settings: tw.Settings{Separators: tw.SeparatorsNone, Lines: lines},
+		})),
+		tablewriter.WithConfig(tablewriter.Config{
+			Header:   cell,
+			Row:      cell,
+			Behavior: tw.Behavior{TrimSpace: tw.Off, TrimLine: tw.Off},
+		}),
+	)
 }

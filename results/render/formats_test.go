@@ -3,6 +3,7 @@ package render
 import (
 	"bytes"
 	"encoding/csv"
+	"fmt"
 	"io"
 	"path/filepath"
 	"strings"
@@ -123,6 +124,42 @@ func TestANeverIsNoTimeInTheCSV(t *testing.T) {
 	}
 	if got := rows[1][at["fault_recovery_max_at_least"]]; got != "true" || at["fault_stall_max_at_least"] == 0 {
 		t.Errorf("nobody got the lock again, and the bound is %q", got)
+	}
+}
+
+func TestHgrm(t *testing.T) {
+	rows := -1
+	for _, name := range HgrmNames(sample(t, "recorded")) {
+		document := written(t, func(w io.Writer, r *results.Report) error { return WriteHgrm(w, r, name) },
+			sample(t, "recorded"))
+		golden.Compare(t, "testdata/hgrm-"+name+".hgrm", string(document))
+		n := 0
+		for line := range strings.Lines(string(document)) {
+			var value, share float64
+			if got, _ := fmt.Sscan(line, &value, &share); got == 2 {
+				n++
+			}
+		}
+		if rows >= 0 && n != rows {
+			t.Errorf("%s has %d rows, others %d: the plotter pairs them", name, n, rows)
+		}
+		rows = n
+	}
+	if rows < 100 {
+		t.Errorf("%d rows", rows)
+	}
+	if err := WriteHgrm(io.Discard, sample(t, "recorded"), "nobody"); err == nil {
+		t.Error("a strategy that was not measured is written")
+	}
+	// A report whose durations were counted but not kept.
+	if err := WriteHgrm(io.Discard, sample(t, "normal"), "spin"); err == nil ||
+		!strings.Contains(err.Error(), "no histogram") {
+		t.Errorf("error %v", err)
+	}
+	none := &results.Report{Runs: []results.Run{{Strategy: "a"}}}
+	if got := string(written(t, func(w io.Writer, r *results.Report) error { return WriteHgrm(w, r, "a") },
+		none)); strings.Contains(got, "NaN") {
+		t.Error(got)
 	}
 }
 

@@ -1,0 +1,89 @@
+package render
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"math"
+
+	"github.com/lockbench/lockbench/internal/words"
+	"github.com/lockbench/lockbench/results"
+)
+
+// hgrmLadder returns the percentiles of every .hgrm file, as shares. As in HdrHistogram's own
+// writers, each halving of the rest takes five steps, down to one in ten million. The plotter
+// pairs files by row, so the rows must not depend on the data.
+func hgrmLadder() []float64 {
+	const steps, finest = 5, 1e-7
+	var ladder []float64
+	for left := 1.0; left > finest; left /= 2 {
+		for i := range steps {
+			ladder = append(ladder, 1-left*(1-float64(i)/(2*steps)))
+		}
+	}
+	return append(ladder, 1)
+}
+
+// HgrmNames returns the strategies, in a sweep with their points, for which WriteHgrm can write
+// a file.
+func HgrmNames(r *results.Report) []string {
+	var names []string
+	for _, s := range r.Summaries() {
+		names = append(names, s.Title())
+	}
+	return names
+}
+
+// WriteHgrm writes the percentiles of a strategy's waits over all its valid runs, in
+// milliseconds, for HdrHistogram's plotter. They are the product-limit estimate. Where they
+// are only lower bounds the curve is flat, and a comment says so.
+func WriteHgrm(w io.Writer, r *results.Report, name string) error {
+	for _, s := range r.Summaries() {
+		if s.Title() == name {
+			return writeHgrm(w, s)
+		}
+	}
+	return fmt.Errorf("%s was not measured", name)
+}
+
+func writeHgrm(w io.Writer, s results.Summary) error {
+	var runs []results.Distribution
+	for _, run := range s.Used {
+		runs = append(runs, run.Waiting.PerAcquisition)
+	}
+	waits := results.Sum(runs...)
+	survival, total := waits.Survival(), waits.Count+waits.Censored
+	if total > 0 && len(waits.Histogram)+len(waits.CensoredHistogram) == 0 {
+		return fmt.Errorf("%s has no histogram of its %d waits", s.Title(), total)
+	}
+	var b bytes.Buffer
+	fmt.Fprintf(&b, "%12s %14s %10s %14s\n\n", "Value", "Percentile", "TotalCount", "1/(1-Percentile)")
+	const ms = 1e6
+	exact := 1.0
+	for _, q := range hgrmLadder() {
+		value := survival.Quantile(q)
+		if value == nil {
+			value = &results.Bound{}
+		}
+		if value.AtLeast {
+			exact = min(exact, q)
+		}
+		count := int64(math.Round(q * float64(total)))
+		if q < 1 {
+			fmt.Fprintf(&b, "%12.6f %2.12f %10d %14.2f\n", float64(value.NS)/ms, q, count, 1/(1-q))
+		} else {
+			fmt.Fprintf(&b, "%12.6f %2.12f %10d\n", float64(value.NS)/ms, q, count)
+		}
+	}
+	most := int64(0)
+	if waits.Max != nil {
+		most = waits.Max.NS
+	}
+	fmt.Fprintf(&b, "#[Mean    = %12.6f, StdDeviation   = %12.6f]\n", waits.Histogram.Mean()/ms,
+		waits.Histogram.StdDev()/ms)
+	fmt.Fprintf(&b, "#[Max     = %12.6f, Total count    = %12d]\n", float64(most)/ms, total)
+	if exact < 1 {
+		fmt.Fprintf(&b, "# from %.12f on these are lower bounds: %d waits had not ended\n", exact, waits.Censored)
+	}
+	return words.Write(w, "percentiles", b.Bytes())
+}
