@@ -22,12 +22,12 @@ func (a *app) selfcheck() *cobra.Command {
 		Use:   "selfcheck",
 		Short: "Check lockbench's accuracy on this machine",
 		Long: "Measure cases whose answer is known from elsewhere, in about half a minute: a stalled server,\n" +
-			"holds that are known, a starved client, a lock that lets in two, and a second reader of INFO.\n" +
-			"docs/VALIDITY.md explains each.\n" +
+			"waits, holds and orders that are known, a starved client, a lock that lets in two, and a second\n" +
+			"reader of INFO. docs/VALIDITY.md explains each.\n" +
 			"It ends with 112 if a check fails. An inconclusive one proves nothing and refutes nothing:\n" +
 			"the machine was too busy, or the check cannot run there.",
 		Example: "  lockbench selfcheck\n" +
-			"  lockbench selfcheck --only holds,audit -o table -o json=selfcheck.json",
+			"  lockbench selfcheck --only order,audit -o table -o json=selfcheck.json",
 		Args:              cobra.NoArgs,
 		ValidArgsFunction: cobra.NoFileCompletions,
 	}

@@ -58,10 +58,10 @@ type ShownStrategy struct {
 
 // FigureResult is an expected figure and its result.
 type FigureResult struct {
-	What     Text              `json:"what"`
-	Figure   string            `json:"figure"` // the expression
-	Unit     results.Unit      `json:"unit"`
-	Values   []*results.Figure `json:"values"` // of each round; nil if not known
+	What   Text              `json:"what"`
+	Figure string            `json:"figure"` // the expression
+	Unit   results.Unit      `json:"unit"`
+	Values []*results.Figure `json:"values"` // of each round; nil if not known
 	Limits
 	Outcome  Outcome   `json:"outcome"`
 	Interval *Interval `json:"interval,omitempty"` // if Limits.By, and any round is known

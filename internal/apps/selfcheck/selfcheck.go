@@ -48,7 +48,13 @@ var checks = []struct {
 	run         func(*session, context.Context, *Check) error
 }{
 	{"omission", "a server that stalls shows in the percentiles of an open loop", (*session).omission},
+	{
+		"percentiles",
+		"waits that are known have their percentiles, after a warm-up too, per acquisition and per client",
+		(*session).percentiles,
+	},
 	{"holds", "holds are what was asked for, and recorded as they were", (*session).holds},
+	{"order", "serving the first to come and serving the newest are told apart", (*session).order},
 	{"starvation", "one client in ten that never gets the lock shows in all fairness", (*session).starvation},
 	{"audit", "locks that let in two are found out, each time", (*session).audit},
 	{"outside", "what is reported of Redis is what somebody else's INFO shows", (*session).outside},

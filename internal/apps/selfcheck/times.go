@@ -3,6 +3,7 @@ package selfcheck
 import (
 	"context"
 	"fmt"
+	"math"
 	"strings"
 	"time"
 
@@ -52,6 +53,44 @@ func (s *session) omission(ctx context.Context, c *Check) error {
 		results.Nanoseconds, "at least %v of the stall", shown)
 	c.want(bound(wait.P50) <= shown*stalled/2, "p50, not stalled", bound(wait.P50),
 		results.Nanoseconds, "at most %v of it", shown/2)
+	return nil
+}
+
+// meanWait is the mean of the exponential waits in the percentiles check.
+const meanWait = 40 * time.Millisecond
+
+// percentiles runs a lock with known waits that are independent of each other and of the client, after a
+// warm-up. The percentiles per acquisition and per client must both be those of the waits.
+func (s *session) percentiles(ctx context.Context, c *Check) error {
+	w := workload(1000, 10, s.Effort.Window)
+	w.Warmup, w.Hold = workloads.Duration(meanWait), workloads.Dist{}
+	lock := newDrawn(meanWait)
+	s.say("percentiles: waits that are known")
+	run, err := s.do(ctx, s.job(lock.strategy(), w))
+	if err != nil {
+		return err
+	}
+	late := time.Duration(lock.late.Load() / max(1, lock.waits.Load()))
+	c.inform("waits longer than drawn by, on average", float64(late), results.Nanoseconds)
+	want := c.want
+	if late > meanWait/20 { // because of the machine, and not the same for all
+		want = c.hope
+	}
+	perAcquisition, perClient := run.Waiting.PerAcquisition, run.Waiting.PerClient
+	for _, p := range []struct {
+		name  string
+		got   *results.Bound
+		share float64
+	}{
+		{"per acquisition: p50", perAcquisition.P50, 0.5},
+		{"per acquisition: p90", perAcquisition.P90, 0.9},
+		{"per client: p50", perClient.P50, 0.5},
+		{"per client: p90", perClient.P90, 0.9},
+	} {
+		truth := float64(late) - math.Log(1-p.share)*float64(meanWait)
+		ok := near(bound(p.got)/truth, 1, 0.05) || p.got != nil && p.got.AtLeast && bound(p.got) < truth
+		want(ok, p.name, bound(p.got), results.Nanoseconds, "%v within 5 %%", time.Duration(truth))
+	}
 	return nil
 }
 

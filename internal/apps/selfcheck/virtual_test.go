@@ -47,34 +47,61 @@ func TestInVirtualTimeEveryWaitIsLindleys(t *testing.T) {
 	}
 }
 
-// In virtual time no stall of the machine can hide a fault or look like one: starvation finds an engine that does
-// not see who starves, and an honest one passes.
-func TestInVirtualTimeStarvationIsFound(t *testing.T) {
-	blind := func(j engine.Job) engine.Job {
-		j.Strategy = (&queue{}).strategy()
-		return j
-	}
-	honest := func(j engine.Job) engine.Job { return j }
-	for name, change := range map[string]func(engine.Job) engine.Job{"blind": blind, "honest": honest} {
-		found := Check{Name: "starvation"}
-		synctest.Test(t, func(t *testing.T) {
-			s := &session{id: "virtual", Options: Options{Effort: quick(), Change: func(j engine.Job) engine.Job {
-				j.Target, j.VirtualTime = nil, true
-				return change(j)
-			}}}
-			if err := s.starvation(t.Context(), &found); err != nil {
+// virtually carries out a check that needs no server, in virtual time: no stall of the
+// machine can hide a fault or look like one.
+func virtually(t *testing.T, name string, change func(engine.Job) engine.Job) Check {
+	t.Helper()
+	found := Check{Name: name}
+	synctest.Test(t, func(t *testing.T) {
+		s := &session{id: "virtual", Options: Options{Effort: quick(), Change: func(j engine.Job) engine.Job {
+			j.Target, j.VirtualTime = nil, true
+			if change != nil {
+				j = change(j)
+			}
+			return j
+		}}}
+		for _, c := range checks {
+			if c.name != name {
+				continue
+			}
+			if err := c.run(s, t.Context(), &found); err != nil {
 				t.Error(err)
 			}
 			found.conclude()
-		})
-		got := strings.Join(failed(found), ", ")
-		for _, want := range []string{"starved clients", "overtaken", "largest bypass"} {
-			if strings.Contains(got, "starving: "+want) != (name == "blind") {
-				t.Errorf("%s: %s: %q failed", name, found.Verdict, got)
+		}
+	})
+	return found
+}
+
+// Each check of what needs no server finds what it is there to find, and an honest harness
+// passes it.
+func TestInVirtualTimeEachCheckFindsItsFault(t *testing.T) {
+	blind := func(j engine.Job) engine.Job { // it does not see who starves
+		j.Strategy = (&queue{}).strategy()
+		return j
+	}
+	for _, test := range []struct {
+		name  string
+		fault func(engine.Job) engine.Job
+		found []string // in the names of figures that fail
+	}{
+		{"starvation", blind, []string{"starving: starved clients"}},
+		{"order", blind, []string{"newest first: overtaken", "newest first: largest bypass"}},
+		{"percentiles", func(j engine.Job) engine.Job { // it takes waits for a fifth longer than they are
+			j.Strategy = newDrawn(meanWait * 6 / 5).strategy()
+			return j
+		}, []string{"per client: p50"}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			c := virtually(t, test.name, test.fault)
+			for _, want := range test.found {
+				if got := strings.Join(failed(c), ", "); !strings.Contains(got, want) {
+					t.Errorf("with a fault it is %s: %q failed, want %q among them", c.Verdict, got, want)
+				}
 			}
-		}
-		if (found.Verdict == Pass) != (name == "honest") {
-			t.Errorf("%s: it is %s: %+v", name, found.Verdict, found.Measured)
-		}
+			if c := virtually(t, test.name, nil); c.Verdict != Pass {
+				t.Errorf("without a fault it is %s: %+v", c.Verdict, c.Measured)
+			}
+		})
 	}
 }
