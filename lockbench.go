@@ -249,22 +249,21 @@ func Version() string {
 		return "unknown"
 	}
 	version := info.Main.Version
-	if commit := buildSetting("vcs.revision"); commit != "" && (version == "" || version == "(devel)") {
+	if commit := commit(); commit != "" && (version == "" || version == "(devel)") {
 		version = "devel-" + commit[:min(len(commit), 12)]
 	}
 	return version
 }
 
-// buildSetting returns the build's setting of this name; "" if there is none.
-func buildSetting(key string) string {
+// commit is the commit of a build from a work tree; "" if it is not known.
+func commit() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
 		return ""
 	}
-	for _, setting := range info.Settings {
-		if setting.Key == key {
-			return setting.Value
-		}
+	at := slices.IndexFunc(info.Settings, func(s debug.BuildSetting) bool { return s.Key == "vcs.revision" })
+	if at < 0 {
+		return ""
 	}
-	return ""
+	return info.Settings[at].Value
 }

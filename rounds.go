@@ -138,9 +138,7 @@ func (s *session) measure(ctx context.Context, v scheduled, start time.Time, rou
 		defer injector.Close()
 		job.Faults = injector
 	}
-	idle := s.watchOthers(ctx, server)
 	run, err := job.Run(ctx)
-	idle()
 	if run != nil {
 		run.Point = v.point.Label
 		s.report.Runs = append(s.report.Runs, *run)

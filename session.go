@@ -28,7 +28,6 @@ type session struct {
 	strategies  []strategies.Variant
 	unsupported map[string]string // what the servers lack, by strategy
 	report      *results.Report
-	idle        map[place]idleTime
 	before      *results.Reading
 	begun       int // runs begun
 	granted     int64
@@ -46,7 +45,7 @@ func open(ctx context.Context, plan Plan) (*session, error) {
 	}
 	s.report = &results.Report{
 		Schema:   results.Schema,
-		Tool:     results.Tool{Name: "lockbench", Version: Version(), Commit: buildSetting("vcs.revision")},
+		Tool:     results.Tool{Name: "lockbench", Version: Version(), Commit: commit()},
 		Started:  time.Now(),
 		Redis:    results.Redis{Source: "none", Why: "no strategy talks to Redis"},
 		Workload: plan.points()[0].Workload,
@@ -142,6 +141,11 @@ func (p Plan) sharedSession() []error {
 	if p.Session == "" {
 		return problems
 	}
+	refuse := func(is func(workloads.Spec) bool, why string) {
+		if slices.ContainsFunc(p.points(), func(point workloads.Point) bool { return is(point.Workload) }) {
+			problems = append(problems, errors.New("--session: "+why))
+		}
+	}
 	if !sessionName.MatchString(p.Session) {
 		problems = append(problems, fmt.Errorf("--session must be up to 32 letters, digits, - and _, not %q",
 			p.Session))
@@ -157,19 +161,12 @@ func (p Plan) sharedSession() []error {
 				fmt.Errorf("--session: %s does not use Redis, so that generators would not meet", v.Name()))
 		}
 	}
-	if slices.ContainsFunc(p.points(), func(point workloads.Point) bool { return point.Workload.Burst > 0 }) {
-		problems = append(problems,
-			errors.New("--session: --burst brings the clients of one generator together, not those of several"))
-	}
-	if slices.ContainsFunc(p.points(),
-		func(point workloads.Point) bool { return point.Workload.Counter == workloads.CounterApart }) {
-		problems = append(problems,
-			errors.New("--session: with --counter apart each generator would have counters of its own"))
-	}
-	if slices.ContainsFunc(p.points(), func(point workloads.Point) bool { return len(point.Workload.Faults) > 0 }) {
-		problems = append(problems,
-			errors.New("--session: what --fault sets off in one generator, the others would not know of"))
-	}
+	refuse(func(w workloads.Spec) bool { return w.Burst > 0 },
+		"--burst brings the clients of one generator together, not those of several")
+	refuse(func(w workloads.Spec) bool { return w.Counter == workloads.CounterApart },
+		"with --counter apart each generator would have counters of its own")
+	refuse(func(w workloads.Spec) bool { return len(w.Faults) > 0 },
+		"what --fault sets off in one generator, the others would not know of")
 	return problems
 }
 

@@ -211,20 +211,6 @@ func (s *session) closeStores(ctx context.Context) []error {
 	return problems
 }
 
-// about returns the report's entry of a server; nil for Redis.
-func (s *session) about(p place) *results.Store {
-	n := -1
-	for _, other := range s.servers {
-		if other.name != store.Redis {
-			n++
-		}
-		if other == p && p.name != store.Redis {
-			return &s.report.Stores[n]
-		}
-	}
-	return nil
-}
-
 // Validate returns every error that needs no look at the servers, joined; each names
 // its flag.
 func (r StoreOptions) Validate() error { return redis.Store{}.Validate(r.options()) }

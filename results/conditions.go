@@ -112,10 +112,7 @@ func (s Redis) Describe() string {
 	if network == "host" || network == "loopback" {
 		network += " network"
 	}
-	protocol, threads, idle := "", "", ""
-	if s.IdleCPU != nil {
-		idle = "idle " + Percent.Format(*s.IdleCPU) + " of a core"
-	}
+	protocol, threads := "", ""
 	if s.Protocol > 0 {
 		protocol = fmt.Sprintf("RESP%d", s.Protocol)
 	}
@@ -123,7 +120,7 @@ func (s Redis) Describe() string {
 		threads = fmt.Sprintf("%d I/O threads", *s.IOThreads)
 	}
 	return words.Dotted(strings.TrimSpace(s.Release()+" "+s.Mode), topology, protocol, threads, s.losing(), s.Source,
-		s.Image, network, address, security, cpus("server", s.PinnedCPUs), idle)
+		s.Image, network, address, security, cpus("server", s.PinnedCPUs))
 }
 
 // losing says what a crash of the server may lose.

@@ -11,7 +11,7 @@ import (
 // Whoever adds a fact of the server or of the machine and does not say it is found here.
 func TestEveryConditionIsSaid(t *testing.T) {
 	elsewhere := map[string]string{
-		"Why": "the page has a line for it", "Mode": "beside the version", "ClockResolution": "far below any figure",
+		"Why": "the page has a line for it", "Mode": "beside the version",
 	}
 	said := func(r *results.Report) (text string) {
 		for _, line := range r.Conditions() {

@@ -111,9 +111,8 @@ type Environment struct {
 	PinnedCPUs []int  `json:"pinned_cpus,omitempty"` // of the generator, with --pin
 	// AllowedCPUs are the CPUs on which the generator's process may run; empty if the system does
 	// not say.
-	AllowedCPUs     []int `json:"allowed_cpus,omitempty"`
-	TimerOvershoot  int64 `json:"timer_overshoot_ns"`  // median lateness of a 50 µs sleep on the idle machine
-	ClockResolution int64 `json:"clock_resolution_ns"` // smallest step seen between two clock readings
+	AllowedCPUs    []int `json:"allowed_cpus,omitempty"`
+	TimerOvershoot int64 `json:"timer_overshoot_ns"` // median lateness of a 50 µs sleep on the idle machine
 }
 
 // Redis is the server of the runs, without any secret.
@@ -138,10 +137,8 @@ type Redis struct {
 	PinnedCPUs []int  `json:"pinned_cpus,omitempty"`
 	// AllowedCPUs are the CPUs of this machine on which the server's processes may run; empty if
 	// not known, such as on another machine.
-	AllowedCPUs []int `json:"allowed_cpus,omitempty"`
-	// IdleCPU is its CPU time, in percent of a core, while other stores were measured.
-	IdleCPU *float64 `json:"idle_cpu_percent,omitempty"`
-	Why     string   `json:"why,omitempty"` // why this source was chosen and not an earlier one
+	AllowedCPUs []int  `json:"allowed_cpus,omitempty"`
+	Why         string `json:"why,omitempty"` // why this source was chosen and not an earlier one
 }
 
 // Store is a store other than Redis.

@@ -21,6 +21,7 @@ type Health struct {
 	pauses     *metrics.Float64Histogram
 	gcCycles   uint64
 	gcCPU      float64
+	runnable   uint64 // goroutines that wait for a CPU at this moment
 	machine    machineTimes
 }
 
@@ -29,6 +30,7 @@ const (
 	pausesMetric     = "/sched/pauses/total/gc:seconds"
 	gcCyclesMetric   = "/gc/cycles/total:gc-cycles"
 	gcCPUMetric      = "/cpu/classes/gc/total:cpu-seconds"
+	runnableMetric   = "/sched/goroutines/runnable:goroutines"
 )
 
 // ReadHealth takes a reading.
@@ -38,6 +40,7 @@ func ReadHealth() Health {
 		{Name: pausesMetric},
 		{Name: gcCyclesMetric},
 		{Name: gcCPUMetric},
+		{Name: runnableMetric},
 	}
 	metrics.Read(samples)
 	return Health{
@@ -47,6 +50,7 @@ func ReadHealth() Health {
 		pauses:     samples[1].Value.Float64Histogram(),
 		gcCycles:   samples[2].Value.Uint64(),
 		gcCPU:      samples[3].Value.Float64(),
+		runnable:   samples[4].Value.Uint64(),
 		machine:    readMachine(),
 	}
 }
@@ -58,6 +62,7 @@ type Spent struct {
 	GCCycles      int64
 	GCPause       time.Duration // estimated from the middles of the buckets
 	GCCPU         float64       // seconds
+	Runnable      int64         // goroutines that waited for a CPU at both readings, or more
 	MachineIdle   *float64      // percent of all cores; nil where the system does not say
 }
 
@@ -70,6 +75,7 @@ func (h Health) Since(earlier Health) Spent {
 		GCCycles:      int64(h.gcCycles - earlier.gcCycles),
 		GCPause:       sumOf(h.pauses, earlier.pauses),
 		GCCPU:         h.gcCPU - earlier.gcCPU,
+		Runnable:      int64(min(h.runnable, earlier.runnable)),
 		MachineIdle:   h.machine.idleSince(earlier.machine),
 	}
 }
@@ -183,14 +189,13 @@ func cores() float64 {
 // Environment describes this machine. What the machine does not report stays empty.
 func Environment() results.Environment {
 	e := results.Environment{
-		OS:              runtime.GOOS,
-		Arch:            runtime.GOARCH,
-		CPUs:            runtime.NumCPU(),
-		GoMaxProcs:      runtime.GOMAXPROCS(0),
-		Go:              runtime.Version(),
-		AllowedCPUs:     Affinity(0),
-		TimerOvershoot:  timerOvershoot(),
-		ClockResolution: clockResolution(),
+		OS:             runtime.GOOS,
+		Arch:           runtime.GOARCH,
+		CPUs:           runtime.NumCPU(),
+		GoMaxProcs:     runtime.GOMAXPROCS(0),
+		Go:             runtime.Version(),
+		AllowedCPUs:    Affinity(0),
+		TimerOvershoot: timerOvershoot(),
 	}
 	if kernel, err := host.KernelVersion(); err == nil {
 		e.Kernel = kernel
@@ -216,20 +221,4 @@ func timerOvershoot() int64 {
 	}
 	slices.Sort(late)
 	return late[samples/2]
-}
-
-// clockResolution is the smallest difference seen between two readings of the clock, in
-// nanoseconds.
-func clockResolution() int64 {
-	clock := NewClock()
-	smallest := int64(time.Second)
-	for range 1000 {
-		before := clock.Now()
-		after := clock.Now()
-		for after == before {
-			after = clock.Now()
-		}
-		smallest = min(smallest, after-before)
-	}
-	return smallest
 }

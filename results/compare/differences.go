@@ -29,8 +29,8 @@ func (d Difference) String() string {
 // seeds, ports, measurements of the machine itself.
 var chance = map[string]string{
 	"workload":    "seed",
-	"environment": "timer_overshoot_ns clock_resolution_ns",
-	"redis":       "address nodes why idle_cpu_percent label",
+	"environment": "timer_overshoot_ns",
+	"redis":       "address nodes why label",
 }
 
 // Differences returns the conditions (workload, machine and Redis) in which a report of either
