@@ -271,7 +271,7 @@ func (k *Key) fence(h holder, token int64) {
 		k.token, k.newest = token, h
 	case token != k.token && h.end(k.window.Clock) <= k.newest.granted:
 	case k.session && token != k.token:
-		k.unsettled = append(k.unsettled, unsettled{newcomer: h.waiter, held: true, token: true})
+		k.unsettled = append(k.unsettled, unsettled{second: h.waiter, token: true})
 	default:
 		k.safety.FencingRegression++
 	}

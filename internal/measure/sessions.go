@@ -2,22 +2,18 @@ package measure
 
 import (
 	"errors"
-	"slices"
 
 	"github.com/lockbench/lockbench/strategies"
 )
 
-// unsettled is an overlap, or a token that went back, of leases that last as long as their
-// holders' sessions. Only a holder's release shows whether its session had ended. If it had,
-// the client held for longer than its lease, and the lock broke no promise.
+// unsettled is an overlap of two leases, or a token that went back, where leases last as long as their
+// holders' sessions. Only a holder's release shows whether its session had ended. If one of the two had,
+// that client held for longer than its lease, and the lock broke no promise.
 type unsettled struct {
-	newcomer *Waiter   // nil once its release has found the lease
-	others   []*Waiter // holders whose releases have no outcome yet
-	held     bool      // the release of one of the others has found its lease
-	token    bool      // it is about a token, not an overlap
-	inside   int       // others that still hold
-	from     int64
-	end      int64 // of the overlap; forever while it continues
+	first, second *Waiter // whose releases have no outcome yet; nil once a release has found its lease
+	token         bool    // it is about a token, not an overlap
+	from          int64
+	end           int64 // of the overlap; forever while it continues
 }
 
 // told is the outcome of a lease's release.
@@ -33,38 +29,31 @@ const (
 // longer than the TTL: see Settle. Call it before any Enter.
 func (k *Key) BySession() { k.session = k.capacity == 1 }
 
-// admitSession adds a holder whose lease is a session's.
+// admitSession adds a holder whose lease is a session's. The others that hold, or a client that got and
+// released the lock between this lease's grant and now, overlap it unless the leases themselves say that they
+// do not.
 func (k *Key) admitSession(h holder) {
 	clock := k.window.Clock
-	if last := len(k.holders) - 1; last > 0 {
-		u := unsettled{newcomer: h.waiter, from: h.granted, end: forever}
-		for _, other := range k.holders[:last] {
-			if other.granted <= h.granted && h.granted < other.end(clock) || h.granted < other.granted &&
-				other.granted < h.end(clock) {
-				u.others = append(u.others, other.waiter)
-			}
+	meet := func(other holder) bool { return max(h.granted, other.granted) < min(h.end(clock), other.end(clock)) }
+	others := k.holders[:len(k.holders)-1]
+	for _, other := range others {
+		if meet(other) {
+			k.unsettled = append(k.unsettled, unsettled{other.waiter, h.waiter, false, h.granted, forever})
+			continue
 		}
-		u.inside = len(u.others)
-		if u.inside == 0 { // the leases themselves say that they had ended
-			k.safety.ExpiredOverlaps++
-			k.become(expired, h.granted)
-			return
-		}
-		k.unsettled = append(k.unsettled, u)
-		return
+		k.safety.ExpiredOverlaps++
+		k.become(expired, h.granted)
 	}
 	missed := k.gone.released - h.granted
-	if missed <= 0 {
+	if len(others) > 0 || missed <= 0 {
 		return
 	}
-	// Another client got and released the lock between this lease's grant and now.
-	u := unsettled{newcomer: h.waiter, from: h.granted, end: k.gone.released, held: k.gone.told == held}
-	if k.gone.told == nothing {
-		u.others = []*Waiter{k.gone.waiter}
+	u := unsettled{k.gone.waiter, h.waiter, false, h.granted, k.gone.released}
+	if k.gone.told == held {
+		u.first = nil
 	}
-	if k.gone.told == ended || min(h.end(clock), k.gone.end(clock)) <= max(h.granted, k.gone.granted) {
-		k.safety.ExpiredOverlaps++
-		k.safety.ExpiredOverlapNS += missed
+	if k.gone.told == ended || !meet(k.gone) {
+		k.conclude(u, false)
 		return
 	}
 	k.unsettled = append(k.unsettled, u)
@@ -73,14 +62,7 @@ func (k *Key) admitSession(h holder) {
 // left notes that a client no longer holds.
 func (k *Key) left(w *Waiter, now int64) {
 	for i := range k.unsettled {
-		u := &k.unsettled[i]
-		if u.end != forever {
-			continue
-		}
-		if slices.Contains(u.others, w) {
-			u.inside--
-		}
-		if u.newcomer == w || u.inside == 0 {
+		if u := &k.unsettled[i]; u.end == forever && (u.first == w || u.second == w) {
 			u.end = now
 		}
 	}
@@ -106,22 +88,20 @@ func (k *Key) settle(w *Waiter, was bool) {
 	}
 	open := k.unsettled[:0]
 	for _, u := range k.unsettled {
-		if u.newcomer == w && !was {
-			k.conclude(u, false)
+		switch w {
+		case u.first:
+			u.first = nil
+		case u.second:
+			u.second = nil
+		default:
+			open = append(open, u)
 			continue
 		}
-		if u.newcomer == w {
-			u.newcomer = nil
-		}
-		if at := slices.Index(u.others, w); at >= 0 {
-			u.others = slices.Delete(u.others, at, at+1)
-			u.held = u.held || was
-		}
 		switch {
-		case u.newcomer == nil && u.held:
-			k.conclude(u, true)
-		case len(u.others) == 0 && !u.held:
+		case !was:
 			k.conclude(u, false)
+		case u.first == nil && u.second == nil:
+			k.conclude(u, true)
 		default:
 			open = append(open, u)
 		}

@@ -61,7 +61,7 @@ func TestOverlapsOfSessions(t *testing.T) {
 				enters(1, 10), enters(2, 20), enters(3, 30), held(3, 40),
 				late(1, 50), held(2, 60),
 			},
-			results.Safety{MaxHolders: 3, ExpiredOverlaps: 1, ExpiredOverlapNS: 30, Overlaps: 1, OverlapNS: 10},
+			results.Safety{MaxHolders: 3, ExpiredOverlaps: 2, ExpiredOverlapNS: 40, Overlaps: 1, OverlapNS: 10},
 		},
 		"a release that failed, of a lease that knew": {
 			[]step{enters(1, 10), enters(2, 20), held(2, 30), settles(1, 40, watched{lost: over}, elsewhere)},
