@@ -1,10 +1,9 @@
 package workloads
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
-	"io"
+	"maps"
 	"slices"
 	"strings"
 
@@ -25,113 +24,63 @@ type File struct {
 	Description string
 	Draft       Draft
 	Origins     Origins // of all options of the file
-
-	name     string
-	problems []error
 }
 
-// maxFile is more than any workload needs.
-const maxFile = 1 << 20
-
-// ReadFile reads a workload file and names every error in its form, each with file and line.
+// ReadFile reads a workload file and names every error in its form, each with file and option.
 // Points and Validate find what is wrong with the options together.
-func ReadFile(name string, from io.Reader) (*File, error) {
-	data, err := io.ReadAll(io.LimitReader(from, maxFile+1))
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", name, err)
-	}
-	if len(data) > maxFile {
-		return nil, fmt.Errorf("%s is larger than 1 MiB: it is not a workload file", name)
-	}
-	f := &File{Origins: Origins{}, name: name}
-	decoder := yaml.NewDecoder(bytes.NewReader(data))
-	var document, more yaml.Node
-	switch err := decoder.Decode(&document); {
-	case errors.Is(err, io.EOF):
-		return nil, fmt.Errorf("%s:1: it has no options", name)
-	case err != nil: // it names the line itself: "yaml: line 3: ..."
+func ReadFile(name string, text []byte) (*File, error) {
+	var options map[string]scalars
+	if err := yaml.Unmarshal(text, &options); err != nil { // it names the line itself: "yaml: line 3: ..."
 		return nil, fmt.Errorf("%s: %s", name, strings.TrimPrefix(err.Error(), "yaml: "))
 	}
-	if err := decoder.Decode(&more); !errors.Is(err, io.EOF) {
-		f.problem(more.Line, "there is something after the end of the workload")
+	if len(options) == 0 {
+		return nil, fmt.Errorf("%s: it has no options", name)
 	}
-	untrusted.YAML(&document)
-	top := document.Content[0]
-	if top.Kind != yaml.MappingNode {
-		f.problem(top.Line, "expected lines of the form \"option: value\"")
-	} else {
-		for i := 0; i+1 < len(top.Content); i += 2 {
-			f.option(top.Content[i], top.Content[i+1])
+	f := &File{Origins: Origins{}}
+	var problems []error
+	for _, key := range slices.Sorted(maps.Keys(options)) {
+		for _, problem := range apart(f.option(name, key, options[key])) {
+			problems = append(problems, fmt.Errorf("%s: %s: %w", name, key, problem))
 		}
 	}
-	return f, errors.Join(f.problems...)
-}
-
-func (f *File) problem(line int, format string, args ...any) {
-	f.problems = append(f.problems, fmt.Errorf("%s:%d: %w", f.name, max(line, 1), fmt.Errorf(format, args...)))
+	return f, errors.Join(problems...)
 }
 
 // option reads one option.
-func (f *File) option(key, value *yaml.Node) {
-	fields := append(Fields(), Field{Name: "description"})
-	at := slices.IndexFunc(fields, func(o Field) bool {
-		return o.Name == key.Value || o.List && o.Name+"s" == key.Value
-	})
-	if at < 0 {
-		f.problem(key.Line, "%q is not an option of a workload%s", key.Value,
-			words.Suggest("%q", key.Value, names(fields)))
-		return
+func (f *File) option(file, key string, given scalars) error {
+	fields := Fields()
+	at := slices.IndexFunc(fields, func(o Field) bool { return o.Name == key || o.List && o.Name+"s" == key })
+	switch {
+	case len(given) == 0:
+		return errors.New("expected a plain value, or a list of plain values")
+	case key == "description":
+		f.Description = strings.Join(given, " ")
+		return nil
+	case at < 0:
+		return fmt.Errorf("it is not an option of a workload%s", words.Suggest("%q", key, names(fields)))
 	}
 	name := fields[at].Name
-	if f.Origins[name] != "" {
-		f.problem(key.Line, "%s: it is given twice", key.Value)
-		return
-	}
-	f.Origins[name] = fmt.Sprintf("%s:%d: %s", f.name, key.Line, key.Value)
-	texts, err := scalars(value)
-	if err != nil {
-		f.problem(value.Line, "%s: %w", key.Value, err)
-		return
-	}
-	if name == "description" {
-		f.Description = strings.TrimSpace(strings.Join(texts, " "))
-		return
-	}
-	if !fields[at].List || value.Kind == yaml.ScalarNode {
-		f.give(name, key.Value, value.Line, texts...)
-		return
-	}
-	for i, item := range value.Content { // each has a line of its own
-		f.give(name, key.Value, item.Line, texts[i])
-	}
+	f.Origins[name] = file + ": " + key
+	return f.Draft.Give(name, given...)
 }
 
-// give sets an option to what stands in a line.
-func (f *File) give(name, written string, line int, texts ...string) {
-	for _, problem := range apart(f.Draft.Give(name, texts...)) {
-		f.problem(line, "%s: %w", written, problem)
-	}
-}
+// scalars are an option's values as they are written: one, or those of a list.
+type scalars []string
 
-// scalars returns a value's words: one, or those of a sequence.
-func scalars(value *yaml.Node) ([]string, error) {
-	nodes := []*yaml.Node{value}
-	if value.Kind == yaml.SequenceNode {
-		nodes = value.Content
+// UnmarshalYAML reads the values; there are none if one of them is not plain.
+func (v *scalars) UnmarshalYAML(node *yaml.Node) error {
+	nodes := []*yaml.Node{node}
+	if node.Kind == yaml.SequenceNode {
+		nodes = node.Content
 	}
-	var all []string
-	for _, node := range nodes {
-		if node.Kind != yaml.ScalarNode {
-			return nil, errors.New("expected a plain value, or a list of plain values")
+	for _, n := range nodes {
+		if n.Kind != yaml.ScalarNode || n.Value == "" {
+			*v = nil
+			return nil
 		}
-		if node.Tag != "!!null" && node.Value != "" {
-			all = append(all, node.Value)
-		}
+		*v = append(*v, strings.TrimSpace(untrusted.Printable(n.Value)))
 	}
-	if len(all) < max(1, len(nodes)) {
-		return nil, errors.New("it has no value")
-	}
-	return all, nil
+	return nil
 }
 
 // apart splits a joined error.

@@ -19,10 +19,10 @@ keys: 4
 hold: [1ms, "exp:2ms"]
 timeout: 0s
 coalesce: `
-	if _, err := ReadFile("w.yaml", strings.NewReader(text+"yes")); err == nil {
+	if _, err := ReadFile("w.yaml", []byte(text+"yes")); err == nil {
 		t.Fatal(`"yes" was taken for a truth value`)
 	}
-	file, err := ReadFile("w.yaml", strings.NewReader(text+"true"))
+	file, err := ReadFile("w.yaml", []byte(text+"true"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -96,7 +96,15 @@ func TestASweepIsBounded(t *testing.T) {
 	}
 }
 
-// Whatever a file holds, its faults name file and line, and what is taken can be
+// What a file says is printable, and no command to a CI system.
+func TestAFileIsPrintable(t *testing.T) {
+	file, err := ReadFile("w.yaml", []byte("description: \"a\\e[2K ::error::\"\nclients: \"3\\e\"\n"))
+	if file.Description != `a\x1b[2K \x3a:error::` || err == nil || strings.Contains(err.Error(), "\x1b") {
+		t.Errorf("%q, %v", file.Description, err)
+	}
+}
+
+// Whatever a file holds, its faults name the file, and what is taken can be
 // measured or is refused.
 func FuzzReadFile(f *testing.F) {
 	for _, seed := range []string{
@@ -109,7 +117,7 @@ func FuzzReadFile(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		file, err := ReadFile("w.yaml", strings.NewReader(text))
+		file, err := ReadFile("w.yaml", []byte(text))
 		if err != nil {
 			for line := range strings.Lines(err.Error()) {
 				if !strings.HasPrefix(line, "w.yaml") && strings.TrimSpace(line) != "" &&
@@ -132,7 +140,7 @@ func FuzzReadFile(f *testing.F) {
 	})
 }
 
-// points returns the workloads of a file. An error names the line of the option.
+// points returns the workloads of a file. An error names file and option.
 func points(f *File) ([]Point, error) {
 	all, err := f.Draft.Points()
 	problems := []error{f.Origins.Rename(err)}

@@ -48,7 +48,7 @@ type Spec struct {
 	// Timeout bounds a wait; nil means no limit, and 0 a try-lock.
 	Timeout *Duration `json:"timeout" kind:"duration" sep:"," min:"0s"`
 
-	Work Work `json:"work" kind:"kind" words:"none sleep spin counter"` // under the lock, around the hold
+	Work Work `json:"work" kind:"kind" words:"none spin counter"` // under the lock, around the hold
 	// Fence is what the counter does with fencing tokens.
 	Fence Fence `json:"fence" kind:"kind" words:"all writes off"`
 	// Counter is where the counter is kept.
@@ -119,8 +119,6 @@ type Work string
 const (
 	// WorkNone is nothing: the holder sleeps.
 	WorkNone Work = "none"
-	// WorkSleep is WorkNone by its other name.
-	WorkSleep Work = "sleep"
 	// WorkSpin computes for as long as the hold, on a core of the generator's
 	// machine: exact also below a millisecond.
 	WorkSpin Work = "spin"

@@ -9,8 +9,6 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
-
-	"go.yaml.in/yaml/v3"
 )
 
 // Printable returns text as one line that a terminal and a CI system only show. White space becomes
@@ -79,12 +77,4 @@ func JSON(document []byte) []byte {
 		return document
 	}
 	return append(out, document[clean:]...)
-}
-
-// YAML makes the names and values below a node printable.
-func YAML(n *yaml.Node) {
-	n.Value = strings.TrimSpace(Printable(n.Value))
-	for _, part := range n.Content {
-		YAML(part)
-	}
 }

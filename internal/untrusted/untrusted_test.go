@@ -6,8 +6,6 @@ import (
 	"strings"
 	"testing"
 	"unicode"
-
-	"go.yaml.in/yaml/v3"
 )
 
 func TestPrintable(t *testing.T) {
@@ -88,19 +86,4 @@ func printable(value any) (any, bool) {
 		return all, apart && len(all) == len(v)
 	}
 	return value, apart
-}
-
-func TestYAMLIsPrintable(t *testing.T) {
-	t.Parallel()
-	var n yaml.Node
-	if err := yaml.Unmarshal([]byte("\"a\\e\": [\"b\\e[2K\", {c: \"::error::\"}]\ntext: |\n  two\n  lines\n"),
-		&n); err != nil {
-		t.Fatal(err)
-	}
-	YAML(&n)
-	out, err := yaml.Marshal(&n)
-	if err != nil || strings.Contains(string(out), `\e`) || strings.Contains(string(out), "::error") ||
-		!strings.Contains(string(out), "two lines") {
-		t.Errorf("%v:\n%s", err, out)
-	}
 }

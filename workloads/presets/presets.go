@@ -3,7 +3,6 @@
 package presets
 
 import (
-	"bytes"
 	"embed"
 	"errors"
 	"fmt"
@@ -29,17 +28,16 @@ func Names() []string {
 	return names
 }
 
-// Open reads the preset of that name, or else the file. Its error names every
-// error with file and line.
+// Open reads the preset of that name, or else the file. Its error names everything that is wrong,
+// with file and option.
 func Open(name string) (*workloads.File, error) {
 	if slices.Contains(Names(), name) {
 		preset := name + ".yaml"
-		file, err := files.Open(preset)
+		text, err := files.ReadFile(preset)
 		if err != nil {
 			return nil, fmt.Errorf("--workload %s: %w", name, err)
 		}
-		defer file.Close()
-		return workloads.ReadFile(preset, file)
+		return workloads.ReadFile(preset, text)
 	}
 	text, err := untrusted.ReadFile(name)
 	if errors.Is(err, os.ErrNotExist) {
@@ -49,5 +47,5 @@ func Open(name string) (*workloads.File, error) {
 	if err != nil {
 		return nil, fmt.Errorf("--workload: %w", err)
 	}
-	return workloads.ReadFile(untrusted.Printable(name), bytes.NewReader(text))
+	return workloads.ReadFile(untrusted.Printable(name), text)
 }
