@@ -1,7 +1,6 @@
 package lockbench_test
 
 import (
-	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -80,13 +79,4 @@ func runOn(t *testing.T, topology string) *results.Report {
 		t.Fatal(err)
 	}
 	return report
-}
-
-func TestBadTopology(t *testing.T) {
-	_, err := lockbench.Run(t.Context(), plan(t, "process", "spin",
-		func(p *lockbench.Plan) { p.Redis.Topology = "cluster:2" }))
-	if !errors.Is(err, lockbench.ErrConfig) ||
-		!strings.Contains(err.Error(), "--topology cluster takes a number from 3") {
-		t.Errorf("a cluster of two: %v", err)
-	}
 }

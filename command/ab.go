@@ -4,9 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	mathrand "math/rand/v2"
+	"os"
 	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -16,7 +20,7 @@ import (
 	"github.com/lockbench/lockbench/results/compare"
 )
 
-// ab holds the flags of the command ab.
+// ab is a comparison of two builds: its flags, and what has been measured.
 type ab struct {
 	gate  *gate
 	redis lockbench.StoreOptions
@@ -24,6 +28,9 @@ type ab struct {
 	seed  int
 	keep  string
 	quiet bool
+
+	runs       []string     // the flags of the runs
+	base, head compare.Side // the reports of complete pairs; a side's name is its program
 }
 
 func (a *app) ab() *cobra.Command {
@@ -32,7 +39,8 @@ func (a *app) ab() *cobra.Command {
 		Use:   "ab BASE_BINARY HEAD_BINARY -- [FLAGS]",
 		Short: "Compare two builds in interleaved runs",
 		Long: "Run two builds of lockbench in turns against one Redis, each with FLAGS, and test the pairs.\n" +
-			"Unless FLAGS or variables say otherwise a run is 2s long after 500ms of warm-up, without baselines.\n" +
+			"Unless FLAGS say otherwise a run is 2s long after 500ms of warm-up, without baselines. Variables\n" +
+			"stand in for the flags of ab, not for FLAGS.\n" +
 			"It ends with 110 if the head is worse by the primary metric (--metric), with --strict by any,\n" +
 			"with 111 if it broke a guarantee, with 112 if no verdict was possible.",
 		Example: "  go build -o /tmp/base ./cmd/lockbench     # change something\n" +
@@ -40,176 +48,164 @@ func (a *app) ab() *cobra.Command {
 			"  lockbench ab /tmp/base /tmp/head -- --strategy pubsub --clients 200",
 		Args: cobra.ArbitraryArgs,
 	}
-	servers := pflag.NewFlagSet("", pflag.ContinueOnError)
-	f.register(cmd.Flags(), servers)
+	f.register(cmd.Flags())
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		given := a.input(cmd.Flags()).variables(servers) // the other variables apply to the runs
-		dash := cmd.ArgsLenAtDash()
-		if dash < 0 {
-			dash = len(args)
-		}
-		builds, flags := args[:dash], args[dash:]
-		outputs := f.gate.outputs.all()
-		read, misplaced := abFlags(flags)
-		for _, name := range builds {
-			path, _ := binary(name) // its error is reported later
-			read = append(read, path)
+		given := a.input(cmd.Flags()).variables(cmd.Flags())
+		builds := args
+		if dash := cmd.ArgsLenAtDash(); dash >= 0 {
+			builds, f.runs = args[:dash], args[dash:]
 		}
 		needed := twoArguments(builds, "BASE_BINARY and HEAD_BINARY are needed, and flags for them after a --")
-		clash := check(outputs, append(read, f.redis.CAFile)...)
-		if err := given.refuse(f.gate.validate(), f.validate(), needed, misplaced, clash); err != nil {
+		outputs := f.gate.outputs.all()
+		clash := check(outputs, append(slices.Clone(builds), f.redis.CAFile)...)
+		if err := given.refuse(f.gate.validate(), f.validate(builds), needed, clash); err != nil {
 			return err
 		}
-		return a.runPaired(cmd.Context(), f, [2]string(builds), flags, outputs)
+		f.base.Name, f.head.Name = builds[0], builds[1]
+		return a.runPaired(cmd.Context(), f, outputs)
 	}
 	return cmd
 }
 
-func (f *ab) register(set, servers *pflag.FlagSet) {
+func (f *ab) register(set *pflag.FlagSet) {
 	set.SortFlags = false
 	set.IntVar(&f.pairs, "pairs", 14,
 		"`number` of pairs of runs; the primary metric needs 6, all metrics together about 10")
 	f.gate.register(set)
 	all := stores{redis: &f.redis}
-	all.register(servers, "")
-	all.registerTopology(servers, "")
-	set.AddFlagSet(servers)
+	all.register(set, "")
+	all.registerTopology(set, "")
 	set.IntVar(&f.seed, "seed", 1, "`seed` of the order within the pairs")
 	set.StringVar(&f.keep, "keep", "", "keep every run's report in this new `directory`")
 	registerQuiet(set, &f.quiet)
 }
 
-func (f *ab) validate() error {
-	var problems []error
+// notOfRuns are the flags of run that ab sets itself, or for all runs.
+var notOfRuns = strings.Fields("redis ca-file topology image pin quiet output dry-run")
+
+func (f *ab) validate(builds []string) error {
+	problems := []error{f.redis.Validate()}
 	if f.pairs < 1 || f.pairs > maxPairs {
 		problems = append(problems, fmt.Errorf("--pairs must be from 1 to %d, not %d", maxPairs, f.pairs))
 	}
-	return errors.Join(append(problems, f.redis.Validate())...)
+	for _, build := range builds {
+		_, err := exec.LookPath(build)
+		problems = append(problems, err)
+	}
+	set := pflag.NewFlagSet("", pflag.ContinueOnError)
+	set.ParseErrorsAllowlist.UnknownFlags = true // a build may have flags that this one has not
+	set.Usage = func() {}
+	newFlags().register(set)
+	_ = set.Parse(f.runs) // the runs report its errors
+	for _, name := range notOfRuns {
+		if set.Changed(name) {
+			problems = append(problems, fmt.Errorf("after the --: --%s is not for the runs of ab", name))
+		}
+	}
+	return errors.Join(problems...)
 }
 
 // maxPairs is far above any useful number.
 const maxPairs = 1000
 
-// runPaired measures both builds and judges them.
-func (a *app) runPaired(
-	ctx context.Context, f *ab, builds [2]string, flags []string, outputs []output[*compare.Comparison],
-) error {
-	turns, err := newPairedRuns(ctx, a, f, builds, flags)
+// runPaired measures both builds and judges them. What has been measured is written, also after Ctrl-C.
+func (a *app) runPaired(ctx context.Context, f *ab, outputs []output[*compare.Comparison]) (err error) {
+	folder := f.keep
+	if folder == "" {
+		if folder, err = os.MkdirTemp("", "lockbench-ab-"); err == nil {
+			defer os.RemoveAll(folder)
+		}
+	} else if err = os.Mkdir(folder, 0o777); err != nil {
+		err = fmt.Errorf("--keep: %w", err)
+	}
 	if err != nil {
 		return err
 	}
-	defer turns.close()
 	redis, err := lockbench.OpenRedis(ctx, f.redis)
 	if err != nil {
 		return err
 	}
-	turns.redis = redis.Options()
-	err = turns.run(ctx)
-	// What has been measured is kept, also after Ctrl-C.
-	closing := redis.Close(context.WithoutCancel(ctx))
-	if err == nil && closing != nil {
-		a.say("warning: %s", closing)
+	failed := a.measurePairs(ctx, f, redis.Options(), folder)
+	if err := redis.Close(context.WithoutCancel(ctx)); err != nil && failed == nil {
+		a.warn(err.Error())
 	}
-	if len(turns.head.Reports) == 0 {
+	if len(f.head.Reports) == 0 {
 		if ctx.Err() != nil {
 			return &exit{ExitStopped, errors.New("the first pair was not complete")}
 		}
-		return err
+		return failed
 	}
-	c, comparing := compare.Paired(turns.base, turns.head, f.gate.rules)
-	if comparing != nil {
-		return errors.Join(err, comparing)
+	c, err := compare.Paired(f.base, f.head, f.gate.rules)
+	if err != nil {
+		return errors.Join(failed, err)
 	}
 	at := redis.Describe()
-	c.Redis = describe(at)
+	c.Redis = strings.TrimSpace(strings.Join([]string{at.Release(), at.Source, at.Topology}, " "))
 	c.Interrupted = ctx.Err() != nil
 	if err := saveAll(a, outputs, c); err != nil {
 		return err
 	}
 	switch {
 	case c.Interrupted:
-		return &exit{ExitInterrupted, fmt.Errorf("interrupted after %d of %d pairs", len(turns.head.Reports), f.pairs)}
-	case err != nil:
-		return err
+		return &exit{ExitInterrupted, fmt.Errorf("interrupted after %d of %d pairs", len(f.head.Reports), f.pairs)}
+	case failed != nil:
+		return failed
 	}
 	return judgement(c)
 }
 
-func describe(r results.Redis) string {
-	text := r.Release() + " " + r.Source
-	if r.Topology != "" {
-		text += " " + r.Topology
-	}
-	return text
-}
-
-// abFlags returns the files that the runs' flags name, and an error for flags that ab
-// sets itself.
-func abFlags(args []string) (read []string, err error) {
-	f := newFlags()
-	set := pflag.NewFlagSet("", pflag.ContinueOnError)
-	set.ParseErrorsAllowlist.UnknownFlags = true // a build may have flags that this one has not
-	set.Usage = func() {}
-	f.register(set)
-	collectProblems(set)
-	if err := set.Parse(args); err != nil && !errors.Is(err, pflag.ErrHelp) {
-		return nil, fmt.Errorf("after the --: %w", err)
-	}
-	var problems []error
-	for _, name := range []string{"redis", "ca-file", "topology", "quiet", "output"} {
-		if set.Changed(name) {
-			problems = append(problems, fmt.Errorf("after the --: --%s belongs before it", name))
+// measurePairs runs the pairs until they are done, ctx ends or a build cannot be measured.
+func (a *app) measurePairs(ctx context.Context, f *ab, redis lockbench.StoreOptions, folder string) error {
+	sides := [2]*compare.Side{&f.base, &f.head}
+	for i, headFirst := range order(f.pairs, f.seed) {
+		turns := []int{0, 1}
+		if headFirst {
+			slices.Reverse(turns)
 		}
-	}
-	for _, name := range []string{"image", "pin", "dry-run"} {
-		if set.Changed(name) {
-			problems = append(problems, fmt.Errorf("after the --: --%s is not supported by ab", name))
+		var pair [2]results.File
+		for _, side := range turns {
+			name := [2]string{"base", "head"}[side]
+			file := fmt.Sprintf("%s-%03d.json", name, i+1)
+			one := child{sides[side].Name, f.flagsOf(i + 1), redis, filepath.Join(folder, file)}
+			report, err := one.run(ctx)
+			if ctx.Err() != nil {
+				return nil
+			}
+			if err != nil {
+				return fmt.Errorf("%s, run %d: %w", name, i+1, err)
+			}
+			pair[side] = results.File{Name: file, Report: report}
 		}
-	}
-	// The runs inherit our variables, and read the files that these name.
-	in := (&app{}).input(set).variables(set)
-	_ = in.workload(f.file, &f.workload) // the runs report its errors
-	return inputs(f.file, f.workload, f.stores.redis.CAFile), errors.Join(problems...)
-}
-
-// binary finds a build as a shell would.
-func binary(name string) (string, error) {
-	path, err := exec.LookPath(name)
-	if err != nil {
-		return "", fmt.Errorf("%s: not a program that can be run: %w", name, errors.Unwrap(err))
-	}
-	return path, nil
-}
-
-// firstWord is how long a build may take to print its version.
-const firstWord = 10 * time.Second
-
-// isLockbench returns an error unless a program's version output is lockbench's. Only a
-// lockbench gets flags.
-func isLockbench(ctx context.Context, name, path string) error {
-	within, cancel := context.WithTimeout(ctx, firstWord)
-	defer cancel()
-	cmd := exec.CommandContext(within, path, "version")
-	cmd.WaitDelay = time.Second // for child processes that keep the output open
-	said, err := cmd.Output()
-	switch {
-	case ctx.Err() != nil:
-		return ctx.Err()
-	case within.Err() != nil:
-		return fmt.Errorf("%s is not a lockbench: %q did not end within %v", name, name+" version", firstWord)
-	case err != nil:
-		return fmt.Errorf("%s is not a lockbench: %q ended with %w", name, name+" version", err)
-	case !strings.HasPrefix(string(said), "lockbench "):
-		return fmt.Errorf("%s is not a lockbench: %q said %q", name, name+" version", shorten(string(said)))
+		for side, report := range pair {
+			sides[side].Reports = append(sides[side].Reports, report)
+		}
+		if !f.quiet {
+			glance := compare.Glance(compare.Side{Reports: pair[:1]}, compare.Side{Reports: pair[1:]}, f.gate.rules)
+			fmt.Fprintf(a.stderr, "[%d/%d] %s\n", i+1, f.pairs, glance)
+		}
 	}
 	return nil
 }
 
-// shorten returns at most 60 letters of a text's first line.
-func shorten(text string) string {
-	line, _, _ := strings.Cut(strings.TrimSpace(text), "\n")
-	if letters := []rune(line); len(letters) > 60 {
-		return string(letters[:60]) + "…"
+// flagsOf returns the flags of the runs of a pair: the user's come last and count. A workload may have a
+// duration of its own.
+func (f *ab) flagsOf(pair int) []string {
+	usual := []string{"--no-baselines", "--seed", strconv.Itoa(pair)}
+	if !slices.ContainsFunc(f.runs, func(flag string) bool { return strings.HasPrefix(flag, "--workload") }) {
+		usual = append(usual, "--duration", "2s", "--warmup", "500ms")
 	}
-	return line
+	return append(usual, f.runs...)
+}
+
+// order says for each pair whether the head goes first: in half of the pairs, in an
+// order shuffled by the seed. So neither side gains from its position or from a
+// rhythm of the machine.
+func order(pairs int, seed int) []bool {
+	headFirst := make([]bool, pairs)
+	for i := range headFirst {
+		headFirst[i] = i%2 == 1
+	}
+	shuffle := mathrand.New(mathrand.NewPCG(uint64(seed), uint64(pairs)))
+	shuffle.Shuffle(pairs, func(i, j int) { headFirst[i], headFirst[j] = headFirst[j], headFirst[i] })
+	return headFirst
 }

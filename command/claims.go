@@ -113,9 +113,7 @@ func planOf(words []string) (lockbench.Plan, error) {
 	set := pflag.NewFlagSet("", pflag.ContinueOnError)
 	set.Usage = func() {}
 	f.register(set)
-	collectProblems(set)
-	words, unknown := withoutUnknown(set, words)
-	problems := []error{set.Parse(words)}
+	problems := []error{flagError(set, set.Parse(words))}
 	for _, word := range set.Args() {
 		problems = append(problems, fmt.Errorf("%q is not a flag", word))
 	}
@@ -128,7 +126,7 @@ func planOf(words []string) (lockbench.Plan, error) {
 			problems = append(problems, fmt.Errorf("--%s is not allowed in a claim", flag.Name))
 		}
 	})
-	in := &input{set: set, origins: workloads.Origins{}, unknown: unknown}
+	in := &input{set: set, origins: workloads.Origins{}}
 	if err := in.workload(f.file, &f.workload); err != nil { // which quotes the file
 		problems = append(problems,
 			fmt.Errorf("--workload: %s is not a valid workload, see lockbench --workload %s --dry-run",

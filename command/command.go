@@ -38,26 +38,16 @@ func Main(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io
 
 // app is one call of Main.
 type app struct {
-	stdout  io.Writer
-	stderr  *locked // signals and work write to it from different goroutines
-	unknown []error // of arguments that are not flags of the command
+	stdout io.Writer
+	stderr *locked // signals and work write to it from different goroutines
 }
 
 // execute runs the command line and returns its exit code.
 func (a *app) execute(ctx context.Context, args []string, stdin io.Reader) int {
 	root := a.root()
 	root.SetIn(stdin)
-	cmd, rest, err := root.Find(args)
-	if err == nil && cmd.HasLocalFlags() && !slices.Contains(args, cobra.ShellCompRequestCmd) &&
-		!slices.Contains(args, cobra.ShellCompNoDescRequestCmd) {
-		cmd.InitDefaultHelpFlag()
-		cmd.InitDefaultVersionFlag()
-		collectProblems(cmd.Flags())
-		rest, a.unknown = withoutUnknown(cmd.Flags(), rest)
-		args = slices.Concat(strings.Fields(cmd.CommandPath())[1:], rest)
-	}
 	root.SetArgs(append([]string{}, args...))
-	err = root.ExecuteContext(ctx)
+	err := root.ExecuteContext(ctx)
 	a.complain(err)
 	code := exitCode(ctx, err)
 	if code == ExitStopped {
@@ -119,6 +109,7 @@ func (a *app) root() *cobra.Command {
 	root.SetErr(a.stderr)
 	root.SetVersionTemplate(versionLine() + "\n")
 	root.SetUsageTemplate(usageText)
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return flagError(cmd.Flags(), err) })
 	root.SuggestionsMinimumDistance = 2
 	root.AddCommand(a.run("run"), a.compare(), a.ab(), a.report(), a.merge(), a.selfcheck(), a.doctor(), a.claims(),
 		a.advise(), a.list(), a.clean(), a.version())

@@ -14,35 +14,25 @@ import (
 // complete registers the shell completions of a measuring command's flags. formats are
 // those that it writes.
 func complete(cmd *cobra.Command, formats []string) {
-	const bare = cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
-	offers := map[string]cobra.CompletionFunc{
-		"strategy": func(_ *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
-			// A list is completed at its last name.
-			before := typed[:strings.LastIndex(typed, ",")+1]
-			var offered []string
-			for _, name := range append(strategyNames(), "all") {
-				offered = append(offered, before+name)
-			}
-			return offered, bare
-		},
-		"output": func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-			return formats, bare
-		},
-		"for":      fixed(string(advise.Efficiency), string(advise.Correctness)),
-		"redis":    fixed("auto", "container", "process", "redis://", "rediss://"),
-		"work":     fixed(string(workloads.WorkNone), string(workloads.WorkSpin), string(workloads.WorkCounter)),
-		"fence":    fixed(string(workloads.FenceAll), string(workloads.FenceWrites), string(workloads.FenceOff)),
-		"topology": fixed("single", "nodes:", "replicas:", "cluster:"),
-		"arrivals": fixed(string(workloads.ArrivalsPoisson), string(workloads.ArrivalsConstant)),
-		"workload": func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-			return presets.Names(), cobra.ShellCompDirectiveDefault
-		},
-		"ca-file": func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) { return nil, 0 },
+	offers := map[string][]string{
+		"output":   formats,
+		"for":      {string(advise.Efficiency), string(advise.Correctness)},
+		"redis":    {"auto", "container", "process", "redis://", "rediss://"},
+		"topology": {"single", "nodes:", "replicas:", "cluster:"},
+	}
+	for _, field := range workloads.Fields() {
+		offers[field.Name] = field.Words
 	}
 	cmd.Flags().VisitAll(func(flag *pflag.Flag) {
-		offer, known := offers[flag.Name]
-		if !known {
-			offer = cobra.NoFileCompletions
+		offer := cobra.FixedCompletions(offers[flag.Name],
+			cobra.ShellCompDirectiveNoFileComp|cobra.ShellCompDirectiveNoSpace)
+		switch flag.Name {
+		case "strategy":
+			offer = completeStrategies
+		case "workload":
+			offer = cobra.FixedCompletions(presets.Names(), cobra.ShellCompDirectiveDefault)
+		case "ca-file":
+			offer = cobra.FixedCompletions(nil, cobra.ShellCompDirectiveDefault)
 		}
 		// It fails for a flag that does not exist or has an offer already.
 		if err := cmd.RegisterFlagCompletionFunc(flag.Name, offer); err != nil {
@@ -51,8 +41,12 @@ func complete(cmd *cobra.Command, formats []string) {
 	})
 }
 
-func fixed(words ...string) cobra.CompletionFunc {
-	return func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-		return words, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
+// completeStrategies completes a list of strategies at its last name.
+func completeStrategies(_ *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
+	before := typed[:strings.LastIndex(typed, ",")+1]
+	var offered []string
+	for _, name := range append(strategyNames(), "all") {
+		offered = append(offered, before+name)
 	}
+	return offered, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
 }

@@ -84,8 +84,7 @@ var overwriting = map[string][]struct {
 	"ab": {
 		{"base", "ab ./base ./head -u redis://127.0.0.1:1 -o json=OUT"},
 		{"head", "ab ./base ./head -u redis://127.0.0.1:1 -o markdown=OUT"},
-		{"load.yaml", "ab ./base ./head -u redis://127.0.0.1:1 -o json=OUT -- --workload load.yaml"},
-		{"holds.txt", "ab ./base ./head -u redis://127.0.0.1:1 -o json=OUT -- --hold file:holds.txt"},
+		{"ca.pem", "ab ./base ./head -u rediss://127.0.0.1:1 --ca-file ca.pem -o json=OUT"},
 	},
 	"claims": {
 		{"mine.yaml", "claims mine.yaml -u redis://127.0.0.1:1 -o markdown=OUT"},

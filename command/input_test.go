@@ -51,62 +51,18 @@ func TestUnknownStrategiesSuggestTheNearest(t *testing.T) {
 	}
 }
 
-func TestUnknownFlags(t *testing.T) {
-	set := pflag.NewFlagSet("", pflag.ContinueOnError)
-	newFlags().register(set)
-	for _, test := range []struct{ args, rest, want []string }{
-		{nil, nil, nil},
-		{
-			[]string{"-qc5", "--hold=1ms", "-s", "-x", "word", "--", "--bogus"},
-			[]string{"-qc5", "--hold=1ms", "-s", "-x", "word", "--", "--bogus"},
-			nil,
-		},
-		{
-			[]string{"--bogus", "5", "--clients", "--more", "--last"},
-			[]string{"--clients", "--more"},
-			[]string{"--bogus: unknown flag", "--last: unknown flag"},
-		},
-		{[]string{"-qxy", "-c", "3", "-ö"}, []string{"-c", "3"}, []string{"-x: unknown flag", "-ö: unknown flag"}},
-		{
-			[]string{"--warmpu=3s", "word", "--warmpu", "3s"},
-			[]string{"word"},
-			slices.Repeat([]string{"--warmpu: unknown flag, did you mean --warmup?"}, 2),
-		},
-		{[]string{"--bogus", "-c"}, []string{}, []string{"--bogus: unknown flag", "flag needs an argument: 'c' in -c"}},
-	} {
-		rest, problems := withoutUnknown(set, test.args)
-		if diff := cmp.Diff(test.want, texts(problems)); diff != "" {
-			t.Errorf("%q (-want +got):\n%s", test.args, diff)
-		}
-		if diff := cmp.Diff(test.rest, rest); diff != "" {
-			t.Errorf("%q leaves (-want +got):\n%s", test.args, diff)
-		}
-	}
-}
-
 func TestEveryFlagOfRunNamesItsFault(t *testing.T) {
 	set := pflag.NewFlagSet("", pflag.ContinueOnError)
 	newFlags().register(set)
-	collectProblems(set)
 	free := strings.Fields("strategy workload redis ca-file image topology work fence counter arrivals threshold " +
 		"session") // any text can be read
-	var want []string
 	set.VisitAll(func(flag *pflag.Flag) {
-		if err := set.Set(flag.Name, "?"); err != nil {
-			t.Errorf("--%s ends the parsing: %v", flag.Name, err)
-		}
-		if !slices.Contains(free, flag.Name) {
-			want = append(want, "--"+flag.Name)
+		err := flagError(set, set.Set(flag.Name, "?"))
+		if slices.Contains(free, flag.Name) != (err == nil) ||
+			err != nil && !strings.HasPrefix(err.Error(), "--"+flag.Name+": ") {
+			t.Errorf("--%s ?: %v", flag.Name, err)
 		}
 	})
-	var got []string
-	for _, problem := range flatten((&app{}).input(set).refuse()) {
-		name, _, _ := strings.Cut(problem.Error(), ":")
-		got = append(got, name)
-	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("(-flags +faults):\n%s", diff)
-	}
 }
 
 func TestOrderIsBalancedAndShuffled(t *testing.T) {

@@ -219,7 +219,7 @@ func TestWhatEndsARunInItsMiddle(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if left, err := filepath.Glob(filepath.Join(dir, ".*")); err != nil || len(left) > 0 {
+			if left, err := filepath.Glob(filepath.Join(dir, "*-tmp")); err != nil || len(left) > 0 {
 				t.Errorf("leftovers: %v %v", left, err)
 			}
 			if test.whole == nil {

@@ -3,7 +3,6 @@ package command
 import (
 	"bytes"
 	"cmp"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
@@ -28,7 +27,7 @@ type output[T any] struct {
 	write  writer[T]
 }
 
-// writer writes a document; a document of no bytes is not written.
+// writer writes a document.
 type writer[T any] func(w io.Writer, document T, color bool) error
 
 // plain makes a writer that ignores colours.
@@ -58,9 +57,9 @@ func (o *outputs[T]) Type() string { return "format" }
 // Set adds an output.
 func (o *outputs[T]) Set(text string) error {
 	format, file, named := strings.Cut(text, "=")
-	write := o.formats[format]
+	write, known := o.formats[format]
 	switch {
-	case write == nil:
+	case !known:
 		return fmt.Errorf("unknown format %q (formats: %s)", format, strings.Join(o.names(), ", "))
 	case named && file == "":
 		return fmt.Errorf("%q names no file", text)
@@ -121,12 +120,10 @@ func check[T any](outputs []output[T], read ...string) error {
 		problems = append(problems, fmt.Errorf("--output: "+format, args...))
 	}
 	for i, o := range outputs {
-		err := writable(o.file)
-		if path, ok := errors.AsType[*fs.PathError](err); ok {
-			err = path.Err // it may name a temporary file
-		}
-		if err != nil && o.file != "" {
-			problem("%s cannot be written: %w", o.file, err)
+		if o.file != "" {
+			if err := writable(o.file); err != nil {
+				problem("%s cannot be written: %w", o.file, err)
+			}
 		}
 		stat, err := os.Stat(o.file)
 		regular := err == nil && stat.Mode().IsRegular() // a terminal can be read and written
@@ -182,11 +179,10 @@ func saveAll[T any](a *app, outputs []output[T], document T) error {
 	return nil
 }
 
-// save writes the document where the output says. It replaces a file completely, or
-// leaves it as it was.
+// save writes the document where the output says.
 func (o output[T]) save(document T, stdout io.Writer, color bool) error {
 	var encoded bytes.Buffer
-	if err := o.write(&encoded, document, color && o.file == ""); err != nil || encoded.Len() == 0 {
+	if err := o.write(&encoded, document, color && o.file == ""); err != nil {
 		return err
 	}
 	if o.file != "" {
@@ -199,87 +195,41 @@ func (o output[T]) save(document T, stdout io.Writer, color bool) error {
 // writable returns an error if a file cannot be written, and changes nothing. Otherwise a
 // long run could end without a place for its results.
 func writable(file string) error {
-	target, special, err := resolve(file)
-	if err != nil || special {
-		return err
+	stat, err := os.Stat(file)
+	switch {
+	case err == nil && stat.IsDir():
+		return errors.New("it is a directory")
+	case err == nil && !stat.Mode().IsRegular(): // a pipe or a device: its reader would see that it was opened
+		return nil
 	}
-	// A rename onto a protected file would work, but the file must stay.
-	present, err := os.OpenFile(target, os.O_WRONLY, 0)
-	if err == nil {
-		err = present.Close()
+	err = os.WriteFile(file+temporary, nil, 0o666)
+	if path, is := errors.AsType[*fs.PathError](err); is {
+		return path.Err // the user does not know the name of this file
 	}
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	temporary, err := beside(target)
-	if err != nil {
-		return err
-	}
-	return errors.Join(temporary.Close(), os.Remove(temporary.Name()))
+	return errors.Join(err, os.Remove(file+temporary))
 }
 
-// replace writes a temporary file beside the target and renames it.
+// temporary follows the name of a file that is being written.
+const temporary = ".lockbench-tmp"
+
+// replace writes a file as a whole: it is the old one or a complete new one. It writes into a pipe or a device.
 func replace(file string, content []byte) error {
-	target, special, err := resolve(file)
-	if err != nil {
-		return err
-	}
-	open := func() (*os.File, error) { return beside(target) }
-	if special {
-		open = func() (*os.File, error) { return os.OpenFile(target, os.O_WRONLY|os.O_APPEND, 0) }
-	}
-	f, err := open()
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(content)
-	err = errors.Join(err, f.Close())
-	switch {
-	case special:
-		return err
-	case err == nil:
-		err = os.Rename(f.Name(), target)
-	}
-	if err != nil {
-		return errors.Join(err, os.Remove(f.Name()))
-	}
-	return nil
-}
-
-// resolve follows links to the file itself. lockbench writes to special files and never
-// replaces them: those that are not plain, and all in /dev and /proc, where a link may
-// stand for something without a name, such as a pipe.
-func resolve(file string) (target string, special bool, err error) {
-	full, err := filepath.Abs(file)
-	if err != nil {
-		return "", false, err
-	}
-	stat, err := os.Stat(full)
-	if errors.Is(err, fs.ErrNotExist) {
-		if _, err := os.Lstat(full); err == nil {
-			return "", false, errors.New("it is a link to nothing")
-		}
-		return full, false, nil
-	}
-	switch {
-	case err != nil:
-		return "", false, err
-	case stat.IsDir():
-		return "", false, errors.New("it is a directory")
-	case !stat.Mode().IsRegular(), strings.HasPrefix(full, "/dev/"), strings.HasPrefix(full, "/proc/"):
-		return full, true, nil
-	}
-	target, err = filepath.EvalSymlinks(full)
-	return target, false, err
-}
-
-// beside makes an empty file in the directory of another, with the permissions of that
-// file, or of a new one if there is none.
-func beside(file string) (*os.File, error) {
 	rights := fs.FileMode(0o666)
-	if stat, err := os.Stat(file); err == nil {
+	stat, err := os.Stat(file)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+	case err != nil:
+		return err
+	case !stat.Mode().IsRegular():
+		return os.WriteFile(file, content, 0)
+	default:
 		rights = stat.Mode().Perm()
+		if file, err = filepath.EvalSymlinks(file); err != nil {
+			return err
+		}
 	}
-	name := filepath.Join(filepath.Dir(file), fmt.Sprintf(".%s.%s.tmp", filepath.Base(file), rand.Text()))
-	return os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, rights)
+	if err := os.WriteFile(file+temporary, content, rights); err != nil {
+		return errors.Join(err, os.Remove(file+temporary))
+	}
+	return os.Rename(file+temporary, file)
 }

@@ -114,30 +114,6 @@ func errorText(err error) string {
 	return err.Error()
 }
 
-func TestResolveNeverReplacesADeviceLink(t *testing.T) {
-	if _, err := os.Stat("/dev/null"); err != nil {
-		t.Skip("no /dev here")
-	}
-	for _, file := range []string{"/dev/null", "/dev/stdout", "/dev/fd/1"} {
-		if _, err := os.Stat(file); err != nil {
-			continue // closed
-		}
-		if target, special, err := resolve(file); err != nil || !special || target != file {
-			t.Errorf("%s: %q, special %v, %v", file, target, special, err)
-		}
-	}
-}
-
-func TestLinkToNothingIsRefused(t *testing.T) {
-	link := filepath.Join(t.TempDir(), "link")
-	if err := os.Symlink("nowhere", link); err != nil {
-		t.Fatal(err)
-	}
-	if err := writable(link); err == nil || !strings.Contains(err.Error(), "link to nothing") {
-		t.Errorf("error %v", err)
-	}
-}
-
 func TestSaveToStandardOutput(t *testing.T) {
 	outputs := reportOutputs()
 	if err := outputs.Set("json=-"); err != nil {

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -269,21 +268,18 @@ func (f *flags) plan() (lockbench.Plan, error) {
 	return plan, errors.Join(problems...)
 }
 
-// shown says where Redis is, without user and password.
+// shown says where Redis is, without user, password and options. The address is a valid one.
 func shown(r lockbench.StoreOptions) string {
 	var places []string
 	for address := range strings.SplitSeq(r.Address, ",") {
-		u, err := url.Parse(address)
-		switch {
-		case strings.Contains(r.Address, "://") && (err != nil || u.Scheme == "" || strings.Contains(u.Path, "@")),
-			strings.Count(address, "@") > 1:
-			return "an address that cannot be read" // it may be part of a password
-		case strings.Contains(address, "://"):
-			address = u.Scheme + "://" + u.Host + u.Path
-		default:
-			address = address[strings.LastIndex(address, "@")+1:]
+		scheme, rest, found := strings.Cut(address, "://")
+		if !found {
+			scheme, rest = "", address
+		} else {
+			scheme += "://"
 		}
-		places = append(places, address)
+		rest, _, _ = strings.Cut(rest, "?")
+		places = append(places, scheme+rest[strings.LastIndex(rest, "@")+1:])
 	}
 	if r.Topology != "" {
 		places = append(places, r.Topology)

@@ -28,14 +28,19 @@ func (a *app) run(name string) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:               name,
 		Short:             "Measure strategies (the default command)",
-		Args:              cobra.ArbitraryArgs,
+		Args:              noWords,
 		ValidArgsFunction: cobra.NoFileCompletions,
 	}
 	f.register(cmd.Flags())
 	complete(cmd, f.outputs.names())
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		plan, outputs, err := a.prepare(cmd, f, args)
-		if err != nil {
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		given := a.input(cmd.Flags()).variables(cmd.Flags())
+		file := given.workload(f.file, &f.workload)
+		plan, wrong := f.plan()
+		_, crossed := parseThresholds(f.thresholds, plan)
+		outputs := f.outputs.all()
+		clash := check(outputs, inputs(f.file, f.workload, plan.Redis.CAFile)...)
+		if err := given.refuse(file, wrong, crossed, unnamed(outputs), clash); err != nil {
 			return err
 		}
 		a.warn(plan.Warnings()...)
@@ -47,32 +52,18 @@ func (a *app) run(name string) *cobra.Command {
 	return cmd
 }
 
-// prepare makes a plan from flags and environment, and names every error in them.
-func (a *app) prepare(
-	cmd *cobra.Command, f *flags, words []string,
-) (lockbench.Plan, []output[*results.Report], error) {
-	given := a.input(cmd.Flags()).variables(cmd.Flags())
-	var stray error
-	if len(words) > 0 {
-		stray = unknownWord(cmd, words[0])
+// noWords refuses a word that is neither flag nor command.
+func noWords(cmd *cobra.Command, words []string) error {
+	if len(words) == 0 {
+		return nil
 	}
-	file := given.workload(f.file, &f.workload)
-	plan, wrong := f.plan()
-	_, crossed := parseThresholds(f.thresholds, plan)
-	outputs, unnamed := oneFileEach(f.outputs.all(), plan.Titles())
-	clash := check(outputs, inputs(f.file, f.workload, plan.Redis.CAFile)...)
-	return plan, outputs, given.refuse(stray, file, wrong, crossed, unnamed, clash)
-}
-
-// unknownWord returns the error of a word that is neither flag nor command.
-func unknownWord(cmd *cobra.Command, word string) error {
 	hint := ""
-	if near := cmd.Root().SuggestionsFor(word); len(near) > 0 {
+	if near := cmd.Root().SuggestionsFor(words[0]); len(near) > 0 {
 		hint = fmt.Sprintf(", did you mean %q?", near[0])
-	} else if _, err := strategies.ParseVariants(word); err == nil {
-		hint = fmt.Sprintf(", did you mean --strategy %s?", word)
+	} else if _, err := strategies.ParseVariants(words[0]); err == nil {
+		hint = fmt.Sprintf(", did you mean --strategy %s?", words[0])
 	}
-	return fmt.Errorf("unknown command %q%s", word, hint)
+	return fmt.Errorf("unknown command %q%s", words[0], hint)
 }
 
 // reportOutputs returns the flag --output of a report.
@@ -84,39 +75,41 @@ func reportOutputs() *outputs[*results.Report] {
 		"json":     plain(results.WriteJSON),
 		"csv":      plain(render.WriteCSV),
 		"benchfmt": plain(render.WriteBenchfmt),
-		"hgrm":     func(io.Writer, *results.Report, bool) error { return nil }, // see oneFileEach
+		hgrm:       func(io.Writer, *results.Report, bool) error { return nil }, // see oneFileEach
 	}}
+}
+
+// hgrm is the format with a file for each strategy.
+const hgrm = "hgrm"
+
+// unnamed returns an error for an output as hgrm without the name of a file.
+func unnamed(outputs []output[*results.Report]) error {
+	if slices.ContainsFunc(outputs, func(o output[*results.Report]) bool { return o.format == hgrm && o.file == "" }) {
+		return errors.New("--output: hgrm writes several files, name them with hgrm=FILE")
+	}
+	return nil
 }
 
 // unfit matches characters that file names should not have.
 var unfit = regexp.MustCompile(`[^\w.=,-]+`)
 
-// oneFileEach replaces each output as hgrm by one for each of the runs with these titles: for
-// waits.hgrm and the strategy spin it is waits-spin.hgrm.
-func oneFileEach(given []output[*results.Report], titles []string) (all []output[*results.Report], err error) {
-	for _, o := range given {
-		switch {
-		case o.format != "hgrm":
+// oneFileEach replaces an output as hgrm by one for each strategy of the report: for waits.hgrm and the
+// strategy spin it is waits-spin.hgrm.
+func oneFileEach(outputs []output[*results.Report], report *results.Report) (all []output[*results.Report]) {
+	for _, o := range outputs {
+		if o.format != hgrm {
 			all = append(all, o)
-			continue
-		case o.file == "":
-			err = errors.New("--output: hgrm writes several files, name them with hgrm=FILE")
 			continue
 		}
 		extension := filepath.Ext(o.file)
 		before := strings.TrimSuffix(o.file, extension)
-		for _, title := range titles {
-			o.file = before + "-" + unfit.ReplaceAllString(title, "_") + extension
-			o.write = func(w io.Writer, r *results.Report, _ bool) error {
-				if !slices.Contains(render.HgrmNames(r), title) {
-					return nil
-				}
-				return render.WriteHgrm(w, r, title)
-			}
+		for _, name := range render.HgrmNames(report) {
+			o.file = before + "-" + unfit.ReplaceAllString(name, "_") + extension
+			o.write = plain(func(w io.Writer, r *results.Report) error { return render.WriteHgrm(w, r, name) })
 			all = append(all, o)
 		}
 	}
-	return all, err
+	return all
 }
 
 // measure carries the plan out and writes the report.
@@ -134,9 +127,9 @@ func (a *app) measure(
 		return outcome(ctx, nil, err)
 	}
 	revision(&report.Tool)
-	thresholds, _ := parseThresholds(f.thresholds, plan) // prepare has reported their errors
+	thresholds, _ := parseThresholds(f.thresholds, plan) // their errors have been reported
 	report.Thresholds = results.Judge(report, thresholds)
-	if err := saveAll(a, outputs, report); err != nil {
+	if err := saveAll(a, oneFileEach(outputs, report), report); err != nil {
 		return err
 	}
 	return outcome(ctx, report, err)

@@ -4,13 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"net"
 	"net/url"
 	"os"
-	"regexp"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -19,9 +17,13 @@ import (
 	"github.com/redis/go-redis/v9"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"github.com/lockbench/lockbench/command"
 	"github.com/lockbench/lockbench/internal/replies"
 	"github.com/lockbench/lockbench/internal/store"
+	"github.com/lockbench/lockbench/internal/testkit/drive"
 	"github.com/lockbench/lockbench/internal/testkit/etcdtest"
+	"github.com/lockbench/lockbench/internal/testkit/extent"
+	"github.com/lockbench/lockbench/internal/testkit/poll"
 	"github.com/lockbench/lockbench/internal/testkit/redistest"
 	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/strategies/gozk"
@@ -33,117 +35,194 @@ type usersServer struct {
 	strategies []string
 	faults     [][]string // flags of further runs
 	ttl        string     // of runs that are killed
-	nothing    string     // the URL of a port on which nobody listens
 	doctor     []string   // parts of what doctor says of it
-	// all is everything that is on the server and who is connected to it, a line each,
-	// sorted.
+	// all is everything that is on the server and who is connected to it, a line each.
 	all func() []string
 	// held is part of lines that are there once a client of lockbench's has had a lock.
 	held string
 	// alive is part of the lines that are there as long as a lockbench counts as connected.
 	alive string
-	// litter puts something there, of which the name is returned.
-	litter func() string
+	// put puts something there.
+	put func(name string)
 }
-
-// usersSession is the name of a session. Somebody else's keys have names like those of its runs.
-const usersSession = "cart"
 
 // usersServers start a server of each store, until the test ends.
 var usersServers = map[string]func(*testing.T) usersServer{
 	"redis": usersRedis, "etcd": usersEtcd, "postgres": usersPostgres, "zookeeper": usersZooKeeper,
 }
 
+// usersSession is the name of a session. Somebody else's keys have names like those of its runs.
+const usersSession = "cart"
+
+// nearMisses are names that look like those of lockbench's keys, and are somebody else's.
+func nearMisses() []string {
+	misses := []string{"shop:lockbench:{cart:1}:items", "lockbench:{team:1}:cart", "{cart:2:x}", "lockbenchmark/config"}
+	for _, id := range []string{store.SessionID(usersSession), "a1b2c3d4"} {
+		lock := "lockbench:{" + id + ":1:0}"
+		misses = append(misses, "shop:"+lock, "my"+lock, " "+lock, lock+":items", lock+lock, lock+"}", lock[1:],
+			lock[:len(lock)-1], strings.ToUpper(lock), "lockbench:{"+id+"}", "lockbench:{"+id+":01:0}",
+			"lockbench:{"+id+"0:1:0}", "app:{"+id+":1:0}", lock+":counter:items")
+	}
+	return misses
+}
+
+// differences are the lines that one of two lists has and the other has not.
+func differences(before, after []string) []string {
+	var all []string
+	for _, line := range before {
+		if !slices.Contains(after, line) {
+			all = append(all, "gone: "+line)
+		}
+	}
+	for _, line := range after {
+		if !slices.Contains(before, line) {
+			all = append(all, "new: "+line)
+		}
+	}
+	return all
+}
+
+// count says how many lines have a part.
+func count(lines []string, part string) (n int) {
+	for _, line := range lines {
+		if strings.Contains(line, part) {
+			n++
+		}
+	}
+	return n
+}
+
+// A user's server has after a run what it had before, however the run ends. What a run that was killed left
+// is told by the next one, and removed by clean.
+func TestAUsersServerStaysAsItWas(t *testing.T) {
+	for _, name := range append([]string{"redis"}, extent.Chosen([]string{"postgres", "etcd", "zookeeper"})...) {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			user := usersServers[name](t)
+			for _, miss := range nearMisses() {
+				user.put(miss)
+			}
+			before := user.all()
+			since := func() []string { return differences(before, user.all()) }
+			same := func(after string) {
+				t.Helper()
+				var found []string
+				for end := time.Now().Add(drive.Bound); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+					if found = since(); len(found) == 0 {
+						return
+					}
+				}
+				t.Fatalf("after %s it is not what it was:\n%s", after, strings.Join(found[:min(len(found), 20)], "\n"))
+			}
+			flags := func(strategies string, more ...string) []string {
+				return append(more, "-u", user.url, "-s", strategies, "--work", "counter", "-c", "4",
+					"--instances", "2", "-w", "0s", "--no-baselines")
+			}
+			// ends has a command line end with a code and say something, or not.
+			ends := func(want int, says, not string, args ...string) {
+				t.Helper()
+				code, said, wrong := run(t, args...)
+				if code != want || !strings.Contains(said+wrong, says) || not != "" && strings.Contains(said+wrong, not) {
+					t.Errorf("%q ended with %d:\n%s%s", args, code, said, wrong)
+				}
+			}
+			// amid is a run that has begun.
+			amid := func(strategies string) *process {
+				t.Helper()
+				had := count(since(), user.held)
+				p := start(t, "lockbench", flags(strategies, "-d", "40s", "--ttl", user.ttl)...)
+				p.await("[1/")
+				poll.Until(t, "a client has had the lock", func() bool { return count(since(), user.held) > had })
+				return p
+			}
+
+			for _, more := range append([][]string{nil, {"--session", usersSession}}, user.faults...) {
+				whole := start(t, "lockbench",
+					flags(strings.Join(user.strategies, ","), append(more, "-d", "300ms")...)...)
+				if code := whole.code(); code != "0" && code != "112" { // the machine may be too busy to measure on
+					t.Errorf("a run with %q ended with %s:\n%s", more, code, &whole.said)
+				}
+				same(fmt.Sprintf("a run with %q", more))
+			}
+
+			interrupted := amid(user.strategies[0])
+			interrupted.signal(syscall.SIGINT)
+			if code := interrupted.code(); code != "105" {
+				t.Errorf("a run that was interrupted ended with %s:\n%s", code, &interrupted.said)
+			}
+			same("an interrupt")
+
+			code, said, wrong := run(t, "doctor", "-u", user.url)
+			if code != command.ExitOK || strings.Contains(said, "trouble") {
+				t.Errorf("doctor ended with %d:\n%s%s", code, said, wrong)
+			}
+			for _, line := range user.doctor {
+				if !strings.Contains(said, line) {
+					t.Errorf("doctor says nothing of %q:\n%s", line, said)
+				}
+			}
+			same("doctor")
+
+			for _, strategy := range user.strategies {
+				killed := amid(strategy)
+				// What a lockbench that lives uses is left alone.
+				lives := since()
+				ends(command.ExitOK, "", "of dead runs", "clean", "-u", user.url)
+				if count(since(), user.held) < count(lives, user.held) {
+					t.Errorf("clean removed what a run uses: %q", lives)
+				}
+				killed.signal(os.Kill)
+				killed.code()
+				poll.Until(t, "the server knows that it is dead", func() bool { return count(since(), user.alive) == 0 })
+				left := since()
+				if count(left, "lockbench") == 0 {
+					t.Fatalf("nothing was left to be removed: %q", left)
+				}
+				if _, said, wrong := run(t, flags(strategy, "-q", "-n", "10")...); !strings.Contains(said, "killed runs (") {
+					t.Errorf("the next run says nothing of what is left: %s%s", said, wrong)
+				}
+				if now := since(); count(now, user.held) != count(left, user.held) {
+					t.Errorf("the next run changed what is left:\n%s", strings.Join(differences(left, now), "\n"))
+				}
+				ends(command.ExitOK, "of dead runs", "", "clean", "-u", user.url)
+				same("clean")
+			}
+			ends(command.ExitOK, "", "of dead runs", "clean", "-u", user.url)
+
+			user.put("lockbench:litter")
+			if found := since(); len(found) != 1 || !strings.Contains(found[0], "litter") {
+				t.Errorf("a leftover that was planted is not found: %q", found)
+			}
+		})
+	}
+}
+
+// Where nothing listens, clean and doctor say so.
+func TestNothingListensAtAUsersAddress(t *testing.T) {
+	for _, scheme := range []string{"redis", "etcd", "postgres", "zk"} {
+		for _, subcommand := range []string{"clean", "doctor"} {
+			code, said, wrong := run(t, subcommand, "-u", scheme+"://127.0.0.1:1")
+			if code != command.ExitUnreachable || !strings.Contains(wrong, "127.0.0.1:1") {
+				t.Errorf("%s of %s ended with %d: %s%s", subcommand, scheme, code, said, wrong)
+			}
+		}
+	}
+}
+
 // anyStore is what doctor says of a store beside Redis.
 var anyStore = []string{
-	"\nserver ", "\nrights ", "\nlimits ", "\ncounters ", "\nmachine ", "strategies could acquire and release",
+	"reachable ", "\nserver ", "\nrights ", "\nlimits ", "\ncounters ", "\nmachine ",
+	"strategies could acquire and release",
 }
 
-// nearMisses are that many names that look like those of lockbench's keys for these patterns, and are somebody else's.
-func nearMisses(patterns []string, many int) []string {
-	misses := []string{
-		"shop:lockbench:{cart:1}:items", "mylockbench:{a:b}", "lockbench:{team:1}:cart",
-		"app:{cart:1:items}", "{cart:2:x}", "orders:{cart:1:2026}:line",
-	}
-	known := map[string]bool{}
-	add := func(names ...string) {
-		for _, name := range names {
-			if !known[name] {
-				known[name] = true
-				misses = append(misses, name)
-			}
-		}
-	}
-	for n := 0; ; n++ {
-		id := []string{store.SessionID(usersSession), "a1b2c3d4"}[n%2]
-		number := fmt.Sprintf(":%d:%d", n%5, n/5)
-		lock := "lockbench:{" + id + number + "}"
-		for _, pattern := range patterns {
-			known[strings.ReplaceAll(pattern, "{key}", lock)] = true // it is ours
-		}
-		for _, pattern := range patterns {
-			of := func(lock string) string { return strings.ReplaceAll(pattern, "{key}", lock) }
-			key := of(lock)
-			add("shop:"+key, "my"+key, " "+key, key+":items", key+":", key+"\n", key+" ", key+key, key+"}",
-				key[1:], key[:len(key)-1], strings.ToUpper(key), strings.Replace(key, "lockbench", "Lockbench", 1))
-			for _, other := range []string{
-				"", "cart", "team", "12345678", "1234567890", id[:7], id + "0", strings.ToUpper(id), "g" + id[1:], "1" +
-					id[1:],
-			} {
-				add(of("lockbench:{" + other + number + "}"))
-			}
-			for _, near := range []string{
-				"lockbench:{ID}", "lockbench:{IDN:0}", "lockbench:{ID:01:0}", "lockbench:{ID:x:0}", "lockbench:{{IDN}}",
-				"lockbench:(IDN)", "lockbench:IDN", "lockbench:{IDN", "lockbench{IDN}", "{lockbench:IDN}", "app:{IDN}",
-				"{IDN}",
-			} {
-				add(of(strings.NewReplacer("ID", id, "N", number).Replace(near)))
-			}
-		}
-		if len(misses) >= many {
-			return misses[:many]
-		}
-	}
-}
-
-// usersRedis has 10,000 keys of all types, some with a TTL, users, functions and scripts.
+// usersRedis has keys with and without a TTL, users, functions and scripts.
 func usersRedis(t *testing.T) usersServer {
 	server := redistest.Start(t)
 	client := server.Client(t)
 	ctx := t.Context()
-	patterns := []string{"{key}:counter", "{key}:counter:floor"}
-	var every []string
-	for _, s := range strategies.All() {
-		if s.Info.OnRedis() {
-			patterns = append(patterns, s.Info.Keys...)
-		}
-		if s.Info.OnRedis() && s.Info.Nodes == 1 {
-			every = append(every, s.Info.Name)
-		}
-	}
-	slices.Sort(patterns)
 	pipe := client.Pipeline()
-	for n, key := range nearMisses(slices.Compact(patterns), 10_000) {
-		switch n % 7 {
-		case 0:
-			pipe.Set(ctx, key, "dear", 0)
-		case 1:
-			pipe.RPush(ctx, key, "a", "b")
-		case 2:
-			pipe.HSet(ctx, key, "field", "dear")
-		case 3:
-			pipe.SAdd(ctx, key, "a", "b")
-		case 4:
-			pipe.ZAdd(ctx, key, redis.Z{Score: 1, Member: "a"})
-		case 5:
-			pipe.XAdd(ctx, &redis.XAddArgs{Stream: key, Values: []string{"field", "dear"}})
-		case 6:
-			pipe.PFAdd(ctx, key, "a")
-		}
-		if n%3 == 0 {
-			pipe.PExpire(ctx, key, time.Hour)
-		}
-	}
+	pipe.Set(ctx, "dear", "dear", time.Hour)
+	pipe.RPush(ctx, "list", "a", "b")
 	script := pipe.ScriptLoad(ctx, "return 'dear'")
 	pipe.FunctionLoad(ctx, "#!lua name=shop\nredis.register_function('dear', function() return 1 end)")
 	pipe.Do(ctx, "ACL", "SETUSER", "shop", "on", ">secret", "~shop:*", "+get")
@@ -152,22 +231,26 @@ func usersRedis(t *testing.T) usersServer {
 		t.Fatal(err)
 	}
 	u := usersServer{
-		url: server.URL(), nothing: "redis://127.0.0.1:1", ttl: "10m", // so that no key expires before clean
-		strategies: []string{"fair", "handoff"}, doctor: []string{"\nrights ", "\nlimits ", "\nmachine "},
+		url: server.URL(), ttl: "10m", // so that no key expires before clean
+		strategies: []string{"fair", "handoff"}, doctor: []string{"reachable ", "\nrights ", "\nlimits ", "\nmachine "},
 		faults: [][]string{{
 			"--fault", "holder-crash:at=50ms", "--fault", "kill-subscribers:at=100ms", "--allow-faults-on-my-server",
 		}},
 		held: ":counter\" ", alive: "client lockbench:",
-		litter: func() string {
-			if err := client.Set(context.Background(), "lockbench:litter", "", 0).Err(); err != nil {
+		put: func(name string) {
+			if err := client.Set(ctx, name, "dear", 0).Err(); err != nil {
 				t.Fatal(err)
 			}
-			return "lockbench:litter"
 		},
 		all: func() []string { return everythingOn(t, client, script.Val()) },
 	}
 	if os.Getenv("LOCKBENCH_SOAK") != "" {
-		u.strategies = every
+		u.strategies = nil
+		for _, s := range strategies.All() {
+			if s.Info.OnRedis() && s.Info.Nodes == 1 {
+				u.strategies = append(u.strategies, s.Info.Name)
+			}
+		}
 	}
 	return u
 }
@@ -194,19 +277,15 @@ func everythingOn(t *testing.T, client *redis.Client, script string) []string {
 			lines = append(lines, "client "+connected["name"])
 		}
 	}
-	dumps, ends := map[string]*redis.StringCmd{}, map[string]*redis.DurationCmd{}
 	for _, key := range keys.Val() {
-		dumps[key], ends[key] = pipe.Dump(ctx, key), pipe.PExpireTime(ctx, key)
-	}
-	if _, err := pipe.Exec(ctx); err != nil && !errors.Is(err, redis.Nil) { // a run's key may be gone meanwhile
-		t.Fatal(err)
-	}
-	for key, dump := range dumps {
+		dump, end := pipe.Dump(ctx, key), pipe.PExpireTime(ctx, key)
+		if _, err := pipe.Exec(ctx); err != nil && !errors.Is(err, redis.Nil) { // a run's key may be gone meanwhile
+			t.Fatal(err)
+		}
 		if dump.Err() == nil {
-			lines = append(lines, fmt.Sprintf("key %q = %q until %v", key, dump.Val(), ends[key].Val()))
+			lines = append(lines, fmt.Sprintf("key %q = %q until %v", key, dump.Val(), end.Val()))
 		}
 	}
-	slices.Sort(lines)
 	return lines
 }
 
@@ -218,21 +297,15 @@ func usersEtcd(t *testing.T) usersServer {
 			t.Fatal(err)
 		}
 	}
-	put("config/port")
-	put("lockbenchmark/config")
-	for _, key := range nearMisses([]string{"{key}/6", "{key}:counter"}, 500) {
-		put(key)
-	}
 	granted, err := client.Grant(t.Context(), 3600)
 	if err != nil {
 		t.Fatal(err)
 	}
 	put("services/1", clientv3.WithLease(granted.ID))
 	return usersServer{
-		url: "etcd://" + etcd.Endpoints[0], nothing: "etcd://127.0.0.1:1",
-		strategies: []string{"etcd", "etcd:watch=next"}, ttl: "5s", doctor: anyStore,
-		held: ":counter =", alive: "key lockbench/connected/",
-		litter: func() string { put("lockbench:litter"); return "lockbench:litter" },
+		url: "etcd://" + etcd.Endpoints[0], strategies: []string{"etcd", "etcd:watch=next"}, ttl: "5s",
+		doctor: anyStore, held: ":counter =", alive: "key lockbench/connected/",
+		put: func(name string) { put(name) },
 		all: func() []string {
 			keys, err := client.Get(t.Context(), "\x00", clientv3.WithFromKey())
 			if err != nil {
@@ -250,7 +323,6 @@ func usersEtcd(t *testing.T) usersServer {
 			for _, l := range leases.Leases {
 				lines = append(lines, fmt.Sprintf("lease %x", int64(l.ID)))
 			}
-			slices.Sort(lines)
 			return lines
 		},
 	}
@@ -274,6 +346,20 @@ func openedAsProcess(t *testing.T, name string) store.Server {
 	})
 	return server
 }
+
+// everythingIn selects all that a database has.
+const everythingIn = `SELECT 'database ' || datname FROM pg_database
+	UNION ALL SELECT 'role ' || rolname FROM pg_roles
+	UNION ALL SELECT format('schema %s of %s', nspname, nspowner) FROM pg_namespace
+	UNION ALL SELECT format('relation %s %s of %s', relnamespace::regnamespace, relname, oid) FROM pg_class
+	UNION ALL SELECT format('setting %s %s %s', setdatabase, setrole, setconfig) FROM pg_db_role_setting
+	UNION ALL SELECT format('%s functions', count(*)) FROM pg_proc
+	UNION ALL SELECT 'row ' || n FROM lockbench_session_mine.dear
+	UNION ALL SELECT format('row %s', key) FROM lockbench.lockbench_lock
+	UNION ALL SELECT format('advisory lock of %s', application_name)
+		FROM pg_locks JOIN pg_stat_activity USING (pid) WHERE locktype = 'advisory'
+	UNION ALL SELECT format('session %s of %s', application_name, usename)
+		FROM pg_stat_activity WHERE backend_type = 'client backend'`
 
 // usersPostgres lets a user in who is no superuser.
 func usersPostgres(t *testing.T) usersServer {
@@ -302,44 +388,28 @@ func usersPostgres(t *testing.T) usersServer {
 	}
 	service, eye := connect("service"), connect("eye")
 	exec(service, `CREATE ROLE bench LOGIN PASSWORD 'a/b:c'; GRANT CREATE ON DATABASE postgres TO bench;
-		CREATE TABLE dear (n int); INSERT INTO dear VALUES (7), (8);
 		CREATE SCHEMA lockbench_session_12345678; CREATE TABLE lockbench_session_12345678.lockbench_counter (n int);
 		ALTER SCHEMA lockbench_session_12345678 OWNER TO bench;
 		CREATE SCHEMA "lockbench_session_A1B2C3D4" AUTHORIZATION bench;
 		CREATE SCHEMA lockbench_session_a1b2c3d4_old AUTHORIZATION bench;
 		CREATE SCHEMA my_lockbench_session_a1b2c3d4 AUTHORIZATION bench;
 		CREATE SCHEMA lockbench_session_mine; CREATE TABLE lockbench_session_mine.dear (n int);
+		INSERT INTO lockbench_session_mine.dear VALUES (7), (8);
 		ALTER SCHEMA lockbench_session_mine OWNER TO bench;
 		CREATE SCHEMA lockbench; CREATE TABLE lockbench.lockbench_lock (key bytea PRIMARY KEY);
 		INSERT INTO lockbench.lockbench_lock VALUES ('mine');
 		ALTER SCHEMA lockbench OWNER TO bench;
 		SELECT pg_advisory_lock(42)`)
-	address := func(at string) string {
-		return (&url.URL{
-			Scheme: "postgres", User: url.UserPassword("bench", "a/b:c"), Host: at, Path: "/postgres",
-			RawQuery: "sslmode=disable",
-		}).String()
+	address := url.URL{
+		Scheme: "postgres", User: url.UserPassword("bench", "a/b:c"), Host: server.Describe().Address,
+		Path: "/postgres", RawQuery: "sslmode=disable",
 	}
 	return usersServer{
-		url: address(server.Describe().Address), nothing: address("127.0.0.1:1"),
-		strategies: []string{"postgres", "postgres:mode=row"}, ttl: "5s", doctor: anyStore,
+		url: address.String(), strategies: []string{"postgres", "postgres:mode=row"}, ttl: "5s", doctor: anyStore,
 		held: "lockbench_counter of", alive: "session lockbench:",
-		litter: func() string { exec(eye, "CREATE SEQUENCE litter"); return "litter" },
+		put: func(name string) { exec(eye, "CREATE SEQUENCE "+pgx.Identifier{name}.Sanitize()) },
 		all: func() []string {
-			rows, err := eye.Query(t.Context(), `SELECT 'database ' || datname FROM pg_database
-				UNION ALL SELECT 'role ' || rolname FROM pg_roles
-				UNION ALL SELECT format('schema %s of %s', nspname, nspowner) FROM pg_namespace
-				UNION ALL SELECT format('relation %s %s of %s', relnamespace::regnamespace, relname, oid) FROM pg_class
-				UNION ALL SELECT format('setting %s %s %s', setdatabase, setrole, setconfig) FROM pg_db_role_setting
-				UNION ALL SELECT 'extension ' || extname FROM pg_extension
-				UNION ALL SELECT format('%s functions', count(*)) FROM pg_proc
-				UNION ALL SELECT 'row ' || n FROM dear
-				UNION ALL SELECT format('row %s', key) FROM lockbench.lockbench_lock
-				UNION ALL SELECT format('advisory lock of %s', application_name)
-					FROM pg_locks JOIN pg_stat_activity USING (pid) WHERE locktype = 'advisory'
-				UNION ALL SELECT format('prepared %s', gid) FROM pg_prepared_xacts
-				UNION ALL SELECT format('session %s of %s', application_name, usename)
-					FROM pg_stat_activity WHERE backend_type = 'client backend' ORDER BY 1`)
+			rows, err := eye.Query(t.Context(), everythingIn)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -369,12 +439,8 @@ func usersZooKeeper(t *testing.T) usersServer {
 			t.Fatalf("%s: %v", path, err)
 		}
 	}
-	for _, path := range []string{"/app", "/app/config", "/app/lockbenchmark", "/services"} {
-		create(path, zk.FlagPersistent)
-	}
-	for _, key := range nearMisses([]string{"{key}", "{key}:counter"}, 200) {
-		create("/app/"+gozk.Name(key), zk.FlagPersistent)
-	}
+	create("/app", zk.FlagPersistent)
+	create("/services", zk.FlagPersistent)
 	create("/services/1", zk.FlagEphemeral)
 	create("/services/n-", zk.FlagEphemeral|zk.FlagSequence)
 	var below func(path string) []string
@@ -396,31 +462,10 @@ func usersZooKeeper(t *testing.T) usersServer {
 		}
 		return lines
 	}
-	number := regexp.MustCompile(`0x[0-9a-f]+`)
 	return usersServer{
-		url: "zk://" + addr + "/app", nothing: "zk://127.0.0.1:1",
-		strategies: []string{"zookeeper"}, ttl: "5s", doctor: anyStore,
+		url: "zk://" + addr + "/app", strategies: []string{"zookeeper"}, ttl: "5s", doctor: anyStore,
 		held: ":counter =", alive: "node /app/lockbench:connections/",
-		litter: func() string { create("/app/lockbench:litter", zk.FlagPersistent); return "/app/lockbench:litter" },
-		all: func() []string {
-			lines := below("/")
-			conn, err := net.Dial("tcp", addr)
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer conn.Close()
-			if _, err := io.WriteString(conn, "dump"); err != nil {
-				t.Fatal(err)
-			}
-			sessions, err := io.ReadAll(conn)
-			if err != nil || len(sessions) == 0 {
-				t.Fatalf("%q, %v", sessions, err)
-			}
-			for _, id := range number.FindAllString(string(sessions), -1) {
-				lines = append(lines, "session "+id)
-			}
-			slices.Sort(lines)
-			return slices.Compact(lines)
-		},
+		put: func(name string) { create("/app/"+gozk.Name(name), zk.FlagPersistent) },
+		all: func() []string { return below("/") },
 	}
 }
