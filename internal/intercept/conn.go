@@ -4,6 +4,7 @@ package intercept
 import (
 	"net"
 	"syscall"
+	"time"
 )
 
 // Hooks are called in place of a connection's methods, and get the method, which they may
@@ -12,6 +13,8 @@ type Hooks struct {
 	Read  func(b []byte, read func([]byte) (int, error)) (int, error)
 	Write func(b []byte, write func([]byte) (int, error)) (int, error)
 	Close func(hangUp func() error) error
+	// Deadline stands before SetReadDeadline, SetWriteDeadline, and SetDeadline, which sets both.
+	Deadline func(reads, writes bool, at time.Time, set func(time.Time) error) error
 }
 
 // Conn returns a connection with hooks. A library can still reach the socket
@@ -51,6 +54,25 @@ func (c *conn) Close() error {
 		return c.Conn.Close()
 	}
 	return c.hooks.Close(c.Conn.Close)
+}
+
+func (c *conn) SetReadDeadline(at time.Time) error {
+	return c.setDeadline(true, false, at, c.Conn.SetReadDeadline)
+}
+
+func (c *conn) SetWriteDeadline(at time.Time) error {
+	return c.setDeadline(false, true, at, c.Conn.SetWriteDeadline)
+}
+
+func (c *conn) SetDeadline(at time.Time) error {
+	return c.setDeadline(true, true, at, c.Conn.SetDeadline)
+}
+
+func (c *conn) setDeadline(reads, writes bool, at time.Time, set func(time.Time) error) error {
+	if c.hooks.Deadline == nil {
+		return set(at)
+	}
+	return c.hooks.Deadline(reads, writes, at, set)
 }
 
 type overSocket struct {

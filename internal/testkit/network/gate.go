@@ -102,8 +102,9 @@ func (p *Path) snap(breaks func(*conn) bool) (broken Packets) {
 			continue
 		}
 		broken = append(broken, c)
+		c.end()
 		c.broken = true
-		_ = c.Conn.SetReadDeadline(time.Unix(1, 0))
+		_ = c.Conn.SetReadDeadline(past)
 	}
 	p.conns, p.gate, p.muted = whole, nil, false
 	return broken
@@ -150,16 +151,6 @@ func (p *Path) Stall(on bool) {
 }
 
 func (p *Path) held() *Gate { p.mu.Lock(); defer p.mu.Unlock(); return p.gate }
-
-// Keeping returns how many bytes are kept back.
-func (p *Path) Keeping() (n int) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for _, c := range p.conns {
-		n += len(c.kept)
-	}
-	return n
-}
 
 // LastWrite is when something was last sent; the zero time means never.
 func (p *Path) LastWrite() time.Time {

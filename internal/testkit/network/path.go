@@ -2,9 +2,11 @@
 package network
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net"
+	"os"
 	"slices"
 	"sync"
 	"syscall"
@@ -37,9 +39,14 @@ type Path struct {
 // conn is one connection. Path.mu guards its fields.
 type conn struct {
 	net.Conn
-	kept   []byte // what the network keeps back
-	broken bool   // as the client sees it
-	closed bool   // by the client
+	kept   []byte        // what the network keeps back
+	broken bool          // as the client sees it
+	closed bool          // by the client
+	gone   chan struct{} // closed when it is broken or closed
+	at     *Gate         // the gate at which an answer waits; nil for none
+	unread []byte        // what has come, and the client's deadline was over; only its reader uses it
+
+	reads, writes deadline
 }
 
 // Dial is a redis.UniversalOptions' Dialer.
@@ -72,7 +79,7 @@ func (p *Path) Through(dial Dial) Dial {
 
 // watch puts a connection on the path.
 func (p *Path) watch(dialled net.Conn) net.Conn {
-	c := &conn{Conn: dialled}
+	c := &conn{Conn: dialled, gone: make(chan struct{}), reads: newDeadline(), writes: newDeadline()}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.conns = append(p.conns, c)
@@ -80,7 +87,9 @@ func (p *Path) watch(dialled net.Conn) net.Conn {
 	return intercept.Conn(dialled, intercept.Hooks{
 		Write: func(b []byte, write func([]byte) (int, error)) (int, error) {
 			if g := p.toWrite(c); g != nil {
-				<-g.opened
+				if err := c.writes.wait(g, c.gone); err != nil {
+					return 0, cmp.Or(p.breakOf(c), err)
+				}
 				if g.kind == LostWrite {
 					p.reset(c)
 				}
@@ -91,12 +100,17 @@ func (p *Path) watch(dialled net.Conn) net.Conn {
 			return write(b)
 		},
 		Read: func(b []byte, read func([]byte) (int, error)) (int, error) {
-			for !p.isBroken(c) {
-				n, err := read(b)
-				if lost := p.arrived(c, n); !lost || err != nil {
-					if p.isBroken(c) {
-						break
-					}
+			for p.breakOf(c) == nil {
+				n, err := c.receive(b, read)
+				lost, late := p.arrived(c, n)
+				if p.breakOf(c) != nil {
+					break
+				}
+				if late != nil {
+					c.unread = slices.Concat(b[:n], c.unread)
+					return 0, late
+				}
+				if !lost || err != nil {
 					return n, err
 				}
 			}
@@ -104,11 +118,38 @@ func (p *Path) watch(dialled net.Conn) net.Conn {
 		},
 		Close: func(hangUp func() error) error {
 			if p.closes(c) { // the bytes that are kept back still need the connection
-				return dialled.SetReadDeadline(time.Unix(1, 0))
+				return dialled.SetReadDeadline(past)
 			}
 			return hangUp()
 		},
+		Deadline: func(reads, writes bool, at time.Time, set func(time.Time) error) error {
+			if reads {
+				c.reads.set(at)
+			}
+			if writes {
+				c.writes.set(at)
+			}
+			p.mu.Lock()
+			defer p.mu.Unlock()
+			if c.broken { // its reader must not wait again
+				return nil
+			}
+			return set(at)
+		},
 	})
+}
+
+// past is a deadline that is over.
+var past = time.Unix(1, 0)
+
+// receive reads what has come, first what no reader has taken.
+func (c *conn) receive(b []byte, read func([]byte) (int, error)) (int, error) {
+	if len(c.unread) == 0 {
+		return read(b)
+	}
+	n := copy(b, c.unread)
+	c.unread = c.unread[n:]
+	return n, nil
 }
 
 func (p *Path) toDial() (*Gate, error) {
@@ -167,18 +208,23 @@ func (p *Path) written(c *conn, b []byte) (kept int, err error) {
 	return len(b), nil
 }
 
-// arrived holds n bytes up, if a gate does, and says whether they are lost.
-func (p *Path) arrived(c *conn, n int) (lost bool) {
-	if g := p.toRead(c, n); g != nil {
-		<-g.opened
+// arrived holds n bytes up, if a gate does, and says whether they are lost. An error means that the client did not
+// wait for them.
+func (p *Path) arrived(c *conn, n int) (lost bool, err error) {
+	g := p.toRead(c, n)
+	if g != nil {
+		if err := c.reads.wait(g, c.gone); err != nil {
+			return false, err
+		}
 		if g.kind == LostAnswer {
 			p.reset(c)
 		}
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	c.at = nil
 	p.moved = time.Now()
-	return p.muted
+	return p.muted, nil
 }
 
 // toRead returns the gate at which an answer waits; nil means none.
@@ -187,7 +233,9 @@ func (p *Path) toRead(c *conn, n int) *Gate {
 	defer p.mu.Unlock()
 	g := p.gate
 	switch {
-	case g == nil || n == 0:
+	case n == 0 || c.at != nil:
+		return c.at
+	case g == nil:
 		return nil
 	case g.kind == LostAnswer && g.on == c:
 		p.gate = nil
@@ -195,20 +243,33 @@ func (p *Path) toRead(c *conn, n int) *Gate {
 		return nil
 	}
 	g.tell()
+	c.at = g
 	return g
 }
 
 func (p *Path) reset(c *conn) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	c.end()
 	c.broken = true
 	_ = c.Conn.Close()
 }
 
-func (p *Path) isBroken(c *conn) bool {
+// end ends what waits at a gate. The caller holds the mutex.
+func (c *conn) end() {
+	if !c.broken && !c.closed {
+		close(c.gone)
+	}
+}
+
+// breakOf is how the client sees that a connection has broken; nil while it has not.
+func (p *Path) breakOf(c *conn) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return c.broken
+	if c.broken {
+		return errBroken
+	}
+	return nil
 }
 
 // closes counts a closed connection, and says whether it must stay open all the same.
@@ -216,6 +277,7 @@ func (p *Path) closes(c *conn) (stays bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if !c.closed {
+		c.end()
 		c.closed = true
 		p.open--
 	}
@@ -223,4 +285,42 @@ func (p *Path) closes(c *conn) (stays bool) {
 		p.conns = slices.DeleteFunc(p.conns, func(other *conn) bool { return other == c })
 	}
 	return len(c.kept) > 0
+}
+
+// deadline is when reads or writes end that wait at a gate, as those of a socket do.
+type deadline struct {
+	mu    sync.Mutex
+	at    time.Time // zero for never
+	moved chan struct{}
+}
+
+func newDeadline() deadline { return deadline{moved: make(chan struct{})} }
+
+func (d *deadline) set(at time.Time) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	close(d.moved)
+	d.at, d.moved = at, make(chan struct{})
+}
+
+// wait returns when the gate is open. It returns an error if the deadline comes before, or the connection is gone.
+func (d *deadline) wait(g *Gate, gone <-chan struct{}) error {
+	for {
+		d.mu.Lock()
+		at, moved := d.at, d.moved
+		d.mu.Unlock()
+		var over <-chan time.Time
+		if !at.IsZero() {
+			over = time.After(time.Until(at))
+		}
+		select {
+		case <-g.opened:
+			return nil
+		case <-over:
+			return os.ErrDeadlineExceeded
+		case <-gone:
+			return net.ErrClosed
+		case <-moved:
+		}
+	}
 }

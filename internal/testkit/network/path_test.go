@@ -1,7 +1,9 @@
 package network_test
 
 import (
+	"errors"
 	"net"
+	"os"
 	"testing"
 	"time"
 
@@ -39,5 +41,57 @@ func TestABrokenWayIsSeenAtOnce(t *testing.T) {
 	}
 	if err := late.Deliver(); err != nil {
 		t.Error(err)
+	}
+}
+
+// What waits at a gate ends with its deadline, as on a socket, and loses nothing: who reads again has it.
+func TestDeadlinesEndAStall(t *testing.T) {
+	server, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = server.Close() })
+	p := new(network.Path)
+	c, err := p.Dial(t.Context(), "tcp", server.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close() })
+	other, err := server.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = other.Close() })
+	b := make([]byte, 8)
+
+	answers := p.Hold(network.Answers, 0)
+	if _, err := other.Write([]byte("said")); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		_ = c.SetReadDeadline(time.Now().Add(10 * time.Millisecond))
+		if n, err := c.Read(b); n != 0 || !errors.Is(err, os.ErrDeadlineExceeded) {
+			t.Errorf("a read at a gate returned %d, %v", n, err)
+		}
+	}
+	answers.Open()
+	_ = c.SetReadDeadline(time.Time{})
+	if n, err := c.Read(b); string(b[:n]) != "said" || err != nil {
+		t.Errorf("after it a read returned %q, %v", b[:n], err)
+	}
+
+	p.Hold(network.Write, 0)
+	_ = c.SetWriteDeadline(time.Now().Add(10 * time.Millisecond))
+	if n, err := c.Write([]byte("lost")); n != 0 || !errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Errorf("a write at a gate returned %d, %v", n, err)
+	}
+
+	p.Hold(network.Answers, 0)
+	if _, err := other.Write([]byte("unheard")); err != nil {
+		t.Fatal(err)
+	}
+	time.AfterFunc(10*time.Millisecond, func() { _ = c.Close() })
+	if _, err := c.Read(b); !errors.Is(err, net.ErrClosed) {
+		t.Errorf("a read at a gate of a closed connection returned %v", err)
 	}
 }
