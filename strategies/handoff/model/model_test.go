@@ -4,8 +4,8 @@
 // only tests.
 //
 // A world is one lock at a server, two processes with three clients, and all that is on its
-// way between them. server_test.go implements SET, RPUSHX and the scripts again, in Go;
-// process_test.go and lease_test.go implement what a process does, with local
+// way between them. What SET, RPUSHX and the scripts of this repository do to the lock is asked of a real Redis
+// (scripts_test.go), each question once; process_test.go and lease_test.go implement what a process does, with local
 // passing, places, debts, looks and confirmations; step_test.go lists what may happen next.
 // search_test.go visits every world that can be reached, the nearest first. It checks that at
 // most one client holds the lock, that no token falls or comes twice, that no valid lease is
@@ -14,18 +14,14 @@
 // shortest way to a violation. It must also find planted mistakes, which were made once or
 // could be made.
 //
-// replay_test.go ties the model to the real lock. It plays every command in every small state,
-// and random walks through the model with every fault, on real servers with the scripts of this
-// repository. After each step both must agree on the answer, the lock with its mark, the queue,
-// who was told, and what has a TTL; tokens must be in the same order. Mistakes planted in the
-// model's scripts must show there, too.
+// laws_test.go has what must hold of each script alone, with every command in every small state.
 //
 // With LOCKBENCH_MODEL=1 the tests search further, for minutes: they then search most of the
 // faults with three clients to the end.
 //
 // # What it does not have
 //
-//   - Only the Lua is tied to the model; the Go of the processes is not. Whoever changes the Go
+//   - The Lua is played itself, the Go of the processes is not. Whoever changes the Go
 //     must change the model by hand, and the Go may be wrong where the model is right.
 //   - A TTL is one tick, so a lease is either new or over. Worlds in which time passes are
 //     searched for two processes with one client each, two ticks and few looks, and every day
@@ -46,7 +42,7 @@
 package model
 
 import (
-	"fmt"
+	"os"
 	"testing"
 )
 
@@ -69,9 +65,11 @@ var faultsOf = []struct {
 	{"extend", faults{extends: 1}},
 }
 
-// goals are what must be reached after faults.
+// goalsAfter are what must be reached after faults. Where time passes, nothing: leases run out by themselves.
 func goalsAfter(f faults) []goal {
 	switch {
+	case f.ticks > 0:
+		return nil
 	case f.deaths > 0:
 		return []goal{everybodyServed}
 	case f == faults{again: f.again}:
@@ -81,53 +79,39 @@ func goalsAfter(f faults) []goal {
 	}
 }
 
+// deep has the tests look further than there is time for every day.
+var deep = os.Getenv("LOCKBENCH_MODEL") != ""
+
+// The lock is safe, and everybody can be served, after any of the faults, and where time passes: leases then run out
+// while they are relied on, told, released and extended.
 func TestModelIsSafeAndLive(t *testing.T) {
-	few, many := 2_000, 8_000
+	few, many, late := 2_000, 8_000, faults{ticks: 2, looks: 1}
 	if deep {
-		few, many = 300_000, 1_000_000
+		few, many, late = 300_000, 1_000_000, faults{ticks: 2, looks: 2}
 	}
+	scripts := openScripts(t)
 	for _, how := range []struct {
 		name     string
 		protocol protocol
-		again    int8
+		faults   faults
 		limit    int
 	}{
-		{"one in each process", protocol{clients: apart}, 0, many},
-		{"one in each process, more than once", protocol{clients: apart}, 1, few},
-		{"one in each process, cluster", protocol{clients: apart, cluster: true}, 0, few},
-		{"two in one process", protocol{clients: aPair}, 0, few},
-		{"two in one process, passing", protocol{clients: aPair, linger: true}, 0, few},
-		{"three", protocol{}, 0, few},
-		{"three, passing", protocol{linger: true}, 0, few},
+		{"one in each process", protocol{clients: apart}, faults{}, many},
+		{"one in each process, more than once", protocol{clients: apart}, faults{again: 1}, few},
+		{"one in each process, cluster", protocol{clients: apart, cluster: true}, faults{}, few},
+		{"two in one process", protocol{clients: aPair}, faults{}, few},
+		{"two in one process, passing", protocol{clients: aPair, linger: true}, faults{}, few},
+		{"three", protocol{}, faults{}, few},
+		{"three, passing", protocol{linger: true}, faults{}, few},
+		{"time passes", protocol{clients: apart, fewLooks: true}, late, few},
+		{"time passes, cluster", protocol{clients: apart, fewLooks: true, cluster: true}, late, few},
 	} {
 		t.Run(how.name, func(t *testing.T) {
 			t.Parallel()
+			how.protocol.scripts = scripts
 			for _, f := range faultsOf {
-				f.faults.again = how.again
+				f.faults.again, f.faults.ticks, f.faults.looks = how.faults.again, how.faults.ticks, how.faults.looks
 				s := search{protocol: &how.protocol, limit: how.limit, goals: goalsAfter(f.faults)}
-				r := s.find(f.faults)
-				if r.flaw != sound {
-					t.Errorf("%s: %v", f.name, r)
-				}
-				t.Logf("%s: %d worlds, all: %v", f.name, r.seen, r.whole)
-			}
-		})
-	}
-}
-
-// Time passes: leases run out while they are relied on, told, released and extended.
-func TestModelIsSafeInTime(t *testing.T) {
-	limit, most := 2_000, int8(1)
-	if deep {
-		limit, most = 200_000, 2
-	}
-	for _, cluster := range []bool{false, true} {
-		t.Run(fmt.Sprintf("cluster=%v", cluster), func(t *testing.T) {
-			t.Parallel()
-			for _, f := range faultsOf {
-				p := protocol{clients: apart, cluster: cluster, fewLooks: true}
-				f.faults.ticks, f.faults.looks = 2, most
-				s := search{protocol: &p, limit: limit}
 				r := s.find(f.faults)
 				if r.flaw != sound {
 					t.Errorf("%s: %v", f.name, r)
@@ -140,6 +124,7 @@ func TestModelIsSafeInTime(t *testing.T) {
 
 // A search that finds nothing must have been able to.
 func TestModelFindsPlantedMistakes(t *testing.T) {
+	scripts := openScripts(t)
 	timed := func(f faults, ticks, looks int8) faults { f.ticks, f.looks = ticks, looks; return f }
 	for _, test := range []struct {
 		planted  mistake
@@ -180,11 +165,12 @@ func TestModelFindsPlantedMistakes(t *testing.T) {
 			}
 			t.Parallel()
 			p := test.protocol
-			p.planted = test.planted
-			s := search{protocol: &p, limit: 1_000_000, goals: goalsAfter(test.faults)}
-			if test.faults.ticks > 0 {
-				p.fewLooks, s.goals = true, nil
+			p.planted, p.scripts = test.planted, scripts
+			if ofTheScripts[test.planted] != nil {
+				p.scripts = scripts.with(test.planted)
 			}
+			s := search{protocol: &p, limit: 1_000_000, goals: goalsAfter(test.faults)}
+			p.fewLooks = test.faults.ticks > 0
 			if test.flaw < stuck {
 				s.only, s.goals = test.flaw, nil
 			}
@@ -203,7 +189,7 @@ type mistake string
 const (
 	noMistake mistake = ""
 
-	// Of the scripts: replay_test.go finds each of these too.
+	// Of the scripts: laws_test.go plants them, and finds each of these too.
 	tellBeforeWrite mistake = "grant tells before it writes"
 	offeredAgain    mistake = "grant offers a token again that nobody heard of"
 	grantToNobody   mistake = "a grant that nobody heard stands"
@@ -236,9 +222,3 @@ const (
 	doubtReleased   mistake = "a lease that others may have had since it was told is released with its token"
 	debtForgotten   mistake = "a debt that Redis refused counts as paid"
 )
-
-// ofTheScripts are those that the replay finds, too.
-var ofTheScripts = []mistake{
-	tellBeforeWrite, offeredAgain, grantToNobody, grantUnmarked, forgetRefused, queueUnmarked,
-	takeTwice, releaseUnseen, releaseUnmarked, leaveTheQueue, leaveTwice, keepTheSilent, extendShortens,
-}

@@ -347,7 +347,7 @@ func (p *protocol) confirmed(w *world, proc int8, t task) {
 func (p *protocol) hangUp(w *world, proc int8) {
 	e := &w.procs[proc].ear
 	if e.on && !e.astray {
-		p.change(w, func() { w.hears[proc] = false })
+		w.hears[proc] = false
 	}
 	*e = ear{}
 }
@@ -356,7 +356,7 @@ func (p *protocol) hangUp(w *world, proc int8) {
 func (p *protocol) listen(w *world, proc int8) {
 	q := &w.procs[proc]
 	q.ear = ear{on: true, proof: leaseTime}
-	p.change(w, func() { w.hears[proc] = true })
+	w.hears[proc] = true
 	for k := range tasks {
 		if k < clients && home[k] != proc {
 			continue

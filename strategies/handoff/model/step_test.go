@@ -75,26 +75,20 @@ func (p *protocol) clientSteps(w *world, try trying) {
 		}
 		switch {
 		case cl.phase == idle, cl.phase == done && cl.task.stage == nothing && w.faults.again > 0:
-			again := cl.phase == done
-			try(wills, c, "asks", func(n *world) bool {
-				if again {
-					n.faults.again--
-				}
-				if q.idle() {
-					p.ask(n, c)
-				} else {
-					p.enter(n, c)
-				}
-				return true
-			})
-			if q.idle() {
-				try(wills, c, "queues at once", func(n *world) bool {
-					if again {
+			asks := func(how func(w *world, c int)) func(n *world) bool {
+				return func(n *world) bool {
+					if cl.phase == done {
 						n.faults.again--
 					}
-					p.enter(n, c)
+					how(n, c)
 					return true
-				})
+				}
+			}
+			if q.idle() {
+				try(wills, c, "asks", asks(p.ask))
+				try(wills, c, "queues at once", asks(p.enter))
+			} else {
+				try(wills, c, "asks", asks(p.enter))
 			}
 		case cl.phase == holding && cl.task.stage == nothing:
 			try(plain, c, "releases", func(n *world) bool { p.release(n, c); return true })
@@ -152,7 +146,7 @@ func (p *protocol) processSteps(w *world, proc int8, try trying) {
 	if q.dead {
 		if w.hears[proc] {
 			try(plain, who, "Redis notices that a process is dead", func(n *world) bool {
-				p.change(n, func() { n.hears[proc] = false })
+				n.hears[proc] = false
 				return true
 			})
 		}
@@ -307,53 +301,37 @@ func (p *protocol) plain(t *task) bool {
 }
 
 func (p *protocol) serverSteps(w *world, try trying) {
-	alter := func(do func(n *world)) func(n *world) bool {
-		return func(n *world) bool {
-			p.change(n, func() { do(n) })
-			return true
+	may := func(possible bool, class class, what string, do func(n *world)) {
+		if possible {
+			try(class, nobody, what, func(n *world) bool { do(n); return true })
 		}
 	}
-	if w.faults.ticks > 0 {
-		try(ticks, nobody, "time passes", func(n *world) bool { n.faults.ticks--; p.tick(n); return true })
-	}
-	if w.owner != 0 && w.procs[w.owner.process()].dead {
-		try(ticks, nobody, "the lease of a dead process runs out", alter(func(n *world) { n.free() }))
-	}
-	if w.faults.refusals > 0 && w.fault == servesAll {
-		try(harms, nobody, "Redis refuses writes",
-			alter(func(n *world) { n.faults.refusals--; n.fault = refusesWrite }))
-	}
-	if w.fault != servesAll {
-		try(mends, nobody, "Redis takes writes again", alter(func(n *world) { n.fault = servesAll }))
-	}
-	if w.faults.mutes > 0 && !w.mute {
-		try(harms, nobody, "PUBLISH is forbidden", alter(func(n *world) { n.faults.mutes--; n.mute = true }))
-	}
-	if w.mute {
-		try(mends, nobody, "PUBLISH is allowed again", alter(func(n *world) { n.mute = false }))
-	}
-	if w.faults.steps > 0 && w.owner != 0 {
-		try(harms, nobody, "Redis's clock is set forward", alter(func(n *world) {
-			n.faults.steps--
-			n.excluded |= 1 << n.owner
-			n.free()
-		}))
-	}
-	if w.faults.losses > 0 && w.queue[0] != 0 {
-		try(harms, nobody, "the queue is lost", alter(func(n *world) {
-			n.faults.losses--
-			n.queue, n.kept = [places]ident{}, false
-		}))
-	}
-	if w.faults.failover > 0 {
-		try(harms, nobody, "failover", func(n *world) bool { p.failOver(n); return true })
-	}
+	f, held := w.faults, w.owner != 0
+	may(f.ticks > 0, ticks, "time passes", func(n *world) { n.faults.ticks--; n.tick() })
+	may(held && w.procs[w.owner.process()].dead, ticks, "the lease of a dead process runs out",
+		func(n *world) { n.free() })
+	may(f.refusals > 0 && w.fault == servesAll, harms, "Redis refuses writes", func(n *world) {
+		n.faults.refusals--
+		n.fault = refusesWrite
+	})
+	may(w.fault != servesAll, mends, "Redis takes writes again", func(n *world) { n.fault = servesAll })
+	may(f.mutes > 0 && !w.mute, harms, "PUBLISH is forbidden", func(n *world) { n.faults.mutes--; n.mute = true })
+	may(w.mute, mends, "PUBLISH is allowed again", func(n *world) { n.mute = false })
+	may(f.steps > 0 && held, harms, "Redis's clock is set forward", func(n *world) {
+		n.faults.steps--
+		n.excluded |= 1 << n.owner
+		n.free()
+	})
+	may(f.losses > 0 && w.queue[0] != 0, harms, "the queue is lost", func(n *world) {
+		n.faults.losses--
+		n.queue, n.kept = [places]ident{}, false
+	})
+	may(f.failover > 0, harms, "failover", func(n *world) { n.failOver() })
 }
 
 // failOver makes the replica, which has everything, the primary. Nobody listens there yet,
 // and the commands still go to the other.
-func (p *protocol) failOver(w *world) {
-	before := w.server
+func (w *world) failOver() {
 	w.faults.failover--
 	for i := range w.procs {
 		q := &w.procs[i]
@@ -361,5 +339,4 @@ func (p *protocol) failOver(w *world) {
 	}
 	w.hears = [2]bool{}
 	w.late = [lateRoom]command{}
-	p.saw(event{what: failedOver, before: before, after: w.server})
 }

@@ -176,9 +176,9 @@ type protocol struct {
 	planted  mistake
 	linger   bool // a process passes the lock on
 	cluster  bool
-	clients  cast        // who plays
-	fewLooks bool        // as many as in faults, which keeps a world small in which time passes
-	observe  func(event) // what happens to the server; may be nil
+	clients  cast // who plays
+	fewLooks bool // as many as in faults, which keeps a world small in which time passes
+	scripts  *scripts
 }
 
 // cast is which clients play.
@@ -194,38 +194,6 @@ func (c cast) plays(client int) bool {
 	return c == all || c == apart && client != 2 || c == aPair && client != 0
 }
 
-// event is what happens to the server, for the replay.
-type event struct {
-	what    happening
-	command command
-	reply   reply
-	said    []message
-	before  server
-	after   server
-}
-
-type happening uint8
-
-const (
-	executed happening = iota
-	changed            // the server by other means
-	failedOver
-	executedOnOld
-)
-
-func (p *protocol) saw(e event) {
-	if p.observe != nil {
-		p.observe(e)
-	}
-}
-
-// change is a change of the server by other means than a command.
-func (p *protocol) change(w *world, do func()) {
-	before := w.server
-	do()
-	p.saw(event{what: changed, before: before, after: w.server})
-}
-
 // run has the server carry out a command, and delivers what it publishes. Where the
 // command went to what was the primary nothing is written.
 func (p *protocol) run(w *world, c command, old bool) reply {
@@ -238,17 +206,15 @@ func (p *protocol) run(w *world, c command, old bool) reply {
 		w.fault = refusesWrite
 		w.hears = [2]bool{w.procs[0].ear.astray, w.procs[1].ear.astray}
 	}
-	seen := w.server
-	r, said := w.exec(c, &w.clock, p.planted)
-	e := event{what: executed, command: c, reply: r, said: said, before: seen, after: w.server}
+	r, said := p.scripts.exec(&w.server, c, &w.clock)
 	if old {
-		e.what = executedOnOld
 		w.fault, w.hears = before.fault, before.hears
 	}
-	p.saw(e)
-	if grants := r.told != 0 && c.verb != enqueue || len(said) > 0; grants || c.verb == enqueue && r.told != 0 &&
-		r.told != c.id {
-		p.offered(w, r, said)
+	for _, m := range said {
+		w.offered(m.token)
+	}
+	if r.told != 0 && (len(said) > 0 || c.verb != enqueue || r.told != c.id) {
+		w.offered(r.token)
 	}
 	if n := len(said); r.code == 2 && c.verb != follow && (n == 0 || !said[n-1].heard) {
 		w.found(untold)
@@ -259,19 +225,12 @@ func (p *protocol) run(w *world, c command, old bool) reply {
 	return r
 }
 
-func (p *protocol) offered(w *world, r reply, said []message) {
-	offer := func(t token) {
-		if t <= w.granted {
-			w.found(tokenAgain)
-		}
-		w.granted = max(w.granted, t)
+// offered notes a token that the scripts have given to somebody.
+func (w *world) offered(t token) {
+	if t <= w.granted {
+		w.found(tokenAgain)
 	}
-	for _, m := range said {
-		offer(m.token)
-	}
-	if r.told != 0 {
-		offer(r.token)
-	}
+	w.granted = max(w.granted, t)
 }
 
 // deliver has a message be under way. One that is sent twice is handled by a step of its own.
@@ -302,15 +261,11 @@ func (w *world) found(f flaw) {
 func start(f faults) world { return world{faults: f} }
 
 // tick lets time pass.
-func (p *protocol) tick(w *world) {
+func (w *world) tick() {
 	older := func(age *int8) { *age = min(*age+1, longest) }
-	p.change(w, func() {
-		if w.left > 0 {
-			if w.left--; w.left == 0 {
-				w.free()
-			}
-		}
-	})
+	if w.left = max(w.left-1, 0); w.left == 0 {
+		w.free()
+	}
 	for i := range w.clients {
 		c := &w.clients[i]
 		c.lease.until = max(c.lease.until-1, 0)
@@ -357,43 +312,51 @@ func timed(t *task) bool {
 	return t.stage != nothing && t.stage != listening && (t.command.verb != enqueue || t.command.mode == try)
 }
 
-// used is the set of all ids that are known somewhere.
-func (w *world) used() uint16 {
-	var set uint16
-	add := func(ids ...ident) {
-		for _, id := range ids {
-			set |= 1 << id
-		}
+// each visits all ids and tokens that are known somewhere.
+func (w *world) each(id func(...ident), at func(...*token)) {
+	command := func(c *command) {
+		id(c.id, c.more[0], c.more[1], c.entry)
+		at(&c.token)
 	}
-	command := func(c *command) { add(c.id, c.more[0], c.more[1], c.entry) }
 	for _, t := range w.tasks() {
-		if t.stage != nothing {
-			command(&t.command)
-			add(t.reply.told, t.reply.owner)
-		}
+		command(&t.command)
+		id(t.reply.told, t.reply.owner)
+		at(&t.reply.token)
 	}
-	add(w.owner)
-	add(w.queue[:]...)
 	for i := range w.late {
 		command(&w.late[i])
 	}
+	id(w.owner)
+	id(w.queue[:]...)
+	at(&w.clock, &w.granted, &w.top)
 	for i := range w.clients {
-		add(w.clients[i].lease.id)
+		id(w.clients[i].lease.id)
+		at(&w.clients[i].lease.token)
 	}
 	for i := range w.procs {
 		q := &w.procs[i]
-		for j := range q.places {
-			add(q.places[j].id)
+		for _, place := range q.places {
+			id(place.id)
 		}
 		for j := range q.ear.said {
-			add(q.ear.said[j].id)
+			id(q.ear.said[j].id)
+			at(&q.ear.said[j].token)
 		}
-		for j := range q.debts {
-			add(q.debts[j].id)
+		for _, d := range q.debts {
+			id(d.id)
 		}
-		add(q.look.asked[:]...)
-		add(q.look.missing[:]...)
+		id(q.look.asked[:]...)
+		id(q.look.missing[:]...)
 	}
+}
+
+// used is the set of all ids that are known somewhere.
+func (w *world) used() (set uint16) {
+	w.each(func(ids ...ident) {
+		for _, id := range ids {
+			set |= 1 << id
+		}
+	}, func(...*token) {})
 	return set
 }
 
@@ -447,38 +410,20 @@ func (w *world) flying() (set uint16) {
 	return set
 }
 
-// tokens are all that the world knows.
-func (w *world) tokens() []*token {
-	all := []*token{&w.clock, &w.granted, &w.top}
-	for _, t := range w.tasks() {
-		all = append(all, &t.command.token, &t.reply.token)
-	}
-	for i := range w.clients {
-		all = append(all, &w.clients[i].lease.token)
-	}
-	for i := range w.procs {
-		q := &w.procs[i]
-		for j := range q.ear.said {
-			all = append(all, &q.ear.said[j].token)
-		}
-	}
-	for i := range w.late {
-		all = append(all, &w.late[i].token)
-	}
-	return all
-}
-
 // rank has the tokens keep their order, and their distances as far as a script can
 // bridge them, but not their values.
 func (w *world) rank() {
-	all := w.tokens()
+	var all []*token
 	var values []token
-	for _, t := range all {
-		if *t != 0 && !slices.Contains(values, *t) {
-			values = append(values, *t)
+	w.each(func(...ident) {}, func(tokens ...*token) {
+		for _, t := range tokens {
+			if *t != 0 {
+				all, values = append(all, t), append(values, *t)
+			}
 		}
-	}
+	})
 	slices.Sort(values)
+	values = slices.Compact(values)
 	mapped := make([]token, len(values))
 	last, value := token(0), token(0)
 	for i, v := range values {
@@ -486,9 +431,7 @@ func (w *world) rank() {
 		last, mapped[i] = v, value
 	}
 	for _, t := range all {
-		if *t != 0 {
-			i, _ := slices.BinarySearch(values, *t)
-			*t = mapped[i]
-		}
+		i, _ := slices.BinarySearch(values, *t)
+		*t = mapped[i]
 	}
 }

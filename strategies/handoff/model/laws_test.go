@@ -1,0 +1,293 @@
+//go:build !race
+
+package model
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/lockbench/lockbench/internal/testkit/redistest"
+)
+
+// edit changes a text of the scripts.
+type edit struct{ old, new string }
+
+// ofTheScripts are the mistakes that are planted in the scripts.
+var ofTheScripts = map[mistake][]edit{
+	tellBeforeWrite: {
+		{"    local entry = redis.call('LPOP', queue)", `
+    local first, heard = redis.call('LINDEX', queue, 0), 0
+    if first then
+      local told = tell(string.match(first, '^%S+'), token + 1)
+      heard = redis.pcall('SPUBLISH', base .. string.sub(first, 1, 26), told)
+    end
+    local entry = redis.call('LPOP', queue)`},
+		{"local heard = redis.pcall('SPUBLISH', base .. process, told)", ""},
+	},
+	offeredAgain:  {{"        return 2\n      end\n", "        return 2\n      end\n      token = token - 1\n"}},
+	grantToNobody: {{"if heard > 0 then", "if heard >= 0 then"}},
+	grantUnmarked: {{"id .. '+', 'PX'", "id, 'PX'"}},
+	forgetRefused: {{"redis.call('LPUSH', queue, entry)\n        redis.call('PEXPIRE', queue, 600000)", ""}},
+	queueUnmarked: {{"else\n  mark(owner)\nend", "end"}},
+	takeTwice:     {{"if owner == id or owner == id .. '+' then\n  return tell(id, now())\nend", ""}},
+	releaseUnseen: {{
+		"if owner == ARGV[3] and ARGV[5] == ''",
+		"if (owner == ARGV[3] or owner == ARGV[3] .. '+') and ARGV[5] == ''",
+	}},
+	releaseUnmarked: {{"if owner ~= id and owner ~= id .. '+' then", "if owner ~= id then"}},
+	leaveTheQueue: {{
+		`  if owner == id then
+    told, owner = redis.call('DEL', lock), false
+  elseif owner == id .. '+' then
+    told, owner = grant(now()), false
+  elseif`, "  if",
+	}},
+	leaveTwice:     {{"told, owner = grant(now()), false", "told = grant(now())"}},
+	keepTheSilent:  {{"if seen ~= '' and seen ~= caller then", "if false then"}},
+	extendShortens: {{"ARGV[4], 'GT')", "ARGV[4])"}},
+}
+
+// played is a command that the scripts have carried out.
+type played struct {
+	question
+	answer
+}
+
+// leaves says whether the command is of the owner, who wants the lock no longer.
+func (p played) leaves() bool {
+	c, owner := p.command, p.question.server.owner
+	return owner != 0 && (c.verb == release && c.id == owner ||
+		c.verb == leave && (c.id == owner || slices.Contains(c.more[:], owner)))
+}
+
+// granted says whether somebody got the lock.
+func (p played) granted() bool {
+	return p.reply.outcome == answered && p.answer.server.owner != 0 && (p.leaves() || p.question.server.owner == 0)
+}
+
+// looks says whether the command was one that looks after the queue.
+func (p played) looks() bool {
+	c := p.command
+	return p.reply.outcome == answered && (c.verb == check || c.verb == enqueue && c.mode != try && p.reply.told == 0)
+}
+
+// laws are what holds of every command, whatever the lock that it meets.
+var laws = map[string]func(p played, before, after server) bool{
+	"what is refused has changed nothing, and nobody was told": func(p played, before, after server) bool {
+		return p.reply.outcome == answered || before == after && len(p.said) == 0
+	},
+	"who has the lock has it until he leaves": func(p played, before, after server) bool {
+		return before.owner == 0 || before.owner == after.owner || p.leaves()
+	},
+	"who leaves is told that he had the lock": func(p played, _, _ server) bool {
+		return !p.leaves() || p.reply.outcome == refused || p.reply.code != 0 || p.reply.told != 0
+	},
+	"whoever gets the lock is told, and nobody else": func(p played, _, after server) bool {
+		var told []ident
+		for _, m := range p.said {
+			if m.heard {
+				told = append(told, m.id)
+			}
+		}
+		if p.reply.told != 0 {
+			told = append(told, p.reply.told)
+		}
+		if p.command.verb == set && p.reply.owner == p.command.id {
+			told = append(told, p.reply.owner)
+		}
+		if p.granted() || len(told) > 0 {
+			return slices.Equal(told, []ident{after.owner})
+		}
+		return true
+	},
+	"tokens grow": func(p played, _, _ server) bool {
+		last := p.command.token
+		for _, m := range p.said {
+			if m.token <= last {
+				return false
+			}
+			last = m.token
+		}
+		return p.reply.told == 0 || p.reply.token > last
+	},
+	"an owner for whom somebody may wait is marked": func(p played, _, after server) bool {
+		at := p.command.verb == set || p.command.mode == try // they take a free lock past those who wait
+		must := p.looks() || p.granted() && !at
+		return !must || after.owner == 0 || after.queue[0] == 0 || after.marked
+	},
+	"a lock is not left to nobody while some wait who can be told": func(p played, before, after server) bool {
+		left := p.leaves() && before.marked || p.command.verb == check
+		return !left || p.reply.outcome == refused || after.owner != 0 || after.queue[0] == 0 || p.reply.code == 3
+	},
+	"who waits waits on": func(p played, before, after server) bool {
+		c := p.command
+		return !slices.ContainsFunc(before.queue[:before.length()], func(id ident) bool {
+			unheard := slices.ContainsFunc(p.said, func(m message) bool { return m.id == id && !m.heard })
+			left := c.verb == leave && (c.id == id || slices.Contains(c.more[:], id))
+			silent := c.verb == check && c.seen != 0 && before.owner == 0 && c.seen.process() == id.process()
+			return after.owner != id && after.find(id) < 0 && !unheard && !left && !silent
+		})
+	},
+	"an owner who asks again is told so": func(p played, before, after server) bool {
+		asks := p.command.verb == enqueue && p.command.id == before.owner
+		return !asks || p.reply.told == before.owner && before == after
+	},
+	"who let a lease run out is not granted the next": func(p played, before, after server) bool {
+		c := p.command
+		silent := c.verb == check && c.seen != 0 && c.seen.process() != c.by && before.owner == 0
+		return !silent || p.reply.outcome == refused || after.owner == 0 || after.owner.process() != c.seen.process()
+	},
+	"an extension does not shorten": func(p played, before, after server) bool {
+		return p.command.verb != extend || after.left >= before.left
+	},
+	"a queue does not stay for ever": func(p played, _, after server) bool {
+		return !p.looks() || after.queue[0] == 0 || after.kept
+	},
+}
+
+// smallLocks are all commands of process 0 that a small lock may meet.
+func smallLocks() (all []question) {
+	const a1, a2, a3, b1, b2 = ident(1), ident(2), ident(3), ident(idsEach + 1), ident(idsEach + 2)
+	commands := []command{
+		{verb: leave, id: a1, more: [2]ident{a2}}, {verb: leave, id: a3, more: [2]ident{a1, a2}},
+	}
+	for _, id := range []ident{a1, a2} {
+		commands = append(commands,
+			command{verb: set, id: id}, command{verb: follow, id: id},
+			command{verb: release, id: id, token: anyToken}, command{verb: release, id: id, token: anyToken, entry: a3},
+			command{verb: release, id: id},
+			command{verb: leave, id: id, alone: true}, command{verb: leave, id: id, more: [2]ident{id}},
+			command{verb: leave, id: id}, command{verb: extend, id: id, ttl: 1},
+			command{verb: extend, id: id, ttl: longest})
+		for m := wait; m <= front; m++ {
+			commands = append(commands, command{verb: enqueue, mode: m, id: id})
+		}
+	}
+	for _, id := range []ident{a1, a3} {
+		for _, seen := range []ident{0, a1, b1} {
+			commands = append(commands, command{verb: check, id: id, seen: seen})
+		}
+	}
+	queues := [][places]ident{{}}
+	for _, first := range []ident{a1, a2, b1, b2} {
+		queues = append(queues, [places]ident{first})
+		for _, second := range []ident{a2, b1, b2} {
+			queues = append(queues, [places]ident{first, second})
+			for _, third := range []ident{a1, a2, b1} {
+				if deep {
+					queues = append(queues, [places]ident{first, second, third})
+				}
+			}
+		}
+	}
+	for _, how := range []server{
+		{},
+		{hears: [2]bool{false, true}},
+		{fault: refusesWrite, hears: [2]bool{false, true}},
+		{fault: refusesGrowth, hears: [2]bool{false, true}},
+		{mute: true, hears: [2]bool{false, true}},
+	} {
+		for _, s := range []server{
+			{},
+			{owner: a1, left: 1},
+			{owner: a1, marked: true, left: 2},
+			{owner: b1, left: 2},
+			{owner: b1, marked: true, left: 1},
+		} {
+			s.hears, s.fault, s.mute = how.hears, how.fault, how.mute
+			for i, queue := range queues {
+				s.queue, s.kept = queue, queue[0] != 0 && i%3 != 0
+				for _, c := range commands {
+					all = append(all, question{s, c})
+				}
+			}
+		}
+	}
+	return all
+}
+
+// The scripts keep the laws with every command and in every small state. A planted mistake breaks one.
+func TestLawsOfTheScripts(t *testing.T) {
+	t.Parallel()
+	scripts := openScripts(t)
+	all := smallLocks()
+	broken := func(ask func(question) (answer, error), q question) (law string) {
+		a, err := ask(q)
+		if err != nil {
+			t.Fatalf("%+v: %v", q, err)
+		}
+		for law, holds := range laws {
+			if !holds(played{q, a}, q.server, a.server) {
+				t.Logf("%+v\n%+v", q, a)
+				return law
+			}
+		}
+		return ""
+	}
+	for _, q := range all {
+		if law := broken(scripts.ask, q); law != "" {
+			t.Errorf("it does not hold that %s", law)
+		}
+	}
+	for planted := range ofTheScripts {
+		s, found := scripts.with(planted), ""
+		for i := 0; found == "" && i < len(all); i++ {
+			if v := all[i].command.verb; s.texts[v].Hash() != scripts.texts[v].Hash() {
+				found = broken(s.ask, all[i])
+			}
+		}
+		if found == "" {
+			t.Errorf("that %s is not found", planted)
+		}
+	}
+	t.Logf("%d questions", len(all))
+}
+
+// What is said stays on the server on which it is said: who listens at a replica hears nothing of a grant that he sees
+// there.
+func TestReplicaDoesNotTell(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	clients := redistest.StartTopology(t, "replicas:1").Clients(t)
+	primary, replica := clients[0], clients[1]
+	listen := func(client *redis.Client) *redis.PubSub {
+		ear := client.SSubscribe(ctx, base([2]bool{})+processes[1])
+		t.Cleanup(func() { _ = ear.Close() })
+		if _, err := ear.ReceiveTimeout(ctx, 20*time.Second); err != nil {
+			t.Fatal(err)
+		}
+		return ear
+	}
+	here, there := listen(primary), listen(replica)
+	_, err := primary.Pipelined(ctx, func(pipe redis.Pipeliner) error {
+		setUp(ctx, pipe, server{owner: 1, marked: true, left: 1, queue: [places]ident{idsEach + 1}, kept: true})
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := source(t, "free", "grant", "release")
+	code, err := primary.Eval(ctx, text, []string{lock, queue}, base([2]bool{}), processes[0], idOf(1), "100", "").Int()
+	if err != nil || code != 2 {
+		t.Fatalf("the release answers %d, %v", code, err)
+	}
+	if m, err := here.ReceiveTimeout(ctx, 20*time.Second); err != nil {
+		t.Fatalf("the primary tells %v: %v", m, err)
+	}
+	if n, err := primary.Wait(ctx, 1, 20*time.Second).Result(); err != nil || n != 1 {
+		t.Fatalf("%d replicas have it, %v", n, err)
+	}
+	if owner := replica.Get(ctx, lock).Val(); owner != idOf(idsEach+1)+"+" {
+		t.Fatalf("at the replica the owner is %q", owner)
+	}
+	if err := replica.SPublish(ctx, base([2]bool{})+processes[1], "end").Err(); err != nil {
+		t.Fatal(err)
+	}
+	m, err := there.ReceiveTimeout(ctx, 20*time.Second)
+	if message, ok := m.(*redis.Message); err != nil || !ok || message.Payload != "end" {
+		t.Fatalf("the replica tells %v, %v", m, err)
+	}
+}

@@ -1,0 +1,384 @@
+//go:build !race
+
+package model
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/lockbench/lockbench/internal/testkit/redistest"
+)
+
+// scripts carry out the model's commands on a real Redis. Each question is asked once: the search meets the same
+// small lock in many worlds.
+type scripts struct {
+	t       testing.TB
+	mu      sync.Mutex
+	answers map[question]answer
+	texts   map[verb]*redis.Script
+	clients map[bool]*redis.Client // of two users: one who may publish, and one who may not
+}
+
+// question is a command, and the lock that it meets.
+type question struct {
+	server  server
+	command command
+}
+
+// answer is what becomes of the lock, what the script returns, and what it publishes.
+type answer struct {
+	server server
+	reply  reply
+	said   []message
+	clock  token // by how much the clock went on
+}
+
+// The clock of the scripts is at then, and a lease that is released has anyToken: so an answer shows of which a
+// token was made.
+const (
+	anyToken = 100
+	then     = 1000
+)
+
+const (
+	lock    = "lock"
+	queue   = lock + ":handoff"
+	realTTL = 600_000 // ms of a tick: nothing runs out by itself
+)
+
+// names of the two processes: 26 characters, as grant.lua cuts them off an id.
+var processes = [2]string{strings.Repeat("A", 26), strings.Repeat("B", 26)}
+
+// around has a script be played with a clock of its own, and notes what it publishes, with how many heard it.
+const around = `local said, clock, real = {}, 1000, redis
+local redis = setmetatable({
+  call = function(command, ...)
+    if command == 'TIME' then
+      clock = clock + 8
+      return {0, clock}
+    end
+    return real.call(command, ...)
+  end,
+  pcall = function(command, channel, text)
+    local heard = real.pcall(command, channel, text)
+    if type(heard) == 'number' then
+      said[#said + 1] = text .. ' ' .. heard
+    end
+    return heard
+  end,
+}, {__index = real})
+local function play()
+%s
+end
+local ok, result = pcall(play)
+if not ok then
+  result = type(result) == 'table' and result.err or result
+end
+return {ok and 1 or 0, result, said, clock - 1000}`
+
+// What a process sends without a script.
+const (
+	setSource = `local owner = redis.call('SET', KEYS[1], ARGV[3], 'PX', ARGV[4], 'NX', 'GET')
+return {owner or ARGV[3], redis.call('TIME')[2]}`
+	followSource = `return redis.call('RPUSHX', KEYS[2], ARGV[3])`
+)
+
+// show shows a lock, and deletes it.
+var show = redis.NewScript(`local shown = {redis.call('GET', KEYS[1]) or '', redis.call('PTTL', KEYS[1]),
+  redis.call('LRANGE', KEYS[2], 0, -1), redis.call('PTTL', KEYS[2])}
+redis.call('DEL', KEYS[1], KEYS[2])
+return shown`)
+
+// openScripts starts a Redis with the scripts of this repository.
+func openScripts(t testing.TB) *scripts {
+	t.Helper()
+	server := redistest.Start(t)
+	s := &scripts{t: t, clients: map[bool]*redis.Client{}}
+	for user, channels := range map[string]string{"speaker": "&*", "mute": "resetchannels"} {
+		err := server.Client(t).Do(t.Context(), "ACL", "SETUSER", user, "on", "nopass", "~*", "+@all", channels).Err()
+		if err != nil {
+			t.Fatal(err)
+		}
+		client := redis.NewClient(&redis.Options{
+			Addr: server.Addr, Username: user, Password: "any", MaxRetries: -1, DisableIdentity: true,
+		})
+		t.Cleanup(func() { _ = client.Close() })
+		s.clients[user == "mute"] = client
+	}
+	if err := show.Load(t.Context(), s.clients[false]).Err(); err != nil {
+		t.Fatal(err)
+	}
+	s.listen(server.Client(t))
+	return s.with(noMistake)
+}
+
+// with returns the same scripts with a planted mistake.
+func (s *scripts) with(planted mistake) *scripts {
+	s.t.Helper()
+	texts, missing := map[verb]*redis.Script{}, slices.Clone(ofTheScripts[planted])
+	for v, text := range map[verb]string{
+		set: setSource, follow: followSource,
+		enqueue: source(s.t, "grant", "queue"), release: source(s.t, "free", "grant", "release"), // as scripts.go has them
+		leave: source(s.t, "grant", "leave"), check: source(s.t, "grant", "check"), extend: source(s.t, "extend"),
+	} {
+		missing = slices.DeleteFunc(missing, func(e edit) bool { return strings.Contains(text, e.old) })
+		for _, e := range ofTheScripts[planted] {
+			text = strings.ReplaceAll(text, e.old, e.new)
+		}
+		texts[v] = redis.NewScript(fmt.Sprintf(around, text))
+		if err := texts[v].Load(s.t.Context(), s.clients[false]).Err(); err != nil {
+			s.t.Fatalf("%v: %v", v, err)
+		}
+	}
+	if len(missing) > 0 {
+		s.t.Fatalf("%s: the scripts do not have %v", planted, missing)
+	}
+	return &scripts{t: s.t, answers: map[question]answer{}, texts: texts, clients: s.clients}
+}
+
+// source is the text of scripts of this repository.
+func source(t testing.TB, names ...string) (text string) {
+	t.Helper()
+	for _, name := range names {
+		part, err := os.ReadFile("../" + name + ".lua")
+		if err != nil {
+			t.Fatal(err)
+		}
+		text += string(part)
+	}
+	return text
+}
+
+// base begins the channels of a server on which these processes listen: each such server has its own.
+func base(hears [2]bool) string { return fmt.Sprint(hears, ":") }
+
+// listen listens to the channels of the processes that are to be heard.
+func (s *scripts) listen(client *redis.Client) {
+	ctx := s.t.Context()
+	var channels []string
+	for _, hears := range [][2]bool{{true, false}, {false, true}, {true, true}} {
+		for i, process := range processes {
+			if hears[i] {
+				channels = append(channels, base(hears)+process)
+			}
+		}
+	}
+	ear := client.SSubscribe(ctx, channels...)
+	for range channels {
+		if _, err := ear.ReceiveTimeout(ctx, 20*time.Second); err != nil {
+			s.t.Fatal(err)
+		}
+	}
+	over := make(chan struct{})
+	go func() {
+		defer close(over)
+		for err := error(nil); err == nil; {
+			_, err = ear.Receive(ctx)
+		}
+	}()
+	s.t.Cleanup(func() { _ = ear.Close(); <-over })
+}
+
+// exec carries out a command, and says what was published.
+func (s *scripts) exec(w *server, c command, clock *token) (reply, []message) {
+	q := question{*w, c}
+	q.command.token = min(c.token, 1) * anyToken
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	a, known := s.answers[q]
+	if !known {
+		var err error
+		if a, err = s.ask(q); err != nil {
+			s.t.Fatalf("%+v: %v", q, err)
+		}
+		s.answers[q] = a
+	}
+	made := func(t token) token {
+		switch {
+		case t == 0:
+			return 0
+		case t < then:
+			return c.token + t - anyToken
+		}
+		return *clock + t - then
+	}
+	r, said := a.reply, slices.Clone(a.said)
+	r.token = made(r.token)
+	for i := range said {
+		said[i].token = made(said[i].token)
+	}
+	*clock += a.clock
+	*w = a.server
+	return r, said
+}
+
+// ask has Redis carry out a command in a state.
+func (s *scripts) ask(q question) (a answer, err error) {
+	ctx, c := s.t.Context(), q.command
+	args := []any{base(q.server.hears), processes[c.by]}
+	switch c.verb {
+	case set:
+		args = append(args, idOf(c.id), realTTL)
+	case follow:
+		args = append(args, entryOf(c.id))
+	case enqueue:
+		args = append(args, idOf(c.id), realTTL, c.mode.String())
+	case release:
+		args = append(args, idOf(c.id), int(c.token), entryOf(c.entry))
+	case leave:
+		for _, id := range [...]ident{c.id, c.more[0], c.more[1]} {
+			if id != 0 && c.alone {
+				args = append(args, idOf(id))
+			} else if id != 0 {
+				args = append(args, entryOf(id))
+			}
+		}
+	case check:
+		args = append(args, idOf(c.seen), entryOf(c.id))
+	case extend:
+		args = append(args, idOf(c.id), int(c.ttl)*realTTL)
+	}
+	keys := []string{lock, queue}
+	var replied, shown *redis.Cmd
+	_, _ = s.clients[q.server.mute].Pipelined(ctx, func(pipe redis.Pipeliner) error { // each command has its own error
+		setUp(ctx, pipe, q.server)
+		refuse(ctx, pipe, q.server.fault, 1)
+		replied = s.texts[c.verb].EvalSha(ctx, pipe, keys, args...)
+		refuse(ctx, pipe, q.server.fault, 0)
+		shown = show.EvalSha(ctx, pipe, keys)
+		return nil
+	})
+	values, err := replied.Slice()
+	if err != nil {
+		return a, err
+	}
+	a.server = q.server
+	state, err := shown.Slice()
+	if err != nil {
+		return a, err
+	}
+	a.server.see(state)
+	return a, a.parse(c, values)
+}
+
+// setUp has Redis's lock in a state.
+func setUp(ctx context.Context, pipe redis.Pipeliner, s server) {
+	if s.owner != 0 {
+		value := idOf(s.owner)
+		if s.marked {
+			value += "+"
+		}
+		pipe.Do(ctx, "set", lock, value, "px", int(s.left)*realTTL)
+	}
+	for _, id := range s.queue {
+		if id != 0 {
+			pipe.Do(ctx, "rpush", queue, entryOf(id))
+		}
+	}
+	if s.kept {
+		pipe.Do(ctx, "pexpire", queue, realTTL)
+	}
+}
+
+// refuse has Redis begin (1), or cease (0), to refuse writes.
+func refuse(ctx context.Context, pipe redis.Pipeliner, fault refusal, value int) {
+	switch fault {
+	case refusesWrite:
+		pipe.Do(ctx, "config", "set", "min-replicas-to-write", value)
+	case refusesGrowth:
+		pipe.Do(ctx, "config", "set", "maxmemory", value)
+	}
+}
+
+// see takes what show returns.
+func (s *server) see(state []any) {
+	value := state[0].(string)
+	s.owner, s.marked, s.left = identOf(value), strings.HasSuffix(value, "+"), inTicks(state[1])
+	s.queue = [places]ident{}
+	for i, entry := range state[2].([]any) {
+		id, _, _ := strings.Cut(entry.(string), " ")
+		s.queue[i] = identOf(id)
+	}
+	s.kept = state[3].(int64) > 0
+}
+
+// parse takes what a script has returned, and around it what was said and the clock.
+func (a *answer) parse(c command, values []any) error {
+	a.clock = token(values[3].(int64))
+	for _, said := range values[2].([]any) {
+		id, t := tellingOf(said)
+		a.said = append(a.said, message{id: id, token: t, heard: !strings.HasSuffix(said.(string), " 0")})
+	}
+	r, result := &a.reply, values[1]
+	if values[0] == int64(0) {
+		r.outcome = refused
+		if told := fmt.Sprint(result); !strings.Contains(told, "NOREPLICAS") && !strings.Contains(told, "OOM") {
+			return errors.New(told)
+		}
+		return nil
+	}
+	list, _ := result.([]any)
+	if c.verb == check {
+		r.owner, r.left, r.place = identOf(list[0].(string)), inTicks(list[1]), int8(list[3].(int64))
+		now, _ := strconv.Atoi(list[2].(string))
+		r.token, result = token(now), list[4]
+	}
+	switch result := result.(type) {
+	case string:
+		r.told, r.token = tellingOf(result)
+	case int64:
+		if c.verb == extend && result != 0 {
+			r.code, r.token = 1, token(result)
+		} else {
+			r.code = int8(result)
+		}
+	case []any:
+		if c.verb == set {
+			r.owner, r.token = identOf(list[0].(string)), token(list[1].(int64))
+		} else {
+			r.left, r.place = inTicks(list[0]), int8(list[1].(int64))
+		}
+	}
+	return nil
+}
+
+// tellingOf reads what grant.lua's tell makes.
+func tellingOf(told any) (id ident, t token) {
+	words := strings.Fields(told.(string))
+	number, _ := strconv.Atoi(words[1])
+	return identOf(words[0]), token(number)
+}
+
+// inTicks are those of a PTTL; 0 for no key, or one that lasts for ever.
+func inTicks(ttl any) int8 { return int8((max(ttl.(int64), 0) + realTTL - 1) / realTTL) }
+
+func idOf(i ident) string {
+	if i == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%s:%d", processes[i.process()], i%idsEach)
+}
+
+func entryOf(i ident) string {
+	if i == 0 {
+		return ""
+	}
+	return idOf(i) + " " + strconv.Itoa(realTTL)
+}
+
+// identOf reads an id, with the lock's mark or without.
+func identOf(id string) ident {
+	process, number, _ := strings.Cut(strings.TrimSuffix(id, "+"), ":")
+	n, _ := strconv.Atoi(number)
+	return ident(max(0, slices.Index(processes[:], process))*idsEach + n)
+}
