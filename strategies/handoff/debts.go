@@ -1,7 +1,6 @@
 package handoff
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"maps"
@@ -23,17 +22,14 @@ type debt struct {
 	due           time.Time
 	paid          chan struct{} // closed when Redis has answered
 	answered      bool
-	again         bool // it was not answered once
 }
 
 const (
 	// mostAnswered is how many debts are kept that Redis has answered. Callers and latest bound the others.
 	mostAnswered = 1024
-	// mostAtOnce is how many a script is asked to pay, so that it does not take too long.
+	// mostAtOnce is how many a script is asked to pay, so that it does not take too long, and of how many locks at
+	// the same time: a Redis that does not answer gets no more scripts than that in patience.
 	mostAtOnce = 100
-	// mostAgain is how many locks' debts that were not answered are paid again at the same time. A Redis
-	// that does not answer gets no more scripts than that in patience, however many debts there are.
-	mostAgain = 16
 	// latest is how long commands of a broken connection may still arrive.
 	latest = 10 * time.Minute
 )
@@ -63,33 +59,22 @@ func (l *Locker) owe(n names, entry string, doubtful bool) <-chan struct{} {
 // payDebts pays the debts that are due, those of a lock together, and returns when the next one is
 // due.
 func (l *Locker) payDebts(now time.Time) (next time.Time) {
-	l.forgive(now)
+	many := len(l.debts) > mostAnswered
+	maps.DeleteFunc(l.debts, func(_ string, d *debt) bool { return now.Sub(d.since) > latest || many && d.answered })
 	due := map[string][]*debt{} // by lock
 	for _, d := range l.debts {
-		_, paying := l.paying[d.lock]
 		switch {
-		case paying: // the keeper runs again after that
-		case !d.due.After(now) && len(due[d.lock]) < mostAtOnce:
+		case d.due.After(now):
+			if next.IsZero() || d.due.Before(next) {
+				next = d.due
+			}
+		case l.paying[d.lock] || len(due[d.lock]) == mostAtOnce: // the keeper runs again when they are paid
+		case due[d.lock] != nil || len(l.paying)+len(due) < mostAtOnce:
 			due[d.lock] = append(due[d.lock], d)
-		case next.IsZero() || d.due.Before(next):
-			next = d.due
-		}
-	}
-	most := mostAgain
-	for _, again := range l.paying {
-		if again {
-			most--
 		}
 	}
 	for lock, debts := range due {
-		again := slices.ContainsFunc(debts, func(d *debt) bool { return d.again })
-		if again && most <= 0 { // the keeper runs again after one of the others
-			continue
-		}
-		if again {
-			most--
-		}
-		l.paying[lock] = again
+		l.paying[lock] = true
 		l.begin(func() {
 			_ = l.pay(l.ctx, debts) // what is not answered is due again
 			l.mu.Lock()
@@ -99,25 +84,6 @@ func (l *Locker) payDebts(now time.Time) (next time.Time) {
 		})
 	}
 	return next
-}
-
-// forgive forgets debts that are too old, and the oldest of those that Redis has answered if there
-// are too many.
-func (l *Locker) forgive(now time.Time) {
-	maps.DeleteFunc(l.debts, func(_ string, d *debt) bool { return now.Sub(d.since) > latest })
-	if len(l.debts) <= mostAnswered {
-		return
-	}
-	var answered []*debt
-	for _, d := range l.debts {
-		if d.answered {
-			answered = append(answered, d)
-		}
-	}
-	slices.SortFunc(answered, func(a, b *debt) int { return cmp.Compare(b.since.UnixNano(), a.since.UnixNano()) })
-	for _, d := range answered[min(len(answered), mostAnswered):] {
-		delete(l.debts, d.id)
-	}
 }
 
 // payOff gives up all that is left at Redis when the Locker is closed. Otherwise the next
@@ -173,7 +139,11 @@ func (l *Locker) pay(ctx context.Context, due []*debt) error {
 		args = append(args, d.entry)
 	}
 	on, sent := &due[0].names, time.Now()
-	reply, err := l.redis.run(ctx, leaveScript, on, l.ids.process, args...)
+	var reply any
+	_, err := l.persist(ctx, func() (err error) {
+		reply, err = l.redis.run(ctx, leaveScript, on, l.ids.process, args...)
+		return err
+	})
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now := time.Now()
@@ -183,7 +153,7 @@ func (l *Locker) pay(ctx context.Context, due []*debt) error {
 	for _, d := range due {
 		switch {
 		case err != nil && !hopeless(err):
-			d.due, d.again = now.Add(patience/4), true
+			d.due = now.Add(patience / 4)
 			continue
 		case d.due.After(sent): // its turn has come meanwhile
 			continue

@@ -55,18 +55,18 @@ func TestFirstVersionOfTheFormat(t *testing.T) {
 			server := redistest.Start(t)
 			old, w := recorded(t, server, variant)
 			old2, w2 := recorded(t, server, variant)
-			m := versions{t: t, old: map[*handoff.Locker]bool{locker(old): true, locker(old2): true}}
-			now, now2 := trial.Start(t, server, variant, time.Hour), trial.Start(t, server, variant, time.Hour)
-			processes := []trial.Process{old, now, old2, now2}
+			now := trial.Start(t, server, variant, time.Hour)
+			processes := []trial.Process{old, now, old2, trial.Start(t, server, variant, time.Hour)}
 			for _, p := range processes {
 				handoff.Attend(locker(p), attention)
 			}
-			first := acquire(t, processes[1])
+			first := acquire(t, now)
 			var all sync.WaitGroup
 			defer all.Wait()
-			for _, p := range processes {
+			had := make(chan bool, 1000) // whether each that has the lock runs the recorded scripts
+			for i, p := range processes {
 				for range 3 {
-					all.Go(func() { m.work(p) })
+					all.Go(func() { work(t, p, func() { had <- i%2 == 0 }) })
 				}
 			}
 			for _, p := range processes {
@@ -77,7 +77,15 @@ func TestFirstVersionOfTheFormat(t *testing.T) {
 			}
 			trial.Release(t, first)
 			all.Wait()
-			if m.changes == 0 {
+			close(had)
+			changes, last := 0, false
+			for recorded := range had {
+				if recorded != last {
+					changes++
+				}
+				last = recorded
+			}
+			if changes == 0 {
 				t.Error("the lock never went from one version to the other")
 			}
 			for _, w := range []*wire{w, w2} {
@@ -94,20 +102,9 @@ func TestFirstVersionOfTheFormat(t *testing.T) {
 	}
 }
 
-// versions is the work of processes of two versions on one lock.
-type versions struct {
-	t   *testing.T
-	old map[*handoff.Locker]bool // those that run the recorded scripts
-
-	mu      sync.Mutex // not what excludes them: see book
-	lastOld bool
-	changes int // of the version that has the lock
-}
-
 // work has the lock some times. In between it gives up waits.
-func (m *versions) work(p trial.Process) {
-	const turns = 20
-	for turn := range turns {
+func work(t *testing.T, p trial.Process, had func()) {
+	for turn := range 20 {
 		limits := []time.Duration{patience}
 		if turn%5 == 4 {
 			limits = []time.Duration{time.Millisecond, patience}
@@ -115,30 +112,19 @@ func (m *versions) work(p trial.Process) {
 		for _, limit := range limits {
 			ctx, cancel := context.WithTimeout(context.Background(), limit)
 			got, err := locker(p).Acquire(ctx, "key")
-			lease, err := enter(m.t, p, "a process", "key", got, err)
+			lease, err := enter(t, p, "a process", "key", got, err)
 			cancel()
-			switch {
-			case err == nil:
-				m.hold(p, lease, turn)
-			case limit == patience || !errors.Is(err, context.DeadlineExceeded):
-				m.t.Errorf("turn %d: %v", turn, err)
+			if err == nil {
+				had()
+				if turn%2 == 0 {
+					err = lease.Extend(context.Background(), time.Minute)
+				}
+				err = errors.Join(err, lease.Release(context.Background()))
+			}
+			if err != nil && (limit == patience || !errors.Is(err, context.DeadlineExceeded)) {
+				t.Errorf("turn %d: %v", turn, err)
 				return
 			}
 		}
-	}
-}
-
-func (m *versions) hold(p trial.Process, lease *holding, turn int) {
-	m.mu.Lock()
-	if m.lastOld != m.old[locker(p)] {
-		m.lastOld, m.changes = m.old[locker(p)], m.changes+1
-	}
-	m.mu.Unlock()
-	var err error
-	if turn%2 == 0 {
-		err = lease.Extend(context.Background(), time.Minute)
-	}
-	if err := errors.Join(err, lease.Release(context.Background())); err != nil {
-		m.t.Errorf("a lease ended with %v", err)
 	}
 }

@@ -12,35 +12,19 @@ import (
 	"github.com/lockbench/lockbench/strategies/locktest"
 )
 
-// A dead holder's lock goes to who waits when its TTL is over, without polling.
-func TestDeadHolder(t *testing.T) {
-	onOne(t, places, func(t *testing.T, server *redistest.Server, variant string) {
-		dead := trial.Start(t, server, variant, 300*time.Millisecond)
-		a, b := trial.Start(t, server, variant, time.Hour), trial.Start(t, server, variant, time.Hour)
-		q := newQueue(t, server)
-		lease := acquire(t, dead)
-		q.join("a1", a)
-		q.join("b1", b)
-		q.join("a2", a)
-		var held *holding
-		calls := locktest.Calls(t, q.server, func() { held = q.next("a1") }) // whoever of them has looked
-		if n := calls["lpos"]; n > 4 {
-			t.Errorf("%d looks until one dead holder's lock was free", n)
-		}
-		q.drain(held, 2)
-		notHeld(t, lease)
-		q.nothingLeft(a, b)
-	})
-}
-
-// Places of processes that do not listen any more are passed over in the script that meets
-// them; when there are more than one script looks at, who waits sees to the rest.
+// Places of processes that do not listen any more are passed over in the script that meets them, also when somebody
+// else listens to all that is published; when there are more than one script looks at, who waits sees to the rest.
 func TestGoneProcessesArePassedOver(t *testing.T) {
 	t.Parallel()
 	for _, gone := range []int{5, 63, 200} {
 		t.Run(fmt.Sprint(gone), func(t *testing.T) {
 			t.Parallel()
 			p := newPair(t, "handoff", time.Hour, 0, 0)
+			everything := p.server.PSubscribe(t.Context(), "*")
+			t.Cleanup(func() { _ = everything.Close() })
+			if _, err := everything.Receive(t.Context()); err != nil {
+				t.Fatal(err)
+			}
 			lease := p.first
 			p.server.Append(t.Context(), lock, "+")
 			for n := range gone {
@@ -225,31 +209,19 @@ func TestDeletedUnderWaiters(t *testing.T) {
 	}
 }
 
-// A server that was restarted without its data: those who wait queue again. Tokens grow then, and also after
-// a restart from a snapshot that is older than the last of them.
-func TestRestarted(t *testing.T) {
+// Tokens grow after a restart from a snapshot that is older than the last of them.
+func TestRestartFromASnapshot(t *testing.T) {
 	onOne(t, both, func(t *testing.T, server *redistest.Server, variant string) {
-		p := newPairOn(t, server, variant, time.Hour, 3, 0)
-		server.Kill()
-		ends(t, p.h)
-		server.Restart(t)
-		lease := p.next("a1")
-		// On a connection that it finds broken a release is in doubt, and not told so.
-		back := func(q trial.Process) {
-			poll.Until(t, "the process is back", func() bool { return locker(q).Prepare(t.Context(), nil) == nil })
-		}
-		back(p.h)
-		notHeld(t, p.first)
-		p.done(p.turns(lease, "a2 a3"))
-
+		p := trial.Start(t, server, variant, time.Hour)
 		server.Save()
 		for range 50 {
-			trial.Release(t, acquire(t, p.a))
+			trial.Release(t, acquire(t, p))
 		}
 		server.Kill()
 		server.RestartWithData(t)
-		back(p.a)
-		p.done(acquire(t, p.a)) // with a larger token than all before
+		// On a connection that it finds broken a release is in doubt, and not told so.
+		poll.Until(t, "the process is back", func() bool { return locker(p).Prepare(t.Context(), nil) == nil })
+		trial.Release(t, acquire(t, p)) // with a larger token than all before
 	})
 }
 

@@ -238,8 +238,13 @@ func (ln *line) check(ctx context.Context) (missing []*place, err error) {
 
 func (ln *line) checkOne(ctx context.Context, p *place, seen string) (there bool, err error) {
 	l := ln.locker
-	sent := time.Now()
-	reply, err := l.redis.run(ctx, checkScript, &ln.names, l.ids.process, seen, p.entry())
+	var sent time.Time
+	var reply any
+	_, err = l.persist(ctx, func() (err error) {
+		sent = time.Now()
+		reply, err = l.redis.run(ctx, checkScript, &ln.names, l.ids.process, seen, p.entry())
+		return err
+	})
 	if err != nil {
 		return false, err
 	}

@@ -151,7 +151,7 @@ func (l *Locker) release(ctx context.Context, t *Lease, p *place) error {
 	doubtful, err := l.persist(ctx, func() (err error) {
 		sent = time.Now()
 		reply, err = l.redis.run(ctx, releaseScript, &ln.names, l.ids.process, g.id, token, entry)
-		if err != nil && entry != "" {
+		if err != nil && entry != "" && !l.redis.passes(err) {
 			entry = ""
 			if !lost(err) { // Redis may have refused only to queue
 				reply, err = l.redis.run(ctx, releaseScript, &ln.names, l.ids.process, g.id, token, entry)

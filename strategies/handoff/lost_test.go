@@ -3,8 +3,6 @@ package handoff_test
 import (
 	"context"
 	"errors"
-	"fmt"
-	"strings"
 	"testing"
 	"time"
 
@@ -30,23 +28,6 @@ var losses = map[string]struct {
 	variants []string
 	play     func(t *testing.T, l *loss, lose func(words []byte) (happened chan struct{}))
 }{
-	"acquire": {both, func(t *testing.T, l *loss, lose func([]byte) chan struct{}) {
-		happened := lose(command("set"))
-		lease := acquire(t, l.p)
-		<-happened
-		isHeld(t, l.other)
-		trial.Release(t, lease)
-	}},
-	"try": {places[:1], func(t *testing.T, l *loss, lose func([]byte) chan struct{}) {
-		happened := lose(command("set"))
-		lease, err := try(t.Context(), t, l.p, "key")
-		<-happened
-		if err != nil {
-			t.Fatal(err)
-		}
-		isHeld(t, l.other)
-		trial.Release(t, lease)
-	}},
 	// Whether somebody is queued is not known: he is in the end, once, before who comes later.
 	"queue": {places, func(t *testing.T, l *loss, lose func([]byte) chan struct{}) {
 		first := acquire(t, l.other)
@@ -97,17 +78,6 @@ var losses = map[string]struct {
 		poll.Until(t, "the process is queued", func() bool { return l.length() == 1 })
 		trial.Release(t, l.turns(held, "neighbour"))
 	}},
-	"extend": {places[:1], func(t *testing.T, l *loss, lose func([]byte) chan struct{}) {
-		lease := acquire(t, l.p)
-		happened := lose(script("extend"))
-		extend(t, lease, 2*time.Hour)
-		<-happened
-		if left := time.Until(lease.ValidUntil()); left < 110*time.Minute || left > 2*time.Hour {
-			t.Errorf("it is valid for %v then", left)
-		}
-		isHeld(t, l.other)
-		trial.Release(t, lease)
-	}},
 	// A wait that was given up and whose end Redis has not heard of leaves nothing behind.
 	"leave": {places[:1], func(t *testing.T, l *loss, lose func([]byte) chan struct{}) {
 		first := acquire(t, l.other)
@@ -116,18 +86,6 @@ var losses = map[string]struct {
 		l.leave("gone")
 		<-happened
 		trial.Release(t, first)
-	}},
-	// A message that is lost with the connection on which it came is missed by nobody: what
-	// has become of who waits is asked at once.
-	"message": {places, func(t *testing.T, l *loss, _ func([]byte) chan struct{}) {
-		lease := acquire(t, l.other)
-		l.join("one", l.p)
-		l.join("two", l.p)
-		l.join("three", l.other)
-		happened := l.breaks([]byte("smessage"), whenTold)
-		trial.Release(t, lease)
-		<-happened
-		trial.Release(t, l.turns(l.next("one"), "two three"))
 	}},
 }
 
@@ -138,11 +96,11 @@ func TestLostCommands(t *testing.T) {
 	for name, test := range losses {
 		t.Run(name, func(t *testing.T) {
 			onOne(t, test.variants, func(t *testing.T, server *redistest.Server, variant string) {
-				for _, when := range []moment{beforeRedis, whenAnswered} {
+				for _, answered := range []bool{false, true} {
 					l := &loss{queue: newQueue(t, server), wire: new(wire)}
 					l.p = l.wire.start(t, server, variant, time.Hour)
 					l.other = trial.Start(t, server, variant, time.Hour)
-					test.play(t, l, func(words []byte) chan struct{} { return l.breaks(words, when) })
+					test.play(t, l, func(words []byte) chan struct{} { return l.breaks(words, answered) })
 					l.nothingLeft(l.p, l.other)
 					for _, p := range []trial.Process{l.p, l.other} { // and everything goes on as ever
 						trial.Release(t, acquire(t, p))
@@ -180,181 +138,4 @@ func TestUnansweredExtension(t *testing.T) {
 	}
 	trial.Release(t, lease)
 	newQueue(t, server).nothingLeft(p)
-}
-
-// A lease that was under way for longer than its TTL is not handed out.
-func TestLateAnswers(t *testing.T) {
-	t.Parallel()
-	for _, waits := range []bool{false, true} {
-		t.Run(fmt.Sprint("waits ", waits), func(t *testing.T) {
-			onOne(t, places, func(t *testing.T, server *redistest.Server, variant string) {
-				trial.Calm(t, func(times int) string {
-					ttl := 100 * time.Millisecond * time.Duration(times)
-					w := new(wire)
-					p, other := w.start(t, server, variant, ttl), trial.Start(t, server, variant, time.Hour)
-					q := newQueue(t, server)
-					if waits {
-						lease := acquire(t, other)
-						q.join("late", p)
-						w.stall()
-						trial.Release(t, lease)
-					} else {
-						w.stall()
-						q.come("late", p)
-					}
-					time.Sleep(ttl * 3 / 2)
-					w.flow()
-					s := q.any()
-					if s.err != nil {
-						t.Fatal(s.err)
-					}
-					left := time.Until(s.lease.ValidUntil())
-					err := s.lease.Release(t.Context())
-					if left <= 0 {
-						return fmt.Sprintf("a lease was handed out that was over for %v", -left)
-					}
-					if err != nil {
-						return err.Error()
-					}
-					q.nothingLeft(p, other)
-					return ""
-				})
-			})
-		})
-	}
-}
-
-// What was sent by a call that was given up, and arrives late, takes the lock for a moment at most, and not
-// for the hour that its lease would have lasted; and a late extension does not undo a later one.
-func TestLateCommands(t *testing.T) {
-	t.Parallel()
-	for what, words := range map[string][]byte{
-		"wait": command("set"), "try": command("set"), "extend": script("extend"),
-	} {
-		t.Run(what, func(t *testing.T) {
-			onOne(t, both, func(t *testing.T, server *redistest.Server, variant string) {
-				w := new(wire)
-				p, other := w.start(t, server, variant, time.Hour), trial.Start(t, server, variant, time.Hour)
-				trial.Calm(t, func(times int) string {
-					short := time.Duration(times) * 500 * time.Millisecond
-					ctx, cancel := context.WithCancel(t.Context())
-					defer cancel()
-					var lease *holding
-					do := func() error {
-						got, err := p.Locker.Acquire(ctx, "key")
-						lease, err = enter(t, p, "who waits", "key", got, err)
-						return err
-					}
-					switch what {
-					case "try":
-						do = func() (err error) { lease, err = try(ctx, t, p, "key"); return err }
-					case "extend":
-						lease = acquire(t, p)
-						do = func() error { return lease.Extend(ctx, short) }
-					}
-					w.keep()
-					done := make(chan error, 1)
-					go func() { done <- do() }()
-					poll.Until(t, "it is sent", func() bool { return w.sent(words) })
-					packets := w.Snap()
-					cancel()
-					err := <-done // unless it was quick to go another way
-					if what != "extend" && err == nil {
-						released(t, lease)
-					}
-					if what != "extend" {
-						free(t, other, "key") // what it owed is paid
-					} else if err := lease.Extend(t.Context(), 20*time.Minute); err != nil {
-						return err.Error()
-					}
-					if err := packets.Deliver(); err != nil {
-						t.Fatalf("what came late was not answered: %v", err)
-					}
-					if what == "extend" {
-						time.Sleep(short + 10*time.Millisecond)
-						isHeld(t, other)
-						released(t, lease)
-					}
-					free(t, other, "key")
-					return ""
-				})
-			})
-		})
-	}
-}
-
-// A lock that was granted while the answer was lost is freed when Redis can be reached
-// again, also when whoever asked has been told of the outage, and when Redis refuses at first to free it.
-func TestOutageLeavesNoOwner(t *testing.T) {
-	t.Parallel()
-	for _, refuses := range []bool{false, true} {
-		t.Run(fmt.Sprint("refuses ", refuses), func(t *testing.T) { outageLeavesNoOwner(t, refuses) })
-	}
-}
-
-func outageLeavesNoOwner(t *testing.T, refuses bool) {
-	onOne(t, both, func(t *testing.T, server *redistest.Server, variant string) {
-		w := new(wire)
-		p, other := w.start(t, server, variant, time.Hour), trial.Start(t, server, variant, time.Hour)
-		q := newQueue(t, server)
-		w.Mute()
-		q.come("unheard", p)
-		poll.Until(t, "Redis has granted it", func() bool { return q.server.Exists(t.Context(), lock).Val() > 0 })
-		if refuses {
-			q.do("CONFIG SET min-replicas-to-write 1")
-			w.Snap()
-			refused := func() bool { return strings.Contains(q.server.Info(q.ctx, "errorstats").Val(), "NOREPLICAS") }
-			poll.Until(t, "it is back, and refused", refused)
-			q.cancel["unheard"]()
-		} else {
-			w.Block(true)
-			w.Snap()
-		}
-		if s := q.any(); s.err == nil {
-			t.Error("an outage was not told")
-		}
-		w.Block(false)
-		if refuses {
-			if n := q.server.Exists(q.ctx, lock).Val(); n != 1 {
-				t.Error("a server that takes no writes has freed it")
-			}
-			q.do("CONFIG SET min-replicas-to-write 0")
-		}
-		free(t, other, "key")
-		q.nothingLeft(p, other)
-	})
-}
-
-// When Redis's clock has been set forward, a grant that comes late is not believed to be a
-// lease that lasts.
-func TestLateGrantAfterTheClockWasSet(t *testing.T) {
-	each(t, both, func(t *testing.T, variant string) {
-		server, clock := redistest.StartSettable(t)
-		w := new(wire)
-		h, other := trial.Start(t, server, variant, time.Hour), trial.Start(t, server, variant, time.Hour)
-		p := w.start(t, server, variant, time.Second)
-		q := newQueue(t, server)
-		first := acquire(t, h)
-		q.join("late", p)
-		clock.Set(30 * time.Second)
-		time.Sleep(1500 * time.Millisecond) // it looks again
-		w.stall()
-		_ = first.Release(t.Context()) // where it has not run out by Redis's clock
-		poll.Until(t, "the waiter's lease has run out", func() bool {
-			lease, err := try(t.Context(), t, other, "key")
-			if err == nil {
-				first = lease
-			}
-			return err == nil
-		})
-		w.flow()
-		time.Sleep(300 * time.Millisecond)
-		select {
-		case <-q.served: // it may have the lock only where it could not rely on it
-			q.come("late", p)
-		default:
-		}
-		held := q.turns(first, "late")
-		_ = held.Release(t.Context()) // of a second
-	})
 }

@@ -2,6 +2,7 @@ package handoff_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -19,20 +20,58 @@ func TestFirstComeFirstServed(t *testing.T) {
 		t.Error("FIFO is claimed where a lease is passed on, or not where it is not")
 	}
 	const wave = 24
-	p := newPair(t, "handoff:linger=0s", time.Hour, 0, 0)
-	processes := []trial.Process{p.h, p.a, p.b}
-	lease := p.first
-	for n := range wave {
-		p.join(fmt.Sprint(n), processes[n%3])
-	}
-	for n := range 3 * wave { // as one is served, another comes
-		p.join(fmt.Sprint(wave+n), processes[n*n%3])
-		lease = p.turns(lease, fmt.Sprint(n))
+	var order []string
+	who := func(n int) string { return fmt.Sprint("hab"[n%3:n%3+1], n) }
+	for n := range 4 * wave { // as one is served, another comes
+		order = append(order, "+"+who(n))
+		if n >= wave {
+			order = append(order, who(n-wave))
+		}
 	}
 	for n := range wave {
-		lease = p.turns(lease, fmt.Sprint(3*wave+n))
+		order = append(order, who(3*wave+n))
 	}
-	p.done(lease)
+	newPair(t, "handoff:linger=0s", time.Hour, 0, 0).play(strings.Join(order, " "))
+}
+
+// Whoever waits in a process when the lease comes to it is passed it, in order, for as many turns as batch
+// allows. Who comes later waits for those of the other process. Whoever gives up is passed over, wherever it waits; the
+// process keeps its place for the others. With its last waiter a process leaves the queue at once.
+func TestTurns(t *testing.T) {
+	t.Parallel()
+	const late = "a1 +a4 a2 a3 b1 +a5 +b4 b2 b3 a4 a5 b4"
+	for _, test := range []struct {
+		variant  string
+		inA, inB int
+		order    string
+	}{
+		{"handoff:linger=1h", 3, 3, late},
+		{"cohort", 3, 3, late},
+		{"cohort:batch=1", 5, 3, "a1 b1 a2 b2 a3 b3 a4 a5"},
+		{"cohort:batch=2", 5, 3, "a1 a2 b1 b2 a3 a4 b3 a5"},
+		// Who has got a free lock passes it to those who came while it asked, and to no later ones.
+		{"cohort", 0, 0, "+h1 +b1 +h2 b1 h1 h2"},
+		{"handoff:linger=0s", 5, 1, "-a1 -a4 a2 a3 a5 b1"},
+		{"cohort", 5, 1, "-a1 =2 a2 -a3 -a5 a4 b1"}, // a1 brought the place
+		{"handoff", 2, 1, "-a1 -a2 =1 b1"},
+		{"handoff:linger=0s", 2, 1, "-a1 -a2 =1 b1"},
+	} {
+		t.Run(test.variant+" "+test.order, func(t *testing.T) {
+			newPair(t, test.variant, time.Hour, test.inA, test.inB).play(test.order)
+		})
+	}
+}
+
+// What is passed on for linger goes to the other process then.
+func TestLinger(t *testing.T) {
+	t.Parallel()
+	const linger = 20 * time.Millisecond
+	p := newPair(t, fmt.Sprint("handoff:linger=", linger), time.Hour, 2, 2)
+	held := p.turns(p.first, "a1")
+	time.Sleep(linger + time.Millisecond)
+	held = p.turns(held, "b1")
+	time.Sleep(linger + time.Millisecond)
+	p.done(p.turns(held, "a2 b2"))
 }
 
 // Who is the first of a process to ask comes before those who came while the answer was under way. They are
@@ -79,40 +118,6 @@ func TestOthersComeWhileTheFirstAsks(t *testing.T) {
 	}
 }
 
-// Whoever waits in a process when the lease comes to it is passed it, in order, for as many turns as batch
-// allows. Who comes later waits for those of the other process.
-func TestTurnsOfALease(t *testing.T) {
-	t.Parallel()
-	for _, variant := range []string{"handoff:linger=1h", "cohort"} {
-		p := newPair(t, variant, time.Hour, 3, 3)
-		held := p.turns(p.first, "a1")
-		p.join("a4", p.a)
-		held = p.turns(held, "a2 a3 b1")
-		p.join("a5", p.a)
-		p.join("b4", p.b)
-		p.done(p.turns(held, "b2 b3 a4 a5 b4"))
-	}
-	for batch, order := range map[int]string{1: "a1 b1 a2 b2 a3 b3 a4 a5", 2: "a1 a2 b1 b2 a3 a4 b3 a5"} {
-		p := newPair(t, fmt.Sprint("cohort:batch=", batch), time.Hour, 5, 3)
-		p.done(p.turns(p.first, order))
-	}
-
-	// Who has got a free lock passes it to those who came while it asked, and to no later ones.
-	p := newPair(t, "cohort", time.Hour, 0, 0)
-	p.join("h1", p.h)
-	p.join("b1", p.b)
-	p.join("h2", p.h)
-	p.done(p.turns(p.first, "b1 h1 h2"))
-
-	const linger = 20 * time.Millisecond
-	p = newPair(t, fmt.Sprint("handoff:linger=", linger), time.Hour, 2, 2)
-	held := p.turns(p.first, "a1")
-	time.Sleep(linger + time.Millisecond)
-	held = p.turns(held, "b1")
-	time.Sleep(linger + time.Millisecond)
-	p.done(p.turns(held, "a2 b2"))
-}
-
 // A µs has 1024 tokens, so as many turns has a lease at most: their tokens follow each
 // other, and the next lease has those of the next µs.
 func TestMostTurns(t *testing.T) {
@@ -151,25 +156,9 @@ func TestMostTurns(t *testing.T) {
 // A lease is passed while half of its TTL is left, and not more than one.
 func TestPassedWithHalfATTL(t *testing.T) {
 	t.Parallel()
-	trial.Calm(t, func(times int) string { // too little is left
-		ttl := 200 * time.Millisecond * time.Duration(times)
-		p := newPair(t, "cohort", ttl, 2, 1)
-		held := p.turns(p.first, "a1")
-		time.Sleep(time.Until(held.ValidUntil()) - ttl/2 + ttl/20)
-		if err := held.Release(t.Context()); err != nil {
-			return err.Error()
-		}
-		next := p.any()
-		if next.who != "b1" || next.err != nil { // its lease may have run out before it heard of it
-			return fmt.Sprintf("%s was served when it was b1's turn: %v", next.who, next.err)
-		}
-		if err := next.lease.Release(t.Context()); err != nil {
-			return err.Error()
-		}
-		_ = p.next("a2").Release(t.Context())
-		return ""
-	})
-	for ttl, order := range map[time.Duration][2]string{2 * time.Hour: {"b1", "a2"}, 40 * time.Minute: {"a2", "b1"}} {
+	for ttl, order := range map[time.Duration][2]string{
+		2 * time.Hour: {"b1", "a2"}, 40 * time.Minute: {"a2", "b1"}, 20 * time.Minute: {"b1", "a2"},
+	} {
 		p := newPair(t, "cohort", time.Hour, 2, 1)
 		held := p.turns(p.first, "a1")
 		extend(t, held, ttl) // for all who are to have it

@@ -31,33 +31,34 @@ func (l *Locker) probe(ctx context.Context, key string) error {
 	const short = 10 * time.Second // as long as this may take
 	on, ttl := &probe, milliseconds(short)
 	first, second, third := l.ids.next(on.lock), l.ids.next(on.lock), l.ids.next(on.lock)
-	if _, _, err := l.redis.take(ctx, on, l.ids.process, first, ttl); err != nil {
-		return err
-	}
-	for _, step := range []struct {
-		script
-		args []any
-	}{
-		{queueScript, []any{second, ttl, "again"}},
-		{queueScript, []any{third, ttl, "front"}},
-		{leaveScript, []any{entry(third, short)}},
-		{checkScript, []any{"", entry(second, short)}},
-		{extendScript, []any{first, ttl}},
-		{releaseScript, []any{first, 0, ""}},
-		{leaveScript, []any{second}},
-	} {
-		if _, err := l.redis.run(ctx, step.script, on, l.ids.process, step.args...); err != nil {
+	run := func(s script, args ...any) func() error {
+		return func() error {
+			_, err := l.redis.run(ctx, s, on, l.ids.process, args...)
 			return err
 		}
 	}
-	if _, err := l.redis.follow(ctx, on.queue, first); err != nil {
-		return err
+	do := func(words ...any) func() error {
+		return func() error {
+			command := redis.NewCmd(ctx, words...)
+			return errors.Join(l.redis.conn.Send(ctx, command), command.Err())
+		}
 	}
-	for _, words := range [][]any{
-		{"lrange", on.queue, 0, -1}, {"del", on.lock, on.queue}, {"ping"}, {"spublish", on.base + l.ids.process, ""},
+	for _, step := range []func() error{
+		func() error { _, _, err := l.redis.take(ctx, on, l.ids.process, first, ttl); return err },
+		run(queueScript, second, ttl, "again"),
+		run(queueScript, third, ttl, "front"),
+		run(leaveScript, entry(third, short)),
+		run(checkScript, "", entry(second, short)),
+		run(extendScript, first, ttl),
+		run(releaseScript, first, 0, ""),
+		run(leaveScript, second),
+		do("rpushx", on.queue, first),
+		do("lrange", on.queue, 0, -1),
+		do("del", on.lock, on.queue),
+		do("ping"),
+		do("spublish", on.base+l.ids.process, ""),
 	} {
-		command := redis.NewCmd(ctx, words...)
-		if err := errors.Join(l.redis.conn.Send(ctx, command), command.Err()); err != nil {
+		if _, err := l.persist(ctx, step); err != nil {
 			return err
 		}
 	}

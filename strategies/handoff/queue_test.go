@@ -225,6 +225,26 @@ func (p *pair) done(last *holding) {
 	p.nothingLeft(p.h, p.a, p.b)
 }
 
+// play has callers of the three processes come (+a1), give up (-a1) and have their turns (a1), in that order; =2 is
+// when two places are queued.
+func (p *pair) play(order string) {
+	p.t.Helper()
+	held := p.first
+	for word := range strings.FieldsSeq(order) {
+		switch who := word[1:]; word[0] {
+		case '+':
+			p.join(who, map[byte]trial.Process{'a': p.a, 'b': p.b, 'h': p.h}[who[0]])
+		case '-':
+			p.leave(who)
+		case '=':
+			poll.Until(p.t, who+" are queued", func() bool { return fmt.Sprint(p.length()) == who })
+		default:
+			held = p.turns(held, word)
+		}
+	}
+	p.done(held)
+}
+
 // released releases a lease, and asks again while that ends with an error.
 func released(t *testing.T, lease *holding) {
 	t.Helper()

@@ -47,36 +47,26 @@ type node struct {
 
 // run runs a script, from its source if Redis does not know it.
 func (n *node) run(ctx context.Context, s script, on *names, process string, args ...any) (reply any, err error) {
-	words := append([]any{"evalsha", s.hash, 2, on.lock, on.queue, on.base, process}, args...)
-	for r := (retry{}); ; {
-		command := redis.NewCmd(ctx, words...)
+	for _, how := range [][]any{{"evalsha", s.hash}, {"eval", s.source}} {
+		command := redis.NewCmd(ctx, slices.Concat(how, []any{2, on.lock, on.queue, on.base, process}, args)...)
 		command.SetFirstKeyPos(3)
 		if err = n.conn.Send(ctx, command); err == nil {
 			reply, err = command.Result()
 		}
-		if words[0] == "evalsha" && says(err, "NOSCRIPT") {
-			words[0], words[1] = "eval", s.source
-		} else if !n.again(ctx, err, &r) {
-			return reply, n.explain(on, err)
+		if !says(err, "NOSCRIPT") {
+			break
 		}
 	}
+	return reply, n.refused(on, err)
 }
 
-// again says whether to try again after err: Redis has said that it ran nothing, and may run
-// it soon, or on another node.
-func (n *node) again(ctx context.Context, err error, r *retry) bool {
-	switch {
-	case err == nil:
-		return false
-	case says(err, "READONLY", "MASTERDOWN"): // no longer a primary: its name may lead to another server
-		n.conn.Redial()
-		n.demoted()
-	case n.cluster == nil && says(err, "MOVED", "ASK"): // no other try goes elsewhere
-		return false
-	case !says(err, "MOVED", "ASK", "TRYAGAIN", "CLUSTERDOWN", "LOADING"):
+// passes says whether to try again after err: Redis has said that it ran nothing, and may run it soon, or on another
+// node.
+func (n *node) passes(err error) bool {
+	if n.cluster == nil && says(err, "MOVED", "ASK") { // no other try goes elsewhere
 		return false
 	}
-	return r.wait(ctx)
+	return says(err, "READONLY", "MASTERDOWN", "MOVED", "ASK", "TRYAGAIN", "CLUSTERDOWN", "LOADING")
 }
 
 // take takes a free lock, without a script where two commands can go together. It returns the
@@ -91,28 +81,28 @@ func (n *node) take(
 		}
 		return owner, clock, err
 	}
-	for r := (retry{}); ; {
-		set := redis.NewCmd(ctx, "set", on.lock, id, "px", ttl, "nx", "get")
-		now := redis.NewTimeCmd(ctx, "time")
-		if err = n.conn.Send(ctx, set, now); err == nil {
-			if owner, err = set.Text(); err == redis.Nil { //nolint:errorlint // Redis's own
-				owner, err = id, nil
-			}
-			if err = cmp.Or(err, now.Err()); err == nil {
-				return strings.TrimSuffix(owner, "+"), now.Val().UnixMicro(), nil
-			}
+	set := redis.NewCmd(ctx, "set", on.lock, id, "px", ttl, "nx", "get")
+	now := redis.NewTimeCmd(ctx, "time")
+	if err = n.conn.Send(ctx, set, now); err == nil {
+		if owner, err = set.Text(); err == redis.Nil { //nolint:errorlint // Redis's own
+			owner, err = id, nil
 		}
-		if !n.again(ctx, err, &r) {
-			return "", 0, n.explain(on, err)
-		}
+		err = cmp.Or(err, now.Err())
 	}
+	if err != nil {
+		return "", 0, n.refused(on, err)
+	}
+	return strings.TrimSuffix(owner, "+"), now.Val().UnixMicro(), nil
 }
 
-// explain adds to an error of Redis's what the service can do about it.
-func (n *node) explain(on *names, err error) error {
+// refused takes an error of Redis's: it looks for the primary, or adds what the service can do about it.
+func (n *node) refused(on *names, err error) error {
 	switch {
 	case err == nil:
 		return nil
+	case says(err, "READONLY", "MASTERDOWN"): // no longer a primary: its name may lead to another server
+		n.conn.Redial()
+		n.demoted()
 	case says(err, "WRONGTYPE"):
 		return fmt.Errorf("%q, or its queue, is another program's key, such as Redisson's: %w", on.lock, err)
 	case n.cluster == nil && says(err, "MOVED", "ASK", "CROSSSLOT"):
@@ -198,14 +188,15 @@ func (r *retry) wait(ctx context.Context) bool {
 	return pause.Plain(ctx.Done(), d)
 }
 
-// persist tries again what ended without an answer, until ctx, which is patient, ends or the Locker
-// is closed. doubtful means that Redis may have carried out a try that it did not answer.
+// persist tries again what ended without an answer, and what Redis may run soon, for patience, and until ctx ends or the
+// Locker is closed. doubtful means that Redis may have carried out a try that it did not answer.
 func (l *Locker) persist(ctx context.Context, try func() error) (doubtful bool, err error) {
 	for r := (retry{}); ; {
-		if err = try(); err == nil || !lost(err) && !doubtful {
+		err = try()
+		doubtful = doubtful || lost(err)
+		if err == nil || !doubtful && !l.redis.passes(err) {
 			return doubtful, because(ctx, err)
 		}
-		doubtful = true
 		if l.ctx.Err() != nil || !r.wait(ctx) {
 			return doubtful, because(ctx, err)
 		}

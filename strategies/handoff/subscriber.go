@@ -20,9 +20,6 @@ type subscriber struct {
 	client   redis.UniversalClient
 	pubsub   *redis.PubSub
 	channels map[string]*channel
-	requests []request // in the order in which Redis answers them; those from sent on wait to be written
-	sent     int
-	sending  bool          // a task writes them
 	gone     chan struct{} // closed when it has ended …
 	err      error         // … and why
 	good     bool          // Redis has confirmed a subscription
@@ -38,80 +35,21 @@ type subscriber struct {
 type channel struct {
 	lines   int
 	asked   time.Time
-	ready   chan struct{} // closed when Redis has confirmed the subscription, or refused it
+	ready   chan struct{} // closed when Redis has confirmed the subscription
 	isReady bool
-	err     error // why it was refused
+	err     error // why Redis has refused it
 }
 
-// request is a command of a subscriber's.
-type request struct{ kind, argument string }
-
-// request sends a command after those before. The order shows which of them Redis has refused.
-func (s *subscriber) request(kind, argument string) {
-	if s.requests = append(s.requests, request{kind, argument}); s.sending {
-		return
-	}
-	s.sending = true
-	s.locker.begin(s.send)
-}
-
-func (s *subscriber) send() {
+// send sends a command.
+func (s *subscriber) send(what string, command func(context.Context) error) {
 	l := s.locker
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for s.sent < len(s.requests) && s.err == nil {
-		r := s.requests[s.sent]
-		s.sent++
-		l.mu.Unlock()
-		var err error
-		switch r.kind {
-		case "ssubscribe":
-			err = s.pubsub.SSubscribe(l.ctx, r.argument)
-		case "sunsubscribe":
-			err = s.pubsub.SUnsubscribe(l.ctx, r.argument)
-		default:
-			err = s.pubsub.Ping(l.ctx, r.argument)
+	l.begin(func() {
+		if err := command(l.ctx); err != nil {
+			l.mu.Lock()
+			defer l.mu.Unlock()
+			s.end(fmt.Errorf("%s: %w", what, err))
 		}
-		l.mu.Lock()
-		if err != nil {
-			s.end(fmt.Errorf("%s: %w", r.kind, err))
-		}
-	}
-	s.sending = false
-}
-
-// answered takes the request that Redis has answered.
-func (s *subscriber) answered() (r request, ok bool) {
-	if s.sent == 0 {
-		return r, false
-	}
-	r, s.requests = s.requests[0], s.requests[1:]
-	s.sent--
-	return r, true
-}
-
-// refused takes Redis's refusal of a request. A channel that is refused is the concern of its own
-// lines; ok is false if it was another request.
-func (s *subscriber) refused(err error) (ok bool) {
-	l := s.locker
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	r, ok := s.answered()
-	c := s.channels[r.argument]
-	if !ok || r.kind != "ssubscribe" || !says(err, "NOPERM") {
-		return false
-	}
-	if c != nil && !c.isReady {
-		delete(s.channels, r.argument)
-		c.err, c.isReady = fmt.Errorf("listen: %w", err), true
-		close(c.ready)
-		for _, ln := range l.lines {
-			if ln.subscriber == s && ln.base+l.ids.process == r.argument {
-				ln.subscriber = nil
-			}
-		}
-	}
-	return true
+	})
 }
 
 // ear returns what the process hears of a line's turns with, nil if that is not certain.
@@ -193,16 +131,19 @@ func (l *Locker) listenOnce(ctx context.Context, ln *line, again bool) error {
 	defer timer.Stop()
 	select {
 	case <-c.ready:
-		return c.err
+		return nil
 	case <-timer.C:
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		if c.isReady {
-			return c.err
+			return nil
 		}
 		s.end(errSilent)
 		return errSilent
 	case <-s.gone:
+		if c.err != nil {
+			return c.err
+		}
 		return s.err
 	case <-ctx.Done():
 		return because(ctx, ctx.Err())
@@ -221,7 +162,7 @@ func (s *subscriber) join(ln *line) *channel {
 	if c == nil {
 		c = &channel{asked: time.Now(), ready: make(chan struct{})}
 		s.channels[name] = c
-		s.request("ssubscribe", name)
+		s.send("ssubscribe", func(ctx context.Context) error { return s.pubsub.SSubscribe(ctx, name) })
 	}
 	if ln.subscriber != s && s.err == nil {
 		ln.subscriber.leave(ln)
@@ -245,7 +186,7 @@ func (s *subscriber) leave(ln *line) {
 	}
 	if c.lines--; c.lines == 0 && s.locker.redis.cluster != nil {
 		delete(s.channels, name)
-		s.request("sunsubscribe", name)
+		s.send("sunsubscribe", func(ctx context.Context) error { return s.pubsub.SUnsubscribe(ctx, name) })
 	}
 }
 
@@ -290,16 +231,33 @@ func (s *subscriber) hangUp() { _ = s.pubsub.Close() }
 func (s *subscriber) hear() error {
 	for {
 		message, err := s.pubsub.Receive(s.locker.ctx)
-		if err != nil && s.refused(err) {
-			continue
-		}
 		if err != nil {
-			return fmt.Errorf("listen: %w", err)
+			return s.refused(err)
 		}
 		if err := s.heard(message); err != nil {
 			return err
 		}
 	}
+}
+
+// refused takes the error that ends a connection. What Redis may have refused is told to those who wait for it, if it
+// is clear which channel that is; all others try again.
+func (s *subscriber) refused(err error) error {
+	if !says(err, "NOPERM") {
+		return fmt.Errorf("listen: %w", err)
+	}
+	s.locker.mu.Lock()
+	defer s.locker.mu.Unlock()
+	var open []*channel
+	for _, c := range s.channels {
+		if !c.isReady {
+			open = append(open, c)
+		}
+	}
+	if len(open) == 1 {
+		open[0].err = fmt.Errorf("listen: %w", err)
+	}
+	return fmt.Errorf("listen: Redis has refused a channel: %v", err) //nolint:errorlint // perhaps another one
 }
 
 var errMoved = errors.New("the channel has moved to another node")
@@ -312,14 +270,10 @@ func (s *subscriber) heard(message any) error {
 	case *redis.Message:
 		l.told(m.Payload, s.proof, s)
 	case *redis.Pong:
-		s.answered()
 		if m.Payload == strconv.Itoa(s.pings) {
 			s.silent, s.proof = false, s.pinged
 		}
 	case *redis.Subscription:
-		if asked := len(s.requests) > 0 && s.requests[0] == (request{m.Kind, m.Channel}); asked {
-			s.answered()
-		}
 		c := s.channels[m.Channel]
 		switch {
 		case c == nil:
@@ -365,7 +319,8 @@ func (s *subscriber) ping(now time.Time, pause time.Duration) time.Time {
 	}
 	s.pings++
 	s.pinged, s.silent = now, true
-	s.request("ping", strconv.Itoa(s.pings))
+	number := strconv.Itoa(s.pings)
+	s.send("ping", func(ctx context.Context) error { return s.pubsub.Ping(ctx, number) })
 	return now.Add(pause)
 }
 

@@ -121,9 +121,9 @@ func failingOver(t *testing.T) *deployment {
 			}
 		},
 		troubles: append([]trouble{
-			{"failover", func(c *chaos) { c.during(&c.down, func() { p.FailOver("FAILOVER"); p.Together() }) }},
+			{"failover", func(c *chaos) { c.during(&c.down, func() { p.FailOver(); p.Together() }) }},
 			{"failover with connections cut", func(c *chaos) {
-				c.during(&c.down, func() { p.FailOver("FAILOVER"); p.Together() })
+				c.during(&c.down, func() { p.FailOver(); p.Together() })
 				c.cut(p.Nodes[0], func(string) bool { return true })
 				c.cut(p.Nodes[1], func(string) bool { return true })
 			}},

@@ -32,21 +32,12 @@ type wire struct {
 	replaced map[string]int
 }
 
-// cut is a connection that breaks: at the write that has those words in it, before Redis has it or when
-// it has answered, or at what Redis sends.
+// cut is a connection that breaks at the write that has those words in it: before Redis has it, or when it has answered.
 type cut struct {
 	at       []byte
-	when     moment
+	answered bool
 	happened chan struct{}
 }
-
-type moment int
-
-const (
-	beforeRedis moment = iota
-	whenAnswered
-	whenTold
-)
 
 // start opens a process on the wire, ready for use.
 func (w *wire) start(t *testing.T, server *redistest.Server, variant string, ttl time.Duration) trial.Process {
@@ -74,7 +65,7 @@ func (w *wire) dial(ctx context.Context, network, address string) (net.Conn, err
 	return intercept.Conn(c, intercept.Hooks{
 		Write: func(b []byte, write func([]byte) (int, error)) (int, error) {
 			words, at := w.written(b)
-			if at != nil && at.when == beforeRedis {
+			if at != nil && !at.answered {
 				end(at)
 				return len(b), nil
 			}
@@ -86,37 +77,39 @@ func (w *wire) dial(ctx context.Context, network, address string) (net.Conn, err
 		},
 		Read: func(b []byte, read func([]byte) (int, error)) (int, error) {
 			n, err := read(b)
-			at := w.cutAt(b[:max(n, 0)], true)
-			if at == nil && err == nil {
-				at = deaf.Swap(nil)
+			if err != nil {
+				return n, err
 			}
-			if at != nil {
+			if at := deaf.Swap(nil); at != nil {
 				end(at)
 				return 0, net.ErrClosed
 			}
-			return n, err
+			return n, nil
 		},
 	}), nil
 }
 
-// written notes what is written, and returns what is written instead and the cut at it, if there is one.
-func (w *wire) written(b []byte) ([]byte, *cut) {
+// written notes what is written, and returns what is written instead, and the cut at it; nil for none.
+func (w *wire) written(b []byte) (words []byte, at *cut) {
 	w.mu.Lock()
+	defer w.mu.Unlock()
 	if w.logs {
 		w.log = append(w.log, b...)
+	}
+	if w.cut != nil && bytes.Contains(b, w.cut.at) {
+		at, w.cut = w.cut, nil
 	}
 	for word, other := range w.instead {
 		w.replaced[word] += bytes.Count(b, []byte(word))
 		b = bytes.ReplaceAll(b, []byte(word), []byte(other))
 	}
-	w.mu.Unlock()
-	return b, w.cutAt(b, false)
+	return b, at
 }
 
 // command is how one without a script looks on the wire, and script how one looks.
 func command(name string) []byte { return fmt.Appendf(nil, "$%d\r\n%s\r\n", len(name), name) }
 
-// sent says whether words were written since the last call of stall or keep.
+// sent says whether words were written since the last call of stall.
 func (w *wire) sent(words []byte) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -128,9 +121,6 @@ func (w *wire) stall() { w.note(true); w.Stall(true) }
 
 func (w *wire) flow() { w.note(false); w.Stall(false) }
 
-// keep keeps back what is written from now on, until Snap.
-func (w *wire) keep() { w.note(true); w.Keep() }
-
 // note begins or ends the log.
 func (w *wire) note(on bool) {
 	w.mu.Lock()
@@ -139,21 +129,9 @@ func (w *wire) note(on bool) {
 }
 
 // breaks has a connection break at those words. The channel is closed when it has.
-func (w *wire) breaks(at []byte, when moment) (happened chan struct{}) {
+func (w *wire) breaks(at []byte, answered bool) (happened chan struct{}) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.cut = &cut{at, when, make(chan struct{})}
+	w.cut = &cut{at, answered, make(chan struct{})}
 	return w.cut.happened
-}
-
-// cutAt takes the cut that those words are at, nil if there is none.
-func (w *wire) cutAt(b []byte, told bool) *cut {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	c := w.cut
-	if c == nil || told != (c.when == whenTold) || !bytes.Contains(b, c.at) {
-		return nil
-	}
-	w.cut = nil
-	return c
 }

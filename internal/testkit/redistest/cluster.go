@@ -113,12 +113,6 @@ type Move struct {
 	from, to int
 }
 
-// From is the node that the slot leaves.
-func (m *Move) From() *redis.Client { return m.Nodes[m.from] }
-
-// SlotInUse returns the slot of the only lock that is held.
-func (c *Cluster) SlotInUse() int64 { c.t.Helper(); return c.SlotOf("*") }
-
 // SlotOf returns the slot of the only held lock whose keys match a pattern.
 func (c *Cluster) SlotOf(pattern string) int64 {
 	c.t.Helper()

@@ -77,16 +77,11 @@ func (p *Pair) Dial(ctx context.Context, network, _ string) (net.Conn, error) {
 	return new(net.Dialer).DialContext(ctx, network, p.Primary().Options().Addr)
 }
 
-// FailOver makes the replica the primary, with all that the primary had, by FAILOVER or
-// CLUSTER FAILOVER. It closes no connection.
-func (p *Pair) FailOver(args ...any) {
+// FailOver makes the replica the primary, with all that the primary had. It closes no connection.
+func (p *Pair) FailOver() {
 	p.t.Helper()
 	old := int(p.primary.Load())
-	node := p.Nodes[old]
-	if args[0] == "CLUSTER" {
-		node = p.Nodes[1-old]
-	}
-	if err := node.Do(p.t.Context(), args...).Err(); err != nil {
+	if err := p.Nodes[old].Do(p.t.Context(), "FAILOVER").Err(); err != nil {
 		p.t.Fatal(err)
 	}
 	poll.Until(p.t, "they have changed their parts", func() bool { return p.Is(old, "slave") && p.Is(1-old, "master") })

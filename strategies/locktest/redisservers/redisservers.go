@@ -103,7 +103,7 @@ func (s *server) failOver() {
 		pair.Replicate()
 		s.pair.Store(pair)
 	}
-	s.pair.Load().FailOver("FAILOVER")
+	s.pair.Load().FailOver()
 }
 
 func connect(t testing.TB, options redis.UniversalOptions) goredis.Node {
