@@ -142,6 +142,3 @@ func Owe(l *Locker, key string, before func(queue string)) <-chan struct{} {
 
 // ID is one that the process makes for a key's lock and does not remember.
 func ID(l *Locker, key string) string { return l.ids.next(l.config.Key(key)) }
-
-// Hopeless says whether a debt is given up for an error.
-func Hopeless(err error) bool { return hopeless(err) }

@@ -77,43 +77,6 @@ func TestLost(t *testing.T) {
 	notHeld(t, second)
 }
 
-// Extend moves the end of a lease, for its holder and for Lost. Redis keeps the lock for as long, whatever
-// others do meanwhile, and no free lock for ever.
-func TestExtend(t *testing.T) {
-	onOne(t, both, func(t *testing.T, server *redistest.Server, variant string) {
-		trial.Calm(t, func(times int) string {
-			ttl := 150 * time.Millisecond * time.Duration(times)
-			p, other := trial.Start(t, server, variant, ttl), trial.Start(t, server, variant, time.Hour)
-			lease := acquire(t, p)
-			lost, first := lease.Lost(), lease.ValidUntil()
-			for _, by := range []time.Duration{time.Minute, 12 * time.Hour, math.MaxInt64} {
-				if err := lease.Extend(t.Context(), by); err != nil {
-					return err.Error()
-				}
-				if left := time.Until(lease.ValidUntil()); left > by || left < min(by, 12*time.Hour)*9/10 {
-					return "it was extended by " + by.String() + " and is valid for " + left.String()
-				}
-				for range 3 {
-					isHeld(t, other)
-				}
-				kept, left := server.Client(t).PTTL(t.Context(), lock).Val(), time.Until(lease.ValidUntil())
-				if kept < left {
-					t.Errorf("the lease is valid for %v, and Redis keeps the lock for %v", left, kept)
-				}
-			}
-			time.Sleep(time.Until(first) + ttl/2)
-			select {
-			case <-lost:
-				t.Error("an extended lease was lost at its first end")
-			default:
-			}
-			trial.Release(t, lease)
-			newQueue(t, server).nothingLeft(p, other)
-			return ""
-		})
-	})
-}
-
 // A lease that ends earlier than Redis keeps it, because it was shortened or because an extension was
 // not answered, is given up at Redis when it has run out. The next waits no longer than that.
 func TestAShortenedLease(t *testing.T) {
@@ -258,14 +221,15 @@ func TestTTLOfACall(t *testing.T) {
 	}
 }
 
-// A TTL that leaves no time for anything is refused, and Redis is not asked.
-func TestTTLTooShort(t *testing.T) {
+// The longest TTL lasts long. One that leaves no time for anything is refused, and Redis is not asked.
+func TestTTLBounds(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
 	p := trial.Start(t, server, "handoff", math.MaxInt64)
 	lease := acquire(t, p)
+	extend(t, lease, math.MaxInt64)
 	before := lease.ValidUntil()
-	if time.Until(before) < time.Hour {
+	if time.Until(before) < 12*time.Hour {
 		t.Errorf("the longest lease is valid for %v", time.Until(before))
 	}
 	for _, ttl := range []time.Duration{-time.Second, 0, time.Microsecond, 9 * time.Millisecond} {

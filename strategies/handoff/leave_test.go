@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"strings"
 	"sync"
 	"testing"
@@ -144,37 +143,6 @@ func TestADebtThatIsRefusedForAWhile(t *testing.T) {
 	poll.Until(t, "only the other is queued", func() bool { return p.length() == 1 })
 	p.done(p.turns(p.first, "b1"))
 }
-
-// Only a refusal that does not pass has a debt be given up.
-func TestOnlyWhatIsHopelessIsGivenUp(t *testing.T) {
-	t.Parallel()
-	for _, passes := range []error{
-		context.DeadlineExceeded, io.EOF, refusal("LOADING Redis is loading"), refusal("READONLY You can't write"),
-		refusal("CLUSTERDOWN Hash slot not served"), refusal("MASTERDOWN Link with MASTER is down"),
-		refusal("TRYAGAIN Multiple keys"),
-		refusal("NOREPLICAS Not enough"), refusal("MISCONF Errors writing"), refusal("OOM command not allowed"),
-		refusal("BUSY Redis is busy"),
-		refusal("NOPERM this user"), refusal("MOVED 1 127.0.0.1:1"), refusal("ERR max number of clients reached"),
-	} {
-		if handoff.Hopeless(passes) {
-			t.Errorf("%v: given up", passes)
-		}
-	}
-	for _, stays := range []error{
-		refusal("WRONGTYPE Operation against a key"), refusal("ERR unknown command 'evalsha'"),
-	} {
-		if !handoff.Hopeless(fmt.Errorf("run: %w", stays)) {
-			t.Errorf("%v: asked for again", stays)
-		}
-	}
-}
-
-// refusal is an error that Redis answers.
-type refusal string
-
-func (r refusal) Error() string { return string(r) }
-
-func (refusal) RedisError() {}
 
 // Callers who give up while Redis stands still leave no lock taken: each lock that may have been
 // taken for one of them is given up, however many there are.
