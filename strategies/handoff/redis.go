@@ -188,8 +188,8 @@ func (r *retry) wait(ctx context.Context) bool {
 	return pause.Plain(ctx.Done(), d)
 }
 
-// persist tries again what ended without an answer, and what Redis may run soon, for patience, and until ctx ends or the
-// Locker is closed. doubtful means that Redis may have carried out a try that it did not answer.
+// persist tries again what ended without an answer, and what Redis may run soon, for patience, and until ctx ends or
+// the Locker is closed. doubtful means that Redis may have carried out a try that it did not answer.
 func (l *Locker) persist(ctx context.Context, try func() error) (doubtful bool, err error) {
 	for r := (retry{}); ; {
 		err = try()

@@ -111,8 +111,8 @@ const longestWait = chaosTTL + time.Second + 2*time.Second + time.Second
 func (c *chaos) tell(key, wrong string, holds []hold, history []locktest.Operation) {
 	c.Logf("%s, key %s: %s", c.name, key, wrong)
 	for _, h := range holds {
-		c.Logf("key %s: client %d asked at %v, had token %d from %v, valid until %v, ended by %v", key, h.Client, h.Call,
-			h.Token, h.Return, h.Until, h.ended)
+		c.Logf("key %s: client %d asked at %v, had token %d from %v, valid until %v, ended by %v", key, h.Client,
+			h.Call, h.Token, h.Return, h.Until, h.ended)
 	}
 	for _, o := range history {
 		if o.Event != locktest.Acquired && o.Event != locktest.Released {

@@ -32,7 +32,8 @@ type wire struct {
 	replaced map[string]int
 }
 
-// cut is a connection that breaks at the write that has those words in it: before Redis has it, or when it has answered.
+// cut is a connection that breaks at the write that has those words in it: before Redis has it, or when it has
+// answered.
 type cut struct {
 	at       []byte
 	answered bool

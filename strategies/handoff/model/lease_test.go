@@ -17,15 +17,12 @@ func (w *world) begin(c int, l lease) {
 }
 
 func (w *world) hand(c int, l lease) {
-	if w.excluded&(1<<l.id) != 0 { // it is not there any more
-		w.procs[home[c]].holder = int8(c + 1)
-		w.clients[c].phase, w.clients[c].lease = holding, l
-		return
+	if w.excluded&(1<<l.id) == 0 { // else it is not there any more
+		if l.token < w.top || l.token == w.top && l.passed <= w.turn {
+			w.found(tokenFell)
+		}
+		w.top, w.turn = l.token, l.passed
 	}
-	if l.token < w.top || l.token == w.top && l.passed <= w.turn {
-		w.found(tokenFell)
-	}
-	w.top, w.turn = l.token, l.passed
 	w.procs[home[c]].holder = int8(c + 1)
 	w.clients[c].phase, w.clients[c].lease = holding, l
 }

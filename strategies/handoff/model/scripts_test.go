@@ -128,7 +128,8 @@ func (s *scripts) with(planted mistake) *scripts {
 	texts, missing := map[verb]*redis.Script{}, slices.Clone(ofTheScripts[planted])
 	for v, text := range map[verb]string{
 		set: setSource, follow: followSource,
-		enqueue: source(s.t, "grant", "queue"), release: source(s.t, "free", "grant", "release"), // as scripts.go has them
+		// as scripts.go puts them together
+		enqueue: source(s.t, "grant", "queue"), release: source(s.t, "free", "grant", "release"),
 		leave: source(s.t, "grant", "leave"), check: source(s.t, "grant", "check"), extend: source(s.t, "extend"),
 	} {
 		missing = slices.DeleteFunc(missing, func(e edit) bool { return strings.Contains(text, e.old) })
