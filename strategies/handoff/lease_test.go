@@ -109,23 +109,21 @@ func TestAShortenedLease(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			onOne(t, both, func(t *testing.T, server *redistest.Server, variant string) {
-				w := new(wire)
-				p, other := w.start(t, server, variant, test.ttl), trial.Start(t, server, variant, time.Hour)
-				lease := acquire(t, p)
-				q := newQueue(t, server)
-				q.come("other", other)
+				w := newWired(t, server, variant, test.ttl)
+				lease := acquire(t, w.p)
+				w.come("other", w.other)
 				if test.watch {
 					lease.Lost()
 				}
-				test.end(t, w, lease)
-				next := q.next("other")
+				test.end(t, w.wire, lease)
+				next := w.next("other")
 				if time.Now().Before(lease.ValidUntil()) {
 					t.Error("another had it while it was valid")
 				}
 				poll.Until(t, "its holder is told", func() bool { return isLost(lease) })
 				notHeld(t, lease)
 				trial.Release(t, next)
-				q.nothingLeft(p, other)
+				w.nothingLeft(w.p, w.other)
 			})
 		})
 	}

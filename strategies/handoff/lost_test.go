@@ -12,13 +12,6 @@ import (
 	"github.com/lockbench/lockbench/strategies/internal/trial"
 )
 
-// loss is a process p on the wire, and another, of a variant.
-type loss struct {
-	*queue
-	*wire
-	p, other trial.Process
-}
-
 // script is how one is asked for on the wire.
 func script(name string) []byte { return []byte(handoff.Scripts[name]) }
 
@@ -26,10 +19,10 @@ func script(name string) []byte { return []byte(handoff.Scripts[name]) }
 // words in it.
 var losses = map[string]struct {
 	variants []string
-	play     func(t *testing.T, l *loss, lose func(words []byte) (happened chan struct{}))
+	play     func(t *testing.T, l *wired, lose func(words []byte) (happened chan struct{}))
 }{
 	// Whether somebody is queued is not known: he is in the end, once, before who comes later.
-	"queue": {places, func(t *testing.T, l *loss, lose func([]byte) chan struct{}) {
+	"queue": {places, func(t *testing.T, l *wired, lose func([]byte) chan struct{}) {
 		first := acquire(t, l.other)
 		happened := lose(script("queue"))
 		l.join("victim", l.p)
@@ -38,7 +31,7 @@ var losses = map[string]struct {
 		l.join("other", l.other)
 		trial.Release(t, l.turns(first, "victim later other"))
 	}},
-	"queue behind others": {places[1:], func(t *testing.T, l *loss, lose func([]byte) chan struct{}) {
+	"queue behind others": {places[1:], func(t *testing.T, l *wired, lose func([]byte) chan struct{}) {
 		first := acquire(t, l.other)
 		l.join("one", l.p)
 		l.join("two", l.p) // now it knows that others are queued
@@ -52,7 +45,7 @@ var losses = map[string]struct {
 		trial.Release(t, l.turns(first, "one two victim later"))
 	}},
 	// A release whose answer is lost was one, also if others have had the lock since.
-	"release": {every, func(t *testing.T, l *loss, lose func([]byte) chan struct{}) {
+	"release": {every, func(t *testing.T, l *wired, lose func([]byte) chan struct{}) {
 		lease := acquire(t, l.p)
 		l.join("other", l.other)
 		happened := lose(script("release"))
@@ -66,7 +59,7 @@ var losses = map[string]struct {
 		notHeld(t, lease)
 	}},
 	// So it is with one that queues the process again; who waits in it has his turn after the other.
-	"release and queue": {places[:1], func(t *testing.T, l *loss, lose func([]byte) chan struct{}) {
+	"release and queue": {places[:1], func(t *testing.T, l *wired, lose func([]byte) chan struct{}) {
 		lease := acquire(t, l.p)
 		l.join("other", l.other)
 		l.come("neighbour", l.p)
@@ -79,7 +72,7 @@ var losses = map[string]struct {
 		trial.Release(t, l.turns(held, "neighbour"))
 	}},
 	// A wait that was given up and whose end Redis has not heard of leaves nothing behind.
-	"leave": {places[:1], func(t *testing.T, l *loss, lose func([]byte) chan struct{}) {
+	"leave": {places[:1], func(t *testing.T, l *wired, lose func([]byte) chan struct{}) {
 		first := acquire(t, l.other)
 		l.join("gone", l.p)
 		happened := lose(script("leave"))
@@ -97,9 +90,7 @@ func TestLostCommands(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			onOne(t, test.variants, func(t *testing.T, server *redistest.Server, variant string) {
 				for _, answered := range []bool{false, true} {
-					l := &loss{queue: newQueue(t, server), wire: new(wire)}
-					l.p = l.wire.start(t, server, variant, time.Hour)
-					l.other = trial.Start(t, server, variant, time.Hour)
+					l := newWired(t, server, variant, time.Hour)
 					test.play(t, l, func(words []byte) chan struct{} { return l.breaks(words, answered) })
 					l.nothingLeft(l.p, l.other)
 					for _, p := range []trial.Process{l.p, l.other} { // and everything goes on as ever

@@ -81,38 +81,36 @@ func TestOthersComeWhileTheFirstAsks(t *testing.T) {
 	for _, how := range []string{"is refused", "is granted it", "gives up"} {
 		t.Run(how, func(t *testing.T) {
 			onOne(t, places, func(t *testing.T, server *redistest.Server, variant string) {
-				w := new(wire)
-				p, other := w.start(t, server, variant, time.Hour), trial.Start(t, server, variant, time.Hour)
-				q := newQueue(t, server)
+				w := newWired(t, server, variant, time.Hour)
 				var held *holding
 				if how == "is refused" {
-					held = acquire(t, other)
+					held = acquire(t, w.other)
 				}
 				w.stall()
-				q.come("first", p)
+				w.come("first", w.p)
 				poll.Until(t, "the first asks", func() bool { return w.sent(command("set")) })
 				for n, who := range []string{"second", "third"} {
-					q.come(who, p)
+					w.come(who, w.p)
 					poll.Until(t, "another waits", func() bool {
-						waiting, _ := handoff.Waiting(locker(p), "key", time.Hour)
-						return waiting == n+1 && handoff.Asking(locker(p), "key")
+						waiting, _ := handoff.Waiting(locker(w.p), "key", time.Hour)
+						return waiting == n+1 && handoff.Asking(locker(w.p), "key")
 					})
 				}
 				if how == "gives up" {
-					q.leave("first")
+					w.leave("first")
 				}
 				w.flow()
 				switch how {
 				case "is refused":
-					q.waiting(p, 3)
-					held = q.turns(held, "first second")
+					w.waiting(w.p, 3)
+					held = w.turns(held, "first second")
 				case "is granted it":
-					held = q.turns(q.next("first"), "second")
+					held = w.turns(w.next("first"), "second")
 				default:
-					held = q.next("second")
+					held = w.next("second")
 				}
-				trial.Release(t, q.turns(held, "third"))
-				q.nothingLeft(p, other)
+				trial.Release(t, w.turns(held, "third"))
+				w.nothingLeft(w.p, w.other)
 			})
 		})
 	}
