@@ -264,10 +264,10 @@ func cell(text string) string { return "`" + strings.ReplaceAll(text, "|", `\|`)
 const errorsIntro = `# Error messages
 
 What lockbench says of bad input, and how it ends: each line is tried by 'TestBadInputs', which also writes this page
-('go test ./command -run TestBadInputs -update'). A flag that cannot be read is named alone; everything else that
+('go test ./command -run TestBadInputs -update'). An unknown flag is named alone; everything else that
 is wrong with a command line is named at once, before anything is measured or written. A fault in a variable or a
-workload file names the variable, or the file, in place of the flag. '--dry-run' refuses what a run would refuse, except what
-only the machine and the server can show.
+workload file names the variable, or file and line, in place of the flag. '--dry-run' refuses what a run would refuse,
+except what only the machine and the server can show.
 
 | exit code | meaning |
 |---|---|

@@ -113,7 +113,8 @@ func planOf(words []string) (lockbench.Plan, error) {
 	set := pflag.NewFlagSet("", pflag.ContinueOnError)
 	set.Usage = func() {}
 	f.register(set)
-	problems := []error{flagError(set, set.Parse(words))}
+	makePatient(set)
+	problems := []error{suggested(set, set.Parse(words))}
 	for _, word := range set.Args() {
 		problems = append(problems, fmt.Errorf("%q is not a flag", word))
 	}

@@ -47,6 +47,10 @@ func (a *app) execute(ctx context.Context, args []string, stdin io.Reader) int {
 	root := a.root()
 	root.SetIn(stdin)
 	root.SetArgs(append([]string{}, args...))
+	completes := strings.HasPrefix(strings.Join(args, " "), cobra.ShellCompRequestCmd) // also without descriptions
+	if cmd, _, err := root.Find(args); err == nil && !completes {
+		makePatient(cmd.Flags())
+	}
 	err := root.ExecuteContext(ctx)
 	a.complain(err)
 	code := exitCode(ctx, err)
@@ -109,7 +113,7 @@ func (a *app) root() *cobra.Command {
 	root.SetErr(a.stderr)
 	root.SetVersionTemplate(versionLine() + "\n")
 	root.SetUsageTemplate(usageText)
-	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return flagError(cmd.Flags(), err) })
+	root.SetFlagErrorFunc(unknownFlag)
 	root.SuggestionsMinimumDistance = 2
 	root.AddCommand(a.run("run"), a.compare(), a.ab(), a.report(), a.merge(), a.selfcheck(), a.doctor(), a.claims(),
 		a.advise(), a.list(), a.clean(), a.version())

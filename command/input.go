@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"github.com/lockbench/lockbench/internal/words"
@@ -18,13 +19,38 @@ import (
 // input is what a command was given. A flag overrides its environment variable, the variable
 // overrides a workload file, and the file overrides the default.
 type input struct {
-	set      *pflag.FlagSet
-	origins  workloads.Origins // of values from variables and workload files
-	problems []error           // of variables
+	set     *pflag.FlagSet
+	origins workloads.Origins // of values from variables and workload files
 }
 
 // input returns the input of a command whose flags have been parsed.
 func (a *app) input(set *pflag.FlagSet) *input { return &input{set: set, origins: workloads.Origins{}} }
+
+// patient is a flag's value that keeps its errors: pflag would stop at the first.
+type patient struct {
+	pflag.Value
+	problems []error
+}
+
+// Set sets the value; after an error the value stays as it was.
+func (p *patient) Set(text string) error {
+	before := p.String()
+	err := p.Value.Set(text)
+	if _, is := errors.AsType[*strconv.NumError](err); is {
+		_ = p.Value.Set(before) // pflag sets 0
+		err = fmt.Errorf("%q is not a valid %s", text, p.Type())
+	}
+	p.problems = append(p.problems, flatten(err)...)
+	return nil
+}
+
+// makePatient has all flags of a set keep their errors.
+func makePatient(set *pflag.FlagSet) {
+	set.VisitAll(func(flag *pflag.Flag) {
+		flag.Value = &patient{Value: flag.Value}
+		flag.DefValue = strings.TrimPrefix(flag.DefValue, "[]") // pflag shows what it does not know
+	})
+}
 
 // variables sets flags that were not given from their environment variables. An empty variable
 // counts as not set.
@@ -37,7 +63,7 @@ func (in *input) variables(set *pflag.FlagSet) *input {
 		}
 		in.origins[flag.Name] = name
 		flag.Changed = true
-		in.problems = append(in.problems, prefixed(flag.Name, readable(flag, given, flag.Value.Set(given))))
+		_ = flag.Value.Set(given) // it keeps the error
 	})
 	return in
 }
@@ -68,21 +94,25 @@ func (in *input) workload(name string, draft *workloads.Draft) error {
 	return errors.Join(problems...)
 }
 
-// refuse joins the errors of the variables with others. Each names where its value came from.
+// refuse joins the errors of the flags with others. Each names where its value came from.
 func (in *input) refuse(others ...error) error {
-	problems := flatten(errors.Join(append(in.problems, others...)...))
+	var problems []error
+	in.set.VisitAll(func(flag *pflag.Flag) {
+		if p, ok := flag.Value.(*patient); ok {
+			problems = append(problems, prefixed(flag.Name, errors.Join(p.problems...)))
+		}
+	})
+	problems = flatten(errors.Join(append(problems, others...)...))
 	for i, problem := range problems {
 		problems[i] = in.origins.Rename(problem)
 	}
 	return errors.Join(problems...)
 }
 
-// flagError puts pflag's error of a flag in the form that all errors have.
-func flagError(set *pflag.FlagSet, err error) error {
-	if invalid, is := errors.AsType[*pflag.InvalidValueError](err); is {
-		flag := invalid.GetFlag()
-		return prefixed(flag.Name, readable(flag, invalid.GetValue(), invalid.Unwrap()))
-	}
+// unknownFlag adds to pflag's error of an unknown flag the one that was probably meant.
+func unknownFlag(cmd *cobra.Command, err error) error { return suggested(cmd.Flags(), err) }
+
+func suggested(set *pflag.FlagSet, err error) error {
 	unknown, is := errors.AsType[*pflag.NotExistError](err)
 	if !is || unknown.GetSpecifiedShortnames() != "" {
 		return err
@@ -91,14 +121,6 @@ func flagError(set *pflag.FlagSet, err error) error {
 	set.VisitAll(func(flag *pflag.Flag) { names = append(names, flag.Name) })
 	name := unknown.GetSpecifiedName()
 	return fmt.Errorf("--%s: unknown flag%s", name, words.Suggest("--%s", name, names))
-}
-
-// readable replaces the words of package strconv in the error of a flag's value.
-func readable(flag *pflag.Flag, text string, err error) error {
-	if _, is := errors.AsType[*strconv.NumError](err); is {
-		return fmt.Errorf("%q is not a valid %s", text, flag.Value.Type())
-	}
-	return err
 }
 
 // flatten splits a joined error, and puts each error on one line. To an unknown strategy's

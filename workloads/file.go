@@ -1,6 +1,7 @@
 package workloads
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -26,10 +27,10 @@ type File struct {
 	Origins     Origins // of all options of the file
 }
 
-// ReadFile reads a workload file and names every error in its form, each with file and option.
+// ReadFile reads a workload file and names every error in its form, each with file and line.
 // Points and Validate find what is wrong with the options together.
 func ReadFile(name string, text []byte) (*File, error) {
-	var options map[string]scalars
+	var options map[string]yaml.Node
 	if err := yaml.Unmarshal(text, &options); err != nil { // it names the line itself: "yaml: line 3: ..."
 		return nil, fmt.Errorf("%s: %s", name, strings.TrimPrefix(err.Error(), "yaml: "))
 	}
@@ -38,16 +39,20 @@ func ReadFile(name string, text []byte) (*File, error) {
 	}
 	f := &File{Origins: Origins{}}
 	var problems []error
-	for _, key := range slices.Sorted(maps.Keys(options)) {
-		for _, problem := range apart(f.option(name, key, options[key])) {
-			problems = append(problems, fmt.Errorf("%s: %s: %w", name, key, problem))
+	for _, key := range slices.SortedFunc(maps.Keys(options), func(a, b string) int {
+		return cmp.Compare(options[a].Line, options[b].Line)
+	}) {
+		value := options[key]
+		place := fmt.Sprintf("%s:%d: %s", name, value.Line, key)
+		for _, problem := range apart(f.option(place, key, scalars(&value))) {
+			problems = append(problems, fmt.Errorf("%s: %w", place, problem))
 		}
 	}
 	return f, errors.Join(problems...)
 }
 
-// option reads one option.
-func (f *File) option(file, key string, given scalars) error {
+// option reads the option at a place.
+func (f *File) option(place, key string, given []string) error {
 	fields := Fields()
 	at := slices.IndexFunc(fields, func(o Field) bool { return o.Name == key || o.List && o.Name+"s" == key })
 	switch {
@@ -60,27 +65,23 @@ func (f *File) option(file, key string, given scalars) error {
 		return fmt.Errorf("it is not an option of a workload%s", words.Suggest("%q", key, names(fields)))
 	}
 	name := fields[at].Name
-	f.Origins[name] = file + ": " + key
+	f.Origins[name] = place
 	return f.Draft.Give(name, given...)
 }
 
-// scalars are an option's values as they are written: one, or those of a list.
-type scalars []string
-
-// UnmarshalYAML reads the values; there are none if one of them is not plain.
-func (v *scalars) UnmarshalYAML(node *yaml.Node) error {
+// scalars returns an option's values as they are written, one or those of a list; none if one of them is not plain.
+func scalars(node *yaml.Node) (values []string) {
 	nodes := []*yaml.Node{node}
 	if node.Kind == yaml.SequenceNode {
 		nodes = node.Content
 	}
 	for _, n := range nodes {
 		if n.Kind != yaml.ScalarNode || n.Value == "" {
-			*v = nil
 			return nil
 		}
-		*v = append(*v, strings.TrimSpace(untrusted.Printable(n.Value)))
+		values = append(values, strings.TrimSpace(untrusted.Printable(n.Value)))
 	}
-	return nil
+	return values
 }
 
 // apart splits a joined error.
