@@ -141,9 +141,6 @@ func (s Summary) HoldAsked() *Figure {
 	return MedianFigure(figures(s.Used, func(r Run) *Figure { return figure(r.Speed.HoldAsked) }))
 }
 
-// Figures returns the known values of a metric in the used runs.
-func (s Summary) Figures(m Metric) []Figure { return figures(s.Used, m.Of) }
-
 func figures(runs []Run, value func(Run) *Figure) []Figure {
 	var known []Figure
 	for _, run := range runs {
@@ -166,7 +163,7 @@ func (s Summary) Exactly(m Metric) []Figure {
 // fewer than two, or if one is a lower bound.
 func (s Summary) Range(m Metric) (low, high float64, ok bool) {
 	values := s.Exactly(m)
-	if len(values) < 2 || len(values) < len(s.Figures(m)) {
+	if len(values) < 2 || len(values) < len(figures(s.Used, m.Of)) {
 		return 0, 0, false
 	}
 	return values[0].Value, values[len(values)-1].Value, true
