@@ -35,8 +35,7 @@ func TestRoundsOfASessionCountOnce(t *testing.T) {
 		r.Needed != 4 || r.Delta == nil || *r.Delta > -0.3 {
 		t.Errorf("one session a side: %s, %+v", c.Headline(), r)
 	}
-	if want := "undecided: 1+1 sessions; 4 sessions a side are needed by acquisitions, 6 by all " +
-		"metrics"; c.Headline() != want {
+	if want := "undecided: acquisitions: 1+1 sessions, 4 a side are needed for 1 test"; c.Headline() != want {
 		t.Errorf("headline %q, want %q", c.Headline(), want)
 	}
 	c = do(t, Unpaired, sessions("base", 4, 0, 1), sessions("head", 4, 5, 1.5))
@@ -200,7 +199,7 @@ func TestLowerBoundsLeaveAMetricUndecided(t *testing.T) {
 				t.Errorf("%s, %s: %s, want %s: %+v", test.name, name, c.Headline(), test.want, r)
 			}
 			if test.want == Undecided && (r.P != nil || r.Delta != nil || r.Low != nil || r.Needed != 0 ||
-				len(r.Warnings) == 0 || !strings.Contains(c.Headline(), "lower bounds of wait p99 leave it open")) {
+				len(r.Warnings) == 0 || !strings.Contains(c.Headline(), "wait p99: of ")) {
 				t.Errorf("%s, %s: it does not say why: %s, %+v", test.name, name, c.Headline(), r)
 			}
 		}

@@ -182,38 +182,16 @@ func (c *Comparison) Headline() string {
 	return text
 }
 
-// undecided says why the primary metric is undecided, and how many sessions or pairs it needs.
+// undecided says why the primary metric is undecided.
 func (c *Comparison) undecided() string {
-	var primary []Result
-	needed, others := 0, 0
 	for _, s := range c.Strategies {
 		for _, r := range s.Results {
-			if r.Metric == c.Rules.Primary {
-				primary = append(primary, r)
-				needed = max(needed, r.Needed)
-			} else {
-				others = max(others, r.Needed)
+			if r.Metric == c.Rules.Primary && len(r.Warnings) > 0 {
+				return r.Label + ": " + r.Warnings[0]
 			}
 		}
 	}
-	switch {
-	case len(primary) == 0:
-		return "no run of both sides has " + c.Rules.Primary
-	case slices.ContainsFunc(primary, func(r Result) bool { return slices.Contains(r.Warnings, notInTurns) }):
-		return primary[0].Label + ": " + notInTurns
-	case needed == 0:
-		return fmt.Sprintf("lower bounds of %s leave it open", primary[0].Label)
-	}
-	unit, side := "pair", ""
-	if c.Method == MethodUnpaired {
-		unit, side = "session", " a side"
-	}
-	text := fmt.Sprintf("%s %ss; %s%s are needed by %s",
-		primary[0].number(c.Method), unit, words.Count(needed, unit), side, primary[0].Label)
-	if others > needed {
-		text += fmt.Sprintf(", %d by all metrics", others)
-	}
-	return text
+	return "no run of both sides has " + c.Rules.Primary
 }
 
 // changes lists the results of a verdict that count, or those that do not, at most five.
