@@ -49,7 +49,7 @@ func add(files []results.File, like results.Run) (sum results.Run, overlap time.
 	var longest int64
 	var closed time.Time
 	for i, f := range files {
-		run := *find(f, like)
+		run := find(f, like)
 		end := run.Started.Add(time.Duration(run.WindowNS))
 		longest = max(longest, run.WindowNS)
 		name := f.Shared.Generator
@@ -203,17 +203,16 @@ func differences(files []results.File) []error {
 		differ("runs of each strategy", fmt.Sprint(first.Rounds), fmt.Sprint(f.Rounds))
 		differ("strategies", strategies(first), strategies(f))
 		differ("Redis", redis(first), redis(f))
+		if len(problems) == 0 { // otherwise their runs differ too
+			differ("runs", runs(first), runs(f))
+		}
 	}
 	for _, d := range compare.Differences(compare.Side{Reports: files[:1]}, compare.Side{Reports: files[1:]}) {
 		if strings.HasPrefix(d.What, "workload ") {
 			problems = append(problems, errors.New(d.String()))
 		}
 	}
-	problems = append(problems, twice(files)...)
-	if len(problems) == 0 { // otherwise their runs differ too
-		problems = missing(files)
-	}
-	return problems
+	return append(problems, twice(files)...)
 }
 
 func build(f results.File) string { return strings.TrimSpace(f.Tool.Version + " " + f.Tool.Commit) }
@@ -224,6 +223,15 @@ func strategies(f results.File) string {
 		names = append(names, s.Name)
 	}
 	return strings.Join(names, ",")
+}
+
+func runs(f results.File) string {
+	var names []string
+	for _, run := range f.Runs {
+		names = append(names, fmt.Sprintf("%s round %d", run.Title(), run.Round))
+	}
+	slices.Sort(names)
+	return strings.Join(names, ", ")
 }
 
 // redis identifies a server: by its processes' run IDs, or if these are unknown by its version,
@@ -250,33 +258,9 @@ func twice(files []results.File) []error {
 	return problems
 }
 
-// missing reports the runs that not all generators have.
-func missing(files []results.File) []error {
-	var problems []error
-	seen := map[string]bool{}
-	for _, having := range files {
-		for _, run := range having.Runs {
-			for _, f := range files {
-				text := fmt.Sprintf("%s has no run of %s, round %d", f.Name, run.Title(), run.Round)
-				if find(f, run) == nil && !seen[text] {
-					seen[text], problems = true, append(problems, errors.New(text))
-				}
-			}
-		}
-	}
-	if len(files[0].Runs) == 0 {
-		problems = append(problems, errors.New("nothing was measured"))
-	}
-	return problems
-}
-
-// find returns a file's run of the same strategy, point and round; nil if there is none.
-func find(f results.File, like results.Run) *results.Run {
-	i := slices.IndexFunc(f.Runs, func(run results.Run) bool {
-		return run.Strategy == like.Strategy && run.Point == like.Point && run.Round == like.Round
-	})
-	if i < 0 {
-		return nil
-	}
-	return &f.Runs[i]
+// find returns a file's run of the same strategy, point and round.
+func find(f results.File, like results.Run) results.Run {
+	return f.Runs[slices.IndexFunc(f.Runs, func(run results.Run) bool {
+		return run.Title() == like.Title() && run.Round == like.Round
+	})]
 }

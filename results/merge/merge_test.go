@@ -199,7 +199,10 @@ func TestRefusals(t *testing.T) {
 		},
 		"a run less": {
 			func(r *results.Report) { r.Runs = r.Runs[:1] },
-			[]string{"b.json has no run of spin clients=4 keys=4, round 1"},
+			[]string{
+				"runs: spin clients=4 keys=1 round 1, spin clients=4 keys=4 round 1 in a.json, " +
+					"spin clients=4 keys=1 round 1 in b.json",
+			},
 		},
 		"another time": {func(r *results.Report) {
 			for i := range r.Runs {
