@@ -11,6 +11,7 @@ import (
 type Gates struct {
 	mu    sync.Mutex
 	byKey map[string]*gate
+	spare *gate // of the last key that was left, for the next
 }
 
 type gate struct {
@@ -48,7 +49,9 @@ func (g *Gates) approach(key string) *gate {
 	defer g.mu.Unlock()
 	at := g.byKey[key]
 	if at == nil {
-		at = &gate{inside: make(chan struct{}, 1)}
+		if at, g.spare = g.spare, nil; at == nil {
+			at = &gate{inside: make(chan struct{}, 1)}
+		}
 		if g.byKey == nil {
 			g.byKey = map[string]*gate{}
 		}
@@ -62,6 +65,7 @@ func (g *Gates) approach(key string) *gate {
 func (g *Gates) depart(key string, from *gate) {
 	if from.users--; from.users == 0 {
 		delete(g.byKey, key)
+		g.spare = from
 	}
 }
 
