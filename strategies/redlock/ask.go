@@ -25,8 +25,8 @@ type answer struct {
 // tally counts the answers of some nodes.
 type tally struct {
 	yes, no, failed int
-	waiting         []*node // have not answered yet
-	err             error   // one of the failed
+	waiting         int   // have not answered yet
+	err             error // one of the failed
 }
 
 func (t *tally) add(a answer) {
@@ -73,7 +73,7 @@ func (l *Locker) ask(ctx context.Context, nodes []*node, timeout time.Duration, 
 ) poll {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), timeout+patience)
 	defer cancel() // a client gives up a wait for a connection, but not one for a reply
-	answers := make(chan answer, len(nodes))
+	answers, ended := make(chan answer, len(nodes)), make(chan struct{})
 	for _, n := range nodes {
 		l.background.run(func() {
 			yes, err := call(ctx, n)
@@ -81,14 +81,15 @@ func (l *Locker) ask(ctx context.Context, nodes []*node, timeout time.Duration, 
 			answers <- answer{n, yes, err}
 		})
 	}
-	p := poll{tally: tally{waiting: slices.Clone(nodes)}, ended: make(chan struct{})}
+	p := poll{answers: make([]answer, 0, len(nodes)), ended: ended}
+	p.tally.waiting = len(nodes)
 	timer := time.NewTimer(timeout)
 	defer timer.Stop()
 	overtime := false
-	for len(p.tally.waiting) > 0 && !enough(p.tally, overtime) {
+	for p.tally.waiting > 0 && !enough(p.tally, overtime) {
 		select {
 		case a := <-answers:
-			p.tally.waiting = slices.DeleteFunc(p.tally.waiting, func(n *node) bool { return n == a.node })
+			p.tally.waiting--
 			p.add(a)
 		case <-timer.C:
 			overtime = true
@@ -97,21 +98,7 @@ func (l *Locker) ask(ctx context.Context, nodes []*node, timeout time.Duration, 
 		}
 	}
 	rest := p.tally.waiting
-	p.tally.waiting = nil
-	for _, n := range rest {
-		if overtime {
-			n.note(errNoAnswer)
-		}
-		p.add(answer{n, false, errNoAnswer})
-	}
-	l.leave(rest, answers, late, p.ended, cancel)
-	return p
-}
-
-// leave waits for the answers of the rest, in the background or, after Close, at once.
-func (l *Locker) leave(
-	rest []*node, answers <-chan answer, late func(*node), ended chan<- struct{}, cancel context.CancelFunc,
-) {
+	p.giveUp(nodes, overtime)
 	wait := func() {
 		defer close(ended)
 		for range rest {
@@ -120,8 +107,26 @@ func (l *Locker) leave(
 			}
 		}
 	}
-	if len(rest) == 0 || !l.background.start(wait) {
+	if rest == 0 || !l.background.start(wait) { // after Close its caller waits
 		cancel()
 		wait()
+	}
+	return p
+}
+
+// giveUp counts the nodes that have not answered as failed.
+func (p *poll) giveUp(nodes []*node, overtime bool) {
+	if p.tally.waiting == 0 {
+		return
+	}
+	p.tally.waiting = 0
+	for _, n := range nodes {
+		if slices.ContainsFunc(p.answers, func(a answer) bool { return a.node == n }) {
+			continue
+		}
+		if overtime {
+			n.note(errNoAnswer)
+		}
+		p.add(answer{n, false, errNoAnswer})
 	}
 }

@@ -79,7 +79,7 @@ func (held *lease) Extend(ctx context.Context, ttl time.Duration) error {
 
 // settled ends a wait after the node timeout, once no answer can change the verdict.
 func (l *Locker) settled(t tally, overtime bool) bool {
-	return overtime && (t.yes >= l.quorum() || t.yes+len(t.waiting) < l.quorum())
+	return overtime && (t.yes >= l.quorum() || t.yes+t.waiting < l.quorum())
 }
 
 // verdict returns nil if a quorum said yes, and ErrNotHeld if too many said no for a quorum.

@@ -2,7 +2,7 @@
 -- been given back. A semaphore that nobody has set up is set up.
 -- KEYS: semaphore, and deadlines if permits have one
 -- ARGV: permits, channel, PUBLISH or SPUBLISH; with deadlines also id, now, deadline, both in epoch ms
--- returns nil when taken, else the next deadline, or -1 where permits have none
+-- returns 0 when taken, else the next deadline, or -1 where permits have none
 local free = redis.call('GET', KEYS[1])
 local more = not free
 if more then
@@ -25,4 +25,4 @@ end
 if more and free > 0 then
   redis.call(ARGV[3], ARGV[2], free)
 end
-return nil
+return 0

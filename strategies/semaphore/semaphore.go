@@ -260,9 +260,9 @@ func (l *Locker) try(ctx context.Context, name string, topic redisson.Topic, ttl
 	held.until.Set(until)
 	next, err := l.ask(ctx, &held.permit, held.id, now.UnixMilli(), ms)
 	switch {
-	case next == granted && time.Now().Before(until):
+	case err == nil && next == granted && time.Now().Before(until):
 		return held, 0, nil
-	case next == granted:
+	case err == nil && next == granted:
 		err = validity.ErrLate
 	case err == nil && next < 0: // its holders have plain permits
 		return nil, l.config.TTL, nil
@@ -279,16 +279,12 @@ func (l *Locker) try(ctx context.Context, name string, topic redisson.Topic, ttl
 }
 
 // granted is the answer of a permit that was taken.
-const granted = math.MinInt64
+const granted = 0
 
 // ask asks Redis for a permit, once. It returns granted, or else when the next one runs out.
 func (l *Locker) ask(ctx context.Context, held *permit, expirable ...any) (next int64, err error) {
 	args := append([]any{l.options.Permits, held.topic.Channel, held.topic.Command()}, expirable...)
-	next, err = acquireScript.Run(ctx, l.client, held.keys(), args...).Int64()
-	if errors.Is(err, redis.Nil) {
-		return granted, nil
-	}
-	return next, err
+	return acquireScript.Run(ctx, l.client, held.keys(), args...).Int64()
 }
 
 // id returns an id that nobody had before.
