@@ -70,12 +70,7 @@ type Locker struct {
 // does not talk to them yet. Its error joins every error of the options. The caller closes
 // the clients, after the Locker.
 func New(clients []redis.UniversalClient, options ...lock.Option) (*lock.Locker, error) {
-	return NewWith(clients, Defaults(), options...)
-}
-
-// NewWith is New with other Options than Defaults.
-func NewWith(clients []redis.UniversalClient, options Options, more ...lock.Option) (*lock.Locker, error) {
-	return lock.Open(clients, Open, options, more)
+	return lock.Open(clients, Open, Defaults(), options)
 }
 
 // Open returns a Locker on all nodes. It does not talk to Redis yet.
