@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	"github.com/lockbench/lockbench/internal/testkit/redistest"
-	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/strategies/goredis"
 	"github.com/lockbench/lockbench/strategies/locktest"
 )
@@ -105,39 +104,5 @@ func (c *column) findings(b *strings.Builder) {
 	}
 	if missing > 0 {
 		fmt.Fprintf(b, "- **%s**: no verdict of %d checks, which were not reached\n", c.lock.Name(), missing)
-	}
-}
-
-// Every lock has a column from the first on, which says what was not reached and what was found.
-func TestConformancePage(t *testing.T) {
-	t.Parallel()
-	var columns []*column
-	for _, lock := range judged(t, "") {
-		c := &column{lock, map[string]locktest.Verdict{}}
-		if lock.Name() == "redislock" {
-			for _, check := range locktest.Checks() {
-				c.verdicts[check.Name] = locktest.Verdict{Check: check.Name}
-			}
-			c.verdicts["slow answer"] = locktest.Verdict{
-				Outcome: locktest.Broken, Failures: []locktest.Failure{{Promise: "alive", Seen: "by the suite"}},
-			}
-		}
-		columns = append(columns, c)
-	}
-	got := page(columns, "a Redis")
-	for _, s := range strategies.All() {
-		if s.Info.Store != "" {
-			continue
-		}
-		if name := s.Info.Name; s.Info.Claims.Exclusion && !strings.Contains(got, " "+name+" |") {
-			t.Errorf("%s has no column", name)
-		}
-		unreached := strings.Contains(got, "- **"+s.Info.Name+"**: no verdict of ")
-		if want := s.Info.Claims.Exclusion && s.Info.Name != "redislock"; unreached != want {
-			t.Errorf("%s: that it was not reached is said: %v, want %v", s.Info.Name, unreached, want)
-		}
-	}
-	if want := "- **redislock**, slow answer: broken\n  - alive: by the suite\n"; !strings.Contains(got, want) {
-		t.Errorf("it does not say %q", want)
 	}
 }

@@ -12,18 +12,17 @@ import (
 // lease that must not run out.
 const attempts = 6
 
-// replay plays with leases of that TTL. play returns a fault, "" for none, and which
-// standstill of the machine may have caused it. If the machine stood still for that long,
-// replay plays again, with twice the TTL; after the last attempt the check is not judged.
-func (s *stage) replay(ttl time.Duration, play func(ttl time.Duration) (fault string, by time.Duration)) {
+// calmly plays with leases of that TTL. play returns a fault, "" for none. If the machine stood
+// still for a fifth of the TTL meanwhile, that may have been the cause, and calmly plays again,
+// with twice the TTL; after the last attempt the check is not judged.
+func (s *stage) calmly(ttl time.Duration, play func(ttl time.Duration) (fault string)) {
 	for attempt := 1; ; attempt, ttl = attempt+1, 2*ttl {
 		var fault string
-		var by time.Duration
-		longest := s.standstill(func() { fault, by = play(ttl) })
+		longest := s.standstill(func() { fault = play(ttl) })
 		switch {
 		case fault == "":
 			return
-		case longest < by:
+		case longest < ttl/5:
 			s.fatalf("%s", fault)
 		case attempt == attempts:
 			s.notJudged("%s, with a TTL of %v, but the machine stood still for %v", fault, ttl, longest)
@@ -32,20 +31,14 @@ func (s *stage) replay(ttl time.Duration, play func(ttl time.Duration) (fault st
 	}
 }
 
-// calmly is replay for faults that a standstill of a fifth of the TTL can cause.
-func (s *stage) calmly(ttl time.Duration, play func(ttl time.Duration) (fault string)) {
-	s.replay(ttl, func(ttl time.Duration) (string, time.Duration) { return play(ttl), ttl / 5 })
-}
-
-// awake is replay for plays that look whether a watchdog keeps a lease that it should not. If
+// awake is calmly for plays that look whether a watchdog keeps a lease that it should not. If
 // the machine stands still, the lease runs out whatever the watchdog does.
 func (s *stage) awake(ttl time.Duration, play func(ttl time.Duration)) {
-	s.replay(ttl, func(ttl time.Duration) (fault string, by time.Duration) {
-		longest := s.standstill(func() { play(ttl) })
-		if s.info.Claims.Watchdog && longest >= ttl/3 {
-			fault = "a watchdog that went on might not have kept the lease"
+	s.calmly(ttl, func(ttl time.Duration) (fault string) {
+		if longest := s.standstill(func() { play(ttl) }); s.info.Claims.Watchdog && longest >= ttl/3 {
+			return "a watchdog that went on might not have kept the lease"
 		}
-		return fault, 0
+		return ""
 	})
 }
 

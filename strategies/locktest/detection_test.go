@@ -9,15 +9,9 @@ import (
 	"path/filepath"
 	"runtime"
 	"strconv"
-	"strings"
 	"sync"
 	"testing"
 	"time"
-
-	"github.com/lockbench/lockbench/strategies"
-	"github.com/lockbench/lockbench/strategies/goredis"
-	"github.com/lockbench/lockbench/strategies/locktest"
-	"github.com/lockbench/lockbench/strategies/locktest/redisservers"
 )
 
 // tally is what was found of one lock by looks at it.
@@ -25,16 +19,12 @@ type tally struct {
 	looks, misses int
 	took          time.Duration // all looks
 	missed        []string      // what was seen instead, of the last few misses
-	// FAILs of all checks on one server, and what the false ones among them said.
-	shared bool // it has been judged so
-	failed int
-	lies   []string
 }
 
 // detection is how often the suite finds a fault when it is run once.
 type detection struct {
 	mu  sync.Mutex
-	all map[string]*tally // by the subject's name
+	all map[string]tally // by the subject's name
 }
 
 const (
@@ -44,8 +34,8 @@ const (
 
 // TestDetection looks again and again at every broken locker, each time as a user does, once, with the
 // check that is meant for its fault, and writes how often that was found to
-// docs/evidence/DETECTION.md in the directory LOCKBENCH_DETECTION, with how many FAILs are false if
-// all checks share a server. It looks LOCKBENCH_LOOKS times at each, in an hour at most.
+// docs/evidence/DETECTION.md in the directory LOCKBENCH_DETECTION. It looks LOCKBENCH_LOOKS times at each, in an hour
+// at most.
 func TestDetection(t *testing.T) {
 	dir := os.Getenv("LOCKBENCH_DETECTION")
 	if dir == "" {
@@ -60,28 +50,21 @@ func TestDetection(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 	defer cancel()
-	d := &detection{all: map[string]*tally{}}
-	d.atATime(ctx, t, 1, d.share)
-	d.atATime(ctx, t, looks, d.look)
+	d := &detection{all: map[string]tally{}}
+	d.atATime(ctx, t, looks)
 	if err := os.WriteFile(filepath.Join(dir, "docs", "evidence", "DETECTION.md"), d.table(), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	for _, s := range broken() {
-		got := d.of(s.name)
-		for _, lie := range got.lies {
-			t.Errorf("%s: one of %d FAILs on a shared server is false: %s", s.name, got.failed, lie)
-		}
+		got := d.all[s.name]
 		if got.misses > mostMisses {
 			t.Errorf("%s: missed %d times in %d looks: %q", s.name, got.misses, got.looks, got.missed)
 		}
 	}
 }
 
-// atATime judges each broken locker so often, in turn, so that all have had as many looks when time
-// is over.
-func (d *detection) atATime(ctx context.Context, t *testing.T, often int,
-	judge func(context.Context, *testing.T, subject),
-) {
+// atATime looks at each broken locker so often, in turn, so that all have had as many looks when time is over.
+func (d *detection) atATime(ctx context.Context, t *testing.T, often int) {
 	turn := make(chan struct{}, looksAtATime)
 	var all sync.WaitGroup
 	defer all.Wait()
@@ -93,29 +76,9 @@ func (d *detection) atATime(ctx context.Context, t *testing.T, often int,
 			}
 			all.Go(func() {
 				defer func() { <-turn }()
-				t.Run(fmt.Sprint(s.name, " ", n+1), func(t *testing.T) { judge(ctx, t, s) })
+				t.Run(fmt.Sprint(s.name, " ", n+1), func(t *testing.T) { d.look(ctx, t, s) })
 			})
 		}
-	}
-}
-
-// share judges a broken locker on Redis by all checks on one server, as the package's comment has it.
-// It has no Prefix, which many an author forgets.
-func (d *detection) share(ctx context.Context, t *testing.T, s subject) {
-	if s.info.Nodes != 1 {
-		return
-	}
-	fixture := func(t *testing.T) locktest.Fixture {
-		f := redisservers.Fixture(t, 1, func(c goredis.Config) (strategies.Locker, error) {
-			c.Prefix = ""
-			return s.open(c)
-		})
-		f.Rounds, f.Drawings, f.Patience = 6, t.TempDir(), s.patience()
-		return f
-	}
-	failed, lies := falseFails(ctx, t, fixture(t), fixture, s.info)
-	if ctx.Err() == nil {
-		d.change(s.name, func(had *tally) { had.shared, had.failed, had.lies = true, failed, lies })
 	}
 }
 
@@ -127,29 +90,17 @@ func (d *detection) look(ctx context.Context, t *testing.T, s subject) {
 	if errors.Is(v.Err, context.DeadlineExceeded) && ctx.Err() != nil { // it was ended
 		return
 	}
-	d.change(s.name, func(had *tally) {
-		had.looks++
-		had.took += v.Took
-		if !s.told(v) {
-			had.misses++
-			had.missed = append(had.missed, v.String())
-			had.missed = had.missed[max(0, len(had.missed)-5):]
-		}
-	})
-}
-
-func (d *detection) of(name string) (had tally) {
-	d.change(name, func(t *tally) { had = *t })
-	return had
-}
-
-func (d *detection) change(name string, do func(*tally)) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.all[name] == nil {
-		d.all[name] = &tally{}
+	had := d.all[s.name]
+	had.looks++
+	had.took += v.Took
+	if !s.told(v) {
+		had.misses++
+		had.missed = append(had.missed, v.String())
+		had.missed = had.missed[max(0, len(had.missed)-5):]
 	}
-	do(d.all[name])
+	d.all[s.name] = had
 }
 
 func (d *detection) table() []byte {
@@ -160,48 +111,22 @@ Package strategies/locktest is tested on correct locks with one fault each. A us
 often one run finds the fault: a look is one run of the check that is meant for it, on servers of its own, and it counts only
 if the check says what is wrong in the words of that promise. Not more than %d look at each may miss.
 
-The last column is of all checks, one after the other on one server that they share, with a lock that ignores the Prefix:
-how many of them FAIL, and how many of these FAILs are false, since the lock passes that check on servers of its own.
-
 Written by %[2]s on %[3]s, %[4]s/%[5]s with %[6]d cores, %[7]d looks at a time.
 
-| the lock has this fault | the check | the promise | looks | missed | found | a look takes | FAILs on one server, false |
-| --- | --- | --- | ---: | ---: | ---: | ---: | ---: |
+| the lock has this fault | the check | the promise | looks | missed | found | a look takes |
+| --- | --- | --- | ---: | ---: | ---: | ---: |
 `, mostMisses, "`make soak`", time.Now().UTC().Format(time.DateOnly), runtime.GOOS, runtime.GOARCH, runtime.NumCPU(),
 		looksAtATime)
 	var sum tally
 	for _, s := range broken() {
-		got, looked, shared := d.of(s.name), "0 | – | – | –", "–"
+		got, looked := d.all[s.name], "0 | – | – | –"
 		if n := got.looks; n > 0 {
 			found := 100 * float64(n-got.misses) / float64(n)
 			looked = fmt.Sprintf("%d | %d | %.0f %% | %.1f s", n, got.misses, found, got.took.Seconds()/float64(n))
 		}
-		if got.shared {
-			shared = fmt.Sprintf("%d, %d", got.failed, len(got.lies))
-		}
-		sum.looks, sum.misses, sum.failed = sum.looks+got.looks, sum.misses+got.misses, sum.failed+got.failed
-		sum.lies = append(sum.lies, got.lies...)
-		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s |\n", s.name, s.check, s.promise, looked, shared)
+		sum.looks, sum.misses = sum.looks+got.looks, sum.misses+got.misses
+		fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", s.name, s.check, s.promise, looked)
 	}
-	fmt.Fprintf(&b, "\n%d broken lockers, %d looks, %d missed; %d FAILs on one server, %d of them false.\n",
-		len(broken()), sum.looks, sum.misses, sum.failed, len(sum.lies))
+	fmt.Fprintf(&b, "\n%d broken lockers, %d looks, %d missed.\n", len(broken()), sum.looks, sum.misses)
 	return b.Bytes()
-}
-
-// The table says what was found, and what has not been looked at.
-func TestDetectionTable(t *testing.T) {
-	name := broken()[0].name
-	d := &detection{all: map[string]*tally{name: {
-		looks: 50, misses: 1, took: 100 * time.Second, shared: true, failed: 6, lies: make([]string, 4),
-	}}}
-	table := string(d.table())
-	for _, want := range []string{
-		"| " + name + " | exclusion | never more holders than permits | 50 | 1 | 98 % | 2.0 s | 6, 4 |",
-		"| 0 | – | – | – | – |",
-		fmt.Sprintf("%d broken lockers, 50 looks, 1 missed; 6 FAILs on one server, 4 of them false.", len(broken())),
-	} {
-		if !strings.Contains(table, want) {
-			t.Errorf("the table does not say %q:\n%s", want, table)
-		}
-	}
 }

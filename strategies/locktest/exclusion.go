@@ -3,7 +3,6 @@ package locktest
 import (
 	"context"
 	"errors"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -14,28 +13,24 @@ import (
 // inside at a time. It also checks the history of a lock with one permit.
 func exclusion(s *stage) {
 	const instances, turns = 3, 8
-	clients := 5 + s.info.Capacity/instances // per instance; more in all than there are permits
-	ctx, cancel := context.WithCancel(context.Background())
-	defer cancel()
+	perInstance := 5 + s.info.Capacity/instances // more in all than there are permits
 	f := &fight{stage: s, history: NewHistory()}
-	var all sync.WaitGroup
+	var clients []*waiter
 	for n, i := range s.several(instances, longTTL) {
-		for c := range clients {
-			locker := f.history.Watch(n*clients+c, i.Locker)
-			all.Go(func() {
-				for turn := range turns {
-					if !f.turn(ctx, locker, turn) {
-						return
-					}
+		for c := range perInstance {
+			locker := f.history.Watch(n*perInstance+c, i.Locker)
+			clients = append(clients, s.background(i, "key", func(ctx context.Context) error {
+				for turn := 0; turn < turns && f.turn(ctx, locker, turn); turn++ {
 				}
-			})
+				return nil
+			}))
 		}
 	}
-	f.watch(&all, cancel)
+	f.all(clients)
 	if n := f.overlaps.Load(); n > 0 {
 		s.errorf("%d of %d acquisitions found more inside than may be", n, f.acquired.Load())
 	}
-	if want := int64(instances * clients * turns); !s.Failed() && f.acquired.Load() != want {
+	if want := int64(instances * perInstance * turns); !s.Failed() && f.acquired.Load() != want {
 		s.errorf("%d acquisitions, want %d", f.acquired.Load(), want)
 	}
 	if s.info.Capacity == 1 {
@@ -50,30 +45,19 @@ type fight struct {
 	inside, overlaps, acquired atomic.Int64
 }
 
-// watch waits for all clients, and cancels their contexts when none has acquired the lock for
-// too long.
-func (f *fight) watch(all *sync.WaitGroup, cancel context.CancelFunc) {
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		all.Wait()
-	}()
-	for last, stuck := int64(-1), false; ; {
-		select {
-		case <-done:
-			return
-		case <-time.After(f.patience):
-		}
-		now := f.acquired.Load()
-		switch {
-		case now != last:
-			last = now
-		case !stuck:
-			stuck = true
+// all waits for all clients. When none has acquired the lock for too long, it ends them.
+func (f *fight) all(clients []*waiter) {
+	for _, w := range clients {
+		for before := int64(-1); !w.within(f.patience); {
+			now := f.acquired.Load()
+			if now != before {
+				before = now
+				continue
+			}
 			f.broken(waking, "clients that fight for a lock wait and none gets it")
-			cancel()
-		default:
-			f.brokenNow(ending, "clients that fight for a lock go on although their context has ended")
+			for _, other := range clients {
+				other.end()
+			}
 		}
 	}
 }

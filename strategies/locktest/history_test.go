@@ -1,10 +1,12 @@
 package locktest_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"os"
 	"regexp"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -15,158 +17,122 @@ import (
 	"github.com/lockbench/lockbench/strategies/locktest"
 )
 
-// at is an operation of a client for key "k", between two times in ms.
-func at(client int, call, ret time.Duration, event locktest.Event, lease int) locktest.Operation {
-	return locktest.Operation{
-		Client: client, Key: "k", Event: event, Lease: lease,
-		Call: call * time.Millisecond, Return: ret * time.Millisecond,
+// events are how an operation can end, by their names in TestCheckHistory.
+var events = map[string]locktest.Event{
+	"acquired": locktest.Acquired, "failed": locktest.Failed, "refused": locktest.Refused,
+	"released": locktest.Released, "lost": locktest.Lost, "unclear": locktest.Unclear,
+}
+
+// operation is one as TestCheckHistory writes it: from when to when in ms, and of which lease. Its key is k.
+var operation = regexp.MustCompile(`^(\d+)–(\d+) (acquired|failed|refused|released|lost|unclear)` +
+	`(?: (\d+))?(?: until (\d+))?(?: token (\d+))?(?: on (\w+))?$`)
+
+func historyOf(t *testing.T, text string) (all []locktest.Operation) {
+	t.Helper()
+	for one := range strings.SplitSeq(text, ", ") {
+		part := operation.FindStringSubmatch(one)
+		if part == nil {
+			t.Fatalf("this is no operation: %q", one)
+		}
+		number := func(n int) int { is, _ := strconv.Atoi(part[n]); return is } // 0 if it is not there
+		ms := func(n int) time.Duration { return time.Duration(number(n)) * time.Millisecond }
+		all = append(all, locktest.Operation{
+			Client: number(4), Key: cmp.Or(part[7], "k"), Event: events[part[3]], Lease: number(4),
+			Token: int64(number(6)), Call: ms(1), Return: ms(2), Until: ms(5),
+		})
 	}
-}
-
-func until(o locktest.Operation, end time.Duration) locktest.Operation {
-	o.Until = end * time.Millisecond
-	return o
-}
-
-func token(o locktest.Operation, token int64) locktest.Operation {
-	o.Token = token
-	return o
-}
-
-func onKey(o locktest.Operation, key string) locktest.Operation {
-	o.Key = key
-	return o
+	return all
 }
 
 func TestCheckHistory(t *testing.T) {
-	const (
-		acquired, failed, refused = locktest.Acquired, locktest.Failed, locktest.Refused
-		released, lost, unclear   = locktest.Released, locktest.Lost, locktest.Unclear
-		mutex, fenced             = locktest.Mutex, locktest.FencedMutex
-	)
-	type history = []locktest.Operation
+	const mutex, fenced = locktest.Mutex, locktest.FencedMutex
 	for _, test := range []struct {
 		name    string
 		model   locktest.Model
-		history history
 		ok      bool
+		history string
 	}{
-		{"nothing", mutex, nil, true},
-		{"one after the other", mutex, history{
-			at(0, 0, 1, acquired, 1), at(0, 2, 3, released, 1), at(1, 4, 5, acquired, 2), at(1, 6, 7, released, 2),
-		}, true},
-		{"granted while the release is on its way", mutex, history{
-			at(0, 0, 1, acquired, 1), at(1, 0, 4, acquired, 2), at(0, 3, 6, released, 1), at(1, 7, 8, released, 2),
-		}, true},
-		{"granted before the release began", mutex, history{
-			at(0, 0, 1, acquired, 1), at(1, 0, 2, acquired, 2), at(0, 3, 6, released, 1), at(1, 7, 8, released, 2),
-		}, false},
-		{"granted twice, never released", mutex, history{
-			at(0, 0, 1, acquired, 1), at(1, 2, 3, acquired, 2),
-		}, false},
-		{"keys are independent", mutex, history{
-			at(0, 0, 1, acquired, 1), onKey(at(1, 2, 3, acquired, 2), "other"),
-		}, true},
-		{"granted twice on one of two keys", mutex, history{
-			at(0, 0, 1, acquired, 1), onKey(at(1, 2, 3, acquired, 2), "other"),
-			onKey(at(2, 4, 5, acquired, 3), "other"),
-		}, false},
+		{"one after the other", mutex, true, "0–1 acquired 1, 2–3 released 1, 4–5 acquired 2, 6–7 released 2"},
+		{
+			"granted while the release is on its way", mutex, true,
+			"0–1 acquired 1, 0–4 acquired 2, 3–6 released 1, 7–8 released 2",
+		},
+		{
+			"granted before the release began", mutex, false,
+			"0–1 acquired 1, 0–2 acquired 2, 3–6 released 1, 7–8 released 2",
+		},
+		{"granted twice, never released", mutex, false, "0–1 acquired 1, 2–3 acquired 2"},
+		{"keys are independent", mutex, true, "0–1 acquired 1, 2–3 acquired 2 on other"},
+		{
+			"granted twice on one of two keys", mutex, false,
+			"0–1 acquired 1, 2–3 acquired 2 on other, 4–5 acquired 3 on other",
+		},
 
-		{"a lease that ran out is taken over", mutex, history{
-			until(at(0, 0, 1, acquired, 1), 100), at(1, 2, 101, acquired, 2),
-		}, true},
-		{"a lease is taken over before it ran out", mutex, history{
-			until(at(0, 0, 1, acquired, 1), 100), at(1, 2, 99, acquired, 2),
-		}, false},
-		{"a lease that ran out is released all the same", mutex, history{
-			until(at(0, 0, 1, acquired, 1), 100), at(0, 150, 151, released, 1), at(1, 200, 201, acquired, 2),
-		}, true},
-		{"a late release finds the lease lost", mutex, history{
-			until(at(0, 0, 1, acquired, 1), 100), at(1, 110, 111, acquired, 2), at(0, 150, 151, lost, 1),
-			at(1, 160, 161, released, 2),
-		}, true},
-		{"a late release frees another's", mutex, history{
-			until(at(0, 0, 1, acquired, 1), 100), at(1, 110, 111, acquired, 2), at(0, 150, 151, released, 1),
-		}, false},
-		{"a valid lease is lost", mutex, history{
-			until(at(0, 0, 1, acquired, 1), 100), at(0, 50, 51, lost, 1),
-		}, false},
-		{"released twice", mutex, history{
-			at(0, 0, 1, acquired, 1), at(0, 2, 3, released, 1), at(0, 4, 5, released, 1),
-		}, false},
-		{"released twice, and told so", mutex, history{
-			at(0, 0, 1, acquired, 1), at(0, 2, 3, released, 1), at(0, 4, 5, lost, 1),
-		}, true},
+		{"a lease that ran out is taken over", mutex, true, "0–1 acquired 1 until 100, 2–101 acquired 2"},
+		{"a lease is taken over before it ran out", mutex, false, "0–1 acquired 1 until 100, 2–99 acquired 2"},
+		{
+			"a lease that ran out is released all the same", mutex, true,
+			"0–1 acquired 1 until 100, 150–151 released 1, 200–201 acquired 2",
+		},
+		{
+			"a late release finds the lease lost", mutex, true,
+			"0–1 acquired 1 until 100, 110–111 acquired 2, 150–151 lost 1, 160–161 released 2",
+		},
+		{
+			"a late release frees another's", mutex, false,
+			"0–1 acquired 1 until 100, 110–111 acquired 2, 150–151 released 1",
+		},
+		{"a valid lease is lost", mutex, false, "0–1 acquired 1 until 100, 50–51 lost 1"},
+		{"released twice", mutex, false, "0–1 acquired 1, 2–3 released 1, 4–5 released 1"},
+		{"released twice, and told so", mutex, true, "0–1 acquired 1, 2–3 released 1, 4–5 lost 1"},
 
-		{"a try is refused while another holds", mutex, history{
-			at(0, 0, 1, acquired, 1), at(1, 2, 3, refused, 0), at(0, 4, 5, released, 1),
-		}, true},
-		{"a try is refused and nobody holds", mutex, history{
-			at(0, 0, 1, acquired, 1), at(0, 2, 3, released, 1), at(1, 4, 5, refused, 0),
-		}, false},
-		{"two tries that meet are refused", mutex, history{
-			at(0, 0, 4, refused, 0), at(1, 3, 6, refused, 0),
-		}, true},
-		{"a try is refused by a lease that has run out", mutex, history{
-			until(at(0, 0, 1, acquired, 1), 100), at(1, 110, 111, refused, 0),
-		}, true},
-		{"an acquire that timed out may still hold", mutex, history{
-			at(0, 0, 10, failed, 0), at(1, 20, 21, refused, 0), at(1, 30, 31, refused, 0),
-		}, true},
-		{"an acquire that timed out may not hold", mutex, history{
-			at(0, 0, 10, failed, 0), at(1, 20, 21, acquired, 1), at(1, 22, 23, released, 1),
-		}, true},
-		{"an acquire that timed out may come to hold later", mutex, history{
-			at(0, 0, 1, acquired, 1), at(1, 2, 10, failed, 0), at(0, 20, 21, released, 1), at(2, 30, 31, refused, 0),
-		}, true},
-		{"an acquire that timed out holds no more once another was granted", mutex, history{
-			at(1, 2, 3, failed, 0), at(2, 4, 5, refused, 0), at(0, 10, 11, acquired, 1), at(0, 20, 21, released, 1),
-		}, true},
-		{"a try is refused before the acquire that timed out", mutex, history{
-			at(1, 0, 1, refused, 0), at(0, 2, 10, failed, 0),
-		}, false},
-		{"an acquire that timed out does not excuse two holders", mutex, history{
-			at(0, 0, 10, failed, 0), at(1, 20, 21, acquired, 1), at(2, 22, 23, acquired, 2),
-		}, false},
+		{"a try is refused while another holds", mutex, true, "0–1 acquired 1, 2–3 refused, 4–5 released 1"},
+		{"a try is refused and nobody holds", mutex, false, "0–1 acquired 1, 2–3 released 1, 4–5 refused"},
+		{"two tries that meet are refused", mutex, true, "0–4 refused, 3–6 refused"},
+		{"a try is refused by a lease that has run out", mutex, true, "0–1 acquired 1 until 100, 110–111 refused"},
+		{"an acquire that timed out may still hold", mutex, true, "0–10 failed, 20–21 refused, 30–31 refused"},
+		{"an acquire that timed out may not hold", mutex, true, "0–10 failed, 20–21 acquired 1, 22–23 released 1"},
+		{
+			"an acquire that timed out may come to hold later", mutex, true,
+			"0–1 acquired 1, 2–10 failed, 20–21 released 1, 30–31 refused",
+		},
+		{
+			"an acquire that timed out holds no more once another was granted", mutex, true,
+			"2–3 failed, 4–5 refused, 10–11 acquired 1, 20–21 released 1",
+		},
+		{"a try is refused before the acquire that timed out", mutex, false, "0–1 refused, 2–10 failed"},
+		{
+			"an acquire that timed out does not excuse two holders", mutex, false,
+			"0–10 failed, 20–21 acquired 1, 22–23 acquired 2",
+		},
 
-		{"an unclear release may have released", mutex, history{
-			at(0, 0, 1, acquired, 1), at(0, 2, 3, unclear, 1), at(1, 4, 5, acquired, 2),
-		}, true},
-		{"an unclear release may not have released", mutex, history{
-			at(0, 0, 1, acquired, 1), at(0, 2, 3, unclear, 1), at(1, 4, 5, refused, 0),
-		}, true},
-		{"an unclear release comes after its call", mutex, history{
-			at(0, 0, 1, acquired, 1), at(1, 2, 3, acquired, 2), at(0, 4, 5, unclear, 1),
-		}, false},
+		{"an unclear release may have released", mutex, true, "0–1 acquired 1, 2–3 unclear 1, 4–5 acquired 2"},
+		{"an unclear release may not have released", mutex, true, "0–1 acquired 1, 2–3 unclear 1, 4–5 refused"},
+		{"an unclear release comes after its call", mutex, false, "0–1 acquired 1, 2–3 acquired 2, 4–5 unclear 1"},
 
-		{"tokens grow", fenced, history{
-			token(at(0, 0, 1, acquired, 1), 1), at(0, 2, 3, released, 1), token(at(1, 4, 5, acquired, 2), 7),
-		}, true},
-		{"a token comes twice", fenced, history{
-			token(at(0, 0, 1, acquired, 1), 7), at(0, 2, 3, released, 1), token(at(1, 4, 5, acquired, 2), 7),
-		}, false},
-		{"tokens go back", fenced, history{
-			token(at(0, 0, 1, acquired, 1), 7), at(0, 2, 3, released, 1), token(at(1, 4, 5, acquired, 2), 3),
-		}, false},
-		{"tokens go back on a plain mutex", mutex, history{
-			token(at(0, 0, 1, acquired, 1), 7), at(0, 2, 3, released, 1), token(at(1, 4, 5, acquired, 2), 3),
-		}, true},
-		{"tokens tell the order of acquires that meet", fenced, history{
-			token(at(0, 0, 9, acquired, 1), 2), at(0, 10, 11, released, 1), token(at(1, 0, 5, acquired, 2), 1),
-			at(1, 6, 7, released, 2),
-		}, true},
-		{"tokens against the order of grants", fenced, history{
-			token(at(0, 0, 9, acquired, 1), 1), at(0, 10, 11, released, 1), token(at(1, 0, 5, acquired, 2), 2),
-			at(1, 6, 7, released, 2),
-		}, false},
-		{"a token is lost with an acquire that timed out", fenced, history{
-			token(at(0, 0, 1, acquired, 1), 1), at(0, 2, 3, released, 1), at(1, 4, 9, failed, 0),
-			token(at(2, 10, 11, acquired, 2), 3),
-		}, true},
+		{"tokens grow", fenced, true, "0–1 acquired 1 token 1, 2–3 released 1, 4–5 acquired 2 token 7"},
+		{"a token comes twice", fenced, false, "0–1 acquired 1 token 7, 2–3 released 1, 4–5 acquired 2 token 7"},
+		{"tokens go back", fenced, false, "0–1 acquired 1 token 7, 2–3 released 1, 4–5 acquired 2 token 3"},
+		{
+			"tokens go back on a plain mutex", mutex, true,
+			"0–1 acquired 1 token 7, 2–3 released 1, 4–5 acquired 2 token 3",
+		},
+		{
+			"tokens tell the order of acquires that meet", fenced, true,
+			"0–9 acquired 1 token 2, 10–11 released 1, 0–5 acquired 2 token 1, 6–7 released 2",
+		},
+		{
+			"tokens against the order of grants", fenced, false,
+			"0–9 acquired 1 token 1, 10–11 released 1, 0–5 acquired 2 token 2, 6–7 released 2",
+		},
+		{
+			"a token is lost with an acquire that timed out", fenced, true,
+			"0–1 acquired 1 token 1, 2–3 released 1, 4–9 failed, 10–11 acquired 2 token 3",
+		},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			dir := t.TempDir()
-			err := locktest.CheckHistory(test.model, test.history, dir)
+			err := locktest.CheckHistory(test.model, historyOf(t, test.history), dir)
 			drawings, _ := os.ReadDir(dir)
 			if test.ok {
 				if err != nil || len(drawings) > 0 {

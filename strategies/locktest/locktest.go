@@ -19,18 +19,19 @@
 //		})
 //	}
 //
-// A command calls Judge, which does not need package testing and returns a Verdict for each
-// check. Checks lists the checks and what each of them proves. Every failure names the broken
+// A command calls Judge, which returns a Verdict for each check. Checks lists the checks and what each of them proves. Every failure names the broken
 // promise and what the check saw of it. A check that the Fixture does not allow, or that
 // comes to no verdict, says so and never passes.
 package locktest
 
 import (
 	"context"
+	"testing"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/lockbench/lockbench/internal/replies"
 	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/strategies/goredis"
 )
@@ -86,10 +87,6 @@ type Cluster struct {
 	// Move begins to move the slot of the keys that fit a pattern to another node. It
 	// moves one key at once; finish moves the rest, and the slot.
 	Move func(pattern string) (finish func() error, err error)
-	// Die gives the node that has the slot of the keys that fit a pattern a replica. kill ends
-	// the node as SIGKILL does, once the replica has all that it has, and returns the nodes
-	// that live, the replica in the other's place. Die may be nil.
-	Die func(pattern string) (kill func() (living []goredis.Node, err error), err error)
 }
 
 // Clock is servers whose clock can be set.
@@ -108,23 +105,13 @@ func Judge(ctx context.Context, fixture Fixture, info strategies.Info) []Verdict
 	return verdicts
 }
 
-// Test is what Run needs of a test: T is *testing.T.
-type Test[T any] interface {
-	Helper()
-	Context() context.Context
-	Log(args ...any)
-	Error(args ...any)
-	Skip(args ...any)
-	Run(name string, test func(t T)) bool
-}
-
-// Run tests what info claims; t is a *testing.T. Each check is a subtest on a fixture of its
-// own. The subtest fails when the check's promise is broken or not judged. It is skipped when
-// the check does not apply, cannot be tried, or fails as the lock's Info says.
-func Run[T Test[T]](t T, factory func(t T) Fixture, info strategies.Info) {
+// Run tests what info claims. Each check is a subtest on a fixture of its own. The subtest
+// fails when the check's promise is broken or not judged. It is skipped when the check does
+// not apply, cannot be tried, or fails as the lock's Info says.
+func Run(t *testing.T, factory func(t *testing.T) Fixture, info strategies.Info) {
 	t.Helper()
 	for _, check := range Checks() {
-		t.Run(check.Name, func(t T) {
+		t.Run(check.Name, func(t *testing.T) {
 			if why := check.Inapplicable(info); why != "" {
 				t.Skip("not applicable: " + why)
 			}
@@ -132,22 +119,37 @@ func Run[T Test[T]](t T, factory func(t T) Fixture, info strategies.Info) {
 			for _, line := range v.Log {
 				t.Log(line)
 			}
-			for _, f := range v.Failures {
-				if v.Outcome == Admitted {
-					t.Log(f)
-				} else {
-					t.Error(f)
-				}
-			}
 			switch v.Outcome {
-			case Admitted:
-				t.Skip("not passed, as its Info says, since " + v.Because)
-			case NotApplicable, NotTried:
-				t.Skip(v.Outcome.String() + ": " + v.Because)
-			case NotJudged:
-				t.Error("not judged: " + v.Because)
-			case Passed, Broken:
+			case Broken, NotJudged:
+				t.Error(v)
+			case Admitted, NotApplicable, NotTried:
+				t.Skip(v)
+			case Passed:
 			}
 		})
 	}
+}
+
+// Calls counts how often a server ran each command while do ran, including commands inside
+// scripts (INFO commandstats). Nobody else may use the server meanwhile.
+func Calls(t testing.TB, server redis.UniversalClient, do func()) map[string]int {
+	t.Helper()
+	before := calls(t, server)
+	do()
+	during := map[string]int{}
+	for command, n := range calls(t, server) {
+		if n -= before[command]; n > 0 && command != "info" {
+			during[command] = int(n)
+		}
+	}
+	return during
+}
+
+func calls(t testing.TB, server redis.UniversalClient) map[string]int64 {
+	t.Helper()
+	stats, err := server.Info(context.Background(), "commandstats").Result()
+	if err != nil {
+		t.Fatalf("read commandstats: %v", err)
+	}
+	return replies.ParseInfo(stats).Calls()
 }

@@ -27,11 +27,14 @@ const (
 	longTTL = 5 * time.Minute
 	// shortTTL is the TTL of leases that are meant to run out.
 	shortTTL = 300 * time.Millisecond
+	// moment is how long a caller waits who expects to find a lock held.
+	moment = 50 * time.Millisecond
 )
 
 // stage is what one check plays on.
 type stage struct {
 	report
+	ctx       context.Context
 	check     Check
 	fixture   Fixture
 	info      strategies.Info
@@ -61,7 +64,8 @@ type instance struct {
 
 func newStage(ctx context.Context, check Check, fixture Fixture, info strategies.Info) *stage {
 	s := &stage{
-		report: report{ctx: ctx}, check: check, fixture: fixture, info: info,
+		report: report{verdict: Verdict{Check: check.Name, Proves: check.Proves}},
+		ctx:    ctx, check: check, fixture: fixture, info: info,
 		patience: cmp.Or(fixture.Patience, usualPatience), rounds: cmp.Or(fixture.Rounds, usualRounds),
 		id: fmt.Sprintf("%016x", rand.Uint64()), locks: map[string]bool{},
 	}
@@ -104,7 +108,7 @@ func (s *stage) open(ttl time.Duration) *instance {
 	if s.info.OnRedis() {
 		for _, node := range s.nodes {
 			options := through(i.wire, *node.Options)
-			client := dial(options)
+			client := redis.NewUniversalClient(options)
 			s.Cleanup(func() { _ = client.Close() })
 			i.nodes = append(i.nodes, client)
 			config.Nodes = append(config.Nodes, goredis.Node{Client: client, Options: options})
@@ -114,18 +118,9 @@ func (s *stage) open(ttl time.Duration) *instance {
 	if err != nil {
 		s.fatalf("open: %v", err)
 	}
-	named := &own{Locker: locker, s: s}
-	i.Locker, i.lock = named, locker
-	if trier, ok := strategies.As[strategies.Trier](locker); ok {
-		i.Locker = &ownTrier{named, trier}
-	}
+	i.lock, i.Locker = locker, s.naming(locker)
 	s.instances = append(s.instances, i)
-	s.Cleanup(func() {
-		if !s.passed() {
-			named.vacate()
-		}
-		_ = locker.Close()
-	})
+	s.Cleanup(func() { _ = locker.Close() })
 	if p, ok := strategies.As[strategies.Preparer](locker); ok {
 		if err := p.Prepare(s.ctx, []string{s.named("key")}); err != nil {
 			s.fatalf("prepare: %v", err)
@@ -145,17 +140,6 @@ func through(path *network.Path, o redis.UniversalOptions) *redis.UniversalOptio
 	}
 	o.Dialer = path.Through(dial)
 	return &o
-}
-
-// dial returns a service's client. That of a cluster looks each second where keys are: with
-// go-redis's minute, the wait after a node's death would be the client's, not the lock's.
-func dial(o *redis.UniversalOptions) redis.UniversalClient {
-	if !o.IsClusterMode {
-		return redis.NewUniversalClient(o)
-	}
-	options := o.Cluster()
-	options.ClusterStateReloadInterval = time.Second
-	return redis.NewClusterClient(options)
 }
 
 // several opens n instances, or as many as the strategy works across. It always returns n;
@@ -208,7 +192,7 @@ func (s *stage) release(leases ...strategies.Lease) {
 // held says whether a new client finds all permits taken. Without a try-lock it waits a
 // moment; on a slow machine a free lock may then seem held.
 func (s *stage) held(i *instance, key string) bool {
-	return !s.obtains(i, key, 50*time.Millisecond)
+	return !s.obtains(i, key, moment)
 }
 
 // free says whether a new client finds a permit. Without a try-lock it waits for s.patience.
@@ -216,24 +200,30 @@ func (s *stage) free(i *instance, key string) bool {
 	return s.obtains(i, key, s.patience)
 }
 
-// obtains uses the try-lock once, or else waits for that long.
 func (s *stage) obtains(i *instance, key string, wait time.Duration) bool {
-	var w *waiter
-	if trier, ok := strategies.As[strategies.Trier](i.Locker); ok {
-		w = s.waiterFor(i, key, trier.TryAcquire)
-		if !w.within(s.patience) {
-			s.brokenNow(trying, "it goes on for %v", s.patience)
-		}
-		s.slowest.Store(max(s.slowest.Load(), int64(time.Since(w.began))))
-	} else {
-		w = s.waiterFor(i, key, i.Acquire)
+	lease := s.asks(i, key, wait)
+	if lease != nil {
+		s.release(lease)
+	}
+	return lease != nil
+}
+
+// asks tries once, or waits for that long if there is no try-lock. It returns nil when all
+// permits are taken.
+func (s *stage) asks(i *instance, key string, wait time.Duration) strategies.Lease {
+	trier, ok := strategies.As[strategies.Trier](i.Locker)
+	if !ok {
+		w := s.waiterFor(i, key, i.Acquire)
 		w.within(wait)
 		w.end()
+		return w.granted()
 	}
-	if w.err == nil {
-		s.release(w.lease)
+	w := s.waiterFor(i, key, trier.TryAcquire)
+	if !w.within(s.patience) {
+		s.brokenNow(trying, "it goes on for %v", s.patience)
 	}
-	return w.err == nil
+	s.slowest.Store(max(s.slowest.Load(), int64(time.Since(w.began))))
+	return w.granted()
 }
 
 // full expects all permits to be taken: the caller has just acquired them.
@@ -281,4 +271,63 @@ func (s *stage) disturb(what string, do func() error) {
 	if err := do(); err != nil {
 		s.notJudged("%s: %w", what, err)
 	}
+}
+
+// teardown bounds how long a check that failed deletes its keys.
+const teardown = 5 * time.Second
+
+// own is an instance's lock as a check uses it: keys have names of the check's own, which also
+// count in a lock that ignores the Prefix.
+type own struct {
+	strategies.Locker
+	s *stage
+}
+
+// ownTrier is own with a try-lock.
+type ownTrier struct {
+	own
+	trier strategies.Trier
+}
+
+func (s *stage) naming(locker strategies.Locker) strategies.Locker {
+	if trier, ok := strategies.As[strategies.Trier](locker); ok {
+		return ownTrier{own{locker, s}, trier}
+	}
+	return own{locker, s}
+}
+
+func (o own) Acquire(ctx context.Context, key string) (strategies.Lease, error) {
+	return o.Locker.Acquire(ctx, o.s.named(key))
+}
+
+func (o ownTrier) TryAcquire(ctx context.Context, key string) (strategies.Lease, error) {
+	return o.trier.TryAcquire(ctx, o.s.named(key))
+}
+
+// named returns the name that a lock gets instead of key: no other check has it.
+func (s *stage) named(key string) string {
+	if s.verbatim {
+		return key
+	}
+	return key + "-" + s.id
+}
+
+// asksFor notes a key that the check uses, as a lock with the Prefix calls it and as one that
+// ignores it.
+func (s *stage) asksFor(key string) {
+	s.locks[s.prefix+s.named(key)], s.locks[s.named(key)] = true, true
+}
+
+// unlink deletes the keys of a server that match a pattern.
+func (o *outside) unlink(ctx context.Context, pattern string) error {
+	keys := o.Scan(ctx, 0, pattern, 1000).Iterator()
+	for keys.Next(ctx) {
+		if err := o.Del(ctx, keys.Val()).Err(); err != nil {
+			return fmt.Errorf("delete a key: %w", err)
+		}
+	}
+	if err := keys.Err(); err != nil {
+		return fmt.Errorf("look for keys: %w", err)
+	}
+	return nil
 }

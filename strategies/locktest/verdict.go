@@ -1,66 +1,41 @@
 package locktest
 
 import (
-	"encoding"
+	"errors"
 	"fmt"
+	"runtime"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 )
 
 // Outcome is how a check ended.
-type Outcome int
+type Outcome string
 
 // The outcomes of a check. Only Passed speaks for a lock, and only Broken against it.
 const (
-	Passed        Outcome = iota // the check found no broken promise
-	Broken                       // a promise was broken: Failures say what was seen
-	Admitted                     // broken, as the lock's Info says in its Limits
-	NotApplicable                // the lock does not claim it, or has no such thing
-	NotTried                     // the Fixture cannot do what the check needs
-	NotJudged                    // nothing is known, because of Err: no server could be had, or the machine stood still
+	Passed        Outcome = "passed"         // the check found no broken promise
+	Broken        Outcome = "broken"         // a promise was broken: Failures say what was seen
+	Admitted      Outcome = "admitted"       // broken, as the lock's Info says in its Limits
+	NotApplicable Outcome = "not applicable" // the lock does not claim it, or has no such thing
+	NotTried      Outcome = "not tried"      // the Fixture cannot do what the check needs
+	NotJudged     Outcome = "not judged"     // nothing is known, because of Err, such as a server that does not start
 )
 
-var outcomes = []string{"passed", "broken", "admitted", "not applicable", "not tried", "not judged"}
-
-// String returns the outcome in lower case: "not tried".
-func (o Outcome) String() string {
-	if o < 0 || int(o) >= len(outcomes) {
-		return fmt.Sprintf("outcome %d", int(o))
-	}
-	return outcomes[o]
-}
-
-var _ encoding.TextMarshaler = Outcome(0)
-
-// MarshalText writes what String returns.
-func (o Outcome) MarshalText() ([]byte, error) { return []byte(o.String()), nil }
-
-// UnmarshalText reads what MarshalText writes.
-func (o *Outcome) UnmarshalText(text []byte) error {
-	i := slices.Index(outcomes, string(text))
-	if i < 0 {
-		return fmt.Errorf("no outcome is called %q", text)
-	}
-	*o = Outcome(i)
-	return nil
-}
-
-// Verdict is what one check found out about one lock, as plain data.
+// Verdict is what one check found out about one lock.
 type Verdict struct {
-	Check   string  `json:"check"`  // its name
-	Proves  string  `json:"proves"` // what a pass proves
-	Outcome Outcome `json:"outcome"`
+	Check   string // its name
+	Proves  string // what a pass proves
+	Outcome Outcome
 	// Because is why the outcome is neither Passed nor Broken. For Admitted it is what the
 	// lock's Info says.
-	Because string `json:"because,omitempty"`
-	// Err is the error in Because if the outcome is NotJudged, for errors.Is.
-	Err error `json:"-"`
+	Because string
+	Err     error // the error in Because if the outcome is NotJudged, for errors.Is
 	// Failures are the evidence for Broken and Admitted, in the order in which they were seen.
-	Failures []Failure `json:"failures,omitempty"`
-	// Log is what else the check noticed.
-	Log  []string      `json:"log,omitempty"`
-	Took time.Duration `json:"took_ns"`
+	Failures []Failure
+	Log      []string // what else the check noticed
+	Took     time.Duration
 }
 
 // String returns the verdict in one line, and each failure in one more.
@@ -78,10 +53,119 @@ func (v Verdict) String() string {
 
 // Failure is a promise that was found broken.
 type Failure struct {
-	Check   string `json:"check"`   // the check that noticed it
-	Promise string `json:"promise"` // may be another promise than the check's own
-	Seen    string `json:"seen"`    // what the check saw
+	Check   string // the check that noticed it
+	Promise string // may be another promise than the check's own
+	Seen    string // what the check saw
 }
 
 // String names the promise first.
 func (f Failure) String() string { return fmt.Sprintf("broken promise: %s: %s", f.Promise, f.Seen) }
+
+// report is a check's verdict until it is complete. All goroutines of the check may write to
+// it, but only the goroutine that plays the check may end it.
+type report struct {
+	mu       sync.Mutex
+	verdict  Verdict // without an Outcome as long as nothing has ended the check
+	cleanups []func()
+	atItsEnd bool // the check came to its own end
+}
+
+// errorf records what showed that the check's promise is broken.
+func (s *stage) errorf(format string, args ...any) { s.broken(s.check.Promise, format, args...) }
+
+// fatalf is errorf, and ends the check.
+func (s *stage) fatalf(format string, args ...any) { s.brokenNow(s.check.Promise, format, args...) }
+
+// brokenNow is broken, and ends the check.
+func (s *stage) brokenNow(promise, format string, args ...any) {
+	s.broken(promise, format, args...)
+	runtime.Goexit()
+}
+
+// broken is errorf for a promise that another check is about.
+func (s *stage) broken(promise, format string, args ...any) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.verdict.Failures = append(s.verdict.Failures, Failure{s.check.Name, promise, fmt.Sprintf(format, args...)})
+}
+
+// notApplicable ends the check because the lock lacks what the check is about.
+func (s *stage) notApplicable(why string) { s.stop(NotApplicable, errors.New(why)) }
+
+// notTried ends the check because the fixture cannot do what the check needs.
+func (s *stage) notTried(format string, args ...any) { s.stop(NotTried, fmt.Errorf(format, args...)) }
+
+// notJudged ends the check because it could not find out whether the promise is kept. The
+// last argument is the error, if there is one, with %w.
+func (s *stage) notJudged(format string, args ...any) { s.stop(NotJudged, fmt.Errorf(format, args...)) }
+
+func (r *report) stop(end Outcome, why error) {
+	r.mu.Lock()
+	r.verdict.Outcome, r.verdict.Because = end, why.Error()
+	if end == NotJudged {
+		r.verdict.Err = why
+	}
+	r.mu.Unlock()
+	runtime.Goexit()
+}
+
+// alive ends the check if its context has ended.
+func (s *stage) alive() {
+	if err := s.ctx.Err(); err != nil {
+		s.notJudged("it was ended from outside: %w", err)
+	}
+}
+
+// Failed says whether a promise was found broken.
+func (r *report) Failed() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.verdict.Failures) > 0
+}
+
+// Logf records what is worth knowing but breaks no promise.
+func (r *report) Logf(format string, args ...any) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.verdict.Log = append(r.verdict.Log, fmt.Sprintf(format, args...))
+}
+
+// Cleanup registers do for the end of the check; what was registered last runs first.
+func (r *report) Cleanup(do func()) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.cleanups = append(r.cleanups, do)
+}
+
+func (r *report) cleanUp() {
+	r.mu.Lock()
+	all := slices.Clone(r.cleanups)
+	r.mu.Unlock()
+	for _, do := range slices.Backward(all) {
+		do()
+	}
+}
+
+// passed says whether the check came to its own end and found nothing.
+func (r *report) passed() bool { return r.atItsEnd && !r.Failed() }
+
+// conclude returns the verdict. If the lock's Info says that it does not pass the check,
+// limit says why.
+func (r *report) conclude(limit string) Verdict {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	v := r.verdict
+	v.Failures, v.Log = slices.Clone(v.Failures), slices.Clone(v.Log)
+	switch {
+	case len(v.Failures) > 0 && limit != "":
+		v.Outcome, v.Because, v.Err = Admitted, limit, nil
+	case len(v.Failures) > 0:
+		v.Outcome, v.Because, v.Err = Broken, "", nil
+	case r.atItsEnd:
+		v.Outcome = Passed
+	case v.Outcome == "":
+		v.Err = errors.New("something outside the suite ended it, such as FailNow in a function of the fixture")
+		v.Outcome, v.Because = NotJudged, v.Err.Error()
+	}
+	return v
+}

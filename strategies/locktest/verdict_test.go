@@ -2,12 +2,8 @@ package locktest_test
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"os/exec"
-	"reflect"
 	"runtime"
-	"slices"
 	"strings"
 	"testing"
 
@@ -137,37 +133,5 @@ func TestLimits(t *testing.T) {
 		if v.Outcome != test.want || v.Because != test.because || len(v.Failures) == 0 && test.want != locktest.Passed {
 			t.Errorf("with %v: %+v, want %v because %q", test.limits, v, test.want, test.because)
 		}
-	}
-}
-
-func TestVerdictIsData(t *testing.T) {
-	verdict := locktest.Verdict{
-		Check: "a", Proves: "b.", Outcome: locktest.Broken, Took: 5,
-		Failures: []locktest.Failure{{Check: "a", Promise: "p", Seen: "s"}}, Log: []string{"l"},
-	}
-	text, err := json.Marshal(verdict)
-	if err != nil || !strings.Contains(string(text), `"outcome":"broken"`) {
-		t.Errorf("%s, %v", text, err)
-	}
-	var read locktest.Verdict
-	if err := json.Unmarshal(text, &read); err != nil || !reflect.DeepEqual(read, verdict) {
-		t.Errorf("%+v, %v", read, err)
-	}
-	if err := json.Unmarshal([]byte(`{"outcome":"fine"}`), &read); err == nil {
-		t.Error("an unknown outcome is read")
-	}
-	if got, want := verdict.String(), "a: broken\n    broken promise: p: s"; got != want {
-		t.Errorf("%q, want %q", got, want)
-	}
-}
-
-// A command that runs the suite is none of package testing's.
-func TestWithoutPackageTesting(t *testing.T) {
-	out, err := exec.CommandContext(t.Context(), "go", "list", "-deps", ".").CombinedOutput()
-	if err != nil {
-		t.Fatalf("go list: %v\n%s", err, out)
-	}
-	if slices.Contains(strings.Fields(string(out)), "testing") {
-		t.Error("the suite imports package testing")
 	}
 }

@@ -26,15 +26,13 @@ type waiter struct {
 
 // waiter acquires on i and then releases.
 func (s *stage) waiter(i *instance, key string) *waiter {
-	w := s.newWaiter(i, key)
-	w.run(func(ctx context.Context) error {
+	return s.background(i, key, func(ctx context.Context) error {
 		lease, err := i.Acquire(ctx, key)
 		if err != nil {
 			return err
 		}
 		return lease.Release(context.WithoutCancel(ctx))
 	})
-	return w
 }
 
 // waiterFor acquires with that function and keeps the lease.
@@ -46,6 +44,13 @@ func (s *stage) waiterFor(i *instance, key string,
 		w.lease, err = acquire(ctx, key)
 		return err
 	})
+	return w
+}
+
+// background runs a call of an instance.
+func (s *stage) background(i *instance, key string, do func(context.Context) error) *waiter {
+	w := s.newWaiter(i, key)
+	w.run(do)
 	return w
 }
 
@@ -86,6 +91,14 @@ func (w *waiter) isOver() bool {
 	}
 }
 
+// granted returns the lease that the waiter has, nil for none.
+func (w *waiter) granted() strategies.Lease {
+	if w.err != nil {
+		return nil
+	}
+	return w.lease
+}
+
 // within says whether the waiter ends in that time.
 func (w *waiter) within(limit time.Duration) bool {
 	if w.isOver() {
@@ -101,6 +114,13 @@ func (w *waiter) within(limit time.Duration) bool {
 	case <-w.s.ctx.Done():
 		w.s.alive()
 		return false
+	}
+}
+
+// returned waits until the background call is over.
+func (w *waiter) returned(what string) {
+	if !w.within(w.s.patience) {
+		w.s.fatalf("%s does not return within %v", what, w.s.patience)
 	}
 }
 
@@ -192,17 +212,6 @@ func (w *waiter) seen() bool {
 		attempted = w.s.info.OnRedis()
 	}
 	return attempted && (!w.s.info.OnRedis() || w.on.wire.LastWrite().After(w.began))
-}
-
-// tries waits until the waiter's instance has made n attempts, where it counts them, and for
-// a second at least: a hopeless acquire may also end by itself.
-func (w *waiter) tries(n int64) {
-	for began := time.Now(); !w.isOver(); time.Sleep(time.Millisecond) {
-		enough := w.s.info.BlackBox || w.on.probe.Counts().Attempts >= w.attempts+n
-		if waited := time.Since(began); waited > time.Second && enough || waited > w.s.patience {
-			return
-		}
-	}
 }
 
 // finish waits until the waiter has had the lock, which is free.

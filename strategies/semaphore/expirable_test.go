@@ -13,35 +13,6 @@ import (
 
 const expiring = "semaphore:expirable=true,permits=2"
 
-// A dead holder's permit comes back at its deadline, and not before; whoever was
-// waiting for it gets it.
-func TestDeadHoldersPermitComesBack(t *testing.T) {
-	const ttl = 200 * time.Millisecond
-	server := redistest.Start(t)
-	outside := server.Client(t)
-	dead, alive := trial.Start(t, server, expiring, ttl), trial.Start(t, server, expiring, time.Minute)
-	var last time.Time
-	for range 2 {
-		last = dead.Acquire(t, "key").(strategies.Timed).ValidUntil()
-	}
-	if err := dead.Close(); err != nil {
-		t.Fatal(err)
-	}
-	both := []strategies.Lease{alive.Acquire(t, "key"), alive.Acquire(t, "key")}
-	if early := time.Until(last); early > 0 {
-		t.Errorf("a dead holder's permit was granted %v before it ran out", early)
-	}
-	if n := free(t, outside); n != 0 {
-		t.Errorf("%d permits are free while all are held", n)
-	}
-	for _, lease := range both {
-		trial.Release(t, lease)
-	}
-	if n := free(t, outside); n != 2 {
-		t.Errorf("%d permits are free in the end, want 2", n)
-	}
-}
-
 // The layout of RPermitExpirableSemaphore: 16 bytes of id, deadlines in epoch ms.
 func TestExpirableLayout(t *testing.T) {
 	server := redistest.Start(t)

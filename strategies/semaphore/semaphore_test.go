@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"maps"
-	"slices"
 	"testing"
 	"time"
 
@@ -22,16 +21,7 @@ func init() { strategies.RegisterStrategy(semaphore.Strategy()) }
 // With one permit it is a lock, and must pass for one.
 func TestConformance(t *testing.T) {
 	trial.Conform(t, "semaphore", "semaphore:permits=1", "semaphore:expirable=true,permits=1")
-}
-
-// The suite is run on plain permits unless all variants are asked for, and these have no TTL.
-func TestTTLOfAnExpirablePermit(t *testing.T) {
-	variant := trial.Variant(t, "semaphore:expirable=true")
-	checks := locktest.Checks()
-	i := slices.IndexFunc(checks, func(c locktest.Check) bool { return c.Name == "TTL of a call" })
-	if v := checks[i].Judge(t.Context(), trial.Fixture(t, variant), variant.Info()); v.Outcome != locktest.Passed {
-		t.Error(v)
-	}
+	trial.Conform(t, "semaphore:expirable=true")
 }
 
 // Plain permits do not run out, whatever TTL was asked for.

@@ -10,42 +10,26 @@ import (
 	"github.com/lockbench/lockbench/strategies"
 )
 
-// interruption is where a call is held up: before it sends a command, or before it reads the
-// answer.
+// interruption is where a call is held up.
 type interruption struct {
 	what string
 	kind network.Kind
 }
 
-// timeouts are the ways in which a release runs out of time: before it sends a command, or
-// before it reads the answer. Its connection breaks then.
-func timeouts() []interruption {
-	return []interruption{
-		{"before its command", network.LostWrite},
-		{"before the answer to its command", network.LostAnswer},
-	}
+// timeouts are the moments at which a release runs out of time. Its connection breaks then.
+var timeouts = []interruption{
+	{"before its command", network.LostWrite},
+	{"before the answer to its command", network.LostAnswer},
 }
 
-// cancel starts a release whose context ends at that step, and waits for its return. there is
-// false if the release has no such step.
-func (n interruption) cancel(s *stage, i *instance, lease strategies.Lease, step int) (there bool, err error) {
-	const enough = 50 * time.Millisecond
-	gate := i.wire.Hold(n.kind, step)
-	var over <-chan struct{}
-	begun := make(chan struct{})
-	w := s.background(i, "key", func(ctx context.Context) error {
-		ctx, cancel := context.WithTimeout(ctx, enough)
-		defer cancel()
-		over = ctx.Done()
-		close(begun)
-		return lease.Release(ctx)
-	})
-	<-begun
-	caught := w.meets(gate)
-	if caught {
-		<-over
-	}
-	gate.Open()
+// timesOut starts a release whose context ends at that step, and waits for its return. there
+// is false if the release has no such step.
+func (s *stage) timesOut(i *instance, lease strategies.Lease, n interruption, step int) (there bool, err error) {
+	ctx, cancel := context.WithTimeout(context.Background(), moment)
+	defer cancel()
+	w, caught := s.heldUp(i, n.kind, step, func() *waiter {
+		return s.background(i, "key", func(context.Context) error { return lease.Release(ctx) })
+	}, func() { <-ctx.Done() })
 	w.returned("a release whose context has ended")
 	return caught || w.err != nil, w.err // an error alone: the context ended before anything was sent
 }
@@ -56,12 +40,12 @@ func cancelledRelease(s *stage) {
 	s.expiring = true
 	both := s.several(2, s.lasting())
 	s.release(s.acquire(both[0], "key")) // this opens its connections
-	for _, n := range timeouts() {
-		for step := range steps {
+	for _, n := range timeouts {
+		eachStep(func(step int) bool {
 			leases := s.fill(both[0], "key")
 			w := s.waiter(both[1], "key")
 			w.parked()
-			there, err := n.cancel(s, both[0], leases[0], step)
+			there, err := s.timesOut(both[0], leases[0], n, step)
 			s.repeat(leases[0], err, "ran out of time "+n.what)
 			if !w.within(s.patience) {
 				s.fatalf("a release ran out of time %s number %d and was repeated, and %v later who waits has not "+
@@ -69,10 +53,8 @@ func cancelledRelease(s *stage) {
 			}
 			w.finish()
 			s.release(leases[1:]...)
-			if !there {
-				break
-			}
-		}
+			return there
+		})
 	}
 	// The same with a context that ended before the release.
 	leases := s.fill(both[0], "key")
@@ -102,12 +84,8 @@ func abandonedRelease(s *stage) {
 	s.awake(2*shortTTL, func(ttl time.Duration) {
 		i := s.open(ttl)
 		s.release(s.acquire(i, "key")) // this opens its connections
-		for _, n := range timeouts() {
-			for step := range steps {
-				if !s.abandon(i, other, n, step, ttl) {
-					break
-				}
-			}
+		for _, n := range timeouts {
+			eachStep(func(step int) bool { return s.abandon(i, other, n, step, ttl) })
 		}
 	})
 }
@@ -115,7 +93,7 @@ func abandonedRelease(s *stage) {
 // abandon says whether the release has such a step.
 func (s *stage) abandon(i, other *instance, n interruption, step int, ttl time.Duration) (there bool) {
 	leases := s.fill(i, "key")
-	there, _ = n.cancel(s, i, leases[0], step)
+	there, _ = s.timesOut(i, leases[0], n, step)
 	// A longer wait proves nothing: a machine that stands still ends a watchdog's lease too.
 	limit := min(s.patience, 5*ttl)
 	for end := time.Now().Add(limit); s.held(other, "key"); time.Sleep(10 * time.Millisecond) {

@@ -1,0 +1,340 @@
+package locktest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/lockbench/lockbench/internal/testkit/network"
+	"github.com/lockbench/lockbench/strategies"
+)
+
+// staleTTL is the TTL of leases that must run out soon, even if the machine stands still.
+const staleTTL = 100 * time.Millisecond
+
+// lasting is the TTL of leases that must not help a waiter by running out. A quorum's lease
+// may stay on a minority of the nodes until its TTL ends, so a quorum's TTL is shorter.
+func (s *stage) lasting() time.Duration {
+	if s.info.Nodes > 1 {
+		return 3 * time.Second
+	}
+	return longTTL
+}
+
+// validUntil is the end of the validity of a lease that was asked for at asked.
+func validUntil(lease strategies.Lease, asked time.Time, ttl time.Duration) time.Time {
+	if timed, ok := strategies.As[strategies.Timed](lease); ok {
+		return timed.ValidUntil()
+	}
+	return asked.Add(ttl)
+}
+
+// eachStep goes through the steps of a call, until there is no such step.
+func eachStep(do func(step int) (there bool)) {
+	for step := 0; step < steps && do(step); step++ {
+	}
+}
+
+// heldUp has the network hold a call up at that step, calls meanwhile and lets the call go on.
+// caught is false if the call has no such step.
+func (s *stage) heldUp(i *instance, kind network.Kind, step int, begin func() *waiter, meanwhile func(),
+) (w *waiter, caught bool) {
+	gate := i.wire.Hold(kind, step)
+	w = begin()
+	if caught = w.meets(gate); caught {
+		meanwhile()
+	}
+	gate.Open()
+	return w, caught
+}
+
+// again releases until the result is nil or ErrNotHeld, or until patience is over.
+func (s *stage) again(lease strategies.Lease) (err error) {
+	for end := time.Now().Add(s.patience); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		err = lease.Release(ctx)
+		cancel()
+		if err == nil || errors.Is(err, strategies.ErrNotHeld) {
+			return err
+		}
+	}
+	return err
+}
+
+// slowAnswer delays the servers' answers to an acquire for longer than the TTL, until another
+// client has the lock. The lock is free, or it is released to the waiter.
+func slowAnswer(s *stage) {
+	holder, other := s.open(longTTL), s.open(longTTL)
+	late := s.open(staleTTL)
+	_ = s.again(s.acquire(late, "key")) // this opens its connections; the lease may have run out
+	for _, waits := range []bool{false, true} {
+		eachStep(func(step int) (there bool) {
+			s.calmly(staleTTL, func(time.Duration) (fault string) {
+				var ended time.Duration
+				if there, ended = s.answeredLate(late, holder, other, waits, step); ended > staleTTL/5 {
+					fault = fmt.Sprintf("an acquire returned a lease %v after its end", ended)
+				}
+				return fault
+			})
+			return there
+		})
+	}
+}
+
+// answeredLate lets step answers through and delays the others. It says whether there was
+// such an answer, and how long after its end a lease was returned.
+func (s *stage) answeredLate(late, holder, other *instance, waits bool, step int) (there bool, ended time.Duration) {
+	var held []strategies.Lease
+	var gate *network.Gate
+	if waits {
+		held = s.fill(holder, "key")
+	} else {
+		gate = late.wire.Hold(network.Answers, step)
+	}
+	began := time.Now()
+	w := s.waiterFor(late, "key", late.Acquire)
+	if waits {
+		w.parked()
+		gate = late.wire.Hold(network.Answers, step)
+		s.release(held...)
+	}
+	caught := w.meets(gate)
+	if !caught {
+		gate.Open()
+		w.returned("an acquire")
+		if w.err != nil {
+			s.fatalf("acquire: %v", w.err)
+		}
+		_ = s.again(w.lease) // the lease may have run out
+		return false, 0
+	}
+	next := s.fill(other, "key") // granted once the lease without an answer has run out
+	taken := time.Now()
+	gate.Open()
+	for end := time.Now().Add(soon); !w.isOver() && time.Now().Before(end); {
+		time.Sleep(time.Millisecond)
+	}
+	w.quiet()
+	if w.isOver() && w.err == nil && w.over.After(taken) { // a quorum may have had enough answers
+		s.fatalf("an acquire whose answer took %v returned a lease of %v, and another has the lock",
+			w.over.Sub(began).Round(time.Millisecond), staleTTL)
+	}
+	s.release(next...)
+	if w.returned("an acquire whose answer was slow"); w.err != nil {
+		return true, 0
+	}
+	ended = max(0, w.over.Sub(validUntil(w.lease, w.over, staleTTL)))
+	_ = s.again(w.lease)
+	return true, ended
+}
+
+// lostAnswers loses the answer to each command of an acquire, a release and an extension
+// after the server has run the command. The steps say whether an answer was lost.
+func lostAnswers(s *stage) {
+	s.expiring = true
+	holder, third := s.open(longTTL), s.open(longTTL)
+	var short *instance
+	s.awake(2*shortTTL, func(ttl time.Duration) {
+		short = s.open(ttl)
+		s.release(s.acquire(short, "key")) // this opens its connections
+		eachStep(func(step int) bool { return s.acquireUnanswered(short, third, step, ttl) })
+	})
+	s.release(s.acquire(holder, "key"))
+	eachStep(func(step int) bool { return s.acquireHeldUnanswered(short, holder, step) })
+	eachStep(func(step int) bool { return s.releaseUnanswered(holder, third, step) })
+	eachStep(func(step int) bool { return s.extendUnanswered(holder, third, step) })
+}
+
+// acquireUnanswered asks for a free lock.
+func (s *stage) acquireUnanswered(i, third *instance, step int, ttl time.Duration) (lost bool) {
+	asked := time.Now()
+	w, lost := s.heldUp(i, network.LostAnswer, step, func() *waiter { return s.waiterFor(i, "key", i.Acquire) }, func() {})
+	w.returned("an acquire whose answer was lost")
+	if w.err == nil {
+		until := validUntil(w.lease, asked, ttl)
+		if got := s.asks(third, "key", moment); got != nil {
+			if s.info.Capacity == 1 && time.Now().Before(until) {
+				s.broken(exclusive, "an acquire whose answer was lost returned a lease, and another got the lock")
+			}
+			s.release(got)
+		}
+		_ = s.again(w.lease) // it may have run out
+	}
+	if !s.eventually(func() bool { return s.free(third, "key") }) {
+		s.fatalf("an acquire's answer number %d was lost, and its lock is not free", step+1)
+	}
+	s.release(s.fill(third, "key")...)
+	return lost
+}
+
+// acquireHeldUnanswered asks for a lock that another holds.
+func (s *stage) acquireHeldUnanswered(i, holder *instance, step int) (lost bool) {
+	held := s.fill(holder, "key")
+	gate := i.wire.Hold(network.LostAnswer, step)
+	w := s.waiterFor(i, "key", i.Acquire)
+	for range 10 { // a waiter may never ask again
+		if lost = gate.Catches(soon / 10); lost || w.isOver() {
+			break
+		}
+	}
+	gate.Open()
+	if lost {
+		w.quiet()
+	}
+	w.cancel()
+	w.returned("an acquire that was cancelled after its answer was lost")
+	if w.err == nil {
+		s.brokenNow(exclusive, "an answer to an acquire was lost, and it returned a lease while another held the lock")
+	}
+	s.release(held...)
+	return lost
+}
+
+// releaseUnanswered lets another client acquire before the holder learns that no answer
+// comes: what the holder does then must not take the lock from that client.
+func (s *stage) releaseUnanswered(holder, third *instance, step int) (lost bool) {
+	leases := s.fill(holder, "key")
+	var next strategies.Lease
+	w, lost := s.heldUp(holder, network.LostAnswer, step,
+		func() *waiter { return s.background(holder, "key", leases[0].Release) },
+		func() { next = s.asks(third, "key", moment) })
+	w.returned("a release whose answer was lost")
+	if w.err != nil && !errors.Is(w.err, strategies.ErrNotHeld) {
+		if err := s.again(leases[0]); err != nil && !errors.Is(err, strategies.ErrNotHeld) {
+			s.fatalf("a release's answer was lost, and a second release returned %q", err)
+		}
+	}
+	if next != nil {
+		if !s.held(third, "key") {
+			s.fatalf("a release whose answer was lost freed the lock of the next holder")
+		}
+		if err := s.again(next); err != nil {
+			s.fatalf("a release's answer was lost, and that of the next holder returned %q", err)
+		}
+	}
+	s.release(leases[1:]...)
+	if !s.eventually(func() bool { return s.free(third, "key") }) {
+		s.fatalf("a release's answer number %d was lost, and the lock is not free", step+1)
+	}
+	return lost
+}
+
+// extendUnanswered extends a lease that is valid without the extension too.
+func (s *stage) extendUnanswered(holder, third *instance, step int) (lost bool) {
+	leases := s.fill(holder, "key")
+	defer s.release(leases[1:]...)
+	extender, ok := strategies.As[strategies.Extender](leases[0])
+	if !ok {
+		s.release(leases[0])
+		return false
+	}
+	w, lost := s.heldUp(holder, network.LostAnswer, step, func() *waiter {
+		return s.background(holder, "key", func(ctx context.Context) error { return extender.Extend(ctx, longTTL) })
+	}, func() {})
+	w.returned("an extension whose answer was lost")
+	if errors.Is(w.err, strategies.ErrNotHeld) {
+		s.errorf("an extension's answer was lost, and it returned ErrNotHeld of a lease that is valid")
+	}
+	if !s.held(third, "key") {
+		s.fatalf("an extension's answer was lost, and another got the lock")
+	}
+	if err := s.again(leases[0]); err != nil {
+		s.fatalf("an extension's answer was lost, and the release returned %q", err)
+	}
+	return lost
+}
+
+// lateCommands keeps commands of a holder or a waiter in the network until its lease has run
+// out and another client has the lock, and then delivers them. It does so for each command of
+// a release, an extension and an acquire.
+func lateCommands(s *stage) {
+	s.expiring = true
+	l := &lateness{stage: s, next: s.open(longTTL), third: s.open(longTTL)}
+	for _, c := range []struct {
+		what  string
+		begin func() call
+	}{
+		{"release", l.stalesRelease},
+		{"extension", l.stalesExtension},
+		{"acquire", l.stalesAcquire},
+	} {
+		eachStep(func(step int) bool { return l.arrives(c.what, c.begin, step) })
+	}
+}
+
+// lateness is the instances that take part.
+type lateness struct {
+	*stage
+	stale, next, third *instance
+}
+
+// call is what the stale instance does, and the lease that it releases in the end; nil means
+// none.
+type call struct {
+	do    func(context.Context) error
+	lease strategies.Lease
+}
+
+func (l *lateness) stalesRelease() call {
+	return call{do: l.fill(l.stale, "key")[0].Release}
+}
+
+func (l *lateness) stalesExtension() call {
+	lease := l.fill(l.stale, "key")[0]
+	extender, ok := strategies.As[strategies.Extender](lease)
+	if !ok {
+		return call{do: lease.Release}
+	}
+	return call{func(ctx context.Context) error { return extender.Extend(ctx, staleTTL) }, lease}
+}
+
+func (l *lateness) stalesAcquire() call {
+	return call{do: func(ctx context.Context) error {
+		lease, err := l.stale.Acquire(ctx, "key")
+		if err == nil {
+			_ = lease.Release(context.WithoutCancel(ctx))
+		}
+		return err
+	}}
+}
+
+// arrives lets step commands through and keeps back the others until another client has the
+// lock. It says whether there was such a command.
+func (l *lateness) arrives(what string, begin func() call, step int) bool {
+	if l.stale == nil {
+		l.stale = l.open(staleTTL)
+		_ = l.again(l.acquire(l.stale, "key")) // this opens its connections
+	}
+	one := begin()
+	kept := l.stale.wire.Hold(network.Late, step)
+	w := l.background(l.stale, "key", one.do)
+	caught := w.meets(kept)
+	w.cancel()
+	late := kept.Snap()
+	w.returned("a " + what + " whose connection has broken")
+	if l.info.Claims.Watchdog { // else its watchdog keeps what it extends
+		l.die(l.stale)
+		l.stale = nil
+	}
+	leases := l.fill(l.next, "key") // granted once the stale lease has run out
+	if err := late.Deliver(); err != nil {
+		l.Logf("what came late was not answered: %v", err)
+	}
+	time.Sleep(staleTTL * 3 / 2) // longer than an extension by staleTTL lasts
+	seen := fmt.Sprintf("command number %d of a stale %s came late", step+1, what)
+	if !l.held(l.third, "key") {
+		l.fatalf("%s, and freed the next holder's lock", seen)
+	}
+	if err := l.again(leases[0]); err != nil {
+		l.fatalf("%s, and the release of the next holder returned %q", seen, err)
+	}
+	l.release(leases[1:]...)
+	if one.lease != nil {
+		_ = l.again(one.lease) // it was lost
+	}
+	if !l.eventually(func() bool { return l.free(l.third, "key") }) {
+		l.fatalf("%s, and the lock is not free", seen)
+	}
+	return caught
+}

@@ -1,0 +1,344 @@
+package locktest
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/lockbench/lockbench/strategies"
+	"github.com/lockbench/lockbench/strategies/goredis"
+)
+
+// book records who holds a lock while servers fail. It reports too many holders, and tokens
+// that do not grow.
+type book struct {
+	*stage
+
+	mu      sync.Mutex
+	holders map[strategies.Lease]time.Time // the end of each lease's validity
+	token   int64                          // the largest so far
+	served  int
+}
+
+func (s *stage) book() *book {
+	return &book{stage: s, holders: map[strategies.Lease]time.Time{}}
+}
+
+// enter records a granted lease that lasts for ttl.
+func (b *book) enter(lease strategies.Lease, asked time.Time, ttl time.Duration) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.served++
+	now := time.Now()
+	until := validUntil(lease, asked, ttl)
+	if !now.Before(until) { // the lease has already ended
+		return
+	}
+	others := 0
+	for _, end := range b.holders {
+		if now.Before(end) {
+			others++
+		}
+	}
+	if others >= b.info.Capacity {
+		b.errorf("a lock was granted while %d held it, and it has %d permits", others, b.info.Capacity)
+	}
+	b.holders[lease] = until
+	if fenced, ok := strategies.As[strategies.Fenced](lease); ok && b.info.Claims.Fencing && b.info.Capacity == 1 {
+		if token := fenced.FencingToken(); token <= b.token {
+			b.errorf("token %d came after %d", token, b.token)
+		} else {
+			b.token = token
+		}
+	}
+}
+
+// leave records that a lease is about to be released.
+func (b *book) leave(lease strategies.Lease) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	delete(b.holders, lease)
+}
+
+func (b *book) count() int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.served
+}
+
+// fill takes all permits and records them.
+func (b *book) fill(i *instance, ttl time.Duration) []strategies.Lease {
+	asked := time.Now()
+	leases := b.stage.fill(i, "key")
+	for _, lease := range leases {
+		b.enter(lease, asked, ttl)
+	}
+	return leases
+}
+
+// free releases each lease, and retries after errors.
+func (b *book) free(leases ...strategies.Lease) {
+	for _, lease := range leases {
+		b.leave(lease)
+		_ = b.again(lease)
+	}
+}
+
+// client acquires the lock in the background, with retries after errors, holds it for a while
+// and releases it.
+func (b *book) client(i *instance, hold, ttl time.Duration) *waiter {
+	return b.background(i, "key", func(ctx context.Context) error {
+		for {
+			asked := time.Now()
+			lease, err := i.Acquire(ctx, "key")
+			switch {
+			case err == nil:
+				b.enter(lease, asked, ttl)
+				time.Sleep(hold)
+				b.free(lease)
+				return nil
+			case ctx.Err() != nil, errors.Is(err, strategies.ErrClosed):
+				return err
+			}
+			time.Sleep(20 * time.Millisecond)
+		}
+	})
+}
+
+// queue starts n clients, spread over the instances, and returns when all of them wait.
+func (b *book) queue(on []*instance, n int, hold, ttl time.Duration) []*waiter {
+	var waiting []*waiter
+	for c := range n {
+		waiting = append(waiting, b.client(on[c%len(on)], hold, ttl))
+	}
+	for _, w := range waiting {
+		w.settle()
+	}
+	return waiting
+}
+
+// all waits until each client has had the lock.
+func (b *book) all(waiting []*waiter, after string) {
+	stranded, end := 0, time.Now().Add(b.patience)
+	for _, w := range waiting {
+		if !w.within(time.Until(end)) {
+			stranded++
+		}
+	}
+	if stranded > 0 {
+		b.fatalf("%v after %s %d of %d clients that ask for the lock again and again have not had it", b.patience,
+			after, stranded, len(waiting))
+	}
+}
+
+// failover swaps the servers with their replicas, which have all data, while a lock is passed
+// on: once before its release, once during it. All waiters are then still connected to a
+// replica.
+func failover(s *stage) {
+	if s.fixture.Failover == nil {
+		s.notTried("the fixture's servers cannot fail over")
+	}
+	s.expiring = true
+	const hold = 10 * time.Millisecond
+	b, all := s.book(), s.several(4, s.lasting())
+	swapped := false
+	swap := func() {
+		s.disturb("fail over", s.fixture.Failover)
+		swapped = !swapped
+	}
+	defer func() {
+		if swapped { // restore the first roles
+			swap()
+		}
+	}()
+	for _, during := range []bool{false, true} {
+		leases := b.fill(all[0], s.lasting())
+		waiting := b.queue(all[1:], 6, hold, s.lasting())
+		if during {
+			var releasing sync.WaitGroup
+			releasing.Go(func() {
+				time.Sleep(hold / 2)
+				b.free(leases...)
+			})
+			swap()
+			releasing.Wait()
+		} else {
+			swap()
+			b.free(leases...)
+		}
+		b.all(waiting, "a failover")
+	}
+	s.moveTo(s.nodes, s.nodes) // the former replicas have connections that s.outside does not know
+	s.recovers(all...)
+}
+
+// movingSlot moves the slot of a lock that has a holder and waiters, as a growing cluster
+// does, and releases the lock during the move.
+func movingSlot(s *stage) {
+	cluster := s.cluster()
+	b, all := s.book(), s.several(3, longTTL)
+	leases := b.fill(all[0], longTTL)
+	waiting := b.queue(all[1:], 4, time.Millisecond, longTTL)
+	var finish func() error
+	s.disturb("move a slot", func() (err error) { finish, err = cluster.Move("*" + s.id + "*"); return err })
+	w := s.background(all[0], "key", func(context.Context) error { b.free(leases...); return nil })
+	w.within(100 * time.Millisecond) // while the lock's keys are on two nodes, the release may have to wait
+	s.disturb("finish a slot's move", finish)
+	w.returned("a release during a slot's move")
+	b.all(waiting, "a slot's move")
+	s.moveTo(s.nodes, cluster.Primaries) // the primaries' connections to each other do not count
+	s.recovers(all...)
+}
+
+// cluster plays the check on a cluster. Keys with a TTL may be left there.
+func (s *stage) cluster() Cluster {
+	if s.fixture.Cluster == nil {
+		s.notTried("the fixture has no cluster")
+	}
+	s.expiring = true
+	var cluster Cluster
+	s.disturb("start a cluster", func() (err error) { cluster, err = s.fixture.Cluster(); return err })
+	s.moveTo([]goredis.Node{cluster.Node}, cluster.Primaries)
+	return cluster
+}
+
+// moveTo plays the rest of the check on other servers.
+func (s *stage) moveTo(nodes, look []goredis.Node) {
+	s.nodes = nodes
+	for _, o := range s.outside {
+		_ = o.Close()
+	}
+	s.outside = nil
+	for _, node := range look {
+		s.look(node)
+	}
+}
+
+// refusal is a setting under which a server refuses writes.
+type refusal struct {
+	setting, value string
+	every          bool // refuses every write, not only those that need memory
+}
+
+// refusedWrites makes the servers refuse writes while a lock is passed on: once as if replicas
+// were missing, once as if memory were full.
+func refusedWrites(s *stage) {
+	s.expiring = true
+	b, all := s.book(), s.several(3, s.lasting())
+	s.release(s.acquire(all[0], "key"))
+	for _, r := range []refusal{{"min-replicas-to-write", "9", true}, {"maxmemory", "1", false}} {
+		s.refuse(b, all, r)
+	}
+	s.recovers(all...)
+}
+
+func (s *stage) refuse(b *book, all []*instance, r refusal) {
+	leases := b.fill(all[0], s.lasting())
+	waiting := b.queue(all[1:], 4, time.Millisecond, s.lasting())
+	relieve := s.set(r.setting, r.value)
+	defer relieve()
+	before := b.count()
+	b.leave(leases[0])
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	err := leases[0].Release(ctx)
+	cancel()
+	time.Sleep(50 * time.Millisecond)
+	if n := b.count() - before; n > 0 && r.every && err != nil && !errors.Is(err, strategies.ErrNotHeld) {
+		s.errorf("servers refused all writes, a release returned %q, and %d others were granted the lock", err, n)
+	}
+	relieve()
+	if err != nil && !errors.Is(err, strategies.ErrNotHeld) {
+		b.free(leases[0])
+	}
+	b.free(leases[1:]...)
+	b.all(waiting, "writes are no longer refused")
+}
+
+// set changes a setting of the servers until undo is called.
+func (s *stage) set(setting, value string) (undo func()) {
+	type usual struct {
+		redis.UniversalClient
+		value string
+	}
+	var changed []usual
+	undo = func() {
+		for _, c := range changed {
+			if err := c.ConfigSet(context.Background(), setting, c.value).Err(); err != nil {
+				s.notJudged("set %s back: %w", setting, err)
+			}
+		}
+		changed = nil
+	}
+	for _, o := range s.outside {
+		was, err := o.ConfigGet(context.Background(), setting).Result()
+		if err == nil {
+			err = o.ConfigSet(context.Background(), setting, value).Err()
+		}
+		if err != nil {
+			undo()
+			s.notTried("the servers' settings cannot be changed: %v", err)
+		}
+		changed = append(changed, usual{o.UniversalClient, was[setting]})
+	}
+	return undo
+}
+
+// clockStep is how far the servers' clocks are set: further than any lease lasts.
+const clockStep = time.Hour
+
+// clockSetForward sets the servers' clocks forward while a client holds the lock. A lock
+// whose leases end by Redis's clock says in its Limits that it does not pass this.
+func clockSetForward(s *stage) {
+	set := s.settable()
+	defer set(0)
+	i, other := s.open(longTTL), s.open(longTTL)
+	asked := time.Now()
+	leases := s.fill(i, "key")
+	set(clockStep)
+	got := s.asks(other, "key", moment)
+	if got != nil && time.Now().Before(validUntil(leases[0], asked, longTTL)) {
+		s.errorf("the servers' clocks were set forward by %v, and a second holder got the lock while the first "+
+			"one's lease was valid", clockStep)
+	}
+	for _, lease := range append(leases, got) {
+		if lease != nil {
+			_ = s.again(lease)
+		}
+	}
+	if !s.eventually(func() bool { return s.free(other, "key") }) {
+		s.broken(waking, "the servers' clocks were set forward, and a lock that was released is not free")
+	}
+}
+
+// clockSetBack sets the servers' clocks back while a lock has a holder and waiters, and then
+// passes the lock on.
+func clockSetBack(s *stage) {
+	set := s.settable()
+	defer set(0)
+	b, all := s.book(), s.several(3, longTTL)
+	for _, ahead := range []time.Duration{-clockStep, -2 * clockStep} {
+		leases := b.fill(all[0], longTTL)
+		waiting := b.queue(all[1:], 4, time.Millisecond, longTTL)
+		set(ahead)
+		b.free(leases...)
+		b.all(waiting, "the servers' clocks were set back")
+	}
+}
+
+// settable plays the check on servers whose clock can be set, and returns a function that
+// sets it.
+func (s *stage) settable() (set func(ahead time.Duration)) {
+	if s.fixture.Clock == nil {
+		s.notTried("the fixture has no servers whose clock can be set")
+	}
+	var clock Clock
+	s.disturb("start servers whose clock can be set", func() (err error) { clock, err = s.fixture.Clock(); return err })
+	nodes := clock.Nodes()
+	s.moveTo(nodes, nodes)
+	return func(ahead time.Duration) {
+		s.disturb("set the servers' clocks", func() error { return clock.Set(ahead) })
+	}
+}
