@@ -143,6 +143,22 @@ func (c *cluster) resume(nodes ...int) {
 	}
 }
 
+// nothingLeft lets the nodes that hang go on, and expects that what they answered too late is taken back, at the
+// latest when the Locker is closed.
+func (c *cluster) nothingLeft(locker *redlock.Locker, hung ...int) {
+	c.t.Helper()
+	c.resume(hung...)
+	var all []int
+	for i := range c.servers {
+		all = append(all, i)
+	}
+	c.soonNothingAt("key", all...)
+	if err := locker.Close(); err != nil {
+		c.t.Fatal(err)
+	}
+	c.nothingAt("key", all...)
+}
+
 // occupy gives the key to a stranger on those nodes.
 func (c *cluster) occupy(key string, nodes ...int) {
 	c.t.Helper()

@@ -63,27 +63,6 @@ func TestReleaseCountsTheQuorum(t *testing.T) {
 	}
 }
 
-func TestExpiredLeaseHarmsNobody(t *testing.T) {
-	c := start(t, 5)
-	short := c.open(goredis.Config{TTL: 200 * time.Millisecond}, quickly(nil))
-	long := c.open(goredis.Config{}, quickly(nil))
-	late := acquire(t, short, "key")
-	next := acquire(t, long, "key")
-	if time.Now().Before(late.(strategies.Timed).ValidUntil()) {
-		t.Error("it was granted again while the lease was valid")
-	}
-	if err := late.Release(t.Context()); !errors.Is(err, strategies.ErrNotHeld) {
-		t.Errorf("release of an expired lease returned %v, want ErrNotHeld", err)
-	}
-	if err := late.(strategies.Extender).Extend(t.Context(), longTTL); !errors.Is(err, strategies.ErrNotHeld) {
-		t.Errorf("extending an expired lease returned %v, want ErrNotHeld", err)
-	}
-	if _, err := short.TryAcquire(t.Context(), "key"); !errors.Is(err, strategies.ErrHeld) {
-		t.Errorf("after a late release the next holder's lock was free: %v", err)
-	}
-	release(t, next)
-}
-
 func TestExtendNeedsAQuorum(t *testing.T) {
 	c := start(t, 5)
 	locker := c.open(goredis.Config{TTL: 10 * time.Second}, quickly(nil))

@@ -34,12 +34,6 @@ func TestValidity(t *testing.T) {
 	}
 }
 
-func TestDefaultsAreValid(t *testing.T) {
-	if err := redlock.Defaults().Validate(); err != nil {
-		t.Error(err)
-	}
-}
-
 func TestEveryBadOptionIsNamed(t *testing.T) {
 	_, err := strategies.ParseVariants("redlock:mode=both,node-timeout=0s,min-delay=-1ms,max-delay=-2ms," +
 		"release=late,drift=1,min-validity=-1s,give-up=0,node-share=2")

@@ -3,8 +3,6 @@ package redlock_test
 import (
 	"context"
 	"errors"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -120,43 +118,6 @@ func TestKeptNodesBlockUntilTheAcquireEnds(t *testing.T) {
 		t.Errorf("acquire returned %v, want Canceled", err)
 	}
 	c.nothingAt("key", 2)
-}
-
-func TestModesExcludeEachOther(t *testing.T) {
-	const clients, turns = 4, 10
-	c := start(t, 5)
-	var inside, overlaps, acquired atomic.Int64
-	var all sync.WaitGroup
-	for _, mode := range []string{redlock.Parallel, redlock.Sequential} {
-		locker := c.open(goredis.Config{}, quickly(func(o *redlock.Options) { o.Mode = mode }))
-		for range clients {
-			all.Go(func() {
-				for range turns {
-					ctx, cancel := context.WithTimeout(context.Background(), patience)
-					lease, err := locker.Acquire(ctx, "key")
-					cancel()
-					if err != nil {
-						t.Errorf("acquire: %v", err)
-						return
-					}
-					if inside.Add(1) > 1 {
-						overlaps.Add(1)
-					}
-					acquired.Add(1)
-					time.Sleep(200 * time.Microsecond)
-					inside.Add(-1)
-					if err := lease.Release(context.Background()); err != nil {
-						t.Errorf("release: %v", err)
-					}
-				}
-			})
-		}
-	}
-	all.Wait()
-	if overlaps.Load() > 0 || acquired.Load() != 2*clients*turns {
-		t.Errorf("%d overlaps in %d acquisitions, want none in %d", overlaps.Load(), acquired.Load(), 2*clients*turns)
-	}
-	c.nothingAt("key", 0, 1, 2, 3, 4)
 }
 
 // TestTooLittleValidity has a node that hangs for longer than the lease may wait,
