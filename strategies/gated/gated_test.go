@@ -1,8 +1,6 @@
 package gated_test
 
 import (
-	"context"
-	"errors"
 	"strings"
 	"sync"
 	"testing"
@@ -13,7 +11,6 @@ import (
 	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/strategies/gated"
 	"github.com/lockbench/lockbench/strategies/internal/trial"
-	"github.com/lockbench/lockbench/strategies/locktest"
 	"github.com/lockbench/lockbench/strategies/peers"
 	"github.com/lockbench/lockbench/strategies/polled"
 	"github.com/lockbench/lockbench/strategies/redisson"
@@ -130,32 +127,4 @@ func TestWaitersOfAProcessAreServedInOrder(t *testing.T) {
 			t.Fatalf("waiter %d was served when it was %d's turn", got, want)
 		}
 	}
-}
-
-func TestCancelledWaitersLeaveNothing(t *testing.T) {
-	server := redistest.Start(t)
-	p := trial.Start(t, server, "gated:spin", time.Minute)
-	lease := p.Acquire(t, "key")
-	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan error)
-	for n := range 10 {
-		go func() {
-			_, err := p.Locker.Acquire(ctx, "key")
-			done <- err
-		}()
-		gated.AwaitUsers(t, p.Locker, "key", n+2)
-	}
-	calls := locktest.Calls(t, server.Client(t), func() {
-		cancel()
-		for range 10 {
-			if err := <-done; !errors.Is(err, context.Canceled) {
-				t.Errorf("a cancelled wait returned %v", err)
-			}
-		}
-	})
-	if calls["set"] > 0 {
-		t.Errorf("waiters in the gate asked Redis: %v", calls)
-	}
-	trial.Release(t, lease)
-	gated.AwaitUsers(t, p.Locker, "key", 0)
 }

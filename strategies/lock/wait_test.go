@@ -76,35 +76,6 @@ func onEvery(
 	}
 }
 
-// The TTLs of a constructor and of a call reach the lock itself, and those of an extension do.
-func TestTTLOfEveryLock(t *testing.T) {
-	server := redistest.Start(t)
-	const own, other, extended = 10 * time.Minute, 20 * time.Hour, 30 * time.Hour
-	onEvery(t, server.Addr, 10*time.Second, func(t *testing.T, locker *lock.Locker) {
-		for want, options := range map[time.Duration][]lock.CallOption{own: nil, other: {lock.TTL(other)}} {
-			before := time.Now()
-			lease, err := locker.Acquire(t.Context(), t.Name(), options...)
-			if err != nil {
-				t.Fatal(err)
-			}
-			valid := lease.ValidUntil()
-			if valid.Before(before.Add(want*9/10)) || valid.After(time.Now().Add(want)) {
-				t.Errorf("a lease of %v is valid for %v", want, valid.Sub(before))
-			}
-			before = time.Now()
-			if err := lease.Extend(t.Context(), extended); err != nil {
-				t.Errorf("extend: %v", err)
-			}
-			if valid := lease.ValidUntil().Sub(before); valid < extended*9/10 {
-				t.Errorf("extended by %v it is valid for %v", extended, valid)
-			}
-			if err := lease.Release(t.Context()); err != nil {
-				t.Errorf("release: %v", err)
-			}
-		}
-	}, lock.TTL(own))
-}
-
 // No constructor takes a client that is nil.
 func TestNilClients(t *testing.T) {
 	for name, open := range everyLock {

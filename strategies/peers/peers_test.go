@@ -179,21 +179,3 @@ func TestRueidislocksLeases(t *testing.T) {
 		t.Errorf("the release returned %v", err)
 	}
 }
-
-// In a cluster rueidislock finds each node by itself.
-func TestRueidislockInACluster(t *testing.T) {
-	nodes := redistest.StartTopology(t, "cluster:3").Nodes(t)
-	config := goredis.Config{Nodes: nodes, Prefix: "trial:", TTL: time.Minute}
-	locker, err := goredis.Open(trial.Variant(t, "rueidislock"), config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = locker.Close() }()
-	for _, key := range []string{"{a}", "{b}", "{c}", "{d}"} {
-		lease, err := locker.Acquire(t.Context(), key)
-		if err != nil {
-			t.Fatal(err)
-		}
-		trial.Release(t, lease)
-	}
-}
