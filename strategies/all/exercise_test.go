@@ -32,8 +32,6 @@ const (
 
 func (e exercise) ttl() time.Duration { return e.times * exerciseTTL }
 
-func (e exercise) park() { time.Sleep(e.times * parking) }
-
 // process is an application instance.
 type process struct {
 	strategies.Locker
@@ -84,8 +82,7 @@ func (e exercise) run(ctx context.Context) error {
 		return counter.Increment(ctx, "lockbench:"+exerciseKey)
 	}
 	for _, step := range []func(context.Context, process, process) error{
-		e.renewed, e.givenUp, e.dead, e.lost,
-		e.flushed, e.several,
+		e.renewed, e.givenUp, e.dead, e.lost, e.flushed, e.several,
 	} {
 		if err := step(ctx, a, b); err != nil && !errors.Is(err, strategies.ErrNotHeld) {
 			return err
@@ -94,40 +91,24 @@ func (e exercise) run(ctx context.Context) error {
 	return nil
 }
 
-// renewed is a lease that others wait for, that is renewed by hand and by watchdog,
-// and given back.
-func (e exercise) renewed(ctx context.Context, a, b process) error {
-	lease, err := a.Acquire(ctx, exerciseKey)
+// hold has a process hold the lock while others wait for it, of whom meanwhile returns the end.
+func (e exercise) hold(ctx context.Context, p process, key string,
+	meanwhile func(strategies.Lease) (waited func() error, err error),
+) error {
+	lease, err := p.Acquire(ctx, key)
 	if err != nil {
 		return err
 	}
-	waiters := e.wait(ctx, b, b, a)
-	e.park()
-	for _, p := range []process{a, b} {
-		if trier, ok := strategies.As[strategies.Trier](p.Locker); ok {
-			if tried, err := trier.TryAcquire(ctx, exerciseKey); err == nil { // a semaphore's second permit
-				err = tried.Release(ctx)
-			} else if !errors.Is(err, strategies.ErrHeld) {
-				return fmt.Errorf("try: %w", err)
-			}
-		}
+	waited, err := meanwhile(lease)
+	if err != nil {
+		return err
 	}
-	time.Sleep(e.ttl() / 2)
-	if extender, ok := strategies.As[strategies.Extender](lease); ok {
-		if err := extender.Extend(ctx, e.ttl()); err != nil && !errors.Is(err, strategies.ErrNotHeld) {
-			return fmt.Errorf("extend: %w", err)
-		}
-	}
-	return errors.Join(lease.Release(ctx), waiters())
+	return errors.Join(lease.Release(ctx), waited())
 }
 
-// wait has processes acquire at the same time, each releasing at once; the function
-// returned waits for them.
-func (e exercise) wait(ctx context.Context, processes ...process) func() error {
-	return e.waitFor(ctx, exerciseKey, processes...)
-}
-
-func (e exercise) waitFor(ctx context.Context, key string, processes ...process) func() error {
+// wait has processes acquire at the same time, each releasing at once, and returns when they are parked. waited
+// returns when they have had the lock.
+func (e exercise) wait(ctx context.Context, key string, processes ...process) (waited func() error) {
 	problems := make([]error, len(processes))
 	var all sync.WaitGroup
 	for i, p := range processes {
@@ -143,24 +124,45 @@ func (e exercise) waitFor(ctx context.Context, key string, processes ...process)
 			}
 		})
 	}
+	time.Sleep(e.times * parking)
 	return func() error { all.Wait(); return errors.Join(problems...) }
+}
+
+// renewed is a lease that others wait for, that is renewed by hand and by watchdog, and given back.
+func (e exercise) renewed(ctx context.Context, a, b process) error {
+	return e.hold(ctx, a, exerciseKey, func(lease strategies.Lease) (func() error, error) {
+		waited := e.wait(ctx, exerciseKey, b, b, a)
+		for _, p := range []process{a, b} {
+			if trier, ok := strategies.As[strategies.Trier](p.Locker); ok {
+				if tried, err := trier.TryAcquire(ctx, exerciseKey); err == nil { // a semaphore's second permit
+					_ = tried.Release(ctx)
+				} else if !errors.Is(err, strategies.ErrHeld) {
+					return nil, fmt.Errorf("try: %w", err)
+				}
+			}
+		}
+		time.Sleep(e.ttl() / 2)
+		if extender, ok := strategies.As[strategies.Extender](lease); ok {
+			if err := extender.Extend(ctx, e.ttl()); err != nil && !errors.Is(err, strategies.ErrNotHeld) {
+				return nil, fmt.Errorf("extend: %w", err)
+			}
+		}
+		return waited, nil
+	})
 }
 
 // givenUp are waits that end, one of them before another.
 func (e exercise) givenUp(ctx context.Context, a, b process) error {
-	lease, err := a.Acquire(ctx, exerciseKey)
-	if err != nil {
-		return err
-	}
-	short, cancel := context.WithTimeout(ctx, e.times*parking)
-	defer cancel()
-	impatient := e.wait(short, b, b)
-	time.Sleep(e.times * parking / 2)
-	patient := e.wait(ctx, b, b)
-	if err := impatient(); err != nil && !errors.Is(err, context.DeadlineExceeded) {
-		return err
-	}
-	return errors.Join(lease.Release(ctx), patient())
+	return e.hold(ctx, a, exerciseKey, func(strategies.Lease) (func() error, error) {
+		short, cancel := context.WithTimeout(ctx, 3*e.times*parking)
+		defer cancel()
+		impatient := e.wait(short, exerciseKey, b, b)
+		patient := e.wait(ctx, exerciseKey, b, b)
+		if err := impatient(); err != nil && !errors.Is(err, context.DeadlineExceeded) {
+			return nil, err
+		}
+		return patient, nil
+	})
 }
 
 // dead is a holder, and a waiter, whose process dies.
@@ -177,74 +179,55 @@ func (e exercise) dead(ctx context.Context, a, b process) error {
 	}
 	short, cancel := context.WithCancel(ctx)
 	defer cancel()
-	buried := e.wait(short, victim)
-	e.park()
-	waiters := e.wait(ctx, a, b, b)
-	e.park()
+	buried := e.wait(short, exerciseKey, victim)
+	waited := e.wait(ctx, exerciseKey, a, b, b)
 	victim.hangUp()
 	cancel()
 	_ = buried()
 	_ = victim.Close()
-	return waiters()
+	return waited()
 }
 
 // lost is a lease that Redis forgets, and a release and a renewal of it.
 func (e exercise) lost(ctx context.Context, a, b process) error {
-	lease, err := a.Acquire(ctx, exerciseKey)
-	if err != nil {
-		return err
-	}
-	waiters := e.wait(ctx, b)
-	e.park()
-	for _, admin := range e.admin {
-		if err := admin.FlushAll(ctx).Err(); err != nil {
-			return err
+	return e.hold(ctx, a, exerciseKey, func(lease strategies.Lease) (func() error, error) {
+		waited := e.wait(ctx, exerciseKey, b)
+		for _, admin := range e.admin {
+			if err := admin.FlushAll(ctx).Err(); err != nil {
+				return nil, err
+			}
 		}
-	}
-	if extender, ok := strategies.As[strategies.Extender](lease); ok {
-		_ = extender.Extend(ctx, e.ttl())
-	}
-	_ = lease.Release(ctx)
-	return waiters()
+		if extender, ok := strategies.As[strategies.Extender](lease); ok {
+			_ = extender.Extend(ctx, e.ttl())
+		}
+		return waited, nil
+	})
 }
 
 // flushed is a turn after Redis has forgotten all scripts.
 func (e exercise) flushed(ctx context.Context, a, b process) error {
-	for _, admin := range e.admin {
-		if err := admin.ScriptFlush(ctx).Err(); err != nil {
-			return err
+	flush := func() error {
+		for _, admin := range e.admin {
+			if err := admin.ScriptFlush(ctx).Err(); err != nil {
+				return err
+			}
 		}
+		return nil
 	}
-	lease, err := a.Acquire(ctx, exerciseKey)
-	if err != nil {
+	if err := flush(); err != nil {
 		return err
 	}
-	waiters := e.wait(ctx, b)
-	e.park()
-	for _, admin := range e.admin {
-		if err := admin.ScriptFlush(ctx).Err(); err != nil {
-			return err
-		}
-	}
-	return errors.Join(lease.Release(ctx), waiters())
+	return e.hold(ctx, a, exerciseKey, func(strategies.Lease) (func() error, error) {
+		return e.wait(ctx, exerciseKey, b), flush()
+	})
 }
 
 // several are two locks that a process waits for, for the second while it waits for the first.
 func (e exercise) several(ctx context.Context, a, b process) error {
-	var held []strategies.Lease
-	var waiters []func() error
-	for _, key := range []string{exerciseKey, anotherKey} {
-		lease, err := a.Acquire(ctx, key)
-		if err != nil {
-			return err
-		}
-		held = append(held, lease)
-		waiters = append(waiters, e.waitFor(ctx, key, b))
-		e.park()
-	}
-	var problems []error
-	for i, lease := range held {
-		problems = append(problems, lease.Release(ctx), waiters[i]())
-	}
-	return errors.Join(problems...)
+	return e.hold(ctx, a, exerciseKey, func(strategies.Lease) (func() error, error) {
+		waited := e.wait(ctx, exerciseKey, b)
+		return waited, e.hold(ctx, a, anotherKey, func(strategies.Lease) (func() error, error) {
+			return e.wait(ctx, anotherKey, b), nil
+		})
+	})
 }
