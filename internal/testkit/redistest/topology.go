@@ -13,8 +13,8 @@ import (
 )
 
 // Topology is several running Redis nodes that belong to one test. Methods such as
-// Kill take a node's index: independent nodes and those of a cluster are in any order,
-// a primary is before its replicas.
+// Kill take a node's index: those of a cluster are in any order, a primary is before its
+// replicas.
 type Topology struct {
 	Server *servers.Server
 
@@ -95,18 +95,6 @@ func (top *Topology) Pause(i int) { top.t.Helper(); top.do("pause", top.own(i).P
 
 // Resume lets a paused node go on.
 func (top *Topology) Resume(i int) { top.t.Helper(); top.do("resume", top.own(i).Resume) }
-
-// Save makes a node write its data to disk.
-func (top *Topology) Save(i int) { top.t.Helper(); top.do("save", top.own(i).Save) }
-
-// Restart starts a node again, empty and on the same port.
-func (top *Topology) Restart(i int) { top.t.Helper(); top.do("restart", top.own(i).Restart) }
-
-// RestartWithData starts a node again with what it last saved.
-func (top *Topology) RestartWithData(i int) {
-	top.t.Helper()
-	top.do("restart", top.own(i).RestartWithData)
-}
 
 func (top *Topology) own(i int) *servers.Own { return top.Server.Owned()[i] }
 
