@@ -9,15 +9,20 @@ import (
 	"github.com/lockbench/lockbench/strategies/goredis"
 )
 
-// localLock is a semaphore in the process, first come, first served.
+// localLock is one instance's side of a semaphore in the process, first come, first served; or one that goes round,
+// which serves all who wait in an instance when it comes there.
 type localLock struct {
 	faults
 	permits int
-	probe   *strategies.Probe
+	config  goredis.Config
+	closed  bool
+	*localKeys
+}
 
-	mu     sync.Mutex
-	keys   map[string]*localQueue
-	closed bool
+// localKeys are what the instances share.
+type localKeys struct {
+	mu   sync.Mutex
+	keys map[string]*localQueue
 }
 
 type localQueue struct {
@@ -25,19 +30,21 @@ type localQueue struct {
 	waiters       []*localWaiter
 	grants, fence int64
 	woken         *localLease
+	batch         int // turns that the instance still has that had the last one
 }
 
 type localWaiter struct {
+	of      *localLock
 	owner   string
 	granted chan *localLease // has room for one
 	gone    bool
 }
 
-func newLocalLock(f faults, permits int, config goredis.Config) *localLock {
+func newLocalLock(f faults, permits int, config goredis.Config, keys *localKeys) *localLock {
 	if f["morePermits"] {
 		permits++
 	}
-	return &localLock{faults: f, permits: permits, probe: config.Probe, keys: map[string]*localQueue{}}
+	return &localLock{faults: f, permits: permits, config: config, localKeys: keys}
 }
 
 func (l *localLock) Close() error {
@@ -65,7 +72,7 @@ func (l *localLock) AcquireAs(ctx context.Context, key, owner string) (strategie
 func (l *localLock) TryAcquire(_ context.Context, key string) (strategies.Lease, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.probe.Attempt()
+	l.config.Probe.Attempt()
 	if q := l.queue(key); len(q.holders) < l.permits {
 		return l.grant(q, ""), nil
 	}
@@ -74,6 +81,7 @@ func (l *localLock) TryAcquire(_ context.Context, key string) (strategies.Lease,
 
 // queue is that of a key. The caller holds mu.
 func (l *localLock) queue(key string) *localQueue {
+	key = l.config.Key(key)
 	q := l.keys[key]
 	if q == nil {
 		q = &localQueue{}
@@ -88,7 +96,7 @@ func (l *localLock) acquire(ctx context.Context, key, owner string) (strategies.
 		l.mu.Unlock()
 		return nil, strategies.ErrClosed
 	}
-	l.probe.Attempt()
+	l.config.Probe.Attempt()
 	q := l.queue(key)
 	if owner != "" && !l.faults["forgetful"] {
 		for _, h := range q.holders {
@@ -103,7 +111,7 @@ func (l *localLock) acquire(ctx context.Context, key, owner string) (strategies.
 		defer l.mu.Unlock()
 		return l.grant(q, owner), nil
 	}
-	place := &localWaiter{owner: owner, granted: make(chan *localLease, 1)}
+	place := &localWaiter{of: l, owner: owner, granted: make(chan *localLease, 1)}
 	switch last := len(q.waiters) - 1; {
 	case l.faults["lastFirst"]:
 		q.waiters = slices.Insert(q.waiters, 0, place)
@@ -153,14 +161,38 @@ func (l *localLock) grant(q *localQueue, owner string) *localLease {
 func (l *localLock) free(q *localQueue, lease *localLease) {
 	q.holders = slices.DeleteFunc(q.holders, func(h *localLease) bool { return h == lease })
 	if len(q.waiters) == 0 || l.faults["oneAtATime"] && q.woken != nil && q.woken.count > 0 {
+		q.batch = 0
 		return
 	}
-	first := q.waiters[0]
-	q.waiters = q.waiters[1:]
-	if !first.gone {
-		q.woken = l.grant(q, first.owner)
-		first.granted <- q.woken
+	n := l.next(q)
+	next := q.waiters[n]
+	q.waiters = slices.Delete(q.waiters, n, n+1)
+	if !next.gone {
+		q.woken = next.of.grant(q, next.owner)
+		next.granted <- q.woken
 	}
+}
+
+// next is the number of the waiter who is served next. The caller holds mu.
+func (l *localLock) next(q *localQueue) (n int) {
+	if !l.faults["goesRound"] {
+		return 0
+	}
+	own := slices.IndexFunc(q.waiters, func(w *localWaiter) bool { return w.of == l })
+	if own >= 0 && (q.batch > 0 || l.faults["forEver"]) {
+		q.batch--
+		return own
+	}
+	if own >= 0 && l.faults["barges"] {
+		n = own
+	}
+	q.batch = -1
+	for _, w := range q.waiters {
+		if w.of == q.waiters[n].of {
+			q.batch++
+		}
+	}
+	return n
 }
 
 type localLease struct {

@@ -95,17 +95,18 @@ func inProcess(names string, permits int, claimed ...int) subject {
 		Name: "local", Claims: claims(append(claimed, exclusion)...), Capacity: permits, MaxInstances: 1,
 	}
 	return subject{info: info, open: func(c goredis.Config) (strategies.Locker, error) {
-		return newLocalLock(f, permits, c), nil
+		return newLocalLock(f, permits, c, &localKeys{keys: map[string]*localQueue{}}), nil
 	}}
 }
 
-// inCohorts is a cohortLock with faults.
+// inCohorts is a localLock of several instances, with faults, that goes round among them.
 func inCohorts(names string) subject {
-	f, shared := faultsOf(names), &cohorts{keys: map[string]*cohortKey{}}
-	info := strategies.Info{Name: "cohorts", Claims: claims(exclusion, bounded), Capacity: 1}
-	return subject{info: info, open: func(c goredis.Config) (strategies.Locker, error) {
-		return &cohortLock{faults: f, shared: shared, config: c}, nil
-	}}
+	s, keys := inProcess("", 1, bounded), &localKeys{keys: map[string]*localQueue{}}
+	s.info.MaxInstances = 0
+	s.open = func(c goredis.Config) (strategies.Locker, error) {
+		return newLocalLock(faultsOf("goesRound "+names), 1, c, keys), nil
+	}
+	return s
 }
 
 // ofNodes is a quorumLock with faults.
