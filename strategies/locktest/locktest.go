@@ -50,8 +50,8 @@ type Fixture struct {
 	Nodes func() []goredis.Node
 
 	// Pause and Resume stop the servers for a while and leave their connections open, as
-	// SIGSTOP does. Restart ends the servers and starts them again, empty.
-	Pause, Resume, Restart func() error
+	// SIGSTOP does.
+	Pause, Resume func() error
 	// Kill ends one server, by its index in Nodes, and Revive starts it again, empty.
 	Kill, Revive func(node int) error
 

@@ -95,12 +95,32 @@ func (s *stage) unanswered(i *instance, limit time.Duration) bool {
 	return err == nil
 }
 
+// killable returns functions that end a server, and start it again, empty.
+func (s *stage) killable() (kill, revive func(node int)) {
+	if s.fixture.Kill == nil || s.fixture.Revive == nil {
+		s.notTried("the fixture cannot kill and revive its servers")
+	}
+	dead := map[int]bool{}
+	s.Cleanup(func() { // the next check has the same servers
+		for node := range dead {
+			_ = s.fixture.Revive(node)
+		}
+	})
+	kill = func(node int) {
+		dead[node] = true
+		s.disturb("kill a server", func() error { return s.fixture.Kill(node) })
+	}
+	revive = func(node int) {
+		delete(dead, node)
+		s.disturb("revive a server", func() error { return s.fixture.Revive(node) })
+	}
+	return kill, revive
+}
+
 // restartedServer ends the servers while a lock has a holder and waiters, and starts them
 // again, empty: no waiter may wait for ever, and the same Lockers must work on.
 func restartedServer(s *stage) {
-	if s.fixture.Restart == nil {
-		s.notTried("the fixture cannot restart its servers")
-	}
+	kill, revive := s.killable()
 	// The waiters are in other instances: in the holder's own they may go on waiting, since
 	// it lives.
 	all := s.several(3, longTTL)
@@ -110,7 +130,12 @@ func restartedServer(s *stage) {
 		waiting = append(waiting, s.waiter(all[n%2], "key"))
 	}
 	waiting[3].parked()
-	s.disturb("restart the servers", s.fixture.Restart)
+	for node := range s.outside {
+		kill(node)
+	}
+	for node := range s.outside {
+		revive(node)
+	}
 	s.forgotten()
 	for _, w := range waiting {
 		if !w.within(s.patience) { // with an error, or with the lock: Redis has forgotten the holder
@@ -154,26 +179,10 @@ func (s *stage) recovers(all ...*instance) {
 
 // deadNodes kills nodes of a quorum one after the other.
 func deadNodes(s *stage) {
-	nodes := len(s.outside)
-	if s.fixture.Kill == nil || s.fixture.Revive == nil {
-		s.notTried("the fixture cannot kill and revive its nodes one by one")
-	}
+	kill, revive := s.killable()
 	both := s.several(2, longTTL)
+	nodes := len(s.outside)
 	minority := (nodes - 1) / 2
-	dead := map[int]bool{}
-	kill := func(node int) {
-		dead[node] = true
-		s.disturb("kill a node", func() error { return s.fixture.Kill(node) })
-	}
-	revive := func(node int) error {
-		delete(dead, node)
-		return s.fixture.Revive(node)
-	}
-	s.Cleanup(func() { // the next check has the same nodes
-		for node := range dead {
-			_ = revive(node)
-		}
-	})
 	for node := range minority {
 		kill(node)
 	}
@@ -199,7 +208,7 @@ func deadNodes(s *stage) {
 	}
 
 	for node := range nodes - last {
-		s.disturb("revive a node", func() error { return revive(node) })
+		revive(node)
 	}
 	s.forgotten()
 	s.recovers(both...)

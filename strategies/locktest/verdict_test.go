@@ -66,9 +66,11 @@ func TestWhatIsNotTried(t *testing.T) {
 	failing := bare
 	failing.Pause = func() error { return broken }
 	failing.Resume = failing.Pause
-	failing.Restart = failing.Pause
+	failing.Kill = func(int) error { return broken }
+	failing.Revive = func(int) error { return nil }
 	ending := bare
-	ending.Restart = func() error { runtime.Goexit(); return nil }
+	ending.Kill = func(int) error { runtime.Goexit(); return nil }
+	ending.Revive = failing.Revive
 	ended, end := context.WithCancel(t.Context())
 	end()
 	for _, test := range []struct {
@@ -86,13 +88,13 @@ func TestWhatIsNotTried(t *testing.T) {
 			"has no servers",
 		},
 		{"no Pause", "lost reply", t.Context(), bare, locktest.NotTried, nil, "cannot pause"},
-		{"no Restart", "restarted server", t.Context(), bare, locktest.NotTried, nil, "cannot restart"},
+		{"no Kill", "restarted server", t.Context(), bare, locktest.NotTried, nil, "cannot kill"},
 		{"no Failover", "failover", t.Context(), bare, locktest.NotTried, nil, "cannot fail over"},
 		{"no Clock", "clock set back", t.Context(), bare, locktest.NotTried, nil, "whose clock can be set"},
 		{"Pause fails", "lost reply", t.Context(), failing, locktest.NotJudged, broken, "no such process"},
-		{"Restart fails", "restarted server", t.Context(), failing, locktest.NotJudged, broken, "no such process"},
+		{"Kill fails", "restarted server", t.Context(), failing, locktest.NotJudged, broken, "no such process"},
 		{
-			"Restart ends the goroutine", "restarted server", t.Context(), ending, locktest.NotJudged, nil,
+			"Kill ends the goroutine", "restarted server", t.Context(), ending, locktest.NotJudged, nil,
 			"outside the suite",
 		},
 		{"the context has ended", "exclusion", ended, bare, locktest.NotJudged, context.Canceled, "from outside"},

@@ -56,7 +56,6 @@ func Fixture(t testing.TB, nodes int, open func(goredis.Config) (strategies.Lock
 		},
 		Pause:    each(func(one *server) { one.Pause() }),
 		Resume:   each(func(one *server) { one.Resume() }),
-		Restart:  each(func(one *server) { one.Kill(); one.Restart(t) }),
 		Kill:     func(node int) error { all[node].Kill(); return nil },
 		Revive:   func(node int) error { all[node].Restart(t); return nil },
 		Failover: each((*server).failOver),
