@@ -144,6 +144,12 @@ func broken() []subject {
 			but(func(i *strategies.Info) { i.Connections = strategies.Connections{} }).
 			fails("connections", "connections beside its pool"),
 		polling("tags pinsSlots").called("slots that are never asked for again").fails("moving slot", stands),
+		onRedis("believes").called("any message is taken for a grant").
+			fails("forged messages", "was granted while"),
+		onRedis("namesIt deletesNamed").called("what a message names is deleted").
+			fails("forged messages", "deleted a key that is no lock"),
+		polling("tags pinsSlots").called("slots that are never asked for again, and a node dies").
+			fails("dying node", stands),
 		polling("").called("leases end by a clock that may be set").
 			but(func(i *strategies.Info) { i.Limits = nil }).fails("clock set forward", "got the lock while"),
 		polling("tokensAreTime", fencing).called("tokens are the time").fails("clock set back", "came after"),

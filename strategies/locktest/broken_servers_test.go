@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -72,6 +73,19 @@ func (l *redisLock) remember(ctx context.Context, name string) {
 		own.Ping(ctx)
 		l.toClose = append(l.toClose, own)
 	}
+}
+
+// believed says whether a waiter takes an event of its channel for a grant.
+func (l *redisLock) believed(ctx context.Context, event any, lease *redisLease) bool {
+	m, isMessage := event.(*redis.Message)
+	if isMessage && l.faults["deletesNamed"] && m.Payload != lease.name {
+		l.client.Del(ctx, m.Payload)
+	}
+	lease.planted = isMessage && l.faults["believes"]
+	if lease.planted {
+		lease.renewed(time.Now().Add(l.config.TTL))
+	}
+	return lease.planted
 }
 
 // forget removes it.

@@ -87,6 +87,10 @@ type Cluster struct {
 	// Move begins to move the slot of the keys that fit a pattern to another node. It
 	// moves one key at once; finish moves the rest, and the slot.
 	Move func(pattern string) (finish func() error, err error)
+	// Die gives the node that has the slot of the keys that fit a pattern a replica. kill ends
+	// the node as SIGKILL does, once the replica has all that it has, and returns the nodes
+	// that live, the replica in the other's place. Die may be nil.
+	Die func(pattern string) (kill func() (living []goredis.Node, err error), err error)
 }
 
 // Clock is servers whose clock can be set.

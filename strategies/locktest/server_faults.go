@@ -3,6 +3,7 @@ package locktest
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"time"
 
@@ -190,6 +191,37 @@ func movingSlot(s *stage) {
 	w.returned("a release during a slot's move")
 	b.all(waiting, "a slot's move")
 	s.moveTo(s.nodes, cluster.Primaries) // the primaries' connections to each other do not count
+	s.recovers(all...)
+}
+
+// dyingNode kills the node that has the lock, and expects the lock's next grant within its
+// TTL and the usual patience. A lock need not notice more than that its client's connections
+// break: the replica has all data.
+func dyingNode(s *stage) {
+	const ttl = 10 * time.Second
+	cluster := s.cluster()
+	if cluster.Die == nil {
+		s.notTried("no node of the fixture's cluster may die")
+	}
+	s.patience += ttl
+	b, all := s.book(), s.several(3, ttl)
+	var kill func() ([]goredis.Node, error)
+	leases := b.fill(s.open(longTTL), longTTL)
+	s.disturb("start a replica", func() (err error) { kill, err = cluster.Die("*" + s.id + "*"); return err })
+	b.free(leases...)
+
+	leases = b.fill(all[0], ttl)
+	waiting := b.queue(all[1:], 4, time.Millisecond, ttl)
+	var living []goredis.Node
+	s.disturb("kill a node", func() (err error) { living, err = kill(); return err })
+	promoted := time.Now()
+	s.moveTo(s.nodes, living)
+	w := s.background(all[0], "key", func(context.Context) error { b.free(leases...); return nil })
+	b.all(waiting, "the promotion of a dead node's replica")
+	first := slices.MinFunc(waiting, func(a, b *waiter) int { return a.over.Compare(b.over) })
+	s.Logf("%v after the promotion a waiter had had the lock", first.over.Sub(promoted).Round(time.Millisecond))
+	w.returned("a release after a node's death")
+	s.moveTo(s.nodes, living)
 	s.recovers(all...)
 }
 

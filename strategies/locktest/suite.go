@@ -287,10 +287,21 @@ func Checks() []Check {
 				"has used.",
 		},
 		{
+			"forged messages", onRedis, forgedMessages, "a message gives nobody a lock or a token, and takes no key",
+			"Messages that repeat and vary what a hand-over published, from somebody who may publish and nothing " +
+				"else, make no second holder and no token, and delete nothing.",
+		},
+		{
 			"moving slot", onRedis | onCluster, movingSlot,
 			"a slot that moves makes no second holder and strands nobody",
 			"When a cluster's slot moves while a lock in it is held and waited for, there is one holder at a time " +
 				"and all who wait are served.",
+		},
+		{
+			"dying node", onRedis | onCluster, dyingNode,
+			"a node that dies gives nobody another's lock, and its lock is granted again soon",
+			"When the node of a cluster that has the lock dies and a replica with all its data takes its place, " +
+				"there is one holder at a time, and the lock is granted again within its TTL and some seconds.",
 		},
 		{
 			"clock set forward", recovers | onRedis, clockSetForward,

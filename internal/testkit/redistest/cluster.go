@@ -136,6 +136,37 @@ func owner(t testing.TB, node *redis.Client, slot int64) redis.ClusterNode {
 	return redis.ClusterNode{}
 }
 
+// Mortal gives the node that has the slot of the keys that fit a pattern a replica. die kills the
+// node once the replica has all that it has, and returns clients of those that live when
+// the replica is in its place.
+func (c *Cluster) Mortal(top *Topology, pattern string) (die func() (living []*redis.Client)) {
+	c.t.Helper()
+	slot := c.SlotOf(pattern)
+	of := slices.Index(c.ids, owner(c.t, c.Nodes[0], slot).ID)
+	replica, _ := StartReplica(c.t, top, c.Nodes[of].Options().Addr)
+	offset := func(node *redis.Client, field string) string {
+		return node.InfoMap(c.t.Context(), "replication").Val()["Replication"][field]
+	}
+	return func() []*redis.Client {
+		c.t.Helper()
+		poll.Until(c.t, "the replica has all", func() bool {
+			return offset(replica, "slave_repl_offset") == offset(c.Nodes[of], "master_repl_offset")
+		})
+		top.Kill(of)
+		if err := replica.Do(c.t.Context(), "CLUSTER", "FAILOVER", "TAKEOVER").Err(); err != nil {
+			c.t.Fatal(err)
+		}
+		others := append(slices.Delete(slices.Clone(c.Nodes), of, of+1), replica)
+		poll.Until(c.t, "all know who has the slot", func() bool {
+			return !slices.ContainsFunc(others, func(node *redis.Client) bool {
+				id := owner(c.t, node, slot).ID
+				return id == c.ids[of] || id == ""
+			})
+		})
+		return others
+	}
+}
+
 // Migrate begins to move a slot. Its keys stay where they are.
 func (c *Cluster) Migrate(slot int64) *Move {
 	c.t.Helper()

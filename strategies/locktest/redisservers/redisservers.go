@@ -115,19 +115,26 @@ func connect(t testing.TB, options redis.UniversalOptions) goredis.Node {
 
 func cluster(t testing.TB) locktest.Cluster {
 	t.Helper()
-	c := redistest.StartCluster(t)
-	var primaries []goredis.Node
-	for _, node := range c.Nodes {
-		at := node.Options()
-		primaries = append(primaries, connect(t, redis.UniversalOptions{Addrs: []string{at.Addr}, Password: at.Password}))
+	top := redistest.StartTopology(t, "cluster:3")
+	c := redistest.ClusterOf(t, top)
+	each := func(clients []*redis.Client) (nodes []goredis.Node) {
+		for _, client := range clients {
+			at := client.Options()
+			nodes = append(nodes, connect(t, redis.UniversalOptions{Addrs: []string{at.Addr}, Password: at.Password}))
+		}
+		return nodes
 	}
 	return locktest.Cluster{
 		Node:      connect(t, c.Options()),
-		Primaries: primaries,
+		Primaries: each(c.Nodes),
 		Move: func(pattern string) (finish func() error, err error) {
 			m := c.Migrate(c.SlotOf(pattern))
 			m.Carry(1)
 			return func() error { m.Finish(); return nil }, nil
+		},
+		Die: func(pattern string) (kill func() ([]goredis.Node, error), err error) {
+			die := c.Mortal(top, pattern)
+			return func() ([]goredis.Node, error) { return each(die()), nil }, nil
 		},
 	}
 }

@@ -1,0 +1,261 @@
+package locktest
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"maps"
+	"math"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// forgedMessages repeats and varies what a hand-over published, as somebody could who may
+// publish and nothing else, while another holds the lock: nobody gets it, no token comes from
+// a message, and no key goes.
+func forgedMessages(s *stage) {
+	b, all := s.book(), s.several(3, longTTL)
+	f := s.forger()
+	for range 2 { // twice, since ids may differ by a number alone
+		for _, to := range all[1:] {
+			leases := b.fill(all[0], longTTL)
+			waiting := b.queue([]*instance{to}, 1, time.Millisecond, longTTL)
+			f.listen()
+			b.free(leases...)
+			b.all(waiting, "a release")
+		}
+	}
+	f.listen()
+	if len(f.heard) == 0 {
+		s.notApplicable("its hand-over publishes nothing")
+	}
+
+	leases, others := b.fill(all[0], longTTL), s.fill(all[1], "other")
+	waiting := b.queue(all[1:], 4, time.Millisecond, longTTL)
+	if f.publish() == 0 {
+		s.notApplicable("nobody listens to what its hand-over publishes")
+	}
+	for before, look := b.count(), 0; look < 50 && b.count() == before; look++ {
+		time.Sleep(soon / 50)
+	}
+	for _, w := range waiting {
+		w.heard()
+	}
+	if !s.held(all[2], "other") {
+		s.errorf("a message freed a lock that another held")
+	}
+	if f.gone() {
+		s.errorf("a message deleted a key that is no lock")
+	}
+	for _, lease := range others {
+		_ = s.again(lease)
+	}
+	b.free(leases...)
+	b.all(waiting, "messages that were made up")
+	b.free(b.fill(all[0], longTTL)...) // its token is larger than all, unless one came from a message
+	_ = f.close()
+}
+
+// forger listens to what a lock publishes and makes messages up, on connections of the suite.
+type forger struct {
+	*stage
+	ears    []*redis.PubSub   // one per server
+	heard   map[string]string // one message of each shape
+	sharded map[string]bool   // channels of SPUBLISH
+}
+
+func (s *stage) forger() *forger {
+	f := &forger{stage: s, heard: map[string]string{}, sharded: map[string]bool{}}
+	for _, o := range s.outside {
+		f.ears = append(f.ears, o.PSubscribe(context.Background(), "*"))
+	}
+	s.Cleanup(func() { _ = f.close() })
+	return f
+}
+
+func (f *forger) close() (err error) {
+	for _, ear := range f.ears {
+		err = cmp.Or(err, ear.Close())
+	}
+	return err
+}
+
+// channels returns the lock's channels on a server.
+func (f *forger) channels(o *outside) []string {
+	ctx, pattern := context.Background(), "*"+f.id+"*"
+	plain, err := o.PubSubChannels(ctx, pattern).Result()
+	f.must(err)
+	sharded, err := o.PubSubShardChannels(ctx, pattern).Result()
+	if _, unknown := errors.AsType[redis.Error](err); !unknown { // before Redis 7
+		f.must(err)
+	}
+	for _, channel := range sharded {
+		f.sharded[channel] = true
+	}
+	return append(plain, sharded...)
+}
+
+// listen notes what was published until now, and listens to all channels that there are.
+func (f *forger) listen() {
+	ctx := context.Background()
+	for n, o := range f.outside {
+		ear := f.ears[n]
+		for _, channel := range f.channels(o) {
+			if f.sharded[channel] {
+				f.must(ear.SSubscribe(ctx, channel))
+			}
+		}
+		f.must(ear.Ping(ctx))
+		for answered := false; !answered; { // the answer comes after all that was published before
+			got, err := ear.ReceiveTimeout(ctx, f.patience)
+			f.must(err)
+			switch m := got.(type) {
+			case *redis.Message:
+				f.heard[word.ReplaceAllString(m.Payload, "_")] = m.Payload
+			case *redis.Pong:
+				answered = true
+			}
+		}
+	}
+}
+
+func (f *forger) must(err error) {
+	if err != nil {
+		f.notJudged("use the lock's channels: %w", err)
+	}
+}
+
+// word is what the parts of a message are made of.
+var word = regexp.MustCompile(`[A-Za-z0-9]+`)
+
+// What may stand in a message: the number of an id, a token, and a name that stands in a
+// channel's name too.
+var (
+	idNumber = regexp.MustCompile(`\b[0-9a-z]{1,3}\b`)
+	aToken   = regexp.MustCompile(`\b[0-9]{4,18}\b`)
+	aName    = regexp.MustCompile(`[A-Za-z0-9-]{8,}`)
+)
+
+// A string that is no lock, as a service may have one.
+const session, loggedIn = "session", "logged-in"
+
+// publish sends all channels what madeUp makes of each message, and returns how many it sent.
+func (f *forger) publish() (sent int) {
+	ctx := context.Background()
+	for _, o := range f.outside {
+		f.must(o.Set(ctx, f.named(session), loggedIn, 0).Err())
+		channels := f.channels(o)
+		for _, shape := range slices.Sorted(maps.Keys(f.heard)) {
+			for texts := range slices.Chunk(f.madeUp(f.heard[shape], channels), 500) {
+				_, err := o.Pipelined(ctx, func(p redis.Pipeliner) error {
+					for _, text := range texts {
+						for _, channel := range channels {
+							send := p.Publish
+							if f.sharded[channel] {
+								send = p.SPublish
+							}
+							send(ctx, channel, text)
+							sent++
+						}
+					}
+					return nil
+				})
+				f.must(err)
+			}
+		}
+	}
+	f.Logf("%d messages were made up from %q", sent, slices.Sorted(maps.Values(f.heard)))
+	return sent
+}
+
+// gone says whether the session is gone, and removes it.
+func (f *forger) gone() (gone bool) {
+	for _, o := range f.outside {
+		n, err := o.Del(context.Background(), f.named(session)).Result()
+		f.must(err)
+		gone = gone || n == 0
+	}
+	return gone
+}
+
+// madeUp returns messages like one that was heard: the same again, with the names of other
+// processes and locks, with other numbers and tokens, and rubbish.
+func (f *forger) madeUp(heard string, channels []string) []string {
+	const lock = "\x00" // instead of its name, which has parts of its own
+	locks := []string{f.prefix + f.named("key"), f.prefix + f.named("other"), f.named(session)}
+	made := []string{strings.ReplaceAll(heard, locks[0], lock)}
+
+	id, rest, _ := strings.Cut(made[0], " ")
+	tokens := otherTokens(made[0])
+	made = vary(made, aName, f.processes(made[0], channels))
+	made = vary(made, idNumber, numbers())
+	made = append(made, loggedIn, loggedIn+" "+rest, id+" "+loggedIn)
+	made = vary(made, aToken, tokens)
+	made = vary(made, regexp.MustCompile(lock), locks)
+	return append(made, heard, "", " ", "0", "-1", "{}", "\xff\xfe", heard+heard, strings.Repeat("x", 1<<16),
+		f.named(session), loggedIn+" 1 "+f.named(session))
+}
+
+// vary returns each text with each of the words instead of the first match.
+func vary(texts []string, match *regexp.Regexp, words []string) (varied []string) {
+	for _, text := range texts {
+		at := match.FindStringIndex(text)
+		if at == nil || len(words) == 0 {
+			varied = append(varied, text)
+			continue
+		}
+		for _, word := range words {
+			varied = append(varied, text[:at[0]]+word+text[at[1]:])
+		}
+	}
+	return varied
+}
+
+// processes returns what stands in the channels where the message's name stands in one.
+func (f *forger) processes(text string, channels []string) (names []string) {
+	name := aName.FindString(text)
+	for _, channel := range channels {
+		before, after, found := strings.Cut(channel, name)
+		if name == "" || !found {
+			continue
+		}
+		for _, other := range channels {
+			if rest, ok := strings.CutPrefix(other, before); ok {
+				if rest, ok = strings.CutSuffix(rest, after); ok && !slices.Contains(names, rest) {
+					names = append(names, rest)
+				}
+			}
+		}
+	}
+	return names
+}
+
+// numbers are those of the ids that came first, in both usual notations.
+func numbers() (all []string) {
+	for n := range int64(41) {
+		all = append(all, strconv.FormatInt(n, 36))
+		if n > 9 {
+			all = append(all, strconv.FormatInt(n, 10))
+		}
+	}
+	return all
+}
+
+// otherTokens returns the token of a message, one that nobody has had yet, and such as nobody
+// ever may have.
+func otherTokens(text string) []string {
+	token, err := strconv.ParseInt(aToken.FindString(text), 10, 64)
+	if err != nil {
+		return nil
+	}
+	tokens := []string{strconv.FormatInt(token, 10)}
+	for _, n := range []int64{token + 1<<40, math.MaxInt64, math.MaxInt64/1024 + 1, 0, -1, math.MinInt64} {
+		tokens = append(tokens, strconv.FormatInt(n, 10))
+	}
+	return tokens
+}
