@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	// grace limits how long a caller waits for the end of a session.
+	// grace limits how long a caller waits for the begin or the end of a session.
 	grace = time.Second
 	// atOnce limits the sessions that are made or ended at the same time.
 	atOnce = 16
@@ -44,13 +44,10 @@ func (s *session) within(ctx context.Context, do func(context.Context) (entry, e
 
 // sessions are the sessions of one Locker.
 type sessions struct {
-	client     *clientv3.Client
-	ttl        int             // in seconds
-	life       context.Context // of all sessions
-	end        context.CancelFunc
-	revoking   context.Context // of requests that end sessions
-	giveUp     context.CancelFunc
-	background sync.WaitGroup
+	client *clientv3.Client
+	ttl    int64           // in seconds
+	life   context.Context // of all sessions
+	end    context.CancelFunc
 
 	mu     sync.Mutex
 	closed bool
@@ -58,48 +55,22 @@ type sessions struct {
 }
 
 func (p *sessions) init(client *clientv3.Client, ttl time.Duration) {
-	p.client, p.ttl = client, int((ttl+time.Second-1)/time.Second)
+	p.client, p.ttl = client, int64((ttl+time.Second-1)/time.Second)
 	p.life, p.end = context.WithCancel(client.Ctx())
-	p.revoking, p.giveUp = context.WithCancel(client.Ctx())
 }
 
-// inBackground calls do in a goroutine that close waits for; false after close.
-func (p *sessions) inBackground(do func()) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if !p.closed {
-		p.background.Go(do)
-	}
-	return !p.closed
-}
-
-// take returns an idle session, or a new one. If ctx ends meanwhile, the new one is kept for the next caller.
+// take returns an idle session that has not ended, or a new one. If ctx ends meanwhile, the new one is kept for the
+// next caller.
 func (p *sessions) take(ctx context.Context) (*session, error) {
 	if s := p.kept(); s != nil || ctx.Err() != nil {
 		return s, ctx.Err()
 	}
-	var s *session
-	var err error
-	made := make(chan struct{})
-	wanted := make(chan bool, 1) // whether the caller still waits
-	begun := p.inBackground(func() {
-		s, err = p.open()
-		close(made)
-		if !<-wanted && err == nil {
-			p.put(s)
-		}
-	})
-	if !begun {
-		return nil, strategies.ErrClosed
+	s, err := p.open(ctx)
+	if err == nil && ctx.Err() != nil {
+		p.put(s)
+		err = ctx.Err()
 	}
-	select {
-	case <-made:
-		wanted <- true
-		return s, err
-	case <-ctx.Done():
-		wanted <- false
-		return nil, ctx.Err()
-	}
+	return s, err
 }
 
 // kept returns an idle session that has not ended; nil if there is none.
@@ -117,20 +88,36 @@ func (p *sessions) kept() *session {
 	return nil
 }
 
-// open makes a session. It uses the connections of the caller's client, but its requests end with the session.
-func (p *sessions) open() (*session, error) {
+// open makes a session. It uses the connections of the caller's client, but its requests end with the session. If ctx
+// ends, open waits for etcd's answer for the grace, since a lease whose answer is lost stays for its TTL.
+func (p *sessions) open(ctx context.Context) (*session, error) {
+	asking, cancel := context.WithCancel(p.life)
+	defer cancel()
+	defer context.AfterFunc(ctx, func() { time.AfterFunc(grace, cancel) })()
+	granted, err := p.client.Grant(asking, p.ttl)
+	if err != nil {
+		return nil, p.because(ctx, err)
+	}
 	life, end := context.WithCancel(p.life)
 	own := clientv3.NewCtxClient(life, clientv3.WithZapLogger(p.client.GetLogger()))
 	own.KV, own.Lease, own.Watcher = p.client.KV, p.client.Lease, p.client.Watcher
-	made, err := concurrency.NewSession(own, concurrency.WithTTL(p.ttl), concurrency.WithContext(life))
+	made, err := concurrency.NewSession(own, concurrency.WithLease(granted.ID), concurrency.WithContext(life))
 	if err != nil {
 		end()
-		if p.life.Err() != nil {
-			err = strategies.ErrClosed
-		}
-		return nil, err
+		return nil, p.because(ctx, err)
 	}
 	return &session{made, end}, nil
+}
+
+// because returns why a session was not made.
+func (p *sessions) because(ctx context.Context, err error) error {
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case p.life.Err() != nil:
+		return strategies.ErrClosed
+	}
+	return err
 }
 
 // put keeps a session without keys for the next caller, or ends it.
@@ -142,56 +129,33 @@ func (p *sessions) put(s *session) {
 	}
 	p.mu.Unlock()
 	if !keep {
-		p.revoke(s)
+		p.revoke(p.client.Ctx(), s)
 	}
 }
 
-// revoke ends a session, which deletes its keys. It returns when that is done, or after the grace, while it goes on in
-// the background.
-func (p *sessions) revoke(s *session) {
-	patience := time.NewTimer(grace)
-	defer patience.Stop()
-	select {
-	case <-p.discard(s):
-	case <-patience.C:
-	}
-}
-
-// discard ends a session in the background; after close it does not return before that.
-func (p *sessions) discard(s *session) (gone <-chan struct{}) {
+// revoke ends a session, which deletes its keys. Without an answer within the grace its TTL ends it.
+func (p *sessions) revoke(ctx context.Context, s *session) {
 	s.end()
-	done := make(chan struct{})
-	end := func(ctx context.Context) {
-		defer close(done)
-		<-s.Done()
-		_, _ = p.client.Revoke(ctx, s.Lease()) // without an answer its TTL ends it
-	}
-	if !p.inBackground(func() { end(p.revoking) }) {
-		ctx, cancel := context.WithTimeout(p.client.Ctx(), grace)
-		defer cancel()
-		end(ctx)
-	}
-	return done
+	<-s.Done()
+	ctx, cancel := context.WithTimeout(ctx, grace)
+	defer cancel()
+	_, _ = p.client.Revoke(ctx, s.Lease())
 }
 
 // fill makes n idle sessions.
 func (p *sessions) fill(ctx context.Context, n int) error {
 	var all errgroup.Group
 	all.SetLimit(atOnce)
-	taken := make([]*session, n)
-	for i := range taken {
-		all.Go(func() (err error) {
-			taken[i], err = p.take(ctx)
+	for range n {
+		all.Go(func() error {
+			s, err := p.open(ctx)
+			if err == nil {
+				p.put(s)
+			}
 			return err
 		})
 	}
-	err := all.Wait()
-	for _, s := range taken {
-		if s != nil {
-			p.put(s)
-		}
-	}
-	return err
+	return all.Wait()
 }
 
 // close ends the idle sessions, and the renewals of those in use.
@@ -202,13 +166,15 @@ func (p *sessions) close() {
 	p.idle = nil
 	p.mu.Unlock()
 	p.end() // ends all requests that the sessions have under way
-	late := time.AfterFunc(grace, p.giveUp)
-	defer late.Stop()
+	ctx, cancel := context.WithTimeout(p.client.Ctx(), grace)
+	defer cancel()
 	var all errgroup.Group
 	all.SetLimit(atOnce)
 	for _, s := range idle {
-		all.Go(func() error { p.discard(s); return nil })
+		all.Go(func() error {
+			p.revoke(ctx, s)
+			return nil
+		})
 	}
 	_ = all.Wait()
-	p.background.Wait()
 }
