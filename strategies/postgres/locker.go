@@ -14,6 +14,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/lockbench/lockbench/strategies"
 )
@@ -82,33 +83,32 @@ func settings(ttl time.Duration) map[string]string {
 
 // Prepare makes the rows of the keys, and opens a connection for each expected caller.
 func (l *Locker) Prepare(ctx context.Context, keys []string) error {
-	slots, all := make(chan struct{}, opening), sync.WaitGroup{}
-	opened, problems := make([]*pgx.Conn, l.config.Callers), make([]error, l.config.Callers)
-	for n := range opened {
-		slots <- struct{}{}
-		all.Go(func() {
-			defer func() { <-slots }()
-			opened[n], _, problems[n] = l.take(ctx)
+	var all errgroup.Group
+	all.SetLimit(opening)
+	for range l.config.Callers {
+		all.Go(func() error {
+			conn, err := l.open(ctx)
+			if err == nil {
+				l.put(conn)
+			}
+			return err
 		})
 	}
-	all.Wait()
-	var problem error // the first one is enough
-	for n, conn := range opened {
-		if conn != nil {
-			l.put(conn)
-		} else if problem == nil {
-			problem = fmt.Errorf("postgres: %w", problems[n])
+	if err := all.Wait(); err != nil {
+		return fmt.Errorf("postgres: %w", err)
+	}
+	if l.options.Mode != Row {
+		return nil
+	}
+	if len(keys) == 0 { // the table is needed all the same
+		keys = []string{""}
+	}
+	for _, key := range keys {
+		if err := l.makeRow(ctx, l.config.Key(key)); err != nil {
+			return err
 		}
 	}
-	if l.options.Mode == Row && problem == nil {
-		if len(keys) == 0 { // the table is needed all the same
-			keys = []string{""}
-		}
-		for _, key := range keys {
-			problem = errors.Join(problem, l.makeRow(ctx, l.config.Key(key)))
-		}
-	}
-	return problem
+	return nil
 }
 
 // take returns a connection that was kept, or a new one.
@@ -126,10 +126,17 @@ func (l *Locker) take(ctx context.Context) (conn *pgx.Conn, kept bool, err error
 	case conn != nil:
 		return conn, true, nil
 	}
-	if conn, err = pgx.ConnectConfig(ctx, l.connect); err != nil {
-		return nil, false, fmt.Errorf("connect: %w", because(ctx, err))
+	conn, err = l.open(ctx)
+	return conn, false, err
+}
+
+// open opens a connection.
+func (l *Locker) open(ctx context.Context) (*pgx.Conn, error) {
+	conn, err := pgx.ConnectConfig(ctx, l.connect)
+	if err != nil {
+		return nil, fmt.Errorf("connect: %w", because(ctx, err))
 	}
-	return conn, false, nil
+	return conn, nil
 }
 
 // put keeps a connection that holds nothing for the next caller, or ends it.
@@ -296,8 +303,6 @@ type lease struct {
 	conn   *pgx.Conn
 	name   string
 	over   bool
-	lost   chan struct{} // closed once the connection is known to have ended; nil before Lost
-	deaf   func()        // ends the watch for that
 }
 
 // Release gives the lock up. It ends the lease in any case: when it fails it ends the connection, and the server frees
@@ -307,9 +312,6 @@ func (held *lease) Release(ctx context.Context) error {
 		return strategies.ErrNotHeld
 	}
 	held.over = true
-	if held.deaf != nil {
-		held.deaf()
-	}
 	if held.conn.IsClosed() {
 		held.locker.end(held.conn)
 		return strategies.ErrNotHeld
@@ -336,32 +338,6 @@ func (held *lease) Release(ctx context.Context) error {
 
 // ended are the codes with which the server ends a session before it reads a statement.
 var ended = map[string]bool{"57P01": true, "57P02": true, "57P05": true, "25P03": true}
-
-// Lost returns a channel that is closed once the connection is known to have ended without a release. It knows only
-// what this side hears: nothing of a silent network until TCP gives up.
-func (held *lease) Lost() <-chan struct{} {
-	if held.lost != nil {
-		return held.lost
-	}
-	held.lost = make(chan struct{})
-	if held.over {
-		return held.lost
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	heard := make(chan struct{})
-	go func() {
-		defer close(heard)
-		for ctx.Err() == nil {
-			_ = held.conn.PgConn().WaitForNotification(ctx) // the message does not matter
-			if held.conn.IsClosed() {
-				close(held.lost)
-				return
-			}
-		}
-	}()
-	held.deaf = func() { cancel(); <-heard }
-	return held.lost
-}
 
 // code returns the code of an error from the server; "" for any other.
 func code(err error) string {
