@@ -53,9 +53,5 @@ func sweepServer(ctx context.Context, at store.Options) (store.Swept, error) {
 	if err != nil {
 		return store.Swept{}, err
 	}
-	sweeper, ok := kind.(store.Sweeper)
-	if !ok {
-		return store.Swept{}, fmt.Errorf("%w: --redis: nothing is left on %s", store.ErrConfig, name)
-	}
-	return sweeper.Sweep(ctx, store.NewRunID(), at)
+	return store.SweepAt(ctx, kind, at)
 }

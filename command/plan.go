@@ -227,11 +227,8 @@ func (s stores) complete() map[string]lockbench.StoreOptions {
 		}
 		o := all[name]
 		o.Durability, o.AllowFaults, o.Pin = s.redis.Durability, s.redis.AllowFaults, s.redis.Pin
-		switch {
-		case o.Address != "":
+		if o.Address != "" {
 			o.CAFile = s.redis.CAFile
-		case s.redis.Address == "container", s.redis.Address == "process":
-			o.Address = s.redis.Address
 		}
 		all[name] = o
 	}

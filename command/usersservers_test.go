@@ -429,7 +429,7 @@ func usersPostgres(t *testing.T) usersServer {
 // usersZooKeeper has one look at the whole tree, of which a part is given to lockbench.
 func usersZooKeeper(t *testing.T) usersServer {
 	addr := openedAsProcess(t, "zookeeper").Describe().Address
-	session, err := gozk.Node{Servers: []string{addr}, Standalone: true}.Connect(t.Context(), time.Minute)
+	session, err := gozk.Node{Servers: []string{addr}}.Connect(t.Context(), time.Minute)
 	if err != nil {
 		t.Fatal(err)
 	}

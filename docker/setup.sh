@@ -138,7 +138,7 @@ if ! docker_works; then
 	if install_redis; then exit 0; fi
 else
 	if image_present; then exit 0; fi
-	# An offline image means that a pull failed; lockbench tries again after a day.
+	# An offline image means that a pull failed, so lockbench takes it as long as it is there.
 	if ! docker image inspect "$offline" >/dev/null 2>&1; then
 		say "pulling $image"
 		if within 300 docker pull -q "$image" >&2; then exit 0; fi

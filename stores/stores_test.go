@@ -4,22 +4,14 @@ import (
 	"context"
 	"errors"
 	"net"
-	"os"
 	"strings"
 	"testing"
 
-	"github.com/lockbench/lockbench/internal/launch"
-	"github.com/lockbench/lockbench/internal/launch/containers"
 	"github.com/lockbench/lockbench/internal/store"
 	_ "github.com/lockbench/lockbench/internal/store/redis"
 	"github.com/lockbench/lockbench/internal/testkit/drive"
 	_ "github.com/lockbench/lockbench/stores"
 )
-
-func TestMain(m *testing.M) {
-	containers.Quiet()
-	os.Exit(m.Run())
-}
 
 // lookup is a store by its name.
 func lookup(t *testing.T, name string) store.Store {
@@ -93,54 +85,6 @@ func TestSilence(t *testing.T) {
 			if err := refused(t, name, addressOf(t, name, listener.Addr().String())); !errors.Is(err,
 				store.ErrUnreachable) {
 				t.Errorf("%v", err)
-			}
-		})
-	}
-}
-
-// Every store is started in a container where there is an engine and an image; it is killed, emptied
-// and removed there.
-func TestContainers(t *testing.T) {
-	engine, err := launch.OpenEngine(t.Context())
-	if err != nil {
-		t.Skipf("no Docker: %v", err)
-	}
-	for _, name := range store.Names() {
-		t.Run(name, func(t *testing.T) {
-			server, err := lookup(t, name).Open(t.Context(), store.NewRunID(), store.Options{Address: "container"})
-			if name != store.Redis && errors.Is(err, launch.ErrNoImage) { // Redis has an offline image
-				if !strings.Contains(err.Error(), "or start a process: --redis process") {
-					t.Errorf("it does not say how else: %v", err)
-				}
-				if about := drive.Open(t, lookup(t, name), store.Options{}).Describe(); about.Source != "process" {
-					t.Errorf("without an image it is no process: %+v", about)
-				}
-				t.Skip(err)
-			}
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer func() {
-				if err := server.Close(context.WithoutCancel(t.Context())); err != nil {
-					t.Error(err)
-				}
-			}()
-			about := server.Describe()
-			if about.Source != "container" || about.Image == "" || about.Network == "" ||
-				!strings.HasPrefix(about.Why, "a container was asked for") {
-				t.Errorf("incomplete description: %+v", about)
-			}
-			if err := server.Ping(t.Context()); err != nil {
-				t.Error(err)
-			}
-			if reading, err := server.Read(t.Context()); err != nil || about.Network == "host" && reading.CPU == nil {
-				t.Errorf("its reading is %+v, %v", reading, err)
-			}
-			if swept := engine.Sweep(t.Context()); len(swept.Containers) > 0 {
-				t.Logf("another test's lockbench was dead: %v", swept.Containers)
-			}
-			if err := server.Ping(t.Context()); err != nil {
-				t.Errorf("it was swept though its lockbench lives: %v", err)
 			}
 		})
 	}

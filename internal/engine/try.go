@@ -48,7 +48,7 @@ func (j Job) Try(ctx context.Context) error {
 	case errors.Is(err, errors.ErrUnsupported):
 	case r.Target.Refused(err) != "", errors.Is(err, context.DeadlineExceeded):
 		// some libraries do not report a refusal, and wait
-		err = r.missing(always, err, !ready)
+		err = r.missing(err, !ready)
 	default:
 		err = nil
 	}
@@ -109,22 +109,14 @@ func (r *run) firstRefusal(problems []error) error {
 	return errors.Join(problems...)
 }
 
-// missing returns what the servers refused, and names the missing right. If err is not a
-// refusal, it returns an error only for a right that is certainly missing, or for a lock
-// that did not become ready: a run would wait for ever.
-func (r *run) missing(ctx context.Context, err error, unready bool) error {
+// missing returns what the servers refused, and names the missing right if they did. If err is not a
+// refusal, it returns an error only for a lock that did not become ready: a run would wait for ever.
+func (r *run) missing(err error, unready bool) error {
 	code := r.Target.Refused(err)
 	rights := r.info.Rights.Missing(err.Error(), Prefix)
-	if code == "" || r.Target.Unauthorised(code) && len(rights) == 0 {
-		// Redis does not say which of a script's commands it refused
-		rights = nil
-		if first := r.instances[0].store; first != nil {
-			rights = first.Lacking(ctx, r.info.Rights, Prefix, Prefix+r.keys[0], err.Error())
-		}
-	}
 	name := r.Strategy.Name()
 	switch {
-	case len(rights) > 0:
+	case code != "" && len(rights) > 0:
 		return fmt.Errorf("%s needs the right %s: %w (lockbench list %s prints all that it needs)",
 			name, strings.Join(rights, " "), err, r.Strategy.Strategy.Info.Name)
 	case code == "" && unready:

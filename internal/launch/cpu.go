@@ -20,11 +20,12 @@ type Pinning struct {
 
 // NewPinning chooses the CPUs. It does not pin yet.
 func NewPinning() (*Pinning, error) {
-	cpus, err := AllowedCPUs()
-	if err != nil {
-		return nil, fmt.Errorf("%w: --pin: %w", store.ErrConfig, err)
-	}
-	if len(cpus) < 2 {
+	cpus := measure.Affinity(0) // in order
+	switch {
+	case cpus == nil:
+		return nil, fmt.Errorf("%w: --pin: the CPUs that we may use are not known, which only Linux tells (this is %s)",
+			store.ErrConfig, runtime.GOOS)
+	case len(cpus) < 2:
 		return nil, fmt.Errorf("%w: --pin needs two CPUs, one for the servers and one for the generator; there is one",
 			store.ErrConfig)
 	}
@@ -75,30 +76,20 @@ func (p *Pinning) Unpin() error {
 	return restore()
 }
 
-// AllowedCPUs returns the CPUs on which this process may run, in order.
-func AllowedCPUs() ([]int, error) {
-	cpus := measure.Affinity(0)
-	if cpus == nil {
-		return nil, fmt.Errorf("the CPUs that we may use are not known, which only Linux tells (this is %s)",
-			runtime.GOOS)
-	}
-	return cpus, nil
-}
-
-// cpuTime is the CPU time of a server's processes, one after the other.
-type cpuTime struct {
+// CPUTime is the CPU time of a server's processes, one after the other.
+type CPUTime struct {
 	mu          sync.Mutex
 	pid         int     // of the last process; 0 if none is known
 	ended, last float64 // seconds: of the processes before it, and of it
 }
 
-// read returns the sum in seconds; nil if no process was ever known. pid is the process now, 0 if not
-// known, with its descendants. A process that has ended counts with what it had used at the last reading.
-func (t *cpuTime) read(pid int, descendants []int) *float64 {
+// Read returns the sum in seconds, with that of all descendants; nil if no process was ever known. pid is the process
+// now, 0 if not known. A process that has ended counts with what it had used at the last reading.
+func (t *CPUTime) Read(pid int) *float64 {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if pid > 0 {
-		if now := cpuOf(pid, descendants); now != nil {
+		if now := cpuOf(pid); now != nil {
 			t.enter(pid, *now)
 		}
 	}
@@ -111,7 +102,7 @@ func (t *cpuTime) read(pid int, descendants []int) *float64 {
 
 // enter notes what a process has used. Readings of one process may go back a little: they count the
 // ticks of threads that have ended, and the nanoseconds of the others.
-func (t *cpuTime) enter(pid int, used float64) {
+func (t *CPUTime) enter(pid int, used float64) {
 	if pid != t.pid {
 		t.ended, t.pid, t.last = t.ended+t.last, pid, 0
 	}

@@ -18,9 +18,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// endsWithUs says that a server does not outlive the process that started it.
-const endsWithUs = true
-
 // bind has the kernel kill the child if the thread that starts it ends, even by SIGKILL.
 func bind(cmd *exec.Cmd) { cmd.SysProcAttr.Pdeathsig = syscall.SIGKILL }
 
@@ -41,22 +38,12 @@ func stat(pid int) []string {
 	return fields
 }
 
-// pids returns the IDs of all processes.
-func pids() []int {
-	entries, _ := os.ReadDir("/proc")
-	var all []int
-	for _, entry := range entries {
-		if pid, err := strconv.Atoi(entry.Name()); err == nil {
-			all = append(all, pid)
-		}
-	}
-	return all
-}
-
 // descendants returns the children of a process, their children and so on.
 func descendants(pid int) []int {
 	children := map[int][]int{}
-	for _, child := range pids() {
+	dirs, _ := filepath.Glob("/proc/[0-9]*") // the pattern is valid
+	for _, dir := range dirs {
+		child, _ := strconv.Atoi(filepath.Base(dir))
 		if fields := stat(child); fields != nil {
 			parent, _ := strconv.Atoi(fields[1]) // a number, by the format
 			children[parent] = append(children[parent], child)
@@ -85,12 +72,12 @@ func endAll(all []int) {
 	}
 }
 
-// cpuOf returns the CPU time of a process and these descendants, including ended ones that were waited
+// cpuOf returns the CPU time of a process and its descendants, including ended ones that were waited
 // for, in seconds.
-func cpuOf(pid int, descendants []int) *float64 {
+func cpuOf(pid int) *float64 {
 	var seconds float64
 	known := false
-	for _, member := range append([]int{pid}, descendants...) {
+	for _, member := range append([]int{pid}, descendants(pid)...) {
 		fields := stat(member)
 		if fields == nil {
 			continue
@@ -140,36 +127,25 @@ func startTime(pid int) string {
 	return fields[22-3]
 }
 
-func bootID() string {
-	id, _ := os.ReadFile("/proc/sys/kernel/random/boot_id")
-	return strings.TrimSpace(string(id))
-}
-
-func pidNamespace() string {
-	name, _ := os.Readlink("/proc/self/ns/pid")
-	return name
+// pidSpace identifies what the IDs of this process and its neighbours are unique in: this boot of this machine, and
+// the PID namespace.
+func pidSpace() string {
+	boot, _ := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	namespace, _ := os.Readlink("/proc/self/ns/pid")
+	return strings.TrimSpace(string(boot)) + " " + namespace
 }
 
 func alive(pid int) bool { return startTime(pid) != "" }
 
-// Runs says whether a process of this machine is one of those programs, even if a loader other than
-// the system's started it.
+// Runs says whether a process of this machine is one of those programs.
 func Runs(pid int, programs ...string) bool {
-	proc := filepath.Join("/proc", strconv.Itoa(pid))
-	comm, err := os.ReadFile(filepath.Join(proc, "comm"))
+	comm, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "comm"))
 	if err != nil {
 		return false
 	}
-	name := strings.TrimSpace(string(comm))
-	if strings.HasPrefix(name, "ld-") {
-		command, _ := os.ReadFile(filepath.Join(proc, "cmdline"))
-		return slices.ContainsFunc(programs, func(program string) bool {
-			return strings.Contains(string(command), program)
-		})
-	}
 	const longest = 15 // the kernel cuts names off at this length
 	return slices.ContainsFunc(programs, func(program string) bool {
-		return strings.HasPrefix(name, program[:min(len(program), longest)])
+		return strings.HasPrefix(string(comm), program[:min(len(program), longest)])
 	})
 }
 

@@ -8,7 +8,6 @@ import (
 	"net"
 	"slices"
 	"strconv"
-	"sync"
 )
 
 // Servers get ports from lowestPort to below OutgoingPorts. From OutgoingPorts on, Linux uses ports
@@ -32,19 +31,21 @@ func FreePort() (int, error) {
 	return 0, fmt.Errorf("find a free port: %w", err)
 }
 
-// FreePorts returns n different free ports.
-func FreePorts(n int) ([]int, error) {
-	ports := make([]int, 0, n)
-	for len(ports) < n {
-		port, err := FreePort()
-		if err != nil {
-			return nil, err
+// FreePorts returns a function that finds n different free ports.
+func FreePorts(n int) func() ([]int, error) {
+	return func() ([]int, error) {
+		ports := make([]int, 0, n)
+		for len(ports) < n {
+			port, err := FreePort()
+			if err != nil {
+				return nil, err
+			}
+			if !slices.Contains(ports, port) {
+				ports = append(ports, port)
+			}
 		}
-		if !slices.Contains(ports, port) {
-			ports = append(ports, port)
-		}
+		return ports, nil
 	}
-	return ports, nil
 }
 
 // Free returns an error if the port is in use or kept.
@@ -57,55 +58,24 @@ func Free(port int) error {
 	return listener.Close()
 }
 
-// Picker finds a port for a server.
-type Picker func() (int, error)
-
-// OnFreePort starts a server on a free port. Another process may take the port before the server
-// does; if taken recognises that error, it tries another port.
-func OnFreePort(pick Picker, taken func(error) bool, start func(port int) error) error {
-	var port int
-	var err error
-	for range 5 {
-		if port, err = pick(); err != nil {
-			return err
-		}
-		if err = start(port); err == nil || taken == nil || !taken(err) {
-			return err
-		}
-	}
-	return err
-}
-
 // Kept holds ports of a server so that FreePort gives them to nobody else: after a kill the server
-// must get them again. The zero value keeps none. Its methods are safe for concurrent use.
-type Kept struct {
-	mu      sync.Mutex
-	sockets []io.Closer
-}
+// must get them again.
+type Kept []io.Closer
 
-// Keep keeps a server's port and its further ports instead of those kept before. It only works on
-// Linux. If another process takes a port nevertheless, the server's next start reports it.
-func (k *Kept) Keep(port int, beside func(port int) []int) {
-	k.Free()
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	ports := []int{port}
-	if beside != nil {
-		ports = append(ports, beside(port)...)
-	}
+// Keep keeps ports. It only works on Linux. If another process takes a port nevertheless, the server's next start
+// reports it.
+func Keep(ports []int) (kept Kept) {
 	for _, port := range ports {
 		if socket, err := keep(port); err == nil {
-			k.sockets = append(k.sockets, socket)
+			kept = append(kept, socket)
 		}
 	}
+	return kept
 }
 
 // Free releases the ports.
-func (k *Kept) Free() {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	for _, socket := range k.sockets {
+func (k Kept) Free() {
+	for _, socket := range k {
 		_ = socket.Close() // an unconnected socket has nothing to lose
 	}
-	k.sockets = nil
 }

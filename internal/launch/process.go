@@ -20,8 +20,7 @@ import (
 // its working directory. Its methods are safe for concurrent use.
 type Process struct {
 	of   Server
-	port int
-	kept Kept   // until Close, also after Kill
+	kept Kept   // its ports, until Close, also after Kill
 	home string // with what the server's user must not change
 	dir  string // the working directory
 
@@ -30,7 +29,7 @@ type Process struct {
 	began  time.Time
 	exited chan struct{} // closed after cmd has been waited for
 
-	used cpuTime
+	used CPUTime
 }
 
 // dirPattern is the prefix of the temporary directories of Processes.
@@ -48,34 +47,33 @@ func Start(ctx context.Context, of Server) (*Process, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make a directory for %s: %w", of.Name, err)
 	}
-	p := &Process{of: of, home: home, dir: filepath.Join(home, workDir)}
-	if err := p.startOnFreePort(ctx); err != nil {
+	p := &Process{of: of, kept: Keep(of.Ports), home: home, dir: filepath.Join(home, workDir)}
+	err = p.prepare(ctx)
+	if err == nil {
+		err = p.Again(ctx)
+	}
+	if err != nil {
 		return nil, errors.Join(err, p.remove())
 	}
 	return p, nil
 }
 
-func (p *Process) startOnFreePort(ctx context.Context) error {
+// prepare makes what the server needs before its first start.
+func (p *Process) prepare(ctx context.Context) error {
 	note, err := Note(p.of.RunID)
 	if err == nil {
 		err = os.WriteFile(filepath.Join(p.home, ownerFile), []byte(note), 0o600)
 	}
+	if err == nil {
+		err = p.furnish()
+	}
+	if err == nil && p.of.Process.Prepare != nil {
+		err = p.of.Process.Prepare(ctx, p)
+	}
 	if err != nil {
-		return fmt.Errorf("note the owner of %s: %w", p.of.Name, err)
+		return fmt.Errorf("prepare %s: %w", p.of.Name, err)
 	}
-	if err := p.furnish(); err != nil {
-		return fmt.Errorf("give %s its directory: %w", p.of.Name, err)
-	}
-	return OnFreePort(p.of.Pick, p.of.Taken, func(port int) error {
-		p.port = port
-		p.kept.Keep(port, p.of.Beside)
-		if p.of.Process.Prepare != nil {
-			if err := p.of.Process.Prepare(ctx, p); err != nil {
-				return fmt.Errorf("prepare %s: %w", p.of.Name, err)
-			}
-		}
-		return p.Again(ctx)
-	})
+	return nil
 }
 
 // furnish makes the working directory and gives it to the server's user.
@@ -172,10 +170,10 @@ func (p *Process) File(name, contents string) (string, error) {
 }
 
 // Place returns where it listens.
-func (p *Process) Place() Place { return Place{Bind: "127.0.0.1", Port: p.port, Dir: p.dir} }
+func (p *Process) Place() Place { return Place{Bind: "127.0.0.1", Port: p.of.Ports[0], Dir: p.dir} }
 
 // Addr returns host:port.
-func (p *Process) Addr() string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(p.port)) }
+func (p *Process) Addr() string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(p.of.Ports[0])) }
 
 // Network returns "loopback".
 func (p *Process) Network() string { return "loopback" }
@@ -226,7 +224,7 @@ func (p *Process) Kill(ctx context.Context) error {
 	}
 	if p.Pause(ctx) == nil { // else it has ended, and its PID may be another process's
 		children := descendants(cmd.Process.Pid)
-		p.used.read(cmd.Process.Pid, children) // notes it
+		p.used.Read(cmd.Process.Pid) // notes it
 		endAll(children)
 	}
 	if err := cmd.Process.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
@@ -260,9 +258,9 @@ func (p *Process) signal(what string, send func(*os.Process) error) error {
 // start, in seconds; nil if not known.
 func (p *Process) CPU() *float64 {
 	if p.Ended(context.Background()) { // its PID may be another process's now
-		return p.used.read(0, nil)
+		return p.used.Read(0)
 	}
-	return p.used.read(p.PID(), descendants(p.PID()))
+	return p.used.Read(p.PID())
 }
 
 // Close kills the server and removes its directory.

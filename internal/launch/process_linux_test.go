@@ -84,11 +84,12 @@ func program(t *testing.T) Server {
 	t.Helper()
 	self, err := os.Executable()
 	must(t, err)
+	ports, err := FreePorts(1)()
+	must(t, err)
 	return Server{
-		Name: "tested", RunID: "test", Pick: FreePort,
+		Name: "tested", RunID: "test", Ports: ports,
 		Process: Program{Path: self, Env: []string{servesEnv + "=parent"}},
 		Args:    func(at Place) []string { return []string{fmt.Sprintf("%s:%d", at.Bind, at.Port)} },
-		Taken:   func(err error) bool { return strings.Contains(err.Error(), "taken:") },
 		Ready: func(ctx context.Context, p Starting) error {
 			for ; ctx.Err() == nil; time.Sleep(time.Millisecond) {
 				if p.Ended(ctx) {
@@ -168,7 +169,7 @@ func TestTheWholeTree(t *testing.T) {
 	poll.Until(t, "both go on", func() bool { return state(p.PID()) != "T" && state(child) != "T" })
 	noted, used := *p.CPU(), 0.0
 	poll.Until(t, "it uses more than was noted",
-		func() bool { used = *cpuOf(p.PID(), descendants(p.PID())); return used > noted+0.05 })
+		func() bool { used = *cpuOf(p.PID()); return used > noted+0.05 })
 	must(t, p.Kill(ctx))
 	killed := p.CPU()
 	if killed == nil || *killed < used {
@@ -206,18 +207,12 @@ func TestNobodySurvivesTheParent(t *testing.T) {
 // it can come back on them. Once it is closed they are free.
 func TestPortsAreKept(t *testing.T) {
 	kept := program(t)
-	kept.Beside = func(port int) []int { return []int{port + 1} }
-	kept.Pick = func() (int, error) {
-		for {
-			port, err := FreePort()
-			if err != nil || Free(port+1) == nil { // it may be another test's
-				return port, err
-			}
-		}
-	}
+	var err error
+	kept.Ports, err = FreePorts(2)()
+	must(t, err)
 	p, _ := start(t, kept)
 	must(t, p.Kill(t.Context()))
-	for _, port := range []int{p.Place().Port, p.Place().Port + 1} {
+	for _, port := range kept.Ports {
 		if err := Free(port); err == nil {
 			t.Errorf("port %d is free while the server is down", port)
 		}
@@ -227,16 +222,12 @@ func TestPortsAreKept(t *testing.T) {
 			_ = listener.Close()
 		}
 	}
-	if conn, err := net.Dial("tcp", p.Addr()); err == nil {
-		_ = conn.Close()
-		t.Error("somebody listens in its place")
-	}
 	if err := p.Again(t.Context()); err != nil {
 		t.Error(err)
 	}
 	must(t, p.Close(t.Context()))
-	if err := Free(p.Place().Port + 1); err != nil {
-		t.Errorf("its port beside is still kept: %v", err)
+	if err := Free(kept.Ports[1]); err != nil {
+		t.Errorf("its second port is still kept: %v", err)
 	}
 }
 
@@ -245,7 +236,6 @@ func TestFailedStart(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	broken := program(t)
 	broken.Args = func(Place) []string { return []string{"nowhere"} }
-	broken.Taken = nil
 	if _, err := Start(t.Context(), broken); err == nil || !strings.Contains(err.Error(), "missing port") {
 		t.Errorf("%v: it does not carry the last words", err)
 	}
@@ -313,8 +303,8 @@ func TestSweepMachineWithoutAnEngine(t *testing.T) {
 // A reading of the same process that goes back a little is no restart; another process is one.
 func TestCPUTime(t *testing.T) {
 	t.Parallel()
-	var used cpuTime
-	if used.read(0, nil) != nil {
+	var used CPUTime
+	if used.Read(0) != nil {
 		t.Error("no process is known")
 	}
 	for _, r := range []struct {
@@ -323,7 +313,7 @@ func TestCPUTime(t *testing.T) {
 	}{{1, 5}, {1, 4.75}, {1, 5.25}, {2, 6}, {2, 6.5}, {3, 0.5}} {
 		used.enter(r.pid, r.used)
 	}
-	if sum := used.read(0, nil); sum == nil || *sum != 12.25 {
+	if sum := used.Read(0); sum == nil || *sum != 12.25 {
 		t.Errorf("it is %v", sum)
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -14,13 +13,9 @@ import (
 type Server struct {
 	Name  string // of its program: for messages, for its directory, and to recognise its process
 	RunID string // marks what belongs to the run
-	Pick  Picker
-	// Beside returns the further ports on which it listens; nil means none.
-	Beside func(port int) []int
-	// Taken says whether a start failed because another process took the port; nil means never.
-	Taken func(err error) bool
-	CPUs  []int // to run on; empty means any
-	// Args are its arguments; in a container without Entrypoint, the program with its arguments.
+	Ports []int  // on which it listens, the first for clients
+	CPUs  []int  // to run on; empty means any
+	// Args are its arguments; in a container, the program with its arguments.
 	Args func(at Place) []string
 	// Ready waits until it answers. It returns when ctx ends or the server has ended.
 	Ready     func(ctx context.Context, s Starting) error
@@ -53,15 +48,11 @@ type Program struct {
 type Container struct {
 	Image string
 	// Network is OnHost, OnPort or "", which means the faster one that works.
-	Network    string
-	Inside     int               // the port behind a published one
-	Entrypoint []string          // the program that gets Args; empty means the image's own
-	User       string            // to run as; "" means the image's own
-	Env        map[string]string // in addition to the image's own
+	Network string
+	Inside  int // the port behind a published one
 	// Files are written into the container before it starts: their contents, by absolute path.
-	Files func(at Place) map[string]string
-	// Empty is what replaces its data: files by their path in the working directory. If there are none,
-	// an empty server is a new container.
+	Files map[string]string
+	// Empty is what replaces its data: files by their path in the working directory.
 	Empty map[string]string
 	// Listens is in its log once it listens; "" if there is no such text.
 	Listens string
@@ -112,43 +103,6 @@ func Each[S interface{ Addr() string }](ctx context.Context, servers []S, do fun
 	}
 	all.Wait()
 	return errors.Join(wrong...)
-}
-
-// All starts n servers at the same time: none may be ready before most of them run. If one fails, it
-// closes the others.
-func All(ctx context.Context, n int, start func(ctx context.Context, place int) (Started, error)) ([]Started, error) {
-	started, problems := make([]Started, n), make([]error, n)
-	// If one cannot start, the others need not wait for it.
-	within, cancel := context.WithCancel(ctx)
-	defer cancel()
-	var all sync.WaitGroup
-	for place := range n {
-		all.Go(func() {
-			if started[place], problems[place] = start(within, place); problems[place] != nil {
-				cancel()
-			}
-		})
-	}
-	all.Wait()
-	err := errors.Join(causes(ctx, problems)...)
-	if err == nil {
-		return started, nil
-	}
-	for place, one := range started {
-		if problems[place] == nil {
-			err = errors.Join(err, one.Close(context.WithoutCancel(ctx)))
-		}
-	}
-	return nil, err
-}
-
-// causes leaves out the errors of servers whose start was given up because of another's.
-func causes(ctx context.Context, problems []error) []error {
-	givenUp := func(err error) bool { return err == nil || errors.Is(err, context.Canceled) }
-	if ctx.Err() != nil || !slices.ContainsFunc(problems, func(err error) bool { return !givenUp(err) }) {
-		return problems
-	}
-	return slices.DeleteFunc(slices.Clone(problems), givenUp)
 }
 
 // StartTimeout bounds a start on a very slow machine; two seconds are usual.

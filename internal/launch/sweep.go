@@ -65,10 +65,6 @@ func Sweep(ctx context.Context) Swept {
 		if !abandoned(dir) {
 			continue
 		}
-		if !endsWithUs {
-			swept.Skipped = append(swept.Skipped, dir+": the server in it, if it still runs, must be stopped by hand")
-			continue
-		}
 		switch err := os.RemoveAll(dir); {
 		case errors.Is(err, fs.ErrNotExist): // another process sweeps too
 		case err != nil:
@@ -110,42 +106,27 @@ func readOwner(name string) ([]byte, error) {
 }
 
 // owner identifies the lockbench process that started a server, so that another process can check
-// whether it is alive. The system reuses pids; with the start time, a pid is unique on one
-// boot of one host.
+// whether it is alive. The system reuses pids; with the start time, a pid is unique in its space.
 type owner struct {
-	PID       int    `json:"pid"`
-	Started   string `json:"started"` // in the system's form; "" if not known
-	Boot      string `json:"boot"`    // ID of this boot of this host
-	Namespace string `json:"namespace,omitempty"`
-	Host      string `json:"host"`
-	RunID     string `json:"run_id,omitempty"`
+	PID     int    `json:"pid"`
+	Started string `json:"started"` // in the kernel's form; "" if not known, as everywhere but on Linux
+	Space   string `json:"space"`   // of the pid
+	Host    string `json:"host"`
+	RunID   string `json:"run_id,omitempty"`
 }
 
 // thisProcess returns the owner for this process.
 func thisProcess(runID string) owner {
 	host, _ := os.Hostname() // only compared; "" equals "" on one machine
-	return owner{
-		PID: os.Getpid(), Started: startTime(os.Getpid()), Boot: bootID(),
-		Namespace: pidNamespace(), Host: host, RunID: runID,
-	}
+	return owner{os.Getpid(), startTime(os.Getpid()), pidSpace(), host, runID}
 }
 
-// dead says that the owner has certainly ended. An owner on another host or in another pid
-// namespace cannot be seen from here and counts as alive.
+// dead says that the owner has certainly ended. An owner on another host, in another pid
+// namespace or before a reboot cannot be seen from here, and counts as alive; so does any where start times are not
+// known.
 func (o owner) dead() bool {
 	here := thisProcess("")
-	switch {
-	case o.PID == 0 || o.Host != here.Host:
-		return false
-	case o.Boot != here.Boot:
-		return true
-	case o.Namespace != here.Namespace:
-		return false
-	case !alive(o.PID):
-		return true
-	default:
-		return o.Started != startTime(o.PID)
-	}
+	return o.Started != "" && o.Host == here.Host && o.Space == here.Space && o.Started != startTime(o.PID)
 }
 
 // Note identifies this process and its run as JSON, to be attached to what is started elsewhere.

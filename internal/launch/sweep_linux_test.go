@@ -136,7 +136,7 @@ func TestTheServersUserPlantsNoLinks(t *testing.T) {
 		done 2>/dev/null
 		cat ../` + secret + `; echo; echo ready as $(id -u); exec sleep 600`
 	p, err := Start(t.Context(), Server{
-		Name: "hostile", Pick: FreePort,
+		Name: "hostile", Ports: program(t).Ports,
 		Args: func(Place) []string { return []string{"-c", script} },
 		Process: Program{Path: "/bin/sh", User: "nobody", Prepare: func(_ context.Context, p *Process) error {
 			_, err := p.File(secret, "for the server")
@@ -183,9 +183,8 @@ func TestOwner(t *testing.T) {
 	}{
 		"the pid is another's now": {change(func(o *owner) { o.Started += "1" }), true},
 		"nobody has the pid":       {change(func(o *owner) { o.PID = 1 << 30 }), true},
-		"before a reboot":          {change(func(o *owner) { o.Boot += "x" }), true},
 		"another host":             {change(func(o *owner) { o.Host += "x"; o.PID = 1 << 30 }), false},
-		"another pid namespace":    {change(func(o *owner) { o.Namespace += "x"; o.PID = 1 << 30 }), false},
+		"another pid namespace":    {change(func(o *owner) { o.Space += "x"; o.PID = 1 << 30 }), false},
 		"no owner at all":          {owner{}, false},
 	} {
 		if test.owner.dead() != test.dead {

@@ -3,6 +3,7 @@
 package launch
 
 import (
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -33,12 +34,9 @@ func lookUp(name string) (*syscall.Credential, error) {
 	if err != nil {
 		return nil, fmt.Errorf("run as %s: %w", name, err)
 	}
-	uid, err := strconv.ParseUint(account.Uid, 10, 32)
-	if err != nil {
-		return nil, fmt.Errorf("run as %s: %w", name, err)
-	}
-	gid, err := strconv.ParseUint(account.Gid, 10, 32)
-	if err != nil {
+	uid, wrongUser := strconv.ParseUint(account.Uid, 10, 32)
+	gid, wrongGroup := strconv.ParseUint(account.Gid, 10, 32)
+	if err := errors.Join(wrongUser, wrongGroup); err != nil {
 		return nil, fmt.Errorf("run as %s: %w", name, err)
 	}
 	return &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}, nil

@@ -12,22 +12,22 @@ import (
 	"github.com/lockbench/lockbench/internal/words"
 )
 
-// Sweeper is a Store that can remove what dead runs left on a user's server. A run only says that it is there.
+// Sweeper is a Server that can remove what dead runs left on a user's server. A run only says that it is there.
 type Sweeper interface {
-	// Sweep does not touch what belongs to a live run, or to a run whose state is unknown. Its
-	// errors are those of Open.
-	Sweep(ctx context.Context, runID string, o Options) (Swept, error)
+	// Sweep does not touch what belongs to a live run, or to a run whose state is unknown.
+	Sweep(ctx context.Context, swept *Swept)
 }
 
-// SweepOpened opens a store, has what dead runs left removed, and closes it.
-func SweepOpened(
-	ctx context.Context, kind Store, runID string, o Options, sweep func(context.Context, Server, *Swept),
-) (swept Swept, err error) {
-	opened, err := kind.Open(ctx, runID, o)
+// SweepAt opens a user's server, removes what dead runs left there, and closes it.
+func SweepAt(ctx context.Context, kind Store, o Options) (swept Swept, err error) {
+	o.Warn, o.Logf = nil, nil // what is found is removed at once
+	opened, err := kind.Open(ctx, NewRunID(), o)
 	if err != nil {
 		return swept, err
 	}
-	sweep(ctx, opened, &swept)
+	if sweeper, ok := opened.(Sweeper); ok {
+		sweeper.Sweep(ctx, &swept)
+	}
 	return swept, errors.Join(ctx.Err(), opened.Close(ctx))
 }
 

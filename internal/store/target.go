@@ -8,7 +8,6 @@ import (
 	"net"
 
 	"github.com/lockbench/lockbench/results"
-	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/workloads"
 )
 
@@ -69,14 +68,11 @@ type Instance interface {
 	Counter(name string, fence workloads.Fence, token int64) Counter
 	// Pools returns how much commands have waited for connections so far.
 	Pools() Pools
-	// Lacking asks the server which of a strategy's rights the user does not have. Keys begin
-	// with prefix; key is one of them. refusal is the server's error message.
-	Lacking(ctx context.Context, rights strategies.Rights, prefix, key, refusal string) []string
 	Close() error
 }
 
-// Without is what a Target and an Instance are without: a store embeds it that has no subscriptions, does not read its
-// protocol, has no pools, and does not say which rights are missing.
+// Without is what a Server and an Instance are without: a store embeds it that has no subscriptions, does not read its
+// protocol, tells no limits, and has no pools.
 type Without struct{}
 
 // Subscriptions returns nil.
@@ -85,13 +81,11 @@ func (Without) Subscriptions(context.Context) *int64 { return nil }
 // Commands returns nil.
 func (Without) Commands([]byte) []string { return nil }
 
+// Limits returns zeros.
+func (Without) Limits(context.Context) (Limits, error) { return Limits{}, nil }
+
 // Pools returns zeros.
 func (Without) Pools() Pools { return Pools{} }
-
-// Lacking returns nil.
-func (Without) Lacking(context.Context, strategies.Rights, string, string, string) []string {
-	return nil
-}
 
 // Pools says how much commands have waited for connections of their pools.
 type Pools struct {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/go-zookeeper/zk"
 )
@@ -33,7 +32,6 @@ func call[T any](ctx context.Context, s *Session, do func(*zk.Conn) (T, error)) 
 	if ctx != s.life && ctx.Err() != nil {
 		return none, ctx.Err()
 	}
-	sent := time.Now()
 	back := make(chan error, 1)
 	if !s.Go(func(context.Context) {
 		got, err := do(s.conn)
@@ -44,11 +42,10 @@ func call[T any](ctx context.Context, s *Session, do func(*zk.Conn) (T, error)) 
 	}
 	select {
 	case err := <-back:
-		if answer(err) {
-			s.answered(sent)
+		switch {
+		case answer(err):
 			return value, err
-		}
-		if s.life.Err() != nil {
+		case s.life.Err() != nil:
 			return none, fmt.Errorf("%w: %w", ErrOver, err)
 		}
 		return none, fmt.Errorf("%w: %w", ErrIndeterminate, err)
@@ -121,26 +118,10 @@ func (s *Session) Sync(ctx context.Context, path string) error {
 }
 
 // Watch returns a channel that is closed, after an event perhaps, once the node has changed or
-// gone. It returns zk.ErrNoNode if the node is not there. The library never forgets a watch of a
-// node that stays, so all callers share one.
+// gone. It returns zk.ErrNoNode if the node is not there.
 func (s *Session) Watch(ctx context.Context, path string) (<-chan zk.Event, error) {
-	s.mu.Lock()
-	watch, ok := s.watches[path]
-	s.mu.Unlock()
-	if ok {
-		select {
-		case <-watch: // it has been closed, and replaced below
-		default:
-			return watch, nil
-		}
-	}
 	return call(ctx, s, func(c *zk.Conn) (<-chan zk.Event, error) {
 		_, _, watch, err := c.GetW(path)
-		if err == nil {
-			s.mu.Lock()
-			s.watches[path] = watch
-			s.mu.Unlock()
-		}
 		return watch, err
 	})
 }

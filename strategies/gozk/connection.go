@@ -2,9 +2,7 @@ package gozk
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
-	"fmt"
 	"net"
 	"time"
 )
@@ -41,7 +39,6 @@ func (s *servers) Next() (server string, over bool) {
 // dial is the library's dialer.
 func (s *Session) dial(network, addr string, _ time.Duration) (net.Conn, error) {
 	s.hangUp() // the library does not when a session has expired
-	began := time.Now()
 	ctx, cancel := context.WithTimeout(s.life, 5*time.Second)
 	defer cancel()
 	dial := s.node.Dial
@@ -55,18 +52,14 @@ func (s *Session) dial(network, addr string, _ time.Duration) (net.Conn, error) 
 		err = errors.Join(ErrOver, conn.Close())
 	}
 	if err != nil {
-		s.failed(err)
+		if s.life.Err() == nil { // else the session's end is why
+			s.problem = err
+		}
 		return nil, err
 	}
-	s.socket = &greeting{Conn: conn, session: s, began: began}
+	const shortest = time.Second // on a busy machine
+	s.socket = &socket{Conn: conn, session: s, patience: time.Now().Add(max(s.timeout, shortest))}
 	return s.socket, nil
-}
-
-// failed notes why there is no session. The caller has the mutex.
-func (s *Session) failed(err error) {
-	if s.life.Err() == nil { // else the session's end is why
-		s.problem = err
-	}
 }
 
 // hangUp closes the connection, if there is one.
@@ -78,56 +71,29 @@ func (s *Session) hangUp() {
 	}
 }
 
-// answered notes that the server has answered a request sent at that time.
-func (s *Session) answered(sent time.Time) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if sent.After(s.heard) {
-		s.heard = sent
-	}
-}
-
-// greeting is a connection that reads along until the server has granted a session: the library
-// does not say for how long, and waits for that for several timeouts.
-type greeting struct {
+// socket is a connection that tells its session when the server was heard. The library does not say which of its
+// heartbeats were answered, and waits for the grant of a session for several timeouts.
+type socket struct {
 	net.Conn
-	session *Session
-	began   time.Time
-	head    []byte // the answer's length, the protocol's version and the timeout, 4 bytes each
+	session  *Session
+	patience time.Time // until the first answer
+	heard    bool
 }
 
-func (g *greeting) granted() bool { return len(g.head) == 12 }
-
-func (g *greeting) SetReadDeadline(at time.Time) error {
-	if !g.granted() {
-		at = g.began.Add(g.session.handshake)
+// SetReadDeadline ends the wait for the first answer early.
+func (c *socket) SetReadDeadline(at time.Time) error {
+	if !c.heard {
+		at = c.patience
 	}
-	return g.Conn.SetReadDeadline(at)
+	return c.Conn.SetReadDeadline(at)
 }
 
-func (g *greeting) Read(b []byte) (int, error) {
-	n, err := g.Conn.Read(b)
-	if g.granted() {
-		return n, err
+// Read notes that the server was heard.
+func (c *socket) Read(b []byte) (int, error) {
+	n, err := c.Conn.Read(b)
+	if n > 0 {
+		c.heard = true
+		c.session.silence.Reset(c.session.timeout)
 	}
-	g.head = append(g.head, b[:min(n, 12-len(g.head))]...)
-	const longest = 1 << 10
-	if length := len(g.head); length >= 4 && binary.BigEndian.Uint32(g.head)-8 > longest {
-		err = fmt.Errorf("the server does not speak ZooKeeper's protocol: it said %q", g.head)
-	} else if err != nil {
-		err = fmt.Errorf("there is no answer to the request for a session: %w", err)
-	}
-	g.session.mu.Lock()
-	defer g.session.mu.Unlock()
-	if err != nil {
-		g.session.failed(err)
-		return 0, err
-	}
-	if g.granted() {
-		timeout := time.Duration(binary.BigEndian.Uint32(g.head[8:])) * time.Millisecond
-		if timeout > 0 { // 0: the session has expired
-			g.session.timeout, g.session.heard = timeout, g.began
-		}
-	}
-	return n, nil
+	return n, err
 }

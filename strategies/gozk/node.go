@@ -1,5 +1,5 @@
 // Package gozk is how locks on ZooKeeper reach it: through sessions of go-zookeeper whose calls end with
-// their contexts, which know what the server has granted them, and which never become another session.
+// their contexts, and which never become another session.
 package gozk
 
 import (
@@ -27,9 +27,6 @@ type Node struct {
 	// Auth is user:password of the digest scheme; "" means no user. Only that user may use
 	// the nodes that are made with it.
 	Auth string
-	// Standalone says that there is one server and no ensemble, so that its answers alone
-	// decide how long sessions last.
-	Standalone bool
 	// Dial opens connections; nil means the net package's.
 	Dial func(ctx context.Context, network, addr string) (net.Conn, error)
 }

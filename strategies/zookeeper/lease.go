@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/go-zookeeper/zk"
 
@@ -21,12 +20,6 @@ type lease struct {
 	err      error         // of the release
 	told     bool          // the result has been returned
 }
-
-// timed is a lease on a standalone server.
-type timed struct{ *lease }
-
-// ValidUntil returns when the newest answered request was sent, plus the session's timeout.
-func (h timed) ValidUntil() time.Time { return h.session.Until() }
 
 // FencingToken is the last transaction of the queue when the lock was granted.
 func (h *lease) FencingToken() int64 { return h.token }

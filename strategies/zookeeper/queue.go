@@ -23,26 +23,26 @@ var errNoPlace = errors.New("the place in the queue is lost")
 // place is a node in a lock's queue.
 type place struct {
 	session *session
-	lock    string // the path of the lock's node
-	name    string // "" before there is a node
+	lock    string        // the path of the lock's node
+	entered chan struct{} // closed when there is a node, or will be none
+	name    string        // "" if there is no node
 	token   int64
 }
 
 func (p *place) path() string { return p.lock + "/" + p.name }
 
 // reach queues, and returns when the place is the first. Without wait it returns ErrHeld if
-// another is before it.
+// another is before it. With an error it leaves the queue.
 func (l *Locker) reach(ctx context.Context, p *place, wait bool) error {
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
 	l.config.Probe.Attempt()
-	if !wait { // a read is cheaper than a place in vain
-		if queue, err := p.queue(ctx); err == nil && len(queue.Names) > 0 {
-			return strategies.ErrHeld
-		}
+	err := p.enter(ctx)
+	var before string
+	if err == nil {
+		before, err = p.look(ctx)
 	}
-	if err := p.enter(ctx); err != nil {
-		return err
-	}
-	before, err := p.look(ctx)
 	for err == nil && before != "" && wait {
 		var woken bool
 		if woken, err = p.watch(ctx, before); err == nil {
@@ -64,27 +64,18 @@ func (l *Locker) reach(ctx context.Context, p *place, wait bool) error {
 	return err
 }
 
-// enter makes a node in the queue. If its caller waits no longer, the node is deleted in the
-// background.
+// enter makes a node in the queue. If ctx ends, that goes on in the background, since no request can be taken back.
 func (p *place) enter(ctx context.Context) error {
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	made := make(chan error)
+	p.entered = make(chan struct{})
+	var err error
 	if !p.session.Go(func(life context.Context) {
-		err := p.create(life)
-		select {
-		case made <- err:
-		case <-ctx.Done():
-			if err == nil {
-				_, _ = p.remove(life) // if this fails, it goes with the session
-			}
-		}
+		defer close(p.entered)
+		err = p.create(life)
 	}) {
 		return errNoPlace
 	}
 	select {
-	case err := <-made:
+	case <-p.entered:
 		return err
 	case <-ctx.Done():
 		return ctx.Err()
@@ -220,7 +211,10 @@ func (p *place) leave() {
 	gone := make(chan struct{})
 	if p.session.Go(func(life context.Context) {
 		defer close(gone)
-		_, _ = p.remove(life) // if this fails, it goes with the session
+		<-p.entered
+		if p.name != "" {
+			_, _ = p.remove(life) // if this fails, it goes with the session
+		}
 	}) {
 		select {
 		case <-gone:

@@ -152,11 +152,7 @@ func (l *Locker) granted(p *place, key string) (strategies.Lease, error) {
 		p.leave()
 		return nil, strategies.ErrClosed
 	}
-	held := &lease{place: p, locker: l, key: key}
-	if l.node.Standalone {
-		return timed{held}, nil
-	}
-	return held, nil
+	return &lease{place: p, locker: l, key: key}, nil
 }
 
 // Close refuses further calls and ends the session. If there are leases, the session ends by

@@ -22,7 +22,7 @@ func TestMain(m *testing.M) { shared.Main(m) }
 // node is the shared server, as locks reach it.
 func node(t *testing.T) gozk.Node {
 	t.Helper()
-	return gozk.Node{Servers: []string{shared.Get(t).Describe().Address}, Standalone: true}
+	return gozk.Node{Servers: []string{shared.Get(t).Describe().Address}}
 }
 
 // open opens a lock on a node, and closes it when the test ends.

@@ -13,6 +13,7 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/containerd/errdefs"
@@ -30,25 +31,29 @@ const ownerLabel = "lockbench.owner"
 // startTimeout bounds the creation of a container on a very slow machine.
 const startTimeout = 20 * time.Second
 
-// contained is a launch.Contained.
+// contained is a server in a container, a launch.Started.
 type contained struct {
 	docker    *docker
 	of        launch.Server
-	container testcontainers.Container
 	addr      string
-	kept      launch.Kept // until Close, also after Kill
-	started   time.Time
+	kept      launch.Kept // its ports, until Close, also after Kill
+	used      launch.CPUTime
+	container testcontainers.Container // nil if it could not be created
+
+	mu    sync.Mutex
+	began time.Time
+	pid   int // 0 until PID finds it
 }
 
 // Run starts a container. A published port costs more than half of the throughput, so the default is
 // the host's network on Linux. If Docker runs in a virtual machine, the server does not answer
 // there; then Run uses a published port, unless the host's network was asked for.
-func (d *docker) Run(ctx context.Context, of launch.Server) (launch.Contained, error) {
+func (d *docker) Run(ctx context.Context, of launch.Server) (launch.Started, error) {
 	if of.Container.Network != launch.OnPort && runtime.GOOS == "linux" {
 		shared := of
 		shared.Container.Network = launch.OnHost
 		c, err := d.run(ctx, shared)
-		if !errors.Is(err, launch.ErrOutOfReach) {
+		if !errors.Is(err, errOutOfReach) {
 			return c, err
 		}
 		of.Container.Logf("%v; publishing a port instead of sharing the host's network", err)
@@ -60,60 +65,57 @@ func (d *docker) Run(ctx context.Context, of launch.Server) (launch.Contained, e
 	return d.run(ctx, of)
 }
 
-var errNoHost = errors.New("containers can only reach each other on the host's network, which there is none of: " +
-	"use --redis process")
+var (
+	errOutOfReach = errors.New("it runs but does not answer at its address")
+	errNoHost     = errors.New("containers can only reach each other on the host's network, " +
+		"which there is none of: use --redis process")
+)
 
-func (d *docker) run(ctx context.Context, of launch.Server) (launch.Contained, error) {
-	var c *contained
-	image := of.Container.Image
-	err := launch.OnFreePort(of.Pick, of.Taken, func(port int) error {
-		request, err := containerRequest(of, port)
-		if err != nil {
-			return err
-		}
-		c = &contained{docker: d, of: of}
-		c.kept.Keep(port, of.Beside)
-		// Do not interrupt the creation: the engine would complete it nevertheless, and lockbench
-		// would not know the container to remove.
-		creating, cancel := context.WithTimeout(context.WithoutCancel(ctx), startTimeout)
-		defer cancel()
-		c.container, err = d.provider.CreateContainer(creating, request)
-		if err != nil {
-			return errors.Join(fmt.Errorf("create a container of %s: %w", image, err), c.Close(ctx))
-		}
-		if err = c.start(ctx, port); err != nil {
-			return errors.Join(fmt.Errorf("start a container of %s: %w", image, err), c.Close(ctx))
-		}
-		return nil
-	})
-	if err != nil {
-		return nil, err
+func (d *docker) run(ctx context.Context, of launch.Server) (launch.Started, error) {
+	c := &contained{
+		docker: d, of: of, addr: net.JoinHostPort("127.0.0.1", strconv.Itoa(of.Ports[0])), kept: launch.Keep(of.Ports),
+	}
+	if err := c.create(ctx); err != nil {
+		return nil, errors.Join(err, c.Close(ctx))
 	}
 	return c, nil
 }
 
-func containerRequest(of launch.Server, port int) (testcontainers.ContainerRequest, error) {
+// create creates the container and starts it.
+func (c *contained) create(ctx context.Context) error {
+	request, err := containerRequest(c.of)
+	if err != nil {
+		return err
+	}
+	// Do not interrupt the creation: the engine would complete it nevertheless, and lockbench
+	// would not know the container to remove.
+	creating, cancel := context.WithTimeout(context.WithoutCancel(ctx), startTimeout)
+	defer cancel()
+	if c.container, err = c.docker.provider.CreateContainer(creating, request); err != nil {
+		return fmt.Errorf("create a container of %s: %w", c.of.Container.Image, err)
+	}
+	return c.Again(ctx)
+}
+
+func containerRequest(of launch.Server) (testcontainers.ContainerRequest, error) {
 	note, err := launch.Note(of.RunID)
 	if err != nil {
 		return testcontainers.ContainerRequest{}, err
 	}
-	how := of.Container
+	how, port := of.Container, of.Ports[0]
 	at := launch.Place{Bind: "127.0.0.1", Port: port, Image: how.Image}
 	request := testcontainers.ContainerRequest{
-		Image: how.Image, Labels: map[string]string{ownerLabel: note}, Env: how.Env, Entrypoint: how.Entrypoint,
-		ConfigModifier: func(config *container.Config) { config.User = cmp.Or(how.User, config.User) },
+		Image: how.Image, Labels: map[string]string{ownerLabel: note},
 	}
 	if how.Network != launch.OnHost {
 		at = launch.Place{Bind: "0.0.0.0", Port: how.Inside, Image: how.Image, Published: true}
 		request.ExposedPorts = []string{strconv.Itoa(how.Inside) + "/tcp"}
 	}
 	request.Cmd = of.Args(at)
-	if how.Files != nil {
-		for file, text := range how.Files(at) {
-			request.Files = append(request.Files, testcontainers.ContainerFile{
-				Reader: strings.NewReader(text), ContainerFilePath: file, FileMode: 0o644,
-			})
-		}
+	for file, text := range how.Files {
+		request.Files = append(request.Files, testcontainers.ContainerFile{
+			Reader: strings.NewReader(text), ContainerFilePath: file, FileMode: 0o644,
+		})
 	}
 	request.HostConfigModifier = func(host *container.HostConfig) {
 		host.CpusetCpus = cpuList(of.CPUs)
@@ -140,13 +142,30 @@ func cpuList(cpus []int) string {
 	return strings.Join(texts, ",")
 }
 
-func (c *contained) start(ctx context.Context, port int) error {
-	c.addr = net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
-	c.started = time.Now()
-	if err := c.container.Start(ctx); err != nil {
-		return err
+// reached waits until the server listens. If the container runs without a listener at its address for too
+// long, it is out of reach, for example on another loopback interface than ours.
+func (c *contained) reached(ctx context.Context) error {
+	patience, listens := 20*time.Second, c.of.Container.Listens
+	for began := time.Now(); ; {
+		conn, err := new(net.Dialer).DialContext(ctx, "tcp", c.addr)
+		switch {
+		case err == nil:
+			return conn.Close()
+		case ctx.Err() != nil:
+			return fmt.Errorf("it is not ready: %w", errors.Join(err, ctx.Err()))
+		case c.Ended(ctx):
+			return nil // Ready reports it
+		case time.Since(began) > patience:
+			return fmt.Errorf("%w %s", errOutOfReach, c.addr)
+		}
+		if listens != "" && strings.Contains(c.Log(ctx), listens) {
+			listens, began, patience = "", time.Now(), 2*time.Second
+		}
+		select {
+		case <-time.After(10 * time.Millisecond):
+		case <-ctx.Done():
+		}
 	}
-	return c.of.Ready(ctx, c)
 }
 
 // Log returns the container's output.
@@ -176,24 +195,43 @@ func (c *contained) Addr() string { return c.addr }
 func (c *contained) Network() string { return c.of.Container.Network }
 
 // Began returns the time of the last start.
-func (c *contained) Began() time.Time { return c.started }
-
-// PID returns the ID of its first process.
-func (c *contained) PID(ctx context.Context) int {
-	if about, err := c.container.Inspect(ctx); err == nil && about.State != nil {
-		return about.State.Pid
-	}
-	return 0
+func (c *contained) Began() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.began
 }
+
+// PID asks the engine once, and for at most two seconds. A number from another machine would be another
+// process here.
+func (c *contained) PID() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.pid == 0 {
+		ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
+		defer cancel()
+		about, err := c.container.Inspect(ctx)
+		if err == nil && about.State != nil && about.State.Pid > 0 && launch.Runs(about.State.Pid, c.of.Name) {
+			c.pid = about.State.Pid
+		}
+	}
+	return c.pid
+}
+
+// CPU returns nil if no process is known.
+func (c *contained) CPU() *float64 { return c.used.Read(c.PID()) }
 
 // Kill ends the server with SIGKILL. It is no error if the server has ended already.
 func (c *contained) Kill(ctx context.Context) error {
+	c.CPU() // notes it
 	return c.ask("kill", func(id string) error {
 		_, err := c.docker.client.ContainerKill(ctx, id, client.ContainerKillOptions{Signal: "SIGKILL"})
-		if err != nil && c.Ended(ctx) {
-			return nil
+		if err != nil && !c.Ended(ctx) {
+			return err
 		}
-		return err
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.pid = 0 // it may be another process's now
+		return nil
 	})
 }
 
@@ -213,16 +251,35 @@ func (c *contained) Resume(ctx context.Context) error {
 	})
 }
 
-// Put replaces files in the working directory of the stopped container.
-func (c *contained) Put(ctx context.Context, files map[string]string) error {
-	return c.ask("write files into", func(id string) error {
+// Again starts the ended container.
+func (c *contained) Again(ctx context.Context) error {
+	return c.ask("start", func(id string) error {
+		c.mu.Lock()
+		c.began, c.pid = time.Now(), 0
+		c.mu.Unlock()
+		if _, err := c.docker.client.ContainerStart(ctx, id, client.ContainerStartOptions{}); err != nil {
+			return err
+		}
+		if err := c.reached(ctx); err != nil {
+			return err
+		}
+		return c.of.Ready(ctx, c)
+	})
+}
+
+// Anew replaces the files with the data: an image without other programs has no way to delete files.
+func (c *contained) Anew(ctx context.Context) error {
+	if err := c.Kill(ctx); err != nil {
+		return err
+	}
+	err := c.ask("write files into", func(id string) error {
 		about, err := c.docker.client.ContainerInspect(ctx, id, client.ContainerInspectOptions{})
 		if err != nil {
 			return fmt.Errorf("find its directory: %w", err)
 		}
 		var archive bytes.Buffer
 		w := tar.NewWriter(&archive)
-		for name, text := range files {
+		for name, text := range c.of.Container.Empty {
 			err = errors.Join(err, w.WriteHeader(&tar.Header{Name: name, Mode: 0o644, Size: int64(len(text))}))
 			_, wrong := io.WriteString(w, text)
 			err = errors.Join(err, wrong)
@@ -235,26 +292,18 @@ func (c *contained) Put(ctx context.Context, files map[string]string) error {
 		})
 		return err
 	})
+	if err != nil {
+		return err
+	}
+	return c.Again(ctx)
 }
 
-// Again starts the ended container.
-func (c *contained) Again(ctx context.Context) error {
-	return c.ask("restart", func(id string) error {
-		c.started = time.Now()
-		if _, err := c.docker.client.ContainerStart(ctx, id, client.ContainerStartOptions{}); err != nil {
-			return err
-		}
-		return c.of.Ready(ctx, c)
-	})
-}
-
-// Close kills the server and removes the container and its volumes.
+// Close kills the server and removes its container and its volumes, after an interruption too.
 func (c *contained) Close(ctx context.Context) error {
 	defer c.kept.Free()
 	if c.container == nil {
 		return nil
 	}
-	// Clean up after an interruption too.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 15*time.Second)
 	defer cancel()
 	return c.ask("remove", func(id string) error {
@@ -270,7 +319,7 @@ func (c *contained) Close(ctx context.Context) error {
 func (c *contained) ask(what string, do func(id string) error) error {
 	defer c.docker.close()
 	if err := do(c.container.GetContainerID()); err != nil {
-		return fmt.Errorf("%s the container: %w", what, err)
+		return fmt.Errorf("%s the container of %s: %w", what, c.of.Container.Image, err)
 	}
 	return nil
 }

@@ -33,6 +33,7 @@ func (k Kind) Validate(o store.Options, others ...error) error {
 	}
 	_, unknown := store.ParseDurability(string(o.Durability))
 	wrong(unknown != nil, "--durability: %w", unknown)
+	wrong(o.Address == "container" || o.Image != "", "%s is started as a process, not in a container", k.Title)
 	wrong(o.Pin && k.NoPinning, "--pin is not supported by %s", k.Title)
 	theirs := fmt.Sprintf("needs %s %s that lockbench starts itself: it does not", k.A, k.Title)
 	wrong(!o.Started() && o.Durability != "", "--durability %s change the settings of yours", theirs)
@@ -120,13 +121,13 @@ func (l Layout) impossible(f workloads.Fault) error {
 			return err
 		}
 	}
-	if f.Kind().Place != workloads.OnServers {
-		return nil
-	}
 	switch f.Name {
 	case workloads.Kill, workloads.Pause, workloads.NodeDown, workloads.NodeHang:
 	default:
-		return fmt.Errorf("is of Redis, and not of %s", l.Kind.Title)
+		if f.Kind().Place == workloads.OnServers || f.Name == workloads.CrashBetween {
+			return fmt.Errorf("is of Redis, and not of %s", l.Kind.Title)
+		}
+		return nil
 	}
 	switch last := f.Node + max(f.N, 1) - 1; {
 	case !l.Started:

@@ -98,15 +98,13 @@ func (s *Server) because(ctx context.Context, err error) error {
 // knock checks whether a server listens at one of the addresses, and with TLS its certificate. A client of etcd would
 // retry without an explanation.
 func (s *Server) knock(ctx context.Context) error {
+	dial := new(net.Dialer).DialContext
+	if s.to.tls != nil {
+		dial = (&tls.Dialer{Config: s.to.tls}).DialContext
+	}
 	var problems []error
 	for _, endpoint := range s.to.endpoints {
-		var conn net.Conn
-		var err error
-		if s.to.tls != nil {
-			conn, err = (&tls.Dialer{Config: s.to.tls}).DialContext(ctx, "tcp", endpoint)
-		} else {
-			conn, err = new(net.Dialer).DialContext(ctx, "tcp", endpoint)
-		}
+		conn, err := dial(ctx, "tcp", endpoint)
 		if err == nil {
 			return conn.Close()
 		}

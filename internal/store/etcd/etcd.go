@@ -13,11 +13,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/lockbench/lockbench/internal/launch"
 	"github.com/lockbench/lockbench/internal/store"
 	"github.com/lockbench/lockbench/internal/store/ensemble"
-	"github.com/lockbench/lockbench/results"
-	"github.com/lockbench/lockbench/workloads"
 )
 
 // Name is the store's name in strategies.
@@ -26,15 +23,7 @@ const Name = "etcd"
 func init() { store.Register(Name, Store{}) }
 
 // kind is what etcd is among such stores.
-var kind = ensemble.Kind{
-	Name: Name, Title: "etcd", A: "an", Most: 3, ToAll: true, NoPinning: true,
-	Refuses: func(f workloads.Fault) error {
-		if f.Name == workloads.CrashBetween {
-			return errors.New("needs to read what is sent, and to etcd that is compressed")
-		}
-		return nil
-	},
-}
+var kind = ensemble.Kind{Name: Name, Title: "etcd", A: "an", Most: 3, ToAll: true, NoPinning: true}
 
 // Store is etcd.
 type Store struct{}
@@ -68,7 +57,7 @@ func (Store) Layout(o store.Options) store.Layout { return kind.Layout(o) }
 
 // errAddress never repeats the given text: a part of it may be a password.
 var (
-	errAddress = errors.New("the address of etcd must be auto, container, process, or " +
+	errAddress = errors.New("the address of etcd must be auto, process, or " +
 		"etcd[s]://[user:password@]host:port[,host:port...]; percent-encode special characters of a password")
 	errCAFile = errors.New("--ca-file is for etcds:// addresses")
 )
@@ -130,14 +119,11 @@ func (s *Server) open(ctx context.Context, o store.Options) (err error) {
 			return err
 		}
 	} else {
-		launch.Sweep(ctx).Log(o.Logf)
 		if s.to, err = parseAddress(o); err != nil {
 			return fmt.Errorf("%w: %w", store.ErrConfig, err)
 		}
-		s.description = results.Redis{Source: "address", Network: "loopback", TLS: s.to.tls != nil}
-		if slices.ContainsFunc(s.to.endpoints, store.Remote) {
-			s.description.Network = "remote"
-		}
+		s.Find(ctx, o, s.to.endpoints...)
+		s.About.TLS = s.to.tls != nil
 	}
 	s.members = make([]member, len(s.to.endpoints))
 	if err := s.connect(ctx); err != nil {
@@ -149,14 +135,7 @@ func (s *Server) open(ctx context.Context, o store.Options) (err error) {
 	if !s.Started {
 		var left store.Swept
 		s.keys().Look(ctx, &left)
-		left.Tell(s.description.Address, o.Warn, o.Logf)
+		left.Tell(s.About.Address, o.Warn, o.Logf)
 	}
 	return nil
-}
-
-// Sweep removes the keys of dead runs, see store.Sweeper.
-func (k Store) Sweep(ctx context.Context, runID string, o store.Options) (swept store.Swept, err error) {
-	return store.SweepOpened(ctx, k, runID, o, func(ctx context.Context, opened store.Server, swept *store.Swept) {
-		opened.(*Server).keys().Sweep(ctx, swept)
-	})
 }

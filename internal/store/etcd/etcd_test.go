@@ -138,7 +138,7 @@ func TestAUsersEtcdStaysAsItWas(t *testing.T) {
 	if !told || content(t, outside) == before {
 		t.Errorf("of what a killed one left it says %q", warned)
 	}
-	if swept, err := (Store{}).Sweep(t.Context(), "ab000000", at); err != nil || swept.Found != 1 {
+	if swept, err := store.SweepAt(t.Context(), Store{}, at); err != nil || swept.Found != 1 {
 		t.Errorf("swept %+v, %v", swept, err)
 	}
 	if after := content(t, outside); after != before {

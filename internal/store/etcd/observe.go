@@ -203,10 +203,13 @@ func (s *Server) scanRange(ctx context.Context, from, end string, visit func(key
 	}
 }
 
+// Sweep removes the keys of dead runs, see store.Sweeper.
+func (s *Server) Sweep(ctx context.Context, swept *store.Swept) { s.keys().Sweep(ctx, swept) }
+
 // keys are the keys on etcd, for a sweep.
 func (s *Server) keys() store.Keys {
 	return store.Keys{
-		Store: Name, Addr: s.description.Address, Scan: s.scan, Remove: s.Remove,
+		Store: Name, Addr: s.About.Address, Scan: s.scan, Remove: s.Remove,
 		Connected: func(ctx context.Context) ([]string, error) { return s.Connected(ctx, "lockbench:") },
 	}
 }

@@ -14,7 +14,6 @@ import (
 	"go.uber.org/zap"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/backoff"
-	"google.golang.org/grpc/stats"
 
 	"github.com/lockbench/lockbench/internal/intercept"
 	"github.com/lockbench/lockbench/internal/launch"
@@ -22,7 +21,6 @@ import (
 	"github.com/lockbench/lockbench/internal/store/ensemble"
 	"github.com/lockbench/lockbench/internal/store/network"
 	"github.com/lockbench/lockbench/internal/untrusted"
-	"github.com/lockbench/lockbench/results"
 	"github.com/lockbench/lockbench/workloads"
 )
 
@@ -42,10 +40,9 @@ type Server struct {
 	ensemble.Layout
 	ensemble.Servers
 	store.Without
-	runID       string
-	to          address
-	members     []member // by endpoint
-	description results.Redis
+	runID   string
+	to      address
+	members []member // by endpoint
 
 	client  *clientv3.Client // to observe
 	meter   store.Meter
@@ -104,7 +101,7 @@ func (s *Server) connect(ctx context.Context) error {
 	quick := backoff.Config{BaseDelay: 10 * time.Millisecond, Multiplier: 1.5, MaxDelay: 200 * time.Millisecond}
 	config := s.to.config(&s.meter.Observed)
 	config.DialTimeout = openTimeout // limits the login, which needs most members
-	config.DialOptions = append(config.DialOptions, grpc.WithStatsHandler(observed{meter: &s.meter}),
+	config.DialOptions = append(config.DialOptions, grpc.WithChainUnaryInterceptor(s.observed),
 		grpc.WithConnectParams(grpc.ConnectParams{Backoff: quick, MinConnectTimeout: dialTimeout}))
 	if s.client, err = clientv3.New(config); err != nil {
 		return err
@@ -118,12 +115,12 @@ func (s *Server) connect(ctx context.Context) error {
 			return err
 		}
 		s.members[n].id = status.Header.MemberId
-		s.description.Version = untrusted.Printable(status.Version)
+		s.About.Version = untrusted.Printable(status.Version)
 	}
 	s.Members = len(s.members)
-	s.description.Name, s.description.Address, s.description.Topology = Name, s.to.endpoints[0], s.Topology()
+	s.About.Name, s.About.Address, s.About.Topology = Name, s.to.endpoints[0], s.Topology()
 	if s.Members > 1 {
-		s.description.Nodes = s.to.endpoints
+		s.About.Nodes = s.to.endpoints
 	}
 	if !s.Started {
 		s.present, err = announce(ctx, s.client, "lockbench:"+s.runID+":observer")
@@ -131,34 +128,14 @@ func (s *Server) connect(ctx context.Context) error {
 	return err
 }
 
-// observed counts the requests of our own observation: of a stream, each message.
-type observed struct {
-	stats.Handler
-	meter *store.Meter
+// observed counts the requests of our own observation.
+func (s *Server) observed(
+	ctx context.Context, method string, request, reply any, conn *grpc.ClientConn,
+	invoke grpc.UnaryInvoker, options ...grpc.CallOption,
+) error {
+	s.meter.Count(path.Base(method))
+	return invoke(ctx, method, request, reply, conn, options...)
 }
-
-type methodKey struct{}
-
-// TagRPC notes the method.
-func (observed) TagRPC(ctx context.Context, info *stats.RPCTagInfo) context.Context {
-	return context.WithValue(ctx, methodKey{}, path.Base(info.FullMethodName))
-}
-
-// HandleRPC counts a message that is sent.
-func (o observed) HandleRPC(ctx context.Context, event stats.RPCStats) {
-	if _, sent := event.(*stats.OutPayload); sent {
-		o.meter.Count(ctx.Value(methodKey{}).(string))
-	}
-}
-
-// TagConn does nothing.
-func (observed) TagConn(ctx context.Context, _ *stats.ConnTagInfo) context.Context { return ctx }
-
-// HandleConn does nothing.
-func (observed) HandleConn(context.Context, stats.ConnStats) {}
-
-// Describe says which etcd it is and why, without any secret.
-func (s *Server) Describe() results.Redis { return s.description }
 
 // RunIDs are the members' ids with the time of their start, if known.
 func (s *Server) RunIDs() (ids []string) {
@@ -184,23 +161,13 @@ func (s *Server) Ping(ctx context.Context) (err error) {
 	return nil
 }
 
-// Local says whether etcd runs on this machine.
-func (s *Server) Local() bool { return s.description.Network != "remote" }
-
 // Settle waits until all members that lockbench started answer.
 func (s *Server) Settle(ctx context.Context) error {
 	if !s.Started {
 		return s.Ping(ctx)
 	}
-	await := func(m launch.Started, ctx context.Context) error { return ready(ctx, m) }
-	if err := launch.Each(ctx, s.Own, await); err != nil {
-		return fmt.Errorf("%w: wait for etcd: %w", store.ErrUnreachable, err)
-	}
-	return nil
+	return s.Servers.Settle(ctx, ready)
 }
-
-// Limits returns zeros: etcd does not report any.
-func (s *Server) Limits(context.Context) (store.Limits, error) { return store.Limits{}, nil }
 
 // Close disconnects, and removes the members that Open started.
 func (s *Server) Close(ctx context.Context) error {

@@ -7,14 +7,12 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/lockbench/lockbench/internal/launch"
 	"github.com/lockbench/lockbench/internal/store"
-	"github.com/lockbench/lockbench/internal/store/ensemble"
 )
 
 const (
@@ -38,14 +36,12 @@ func (s *Server) start(ctx context.Context, o store.Options) (err error) {
 	if o.Durability == store.InMemory {
 		more = append(more, noSync)
 	}
-	s.description, err = s.Start(ctx, ensemble.Fleet{
-		Members: s.Members, Ports: 2, Program: program,
-		Image: launch.Image{Variable: "LOCKBENCH_ETCD_IMAGE", Default: "quay.io/coreos/etcd:v3.6.5"},
+	err = s.Start(ctx, launch.Fleet{
+		Members: s.Members, Ports: launch.FreePorts(2), Program: program,
 		Taken: func(err error) bool { return strings.Contains(err.Error(), "address already in use") },
-		Server: func(at ensemble.Place) launch.Server {
+		Server: func(place int, ports [][]int) launch.Server {
 			return launch.Server{
-				Name: "etcd", Ready: ready, Container: launch.Container{Inside: 2379},
-				Args: func(in launch.Place) []string { return arguments(at, in, more) },
+				Name: "etcd", Ready: ready, Args: func(launch.Place) []string { return arguments(place, ports, more) },
 				Process: launch.Program{Empty: func(_ context.Context, p *launch.Process) error {
 					return os.RemoveAll(filepath.Join(p.Dir(), dataDir))
 				}},
@@ -62,25 +58,20 @@ func (s *Server) start(ctx context.Context, o store.Options) (err error) {
 	return err
 }
 
-// arguments are those of the member at a place; in a container the program comes first.
-func arguments(at ensemble.Place, in launch.Place, more []string) []string {
-	peer := func(n int) string { return fmt.Sprintf("http://127.0.0.1:%d", at.Ports[n][1]) }
+// arguments are those of the member at a place.
+func arguments(place int, ports [][]int, more []string) []string {
 	var cluster []string
-	for n := range at.Ports {
-		cluster = append(cluster, fmt.Sprintf("m%d=%s", n, peer(n)))
+	for n, of := range ports {
+		cluster = append(cluster, fmt.Sprintf("m%d=http://127.0.0.1:%d", n, of[1]))
 	}
-	var program []string
-	if in.Image != "" {
-		program = []string{"etcd"}
-	}
-	own := peer(at.Number)
-	return slices.Concat(program, []string{
-		"--name", fmt.Sprint("m", at.Number), "--data-dir", dataDir, "--logger", "zap", "--log-level", "error",
-		"--listen-client-urls", fmt.Sprintf("http://%s:%d", in.Bind, in.Port),
-		"--advertise-client-urls", fmt.Sprintf("http://127.0.0.1:%d", at.Ports[at.Number][0]),
-		"--listen-peer-urls", own, "--initial-advertise-peer-urls", own,
+	_, peer, _ := strings.Cut(cluster[place], "=")
+	client := fmt.Sprintf("http://127.0.0.1:%d", ports[place][0])
+	return append([]string{
+		"--name", fmt.Sprint("m", place), "--data-dir", dataDir, "--logger", "zap", "--log-level", "error",
+		"--listen-client-urls", client, "--advertise-client-urls", client,
+		"--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer,
 		"--initial-cluster", strings.Join(cluster, ","),
-	}, more)
+	}, more...)
 }
 
 // ready waits until a member answers with the agreement of most members.

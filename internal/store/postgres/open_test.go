@@ -228,7 +228,7 @@ func TestSweep(t *testing.T) {
 	if !strings.Contains(told, left) || !has("lockbench_session_deadbeef") {
 		t.Errorf("a run warns %q, and must remove nothing", told)
 	}
-	swept, err := (Store{}).Sweep(t.Context(), store.NewRunID(), at)
+	swept, err := store.SweepAt(t.Context(), Store{}, at)
 	if err != nil || swept.Found != 1 || len(swept.Skipped) != 1 || has("lockbench_session_deadbeef") {
 		t.Errorf("%+v, %v", swept, err)
 	}

@@ -32,8 +32,7 @@ var kind = ensemble.Kind{
 	Name: "postgres", Title: "PostgreSQL", A: "a", Most: 1,
 	Refuses: func(f workloads.Fault) error {
 		switch {
-		case f.Kind().Place == workloads.InClients && f.Name != workloads.CrashBetween,
-			f.Name == workloads.Kill, f.Name == workloads.Pause:
+		case f.Kind().Place == workloads.InClients, f.Name == workloads.Kill, f.Name == workloads.Pause:
 			return nil
 		}
 		return errors.New("is not supported by PostgreSQL: there are kill, pause, and the faults of clients")

@@ -90,17 +90,12 @@ func (s *server) look(ctx context.Context, o store.Options) {
 }
 
 // Sweep removes the schemas of dead runs, see store.Sweeper.
-func (Store) Sweep(ctx context.Context, runID string, o store.Options) (swept store.Swept, err error) {
-	return store.SweepOpened(ctx, Store{}, runID, o,
-		func(ctx context.Context, opened store.Server, swept *store.Swept) {
-			s := opened.(*server)
-			for _, schema := range s.dead(ctx, swept) {
-				if _, err := s.exec(ctx, drop(schema)); err != nil {
-					swept.Skipped = append(swept.Skipped,
-						fmt.Sprintf("the schema %s on %s: %v", schema, shown(s.config), err))
-					continue
-				}
-				swept.Add(1, strings.TrimPrefix(schema, schemaPrefix))
-			}
-		})
+func (s *server) Sweep(ctx context.Context, swept *store.Swept) {
+	for _, schema := range s.dead(ctx, swept) {
+		if _, err := s.exec(ctx, drop(schema)); err != nil {
+			swept.Skipped = append(swept.Skipped, fmt.Sprintf("the schema %s on %s: %v", schema, shown(s.config), err))
+			continue
+		}
+		swept.Add(1, strings.TrimPrefix(schema, schemaPrefix))
+	}
 }

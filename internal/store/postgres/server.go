@@ -17,7 +17,6 @@ import (
 	"github.com/lockbench/lockbench/internal/store"
 	"github.com/lockbench/lockbench/internal/store/ensemble"
 	"github.com/lockbench/lockbench/internal/untrusted"
-	"github.com/lockbench/lockbench/results"
 	"github.com/lockbench/lockbench/workloads"
 )
 
@@ -43,7 +42,6 @@ type server struct {
 	observer *pgxpool.Pool // our own connections, to observe
 	meter    store.Meter
 
-	about   results.Redis
 	runs    []string    // what RunIDs returns
 	logLost atomic.Bool // our own server has begun again without its data
 }
@@ -60,12 +58,10 @@ func (s *server) open(ctx context.Context, o store.Options) (err error) {
 	s.Members = 1
 	if s.Started {
 		err = s.start(ctx, o)
+	} else if s.config, err = parseAddress(o.Address, o.CAFile); err == nil {
+		s.Find(ctx, o, shown(s.config))
 	} else {
-		launch.Sweep(ctx).Log(o.Logf)
-		s.about.Source = "address"
-		if s.config, err = parseAddress(o.Address, o.CAFile); err != nil {
-			err = fmt.Errorf("%w: %w", store.ErrConfig, err)
-		}
+		err = fmt.Errorf("%w: %w", store.ErrConfig, err)
 	}
 	if err == nil {
 		err = s.connect(ctx)
@@ -127,7 +123,7 @@ func (s *server) learn(ctx context.Context, conn *pgx.Conn) error {
 	}
 	s.runs = []string{fmt.Sprintf("%s@%d", shown(s.config), began.UnixMicro())}
 	version, _, _ = strings.Cut(untrusted.Printable(version), " ") // without the package's suffix
-	about := &s.about
+	about := &s.About
 	about.Name, about.Version, about.Topology, about.Address = kind.Name, version, s.Topology(), shown(s.config)
 	about.TLS, about.Durability = encrypted, ""
 	switch {
@@ -136,10 +132,7 @@ func (s *server) learn(ctx context.Context, conn *pgx.Conn) error {
 	case commit != "off":
 		about.Durability = string(store.Synced)
 	}
-	switch {
-	case !s.Started:
-		about.Network = store.NetworkTo(about.Address)
-	case about.Source == "process":
+	if s.Started {
 		about.Why += "; of " + s.bin
 	}
 	return nil
@@ -172,14 +165,8 @@ func (s *server) configFor(name string, traffic *intercept.Traffic, detour store
 	return config
 }
 
-// Describe says which PostgreSQL it is, without any secret.
-func (s *server) Describe() results.Redis { return s.about }
-
 // RunIDs identify the server's process: each start has a new one.
 func (s *server) RunIDs() []string { return s.runs }
-
-// Local says whether the server is on this machine.
-func (s *server) Local() bool { return s.about.Network != "remote" }
 
 // Ping says whether the server answers.
 func (s *server) Ping(ctx context.Context) error {
@@ -192,10 +179,9 @@ func (s *server) Settle(ctx context.Context) error {
 	if !s.Started {
 		return s.Ping(ctx)
 	}
-	if err := launch.Await(ctx, s.Own[0], lastLine, s.Ping); err != nil {
-		return fmt.Errorf("%w: wait for PostgreSQL: %w", store.ErrUnreachable, err)
-	}
-	return nil
+	return s.Servers.Settle(ctx, func(ctx context.Context, p launch.Starting) error {
+		return launch.Await(ctx, p, lastLine, s.Ping)
+	})
 }
 
 // Limits returns max_connections, without those reserved for superusers, and the present number of
@@ -271,7 +257,7 @@ func (i injector) Prepare(ctx context.Context, fault workloads.Fault, at store.R
 	}
 	action.Loses = fault.Data != workloads.DataKeep
 	if action.Loses {
-		if err := i.server.refresh(ctx); err != nil {
+		if err := i.server.refresh(ctx, i.server.Own[0].(*launch.Process)); err != nil {
 			return store.Action{}, fmt.Errorf("%s: %w", fault.Name, err)
 		}
 	}

@@ -19,7 +19,6 @@ import (
 
 	"github.com/lockbench/lockbench/internal/launch"
 	"github.com/lockbench/lockbench/internal/store"
-	"github.com/lockbench/lockbench/internal/store/ensemble"
 )
 
 const (
@@ -38,34 +37,21 @@ var errNoProgram = errors.New("there is no PostgreSQL on this machine: apt-get i
 // package of Debian or Red Hat, or the one on PATH.
 func programs() (string, error) {
 	if named := os.Getenv("LOCKBENCH_POSTGRES_SERVER"); named != "" {
-		if !hasPrograms(named) {
-			return "", fmt.Errorf("LOCKBENCH_POSTGRES_SERVER names %s, where initdb and postgres are not", named)
+		if _, err := exec.LookPath(filepath.Join(named, "initdb")); err != nil {
+			return "", fmt.Errorf("LOCKBENCH_POSTGRES_SERVER names %s, where initdb is not", named)
 		}
 		return named, nil
 	}
-	found, _ := filepath.Glob("/usr/lib/postgresql/*/bin") // the patterns are valid
-	others, _ := filepath.Glob("/usr/pgsql-*/bin")
-	found = slices.DeleteFunc(append(found, others...), func(dir string) bool { return !hasPrograms(dir) })
-	if len(found) > 0 {
-		return slices.MaxFunc(found, func(a, b string) int { return release(a) - release(b) }), nil
+	for _, packages := range []string{"/usr/lib/postgresql/[1-9][0-9]/bin/initdb", "/usr/pgsql-[1-9][0-9]/bin/initdb"} {
+		if found, _ := filepath.Glob(packages); len(found) > 0 { // the patterns are valid
+			return filepath.Dir(slices.Max(found)), nil
+		}
 	}
-	path, err := exec.LookPath("postgres")
-	if err != nil || !hasPrograms(filepath.Dir(path)) {
+	path, err := exec.LookPath("initdb")
+	if err != nil {
 		return "", errNoProgram
 	}
 	return filepath.Dir(path), nil
-}
-
-func hasPrograms(dir string) bool {
-	_, initdb := exec.LookPath(filepath.Join(dir, "initdb"))
-	_, postgres := exec.LookPath(filepath.Join(dir, "postgres"))
-	return initdb == nil && postgres == nil
-}
-
-// release returns the version in a package's path.
-func release(bin string) int {
-	n, _ := strconv.Atoi(strings.TrimPrefix(filepath.Base(filepath.Dir(bin)), "pgsql-"))
-	return n
 }
 
 // unprivileged returns the user that runs the server if we are root: PostgreSQL refuses to run as root.
@@ -81,9 +67,9 @@ func unprivileged() string {
 // settings returns the settings of a server that lockbench starts. Autovacuum is off: there is little
 // to vacuum, and it would disturb a window. By default a commit is on the disk before it is
 // confirmed. Advisory locks write nothing, so durability does not affect them.
-func settings(bind string, port int, durability store.Durability) []string {
+func settings(port int, durability store.Durability) []string {
 	all := []string{
-		"listen_addresses=" + bind, "port=" + strconv.Itoa(port), "unix_socket_directories=",
+		"listen_addresses=127.0.0.1", "port=" + strconv.Itoa(port), "unix_socket_directories=",
 		"max_connections=" + strconv.Itoa(maxConnections), "autovacuum=off",
 		"log_min_messages=fatal", // do not log lost clients
 	}
@@ -97,34 +83,30 @@ func settings(bind string, port int, durability store.Durability) []string {
 	return args
 }
 
-// script creates a data directory the first time, and then executes the server with the script's
-// arguments. It uses only the shell's built-in commands.
-const script = `cd /tmp || exit
-if [ ! -e ` + dataDir + `/PG_VERSION ]; then
-	umask 077
-	printf '%s\n' "$` + secretEnv + `" >password
-	initdb ` + initArgs + ` --pwfile=password -D ` + dataDir + ` || exit
-	: >password
-fi
-exec postgres "$@"`
-
-const secretEnv = "LOCKBENCH_SECRET"
-
 // start starts a server on a free port of the loopback interface. Access needs a random password, because a superuser
 // can run programs.
 func (s *server) start(ctx context.Context, o store.Options) (err error) {
 	secret := make([]byte, 16)
 	_, _ = rand.Read(secret) // never fails, by its documentation
 	s.password = hex.EncodeToString(secret)
-	s.about, err = s.Start(ctx, ensemble.Fleet{
-		Members: 1, Ports: 1,
-		Image: launch.Image{Variable: "LOCKBENCH_POSTGRES_IMAGE", Default: "postgres:17"},
+	err = s.Start(ctx, launch.Fleet{
+		Members: 1, Ports: launch.FreePorts(1),
 		Taken: func(err error) bool { return strings.Contains(err.Error(), "Address already in use") },
 		Program: func() (_ string, err error) {
 			s.bin, err = programs()
 			return filepath.Join(s.bin, "postgres"), err
 		},
-		Server: func(ensemble.Place) launch.Server { return s.launching(o) },
+		Server: func(int, [][]int) launch.Server {
+			return launch.Server{
+				Name: "postgres", Ready: s.ready,
+				Args: func(at launch.Place) []string { return settings(at.Port, o.Durability) },
+				Process: launch.Program{
+					User:    unprivileged(),
+					Prepare: func(ctx context.Context, p *launch.Process) error { return s.initialise(ctx, p, dataDir) },
+					Empty:   s.empty,
+				},
+			}
+		},
 	}, o, s.runID)
 	if err == nil {
 		s.config = s.ownConfig(s.Own[0].Addr())
@@ -132,27 +114,7 @@ func (s *server) start(ctx context.Context, o store.Options) (err error) {
 	return err
 }
 
-// launching says how to start it.
-func (s *server) launching(o store.Options) launch.Server {
-	prepare := func(ctx context.Context, p *launch.Process) error {
-		if _, err := os.Stat(filepath.Join(p.Dir(), dataDir)); err == nil { // it was created for an earlier port
-			return nil
-		}
-		return s.initialise(ctx, p, dataDir)
-	}
-	return launch.Server{
-		Name: "postgres", Ready: s.ready,
-		Args:    func(in launch.Place) []string { return settings(in.Bind, in.Port, o.Durability) },
-		Process: launch.Program{User: unprivileged(), Prepare: prepare, Empty: s.empty},
-		Container: launch.Container{
-			Inside: 5432, User: "postgres", // it refuses to run as root
-			Env: map[string]string{secretEnv: s.password}, Entrypoint: []string{"sh", "-c", script, "postgres"},
-		},
-	}
-}
-
-// initArgs are the arguments of initdb for processes and containers. md5 is the fastest login; the
-// password never leaves this machine.
+// initArgs are the arguments of initdb. md5 is the fastest login; the password never leaves this machine.
 const initArgs = "--username=" + superuser + " --auth=md5 --encoding=UTF8 --locale=C --no-sync --no-instructions"
 
 // initialise creates a data directory.
@@ -220,13 +182,9 @@ func (s *server) again(ctx context.Context, lose bool) error {
 	}
 }
 
-// refresh prepares a fresh data directory next to a process's own, so that this takes no time while the
-// server is down. A container creates it at its start.
-func (s *server) refresh(ctx context.Context) error {
-	p, ok := s.Own[0].(*launch.Process)
-	if !ok {
-		return nil
-	}
+// refresh prepares a fresh data directory next to the server's own, so that this takes no time while the
+// server is down.
+func (s *server) refresh(ctx context.Context, p *launch.Process) error {
 	if _, err := os.Stat(filepath.Join(p.Dir(), freshDir)); err == nil {
 		return nil
 	}
@@ -235,7 +193,7 @@ func (s *server) refresh(ctx context.Context) error {
 
 // empty replaces the data of the killed server by the fresh data.
 func (s *server) empty(ctx context.Context, p *launch.Process) error {
-	if err := s.refresh(ctx); err != nil {
+	if err := s.refresh(ctx, p); err != nil {
 		return err
 	}
 	data := filepath.Join(p.Dir(), dataDir)

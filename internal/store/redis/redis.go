@@ -83,8 +83,3 @@ func (Store) Open(ctx context.Context, runID string, o store.Options) (store.Ser
 func Open(ctx context.Context, runID string, o store.Options) (*servers.Server, error) {
 	return servers.Open(ctx, options(o, runID))
 }
-
-// Sweep removes the keys of dead runs, see store.Sweeper.
-func (Store) Sweep(ctx context.Context, runID string, o store.Options) (store.Swept, error) {
-	return servers.Sweep(ctx, options(o, runID))
-}

@@ -2,7 +2,6 @@ package zookeeper
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"net"
@@ -102,10 +101,7 @@ func (c counter) Read(ctx context.Context) (n int64, err error) {
 	if err == nil && c.token != unchecked {
 		err = c.change(ctx, session, func(was int64) int64 { n = was; return was })
 	} else if err == nil {
-		if !c.link.node.Standalone { // this server may lag behind the others
-			err = session.Sync(ctx, c.path)
-		}
-		if err == nil {
+		if err = session.Sync(ctx, c.path); err == nil { // this server may lag behind the others
 			n, _, _, err = c.get(ctx, session)
 		}
 	}
@@ -183,32 +179,6 @@ func (s *Server) RoundTrips(ctx context.Context, name string) (times store.Round
 		})
 	}
 	return times, err
-}
-
-// operations maps codes to requests, without those that open or keep a session, among them getACL. See
-// org.apache.zookeeper.ZooDefs.OpCode.
-var operations = map[int32]string{
-	1: "create", 2: "delete", 3: "exists", 4: "getData", 5: "setData", 7: "setACL", 8: "getChildren",
-	9: "sync", 12: "getChildren2", 13: "check", 14: "multi", 15: "create2", 19: "createContainer", 21: "createTTL",
-}
-
-// Commands returns the names of the requests in data written to a server: each begins with its length,
-// its number and its code. A request for a session has no name.
-func (*Server) Commands(written []byte) []string {
-	const head = 12
-	var names []string
-	for len(written) >= head {
-		length := int(binary.BigEndian.Uint32(written))
-		number, code := binary.BigEndian.Uint32(written[4:]), int32(binary.BigEndian.Uint32(written[8:]))
-		if name, ok := operations[code]; ok && number != 0 {
-			names = append(names, name)
-		}
-		if length < 0 || length > len(written)-4 {
-			break
-		}
-		written = written[4+length:]
-	}
-	return names
 }
 
 // Refused returns the code of a refusal; "" for any other error. A server without a quorum sends no code:

@@ -93,10 +93,8 @@ func (k *link) do(ctx context.Context, ask func(*gozk.Session) error) error {
 // children returns the names of a node's children; none if there is no such node.
 func (k *link) children(ctx context.Context, path string) (names []string, err error) {
 	err = k.do(ctx, func(session *gozk.Session) error {
-		if !k.node.Standalone { // this server may lag behind the others
-			if err := session.Sync(ctx, path); err != nil {
-				return err
-			}
+		if err := session.Sync(ctx, path); err != nil { // this server may lag behind the others
+			return err
 		}
 		children, err := session.Children(ctx, path)
 		names = children.Names
@@ -223,7 +221,7 @@ func (s *Server) Connected(ctx context.Context, prefix string) ([]string, error)
 // keys are those on ZooKeeper.
 func (s *Server) keys() store.Keys {
 	return store.Keys{
-		Store: name, Addr: s.about.Address, Connected: s.watching.names, Remove: s.Remove,
+		Store: name, Addr: s.About.Address, Connected: s.watching.names, Remove: s.Remove,
 		Scan: func(ctx context.Context, visit func(string)) error {
 			found, err := s.watching.keys(ctx, "")
 			for _, key := range found {
@@ -235,8 +233,4 @@ func (s *Server) keys() store.Keys {
 }
 
 // Sweep removes the keys of dead runs, see store.Sweeper.
-func (k Store) Sweep(ctx context.Context, runID string, o store.Options) (swept store.Swept, err error) {
-	return store.SweepOpened(ctx, k, runID, o, func(ctx context.Context, opened store.Server, swept *store.Swept) {
-		opened.(*Server).keys().Sweep(ctx, swept)
-	})
-}
+func (s *Server) Sweep(ctx context.Context, swept *store.Swept) { s.keys().Sweep(ctx, swept) }

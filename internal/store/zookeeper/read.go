@@ -1,7 +1,6 @@
 package zookeeper
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -72,25 +71,6 @@ func (c *counters) enter(now status, told map[string]string) results.Reading {
 	return r
 }
 
-// Limits reads the limits of the first server that answers: those of an ensemble are the same.
-func (s *Server) Limits(ctx context.Context) (store.Limits, error) {
-	for _, addr := range s.node.Servers {
-		answer, err := ask(ctx, s.observe, addr, "mntr")
-		if err != nil {
-			continue
-		}
-		told := fields(answer)
-		connected, files := number(told["zk_num_alive_connections"]), number(told["zk_max_file_descriptor_count"])
-		if files > 0 { // the server's own files count too
-			files -= max(0, number(told["zk_open_file_descriptor_count"])-connected)
-		}
-		answer, _ = ask(ctx, s.observe, addr, "conf")      // not every server allows to ask
-		fromUs := number(fields(answer)["maxClientCnxns"]) // from one address
-		return store.Limits{Connected: connected, MaxClients: min(cmp.Or(files, fromUs), cmp.Or(fromUs, files))}, nil
-	}
-	return store.Limits{}, fmt.Errorf("%w: read the limits of %s", ErrUnreachable, strings.Join(s.node.Servers, ","))
-}
-
 // dialer opens connections.
 var dialer store.Dialer = new(net.Dialer).DialContext
 
@@ -136,7 +116,7 @@ var (
 	errNoQuorum = errors.New("the server does not serve: its ensemble has no quorum, or it has just started")
 	// errStranger says that another kind of server is at the address.
 	errStranger = errors.New("what answers there is no ZooKeeper")
-	errHungUp   = fmt.Errorf("%w: it hung up without a word", errStranger)
+	errHungUp   = errors.New("it hung up without a word: it has just lost its quorum, or it is no ZooKeeper")
 	errReadOnly = errors.New("the server has lost its ensemble and only reads (read-only mode)")
 )
 

@@ -4,17 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/go-zookeeper/zk"
 
 	"github.com/lockbench/lockbench/internal/engine"
-	"github.com/lockbench/lockbench/internal/intercept"
 	"github.com/lockbench/lockbench/internal/launch"
 	"github.com/lockbench/lockbench/internal/store"
 	"github.com/lockbench/lockbench/internal/testkit/drive"
@@ -51,7 +48,7 @@ func TestFaults(t *testing.T) {
 	t.Parallel()
 	s := open(t, store.Options{})
 	faults := []string{
-		"kill:at=100ms,for=100ms,data=lose", "pause:at=100ms,for=1500ms", "crash-between:at=100ms,command=2",
+		"kill:at=100ms,for=100ms,data=lose", "pause:at=100ms,for=1500ms",
 	}
 	if extent.Thorough() {
 		faults = append(faults,
@@ -75,7 +72,7 @@ func TestEnsemble(t *testing.T) {
 	t.Parallel()
 	s := open(t, store.Options{Topology: "zookeeper:3"})
 	about := s.Describe()
-	if about.Topology != "zookeeper:3" || len(about.Nodes) != 3 || about.Mode != "ensemble" || s.node.Standalone {
+	if about.Topology != "zookeeper:3" || len(about.Nodes) != 3 || about.Mode != "ensemble" {
 		t.Fatalf("it is %+v", about)
 	}
 	faults := []string{"kill:at=100ms,for=1s,data=keep"}
@@ -121,67 +118,6 @@ func TestEnsemble(t *testing.T) {
 	}
 	if err := s.Settle(t.Context()); err != nil {
 		t.Fatal(err)
-	}
-}
-
-// What goes through a detour is understood: an acquisition is a create and a read, a release a
-// delete.
-func TestCommands(t *testing.T) {
-	s := common(t)
-	var mu sync.Mutex
-	var seen []string
-	detour := func(dial store.Dialer) store.Dialer {
-		return func(ctx context.Context, network, addr string) (net.Conn, error) {
-			conn, err := dial(ctx, network, addr)
-			if err != nil {
-				return nil, err
-			}
-			return intercept.Conn(conn, intercept.Hooks{
-				Write: func(b []byte, write func([]byte) (int, error)) (int, error) {
-					mu.Lock()
-					seen = append(seen, s.Commands(b)...)
-					mu.Unlock()
-					return write(b)
-				},
-			}), nil
-		}
-	}
-	i, err := s.Connect(t.Context(), "lockbench:commands:1", 1, detour)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer i.Close()
-	locker, err := lock.Open(gozk.Config{Nodes: []gozk.Node{i.Nodes()[0].(gozk.Node)}, TTL: time.Hour}, lock.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer locker.Close()
-	for range 2 { // the first makes the lock's own node
-		mu.Lock()
-		seen = nil
-		mu.Unlock()
-		lease, err := locker.Acquire(t.Context(), "commands")
-		if err == nil {
-			err = lease.Release(t.Context())
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-	mu.Lock()
-	defer mu.Unlock()
-	if want := []string{"create", "getChildren2", "delete"}; !slices.Equal(seen, want) {
-		t.Errorf("it sent %q, want %q", seen, want)
-	}
-	for _, piece := range [][]byte{
-		nil, {0, 0}, {0xff, 0xff, 0xff, 0xff, 0, 0, 0, 1, 0, 0, 0, 99}, []byte("GET / HTTP/1.1\r\n\r\n"),
-	} {
-		if names := s.Commands(piece); len(names) > 0 {
-			t.Errorf("%q has %q", piece, names)
-		}
-	}
-	if err := s.Remove(t.Context(), []string{"commands"}); err != nil {
-		t.Error(err)
 	}
 }
 

@@ -5,21 +5,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"sync"
-	"time"
 
 	"github.com/go-zookeeper/zk"
 
 	"github.com/lockbench/lockbench/internal/intercept"
 	"github.com/lockbench/lockbench/internal/launch"
-	"github.com/lockbench/lockbench/internal/measure"
-	"github.com/lockbench/lockbench/internal/pause"
 	"github.com/lockbench/lockbench/internal/store"
 	"github.com/lockbench/lockbench/internal/store/ensemble"
 	"github.com/lockbench/lockbench/internal/store/network"
-	"github.com/lockbench/lockbench/results"
 	"github.com/lockbench/lockbench/strategies/gozk"
 	"github.com/lockbench/lockbench/workloads"
 )
@@ -30,8 +25,7 @@ type Server struct {
 	ensemble.Servers
 	store.Without
 	runID    string
-	node     gozk.Node // its connections are not counted
-	about    results.Redis
+	node     gozk.Node  // its connections are not counted
 	counters []counters // by server
 	meter    store.Meter
 	watching *link
@@ -60,11 +54,8 @@ func (s *Server) begin(ctx context.Context, o store.Options) error {
 			return err
 		}
 	} else {
-		launch.Sweep(ctx).Log(o.Logf)
 		s.node, _ = parseAddress(o.Address) // Validate has checked it
-		s.about = results.Redis{
-			Source: "address", Network: store.NetworkTo(s.node.Servers[0]), Why: "an address was given",
-		}
+		s.Find(ctx, o, s.node.Servers...)
 	}
 	s.counters = make([]counters, len(s.node.Servers))
 	if err := s.recognise(ctx); err != nil {
@@ -72,7 +63,7 @@ func (s *Server) begin(ctx context.Context, o store.Options) error {
 	}
 	if asked > 0 && asked != s.Members {
 		return fmt.Errorf("%w: --topology %s was asked for, and there is %s",
-			store.ErrConfig, o.Topology, s.about.Topology)
+			store.ErrConfig, o.Topology, s.About.Topology)
 	}
 	if err := s.watch(ctx); err != nil {
 		return err
@@ -80,7 +71,7 @@ func (s *Server) begin(ctx context.Context, o store.Options) error {
 	if len(s.Own) == 0 {
 		var left store.Swept
 		s.keys().Look(ctx, &left)
-		left.Tell(s.about.Address, o.Warn, o.Logf)
+		left.Tell(s.About.Address, o.Warn, o.Logf)
 	}
 	return s.Pin.PinGenerator()
 }
@@ -125,10 +116,6 @@ func (s *Server) enough(serving int) bool {
 // recognise asks the servers what they are, and describes them.
 func (s *Server) recognise(ctx context.Context) error {
 	all, err := s.looks(ctx)
-	// A member that loses its quorum hangs up, too, until it says that it does not serve.
-	for tries := 0; errors.Is(err, errHungUp) && tries < 10 && pause.Plain(ctx.Done(), 300*time.Millisecond); tries++ {
-		all, err = s.looks(ctx)
-	}
 	if err != nil {
 		if errors.Is(err, errStranger) {
 			return fmt.Errorf("%w: %w", store.ErrConfig, err)
@@ -140,30 +127,22 @@ func (s *Server) recognise(ctx context.Context) error {
 		return fmt.Errorf("%w: %s is a server alone, and no member of an ensemble with the others",
 			store.ErrConfig, s.node.Servers[alone])
 	}
-	s.node.Standalone, s.Members, s.about.Mode = alone == 0, len(all), "ensemble"
-	if s.node.Standalone {
-		s.about.Mode = "standalone"
-	} else {
+	s.Members, s.About.Mode = len(all), "standalone"
+	if alone < 0 {
+		s.About.Mode = "ensemble"
 		for _, addr := range s.node.Servers { // the address may omit some members
 			answer, _ := ask(ctx, s.observe, addr, "mntr") // not every server allows to ask
 			s.Members = max(s.Members, int(number(fields(answer)["zk_quorum_size"])))
 		}
-		s.about.Nodes = s.node.Servers[:len(s.node.Servers):len(s.node.Servers)]
+		s.About.Nodes = s.node.Servers[:len(s.node.Servers):len(s.node.Servers)]
 		if len(all) == 1 {
-			s.about.Nodes = nil
+			s.About.Nodes = nil
 		}
 	}
 	for _, one := range all {
-		s.about.Version = cmp.Or(s.about.Version, one.version)
+		s.About.Version = cmp.Or(s.About.Version, one.version)
 	}
-	s.about.Name, s.about.Topology, s.about.Address = name, s.Topology(), s.node.Servers[0]
-	cpus := map[int]bool{}
-	for _, o := range s.Own {
-		for _, cpu := range measure.Affinity(o.PID()) {
-			cpus[cpu] = true
-		}
-	}
-	s.about.AllowedCPUs = slices.Sorted(maps.Keys(cpus))
+	s.About.Name, s.About.Topology, s.About.Address = name, s.Topology(), s.node.Servers[0]
 	return nil
 }
 
@@ -193,9 +172,6 @@ func (s *Server) watch(ctx context.Context) error {
 // label is the prefix of all connections' names in the session.
 func (s *Server) label() string { return "lockbench:" + s.runID + ":" }
 
-// Describe says what the server is, without any secret.
-func (s *Server) Describe() results.Redis { return s.about }
-
 // RunIDs identify the processes that lockbench started; they are "" for a user's servers.
 func (s *Server) RunIDs() []string {
 	ids := make([]string, len(s.node.Servers))
@@ -203,11 +179,6 @@ func (s *Server) RunIDs() []string {
 		ids[i] = fmt.Sprintf("%s/%d", o.Addr(), o.PID())
 	}
 	return ids
-}
-
-// Local says whether all servers are on this machine.
-func (s *Server) Local() bool {
-	return !slices.ContainsFunc(s.node.Servers, store.Remote)
 }
 
 // Ping says whether enough servers serve for locks.
@@ -221,13 +192,11 @@ func (s *Server) Settle(ctx context.Context) error {
 	if !s.Started {
 		return s.Ping(ctx)
 	}
-	await := func(m launch.Started, ctx context.Context) error { return ready(ctx, m) }
-	err := launch.Each(ctx, s.Own, await)
-	if err == nil {
-		_, err = s.watching.children(ctx, s.node.Path(presence))
+	if err := s.Servers.Settle(ctx, ready); err != nil {
+		return err
 	}
-	if err != nil {
-		return fmt.Errorf("%w: wait for %s: %w", ErrUnreachable, s.about.Topology, err)
+	if _, err := s.watching.children(ctx, s.node.Path(presence)); err != nil {
+		return fmt.Errorf("%w: ask for the connections: %w", ErrUnreachable, err)
 	}
 	return nil
 }

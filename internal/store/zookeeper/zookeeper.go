@@ -63,7 +63,7 @@ func (Store) Layout(o store.Options) store.Layout { return kind.Layout(o) }
 
 // errAddress never repeats the given text: if the text cannot be parsed, any part of it may be a
 // password.
-var errAddress = errors.New("the address of a ZooKeeper must be auto, container, process or " +
+var errAddress = errors.New("the address of a ZooKeeper must be auto, process or " +
 	"zk://[user:password@]host:port[,host:port…][/chroot]; percent-encode special characters of a password")
 
 // authEnv holds user:password of the digest scheme; ps does not show it.

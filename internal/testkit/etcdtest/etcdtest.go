@@ -17,7 +17,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/lockbench/lockbench/internal/launch"
-	"github.com/lockbench/lockbench/internal/store/ensemble"
+	"github.com/lockbench/lockbench/internal/store"
 )
 
 // Etcd is a running etcd that belongs to one test.
@@ -41,15 +41,14 @@ func Start(t testing.TB, members int, args ...string) *Etcd {
 	if slices.Contains(args, "--cert-file") {
 		scheme, e.tls = "https://", &tls.Config{InsecureSkipVerify: true} //nolint:gosec // of a test
 	}
-	taken := func(err error) bool { return strings.Contains(err.Error(), "address already in use") }
-	begin := func(ctx context.Context, n int, ports [][]int) (launch.Started, error) {
+	server := func(n int, ports [][]int) launch.Server {
 		var peers []string
 		for i, of := range ports {
 			peers = append(peers, fmt.Sprintf("m%d=http://127.0.0.1:%d", i, of[1]))
 		}
 		_, peer, _ := strings.Cut(peers[n], "=")
-		p, err := launch.Start(ctx, launch.Server{
-			Name: "etcd", RunID: "test", Process: launch.Program{Path: path},
+		return launch.Server{
+			Name: "etcd", Ready: e.ready,
 			Args: func(at launch.Place) []string {
 				listen := fmt.Sprintf("%s%s:%d", scheme, at.Bind, at.Port)
 				return append([]string{
@@ -59,13 +58,14 @@ func Start(t testing.TB, members int, args ...string) *Etcd {
 					"--initial-cluster", strings.Join(peers, ","), "--initial-cluster-token", t.Name(),
 				}, args...)
 			},
-			Beside: func(int) []int { return ports[n][1:] },
-			Pick:   func() (int, error) { return ports[n][0], nil },
-			Ready:  e.ready,
-		})
-		return p, err
+		}
 	}
-	if e.members, err = ensemble.Start(t.Context(), members, 2, taken, begin); err != nil {
+	_, e.members, err = launch.Fleet{
+		Members: members, Ports: launch.FreePorts(2), Server: server,
+		Program: func() (string, error) { return path, nil },
+		Taken:   func(err error) bool { return strings.Contains(err.Error(), "address already in use") },
+	}.Start(t.Context(), store.Options{Address: "process"}, "test", nil)
+	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { e.done(launch.Each(context.Background(), e.members, launch.Started.Close)) })

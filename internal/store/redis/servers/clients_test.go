@@ -124,7 +124,7 @@ func TestPasswordAndUser(t *testing.T) {
 // A managed Redis may allow its users little beside the data.
 func TestWithoutInfo(t *testing.T) {
 	p := process(t, "--user", "little", "on", ">pw", "~*", "&*", "+@all",
-		"-info", "-config", "-client|list", "-pubsub|channels", "-unlink", "-eval", "-evalsha", "-script")
+		"-info", "-config", "-client|list", "-pubsub|channels", "-eval", "-evalsha", "-script")
 	s := open(t, Options{Address: "redis://little:pw@" + p.Addr()})
 	ctx := t.Context()
 	if about := s.Describe(); about.Version == "" || about.Mode != "standalone" {
@@ -153,7 +153,7 @@ func TestWithoutInfo(t *testing.T) {
 		t.Errorf("leftovers = %+v, %v", left, err)
 	}
 	if err := s.Remove(ctx, left.Keys); err != nil {
-		t.Errorf("remove without UNLINK: %v", err)
+		t.Errorf("remove: %v", err)
 	}
 	if n := s.nodes[0].observer.DBSize(ctx).Val(); n != 0 {
 		t.Errorf("%d keys left", n)

@@ -31,26 +31,18 @@ func (clustered) settings() []string {
 func (clustered) linked() bool                      { return true }
 func (clustered) unfit(info strategies.Info) string { return info.NoCluster }
 
-// pick returns a free port whose bus port is free too.
-func (clustered) pick() (int, error) {
+// ports returns a free port whose bus port is free too.
+func (clustered) ports() ([]int, error) {
 	for range 100 {
 		port, err := launch.FreePort()
 		if err != nil {
-			return 0, err
+			return nil, err
 		}
-		if port+busDistance < launch.OutgoingPorts && launch.Free(port+busDistance) == nil {
-			return port, nil
+		if bus := port + busDistance; bus < launch.OutgoingPorts && launch.Free(bus) == nil {
+			return []int{port, bus}, nil
 		}
 	}
-	return 0, fmt.Errorf("find a free port with another %d above it", busDistance)
-}
-
-// bus returns the bus ports of a server with these arguments; nil without a bus.
-func bus(args []string) func(port int) []int {
-	if !slices.Contains(args, "--cluster-enabled") {
-		return nil
-	}
-	return func(port int) []int { return []int{port + busDistance} }
+	return nil, fmt.Errorf("find a free port with another %d above it", busDistance)
 }
 
 func (clustered) spares(_ *Server, away []*node) bool {
@@ -115,7 +107,7 @@ func (clustered) settled(ctx context.Context, s *Server) error {
 	return nil
 }
 
-// findCluster replaces the nodes that the user named by all nodes that their cluster announces.
+// findCluster replaces the nodes that the user named by all nodes that the cluster of the first one announces.
 func (s *Server) findCluster(ctx context.Context, runID string) error {
 	seeds := s.nodes
 	seed := seeds[0]
@@ -159,7 +151,7 @@ func (s *Server) findCluster(ctx context.Context, runID string) error {
 			n.role = replica
 		}
 	}
-	return errors.Join(sameCluster(ctx, seeds, ids), disconnect(seeds))
+	return disconnect(seeds)
 }
 
 // announcedAddr returns a node's address. A node that does not know its host has the host of the
@@ -171,21 +163,4 @@ func announcedAddr(announced, seed string) string {
 	}
 	host, _, _ = net.SplitHostPort(seed)
 	return net.JoinHostPort(host, port)
-}
-
-// sameCluster returns an error unless all addresses of the user belong to one cluster.
-func sameCluster(ctx context.Context, seeds []*node, ids map[string]bool) error {
-	for _, seed := range seeds[1:] {
-		id, err := seed.observer.Do(ctx, "CLUSTER", "MYID").Text()
-		if refused(err) {
-			continue
-		}
-		if err != nil {
-			return fmt.Errorf("%w: ask %s who it is: %w", ErrUnreachable, seed.addr(), err)
-		}
-		if !ids[id] {
-			return fmt.Errorf("%w: %s and %s are not of the same cluster", ErrConfig, seeds[0].addr(), seed.addr())
-		}
-	}
-	return nil
 }

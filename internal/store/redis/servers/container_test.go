@@ -144,7 +144,7 @@ func TestDurabilityOfAUsersServer(t *testing.T) {
 
 // Tests on a machine without redis-server run on a container.
 func TestStartOwnWithoutBinary(t *testing.T) {
-	image, err := needDocker(t).Obtain(t.Context(), image(""), t.Logf)
+	image, err := needDocker(t).Obtain(t.Context(), Options{}.fleet(single{}).Image, t.Logf)
 	must(t, err)
 	t.Setenv("PATH", "/nowhere")
 	own, err := StartOwn(t.Context(), Options{Image: image}, "--databases", "3")
@@ -158,14 +158,14 @@ func TestStartOwnWithoutBinary(t *testing.T) {
 // The published port is for machines whose Docker has a network of its own; it
 // is tried here by hand, since on Linux the host's network comes first.
 func TestPublishedPort(t *testing.T) {
-	d := needDocker(t)
-	image, err := d.Obtain(t.Context(), image(""), t.Logf)
+	needDocker(t)
+	of := Options{}.fleet(single{})
+	server := of.Server(0, nil)
+	server.Container.Network = launch.OnPort
+	of.Server = func(int, [][]int) launch.Server { return server }
+	_, started, err := of.Start(t.Context(), store.Options{Address: "container", Logf: t.Logf}, "test", nil)
 	must(t, err)
-	of := Options{RunID: "test"}.server(single{}, nil)
-	of.Container.Network = launch.OnPort
-	started, err := launch.InContainer(t.Context(), d, image, of)
-	must(t, err)
-	c := &Own{Started: started}
+	c := &Own{Started: started[0]}
 	closed(t, c)
 	before := c.Addr()
 	if !up(t, before) {

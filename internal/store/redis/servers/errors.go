@@ -77,6 +77,19 @@ func (*Server) Refused(err error) string { return Refused(err) }
 // Unauthorised says whether that code means a missing right.
 func (*Server) Unauthorised(code string) bool { return code == "NOPERM" }
 
+// MeasuringRights are the rights that lockbench itself needs to show all figures, as rules of ACL
+// SETUSER: for counters, limits, connections, subscriptions, leftovers and baselines. Without one
+// of them a figure is unknown.
+func MeasuringRights() []string {
+	return []string{
+		"+info", "+config|get", "+client|list", "+scan", "+del",
+		"+pubsub|channels", "+pubsub|shardchannels", "+script|load", "+evalsha", "+get",
+	}
+}
+
+// ClusterRights are further rights that it needs in a cluster.
+func ClusterRights() []string { return []string{"+cluster|info", "+exists"} }
+
 // errNoTLS and errOnlyTLS say why a first contact failed.
 var (
 	errNoTLS   = errors.New("the server speaks no TLS at that port")
@@ -87,61 +100,32 @@ var (
 var causes = []struct{ said, next string }{
 	{launch.ErrNoImage.Error(), ""}, // the error is the registry's, and followed by advice
 	{errNoTLS.Error(), "give the address with redis:// instead of rediss://, or the port that speaks TLS"},
-	{
-		errOnlyTLS.Error(),
-		"give the address with rediss:// instead of redis://, with --ca-file for a certificate of your own",
-	},
+	{errOnlyTLS.Error(), "give the address with rediss:// instead of redis://, " +
+		"with --ca-file for a certificate of your own"},
 	{"certificate signed by unknown authority", "have the server's certificate trusted with --ca-file FILE.pem"},
 	{"cannot validate certificate", "use a host name that the certificate is for"},
-	{
-		"WRONGPASS",
-		"user or password is wrong: percent-encode special characters, " +
-			"and give a user other than default as redis://USER:PASSWORD@host",
-	},
-	{
-		"NOAUTH",
-		"the server asks for a password: give it as redis://:PASSWORD@host:port or " +
-			"redis://USER:PASSWORD@host:port, in LOCKBENCH_REDIS, where ps does not show it",
-	},
-	{
-		"protected mode",
-		"the server takes no strangers without a password: give one, " +
-			"or have the server listen on this machine's address only",
-	},
-	{
-		"MOVED", "this is a node of a cluster, and was taken for a single server: " +
-			"allow the user +info and +cluster|slots, or give --topology cluster",
-	},
+	{"WRONGPASS", "user or password is wrong: percent-encode special characters, " +
+		"and give a user other than default as redis://USER:PASSWORD@host"},
+	{"NOAUTH", "the server asks for a password: give it as redis://:PASSWORD@host:port or " +
+		"redis://USER:PASSWORD@host:port, in LOCKBENCH_REDIS, where ps does not show it"},
+	{"protected mode", "the server takes no strangers without a password: give one, " +
+		"or have the server listen on this machine's address only"},
+	{"MOVED", "this is a node of a cluster, and was taken for a single server: " +
+		"allow the user +info and +cluster|slots, or give --topology cluster"},
 	{"CLUSTERDOWN", "the cluster does not serve all slots: look at CLUSTER INFO on its nodes"},
-	{
-		"MASTERDOWN",
-		"this is a replica that has lost its primary: give the primary's address, or wait for the failover to end",
-	},
+	{"MASTERDOWN", "this is a replica that has lost its primary: give the primary's address, " +
+		"or wait for the failover to end"},
 	{"READONLY", "this is a replica, or became one: give the primary's address"},
 	{"LOADING", "the server reads its data from disk: wait until INFO persistence says loading:0"},
-	{
-		"OOM", "the server has used up its maxmemory: raise it, or delete what is not needed; " +
-			"lockbench itself needs a few MB",
-	},
-	{
-		"MISCONF",
-		"the server takes no writes because it cannot save to disk: look at its log, " +
-			"or set stop-writes-on-bgsave-error no",
-	},
+	{"OOM", "the server has used up its maxmemory: raise it, or delete what is not needed; " +
+		"lockbench itself needs a few MB"},
+	{"MISCONF", "the server takes no writes because it cannot save to disk: look at its log, " +
+		"or set stop-writes-on-bgsave-error no"},
 	{"NOREPLICAS", "the server takes no writes with so few replicas: look at min-replicas-to-write"},
-	{
-		"max number of clients",
-		"the server takes no more connections: raise maxclients, " +
-			"or use fewer --clients, --instances or a smaller --pool",
-	},
-	{"'evalsha' command", noScripts},
-	{"'eval' command", noScripts},
-	{"'script|load' command", noScripts},
-	{"'script' command", noScripts},
-	{"unknown command 'eval", noScripts},
-	{"unknown command 'script", noScripts},
-	{"unknown command 'EVAL", noScripts},
-	{"unknown command 'SCRIPT", noScripts},
+	{"max number of clients", "the server takes no more connections: raise maxclients, " +
+		"or use fewer --clients, --instances or a smaller --pool"},
+	{"'eval", noScripts},
+	{"'script", noScripts},
 	{"NOPERM", lessRights},
 	{"The user executing the script can't", lessRights},
 	{"no such host", "the name is not known: look for a typing error, or give an IP address"},

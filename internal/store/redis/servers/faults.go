@@ -18,27 +18,21 @@ import (
 // Injector injects the faults of one run on the servers and on the network to them; the engine injects those of
 // clients. It is a store.Faults.
 type Injector struct {
-	server  *Server
-	network *network.Network
+	*network.Network
+	server *Server
 }
 
 // Faults prepares for a workload's faults on these servers. The caller closes it.
 func (s *Server) Faults(all []workloads.Fault) store.Injector {
-	return &Injector{server: s, network: network.New(all)}
+	return &Injector{network.New(all), s}
 }
-
-// Detour uses proxies if there are faults of the network.
-func (i *Injector) Detour(instance int) store.Through { return i.network.Detour(instance) }
-
-// Close closes the proxies.
-func (i *Injector) Close() { i.network.Close() }
 
 // Prepare does what must precede a fault, see store.Faults.
 func (i *Injector) Prepare(ctx context.Context, fault workloads.Fault, where store.RunMarks) (store.Action, error) {
 	var action store.Action
 	var err error
 	if fault.Kind().Place == workloads.OnNetwork {
-		action, err = i.network.Prepare(fault)
+		action, err = i.Network.Prepare(fault)
 	} else {
 		action, err = i.server.prepare(ctx, fault, where)
 	}

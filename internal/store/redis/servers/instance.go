@@ -27,7 +27,7 @@ func (i instance) Nodes() []any {
 
 // Counter returns a counter on the first node. Its floor is at NAME:floor.
 func (i instance) Counter(name string, fence workloads.Fence, token int64) store.Counter {
-	return store.Fenced(fence, unguarded{i[0].Client, name}, guarded{i[0].Client, name, token})
+	return store.Fenced(fence, counter{i[0].Client, name, nil}, counter{i[0].Client, name, &token})
 }
 
 // Pools sums go-redis's pool statistics.
@@ -66,59 +66,46 @@ var guardedSource string
 
 var guardedScript = redis.NewScript(guardedSource)
 
-// floorOf returns the key with the largest token that a counter has seen.
-func floorOf(counter string) string { return counter + ":floor" }
-
-// guarded is a counter that raises its floor on every access, including reads, and refuses older
+// counter is a key with a number. With a token it raises its floor on every access, including reads, and refuses older
 // tokens (M. Kleppmann, How to do distributed locking, 2016).
-type guarded struct {
-	server  redis.UniversalClient
-	counter string
-	token   int64
+type counter struct {
+	server redis.UniversalClient
+	name   string
+	token  *int64 // nil: no token is checked
 }
 
-func (g guarded) Read(ctx context.Context) (int64, error) {
-	n, err := g.touch(ctx, fmt.Sprintf("%020d", g.token))
+func (c counter) Read(ctx context.Context) (n int64, err error) {
+	if c.token != nil {
+		n, err = c.guarded(ctx)
+	} else if n, err = c.server.Get(ctx, c.name).Int64(); errors.Is(err, redis.Nil) {
+		err = nil
+	}
 	if err != nil {
-		return 0, fmt.Errorf("read the counter with token %d: %w", g.token, err)
-	}
-	return n, nil
-}
-
-func (g guarded) Write(ctx context.Context, n int64) error {
-	if _, err := g.touch(ctx, fmt.Sprintf("%020d", g.token), n); err != nil {
-		return fmt.Errorf("write the counter with token %d: %w", g.token, err)
-	}
-	return nil
-}
-
-func (g guarded) touch(ctx context.Context, args ...any) (int64, error) {
-	n, err := guardedScript.Run(ctx, g.server, []string{g.counter, floorOf(g.counter)}, args...).Int64()
-	if errors.Is(err, redis.Nil) {
-		return 0, store.ErrStale
-	}
-	return n, err
-}
-
-// unguarded is a counter that checks no tokens.
-type unguarded struct {
-	server  redis.UniversalClient
-	counter string
-}
-
-func (u unguarded) Read(ctx context.Context) (int64, error) {
-	n, err := u.server.Get(ctx, u.counter).Int64()
-	if err != nil && !errors.Is(err, redis.Nil) {
 		return 0, fmt.Errorf("read the counter: %w", err)
 	}
 	return n, nil
 }
 
-func (u unguarded) Write(ctx context.Context, n int64) error {
-	if err := u.server.Set(ctx, u.counter, n, 0).Err(); err != nil {
+func (c counter) Write(ctx context.Context, n int64) (err error) {
+	if c.token != nil {
+		_, err = c.guarded(ctx, n)
+	} else {
+		err = c.server.Set(ctx, c.name, n, 0).Err()
+	}
+	if err != nil {
 		return fmt.Errorf("write the counter: %w", err)
 	}
 	return nil
+}
+
+// guarded raises the floor, and writes the number if one is given.
+func (c counter) guarded(ctx context.Context, number ...any) (int64, error) {
+	args := append([]any{fmt.Sprintf("%020d", *c.token)}, number...)
+	n, err := guardedScript.Run(ctx, c.server, []string{c.name, c.name + ":floor"}, args...).Int64()
+	if errors.Is(err, redis.Nil) {
+		return 0, store.ErrStale
+	}
+	return n, err
 }
 
 // RoundTrips times PING and a script that reads a key, one after the other on one

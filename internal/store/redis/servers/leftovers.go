@@ -2,7 +2,6 @@ package servers
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -138,13 +137,13 @@ func (s *Server) RunIDs() []string {
 // Remove deletes keys on every node that may have them.
 func (s *Server) Remove(ctx context.Context, keys []string) error {
 	if s.cluster != nil {
-		if err := unlink(ctx, s.cluster, keys); err != nil {
+		if err := remove(ctx, s.cluster, keys); err != nil {
 			return fmt.Errorf("remove keys from the cluster: %w", err)
 		}
 		return nil
 	}
 	return s.onEveryNode(ctx, s.primaries(), func(ctx context.Context, n *node) error {
-		if err := unlink(ctx, n.observer, keys); err != nil {
+		if err := remove(ctx, n.observer, keys); err != nil {
 			return unreachable("remove keys from", n, err)
 		}
 		return nil
@@ -159,24 +158,15 @@ func unreachable(what string, n *node, err error) error {
 	return fmt.Errorf("%w: %s %s: %w", ErrUnreachable, what, n.addr(), err)
 }
 
-// unlink deletes keys without a wait for their memory, or with DEL if UNLINK is unknown or
-// forbidden; one by one, because in a cluster a command may not name keys of several slots.
-func unlink(ctx context.Context, client redis.UniversalClient, keys []string) error {
+// remove deletes keys, each by a command of its own: in a cluster one command may not name keys of several slots.
+func remove(ctx context.Context, client redis.UniversalClient, keys []string) error {
 	for batch := range slices.Chunk(keys, 500) {
-		var err error
-		for _, remove := range []func(redis.Pipeliner, context.Context, ...string) *redis.IntCmd{
-			redis.Pipeliner.Unlink, redis.Pipeliner.Del,
-		} {
-			_, err = client.Pipelined(ctx, func(pipe redis.Pipeliner) error {
-				for _, key := range batch {
-					remove(pipe, ctx, key)
-				}
-				return nil
-			})
-			if !refused(err) {
-				break
+		_, err := client.Pipelined(ctx, func(pipe redis.Pipeliner) error {
+			for _, key := range batch {
+				pipe.Del(ctx, key)
 			}
-		}
+			return nil
+		})
 		if err != nil {
 			return err
 		}
@@ -200,25 +190,11 @@ func EscapeGlob(text string) string {
 	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`, `]`, `\]`).Replace(text)
 }
 
-// Sweep removes the keys that killed runs left on the server that the options name. It does not
-// touch keys of a live run, or if it cannot know which runs are alive.
-func Sweep(ctx context.Context, options Options) (store.Swept, error) {
-	var swept store.Swept
-	s := &Server{dials: make(chan struct{}, dialsAtOnce)}
-	err := s.open(ctx, Options{Address: options.Address, CAFile: options.CAFile, RunID: options.RunID}, Topology{})
-	if err == nil {
-		swept = s.ofDead(ctx, store.Keys.Sweep)
-	}
-	return swept, errors.Join(err, ctx.Err(), s.Close(ctx))
-}
-
-// ofDead looks for the keys of dead runs on every primary, or removes them.
-func (s *Server) ofDead(ctx context.Context, do func(store.Keys, context.Context, *store.Swept)) store.Swept {
-	var swept store.Swept
+// Sweep removes the keys of dead runs, see store.Sweeper.
+func (s *Server) Sweep(ctx context.Context, swept *store.Swept) {
 	for _, n := range s.primaries() {
-		do(n.keys(), ctx, &swept)
+		n.keys().Sweep(ctx, swept)
 	}
-	return swept
 }
 
 // keys are those on a node.
@@ -233,6 +209,6 @@ func (n *node) keys() store.Keys {
 			return err
 		},
 		Connected: n.connected,
-		Remove:    func(ctx context.Context, keys []string) error { return unlink(ctx, n.observer, keys) },
+		Remove:    func(ctx context.Context, keys []string) error { return remove(ctx, n.observer, keys) },
 	}
 }

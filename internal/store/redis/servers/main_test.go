@@ -15,6 +15,7 @@ import (
 
 	"github.com/lockbench/lockbench/internal/launch"
 	"github.com/lockbench/lockbench/internal/launch/containers"
+	"github.com/lockbench/lockbench/internal/store"
 	"github.com/lockbench/lockbench/results"
 	_ "github.com/lockbench/lockbench/strategies/all" // a sweep knows what their keys are called
 	"github.com/lockbench/lockbench/strategies/goredis"
@@ -147,24 +148,17 @@ func refusesStrangers(t *testing.T, s *Server) {
 // process starts a redis-server of the test's own, as a user's.
 func process(t *testing.T, args ...string) *Own {
 	t.Helper()
-	return begin(t, Options{RunID: "test"}.server(single{}, nil, args...))
+	return begin(t, Options{}.fleet(single{}, args...))
 }
 
-// begin starts a server as a process.
-func begin(t *testing.T, of launch.Server) *Own {
+// begin starts a server as a process, on these CPUs.
+func begin(t *testing.T, of launch.Fleet, cpus ...int) *Own {
 	t.Helper()
-	own, err := tryProcess(t.Context(), of)
+	_, started, err := of.Start(t.Context(), store.Options{Address: "process"}, "test", cpus)
 	if err != nil {
 		t.Fatalf("this test needs redis-server: %v", err)
 	}
+	own := &Own{Started: started[0]}
 	closed(t, own)
 	return own
-}
-
-func tryProcess(ctx context.Context, of launch.Server) (own *Own, err error) {
-	if of.Process.Path, err = lookProgram(""); err != nil {
-		return nil, err
-	}
-	p, err := launch.Start(ctx, of)
-	return &Own{Started: p}, err
 }

@@ -71,9 +71,22 @@ func (n *node) identify(ctx context.Context) error {
 	if err := n.observer.Ping(ctx).Err(); err != nil {
 		return err
 	}
-	fields, greeted, err := n.learn(ctx)
+	pipe := n.observer.Pipeline()
+	asked := infos(ctx, pipe, "server", "replication")
+	hello := pipe.Do(ctx, "HELLO")
+	threads := pipe.ConfigGet(ctx, "io-threads")
+	fields, err := sent(ctx, pipe, asked)
 	if err != nil {
 		return err
+	}
+	greeted := goredis.Greeting(hello.Val())
+	for name, value := range greeted {
+		greeted[name] = untrusted.Printable(value)
+	}
+	n.software.Software = goredis.SoftwareOf(fields, greeted)
+	n.software.protocol, _ = strconv.Atoi(greeted["proto"])
+	if count, err := strconv.Atoi(threads.Val()["io-threads"]); err == nil {
+		n.software.ioThreads = &count
 	}
 	n.runID, n.replID = fields["run_id"], fields["master_replid"]
 	n.role = cmp.Or(role(fields["role"]), role(greeted["role"]))
@@ -131,28 +144,6 @@ type software struct {
 	goredis.Software
 	protocol  int  // RESP version of our connections; 0 if not known
 	ioThreads *int // nil if not known
-}
-
-// learn asks a server for its software and its role.
-func (n *node) learn(ctx context.Context) (replies.Info, map[string]string, error) {
-	pipe := n.observer.Pipeline()
-	asked := infos(ctx, pipe, "server", "replication")
-	hello := pipe.Do(ctx, "HELLO")
-	threads := pipe.ConfigGet(ctx, "io-threads")
-	fields, err := sent(ctx, pipe, asked)
-	if err != nil {
-		return nil, nil, err
-	}
-	greeted := goredis.Greeting(hello.Val())
-	for name, value := range greeted {
-		greeted[name] = untrusted.Printable(value)
-	}
-	n.software.Software = goredis.SoftwareOf(fields, greeted)
-	n.software.protocol, _ = strconv.Atoi(greeted["proto"])
-	if count, err := strconv.Atoi(threads.Val()["io-threads"]); err == nil {
-		n.software.ioThreads = &count
-	}
-	return fields, greeted, nil
 }
 
 // readInfo reads several sections in one pipeline. It leaves out sections that the server refuses.

@@ -1,12 +1,9 @@
 package servers
 
 import (
-	"cmp"
-	"crypto/tls"
 	"errors"
 	"net"
 	"net/url"
-	"os"
 	"slices"
 	"strings"
 
@@ -85,9 +82,6 @@ func (o Options) addresses() ([]*redis.UniversalOptions, error) {
 	return addresses, errors.Join(problems...)
 }
 
-// wantedImage returns the requested image; "" means any.
-func (o Options) wantedImage() string { return cmp.Or(o.Image, os.Getenv(imageVariable)) }
-
 // errAddress never repeats the given text: if the text cannot be parsed, any part of it may be a
 // password.
 var errAddress = errors.New("--redis must be auto, container, process, host:port, " +
@@ -124,15 +118,8 @@ func parseAddress(address string) (*redis.UniversalOptions, error) {
 	}
 	return &redis.UniversalOptions{
 		Addrs: []string{parsed.Addr}, DB: parsed.DB, Protocol: parsed.Protocol,
-		Username: parsed.Username, Password: parsed.Password, TLSConfig: minimumTLS(parsed.TLSConfig),
+		Username: parsed.Username, Password: parsed.Password, TLSConfig: parsed.TLSConfig,
 	}, nil
-}
-
-func minimumTLS(config *tls.Config) *tls.Config {
-	if config != nil {
-		config.MinVersion = max(config.MinVersion, tls.VersionTLS12)
-	}
-	return config
 }
 
 func plainAddress(address string) (*redis.UniversalOptions, error) {

@@ -55,7 +55,7 @@ func TestPin(t *testing.T) {
 func TestThePlacementIsTold(t *testing.T) {
 	t.Parallel()
 	here := measure.Affinity(0)
-	p := begin(t, Options{RunID: "test"}.server(single{}, here[:1]))
+	p := begin(t, Options{}.fleet(single{}), here[0])
 	for address, want := range map[string][]int{"process": here, "redis://" + p.Addr(): here[:1]} {
 		s := open(t, Options{Address: address, RunID: "placement"})
 		if got := s.Describe().AllowedCPUs; !slices.Equal(got, want) {

@@ -229,7 +229,7 @@ func (s *Server) Ping(ctx context.Context) error {
 // Limits reads the limits for a check before a run. It never changes them.
 func (s *Server) Limits(ctx context.Context) (store.Limits, error) {
 	var mu sync.Mutex
-	var tightest *store.Limits
+	var tightest store.Limits
 	err := s.onEveryNode(ctx, s.nodes, func(ctx context.Context, n *node) error {
 		limits, err := n.limits(ctx)
 		if err != nil {
@@ -237,15 +237,16 @@ func (s *Server) Limits(ctx context.Context) (store.Limits, error) {
 		}
 		mu.Lock()
 		defer mu.Unlock()
-		if tightest == nil || tighter(limits, *tightest) {
-			tightest = &limits
+		if most := tightest.MaxClients; most == 0 || limits.MaxClients > 0 && limits.MaxClients < most {
+			tightest.MaxClients = limits.MaxClients
 		}
+		tightest.Connected = max(tightest.Connected, limits.Connected)
 		return nil
 	})
 	if err != nil {
 		return store.Limits{}, err
 	}
-	return *tightest, nil
+	return tightest, nil
 }
 
 func (n *node) limits(ctx context.Context) (store.Limits, error) {
@@ -265,13 +266,6 @@ func (n *node) limits(ctx context.Context) (store.Limits, error) {
 		limits.MaxClients, _ = strconv.ParseInt(config["maxclients"], 10, 64)
 	}
 	return limits, nil
-}
-
-func tighter(l, than store.Limits) bool {
-	if l.MaxClients == 0 || than.MaxClients == 0 {
-		return l.MaxClients != 0
-	}
-	return l.MaxClients-l.Connected < than.MaxClients-than.Connected
 }
 
 // durability says what a crash of the node may lose, as in results.Redis. It ignores snapshots:
@@ -308,32 +302,23 @@ func (s *Server) Local() bool {
 func (s *Server) serverCPUs(ctx context.Context) []int {
 	var all []int
 	for _, n := range s.nodes {
-		cpus := n.cpus(ctx)
-		if cpus == nil {
+		pid := n.pid(ctx)
+		if pid == 0 {
 			return nil
 		}
-		all = append(all, cpus...)
+		all = append(all, measure.Affinity(pid)...)
 	}
 	slices.Sort(all)
 	return slices.Compact(all)
 }
 
-// cpus returns the CPUs on which the node's process may run; nil if not known.
-func (n *node) cpus(ctx context.Context) []int {
-	if store.Remote(n.addr()) {
-		return nil
-	}
-	pid := n.pid(ctx)
-	if pid == 0 {
-		return nil
-	}
-	return measure.Affinity(pid)
-}
-
 // pid returns the node's process ID on this machine; 0 if not known.
 func (n *node) pid(ctx context.Context) int {
-	if n.own != nil {
+	switch {
+	case n.own != nil:
 		return n.own.PID()
+	case store.Remote(n.addr()):
+		return 0
 	}
 	fields, err := readInfo(ctx, n.observer, "server")
 	if err != nil {

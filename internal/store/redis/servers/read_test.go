@@ -53,18 +53,20 @@ func TestCountsAgree(t *testing.T) {
 	}
 }
 
-// processWithTLS also listens at a port for TLS, another one if somebody takes it.
+// processWithTLS also listens at a second port, for TLS.
 func processWithTLS(t *testing.T, cert, key string) (p *Own, port int) {
 	t.Helper()
-	of := Options{RunID: "test"}.server(single{}, nil)
-	must(t, launch.OnFreePort(launch.FreePort, of.Taken, func(free int) (err error) {
-		port = free
-		p, err = tryProcess(t.Context(), Options{RunID: "test"}.server(single{}, nil, "--tls-port", fmt.Sprint(port),
-			"--tls-cert-file", cert, "--tls-key-file", key, "--tls-auth-clients", "no"))
-		return err
-	}))
-	closed(t, p)
-	return p, port
+	of := Options{}.fleet(single{}, "--tls-cert-file", cert, "--tls-key-file", key, "--tls-auth-clients", "no")
+	of.Ports = launch.FreePorts(2)
+	plain := of.Server
+	of.Server = func(place int, ports [][]int) launch.Server {
+		server := plain(place, ports)
+		args := server.Args
+		port = ports[0][1]
+		server.Args = func(at launch.Place) []string { return append(args(at), "--tls-port", fmt.Sprint(port)) }
+		return server
+	}
+	return begin(t, of), port
 }
 
 func countsAgree(t *testing.T, s *Server, plain string) {

@@ -62,7 +62,11 @@ func Open(ctx context.Context, options Options) (*Server, error) {
 		return nil, errors.Join(err, s.Close(ctx))
 	}
 	if !s.Started() {
-		s.ofDead(ctx, store.Keys.Look).Tell(s.nodes[0].addr(), options.Warn, options.Logf)
+		var left store.Swept
+		for _, n := range s.primaries() {
+			n.keys().Look(ctx, &left)
+		}
+		left.Tell(s.nodes[0].addr(), options.Warn, options.Logf)
 	}
 	s.describe()
 	s.redis.Durability = s.nodes[0].durability(ctx)

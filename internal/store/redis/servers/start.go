@@ -25,12 +25,6 @@ import (
 // imageVariable names an image in the environment.
 const imageVariable = "LOCKBENCH_REDIS_IMAGE"
 
-// image says how to get the image of the containers: redis:8, or the one that docker/setup.sh builds
-// out of this machine's redis-server where there is no registry.
-func image(wanted string) launch.Image {
-	return launch.Image{Wanted: wanted, Variable: imageVariable, Default: "redis:8", Offline: "lockbench-redis:offline"}
-}
-
 // start creates the nodes; it does not connect.
 func (s *Server) start(ctx context.Context, options Options, wanted Topology) error {
 	if !options.Started() {
@@ -40,15 +34,9 @@ func (s *Server) start(ctx context.Context, options Options, wanted Topology) er
 	// Every user of this machine reaches the loopback interface.
 	options.password = rand.Text()
 	s.password = options.password
-	spec := options.server(wanted.arrangement(), s.pin.ServerCPUs())
-	way, started, err := launch.Ways{
-		Asked: options.Address, Image: image(options.wantedImage()), Logf: options.Logf,
-		Program: func() (string, error) { return installed(options.Program) },
-		Start: func(ctx context.Context, begin launch.Begin) ([]launch.Started, error) {
-			return launch.All(ctx, wanted.Servers(),
-				func(ctx context.Context, _ int) (launch.Started, error) { return begin(ctx, spec) })
-		},
-	}.Run(ctx)
+	fleet := options.fleet(wanted.arrangement())
+	fleet.Members = wanted.Servers()
+	way, started, err := fleet.Start(ctx, options.asked(options.Address), options.RunID, s.pin.ServerCPUs())
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrUnreachable, err)
 	}
@@ -65,29 +53,17 @@ func (s *Server) start(ctx context.Context, options Options, wanted Topology) er
 	return nil
 }
 
-// installed is lookProgram with advice.
-func installed(program string) (string, error) {
-	found, err := lookProgram(program)
-	if err != nil && program == "" {
-		return "", fmt.Errorf("there is no redis-server (%w): apt-get install redis-server, "+
-			"give an address with --redis redis://host:port, or start Docker", exec.ErrNotFound)
-	}
-	return found, err
+// asked is what package launch has to know of the options.
+func (o Options) asked(address string) store.Options {
+	return store.Options{Address: address, Image: o.Image, Logf: o.Logf}
 }
 
 // StartOwn starts a Redis with extra arguments: a process, which is faster, or a container if there
 // is no redis-server. The caller closes it.
 func StartOwn(ctx context.Context, options Options, args ...string) (*Own, error) {
-	_, started, err := launch.Ways{
-		Asked: Quickest(), Image: image(options.wantedImage()), Logf: options.Logf,
-		Program: func() (string, error) { return lookProgram(options.Program) },
-		Start: func(ctx context.Context, begin launch.Begin) ([]launch.Started, error) {
-			one, err := begin(ctx, options.server(single{}, nil, args...))
-			return []launch.Started{one}, err
-		},
-	}.Run(ctx)
+	_, started, err := options.fleet(single{}, args...).Start(ctx, options.asked(Quickest()), options.RunID, nil)
 	if err != nil {
-		return nil, fmt.Errorf("%w: install redis-server or start Docker: %w", ErrUnreachable, err)
+		return nil, fmt.Errorf("%w: %w", ErrUnreachable, err)
 	}
 	return &Own{Started: started[0], password: options.password}, nil
 }
@@ -106,8 +82,7 @@ func Quickest() string {
 var known = []string{"redis-server", "valkey-server", "keydb-server", "dragonfly"}
 
 // lookProgram returns the server to start: wanted, which is a program on PATH or a path, else the
-// one in LOCKBENCH_REDIS_SERVER, else redis-server or valkey-server. The error is exec.ErrNotFound if
-// there is none.
+// one in LOCKBENCH_REDIS_SERVER, else redis-server or valkey-server.
 func lookProgram(wanted string) (string, error) {
 	const variable = "LOCKBENCH_REDIS_SERVER"
 	who := "--redis process:" + wanted
@@ -126,7 +101,8 @@ func lookProgram(wanted string) (string, error) {
 			return found, nil
 		}
 	}
-	return "", fmt.Errorf("find redis-server or valkey-server: %w", exec.ErrNotFound)
+	return "", fmt.Errorf("there is no redis-server (%w): apt-get install redis-server, "+
+		"give an address with --redis redis://host:port, or start Docker", exec.ErrNotFound)
 }
 
 // programIn returns the program to start in an image, by the image's name.
@@ -141,13 +117,13 @@ func programIn(image string) string {
 	return known[0]
 }
 
-// server says how to start a node. args come after our own settings and override them. An error of the start
-// contains the end of Redis's log.
-func (o Options) server(a arrangement, cpus []int, args ...string) launch.Server {
+// fleet says how to start one node. args come after our own settings and override them. An error of the start
+// contains the end of Redis's log. Where there is no registry, docker/setup.sh builds an image out of this machine's
+// redis-server.
+func (o Options) fleet(a arrangement, args ...string) launch.Fleet {
 	args = slices.Concat(a.settings(), persistence(o.Durability), args)
-	s := launch.Server{
-		Name: known[0], RunID: o.RunID, Pick: a.pick, CPUs: cpus, Beside: bus(args),
-		Taken: func(err error) bool { return strings.Contains(err.Error(), "Failed listening on port") },
+	server := launch.Server{
+		Name:  known[0],
 		Args:  func(at launch.Place) []string { return o.arguments(at, args) },
 		Ready: func(ctx context.Context, s launch.Starting) error { return awaitReady(ctx, s, o.password) },
 		Process: launch.Program{Env: o.Env, Empty: func(_ context.Context, p *launch.Process) error {
@@ -159,20 +135,21 @@ func (o Options) server(a arrangement, cpus []int, args ...string) launch.Server
 		}},
 		Container: launch.Container{Inside: 6379, Listens: listens, Empty: emptyData},
 	}
-	if a.linked() {
-		s.Container.Network = launch.OnHost
-	}
 	if o.password != "" {
-		s.Process.Prepare = func(_ context.Context, p *launch.Process) error {
+		server.Process.Prepare = func(_ context.Context, p *launch.Process) error {
 			_, err := p.File(secrets, secretSettings(o.password))
 			return err
 		}
 		// The file is in the container only, and its Redis may run as any user.
-		s.Container.Files = func(launch.Place) map[string]string {
-			return map[string]string{"/" + secrets: secretSettings(o.password)}
-		}
+		server.Container.Files = map[string]string{"/" + secrets: secretSettings(o.password)}
 	}
-	return s
+	return launch.Fleet{
+		Members: 1, Linked: a.linked(), Ports: a.ports,
+		Taken:   func(err error) bool { return strings.Contains(err.Error(), "Failed listening on port") },
+		Image:   launch.Image{Variable: imageVariable, Default: "redis:8", Offline: "lockbench-redis:offline"},
+		Program: func() (string, error) { return lookProgram(o.Program) },
+		Server:  func(int, [][]int) launch.Server { return server },
+	}
 }
 
 // arguments returns the settings of every server that lockbench starts, and args. Nothing is written to disk,

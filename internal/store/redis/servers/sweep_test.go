@@ -2,7 +2,6 @@ package servers
 
 import (
 	"bufio"
-	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -22,9 +21,8 @@ import (
 // helperEnv makes the test binary play a lockbench that is about to be killed:
 // it opens the address in the variable, says where that is and waits.
 const (
-	helperEnv   = "LOCKBENCH_TEST_OPEN"
-	topologyEnv = "LOCKBENCH_TEST_TOPOLOGY"
-	victimID    = "deadbeef" // of its run
+	helperEnv = "LOCKBENCH_TEST_OPEN"
+	victimID  = "deadbeef" // of its run
 )
 
 func TestHelperOpen(t *testing.T) {
@@ -32,10 +30,10 @@ func TestHelperOpen(t *testing.T) {
 	if address == "" {
 		t.Skip("it only runs as another test's subprocess")
 	}
-	s, err := Open(t.Context(), Options{Address: address, Topology: os.Getenv(topologyEnv), RunID: victimID})
+	s, err := Open(t.Context(), Options{Address: address, RunID: victimID})
 	must(t, err)
 	must(t, s.nodes[0].observer.Set(t.Context(), "lockbench:{"+victimID+":1:0}:counter:floor", 1, 0).Err())
-	fmt.Printf("\n%+v\nopened %s\n", s.Describe(), cmp.Or(strings.Join(s.Describe().Nodes, ","), s.Describe().Address))
+	fmt.Printf("\n%+v\nopened %s\n", s.Describe(), s.Describe().Address)
 	_, _ = io.Copy(io.Discard, os.Stdin) // until it is killed
 	runtime.KeepAlive(s)                 // else its connections end with the next collection
 }
@@ -43,28 +41,7 @@ func TestHelperOpen(t *testing.T) {
 // victim is such a subprocess.
 type victim struct {
 	cmd  *exec.Cmd
-	addr string // of several nodes with commas in between
-}
-
-// answering is how many of its nodes answer.
-func (v *victim) answering(t *testing.T) int {
-	n := 0
-	for addr := range strings.SplitSeq(v.addr, ",") {
-		if answers(t.Context(), addr) {
-			n++
-		}
-	}
-	return n
-}
-
-// up says whether all of its nodes answer, be it after a while.
-func (v *victim) up(t *testing.T) bool {
-	for addr := range strings.SplitSeq(v.addr, ",") {
-		if !up(t, addr) {
-			return false
-		}
-	}
-	return true
+	addr string
 }
 
 func startVictim(t *testing.T, address string, environment ...string) *victim {
@@ -104,44 +81,21 @@ func (v *victim) kill() {
 	_ = v.cmd.Wait()
 }
 
+// The containers of a lockbench that is killed are removed, and those of one that lives stay.
 func TestSweepAfterKill(t *testing.T) {
-	for _, source := range []string{"process", "container"} {
-		t.Run(source, func(t *testing.T) {
-			if source == "container" {
-				needDocker(t)
-			} else {
-				// Where no other test's lockbench sweeps.
-				t.Setenv("TMPDIR", t.TempDir())
-			}
-			const nodes = 2
-			v := startVictim(t, source, topologyEnv+"=nodes:2")
-			bystander := process(t)
-			launch.SweepMachine(t.Context())
-			if !v.up(t) {
-				t.Fatal("a Redis of a living lockbench was swept")
-			}
-			v.kill()
-			if source == "process" {
-				poll.Until(t, "the servers end with their lockbench", func() bool { return v.answering(t) == 0 })
-			}
-			swept := sweepTwice(t.Context())
-			if source == "process" { // where there may be no Docker
-				swept.Skipped = slices.DeleteFunc(swept.Skipped,
-					func(why string) bool { return strings.HasPrefix(why, "containers: ") })
-			}
-			if len(swept.Skipped) > 0 {
-				t.Errorf("skipped %v", swept.Skipped)
-			}
-			// Another test's lockbench may have swept the containers first.
-			if source == "process" && len(swept.Directories) < nodes {
-				t.Errorf("swept %+v", swept)
-			}
-			poll.Until(t, "no server of the dead run answers", func() bool { return v.answering(t) == 0 })
-			if !up(t, bystander.Addr()) {
-				t.Error("a Redis of this living process was swept with it")
-			}
-		})
+	needDocker(t)
+	v := startVictim(t, "container")
+	bystander := open(t, Options{Address: "container"})
+	launch.SweepMachine(t.Context())
+	if !up(t, v.addr) {
+		t.Fatal("a Redis of a living lockbench was swept")
 	}
+	v.kill()
+	if swept := sweepTwice(t.Context()); len(swept.Skipped) > 0 {
+		t.Errorf("skipped %v", swept.Skipped)
+	}
+	poll.Until(t, "the server of the dead run does not answer", func() bool { return !answers(t.Context(), v.addr) })
+	must(t, bystander.Ping(t.Context()))
 }
 
 // sweepTwice is two sweeps at the same time, which meet the same servers.
@@ -177,9 +131,8 @@ func TestOpenTellsOfKeys(t *testing.T) {
 		must(t, err, s.Close(ctx))
 		return warnings
 	}
-	sweep := func() store.Swept {
-		swept, err := Sweep(ctx, Options{Address: p.Addr(), RunID: "c1ea0000"})
-		must(t, err)
+	sweep := func() (swept store.Swept) {
+		open(t, Options{Address: p.Addr(), RunID: "c1ea0000"}).Sweep(ctx, &swept)
 		return swept
 	}
 	v := startVictim(t, "redis://"+p.Addr())
@@ -210,9 +163,10 @@ func TestNoSweepOfKeysWithoutClientList(t *testing.T) {
 	address := "redis://little:any@" + p.Addr()
 	client := open(t, Options{Address: address}).nodes[0].observer
 	must(t, client.Set(t.Context(), "lockbench:{deadbeef:1:0}", "", 0).Err())
-	swept, err := Sweep(t.Context(), Options{Address: address, RunID: "c1ea0000"})
-	if err != nil || swept.Found != 0 || len(swept.Skipped) == 0 {
-		t.Errorf("sweep: %+v, %v: it must say what it left alone", swept, err)
+	var swept store.Swept
+	open(t, Options{Address: address, RunID: "c1ea0000"}).Sweep(t.Context(), &swept)
+	if swept.Found != 0 || len(swept.Skipped) == 0 {
+		t.Errorf("sweep: %+v: it must say what it left alone", swept)
 	}
 	if n := client.DBSize(t.Context()).Val(); n != 1 {
 		t.Error("keys were removed though nobody knows whose they are")

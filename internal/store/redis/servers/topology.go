@@ -37,9 +37,9 @@ var kinds = []struct {
 
 // arrangement is how the nodes of a kind are started and work together.
 type arrangement interface {
-	settings() []string // in addition to those of every server
-	pick() (int, error) // finds ports
-	linked() bool       // the nodes must reach each other
+	settings() []string    // in addition to those of every server
+	ports() ([]int, error) // finds those of a node, the first for clients
+	linked() bool          // the nodes must reach each other
 	// arrange forms the topology from the started servers.
 	arrange(ctx context.Context, s *Server) error
 	// settled returns an error unless all nodes are as they should be.
@@ -53,7 +53,7 @@ type arrangement interface {
 type single struct{}
 
 func (single) settings() []string                     { return nil }
-func (single) pick() (int, error)                     { return launch.FreePort() }
+func (single) ports() ([]int, error)                  { return launch.FreePorts(1)() }
 func (single) linked() bool                           { return false }
 func (single) arrange(context.Context, *Server) error { return nil }
 func (single) settled(context.Context, *Server) error { return nil }

@@ -116,12 +116,13 @@ func TestAddressesOfIndependentNodes(t *testing.T) {
 func TestPortTaken(t *testing.T) {
 	taken := process(t)
 	picks := 0
-	of := Options{RunID: "test"}.server(single{}, nil)
-	of.Pick = func() (int, error) {
+	of := Options{}.fleet(single{})
+	of.Ports = func() ([]int, error) {
 		if picks++; picks == 1 {
-			return strconv.Atoi(strings.TrimPrefix(taken.Addr(), "127.0.0.1:"))
+			port, err := strconv.Atoi(strings.TrimPrefix(taken.Addr(), "127.0.0.1:"))
+			return []int{port}, err
 		}
-		return launch.FreePort()
+		return launch.FreePorts(1)()
 	}
 	if p := begin(t, of); picks < 2 || p.Addr() == taken.Addr() {
 		t.Errorf("after %d picks it is at %s", picks, p.Addr())

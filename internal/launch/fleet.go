@@ -1,0 +1,224 @@
+package launch
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/lockbench/lockbench/internal/store"
+)
+
+// Fleet says how the servers of a store are started: in containers if there is an Image and an Engine
+// answers, else as processes; or only in the requested way.
+type Fleet struct {
+	Members int
+	Linked  bool // the members must reach each other
+	// Ports finds free ports for one member, the first of them for clients.
+	Ports func() ([]int, error)
+	// Taken says whether a start failed because another process took a port meanwhile.
+	Taken func(err error) bool
+	Image Image // of containers; without a Default there are none
+	// Program finds the program of processes. Its error says what to install.
+	Program func() (path string, err error)
+	// Server returns the member at a place, without its Ports, RunID and CPUs. ports are those of all members.
+	Server func(place int, ports [][]int) Server
+}
+
+// Way says how the servers were started, in the words of reports.
+type Way struct {
+	Source  string // container or process
+	Image   string // of containers
+	Network string // host, published port or loopback
+	Why     string
+}
+
+// Start starts all members in the first way that works. Before that, it removes what dead runs left on
+// this machine. The error wraps what the ways' own errors wrap.
+func (f Fleet) Start(ctx context.Context, o store.Options, runID string, cpus []int) (Way, []Started, error) {
+	Sweep(ctx).Log(o.Logf)
+	f.Image.Wanted = cmp.Or(o.Image, os.Getenv(f.Image.Variable))
+	return launching{f, o, runID, cpus}.start(ctx)
+}
+
+// launching is a Fleet that is started as a user asks for.
+type launching struct {
+	Fleet
+	asked store.Options
+	runID string
+	cpus  []int
+}
+
+func (l launching) start(ctx context.Context) (Way, []Started, error) {
+	switch l.asked.Address {
+	case "container":
+		way, all, err := l.inContainers(ctx)
+		way.Why = "a container was asked for"
+		return way, all, err
+	case "process":
+		way, all, err := l.asProcesses(ctx)
+		way.Why = "a local process was asked for"
+		return way, all, err
+	}
+	if l.Image.Default == "" {
+		way, all, err := l.asProcesses(ctx)
+		way.Why = "no address was given"
+		return way, all, err
+	}
+	way, all, err := l.inContainers(ctx)
+	switch {
+	case err == nil:
+		way.Why = "no address was given and Docker works"
+		return way, all, nil
+	case ctx.Err() != nil:
+		return way, nil, err
+	case l.Image.Wanted != "":
+		return way, nil, fmt.Errorf("no container of the image asked for, %s: %w", l.Image.Wanted, oneLine{err})
+	}
+	way, all, then := l.asProcesses(ctx)
+	if then != nil {
+		return way, nil, fmt.Errorf("%w; %w", oneLine{err}, oneLine{then})
+	}
+	way.Why = fmt.Sprintf("no address was given and no container could be had: %v", oneLine{err})
+	return way, all, nil
+}
+
+// inContainers starts all members in containers.
+func (l launching) inContainers(ctx context.Context) (Way, []Started, error) {
+	way := Way{Source: "container"}
+	engine, err := OpenEngine(ctx)
+	if err != nil {
+		return way, nil, err
+	}
+	engine.Sweep(ctx).Log(l.asked.Logf)
+	way.Image, err = engine.Obtain(ctx, l.Image, l.logf)
+	if err != nil {
+		err = fmt.Errorf("%w: %w", ErrNoImage, oneLine{err})
+		if l.asked.Address == way.Source {
+			err = fmt.Errorf("%w; %s", err, l.Image.waysOut())
+		}
+		return way, nil, err
+	}
+	return l.members(ctx, way, func(ctx context.Context, s Server) (Started, error) {
+		s.Container.Image, s.Container.Logf = way.Image, l.logf
+		return engine.Run(ctx, s)
+	})
+}
+
+// asProcesses starts all members as processes.
+func (l launching) asProcesses(ctx context.Context) (Way, []Started, error) {
+	way := Way{Source: "process"}
+	path, err := l.Program()
+	if err != nil {
+		return way, nil, err
+	}
+	return l.members(ctx, way, func(ctx context.Context, s Server) (Started, error) {
+		s.Process.Path = path
+		p, err := Start(ctx, s)
+		if err != nil {
+			return nil, err
+		}
+		return p, nil
+	})
+}
+
+func (l launching) logf(format string, args ...any) {
+	if l.asked.Logf != nil {
+		l.asked.Logf(format, args...)
+	}
+}
+
+// begin starts a server in the chosen way.
+type begin func(ctx context.Context, s Server) (Started, error)
+
+// members starts all members, on other ports if another process took one of theirs, and completes the way.
+func (l launching) members(ctx context.Context, way Way, begin begin) (Way, []Started, error) {
+	const attempts = 5
+	for attempt := 1; ; attempt++ {
+		ports, err := l.pick()
+		if err != nil {
+			return way, nil, err
+		}
+		all, err := l.together(ctx, ports, begin)
+		if err == nil {
+			way.Network = all[0].Network()
+		}
+		if err == nil || attempt == attempts || ctx.Err() != nil || !l.Taken(err) {
+			return way, all, err
+		}
+	}
+}
+
+// pick returns different ports for all members.
+func (l launching) pick() (all [][]int, err error) {
+	used := map[int]bool{}
+	for len(all) < l.Members {
+		ports, err := l.Ports()
+		if err != nil {
+			return nil, err
+		}
+		if slices.ContainsFunc(ports, func(port int) bool { return used[port] }) {
+			continue
+		}
+		for _, port := range ports {
+			used[port] = true
+		}
+		all = append(all, ports)
+	}
+	return all, nil
+}
+
+// together starts all members at the same time: none may be ready before most of them run. If one
+// fails, it closes the others.
+func (l launching) together(ctx context.Context, ports [][]int, begin begin) ([]Started, error) {
+	started, problems := make([]Started, l.Members), make([]error, l.Members)
+	// If one cannot start, the others need not wait for it.
+	within, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var all sync.WaitGroup
+	for place := range l.Members {
+		all.Go(func() {
+			s := l.Server(place, ports)
+			s.RunID, s.CPUs, s.Ports = l.runID, l.cpus, ports[place]
+			if l.Linked {
+				s.Container.Network = OnHost
+			}
+			if started[place], problems[place] = begin(within, s); problems[place] != nil {
+				cancel()
+			}
+		})
+	}
+	all.Wait()
+	err := errors.Join(causes(ctx, problems)...)
+	if err == nil {
+		return started, nil
+	}
+	for place, one := range started {
+		if problems[place] == nil {
+			err = errors.Join(err, one.Close(context.WithoutCancel(ctx)))
+		}
+	}
+	return nil, err
+}
+
+// causes leaves out the errors of servers whose start was given up because of another's.
+func causes(ctx context.Context, problems []error) []error {
+	givenUp := func(err error) bool { return err == nil || errors.Is(err, context.Canceled) }
+	if ctx.Err() != nil || !slices.ContainsFunc(problems, func(err error) bool { return !givenUp(err) }) {
+		return problems
+	}
+	return slices.DeleteFunc(slices.Clone(problems), givenUp)
+}
+
+// oneLine writes an error of several lines on one line.
+type oneLine struct{ error }
+
+func (e oneLine) Error() string {
+	return strings.Join(strings.FieldsFunc(e.error.Error(), func(r rune) bool { return r == '\n' }), "; ")
+}
+
+func (e oneLine) Unwrap() error { return e.error }
