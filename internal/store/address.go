@@ -1,7 +1,6 @@
 package store
 
 import (
-	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"fmt"
@@ -44,16 +43,4 @@ func Trust(config *tls.Config, file string) error {
 	}
 	config.RootCAs = roots
 	return nil
-}
-
-// SpeaksTLS says whether a server answers a TLS handshake at host:port, with any certificate.
-func SpeaksTLS(ctx context.Context, addr string) bool {
-	//nolint:gosec // nothing is sent
-	dialer := tls.Dialer{Config: &tls.Config{InsecureSkipVerify: true, MinVersion: tls.VersionTLS12}}
-	conn, err := dialer.DialContext(ctx, "tcp", addr)
-	if err != nil {
-		return strings.Contains(err.Error(), "remote error: tls:") // it requires a client certificate
-	}
-	_ = conn.Close()
-	return true
 }

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"net"
 	"strings"
-	"time"
 
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 
@@ -64,12 +63,14 @@ var causes = []struct{ said, next string }{
 	{"certificate signed by unknown authority", "have the server's certificate trusted with --ca-file FILE.pem"},
 	{"does not look like a TLS handshake", noTLS},
 	{"EOF", noTLS},
+	{"connection reset", noTLS},
 	{"connection refused", "nothing listens there: is the server running, and is the port right?"},
 	{"no such host", "the name is not known: look for a typing error, or give an IP address"},
-	{"deadline exceeded", "it does not answer: perhaps it has no leader, because most of its members are missing"},
+	{"deadline exceeded", "it does not answer: perhaps it has no leader, because most of its members are missing, " +
+		"or it speaks TLS: then give the address with etcds:// instead of etcd://"},
 }
 
-// because returns an error that says why etcd could not be used, with advice. It may contact the address again.
+// because returns an error that says why etcd could not be used, with advice.
 func (s *Server) because(ctx context.Context, err error) error {
 	switch {
 	case errors.Is(ctx.Err(), context.Canceled):
@@ -80,12 +81,6 @@ func (s *Server) because(ctx context.Context, err error) error {
 	sentinel := store.ErrUnreachable
 	if s.Unauthorised(s.Refused(err)) {
 		sentinel = store.ErrConfig
-	}
-	at := s.to.endpoints[0]
-	brief, cancel := context.WithTimeout(context.WithoutCancel(ctx), 300*time.Millisecond)
-	defer cancel()
-	if s.to.tls == nil && store.SpeaksTLS(brief, at) {
-		return fmt.Errorf("%w: etcd at %s speaks TLS: give the address with etcds:// instead of etcd://", sentinel, at)
 	}
 	for _, cause := range causes {
 		if strings.Contains(err.Error(), cause.said) {

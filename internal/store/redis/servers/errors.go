@@ -1,11 +1,9 @@
 package servers
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -30,7 +28,7 @@ func refused(err error) bool {
 // sentinel returns the error class of a failed first contact. A server that answers and refuses
 // means wrong options: password, user or database.
 func sentinel(err error) error {
-	if errors.Is(err, store.ErrConfig) || errors.Is(err, errNoTLS) || errors.Is(err, errOnlyTLS) {
+	if errors.Is(err, store.ErrConfig) {
 		return ErrConfig
 	}
 	if !refused(err) || strings.Contains(err.Error(), "LOADING") ||
@@ -90,18 +88,11 @@ func MeasuringRights() []string {
 // ClusterRights are further rights that it needs in a cluster.
 func ClusterRights() []string { return []string{"+cluster|info", "+exists"} }
 
-// errNoTLS and errOnlyTLS say why a first contact failed.
-var (
-	errNoTLS   = errors.New("the server speaks no TLS at that port")
-	errOnlyTLS = errors.New("the server speaks TLS at that port, and nothing else")
-)
-
 // causes maps parts of error messages to advice. The most specific parts come first.
 var causes = []struct{ said, next string }{
 	{launch.ErrNoImage.Error(), ""}, // the error is the registry's, and followed by advice
-	{errNoTLS.Error(), "give the address with redis:// instead of rediss://, or the port that speaks TLS"},
-	{errOnlyTLS.Error(), "give the address with rediss:// instead of redis://, " +
-		"with --ca-file for a certificate of your own"},
+	{"does not look like a TLS handshake", "the server speaks no TLS at that port: " +
+		"give the address with redis:// instead of rediss://, or the port that speaks TLS"},
 	{"certificate signed by unknown authority", "have the server's certificate trusted with --ca-file FILE.pem"},
 	{"cannot validate certificate", "use a host name that the certificate is for"},
 	{"WRONGPASS", "user or password is wrong: percent-encode special characters, " +
@@ -130,6 +121,9 @@ var causes = []struct{ said, next string }{
 	{"The user executing the script can't", lessRights},
 	{"no such host", "the name is not known: look for a typing error, or give an IP address"},
 	{"connection refused", "nothing listens there: is the server running, and is the port right?"},
+	{"EOF", hungUp},
+	{"connection reset", hungUp},
+	{"can't parse", hungUp},
 	{"i/o timeout", noAnswer},
 	{"deadline exceeded", noAnswer},
 }
@@ -139,8 +133,10 @@ const (
 		"allow +eval +evalsha +script|load, or measure what needs none, such as -s setnx"
 	lessRights = "the user lacks a right: lockbench list NAME prints all that a strategy needs, " +
 		"lockbench doctor -u URL what this user lacks"
-	noAnswer = "there is no answer: " +
-		"does a firewall drop it, is the server stopped, or does the port speak another protocol?"
+	hungUp = "the server hung up: if it speaks TLS at that port, give the address with rediss:// instead of redis://, " +
+		"with --ca-file for a certificate of your own"
+	noAnswer = "there is no answer: does a firewall drop it, is the server stopped, " +
+		"or does the port speak another protocol, such as no TLS?"
 )
 
 // NextStep returns advice for an error of a server or of the network; "" if there is none.
@@ -151,29 +147,4 @@ func NextStep(text string) string {
 		}
 	}
 	return ""
-}
-
-// probeLimit bounds a second attempt at a port.
-const probeLimit = time.Second
-
-// mismatched returns an error that says so if only one side uses TLS; else it returns err unchanged.
-func (n *node) mismatched(ctx context.Context, err error) error {
-	if refused(err) || strings.HasPrefix(n.addr(), "/") || errors.Is(ctx.Err(), context.Canceled) {
-		return err
-	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), probeLimit)
-	defer cancel()
-	switch encrypted := n.options.TLSConfig != nil; {
-	case encrypted && answers(ctx, n.addr()):
-		return fmt.Errorf("%w: %w", errNoTLS, err)
-	case !encrypted && store.SpeaksTLS(ctx, n.addr()):
-		return fmt.Errorf("%w: %w", errOnlyTLS, err)
-	}
-	return err
-}
-
-// answers says whether a Redis without TLS answers at addr, even if it refuses.
-func answers(ctx context.Context, addr string) bool {
-	err := control(addr, "", func(client *redis.Client) error { return client.Ping(ctx).Err() })
-	return err == nil || refused(err)
 }

@@ -54,9 +54,6 @@ func (n *node) open(ctx context.Context, meter *store.Meter, runID string, slots
 	ctx, cancel := context.WithTimeout(ctx, contactTimeout)
 	defer cancel()
 	if err := n.identify(ctx); err != nil {
-		if err = n.mismatched(ctx, err); errors.Is(err, ErrConfig) {
-			return err // another store answers; the error is complete
-		}
 		return fmt.Errorf("%w: connect to %s: %w", sentinel(err), n.addr(), err)
 	}
 	if n.software.Mode == "sentinel" {
