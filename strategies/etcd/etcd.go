@@ -155,7 +155,7 @@ func (l *Locker) acquire(ctx context.Context, key string, lock queueing) (strate
 		}
 		expired := s.over() || errors.Is(err, concurrency.ErrSessionExpired) ||
 			errors.Is(err, rpctypes.ErrLeaseNotFound)
-		l.sessions.revoke(l.client.Ctx(), s)
+		l.sessions.revoke(s)
 		switch {
 		case ctx.Err() != nil:
 			return nil, fmt.Errorf("queue for %q: %w", name, ctx.Err())
@@ -206,7 +206,7 @@ func (held *lease) Release(ctx context.Context) error {
 		if err == nil && answer.Succeeded {
 			held.locker.sessions.put(s)
 		} else {
-			held.locker.sessions.revoke(held.locker.client.Ctx(), s)
+			held.locker.sessions.revoke(s)
 		}
 	}
 	switch {

@@ -224,7 +224,7 @@ func TestEtcdHangs(t *testing.T) {
 	server := etcdtest.Start(t, 1)
 	client := server.Client(t)
 	each(t, func(t *testing.T, options etcd.Options) {
-		locker := open(t, client, options, 2*time.Second)
+		locker := open(t, client, options, ttl)
 		lease := acquire(t, locker, "key")
 		ctx, cancel := context.WithCancel(t.Context())
 		waiting := waits(t, ctx, locker, client)
@@ -247,7 +247,7 @@ func TestEtcdHangs(t *testing.T) {
 			t.Errorf("a release returned %v", err)
 		}
 		server.Resume(0)
-		release(t, acquire(t, locker, "key")) // the sessions of what was not answered end with their TTL
+		release(t, acquire(t, locker, "key")) // the unanswered release ended its session
 		poll.Until(t, "no key is left", func() bool { return len(keys(t, client)) == 0 })
 		server.Pause(0)
 		closed := make(chan error, 1)

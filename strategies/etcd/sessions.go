@@ -15,7 +15,7 @@ import (
 const (
 	// grace limits how long a caller waits for the begin or the end of a session.
 	grace = time.Second
-	// atOnce limits the sessions that are made or ended at the same time.
+	// atOnce limits the sessions that are made at the same time.
 	atOnce = 16
 )
 
@@ -44,10 +44,13 @@ func (s *session) within(ctx context.Context, do func(context.Context) (entry, e
 
 // sessions are the sessions of one Locker.
 type sessions struct {
-	client *clientv3.Client
-	ttl    int64           // in seconds
-	life   context.Context // of all sessions
-	end    context.CancelFunc
+	client     *clientv3.Client
+	ttl        int64           // in seconds
+	life       context.Context // of all sessions
+	end        context.CancelFunc
+	revoking   context.Context // of requests that end sessions
+	giveUp     context.CancelFunc
+	background sync.WaitGroup // of these requests
 
 	mu     sync.Mutex
 	closed bool
@@ -57,6 +60,7 @@ type sessions struct {
 func (p *sessions) init(client *clientv3.Client, ttl time.Duration) {
 	p.client, p.ttl = client, int64((ttl+time.Second-1)/time.Second)
 	p.life, p.end = context.WithCancel(client.Ctx())
+	p.revoking, p.giveUp = context.WithCancel(client.Ctx())
 }
 
 // take returns an idle session that has not ended, or a new one. If ctx ends meanwhile, the new one is kept for the
@@ -129,17 +133,42 @@ func (p *sessions) put(s *session) {
 	}
 	p.mu.Unlock()
 	if !keep {
-		p.revoke(p.client.Ctx(), s)
+		p.revoke(s)
 	}
 }
 
-// revoke ends a session, which deletes its keys. Without an answer within the grace its TTL ends it.
-func (p *sessions) revoke(ctx context.Context, s *session) {
+// revoke ends a session, which deletes its keys. It returns when that is done, or after the grace, while it goes on in
+// the background: an etcd that is down for longer would keep the keys for the TTL.
+func (p *sessions) revoke(s *session) {
 	s.end()
-	<-s.Done()
-	ctx, cancel := context.WithTimeout(ctx, grace)
-	defer cancel()
-	_, _ = p.client.Revoke(ctx, s.Lease())
+	p.mu.Lock()
+	if p.closed {
+		p.mu.Unlock()
+		ctx, cancel := context.WithTimeout(p.client.Ctx(), grace)
+		defer cancel()
+		_, _ = p.client.Revoke(ctx, s.Lease())
+		return
+	}
+	done := p.revoked(s)
+	p.mu.Unlock()
+	patience := time.NewTimer(grace)
+	defer patience.Stop()
+	select {
+	case <-done:
+	case <-patience.C:
+	}
+}
+
+// revoked ends a session in the background, and returns a channel that is closed when that is done. The caller has the
+// mutex.
+func (p *sessions) revoked(s *session) <-chan struct{} {
+	done := make(chan struct{})
+	p.background.Go(func() {
+		defer close(done)
+		<-s.Done()
+		_, _ = p.client.Revoke(p.revoking, s.Lease()) // without an answer its TTL ends it
+	})
+	return done
 }
 
 // fill makes n idle sessions.
@@ -162,19 +191,14 @@ func (p *sessions) fill(ctx context.Context, n int) error {
 func (p *sessions) close() {
 	p.mu.Lock()
 	p.closed = true
-	idle := p.idle
+	p.end() // ends all requests that the sessions have under way
+	for _, s := range p.idle {
+		p.revoked(s)
+	}
 	p.idle = nil
 	p.mu.Unlock()
-	p.end() // ends all requests that the sessions have under way
-	ctx, cancel := context.WithTimeout(p.client.Ctx(), grace)
-	defer cancel()
-	var all errgroup.Group
-	all.SetLimit(atOnce)
-	for _, s := range idle {
-		all.Go(func() error {
-			p.revoke(ctx, s)
-			return nil
-		})
-	}
-	_ = all.Wait()
+	late := time.AfterFunc(grace, p.giveUp)
+	defer late.Stop()
+	p.background.Wait()
+	p.giveUp()
 }

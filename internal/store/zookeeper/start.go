@@ -70,15 +70,16 @@ initLimit=100
 syncLimit=20
 maxSessionTimeout=3600000
 maxClientCnxns=0
+clientPortAddress=127.0.0.1
 admin.enableServer=false
 4lw.commands.whitelist=mntr,srvr,ruok,stat,isro,dump,cons,conf
 `
 
-// writeFiles writes the files of the server at a place, which does not run, in place of its data. The logger writes warnings
-// and errors only.
+// writeFiles writes the files of the server at a place, which does not run, in place of its data. The logger writes
+// warnings and errors only.
 func writeFiles(p *launch.Process, place int, ports [][]int) error {
 	data := filepath.Join(p.Dir(), "data")
-	config := settings + fmt.Sprintf("clientPortAddress=127.0.0.1\ndataDir=%s\nclientPort=%d\n", data, ports[place][0])
+	config := settings + fmt.Sprintf("dataDir=%s\nclientPort=%d\n", data, ports[place][0])
 	for i, of := range ports {
 		if len(ports) > 1 { // those for quorum and election
 			config += fmt.Sprintf("server.%d=127.0.0.1:%d:%d\n", i+1, of[1], of[2])

@@ -8,8 +8,6 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/redis/go-redis/v9"
-
 	"github.com/lockbench/lockbench/internal/launch"
 	"github.com/lockbench/lockbench/internal/replies"
 	"github.com/lockbench/lockbench/strategies"
@@ -61,7 +59,7 @@ func (clustered) arrange(ctx context.Context, s *Server) error {
 		// With equal epochs the nodes would first have to resolve a conflict.
 		err := n.observer.Do(ctx, "CLUSTER", "SET-CONFIG-EPOCH", i+1).Err()
 		if err == nil {
-			err = addSlots(ctx, n.observer, first, last)
+			err = n.observer.ClusterAddSlotsRange(ctx, first, last).Err()
 		}
 		if err == nil && i > 0 {
 			err = n.observer.ClusterMeet(ctx, host, port).Err()
@@ -71,19 +69,6 @@ func (clustered) arrange(ctx context.Context, s *Server) error {
 		}
 	}
 	return nil
-}
-
-// addSlots assigns a range of slots to a node; before Redis 7, slot by slot.
-func addSlots(ctx context.Context, client redis.UniversalClient, first, last int) error {
-	err := client.Do(ctx, "CLUSTER", "ADDSLOTSRANGE", first, last).Err()
-	if refused(err) {
-		slots := make([]int, 0, last-first+1)
-		for slot := first; slot <= last; slot++ {
-			slots = append(slots, slot)
-		}
-		err = client.ClusterAddSlots(ctx, slots...).Err()
-	}
-	return err
 }
 
 // settled returns an error unless every node sees the whole cluster.
