@@ -88,11 +88,16 @@ func MeasuringRights() []string {
 // ClusterRights are further rights that it needs in a cluster.
 func ClusterRights() []string { return []string{"+cluster|info", "+exists"} }
 
+// errHungUp says why a first contact failed.
+var errHungUp = errors.New("the server hung up")
+
 // causes maps parts of error messages to advice. The most specific parts come first.
 var causes = []struct{ said, next string }{
 	{launch.ErrNoImage.Error(), ""}, // the error is the registry's, and followed by advice
 	{"does not look like a TLS handshake", "the server speaks no TLS at that port: " +
 		"give the address with redis:// instead of rediss://, or the port that speaks TLS"},
+	{errHungUp.Error(), "if it speaks TLS at that port, give the address with rediss:// instead of redis://, " +
+		"with --ca-file for a certificate of your own"},
 	{"certificate signed by unknown authority", "have the server's certificate trusted with --ca-file FILE.pem"},
 	{"cannot validate certificate", "use a host name that the certificate is for"},
 	{"WRONGPASS", "user or password is wrong: percent-encode special characters, " +
@@ -121,9 +126,6 @@ var causes = []struct{ said, next string }{
 	{"The user executing the script can't", lessRights},
 	{"no such host", "the name is not known: look for a typing error, or give an IP address"},
 	{"connection refused", "nothing listens there: is the server running, and is the port right?"},
-	{"EOF", hungUp},
-	{"connection reset", hungUp},
-	{"can't parse", hungUp},
 	{"i/o timeout", noAnswer},
 	{"deadline exceeded", noAnswer},
 }
@@ -133,8 +135,6 @@ const (
 		"allow +eval +evalsha +script|load, or measure what needs none, such as -s setnx"
 	lessRights = "the user lacks a right: lockbench list NAME prints all that a strategy needs, " +
 		"lockbench doctor -u URL what this user lacks"
-	hungUp = "the server hung up: if it speaks TLS at that port, give the address with rediss:// instead of redis://, " +
-		"with --ca-file for a certificate of your own"
 	noAnswer = "there is no answer: does a firewall drop it, is the server stopped, " +
 		"or does the port speak another protocol, such as no TLS?"
 )

@@ -5,8 +5,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"strconv"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -54,6 +56,9 @@ func (n *node) open(ctx context.Context, meter *store.Meter, runID string, slots
 	ctx, cancel := context.WithTimeout(ctx, contactTimeout)
 	defer cancel()
 	if err := n.identify(ctx); err != nil {
+		if errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) {
+			err = fmt.Errorf("%w: %w", errHungUp, err)
+		}
 		return fmt.Errorf("%w: connect to %s: %w", sentinel(err), n.addr(), err)
 	}
 	if n.software.Mode == "sentinel" {
