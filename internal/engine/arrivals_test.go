@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -141,6 +142,9 @@ func TestTheGeneratorsLatenessIsNoWait(t *testing.T) {
 // A generator that cannot offer the load must not be believed.
 func TestASaturatedGeneratorIsInvalid(t *testing.T) {
 	v := lock(t, strategies.Info{}, 200, func(ctx context.Context, slots chan struct{}) (strategies.Lease, error) {
+		// As a client that sends a command: it lets the others run, and waits until it may run again. Of one that
+		// never does, the scheduler has no latency.
+		runtime.Gosched()
 		for start := time.Now(); time.Since(start) < time.Millisecond; { // the client's own CPU
 		}
 		return wait(ctx, slots)

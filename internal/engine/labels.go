@@ -37,7 +37,7 @@ func (r *run) invalid(result *results.Run, o observed) []string {
 	if n := result.Generator.PoolTimeouts; n > 0 {
 		why = append(why, fmt.Sprintf("%d commands timed out waiting for a connection (see --pool)", n))
 	}
-	if reason := r.saturated(result, o); reason != "" {
+	if reason := r.saturated(result); reason != "" {
 		why = append(why, reason)
 	}
 	if reason := r.failed(result); reason != "" {
@@ -58,15 +58,11 @@ const (
 
 	lateLimit  = 0.01                  // of the starts
 	hardlyRuns = 10 * time.Millisecond // p99 until a runnable goroutine runs
-	starving   = 0.5                   // of the clients, that wait for a CPU
 )
 
 // saturated says why the generator, not the lock, kept an open loop from its load.
-//
-// The latencies of the scheduler are those of goroutines that did run. If the clients keep all CPUs busy, most
-// of them wait for longer than the window and have no latency yet. So it counts them, too.
-func (r *run) saturated(result *results.Run, o observed) string {
-	g, runnable := result.Generator, o.closed.health.Since(o.opened.health).Runnable
+func (r *run) saturated(result *results.Run) string {
+	g := result.Generator
 	switch {
 	case r.arrivals == nil:
 		return ""
@@ -75,9 +71,6 @@ func (r *run) saturated(result *results.Run, o observed) string {
 	case r.behind(result) && time.Duration(g.SchedulingP99) > hardlyRuns:
 		return fmt.Sprintf("the generator could not offer %v: its goroutines waited %v to run (p99)", r.Workload.Rate,
 			time.Duration(g.SchedulingP99))
-	case r.behind(result) && float64(runnable) > starving*float64(r.Workload.Clients):
-		return fmt.Sprintf("the generator could not offer %v: %d goroutines waited for a CPU at both ends of its window",
-			r.Workload.Rate, runnable)
 	}
 	return ""
 }

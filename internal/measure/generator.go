@@ -21,7 +21,6 @@ type Health struct {
 	pauses     *metrics.Float64Histogram
 	gcCycles   uint64
 	gcCPU      float64
-	runnable   uint64 // goroutines that wait for a CPU at this moment
 	machine    machineTimes
 }
 
@@ -30,7 +29,6 @@ const (
 	pausesMetric     = "/sched/pauses/total/gc:seconds"
 	gcCyclesMetric   = "/gc/cycles/total:gc-cycles"
 	gcCPUMetric      = "/cpu/classes/gc/total:cpu-seconds"
-	runnableMetric   = "/sched/goroutines/runnable:goroutines"
 )
 
 // ReadHealth takes a reading.
@@ -40,7 +38,6 @@ func ReadHealth() Health {
 		{Name: pausesMetric},
 		{Name: gcCyclesMetric},
 		{Name: gcCPUMetric},
-		{Name: runnableMetric},
 	}
 	metrics.Read(samples)
 	return Health{
@@ -50,7 +47,6 @@ func ReadHealth() Health {
 		pauses:     samples[1].Value.Float64Histogram(),
 		gcCycles:   samples[2].Value.Uint64(),
 		gcCPU:      samples[3].Value.Float64(),
-		runnable:   samples[4].Value.Uint64(),
 		machine:    readMachine(),
 	}
 }
@@ -62,7 +58,6 @@ type Spent struct {
 	GCCycles      int64
 	GCPause       time.Duration // estimated from the middles of the buckets
 	GCCPU         float64       // seconds
-	Runnable      int64         // goroutines that waited for a CPU at both readings, or more
 	MachineIdle   *float64      // percent of all cores; nil where the system does not say
 }
 
@@ -75,7 +70,6 @@ func (h Health) Since(earlier Health) Spent {
 		GCCycles:      int64(h.gcCycles - earlier.gcCycles),
 		GCPause:       sumOf(h.pauses, earlier.pauses),
 		GCCPU:         h.gcCPU - earlier.gcCPU,
-		Runnable:      int64(min(h.runnable, earlier.runnable)),
 		MachineIdle:   h.machine.idleSince(earlier.machine),
 	}
 }
