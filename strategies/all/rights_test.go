@@ -14,13 +14,21 @@ import (
 	"github.com/lockbench/lockbench/internal/testkit/redistest"
 	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/strategies/goredis"
-	"github.com/lockbench/lockbench/strategies/internal/trial"
+	"github.com/lockbench/lockbench/strategies/locktest"
 )
+
+// exercises are the checks of the suite in which a lock does whatever a run may have it do.
+var exercises = []string{
+	"acquire and release", "try-lock", "cancelled wait", "given-up waits", "dead holder", "extend", "flushed scripts",
+	"lost answers", "idle keys",
+}
 
 // user is a user of Redis who has some rights and no others.
 type user struct {
-	exercise
-	name string
+	name    string
+	variant strategies.Variant
+	admin   []*redis.Client // one a node
+	nodes   []goredis.Node  // of the suite
 }
 
 // allow gives the user these rights, takes all others, and forgets what was refused.
@@ -59,8 +67,8 @@ func (u user) refused(ctx context.Context) string {
 	return strings.Join(all, ", ")
 }
 
-// attempt runs the exercise until it ends or something is refused.
-func (u user) attempt(t *testing.T) (refused string, err error) {
+// attempt has the user's lock do all exercises, until something is refused.
+func (u user) attempt(t *testing.T) (refused string) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	var watch sync.WaitGroup
 	watch.Go(func() {
@@ -71,15 +79,73 @@ func (u user) attempt(t *testing.T) (refused string, err error) {
 			time.Sleep(10 * time.Millisecond)
 		}
 	})
-	err = u.run(ctx)
+	info := u.variant.Info()
+	info.Persistent = slices.Clone(info.Persistent)
+	for i, key := range info.Persistent {
+		info.Persistent[i] = strings.ReplaceAll(key, "{key}", tag+"{key}")
+	}
+	fixture := locktest.Fixture{
+		Open: u.open, Nodes: func() []goredis.Node { return u.nodes }, Patience: 2 * time.Second,
+	}
+	for _, check := range locktest.Checks() {
+		if slices.Contains(exercises, check.Name) {
+			check.Judge(ctx, fixture, info)
+		}
+	}
+	if counter, err := u.open(goredis.Config{Nodes: u.nodes, TTL: time.Minute, Callers: 1}); err == nil {
+		if i, ok := strategies.As[strategies.Incrementer](counter); ok {
+			_ = i.Increment(ctx, strings.ReplaceAll(aLock, "?", "0"))
+		}
+		_ = counter.Close()
+	}
 	cancel()
 	watch.Wait()
-	return u.refused(t.Context()), err
+	return u.refused(t.Context())
 }
+
+// open has a lock use the user's clients, which are connected before it is.
+func (u user) open(c goredis.Config) (strategies.Locker, error) {
+	var clients []redis.UniversalClient
+	c.Nodes, c.Prefix = slices.Clone(c.Nodes), tag+c.Prefix
+	for i, node := range c.Nodes {
+		o := *node.Options
+		o.Username, o.Password, o.ClientName, o.PoolSize = u.name, "secret", "lockbench:rights", 8
+		client := redis.NewUniversalClient(&o)
+		client.Ping(context.Background())
+		clients = append(clients, client)
+		c.Nodes[i] = goredis.Node{Client: client, Options: &o}
+	}
+	locker, err := goredis.Open(u.variant, c)
+	return withClients{locker, clients}, err
+}
+
+// withClients closes its clients too.
+type withClients struct {
+	strategies.Locker
+	clients []redis.UniversalClient
+}
+
+// Unwrap is for strategies.As.
+func (w withClients) Unwrap() strategies.Locker { return w.Locker }
+
+func (w withClients) Close() error {
+	err := w.Locker.Close()
+	for _, client := range w.clients {
+		_ = client.Close()
+	}
+	return err
+}
+
+const (
+	prefix = "lockbench:" // of all keys, as in a run
+	tag    = prefix + "{rights}"
+	// aLock fits the names of all locks of the suite.
+	aLock = tag + "locktest-????????????????:*-????????????????"
+)
 
 // rightsOf are all that a user needs for a strategy, in a database other than 0.
 func rightsOf(v strategies.Variant) []string {
-	rules := v.Info().Rights.Rules("lockbench:")
+	rules := v.Info().Rights.Rules(prefix)
 	for _, command := range append(strategies.Connecting(), strategies.Selecting) {
 		if !slices.Contains(rules, "+"+command) {
 			rules = append(rules, "+"+command)
@@ -136,51 +202,30 @@ func TestRights(t *testing.T) {
 }
 
 func enoughAndNoMore(t *testing.T, v strategies.Variant) {
-	u := user{exercise: exercise{variant: v}, name: "service"}
-	var options []*redis.UniversalOptions
+	u := user{variant: v, name: "service"}
 	for range v.Info().Nodes {
 		server := redistest.Start(t, "--acllog-max-len", "1000")
 		o := *server.Node(t).Options
 		o.DB = 3
+		u.nodes = append(u.nodes, goredis.Node{Options: &o})
 		admin := redis.NewClient(o.Simple())
 		t.Cleanup(func() { _ = admin.Close() })
 		u.admin = append(u.admin, admin)
-		o.Username, o.Password, o.ClientName, o.PoolSize = u.name, "secret", "lockbench:rights", 8
-		options = append(options, &o)
-	}
-	u.connect = func() (nodes []goredis.Node, err error) {
-		for _, o := range options {
-			node := goredis.Node{Client: redis.NewUniversalClient(o), Options: o}
-			nodes = append(nodes, node)
-			if err := node.Client.Ping(t.Context()).Err(); err != nil {
-				return nodes, err
-			}
-		}
-		return nodes, nil
 	}
 	rules := rightsOf(v)
-	if err := u.allow(t.Context(), rules); err != nil {
-		t.Fatal(err)
+	for what, rules := range map[string][]string{
+		strings.Join(rules, " "): rules,
+		fmt.Sprintf("the keys that Info.Keys names, %q,", v.Info().Keys): onlyKeys(v.Info().Keys, rules),
+	} {
+		if err := u.allow(t.Context(), rules); err != nil {
+			t.Fatal(err)
+		}
+		if refused := u.attempt(t); refused != "" {
+			t.Errorf("%s do not suffice: %s refused", what, refused)
+		}
 	}
-	suffice := func(what string) {
-		trial.Calm(t, func(times int) (spoilt string) { // a quorum gives up on nodes that are slow for its TTL
-			u.times = time.Duration(times)
-			refused, err := u.attempt(t)
-			if refused != "" {
-				t.Errorf("%s do not suffice: %s refused, %v", what, refused, err)
-			} else if err != nil {
-				return err.Error()
-			}
-			return ""
-		})
-	}
-	suffice(strings.Join(rules, " "))
-	if err := u.allow(t.Context(), onlyKeys(v.Info().Keys, rules)); err != nil {
-		t.Fatal(err)
-	}
-	suffice(fmt.Sprintf("the keys that Info.Keys names, %q,", v.Info().Keys))
 	for _, right := range rules {
-		if refused := u.without(t, right, rules); refused == "" {
+		if !u.misses(t, right, rules) {
 			t.Errorf("nothing fails without %s", right)
 		}
 	}
@@ -190,29 +235,27 @@ func enoughAndNoMore(t *testing.T, v strategies.Variant) {
 // commands in Prepare: they are not of a lock that anybody asks for, and expire.
 func onlyKeys(names, rules []string) []string {
 	rules = slices.DeleteFunc(slices.Clone(rules), func(rule string) bool { return strings.HasPrefix(rule, "~") })
-	rules = append(rules, "~lockbench::*")
-	for _, lock := range []string{exerciseKey, anotherKey} {
-		for _, name := range names {
-			rules = append(rules, "~"+strings.ReplaceAll(name, "{key}", "lockbench:"+lock))
-		}
+	rules = append(rules, "~"+tag+"locktest-????????????????::*")
+	for _, name := range names {
+		rules = append(rules, "~"+strings.ReplaceAll(name, "{key}", aLock))
 	}
 	return rules
 }
 
-// without is what is refused to a user who lacks one of the rights. A machine that stands
-// still can keep a waiter from being one, so that it is looked for five times, each more slowly.
-func (u user) without(t *testing.T, right string, rules []string) (refused string) {
+// misses says whether something is refused to a user who lacks one of the rights. A machine that stands
+// still can keep a waiter from being one, so that it is looked for three times.
+func (u user) misses(t *testing.T, right string, rules []string) bool {
 	t.Helper()
-	for u.times = 1; u.times <= 16; u.times *= 2 {
+	for range 3 {
 		if err := u.allow(t.Context(), slices.DeleteFunc(slices.Clone(rules),
 			func(r string) bool { return r == right })); err != nil {
 			t.Fatal(err)
 		}
-		if refused, _ = u.attempt(t); refused != "" {
-			break
+		if u.attempt(t) != "" {
+			return true
 		}
 	}
-	return refused
+	return false
 }
 
 // Every channel has the lock's key in its name, so that a user can be kept to those of

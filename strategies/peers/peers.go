@@ -44,7 +44,7 @@ func Strategies() []strategies.Strategy {
 			},
 			Rights: strategies.Rights{
 				Keys:     []string{"{key}"},
-				Commands: []string{"msetnx", "mget", "getrange", "del", "pexpire", "eval", "evalsha"},
+				Commands: []string{"msetnx", "mset", "mget", "getrange", "del", "pexpire", "eval", "evalsha"},
 			},
 		}, PollOptions{}, OpenRedislock),
 		strategies.Define(strategies.Info{
