@@ -108,7 +108,7 @@ func (s *stage) open(ttl time.Duration) *instance {
 	if s.info.OnRedis() {
 		for _, node := range s.nodes {
 			options := through(i.wire, *node.Options)
-			client := redis.NewUniversalClient(options)
+			client := dial(options)
 			s.Cleanup(func() { _ = client.Close() })
 			i.nodes = append(i.nodes, client)
 			config.Nodes = append(config.Nodes, goredis.Node{Client: client, Options: options})
@@ -140,6 +140,17 @@ func through(path *network.Path, o redis.UniversalOptions) *redis.UniversalOptio
 	}
 	o.Dialer = path.Through(dial)
 	return &o
+}
+
+// dial returns a service's client. That of a cluster looks each second where keys are: with
+// go-redis's minute, the wait after a node's death would be the client's, not the lock's.
+func dial(o *redis.UniversalOptions) redis.UniversalClient {
+	if !o.IsClusterMode {
+		return redis.NewUniversalClient(o)
+	}
+	options := o.Cluster()
+	options.ClusterStateReloadInterval = time.Second
+	return redis.NewClusterClient(options)
 }
 
 // several opens n instances, or as many as the strategy works across. It always returns n;
