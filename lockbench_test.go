@@ -180,7 +180,8 @@ func TestARedisThatDiesLeavesWhatWasMeasured(t *testing.T) {
 	if !errors.Is(err, lockbench.ErrUnreachable) {
 		t.Fatalf("error %v", err)
 	}
-	if report == nil || !report.Unreachable || report.Error == "" || len(report.Runs) < 2 || !drive.Sound(&report.Runs[0]) {
+	if report == nil || !report.Unreachable || report.Error == "" || len(report.Runs) < 2 ||
+		!drive.Sound(&report.Runs[0]) {
 		t.Errorf("report %+v", report)
 	}
 }

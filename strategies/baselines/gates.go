@@ -7,7 +7,8 @@ import (
 	"github.com/lockbench/lockbench/strategies"
 )
 
-// Gates are a mutex for each key in a process. Waiters are served in the order of arrival. A gate exists while a caller is inside or waits before it.
+// Gates are a mutex for each key in a process. Waiters are served in the order of arrival. A gate exists while a
+// caller is inside or waits before it.
 type Gates struct {
 	mu    sync.Mutex
 	byKey map[string]*gate

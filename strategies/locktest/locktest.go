@@ -19,9 +19,9 @@
 //		})
 //	}
 //
-// A command calls Judge, which returns a Verdict for each check. Checks lists the checks and what each of them proves. Every failure names the broken
-// promise and what the check saw of it. A check that the Fixture does not allow, or that
-// comes to no verdict, says so and never passes.
+// A command calls Judge, which returns a Verdict for each check. Checks lists the checks and what each of them
+// proves. Every failure names the broken promise and what the check saw of it. A check that the Fixture does not
+// allow, or that comes to no verdict, says so and never passes.
 package locktest
 
 import (
