@@ -57,7 +57,7 @@ func (a *app) ab() *cobra.Command {
 		}
 		needed := twoArguments(builds, "BASE_BINARY and HEAD_BINARY are needed, and flags for them after a --")
 		outputs := f.gate.outputs.all()
-		clash := check(outputs, append(slices.Clone(builds), f.redis.CAFile)...)
+		clash := check(outputs, slices.Concat(builds, readBy(f.runs), []string{f.redis.CAFile})...)
 		if err := given.refuse(f.gate.validate(), f.validate(builds), needed, clash); err != nil {
 			return err
 		}

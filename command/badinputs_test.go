@@ -39,7 +39,7 @@ var badInputs = []struct {
 		{"lockbench --runs 1.5", 104},
 		{"lockbench --seed 99999999999999999999", 104},
 		{"lockbench --pin=maybe", 104},
-		{"lockbench --clients 0 --keys 0", 104},
+		{"lockbench --clients 0 --keys 0 more", 104},
 		{"LOCKBENCH_CLIENTS=x lockbench", 104},
 	}},
 	{"Workloads", []badInput{

@@ -66,7 +66,7 @@ func (a *app) claims() *cobra.Command {
 		}
 		outputs := f.outputs.all()
 		bench := a.bench(f)
-		clash := check(outputs, append(args, f.redis.CAFile)...)
+		clash := check(outputs, f.reads(args, chosen)...)
 		if err := given.refuse(unknown, f.redis.Validate(), bench.Check(chosen), clash); err != nil {
 			return err
 		}
@@ -94,6 +94,17 @@ func (f *claimsFlags) register(set *pflag.FlagSet) {
 	set.StringVar(&f.title, "title", "", "heading `text` of the Markdown page")
 	registerQuiet(set, &f.quiet)
 	set.BoolVar(&f.dryRun, "dry-run", false, "print the experiments and how long they will take, and touch no server")
+}
+
+// reads returns the claims' files, and those that their command lines name.
+func (f *claimsFlags) reads(words []string, chosen []claims.Claim) []string {
+	files := append(slices.Clone(words), f.redis.CAFile)
+	for _, claim := range chosen {
+		for _, run := range claim.Runs {
+			files = append(files, readBy(strings.Fields(run.Line))...)
+		}
+	}
+	return files
 }
 
 // bench carries out the claims' command lines as this command does, but ignores the

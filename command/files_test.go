@@ -85,9 +85,12 @@ var overwriting = map[string][]struct {
 		{"base", "ab ./base ./head -u redis://127.0.0.1:1 -o json=OUT"},
 		{"head", "ab ./base ./head -u redis://127.0.0.1:1 -o markdown=OUT"},
 		{"ca.pem", "ab ./base ./head -u rediss://127.0.0.1:1 --ca-file ca.pem -o json=OUT"},
+		{"load.yaml", "ab ./base ./head -u redis://127.0.0.1:1 -o json=OUT -- --workload load.yaml"},
+		{"holds.txt", "ab ./base ./head -u redis://127.0.0.1:1 -o json=OUT -- --workload load.yaml"},
 	},
 	"claims": {
 		{"mine.yaml", "claims mine.yaml -u redis://127.0.0.1:1 -o markdown=OUT"},
+		{"load.yaml", "claims mine.yaml -u redis://127.0.0.1:1 -o markdown=OUT"},
 		{"ca.pem", "claims 5 --list -u rediss://127.0.0.1:1 --ca-file ca.pem -o json=OUT"},
 	},
 	"advise": {
@@ -196,6 +199,7 @@ func TestTwoOutputsNeverGoToOneFile(t *testing.T) {
 		"run -s local -o json=hard -o csv=soft",
 		"run -s local -o json -o csv",
 		"run -s local -o json=- -o csv",
+		"run -s local,noop -o json=waits-noop.hgrm -o hgrm=waits.hgrm", // one of its files
 		"compare a.json a.json -o json=there/x -o text=there/../there/x",
 	} {
 		code, stdout, stderr := said(t, strings.Fields(line)...)

@@ -3,6 +3,7 @@ package command
 import (
 	"bytes"
 	"cmp"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
@@ -161,6 +162,20 @@ func inputs(name string, draft workloads.Draft, others ...string) []string {
 	return slices.DeleteFunc(files, func(file string) bool { return file == "" })
 }
 
+// readBy returns the files that a run with these flags reads. The run itself says what is wrong with them.
+func readBy(words []string) []string {
+	f := newFlags()
+	set := pflag.NewFlagSet("", pflag.ContinueOnError)
+	set.ParseErrorsAllowlist.UnknownFlags = true // another build may have flags that this one has not
+	set.Usage = func() {}
+	f.register(set)
+	makePatient(set)
+	_ = set.Parse(words)
+	in := &input{set: set, origins: workloads.Origins{}}
+	_ = in.workload(f.file, &f.workload)
+	return inputs(f.file, f.workload)
+}
+
 // saveAll writes every output, even if one has failed. It writes files first: the reader
 // of standard output may have gone away.
 func saveAll[T any](a *app, outputs []output[T], document T) error {
@@ -201,16 +216,31 @@ func writable(file string) error {
 		return errors.New("it is a directory")
 	case err == nil && !stat.Mode().IsRegular(): // a pipe or a device: its reader would see that it was opened
 		return nil
+	case err == nil: // a rename would replace a protected file, too
+		var present *os.File
+		if present, err = os.OpenFile(file, os.O_WRONLY, 0); err == nil {
+			err = present.Close()
+		}
+	default:
+		err = nil
 	}
-	err = os.WriteFile(file+temporary, nil, 0o666)
+	if err == nil {
+		var f *os.File
+		if f, err = beside(file, 0o666); err == nil {
+			err = errors.Join(f.Close(), os.Remove(f.Name()))
+		}
+	}
 	if path, is := errors.AsType[*fs.PathError](err); is {
-		return path.Err // the user does not know the name of this file
+		return path.Err // the user does not know the name of the new file
 	}
-	return errors.Join(err, os.Remove(file+temporary))
+	return err
 }
 
-// temporary follows the name of a file that is being written.
-const temporary = ".lockbench-tmp"
+// beside opens a new file next to another. Its name is drawn: a second lockbench may write the same output, and
+// nobody can put a link there before.
+func beside(file string, rights fs.FileMode) (*os.File, error) {
+	return os.OpenFile(file+"."+rand.Text()+".lockbench-tmp", os.O_WRONLY|os.O_CREATE|os.O_EXCL, rights)
+}
 
 // replace writes a file as a whole: it is the old one or a complete new one. It writes into a pipe or a device.
 func replace(file string, content []byte) error {
@@ -228,8 +258,16 @@ func replace(file string, content []byte) error {
 			return err
 		}
 	}
-	if err := os.WriteFile(file+temporary, content, rights); err != nil {
-		return errors.Join(err, os.Remove(file+temporary))
+	f, err := beside(file, rights)
+	if err != nil {
+		return err
 	}
-	return os.Rename(file+temporary, file)
+	_, err = f.Write(content)
+	if err = errors.Join(err, f.Close()); err == nil {
+		err = os.Rename(f.Name(), file)
+	}
+	if err != nil {
+		return errors.Join(err, os.Remove(f.Name()))
+	}
+	return nil
 }

@@ -12,6 +12,8 @@ import (
 	"syscall"
 	"testing"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/lockbench/lockbench/results"
 	"github.com/lockbench/lockbench/strategies"
 )
@@ -104,6 +106,33 @@ func TestReplaceWritesIntoAPipe(t *testing.T) {
 	}
 	if stat, err := os.Lstat(pipe); err != nil || stat.Mode()&fs.ModeNamedPipe == 0 {
 		t.Errorf("the pipe was replaced: %v %v", stat, err)
+	}
+}
+
+// Two lockbenches may have the same output: each of them writes a whole file, and fails at nothing.
+func TestTwoWriteOneFile(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "report.json")
+	content := bytes.Repeat([]byte("x"), 10_000)
+	var both errgroup.Group
+	for range 2 {
+		both.Go(func() error {
+			for range 100 {
+				if err := errors.Join(writable(file), replace(file, content)); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	}
+	if err := both.Wait(); err != nil {
+		t.Error(err)
+	}
+	if got, err := os.ReadFile(file); err != nil || !bytes.Equal(got, content) {
+		t.Errorf("%d bytes, %v", len(got), err)
+	}
+	if files, err := os.ReadDir(dir); err != nil || len(files) != 1 {
+		t.Errorf("leftovers: %v %v", files, err)
 	}
 }
 

@@ -28,19 +28,19 @@ func (a *app) run(name string) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:               name,
 		Short:             "Measure strategies (the default command)",
-		Args:              noWords,
+		Args:              cobra.ArbitraryArgs, // see noWords
 		ValidArgsFunction: cobra.NoFileCompletions,
 	}
 	f.register(cmd.Flags())
 	complete(cmd, f.outputs.names())
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		given := a.input(cmd.Flags()).variables(cmd.Flags())
 		file := given.workload(f.file, &f.workload)
 		plan, wrong := f.plan()
 		_, crossed := parseThresholds(f.thresholds, plan)
 		outputs := f.outputs.all()
-		clash := check(outputs, inputs(f.file, f.workload, plan.Redis.CAFile)...)
-		if err := given.refuse(file, wrong, crossed, unnamed(outputs), clash); err != nil {
+		clash := check(oneFileEach(outputs, plan.Titles()), inputs(f.file, f.workload, plan.Redis.CAFile)...)
+		if err := given.refuse(noWords(cmd, args), file, wrong, crossed, unnamed(outputs), clash); err != nil {
 			return err
 		}
 		a.warn(plan.Warnings()...)
@@ -93,17 +93,17 @@ func unnamed(outputs []output[*results.Report]) error {
 // unfit matches characters that file names should not have.
 var unfit = regexp.MustCompile(`[^\w.=,-]+`)
 
-// oneFileEach replaces an output as hgrm by one for each strategy of the report: for waits.hgrm and the
+// oneFileEach replaces an output as hgrm by one for each strategy of a report: for waits.hgrm and the
 // strategy spin it is waits-spin.hgrm.
-func oneFileEach(outputs []output[*results.Report], report *results.Report) (all []output[*results.Report]) {
+func oneFileEach(outputs []output[*results.Report], strategies []string) (all []output[*results.Report]) {
 	for _, o := range outputs {
-		if o.format != hgrm {
+		if o.format != hgrm || o.file == "" {
 			all = append(all, o)
 			continue
 		}
 		extension := filepath.Ext(o.file)
 		before := strings.TrimSuffix(o.file, extension)
-		for _, name := range render.HgrmNames(report) {
+		for _, name := range strategies {
 			o.file = before + "-" + unfit.ReplaceAllString(name, "_") + extension
 			o.write = plain(func(w io.Writer, r *results.Report) error { return render.WriteHgrm(w, r, name) })
 			all = append(all, o)
@@ -129,7 +129,7 @@ func (a *app) measure(
 	revision(&report.Tool)
 	thresholds, _ := parseThresholds(f.thresholds, plan) // their errors have been reported
 	report.Thresholds = results.Judge(report, thresholds)
-	if err := saveAll(a, oneFileEach(outputs, report), report); err != nil {
+	if err := saveAll(a, oneFileEach(outputs, render.HgrmNames(report)), report); err != nil {
 		return err
 	}
 	return outcome(ctx, report, err)
