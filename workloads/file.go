@@ -1,9 +1,11 @@
 package workloads
 
 import (
+	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"slices"
 	"strings"
@@ -31,7 +33,15 @@ type File struct {
 // Points and Validate find what is wrong with the options together.
 func ReadFile(name string, text []byte) (*File, error) {
 	var options map[string]yaml.Node
-	if err := yaml.Unmarshal(text, &options); err != nil { // it names the line itself: "yaml: line 3: ..."
+	var more yaml.Node
+	documents := yaml.NewDecoder(bytes.NewReader(text))
+	err := documents.Decode(&options)
+	if err == nil {
+		if err = documents.Decode(&more); err == nil {
+			return nil, fmt.Errorf("%s:%d: there is something after the end of the workload", name, more.Line)
+		}
+	}
+	if !errors.Is(err, io.EOF) { // it names the line itself: "yaml: line 3: ..."
 		return nil, fmt.Errorf("%s: %s", name, strings.TrimPrefix(err.Error(), "yaml: "))
 	}
 	if len(options) == 0 {

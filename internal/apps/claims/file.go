@@ -25,6 +25,8 @@ func Parse(name string, content []byte) (Claim, error) {
 		err = errors.New("the file is empty")
 	case err != nil: // it names the lines itself
 		err = errors.New(strings.TrimPrefix(oneLine(err.Error()), "yaml: unmarshal errors: "))
+	case !errors.Is(decoder.Decode(&yaml.Node{}), io.EOF):
+		err = errors.New("there is something after the end of the claim: a file has one")
 	default:
 		err = c.check()
 	}

@@ -74,6 +74,7 @@ func TestAClaimsFaultsAreNamed(t *testing.T) {
 			`counter: "one.overlaps" must be made of the same metrics as "one.acq_per_s"`,
 		},
 		{sound, "", "the file is empty"},
+		{sound, sound + "---\n" + sound, "there is something after the end of the claim"},
 		{sound, "- a list", "cannot unmarshal !!seq into claims.Claim"},
 		{sound, "says: x\n  y: z", "line 2: mapping values are not allowed in this context"},
 		{sound, "says: \"\\e\"\n\t- \x1b", `control characters are not allowed`},
