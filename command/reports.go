@@ -96,7 +96,9 @@ func (a *app) readFiles(patterns []string, leaveOut bool) ([]results.File, error
 		}
 		err = errors.Join(wrong...)
 		if stat, wrong := os.Stat(pattern); err != nil && wrong == nil && stat.IsDir() && leaveOut && len(files) > before {
-			a.say("note: left out: %s", err)
+			for _, one := range flatten(err) {
+				a.say("note: left out: %s", one)
+			}
 			continue
 		}
 		problems = append(problems, err)
