@@ -63,7 +63,7 @@ func (e examination) memory(ctx context.Context, s *Symptom) {
 	now, _ := strconv.ParseFloat(fields["used_memory"], 64)
 	policy := fields["maxmemory_policy"]
 	s.say("%.1f MB used of a maxmemory of %.1f MB (0: no limit), %s", now/mb, most/mb, policy)
-	if most > 0 && policy != "noeviction" {
+	if most > 0 && policy != "" && policy != "noeviction" {
 		s.note("two clients may hold an evicted lock at once: keep locks on a server with noeviction")
 	}
 }
