@@ -46,7 +46,7 @@ const (
 	Better    Verdict = "better"
 	Worse     Verdict = "worse"
 	Same      Verdict = "same"      // as far as these runs can tell
-	Undecided Verdict = "undecided" // too few sessions, not recorded in turns, or only lower bounds known
+	Undecided Verdict = "undecided" // too few sessions, not recorded in turns, or lower bounds prevent a decision
 )
 
 // The ways to compare.
@@ -125,8 +125,9 @@ type Result struct {
 	Head      Sample       `json:"head"`
 
 	// Delta is head ÷ base − 1: of the medians without pairs, by the Hodges–Lehmann estimate with
-	// pairs. Low and High are its interval at 1 − alpha; they are nil below 6 sessions per side, or
-	// 6 pairs. All are nil, and so are P and Adjusted, if only a lower bound of a value is known.
+	// pairs. With lower bounds it is the smallest change that is possible. Low and High are its
+	// interval at 1 − alpha; they are nil below 6 sessions per side, or 6 pairs. All are nil if
+	// lower bounds leave them open.
 	Delta *float64 `json:"delta"`
 	Low   *float64 `json:"low"`
 	High  *float64 `json:"high"`

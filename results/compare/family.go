@@ -20,12 +20,16 @@ const notInTurns = "it differs, but the sessions were not recorded in turns: tha
 type test struct {
 	Result
 	strategy string
-	outcome  outcome
-	ratios   []float64         // log ratios of the pairs; nil without pairs
-	drifts   bool              // the sides were not recorded in turns: a change may be the machine's
-	open     int               // sessions or pairs of which only a lower bound is known
-	possible float64           // the smallest p with this number of sessions or pairs
-	leastP   func(int) float64 // the same with that many pairs, or sessions a side
+	// least and most are the outcomes if each value with only a lower bound is chosen so that the
+	// head is as small, or as large, against the base as possible. The true outcome lies between
+	// them, since both statistics only grow with a value of the head. Without bounds they are
+	// equal.
+	least, most outcome
+	ratios      []float64         // log ratios of the pairs; nil without pairs
+	drifts      bool              // the sides were not recorded in turns: a change may be the machine's
+	open        int               // sessions or pairs with a bound only
+	possible    float64           // the smallest p with this number of sessions or pairs
+	leastP      func(int) float64 // the same with that many pairs, or sessions a side
 }
 
 // Unpaired compares two sets of sessions: medians and Mann–Whitney's U test
@@ -34,6 +38,8 @@ type test struct {
 // families of tests are those of Paired. If the sides were not recorded in turns, it calls no
 // change: the speed of one machine now and half an hour ago are not independent either.
 func Unpaired(base, head Side, rules Rules) (*Comparison, error) {
+	base, again := base.distinct()
+	head, andAgain := head.distinct()
 	turns := inTurns(base, head)
 	c, err := compare(MethodUnpaired, base, head, rules, func(m Metric, strategy string) *test {
 		before, after := base.sessions(m, strategy), head.sessions(m, strategy)
@@ -41,7 +47,8 @@ func Unpaired(base, head Side, rules Rules) (*Comparison, error) {
 		if t == nil {
 			return nil
 		}
-		t.outcome = unpaired(logs(m, before), logs(m, after), rules.Alpha)
+		t.least = unpaired(logs(m, before, true), logs(m, after, false), rules.Alpha)
+		t.most = unpaired(logs(m, before, false), logs(m, after, true), rules.Alpha)
 		t.open, t.drifts = t.Base.Bounds+t.Head.Bounds, !turns
 		t.possible = leastUnpaired(t.Base.N, t.Head.N)
 		t.leastP = func(sessions int) float64 { return leastUnpaired(sessions, sessions) }
@@ -50,6 +57,7 @@ func Unpaired(base, head Side, rules Rules) (*Comparison, error) {
 	if err != nil {
 		return nil, err
 	}
+	c.LeftOut = slices.Concat(c.LeftOut, again, andAgain)
 	if !turns {
 		c.Notes = append(c.Notes, "the sessions were not recorded in turns: what changed on the machine in between "+
 			"would count as a change, so none is called; ab takes turns")
@@ -57,11 +65,16 @@ func Unpaired(base, head Side, rules Rules) (*Comparison, error) {
 	return c, nil
 }
 
-// logs returns the logarithms of a side's figures.
-func logs(m Metric, figures []results.Figure) []float64 {
+// logs returns the logarithms of a side's figures. A lower bound counts as infinite if large,
+// else as its value.
+func logs(m Metric, figures []results.Figure, large bool) []float64 {
 	var values []float64
 	for _, f := range figures {
-		values = append(values, math.Log(max(f.Value, m.Compared.Resolution)))
+		value := math.Log(max(f.Value, m.Compared.Resolution))
+		if f.AtLeast && large {
+			value = math.Inf(1)
+		}
+		values = append(values, value)
 	}
 	return values
 }
@@ -72,11 +85,13 @@ func logs(m Metric, figures []results.Figure) []float64 {
 // (Holm in each). So two equal builds are called different, in either direction, with a
 // probability of at most twice alpha, and the head is called worse with at most alpha.
 //
-// It leaves out a pair if one run cannot be compared.
+// It leaves out a pair if one run cannot be compared. It keeps a pair with lower bounds only, which
+// may leave the verdict open: see test.
 func Paired(base, head Side, rules Rules) (*Comparison, error) {
 	pairs := min(len(base.Reports), len(head.Reports))
 	return compare(MethodPaired, base, head, rules, func(m Metric, strategy string) *test {
 		var before, after []results.Figure
+		var least, most []float64
 		open := 0
 		for i := range pairs {
 			b, h := session(base.Reports[i], m, strategy), session(head.Reports[i], m, strategy)
@@ -84,6 +99,8 @@ func Paired(base, head Side, rules Rules) (*Comparison, error) {
 				continue
 			}
 			before, after = append(before, *b), append(after, *h)
+			low, high := logRatio(m, *b, *h)
+			least, most = append(least, low), append(most, high)
 			if b.AtLeast || h.AtLeast {
 				open++
 			}
@@ -92,15 +109,24 @@ func Paired(base, head Side, rules Rules) (*Comparison, error) {
 		if t == nil {
 			return nil
 		}
-		t.ratios = []float64{}
-		for i := range before {
-			ratio := max(after[i].Value, m.Compared.Resolution) / max(before[i].Value, m.Compared.Resolution)
-			t.ratios = append(t.ratios, math.Log(ratio))
-		}
-		t.outcome = paired(t.ratios, rules.Alpha)
+		t.least, t.most, t.ratios = paired(least, rules.Alpha), paired(most, rules.Alpha), least
 		t.open, t.possible, t.leastP = open, leastPaired(len(before)), leastPaired
 		return t
 	})
+}
+
+// logRatio returns the limits of the log ratio of the head to the base. They are equal if both
+// values are known; a lower bound makes one of them infinite.
+func logRatio(m Metric, base, head results.Figure) (least, most float64) {
+	ratio := math.Log(max(head.Value, m.Compared.Resolution) / max(base.Value, m.Compared.Resolution))
+	least, most = ratio, ratio
+	if base.AtLeast {
+		least = math.Inf(-1)
+	}
+	if head.AtLeast {
+		most = math.Inf(1)
+	}
+	return least, most
 }
 
 // newTest returns a test of a metric's two samples, without an outcome; nil if neither side has it.
@@ -163,29 +189,27 @@ func compare(method string, base, head Side, rules Rules, make func(Metric, stri
 	return c, nil
 }
 
-// adjust tests a family and sets its verdicts. A test with lower bounds counts, with the largest p.
+// adjust tests a family and sets its verdicts. A result is surely significant if it is so with
+// the larger p of every test, and surely not if it is not with the smaller ones: Holm's
+// adjustment only grows with the p-values.
 func adjust(family []*test, alpha float64) {
-	var ps []float64
+	var larger, smaller []float64
 	for _, t := range family {
-		if t.open > 0 {
-			t.outcome.p = 1
-		}
-		ps = append(ps, t.outcome.p)
+		larger, smaller = append(larger, max(t.least.p, t.most.p)), append(smaller, min(t.least.p, t.most.p))
 	}
-	adjusted := holm(ps)
+	surely, perhaps := holm(larger), holm(smaller)
 	for i, t := range family {
-		if t.possible < 1 && t.open == 0 {
-			t.P, t.Adjusted = &ps[i], &adjusted[i]
+		if t.possible < 1 {
+			t.P, t.Adjusted = &larger[i], &surely[i]
 		}
-		t.show()
-		t.conclude(adjusted[i], len(family), alpha)
+		t.conclude(len(family), alpha, perhaps[i])
 	}
 }
 
-// conclude sets the verdict of a test in a family of this many tests.
-func (t *test) conclude(p float64, tests int, alpha float64) {
-	switch {
-	case p > alpha && t.possible*float64(tests) > alpha:
+// conclude sets the verdict of a test in a family of this many tests. perhaps is the smallest
+// possible adjusted p.
+func (t *test) conclude(tests int, alpha, perhaps float64) {
+	if t.possible*float64(tests) > alpha && (t.Adjusted == nil || *t.Adjusted > alpha) {
 		for t.Needed = 1; t.leastP(t.Needed)*float64(tests) > alpha; {
 			t.Needed++
 		}
@@ -195,21 +219,31 @@ func (t *test) conclude(p float64, tests int, alpha float64) {
 		}
 		t.Warnings = append(t.Warnings,
 			fmt.Sprintf("%s, %d%s are needed for %s", there, t.Needed, side, words.Count(tests, "test")))
-	case t.open > 0:
-		t.Warnings = append(t.Warnings,
-			fmt.Sprintf("of %d of %d only lower bounds are known", t.open, max(t.Base.N, t.Head.N)))
-	default:
-		t.detect(alpha / float64(tests))
-		t.Verdict = t.judge(p, alpha)
-		if t.drifts && t.Verdict != Same {
-			t.Verdict, t.Warnings = Undecided, append(t.Warnings, notInTurns)
+		t.show()
+		return
+	}
+	t.detect(alpha / float64(tests))
+	t.Verdict = t.judge(t.least, *t.Adjusted, alpha)
+	for _, o := range []outcome{t.least, t.most} {
+		for _, p := range []float64{*t.Adjusted, perhaps} {
+			if t.judge(o, p, alpha) != t.Verdict { // it depends on values that are only bounds
+				t.Verdict, t.P, t.Adjusted = Undecided, nil, nil
+				t.Warnings = append(t.Warnings,
+					fmt.Sprintf("of %d of %d only lower bounds are known, and they leave the verdict open",
+						t.open, max(t.Base.N, t.Head.N)))
+				return
+			}
 		}
 	}
+	if t.drifts && t.Verdict != Same {
+		t.Verdict, t.Warnings = Undecided, append(t.Warnings, notInTurns)
+	}
+	t.show()
 }
 
 // detect sets the change that these pairs would have shown, if that is known.
 func (t *test) detect(alpha float64) {
-	if t.ratios == nil {
+	if t.ratios == nil || t.open > 0 {
 		return
 	}
 	sign := 1.0
@@ -221,12 +255,12 @@ func (t *test) detect(alpha float64) {
 	}
 }
 
-// judge returns the verdict on the outcome.
-func (t *test) judge(p, alpha float64) Verdict {
-	if p > alpha || math.Abs(math.Expm1(t.outcome.change)) <= t.Threshold {
+// judge returns the verdict on an outcome.
+func (t *test) judge(o outcome, p, alpha float64) Verdict {
+	if p > alpha || math.Abs(math.Expm1(o.change)) <= t.Threshold {
 		return Same
 	}
-	if (t.outcome.change > 0) == t.Higher {
+	if (o.change > 0) == t.Higher {
 		return Better
 	}
 	return Worse
@@ -234,11 +268,16 @@ func (t *test) judge(p, alpha float64) Verdict {
 
 // show sets the change and its interval, as far as they are known.
 func (t *test) show() {
-	if t.Base.N == 0 || t.Head.N == 0 || t.open > 0 {
+	nearer := t.least.change
+	if math.Abs(t.most.change) < math.Abs(nearer) {
+		nearer = t.most.change
+	}
+	straddles := t.open > 0 && t.least.change < 0 && t.most.change > 0
+	if t.Base.N == 0 || t.Head.N == 0 || math.IsInf(nearer, 0) || straddles {
 		return
 	}
-	t.Delta = new(math.Expm1(t.outcome.change))
-	if t.outcome.bounded {
-		t.Low, t.High = new(math.Expm1(t.outcome.low)), new(math.Expm1(t.outcome.high))
+	t.Delta = new(math.Expm1(nearer))
+	if t.least.bounded && t.most.bounded && !math.IsInf(t.least.low, 0) && !math.IsInf(t.most.high, 0) {
+		t.Low, t.High = new(math.Expm1(t.least.low)), new(math.Expm1(t.most.high))
 	}
 }

@@ -65,6 +65,23 @@ func (s Side) sessions(m Metric, name string) []results.Figure {
 	return values
 }
 
+// distinct returns the side with every session once, and the reports that repeat a session: copies
+// are not independent. The start time identifies a session.
+func (s Side) distinct() (Side, []string) {
+	once, again := Side{Name: s.Name}, []string(nil)
+	seen := map[int64]string{}
+	for _, report := range s.Reports {
+		at := report.Started.UnixNano()
+		if first, known := seen[at]; known && !report.Started.IsZero() {
+			again = append(again, fmt.Sprintf("%s: the same session as %s", report.Name, first))
+			continue
+		}
+		seen[at] = report.Name
+		once.Reports = append(once.Reports, report)
+	}
+	return once, again
+}
+
 // inTurns says whether the sides were recorded in turns: in the order of their recording, the side
 // changes at least as often as the smaller one has sessions. So a machine that becomes slower
 // does so for both.

@@ -24,9 +24,9 @@ const (
 	efficiency = 3 / math.Pi
 )
 
-// outcome is the result of a test for one metric.
+// outcome is the result of a test for one metric if every value is known.
 type outcome struct {
-	change    float64 // log of head ÷ base
+	change    float64 // log of head ÷ base, which may be infinite
 	low, high float64 // interval of change at 1 − alpha
 	bounded   bool    // low and high are set
 	p         float64
@@ -91,7 +91,8 @@ func (o *outcome) bound(estimates []float64, variance, alpha float64) {
 // wilcoxon tests whether differences are equally likely to be positive and negative (Wilcoxon,
 // Biometrics Bulletin 1, 1945), two-sided. Zeros are left out; equal sizes share the mean of their
 // ranks. p is exact for these ranks: the share of all assignments of signs that are at least as
-// extreme. Without differences p is 1. plus is the sum of the ranks of the positive ones.
+// extreme. Without differences p is 1. Infinite differences rank as the largest. plus is the sum of
+// the ranks of the positive ones.
 func wilcoxon(differences []float64) (p, plus float64) {
 	var doubled []int // ranks from 1, so that the mean of equal ones is a whole number
 	sum, positive := 0, 0
