@@ -2,6 +2,7 @@ package gozk
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"net"
 	"time"
@@ -71,18 +72,20 @@ func (s *Session) hangUp() {
 	}
 }
 
-// socket is a connection that tells its session when the server was heard. The library does not say which of its
-// heartbeats were answered, and waits for the grant of a session for several timeouts.
+// socket is a connection that tells its session when the server was heard, and what it has granted. The library does not
+// say which of its heartbeats were answered, and waits for the grant of a session for several timeouts.
 type socket struct {
 	net.Conn
 	session  *Session
-	patience time.Time // until the first answer
-	heard    bool
+	patience time.Time // until the session is granted
+	grant    []byte    // the first answer's length, the protocol's version and the timeout, 4 bytes each
 }
 
-// SetReadDeadline ends the wait for the first answer early.
+const grantLength = 12
+
+// SetReadDeadline ends the wait for the grant early.
 func (c *socket) SetReadDeadline(at time.Time) error {
-	if !c.heard {
+	if len(c.grant) < grantLength {
 		at = c.patience
 	}
 	return c.Conn.SetReadDeadline(at)
@@ -91,9 +94,25 @@ func (c *socket) SetReadDeadline(at time.Time) error {
 // Read notes that the server was heard.
 func (c *socket) Read(b []byte) (int, error) {
 	n, err := c.Conn.Read(b)
-	if n > 0 {
-		c.heard = true
-		c.session.silence.Reset(c.session.timeout)
+	if n == 0 {
+		return n, err
 	}
+	c.session.mu.Lock()
+	defer c.session.mu.Unlock()
+	if missing := grantLength - len(c.grant); missing > 0 {
+		c.grant = append(c.grant, b[:min(n, missing)]...)
+		if len(c.grant) == grantLength {
+			c.session.granted(time.Duration(binary.BigEndian.Uint32(c.grant[8:])) * time.Millisecond)
+		}
+	}
+	c.session.silence.Reset(c.session.timeout)
 	return n, err
+}
+
+// granted takes the server's timeout over: the library's heartbeats follow it, and the server waits for as long. The
+// caller has the mutex.
+func (s *Session) granted(timeout time.Duration) {
+	if timeout > 0 { // else the session has expired
+		s.timeout = timeout
+	}
 }

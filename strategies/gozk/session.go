@@ -26,11 +26,10 @@ var (
 // all sessions their whole timeout once more, so in the second case ephemeral nodes may outlive
 // the session for that long.) It is safe for concurrent use.
 type Session struct {
-	node    Node
-	timeout time.Duration
-	conn    *zk.Conn
-	events  <-chan zk.Event // closed when the library has ended
-	ready   func()          // there is a session
+	node   Node
+	conn   *zk.Conn
+	events <-chan zk.Event // closed when the library has ended
+	ready  func()          // there is a session
 
 	lost, life context.Context // lost: by a timeout, or the server has ended it; life also ends by Close or Abandon
 	lose, die  context.CancelFunc
@@ -39,10 +38,11 @@ type Session struct {
 	ended      chan struct{} // closed when the library has ended
 
 	mu      sync.Mutex
-	cut     bool     // hang up without a word
-	socket  net.Conn // the last one
-	dials   int      // since there was a session
-	problem error    // the last one since then
+	timeout time.Duration // that was asked for, and then the one that the server has granted
+	cut     bool          // hang up without a word
+	socket  net.Conn      // the last one
+	dials   int           // since there was a session
+	problem error         // the last one since then
 }
 
 // Connect opens a session that the server ends when it has heard nothing of it for timeout, within

@@ -132,6 +132,52 @@ func TestSilentServer(t *testing.T) {
 	}
 }
 
+// The server's timeout counts, not the one that was asked for: a session that lives is not given up between two
+// heartbeats, which follow the server's, and one that the server may have ended is.
+func TestTheServerGrantsAnotherTimeout(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		asked, granted time.Duration
+		lives          bool
+	}{
+		"more": {20 * time.Millisecond, 6 * time.Second, true},
+		"less": {time.Hour, 300 * time.Millisecond, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			heartbeat := make(chan struct{}, 1)
+			var connections atomic.Int64
+			node := serve(t, func(conn net.Conn) {
+				if connections.Add(1) == 1 {
+					greets(conn, int32(c.granted.Milliseconds()))
+					if request(conn) == nil {
+						heartbeat <- struct{}{}
+					}
+				}
+				_, _ = io.Copy(io.Discard, conn)
+			})
+			s, err := node.Connect(t.Context(), c.asked)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer s.Abandon()
+			var first <-chan struct{}
+			if c.lives {
+				first = heartbeat
+			}
+			select {
+			case <-first:
+			case <-s.Lost():
+				if c.lives {
+					t.Error("it was given up before its first heartbeat")
+				}
+			case <-time.After(time.Minute):
+				t.Error("a silent server costs no session")
+			}
+		})
+	}
+}
+
 // A session that the server has ended is over at once.
 func TestExpired(t *testing.T) {
 	var connections atomic.Int64
