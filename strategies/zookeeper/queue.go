@@ -232,8 +232,11 @@ func (p *place) remove(life context.Context) (there bool, err error) {
 		asked = asked || errors.Is(err, gozk.ErrIndeterminate) // the server may have deleted it
 		return err
 	})
-	if errors.Is(err, zk.ErrNoNode) {
+	switch {
+	case errors.Is(err, zk.ErrNoNode):
 		return asked, nil
+	case errors.Is(err, gozk.ErrIndeterminate): // the session's life ended when the request had just failed
+		err = fmt.Errorf("%w: %w", gozk.ErrOver, err)
 	}
 	return err == nil, err
 }
