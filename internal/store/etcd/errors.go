@@ -67,7 +67,7 @@ var causes = []struct{ said, next string }{
 	{"connection refused", "nothing listens there: is the server running, and is the port right?"},
 	{"no such host", "the name is not known: look for a typing error, or give an IP address"},
 	{"deadline exceeded", "it does not answer: perhaps it has no leader, because most of its members are missing, " +
-		"or it speaks TLS: then give the address with etcds:// instead of etcd://"},
+		"or only one side speaks TLS: then give the address with etcds:// instead of etcd://, or the other way round"},
 }
 
 // because returns an error that says why etcd could not be used, with advice.
