@@ -164,11 +164,13 @@ func (r *run) sample(ctx context.Context, peak **results.ServerPeak) {
 	(*peak).Raise(reading.Clients, reading.Memory, r.Target.Subscriptions(ctx))
 }
 
-// timeline divides the window into slices of one second.
+// timeline divides the window into slices of one second. A long window has slices of two
+// seconds, four seconds and so on, so that there are never more than mostSlices.
 type timeline struct {
-	slices []results.Slice
-	begun  bool
-	last   instant
+	slices    []results.Slice
+	every     int // calls of mark per slice
+	snapshots int // calls of mark since the last slice
+	last      instant
 }
 
 // instant holds the counters at one time.
@@ -178,16 +180,26 @@ type instant struct {
 	server *results.Reading
 }
 
+const mostSlices = 1024
+
 // mark adds what happened since the last call; the first call only begins.
 func (r *run) mark(reading *results.Reading) {
 	t := &r.timeline
 	now := instant{at: time.Duration(r.clock.Now() - r.window.Open), grants: r.grants(), server: reading}
-	if t.begun {
-		t.slices = append(t.slices, r.slice(t.last, now))
-	} else {
+	if t.every == 0 {
+		t.every, t.last = 1, now
 		r.recorder.Recent(r.ages()) // discard the waits of the warm-up
+		return
 	}
-	t.begun, t.last = true, now
+	if t.snapshots++; t.snapshots < t.every {
+		return
+	}
+	t.slices = append(t.slices, r.slice(t.last, now))
+	t.snapshots, t.last = 0, now
+	if len(t.slices) == mostSlices {
+		t.slices = results.Halve(t.slices)
+		t.every *= 2
+	}
 }
 
 // short is the length below which the rest of a window makes no slice.
@@ -196,9 +208,11 @@ const short = 100 * time.Millisecond
 // markEnd adds the rest at the end of the window.
 func (r *run) markEnd(reading *results.Reading) {
 	t := &r.timeline
-	if t.begun && time.Duration(r.window.Length())-t.last.at >= short {
-		r.mark(reading)
+	if t.every == 0 || time.Duration(r.window.Length())-t.last.at < short {
+		return
 	}
+	t.snapshots = t.every
+	r.mark(reading)
 }
 
 func (r *run) slice(from, to instant) results.Slice {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"sync"
+	"time"
 
 	"github.com/lockbench/lockbench/internal/measure"
 	"github.com/lockbench/lockbench/internal/pause"
@@ -94,17 +95,34 @@ func (v *faultTarget) reap() {
 	})
 }
 
-// acquire waits for the lock on some key. Meanwhile the other clients ask for no lock: a client that
-// reacquires its lock at once could otherwise prevent the fault.
+// grace is how long a target waits with the same rights as the other clients. After that
+// they must yield: a client that reacquires its lock at once could otherwise prevent the
+// fault.
+const grace = 100 * time.Millisecond
+
+// acquire waits for the lock on some key.
 func (v *faultTarget) acquire(ctx context.Context) error {
 	r := v.run
 	v.key = r.chooser.Choose(v.random)
 	audit := r.audit[v.key]
 	asked := r.clock.Now()
 	audit.Arrive(v.waiter, asked, asked)
-	r.disturbance.yield()
+	got := make(chan struct{})
+	var yielding sync.WaitGroup
+	yielding.Go(func() {
+		timer := time.NewTimer(grace)
+		defer timer.Stop()
+		select {
+		case <-got:
+		case <-timer.C:
+			r.disturbance.yield()
+			<-got
+			r.disturbance.served()
+		}
+	})
 	lease, err := v.instance.locker.Acquire(ctx, r.keys[v.key])
-	r.disturbance.served()
+	close(got)
+	yielding.Wait()
 	if err == nil && lease == nil {
 		err = errNoLease
 	}
