@@ -60,6 +60,14 @@ func (p *poll) add(a answer) {
 	p.tally.add(a)
 }
 
+// addAll counts the answers that are there when a wait ends: it may be the caller that is late.
+func (p *poll) addAll(answers <-chan answer) {
+	for range len(answers) {
+		p.tally.waiting--
+		p.add(<-answers)
+	}
+}
+
 // ask calls all nodes at the same time and returns when all answers are there, when the caller
 // has enough, or when patience ends after the node timeout. It calls late for a yes that comes
 // after that.
@@ -91,11 +99,13 @@ func (l *Locker) ask(ctx context.Context, nodes []*node, timeout time.Duration, 
 		case a := <-answers:
 			p.tally.waiting--
 			p.add(a)
+			continue
 		case <-timer.C:
 			overtime = true
 		case <-ctx.Done():
 			overtime, enough = true, inTime
 		}
+		p.addAll(answers)
 	}
 	rest := p.tally.waiting
 	p.giveUp(nodes, overtime)
