@@ -25,7 +25,8 @@ type debt struct {
 }
 
 const (
-	// mostAnswered is how many debts are kept that Redis has answered. Callers and latest bound the others.
+	// mostAnswered is how many debts there are at most before those that Redis has answered are forgotten. Callers
+	// and latest bound the others.
 	mostAnswered = 1024
 	// mostAtOnce is how many a script is asked to pay, so that it does not take too long, and of how many locks at
 	// the same time: a Redis that does not answer gets no more scripts than that in patience.

@@ -274,7 +274,7 @@ func (ln *line) checkOne(ctx context.Context, p *place, seen string) (there bool
 	if l.places[p.id] == nil || at >= 0 {
 		return true, nil
 	}
-	if p.queued && ln.subscriber != nil {
+	if p.queued && p.ear != nil && ln.subscriber != nil { // else nobody listened: it is no connection's fault
 		ln.subscriber.end(errMissed)
 	}
 	return false, nil

@@ -187,7 +187,8 @@ func (l *Locker) release(ctx context.Context, t *Lease, p *place) error {
 	if p != nil && p.queued {
 		ln.known(ln.ttl)
 	}
-	if n == 3 || p != nil && p.unsure {
+	unheard := p != nil && p.queued && p.ear == nil // nobody here listens yet: its turn may pass
+	if n == 3 || p != nil && p.unsure || unheard {
 		ln.look(0)
 	}
 	if g.indeterminate {

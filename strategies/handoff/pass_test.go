@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/lockbench/lockbench/internal/testkit/poll"
 	"github.com/lockbench/lockbench/internal/testkit/redistest"
 	"github.com/lockbench/lockbench/strategies/handoff"
@@ -60,6 +62,28 @@ func TestTurns(t *testing.T) {
 			newPair(t, test.variant, time.Hour, test.inA, test.inB).play(test.order)
 		})
 	}
+}
+
+// A process that has taken a free lock does not listen yet when its release queues it for its next waiter. It is told
+// of the turn all the same, or finds at once that it has passed: no look is due for an hour.
+func TestReleaseQueuesAProcessThatDoesNotListen(t *testing.T) {
+	onOne(t, places[:1], func(t *testing.T, server *redistest.Server, variant string) {
+		for _, at := range []string{"the other holds on", "the other is done at once"} {
+			q, other := newQueue(t, server), trial.Start(t, server, variant, time.Hour)
+			p := open(t, &redis.UniversalOptions{Addrs: []string{server.Addr}}, variant, time.Hour)
+			handoff.Attend(locker(p), time.Hour)
+			first := acquire(t, p)
+			q.join("other", other)
+			q.join("neighbour", p)
+			trial.Release(t, first)
+			held := q.next("other")
+			if at == "the other holds on" {
+				poll.Until(t, "the process listens", func() bool { return handoff.Listener(locker(p)) != nil })
+			}
+			trial.Release(t, q.turns(held, "neighbour"))
+			q.nothingLeft(p, other)
+		}
+	})
 }
 
 // What is passed on for linger goes to the other process then.

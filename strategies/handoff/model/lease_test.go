@@ -71,6 +71,9 @@ func (p *protocol) release(w *world, c int) {
 	if p.linger {
 		entry = p.short(w, proc)
 	}
+	if place := q.place(entry); entry != 0 && place != nil {
+		place.unheard = !q.ear.on
+	}
 	t := cl.lease.token
 	if cl.lease.indeterminate && p.planted != doubtReleased { // what takes the lock late takes it with that id
 		t = 0
@@ -95,8 +98,9 @@ func (p *protocol) released(w *world, c int, t task) {
 		cl.task.age = 0
 		return
 	}
+	unheard := false
 	if place := q.place(entry); entry != 0 && place != nil {
-		place.queued = true
+		place.queued, unheard = true, place.unheard
 	}
 	if r.told != 0 {
 		p.told(w, proc, r.told, r.token, t.age, true)
@@ -118,6 +122,9 @@ func (p *protocol) released(w *world, c int, t task) {
 	}
 	cl.task = task{}
 	w.end(c)
+	if unheard && q.holder == 0 && p.planted != unheardLeft {
+		p.startLook(w, proc)
+	}
 }
 
 func (p *protocol) extended(w *world, c int, t task) {
@@ -214,7 +221,7 @@ func (p *protocol) looked(w *world, proc int8, t task) {
 		p.requeue(w, proc)
 		return
 	}
-	if place.queued && q.ear.on {
+	if place.queued && !place.unheard && q.ear.on {
 		p.hangUp(w, proc)
 	}
 	put(w, q.look.missing[:], id)

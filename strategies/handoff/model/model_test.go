@@ -157,6 +157,7 @@ func TestModelFindsPlantedMistakes(t *testing.T) {
 		{ownerOverlooked, protocol{}, faults{deaf: 1}, stuckForLease},
 		{unsureDropped, protocol{clients: aPair, linger: true}, faults{breaks: 1}, stuckForLease},
 		{debtForgotten, protocol{clients: apart}, faults{cancels: 1, refusals: 1}, stuckForLease},
+		{unheardLeft, protocol{linger: true}, faults{}, stuckForLook},
 	} {
 		t.Run(string(test.planted), func(t *testing.T) {
 			t.Parallel()
@@ -216,5 +217,6 @@ const (
 	doubtConfirmed  mistake = "a lease that others may have had since it was told is confirmed with its token"
 	unsureDropped   mistake = "a place that a release whose answer was lost may have queued is dropped"
 	doubtReleased   mistake = "a lease that others may have had since it was told is released with its token"
+	unheardLeft     mistake = "a process that does not listen is queued by its release, and does not look at once"
 	debtForgotten   mistake = "a debt that Redis refused counts as paid"
 )

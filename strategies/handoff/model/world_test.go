@@ -53,6 +53,7 @@ type place struct {
 	age           int8 // ticks since before it was asked for
 	queued        bool
 	unsure        bool
+	unheard       bool // it was queued when the process did not listen
 	indeterminate bool // a lost command may queue it again
 }
 
