@@ -121,7 +121,7 @@ sessions: redis ## prove that compare does not cry wolf: half an hour
 
 valkey: ## part of the tests on Valkey 9, else 8, out of a newer Debian's packages: clusters by address, every strategy's rights
 	@for suite in forky trixie; do server=$$(docker/other-server.sh valkey-server $$suite "$(VALKEY)/$$suite") && break; server=; done; \
-		test -n "$$server" || { echo "make valkey: no Valkey can be had here, so nothing was tested on it" >&2; exit 0; }; \
+		test -n "$$server" || { echo "make valkey: no Valkey is available here, so nothing was tested on it" >&2; exit 0; }; \
 		echo "on $$server"; LOCKBENCH_REDIS_SERVER=$$server LOCKBENCH_CONFORM=variants $(GO) test $(RACE) $(PLAIN) -count=1 -run '$(ONVALKEY)' \
 			./internal/store/redis/servers ./strategies/all ./strategies/polled ./strategies/internal/token
 

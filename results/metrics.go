@@ -337,7 +337,7 @@ var rows = []row{
 	{"client_cpu_per_acq", ns, down, "", "CPU time of lockbench itself, its waiting clients and what it measures with"},
 	{"wal_bytes_per_acq", size, down | perAcq, "Server.Window.WALBytes", "added to PostgreSQL's write-ahead log"},
 	{"passes_within_instance", percent, 0, "Fairness.PassesWithin", "passes between clients of the same instance"},
-	{"stall", ns, down, "Speed.Stall", "longest time in which a lock could be had, clients waited and none got it"},
+	{"stall", ns, down, "Speed.Stall", "longest time in which a lock was free, clients waited and none got it"},
 	{"generator_stood_still", ns, down, "Generator.StoodStill", "longest time in which lockbench itself did not run"},
 }
 

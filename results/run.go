@@ -75,7 +75,7 @@ type Speed struct {
 	// holds it although clients wait: keys × window ÷ acquisitions − mean hold. nil if there is
 	// not always a waiter, or the lock's capacity is not one.
 	Gap *float64 `json:"gap_ns"`
-	// Stall is the longest time, in nanoseconds, in which a key could be had, clients waited for
+	// Stall is the longest time, in nanoseconds, in which a key was free, clients waited for
 	// it, and none got it; nil if the clients of other processes may have.
 	Stall *int64 `json:"stall_ns"`
 	// Handoff is the time from the start of a Release to the next lease on the same key. It only

@@ -79,7 +79,7 @@ func TestParseVariantsNamesEveryFault(t *testing.T) {
 			`strategy spin: option base: "5"`,
 			`strategy spin: no backoff "linear"`, "strategy spin: cap must be positive", `"x"`,
 		},
-		"spin:wait-replicas=1,pipeline=true": {"strategy spin: wait-replicas cannot be had with pipeline, where " +
+		"spin:wait-replicas=1,pipeline=true": {"strategy spin: wait-replicas is not supported with pipeline, where " +
 			"WAIT goes down another connection than the lock"},
 		"all:base=1ms": {`unknown strategy "all"`},
 	} {

@@ -83,7 +83,7 @@ func (l launching) start(ctx context.Context) (Way, []Started, error) {
 	if then != nil {
 		return way, nil, fmt.Errorf("%w; %w", oneLine{err}, oneLine{then})
 	}
-	way.Why = fmt.Sprintf("no address was given and no container could be had: %v", oneLine{err})
+	way.Why = fmt.Sprintf("no address was given and no container could be started: %v", oneLine{err})
 	return way, all, nil
 }
 

@@ -43,7 +43,7 @@ func TestWays(t *testing.T) {
 	inContainer := func(why string) Way { return Way{"container", "image:1", OnHost, why} }
 	asProcess := func(why string) Way { return Way{"process", "", "loopback", why} }
 	const works, instead = "no address was given and Docker works",
-		"no address was given and no container could be had: "
+		"no address was given and no container could be started: "
 	for name, test := range map[string]struct {
 		fleet              Fleet
 		asked              store.Options

@@ -28,7 +28,7 @@ type Key struct {
 	gone       holder // the holder that released last
 	grants     int64
 	opened     bool  // the waiters' bypasses count from the opening of the window
-	wanted     int64 // since when the key could be had and a client waits for it; else none
+	wanted     int64 // since when the key is free and a client waits for it; else none
 	ungranted  int64 // how long in the window it was so before, since its last grant
 	stall      int64 // the longest such time in the window
 	passes     passes
@@ -108,7 +108,7 @@ func (k *Key) stand(now int64) {
 	}
 }
 
-// Stall returns the longest time in the window in which one of the keys could be had, clients
+// Stall returns the longest time in the window in which one of the keys was free, clients
 // waited for it, and none got it. Call it when no client waits any more.
 func Stall(keys []*Key) int64 {
 	var longest int64

@@ -262,7 +262,7 @@ func Checks() []Check {
 		},
 		{
 			"renewal and release", watches | onRedis, renewalAndRelease,
-			"a renewal that races with a release tells of no loss",
+			"a renewal that races with a release reports no loss",
 			"A release while a renewal is on its way, there or back, succeeds, and the lease is not told to be lost.",
 		},
 		{

@@ -72,7 +72,7 @@ func Strategies() []strategies.Strategy {
 				strategies.ByRedisClock(),
 				{Check: "closed", Because: "its Close ends all leases without releasing them: the keys stay until their TTL"},
 				{Check: "late commands", Because: "what rueidis sends again while it is closed may keep a connection"},
-				{Check: "renewal and release", Because: "the context that tells of a loss ends at each release too"},
+				{Check: "renewal and release", Because: "the context that reports a loss ends at each release too"},
 				{
 					Check:   "refused writes",
 					Because: "a release that Redis refuses is not told and not repeated: the keys stay until their TTL",

@@ -53,7 +53,7 @@ var releases = map[string]func(context.Context, *token.Lease) error{
 // SetNXExpireOptions are those of setnx-expire.
 type SetNXExpireOptions struct {
 	Delay time.Duration `opt:"delay" help:"sleep between two tries"`
-	Check string        `opt:"check" help:"delete the lock only if it is still one's own (true), the same by GET and then DEL (get), or whosever it is (false)"`
+	Check string        `opt:"check" help:"delete the lock only if it is still one's own (true), the same by GET and then DEL (get), or whoever holds it (false)"`
 }
 
 // Validate returns every error, joined.
@@ -137,7 +137,7 @@ func (t *timed) ValidUntil() time.Time { return t.held.ValidUntil() }
 // compareAndDel deletes the lock by a script, if it is still the owner's.
 func compareAndDel(ctx context.Context, held *token.Lease) error { return held.Release(ctx) }
 
-// getThenDel looks whose lock it is, and then deletes it, whosever it is by then.
+// getThenDel looks whose lock it is, and then deletes it, whoever holds it by then.
 func getThenDel(ctx context.Context, held *token.Lease) error {
 	found, err := held.Client.Get(ctx, held.Name).Result()
 	switch {
@@ -149,7 +149,7 @@ func getThenDel(ctx context.Context, held *token.Lease) error {
 	return del(ctx, held)
 }
 
-// del deletes the lock, whosever it is.
+// del deletes the lock, whoever holds it.
 func del(ctx context.Context, held *token.Lease) error {
 	deleted, err := held.Client.Del(ctx, held.Name).Result()
 	if err != nil {

@@ -64,7 +64,7 @@ func (o SpinOptions) Validate() error {
 	refuse(o.WaitReplicas > 0 && o.WaitTimeout < time.Millisecond,
 		"wait-timeout must be at least 1ms, not %v", o.WaitTimeout)
 	refuse(o.WaitReplicas > 0 && o.Pipeline,
-		"wait-replicas cannot be had with pipeline, where WAIT goes down another connection than the lock")
+		"wait-replicas is not supported with pipeline, where WAIT goes down another connection than the lock")
 	return errors.Join(problems...)
 }
 
@@ -93,7 +93,7 @@ func NewSpin(client redis.UniversalClient, options ...lock.Option) (*lock.Locker
 func OpenSpin(config goredis.Config, o SpinOptions) (SpinLocker, error) {
 	if o.WaitReplicas > 0 && len(config.Nodes) > 0 && config.Nodes[0].Clustered() {
 		return SpinLocker{}, errors.New(
-			"spin: wait-replicas cannot be had in a cluster, where WAIT may go to another node than the lock")
+			"spin: wait-replicas is not supported in a cluster, where WAIT may go to another node than the lock")
 	}
 	l, err := open(config, kind{
 		name: "spin", options: o.Validate(), backoff: o, tries: o.Tries, pipeline: o.Pipeline,

@@ -75,7 +75,7 @@ func (s *Server) prepare(ctx context.Context, fault workloads.Fault, where store
 		return func(ctx context.Context) error { return launch.Each(ctx, own, do) }
 	}
 	outage := func(most store.Outage) store.Outage {
-		if s.spares(hit...) { // locks can be had without them
+		if s.spares(hit...) { // locks work without them
 			return store.NoOutage
 		}
 		return most

@@ -189,7 +189,7 @@ func (s *Server) onEveryNode(ctx context.Context, nodes []*node, do func(ctx con
 	return s.bearable(nodes, problems)
 }
 
-// bearable returns nil if locks can be had without the nodes that are out of reach, and no node has another
+// bearable returns nil if locks work without the nodes that are out of reach, and no node has another
 // error.
 func (s *Server) bearable(nodes []*node, problems []error) error {
 	var missing []*node
