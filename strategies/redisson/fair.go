@@ -142,6 +142,7 @@ type leavers struct {
 	hurry   context.CancelFunc
 
 	mu     sync.Mutex
+	closed bool
 	queued map[string][]*leaver // by lock; a lock has an entry while work runs for it
 }
 
@@ -161,14 +162,19 @@ func newLeavers(client redis.UniversalClient) *leavers {
 // leave takes a waiter that has given up out of the queue. It returns after the first try, or
 // when ctx ends; a goroutine goes on trying.
 func (q *queue) leave(ctx context.Context, held *lease) {
-	l, lock := q.leaving, held.key
+	l, lock, topic := q.leaving, held.key, held.topic(channelOf(held.key))
 	tried := make(chan struct{})
 	me := &leaver{owner: held.owner, wait: q.wait(held), since: time.Now(), tried: tried}
 	l.mu.Lock()
 	others, busy := l.queued[lock]
+	if l.closed && !busy { // nobody waits for a goroutine any more
+		l.mu.Unlock()
+		_ = l.remove(lock, topic, []*leaver{me})
+		return
+	}
 	l.queued[lock] = append(others, me)
 	if !busy {
-		l.done.Go(func() { l.work(lock, held.topic(channelOf(lock))) })
+		l.done.Go(func() { l.work(lock, topic) })
 	}
 	l.mu.Unlock()
 	select {
@@ -231,6 +237,9 @@ func (l *leavers) remove(lock string, topic redisson.Topic, batch []*leaver) err
 
 // close returns when all have left, or have tried once more.
 func (l *leavers) close() error {
+	l.mu.Lock()
+	l.closed = true
+	l.mu.Unlock()
 	l.hurry()
 	l.done.Wait()
 	return nil
