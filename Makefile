@@ -10,7 +10,10 @@ LOOKS ?= 100
 # that uses go-redis 9.23 the compiler makes thousands of methods of a generic type of its client;
 # so that takes half as long. Compilers are over before rare collections cost memory.
 OURS     := github.com/lockbench/lockbench/...=-l -dwarf=false
-PLAIN    := -toolexec 'env GOGC=400' -ldflags=-w -vet=off
+FAST     := -toolexec 'env GOGC=400' -ldflags=-w
+PLAIN    := $(FAST) -vet=off
+# A first build takes minutes, so it says how far it is: go names each package that it has compiled.
+PROGRESS := $$1 == "exit" { exit $$2 } !/^[^ :]+$$/ { print; next } ++n % 100 == 0 { print "make build: " n " of " all " packages"; fflush() }
 
 # The race detector needs a C compiler.
 CC_FOUND := $(shell command -v "$$($(GO) env CC)" 2>/dev/null)
@@ -59,9 +62,10 @@ stores: ## make etcd, PostgreSQL and ZooKeeper available, out of Debian's packag
 	@docker/setup.sh stores
 
 build: ## bin/lockbench
-	$(GO) build -o bin/lockbench ./cmd/lockbench
+	@{ $(GO) build $(FAST) -v -o bin/lockbench ./cmd/lockbench 2>&1; echo "exit $$?"; } | awk -v all="$$($(GO) list -deps ./cmd/lockbench | wc -l)" '$(PROGRESS)' >&2
 
-demo: redis build ## the main job: six strategies, 500 clients, 45 s and compiling
+demo: ## the main job: six strategies, 500 clients, 45 s and compiling
+	@$(MAKE) --no-print-directory -j2 redis build
 	bin/lockbench --strategy spin,pubsub,blpop,redsync,handoff,cohort --clients 500 --instances 10 --hold 1ms \
 		--warmup 1s --duration 5s --output table --output json=demo.json
 	bin/lockbench report demo.json -o demo.html
