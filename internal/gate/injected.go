@@ -8,8 +8,6 @@ import (
 	"runtime"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
 	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/strategies/goredis"
 	"github.com/lockbench/lockbench/strategies/polled"
@@ -45,7 +43,7 @@ func Register(fault Fault) {
 type locker struct {
 	polled.SpinLocker
 	fault  Fault
-	client redis.UniversalClient
+	client goredis.Client
 }
 
 // Acquire acquires with spin, and then adds the fault.

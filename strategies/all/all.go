@@ -9,7 +9,6 @@ import (
 	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/strategies/baselines"
 	"github.com/lockbench/lockbench/strategies/blpop"
-	"github.com/lockbench/lockbench/strategies/cohort"
 	"github.com/lockbench/lockbench/strategies/etcd"
 	"github.com/lockbench/lockbench/strategies/gated"
 	"github.com/lockbench/lockbench/strategies/handoff"
@@ -26,7 +25,7 @@ func init() {
 	for _, s := range slices.Concat(baselines.Strategies(), polled.Strategies(), redisson.Strategies(),
 		peers.Strategies(), []strategies.Strategy{
 			blpop.Strategy(),
-			cohort.Strategy(),
+			handoff.Cohort(),
 			etcd.Strategy(),
 			handoff.Strategy(),
 			postgres.Strategy(),

@@ -108,7 +108,7 @@ func (u user) open(c goredis.Config) (strategies.Locker, error) {
 	var clients []redis.UniversalClient
 	c.Nodes, c.Prefix = slices.Clone(c.Nodes), tag+c.Prefix
 	for i, node := range c.Nodes {
-		o := *node.Options
+		o := *goredis.OptionsOf(node)
 		o.Username, o.Password, o.ClientName, o.PoolSize = u.name, "secret", "lockbench:rights", 8
 		client := redis.NewUniversalClient(&o)
 		client.Ping(context.Background())
@@ -205,7 +205,7 @@ func enoughAndNoMore(t *testing.T, v strategies.Variant) {
 	u := user{variant: v, name: "service"}
 	for range v.Info().Nodes {
 		server := redistest.Start(t, "--acllog-max-len", "1000")
-		o := *server.Node(t).Options
+		o := *goredis.OptionsOf(server.Node(t))
 		o.DB = 3
 		u.nodes = append(u.nodes, goredis.Node{Options: &o})
 		admin := redis.NewClient(o.Simple())

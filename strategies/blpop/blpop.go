@@ -94,7 +94,7 @@ func (o Options) Refine(info strategies.Info) strategies.Info {
 type Locker struct {
 	config   goredis.Config
 	options  Options
-	client   redis.UniversalClient
+	client   goredis.Client
 	blocking connections
 	owners   *owner.Names
 	closed   atomic.Bool

@@ -189,7 +189,7 @@ func TestCancelWithoutTheRightToUnblock(t *testing.T) {
 	}
 	config := trial.Config(t, server)
 	node := config.Nodes[0]
-	options := *node.Options
+	options := *goredis.OptionsOf(node)
 	options.Username, options.Password = "lock", "secret"
 	config.Nodes = []goredis.Node{{Client: redis.NewUniversalClient(&options)}}
 	t.Cleanup(func() { _ = config.Nodes[0].Client.Close() })

@@ -28,7 +28,7 @@ const (
 // client of its own with a pool of one, the only way to close a connection of
 // go-redis while it is in use.
 type connection struct {
-	client redis.UniversalClient
+	client goredis.Client
 	id     atomic.Int64 // for CLIENT UNBLOCK
 }
 
@@ -36,7 +36,7 @@ type connection struct {
 func dial(ctx context.Context, node goredis.Node) (*connection, error) {
 	c := &connection{}
 	var err error
-	c.client, err = node.Dial(func(o *redis.Options) {
+	c.client, err = goredis.Dial(node, func(o *redis.Options) {
 		o.PoolSize, o.MinIdleConns, o.PipelinePoolSize = 1, 0, -1
 		o.ReadBufferSize, o.WriteBufferSize = bufferSize, bufferSize
 		o.MaxRetries = -1 // a BLPOP sent again may have popped already
@@ -71,7 +71,7 @@ func dial(ctx context.Context, node goredis.Node) (*connection, error) {
 
 // block waits for a signal, for as long as limit and ctx allow. It returns nil with or
 // without a signal; after an error the connection is of no use.
-func (c *connection) block(ctx context.Context, commands redis.UniversalClient, signal string,
+func (c *connection) block(ctx context.Context, commands goredis.Client, signal string,
 	limit time.Duration,
 ) error {
 	over := make(chan struct{})  // BLPOP has returned
@@ -96,7 +96,7 @@ func (c *connection) block(ctx context.Context, commands redis.UniversalClient, 
 
 // interrupt ends the running BLPOP: by CLIENT UNBLOCK, so that a signal popped at this very
 // moment still arrives, else by closing the connection.
-func (c *connection) interrupt(commands redis.UniversalClient, over <-chan struct{}) {
+func (c *connection) interrupt(commands goredis.Client, over <-chan struct{}) {
 	ctx, cancel := context.WithTimeout(context.Background(), grace)
 	defer cancel()
 	ticker := time.NewTicker(time.Millisecond)

@@ -21,16 +21,35 @@ type Config = strategies.ConfigOf[Node]
 // Open makes one instance's Locker of a strategy that locks on Redis.
 func Open(v strategies.Variant, c Config) (strategies.Locker, error) { return v.Open(c.Untyped()) }
 
+// Client is what most locks ask of go-redis's clients: a redis.UniversalClient without subscriptions
+// and transactions. Its types do not lead to go-redis's clients and options, so a package that
+// uses it compiles in a tenth of a second, and one that names redis.UniversalClient in four.
+type Client interface {
+	redis.Cmdable
+	AddHook(hook redis.Hook)
+	Do(ctx context.Context, args ...any) *redis.Cmd
+	Process(ctx context.Context, cmd redis.Cmder) error
+	PoolStats() *redis.PoolStats
+	Close() error
+}
+
 // Node is one Redis, or a whole cluster. The client belongs to the caller.
 type Node struct {
-	Client redis.UniversalClient
-	// Options made the client, for a peer that dials with its own library; nil for a service's client.
-	Options *redis.UniversalOptions
+	Client Client
+	// Options made the client, a *redis.UniversalOptions, for a peer that dials with its own library; nil
+	// for a service's client. OptionsOf has their type, for the reason that Client has.
+	Options any
+}
+
+// OptionsOf returns the options that made a node's client; nil if they are not known.
+func OptionsOf(n Node) *redis.UniversalOptions {
+	options, _ := n.Options.(*redis.UniversalOptions)
+	return options
 }
 
 // NodeOf makes a Node of a client that go-redis has made: of NewClient, NewFailoverClient,
 // NewClusterClient, NewFailoverClusterClient or NewUniversalClient.
-func NodeOf(client redis.UniversalClient) (Node, error) {
+func NodeOf(client Client) (Node, error) {
 	switch client.(type) {
 	case nil:
 		return Node{}, errors.New("the Redis client is nil")
@@ -41,7 +60,19 @@ func NodeOf(client redis.UniversalClient) (Node, error) {
 }
 
 // Clustered says whether the client finds a key's server by its slot.
+//
+//go:noinline // so that callers compile no client of go-redis
 func (n Node) Clustered() bool { _, is := n.Client.(*redis.ClusterClient); return is }
+
+// Addr is a server's address; "" for a cluster and for a client that is not go-redis's own.
+//
+//go:noinline // as Clustered
+func (n Node) Addr() string {
+	if client, is := n.Client.(*redis.Client); is {
+		return client.Options().Addr
+	}
+	return ""
+}
 
 // Incr adds one to a number.
 func (n Node) Incr(ctx context.Context, key string) error { return n.Client.Incr(ctx, key).Err() }
@@ -59,7 +90,7 @@ func (n Node) ReadTimeout() time.Duration {
 
 // Dial opens another client to the same servers, with all options of the node's client that
 // change does not change; in a cluster it is called for each server. The caller closes the client.
-func (n Node) Dial(change func(*redis.Options)) (redis.UniversalClient, error) {
+func Dial(n Node, change func(*redis.Options)) (redis.UniversalClient, error) {
 	switch c := n.Client.(type) {
 	case *redis.Client:
 		o := *c.Options()

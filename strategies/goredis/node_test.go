@@ -155,7 +155,7 @@ func dial(t *testing.T, client redis.UniversalClient) redis.UniversalClient {
 	if err != nil {
 		t.Fatal(err)
 	}
-	dialled, err := node.Dial(func(*redis.Options) {})
+	dialled, err := goredis.Dial(node, func(*redis.Options) {})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -228,7 +228,7 @@ func TestNodeOfRefuses(t *testing.T) {
 		if err == nil || client != nil && !strings.Contains(err.Error(), fmt.Sprintf("not a %T", client)) {
 			t.Errorf("%T was taken, or refused with: %v", client, err)
 		}
-		_, other := goredis.Node{Client: client}.Dial(func(*redis.Options) {})
+		_, other := goredis.Dial(goredis.Node{Client: client}, func(*redis.Options) {})
 		if fmt.Sprint(other) != fmt.Sprint(err) {
 			t.Errorf("Dial refuses %T with: %v", client, other)
 		}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/lockbench/lockbench/strategies"
+	"github.com/lockbench/lockbench/strategies/goredis"
 	"github.com/lockbench/lockbench/strategies/handoff"
 	"github.com/lockbench/lockbench/strategies/internal/trial"
 )
@@ -34,7 +35,7 @@ var books sync.Map
 
 func bookOf(t *testing.T, p trial.Process) *book {
 	b := &book{t: t, holds: map[string]*holding{}, last: map[string]int64{}}
-	found, _ := books.LoadOrStore(fmt.Sprint(t.Name(), p.Config.Nodes[0].Options.Addrs), b)
+	found, _ := books.LoadOrStore(fmt.Sprint(t.Name(), goredis.OptionsOf(p.Config.Nodes[0]).Addrs), b)
 	return found.(*book)
 }
 

@@ -24,7 +24,7 @@ import (
 
 	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/strategies/goredis"
-	"github.com/lockbench/lockbench/strategies/internal/shared"
+	"github.com/lockbench/lockbench/strategies/internal/pipeline"
 	"github.com/lockbench/lockbench/strategies/lock"
 )
 
@@ -166,13 +166,13 @@ type Locker struct {
 // Locker's own, which have all the client's options, but read from primaries only. The client's
 // Limiter is asked for them; its hooks, redisotel's too, do not see them. Close the Locker before the
 // client. README.md says more.
-func New(client redis.UniversalClient, options ...lock.Option) (*lock.FencedLocker, error) {
+func New(client goredis.Client, options ...lock.Option) (*lock.FencedLocker, error) {
 	return NewWith(client, Defaults(), options...)
 }
 
 // NewWith is New with Options of this lock.
-func NewWith(client redis.UniversalClient, own Options, options ...lock.Option) (*lock.FencedLocker, error) {
-	return lock.OpenFenced([]redis.UniversalClient{client}, Open, own, options)
+func NewWith(client goredis.Client, own Options, options ...lock.Option) (*lock.FencedLocker, error) {
+	return lock.OpenFenced([]goredis.Client{client}, Open, own, options)
 }
 
 // Open returns a Locker on the first node, as lockbench needs it. It does not talk to
@@ -185,11 +185,12 @@ func Open(config goredis.Config, options Options) (*Locker, error) {
 	if options.Turns == 0 {
 		options.Turns = MostTurns
 	}
-	conn, err := shared.Open(config.Nodes[0])
+	conn, err := pipeline.Dial(config.Nodes[0])
 	if err != nil {
 		return nil, fmt.Errorf("handoff: %w", err)
 	}
-	cluster, _ := config.Nodes[0].Client.(*redis.ClusterClient)
+	client := config.Nodes[0].Client.(redis.UniversalClient) // pipeline.Dial takes no other
+	cluster, _ := client.(*redis.ClusterClient)
 	l := &Locker{
 		config: config, linger: options.Linger, turns: options.Turns, ids: newIDs(), base: config.Prefix + "handoff:",
 		attention: time.Second,
@@ -197,7 +198,7 @@ func Open(config goredis.Config, options Options) (*Locker, error) {
 		subscribers: map[redis.UniversalClient]*subscriber{},
 		debts:       map[string]*debt{}, paying: map[string]bool{},
 	}
-	l.redis = &node{conn, config.Nodes[0].Client, cluster, l.ids, l.demoted}
+	l.redis = &node{conn, client, cluster, l.ids, l.demoted}
 	l.keeper.wake = make(chan struct{}, 1)
 	l.ctx, l.stop = context.WithCancel(context.Background())
 	return l, nil

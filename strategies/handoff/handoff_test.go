@@ -10,14 +10,13 @@ import (
 
 	"github.com/lockbench/lockbench/internal/testkit/redistest"
 	"github.com/lockbench/lockbench/strategies"
-	"github.com/lockbench/lockbench/strategies/cohort"
 	"github.com/lockbench/lockbench/strategies/goredis"
 	"github.com/lockbench/lockbench/strategies/handoff"
 	"github.com/lockbench/lockbench/strategies/internal/trial"
 )
 
 func init() {
-	strategies.RegisterStrategy(cohort.Strategy())
+	strategies.RegisterStrategy(handoff.Cohort())
 	strategies.RegisterStrategy(handoff.Strategy())
 }
 
@@ -31,7 +30,7 @@ func TestMain(m *testing.M) {
 
 func TestConformance(t *testing.T) {
 	t.Parallel()
-	trial.Conform(t, "handoff", "handoff:linger=0s")
+	trial.Conform(t, "handoff", "handoff:linger=0s", "cohort")
 }
 
 // The variants: both locks, and those with one place for each process or for each waiter.

@@ -13,7 +13,7 @@ import (
 
 	"github.com/lockbench/lockbench/internal/pause"
 	"github.com/lockbench/lockbench/strategies/internal/indeterminate"
-	"github.com/lockbench/lockbench/strategies/internal/shared"
+	"github.com/lockbench/lockbench/strategies/internal/pipeline"
 )
 
 // patience is how long a process tries in all, whether Redis does not answer or does not serve,
@@ -38,7 +38,7 @@ func because(ctx context.Context, err error) error {
 // node is Redis as a process talks to it: through one pipeline, which never sends a command
 // twice by itself.
 type node struct {
-	conn    *shared.Conn
+	conn    *pipeline.Conn
 	client  redis.UniversalClient
 	cluster *redis.ClusterClient // nil without a cluster
 	ids     *ids

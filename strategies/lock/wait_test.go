@@ -11,7 +11,7 @@ import (
 
 	"github.com/lockbench/lockbench/internal/testkit/poll"
 	"github.com/lockbench/lockbench/internal/testkit/redistest"
-	"github.com/lockbench/lockbench/strategies/cohort"
+	"github.com/lockbench/lockbench/strategies/goredis"
 	"github.com/lockbench/lockbench/strategies/handoff"
 	"github.com/lockbench/lockbench/strategies/lock"
 	"github.com/lockbench/lockbench/strategies/polled"
@@ -21,16 +21,16 @@ import (
 )
 
 type (
-	one   = func(redis.UniversalClient, ...lock.Option) (*lock.Locker, error)
-	three = func([]redis.UniversalClient, ...lock.Option) (*lock.Locker, error)
+	one   = func(goredis.Client, ...lock.Option) (*lock.Locker, error)
+	three = func([]goredis.Client, ...lock.Option) (*lock.Locker, error)
 )
 
 func onFirst(open one) three {
-	return func(c []redis.UniversalClient, o ...lock.Option) (*lock.Locker, error) { return open(c[0], o...) }
+	return func(c []goredis.Client, o ...lock.Option) (*lock.Locker, error) { return open(c[0], o...) }
 }
 
-func fencing(open func(redis.UniversalClient, ...lock.Option) (*lock.FencedLocker, error)) three {
-	return onFirst(func(c redis.UniversalClient, o ...lock.Option) (*lock.Locker, error) {
+func fencing(open func(goredis.Client, ...lock.Option) (*lock.FencedLocker, error)) three {
+	return onFirst(func(c goredis.Client, o ...lock.Option) (*lock.Locker, error) {
 		l, err := open(c, o...)
 		if err != nil {
 			return nil, err
@@ -41,10 +41,10 @@ func fencing(open func(redis.UniversalClient, ...lock.Option) (*lock.FencedLocke
 
 // everyLock opens each lock on three databases of a server, of which most need one.
 var everyLock = map[string]three{
-	"handoff": fencing(handoff.New), "cohort": fencing(cohort.New), "fenced": fencing(redisson.NewFenced),
+	"handoff": fencing(handoff.New), "cohort": fencing(handoff.NewCohort), "fenced": fencing(redisson.NewFenced),
 	"spin": onFirst(polled.NewSpin), "pubsub": onFirst(redisson.NewPubSub), "fair": onFirst(redisson.NewFair),
-	"redisson-spin": onFirst(redisson.NewSpin), "redlock": redlock.New,
-	"semaphore": onFirst(func(c redis.UniversalClient, o ...lock.Option) (*lock.Locker, error) {
+	"redisson-spin": onFirst(redisson.NewSpin), "redlock": redlock.New[goredis.Client],
+	"semaphore": onFirst(func(c goredis.Client, o ...lock.Option) (*lock.Locker, error) {
 		return semaphore.New(c, 1, o...)
 	}),
 }
@@ -59,7 +59,7 @@ func onEvery(
 	for name, open := range everyLock {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			var clients []redis.UniversalClient
+			var clients []goredis.Client
 			for database := range 3 {
 				options := &redis.Options{Addr: address, DB: database, MaxRetries: -1, ReadTimeout: answer}
 				client := redis.NewClient(options)
@@ -79,7 +79,7 @@ func onEvery(
 // No constructor takes a client that is nil.
 func TestNilClients(t *testing.T) {
 	for name, open := range everyLock {
-		if locker, err := open(make([]redis.UniversalClient, 3)); err == nil || locker != nil {
+		if locker, err := open(make([]goredis.Client, 3)); err == nil || locker != nil {
 			t.Errorf("%s: %v, %v", name, locker, err)
 		}
 	}

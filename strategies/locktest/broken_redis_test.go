@@ -86,8 +86,8 @@ func newRedisLock(f faults, watches bool, config goredis.Config) (*redisLock, er
 		return nil, err
 	}
 	l := &redisLock{
-		faults: f, config: config, client: config.Nodes[0].Client, instance: uuid.NewString(), watches: watches,
-		names: map[string]bool{},
+		faults: f, config: config, client: config.Nodes[0].Client.(redis.UniversalClient),
+		instance: uuid.NewString(), watches: watches, names: map[string]bool{},
 	}
 	l.closing, l.close = context.WithCancel(context.Background())
 	l.connect()
@@ -285,7 +285,7 @@ func (l *redisLock) leaves(sub *redis.PubSub, lease *redisLease) bool {
 		l.toClose = append(l.toClose, sub)
 		return true
 	case l.faults["keepsConnection"]:
-		forgotten := redis.NewUniversalClient(l.config.Nodes[0].Options)
+		forgotten := redis.NewUniversalClient(goredis.OptionsOf(l.config.Nodes[0]))
 		forgotten.Ping(context.Background())
 		l.mu.Lock()
 		defer l.mu.Unlock()

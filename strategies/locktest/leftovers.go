@@ -26,7 +26,7 @@ type outside struct {
 const outsideName = "locktest-outside"
 
 func (s *stage) look(node goredis.Node) {
-	options := *node.Options
+	options := *goredis.OptionsOf(node)
 	options.ClientName, options.MaxRetries = outsideName, 3
 	client := redis.NewUniversalClient(&options)
 	o := &outside{UniversalClient: client, before: map[string]bool{}}

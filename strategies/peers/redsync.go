@@ -11,6 +11,7 @@ import (
 	"github.com/go-redsync/redsync/v4"
 	"github.com/go-redsync/redsync/v4/redis"
 	redsyncredis "github.com/go-redsync/redsync/v4/redis/goredis/v9"
+	goredisv9 "github.com/redis/go-redis/v9"
 
 	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/strategies/goredis"
@@ -32,7 +33,7 @@ func OpenRedsync(config goredis.Config, options PollOptions) (*Redsync, error) {
 	}
 	var pools []redis.Pool
 	for _, node := range p.config.Nodes {
-		pools = append(pools, redsyncredis.NewPool(node.Client))
+		pools = append(pools, redsyncredis.NewPool(node.Client.(goredisv9.UniversalClient)))
 	}
 	return &Redsync{p, redsync.New(pools...)}, nil
 }

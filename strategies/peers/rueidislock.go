@@ -55,7 +55,7 @@ func OpenRueidislock(config goredis.Config, options RueidislockOptions) (*Rueidi
 		return nil, fmt.Errorf("rueidislock: %w", err)
 	}
 	l := &Rueidislock{config: config}
-	client, err := l.client(config.Nodes[0].Options)
+	client, err := l.client(goredis.OptionsOf(config.Nodes[0]))
 	if err != nil {
 		return nil, fmt.Errorf("rueidislock: %w", err)
 	}

@@ -13,8 +13,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
 	"github.com/lockbench/lockbench/internal/pause"
 	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/strategies/goredis"
@@ -43,7 +41,7 @@ type kind struct {
 type Locker struct {
 	kind
 	config   goredis.Config
-	client   redis.UniversalClient
+	client   goredis.Client
 	hangUp   func() error // ends the pipeline
 	owners   *owner.Names
 	closed   atomic.Bool

@@ -12,6 +12,7 @@ import (
 
 	"github.com/lockbench/lockbench/internal/pause"
 	"github.com/lockbench/lockbench/strategies"
+	"github.com/lockbench/lockbench/strategies/goredis"
 	"github.com/lockbench/lockbench/strategies/internal/redisson"
 )
 
@@ -136,7 +137,7 @@ const (
 // the queue like a dead one. Its caller does not wait for that, but the process goes on
 // trying.
 type leavers struct {
-	client  redis.UniversalClient
+	client  goredis.Client
 	done    sync.WaitGroup
 	closing context.Context // once it has ended there is one more try for each
 	hurry   context.CancelFunc
@@ -153,7 +154,7 @@ type leaver struct {
 	tried chan struct{} // closed after the first try, and then nil
 }
 
-func newLeavers(client redis.UniversalClient) *leavers {
+func newLeavers(client goredis.Client) *leavers {
 	l := &leavers{client: client, queued: map[string][]*leaver{}}
 	l.closing, l.hurry = context.WithCancel(context.Background())
 	return l

@@ -284,7 +284,7 @@ func TestWhoGivesUpInAnOutageLeavesTheQueueAfterIt(t *testing.T) {
 	const waiters = 3
 	server, outside, holder := begin(t, "fair", time.Minute)
 	lease := holder.Acquire(t, "key")
-	way, options := new(network.Path), *server.Node(t).Options
+	way, options := new(network.Path), *goredis.OptionsOf(server.Node(t))
 	options.Dialer = way.Through(new(net.Dialer).DialContext)
 	client := redis.NewUniversalClient(&options)
 	t.Cleanup(func() { _ = client.Close() })

@@ -45,7 +45,7 @@ type queuer interface {
 type Locker struct {
 	parts
 	config   goredis.Config
-	client   redis.UniversalClient
+	client   goredis.Client
 	owners   *owner.Names
 	holders  holders
 	watchdog *watchdog // nil without renewals

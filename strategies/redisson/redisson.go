@@ -11,8 +11,6 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/redis/go-redis/v9"
-
 	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/strategies/goredis"
 	"github.com/lockbench/lockbench/strategies/internal/pipeline"
@@ -164,10 +162,10 @@ func check(name string, config goredis.Config, options error) error {
 	return nil
 }
 
-// subscribing are the parts of a Locker whose waiters share a subscription of the client.
-func subscribing(client redis.UniversalClient, k kind, sharded string, watchdog bool) parts {
+// subscribing are the parts of a Locker whose waiters share a subscription of the node's client.
+func subscribing(node goredis.Node, k kind, sharded string, watchdog bool) parts {
 	return parts{
-		kind: k, line: redisson.NewLine(client, redisson.One), herald: redisson.NewHerald(client, sharded), renew: watchdog,
+		kind: k, line: redisson.NewLine(node, redisson.One), herald: redisson.NewHerald(node, sharded), renew: watchdog,
 	}
 }
 
@@ -176,7 +174,7 @@ func OpenPubSub(config goredis.Config, o PubSubOptions) (*Locker, error) {
 	if err := check(pubsub, config, o.Validate()); err != nil {
 		return nil, err
 	}
-	with := subscribing(config.Nodes[0].Client, rlock{}, o.Sharded, o.Watchdog)
+	with := subscribing(config.Nodes[0], rlock{}, o.Sharded, o.Watchdog)
 	with.blind = o.Blind
 	config, hangUp, err := pipeline.Over(config, o.Pipeline)
 	if err != nil {
@@ -192,12 +190,12 @@ func OpenPubSubBroadcast(config goredis.Config, o WatchdogOption) (*Locker, erro
 	if err := check(broadcast, config, nil); err != nil {
 		return nil, err
 	}
-	herd, err := newHerd(config.Nodes[0], config.Callers)
+	herd, err := redisson.NewHerd(config.Nodes[0], config.Callers)
 	if err != nil {
 		return nil, fmt.Errorf("pubsub-broadcast: %w", err)
 	}
 	return newLocker(config, parts{
-		kind: rlock{}, line: herd, herald: redisson.NewHerald(nil, redisson.ShardedOff), renew: o.Watchdog,
+		kind: rlock{}, line: herd, herald: redisson.NewHerald(goredis.Node{}, redisson.ShardedOff), renew: o.Watchdog,
 	}), nil
 }
 
@@ -206,9 +204,8 @@ func OpenFair(config goredis.Config, o FairOptions) (*Locker, error) {
 	if err := check(fair, config, o.Validate()); err != nil {
 		return nil, err
 	}
-	client := config.Nodes[0].Client
-	queue := &queue{timeout: o.WaitTimeout, leaving: newLeavers(client)}
-	with := subscribing(client, queue, o.Sharded, o.Watchdog)
+	queue := &queue{timeout: o.WaitTimeout, leaving: newLeavers(config.Nodes[0].Client)}
+	with := subscribing(config.Nodes[0], queue, o.Sharded, o.Watchdog)
 	with.finish = queue.leaving.close
 	return newLocker(config, with), nil
 }
@@ -218,7 +215,7 @@ func OpenFenced(config goredis.Config, o Options) (*Locker, error) {
 	if err := check(fenced, config, o.Validate()); err != nil {
 		return nil, err
 	}
-	return newLocker(config, subscribing(config.Nodes[0].Client, counted{}, o.Sharded, o.Watchdog)), nil
+	return newLocker(config, subscribing(config.Nodes[0], counted{}, o.Sharded, o.Watchdog)), nil
 }
 
 // OpenSpin returns a Locker of redisson-spin on the first node. It does not talk to Redis yet.
@@ -227,7 +224,7 @@ func OpenSpin(config goredis.Config, o WatchdogOption) (*Locker, error) {
 		return nil, err
 	}
 	return newLocker(config, parts{
-		kind: rlock{quiet: true}, line: &polling{}, herald: redisson.NewHerald(nil, redisson.ShardedOff),
+		kind: rlock{quiet: true}, line: &polling{}, herald: redisson.NewHerald(goredis.Node{}, redisson.ShardedOff),
 		renew: o.Watchdog,
 		blind: true, // a waiter always sleeps between two tries
 	}), nil
@@ -237,21 +234,21 @@ func OpenSpin(config goredis.Config, o WatchdogOption) (*Locker, error) {
 // PubSubDefaults. It does not talk to Redis yet. Its error joins every error of the options. The
 // caller closes the client, after the Locker. The options' Watchdog has no effect on what package
 // lock opens: lock.Watchdog has leases renewed.
-func NewPubSub(client redis.UniversalClient, options ...lock.Option) (*lock.Locker, error) {
-	return lock.Open([]redis.UniversalClient{client}, OpenPubSub, PubSubDefaults(), options)
+func NewPubSub(client goredis.Client, options ...lock.Option) (*lock.Locker, error) {
+	return lock.Open([]goredis.Client{client}, OpenPubSub, PubSubDefaults(), options)
 }
 
 // NewFair is NewPubSub for Redisson's RFairLock, with FairDefaults.
-func NewFair(client redis.UniversalClient, options ...lock.Option) (*lock.Locker, error) {
-	return lock.Open([]redis.UniversalClient{client}, OpenFair, FairDefaults(), options)
+func NewFair(client goredis.Client, options ...lock.Option) (*lock.Locker, error) {
+	return lock.Open([]goredis.Client{client}, OpenFair, FairDefaults(), options)
 }
 
 // NewFenced is NewPubSub for Redisson's RFencedLock, with Defaults.
-func NewFenced(client redis.UniversalClient, options ...lock.Option) (*lock.FencedLocker, error) {
-	return lock.OpenFenced([]redis.UniversalClient{client}, OpenFenced, Defaults(), options)
+func NewFenced(client goredis.Client, options ...lock.Option) (*lock.FencedLocker, error) {
+	return lock.OpenFenced([]goredis.Client{client}, OpenFenced, Defaults(), options)
 }
 
 // NewSpin is NewPubSub for Redisson's RSpinLock.
-func NewSpin(client redis.UniversalClient, options ...lock.Option) (*lock.Locker, error) {
-	return lock.Open([]redis.UniversalClient{client}, OpenSpin, WatchdogOption{}, options)
+func NewSpin(client goredis.Client, options ...lock.Option) (*lock.Locker, error) {
+	return lock.Open([]goredis.Client{client}, OpenSpin, WatchdogOption{}, options)
 }

@@ -9,13 +9,14 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/lockbench/lockbench/strategies/goredis"
 	"github.com/lockbench/lockbench/strategies/internal/indeterminate"
 )
 
 // watchdog renews the leases that a Locker holds, every TTL/3, in one goroutine that the
 // first lease starts. watch and forget do nothing on a nil watchdog.
 type watchdog struct {
-	client redis.UniversalClient
+	client goredis.Client
 	ttl    time.Duration
 	stop   context.CancelFunc
 	ctx    context.Context
@@ -26,7 +27,7 @@ type watchdog struct {
 	held    map[*lease]struct{}
 }
 
-func newWatchdog(client redis.UniversalClient, ttl time.Duration) *watchdog {
+func newWatchdog(client goredis.Client, ttl time.Duration) *watchdog {
 	ctx, stop := context.WithCancel(context.Background())
 	return &watchdog{client: client, ttl: ttl, ctx: ctx, stop: stop, held: map[*lease]struct{}{}}
 }

@@ -1,6 +1,7 @@
 package redlock
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -17,7 +18,7 @@ import (
 // node is one Redis, whether it answers, and the claims that may still be on it although
 // nobody holds them.
 type node struct {
-	client redis.UniversalClient
+	client goredis.Client
 	name   string                    // in errors
 	silent atomic.Pointer[time.Time] // since then no call has been answered; nil after an answer
 
@@ -27,11 +28,7 @@ type node struct {
 }
 
 func newNode(n goredis.Node, i int) *node {
-	name := fmt.Sprintf("node %d", i+1)
-	if client, ok := n.Client.(*redis.Client); ok {
-		name = client.Options().Addr
-	}
-	return &node{client: n.Client, name: name}
+	return &node{client: n.Client, name: cmp.Or(n.Addr(), fmt.Sprintf("node %d", i+1))}
 }
 
 // note records since when calls have had no answer. A call that was never sent shows nothing.

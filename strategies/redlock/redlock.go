@@ -13,8 +13,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
 	"github.com/lockbench/lockbench/internal/pause"
 	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/strategies/goredis"
@@ -69,8 +67,12 @@ type Locker struct {
 // New makes a lock for a service, on three independent Redis nodes or more, with Defaults. It
 // does not talk to them yet. Its error joins every error of the options. The caller closes
 // the clients, after the Locker.
-func New(clients []redis.UniversalClient, options ...lock.Option) (*lock.Locker, error) {
-	return lock.Open(clients, Open, Defaults(), options)
+func New[C goredis.Client](clients []C, options ...lock.Option) (*lock.Locker, error) {
+	nodes := make([]goredis.Client, len(clients))
+	for i, client := range clients {
+		nodes[i] = client
+	}
+	return lock.Open(nodes, Open, Defaults(), options)
 }
 
 // Open returns a Locker on all nodes. It does not talk to Redis yet.

@@ -9,6 +9,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/lockbench/lockbench/strategies"
+	"github.com/lockbench/lockbench/strategies/goredis"
 	"github.com/lockbench/lockbench/strategies/internal/indeterminate"
 	"github.com/lockbench/lockbench/strategies/internal/redisson"
 	"github.com/lockbench/lockbench/strategies/internal/validity"
@@ -32,7 +33,7 @@ var (
 
 // permit is a permit held.
 type permit struct {
-	client   redis.UniversalClient
+	client   goredis.Client
 	name     string
 	topic    redisson.Topic
 	id       string // of an expirable one, 16 bytes as Redisson's; else ""

@@ -17,8 +17,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
 	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/strategies/goredis"
 	"github.com/lockbench/lockbench/strategies/internal/indeterminate"
@@ -97,7 +95,7 @@ func (o Options) Refine(info strategies.Info) strategies.Info {
 type Locker struct {
 	config  goredis.Config
 	options Options
-	client  redis.UniversalClient
+	client  goredis.Client
 	line    redisson.Line
 	herald  *redisson.Herald
 	closed  atomic.Bool
@@ -109,7 +107,7 @@ type Locker struct {
 // New makes a semaphore with that many permits for a service, on one Redis or Redis Cluster.
 // A permit runs out after its TTL (Expirable). New does not talk to Redis yet. Its error
 // joins every error of the options. The caller closes the client, after the Locker.
-func New(client redis.UniversalClient, permits int, options ...lock.Option) (*lock.Locker, error) {
+func New(client goredis.Client, permits int, options ...lock.Option) (*lock.Locker, error) {
 	with := Defaults()
 	with.Permits, with.Expirable = permits, true
 	return NewWith(client, with, options...)
@@ -117,8 +115,8 @@ func New(client redis.UniversalClient, permits int, options ...lock.Option) (*lo
 
 // NewWith is New with any Options. Permits that are not Expirable have no end: they ignore
 // the TTL, and their ValidUntil is the zero time.
-func NewWith(client redis.UniversalClient, options Options, more ...lock.Option) (*lock.Locker, error) {
-	return lock.Open([]redis.UniversalClient{client}, Open, options, more)
+func NewWith(client goredis.Client, options Options, more ...lock.Option) (*lock.Locker, error) {
+	return lock.Open([]goredis.Client{client}, Open, options, more)
 }
 
 // Open returns a Locker on the first node. It does not talk to Redis yet.
@@ -127,10 +125,10 @@ func Open(config goredis.Config, options Options) (*Locker, error) {
 		return nil, fmt.Errorf("semaphore: %w", err)
 	}
 	config.TTL = config.TTL.Truncate(time.Millisecond)
-	client := config.Nodes[0].Client
+	node := config.Nodes[0]
 	l := &Locker{
-		config: config, options: options, client: client,
-		line: redisson.NewLine(client, wakes), herald: redisson.NewHerald(client, options.Sharded),
+		config: config, options: options, client: node.Client,
+		line: redisson.NewLine(node, wakes), herald: redisson.NewHerald(node, options.Sharded),
 	}
 	_, _ = rand.Read(l.instance[:]) // it never fails
 	return l, nil

@@ -42,7 +42,7 @@ func Validate(at lockbench.StoreOptions) error {
 	switch {
 	case at.Address == "":
 		return errors.New("--redis: give the address of the server to look at")
-	case (servers.Options{Address: at.Address}).Started():
+	case options(at).Started():
 		return errors.New("--redis must be the address of a server: one that lockbench starts itself is well")
 	}
 	kind, _, err := storeAt(at.Address)

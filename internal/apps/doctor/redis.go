@@ -5,17 +5,17 @@ import (
 	"errors"
 	"strconv"
 
-	"github.com/redis/go-redis/v9"
-
 	"github.com/lockbench/lockbench/internal/engine"
 	"github.com/lockbench/lockbench/internal/replies"
+	"github.com/lockbench/lockbench/internal/store/redis"
 	"github.com/lockbench/lockbench/internal/store/redis/servers"
 	"github.com/lockbench/lockbench/internal/untrusted"
+	"github.com/lockbench/lockbench/strategies/goredis"
 )
 
 // ask makes requests of the first node, if the server is a Redis.
-func (e examination) ask(ctx context.Context, do func(context.Context, redis.UniversalClient) error) error {
-	server, ok := e.server.(*servers.Server)
+func (e examination) ask(ctx context.Context, do func(context.Context, goredis.Client) error) error {
+	server, ok := e.server.(redis.Server)
 	if !ok {
 		return errors.ErrUnsupported
 	}
@@ -24,7 +24,7 @@ func (e examination) ask(ctx context.Context, do func(context.Context, redis.Uni
 
 // refused returns the rights that lockbench itself would use and does not have.
 func (e examination) refused(ctx context.Context) (missing []string) {
-	_ = e.ask(ctx, func(ctx context.Context, client redis.UniversalClient) error {
+	_ = e.ask(ctx, func(ctx context.Context, client goredis.Client) error {
 		for _, ask := range [][]any{
 			{"+info", "INFO", "server"},
 			{"+config|get", "CONFIG", "GET", "maxclients"},
@@ -43,7 +43,7 @@ func (e examination) refused(ctx context.Context) (missing []string) {
 
 // info returns a section of INFO; nil if the server does not give it.
 func (e examination) info(ctx context.Context, section string) (fields map[string]string) {
-	_ = e.ask(ctx, func(ctx context.Context, client redis.UniversalClient) error {
+	_ = e.ask(ctx, func(ctx context.Context, client goredis.Client) error {
 		text, err := client.Info(ctx, section).Result()
 		if err == nil {
 			fields = replies.ParseInfo(text)
@@ -70,7 +70,7 @@ func (e examination) memory(ctx context.Context, s *Symptom) {
 
 func (e examination) snapshots(ctx context.Context, s *Symptom) {
 	var config map[string]string
-	err := e.ask(ctx, func(ctx context.Context, client redis.UniversalClient) (err error) {
+	err := e.ask(ctx, func(ctx context.Context, client goredis.Client) (err error) {
 		config, err = client.ConfigGet(ctx, "save").Result()
 		return err
 	})

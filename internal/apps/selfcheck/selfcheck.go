@@ -16,7 +16,7 @@ import (
 	"github.com/lockbench/lockbench/internal/engine"
 	"github.com/lockbench/lockbench/internal/measure"
 	"github.com/lockbench/lockbench/internal/store"
-	"github.com/lockbench/lockbench/internal/store/redis/servers"
+	"github.com/lockbench/lockbench/internal/store/redis"
 	"github.com/lockbench/lockbench/results"
 	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/workloads"
@@ -85,7 +85,7 @@ func (o Options) Validate() error {
 type session struct {
 	Options
 	id     string
-	server *servers.Server
+	server redis.Server
 	runs   int
 }
 
@@ -95,8 +95,8 @@ func Run(ctx context.Context, options Options) (*Document, error) {
 	s := &session{Options: options, id: store.NewRunID()}
 	d := &Document{Head: document.Begin(schema), Checks: []Check{}}
 	s.say("start")
-	server, err := servers.Open(ctx, servers.Options{
-		Address: s.Redis.Address, Topology: "single", CAFile: s.Redis.CAFile, Image: s.Redis.Image, RunID: s.id,
+	server, err := redis.Open(ctx, s.id, store.Options{
+		Address: s.Redis.Address, Topology: "single", CAFile: s.Redis.CAFile, Image: s.Redis.Image,
 	})
 	if err != nil {
 		return nil, err

@@ -9,6 +9,7 @@ import (
 
 	"github.com/lockbench/lockbench/internal/store"
 	"github.com/lockbench/lockbench/internal/store/redis/servers"
+	"github.com/lockbench/lockbench/strategies/goredis"
 	"github.com/lockbench/lockbench/workloads"
 )
 
@@ -72,14 +73,25 @@ func (l layout) Impossible(all []workloads.Fault) []error {
 
 // Open finds or starts the Redis that the options name, see servers.Open.
 func (Store) Open(ctx context.Context, runID string, o store.Options) (store.Server, error) {
-	s, err := Open(ctx, runID, o)
+	return Open(ctx, runID, o)
+}
+
+// Server is a servers.Server, as those need it who compile no client of go-redis.
+type Server interface {
+	store.Server
+	// Address is what leads another process to the server; it may hold a password.
+	Address() string
+	// Clients opens the clients of one instance, see servers.Server.Clients.
+	Clients(ctx context.Context, name string, pool int, detour store.Through) ([]goredis.Node, error)
+	// Ask has do make requests of one of the nodes.
+	Ask(ctx context.Context, place int, do func(context.Context, goredis.Client) error) error
+}
+
+// Open is Store.Open.
+func Open(ctx context.Context, runID string, o store.Options) (Server, error) {
+	s, err := servers.Open(ctx, options(o, runID))
 	if err != nil {
 		return nil, err
 	}
 	return s, nil
-}
-
-// Open is Store.Open.
-func Open(ctx context.Context, runID string, o store.Options) (*servers.Server, error) {
-	return servers.Open(ctx, options(o, runID))
 }

@@ -1,5 +1,3 @@
-// Package pipeline replaces a go-redis client by one connection for all callers (package
-// shared), for locks and libraries that do not know of it.
 package pipeline
 
 import (
@@ -12,14 +10,13 @@ import (
 
 	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/strategies/goredis"
-	"github.com/lockbench/lockbench/strategies/internal/shared"
 )
 
 // Client is a node's client that sends EVAL, EVALSHA and SET NX, and all that is given to Do
 // and Send, on one connection. All other commands go to the node's own client.
 type Client struct {
 	redis.UniversalClient // the node's own
-	*shared.Conn
+	*Conn
 }
 
 // Close ends the connection after the commands that are in it. The node's own client stays open:
@@ -62,11 +59,11 @@ func Refine(info strategies.Info, on bool) strategies.Info {
 
 // Open returns a Client of a node. It does not talk to Redis yet. The caller closes it.
 func Open(node goredis.Node) (*Client, error) {
-	conn, err := shared.Open(node)
+	conn, err := Dial(node)
 	if err != nil {
 		return nil, err
 	}
-	return &Client{node.Client, conn}, nil
+	return &Client{node.Client.(redis.UniversalClient), conn}, nil // Dial takes no other client
 }
 
 // send makes a command and sends it. If nobody waits for its answer any more, a new command

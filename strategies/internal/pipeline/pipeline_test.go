@@ -42,7 +42,7 @@ func eager(t *testing.T, node goredis.Node) goredis.Node {
 
 // with is a node whose client has other options.
 func with(t *testing.T, node goredis.Node, change func(*redis.UniversalOptions)) goredis.Node {
-	options := *node.Options
+	options := *goredis.OptionsOf(node)
 	change(&options)
 	client := redis.NewUniversalClient(&options)
 	t.Cleanup(func() { _ = client.Close() })
@@ -322,7 +322,7 @@ func countDials(t testing.TB, server *redistest.Server) (goredis.Node, *atomic.I
 	t.Helper()
 	dials := new(atomic.Int64)
 	node := server.Node(t)
-	options := *node.Options
+	options := *goredis.OptionsOf(node)
 	options.Dialer = func(ctx context.Context, network, address string) (net.Conn, error) {
 		dials.Add(1)
 		return new(net.Dialer).DialContext(ctx, network, address)

@@ -7,6 +7,8 @@ import (
 	"sync/atomic"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/lockbench/lockbench/strategies/goredis"
 )
 
 // How a release is told on a cluster: Redisson's ShardedSubscriptionMode.
@@ -43,15 +45,18 @@ func (t Topic) Command() string {
 // PUBLISH; in a cluster for SPUBLISH if the servers know PUBSUB SHARDNUMSUB, as they do from
 // Redis 7 on.
 type Herald struct {
-	cluster *redis.ClusterClient // nil outside of one
+	cluster goredis.Client // nil outside of one
 	mode    string
 	decided atomic.Pointer[bool] // whether channels are sharded
 }
 
-// NewHerald returns a Herald for that client. Outside a cluster the mode has no effect.
-func NewHerald(client redis.UniversalClient, mode string) *Herald {
-	cluster, _ := client.(*redis.ClusterClient)
-	return &Herald{cluster: cluster, mode: mode}
+// NewHerald returns a Herald for that node. Outside a cluster the mode has no effect.
+func NewHerald(node goredis.Node, mode string) *Herald {
+	h := &Herald{mode: mode}
+	if node.Clustered() {
+		h.cluster = node.Client
+	}
+	return h
 }
 
 // Learn decides once. In a cluster it asks the servers, which may fail. Topic may be called

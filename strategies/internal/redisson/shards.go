@@ -9,6 +9,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/lockbench/lockbench/strategies"
+	"github.com/lockbench/lockbench/strategies/goredis"
 )
 
 // shards is the Line of a process to a cluster: one Subscriber for PUBLISH, and one for each node
@@ -24,9 +25,9 @@ type shards struct {
 }
 
 // NewLine returns the Line of a process. For the meaning of wakes see NewSubscriber.
-func NewLine(client redis.UniversalClient, wakes func(payload string) int) Line {
-	plain := NewSubscriber(client, wakes)
-	cluster, ok := client.(*redis.ClusterClient)
+func NewLine(node goredis.Node, wakes func(payload string) int) Line {
+	plain := NewSubscriber(node.Client, wakes)
+	cluster, ok := node.Client.(*redis.ClusterClient)
 	if !ok {
 		return plain
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/lockbench/lockbench/internal/pause"
 	"github.com/lockbench/lockbench/strategies"
+	"github.com/lockbench/lockbench/strategies/goredis"
 )
 
 // Subscriber is the Line of a process: one connection, with one subscription for each channel
@@ -38,13 +39,13 @@ type Subscriber struct {
 // NewSubscriber returns a Subscriber that opens a connection of that client when it is first
 // used. wakes says how many waiters a message wakes; it gets an empty payload after the
 // connection broke, when messages may have been missed.
-func NewSubscriber(client redis.UniversalClient, wakes func(payload string) int) *Subscriber {
+func NewSubscriber(client goredis.Client, wakes func(payload string) int) *Subscriber {
 	ctx, stop := context.WithCancelCause(context.Background())
 	return &Subscriber{
 		wakes:    wakes,
 		ctx:      ctx,
 		stop:     stop,
-		pubsub:   client.Subscribe(ctx), // opens no connection yet
+		pubsub:   client.(redis.UniversalClient).Subscribe(ctx), // opens no connection yet
 		channels: map[string]*channel{},
 		changed:  map[string]struct{}{},
 		signal:   make(chan struct{}, 1),

@@ -31,13 +31,13 @@ var (
 
 // Lease is a key that holds the owner's token.
 type Lease struct {
-	Client      redis.UniversalClient
+	Client      goredis.Client
 	Name, Token string
 	Until       validity.Until
 }
 
 // Load loads the release script.
-func Load(ctx context.Context, client redis.UniversalClient) error {
+func Load(ctx context.Context, client goredis.Client) error {
 	return goredis.Load(ctx, client, ReleaseScript)
 }
 
@@ -106,7 +106,7 @@ func (l *Lease) Extend(ctx context.Context, ttl time.Duration) error {
 
 // Extend has the key expire after so many milliseconds if it holds the token, by a script that
 // the client does not send twice, and says whether it did.
-func Extend(ctx context.Context, client redis.UniversalClient, name, token string, ms int64) (bool, error) {
+func Extend(ctx context.Context, client goredis.Client, name, token string, ms int64) (bool, error) {
 	n, err := ExtendScript.Run(ctx, indeterminate.ScriptsOnce{Scripter: client}, []string{name}, token, ms).Int()
 	return n == 1, err
 }

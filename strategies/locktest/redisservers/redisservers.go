@@ -77,7 +77,7 @@ type server struct {
 // node returns a node that dials the current primary.
 func (s *server) node() goredis.Node {
 	s.t.Helper()
-	options := *s.Node(s.t).Options
+	options := *goredis.OptionsOf(s.Node(s.t))
 	simple := options.Simple()
 	simple.DialTimeout = 5 * time.Second
 	dial := redis.NewDialer(simple)

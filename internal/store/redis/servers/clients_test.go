@@ -13,6 +13,7 @@ import (
 
 	"github.com/lockbench/lockbench/internal/store"
 	"github.com/lockbench/lockbench/internal/testkit/poll"
+	"github.com/lockbench/lockbench/strategies/goredis"
 )
 
 var _ store.Target = (*Server)(nil)
@@ -30,14 +31,14 @@ func TestConnectFillsThePool(t *testing.T) {
 	}
 	// A strategy's own clients are made of the same options and count as well.
 	before := readOf(t, s)
-	own, err := node.Dial(func(*redis.Options) {})
+	own, err := goredis.Dial(node, func(*redis.Options) {})
 	must(t, err)
 	defer own.Close()
 	must(t, own.Ping(t.Context()).Err())
 	if d := readOf(t, s).Since(before, 0); *d.OtherTraffic != 0 {
 		t.Errorf("a client made of the node's options is not counted: %.1f %% foreign", *d.OtherTraffic)
 	}
-	conn, err := node.Options.Dialer(t.Context(), "tcp", node.Options.Addrs[0])
+	conn, err := goredis.OptionsOf(node).Dialer(t.Context(), "tcp", goredis.OptionsOf(node).Addrs[0])
 	must(t, err)
 	defer conn.Close()
 	if _, ok := conn.(syscall.Conn); !ok {
@@ -177,7 +178,7 @@ func TestLeftovers(t *testing.T) {
 	s := open(t, Options{Address: process(t).Addr(), RunID: "r1"})
 	ctx := t.Context()
 	const mark = "lockbench:{r1:"
-	client := clientsOf(t, s, 1)[0].Client
+	client := clientsOf(t, s, 1)[0].Client.(redis.UniversalClient)
 	pipe := client.Pipeline()
 	for i := range 2500 {
 		pipe.Set(ctx, fmt.Sprintf("queue:lockbench:{r1:%d}:tail", i), "", 0)

@@ -9,6 +9,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/lockbench/lockbench/internal/testkit/poll"
+	"github.com/lockbench/lockbench/strategies/goredis"
 )
 
 func TestReplicas(t *testing.T) {
@@ -89,7 +90,7 @@ func replicaAddresses(t *testing.T, s *Server) {
 func promotion(t *testing.T, s *Server) {
 	ctx := t.Context()
 	node := clientsOf(t, s, 2)[0]
-	own, err := node.Dial(func(o *redis.Options) { o.PoolSize = 1 })
+	own, err := goredis.Dial(node, func(o *redis.Options) { o.PoolSize = 1 })
 	must(t, err)
 	defer own.Close()
 	must(t, node.Client.Set(ctx, "k", "before", 0).Err(), own.Set(ctx, "k", "before", 0).Err())
@@ -106,7 +107,7 @@ func promotion(t *testing.T, s *Server) {
 	if err := s.Ping(ctx); err != nil {
 		t.Errorf("the old primary is only a dead replica now: %v", err)
 	}
-	for name, c := range map[string]redis.UniversalClient{"the node's client": node.Client, "one of its options": own} {
+	for name, c := range map[string]goredis.Client{"the node's client": node.Client, "one of its options": own} {
 		poll.Until(t, "a write is confirmed", func() bool { return c.Set(ctx, "k", name, 0).Err() == nil })
 	}
 	if got := s.nodes[2].observer.Get(ctx, "k").Val(); got == "before" || got == "" {

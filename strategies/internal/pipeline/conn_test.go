@@ -1,4 +1,4 @@
-package shared
+package pipeline_test
 
 import (
 	"context"
@@ -12,6 +12,7 @@ import (
 	"github.com/lockbench/lockbench/internal/testkit/poll"
 	"github.com/lockbench/lockbench/strategies/goredis"
 	"github.com/lockbench/lockbench/strategies/internal/indeterminate"
+	"github.com/lockbench/lockbench/strategies/internal/pipeline"
 )
 
 // A command that waits for a connection may be sent once there is one: why there is none is said, but
@@ -19,7 +20,7 @@ import (
 func TestCommandThatWaitsForAConnection(t *testing.T) {
 	t.Parallel()
 	client := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1"})
-	conn, err := Open(goredis.Node{Client: client})
+	conn, err := pipeline.Dial(goredis.Node{Client: client})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-package cohort_test
+package handoff_test
 
 import (
 	"context"
@@ -7,28 +7,13 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
-
 	"github.com/lockbench/lockbench/internal/testkit/poll"
 	"github.com/lockbench/lockbench/internal/testkit/redistest"
 	"github.com/lockbench/lockbench/strategies"
-	"github.com/lockbench/lockbench/strategies/cohort"
 	"github.com/lockbench/lockbench/strategies/goredis"
 	"github.com/lockbench/lockbench/strategies/handoff"
 	"github.com/lockbench/lockbench/strategies/internal/trial"
 )
-
-func init() {
-	strategies.RegisterStrategy(cohort.Strategy())
-	strategies.RegisterStrategy(handoff.Strategy())
-}
-
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
-
-func TestConformance(t *testing.T) {
-	t.Parallel()
-	trial.Conform(t, "cohort")
-}
 
 // Processes may have either lock of ours: it is one.
 func TestExcludesHandoff(t *testing.T) {
@@ -60,9 +45,9 @@ func TestExcludesHandoff(t *testing.T) {
 func token(lease strategies.Lease) int64 { return lease.(strategies.Fenced).FencingToken() }
 
 // What cannot be is refused, all at once.
-func TestOptions(t *testing.T) {
+func TestCohortOptions(t *testing.T) {
 	for batch, ok := range map[int]bool{-1: false, 0: false, 1: true, 1024: true, 1025: false} {
-		if err := (cohort.Options{Batch: batch}).Validate(); (err == nil) != ok {
+		if err := (handoff.CohortOptions{Batch: batch}).Validate(); (err == nil) != ok {
 			t.Errorf("batch=%d: %v", batch, err)
 		}
 	}
@@ -75,7 +60,7 @@ func TestOptions(t *testing.T) {
 			t.Errorf("%s: %v, want: %s", list, err, want)
 		}
 	}
-	if _, err := cohort.Open(goredis.Config{}, cohort.Options{}); err == nil ||
+	if _, err := handoff.OpenCohort(goredis.Config{}, handoff.CohortOptions{}); err == nil ||
 		!strings.Contains(err.Error(), "it needs 1 nodes") ||
 		!strings.Contains(err.Error(), "it must be between 1 and 1024, not 0") {
 		t.Errorf("Open said: %v", err)

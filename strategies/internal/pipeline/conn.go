@@ -1,4 +1,4 @@
-// Package shared sends the commands of all callers of a Locker on one connection. Commands
+// Package pipeline sends the commands of all callers of a Locker on one connection. Commands
 // that callers send at the same time are written and read together, which costs client and
 // server fewer system calls. It is go-redis's AutoPipeline, full duplex: a command is written
 // as soon as there is room and does not wait for earlier replies.
@@ -7,7 +7,10 @@
 // ignores a caller's context. This package sends nothing twice, and a caller whose context
 // ends returns at once. Its command cannot be withdrawn: Redis still carries it out, so a
 // caller that does not want the result has to undo it.
-package shared
+//
+// Client puts such a connection in the place of a go-redis client, for locks and libraries that do not
+// know of it.
+package pipeline
 
 import (
 	"context"
@@ -66,8 +69,8 @@ func (d *dialling) failure() error {
 	return *err
 }
 
-// Open returns the Conn of a node. It does not talk to Redis yet. The caller closes it.
-func Open(node goredis.Node) (*Conn, error) {
+// Dial returns the Conn of a node. It does not talk to Redis yet. The caller closes it.
+func Dial(node goredis.Node) (*Conn, error) {
 	dialling := &dialling{}
 	client, together, err := open(node, dialling)
 	if err != nil {
@@ -81,7 +84,7 @@ func Open(node goredis.Node) (*Conn, error) {
 }
 
 func open(node goredis.Node, dialling *dialling) (redis.UniversalClient, *redis.AutoPipeliner, error) {
-	client, err := node.Dial(func(o *redis.Options) {
+	client, err := goredis.Dial(node, func(o *redis.Options) {
 		// Full duplex needs a pool of its own, with one connection: several would spread what
 		// belongs together.
 		o.PoolSize, o.PipelinePoolSize, o.MinIdleConns = 1, 1, 0

@@ -8,25 +8,25 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/lockbench/lockbench/strategies/goredis"
-	"github.com/lockbench/lockbench/strategies/internal/redisson"
 )
 
 // bufferSize is for a subscription connection: its messages are short, and there may be
 // ten thousand connections.
 const bufferSize = 4 << 10
 
-// herd is a redisson.Line in which every waiter has a connection and a subscription
+// herd is a Line in which every waiter has a connection and a subscription
 // of its own.
 type herd struct {
 	client  redis.UniversalClient
 	callers int
 
 	mu   sync.Mutex
-	free []*redisson.Subscriber
+	free []*Subscriber
 }
 
-func newHerd(node goredis.Node, callers int) (*herd, error) {
-	client, err := node.Dial(func(o *redis.Options) {
+// NewHerd returns a Line in which every waiter has a connection and a subscription of its own.
+func NewHerd(node goredis.Node, callers int) (Line, error) {
+	client, err := goredis.Dial(node, func(o *redis.Options) {
 		o.MinIdleConns = 0 // only subscriptions are opened
 		o.ReadBufferSize, o.WriteBufferSize = bufferSize, bufferSize
 	})
@@ -39,14 +39,14 @@ func (h *herd) Open(ctx context.Context) error {
 	missing := h.callers - len(h.free)
 	h.mu.Unlock()
 	return goredis.DialAll(ctx, missing, func(ctx context.Context) error {
-		s := redisson.NewSubscriber(h.client, redisson.One)
+		s := NewSubscriber(h.client, One)
 		h.put(s)
 		return s.Open(ctx)
 	})
 }
 
 // Join subscribes on a free connection, or a new one.
-func (h *herd) Join(ctx context.Context, topic redisson.Topic) (redisson.Place, error) {
+func (h *herd) Join(ctx context.Context, topic Topic) (Place, error) {
 	s := h.take()
 	place, err := s.Join(ctx, topic)
 	if err != nil {
@@ -56,7 +56,7 @@ func (h *herd) Join(ctx context.Context, topic redisson.Topic) (redisson.Place, 
 	return head{place, h, s}, nil
 }
 
-func (h *herd) take() *redisson.Subscriber {
+func (h *herd) take() *Subscriber {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if last := len(h.free) - 1; last >= 0 {
@@ -64,10 +64,10 @@ func (h *herd) take() *redisson.Subscriber {
 		h.free = h.free[:last]
 		return s
 	}
-	return redisson.NewSubscriber(h.client, redisson.One)
+	return NewSubscriber(h.client, One)
 }
 
-func (h *herd) put(s *redisson.Subscriber) {
+func (h *herd) put(s *Subscriber) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.free = append(h.free, s)
@@ -87,9 +87,9 @@ func (h *herd) Close() error {
 
 // head is the place of one waiter in the herd.
 type head struct {
-	redisson.Place
+	Place
 	herd *herd
-	own  *redisson.Subscriber
+	own  *Subscriber
 }
 
 // Leave also gives the connection back.

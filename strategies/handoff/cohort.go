@@ -1,0 +1,67 @@
+package handoff
+
+import (
+	_ "embed"
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/lockbench/lockbench/strategies"
+	"github.com/lockbench/lockbench/strategies/goredis"
+	"github.com/lockbench/lockbench/strategies/lock"
+)
+
+//go:embed cohort.md
+var cohortDoc string
+
+// Cohort describes lock cohorting (Dice, Marathe and Shavit, PPoPP 2012): the same lock, which a process
+// passes to all who waited in it, to be registered and opened by name. cohort.md says how its bound differs.
+func Cohort() strategies.Strategy {
+	return strategies.Define(strategies.Info{
+		Doc:         cohortDoc,
+		Name:        "cohort",
+		Summary:     "handoff with no bound in time: a process passes the lock to all who waited in it",
+		Claims:      strategies.Claims{Exclusion: true, Recovery: true, Bounded: true, Fencing: true},
+		Capacity:    1,
+		Nodes:       1,
+		Keys:        []string{"{key}", "{key}:handoff"},
+		Since:       Since(),
+		Connections: strategies.Connections{PerInstance: 2},
+		Limits:      Limits(),
+		Rights:      Rights(),
+	}, CohortDefaults(), OpenCohort)
+}
+
+// CohortOptions are those of cohort.
+type CohortOptions struct {
+	Batch int `opt:"batch" help:"most acquisitions that a process makes of one lease from Redis"`
+}
+
+// CohortDefaults returns the largest batch: as many turns as a lease has tokens for.
+func CohortDefaults() CohortOptions { return CohortOptions{Batch: MostTurns} }
+
+// Validate rejects a batch that is not possible.
+func (o CohortOptions) Validate() error {
+	if o.Batch < 1 || o.Batch > MostTurns {
+		return fmt.Errorf("option batch: it must be between 1 and %d, not %d", MostTurns, o.Batch)
+	}
+	return nil
+}
+
+// NewCohort is New for cohort, with CohortDefaults.
+func NewCohort(client goredis.Client, options ...lock.Option) (*lock.FencedLocker, error) {
+	return NewCohortWith(client, CohortDefaults(), options...)
+}
+
+// NewCohortWith is NewCohort with options of this lock.
+func NewCohortWith(client goredis.Client, own CohortOptions, options ...lock.Option) (*lock.FencedLocker, error) {
+	return lock.OpenFenced([]goredis.Client{client}, OpenCohort, own, options)
+}
+
+// OpenCohort is Open for cohort.
+func OpenCohort(config goredis.Config, options CohortOptions) (*Locker, error) {
+	if err := errors.Join(config.Validate(1), options.Validate()); err != nil {
+		return nil, fmt.Errorf("cohort: %w", err)
+	}
+	return Open(config, Options{Linger: math.MaxInt64, Turns: options.Batch})
+}
