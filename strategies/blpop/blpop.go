@@ -18,7 +18,6 @@ import (
 	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/strategies/goredis"
 	"github.com/lockbench/lockbench/strategies/internal/indeterminate"
-	"github.com/lockbench/lockbench/strategies/internal/owner"
 	"github.com/lockbench/lockbench/strategies/internal/redisson"
 	"github.com/lockbench/lockbench/strategies/internal/token"
 	"github.com/lockbench/lockbench/strategies/internal/validity"
@@ -96,7 +95,7 @@ type Locker struct {
 	options  Options
 	client   goredis.Client
 	blocking connections
-	owners   *owner.Names
+	owners   *token.Names
 	closed   atomic.Bool
 }
 
@@ -109,7 +108,7 @@ func Open(config goredis.Config, options Options) (*Locker, error) {
 	}
 	return &Locker{
 		config: config, options: options, client: node.Client, blocking: connections{node: node},
-		owners: owner.New(),
+		owners: token.NewNames(),
 	}, nil
 }
 

@@ -33,7 +33,8 @@ type Client interface {
 	Close() error
 }
 
-// Node is one Redis, or a whole cluster. The client belongs to the caller.
+// Node is one Redis, or a whole cluster. The client belongs to the caller; locks that subscribe need it to be a
+// redis.UniversalClient.
 type Node struct {
 	Client Client
 	// Options made the client, a *redis.UniversalOptions, for a peer that dials with its own library; nil

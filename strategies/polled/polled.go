@@ -7,6 +7,7 @@ package polled
 
 import (
 	"context"
+	_ "embed" // the texts
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -16,11 +17,50 @@ import (
 	"github.com/lockbench/lockbench/internal/pause"
 	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/strategies/goredis"
-	"github.com/lockbench/lockbench/strategies/internal/owner"
 	"github.com/lockbench/lockbench/strategies/internal/pipeline"
 	"github.com/lockbench/lockbench/strategies/internal/token"
 	"github.com/lockbench/lockbench/strategies/internal/validity"
 )
+
+var (
+	//go:embed setnx.md
+	setNXDoc string
+	//go:embed setnx-expire.md
+	setNXExpireDoc string
+	//go:embed spin.md
+	spinDoc string
+)
+
+// Strategies describes the locks, to be registered and opened by name.
+func Strategies() []strategies.Strategy {
+	expire := SetNXExpireOptions{Delay: 10 * time.Millisecond, Check: atomically}
+	return []strategies.Strategy{
+		strategies.Define(strategies.Info{
+			Doc: setNXDoc, Name: "setnx", Capacity: 1, Nodes: 1,
+			Summary: "SETNX without TTL, polled; GET then DEL to release: the naive lock",
+			Claims:  strategies.Claims{Exclusion: true},
+			Caveat: "a holder that crashes blocks the lock for ever; " +
+				"a release may delete somebody else's lock once anything but a holder has removed the key",
+			Rights: rights("setnx", "get", "del"),
+		}, SetNXOptions{10 * time.Millisecond}, openSetNX),
+		strategies.Define(expire.Refine(strategies.Info{
+			Doc: setNXExpireDoc, Name: "setnx-expire", Capacity: 1, Nodes: 1,
+			Summary: "SETNX, then EXPIRE as a second command, polled",
+			Rights:  rights("setnx", "eval", "evalsha", "get", "del", "pexpire", "script|load"),
+		}), expire, openSetNXExpire),
+		strategies.Define(strategies.Info{
+			Doc: spinDoc, Name: "spin", Capacity: 1, Nodes: 1,
+			Summary: "SET NX PX, polled with backoff",
+			Claims:  strategies.Claims{Exclusion: true, Recovery: true},
+			Limits:  []strategies.Limit{strategies.ByRedisClock()},
+			Rights:  rights("set", "eval", "evalsha", "get", "del", "pexpire", "script|load"),
+		}, SpinDefaults(), OpenSpin),
+	}
+}
+
+func rights(commands ...string) strategies.Rights {
+	return strategies.Rights{Keys: []string{"{key}"}, Commands: commands}
+}
 
 // kind is what differs between locks that are one key with the owner's token.
 type kind struct {
@@ -43,7 +83,7 @@ type Locker struct {
 	config   goredis.Config
 	client   goredis.Client
 	hangUp   func() error // ends the pipeline
-	owners   *owner.Names
+	owners   *token.Names
 	closed   atomic.Bool
 	sleepers pause.Sleepers
 }
@@ -57,7 +97,7 @@ func open(config goredis.Config, k kind) (*Locker, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", k.name, err)
 	}
-	return &Locker{kind: k, config: config, client: config.Nodes[0].Client, hangUp: hangUp, owners: owner.New()}, nil
+	return &Locker{kind: k, config: config, client: config.Nodes[0].Client, hangUp: hangUp, owners: token.NewNames()}, nil
 }
 
 // Prepare loads the script of a release, if there is one.

@@ -13,8 +13,8 @@ import (
 	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/strategies/goredis"
 	"github.com/lockbench/lockbench/strategies/internal/indeterminate"
-	"github.com/lockbench/lockbench/strategies/internal/owner"
 	"github.com/lockbench/lockbench/strategies/internal/redisson"
+	"github.com/lockbench/lockbench/strategies/internal/token"
 	"github.com/lockbench/lockbench/strategies/internal/validity"
 )
 
@@ -46,7 +46,7 @@ type Locker struct {
 	parts
 	config   goredis.Config
 	client   goredis.Client
-	owners   *owner.Names
+	owners   *token.Names
 	holders  holders
 	watchdog *watchdog // nil without renewals
 	closed   atomic.Bool
@@ -65,7 +65,7 @@ type parts struct {
 // newLocker returns a Locker on the first node, which it does not talk to yet.
 func newLocker(config goredis.Config, p parts) *Locker {
 	config.TTL = config.TTL.Truncate(time.Millisecond)
-	l := &Locker{parts: p, config: config, client: config.Nodes[0].Client, owners: owner.New()}
+	l := &Locker{parts: p, config: config, client: config.Nodes[0].Client, owners: token.NewNames()}
 	if p.renew {
 		l.watchdog = newWatchdog(l.client, config.TTL)
 	}

@@ -16,7 +16,6 @@ import (
 	"github.com/lockbench/lockbench/internal/pause"
 	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/strategies/goredis"
-	"github.com/lockbench/lockbench/strategies/internal/owner"
 	"github.com/lockbench/lockbench/strategies/internal/token"
 	"github.com/lockbench/lockbench/strategies/lock"
 )
@@ -56,7 +55,7 @@ type Locker struct {
 	options Options
 	nodes   []*node
 	turns   [][]*node // the nodes that a round asks at the same time, in order
-	owners  *owner.Names
+	owners  *token.Names
 
 	sleepers   pause.Sleepers
 	background background
@@ -84,7 +83,7 @@ func Open(config goredis.Config, options Options) (*Locker, error) {
 	if err := options.suits(config.TTL); err != nil {
 		return nil, fmt.Errorf("redlock: %w", err)
 	}
-	l := &Locker{config: config, options: options, owners: owner.New()}
+	l := &Locker{config: config, options: options, owners: token.NewNames()}
 	l.undoing, l.stopUndo = context.WithCancel(context.Background())
 	for i, n := range config.Nodes {
 		l.nodes = append(l.nodes, newNode(n, i))

@@ -1,5 +1,5 @@
-// Package indeterminate is about commands that ended without an answer: Redis may or
-// may not have carried them out.
+// Package indeterminate is about commands that ended without an answer, which Redis may or may not have
+// carried out, and sends those of scripts only once.
 package indeterminate
 
 import (
@@ -57,4 +57,51 @@ func isTimeout(err error) bool {
 // Settle returns a context for the clean-up of what an ended ctx has left undone.
 func Settle(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.WithoutCancel(ctx), patience)
+}
+
+// Once is a command that a client does not send again, whatever its MaxRetries and MaxRedirects
+// are: the answer to the second would hide that the first may still arrive. (It is sent again if
+// a cluster's node has not carried it out because the key has moved.)
+type Once struct{ redis.Cmder }
+
+// NoRetry forbids it.
+func (Once) NoRetry() bool { return true }
+
+// ScriptsOnce is a client or a pipeline that sends the commands of scripts Once.
+type ScriptsOnce struct{ Scripter }
+
+// Scripter is a goredis.Client or a redis.Pipeliner.
+type Scripter interface {
+	redis.Scripter
+	Process(ctx context.Context, cmd redis.Cmder) error
+}
+
+// Eval runs a script by its source.
+func (c ScriptsOnce) Eval(ctx context.Context, source string, keys []string, args ...any) *redis.Cmd {
+	return c.run(ctx, "eval", source, keys, args)
+}
+
+// EvalSha runs a script by its digest.
+func (c ScriptsOnce) EvalSha(ctx context.Context, digest string, keys []string, args ...any) *redis.Cmd {
+	return c.run(ctx, "evalsha", digest, keys, args)
+}
+
+func (c ScriptsOnce) run(ctx context.Context, command, script string, keys []string, args []any) *redis.Cmd {
+	cmd := Script(ctx, command, script, keys, args)
+	_ = c.Process(ctx, Once{cmd}) // the command has its error
+	return cmd
+}
+
+// Script returns the command that runs a script: eval with its source, or evalsha with its digest.
+func Script(ctx context.Context, command, script string, keys []string, args []any) *redis.Cmd {
+	words := make([]any, 0, 3+len(keys)+len(args))
+	words = append(words, command, script, len(keys))
+	for _, key := range keys {
+		words = append(words, key)
+	}
+	cmd := redis.NewCmd(ctx, append(words, args...)...)
+	if len(keys) > 0 {
+		cmd.SetFirstKeyPos(3) // by the key a cluster finds the node
+	}
+	return cmd
 }

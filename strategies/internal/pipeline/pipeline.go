@@ -10,6 +10,7 @@ import (
 
 	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/strategies/goredis"
+	"github.com/lockbench/lockbench/strategies/internal/indeterminate"
 )
 
 // Client is a node's client that sends EVAL, EVALSHA and SET NX, and all that is given to Do
@@ -107,17 +108,5 @@ func (c *Client) EvalSha(ctx context.Context, sha string, keys []string, args ..
 }
 
 func (c *Client) script(ctx context.Context, name, script string, keys []string, args []any) *redis.Cmd {
-	words := make([]any, 0, 3+len(keys)+len(args))
-	words = append(words, name, script, len(keys))
-	for _, key := range keys {
-		words = append(words, key)
-	}
-	words = append(words, args...)
-	return send(ctx, c, func() *redis.Cmd {
-		command := redis.NewCmd(ctx, words...)
-		if len(keys) > 0 {
-			command.SetFirstKeyPos(3) // by the key a cluster finds the node
-		}
-		return command
-	})
+	return send(ctx, c, func() *redis.Cmd { return indeterminate.Script(ctx, name, script, keys, args) })
 }

@@ -4,6 +4,8 @@ package validity
 import (
 	"errors"
 	"fmt"
+	"slices"
+	"sync"
 	"time"
 )
 
@@ -26,4 +28,71 @@ func TTL(ttl time.Duration) (time.Duration, error) {
 		return 0, fmt.Errorf("the TTL must be at least 1ms, not %v", ttl)
 	}
 	return ttl.Truncate(time.Millisecond), nil
+}
+
+// Until is the end of a lease. Its holder moves it while others may read it.
+type Until struct {
+	mu     sync.Mutex
+	end    time.Time
+	unsure time.Duration // the shortest TTL of the extensions that were not answered; 0 if all were
+	sent   []*extension  // those that may still be answered
+}
+
+// extension is a command that sets the lease's TTL.
+type extension struct{ ttl, shortest time.Duration } // shortest: of those that may come after it
+
+// Set moves the end.
+func (u *Until) Set(end time.Time) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.end = end
+}
+
+// Get returns the end, the zero time if it was never set.
+func (u *Until) Get() time.Time {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return u.end
+}
+
+// Raise moves the end to a later instant, after a command that never makes it earlier.
+func (u *Until) Raise(end time.Time) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if end.After(u.end) {
+		u.end = end
+	}
+}
+
+// Extending is called before a command is sent that has the lease end ttl from then on, which
+// may be earlier than so far. The caller says afterwards whether the server has carried the
+// command out, and whether it may still do so, because there was no answer.
+//
+// Two commands that are under way at the same time may be carried out in either order. So an
+// extension prolongs the lease only by the shortest TTL of those that were under way with it.
+func (u *Until) Extending(sent time.Time, ttl time.Duration) (answer func(done, open bool)) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if end := sent.Add(ttl); end.Before(u.end) {
+		u.end = end
+	}
+	e := &extension{ttl, ttl}
+	if u.unsure > 0 {
+		e.shortest = min(ttl, u.unsure)
+	}
+	for _, other := range u.sent {
+		e.shortest, other.shortest = min(e.shortest, other.ttl), min(other.shortest, ttl)
+	}
+	u.sent = append(u.sent, e)
+	return func(done, open bool) {
+		u.mu.Lock()
+		defer u.mu.Unlock()
+		if until := sent.Add(e.shortest); done && until.After(u.end) {
+			u.end = until
+		}
+		u.sent = slices.DeleteFunc(u.sent, func(other *extension) bool { return other == e })
+		if open && (u.unsure == 0 || ttl < u.unsure) {
+			u.unsure = ttl
+		}
+	}
 }

@@ -1,6 +1,4 @@
-// Package owner names the holders of locks: every name is used once in the
-// world, so that a script can tell a holder from all others.
-package owner
+package token
 
 import (
 	"crypto/rand"
@@ -9,15 +7,15 @@ import (
 	"sync/atomic"
 )
 
-// Names are the names one Locker gives to its holders: a random UUID of its own and a
-// number, as Redisson's are.
+// Names are the tokens that one Locker gives to its holders: a random UUID of its own and a number, as
+// Redisson's are. Each is used once in the world, so that a script distinguishes a holder from all others.
 type Names struct {
 	instance string
 	last     atomic.Uint64
 }
 
-// New returns the names of a new instance.
-func New() *Names {
+// NewNames returns the names of a new instance.
+func NewNames() *Names {
 	var id [16]byte
 	_, _ = rand.Read(id[:])                         // it never fails
 	id[6], id[8] = id[6]&0x0f|0x40, id[8]&0x3f|0x80 // RFC 9562: version 4

@@ -1,11 +1,11 @@
-package owner_test
+package token_test
 
 import (
 	"regexp"
 	"sync"
 	"testing"
 
-	"github.com/lockbench/lockbench/strategies/internal/owner"
+	"github.com/lockbench/lockbench/strategies/internal/token"
 )
 
 func TestNamesAreUsedOnce(t *testing.T) {
@@ -13,7 +13,7 @@ func TestNamesAreUsedOnce(t *testing.T) {
 	var mu sync.Mutex
 	seen := map[string]bool{}
 	var all sync.WaitGroup
-	for _, names := range []*owner.Names{owner.New(), owner.New()} {
+	for _, names := range []*token.Names{token.NewNames(), token.NewNames()} {
 		for range 4 {
 			all.Go(func() {
 				for range 200 {
