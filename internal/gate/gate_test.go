@@ -9,8 +9,11 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
+
+	"github.com/aclements/go-moremath/stats"
 
 	"github.com/lockbench/lockbench/command"
 	"github.com/lockbench/lockbench/results"
@@ -225,4 +228,204 @@ func (ts trials) slowest() time.Duration {
 		longest = max(longest, t.took)
 	}
 	return longest
+}
+
+// protocol is what the proof says, in Markdown.
+type protocol struct {
+	bytes.Buffer
+	failed []string
+}
+
+func newProtocol(r *results.Report) *protocol {
+	p := &protocol{}
+	fmt.Fprintf(p, "Measured on %s with %s, %d × %s, Redis %s.\n\n", time.Now().UTC().Format("2006-01-02"),
+		r.Environment.Go, r.Environment.CPUs, r.Environment.CPUModel, r.Redis.Version)
+	fmt.Fprintln(p, "| comparisons | called worse | of | share | 95 % interval | wanted | |")
+	fmt.Fprintln(p, "|---|---:|---:|---:|---:|---|---|")
+	return p
+}
+
+// line is one kind of comparison and whether it is as it should be.
+func (p *protocol) line(kind string, worse, of int, good func(share float64) bool, wanted string) {
+	share := float64(worse) / float64(of)
+	low, high := clopperPearson(worse, of)
+	verdict := "held"
+	if !good(share) {
+		verdict = "**not held**"
+		p.failed = append(p.failed, fmt.Sprintf("%s: %d of %d called worse, wanted %s", kind, worse, of, wanted))
+	}
+	fmt.Fprintf(p, "| %s | %d | %d | %.1f %% | %.1f to %.1f %% | %s | %s |\n",
+		kind, worse, of, share*100, low*100, high*100, wanted, verdict)
+}
+
+// rarely is the share of false alarms that the gate may have.
+func rarely(share float64) bool { return share <= 0.05 }
+
+// describe says what the comparisons were like.
+func (p *protocol) describe(equal, slower, costly trials) {
+	effect := func(t trial) float64 { return *t.primary().Delta * 100 }
+	fmt.Fprintf(p, "\n- A/A and slower: `%s`, %d pairs each; one command more: `%s`\n",
+		strings.Join(contended, " "), pairs, strings.Join(apart, " "))
+	fmt.Fprintf(p, "- A/A: the change of acquisitions/s is %+.1f %% in the median; "+
+		"a slowdown of %.1f %% would have been found\n",
+		equal.medianOf(effect), equal.medianOf(func(t trial) float64 { return -*t.primary().Detectable * 100 }))
+	fmt.Fprintf(p, "- slower: injected were %.1f %% in the median, the larger of 10 %% and what the A/A comparison "+
+		"just before would have found; it came to %+.1f %%\n",
+		slower.medianOf(func(t trial) float64 { return t.injected * 100 }), slower.medianOf(effect))
+	fmt.Fprintf(p, "- %d of %d slower heads were found by acquisitions/s itself, the others by handoff or another "+
+		"metric\n", slower.by("acq_per_s"), len(slower))
+	fmt.Fprintf(p, "- the longest comparison took %v\n",
+		max(equal.slowest(), slower.slowest(), costly.slowest()).Round(time.Second))
+}
+
+// clopperPearson is the exact 95 % interval of a share (Biometrika 26, 1934): the
+// shares at which so many, or more, or fewer have a probability of 2.5 %.
+func clopperPearson(hits, of int) (low, high float64) {
+	solve := func(tooLow func(share float64) bool) float64 {
+		from, to := 0.0, 1.0
+		for range 60 {
+			if middle := (from + to) / 2; tooLow(middle) {
+				from = middle
+			} else {
+				to = middle
+			}
+		}
+		return from
+	}
+	atMost := func(n int, share float64) float64 { return stats.BinomialDist{N: of, P: share}.CDF(float64(n)) }
+	low, high = 0, 1
+	if hits > 0 {
+		low = solve(func(share float64) bool { return 1-atMost(hits-1, share) < 0.025 })
+	}
+	if hits < of {
+		high = solve(func(share float64) bool { return atMost(hits, share) > 0.025 })
+	}
+	return low, high
+}
+
+func TestClopperPearson(t *testing.T) {
+	for _, test := range []struct {
+		hits, of  int
+		low, high float64
+	}{
+		{0, 20, 0, 0.1684}, {20, 20, 0.8316, 1}, {1, 20, 0.0013, 0.2487}, {10, 100, 0.0490, 0.1762},
+	} {
+		low, high := clopperPearson(test.hits, test.of)
+		if math.Abs(low-test.low) > 1e-4 || math.Abs(high-test.high) > 1e-4 {
+			t.Errorf("%d of %d: %.4f to %.4f, want %.4f to %.4f", test.hits, test.of, low, high, test.low, test.high)
+		}
+	}
+}
+
+// short is a session of compare, with a Redis of its own.
+var short = strings.Fields("-q -s spin -c 20 --hold 1ms -d 1s -w 100ms --no-baselines --redis process")
+
+const (
+	comparisons = 100
+	aSide       = 4 // sessions, the fewest that decide anything
+)
+
+// TestSessions is the proof that compare does not cry wolf: comparisons of sessions of one
+// build, no two of which have a session in common. It takes half an hour and keeps the
+// sessions in the directory that LOCKBENCH_GATE_SESSIONS names, where those that are
+// there already are not recorded again, with the protocol beside them.
+//
+// The same eight sessions are compared in two ways: as taken in turns, and the first four
+// with the last four, as they come when a change lies in between.
+func TestSessions(t *testing.T) {
+	dir := os.Getenv("LOCKBENCH_GATE_SESSIONS")
+	if dir == "" {
+		t.Skip("takes half an hour: make sessions")
+	}
+	if err := os.MkdirAll(dir, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	g := newWorkshop(t)
+	turns, halves := map[compare.Verdict]int{}, map[compare.Verdict]int{}
+	for i := range comparisons {
+		var files []string
+		for session := range 2 * aSide {
+			files = append(files, g.session(filepath.Join(dir, fmt.Sprintf("s%03d.json", 2*aSide*i+session+1))))
+		}
+		var base, head []string
+		for at, file := range files {
+			if at%4 == 0 || at%4 == 3 {
+				base = append(base, file)
+			} else {
+				head = append(head, file)
+			}
+		}
+		turns[g.verdict(base, head)]++
+		halves[g.verdict(files[:aSide], files[aSide:])]++
+	}
+	p := newProtocol(g.first)
+	p.line("A/A, in turns", turns[compare.Worse], comparisons, rarely, "at most 5 % alarms")
+	never := func(share float64) bool { return share == 0 }
+	p.line("A/A, one side before the other", halves[compare.Worse], comparisons, never, "no alarm")
+	fmt.Fprintf(p, "\n- %d sessions a side of `%s`\n", aSide, strings.Join(short, " "))
+	fmt.Fprintf(p, "- undecided: %d comparisons in turns, since a session could not be trusted, and %d of the others, "+
+		"also since they differ\n", turns[compare.Undecided], halves[compare.Undecided])
+	if err := os.WriteFile(filepath.Join(dir, "protocol.md"), p.Bytes(), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("\n%s", &p.Buffer)
+	for _, failed := range p.failed {
+		t.Error(failed)
+	}
+}
+
+// session records a session unless it is there.
+func (g *workshop) session(file string) string {
+	g.t.Helper()
+	if _, err := os.Stat(file); err != nil {
+		args := slices.Concat([]string{"run"}, short, []string{"-o", "json=" + file})
+		cmd := exec.CommandContext(g.t.Context(), g.lockbench, args...)
+		said, err := cmd.CombinedOutput()
+		// A disturbed run is left out by compare, which then decides nothing.
+		if err != nil && cmd.ProcessState.ExitCode() != command.ExitInvalid {
+			g.t.Fatalf("record %s: %v\n%s", file, err, said)
+		}
+	}
+	if g.first == nil {
+		g.first = g.report(file)
+	}
+	return file
+}
+
+// verdict is that of lockbench compare on these sessions, which ends with 110 if it is
+// worse and else with 0.
+func (g *workshop) verdict(base, head []string) compare.Verdict {
+	g.t.Helper()
+	g.made++
+	var dirs []string
+	for i, files := range [][]string{base, head} {
+		dir := filepath.Join(g.dir, fmt.Sprintf("compared-%d-%d", g.made, i))
+		if err := os.Mkdir(dir, 0o777); err != nil {
+			g.t.Fatal(err)
+		}
+		for _, file := range files {
+			to, err := filepath.Abs(file)
+			if err == nil {
+				err = os.Symlink(to, filepath.Join(dir, filepath.Base(file)))
+			}
+			if err != nil {
+				g.t.Fatal(err)
+			}
+		}
+		dirs = append(dirs, dir)
+	}
+	cmd := exec.CommandContext(g.t.Context(), g.lockbench, "compare", dirs[0], dirs[1], "-o", "json")
+	document, err := cmd.Output()
+	var c compare.Comparison
+	if failed := json.Unmarshal(document, &c); failed != nil {
+		g.t.Fatalf("compare %v: %v, %v", dirs, err, failed)
+	}
+	want := map[compare.Verdict]int{compare.Worse: command.ExitRegression}[c.Verdict]
+	if code := cmd.ProcessState.ExitCode(); code != want {
+		g.t.Fatalf("compare %v is %s and ended with %d, not %d", dirs, c.Verdict, code, want)
+	}
+	if c.Verdict == compare.Worse {
+		g.t.Logf("comparison %d: %s", g.made, c.Headline())
+	}
+	return c.Verdict
 }

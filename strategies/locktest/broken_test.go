@@ -235,3 +235,157 @@ func correct() []subject {
 		polling("tags").called("a correct lock for clusters"),
 	}
 }
+
+// Promises that another check than their own finds broken.
+const (
+	exclusive = "never more holders than permits"
+	tidy      = "there are no leftovers"
+	waking    = "no wake-up is lost"
+	ungranted = "a lock that was granted to nobody is freed"
+)
+
+// broken are correct locks with one fault each.
+func broken() []subject {
+	const again, left, stands = "before one who had asked earlier", "keys and channels are left", "have not had it"
+	return []subject{
+		// Exclusion.
+		polling("everyFifth").called("every fifth wait is granted what another holds").
+			fails("exclusion", "it is drawn in "),
+		inProcess("morePermits", 3).called("one permit more").
+			fails("permits", "1 more than 3 permits were granted").breaking(exclusive),
+		inProcess("morePermits", 1).called("one holder more").fails("exclusion", "found more inside than may be"),
+
+		// Who releases what.
+		polling("blind").called("no look whose lock it releases").
+			fails("stranger", "a stranger's release freed the lock"),
+		polling("sameToken").called("one token for all of an instance").
+			fails("stranger", "a release of what is another's returned <nil>"),
+		polling("blind ownRecord").called("a late release frees the next holder's lock").
+			fails("late release", "a late release freed the next holder's lock"),
+		polling("lateIsFine ownRecord").called("a late release is not told so").
+			fails("late release", "returned <nil>, want ErrNotHeld"),
+
+		// Time.
+		polling("noTTL").called("no TTL").fails("dead holder", "has died"),
+		polling("halfTTL").called("half the TTL").fails("validity", "before a lease on it ceased to be valid"),
+		polling("validFromReply").called("validity counted from the reply").
+			fails("validity", "is said to be valid for longer"),
+		polling("extendsNothing").called("Extend does nothing").fails("extend", "ran out with its first TTL"),
+		polling("lockersTTL").called("a call's TTL is ignored").
+			fails("TTL of a call", "gave a lease that is valid for"),
+		polling("anyTTL").called("a call's TTL of 0 is the Locker's").
+			fails("TTL of a call", "was granted, want an error"),
+		polling("neverShorter").called("a call's TTL cannot be shorter than the Locker's").
+			fails("TTL of a call", "keeps the lock from others"),
+		polling("renewsAll", watchdog).called("a watchdog that renews leases with a TTL of their own").
+			fails("TTL of a call", "keeps the lock from others"),
+		polling("noRenewal", watchdog).called("a watchdog that sleeps").
+			fails("watchdog", "a living holder's lease ran out"),
+		polling("renewsFirstOnly", watchdog).called("a watchdog of an instance's first lease only").
+			fails("watchdog", "a living holder's lease ran out"),
+		polling("renewsBlindly", watchdog).called("a watchdog that does not ask whose lock it renews").
+			fails("watchdog", "does not ask whose it is"),
+		polling("renewsForEver", watchdog).called("a watchdog that goes on after the release").
+			fails("watchdog", "and no other does: "),
+		polling("outlivesClose", watchdog).called("a watchdog that outlives its process").
+			fails("watchdog", "a dead holder's lease is kept"),
+
+		// Waiting.
+		onRedis("noRecheck").called("no look after subscribing").
+			fails("release before the wait", "just before its command number"),
+		onRedis("noResubscribe").called("no look after a reconnection").
+			fails("release during a reconnect", "while it reconnected"),
+		polling("noSettling").called("an acquire without an answer is left to itself").
+			fails("lost reply", "its lock is not free"),
+		inProcess("deaf", 1).called("the context is ignored").
+			fails("cancelled wait", "goes on although its context has ended"),
+		inProcess("ghosts", 1).called("who gave up is granted the lock").
+			fails("cancelled at any moment", "everybody has released the lock or given up").breaking(ungranted),
+		inProcess("skipsNone", 1).called("who gave up is woken").
+			fails("cancelled at any moment", "behind others who gave up").breaking(waking),
+		polling("tryWaits").called("a try-lock that waits").fails("try-lock", "tried 4 times"),
+		inProcess("swaps", 1, fifo).called("every second waiter jumps the queue").
+			fails("fifo", "when it was waiter"),
+		inCohorts("forEver").called("an instance passes the lock to its own newcomers for ever").
+			fails("overtaking", again),
+		inCohorts("barges").called("an instance that has given the lock up is the next again").
+			fails("overtaking", again),
+		inProcess("lastFirst", 1, bounded).called("who comes last is served first").fails("overtaking", again),
+
+		// What is left.
+		onRedis("registers").called("who gave up stays registered").fails("given-up waits", left),
+		onRedis("registers").called("who gave up stays registered, where the lock's key may stay").
+			but(func(i *strategies.Info) { i.Persistent = []string{"{key}:fence", "{key}"} }).
+			fails("given-up waits", left),
+		onRedis("keepsSubscribed").called("who gave up stays subscribed").fails("given-up waits", left),
+		onRedis("keepsConnection").called("who gave up leaves a connection").
+			fails("given-up waits", "connections are left"),
+		onRedis("keepsGoroutine").called("who gave up leaves a goroutine").
+			fails("given-up waits", "goroutines are left"),
+		polling("dialsItself leavesClient").called("Close leaves a connection that the lock has dialled itself").
+			fails("acquire and release", "connections are left").breaking(tidy),
+		polling("dialsItself leavesGoroutine").called("Close leaves a goroutine").
+			fails("acquire and release", "goroutines are left").breaking(tidy),
+
+		// Tokens, owners, permits, keys.
+		inProcess("repeats", 1, fencing).called("every third fencing token repeats").fails("fencing", "came twice"),
+		polling("tokensGoBack", fencing).called("fencing tokens go back").fails("fencing", "came after"),
+		inProcess("forgetful", 1, reentrant).called("an owner is not known again").
+			fails("re-entrance", "the owner waits for itself"),
+		polling("firstRelease", reentrant).called("the first release frees").
+			fails("re-entrance", "it was free after 1 of 3 releases"),
+		inProcess("oneAtATime", 3).called("one wake-up at a time").
+			fails("permits", "3 permits were given back, and"),
+		inProcess("robs", 1).called("Close takes the locks from their holders").fails("closed", "lock not held"),
+		inProcess("neverCloses", 1).called("Close does nothing").
+			fails("closed", "an acquire after Close was granted"),
+		polling("hashTag").called("the key is what its braces hold").
+			fails("strange keys", "is the same as with an x added").
+			breaking("any string is a key of its own", tidy), // a counter of no lock's name
+
+		// Servers.
+		polling("evalsha").called("a release relies on the script cache").fails("flushed scripts", "NOSCRIPT"),
+		ofNodes("half").called("half of the nodes is enough").fails("dead nodes", "was granted by 2 of 5 nodes"),
+
+		polling("handsOutLate").called("no look at the clock when an answer came late").
+			fails("slow answer", "and another has the lock"),
+		polling("looksFirst").called("a look whose lock it is, and then its end").
+			fails("late commands", "freed the next holder's lock"),
+		polling("extendsBlindly").called("no look whose lock it extends").
+			fails("late commands", "of a stale extension came late"),
+		polling("silenceIsYes").called("silence is taken for a grant").
+			fails("lost answers", "while another held the lock").breaking(exclusive),
+		polling("deletesAgain").called("a release is asked again without a look").
+			fails("lost answers", "freed the lock of the next holder"),
+		polling("watchesDoubt", watchdog).called("a watchdog keeps what was never granted").
+			fails("lost answers", "is not free"),
+		polling("asksOnce").called("a release that is repeated asks nothing").
+			fails("cancelled release", "who waits has not got the lock"),
+		polling("stopsAfter", watchdog).called("a watchdog that stops after the release").
+			fails("abandoned release", "its watchdog goes on"),
+		polling("tellsLoss", watchdog).called("a release is taken for a loss").
+			fails("renewal and release", "was told to be lost"),
+		polling("refusalIsYes writesFirst").called("a refusal is taken for a grant").
+			fails("refused writes", "granted"),
+		polling("givesUp").called("a release that was refused is forgotten").fails("refused writes", stands),
+		polling("refusalIsYes").called("a replica's refusal is taken for a grant").
+			fails("failover", "was granted while"),
+		polling("pinsAddress").called("an address that is never asked for again").fails("failover", stands),
+		polling("records").called("each lock leaves a key").fails("idle keys", left),
+		polling("dialsEach").called("each lock keeps a connection").
+			fails("connections", "connections beside its pool"),
+		onRedis("").called("connections of waiters that are not declared").
+			but(func(i *strategies.Info) { i.Connections = strategies.Connections{} }).
+			fails("connections", "connections beside its pool"),
+		polling("tags pinsSlots").called("slots that are never asked for again").fails("moving slot", stands),
+		onRedis("believes").called("any message is taken for a grant").
+			fails("forged messages", "was granted while"),
+		onRedis("namesIt deletesNamed").called("what a message names is deleted").
+			fails("forged messages", "deleted a key that is no lock"),
+		polling("tags pinsSlots").called("slots that are never asked for again, and a node dies").
+			fails("dying node", stands),
+		polling("").called("leases end by a clock that may be set").
+			but(func(i *strategies.Info) { i.Limits = nil }).fails("clock set forward", "got the lock while"),
+		polling("tokensAreTime", fencing).called("tokens are the time").fails("clock set back", "came after"),
+	}
+}

@@ -8,10 +8,19 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/lockbench/lockbench/internal/testkit/redistest"
+	"github.com/lockbench/lockbench/strategies"
+	"github.com/lockbench/lockbench/strategies/goredis"
+	"github.com/lockbench/lockbench/strategies/locktest"
 )
 
 // tally is what was found of one lock by looks at it.
@@ -129,4 +138,268 @@ Written by %[2]s on %[3]s, %[4]s/%[5]s with %[6]d cores, %[7]d looks at a time.
 	}
 	fmt.Fprintf(&b, "\n%d broken lockers, %d looks, %d missed.\n", len(broken()), sum.looks, sum.misses)
 	return b.Bytes()
+}
+
+func TestChecksSayWhatTheyProve(t *testing.T) {
+	names := map[string]bool{}
+	for _, c := range locktest.Checks() {
+		if names[c.Name] {
+			t.Errorf("two checks are called %q", c.Name)
+		}
+		names[c.Name] = true
+		if c.Promise == "" || !strings.HasSuffix(c.Proves, ".") || strings.Count(c.Proves, ".") != 1 {
+			t.Errorf("%s: promise %q, proves %q: want one sentence", c.Name, c.Promise, c.Proves)
+		}
+	}
+}
+
+func outcomes(verdicts []locktest.Verdict) map[string]locktest.Outcome {
+	all := map[string]locktest.Outcome{}
+	for _, v := range verdicts {
+		all[v.Check] = v.Outcome
+	}
+	return all
+}
+
+// A lock in the process needs no more than Open.
+func TestJudgeWithoutServers(t *testing.T) {
+	s := inProcess("", 1, fifo)
+	verdicts := locktest.Judge(t.Context(), locktest.Fixture{Open: s.open, Rounds: 2}, s.info)
+	if len(verdicts) != len(locktest.Checks()) {
+		t.Errorf("%d verdicts of %d checks", len(verdicts), len(locktest.Checks()))
+	}
+	got := outcomes(verdicts)
+	for check, want := range map[string]locktest.Outcome{
+		"acquire and release": locktest.Passed, "fifo": locktest.Passed, "fencing": locktest.NotApplicable,
+		"permits": locktest.NotApplicable, "lost reply": locktest.NotApplicable, "dead nodes": locktest.NotApplicable,
+	} {
+		if got[check] != want {
+			t.Errorf("%s: %v, want %v", check, got[check], want)
+		}
+	}
+	for _, v := range verdicts {
+		if (v.Because == "") != (v.Outcome == locktest.Passed) || len(v.Failures) > 0 || v.Proves == "" {
+			t.Errorf("%+v", v)
+		}
+	}
+}
+
+// What the fixture cannot do is said, and does not pass.
+func TestWhatIsNotTried(t *testing.T) {
+	s := polling("")
+	node := redistest.Start(t).Node(t)
+	bare := locktest.Fixture{Open: s.open, Nodes: func() []goredis.Node { return []goredis.Node{node} }}
+	broken := errors.New("no such process")
+	failing := bare
+	failing.Pause = func() error { return broken }
+	failing.Resume = failing.Pause
+	failing.Kill = func(int) error { return broken }
+	failing.Revive = func(int) error { return nil }
+	ending := bare
+	ending.Kill = func(int) error { runtime.Goexit(); return nil }
+	ending.Revive = failing.Revive
+	ended, end := context.WithCancel(t.Context())
+	end()
+	for _, test := range []struct {
+		what, check string
+		ctx         context.Context
+		fixture     locktest.Fixture
+		want        locktest.Outcome
+		err         error
+		because     string
+	}{
+		{
+			"no servers", "exclusion", t.Context(),
+			locktest.Fixture{Open: s.open},
+			locktest.NotTried, nil,
+			"has no servers",
+		},
+		{"no Pause", "lost reply", t.Context(), bare, locktest.NotTried, nil, "cannot pause"},
+		{"no Kill", "restarted server", t.Context(), bare, locktest.NotTried, nil, "cannot kill"},
+		{"no Failover", "failover", t.Context(), bare, locktest.NotTried, nil, "cannot fail over"},
+		{"no Clock", "clock set back", t.Context(), bare, locktest.NotTried, nil, "whose clock can be set"},
+		{"Pause fails", "lost reply", t.Context(), failing, locktest.NotJudged, broken, "no such process"},
+		{"Kill fails", "restarted server", t.Context(), failing, locktest.NotJudged, broken, "no such process"},
+		{
+			"Kill ends the goroutine", "restarted server", t.Context(), ending, locktest.NotJudged, nil,
+			"outside the suite",
+		},
+		{"the context has ended", "exclusion", ended, bare, locktest.NotJudged, context.Canceled, "from outside"},
+	} {
+		t.Run(test.what, func(t *testing.T) {
+			v := check(t, test.check).Judge(test.ctx, test.fixture, s.info)
+			if v.Outcome != test.want || !strings.Contains(v.Because, test.because) || test.err != nil &&
+				!errors.Is(v.Err, test.err) {
+				t.Errorf("%+v, want %v because %q", v, test.want, test.because)
+			}
+		})
+	}
+}
+
+// A check that a lock does not pass is one thing where its Info says so, and another where
+// it does not. What the lock passes is not admitted.
+func TestLimits(t *testing.T) {
+	s := polling("handsOutLate")
+	node := redistest.Start(t).Node(t)
+	fixture := locktest.Fixture{Open: s.open, Nodes: func() []goredis.Node { return []goredis.Node{node} }}
+	limits := []strategies.Limit{
+		{Check: "slow answer", Because: "it never looks"},
+		{Check: "try-lock", Because: "it may"},
+	}
+	for _, test := range []struct {
+		check   string
+		limits  []strategies.Limit
+		want    locktest.Outcome
+		because string
+	}{
+		{"slow answer", nil, locktest.Broken, ""},
+		{"slow answer", limits[1:], locktest.Broken, ""},
+		{"slow answer", limits, locktest.Admitted, "it never looks"},
+		{"try-lock", limits, locktest.Passed, ""},
+	} {
+		s.info.Limits = test.limits
+		v := check(t, test.check).Judge(t.Context(), fixture, s.info)
+		if v.Outcome != test.want || v.Because != test.because || len(v.Failures) == 0 && test.want != locktest.Passed {
+			t.Errorf("with %v: %+v, want %v because %q", test.limits, v, test.want, test.because)
+		}
+	}
+}
+
+// bareLock is a lock as somebody writes it who has read no more than the package's documentation: it
+// and its leases can do what they must, and nothing else.
+type bareLock struct{ strategies.Locker }
+
+type bareLease struct{ strategies.Lease }
+
+func (l bareLock) Acquire(ctx context.Context, key string) (strategies.Lease, error) {
+	lease, err := l.Locker.Acquire(ctx, key)
+	if err != nil {
+		return nil, err
+	}
+	return bareLease{lease}, nil
+}
+
+// bare is a bareLock that is polled, with faults.
+func bare(names string) subject {
+	s := polling(names)
+	open := s.open
+	s.open = func(c goredis.Config) (strategies.Locker, error) {
+		l, err := open(c)
+		return bareLock{l}, err
+	}
+	return s
+}
+
+// on is the fixture of the package's comment.
+func (s subject) on(addr string) locktest.Fixture {
+	return locktest.Fixture{Open: s.open, Rounds: 6, Nodes: func() []goredis.Node {
+		return []goredis.Node{{Options: &redis.UniversalOptions{Addrs: []string{addr}}}}
+	}}
+}
+
+// Of a newcomer's lock all checks, one after the other on one server, name the faults that are there and no others, and
+// leave nothing on the server. A lock that ignores the Prefix has the same keys in all checks.
+func TestNewcomer(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		subject
+		promises, also []string // those broken for sure, and those that the same faults may break
+	}{
+		"two faults": {
+			bare("dialsItself blind noTTL"),
+			[]string{"only the owner releases", "a dead holder's lock frees by itself"},
+			[]string{"a late release is told so and harms nobody"},
+		},
+		"no tokens, and no Prefix": {
+			bare("ignoresPrefix").but(func(i *strategies.Info) { i.Claims.Fencing = true }),
+			[]string{"fencing tokens grow"}, nil,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			server := redistest.Start(t)
+			fixture := test.on(server.Addr)
+			fixture.Patience = 3 * time.Second
+			found := map[string]bool{}
+			for _, verdict := range locktest.Judge(t.Context(), fixture, test.info) {
+				t.Log(verdict)
+				for _, failure := range verdict.Failures {
+					found[failure.Promise] = true
+				}
+				if verdict.Outcome == locktest.NotJudged {
+					t.Error(verdict)
+				}
+			}
+			for _, promise := range test.promises {
+				if !found[promise] {
+					t.Errorf("the suite does not say that %q is broken", promise)
+				}
+			}
+			for promise := range found {
+				if !slices.Contains(slices.Concat(test.promises, test.also), promise) {
+					t.Errorf("the suite says that %q is broken, which is not", promise)
+				}
+			}
+			for _, left := range server.Client(t).Keys(t.Context(), "*").Val() {
+				if !strings.HasSuffix(left, ":fence") { // which it declares
+					t.Errorf("the checks left %.50q", left)
+				}
+			}
+		})
+	}
+}
+
+// A correct lock passes on go-redis's defaults, whosever the client is.
+func TestACorrectLockOnADefaultClient(t *testing.T) {
+	t.Parallel()
+	for name, change := range map[string]func(*locktest.Fixture, func() redis.UniversalClient){
+		"made by the lock": func(f *locktest.Fixture,
+			_ func() redis.UniversalClient,
+		) {
+			f.Open = bare("dialsItself").open
+		},
+		"made by Nodes, and another of the suite": func(f *locktest.Fixture, connect func() redis.UniversalClient) {
+			nodes := f.Nodes
+			f.Nodes = func() []goredis.Node {
+				all := nodes()
+				all[0].Client = connect() // open until the test ends
+				return all
+			}
+		},
+		"shared by all": func(f *locktest.Fixture, connect func() redis.UniversalClient) {
+			client, open := connect(), f.Open
+			f.Clients = []redis.UniversalClient{client}
+			f.Open = func(c goredis.Config) (strategies.Locker, error) {
+				c.Nodes[0].Client = client
+				return open(c)
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s, addr := bare(""), redistest.Start(t).Addr
+			fixture := s.on(addr)
+			change(&fixture, func() redis.UniversalClient {
+				client := redis.NewClient(&redis.Options{Addr: addr})
+				t.Cleanup(func() { _ = client.Close() })
+				return client
+			})
+			for _, verdict := range locktest.Judge(t.Context(), fixture, s.info) {
+				if verdict.Outcome == locktest.Broken || verdict.Outcome == locktest.NotJudged {
+					t.Error(verdict)
+				}
+			}
+		})
+	}
+}
+
+// check is the suite's of that name.
+func check(t *testing.T, name string) locktest.Check {
+	t.Helper()
+	checks := locktest.Checks()
+	i := slices.IndexFunc(checks, func(c locktest.Check) bool { return c.Name == name })
+	if i < 0 {
+		t.Fatalf("no check is called %q", name)
+	}
+	return checks[i]
 }

@@ -4,9 +4,15 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"os"
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/anishathalye/porcupine"
 
 	"github.com/lockbench/lockbench/strategies"
 )
@@ -183,4 +189,225 @@ func (held *watchedExtender) Extend(ctx context.Context, ttl time.Duration) erro
 	err := held.extender.Extend(ctx, ttl)
 	held.note()
 	return err
+}
+
+// ErrUndecided means that CheckHistory found neither an order that explains the history nor a
+// proof that there is none.
+var ErrUndecided = errors.New("the history is too long to be decided")
+
+// checkLimit is how long CheckHistory searches: the problem is NP-hard.
+const checkLimit = 10 * time.Second
+
+// CheckHistory says whether there is an order in which the operations could have happened on
+// such a lock, each at a moment between its call and its return (linearizability, Herlihy and
+// Wing, 1990; found by porcupine). Keys are independent. It draws an impossible history as an
+// HTML page in dir and names the page in the error; "" means the system's directory for
+// temporary files.
+//
+// An uncertain result never makes a history impossible. A failed acquire may hold the lock
+// from its call on, because Redis may run the command long after the client has given up. An
+// unclear release may release at any later time. A lease that says until when it is valid may
+// be gone at any time after that; before, no other client may acquire. A refused try counts
+// only if no other attempt ran at the same time: two such attempts may both fail to get a
+// quorum.
+//
+// It first checks the operations on leases alone, which is fast: a failed or refused attempt
+// can never excuse two leases that overlap.
+func CheckHistory(model Model, history []Operation, dir string) error {
+	if err := check(model, leases(history), dir); err != nil {
+		return err
+	}
+	return check(model, history, dir)
+}
+
+// leases returns the operations that acquired or gave up a lease.
+func leases(history []Operation) []Operation {
+	return slices.DeleteFunc(slices.Clone(history), func(o Operation) bool { return o.Lease == 0 })
+}
+
+func check(model Model, history []Operation, dir string) error {
+	result, info := porcupine.CheckOperationsVerbose(model.porcupine(), events(history), checkLimit)
+	switch result {
+	case porcupine.Ok:
+		return nil
+	case porcupine.Unknown:
+		return fmt.Errorf("%w within %v: %d operations", ErrUndecided, checkLimit, len(history))
+	}
+	file, err := os.CreateTemp(dir, "lockbench-history-*.html")
+	if err != nil {
+		return fmt.Errorf("the history is not that of a %v (it cannot be drawn: %w)", model, err)
+	}
+	err = porcupine.Visualize(model.porcupine(), info, file)
+	if err := errors.Join(err, file.Close()); err != nil {
+		return fmt.Errorf("the history is not that of a %v (it cannot be drawn: %w)", model, err)
+	}
+	return fmt.Errorf("the history is not that of a %v; it is drawn in %s", model, file.Name())
+}
+
+// never is the return time of an operation that may happen at any time after its call.
+const never = math.MaxInt64
+
+// events returns the operations in porcupine's form. It adds the events that no client sees,
+// and drops operations that prove nothing. The drawing shows an operation without an end as a
+// client of its own.
+func events(history []Operation) []porcupine.Operation {
+	history = slices.Clone(history)
+	slices.SortStableFunc(history, func(a, b Operation) int { return cmp.Compare(a.Call, b.Call) })
+	lines := 0
+	for _, o := range history {
+		lines = max(lines, o.Client+1)
+	}
+	var all []porcupine.Operation
+	add := func(o Operation, line int, end int64) {
+		all = append(all, porcupine.Operation{ClientId: line, Input: o, Call: int64(o.Call), Return: end})
+	}
+	endless := func(o Operation) {
+		add(o, lines, never)
+		lines++
+	}
+	released := map[int]time.Duration{}
+	lastTry := map[string]time.Duration{} // by key: when the last refused try that counts returned
+	for i, o := range history {
+		switch o.Event {
+		case Released:
+			released[o.Lease] = o.Return
+		case Refused:
+			if alone(history, i) {
+				lastTry[o.Key] = o.Return
+			}
+		}
+	}
+	for i, o := range history {
+		switch o.Event {
+		case Acquired:
+			add(o, o.Client, int64(o.Return))
+			if end, ok := released[o.Lease]; o.Until != 0 && (!ok || end > o.Until) {
+				endless(Operation{Event: expired, Key: o.Key, Lease: o.Lease, Call: max(o.Until, o.Call)})
+			}
+		case Failed:
+			if o.Call <= lastTry[o.Key] { // only a later refused try can show it
+				endless(o)
+			}
+		case Refused:
+			if alone(history, i) {
+				add(o, o.Client, int64(o.Return))
+			}
+		case Unclear:
+			endless(o)
+		default:
+			add(o, o.Client, int64(o.Return))
+		}
+	}
+	return all
+}
+
+// alone says whether no other attempt for the key overlaps operation i.
+func alone(history []Operation, i int) bool {
+	for j, o := range history {
+		attempt := o.Event == Acquired || o.Event == Failed || o.Event == Refused
+		if j != i && attempt && o.Key == history[i].Key && o.Call <= history[i].Return && history[i].Call <= o.Return {
+			return false
+		}
+	}
+	return true
+}
+
+// Model is the lock that CheckHistory compares a history with.
+type Model int
+
+const (
+	// Mutex is held by one lease at a time, and released by that one only.
+	Mutex Model = iota
+	// FencedMutex is a Mutex in which each lease has a larger token than all leases before
+	// it.
+	FencedMutex
+)
+
+// String returns the name that a failure uses.
+func (m Model) String() string {
+	if m == FencedMutex {
+		return "fenced mutex"
+	}
+	return "mutex"
+}
+
+// expired is the event that a lease's validity has ended; no client sees it.
+const expired Event = -1
+
+// state is a lock between two operations.
+type state struct {
+	lease int   // the lease that holds it, 0 for none
+	maybe bool  // no lease is known to hold it, but a failed acquire may
+	token int64 // the last one given
+}
+
+// step says whether an operation could have happened in a state, and returns the state after
+// it.
+//
+// A failed acquire may hold the lock: until the next successful acquire it may be the reason
+// why a try is refused. A lease that has expired may be gone: Redis ends it no sooner, but no
+// client knows exactly when, so the event may come later.
+func (m Model) step(s state, o Operation) (bool, state) {
+	switch o.Event {
+	case Acquired:
+		if s.lease != 0 || m == FencedMutex && o.Token <= s.token {
+			return false, s
+		}
+		return true, state{lease: o.Lease, token: o.Token}
+	case Failed:
+		s.maybe = s.maybe || s.lease == 0
+		return true, s
+	case Refused:
+		return s.lease != 0 || s.maybe, s
+	case Released:
+		return s.lease == o.Lease, state{token: s.token}
+	case Lost:
+		return s.lease != o.Lease, s
+	default: // Unclear, expired
+		if s.lease == o.Lease {
+			s.lease = 0
+		}
+		return true, s
+	}
+}
+
+func (m Model) porcupine() porcupine.Model {
+	return porcupine.Model{
+		Partition: byKey,
+		Init:      func() any { return state{} },
+		Step: func(s, operation, _ any) (bool, any) {
+			return m.step(s.(state), operation.(Operation))
+		},
+		DescribeOperation: func(operation, _ any) string { return operation.(Operation).String() },
+		DescribeState:     func(s any) string { return fmt.Sprintf("%+v", s) },
+	}
+}
+
+func byKey(history []porcupine.Operation) [][]porcupine.Operation {
+	keys := map[string][]porcupine.Operation{}
+	for _, o := range history {
+		key := o.Input.(Operation).Key
+		keys[key] = append(keys[key], o)
+	}
+	return slices.Collect(maps.Values(keys))
+}
+
+// String returns the operation as a drawing shows it.
+func (o Operation) String() string {
+	text := map[Event]string{
+		Acquired: "acquire → lease %d", Failed: "acquire → failed, may hold", Refused: "try → held",
+		Released: "release lease %d", Lost: "release lease %d → not held",
+		Unclear: "release lease %d → failed, may be free",
+		expired: "lease %d is valid no longer",
+	}[o.Event]
+	if o.Lease != 0 {
+		text = fmt.Sprintf(text, o.Lease)
+	}
+	if o.Token != 0 {
+		text += fmt.Sprintf(", token %d", o.Token)
+	}
+	if o.Until != 0 {
+		text += fmt.Sprintf(", valid until %v", o.Until.Round(time.Microsecond))
+	}
+	return text
 }

@@ -7,8 +7,12 @@ import (
 	"math/rand/v2"
 	"runtime"
 	"slices"
+	"strings"
 	"sync"
 	"time"
+
+	"github.com/lockbench/lockbench/internal/testkit/network"
+	"github.com/lockbench/lockbench/strategies"
 )
 
 // cancelledWait ends a wait by its context: by a deadline, by a cancel, and before it begins.
@@ -158,4 +162,334 @@ func givenUpWaits(s *stage) {
 	s.gone("of waits that were given up, keys and channels", func() []string {
 		return slices.DeleteFunc(s.leftovers(), func(left string) bool { return slices.Contains(standing, left) })
 	})
+}
+
+// steps is the number of commands, of a waiter or of a reconnection, before which a release
+// is forced. No strategy needs so many before it waits.
+const steps = 8
+
+// soon is how long the checks wait for what a strategy may never do.
+const soon = 250 * time.Millisecond
+
+// releaseBeforeTheWait releases just before a waiter's first command, then just before its
+// second, and so on until it waits. One of these moments is between its look at the lock and
+// its subscription.
+func releaseBeforeTheWait(s *stage) {
+	both := s.several(2, longTTL)
+	for step := range steps {
+		leases := s.fill(both[0], "key")
+		gate := both[1].wire.Hold(network.Write, step)
+		w := s.waiter(both[1], "key")
+		caught := gate.Catches(soon)
+		s.release(leases[0])
+		gate.Open()
+		w.overdue("a waiter waits on a lock that was released just before its command number %d", step+1)
+		w.finish()
+		s.release(leases[1:]...)
+		if step == 0 && !caught && s.ownConnections(both[1]) {
+			s.notTried("its commands cannot be held up: it does not dial with the Options in its Config")
+		}
+		if !caught {
+			return
+		}
+	}
+	s.Logf("a release was forced before each of a waiter's first %d commands; it sends more", steps)
+}
+
+// releaseDuringReconnect cuts the connections on which a waiter waits, and releases before it
+// has reconnected, then before each command that it sends after that.
+func releaseDuringReconnect(s *stage) {
+	both := s.several(2, longTTL)
+	for step := -3; step < steps; step++ { // the first cuts may come before the waiter listens
+		leases := s.fill(both[0], "key")
+		w := s.waiter(both[1], "key")
+		w.parked()
+		time.Sleep(20 * time.Millisecond) // on a slow machine the waiter may not listen yet
+		gate := both[1].wire.Hold(network.Dials, 0)
+		if step >= 0 {
+			gate.Open()
+			gate = both[1].wire.Hold(network.Write, step)
+		}
+		cut, caught := 0, false
+		for try := 0; !caught && (try < 2 || cut == 0 && try < 5); try++ { // the waiter may not have listened yet
+			cut += s.cut()
+			caught = gate.Catches(soon / 2)
+		}
+		s.release(leases[0])
+		gate.Open()
+		w.overdue("a waiter waits on a lock that was released while it reconnected (step %d)", max(step+1, 0))
+		w.finish()
+		s.release(leases[1:]...)
+		switch {
+		case cut == 0 && step < 0:
+			s.notApplicable("its waiters listen on no connection that could be cut")
+		case !caught && step < 0 && s.ownConnections(both[1]):
+			s.notTried("its reconnection cannot be held up: it does not dial with the Options in its Config")
+		case cut == 0 || !caught && step >= 0:
+			return
+		}
+	}
+}
+
+// killedConnections cuts the connections on which waiters wait, just before the
+// release that should wake them.
+func killedConnections(s *stage) {
+	const rounds, waiters = 8, 5
+	both := s.several(2, longTTL)
+	cut := 0
+	for round := range rounds {
+		leases := s.fill(both[0], "key")
+		var waiting []*waiter
+		for n := range waiters {
+			waiting = append(waiting, s.waiter(both[n%2], "key"))
+		}
+		time.Sleep(time.Duration(round%4) * 4 * time.Millisecond) // before, while and after they park
+		cut += s.cut()
+		if round%2 == 0 {
+			time.Sleep(time.Millisecond)
+		}
+		s.release(leases[0])
+		for _, w := range waiting {
+			w.overdue("a waiter whose connection was killed waits on a lock that is free")
+			w.finish()
+		}
+		s.release(leases[1:]...)
+	}
+	if cut == 0 {
+		s.notApplicable("its waiters listen on no connection that could be killed")
+	}
+}
+
+// cut kills the connections on which a client listens: those that subscribe, block or use
+// client tracking. It returns how many.
+func (s *stage) cut() int {
+	killed := 0
+	for _, o := range s.outside {
+		for _, c := range s.connections(o) {
+			if o.before[c["id"]] || !strings.ContainsAny(c["flags"], "PbtB") {
+				continue
+			}
+			// 0 if the connection has closed by itself
+			n, err := o.ClientKillByFilter(context.Background(), "ID", c["id"]).Result()
+			if err != nil {
+				s.notJudged("kill a connection: %w", err)
+			}
+			killed += int(n)
+		}
+	}
+	return killed
+}
+
+// fifo starts waiters of several instances one after the other, and expects them to be served
+// in that order.
+func fifo(s *stage) {
+	const waiters = 8
+	instances := s.several(3, longTTL)
+	leases := s.fill(instances[0], "key")
+	order := make(chan int, waiters)
+	var waiting []*waiter
+	for n := range waiters {
+		w := s.newWaiter(instances[n%3], "key")
+		w.run(func(ctx context.Context) error {
+			lease, err := w.on.Acquire(ctx, "key")
+			if err != nil {
+				return err
+			}
+			order <- n
+			return lease.Release(ctx)
+		})
+		w.parked()
+		waiting = append(waiting, w)
+	}
+	s.release(leases[0]) // one permit, so that one is served at a time
+	for _, w := range waiting {
+		w.finish()
+	}
+	for want := range waiters {
+		if got := <-order; got != want {
+			s.fatalf("waiter %d was served when it was waiter %d's turn", got, want)
+		}
+	}
+	s.release(leases[1:]...)
+}
+
+// fencing takes leases on several instances in turn, and one on an instance that dies.
+func fencing(s *stage) {
+	var last int64
+	grows := func(lease strategies.Lease) {
+		fenced, ok := strategies.As[strategies.Fenced](lease)
+		if !ok {
+			s.fatalf("its leases have no FencingToken")
+		}
+		switch token := fenced.FencingToken(); {
+		case token == last:
+			s.fatalf("token %d came twice", token)
+		case token < last:
+			s.fatalf("token %d came after %d", token, last)
+		default:
+			last = token
+		}
+	}
+	instances := s.several(3, longTTL)
+	for range 5 {
+		for _, i := range instances {
+			lease := s.acquire(i, "key")
+			grows(lease)
+			s.release(lease)
+		}
+	}
+	if !s.info.Claims.Recovery {
+		return
+	}
+	dead := s.open(shortTTL)
+	grows(s.acquire(dead, "key"))
+	s.die(dead)
+	lease := s.acquire(instances[0], "key")
+	grows(lease)
+	s.release(lease)
+}
+
+// overtaking has clients of two instances acquire again and again while other clients wait in
+// a third instance. It counts how often each client that asked later is served before such a
+// waiter.
+//
+// Why package handoff keeps the bound while no lease runs out and no waiter misses its turn:
+// an instance with waiters has either a lease or one place in Redis's queue, which is first
+// in, first out. Between two leases of the waiter's instance, or between the queueing of its
+// place and its next lease, each other instance is served before it at most once. That one
+// lease gives one turn to each client that waits when it arrives. Each lease of the waiter's own
+// instance serves at least its first waiter, in the order in which they came. So each earlier
+// waiter of the same instance costs at most one such round, and the waiter itself costs one.
+func overtaking(s *stage) {
+	three := s.several(3, longTTL)
+	for round := range 6 {
+		r := &rush{stage: s, hold: time.Duration(round%2) * 100 * time.Microsecond}
+		r.play(three, three[round%3], round < 3, 1+round/4)
+		if s.Failed() {
+			return
+		}
+	}
+}
+
+// rush is clients that acquire again as soon as they have released, and some clients that
+// wait.
+type rush struct {
+	*stage
+	hold    time.Duration
+	clients []*waiter
+
+	mu       sync.Mutex
+	over     bool // the current turn of each client is its last
+	patients []*patient
+}
+
+// patient is a waiter. before counts, for each client of the rush, how often it asked later
+// and was served first.
+type patient struct {
+	*waiter
+	served bool
+	before map[int]int
+}
+
+// play has all of them wait for one holder: the rush in two of the instances, and that many
+// patients in the third.
+func (r *rush) play(three []*instance, holder *instance, rushFirst bool, patients int) {
+	lease := r.acquire(holder, "key")
+	if rushFirst {
+		r.begin(three[:2])
+	}
+	for range patients {
+		r.wait(three[2])
+	}
+	if !rushFirst {
+		r.begin(three[:2])
+	}
+	r.release(lease)
+	for _, p := range r.patients {
+		p.finish()
+	}
+	r.mu.Lock()
+	r.over = true
+	r.mu.Unlock()
+	for _, c := range r.clients {
+		c.returned("a client that may stop")
+	}
+}
+
+// wait starts one more patient, and returns when the servers have received its commands.
+func (r *rush) wait(on *instance) {
+	p := &patient{waiter: r.newWaiter(on, "key"), before: map[int]int{}}
+	p.run(func(ctx context.Context) error {
+		lease, err := on.Acquire(ctx, "key")
+		if err != nil {
+			return err
+		}
+		r.mu.Lock()
+		p.served = true
+		r.mu.Unlock()
+		return lease.Release(context.WithoutCancel(ctx))
+	})
+	p.parked()
+	p.heard()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.patients = append(r.patients, p)
+}
+
+// begin starts clients of those instances, and returns when they wait: a release before that
+// would find only the patients.
+func (r *rush) begin(on []*instance) {
+	const clients = 4 // per instance
+	for n, instance := range on {
+		last := r.newWaiter(instance, "key")
+		last.attempts += clients - 1
+		for c := range clients {
+			r.clients = append(r.clients, r.background(instance, "key", func(ctx context.Context) error {
+				for r.turn(ctx, n*clients+c, instance) {
+				}
+				return nil
+			}))
+		}
+		last.settle()
+	}
+}
+
+// turn acquires and releases once. It says whether the client comes again.
+func (r *rush) turn(ctx context.Context, client int, on *instance) bool {
+	r.mu.Lock()
+	earlier := r.patients // the patients that asked before this turn
+	r.mu.Unlock()
+	lease, err := on.Acquire(ctx, "key")
+	if err != nil {
+		if ctx.Err() == nil {
+			r.broken(granting, "an acquire in a rush returned %q", err)
+		}
+		return false
+	}
+	more := r.count(client, earlier)
+	time.Sleep(r.hold)
+	if err := lease.Release(context.WithoutCancel(ctx)); err != nil {
+		r.broken(granting, "the release of a valid lease returned %q", err)
+		return false
+	}
+	return more
+}
+
+// count records that a client has the lock although it asked later than those patients. Once
+// a patient was overtaken too often, no client comes again.
+func (r *rush) count(client int, earlier []*patient) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for ahead, p := range earlier {
+		if p.served {
+			continue
+		}
+		if p.before[client]++; p.before[client] > ahead+1 && !r.over {
+			r.over = true
+			r.errorf("a client was served %d times before one who had asked earlier, and had %d of its own instance "+
+				"before it",
+				p.before[client], ahead)
+		}
+	}
+	return !r.over
 }

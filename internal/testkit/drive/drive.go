@@ -6,11 +6,18 @@ import (
 	"context"
 	"errors"
 	"flag"
+	"fmt"
 	"math"
+	"net"
+	"os"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
+
+	"go.uber.org/goleak"
 
 	"github.com/lockbench/lockbench/internal/engine"
 	"github.com/lockbench/lockbench/internal/store"
@@ -108,4 +115,141 @@ func Run(t testing.TB, server store.Server, session string, v strategies.Variant
 func Sound(run *results.Run) bool {
 	return !slices.ContainsFunc(run.Invalid,
 		func(why string) bool { return !strings.HasPrefix(why, "it was observed for") })
+}
+
+// afterwards ends a run when the lock was acquired often enough after its fault. A fault of
+// servers is over when it is undone, a fault of a client when the client hangs up.
+type afterwards struct {
+	store.Server
+	injector store.Injector
+	times    int64
+	end      func()
+	over     atomic.Bool
+	had      atomic.Int64 // acquisitions since the fault was over
+}
+
+// Connect lets afterwards see when the instance is closed.
+func (a *afterwards) Connect(ctx context.Context, name string, pool int, detour store.Through) (store.Instance, error) {
+	i, err := a.Server.Connect(ctx, name, pool, detour)
+	if err != nil {
+		return nil, err
+	}
+	return instance{i, a}, nil
+}
+
+type instance struct {
+	store.Instance
+	of *afterwards
+}
+
+// Close is called within the window only for an instance that the fault hit.
+func (i instance) Close() error {
+	defer i.of.over.Store(true)
+	return i.Instance.Close()
+}
+
+// faults carries out the run's fault, and notes when it is over.
+type faults struct{ *afterwards }
+
+func (f faults) Detour(instance int) store.Through { return f.injector.Detour(instance) }
+
+func (f faults) Prepare(ctx context.Context, fault workloads.Fault, where store.RunMarks) (store.Action, error) {
+	action, err := f.injector.Prepare(ctx, fault, where)
+	if end := action.End; end != nil {
+		action.End = func(ctx context.Context) error {
+			defer f.over.Store(true)
+			return end(ctx)
+		}
+	}
+	return action, err
+}
+
+// Holding is part of engine.Observer.
+func (*afterwards) Holding(int) {}
+
+// Releasing is part of engine.Observer.
+func (*afterwards) Releasing(int) {}
+
+// Acquired counts the acquisitions after the fault.
+func (a *afterwards) Acquired(engine.Acquisition) {
+	if a.over.Load() && a.had.Add(1) == a.times {
+		a.end()
+	}
+}
+
+// Serve returns the address of a server that lets answer handle each connection, and then closes it. It ends with the
+// test.
+func Serve(t testing.TB, answer func(net.Conn)) (addr string) {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var serving sync.WaitGroup
+	serving.Go(func() {
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			serving.Go(func() { // nobody waits until another has been answered
+				answer(conn)
+				_ = conn.Close()
+			})
+		}
+	})
+	t.Cleanup(func() { _ = listener.Close(); serving.Wait() })
+	return listener.Addr().String()
+}
+
+// Shared is a server that the tests of a package share as far as they can: it takes a second or two to start.
+type Shared struct{ open func() (store.Server, error) }
+
+// Share returns a server of a store, which starts when it is first used.
+func Share(kind store.Store) Shared {
+	return Shared{sync.OnceValues(func() (store.Server, error) {
+		return kind.Open(context.Background(), store.NewRunID(), store.Options{})
+	})}
+}
+
+// Main is a TestMain: it runs the tests, closes the server, and looks for goroutines that are left.
+func (s Shared) Main(m *testing.M) {
+	ManyAtATime()
+	code := m.Run()
+	server, err := s.open()
+	if err == nil {
+		err = server.Close(context.Background())
+	}
+	if err = errors.Join(err, goleak.Find()); err != nil && code == 0 {
+		fmt.Fprintln(os.Stderr, err)
+		code = 1
+	}
+	os.Exit(code)
+}
+
+// Get returns the server.
+func (s Shared) Get(t testing.TB) store.Server {
+	t.Helper()
+	server, err := s.open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return server
+}
+
+// Open opens a store, and closes it with a context that has ended when the test ends.
+func Open(t testing.TB, kind store.Store, o store.Options) store.Server {
+	t.Helper()
+	server, err := kind.Open(t.Context(), store.NewRunID(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		ended, cancel := context.WithCancel(context.Background())
+		cancel()
+		if err := server.Close(ended); err != nil {
+			t.Error(err)
+		}
+	})
+	return server
 }

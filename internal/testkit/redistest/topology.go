@@ -2,13 +2,24 @@ package redistest
 
 import (
 	"context"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/maintnotifications"
 
+	"github.com/lockbench/lockbench/internal/launch"
 	"github.com/lockbench/lockbench/internal/store/redis/servers"
+	"github.com/lockbench/lockbench/internal/testkit/poll"
 	"github.com/lockbench/lockbench/strategies/goredis"
 )
 
@@ -101,4 +112,296 @@ func (top *Topology) own(i int) *servers.Own { return top.Server.Owned()[i] }
 func (top *Topology) do(what string, do func(context.Context) error) {
 	top.t.Helper()
 	bounded(top.t, what, do)
+}
+
+// Pair is a primary and its replica, which can change roles.
+type Pair struct {
+	Nodes [2]*redis.Client // one to look at each, the first primary first
+
+	t       testing.TB
+	primary atomic.Int32
+}
+
+// StartPair starts two servers; the second follows the first.
+func StartPair(t testing.TB) *Pair {
+	t.Helper()
+	soon := []string{"--repl-diskless-sync-delay", "0"}
+	p := NewPair(t, Start(t, soon...), Start(t, soon...))
+	p.Replicate()
+	return p
+}
+
+// NewPair returns two servers that do not know each other yet.
+func NewPair(t testing.TB, first, second *Server) *Pair {
+	t.Helper()
+	return &Pair{t: t, Nodes: [2]*redis.Client{first.Client(t), second.Client(t)}}
+}
+
+// Replicate makes the second follow the first.
+func (p *Pair) Replicate() {
+	p.t.Helper()
+	host, port, _ := net.SplitHostPort(p.Addr(0))
+	if err := p.Nodes[1].Do(p.t.Context(), "REPLICAOF", host, port).Err(); err != nil {
+		p.t.Fatal(err)
+	}
+	p.Together()
+}
+
+// Together waits until the replica has what the primary has.
+func (p *Pair) Together() {
+	p.t.Helper()
+	replica := p.Nodes[1-p.primary.Load()]
+	poll.Until(p.t, "the replica follows", func() bool {
+		return strings.Contains(replica.Info(p.t.Context(), "replication").Val(), "master_link_status:up")
+	})
+}
+
+// Addr returns a node's address.
+func (p *Pair) Addr(node int) string { return p.Nodes[node].Options().Addr }
+
+// Primary returns the client of the primary.
+func (p *Pair) Primary() *redis.Client { return p.Nodes[p.primary.Load()] }
+
+// Is says whether a node has a role, master or slave.
+func (p *Pair) Is(node int, role string) bool {
+	return strings.Contains(p.Nodes[node].Info(p.t.Context(), "replication").Val(), "role:"+role)
+}
+
+// Dial dials the primary, as a name that follows it does.
+func (p *Pair) Dial(ctx context.Context, network, _ string) (net.Conn, error) {
+	return new(net.Dialer).DialContext(ctx, network, p.Primary().Options().Addr)
+}
+
+// FailOver makes the replica the primary, with all that the primary had. It closes no connection.
+func (p *Pair) FailOver() {
+	p.t.Helper()
+	old := int(p.primary.Load())
+	if err := p.Nodes[old].Do(p.t.Context(), "FAILOVER").Err(); err != nil {
+		p.t.Fatal(err)
+	}
+	poll.Until(p.t, "they have changed their parts", func() bool { return p.Is(old, "slave") && p.Is(1-old, "master") })
+	p.primary.Store(int32(1 - old))
+}
+
+// StartSentinel starts a Sentinel that watches a primary as "lock", and takes it for dead after so
+// long. It returns the Sentinel's address.
+func StartSentinel(t testing.TB, primary string, down time.Duration) string {
+	t.Helper()
+	free, err := launch.FreePort()
+	if err != nil {
+		t.Fatal(err)
+	}
+	own := strconv.Itoa(free)
+	host, port, _ := net.SplitHostPort(primary)
+	conf := filepath.Join(t.TempDir(), "sentinel.conf")
+	text := fmt.Sprintf("bind 127.0.0.1\nport %s\n"+
+		"sentinel monitor lock %s %s 1\nsentinel down-after-milliseconds lock %d\n", own, host, port,
+		down.Milliseconds())
+	if err := os.WriteFile(conf, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command("redis-server", conf, "--sentinel")
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	})
+	return net.JoinHostPort("127.0.0.1", own)
+}
+
+// Cluster is a Redis cluster of three primaries, with a client for each.
+type Cluster struct {
+	Nodes []*redis.Client // one to look at each
+
+	t   testing.TB
+	ids []string
+}
+
+// StartCluster starts a Cluster, which takes two seconds.
+func StartCluster(t testing.TB) *Cluster {
+	t.Helper()
+	return ClusterOf(t, StartTopology(t, "cluster:3"))
+}
+
+// ClusterOf looks at a cluster of three primaries that runs.
+func ClusterOf(t testing.TB, top *Topology) *Cluster {
+	t.Helper()
+	c := &Cluster{t: t, Nodes: top.Clients(t)}
+	for _, node := range c.Nodes {
+		id, err := node.Do(t.Context(), "CLUSTER", "MYID").Text()
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.ids = append(c.ids, id)
+		// No replica could take over from a node that does not answer in time on a busy
+		// machine.
+		if err := node.ConfigSet(t.Context(), "cluster-node-timeout", "60000").Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return c
+}
+
+// Options are those of a client for the whole cluster.
+func (c *Cluster) Options() redis.UniversalOptions {
+	all := redis.UniversalOptions{Password: c.Nodes[0].Options().Password, IsClusterMode: true}
+	for _, node := range c.Nodes {
+		all.Addrs = append(all.Addrs, node.Options().Addr)
+	}
+	return all
+}
+
+// StartReplica starts a replica of a node of a cluster, by its address, and waits until all nodes
+// know it and it has what the node has. It returns the replica's client, and what kills the node and
+// waits until the replica has taken its place by itself.
+func StartReplica(t testing.TB, top *Topology, of string) (replica *redis.Client, takeOver func()) {
+	t.Helper()
+	nodes := top.Clients(t)
+	primary := nodes[slices.IndexFunc(nodes, func(node *redis.Client) bool { return node.Options().Addr == of })]
+	password := primary.Options().Password
+	server := Start(t, "--cluster-enabled", "yes",
+		"--repl-diskless-sync-delay", "0", "--requirepass", password, "--masterauth", password)
+	client := redis.NewClient(&redis.Options{Addr: server.Addr, Password: password, DisableIdentity: true})
+	t.Cleanup(func() { _ = client.Close() })
+	nodes = append(nodes, client)
+	host, port, _ := net.SplitHostPort(of)
+	patient := func(timeout string) {
+		for _, node := range nodes {
+			if err := node.ConfigSet(t.Context(), "cluster-node-timeout", timeout).Err(); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	patient("60000") // on a busy machine a node may not answer in time
+	id, err := primary.Do(t.Context(), "CLUSTER", "MYID").Text()
+	if err == nil {
+		err = client.ClusterMeet(t.Context(), host, port).Err()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	know := func(what string, count int) func() bool {
+		return func() bool {
+			return !slices.ContainsFunc(nodes, func(node *redis.Client) bool {
+				told := node.ClusterNodes(t.Context()).Val()
+				return strings.Count(told, what) != count || strings.Contains(told, "handshake")
+			})
+		}
+	}
+	poll.Until(t, "all nodes know each other", know("connected", len(nodes)))
+	if err := client.ClusterReplicate(t.Context(), id).Err(); err != nil {
+		t.Fatal(err)
+	}
+	poll.Until(t, "all know the replica", know("slave", 1))
+	says := func(what string) func() bool {
+		return func() bool { return strings.Contains(client.Info(t.Context(), "replication").Val(), what) }
+	}
+	poll.Until(t, "the replica follows", says("master_link_status:up"))
+	return client, func() {
+		patient("1000")
+		top.Kill(slices.Index(top.Addrs(), of))
+		poll.Until(t, "the replica is the primary", says("role:master"))
+	}
+}
+
+// Move is a slot's move from one node to another.
+type Move struct {
+	*Cluster
+	slot     int64
+	from, to int
+}
+
+// SlotOf returns the slot of the only held lock whose keys match a pattern.
+func (c *Cluster) SlotOf(pattern string) int64 {
+	c.t.Helper()
+	for _, node := range c.Nodes {
+		for _, key := range node.Keys(c.t.Context(), pattern).Val() {
+			return node.ClusterKeySlot(c.t.Context(), key).Val()
+		}
+	}
+	c.t.Fatal("no lock is held")
+	return 0
+}
+
+// owner returns the primary that has a slot, as a node sees it.
+func owner(t testing.TB, node *redis.Client, slot int64) redis.ClusterNode {
+	t.Helper()
+	for _, part := range node.ClusterSlots(t.Context()).Val() {
+		if int64(part.Start) <= slot && slot <= int64(part.End) && len(part.Nodes) > 0 {
+			return part.Nodes[0]
+		}
+	}
+	return redis.ClusterNode{}
+}
+
+// Mortal gives the node that has the slot of the keys that fit a pattern a replica. die kills the
+// node once the replica has all that it has, and returns clients of those that live when
+// the replica is in its place.
+func (c *Cluster) Mortal(top *Topology, pattern string) (die func() (living []*redis.Client)) {
+	c.t.Helper()
+	slot := c.SlotOf(pattern)
+	of := slices.Index(c.ids, owner(c.t, c.Nodes[0], slot).ID)
+	replica, _ := StartReplica(c.t, top, c.Nodes[of].Options().Addr)
+	offset := func(node *redis.Client, field string) string {
+		return node.InfoMap(c.t.Context(), "replication").Val()["Replication"][field]
+	}
+	return func() []*redis.Client {
+		c.t.Helper()
+		poll.Until(c.t, "the replica has all", func() bool {
+			return offset(replica, "slave_repl_offset") == offset(c.Nodes[of], "master_repl_offset")
+		})
+		top.Kill(of)
+		if err := replica.Do(c.t.Context(), "CLUSTER", "FAILOVER", "TAKEOVER").Err(); err != nil {
+			c.t.Fatal(err)
+		}
+		others := append(slices.Delete(slices.Clone(c.Nodes), of, of+1), replica)
+		poll.Until(c.t, "all know who has the slot", func() bool {
+			return !slices.ContainsFunc(others, func(node *redis.Client) bool {
+				id := owner(c.t, node, slot).ID
+				return id == c.ids[of] || id == ""
+			})
+		})
+		return others
+	}
+}
+
+// Migrate begins to move a slot. Its keys stay where they are.
+func (c *Cluster) Migrate(slot int64) *Move {
+	c.t.Helper()
+	m := &Move{Cluster: c, slot: slot, from: slices.Index(c.ids, owner(c.t, c.Nodes[0], slot).ID)}
+	m.to = (m.from + 1) % len(c.Nodes)
+	m.do(m.to, "CLUSTER", "SETSLOT", m.slot, "IMPORTING", c.ids[m.from])
+	m.do(m.from, "CLUSTER", "SETSLOT", m.slot, "MIGRATING", c.ids[m.to])
+	return m
+}
+
+// Carry moves keys, up to most, and returns how many are left.
+func (m *Move) Carry(most int) int {
+	m.t.Helper()
+	to := m.Nodes[m.to].Options()
+	host, port, _ := net.SplitHostPort(to.Addr)
+	keys := m.Nodes[m.from].ClusterGetKeysInSlot(m.t.Context(), int(m.slot), 100).Val()
+	for _, key := range keys[:min(most, len(keys))] {
+		m.do(m.from, "MIGRATE", host, port, key, 0, 5000, "AUTH", to.Password)
+	}
+	return max(0, len(keys)-most)
+}
+
+// Finish moves the rest and tells all nodes which of them has the slot.
+func (m *Move) Finish() {
+	m.t.Helper()
+	for m.Carry(100) > 0 { // new ones may have come
+	}
+	for _, n := range []int{m.to, m.from, 0, 1, 2} {
+		m.do(n, "CLUSTER", "SETSLOT", m.slot, "NODE", m.ids[m.to])
+	}
+}
+
+func (m *Move) do(node int, args ...any) {
+	m.t.Helper()
+	if err := m.Nodes[node].Do(m.t.Context(), args...).Err(); err != nil {
+		m.t.Errorf("%v: %v", args, err)
+	}
 }

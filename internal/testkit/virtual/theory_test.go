@@ -1,5 +1,8 @@
 //go:build !race
 
+// The race detector makes these take minutes; internal/apps/selfcheck has it look at fewer
+// customers.
+
 package virtual_test
 
 import (
@@ -8,12 +11,14 @@ import (
 	"math"
 	"math/rand/v2"
 	"os"
+	"runtime"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/lockbench/lockbench/internal/engine"
+	"github.com/lockbench/lockbench/internal/testkit/virtual"
 	"github.com/lockbench/lockbench/results"
 	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/workloads"
@@ -146,4 +151,90 @@ func closeTo(b *results.Bound, truth float64) bool {
 		return float64(b.NS) < 1.03*truth
 	}
 	return math.Abs(float64(b.NS)/truth-1) < 0.03
+}
+
+// The timeline of a run grows up to 1,024 slices; from then on a thousand seconds
+// more must take nothing.
+func TestRecordingForLongAddsNoMemory(t *testing.T) {
+	const early, late = 1100 * time.Second, 2100 * time.Second
+	synctest.Test(t, func(t *testing.T) {
+		used := make(chan uint64, 2)
+		go func() {
+			for _, sleep := range []time.Duration{early, late - early} {
+				time.Sleep(sleep)
+				used <- heap()
+			}
+		}()
+		timeout := workloads.Duration(3 * time.Second)
+		run := virtual.Run(t, nil, func(w *workloads.Spec) {
+			w.Clients, w.Keys = 50, 3
+			w.Hold, w.Think, w.Timeout = virtual.Dist(t, "exp:150ms"), virtual.Dist(t, "exp:150ms"), &timeout
+			w.Duration = workloads.Duration(late + time.Second)
+		})
+		if run.Speed.Acquisitions < 30_000 || run.Waiting.TimedOut < 1000 {
+			t.Errorf("only %d acquisitions, %d timed out", run.Speed.Acquisitions, run.Waiting.TimedOut)
+		}
+		// A byte for each acquisition of these thousand seconds would be as much.
+		before, after := <-used, <-used
+		t.Logf("%d bytes in use after %v, %d after %v", before, early, after, late)
+		if after > before+16<<10 {
+			t.Errorf("%d bytes in use after %v, %d after %v", before, early, after, late)
+		}
+	})
+}
+
+// heap is what is in use once the garbage is gone.
+func heap() uint64 {
+	runtime.GC()
+	runtime.GC()
+	var stats runtime.MemStats
+	runtime.ReadMemStats(&stats)
+	return stats.HeapAlloc
+}
+
+// TestLocalIsPollaczekAndKhinchines has customers pass the real engine, its arrivals, its
+// recorder and the lock local: a million of each queue with LOCKBENCH_MODEL=1 (make soak),
+// a tenth of them every day. Their mean wait must be
+//
+//	W = λ·E[S²] ÷ (2·(1 − λ·E[S]))
+//
+// (F. Pollaczek 1930, A. Khinchine 1932).
+func TestLocalIsPollaczekAndKhinchines(t *testing.T) {
+	customers, million := int64(100_000), os.Getenv("LOCKBENCH_MODEL") != ""
+	if million {
+		customers = 1_000_000
+	}
+	for _, queue := range []struct {
+		name   string
+		load   float64
+		hold   string
+		square float64 // E[S²] ÷ E[S]²
+		within float64 // chance moves the mean of a tenth: the busier the queue, the more
+	}{
+		{"M/M/1", 0.5, "exp:1ms", 2, 0.05},
+		{"M/G/1", 0.7, "uniform:0s,2ms", 4.0 / 3, 0.05},
+		{"M/D/1", 0.9, "1ms", 1, 0.1},
+	} {
+		within := queue.within
+		if million {
+			within = 0.05
+		}
+		t.Run(queue.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				const mean = float64(time.Millisecond)
+				run := virtual.Run(t, nil, func(w *workloads.Spec) {
+					w.Hold, w.Rate, w.Iterations = virtual.Dist(t, queue.hold), workloads.Rate(queue.load*1e9/mean),
+						customers
+				})
+				want := queue.load * mean * queue.square / (2 * (1 - queue.load))
+				got := *run.Waiting.PerAcquisition.MeanNS
+				t.Logf("mean wait at %v: %.0f ns, by the formula %.0f ns: %+.2f %%", queue.load, got, want,
+					(got/want-1)*100)
+				if run.Speed.Acquisitions != customers || math.Abs(got/want-1) > within {
+					t.Errorf("mean wait of %d customers at %v: %.0f ns, by the formula %.0f ns", run.Speed.Acquisitions,
+						queue.load, got, want)
+				}
+			})
+		})
+	}
 }
