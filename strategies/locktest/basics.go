@@ -25,9 +25,7 @@ func acquireAndRelease(s *stage) {
 
 // notHeld releases a lease that nobody may hold any more.
 func (s *stage) notHeld(what string, lease strategies.Lease) {
-	ctx, cancel := context.WithTimeout(context.Background(), s.patience)
-	defer cancel()
-	if err := lease.Release(ctx); !errors.Is(err, strategies.ErrNotHeld) {
+	if err := within(s.patience, lease.Release); !errors.Is(err, strategies.ErrNotHeld) {
 		s.errorf("%s returned %v, want ErrNotHeld", what, err)
 	}
 }
@@ -48,9 +46,7 @@ func closed(s *stage) {
 	} else if !errors.Is(w.err, strategies.ErrClosed) {
 		s.errorf("an acquire after Close returned %q, want ErrClosed", w.err)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), s.patience)
-	defer cancel()
-	switch err := lease.Release(ctx); {
+	switch err := within(s.patience, lease.Release); {
 	case err == nil:
 	case s.ownConnections(i) && !errors.Is(err, strategies.ErrNotHeld):
 		s.Logf("a release after Close returned %q, since the lock's own connections are closed: the lease lasts "+
@@ -79,11 +75,7 @@ func strangeKeys(s *stage) {
 			s.errorf("key %.20q is the same as with an x added", key)
 		}
 		// A waiter also uses keys and channels that are derived from the key.
-		w := s.waiter(i, key)
-		w.parked()
-		s.release(leases[0])
-		w.finish()
-		s.release(leases[1:]...)
+		s.passOn(leases, i, key, func() {})
 	}
 }
 

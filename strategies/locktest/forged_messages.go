@@ -89,10 +89,10 @@ func (f *forger) close() (err error) {
 func (f *forger) channels(o *outside) []string {
 	ctx, pattern := context.Background(), "*"+f.id+"*"
 	plain, err := o.PubSubChannels(ctx, pattern).Result()
-	f.must(err)
+	f.must("use the lock's channels", err)
 	sharded, err := o.PubSubShardChannels(ctx, pattern).Result()
 	if _, unknown := errors.AsType[redis.Error](err); !unknown { // before Redis 7
-		f.must(err)
+		f.must("use the lock's channels", err)
 	}
 	for _, channel := range sharded {
 		f.sharded[channel] = true
@@ -107,13 +107,13 @@ func (f *forger) listen() {
 		ear := f.ears[n]
 		for _, channel := range f.channels(o) {
 			if f.sharded[channel] {
-				f.must(ear.SSubscribe(ctx, channel))
+				f.must("use the lock's channels", ear.SSubscribe(ctx, channel))
 			}
 		}
-		f.must(ear.Ping(ctx))
+		f.must("use the lock's channels", ear.Ping(ctx))
 		for answered := false; !answered; { // the answer comes after all that was published before
 			got, err := ear.ReceiveTimeout(ctx, f.patience)
-			f.must(err)
+			f.must("use the lock's channels", err)
 			switch m := got.(type) {
 			case *redis.Message:
 				f.heard[word.ReplaceAllString(m.Payload, "_")] = m.Payload
@@ -121,12 +121,6 @@ func (f *forger) listen() {
 				answered = true
 			}
 		}
-	}
-}
-
-func (f *forger) must(err error) {
-	if err != nil {
-		f.notJudged("use the lock's channels: %w", err)
 	}
 }
 
@@ -148,7 +142,7 @@ const session, loggedIn = "session", "logged-in"
 func (f *forger) publish() (sent int) {
 	ctx := context.Background()
 	for _, o := range f.outside {
-		f.must(o.Set(ctx, f.named(session), loggedIn, 0).Err())
+		f.must("use the lock's channels", o.Set(ctx, f.named(session), loggedIn, 0).Err())
 		channels := f.channels(o)
 		for _, shape := range slices.Sorted(maps.Keys(f.heard)) {
 			for texts := range slices.Chunk(f.madeUp(f.heard[shape], channels), 500) {
@@ -165,7 +159,7 @@ func (f *forger) publish() (sent int) {
 					}
 					return nil
 				})
-				f.must(err)
+				f.must("use the lock's channels", err)
 			}
 		}
 	}
@@ -177,14 +171,14 @@ func (f *forger) publish() (sent int) {
 func (f *forger) gone() (gone bool) {
 	for _, o := range f.outside {
 		n, err := o.Del(context.Background(), f.named(session)).Result()
-		f.must(err)
+		f.must("use the lock's channels", err)
 		gone = gone || n == 0
 	}
 	return gone
 }
 
 // madeUp returns messages like one that was heard: the same again, with the names of other
-// processes and locks, with other numbers and tokens, and rubbish.
+// processes, which stand in the channels, and of other locks, with other numbers and tokens, and rubbish.
 func (f *forger) madeUp(heard string, channels []string) []string {
 	const lock = "\x00" // instead of its name, which has parts of its own
 	locks := []string{f.prefix + f.named("key"), f.prefix + f.named("other"), f.named(session)}
@@ -192,7 +186,8 @@ func (f *forger) madeUp(heard string, channels []string) []string {
 
 	id, rest, _ := strings.Cut(made[0], " ")
 	tokens := otherTokens(made[0])
-	made = vary(made, aName, f.processes(made[0], channels))
+	made = vary(made, aName, slices.Compact(slices.Sorted(slices.Values(
+		aName.FindAllString(strings.Join(append(channels, made[0]), " "), -1)))))
 	made = vary(made, idNumber, numbers())
 	made = append(made, loggedIn, loggedIn+" "+rest, id+" "+loggedIn)
 	made = vary(made, aToken, tokens)
@@ -214,25 +209,6 @@ func vary(texts []string, match *regexp.Regexp, words []string) (varied []string
 		}
 	}
 	return varied
-}
-
-// processes returns what stands in the channels where the message's name stands in one.
-func (f *forger) processes(text string, channels []string) (names []string) {
-	name := aName.FindString(text)
-	for _, channel := range channels {
-		before, after, found := strings.Cut(channel, name)
-		if name == "" || !found {
-			continue
-		}
-		for _, other := range channels {
-			if rest, ok := strings.CutPrefix(other, before); ok {
-				if rest, ok = strings.CutSuffix(rest, after); ok && !slices.Contains(names, rest) {
-					names = append(names, rest)
-				}
-			}
-		}
-	}
-	return names
 }
 
 // numbers are those of the ids that came first, in both usual notations.

@@ -51,10 +51,9 @@ func lateRelease(s *stage) {
 	s.notHeld("the release of a lease that ran out", free)
 	next := s.fill(alive, "key")
 	s.full(third, "key")
-	ctx, cancel := context.WithTimeout(context.Background(), s.patience)
-	defer cancel()
 	if extender, ok := strategies.As[strategies.Extender](lease); ok {
-		if err := extender.Extend(ctx, longTTL); !errors.Is(err, strategies.ErrNotHeld) {
+		longer := func(ctx context.Context) error { return extender.Extend(ctx, longTTL) }
+		if err := within(s.patience, longer); !errors.Is(err, strategies.ErrNotHeld) {
 			s.errorf("extending a lost lease returned %v, want ErrNotHeld", err)
 		}
 	}
@@ -77,9 +76,8 @@ func extend(s *stage) {
 			s.notApplicable("its leases cannot be extended")
 		}
 		leases := []strategies.Lease{lease}
-		ctx, cancel := context.WithTimeout(context.Background(), s.patience)
-		defer cancel()
-		if err := extender.Extend(ctx, longTTL); err != nil { // too late, if the machine stood still
+		longer := func(ctx context.Context) error { return extender.Extend(ctx, longTTL) }
+		if err := within(s.patience, longer); err != nil { // too late, if the machine stood still
 			return cmp.Or(fmt.Sprintf("extend: %v", err), s.releaseAll(leases))
 		}
 		s.believable(i, lease, longTTL)

@@ -49,9 +49,7 @@ func (s *stage) look(node goredis.Node) {
 // connections returns the fields of CLIENT LIST.
 func (s *stage) connections(o *outside) []map[string]string {
 	list, err := o.ClientList(context.Background()).Result()
-	if err != nil {
-		s.notJudged("list the connections: %w", err)
-	}
+	s.must("list the connections", err)
 	return slices.Collect(replies.Clients(list))
 }
 
@@ -94,9 +92,7 @@ func (s *stage) leftovers() []string {
 			}
 			left = append(left, keys.Val())
 		}
-		if err := keys.Err(); err != nil {
-			s.notJudged("look for keys: %w", err)
-		}
+		s.must("look for keys", keys.Err())
 		for _, list := range []func(context.Context, string) *redis.StringSliceCmd{
 			o.PubSubChannels,
 			o.PubSubShardChannels,
@@ -105,9 +101,7 @@ func (s *stage) leftovers() []string {
 			if _, unknown := errors.AsType[redis.Error](err); unknown { // before Redis 7
 				continue
 			}
-			if err != nil {
-				s.notJudged("look for channels: %w", err)
-			}
+			s.must("look for channels", err)
 			left = append(left, channels...)
 		}
 	}
@@ -153,9 +147,7 @@ func (s *stage) label() pprof.LabelSet { return pprof.Labels("locktest", s.prefi
 // goroutines returns the goroutines that carry the test's label, one line each.
 func (s *stage) goroutines() []string {
 	var profile bytes.Buffer
-	if err := pprof.Lookup("goroutine").WriteTo(&profile, 1); err != nil {
-		s.notJudged("list the goroutines: %w", err)
-	}
+	s.must("list the goroutines", pprof.Lookup("goroutine").WriteTo(&profile, 1))
 	var left []string
 	for record := range strings.SplitSeq(profile.String(), "\n\n") {
 		if !strings.Contains(record, s.prefix) {

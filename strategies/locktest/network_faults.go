@@ -52,10 +52,7 @@ func (s *stage) heldUp(i *instance, kind network.Kind, step int, begin func() *w
 // again releases until the result is nil or ErrNotHeld, or until patience is over.
 func (s *stage) again(lease strategies.Lease) (err error) {
 	for end := time.Now().Add(s.patience); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
-		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
-		err = lease.Release(ctx)
-		cancel()
-		if err == nil || errors.Is(err, strategies.ErrNotHeld) {
+		if err = within(time.Second, lease.Release); err == nil || errors.Is(err, strategies.ErrNotHeld) {
 			return err
 		}
 	}
@@ -149,7 +146,8 @@ func lostAnswers(s *stage) {
 // acquireUnanswered asks for a free lock.
 func (s *stage) acquireUnanswered(i, third *instance, step int, ttl time.Duration) (lost bool) {
 	asked := time.Now()
-	w, lost := s.heldUp(i, network.LostAnswer, step, func() *waiter { return s.waiterFor(i, "key", i.Acquire) }, func() {})
+	asks := func() *waiter { return s.waiterFor(i, "key", i.Acquire) }
+	w, lost := s.heldUp(i, network.LostAnswer, step, asks, func() {})
 	w.returned("an acquire whose answer was lost")
 	if w.err == nil {
 		until := validUntil(w.lease, asked, ttl)
@@ -253,62 +251,51 @@ func lateCommands(s *stage) {
 	l := &lateness{stage: s, next: s.open(longTTL), third: s.open(longTTL)}
 	for _, c := range []struct {
 		what  string
-		begin func() call
+		begin func() (call func(context.Context) error, lease strategies.Lease)
 	}{
-		{"release", l.stalesRelease},
-		{"extension", l.stalesExtension},
-		{"acquire", l.stalesAcquire},
+		{"release", func() (func(context.Context) error, strategies.Lease) {
+			return l.fill(l.stale, "key")[0].Release, nil
+		}},
+		{"extension", func() (func(context.Context) error, strategies.Lease) {
+			lease := l.fill(l.stale, "key")[0]
+			extender, ok := strategies.As[strategies.Extender](lease)
+			if !ok {
+				return lease.Release, nil
+			}
+			return func(ctx context.Context) error { return extender.Extend(ctx, staleTTL) }, lease
+		}},
+		{"acquire", func() (func(context.Context) error, strategies.Lease) {
+			return func(ctx context.Context) error {
+				lease, err := l.stale.Acquire(ctx, "key")
+				if err == nil {
+					_ = lease.Release(context.WithoutCancel(ctx))
+				}
+				return err
+			}, nil
+		}},
 	} {
-		eachStep(func(step int) bool { return l.arrives(c.what, c.begin, step) })
+		eachStep(func(step int) bool {
+			if l.stale == nil {
+				l.stale = l.open(staleTTL)
+				_ = l.again(l.acquire(l.stale, "key")) // this opens its connections
+			}
+			call, lease := c.begin()
+			return l.arrives(c.what, call, lease, step)
+		})
 	}
 }
 
-// lateness is the instances that take part.
+// lateness is the instances that take part. stale is nil until a command of it is kept.
 type lateness struct {
 	*stage
 	stale, next, third *instance
 }
 
-// call is what the stale instance does, and the lease that it releases in the end; nil means
-// none.
-type call struct {
-	do    func(context.Context) error
-	lease strategies.Lease
-}
-
-func (l *lateness) stalesRelease() call {
-	return call{do: l.fill(l.stale, "key")[0].Release}
-}
-
-func (l *lateness) stalesExtension() call {
-	lease := l.fill(l.stale, "key")[0]
-	extender, ok := strategies.As[strategies.Extender](lease)
-	if !ok {
-		return call{do: lease.Release}
-	}
-	return call{func(ctx context.Context) error { return extender.Extend(ctx, staleTTL) }, lease}
-}
-
-func (l *lateness) stalesAcquire() call {
-	return call{do: func(ctx context.Context) error {
-		lease, err := l.stale.Acquire(ctx, "key")
-		if err == nil {
-			_ = lease.Release(context.WithoutCancel(ctx))
-		}
-		return err
-	}}
-}
-
 // arrives lets step commands through and keeps back the others until another client has the
-// lock. It says whether there was such a command.
-func (l *lateness) arrives(what string, begin func() call, step int) bool {
-	if l.stale == nil {
-		l.stale = l.open(staleTTL)
-		_ = l.again(l.acquire(l.stale, "key")) // this opens its connections
-	}
-	one := begin()
+// lock. It says whether there was such a command. In the end it releases the stale lease, if there is one.
+func (l *lateness) arrives(what string, call func(context.Context) error, lease strategies.Lease, step int) bool {
 	kept := l.stale.wire.Hold(network.Late, step)
-	w := l.background(l.stale, "key", one.do)
+	w := l.background(l.stale, "key", call)
 	caught := w.meets(kept)
 	w.cancel()
 	late := kept.Snap()
@@ -330,8 +317,8 @@ func (l *lateness) arrives(what string, begin func() call, step int) bool {
 		l.fatalf("%s, and the release of the next holder returned %q", seen, err)
 	}
 	l.release(leases[1:]...)
-	if one.lease != nil {
-		_ = l.again(one.lease) // it was lost
+	if lease != nil {
+		_ = l.again(lease) // it was lost
 	}
 	if !l.eventually(func() bool { return l.free(l.third, "key") }) {
 		l.fatalf("%s, and the lock is not free", seen)

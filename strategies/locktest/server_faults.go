@@ -274,9 +274,7 @@ func (s *stage) refuse(b *book, all []*instance, r refusal) {
 	defer relieve()
 	before := b.count()
 	b.leave(leases[0])
-	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
-	err := leases[0].Release(ctx)
-	cancel()
+	err := within(time.Second, leases[0].Release)
 	time.Sleep(50 * time.Millisecond)
 	if n := b.count() - before; n > 0 && r.every && err != nil && !errors.Is(err, strategies.ErrNotHeld) {
 		s.errorf("servers refused all writes, a release returned %q, and %d others were granted the lock", err, n)
@@ -298,9 +296,7 @@ func (s *stage) set(setting, value string) (undo func()) {
 	var changed []usual
 	undo = func() {
 		for _, c := range changed {
-			if err := c.ConfigSet(context.Background(), setting, c.value).Err(); err != nil {
-				s.notJudged("set %s back: %w", setting, err)
-			}
+			s.must("set "+setting+" back", c.ConfigSet(context.Background(), setting, c.value).Err())
 		}
 		changed = nil
 	}

@@ -268,9 +268,7 @@ func (s *stage) ownConnections(i *instance) bool {
 // forget deletes the lock on key from the servers, with all keys that belong to it.
 func (s *stage) forget(key string) {
 	for _, o := range s.outside {
-		if err := o.unlink(context.Background(), "*"+s.named(key)+"*"); err != nil {
-			s.notJudged("%w", err)
-		}
+		s.must("delete a lock", o.unlink(context.Background(), "*"+s.named(key)+"*"))
 	}
 }
 
@@ -279,9 +277,7 @@ func (s *stage) forget(key string) {
 func (s *stage) disturb(what string, do func() error) {
 	defer pprof.SetGoroutineLabels(pprof.WithLabels(s.ctx, s.label()))
 	pprof.SetGoroutineLabels(context.Background())
-	if err := do(); err != nil {
-		s.notJudged("%s: %w", what, err)
-	}
+	s.must(what, do())
 }
 
 // teardown bounds how long a check that failed deletes its keys.
@@ -334,13 +330,10 @@ func (o *outside) unlink(ctx context.Context, pattern string) error {
 	keys := o.Scan(ctx, 0, pattern, 1000).Iterator()
 	for keys.Next(ctx) {
 		if err := o.Del(ctx, keys.Val()).Err(); err != nil {
-			return fmt.Errorf("delete a key: %w", err)
+			return err
 		}
 	}
-	if err := keys.Err(); err != nil {
-		return fmt.Errorf("look for keys: %w", err)
-	}
-	return nil
+	return keys.Err()
 }
 
 // attempts is how often a check repeats a step that a stalled machine can spoil, such as a
@@ -407,12 +400,17 @@ func (s *stage) measure(do func()) (longest time.Duration) {
 
 // releaseAll releases the leases and returns the first error.
 func (s *stage) releaseAll(leases []strategies.Lease) (fault string) {
-	ctx, cancel := context.WithTimeout(context.Background(), s.patience)
-	defer cancel()
 	for _, lease := range leases {
-		if err := lease.Release(ctx); err != nil && fault == "" {
+		if err := within(s.patience, lease.Release); err != nil && fault == "" {
 			fault = fmt.Sprintf("release: %v", err)
 		}
 	}
 	return fault
+}
+
+// within makes a call whose context ends after the limit.
+func within(limit time.Duration, call func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
+	defer cancel()
+	return call(ctx)
 }

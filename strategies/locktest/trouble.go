@@ -5,6 +5,8 @@ import (
 	"errors"
 	"sync"
 	"time"
+
+	"github.com/lockbench/lockbench/strategies"
 )
 
 // flushedScripts empties the script cache between any two steps.
@@ -12,21 +14,14 @@ func flushedScripts(s *stage) {
 	both := s.several(2, longTTL)
 	flush := func() {
 		for _, o := range s.outside {
-			if err := o.ScriptFlush(context.Background()).Err(); err != nil {
-				s.notJudged("flush the scripts: %w", err)
-			}
+			s.must("flush the scripts", o.ScriptFlush(context.Background()).Err())
 		}
 	}
 	for range 3 {
 		flush()
 		leases := s.fill(both[0], "key")
 		flush()
-		w := s.waiter(both[1], "key")
-		w.parked()
-		flush()
-		s.release(leases[0])
-		w.finish()
-		s.release(leases[1:]...)
+		s.passOn(leases, both[1], "key", flush)
 	}
 }
 
@@ -83,9 +78,7 @@ func (s *stage) unanswered(i *instance, limit time.Duration) bool {
 	})
 	lease, err := i.Acquire(ctx, "key")
 	resumed.Wait()
-	if resume != nil {
-		s.notJudged("resume the servers: %w", resume)
-	}
+	s.must("resume the servers", resume)
 	switch {
 	case err == nil: // the client ignored the deadline and got the reply
 		s.release(lease)
@@ -162,15 +155,12 @@ func (s *stage) recovers(all ...*instance) {
 	for _, i := range all {
 		var last error
 		if !s.eventually(func() bool {
-			ctx, cancel := context.WithTimeout(context.Background(), s.patience)
-			defer cancel()
-			lease, err := i.Acquire(ctx, "key")
-			if err != nil {
-				last = err
-				return false
+			var lease strategies.Lease
+			last = within(s.patience, func(ctx context.Context) (err error) { lease, err = i.Acquire(ctx, "key"); return err })
+			if last == nil {
+				s.release(lease)
 			}
-			s.release(lease)
-			return true
+			return last == nil
 		}) {
 			s.fatalf("the servers answer, and an acquire returns %q", last)
 		}
@@ -188,12 +178,7 @@ func deadNodes(s *stage) {
 	}
 	s.recovers(both...)
 	for turn := range 4 {
-		leases := s.fill(both[turn%2], "key")
-		w := s.waiter(both[(turn+1)%2], "key")
-		w.parked()
-		s.release(leases[0])
-		w.finish()
-		s.release(leases[1:]...)
+		s.passOn(s.fill(both[turn%2], "key"), both[(turn+1)%2], "key", func() {})
 	}
 
 	last := nodes - minority - 1 // living nodes, less than a majority

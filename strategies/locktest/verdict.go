@@ -99,6 +99,13 @@ func (s *stage) notTried(format string, args ...any) { s.stop(NotTried, fmt.Erro
 // last argument is the error, if there is one, with %w.
 func (s *stage) notJudged(format string, args ...any) { s.stop(NotJudged, fmt.Errorf(format, args...)) }
 
+// must ends the check if what it needs to look at or to disturb its servers failed.
+func (s *stage) must(what string, err error) {
+	if err != nil {
+		s.notJudged("%s: %w", what, err)
+	}
+}
+
 func (r *report) stop(end Outcome, why error) {
 	r.mu.Lock()
 	r.verdict.Outcome, r.verdict.Because = end, why.Error()

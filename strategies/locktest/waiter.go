@@ -39,47 +39,33 @@ func (s *stage) waiter(i *instance, key string) *waiter {
 func (s *stage) waiterFor(i *instance, key string,
 	acquire func(context.Context, string) (strategies.Lease, error),
 ) *waiter {
-	w := s.newWaiter(i, key)
-	w.run(func(ctx context.Context) (err error) {
-		w.lease, err = acquire(ctx, key)
-		return err
+	s.asksFor(key)
+	ctx, cancel := context.WithCancel(context.Background())
+	w := &waiter{
+		s: s, on: i, key: key, cancel: cancel, done: make(chan struct{}), began: time.Now(),
+		attempts: i.probe.Counts().Attempts,
+	}
+	go func() {
+		defer close(w.done)
+		w.lease, w.err = acquire(ctx, key)
+		w.over = time.Now()
+	}()
+	s.Cleanup(func() {
+		cancel()
+		if s.Failed() { // it may hang for ever
+			return
+		}
+		select {
+		case <-w.done:
+		case <-time.After(s.patience):
+		}
 	})
 	return w
 }
 
 // background runs a call of an instance.
 func (s *stage) background(i *instance, key string, do func(context.Context) error) *waiter {
-	w := s.newWaiter(i, key)
-	w.run(do)
-	return w
-}
-
-func (s *stage) newWaiter(on *instance, key string) *waiter {
-	s.asksFor(key)
-	return &waiter{
-		s: s, on: on, key: key, done: make(chan struct{}), began: time.Now(),
-		attempts: on.probe.Counts().Attempts,
-	}
-}
-
-func (w *waiter) run(do func(context.Context) error) {
-	ctx, cancel := context.WithCancel(context.Background())
-	w.cancel = cancel
-	go func() {
-		defer close(w.done)
-		w.err = do(ctx)
-		w.over = time.Now()
-	}()
-	w.s.Cleanup(func() {
-		cancel()
-		if w.s.Failed() { // it may hang for ever
-			return
-		}
-		select {
-		case <-w.done:
-		case <-time.After(w.s.patience):
-		}
-	})
+	return s.waiterFor(i, key, func(ctx context.Context, _ string) (strategies.Lease, error) { return nil, do(ctx) })
 }
 
 func (w *waiter) isOver() bool {
@@ -220,6 +206,16 @@ func (w *waiter) finish() {
 	if w.err != nil {
 		w.s.fatalf("a waiter got: %v", w.err)
 	}
+}
+
+// passOn has the lock, whose leases all are held, pass to a waiter of an instance.
+func (s *stage) passOn(leases []strategies.Lease, to *instance, key string, beforeRelease func()) {
+	w := s.waiter(to, key)
+	w.parked()
+	beforeRelease()
+	s.release(leases[0])
+	w.finish()
+	s.release(leases[1:]...)
 }
 
 // overdue ends the test if the waiter is not over. seen says what that means if the lock is

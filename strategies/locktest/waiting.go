@@ -32,9 +32,9 @@ func cancelledWait(s *stage) {
 		{"a wait with a deadline", timed, context.DeadlineExceeded},
 		{"an acquire with an ended context", ended, context.Canceled},
 	} {
-		w := s.newWaiter(both[1], "key")
-		w.run(func(context.Context) (err error) { w.lease, err = both[1].Acquire(wait.ctx, "key"); return err })
-		w.refused(wait.what, wait.want)
+		s.waiterFor(both[1], "key", func(_ context.Context, key string) (strategies.Lease, error) {
+			return both[1].Acquire(wait.ctx, key)
+		}).refused(wait.what, wait.want)
 	}
 	w := s.waiter(both[1], "key")
 	w.parked()
@@ -271,9 +271,7 @@ func (s *stage) cut() int {
 			}
 			// 0 if the connection has closed by itself
 			n, err := o.ClientKillByFilter(context.Background(), "ID", c["id"]).Result()
-			if err != nil {
-				s.notJudged("kill a connection: %w", err)
-			}
+			s.must("kill a connection", err)
 			killed += int(n)
 		}
 	}
@@ -289,9 +287,8 @@ func fifo(s *stage) {
 	order := make(chan int, waiters)
 	var waiting []*waiter
 	for n := range waiters {
-		w := s.newWaiter(instances[n%3], "key")
-		w.run(func(ctx context.Context) error {
-			lease, err := w.on.Acquire(ctx, "key")
+		w := s.background(instances[n%3], "key", func(ctx context.Context) error {
+			lease, err := instances[n%3].Acquire(ctx, "key")
 			if err != nil {
 				return err
 			}
@@ -418,8 +415,8 @@ func (r *rush) play(three []*instance, holder *instance, rushFirst bool, patient
 
 // wait starts one more patient, and returns when the servers have received its commands.
 func (r *rush) wait(on *instance) {
-	p := &patient{waiter: r.newWaiter(on, "key"), before: map[int]int{}}
-	p.run(func(ctx context.Context) error {
+	p := &patient{before: map[int]int{}}
+	p.waiter = r.background(on, "key", func(ctx context.Context) error {
 		lease, err := on.Acquire(ctx, "key")
 		if err != nil {
 			return err
@@ -441,8 +438,6 @@ func (r *rush) wait(on *instance) {
 func (r *rush) begin(on []*instance) {
 	const clients = 4 // per instance
 	for n, instance := range on {
-		last := r.newWaiter(instance, "key")
-		last.attempts += clients - 1
 		for c := range clients {
 			r.clients = append(r.clients, r.background(instance, "key", func(ctx context.Context) error {
 				for r.turn(ctx, n*clients+c, instance) {
@@ -450,7 +445,9 @@ func (r *rush) begin(on []*instance) {
 				return nil
 			}))
 		}
-		last.settle()
+		first := r.clients[n*clients]
+		first.attempts += clients - 1
+		first.settle()
 	}
 }
 

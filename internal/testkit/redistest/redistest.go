@@ -37,11 +37,11 @@ type Server struct {
 // test ends. The test fails if there is no Redis.
 func Start(t testing.TB, args ...string) *Server {
 	t.Helper()
-	return StartWith(t, nil, args...)
+	return startWith(t, nil, args...)
 }
 
-// StartWith is Start with more environment variables, such as NAME=value.
-func StartWith(t testing.TB, env []string, args ...string) *Server {
+// startWith is Start with more environment variables, such as NAME=value.
+func startWith(t testing.TB, env []string, args ...string) *Server {
 	t.Helper()
 	quiet()
 	own, err := servers.StartOwn(t.Context(), servers.Options{RunID: "test", Env: env},
@@ -84,14 +84,14 @@ func (s *Server) Node(t testing.TB) goredis.Node {
 // closed when the test ends.
 func (s *Server) Client(t testing.TB) *redis.Client {
 	t.Helper()
-	client := redis.NewClient(&redis.Options{
-		Addr:            s.Addr,
-		MaxRetries:      -1,
-		DisableIdentity: true,
-		MaintNotificationsConfig: &maintnotifications.Config{
-			Mode: maintnotifications.ModeDisabled,
-		},
-	})
+	return look(t, &redis.Options{Addr: s.Addr})
+}
+
+// look opens a client that sends nothing by itself.
+func look(t testing.TB, o *redis.Options) *redis.Client {
+	o.MaxRetries, o.DisableIdentity = -1, true
+	o.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
+	client := redis.NewClient(o)
 	t.Cleanup(func() { _ = client.Close() })
 	return client
 }
@@ -166,7 +166,7 @@ func StartSettable(t testing.TB, args ...string) (*Server, *Clock) {
 	t.Cleanup(func() { _ = file.Close() })
 	c := &Clock{t, file}
 	c.Set(0)
-	server := StartWith(t, []string{"LD_PRELOAD=" + library, "CLOCK_AHEAD=" + file.Name()}, args...)
+	server := startWith(t, []string{"LD_PRELOAD=" + library, "CLOCK_AHEAD=" + file.Name()}, args...)
 	const step = time.Hour
 	c.Set(step)
 	now, err := server.Client(t).Time(t.Context()).Result()

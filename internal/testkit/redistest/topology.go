@@ -15,7 +15,6 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
-	"github.com/redis/go-redis/v9/maintnotifications"
 
 	"github.com/lockbench/lockbench/internal/launch"
 	"github.com/lockbench/lockbench/internal/store/redis/servers"
@@ -77,11 +76,7 @@ func (top *Topology) Clients(t testing.TB) []*redis.Client {
 		if err != nil {
 			t.Fatal(err)
 		}
-		options.MaxRetries, options.DisableIdentity = -1, true
-		options.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
-		client := redis.NewClient(options)
-		t.Cleanup(func() { _ = client.Close() })
-		clients = append(clients, client)
+		clients = append(clients, look(t, options))
 	}
 	return clients
 }
@@ -263,8 +258,7 @@ func StartReplica(t testing.TB, top *Topology, of string) (replica *redis.Client
 	password := primary.Options().Password
 	server := Start(t, "--cluster-enabled", "yes",
 		"--repl-diskless-sync-delay", "0", "--requirepass", password, "--masterauth", password)
-	client := redis.NewClient(&redis.Options{Addr: server.Addr, Password: password, DisableIdentity: true})
-	t.Cleanup(func() { _ = client.Close() })
+	client := look(t, &redis.Options{Addr: server.Addr, Password: password})
 	nodes = append(nodes, client)
 	host, port, _ := net.SplitHostPort(of)
 	patient := func(timeout string) {

@@ -3,11 +3,14 @@ package trial
 
 import (
 	"context"
+	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/lockbench/lockbench/internal/store/redis/servers"
 	"github.com/lockbench/lockbench/internal/testkit/extent"
+	"github.com/lockbench/lockbench/internal/testkit/poll"
 	"github.com/lockbench/lockbench/internal/testkit/redistest"
 	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/strategies/goredis"
@@ -104,4 +107,141 @@ func Calm(t testing.TB, play func(times int) (spoilt string)) {
 		t.Logf("spoilt, with times multiplied by %d: %s", times, spoilt)
 	}
 	t.Error("it was spoilt each time")
+}
+
+// patience is how long a step may take before it counts as lost.
+const patience = 20 * time.Second
+
+// Process is one instance of a strategy, as a service would have it.
+type Process struct {
+	strategies.Locker
+	Config goredis.Config
+}
+
+// Start opens a variant, written as on the command line, ready for use. It is closed when the
+// test ends.
+func Start(t testing.TB, server *redistest.Server, variant string, ttl time.Duration) Process {
+	t.Helper()
+	return StartOn(t, []goredis.Node{server.Node(t)}, variant, ttl)
+}
+
+// StartOn is Start on other nodes than one server.
+func StartOn(t testing.TB, nodes []goredis.Node, variant string, ttl time.Duration) Process {
+	t.Helper()
+	config := configOn(nodes)
+	config.TTL = ttl
+	locker, err := goredis.Open(Variant(t, variant), config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := locker.Close(); err != nil {
+			t.Errorf("close: %v", err)
+		}
+	})
+	if p, ok := strategies.As[strategies.Preparer](locker); ok {
+		if err := p.Prepare(t.Context(), nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return Process{locker, config}
+}
+
+// Counts returns what its Probe has counted.
+func (p Process) Counts() strategies.ProbeCounts { return p.Config.Probe.Counts() }
+
+// Acquire must succeed.
+func (p Process) Acquire(t testing.TB, key string) strategies.Lease {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	lease, err := p.Ask(ctx, key)
+	if err != nil {
+		t.Fatalf("acquire: %v", err)
+	}
+	return lease
+}
+
+// Ask acquires, and asks again where Redis has not answered, as a service does: a busy machine can keep it from
+// an answer for longer than a lock waits for one.
+func (p Process) Ask(ctx context.Context, key string) (strategies.Lease, error) {
+	for {
+		lease, err := p.Locker.Acquire(ctx, key)
+		if err == nil || ctx.Err() != nil || !strings.Contains(err.Error(), "Redis has not answered") {
+			return lease, err
+		}
+	}
+}
+
+// Release must succeed.
+func Release(t testing.TB, lease strategies.Lease) {
+	t.Helper()
+	if err := lease.Release(context.Background()); err != nil {
+		t.Fatalf("release: %v", err)
+	}
+}
+
+// Waiters are callers that acquire in the background.
+type Waiters struct {
+	leases chan strategies.Lease
+	all    sync.WaitGroup
+}
+
+// Park has n callers of each process wait for "key". It returns when each has had an
+// answer to the two tries that precede parking.
+func Park(t testing.TB, n int, processes ...Process) *Waiters {
+	t.Helper()
+	return ParkOn(t, "key", n, processes...)
+}
+
+// ParkOn is Park for another key.
+func ParkOn(t testing.TB, key string, n int, processes ...Process) *Waiters {
+	t.Helper()
+	w := &Waiters{leases: make(chan strategies.Lease, n*len(processes))}
+	// None outlives the test, however it ends.
+	ctx, cancel := context.WithCancel(context.Background())
+	t.Cleanup(func() { cancel(); w.all.Wait() })
+	before := make([]int64, len(processes))
+	for i, p := range processes {
+		before[i] = p.Counts().Attempts
+		for range n {
+			w.all.Go(func() {
+				lease, err := p.Locker.Acquire(ctx, key)
+				if err == nil {
+					w.leases <- lease
+				} else if ctx.Err() == nil {
+					t.Errorf("acquire: %v", err)
+				}
+			})
+		}
+	}
+	for i, p := range processes {
+		poll.Until(t, "all waiters are parked", func() bool {
+			return p.Counts().Attempts-before[i] >= 2*int64(n) // a waiter that spins goes on
+		})
+	}
+	return w
+}
+
+// Next returns the lease of the next waiter that gets the lock.
+func (w *Waiters) Next(t testing.TB) strategies.Lease {
+	t.Helper()
+	select {
+	case lease := <-w.leases:
+		return lease
+	case <-time.After(patience):
+		t.Fatal("no waiter got the lock: its wake-up was lost")
+		return nil
+	}
+}
+
+// Total sums what the processes' Probes have counted.
+func Total(processes ...Process) (sum strategies.ProbeCounts) {
+	for _, p := range processes {
+		counts := p.Counts()
+		sum.Attempts += counts.Attempts
+		sum.Useful += counts.Useful
+		sum.Futile += counts.Futile
+	}
+	return sum
 }
