@@ -40,26 +40,20 @@ func faultsOf(names string) faults {
 	return f
 }
 
-const (
-	exclusion = 1 << iota
-	recovery
-	fifo
-	fencing
-	reentrant
-	watchdog
-	bounded
+// What a lock may claim beside exclusion.
+var (
+	recovery  = func(c *strategies.Claims) { c.Recovery = true }
+	fifo      = func(c *strategies.Claims) { c.FIFO = true }
+	fencing   = func(c *strategies.Claims) { c.Fencing = true }
+	reentrant = func(c *strategies.Claims) { c.Reentrant = true }
+	watchdog  = func(c *strategies.Claims) { c.Watchdog = true }
+	bounded   = func(c *strategies.Claims) { c.Bounded = true }
 )
 
-func claims(all ...int) (c strategies.Claims) {
-	claimed := 0
-	for _, one := range all {
-		claimed |= one
-	}
-	for claim, to := range map[int]*bool{
-		exclusion: &c.Exclusion, recovery: &c.Recovery, fifo: &c.FIFO, fencing: &c.Fencing,
-		reentrant: &c.Reentrant, watchdog: &c.Watchdog, bounded: &c.Bounded,
-	} {
-		*to = claimed&claim != 0
+func claims(all ...func(*strategies.Claims)) strategies.Claims {
+	c := strategies.Claims{Exclusion: true}
+	for _, add := range all {
+		add(&c)
 	}
 	return c
 }
@@ -68,10 +62,10 @@ func claims(all ...int) (c strategies.Claims) {
 var byRedis = []strategies.Limit{{Check: "clock set forward", Because: "Redis ends leases by its clock"}}
 
 // onRedis is a redisLock with faults.
-func onRedis(names string, claimed ...int) subject {
+func onRedis(names string, claimed ...func(*strategies.Claims)) subject {
 	f := faultsOf(names)
 	info := strategies.Info{
-		Name: "redis", Claims: claims(append(claimed, exclusion, recovery)...), Capacity: 1, Nodes: 1,
+		Name: "redis", Claims: claims(append(claimed, recovery)...), Capacity: 1, Nodes: 1,
 		Persistent: []string{"{key}:fence"}, NoCluster: "its keys are in several slots", Limits: byRedis,
 	}
 	if f["tags"] {
@@ -86,13 +80,15 @@ func onRedis(names string, claimed ...int) subject {
 }
 
 // polling is a redisLock whose waiters poll.
-func polling(names string, claimed ...int) subject { return onRedis("polls "+names, claimed...) }
+func polling(names string, claimed ...func(*strategies.Claims)) subject {
+	return onRedis("polls "+names, claimed...)
+}
 
 // inProcess is a localLock with faults.
-func inProcess(names string, permits int, claimed ...int) subject {
+func inProcess(names string, permits int, claimed ...func(*strategies.Claims)) subject {
 	f := faultsOf(names)
 	info := strategies.Info{
-		Name: "local", Claims: claims(append(claimed, exclusion)...), Capacity: permits, MaxInstances: 1,
+		Name: "local", Claims: claims(claimed...), Capacity: permits, MaxInstances: 1,
 	}
 	return subject{info: info, open: func(c goredis.Config) (strategies.Locker, error) {
 		return newLocalLock(f, permits, c, &localKeys{keys: map[string]*localQueue{}}), nil
@@ -113,7 +109,7 @@ func inCohorts(names string) subject {
 func ofNodes(names string) subject {
 	f := faultsOf(names)
 	info := strategies.Info{
-		Name: "quorum", Claims: claims(exclusion, recovery), Capacity: 1, Nodes: 5,
+		Name: "quorum", Claims: claims(recovery), Capacity: 1, Nodes: 5,
 		NoCluster: "its nodes are independent", Limits: byRedis,
 	}
 	return subject{info: info, open: func(c goredis.Config) (strategies.Locker, error) {
@@ -145,8 +141,11 @@ func (s subject) fixture(t *testing.T) locktest.Fixture {
 	t.Helper()
 	f := redisservers.Fixture(t, s.info.Nodes, s.open)
 	f.Rounds, f.Drawings = 6, t.TempDir()
-	if s.check != "" && s.check != "failover" {
-		f.Failover = nil
+	if s.check != "" {
+		f.Patience = 8 * time.Second // short, because most faults have to be waited for
+		if s.check != "failover" {
+			f.Failover = nil
+		}
 	}
 	return f
 }
@@ -154,9 +153,7 @@ func (s subject) fixture(t *testing.T) locktest.Fixture {
 // judge runs the check that is meant for the fault once, as users do, or all of them on
 // a correct lock, and compares what they find with what they should.
 func (s subject) judge(t *testing.T) {
-	fixture := s.fixture(t)
-	fixture.Patience = s.patience()
-	checks := locktest.Checks()
+	fixture, checks := s.fixture(t), locktest.Checks()
 	if s.check != "" {
 		checks = []locktest.Check{check(t, s.check)}
 	}
@@ -169,14 +166,6 @@ func (s subject) judge(t *testing.T) {
 	for _, wrong := range s.wrong(verdicts) {
 		t.Error(wrong)
 	}
-}
-
-// patience is short for faults: most of them have to be waited for.
-func (s subject) patience() time.Duration {
-	if s.check == "" {
-		return 0
-	}
-	return 8 * time.Second
 }
 
 // told says whether a check has named the fault.
@@ -226,13 +215,12 @@ func TestSuite(t *testing.T) {
 func correct() []subject {
 	return []subject{
 		onRedis("", fencing, reentrant, watchdog).called("a correct lock on Redis"),
-		polling("", fencing, reentrant, watchdog).called("a correct lock that is polled"),
+		polling("tags", fencing, reentrant, watchdog).called("a correct lock that is polled, also on clusters"),
 		inProcess("", 1, fifo, fencing, reentrant).called("a correct lock in the process"),
 		inProcess("", 3, fifo).called("a correct semaphore"),
 		inCohorts("").called("a correct lock that goes round in an instance"),
 		inProcess("", 1, bounded).called("a correct lock in the process, that claims less"),
 		ofNodes("").called("a correct quorum"),
-		polling("tags").called("a correct lock for clusters"),
 	}
 }
 

@@ -93,9 +93,7 @@ func (d *detection) atATime(ctx context.Context, t *testing.T, often int) {
 
 // look judges a broken locker by the check that is meant for its fault.
 func (d *detection) look(ctx context.Context, t *testing.T, s subject) {
-	fixture := s.fixture(t)
-	fixture.Patience = s.patience()
-	v := check(t, s.check).Judge(ctx, fixture, s.info)
+	v := check(t, s.check).Judge(ctx, s.fixture(t), s.info)
 	if errors.Is(v.Err, context.DeadlineExceeded) && ctx.Err() != nil { // it was ended
 		return
 	}

@@ -9,6 +9,7 @@ import (
 	"os"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -79,7 +80,7 @@ func (p *Path) Through(dial Dial) Dial {
 
 // watch puts a connection on the path.
 func (p *Path) watch(dialled net.Conn) net.Conn {
-	c := &conn{Conn: dialled, gone: make(chan struct{}), reads: newDeadline(), writes: newDeadline()}
+	c := &conn{Conn: dialled, gone: make(chan struct{})}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.conns = append(p.conns, c)
@@ -287,40 +288,31 @@ func (p *Path) closes(c *conn) (stays bool) {
 	return len(c.kept) > 0
 }
 
-// deadline is when reads or writes end that wait at a gate, as those of a socket do.
-type deadline struct {
-	mu    sync.Mutex
-	at    time.Time // zero for never
-	moved chan struct{}
-}
-
-func newDeadline() deadline { return deadline{moved: make(chan struct{})} }
+// deadline is when reads or writes end that wait at a gate, as those of a socket do, in Unix nanoseconds; 0 means never.
+type deadline struct{ atomic.Int64 }
 
 func (d *deadline) set(at time.Time) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	close(d.moved)
-	d.at, d.moved = at, make(chan struct{})
+	if at.IsZero() {
+		d.Store(0)
+	} else {
+		d.Store(at.UnixNano())
+	}
 }
 
 // wait returns when the gate is open. It returns an error if the deadline comes before, or the connection is gone.
 func (d *deadline) wait(g *Gate, gone <-chan struct{}) error {
+	look := time.NewTicker(time.Millisecond) // the deadline may be moved meanwhile
+	defer look.Stop()
 	for {
-		d.mu.Lock()
-		at, moved := d.at, d.moved
-		d.mu.Unlock()
-		var over <-chan time.Time
-		if !at.IsZero() {
-			over = time.After(time.Until(at))
-		}
 		select {
 		case <-g.opened:
 			return nil
-		case <-over:
-			return os.ErrDeadlineExceeded
 		case <-gone:
 			return net.ErrClosed
-		case <-moved:
+		case now := <-look.C:
+			if at := d.Load(); at != 0 && now.UnixNano() >= at {
+				return os.ErrDeadlineExceeded
+			}
 		}
 	}
 }
