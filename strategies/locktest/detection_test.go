@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/lockbench/lockbench/internal/testkit/redistest"
 	"github.com/lockbench/lockbench/strategies"
@@ -74,21 +75,19 @@ func TestDetection(t *testing.T) {
 
 // atATime looks at each broken locker so often, in turn, so that all have had as many looks when time is over.
 func (d *detection) atATime(ctx context.Context, t *testing.T, often int) {
-	turn := make(chan struct{}, looksAtATime)
-	var all sync.WaitGroup
-	defer all.Wait()
+	var all errgroup.Group
+	all.SetLimit(looksAtATime)
 	for n := range often {
 		for _, s := range broken() {
-			turn <- struct{}{}
-			if ctx.Err() != nil {
-				return
-			}
-			all.Go(func() {
-				defer func() { <-turn }()
-				t.Run(fmt.Sprint(s.name, " ", n+1), func(t *testing.T) { d.look(ctx, t, s) })
+			all.Go(func() error {
+				if ctx.Err() == nil {
+					t.Run(fmt.Sprint(s.name, " ", n+1), func(t *testing.T) { d.look(ctx, t, s) })
+				}
+				return nil
 			})
 		}
 	}
+	_ = all.Wait()
 }
 
 // look judges a broken locker by the check that is meant for its fault.

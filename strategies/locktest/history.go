@@ -77,8 +77,8 @@ func (h *History) Watch(client int, locker strategies.Locker) strategies.Locker 
 
 func (h *History) now() time.Duration { return time.Since(h.began) }
 
-// add adds an operation and returns its number.
-func (h *History) add(o Operation) int {
+// add adds an operation, and returns its place and the number of its lease.
+func (h *History) add(o Operation) (place, lease int) {
 	o.Return = h.now()
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -87,14 +87,7 @@ func (h *History) add(o Operation) int {
 		o.Lease = h.leases
 	}
 	h.operations = append(h.operations, o)
-	return len(h.operations) - 1
-}
-
-// change changes an earlier operation.
-func (h *History) change(number int, do func(*Operation)) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	do(&h.operations[number])
+	return len(h.operations) - 1, o.Lease
 }
 
 type watched struct {
@@ -130,11 +123,11 @@ func (w *watched) record(ctx context.Context, key string,
 	if fenced, ok := strategies.As[strategies.Fenced](lease); ok {
 		o.Token = fenced.FencingToken()
 	}
-	number := w.history.add(o)
+	held := &watchedLease{lease: lease, history: w.history, release: Operation{Client: w.client, Key: key}}
+	held.acquired, held.release.Lease = w.history.add(o)
 	if err != nil {
 		return nil, err
 	}
-	held := &watchedLease{lease: lease, history: w.history, acquired: number}
 	held.note()
 	if extender, ok := strategies.As[strategies.Extender](lease); ok {
 		return &watchedExtender{held, extender}, nil
@@ -145,14 +138,17 @@ func (w *watched) record(ctx context.Context, key string,
 type watchedLease struct {
 	lease    strategies.Lease
 	history  *History
-	acquired int // the number of that operation
+	acquired int       // the place of that operation
+	release  Operation // that will give it back
 }
 
 // note records until when the lease is valid, as far as is known now.
 func (held *watchedLease) note() {
 	if timed, ok := strategies.As[strategies.Timed](held.lease); ok {
 		until := timed.ValidUntil().Sub(held.history.began)
-		held.history.change(held.acquired, func(o *Operation) { o.Until = until })
+		held.history.mu.Lock()
+		defer held.history.mu.Unlock()
+		held.history.operations[held.acquired].Until = until
 	}
 }
 
@@ -161,10 +157,7 @@ func (held *watchedLease) Unwrap() strategies.Lease { return held.lease }
 
 func (held *watchedLease) Release(ctx context.Context) error {
 	held.note()
-	var o Operation
-	held.history.change(held.acquired, func(acquired *Operation) {
-		o = Operation{Client: acquired.Client, Key: acquired.Key, Lease: acquired.Lease}
-	})
+	o := held.release
 	o.Call = held.history.now()
 	err := held.lease.Release(ctx)
 	switch {
