@@ -20,9 +20,8 @@ type Fleet struct {
 	Linked  bool // the members must reach each other
 	// Ports finds free ports for one member, the first of them for clients.
 	Ports func() ([]int, error)
-	// Taken says whether a start failed because another process took a port meanwhile.
-	Taken func(err error) bool
-	Image Image // of containers; without a Default there are none
+	Taken string // is in the error of a start that failed because another process took a port meanwhile
+	Image Image  // of containers; without a Default there are none
 	// Program finds the program of processes. Its error says what to install.
 	Program func() (path string, err error)
 	// Server returns the member at a place, without its Ports, RunID and CPUs. ports are those of all members.
@@ -42,7 +41,28 @@ type Way struct {
 func (f Fleet) Start(ctx context.Context, o store.Options, runID string, cpus []int) (Way, []Started, error) {
 	Sweep(ctx).Log(o.Logf)
 	f.Image.Wanted = cmp.Or(o.Image, os.Getenv(f.Image.Variable))
-	return launching{f, o, runID, cpus}.start(ctx)
+	l := launching{f, o, runID, cpus}
+	switch {
+	case o.Address == "container":
+		return l.inContainers(ctx, "a container was asked for")
+	case o.Address == "process":
+		return l.asProcesses(ctx, "a local process was asked for")
+	case f.Image.Default == "":
+		return l.asProcesses(ctx, "no address was given")
+	}
+	way, all, err := l.inContainers(ctx, "no address was given and Docker works")
+	switch {
+	case err == nil || ctx.Err() != nil:
+		return way, all, err
+	case l.Image.Wanted != "":
+		return way, nil, fmt.Errorf("no container of the image asked for, %s: %w", l.Image.Wanted, oneLine{err})
+	}
+	why := fmt.Sprintf("no address was given and no container could be started: %v", oneLine{err})
+	way, all, then := l.asProcesses(ctx, why)
+	if then != nil {
+		return way, nil, fmt.Errorf("%w; %w", oneLine{err}, oneLine{then})
+	}
+	return way, all, nil
 }
 
 // launching is a Fleet that is started as a user asks for.
@@ -53,43 +73,9 @@ type launching struct {
 	cpus  []int
 }
 
-func (l launching) start(ctx context.Context) (Way, []Started, error) {
-	switch l.asked.Address {
-	case "container":
-		way, all, err := l.inContainers(ctx)
-		way.Why = "a container was asked for"
-		return way, all, err
-	case "process":
-		way, all, err := l.asProcesses(ctx)
-		way.Why = "a local process was asked for"
-		return way, all, err
-	}
-	if l.Image.Default == "" {
-		way, all, err := l.asProcesses(ctx)
-		way.Why = "no address was given"
-		return way, all, err
-	}
-	way, all, err := l.inContainers(ctx)
-	switch {
-	case err == nil:
-		way.Why = "no address was given and Docker works"
-		return way, all, nil
-	case ctx.Err() != nil:
-		return way, nil, err
-	case l.Image.Wanted != "":
-		return way, nil, fmt.Errorf("no container of the image asked for, %s: %w", l.Image.Wanted, oneLine{err})
-	}
-	way, all, then := l.asProcesses(ctx)
-	if then != nil {
-		return way, nil, fmt.Errorf("%w; %w", oneLine{err}, oneLine{then})
-	}
-	way.Why = fmt.Sprintf("no address was given and no container could be started: %v", oneLine{err})
-	return way, all, nil
-}
-
 // inContainers starts all members in containers.
-func (l launching) inContainers(ctx context.Context) (Way, []Started, error) {
-	way := Way{Source: "container"}
+func (l launching) inContainers(ctx context.Context, why string) (Way, []Started, error) {
+	way := Way{Source: "container", Why: why}
 	engine, err := OpenEngine(ctx)
 	if err != nil {
 		return way, nil, err
@@ -110,8 +96,8 @@ func (l launching) inContainers(ctx context.Context) (Way, []Started, error) {
 }
 
 // asProcesses starts all members as processes.
-func (l launching) asProcesses(ctx context.Context) (Way, []Started, error) {
-	way := Way{Source: "process"}
+func (l launching) asProcesses(ctx context.Context, why string) (Way, []Started, error) {
+	way := Way{Source: "process", Why: why}
 	path, err := l.Program()
 	if err != nil {
 		return way, nil, err
@@ -147,7 +133,7 @@ func (l launching) members(ctx context.Context, way Way, begin begin) (Way, []St
 		if err == nil {
 			way.Network = all[0].Network()
 		}
-		if err == nil || attempt == attempts || ctx.Err() != nil || !l.Taken(err) {
+		if err == nil || attempt == attempts || ctx.Err() != nil || !strings.Contains(err.Error(), l.Taken) {
 			return way, all, err
 		}
 	}

@@ -102,7 +102,7 @@ func TestWays(t *testing.T) {
 				}
 			}
 			f := test.fleet
-			f.Members, f.Ports, f.Taken = 1, FreePorts(1), func(error) bool { return false }
+			f.Members, f.Ports, f.Taken = 1, FreePorts(1), "port taken"
 			if f.Image.Default = "image:1"; name == "without containers" {
 				f.Image.Default = ""
 			}
@@ -139,7 +139,7 @@ func TestFleetOnTakenPorts(t *testing.T) {
 		tried := map[int]bool{} // first ports
 		f := Fleet{
 			Members: 2, Ports: FreePorts(2), Program: func() (string, error) { return "/bin/sh", nil },
-			Taken: func(err error) bool { return strings.Contains(err.Error(), "port taken") },
+			Taken: "port taken",
 			Server: func(place int, ports [][]int) Server {
 				mu.Lock()
 				defer mu.Unlock()

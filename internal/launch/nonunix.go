@@ -16,7 +16,5 @@ func handOver(string, string) error { return nil }
 // ours returns false: the owner of a file is not known, so nothing is swept.
 func ours(fs.FileInfo) bool { return false }
 
-const direct = 0
-
 func pause(*os.Process) error  { return errors.ErrUnsupported }
 func resume(*os.Process) error { return errors.ErrUnsupported }

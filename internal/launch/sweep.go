@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -77,32 +76,18 @@ func Sweep(ctx context.Context) Swept {
 }
 
 // abandoned says whether the owner of a directory has ended. Everybody can make files in the directory for
-// temporary files, so only a directory of this user counts.
+// temporary files, so only a directory in which this user alone can write counts.
 func abandoned(dir string) bool {
 	about, err := os.Lstat(dir)
 	if err != nil || !about.IsDir() || !ours(about) {
 		return false
 	}
-	if text, err := readOwner(filepath.Join(dir, ownerFile)); err == nil && json.Valid(text) {
+	if text, err := os.ReadFile(filepath.Join(dir, ownerFile)); err == nil && json.Valid(text) {
 		return Orphaned(string(text))
 	}
 	// Its creator was killed before it wrote the file, or is about to write it.
 	const stale = time.Minute
 	return time.Since(about.ModTime()) > stale
-}
-
-// readOwner reads a regular file of this user, without following a link or waiting for a writer.
-func readOwner(name string) ([]byte, error) {
-	file, err := os.OpenFile(name, os.O_RDONLY|direct, 0)
-	if err != nil {
-		return nil, err
-	}
-	defer file.Close()
-	const most = 64 << 10
-	if about, err := file.Stat(); err != nil || !about.Mode().IsRegular() || !ours(about) || about.Size() > most {
-		return nil, errors.Join(err, fs.ErrInvalid)
-	}
-	return io.ReadAll(io.LimitReader(file, most))
 }
 
 // owner identifies the lockbench process that started a server, so that another process can check

@@ -57,8 +57,5 @@ func ours(about fs.FileInfo) bool {
 	return ok && int64(stat.Uid) == int64(os.Geteuid()) && about.Mode().Perm()&0o022 == 0
 }
 
-// direct opens no link, and does not wait for the other end of a pipe.
-const direct = syscall.O_NOFOLLOW | syscall.O_NONBLOCK
-
 func pause(p *os.Process) error  { return p.Signal(syscall.SIGSTOP) }
 func resume(p *os.Process) error { return p.Signal(syscall.SIGCONT) }

@@ -91,7 +91,8 @@ func (c *socket) SetReadDeadline(at time.Time) error {
 	return c.Conn.SetReadDeadline(at)
 }
 
-// Read notes that the server was heard.
+// Read notes that the server was heard. The session takes over the timeout that the server grants: the library's
+// heartbeats follow it, and the server waits for as long.
 func (c *socket) Read(b []byte) (int, error) {
 	n, err := c.Conn.Read(b)
 	if n == 0 {
@@ -102,17 +103,12 @@ func (c *socket) Read(b []byte) (int, error) {
 	if missing := grantLength - len(c.grant); missing > 0 {
 		c.grant = append(c.grant, b[:min(n, missing)]...)
 		if len(c.grant) == grantLength {
-			c.session.granted(time.Duration(binary.BigEndian.Uint32(c.grant[8:])) * time.Millisecond)
+			timeout := time.Duration(binary.BigEndian.Uint32(c.grant[8:])) * time.Millisecond
+			if timeout > 0 { // else the session has expired
+				c.session.timeout = timeout
+			}
 		}
 	}
 	c.session.silence.Reset(c.session.timeout)
 	return n, err
-}
-
-// granted takes the server's timeout over: the library's heartbeats follow it, and the server waits for as long. The
-// caller has the mutex.
-func (s *Session) granted(timeout time.Duration) {
-	if timeout > 0 { // else the session has expired
-		s.timeout = timeout
-	}
 }

@@ -138,9 +138,7 @@ func (s *Session) Abandon() {
 	s.mu.Lock()
 	s.cut = true
 	s.mu.Unlock()
-	s.die()
-	<-s.ended
-	s.calls.Wait()
+	s.Close()
 }
 
 // Lost returns a channel that is closed once what the session holds may not be relied on any
@@ -149,6 +147,9 @@ func (s *Session) Lost() <-chan struct{} { return s.lost.Done() }
 
 // Over returns a channel that is closed when the session is lost, closed or abandoned.
 func (s *Session) Over() <-chan struct{} { return s.life.Done() }
+
+// IsOver says whether the session is lost, closed or abandoned.
+func (s *Session) IsOver() bool { return s.life.Err() != nil }
 
 // Go runs do in the background, with a context that ends with the session. It returns false
 // if the session is over; Close and Abandon wait for the end of do.

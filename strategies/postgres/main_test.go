@@ -16,7 +16,7 @@ import (
 	"github.com/lockbench/lockbench/strategies/postgres"
 )
 
-var shared = drive.Share(pgstore.Store{})
+var shared = drive.Share(pgstore.Store())
 
 func TestMain(m *testing.M) { shared.Main(m) }
 

@@ -89,7 +89,7 @@ func (l *Locker) session(ctx context.Context) (*session, error) {
 	if closed {
 		return nil, strategies.ErrClosed
 	}
-	if current != nil && !isOver(current) {
+	if current != nil && !current.IsOver() {
 		return current, nil
 	}
 	opened, err := l.node.Connect(ctx, l.config.TTL)
@@ -100,15 +100,6 @@ func (l *Locker) session(ctx context.Context) (*session, error) {
 	defer l.mu.Unlock()
 	l.current = &session{Session: opened}
 	return l.current, nil
-}
-
-func isOver(s *session) bool {
-	select {
-	case <-s.Over():
-		return true
-	default:
-		return false
-	}
 }
 
 // Acquire queues, and waits for its turn.

@@ -15,7 +15,7 @@ import (
 	"github.com/lockbench/lockbench/strategies/zookeeper"
 )
 
-var shared = drive.Share(servers.Store{})
+var shared = drive.Share(servers.Store())
 
 func TestMain(m *testing.M) { shared.Main(m) }
 

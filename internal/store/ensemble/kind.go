@@ -1,6 +1,7 @@
 package ensemble
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strconv"
@@ -11,21 +12,71 @@ import (
 	"github.com/lockbench/lockbench/workloads"
 )
 
-// Kind is a store of one server or one ensemble.
+// Kind is a store of one server or one ensemble; it is a store.Store.
 type Kind struct {
-	Name, Title string // under which it is registered, and its official one
-	A           string // the article before the title
-	Most        int    // members of an ensemble that lockbench starts, an odd number; 1 means that there is none
-	ToAll       bool   // an instance connects to every member, not to one of them
-	NoPinning   bool
+	Name, Official string // under which it is registered, and its title
+	A              string // the article before the title
+	URLs           []string
+	Rights         []string // that a user of the server needs, see store.Needer
+	Most           int      // members of an ensemble that lockbench starts, an odd number; 1 means that there is none
+	ToAll          bool     // an instance connects to every member, not to one of them
+	NoPinning      bool
 	// Refuses returns why this kind of store cannot have a fault, as text that follows its name; nil means none.
 	Refuses func(workloads.Fault) error
+	// Address returns what is wrong with the address and the --ca-file of a user's server.
+	Address func(store.Options) error
+	New     func(Servers) Server
 }
 
-// Validate joins the errors of options that all such stores have in common with others.
-func (k Kind) Validate(o store.Options, others ...error) error {
+// Server is a store.Server, which Kind.Open opens.
+type Server interface {
+	store.Server
+	// Begin finds or starts the servers, connects to them, and describes them.
+	Begin(ctx context.Context, o store.Options) error
+	// Look adds to left what dead runs left on a user's servers.
+	Look(ctx context.Context, left *store.Swept)
+}
+
+// Title returns the store's name.
+func (k Kind) Title() string { return k.Official }
+
+// Schemes returns the schemes of its addresses.
+func (k Kind) Schemes() []string { return k.URLs }
+
+// Needs returns the rights that a user of the store needs.
+func (k Kind) Needs(string) []string { return k.Rights }
+
+// Open finds or starts the servers, and warns of what dead runs left on a user's.
+func (k Kind) Open(ctx context.Context, runID string, o store.Options) (store.Server, error) {
+	if err := k.Validate(o); err != nil {
+		return nil, fmt.Errorf("%w: %w", store.ErrConfig, err)
+	}
+	s := k.New(Servers{Layout: k.layout(o), RunID: runID, Meter: new(store.Meter)})
+	err := s.Begin(ctx, o)
+	if err == nil {
+		asked, there := k.layout(o), s.Describe().Topology
+		if asked.Members > 0 && asked.Topology() != there {
+			err = fmt.Errorf("%w: --topology %s was asked for, and there is %s", store.ErrConfig, o.Topology, there)
+		}
+	}
+	if err != nil {
+		return nil, errors.Join(err, s.Close(ctx))
+	}
+	if !o.Started() {
+		var left store.Swept
+		s.Look(ctx, &left)
+		left.Tell(s.Describe().Address, o.Warn, o.Logf)
+	}
+	return s, nil
+}
+
+// Validate returns every error of the options, see store.Store.
+func (k Kind) Validate(o store.Options) error {
 	_, topology := k.Members(o.Topology)
-	problems := append(others, topology)
+	problems := []error{topology}
+	if !o.Started() {
+		problems = append(problems, k.Address(o))
+	}
 	wrong := func(isWrong bool, format string, args ...any) {
 		if isWrong {
 			problems = append(problems, fmt.Errorf(format, args...))
@@ -33,9 +84,10 @@ func (k Kind) Validate(o store.Options, others ...error) error {
 	}
 	_, unknown := store.ParseDurability(string(o.Durability))
 	wrong(unknown != nil, "--durability: %w", unknown)
-	wrong(o.Address == "container" || o.Image != "", "%s is started as a process, not in a container", k.Title)
-	wrong(o.Pin && k.NoPinning, "--pin is not supported by %s", k.Title)
-	theirs := fmt.Sprintf("needs %s %s that lockbench starts itself: it does not", k.A, k.Title)
+	wrong(o.Address == "container" || o.Image != "", "%s is started as a process, not in a container", k.Official)
+	wrong(o.Pin && k.NoPinning, "--pin is not supported by %s", k.Official)
+	wrong(o.CAFile != "" && o.Started(), "--ca-file is for a server of yours that speaks TLS")
+	theirs := fmt.Sprintf("needs %s %s that lockbench starts itself: it does not", k.A, k.Official)
 	wrong(!o.Started() && o.Durability != "", "--durability %s change the settings of yours", theirs)
 	wrong(!o.Started() && o.Pin, "--pin %s move a server of yours to other CPUs", theirs)
 	return errors.Join(problems...)
@@ -57,13 +109,15 @@ func (k Kind) Members(topology string) (int, error) {
 		}
 		forms += " or " + form
 	}
-	return 0, fmt.Errorf("--topology %s: %s %s is %s", topology, k.A, k.Title, forms)
+	return 0, fmt.Errorf("--topology %s: %s %s is %s", topology, k.A, k.Official, forms)
 }
 
 // Layout is what the options ask for; how many members a user's ensemble has is not known yet.
-func (k Kind) Layout(o store.Options) Layout {
+func (k Kind) Layout(o store.Options) store.Layout { return k.layout(o) }
+
+func (k Kind) layout(o store.Options) Layout {
 	n, _ := k.Members(o.Topology) // Validate reports the error
-	if n == 0 && o.Started() {
+	if n == 0 && (o.Started() || k.Most == 1) {
 		n = 1
 	}
 	return Layout{k, n, o.Started()}
@@ -88,9 +142,9 @@ func (l Layout) Topology() string {
 func (l Layout) Unfit(info strategies.Info) string {
 	switch {
 	case info.Nodes > 0 && info.Store != l.Kind.Name:
-		return "it does not lock in " + l.Kind.Title
+		return "it does not lock in " + l.Kind.Official
 	case info.Nodes > 1:
-		return fmt.Sprintf("it needs %d independent nodes, and the members of %s are one", info.Nodes, l.Kind.Title)
+		return fmt.Sprintf("it needs %d independent nodes, and the members of %s are one", info.Nodes, l.Kind.Official)
 	}
 	return ""
 }
@@ -125,15 +179,15 @@ func (l Layout) impossible(f workloads.Fault) error {
 	case workloads.Kill, workloads.Pause, workloads.NodeDown, workloads.NodeHang:
 	default:
 		if f.Kind().Place == workloads.OnServers || f.Name == workloads.CrashBetween {
-			return fmt.Errorf("is of Redis, and not of %s", l.Kind.Title)
+			return fmt.Errorf("is of Redis, and not of %s", l.Kind.Official)
 		}
 		return nil
 	}
 	switch last := f.Node + max(f.N, 1) - 1; {
 	case !l.Started:
-		return fmt.Errorf("needs a server of %s that lockbench starts itself", l.Kind.Title)
+		return fmt.Errorf("needs a server of %s that lockbench starts itself", l.Kind.Official)
 	case f.Kind().Topology != "" && l.Members == 1:
-		return fmt.Errorf("needs several members: --topology %s:3", strings.ToLower(l.Kind.Title))
+		return fmt.Errorf("needs several members: --topology %s:3", strings.ToLower(l.Kind.Official))
 	case last >= l.Members:
 		return fmt.Errorf("there is no member %d, of %d from 0 on", last, l.Members)
 	case f.Name == workloads.Kill && f.Data == workloads.DataLose && l.Members > 1:

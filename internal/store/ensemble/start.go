@@ -13,9 +13,13 @@ import (
 
 // Servers are a store's, with those that lockbench has started; none if they are the user's.
 type Servers struct {
+	Layout
+	store.Without
+	RunID string
 	About results.Redis
 	Own   []launch.Started
 	Pin   *launch.Pinning
+	Meter *store.Meter
 }
 
 // Describe says what the servers are, without any secret.

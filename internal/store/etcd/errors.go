@@ -13,27 +13,42 @@ import (
 	"github.com/lockbench/lockbench/internal/store"
 )
 
-// refusals are the errors with which etcd refuses a request at present, or to this user.
-var refusals = []struct {
-	err          error
-	code         string
+const (
+	noRight = "the user lacks a right: it needs to read and write the keys that begin with lockbench"
+	aUser   = "give user and password as etcd://USER:PASSWORD@host:port, or in LOCKBENCH_ETCD_USER and " +
+		"LOCKBENCH_ETCD_PASSWORD"
+	noTLS = "perhaps it speaks no TLS at that port: give the address with etcd:// instead of etcds://"
+)
+
+// causes are errors by a part of their text. Those with a code are refusals: of this user, or of everyone at present.
+var causes = []struct {
+	said, code   string
 	unauthorised bool
+	next         string // advice
 }{
-	{rpctypes.ErrPermissionDenied, "PermissionDenied", true},
-	{rpctypes.ErrUserEmpty, "UserEmpty", true},
-	{rpctypes.ErrAuthFailed, "AuthFailed", true},
-	{rpctypes.ErrInvalidAuthToken, "InvalidAuthToken", true},
-	{rpctypes.ErrNoSpace, "NoSpace", false},
-	{rpctypes.ErrNoLeader, "NoLeader", false},
-	{rpctypes.ErrTooManyRequests, "TooManyRequests", false},
-	{rpctypes.ErrCorrupt, "Corrupt", false},
+	{rpctypes.ErrPermissionDenied.Error(), "PermissionDenied", true, noRight},
+	{rpctypes.ErrUserEmpty.Error(), "UserEmpty", true, "etcd asks for a user: " + aUser},
+	{rpctypes.ErrAuthFailed.Error(), "AuthFailed", true, "user or password is wrong: " + aUser},
+	{rpctypes.ErrInvalidAuthToken.Error(), "InvalidAuthToken", true, aUser},
+	{rpctypes.ErrNoSpace.Error(), "NoSpace", false, "etcd takes no writes: compact and defragment it, disarm the alarm"},
+	{rpctypes.ErrNoLeader.Error(), "NoLeader", false, "it has no leader: most of its members are missing"},
+	{rpctypes.ErrTooManyRequests.Error(), "TooManyRequests", false, "it is overloaded"},
+	{rpctypes.ErrCorrupt.Error(), "Corrupt", false, "its data is damaged"},
+	{said: "authentication is not enabled", next: "etcd has no users: give the address without one"},
+	{said: "unknown authority", next: "have the server's certificate trusted with --ca-file FILE.pem"},
+	{said: "does not look like a TLS handshake", next: noTLS},
+	{said: "EOF", next: noTLS},
+	{said: "connection reset", next: noTLS},
+	{said: "deadline exceeded", next: "it does not answer: perhaps it has no leader, because most of its members " +
+		"are missing, or only one side speaks TLS: then give the address with etcds:// instead of etcd://, or the " +
+		"other way round"},
 }
 
 // Refused returns the code of a refusal; "" for any other error.
 func (s *Server) Refused(err error) string {
-	for _, r := range refusals {
-		if err != nil && strings.Contains(err.Error(), r.err.Error()) {
-			return r.code
+	for _, c := range causes {
+		if err != nil && c.code != "" && strings.Contains(err.Error(), c.said) {
+			return c.code
 		}
 	}
 	return ""
@@ -41,33 +56,12 @@ func (s *Server) Refused(err error) string {
 
 // Unauthorised says whether that code means a missing right.
 func (s *Server) Unauthorised(code string) bool {
-	for _, r := range refusals {
-		if r.code == code {
-			return r.unauthorised
+	for _, c := range causes {
+		if code != "" && c.code == code {
+			return c.unauthorised
 		}
 	}
 	return false
-}
-
-const noTLS = "perhaps it speaks no TLS at that port: give the address with etcd:// instead of etcds://"
-
-const credentials = "etcd://USER:PASSWORD@host:port, or in LOCKBENCH_ETCD_USER and LOCKBENCH_ETCD_PASSWORD"
-
-// causes maps parts of error messages to advice.
-var causes = []struct{ said, next string }{
-	{"authentication failed", "user or password is wrong: give them as " + credentials},
-	{"user name is empty", "etcd asks for a user: give it as " + credentials},
-	{"authentication is not enabled", "etcd has no users: give the address without one"},
-	{"permission denied", "the user lacks a right: it needs to read and write the keys that begin with lockbench"},
-	{"database space exceeded", "etcd takes no writes: compact and defragment it, and disarm the alarm"},
-	{"certificate signed by unknown authority", "have the server's certificate trusted with --ca-file FILE.pem"},
-	{"does not look like a TLS handshake", noTLS},
-	{"EOF", noTLS},
-	{"connection reset", noTLS},
-	{"connection refused", "nothing listens there: is the server running, and is the port right?"},
-	{"no such host", "the name is not known: look for a typing error, or give an IP address"},
-	{"deadline exceeded", "it does not answer: perhaps it has no leader, because most of its members are missing, " +
-		"or only one side speaks TLS: then give the address with etcds:// instead of etcd://, or the other way round"},
 }
 
 // because returns an error that says why etcd could not be used, with advice.

@@ -24,7 +24,7 @@ func refusedWith(t *testing.T, o store.Options, want string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), drive.Bound)
 	defer cancel()
-	server, err := Store{}.Open(ctx, "mine", o)
+	server, err := Store().Open(ctx, "mine", o)
 	if err == nil {
 		_ = server.Close(ctx)
 	}

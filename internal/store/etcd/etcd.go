@@ -10,7 +10,6 @@ import (
 	"net"
 	"net/url"
 	"os"
-	"slices"
 	"strings"
 
 	"github.com/lockbench/lockbench/internal/store"
@@ -20,40 +19,23 @@ import (
 // Name is the store's name in strategies.
 const Name = "etcd"
 
-func init() { store.Register(Name, Store{}) }
+func init() { store.Register(Name, Store()) }
 
-// kind is what etcd is among such stores.
-var kind = ensemble.Kind{Name: Name, Title: "etcd", A: "an", Most: 3, ToAll: true, NoPinning: true}
-
-// Store is etcd.
-type Store struct{}
-
-// Title returns the store's name.
-func (Store) Title() string { return kind.Title }
-
-// Schemes returns the schemes of its addresses.
-func (Store) Schemes() []string { return []string{"etcd", "etcds"} }
-
-// Needs returns the rights that a user of etcd needs.
-func (Store) Needs(keys string) []string {
-	return []string{
-		"etcdctl role grant-permission bench readwrite --prefix=true " + keys,
-		"and a majority of its members: a lock is a write that they agree on",
+// Store returns the store etcd.
+func Store() ensemble.Kind {
+	return ensemble.Kind{
+		Name: Name, Official: "etcd", A: "an", URLs: []string{"etcd", "etcds"}, Most: 3, ToAll: true, NoPinning: true,
+		Rights: []string{
+			"etcdctl role grant-permission bench readwrite --prefix=true lockbench",
+			"and a majority of its members: a lock is a write that they agree on",
+		},
+		Address: func(o store.Options) error {
+			_, err := parseAddress(o)
+			return err
+		},
+		New: func(s ensemble.Servers) ensemble.Server { return &Server{Servers: s} },
 	}
 }
-
-// Validate returns every error of the options, see store.Store.
-func (Store) Validate(o store.Options) (err error) {
-	if !o.Started() {
-		_, err = parseAddress(o)
-	} else if o.CAFile != "" {
-		err = errCAFile
-	}
-	return kind.Validate(o, err)
-}
-
-// Layout is one member by default; a user's etcd is not known yet.
-func (Store) Layout(o store.Options) store.Layout { return kind.Layout(o) }
 
 // errAddress never repeats the given text: a part of it may be a password.
 var (
@@ -72,7 +54,7 @@ type address struct {
 // parseAddress parses an etcd:// or etcds:// address.
 func parseAddress(o store.Options) (to address, err error) {
 	u, err := url.Parse(o.Address)
-	if err != nil || !slices.Contains(Store{}.Schemes(), u.Scheme) ||
+	if err != nil || u.Scheme != "etcd" && u.Scheme != "etcds" ||
 		strings.Trim(u.Path, "/")+u.RawQuery+u.Fragment != "" {
 		return to, errAddress
 	}
@@ -99,21 +81,8 @@ func parseAddress(o store.Options) (to address, err error) {
 	return to, store.Trust(to.tls, o.CAFile)
 }
 
-// Open finds or starts the etcd that the options name, see store.Store.
-func (k Store) Open(ctx context.Context, runID string, o store.Options) (store.Server, error) {
-	if err := k.Validate(o); err != nil {
-		return nil, fmt.Errorf("%w: %w", store.ErrConfig, err)
-	}
-	s := &Server{runID: runID}
-	if err := s.open(ctx, o); err != nil {
-		return nil, errors.Join(err, s.Close(ctx))
-	}
-	return s, nil
-}
-
-func (s *Server) open(ctx context.Context, o store.Options) (err error) {
-	s.Layout = kind.Layout(o)
-	asked := s.Members
+// Begin finds or starts the etcd that the options name, see ensemble.Server.
+func (s *Server) Begin(ctx context.Context, o store.Options) (err error) {
 	if s.Started {
 		if err := s.start(ctx, o); err != nil {
 			return err
@@ -128,14 +97,6 @@ func (s *Server) open(ctx context.Context, o store.Options) (err error) {
 	s.members = make([]member, len(s.to.endpoints))
 	if err := s.connect(ctx); err != nil {
 		return s.because(ctx, err)
-	}
-	if asked > 0 && asked != s.Members {
-		return fmt.Errorf("%w: --topology %s, and there are %d addresses", store.ErrConfig, o.Topology, s.Members)
-	}
-	if !s.Started {
-		var left store.Swept
-		s.keys().Look(ctx, &left)
-		left.Tell(s.About.Address, o.Warn, o.Logf)
 	}
 	return nil
 }

@@ -24,7 +24,7 @@ type instance struct {
 // Connect opens an instance's client: one connection to each member, which all callers share. The size of the pool has
 // no effect.
 func (s *Server) Connect(ctx context.Context, name string, _ int, detour store.Through) (store.Instance, error) {
-	client, err := clientv3.New(s.to.config(s.meter.Instance(), detour))
+	client, err := clientv3.New(s.to.config(s.Meter.Instance(), detour))
 	if err != nil {
 		return nil, s.because(ctx, err)
 	}
@@ -117,7 +117,7 @@ func (s *Server) RoundTrips(ctx context.Context, name string) (times store.Round
 	if err != nil {
 		return times, err
 	}
-	key := "lockbench:{" + s.runID + ":0:0}:counter"
+	key := "lockbench:{" + s.RunID + ":0:0}:counter"
 	defer func() { _, _ = s.client.Delete(context.WithoutCancel(ctx), key) }()
 	times.ScriptP50, times.ScriptP99, err = store.TimeCommand(s.Refused, func() error {
 		_, err := client.Put(ctx, key, "")

@@ -43,7 +43,7 @@ func (s *Server) Read(ctx context.Context) (results.Reading, error) {
 		}
 		nodes = append(nodes, results.NodeReading{Address: endpoint, Role: "member", Reading: one})
 	}
-	return s.meter.Reading(began, nodes), nil
+	return s.Meter.Reading(began, nodes), nil
 }
 
 // metrics reads the counters of a member's process over HTTP, which the connections' counters do not include.
@@ -205,6 +205,9 @@ func (s *Server) scanRange(ctx context.Context, from, end string, visit func(key
 
 // Sweep removes the keys of dead runs, see store.Sweeper.
 func (s *Server) Sweep(ctx context.Context, swept *store.Swept) { s.keys().Sweep(ctx, swept) }
+
+// Look finds the keys of dead runs, see ensemble.Server.
+func (s *Server) Look(ctx context.Context, left *store.Swept) { s.keys().Look(ctx, left) }
 
 // keys are the keys on etcd, for a sweep.
 func (s *Server) keys() store.Keys {

@@ -37,16 +37,12 @@ const (
 
 // Server is the etcd of a run. It is safe for concurrent use.
 type Server struct {
-	ensemble.Layout
 	ensemble.Servers
-	store.Without
-	runID   string
 	to      address
 	members []member // by endpoint
 
 	client  *clientv3.Client // to observe
-	meter   store.Meter
-	present *presence // nil if lockbench started etcd
+	present *presence        // nil if lockbench started etcd
 	http    *http.Client
 }
 
@@ -99,7 +95,7 @@ func (s *Server) connect(ctx context.Context) error {
 		return err
 	}
 	quick := backoff.Config{BaseDelay: 10 * time.Millisecond, Multiplier: 1.5, MaxDelay: 200 * time.Millisecond}
-	config := s.to.config(&s.meter.Observed)
+	config := s.to.config(&s.Meter.Observed)
 	config.DialTimeout = openTimeout // limits the login, which needs most members
 	config.DialOptions = append(config.DialOptions, grpc.WithChainUnaryInterceptor(s.observed),
 		grpc.WithConnectParams(grpc.ConnectParams{Backoff: quick, MinConnectTimeout: dialTimeout}))
@@ -123,7 +119,7 @@ func (s *Server) connect(ctx context.Context) error {
 		s.About.Nodes = s.to.endpoints
 	}
 	if !s.Started {
-		s.present, err = announce(ctx, s.client, "lockbench:"+s.runID+":observer")
+		s.present, err = announce(ctx, s.client, "lockbench:"+s.RunID+":observer")
 	}
 	return err
 }
@@ -133,7 +129,7 @@ func (s *Server) observed(
 	ctx context.Context, method string, request, reply any, conn *grpc.ClientConn,
 	invoke grpc.UnaryInvoker, options ...grpc.CallOption,
 ) error {
-	s.meter.Count(path.Base(method))
+	s.Meter.Count(path.Base(method))
 	return invoke(ctx, method, request, reply, conn, options...)
 }
 

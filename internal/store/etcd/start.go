@@ -32,13 +32,13 @@ func program() (string, error) {
 
 // start starts the members.
 func (s *Server) start(ctx context.Context, o store.Options) (err error) {
-	more := []string{"--initial-cluster-token", "lockbench-" + s.runID}
+	more := []string{"--initial-cluster-token", "lockbench-" + s.RunID}
 	if o.Durability == store.InMemory {
 		more = append(more, noSync)
 	}
 	err = s.Start(ctx, launch.Fleet{
 		Members: s.Members, Ports: launch.FreePorts(2), Program: program,
-		Taken: func(err error) bool { return strings.Contains(err.Error(), "address already in use") },
+		Taken: "address already in use",
 		Server: func(place int, ports [][]int) launch.Server {
 			return launch.Server{
 				Name: "etcd", Ready: ready, Args: func(launch.Place) []string { return arguments(place, ports, more) },
@@ -47,7 +47,7 @@ func (s *Server) start(ctx context.Context, o store.Options) (err error) {
 				}},
 			}
 		},
-	}, o, s.runID)
+	}, o, s.RunID)
 	for _, own := range s.Own {
 		s.to.endpoints = append(s.to.endpoints, own.Addr())
 	}

@@ -23,36 +23,31 @@ func code(err error) string {
 	return ""
 }
 
-// unauthorised are the codes of missing rights.
-var unauthorised = map[string]bool{"42501": true, "28000": true, "28P01": true}
-
-// refusals are the codes with which a server refuses everyone at present.
-var refusals = map[string]bool{
-	"25006": true, // read only
-	"53100": true, // the disk is full
-	"53300": true, // too many connections
-	"57P03": true, // starting, or shutting down
+// causes are PostgreSQL's error codes. With the codes of refusals a server refuses this user, or everyone at present.
+var causes = map[string]struct {
+	refusal, unauthorised bool
+	next                  string // advice
+}{
+	"28P01": {true, true, "user or password is wrong: percent-encode special characters, or give PGUSER and PGPASSWORD"},
+	"28000": {true, true, "the server does not let this user in from here: look at pg_hba.conf"},
+	"42501": {true, true, "the user lacks a right"},
+	"3D000": {false, false, "there is no such database: name one that is there, as in postgres://host:5432/postgres"},
+	"53300": {true, false, "too many connections: raise max_connections, or use fewer --clients or --instances"},
+	"25006": {true, false, "the server is read only"},
+	"53100": {true, false, "its disk is full"},
+	"57P03": {true, false, "it is starting, or shutting down"},
 }
 
 // Refused returns the code of a refusal; "" for any other error.
 func (*server) Refused(err error) string {
-	if c := code(err); unauthorised[c] || refusals[c] {
+	if c := code(err); causes[c].refusal {
 		return c
 	}
 	return ""
 }
 
 // Unauthorised says whether that code means a missing right.
-func (*server) Unauthorised(code string) bool { return unauthorised[code] }
-
-// causes maps the server's error codes to advice.
-var causes = map[string]string{
-	"28P01": "user or password is wrong: percent-encode special characters, or give PGUSER and PGPASSWORD",
-	"28000": "the server does not let this user in from here: look at pg_hba.conf",
-	"3D000": "there is no such database: name one that is there, as in postgres://host:5432/postgres",
-	"42501": "the user lacks a right",
-	"53300": "the server takes no more connections: raise max_connections, or use fewer --clients or --instances",
-}
+func (*server) Unauthorised(code string) bool { return causes[code].unauthorised }
 
 // unreached returns an error that says why a server could not be reached, or refused access.
 func (s *server) unreached(ctx context.Context, err error) error {
@@ -62,12 +57,12 @@ func (s *server) unreached(ctx context.Context, err error) error {
 	at := shown(s.config)
 	if c := code(err); c != "" {
 		sentinel := store.ErrConfig
-		if refusals[c] {
+		if causes[c].refusal && !causes[c].unauthorised {
 			sentinel = store.ErrUnreachable
 		}
 		pg, _ := errors.AsType[*pgconn.PgError](err)
 		said := fmt.Errorf("%w: PostgreSQL at %s: %s (%s)", sentinel, at, pg.Message, c)
-		if next := causes[c]; next != "" {
+		if next := causes[c].next; next != "" {
 			return fmt.Errorf("%w: %s", said, next)
 		}
 		return said

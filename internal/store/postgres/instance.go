@@ -28,7 +28,7 @@ type instance struct {
 // the server, and only lock holders that use counters need them.
 func (s *server) Connect(ctx context.Context, name string, pool int, detour store.Through) (store.Instance, error) {
 	i := &instance{server: s}
-	i.node = s.configFor(name, s.meter.Instance(), func(dial store.Dialer) store.Dialer {
+	i.node = s.configFor(name, s.Meter.Instance(), func(dial store.Dialer) store.Dialer {
 		dial = i.open.Through(dial)
 		if detour != nil {
 			dial = detour(dial)
@@ -76,7 +76,7 @@ func (i *instance) Close() error {
 // connection of that name.
 func (s *server) RoundTrips(ctx context.Context, name string) (store.RoundTrips, error) {
 	var times store.RoundTrips
-	conn, err := pgx.ConnectConfig(ctx, s.configFor(name, &s.meter.Observed, nil))
+	conn, err := pgx.ConnectConfig(ctx, s.configFor(name, &s.Meter.Observed, nil))
 	if err != nil {
 		return times, fmt.Errorf("connect for the baselines: %w", s.unreached(ctx, err))
 	}

@@ -3,7 +3,6 @@ package postgres
 import (
 	"context"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -15,13 +14,12 @@ import (
 	"github.com/lockbench/lockbench/internal/store"
 	"github.com/lockbench/lockbench/internal/testkit/drive"
 	"github.com/lockbench/lockbench/internal/testkit/poll"
-	"github.com/lockbench/lockbench/results"
 	"github.com/lockbench/lockbench/strategies"
 	lock "github.com/lockbench/lockbench/strategies/postgres"
 	"github.com/lockbench/lockbench/workloads"
 )
 
-var shared = drive.Share(Store{})
+var shared = drive.Share(Store())
 
 func TestMain(m *testing.M) { shared.Main(m) }
 
@@ -29,7 +27,7 @@ func TestMain(m *testing.M) { shared.Main(m) }
 func common(t *testing.T) *server { return shared.Get(t).(*server) }
 
 // opened is a server that is closed with the test.
-func opened(t *testing.T, o store.Options) *server { return drive.Open(t, Store{}, o).(*server) }
+func opened(t *testing.T, o store.Options) *server { return drive.Open(t, Store(), o).(*server) }
 
 // url is how a user of a server of our own reaches it.
 func (s *server) url() string {
@@ -66,120 +64,33 @@ func contents(t *testing.T, conn *pgx.Conn) []string {
 	return all
 }
 
-// measured is a run of three clients that count.
-func measured(t *testing.T, s *server, settings map[string]string, change func(*workloads.Spec)) *results.Run {
-	t.Helper()
-	variant, err := lock.Strategy().Variant(settings)
-	if err != nil {
-		t.Fatal(err)
-	}
-	w := drive.Workload(200)
-	w.Work = workloads.WorkCounter
-	if change != nil {
-		change(&w)
-	}
-	return drive.Run(t, s, s.runID, variant, w)
-}
-
-func clean(t *testing.T, run *results.Run) {
-	t.Helper()
-	if s := run.Safety; s.ExpiredOverlaps > 0 || s.LostUpdates == nil || *s.LostUpdates > 0 {
-		t.Errorf("%+v", s)
-	}
-}
-
-// kinds are the kinds of the lock.
-var kinds = map[string]map[string]string{"advisory": nil, "row": {"mode": "row"}}
-
-func TestARun(t *testing.T) {
-	s := common(t)
-	before := contents(t, connected(t, s.url()))
-	for name, settings := range kinds {
-		t.Run(name, func(t *testing.T) {
-			run := measured(t, s, settings, nil)
-			clean(t, run)
-			whole := run.Server.Whole
-			if whole == nil || whole.CPU == nil || *whole.CPU <= 0 || *whole.ClientBytesIn < 1000 ||
-				*whole.ClientBytesOut < 1000 || whole.Calls != nil {
-				t.Fatalf("%+v", whole)
-			}
-			// Two for the lock, two for the counter, and what opens connections.
-			if per := float64(*whole.RoundTrips) / float64(whole.Acquisitions); per < 4 || per > 5 {
-				t.Errorf("%.2f round trips an acquisition", per)
-			}
-			t.Logf("%d acquisitions, %.2f round trips each, %.0f µs of CPU", whole.Acquisitions,
-				float64(*whole.RoundTrips)/float64(whole.Acquisitions), *whole.CPU*1e6/float64(whole.Acquisitions))
-		})
-	}
-	about := s.Describe()
-	if about.Source != "process" || about.Name != "postgres" || about.Version == "" || about.Durability != "fsync" ||
-		strings.Contains(fmt.Sprint(about), s.password) {
-		t.Errorf("%+v", about)
-	}
-	s.schemaIsOnly(t, before)
-}
-
-// schemaIsOnly expects nothing new beside the session's own schema.
-func (s *server) schemaIsOnly(t *testing.T, before []string) {
-	t.Helper()
-	for _, thing := range contents(t, connected(t, s.url())) {
-		if !slices.Contains(before, thing) && !strings.Contains(thing, s.schema()) &&
-			!strings.HasPrefix(thing, "relation pg_toast") && !strings.HasPrefix(thing, "session ") {
-			t.Errorf("there is %s", thing)
-		}
-	}
-}
-
-// A user's server is as it was before, for a role with few rights too.
-func TestAUsersServer(t *testing.T) {
+// A role that may do nothing but connect can use an advisory lock, which needs no schema.
+func TestAModestRole(t *testing.T) {
 	users := common(t)
 	eye := connected(t, users.url())
 	const role = "CREATE ROLE modest LOGIN PASSWORD 'x'; REVOKE CREATE ON SCHEMA public FROM public"
 	if _, err := eye.Exec(t.Context(), "DROP ROLE IF EXISTS modest; "+role); err != nil {
 		t.Fatal(err)
 	}
-	var before []string
-	poll.Until(t, "the sessions of earlier tests have ended", func() bool {
-		before = contents(t, eye)
-		return !slices.Contains(before, "session ")
-	})
-	same := func(t *testing.T) {
-		t.Helper()
-		defer func() {
-			if after := contents(t, eye); t.Failed() {
-				t.Logf("before %q, after %q", before, after)
-			}
-		}()
-		poll.Until(t, "the server is as before", func() bool { // backends take a moment to end
-			return slices.Equal(before, contents(t, eye))
-		})
+	theirs := strings.Replace(users.url(), superuser+":"+users.password, "modest:x", 1)
+	s := opened(t, store.Options{Address: theirs})
+	variant, err := lock.Strategy().Variant(nil)
+	if err != nil {
+		t.Fatal(err)
 	}
-	for _, name := range slices.Sorted(maps.Keys(kinds)) {
-		t.Run(name, func(t *testing.T) {
-			s := opened(t, store.Options{Address: users.url()})
-			run := measured(t, s, kinds[name], nil)
-			clean(t, run)
-			if run.Server.Whole.CPU != nil {
-				t.Error("the CPU of a user's server is not known")
-			}
-		})
-		same(t)
+	run := drive.Run(t, s, s.RunID, variant, drive.Workload(50))
+	if run.Server.Whole.CPU != nil {
+		t.Error("the CPU of a user's server is not known")
 	}
-	t.Run("modest", func(t *testing.T) {
-		theirs := strings.Replace(users.url(), superuser+":"+users.password, "modest:x", 1)
-		s := opened(t, store.Options{Address: theirs})
-		measured(t, s, nil, func(w *workloads.Spec) { w.Work = workloads.WorkNone })
-		if schemas := contents(t, eye); slices.Contains(schemas, "schema "+s.schema()) {
-			t.Error("an advisory lock needs no schema")
-		}
-	})
-	same(t)
+	if schemas := contents(t, eye); slices.Contains(schemas, "schema "+s.schema()) {
+		t.Error("an advisory lock needs no schema")
+	}
 }
 
 // Leftovers is found, and removed.
 func TestLeftovers(t *testing.T) {
 	s := common(t)
-	name, mark := fmt.Sprintf("lockbench:%s:run7", s.runID), fmt.Sprintf("{%s:7:", s.runID)
+	name, mark := fmt.Sprintf("lockbench:%s:run7", s.RunID), fmt.Sprintf("{%s:7:", s.RunID)
 	instance, err := s.Connect(t.Context(), name, 2, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -203,7 +114,7 @@ func TestLeftovers(t *testing.T) {
 		!strings.Contains(fmt.Sprint(left.Keys), "advisory lock") {
 		t.Errorf("%+v, %v", left, err)
 	}
-	other, err := s.Leftovers(t.Context(), fmt.Sprintf("{%s:70:", s.runID), name+"0")
+	other, err := s.Leftovers(t.Context(), fmt.Sprintf("{%s:70:", s.RunID), name+"0")
 	if err != nil || len(other.Keys)+len(other.Connections) > 0 {
 		t.Errorf("another run's: %+v, %v", other, err)
 	}
@@ -267,10 +178,11 @@ func TestTwoGeneratorsCloseAtOnce(t *testing.T) {
 	for range 10 {
 		var both [2]*server
 		for i := range both {
-			var err error
-			if both[i], err = open(t.Context(), "pair", store.Options{Address: users.url()}); err != nil {
+			s, err := Store().Open(t.Context(), "pair", store.Options{Address: users.url()})
+			if err != nil {
 				t.Fatal(err)
 			}
+			both[i] = s.(*server)
 			of, err := both[i].Connect(t.Context(), "lockbench:pair:run1", 1, nil)
 			if err != nil {
 				t.Fatal(err)

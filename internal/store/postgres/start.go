@@ -91,7 +91,7 @@ func (s *server) start(ctx context.Context, o store.Options) (err error) {
 	s.password = hex.EncodeToString(secret)
 	err = s.Start(ctx, launch.Fleet{
 		Members: 1, Ports: launch.FreePorts(1),
-		Taken: func(err error) bool { return strings.Contains(err.Error(), "Address already in use") },
+		Taken: "Address already in use",
 		Program: func() (_ string, err error) {
 			s.bin, err = programs()
 			return filepath.Join(s.bin, "postgres"), err
@@ -107,7 +107,7 @@ func (s *server) start(ctx context.Context, o store.Options) (err error) {
 				},
 			}
 		},
-	}, o, s.runID)
+	}, o, s.RunID)
 	if err == nil {
 		s.config = s.ownConfig(s.Own[0].Addr())
 	}

@@ -27,7 +27,7 @@ func counting(t *intercept.Traffic) store.Dialer {
 
 // observe opens a connection of our own observation.
 func (s *Server) observe(ctx context.Context, network, addr string) (net.Conn, error) {
-	return counting(&s.meter.Observed)(ctx, network, addr)
+	return counting(&s.Meter.Observed)(ctx, network, addr)
 }
 
 // opened returns the open connections of the instances of a name: ZooKeeper cannot say which client a connection
@@ -56,7 +56,7 @@ type instance struct {
 // connection, and a strategy opens its own.
 func (s *Server) Connect(ctx context.Context, name string, _ int, detour store.Through) (store.Instance, error) {
 	i := instance{node: s.node}
-	i.node.Dial = s.opened(name).Through(counting(s.meter.Instance()))
+	i.node.Dial = s.opened(name).Through(counting(s.Meter.Instance()))
 	if detour != nil {
 		i.node.Dial = detour(i.node.Dial)
 	}
@@ -163,7 +163,7 @@ func (c counter) change(ctx context.Context, session *gozk.Session, to func(was 
 // name.
 func (s *Server) RoundTrips(ctx context.Context, name string) (times store.RoundTrips, err error) {
 	node := s.node
-	node.Dial = counting(s.meter.Instance())
+	node.Dial = counting(s.Meter.Instance())
 	k, err := openLink(ctx, node, name)
 	if err != nil {
 		return times, fmt.Errorf("%w: connect for the baselines: %w", ErrUnreachable, err)

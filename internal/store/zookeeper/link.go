@@ -48,12 +48,8 @@ func openLink(ctx context.Context, node gozk.Node, name string) (*link, error) {
 func (k *link) live(ctx context.Context) (*gozk.Session, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if k.session != nil {
-		select {
-		case <-k.session.Over():
-		default:
-			return k.session, nil
-		}
+	if k.session != nil && !k.session.IsOver() {
+		return k.session, nil
 	}
 	session, err := k.node.Connect(ctx, linkTimeout)
 	if err != nil {
@@ -217,6 +213,9 @@ func (s *Server) Connected(ctx context.Context, prefix string) ([]string, error)
 	}
 	return slices.DeleteFunc(names, func(name string) bool { return !strings.HasPrefix(name, prefix) }), nil
 }
+
+// Look finds the keys of dead runs, see ensemble.Server.
+func (s *Server) Look(ctx context.Context, left *store.Swept) { s.keys().Look(ctx, left) }
 
 // keys are those on ZooKeeper.
 func (s *Server) keys() store.Keys {

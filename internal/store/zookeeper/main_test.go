@@ -16,7 +16,7 @@ import (
 	"github.com/lockbench/lockbench/workloads"
 )
 
-var shared = drive.Share(Store{})
+var shared = drive.Share(Store())
 
 func TestMain(m *testing.M) {
 	strategies.RegisterStrategy(lock.Strategy()) // a sweep knows what its keys are called
@@ -27,10 +27,10 @@ func TestMain(m *testing.M) {
 func common(t *testing.T) *Server { return shared.Get(t).(*Server) }
 
 // open opens what the options name and closes it when the test ends.
-func open(t *testing.T, o store.Options) *Server { return drive.Open(t, Store{}, o).(*Server) }
+func open(t *testing.T, o store.Options) *Server { return drive.Open(t, Store(), o).(*Server) }
 
 func opened(ctx context.Context, runID string, o store.Options) (*Server, error) {
-	s, err := Store{}.Open(ctx, runID, o)
+	s, err := Store().Open(ctx, runID, o)
 	if err != nil {
 		return nil, err
 	}

@@ -47,7 +47,7 @@ func (s *Server) Read(ctx context.Context) (results.Reading, error) {
 		})
 	}
 	asking.Wait()
-	return s.meter.Reading(began, nodes), nil
+	return s.Meter.Reading(began, nodes), nil
 }
 
 // enter enters what a server answered to srvr and mntr, and returns the sums. Without an answer to mntr the last counts

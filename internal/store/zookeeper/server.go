@@ -21,34 +21,17 @@ import (
 
 // Server is the ZooKeeper of a session, a store.Server.
 type Server struct {
-	ensemble.Layout
 	ensemble.Servers
-	store.Without
-	runID    string
 	node     gozk.Node  // its connections are not counted
 	counters []counters // by server
-	meter    store.Meter
 	watching *link
 
 	mu   sync.Mutex
 	open map[string]*intercept.Open // connections by name
 }
 
-// Open finds or starts the servers, see store.Store.
-func (s Store) Open(ctx context.Context, runID string, o store.Options) (store.Server, error) {
-	if err := s.Validate(o); err != nil {
-		return nil, fmt.Errorf("%w: %w", store.ErrConfig, err)
-	}
-	server := &Server{runID: runID}
-	if err := server.begin(ctx, o); err != nil {
-		return nil, errors.Join(err, server.Close(ctx))
-	}
-	return server, nil
-}
-
-func (s *Server) begin(ctx context.Context, o store.Options) error {
-	s.Layout = kind.Layout(o)
-	asked := s.Members
+// Begin finds or starts the servers, see ensemble.Server.
+func (s *Server) Begin(ctx context.Context, o store.Options) error {
 	if s.Started {
 		if err := s.start(ctx, o); err != nil {
 			return err
@@ -61,17 +44,8 @@ func (s *Server) begin(ctx context.Context, o store.Options) error {
 	if err := s.recognise(ctx); err != nil {
 		return err
 	}
-	if asked > 0 && asked != s.Members {
-		return fmt.Errorf("%w: --topology %s was asked for, and there is %s",
-			store.ErrConfig, o.Topology, s.About.Topology)
-	}
 	if err := s.watch(ctx); err != nil {
 		return err
-	}
-	if len(s.Own) == 0 {
-		var left store.Swept
-		s.keys().Look(ctx, &left)
-		left.Tell(s.About.Address, o.Warn, o.Logf)
 	}
 	return s.Pin.PinGenerator()
 }
@@ -153,7 +127,7 @@ func (s *Server) watch(ctx context.Context) error {
 	node := s.node
 	node.Dial = s.observe
 	var err error
-	s.watching, err = openLink(within, node, s.label()+"observer")
+	s.watching, err = openLink(within, node, "lockbench:"+s.RunID+":observer")
 	switch {
 	case err == nil:
 		return nil
@@ -168,9 +142,6 @@ func (s *Server) watch(ctx context.Context) error {
 	}
 	return fmt.Errorf("%w: %w", ErrUnreachable, err)
 }
-
-// label is the prefix of all connections' names in the session.
-func (s *Server) label() string { return "lockbench:" + s.runID + ":" }
 
 // RunIDs identify the processes that lockbench started; they are "" for a user's servers.
 func (s *Server) RunIDs() []string {

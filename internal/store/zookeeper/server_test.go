@@ -47,64 +47,6 @@ func TestPinnedServerInMemory(t *testing.T) {
 	}
 }
 
-// content is all that is in a server's tree, and how many are connected.
-func content(t *testing.T, session *gozk.Session, addr string) (nodes []string, sessions string) {
-	t.Helper()
-	var list func(path string)
-	list = func(path string) {
-		children, err := session.Children(t.Context(), path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, child := range children.Names {
-			below := strings.TrimSuffix(path, "/") + "/" + child
-			nodes = append(nodes, below)
-			list(below)
-		}
-	}
-	list("/")
-	slices.Sort(nodes)
-	answer, err := ask(t.Context(), dialer, addr, "mntr")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return nodes, fields(answer)["zk_global_sessions"]
-}
-
-// A user's server is the same after a run as before, with a root of one's own too.
-func TestUsersServerIsLeftAlone(t *testing.T) {
-	t.Parallel()
-	addr := open(t, store.Options{}).Describe().Address
-	session := connect(t, gozk.Node{Servers: []string{addr}})
-	for _, path := range []string{"/theirs", "/theirs/lockbench", "/lockbench:{theirs"} {
-		if _, err := session.Create(t.Context(), path, []byte("theirs"), zk.FlagPersistent); err != nil {
-			t.Fatal(err)
-		}
-	}
-	for _, root := range []string{"", "/theirs"} {
-		before, sessions := content(t, session, addr)
-		s, err := opened(t.Context(), store.NewRunID(), store.Options{Address: "zk://" + addr + root})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if about := s.Describe(); about.Source != "address" || about.Address != addr || about.Version == "" {
-			t.Errorf("it is %+v", about)
-		}
-		if got := run(t, s, nil); got.Server.Whole.CPU != nil {
-			t.Errorf("the CPU of a user's server is not known, and is said to be %v", *got.Server.Whole.CPU)
-		}
-		ended, end := context.WithCancel(t.Context())
-		end()
-		if err := s.Close(ended); err != nil {
-			t.Error(err)
-		}
-		after, now := content(t, session, addr)
-		if !slices.Equal(before, after) || sessions != now {
-			t.Errorf("root %q: there were %q with %s sessions, and are %q with %s", root, before, sessions, after, now)
-		}
-	}
-}
-
 // says is a server that answers to each connection with one line.
 func says(t *testing.T, answer string) (addr string) {
 	t.Helper()
@@ -192,43 +134,5 @@ func TestFailedStart(t *testing.T) {
 	}
 	if left, _ := filepath.Glob(filepath.Join(os.TempDir(), "*")); len(left) > 0 {
 		t.Errorf("leftovers: %v", left)
-	}
-}
-
-// The keys of dead runs are named by the next run and removed by a sweep, and nobody else's.
-func TestSweepOfKeys(t *testing.T) {
-	t.Parallel()
-	own := open(t, store.Options{})
-	session := connect(t, own.node)
-	alive := open(t, users(own))
-	const dead = "/lockbench:{deadbeef:1:0}"
-	theirs := []string{
-		"/lockbench:{" + alive.runID + ":1:0}", "/lockbench:{deadbeef", "/lockbench:{team:1:0}",
-		"/shop:lockbench:{deadbeef:1:0}", "/lockbench:{deadbeef:1:0}:items", "/mylockbench", "/lockbench:{}:",
-	}
-	for _, path := range append(theirs, dead, dead+"/place") {
-		if _, err := session.Create(t.Context(), path, nil, zk.FlagPersistent); err != nil {
-			t.Fatal(err)
-		}
-	}
-	there := func(path string) bool {
-		_, err := session.Get(t.Context(), path)
-		return err == nil
-	}
-	var warned []string
-	with := users(own)
-	with.Warn = func(warning string) { warned = append(warned, warning) }
-	open(t, with)
-	if len(warned) != 1 || !strings.Contains(warned[0], "killed runs (deadbeef) left 1 key on") || !there(dead) {
-		t.Errorf("it warns of %q", warned)
-	}
-	swept, err := store.SweepAt(t.Context(), Store{}, users(own))
-	if err != nil || there(dead) {
-		t.Errorf("it was not removed: %+v, %v", swept, err)
-	}
-	for _, path := range theirs {
-		if !there(path) {
-			t.Errorf("%s was removed with them", path)
-		}
 	}
 }

@@ -32,7 +32,7 @@ func installed() (java string, err error) {
 func (s *Server) start(ctx context.Context, o store.Options) (err error) {
 	err = s.Start(ctx, launch.Fleet{
 		Members: s.Members, Ports: launch.FreePorts(3), Program: installed,
-		Taken: func(err error) bool { return strings.Contains(err.Error(), "Address already in use") },
+		Taken: "Address already in use",
 		Server: func(place int, ports [][]int) launch.Server {
 			write := func(_ context.Context, p *launch.Process) error { return writeFiles(p, place, ports) }
 			return launch.Server{
@@ -41,7 +41,7 @@ func (s *Server) start(ctx context.Context, o store.Options) (err error) {
 				Process: launch.Program{Prepare: write, Empty: write},
 			}
 		},
-	}, o, s.runID)
+	}, o, s.RunID)
 	s.About.Why += "; it ticks every 100 ms, in place of 2 s"
 	for _, o := range s.Own {
 		s.node.Servers = append(s.node.Servers, o.Addr())

@@ -20,46 +20,30 @@ import (
 // name is that of the store.
 const name = "zookeeper"
 
-// kind is what ZooKeeper is among such stores. Above seven members an ensemble is slower and not safer.
-var kind = ensemble.Kind{Name: name, Title: "ZooKeeper", A: "a", Most: 7}
-
-// Store is ZooKeeper. Locks on it have Info.Store zookeeper.
-type Store struct{}
-
-func init() { store.Register(name, Store{}) }
-
-// Title returns the store's name.
-func (Store) Title() string { return kind.Title }
-
-// Needs returns the rights that a user of ZooKeeper needs.
-func (Store) Needs(string) []string {
-	return []string{
-		"to create, delete, read and write nodes below the root, or below PATH of zk://host:port/PATH " +
-			"(setAcl PATH auth:bench:cdrw)",
-		"and a quorum of its members: a lock is a write that they agree on",
+// Store returns the store ZooKeeper. Above seven members an ensemble is slower and not safer.
+func Store() ensemble.Kind {
+	return ensemble.Kind{
+		Name: name, Official: "ZooKeeper", A: "a", URLs: []string{"zk"}, Most: 7,
+		Rights: []string{
+			"to create, delete, read and write nodes below the root, or below PATH of zk://host:port/PATH " +
+				"(setAcl PATH auth:bench:cdrw)",
+			"and a quorum of its members: a lock is a write that they agree on",
+		},
+		Address: func(o store.Options) (encrypted error) {
+			if o.CAFile != "" {
+				encrypted = errors.New("--ca-file is not for ZooKeeper: lockbench speaks to it without TLS")
+			}
+			_, err := parseAddress(o.Address)
+			return errors.Join(err, encrypted)
+		},
+		New: func(s ensemble.Servers) ensemble.Server { return &Server{Servers: s} },
 	}
 }
 
-// Schemes returns the schemes of its addresses.
-func (Store) Schemes() []string { return []string{"zk"} }
+func init() { store.Register(name, Store()) }
 
 // ErrUnreachable says that no ZooKeeper could be reached or started.
 var ErrUnreachable = fmt.Errorf("ZooKeeper %w", store.ErrUnreachable)
-
-// Validate returns every error of the options, see store.Store.
-func (Store) Validate(o store.Options) error {
-	var address, encrypted error
-	if !o.Started() {
-		_, address = parseAddress(o.Address)
-	}
-	if o.CAFile != "" {
-		encrypted = errors.New("--ca-file is not for ZooKeeper: lockbench speaks to it without TLS")
-	}
-	return kind.Validate(o, address, encrypted)
-}
-
-// Layout is the requested topology.
-func (Store) Layout(o store.Options) store.Layout { return kind.Layout(o) }
 
 // errAddress never repeats the given text: if the text cannot be parsed, any part of it may be a
 // password.

@@ -63,7 +63,7 @@ func Start(t testing.TB, members int, args ...string) *Etcd {
 	_, e.members, err = launch.Fleet{
 		Members: members, Ports: launch.FreePorts(2), Server: server,
 		Program: func() (string, error) { return path, nil },
-		Taken:   func(err error) bool { return strings.Contains(err.Error(), "address already in use") },
+		Taken:   "address already in use",
 	}.Start(t.Context(), store.Options{Address: "process"}, "test", nil)
 	if err != nil {
 		t.Fatal(err)

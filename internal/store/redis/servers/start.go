@@ -145,7 +145,7 @@ func (o Options) fleet(a arrangement, args ...string) launch.Fleet {
 	}
 	return launch.Fleet{
 		Members: 1, Linked: a.linked(), Ports: a.ports,
-		Taken:   func(err error) bool { return strings.Contains(err.Error(), "Failed listening on port") },
+		Taken:   "Failed listening on port",
 		Image:   launch.Image{Variable: imageVariable, Default: "redis:8", Offline: "lockbench-redis:offline"},
 		Program: func() (string, error) { return lookProgram(o.Program) },
 		Server:  func(int, [][]int) launch.Server { return server },
