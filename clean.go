@@ -15,7 +15,8 @@ import (
 // returns what it removed and what it could not look at. It leaves alone what belongs
 // to a running lockbench.
 func Clean(ctx context.Context, at StoreOptions) ([]string, error) {
-	swept, on, err := sweep(ctx, at.options())
+	swept := launch.SweepMachine(ctx)
+	on, err := sweepServer(ctx, at.options())
 	var lines []string
 	for _, id := range swept.Containers {
 		lines = append(lines, "removed container "+id)
@@ -30,14 +31,6 @@ func Clean(ctx context.Context, at StoreOptions) ([]string, error) {
 		lines = append(lines, "not looked at: "+why)
 	}
 	return lines, errors.Join(err, ctx.Err())
-}
-
-// sweep removes what dead runs left: on this machine, and, if an address is given, on that server of
-// any store.
-func sweep(ctx context.Context, at store.Options) (launch.Swept, store.Swept, error) {
-	here := launch.SweepMachine(ctx)
-	there, err := sweepServer(ctx, at)
-	return here, there, err
 }
 
 // sweepServer removes what dead runs left on a user's server, if one is given.

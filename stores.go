@@ -33,16 +33,10 @@ func (p Plan) storesNeeded() []string {
 			names = append(names, name)
 		}
 	}
-	slices.SortStableFunc(names, func(a, b string) int { return order(a) - order(b) })
-	return names
-}
-
-// order puts Redis before the others.
-func order(name string) int {
-	if name == store.Redis {
-		return 0
+	if i := slices.Index(names, store.Redis); i > 0 {
+		names = slices.Insert(slices.Delete(names, i, i+1), 0, store.Redis)
 	}
-	return 1
+	return names
 }
 
 // wrongStores returns the errors of the stores' options, and of the faults that the workload

@@ -91,7 +91,7 @@ func ClusterRights() []string { return []string{"+cluster|info", "+exists"} }
 // errHungUp says why a first contact failed.
 var errHungUp = errors.New("the server hung up")
 
-// causes maps parts of error messages to advice. The most specific parts come first.
+// causes maps parts of error messages to advice, where the server's own words do not say what to change here.
 var causes = []struct{ said, next string }{
 	{launch.ErrNoImage.Error(), ""}, // the error is the registry's, and followed by advice
 	{"does not look like a TLS handshake", "the server speaks no TLS at that port: " +
@@ -99,32 +99,21 @@ var causes = []struct{ said, next string }{
 	{errHungUp.Error(), "if it speaks TLS at that port, give the address with rediss:// instead of redis://, " +
 		"with --ca-file for a certificate of your own"},
 	{"certificate signed by unknown authority", "have the server's certificate trusted with --ca-file FILE.pem"},
-	{"cannot validate certificate", "use a host name that the certificate is for"},
 	{"WRONGPASS", "user or password is wrong: percent-encode special characters, " +
 		"and give a user other than default as redis://USER:PASSWORD@host"},
 	{"NOAUTH", "the server asks for a password: give it as redis://:PASSWORD@host:port or " +
 		"redis://USER:PASSWORD@host:port, in LOCKBENCH_REDIS, where ps does not show it"},
-	{"protected mode", "the server takes no strangers without a password: give one, " +
-		"or have the server listen on this machine's address only"},
 	{"MOVED", "this is a node of a cluster, and was taken for a single server: " +
 		"allow the user +info and +cluster|slots, or give --topology cluster"},
-	{"CLUSTERDOWN", "the cluster does not serve all slots: look at CLUSTER INFO on its nodes"},
-	{"MASTERDOWN", "this is a replica that has lost its primary: give the primary's address, " +
-		"or wait for the failover to end"},
 	{"READONLY", "this is a replica, or became one: give the primary's address"},
-	{"LOADING", "the server reads its data from disk: wait until INFO persistence says loading:0"},
 	{"OOM", "the server has used up its maxmemory: raise it, or delete what is not needed; " +
 		"lockbench itself needs a few MB"},
-	{"MISCONF", "the server takes no writes because it cannot save to disk: look at its log, " +
-		"or set stop-writes-on-bgsave-error no"},
-	{"NOREPLICAS", "the server takes no writes with so few replicas: look at min-replicas-to-write"},
 	{"max number of clients", "the server takes no more connections: raise maxclients, " +
 		"or use fewer --clients, --instances or a smaller --pool"},
 	{"'eval", noScripts},
 	{"'script", noScripts},
 	{"NOPERM", lessRights},
 	{"The user executing the script can't", lessRights},
-	{"no such host", "the name is not known: look for a typing error, or give an IP address"},
 	{"connection refused", "nothing listens there: is the server running, and is the port right?"},
 	{"i/o timeout", noAnswer},
 	{"deadline exceeded", noAnswer},

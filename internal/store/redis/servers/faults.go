@@ -230,7 +230,7 @@ func expire(ctx context.Context, hit []*node, where store.RunMarks) (store.Actio
 
 // leases returns the run's keys that have a TTL.
 func (n *node) leases(ctx context.Context, where store.RunMarks) ([]string, error) {
-	keys, err := scan(ctx, n.observer, "*"+EscapeGlob(where.Mark)+"*")
+	keys, err := scan(ctx, n.observer, "*"+escapeGlob(where.Mark)+"*")
 	if err != nil {
 		return nil, err
 	}

@@ -6,8 +6,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
-	"sync/atomic"
 
 	"github.com/redis/go-redis/v9"
 
@@ -19,44 +17,35 @@ import (
 // Subscriptions counts the channel, pattern and sharded channel subscriptions of all connections;
 // nil if a server refuses.
 func (s *Server) Subscriptions(ctx context.Context) *int64 {
-	var sum atomic.Int64
-	err := s.onEveryNode(ctx, s.nodes, func(ctx context.Context, n *node) error {
+	sum := new(int64)
+	err := gather(ctx, s, func(ctx context.Context, n *node) (string, error) {
 		list, err := n.observer.Do(ctx, "CLIENT", "LIST", "TYPE", "pubsub").Text()
-		if err != nil {
-			return unreachable("list the subscribers of", n, err)
-		}
+		return list, unreachable("list the subscribers of", n, err)
+	}, func(list string) {
 		for client := range replies.Clients(list) {
 			for _, count := range []string{"sub", "psub", "ssub"} {
 				n, _ := strconv.ParseInt(client[count], 10, 64)
-				sum.Add(n)
+				*sum += n
 			}
 		}
-		return nil
 	})
 	if err != nil {
 		return nil
 	}
-	n := sum.Load()
-	return &n
+	return sum
 }
 
 // Leftovers returns the keys and channels that contain mark, and the connections with this CLIENT
 // name, on all nodes. It leaves out what a server refuses to list.
 func (s *Server) Leftovers(ctx context.Context, mark, name string) (results.Leftovers, error) {
-	var mu sync.Mutex
 	var left results.Leftovers
-	pattern := "*" + EscapeGlob(mark) + "*"
-	err := s.onEveryNode(ctx, s.nodes, func(ctx context.Context, n *node) error {
-		here, err := n.leftovers(ctx, pattern, name, s.roleOf(n) != replica)
-		if err != nil {
-			return err
-		}
-		mu.Lock()
-		defer mu.Unlock()
+	pattern := "*" + escapeGlob(mark) + "*"
+	err := gather(ctx, s, func(ctx context.Context, n *node) (results.Leftovers, error) {
+		return n.leftovers(ctx, pattern, name, s.roleOf(n) != replica)
+	}, func(here results.Leftovers) {
 		left.Keys = append(left.Keys, here.Keys...)
 		left.Channels = append(left.Channels, here.Channels...)
 		left.Connections = append(left.Connections, here.Connections...)
-		return nil
 	})
 	if err != nil {
 		return results.Leftovers{}, err
@@ -99,18 +88,11 @@ func (n *node) leftovers(ctx context.Context, pattern, name string, keys bool) (
 
 // Connected lists the CLIENT names with this prefix, each once.
 func (s *Server) Connected(ctx context.Context, prefix string) ([]string, error) {
-	var mu sync.Mutex
 	var names []string
-	err := s.onEveryNode(ctx, s.nodes, func(ctx context.Context, n *node) error {
+	err := gather(ctx, s, func(ctx context.Context, n *node) ([]string, error) {
 		here, err := n.connected(ctx)
-		if err != nil {
-			return unreachable("list the connections of", n, err)
-		}
-		mu.Lock()
-		defer mu.Unlock()
-		names = append(names, here...)
-		return nil
-	})
+		return here, unreachable("list the connections of", n, err)
+	}, func(here []string) { names = append(names, here...) })
 	slices.Sort(names)
 	names = slices.DeleteFunc(names, func(name string) bool { return !strings.HasPrefix(name, prefix) })
 	return slices.Compact(names), err
@@ -143,16 +125,16 @@ func (s *Server) Remove(ctx context.Context, keys []string) error {
 		return nil
 	}
 	return s.onEveryNode(ctx, s.primaries(), func(ctx context.Context, n *node) error {
-		if err := remove(ctx, n.observer, keys); err != nil {
-			return unreachable("remove keys from", n, err)
-		}
-		return nil
+		return unreachable("remove keys from", n, remove(ctx, n.observer, keys))
 	})
 }
 
-// unreachable wraps a node's error in ErrUnreachable, unless the node refused a command.
+// unreachable wraps a node's error in ErrUnreachable, unless the node refused a command; nil stays nil.
 func unreachable(what string, n *node, err error) error {
-	if refused(err) {
+	switch {
+	case err == nil:
+		return nil
+	case refused(err):
 		return fmt.Errorf("%s %s: %w", what, n.addr(), err)
 	}
 	return fmt.Errorf("%w: %s %s: %w", ErrUnreachable, what, n.addr(), err)
@@ -185,8 +167,8 @@ func scan(ctx context.Context, client redis.UniversalClient, pattern string) ([]
 	return slices.Compact(keys), iterator.Err()
 }
 
-// EscapeGlob escapes a text for Redis's patterns.
-func EscapeGlob(text string) string {
+// escapeGlob escapes a text for Redis's patterns.
+func escapeGlob(text string) string {
 	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`, `]`, `\]`).Replace(text)
 }
 

@@ -55,13 +55,11 @@ func (s *Server) Read(ctx context.Context) (results.Reading, error) {
 			})
 		}
 	}
-	sum := store.Sum(nodes)
-	if len(s.nodes) > 1 {
+	sum := s.meter.Reading(started, nodes)
+	if len(s.nodes) > 1 { // even if only one has ever answered
 		sum.Nodes = nodes
 	}
 	sum.IOThreads = s.ioThreads()
-	sum.At = started.Add(time.Since(started) / 2)
-	s.meter.Enter(&sum)
 	return sum, nil
 }
 
@@ -189,6 +187,22 @@ func (s *Server) onEveryNode(ctx context.Context, nodes []*node, do func(ctx con
 	return s.bearable(nodes, problems)
 }
 
+// gather asks every node, as onEveryNode does; add gets the answers one at a time.
+func gather[T any](
+	ctx context.Context, s *Server, ask func(context.Context, *node) (T, error), add func(T),
+) error {
+	var mu sync.Mutex
+	return s.onEveryNode(ctx, s.nodes, func(ctx context.Context, n *node) error {
+		answer, err := ask(ctx, n)
+		if err == nil {
+			mu.Lock()
+			defer mu.Unlock()
+			add(answer)
+		}
+		return err
+	})
+}
+
 // bearable returns nil if locks work without the nodes that are out of reach, and no node has another
 // error.
 func (s *Server) bearable(nodes []*node, problems []error) error {
@@ -228,20 +242,15 @@ func (s *Server) Ping(ctx context.Context) error {
 
 // Limits reads the limits for a check before a run. It never changes them.
 func (s *Server) Limits(ctx context.Context) (store.Limits, error) {
-	var mu sync.Mutex
 	var tightest store.Limits
-	err := s.onEveryNode(ctx, s.nodes, func(ctx context.Context, n *node) error {
+	err := gather(ctx, s, func(ctx context.Context, n *node) (store.Limits, error) {
 		limits, err := n.limits(ctx)
-		if err != nil {
-			return fmt.Errorf("%w: read the limits of %s: %w", ErrUnreachable, n.addr(), err)
-		}
-		mu.Lock()
-		defer mu.Unlock()
+		return limits, unreachable("read the limits of", n, err)
+	}, func(limits store.Limits) {
 		if most := tightest.MaxClients; most == 0 || limits.MaxClients > 0 && limits.MaxClients < most {
 			tightest.MaxClients = limits.MaxClients
 		}
 		tightest.Connected = max(tightest.Connected, limits.Connected)
-		return nil
 	})
 	if err != nil {
 		return store.Limits{}, err

@@ -85,7 +85,7 @@ func (s *Server) open(ctx context.Context, options Options, asked Topology) erro
 		}
 	}
 	if s.Started() {
-		if err := s.topology.arrangement().arrange(ctx, s); err != nil {
+		if err := s.topology.kind().arrange(ctx, s); err != nil {
 			return fmt.Errorf("%w: %w", ErrUnreachable, err)
 		}
 	} else if err := s.recognise(ctx, options.RunID, asked); err != nil {
@@ -186,10 +186,6 @@ func (s *Server) Close(ctx context.Context) error {
 	return errors.Join(append(problems, launch.Each(ctx, s.Owned(), (*Own).Close))...)
 }
 
-// Count returns the number of nodes, including replicas. Nodes of our own have the same places
-// as in Owned.
-func (s *Server) Count() int { return len(s.nodes) }
-
 // Started says whether lockbench started the servers itself.
 func (s *Server) Started() bool { return len(s.nodes) > 0 && s.nodes[0].own != nil }
 
@@ -203,7 +199,7 @@ func (s *Server) Ask(ctx context.Context, place int, do func(context.Context, go
 }
 
 // spares says whether clients can still get locks without these nodes.
-func (s *Server) spares(away ...*node) bool { return s.topology.arrangement().spares(s, away) }
+func (s *Server) spares(away ...*node) bool { return s.topology.kind().spares(s, away) }
 
 const (
 	// patience is how long to wait for a node that may be down.
@@ -221,7 +217,7 @@ func (s *Server) Settle(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, settleTimeout)
 	defer cancel()
 	for {
-		err := s.topology.arrangement().settled(ctx, s)
+		err := s.topology.kind().settled(ctx, s)
 		if err == nil || ctx.Err() != nil {
 			return err
 		}

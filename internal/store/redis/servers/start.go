@@ -34,7 +34,7 @@ func (s *Server) start(ctx context.Context, options Options, wanted Topology) er
 	// Every user of this machine reaches the loopback interface.
 	options.password = rand.Text()
 	s.password = options.password
-	fleet := options.fleet(wanted.arrangement())
+	fleet := options.fleet(wanted.kind().arrangement)
 	fleet.Members = wanted.Servers()
 	way, started, err := fleet.Start(ctx, options.asked(options.Address), options.RunID, s.pin.ServerCPUs())
 	if err != nil {

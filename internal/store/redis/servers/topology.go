@@ -1,6 +1,7 @@
 package servers
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -22,13 +23,16 @@ const (
 	Clustered   Kind = "cluster"  // a Redis Cluster of N primaries
 )
 
-// kinds lists all kinds with their numbers; a kind without a usual number takes none. Redis does not form a
-// cluster of fewer than three primaries: fewer cannot agree on the failure of one.
-var kinds = []struct {
+// kind is a row of kinds.
+type kind struct {
 	name               Kind
 	least, usual, most int // of Topology.Count
 	arrangement
-}{
+}
+
+// kinds lists all kinds with their numbers; a kind without a usual number takes none. Redis does not form a
+// cluster of fewer than three primaries: fewer cannot agree on the failure of one.
+var kinds = []kind{
 	{Single, 0, 0, 0, single{}},
 	{Independent, 1, 5, 16, independent{}},
 	{Replicated, 1, 2, 8, replicated{}},
@@ -103,26 +107,20 @@ func ParseTopology(text string) (Topology, error) {
 		text)
 }
 
-// place returns the kind's place in kinds; without a kind, that of Single.
-func (t Topology) place() int {
-	for i, k := range kinds {
+// kind returns the kind's row; without a kind, that of Single.
+func (t Topology) kind() kind {
+	for _, k := range kinds {
 		if k.name == t.Kind {
-			return i
+			return k
 		}
 	}
-	return 0
+	return kinds[0]
 }
-
-func (t Topology) arrangement() arrangement { return kinds[t.place()].arrangement }
 
 // usual fills in the defaults.
 func (t Topology) usual() Topology {
-	k := kinds[t.place()]
-	t.Kind = k.name
-	if t.Count == 0 {
-		t.Count = k.usual
-	}
-	return t
+	k := t.kind()
+	return Topology{k.name, cmp.Or(t.Count, k.usual)}
 }
 
 // String writes the topology in the form of ParseTopology.
@@ -163,7 +161,7 @@ func (t Topology) Unfit(info strategies.Info) string {
 	if t.Kind == "" {
 		return ""
 	}
-	if unfit := t.arrangement().unfit(info); unfit != "" && info.Nodes > 0 {
+	if unfit := t.kind().unfit(info); unfit != "" && info.Nodes > 0 {
 		return unfit
 	}
 	nodes := t.Independent()
