@@ -84,25 +84,22 @@ func workload(change func(*workloads.Spec)) workloads.Spec {
 	return w
 }
 
-// do has the engine run in virtual time, which no stall of the machine can disturb.
-func do(t *testing.T, v strategies.Variant, w workloads.Spec) (run results.Run) {
+// do runs the engine in virtual time, which no stall of the machine can disturb.
+func do(t *testing.T, v strategies.Variant, w workloads.Spec, change ...func(*Job)) (run results.Run) {
 	t.Helper()
-	synctest.Test(t, func(t *testing.T) { run = perform(t, v, w, true) })
+	change = append(change, func(j *Job) { j.VirtualTime = true })
+	synctest.Test(t, func(t *testing.T) { run = really(t, v, w, change...) })
 	return run
 }
 
-// really has it run in real time.
-func really(t *testing.T, v strategies.Variant, w workloads.Spec) results.Run {
+// really runs it in real time.
+func really(t *testing.T, v strategies.Variant, w workloads.Spec, change ...func(*Job)) results.Run {
 	t.Helper()
-	return perform(t, v, w, false)
-}
-
-func perform(t *testing.T, v strategies.Variant, w workloads.Spec, virtual bool) results.Run {
-	t.Helper()
-	run, err := Job{
-		Strategy: v, Workload: w, Session: "test", Number: 1, Round: 1, Order: 1,
-		VirtualTime: virtual,
-	}.Run(context.Background())
+	j := Job{Strategy: v, Workload: w, Session: "test", Number: 1, Round: 1, Order: 1}
+	for _, do := range change {
+		do(&j)
+	}
+	run, err := j.Run(context.Background())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -52,19 +52,19 @@ func (r *run) live(ctx context.Context) (rest func()) {
 func (r *run) heartbeat(ctx context.Context) {
 	beats := time.NewTicker(beat)
 	defer beats.Stop()
-	pulse := pulse{grants: r.grants(), at: time.Now()}
+	grants, since := r.grants(), time.Now() // the last time at which there were new grants
 	for {
 		select {
 		case <-beats.C:
 		case <-ctx.Done():
 			return
 		}
-		if grants := r.grants(); grants > pulse.grants || r.disturbance.halted() {
-			pulse.grants, pulse.at = grants, time.Now()
+		if now := r.grants(); now > grants || r.disturbance.halted() {
+			grants, since = now, time.Now()
 		}
 		err := r.stillThere(ctx)
 		if err == nil {
-			err = r.progress(pulse)
+			err = r.progress(since)
 		}
 		if err != nil {
 			r.end(err)
@@ -75,23 +75,17 @@ func (r *run) heartbeat(ctx context.Context) {
 
 // progress returns an error if clients meet errors and none of them has got a lock for too
 // long.
-func (r *run) progress(last pulse) error {
+func (r *run) progress(since time.Time) error {
 	select {
 	case <-r.control.trouble:
 	default:
 		return nil
 	}
-	if silent := time.Since(last.at); silent > lifeless {
+	if silent := time.Since(since); silent > lifeless {
 		return fmt.Errorf("errors and not one acquisition for %v: %s", silent.Round(time.Second),
 			r.errors.list()[0].Error)
 	}
 	return nil
-}
-
-// pulse is the last time at which a new grant was seen.
-type pulse struct {
-	grants int64
-	at     time.Time
 }
 
 // lifeless is how long clients may have errors without one acquisition.

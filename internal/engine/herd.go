@@ -156,46 +156,42 @@ func (h *herd) summary() *results.Herd {
 	}
 	s := &results.Herd{Bursts: int64(len(h.ended))}
 	var first, drain []int64
-	var attempts, wakes, commands, drainCommands mean
+	var attempts, wakes, commands, drainCommands []float64
 	for _, b := range h.ended {
 		first, drain = append(first, b.first), append(drain, b.drain)
-		attempts.add(float64(b.settled.probes.Attempts - b.before.probes.Attempts))
-		wakes.add(float64(b.settled.probes.Useful +
-			b.settled.probes.Futile - b.before.probes.Useful - b.before.probes.Futile))
+		attempts = append(attempts, float64(b.settled.probes.Attempts-b.before.probes.Attempts))
+		wakes = append(wakes, float64(b.settled.probes.Useful+
+			b.settled.probes.Futile-b.before.probes.Useful-b.before.probes.Futile))
 		if b.before.server == nil || b.settled.server == nil || b.end.server == nil {
 			continue
 		}
 		if d := b.settled.server.ClientsSince(*b.before.server, 1); d.Calls != nil {
-			commands.add(float64(*d.Calls))
+			commands = append(commands, float64(*d.Calls))
 		}
 		d := b.end.server.ClientsSince(*b.settled.server, b.end.grants-b.settled.grants)
 		if d.Calls != nil && d.Acquisitions > 0 {
-			drainCommands.add(float64(*d.Calls) / float64(d.Acquisitions))
+			drainCommands = append(drainCommands, float64(*d.Calls)/float64(d.Acquisitions))
 		}
 		if p := d.CPUPercent(); p != nil && (s.PeakCPU == nil || *p > *s.PeakCPU) {
 			s.PeakCPU = p
 		}
 	}
 	s.FirstHandoff, s.Drain = measure.Describe(first), measure.Describe(drain)
-	s.Commands, s.DrainCommands = commands.value(), drainCommands.value()
+	s.Commands, s.DrainCommands = mean(commands), mean(drainCommands)
 	if !h.run.info.BlackBox {
-		s.Attempts, s.WakeUps = attempts.value(), wakes.value()
+		s.Attempts, s.WakeUps = mean(attempts), mean(wakes)
 	}
 	return s
 }
 
-// mean is a running average.
-type mean struct {
-	sum float64
-	n   int
-}
-
-func (m *mean) add(v float64) { m.sum += v; m.n++ }
-
-// value returns nil if nothing was added.
-func (m *mean) value() *float64 {
-	if m.n == 0 {
+// mean is the average of values; nil if there are none.
+func mean(values []float64) *float64 {
+	if len(values) == 0 {
 		return nil
 	}
-	return new(m.sum / float64(m.n))
+	sum := 0.0
+	for _, v := range values {
+		sum += v
+	}
+	return new(sum / float64(len(values)))
 }

@@ -4,9 +4,7 @@ import (
 	"math"
 	"sync"
 	"testing"
-	"testing/synctest"
 
-	"github.com/lockbench/lockbench/results"
 	"github.com/lockbench/lockbench/strategies"
 )
 
@@ -32,16 +30,7 @@ func (w *witness) note(what func()) {
 func TestTheObserverSeesWhatIsReported(t *testing.T) {
 	v := lock(t, strategies.Info{Capacity: 1}, 1, wait)
 	seen := &witness{}
-	var run *results.Run
-	synctest.Test(t, func(t *testing.T) {
-		var err error
-		if run, err = (Job{
-			Strategy: v, Workload: workload(nil), Session: "test", Round: 1, Observer: seen,
-			VirtualTime: true,
-		}).Run(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-	})
+	run := do(t, v, workload(nil), func(j *Job) { j.Observer = seen })
 	var counted, waits float64
 	for _, a := range seen.acquired {
 		if a.Due > a.Asked || a.Asked > a.Granted || a.Granted > a.Released || a.Released > a.Done {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -96,15 +97,10 @@ func (r *run) tryOnce(ctx context.Context) error {
 	if r.Target.Refused(errors.Join(problems...)) != "" { // the second client may never get the lock
 		defer time.AfterFunc(tryParking, giveUp).Stop()
 	}
-	return r.firstRefusal(append(problems, <-waited, ctx.Err()))
-}
-
-// firstRefusal returns the first error that is a server's refusal, else all errors.
-func (r *run) firstRefusal(problems []error) error {
-	for _, err := range problems {
-		if r.Target.Refused(err) != "" {
-			return err
-		}
+	problems = append(problems, <-waited, ctx.Err())
+	refused := func(err error) bool { return r.Target.Refused(err) != "" }
+	if first := slices.IndexFunc(problems, refused); first >= 0 {
+		return problems[first]
 	}
 	return errors.Join(problems...)
 }

@@ -78,6 +78,7 @@ func TestBadCAFile(t *testing.T) {
 }
 
 func TestUnreachable(t *testing.T) {
+	t.Parallel()
 	silent := process(t)
 	must(t, silent.Pause(t.Context()))
 	for name, address := range map[string]string{

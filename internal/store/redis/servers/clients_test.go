@@ -48,6 +48,7 @@ func TestConnectFillsThePool(t *testing.T) {
 
 // A blocking command must outlast a stalled server; a dead one is out of reach.
 func TestStalledServer(t *testing.T) {
+	t.Parallel()
 	p := process(t)
 	s := open(t, Options{Address: p.Addr()})
 	client := clientsOf(t, s, 1)[0].Client

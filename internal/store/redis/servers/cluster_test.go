@@ -22,8 +22,8 @@ func TestCluster(t *testing.T) {
 	if about.Topology != "cluster:3" || about.Mode != "cluster" || len(about.Nodes) != 3 {
 		t.Errorf("description %+v", about)
 	}
-	if s.Primaries() != 3 || s.Independent() != 1 {
-		t.Errorf("%d primaries, %d independent nodes", s.Primaries(), s.Independent())
+	if s.Primaries() != 3 || s.topology.Independent() != 1 {
+		t.Errorf("%d primaries, %d independent nodes", s.Primaries(), s.topology.Independent())
 	}
 	t.Run("keys", func(t *testing.T) { clusterKeys(t, s) })
 	t.Run("channels", func(t *testing.T) { clusterChannels(t, s) })
@@ -146,7 +146,7 @@ func clusterAddresses(t *testing.T, s *Server) {
 	at := urls(s)
 	for _, address := range []string{at[1], at[2] + ", " + at[0]} {
 		users := open(t, Options{Address: address, RunID: "user"})
-		if users.Topology() != s.Topology() || users.Owned() != nil || len(users.Describe().Nodes) != 3 {
+		if users.topology != s.topology || users.Owned() != nil || len(users.Describe().Nodes) != 3 {
 			t.Errorf("at %s: %+v", address, users.Describe())
 		}
 	}

@@ -20,34 +20,30 @@ func needDocker(t *testing.T) launch.Engine {
 	return d
 }
 
-func TestProcess(t *testing.T) {
-	s := open(t, Options{Address: "process"})
-	about := s.Describe()
-	if about.Source != "process" || about.Version == "" || about.Network != "loopback" {
-		t.Errorf("incomplete description: %+v", about)
+func TestServersOfOurOwn(t *testing.T) {
+	for _, source := range []string{"process", "container"} {
+		t.Run(source, func(t *testing.T) {
+			if source == "container" {
+				needDocker(t)
+			}
+			s := open(t, Options{Address: source})
+			about := s.Describe()
+			if about.Source != source || about.Version == "" || about.Mode != "standalone" || about.Why == "" ||
+				(about.Image != "") != (source == "container") ||
+				source == "process" && about.Network != "loopback" {
+				t.Errorf("incomplete description: %+v", about)
+			}
+			limits, err := s.Limits(t.Context())
+			if err != nil || limits.MaxClients <= 10000 || limits.Connected < 1 {
+				t.Errorf("limits = %+v, %v; want room for more than Redis's default of 10,000", limits, err)
+			}
+			if save := s.nodes[0].observer.ConfigGet(t.Context(), "save").Val()["save"]; save != "" {
+				t.Errorf("save = %q: a snapshot would fall into a window", save)
+			}
+			testControl(t, s)
+			refusesStrangers(t, s)
+		})
 	}
-	testControl(t, s)
-	refusesStrangers(t, s)
-}
-
-func TestContainer(t *testing.T) {
-	needDocker(t)
-	s := open(t, Options{Address: "container"})
-	about := s.Describe()
-	if about.Source != "container" || about.Version == "" || about.Image == "" || about.Mode != "standalone" ||
-		about.Why == "" {
-		t.Errorf("incomplete description: %+v", about)
-	}
-	limits, err := s.Limits(t.Context())
-	if err != nil || limits.MaxClients <= 10000 || limits.Connected < 1 {
-		t.Errorf("limits = %+v, %v; want room for more than Redis's default of 10,000", limits, err)
-	}
-	config := s.nodes[0].observer.ConfigGet(t.Context(), "save").Val()
-	if config["save"] != "" {
-		t.Errorf("save = %q: a snapshot would fall into a window", config["save"])
-	}
-	testControl(t, s)
-	refusesStrangers(t, s)
 }
 
 // testControl kills, restarts, pauses and resumes a server of our own.

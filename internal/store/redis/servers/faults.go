@@ -81,7 +81,7 @@ func (s *Server) prepare(ctx context.Context, fault workloads.Fault, where store
 		return most
 	}
 	// The workload's counters are on the first of independent nodes.
-	loses := s.Independent() == 1 || slices.Contains(hit, s.nodes[0])
+	loses := s.topology.Independent() == 1 || slices.Contains(hit, s.nodes[0])
 	switch fault.Name {
 	case workloads.Kill, workloads.NodeDown: // they restart empty, or with the data that they had just before
 		back := (*Own).Restart

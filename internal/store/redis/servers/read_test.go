@@ -23,6 +23,7 @@ import (
 // What is counted at our sockets must be what Redis counts, with and without TLS, as long as nobody else is
 // there. TLS on one side alone is named as what it is.
 func TestCountsAgree(t *testing.T) {
+	t.Parallel()
 	cert, key := certificate(t)
 	p, port := processWithTLS(t, cert, key)
 	plain, encrypted := p.Addr(), fmt.Sprintf("127.0.0.1:%d", port)

@@ -17,8 +17,8 @@ func TestReplicas(t *testing.T) {
 	if about := s.Describe(); about.Topology != "replicas:2" || len(about.Nodes) != 3 || about.Mode != "standalone" {
 		t.Errorf("description %+v", about)
 	}
-	if s.Primaries() != 1 || s.Independent() != 1 || len(s.Owned()) != 3 {
-		t.Errorf("%d primaries, %d independent nodes, %d owned", s.Primaries(), s.Independent(), len(s.Owned()))
+	if s.Primaries() != 1 || s.topology.Independent() != 1 || len(s.Owned()) != 3 {
+		t.Errorf("%d primaries, %d independent nodes, %d owned", s.Primaries(), s.topology.Independent(), len(s.Owned()))
 	}
 	t.Run("readings", func(t *testing.T) { replicaReadings(t, s) })
 	t.Run("addresses", func(t *testing.T) { replicaAddresses(t, s) })

@@ -147,17 +147,6 @@ func (s *Server) Unfit(info strategies.Info) string {
 	return s.topology.Unfit(info)
 }
 
-// Topology returns the kind and the number of nodes.
-func (s *Server) Topology() Topology { return s.topology }
-
-// Independent returns the number of nodes that do not know each other, as a quorum needs them.
-func (s *Server) Independent() int {
-	if s.topology.Kind == Independent {
-		return len(s.nodes)
-	}
-	return 1
-}
-
 // Primaries returns the number of nodes to which every instance connects.
 func (s *Server) Primaries() int { return len(s.primaries()) }
 

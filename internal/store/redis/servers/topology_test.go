@@ -44,8 +44,8 @@ func TestParseTopology(t *testing.T) {
 func TestIndependentNodes(t *testing.T) {
 	s := open(t, Options{Address: "process", Topology: "nodes:5"})
 	ctx := t.Context()
-	if s.Independent() != 5 || s.Primaries() != 5 || s.Describe().Topology != "nodes:5" {
-		t.Errorf("%d independent nodes of %+v", s.Independent(), s.Describe())
+	if s.topology.Independent() != 5 || s.Primaries() != 5 || s.Describe().Topology != "nodes:5" {
+		t.Errorf("%d independent nodes of %+v", s.topology.Independent(), s.Describe())
 	}
 	refusesStrangers(t, s)
 	nodes := clientsOf(t, s, 2)

@@ -2,6 +2,7 @@
 package replies
 
 import (
+	"iter"
 	"strconv"
 	"strings"
 
@@ -66,4 +67,20 @@ func (i Info) Calls() map[string]int64 {
 		}
 	}
 	return calls
+}
+
+// Clients yields the fields of each connection in a reply to CLIENT LIST. Others chose their names.
+func Clients(list string) iter.Seq[map[string]string] {
+	return func(yield func(map[string]string) bool) {
+		for line := range strings.Lines(list) {
+			client := map[string]string{}
+			for field := range strings.FieldsSeq(line) {
+				name, value, _ := strings.Cut(field, "=")
+				client[untrusted.Printable(name)] = untrusted.Printable(value)
+			}
+			if len(client) > 0 && !yield(client) {
+				return
+			}
+		}
+	}
 }
