@@ -75,6 +75,9 @@ func (n *Network) Detour(instance int) store.Through {
 func (n *Network) proxy(r route) (string, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	if n.life.Err() != nil {
+		return "", net.ErrClosed
+	}
 	proxy := n.proxies[r]
 	if proxy == nil {
 		var err error
