@@ -9,31 +9,31 @@ import (
 
 // Distribution is a set of durations in nanoseconds.
 type Distribution struct {
-	Count    int64    `json:"count"`              // durations that were seen to end
-	Censored int64    `json:"censored,omitempty"` // durations of which only a lower bound is known
-	MeanNS   *float64 `json:"mean_ns"`            // of those that were seen to end
+	Count    int64    `json:"count" add:"sum"`              // durations that were seen to end
+	Censored int64    `json:"censored,omitempty" add:"sum"` // durations of which only a lower bound is known
+	MeanNS   *float64 `json:"mean_ns"`                      // of those that were seen to end
 	P50      *Bound   `json:"p50"`
 	P90      *Bound   `json:"p90"`
 	P95      *Bound   `json:"p95"`
 	P99      *Bound   `json:"p99"`
 	P999     *Bound   `json:"p999"`
-	Max      *Bound   `json:"max"` // exact, including the censored ones
+	Max      *Bound   `json:"max" add:"max"` // exact, including the censored ones
 	// Histogram holds the durations that were seen to end. CensoredHistogram holds what was seen of
 	// the censored ones. EnteredHistogram holds the ages, at the opening of the window, of those
 	// that were under way then. See Survival.
-	Histogram         Histogram `json:"hdr,omitempty"`
-	CensoredHistogram Histogram `json:"censored_hdr,omitempty"`
-	EnteredHistogram  Histogram `json:"entered_hdr,omitempty"`
-	Rest              *Rest     `json:"rest,omitempty"` // of Waiting.PerClient only
+	Histogram         Histogram `json:"hdr,omitempty" add:"sum"`
+	CensoredHistogram Histogram `json:"censored_hdr,omitempty" add:"sum"`
+	EnteredHistogram  Histogram `json:"entered_hdr,omitempty" add:"sum"`
+	Rest              *Rest     `json:"rest,omitempty" add:"known"` // of Waiting.PerClient only
 	// durations above the histogram's range; they count as its largest value
-	Overflow int64 `json:"overflow,omitempty"`
+	Overflow int64 `json:"overflow,omitempty" add:"sum"`
 }
 
 // Rest is the weight of durations that began after the window. It is put on durations of the
 // same client that were seen.
 type Rest struct {
-	Histogram         Histogram `json:"hdr,omitempty"`
-	CensoredHistogram Histogram `json:"censored_hdr,omitempty"`
+	Histogram         Histogram `json:"hdr,omitempty" add:"sum"`
+	CensoredHistogram Histogram `json:"censored_hdr,omitempty" add:"sum"`
 }
 
 // Observations are durations in nanoseconds.
@@ -105,24 +105,9 @@ func (d *Distribution) add(other Distribution) {
 			sum += *part.MeanNS * float64(part.Count)
 		}
 	}
-	d.Count += other.Count
-	d.Censored += other.Censored
-	d.Overflow += other.Overflow
+	addFields(d, other)
 	if d.MeanNS = nil; d.Count > 0 && sum > 0 {
 		d.MeanNS = new(sum / float64(d.Count))
-	}
-	d.Max = Longest(d.Max, other.Max)
-	d.Histogram = d.Histogram.Plus(other.Histogram)
-	d.CensoredHistogram = d.CensoredHistogram.Plus(other.CensoredHistogram)
-	d.EnteredHistogram = d.EnteredHistogram.Plus(other.EnteredHistogram)
-	if other.Rest != nil {
-		rest := Rest{}
-		if d.Rest != nil {
-			rest = *d.Rest
-		}
-		d.Rest = &Rest{
-			rest.Histogram.Plus(other.Rest.Histogram), rest.CensoredHistogram.Plus(other.Rest.CensoredHistogram),
-		}
 	}
 }
 

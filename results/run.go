@@ -27,16 +27,16 @@ type Run struct {
 	Safety         Safety         `json:"safety"`
 	Generator      Generator      `json:"generator"`
 	TimeAccounting TimeAccounting `json:"books"`
-	Timeline       []Slice        `json:"timeline,omitempty"`
-	Herd           *Herd          `json:"herd,omitempty"` // of a workload of bursts
+	Timeline       []Slice        `json:"timeline,omitempty" add:"none"`
+	Herd           *Herd          `json:"herd,omitempty" add:"none"` // of a workload of bursts
 	// Faults are the workload's faults, one by one.
-	Faults []Fault `json:"faults,omitempty"`
+	Faults []Fault `json:"faults,omitempty" add:"none"`
 
-	Errors  []ErrorCount `json:"errors,omitempty"`  // errors of Acquire and Release, most frequent first
-	Failure string       `json:"failure,omitempty"` // what ended the run early
-	Partial bool         `json:"partial,omitempty"` // the window was cut short
-	Invalid []string     `json:"invalid,omitempty"` // why the figures cannot be trusted; empty for a valid run
-	Labels  []string     `json:"labels,omitempty"`  // remarks for the reader: "generator-bound"
+	Errors  []ErrorCount `json:"errors,omitempty"`           // errors of Acquire and Release, most frequent first
+	Failure string       `json:"failure,omitempty"`          // what ended the run early
+	Partial bool         `json:"partial,omitempty" add:"or"` // the window was cut short
+	Invalid []string     `json:"invalid,omitempty"`          // why the figures cannot be trusted; empty for a valid run
+	Labels  []string     `json:"labels,omitempty"`           // remarks for the reader: "generator-bound"
 }
 
 const (
@@ -62,11 +62,11 @@ func (r Run) Valid() bool { return len(r.Invalid) == 0 }
 
 // Speed says how much work went through the lock.
 type Speed struct {
-	Acquisitions int64   `json:"acquisitions"` // leases granted in the window
+	Acquisitions int64   `json:"acquisitions" add:"sum"` // leases granted in the window
 	PerSecond    float64 `json:"acquisitions_per_second"`
 	// Served counts the clients whose work was done: the acquisitions, and the clients that
 	// shared one with --coalesce.
-	Served          int64   `json:"served"`
+	Served          int64   `json:"served" add:"sum"`
 	ServedPerSecond float64 `json:"served_per_second"`
 	// Utilisation is the sum of all holds ÷ window ÷ keys. At most it is the capacity of the
 	// lock.
@@ -77,16 +77,16 @@ type Speed struct {
 	Gap *float64 `json:"gap_ns"`
 	// Stall is the longest time, in nanoseconds, in which a key was free, clients waited for
 	// it, and none got it; nil if the clients of other processes may have.
-	Stall *int64 `json:"stall_ns"`
+	Stall *int64 `json:"stall_ns" add:"none"`
 	// Handoff is the time from the start of a Release to the next lease on the same key. It only
 	// counts if a client was waiting when the release began; the lease may be that of a client
 	// that asked later.
-	Handoff Distribution `json:"handoff"`
-	Hold    Distribution `json:"hold"` // lease received → start of Release, as measured
+	Handoff Distribution `json:"handoff" add:"none"`
+	Hold    Distribution `json:"hold" add:"sum"` // lease received → start of Release, as measured
 	// HoldAsked is the mean, in nanoseconds, of what the workload asked of these holds; nil if it
 	// asked for none.
 	HoldAsked *float64     `json:"hold_asked_mean_ns"`
-	Release   Distribution `json:"release"` // start of Release → its return
+	Release   Distribution `json:"release" add:"sum"` // start of Release → its return
 }
 
 // Waiting is the time from the start of Acquire until the lease is received.
@@ -97,7 +97,7 @@ type Speed struct {
 // percentile beyond the observed range is a lower bound.
 type Waiting struct {
 	// PerAcquisition gives every wait the same weight.
-	PerAcquisition Distribution `json:"per_acquisition"`
+	PerAcquisition Distribution `json:"per_acquisition" add:"sum"`
 	// PerClient gives every client the same weight, so that clients that barge in thousands of
 	// times cannot hide those that starve. Choose a client and an instant of the window at
 	// random, and take the first wait that the client begins after it. So the weight of a wait
@@ -110,18 +110,18 @@ type Waiting struct {
 	// began before): then they have too much. A percentile is between the two results if they
 	// agree within 5 %, which needs about ten waits per client for the median; otherwise it is a
 	// lower bound.
-	PerClient Distribution `json:"per_client"`
+	PerClient Distribution `json:"per_client" add:"sum"`
 	// Service is the same from the actual start of Acquire. In a closed loop it is PerAcquisition
 	// without the open waits. In an open loop PerAcquisition counts from the intended start.
-	Service Distribution `json:"service"`
+	Service Distribution `json:"service" add:"sum"`
 	// Lateness is the time by which the generator itself delayed the starts of an open loop: a
 	// client was free but woke up late. It is not part of any wait: a wait begins at the intended
 	// start only if all clients are busy then.
-	Lateness Distribution `json:"lateness,omitzero"`
-	Open     int64        `json:"open"` // waits still open when the window closed
+	Lateness Distribution `json:"lateness,omitzero" add:"sum"`
+	Open     int64        `json:"open" add:"sum"` // waits still open when the window closed
 	// open loop: arrivals that no client had taken by then; they are open waits too
-	Backlog  int64 `json:"backlog"`
-	TimedOut int64 `json:"gave_up"` // waits that ended at their timeout
+	Backlog  int64 `json:"backlog" add:"sum"`
+	TimedOut int64 `json:"gave_up" add:"sum"` // waits that ended at their timeout
 }
 
 // Fairness says how evenly the clients were served in the window.
@@ -129,8 +129,8 @@ type Waiting struct {
 // The clients of an open loop are slots for arrivals. Their acquisitions do not depend on the
 // lock, so Jain, WorkingSet and ReacquireDistance are nil there.
 type Fairness struct {
-	AcquisitionsMin int64 `json:"turns_min"`
-	AcquisitionsMax int64 `json:"turns_max"`
+	AcquisitionsMin int64 `json:"turns_min" add:"min"`
+	AcquisitionsMax int64 `json:"turns_max" add:"max"`
 	// Jain is (Σx)² ÷ (n·Σx²) over the acquisitions per client (Jain, Chiu, Hawe 1984): 1 is
 	// even, 1/n means that one client has all. nil below 20 acquisitions per client, where the
 	// index depends on chance.
@@ -138,29 +138,29 @@ type Fairness struct {
 	// Starved is the number of clients that waited and had no acquisition although there were two
 	// for each. nil if a client had none and the window was too short for two rounds, in which a
 	// fair lock serves every client: its turn may only have been later.
-	Starved     *int      `json:"starved"`
-	LongestWait *Bound    `json:"longest_wait"`        // of any client, including open waits
-	PerClient   Histogram `json:"turns_hdr,omitempty"` // of the acquisitions per client
+	Starved     *int      `json:"starved" add:"sum"`
+	LongestWait *Bound    `json:"longest_wait" add:"max"`        // of any client, including open waits
+	PerClient   Histogram `json:"turns_hdr,omitempty" add:"sum"` // of the acquisitions per client
 
 	// WorkingSet is the mean number of distinct clients among as many consecutive acquisitions of
 	// a key as there are clients (the lock working set size of Dice, Malthusian Locks, EuroSys
 	// 2017). The number of clients is perfectly fair; 1 means that one client keeps the lock. nil
 	// without that many acquisitions, or with more than about four million clients × keys.
-	WorkingSet *float64 `json:"working_set"`
+	WorkingSet *float64 `json:"working_set" add:"none"`
 	// ReacquireDistance is the median number of acquisitions of a key until the same client's
 	// next one (Dice's median time to reacquire).
-	ReacquireDistance *int64 `json:"return_p50"`
+	ReacquireDistance *int64 `json:"return_p50" add:"none"`
 	// Overtaken is the share of acquisitions, in percent, while an earlier arrival still waited.
 	// Arrival is the start of Acquire. Requests may cross on their way, so a FIFO lock shows a
 	// few.
-	Overtaken *float64 `json:"overtakes_percent"`
+	Overtaken *float64 `json:"overtakes_percent" add:"none"`
 	// LargestBypass is the largest number of later arrivals that got the lock, in the window, while
 	// one client waited.
-	LargestBypass int64 `json:"largest_bypass"`
+	LargestBypass int64 `json:"largest_bypass" add:"max"`
 	// PassesWithin is the share, in percent, of the passes from one client to another that stayed
 	// within an application instance. nil without any, if the lock's capacity is not one, or if
 	// clients of other processes may have been in between.
-	PassesWithin *float64 `json:"passes_within_instance_percent"`
+	PassesWithin *float64 `json:"passes_within_instance_percent" add:"none"`
 }
 
 // Effort is what the strategies report of their own work; nil for a black box.
@@ -172,46 +172,46 @@ type Effort struct {
 
 // Generator is the load of lockbench itself in the window.
 type Generator struct {
-	CPUSeconds  float64  `json:"cpu_seconds"`
-	CPUPercent  float64  `json:"cpu_percent"`          // of one core
-	MachineIdle *float64 `json:"machine_idle_percent"` // of all cores; Linux only
+	CPUSeconds  float64  `json:"cpu_seconds" add:"sum"`
+	CPUPercent  float64  `json:"cpu_percent" add:"sum"`          // of one core
+	MachineIdle *float64 `json:"machine_idle_percent" add:"min"` // of all cores; Linux only
 	// OtherCPU is the CPU time of processes other than lockbench and Redis, in percent of all
 	// cores; interrupts count for no process. null if the system does not say, or the window is
 	// shorter than about half a second.
-	OtherCPU *float64 `json:"foreign_cpu_percent"`
+	OtherCPU *float64 `json:"foreign_cpu_percent" add:"max"`
 	// Steal is the time in which the hypervisor ran another machine, in percent of all cores; null
 	// as for OtherCPU.
-	Steal *float64 `json:"steal_percent"`
+	Steal *float64 `json:"steal_percent" add:"max"`
 	// StoodStill is the longest time, in nanoseconds, in which lockbench did not run although it
 	// wanted to: it was stopped, or its container or machine was. nil if it was not observed.
-	StoodStill     *int64  `json:"stood_still_ns"`
-	SchedulingP99  int64   `json:"scheduling_p99_ns"` // goroutine runnable → running, bucket's upper bound
-	GCCount        int64   `json:"gc_count"`
-	GCPauseNS      int64   `json:"gc_pause_ns"` // sum of stop-the-world pauses
-	GCCPUSeconds   float64 `json:"gc_cpu_seconds"`
-	TimerOvershoot *int64  `json:"timer_overshoot_p50_ns"` // actual − asked hold; nil without any
-	Starts         int64   `json:"starts"`                 // open loop: starts in the window
+	StoodStill     *int64  `json:"stood_still_ns" add:"max"`
+	SchedulingP99  int64   `json:"scheduling_p99_ns" add:"max"` // goroutine runnable → running, bucket's upper bound
+	GCCount        int64   `json:"gc_count" add:"sum"`
+	GCPauseNS      int64   `json:"gc_pause_ns" add:"sum"` // sum of stop-the-world pauses
+	GCCPUSeconds   float64 `json:"gc_cpu_seconds" add:"sum"`
+	TimerOvershoot *int64  `json:"timer_overshoot_p50_ns" add:"max"` // actual − asked hold; nil without any
+	Starts         int64   `json:"starts" add:"sum"`                 // open loop: starts in the window
 	// open loop: starts more than 10 ms late because of the generator
-	LateStarts int64 `json:"late_starts"`
+	LateStarts int64 `json:"late_starts" add:"sum"`
 	// open loop: starts more than 10 ms late because no client was free
-	BehindStarts int64 `json:"behind_starts"`
-	PoolWaits    int64 `json:"pool_waits"`   // commands that waited for a connection
-	PoolWaitNS   int64 `json:"pool_wait_ns"` // sum of their waits
-	PoolTimeouts int64 `json:"pool_timeouts"`
-	PeakRSS      int64 `json:"peak_rss_bytes"` // largest resident memory of the process so far
+	BehindStarts int64 `json:"behind_starts" add:"sum"`
+	PoolWaits    int64 `json:"pool_waits" add:"sum"`   // commands that waited for a connection
+	PoolWaitNS   int64 `json:"pool_wait_ns" add:"sum"` // sum of their waits
+	PoolTimeouts int64 `json:"pool_timeouts" add:"sum"`
+	PeakRSS      int64 `json:"peak_rss_bytes" add:"sum"` // largest resident memory of the process so far
 }
 
 // TimeAccounting proves that no time was lost: for every client wait + hold + release + think
 // must be equal to the window.
 type TimeAccounting struct {
-	Wait    float64 `json:"wait_seconds"` // sums over all clients, clipped to the window
-	Hold    float64 `json:"hold_seconds"`
-	Release float64 `json:"release_seconds"`
-	Think   float64 `json:"think_seconds"`  // release → next acquire, including the harness's own work
-	Window  float64 `json:"window_seconds"` // clients × window
+	Wait    float64 `json:"wait_seconds" add:"sum"` // sums over all clients, clipped to the window
+	Hold    float64 `json:"hold_seconds" add:"sum"`
+	Release float64 `json:"release_seconds" add:"sum"`
+	Think   float64 `json:"think_seconds" add:"sum"`  // release → next acquire, including the harness's own work
+	Window  float64 `json:"window_seconds" add:"sum"` // clients × window
 	// WorstPercent is the largest difference of a client, in percent of the window.
-	WorstPercent float64 `json:"worst_percent"`
-	Balanced     bool    `json:"balanced"`
+	WorstPercent float64 `json:"worst_percent" add:"max"`
+	Balanced     bool    `json:"balanced" add:"and"`
 }
 
 // ErrorCount says how often an error occurred.
@@ -252,32 +252,33 @@ type Leftovers struct {
 type Safety struct {
 	// Overlaps counts how often more clients held a key than its capacity while the earlier
 	// leases were still valid. OverlapNS is their total time.
-	Overlaps  int64 `json:"overlaps"`
-	OverlapNS int64 `json:"overlap_ns"`
+	Overlaps  int64 `json:"overlaps" add:"sum"`
+	OverlapNS int64 `json:"overlap_ns" add:"sum"`
 	// ExpiredOverlaps counts the overlaps with a holder whose lease had run out.
-	ExpiredOverlaps  int64 `json:"late_overlaps"`
-	ExpiredOverlapNS int64 `json:"late_overlap_ns"`
+	ExpiredOverlaps  int64 `json:"late_overlaps" add:"sum"`
+	ExpiredOverlapNS int64 `json:"late_overlap_ns" add:"sum"`
 
-	MaxHolders        int   `json:"max_holders"`
-	FencedLeases      int64 `json:"fenced_leases"`      // leases that carried a token
-	FencingRegression int64 `json:"fencing_regression"` // tokens not larger than an earlier one
-	LostLeases        int64 `json:"lost_leases"`        // releases that found that the lease had ended
+	MaxHolders        int   `json:"max_holders" add:"max"`
+	FencedLeases      int64 `json:"fenced_leases" add:"sum"`      // leases that carried a token
+	FencingRegression int64 `json:"fencing_regression" add:"sum"` // tokens not larger than an earlier one
+	LostLeases        int64 `json:"lost_leases" add:"sum"`        // releases that found that the lease had ended
 
 	// LostUpdates is the number of increments under the lock that the counters lack; nil without
 	// such work.
-	LostUpdates *int64 `json:"lost_updates"`
+	LostUpdates *int64 `json:"lost_updates" add:"known"`
 	// Refused counts the updates that the counter refused because of a stale fencing token; nil if
 	// it checked no token.
-	Refused *int64 `json:"refused_updates"`
+	Refused *int64 `json:"refused_updates" add:"known"`
 
 	// Leftovers are what the strategy left without declaring it: keys, connections,
 	// subscriptions. At most 20 are named.
-	Leftovers     []string `json:"leftovers,omitempty"`
-	LeftoverCount *int64   `json:"leftover_count"` // nil if the servers could not be read
-	Hung          int      `json:"stuck_clients"`  // clients that did not return from Acquire or Release after the stop
+	Leftovers     []string `json:"leftovers,omitempty" add:"sum"`
+	LeftoverCount *int64   `json:"leftover_count" add:"known"` // nil if the servers could not be read
+	// clients that did not return from Acquire or Release after the stop
+	Hung int `json:"stuck_clients" add:"sum"`
 
 	// Broken names each claimed guarantee that did not hold; the exit code is then 111.
-	Broken []string `json:"broken_claims,omitempty"`
+	Broken []string `json:"broken_claims,omitempty" add:"sum"`
 }
 
 // Fault is a fault of the workload with its effects in a run.

@@ -1,16 +1,15 @@
 package results
 
 import (
-	"maps"
 	"strings"
 	"time"
 )
 
 // Server is what Redis itself counted for a run; nil if it did not report it.
 type Server struct {
-	Whole  *ServerDelta `json:"whole_run"` // connections opened → keys cleaned up
+	Whole  *ServerDelta `json:"whole_run" add:"none"` // connections opened → keys cleaned up
 	Window *ServerDelta `json:"window"`
-	Peak   *ServerPeak  `json:"peak"`
+	Peak   *ServerPeak  `json:"peak" add:"known"`
 }
 
 // ServerDelta is the difference of two readings of INFO.
@@ -18,7 +17,7 @@ type ServerDelta struct {
 	Seconds float64 `json:"seconds"` // between the readings
 	// Acquisitions is the number of leases granted between the readings, the divisor of the
 	// figures. It differs from the window's by what was granted while INFO was under way.
-	Acquisitions int64 `json:"acquisitions"`
+	Acquisitions int64 `json:"acquisitions" add:"sum"`
 
 	Calls    *int64           `json:"calls"`    // commands executed, including those inside scripts
 	Commands map[string]int64 `json:"commands"` // the same by command, as in INFO commandstats
@@ -26,7 +25,8 @@ type ServerDelta struct {
 	BytesOut *int64           `json:"bytes_out"`
 	CPU      *float64         `json:"cpu_seconds"`             // used_cpu_user + used_cpu_sys
 	MainCPU  *float64         `json:"main_thread_cpu_seconds"` // of the thread that executes commands
-	IdleCPU  *float64         `json:"idle_cpu_seconds"`        // estimate of CPU if the same connections had been idle
+	// estimate of CPU if the same connections had been idle
+	IdleCPU *float64 `json:"idle_cpu_seconds" add:"max"`
 	// IOThreads is the largest number of a node's I/O threads, including the main one; 0 if not
 	// known. Above 1, idle threads wait for work in a busy loop, so the CPU of the connections
 	// alone cannot be measured: then there is no IdleCPU.
@@ -44,12 +44,12 @@ type ServerDelta struct {
 	WALBytes *int64 `json:"wal_bytes,omitempty"`
 
 	// RoundTrips and the client bytes are counted at the generator's sockets.
-	RoundTrips     *int64 `json:"round_trips"` // requests written; a pipeline counts once
-	ClientBytesOut *int64 `json:"client_bytes_out"`
-	ClientBytesIn  *int64 `json:"client_bytes_in"`
+	RoundTrips     *int64 `json:"round_trips" add:"sum"` // requests written; a pipeline counts once
+	ClientBytesOut *int64 `json:"client_bytes_out" add:"sum"`
+	ClientBytesIn  *int64 `json:"client_bytes_in" add:"sum"`
 	// OtherTraffic is the share, in percent, of the bytes received by Redis that did not come from
 	// this generator. It is only known for intervals that begin and end without traffic.
-	OtherTraffic *float64 `json:"foreign_percent"`
+	OtherTraffic *float64 `json:"foreign_percent" add:"none"`
 
 	Nodes []NodeDelta `json:"nodes,omitempty"` // the nodes, if there are several
 }
@@ -73,16 +73,14 @@ type NodeDelta struct {
 
 // ServerPeak is the largest values in the window, sampled about once a second.
 type ServerPeak struct {
-	Clients       *int64 `json:"clients"`       // connections
-	Subscriptions *int64 `json:"subscriptions"` // channel subscriptions over all connections
-	MemoryBytes   *int64 `json:"memory_bytes"`  // used_memory
+	Clients       *int64 `json:"clients" add:"max"`       // connections
+	Subscriptions *int64 `json:"subscriptions" add:"max"` // channel subscriptions over all connections
+	MemoryBytes   *int64 `json:"memory_bytes" add:"max"`  // used_memory
 }
 
 // Raise raises the peaks to later values; 0 means not known.
 func (p *ServerPeak) Raise(clients, memory int64, subscriptions *int64) {
-	p.Clients = higher(p.Clients, told(clients))
-	p.MemoryBytes = higher(p.MemoryBytes, told(memory))
-	p.Subscriptions = higher(p.Subscriptions, subscriptions)
+	addFields(p, ServerPeak{told(clients), subscriptions, told(memory)})
 }
 
 // told returns nil for 0, which means not known.
@@ -189,30 +187,30 @@ func (d *ServerDelta) MainThreadPercent() *float64 {
 // Reading is what the servers of a run have counted since they started, summed over the nodes,
 // and what the generator's sockets counted.
 type Reading struct {
-	At        time.Time        // middle of the request
-	Commands  map[string]int64 // calls by command; nil if INFO commandstats is refused
-	BytesIn   *int64
-	BytesOut  *int64
-	CPU       *float64 // seconds
-	MainCPU   *float64 // seconds
-	Evictions int64
-	Clients   int64 // connections now; 0 if not known
-	Memory    int64 // used_memory now, bytes; 0 if not known
-	FromNodes int64 // the part of BytesIn that came from other nodes, such as replication
+	At        time.Time        `add:"none"` // middle of the request
+	Commands  map[string]int64 `add:"sum"`  // calls by command; nil if INFO commandstats is refused
+	BytesIn   *int64           `add:"sum"`
+	BytesOut  *int64           `add:"sum"`
+	CPU       *float64         `add:"sum"` // seconds
+	MainCPU   *float64         `add:"sum"` // seconds
+	Evictions int64            `add:"sum"`
+	Clients   int64            `add:"sum"` // connections now; 0 if not known
+	Memory    int64            `add:"sum"` // used_memory now, bytes; 0 if not known
+	FromNodes int64            `add:"sum"` // the part of BytesIn that came from other nodes, such as replication
 
-	BusPublished *int64 // as in ServerDelta
-	BusReceived  *int64 // as in ServerDelta
-	WALBytes     *int64 // as in ServerDelta
+	BusPublished *int64 `add:"sum"` // as in ServerDelta
+	BusReceived  *int64 `add:"sum"` // as in ServerDelta
+	WALBytes     *int64 `add:"sum"` // as in ServerDelta
 
-	IOThreads int // the largest of the nodes, as in ServerDelta
+	IOThreads int `add:"none"` // the largest of the nodes, as in ServerDelta
 
-	RoundTrips     int64 // requests written by the generator, including this reading's
-	ClientBytesOut int64
-	ClientBytesIn  int64
+	RoundTrips     int64 `add:"none"` // requests written by the generator, including this reading's
+	ClientBytesOut int64 `add:"none"`
+	ClientBytesIn  int64 `add:"none"`
 
-	Observer ObserverCounts // lockbench's own part in these counts
+	Observer ObserverCounts `add:"none"` // lockbench's own part in these counts
 
-	Nodes []NodeReading // the nodes, if there are several
+	Nodes []NodeReading `add:"none"` // the nodes, if there are several
 }
 
 // ObserverCounts is what lockbench's own readings have cost so far.
@@ -319,28 +317,17 @@ func nodesSince(later, earlier []NodeReading) []NodeDelta {
 	return deltas
 }
 
+// minus returns the difference; nil if one of the two is not known.
+func minus[N number](later, earlier *N) *N {
+	if later == nil || earlier == nil {
+		return nil
+	}
+	return new(*later - *earlier)
+}
+
 // Plus adds the counts of two nodes; a count that one of them does not have is nil. It
 // leaves out the generator's counts and the list of nodes.
 func (r Reading) Plus(other Reading) Reading {
-	sum := Reading{
-		BytesIn:   plus(r.BytesIn, other.BytesIn),
-		BytesOut:  plus(r.BytesOut, other.BytesOut),
-		CPU:       plus(r.CPU, other.CPU),
-		MainCPU:   plus(r.MainCPU, other.MainCPU),
-		FromNodes: r.FromNodes + other.FromNodes,
-		Evictions: r.Evictions + other.Evictions,
-		Clients:   r.Clients + other.Clients,
-		Memory:    r.Memory + other.Memory,
-
-		BusPublished: plus(r.BusPublished, other.BusPublished),
-		BusReceived:  plus(r.BusReceived, other.BusReceived),
-		WALBytes:     plus(r.WALBytes, other.WALBytes),
-	}
-	if r.Commands != nil && other.Commands != nil {
-		sum.Commands = maps.Clone(r.Commands)
-		for command, calls := range other.Commands {
-			sum.Commands[command] += calls
-		}
-	}
-	return sum
+	addFields(&r, other)
+	return r
 }

@@ -17,8 +17,7 @@ type Finding struct {
 	// Strategies are the strategies that it is about, in a sweep with their point; empty if it
 	// compares several, or is about the report.
 	Strategies []string
-	Text       string     // in plain words, without a full stop
-	Evidence   []Evidence // for advise
+	Text       string // in plain words, without a full stop
 }
 
 // String returns the text, with the strategies in front.
@@ -30,23 +29,11 @@ func (f Finding) String() string {
 	return strings.Join(f.Strategies, ", ") + ": " + text
 }
 
-// Evidence is a metric of a strategy in this run, with the ratio to another strategy's if the two
-// are compared; or what a strategy claims.
-type Evidence struct {
-	Strategy string          `json:"strategy"`
-	Metric   string          `json:"metric,omitempty"`
-	Unit     results.Unit    `json:"unit,omitempty"`
-	Value    *results.Figure `json:"value,omitempty"`
-	Than     string          `json:"than,omitempty"`
-	Ratio    *results.Ratio  `json:"ratio,omitempty"`
-	Claims   []string        `json:"claims,omitempty"`
-}
-
 // Kind says who shows a finding, and under which word.
 type Kind struct {
 	Sort   Sort   // on the page for a browser; "" means not shown there
 	Note   string // the first word of a note under a table; "" means not shown there
-	Advice Advice // the part of advise's answer; "" means not shown there
+	Advice bool   // in the answer of advise
 }
 
 // Sort is the kind of statement of a finding.
@@ -69,15 +56,6 @@ func Sorts() []Sort {
 	return []Sort{NotTrusted, Unsafe, Crossed, Waiting, Cost, Caution, LeftOut, Best}
 }
 
-// Advice is a part of advise's answer.
-type Advice string
-
-// The parts that have findings.
-const (
-	Cautions Advice = "caution"
-	Before   Advice = "before a lock"
-)
-
 // rule makes the findings of one kind; it makes none if the figures are not known.
 type rule struct {
 	Kind
@@ -88,35 +66,35 @@ type rule struct {
 // rules are in the order of the notes under a table, those of Brief with the most important first. The rules on
 // safety also read invalid runs: one violation is enough.
 var rules = []rule{
-	{Kind{NotTrusted, "! INVALID", Cautions}, false, each(invalid)},
-	{Kind{NotTrusted, "! FAILED", Cautions}, false, each(failed)},
-	{Kind{Caution, "missed", ""}, false, each(missed)},
+	{Kind{NotTrusted, "! INVALID", true}, false, each(invalid)},
+	{Kind{NotTrusted, "! FAILED", true}, false, each(failed)},
+	{Kind{Sort: Caution, Note: "missed"}, false, each(missed)},
 
-	{Kind{Unsafe, "! BROKEN", ""}, true, each(broken)},
+	{Kind{Sort: Unsafe, Note: "! BROKEN"}, true, each(broken)},
 	{Kind{Sort: Unsafe}, true, each(unclaimedOverlaps)},
 	{Kind{Sort: Unsafe}, true, each(counted("overlaps_after_expiry", "time",
 		"%s a client still worked under a lease that had run out while the next one held the lock"))},
 	{Kind{Sort: Unsafe}, true, each(counted("lost_updates", "update",
 		"%s of the counter that it was to protect got lost"))},
 	{Kind{Sort: Unsafe}, true, each(unrecovered)},
-	{Kind{Unsafe, "left", ""}, true, each(leftovers)},
-	{Kind{Unsafe, "no token", ""}, true, each(withoutTokens)},
-	{Kind{Unsafe, "unsafe", ""}, false, each(byDesign)},
+	{Kind{Sort: Unsafe, Note: "left"}, true, each(leftovers)},
+	{Kind{Sort: Unsafe, Note: "no token"}, true, each(withoutTokens)},
+	{Kind{Sort: Unsafe, Note: "unsafe"}, false, each(byDesign)},
 
-	{Kind{Waiting, "label", ""}, true, each(labels(overloaded))},
+	{Kind{Sort: Waiting, Note: "label"}, true, each(labels(overloaded))},
 	{Kind{Sort: Waiting}, true, busiest(served)},
 	{Kind{Sort: Best}, true, busiest(ahead)},
-	{Kind{Sort: Best, Advice: Before}, false, busiest(each(atTheCeiling))},
+	{Kind{Sort: Best, Advice: true}, false, busiest(each(atTheCeiling))},
 	{Kind{Sort: Cost}, true, herds},
 	{Kind{Sort: Cost}, true, busiest(cheapest)},
 
-	{Kind{Caution, "errors", ""}, false, each(errorsMet)},
-	{Kind{Caution, "label", Cautions}, false, each(labels(results.SetsThePace))},
-	{Kind{Caution, "label", ""}, false, each(labels(otherLabel))},
-	{Kind{Caution, "too few", Cautions}, false, each(tooFew)},
-	{Kind{Caution, "stood still", ""}, false, each(stalled)},
-	{Kind{Caution, "holds", ""}, false, otherHolds},
-	{Kind{Caution, "holds", ""}, false, unequalHolds},
+	{Kind{Sort: Caution, Note: "errors"}, false, each(errorsMet)},
+	{Kind{Caution, "label", true}, false, each(labels(results.SetsThePace))},
+	{Kind{Sort: Caution, Note: "label"}, false, each(labels(otherLabel))},
+	{Kind{Caution, "too few", true}, false, each(tooFew)},
+	{Kind{Sort: Caution, Note: "stood still"}, false, each(stalled)},
+	{Kind{Sort: Caution, Note: "holds"}, false, otherHolds},
+	{Kind{Sort: Caution, Note: "holds"}, false, unequalHolds},
 }
 
 // Of returns the findings about strategies that were measured under the same conditions, in the

@@ -62,7 +62,7 @@ func grown() *results.Report {
 func said(r *results.Report) []string {
 	var texts []string
 	for _, f := range append(Of(r.Summaries()), OfReport(r)...) {
-		texts = append(texts, fmt.Sprintf("%s [%s %s]: %s", f.Sort, f.Note, f.Advice, f))
+		texts = append(texts, fmt.Sprintf("%s [%s %v]: %s", f.Sort, f.Note, f.Advice, f))
 	}
 	for _, f := range Brief(r.Summaries()) {
 		texts = append(texts, fmt.Sprintf("brief: %s", f))

@@ -78,7 +78,7 @@ func atTheCeiling(s results.Summary) []Finding {
 	}
 	return say(fmt.Sprintf("held %s of the time: "+
 		"no other lock serves many more, a shorter hold than %v or more keys than %d do",
-		s.Figure(m).Text(results.Percent), w.Hold, w.Keys), evidence(s, "utilisation"))
+		s.Figure(m).Text(results.Percent), w.Hold, w.Keys))
 }
 
 // ahead names the lock with the highest throughput; if holds differed, the one with the

@@ -12,19 +12,17 @@ type about func(results.Summary) []Finding
 // each applies find to each strategy. It merges findings that differ only in their figures.
 func each(find about) func([]results.Summary) []Finding {
 	return func(all []results.Summary) []Finding {
-		var single, merged []Finding
-		var texts []string
+		var merged []Finding
+		var texts, titles []string
 		for _, s := range all {
 			for _, f := range find(s) {
-				f.Strategies = []string{s.Title()}
-				single, texts = append(single, f), append(texts, f.Text)
+				texts, titles = append(texts, f.Text), append(titles, s.Title())
 			}
 		}
 		for _, group := range alike(texts) {
 			f := Finding{Text: group.text}
 			for _, i := range group.members {
-				f.Strategies = append(f.Strategies, single[i].Strategies...)
-				f.Evidence = append(f.Evidence, single[i].Evidence...)
+				f.Strategies = append(f.Strategies, titles[i])
 			}
 			f.Strategies = atAllPoints(f.Strategies, all)
 			merged = append(merged, f)
@@ -97,11 +95,11 @@ func rivals(all []results.Summary, m results.Metric) []results.Summary {
 }
 
 // say returns one finding; none for an empty text.
-func say(text string, evidence ...Evidence) []Finding {
+func say(text string) []Finding {
 	if text == "" {
 		return nil
 	}
-	return []Finding{{Text: text, Evidence: evidence}}
+	return []Finding{{Text: text}}
 }
 
 // collect joins what all runs have, and returns the number of runs that have any.
@@ -112,15 +110,4 @@ func collect(s results.Summary, of func(results.Run) []string) (all []string, n 
 		}
 	}
 	return all, n
-}
-
-// evidence returns a strategy's figure.
-func evidence(s results.Summary, name string) Evidence {
-	m := metric(name)
-	return Evidence{Strategy: s.Title(), Metric: name, Unit: m.Unit, Value: s.Figure(m)}
-}
-
-// runs returns a number of a strategy's runs.
-func runs(s results.Summary, n int) Evidence {
-	return Evidence{Strategy: s.Title(), Metric: "runs", Value: &results.Figure{Value: float64(n)}}
 }

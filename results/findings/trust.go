@@ -27,7 +27,7 @@ func invalid(s results.Summary) []Finding {
 	case !s.Invalid: // otherwise the other runs failed
 		which += " and are left out"
 	}
-	return say(which+": "+strings.Join(once(reasons), "; "), runs(s, n))
+	return say(which + ": " + strings.Join(once(reasons), "; "))
 }
 
 // failed reports runs that ended early and are not invalid.
@@ -41,7 +41,7 @@ func failed(s results.Summary) []Finding {
 	if n == 0 {
 		return nil
 	}
-	return say(fmt.Sprintf("%s failed: %s", words.Count(n, "run"), strings.Join(once(why), "; ")), runs(s, n))
+	return say(fmt.Sprintf("%s failed: %s", words.Count(n, "run"), strings.Join(once(why), "; ")))
 }
 
 // missed reports faults that were not injected.
@@ -88,8 +88,8 @@ func labels(wanted func(string) bool) about {
 			return all
 		})
 		var found []Finding
-		for _, g := range alike(texts) {
-			found = append(found, say(g.text, runs(s, len(g.members)))...)
+		for _, text := range once(texts) {
+			found = append(found, say(text)...)
 		}
 		return found
 	}
@@ -134,7 +134,7 @@ func tooFew(s results.Summary) []Finding {
 		return nil
 	}
 	const consequence = " in a run, and a p99 of less than 100 is their maximum: a longer --duration has more"
-	return say(strings.Join(few, ", ")+consequence, evidence(s, "acquisitions"))
+	return say(strings.Join(few, ", ") + consequence)
 }
 
 // stalled reports locks that no client got for a long part of a window although some waited, as when
@@ -164,7 +164,7 @@ func stalled(s results.Summary) []Finding {
 	if len(s.Runs) > 1 {
 		text += fmt.Sprintf(", the worst of %d such runs of %d", n, len(s.Runs))
 	}
-	return say(text, evidence(s, "stall"))
+	return say(text)
 }
 
 // otherHolds reports mean holds that are not what the workload asked for. Bursts and faults make

@@ -125,7 +125,7 @@ func (q Question) notes(m measured) []string {
 			"to serve every client twice they need --duration %v.", q.Workload.Duration, q.Needed))
 	}
 	for _, f := range findings.Of(summaries(m.Locks)) {
-		if f.Advice != "" {
+		if f.Advice {
 			all = append(all, f.String()+".")
 		}
 	}
