@@ -59,18 +59,21 @@ func (s Redis) gist(name string) string {
 	if s.Source == "none" {
 		return "no server"
 	}
-	parts := []string{cmp.Or(s.Name, name), s.Version}
-	if s.Topology != "single" {
-		parts = append(parts, s.Topology)
-	}
 	at := s.Source
 	if s.Source == "address" {
 		at = s.Address
 	}
-	if at != "" {
-		parts = append(parts, "("+at+")")
+	return strings.Join(strings.Fields(strings.Join([]string{
+		cmp.Or(s.Name, name), s.Version, when(s.Topology != "single", s.Topology), when(at != "", "("+at+")"),
+	}, " ")), " ")
+}
+
+// when returns a text, or "" if it does not apply.
+func when(applies bool, text string) string {
+	if applies {
+		return text
 	}
-	return strings.Join(slices.DeleteFunc(parts, func(part string) bool { return part == "" }), " ")
+	return ""
 }
 
 // sweep names the options that a sweep changes, with their values.
@@ -96,31 +99,15 @@ func sweep(points []workloads.Point) string {
 
 // Describe says in one line what the server is and how it is reached.
 func (s Redis) Describe() string {
-	security := ""
-	if s.TLS {
-		security = "TLS"
-	}
-	topology := s.Topology
-	if topology == "single" {
-		topology = ""
-	}
 	address := s.Address
 	if len(s.Nodes) > 1 {
 		address = strings.Join(s.Nodes, " ")
 	}
-	network := s.Network
-	if network == "host" || network == "loopback" {
-		network += " network"
-	}
-	protocol, threads := "", ""
-	if s.Protocol > 0 {
-		protocol = fmt.Sprintf("RESP%d", s.Protocol)
-	}
-	if s.IOThreads != nil && *s.IOThreads > 1 {
-		threads = fmt.Sprintf("%d I/O threads", *s.IOThreads)
-	}
-	return words.Dotted(strings.TrimSpace(s.Release()+" "+s.Mode), topology, protocol, threads, s.losing(), s.Source,
-		s.Image, network, address, security, cpus("server", s.PinnedCPUs))
+	return words.Dotted(strings.TrimSpace(s.Release()+" "+s.Mode), when(s.Topology != "single", s.Topology),
+		when(s.Protocol > 0, fmt.Sprintf("RESP%d", s.Protocol)),
+		when(s.IOThreads != nil && *s.IOThreads > 1, fmt.Sprintf("%d I/O threads", *cmp.Or(s.IOThreads, new(int)))),
+		s.losing(), s.Source, s.Image, s.Network+when(s.Network == "host" || s.Network == "loopback", " network"),
+		address, when(s.TLS, "TLS"), cpus("server", s.PinnedCPUs))
 }
 
 // losing says what a crash of the server may lose.
@@ -139,18 +126,12 @@ func (s Redis) losing() string {
 
 // Describe says in one line what the machine is.
 func (e Environment) Describe() string {
-	timer := ""
-	if e.TimerOvershoot > 0 {
-		timer = "sleeps " + Nanoseconds.Format(float64(e.TimerOvershoot)) + " too long"
-	}
-	procs := ""
-	if e.GoMaxProcs != e.CPUs {
-		procs = fmt.Sprintf("GOMAXPROCS %d", e.GoMaxProcs)
-	}
 	return words.Dotted(
 		strings.Trim(e.OS+"/"+e.Arch, "/"), e.Kernel,
 		strings.TrimSuffix(fmt.Sprintf("%d × %s", e.CPUs, e.CPUModel), " × "),
-		procs, e.Go, timer, cpus("generator", e.PinnedCPUs),
+		when(e.GoMaxProcs != e.CPUs, fmt.Sprintf("GOMAXPROCS %d", e.GoMaxProcs)), e.Go,
+		when(e.TimerOvershoot > 0, "sleeps "+Nanoseconds.Format(float64(e.TimerOvershoot))+" too long"),
+		cpus("generator", e.PinnedCPUs),
 	)
 }
 

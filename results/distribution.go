@@ -142,17 +142,10 @@ func Longest(all ...*Bound) *Bound {
 
 // percentile returns nil if the percentile is not in the report and there are no histograms.
 func (d Distribution) percentile(p float64) *Bound {
-	switch p {
-	case 50:
-		return d.P50
-	case 90:
-		return d.P90
-	case 95:
-		return d.P95
-	case 99:
-		return d.P99
-	case 99.9:
-		return d.P999
+	for name, percent := range percentiles {
+		if percent == p {
+			return at(d, name).(*Bound)
+		}
 	}
 	return d.Survival().Quantile(p / 100)
 }
@@ -167,15 +160,12 @@ func (d Distribution) enough(percentile float64) bool {
 	return float64(d.samples()) >= (1-rounding)/(1-percentile/100)
 }
 
-// distributions returns a run's distributions by their path in the document.
-func (r *Run) distributions() map[string]*Distribution {
-	all := map[string]*Distribution{
-		"speed.handoff": &r.Speed.Handoff, "speed.hold": &r.Speed.Hold, "speed.release": &r.Speed.Release,
-		"waiting.per_acquisition": &r.Waiting.PerAcquisition, "waiting.per_client": &r.Waiting.PerClient,
-		"waiting.service": &r.Waiting.Service, "waiting.lateness": &r.Waiting.Lateness,
-	}
+// distributions returns all distributions of a run.
+func (r *Run) distributions() []*Distribution {
+	s, w := &r.Speed, &r.Waiting
+	all := []*Distribution{&s.Handoff, &s.Hold, &s.Release, &w.PerAcquisition, &w.PerClient, &w.Service, &w.Lateness}
 	if r.Herd != nil {
-		all["herd.first_handoff"], all["herd.drain"] = &r.Herd.FirstHandoff, &r.Herd.Drain
+		all = append(all, &r.Herd.FirstHandoff, &r.Herd.Drain)
 	}
 	return all
 }

@@ -7,20 +7,24 @@ import (
 	"strings"
 )
 
-// Metric is a row of Metrics: a figure of a run under its one name, with all that tables,
-// exports, thresholds and comparisons need to know of it.
+// Metric is a figure of a run under its one name, with all that tables, exports, thresholds and comparisons
+// need to know of it.
 type Metric struct {
-	Name     string // wait_p99
-	Unit     Unit
+	Row
 	Better   Better
-	Help     string    // one line
-	Whole    bool      // it counts, so tables write it without decimals
 	Compared *Compared // set by ComparedMetrics
 	Bench    *Bench    // set by BenchMetrics
 
-	is    kind
-	path  string        // of the field in a Run, such as Speed.PerSecond; "": see value
 	value func(Run) any // computes what is no field, see figure
+}
+
+// Row is a metric in the table. Its figure is the field of Run at path, or comes from computed.
+type Row struct {
+	Name string // wait_p99
+	Unit Unit
+	is   kind
+	path string // Speed.PerSecond; "": see computed
+	Help string // one line
 }
 
 // Compared says how comparisons treat a metric.
@@ -126,9 +130,10 @@ func (m Metric) InBench(r Run) (float64, bool) {
 	return f.Value * m.Bench.Scale, true
 }
 
-// at returns the field of a run with this path; nil if there is none, or a part on the way is not known.
-func at(r Run, path string) any {
-	v := reflect.ValueOf(r)
+// at returns the field of a run, or of a part of it, with this path; nil if there is none, or a part on the way
+// is not known.
+func at(of any, path string) any {
+	v := reflect.ValueOf(of)
 	for name := range strings.SplitSeq(path, ".") {
 		if v = reflect.Indirect(v); v.IsValid() {
 			v = v.FieldByName(name)
@@ -166,11 +171,15 @@ func (b *Bound) figure() *Figure {
 
 // FindMetric returns the metric of this name.
 func FindMetric(name string) (Metric, bool) {
-	at := slices.IndexFunc(rows, func(r row) bool { return r.name == name })
+	at := slices.IndexFunc(rows, func(r Row) bool { return r.Name == name })
 	if at < 0 {
 		return Metric{}, false
 	}
 	return rows[at].metric(), true
+}
+
+func (r Row) metric() Metric {
+	return Metric{Row: r, Better: Better(r.is & (down | up)), value: computed[r.Name]}
 }
 
 // Metrics returns all metrics in the order of exports.
@@ -204,22 +213,14 @@ func BenchMetrics() []Metric {
 	return all
 }
 
-// row is a metric in the table. Its figure is the field of Run at path, or comes from computed.
-type row struct {
-	name string
-	unit Unit
-	is   kind
-	path string
-	help string
-}
-
 // kind is a set of properties of a metric.
 type kind int
 
 const (
-	down     kind = 1 << iota // lower is better
-	up                        // higher is better
-	whole                     // it counts, so tables write it without decimals
+	down = kind(Lower)
+	up   = kind(Higher)
+
+	whole    kind = 1 << iota // it counts, so tables write it without decimals
 	rough                     // it is known within a few percent, so tables write two digits
 	perAcq                    // the field is a count of the servers, to be divided by the acquisitions
 	summed                    // a strategy's figure is the sum of its runs, not their median: one violation is enough
@@ -233,23 +234,9 @@ const (
 	size, count       = Bytes, Number
 )
 
-func (r row) metric() Metric {
-	m := Metric{
-		Name: r.name, Unit: r.unit, Help: r.help, Whole: r.is&whole != 0, is: r.is, path: r.path,
-		value: computed[r.name],
-	}
-	switch {
-	case r.is&down != 0:
-		m.Better = Lower
-	case r.is&up != 0:
-		m.Better = Higher
-	}
-	return m
-}
-
 // rows lists all metrics in the order of exports: a new one is added at the end. A column that shows it is a
 // line in layout, its part in comparisons one in compared, in benchmark lines one in benched.
-var rows = []row{
+var rows = []Row{
 	{"acquisitions", count, up | whole, "Speed.Acquisitions", "leases granted in the window"},
 	{"acq_per_s", rate, up, "Speed.PerSecond", "leases granted per second"},
 	{"gap", ns, down, "Speed.Gap", "time between two holds of a lock that is always waited for"},

@@ -99,6 +99,14 @@ type Tool struct {
 	Branch  string `json:"branch,omitempty"` // as the CI system names it
 }
 
+// Build returns the version, with the commit unless the version has it.
+func (t Tool) Build() string {
+	if t.Commit == "" || strings.Contains(t.Version, t.Commit[:min(len(t.Commit), 7)]) {
+		return t.Version
+	}
+	return t.Version + " " + t.Commit[:min(len(t.Commit), 12)]
+}
+
 // Environment is the machine of the generator.
 type Environment struct {
 	OS         string `json:"os"`

@@ -181,7 +181,7 @@ func (s Summary) Brief(m Metric) string {
 	switch {
 	case f == nil:
 		return NotKnown
-	case m.Whole:
+	case m.is&whole != 0:
 		return f.bounded(Whole(f.Value))
 	}
 	digits := 2

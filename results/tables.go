@@ -213,7 +213,7 @@ func (c Column) Text(s Summary) string {
 	}
 	text := f.Text(c.Unit)
 	switch {
-	case c.Whole:
+	case c.is&whole != 0:
 		text = f.bounded(Whole(f.Value))
 	case c.is&rough != 0:
 		text = f.in(c.Unit, 2)
@@ -361,17 +361,13 @@ func recovery(injections []Injection, quantile float64) string {
 	if len(injections) == 0 {
 		return NotKnown
 	}
-	slices.SortStableFunc(injections, func(a, b Injection) int {
-		switch {
-		case a.RecoveryNS == nil && b.RecoveryNS == nil:
-			return 0
-		case a.RecoveryNS == nil:
-			return 1
-		case b.RecoveryNS == nil:
-			return -1
+	after := func(i Injection) int64 {
+		if i.RecoveryNS == nil {
+			return math.MaxInt64
 		}
-		return cmp.Compare(*a.RecoveryNS, *b.RecoveryNS)
-	})
+		return *i.RecoveryNS
+	}
+	slices.SortStableFunc(injections, func(a, b Injection) int { return cmp.Compare(after(a), after(b)) })
 	at := injections[int(math.Ceil(quantile*float64(len(injections))))-1]
 	if at.RecoveryNS == nil {
 		return never

@@ -113,7 +113,7 @@ var percentileOf = regexp.MustCompile(`^p\((.*)\)$`)
 
 // aggregate sets the metric to an aggregation of the distribution at this path.
 func (t *Threshold) aggregate(name, path, aggregation string) error {
-	t.metric = Metric{Name: name + ":" + aggregation, Unit: Nanoseconds, Better: Lower}
+	t.metric = Metric{Row: Row{Name: name + ":" + aggregation, Unit: Nanoseconds}, Better: Lower}
 	share := "50"
 	switch parts := percentileOf.FindStringSubmatch(aggregation); {
 	case aggregation == "max":

@@ -136,11 +136,7 @@ func (s Side) broken() []string {
 func (s Side) build() Build {
 	var versions []string
 	for _, report := range s.Reports {
-		version := report.Tool.Version
-		if commit := report.Tool.Commit; commit != "" && !strings.Contains(version, commit[:min(len(commit), 7)]) {
-			version += " " + commit[:min(len(commit), 12)]
-		}
-		versions = append(versions, version)
+		versions = append(versions, report.Tool.Build())
 	}
 	slices.Sort(versions)
 	return Build{Name: s.Name, Version: strings.Join(slices.Compact(versions), ", "), Reports: len(s.Reports)}

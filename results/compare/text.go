@@ -231,8 +231,8 @@ func (c *Comparison) conditions(p *layout.Page) {
 // remarks says how the verdicts were obtained, and what casts doubt on them.
 func (c *Comparison) remarks() []string {
 	r := c.Rules
-	lines := []string{fmt.Sprintf("a change counts if p ≤ %.4g and it is beyond %.4g %%, of counts per acquisition %.4g %%",
-		r.Alpha, r.Threshold*100, r.CountThreshold*100)}
+	lines := []string{fmt.Sprintf("a change counts if p ≤ %.4g and it is beyond %.4g %%, "+
+		"of counts per acquisition %.4g %%", r.Alpha, r.Threshold*100, r.CountThreshold*100)}
 	family := fmt.Sprintf("p after Holm, %s by itself and all others as one family", r.Primary)
 	if c.Method == MethodPaired {
 		lines = append(lines,

@@ -1,9 +1,10 @@
 package html
 
 import (
-	"strings"
 	"testing"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/lockbench/lockbench/results"
 	"github.com/lockbench/lockbench/workloads"
@@ -23,45 +24,44 @@ func even(rounds int) *results.Report {
 	return r
 }
 
-// TestFindingsBearWhereTheyAreFrom: the number of their section, the name of their file.
-func TestFindingsBearWhereTheyAreFrom(t *testing.T) {
+// TestFindingsOfAPage: what cannot be trusted comes first, with the number of its section and the name of its file.
+func TestFindingsOfAPage(t *testing.T) {
 	t.Parallel()
-	a, b := even(1), even(1)
+	a, b, bad := even(1), even(1), even(1)
 	a.Runs[0].Invalid, a.Interrupted = []string{"x"}, true
+	bad.Runs[1].Labels, bad.Runs[1].Safety.Overlaps = []string{results.Overloaded + "900/s"}, 3
+	bad.Runs[0].Invalid = []string{"x"}
+	const untrusted = "not trusted: "
 	for _, test := range []struct {
 		files []results.File
-		want  string
+		want  []string
 	}{
-		{[]results.File{{Name: "a.json", Report: a}}, "a: its run cannot be trusted: x. interrupted: 2 of 2 runs measured."},
+		{
+			[]results.File{{Name: "a.json", Report: a}},
+			[]string{untrusted + "a: its run cannot be trusted: x.", untrusted + "interrupted: 2 of 2 runs measured."},
+		},
 		{
 			[]results.File{{Name: "a.json", Report: a}, {Name: "b.json", Report: b}},
-			"[1] a: its run cannot be trusted: x. a.json: interrupted: 2 of 2 runs measured.",
+			[]string{
+				untrusted + "[1] a: its run cannot be trusted: x.",
+				untrusted + "a.json: interrupted: 2 of 2 runs measured.",
+			},
+		},
+		{
+			[]results.File{{Name: "bad.json", Report: bad}},
+			[]string{
+				untrusted + "a: its run cannot be trusted: x.", "unsafe: b: let too many hold the lock at once 3 times.",
+				"waiting: b: overloaded: 900/s.",
+			},
 		},
 	} {
-		var texts []string
+		var got []string
 		for _, f := range found(families(test.files), test.files) {
-			texts = append(texts, f.Text)
+			got = append(got, string(f.Sort)+": "+f.Text)
 		}
-		if got := strings.Join(texts, " "); got != test.want {
-			t.Errorf("got %q, want %q", got, test.want)
+		if diff := cmp.Diff(test.want, got); diff != "" {
+			t.Errorf("-want +got: %s", diff)
 		}
-	}
-}
-
-// TestOrder has what cannot be trusted come first.
-func TestOrder(t *testing.T) {
-	t.Parallel()
-	r := even(1)
-	r.Runs[1].Labels = []string{results.Overloaded + "900/s"}
-	r.Runs[1].Safety.Overlaps = 3
-	r.Runs[0].Invalid = []string{"x"}
-	var sorts []string
-	files := []results.File{{Name: "r.json", Report: r}}
-	for _, f := range found(families(files), files) {
-		sorts = append(sorts, string(f.Sort))
-	}
-	if got := strings.Join(sorts, ", "); got != "not trusted, unsafe, waiting" {
-		t.Errorf("the findings are %s", got)
 	}
 }
 

@@ -38,15 +38,9 @@ var (
 type page struct {
 	Title    string
 	Style    template.CSS
-	Findings []finding
+	Findings []findings.Finding
 	Sections []section
 	Files    []source
-}
-
-// finding is one plain sentence that the figures support.
-type finding struct {
-	Sort findings.Sort
-	Text string
 }
 
 // section is the part of the page about a family.
@@ -70,21 +64,17 @@ type legend struct {
 	Name, About string
 }
 
+// table has a row for each strategy; its title is "" in an arena.
 type table struct {
-	Head []string
-	Rows [][]string
-}
-
-// extra is a table of a file's strategies: of bursts, of faults and of the audit.
-type extra struct {
 	Title string
-	Table table
+	Head  []string
+	Rows  [][]string
 }
 
 // source is a file, and how it was measured.
 type source struct {
 	Name      string
-	Extras    []extra
+	Extras    []table // of bursts, of faults and of the audit
 	Lines     [][2]string
 	Warnings  []string
 	Reproduce string
@@ -183,12 +173,12 @@ func (f family) legend(name string) legend {
 }
 
 // found returns the findings of all families and of their files, the worst first.
-func found(all []family, files []results.File) []finding {
-	var list []finding
+func found(all []family, files []results.File) []findings.Finding {
+	var list []findings.Finding
 	add := func(from string, more []findings.Finding) {
 		for _, f := range more {
 			if f.Sort != "" {
-				list = append(list, finding{f.Sort, from + f.String() + "."})
+				list = append(list, findings.Finding{Kind: f.Kind, Text: from + f.String() + "."})
 			}
 		}
 	}
@@ -212,7 +202,7 @@ func found(all []family, files []results.File) []finding {
 		}
 		add(from, findings.OfReport(file.Report))
 	}
-	slices.SortStableFunc(list, func(a, b finding) int {
+	slices.SortStableFunc(list, func(a, b findings.Finding) int {
 		return cmp.Compare(slices.Index(findings.Sorts(), a.Sort), slices.Index(findings.Sorts(), b.Sort))
 	})
 	return list
@@ -224,14 +214,10 @@ func sourceOf(f results.File) source {
 	for _, t := range append(tables, results.TableOf(results.SafetyGroup, f.Report)) {
 		if len(t.Columns) > 0 {
 			title := strings.ToUpper(t.Title[:1]) + strings.ToLower(t.Title[1:])
-			s.Extras = append(s.Extras, extra{title, tableOf(t.Columns, f.Summaries())})
+			s.Extras = append(s.Extras, tableOf(title, t.Columns, f.Summaries()))
 		}
 	}
-	build := strings.TrimSpace(f.Tool.Name + " " + f.Tool.Version)
-	if c := f.Tool.Commit; c != "" && !strings.Contains(build, c[:min(len(c), 7)]) {
-		build += " " + c[:min(len(c), 12)]
-	}
-	s.Lines = append(s.Lines, [2]string{"build", build})
+	s.Lines = append(s.Lines, [2]string{"build", strings.TrimSpace(f.Tool.Name + " " + f.Tool.Build())})
 	if !f.Started.IsZero() {
 		s.Lines = append(s.Lines, [2]string{"measured", f.Started.UTC().Format("2006-01-02 15:04 MST")})
 	}
@@ -243,8 +229,8 @@ func sourceOf(f results.File) source {
 }
 
 // tableOf returns a table with one row per strategy.
-func tableOf(columns []results.Column, all []results.Summary) table {
-	t := table{Head: []string{"strategy"}}
+func tableOf(title string, columns []results.Column, all []results.Summary) table {
+	t := table{Title: title, Head: []string{"strategy"}}
 	for _, c := range columns {
 		t.Head = append(t.Head, c.Flat())
 	}
@@ -265,5 +251,5 @@ func (a arena) table() table {
 		c.Point = "" // the same for all
 		all = append(all, c.Summary)
 	}
-	return tableOf(results.Columns(results.PageGroup, nil), all)
+	return tableOf("", results.Columns(results.PageGroup, nil), all)
 }

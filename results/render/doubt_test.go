@@ -1,7 +1,6 @@
 package render
 
 import (
-	"bytes"
 	"fmt"
 	"strings"
 	"testing"
@@ -35,7 +34,7 @@ func TestTablesShowNoPercentileOfTooFew(t *testing.T) {
 	}
 }
 
-// Whatever the audit saw of a run that cannot be trusted, nobody reads "held".
+// Whatever the audit saw of a run that cannot be trusted, nobody reads "held". What broke is said of every run.
 func TestInvalidRunsAreNeverHeld(t *testing.T) {
 	for invalid, want := range []string{"held", "held in 2 of 3", "held in 1 of 3", "INVALID"} {
 		r := sample(t, "normal")
@@ -54,28 +53,15 @@ func TestInvalidRunsAreNeverHeld(t *testing.T) {
 		if got := r.Summaries()[0].Verdict(); got != want {
 			t.Errorf("with %d of 3 runs invalid the verdict is %q, want %q", invalid, got, want)
 		}
-		var table, markdown bytes.Buffer
-		if err := WriteTables(&table, r, false); err != nil {
-			t.Fatal(err)
+		broke := r.Summaries()[0]
+		broke.Runs[0].Safety.Broken = []string{"exclusion: 3 overlaps"}
+		if got := broke.Verdict(); got != "BROKEN: exclusion" {
+			t.Errorf("with %d of 3 runs invalid a broken claim is %q", invalid, got)
 		}
-		if err := WriteMarkdown(&markdown, r); err != nil {
-			t.Fatal(err)
-		}
-		for _, text := range []string{table.String(), markdown.String()} {
+		for _, text := range []string{draw(t, r, false), string(written(t, WriteMarkdown, r))} {
 			if safety := text[strings.Index(text, "SAFETY"):]; strings.Contains(safety, "held") != (invalid < 3) {
 				t.Errorf("with %d of 3 runs invalid:\n%s", invalid, safety)
 			}
-		}
-	}
-}
-
-// What broke is told of every run, trusted or not.
-func TestInvalidRunsThatBrokeAClaimSaySo(t *testing.T) {
-	r := sample(t, "normal")
-	r.Runs[0].Invalid, r.Runs[0].Safety.Broken = []string{"planted"}, []string{"exclusion: 3 overlaps"}
-	for _, s := range r.Summaries() {
-		if s.Name == r.Runs[0].Strategy && s.Verdict() != "BROKEN: exclusion" {
-			t.Errorf("%s: %s", s.Name, s.Verdict())
 		}
 	}
 }

@@ -1,7 +1,7 @@
 package render
 
 import (
-	"bytes"
+	"io"
 	"slices"
 	"strings"
 	"testing"
@@ -11,11 +11,7 @@ import (
 
 func short(t *testing.T, r *results.Report, color bool) string {
 	t.Helper()
-	var b bytes.Buffer
-	if err := WriteTable(&b, r, color); err != nil {
-		t.Fatal(err)
-	}
-	return b.String()
+	return string(written(t, func(w io.Writer, r *results.Report) error { return WriteTable(w, r, color) }, r))
 }
 
 // shortCases are those of the full tables, and bursts.

@@ -1,7 +1,7 @@
 package render
 
 import (
-	"bytes"
+	"io"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -30,11 +30,7 @@ func samples(t *testing.T) map[string]*results.Report {
 
 func draw(t *testing.T, r *results.Report, color bool) string {
 	t.Helper()
-	var b bytes.Buffer
-	if err := WriteTables(&b, r, color); err != nil {
-		t.Fatal(err)
-	}
-	return b.String()
+	return string(written(t, func(w io.Writer, r *results.Report) error { return WriteTables(w, r, color) }, r))
 }
 
 // kinds are the full tables and the short one, with the beginning of their golden files and their width.
