@@ -174,9 +174,7 @@ func (d *ServerDelta) MainThreadPercent() *float64 {
 		busiest = nil
 	}
 	for _, n := range d.Nodes {
-		if n.MainCPU != nil && (busiest == nil || *n.MainCPU > *busiest) {
-			busiest = n.MainCPU
-		}
+		busiest = add(byMaximum, busiest, n.MainCPU)
 	}
 	if busiest == nil {
 		return nil

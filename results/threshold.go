@@ -1,6 +1,7 @@
 package results
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -27,9 +28,12 @@ type Threshold struct {
 	Expression string // as written
 	Strategy   string // the strategy that it applies to; "" for all
 
-	metric  Metric
-	limit   Limit
-	caution func([]Run) string // a remark on the figure of these runs; nil means none
+	metric Metric
+	limit  Limit
+	// of is the path of the distribution of which the metric is this percentile, or with 0 the maximum; "" for
+	// another metric.
+	of         string
+	percentile float64
 }
 
 // grammar matches the metric, the selector, the aggregation with its colon, and the limit.
@@ -103,7 +107,7 @@ func (t *Threshold) measure(name, aggregation string) error {
 		return fmt.Errorf("%s is a single figure and takes no %q", name, aggregation)
 	}
 	if path, max := strings.CutSuffix(t.metric.path, ".Max"); max {
-		t.caution = unfinished(path)
+		t.of = path
 	}
 	return nil
 }
@@ -114,10 +118,11 @@ var percentileOf = regexp.MustCompile(`^p\((.*)\)$`)
 // aggregate sets the metric to an aggregation of the distribution at this path.
 func (t *Threshold) aggregate(name, path, aggregation string) error {
 	t.metric = Metric{Row: Row{Name: name + ":" + aggregation, Unit: Nanoseconds}, Better: Lower}
+	t.of = path
 	share := "50"
 	switch parts := percentileOf.FindStringSubmatch(aggregation); {
 	case aggregation == "max":
-		t.metric.path, t.caution = path+".Max", unfinished(path)
+		t.metric.path = path + ".Max"
 		return nil
 	case parts != nil:
 		share = parts[1]
@@ -128,7 +133,7 @@ func (t *Threshold) aggregate(name, path, aggregation string) error {
 	if err != nil || !(p > 0 && p <= 100) {
 		return fmt.Errorf("p(N) takes a number above 0 and up to 100, not %q", share)
 	}
-	t.caution = tooFew(path, p)
+	t.percentile = p
 	t.metric.value = func(r Run) any { return distribution(r, path).percentile(p) }
 	return nil
 }
@@ -139,30 +144,23 @@ func distribution(r Run, path string) Distribution {
 	return d
 }
 
-// unfinished says how many of a distribution's durations had not ended.
-func unfinished(path string) func([]Run) string {
-	return func(runs []Run) string {
-		var open int64
-		for _, run := range runs {
-			open += distribution(run, path).Censored
-		}
-		if open == 0 {
-			return ""
-		}
-		return Whole(float64(open)) + " had not ended"
-	}
-}
-
-// tooFew says that a percentile is the maximum because one of the runs had too few durations.
-func tooFew(path string, percentile float64) func([]Run) string {
-	return func(runs []Run) string {
-		for _, run := range runs {
-			if d := distribution(run, path); d.samples() > 0 && !d.enough(percentile) {
-				return fmt.Sprintf("the longest of %d", d.samples())
-			}
-		}
+// caution says how many of the durations of a maximum had not ended, or that a percentile is the maximum because
+// one of the runs had too few durations.
+func (t Threshold) caution(runs []Run) string {
+	if t.of == "" {
 		return ""
 	}
+	var open int64
+	for _, run := range runs {
+		d := distribution(run, t.of)
+		if open += d.Censored; t.percentile > 0 && d.samples() > 0 && !d.enough(t.percentile) {
+			return fmt.Sprintf("the longest of %d", d.samples())
+		}
+	}
+	if open == 0 || t.percentile > 0 {
+		return ""
+	}
+	return Whole(float64(open)) + " had not ended"
 }
 
 // Limit is a bound for a figure: < 50ms, >= 800/s, == 0.
@@ -228,21 +226,10 @@ func (l Limit) Keeps(f Figure) (kept, known bool) {
 	return kept && known, known
 }
 
+// holds looks for the sign of the comparison in the operator: "<=" holds for "<" and for "=".
 func (l Limit) holds(x float64) bool {
-	switch l.Operator {
-	case "<":
-		return x < l.Value
-	case "<=":
-		return x <= l.Value
-	case ">":
-		return x > l.Value
-	case ">=":
-		return x >= l.Value
-	case "!=":
-		return x != l.Value
-	default: // == and ===
-		return x == l.Value
-	}
+	sign := []string{"<", "=", ">"}[cmp.Compare(x, l.Value)+1]
+	return strings.Contains(l.Operator, sign) != (l.Operator == "!=")
 }
 
 // Verdict is the result of one threshold for a strategy.
@@ -282,9 +269,9 @@ func Judge(r *Report, thresholds []Threshold) []Verdict {
 }
 
 func (t Threshold) judge(s Summary) Verdict {
-	v := Verdict{Threshold: t.Expression, Strategy: s.Title(), Unit: t.metric.Unit, Value: s.Figure(t.metric)}
-	if t.caution != nil {
-		v.Caution = t.caution(s.Used)
+	v := Verdict{
+		Threshold: t.Expression, Strategy: s.Title(), Unit: t.metric.Unit, Value: s.Figure(t.metric),
+		Caution: t.caution(s.Used),
 	}
 	switch {
 	case len(s.Runs) == 0:

@@ -164,19 +164,16 @@ func begin(method string, base, head Side, rules Rules) (*Comparison, []string) 
 		c.Notes = append(c.Notes, side.bound()...)
 	}
 	before, after := base.titles(), head.titles()
-	var both []string
-	for _, name := range before {
-		if slices.Contains(after, name) {
-			both = append(both, name)
-		} else {
-			c.LeftOut = append(c.LeftOut, fmt.Sprintf("%s: only the base has it", name))
+	only := func(names, others []string, side string) {
+		for _, name := range names {
+			if !slices.Contains(others, name) {
+				c.LeftOut = append(c.LeftOut, fmt.Sprintf("%s: only the %s has it", name, side))
+			}
 		}
 	}
-	for _, name := range after {
-		if !slices.Contains(before, name) {
-			c.LeftOut = append(c.LeftOut, fmt.Sprintf("%s: only the head has it", name))
-		}
-	}
+	only(before, after, "base")
+	only(after, before, "head")
+	both := slices.DeleteFunc(slices.Clone(before), func(name string) bool { return !slices.Contains(after, name) })
 	return c, both
 }
 

@@ -199,7 +199,7 @@ func differences(files []results.File) []error {
 			}
 		}
 		differ("session", first.Shared.Session, f.Shared.Session)
-		differ("build", build(first), build(f))
+		differ("build", first.Tool.Build(), f.Tool.Build())
 		differ("runs of each strategy", fmt.Sprint(first.Rounds), fmt.Sprint(f.Rounds))
 		differ("strategies", strategies(first), strategies(f))
 		differ("Redis", redis(first), redis(f))
@@ -214,8 +214,6 @@ func differences(files []results.File) []error {
 	}
 	return append(problems, twice(files)...)
 }
-
-func build(f results.File) string { return strings.TrimSpace(f.Tool.Version + " " + f.Tool.Commit) }
 
 func strategies(f results.File) string {
 	var names []string

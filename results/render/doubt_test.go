@@ -2,6 +2,7 @@ package render
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -66,49 +67,42 @@ func TestInvalidRunsAreNeverHeld(t *testing.T) {
 	}
 }
 
-// A figure of which a third or more was subtracted is not printed to three digits.
+// A figure of which a third or more was subtracted is not printed to three digits, in tables, ratios and verdicts.
 func TestWhatIsLeftOfASubtractionIsRough(t *testing.T) {
+	limit, err := results.ParseThreshold("redis_cpu_per_acq<1s")
+	if err != nil {
+		t.Fatal(err)
+	}
 	for _, test := range []struct {
-		idle float64 // of a CPU second, in ten thousand acquisitions
-		want string
+		idle                float64 // of a CPU second, in ten thousand acquisitions
+		want, ratio, spread string
 	}{
-		{0, "100 µs"},
-		{0.3333, "66.7 µs"},
-		{0.3334, "~67 µs"},
-		{0.666, "~33 µs"},
-		{0.667, "~30 µs"},
-		{0.98766, "~1 µs"},
-		{0.999, "~100 ns"},
+		{0, "100 µs", "1.00 (1.00–1.00)", "100–100 µs"},
+		{0.3333, "66.7 µs", "1.00 (1.00–1.00)", "66.7–66.7 µs"},
+		{0.3334, "~67 µs", "~1.0 (1.0–1.0)", "~67–~67 µs"},
+		{0.666, "~33 µs", "~1.0 (1.0–1.0)", "~33–~33 µs"},
+		{0.667, "~30 µs", "~1 (1–1)", "~30–~30 µs"},
+		{0.98766, "~1 µs", "~1 (1–1)", "~1–~1 µs"},
+		{0.999, "~100 ns", "~1 (1–1)", "~100–~100 ns"},
 	} {
 		r := sample(t, "normal")
 		r.Rounds = 2
-		var runs []results.Run
 		for i := range r.Runs {
 			d := *r.Runs[i].Server.Window
 			d.CPU, d.IdleCPU, d.Acquisitions = new(1.0), new(test.idle), 10_000
 			r.Runs[i].Server.Window = &d
-			again := r.Runs[i]
-			again.Round = 2
-			runs = append(runs, again)
 		}
-		r.Runs = append(r.Runs, runs...)
+		again := slices.Clone(r.Runs)
+		for i := range again {
+			again[i].Round = 2
+		}
+		r.Runs = append(r.Runs, again...)
 		table := draw(t, r, false)
-		rough := strings.Contains(table, "~1.0 (1.0–1.0)") || strings.Contains(table, "~1 (1–1)")
-		if rough != strings.HasPrefix(test.want, "~") {
-			t.Errorf("%v s idle of 1 s: the ratio is rough: %v\n%s", test.idle, rough, table)
-		}
 		_, cost, _ := strings.Cut(table, "COST")
 		cost, rest, _ := strings.Cut(cost, "LOAD")
-		if strings.Count(cost, test.want) != 3 {
-			t.Errorf("%v s idle of 1 s: no %s in\n%s", test.idle, test.want, cost)
-		}
-		number, unit, _ := strings.Cut(test.want, " ")
-		if spread := number + "–" + number + " " + unit; !strings.Contains(rest, spread) {
-			t.Errorf("%v s idle of 1 s: no %s in\n%s", test.idle, spread, rest)
-		}
-		limit, err := results.ParseThreshold("redis_cpu_per_acq<1s")
-		if err != nil {
-			t.Fatal(err)
+		if strings.Count(cost, test.want) != 3 || !strings.Contains(rest, test.spread) ||
+			!strings.Contains(table, test.ratio) || strings.Contains(table, "~") != strings.HasPrefix(test.want, "~") {
+			t.Errorf("%v s idle of 1 s: no %+v in\n%s", test.idle, test, table)
 		}
 		for _, v := range results.Judge(r, []results.Threshold{limit}) {
 			if !strings.Contains(v.String(), test.want) {
