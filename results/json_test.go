@@ -96,7 +96,8 @@ func TestReadJSONSaysWhatIsWrong(t *testing.T) {
 		`"rounds": 1, "colour": "blue"`, 1))); err != nil {
 		t.Errorf("a new field is refused: %v", err)
 	}
-	if _, err := results.ReadJSON(iotest.ErrReader(errors.New("disk on fire"))); err == nil || !strings.Contains(err.Error(), "disk on fire") {
+	fire := errors.New("disk on fire")
+	if _, err := results.ReadJSON(iotest.ErrReader(fire)); !errors.Is(err, fire) {
 		t.Errorf("the reader's error is lost: %v", err)
 	}
 }

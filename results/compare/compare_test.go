@@ -187,14 +187,10 @@ func TestDifferences(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	for _, s := range []Side{base, head} {
-		for _, r := range s.Reports {
-			r.Redis.Source = "address"
-		}
-	}
-	head.Reports[0].Redis.Address = "10.0.0.1:7000"
-	if found := Differences(side("base", 0, 0, 1, 1), head); len(found) == 0 || found[0].What != "redis host" &&
-		found[len(found)-1].What == "" {
+	there, elsewhere := side("base", 1, 0, 1, 1), side("head", 1, 5, 1, 1)
+	there.Reports[0].Redis.Source, elsewhere.Reports[0].Redis.Source = "address", "address"
+	elsewhere.Reports[0].Redis.Address = "10.0.0.1:7000"
+	if found := Differences(there, elsewhere); len(found) != 1 || found[0].What != "redis host" {
 		t.Errorf("another server: %v", found)
 	}
 }

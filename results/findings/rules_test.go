@@ -96,7 +96,8 @@ var cases = []struct {
 	}},
 	{"failed", 1, func(r *results.Report) { r.Runs[1].Failure = "gone" }},
 	{"stood still", 1, func(r *results.Report) {
-		r.Runs[0].WindowNS, r.Runs[0].Speed.Stall, r.Runs[0].Fairness.LongestWait = 10e9, new(int64(501e6)), ns(2e9, true)
+		r.Runs[0].WindowNS, r.Runs[0].Speed.Stall = 10e9, new(int64(501e6))
+		r.Runs[0].Fairness.LongestWait = ns(2e9, true)
 	}},
 	{"stood still for less", 1, func(r *results.Report) {
 		r.Runs[0].WindowNS, r.Runs[0].Speed.Stall = 10e9, new(int64(499e6))

@@ -150,8 +150,8 @@ func (a arena) details() []chart {
 			"The broken line is an even share; at 0 is a client that got nothing.",
 			"clients, from the fewest acquisitions to the most", "acquisitions, in even shares")),
 		withPercentiles(named("handoff", "Handoff by percentile",
-			"From the start of a release to the next lease, where somebody waited.", "share of the handoffs", "handoff"),
-			a.cells, handoffs),
+			"From the start of a release to the next lease, where somebody waited.", "share of the handoffs",
+			"handoff"), a.cells, handoffs),
 		a.withCourse(named("timeline", "Throughput in the course of the run", "", "seconds since the window opened",
 			"acquisitions per second")),
 	}

@@ -50,8 +50,8 @@ func TestFindingsOfAPage(t *testing.T) {
 		{
 			[]results.File{{Name: "bad.json", Report: bad}},
 			[]string{
-				untrusted + "a: its run cannot be trusted: x.", "unsafe: b: let too many hold the lock at once 3 times.",
-				"waiting: b: overloaded: 900/s.",
+				untrusted + "a: its run cannot be trusted: x.",
+				"unsafe: b: let too many hold the lock at once 3 times.", "waiting: b: overloaded: 900/s.",
 			},
 		},
 	} {

@@ -192,6 +192,7 @@ func differences(files []results.File) []error {
 		return problems
 	}
 	first := files[0]
+	generators := map[string]string{first.Shared.Generator: first.Name}
 	for _, f := range files[1:] {
 		differ := func(what, a, b string) {
 			if a != b {
@@ -206,13 +207,18 @@ func differences(files []results.File) []error {
 		if len(problems) == 0 { // otherwise their runs differ too
 			differ("runs", runs(first), runs(f))
 		}
+		if other, known := generators[f.Shared.Generator]; known {
+			problems = append(problems,
+				fmt.Errorf("%s and %s are of the same generator, %s", other, f.Name, f.Shared.Generator))
+		}
+		generators[f.Shared.Generator] = f.Name
 	}
 	for _, d := range compare.Differences(compare.Side{Reports: files[:1]}, compare.Side{Reports: files[1:]}) {
 		if strings.HasPrefix(d.What, "workload ") {
 			problems = append(problems, errors.New(d.String()))
 		}
 	}
-	return append(problems, twice(files)...)
+	return problems
 }
 
 func strategies(f results.File) string {
@@ -240,20 +246,6 @@ func redis(f results.File) string {
 		return strings.Join([]string{f.Redis.Release(), f.Redis.Mode, f.Redis.Topology}, " ")
 	}
 	return strings.Join(ids, ",")
-}
-
-// twice reports files of the same generator.
-func twice(files []results.File) []error {
-	var problems []error
-	seen := map[string]string{}
-	for _, f := range files {
-		if other, known := seen[f.Shared.Generator]; known {
-			problems = append(problems,
-				fmt.Errorf("%s and %s are of the same generator, %s", other, f.Name, f.Shared.Generator))
-		}
-		seen[f.Shared.Generator] = f.Name
-	}
-	return problems
 }
 
 // find returns a file's run of the same strategy, point and round.

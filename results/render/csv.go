@@ -29,9 +29,9 @@ func csvRows(r *results.Report) [][]string {
 		"strategy", "round", "order", "seed", "started", "window_ns", "clients", "instances", "keys", "hold", "rate",
 		"redis", "valid", "why_invalid", "labels",
 	}
-	columns := csvMetrics()
+	columns := csvColumns()
 	for _, c := range columns {
-		header = append(header, c.title())
+		header = append(header, c.title)
 	}
 	rows := [][]string{header}
 	for _, run := range r.Runs {
@@ -52,44 +52,39 @@ func csvRows(r *results.Report) [][]string {
 	return rows
 }
 
-// csvMetric is a column of a metric; or, of one that may be a lower bound, the column that says whether it is.
-type csvMetric struct {
-	results.Metric
-	atLeast bool
+// csvColumn is a column of a metric.
+type csvColumn struct {
+	title string
+	cell  func(results.Run) string
 }
 
-func csvMetrics() []csvMetric {
-	var columns []csvMetric
+// csvColumns has a second column for a metric that may be a lower bound, which says whether it is.
+func csvColumns() []csvColumn {
+	var columns []csvColumn
+	add := func(m results.Metric, title string, write func(results.Figure) string) {
+		columns = append(columns, csvColumn{title, func(run results.Run) string {
+			if f := m.Of(run); f != nil {
+				return write(*f)
+			}
+			return ""
+		}})
+	}
+	bounded := func(m results.Metric) {
+		add(m, m.Name+"_at_least", func(f results.Figure) string { return strconv.FormatBool(f.AtLeast) })
+	}
 	for _, m := range results.Metrics() {
-		columns = append(columns, csvMetric{m, false})
+		title := m.Name
+		if m.Unit != results.Number && m.Unit != results.PerSecond { // the name acq_per_s has the unit
+			title += "_" + string(m.Unit)
+		}
+		add(m, title, func(f results.Figure) string { return strconv.FormatFloat(f.Value, 'f', -1, 64) })
 		if m.Unit == results.Nanoseconds && strings.Contains(m.Name, "wait") {
-			columns = append(columns, csvMetric{m, true})
+			bounded(m)
 		}
 	}
 	for _, name := range []string{"fault_recovery_max", "fault_stall_max"} { // later than the others, so at the end
 		m, _ := results.FindMetric(name)
-		columns = append(columns, csvMetric{m, true})
+		bounded(m)
 	}
 	return columns
-}
-
-func (c csvMetric) title() string {
-	switch {
-	case c.atLeast:
-		return c.Name + "_at_least"
-	case c.Unit == results.Number, c.Unit == results.PerSecond: // the name acq_per_s has the unit
-		return c.Name
-	}
-	return c.Name + "_" + string(c.Unit)
-}
-
-func (c csvMetric) cell(run results.Run) string {
-	f := c.Of(run)
-	switch {
-	case f == nil:
-		return ""
-	case c.atLeast:
-		return strconv.FormatBool(f.AtLeast)
-	}
-	return strconv.FormatFloat(f.Value, 'f', -1, 64)
 }
