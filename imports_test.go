@@ -31,7 +31,7 @@ var house = []room{
 		"internal/words", "internal/layout",
 		"internal/replies", "internal/pause", "internal/intercept", "internal/untrusted",
 	}},
-	{name: "workloads", packages: []string{"workloads", "workloads/presets"}},
+	{name: "workloads", packages: []string{"workloads"}},
 	{name: "strategies", packages: []string{"strategies", "strategies/goredis", "strategies/gozk"}, sees: []string{}},
 	{
 		name: "test kit", packages: []string{

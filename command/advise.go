@@ -13,6 +13,7 @@ import (
 
 	"github.com/lockbench/lockbench"
 	"github.com/lockbench/lockbench/internal/apps/advise"
+	"github.com/lockbench/lockbench/internal/apps/document"
 	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/workloads"
 )
@@ -25,7 +26,7 @@ type adviseFlags struct {
 	file       string // workload file, or preset
 	rounds     int
 	redis      lockbench.StoreOptions
-	outputs    outputs[*advise.Document]
+	outputs    *outputs[*advise.Document]
 	quiet      bool
 	dryRun     bool
 }
@@ -36,11 +37,8 @@ var contention = strings.Fields("clients instances keys key-dist hold think rate
 	"coalesce pool duration warmup seed")
 
 func (a *app) advise() *cobra.Command {
-	f := &adviseFlags{redis: lockbench.StoreOptions{Address: "auto"}, outputs: outputs[*advise.Document]{
-		usual: "table", formats: map[string]writer[*advise.Document]{
-			"table": advise.WriteTable, "json": plain(advise.WriteJSON), "markdown": plain(advise.WriteMarkdown),
-		},
-	}}
+	f := &adviseFlags{redis: lockbench.StoreOptions{Address: "auto"}, outputs: applicationOutputs(
+		map[string]writer[*advise.Document]{"markdown": document.WriteMarkdown[*advise.Document]})}
 	cmd := &cobra.Command{
 		Use:   "advise",
 		Short: "Recommend one lock for your contention, or none, by measuring it",
@@ -142,28 +140,17 @@ func planned(q advise.Question, redis lockbench.StoreOptions, outputs []output[*
 		windows += fmt.Sprintf("; to serve every client twice it takes %v (--duration), "+
 			"which is longer than three minutes in all", q.Needed)
 	}
-	rows := [][]string{{"for", string(q.For)}, {"windows", windows}}
-	for i, plan := range q.Plans() {
-		label := "first"
-		if i > 0 {
-			label = "then, with the best lock"
-		}
-		for _, command := range advise.Commands(plan) {
-			rows = append(rows, []string{label, command})
-		}
+	return [][]string{
+		{"for", string(q.For)}, {"windows", windows}, {"runs", q.Command()}, {"redis", shown(redis)},
+		{"output", listed(outputs)},
+		{"expected", fmt.Sprintf("about %v", q.Plan().Expected().Round(time.Second))},
 	}
-	return append(rows, []string{"redis", shown(redis)}, []string{"output", listed(outputs)},
-		[]string{"expected", fmt.Sprintf("about %v", q.Expected().Round(time.Second))})
 }
 
 // answer measures, and writes the advice.
 func (a *app) answer(ctx context.Context, f *adviseFlags, q advise.Question, outputs []output[*advise.Document]) error {
 	progress := a.newProgress(f.quiet)
-	bench := advise.Bench{Run: lockbench.Run, Progress: progress.report}
-	if !f.quiet {
-		bench.Say = a.say
-	}
-	advice, err := bench.Answer(ctx, q)
+	advice, err := q.Answer(ctx, lockbench.Run, progress.report)
 	progress.close()
 	if err != nil && len(advice.Ranking) == 0 {
 		return err

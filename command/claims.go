@@ -16,6 +16,7 @@ import (
 
 	"github.com/lockbench/lockbench"
 	"github.com/lockbench/lockbench/internal/apps/claims"
+	"github.com/lockbench/lockbench/internal/apps/document"
 	"github.com/lockbench/lockbench/internal/untrusted"
 	"github.com/lockbench/lockbench/workloads"
 )
@@ -25,7 +26,7 @@ type claimsFlags struct {
 	redis   lockbench.StoreOptions
 	rounds  int // replaces the claims' rounds; 0 means theirs
 	title   string
-	outputs outputs[*claims.Document]
+	outputs *outputs[*claims.Document]
 	counter bool
 	list    bool
 	dryRun  bool
@@ -33,11 +34,8 @@ type claimsFlags struct {
 }
 
 func (a *app) claims() *cobra.Command {
-	f := &claimsFlags{redis: lockbench.StoreOptions{Address: "auto"}, outputs: outputs[*claims.Document]{
-		usual: "table", formats: map[string]writer[*claims.Document]{
-			"table": claims.WriteTable, "json": plain(claims.WriteJSON), "markdown": plain(claims.WriteMarkdown),
-		},
-	}}
+	f := &claimsFlags{redis: lockbench.StoreOptions{Address: "auto"}, outputs: applicationOutputs(
+		map[string]writer[*claims.Document]{"markdown": document.WriteMarkdown[*claims.Document]})}
 	cmd := &cobra.Command{
 		Use:   "claims [NUMBER|FILE.yaml]...",
 		Short: "Re-test common claims about Redis locks",

@@ -8,7 +8,6 @@ import (
 
 	"github.com/lockbench/lockbench/internal/apps/advise"
 	"github.com/lockbench/lockbench/workloads"
-	"github.com/lockbench/lockbench/workloads/presets"
 )
 
 // complete registers the shell completions of a measuring command's flags. formats are
@@ -30,7 +29,7 @@ func complete(cmd *cobra.Command, formats []string) {
 		case "strategy":
 			offer = completeStrategies
 		case "workload":
-			offer = cobra.FixedCompletions(presets.Names(), cobra.ShellCompDirectiveDefault)
+			offer = cobra.FixedCompletions(workloads.Presets(), cobra.ShellCompDirectiveDefault)
 		case "ca-file":
 			offer = cobra.FixedCompletions(nil, cobra.ShellCompDirectiveDefault)
 		}

@@ -12,9 +12,7 @@ import (
 
 func (a *app) doctor() *cobra.Command {
 	var redis lockbench.StoreOptions
-	out := &outputs[*doctor.Document]{usual: "table", formats: map[string]writer[*doctor.Document]{
-		"table": doctor.WriteTable, "json": plain(doctor.WriteJSON),
-	}}
+	out := applicationOutputs[*doctor.Document](nil)
 	cmd := &cobra.Command{
 		Use:   "doctor",
 		Short: "Check whether a server can be measured, and what would distort the figures",

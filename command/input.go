@@ -13,7 +13,6 @@ import (
 	"github.com/lockbench/lockbench/internal/words"
 	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/workloads"
-	"github.com/lockbench/lockbench/workloads/presets"
 )
 
 // input is what a command was given. A flag overrides its environment variable, the variable
@@ -74,7 +73,7 @@ func (in *input) workload(name string, draft *workloads.Draft) error {
 	if name == "" {
 		return nil
 	}
-	file, err := presets.Open(name)
+	file, err := workloads.Open(name)
 	if err != nil {
 		return err
 	}

@@ -16,8 +16,8 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/lockbench/lockbench/internal/apps/document"
 	"github.com/lockbench/lockbench/workloads"
-	"github.com/lockbench/lockbench/workloads/presets"
 )
 
 // output is a format and a place for a document, such as the report.
@@ -34,6 +34,13 @@ type writer[T any] func(w io.Writer, document T, color bool) error
 // plain makes a writer that ignores colours.
 func plain[T any](write func(io.Writer, T) error) writer[T] {
 	return func(w io.Writer, document T, _ bool) error { return write(w, document) }
+}
+
+// applicationOutputs returns the flag --output of an application, with its other forms.
+func applicationOutputs[T document.Document](others map[string]writer[T]) *outputs[T] {
+	formats := map[string]writer[T]{"table": document.WriteTable[T], "json": document.WriteJSON[T]}
+	maps.Copy(formats, others)
+	return &outputs[T]{usual: "table", formats: formats}
 }
 
 // outputs are the values of the flag --output.
@@ -152,7 +159,7 @@ func same(a, b string) bool {
 // inputs returns the files that a workload names, and others.
 func inputs(name string, draft workloads.Draft, others ...string) []string {
 	files := others
-	if !slices.Contains(presets.Names(), name) {
+	if !slices.Contains(workloads.Presets(), name) {
 		files = append(files, name)
 	}
 	points, _ := draft.Points() // their errors are reported elsewhere

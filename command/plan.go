@@ -15,7 +15,6 @@ import (
 	"github.com/lockbench/lockbench/results"
 	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/workloads"
-	"github.com/lockbench/lockbench/workloads/presets"
 )
 
 // flags are the flags of run.
@@ -86,7 +85,7 @@ func registerImage(set *pflag.FlagSet, redis *lockbench.StoreOptions) {
 
 // registerWorkload adds the options of a workload, and the file that may have them.
 func registerWorkload(set *pflag.FlagSet, file *string, draft *workloads.Draft, fields []workloads.Field) {
-	set.StringVar(file, "workload", "", "`name` of a preset ("+strings.Join(presets.Names(), ", ")+
+	set.StringVar(file, "workload", "", "`name` of a preset ("+strings.Join(workloads.Presets(), ", ")+
 		") or of a YAML file with a line for each of the options that follow")
 	for _, field := range fields {
 		set.VarP(option{field, draft}, field.Name, field.Short, field.Help)

@@ -14,9 +14,7 @@ import (
 
 func (a *app) selfcheck() *cobra.Command {
 	plan := selfcheck.Options{Redis: lockbench.StoreOptions{Address: "auto"}, Effort: selfcheck.Full()}
-	out := &outputs[*selfcheck.Document]{usual: "table", formats: map[string]writer[*selfcheck.Document]{
-		"table": selfcheck.WriteTable, "json": plain(selfcheck.WriteJSON),
-	}}
+	out := applicationOutputs[*selfcheck.Document](nil)
 	quiet := false
 	cmd := &cobra.Command{
 		Use:   "selfcheck",

@@ -31,7 +31,7 @@ type value struct {
 // that cannot be read is left out, and the error names it.
 func (d *Draft) Give(name string, texts ...string) error {
 	fields := Fields()
-	at := slices.IndexFunc(fields, func(f Field) bool { return f.Name == name })
+	at := named(fields, name)
 	if at < 0 {
 		return fmt.Errorf("there is no option of this name")
 	}

@@ -3,10 +3,12 @@ package workloads
 import (
 	"bytes"
 	"cmp"
+	"embed"
 	"errors"
 	"fmt"
 	"io"
 	"maps"
+	"os"
 	"slices"
 	"strings"
 
@@ -27,6 +29,37 @@ type File struct {
 	Description string
 	Draft       Draft
 	Origins     Origins // of all options of the file
+}
+
+//go:embed presets/*.yaml
+var presets embed.FS
+
+// Presets returns the names of all presets, in alphabetical order: workloads for common uses of a lock, from
+// a hot one to a flash sale.
+func Presets() []string {
+	files, _ := presets.ReadDir("presets") // what is embedded can be read
+	var all []string
+	for _, file := range files {
+		all = append(all, strings.TrimSuffix(file.Name(), ".yaml"))
+	}
+	return all
+}
+
+// Open reads the preset of that name, or else the file. Its error names everything that is wrong,
+// with file and option.
+func Open(name string) (*File, error) {
+	if preset := name + ".yaml"; slices.Contains(Presets(), name) {
+		text, _ := presets.ReadFile("presets/" + preset) // it is embedded
+		return ReadFile(preset, text)
+	}
+	text, err := untrusted.ReadFile(name)
+	if errors.Is(err, os.ErrNotExist) {
+		err = fmt.Errorf("there is neither a file nor a preset %q (presets: %s)", name, strings.Join(Presets(), ", "))
+	}
+	if err != nil {
+		return nil, fmt.Errorf("--workload: %w", err)
+	}
+	return ReadFile(untrusted.Printable(name), text)
 }
 
 // ReadFile reads a workload file and names every error in its form, each with file and line.

@@ -50,23 +50,18 @@ coalesce: `
 	}
 }
 
-func TestValuesAreTakenApartAtTheirCommas(t *testing.T) {
-	for _, test := range []struct {
-		name, text string
-		want       []string
-	}{
-		{"clients", "1, 10,100", []string{"1", "10", "100"}},
-		{"hold", "uniform:1ms,5ms", []string{"uniform:1ms,5ms"}},
-		{"hold", "0,1ms", []string{"0", "1ms"}},
-		{"rate", "100/s,1000/s", []string{"100/s", "1000/s"}},
-		{"work", "none,counter", []string{"none,counter"}},
-	} {
-		for _, f := range Fields() {
-			if f.Name == test.name {
-				if diff := cmp.Diff(test.want, f.split(test.text)); diff != "" {
-					t.Errorf("%s %s (-want +got):\n%s", test.name, test.text, diff)
-				}
-			}
+func TestEveryPresetIsAWorkload(t *testing.T) {
+	if len(Presets()) == 0 {
+		t.Fatal("there are none")
+	}
+	for _, name := range Presets() {
+		file, err := Open(name)
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		if all, err := points(file); err != nil || len(all) == 0 || file.Description == "" {
+			t.Errorf("%s: %d workloads, described as %q, %v", name, len(all), file.Description, err)
 		}
 	}
 }

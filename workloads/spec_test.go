@@ -8,7 +8,6 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -220,22 +219,23 @@ func FuzzDist(f *testing.F) {
 }
 
 // A comma within a distribution is not one between the values of a sweep.
-func TestCommasOfDistributions(t *testing.T) {
-	for text, want := range map[string]string{
-		"uniform:1ms,5ms":               "[uniform:1ms,5ms]",
-		"uniform:5ms,1ms":               "[uniform:5ms,1ms]",
-		"lognormal:5ms,99":              "[lognormal:5ms,99]",
-		"1ms,uniform:1ms,5ms,exp:2ms":   "[1ms uniform:1ms,5ms exp:2ms]",
-		"lognormal:5ms,0.8,uniform:1ms": "[lognormal:5ms,0.8 uniform:1ms]",
-		"uniform:1ms,exp:5ms":           "[uniform:1ms exp:5ms]",
-		"1ms, 2ms":                      "[1ms 2ms]",
+func TestValuesAreTakenApartAtTheirCommas(t *testing.T) {
+	for _, test := range []struct{ name, text, want string }{
+		{"clients", "1, 10,100", "[1 10 100]"},
+		{"rate", "100/s,1000/s", "[100/s 1000/s]"},
+		{"work", "none,counter", "[none,counter]"},
+		{"hold", "uniform:1ms,5ms", "[uniform:1ms,5ms]"},
+		{"hold", "uniform:5ms,1ms", "[uniform:5ms,1ms]"},
+		{"hold", "lognormal:5ms,99", "[lognormal:5ms,99]"},
+		{"think", "1ms,uniform:1ms,5ms,exp:2ms", "[1ms uniform:1ms,5ms exp:2ms]"},
+		{"think", "lognormal:5ms,0.8,uniform:1ms", "[lognormal:5ms,0.8 uniform:1ms]"},
+		{"hold", "uniform:1ms,exp:5ms", "[uniform:1ms exp:5ms]"},
+		{"hold", "1ms, 2ms", "[1ms 2ms]"},
 	} {
-		for _, name := range []string{"hold", "think"} {
-			fields := Fields()
-			field := fields[slices.IndexFunc(fields, func(f Field) bool { return f.Name == name })]
-			if got := fmt.Sprint(field.split(text)); got != want {
-				t.Errorf("--%s %s: values %s, want %s", name, text, got, want)
-			}
+		fields := Fields()
+		field := fields[named(fields, test.name)]
+		if got := fmt.Sprint(field.split(test.text)); got != test.want {
+			t.Errorf("--%s %s: values %s, want %s", test.name, test.text, got, test.want)
 		}
 	}
 }

@@ -1,35 +1,66 @@
 package advise
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
+	"github.com/lockbench/lockbench"
 	"github.com/lockbench/lockbench/internal/apps/document"
 	"github.com/lockbench/lockbench/results"
 	"github.com/lockbench/lockbench/results/findings"
 	"github.com/lockbench/lockbench/workloads"
 )
 
-// advise makes advice from what was measured.
-func (q Question) advise(m measured) *Document {
+// Answer measures the candidates with a function such as lockbench.Run, and makes the advice. When ctx
+// ends, the advice is Interrupted and has no choice. The error means that there is no Redis.
+func (q Question) Answer(
+	ctx context.Context, run func(context.Context, lockbench.Plan) (*results.Report, error),
+	progress func(lockbench.Progress),
+) (*Document, error) {
+	begun, plan := time.Now(), q.Plan()
+	plan.Progress = progress
+	report, err := run(ctx, plan)
+	if report != nil && !errors.Is(err, lockbench.ErrUnreachable) {
+		err = nil // of a strategy in the report's LeftOut
+	}
+	a := q.advise(report)
+	a.Started, a.Finished, a.Interrupted = begun, time.Now(), ctx.Err() != nil
+	if a.Interrupted || err != nil {
+		a.Choice = nil
+	}
+	return a, err
+}
+
+// advise makes advice from what was measured; report is nil if that is nothing.
+func (q Question) advise(report *results.Report) *Document {
 	_, out := q.candidates()
 	a := &Document{
 		Head: document.Begin(schema), For: q.For, Workload: q.Workload, Rounds: q.Rounds,
-		Ranking: []Row{}, LeftOut: out, Commands: []string{}, Notes: q.notes(m),
+		Ranking: []Row{}, LeftOut: out, Command: q.Command(),
 	}
-	for _, r := range []*results.Report{m.Locks, m.Update} {
-		if r == nil {
-			continue
-		}
-		a.LeftOut = append(a.LeftOut, r.LeftOut...)
-		for _, run := range r.Runs {
-			if len(run.Safety.Broken) > 0 {
-				a.Broken = append(a.Broken, run.Strategy)
-			}
+	if q.Needed > 0 {
+		a.Notes = append(a.Notes, fmt.Sprintf("The windows are %v, so that the answer comes within three minutes; "+
+			"to serve every client twice they need --duration %v.", q.Workload.Duration, q.Needed))
+	}
+	if report == nil {
+		return a
+	}
+	a.Environment, a.Redis, a.LeftOut = report.Environment, report.Redis, append(out, report.LeftOut...)
+	for _, run := range report.Runs {
+		if len(run.Safety.Broken) > 0 {
+			a.Broken = append(a.Broken, run.Strategy)
 		}
 	}
-	ranking, unfit := q.contenders(m.Locks)
+	for _, f := range findings.Of(report.Summaries()) {
+		if f.Advice {
+			a.Notes = append(a.Notes, f.String()+".")
+		}
+	}
+	ranking, unfit := q.contenders(report)
 	for i, c := range ranking {
 		row := q.row(c, ranking[0])
 		if i > 0 {
@@ -42,21 +73,21 @@ func (q Question) advise(m measured) *Document {
 		row.Why = q.unfit(c)
 		a.Ranking = append(a.Ranking, row)
 	}
-	a.Choice = q.choice(m, ranking)
+	a.Choice = q.choice(ranking)
 	return a
 }
 
 // choice returns what to use: the first of the ranking, or something other than a lock; nil if nothing
 // may be recommended.
-func (q Question) choice(m measured, ranking []contender) *Choice {
+func (q Question) choice(ranking []contender) *Choice {
 	c := &Choice{Library: library(ranking)}
-	switch _, replaces := oneCommand(m.Update); {
-	case q.For == Correctness && (len(ranking) == 0 || q.Workload.Fence != workloads.FenceAll) && m.Locks != nil:
+	switch {
+	case q.For == Correctness && (len(ranking) == 0 || q.Workload.Fence != workloads.FenceAll):
 		c.Name, c.Summary = ConsensusStore, "such as etcd or ZooKeeper: no lock in Redis survives every failover"
 		c.RightIf = "what it protects cannot check fencing tokens, or no measured lock has any"
 	case len(ranking) == 0:
 		return nil
-	case q.Workload.Work == workloads.WorkCounter && replaces:
+	case q.oneCommand(ranking[0].info):
 		c.Name, c.Summary = NoLock, "one command or Lua script does the work at once"
 		c.RightIf = "all that a holder does fits into one command or script"
 	case !slices.ContainsFunc(ranking, func(c contender) bool { return !overloaded(c) }):
@@ -112,49 +143,4 @@ func overloaded(c contender) bool {
 		}
 	}
 	return late*2 > len(c.Used)
-}
-
-// notes returns what would help more than another lock, and what to know about the figures.
-func (q Question) notes(m measured) []string {
-	var all []string
-	if note, _ := oneCommand(m.Update); note != "" {
-		all = append(all, note)
-	}
-	if q.Needed > 0 {
-		all = append(all, fmt.Sprintf("The windows are %v, so that the answer comes within three minutes; "+
-			"to serve every client twice they need --duration %v.", q.Workload.Duration, q.Needed))
-	}
-	for _, f := range findings.Of(summaries(m.Locks)) {
-		if f.Advice {
-			all = append(all, f.String()+".")
-		}
-	}
-	return all
-}
-
-// oneCommand compares one command with a lock that does the same, and says whether the command is clearly
-// better and equally safe.
-func oneCommand(r *results.Report) (note string, replaces bool) {
-	var command, lock contender
-	for _, s := range summaries(r) {
-		switch {
-		case s.Invalid:
-			return "", false
-		case s.Name == "atomic":
-			command.Summary = s
-		default:
-			lock.Summary = s
-		}
-	}
-	if command.Name == "" || lock.Name == "" {
-		return "", false
-	}
-	const speed = "acq_per_s"
-	many, lost, times := command.figure(speed), command.figure("lost_updates"), advantage(speed, command, lock)
-	if times == nil || lost.Value == nil {
-		return "", false
-	}
-	note = fmt.Sprintf("One command or Lua script made %s updates, %s times as many as under %s; updates lost: %s.",
-		many.Value.Text(many.Unit), times, lock.Name, lost.Value.Text(lost.Unit))
-	return note, better(speed, r.Rounds, command, lock) && lost.Value.Value == 0
 }

@@ -1,10 +1,14 @@
 package advise
 
 import (
+	"context"
+	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/lockbench/lockbench"
 	"github.com/lockbench/lockbench/results"
 	"github.com/lockbench/lockbench/strategies"
 	_ "github.com/lockbench/lockbench/strategies/all"
@@ -152,7 +156,7 @@ func TestChoices(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			a := asked(test.question).advise(measured{Locks: reported(6, test.locks...)})
+			a := asked(test.question).advise(reported(6, test.locks...))
 			sound(t, a)
 			if got := named(a.Choice); got != test.choice {
 				t.Errorf("it recommends %q, want %q", got, test.choice)
@@ -218,36 +222,84 @@ func sound(t *testing.T, a *Document) {
 
 func TestOneCommandInsteadOfALock(t *testing.T) {
 	t.Parallel()
-	atomic := lock{"atomic", 5000, 1, false, 1, nil}
-	loses := atomic.with(func(r *results.Run) { r.Safety.LostUpdates = new(int64(1)) })
+	quick := lock{atomic, 5000, 1, false, 1, nil}
 	for _, test := range []struct {
-		command      lock
-		note, choice string
+		command lock
+		choice  string
 	}{
-		{atomic, "made 5.00 k/s updates", NoLock},
-		{loses, "updates lost: 6", "spin"},
-		{lock{"atomic", 400, 1, false, 1, nil}, "made 400/s updates", "spin"},
+		{quick, NoLock},
+		{quick.with(func(r *results.Run) { r.Safety.LostUpdates = new(int64(1)) }), "spin"},
+		{lock{atomic, 50, 20, false, 1, nil}, "spin"},
 	} {
-		a := asked(func(q *Question) { q.Workload.Work = workloads.WorkCounter }).advise(measured{
-			Locks: reported(6, like("spin")), Update: reported(6, test.command, lock{"spin", 400, 1, false, 1, nil}),
-		})
+		for _, purpose := range either {
+			a := asked(func(q *Question) {
+				q.For, q.Workload.Work = purpose, workloads.WorkCounter
+				q.Named = variants("atomic,spin,fenced")
+			}).advise(reported(6, test.command, like("spin"), like("fenced")))
+			sound(t, a)
+			want := test.choice
+			if purpose == Correctness && want == "spin" {
+				want = "fenced"
+			}
+			if named(a.Choice) != want {
+				t.Errorf("%s: it recommends %q, want %q", purpose, named(a.Choice), want)
+			}
+		}
+	}
+}
+
+func TestAnswers(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(t.Context())
+	gone := fmt.Errorf("%w: away", lockbench.ErrUnreachable)
+	for _, test := range []struct {
+		name    string
+		purpose Purpose
+		ctx     context.Context
+		err     error
+		matrix  string
+		choice  string
+	}{
+		{
+			"efficiency", Efficiency, t.Context(), errors.New("of a strategy that was left out"),
+			"atomic,redsync:tuned=true,spin,gated:spin,pubsub,handoff,cohort", NoLock,
+		},
+		{"correctness", Correctness, t.Context(), nil, "atomic,fenced,gated:fenced,handoff,cohort", NoLock},
+		{"interrupted", Correctness, ctx, nil, "atomic,fenced,gated:fenced,handoff,cohort", ""},
+		{"no Redis", Correctness, t.Context(), gone, "atomic,fenced,gated:fenced,handoff,cohort", ""},
+	} {
+		q := asked(func(q *Question) { q.For, q.Workload.Work = test.purpose, workloads.WorkCounter })
+		a, err := q.Answer(test.ctx, func(_ context.Context, plan lockbench.Plan) (*results.Report, error) {
+			cancel()
+			if err := plan.Validate(); err != nil || names(plan.Strategies) != test.matrix {
+				t.Errorf("%s: it measures %s: %v", test.name, names(plan.Strategies), err)
+			}
+			var locks []lock
+			for _, v := range plan.Strategies {
+				l := like(v.Name())
+				if l.name == atomic {
+					l.served = 500
+				}
+				locks = append(locks, l)
+			}
+			return reported(plan.Rounds, locks...), test.err
+		}, nil)
 		sound(t, a)
-		if named(a.Choice) != test.choice || !strings.Contains(strings.Join(a.Notes, "\n"), test.note) {
-			t.Errorf("it recommends %q, and notes %q; want %q, %q", named(a.Choice), a.Notes, test.choice, test.note)
+		if named(a.Choice) != test.choice || a.Interrupted != (test.ctx == ctx) || len(a.Ranking) == 0 ||
+			(err != nil) != (test.err == gone) {
+			t.Errorf("%s: %v, it recommends %q", test.name, err, named(a.Choice))
 		}
 	}
 }
 
 func TestCautions(t *testing.T) {
 	t.Parallel()
-	a := asked(nil).advise(measured{
-		Locks: reported(6, lock{"spin", 10, 20, false, 50, func(r *results.Run) {
-			r.Labels = []string{"busy machine"}
-			if r.Round == 1 {
-				r.Invalid = []string{"books"}
-			}
-		}}),
-	})
+	a := asked(nil).advise(reported(6, lock{"spin", 10, 20, false, 50, func(r *results.Run) {
+		r.Labels = []string{"busy machine"}
+		if r.Round == 1 {
+			r.Invalid = []string{"books"}
+		}
+	}}))
 	sound(t, a)
 	want := []string{
 		"spin: 1 of its 6 runs cannot be trusted and are left out: books.",

@@ -2,7 +2,6 @@ package advise
 
 import (
 	"fmt"
-	"io"
 
 	"github.com/lockbench/lockbench/internal/apps/document"
 	"github.com/lockbench/lockbench/internal/layout"
@@ -23,12 +22,12 @@ type Document struct {
 	For      Purpose        `json:"for"`
 
 	Choice *Choice `json:"choice"` // nil if nothing measured may be recommended
-	// Ranking has the measured locks, the best first, then those that may not be recommended.
-	Ranking  []Row             `json:"ranking"`
-	Notes    []string          `json:"notes,omitempty"`    // alternatives to a lock, and cautions
-	LeftOut  []results.LeftOut `json:"left_out,omitempty"` // of the named strategies, what was not measured
-	Broken   []string          `json:"broken,omitempty"`   // strategies that broke a claim
-	Commands []string          `json:"commands"`           // to measure it again
+	// Ranking has what was measured, the best first, then what may not be recommended.
+	Ranking []Row             `json:"ranking"`
+	Notes   []string          `json:"notes,omitempty"`    // cautions
+	LeftOut []results.LeftOut `json:"left_out,omitempty"` // of the named strategies, what was not measured
+	Broken  []string          `json:"broken,omitempty"`   // strategies that broke a claim
+	Command string            `json:"command"`            // to measure it again
 
 	Interrupted bool `json:"interrupted,omitempty"` // stopped by the user: there is no choice
 }
@@ -83,24 +82,13 @@ type Figure struct {
 	Ratio *results.Ratio `json:"ratio,omitempty"`
 }
 
-// WriteJSON writes the document as indented JSON.
-func WriteJSON(w io.Writer, a *Document) error { return words.WriteJSON(w, "advice", a) }
-
-// WriteTable writes the document for people.
-func WriteTable(w io.Writer, d *Document, color bool) error {
-	p := &layout.Page{Paint: layout.Paint(color)}
-	p.Entry("lockbench", words.Dotted(d.Tool.Version, d.Started.UTC().Format("2006-01-02 15:04 MST")))
-	return d.write(w, p)
-}
-
-// WriteMarkdown writes the document as a page.
-func WriteMarkdown(w io.Writer, d *Document) error {
-	p := &layout.Page{Markdown: true}
-	p.WriteString("# Which lock\n\n")
-	return d.write(w, p)
-}
-
-func (d *Document) write(w io.Writer, p *layout.Page) error {
+// Lay writes the document for people.
+func (d *Document) Lay(p *layout.Page) {
+	if p.Markdown {
+		p.WriteString("# Which lock\n\n")
+	} else {
+		p.Entry("lockbench", words.Dotted(d.Tool.Version, d.Started.UTC().Format("2006-01-02 15:04 MST")))
+	}
 	p.Entry("for", string(d.For))
 	p.Entry("workload", d.Workload.Describe())
 	p.Entry("redis", d.Redis.Describe())
@@ -121,25 +109,20 @@ func (d *Document) write(w io.Writer, p *layout.Page) error {
 		p.Section("Choice", "none: nothing that was measured may be recommended")
 	}
 	d.ranking(p)
-	if len(d.Notes) > 0 {
-		p.Section("Notes", "")
-	}
-	for _, note := range d.Notes {
+	for i, note := range d.Notes {
+		if i == 0 {
+			p.Section("Notes", "")
+		}
 		p.Point("", note)
 	}
-	if len(d.LeftOut) > 0 {
-		p.Section("Left out", "")
-	}
-	for _, left := range d.LeftOut {
+	for i, left := range d.LeftOut {
+		if i == 0 {
+			p.Section("Left out", "")
+		}
 		p.Point(left.Strategy, left.Why)
 	}
-	if len(d.Commands) > 0 {
-		p.Section("Again", "")
-	}
-	for _, command := range d.Commands {
-		p.Command(command)
-	}
-	return p.Save(w, "advice")
+	p.Section("Again", "")
+	p.Command(d.Command)
 }
 
 // ranking draws the measured strategies in their order, and why the others come after the first.

@@ -6,6 +6,7 @@ import (
 	"os"
 	"testing"
 
+	"github.com/lockbench/lockbench/internal/apps/document"
 	"github.com/lockbench/lockbench/internal/testkit/golden"
 )
 
@@ -23,10 +24,10 @@ func TestAdviceIsWritten(t *testing.T) {
 	none := d
 	none.Choice, none.Ranking, none.Interrupted, none.Rounds = nil, nil, true, 3
 	for file, write := range map[string]func(*bytes.Buffer) error{
-		"advice.txt":      func(b *bytes.Buffer) error { return WriteTable(b, &d, false) },
-		"advice.json":     func(b *bytes.Buffer) error { return WriteJSON(b, &d) },
-		"advice.md":       func(b *bytes.Buffer) error { return WriteMarkdown(b, &d) },
-		"advice-none.txt": func(b *bytes.Buffer) error { return WriteTable(b, &none, false) },
+		"advice.txt":      func(b *bytes.Buffer) error { return document.WriteTable(b, &d, false) },
+		"advice.json":     func(b *bytes.Buffer) error { return document.WriteJSON(b, &d, false) },
+		"advice.md":       func(b *bytes.Buffer) error { return document.WriteMarkdown(b, &d, false) },
+		"advice-none.txt": func(b *bytes.Buffer) error { return document.WriteTable(b, &none, false) },
 	} {
 		var written bytes.Buffer
 		if err := write(&written); err != nil {

@@ -1,5 +1,5 @@
 // Package advise turns a description of a contention into a short matrix of runs, and their figures
-// into advice: one lock, or none, with the reasons. Only bench.go runs anything.
+// into advice: one lock, or none, with the reasons. Only Question.Answer runs anything.
 package advise
 
 import (
@@ -7,11 +7,13 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
 	"github.com/lockbench/lockbench"
 	"github.com/lockbench/lockbench/internal/store"
+	"github.com/lockbench/lockbench/internal/words"
 	"github.com/lockbench/lockbench/results"
 	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/workloads"
@@ -58,6 +60,7 @@ var (
 	efficient = []Purpose{Efficiency}
 	correct   = []Purpose{Correctness}
 
+	counting    = func(q Question) bool { return q.Workload.Work == workloads.WorkCounter }
 	oneInstance = func(q Question) bool { return q.Workload.Instances == 1 }
 	nodes       = func(q Question) bool { return strings.HasPrefix(q.Redis.Topology, "nodes:") }
 )
@@ -69,6 +72,7 @@ var shortlist = []struct {
 	purposes []Purpose
 	when     func(Question) bool // nil means always
 }{
+	{atomic, either, counting},
 	{"local", efficient, oneInstance},
 	{"redsync:tuned=true", efficient, nil},
 	{"spin", efficient, nil},
@@ -80,6 +84,12 @@ var shortlist = []struct {
 	{"handoff", either, nil},
 	{"cohort", either, Question.crowded},
 }
+
+// atomic is the name of the strategy that does a counter's work in one command, without a lock.
+const atomic = "atomic"
+
+// oneCommand says whether a strategy is one command instead of a lock, and does what was asked for.
+func (q Question) oneCommand(info strategies.Info) bool { return info.Name == atomic && counting(q) }
 
 // listed returns the place of a lock on the short list; the others come after it.
 func listed(name string) int {
@@ -135,6 +145,8 @@ func (q Question) wanted() []strategies.Variant {
 // unsafe says why a strategy must not be recommended, by its own description; "" if it may be.
 func (q Question) unsafe(info strategies.Info) string {
 	switch {
+	case q.oneCommand(info):
+		return ""
 	case info.Caveat != "":
 		return "unsafe: " + info.Caveat
 	case info.Capacity != 1 || !info.Claims.Exclusion:
@@ -161,9 +173,41 @@ func names(all []strategies.Variant) string {
 	return strings.Join(parts, ",")
 }
 
+// Plan returns what the question has measured.
+func (q Question) Plan() lockbench.Plan {
+	candidates, _ := q.candidates()
+	return lockbench.Plan{Strategies: candidates, Workload: q.Workload, Rounds: q.Rounds, Redis: q.Redis}
+}
+
+// Command returns the shell command that measures the same again. It contains no secret: if the address of
+// Redis has one, a comment says where to put the address.
+func (q Question) Command() string {
+	plan, remark := q.Plan(), ""
+	line := slices.Concat([]string{"lockbench", "--strategy", names(plan.Strategies)},
+		workloads.Arguments([]workloads.Point{{Workload: plan.Workload}}),
+		[]string{"--runs", strconv.Itoa(plan.Rounds)})
+	address := q.Redis.Address
+	if strings.Contains(address, "@") || strings.Contains(address, "password") {
+		address, remark = "", "  # with the address of Redis, which has a secret, in LOCKBENCH_REDIS"
+	} else if address == "auto" {
+		address = ""
+	}
+	for _, option := range [][2]string{
+		{"--redis", address}, {"--topology", q.Redis.Topology}, {"--ca-file", q.Redis.CAFile}, {"--image", q.Redis.Image},
+	} {
+		if option[1] != "" {
+			line = append(line, option[:]...)
+		}
+	}
+	for i, word := range line {
+		line[i] = words.Quoted(word)
+	}
+	return strings.Join(line, " ") + " --no-baselines" + remark
+}
+
 const (
 	// turns is how often each client can be served in a window: with one turn, a client that is served
-	// once less than the others looks like one that starves.
+	// once less than the others looks like one that starves. After half a turn the waits grow no more.
 	turns = 2
 	// leastWindow and leastWarmup belong to the shortest runs.
 	leastWindow, leastWarmup = 500 * time.Millisecond, 200 * time.Millisecond
@@ -190,17 +234,11 @@ func round(w workloads.Spec) time.Duration {
 	return max(hold+w.Think.Mean(), time.Duration(crowd*float64(hold)))
 }
 
-// fair returns a window in which every client can be served often enough, and the warm-up after which the
-// waits do not grow any more.
-func fair(w workloads.Spec) (window, warmup time.Duration) {
-	one := round(w)
-	return max(leastWindow, scaled(one, turns)), max(leastWarmup, scaled(one, 0.5))
-}
-
 // Sized returns the question with windows and warm-ups, unless given, that are long enough to see which
 // clients starve, and short enough for an answer within three minutes.
 func (q Question) Sized(givenWindow, givenWarmup bool) Question {
-	window, warmup := fair(q.Workload)
+	one := round(q.Workload)
+	window, warmup := max(leastWindow, scaled(one, turns)), max(leastWarmup, scaled(one, 0.5))
 	for part := 1.0; ; part *= 0.95 {
 		if !givenWindow {
 			q.Workload.Duration = workloads.Duration(max(leastWindow, scaled(window, part)))
@@ -208,7 +246,7 @@ func (q Question) Sized(givenWindow, givenWarmup bool) Question {
 		if !givenWarmup {
 			q.Workload.Warmup = workloads.Duration(max(leastWarmup, scaled(warmup, part)))
 		}
-		if givenWindow || q.Expected() <= allowed || time.Duration(q.Workload.Duration) <= leastWindow {
+		if givenWindow || q.Plan().Expected() <= allowed || time.Duration(q.Workload.Duration) <= leastWindow {
 			break
 		}
 	}

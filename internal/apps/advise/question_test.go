@@ -49,7 +49,7 @@ func TestChoicesNameWhatToImport(t *testing.T) {
 		best := like(test.best)
 		best.served *= 2
 		a := asked(func(q *Question) { q.For = test.purpose }).
-			advise(measured{Locks: reported(6, best, like(test.next))})
+			advise(reported(6, best, like(test.next)))
 		sound(t, a)
 		other := ""
 		if a.Choice.Library != nil {
@@ -85,19 +85,16 @@ func TestCommandsKeepSecrets(t *testing.T) {
 		q := asked(func(q *Question) {
 			q.Redis = lockbench.StoreOptions{Address: address, Topology: "nodes:3", CAFile: "a b's.pem"}
 		})
-		for _, plan := range q.Plans() {
-			for _, command := range Commands(plan) {
-				shown := strings.Replace(command, "lockbench", "printf '%s\\n'", 1)
-				output, err := exec.Command("sh", "-c", shown).Output()
-				words := string(output)
-				if err != nil || strings.Contains(command, "geheim") ||
-					!strings.Contains(words, "--topology\nnodes:3\n--ca-file\na b's.pem\n") {
-					t.Errorf("%v: %s", err, command)
-				}
-				if !strings.Contains(words, want) || strings.Contains(words, "--redis") != (want != "") {
-					t.Errorf("%s: %s", address, command)
-				}
-			}
+		command := q.Command()
+		shown := strings.Replace(command, "lockbench", "printf '%s\\n'", 1)
+		output, err := exec.Command("sh", "-c", shown).Output()
+		words := string(output)
+		if err != nil || strings.Contains(command, "geheim") ||
+			!strings.Contains(words, "--topology\nnodes:3\n--ca-file\na b's.pem\n") {
+			t.Errorf("%v: %s", err, command)
+		}
+		if !strings.Contains(words, want) || strings.Contains(words, "--redis") != (want != "") {
+			t.Errorf("%s: %s", address, command)
 		}
 	}
 }
@@ -119,8 +116,8 @@ func TestWindowsServeEveryClientTwice(t *testing.T) {
 		switch {
 		case window < leastWindow || time.Duration(w.Warmup) < leastWarmup:
 			t.Fatalf("%v after %v is too short", window, w.Warmup)
-		case q.Expected() > allowed && window > leastWindow:
-			t.Fatalf("it takes %v", q.Expected())
+		case q.Plan().Expected() > allowed && window > leastWindow:
+			t.Fatalf("it takes %v", q.Plan().Expected())
 		case q.Needed == 0 && window+10*time.Millisecond < want:
 			t.Fatalf("%s: %v is less than %v, and it does not say so", w.Describe(), window, want)
 		case q.Needed > 0:

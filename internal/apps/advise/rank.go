@@ -100,14 +100,17 @@ func (q Question) behind(c, first contender) string {
 
 // unfit says why a contender must not be recommended, by its claims or its figures; "" if it may be.
 func (q Question) unfit(c contender) string {
-	served, violations, failures := c.figure("served_per_s"), c.figure("violations"), c.figure("errors")
+	wrong, served, failures := c.figure("violations"), c.figure("served_per_s"), c.figure("errors")
+	if q.oneCommand(c.info) { // it excludes nobody, and need not
+		wrong = c.figure("lost_updates")
+	}
 	switch {
 	case q.unsafe(c.info) != "":
 		return q.unsafe(c.info)
-	case q.For == Correctness && !c.info.Claims.Fencing:
+	case q.For == Correctness && !c.info.Claims.Fencing && !q.oneCommand(c.info):
 		return fmt.Sprintf("it claims %s, and no fencing tokens", c.info.Claims)
-	case violations.Value == nil || violations.Value.Value > 0:
-		return "violations: " + violations.Value.Text(violations.Unit)
+	case wrong.Value == nil || wrong.Value.Value > 0:
+		return wrong.Metric + ": " + wrong.Value.Text(wrong.Unit)
 	case c.Invalid:
 		return fmt.Sprintf("none of its %d runs is valid: %s", len(c.Runs), strings.Join(c.Runs[0].Invalid, "; "))
 	case failures.Value != nil && failures.Value.Value > 0:
@@ -118,19 +121,11 @@ func (q Question) unfit(c contender) string {
 	return ""
 }
 
-// summaries returns a report's summaries; nil if there is none.
-func summaries(r *results.Report) []results.Summary {
-	if r == nil {
-		return nil
-	}
-	return r.Summaries()
-}
-
 // contenders returns the candidates that were measured: those that may be recommended, the best first, and the
 // others.
 func (q Question) contenders(report *results.Report) (ranking, unfit []contender) {
 	candidates, _ := q.candidates()
-	for _, s := range summaries(report) {
+	for _, s := range report.Summaries() {
 		at := slices.IndexFunc(candidates, func(v strategies.Variant) bool { return v.Name() == s.Name })
 		if at < 0 {
 			continue

@@ -3,7 +3,6 @@ package claims
 import (
 	"cmp"
 	"fmt"
-	"io"
 	"maps"
 	"slices"
 	"strings"
@@ -14,23 +13,17 @@ import (
 	"github.com/lockbench/lockbench/results"
 )
 
-// WriteJSON writes the document as indented JSON.
-func WriteJSON(w io.Writer, d *Document) error { return words.WriteJSON(w, "claims", d) }
-
-// WriteTable writes the document for a terminal: each claim with its verdict, its figures with their limits, and
-// the commands to repeat it.
-func WriteTable(w io.Writer, d *Document, color bool) error {
-	p := &page{layout.Page{Paint: layout.Paint(color)}}
-	fmt.Fprintln(p, d.Setup())
-	d.method(p)
-	p.claims(d)
-	fmt.Fprintf(p, "\n%s\n", d.tally())
-	return p.Save(w, "claims")
-}
-
-// WriteMarkdown writes the document as a page: an overview, then each claim.
-func WriteMarkdown(w io.Writer, d *Document) error {
-	p := &page{layout.Page{Markdown: true}}
+// Lay writes the document for people: each claim with its verdict, its figures with their limits, and the
+// commands to repeat it; in Markdown also an overview.
+func (d *Document) Lay(on *layout.Page) {
+	p := page{on}
+	if !p.Markdown {
+		fmt.Fprintln(p, d.Setup())
+		d.method(p)
+		p.claims(d)
+		fmt.Fprintf(p, "\n%s\n", d.tally())
+		return
+	}
 	fmt.Fprintf(p, "# %s\n\n", p.Text(cmp.Or(d.Title, "Common claims about Redis locks, tested")))
 	fmt.Fprintf(p, "Written by `lockbench claims`; docs/METRICS.md says what the figures mean.\n\n")
 	fmt.Fprintf(p, "- %s %s, %s\n- Machine: %s\n- Redis: %s\n", d.Tool.Name, d.Tool.Version,
@@ -41,11 +34,10 @@ func WriteMarkdown(w io.Writer, d *Document) error {
 		fmt.Fprintf(p, "| [%s](#%s) | %s | %s |\n", p.Text(c.Name), anchor(c.Name), p.Text(string(c.Says)), c.Verdict)
 	}
 	p.claims(d)
-	return p.Save(w, "claims")
 }
 
 // claims writes every claim with its figures and commands.
-func (p *page) claims(d *Document) {
+func (p page) claims(d *Document) {
 	for _, c := range d.Claims {
 		p.heading(c)
 		for _, text := range slices.Concat([]string{string(c.About), string(c.Qualified)}, c.Why) {
@@ -70,7 +62,7 @@ func (p *page) claims(d *Document) {
 }
 
 // heading writes a claim with its verdict.
-func (p *page) heading(c Result) {
+func (p page) heading(c Result) {
 	if p.Markdown {
 		fmt.Fprintf(p, "\n<a id=\"%s\"></a>\n\n## %s. %s\n\n**%s**\n",
 			anchor(c.Name), p.Text(c.Name), p.Text(string(c.Says)), c.Verdict)
@@ -95,10 +87,10 @@ func anchor(claim string) string {
 }
 
 // page is a page for a terminal or in Markdown.
-type page struct{ layout.Page }
+type page struct{ *layout.Page }
 
 // method explains how the figures of these claims were obtained and judged.
-func (d *Document) method(p *page) {
+func (d *Document) method(p page) {
 	if len(d.Libraries) > 0 {
 		p.Remark("", "Libraries: "+strings.Join(d.Libraries, ", ")+".")
 	}
@@ -153,7 +145,7 @@ func (d *Document) tally() string {
 }
 
 // figures writes a claim's figures, each with its counter-case below it.
-func (p *page) figures(c Result) {
+func (p page) figures(c Result) {
 	rows := [][]string{{"figure", "came to", "must be", "", "best (rounds)"}}
 	columns := 4
 	for _, f := range c.Figures {
@@ -181,7 +173,7 @@ func (p *page) figures(c Result) {
 }
 
 // shown writes a run's figures in addition to the expected ones.
-func (p *page) shown(run RunResult) {
+func (p page) shown(run RunResult) {
 	s := run.Shown
 	if s == nil || len(s.Strategies) == 0 || !p.Markdown { // they are too wide for a terminal
 		return

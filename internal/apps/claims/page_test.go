@@ -7,6 +7,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/lockbench/lockbench/internal/apps/document"
 	"github.com/lockbench/lockbench/internal/testkit/golden"
 	"github.com/lockbench/lockbench/results"
 )
@@ -23,9 +24,9 @@ func TestClaimsAreWritten(t *testing.T) {
 		t.Fatal(err)
 	}
 	for file, write := range map[string]func(*bytes.Buffer) error{
-		"claims.txt":  func(b *bytes.Buffer) error { return WriteTable(b, &d, false) },
-		"claims.json": func(b *bytes.Buffer) error { return WriteJSON(b, &d) },
-		"claims.md":   func(b *bytes.Buffer) error { return WriteMarkdown(b, &d) },
+		"claims.txt":  func(b *bytes.Buffer) error { return document.WriteTable(b, &d, false) },
+		"claims.json": func(b *bytes.Buffer) error { return document.WriteJSON(b, &d, false) },
+		"claims.md":   func(b *bytes.Buffer) error { return document.WriteMarkdown(b, &d, false) },
 	} {
 		var written bytes.Buffer
 		if err := write(&written); err != nil {

@@ -1,11 +1,8 @@
 package doctor
 
 import (
-	"io"
-
 	"github.com/lockbench/lockbench/internal/apps/document"
 	"github.com/lockbench/lockbench/internal/layout"
-	"github.com/lockbench/lockbench/internal/words"
 )
 
 // schema is the version of the document.
@@ -46,12 +43,8 @@ func (d *Document) In(s State) []string {
 	return names
 }
 
-// WriteJSON writes the document as indented JSON.
-func WriteJSON(w io.Writer, d *Document) error { return words.WriteJSON(w, "doctor", d) }
-
-// WriteTable writes the document for people: a line for each symptom, and below it what to do.
-func WriteTable(w io.Writer, d *Document, color bool) error {
-	p := &layout.Page{Paint: layout.Paint(color)}
+// Lay writes the document for people: a line for each symptom, and below it what to do.
+func (d *Document) Lay(p *layout.Page) {
 	for _, s := range d.Symptoms {
 		label := s.Name
 		if s.State == Trouble {
@@ -69,5 +62,4 @@ func WriteTable(w io.Writer, d *Document, color bool) error {
 			p.Entry("", "next: "+next)
 		}
 	}
-	return p.Save(w, "doctor")
 }

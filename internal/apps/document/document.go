@@ -1,12 +1,16 @@
-// Package document defines what the documents of all applications have in common.
+// Package document defines what the documents of all applications have in common, and writes them.
 package document
 
 import (
 	"fmt"
+	"io"
+	"path"
 	"strings"
 	"time"
 
 	"github.com/lockbench/lockbench"
+	"github.com/lockbench/lockbench/internal/layout"
+	"github.com/lockbench/lockbench/internal/words"
 	"github.com/lockbench/lockbench/results"
 )
 
@@ -35,6 +39,34 @@ func (h Head) Setup() string {
 		h.Tool.Name, h.Tool.Version, e.OS, e.Arch, e.CPUs, strings.TrimPrefix(e.Go, "go"), h.Redis.Version,
 		h.Redis.Source)
 }
+
+// Name returns the document's name: that of its schema.
+func (h Head) Name() string { return path.Base(path.Dir(h.Schema)) }
+
+// Document is what an application found out.
+type Document interface {
+	Name() string
+	// Lay writes the document for people: on a page for a terminal or, if it has that form, in Markdown.
+	Lay(p *layout.Page)
+}
+
+// WriteTable writes a document for a terminal.
+func WriteTable[D Document](w io.Writer, d D, color bool) error {
+	return write(w, d, &layout.Page{Paint: layout.Paint(color)})
+}
+
+// WriteMarkdown writes a document as a page.
+func WriteMarkdown[D Document](w io.Writer, d D, _ bool) error {
+	return write(w, d, &layout.Page{Markdown: true})
+}
+
+func write(w io.Writer, d Document, p *layout.Page) error {
+	d.Lay(p)
+	return p.Save(w, d.Name())
+}
+
+// WriteJSON writes a document as indented JSON.
+func WriteJSON[D Document](w io.Writer, d D, _ bool) error { return words.WriteJSON(w, d.Name(), d) }
 
 // Figure is a metric of a strategy over all rounds.
 type Figure struct {

@@ -2,13 +2,11 @@ package selfcheck
 
 import (
 	"fmt"
-	"io"
 	"math"
 	"strings"
 
 	"github.com/lockbench/lockbench/internal/apps/document"
 	"github.com/lockbench/lockbench/internal/layout"
-	"github.com/lockbench/lockbench/internal/words"
 	"github.com/lockbench/lockbench/results"
 )
 
@@ -62,9 +60,6 @@ func (d *Document) With(v Verdict) []string {
 	}
 	return names
 }
-
-// WriteJSON writes the document as indented JSON.
-func WriteJSON(w io.Writer, d *Document) error { return words.WriteJSON(w, "selfcheck", d) }
 
 // inform adds a figure without a requirement.
 func (c *Check) inform(name string, value float64, unit results.Unit) {
@@ -126,10 +121,9 @@ func (c *Check) conclude() {
 	}
 }
 
-// WriteTable writes the document for people: for each check its verdict, what a pass shows, and every figure
-// with its requirement.
-func WriteTable(w io.Writer, d *Document, color bool) error {
-	p := &layout.Page{Paint: layout.Paint(color)}
+// Lay writes the document for people: for each check its verdict, what a pass shows, and every figure with
+// its requirement.
+func (d *Document) Lay(p *layout.Page) {
 	fmt.Fprintln(p, d.Setup())
 	for _, c := range d.Checks {
 		fmt.Fprintf(p, "\n%s  %s  %s (%.0f s)\n", p.Bold(c.Name), c.Verdict.painted(p.Paint), c.Shows, c.Seconds)
@@ -149,7 +143,6 @@ func WriteTable(w io.Writer, d *Document, color bool) error {
 	if d.Interrupted {
 		fmt.Fprintln(p, "\ninterrupted: checks are missing")
 	}
-	return p.Save(w, "selfcheck")
 }
 
 func (v Verdict) painted(p layout.Paint) string {
