@@ -12,8 +12,7 @@ import (
 	"github.com/lockbench/lockbench/internal/testkit/golden"
 )
 
-// badInput is a command line with something wrong in it. What is said of it stands in
-// docs/ERRORS.md.
+// badInput is a command line with a mistake. docs/ERRORS.md has the messages.
 type badInput struct {
 	line string // words, in single quotes where they have spaces; VARIABLE=value before them
 	code int

@@ -21,7 +21,7 @@ func said(t *testing.T, words ...string) (code int, stdout, stderr string) {
 	return code, out.String(), complaints.String()
 }
 
-// contents are those of all files below a directory, and what links lead to.
+// contents returns the content of each file below a directory; of a link, the content of its target.
 func contents(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	all := map[string]string{}
@@ -58,8 +58,8 @@ func measured(t *testing.T, file string) {
 	}
 }
 
-// every command that writes files, with each kind of file that it reads, as one that
-// OUT would overwrite.
+// overwriting has a line for each command that writes files and for each kind of file that it reads; OUT
+// is a name of that file.
 var overwriting = map[string][]struct {
 	read string
 	line string
@@ -102,7 +102,7 @@ var overwriting = map[string][]struct {
 	"selfcheck": {{"ca.pem", "selfcheck --only audit -u rediss://127.0.0.1:1 --ca-file ca.pem -o json=OUT"}},
 }
 
-// the names that one file can have.
+// aliases returns the names that one file can have.
 func aliases(t *testing.T, read string) []string {
 	t.Helper()
 	there, err := filepath.Abs(read)
@@ -164,7 +164,7 @@ func TestNoOutputOverwritesAnInput(t *testing.T) {
 	}
 }
 
-// Whoever adds a command with outputs adds it to the test above.
+// Each command with outputs must be in the test above.
 func TestEveryCommandWithOutputsIsTested(t *testing.T) {
 	var withOutputs []string
 	for _, cmd := range (&app{stderr: &locked{}}).root().Commands() {
@@ -210,7 +210,7 @@ func TestTwoOutputsNeverGoToOneFile(t *testing.T) {
 	if diff := cmp.Diff(before, contents(t, place)); diff != "" {
 		t.Errorf("files have changed:\n%s", diff)
 	}
-	// What is swallowed, and files of alike names, do not clash.
+	// Nothing clashes at /dev/null, or in files of similar names.
 	for _, line := range []string{
 		"-s local --dry-run -o json=/dev/null -o csv=/dev/null",
 		"-s local --dry-run -o json=there/x -o csv=x",

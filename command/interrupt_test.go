@@ -44,7 +44,7 @@ func start(t *testing.T, name string, args ...string) *process {
 	return p
 }
 
-// prepared is one that is yet to run.
+// prepared returns a process that has not started.
 func prepared(t *testing.T, name string, args ...string) *process {
 	t.Helper()
 	return &process{t: t, cmd: exec.Command(name, args...)}
@@ -53,8 +53,8 @@ func prepared(t *testing.T, name string, args ...string) *process {
 func (p *process) run() {
 	p.t.Helper()
 	t := p.t
-	// Who ignores SIGHUP, as below nohup, hands that on to the programs it starts, and who
-	// listens to it does not.
+	// A program that ignores SIGHUP, as under nohup, starts programs that ignore it too. One that has a
+	// handler does not.
 	hungUp := make(chan os.Signal, 1)
 	signal.Notify(hungUp, syscall.SIGHUP)
 	defer signal.Stop(hungUp)
@@ -266,7 +266,7 @@ func TestAStoppedRedisIsNoticedBeforeClientsTimeOut(t *testing.T) {
 	}
 	for _, e := range report.Runs[0].Errors {
 		if strings.Contains(e.Error, "timeout") && !strings.HasPrefix(e.Error, "read the server's counters") {
-			t.Errorf("a client found it out: %d × %s", e.Count, e.Error)
+			t.Errorf("a client noticed it: %d × %s", e.Count, e.Error)
 		}
 	}
 }
@@ -306,7 +306,7 @@ func TestEndOfContextIsAFirstSignal(t *testing.T) {
 }
 
 func TestUnreachableIsSaidSoon(t *testing.T) {
-	// It accepts and never answers.
+	// The server accepts connections and never answers.
 	var stdout, stderr bytes.Buffer
 	before := time.Now()
 	silent := drive.Serve(t, func(conn net.Conn) { _, _ = io.Copy(io.Discard, conn) })
@@ -315,7 +315,7 @@ func TestUnreachableIsSaidSoon(t *testing.T) {
 	if code != command.ExitUnreachable {
 		t.Errorf("exit code %d, said:\n%s", code, &stderr)
 	}
-	// It waits for 4 s; a client that waited as in a run would take 10.
+	// The first look waits for 4 s. A client of a run would wait for 10 s.
 	if took := time.Since(before); took > 9*time.Second {
 		t.Errorf("it took %v", took)
 	}

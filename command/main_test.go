@@ -131,7 +131,7 @@ func fit(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// besides are the lines of standard error but those that tell of a busy machine.
+// besides returns the lines of standard error, except the messages about a busy machine.
 func besides(stderr string) []string {
 	var others []string
 	for line := range strings.Lines(stderr) {

@@ -111,7 +111,7 @@ func (o output[T]) String() string {
 	return strings.TrimSpace(o.format + " to " + cmp.Or(o.file, "standard output"))
 }
 
-// listed lists outputs in a line.
+// listed returns the outputs in one line.
 func listed[T any](outputs []output[T]) string {
 	var all []string
 	for _, o := range outputs {

@@ -124,8 +124,8 @@ func (f *flags) setStart(text string) error {
 	return nil
 }
 
-// defaultStrategies returns those of the usual strategies that this program has, or all
-// its strategies if it has none of them.
+// defaultStrategies returns the usual strategies, as far as this program has them, or all its strategies if
+// it has none of the usual ones.
 func defaultStrategies() []string {
 	all := strategyNames()
 	usual := slices.DeleteFunc([]string{"spin", "pubsub", "blpop", "redsync"}, func(name string) bool {

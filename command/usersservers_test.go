@@ -92,8 +92,8 @@ func count(lines []string, part string) (n int) {
 	return n
 }
 
-// A user's server has after a run what it had before, however the run ends. What a run that was killed left
-// is told by the next one, and removed by clean.
+// A user's server has after a run what it had before, however the run ends. The next run names what a
+// killed run left, and clean removes it.
 func TestAUsersServerStaysAsItWas(t *testing.T) {
 	for _, name := range append([]string{"redis"}, extent.Chosen([]string{"postgres", "etcd", "zookeeper"})...) {
 		t.Run(name, func(t *testing.T) {

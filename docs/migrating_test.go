@@ -57,29 +57,24 @@ func indented(snippet string) string {
 	return "{\n" + strings.Join(lines, "\n") + "\n}\n"
 }
 
+type migration = func(ctx context.Context, clients []redis.UniversalClient) error
+
+// one returns a snippet that needs one client as one for several.
+func one(snippet func(context.Context, redis.UniversalClient) error) migration {
+	return func(ctx context.Context, clients []redis.UniversalClient) error { return snippet(ctx, clients[0]) }
+}
+
 // migrations are the snippets' functions.
-var migrations = map[string]func(ctx context.Context, clients []redis.UniversalClient) error{
-	"redislock": func(ctx context.Context,
-		c []redis.UniversalClient,
-	) error {
-		return fromRedislock(ctx, c[0])
-	},
-	"redislock: handoff": func(ctx context.Context, c []redis.UniversalClient) error { return toHandoff(ctx, c[0]) },
-	"redsync":            func(ctx context.Context, c []redis.UniversalClient) error { return fromRedsync(ctx, c[0]) },
-	"redsync: watchdog":  func(ctx context.Context, c []redis.UniversalClient) error { return toWithLock(ctx, c[0]) },
-	"redsync: redlock":   toRedlock,
-	"Redisson: getLock":  func(ctx context.Context, c []redis.UniversalClient) error { return fromGetLock(ctx, c[0]) },
-	"Redisson: fenced": func(ctx context.Context,
-		c []redis.UniversalClient,
-	) error {
-		return fromGetFencedLock(ctx, c[0])
-	},
-	"Redisson: semaphore": func(ctx context.Context,
-		c []redis.UniversalClient,
-	) error {
-		return fromGetSemaphore(ctx, c[0])
-	},
-	"redis-py: lock": func(ctx context.Context, c []redis.UniversalClient) error { return fromRedisPy(ctx, c[0]) },
+var migrations = map[string]migration{
+	"redislock":           one(fromRedislock),
+	"redislock: handoff":  one(toHandoff),
+	"redsync":             one(fromRedsync),
+	"redsync: watchdog":   one(toWithLock),
+	"redsync: redlock":    toRedlock,
+	"Redisson: getLock":   one(fromGetLock),
+	"Redisson: fenced":    one(fromGetFencedLock),
+	"Redisson: semaphore": one(fromGetSemaphore),
+	"redis-py: lock":      one(fromRedisPy),
 }
 
 func TestMigrations(t *testing.T) {

@@ -10,8 +10,8 @@ import (
 
 // Point is one workload of a sweep.
 type Point struct {
-	// Label tells it from the others: "clients=100 keys=4". It is empty if there is only one
-	// point.
+	// Label names the values that differ between points: "clients=100 keys=4". It is empty if there is only
+	// one point.
 	Label    string `json:"label"`
 	Workload Spec   `json:"workload"`
 }

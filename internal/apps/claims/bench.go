@@ -184,7 +184,7 @@ func (m *measured) titles() []string {
 	return slices.Compact(all)
 }
 
-// meant returns those of the titles that operands mean, and an error for the first that means none.
+// meant returns the titles that operands mean, and an error for the first operand that means none.
 func meant(operands []operand, titles []string) (used map[string]bool, failure error) {
 	used = map[string]bool{}
 	for _, o := range operands {

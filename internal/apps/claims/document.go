@@ -1,10 +1,16 @@
 package claims
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
 	"slices"
+	"strings"
+	"unicode"
 
 	"github.com/lockbench/lockbench/internal/apps/document"
+	"github.com/lockbench/lockbench/internal/layout"
+	"github.com/lockbench/lockbench/internal/words"
 	"github.com/lockbench/lockbench/results"
 )
 
@@ -46,7 +52,7 @@ type Shown struct {
 	Runs         int `json:"runs"`     // of its strategies
 	LeftOut      int `json:"left_out"` // of these, runs that cannot be trusted; no figure uses them
 	MachineBound int `json:"hurried"`  // those in which the machine, not the lock, limited the speed, by their labels
-	// Strategies holds the medians of their rounds.
+	// Strategies has the median of the rounds for each strategy.
 	Strategies []ShownStrategy `json:"strategies"`
 }
 
@@ -137,4 +143,270 @@ func (d *Document) CounterCases() (measured int, failed []string) {
 		}
 	}
 	return measured, failed
+}
+
+// Lay writes the document for people: each claim with its verdict, its figures with their limits, and the
+// commands to repeat it; in Markdown also an overview.
+func (d *Document) Lay(on *layout.Page) {
+	p := page{on}
+	if !p.Markdown {
+		fmt.Fprintln(p, d.Setup())
+		d.method(p)
+		p.claims(d)
+		fmt.Fprintf(p, "\n%s\n", d.tally())
+		return
+	}
+	fmt.Fprintf(p, "# %s\n\n", p.Text(cmp.Or(d.Title, "Common claims about Redis locks, tested")))
+	fmt.Fprintf(p, "Written by `lockbench claims`; docs/METRICS.md says what the figures mean.\n\n")
+	fmt.Fprintf(p, "- %s %s, %s\n- Machine: %s\n- Redis: %s\n", d.Tool.Name, d.Tool.Version,
+		d.Started.UTC().Format("2006-01-02 15:04 MST"), p.Text(d.Environment.Describe()), p.Text(d.Redis.Describe()))
+	d.method(p)
+	fmt.Fprintf(p, "\n%s\n\n| # | claim | verdict |\n| ---: | --- | --- |\n", d.tally())
+	for _, c := range d.Claims {
+		fmt.Fprintf(p, "| [%s](#%s) | %s | %s |\n", p.Text(c.Name), anchor(c.Name), p.Text(string(c.Says)), c.Verdict)
+	}
+	p.claims(d)
+}
+
+// claims writes every claim with its figures and commands.
+func (p page) claims(d *Document) {
+	for _, c := range d.Claims {
+		p.heading(c)
+		for _, text := range slices.Concat([]string{string(c.About), string(c.Qualified)}, c.Why) {
+			if text != "" {
+				p.Remark("", text)
+			}
+		}
+		p.figures(c)
+		for _, run := range c.Runs {
+			p.Command(run.Command)
+		}
+		for _, run := range c.Runs {
+			p.shown(run)
+		}
+		for i, test := range c.Tests {
+			if i == 0 {
+				fmt.Fprintf(p, "\nTests that show it too:\n\n")
+			}
+			fmt.Fprintf(p, "- %s\n", layout.Code(string(test)))
+		}
+	}
+}
+
+// heading writes a claim with its verdict.
+func (p page) heading(c Result) {
+	if p.Markdown {
+		fmt.Fprintf(p, "\n<a id=\"%s\"></a>\n\n## %s. %s\n\n**%s**\n",
+			anchor(c.Name), p.Text(c.Name), p.Text(string(c.Says)), c.Verdict)
+		return
+	}
+	verdict := map[Verdict]string{
+		Confirmed: p.Green(string(c.Verdict)), Refuted: p.Red(string(c.Verdict)),
+	}[c.Verdict]
+	verdict = cmp.Or(verdict, p.Yellow(string(c.Verdict)))
+	says := strings.Join(layout.Wrap(string(c.Says), layout.Width-18, ""), "\n    ")
+	fmt.Fprintf(p, "\n%s  %s  %s\n", p.Bold(c.Name), verdict, says)
+}
+
+// anchor returns the place of a claim on the page.
+func anchor(claim string) string {
+	return "claim-" + strings.Map(func(r rune) rune {
+		if unicode.IsLetter(r) || unicode.IsDigit(r) {
+			return r
+		}
+		return '-'
+	}, claim)
+}
+
+// page is a page for a terminal or in Markdown.
+type page struct{ *layout.Page }
+
+// method explains how the figures of these claims were obtained and judged.
+func (d *Document) method(p page) {
+	if len(d.Libraries) > 0 {
+		p.Remark("", "Libraries: "+strings.Join(d.Libraries, ", ")+".")
+	}
+	for _, part := range []struct {
+		explains string
+		such     func(FigureResult) bool
+	}{
+		{howJudged, func(f FigureResult) bool { return f.By != "" }},
+		{howBest, func(f FigureResult) bool { return f.Best != nil }},
+		{howCountered, func(f FigureResult) bool { return f.Counter != nil }},
+	} {
+		if slices.ContainsFunc(d.Claims, func(c Result) bool { return slices.ContainsFunc(c.Figures, part.such) }) {
+			p.Remark("", part.explains)
+		}
+	}
+}
+
+const (
+	howJudged = "A figure with an interval is the median of the rounds. The interval contains the true median with " +
+		"a confidence of 98 % (order statistics): with 7 rounds it is from the smallest to the largest, " +
+		"with 11 from the second-smallest to the second-largest, with 14 from the third. A limit is held " +
+		"if the interval's worse end keeps it, or, where it says median, if the median does; else it is " +
+		"missed. Rounds that cannot be trusted are left out. What has no limit is reported."
+	howBest = "The strategies of a run take turns within a round, each round in an order of its own. A ratio to " +
+		"the best is to the best of the same round; behind it stands who that was, in how many rounds."
+	howCountered = "Each figure is measured twice: as the claim has it, and in a counter-case, in which it must be " +
+		"on the other side of its limit. If it were on the same side, it would say the same of every lock, " +
+		"and nothing about the claim."
+)
+
+// tally counts the verdicts, and the counter-cases.
+func (d *Document) tally() string {
+	var parts []string
+	count := map[Verdict]int{}
+	for _, claim := range d.Claims {
+		count[claim.Verdict]++
+	}
+	for _, v := range []Verdict{Confirmed, Qualified, Refuted, Inconclusive} {
+		if count[v] > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", count[v], v))
+		}
+	}
+	all := []string{strings.Join(parts, ", ")}
+	if counters, failed := d.CounterCases(); counters > 0 {
+		cases := words.Count(counters, "counter-case")
+		all = append(all, fmt.Sprintf("%s, %d did not come out as they must", cases, len(failed)))
+	}
+	if d.Interrupted {
+		all = append(all, "interrupted: claims are missing")
+	}
+	return strings.TrimPrefix(strings.Join(all, "; "), "; ")
+}
+
+// figures writes a claim's figures, each with its counter-case below it.
+func (p page) figures(c Result) {
+	rows := [][]string{{"figure", "came to", "must be", "", "best (rounds)"}}
+	columns := 4
+	for _, f := range c.Figures {
+		if rows = append(rows, f.cells()); f.Best != nil {
+			columns = 5
+		}
+		if f.Counter == nil {
+			continue
+		}
+		cells, verdict := f.Counter.cells(), ", did not come out as it must"
+		if f.Counter.AsItMust {
+			verdict = ", as it must"
+		}
+		rows = append(rows, []string{"with " + cells[0], cells[1], "", cells[3] + verdict, cells[4]})
+	}
+	for i, row := range rows {
+		for at := range row {
+			row[at] = p.Text(row[at])
+		}
+		rows[i] = row[:columns]
+	}
+	p.WriteByte('\n')
+	p.Grid("lrlll"[:columns], rows)
+	p.WriteByte('\n')
+}
+
+// shown writes a run's figures in addition to the expected ones.
+func (p page) shown(run RunResult) {
+	s := run.Shown
+	if s == nil || len(s.Strategies) == 0 || !p.Markdown { // they are too wide for a terminal
+		return
+	}
+	fmt.Fprintf(p, "\n%s, medians of the rounds: %s", layout.Code(run.Name), words.Count(s.Runs, "run"))
+	if s.LeftOut > 0 {
+		fmt.Fprintf(p, ", %d left out because they could not be trusted", s.LeftOut)
+	}
+	if s.MachineBound > 0 {
+		fmt.Fprintf(p, "; in %d the machine set the pace, not the lock", s.MachineBound)
+	}
+	p.WriteString("\n\n")
+	head, columns := []string{""}, "l"
+	for _, f := range s.Strategies[0].Figures {
+		head, columns = append(head, p.Text(f.Metric)), columns+"r"
+	}
+	rows := [][]string{head}
+	for _, one := range s.Strategies {
+		row := []string{layout.Code(one.Name)}
+		for _, f := range one.Figures {
+			row = append(row, f.Value.Text(f.Unit))
+		}
+		rows = append(rows, row)
+	}
+	p.Grid(columns, rows)
+}
+
+// cells returns a figure's row: the expectation, the result and the best.
+func (f FigureResult) cells() []string {
+	wanted := string(f.Is)
+	switch {
+	case f.Is == "":
+		wanted = results.NotKnown
+	case f.By == byMedian:
+		wanted = "median " + wanted
+	case f.Opposite != "":
+		wanted += ", not " + string(f.Opposite)
+	}
+	return []string{string(f.What), f.cameTo(), wanted, string(f.Outcome), f.winners()}
+}
+
+// winners names the strategies that were the best in some round, the most frequent first.
+func (f FigureResult) winners() string {
+	count := map[string]int{}
+	for _, name := range f.Best {
+		if name != "" {
+			count[name]++
+		}
+	}
+	names := slices.Sorted(maps.Keys(count))
+	slices.SortStableFunc(names, func(a, b string) int { return cmp.Compare(count[b], count[a]) })
+	for i, name := range names {
+		names[i] = fmt.Sprintf("%s (%d)", name, count[name])
+	}
+	return strings.Join(names, ", ")
+}
+
+// cameTo writes the median of the rounds with their range or interval, or their sum, and the number of unknown
+// rounds.
+func (f FigureResult) cameTo() string {
+	all := known(f.Values)
+	if len(all) == 0 {
+		return results.NotKnown
+	}
+	if f.Interval != nil {
+		return f.between(f.Interval.Median, f.Interval.Low, f.Interval.High) + ", " + f.Interval.rounds(len(f.Values))
+	}
+	missing := ""
+	if n := len(f.Values) - len(all); n > 0 {
+		missing = fmt.Sprintf(", not known in %d of %d rounds", n, len(f.Values))
+	}
+	byValue := func(a, b results.Figure) int { return cmp.Compare(a.Value, b.Value) }
+	low, high := slices.MinFunc(all, byValue), slices.MaxFunc(all, byValue)
+	switch {
+	case f.Total:
+		return f.text(sum(all)) + " in all" + missing
+	case f.text(low) == f.text(high):
+		return f.text(low) + missing
+	}
+	return f.between(*results.MedianFigure(all), low, high) + missing
+}
+
+func (f FigureResult) between(middle, low, high results.Figure) string {
+	return fmt.Sprintf("%s (%s … %s)", f.text(middle), f.text(low), f.text(high))
+}
+
+func (f FigureResult) text(v results.Figure) string {
+	if v.AtLeast {
+		return "≥ " + f.Unit.Signed(v.Value)
+	}
+	return f.Unit.Signed(v.Value)
+}
+
+// rounds says how many of all rounds the interval is of.
+func (i Interval) rounds(all int) string {
+	text := words.Count(i.Rounds, "round")
+	if i.Rounds < all {
+		text = fmt.Sprintf("%d of %d rounds", i.Rounds, all)
+	}
+	if i.Confidence == 0 {
+		text += ", too few for an interval"
+	}
+	return text
 }

@@ -43,7 +43,7 @@ func (h Head) Setup() string {
 // Name returns the document's name: that of its schema.
 func (h Head) Name() string { return path.Base(path.Dir(h.Schema)) }
 
-// Document is what an application found out.
+// Document is the result of an application.
 type Document interface {
 	Name() string
 	// Lay writes the document for people: on a page for a terminal or, if it has that form, in Markdown.

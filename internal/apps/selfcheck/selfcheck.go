@@ -14,6 +14,7 @@ import (
 	"github.com/lockbench/lockbench"
 	"github.com/lockbench/lockbench/internal/apps/document"
 	"github.com/lockbench/lockbench/internal/engine"
+	"github.com/lockbench/lockbench/internal/layout"
 	"github.com/lockbench/lockbench/internal/measure"
 	"github.com/lockbench/lockbench/internal/store"
 	"github.com/lockbench/lockbench/internal/store/redis"
@@ -50,14 +51,14 @@ var checks = []struct {
 	{"omission", "a server that stalls shows in the percentiles of an open loop", (*session).omission},
 	{
 		"percentiles",
-		"waits that are known have their percentiles, after a warm-up too, per acquisition and per client",
+		"known waits have the right percentiles, per acquisition and per client, also after a warm-up",
 		(*session).percentiles,
 	},
-	{"holds", "holds are what was asked for, and recorded as they were", (*session).holds},
-	{"order", "serving the first to come and serving the newest are told apart", (*session).order},
+	{"holds", "holds are as long as asked for, and recorded as long as they were", (*session).holds},
+	{"order", "first come, first served and newest first have different figures", (*session).order},
 	{"starvation", "one client in ten that never gets the lock shows in all fairness", (*session).starvation},
-	{"audit", "locks that let in two are found out, each time", (*session).audit},
-	{"outside", "what is reported of Redis is what somebody else's INFO shows", (*session).outside},
+	{"audit", "each time that a lock lets in two clients is counted", (*session).audit},
+	{"outside", "the report says of Redis what a second reader of INFO sees", (*session).outside},
 }
 
 // Names returns the names of the checks, in order.
@@ -125,9 +126,9 @@ func Run(ctx context.Context, options Options) (*Document, error) {
 	return d, server.Close(context.WithoutCancel(ctx))
 }
 
-func (s *session) say(format string, args ...any) {
+func (s *session) say(what string) {
 	if s.Progress != nil {
-		s.Progress(fmt.Sprintf(format, args...))
+		s.Progress(what)
 	}
 }
 
@@ -145,8 +146,9 @@ func (s *session) job(v strategies.Variant, w workloads.Spec) engine.Job {
 	return engine.Job{Strategy: v, Workload: w, Target: s.server, Session: s.id, Number: s.runs, Round: 1, Order: 1}
 }
 
-// do runs a job.
-func (s *session) do(ctx context.Context, job engine.Job) (*results.Run, error) {
+// do says what is done, and runs a job.
+func (s *session) do(ctx context.Context, what string, job engine.Job) (*results.Run, error) {
+	s.say(what)
 	if s.Change != nil {
 		job = s.Change(job)
 	}
@@ -175,4 +177,149 @@ func bound(b *results.Bound) float64 {
 		return math.NaN()
 	}
 	return float64(b.NS)
+}
+
+// schema is the version of the document.
+const schema = "lockbench/selfcheck/1"
+
+// Document is the result of the harness's checks of itself on one machine.
+type Document struct {
+	document.Head
+	Checks      []Check `json:"checks"`
+	Interrupted bool    `json:"interrupted,omitempty"` // stopped by the user: checks are missing
+}
+
+// Check is one case with a known answer.
+type Check struct {
+	Name     string    `json:"name"`
+	Shows    string    `json:"shows"` // what a pass shows, one line
+	Verdict  Verdict   `json:"verdict"`
+	Why      []string  `json:"why,omitempty"` // reasons why it could not run, or not completely
+	Seconds  float64   `json:"seconds"`
+	Measured []Measure `json:"measured"`
+}
+
+// Measure is one figure of a check.
+type Measure struct {
+	Name    string       `json:"name"`
+	Value   *float64     `json:"value"` // nil if not known
+	Unit    results.Unit `json:"unit"`
+	Wanted  string       `json:"wanted,omitempty"`  // "" if there is no requirement
+	Verdict Verdict      `json:"verdict,omitempty"` // "" if there is no requirement
+}
+
+// Verdict is how a check ended.
+type Verdict string
+
+// The verdicts. Inconclusive means that the check could not run, or that the machine was too busy for a
+// result.
+const (
+	Pass         Verdict = "pass"
+	Fail         Verdict = "fail"
+	Inconclusive Verdict = "inconclusive"
+)
+
+// With returns the names of the checks with this verdict.
+func (d *Document) With(v Verdict) []string {
+	var names []string
+	for _, c := range d.Checks {
+		if c.Verdict == v {
+			names = append(names, c.Name)
+		}
+	}
+	return names
+}
+
+// inform adds a figure without a requirement.
+func (c *Check) inform(name string, value float64, unit results.Unit) {
+	c.add("", name, value, unit, "")
+}
+
+// want adds a figure and whether it is as required.
+func (c *Check) want(ok bool, name string, value float64, unit results.Unit, wanted string, args ...any) {
+	verdict := Fail
+	switch {
+	case math.IsNaN(value):
+		verdict = Inconclusive
+	case ok:
+		verdict = Pass
+	}
+	c.add(verdict, name, value, unit, wanted, args...)
+}
+
+// count is want for a plain number.
+func (c *Check) count(ok bool, name string, value float64, wanted string, args ...any) {
+	c.want(ok, name, value, results.Number, wanted, args...)
+}
+
+// hope is want for a figure that other processes may spoil: then it is inconclusive.
+func (c *Check) hope(ok bool, name string, value float64, unit results.Unit, wanted string, args ...any) {
+	verdict := Inconclusive
+	if ok {
+		verdict = Pass
+	}
+	c.add(verdict, name, value, unit, wanted, args...)
+}
+
+func (c *Check) add(verdict Verdict, name string, value float64, unit results.Unit, wanted string, args ...any) {
+	m := Measure{Name: name, Unit: unit, Wanted: fmt.Sprintf(wanted, args...), Verdict: verdict}
+	if !math.IsNaN(value) && !math.IsInf(value, 0) {
+		m.Value = &value
+	}
+	c.Measured = append(c.Measured, m)
+}
+
+// unsure adds a reason why the check is inconclusive.
+func (c *Check) unsure(format string, args ...any) {
+	c.Why = append(c.Why, fmt.Sprintf(format, args...))
+}
+
+// conclude makes a verdict from the figures.
+func (c *Check) conclude() {
+	c.Verdict = Pass
+	if len(c.Why) > 0 || len(c.Measured) == 0 {
+		c.Verdict = Inconclusive
+	}
+	for _, m := range c.Measured {
+		switch {
+		case m.Verdict == Fail:
+			c.Verdict = Fail
+		case m.Verdict == Inconclusive && c.Verdict == Pass:
+			c.Verdict = Inconclusive
+		}
+	}
+}
+
+// Lay writes the document for people: for each check its verdict, what a pass shows, and every figure with
+// its requirement.
+func (d *Document) Lay(p *layout.Page) {
+	fmt.Fprintln(p, d.Setup())
+	for _, c := range d.Checks {
+		fmt.Fprintf(p, "\n%s  %s  %s (%.0f s)\n", p.Bold(c.Name), c.Verdict.painted(p.Paint), c.Shows, c.Seconds)
+		for _, why := range c.Why {
+			p.Remark("! ", why)
+		}
+		var rows [][]string
+		for _, m := range c.Measured {
+			value, fault := results.NotKnown, map[Verdict]string{Fail: "FAIL", Inconclusive: "inconclusive"}[m.Verdict]
+			if m.Value != nil {
+				value = m.Unit.Signed(*m.Value)
+			}
+			rows = append(rows, []string{m.Name, value, m.Wanted, fault})
+		}
+		p.Columns(rows)
+	}
+	if d.Interrupted {
+		fmt.Fprintln(p, "\ninterrupted: checks are missing")
+	}
+}
+
+func (v Verdict) painted(p layout.Paint) string {
+	switch v {
+	case Pass:
+		return p.Green(string(v))
+	case Fail:
+		return p.Red(strings.ToUpper(string(v)))
+	}
+	return p.Yellow(string(v))
 }

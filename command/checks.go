@@ -1,0 +1,148 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lockbench/lockbench"
+	"github.com/lockbench/lockbench/internal/apps/doctor"
+	"github.com/lockbench/lockbench/internal/apps/selfcheck"
+	"github.com/lockbench/lockbench/internal/untrusted"
+)
+
+func (a *app) doctor() *cobra.Command {
+	var redis lockbench.StoreOptions
+	out := applicationOutputs[*doctor.Document](nil)
+	cmd := &cobra.Command{
+		Use:   "doctor",
+		Short: "Check whether a server can be measured, and what would distort the figures",
+		Long: "Look at a server and at this machine, in a few seconds: is it reachable, what is it, which rights\n" +
+			"does the user have, what are the limits, what does it count, does it evict keys or write snapshots,\n" +
+			"and how noisy is this machine. Every strategy acquires and releases once. What is wrong comes with\n" +
+			"what to do about it.\n" +
+			"It ends with 104 if something cannot be measured, with 113 if the server cannot be reached.",
+		Example: "  lockbench doctor -u redis://redis.example:6379\n" +
+			"  LOCKBENCH_REDIS=rediss://user:secret@redis.example:6380 lockbench doctor -o table -o json=doctor.json",
+		Args:              cobra.NoArgs,
+		ValidArgsFunction: cobra.NoFileCompletions,
+	}
+	flags := cmd.Flags()
+	flags.SortFlags = false
+	registerServer(flags, &redis)
+	flags.StringVar(&redis.Topology, "topology", "",
+		"`form`: single, nodes:N, replicas:N or cluster:N, of other stores NAME:N: what the addresses must be")
+	out.register(flags)
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		given := a.input(flags).variables(flags)
+		if err := given.refuse(doctor.Validate(redis), check(out.all(), redis.CAFile)); err != nil {
+			return err
+		}
+		found, err := doctor.Run(cmd.Context(), redis)
+		if err := saveAll(a, out.all(), found); err != nil {
+			return err
+		}
+		if err != nil {
+			return err
+		}
+		if bad := found.In(doctor.Trouble); len(bad) > 0 {
+			return &exit{ExitConfig, fmt.Errorf("something cannot be measured: %s", strings.Join(bad, ", "))}
+		}
+		return nil
+	}
+	return cmd
+}
+
+func (a *app) selfcheck() *cobra.Command {
+	plan := selfcheck.Options{Redis: lockbench.StoreOptions{Address: "auto"}, Effort: selfcheck.Full()}
+	out := applicationOutputs[*selfcheck.Document](nil)
+	quiet := false
+	cmd := &cobra.Command{
+		Use:   "selfcheck",
+		Short: "Check lockbench's accuracy on this machine",
+		Long: "Measure cases whose answer is known from elsewhere, in about half a minute: a stalled server,\n" +
+			"waits, holds and orders that are known, a starved client, a lock that lets in two, and a second\n" +
+			"reader of INFO. docs/VALIDITY.md explains each.\n" +
+			"It ends with 112 if a check fails. An inconclusive one proves nothing and refutes nothing:\n" +
+			"the machine was too busy, or the check cannot run there.",
+		Example: "  lockbench selfcheck\n" +
+			"  lockbench selfcheck --only order,audit -o table -o json=selfcheck.json",
+		Args:              cobra.NoArgs,
+		ValidArgsFunction: cobra.NoFileCompletions,
+	}
+	flags := cmd.Flags()
+	flags.SortFlags = false
+	flags.StringArrayVar(&plan.Only, "only", nil,
+		"`checks` to run, of "+strings.Join(selfcheck.Names(), ", ")+"; repeatable (default all)")
+	stores{redis: &plan.Redis}.register(flags, "")
+	registerImage(flags, &plan.Redis)
+	out.register(flags)
+	registerQuiet(flags, &quiet)
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		given := a.input(flags).variables(flags)
+		plan.Only = strings.FieldsFunc(strings.Join(plan.Only, ","), func(r rune) bool { return r == ',' || r == ' ' })
+		if err := given.refuse(plan.Validate(), check(out.all(), plan.Redis.CAFile)); err != nil {
+			return err
+		}
+		if !quiet {
+			plan.Progress = func(what string) { a.say("%s", what) }
+		}
+		found, err := selfcheck.Run(cmd.Context(), plan)
+		if found == nil {
+			return err
+		}
+		if err := saveAll(a, out.all(), found); err != nil {
+			return err
+		}
+		return proven(cmd.Context(), found, err)
+	}
+	return cmd
+}
+
+// proven returns an error for the checks that failed; nil if none failed.
+func proven(ctx context.Context, s *selfcheck.Document, err error) error {
+	switch failed := s.With(selfcheck.Fail); {
+	case s.Interrupted && ctx.Err() != nil:
+		return &exit{ExitInterrupted, errors.New("interrupted, checks are missing")}
+	case len(failed) > 0:
+		return &exit{ExitInvalid, errors.Join(fmt.Errorf("checks that failed: %s", strings.Join(failed, ", ")), err)}
+	case err != nil:
+		return &exit{ExitFailure, err}
+	default:
+		return nil
+	}
+}
+
+func (a *app) clean() *cobra.Command {
+	redis := lockbench.StoreOptions{Address: "auto"}
+	cmd := &cobra.Command{
+		Use:   "clean",
+		Short: "Remove what a killed lockbench left behind",
+		Long: "Remove what a lockbench that was killed left behind: its containers and directories on this\n" +
+			"machine and, with --redis, its keys on that server, a Redis or another store. What a running\n" +
+			"one uses is left alone.",
+		Args:              cobra.NoArgs,
+		ValidArgsFunction: cobra.NoFileCompletions,
+	}
+	registerServer(cmd.Flags(), &redis)
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		if err := a.input(cmd.Flags()).variables(cmd.Flags()).refuse(); err != nil {
+			return err
+		}
+		swept, err := lockbench.Clean(cmd.Context(), redis)
+		for _, what := range swept {
+			if _, err := fmt.Fprintln(a.stdout, untrusted.Printable(what)); err != nil {
+				return printed(err)
+			}
+		}
+		if err == nil && len(swept) == 0 {
+			_, err := fmt.Fprintln(a.stdout, "nothing to remove")
+			return printed(err)
+		}
+		return err
+	}
+	return cmd
+}

@@ -1,0 +1,344 @@
+package selfcheck
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/lockbench/lockbench"
+	"github.com/lockbench/lockbench/internal/apps/document"
+	"github.com/lockbench/lockbench/internal/engine"
+	"github.com/lockbench/lockbench/internal/store/redis/servers"
+	"github.com/lockbench/lockbench/internal/testkit/redistest"
+	"github.com/lockbench/lockbench/internal/testkit/virtual"
+	"github.com/lockbench/lockbench/results"
+	_ "github.com/lockbench/lockbench/strategies/all"
+	"github.com/lockbench/lockbench/strategies/goredis"
+	"github.com/lockbench/lockbench/workloads"
+)
+
+func TestMain(m *testing.M) {
+	servers.Quiet()
+	// After a server has died go-redis looks once a second whether it is back, and
+	// notices only then that its pool has been closed.
+	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/redis/go-redis/v9/internal/pool.(*ConnPool).tryDial"))
+}
+
+// quick is enough to see a fault.
+func quick() Effort {
+	return Effort{Stalled: 2 * time.Second, Window: 600 * time.Millisecond}
+}
+
+// only carries one check out, on a server of its own unless there is one.
+func only(t *testing.T, name, address string, change func(engine.Job) engine.Job) Check {
+	t.Helper()
+	found, err := Run(t.Context(), Options{
+		Redis: lockbench.StoreOptions{Address: address}, Only: []string{name}, Effort: quick(), Change: change,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(found.Checks) != 1 || found.Checks[0].Name != name {
+		t.Fatalf("%s: checks %+v", name, found.Checks)
+	}
+	return found.Checks[0]
+}
+
+// failed are the figures of a check that are at fault; all of them have a value.
+func failed(c Check) []string {
+	var names []string
+	for _, m := range c.Measured {
+		if m.Verdict == Fail {
+			names = append(names, fmt.Sprintf("%s: %v, not %s", m.Name, *m.Value, m.Wanted))
+		}
+	}
+	return names
+}
+
+// Each check fails for the fault that it is made for. Without a fault it may be inconclusive on a busy
+// machine, but a check that only counts must not fail.
+func TestEachCheckFindsItsFault(t *testing.T) {
+	for _, test := range []struct {
+		name  string
+		fault func(engine.Job) engine.Job
+		found string // in the name of a figure that fails
+		calm  bool   // an honest harness is not found at fault on a busy machine either
+	}{
+		{"omission", func(j engine.Job) engine.Job { // it waits for the server before it asks again
+			j.Workload.Rate, j.Workload.Clients, j.Workload.Hold = 0, 1, workloads.Dist{}
+			return j
+		}, "p99", false},
+		{"holds", func(j engine.Job) engine.Job { // it does not hold for as long as it should
+			j.Workload.Hold = workloads.Fixed(time.Duration(j.Workload.Hold.Mean()) * 9 / 10)
+			return j
+		}, "hold p50", true},
+		{"audit", func(j engine.Job) engine.Job { // it takes every lease for one that has run out
+			j.Workload.TTL = workloads.Duration(time.Nanosecond)
+			return j
+		}, "found by the audit", true},
+		{"outside", func(j engine.Job) engine.Job { // it leaves out a hundred commands
+			stranger(t, j, 100)
+			return j
+		}, "commands told otherwise", true},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			c := only(t, test.name, servers.Quickest(), test.fault)
+			if c.Verdict != Fail || !strings.Contains(strings.Join(failed(c), ", "), test.found) {
+				t.Errorf("with a fault it is %s: %q, %q failed, want %q", c.Verdict, c.Why, failed(c), test.found)
+			}
+			if !test.calm {
+				return
+			}
+			if c := only(t, test.name, servers.Quickest(), nil); c.Verdict == Fail {
+				t.Errorf("without a fault %q failed", failed(c))
+			}
+		})
+	}
+}
+
+// stranger sends commands that the run knows nothing of.
+func stranger(t *testing.T, job engine.Job, commands int) {
+	connected, err := job.Target.Connect(t.Context(), "stranger", 1, nil)
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	defer connected.Close()
+	client := connected.Nodes()[0].(goredis.Node).Client
+	for range commands {
+		if err := client.Ping(t.Context()).Err(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func TestOnAServerOfTheUsersNothingIsStalledAndNobodyBlamed(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	if c := only(t, "omission", server.URL(), nil); c.Verdict != Inconclusive || len(c.Why) != 1 {
+		t.Errorf("omission: %s, %q", c.Verdict, c.Why)
+	}
+	disturbed := func(j engine.Job) engine.Job {
+		stranger(t, j, 100)
+		return j
+	}
+	if c := only(t, "outside", server.URL(), disturbed); c.Verdict != Inconclusive {
+		t.Errorf("outside, with a stranger: %s", c.Verdict)
+	}
+}
+
+func TestAStallShowsInTheOpenLoop(t *testing.T) {
+	t.Parallel()
+	c := only(t, "omission", servers.Quickest(), nil)
+	for _, m := range c.Measured {
+		if m.Verdict == Fail && !strings.Contains(m.Name, "not stalled") { // a busy machine may be slow all the time
+			t.Errorf("%s is %v, want %s", m.Name, *m.Value, m.Wanted)
+		}
+	}
+}
+
+func TestAnInterruptLeavesTheRestOut(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(t.Context())
+	found, err := Run(ctx, Options{
+		Redis: lockbench.StoreOptions{Address: servers.Quickest()}, Only: []string{"audit", "outside"}, Effort: quick(),
+		Progress: func(what string) {
+			if strings.HasPrefix(what, "outside") {
+				cancel()
+			}
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !found.Interrupted || len(found.Checks) != 1 {
+		t.Errorf("interrupted %v, checks %+v", found.Interrupted, found.Checks)
+	}
+}
+
+// In virtual time only the holds and the gaps between arrivals take time, so that every wait is known exactly: a
+// customer gets the lock when it asks, or when the one before releases it (D. V. Lindley, The theory of queues
+// with a single server, Math. Proc. Camb. Phil. Soc. 48, 1952).
+func TestInVirtualTimeEveryWaitIsLindleys(t *testing.T) {
+	for load, hold := range map[float64]string{0.5: "exp:1ms", 0.7: "uniform:0s,2ms", 0.9: "1ms"} {
+		synctest.Test(t, func(t *testing.T) {
+			seen := &records{}
+			run := virtual.Run(t, seen, func(w *workloads.Spec) {
+				w.Hold, w.Rate, w.Iterations = virtual.Dist(t, hold), workloads.Rate(load*1000), 3000
+			})
+			all := slices.SortedFunc(slices.Values(seen.all), func(a, b engine.Acquisition) int {
+				return cmp.Or(cmp.Compare(a.Granted, b.Granted), cmp.Compare(a.Released, b.Released))
+			})
+			if len(all) != 3000 || run.Speed.Acquisitions != 3000 {
+				t.Errorf("at %v: %d customers seen, %d reported", load, len(all), run.Speed.Acquisitions)
+			}
+			var free, waits, wrong int64
+			for _, a := range all {
+				if a.Granted != max(a.Asked, free) {
+					wrong++
+				}
+				waits += a.Granted - a.Asked
+				free = a.Released
+			}
+			if wrong > 0 || waits == 0 {
+				t.Errorf("at %v: %d waits of %d ns in all are not Lindley's", load, wrong, waits)
+			}
+			got := *run.Waiting.PerAcquisition.MeanNS * float64(len(all))
+			if !near(got, float64(waits), float64(waits)*1e-6) {
+				t.Errorf("at %v: the report's waits are %v ns, of the instants %v", load, got, waits)
+			}
+		})
+	}
+}
+
+// virtually carries out a check that needs no server, in virtual time: no stall of the
+// machine can hide a fault or look like one.
+func virtually(t *testing.T, name string, change func(engine.Job) engine.Job) Check {
+	t.Helper()
+	found := Check{Name: name}
+	synctest.Test(t, func(t *testing.T) {
+		s := &session{id: "virtual", Options: Options{Effort: quick(), Change: func(j engine.Job) engine.Job {
+			j.Target, j.VirtualTime = nil, true
+			if change != nil {
+				j = change(j)
+			}
+			return j
+		}}}
+		for _, c := range checks {
+			if c.name != name {
+				continue
+			}
+			if err := c.run(s, t.Context(), &found); err != nil {
+				t.Error(err)
+			}
+			found.conclude()
+		}
+	})
+	return found
+}
+
+// Each check that needs no server fails for the fault that it is made for, and passes without a fault.
+func TestInVirtualTimeEachCheckFindsItsFault(t *testing.T) {
+	blind := func(j engine.Job) engine.Job { // it does not see who starves
+		j.Strategy = (&queue{}).strategy()
+		return j
+	}
+	for _, test := range []struct {
+		name  string
+		fault func(engine.Job) engine.Job
+		found []string // in the names of figures that fail
+	}{
+		{"starvation", blind, []string{"starving: starved clients"}},
+		{"order", blind, []string{"newest first: overtaken", "newest first: largest bypass"}},
+		{"percentiles", func(j engine.Job) engine.Job { // it takes waits for a fifth longer than they are
+			j.Strategy = newDrawn(meanWait * 6 / 5).strategy()
+			return j
+		}, []string{"per client: p50"}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			c := virtually(t, test.name, test.fault)
+			for _, want := range test.found {
+				if got := strings.Join(failed(c), ", "); !strings.Contains(got, want) {
+					t.Errorf("with a fault it is %s: %q failed, want %q among them", c.Verdict, got, want)
+				}
+			}
+			if c := virtually(t, test.name, nil); c.Verdict != Pass {
+				t.Errorf("without a fault it is %s: %+v", c.Verdict, c.Measured)
+			}
+		})
+	}
+}
+
+func TestASelfcheckSaysWhatIsNotAsWanted(t *testing.T) {
+	number := func(x float64) *float64 { return &x }
+	s := &Document{
+		Head: document.Head{
+			Schema: schema, Tool: results.Tool{Name: "lockbench", Version: "v1"},
+			Redis:       results.Redis{Version: "7.0.15", Source: "process"},
+			Environment: results.Environment{OS: "linux", Arch: "amd64", CPUs: 2, Go: "go1.26.0"},
+		},
+		Checks: []Check{
+			{Name: "queueing", Shows: "waits are explained", Verdict: Fail, Seconds: 61.4, Measured: []Measure{
+				{Name: "utilisation", Value: number(50.04), Unit: results.Percent},
+				{Name: "holds off", Value: number(-5), Unit: results.Percent, Wanted: "within 2 %", Verdict: Fail},
+				{Name: "longest wait", Value: number(1.5e9), Unit: results.Nanoseconds, Wanted: "any", Verdict: Pass},
+			}},
+			{
+				Name: "omission", Shows: "a stall shows", Verdict: Inconclusive, Why: []string{"no server of ours"},
+				Measured: []Measure{{Name: "waits", Unit: results.Number, Wanted: "some", Verdict: Inconclusive}},
+			},
+		},
+	}
+	var table bytes.Buffer
+	if err := document.WriteTable(&table, s, false); err != nil {
+		t.Fatal(err)
+	}
+	want := `lockbench v1  linux/amd64, 2 CPUs, Go 1.26.0  Redis 7.0.15 (process)
+
+queueing  FAIL  waits are explained (61 s)
+  utilisation   50.0 %
+  holds off     −5.00 %  within 2 %  FAIL
+  longest wait  1.50 s   any
+
+omission  inconclusive  a stall shows (0 s)
+  ! no server of ours
+  waits  –  some  inconclusive
+`
+	if table.String() != want {
+		t.Errorf("it reads\n%s\nwant\n%s", table.String(), want)
+	}
+	if got := s.With(Fail); !slices.Equal(got, []string{"queueing"}) {
+		t.Errorf("failed: %v", got)
+	}
+	var text bytes.Buffer
+	if err := document.WriteJSON(&text, s, false); err != nil || !strings.Contains(text.String(), `"value": null`) {
+		t.Errorf("in JSON it is\n%s, %v", text.String(), err)
+	}
+}
+
+func TestVerdicts(t *testing.T) {
+	for name, test := range map[string]struct {
+		note func(*Check)
+		want Verdict
+	}{
+		"nothing measured": {func(*Check) {}, Inconclusive},
+		"as wanted":        {func(c *Check) { c.want(true, "x", 1, "", "1") }, Pass},
+		"not as wanted":    {func(c *Check) { c.want(true, "x", 1, "", "1"); c.want(false, "y", 2, "", "1") }, Fail},
+		"not known":        {func(c *Check) { c.want(false, "x", math.NaN(), "", "1") }, Inconclusive},
+		"not carried out":  {func(c *Check) { c.want(true, "x", 1, "", "1"); c.unsure("no Redis") }, Inconclusive},
+		"fault and trouble": {func(c *Check) {
+			c.unsure("restless")
+			c.want(false, "x", 1, "", "2")
+			c.want(false, "y", math.NaN(), "", "2")
+		}, Fail},
+	} {
+		var c Check
+		test.note(&c)
+		if c.conclude(); c.Verdict != test.want {
+			t.Errorf("%s: %s, want %s", name, c.Verdict, test.want)
+		}
+	}
+}
+
+func TestOverlapsAreThoseOfTheInstants(t *testing.T) {
+	found := overlaps([]engine.Acquisition{
+		{Granted: 100, Released: 200},
+		{Granted: 0, Released: 100},   // touches the first
+		{Granted: 190, Released: 300}, // 10 with it
+		{Granted: 400, Released: 900},
+		{Granted: 500, Released: 600}, // inside
+	})
+	if len(found) != 2 || found[0] != 10 || found[1] != 100 {
+		t.Errorf("found %v", found)
+	}
+}
