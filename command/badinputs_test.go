@@ -71,6 +71,7 @@ var badInputs = []struct {
 	}},
 	{"Strategies, faults and thresholds", []badInput{
 		{"lockbench -s spni", 104},
+		{"lockbench -s gated:sipn,SPIM,gatet:spin:base=1ms,zzzzzzzzzz", 104},
 		{"lockbench -s spin:bse=3ms", 104},
 		{"lockbench -s spin:base=soon", 104},
 		{"lockbench -s redlock", 104},

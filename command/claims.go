@@ -118,12 +118,8 @@ func (a *app) bench(f *claimsFlags) *claims.Bench {
 // planOf parses a claim's line as run parses its flags. It accepts only the strategies, the workload and the
 // kind of servers: others trust a claim with figures, not with servers, programs, images and outputs.
 func planOf(words []string) (lockbench.Plan, error) {
-	f := newFlags()
-	set := pflag.NewFlagSet("", pflag.ContinueOnError)
-	set.Usage = func() {}
-	f.register(set)
-	makePatient(set)
-	problems := []error{suggested(set, set.Parse(words))}
+	f, set, err := parsed(words, false)
+	problems := []error{suggested(set, err)}
 	for _, word := range set.Args() {
 		problems = append(problems, fmt.Errorf("%q is not a flag", word))
 	}

@@ -1,15 +1,28 @@
 package command
 
 import (
+	"bytes"
+	"context"
 	"errors"
 	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/spf13/pflag"
+	"golang.org/x/sync/errgroup"
 
+	"github.com/lockbench/lockbench"
+	"github.com/lockbench/lockbench/internal/apps/selfcheck"
+	"github.com/lockbench/lockbench/results"
+	"github.com/lockbench/lockbench/results/compare"
 	"github.com/lockbench/lockbench/strategies"
 )
 
@@ -30,24 +43,6 @@ func TestEachTakesJoinedErrorsApart(t *testing.T) {
 	}
 	if flatten(nil) != nil {
 		t.Error("no error has faults")
-	}
-}
-
-func TestUnknownStrategiesSuggestTheNearest(t *testing.T) {
-	for mistyped, want := range map[string]string{
-		"spinn": "spin", "sipn": "spin", "SPIN": "spin", "pub-sub": "pubsub", "blop": "blpop",
-		"redsink": "redsync", "loca": "local", "none": "noop", "zzzzzzzzzz": "",
-		"gated:sipn": "gated:spin", "gatet:spin": "gated:spin", "gatet:spin:base=1ms": "gated:spin",
-	} {
-		_, err := strategies.ParseVariants(mistyped + ",noop")
-		name := strings.TrimSuffix(mistyped, ":base=1ms")
-		fault := fmt.Sprintf("unknown strategy %q", name)
-		if want != "" {
-			fault += fmt.Sprintf(", did you mean %q?", want)
-		}
-		if diff := cmp.Diff([]string{fault}, texts(flatten(err))); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", mistyped, diff)
-		}
 	}
 }
 
@@ -81,5 +76,255 @@ func TestOrderIsBalancedAndShuffled(t *testing.T) {
 	}
 	if !slices.Equal(order(100, 1), order(100, 1)) || slices.Equal(order(100, 1), order(100, 2)) {
 		t.Error("the order is not the seed's")
+	}
+}
+
+func entries(t *testing.T, dir string) []string {
+	t.Helper()
+	list, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, entry := range list {
+		names = append(names, entry.Name())
+	}
+	return names
+}
+
+func TestSaveLeavesAFileAloneThatCannotBeEncoded(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "report.json")
+	if err := os.WriteFile(file, []byte("old"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	half := func(w io.Writer, _ *results.Report, _ bool) error {
+		if _, err := io.WriteString(w, "half"); err != nil {
+			t.Error(err)
+		}
+		return errors.New("no more")
+	}
+	err := output[*results.Report]{format: "json", file: file, write: half}.save(&results.Report{}, io.Discard, false)
+	if err == nil || !strings.Contains(err.Error(), "no more") {
+		t.Errorf("error %v", err)
+	}
+	if content, _ := os.ReadFile(file); string(content) != "old" {
+		t.Errorf("the file now holds %q", content)
+	}
+	if names := entries(t, dir); len(names) != 1 {
+		t.Errorf("leftovers: %v", names)
+	}
+}
+
+// A link into /proc resolves to a name that no file has: replacing it would
+// replace the link.
+func TestReplaceWritesIntoAPipe(t *testing.T) {
+	dir := t.TempDir()
+	pipe := filepath.Join(dir, "pipe")
+	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+		t.Skip("no named pipes here:", err)
+	}
+	link := filepath.Join(dir, "link")
+	if err := os.Symlink(pipe, link); err != nil {
+		t.Fatal(err)
+	}
+	if err := writable(link); err != nil {
+		t.Fatal(err)
+	}
+	got := make(chan string)
+	go func() {
+		content, err := os.ReadFile(pipe)
+		got <- string(content) + errorText(err)
+	}()
+	if err := replace(link, []byte("through")); err != nil {
+		t.Fatal(err)
+	}
+	if content := <-got; content != "through" {
+		t.Errorf("the pipe gave %q", content)
+	}
+	if stat, err := os.Lstat(pipe); err != nil || stat.Mode()&fs.ModeNamedPipe == 0 {
+		t.Errorf("the pipe was replaced: %v %v", stat, err)
+	}
+}
+
+// Two lockbenches may have the same output: each of them writes a whole file, and fails at nothing.
+func TestTwoWriteOneFile(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "report.json")
+	content := bytes.Repeat([]byte("x"), 10_000)
+	var both errgroup.Group
+	for range 2 {
+		both.Go(func() error {
+			for range 100 {
+				if err := errors.Join(writable(file), replace(file, content)); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	}
+	if err := both.Wait(); err != nil {
+		t.Error(err)
+	}
+	if got, err := os.ReadFile(file); err != nil || !bytes.Equal(got, content) {
+		t.Errorf("%d bytes, %v", len(got), err)
+	}
+	if files, err := os.ReadDir(dir); err != nil || len(files) != 1 {
+		t.Errorf("leftovers: %v %v", files, err)
+	}
+}
+
+func errorText(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
+}
+
+// A strategy that has not said what it needs gets no ACL, which would lock its user out.
+func TestUndeclaredRightsPrintNoACL(t *testing.T) {
+	printed := func(info strategies.Info) string {
+		var b strings.Builder
+		rights(func(label string, texts ...string) { fmt.Fprintf(&b, "%s %s\n", label, texts[0]) }, info)
+		return b.String()
+	}
+	info := strategies.Info{Name: "new", Capacity: 1, Nodes: 1}
+	if got, want := printed(info), "ACL not declared\n"; got != want {
+		t.Errorf("of empty rights it prints %q, want %q", got, want)
+	}
+	info.Rights.Commands = []string{"incr"}
+	if got := printed(info); !strings.Contains(got, "ACL SETUSER") || !strings.Contains(got, "+incr") {
+		t.Errorf("of rights it prints %q", got)
+	}
+}
+
+func TestExitCodes(t *testing.T) {
+	fine := results.Run{Strategy: "fine"}
+	invalid := results.Run{Strategy: "doubtful", Invalid: []string{"its time accounts do not balance"}}
+	broken := results.Run{Strategy: "broken", Safety: results.Safety{Broken: []string{"exclusion"}}}
+	both := results.Run{Strategy: "both", Safety: broken.Safety, Invalid: invalid.Invalid}
+	report := func(runs ...results.Run) *results.Report { return &results.Report{Runs: runs} }
+	stopped := func(r *results.Report) *results.Report { r.Interrupted = true; return r }
+
+	unreachable := fmt.Errorf("%w during spin: it is gone", lockbench.ErrUnreachable)
+	config := fmt.Errorf("%w: maxclients", lockbench.ErrConfig)
+	dialing := fmt.Errorf("%w: %w", lockbench.ErrUnreachable, context.Canceled)
+
+	for _, test := range []struct {
+		name      string
+		cancelled bool
+		report    *results.Report
+		err       error
+		want      int
+	}{
+		{"all well", false, report(fine, fine), nil, ExitOK},
+		{"nothing to do", false, report(), nil, ExitOK},
+		{"invalid", false, report(fine, invalid), nil, ExitInvalid},
+		{"broken", false, report(broken, fine), nil, ExitSafety},
+		{"broken before invalid", false, report(invalid, both), nil, ExitSafety},
+		{"interrupted before broken", true, stopped(report(broken, invalid)), nil, ExitInterrupted},
+		{"interrupted after the last run", true, report(fine), nil, ExitOK},
+		{"interrupted while connecting", true, nil, dialing, ExitStopped},
+		{
+			"interrupted in the floors", true, stopped(report()), fmt.Errorf("floors: %w", context.Canceled),
+			ExitInterrupted,
+		},
+		{"unreachable", false, nil, unreachable, ExitUnreachable},
+		{"gone, and broken before", false, report(broken), unreachable, ExitUnreachable},
+		{"gone after an interrupt", true, stopped(report(fine)), unreachable, ExitUnreachable},
+		{"limits too small", false, report(), config, ExitConfig},
+		{"something else", false, report(fine), errors.New("disk full"), ExitFailure},
+		{"something else, and invalid", false, report(invalid), errors.New("acquire: WRONGTYPE"), ExitInvalid},
+		{"something else, and broken", false, report(both), errors.New("acquire: WRONGTYPE"), ExitSafety},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			if test.cancelled {
+				cancel()
+			}
+			err := outcome(ctx, test.report, test.err)
+			if got := exitCode(ctx, err); got != test.want {
+				t.Errorf("exit code %d, want %d (%v)", got, test.want, err)
+			}
+			if test.want != ExitOK && err.Error() == "" {
+				t.Error("the user is not told why")
+			}
+		})
+	}
+}
+
+func TestASelfcheckEndsWithItsVerdict(t *testing.T) {
+	check := func(verdicts ...selfcheck.Verdict) *selfcheck.Document {
+		s := &selfcheck.Document{}
+		for _, v := range verdicts {
+			s.Checks = append(s.Checks, selfcheck.Check{Name: string(v), Verdict: v})
+		}
+		return s
+	}
+	stopped := func(s *selfcheck.Document) *selfcheck.Document { s.Interrupted = true; return s }
+	for _, test := range []struct {
+		name      string
+		cancelled bool
+		found     *selfcheck.Document
+		err       error
+		want      int
+	}{
+		{"all pass", false, check(selfcheck.Pass, selfcheck.Pass), nil, ExitOK},
+		{"nothing refuted", false, check(selfcheck.Pass, selfcheck.Inconclusive), nil, ExitOK},
+		{"one failed", false, check(selfcheck.Fail, selfcheck.Inconclusive), nil, ExitInvalid},
+		{"one failed, and the server stays", false, check(selfcheck.Fail), errors.New("cannot remove it"), ExitInvalid},
+		{"the server stays", false, check(selfcheck.Pass), errors.New("cannot remove it"), ExitFailure},
+		{"interrupted", true, stopped(check(selfcheck.Fail)), nil, ExitInterrupted},
+	} {
+		ctx, cancel := context.WithCancel(t.Context())
+		if test.cancelled {
+			cancel()
+		}
+		if got := exitCode(ctx, proven(ctx, test.found, test.err)); got != test.want {
+			t.Errorf("%s: exit code %d, want %d", test.name, got, test.want)
+		}
+		cancel()
+	}
+}
+
+// A slower head that was recorded in turns with the base is a regression. If it was recorded after
+// the base, the machine may have become slower.
+func TestOnlyAChangeInTurnsEndsWith110(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		every int // minutes from one session of a side to the next
+		after int // minutes from the base's first to the head's first
+		want  int
+	}{{2, 1, ExitRegression}, {2, -1, ExitRegression}, {1, 100, ExitOK}, {1, -100, ExitOK}} {
+		var sides [2]compare.Side
+		for of := range sides {
+			for i := range 6 {
+				at := time.Date(2026, 1, 1, 12, i*test.every+of*test.after, 0, 0, time.UTC)
+				run := results.Run{Strategy: "spin", Speed: results.Speed{PerSecond: 800 - float64(400*of+i)}}
+				report := &results.Report{
+					Started: at, Strategies: []results.Strategy{{Name: "spin"}},
+					Runs: []results.Run{run},
+				}
+				sides[of].Reports = append(sides[of].Reports, results.File{Name: fmt.Sprint(of, i), Report: report})
+			}
+		}
+		c, err := compare.Unpaired(sides[0], sides[1], compare.DefaultRules())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := exitCode(t.Context(), judgement(c)); got != test.want {
+			t.Errorf("every %d minutes, the head after %d: exit code %d, want %d: %s",
+				test.every, test.after, got, test.want, c.Headline())
+		}
+	}
+}
+
+func TestAllReasonsOfAnInvalidRunAreSaid(t *testing.T) {
+	t.Parallel()
+	run := results.Run{Strategy: "spin", Invalid: []string{"it had errors", "it stood still"}}
+	err := judge(&results.Report{Runs: []results.Run{run}})
+	if err == nil || !strings.Contains(err.Error(), "spin: it had errors; it stood still") {
+		t.Errorf("error %v", err)
 	}
 }

@@ -171,13 +171,7 @@ func inputs(name string, draft workloads.Draft, others ...string) []string {
 
 // readBy returns the files that a run with these flags reads. The run itself says what is wrong with them.
 func readBy(words []string) []string {
-	f := newFlags()
-	set := pflag.NewFlagSet("", pflag.ContinueOnError)
-	set.ParseErrorsAllowlist.UnknownFlags = true // another build may have flags that this one has not
-	set.Usage = func() {}
-	f.register(set)
-	makePatient(set)
-	_ = set.Parse(words)
+	f, set, _ := parsed(words, true)
 	in := &input{set: set, origins: workloads.Origins{}}
 	_ = in.workload(f.file, &f.workload)
 	return inputs(f.file, f.workload)

@@ -75,6 +75,17 @@ func (f *flags) register(set *pflag.FlagSet) {
 	set.BoolVar(&f.dryRun, "dry-run", false, "print the plan and how long it will take, and touch no server")
 }
 
+// parsed parses the flags of a run that this command does not carry out itself. Another build may have flags
+// that this one has not.
+func parsed(words []string, anotherBuild bool) (*flags, *pflag.FlagSet, error) {
+	f, set := newFlags(), pflag.NewFlagSet("", pflag.ContinueOnError)
+	set.ParseErrorsAllowlist.UnknownFlags = anotherBuild
+	set.Usage = func() {}
+	f.register(set)
+	makePatient(set)
+	return f, set, set.Parse(words)
+}
+
 func registerQuiet(set *pflag.FlagSet, quiet *bool) {
 	set.BoolVarP(quiet, "quiet", "q", false, "no progress on standard error")
 }

@@ -286,63 +286,42 @@ const leastEvery = Duration(10 * time.Millisecond)
 // maxWaiters is how many waiters may die at a time.
 const maxWaiters = 1000
 
-// faultsWrong says what is wrong with the faults within this workload.
-func (s Spec) faultsWrong() []error {
-	var wrong []error
+// checkFaults checks the faults within this workload.
+func (s Spec) checkFaults(check func(ok bool, format string, args ...any)) {
 	for _, f := range s.Faults {
 		kind := f.Kind()
-		if kind.Name == "" {
-			wrong = append(wrong, fmt.Errorf("--fault %s: there is no such fault", f.Name))
-			continue
+		check(kind.Name != "", "--fault %s: there is no such fault", f.Name)
+		about := func(ok bool, format string, args ...any) {
+			check(ok, "--fault %s: %w", f.Name, fmt.Errorf(format, args...))
 		}
-		var problems []error
 		for _, o := range kind.Options() {
-			problems = append(problems, o.check(reflect.ValueOf(f)))
+			err := o.check(reflect.ValueOf(f))
+			about(err == nil, "%w", err)
 		}
-		problems = append(problems, s.timesWrong(f)...)
-		check := func(ok bool, format string, args ...any) {
-			if !ok {
-				problems = append(problems, fmt.Errorf(format, args...))
-			}
-		}
-		check(f.Instances <= s.Instances, "it cannot hit %d of %d instances", f.Instances, s.Instances)
-		check(f.Name != WaiterCrash || f.N <= maxWaiters, "n must be at most %d, not %d", maxWaiters, f.N)
-		check(f.Jitter <= f.Delay, "jitter %v is more than the delay of %v", f.Jitter, f.Delay)
-		check(f.Delay%Duration(time.Millisecond) == 0 && f.Jitter%Duration(time.Millisecond) == 0,
-			"delay and jitter must be whole milliseconds, not %v and %v", f.Delay, f.Jitter)
-		for _, problem := range problems {
-			if problem != nil {
-				wrong = append(wrong, fmt.Errorf("--fault %s: %w", f.Name, problem))
-			}
+		if kind.Name != "" {
+			s.checkFault(f, about)
 		}
 	}
-	if len(s.Faults) > 0 && s.Burst != 0 {
-		wrong = append(wrong,
-			errors.New("--fault is not supported with --burst, where all clients wait for each other"))
-	}
-	return wrong
+	check(len(s.Faults) == 0 || s.Burst == 0,
+		"--fault is not supported with --burst, where all clients wait for each other")
 }
 
-// timesWrong says what is wrong with the times of a fault.
-func (s Spec) timesWrong(f Fault) []error {
-	var wrong []error
+// checkFault checks a fault of a known kind.
+func (s Spec) checkFault(f Fault, check func(ok bool, format string, args ...any)) {
 	lasts := s.Lasts(f)
-	if f.Every > 0 && f.Every < leastEvery {
-		wrong = append(wrong, fmt.Errorf("every must be at least %v, not %v", leastEvery, f.Every))
-	}
-	if f.Every > 0 && time.Duration(f.Every) <= lasts {
-		wrong = append(wrong, fmt.Errorf("every %v is too short: it lasts %v", f.Every, lasts))
-	}
+	check(f.Every <= 0 || f.Every >= leastEvery, "every must be at least %v, not %v", leastEvery, f.Every)
+	check(f.Every <= 0 || time.Duration(f.Every) > lasts, "every %v is too short: it lasts %v", f.Every, lasts)
 	// During these two, locks are available: the run need not show the end.
 	slows := f.Name == Latency || f.Name == Bandwidth
-	end, window := time.Duration(f.At)+lasts, time.Duration(s.Duration)
-	if s.Iterations == 0 && (end > window || end == window && !slows) {
-		why := ""
-		if s.resolved(f) != f {
-			why = fmt.Sprintf("; its length follows from --ttl %v unless it is given", s.TTL)
-		}
-		wrong = append(wrong, fmt.Errorf("it would end %v after the window opens, which is %v long (--duration)%s",
-			end, s.Duration, why))
+	end, window, why := time.Duration(f.At)+lasts, time.Duration(s.Duration), ""
+	if s.resolved(f) != f {
+		why = fmt.Sprintf("; its length follows from --ttl %v unless it is given", s.TTL)
 	}
-	return wrong
+	check(s.Iterations > 0 || end < window || end == window && slows,
+		"it would end %v after the window opens, which is %v long (--duration)%s", end, s.Duration, why)
+	check(f.Instances <= s.Instances, "it cannot hit %d of %d instances", f.Instances, s.Instances)
+	check(f.Name != WaiterCrash || f.N <= maxWaiters, "n must be at most %d, not %d", maxWaiters, f.N)
+	check(f.Jitter <= f.Delay, "jitter %v is more than the delay of %v", f.Jitter, f.Delay)
+	check(f.Delay%Duration(time.Millisecond) == 0 && f.Jitter%Duration(time.Millisecond) == 0,
+		"delay and jitter must be whole milliseconds, not %v and %v", f.Delay, f.Jitter)
 }

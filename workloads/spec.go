@@ -201,17 +201,13 @@ func (s Spec) Slots() bool { return s.Rate > 0 || len(s.Stages) > 0 }
 // Validate returns every error at once, joined, each naming its field as the
 // flag is called.
 func (s Spec) Validate() error {
-	var problems []error
+	var found problems
 	for _, field := range fieldsOf(reflect.TypeFor[Spec]()) {
 		if err := field.check(reflect.ValueOf(s)); err != nil {
-			problems = append(problems, fmt.Errorf("--%w", err))
+			found = append(found, fmt.Errorf("--%w", err))
 		}
 	}
-	check := func(ok bool, format string, args ...any) {
-		if !ok {
-			problems = append(problems, fmt.Errorf(format, args...))
-		}
-	}
+	check := found.unless
 	check(!s.Hold.negative(), "--hold must not be negative, not %v", s.Hold)
 	check(!s.Think.negative(), "--think must not be negative, not %v", s.Think)
 	check(s.Rate >= 0 && s.Rate <= maxRate, "--rate must be from 0 to %v, not %v", maxRate, s.Rate)
@@ -228,7 +224,18 @@ func (s Spec) Validate() error {
 		check(2*s.Burst < s.TTL, "--burst %v must be less than half of --ttl %v: two clients hold that long in turn",
 			s.Burst, s.TTL)
 	}
-	return errors.Join(append(problems, s.faultsWrong()...)...)
+	s.checkFaults(check)
+	return errors.Join(found...)
+}
+
+// problems are errors that are found one by one.
+type problems []error
+
+// unless adds an error unless a condition holds.
+func (p *problems) unless(ok bool, format string, args ...any) {
+	if !ok {
+		*p = append(*p, fmt.Errorf(format, args...))
+	}
 }
 
 func (s Spec) checkStages(check func(ok bool, format string, args ...any)) {
