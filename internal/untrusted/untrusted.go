@@ -103,11 +103,15 @@ func ReadFile(name string) ([]byte, error) {
 	case !about.Mode().IsRegular():
 		return nil, &os.PathError{Op: "read", Path: name, Err: errors.New("it is no regular file")}
 	}
-	content, err := io.ReadAll(io.LimitReader(f, MaxFile+1))
+	var content []byte
+	large := about.Size() > MaxFile // it is not read: that takes a second
+	if !large {
+		content, err = io.ReadAll(io.LimitReader(f, MaxFile+1)) // it may grow meanwhile
+	}
 	if err != nil {
 		return nil, err
 	}
-	if len(content) > MaxFile {
+	if large || len(content) > MaxFile {
 		return nil, &os.PathError{Op: "read", Path: name, Err: fmt.Errorf("it is larger than %d MiB", MaxFile>>20)}
 	}
 	return content, nil
