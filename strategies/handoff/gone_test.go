@@ -110,16 +110,6 @@ func TestPlacesOutliveBreaks(t *testing.T) {
 	}
 }
 
-// A server that no longer lets a script publish loses nobody: those who wait find the lock
-// free by themselves, in their order.
-func TestForbiddenPublishLosesNobody(t *testing.T) {
-	t.Parallel()
-	p := newPair(t, "handoff", time.Hour, 2, 0)
-	p.do("ACL SETUSER default -spublish")
-	trial.Release(t, p.turns(p.first, "a1 a2"))
-	p.nothingLeft(p.a)
-}
-
 // Nothing is kept at Redis while nobody waits; the queue of those who all die is, for ten
 // minutes.
 func TestKeysExpire(t *testing.T) {
@@ -143,23 +133,6 @@ func TestKeysExpire(t *testing.T) {
 	})
 }
 
-// Who queues, and is told that it is another's turn of his process, stands in the queue: he
-// is looked after when the queue is lost.
-func TestToldOfAnothersTurn(t *testing.T) {
-	t.Parallel()
-	p := newPair(t, "handoff:linger=0s", time.Hour, 1, 0)
-	ends(t, p.h)
-	p.do("DEL " + lock) // the lock is free, and the queue is there
-	p.come("a2", p.a)
-	held := p.next("a1")
-	poll.Until(t, "a2 stands in the queue", func() bool { return p.length() == 1 })
-	p.do("DEL " + list)
-	killSubscriptions(t, p.server)
-	held = p.turns(held, "a2")
-	_ = p.first.Release(t.Context())
-	p.done(held)
-}
-
 // Redis has lost the lease while it goes round: that is noticed at the first pass after 25
 // ms, and whoever has it by then is told.
 func TestFlushEndsPassing(t *testing.T) {
@@ -180,33 +153,6 @@ func TestFlushEndsPassing(t *testing.T) {
 	other, _ := enter(t, p.b, "the other", "key", lease, nil)
 	notHeld(t, held)
 	p.done(p.turns(other, "a3 a4"))
-}
-
-// When Redis loses a part of a lock, or all, under those who wait, they have it again.
-func TestDeletedUnderWaiters(t *testing.T) {
-	t.Parallel()
-	for _, lost := range []string{"DEL " + lock, "DEL " + list, "FLUSHALL"} {
-		t.Run(lost, func(t *testing.T) {
-			onOne(t, every, func(t *testing.T, server *redistest.Server, variant string) {
-				p := newPairOn(t, server, variant, time.Hour, 1, 1)
-				if lost != "DEL "+list { // else its holder still has the lock
-					ends(t, p.h)
-				}
-				if p.do(lost); lost == "DEL "+list {
-					trial.Release(t, p.first)
-				}
-				for range 2 {
-					s := p.any()
-					if s.err != nil {
-						t.Fatal(s.err)
-					}
-					_ = s.lease.Release(t.Context())
-				}
-				notHeld(t, p.first)
-				p.nothingLeft(p.a, p.b)
-			})
-		})
-	}
 }
 
 // Tokens grow after a restart from a snapshot that is older than the last of them.

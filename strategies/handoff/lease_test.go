@@ -109,24 +109,52 @@ func TestAShortenedLease(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			onOne(t, both, func(t *testing.T, server *redistest.Server, variant string) {
-				w := newWired(t, server, variant, test.ttl)
-				lease := acquire(t, w.p)
-				w.come("other", w.other)
+				p := newPairOn(t, server, variant, test.ttl, 0, 0)
+				trial.Release(t, p.first)
+				lease := acquire(t, p.a)
+				p.come("other", p.h)
 				if test.watch {
 					lease.Lost()
 				}
-				test.end(t, w.wire, lease)
-				next := w.next("other")
+				test.end(t, p.wire, lease)
+				next := p.next("other")
 				if time.Now().Before(lease.ValidUntil()) {
 					t.Error("another had it while it was valid")
 				}
 				poll.Until(t, "its holder is told", func() bool { return isLost(lease) })
 				notHeld(t, lease)
-				trial.Release(t, next)
-				w.nothingLeft(w.p, w.other)
+				p.done(next)
 			})
 		})
 	}
+}
+
+// An extension that is not answered while its caller waits leaves the lease valid until when it was:
+// it can be extended again, and released.
+func TestUnansweredExtension(t *testing.T) {
+	t.Parallel()
+	server, w := redistest.Start(t), new(wire)
+	p := w.start(t, server, "handoff", time.Hour)
+	lease := acquire(t, p)
+	until := lease.ValidUntil()
+	w.stall()
+	ctx, cancel := context.WithCancel(t.Context())
+	extended := make(chan error, 1)
+	go func() { extended <- lease.Extend(ctx, 2*time.Hour) }()
+	poll.Until(t, "it is sent", func() bool { return w.sent(script("extend")) })
+	cancel()
+	if err := <-extended; !errors.Is(err, context.Canceled) {
+		t.Errorf("an extension whose caller gave up returned %v", err)
+	}
+	if !lease.ValidUntil().Equal(until) {
+		t.Errorf("it is valid for %v then", time.Until(lease.ValidUntil()))
+	}
+	w.flow()
+	if extend(t, lease, 2*time.Hour); !lease.ValidUntil().After(until) {
+		t.Errorf("extended again, it is valid for %v", time.Until(lease.ValidUntil()))
+	}
+	trial.Release(t, lease)
+	newQueue(t, server).nothingLeft(p)
 }
 
 // A waiter of the holder's own process whose place Redis has just queued does not put off the end of a

@@ -36,34 +36,6 @@ func TestFirstComeFirstServed(t *testing.T) {
 	newPair(t, "handoff:linger=0s", time.Hour, 0, 0).play(strings.Join(order, " "))
 }
 
-// Whoever waits in a process when the lease comes to it is passed it, in order, for as many turns as batch
-// allows. Who comes later waits for those of the other process. Whoever gives up is passed over, wherever it waits; the
-// process keeps its place for the others. With its last waiter a process leaves the queue at once.
-func TestTurns(t *testing.T) {
-	t.Parallel()
-	const late = "a1 +a4 a2 a3 b1 +a5 +b4 b2 b3 a4 a5 b4"
-	for _, test := range []struct {
-		variant  string
-		inA, inB int
-		order    string
-	}{
-		{"handoff:linger=1h", 3, 3, late},
-		{"cohort", 3, 3, late},
-		{"cohort:batch=1", 5, 3, "a1 b1 a2 b2 a3 b3 a4 a5"},
-		{"cohort:batch=2", 5, 3, "a1 a2 b1 b2 a3 a4 b3 a5"},
-		// Who has got a free lock passes it to those who came while it asked, and to no later ones.
-		{"cohort", 0, 0, "+h1 +b1 +h2 b1 h1 h2"},
-		{"handoff:linger=0s", 5, 1, "-a1 -a4 a2 a3 a5 b1"},
-		{"cohort", 5, 1, "-a1 =2 a2 -a3 -a5 a4 b1"}, // a1 brought the place
-		{"handoff", 2, 1, "-a1 -a2 =1 b1"},
-		{"handoff:linger=0s", 2, 1, "-a1 -a2 =1 b1"},
-	} {
-		t.Run(test.variant+" "+test.order, func(t *testing.T) {
-			newPair(t, test.variant, time.Hour, test.inA, test.inB).play(test.order)
-		})
-	}
-}
-
 // A process that has taken a free lock does not listen yet when its release queues it for its next waiter. It is told
 // of the turn all the same, or finds at once that it has passed: no look is due for an hour.
 func TestReleaseQueuesAProcessThatDoesNotListen(t *testing.T) {
@@ -86,18 +58,6 @@ func TestReleaseQueuesAProcessThatDoesNotListen(t *testing.T) {
 	})
 }
 
-// What is passed on for linger goes to the other process then.
-func TestLinger(t *testing.T) {
-	t.Parallel()
-	const linger = 20 * time.Millisecond
-	p := newPair(t, fmt.Sprint("handoff:linger=", linger), time.Hour, 2, 2)
-	held := p.turns(p.first, "a1")
-	time.Sleep(linger + time.Millisecond)
-	held = p.turns(held, "b1")
-	time.Sleep(linger + time.Millisecond)
-	p.done(p.turns(held, "a2 b2"))
-}
-
 // Who is the first of a process to ask comes before those who came while the answer was under way. They are
 // served also if the first gets the lock at once, or gives up.
 func TestOthersComeWhileTheFirstAsks(t *testing.T) {
@@ -105,36 +65,35 @@ func TestOthersComeWhileTheFirstAsks(t *testing.T) {
 	for _, how := range []string{"is refused", "is granted it", "gives up"} {
 		t.Run(how, func(t *testing.T) {
 			onOne(t, places, func(t *testing.T, server *redistest.Server, variant string) {
-				w := newWired(t, server, variant, time.Hour)
-				var held *holding
-				if how == "is refused" {
-					held = acquire(t, w.other)
+				p := newPairOn(t, server, variant, time.Hour, 0, 0)
+				held := p.first
+				if how != "is refused" {
+					trial.Release(t, held)
 				}
-				w.stall()
-				w.come("first", w.p)
-				poll.Until(t, "the first asks", func() bool { return w.sent(command("set")) })
+				p.stall()
+				p.come("first", p.a)
+				poll.Until(t, "the first asks", func() bool { return p.sent(command("set")) })
 				for n, who := range []string{"second", "third"} {
-					w.come(who, w.p)
+					p.come(who, p.a)
 					poll.Until(t, "another waits", func() bool {
-						waiting, _ := handoff.Waiting(locker(w.p), "key", time.Hour)
-						return waiting == n+1 && handoff.Asking(locker(w.p), "key")
+						waiting, _ := handoff.Waiting(locker(p.a), "key", time.Hour)
+						return waiting == n+1 && handoff.Asking(locker(p.a), "key")
 					})
 				}
 				if how == "gives up" {
-					w.leave("first")
+					p.leave("first")
 				}
-				w.flow()
+				p.flow()
 				switch how {
 				case "is refused":
-					w.waiting(w.p, 3)
-					held = w.turns(held, "first second")
+					p.waiting(p.a, 3)
+					held = p.turns(held, "first second")
 				case "is granted it":
-					held = w.turns(w.next("first"), "second")
+					held = p.turns(p.next("first"), "second")
 				default:
-					held = w.next("second")
+					held = p.next("second")
 				}
-				trial.Release(t, w.turns(held, "third"))
-				w.nothingLeft(w.p, w.other)
+				p.done(p.turns(held, "third"))
 			})
 		})
 	}

@@ -189,62 +189,6 @@ func (q *queue) nothingLeft(processes ...trial.Process) {
 	}
 }
 
-// pair is two processes, and a third who has the lock at first. In a wait a1, a2 and so
-// on, in the order in which they came; in b, b1 and so on. The place of a comes first.
-type pair struct {
-	*queue
-	first   *holding
-	h, a, b trial.Process
-}
-
-func newPair(t *testing.T, variant string, ttl time.Duration, inA, inB int) *pair {
-	t.Helper()
-	return newPairOn(t, redistest.Start(t), variant, ttl, inA, inB)
-}
-
-func newPairOn(t *testing.T, server *redistest.Server, variant string, ttl time.Duration, inA, inB int) *pair {
-	t.Helper()
-	p := &pair{
-		queue: newQueue(t, server), h: trial.Start(t, server, variant, time.Hour),
-		a: trial.Start(t, server, variant, ttl), b: trial.Start(t, server, variant, ttl),
-	}
-	p.first = acquire(t, p.h)
-	for n := range inA {
-		p.join(fmt.Sprint("a", n+1), p.a)
-	}
-	for n := range inB {
-		p.join(fmt.Sprint("b", n+1), p.b)
-	}
-	return p
-}
-
-// done releases the last lease.
-func (p *pair) done(last *holding) {
-	p.t.Helper()
-	trial.Release(p.t, last)
-	p.nothingLeft(p.h, p.a, p.b)
-}
-
-// play has callers of the three processes come (+a1), give up (-a1) and have their turns (a1), in that order; =2 is
-// when two places are queued.
-func (p *pair) play(order string) {
-	p.t.Helper()
-	held := p.first
-	for word := range strings.FieldsSeq(order) {
-		switch who := word[1:]; word[0] {
-		case '+':
-			p.join(who, map[byte]trial.Process{'a': p.a, 'b': p.b, 'h': p.h}[who[0]])
-		case '-':
-			p.leave(who)
-		case '=':
-			poll.Until(p.t, who+" are queued", func() bool { return fmt.Sprint(p.length()) == who })
-		default:
-			held = p.turns(held, word)
-		}
-	}
-	p.done(held)
-}
-
 // released releases a lease, and asks again while that ends with an error.
 func released(t *testing.T, lease *holding) {
 	t.Helper()

@@ -56,20 +56,6 @@ func (w *wire) open(t *testing.T, server *redistest.Server, variant string, ttl 
 	return open(t, &redis.UniversalOptions{Addrs: []string{server.Addr}, Dialer: w.dial}, variant, ttl)
 }
 
-// wired is a process p on the wire, and another, of a variant.
-type wired struct {
-	*queue
-	*wire
-	p, other trial.Process
-}
-
-func newWired(t *testing.T, server *redistest.Server, variant string, ttl time.Duration) *wired {
-	t.Helper()
-	w := &wired{queue: newQueue(t, server), wire: new(wire)}
-	w.p, w.other = w.start(t, server, variant, ttl), trial.Start(t, server, variant, time.Hour)
-	return w
-}
-
 func (w *wire) dial(ctx context.Context, network, address string) (net.Conn, error) {
 	c, err := w.Dial(ctx, network, address)
 	if err != nil {
