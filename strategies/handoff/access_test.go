@@ -2,14 +2,6 @@ package handoff_test
 
 import (
 	"context"
-	"crypto/tls"
-	"crypto/x509"
-	"encoding/pem"
-	"net"
-	"net/http/httptest"
-	"os"
-	"path/filepath"
-	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -18,7 +10,6 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/auth"
 
-	"github.com/lockbench/lockbench/internal/launch"
 	"github.com/lockbench/lockbench/internal/testkit/redistest"
 	"github.com/lockbench/lockbench/strategies/handoff"
 	"github.com/lockbench/lockbench/strategies/internal/trial"
@@ -32,26 +23,18 @@ func (p *provider) Subscribe(auth.CredentialsListener) (auth.Credentials, auth.U
 	return auth.NewBasicCredentials("app", "secret"), func() error { return nil }, nil
 }
 
-// All connections of a lock have the client's options: they go over TLS, ask the client's
-// StreamingCredentialsProvider for credentials, and are set up by its OnConnect.
+// All connections of a lock are dialled with the client's options: they ask its StreamingCredentialsProvider for
+// credentials, and are set up by its OnConnect. TestDialKeepsOptions has all options.
 func TestClientOptionsAreUsed(t *testing.T) {
 	each(t, both, func(t *testing.T, variant string) {
-		cert, key, roots := certificate(t)
-		port, err := launch.FreePort()
-		if err != nil {
-			t.Fatal(err)
-		}
-		own := strconv.Itoa(port)
-		q := newQueue(t, redistest.Start(t, "--tls-port", own, "--tls-cert-file", cert, "--tls-key-file", key,
-			"--tls-auth-clients", "no"))
+		server := redistest.Start(t)
+		q := newQueue(t, server)
 		q.do("ACL SETUSER app on >secret allkeys allchannels allcommands")
 		q.do("ACL SETUSER default -@all +client +acl +ping +info +hello")
 		secrets := new(provider)
 		options := &redis.UniversalOptions{
-			Addrs: []string{net.JoinHostPort("127.0.0.1", own)}, StreamingCredentialsProvider: secrets,
-			TLSConfig:   &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12},
-			DialTimeout: patience,
-			OnConnect:   func(ctx context.Context, cn *redis.Conn) error { return cn.ClientSetName(ctx, "ours").Err() },
+			Addrs: []string{server.Addr}, StreamingCredentialsProvider: secrets, DialTimeout: patience,
+			OnConnect: func(ctx context.Context, cn *redis.Conn) error { return cn.ClientSetName(ctx, "ours").Err() },
 		}
 		a, b := open(t, options, variant, time.Hour), open(t, options, variant, time.Hour)
 		pass := func() {
@@ -77,28 +60,6 @@ func TestClientOptionsAreUsed(t *testing.T) {
 		disconnect(t, q.server)
 		pass()
 	})
-}
-
-// certificate is one for 127.0.0.1, as files and as who is to be trusted.
-func certificate(t *testing.T) (cert, key string, roots *x509.CertPool) {
-	t.Helper()
-	server := httptest.NewTLSServer(nil) // has one
-	defer server.Close()
-	private, err := x509.MarshalPKCS8PrivateKey(server.TLS.Certificates[0].PrivateKey)
-	if err != nil {
-		t.Fatal(err)
-	}
-	dir := t.TempDir()
-	file := func(name, kind string, der []byte) string {
-		path := filepath.Join(dir, name)
-		if err := os.WriteFile(path, pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		return path
-	}
-	roots = x509.NewCertPool()
-	roots.AddCert(server.Certificate())
-	return file("cert.pem", "CERTIFICATE", server.Certificate().Raw), file("key.pem", "PRIVATE KEY", private), roots
 }
 
 // A right that is missing is named by Prepare, before anybody waits.

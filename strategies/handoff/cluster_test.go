@@ -35,7 +35,7 @@ func TestCluster(t *testing.T) {
 }
 
 // In a cluster a process is told by the sharded channel of the lock's slot, whatever the
-// key, and waiters follow the slot when it moves.
+// key. That waiters follow a slot that moves is a check of the conformance suite ("moving slot").
 func anyKey(t *testing.T, top *redistest.Topology) {
 	process := func(variant string) trial.Process {
 		p := openOn(t, top.Nodes(t)[0], variant, time.Hour)
@@ -63,13 +63,6 @@ func anyKey(t *testing.T, top *redistest.Topology) {
 		})
 		return err == nil && left.Load() == 0
 	})
-
-	// Who has not found the new node yet when it is his turn comes later.
-	lease := acquire(t, h)
-	q.join("a1", a)
-	q.join("b1", b)
-	redistest.ClusterOf(t, top).Migrate(client.ClusterKeySlot(t.Context(), lock).Val()).Finish()
-	q.drain(lease, 2)
 }
 
 // A client of one node of a cluster cannot have the lock: it is told so, at the latest where it releases.

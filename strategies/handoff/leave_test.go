@@ -69,10 +69,11 @@ func TestCloseGivesUpWhatComesLate(t *testing.T) {
 // Close ends although a process gives up listening to a Redis that does not answer just while it is
 // being closed: nothing else would end the connection. Who waits is told, too.
 func TestCloseWhileRedisIsAway(t *testing.T) {
-	onOne(t, both, closeWhileRedisIsAway)
+	each(t, both, closeWhileRedisIsAway)
 }
 
-func closeWhileRedisIsAway(t *testing.T, server *redistest.Server, variant string) {
+func closeWhileRedisIsAway(t *testing.T, variant string) {
+	server := redistest.Start(t)
 	p := newPairOn(t, server, variant, time.Hour, 5, 0)
 	poll.Until(t, "the process listens", func() bool { return handoff.Listener(locker(p.a)) != nil })
 	server.Pause()

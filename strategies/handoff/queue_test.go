@@ -200,20 +200,6 @@ func released(t *testing.T, lease *holding) {
 	})
 }
 
-// free waits until a process can have the lock on a key, and releases it.
-func free(t *testing.T, p trial.Process, key string) {
-	t.Helper()
-	var lease strategies.Lease
-	poll.Until(t, "the lock is free", func() (got bool) {
-		ctx, cancel := context.WithTimeout(context.Background(), patience)
-		defer cancel()
-		var err error
-		lease, err = try(ctx, t, p, key)
-		return err == nil
-	})
-	trial.Release(t, lease)
-}
-
 // A release that ends after its line was forgotten must not take the next line of the key
 // from the keeper: its waiters would wait for ever if a message of theirs was lost.
 func TestForgetsItsOwnLineOnly(t *testing.T) {
