@@ -30,10 +30,10 @@ type backend struct {
 	closed    bool
 }
 
+// lease is guarded by its backend's mutex.
 type lease struct {
 	b     *backend
 	token int64
-	mu    sync.Mutex
 	until time.Time
 }
 
@@ -48,7 +48,7 @@ func (b *backend) AcquireFor(ctx context.Context, key string, ttl time.Duration)
 			return l, nil
 		}
 		b.mu.Lock()
-		free, rest := b.free, time.Until(b.owner.ValidUntil())
+		free, rest := b.free, time.Until(b.owner.until)
 		b.mu.Unlock()
 		select {
 		case <-free:
@@ -63,7 +63,7 @@ func (b *backend) TryAcquireFor(_ context.Context, _ string, ttl time.Duration) 
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.asked = append(b.asked, ttl)
-	if b.owner != nil && time.Now().Before(b.owner.ValidUntil()) {
+	if b.held(b.owner) {
 		return nil, strategies.ErrHeld
 	}
 	b.tokens++
@@ -73,9 +73,12 @@ func (b *backend) TryAcquireFor(_ context.Context, _ string, ttl time.Duration) 
 
 func (b *backend) Close() error { b.closed = true; return nil }
 
+// held says whether a lease is the owner's and has not run out. The caller has the mutex.
+func (b *backend) held(l *lease) bool { return l != nil && b.owner == l && time.Now().Before(l.until) }
+
 func (l *lease) ValidUntil() time.Time {
-	l.mu.Lock()
-	defer l.mu.Unlock()
+	l.b.mu.Lock()
+	defer l.b.mu.Unlock()
 	return l.until
 }
 
@@ -84,7 +87,7 @@ func (l *lease) FencingToken() int64 { return l.token }
 func (l *lease) Release(context.Context) error {
 	l.b.mu.Lock()
 	defer l.b.mu.Unlock()
-	if l.b.owner != l || !time.Now().Before(l.ValidUntil()) {
+	if !l.b.held(l) {
 		return strategies.ErrNotHeld
 	}
 	l.b.owner = nil
@@ -102,11 +105,9 @@ func (l *lease) Extend(ctx context.Context, ttl time.Duration) error {
 	}
 	l.b.mu.Lock()
 	defer l.b.mu.Unlock()
-	if l.b.owner != l || !time.Now().Before(l.ValidUntil()) {
+	if !l.b.held(l) {
 		return strategies.ErrNotHeld
 	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
 	if l.b.shortest > 0 {
 		ttl = min(ttl, l.b.shortest)
 	}

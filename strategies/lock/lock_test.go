@@ -162,25 +162,6 @@ func TestWithLockReleases(t *testing.T) {
 	})
 }
 
-// The watchdog renews after each third of the TTL, and stops with the release.
-func TestWatchdog(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		locker, b := open(t, lock.TTL(time.Minute))
-		held := acquire(t, locker, lock.TTL(30*time.Second), lock.Watchdog())
-		time.Sleep(10*time.Minute + time.Second)
-		if n := b.extended.Load(); n != 60 || lost(held) {
-			t.Errorf("it was renewed %d times in 10 minutes, want 60; lost: %v", n, lost(held))
-		}
-		if err := held.Release(t.Context()); err != nil {
-			t.Error(err)
-		}
-		time.Sleep(time.Hour)
-		if n := b.extended.Load(); n != 60 || lost(held) {
-			t.Errorf("after the release it was renewed %d times more; lost: %v", n-60, lost(held))
-		}
-	})
-}
-
 // A watchdog whose Redis fails tries again, and the lease is lost at its end, not before.
 func TestWatchdogFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -249,25 +230,36 @@ func TestRenewalMeetsRelease(t *testing.T) {
 	})
 }
 
-// Close ends watchdogs, and tells their holders, also those who ask later.
-func TestClose(t *testing.T) {
+// The watchdog renews after each third of the TTL, and stops with the release. Close ends watchdogs, and tells their
+// holders, also those who ask later.
+func TestWatchdog(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		locker, b := open(t, lock.TTL(30*time.Second), lock.Watchdog())
-		held := acquire(t, locker)
-		time.Sleep(20 * time.Second)
+		locker, b := open(t, lock.TTL(time.Minute))
+		watched := func() *lock.FencedLease {
+			t.Helper()
+			return acquire(t, locker, lock.TTL(30*time.Second), lock.Watchdog())
+		}
+		renewed := func(held *lock.FencedLease, in time.Duration, want int64, isLost bool) {
+			t.Helper()
+			time.Sleep(in)
+			if n := b.extended.Load(); n != want || lost(held) != isLost {
+				t.Errorf("%v later it was renewed %d times, want %d; lost: %v", in, n, want, lost(held))
+			}
+		}
+		held := watched()
+		renewed(held, 10*time.Minute+time.Second, 60, false)
+		if err := held.Release(t.Context()); err != nil {
+			t.Error(err)
+		}
+		renewed(held, time.Hour, 60, false)
+		held = watched()
+		renewed(held, 25*time.Second, 62, false)
 		if err := locker.Close(); err != nil {
 			t.Error(err)
 		}
-		if !lost(held) || b.extended.Load() != 2 {
-			t.Errorf("lost: %v, renewals: %d, want 2", lost(held), b.extended.Load())
-		}
+		renewed(held, 0, 62, true)
 		time.Sleep(time.Minute)
-		if later := acquire(t, locker); !lost(later) {
-			t.Error("one that nobody looks after is not lost")
-		}
-		if n := b.extended.Load(); n != 2 {
-			t.Errorf("it was renewed %d times more", n-2)
-		}
+		renewed(watched(), 0, 62, true) // nobody looks after it
 	})
 }
 

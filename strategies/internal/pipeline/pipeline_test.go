@@ -114,26 +114,46 @@ func TestAllCallersShareOneConnection(t *testing.T) {
 	}
 }
 
-// A set is carried out, and the connection breaks instead of an answer.
+// What a command does is done once, although its answer is lost, on one server and in a cluster, where every node has a
+// pipeline.
 func TestNothingIsSentAgainAfterABrokenConnection(t *testing.T) {
-	server := redistest.Start(t)
-	path := new(network.Path)
-	client := open(t, on(t, path, eager(t, server.Node(t))))
-	if err := client.SetNX(t.Context(), "before", 1, time.Minute).Err(); err != nil {
-		t.Fatal(err)
-	}
-	ran := locktest.Calls(t, server.Client(t), func() {
-		lost := loses(path)
-		if err := client.SetNX(t.Context(), "key", 1, time.Minute).Err(); !indeterminate.MayHaveRun(err) {
-			t.Errorf("a SET whose answer was lost ended with %v", err)
-		}
-		<-lost.Caught
-	})
-	if ran["set"] != 1 {
-		t.Errorf("an answer was lost, and Redis ran %v, want one SET", ran)
-	}
-	if taken, err := client.SetNX(t.Context(), "key", 2, time.Minute).Result(); err != nil || taken {
-		t.Errorf("afterwards SET NX is %v, %v; the key was set", taken, err)
+	for _, topology := range []string{"single", "cluster:3"} {
+		t.Run(topology, func(t *testing.T) {
+			top, path := redistest.StartTopology(t, topology), new(network.Path)
+			client := open(t, on(t, path, eager(t, top.Nodes(t)[0])))
+			var wg sync.WaitGroup
+			for i := range 60 {
+				wg.Go(func() { // on all nodes
+					key := fmt.Sprintf("{%d}key", i)
+					if taken, err := client.SetNX(t.Context(), key, i, time.Minute).Result(); err != nil || !taken {
+						t.Errorf("SET NX %s: %v, %v", key, taken, err)
+					}
+					n, err := client.Eval(t.Context(), "return redis.call('DEL', KEYS[1])", []string{key}).Int()
+					if err != nil || n != 1 {
+						t.Errorf("EVAL %s: %v, %v", key, n, err)
+					}
+				})
+			}
+			wg.Wait()
+			sent, lose := 0, func() {
+				lost := loses(path)
+				if err := client.SetNX(t.Context(), "key", 1, time.Minute).Err(); !indeterminate.MayHaveRun(err) {
+					t.Errorf("a SET whose answer was lost ended with %v", err)
+				}
+				<-lost.Caught
+			}
+			for _, direct := range top.Clients(t) { // counted on all of them
+				inner := lose
+				lose = func() { sent += locktest.Calls(t, direct, inner)["set"] }
+			}
+			lose()
+			if sent != 1 {
+				t.Errorf("%d SETs were carried out", sent)
+			}
+			if taken, err := client.SetNX(t.Context(), "key", 2, time.Minute).Result(); err != nil || taken {
+				t.Errorf("afterwards SET NX is %v, %v; the key was set", taken, err)
+			}
+		})
 	}
 }
 
@@ -276,58 +296,15 @@ func TestAfterClose(t *testing.T) {
 	}
 }
 
-// In a cluster every node has a pipeline, and nothing is sent twice either.
-func TestCluster(t *testing.T) {
-	cluster := redistest.StartTopology(t, "cluster:3")
-	node := cluster.Nodes(t)[0]
-	path := new(network.Path)
-	client := open(t, on(t, path, eager(t, node)))
-	var wg sync.WaitGroup
-	for i := range 60 {
-		wg.Go(func() {
-			key := fmt.Sprintf("{%d}key", i)
-			if taken, err := client.SetNX(t.Context(), key, i, time.Minute).Result(); err != nil || !taken {
-				t.Errorf("SET NX %s: %v, %v", key, taken, err)
-			}
-			n, err := client.Eval(t.Context(), "return redis.call('DEL', KEYS[1])", []string{key}).Int()
-			if err != nil || n != 1 {
-				t.Errorf("EVAL %s: %v, %v", key, n, err)
-			}
-		})
-	}
-	wg.Wait()
-	sent, lose := 0, func() {
-		lost := loses(path)
-		if err := client.SetNX(t.Context(), "key", 1, time.Minute).Err(); !indeterminate.MayHaveRun(err) {
-			t.Errorf("a SET whose answer was lost ended with %v", err)
-		}
-		<-lost.Caught
-	}
-	for _, direct := range cluster.Clients(t) { // counted on all of them
-		inner := lose
-		lose = func() { sent += locktest.Calls(t, direct, inner)["set"] }
-	}
-	lose()
-	if sent != 1 {
-		t.Errorf("%d SETs were carried out", sent)
-	}
-	if taken, err := client.SetNX(t.Context(), "key", 2, time.Minute).Result(); err != nil || taken {
-		t.Errorf("afterwards SET NX is %v, %v; the key was set", taken, err)
-	}
-}
-
 // countDials returns a node, and counts how often its client, and whatever else uses its
 // options, dials.
-func countDials(t testing.TB, server *redistest.Server) (goredis.Node, *atomic.Int64) {
+func countDials(t *testing.T, server *redistest.Server) (goredis.Node, *atomic.Int64) {
 	t.Helper()
 	dials := new(atomic.Int64)
-	node := server.Node(t)
-	options := *goredis.OptionsOf(node)
-	options.Dialer = func(ctx context.Context, network, address string) (net.Conn, error) {
-		dials.Add(1)
-		return new(net.Dialer).DialContext(ctx, network, address)
-	}
-	client := redis.NewUniversalClient(&options)
-	t.Cleanup(func() { _ = client.Close() })
-	return goredis.Node{Client: client, Options: &options}, dials
+	return with(t, server.Node(t), func(o *redis.UniversalOptions) {
+		o.Dialer = func(ctx context.Context, network, address string) (net.Conn, error) {
+			dials.Add(1)
+			return new(net.Dialer).DialContext(ctx, network, address)
+		}
+	}), dials
 }
