@@ -6,7 +6,6 @@ import (
 	"os/exec"
 	"runtime"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -114,51 +113,31 @@ func refusedChannel(t *testing.T, top *redistest.Topology) {
 
 // Locks on many keys of a cluster do not keep a connection or goroutines each.
 func manyKeys(t *testing.T, top *redistest.Topology) {
-	const keys, atOnce = 200, 10
+	const keys = 200
 	c := redistest.ClusterOf(t, top)
 	options := c.Options()
 	for _, variant := range both {
 		connections, goroutines := infoOfAll(t, c, "clients", "connected_clients"), runtime.NumGoroutine()
 		a, b := open(t, &options, variant, time.Hour), open(t, &options, variant, time.Hour)
-		var all sync.WaitGroup
-		for n := range atOnce {
-			all.Go(func() {
-				for k := n; k < keys; k += atOnce {
-					contend(t, fmt.Sprint("key", k), a, b)
-				}
-			})
+		q := newQueueOn(t, nil)
+		q.insist = true
+		var leases []*holding
+		for n := range keys {
+			key := fmt.Sprint("key", n)
+			leases = append(leases, acquireKey(t, a, key))
+			q.comeFor(key, "waiter", b, time.Hour)
 		}
-		all.Wait()
+		for _, lease := range leases {
+			released(t, lease)
+		}
+		for range keys {
+			released(t, q.any().lease)
+		}
 		poll.Until(t, "few connections and goroutines are left", func() bool {
 			more := infoOfAll(t, c, "clients", "connected_clients") - connections
 			return more <= fewConnections && runtime.NumGoroutine()-goroutines <= 200
 		})
 	}
-}
-
-// contend has one process wait for the lock that another one holds.
-func contend(t *testing.T, key string, holder, waiter trial.Process) {
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
-	lease, err := holder.Ask(ctx, key)
-	if err != nil {
-		t.Error(err)
-		return
-	}
-	var waiting sync.WaitGroup
-	waiting.Go(func() {
-		theirs, err := waiter.Ask(ctx, key)
-		if err != nil {
-			t.Errorf("%s: %v", key, err)
-			return
-		}
-		_ = theirs.Release(ctx)
-	})
-	time.Sleep(5 * time.Millisecond)
-	if err := lease.Release(ctx); err != nil {
-		t.Errorf("%s: release: %v", key, err)
-	}
-	waiting.Wait()
 }
 
 // infoOfAll sums a figure of INFO over the nodes.

@@ -23,10 +23,9 @@ import (
 type wire struct {
 	network.Path
 
-	mu   sync.Mutex
-	logs bool
-	log  []byte // what was written while something is held up
-	cut  *cut
+	mu  sync.Mutex
+	log []byte // what was written since the last stall
+	cut *cut
 	// instead has other words for words that are written, and replaced counts them.
 	instead  map[string]string
 	replaced map[string]int
@@ -94,9 +93,7 @@ func (w *wire) dial(ctx context.Context, network, address string) (net.Conn, err
 func (w *wire) written(b []byte) (words []byte, at *cut) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.logs {
-		w.log = append(w.log, b...)
-	}
+	w.log = append(w.log, b...)
 	if w.cut != nil && bytes.Contains(b, w.cut.at) {
 		at, w.cut = w.cut, nil
 	}
@@ -118,16 +115,14 @@ func (w *wire) sent(words []byte) bool {
 }
 
 // stall holds up what Redis sends, and flow lets it come.
-func (w *wire) stall() { w.note(true); w.Stall(true) }
-
-func (w *wire) flow() { w.note(false); w.Stall(false) }
-
-// note begins or ends the log.
-func (w *wire) note(on bool) {
+func (w *wire) stall() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.logs, w.log = on, nil
+	w.log = nil
+	w.Stall(true)
 }
+
+func (w *wire) flow() { w.Stall(false) }
 
 // breaks has a connection break at those words. The channel is closed when it has.
 func (w *wire) breaks(at []byte, answered bool) (happened chan struct{}) {

@@ -313,51 +313,58 @@ func timed(t *task) bool {
 	return t.stage != nothing && t.stage != listening && (t.command.verb != enqueue || t.command.mode == try)
 }
 
-// each visits all ids and tokens that are known somewhere.
-func (w *world) each(id func(...ident), at func(...*token)) {
+// each visits all ids and tokens that are known somewhere. One at a time costs no memory, and a search does little
+// else.
+func (w *world) each(id func(ident), at func(*token)) {
+	ids := func(list []ident) {
+		for _, i := range list {
+			id(i)
+		}
+	}
 	command := func(c *command) {
-		id(c.id, c.more[0], c.more[1], c.entry)
+		id(c.id)
+		ids(c.more[:])
+		id(c.entry)
 		at(&c.token)
 	}
 	for _, t := range w.tasks() {
 		command(&t.command)
-		id(t.reply.told, t.reply.owner)
+		id(t.reply.told)
+		id(t.reply.owner)
 		at(&t.reply.token)
 	}
 	for i := range w.late {
 		command(&w.late[i])
 	}
 	id(w.owner)
-	id(w.queue[:]...)
-	at(&w.clock, &w.granted, &w.top)
+	ids(w.queue[:])
+	at(&w.clock)
+	at(&w.granted)
+	at(&w.top)
 	for i := range w.clients {
 		id(w.clients[i].lease.id)
 		at(&w.clients[i].lease.token)
 	}
 	for i := range w.procs {
 		q := &w.procs[i]
-		for _, place := range q.places {
-			id(place.id)
+		for j := range q.places {
+			id(q.places[j].id)
 		}
 		for j := range q.ear.said {
 			id(q.ear.said[j].id)
 			at(&q.ear.said[j].token)
 		}
-		for _, d := range q.debts {
-			id(d.id)
+		for j := range q.debts {
+			id(q.debts[j].id)
 		}
-		id(q.look.asked[:]...)
-		id(q.look.missing[:]...)
+		ids(q.look.asked[:])
+		ids(q.look.missing[:])
 	}
 }
 
 // used is the set of all ids that are known somewhere.
 func (w *world) used() (set uint16) {
-	w.each(func(ids ...ident) {
-		for _, id := range ids {
-			set |= 1 << id
-		}
-	}, func(...*token) {})
+	w.each(func(id ident) { set |= 1 << id }, func(*token) {})
 	return set
 }
 
@@ -390,8 +397,9 @@ func (w *world) tidy() {
 			return d.id == 0 || d.answered && (!d.indeterminate || (under|atServer|w.flying())&(1<<d.id) == 0)
 		})
 	}
-	w.excluded &= w.used()
-	w.excluded &^= 1
+	if w.excluded != 0 {
+		w.excluded &= w.used() &^ 1
+	}
 	w.rank()
 }
 
@@ -414,18 +422,15 @@ func (w *world) flying() (set uint16) {
 // rank has the tokens keep their order, and their distances as far as a script can
 // bridge them, but not their values.
 func (w *world) rank() {
-	var all []*token
-	var values []token
-	w.each(func(...ident) {}, func(tokens ...*token) {
-		for _, t := range tokens {
-			if *t != 0 {
-				all, values = append(all, t), append(values, *t)
-			}
+	all, values := make([]*token, 0, 64), make([]token, 0, 64)
+	w.each(func(ident) {}, func(t *token) {
+		if *t != 0 {
+			all, values = append(all, t), append(values, *t)
 		}
 	})
 	slices.Sort(values)
 	values = slices.Compact(values)
-	mapped := make([]token, len(values))
+	var mapped [64]token
 	last, value := token(0), token(0)
 	for i, v := range values {
 		value += min(v-last, far)
