@@ -3,6 +3,7 @@
 package model
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -224,7 +225,17 @@ func (s *scripts) exec(w *server, c command, clock *token) (reply, []message) {
 }
 
 // ask has Redis carry out a command in a state.
-func (s *scripts) ask(q question) (a answer, err error) {
+func (s *scripts) ask(q question) (answer, error) {
+	var read func() (answer, error)
+	_, _ = s.clients[q.server.mute].Pipelined(s.t.Context(), func(pipe redis.Pipeliner) error {
+		read = s.put(pipe, q)
+		return nil // each command has its own error
+	})
+	return read()
+}
+
+// put sends a question, and returns how its answer is read.
+func (s *scripts) put(pipe redis.Pipeliner, q question) (read func() (answer, error)) {
 	ctx, c := s.t.Context(), q.command
 	args := []any{base(q.server.hears), processes[c.by]}
 	switch c.verb {
@@ -250,26 +261,21 @@ func (s *scripts) ask(q question) (a answer, err error) {
 		args = append(args, idOf(c.id), int(c.ttl)*realTTL)
 	}
 	keys := []string{lock, queue}
-	var replied, shown *redis.Cmd
-	_, _ = s.clients[q.server.mute].Pipelined(ctx, func(pipe redis.Pipeliner) error { // each command has its own error
-		setUp(ctx, pipe, q.server)
-		refuse(ctx, pipe, q.server.fault, 1)
-		replied = s.texts[c.verb].EvalSha(ctx, pipe, keys, args...)
-		refuse(ctx, pipe, q.server.fault, 0)
-		shown = show.EvalSha(ctx, pipe, keys)
-		return nil
-	})
-	values, err := replied.Slice()
-	if err != nil {
-		return a, err
+	setUp(ctx, pipe, q.server)
+	refuse(ctx, pipe, q.server.fault, 1)
+	replied := s.texts[c.verb].EvalSha(ctx, pipe, keys, args...)
+	refuse(ctx, pipe, q.server.fault, 0)
+	shown := show.EvalSha(ctx, pipe, keys)
+	return func() (a answer, err error) {
+		values, refused := replied.Slice()
+		state, err := shown.Slice()
+		if err = cmp.Or(refused, err); err != nil {
+			return a, err
+		}
+		a.server = q.server
+		a.server.see(state)
+		return a, a.parse(c, values)
 	}
-	a.server = q.server
-	state, err := shown.Slice()
-	if err != nil {
-		return a, err
-	}
-	a.server.see(state)
-	return a, a.parse(c, values)
 }
 
 // setUp has Redis's lock in a state.
