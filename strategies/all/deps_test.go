@@ -94,7 +94,7 @@ func TestALockBringsItsStoresClientAndNothingElse(t *testing.T) {
 	t.Parallel()
 	packages := listed(t, module+"strategies/...")
 	for _, lock := range []string{
-		"handoff", "cohort", "polled", "redisson", "redlock", "semaphore", "lock", "etcd",
+		"handoff", "polled", "redisson", "redlock", "semaphore", "lock", "etcd",
 		"postgres", "zookeeper",
 	} {
 		if _, ok := packages[module+"strategies/"+lock]; !ok {
