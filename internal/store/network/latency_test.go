@@ -14,27 +14,33 @@ import (
 	"github.com/lockbench/lockbench/internal/testkit/redistest"
 )
 
-// detour is a way through the proxies of one fault, and what begins and ends it.
-func detour(t *testing.T, text string) (
+// detour is a way through the proxies of faults, and what begins and ends all of them.
+func detour(t *testing.T, texts ...string) (
 	dial func(context.Context, string, string) (net.Conn, error), hit, end func(t *testing.T),
 ) {
 	t.Helper()
-	faults := drive.Faults(t, text)
+	faults := drive.Faults(t, texts...)
 	injector := network.New(faults)
 	t.Cleanup(injector.Close)
-	action, err := injector.Prepare(faults[0])
-	if err != nil {
-		t.Fatal(err)
+	var hits, ends []func(context.Context) error
+	for _, fault := range faults {
+		action, err := injector.Prepare(fault)
+		if err != nil {
+			t.Fatal(err)
+		}
+		hits, ends = append(hits, action.Hit), append(ends, action.End)
 	}
-	must := func(do func(context.Context) error) func(t *testing.T) {
+	all := func(do []func(context.Context) error) func(t *testing.T) {
 		return func(t *testing.T) {
 			t.Helper()
-			if err := do(t.Context()); err != nil {
-				t.Fatal(err)
+			for _, one := range do {
+				if err := one(t.Context()); err != nil {
+					t.Fatal(err)
+				}
 			}
 		}
 	}
-	return injector.Detour(0)(new(net.Dialer).DialContext), must(action.Hit), must(action.End)
+	return injector.Detour(0)(new(net.Dialer).DialContext), all(hits), all(ends)
 }
 
 // trip has one request after another go there and back while a fault of the network
@@ -87,28 +93,37 @@ func TestJitterGoesBothWays(t *testing.T) {
 	}
 }
 
-// Trips do not wait for each other.
+// Trips do not wait for each other, whichever fault began first.
 func TestDistance(t *testing.T) {
 	t.Parallel()
 	const oneWay, trips = 20 * time.Millisecond, 100
-	dial, hit, _ := detour(t, "latency:at=0s,delay=20ms")
-	hit(t)
-	conn, err := dial(t.Context(), "tcp", redistest.Start(t).Addr)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close()
-	begin := time.Now()
-	go func() {
-		for range trips {
-			_, _ = conn.Write([]byte("PING\r\n")) // the reader sees that it failed
-			time.Sleep(100 * time.Microsecond)    // so that they are not one piece
-		}
-	}()
-	if _, err := io.ReadFull(conn, make([]byte, trips*len("+PONG\r\n"))); err != nil {
-		t.Fatal(err)
-	}
-	if took, inTurn := time.Since(begin), trips*oneWay; took > inTurn/2 {
-		t.Errorf("%d PINGs took %v; had they waited for each other it would have been %v", trips, took, inTurn)
+	server := redistest.Start(t)
+	for name, texts := range map[string][]string{
+		"latency":           {"latency:at=0s,delay=20ms"},
+		"after a bandwidth": {"bandwidth:at=0s,rate=100000", "latency:at=0s,delay=20ms"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dial, hit, _ := detour(t, texts...)
+			hit(t)
+			conn, err := dial(t.Context(), "tcp", server.Addr)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer conn.Close()
+			begin := time.Now()
+			go func() {
+				for range trips {
+					_, _ = conn.Write([]byte("PING\r\n")) // the reader sees that it failed
+					time.Sleep(100 * time.Microsecond)    // so that they are not one piece
+				}
+			}()
+			if _, err := io.ReadFull(conn, make([]byte, trips*len("+PONG\r\n"))); err != nil {
+				t.Fatal(err)
+			}
+			if took, inTurn := time.Since(begin), trips*oneWay; took > inTurn/2 {
+				t.Errorf("%d PINGs took %v; had they waited for each other it would have been %v", trips, took, inTurn)
+			}
+		})
 	}
 }

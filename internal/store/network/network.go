@@ -185,19 +185,20 @@ func (n *Network) delayed(l *link, p piece) (due time.Time, held bool, changed <
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	due, held = p.at, l.silent
+	sending := 0.0 // ns; a float does not overflow
 	for _, f := range n.active {
 		switch {
 		case !l.on(f):
 		case f.Name == workloads.Latency:
 			due = due.Add(time.Duration(float64(f.Delay) + float64(f.Jitter)*p.luck))
 		case f.Name == workloads.Bandwidth:
-			if due.Before(p.after) {
-				due = p.after
-			}
-			due = due.Add(time.Duration(len(p.data)) * time.Second / time.Duration(1000*f.Rate))
+			sending += float64(len(p.data)) / float64(f.Rate) * 1e6
 		case f.Name == workloads.Partition: // data are delayed, not lost, as with TCP's retransmissions
 			held = true
 		}
 	}
-	return due, held, n.changed
+	if sending > 0 && due.Before(p.after) { // after the distance: pieces wait for each other's sending alone
+		due = p.after
+	}
+	return due.Add(time.Duration(sending)), held, n.changed
 }

@@ -1,0 +1,163 @@
+package network_test
+
+import (
+	"bytes"
+	"io"
+	"math/rand/v2"
+	"net"
+	"testing"
+	"time"
+
+	"github.com/lockbench/lockbench/internal/store/network"
+	"github.com/lockbench/lockbench/internal/testkit/drive"
+)
+
+// listen starts a server that does the same with each connection, and returns its address.
+func listen(t *testing.T, serve func(net.Conn)) string {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = listener.Close() })
+	go func() {
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			go serve(conn)
+		}
+	}()
+	return listener.Addr().String()
+}
+
+// echo sends back what it reads.
+func echo(conn net.Conn) {
+	_, _ = io.Copy(conn, conn)
+	_ = conn.Close()
+}
+
+// Whatever delays them, bytes arrive once and in order.
+func TestNothingIsLostOrReordered(t *testing.T) {
+	t.Parallel()
+	const size = 1 << 20
+	dial, hit, end := detour(t, "latency:delay=2ms,jitter=2ms", "bandwidth:rate=20000", "partition")
+	conn, err := dial(t.Context(), "tcp", listen(t, echo))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	sent, got := make([]byte, size), make([]byte, size)
+	_, _ = rand.NewChaCha8([32]byte{1}).Read(sent)
+	go func() {
+		for rest := sent; len(rest) > 0; {
+			piece := rest[:min(len(rest), 1+rand.IntN(8<<10))]
+			if _, err := conn.Write(piece); err != nil {
+				return // the reader sees it
+			}
+			rest = rest[len(piece):]
+		}
+	}()
+	done := make(chan error)
+	go func() {
+		_, err := io.ReadFull(conn, got)
+		done <- err
+	}()
+	for over := false; !over; {
+		hit(t)
+		time.Sleep(rand.N(10 * time.Millisecond))
+		end(t)
+		select {
+		case err = <-done:
+			over = true
+		case <-time.After(rand.N(2 * time.Millisecond)):
+		}
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(got, sent) {
+		t.Error("what came back is not what was sent")
+	}
+}
+
+// A rate bounds what goes either way, and one that no computer reaches is none.
+func TestBandwidth(t *testing.T) {
+	t.Parallel()
+	const size = 20_000
+	for rate, least := range map[string]time.Duration{
+		"100": 200 * time.Millisecond, "2305843009213693952": 0, // in bytes it is a multiple of 2⁶⁴
+	} {
+		dial, hit, _ := detour(t, "bandwidth:rate="+rate)
+		hit(t)
+		conn, err := dial(t.Context(), "tcp", listen(t, echo))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		began := time.Now()
+		if _, err := conn.Write(make([]byte, size)); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.ReadFull(conn, make([]byte, size)); err != nil {
+			t.Fatal(err)
+		}
+		if took := time.Since(began); took < least {
+			t.Errorf("%d bytes took %v with %s KB/s", size, took, rate)
+		}
+	}
+}
+
+// Close ends what faults or peers hold up: both ends see that their connection is over.
+func TestCloseEndsWhatIsHeldUp(t *testing.T) {
+	t.Parallel()
+	for _, text := range []string{"half-open", "partition", "latency:delay=1h", "bandwidth:rate=1", "reset"} {
+		t.Run(text, func(t *testing.T) {
+			t.Parallel()
+			ended := make(chan struct{}, 1)
+			addr := listen(t, func(conn net.Conn) {
+				_, _ = io.Copy(io.Discard, conn)
+				ended <- struct{}{}
+			})
+			faults := drive.Faults(t, text)
+			injector := network.New(faults)
+			defer injector.Close()
+			conn, err := injector.Detour(0)(new(net.Dialer).DialContext)(t.Context(), "tcp", addr)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer conn.Close()
+			if _, err := conn.Write([]byte("x")); err != nil {
+				t.Fatal(err)
+			}
+			action, err := injector.Prepare(faults[0])
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := action.Hit(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			full := make(chan struct{}) // until there is no room for more
+			go func() {
+				defer close(full)
+				for {
+					if _, err := conn.Write(make([]byte, 1<<20)); err != nil {
+						return
+					}
+				}
+			}()
+			time.Sleep(20 * time.Millisecond)
+			injector.Close()
+			<-full
+			<-ended
+			if err := action.End(t.Context()); err != nil {
+				t.Error(err)
+			}
+			if conn, err := injector.Detour(0)(new(net.Dialer).DialContext)(t.Context(), "tcp", addr); err == nil {
+				_ = conn.Close()
+				t.Error("it could be dialled after Close")
+			}
+		})
+	}
+}
