@@ -1,12 +1,14 @@
 package network
 
 import (
+	"errors"
 	"math/rand/v2"
 	"net"
 	"slices"
 	"sync"
 	"time"
 
+	"github.com/lockbench/lockbench/internal/pause"
 	"github.com/lockbench/lockbench/workloads"
 )
 
@@ -40,8 +42,12 @@ const (
 func (n *Network) serve(r route, proxy net.Listener) {
 	for {
 		client, err := proxy.Accept()
-		if err != nil {
+		switch {
+		case errors.Is(err, net.ErrClosed):
 			return
+		case err != nil: // such as too many open files, at present: otherwise dials would succeed and hang
+			pause.Plain(n.life.Done(), coarse)
+			continue
 		}
 		n.going.Go(func() {
 			var dialer net.Dialer
