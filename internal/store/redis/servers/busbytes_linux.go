@@ -45,10 +45,12 @@ func received() map[netip.AddrPort]int64 {
 				return nil
 			}
 			for _, message := range messages {
-				if message.Header.Type == unix.NLMSG_ERROR {
+				switch message.Header.Type {
+				case unix.NLMSG_ERROR:
 					return nil
-				}
-				if done = message.Header.Type == unix.NLMSG_DONE; !done {
+				case unix.NLMSG_DONE:
+					done = true
+				case unix.SOCK_DIAG_BY_FAMILY:
 					countSocket(sum, family, message.Data)
 				}
 			}
@@ -59,6 +61,9 @@ func received() map[netip.AddrPort]int64 {
 
 // countSocket adds the bytes of one socket, if it is on the loopback interface.
 func countSocket(sum map[netip.AddrPort]int64, family byte, socket []byte) {
+	if len(socket) < diagHeader {
+		return
+	}
 	size := 16
 	if family == unix.AF_INET {
 		size = 4
