@@ -140,7 +140,7 @@ func FaultKinds() []FaultKind {
 			"n=1,node=1"),
 		network.of(Latency, "messages take longer, in each direction", "for=1s,delay=5ms,jitter=0s,instances=0"),
 		network.of(Bandwidth, "the network is slow", "for=1s,rate=10,instances=0"),
-		network.of(Reset, "connections break as soon as anything is sent, new ones too", "for=100ms,instances=0"),
+		network.of(Reset, "connections break with a TCP reset, new ones too", "for=100ms,instances=0"),
 		network.of(Partition, "no message passes; what is sent arrives afterwards", "for=1s,instances=0"),
 		network.of(HalfOpen, "connections go silent and are closed later; new ones work", "for=1s,instances=0"),
 	}

@@ -2,9 +2,11 @@ package network_test
 
 import (
 	"bytes"
+	"errors"
 	"io"
 	"math/rand/v2"
 	"net"
+	"syscall"
 	"testing"
 	"time"
 
@@ -79,6 +81,68 @@ func TestNothingIsLostOrReordered(t *testing.T) {
 	}
 	if !bytes.Equal(got, sent) {
 		t.Error("what came back is not what was sent")
+	}
+}
+
+// What was sent in a partition arrives after it, also if its sender has hung up: a lock may be taken for a client
+// that has given up.
+func TestAPartitionDelaysTheLastWordsToo(t *testing.T) {
+	t.Parallel()
+	heard := make(chan string, 1)
+	dial, hit, end := detour(t, "partition")
+	conn, err := dial(t.Context(), "tcp", listen(t, func(conn net.Conn) {
+		all, _ := io.ReadAll(conn)
+		heard <- string(all)
+	}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	hit(t)
+	_, wrong := conn.Write([]byte("SET lock"))
+	if err := errors.Join(wrong, conn.Close()); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case said := <-heard:
+		t.Fatalf("%q came through the partition", said)
+	case <-time.After(20 * time.Millisecond):
+	}
+	end(t)
+	if said := <-heard; said != "SET lock" {
+		t.Errorf("%q came after the partition", said)
+	}
+}
+
+// A reset breaks connections at once, also idle ones, and new ones.
+func TestReset(t *testing.T) {
+	t.Parallel()
+	dial, hit, end := detour(t, "reset")
+	addr := listen(t, echo)
+	open := func() net.Conn {
+		t.Helper()
+		conn, err := dial(t.Context(), "tcp", addr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = conn.Close() })
+		return conn
+	}
+	idle := open()
+	_, _ = idle.Write([]byte("x"))
+	if _, err := io.ReadFull(idle, make([]byte, 1)); err != nil {
+		t.Fatal(err)
+	}
+	hit(t)
+	for name, conn := range map[string]net.Conn{"an idle": idle, "a new": open()} {
+		if _, err := conn.Read(make([]byte, 1)); !errors.Is(err, syscall.ECONNRESET) {
+			t.Errorf("%s connection: %v", name, err)
+		}
+	}
+	end(t)
+	after := open()
+	_, _ = after.Write([]byte("x"))
+	if _, err := io.ReadFull(after, make([]byte, 1)); err != nil {
+		t.Errorf("after the fault: %v", err)
 	}
 }
 
