@@ -161,3 +161,70 @@ func TestSumIsOneRecording(t *testing.T) {
 		t.Errorf("p90: -want +got:\n%s", diff)
 	}
 }
+
+// TestHowFieldsAreAdded adds a run whose figures are all 5 to one whose figures are all 3. Those that are not named
+// here add up to 8, or become unknown.
+func TestHowFieldsAreAdded(t *testing.T) {
+	t.Parallel()
+	want := map[int64][]string{
+		5: { // the larger
+			"Fairness.AcquisitionsMax", "Fairness.LargestBypass", "Fairness.LongestWait.NS", "Generator.OtherCPU",
+			"Generator.SchedulingP99", "Generator.Steal", "Generator.StoodStill", "Generator.TimerOvershoot",
+			"Safety.MaxHolders", "Server.Peak.Clients", "Server.Peak.MemoryBytes", "Server.Peak.Subscriptions",
+			"Server.Window.IdleCPU", "TimeAccounting.WorstPercent",
+		},
+		4: {"WindowNS"}, // the mean by clients
+		3: { // the smaller
+			"Fairness.AcquisitionsMin", "Generator.MachineIdle",
+			// of the first, because they are the same, read from the same servers, or computed
+			"Effort.Attempts", "Effort.Futile", "Effort.WakeUps", "Fairness.Jain", "Order", "Record.Keys", "Round", "Seed",
+			"Server.Window.BusPublished", "Server.Window.BusReceived", "Server.Window.BytesIn", "Server.Window.BytesOut",
+			"Server.Window.CPU", "Server.Window.Calls", "Server.Window.Evictions", "Server.Window.IOThreads",
+			"Server.Window.MainCPU", "Server.Window.Seconds", "Server.Window.WALBytes", "Speed.Gap", "Speed.HoldAsked",
+			"Speed.PerSecond", "Speed.ServedPerSecond", "Speed.Utilisation",
+		},
+	}
+	all := func(n int64) (r Run) {
+		fill(reflect.ValueOf(&r).Elem())
+		numbers(reflect.ValueOf(&r).Elem(), "", func(_ string, v reflect.Value) {
+			v.Set(reflect.ValueOf(n).Convert(v.Type()))
+		})
+		return r
+	}
+	sum, got := all(3), map[int64][]string{}
+	sum.Add(all(5))
+	numbers(reflect.ValueOf(&sum).Elem(), "", func(name string, v reflect.Value) {
+		n := v.Convert(reflect.TypeFor[int64]()).Int()
+		if n != 8 && n != 0 {
+			got[n] = append(got[n], name)
+		}
+	})
+	for n := range got {
+		slices.Sort(got[n])
+		slices.Sort(want[n])
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("-want +got: %s", diff)
+	}
+}
+
+// numbers visits the numbers of a run, except those of distributions, histograms and lists.
+func numbers(v reflect.Value, name string, visit func(string, reflect.Value)) {
+	switch v.Kind() {
+	case reflect.Pointer:
+		if !v.IsNil() {
+			numbers(v.Elem(), name, visit)
+		}
+	case reflect.Struct:
+		if _, ok := v.Addr().Interface().(*Distribution); ok {
+			return
+		}
+		for i := range v.NumField() {
+			if field := v.Type().Field(i); field.IsExported() {
+				numbers(v.Field(i), strings.TrimPrefix(name+"."+field.Name, "."), visit)
+			}
+		}
+	case reflect.Int, reflect.Int64, reflect.Float64:
+		visit(name, v)
+	}
+}
