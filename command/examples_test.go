@@ -55,13 +55,18 @@ var link = regexp.MustCompile(`\]\(([^):#]+)(#[^)]*)?\)`)
 
 // What the pages link to is there.
 func TestLinksOfThePagesLead(t *testing.T) {
-	for _, page := range []string{"README.md", "docs/USAGE.md"} {
-		text, err := os.ReadFile(filepath.Join("..", page))
+	var pages []string
+	for _, folder := range []string{"", "docs", "docs/evidence", "strategies/*"} {
+		found, _ := filepath.Glob(filepath.Join("..", folder, "*.md"))
+		pages = append(pages, found...)
+	}
+	for _, page := range pages {
+		text, err := os.ReadFile(page)
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, found := range link.FindAllStringSubmatch(string(text), -1) {
-			target := filepath.Join("..", filepath.Dir(page), found[1])
+			target := filepath.Join(filepath.Dir(page), found[1])
 			content, err := os.ReadFile(target)
 			if stat, wrong := os.Stat(target); wrong == nil && stat.IsDir() {
 				err = nil
