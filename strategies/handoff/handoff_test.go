@@ -30,7 +30,8 @@ func TestMain(m *testing.M) {
 
 func TestConformance(t *testing.T) {
 	t.Parallel()
-	trial.Conform(t, "handoff", "handoff:linger=0s", "cohort")
+	trial.Conform(t, "handoff", "handoff:linger=0s")
+	trial.Conform(t, "cohort")
 }
 
 // The variants: both locks, and those with one place for each process or for each waiter.

@@ -180,9 +180,10 @@ func TestLostCommands(t *testing.T) {
 					p := newPairOn(t, server, variant, time.Hour, 0, 0)
 					p.answered = answered
 					p.play(test.scene)
-					for _, p := range []trial.Process{p.a, p.b} { // and everything goes on as ever
-						trial.Release(t, acquire(t, p))
+					for _, process := range []trial.Process{p.a, p.b} { // and everything goes on as ever
+						trial.Release(t, acquire(t, process))
 					}
+					p.nothingLeft(p.h, p.a, p.b)
 				}
 			})
 		})
