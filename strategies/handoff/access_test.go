@@ -2,6 +2,16 @@ package handoff_test
 
 import (
 	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"net"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -10,6 +20,7 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/auth"
 
+	"github.com/lockbench/lockbench/internal/launch"
 	"github.com/lockbench/lockbench/internal/testkit/redistest"
 	"github.com/lockbench/lockbench/strategies/handoff"
 	"github.com/lockbench/lockbench/strategies/internal/trial"
@@ -60,6 +71,39 @@ func TestClientOptionsAreUsed(t *testing.T) {
 		disconnect(t, q.server)
 		pass()
 	})
+}
+
+// A lock whose client speaks TLS does so on all its connections, and looks whether it trusts the server.
+func TestTLS(t *testing.T) {
+	t.Parallel()
+	web := httptest.NewTLSServer(nil) // has a certificate for 127.0.0.1
+	web.Close()
+	private, err := x509.MarshalPKCS8PrivateKey(web.TLS.Certificates[0].PrivateKey)
+	file := filepath.Join(t.TempDir(), "both.pem")
+	written := os.WriteFile(file, slices.Concat(
+		pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: web.Certificate().Raw}),
+		pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: private})), 0o600)
+	port, taken := launch.FreePort()
+	if err := errors.Join(err, written, taken); err != nil {
+		t.Fatal(err)
+	}
+	q := newQueue(t, redistest.Start(t, "--tls-port", strconv.Itoa(port), "--tls-cert-file", file,
+		"--tls-key-file", file, "--tls-auth-clients", "no"))
+	process := func(trusted *x509.CertPool) trial.Process {
+		return open(t, &redis.UniversalOptions{
+			Addrs: []string{net.JoinHostPort("127.0.0.1", strconv.Itoa(port))}, DialTimeout: patience,
+			TLSConfig: &tls.Config{RootCAs: trusted, MinVersion: tls.VersionTLS12},
+		}, "handoff", time.Hour)
+	}
+	trusted := x509.NewCertPool()
+	trusted.AddCert(web.Certificate())
+	a, b := process(trusted), process(trusted)
+	lease := acquire(t, a)
+	q.join("b", b)
+	trial.Release(t, q.turns(lease, "b"))
+	if _, err := locker(process(x509.NewCertPool())).TryAcquire(t.Context(), "key"); err == nil {
+		t.Error("a lock came from a server that is not trusted")
+	}
 }
 
 // A right that is missing is named by Prepare, before anybody waits.
