@@ -188,7 +188,7 @@ func TestSentinelFailover(t *testing.T) {
 		for n := range waiters {
 			q.join(fmt.Sprint(n), open(t, options, variant, ttl))
 		}
-		do(t, p.Nodes[0], "WAIT 1 0")
+		p.Together()
 		primary.Kill()
 		poll.Until(t, "the replica is the primary", func() bool {
 			_ = watcher.Failover(context.Background(), "lock").Err() // it may be under way

@@ -141,7 +141,7 @@ func TestListeningAtADemotedPrimary(t *testing.T) {
 	trial.Release(t, unheard)
 	first = acquire(t, h)
 	q.join("waiter", p)
-	do(t, pair.Nodes[0], "WAIT 1 20000")
+	pair.Together()
 	pair.FailOver()
 	trial.Release(t, first)
 	var m *redis.Message

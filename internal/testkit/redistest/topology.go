@@ -145,9 +145,15 @@ func (p *Pair) Replicate() {
 // Together waits until the replica has what the primary has.
 func (p *Pair) Together() {
 	p.t.Helper()
-	replica := p.Nodes[1-p.primary.Load()]
+	state := func(node *redis.Client, offset string) (link string, n int64) {
+		fields := node.InfoMap(p.t.Context(), "replication").Val()["Replication"]
+		n, _ = strconv.ParseInt(fields[offset], 10, 64)
+		return fields["master_link_status"], n
+	}
+	_, written := state(p.Primary(), "master_repl_offset")
 	poll.Until(p.t, "the replica follows", func() bool {
-		return strings.Contains(replica.Info(p.t.Context(), "replication").Val(), "master_link_status:up")
+		link, has := state(p.Nodes[1-p.primary.Load()], "slave_repl_offset")
+		return link == "up" && has >= written
 	})
 }
 
