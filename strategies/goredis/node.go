@@ -51,10 +51,19 @@ func OptionsOf(n Node) *redis.UniversalOptions {
 // NodeOf makes a Node of a client that go-redis has made: of NewClient, NewFailoverClient,
 // NewClusterClient, NewFailoverClusterClient or NewUniversalClient.
 func NodeOf(client Client) (Node, error) {
-	switch client.(type) {
-	case nil:
+	none, ours := client == nil, true
+	switch c := client.(type) {
+	case *redis.Client:
+		none = c == nil
+	case *redis.ClusterClient:
+		none = c == nil
+	default:
+		ours = false
+	}
+	switch {
+	case none:
 		return Node{}, errors.New("the Redis client is nil")
-	case *redis.Client, *redis.ClusterClient:
+	case ours:
 		return Node{Client: client}, nil
 	}
 	return Node{}, fmt.Errorf("it needs a *redis.Client or a *redis.ClusterClient, not a %T", client)
@@ -73,6 +82,18 @@ func (n Node) Addr() string {
 		return client.Options().Addr
 	}
 	return ""
+}
+
+// CheckSubscribers returns an error if a client cannot subscribe, as a redis.UniversalClient can.
+//
+//go:noinline // as Clustered
+func CheckSubscribers(c Config) error {
+	for _, node := range c.Nodes {
+		if _, can := node.Client.(redis.UniversalClient); !can {
+			return fmt.Errorf("it needs a redis.UniversalClient, not a %T", node.Client)
+		}
+	}
+	return nil
 }
 
 // Incr adds one to a number.

@@ -76,11 +76,33 @@ func onEvery(
 	}
 }
 
-// No constructor takes a client that is nil.
+// No constructor takes a client that is nil, whatever its type.
 func TestNilClients(t *testing.T) {
 	for name, open := range everyLock {
-		if locker, err := open(make([]goredis.Client, 3)); err == nil || locker != nil {
-			t.Errorf("%s: %v, %v", name, locker, err)
+		for _, none := range []goredis.Client{nil, (*redis.Client)(nil), (*redis.ClusterClient)(nil)} {
+			if locker, err := open([]goredis.Client{none, none, none}); err == nil || locker != nil {
+				t.Errorf("%s: %v, %v", name, locker, err)
+			}
+		}
+	}
+}
+
+// A lock that subscribes refuses a client that cannot.
+func TestClientsThatCannotSubscribe(t *testing.T) {
+	client := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1"})
+	t.Cleanup(func() { _ = client.Close() })
+	config := goredis.Config{TTL: time.Second, Nodes: []goredis.Node{{Client: struct{ goredis.Client }{client}}}}
+	for _, s := range append(redisson.Strategies(), semaphore.Strategy(), handoff.Strategy()) {
+		v, err := s.Variant(nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		locker, err := goredis.Open(v, config)
+		if subscribes := v.Name() != "redisson-spin"; (err != nil) != subscribes {
+			t.Errorf("%s: %v", v.Name(), err)
+		}
+		if err == nil {
+			_ = locker.Close()
 		}
 	}
 }

@@ -211,6 +211,13 @@ func TestWhatIsNotTried(t *testing.T) {
 			locktest.NotTried, nil,
 			"has no servers",
 		},
+		{
+			"no Options", "exclusion", t.Context(),
+			locktest.Fixture{Open: s.open, Nodes: func() []goredis.Node {
+				return []goredis.Node{{Options: redis.UniversalOptions{}}}
+			}},
+			locktest.NotJudged, nil, "not a redis.UniversalOptions",
+		},
 		{"no Pause", "lost reply", t.Context(), bare, locktest.NotTried, nil, "cannot pause"},
 		{"no Kill", "restarted server", t.Context(), bare, locktest.NotTried, nil, "cannot kill"},
 		{"no Failover", "failover", t.Context(), bare, locktest.NotTried, nil, "cannot fail over"},

@@ -28,7 +28,11 @@ type outside struct {
 const outsideName = "locktest-outside"
 
 func (s *stage) look(node goredis.Node) {
-	options := *goredis.OptionsOf(node)
+	given := goredis.OptionsOf(node)
+	if given == nil {
+		s.notJudged("a Node of the fixture needs a *redis.UniversalOptions as its Options, not a %T", node.Options)
+	}
+	options := *given
 	options.ClientName, options.MaxRetries = outsideName, 3
 	client := redis.NewUniversalClient(&options)
 	o := &outside{UniversalClient: client, before: map[string]bool{}}

@@ -27,6 +27,9 @@ type Redsync struct {
 
 // OpenRedsync returns a Locker on all nodes.
 func OpenRedsync(config goredis.Config, options PollOptions) (*Redsync, error) {
+	if err := goredis.CheckSubscribers(config); err != nil { // redsync asks for the whole of it
+		return nil, fmt.Errorf("redsync: %w", err)
+	}
 	p, err := openPoller("redsync", config, options)
 	if err != nil {
 		return nil, err

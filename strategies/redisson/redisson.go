@@ -171,7 +171,7 @@ func subscribing(node goredis.Node, k kind, sharded string, watchdog bool) parts
 
 // OpenPubSub returns a Locker of pubsub on the first node. It does not talk to Redis yet.
 func OpenPubSub(config goredis.Config, o PubSubOptions) (*Locker, error) {
-	if err := check(pubsub, config, o.Validate()); err != nil {
+	if err := check(pubsub, config, errors.Join(o.Validate(), goredis.CheckSubscribers(config))); err != nil {
 		return nil, err
 	}
 	with := subscribing(config.Nodes[0], rlock{}, o.Sharded, o.Watchdog)
@@ -201,7 +201,7 @@ func OpenPubSubBroadcast(config goredis.Config, o WatchdogOption) (*Locker, erro
 
 // OpenFair returns a Locker of fair on the first node. It does not talk to Redis yet.
 func OpenFair(config goredis.Config, o FairOptions) (*Locker, error) {
-	if err := check(fair, config, o.Validate()); err != nil {
+	if err := check(fair, config, errors.Join(o.Validate(), goredis.CheckSubscribers(config))); err != nil {
 		return nil, err
 	}
 	queue := &queue{timeout: o.WaitTimeout, leaving: newLeavers(config.Nodes[0].Client)}
@@ -212,7 +212,7 @@ func OpenFair(config goredis.Config, o FairOptions) (*Locker, error) {
 
 // OpenFenced returns a Locker of fenced on the first node. It does not talk to Redis yet.
 func OpenFenced(config goredis.Config, o Options) (*Locker, error) {
-	if err := check(fenced, config, o.Validate()); err != nil {
+	if err := check(fenced, config, errors.Join(o.Validate(), goredis.CheckSubscribers(config))); err != nil {
 		return nil, err
 	}
 	return newLocker(config, subscribing(config.Nodes[0], counted{}, o.Sharded, o.Watchdog)), nil

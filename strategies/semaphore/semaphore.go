@@ -121,7 +121,7 @@ func NewWith(client goredis.Client, options Options, more ...lock.Option) (*lock
 
 // Open returns a Locker on the first node. It does not talk to Redis yet.
 func Open(config goredis.Config, options Options) (*Locker, error) {
-	if err := errors.Join(config.Validate(1), options.Validate()); err != nil {
+	if err := errors.Join(config.Validate(1), goredis.CheckSubscribers(config), options.Validate()); err != nil {
 		return nil, fmt.Errorf("semaphore: %w", err)
 	}
 	config.TTL = config.TTL.Truncate(time.Millisecond)
