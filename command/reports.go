@@ -220,7 +220,8 @@ func (a *app) readFiles(patterns []string, leaveOut bool) ([]results.File, error
 			files = append(files, results.File{Name: untrusted.Printable(name), Report: report})
 		}
 		err = errors.Join(wrong...)
-		if stat, wrong := os.Stat(pattern); err != nil && wrong == nil && stat.IsDir() && leaveOut && len(files) > before {
+		stat, missing := os.Stat(pattern)
+		if err != nil && missing == nil && stat.IsDir() && leaveOut && len(files) > before {
 			for _, one := range flatten(err) {
 				a.say("note: left out: %s", one)
 			}

@@ -122,7 +122,8 @@ func TestAUsersServerStaysAsItWas(t *testing.T) {
 			ends := func(want int, says, not string, args ...string) {
 				t.Helper()
 				code, said, wrong := run(t, args...)
-				if code != want || !strings.Contains(said+wrong, says) || not != "" && strings.Contains(said+wrong, not) {
+				all := said + wrong
+				if code != want || !strings.Contains(all, says) || not != "" && strings.Contains(all, not) {
 					t.Errorf("%q ended with %d:\n%s%s", args, code, said, wrong)
 				}
 			}
@@ -173,12 +174,15 @@ func TestAUsersServerStaysAsItWas(t *testing.T) {
 				}
 				killed.signal(os.Kill)
 				killed.code()
-				poll.Until(t, "the server knows that it is dead", func() bool { return count(since(), user.alive) == 0 })
+				poll.Until(t, "the server knows that it is dead", func() bool {
+					return count(since(), user.alive) == 0
+				})
 				left := since()
 				if count(left, "lockbench") == 0 {
 					t.Fatalf("nothing was left to be removed: %q", left)
 				}
-				if _, said, wrong := run(t, flags(strategy, "-q", "-n", "10")...); !strings.Contains(said, "killed runs (") {
+				_, said, wrong := run(t, flags(strategy, "-q", "-n", "10")...)
+				if !strings.Contains(said, "killed runs (") {
 					t.Errorf("the next run says nothing of what is left: %s%s", said, wrong)
 				}
 				if now := since(); count(now, user.held) != count(left, user.held) {

@@ -177,8 +177,10 @@ func TestHowFieldsAreAdded(t *testing.T) {
 		3: { // the smaller
 			"Fairness.AcquisitionsMin", "Generator.MachineIdle",
 			// of the first, because they are the same, read from the same servers, or computed
-			"Effort.Attempts", "Effort.Futile", "Effort.WakeUps", "Fairness.Jain", "Order", "Record.Keys", "Round", "Seed",
-			"Server.Window.BusPublished", "Server.Window.BusReceived", "Server.Window.BytesIn", "Server.Window.BytesOut",
+			"Effort.Attempts", "Effort.Futile", "Effort.WakeUps", "Fairness.Jain", "Order", "Record.Keys", "Round",
+			"Seed",
+			"Server.Window.BusPublished", "Server.Window.BusReceived", "Server.Window.BytesIn",
+			"Server.Window.BytesOut",
 			"Server.Window.CPU", "Server.Window.Calls", "Server.Window.Evictions", "Server.Window.IOThreads",
 			"Server.Window.MainCPU", "Server.Window.Seconds", "Server.Window.WALBytes", "Speed.Gap", "Speed.HoldAsked",
 			"Speed.PerSecond", "Speed.ServedPerSecond", "Speed.Utilisation",

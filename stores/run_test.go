@@ -63,7 +63,8 @@ func TestRuns(t *testing.T) {
 			},
 		},
 		{
-			topology: "zookeeper:3", lock: zookeeper.Strategy(), ttl: 4 * time.Second, trips: 3, command: "write", often: 2,
+			topology: "zookeeper:3", lock: zookeeper.Strategy(), ttl: 4 * time.Second, trips: 3,
+			command: "write", often: 2,
 			faults: []string{"kill:at=100ms,for=1s,data=keep"},
 			more:   []string{"node-hang:at=100ms,for=1s,node=1"},
 		},

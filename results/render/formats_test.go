@@ -62,7 +62,9 @@ func TestFormatsOfZerosAreSound(t *testing.T) {
 		"tables": draw(t, zeros, false), "short": short(t, zeros, false),
 		"markdown": string(written(t, WriteMarkdown, zeros)), "csv": string(written(t, WriteCSV, zeros)),
 		"benchfmt": string(written(t, WriteBenchfmt, zeros)),
-		"hgrm":     string(written(t, func(w io.Writer, r *results.Report) error { return WriteHgrm(w, r, "a") }, zeros)),
+		"hgrm": string(written(t, func(w io.Writer, r *results.Report) error {
+			return WriteHgrm(w, r, "a")
+		}, zeros)),
 	} {
 		for _, bad := range []string{"NaN", "Inf", "%!"} {
 			if strings.Contains(got, bad) {

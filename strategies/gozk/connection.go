@@ -72,8 +72,8 @@ func (s *Session) hangUp() {
 	}
 }
 
-// socket is a connection that tells its session when the server was heard, and what it has granted. The library does not
-// say which of its heartbeats were answered, and waits for the grant of a session for several timeouts.
+// socket is a connection that tells its session when the server was heard, and what it has granted. The library does
+// not say which of its heartbeats were answered, and waits for the grant of a session for several timeouts.
 type socket struct {
 	net.Conn
 	session  *Session

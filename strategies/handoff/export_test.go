@@ -1,6 +1,9 @@
 package handoff
 
-import "time"
+import (
+	"fmt"
+	"time"
+)
 
 // Scripts are the hashes by which Redis is asked to run them.
 var Scripts = map[string]string{
@@ -54,20 +57,26 @@ func Listener(l *Locker) any {
 }
 
 // Quiet says whether the process has nothing to do with any lock, and owes nothing.
-func Quiet(l *Locker) bool {
+func Quiet(l *Locker) bool { return Left(l) == "" }
+
+// Left names what a process still has of locks that it neither holds nor waits for; empty if nothing.
+func Left(l *Locker) string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for _, ln := range l.lines {
+	for key, ln := range l.lines {
 		if !ln.idle() { // one that was crowded is kept for a second
-			return false
+			return fmt.Sprintf("the line of %v", key)
 		}
 	}
 	for _, d := range l.debts {
 		if !d.answered {
-			return false
+			return fmt.Sprintf("a debt: %+v", d)
 		}
 	}
-	return len(l.places)+len(l.held) == 0
+	if len(l.places)+len(l.held) > 0 {
+		return fmt.Sprintf("%d places, %d held", len(l.places), len(l.held))
+	}
+	return ""
 }
 
 // Lines is of how many locks the process keeps something.

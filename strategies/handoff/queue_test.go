@@ -186,8 +186,17 @@ func (q *queue) nothingLeft(processes ...trial.Process) {
 		n, err := q.server.DBSize(context.Background()).Result()
 		return n == 0 && err == nil
 	})
+	left := ""
+	defer func() {
+		if left != "" {
+			q.t.Logf("left in a process: %s", left)
+		}
+	}()
 	for _, p := range processes {
-		poll.Until(q.t, "nothing is left in a process", func() bool { return handoff.Quiet(locker(p)) })
+		poll.Until(q.t, "nothing is left in a process", func() bool {
+			left = handoff.Left(locker(p))
+			return left == ""
+		})
 	}
 }
 

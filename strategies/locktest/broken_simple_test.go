@@ -292,7 +292,9 @@ func (l *quorumLock) Close() error {
 	return nil
 }
 
-var quorumRelease = redis.NewScript(`if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end return 0`)
+var quorumRelease = redis.NewScript(`
+	if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end
+	return 0`)
 
 type quorumLease struct {
 	lock        *quorumLock

@@ -156,7 +156,10 @@ func (s *stage) recovers(all ...*instance) {
 		var last error
 		if !s.eventually(func() bool {
 			var lease strategies.Lease
-			last = within(s.patience, func(ctx context.Context) (err error) { lease, err = i.Acquire(ctx, "key"); return err })
+			last = within(s.patience, func(ctx context.Context) (err error) {
+				lease, err = i.Acquire(ctx, "key")
+				return err
+			})
 			if last == nil {
 				s.release(lease)
 			}

@@ -70,7 +70,8 @@ func Strategies() []strategies.Strategy {
 			Libraries:   library("github.com/redis/rueidis/rueidislock", "Locker.WithContext"),
 			Limits: []strategies.Limit{
 				strategies.ByRedisClock(),
-				{Check: "closed", Because: "its Close ends all leases without releasing them: the keys stay until their TTL"},
+				{Check: "closed", Because: "its Close ends all leases without releasing them: " +
+					"the keys stay until their TTL"},
 				{Check: "late commands", Because: "what rueidis sends again while it is closed may keep a connection"},
 				{Check: "renewal and release", Because: "the context that reports a loss ends at each release too"},
 				{

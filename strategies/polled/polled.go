@@ -97,7 +97,9 @@ func open(config goredis.Config, k kind) (*Locker, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", k.name, err)
 	}
-	return &Locker{kind: k, config: config, client: config.Nodes[0].Client, hangUp: hangUp, owners: token.NewNames()}, nil
+	return &Locker{
+		kind: k, config: config, client: config.Nodes[0].Client, hangUp: hangUp, owners: token.NewNames(),
+	}, nil
 }
 
 // Prepare loads the script of a release, if there is one.

@@ -78,7 +78,8 @@ func (o SetNXExpireOptions) Refine(info strategies.Info) strategies.Info {
 // openSetNXExpire opens setnx-expire.
 func openSetNXExpire(config goredis.Config, o SetNXExpireOptions) (*Locker, error) {
 	return open(config, kind{
-		name: "setnx-expire", options: o.Validate(), backoff: SpinOptions{Backoff: Fixed, Base: o.Delay}, scripted: true,
+		name: "setnx-expire", options: o.Validate(), backoff: SpinOptions{Backoff: Fixed, Base: o.Delay},
+		scripted: true,
 		try: func(ctx context.Context, held *token.Lease, ttl time.Duration) (bool, error) {
 			taken, err := setNX(ctx, held, compareAndDel)
 			if taken {

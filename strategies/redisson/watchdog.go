@@ -97,7 +97,8 @@ func (w *watchdog) renew(leases []*lease) {
 			ttl := held.renewal()
 			answers[i] = held.extending(ttl)
 			once := indeterminate.ScriptsOnce{Scripter: pipe}
-			replies[i] = renewScript.Eval(ctx, once, []string{held.key}, ttl.Milliseconds(), held.owner, held.holder != nil)
+			replies[i] = renewScript.Eval(ctx, once, []string{held.key},
+				ttl.Milliseconds(), held.owner, held.holder != nil)
 		}
 		return nil
 	})

@@ -193,7 +193,8 @@ func (q Question) Command() string {
 		address = ""
 	}
 	for _, option := range [][2]string{
-		{"--redis", address}, {"--topology", q.Redis.Topology}, {"--ca-file", q.Redis.CAFile}, {"--image", q.Redis.Image},
+		{"--redis", address}, {"--topology", q.Redis.Topology},
+		{"--ca-file", q.Redis.CAFile}, {"--image", q.Redis.Image},
 	} {
 		if option[1] != "" {
 			line = append(line, option[:]...)

@@ -141,7 +141,8 @@ func (e examination) reachable(ctx context.Context, s *Symptom) {
 		s.say("it answers")
 	default:
 		s.say("the shortest request takes %v (median), %v (p99)",
-			time.Duration(*times.PingP50).Round(time.Microsecond), time.Duration(*times.PingP99).Round(time.Microsecond))
+			time.Duration(*times.PingP50).Round(time.Microsecond),
+			time.Duration(*times.PingP99).Round(time.Microsecond))
 	}
 }
 

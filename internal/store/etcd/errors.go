@@ -30,7 +30,7 @@ var causes = []struct {
 	{rpctypes.ErrUserEmpty.Error(), "UserEmpty", true, "etcd asks for a user: " + aUser},
 	{rpctypes.ErrAuthFailed.Error(), "AuthFailed", true, "user or password is wrong: " + aUser},
 	{rpctypes.ErrInvalidAuthToken.Error(), "InvalidAuthToken", true, aUser},
-	{rpctypes.ErrNoSpace.Error(), "NoSpace", false, "etcd takes no writes: compact and defragment it, disarm the alarm"},
+	{rpctypes.ErrNoSpace.Error(), "NoSpace", false, "etcd takes no writes: compact, defragment, disarm the alarm"},
 	{rpctypes.ErrNoLeader.Error(), "NoLeader", false, "it has no leader: most of its members are missing"},
 	{rpctypes.ErrTooManyRequests.Error(), "TooManyRequests", false, "it is overloaded"},
 	{rpctypes.ErrCorrupt.Error(), "Corrupt", false, "its data is damaged"},

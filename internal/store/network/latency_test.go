@@ -72,8 +72,8 @@ func trip(
 	return shortest, longest
 }
 
-// Every trip takes the distance twice. With jitter, what is sent takes up to that much less than the delay, or more. How
-// long a busy machine takes on top of either has no bound: a short trip is waited for.
+// Every trip takes the distance twice. With jitter, what is sent takes up to that much less than the delay, or more.
+// How long a busy machine takes on top of either has no bound: a short trip is waited for.
 func TestJitterGoesBothWays(t *testing.T) {
 	t.Parallel()
 	const both, jitter = 2 * 100 * time.Millisecond, 2 * 90 * time.Millisecond

@@ -28,7 +28,7 @@ var causes = map[string]struct {
 	refusal, unauthorised bool
 	next                  string // advice
 }{
-	"28P01": {true, true, "user or password is wrong: percent-encode special characters, or give PGUSER and PGPASSWORD"},
+	"28P01": {true, true, "user or password is wrong: percent-encode special characters, or set PGUSER, PGPASSWORD"},
 	"28000": {true, true, "the server does not let this user in from here: look at pg_hba.conf"},
 	"42501": {true, true, "the user lacks a right"},
 	"3D000": {false, false, "there is no such database: name one that is there, as in postgres://host:5432/postgres"},

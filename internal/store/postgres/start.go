@@ -101,9 +101,11 @@ func (s *server) start(ctx context.Context, o store.Options) (err error) {
 				Name: "postgres", Ready: s.ready,
 				Args: func(at launch.Place) []string { return settings(at.Port, o.Durability) },
 				Process: launch.Program{
-					User:    unprivileged(),
-					Prepare: func(ctx context.Context, p *launch.Process) error { return s.initialise(ctx, p, dataDir) },
-					Empty:   s.empty,
+					User: unprivileged(),
+					Prepare: func(ctx context.Context, p *launch.Process) error {
+						return s.initialise(ctx, p, dataDir)
+					},
+					Empty: s.empty,
 				},
 			}
 		},

@@ -288,7 +288,7 @@ func (p *Path) closes(c *conn) (stays bool) {
 	return len(c.kept) > 0
 }
 
-// deadline is when reads or writes end that wait at a gate, as those of a socket do, in Unix nanoseconds; 0 means never.
+// deadline is when reads or writes that wait at a gate end, like those of a socket, in Unix nanoseconds; 0 means never.
 type deadline struct{ atomic.Int64 }
 
 func (d *deadline) set(at time.Time) {

@@ -18,7 +18,8 @@ func TestReplicas(t *testing.T) {
 		t.Errorf("description %+v", about)
 	}
 	if s.Primaries() != 1 || s.topology.Independent() != 1 || len(s.Owned()) != 3 {
-		t.Errorf("%d primaries, %d independent nodes, %d owned", s.Primaries(), s.topology.Independent(), len(s.Owned()))
+		t.Errorf("%d primaries, %d independent nodes, %d owned",
+			s.Primaries(), s.topology.Independent(), len(s.Owned()))
 	}
 	t.Run("readings", func(t *testing.T) { replicaReadings(t, s) })
 	t.Run("addresses", func(t *testing.T) { replicaAddresses(t, s) })
