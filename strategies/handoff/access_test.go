@@ -111,7 +111,7 @@ func TestMissingRightsAreNamed(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
 	q := newQueue(t, server)
-	user := strings.Replace(handoff.Rights().SetUser("service", "trial:"), "PASSWORD", "secret", 1)
+	user := strings.Replace(handoff.Strategy().Info.Rights.SetUser("service", "trial:"), "PASSWORD", "secret", 1)
 	options := &redis.UniversalOptions{Addrs: []string{server.Addr}, Username: "service", Password: "secret"}
 	for missing, named := range map[string]string{
 		"-info":       "", // none

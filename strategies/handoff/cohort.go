@@ -17,19 +17,8 @@ var cohortDoc string
 // Cohort describes lock cohorting (Dice, Marathe and Shavit, PPoPP 2012): the same lock, which a process
 // passes to all who waited in it, to be registered and opened by name. cohort.md says how its bound differs.
 func Cohort() strategies.Strategy {
-	return strategies.Define(strategies.Info{
-		Doc:         cohortDoc,
-		Name:        "cohort",
-		Summary:     "handoff with no bound in time: a process passes the lock to all who waited in it",
-		Claims:      strategies.Claims{Exclusion: true, Recovery: true, Bounded: true, Fencing: true},
-		Capacity:    1,
-		Nodes:       1,
-		Keys:        []string{"{key}", "{key}:handoff"},
-		Since:       Since(),
-		Connections: strategies.Connections{PerInstance: 2},
-		Limits:      Limits(),
-		Rights:      Rights(),
-	}, CohortDefaults(), OpenCohort)
+	return strategies.Define(info("cohort", cohortDoc,
+		"handoff with no bound in time: a process passes the lock to all who waited in it"), CohortDefaults(), OpenCohort)
 }
 
 // CohortOptions are those of cohort.

@@ -33,43 +33,37 @@ var doc string
 
 // Strategy describes the lock, to be registered and opened by name.
 func Strategy() strategies.Strategy {
-	return strategies.Define(strategies.Info{
-		Doc:  doc,
-		Name: "handoff",
-		Summary: "the release hands the lock to the next: in the process for as long as linger, " +
-			"then to the longest waiting process",
+	return strategies.Define(info("handoff", doc, "the release hands the lock to the next: in the process for as long "+
+		"as linger, then to the longest waiting process"), Defaults(), Open)
+}
+
+// since is the first Redis that has what the lock needs.
+var since = strategies.Since{Redis: "7.0", For: "sharded channels"}
+
+// info describes the lock under one of its two names.
+func info(name, doc, summary string) strategies.Info {
+	return strategies.Info{
+		Doc:         doc,
+		Name:        name,
+		Summary:     summary,
 		Claims:      strategies.Claims{Exclusion: true, Recovery: true, Bounded: true, Fencing: true},
 		Capacity:    1,
 		Nodes:       1,
 		Keys:        []string{"{key}", "{key}:handoff"},
-		Since:       Since(),
+		Since:       since,
 		Connections: strategies.Connections{PerInstance: 2},
-		Limits:      Limits(),
-		Rights:      Rights(),
-	}, Defaults(), Open)
-}
-
-// Since returns the first Redis that has what the lock needs.
-func Since() strategies.Since { return strategies.Since{Redis: "7.0", For: "sharded channels"} }
-
-// Limits returns the lock's limits: one for each way in which Redis's clock can be set.
-func Limits() []strategies.Limit {
-	return []strategies.Limit{
-		strategies.ByRedisClock(),
-		{Check: "clock set back", Because: "its tokens follow Redis's clock"},
-	}
-}
-
-// Rights returns what a user of Redis needs for this lock, and for cohort. In a cluster keys
-// and channels begin with { too.
-func Rights() strategies.Rights {
-	return strategies.Rights{
-		Keys:     []string{"{key}"},
-		Channels: []string{"{key}"},
-		Commands: []string{
-			"get", "set", "del", "append", "pttl", "pexpire", "exists", "rpush", "rpushx", "lpush", "lpop", "lpos",
-			"lrange", "lrem",
-			"time", "ping", "eval", "evalsha", "spublish", "ssubscribe",
+		Limits: []strategies.Limit{ // one for each way in which Redis's clock can be set
+			strategies.ByRedisClock(),
+			{Check: "clock set back", Because: "its tokens follow Redis's clock"},
+		},
+		Rights: strategies.Rights{ // in a cluster keys and channels begin with { too
+			Keys:     []string{"{key}"},
+			Channels: []string{"{key}"},
+			Commands: []string{
+				"get", "set", "del", "append", "pttl", "pexpire", "exists", "rpush", "rpushx", "lpush", "lpop", "lpos",
+				"lrange", "lrem",
+				"time", "ping", "eval", "evalsha", "spublish", "ssubscribe",
+			},
 		},
 	}
 }
@@ -240,7 +234,7 @@ func (l *Locker) Prepare(ctx context.Context, keys []string) error {
 
 // explained is err, which says so if the server is too old.
 func (l *Locker) explained(ctx context.Context, err error) error {
-	return goredis.TooOld(ctx, l.redis.client, err, "handoff", Since())
+	return goredis.TooOld(ctx, l.redis.client, err, "handoff", since)
 }
 
 // Acquire waits until the lock is handed over, or ctx ends.

@@ -57,12 +57,13 @@ func (q Question) advise(report *results.Report) *Document {
 			a.Broken = append(a.Broken, run.Strategy)
 		}
 	}
-	for _, f := range findings.Of(report.Summaries()) {
+	summaries := report.Summaries()
+	for _, f := range findings.Of(summaries) {
 		if f.Advice {
 			a.Notes = append(a.Notes, f.String()+".")
 		}
 	}
-	ranking, unfit := q.contenders(report)
+	ranking, unfit := q.contenders(summaries)
 	for i, c := range ranking {
 		row := q.row(c, ranking[0])
 		if i > 0 {
@@ -259,9 +260,9 @@ func (q Question) unfit(c contender) string {
 
 // contenders returns the candidates that were measured: those that may be recommended, the best first, and the
 // others.
-func (q Question) contenders(report *results.Report) (ranking, unfit []contender) {
+func (q Question) contenders(summaries []results.Summary) (ranking, unfit []contender) {
 	candidates, _ := q.candidates()
-	for _, s := range report.Summaries() {
+	for _, s := range summaries {
 		at := slices.IndexFunc(candidates, func(v strategies.Variant) bool { return v.Name() == s.Name })
 		if at < 0 {
 			continue

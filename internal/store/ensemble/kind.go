@@ -51,10 +51,11 @@ func (k Kind) Open(ctx context.Context, runID string, o store.Options) (store.Se
 	if err := k.Validate(o); err != nil {
 		return nil, fmt.Errorf("%w: %w", store.ErrConfig, err)
 	}
-	s := k.New(Servers{Layout: k.layout(o), RunID: runID, Meter: new(store.Meter)})
+	asked := k.layout(o)
+	s := k.New(Servers{Layout: asked, RunID: runID, Meter: new(store.Meter)})
 	err := s.Begin(ctx, o)
 	if err == nil {
-		asked, there := k.layout(o), s.Describe().Topology
+		there := s.Describe().Topology
 		if asked.Members > 0 && asked.Topology() != there {
 			err = fmt.Errorf("%w: --topology %s was asked for, and there is %s", store.ErrConfig, o.Topology, there)
 		}

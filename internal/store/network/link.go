@@ -46,7 +46,7 @@ func (n *Network) serve(r route, proxy net.Listener) {
 		case errors.Is(err, net.ErrClosed):
 			return
 		case err != nil: // such as too many open files, at present: otherwise dials would succeed and hang
-			pause.Plain(n.life.Done(), coarse)
+			pause.Rest(n.life.Done(), 0)
 			continue
 		}
 		n.going.Go(func() {
