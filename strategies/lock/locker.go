@@ -4,13 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
 	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/strategies/goredis"
+	"github.com/lockbench/lockbench/strategies/internal/background"
 )
 
 // The errors that all locks return, wrapped in what was being done.
@@ -43,7 +43,7 @@ type Locker struct {
 
 	ctx      context.Context // for the goroutines that watch leases
 	stop     context.CancelFunc
-	watchers sync.WaitGroup
+	watchers background.Group
 }
 
 // Open makes a Locker of a lock on these nodes; most locks have one. open opens the lock,
@@ -143,7 +143,7 @@ func (l *Locker) ask(ctx context.Context, key string, s settings, try bool) (str
 func (l *Locker) Close() error {
 	l.stop()
 	err := l.backend.Close()
-	l.watchers.Wait()
+	l.watchers.Close()
 	return err
 }
 

@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/lockbench/lockbench/strategies"
+	"github.com/lockbench/lockbench/strategies/internal/background"
 )
 
 const (
@@ -45,7 +46,7 @@ type Locker struct {
 	mu       sync.Mutex
 	closed   bool
 	idle     []*pgx.Conn
-	cleaning sync.WaitGroup // connections that are ending
+	cleaning background.Group // connections that are ending
 }
 
 // Open returns a Locker on the first node. It does not contact PostgreSQL yet.
@@ -157,7 +158,10 @@ func (l *Locker) end(conn *pgx.Conn) {
 	ctx, cancel := context.WithTimeout(context.Background(), closing)
 	defer cancel()
 	_ = conn.Close(ctx)
-	l.cleaning.Go(func() { <-conn.PgConn().CleanupDone() })
+	wait := func() { <-conn.PgConn().CleanupDone() }
+	if !l.cleaning.Go(wait) { // after Close its caller waits
+		wait()
+	}
 }
 
 // Close closes the connections that hold no lock. Leases can still be released.
@@ -169,7 +173,7 @@ func (l *Locker) Close() error {
 	for _, conn := range idle {
 		l.end(conn)
 	}
-	l.cleaning.Wait()
+	l.cleaning.Close()
 	return nil
 }
 

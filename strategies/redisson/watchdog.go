@@ -10,6 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/lockbench/lockbench/strategies/goredis"
+	"github.com/lockbench/lockbench/strategies/internal/background"
 	"github.com/lockbench/lockbench/strategies/internal/indeterminate"
 )
 
@@ -20,7 +21,7 @@ type watchdog struct {
 	ttl    time.Duration
 	stop   context.CancelFunc
 	ctx    context.Context
-	done   sync.WaitGroup
+	tasks  background.Group
 
 	mu      sync.Mutex
 	started bool
@@ -39,10 +40,7 @@ func (w *watchdog) watch(held *lease) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.held[held] = struct{}{}
-	if !w.started {
-		w.started = true
-		w.done.Go(w.run)
-	}
+	w.started = w.started || w.tasks.Go(w.run)
 }
 
 func (w *watchdog) forget(held *lease) {
@@ -63,7 +61,7 @@ func (w *watchdog) watches(held *lease) bool {
 
 func (w *watchdog) close() {
 	w.stop()
-	w.done.Wait()
+	w.tasks.Close()
 }
 
 func (w *watchdog) run() {

@@ -83,11 +83,14 @@ func (l *Locker) ask(ctx context.Context, nodes []*node, timeout time.Duration, 
 	defer cancel() // a client gives up a wait for a connection, but not one for a reply
 	answers, ended := make(chan answer, len(nodes)), make(chan struct{})
 	for _, n := range nodes {
-		l.background.run(func() {
+		ask := func() {
 			yes, err := call(ctx, n)
 			n.note(err)
 			answers <- answer{n, yes, err}
-		})
+		}
+		if !l.background.Go(ask) { // after Close nobody but the caller waits for it
+			go ask()
+		}
 	}
 	p := poll{answers: make([]answer, 0, len(nodes)), ended: ended}
 	p.tally.waiting = len(nodes)
@@ -117,7 +120,7 @@ func (l *Locker) ask(ctx context.Context, nodes []*node, timeout time.Duration, 
 			}
 		}
 	}
-	if rest == 0 || !l.background.start(wait) { // after Close its caller waits
+	if rest == 0 || !l.background.Go(wait) { // after Close its caller waits
 		cancel()
 		wait()
 	}

@@ -2,6 +2,7 @@ package redlock
 
 import (
 	"context"
+	"sync"
 	"testing"
 	"time"
 )
@@ -11,16 +12,17 @@ func TestAnswersCountForALateCaller(t *testing.T) {
 	t.Parallel()
 	nodes := []*node{{name: "one"}, {name: "two"}, {name: "three"}}
 	for range 20 {
-		l := new(Locker)
+		l, answered := new(Locker), new(sync.WaitGroup)
+		answered.Add(len(nodes))
 		late := func(_ tally, overtime bool) bool {
 			if !overtime {
-				l.background.running.Wait() // all have answered
+				answered.Wait()
 				time.Sleep(5 * time.Millisecond)
 			}
 			return overtime
 		}
 		p := l.ask(t.Context(), nodes, time.Millisecond, late,
-			func(context.Context, *node) (bool, error) { return true, nil }, nil)
+			func(context.Context, *node) (bool, error) { answered.Done(); return true, nil }, nil)
 		if p.tally.yes != len(nodes) {
 			t.Fatalf("%d of %d answers count", p.tally.yes, len(nodes))
 		}

@@ -16,6 +16,7 @@ import (
 	"github.com/lockbench/lockbench/internal/pause"
 	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/strategies/goredis"
+	"github.com/lockbench/lockbench/strategies/internal/background"
 	"github.com/lockbench/lockbench/strategies/internal/token"
 	"github.com/lockbench/lockbench/strategies/lock"
 )
@@ -58,7 +59,7 @@ type Locker struct {
 	owners  *token.Names
 
 	sleepers   pause.Sleepers
-	background background
+	background background.Group
 	undoing    context.Context // for what is taken back in the background
 	stopUndo   context.CancelFunc
 }
@@ -207,7 +208,7 @@ func (l *Locker) TryAcquireFor(ctx context.Context, key string, ttl time.Duratio
 
 // begin checks a call before its first round.
 func (l *Locker) begin(key string, ttl time.Duration) (name string, whole time.Duration, err error) {
-	if l.background.closed() {
+	if l.background.Closed() {
 		return "", 0, strategies.ErrClosed
 	}
 	name, whole = l.config.Key(key), ttl.Truncate(time.Millisecond)
@@ -221,7 +222,10 @@ func (l *Locker) begin(key string, ttl time.Duration) (name string, whole time.D
 // taken back: about a second with a client that respects a context's deadline, else as long
 // as the client's own timeouts. Leases can still be released.
 func (l *Locker) Close() error {
-	l.background.close(patience, l.stopUndo)
+	late := time.AfterFunc(patience, l.stopUndo)
+	l.background.Close()
+	late.Stop()
+	l.stopUndo()
 	l.sleepers.Close()
 	return nil
 }

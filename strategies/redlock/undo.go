@@ -27,7 +27,7 @@ func (l *Locker) undo(n *node, c *claim) {
 		return
 	}
 	pay := func() { l.pay(n) }
-	if !l.background.start(pay) {
+	if !l.background.Go(pay) {
 		pay() // during or after Close: the caller is waited for
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/lockbench/lockbench/internal/pause"
 	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/strategies/goredis"
+	"github.com/lockbench/lockbench/strategies/internal/background"
 )
 
 // Subscriber is the Line of a process: one connection, with one subscription for each channel
@@ -27,7 +28,7 @@ type Subscriber struct {
 	wakes   func(payload string) int
 	stop    context.CancelCauseFunc
 	ctx     context.Context
-	done    sync.WaitGroup
+	tasks   background.Group
 
 	mu       sync.Mutex
 	started  bool
@@ -72,7 +73,7 @@ func (s *Subscriber) Open(ctx context.Context) error { return s.pubsub.Ping(ctx)
 func (s *Subscriber) Close() error {
 	s.stop(strategies.ErrClosed)
 	err := s.pubsub.Close()
-	s.done.Wait()
+	s.tasks.Close()
 	if errors.Is(err, redis.ErrClosed) {
 		return nil
 	}
@@ -83,10 +84,7 @@ func (s *Subscriber) Close() error {
 func (s *Subscriber) Join(ctx context.Context, topic Topic) (Place, error) {
 	name := topic.Channel
 	s.mu.Lock()
-	if !s.started {
-		s.started = true
-		s.done.Go(s.send)
-	}
+	s.started = s.started || s.tasks.Go(s.send)
 	c := s.channels[name]
 	if c == nil {
 		c = &channel{name: name, ready: make(chan struct{})}
@@ -151,7 +149,7 @@ func (s *Subscriber) send() {
 		}
 		if !receiving { // without a channel it would connect to any node
 			receiving = true
-			s.done.Go(s.receive)
+			s.tasks.Go(s.receive)
 		}
 	}
 }

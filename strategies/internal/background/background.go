@@ -1,0 +1,39 @@
+// Package background owns the goroutines of a lock's process that outlive the call that
+// started them.
+package background
+
+import "sync"
+
+// Group starts goroutines until it is closed. A bare sync.WaitGroup allows no Go beside its
+// Wait, and a lock's Close may come at any time. The zero value is ready.
+type Group struct {
+	mu      sync.Mutex
+	closed  bool
+	running sync.WaitGroup
+}
+
+// Go runs f in a goroutine. Once the Group is closed it only returns false.
+func (g *Group) Go(f func()) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.closed {
+		return false
+	}
+	g.running.Go(f)
+	return true
+}
+
+// Closed says whether Close was called.
+func (g *Group) Closed() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.closed
+}
+
+// Close refuses new goroutines and waits for those that run.
+func (g *Group) Close() {
+	g.mu.Lock()
+	g.closed = true
+	g.mu.Unlock()
+	g.running.Wait()
+}

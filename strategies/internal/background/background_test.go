@@ -1,0 +1,31 @@
+package background
+
+import (
+	"runtime"
+	"sync/atomic"
+	"testing"
+)
+
+// Close waits for all that started, also for what others start at that moment; -race finds a
+// Go beside a Wait.
+func TestCloseBesideGo(t *testing.T) {
+	t.Parallel()
+	for range 500 {
+		var g Group
+		var started, ended atomic.Int64
+		others := make(chan struct{})
+		go func() {
+			defer close(others)
+			for g.Go(func() { runtime.Gosched(); ended.Add(1) }) {
+				started.Add(1)
+			}
+		}()
+		runtime.Gosched()
+		g.Close()
+		at := ended.Load()
+		<-others
+		if !g.Closed() || started.Load() != at {
+			t.Fatalf("%d goroutines started, of which %d had ended when Close returned", started.Load(), at)
+		}
+	}
+}
