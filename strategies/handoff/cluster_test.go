@@ -6,6 +6,7 @@ import (
 	"os/exec"
 	"runtime"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -98,17 +99,25 @@ func refusedChannel(t *testing.T, top *redistest.Topology) {
 	h, p := openOn(t, top.Nodes(t)[0], "handoff", time.Hour), openOn(t, top.Nodes(t)[0], "handoff", time.Hour)
 	q := newQueueOn(t, nil)
 	const good, bad = "{tag}good", "{tag}bad"
-	lease, other := acquireKey(t, h, good), h.Acquire(t, bad)
+	lease := acquireKey(t, h, good)
 	q.joinFor(good, "a1", p, time.Hour)
+	for n := range 4 {
+		defer trial.Release(t, h.Acquire(t, fmt.Sprint(bad, n)))
+	}
 	for range 3 {
-		ctx, cancel := context.WithTimeout(t.Context(), patience)
-		if _, err := p.Locker.Acquire(ctx, bad); !redis.HasErrorPrefix(err, "NOPERM") {
-			t.Errorf("a wait without the right to listen returned %v", err)
+		var waits sync.WaitGroup
+		for n := range 4 { // at once: a refusal does not name its channel
+			waits.Go(func() {
+				ctx, cancel := context.WithTimeout(t.Context(), patience)
+				defer cancel()
+				if _, err := p.Locker.Acquire(ctx, fmt.Sprint(bad, n)); !redis.HasErrorPrefix(err, "NOPERM") {
+					t.Errorf("a wait without the right to listen returned %v", err)
+				}
+			})
 		}
-		cancel()
+		waits.Wait()
 	}
 	trial.Release(t, q.turns(lease, "a1"))
-	trial.Release(t, other)
 }
 
 // Locks on many keys of a cluster do not keep a connection or goroutines each.

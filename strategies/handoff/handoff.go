@@ -150,6 +150,7 @@ type Locker struct {
 	listenAfter  time.Time // no new connection before then
 	failures     int       // failed connections in a row
 	unsubscribed error     // why the last of them failed
+	refusing     bool      // Redis has refused one of several channels
 	keeper       keeper
 }
 

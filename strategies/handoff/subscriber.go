@@ -20,6 +20,8 @@ type subscriber struct {
 	client   redis.UniversalClient
 	pubsub   *redis.PubSub
 	channels map[string]*channel
+	unasked  []string      // channels to subscribe to
+	open     int           // subscriptions that Redis has not answered yet
 	gone     chan struct{} // closed when it has ended …
 	err      error         // … and why
 	good     bool          // Redis has confirmed a subscription
@@ -35,9 +37,10 @@ type subscriber struct {
 type channel struct {
 	lines   int
 	asked   time.Time
-	ready   chan struct{} // closed when Redis has confirmed the subscription
-	isReady bool
-	err     error // why Redis has refused it
+	sent    bool
+	ready   chan struct{} // closed when Redis has answered
+	isReady bool          // it has confirmed the subscription
+	err     error         // why it has refused it
 }
 
 // send sends a command.
@@ -131,19 +134,16 @@ func (l *Locker) listenOnce(ctx context.Context, ln *line, again bool) error {
 	defer timer.Stop()
 	select {
 	case <-c.ready:
-		return nil
+		return c.err
 	case <-timer.C:
 		l.mu.Lock()
 		defer l.mu.Unlock()
-		if c.isReady {
-			return nil
+		if c.isReady || c.err != nil {
+			return c.err
 		}
 		s.end(errSilent)
 		return errSilent
 	case <-s.gone:
-		if c.err != nil {
-			return c.err
-		}
 		return s.err
 	case <-ctx.Done():
 		return because(ctx, ctx.Err())
@@ -162,7 +162,8 @@ func (s *subscriber) join(ln *line) *channel {
 	if c == nil {
 		c = &channel{asked: time.Now(), ready: make(chan struct{})}
 		s.channels[name] = c
-		s.send("ssubscribe", func(ctx context.Context) error { return s.pubsub.SSubscribe(ctx, name) })
+		s.unasked = append(s.unasked, name)
+		s.ask()
 	}
 	if ln.subscriber != s && s.err == nil {
 		ln.subscriber.leave(ln)
@@ -170,6 +171,20 @@ func (s *subscriber) join(ln *line) *channel {
 		c.lines++
 	}
 	return c
+}
+
+// ask subscribes to channels: all at once, or one after another if Redis has refused one of
+// several before, since the refusal does not name it.
+func (s *subscriber) ask() {
+	for len(s.unasked) > 0 && (s.open == 0 || !s.locker.refusing) {
+		name := s.unasked[0]
+		s.unasked = s.unasked[1:]
+		if c := s.channels[name]; c != nil && !c.sent {
+			c.sent = true
+			s.open++
+			s.send("ssubscribe", func(ctx context.Context) error { return s.pubsub.SSubscribe(ctx, name) })
+		}
+	}
 }
 
 // leave has a subscriber no longer listen for a line. In a cluster it gives up a channel that
@@ -186,6 +201,9 @@ func (s *subscriber) leave(ln *line) {
 	}
 	if c.lines--; c.lines == 0 && s.locker.redis.cluster != nil {
 		delete(s.channels, name)
+		if !c.sent {
+			return
+		}
 		s.send("sunsubscribe", func(ctx context.Context) error { return s.pubsub.SUnsubscribe(ctx, name) })
 	}
 }
@@ -232,7 +250,10 @@ func (s *subscriber) hear() error {
 	for {
 		message, err := s.pubsub.Receive(s.locker.ctx)
 		if err != nil {
-			return s.refused(err)
+			if err = s.refused(err); err == nil {
+				continue
+			}
+			return err
 		}
 		if err := s.heard(message); err != nil {
 			return err
@@ -240,24 +261,36 @@ func (s *subscriber) hear() error {
 	}
 }
 
-// refused takes the error that ends a connection. What Redis may have refused is told to those who wait for it, if it
-// is clear which channel that is; all others try again.
+// refused takes an error of the connection, and returns nil if the connection lives on: Redis has refused a
+// subscription, and only one was under way. Those who wait for that channel get the error. If several were under
+// way it is not known which one was refused, so all try again on a new connection, one after another.
 func (s *subscriber) refused(err error) error {
 	if !says(err, "NOPERM") {
 		return fmt.Errorf("listen: %w", err)
 	}
-	s.locker.mu.Lock()
-	defer s.locker.mu.Unlock()
-	var open []*channel
-	for _, c := range s.channels {
-		if !c.isReady {
-			open = append(open, c)
+	l := s.locker
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	s.good = true // it is no outage
+	if s.open != 1 {
+		l.refusing = true
+		return fmt.Errorf("listen: Redis has refused a channel: %v", err) //nolint:errorlint // perhaps another one
+	}
+	s.open--
+	for name, c := range s.channels {
+		if c.sent && !c.isReady {
+			c.err = fmt.Errorf("listen: %w", err)
+			delete(s.channels, name)
+			for _, ln := range l.lines {
+				if ln.subscriber == s && ln.base+l.ids.process == name {
+					ln.subscriber = nil
+				}
+			}
+			close(c.ready)
 		}
 	}
-	if len(open) == 1 {
-		open[0].err = fmt.Errorf("listen: %w", err)
-	}
-	return fmt.Errorf("listen: Redis has refused a channel: %v", err) //nolint:errorlint // perhaps another one
+	s.ask()
+	return nil
 }
 
 var errMoved = errors.New("the channel has moved to another node")
@@ -275,6 +308,10 @@ func (s *subscriber) heard(message any) error {
 		}
 	case *redis.Subscription:
 		c := s.channels[m.Channel]
+		if m.Kind == "ssubscribe" {
+			s.open--
+			defer s.ask()
+		}
 		switch {
 		case c == nil:
 		case m.Kind == "ssubscribe":
