@@ -241,7 +241,7 @@ func (c child) run(ctx context.Context) (*results.Report, error) {
 	case ExitOK, ExitThreshold, ExitSafety, ExitInvalid:
 		report, err := readReport(c.report)
 		if err != nil {
-			return nil, &exit{ExitFailure, fmt.Errorf("the report of %s: %w", c.program, err)}
+			return nil, &exit{ExitConfig, fmt.Errorf("%s has written no report, so it is no lockbench: %w", c.program, err)}
 		}
 		return report, nil
 	case ExitConfig, ExitUnreachable:

@@ -3,6 +3,7 @@ package claims
 import (
 	"math"
 	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
@@ -101,5 +102,36 @@ func TestTheGuidesFiguresAreThoseOfTheClaims(t *testing.T) {
 	}
 	if sentences < 10 {
 		t.Errorf("docs/GUIDE.md has %d sentences", sentences)
+	}
+}
+
+// A test that a claim names is there, under that name.
+func TestTestsOfClaims(t *testing.T) {
+	t.Parallel()
+	all, err := All()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, claim := range all {
+		for _, named := range claim.Tests {
+			folder, name, _ := strings.Cut(string(named), " ")
+			name, _, _ = strings.Cut(name, "/")
+			files, err := filepath.Glob(filepath.Join("../../..", folder, "*.go"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			there := false
+			for _, file := range files {
+				source, err := os.ReadFile(file)
+				if err != nil {
+					t.Fatal(err)
+				}
+				there = there || strings.Contains(string(source), "func "+name+"(") ||
+					strings.Contains(string(source), `"`+strings.Trim(name, "“”")+`"`)
+			}
+			if !there {
+				t.Errorf("%s: there is no test %s in %s", claim.Name(), name, folder)
+			}
+		}
 	}
 }

@@ -361,7 +361,11 @@ func (e examination) memory(ctx context.Context, s *Symptom) {
 	most, _ := strconv.ParseFloat(fields["maxmemory"], 64)
 	now, _ := strconv.ParseFloat(fields["used_memory"], 64)
 	policy := fields["maxmemory_policy"]
-	s.say("%.1f MB used of a maxmemory of %.1f MB (0: no limit), %s", now/mb, most/mb, policy)
+	limit := "no maxmemory"
+	if most > 0 {
+		limit = fmt.Sprintf("a maxmemory of %.3g MB", most/mb)
+	}
+	s.say("%.3g MB used, %s, %s", now/mb, limit, policy)
 	if most > 0 && policy != "" && policy != "noeviction" {
 		s.note("two clients may hold an evicted lock at once: keep locks on a server with noeviction")
 	}
