@@ -10,8 +10,6 @@ import (
 	"time"
 
 	"github.com/go-zookeeper/zk"
-
-	"github.com/lockbench/lockbench/strategies/internal/background"
 )
 
 var (
@@ -36,7 +34,7 @@ type Session struct {
 	lost, life context.Context // lost: by a timeout, or the server has ended it; life also ends by Close or Abandon
 	lose, die  context.CancelFunc
 	silence    *time.Timer // loses the session
-	calls      background.Group
+	calls      sync.WaitGroup
 	ended      chan struct{} // closed when the library has ended
 
 	mu      sync.Mutex
@@ -130,7 +128,9 @@ func (s *Session) happened(event zk.Event) {
 func (s *Session) Close() {
 	s.die()
 	<-s.ended
-	s.calls.Close()
+	s.mu.Lock() //nolint:staticcheck // Go starts nothing any more
+	s.mu.Unlock()
+	s.calls.Wait()
 	s.silence.Stop()
 }
 
@@ -156,5 +156,11 @@ func (s *Session) IsOver() bool { return s.life.Err() != nil }
 // Go runs do in the background, with a context that ends with the session. It returns false
 // if the session is over; Close and Abandon wait for the end of do.
 func (s *Session) Go(do func(life context.Context)) bool {
-	return s.life.Err() == nil && s.calls.Go(func() { do(s.life) })
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.life.Err() != nil {
+		return false
+	}
+	s.calls.Go(func() { do(s.life) })
+	return true
 }
