@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	mathrand "math/rand/v2"
 	"os"
 	"os/exec"
@@ -240,8 +241,11 @@ func (c child) run(ctx context.Context) (*results.Report, error) {
 	switch code {
 	case ExitOK, ExitThreshold, ExitSafety, ExitInvalid:
 		report, err := readReport(c.report)
-		if err != nil {
-			return nil, &exit{ExitConfig, fmt.Errorf("%s has written no report, so it is no lockbench: %w", c.program, err)}
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			return nil, &exit{ExitConfig, fmt.Errorf("%s has written no report: it is no lockbench", c.program)}
+		case err != nil:
+			return nil, &exit{ExitFailure, fmt.Errorf("the report of %s: %w", c.program, err)}
 		}
 		return report, nil
 	case ExitConfig, ExitUnreachable:

@@ -140,7 +140,6 @@ var badInputs = []struct {
 	{"Other commands", []badInput{
 		{"lockbench ab true", 104},
 		{"lockbench ab none none", 104},
-		{"lockbench ab true true", 104},
 		{"lockbench ab true true -- -o json", 104},
 		{"lockbench advise --for speed", 104},
 		{"lockbench advise --clients 5,50", 104},
