@@ -6,10 +6,8 @@ EACH ?= 30s
 CHAOS ?= 5m
 LOOKS ?= 100
 
-# How tests are compiled: without what debuggers want, and ours without inlining. In each package
-# that uses go-redis 9.23 the compiler makes thousands of methods of a generic type of its client;
-# so that takes half as long. Compilers are over before rare collections cost memory.
-OURS     := github.com/lockbench/lockbench/...=-l -dwarf=false
+# A compiler ends before its garbage would matter, so it collects rarely. Nothing is linked for a debugger. The
+# program and its tests have the same flags, so that nothing is compiled twice.
 FAST     := -toolexec 'env GOGC=400' -ldflags=-w
 PLAIN    := $(FAST) -vet=off
 # A first build takes minutes, so it says how far it is: go names each package that it has compiled.
@@ -17,7 +15,7 @@ PROGRESS := $$1 == "exit" { exit $$2 } !/^[^ :]+$$/ { print; next } ++n % 100 ==
 
 # The race detector needs a C compiler.
 CC_FOUND := $(shell command -v "$$($(GO) env CC)" 2>/dev/null)
-RACE     := $(if $(CC_FOUND),-race -gcflags=all=-dwarf=false -gcflags='$(OURS)' -ldflags=-w)
+RACE     := $(if $(CC_FOUND),-race -gcflags=all=-dwarf=false -gcflags='github.com/lockbench/lockbench/...=-l -dwarf=false' -ldflags=-w)
 # What it looks for is in the locks, and in what runs and measures them. They are not raced where
 # another program's locks or servers do the work, nor is a client of go-redis that routes by latency,
 # which go-redis 9.23 writes while it pings (strategies/goredis).
@@ -27,8 +25,8 @@ RACED     = ./internal/engine ./internal/measure ./internal/launch ./internal/pa
 # Most tests wait more than they compute, so several packages go at once even on two cores.
 CORES    := $(shell getconf _NPROCESSORS_ONLN 2>/dev/null || echo 1)
 PACKAGES := $(shell test $(CORES) -gt 6 && echo $(CORES) || echo 6)
-SLOW     := ./strategies/handoff ./command ./internal/engine . ./strategies/locktest ./strategies/redlock ./strategies/peers ./internal/store/redis/servers ./stores # begun first, so that no core idles in the end
-OTHERS    = /(internal/store|strategies)/(etcd|postgres|zookeeper)$$
+SLOW     := ./strategies/handoff ./command ./internal/engine . ./strategies/locktest ./strategies/redlock ./strategies/peers ./internal/store/redis/servers # begun first, so that no core idles in the end
+OTHERS    = /((internal/store|strategies)/(etcd|postgres|zookeeper)|stores)$$
 
 # Where another server of the protocol is kept, and what is tested on it.
 VALKEY   ?= $(or $(TMPDIR),/tmp)/lockbench-valkey
@@ -41,7 +39,6 @@ CHROMIUM ?= $(shell for c in chromium chromium-browser google-chrome; do command
 ifeq ($(shell command -v redis-server || command -v valkey-server),)
 export GOFLAGS := $(GOFLAGS) -tags=containers
 endif
-test browser others lint: export GOFLAGS := $(GOFLAGS) '-gcflags=$(OURS)' # in the environment: tests run go, too
 
 # A program with the race detector sleeps for a second before it ends, and the tests of the
 # command start hundreds.

@@ -10,13 +10,16 @@ import (
 // Go beside a Wait.
 func TestCloseBesideGo(t *testing.T) {
 	t.Parallel()
-	for range 500 {
+	for range 100 {
 		var g Group
 		var started, ended atomic.Int64
 		others := make(chan struct{})
 		go func() {
 			defer close(others)
-			for g.Go(func() { runtime.Gosched(); ended.Add(1) }) {
+			for range 20 {
+				if !g.Go(func() { runtime.Gosched(); ended.Add(1) }) {
+					return
+				}
 				started.Add(1)
 			}
 		}()
