@@ -1,11 +1,11 @@
 -- Takes the lock if it is free; else puts the caller on the list of those who wait.
--- KEYS: lock, waiters, signal   ARGV: token, TTL in ms, mode
+-- KEYS: lock, waiters, signal   ARGV: token, TTL in ms, mode, when releases signal
 -- mode: try (do not wait), first (wait if it is taken), again (waits already)
 -- returns nil when taken, else the lock's PTTL
 if redis.call('SET', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2]) then
   if ARGV[3] == 'again' then
     redis.call('SREM', KEYS[2], ARGV[1])
-    if redis.call('EXISTS', KEYS[2]) == 0 then
+    if ARGV[4] ~= 'always' and redis.call('EXISTS', KEYS[2]) == 0 then
       redis.call('DEL', KEYS[3])
     end
   end

@@ -72,15 +72,33 @@ var (
 
 // Options of the lock.
 type Options struct {
-	OneKey bool `opt:"one-key" help:"the lock and the signal are one key, which cannot be both a string and a list: acquiring fails with WRONGTYPE"`
+	OneKey bool   `opt:"one-key" help:"the lock and the signal are one key, which cannot be both a string and a list: acquiring fails with WRONGTYPE"`
+	Signal string `opt:"signal" help:"when a release signals: waiting (somebody waits and has no signal yet), or always, as many write it (signals pile up; to be measured)"`
 }
 
-// Defaults returns Options with two keys.
-func Defaults() Options { return Options{} }
+// When a release signals.
+const (
+	signalWaiting = "waiting"
+	signalAlways  = "always"
+)
+
+// Defaults returns Options with two keys, and a signal if somebody waits.
+func Defaults() Options { return Options{Signal: signalWaiting} }
+
+// Validate rejects an unknown value of signal; none is waiting.
+func (o Options) Validate() error {
+	if o.Signal != "" && o.Signal != signalWaiting && o.Signal != signalAlways {
+		return fmt.Errorf("signal must be %s or %s, not %q", signalWaiting, signalAlways, o.Signal)
+	}
+	return nil
+}
 
 // Refine says what one key breaks.
 func (o Options) Refine(info strategies.Info) strategies.Info {
 	info.Caveat = ""
+	if o.Signal == signalAlways {
+		info.Caveat = "releases that nobody waits for leave signals: each lets a later waiter try in vain"
+	}
 	if o.OneKey {
 		info.Claims.Exclusion = false
 		info.Caveat = "SET and BLPOP on one key are a type error: who waits fails, and takes the lock for the " +
@@ -103,7 +121,7 @@ type Locker struct {
 // talk to Redis yet.
 func Open(config goredis.Config, options Options) (*Locker, error) {
 	node, err := goredis.Server(config, "blpop", noCluster)
-	if err != nil {
+	if err := errors.Join(err, options.Validate()); err != nil {
 		return nil, err
 	}
 	return &Locker{
@@ -179,7 +197,8 @@ func (held *lease) abandon(ctx context.Context) {
 
 // run runs a script; mode is for that of an acquire.
 func (held *lease) run(ctx context.Context, script *redis.Script, mode string) *redis.Cmd {
-	return script.Run(ctx, held.Client, held.keys, held.Token, held.locker.config.TTL.Milliseconds(), mode)
+	return script.Run(ctx, held.Client, held.keys, held.Token, held.locker.config.TTL.Milliseconds(), mode,
+		held.locker.options.Signal)
 }
 
 // begin makes the first attempt.

@@ -134,6 +134,34 @@ func TestStaleSignalIsRemoved(t *testing.T) {
 	release(t, lease)
 }
 
+// Where each release signals, signals that nobody waited for pile up, and a later waiter tries for each.
+func TestSignalsPileUp(t *testing.T) {
+	server := redistest.Start(t)
+	outside := server.Client(t)
+	config := trial.Config(t, server)
+	config.Probe = new(strategies.Probe)
+	locker, err := blpop.Open(config, blpop.Options{Signal: "always"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = locker.Close() })
+	for range 5 {
+		release(t, acquire(t, locker))
+	}
+	if n := outside.LLen(t.Context(), "{trial:key}:signal").Val(); n != 5 {
+		t.Errorf("5 releases left %d signals", n)
+	}
+	held, before := acquire(t, locker), config.Probe.Counts().Attempts
+	leases := make(chan strategies.Lease, 1)
+	go func() { leases <- acquire(t, locker) }()
+	poll.Until(t, "the waiter has popped them all", func() bool { return blocked(t, outside) == 1 })
+	if tries := config.Probe.Counts().Attempts - before; tries != 6 {
+		t.Errorf("the waiter tried %d times, want once and for each of 5 signals", tries)
+	}
+	release(t, held)
+	release(t, <-leases)
+}
+
 // Waiters of two processes are woken in the order in which they began to block,
 // one for each release, and nobody else is.
 func TestReleaseWakesTheLongestWaiter(t *testing.T) {

@@ -1,11 +1,11 @@
--- Frees the lock if it is still the caller's and, when somebody waits, signals it.
--- KEYS: lock, waiters, signal   ARGV: token, TTL in ms
+-- Frees the lock if it is still the caller's and, when somebody waits or always, signals it.
+-- KEYS: lock, waiters, signal   ARGV: token, TTL in ms, mode (unused), when to signal
 -- returns 1, or 0 when it was not the caller's
 if redis.call('GET', KEYS[1]) ~= ARGV[1] then
   return 0
 end
 redis.call('DEL', KEYS[1])
-if redis.call('EXISTS', KEYS[2]) == 1 and redis.call('EXISTS', KEYS[3]) == 0 then
+if ARGV[4] == 'always' or redis.call('EXISTS', KEYS[2]) == 1 and redis.call('EXISTS', KEYS[3]) == 0 then
   redis.call('RPUSH', KEYS[3], '1')
   redis.call('PEXPIRE', KEYS[3], ARGV[2])
 end

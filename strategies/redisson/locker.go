@@ -59,6 +59,7 @@ type parts struct {
 	herald *redisson.Herald
 	renew  bool         // a watchdog renews the leases without a TTL of their own
 	blind  bool         // waiters do not try again after subscribing: wake-ups get lost
+	sleeps bool         // waiters do not look when the holder's TTL is over
 	finish func() error // ends what the kind has started; may be nil
 }
 
@@ -177,6 +178,9 @@ func (l *Locker) park(ctx context.Context, held *lease, left time.Duration) erro
 	return redisson.Wait(ctx, l.line, held.topic(l.kind.channel(held)), l.config.Probe, left, held.brief,
 		func() (bool, time.Duration, error) {
 			taken, left, err := l.try(ctx, held)
+			if l.sleeps {
+				left = math.MaxInt64
+			}
 			return taken, left, validity.UnlessLate(err)
 		})
 }

@@ -2,6 +2,7 @@ package redisson_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"regexp"
 	"runtime"
@@ -83,6 +84,22 @@ func TestBlindWaitersDoNotTryAgain(t *testing.T) {
 	if n := p.Counts().Attempts; n != 3 { // the holder's, the waiter's first, and the one that it was woken for
 		t.Errorf("%d tries, want 3", n)
 	}
+}
+
+// Waiters that park until their own deadline do not see that a dead holder's lease is over.
+func TestParkedUntilTheDeadline(t *testing.T) {
+	_, outside, p := begin(t, "pubsub:park=deadline", time.Minute)
+	err := outside.Eval(t.Context(),
+		`redis.call('HSET', KEYS[1], 'somebody:1', 1) return redis.call('PEXPIRE', KEYS[1], 100)`, []string{"trial:key"}).Err()
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
+	defer cancel()
+	if _, err := p.Locker.Acquire(ctx, "key"); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("it returned %v", err)
+	}
+	trial.Release(t, p.Acquire(t, "key"))
 }
 
 // Waiters park for the PTTL; the last milliseconds of it are no reason to poll hot.

@@ -137,12 +137,28 @@ func (o Options) Validate() error { return redisson.ValidSharded(o.Sharded) }
 // PubSubOptions are those of pubsub.
 type PubSubOptions struct {
 	Options
-	Blind    bool `opt:"blind" help:"do not try again after subscribing: a release that comes in between wakes nobody (unsafe, to be measured)"`
-	Pipeline bool `opt:"pipeline" help:"send the commands of all callers down one connection, gathered into pipelines"`
+	Blind    bool   `opt:"blind" help:"do not try again after subscribing: a release that comes in between wakes nobody (unsafe, to be measured)"`
+	Park     string `opt:"park" help:"how long a waiter that is not told sleeps: until the holder's TTL is over (ttl), or until its own deadline (deadline: it notices no crash; to be measured)"`
+	Pipeline bool   `opt:"pipeline" help:"send the commands of all callers down one connection, gathered into pipelines"`
 }
 
-// PubSubDefaults are Defaults, neither blind nor with a pipeline.
-func PubSubDefaults() PubSubOptions { return PubSubOptions{Options: Defaults()} }
+// How long a waiter sleeps that is not told.
+const (
+	parkTTL      = "ttl"
+	parkDeadline = "deadline"
+)
+
+// PubSubDefaults are Defaults, neither blind nor with a pipeline, and look when the holder's TTL is over.
+func PubSubDefaults() PubSubOptions { return PubSubOptions{Options: Defaults(), Park: parkTTL} }
+
+// Validate rejects unknown values of sharded and park; no park is ttl.
+func (o PubSubOptions) Validate() error {
+	var park error
+	if o.Park != "" && o.Park != parkTTL && o.Park != parkDeadline {
+		park = fmt.Errorf("park must be %s or %s, not %q", parkTTL, parkDeadline, o.Park)
+	}
+	return errors.Join(o.Options.Validate(), park)
+}
 
 // Refine also says what blind loses, and adds the pipeline's connection.
 func (o PubSubOptions) Refine(info strategies.Info) strategies.Info {
@@ -150,6 +166,9 @@ func (o PubSubOptions) Refine(info strategies.Info) strategies.Info {
 	if o.Blind {
 		info.Caveat = "a release between the first try and the subscription wakes nobody: " +
 			"the waiter sleeps until the TTL is over"
+	}
+	if o.Park == parkDeadline {
+		info.Caveat = "after a holder's crash those who wait sleep until their own deadline"
 	}
 	return pipeline.Refine(o.Options.Refine(info), o.Pipeline)
 }
@@ -175,7 +194,7 @@ func OpenPubSub(config goredis.Config, o PubSubOptions) (*Locker, error) {
 		return nil, err
 	}
 	with := subscribing(config.Nodes[0], rlock{}, o.Sharded, o.Watchdog)
-	with.blind = o.Blind
+	with.blind, with.sleeps = o.Blind, o.Park == parkDeadline
 	config, hangUp, err := pipeline.Over(config, o.Pipeline)
 	if err != nil {
 		return nil, fmt.Errorf("pubsub: %w", err)
