@@ -61,7 +61,7 @@ func (a *app) ab() *cobra.Command {
 			builds, f.runs = args[:dash], args[dash:]
 		}
 		needed := twoArguments(builds, "BASE_BINARY and HEAD_BINARY are needed, and flags for them after a --")
-		outputs := f.gate.outputs.all()
+		outputs := f.gate.outputs.all(f.quiet)
 		clash := check(outputs, slices.Concat(builds, readBy(f.runs), []string{f.redis.CAFile})...)
 		if err := given.refuse(f.gate.validate(), f.validate(builds), needed, clash); err != nil {
 			return err
@@ -143,7 +143,7 @@ func (a *app) runPaired(ctx context.Context, f *ab, outputs []output[*compare.Co
 	at := redis.Describe()
 	c.Redis = strings.TrimSpace(strings.Join([]string{at.Release(), at.Source, at.Topology}, " "))
 	c.Interrupted = ctx.Err() != nil
-	if err := saveAll(a, outputs, c); err != nil {
+	if err := saveAll(a, outputs, c, f.quiet); err != nil {
 		return err
 	}
 	switch {

@@ -62,7 +62,7 @@ func (a *app) advise() *cobra.Command {
 		given := a.input(flags).variables(flags)
 		file := given.workload(f.file, &f.workload)
 		question, unclear := f.question(flags.Changed)
-		outputs := f.outputs.all()
+		outputs := f.outputs.all(f.quiet)
 		clash := check(outputs, inputs(f.file, f.workload, f.redis.CAFile)...)
 		if err := given.refuse(file, unclear, f.redis.Validate(), clash); err != nil {
 			return err
@@ -156,7 +156,7 @@ func (a *app) answer(ctx context.Context, f *adviseFlags, q advise.Question, out
 		return err
 	}
 	revision(&advice.Tool)
-	if err := saveAll(a, outputs, advice); err != nil {
+	if err := saveAll(a, outputs, advice, f.quiet); err != nil {
 		return err
 	}
 	return advised(advice, err)

@@ -38,11 +38,11 @@ func (a *app) doctor() *cobra.Command {
 	out.register(flags)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		given := a.input(flags).variables(flags)
-		if err := given.refuse(doctor.Validate(redis), check(out.all(), redis.CAFile)); err != nil {
+		if err := given.refuse(doctor.Validate(redis), check(out.all(false), redis.CAFile)); err != nil {
 			return err
 		}
 		found, err := doctor.Run(cmd.Context(), redis)
-		if err := saveAll(a, out.all(), found); err != nil {
+		if err := saveAll(a, out.all(false), found, false); err != nil {
 			return err
 		}
 		if err != nil {
@@ -84,7 +84,7 @@ func (a *app) selfcheck() *cobra.Command {
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		given := a.input(flags).variables(flags)
 		plan.Only = strings.FieldsFunc(strings.Join(plan.Only, ","), func(r rune) bool { return r == ',' || r == ' ' })
-		if err := given.refuse(plan.Validate(), check(out.all(), plan.Redis.CAFile)); err != nil {
+		if err := given.refuse(plan.Validate(), check(out.all(quiet), plan.Redis.CAFile)); err != nil {
 			return err
 		}
 		if !quiet {
@@ -94,7 +94,7 @@ func (a *app) selfcheck() *cobra.Command {
 		if found == nil {
 			return err
 		}
-		if err := saveAll(a, out.all(), found); err != nil {
+		if err := saveAll(a, out.all(quiet), found, quiet); err != nil {
 			return err
 		}
 		return proven(cmd.Context(), found, err)

@@ -62,7 +62,7 @@ func (a *app) claims() *cobra.Command {
 			chosen[i] = claim.Countered(f.counter)
 			chosen[i].Rounds = cmp.Or(f.rounds, claim.Rounds)
 		}
-		outputs := f.outputs.all()
+		outputs := f.outputs.all(f.quiet)
 		bench := a.bench(f)
 		clash := check(outputs, f.reads(args, chosen)...)
 		if err := given.refuse(unknown, f.redis.Validate(), bench.Check(chosen), clash); err != nil {
@@ -75,7 +75,7 @@ func (a *app) claims() *cobra.Command {
 			return a.columns(append(claimRows(chosen, true), []string{"output", listed(outputs)},
 				[]string{"expected", fmt.Sprintf("about %v", bench.Expected(chosen).Round(time.Second))}))
 		}
-		return a.test(cmd.Context(), bench, chosen, f.title, outputs)
+		return a.test(cmd.Context(), bench, chosen, f, outputs)
 	}
 	return cmd
 }
@@ -201,12 +201,12 @@ func claimRows(all []claims.Claim, commands bool) (rows [][]string) {
 
 // test carries the claims out and writes the verdicts.
 func (a *app) test(
-	ctx context.Context, bench *claims.Bench, chosen []claims.Claim, title string, outputs []output[*claims.Document],
+	ctx context.Context, bench *claims.Bench, chosen []claims.Claim, f *claimsFlags, outputs []output[*claims.Document],
 ) error {
 	document, err := bench.Test(ctx, chosen)
-	document.Title, document.Libraries = title, libraries(chosen)
+	document.Title, document.Libraries = f.title, libraries(chosen)
 	revision(&document.Tool)
-	if err := saveAll(a, outputs, document); err != nil {
+	if err := saveAll(a, outputs, document, f.quiet); err != nil {
 		return err
 	}
 	counters, failed := document.CounterCases()

@@ -33,7 +33,7 @@ func (a *app) compare() *cobra.Command {
 	g.register(cmd.Flags())
 	cmd.Flags().BoolVar(&force, "force", false, "compare although workload, machine or Redis differ")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		outputs := g.outputs.all()
+		outputs := g.outputs.all(false)
 		needed := twoArguments(args, "BASE and HEAD are needed, each a file, a directory or a quoted glob")
 		clash := check(outputs, allReports(args)...)
 		if err := a.input(cmd.Flags()).refuse(g.validate(), needed, clash); err != nil {
@@ -53,7 +53,7 @@ func (a *app) compare() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		if err := saveAll(a, outputs, c); err != nil {
+		if err := saveAll(a, outputs, c, false); err != nil {
 			return err
 		}
 		return judgement(c)

@@ -76,12 +76,13 @@ func (o *outputs[T]) Set(text string) error {
 	return nil
 }
 
-// all returns the outputs, or the usual one.
-func (o *outputs[T]) all() []output[T] {
-	if len(o.given) > 0 {
+// all returns the outputs. If all of them are files the screen gets the usual one too, unless it shall be quiet.
+func (o *outputs[T]) all(quiet bool) []output[T] {
+	onScreen := func(given output[T]) bool { return given.file == "" }
+	if slices.ContainsFunc(o.given, onScreen) || quiet && len(o.given) > 0 {
 		return o.given
 	}
-	return []output[T]{{o.usual, o.usual, "", o.formats[o.usual]}}
+	return append(slices.Clone(o.given), output[T]{o.usual, o.usual, "", o.formats[o.usual]})
 }
 
 // place returns a file's name; - means standard output.
@@ -146,8 +147,11 @@ func check[T any](outputs []output[T], read ...string) error {
 	return errors.Join(problems...)
 }
 
-// same says whether two paths are of one file.
+// same says whether two paths are of one file; none is standard output.
 func same(a, b string) bool {
+	if a == "" || b == "" {
+		return a == b
+	}
 	here, err := os.Stat(a)
 	there, wrong := os.Stat(b)
 	if err == nil && wrong == nil {
@@ -177,9 +181,9 @@ func readBy(words []string) []string {
 	return inputs(f.file, f.workload)
 }
 
-// saveAll writes every output, even if one has failed. It writes files first: the reader
-// of standard output may have gone away.
-func saveAll[T any](a *app, outputs []output[T], document T) error {
+// saveAll writes every output, even if one has failed, and names the files that it wrote unless it shall be quiet. It
+// writes files first: the reader of standard output may have gone away.
+func saveAll[T any](a *app, outputs []output[T], document T, quiet bool) error {
 	var problems []error
 	byPlace := slices.SortedStableFunc(slices.Values(outputs), func(x, y output[T]) int {
 		return strings.Compare(y.file, x.file)
@@ -187,6 +191,8 @@ func saveAll[T any](a *app, outputs []output[T], document T) error {
 	for _, o := range byPlace {
 		if err := o.save(document, a.stdout, colorful(a.stdout)); err != nil {
 			problems = append(problems, fmt.Errorf("write %s: %w", o, err))
+		} else if o.file != "" && !quiet {
+			a.say("wrote %s", o.file)
 		}
 	}
 	if err := errors.Join(problems...); err != nil {

@@ -65,7 +65,7 @@ func (a *app) report() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return saveAll(a, page, content)
+		return saveAll(a, page, content, true)
 	}
 	return cmd
 }
@@ -132,7 +132,7 @@ func (a *app) merge() *cobra.Command {
 		if err := results.WriteJSON(&encoded, merged); err != nil {
 			return &exit{ExitFailure, err}
 		}
-		if err := saveAll(a, output, encoded.Bytes()); err != nil {
+		if err := saveAll(a, output, encoded.Bytes(), true); err != nil {
 			return err
 		}
 		return outcome(cmd.Context(), merged, nil)

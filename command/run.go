@@ -38,7 +38,7 @@ func (a *app) run(name string) *cobra.Command {
 		file := given.workload(f.file, &f.workload)
 		plan, wrong := f.plan()
 		_, crossed := parseThresholds(f.thresholds, plan)
-		outputs := f.outputs.all()
+		outputs := f.outputs.all(f.quiet)
 		clash := check(oneFileEach(outputs, plan.Titles()), inputs(f.file, f.workload, plan.Redis.CAFile)...)
 		if err := given.refuse(noWords(cmd, args), file, wrong, crossed, unnamed(outputs), clash); err != nil {
 			return err
@@ -129,7 +129,7 @@ func (a *app) measure(
 	revision(&report.Tool)
 	thresholds, _ := parseThresholds(f.thresholds, plan) // their errors have been reported
 	report.Thresholds = results.Judge(report, thresholds)
-	if err := saveAll(a, oneFileEach(outputs, render.HgrmNames(report)), report); err != nil {
+	if err := saveAll(a, oneFileEach(outputs, render.HgrmNames(report)), report, f.quiet); err != nil {
 		return err
 	}
 	return outcome(ctx, report, err)
