@@ -26,7 +26,6 @@ import (
 
 	"github.com/lockbench/lockbench/command"
 	"github.com/lockbench/lockbench/internal/testkit/drive"
-	"github.com/lockbench/lockbench/internal/testkit/etcdtest"
 	"github.com/lockbench/lockbench/internal/testkit/redistest"
 	"github.com/lockbench/lockbench/results"
 	"github.com/lockbench/lockbench/results/compare"
@@ -536,7 +535,7 @@ func calls(t *testing.T, admin *redis.Client) int64 {
 
 // What to do about an error of etcd's is said once, and not with Redis's addresses.
 func TestTheNextStepIsEtcds(t *testing.T) {
-	code, _, said := run(t, "-s", "etcd", "-u", "etcds://"+etcdtest.Start(t, 1).Endpoints[0])
+	code, _, said := run(t, "-s", "etcd", "-u", "etcds://"+openedAsProcess(t, "etcd").Describe().Address)
 	if code != command.ExitUnreachable || strings.Count(said, "etcd:// instead of etcds://") != 1 ||
 		strings.Contains(said, "redis://") {
 		t.Errorf("exit code %d, said: %s", code, said)

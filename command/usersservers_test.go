@@ -21,7 +21,6 @@ import (
 	"github.com/lockbench/lockbench/internal/replies"
 	"github.com/lockbench/lockbench/internal/store"
 	"github.com/lockbench/lockbench/internal/testkit/drive"
-	"github.com/lockbench/lockbench/internal/testkit/etcdtest"
 	"github.com/lockbench/lockbench/internal/testkit/extent"
 	"github.com/lockbench/lockbench/internal/testkit/poll"
 	"github.com/lockbench/lockbench/internal/testkit/redistest"
@@ -294,8 +293,13 @@ func everythingOn(t *testing.T, client *redis.Client, script string) []string {
 }
 
 func usersEtcd(t *testing.T) usersServer {
-	etcd := etcdtest.Start(t, 1)
-	client := etcd.Client(t)
+	etcd := openedAsProcess(t, "etcd")
+	instance, err := etcd.Connect(t.Context(), "theirs", 1, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = instance.Close() })
+	client := instance.Nodes()[0].(*clientv3.Client)
 	put := func(key string, options ...clientv3.OpOption) {
 		if _, err := client.Put(t.Context(), key, "dear", options...); err != nil {
 			t.Fatal(err)
@@ -307,7 +311,7 @@ func usersEtcd(t *testing.T) usersServer {
 	}
 	put("services/1", clientv3.WithLease(granted.ID))
 	return usersServer{
-		url: "etcd://" + etcd.Endpoints[0], strategies: []string{"etcd", "etcd:watch=next"}, ttl: "5s",
+		url: "etcd://" + etcd.Describe().Address, strategies: []string{"etcd", "etcd:watch=next"}, ttl: "5s",
 		doctor: anyStore, held: ":counter =", alive: "key lockbench/connected/",
 		put: func(name string) { put(name) },
 		all: func() []string {

@@ -9,7 +9,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"google.golang.org/grpc"
 
-	"github.com/lockbench/lockbench/internal/testkit/etcdtest"
+	etcdstore "github.com/lockbench/lockbench/internal/store/etcd"
 	"github.com/lockbench/lockbench/internal/testkit/extent"
 	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/strategies/etcd"
@@ -19,7 +19,7 @@ import (
 
 func TestConformance(t *testing.T) {
 	t.Parallel()
-	server := etcdtest.Start(t, 1)
+	server := start(t)
 	rounds := 5
 	if extent.Thorough() {
 		rounds = 0
@@ -41,12 +41,12 @@ func TestConformance(t *testing.T) {
 
 // dialler makes clients in a goroutine of the test's own: the suite counts goroutines by their creators, and a client's
 // goroutines outlive the Locker that uses it.
-func dialler(t *testing.T, server *etcdtest.Etcd) func(*strategies.Probe) *clientv3.Client {
+func dialler(t *testing.T, server *etcdstore.Server) func(*strategies.Probe) *clientv3.Client {
 	wanted, made := make(chan *strategies.Probe), make(chan *clientv3.Client)
 	var done sync.WaitGroup
 	done.Go(func() {
 		for probe := range wanted {
-			config := server.Config()
+			config := config(server)
 			config.DialOptions = append(config.DialOptions, grpc.WithChainUnaryInterceptor(counted(probe)))
 			client, err := clientv3.New(config)
 			if err != nil {

@@ -14,10 +14,12 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/goleak"
+	"go.uber.org/zap"
 	"google.golang.org/grpc"
 
+	"github.com/lockbench/lockbench/internal/store"
+	etcdstore "github.com/lockbench/lockbench/internal/store/etcd"
 	"github.com/lockbench/lockbench/internal/testkit/drive"
-	"github.com/lockbench/lockbench/internal/testkit/etcdtest"
 	"github.com/lockbench/lockbench/internal/testkit/poll"
 	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/strategies/etcd"
@@ -34,6 +36,44 @@ const ttl = 60 * time.Second
 func each(t *testing.T, test func(t *testing.T, options etcd.Options)) {
 	for _, watch := range []etcd.Watch{etcd.ByMutex, etcd.ByNext} {
 		t.Run(string(watch), func(t *testing.T) { test(t, etcd.Options{Watch: watch}) })
+	}
+}
+
+// start starts an etcd, which ends with the test.
+func start(t testing.TB) *etcdstore.Server {
+	return drive.Open(t, etcdstore.Store(), store.Options{}).(*etcdstore.Server)
+}
+
+// config is that of a user's client.
+func config(server *etcdstore.Server) clientv3.Config {
+	return clientv3.Config{
+		Endpoints: []string{server.Describe().Address}, Logger: zap.NewNop(), MaxUnaryRetries: 1,
+		DialTimeout: 5 * time.Second,
+	}
+}
+
+// client is a user's, which is closed when the test ends.
+func client(t testing.TB, server *etcdstore.Server) *clientv3.Client {
+	t.Helper()
+	client, err := clientv3.New(config(server))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = client.Close() })
+	return client
+}
+
+func pause(t testing.TB, server *etcdstore.Server) {
+	t.Helper()
+	if err := server.Own[0].Pause(context.Background()); err != nil {
+		t.Error(err)
+	}
+}
+
+func resume(t testing.TB, server *etcdstore.Server) {
+	t.Helper()
+	if err := server.Own[0].Resume(context.Background()); err != nil {
+		t.Error(err)
 	}
 }
 
@@ -116,7 +156,7 @@ func served(t testing.TB, waiter <-chan granted) strategies.Lease {
 // another one begins with is another lock.
 func TestTokensAndNames(t *testing.T) {
 	t.Parallel()
-	client := etcdtest.Start(t, 1).Client(t)
+	client := client(t, start(t))
 	each(t, func(t *testing.T, options etcd.Options) {
 		locker, waiter := open(t, client, options, ttl), open(t, client, options, ttl)
 		first := acquire(t, locker, "key")
@@ -147,11 +187,11 @@ func TestTokensAndNames(t *testing.T) {
 // A release just before a waiter's watch begins reaches it.
 func TestAReleaseBeforeTheWatch(t *testing.T) {
 	t.Parallel()
-	server := etcdtest.Start(t, 1)
+	server := start(t)
 	each(t, func(t *testing.T, options etcd.Options) {
-		lease := acquire(t, open(t, server.Client(t), options, ttl), "key")
+		lease := acquire(t, open(t, client(t, server), options, ttl), "key")
 		var once sync.Once
-		config := server.Config()
+		config := config(server)
 		config.DialOptions = []grpc.DialOption{grpc.WithChainStreamInterceptor(func(
 			ctx context.Context, d *grpc.StreamDesc, conn *grpc.ClientConn, method string,
 			begin grpc.Streamer, more ...grpc.CallOption,
@@ -176,7 +216,7 @@ func TestAReleaseBeforeTheWatch(t *testing.T) {
 // A holder whose session etcd has ended is told so, and harms nobody. A waiter whose session ends queues up again.
 func TestSessionsEnd(t *testing.T) {
 	t.Parallel()
-	client := etcdtest.Start(t, 1).Client(t)
+	client := client(t, start(t))
 	revoke := func(key string) {
 		var id int64
 		if _, err := fmt.Sscanf(key[strings.LastIndex(key, "/")+1:], "%x", &id); err != nil {
@@ -221,14 +261,14 @@ func TestSessionsEnd(t *testing.T) {
 // that makes a session.
 func TestEtcdHangs(t *testing.T) {
 	t.Parallel()
-	server := etcdtest.Start(t, 1)
-	client := server.Client(t)
+	server := start(t)
+	client := client(t, server)
 	each(t, func(t *testing.T, options etcd.Options) {
 		locker := open(t, client, options, ttl)
 		lease := acquire(t, locker, "key")
 		ctx, cancel := context.WithCancel(t.Context())
 		waiting := waits(t, ctx, locker, client)
-		server.Pause(0)
+		pause(t, server)
 		cancel()
 		if got := <-waiting; !errors.Is(got.err, context.Canceled) {
 			t.Errorf("a wait that was given up returned %v", got.err)
@@ -246,10 +286,10 @@ func TestEtcdHangs(t *testing.T) {
 		if err := lease.Release(short()); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("a release returned %v", err)
 		}
-		server.Resume(0)
+		resume(t, server)
 		release(t, acquire(t, locker, "key")) // the unanswered release ended its session
 		poll.Until(t, "no key is left", func() bool { return len(keys(t, client)) == 0 })
-		server.Pause(0)
+		pause(t, server)
 		closed := make(chan error, 1)
 		other := open(t, client, options, ttl)
 		go func() { _, err := other.Acquire(t.Context(), "key"); closed <- err }()
@@ -259,14 +299,14 @@ func TestEtcdHangs(t *testing.T) {
 		if err := <-closed; !errors.Is(err, strategies.ErrClosed) {
 			t.Errorf("an acquire of a closed Locker returned %v", err)
 		}
-		server.Resume(0)
+		resume(t, server)
 	})
 }
 
 // A session has the TTL in whole seconds, rounded up, and is kept for the next acquisition.
 func TestSessions(t *testing.T) {
 	t.Parallel()
-	client := etcdtest.Start(t, 1).Client(t)
+	client := client(t, start(t))
 	locker := open(t, client, etcd.Defaults(), 2500*time.Millisecond)
 	for range 10 {
 		release(t, acquire(t, locker, "key"))
@@ -291,7 +331,7 @@ func TestAMutexHandsOverInSteps(t *testing.T) {
 		t.Setenv("TMPDIR", "/dev/shm") // where a sync takes no time, however busy the disk is
 	}
 	const turns = 20
-	client := etcdtest.Start(t, 1).Client(t)
+	client := client(t, start(t))
 	took := map[etcd.Watch][]time.Duration{}
 	for range 3 {
 		for _, watch := range []etcd.Watch{etcd.ByMutex, etcd.ByNext} {

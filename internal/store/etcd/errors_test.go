@@ -2,9 +2,11 @@ package etcd
 
 import (
 	"context"
-	"crypto/x509"
+	"crypto/tls"
 	"encoding/pem"
 	"errors"
+	"io"
+	"net"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
@@ -14,9 +16,9 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"github.com/lockbench/lockbench/internal/launch"
 	"github.com/lockbench/lockbench/internal/store"
 	"github.com/lockbench/lockbench/internal/testkit/drive"
-	"github.com/lockbench/lockbench/internal/testkit/etcdtest"
 )
 
 // refusedWith opens what cannot be opened, in time, and expects to be told why.
@@ -39,11 +41,13 @@ func refusedWith(t *testing.T, o store.Options, want string) {
 // Without most of its members an etcd answers nothing, whichever of them is asked first, and
 // lets nobody in.
 func TestNoLeader(t *testing.T) {
-	etcd := etcdtest.Start(t, 3)
-	etcd.Pause(1)
-	etcd.Pause(2)
-	t.Cleanup(func() { etcd.Resume(1); etcd.Resume(2) })
-	first, second := etcd.Endpoints[0], etcd.Endpoints[1]
+	etcd := opened(t, store.Options{Topology: "etcd:3"})
+	most := etcd.Own[1:]
+	if err := launch.Each(t.Context(), most, launch.Started.Pause); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = launch.Each(context.Background(), most, launch.Started.Resume) })
+	first, second := etcd.to.endpoints[0], etcd.to.endpoints[1]
 	for _, at := range []string{first, second + "," + first, "me:secret@" + first} {
 		refusedWith(t, store.Options{Address: "etcd://" + at}, "it has no leader")
 	}
@@ -51,8 +55,8 @@ func TestNoLeader(t *testing.T) {
 
 // A user may lack rights. One that may only see the keys that begin with lockbench finds what is left among them.
 func TestUsers(t *testing.T) {
-	theirs := etcdtest.Start(t, 1)
-	outside := theirs.Client(t)
+	theirs := opened(t, store.Options{})
+	outside := theirs.client
 	must := func(_ any, err error) {
 		t.Helper()
 		if err != nil {
@@ -68,7 +72,7 @@ func TestUsers(t *testing.T) {
 	must(outside.RoleGrantPermission(t.Context(), "ours", "lockbench", clientv3.GetPrefixRangeEnd("lockbench"), both))
 	must(outside.UserGrantRole(t.Context(), "few", "ours"))
 	must(outside.AuthEnable(t.Context()))
-	at := theirs.Endpoints[0]
+	at := theirs.to.endpoints[0]
 	refusedWith(t, store.Options{Address: "etcd://" + at}, "asks for a user")
 	refusedWith(t, store.Options{Address: "etcd://root:secretwrong@" + at}, "user or password is wrong")
 	refusedWith(t, store.Options{Address: "etcd://poor:secret@" + at}, "the user lacks a right")
@@ -88,42 +92,47 @@ func TestUsers(t *testing.T) {
 }
 
 func TestNoSpace(t *testing.T) {
-	t.Parallel()
-	theirs := etcdtest.Start(t, 1, "--quota-backend-bytes", "1000000")
-	outside := theirs.Client(t)
+	t.Setenv("ETCD_QUOTA_BACKEND_BYTES", "1000000")
+	theirs := opened(t, store.Options{})
 	for range 100 {
-		if _, err := outside.Put(t.Context(), "theirs", strings.Repeat("x", 100000)); err != nil {
+		if _, err := theirs.client.Put(t.Context(), "theirs", strings.Repeat("x", 100000)); err != nil {
 			break
 		}
 	}
-	refusedWith(t, store.Options{Address: "etcd://" + theirs.Endpoints[0]}, "etcd takes no writes")
+	refusedWith(t, store.Options{Address: "etcd://" + theirs.to.endpoints[0]}, "etcd takes no writes")
 }
 
-// certificate makes PEM files of a certificate for this machine.
-func certificate(t *testing.T) (cert, key string) {
+// secured returns the address of a way with TLS to an etcd, and its certificate.
+func secured(t *testing.T, etcd string) (addr, cert string) {
 	t.Helper()
 	server := httptest.NewTLSServer(nil)
 	server.Close()
-	pair := server.TLS.Certificates[0]
-	secret, err := x509.MarshalPKCS8PrivateKey(pair.PrivateKey)
-	if err != nil {
+	config := server.TLS.Clone()
+	config.NextProtos = []string{"h2"}
+	addr = drive.Serve(t, func(conn net.Conn) {
+		theirs := tls.Server(conn, config)
+		if theirs.Handshake() != nil {
+			return
+		}
+		ours, err := net.Dial("tcp", etcd)
+		if err != nil {
+			return
+		}
+		go func() { _, _ = io.Copy(ours, theirs); _ = ours.Close() }()
+		_, _ = io.Copy(theirs, ours)
+	})
+	cert = filepath.Join(t.TempDir(), "cert.pem")
+	pair := &pem.Block{Type: "CERTIFICATE", Bytes: config.Certificates[0].Certificate[0]}
+	if err := os.WriteFile(cert, pem.EncodeToMemory(pair), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	write := func(name, kind string, bytes []byte) string {
-		file := filepath.Join(t.TempDir(), name)
-		if err := os.WriteFile(file, pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: bytes}), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		return file
-	}
-	return write("cert.pem", "CERTIFICATE", pair.Certificate[0]), write("key.pem", "PRIVATE KEY", secret)
+	return addr, cert
 }
 
 func TestTLS(t *testing.T) {
 	t.Parallel()
-	cert, key := certificate(t)
-	theirs := etcdtest.Start(t, 1, "--cert-file", cert, "--key-file", key)
-	at := theirs.Endpoints[0]
+	plain := opened(t, store.Options{}).to.endpoints[0]
+	at, cert := secured(t, plain)
 	refusedWith(t, store.Options{Address: "etcd://" + at}, "etcds:// instead of etcd://")
 	refusedWith(t, store.Options{Address: "etcds://" + at}, "--ca-file")
 	server := opened(t, store.Options{Address: "etcds://" + at, CAFile: cert})
@@ -134,5 +143,5 @@ func TestTLS(t *testing.T) {
 	if n, named := reading.Commands[""]; named {
 		t.Errorf("%d of what no method has are counted as commands", n)
 	}
-	refusedWith(t, store.Options{Address: "etcds://" + common(t).to.endpoints[0]}, "etcd:// instead of etcds://")
+	refusedWith(t, store.Options{Address: "etcds://" + plain}, "etcd:// instead of etcds://")
 }
