@@ -57,6 +57,16 @@ func call[T any](ctx context.Context, s *Session, do func(*zk.Conn) (T, error)) 
 	}
 }
 
+// repeat is call for what may be carried out twice: if the connection broke before the answer, it asks again. The
+// library delays each request until it is connected.
+func repeat[T any](ctx context.Context, s *Session, do func(*zk.Conn) (T, error)) (T, error) {
+	for {
+		if value, err := call(ctx, s, do); !errors.Is(err, ErrIndeterminate) {
+			return value, err
+		}
+	}
+}
+
 // Create makes a node with one of go-zookeeper's flags for its kind, and returns its path. If
 // ctx ends before there is an answer, the node may or may not have been made.
 func (s *Session) Create(ctx context.Context, path string, data []byte, flags int32) (string, error) {
@@ -68,9 +78,17 @@ func (s *Session) Create(ctx context.Context, path string, data []byte, flags in
 	})
 }
 
-// Delete removes a node.
+// Delete removes a node. It returns zk.ErrNoNode if the node was not there before.
 func (s *Session) Delete(ctx context.Context, path string) error {
-	_, err := call(ctx, s, func(c *zk.Conn) (bool, error) { return true, c.Delete(path, -1) })
+	asked := false // the server may have deleted it
+	_, err := repeat(ctx, s, func(c *zk.Conn) (bool, error) {
+		err := c.Delete(path, -1)
+		if asked && errors.Is(err, zk.ErrNoNode) {
+			return true, nil
+		}
+		asked = asked || !answer(err)
+		return true, err
+	})
 	return err
 }
 
@@ -82,7 +100,7 @@ type Children struct {
 
 // Children returns a node's children.
 func (s *Session) Children(ctx context.Context, path string) (Children, error) {
-	return call(ctx, s, func(c *zk.Conn) (Children, error) {
+	return repeat(ctx, s, func(c *zk.Conn) (Children, error) {
 		names, stat, err := c.Children(path)
 		if err != nil {
 			return Children{}, err
@@ -99,7 +117,7 @@ type Value struct {
 
 // Get reads a node.
 func (s *Session) Get(ctx context.Context, path string) (Value, error) {
-	return call(ctx, s, func(c *zk.Conn) (Value, error) {
+	return repeat(ctx, s, func(c *zk.Conn) (Value, error) {
 		data, stat, err := c.Get(path)
 		return Value{data, stat}, err
 	})
@@ -113,14 +131,14 @@ func (s *Session) Set(ctx context.Context, path string, data []byte, version int
 
 // Sync has the session's server catch up with the leader.
 func (s *Session) Sync(ctx context.Context, path string) error {
-	_, err := call(ctx, s, func(c *zk.Conn) (string, error) { return c.Sync(path) })
+	_, err := repeat(ctx, s, func(c *zk.Conn) (string, error) { return c.Sync(path) })
 	return err
 }
 
 // Watch returns a channel that is closed, after an event perhaps, once the node has changed or
 // gone. It returns zk.ErrNoNode if the node is not there.
 func (s *Session) Watch(ctx context.Context, path string) (<-chan zk.Event, error) {
-	return call(ctx, s, func(c *zk.Conn) (<-chan zk.Event, error) {
+	return repeat(ctx, s, func(c *zk.Conn) (<-chan zk.Event, error) {
 		_, _, watch, err := c.GetW(path)
 		return watch, err
 	})

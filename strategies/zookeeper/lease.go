@@ -11,15 +11,21 @@ import (
 	"github.com/lockbench/lockbench/strategies/gozk"
 )
 
-// lease is the first place in a queue.
+// lease is a node in a lock's queue. Its holder has the first place.
 type lease struct {
-	*place
 	locker   *Locker
+	session  *session
 	key      string
+	lock     string        // the path of the lock's node
+	entered  chan struct{} // closed when there is a node, or will be none
+	name     string        // of the node; "" if there is none
+	token    int64
 	released chan struct{} // closed when the node is gone, or the session; nil before the first Release
 	err      error         // of the release
 	told     bool          // the result has been returned
 }
+
+func (h *lease) path() string { return h.lock + "/" + h.name }
 
 // FencingToken is the last transaction of the queue when the lock was granted.
 func (h *lease) FencingToken() int64 { return h.token }
@@ -35,50 +41,45 @@ func (h *lease) Release(ctx context.Context) error {
 	}
 	if h.released == nil {
 		released := make(chan struct{})
-		if !h.session.Go(func(life context.Context) {
+		if h.session.Go(func(life context.Context) {
 			defer close(released)
-			var there bool
-			if there, h.err = h.remove(life); h.err == nil && !there {
-				h.err = strategies.ErrNotHeld
-			}
+			h.err = h.session.Delete(life, h.path())
 			h.locker.mu.Lock()
 			defer h.locker.mu.Unlock()
 			h.session.leases--
 		}) {
-			return h.afterwards(ctx)
+			h.released = released
 		}
-		h.released = released
 	}
-	select {
-	case <-h.released:
-	case <-ctx.Done():
-		return fmt.Errorf("release %q: %w", h.key, ctx.Err())
+	err := gozk.ErrOver
+	if h.released != nil {
+		select {
+		case <-h.released:
+			err = h.err
+		case <-ctx.Done():
+			return fmt.Errorf("release %q: %w", h.key, ctx.Err())
+		}
 	}
-	if errors.Is(h.err, gozk.ErrOver) { // the session ended during the release
-		return h.afterwards(ctx)
+	if errors.Is(err, gozk.ErrOver) {
+		err = h.afterwards(ctx)
 	}
-	return h.settled(h.err)
+	switch {
+	case err == nil:
+		h.told = true
+		return nil
+	case errors.Is(err, zk.ErrNoNode):
+		h.told = true
+		return strategies.ErrNotHeld
+	}
+	return fmt.Errorf("release %q: %w", h.key, err)
 }
 
-// afterwards releases when the session is over: after the Locker's Close the server may not
-// know that yet.
+// afterwards deletes the node when the session is over: after the Locker's Close the server may not know that yet.
 func (h *lease) afterwards(ctx context.Context) error {
 	s, err := h.locker.node.Connect(ctx, h.locker.config.TTL)
 	if err != nil {
-		return fmt.Errorf("release %q after its session: %w", h.key, err)
+		return fmt.Errorf("after its session: %w", err)
 	}
 	defer s.Close()
-	if err = s.Delete(ctx, h.path()); errors.Is(err, zk.ErrNoNode) {
-		err = strategies.ErrNotHeld
-	}
-	return h.settled(err)
-}
-
-// settled returns the result of a release.
-func (h *lease) settled(err error) error {
-	if err == nil || errors.Is(err, strategies.ErrNotHeld) {
-		h.told = true
-		return err
-	}
-	return fmt.Errorf("release %q: %w", h.key, err)
+	return s.Delete(ctx, h.path())
 }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"path"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -17,65 +18,53 @@ import (
 	"github.com/lockbench/lockbench/strategies/gozk"
 )
 
-// errNoPlace says that the caller's node is gone: mostly its session has ended.
-var errNoPlace = errors.New("the place in the queue is lost")
-
-// place is a node in a lock's queue.
-type place struct {
-	session *session
-	lock    string        // the path of the lock's node
-	entered chan struct{} // closed when there is a node, or will be none
-	name    string        // "" if there is no node
-	token   int64
-}
-
-func (p *place) path() string { return p.lock + "/" + p.name }
-
-// reach queues, and returns when the place is the first. Without wait it returns ErrHeld if
-// another is before it. With an error it leaves the queue.
-func (l *Locker) reach(ctx context.Context, p *place, wait bool) error {
+// reach queues, and returns when the place is the first. Without wait it returns ErrHeld if another is before it. With
+// an error it leaves the queue. The error is gozk.ErrOver or zk.ErrNoNode if the place is lost, mostly with its
+// session.
+func (h *lease) reach(ctx context.Context, wait bool) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	l.config.Probe.Attempt()
-	err := p.enter(ctx)
+	probe := h.locker.config.Probe
+	probe.Attempt()
+	err := h.enter(ctx)
 	var before string
 	if err == nil {
-		before, err = p.look(ctx)
+		before, err = h.look(ctx)
 	}
 	for err == nil && before != "" && wait {
 		var woken bool
-		if woken, err = p.watch(ctx, before); err == nil {
+		if woken, err = h.watch(ctx, before); err == nil {
 			if woken {
-				l.config.Probe.Attempt()
+				probe.Attempt()
 			}
-			before, err = p.look(ctx)
+			before, err = h.look(ctx)
 		}
 		if woken && err == nil {
-			l.config.Probe.Wake(before == "")
+			probe.Wake(before == "")
 		}
 	}
 	if err == nil && before != "" {
 		err = strategies.ErrHeld
 	}
 	if err != nil {
-		p.leave()
+		h.leave()
 	}
 	return err
 }
 
 // enter makes a node in the queue. If ctx ends, that goes on in the background, since no request can be taken back.
-func (p *place) enter(ctx context.Context) error {
-	p.entered = make(chan struct{})
+func (h *lease) enter(ctx context.Context) error {
+	h.entered = make(chan struct{})
 	var err error
-	if !p.session.Go(func(life context.Context) {
-		defer close(p.entered)
-		err = p.create(life)
+	if !h.session.Go(func(life context.Context) {
+		defer close(h.entered)
+		err = h.create(life)
 	}) {
-		return errNoPlace
+		return gozk.ErrOver
 	}
 	select {
-	case <-p.entered:
+	case <-h.entered:
 		return err
 	case <-ctx.Done():
 		return ctx.Err()
@@ -84,74 +73,65 @@ func (p *place) enter(ctx context.Context) error {
 
 // create makes the node, and the lock's if there is none. If an answer is lost, it looks for the
 // node that may have been made, by the random part of its name.
-func (p *place) create(life context.Context) error {
+func (h *lease) create(life context.Context) error {
 	var id [16]byte
 	_, _ = rand.Read(id[:]) // never fails, by its documentation
 	guid := "_c_" + hex.EncodeToString(id[:])
 	for {
-		made, err := p.session.Create(life, p.lock+"/"+guid+mark, nil, zk.FlagEphemeral|zk.FlagSequence)
+		made, err := h.session.Create(life, h.lock+"/"+guid+mark, nil, zk.FlagEphemeral|zk.FlagSequence)
 		switch {
 		case err == nil:
-			p.name = path.Base(made)
+			h.name = path.Base(made)
 			return nil
 		case errors.Is(err, gozk.ErrIndeterminate):
-			if p.name, err = p.find(life, guid); p.name != "" || err != nil {
+			if h.name, err = h.find(life, guid); h.name != "" || err != nil {
 				return err
 			}
 		case errors.Is(err, zk.ErrNoNode):
-			_, err = p.session.Create(life, p.lock, nil, zk.FlagContainer)
+			_, err = h.session.Create(life, h.lock, nil, zk.FlagContainer)
 			if errors.Is(err, zk.ErrNoNode) {
-				return fmt.Errorf("there is no node %q for locks", path.Dir(p.lock))
+				return fmt.Errorf("there is no node %q for locks", path.Dir(h.lock))
 			}
 			if err != nil && !errors.Is(err, zk.ErrNodeExists) && !errors.Is(err, gozk.ErrIndeterminate) {
-				return over(err)
+				return err
 			}
 		default:
-			return over(err)
+			return err
 		}
 	}
 }
 
 // find returns the node whose name begins with guid; "" if there is none. The server may lag
 // behind the one that has made it.
-func (p *place) find(life context.Context, guid string) (string, error) {
-	err := again(life, func() error { return p.session.Sync(life, p.lock) })
-	if err != nil && !errors.Is(err, zk.ErrNoNode) {
-		return "", over(err)
+func (h *lease) find(life context.Context, guid string) (string, error) {
+	var queue gozk.Children
+	err := h.session.Sync(life, h.lock)
+	if err == nil {
+		queue, err = h.session.Children(life, h.lock)
 	}
-	queue, err := p.queue(life)
-	if err != nil && !errors.Is(err, zk.ErrNoNode) {
-		return "", over(err)
+	if errors.Is(err, zk.ErrNoNode) {
+		err = nil
 	}
-	for _, name := range queue.Names {
-		if strings.HasPrefix(name, guid) {
-			return name, nil
-		}
+	at := slices.IndexFunc(queue.Names, func(name string) bool { return strings.HasPrefix(name, guid) })
+	if err != nil || at < 0 {
+		return "", err
 	}
-	return "", nil
-}
-
-func (p *place) queue(ctx context.Context) (queue gozk.Children, err error) {
-	err = again(ctx, func() error {
-		queue, err = p.session.Children(ctx, p.lock)
-		return err
-	})
-	return queue, err
+	return queue.Names[at], nil
 }
 
 // look returns the node before this one; "" if this is the first. Then the token is the last
 // transaction that changed the queue: it precedes the deletion of this node, which the next
 // holder must have seen to be the first.
-func (p *place) look(ctx context.Context) (before string, err error) {
-	queue, err := p.queue(ctx)
+func (h *lease) look(ctx context.Context) (before string, err error) {
+	queue, err := h.session.Children(ctx, h.lock)
 	if err != nil {
-		return "", over(err)
+		return "", err
 	}
-	before, there := ahead(p.name, queue.Names)
+	before, there := ahead(h.name, queue.Names)
 	if !there {
-		return "", errNoPlace
+		return "", zk.ErrNoNode
 	}
-	p.token = queue.Last
+	h.token = queue.Last
 	return before, nil
 }
 
@@ -183,37 +163,33 @@ func number(name string) int32 {
 
 // watch waits for the node before this one to go. It returns at once if that node has gone;
 // woken is false then.
-func (p *place) watch(ctx context.Context, before string) (woken bool, err error) {
-	var gone <-chan zk.Event
-	err = again(ctx, func() error {
-		gone, err = p.session.Watch(ctx, p.lock+"/"+before)
-		return err
-	})
+func (h *lease) watch(ctx context.Context, before string) (woken bool, err error) {
+	gone, err := h.session.Watch(ctx, h.lock+"/"+before)
 	if errors.Is(err, zk.ErrNoNode) {
 		return false, nil
 	}
 	if err != nil {
-		return false, over(err)
+		return false, err
 	}
 	select {
 	case <-gone:
 		return true, nil
-	case <-p.session.Over():
-		return false, errNoPlace
+	case <-h.session.Over():
+		return false, gozk.ErrOver
 	case <-ctx.Done():
 		return false, strategies.WaitEnded(ctx)
 	}
 }
 
 // leave deletes the node, in the background if it takes long.
-func (p *place) leave() {
+func (h *lease) leave() {
 	const courtesy = 100 * time.Millisecond
 	gone := make(chan struct{})
-	if p.session.Go(func(life context.Context) {
+	if h.session.Go(func(life context.Context) {
 		defer close(gone)
-		<-p.entered
-		if p.name != "" {
-			_, _ = p.remove(life) // if this fails, it goes with the session
+		<-h.entered
+		if h.name != "" {
+			_ = h.session.Delete(life, h.path()) // if this fails, it goes with the session
 		}
 	}) {
 		select {
@@ -221,39 +197,4 @@ func (p *place) leave() {
 		case <-time.After(courtesy):
 		}
 	}
-}
-
-// remove deletes the node, however often the connection breaks. It says whether the node was
-// there; an error means that the session is over.
-func (p *place) remove(life context.Context) (there bool, err error) {
-	asked := false
-	err = again(life, func() error {
-		err := p.session.Delete(life, p.path())
-		asked = asked || errors.Is(err, gozk.ErrIndeterminate) // the server may have deleted it
-		return err
-	})
-	switch {
-	case errors.Is(err, zk.ErrNoNode):
-		return asked, nil
-	case errors.Is(err, gozk.ErrIndeterminate): // the session's life ended when the request had just failed
-		err = fmt.Errorf("%w: %w", gozk.ErrOver, err)
-	}
-	return err == nil, err
-}
-
-// again repeats a request until it is answered: the library delays each until it is connected.
-func again(ctx context.Context, ask func() error) error {
-	for {
-		if err := ask(); !errors.Is(err, gozk.ErrIndeterminate) || ctx.Err() != nil {
-			return err
-		}
-	}
-}
-
-// over turns the end of the session into errNoPlace, and so the end of the lock's node.
-func over(err error) error {
-	if errors.Is(err, gozk.ErrOver) || errors.Is(err, zk.ErrNoNode) {
-		return fmt.Errorf("%w: %w", errNoPlace, err)
-	}
-	return err
 }

@@ -12,6 +12,8 @@ import (
 	"fmt"
 	"sync"
 
+	"github.com/go-zookeeper/zk"
+
 	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/strategies/gozk"
 )
@@ -118,32 +120,32 @@ func (l *Locker) acquire(ctx context.Context, key string, wait bool) (strategies
 		if err != nil {
 			return nil, err
 		}
-		p := &place{session: s, lock: l.node.Path(l.config.Key(key))}
-		err = l.reach(ctx, p, wait)
+		h := &lease{locker: l, session: s, key: key, lock: l.node.Path(l.config.Key(key))}
+		err = h.reach(ctx, wait)
 		switch {
 		case err == nil:
-			return l.granted(p, key)
+			return l.granted(h)
 		case errors.Is(err, strategies.ErrHeld):
 			return nil, err
-		case !errors.Is(err, errNoPlace):
+		case !errors.Is(err, gozk.ErrOver) && !errors.Is(err, zk.ErrNoNode): // else it queues again
 			return nil, fmt.Errorf("wait for %q: %w", key, err)
 		}
 	}
 }
 
-// granted makes a lease of the first place.
-func (l *Locker) granted(p *place, key string) (strategies.Lease, error) {
+// granted returns the lease, unless the Locker was closed meanwhile.
+func (l *Locker) granted(h *lease) (strategies.Lease, error) {
 	l.mu.Lock()
 	closed := l.closed
 	if !closed { // Close will see the lease
-		p.session.leases++
+		h.session.leases++
 	}
 	l.mu.Unlock()
 	if closed {
-		p.leave()
+		h.leave()
 		return nil, strategies.ErrClosed
 	}
-	return &lease{place: p, locker: l, key: key}, nil
+	return h, nil
 }
 
 // Close refuses further calls and ends the session. If there are leases, the session ends by
