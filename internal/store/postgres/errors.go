@@ -1,10 +1,8 @@
 package postgres
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"net"
 	"strings"
 
 	"github.com/jackc/pgx/v5/pgconn"
@@ -50,38 +48,27 @@ func (*server) Refused(err error) string {
 func (*server) Unauthorised(code string) bool { return causes[code].unauthorised }
 
 // unreached returns an error that says why a server could not be reached, or refused access.
-func (s *server) unreached(ctx context.Context, err error) error {
-	if errors.Is(err, store.ErrConfig) || errors.Is(err, store.ErrUnreachable) {
+func (s *server) unreached(err error) error {
+	if errors.Is(err, store.ErrConfig) {
 		return err
 	}
-	at := shown(s.config)
-	if c := code(err); c != "" {
-		sentinel := store.ErrConfig
-		if causes[c].refusal && !causes[c].unauthorised {
-			sentinel = store.ErrUnreachable
-		}
-		pg, _ := errors.AsType[*pgconn.PgError](err)
-		said := fmt.Errorf("%w: PostgreSQL at %s: %s (%s)", sentinel, at, pg.Message, c)
-		if next := causes[c].next; next != "" {
-			return fmt.Errorf("%w: %s", said, next)
-		}
-		return said
-	}
-	// The library's error also names the user and the database; leave these out.
 	text := err.Error()
-	switch dial, isDial := errors.AsType[*net.OpError](err); {
+	sentinel, said, next := store.ErrUnreachable, text[strings.LastIndex(text, ": ")+1:], "" // without user and database
+	pg, answered := errors.AsType[*pgconn.PgError](err)
+	switch {
+	case answered:
+		cause := causes[pg.Code]
+		if cause.unauthorised || !cause.refusal {
+			sentinel = store.ErrConfig
+		}
+		said, next = fmt.Sprintf(" %s (%s)", pg.Message, pg.Code), cause.next
 	case strings.Contains(text, "server refused TLS"):
-		return fmt.Errorf("%w: %s speaks no TLS: give the address with sslmode=disable", store.ErrConfig, at)
+		sentinel, next = store.ErrConfig, "it speaks no TLS: give the address with sslmode=disable"
 	case strings.Contains(text, "x509:"):
-		return fmt.Errorf("%w: the certificate of %s is not trusted: "+
-			"--ca-file FILE.pem has it trusted, for the host name that it is for", store.ErrConfig, at)
-	case isDial && dial.Op == "dial":
-		return fmt.Errorf("%w: PostgreSQL at %s: %w", store.ErrUnreachable, at, dial.Err)
+		sentinel, next = store.ErrConfig, "--ca-file FILE.pem has it trusted, for the host name that it is for"
 	}
-	if errors.Is(err, context.DeadlineExceeded) {
-		return fmt.Errorf("%w: PostgreSQL at %s does not answer: does a firewall drop it, is the server stopped, "+
-			"or does the port speak another protocol?", store.ErrUnreachable, at)
+	if next != "" {
+		said += ": " + next
 	}
-	return fmt.Errorf("%w: at %s something listens that does not speak PostgreSQL's protocol, or hangs up:%s",
-		store.ErrUnreachable, at, text[strings.LastIndex(text, ":")+1:])
+	return fmt.Errorf("%w: PostgreSQL at %s:%s", sentinel, shown(s.config), said)
 }

@@ -47,7 +47,7 @@ func (s *server) Connect(ctx context.Context, name string, pool int, detour stor
 		return nil, err
 	}
 	if err := i.pool.Ping(ctx); err != nil {
-		return nil, errors.Join(s.unreached(ctx, err), i.Close())
+		return nil, errors.Join(s.unreached(err), i.Close())
 	}
 	return i, nil
 }
@@ -78,7 +78,7 @@ func (s *server) RoundTrips(ctx context.Context, name string) (store.RoundTrips,
 	var times store.RoundTrips
 	conn, err := pgx.ConnectConfig(ctx, s.configFor(name, &s.Meter.Observed, nil))
 	if err != nil {
-		return times, fmt.Errorf("connect for the baselines: %w", s.unreached(ctx, err))
+		return times, fmt.Errorf("connect for the baselines: %w", s.unreached(err))
 	}
 	defer conn.Close(context.WithoutCancel(ctx))
 	execute := func(sql string) (p50, p99 *int64, err error) {

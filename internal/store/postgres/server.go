@@ -69,10 +69,10 @@ func (s *server) connect(ctx context.Context) error {
 	// A session without a connection counts as dead; this connection shows that ours is alive.
 	conn, err := pgx.ConnectConfig(ctx, pool.ConnConfig)
 	if err != nil {
-		return s.unreached(ctx, err)
+		return s.unreached(err)
 	}
 	if err := s.learn(ctx, conn); err != nil {
-		return errors.Join(s.unreached(ctx, err), conn.Close(ctx))
+		return errors.Join(s.unreached(err), conn.Close(ctx))
 	}
 	if s.observer, err = pgxpool.NewWithConfig(context.WithoutCancel(ctx), pool); err == nil {
 		err = s.Ping(ctx)
