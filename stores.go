@@ -43,10 +43,6 @@ func (p Plan) storesNeeded() []string {
 // injects there.
 func (p Plan) wrongStores() []error {
 	var problems []error
-	if names := p.storesNeeded(); len(names) > 1 &&
-		slices.ContainsFunc(names, func(name string) bool { return p.at(name).Pin }) {
-		problems = append(problems, fmt.Errorf("--pin is for one store, and there are %s", strings.Join(names, ", ")))
-	}
 	// Redis's address may be in the environment for other runs.
 	for _, name := range p.storesTold() {
 		if name != store.Redis && !p.at(name).Started() && !slices.Contains(p.storesNeeded(), name) {

@@ -103,7 +103,6 @@ var badInputs = []struct {
 		{"lockbench -s etcd -u etcd://127.0.0.1:1", 113},
 		{"lockbench -s etcd --pin", 104},
 		{"lockbench -s spin,postgres --pin", 104},
-		{"lockbench -s postgres,zookeeper --pin", 104},
 		{"lockbench -s etcd -u etcd://127.0.0.1:1 --durability fsync", 104},
 		{"lockbench -s postgres -u postgres://127.0.0.1:1/postgres --durability default", 104},
 		{"lockbench -s postgres:mode=table", 104},

@@ -33,7 +33,7 @@ func TestValidate(t *testing.T) {
 		"zookeeper": {
 			{},
 			{Address: "auto"},
-			{Address: "process", Topology: "zookeeper:3", Pin: true},
+			{Address: "process", Topology: "zookeeper:3"},
 			{Address: "zk://a", Topology: "single"},
 		},
 	} {

@@ -30,7 +30,7 @@ func TestRestartCounters(t *testing.T) {
 	}
 }
 
-// What one of several servers does not tell is not known of their sum.
+// A figure that one of several servers does not report is missing from their sum.
 func TestSum(t *testing.T) {
 	one, cpu := int64(1), 2.0
 	nodes := []results.NodeReading{

@@ -72,7 +72,7 @@ type Instance interface {
 }
 
 // Without is what a Server and an Instance are without: a store embeds it that has no subscriptions, does not read its
-// protocol, tells no limits, and has no pools.
+// protocol, reports no limits, is not pinned, and has no pools.
 type Without struct{}
 
 // Subscriptions returns nil.
@@ -83,6 +83,9 @@ func (Without) Commands([]byte) []string { return nil }
 
 // Limits returns zeros.
 func (Without) Limits(context.Context) (Limits, error) { return Limits{}, nil }
+
+// GeneratorCPUs returns nil.
+func (Without) GeneratorCPUs() []int { return nil }
 
 // Pools returns zeros.
 func (Without) Pools() Pools { return Pools{} }

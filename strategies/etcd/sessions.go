@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/lockbench/lockbench/strategies"
+	"github.com/lockbench/lockbench/strategies/internal/background"
 )
 
 const (
@@ -50,7 +51,7 @@ type sessions struct {
 	end        context.CancelFunc
 	revoking   context.Context // of requests that end sessions
 	giveUp     context.CancelFunc
-	background sync.WaitGroup // of these requests
+	background background.Group // of these requests
 
 	mu     sync.Mutex
 	closed bool
@@ -141,34 +142,21 @@ func (p *sessions) put(s *session) {
 // the background: an etcd that is down for longer would keep the keys for the TTL.
 func (p *sessions) revoke(s *session) {
 	s.end()
-	p.mu.Lock()
-	if p.closed {
-		p.mu.Unlock()
+	done := make(chan struct{})
+	if !p.background.Go(func() {
+		defer close(done)
+		<-s.Done()
+		_, _ = p.client.Revoke(p.revoking, s.Lease()) // without an answer its TTL ends it
+	}) { // the Locker is closed: nothing may go on in the background
 		ctx, cancel := context.WithTimeout(p.client.Ctx(), grace)
 		defer cancel()
 		_, _ = p.client.Revoke(ctx, s.Lease())
 		return
 	}
-	done := p.revoked(s)
-	p.mu.Unlock()
-	patience := time.NewTimer(grace)
-	defer patience.Stop()
 	select {
 	case <-done:
-	case <-patience.C:
+	case <-time.After(grace):
 	}
-}
-
-// revoked ends a session in the background, and returns a channel that is closed when that is done. The caller has the
-// mutex.
-func (p *sessions) revoked(s *session) <-chan struct{} {
-	done := make(chan struct{})
-	p.background.Go(func() {
-		defer close(done)
-		<-s.Done()
-		_, _ = p.client.Revoke(p.revoking, s.Lease()) // without an answer its TTL ends it
-	})
-	return done
 }
 
 // fill makes n idle sessions.
@@ -190,15 +178,17 @@ func (p *sessions) fill(ctx context.Context, n int) error {
 // close ends the idle sessions, and the renewals of those in use.
 func (p *sessions) close() {
 	p.mu.Lock()
-	p.closed = true
-	p.end() // ends all requests that the sessions have under way
-	for _, s := range p.idle {
-		p.revoked(s)
-	}
-	p.idle = nil
+	idle := p.idle
+	p.closed, p.idle = true, nil
 	p.mu.Unlock()
+	p.end() // ends all requests that the sessions have under way
 	late := time.AfterFunc(grace, p.giveUp)
 	defer late.Stop()
-	p.background.Wait()
+	var all sync.WaitGroup
+	for _, s := range idle {
+		all.Go(func() { p.revoke(s) })
+	}
+	all.Wait()
+	p.background.Close()
 	p.giveUp()
 }

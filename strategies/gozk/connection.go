@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// servers are those of a session, in the library's random order; see zk.HostProvider. If none
+// servers are the servers of a session, in the library's random order; see zk.HostProvider. If none
 // answers, the library pauses for a second; servers pause for less.
 type servers struct {
 	session *Session
@@ -72,8 +72,9 @@ func (s *Session) hangUp() {
 	}
 }
 
-// socket is a connection that tells its session when the server was heard, and what it has granted. The library does
-// not say which of its heartbeats were answered, and waits for the grant of a session for several timeouts.
+// socket is a connection that notes in its session when the server last sent something, and the timeout that it
+// granted. The library does not say which of its heartbeats were answered, and waits for the grant of a session for
+// several timeouts.
 type socket struct {
 	net.Conn
 	session  *Session

@@ -50,8 +50,7 @@ func greets(conn net.Conn, timeout int32) {
 	_, _ = conn.Write(frame(int32(0), timeout, int64(77*min(timeout, 1)), int32(16), make([]byte, 16)))
 }
 
-// Who waits for a session that is not to be had is told why, when his context ends, and
-// nothing goes on then.
+// If no session can be opened, Connect returns the reason when its context ends, and leaves nothing running.
 func TestNoSession(t *testing.T) {
 	nothing, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

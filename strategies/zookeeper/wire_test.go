@@ -74,7 +74,7 @@ func (c *cable) through(n gozk.Node) gozk.Node {
 	return n
 }
 
-// broken closes all connections; new ones can be had unless it is cut.
+// broken closes all connections; new ones can be opened unless it is cut.
 func (c *cable) broken(cut bool) {
 	c.mu.Lock()
 	c.cut = cut
@@ -90,7 +90,7 @@ func (c *cable) lose(code int32) {
 	c.swallow = code
 }
 
-// A holder that is cut off is told that its lease is lost, and goes on with another session.
+// A holder that is cut off sees that its lease is lost, and goes on with another session.
 func TestHolderIsCutOff(t *testing.T) {
 	t.Parallel()
 	const ttl = time.Second
@@ -107,7 +107,7 @@ func TestHolderIsCutOff(t *testing.T) {
 	select {
 	case <-lease.(strategies.Watched).Lost():
 	case <-time.After(drive.Bound):
-		t.Error("its loss was not told")
+		t.Error("its loss was not reported")
 	}
 	c.broken(false)
 	release(t, lease, strategies.ErrNotHeld)
@@ -115,8 +115,7 @@ func TestHolderIsCutOff(t *testing.T) {
 	release(t, acquire(t, one, "key"), nil) // it has another session now
 }
 
-// A connection that breaks and comes back in time costs neither the lease nor the place in
-// the queue.
+// After a connection that breaks and comes back in time, the lease and the place in the queue are still there.
 func TestReconnectInTime(t *testing.T) {
 	t.Parallel()
 	c := new(cable)
@@ -148,7 +147,7 @@ func TestReconnectInTime(t *testing.T) {
 		c.broken(false)
 		select {
 		case <-lease.(strategies.Watched).Lost():
-			t.Error("it was told to be lost")
+			t.Error("it was reported as lost")
 		default:
 		}
 		release(t, lease, nil)

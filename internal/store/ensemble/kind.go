@@ -15,12 +15,10 @@ import (
 // Kind is a store of one server or one ensemble; it is a store.Store.
 type Kind struct {
 	Name, Official string // under which it is registered, and its title
-	A              string // the article before the title
 	URLs           []string
 	Rights         []string // that a user of the server needs, see store.Needer
 	Most           int      // members of an ensemble that lockbench starts, an odd number; 1 means that there is none
 	ToAll          bool     // an instance connects to every member, not to one of them
-	NoPinning      bool
 	// Refuses returns why this kind of store cannot have a fault, as text that follows its name; nil means none.
 	Refuses func(workloads.Fault) error
 	// Address returns what is wrong with the address and the --ca-file of a user's server.
@@ -86,11 +84,9 @@ func (k Kind) Validate(o store.Options) error {
 	_, unknown := store.ParseDurability(string(o.Durability))
 	wrong(unknown != nil, "--durability: %w", unknown)
 	wrong(o.Address == "container" || o.Image != "", "%s is started as a process, not in a container", k.Official)
-	wrong(o.Pin && k.NoPinning, "--pin is not supported by %s", k.Official)
+	wrong(o.Pin, "--pin is not supported by %s", k.Official)
 	wrong(o.CAFile != "" && o.Started(), "--ca-file is for a server of yours that speaks TLS")
-	theirs := fmt.Sprintf("needs %s %s that lockbench starts itself: it does not", k.A, k.Official)
-	wrong(!o.Started() && o.Durability != "", "--durability %s change the settings of yours", theirs)
-	wrong(!o.Started() && o.Pin, "--pin %s move a server of yours to other CPUs", theirs)
+	wrong(!o.Started() && o.Durability != "", "--durability does not change the settings of a server of yours")
 	return errors.Join(problems...)
 }
 
@@ -110,7 +106,7 @@ func (k Kind) Members(topology string) (int, error) {
 		}
 		forms += " or " + form
 	}
-	return 0, fmt.Errorf("--topology %s: %s %s is %s", topology, k.A, k.Official, forms)
+	return 0, fmt.Errorf("--topology %s: %s is %s", topology, k.Official, forms)
 }
 
 // Layout is what the options ask for; how many members a user's ensemble has is not known yet.

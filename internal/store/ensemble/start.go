@@ -2,7 +2,6 @@ package ensemble
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 
@@ -18,7 +17,6 @@ type Servers struct {
 	RunID string
 	About results.Redis
 	Own   []launch.Started
-	Pin   *launch.Pinning
 	Meter *store.Meter
 }
 
@@ -28,12 +26,9 @@ func (s *Servers) Describe() results.Redis { return s.About }
 // Local says whether all servers are on this machine.
 func (s *Servers) Local() bool { return s.About.Network != "remote" }
 
-// GeneratorCPUs returns the CPUs to which the generator is pinned; nil without pinning.
-func (s *Servers) GeneratorCPUs() []int { return s.Pin.GeneratorCPUs() }
-
-// Close undoes the pinning and removes the servers. It also works with a context that has ended.
+// Close removes the servers. It also works with a context that has ended.
 func (s *Servers) Close(ctx context.Context) error {
-	return errors.Join(s.Pin.Unpin(), launch.Each(ctx, s.Own, launch.Started.Close))
+	return launch.Each(ctx, s.Own, launch.Started.Close)
 }
 
 // Find describes a user's servers. Before that, it removes what dead runs left on this machine.
@@ -46,20 +41,14 @@ func (s *Servers) Find(ctx context.Context, o store.Options, addresses ...string
 }
 
 // Start starts the servers as the options ask for, and describes them.
-func (s *Servers) Start(ctx context.Context, f launch.Fleet, o store.Options, runID string) (err error) {
-	if o.Pin {
-		if s.Pin, err = launch.NewPinning(); err != nil {
-			return err
-		}
-	}
-	way, own, err := f.Start(ctx, o, runID, s.Pin.ServerCPUs())
+func (s *Servers) Start(ctx context.Context, f launch.Fleet, o store.Options) error {
+	way, own, err := f.Start(ctx, o, s.RunID, nil)
 	if err != nil {
 		return fmt.Errorf("%w: %w", store.ErrUnreachable, err)
 	}
 	s.Own = own
 	s.About = results.Redis{
-		Source: way.Source, Network: way.Network, Why: way.Why, PinnedCPUs: s.Pin.ServerCPUs(),
-		Durability: string(store.Synced),
+		Source: way.Source, Network: way.Network, Why: way.Why, Durability: string(store.Synced),
 	}
 	if o.Durability == store.InMemory {
 		s.About.Durability = string(store.InMemory)

@@ -6,7 +6,6 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
-	"fmt"
 	"net"
 	"net/url"
 	"os"
@@ -24,7 +23,7 @@ func init() { store.Register(Name, Store()) }
 // Store returns the store etcd.
 func Store() ensemble.Kind {
 	return ensemble.Kind{
-		Name: Name, Official: "etcd", A: "an", URLs: []string{"etcd", "etcds"}, Most: 3, ToAll: true, NoPinning: true,
+		Name: Name, Official: "etcd", URLs: []string{"etcd", "etcds"}, Most: 3, ToAll: true,
 		Rights: []string{
 			"etcdctl role grant-permission bench readwrite --prefix=true lockbench",
 			"and a majority of its members: a lock is a write that they agree on",
@@ -84,15 +83,13 @@ func parseAddress(o store.Options) (to address, err error) {
 // Begin finds or starts the etcd that the options name, see ensemble.Server.
 func (s *Server) Begin(ctx context.Context, o store.Options) (err error) {
 	if s.Started {
-		if err := s.start(ctx, o); err != nil {
-			return err
-		}
-	} else {
-		if s.to, err = parseAddress(o); err != nil {
-			return fmt.Errorf("%w: %w", store.ErrConfig, err)
-		}
+		err = s.start(ctx, o)
+	} else if s.to, err = parseAddress(o); err == nil {
 		s.Find(ctx, o, s.to.endpoints...)
 		s.About.TLS = s.to.tls != nil
+	}
+	if err != nil {
+		return err
 	}
 	s.members = make([]member, len(s.to.endpoints))
 	if err := s.connect(ctx); err != nil {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
-	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.etcd.io/etcd/client/v3/concurrency"
@@ -18,7 +17,7 @@ import (
 type instance struct {
 	store.Without
 	client  *clientv3.Client
-	present *presence
+	present *concurrency.Session
 }
 
 // Connect opens an instance's client: one connection to each member, which all callers share. The size of the pool has
@@ -46,7 +45,7 @@ func (i *instance) Nodes() []any { return []any{i.client} }
 // Close closes the connections.
 func (i *instance) Close() error {
 	if i.present != nil {
-		i.present.end()
+		_ = i.present.Close() // else its TTL ends it
 	}
 	return closed(i.client)
 }
@@ -130,32 +129,21 @@ func (s *Server) RoundTrips(ctx context.Context, name string) (times store.Round
 // connected/NAME/LEASE.
 const connected = "lockbench/connected/"
 
-// presence is a key that exists as long as its connection.
-type presence struct{ *concurrency.Session }
-
-// announce creates the key for a name. A killed lockbench counts as connected for ten more seconds.
-func announce(ctx context.Context, client *clientv3.Client, name string) (*presence, error) {
+// announce creates the key for a name, which exists until its session is closed. A killed lockbench counts as connected
+// for ten more seconds.
+func announce(ctx context.Context, client *clientv3.Client, name string) (*concurrency.Session, error) {
 	granted, err := client.Grant(ctx, 10)
 	if err != nil {
 		return nil, err
 	}
-	session, err := concurrency.NewSession(client, concurrency.WithLease(granted.ID))
+	// Here the TTL only limits how long Close takes.
+	present, err := concurrency.NewSession(client, concurrency.WithLease(granted.ID), concurrency.WithTTL(2))
 	if err != nil {
 		return nil, err
 	}
-	p := &presence{session}
 	key := fmt.Sprintf("%s%s/%x", connected, name, granted.ID)
 	if _, err = client.Put(ctx, key, "", clientv3.WithLease(granted.ID)); err != nil {
-		p.end()
-		return nil, err
+		return nil, errors.Join(err, present.Close())
 	}
-	return p, nil
-}
-
-// end removes the key, or leaves it to its TTL.
-func (p *presence) end() {
-	p.Orphan()
-	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
-	defer cancel()
-	_, _ = p.Client().Revoke(ctx, p.Lease())
+	return present, nil
 }

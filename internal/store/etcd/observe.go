@@ -137,7 +137,7 @@ func (s *Server) Leftovers(ctx context.Context, mark, name string) (left results
 			return results.Leftovers{}, fmt.Errorf("list the leases: %w", err)
 		}
 		for _, l := range leases.Leases {
-			left.Keys = append(left.Keys, fmt.Sprintf("the lease %x", int64(l.ID)))
+			left.Keys = append(left.Keys, fmt.Sprintf(aLease, int64(l.ID)))
 		}
 	}
 	if name != "" {
@@ -147,29 +147,26 @@ func (s *Server) Leftovers(ctx context.Context, mark, name string) (left results
 	return left, err
 }
 
-// Remove deletes keys. On an etcd that lockbench started it also revokes the leases that are left.
+// Remove deletes what Leftovers has found.
 func (s *Server) Remove(ctx context.Context, keys []string) error {
 	for _, key := range keys {
-		if _, err := s.client.Delete(ctx, key); err != nil {
-			return fmt.Errorf("remove %s: %w", key, err)
+		var lease clientv3.LeaseID
+		_, err := fmt.Sscanf(key, aLease, &lease)
+		if err == nil {
+			_, err = s.client.Revoke(ctx, lease)
+		} else {
+			_, err = s.client.Delete(ctx, key)
 		}
-	}
-	if !s.Started {
-		return nil
-	}
-	leases, err := s.client.Leases(ctx)
-	if err != nil {
-		return fmt.Errorf("list the leases: %w", err)
-	}
-	for _, l := range leases.Leases {
-		if _, err := s.client.Revoke(ctx, l.ID); err != nil && !errors.Is(err, rpctypes.ErrLeaseNotFound) {
-			return fmt.Errorf("revoke the lease %x: %w", l.ID, err)
+		if err != nil && !errors.Is(err, rpctypes.ErrLeaseNotFound) {
+			return fmt.Errorf("remove %s: %w", key, err)
 		}
 	}
 	return nil
 }
 
 const (
+	// aLease is the name of a lease among the leftovers.
+	aLease = "the lease %x"
 	// page is the number of keys per request.
 	page = 1000
 	// ours is the prefix of all keys of lockbench, unless a lock adds something before it.
@@ -200,19 +197,5 @@ func (s *Server) scanRange(ctx context.Context, from, end string, visit func(key
 			return nil
 		}
 		from = string(answer.Kvs[len(answer.Kvs)-1].Key) + "\x00"
-	}
-}
-
-// Sweep removes the keys of dead runs, see store.Sweeper.
-func (s *Server) Sweep(ctx context.Context, swept *store.Swept) { s.keys().Sweep(ctx, swept) }
-
-// Look finds the keys of dead runs, see ensemble.Server.
-func (s *Server) Look(ctx context.Context, left *store.Swept) { s.keys().Look(ctx, left) }
-
-// keys are the keys on etcd, for a sweep.
-func (s *Server) keys() store.Keys {
-	return store.Keys{
-		Store: Name, Addr: s.About.Address, Scan: s.scan, Remove: s.Remove,
-		Connected: func(ctx context.Context) ([]string, error) { return s.Connected(ctx, "lockbench:") },
 	}
 }

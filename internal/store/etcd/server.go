@@ -11,6 +11,7 @@ import (
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.etcd.io/etcd/client/v3/concurrency"
 	"go.uber.org/zap"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/backoff"
@@ -38,11 +39,12 @@ const (
 // Server is the etcd of a run. It is safe for concurrent use.
 type Server struct {
 	ensemble.Servers
+	store.Keys
 	to      address
 	members []member // by endpoint
 
-	client  *clientv3.Client // to observe
-	present *presence        // nil if lockbench started etcd
+	client  *clientv3.Client     // to observe
+	present *concurrency.Session // nil if lockbench started etcd
 	http    *http.Client
 }
 
@@ -118,6 +120,10 @@ func (s *Server) connect(ctx context.Context) error {
 	if s.Members > 1 {
 		s.About.Nodes = s.to.endpoints
 	}
+	s.Keys = store.Keys{
+		Store: Name, Addr: s.About.Address, Scan: s.scan, Remove: s.Remove,
+		Connected: func(ctx context.Context) ([]string, error) { return s.Connected(ctx, "lockbench:") },
+	}
 	if !s.Started {
 		s.present, err = announce(ctx, s.client, "lockbench:"+s.RunID+":observer")
 	}
@@ -169,7 +175,7 @@ func (s *Server) Settle(ctx context.Context) error {
 func (s *Server) Close(ctx context.Context) error {
 	var err error
 	if s.present != nil {
-		s.present.end()
+		_ = s.present.Close() // else its TTL ends it
 	}
 	if s.client != nil {
 		err = closed(s.client)

@@ -47,7 +47,7 @@ func (s *Server) start(ctx context.Context, o store.Options) (err error) {
 				}},
 			}
 		},
-	}, o, s.RunID)
+	}, o)
 	for _, own := range s.Own {
 		s.to.endpoints = append(s.to.endpoints, own.Addr())
 	}

@@ -6,6 +6,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/lockbench/lockbench/internal/testkit/drive"
 	"github.com/lockbench/lockbench/workloads"
 )
 
@@ -27,24 +28,12 @@ func TestProxiesOutlastALackOfFiles(t *testing.T) {
 	t.Parallel()
 	n := New([]workloads.Fault{{Name: workloads.Partition}})
 	defer n.Close()
-	listener := func() net.Listener {
-		t.Helper()
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		return l
+	r := route{0, drive.Serve(t, func(conn net.Conn) { _, _ = io.WriteString(conn, "hello") })}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
 	}
-	server := listener()
-	defer server.Close()
-	go func() {
-		if conn, err := server.Accept(); err == nil {
-			_, _ = io.WriteString(conn, "hello")
-			_ = conn.Close()
-		}
-	}()
-	r := route{0, server.Addr().String()}
-	proxy := &full{listener(), 3}
+	proxy := &full{listener, 3}
 	n.proxies[r] = proxy
 	n.going.Go(func() { n.serve(r, proxy) })
 	conn, err := n.Detour(0)(new(net.Dialer).DialContext)(t.Context(), "tcp", r.addr)

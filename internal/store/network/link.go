@@ -38,7 +38,7 @@ const (
 	coarse = 5 * time.Millisecond
 )
 
-// serve connects who dials a proxy, until the proxy is closed.
+// serve links every connection to a proxy with one to the server, until the proxy is closed.
 func (n *Network) serve(r route, proxy net.Listener) {
 	for {
 		client, err := proxy.Accept()

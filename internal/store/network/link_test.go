@@ -14,38 +14,15 @@ import (
 	"github.com/lockbench/lockbench/internal/testkit/drive"
 )
 
-// listen starts a server that does the same with each connection, and returns its address.
-func listen(t *testing.T, serve func(net.Conn)) string {
-	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = listener.Close() })
-	go func() {
-		for {
-			conn, err := listener.Accept()
-			if err != nil {
-				return
-			}
-			go serve(conn)
-		}
-	}()
-	return listener.Addr().String()
-}
-
 // echo sends back what it reads.
-func echo(conn net.Conn) {
-	_, _ = io.Copy(conn, conn)
-	_ = conn.Close()
-}
+func echo(conn net.Conn) { _, _ = io.Copy(conn, conn) }
 
 // Whatever delays them, bytes arrive once and in order.
 func TestNothingIsLostOrReordered(t *testing.T) {
 	t.Parallel()
 	const size = 1 << 20
 	dial, hit, end := detour(t, "latency:delay=2ms,jitter=2ms", "bandwidth:rate=20000", "partition")
-	conn, err := dial(t.Context(), "tcp", listen(t, echo))
+	conn, err := dial(t.Context(), "tcp", drive.Serve(t, echo))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -90,7 +67,7 @@ func TestAPartitionDelaysTheLastWordsToo(t *testing.T) {
 	t.Parallel()
 	heard := make(chan string, 1)
 	dial, hit, end := detour(t, "partition")
-	conn, err := dial(t.Context(), "tcp", listen(t, func(conn net.Conn) {
+	conn, err := dial(t.Context(), "tcp", drive.Serve(t, func(conn net.Conn) {
 		all, _ := io.ReadAll(conn)
 		heard <- string(all)
 	}))
@@ -117,7 +94,7 @@ func TestAPartitionDelaysTheLastWordsToo(t *testing.T) {
 func TestReset(t *testing.T) {
 	t.Parallel()
 	dial, hit, end := detour(t, "reset")
-	addr := listen(t, echo)
+	addr := drive.Serve(t, echo)
 	open := func() net.Conn {
 		t.Helper()
 		conn, err := dial(t.Context(), "tcp", addr)
@@ -155,7 +132,7 @@ func TestBandwidth(t *testing.T) {
 	} {
 		dial, hit, _ := detour(t, "bandwidth:rate="+rate)
 		hit(t)
-		conn, err := dial(t.Context(), "tcp", listen(t, echo))
+		conn, err := dial(t.Context(), "tcp", drive.Serve(t, echo))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -180,7 +157,7 @@ func TestCloseEndsWhatIsHeldUp(t *testing.T) {
 		t.Run(text, func(t *testing.T) {
 			t.Parallel()
 			ended := make(chan struct{}, 1)
-			addr := listen(t, func(conn net.Conn) {
+			addr := drive.Serve(t, func(conn net.Conn) {
 				_, _ = io.Copy(io.Discard, conn)
 				ended <- struct{}{}
 			})

@@ -10,8 +10,8 @@ import (
 	"github.com/lockbench/lockbench/internal/testkit/redistest"
 )
 
-// Who loses patience in a partition closes his connection, and does not read any more
-// what was sent to it. That must not prolong the partition for everybody else.
+// A client that times out in a partition closes its connection, and no longer reads what was sent to it. That must
+// not prolong the partition for the other clients.
 func TestAPartitionEndsAlthoughSomebodyHasHungUp(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
@@ -35,7 +35,7 @@ func TestAPartitionEndsAlthoughSomebodyHasHungUp(t *testing.T) {
 	outside := server.Client(t)
 	for i := range 20 { // each a piece of its own
 		if n := outside.Publish(t.Context(), "news", fmt.Sprint("number ", i)).Val(); n != 2 {
-			t.Fatalf("%d were told, not 2", n)
+			t.Fatalf("%d received it, not 2", n)
 		}
 		time.Sleep(2 * time.Millisecond)
 	}

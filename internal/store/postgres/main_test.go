@@ -44,7 +44,7 @@ func connected(t *testing.T, url string) *pgx.Conn {
 	return conn
 }
 
-// contents are a server's databases, roles, schemas, relations and sessions, but those of who asks.
+// contents are a server's databases, roles, schemas, relations and sessions, without the session that asks.
 func contents(t *testing.T, conn *pgx.Conn) []string {
 	t.Helper()
 	rows, err := conn.Query(t.Context(), `SELECT 'database ' || datname FROM pg_database

@@ -28,7 +28,7 @@ func init() { store.Register("postgres", Store()) }
 // Store returns the store PostgreSQL.
 func Store() ensemble.Kind {
 	return ensemble.Kind{
-		Name: "postgres", Official: "PostgreSQL", A: "a", URLs: []string{"postgres", "postgresql"}, Most: 1,
+		Name: "postgres", Official: "PostgreSQL", URLs: []string{"postgres", "postgresql"}, Most: 1,
 		Rights: []string{
 			"GRANT CONNECT ON DATABASE bench TO bench",
 			"for mode=row and --work counter also GRANT CREATE ON DATABASE bench TO bench",

@@ -26,14 +26,12 @@ func drop(schema string) string {
 		"; DROP SCHEMA IF EXISTS " + pgx.Identifier{schema}.Sanitize()
 }
 
-// closing is the suffix in the name of a connection that only checks whether to drop the schema.
-const closing = ":closing"
-
 // dropSchema removes the session's schema, unless another generator of the session is connected, which
 // will remove it. A connection that was just closed is still listed for a while, so dropSchema
-// waits for up to a second.
+// waits for up to a second. Its own connection has another name, so that generators that end at the same time do not
+// wait for each other.
 func (s *server) dropSchema(ctx context.Context) error {
-	conn, err := pgx.ConnectConfig(ctx, s.configFor(prefix+s.RunID+closing, &s.Meter.Observed, nil))
+	conn, err := pgx.ConnectConfig(ctx, s.configFor("lockbench-closing", &s.Meter.Observed, nil))
 	if err != nil {
 		return nil //nolint:nilerr // nobody is there to remove it from; the next session does
 	}
@@ -42,9 +40,8 @@ func (s *server) dropSchema(ctx context.Context) error {
 	for began := time.Now(); ; time.Sleep(10 * time.Millisecond) {
 		var there, others bool
 		err = conn.QueryRow(ctx, `SELECT to_regnamespace($1) IS NOT NULL,
-			EXISTS (SELECT FROM pg_stat_activity
-				WHERE starts_with(application_name, $2) AND right(application_name, length($3)) <> $3)`,
-			pgx.Identifier{s.schema()}.Sanitize(), prefix+s.RunID+":", closing).Scan(&there, &others)
+			EXISTS (SELECT FROM pg_stat_activity WHERE starts_with(application_name, $2))`,
+			pgx.Identifier{s.schema()}.Sanitize(), prefix+s.RunID+":").Scan(&there, &others)
 		switch {
 		case err != nil:
 			return fmt.Errorf("look for the schema %s: %w", s.schema(), err)

@@ -48,13 +48,11 @@ func (s *server) Begin(ctx context.Context, o store.Options) (err error) {
 		err = s.start(ctx, o)
 	} else if s.config, err = parseAddress(o.Address, o.CAFile); err == nil {
 		s.Find(ctx, o, shown(s.config))
-	} else {
-		err = fmt.Errorf("%w: %w", store.ErrConfig, err)
 	}
-	if err == nil {
-		err = s.connect(ctx)
+	if err != nil {
+		return err
 	}
-	return errors.Join(err, s.Pin.PinGenerator())
+	return s.connect(ctx)
 }
 
 // connect opens the observer's connections and identifies the server.
@@ -64,20 +62,16 @@ func (s *server) connect(ctx context.Context) error {
 		return err
 	}
 	pool.ConnConfig = s.configFor(s.observerName(), &s.Meter.Observed, nil)
-	pool.MinConns, pool.MaxConns = 1, 2
+	pool.MaxConns = 2
+	// The first connection stays: a session without one counts as dead.
 	pool.MaxConnLifetime, pool.MaxConnIdleTime = 1000*time.Hour, 1000*time.Hour
-	// A session without a connection counts as dead; this connection shows that ours is alive.
-	conn, err := pgx.ConnectConfig(ctx, pool.ConnConfig)
-	if err != nil {
+	if s.observer, err = pgxpool.NewWithConfig(context.WithoutCancel(ctx), pool); err != nil {
+		return err
+	}
+	if err = s.learn(ctx); err != nil {
 		return s.unreached(err)
 	}
-	if err := s.learn(ctx, conn); err != nil {
-		return errors.Join(s.unreached(err), conn.Close(ctx))
-	}
-	if s.observer, err = pgxpool.NewWithConfig(context.WithoutCancel(ctx), pool); err == nil {
-		err = s.Ping(ctx)
-	}
-	return errors.Join(err, conn.Close(ctx))
+	return nil
 }
 
 // oldest is the version that the locks need: it introduced idle_session_timeout and
@@ -85,14 +79,14 @@ func (s *server) connect(ctx context.Context) error {
 const oldest = 140000
 
 // learn reads what the server is.
-func (s *server) learn(ctx context.Context, conn *pgx.Conn) error {
+func (s *server) learn(ctx context.Context) error {
 	var version string
 	var number int
 	var standby bool
 	var began time.Time
 	var encrypted bool
 	var fsync, commit string
-	err := conn.QueryRow(ctx, `SELECT current_setting('server_version'), current_setting('server_version_num')::int,
+	err := s.observer.QueryRow(ctx, `SELECT current_setting('server_version'), current_setting('server_version_num')::int,
 		pg_is_in_recovery(), pg_postmaster_start_time(),
 		coalesce((SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()), false),
 		current_setting('fsync'), current_setting('synchronous_commit')`).
@@ -216,7 +210,7 @@ func (s *server) Close(ctx context.Context) error {
 	var err error
 	if s.observer != nil {
 		s.observer.Close()
-		if !s.Started {
+		if !s.Started && s.runs != nil { // it was reached
 			err = s.dropSchema(ctx)
 		}
 	}

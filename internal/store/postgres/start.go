@@ -91,7 +91,7 @@ func (s *server) start(ctx context.Context, o store.Options) (err error) {
 	s.password = hex.EncodeToString(secret)
 	err = s.Start(ctx, launch.Fleet{
 		Members: 1, Ports: launch.FreePorts(1),
-		Taken: "Address already in use",
+		Taken: "could not create any TCP/IP sockets", // see lastLine
 		Program: func() (_ string, err error) {
 			s.bin, err = programs()
 			return filepath.Join(s.bin, "postgres"), err
@@ -109,7 +109,7 @@ func (s *server) start(ctx context.Context, o store.Options) (err error) {
 				},
 			}
 		},
-	}, o, s.RunID)
+	}, o)
 	if err == nil {
 		s.config = s.ownConfig(s.Own[0].Addr())
 	}

@@ -1,6 +1,7 @@
 package zookeeper
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,7 +12,6 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
-	"github.com/lockbench/lockbench/internal/store"
 	"github.com/lockbench/lockbench/results"
 	"github.com/lockbench/lockbench/strategies/gozk"
 )
@@ -155,32 +155,32 @@ func (k *link) names(ctx context.Context) ([]string, error) {
 	return slices.Compact(names), err
 }
 
-// keys returns the keys below the root that contain mark.
-func (k *link) keys(ctx context.Context, mark string) (found []string, err error) {
-	root := k.node.Root
-	if root == "" {
-		root = "/"
-	}
-	names, err := k.children(ctx, root)
+// scan visits the keys below the root.
+func (k *link) scan(ctx context.Context, visit func(key string)) error {
+	names, err := k.children(ctx, cmp.Or(k.node.Root, "/"))
+	slices.Sort(names)
 	for _, name := range names {
-		if key, ok := gozk.Key(name); ok && key != presence && strings.Contains(key, mark) {
-			found = append(found, key)
+		if key, ok := gozk.Key(name); ok && key != presence {
+			visit(key)
 		}
 	}
-	slices.Sort(found)
-	return found, err
+	return err
 }
 
 // Leftovers returns the keys that contain mark, and the nodes below them as KEY/NODE, and this process's
 // connections of that name.
 func (s *Server) Leftovers(ctx context.Context, mark, name string) (results.Leftovers, error) {
-	found, err := s.watching.keys(ctx, mark)
-	left := results.Leftovers{Keys: found}
+	var left results.Leftovers
+	err := s.watching.scan(ctx, func(key string) {
+		if strings.Contains(key, mark) {
+			left.Keys = append(left.Keys, key)
+		}
+	})
 	for _, conn := range s.opened(name).List() {
 		left.Connections = append(left.Connections,
 			fmt.Sprintf("connection from %v to %v", conn.LocalAddr(), conn.RemoteAddr()))
 	}
-	for _, key := range found {
+	for _, key := range left.Keys {
 		var below []string
 		if err == nil {
 			below, err = s.watching.children(ctx, s.node.Path(key))
@@ -213,23 +213,3 @@ func (s *Server) Connected(ctx context.Context, prefix string) ([]string, error)
 	}
 	return slices.DeleteFunc(names, func(name string) bool { return !strings.HasPrefix(name, prefix) }), nil
 }
-
-// Look finds the keys of dead runs, see ensemble.Server.
-func (s *Server) Look(ctx context.Context, left *store.Swept) { s.keys().Look(ctx, left) }
-
-// keys are those on ZooKeeper.
-func (s *Server) keys() store.Keys {
-	return store.Keys{
-		Store: name, Addr: s.About.Address, Connected: s.watching.names, Remove: s.Remove,
-		Scan: func(ctx context.Context, visit func(string)) error {
-			found, err := s.watching.keys(ctx, "")
-			for _, key := range found {
-				visit(key)
-			}
-			return err
-		},
-	}
-}
-
-// Sweep removes the keys of dead runs, see store.Sweeper.
-func (s *Server) Sweep(ctx context.Context, swept *store.Swept) { s.keys().Sweep(ctx, swept) }

@@ -58,7 +58,7 @@ func fails(t *testing.T, err, kind error, said string) {
 		t.Errorf("error %v, want %q with %q", err, kind, said)
 	}
 	if err != nil && strings.Contains(err.Error(), "secret") {
-		t.Errorf("it tells a password: %v", err)
+		t.Errorf("a password is in %v", err)
 	}
 }
 

@@ -9,7 +9,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/lockbench/lockbench/internal/store"
@@ -99,48 +98,28 @@ func ask(ctx context.Context, dial store.Dialer, addr, word string) (string, err
 	return string(answer), err
 }
 
-// What a server answers that does not serve, or that allows some words only.
-const (
-	notServing = "not currently serving"
-	notAllowed = "is not in the whitelist"
-)
-
 // status is what a server reports about itself.
 type status struct {
 	version, mode string // standalone, leader, follower, observer; unknown if it does not allow to ask
 	connections   int64
 }
 
-var (
-	// errNoQuorum says that a member of an ensemble has no leader.
-	errNoQuorum = errors.New("the server does not serve: its ensemble has no quorum, or it has just started")
-	// errStranger says that another kind of server is at the address.
-	errStranger = errors.New("what answers there is no ZooKeeper")
-	errHungUp   = errors.New("it hung up without a word: it has just lost its quorum, or it is no ZooKeeper")
-	errReadOnly = errors.New("the server has lost its ensemble and only reads (read-only mode)")
-)
-
 // look asks a server what it is; an error says that it does not serve.
 func look(ctx context.Context, dial store.Dialer, addr string) (status, error) {
 	answer, err := ask(ctx, dial, addr, "srvr")
 	switch {
-	case errors.Is(err, syscall.ECONNRESET), err == nil && answer == "":
-		return status{}, errHungUp
 	case err != nil:
 		return status{}, err
-	case strings.Contains(answer, notServing):
-		return status{}, errNoQuorum
-	case strings.Contains(answer, notAllowed):
+	case strings.Contains(answer, "not currently serving"):
+		return status{}, errors.New("it does not serve: its ensemble has no quorum, or it has just started")
+	case strings.Contains(answer, "is not in the whitelist"):
 		return status{mode: "unknown"}, nil
 	}
 	told := fields(answer)
 	version, _, _ := strings.Cut(strings.TrimPrefix(told["Zookeeper version"], "v"), "-")
 	s := status{strings.TrimSuffix(version, ","), told["Mode"], number(told["Connections"])}
-	switch {
-	case s.version == "" || s.mode == "":
-		return status{}, fmt.Errorf("%w: it said %.60q", errStranger, answer)
-	case s.mode == "read-only":
-		return status{}, errReadOnly
+	if s.version == "" || s.mode == "" || s.mode == "read-only" {
+		return status{}, fmt.Errorf("it is no ZooKeeper that serves writes: to srvr it said %.60q", answer)
 	}
 	return s, nil
 }

@@ -22,6 +22,7 @@ import (
 // Server is the ZooKeeper of a session, a store.Server.
 type Server struct {
 	ensemble.Servers
+	store.Keys
 	node     gozk.Node  // its connections are not counted
 	counters []counters // by server
 	watching *link
@@ -44,10 +45,7 @@ func (s *Server) Begin(ctx context.Context, o store.Options) error {
 	if err := s.recognise(ctx); err != nil {
 		return err
 	}
-	if err := s.watch(ctx); err != nil {
-		return err
-	}
-	return s.Pin.PinGenerator()
+	return s.watch(ctx)
 }
 
 // looks asks all servers what they are. Those that serve come with a mode; err says that they are too
@@ -91,9 +89,6 @@ func (s *Server) enough(serving int) bool {
 func (s *Server) recognise(ctx context.Context) error {
 	all, err := s.looks(ctx)
 	if err != nil {
-		if errors.Is(err, errStranger) {
-			return fmt.Errorf("%w: %w", store.ErrConfig, err)
-		}
 		return err
 	}
 	alone := slices.IndexFunc(all, func(one status) bool { return one.mode == "standalone" })
@@ -130,6 +125,9 @@ func (s *Server) watch(ctx context.Context) error {
 	s.watching, err = openLink(within, node, "lockbench:"+s.RunID+":observer")
 	switch {
 	case err == nil:
+		s.Keys = store.Keys{
+			Store: name, Addr: s.About.Address, Connected: s.watching.names, Remove: s.Remove, Scan: s.watching.scan,
+		}
 		return nil
 	case errors.Is(err, zk.ErrNoNode):
 		return fmt.Errorf("%w: %w: create it, or give the address without it", store.ErrConfig, err)

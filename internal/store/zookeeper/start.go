@@ -41,7 +41,7 @@ func (s *Server) start(ctx context.Context, o store.Options) (err error) {
 				Process: launch.Program{Prepare: write, Empty: write},
 			}
 		},
-	}, o, s.RunID)
+	}, o)
 	s.About.Why += "; it ticks every 100 ms, in place of 2 s"
 	for _, o := range s.Own {
 		s.node.Servers = append(s.node.Servers, o.Addr())

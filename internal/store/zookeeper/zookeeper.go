@@ -23,7 +23,7 @@ const name = "zookeeper"
 // Store returns the store ZooKeeper. Above seven members an ensemble is slower and not safer.
 func Store() ensemble.Kind {
 	return ensemble.Kind{
-		Name: name, Official: "ZooKeeper", A: "a", URLs: []string{"zk"}, Most: 7,
+		Name: name, Official: "ZooKeeper", URLs: []string{"zk"}, Most: 7,
 		Rights: []string{
 			"to create, delete, read and write nodes below the root, or below PATH of zk://host:port/PATH " +
 				"(setAcl PATH auth:bench:cdrw)",

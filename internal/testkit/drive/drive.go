@@ -88,7 +88,7 @@ func Run(t testing.TB, server store.Server, session string, v strategies.Variant
 		had = after.had.Load()
 	}
 	if had < times {
-		t.Errorf("the lock was had %d times of %d", had, times)
+		t.Errorf("the lock was acquired %d times of %d", had, times)
 	}
 	for _, f := range run.Faults {
 		if len(f.Injections) != 1 {
