@@ -32,7 +32,11 @@ var house = []room{
 		"internal/replies", "internal/pause", "internal/intercept", "internal/untrusted",
 	}},
 	{name: "workloads", packages: []string{"workloads"}},
-	{name: "strategies", packages: []string{"strategies", "strategies/goredis", "strategies/gozk"}, sees: []string{}},
+	{
+		name: "strategies", packages: []string{
+			"strategies", "strategies/goredis", "strategies/gozk", "strategies/internal/background",
+		}, sees: []string{},
+	},
 	{
 		name: "test kit", packages: []string{
 			"internal/testkit/*", "strategies/locktest", "strategies/locktest/*", "strategies/internal/trial",
