@@ -102,7 +102,7 @@ type Server interface {
 	RunIDs() []string
 	// Limits reads the limits of the server with the lowest ones. It never changes them.
 	Limits(ctx context.Context) (Limits, error)
-	// RoundTrips times commands, one after the other, on a connection of that name. A time is nil
+	// RoundTrips times commands, one after the other, on one connection. A store may give it that name. A time is nil
 	// if the server refuses the command.
 	RoundTrips(ctx context.Context, name string) (RoundTrips, error)
 	// Faults returns an Injector for the faults of a workload. The caller closes it.

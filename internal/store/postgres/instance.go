@@ -3,7 +3,6 @@ package postgres
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net"
 	"time"
 
@@ -72,18 +71,11 @@ func (i *instance) Close() error {
 	return nil
 }
 
-// RoundTrips times SELECT 1, and an advisory lock with its unlock, one after the other on one
-// connection of that name.
-func (s *server) RoundTrips(ctx context.Context, name string) (store.RoundTrips, error) {
-	var times store.RoundTrips
-	conn, err := pgx.ConnectConfig(ctx, s.configFor(name, &s.Meter.Observed, nil))
-	if err != nil {
-		return times, fmt.Errorf("connect for the baselines: %w", s.unreached(err))
-	}
-	defer conn.Close(context.WithoutCancel(ctx))
+// RoundTrips times SELECT 1, and an advisory lock with its unlock, one after the other, as the observer.
+func (s *server) RoundTrips(ctx context.Context, _ string) (times store.RoundTrips, err error) {
 	execute := func(sql string) (p50, p99 *int64, err error) {
 		return store.TimeCommand(s.Refused, func() error {
-			_, err := conn.Exec(ctx, sql)
+			_, err := s.observer.Exec(ctx, sql)
 			return err
 		})
 	}

@@ -159,23 +159,20 @@ func (c counter) change(ctx context.Context, session *gozk.Session, to func(was 
 	}
 }
 
-// RoundTrips times reads of one node, and then writes of it, one after the other in a session of that
-// name.
-func (s *Server) RoundTrips(ctx context.Context, name string) (times store.RoundTrips, err error) {
-	node := s.node
-	node.Dial = counting(s.Meter.Instance())
-	k, err := openLink(ctx, node, name)
+// RoundTrips times reads of one node, and then writes of it, one after the other in the session that observes.
+func (s *Server) RoundTrips(ctx context.Context, _ string) (times store.RoundTrips, err error) {
+	k := s.watching
+	session, err := k.live(ctx)
 	if err != nil {
-		return times, fmt.Errorf("%w: connect for the baselines: %w", ErrUnreachable, err)
+		return times, fmt.Errorf("%w: %w", ErrUnreachable, err)
 	}
-	defer k.close(ctx)
 	times.PingP50, times.PingP99, err = store.TimeCommand(refusal, func() error {
-		_, err := k.session.Get(ctx, k.mine)
+		_, err := session.Get(ctx, k.mine)
 		return err
 	})
 	if err == nil {
 		times.ScriptP50, times.ScriptP99, err = store.TimeCommand(refusal, func() error {
-			return k.session.Set(ctx, k.mine, nil, -1)
+			return session.Set(ctx, k.mine, nil, -1)
 		})
 	}
 	return times, err

@@ -35,11 +35,10 @@ func TestAddresses(t *testing.T) {
 // What a server has counted stays counted when it begins anew.
 func TestCountersAfterARestart(t *testing.T) {
 	var c counters
-	for _, now := range []string{"5", "7", "7", "2", "3"} {
-		c.enter(status{connections: 3}, map[string]string{"zk_bytes_received_count": now, "zk_cnt_updatelatency": now})
+	for _, now := range []int64{5, 7, 7, 2, 3} {
+		c.enter(status{connections: 3, received: now})
 	}
-	r := c.enter(status{}, nil) // it is down
-	if r.Clients != 0 || *r.BytesIn != 10 || r.Commands["write"] != 10 {
+	if r := c.enter(status{}); r.Clients != 0 || r.Commands[packets] != 10 { // it is down
 		t.Errorf("it is %+v", r)
 	}
 }

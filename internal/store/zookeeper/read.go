@@ -22,8 +22,8 @@ type counters struct {
 	starts, received int64
 }
 
-// Read reads the counters of all servers at the same time and adds them up. Only the server of a client
-// counts its writes; heartbeats count as reads. A server that is down has its last counts.
+// Read asks all servers for their counters at the same time and adds them up. A server that is down has its last
+// counts.
 func (s *Server) Read(ctx context.Context) (results.Reading, error) {
 	began := time.Now()
 	all, err := s.looks(ctx)
@@ -31,39 +31,28 @@ func (s *Server) Read(ctx context.Context) (results.Reading, error) {
 		return results.Reading{}, fmt.Errorf("read the counters: %w", err)
 	}
 	nodes := make([]results.NodeReading, len(all))
-	var asking sync.WaitGroup
 	for i, addr := range s.node.Servers {
-		asking.Go(func() {
-			told := map[string]string{}
-			if all[i].mode != "" {
-				answer, _ := ask(ctx, s.observe, addr, "mntr") // without an answer the last counts stay
-				told = fields(answer)
-			}
-			nodes[i] = results.NodeReading{Address: addr, Role: all[i].mode, Reading: s.counters[i].enter(all[i], told)}
-			if s.Started {
-				nodes[i].Reading.CPU = s.Own[i].CPU()
-			}
-		})
+		nodes[i] = results.NodeReading{Address: addr, Role: all[i].mode, Reading: s.counters[i].enter(all[i])}
+		if s.Started {
+			nodes[i].Reading.CPU = s.Own[i].CPU()
+		}
 	}
-	asking.Wait()
 	return s.Meter.Reading(began, nodes), nil
 }
 
-// enter enters what a server answered to srvr and mntr, and returns the sums. Without an answer to mntr the last counts
-// stay: a user's server may allow only srvr.
-func (c *counters) enter(now status, told map[string]string) results.Reading {
+// packets is the name of what a server counts: requests, heartbeats and questions such as srvr.
+const packets = "packet"
+
+// enter enters what a server said, and returns the sums. Without an answer the last counts stay.
+func (c *counters) enter(now status) results.Reading {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if text, ok := told["zk_bytes_received_count"]; ok {
-		received := number(text)
-		if received < c.received {
+	if now.received > 0 {
+		if now.received < c.received {
 			c.starts++
 		}
-		c.received = received
-		reads, writes := number(told["zk_cnt_readlatency"]), number(told["zk_cnt_updatelatency"])
-		c.Enter(fmt.Sprint(c.starts), results.Reading{
-			BytesIn: &received, Commands: map[string]int64{"read": reads, "write": writes},
-		})
+		c.received = now.received
+		c.Enter(fmt.Sprint(c.starts), results.Reading{Commands: map[string]int64{packets: now.received}})
 	}
 	r, _ := c.RestartCounters.Read()
 	r.Clients = max(0, now.connections-1) // one is the one that asks
@@ -100,8 +89,14 @@ func ask(ctx context.Context, dial store.Dialer, addr, word string) (string, err
 
 // status is what a server reports about itself.
 type status struct {
-	version, mode string // standalone, leader, follower, observer; unknown if it does not allow to ask
-	connections   int64
+	version, mode         string // standalone, leader, follower, observer; unknown if it does not allow to ask
+	connections, received int64
+}
+
+// look asks a server what it is, and counts that as a packet of our own observation.
+func (s *Server) look(ctx context.Context, addr string) (status, error) {
+	s.Meter.Count(packets)
+	return look(ctx, s.observe, addr)
 }
 
 // look asks a server what it is; an error says that it does not serve.
@@ -117,7 +112,9 @@ func look(ctx context.Context, dial store.Dialer, addr string) (status, error) {
 	}
 	told := fields(answer)
 	version, _, _ := strings.Cut(strings.TrimPrefix(told["Zookeeper version"], "v"), "-")
-	s := status{strings.TrimSuffix(version, ","), told["Mode"], number(told["Connections"])}
+	s := status{
+		strings.TrimSuffix(version, ","), told["Mode"], number(told["Connections"]), number(told["Received"]),
+	}
 	if s.version == "" || s.mode == "" || s.mode == "read-only" {
 		return status{}, fmt.Errorf("it is no ZooKeeper that serves writes: to srvr it said %.60q", answer)
 	}

@@ -36,7 +36,7 @@ func TestEnsemble(t *testing.T) {
 	for _, node := range reading.Nodes {
 		roles[node.Role]++
 	}
-	if roles["leader"] != 1 || roles["follower"] != 2 || reading.CPU == nil || reading.Commands["write"] == 0 {
+	if roles["leader"] != 1 || roles["follower"] != 2 || reading.CPU == nil || reading.Commands[packets] == 0 {
 		t.Errorf("roles %v of %+v", roles, reading)
 	}
 

@@ -55,34 +55,23 @@ func (s *Server) looks(ctx context.Context) (all []status, err error) {
 	var asking sync.WaitGroup
 	for i, addr := range s.node.Servers {
 		asking.Go(func() {
-			if all[i], problems[i] = look(ctx, s.observe, addr); problems[i] != nil {
+			if all[i], problems[i] = s.look(ctx, addr); problems[i] != nil {
 				problems[i] = fmt.Errorf("%s: %w", addr, problems[i])
 			}
 		})
 	}
 	asking.Wait()
-	if !s.enough(serving(all)) {
+	serving := 0
+	for _, one := range all {
+		if one.mode != "" {
+			serving++
+		}
+	}
+	// A user's member that serves is in contact with a majority.
+	if serving <= len(s.Own)/2 {
 		err = fmt.Errorf("%w: %w", ErrUnreachable, errors.Join(problems...))
 	}
 	return all, err
-}
-
-func serving(all []status) (n int) {
-	for _, one := range all {
-		if one.mode != "" {
-			n++
-		}
-	}
-	return n
-}
-
-// enough says whether this many servers are enough for locks. Of a user's ensemble some members may not
-// be known: a member that serves is in contact with a majority.
-func (s *Server) enough(serving int) bool {
-	if len(s.Own) > 0 {
-		return serving > len(s.Own)/2
-	}
-	return serving > 0
 }
 
 // recognise asks the servers what they are, and describes them.
@@ -189,7 +178,7 @@ func (s *Server) leader(ctx context.Context, away []launch.Started) launch.Start
 		if slices.Contains(away, o) {
 			continue
 		}
-		if status, err := look(ctx, s.observe, o.Addr()); err == nil && status.mode == "leader" {
+		if status, err := s.look(ctx, o.Addr()); err == nil && status.mode == "leader" {
 			return o
 		}
 	}
