@@ -182,6 +182,17 @@ func (t *Traffic) Conn(c net.Conn) net.Conn {
 	})
 }
 
+// Through returns a dialer whose connections are counted.
+func (t *Traffic) Through(dial dialer) dialer {
+	return func(ctx context.Context, network, addr string) (net.Conn, error) {
+		conn, err := dial(ctx, network, addr)
+		if err != nil {
+			return nil, err
+		}
+		return t.Conn(conn), nil
+	}
+}
+
 // Requests returns the number of writes so far: clients write a command or a whole
 // pipeline at once.
 func (t *Traffic) Requests() int64 { return t.requests.Load() }

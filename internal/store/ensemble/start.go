@@ -56,8 +56,13 @@ func (s *Servers) Start(ctx context.Context, f launch.Fleet, o store.Options) er
 	return nil
 }
 
-// Settle waits until all servers that lockbench started are ready.
-func (s *Servers) Settle(ctx context.Context, ready func(context.Context, launch.Starting) error) error {
+// Settle waits until all servers that lockbench started are ready; a user's are asked once.
+func (s *Servers) Settle(
+	ctx context.Context, ping func(context.Context) error, ready func(context.Context, launch.Starting) error,
+) error {
+	if !s.Started {
+		return ping(ctx)
+	}
 	await := func(m launch.Started, ctx context.Context) error { return ready(ctx, m) }
 	if err := launch.Each(ctx, s.Own, await); err != nil {
 		return fmt.Errorf("%w: wait for the servers: %w", store.ErrUnreachable, err)

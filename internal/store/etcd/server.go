@@ -57,12 +57,9 @@ type member struct {
 // config returns the configuration of a client, whose connections are counted and take the detour; both may be nil.
 // Only what is safe is retried.
 func (a address) config(traffic *intercept.Traffic, detours ...store.Through) clientv3.Config {
-	var dial store.Dialer = func(ctx context.Context, network, addr string) (net.Conn, error) {
-		conn, err := (&net.Dialer{KeepAlive: 5 * time.Minute}).DialContext(ctx, network, addr)
-		if err != nil || traffic == nil {
-			return conn, err
-		}
-		return traffic.Conn(conn), nil
+	dial := (&net.Dialer{KeepAlive: 5 * time.Minute}).DialContext
+	if traffic != nil {
+		dial = traffic.Through(dial)
 	}
 	for _, detour := range detours {
 		if detour != nil {
@@ -164,12 +161,7 @@ func (s *Server) Ping(ctx context.Context) (err error) {
 }
 
 // Settle waits until all members that lockbench started answer.
-func (s *Server) Settle(ctx context.Context) error {
-	if !s.Started {
-		return s.Ping(ctx)
-	}
-	return s.Servers.Settle(ctx, ready)
-}
+func (s *Server) Settle(ctx context.Context) error { return s.Servers.Settle(ctx, s.Ping, ready) }
 
 // Close disconnects, and removes the members that Open started.
 func (s *Server) Close(ctx context.Context) error {

@@ -11,7 +11,6 @@ import (
 	"fmt"
 	"net"
 	"net/url"
-	"os"
 	"strconv"
 	"strings"
 	"time"
@@ -72,9 +71,6 @@ func parseAddress(address, caFile string) (*pgx.ConnConfig, error) {
 		if query.Get("sslmode") == "disable" {
 			return nil, errors.New("--ca-file is for encrypted connections, and the address says sslmode=disable")
 		}
-		if _, err := os.Stat(caFile); err != nil {
-			return nil, fmt.Errorf("--ca-file: %w", err)
-		}
 		query.Set("sslrootcert", caFile)
 		if query.Get("sslmode") == "" {
 			query.Set("sslmode", "verify-full")
@@ -84,7 +80,7 @@ func parseAddress(address, caFile string) (*pgx.ConnConfig, error) {
 	config, err := pgx.ParseConfig(u.String())
 	switch {
 	case err != nil && caFile != "" && strings.Contains(err.Error(), "CA"):
-		return nil, fmt.Errorf("--ca-file: %s holds no PEM certificate", caFile)
+		return nil, fmt.Errorf("--ca-file: %s cannot be read, or holds no PEM certificate", caFile)
 	case err != nil:
 		return nil, errAddress
 	}

@@ -62,32 +62,33 @@ func (s *server) dropSchema(ctx context.Context) error {
 	}
 }
 
-// dead adds to left the schemas of dead sessions: no connection has their name. It does not look at
-// schemas of other owners.
-func (s *server) dead(ctx context.Context, left *store.Swept) (schemas []string) {
-	left.Kind = "schema"
+// Look finds the schemas of dead sessions, see ensemble.Server.
+func (s *server) Look(ctx context.Context, left *store.Swept) {
+	s.eachDead(ctx, left, func(string) error { return nil })
+}
+
+// Sweep removes the schemas of dead runs, see store.Sweeper.
+func (s *server) Sweep(ctx context.Context, swept *store.Swept) {
+	s.eachDead(ctx, swept, func(schema string) error {
+		_, err := s.exec(ctx, drop(schema))
+		return err
+	})
+}
+
+// eachDead calls do with the schema of each dead session, and adds it to swept: no connection has the session's name.
+// It does not look at schemas of other owners.
+func (s *server) eachDead(ctx context.Context, swept *store.Swept, do func(schema string) error) {
+	swept.Kind = "schema"
 	schemas, err := s.texts(ctx, `SELECT nspname::text FROM pg_namespace
 		WHERE nspname ~ ('^' || $1 || $2 || '$') AND nspname <> $3 AND pg_has_role(nspowner, 'USAGE') AND NOT EXISTS (
 			SELECT FROM pg_stat_activity
 			WHERE starts_with(application_name, $4 || substr(nspname, length($1) + 1) || ':'))
 		ORDER BY 1`, schemaPrefix, store.IDPattern, s.schema(), prefix)
 	if err != nil {
-		left.Skipped = append(left.Skipped, fmt.Sprintf("schemas on %s: %v", shown(s.config), err))
+		swept.Skipped = append(swept.Skipped, fmt.Sprintf("schemas on %s: %v", shown(s.config), err))
 	}
-	return schemas
-}
-
-// Look finds the schemas of dead sessions, see ensemble.Server.
-func (s *server) Look(ctx context.Context, left *store.Swept) {
-	for _, schema := range s.dead(ctx, left) {
-		left.Add(1, strings.TrimPrefix(schema, schemaPrefix))
-	}
-}
-
-// Sweep removes the schemas of dead runs, see store.Sweeper.
-func (s *server) Sweep(ctx context.Context, swept *store.Swept) {
-	for _, schema := range s.dead(ctx, swept) {
-		if _, err := s.exec(ctx, drop(schema)); err != nil {
+	for _, schema := range schemas {
+		if err := do(schema); err != nil {
 			swept.Skipped = append(swept.Skipped, fmt.Sprintf("the schema %s on %s: %v", schema, shown(s.config), err))
 			continue
 		}

@@ -124,19 +124,15 @@ func (s *server) observerName() string { return prefix + s.RunID + ":observer" }
 func (s *server) configFor(name string, traffic *intercept.Traffic, detour store.Through) *pgx.ConnConfig {
 	config := s.config.Copy()
 	config.RuntimeParams["application_name"] = name
-	dial := func(ctx context.Context, network, addr string) (net.Conn, error) {
+	dial := traffic.Through(func(ctx context.Context, network, addr string) (net.Conn, error) {
 		select {
 		case s.dials <- struct{}{}:
 			defer func() { <-s.dials }()
 		case <-ctx.Done():
 			return nil, fmt.Errorf("wait to dial: %w", ctx.Err())
 		}
-		conn, err := (&net.Dialer{KeepAlive: 5 * time.Minute}).DialContext(ctx, network, addr)
-		if err != nil {
-			return nil, err
-		}
-		return traffic.Conn(conn), nil
-	}
+		return (&net.Dialer{KeepAlive: 5 * time.Minute}).DialContext(ctx, network, addr)
+	})
 	config.DialFunc = dial
 	if detour != nil {
 		config.DialFunc = detour(dial)
@@ -155,10 +151,7 @@ func (s *server) Ping(ctx context.Context) error {
 
 // Settle waits until the server answers again.
 func (s *server) Settle(ctx context.Context) error {
-	if !s.Started {
-		return s.Ping(ctx)
-	}
-	return s.Servers.Settle(ctx, func(ctx context.Context, p launch.Starting) error {
+	return s.Servers.Settle(ctx, s.Ping, func(ctx context.Context, p launch.Starting) error {
 		return launch.Await(ctx, p, lastLine, s.Ping)
 	})
 }

@@ -14,20 +14,9 @@ import (
 	"github.com/lockbench/lockbench/workloads"
 )
 
-// counting opens connections with counted traffic.
-func counting(t *intercept.Traffic) store.Dialer {
-	return func(ctx context.Context, network, addr string) (net.Conn, error) {
-		conn, err := dialer(ctx, network, addr)
-		if err != nil {
-			return nil, err
-		}
-		return t.Conn(conn), nil
-	}
-}
-
 // observe opens a connection of our own observation.
 func (s *Server) observe(ctx context.Context, network, addr string) (net.Conn, error) {
-	return counting(&s.Meter.Observed)(ctx, network, addr)
+	return s.Meter.Observed.Through(dialer)(ctx, network, addr)
 }
 
 // opened returns the open connections of the instances of a name: ZooKeeper cannot say which client a connection
@@ -36,9 +25,6 @@ func (s *Server) opened(name string) *intercept.Open {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.open[name] == nil {
-		if s.open == nil {
-			s.open = map[string]*intercept.Open{}
-		}
 		s.open[name] = new(intercept.Open)
 	}
 	return s.open[name]
@@ -56,7 +42,7 @@ type instance struct {
 // connection, and a strategy opens its own.
 func (s *Server) Connect(ctx context.Context, name string, _ int, detour store.Through) (store.Instance, error) {
 	i := instance{node: s.node}
-	i.node.Dial = s.opened(name).Through(counting(s.Meter.Instance()))
+	i.node.Dial = s.opened(name).Through(s.Meter.Instance().Through(dialer))
 	if detour != nil {
 		i.node.Dial = detour(i.node.Dial)
 	}

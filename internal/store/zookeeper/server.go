@@ -147,10 +147,7 @@ func (s *Server) Ping(ctx context.Context) error {
 
 // Settle waits until all servers that lockbench started serve, or enough of a user's.
 func (s *Server) Settle(ctx context.Context) error {
-	if !s.Started {
-		return s.Ping(ctx)
-	}
-	if err := s.Servers.Settle(ctx, ready); err != nil {
+	if err := s.Servers.Settle(ctx, s.Ping, ready); err != nil {
 		return err
 	}
 	if _, err := s.watching.children(ctx, s.node.Path(presence)); err != nil {

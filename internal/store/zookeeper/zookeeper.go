@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/lockbench/lockbench/internal/intercept"
 	"github.com/lockbench/lockbench/internal/store"
 	"github.com/lockbench/lockbench/internal/store/ensemble"
 	"github.com/lockbench/lockbench/strategies/gozk"
@@ -36,7 +37,9 @@ func Store() ensemble.Kind {
 			_, err := parseAddress(o.Address)
 			return errors.Join(err, encrypted)
 		},
-		New: func(s ensemble.Servers) ensemble.Server { return &Server{Servers: s} },
+		New: func(s ensemble.Servers) ensemble.Server {
+			return &Server{Servers: s, open: map[string]*intercept.Open{}}
+		},
 	}
 }
 
