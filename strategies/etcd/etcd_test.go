@@ -63,16 +63,10 @@ func client(t testing.TB, server *etcdstore.Server) *clientv3.Client {
 	return client
 }
 
-func pause(t testing.TB, server *etcdstore.Server) {
+// do must succeed.
+func do(t testing.TB, what func(context.Context) error) {
 	t.Helper()
-	if err := server.Own[0].Pause(context.Background()); err != nil {
-		t.Error(err)
-	}
-}
-
-func resume(t testing.TB, server *etcdstore.Server) {
-	t.Helper()
-	if err := server.Own[0].Resume(context.Background()); err != nil {
+	if err := what(context.Background()); err != nil {
 		t.Error(err)
 	}
 }
@@ -268,7 +262,7 @@ func TestEtcdHangs(t *testing.T) {
 		lease := acquire(t, locker, "key")
 		ctx, cancel := context.WithCancel(t.Context())
 		waiting := waits(t, ctx, locker, client)
-		pause(t, server)
+		do(t, server.Own[0].Pause)
 		cancel()
 		if got := <-waiting; !errors.Is(got.err, context.Canceled) {
 			t.Errorf("a wait that was given up returned %v", got.err)
@@ -286,10 +280,10 @@ func TestEtcdHangs(t *testing.T) {
 		if err := lease.Release(short()); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("a release returned %v", err)
 		}
-		resume(t, server)
+		do(t, server.Own[0].Resume)
 		release(t, acquire(t, locker, "key")) // the unanswered release ended its session
 		poll.Until(t, "no key is left", func() bool { return len(keys(t, client)) == 0 })
-		pause(t, server)
+		do(t, server.Own[0].Pause)
 		closed := make(chan error, 1)
 		other := open(t, client, options, ttl)
 		go func() { _, err := other.Acquire(t.Context(), "key"); closed <- err }()
@@ -299,7 +293,7 @@ func TestEtcdHangs(t *testing.T) {
 		if err := <-closed; !errors.Is(err, strategies.ErrClosed) {
 			t.Errorf("an acquire of a closed Locker returned %v", err)
 		}
-		resume(t, server)
+		do(t, server.Own[0].Resume)
 	})
 }
 
