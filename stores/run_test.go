@@ -55,7 +55,7 @@ func TestRuns(t *testing.T) {
 			more:   []string{"holder-pause:at=100ms,for=300ms", "pause:at=100ms,for=300ms"},
 		},
 		{
-			topology: "single", lock: zookeeper.Strategy(), ttl: time.Second, trips: 3, command: "write", often: 2,
+			topology: "single", lock: zookeeper.Strategy(), ttl: time.Second, trips: 3, command: "packet", often: 4,
 			faults: []string{"kill:at=100ms,for=100ms,data=lose", "pause:at=100ms,for=1500ms"},
 			more: []string{
 				"kill:at=100ms,for=100ms,data=keep", "holder-pause:at=100ms",
@@ -64,7 +64,7 @@ func TestRuns(t *testing.T) {
 		},
 		{
 			topology: "zookeeper:3", lock: zookeeper.Strategy(), ttl: 4 * time.Second, trips: 3,
-			command: "write", often: 2,
+			command: "packet", often: 4,
 			faults: []string{"kill:at=100ms,for=1s,data=keep"},
 			more:   []string{"node-hang:at=100ms,for=1s,node=1"},
 		},

@@ -215,7 +215,7 @@ func (s *server) Faults([]workloads.Fault) store.Injector {
 	return injector{ensemble.Faults{Layout: s.Layout, Own: s.Own}, s}
 }
 
-// injector also renews the observer's connections.
+// injector also renews the data directory and the observer's connections.
 type injector struct {
 	ensemble.Faults
 	server *server
@@ -228,6 +228,11 @@ func (i injector) Prepare(ctx context.Context, fault workloads.Fault, at store.R
 		return action, err
 	}
 	action.Loses = fault.Data != workloads.DataKeep
+	if action.Loses {
+		if err := i.server.refresh(ctx, i.server.Own[0].(*launch.Process)); err != nil {
+			return store.Action{}, fmt.Errorf("%s: %w", fault.Name, err)
+		}
+	}
 	kill := action.Hit
 	action.Hit = func(ctx context.Context) error {
 		if action.Loses {

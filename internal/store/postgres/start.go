@@ -26,7 +26,7 @@ const (
 	maxConnections = 2500
 	// Superuser and database of a server that lockbench starts.
 	superuser, database = "lockbench", "postgres"
-	dataDir             = "data"
+	dataDir, freshDir   = "data", "fresh"
 )
 
 // errNoProgram includes advice.
@@ -101,8 +101,11 @@ func (s *server) start(ctx context.Context, o store.Options) (err error) {
 				Name: "postgres", Ready: s.ready,
 				Args: func(at launch.Place) []string { return settings(at.Port, o.Durability) },
 				Process: launch.Program{
-					User:    unprivileged(),
-					Prepare: s.initialise, Empty: s.initialise,
+					User: unprivileged(),
+					Prepare: func(ctx context.Context, p *launch.Process) error {
+						return s.initialise(ctx, p, dataDir)
+					},
+					Empty: s.empty,
 				},
 			}
 		},
@@ -116,17 +119,14 @@ func (s *server) start(ctx context.Context, o store.Options) (err error) {
 // initArgs are the arguments of initdb. md5 is the fastest login; the password never leaves this machine.
 const initArgs = "--username=" + superuser + " --auth=md5 --encoding=UTF8 --locale=C --no-sync --no-instructions"
 
-// initialise creates the data directory, in place of the former one.
-func (s *server) initialise(ctx context.Context, p *launch.Process) error {
-	if err := os.RemoveAll(filepath.Join(p.Dir(), dataDir)); err != nil {
-		return err
-	}
+// initialise creates a data directory.
+func (s *server) initialise(ctx context.Context, p *launch.Process, dir string) error {
 	secret, err := p.File("password", s.password+"\n")
 	if err != nil {
 		return err
 	}
 	defer os.Remove(secret)
-	args := append(strings.Fields(initArgs), "-D", dataDir, "--pwfile="+secret)
+	args := append(strings.Fields(initArgs), "-D", dir, "--pwfile="+secret)
 	cmd, err := p.Command(filepath.Join(s.bin, "initdb"), args...)
 	if err != nil {
 		return err
@@ -182,6 +182,27 @@ func (s *server) again(ctx context.Context, lose bool) error {
 			return err
 		}
 	}
+}
+
+// refresh prepares a fresh data directory next to the server's own, so that this takes no time while the
+// server is down.
+func (s *server) refresh(ctx context.Context, p *launch.Process) error {
+	if _, err := os.Stat(filepath.Join(p.Dir(), freshDir)); err == nil {
+		return nil
+	}
+	return s.initialise(ctx, p, freshDir)
+}
+
+// empty replaces the data of the killed server by the fresh data.
+func (s *server) empty(ctx context.Context, p *launch.Process) error {
+	if err := s.refresh(ctx, p); err != nil {
+		return err
+	}
+	data := filepath.Join(p.Dir(), dataDir)
+	if err := os.RemoveAll(data); err != nil {
+		return err
+	}
+	return os.Rename(filepath.Join(p.Dir(), freshDir), data)
 }
 
 // lastLine returns the log's last error, without PostgreSQL's hints and details.
