@@ -53,7 +53,8 @@ func (s *server) unreached(err error) error {
 		return err
 	}
 	text := err.Error()
-	sentinel, said, next := store.ErrUnreachable, text[strings.LastIndex(text, ": ")+1:], "" // without user and database
+	// Its last part names neither the user nor the database.
+	sentinel, said, next := store.ErrUnreachable, text[strings.LastIndex(text, ": ")+1:], ""
 	pg, answered := errors.AsType[*pgconn.PgError](err)
 	switch {
 	case answered:

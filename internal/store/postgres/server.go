@@ -86,7 +86,8 @@ func (s *server) learn(ctx context.Context) error {
 	var began time.Time
 	var encrypted bool
 	var fsync, commit string
-	err := s.observer.QueryRow(ctx, `SELECT current_setting('server_version'), current_setting('server_version_num')::int,
+	err := s.observer.QueryRow(ctx, `SELECT
+		current_setting('server_version'), current_setting('server_version_num')::int,
 		pg_is_in_recovery(), pg_postmaster_start_time(),
 		coalesce((SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()), false),
 		current_setting('fsync'), current_setting('synchronous_commit')`).
