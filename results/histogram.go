@@ -5,7 +5,6 @@ import (
 	"compress/zlib"
 	"encoding/base64"
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -134,9 +133,6 @@ func (h Histogram) MarshalText() ([]byte, error) {
 	return dense.Encode(hdrhistogram.V2CompressedEncodingCookieBase)
 }
 
-// errHistogram is the error of a text that is no histogram of a report.
-var errHistogram = errors.New("decode histogram")
-
 // UnmarshalText decodes a histogram of a report's layout.
 func (h *Histogram) UnmarshalText(encoded []byte) error {
 	*h = nil
@@ -144,11 +140,11 @@ func (h *Histogram) UnmarshalText(encoded []byte) error {
 		return nil
 	}
 	if err := checkLayout(string(encoded)); err != nil {
-		return fmt.Errorf("%w: %w", errHistogram, err)
+		return fmt.Errorf("damaged histogram: %w", err)
 	}
 	dense, err := hdrhistogram.Decode(encoded)
 	if err != nil {
-		return fmt.Errorf("%w: %w", errHistogram, err)
+		return fmt.Errorf("damaged histogram: %w", err)
 	}
 	*h = Counted(dense)
 	return nil

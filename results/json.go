@@ -1,9 +1,7 @@
 package results
 
 import (
-	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 
@@ -30,8 +28,8 @@ func WriteJSON(w io.Writer, r *Report) error {
 
 // ReadJSON reads what WriteJSON wrote. It refuses a truncated document, one that is no
 // lockbench report, one of another schema version, and one with damaged histograms or those
-// of a layout that lockbench does not write. The error says which. Texts are made printable. It
-// ignores unknown fields: a schema's version may gain fields.
+// of a layout that lockbench does not write. Texts are made printable. It ignores unknown fields: a schema's
+// version may gain fields.
 func ReadJSON(r io.Reader) (*Report, error) {
 	document, err := io.ReadAll(r)
 	if err != nil {
@@ -42,29 +40,14 @@ func ReadJSON(r io.Reader) (*Report, error) {
 		Schema string `json:"schema"`
 	}
 	if err := json.Unmarshal(document, &head); err != nil {
-		return nil, explain(document, err)
+		return nil, fmt.Errorf("not a whole lockbench report: %w", err)
 	}
 	if head.Schema != Schema {
 		return nil, fmt.Errorf("not a report that this lockbench reads: its schema is %q, not %q", head.Schema, Schema)
 	}
 	var report Report
 	if err := json.Unmarshal(document, &report); err != nil {
-		return nil, explain(document, err)
+		return nil, fmt.Errorf("not a whole lockbench report: %w", err)
 	}
 	return &report, nil
-}
-
-// explain says for the user why a document could not be decoded.
-func explain(document []byte, err error) error {
-	var syntax *json.SyntaxError
-	switch {
-	case len(bytes.TrimSpace(document)) == 0:
-		return errors.New("not a lockbench report: the document is empty")
-	case errors.Is(err, errHistogram):
-		return fmt.Errorf("report is damaged: %w", err)
-	case errors.As(err, &syntax) && syntax.Offset >= int64(len(document)):
-		return fmt.Errorf("report is truncated after %d bytes: %w", len(document), err)
-	default:
-		return fmt.Errorf("not a lockbench report: %w", err)
-	}
 }

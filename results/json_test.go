@@ -70,19 +70,19 @@ func TestReadJSONSaysWhatIsWrong(t *testing.T) {
 	at := strings.Index(recorded, `"hdr": "`) + 60
 	with := func(schema string) string { return strings.Replace(whole, results.Schema, schema, 1) }
 	for _, test := range []struct{ name, document, want string }{
-		{"empty", " \n", "the document is empty"},
-		{"text", "goos: linux\n", "not a lockbench report"},
+		{"empty", " \n", "unexpected end"},
+		{"text", "goos: linux\n", "not a whole lockbench report"},
 		{"other object", `{"benchmarks": []}`, `its schema is ""`},
-		{"array", `[1, 2]`, "not a lockbench report"},
+		{"array", `[1, 2]`, "not a whole lockbench report"},
 		{"other schema", with("k6/summary/1"), `its schema is "k6/summary/1"`},
 		{"newer", with("lockbench/report/2"), `its schema is "lockbench/report/2", not "lockbench/report/1"`},
-		{"half", whole[:len(whole)/2], "truncated after"},
-		{"all but the end", strings.TrimRight(whole, "}\n"), "truncated after"},
-		{"two documents", whole + whole, "not a lockbench report"},
+		{"half", whole[:len(whole)/2], "not a whole lockbench report"},
+		{"all but the end", strings.TrimRight(whole, "}\n"), "unexpected end"},
+		{"two documents", whole + whole, "not a whole lockbench report"},
 		{"wrong type", strings.Replace(whole, `"rounds": 1`, `"rounds": "one"`, 1), "rounds"},
-		{"damaged", recorded[:at] + "////" + recorded[at+4:], "report is damaged: "},
-		{"no base64", strings.Replace(recorded, `"hdr": "`, `"hdr": "!`, 1), "report is damaged: "},
-		{"cut", strings.Replace(recorded, `"turns_hdr": "HIST`, `"turns_hdr": "`, 1), "report is damaged: "},
+		{"damaged", recorded[:at] + "////" + recorded[at+4:], "damaged histogram: "},
+		{"no base64", strings.Replace(recorded, `"hdr": "`, `"hdr": "!`, 1), "damaged histogram: "},
+		{"cut", strings.Replace(recorded, `"turns_hdr": "HIST`, `"turns_hdr": "`, 1), "damaged histogram: "},
 	} {
 		if test.document == whole || test.document == recorded {
 			t.Fatalf("%s: nothing is wrong", test.name)

@@ -317,7 +317,7 @@ func TestTheTimelineIsTheWindow(t *testing.T) {
 	for _, s := range run.Timeline {
 		acquisitions += s.Acquisitions
 		seconds += s.Seconds
-		if s.WaitP50 == nil || *s.WaitP50 > *s.WaitP99 || *s.WaitP99 > *s.WaitMax || s.Waiting == 0 {
+		if s.WaitP50 == nil || s.WaitP50.NS > s.WaitP99.NS || s.WaitP99.NS > s.WaitMax.NS || s.Waiting == 0 {
 			t.Errorf("slice %+v", s)
 		}
 	}

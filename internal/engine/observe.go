@@ -224,7 +224,7 @@ func (r *run) slice(from, to instant) results.Slice {
 	ages := r.ages()
 	s.Waiting = len(ages)
 	waits := r.recorder.Recent(ages)
-	s.SetWaits(waits.P50, waits.P99, waits.Max)
+	s.WaitP50, s.WaitP99, s.WaitMax = waits.P50, waits.P99, waits.Max
 	if from.server != nil && to.server != nil {
 		d := to.server.Since(*from.server, s.Acquisitions)
 		s.Commands, s.RedisCPU, s.RoundTrips, s.Connected = d.Calls, d.CPU, d.RoundTrips, nil

@@ -46,7 +46,7 @@ func synthetic(names []string, clients []int, rounds int) *results.Report {
 				}
 				run.Timeline = nil
 				for second := range int64(5) {
-					wait := new((1 + second) * 1e6)
+					wait := &results.Bound{NS: (1 + second) * 1e6}
 					run.Timeline = append(run.Timeline, results.Slice{
 						At: float64(second), Seconds: 1, Acquisitions: 800 + second, Waiting: p.Workload.Clients - 1,
 						WaitP50: wait, WaitP99: wait, WaitMax: wait,
