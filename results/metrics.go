@@ -29,7 +29,8 @@ type Row struct {
 
 // Compared says how comparisons treat a metric.
 type Compared struct {
-	Label string // in words: "wait p99"
+	metric string
+	Label  string // in words: "wait p99"
 	// Resolution is the smallest meaningful value. Smaller values, and 0, count as this value, so
 	// that ratios exist.
 	Resolution float64
@@ -40,6 +41,8 @@ type Compared struct {
 
 // Bench is a metric in the format of Go's benchmarks.
 type Bench struct {
+	metric string
+
 	Unit  string  // p99-wait-ns/op
 	Scale float64 // factor from the metric's unit
 	Exact bool    // it does not vary between runs
@@ -99,14 +102,6 @@ func (m Metric) shown(r Run) *Figure {
 	return m.Of(r)
 }
 
-// exact returns the metric of a run; nil if it is a lower bound or not known.
-func (m Metric) exact(r Run) *Figure {
-	if f := m.Of(r); f != nil && !f.AtLeast {
-		return f
-	}
-	return nil
-}
-
 // percentiles are the fields of a Distribution with percentiles.
 var percentiles = map[string]float64{"P50": 50, "P90": 90, "P95": 95, "P99": 99, "P999": 99.9}
 
@@ -120,14 +115,12 @@ func (m Metric) percentile() (path string, percent float64) {
 	return m.path[:dot], percent
 }
 
-// InBench returns the metric of a run in the unit of Bench; false if it is not known or only
-// a lower bound.
+// InBench returns the metric of a run in the unit of Bench; false if it is not known or only a lower bound.
 func (m Metric) InBench(r Run) (float64, bool) {
-	f := m.exact(r)
-	if f == nil {
-		return 0, false
+	if f := m.Of(r); f != nil && !f.AtLeast {
+		return f.Value * m.Bench.Scale, true
 	}
-	return f.Value * m.Bench.Scale, true
+	return 0, false
 }
 
 // at returns the field of a run, or of a part of it, with this path; nil if there is none, or a part on the way
@@ -196,7 +189,7 @@ func ComparedMetrics() []Metric {
 	var all []Metric
 	for _, c := range compared {
 		m, _ := FindMetric(c.metric)
-		m.Compared = &c.Compared
+		m.Compared = &c
 		all = append(all, m)
 	}
 	return all
@@ -207,7 +200,7 @@ func BenchMetrics() []Metric {
 	var all []Metric
 	for _, b := range benched {
 		m, _ := FindMetric(b.metric)
-		m.Bench = &b.Bench
+		m.Bench = &b
 		all = append(all, m)
 	}
 	return all
@@ -431,40 +424,34 @@ func longest(injections []Injection, of func(Injection) *Bound) *Bound {
 }
 
 // compared lists the metrics of a comparison in its order.
-var compared = []struct {
-	metric string
-	Compared
-}{
-	{"acq_per_s", Compared{"acquisitions", 0.01, false}},
-	{"utilisation", Compared{"utilisation", 0.1, false}},
-	{"wait_p50", Compared{"wait p50", 1, false}},
-	{"wait_p99", Compared{"wait p99", 1, false}},
-	{"handoff_p50", Compared{"handoff p50", 1, false}},
-	{"handoff_p99", Compared{"handoff p99", 1, false}},
-	{"release_p50", Compared{"release p50", 1, false}},
-	{"redis_cpu_per_acq", Compared{"server CPU per acq", 1, false}},
-	{"jain", Compared{"Jain index", 0.001, false}},
-	{"starved", Compared{"starved clients", 1, false}},
-	{"commands_per_acq", Compared{"commands per acq", 0.01, true}},
-	{"round_trips_per_acq", Compared{"round trips per acq", 0.01, true}},
-	{"bytes_in_per_acq", Compared{"bytes in per acq", 0.01, true}},
-	{"bytes_out_per_acq", Compared{"bytes out per acq", 0.01, true}},
-	{"attempts_per_acq", Compared{"attempts per acq", 0.01, true}},
-	{"wake_ups_per_acq", Compared{"wake-ups per acq", 0.01, true}},
-	{"futile_wake_ups_per_acq", Compared{"futile wake-ups per acq", 0.01, true}},
+var compared = []Compared{
+	{"acq_per_s", "acquisitions", 0.01, false},
+	{"utilisation", "utilisation", 0.1, false},
+	{"wait_p50", "wait p50", 1, false},
+	{"wait_p99", "wait p99", 1, false},
+	{"handoff_p50", "handoff p50", 1, false},
+	{"handoff_p99", "handoff p99", 1, false},
+	{"release_p50", "release p50", 1, false},
+	{"redis_cpu_per_acq", "server CPU per acq", 1, false},
+	{"jain", "Jain index", 0.001, false},
+	{"starved", "starved clients", 1, false},
+	{"commands_per_acq", "commands per acq", 0.01, true},
+	{"round_trips_per_acq", "round trips per acq", 0.01, true},
+	{"bytes_in_per_acq", "bytes in per acq", 0.01, true},
+	{"bytes_out_per_acq", "bytes out per acq", 0.01, true},
+	{"attempts_per_acq", "attempts per acq", 0.01, true},
+	{"wake_ups_per_acq", "wake-ups per acq", 0.01, true},
+	{"futile_wake_ups_per_acq", "futile wake-ups per acq", 0.01, true},
 }
 
 // benched lists the metrics of a benchmark line in its order.
-var benched = []struct {
-	metric string
-	Bench
-}{
-	{"wait_p99", Bench{"p99-wait-ns/op", 1, false}},
-	{"acq_per_s", Bench{"acq/s", 1, false}},
-	{"jain", Bench{"jain-pct", 100, false}},
-	{"redis_cpu_per_acq", Bench{"redis-cpu-ns/op", 1, false}},
-	{"violations", Bench{"violations", 1, true}},
-	{"commands_per_acq", Bench{"commands/op", 1, false}},
-	{"round_trips_per_acq", Bench{"round-trips/op", 1, false}},
-	{"wake_ups_per_acq", Bench{"wake-ups/op", 1, false}},
+var benched = []Bench{
+	{"wait_p99", "p99-wait-ns/op", 1, false},
+	{"acq_per_s", "acq/s", 1, false},
+	{"jain", "jain-pct", 100, false},
+	{"redis_cpu_per_acq", "redis-cpu-ns/op", 1, false},
+	{"violations", "violations", 1, true},
+	{"commands_per_acq", "commands/op", 1, false},
+	{"round_trips_per_acq", "round-trips/op", 1, false},
+	{"wake_ups_per_acq", "wake-ups/op", 1, false},
 }

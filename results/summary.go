@@ -18,7 +18,11 @@ type Summary struct {
 	Runs     []Run          // all runs, in the order in which they ran
 	Used     []Run          // the runs from which figures are computed, see choose
 	Invalid  bool           // no run could be trusted
+	first    *Summary       // of the first strategy at the same point
 }
+
+// isFirst says whether the others at the same point are compared with this one.
+func (s Summary) isFirst() bool { return s.Title() == s.first.Title() }
 
 // Usable says whether a run's figures can be trusted: it is valid and did not fail.
 func (r Run) Usable() bool { return r.Valid() && r.Failure == "" }
@@ -61,7 +65,12 @@ func (s Summary) Mark() string {
 // Summaries groups the report's runs by strategy and point, in the order of the request. It
 // leaves out what never ran.
 func (r *Report) Summaries() []Summary {
-	return slices.DeleteFunc(r.Asked(), func(s Summary) bool { return len(s.Runs) == 0 })
+	all := slices.DeleteFunc(r.Asked(), func(s Summary) bool { return len(s.Runs) == 0 })
+	for i := range all {
+		same := func(other Summary) bool { return other.Point == all[i].Point }
+		all[i].first = &all[slices.IndexFunc(all, same)]
+	}
+	return all
 }
 
 // Missing returns the strategies, in a sweep for each point, that were planned and did not run.
@@ -151,10 +160,10 @@ func figures(runs []Run, value func(Run) *Figure) []Figure {
 	return known
 }
 
-// Exactly returns the values of a metric in the used runs that are not lower bounds, in
+// exactly returns the values of a metric in the used runs that are not lower bounds, in
 // ascending order.
-func (s Summary) Exactly(m Metric) []Figure {
-	exact := figures(s.Used, m.exact)
+func (s Summary) exactly(m Metric) []Figure {
+	exact := slices.DeleteFunc(figures(s.Used, m.Of), func(f Figure) bool { return f.AtLeast })
 	slices.SortStableFunc(exact, byValue)
 	return exact
 }
@@ -162,11 +171,27 @@ func (s Summary) Exactly(m Metric) []Figure {
 // Range returns the smallest and the largest value of a metric in the used runs; false with
 // fewer than two, or if one is a lower bound.
 func (s Summary) Range(m Metric) (low, high float64, ok bool) {
-	values := s.Exactly(m)
+	values := s.exactly(m)
 	if len(values) < 2 || len(values) < len(figures(s.Used, m.Of)) {
 		return 0, 0, false
 	}
 	return values[0].Value, values[len(values)-1].Value, true
+}
+
+// spread writes the smallest and the largest of a metric's exactly known values.
+func (s Summary) spread(m Metric) string {
+	known := s.exactly(m)
+	if len(known) < 2 {
+		return NotKnown
+	}
+	low, high := known[0].Text(m.Unit), known[len(known)-1].Text(m.Unit)
+	if m.Unit == PerSecond { // the title has the unit
+		low, high = strings.TrimSuffix(low, "/s"), strings.TrimSuffix(high, "/s")
+	}
+	if number, unit, found := strings.Cut(low, " "); found && strings.HasSuffix(high, " "+unit) {
+		low = number // write the unit once
+	}
+	return fmt.Sprint(low, "–", high, s.Mark())
 }
 
 // near is the largest spread of a strategy's runs, divided by their median, at which a third

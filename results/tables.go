@@ -26,8 +26,18 @@ const (
 	LoadGroup     Group = "LOAD on the servers"
 	SpreadGroup   Group = "SPREAD min–max" // the smallest and the largest figure of the rounds
 	SafetyGroup   Group = "SAFETY"
-	PageGroup     Group = "PAGE" // the first table of the page for a browser
+)
 
+// Groups returns the tables with every figure, in their order.
+func Groups() []Group {
+	return []Group{
+		SpeedGroup, RatioGroup, HerdGroup, WaitingGroup, FairnessGroup, CostGroup, LoadGroup, SpreadGroup, SafetyGroup,
+	}
+}
+
+// Tables that are a choice of figures.
+const (
+	PageGroup       Group = "PAGE"        // the first table of the page for a browser
 	ShortGroup      Group = "SHORT"       // the one table that is printed first
 	ShortRatioGroup Group = "SHORT RATIO" // the part of RatioGroup that is printed under SHORT
 )
@@ -53,6 +63,34 @@ func shows(metric, heading string) Column {
 // writes is a column of what cell writes.
 func writes(heading string, cell func(Summary) string) Column {
 	return Column{Heading: heading, Cell: cell}
+}
+
+// ratio is the column of a metric compared, round by round, with the first strategy at the same point.
+func ratio(metric, heading string) Column {
+	c := shows(metric, heading)
+	c.Cell = func(s Summary) string {
+		if s.isFirst() {
+			return "1"
+		}
+		if ratio := s.Against(*s.first, c.Metric); ratio != nil {
+			return ratio.String()
+		}
+		return NotKnown
+	}
+	return c.when(func(r *Report) bool { return several(r) && !allOf(r, Summary.isFirst) })
+}
+
+// spread is the column of the smallest and the largest figure of several runs, where other tables show only the
+// median.
+func spread(metric, heading string) Column {
+	c := shows(metric, heading)
+	c.Cell = func(s Summary) string { return s.spread(c.Metric) }
+	unknown := func(s Summary) bool { return c.Cell(s) == NotKnown }
+	return c.when(func(r *Report) bool { return several(r) && !allOf(r, unknown) })
+}
+
+func allOf(r *Report, is func(Summary) bool) bool {
+	return !slices.ContainsFunc(r.Summaries(), func(s Summary) bool { return !is(s) })
 }
 
 // when says which reports have the column.
@@ -87,10 +125,10 @@ var layout = map[Group][]Column{
 		shows("release_p50", "release\np50"),
 	},
 	RatioGroup: {
-		shows("acq_per_s", "acq/s"),
-		shows("wait_per_client_p99", "wait p99\nper client"),
-		shows("commands_per_acq", "commands\nper acq"),
-		shows("redis_cpu_per_acq", "server CPU\nper acq"),
+		ratio("acq_per_s", "acq/s"),
+		ratio("wait_per_client_p99", "wait p99\nper client"),
+		ratio("commands_per_acq", "commands\nper acq"),
+		ratio("redis_cpu_per_acq", "server CPU\nper acq"),
 	},
 	HerdGroup: {
 		shows("bursts", "bursts").when(herd),
@@ -114,9 +152,10 @@ var layout = map[Group][]Column{
 		shows("start_lateness_p99", "starts\nlate p99").when(openLoop),
 	},
 	FairnessGroup: {
-		writes("acq per client\nmin–max", acquisitionsOf).when(closed),
+		shows("acq_per_client_min", "fewest\nacq").when(closed),
+		shows("acq_per_client_max", "most\nacq").when(closed),
 		shows("jain", "Jain\nindex"),
-		writes("starved\nclients", starvedOf).when(closed),
+		shows("starved", "starved\nclients").when(closed),
 		shows("longest_wait", "longest\nwait"),
 		shows("working_set", "working\nset"),
 		shows("reacquire_distance_p50", "reacquire\ndistance"),
@@ -143,11 +182,11 @@ var layout = map[Group][]Column{
 		shows("other_traffic", "other clients'\ntraffic"),
 	},
 	SpreadGroup: {
-		shows("acq_per_s", "acq/s"),
-		shows("handoff_p50", "handoff\np50"),
-		shows("redis_cpu_per_acq", "server CPU\nper acq"),
-		shows("redis_cpu", "server CPU\nof one core"),
-		shows("other_cpu", "other CPU\nof all"),
+		spread("acq_per_s", "acq/s"),
+		spread("handoff_p50", "handoff\np50"),
+		spread("redis_cpu_per_acq", "server CPU\nper acq"),
+		spread("redis_cpu", "server CPU\nof one core"),
+		spread("other_cpu", "other CPU\nof all"),
 	},
 	SafetyGroup: {
 		claims,
@@ -186,9 +225,9 @@ var layout = map[Group][]Column{
 		claims,
 	},
 	ShortRatioGroup: {
-		shows("acq_per_s", "acq/s"),
-		shows("wait_per_client_p99", "wait p99\nper client"),
-		shows("redis_cpu_per_acq", "server CPU\nper acq"),
+		ratio("acq_per_s", "acq/s"),
+		ratio("wait_per_client_p99", "wait p99\nper client"),
+		ratio("redis_cpu_per_acq", "server CPU\nper acq"),
 	},
 }
 
@@ -257,37 +296,16 @@ func runsOf(s Summary) string {
 }
 
 func waitsOf(s Summary) string {
-	return s.median(func(r Run) any {
+	waits := MedianFigure(figures(s.Used, func(r Run) *Figure {
 		if r.Waiting.PerClient.P50 == nil {
 			return nil
 		}
-		return float64(r.Waiting.PerClient.Count) / float64(s.Workload.Clients)
-	}, Short)
-}
-
-func acquisitionsOf(s Summary) string {
-	least := s.median(func(r Run) any { return r.Fairness.AcquisitionsMin }, Whole)
-	most := s.median(func(r Run) any { return r.Fairness.AcquisitionsMax }, Whole)
-	return strings.TrimSuffix(least, s.Mark()) + "–" + most
-}
-
-// starvedOf writes the starved clients and the number of all clients.
-func starvedOf(s Summary) string {
-	m, _ := FindMetric("starved")
-	starved := s.Figure(m)
-	if starved == nil {
+		return &Figure{Value: float64(r.Waiting.PerClient.Count) / float64(s.Workload.Clients)}
+	}))
+	if waits == nil {
 		return NotKnown
 	}
-	return fmt.Sprintf("%s of %d", Whole(starved.Value), s.Workload.Clients) + s.Mark()
-}
-
-// median writes the median of the used runs.
-func (s Summary) median(value func(Run) any, write func(float64) string) string {
-	f := MedianFigure(figures(s.Used, func(r Run) *Figure { return figure(value(r)) }))
-	if f == nil {
-		return NotKnown
-	}
-	return write(f.Value) + s.Mark()
+	return Short(waits.Value) + s.Mark()
 }
 
 // Table is a title and its columns.

@@ -4,7 +4,6 @@ package render
 import (
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 
 	"github.com/lockbench/lockbench/internal/layout"
@@ -25,7 +24,7 @@ func WriteTable(w io.Writer, r *results.Report, color bool) error {
 	all := r.Summaries()
 	tables := []results.Table{
 		{Columns: results.Columns(results.ShortGroup, r)},
-		ratios(results.ShortRatioGroup, r, all),
+		{Title: string(results.RatioGroup), Columns: results.Columns(results.ShortRatioGroup, r)},
 		results.TableOf(results.HerdGroup, r),
 	}
 	p.tables(append(tables, r.FaultTables()...), all)
@@ -51,15 +50,10 @@ func WriteMarkdown(w io.Writer, r *results.Report) error {
 func (p *page) report(w io.Writer, r *results.Report) error {
 	p.conditions(r)
 	all := r.Summaries()
-	tables := []results.Table{
-		results.TableOf(results.SpeedGroup, r), ratios(results.RatioGroup, r, all),
-	}
-	for _, g := range []results.Group{
-		results.HerdGroup, results.WaitingGroup, results.FairnessGroup, results.CostGroup, results.LoadGroup,
-	} {
+	var tables []results.Table
+	for _, g := range results.Groups() {
 		tables = append(tables, results.TableOf(g, r))
 	}
-	tables = append(tables, spreads(r, all), results.TableOf(results.SafetyGroup, r))
 	tables = append(tables, r.FaultTables()...)
 	for _, t := range tables {
 		p.names = max(p.names, layout.TextWidth(t.Title))
@@ -96,65 +90,6 @@ func (p *page) tables(tables []results.Table, all []results.Summary) {
 	for _, t := range tables {
 		p.table(t, all)
 	}
-}
-
-// ratios compares each strategy, round by round, with the first one at the same point. It has no columns if there
-// is nothing to compare.
-func ratios(g results.Group, r *results.Report, all []results.Summary) results.Table {
-	t := results.Table{Title: string(results.RatioGroup)}
-	bases := map[string]results.Summary{} // by point
-	for _, s := range all {
-		if _, known := bases[s.Point]; !known {
-			bases[s.Point] = s
-		}
-	}
-	if r.Rounds < 2 || len(bases) == len(all) {
-		return t
-	}
-	for _, c := range results.Columns(g, r) {
-		c.Cell = func(s results.Summary) string {
-			base := bases[s.Point]
-			if base.Title() == s.Title() {
-				return "1"
-			}
-			if ratio := s.Against(base, c.Metric); ratio != nil {
-				return ratio.String()
-			}
-			return results.NotKnown
-		}
-		t.Columns = append(t.Columns, c)
-	}
-	return t
-}
-
-// spreads shows the smallest and the largest figure of several runs where the other tables show
-// only the median. It has no columns for one run.
-func spreads(r *results.Report, all []results.Summary) results.Table {
-	t := results.Table{Title: string(results.SpreadGroup)}
-	for _, c := range results.Columns(results.SpreadGroup, r) {
-		c.Cell = func(s results.Summary) string { return spread(s, c.Metric) }
-		known := func(s results.Summary) bool { return c.Cell(s) != results.NotKnown }
-		if r.Rounds > 1 && slices.ContainsFunc(all, known) {
-			t.Columns = append(t.Columns, c)
-		}
-	}
-	return t
-}
-
-// spread writes the smallest and the largest of a metric's exactly known values.
-func spread(s results.Summary, m results.Metric) string {
-	known := s.Exactly(m)
-	if len(known) < 2 {
-		return results.NotKnown
-	}
-	low, high := known[0].Text(m.Unit), known[len(known)-1].Text(m.Unit)
-	if m.Unit == results.PerSecond { // the title has the unit
-		low, high = strings.TrimSuffix(low, "/s"), strings.TrimSuffix(high, "/s")
-	}
-	if number, unit, found := strings.Cut(low, " "); found && strings.HasSuffix(high, " "+unit) {
-		low = number // write the unit once
-	}
-	return fmt.Sprint(low, "–", high, s.Mark())
 }
 
 // findings writes the findings to read first, and what a reader must know to trust the figures.
