@@ -1,8 +1,6 @@
 package results
 
 import (
-	"cmp"
-	"fmt"
 	"maps"
 	"reflect"
 	"slices"
@@ -46,45 +44,52 @@ func addField(how string, sum, more reflect.Value) {
 		*s = s.Plus(more.Interface().(Histogram))
 	case **Bound:
 		*s = Longest(*s, more.Interface().(*Bound))
-	case *int:
-		*s = *add(how, s, new(int(more.Int())))
-	case *int64:
-		*s = *add(how, s, new(more.Int()))
-	case *float64:
-		*s = *add(how, s, new(more.Float()))
-	case **int:
-		*s = add(how, *s, more.Interface().(*int))
-	case **int64:
-		*s = add(how, *s, more.Interface().(*int64))
-	case **float64:
-		*s = add(how, *s, more.Interface().(*float64))
 	case *bool:
 		*s = how == byOr && (*s || more.Bool()) || how == byAnd && *s && more.Bool()
 	case *[]string:
 		*s = slices.Concat(*s, more.Interface().([]string))
 	case *map[string]int64:
 		*s = addCounts(*s, more.Interface().(map[string]int64))
-	case **Rest:
-		*s = addKnown(*s, more.Interface().(*Rest))
-	case **ServerPeak:
-		*s = addKnown(*s, more.Interface().(*ServerPeak))
 	default:
-		panic(fmt.Sprintf("results: %T cannot be added", s))
+		sum.Set(added(how, sum, more))
 	}
 }
 
-// addKnown adds two structs; nil is one without values.
-func addKnown[T any](a, b *T) *T {
-	var sum T
-	for _, part := range []*T{a, b} {
-		if part != nil {
-			addFields(&sum, *part)
-		}
+// added adds numbers, structs of them, and pointers to either, of which nil is not known.
+func added(how string, a, b reflect.Value) reflect.Value {
+	sum := reflect.New(a.Type()).Elem()
+	switch {
+	case a.Kind() != reflect.Pointer:
+		sum.Set(a)
+	case how == bySum && (a.IsNil() || b.IsNil()), b.IsNil() && a.IsNil():
+		return sum
+	case b.IsNil():
+		return a
+	case a.IsNil():
+		return b
 	}
-	if a == nil && b == nil {
-		return nil
+	switch {
+	case a.Kind() == reflect.Pointer:
+		sum.Set(reflect.New(a.Type().Elem()))
+		sum.Elem().Set(added(how, a.Elem(), b.Elem()))
+	case a.Kind() == reflect.Struct:
+		addStruct(sum, b)
+	case a.CanInt():
+		sum.SetInt(addNumbers(how, a.Int(), b.Int()))
+	default:
+		sum.SetFloat(addNumbers(how, a.Float(), b.Float()))
 	}
-	return &sum
+	return sum
+}
+
+func addNumbers[N int64 | float64](how string, a, b N) N {
+	switch how {
+	case byMaximum:
+		return max(a, b)
+	case byMinimum:
+		return min(a, b)
+	}
+	return a + b
 }
 
 // addCounts adds counts by name; nil if one of the two is not known.
@@ -97,24 +102,4 @@ func addCounts(a, b map[string]int64) map[string]int64 {
 		sum[name] += n
 	}
 	return sum
-}
-
-// number is a count or another figure.
-type number interface{ int | int64 | float64 }
-
-// add adds two figures, nil ones being unknown.
-func add[N number](how string, a, b *N) *N {
-	if a == nil || b == nil {
-		if how == bySum {
-			return nil
-		}
-		return cmp.Or(a, b)
-	}
-	switch how {
-	case byMaximum:
-		return new(max(*a, *b))
-	case byMinimum:
-		return new(min(*a, *b))
-	}
-	return new(*a + *b)
 }

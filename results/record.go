@@ -93,8 +93,10 @@ func (r *Run) probed(count *int64, other Run, more *int64) *int64 {
 		return count
 	case r.Speed.Acquisitions == 0 && count == nil:
 		return more
+	case count == nil || more == nil:
+		return nil
 	}
-	return add(bySum, count, more)
+	return new(*count + *more)
 }
 
 // add adds what another generator read of the same servers: their counts are those of the first that read

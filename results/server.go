@@ -1,6 +1,7 @@
 package results
 
 import (
+	"cmp"
 	"strings"
 	"time"
 )
@@ -174,7 +175,9 @@ func (d *ServerDelta) MainThreadPercent() *float64 {
 		busiest = nil
 	}
 	for _, n := range d.Nodes {
-		busiest = add(byMaximum, busiest, n.MainCPU)
+		if n.MainCPU != nil {
+			busiest = new(max(*n.MainCPU, *cmp.Or(busiest, n.MainCPU)))
+		}
 	}
 	if busiest == nil {
 		return nil
@@ -316,7 +319,7 @@ func nodesSince(later, earlier []NodeReading) []NodeDelta {
 }
 
 // minus returns the difference; nil if one of the two is not known.
-func minus[N number](later, earlier *N) *N {
+func minus[N int64 | float64](later, earlier *N) *N {
 	if later == nil || earlier == nil {
 		return nil
 	}
