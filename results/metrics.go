@@ -171,6 +171,15 @@ func FindMetric(name string) (Metric, bool) {
 	return rows[at].metric(), true
 }
 
+// MustMetric returns a metric that exists.
+func MustMetric(name string) Metric {
+	m, known := FindMetric(name)
+	if !known {
+		panic("results: no metric " + name)
+	}
+	return m
+}
+
 func (r Row) metric() Metric {
 	return Metric{Row: r, Better: Better(r.is & (down | up)), value: computed[r.Name]}
 }
@@ -188,7 +197,7 @@ func Metrics() []Metric {
 func ComparedMetrics() []Metric {
 	var all []Metric
 	for _, c := range compared {
-		m, _ := FindMetric(c.metric)
+		m := MustMetric(c.metric)
 		m.Compared = &c
 		all = append(all, m)
 	}
@@ -199,7 +208,7 @@ func ComparedMetrics() []Metric {
 func BenchMetrics() []Metric {
 	var all []Metric
 	for _, b := range benched {
-		m, _ := FindMetric(b.metric)
+		m := MustMetric(b.metric)
 		m.Bench = &b
 		all = append(all, m)
 	}

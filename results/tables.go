@@ -56,8 +56,7 @@ type Column struct {
 
 // shows is the column of a metric.
 func shows(metric, heading string) Column {
-	m, _ := FindMetric(metric)
-	return Column{Metric: m, Heading: heading}
+	return Column{Metric: MustMetric(metric), Heading: heading}
 }
 
 // writes is a column of what cell writes.

@@ -20,7 +20,7 @@ const (
 
 // cheapest says which of the locks in Redis cost it the least, and which the most.
 func cheapest(all []results.Summary) []Finding {
-	m := metric("commands_per_acq")
+	m := results.MustMetric("commands_per_acq")
 	if all = inRedis(all); len(all) < 2 {
 		return nil
 	}
@@ -51,7 +51,7 @@ func titles(all []results.Summary) string {
 // or there was a single process. A lock that prefers its own process needs few commands only as
 // long as clients wait there.
 func passedWithin(all []results.Summary) string {
-	m := metric("passes_within_instance")
+	m := results.MustMetric("passes_within_instance")
 	var shares []results.Figure
 	for _, s := range all {
 		share := s.Figure(m)
@@ -73,7 +73,7 @@ func byValue(a, b results.Figure) int { return cmp.Compare(a.Value, b.Value) }
 // inRedis returns the rivals that lock in Redis only: another store's commands are not
 // comparable.
 func inRedis(all []results.Summary) []results.Summary {
-	m := metric("commands_per_acq")
+	m := results.MustMetric("commands_per_acq")
 	return slices.DeleteFunc(rivals(all, m),
 		func(s results.Summary) bool { return s.Store != "" || s.Figure(m).Value == 0 })
 }
@@ -88,7 +88,7 @@ func herds(all []results.Summary) []Finding {
 	if float64(many.Workload.Clients) < manyMore*float64(few.Workload.Clients) {
 		return nil
 	}
-	m := metric("commands_per_acq")
+	m := results.MustMetric("commands_per_acq")
 	var growing []string
 	for _, s := range rivals(with(all, many), m) {
 		before := slices.IndexFunc(sorted, func(other results.Summary) bool {

@@ -35,7 +35,7 @@ func unclaimedOverlaps(s results.Summary) []Finding {
 // counted reports every strategy for which a counting metric is above 0.
 func counted(name, noun, text string) about {
 	return func(s results.Summary) []Finding {
-		if f := s.Figure(metric(name)); f != nil && f.Value > 0 {
+		if f := s.Figure(results.MustMetric(name)); f != nil && f.Value > 0 {
 			return say(fmt.Sprintf(text, words.Count(int(f.Value), noun)))
 		}
 		return nil
@@ -70,7 +70,7 @@ func unrecovered(s results.Summary) []Finding {
 
 // leftovers reports what a strategy left on the servers.
 func leftovers(s results.Summary) []Finding {
-	count := s.Figure(metric("leftovers"))
+	count := s.Figure(results.MustMetric("leftovers"))
 	if count == nil || count.Value == 0 {
 		return nil
 	}

@@ -18,7 +18,7 @@ const nearlyAll = 95.0
 // serve. It leaves out workloads whose clients are only slots.
 func served(all []results.Summary) []Finding {
 	var every, not []string
-	for _, s := range rivals(all, metric("acquisitions")) {
+	for _, s := range rivals(all, results.MustMetric("acquisitions")) {
 		low, high, told := starved(s)
 		switch {
 		case s.Workload.Slots():
@@ -69,10 +69,10 @@ func starved(s results.Summary) (low, high int, told string) {
 // atTheCeiling reports locks that are held nearly all the time. It leaves out workloads whose clients do
 // not always wait, or in which something else than the lock delays them: clients pause after an error.
 func atTheCeiling(s results.Summary) []Finding {
-	w, m := s.Workload, metric("utilisation")
+	w, m := s.Workload, results.MustMetric("utilisation")
 	paced := w.Rate > 0 || len(w.Stages) > 0 || w.Burst > 0 || !w.Think.IsZero() || w.Hold.IsZero() ||
 		w.Timeout != nil || len(w.Faults) > 0
-	if paced || w.Clients < 2*w.Keys || s.Capacity != 1 || s.Figure(metric("errors")).Value > 0 ||
+	if paced || w.Clients < 2*w.Keys || s.Capacity != 1 || s.Figure(results.MustMetric("errors")).Value > 0 ||
 		len(rivals([]results.Summary{s}, m)) == 0 || s.Figure(m).Value < nearlyAll {
 		return nil
 	}
@@ -85,14 +85,14 @@ func atTheCeiling(s results.Summary) []Finding {
 // shortest gap; in an open loop, the one with the shortest slow waits. It says whether the
 // difference to the next one is certain.
 func ahead(all []results.Summary) []Finding {
-	m, best := metric("acq_per_s"), "highest throughput"
+	m, best := results.MustMetric("acq_per_s"), "highest throughput"
 	switch w := all[0].Workload; {
 	case w.Burst > 0: // the bursts set the pace
 		return nil
 	case w.Rate > 0:
-		m, best = metric("wait_p99"), "shortest wait p99"
+		m, best = results.MustMetric("wait_p99"), "shortest wait p99"
 	case len(unequalHolds(rivals(all, m))) > 0: // longer holds lower the throughput
-		m, best = metric("gap"), "shortest gap (mean holds differ)"
+		m, best = results.MustMetric("gap"), "shortest gap (mean holds differ)"
 	}
 	first, second, ok := bestTwo(all, m)
 	if !ok || first.Brief(m) == results.NotKnown { // a percentile of too few waits

@@ -74,20 +74,11 @@ func with(all []results.Summary, one results.Summary) []results.Summary {
 		func(s results.Summary) bool { return !results.SameWorkload(s.Workload, one.Workload) })
 }
 
-// metric returns a metric; a test checks that each name used here exists.
-func metric(name string) results.Metric {
-	m, ok := results.FindMetric(name)
-	if !ok {
-		panic("findings: no metric " + name)
-	}
-	return m
-}
-
 // rivals returns the strategies that can be compared by a metric: valid, known, and locks that
 // kept exclusion.
 func rivals(all []results.Summary, m results.Metric) []results.Summary {
 	return slices.DeleteFunc(slices.Clone(all), func(s results.Summary) bool {
-		violations := s.Figure(metric("violations"))
+		violations := s.Figure(results.MustMetric("violations"))
 		excludes := slices.Contains(s.Claims, "exclusion") && s.Caveat == "" && violations != nil &&
 			violations.Value == 0
 		return s.Invalid || !excludes || s.Figure(m) == nil

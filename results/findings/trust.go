@@ -156,7 +156,7 @@ func stalled(s results.Summary) []Finding {
 	if n == 0 {
 		return nil
 	}
-	took := func(name string) string { return metric(name).Of(worst).Text(results.Nanoseconds) }
+	took := func(name string) string { return results.MustMetric(name).Of(worst).Text(results.Nanoseconds) }
 	text := fmt.Sprintf("no grant for %s of %s although clients waited", took("stall"), window(worst))
 	if worst.Fairness.LongestWait != nil {
 		text += ", longest wait " + took("longest_wait")
@@ -170,7 +170,7 @@ func stalled(s results.Summary) []Finding {
 // otherHolds reports mean holds that are not what the workload asked for. Bursts and faults make
 // holds longer on purpose.
 func otherHolds(all []results.Summary) []Finding {
-	m := metric("hold_mean")
+	m := results.MustMetric("hold_mean")
 	var notes []string
 	for _, s := range all {
 		hold, asked := s.Figure(m), s.HoldAsked()
@@ -190,7 +190,7 @@ func otherHolds(all []results.Summary) []Finding {
 // unequalHolds reports that strategies held for different times: their throughputs then do not
 // compare the locks.
 func unequalHolds(all []results.Summary) []Finding {
-	m := metric("hold_mean")
+	m := results.MustMetric("hold_mean")
 	known := slices.DeleteFunc(slices.Clone(all), func(s results.Summary) bool { return s.Figure(m) == nil })
 	var notes []string
 	for i, first := range known {

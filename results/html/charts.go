@@ -44,7 +44,7 @@ var overviews = []struct {
 func (f family) overview() []chart {
 	var all []chart
 	for _, o := range overviews {
-		if c, known := f.withGrowth(o.chart, metric(o.metric), o.log); known && len(f.arenas) > 1 {
+		if c, known := f.withGrowth(o.chart, results.MustMetric(o.metric), o.log); known && len(f.arenas) > 1 {
 			all = append(all, c)
 		}
 	}

@@ -122,15 +122,6 @@ func strategyNames(all []family) []string {
 	return names
 }
 
-// metric returns a metric of results.Metrics. The tests draw every name that is used here.
-func metric(name string) results.Metric {
-	m, ok := results.FindMetric(name)
-	if !ok {
-		panic("html: no metric " + name)
-	}
-	return m
-}
-
 // typical returns the used run with the median throughput. It stands for all runs where
 // runs cannot be combined.
 func (c cell) typical() results.Run {

@@ -83,8 +83,7 @@ func csvColumns() []csvColumn {
 		}
 	}
 	for _, name := range []string{"fault_recovery_max", "fault_stall_max"} { // later than the others, so at the end
-		m, _ := results.FindMetric(name)
-		bounded(m)
+		bounded(results.MustMetric(name))
 	}
 	return columns
 }
