@@ -6,7 +6,7 @@ package compare
 import (
 	"fmt"
 	"io"
-	"slices"
+	"iter"
 	"strings"
 
 	"github.com/lockbench/lockbench/internal/words"
@@ -194,12 +194,25 @@ func (r Rules) overall(all []Result) Verdict {
 
 // Comparable says whether both sides have any metric in common.
 func (c *Comparison) Comparable() bool {
-	for _, s := range c.Strategies {
-		if slices.ContainsFunc(s.Results, func(r Result) bool { return r.Base.N > 0 && r.Head.N > 0 }) {
+	for _, r := range c.results() {
+		if r.Base.N > 0 && r.Head.N > 0 {
 			return true
 		}
 	}
 	return false
+}
+
+// results yields the results of all strategies with the strategy's name.
+func (c *Comparison) results() iter.Seq2[string, Result] {
+	return func(yield func(string, Result) bool) {
+		for _, s := range c.Strategies {
+			for _, r := range s.Results {
+				if !yield(s.Name, r) {
+					return
+				}
+			}
+		}
+	}
 }
 
 // WriteJSON writes the comparison as an indented JSON document, or nothing if it cannot be

@@ -3,7 +3,6 @@ package compare
 import (
 	"cmp"
 	"fmt"
-	"iter"
 	"slices"
 	"strings"
 
@@ -16,38 +15,12 @@ type Side struct {
 	Reports []results.File
 }
 
-// runs yields the runs of all reports with their files.
-func (s Side) runs() iter.Seq2[string, results.Run] {
-	return func(yield func(string, results.Run) bool) {
-		for _, report := range s.Reports {
-			for _, run := range report.Runs {
-				if !yield(report.Name, run) {
-					return
-				}
-			}
-		}
-	}
-}
-
-// why says why a run is not compared; "" if it is.
-func why(r results.Run) string {
-	switch {
-	case !r.Valid():
-		return "invalid: " + strings.Join(r.Invalid, "; ")
-	case r.Failure != "":
-		return "failed: " + r.Failure
-	case r.Partial:
-		return "cut short"
-	}
-	return ""
-}
-
 // session returns the median of a metric over the comparable runs of a title in a report; nil if
 // none has it.
 func session(report results.File, m Metric, title string) *results.Figure {
 	var values []results.Figure
 	for _, run := range report.Runs {
-		if v := m.Of(run); v != nil && run.Title() == title && why(run) == "" {
+		if v := m.Of(run); v != nil && run.Title() == title && run.Complete() {
 			values = append(values, *v)
 		}
 	}
@@ -112,22 +85,33 @@ func (s Side) titles() []string {
 
 // leftOut names the runs that are not compared, with the reason.
 func (s Side) leftOut() []string {
-	var lines []string
-	for file, run := range s.runs() {
-		if reason := why(run); reason != "" {
-			lines = append(lines, fmt.Sprintf("%s: %s round %d: %s", file, run.Title(), run.Round, reason))
+	return s.ofRuns(func(r results.Run) []string {
+		switch {
+		case !r.Valid():
+			return []string{"invalid: " + strings.Join(r.Invalid, "; ")}
+		case r.Failure != "":
+			return []string{"failed: " + r.Failure}
+		case r.Partial:
+			return []string{"cut short"}
 		}
-	}
-	return lines
+		return nil
+	})
 }
 
 // broken names the claimed guarantees that did not hold in any run: an invalid run does not excuse
 // a broken lock.
 func (s Side) broken() []string {
+	return s.ofRuns(func(r results.Run) []string { return r.Safety.Broken })
+}
+
+// ofRuns returns what is said of each run, with its file and round.
+func (s Side) ofRuns(said func(results.Run) []string) []string {
 	var lines []string
-	for file, run := range s.runs() {
-		for _, claim := range run.Safety.Broken {
-			lines = append(lines, fmt.Sprintf("%s: %s round %d: %s", file, run.Title(), run.Round, claim))
+	for _, report := range s.Reports {
+		for _, run := range report.Runs {
+			for _, text := range said(run) {
+				lines = append(lines, fmt.Sprintf("%s: %s round %d: %s", report.Name, run.Title(), run.Round, text))
+			}
 		}
 	}
 	return lines
@@ -180,10 +164,12 @@ func begin(method string, base, head Side, rules Rules) (*Comparison, []string) 
 // bound says in how many runs the machine, not the lock, limited the speed.
 func (s Side) bound() []string {
 	limited, all := 0, 0
-	for _, run := range s.runs() {
-		all++
-		if run.MachineBound() {
-			limited++
+	for _, report := range s.Reports {
+		all += len(report.Runs)
+		for _, run := range report.Runs {
+			if run.MachineBound() {
+				limited++
+			}
 		}
 	}
 	if limited == 0 {

@@ -59,21 +59,19 @@ func (c *Comparison) table(p *layout.Page, wanted func(Result) bool) {
 	if c.Method == MethodUnpaired {
 		rows[0] = slices.Replace(rows[0], 7, 9, "sessions")
 	}
-	for _, s := range c.Strategies {
-		for _, r := range s.Results {
-			if !wanted(r) {
-				continue
-			}
-			row := []string{s.Name, r.Label, r.figure(r.Base), r.figure(r.Head), percent(r.Delta), r.interval(), r.p()}
-			if c.Method == MethodPaired {
-				row = append(row, percent(r.Detectable))
-			}
-			row = append(row, r.number(c.Method))
-			for i := range row {
-				row[i] = p.Text(row[i])
-			}
-			rows = append(rows, append(row, painted(p, r.Verdict)))
+	for name, r := range c.results() {
+		if !wanted(r) {
+			continue
 		}
+		row := []string{name, r.Label, r.figure(r.Base), r.figure(r.Head), percent(r.Delta), r.interval(), r.p()}
+		if c.Method == MethodPaired {
+			row = append(row, percent(r.Detectable))
+		}
+		row = append(row, r.number(c.Method))
+		for i := range row {
+			row[i] = p.Text(row[i])
+		}
+		rows = append(rows, append(row, painted(p, r.Verdict)))
 	}
 	p.Grid("ll"+strings.Repeat("r", len(rows[0])-3)+"l", rows)
 }
@@ -184,11 +182,9 @@ func (c *Comparison) Headline() string {
 
 // undecided says why the primary metric is undecided.
 func (c *Comparison) undecided() string {
-	for _, s := range c.Strategies {
-		for _, r := range s.Results {
-			if r.Metric == c.Rules.Primary && len(r.Warnings) > 0 {
-				return r.Label + ": " + r.Warnings[0]
-			}
+	for _, r := range c.results() {
+		if r.Metric == c.Rules.Primary && len(r.Warnings) > 0 {
+			return r.Label + ": " + r.Warnings[0]
 		}
 	}
 	return "no run of both sides has " + c.Rules.Primary
@@ -197,11 +193,9 @@ func (c *Comparison) undecided() string {
 // changes lists the results of a verdict that count, or those that do not, at most five.
 func (c *Comparison) changes(v Verdict, counting bool) string {
 	var found []string
-	for _, s := range c.Strategies {
-		for _, r := range s.Results {
-			if r.Verdict == v && c.Rules.counts(r.Metric) == counting {
-				found = append(found, fmt.Sprintf("%s %s %s", s.Name, r.Label, percent(r.Delta)))
-			}
+	for name, r := range c.results() {
+		if r.Verdict == v && c.Rules.counts(r.Metric) == counting {
+			found = append(found, fmt.Sprintf("%s %s %s", name, r.Label, percent(r.Delta)))
 		}
 	}
 	const most = 5

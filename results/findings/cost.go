@@ -1,7 +1,6 @@
 package findings
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -24,8 +23,7 @@ func cheapest(all []results.Summary) []Finding {
 	if all = inRedis(all); len(all) < 2 {
 		return nil
 	}
-	byCommands := func(a, b results.Summary) int { return cmp.Compare(a.Figure(m).Value, b.Figure(m).Value) }
-	least, most := slices.MinFunc(all, byCommands), slices.MaxFunc(all, byCommands)
+	least, most := extremes(all, m)
 	if most.Figure(m).Value < flat*least.Figure(m).Value {
 		return nil
 	}
@@ -52,23 +50,16 @@ func titles(all []results.Summary) string {
 // long as clients wait there.
 func passedWithin(all []results.Summary) string {
 	m := results.MustMetric("passes_within_instance")
-	var shares []results.Figure
-	for _, s := range all {
-		share := s.Figure(m)
-		if share == nil || s.Workload.Instances < 2 {
-			return ""
-		}
-		shares = append(shares, *share)
+	if slices.ContainsFunc(all, func(s results.Summary) bool { return s.Figure(m) == nil || s.Workload.Instances < 2 }) {
+		return ""
 	}
-	low, high := slices.MinFunc(shares, byValue), slices.MaxFunc(shares, byValue)
-	percent := fmt.Sprintf("%.0f", high.Value)
-	if least := fmt.Sprintf("%.0f", low.Value); least != percent {
-		percent = least + " to " + percent
+	least, most := extremes(all, m)
+	low, percent := fmt.Sprintf("%.0f", least.Figure(m).Value), fmt.Sprintf("%.0f", most.Figure(m).Value)
+	if low != percent {
+		percent = low + " to " + percent
 	}
 	return fmt.Sprintf(" (%s %% of the passes stayed within a process)", percent)
 }
-
-func byValue(a, b results.Figure) int { return cmp.Compare(a.Value, b.Value) }
 
 // inRedis returns the rivals that lock in Redis only: another store's commands are not
 // comparable.

@@ -1,7 +1,6 @@
 package findings
 
 import (
-	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -134,7 +133,7 @@ func bestTwo(all []results.Summary, m results.Metric) (first, second results.Sum
 		if m.Better == results.Higher {
 			a, b = b, a
 		}
-		return cmp.Compare(a.Figure(m).Value, b.Figure(m).Value)
+		return by(m)(a, b)
 	})
 	return all[0], all[1], !all[0].Figure(m).AtLeast
 }

@@ -1,6 +1,7 @@
 package findings
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/lockbench/lockbench/results"
@@ -72,6 +73,16 @@ func byClients(all []results.Summary) []results.Summary {
 func with(all []results.Summary, one results.Summary) []results.Summary {
 	return slices.DeleteFunc(slices.Clone(all),
 		func(s results.Summary) bool { return !results.SameWorkload(s.Workload, one.Workload) })
+}
+
+// by orders strategies by a metric that is known of all of them.
+func by(m results.Metric) func(a, b results.Summary) int {
+	return func(a, b results.Summary) int { return cmp.Compare(a.Figure(m).Value, b.Figure(m).Value) }
+}
+
+// extremes returns the strategies with the smallest and the largest figure; it must be known of all.
+func extremes(all []results.Summary, m results.Metric) (least, most results.Summary) {
+	return slices.MinFunc(all, by(m)), slices.MaxFunc(all, by(m))
 }
 
 // rivals returns the strategies that can be compared by a metric: valid, known, and locks that

@@ -1,7 +1,6 @@
 package findings
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -198,9 +197,7 @@ func unequalHolds(all []results.Summary) []Finding {
 		if slices.ContainsFunc(known[:i], alike) {
 			continue
 		}
-		byHold := func(a, b results.Summary) int { return cmp.Compare(a.Figure(m).Value, b.Figure(m).Value) }
-		same := with(known, first)
-		least, most := slices.MinFunc(same, byHold), slices.MaxFunc(same, byHold)
+		least, most := extremes(with(known, first), m)
 		short, long := least.Figure(m), most.Figure(m)
 		if long.Value > equalHolds*short.Value {
 			notes = append(notes, fmt.Sprintf("%s %s, %s %s", most.Title(), long.Text(m.Unit), least.Title(),
