@@ -10,14 +10,12 @@ import (
 	"github.com/lockbench/lockbench/workloads"
 )
 
-// Conditions returns the conditions of the measurement as lines, each with its label.
+// Conditions returns the conditions of the measurement as lines, each with its label. The text of a line that does
+// not apply is empty.
 func (r *Report) Conditions() [][2]string {
-	lines := [][2]string{
-		{"workload", r.Workload.Describe()},
-		{"faults", words.Dotted(r.Workload.Given()["fault"]...)},
-		{"sweep", sweep(r.Points)},
-	}
-	if len(r.Stores) == 0 || r.Redis.Source != "none" {
+	lines := [][2]string{{"workload", r.Workload.Describe()}}
+	lines = append(lines, r.varied()...)
+	if r.usesRedis() {
 		lines = append(lines, [2]string{"redis", r.Redis.Describe()})
 	}
 	for _, s := range r.Stores {
@@ -29,29 +27,31 @@ func (r *Report) Conditions() [][2]string {
 	for _, part := range r.Generators { // one line for each generator
 		lines = append(lines, [2]string{"machine", part.Generator + ": " + part.Environment.Describe()})
 	}
-	lines = append(lines, [2]string{"placement", placement(r)})
 	if r.Baselines != nil {
 		lines = append(lines, [2]string{"baselines", r.Baselines.describe()})
 	}
-	return slices.DeleteFunc(lines, func(line [2]string) bool { return line[1] == "" })
+	return lines
 }
 
 // Gist is a short form of Conditions: the servers, the workload, the number of runs, the
 // faults and the sweep.
 func (r *Report) Gist() [][2]string {
-	var servers []string
-	if len(r.Stores) == 0 || r.Redis.Source != "none" {
-		servers = append(servers, r.Redis.gist("redis"))
+	var about []string
+	if r.usesRedis() {
+		about = append(about, r.Redis.gist("redis"))
 	}
 	for _, s := range r.Stores {
-		servers = append(servers, s.Server.gist(s.Name))
+		about = append(about, s.Server.gist(s.Name))
 	}
-	about := append(servers, r.Workload.Describe(), words.Count(r.Rounds, "run")+" of each strategy")
-	return slices.DeleteFunc([][2]string{
-		{"lockbench", words.Dotted(about...)},
-		{"faults", words.Dotted(r.Workload.Given()["fault"]...)},
-		{"sweep", sweep(r.Points)},
-	}, func(line [2]string) bool { return line[1] == "" })
+	about = append(about, r.Workload.Describe(), words.Count(r.Rounds, "run")+" of each strategy")
+	return append([][2]string{{"lockbench", words.Dotted(about...)}}, r.varied()...)
+}
+
+func (r *Report) usesRedis() bool { return len(r.Stores) == 0 || r.Redis.Source != "none" }
+
+// varied names the faults and what a sweep changes.
+func (r *Report) varied() [][2]string {
+	return [][2]string{{"faults", words.Dotted(r.Workload.Given()["fault"]...)}, {"sweep", sweep(r.Points)}}
 }
 
 // gist is a short form of Describe.
@@ -63,9 +63,9 @@ func (s Redis) gist(name string) string {
 	if s.Source == "address" {
 		at = s.Address
 	}
-	return strings.Join(strings.Fields(strings.Join([]string{
-		cmp.Or(s.Name, name), s.Version, when(s.Topology != "single", s.Topology), when(at != "", "("+at+")"),
-	}, " ")), " ")
+	text := fmt.Sprint(cmp.Or(s.Name, name), " ", s.Version, " ", when(s.Topology != "single", s.Topology), " ",
+		when(at != "", "("+at+")"))
+	return strings.Join(strings.Fields(text), " ")
 }
 
 // when returns a text, or "" if it does not apply.
@@ -107,7 +107,7 @@ func (s Redis) Describe() string {
 		when(s.Protocol > 0, fmt.Sprintf("RESP%d", s.Protocol)),
 		when(s.IOThreads != nil && *s.IOThreads > 1, fmt.Sprintf("%d I/O threads", *cmp.Or(s.IOThreads, new(int)))),
 		s.losing(), s.Source, s.Image, s.Network+when(s.Network == "host" || s.Network == "loopback", " network"),
-		address, when(s.TLS, "TLS"), cpus("server", s.PinnedCPUs))
+		address, when(s.TLS, "TLS"), cpus("server pinned to", s.PinnedCPUs), cpus("server on", s.AllowedCPUs))
 }
 
 // losing says what a crash of the server may lose.
@@ -131,15 +131,8 @@ func (e Environment) Describe() string {
 		strings.TrimSuffix(fmt.Sprintf("%d × %s", e.CPUs, e.CPUModel), " × "),
 		when(e.GoMaxProcs != e.CPUs, fmt.Sprintf("GOMAXPROCS %d", e.GoMaxProcs)), e.Go,
 		when(e.TimerOvershoot > 0, "sleeps "+Nanoseconds.Format(float64(e.TimerOvershoot))+" too long"),
-		cpus("generator", e.PinnedCPUs),
+		cpus("generator pinned to", e.PinnedCPUs), cpus("generator on", e.AllowedCPUs),
 	)
-}
-
-func cpus(who string, pinned []int) string {
-	if len(pinned) == 0 {
-		return ""
-	}
-	return fmt.Sprintf("%s pinned to CPU %s", who, strings.Trim(fmt.Sprint(pinned), "[]"))
 }
 
 // describe adds the store's request times to its description.
@@ -166,39 +159,19 @@ func optional(ns *int64) string {
 	return Nanoseconds.Format(float64(*ns))
 }
 
-// placement says on which CPUs the generator and Redis may run: speed and CPU time depend on it.
-// It returns "" if the generator's CPUs are not known.
-func placement(r *Report) string {
-	generator, redis := r.Environment.AllowedCPUs, r.Redis.AllowedCPUs
-	if len(generator) == 0 || len(r.Generators) > 0 { // each generator of a merged report has its own
-		return ""
-	}
-	where := "generator on CPU " + cpuRanges(generator)
-	switch {
-	case r.Redis.Source == "none" || r.Redis.Source == "":
-		return where
-	case len(redis) == 0 && r.Redis.Network == "remote":
-		return where + ", Redis on another machine"
-	case len(redis) == 0:
-		return where + ", Redis on this machine, where on it is not known"
-	}
-	return where + ", Redis on CPU " + cpuRanges(redis)
-}
-
-// cpuRanges writes CPUs in ascending order as Linux does: 0-3,8.
-func cpuRanges(cpus []int) string {
+// cpus writes CPUs in ascending order as Linux does: 0-3,8. It returns "" for none.
+func cpus(what string, numbers []int) string {
 	var parts []string
-	for i := 0; i < len(cpus); {
-		last := i
-		for last+1 < len(cpus) && cpus[last+1] == cpus[last]+1 {
-			last++
+	for i := 0; i < len(numbers); {
+		first := i
+		for i++; i < len(numbers) && numbers[i] == numbers[i-1]+1; {
+			i++
 		}
-		if last == i {
-			parts = append(parts, fmt.Sprint(cpus[i]))
-		} else {
-			parts = append(parts, fmt.Sprintf("%d-%d", cpus[i], cpus[last]))
+		part := fmt.Sprint(numbers[first])
+		if i > first+1 {
+			part += fmt.Sprintf("-%d", numbers[i-1])
 		}
-		i = last + 1
+		parts = append(parts, part)
 	}
-	return strings.Join(parts, ",")
+	return when(len(parts) > 0, what+" CPU "+strings.Join(parts, ","))
 }

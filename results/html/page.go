@@ -221,10 +221,7 @@ func sourceOf(f results.File) source {
 	if !f.Started.IsZero() {
 		s.Lines = append(s.Lines, [2]string{"measured", f.Started.UTC().Format("2006-01-02 15:04 MST")})
 	}
-	s.Lines = append(s.Lines, f.Conditions()...)
-	if r := f.Redis.Why; r != "" {
-		s.Lines = append(s.Lines, [2]string{"why this Redis", r})
-	}
+	s.Lines = append(append(s.Lines, f.Conditions()...), [2]string{"why this Redis", f.Redis.Why})
 	return s
 }
 
