@@ -13,10 +13,10 @@ import (
 // chart is a picture of curves. A timeline is curves over time.
 type chart struct {
 	name  string // unique on the page: 1-throughput
-	title string
-	note  string // how to read it
+	Title string
+	Note  string // how to read it
 
-	xName, yName string
+	XName, YName string
 	x, y         axis
 	xUnit, yUnit results.Unit
 	curves       []curve
@@ -130,14 +130,15 @@ const (
 
 // drawing is a chart in pixels, as the template takes it.
 type drawing struct {
-	Title, Note   string
+	chart
 	Width, Height float64
 	Alone         bool         // a file of its own, not a part of a page
 	Style         template.CSS // of such a file
-	XName, YName  string
 	Lines         []line
 	Texts         []text
 	Shapes        []shape
+
+	left, right, top, bottom float64 // of the part inside the axes
 }
 
 type line struct {
@@ -172,20 +173,13 @@ func (m mark) glyph(x, y float64) shape {
 	return shape{Class: m.class("glyph"), Path: fmt.Sprintf("M%.1f %.1f%s", x, y, forms[m.style%len(forms)])}
 }
 
-// canvas is a chart on the way to its drawing.
-type canvas struct {
-	chart
-	drawing
-	left, right, top, bottom float64 // of the part inside the axes
-}
-
-// draw lays the chart out.
-func (c chart) draw() drawing {
-	d := canvas{chart: c, left: 12, right: chartWidth - 20, top: 10, bottom: chartHeight - 36}
-	d.drawing = drawing{
-		Title: c.title, Note: c.note, Width: chartWidth, Height: chartHeight, XName: c.xName, YName: c.yName,
+// Draw lays the chart out.
+func (c chart) Draw() drawing {
+	d := drawing{
+		chart: c, Width: chartWidth, Height: chartHeight,
+		left: 12, right: chartWidth - 20, top: 10, bottom: chartHeight - 36,
 	}
-	if c.yName != "" {
+	if c.YName != "" {
 		d.top += 14
 	}
 	for _, t := range c.y.ticks {
@@ -195,20 +189,20 @@ func (c chart) draw() drawing {
 	for _, v := range c.curves {
 		d.curve(v)
 	}
-	return d.drawing
+	return d
 }
 
 // at returns the place of a point.
-func (d *canvas) at(p point) point {
+func (d *drawing) at(p point) point {
 	return point{d.left + d.x.share(p.X)*(d.right-d.left), d.bottom - d.y.share(p.Y)*(d.bottom-d.top)}
 }
 
-func (d *canvas) line(class string, from, to point) {
+func (d *drawing) line(class string, from, to point) {
 	d.Lines = append(d.Lines, line{class, from.X, from.Y, to.X, to.Y})
 }
 
 // axes draws the axes with their ticks.
-func (d *canvas) axes() {
+func (d *drawing) axes() {
 	corner := point{d.left, d.bottom}
 	for _, t := range d.y.ticks {
 		y := d.at(point{d.x.low, t.value}).Y
@@ -228,7 +222,7 @@ func (d *canvas) axes() {
 }
 
 // path joins points by straight lines.
-func (d *canvas) path(points []point) string {
+func (d *drawing) path(points []point) string {
 	var b strings.Builder
 	for i, p := range points {
 		placed := d.at(p)
@@ -237,7 +231,7 @@ func (d *canvas) path(points []point) string {
 	return b.String()
 }
 
-func (d *canvas) curve(v curve) {
+func (d *drawing) curve(v curve) {
 	d.Shapes = append(d.Shapes, shape{v.class("line"), d.path(v.line), v.name})
 	if len(v.bound) > 0 {
 		end, least := d.at(v.bound[len(v.bound)-1]), v.name+", at least"
@@ -262,7 +256,7 @@ func (m mark) swatch() drawing {
 
 // file returns the chart as a file of its own, with its title and a legend, in light colours.
 func (c chart) file() drawing {
-	d := c.draw()
+	d := c.Draw()
 	d.Alone, d.Style = true, template.CSS(tonesSource+chartStyle) // our own
 	for i, m := range c.curves {
 		y := 20 + 18*float64(i)

@@ -17,26 +17,26 @@ var overviews = []struct {
 	metric string
 	log    bool // the axis is logarithmic
 }{
-	{chart{name: "throughput", title: "Throughput", yName: "acquisitions per second"}, "acq_per_s", false},
+	{chart{name: "throughput", Title: "Throughput", YName: "acquisitions per second"}, "acq_per_s", false},
 	{chart{
-		name: "utilisation", title: "Utilisation", yName: "share of the time that the lock was held",
-		note: "What is missing from 100 % was lost handing the lock over, or nobody wanted it.",
+		name: "utilisation", Title: "Utilisation", YName: "share of the time that the lock was held",
+		Note: "What is missing from 100 % was lost handing the lock over, or nobody wanted it.",
 	}, "utilisation", false},
 	{chart{
-		name: "wait-p99", title: "Slowest waits", yName: "99th percentile of the waits",
-		note: "Every client counts alike. Dotted: at least that long.",
+		name: "wait-p99", Title: "Slowest waits", YName: "99th percentile of the waits",
+		Note: "Every client counts alike. Dotted: at least that long.",
 	}, "wait_per_client_p99", true},
 	{chart{
-		name: "commands", title: "Herd curve: Commands", yName: "commands per acquisition",
-		note: "Counted by Redis, those inside scripts too. A rising line is a herd that grows with the clients.",
+		name: "commands", Title: "Herd curve: Commands", YName: "commands per acquisition",
+		Note: "Counted by Redis, those inside scripts too. A rising line is a herd that grows with the clients.",
 	}, "commands_per_acq", true},
 	{chart{
-		name: "redis-cpu", title: "Herd curve: server CPU", yName: "CPU time per acquisition",
-		note: "Less what the same connections cost idle. A rising line is a herd that grows with the clients.",
+		name: "redis-cpu", Title: "Herd curve: server CPU", YName: "CPU time per acquisition",
+		Note: "Less what the same connections cost idle. A rising line is a herd that grows with the clients.",
 	}, "redis_cpu_per_acq", true},
 	{chart{
-		name: "handoff-p99", title: "Slowest handoffs", yName: "99th percentile of the handoffs",
-		note: "From the start of a release to the next lease, where somebody waited.",
+		name: "handoff-p99", Title: "Slowest handoffs", YName: "99th percentile of the handoffs",
+		Note: "From the start of a release to the next lease, where somebody waited.",
 	}, "handoff_p99", true},
 }
 
@@ -78,21 +78,20 @@ func (f family) withGrowth(c chart, m results.Metric, log bool) (chart, bool) {
 		}
 		c.x.ticks = append(c.x.ticks, t)
 	}
-	c.xName, c.yUnit = "clients", m.Unit
+	c.XName, c.yUnit = "clients", m.Unit
 	return c, ok
 }
 
 // lines returns the curves of all strategies that have the metric.
 func (f family) lines(m results.Metric, log bool) []curve {
 	var all []curve
-	for _, name := range strategyNames([]family{f}) {
-		var c curve
+	for _, one := range f.strategies() {
+		c := curve{mark: one.mark}
 		for _, a := range f.arenas {
-			at := slices.IndexFunc(a.cells, func(c cell) bool { return c.Name == name })
+			at := slices.IndexFunc(a.cells, func(c cell) bool { return c.Name == one.Name })
 			if at < 0 {
 				continue
 			}
-			c.mark = a.cells[at].mark
 			figure := a.cells[at].Figure(m)
 			if figure == nil || log && figure.Value <= 0 {
 				continue
@@ -135,7 +134,7 @@ func span(curves []curve) (low, high float64, ok bool) {
 func (a arena) details() []chart {
 	named := func(name, title, note, x, y string) chart {
 		return chart{
-			name: fmt.Sprintf("%s-c%d", name, a.workload.Clients), title: title, note: note, xName: x, yName: y,
+			name: fmt.Sprintf("%s-c%d", name, a.workload.Clients), Title: title, Note: note, XName: x, YName: y,
 		}
 	}
 	waits := func(r results.Run) results.Distribution { return r.Waiting.PerAcquisition }
@@ -184,8 +183,8 @@ func withPercentiles(c chart, cells []cell, of func(results.Run) results.Distrib
 		for _, p := range slices.Concat(drawn.line, drawn.bound) {
 			c.x.high = max(c.x.high, p.X)
 		}
-		if len(drawn.bound) > 0 && c.note == "" {
-			c.note = "Dotted: at least that long; the rest had not ended."
+		if len(drawn.bound) > 0 && c.Note == "" {
+			c.Note = "Dotted: at least that long; the rest had not ended."
 		}
 	}
 	low, high, ok := span(c.curves)
@@ -317,7 +316,7 @@ func charts(files []results.File) []chart {
 		of := f.overview()
 		for _, a := range slices.Backward(f.arenas) {
 			for _, c := range a.details() {
-				c.title += fmt.Sprintf(", %d clients", a.workload.Clients)
+				c.Title += fmt.Sprintf(", %d clients", a.workload.Clients)
 				of = append(of, c)
 			}
 		}

@@ -33,9 +33,13 @@ type family struct {
 // families groups the runs of each file by workload and clients.
 func families(files []results.File) []family {
 	var all []family
+	var names []string // a strategy has the same style on the whole page
 	for _, file := range files {
 		index := map[string]int{}
 		for _, s := range file.Summaries() {
+			if !slices.Contains(names, s.Name) {
+				names = append(names, s.Name)
+			}
 			key := kind(s.Workload)
 			at, known := index[key]
 			if !known {
@@ -43,10 +47,9 @@ func families(files []results.File) []family {
 				index[key] = at
 				all = append(all, family{file: file.Name})
 			}
-			all[at].add(s)
+			all[at].add(cell{s, mark{s.Name, slices.Index(names, s.Name)}})
 		}
 	}
-	paint(all)
 	for _, f := range all {
 		slices.SortStableFunc(f.arenas,
 			func(a, b arena) int { return cmp.Compare(a.workload.Clients, b.workload.Clients) })
@@ -54,27 +57,13 @@ func families(files []results.File) []family {
 	return all
 }
 
-func (f *family) add(s results.Summary) {
-	for i := range f.arenas {
-		if results.SameWorkload(f.arenas[i].workload, s.Workload) {
-			f.arenas[i].cells = append(f.arenas[i].cells, cell{Summary: s})
-			return
-		}
+func (f *family) add(c cell) {
+	at := slices.IndexFunc(f.arenas, func(a arena) bool { return results.SameWorkload(a.workload, c.Workload) })
+	if at < 0 {
+		at = len(f.arenas)
+		f.arenas = append(f.arenas, arena{workload: c.Workload})
 	}
-	f.arenas = append(f.arenas, arena{s.Workload, []cell{{Summary: s}}})
-}
-
-// paint gives every strategy the same style on the whole page.
-func paint(all []family) {
-	names := strategyNames(all)
-	for _, f := range all {
-		for _, a := range f.arenas {
-			for i := range a.cells {
-				name := a.cells[i].Name
-				a.cells[i].mark = mark{name, slices.Index(names, name)}
-			}
-		}
-	}
+	f.arenas[at].cells = append(f.arenas[at].cells, c)
 }
 
 // kind returns the same text for workloads that differ only in clients, and in the instances
@@ -107,19 +96,17 @@ func (f family) title() string {
 	return words.And(clients) + " clients on " + rest
 }
 
-// strategyNames returns the strategies of all cells, each once, in order.
-func strategyNames(all []family) []string {
-	var names []string
-	for _, f := range all {
-		for _, a := range f.arenas {
-			for _, cell := range a.cells {
-				if !slices.Contains(names, cell.Name) {
-					names = append(names, cell.Name)
-				}
+// strategies returns a cell of each strategy.
+func (f family) strategies() []cell {
+	var all []cell
+	for _, a := range f.arenas {
+		for _, c := range a.cells {
+			if !slices.ContainsFunc(all, func(known cell) bool { return known.Name == c.Name }) {
+				all = append(all, c)
 			}
 		}
 	}
-	return names
+	return all
 }
 
 // typical returns the used run with the median throughput. It stands for all runs where

@@ -47,7 +47,7 @@ type page struct {
 type section struct {
 	Title, Note string
 	Legend      []legend
-	Overview    []drawing
+	Overview    []chart
 	Arenas      []details
 }
 
@@ -56,7 +56,7 @@ type details struct {
 	Title    string
 	Open     bool
 	Table    table
-	Pictures []drawing
+	Pictures []chart
 }
 
 type legend struct {
@@ -112,37 +112,30 @@ func write(w io.Writer, what string, of *template.Template, data any) error {
 	return words.Write(w, what, encoded.Bytes())
 }
 
-// Charts returns the names of all charts that the page of these reports has.
-func Charts(files []results.File) []string {
-	var names []string
-	for _, c := range charts(files) {
-		names = append(names, c.name)
-	}
-	return names
-}
-
 // WriteChart writes one chart as an SVG file of its own, with title and legend.
 func WriteChart(w io.Writer, files []results.File, name string) error {
+	var names []string
 	for _, c := range charts(files) {
 		if c.name == name {
 			return write(w, name, chartTemplate, c.file())
 		}
+		names = append(names, c.name)
 	}
-	return fmt.Errorf("there is no chart %q, but %s", name, strings.Join(Charts(files), ", "))
+	return fmt.Errorf("there is no chart %q, but %s", name, strings.Join(names, ", "))
 }
 
 // numbered puts the section's number before a text.
 func numbered(i int, text string) string { return fmt.Sprintf("[%d] %s", i+1, text) }
 
 func (f family) section(open bool) section {
-	s := section{Title: f.title(), Overview: drawings(f.overview())}
-	for _, name := range strategyNames([]family{f}) {
-		s.Legend = append(s.Legend, f.legend(name))
+	s := section{Title: f.title(), Overview: f.overview()}
+	for _, c := range f.strategies() {
+		s.Legend = append(s.Legend, legend{c.swatch(), c.Name, c.Strategy.Summary})
 	}
 	for i, a := range slices.Backward(f.arenas) {
 		s.Arenas = append(s.Arenas, details{
 			Title: fmt.Sprintf("%d clients", a.workload.Clients), Open: open && i == len(f.arenas)-1,
-			Table: a.table(), Pictures: drawings(a.details()),
+			Table: a.table(), Pictures: a.details(),
 		})
 	}
 	if rounds := len(f.top().cells[0].Used); rounds > 1 {
@@ -150,26 +143,6 @@ func (f family) section(open bool) section {
 			"Percentiles are of all valid runs together, shares and timelines of the run with the median throughput."
 	}
 	return s
-}
-
-func drawings(charts []chart) []drawing {
-	var all []drawing
-	for _, c := range charts {
-		all = append(all, c.draw())
-	}
-	return all
-}
-
-// legend returns the entry of a strategy.
-func (f family) legend(name string) legend {
-	for _, a := range f.arenas {
-		for _, c := range a.cells {
-			if c.Name == name {
-				return legend{c.swatch(), name, c.Summary.Strategy.Summary}
-			}
-		}
-	}
-	return legend{}
 }
 
 // found returns the findings of all families and of their files, the worst first.

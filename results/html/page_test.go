@@ -112,7 +112,10 @@ func TestText(t *testing.T) {
 func TestCharts(t *testing.T) {
 	t.Parallel()
 	files := pages()["hostile"]
-	names := Charts(files)
+	var names []string
+	for _, c := range charts(files) {
+		names = append(names, c.name)
+	}
 	for _, want := range []string{"1-wait-c100", "1-fairness-c100", "1-timeline-c100"} {
 		if !slices.Contains(names, want) {
 			t.Errorf("there is no %s among %v", want, names)
