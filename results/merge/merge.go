@@ -28,7 +28,7 @@ func Merge(files []results.File) (*results.Report, error) {
 	for _, run := range files[0].Runs {
 		sum, overlap := add(files, run)
 		each := files[0].WorkloadOf(run)
-		sum.Point = relabelled(run.Point, each.Times(len(files), 1))
+		sum.Point = relabelled(run.Point, each, each.Times(len(files), 1))
 		sum.Record.Contended = contended(files[0], each, run)
 		sum.Compute()
 		merged.Runs = append(merged.Runs, sum)
@@ -113,7 +113,7 @@ func frame(files []results.File) *results.Report {
 	}
 	for _, p := range first.Points {
 		w := p.Workload.Times(n, 1)
-		merged.Points = append(merged.Points, workloads.Point{Label: relabelled(p.Label, w), Workload: w})
+		merged.Points = append(merged.Points, workloads.Point{Label: relabelled(p.Label, p.Workload, w), Workload: w})
 	}
 	for _, s := range first.Strategies {
 		s.Instances *= n
@@ -156,17 +156,12 @@ func frame(files []results.File) *results.Report {
 	return merged
 }
 
-// relabelled returns a sweep's label with the scaled values.
-func relabelled(label string, w workloads.Spec) string {
-	words := strings.Fields(label)
+// relabelled returns a sweep's label with the values that are not the same any more.
+func relabelled(label string, before, after workloads.Spec) string {
+	words, was, is := strings.Fields(label), before.Given(), after.Given()
 	for i, word := range words {
-		switch name, _, _ := strings.Cut(word, "="); name {
-		case "clients":
-			words[i] = fmt.Sprintf("clients=%d", w.Clients)
-		case "instances":
-			words[i] = fmt.Sprintf("instances=%d", w.Instances)
-		case "rate":
-			words[i] = "rate=" + w.Rate.String()
+		if name, _, _ := strings.Cut(word, "="); !slices.Equal(was[name], is[name]) {
+			words[i] = name + "=" + strings.Join(is[name], ",")
 		}
 	}
 	return strings.Join(words, " ")
