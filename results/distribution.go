@@ -78,10 +78,10 @@ func (d *Distribution) figures() {
 // knows nothing.
 func (d Distribution) Survival() Survival {
 	o := Observations{d.Histogram, d.CensoredHistogram, d.EnteredHistogram}
-	s := Survival{curve: estimate(o, d.Max)}
+	s := Estimate(o, d.Max)
 	if d.Rest != nil {
 		o.Ended, o.Censored = o.Ended.Plus(d.Rest.Histogram), o.Censored.Plus(d.Rest.CensoredHistogram)
-		s.high = new(estimate(o, d.Max))
+		s.high = new(Estimate(o, d.Max).curve)
 	}
 	return s
 }
@@ -273,10 +273,8 @@ func (c curve) quantile(q float64) *Bound {
 }
 
 // Estimate returns the Survival of observations whose longest duration is known.
-func Estimate(o Observations, longest *Bound) Survival { return Survival{curve: estimate(o, longest)} }
-
-func estimate(o Observations, longest *Bound) curve {
-	return newCurve(upTo(o.Ended, longest), upTo(o.Censored, longest), upTo(o.Entered, longest))
+func Estimate(o Observations, longest *Bound) Survival {
+	return Survival{curve: newCurve(upTo(o.Ended, longest), upTo(o.Censored, longest), upTo(o.Entered, longest))}
 }
 
 // upTo returns the bins with no edge above the longest duration, which is known exactly.

@@ -202,16 +202,23 @@ const near = 0.1
 // if several runs are within a tenth of their median, else two. A single run has no known
 // spread, so it gets two. Counts are written in full.
 func (s Summary) Brief(m Metric) string {
+	f := s.Figure(m)
+	if low, high, several := s.Range(m); several && f != nil && high-low <= near*f.Value {
+		return s.text(m, usualDigits)
+	}
+	return s.text(m, 2)
+}
+
+// text writes a metric of the strategy in its unit with at most this many digits.
+func (s Summary) text(m Metric, digits int) string {
 	f := s.over(m, m.shown)
 	switch {
 	case f == nil:
 		return NotKnown
 	case m.is&whole != 0:
 		return f.bounded(Whole(f.Value))
-	}
-	digits := 2
-	if low, high, several := s.Range(m); several && m.is&rough == 0 && high-low <= near*f.Value {
-		digits = usualDigits
+	case m.is&rough != 0:
+		digits = 2
 	}
 	return f.in(m.Unit, digits)
 }

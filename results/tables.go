@@ -245,20 +245,8 @@ func (c Column) Text(s Summary) string {
 	if c.Cell != nil {
 		return c.Cell(s)
 	}
-	f := s.over(c.Metric, c.Metric.shown)
-	if f == nil {
-		return NotKnown
-	}
-	text := f.Text(c.Unit)
-	switch {
-	case c.is&whole != 0:
-		text = f.bounded(Whole(f.Value))
-	case c.is&rough != 0:
-		text = f.in(c.Unit, 2)
-	case c.Unit == PerSecond: // the heading has the unit
-		text = strings.TrimSuffix(text, "/s")
-	}
-	if c.is&summed != 0 { // a single violation counts, even in an invalid run
+	text := strings.TrimSuffix(s.text(c.Metric, usualDigits), "/s") // the heading has the unit
+	if text == NotKnown || c.is&summed != 0 {                       // a single violation counts, even in an invalid run
 		return text
 	}
 	return text + s.Mark()

@@ -27,7 +27,9 @@ func WriteTable(w io.Writer, r *results.Report, color bool) error {
 		{Title: string(results.RatioGroup), Columns: results.Columns(results.ShortRatioGroup, r)},
 		results.TableOf(results.HerdGroup, r),
 	}
-	p.tables(append(tables, r.FaultTables()...), all)
+	for _, t := range append(tables, r.FaultTables()...) {
+		p.table(t, all)
+	}
 	p.findings(r, all)
 	return words.Write(w, "table", p.Bytes())
 }
@@ -58,7 +60,9 @@ func (p *page) report(w io.Writer, r *results.Report) error {
 	for _, t := range tables {
 		p.names = max(p.names, layout.TextWidth(t.Title))
 	}
-	p.tables(tables, all)
+	for _, t := range tables {
+		p.table(t, all)
+	}
 	figures := p.String()
 	p.WriteByte('\n')
 	p.found(findings.Of(all))
@@ -79,16 +83,6 @@ func (p *page) conditions(r *results.Report) {
 	p.Entry("lockbench", words.Dotted(parts...))
 	for _, line := range r.Conditions() {
 		p.Entry(line[0], line[1])
-	}
-}
-
-// tables draws the tables of what was measured.
-func (p *page) tables(tables []results.Table, all []results.Summary) {
-	if len(all) == 0 {
-		return
-	}
-	for _, t := range tables {
-		p.table(t, all)
 	}
 }
 

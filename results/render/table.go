@@ -27,7 +27,7 @@ type page struct {
 // page's width.
 func (p *page) table(t results.Table, all []results.Summary) {
 	columns := t.Columns
-	for len(columns) > 0 {
+	for len(columns) > 0 && len(all) > 0 {
 		room, n := p.Width()-p.names, 0
 		for ; n < len(columns); n++ {
 			wide := between + p.columnWidth(columns[n], all)
