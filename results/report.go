@@ -5,6 +5,7 @@
 package results
 
 import (
+	"slices"
 	"strings"
 	"time"
 
@@ -77,14 +78,9 @@ func (r *Report) WorkloadOf(run Run) workloads.Spec {
 
 // ServerOf returns the server that a run used.
 func (r *Report) ServerOf(run Run) Redis {
-	store := ""
-	for _, s := range r.Strategies {
-		if s.Name == run.Strategy {
-			store = s.Store
-		}
-	}
 	for _, s := range r.Stores {
-		if store != "" && s.Name == store {
+		here := func(one Strategy) bool { return one.Name == run.Strategy && one.Store == s.Name }
+		if slices.ContainsFunc(r.Strategies, here) {
 			return s.Server
 		}
 	}

@@ -27,23 +27,6 @@ func TestMedian(t *testing.T) {
 	}
 }
 
-// The ranks follow from the binomial distribution: that of 11 values leaves out
-// (12 + 67) ÷ 2^11 = 3.9 %. Below six there is none of 95 %, and the extremes stand in.
-func TestAMediansIntervalIsOfOrderStatistics(t *testing.T) {
-	for _, test := range []struct{ n, low, high int }{
-		{1, 1, 1}, {5, 1, 5}, {6, 1, 6}, {8, 1, 7}, {9, 2, 8}, {11, 2, 9}, {15, 4, 12}, {20, 6, 15},
-	} {
-		var values []float64
-		for i := range test.n {
-			values = append(values, float64(i+1))
-		}
-		if low, high, sure := interval(values, usual); int(low) != test.low || int(high) != test.high ||
-			sure != (test.n >= 6) {
-			t.Errorf("of %d values: ranks %g to %g, %v; want %d to %d", test.n, low, high, sure, test.low, test.high)
-		}
-	}
-}
-
 func TestMedianOfLowerBounds(t *testing.T) {
 	exact := func(v float64) Figure { return Figure{Value: v} }
 	least := func(v float64) Figure { return Figure{Value: v, AtLeast: true} }

@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/aclements/go-moremath/mathx"
 	"github.com/aclements/go-moremath/stats"
 	"golang.org/x/perf/benchmath"
 
@@ -146,11 +147,7 @@ func leastUnpaired(first, second int) float64 {
 	if min(first, second) < leastToDetect {
 		return 1
 	}
-	ways := 1.0
-	for i := 1; i <= first; i++ {
-		ways *= float64(second+i) / float64(i)
-	}
-	return 2 / ways
+	return 2 / mathx.Choose(first+second, first)
 }
 
 // detectable returns the smallest shift of paired log ratios that a test at this level finds

@@ -21,6 +21,9 @@ func TestABenchmarkNamesWhatIsNotUsual(t *testing.T) {
 		usual + "/stages=10s:5,1s:9": func(w *workloads.Spec) {
 			w.Stages = workloads.Stages{{Duration: 10 * second, Target: 5}, {Duration: second, Target: 9}}
 		},
+		"clients=100/keys=1/hold=file:holds_2026|run_12": func(w *workloads.Spec) { // not 12 processors
+			_ = w.Hold.UnmarshalText([]byte("file:holds 2026/run-12"))
+		},
 		usual + "/burst=50ms":   func(w *workloads.Spec) { w.Burst = second / 20 },
 		usual + "/work=counter": func(w *workloads.Spec) { w.Work = workloads.WorkCounter },
 		usual + "/work=counter/fence=off": func(w *workloads.Spec) {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 
 	"github.com/lockbench/lockbench/internal/words"
 	"github.com/lockbench/lockbench/results"
@@ -38,23 +39,19 @@ func HgrmNames(r *results.Report) []string {
 // milliseconds, for HdrHistogram's plotter. They are the product-limit estimate. Where they
 // are only lower bounds the curve is flat, and a comment says so.
 func WriteHgrm(w io.Writer, r *results.Report, name string) error {
-	for _, s := range r.Summaries() {
-		if s.Title() == name {
-			return writeHgrm(w, s)
-		}
+	all := r.Summaries()
+	at := slices.IndexFunc(all, func(s results.Summary) bool { return s.Title() == name })
+	if at < 0 {
+		return fmt.Errorf("%s was not measured", name)
 	}
-	return fmt.Errorf("%s was not measured", name)
-}
-
-func writeHgrm(w io.Writer, s results.Summary) error {
 	var runs []results.Distribution
-	for _, run := range s.Used {
+	for _, run := range all[at].Used {
 		runs = append(runs, run.Waiting.PerAcquisition)
 	}
 	waits := results.Sum(runs...)
 	survival, total := waits.Survival(), waits.Count+waits.Censored
 	if total > 0 && len(waits.Histogram)+len(waits.CensoredHistogram) == 0 {
-		return fmt.Errorf("%s has no histogram of its %d waits", s.Title(), total)
+		return fmt.Errorf("%s has no histogram of its %d waits", name, total)
 	}
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "%12s %14s %10s %14s\n\n", "Value", "Percentile", "TotalCount", "1/(1-Percentile)")
