@@ -335,11 +335,11 @@ var computed = map[string]func(Run) any{
 	"utilisation":      func(r Run) any { return r.Speed.Utilisation * 100 },
 	"waits_unfinished": func(r Run) any { return r.Waiting.Open + r.Waiting.Backlog },
 	"bytes_in_per_acq": func(r Run) any {
-		d := r.Server.window()
+		d := cmp.Or(r.Server.Window, &ServerDelta{})
 		return d.PerAcquisition(cmp.Or(d.BytesIn, d.ClientBytesOut))
 	},
 	"bytes_out_per_acq": func(r Run) any {
-		d := r.Server.window()
+		d := cmp.Or(r.Server.Window, &ServerDelta{})
 		return d.PerAcquisition(cmp.Or(d.BytesOut, d.ClientBytesIn))
 	},
 	"redis_cpu":              func(r Run) any { return r.Server.Window.CPUPercent() },

@@ -101,14 +101,6 @@ func (d *ServerDelta) PerAcquisition(total *int64) *float64 {
 	return new(float64(*total) / float64(d.Acquisitions))
 }
 
-// window returns the counts of the window; without them, nothing.
-func (s Server) window() ServerDelta {
-	if s.Window == nil {
-		return ServerDelta{}
-	}
-	return *s.Window
-}
-
 // threaded says whether threads besides the main one do I/O.
 func (d *ServerDelta) threaded() bool { return d != nil && d.IOThreads > 1 }
 

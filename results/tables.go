@@ -344,7 +344,7 @@ func faultColumns(number int, r *Report) []Column {
 			return write(float64(sum))
 		})
 	}
-	columns := []Column{
+	return shown([]Column{
 		each("struck", func(all []Injection) string { return Whole(float64(len(all))) }),
 		writes("recovery\np50", func(s Summary) string { return recovery(of(s.Used), 0.5) }),
 		each("recovery\nlongest", func(all []Injection) string { return recovery(all, 1) }),
@@ -354,8 +354,7 @@ func faultColumns(number int, r *Report) []Column {
 		total("overlap\nlength", func(i Injection) int64 { return i.OverlapNS + i.LateNS }, Nanoseconds.Format),
 		shows("lost_updates", "updates\nlost").when(counted), // of the whole run
 		total("wake-ups\nlost", func(i Injection) int64 { return i.LostWakeUps }, Whole),
-	}
-	return shown(columns, r)
+	}, r)
 }
 
 // never stands for a recovery that did not happen.

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"path/filepath"
-	"strings"
 	"testing"
 	"time"
 
@@ -219,21 +218,6 @@ func TestPointsOfASweepAreComparedByThemselves(t *testing.T) {
 	head.Reports[0].Points = head.Reports[0].Points[:1]
 	if found := Differences(base, head); len(found) != 1 || found[0].What != "workload points" {
 		t.Errorf("another sweep: %v", found)
-	}
-}
-
-func TestParseMetric(t *testing.T) {
-	const all = 17
-	if known := len(Metrics()); known != all {
-		t.Errorf("%d of %d metrics are known to results", known, all)
-	}
-	for _, m := range Metrics() {
-		if got, err := ParseMetric(m.Name); err != nil || got.Name != m.Name {
-			t.Errorf("%s: %v", m.Name, err)
-		}
-	}
-	if _, err := ParseMetric("speed"); err == nil || !strings.Contains(err.Error(), "acq_per_s, ") {
-		t.Errorf("error %v", err)
 	}
 }
 

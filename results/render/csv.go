@@ -69,21 +69,15 @@ func csvColumns() []csvColumn {
 			return ""
 		}})
 	}
-	bounded := func(m results.Metric) {
-		add(m, m.Name+"_at_least", func(f results.Figure) string { return strconv.FormatBool(f.AtLeast) })
-	}
 	for _, m := range results.Metrics() {
 		title := m.Name
 		if m.Unit != results.Number && m.Unit != results.PerSecond { // the name acq_per_s has the unit
 			title += "_" + string(m.Unit)
 		}
 		add(m, title, func(f results.Figure) string { return strconv.FormatFloat(f.Value, 'f', -1, 64) })
-		if m.Unit == results.Nanoseconds && strings.Contains(m.Name, "wait") {
-			bounded(m)
+		if m.Unit == results.Nanoseconds && (strings.Contains(m.Name, "wait") || strings.HasPrefix(m.Name, "fault_")) {
+			add(m, m.Name+"_at_least", func(f results.Figure) string { return strconv.FormatBool(f.AtLeast) })
 		}
-	}
-	for _, name := range []string{"fault_recovery_max", "fault_stall_max"} { // later than the others, so at the end
-		bounded(results.MustMetric(name))
 	}
 	return columns
 }
