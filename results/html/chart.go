@@ -249,8 +249,8 @@ func (d *drawing) curve(v curve) {
 	}
 }
 
-// swatch draws a style for a legend.
-func (m mark) swatch() drawing {
+// Swatch draws a style for a legend.
+func (m mark) Swatch() drawing {
 	return drawing{Width: 30, Height: 12, Shapes: []shape{{m.class("line"), "M0 6H30", ""}, m.glyph(15, 6)}}
 }
 

@@ -40,8 +40,8 @@ var overviews = []struct {
 	}, "handoff_p99", true},
 }
 
-// overview returns the charts of a family with several numbers of clients.
-func (f family) overview() []chart {
+// Overview returns the charts of a family with several numbers of clients.
+func (f family) Overview() []chart {
 	var all []chart
 	for _, o := range overviews {
 		if c, known := f.withGrowth(o.chart, results.MustMetric(o.metric), o.log); known && len(f.arenas) > 1 {
@@ -85,7 +85,7 @@ func (f family) withGrowth(c chart, m results.Metric, log bool) (chart, bool) {
 // lines returns the curves of all strategies that have the metric.
 func (f family) lines(m results.Metric, log bool) []curve {
 	var all []curve
-	for _, one := range f.strategies() {
+	for _, one := range f.Strategies() {
 		c := curve{mark: one.mark}
 		for _, a := range f.arenas {
 			at := slices.IndexFunc(a.cells, func(c cell) bool { return c.Name == one.Name })
@@ -130,8 +130,8 @@ func span(curves []curve) (low, high float64, ok bool) {
 	return low, high, low <= high
 }
 
-// details returns the charts of one arena.
-func (a arena) details() []chart {
+// Details returns the charts of one arena.
+func (a arena) Details() []chart {
 	named := func(name, title, note, x, y string) chart {
 		return chart{
 			name: fmt.Sprintf("%s-c%d", name, a.workload.Clients), Title: title, Note: note, XName: x, YName: y,
@@ -313,9 +313,9 @@ func (a arena) withCourse(fig chart) chart {
 func charts(files []results.File) []chart {
 	var all []chart
 	for i, f := range families(files) {
-		of := f.overview()
+		of := f.Overview()
 		for _, a := range slices.Backward(f.arenas) {
-			for _, c := range a.details() {
+			for _, c := range a.Details() {
 				c.Title += fmt.Sprintf(", %d clients", a.workload.Clients)
 				of = append(of, c)
 			}

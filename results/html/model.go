@@ -26,6 +26,8 @@ type cell struct {
 
 // family is a list of arenas of a report that differ only in the number of clients, in ascending order.
 type family struct {
+	Title  string
+	Open   bool // the page shows it unfolded
 	file   string
 	arenas []arena
 }
@@ -50,9 +52,17 @@ func families(files []results.File) []family {
 			all[at].add(cell{s, mark{s.Name, slices.Index(names, s.Name)}})
 		}
 	}
-	for _, f := range all {
+	for i := range all {
+		f := &all[i]
 		slices.SortStableFunc(f.arenas,
 			func(a, b arena) int { return cmp.Compare(a.workload.Clients, b.workload.Clients) })
+		f.Open = i == 0 || len(all) <= 3
+		if f.Title = f.title(); len(files) > 1 {
+			f.Title = f.file + ": " + f.Title
+		}
+		if len(all) > 1 {
+			f.Title = numbered(i, f.Title)
+		}
 	}
 	return all
 }
@@ -96,8 +106,8 @@ func (f family) title() string {
 	return words.And(clients) + " clients on " + rest
 }
 
-// strategies returns a cell of each strategy.
-func (f family) strategies() []cell {
+// Strategies returns a cell of each strategy.
+func (f family) Strategies() []cell {
 	var all []cell
 	for _, a := range f.arenas {
 		for _, c := range a.cells {
@@ -107,6 +117,35 @@ func (f family) strategies() []cell {
 		}
 	}
 	return all
+}
+
+// Arenas returns the arenas with the most clients first.
+func (f family) Arenas() []arena {
+	arenas := slices.Clone(f.arenas)
+	slices.Reverse(arenas)
+	return arenas
+}
+
+// Note says how several runs are shown; "" for one.
+func (f family) Note() string {
+	if len(f.top().cells[0].Used) <= 1 {
+		return ""
+	}
+	return "Medians of the valid runs; strokes are the smallest and the largest. " +
+		"Percentiles are of all valid runs together, shares and timelines of the run with the median throughput."
+}
+
+// Title names the arena within its family.
+func (a arena) Title() string { return fmt.Sprintf("%d clients", a.workload.Clients) }
+
+// Table returns the arena's table.
+func (a arena) Table() table {
+	var all []results.Summary
+	for _, c := range a.cells {
+		c.Point = "" // the same for all
+		all = append(all, c.Summary)
+	}
+	return tableOf("", results.Columns(results.PageGroup, nil), all)
 }
 
 // typical returns the used run with the median throughput. It stands for all runs where

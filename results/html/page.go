@@ -41,29 +41,8 @@ type page struct {
 	Title    string
 	Style    template.CSS
 	Findings []findings.Finding
-	Sections []section
+	Sections []family
 	Files    []source
-}
-
-// section is the part of the page about a family.
-type section struct {
-	Title, Note string
-	Legend      []legend
-	Overview    []chart
-	Arenas      []details
-}
-
-// details is the part of the page about an arena.
-type details struct {
-	Title    string
-	Open     bool
-	Table    table
-	Pictures []chart
-}
-
-type legend struct {
-	Swatch      drawing
-	Name, About string
 }
 
 // table has a row for each strategy; its title is "" in an arena.
@@ -87,17 +66,7 @@ func Write(w io.Writer, files []results.File) error {
 	all := families(files)
 	page := page{
 		Title: "lockbench report", Style: template.CSS(tonesSource + styleSource + chartStyle), // our own
-		Findings: found(all, files),
-	}
-	for i, f := range all {
-		s := f.section(i == 0 || len(all) <= 3)
-		if len(files) > 1 {
-			s.Title = f.file + ": " + s.Title
-		}
-		if len(all) > 1 {
-			s.Title = numbered(i, s.Title)
-		}
-		page.Sections = append(page.Sections, s)
+		Findings: found(all, files), Sections: all,
 	}
 	for _, f := range files {
 		page.Files = append(page.Files, sourceOf(f))
@@ -128,24 +97,6 @@ func WriteChart(w io.Writer, files []results.File, name string) error {
 
 // numbered puts the section's number before a text.
 func numbered(i int, text string) string { return fmt.Sprintf("[%d] %s", i+1, text) }
-
-func (f family) section(open bool) section {
-	s := section{Title: f.title(), Overview: f.overview()}
-	for _, c := range f.strategies() {
-		s.Legend = append(s.Legend, legend{c.swatch(), c.Name, c.Strategy.Summary})
-	}
-	for i, a := range slices.Backward(f.arenas) {
-		s.Arenas = append(s.Arenas, details{
-			Title: fmt.Sprintf("%d clients", a.workload.Clients), Open: open && i == len(f.arenas)-1,
-			Table: a.table(), Pictures: a.details(),
-		})
-	}
-	if rounds := len(f.top().cells[0].Used); rounds > 1 {
-		s.Note = "Medians of the valid runs; strokes are the smallest and the largest. " +
-			"Percentiles are of all valid runs together, shares and timelines of the run with the median throughput."
-	}
-	return s
-}
 
 // found returns the findings of all families and of their files, the worst first.
 func found(all []family, files []results.File) []findings.Finding {
@@ -214,16 +165,6 @@ func tableOf(title string, columns []results.Column, all []results.Summary) tabl
 		t.Rows = append(t.Rows, row)
 	}
 	return t
-}
-
-// table returns the table of an arena.
-func (a arena) table() table {
-	var all []results.Summary
-	for _, c := range a.cells {
-		c.Point = "" // the same for all
-		all = append(all, c.Summary)
-	}
-	return tableOf("", results.Columns(results.PageGroup, nil), all)
 }
 
 // reproduce returns the command that repeats the measurement, of a merged report by a single generator.
