@@ -29,6 +29,7 @@ type family struct {
 	Title  string
 	Open   bool // the page shows it unfolded
 	file   string
+	number string // before its title and its findings if there are several: "[1] "
 	arenas []arena
 }
 
@@ -57,12 +58,13 @@ func families(files []results.File) []family {
 		slices.SortStableFunc(f.arenas,
 			func(a, b arena) int { return cmp.Compare(a.workload.Clients, b.workload.Clients) })
 		f.Open = i == 0 || len(all) <= 3
-		if f.Title = f.title(); len(files) > 1 {
-			f.Title = f.file + ": " + f.Title
-		}
 		if len(all) > 1 {
-			f.Title = numbered(i, f.Title)
+			f.number = fmt.Sprintf("[%d] ", i+1)
 		}
+		if f.Title = f.number; len(files) > 1 {
+			f.Title += f.file + ": "
+		}
+		f.Title += f.title()
 	}
 	return all
 }

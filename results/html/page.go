@@ -95,9 +95,6 @@ func WriteChart(w io.Writer, files []results.File, name string) error {
 	return fmt.Errorf("there is no chart %q, but %s", name, strings.Join(names, ", "))
 }
 
-// numbered puts the section's number before a text.
-func numbered(i int, text string) string { return fmt.Sprintf("[%d] %s", i+1, text) }
-
 // found returns the findings of all families and of their files, the worst first.
 func found(all []family, files []results.File) []findings.Finding {
 	var list []findings.Finding
@@ -108,18 +105,14 @@ func found(all []family, files []results.File) []findings.Finding {
 			}
 		}
 	}
-	for i, f := range all {
+	for _, f := range all {
 		var summaries []results.Summary
 		for _, a := range f.arenas {
 			for _, c := range a.cells {
 				summaries = append(summaries, c.Summary)
 			}
 		}
-		from := ""
-		if len(all) > 1 {
-			from = numbered(i, "")
-		}
-		add(from, findings.Of(summaries))
+		add(f.number, findings.Of(summaries))
 	}
 	for _, file := range files {
 		from := ""
