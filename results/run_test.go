@@ -11,7 +11,10 @@ func TestHalvedSlicesKeepTheirSums(t *testing.T) {
 	wait := func(ns int64) *Bound { return &Bound{NS: ns} }
 	cpu := 0.5
 	got := Halve([]Slice{
-		{At: 0, Seconds: 1, Acquisitions: 3, Waiting: 9, WaitP50: wait(5), WaitMax: wait(8), Commands: n(10), RedisCPU: &cpu},
+		{
+			At: 0, Seconds: 1, Acquisitions: 3, Waiting: 9, WaitP50: wait(5), WaitMax: wait(8), Commands: n(10),
+			RedisCPU: &cpu,
+		},
 		{At: 1, Seconds: 1, Acquisitions: 4, Waiting: 7, WaitP50: wait(4), WaitMax: wait(9), Commands: n(20)},
 		{At: 2, Seconds: 0.5, Acquisitions: 1},
 	})

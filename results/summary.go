@@ -22,7 +22,7 @@ type Summary struct {
 }
 
 // isFirst says whether the others at the same point are compared with this one.
-func (s Summary) isFirst() bool { return s.Title() == s.first.Title() }
+func (s Summary) isFirst() bool { return s.first == nil || s.Title() == s.first.Title() }
 
 // Usable says whether a run's figures can be trusted: it is valid and did not fail.
 func (r Run) Usable() bool { return r.Valid() && r.Failure == "" }

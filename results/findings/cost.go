@@ -50,7 +50,8 @@ func titles(all []results.Summary) string {
 // long as clients wait there.
 func passedWithin(all []results.Summary) string {
 	m := results.MustMetric("passes_within_instance")
-	if slices.ContainsFunc(all, func(s results.Summary) bool { return s.Figure(m) == nil || s.Workload.Instances < 2 }) {
+	unknown := func(s results.Summary) bool { return s.Figure(m) == nil || s.Workload.Instances < 2 }
+	if slices.ContainsFunc(all, unknown) {
 		return ""
 	}
 	least, most := extremes(all, m)
