@@ -92,16 +92,11 @@ func conditions(r *results.Report) map[string]string {
 	}
 	all["workload points"] = strings.Join(points, "; ")
 	if r.Redis.Source == "address" {
-		all["redis host"] = host(r.Redis.Address)
+		host, _, err := net.SplitHostPort(r.Redis.Address)
+		if err != nil {
+			host = r.Redis.Address
+		}
+		all["redis host"] = host // without its port, which may change at a restart
 	}
 	return all
-}
-
-// host returns an address without its port, which may change at a restart.
-func host(address string) string {
-	name, _, err := net.SplitHostPort(address)
-	if err != nil {
-		return address
-	}
-	return name
 }
