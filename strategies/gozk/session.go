@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/go-zookeeper/zk"
+
+	"github.com/lockbench/lockbench/strategies/internal/background"
 )
 
 var (
@@ -34,7 +36,7 @@ type Session struct {
 	lost, life context.Context // lost: by a timeout, or the server has ended it; life also ends by Close or Abandon
 	lose, die  context.CancelFunc
 	silence    *time.Timer // loses the session
-	calls      sync.WaitGroup
+	calls      background.Group
 	ended      chan struct{} // closed when the library has ended
 
 	mu      sync.Mutex
@@ -128,9 +130,7 @@ func (s *Session) happened(event zk.Event) {
 func (s *Session) Close() {
 	s.die()
 	<-s.ended
-	s.mu.Lock() //nolint:staticcheck // Go starts nothing any more
-	s.mu.Unlock()
-	s.calls.Wait()
+	s.calls.Close()
 	s.silence.Stop()
 }
 
@@ -156,11 +156,5 @@ func (s *Session) IsOver() bool { return s.life.Err() != nil }
 // Go runs do in the background, with a context that ends with the session. It returns false
 // if the session is over; Close and Abandon wait for the end of do.
 func (s *Session) Go(do func(life context.Context)) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.life.Err() != nil {
-		return false
-	}
-	s.calls.Go(func() { do(s.life) })
-	return true
+	return s.life.Err() == nil && s.calls.Go(func() { do(s.life) })
 }
