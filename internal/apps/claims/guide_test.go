@@ -45,7 +45,10 @@ func published(t *testing.T) map[string][]float64 {
 			claim, _, _ = strings.Cut(heading, ".")
 		}
 		if cells := strings.Split(line, " | "); claim != "" && len(cells) > 3 {
-			all[claim] = append(all[claim], numbers(cells[0]+cells[1])...)
+			if !strings.HasPrefix(line, "| `") { // a figure; else all of a strategy's
+				cells = cells[:2]
+			}
+			all[claim] = append(all[claim], numbers(strings.Join(cells, " "))...)
 		}
 	}
 	return all
