@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -82,7 +83,7 @@ func (n *node) take(
 		return owner, clock, err
 	}
 	set := redis.NewCmd(ctx, "set", on.lock, id, "px", ttl, "nx", "get")
-	now := redis.NewTimeCmd(ctx, "time")
+	now := redis.NewCmd(ctx, "time")
 	if err = n.conn.Send(ctx, set, now); err == nil {
 		if owner, err = set.Text(); err == redis.Nil { //nolint:errorlint // Redis's own
 			owner, err = id, nil
@@ -92,7 +93,11 @@ func (n *node) take(
 	if err != nil {
 		return "", 0, n.refused(on, err)
 	}
-	return strings.TrimSuffix(owner, "+"), now.Val().UnixMicro(), nil
+	clock, ok := micros(now.Val())
+	if !ok {
+		return "", 0, unexpected("TIME", now.Val())
+	}
+	return strings.TrimSuffix(owner, "+"), clock, nil
 }
 
 // refused takes an error of Redis's: it looks for the primary, or adds what the service can do about it.
@@ -114,20 +119,20 @@ func (n *node) refused(on *names, err error) error {
 // follow queues an entry behind others, if there are any. It returns the length of the queue,
 // 0 if there was none.
 func (n *node) follow(ctx context.Context, queue, entry string) (int64, error) {
-	command := redis.NewIntCmd(ctx, "rpushx", queue, entry)
+	command := redis.NewCmd(ctx, "rpushx", queue, entry)
 	if err := n.conn.Send(ctx, command); err != nil {
 		return 0, err
 	}
-	return command.Result()
+	return command.Int64()
 }
 
 // owner returns the id that has the lock, "" if it is free.
 func (n *node) owner(ctx context.Context, lock string) (string, error) {
-	command := redis.NewStringCmd(ctx, "get", lock)
+	command := redis.NewCmd(ctx, "get", lock)
 	if err := n.conn.Send(ctx, command); err != nil {
 		return "", err
 	}
-	owner, err := command.Result()
+	owner, err := command.Text()
 	if errors.Is(err, redis.Nil) {
 		err = nil
 	}
@@ -153,6 +158,24 @@ func says(err error, words ...string) bool {
 // unexpected is for an answer that no script of ours gives.
 func unexpected(to string, reply any) error {
 	return fmt.Errorf("Redis answered %s: %v", to, reply) //nolint:staticcheck // a name
+}
+
+// micros reads the answer to TIME: seconds and microseconds, as strings.
+func micros(reply any) (clock int64, ok bool) {
+	parts, _ := reply.([]any)
+	if len(parts) != 2 {
+		return 0, false
+	}
+	var numbers [2]int64
+	for i, part := range parts {
+		text, _ := part.(string)
+		n, err := strconv.ParseInt(text, 10, 64)
+		if err != nil {
+			return 0, false
+		}
+		numbers[i] = n
+	}
+	return numbers[0]*1e6 + numbers[1], true
 }
 
 // pair reads two numbers.

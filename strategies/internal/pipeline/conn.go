@@ -1,12 +1,10 @@
 // Package pipeline sends the commands of all callers of a Locker on one connection. Commands
 // that callers send at the same time are written and read together, which costs client and
-// server fewer system calls. It is go-redis's AutoPipeline, full duplex: a command is written
-// as soon as there is room and does not wait for earlier replies.
+// server fewer system calls. A caller who is alone writes and reads by himself, which costs no
+// switch to another goroutine.
 //
-// AutoPipeline by itself may send a command again that Redis has carried out already, and
-// ignores a caller's context. This package sends nothing twice, and a caller whose context
-// ends returns at once. Its command cannot be withdrawn: Redis still carries it out, so a
-// caller that does not want the result has to undo it.
+// Nothing is sent twice, and a caller whose context ends returns at once. Its command cannot be
+// withdrawn: Redis still carries it out, so a caller that does not want the result has to undo it.
 //
 // Client puts such a connection in the place of a go-redis client, for locks and libraries that do not
 // know of it.
@@ -17,175 +15,280 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/lockbench/lockbench/internal/pause"
 	"github.com/lockbench/lockbench/strategies/goredis"
+	"github.com/lockbench/lockbench/strategies/internal/background"
 	"github.com/lockbench/lockbench/strategies/internal/indeterminate"
 )
 
 // Conn is such a connection; in a cluster it is one for each node.
 type Conn struct {
 	node    goredis.Node
-	timeout time.Duration // for an answer
+	cluster *redis.ClusterClient // nil without a cluster
+	limiter redis.Limiter        // may be nil
+	timeout time.Duration        // for an answer, and for a connection
+	tasks   background.Group
+	life    context.Context // of dials
+	stop    context.CancelFunc
 
-	mu       sync.RWMutex // nothing is put into the pipeline once it is closed
-	closed   bool
-	client   redis.UniversalClient // the client of the connection
-	together *redis.AutoPipeliner
-	redial   time.Time // when it was last dialled anew
-	ending   sync.WaitGroup
-	dialling *dialling
+	mu     sync.Mutex
+	closed bool
+	redial time.Time        // when the wires were last replaced
+	lines  map[string]*line // by address
 }
 
-// dialling keeps why the last dial failed: go-redis dials again by itself, while callers whose time is
-// over want to know.
-type dialling struct{ err atomic.Pointer[error] }
-
-type dialer func(ctx context.Context, network, addr string) (net.Conn, error)
-
-func (d *dialling) watch(dial dialer) dialer {
-	return func(ctx context.Context, network, addr string) (net.Conn, error) {
-		conn, err := dial(ctx, network, addr)
-		d.err.Store(&err)
-		return conn, err
-	}
+// line is the way to one server.
+type line struct {
+	node goredis.Node
+	wire atomic.Pointer[wire] // nil until somebody needs it
+	last *attempt             // to dial it; the Conn's mutex guards it
 }
 
-// failure is why the last dial failed; nil if it did not. It is no dial's *net.OpError, which would say
-// that nothing was sent: the command may still be, once a dial succeeds.
-func (d *dialling) failure() error {
-	err := d.err.Load()
-	if err == nil || *err == nil {
-		return nil
-	}
-	if dial, ok := errors.AsType[*net.OpError](*err); ok {
-		return dial.Err
-	}
-	return *err
+// attempt is a dial. What it came to may be read once it is over.
+type attempt struct {
+	over chan struct{}
+	at   time.Time
+	err  error
 }
+
+const (
+	// redialAfter limits how often a server that refuses everything is dialled.
+	redialAfter = 250 * time.Millisecond
+	// The pauses between dials grow from the first to the second.
+	firstPause, lastPause = 50 * time.Millisecond, time.Second
+)
 
 // Dial returns the Conn of a node. It does not talk to Redis yet. The caller closes it.
 func Dial(node goredis.Node) (*Conn, error) {
-	dialling := &dialling{}
-	client, together, err := open(node, dialling)
-	if err != nil {
+	if _, err := goredis.NodeOf(node.Client); err != nil {
 		return nil, err
 	}
-	timeout := 3 * time.Second // go-redis's default
+	c := &Conn{node: node, timeout: 3 * time.Second, lines: map[string]*line{}} // go-redis's default
 	if t := node.ReadTimeout(); t > 0 {
-		timeout = t
+		c.timeout = t
 	}
-	return &Conn{node: node, timeout: timeout, client: client, together: together, dialling: dialling}, nil
+	c.life, c.stop = context.WithCancel(context.Background())
+	switch client := node.Client.(type) {
+	case *redis.ClusterClient:
+		c.cluster = client
+	case *redis.Client:
+		c.limiter = client.Options().Limiter
+	}
+	return c, nil
 }
 
-func open(node goredis.Node, dialling *dialling) (redis.UniversalClient, *redis.AutoPipeliner, error) {
-	client, err := goredis.Dial(node, func(o *redis.Options) {
-		// Full duplex needs a pool of its own, with one connection: several would spread what
-		// belongs together.
-		o.PoolSize, o.PipelinePoolSize, o.MinIdleConns = 1, 1, 0
-		o.MinRetryBackoff, o.MaxRetryBackoff = 50*time.Millisecond, time.Second // between dials
-		if o.Dialer == nil {
-			o.Dialer = redis.NewDialer(o)
-		}
-		o.Dialer = dialling.watch(o.Dialer)
-	})
-	if err != nil {
-		return nil, nil, err
-	}
-	options := redis.DefaultAutoPipelineOptions()
-	options.FullDuplex = true
-	together, err := client.AsyncAutoPipelineWithOptions(options)
-	if err != nil {
-		return nil, nil, errors.Join(fmt.Errorf("open a pipeline: %w", err), client.Close())
-	}
-	return client, together, nil
-}
-
-// redialAfter limits how often a server that refuses everything is dialled.
-const redialAfter = 250 * time.Millisecond
-
-// Redial makes later commands use a new connection: the server at the other end has said that
-// it is not the right one. The commands before are answered on the old one. It does nothing
-// within a quarter of a second after it has made a new connection.
+// Redial makes later commands use new connections: a server has said that it is not the right one. The commands
+// before are answered on the old ones. It does nothing within a quarter of a second after it has done so.
 func (c *Conn) Redial() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.closed || time.Since(c.redial) < redialAfter {
 		return
 	}
-	client, together, err := open(c.node, c.dialling)
-	if err != nil {
-		return // keep the old one
-	}
 	c.redial = time.Now()
-	oldClient, oldTogether := c.client, c.together
-	c.client, c.together = client, together
-	c.ending.Go(func() { _ = errors.Join(oldTogether.Close(), oldClient.Close()) })
+	for _, l := range c.lines {
+		if w := l.wire.Swap(nil); w != nil {
+			w.retire()
+		}
+	}
 }
 
-// Close ends the pipeline after the commands that are in it. The node's own client stays
+// Close ends the connections after the commands that are on them. The node's own client stays
 // open: commands after Close go there, so that leases can still be released.
 func (c *Conn) Close() error {
 	c.mu.Lock()
-	closed := c.closed
 	c.closed = true
+	var wires []*wire
+	for _, l := range c.lines {
+		if w := l.wire.Load(); w != nil {
+			wires = append(wires, w)
+		}
+	}
 	c.mu.Unlock()
-	if closed {
-		return nil
+	for _, w := range wires {
+		w.retire()
 	}
-	c.ending.Wait()
-	err := errors.Join(c.together.Close(), c.client.Close())
-	if err != nil && !errors.Is(err, net.ErrClosed) { // a broken connection may be closed already
-		return fmt.Errorf("close a pipeline: %w", err)
+	for _, w := range wires {
+		<-w.ended
 	}
+	c.stop()
+	c.tasks.Close()
 	return nil
 }
 
+var errClosed = errors.New("the pipeline is closed")
+
 // Send writes commands one after the other, perhaps with those of other callers in between,
-// and returns when all are answered: each then has its own result or error. It returns an
-// error only if ctx ends before, or if no answer comes within the client's ReadTimeout; the
-// commands must not be read then.
+// and returns when all are answered: each then has its own result or error. After an error of Send they
+// have none. It returns one if ctx ends before, if no answer comes within the client's ReadTimeout, or if the connection
+// breaks: Redis may have carried the commands out, or may still do so. If ctx had ended before the call, the error is
+// ctx's own; if no connection could be made, it is a *net.OpError of a dial; nothing has been sent then.
 //
-// If ctx had ended before the call, that error is ctx's own and nothing has been sent.
-// Otherwise the error wraps the cause: Redis may have carried the commands out, or may still
-// do so. A command of a later Send for the same key comes after them, unless the connection
-// broke.
-func (c *Conn) Send(ctx context.Context, commands ...redis.Cmder) error {
+// A command of a later Send for the same key comes after them, unless the connection broke.
+func (c *Conn) Send(ctx context.Context, commands ...*redis.Cmd) (err error) {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	var room [2]redis.AutoFuture
-	sent := room[:0]
-	c.mu.RLock()
-	if c.closed {
-		c.mu.RUnlock()
-		for _, command := range commands {
-			_ = c.node.Client.Process(ctx, indeterminate.Once{Cmder: command}) // the command has the error
+	if c.limiter != nil {
+		if err := c.limiter.Allow(); err != nil {
+			return err
 		}
-		return nil
+		defer func() { c.limiter.ReportResult(err) }()
 	}
-	for _, command := range commands {
-		sent = append(sent, c.together.Submit(ctx, indeterminate.Once{Cmder: command}))
-	}
-	c.mu.RUnlock()
-	wait, cancel := context.WithTimeoutCause(ctx, c.timeout, errNoAnswer)
-	defer cancel()
-	for i, future := range slices.Backward(sent) { // the last is answered last
-		err := future.WaitContext(wait)
-		if err != nil && err == wait.Err() { //nolint:errorlint // not an error of the command's
-			cause := context.Cause(wait)
-			if failure := c.dialling.failure(); failure != nil {
-				cause = fmt.Errorf("%w: %w", cause, failure)
+	for {
+		l, err := c.line(ctx, commands[0])
+		var w *wire
+		if err == nil {
+			w, err = c.wire(ctx, l, commands[0])
+		}
+		if errors.Is(err, errClosed) {
+			for _, command := range commands {
+				_ = c.node.Client.Process(ctx, indeterminate.Once{Cmder: command}) // the command has the error
 			}
-			return fmt.Errorf("no answer to %s yet: %w", commands[i].Name(), cause)
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		sent, err := w.send(ctx, commands)
+		switch {
+		case !sent:
+			l.wire.CompareAndSwap(w, nil)
+		case err != nil:
+			return fmt.Errorf("no answer to %s: %w", commands[0].Name(), err)
+		default:
+			c.follow(ctx, commands)
+			return nil
 		}
 	}
-	return nil
 }
 
-var errNoAnswer = errors.New("Redis does not answer") //nolint:staticcheck // a name
+// follow sends what a node of a cluster has not carried out, because the key has moved, where it belongs.
+func (c *Conn) follow(ctx context.Context, commands []*redis.Cmd) {
+	for _, command := range commands {
+		err := command.Err()
+		if c.cluster == nil || !redis.HasErrorPrefix(err, "MOVED") && !redis.HasErrorPrefix(err, "ASK") {
+			continue
+		}
+		c.cluster.ReloadState(ctx)
+		command.SetErr(nil)
+		_ = c.cluster.Process(ctx, indeterminate.Once{Cmder: command}) // the command has the error
+	}
+}
+
+// wire returns the wire of a line, or dials until ctx ends.
+func (c *Conn) wire(ctx context.Context, l *line, command *redis.Cmd) (*wire, error) {
+	if w := l.wire.Load(); w != nil {
+		return w, nil
+	}
+	wait, cancel := context.WithTimeoutCause(ctx, c.timeout, errNoAnswer)
+	defer cancel()
+	for next := firstPause; ; next = min(2*next, lastPause) {
+		err := c.connect(wait, l)
+		if w := l.wire.Load(); w != nil && err == nil {
+			return w, nil
+		}
+		if _, refused := errors.AsType[redis.Error](err); refused || errors.Is(err, errClosed) {
+			return nil, err
+		}
+		if !pause.Plain(wait.Done(), next) {
+			return nil, &net.OpError{Op: "dial", Net: "redis", Err: fmt.Errorf("%w: %w", context.Cause(wait), err)}
+		}
+		if c.cluster != nil { // another may have the server's slots by now
+			c.cluster.ReloadState(wait)
+			if l, err = c.line(wait, command); err != nil {
+				return nil, err
+			}
+		}
+	}
+}
+
+// line returns the way to the server that has a command's key.
+func (c *Conn) line(ctx context.Context, command *redis.Cmd) (*line, error) {
+	node, address := c.node, ""
+	if c.cluster != nil {
+		server, err := c.cluster.MasterForKey(ctx, keyOf(command.Args()))
+		if err != nil {
+			return nil, fmt.Errorf("find the node of %s: %w", command.Name(), err)
+		}
+		node, address = goredis.Node{Client: server}, server.Options().Addr
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		return nil, errClosed
+	}
+	l := c.lines[address]
+	if l == nil {
+		l = &line{node: node}
+		c.lines[address] = l
+	}
+	return l, nil
+}
+
+// keyOf returns the first key of a command.
+func keyOf(words []any) string {
+	at := 1
+	if name, _ := words[0].(string); name == "eval" || name == "evalsha" {
+		at = 3
+	}
+	if len(words) <= at {
+		return ""
+	}
+	return fmt.Sprint(words[at])
+}
+
+var errDialling = errors.New("it has not connected yet")
+
+// connect waits for an attempt to dial, which all callers share, and begins one if the last is over for long enough.
+func (c *Conn) connect(ctx context.Context, l *line) error {
+	c.mu.Lock()
+	a := l.last
+	if a == nil || a.ended() && (a.err == nil || time.Since(a.at) > firstPause) {
+		a = &attempt{over: make(chan struct{})}
+		if !c.tasks.Go(func() { c.try(l, a) }) {
+			c.mu.Unlock()
+			return errClosed
+		}
+		l.last = a
+	}
+	c.mu.Unlock()
+	select {
+	case <-a.over:
+		return a.err
+	case <-ctx.Done():
+		return errDialling
+	}
+}
+
+func (a *attempt) ended() bool {
+	select {
+	case <-a.over:
+		return true
+	default:
+		return false
+	}
+}
+
+func (c *Conn) try(l *line, a *attempt) {
+	ctx, cancel := context.WithTimeout(c.life, c.timeout)
+	defer cancel()
+	w, err := c.dial(ctx, l)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case err == nil && c.closed:
+		w.retire()
+		err = errClosed
+	case err == nil:
+		l.wire.Store(w)
+	}
+	a.at, a.err = time.Now(), err
+	close(a.over)
+}

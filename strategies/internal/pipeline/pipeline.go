@@ -67,18 +67,15 @@ func Open(node goredis.Node) (*Client, error) {
 	return &Client{node.Client.(redis.UniversalClient), conn}, nil // Dial takes no other client
 }
 
-// send makes a command and sends it. If nobody waits for its answer any more, a new command
-// gets the error.
-func send[C redis.Cmder](ctx context.Context, c *Client, command func() C) C {
-	sent := command()
-	if err := c.Send(ctx, sent); err != nil {
-		sent = command()
-		sent.SetErr(err)
+// send sends a command. If nobody waits for its answer any more, it gets the error.
+func (c *Client) send(ctx context.Context, command *redis.Cmd) *redis.Cmd {
+	if err := c.Send(ctx, command); err != nil {
+		command.SetErr(err)
 	}
-	if err := sent.Err(); redis.HasErrorPrefix(err, "READONLY") || redis.HasErrorPrefix(err, "MASTERDOWN") {
+	if err := command.Err(); redis.HasErrorPrefix(err, "READONLY") || redis.HasErrorPrefix(err, "MASTERDOWN") {
 		c.Redial() // no longer a primary: its name may lead to another server
 	}
-	return sent
+	return command
 }
 
 // SetNX sets a key that does not exist, for a TTL of whole milliseconds.
@@ -86,15 +83,17 @@ func (c *Client) SetNX(ctx context.Context, key string, value any, ttl time.Dura
 	if ttl < time.Millisecond {
 		return c.UniversalClient.SetNX(ctx, key, value, ttl)
 	}
-	return send(ctx, c, func() *redis.BoolCmd {
-		return redis.NewBoolCmd(ctx, "set", key, value, "px", ttl.Milliseconds(), "nx")
-	})
+	err := c.send(ctx, redis.NewCmd(ctx, "set", key, value, "px", ttl.Milliseconds(), "nx")).Err()
+	if errors.Is(err, redis.Nil) {
+		return redis.NewBoolResult(false, nil)
+	}
+	return redis.NewBoolResult(err == nil, err)
 }
 
 // Do sends a command in its words. The command must not block, because all callers would
 // wait.
 func (c *Client) Do(ctx context.Context, words ...any) *redis.Cmd {
-	return send(ctx, c, func() *redis.Cmd { return redis.NewCmd(ctx, words...) })
+	return c.send(ctx, redis.NewCmd(ctx, words...))
 }
 
 // Eval runs a script.
@@ -108,5 +107,5 @@ func (c *Client) EvalSha(ctx context.Context, sha string, keys []string, args ..
 }
 
 func (c *Client) script(ctx context.Context, name, script string, keys []string, args []any) *redis.Cmd {
-	return send(ctx, c, func() *redis.Cmd { return indeterminate.Script(ctx, name, script, keys, args) })
+	return c.send(ctx, indeterminate.Script(ctx, name, script, keys, args))
 }

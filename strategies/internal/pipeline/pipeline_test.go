@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/auth"
 
 	"github.com/lockbench/lockbench/internal/intercept"
 	"github.com/lockbench/lockbench/internal/testkit/network"
@@ -253,14 +254,47 @@ func TestUnknownScript(t *testing.T) {
 // What is sent together stays in order, and each has its own result.
 func TestSend(t *testing.T) {
 	client := open(t, redistest.Start(t).Node(t))
-	set := redis.NewBoolCmd(t.Context(), "set", "key", "a", "px", 60000, "nx")
-	wrong := redis.NewIntCmd(t.Context(), "incr", "key")
-	got := redis.NewStringCmd(t.Context(), "get", "key")
+	set := redis.NewCmd(t.Context(), "set", "key", "a", "px", 60000, "nx")
+	wrong := redis.NewCmd(t.Context(), "incr", "key")
+	got := redis.NewCmd(t.Context(), "get", "key")
 	if err := client.Send(t.Context(), set, wrong, got); err != nil {
 		t.Fatal(err)
 	}
-	if !set.Val() || wrong.Err() == nil || got.Val() != "a" {
+	if set.Val() != "OK" || wrong.Err() == nil || got.Val() != "a" {
 		t.Errorf("results: %v, %v, %v", set, wrong, got)
+	}
+}
+
+// provider is one whose credentials change.
+type provider struct{ listener auth.CredentialsListener }
+
+func (p *provider) Subscribe(l auth.CredentialsListener) (auth.Credentials, auth.UnsubscribeFunc, error) {
+	p.listener = l
+	return auth.NewBasicCredentials("default", ""), func() error { return nil }, nil
+}
+
+// A connection is replaced when its user's credentials change, after the commands that are on it.
+func TestCredentialsThatChange(t *testing.T) {
+	server, provider, dials := redistest.Start(t), new(provider), new(atomic.Int64)
+	own := redis.NewClient(&redis.Options{
+		Addr: server.Addr, StreamingCredentialsProvider: provider,
+		Dialer: func(ctx context.Context, network, address string) (net.Conn, error) {
+			dials.Add(1)
+			return new(net.Dialer).DialContext(ctx, network, address)
+		},
+	})
+	t.Cleanup(func() { _ = own.Close() })
+	client := open(t, goredis.Node{Client: own})
+	for range 3 {
+		for range 2 {
+			if err := client.Do(t.Context(), "ping").Err(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		provider.listener.OnNext(nil)
+	}
+	if n := dials.Load(); n != 3 {
+		t.Errorf("it dialled %d times, want once for each credentials", n)
 	}
 }
 
