@@ -136,8 +136,6 @@ func dialCluster(o redis.ClusterOptions, change func(*redis.Options)) *redis.Clu
 	o.Addrs = slices.Clip(o.Addrs)    // go-redis appends the nodes that it learns of
 	// A replica may not have heard yet who owns a lock.
 	o.ReadOnly, o.RouteByLatency, o.RouteRandomly = false, false, false
-	// Without a pool for pipelines here, go-redis makes no full-duplex pipeline at any server.
-	o.PipelinePoolSize = max(0, o.PipelinePoolSize)
 	var cluster *redis.ClusterClient
 	open := o.NewClient
 	o.NewClient = func(server *redis.Options) *redis.Client {
