@@ -104,7 +104,7 @@ func ahead(all []results.Summary) []Finding {
 		first.Brief(m))
 	ratio := first.Against(second, m)
 	if ratio == nil || ratio.Rounds < 2 {
-		why := "one run of each does not tell whether they differ (--runs 6)"
+		why := "one run each is not enough to compare (--runs 6)"
 		if min(len(first.Used), len(second.Used)) > 1 {
 			why = "too few of their rounds can be compared"
 		}

@@ -142,7 +142,7 @@ func (p *page) method(r *results.Report) string {
 		how = "open loop: waits count from the intended start"
 	}
 	if p.short && r.Rounds <= 1 {
-		how += " · two digits: one run does not tell the spread"
+		how += " · two digits: one run shows no spread"
 	}
 	if p.short {
 		how += " · cmds, CPU: the server's"
