@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/lockbench/lockbench/internal/engine"
 	"github.com/lockbench/lockbench/internal/store"
 	_ "github.com/lockbench/lockbench/internal/store/redis" // the store that every program includes
 	"github.com/lockbench/lockbench/results"
@@ -142,6 +143,12 @@ func (p Plan) Validate() error {
 				said[problem.Error()] = true
 				problems = append(problems, problem)
 			}
+		}
+	}
+	if slices.ContainsFunc(p.Strategies, func(v strategies.Variant) bool { return v.Info().Driver }) {
+		problems = append(problems, engine.Undriven(p.points()[0].Workload)...)
+		if p.Session != "" {
+			problems = append(problems, errors.New("--session is not supported with a driver (--strategy exec:)"))
 		}
 	}
 	if len(p.Strategies) == 0 {

@@ -176,6 +176,8 @@ type Generator struct {
 	CPUSeconds  float64  `json:"cpu_seconds" add:"sum"`
 	CPUPercent  float64  `json:"cpu_percent" add:"sum"`          // of one core
 	MachineIdle *float64 `json:"machine_idle_percent" add:"min"` // of all cores; Linux only
+	// DriverCPUSeconds is the CPU time of the processes in which a driver runs the clients; null without them.
+	DriverCPUSeconds *float64 `json:"driver_cpu_seconds,omitempty" add:"sum"`
 	// OtherCPU is the CPU time of processes other than lockbench and Redis, in percent of all
 	// cores; interrupts count for no process. null if the system does not say, or the window is
 	// shorter than about half a second.

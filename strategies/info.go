@@ -60,6 +60,8 @@ type Info struct {
 	// BlackBox marks a strategy that cannot report attempts and wake-ups, such as a
 	// third-party library; those figures then print as unknown.
 	BlackBox bool
+	// Driver says that its clients run in a process of another program, which reports what they did.
+	Driver bool
 	// Library is the module that has the lock, if that is a third-party library:
 	// github.com/bsm/redislock.
 	Library string

@@ -35,7 +35,11 @@ func (r *run) open(ctx context.Context) error {
 		i := &instance{probe: &strategies.Probe{}}
 		r.instances = append(r.instances, i)
 		if r.remote() {
-			connected, err := r.Target.Connect(ctx, r.name, r.Workload.PoolSize(), r.detour(number))
+			pool := r.Workload.PoolSize()
+			if r.driven != nil {
+				pool = 1 // for the addresses alone: the driver has its own connections
+			}
+			connected, err := r.Target.Connect(ctx, r.name, pool, r.detour(number))
 			if err != nil {
 				return fmt.Errorf("connect for %s: %w", r.Strategy.Name(), err)
 			}
@@ -45,6 +49,11 @@ func (r *run) open(ctx context.Context) error {
 			return err
 		}
 		if err := r.openLocker(ctx, i); err != nil {
+			return err
+		}
+	}
+	for _, i := range r.instances { // drivers start at the same time: each may take seconds
+		if err := r.prepare(ctx, i); err != nil {
 			return err
 		}
 	}
@@ -118,7 +127,7 @@ func (r *run) openLocker(ctx context.Context, i *instance) error {
 		return err
 	}
 	i.locker = locker
-	if timeout := r.Workload.Timeout; timeout != nil && *timeout == 0 {
+	if timeout := r.Workload.Timeout; timeout != nil && *timeout == 0 && r.driven == nil {
 		trier, ok := strategies.As[strategies.Trier](locker)
 		if !ok {
 			return fmt.Errorf("%w: it has no try-lock, as --timeout 0 asks for", ErrUnsupported)
@@ -136,7 +145,18 @@ func (r *run) openLocker(ctx context.Context, i *instance) error {
 		func(f workloads.Fault) bool { return f.Kind().Place == workloads.InClients }) {
 		return fmt.Errorf("%w: it is no lock, so that no fault can befall its holder", ErrUnsupported)
 	}
-	if p, ok := strategies.As[strategies.Preparer](locker); ok {
+	if r.driven != nil && i.store != nil {
+		if err := i.hangUp(); err != nil {
+			return fmt.Errorf("close connections: %w", err)
+		}
+		i.store = nil
+	}
+	return nil
+}
+
+// prepare opens what should exist before the first Acquire.
+func (r *run) prepare(ctx context.Context, i *instance) error {
+	if p, ok := strategies.As[strategies.Preparer](i.locker); ok {
 		switch err := p.Prepare(ctx, r.keys); {
 		case errors.Is(err, errors.ErrUnsupported):
 			return err

@@ -112,11 +112,15 @@ func (r *run) carryOut(ctx context.Context) (*results.Run, error) {
 	late := r.awaitStart(ctx)
 	r.start(always)
 	rest := r.live(always)
+	r.drive()
 	window, failure := r.observe(ctx)
 	r.stop()
 	r.phase("drain")
 	r.drain()
 	r.sleepers.Close()
+	if failed := r.replay(); failure == nil {
+		failure = failed
+	}
 
 	if r.arrivals != nil {
 		r.recorder.Backlog(r.arrivals.backlog(r.window.End()))
@@ -132,6 +136,7 @@ func (r *run) carryOut(ctx context.Context) (*results.Run, error) {
 	var whole *results.ServerDelta
 	if before != nil && after != nil {
 		whole = after.Since(*before, r.grants())
+		r.unseenTraffic(whole)
 	}
 	result := r.summarise(window, whole, idle, left)
 	if failure != nil {
@@ -164,6 +169,7 @@ type run struct {
 	timeline    timeline
 	herd        *herd // nil without a herd
 	disturbance *disturbance
+	driven      *driven // nil unless drivers run the clients
 	clients     []*client
 	sleepers    pause.Sleepers
 	cycle       func(*client, int64) (int64, bool) // (*client).cycle; a test plants faults here
@@ -198,6 +204,9 @@ func newRun(j Job) *run {
 	}
 	if j.Generator != "" {
 		r.name = r.crowd() + j.Generator
+	}
+	if r.info.Driver {
+		r.driven = &driven{}
 	}
 	r.done = make([]atomic.Int64, j.Workload.Keys)
 	for i := range j.Workload.Keys {

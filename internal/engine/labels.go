@@ -46,6 +46,9 @@ func (r *run) invalid(result *results.Run, o observed) []string {
 	if !o.partial {
 		why = append(why, r.disturbance.absent()...)
 	}
+	if n := r.driven.silent(r); n > 0 && !o.partial {
+		why = append(why, fmt.Sprintf("its driver does not say what %d of its clients did at the end", n))
+	}
 	if n := result.Safety.Hung; n > 0 {
 		why = append(why, fmt.Sprintf("%d clients did not come back when told to stop", n))
 	}
@@ -92,6 +95,9 @@ const (
 // if both were on this machine.
 func (r *run) ours(result *results.Run) float64 {
 	used := result.Generator.CPUPercent
+	if drivers, window := result.Generator.DriverCPUSeconds, float64(result.WindowNS)/1e9; drivers != nil && window > 0 {
+		used += *drivers / window * 100
+	}
 	if redis := result.Server.Window.CPUPercent(); redis != nil {
 		used += *redis
 	}
@@ -127,6 +133,9 @@ func (r *run) labels(result *results.Run) []string {
 	if r.behind(result) {
 		labels = append(labels, fmt.Sprintf(results.Overloaded+"%v found all %d clients waiting", r.Workload.Rate,
 			r.Workload.Clients))
+	}
+	if label := r.driven.ownTime(result); label != "" {
+		labels = append(labels, label)
 	}
 	if label := r.outlived(result.Speed); label != "" {
 		labels = append(labels, label)

@@ -19,6 +19,7 @@ type snapshot struct {
 	readings int64            // taken so far
 	grants   int64
 	probes   strategies.ProbeCounts
+	drivers  *float64 // CPU seconds of the drivers' processes; nil without drivers
 	pools    store.Pools
 	health   measure.Health
 }
@@ -40,9 +41,10 @@ func (r *run) edge(ctx context.Context) *snapshot {
 
 func (r *run) snapshot(ctx context.Context) *snapshot {
 	s := &snapshot{
-		server: r.read(ctx), readings: r.readings.Load(), grants: r.grants(), probes: r.probes(),
+		server: r.read(ctx), readings: r.readings.Load(), probes: r.probes(), drivers: r.driverCPU(),
 		health: measure.ReadHealth(),
 	}
+	r.note(func(int64) { s.grants = r.grants() })
 	for _, i := range r.instances {
 		if i.store != nil {
 			p := i.store.Pools()
@@ -183,18 +185,20 @@ type instant struct {
 const mostSlices = 1024
 
 // mark adds what happened since the last call; the first call only begins.
-func (r *run) mark(reading *results.Reading) {
+func (r *run) mark(reading *results.Reading) { r.note(func(now int64) { r.markAt(now, reading) }) }
+
+func (r *run) markAt(at int64, reading *results.Reading) {
 	t := &r.timeline
-	now := instant{at: time.Duration(r.clock.Now() - r.window.Open), grants: r.grants(), server: reading}
+	now := instant{at: time.Duration(at - r.window.Open), grants: r.grants(), server: reading}
 	if t.every == 0 {
 		t.every, t.last = 1, now
-		r.recorder.Recent(r.ages()) // discard the waits of the warm-up
+		r.recorder.Recent(r.ages(at)) // discard the waits of the warm-up
 		return
 	}
 	if t.snapshots++; t.snapshots < t.every {
 		return
 	}
-	t.slices = append(t.slices, r.slice(t.last, now))
+	t.slices = append(t.slices, r.slice(t.last, now, r.ages(at)))
 	t.snapshots, t.last = 0, now
 	if len(t.slices) == mostSlices {
 		t.slices = results.Halve(t.slices)
@@ -207,26 +211,28 @@ const short = 100 * time.Millisecond
 
 // markEnd adds the rest at the end of the window.
 func (r *run) markEnd(reading *results.Reading) {
-	t := &r.timeline
-	if t.every == 0 || time.Duration(r.window.Length())-t.last.at < short {
-		return
-	}
-	t.snapshots = t.every
-	r.mark(reading)
+	r.note(func(now int64) {
+		t := &r.timeline
+		if t.every == 0 || time.Duration(r.window.Length())-t.last.at < short {
+			return
+		}
+		t.snapshots = t.every
+		r.markAt(now, reading)
+	})
 }
 
-func (r *run) slice(from, to instant) results.Slice {
+func (r *run) slice(from, to instant, ages []int64) results.Slice {
 	s := results.Slice{
 		At:           max(0, from.at.Seconds()),
 		Seconds:      (to.at - from.at).Seconds(),
 		Acquisitions: to.grants - from.grants,
 	}
-	ages := r.ages()
 	s.Waiting = len(ages)
 	waits := r.recorder.Recent(ages)
 	s.WaitP50, s.WaitP99, s.WaitMax = waits.P50, waits.P99, waits.Max
 	if from.server != nil && to.server != nil {
 		d := to.server.Since(*from.server, s.Acquisitions)
+		r.unseenTraffic(d)
 		s.Commands, s.RedisCPU, s.RoundTrips, s.Connected = d.Calls, d.CPU, d.RoundTrips, nil
 		if clients := to.server.Clients; clients > 0 { // otherwise it is unknown
 			s.Connected = &clients
@@ -235,10 +241,9 @@ func (r *run) slice(from, to instant) results.Slice {
 	return s
 }
 
-// ages returns how long the current waiters have been waiting, in nanoseconds.
-func (r *run) ages() []int64 {
+// ages returns how long the waiters have been waiting at the instant now, in nanoseconds.
+func (r *run) ages(now int64) []int64 {
 	var ages []int64
-	now := r.clock.Now()
 	for _, k := range r.audit {
 		ages = k.Ages(ages, now)
 	}

@@ -65,6 +65,9 @@ func (r *run) start(ctx context.Context) {
 			random:   clientRandom(w, r.Round, id),
 		}
 		r.clients[id] = c
+		if r.driven != nil {
+			continue // see drive
+		}
 		r.control.running.Go(func() {
 			defer c.returned.Store(true)
 			since, going := <-begin, true
@@ -74,6 +77,10 @@ func (r *run) start(ctx context.Context) {
 		})
 	}
 	now := r.clock.Now()
+	if r.driven != nil {
+		now += int64(driverLead)
+		r.driven.start = now
+	}
 	open, end := now+int64(w.Warmup), int64(0)
 	if w.Iterations == 0 {
 		end = open + int64(w.Duration)
@@ -87,7 +94,9 @@ func (r *run) start(ctx context.Context) {
 	r.herd = newHerd(r)
 	r.disturbance = r.disturb(ctx)
 	for range r.clients {
-		begin <- now
+		if r.driven == nil {
+			begin <- now
+		}
 	}
 	r.disturbance.start()
 }

@@ -61,6 +61,7 @@ func (r *run) between(result *results.Run, from, to snapshot, idle *idleCost) {
 			d.IdleCPU = new(idle.cores*d.Seconds + idle.reading*float64(to.readings-from.readings))
 		}
 		d.OtherTraffic = nil // requests under way at either end would count as other clients' traffic
+		r.unseenTraffic(d)
 		result.Server.Window = d
 	}
 	if !r.info.BlackBox {
@@ -111,8 +112,13 @@ func (r *run) others(result *results.Run, from, to snapshot) {
 	if r.counted() && r.Counters.Local() && known {
 		counters, known = spent(from.apart, to.apart)
 	}
+	drivers := 0.0
+	if from.drivers != nil && to.drivers != nil {
+		drivers = *to.drivers - *from.drivers
+		g.DriverCPUSeconds = &drivers
+	}
 	if known { // else all of it may be Redis's
-		g.OtherCPU = to.health.OtherCPUSince(from.health, locks+counters)
+		g.OtherCPU = to.health.OtherCPUSince(from.health, locks+counters+drivers)
 	}
 }
 

@@ -19,6 +19,8 @@ const (
 	tryAttempt = time.Second
 	// tryLimit bounds a trial. If a lock takes longer the run measures that.
 	tryLimit = 5 * time.Second
+	// tryDriver bounds the start of a driver.
+	tryDriver = time.Minute
 )
 
 // Try makes the strategy acquire, extend and release once while a client of another
@@ -32,20 +34,25 @@ func (j Job) Try(ctx context.Context) error {
 	w := &j.Workload
 	w.Clients, w.Keys, w.Pool, w.Faults = 2, 1, 2, nil
 	w.Instances, j.Faults = 2, nil
+	limit := tryLimit
+	if j.Strategy.Info().Driver {
+		w.Instances, limit = 1, tryDriver
+	}
 	w.Instances = j.Instances()
 	r := newRun(j)
-	if !r.remote() {
+	if !r.remote() && r.driven == nil {
 		return nil
 	}
 	always := context.WithoutCancel(ctx)
-	ctx, cancel := context.WithTimeout(ctx, tryLimit)
+	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	err := r.open(ctx)
 	ready := err == nil
-	if ready {
+	if ready && r.driven == nil {
 		err = r.tryOnce(ctx)
 	}
 	switch {
+	case r.driven != nil:
 	case errors.Is(err, errors.ErrUnsupported):
 	case r.Target.Refused(err) != "", errors.Is(err, context.DeadlineExceeded):
 		// some libraries do not report a refusal, and wait

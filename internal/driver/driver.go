@@ -1,0 +1,310 @@
+// Package driver lets programs in any language run the clients of a lock: docs/DRIVERS.md is their protocol. What they
+// write is not trusted.
+package driver
+
+import (
+	"bufio"
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/lockbench/lockbench/internal/launch"
+	"github.com/lockbench/lockbench/internal/store"
+	"github.com/lockbench/lockbench/internal/untrusted"
+	"github.com/lockbench/lockbench/strategies"
+	"github.com/lockbench/lockbench/strategies/goredis"
+)
+
+// Driver is a driver's process, which has the connections of one instance.
+type Driver struct {
+	process *process
+	config  goredis.Config
+	used    launch.CPUTime
+	patience
+
+	asking  sync.Mutex // for writing, and next
+	next    int64
+	mu      sync.Mutex
+	pending map[int64]chan heard
+	broken  error         // why nothing will be heard any more
+	ended   chan struct{} // closed when that is so
+	closed  bool
+}
+
+// patience is how long a driver may take.
+type patience struct{ start, run, stop time.Duration }
+
+// heard is an answer, and when it came, by CLOCK_MONOTONIC.
+type heard struct {
+	answer
+	at int64
+}
+
+// Hello is what a driver says of itself, printable.
+type Hello struct {
+	Name, Version, Runtime string
+	Info                   strategies.Info
+}
+
+// launched starts a driver and has it introduce itself.
+func launched(ctx context.Context, command []string, p patience) (*Driver, Hello, error) {
+	process, err := start(command)
+	if err != nil {
+		return nil, Hello{}, err
+	}
+	d := &Driver{process: process, patience: p, pending: map[int64]chan heard{}, ended: make(chan struct{})}
+	go d.listen() // ends with the process
+	said, err := d.ask(ctx, p.start, question{Do: "hello", Protocol: Version})
+	if err == nil {
+		err = d.checkClock(ctx)
+	}
+	var hello Hello
+	if err == nil {
+		hello, err = introduced(said.answer)
+	}
+	if err != nil {
+		_ = d.Close()
+		return nil, Hello{}, err
+	}
+	return d, hello, nil
+}
+
+// introduced reads what a driver says of itself.
+func introduced(a answer) (Hello, error) {
+	if a.Protocol != Version {
+		return Hello{}, fmt.Errorf("it speaks version %d of the protocol, this is %d", a.Protocol, Version)
+	}
+	h := Hello{Name: short(a.Name), Version: short(a.Version), Runtime: short(a.Runtime)}
+	info := &h.Info
+	*info = strategies.Info{
+		Name: "exec", Caveat: short(a.Caveat), Capacity: 1, Nodes: 1, BlackBox: true, Driver: true,
+		Summary:      strings.Join(strings.Fields(h.Name+" "+h.Version+" "+h.Runtime), " "),
+		MaxInstances: a.MostRuns,
+		NoCluster:    "a driver connects to single servers",
+	}
+	if a.Capacity != nil {
+		info.Capacity = *a.Capacity
+	}
+	if a.Nodes != nil {
+		info.Nodes = *a.Nodes
+	}
+	if info.Capacity < 0 || info.Capacity > mostHolders || info.Nodes < 0 || info.Nodes > mostNames || a.MostRuns < 0 {
+		return h, errors.New("its capacity, nodes or max_instances are not possible")
+	}
+	for _, claim := range a.Claims {
+		made, known := map[string]*bool{
+			"exclusion": &info.Claims.Exclusion, "recovery": &info.Claims.Recovery, "fifo": &info.Claims.FIFO,
+			"bounded": &info.Claims.Bounded, "fencing": &info.Claims.Fencing, "watchdog": &info.Claims.Watchdog,
+		}[claim]
+		if !known {
+			return h, fmt.Errorf("it claims %q, which is no guarantee that lockbench knows", short(claim))
+		}
+		*made = true
+	}
+	if len(a.Keys) > mostNames || len(a.Keeps) > mostNames {
+		return h, fmt.Errorf("it names more than %d keys", mostNames)
+	}
+	for _, key := range append(a.Keys, a.Keeps...) {
+		if !strings.Contains(key, "{key}") || len(key) > longestText {
+			return h, fmt.Errorf("the name %q of its keys is not one with {key}", short(key))
+		}
+	}
+	info.Keys, info.Persistent = a.Keys, a.Keeps
+	if info.Keys == nil {
+		info.Keys = []string{"{key}"}
+	}
+	return h, nil
+}
+
+// short returns a text of a driver so that it can be printed.
+func short(text string) string {
+	if len(text) > longestText {
+		text = text[:longestText] + "…"
+	}
+	return untrusted.Printable(text)
+}
+
+// listen hands out what the driver writes until it ends, or writes what is no answer.
+func (d *Driver) listen() {
+	err := d.hear(bufio.NewReaderSize(d.process.out, longestLine))
+	if errors.Is(err, io.EOF) {
+		err = errors.New(d.process.ending())
+		if lines := strings.Split(strings.TrimSpace(d.process.log.String()), "\n"); lines[0] != "" {
+			err = fmt.Errorf("%w: %s", err, short(lines[len(lines)-1]))
+		}
+	}
+	_ = d.fail(err)
+	close(d.ended)
+}
+
+func (d *Driver) hear(lines *bufio.Reader) error {
+	for {
+		line, err := lines.ReadSlice('\n')
+		h := heard{at: monotonic()}
+		switch {
+		case errors.Is(err, bufio.ErrBufferFull):
+			return fmt.Errorf("it writes a line of more than %d bytes", longestLine)
+		case err != nil:
+			return io.EOF // also if the pipe was closed
+		case len(bytes.TrimSpace(line)) == 0:
+			continue
+		}
+		if err := json.Unmarshal(line, &h.answer); err != nil {
+			return fmt.Errorf("it writes what is no message of the protocol: %q", short(strings.TrimSpace(string(line))))
+		}
+		d.mu.Lock()
+		to, asked := d.pending[h.ID]
+		d.mu.Unlock()
+		if !asked {
+			return fmt.Errorf("it answers a question that was not asked, %d", h.ID)
+		}
+		select {
+		case to <- h:
+		case <-time.After(runPatience):
+			return errors.New("it answers a question more than once")
+		}
+	}
+}
+
+// give asks a question, and returns where the answers come.
+func (d *Driver) give(q question) (answers <-chan heard, forget func(), err error) {
+	d.asking.Lock()
+	defer d.asking.Unlock()
+	d.next++
+	q.ID = d.next
+	text, err := json.Marshal(q)
+	if err != nil {
+		return nil, nil, err
+	}
+	to := make(chan heard, 16)
+	d.mu.Lock()
+	d.pending[q.ID] = to
+	d.mu.Unlock()
+	_ = d.process.in.SetWriteDeadline(time.Now().Add(d.patience.run)) // a pipe can have one
+	if _, err := d.process.in.Write(append(text, '\n')); err != nil {
+		select {
+		case <-d.ended:
+			err = d.reason()
+		case <-time.After(d.patience.run):
+			err = errors.New("it does not read what it is asked")
+		}
+		return nil, nil, err
+	}
+	return to, func() {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		delete(d.pending, q.ID)
+	}, nil
+}
+
+// reason says why nothing is heard any more.
+func (d *Driver) reason() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.broken
+}
+
+// fail ends the driver, and returns the reason, or an earlier one.
+func (d *Driver) fail(err error) error {
+	d.mu.Lock()
+	d.broken = cmp.Or(d.broken, err)
+	err = d.broken
+	d.mu.Unlock()
+	d.process.kill()
+	return err
+}
+
+// ask asks a question that has one answer.
+func (d *Driver) ask(ctx context.Context, within time.Duration, q question) (heard, error) {
+	answers, forget, err := d.give(q)
+	if err != nil {
+		return heard{}, err
+	}
+	defer forget()
+	select {
+	case h := <-answers:
+		if h.Error != "" {
+			return h, fmt.Errorf("%s: %s", q.Do, short(h.Error))
+		}
+		return h, nil
+	case <-d.ended:
+		return heard{}, d.reason()
+	case <-time.After(within):
+		return heard{}, d.fail(fmt.Errorf("it did not answer the question %s within %v", q.Do, within))
+	case <-ctx.Done():
+		return heard{}, d.fail(context.Cause(ctx))
+	}
+}
+
+// grain is how coarse a driver's times may be: some languages have them as floating point numbers.
+const grain = int64(time.Microsecond)
+
+// checkClock returns an error if the driver's clock is not CLOCK_MONOTONIC: what it says must lie between the question
+// and the answer.
+func (d *Driver) checkClock(ctx context.Context) error {
+	asked := monotonic()
+	h, err := d.ask(ctx, d.patience.start, question{Do: "clock"})
+	if err != nil {
+		return err
+	}
+	if off := max(asked-h.Now, h.Now-h.at); off > grain {
+		return fmt.Errorf("its clock is not CLOCK_MONOTONIC: it is %v off at least", time.Duration(off))
+	}
+	return nil
+}
+
+// refusal is a store.ErrConfig: a driver cannot work as it is.
+type refusal struct{ error }
+
+func (refusal) Is(target error) bool { return target == store.ErrConfig }
+func (r refusal) Unwrap() error      { return r.error }
+
+// Prepare connects the driver to its servers.
+func (d *Driver) Prepare(ctx context.Context, _ []string) error {
+	q := question{
+		Do: "open", Prefix: d.config.Prefix, TTL: d.config.TTL.Milliseconds(), Callers: d.config.Callers,
+	}
+	for _, node := range d.config.Nodes {
+		options := goredis.OptionsOf(node)
+		if options == nil || len(options.Addrs) != 1 || options.IsClusterMode {
+			return refusal{errors.New("a driver connects to single servers")}
+		}
+		q.ClientName = options.ClientName
+		q.Redis = append(q.Redis, address(options))
+	}
+	_, err := d.ask(ctx, d.patience.start, q)
+	if err == nil {
+		err = d.checkClock(ctx)
+	}
+	if err != nil {
+		return refusal{err}
+	}
+	return nil
+}
+
+// CPU returns the CPU time of the process and its children so far in seconds; nil if not known.
+func (d *Driver) CPU() *float64 { return d.used.Read(d.process.pid()) }
+
+// Close ends the driver. It waits a moment for a driver that closes its connections, and kills it then.
+func (d *Driver) Close() error {
+	d.mu.Lock()
+	closed := d.closed
+	d.closed = true
+	d.mu.Unlock()
+	if closed {
+		return nil
+	}
+	if d.reason() == nil {
+		_, _, _ = d.give(question{Do: "close"})
+	}
+	d.process.end(closePatience)
+	<-d.ended
+	return nil
+}

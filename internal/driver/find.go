@@ -1,0 +1,137 @@
+package driver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/lockbench/lockbench/internal/untrusted"
+	"github.com/lockbench/lockbench/strategies"
+	"github.com/lockbench/lockbench/strategies/goredis"
+)
+
+// Prefix begins the name of a strategy that is a driver: exec:NAME or exec:COMMAND.
+const Prefix = "exec:"
+
+// PathVariable is the environment variable with the directories in which drivers are looked for, after ./drivers.
+const PathVariable = "LOCKBENCH_DRIVERS"
+
+// Cut takes the drivers out of a list of strategies, as in pubsub,exec:redis-py,exec:./mine --fast: what follows exec:
+// up to the next ",exec:" is one command.
+func Cut(list string) (others string, commands []string) {
+	parts := strings.Split(","+list, ","+Prefix)
+	others = strings.TrimPrefix(parts[0], ",")
+	for _, command := range parts[1:] {
+		commands = append(commands, strings.TrimSpace(command))
+	}
+	return others, commands
+}
+
+// Lookup returns a driver as a strategy. It starts the driver, to ask what it claims.
+func Lookup(ctx context.Context, command string) (strategies.Variant, error) {
+	words, err := resolve(command)
+	name := Prefix + strings.Join(strings.Fields(command), " ")
+	if err != nil {
+		return strategies.Variant{}, fmt.Errorf("%s: %w", name, err)
+	}
+	hello, err := Greet(ctx, words)
+	if err != nil {
+		return strategies.Variant{}, fmt.Errorf("%s: %w", name, err)
+	}
+	return variant(name, words, hello, usual), nil
+}
+
+// usual is how long a driver may take.
+var usual = patience{startPatience, runPatience, stopPatience}
+
+// variant returns a driver's strategy.
+func variant(name string, words []string, hello Hello, p patience) strategies.Variant {
+	v := strategies.Unlisted(hello.Info, func(c goredis.Config) (*Driver, error) {
+		d, _, err := launched(context.Background(), words, p)
+		if err != nil {
+			return nil, refusal{err}
+		}
+		d.config = c
+		return d, nil
+	})
+	v.Strategy.Info.Name = untrusted.Printable(name)
+	return v
+}
+
+// Greet starts a driver, and returns what it says of itself.
+func Greet(ctx context.Context, words []string) (Hello, error) {
+	d, hello, err := launched(ctx, words, usual)
+	if err != nil {
+		return hello, err
+	}
+	return hello, d.Close()
+}
+
+// resolve returns the words of a command. The first is a path, a driver's name, or a program in PATH.
+func resolve(command string) ([]string, error) {
+	words := strings.Fields(command)
+	if len(words) == 0 {
+		return nil, errors.New("it names no driver: exec:NAME, or exec:COMMAND with its arguments")
+	}
+	if strings.Contains(words[0], string(filepath.Separator)) {
+		return words, nil
+	}
+	if found, ok := All()[words[0]]; ok {
+		return append([]string{found}, words[1:]...), nil
+	}
+	return nil, fmt.Errorf("there is no driver %q in %s (lockbench drivers lists them; ./%s is a command)",
+		words[0], strings.Join(path(), ", "), words[0])
+}
+
+// path returns the directories with drivers.
+func path() []string {
+	return slices.DeleteFunc(append([]string{"drivers"}, filepath.SplitList(os.Getenv(PathVariable))...),
+		func(dir string) bool { return dir == "" })
+}
+
+// All returns the paths of all drivers by name: what can be executed in a directory of the path, NAME, or NAME/driver.
+func All() map[string]string {
+	all := map[string]string{}
+	for _, dir := range slices.Backward(path()) {
+		entries, _ := os.ReadDir(dir) // it may not exist
+		for _, entry := range entries {
+			file := filepath.Join(dir, entry.Name())
+			if entry.IsDir() {
+				file = filepath.Join(file, "driver")
+			}
+			if about, err := os.Stat(file); err == nil && about.Mode().IsRegular() && about.Mode().Perm()&0o111 != 0 {
+				absolute, err := filepath.Abs(file)
+				if err == nil {
+					all[entry.Name()] = absolute
+				}
+			}
+		}
+	}
+	return all
+}
+
+// address returns a server's URL.
+func address(o *redis.UniversalOptions) string {
+	u := url.URL{Scheme: "redis", Host: o.Addrs[0]}
+	if o.TLSConfig != nil {
+		u.Scheme = "rediss"
+	}
+	switch {
+	case o.Password != "":
+		u.User = url.UserPassword(o.Username, o.Password)
+	case o.Username != "":
+		u.User = url.User(o.Username)
+	}
+	if o.DB != 0 {
+		u.Path = "/" + strconv.Itoa(o.DB)
+	}
+	return u.String()
+}

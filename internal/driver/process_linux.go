@@ -1,0 +1,133 @@
+package driver
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"runtime"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// monotonic returns the time by CLOCK_MONOTONIC in nanoseconds.
+func monotonic() int64 {
+	var now unix.Timespec
+	_ = unix.ClockGettime(unix.CLOCK_MONOTONIC, &now) // every Linux has it
+	return now.Nano()
+}
+
+// process is a program with pipes to its standard input and output, in a process group of its own.
+type process struct {
+	cmd    *exec.Cmd
+	in     *os.File // to write to
+	out    *os.File // to read from
+	log    tail     // the end of its standard error
+	exited chan struct{}
+}
+
+// start starts a program. The kernel kills it when this process ends, and it is killed with its children when it ends
+// or by kill. wait says when.
+func start(words []string) (*process, error) {
+	p := &process{cmd: exec.Command(words[0], words[1:]...), exited: make(chan struct{})}
+	stdin, in, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	out, stdout, err := os.Pipe()
+	if err != nil {
+		return nil, errors.Join(err, stdin.Close(), in.Close())
+	}
+	p.in, p.out = in, out
+	p.cmd.Stdin, p.cmd.Stdout, p.cmd.Stderr = stdin, stdout, &p.log
+	p.cmd.WaitDelay = closePatience // somebody else may have its standard error
+	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	started := make(chan error)
+	go func() { // ends with the program, which kill ends
+		runtime.LockOSThread() // the parent, for Pdeathsig, is this thread
+		defer runtime.UnlockOSThread()
+		defer close(p.exited)
+		err := p.cmd.Start()
+		_, _ = stdin.Close(), stdout.Close()
+		started <- err
+		if err != nil {
+			return
+		}
+		var info unix.Siginfo
+		for unix.Waitid(unix.P_PID, p.cmd.Process.Pid, &info, unix.WEXITED|unix.WNOWAIT, nil) == unix.EINTR {
+		}
+		p.kill() // before it is waited for: until then its process group's ID is nobody else's
+		_ = p.cmd.Wait()
+	}()
+	if err := <-started; err != nil {
+		_, _ = in.Close(), out.Close()
+		return nil, err
+	}
+	return p, nil
+}
+
+// kill ends the program and its children.
+func (p *process) kill() {
+	if p.pid() != 0 {
+		_ = syscall.Kill(-p.cmd.Process.Pid, syscall.SIGKILL)
+	}
+}
+
+// end kills the program unless it ends by itself in time, and waits for its end.
+func (p *process) end(patience time.Duration) {
+	_ = p.in.Close()
+	select {
+	case <-p.exited:
+	case <-time.After(patience):
+		p.kill()
+		<-p.exited
+	}
+	_ = p.out.Close()
+}
+
+// pid returns its process ID; 0 once it has ended, when the ID may be another process's.
+func (p *process) pid() int {
+	select {
+	case <-p.exited:
+		return 0
+	default:
+		return p.cmd.Process.Pid
+	}
+}
+
+// ending says how it ended, or ends it, if it only closed its standard output.
+func (p *process) ending() string {
+	select {
+	case <-p.exited:
+	case <-time.After(closePatience):
+		p.kill()
+		<-p.exited
+	}
+	return fmt.Sprintf("it ended (%v)", p.cmd.ProcessState)
+}
+
+// tail keeps the end of what is written to it.
+type tail struct {
+	mu   sync.Mutex
+	text []byte
+}
+
+// longestTail is how much it keeps.
+const longestTail = 4 << 10
+
+func (t *tail) Write(text []byte) (int, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.text = append(t.text, text...)
+	t.text = t.text[max(0, len(t.text)-longestTail):]
+	return len(text), nil
+}
+
+func (t *tail) String() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return string(t.text)
+}

@@ -1,0 +1,31 @@
+//go:build !linux
+
+package driver
+
+import (
+	"errors"
+	"os"
+	"time"
+)
+
+func monotonic() int64 { return 0 }
+
+// process cannot be started on this system: how to kill it with its children, and whether its clock is lockbench's,
+// is only known for Linux.
+type process struct {
+	in, out *os.File
+	log     tail
+}
+
+type tail struct{}
+
+func (tail) String() string { return "" }
+
+func start([]string) (*process, error) {
+	return nil, errors.New("drivers need Linux, where all languages have the same clock")
+}
+
+func (*process) kill()             {}
+func (*process) end(time.Duration) {}
+func (*process) pid() int          { return 0 }
+func (*process) ending() string    { return "" }

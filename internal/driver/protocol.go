@@ -1,0 +1,97 @@
+package driver
+
+import (
+	"encoding/json"
+	"time"
+)
+
+// Version is the protocol's. Both sides ignore fields that they do not know.
+const Version = 1
+
+// question is what lockbench writes, as one line. Which fields it has depends on Do.
+type question struct {
+	ID int64  `json:"id"`
+	Do string `json:"do"` // hello, clock, open, run, stop, acquire, extend, release, close
+
+	Protocol int `json:"protocol,omitempty"` // hello
+
+	Redis      []string `json:"redis,omitempty"` // open: URLs
+	ClientName string   `json:"client_name,omitempty"`
+	Prefix     string   `json:"prefix,omitempty"`
+	Callers    int      `json:"callers,omitempty"` // clients at a time
+
+	TTL     int64  `json:"ttl_ms,omitempty"`     // open, extend
+	Timeout *int64 `json:"timeout_ns,omitempty"` // run, acquire; none is without a limit
+
+	Start   int64      `json:"start,omitempty"` // run: by CLOCK_MONOTONIC, ns
+	Stop    int64      `json:"stop,omitempty"`
+	Clients [][2]int   `json:"clients,omitempty"` // ID, first step
+	Keys    []string   `json:"keys,omitempty"`
+	Steps   [][3]int64 `json:"steps,omitempty"` // key, hold and think in ns
+
+	Key   string `json:"key,omitempty"`   // acquire
+	Lease int64  `json:"lease,omitempty"` // release, extend
+}
+
+// answer is what a driver writes, as one line.
+type answer struct {
+	ID    int64  `json:"id"` // the question's
+	Error string `json:"error,omitempty"`
+
+	// hello
+	Protocol int      `json:"protocol,omitempty"`
+	Name     string   `json:"name,omitempty"`
+	Version  string   `json:"version,omitempty"`
+	Runtime  string   `json:"runtime,omitempty"`
+	Claims   []string `json:"claims,omitempty"`
+	Caveat   string   `json:"caveat,omitempty"`
+	Capacity *int     `json:"capacity,omitempty"`
+	Nodes    *int     `json:"nodes,omitempty"`
+	Keys     []string `json:"keys,omitempty"`
+	Keeps    []string `json:"keeps,omitempty"`
+	MostRuns int      `json:"max_instances,omitempty"`
+
+	Now int64 `json:"now,omitempty"` // clock
+
+	Cycles []cycle `json:"cycles,omitempty"` // run, at least every 100 ms
+	Done   bool    `json:"done,omitempty"`   // run: all clients have stopped
+
+	Lease int64  `json:"lease,omitempty"` // acquire
+	Token *int64 `json:"token,omitempty"`
+}
+
+// cycle is one cycle of a client: an array of client, key, asked, granted, released, done, token, error.
+// Without a lease granted, released and token are null.
+type cycle struct {
+	Client, Key       int
+	Asked             int64
+	Granted, Released *int64
+	Done              int64
+	Token             *int64
+	Error             *string
+}
+
+func (c *cycle) UnmarshalJSON(text []byte) error {
+	fields := [...]any{&c.Client, &c.Key, &c.Asked, &c.Granted, &c.Released, &c.Done, &c.Token, &c.Error}
+	return json.Unmarshal(text, &fields)
+}
+
+func (c cycle) MarshalJSON() ([]byte, error) {
+	return json.Marshal([...]any{c.Client, c.Key, c.Asked, c.Granted, c.Released, c.Done, c.Token, c.Error})
+}
+
+// The bounds of what a driver may write.
+const (
+	longestLine = 1 << 20
+	longestText = 200
+	mostNames   = 20
+	mostHolders = 1 << 20
+)
+
+// How long a driver may take.
+const (
+	startPatience = 30 * time.Second // to start and to connect, with a virtual machine on a busy computer
+	runPatience   = 5 * time.Second  // between two reports of a run, and for small questions
+	stopPatience  = 10 * time.Second // until the last client has stopped
+	closePatience = 2 * time.Second
+)

@@ -1,0 +1,177 @@
+package driver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/lockbench/lockbench/internal/engine"
+	"github.com/lockbench/lockbench/internal/measure"
+)
+
+// Drive has the driver run clients, and checks all that it says of them.
+func (d *Driver) Drive(ctx context.Context, a engine.Assignment, report func([]engine.Cycle) error) error {
+	if err := d.drive(ctx, a, report); err != nil {
+		return d.fail(err)
+	}
+	return nil
+}
+
+func (d *Driver) drive(ctx context.Context, a engine.Assignment, report func([]engine.Cycle) error) error {
+	check := newChecker(a)
+	answers, forget, err := d.give(check.question())
+	if err != nil {
+		return err
+	}
+	defer forget()
+	silence := time.NewTimer(d.patience.run)
+	defer silence.Stop()
+	end := time.NewTimer(time.Until(a.Clock.Time(a.Stop)) + d.patience.stop)
+	defer end.Stop()
+	stopped := a.Stopped
+	for {
+		select {
+		case h := <-answers:
+			silence.Reset(d.patience.run)
+			if h.Error != "" {
+				return fmt.Errorf("run: %s", short(h.Error))
+			}
+			cycles, wrong := check.cycles(h)
+			if err := report(cycles); err != nil {
+				return err
+			}
+			if wrong != nil {
+				return wrong
+			}
+			if h.Done {
+				return d.checkClock(ctx)
+			}
+		case <-stopped:
+			stopped = nil
+			if monotonic() < check.stop {
+				if _, _, err := d.give(question{Do: "stop"}); err != nil {
+					return err
+				}
+			}
+			end.Reset(d.patience.stop)
+		case <-silence.C:
+			return fmt.Errorf("it stopped answering: for %v it has not said what its clients do", d.patience.run)
+		case <-end.C:
+			return fmt.Errorf("its clients did not stop within %v of the end", d.patience.stop)
+		case <-d.ended:
+			return d.reason()
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// checker checks what a driver says of its clients in a run.
+type checker struct {
+	engine.Assignment
+	ahead   int64 // of CLOCK_MONOTONIC before Assignment.Clock, ns
+	stop    int64 // by CLOCK_MONOTONIC
+	clients map[int]*progress
+}
+
+// progress is what a client has done so far.
+type progress struct {
+	step  int   // of its next cycle
+	since int64 // when its last lease was granted, or without one, its last wait began
+	done  int64
+}
+
+func newChecker(a engine.Assignment) *checker {
+	c := &checker{Assignment: a, ahead: ahead(a.Clock), clients: map[int]*progress{}}
+	c.stop = a.Stop + c.ahead
+	for _, client := range a.Clients {
+		c.clients[client.ID] = &progress{step: client.First, since: a.Start + c.ahead - 1, done: a.Start + c.ahead}
+	}
+	return c
+}
+
+// ahead returns how much CLOCK_MONOTONIC is before a clock, which goes equally fast.
+func ahead(clock measure.Clock) (difference int64) {
+	narrowest := int64(1) << 62
+	for range 10 {
+		before := clock.Now()
+		now := monotonic()
+		after := clock.Now()
+		if after-before < narrowest {
+			narrowest, difference = after-before, now-(before+after)/2
+		}
+	}
+	return difference
+}
+
+func (c *checker) question() question {
+	q := question{Do: "run", Start: c.Start + c.ahead, Stop: c.stop, Keys: c.Keys}
+	for _, client := range c.Clients {
+		q.Clients = append(q.Clients, [2]int{client.ID, client.First})
+	}
+	for _, step := range c.Steps {
+		q.Steps = append(q.Steps, [3]int64{int64(step.Key), int64(step.Hold), int64(step.Think)})
+	}
+	if c.Timeout != nil {
+		q.Timeout = new(int64(*c.Timeout))
+	}
+	return q
+}
+
+// cycles returns what a driver reported, up to what cannot be.
+func (c *checker) cycles(h heard) (all []engine.Cycle, wrong error) {
+	for _, said := range h.Cycles {
+		one, err := c.cycle(said, h.at+grain)
+		if err != nil {
+			return all, fmt.Errorf("what it says of client %d cannot be: %w", said.Client, err)
+		}
+		all = append(all, one)
+	}
+	return all, nil
+}
+
+func (c *checker) cycle(said cycle, now int64) (engine.Cycle, error) {
+	client, ours := c.clients[said.Client]
+	if !ours {
+		return engine.Cycle{}, errors.New("the client is not one of its own")
+	}
+	leased := said.Granted != nil && said.Released != nil
+	if !leased {
+		said.Done = max(said.Done, said.Asked+1) // the wait ends after it began
+	}
+	granted, released, since := said.Done, said.Done, said.Asked
+	if leased {
+		granted, released, since = *said.Granted, *said.Released, *said.Granted
+	}
+	switch {
+	case said.Key != c.Steps[client.step].Key:
+		return engine.Cycle{}, fmt.Errorf("the key is %d, and its next step has key %d", said.Key, c.Steps[client.step].Key)
+	case (said.Granted == nil) != (said.Released == nil), !leased && said.Token != nil:
+		return engine.Cycle{}, errors.New("it says in part that there was a lease")
+	case !leased && (said.Error == nil || *said.Error == ""):
+		return engine.Cycle{}, errors.New("there is neither a lease nor an error")
+	case said.Asked < client.done:
+		return engine.Cycle{}, fmt.Errorf("it asked %v before the end of what it did before, or the start",
+			time.Duration(client.done-said.Asked))
+	case said.Asked <= client.since:
+		return engine.Cycle{}, errors.New("two cycles at one instant: the clock is too coarse")
+	case granted < said.Asked, released < granted, said.Done < released:
+		return engine.Cycle{}, errors.New("asked, granted, released and done are not in this order")
+	case said.Done > now:
+		return engine.Cycle{}, fmt.Errorf("it lies %v in the future", time.Duration(said.Done-now))
+	}
+	one := engine.Cycle{
+		Client: said.Client, Step: client.step, Asked: said.Asked - c.ahead, Done: said.Done - c.ahead, Token: said.Token,
+	}
+	client.since = since
+	if leased {
+		one.Granted, one.Released = granted-c.ahead, released-c.ahead
+	}
+	if said.Error != nil {
+		one.Error = engine.CycleError(short(*said.Error))
+	}
+	client.step = (client.step + 1) % len(c.Steps)
+	client.done = said.Done
+	return one, nil
+}
