@@ -15,7 +15,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/lockbench/lockbench/internal/launch"
 	"github.com/lockbench/lockbench/internal/store"
 	"github.com/lockbench/lockbench/internal/untrusted"
 	"github.com/lockbench/lockbench/strategies"
@@ -26,7 +25,6 @@ import (
 type Driver struct {
 	process *process
 	config  goredis.Config
-	used    launch.CPUTime
 	patience
 
 	asking  sync.Mutex // for writing, and next
@@ -289,8 +287,8 @@ func (d *Driver) Prepare(ctx context.Context, _ []string) error {
 	return nil
 }
 
-// CPU returns the CPU time of the process and its children so far in seconds; nil if not known.
-func (d *Driver) CPU() *float64 { return d.used.Read(d.process.pid()) }
+// CPU returns the CPU time of the process so far in seconds; nil if not known.
+func (d *Driver) CPU() *float64 { return d.process.cpu() }
 
 // Close ends the driver. It waits a moment for a driver that closes its connections, and kills it then.
 func (d *Driver) Close() error {

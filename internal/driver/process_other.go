@@ -27,5 +27,5 @@ func start([]string) (*process, error) {
 
 func (*process) kill()             {}
 func (*process) end(time.Duration) {}
-func (*process) pid() int          { return 0 }
+func (*process) cpu() *float64     { return nil }
 func (*process) ending() string    { return "" }
