@@ -49,11 +49,11 @@ var house = []room{
 	{
 		name: "programs", packages: []string{
 			"cmd/lockbench", "internal/gate", "internal/gate/lock", "strategies/all",
-			"docker", "stores", "docs",
+			"docker", "stores", "docs", "drivers/go",
 		},
 		sees: []string{
 			"helpers", "workloads", "strategies", "locks", "results", "leaves", "measure", "store", "engine",
-			"launch", "containers", "stores", "lockbench", "apps", "command",
+			"launch", "containers", "stores", "driver", "lockbench", "apps", "command",
 		}, hidden: []string{},
 	},
 	{
@@ -77,6 +77,7 @@ var house = []room{
 		name: "stores", packages: []string{"internal/store/*", "internal/store/*/*"},
 		sees: []string{"helpers", "workloads", "strategies", "results", "measure", "store", "launch"},
 	},
+	{name: "driver", packages: []string{"internal/driver"}, hidden: []string{"command"}},
 	{name: "lockbench", packages: []string{""}},
 	{name: "apps", packages: []string{"internal/apps/*"}},
 	{name: "command", packages: []string{"command"}},

@@ -324,6 +324,7 @@ var rows = []Row{
 
 	{"service_p99", ns, down, "Waiting.Service.P99", "start of an acquire → lease, always from the actual start"},
 	{"client_cpu_per_acq", ns, down, "", "CPU time of lockbench itself, its waiting clients and what it measures with"},
+	{"driver_cpu_per_acq", ns, down, "", "CPU time of the processes in which drivers run the clients"},
 	{"wal_bytes_per_acq", size, down | perAcq, "Server.Window.WALBytes", "added to PostgreSQL's write-ahead log"},
 	{"passes_within_instance", percent, 0, "Fairness.PassesWithin", "passes between clients of the same instance"},
 	{"stall", ns, down, "Speed.Stall", "longest time in which a lock was free, clients waited and none got it"},
@@ -346,7 +347,18 @@ var computed = map[string]func(Run) any{
 	"redis_cpu_per_acq":      func(r Run) any { all, _, _ := r.Server.Window.cpu(); return all },
 	"redis_main_cpu_per_acq": func(r Run) any { _, main, _ := r.Server.Window.cpu(); return main },
 	"redis_rest_cpu_per_acq": func(r Run) any { _, _, rest := r.Server.Window.cpu(); return rest },
-	"client_cpu_per_acq":     clientCPU,
+	"client_cpu_per_acq": func(r Run) any {
+		if r.Generator.DriverCPUSeconds != nil { // the clients are elsewhere
+			return nil
+		}
+		return r.perAcquisition(r.Generator.CPUSeconds)
+	},
+	"driver_cpu_per_acq": func(r Run) any {
+		if r.Generator.DriverCPUSeconds == nil {
+			return nil
+		}
+		return r.perAcquisition(*r.Generator.DriverCPUSeconds)
+	},
 	"violations": func(r Run) any {
 		return max(r.Safety.Overlaps+r.Safety.FencingRegression, int64(len(r.Safety.Broken)))
 	},
@@ -366,19 +378,19 @@ var computed = map[string]func(Run) any{
 	},
 }
 
-// clientCPU is the generator's CPU time per acquisition; unknown without acquisitions, if the system does
+// perAcquisition is CPU time of clients per acquisition; unknown without acquisitions, if the system does
 // not report it, or if the window was too short for the servers' counters.
-func clientCPU(r Run) any {
+func (r Run) perAcquisition(seconds float64) any {
 	acquisitions := r.Speed.Acquisitions
 	if window := r.Server.Window; window != nil {
 		acquisitions = window.Acquisitions // between the same two instants
 	} else if r.Server.Whole != nil {
 		return nil
 	}
-	if acquisitions == 0 || r.Generator.CPUSeconds == 0 {
+	if acquisitions == 0 || seconds == 0 {
 		return nil
 	}
-	return r.Generator.CPUSeconds * 1e9 / float64(acquisitions)
+	return seconds * 1e9 / float64(acquisitions)
 }
 
 // regressions is not known of leases without a token: without a lease no token can go back.

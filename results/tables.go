@@ -104,6 +104,7 @@ var (
 	several  = func(r *Report) bool { return r.Rounds > 1 }
 	threaded = anyRun(func(r Run) bool { return r.Server.Window.threaded() })
 	refused  = anyRun(func(r Run) bool { return r.Safety.Refused != nil })
+	driven   = anyRun(func(r Run) bool { return r.Generator.DriverCPUSeconds != nil })
 	herd     = anyRun(func(r Run) bool { return r.Herd != nil })
 	alone    = not(coalesced) // clients that shared a lease are no part of a gap
 	closed   = not(func(r *Report) bool { return r.Workload.Slots() })
@@ -172,6 +173,7 @@ var layout = map[Group][]Column{
 		shows("attempts_per_acq", "attempts"),
 		shows("wake_ups_per_acq", "wake-ups"),
 		shows("futile_wake_ups_per_acq", "futile\nwake-ups"),
+		shows("driver_cpu_per_acq", "driver\nCPU").when(driven),
 	},
 	LoadGroup: {
 		shows("redis_cpu", "CPU of\none core"),

@@ -10,6 +10,9 @@ import (
 	"github.com/lockbench/lockbench/internal/measure"
 )
 
+// soon is how long before the end of a run a driver is not asked any more to end it.
+const soon = 200 * time.Millisecond
+
 // Drive has the driver run clients, and checks all that it says of them.
 func (d *Driver) Drive(ctx context.Context, a engine.Assignment, report func([]engine.Cycle) error) error {
 	if err := d.drive(ctx, a, report); err != nil {
@@ -34,22 +37,15 @@ func (d *Driver) drive(ctx context.Context, a engine.Assignment, report func([]e
 		select {
 		case h := <-answers:
 			silence.Reset(d.patience.run)
-			if h.Error != "" {
-				return fmt.Errorf("run: %s", short(h.Error))
-			}
-			cycles, wrong := check.cycles(h)
-			if err := report(cycles); err != nil {
+			if err := check.keep(h, report); err != nil {
 				return err
-			}
-			if wrong != nil {
-				return wrong
 			}
 			if h.Done {
 				return d.checkClock(ctx)
 			}
-		case <-stopped:
+		case <-stopped: // also at the usual end
 			stopped = nil
-			if monotonic() < check.stop {
+			if a.Clock.Now()+int64(soon) < a.Stop {
 				if _, _, err := d.give(question{Do: "stop"}); err != nil {
 					return err
 				}
@@ -60,6 +56,11 @@ func (d *Driver) drive(ctx context.Context, a engine.Assignment, report func([]e
 		case <-end.C:
 			return fmt.Errorf("its clients did not stop within %v of the end", d.patience.stop)
 		case <-d.ended:
+			for len(answers) > 0 { // what it said last
+				if err := check.keep(<-answers, report); err != nil {
+					return err
+				}
+			}
 			return d.reason()
 		case <-ctx.Done():
 			return context.Cause(ctx)
@@ -119,16 +120,20 @@ func (c *checker) question() question {
 	return q
 }
 
-// cycles returns what a driver reported, up to what cannot be.
-func (c *checker) cycles(h heard) (all []engine.Cycle, wrong error) {
+// keep reports what a driver said, up to what cannot be.
+func (c *checker) keep(h heard, report func([]engine.Cycle) error) error {
+	if h.Error != "" {
+		return fmt.Errorf("run: %s", short(h.Error))
+	}
+	var all []engine.Cycle
 	for _, said := range h.Cycles {
 		one, err := c.cycle(said, h.at+grain)
 		if err != nil {
-			return all, fmt.Errorf("what it says of client %d cannot be: %w", said.Client, err)
+			return errors.Join(report(all), fmt.Errorf("what it says of client %d cannot be: %w", said.Client, err))
 		}
 		all = append(all, one)
 	}
-	return all, nil
+	return report(all)
 }
 
 func (c *checker) cycle(said cycle, now int64) (engine.Cycle, error) {

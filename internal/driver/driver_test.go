@@ -1,0 +1,362 @@
+package driver
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/lockbench/lockbench/internal/engine"
+	"github.com/lockbench/lockbench/internal/store"
+	"github.com/lockbench/lockbench/internal/store/redis"
+	"github.com/lockbench/lockbench/internal/testkit/redistest"
+	"github.com/lockbench/lockbench/results"
+	"github.com/lockbench/lockbench/strategies"
+	"github.com/lockbench/lockbench/strategies/baselines"
+	"github.com/lockbench/lockbench/workloads"
+)
+
+// faulty in the environment makes this program a driver with that fault.
+const faulty = "LOCKBENCH_TEST_DRIVER"
+
+func TestMain(m *testing.M) {
+	if fault := os.Getenv(faulty); fault != "" {
+		serveWith(fault)
+		return
+	}
+	os.Exit(m.Run())
+}
+
+// serveWith is a driver of local, or of the lock noop, with a fault in what it writes.
+func serveWith(fault string) {
+	strategy := baselines.Local()
+	if fault == "double grants" {
+		strategy = baselines.Noop()
+		strategy.Info.Caveat, strategy.Info.Claims.Exclusion = "", true
+	}
+	v, err := strategy.Variant(nil)
+	if err != nil {
+		panic(err)
+	}
+	out, say := io.Pipe()
+	go pervert(out, fault)
+	err = Serve(os.Stdin, say, v, func(_ []string, _ string, c strategies.Config) (strategies.Locker, error) {
+		return v.Open(c)
+	})
+	if err != nil {
+		panic(err)
+	}
+}
+
+// pervert writes what a driver says to standard output, with a fault.
+func pervert(from io.Reader, fault string) {
+	lines := json.NewDecoder(from)
+	reports := 0
+	for {
+		var a answer
+		if err := lines.Decode(&a); err != nil {
+			return
+		}
+		if len(a.Cycles) > 0 {
+			reports++
+		}
+		last := func() *cycle { return &a.Cycles[len(a.Cycles)-1] }
+		switch now := reports == 3 && len(a.Cycles) > 0; {
+		case fault == "clock" && a.Now != 0:
+			a.Now = time.Now().UnixNano()
+		case fault == "clock jumps" && a.Now != 0 && reports > 0:
+			a.Now += int64(50 * time.Millisecond)
+		case fault == "version" && a.Protocol != 0:
+			a.Protocol = 7
+		case fault == "claims" && a.Protocol != 0:
+			a.Claims = []string{"luck\x1b[2J"}
+		case fault == "does not open" && a.Protocol == 0 && a.Now == 0 && reports == 0:
+			a.Error = "no way \x1b[2J"
+		case !now:
+		case fault == "garbage":
+			fmt.Println("Traceback \x1b[2J(most recent call last)")
+		case fault == "long line":
+			fmt.Println(strings.Repeat("x", longestLine+1))
+		case fault == "silence":
+			select {}
+		case fault == "ends":
+			fmt.Fprintln(os.Stderr, "starting\nOutOfMemoryError \x1b[2J")
+			os.Exit(3)
+		case fault == "killed":
+			_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
+		case fault == "stranger":
+			last().Client = 1000
+		case fault == "key":
+			last().Key = 7
+		case fault == "order":
+			last().Granted = new(last().Asked - 1)
+		case fault == "past":
+			last().Asked = 1
+		case fault == "future":
+			last().Done += int64(time.Hour)
+		case fault == "neither":
+			last().Granted, last().Released = nil, nil
+		case fault == "half a lease":
+			last().Granted = nil
+		case fault == "other answer":
+			a.ID = 1000
+		}
+		text, _ := json.Marshal(a)
+		if _, err := fmt.Printf("%s\n", text); err != nil {
+			return
+		}
+	}
+}
+
+// hasty are the limits for drivers of tests.
+var hasty = patience{start: 20 * time.Second, run: time.Second, stop: 2 * time.Second}
+
+// started says which processes of this program a job started, by their environment.
+func started(t *testing.T, mark string) (pids []string) {
+	t.Helper()
+	all, _ := filepath.Glob("/proc/[0-9]*/environ")
+	for _, file := range all {
+		if text, err := os.ReadFile(file); err == nil && strings.Contains(string(text), faulty+"="+mark+"\x00") {
+			pids = append(pids, filepath.Base(filepath.Dir(file)))
+		}
+	}
+	return pids
+}
+
+// withFault returns a driver that is this program.
+func withFault(t *testing.T, fault string) (strategies.Variant, error) {
+	t.Helper()
+	env, err := exec.LookPath("env")
+	if err != nil {
+		t.Fatal(err)
+	}
+	words := []string{env, faulty + "=" + fault, os.Args[0]}
+	d, hello, err := launched(t.Context(), words, hasty)
+	if err != nil {
+		return strategies.Variant{}, err
+	}
+	return variant("exec:"+fault, words, hello, hasty), d.Close()
+}
+
+// short is a workload for a driver's test.
+func small() workloads.Spec {
+	w := workloads.Default()
+	w.Clients, w.Instances, w.Hold = 4, 1, workloads.Fixed(time.Millisecond)
+	w.Warmup, w.Duration = workloads.Duration(50*time.Millisecond), workloads.Duration(450*time.Millisecond)
+	return w
+}
+
+func TestAGoodDriverIsMeasured(t *testing.T) {
+	t.Parallel()
+	v, err := withFault(t, "good")
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := small()
+	w.Keys, w.Instances = 3, 1
+	if err := w.Think.UnmarshalText([]byte("uniform:1ms,2ms")); err != nil {
+		t.Fatal(err)
+	}
+	run, err := engine.Job{Strategy: v, Workload: w, Session: store.NewRunID()}.Run(t.Context())
+	if err != nil || !run.Valid() {
+		t.Fatalf("%v, %+v", err, run)
+	}
+	think := run.TimeAccounting.Think / float64(run.Speed.Acquisitions)
+	hold := run.TimeAccounting.Hold / float64(run.Speed.Acquisitions)
+	if run.Speed.Acquisitions < 20 || think < 0.0014 || hold < 0.00095 || run.Safety.Overlaps > 0 ||
+		run.Generator.DriverCPUSeconds == nil || run.Effort.Attempts != nil {
+		t.Errorf("%d acquisitions, think %v s, hold %v s, %+v", run.Speed.Acquisitions, think, hold, run)
+	}
+}
+
+func TestWaitsThatEndWithoutALease(t *testing.T) {
+	t.Parallel()
+	v, err := withFault(t, "waits")
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := small()
+	w.Hold = workloads.Fixed(200 * time.Millisecond)
+	run, err := engine.Job{Strategy: v, Workload: w, Session: store.NewRunID()}.Run(t.Context())
+	if err != nil || !run.Valid() || run.Waiting.Open != 3 || run.Speed.Acquisitions > 3 {
+		t.Errorf("without a limit: %v, %+v", err, run)
+	}
+	w.Timeout = new(workloads.Duration(20 * time.Millisecond))
+	run, err = engine.Job{Strategy: v, Workload: w, Session: store.NewRunID()}.Run(t.Context())
+	if err != nil || !run.Valid() || run.Waiting.TimedOut < 20 || len(run.Errors) > 0 {
+		t.Errorf("with a limit: %v, %+v", err, run)
+	}
+}
+
+func TestAuditFindsDoubleGrants(t *testing.T) {
+	t.Parallel()
+	v, err := withFault(t, "double grants")
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := small()
+	w.Instances = 2
+	run, err := engine.Job{Strategy: v, Workload: w, Session: store.NewRunID()}.Run(t.Context())
+	if err != nil || run.Safety.Overlaps == 0 || run.Safety.MaxHolders < 2 || len(run.Safety.Broken) != 1 {
+		t.Errorf("%v, %+v", err, run.Safety)
+	}
+}
+
+// A driver with a fault ends its run, which keeps what was said before, and no process of it is left.
+func TestFaultyDriversEndTheirRuns(t *testing.T) {
+	t.Parallel()
+	for fault, want := range map[string]string{
+		"garbage":      `it writes what is no message of the protocol: "Traceback \\x1b[2J(most recent call last)"`,
+		"long line":    "it writes a line of more than 1048576 bytes",
+		"silence":      "it stopped answering: for 1s it has not said what its clients do",
+		"ends":         `it ended (exit status 3): OutOfMemoryError \x1b[2J`,
+		"killed":       "it ended (signal: killed)",
+		"stranger":     "what it says of client 1000 cannot be: the client is not one of its own",
+		"key":          "the key is 7, and its next step has key 0",
+		"order":        "asked, granted, released and done are not in this order",
+		"past":         "before the end of what it did before, or the start",
+		"future":       "in the future",
+		"neither":      "there is neither a lease nor an error",
+		"half a lease": "it says in part that there was a lease",
+		"other answer": "it answers a question that was not asked, 1000",
+		"clock jumps":  "its clock is not CLOCK_MONOTONIC: it is 49", // ms, less the time of the question
+	} {
+		t.Run(fault, func(t *testing.T) {
+			t.Parallel()
+			v, err := withFault(t, fault)
+			if err != nil {
+				t.Fatal(err)
+			}
+			run, err := engine.Job{Strategy: v, Workload: small(), Session: store.NewRunID()}.Run(t.Context())
+			if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\x1b") {
+				t.Errorf("it ended with %v, want %q", err, want)
+			}
+			if run == nil || run.Valid() || !strings.Contains(run.Failure, want) {
+				t.Fatalf("the run is %+v", run)
+			}
+			if run.Speed.Acquisitions == 0 {
+				t.Error("what it said before is lost")
+			}
+			if left := started(t, fault); len(left) > 0 {
+				t.Errorf("the processes %q are left", left)
+			}
+		})
+	}
+}
+
+func TestFaultyDriversAreRefused(t *testing.T) {
+	t.Parallel()
+	for fault, want := range map[string]string{
+		"clock":   "its clock is not CLOCK_MONOTONIC: it is ",
+		"version": "it speaks version 7 of the protocol, this is 1",
+		"claims":  `it claims "luck\\x1b[2J", which is no guarantee that lockbench knows`,
+	} {
+		_, err := withFault(t, fault)
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", fault, err, want)
+		}
+		if left := started(t, fault); len(left) > 0 {
+			t.Errorf("%s: the processes %q are left", fault, left)
+		}
+	}
+	v, err := withFault(t, "does not open")
+	if err != nil {
+		t.Fatal(err)
+	}
+	run, err := engine.Job{Strategy: v, Workload: small(), Session: store.NewRunID()}.Run(t.Context())
+	if run != nil || !errors.Is(err, store.ErrConfig) || !strings.Contains(err.Error(), `open: no way \x1b[2J`) {
+		t.Errorf("a driver that does not open: %v, %v", run, err)
+	}
+}
+
+// What a driver starts ends with it.
+func TestChildrenOfADriverAreKilled(t *testing.T) {
+	t.Parallel()
+	words := []string{"sh", "-c", "sleep 1000.0625 & echo garbage; wait"}
+	if _, err := Greet(t.Context(), words); err == nil || !strings.Contains(err.Error(), "garbage") {
+		t.Fatalf("it is greeted: %v", err)
+	}
+	all, _ := filepath.Glob("/proc/[0-9]*/cmdline")
+	for _, file := range all {
+		if text, _ := os.ReadFile(file); strings.Contains(string(text), "1000.0625\x00") {
+			t.Errorf("%s is left", file)
+		}
+	}
+}
+
+// example is the driver in docs/DRIVERS.md.
+var example = regexp.MustCompile("(?s)```python\n(.*?)```")
+
+func TestTheExampleOfThePage(t *testing.T) {
+	t.Parallel()
+	python, err := exec.LookPath("python3")
+	if err != nil {
+		t.Skip("there is no Python")
+	}
+	page, err := os.ReadFile("../../docs/DRIVERS.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	source := example.FindSubmatch(page)[1]
+	if lines := strings.Count(string(source), "\n"); lines >= 60 {
+		t.Errorf("it has %d lines", lines)
+	}
+	file := filepath.Join(t.TempDir(), "mine")
+	if err := os.WriteFile(file, source, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	run := onRedis(t, "exec:mine", []string{python, file})
+	if !run.Valid() || run.Speed.Acquisitions < 10 || run.Safety.Overlaps > 0 || *run.Safety.LeftoverCount > 0 {
+		t.Errorf("%+v", run)
+	}
+	if cost := run.Server.Window; cost == nil || cost.Commands["set"] < 10 || cost.RoundTrips != nil {
+		t.Errorf("it cost %+v", cost)
+	}
+}
+
+// onRedis measures a driver on a Redis.
+func onRedis(t *testing.T, name string, words []string) *results.Run {
+	t.Helper()
+	ctx, id := t.Context(), store.NewRunID()
+	hello, err := Greet(ctx, words)
+	if err != nil {
+		t.Fatal(err)
+	}
+	server, err := redis.Store{}.Open(ctx, id, store.Options{Address: redistest.Start(t).URL()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = server.Close(context.WithoutCancel(ctx)) }()
+	w := small()
+	w.Instances, w.Duration = 2, workloads.Duration(time.Second)
+	run, err := engine.Job{Strategy: variant(name, words, hello, usual), Workload: w, Target: server, Session: id}.Run(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return run
+}
+
+func TestCut(t *testing.T) {
+	t.Parallel()
+	for list, want := range map[string][]string{
+		"pubsub,spin:base=1ms":                     {"pubsub,spin:base=1ms"},
+		"exec:redis-py":                            {"", "redis-py"},
+		"pubsub,exec:redis-py,exec:./a -x=1,2 b, ": {"pubsub", "redis-py", "./a -x=1,2 b,"},
+		"exec:go spin:backoff=none,base=1ms":       {"", "go spin:backoff=none,base=1ms"},
+	} {
+		others, commands := Cut(list)
+		if got := append([]string{others}, commands...); !slices.Equal(got, want) {
+			t.Errorf("%q: %q, want %q", list, got, want)
+		}
+	}
+}
