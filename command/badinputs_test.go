@@ -77,6 +77,8 @@ var badInputs = []struct {
 		{"lockbench -s redlock", 104},
 		{"lockbench -s local --fault holder-crash", 104},
 		{"lockbench -s atomic", 104},
+		{"lockbench -s spin,exec:nothing", 104},
+		{"lockbench -s exec:/bin/false", 104},
 		{"lockbench --fault hodler-crash", 104},
 		{"lockbench --fault holder-crash:at=9s", 104},
 		{"lockbench --fault failover", 104},

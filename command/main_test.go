@@ -16,6 +16,7 @@ import (
 
 	"github.com/lockbench/lockbench/command"
 	"github.com/lockbench/lockbench/docker"
+	"github.com/lockbench/lockbench/internal/driver"
 	"github.com/lockbench/lockbench/internal/gate"
 	"github.com/lockbench/lockbench/internal/testkit/drive"
 	"github.com/lockbench/lockbench/internal/testkit/redistest"
@@ -41,6 +42,11 @@ func TestMain(m *testing.M) {
 			register()
 			execute()
 		},
+		// A driver of one of our locks, or of liar.
+		"driver": func() {
+			register()
+			serve(os.Args[1])
+		},
 		// Two builds of which the second does one command more.
 		"gate-base": func() {
 			gate.Register(gate.Fault{})
@@ -55,6 +61,18 @@ func TestMain(m *testing.M) {
 
 func execute() {
 	os.Exit(command.Main(context.Background(), os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
+}
+
+// serve is a driver.
+func serve(name string) {
+	v, err := strategies.NewVariant(name, nil)
+	if err == nil {
+		err = driver.Serve(os.Stdin, os.Stdout, v,
+			func(_ []string, _ string, c strategies.Config) (strategies.Locker, error) { return v.Open(c) })
+	}
+	if err != nil {
+		panic(err)
+	}
 }
 
 // register adds two bad locks that need no Redis.

@@ -152,7 +152,7 @@ func withFault(t *testing.T, fault string) (strategies.Variant, error) {
 func small() workloads.Spec {
 	w := workloads.Default()
 	w.Clients, w.Instances, w.Hold = 4, 1, workloads.Fixed(time.Millisecond)
-	w.Warmup, w.Duration = workloads.Duration(50*time.Millisecond), workloads.Duration(450*time.Millisecond)
+	w.Warmup, w.Duration = 0, workloads.Duration(500*time.Millisecond)
 	return w
 }
 

@@ -1,0 +1,157 @@
+"use strict";
+// What the drivers in Node share: docs/DRIVERS.md is the protocol. A driver makes a Lock and calls serve.
+// The clients are asynchronous functions.
+const readline = require("node:readline");
+
+const now = () => Number(process.hrtime.bigint()); // CLOCK_MONOTONIC
+const REPORT = 50; // ms between two reports; lockbench wants one in 100 ms
+const LATE = 100e6; // ns after the end of the run, when the waits that are still open are reported as such
+const RETRY = 50; // ms of pause after an error
+
+class NotHeld extends Error {} // the lease had been lost before its release
+
+// Lock is one that does nothing: the floor. The drivers' locks override what they need.
+class Lock {
+  hello = { name: "noop", version: "", claims: [], nodes: 0, caveat: "excludes nobody" };
+  async open(redis, clientName, prefix, ttl, callers) {} // connects to these URLs; ttl is in ms
+  async acquire(key, timeout) { return key; } // a lease; or null after timeout ms, 0: one try, null: no limit
+  async release(lease) {} // throws NotHeld if it had been lost
+  async extend(lease, ttl) { throw new Error("it cannot extend"); }
+  token(lease) { return null; } // the fencing token
+}
+
+const pause = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
+const turn = () => new Promise((resolve) => setImmediate(resolve));
+
+// until sleeps until an instant. Node's timers have whole milliseconds, so it looks at each turn for the last one.
+async function until(end) {
+  const ms = Math.floor((end - now()) / 1e6) - 1;
+  if (ms > 0) await pause(ms);
+  while (now() < end) await turn();
+}
+
+const text = (error) => `${error.name}: ${error.message}`;
+
+class Run {
+  constructor(lock, ask, say) {
+    Object.assign(this, { lock, ask, say, stop: ask.stop, cycles: [], waiting: new Map() });
+    this.clients = ask.clients.map(([number, step]) => this.client(number, step));
+    this.running = true;
+    this.all = Promise.all(this.clients).then(() => { this.running = false; });
+    this.timer = setInterval(() => this.report(), REPORT);
+  }
+
+  report() {
+    let { running, cycles } = this;
+    if (running && now() > this.stop + LATE) { // they wait, and cannot be interrupted
+      for (const wait of this.waiting.values()) cycles.push([...wait, null, null, now(), null, "stopped"]);
+      this.waiting = null;
+      running = false;
+    }
+    this.cycles = [];
+    for (let i = 0; i < cycles.length; i += 2000) this.say({ id: this.ask.id, cycles: cycles.slice(i, i + 2000) });
+    this.say({ id: this.ask.id, done: !running });
+    if (!running) clearInterval(this.timer);
+  }
+
+  async client(number, step) {
+    const { steps } = this.ask;
+    await until(this.ask.start);
+    for (;;) {
+      const [key, hold, think] = steps[step++ % steps.length];
+      const asked = now();
+      if (asked >= this.stop || !this.waiting) return;
+      this.waiting.set(number, [number, key, asked]);
+      const [cycle, failed] = await this.cycle(this.ask.keys[key], hold);
+      if (!this.waiting) return; // it has been reported already
+      this.waiting.delete(number);
+      this.cycles.push([number, key, asked, ...cycle]);
+      if (failed) await pause(RETRY);
+      if (think) await until(now() + think);
+    }
+  }
+
+  // cycle returns granted, released, done, token, error; and whether there was an error of the lock's.
+  async cycle(key, hold) {
+    const limit = this.ask.timeout_ns;
+    let lease, error = null;
+    try {
+      lease = await this.lock.acquire(key, limit === undefined ? null : limit / 1e6);
+    } catch (e) {
+      return [[null, null, now(), null, text(e)], true];
+    }
+    const granted = now();
+    if (lease === null) return [[null, null, granted, null, "timeout"], false];
+    const token = this.lock.token(lease);
+    if (hold) await until(granted + hold);
+    const released = now();
+    try {
+      await this.lock.release(lease);
+    } catch (e) {
+      error = e instanceof NotHeld ? "not held" : text(e);
+    }
+    return [[granted, released, now(), token, error], false];
+  }
+}
+
+// serve answers what lockbench asks until it closes standard input.
+function serve(lock) {
+  console.log = console.info = console.error; // what a library prints is no answer
+  const say = (answer) => process.stdout.write(JSON.stringify(answer) + "\n");
+  const leases = new Map();
+  let run;
+  const answers = {
+    hello: async () => ({ protocol: 1, runtime: `Node ${process.version}`, ...lock.hello }),
+    clock: async () => ({ now: now() }),
+    open: async (ask) => { await lock.open(ask.redis ?? [], ask.client_name, ask.prefix, ask.ttl_ms, ask.callers); },
+    acquire: async (ask) => {
+      const lease = await lock.acquire(ask.key, ask.timeout_ns === undefined ? null : ask.timeout_ns / 1e6);
+      if (lease === null) return { error: "timeout" };
+      leases.set(ask.id, lease);
+      return { lease: ask.id, token: lock.token(lease) };
+    },
+    release: async (ask) => { await lock.release(leases.get(ask.lease)); },
+    extend: async (ask) => { await lock.extend(leases.get(ask.lease), ask.ttl_ms); },
+  };
+  const close = async () => { // clients that still wait may give the lock back, for a second at most
+    if (run) {
+      run.stop = Math.min(run.stop, now());
+      await Promise.race([run.all, pause(1000)]);
+    }
+    process.exit();
+  };
+  const lines = readline.createInterface({ input: process.stdin });
+  lines.on("close", close);
+  lines.on("line", async (line) => {
+    const ask = JSON.parse(line);
+    if (ask.do === "run") {
+      run = new Run(lock, ask, say);
+    } else if (ask.do === "stop") {
+      run.stop = now();
+    } else if (ask.do === "close") {
+      lines.close();
+    } else {
+      try {
+        say({ id: ask.id, ...(await answers[ask.do](ask)) });
+      } catch (e) {
+        say({ id: ask.id, error: e instanceof NotHeld ? "not held" : text(e) });
+      }
+    }
+  });
+}
+
+// need returns a library that make drivers installs.
+function need(name) {
+  try {
+    return require(name);
+  } catch {
+    console.error(`${name} is not installed: make drivers`);
+    process.exit(1);
+  }
+}
+
+// version returns that of an installed library.
+const version = (name) => JSON.parse(require("node:fs").readFileSync(`${__dirname}/node_modules/${name}/package.json`))
+  .version;
+
+module.exports = { Lock, NotHeld, serve, need, version };
