@@ -47,7 +47,7 @@ export GORACE := atexit_sleep_ms=0
 # Containers of tests are swept by lockbench itself.
 export TESTCONTAINERS_RYUK_DISABLED := true
 
-.PHONY: stores valkey others unseen help build demo test race bench lint peers conformance compat claims soak gate sessions browser redis
+.PHONY: drivers stores valkey others unseen help build demo test race bench lint peers conformance compat claims soak gate sessions browser redis
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## /\1	/p' $(MAKEFILE_LIST) | awk -F '\t' '{ printf "make %-8s%s\n", $$1, $$2 }'
@@ -60,6 +60,14 @@ stores: ## make etcd, PostgreSQL and ZooKeeper available, out of Debian's packag
 
 build: ## bin/lockbench
 	@{ $(GO) build $(FAST) -v -o bin/lockbench ./cmd/lockbench 2>&1; echo "exit $$?"; } | awk -v all="$$($(GO) list -deps ./cmd/lockbench | wc -l)" '$(PROGRESS)' >&2
+
+drivers: ## what the drivers of locks in other languages need, by pip, npm and Maven, and the driver in Go
+	@$(GO) build $(FAST) -o drivers/go/driver ./drivers/go
+	@need() { command -v $$1 >/dev/null || { echo "make drivers: no $$1, so no drivers in $$2" >&2; return 1; }; }; \
+		! need pip Python || pip install -q --root-user-action ignore --upgrade --target drivers/python/site -r drivers/python/requirements.txt; \
+		! need npm Node || npm ci --prefix drivers/node --no-audit --no-fund --silent; \
+		! need mvn Java || mvn -q -B -f drivers/redisson/pom.xml package
+	@$(GO) run ./cmd/lockbench drivers
 
 demo: ## the main job: six strategies, 500 clients, 45 s and compiling
 	@$(MAKE) --no-print-directory -j2 redis build

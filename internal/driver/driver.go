@@ -102,7 +102,7 @@ func introduced(a answer) (Hello, error) {
 			"bounded": &info.Claims.Bounded, "fencing": &info.Claims.Fencing, "watchdog": &info.Claims.Watchdog,
 		}[claim]
 		if !known {
-			return h, fmt.Errorf("it claims %q, which is no guarantee that lockbench knows", short(claim))
+			return h, fmt.Errorf("it claims %s, which is no guarantee that lockbench knows", short(claim))
 		}
 		*made = true
 	}
@@ -111,7 +111,7 @@ func introduced(a answer) (Hello, error) {
 	}
 	for _, key := range append(a.Keys, a.Keeps...) {
 		if !strings.Contains(key, "{key}") || len(key) > longestText {
-			return h, fmt.Errorf("the name %q of its keys is not one with {key}", short(key))
+			return h, fmt.Errorf("the name %s of its keys is not one with {key}", short(key))
 		}
 	}
 	info.Keys, info.Persistent = a.Keys, a.Keeps
@@ -155,7 +155,7 @@ func (d *Driver) hear(lines *bufio.Reader) error {
 			continue
 		}
 		if err := json.Unmarshal(line, &h.answer); err != nil {
-			return fmt.Errorf("it writes what is no message of the protocol: %q", short(strings.TrimSpace(string(line))))
+			return fmt.Errorf("it writes what is no message of the protocol: %s", short(strings.TrimSpace(string(line))))
 		}
 		d.mu.Lock()
 		to, asked := d.pending[h.ID]

@@ -1,0 +1,280 @@
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Scanner;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.locks.LockSupport;
+import org.redisson.Redisson;
+import org.redisson.api.RFencedLock;
+import org.redisson.api.RLock;
+import org.redisson.api.RedissonClient;
+import org.redisson.config.Config;
+import org.yaml.snakeyaml.Yaml;
+
+/**
+ * Drives Redisson's locks by the protocol in docs/DRIVERS.md: lock, fair, fenced, spin, or noop, which does nothing.
+ * Each client is a thread, since a thread is what owns a lock of Redisson.
+ */
+public final class Driver {
+    static final long REPORT = 50; // ms between two reports; lockbench wants one in 100 ms
+    static final long RETRY = 50; // ms of pause after an error
+
+    final String kind;
+    RedissonClient redisson;
+    String prefix;
+    Run run;
+
+    Driver(String kind) {
+        this.kind = kind;
+    }
+
+    public static void main(String[] args) {
+        Driver driver = new Driver(args.length > 0 ? args[0] : "lock");
+        Scanner lines = new Scanner(System.in, "UTF-8");
+        while (lines.hasNextLine()) {
+            Map<String, Object> ask = new Yaml().load(lines.nextLine()); // JSON is YAML
+            if (ask.get("do").equals("close")) {
+                break;
+            }
+            driver.answer(ask);
+        }
+        if (driver.redisson != null) {
+            driver.redisson.shutdown();
+        }
+        System.exit(0);
+    }
+
+    static long number(Object value) {
+        return ((Number) value).longValue();
+    }
+
+    @SuppressWarnings("unchecked")
+    static <T> List<T> list(Object value) {
+        return (List<T>) value;
+    }
+
+    static String quoted(String text) {
+        StringBuilder b = new StringBuilder("\"");
+        for (char c : text.toCharArray()) {
+            b.append(c < ' ' || c == '"' || c == '\\' ? String.format("\\u%04x", (int) c) : String.valueOf(c));
+        }
+        return b.append('"').toString();
+    }
+
+    static synchronized void say(Map<String, Object> ask, String fields) {
+        System.out.println("{\"id\":" + ask.get("id") + fields + "}");
+        System.out.flush();
+    }
+
+    static void fail(Map<String, Object> ask, Throwable e) {
+        say(ask, ",\"error\":" + quoted(e instanceof IllegalMonitorStateException ? "not held" : e.toString()));
+    }
+
+    void answer(Map<String, Object> ask) {
+        switch ((String) ask.get("do")) {
+            case "hello" -> say(ask, hello());
+            case "clock" -> say(ask, ",\"now\":" + System.nanoTime());
+            case "open" -> {
+                try {
+                    open(ask);
+                    say(ask, "");
+                } catch (RuntimeException e) {
+                    fail(ask, e);
+                }
+            }
+            case "run" -> {
+                run = new Run(ask);
+                new Thread(run).start();
+            }
+            case "stop" -> run.stop = System.nanoTime();
+            default -> fail(ask, new UnsupportedOperationException((String) ask.get("do")));
+        }
+    }
+
+    String hello() {
+        String about = switch (kind) {
+            case "noop" -> ",\"nodes\":0,\"caveat\":\"excludes nobody\"";
+            case "fair" -> ",\"claims\":[\"exclusion\",\"recovery\",\"watchdog\",\"fifo\"],\"keys\":[\"{key}\","
+                + "\"redisson_lock_queue:{key}\",\"redisson_lock_timeout:{key}\"]";
+            case "fenced" -> ",\"claims\":[\"exclusion\",\"recovery\",\"watchdog\",\"fencing\"],\"keys\":[\"{key}\","
+                + "\"redisson_lock_token:{key}\"],\"keeps\":[\"redisson_lock_token:{key}\"]";
+            default -> ",\"claims\":[\"exclusion\",\"recovery\",\"watchdog\"]";
+        };
+        String version = Redisson.class.getPackage().getImplementationVersion();
+        return ",\"protocol\":1,\"name\":" + quoted("Redisson " + kind) + ",\"version\":"
+            + quoted(version == null ? "" : version) + ",\"runtime\":" + quoted("Java " + Runtime.version()) + about;
+    }
+
+    void open(Map<String, Object> ask) {
+        prefix = (String) ask.get("prefix");
+        if (kind.equals("noop")) {
+            return;
+        }
+        Config config = new Config();
+        config.setLockWatchdogTimeout(number(ask.get("ttl_ms")));
+        config.useSingleServer().setAddress(Driver.<String>list(ask.get("redis")).get(0))
+            .setClientName((String) ask.get("client_name")).setConnectionMinimumIdleSize(1).setConnectionPoolSize(64);
+        redisson = Redisson.create(config);
+    }
+
+    /** One lock of a key; null if the kind does nothing. */
+    RLock lock(String key) {
+        return switch (kind) {
+            case "noop" -> null;
+            case "lock" -> redisson.getLock(prefix + key);
+            case "fair" -> redisson.getFairLock(prefix + key);
+            case "fenced" -> redisson.getFencedLock(prefix + key);
+            case "spin" -> redisson.getSpinLock(prefix + key);
+            default -> throw new IllegalArgumentException("the kinds are lock, fair, fenced, spin and noop");
+        };
+    }
+
+    /** Takes the lock, and returns its token, "null" without one; null after the timeout in ns, if there is one. */
+    static String acquire(RLock lock, Object timeout) throws InterruptedException {
+        if (lock instanceof RFencedLock fenced) {
+            long limit = timeout == null ? TimeUnit.DAYS.toNanos(1) : number(timeout);
+            Long token = limit == 0 ? fenced.tryLockAndGetToken() : fenced.tryLockAndGetToken(limit, TimeUnit.NANOSECONDS);
+            return token == null ? null : token.toString();
+        }
+        boolean held = true;
+        if (lock != null && timeout == null) {
+            lock.lockInterruptibly();
+        } else if (lock != null) {
+            held = number(timeout) == 0 ? lock.tryLock() : lock.tryLock(number(timeout), TimeUnit.NANOSECONDS);
+        }
+        return held ? "null" : null;
+    }
+
+    /** The clients of one run. */
+    final class Run implements Runnable {
+        final Map<String, Object> ask;
+        final List<Client> clients = new ArrayList<>();
+        volatile long stop;
+        private List<String> cycles = new ArrayList<>();
+
+        Run(Map<String, Object> ask) {
+            this.ask = ask;
+            stop = number(ask.get("stop"));
+            for (List<Number> client : Driver.<List<Number>>list(ask.get("clients"))) {
+                clients.add(new Client(this, client.get(0).intValue(), client.get(1).intValue()));
+            }
+        }
+
+        synchronized void made(String cycle) {
+            cycles.add(cycle);
+        }
+
+        synchronized List<String> taken() {
+            List<String> all = cycles;
+            cycles = new ArrayList<>();
+            return all;
+        }
+
+        @Override
+        public void run() {
+            clients.forEach(Thread::start);
+            for (boolean running = true; running;) {
+                LockSupport.parkNanos(REPORT * 1_000_000);
+                running = clients.stream().anyMatch(Thread::isAlive);
+                if (System.nanoTime() - stop >= 0) {
+                    clients.forEach(Client::endWait);
+                }
+                List<String> all = taken();
+                for (int i = 0; i < all.size(); i += 2000) {
+                    String some = String.join(",", all.subList(i, Math.min(all.size(), i + 2000)));
+                    say(ask, ",\"cycles\":[" + some + "]");
+                }
+                say(ask, ",\"done\":" + !running);
+            }
+        }
+    }
+
+    /** A client, which is a thread. */
+    final class Client extends Thread {
+        private final Run run;
+        private final int number;
+        private final List<String> keys;
+        private final List<List<Number>> steps;
+        private final Map<String, RLock> locks = new HashMap<>();
+        private int step;
+        private boolean waiting;
+
+        Client(Run run, int number, int step) {
+            this.run = run;
+            this.number = number;
+            this.step = step;
+            keys = list(run.ask.get("keys"));
+            steps = list(run.ask.get("steps"));
+            setDaemon(true);
+        }
+
+        /** Interrupts a wait, and nothing else. */
+        synchronized void endWait() {
+            if (waiting) {
+                interrupt();
+            }
+        }
+
+        private synchronized void waits(boolean waits) {
+            waiting = waits;
+            if (!waits) {
+                Thread.interrupted();
+            }
+        }
+
+        private void until(long end) {
+            for (long left; (left = end - System.nanoTime()) > 0;) {
+                LockSupport.parkNanos(left);
+            }
+        }
+
+        @Override
+        public void run() {
+            until(number(run.ask.get("start")));
+            while (System.nanoTime() - run.stop < 0) {
+                List<Number> now = steps.get(step++ % steps.size());
+                int key = now.get(0).intValue();
+                cycle(key, number(now.get(1)));
+                until(System.nanoTime() + number(now.get(2)));
+            }
+        }
+
+        private void cycle(int key, long hold) {
+            RLock lock = locks.computeIfAbsent(keys.get(key), Driver.this::lock);
+            long asked = System.nanoTime();
+            String error = null;
+            String token = null;
+            waits(true);
+            try {
+                token = acquire(lock, run.ask.get("timeout_ns"));
+                error = token == null ? "timeout" : null;
+            } catch (InterruptedException e) {
+                error = "stopped";
+            } catch (RuntimeException e) {
+                error = e.toString();
+            }
+            long granted = System.nanoTime();
+            waits(false);
+            if (error != null) {
+                run.made("[" + number + "," + key + "," + asked + ",null,null," + granted + ",null," + quoted(error) + "]");
+                if (!error.equals("timeout")) {
+                    until(System.nanoTime() + RETRY * 1_000_000);
+                }
+                return;
+            }
+            until(granted + hold);
+            long released = System.nanoTime();
+            String wrong = "null";
+            try {
+                if (lock != null) {
+                    lock.unlock();
+                }
+            } catch (RuntimeException e) {
+                wrong = quoted(e instanceof IllegalMonitorStateException ? "not held" : e.toString());
+            }
+            run.made("[" + number + "," + key + "," + asked + "," + granted + "," + released + "," + System.nanoTime() + ","
+                + token + "," + wrong + "]");
+        }
+    }
+}
