@@ -323,7 +323,7 @@ var rows = []Row{
 	{"drain_cpu_max", percent, down, "Herd.PeakCPU", "CPU of the servers, of one core, in the most expensive drain"},
 
 	{"service_p99", ns, down, "Waiting.Service.P99", "start of an acquire → lease, always from the actual start"},
-	{"client_cpu_per_acq", ns, down, "", "CPU time of lockbench itself, its waiting clients and what it measures with"},
+	{"client_cpu_per_acq", ns, down, "", "CPU time of lockbench itself, its waiting clients and drivers, and what it measures with"},
 	{"driver_cpu_per_acq", ns, down, "", "CPU time of the processes in which drivers run the clients"},
 	{"wal_bytes_per_acq", size, down | perAcq, "Server.Window.WALBytes", "added to PostgreSQL's write-ahead log"},
 	{"passes_within_instance", percent, 0, "Fairness.PassesWithin", "passes between clients of the same instance"},
@@ -347,18 +347,8 @@ var computed = map[string]func(Run) any{
 	"redis_cpu_per_acq":      func(r Run) any { all, _, _ := r.Server.Window.cpu(); return all },
 	"redis_main_cpu_per_acq": func(r Run) any { _, main, _ := r.Server.Window.cpu(); return main },
 	"redis_rest_cpu_per_acq": func(r Run) any { _, _, rest := r.Server.Window.cpu(); return rest },
-	"client_cpu_per_acq": func(r Run) any {
-		if r.Generator.DriverCPUSeconds != nil { // the clients are elsewhere
-			return nil
-		}
-		return r.perAcquisition(r.Generator.CPUSeconds)
-	},
-	"driver_cpu_per_acq": func(r Run) any {
-		if r.Generator.DriverCPUSeconds == nil {
-			return nil
-		}
-		return r.perAcquisition(*r.Generator.DriverCPUSeconds)
-	},
+	"client_cpu_per_acq":     clientCPU,
+	"driver_cpu_per_acq":     driverCPU,
 	"violations": func(r Run) any {
 		return max(r.Safety.Overlaps+r.Safety.FencingRegression, int64(len(r.Safety.Broken)))
 	},
@@ -378,9 +368,25 @@ var computed = map[string]func(Run) any{
 	},
 }
 
-// perAcquisition is CPU time of clients per acquisition; unknown without acquisitions, if the system does
-// not report it, or if the window was too short for the servers' counters.
-func (r Run) perAcquisition(seconds float64) any {
+// clientCPU is the CPU time per acquisition of the generator and of its drivers, if there are any; unknown without
+// acquisitions, if the system does not report it, or if the window was too short for the servers' counters.
+func clientCPU(r Run) any {
+	seconds := r.Generator.CPUSeconds
+	if drivers := r.Generator.DriverCPUSeconds; drivers != nil {
+		seconds += *drivers
+	}
+	return r.cpuPerAcquisition(seconds)
+}
+
+// driverCPU is the drivers' part of clientCPU; unknown without drivers.
+func driverCPU(r Run) any {
+	if r.Generator.DriverCPUSeconds == nil {
+		return nil
+	}
+	return r.cpuPerAcquisition(*r.Generator.DriverCPUSeconds)
+}
+
+func (r Run) cpuPerAcquisition(seconds float64) any {
 	acquisitions := r.Speed.Acquisitions
 	if window := r.Server.Window; window != nil {
 		acquisitions = window.Acquisitions // between the same two instants

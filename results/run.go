@@ -177,7 +177,7 @@ type Generator struct {
 	CPUPercent  float64  `json:"cpu_percent" add:"sum"`          // of one core
 	MachineIdle *float64 `json:"machine_idle_percent" add:"min"` // of all cores; Linux only
 	// DriverCPUSeconds is the CPU time of the processes in which a driver runs the clients; null without them.
-	DriverCPUSeconds *float64 `json:"driver_cpu_seconds,omitempty" add:"sum"`
+	DriverCPUSeconds *float64 `json:"driver_cpu_seconds,omitempty" add:"none"` // there is no session of drivers
 	// OtherCPU is the CPU time of processes other than lockbench and Redis, in percent of all
 	// cores; interrupts count for no process. null if the system does not say, or the window is
 	// shorter than about half a second.
