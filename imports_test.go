@@ -38,11 +38,15 @@ var house = []room{
 		}, sees: []string{},
 	},
 	{
+		name: "suite", packages: []string{"strategies/locktest", "internal/testkit/network"},
+		sees: []string{"helpers", "strategies"}, hidden: []string{"apps", "command"},
+	},
+	{
 		name: "test kit", packages: []string{
-			"internal/testkit/*", "strategies/locktest", "strategies/locktest/*", "strategies/internal/trial",
+			"internal/testkit/*", "strategies/locktest/*", "strategies/internal/trial",
 		},
 		sees: []string{
-			"helpers", "workloads", "strategies", "locks", "results", "measure", "store", "engine", "launch",
+			"helpers", "workloads", "strategies", "suite", "locks", "results", "measure", "store", "engine", "launch",
 			"containers", "stores",
 		}, hidden: []string{},
 	},
@@ -77,7 +81,7 @@ var house = []room{
 		name: "stores", packages: []string{"internal/store/*", "internal/store/*/*"},
 		sees: []string{"helpers", "workloads", "strategies", "results", "measure", "store", "launch"},
 	},
-	{name: "driver", packages: []string{"internal/driver"}, hidden: []string{"command"}},
+	{name: "driver", packages: []string{"internal/driver"}, hidden: []string{"apps", "command"}},
 	{name: "lockbench", packages: []string{""}},
 	{name: "apps", packages: []string{"internal/apps/*"}},
 	{name: "command", packages: []string{"command"}},

@@ -98,6 +98,7 @@ var overwriting = map[string][]struct {
 		{"holds.txt", "advise --hold file:holds.txt -u redis://127.0.0.1:1 -o json=OUT"},
 		{"ca.pem", "advise --dry-run -u rediss://127.0.0.1:1 --ca-file ca.pem -o json=OUT"},
 	},
+	"check":     nil, // it reads no file
 	"doctor":    {{"ca.pem", "doctor -u rediss://127.0.0.1:1 --ca-file ca.pem -o json=OUT"}},
 	"selfcheck": {{"ca.pem", "selfcheck --only audit -u rediss://127.0.0.1:1 --ca-file ca.pem -o json=OUT"}},
 }

@@ -20,7 +20,8 @@ func TestEveryFieldIsAdded(t *testing.T) {
 		"Run.Speed.Gap",
 		"Run.Fairness.WorkingSet", "Run.Fairness.ReacquireDistance", "Run.Fairness.Overtaken",
 		"Run.Fairness.PassesWithin", "Run.Safety.LostUpdates", "Run.Record.Keys", "Run.Record.Contended",
-		"Run.Generator.DriverCPUSeconds", "Run.Server.Window.OtherTraffic", "Run.TimeAccounting.Balanced", "Run.Timeline",
+		"Run.Generator.DriverCPUSeconds",
+		"Run.Server.Window.OtherTraffic", "Run.TimeAccounting.Balanced", "Run.Timeline",
 	}
 	full := func() (r Run) {
 		fill(reflect.ValueOf(&r).Elem())

@@ -110,6 +110,7 @@ function serve(lock) {
       leases.set(ask.id, lease);
       return { lease: ask.id, token: lock.token(lease) };
     },
+    cancel: async () => ({}), // no wait can be ended
     release: async (ask) => { await lock.release(leases.get(ask.lease)); },
     extend: async (ask) => { await lock.extend(leases.get(ask.lease), ask.ttl_ms); },
   };

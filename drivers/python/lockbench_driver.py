@@ -194,6 +194,8 @@ def serve(lock):
             run.start()
         elif ask["do"] == "stop":
             run.stop = now()
+        elif ask["do"] == "cancel":
+            pass  # no wait can be ended
         elif ask["do"] == "close":
             if run:
                 run.end()

@@ -86,6 +86,10 @@ func introduced(a answer) (Hello, error) {
 		Summary:      strings.Join(strings.Fields(h.Name+" "+h.Version+" "+h.Runtime), " "),
 		MaxInstances: a.MostRuns,
 		NoCluster:    "a driver connects to single servers",
+		Limits: []strategies.Limit{
+			{Check: "closed", Because: "a driver's process ends with its Locker"},
+			{Check: "connections", Because: "a driver does not declare its connections"},
+		},
 	}
 	if a.Capacity != nil {
 		info.Capacity = *a.Capacity
@@ -155,7 +159,7 @@ func (d *Driver) hear(lines *bufio.Reader) error {
 			continue
 		}
 		if err := json.Unmarshal(line, &h.answer); err != nil {
-			return fmt.Errorf("it writes what is no message of the protocol: %s", short(strings.TrimSpace(string(line))))
+			return fmt.Errorf("it writes what is no message of the protocol: %s", short(string(bytes.TrimSpace(line))))
 		}
 		d.mu.Lock()
 		to, asked := d.pending[h.ID]
@@ -171,15 +175,15 @@ func (d *Driver) hear(lines *bufio.Reader) error {
 	}
 }
 
-// give asks a question, and returns where the answers come.
-func (d *Driver) give(q question) (answers <-chan heard, forget func(), err error) {
+// give asks a question, and returns where the answers come, until they are to be forgotten.
+func (d *Driver) give(q question) (answers <-chan heard, forget func(), id int64, err error) {
 	d.asking.Lock()
 	defer d.asking.Unlock()
 	d.next++
 	q.ID = d.next
 	text, err := json.Marshal(q)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, 0, err
 	}
 	to := make(chan heard, 16)
 	d.mu.Lock()
@@ -193,13 +197,13 @@ func (d *Driver) give(q question) (answers <-chan heard, forget func(), err erro
 		case <-time.After(d.patience.run):
 			err = errors.New("it does not read what it is asked")
 		}
-		return nil, nil, err
+		return nil, nil, 0, err
 	}
 	return to, func() {
 		d.mu.Lock()
 		defer d.mu.Unlock()
 		delete(d.pending, q.ID)
-	}, nil
+	}, q.ID, nil
 }
 
 // reason says why nothing is heard any more.
@@ -221,7 +225,7 @@ func (d *Driver) fail(err error) error {
 
 // ask asks a question that has one answer.
 func (d *Driver) ask(ctx context.Context, within time.Duration, q question) (heard, error) {
-	answers, forget, err := d.give(q)
+	answers, forget, _, err := d.give(q)
 	if err != nil {
 		return heard{}, err
 	}
@@ -300,7 +304,7 @@ func (d *Driver) Close() error {
 		return nil
 	}
 	if d.reason() == nil {
-		_, _, _ = d.give(question{Do: "close"})
+		_, _, _, _ = d.give(question{Do: "close"}) // its input ends, too
 	}
 	d.process.end(closePatience)
 	<-d.ended

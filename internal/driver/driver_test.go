@@ -148,7 +148,7 @@ func withFault(t *testing.T, fault string) (strategies.Variant, error) {
 	return variant("exec:"+fault, words, hello, hasty), d.Close()
 }
 
-// short is a workload for a driver's test.
+// small is a workload for a driver's test.
 func small() workloads.Spec {
 	w := workloads.Default()
 	w.Clients, w.Instances, w.Hold = 4, 1, workloads.Fixed(time.Millisecond)
@@ -339,7 +339,8 @@ func onRedis(t *testing.T, name string, words []string) *results.Run {
 	defer func() { _ = server.Close(context.WithoutCancel(ctx)) }()
 	w := small()
 	w.Instances, w.Duration = 2, workloads.Duration(time.Second)
-	run, err := engine.Job{Strategy: variant(name, words, hello, usual), Workload: w, Target: server, Session: id}.Run(ctx)
+	v := variant(name, words, hello, usual)
+	run, err := engine.Job{Strategy: v, Workload: w, Target: server, Session: id}.Run(ctx)
 	if err != nil {
 		t.Fatal(err)
 	}

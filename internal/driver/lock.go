@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/lockbench/lockbench/internal/engine"
 	"github.com/lockbench/lockbench/strategies"
 )
 
@@ -24,35 +25,61 @@ func (d *Driver) TryAcquire(ctx context.Context, key string) (strategies.Lease, 
 }
 
 func (d *Driver) acquire(ctx context.Context, q question) (strategies.Lease, error) {
-	answers, forget, err := d.give(q)
+	answers, forget, id, err := d.give(q)
 	if err != nil {
 		return nil, err
 	}
-	defer forget()
-	given := ctx.Done()
-	for {
+	select {
+	case h := <-answers:
+		forget()
+		return d.acquired(ctx, q, h)
+	case <-d.ended:
+		return nil, d.reason()
+	case <-ctx.Done():
+	}
+	if _, _, _, err := d.give(question{Do: "cancel", Lease: id}); err != nil {
+		return nil, err
+	}
+	select {
+	case h := <-answers:
+		forget()
+		return d.acquired(ctx, q, h)
+	case <-d.ended:
+		return nil, d.reason()
+	case <-time.After(cancelPatience):
+	}
+	go func() { // until the library's wait is over: what it gets then is nobody's
+		defer forget()
 		select {
 		case h := <-answers:
-			switch {
-			case h.Error == string(strategies.ErrHeld.Error()), h.Error == "timeout", h.Error == "stopped":
-				if err := ctx.Err(); err != nil {
-					return nil, err
-				}
-				return nil, strategies.ErrHeld
-			case h.Error != "":
-				return nil, errors.New(short(h.Error))
+			if late, err := d.acquired(ctx, q, h); err == nil {
+				_ = late.Release(context.WithoutCancel(ctx)) // it ends with its TTL otherwise
 			}
-			l := lease{d, h.Lease}
-			if h.Token != nil {
-				return fencedLease{l, *h.Token}, nil
-			}
-			return l, nil
 		case <-d.ended:
-			return nil, d.reason()
-		case <-given:
-			given = nil
 		}
+	}()
+	return nil, strategies.WaitEnded(ctx)
+}
+
+// acquired returns what an answer says of a lock that was asked for.
+func (d *Driver) acquired(ctx context.Context, q question, h heard) (strategies.Lease, error) {
+	ended := strategies.WaitEnded(ctx)
+	switch {
+	case h.Error == "":
+	case ended != nil:
+		return nil, ended
+	case h.Error != string(engine.CycleTimedOut):
+		return nil, errors.New(short(h.Error))
+	case q.Timeout != nil && *q.Timeout > 0: // its clock was a little faster
+		return nil, context.DeadlineExceeded
+	default:
+		return nil, strategies.ErrHeld
 	}
+	l := lease{d, h.Lease}
+	if h.Token != nil {
+		return fencedLease{l, *h.Token}, nil
+	}
+	return l, nil
 }
 
 // lease is held in the driver's process.
@@ -71,7 +98,7 @@ func (l lease) Extend(ctx context.Context, ttl time.Duration) error {
 func (l lease) do(ctx context.Context, q question) error {
 	q.Lease = l.id
 	h, err := l.driver.ask(ctx, l.driver.patience.run, q)
-	if h.Error == "not held" {
+	if h.Error == string(engine.CycleNotHeld) {
 		return fmt.Errorf("%s: %w", q.Do, strategies.ErrNotHeld)
 	}
 	return err

@@ -11,7 +11,7 @@ const Version = 1
 // question is what lockbench writes, as one line. Which fields it has depends on Do.
 type question struct {
 	ID int64  `json:"id"`
-	Do string `json:"do"` // hello, clock, open, run, stop, acquire, extend, release, close
+	Do string `json:"do"` // hello, clock, open, run, stop, acquire, cancel, extend, release, close
 
 	Protocol int `json:"protocol,omitempty"` // hello
 
@@ -30,7 +30,7 @@ type question struct {
 	Steps   [][3]int64 `json:"steps,omitempty"` // key, hold and think in ns
 
 	Key   string `json:"key,omitempty"`   // acquire
-	Lease int64  `json:"lease,omitempty"` // release, extend
+	Lease int64  `json:"lease,omitempty"` // release, extend; cancel: the ID of acquire
 }
 
 // answer is what a driver writes, as one line.
@@ -94,4 +94,6 @@ const (
 	runPatience   = 5 * time.Second  // between two reports of a run, and for small questions
 	stopPatience  = 10 * time.Second // until the last client has stopped
 	closePatience = 2 * time.Second
+	// cancelPatience is how long a wait may go on that is to end. Many libraries cannot end one.
+	cancelPatience = 500 * time.Millisecond
 )

@@ -23,7 +23,7 @@ func (d *Driver) Drive(ctx context.Context, a engine.Assignment, report func([]e
 
 func (d *Driver) drive(ctx context.Context, a engine.Assignment, report func([]engine.Cycle) error) error {
 	check := newChecker(a)
-	answers, forget, err := d.give(check.question())
+	answers, forget, _, err := d.give(check.question())
 	if err != nil {
 		return err
 	}
@@ -46,7 +46,7 @@ func (d *Driver) drive(ctx context.Context, a engine.Assignment, report func([]e
 		case <-stopped: // also at the usual end
 			stopped = nil
 			if a.Clock.Now()+int64(soon) < a.Stop {
-				if _, _, err := d.give(question{Do: "stop"}); err != nil {
+				if _, _, _, err := d.give(question{Do: "stop"}); err != nil {
 					return err
 				}
 			}
@@ -74,7 +74,11 @@ type checker struct {
 	ahead   int64 // of CLOCK_MONOTONIC before Assignment.Clock, ns
 	stop    int64 // by CLOCK_MONOTONIC
 	clients map[int]*progress
+	errors  map[string]engine.CycleError // printable, by what the driver wrote
 }
+
+// mostErrors are told apart.
+const mostErrors = 100
 
 // progress is what a client has done so far.
 type progress struct {
@@ -84,7 +88,9 @@ type progress struct {
 }
 
 func newChecker(a engine.Assignment) *checker {
-	c := &checker{Assignment: a, ahead: ahead(a.Clock), clients: map[int]*progress{}}
+	c := &checker{
+		Assignment: a, ahead: ahead(a.Clock), clients: map[int]*progress{}, errors: map[string]engine.CycleError{},
+	}
 	c.stop = a.Stop + c.ahead
 	for _, client := range a.Clients {
 		c.clients[client.ID] = &progress{step: client.First, since: a.Start + c.ahead - 1, done: a.Start + c.ahead}
@@ -104,6 +110,19 @@ func ahead(clock measure.Clock) (difference int64) {
 		}
 	}
 	return difference
+}
+
+// wrong returns an error that a driver reported. There are only so many, of a bounded length.
+func (c *checker) wrong(text string) engine.CycleError {
+	known, ok := c.errors[text]
+	switch {
+	case ok:
+		return known
+	case len(c.errors) >= mostErrors:
+		return "other errors"
+	}
+	c.errors[text] = engine.CycleError(short(text))
+	return c.errors[text]
 }
 
 func (c *checker) question() question {
@@ -149,9 +168,9 @@ func (c *checker) cycle(said cycle, now int64) (engine.Cycle, error) {
 	if leased {
 		granted, released, since = *said.Granted, *said.Released, *said.Granted
 	}
-	switch {
-	case said.Key != c.Steps[client.step].Key:
-		return engine.Cycle{}, fmt.Errorf("the key is %d, and its next step has key %d", said.Key, c.Steps[client.step].Key)
+	switch key := c.Steps[client.step].Key; {
+	case said.Key != key:
+		return engine.Cycle{}, fmt.Errorf("the key is %d, and its next step has key %d", said.Key, key)
 	case (said.Granted == nil) != (said.Released == nil), !leased && said.Token != nil:
 		return engine.Cycle{}, errors.New("it says in part that there was a lease")
 	case !leased && (said.Error == nil || *said.Error == ""):
@@ -167,14 +186,15 @@ func (c *checker) cycle(said cycle, now int64) (engine.Cycle, error) {
 		return engine.Cycle{}, fmt.Errorf("it lies %v in the future", time.Duration(said.Done-now))
 	}
 	one := engine.Cycle{
-		Client: said.Client, Step: client.step, Asked: said.Asked - c.ahead, Done: said.Done - c.ahead, Token: said.Token,
+		Client: said.Client, Step: client.step, Token: said.Token,
+		Asked: said.Asked - c.ahead, Done: said.Done - c.ahead,
 	}
 	client.since = since
 	if leased {
 		one.Granted, one.Released = granted-c.ahead, released-c.ahead
 	}
 	if said.Error != nil {
-		one.Error = engine.CycleError(short(*said.Error))
+		one.Error = c.wrong(*said.Error)
 	}
 	client.step = (client.step + 1) % len(c.Steps)
 	client.done = said.Done

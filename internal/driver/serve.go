@@ -19,7 +19,10 @@ import (
 func Serve(in io.Reader, out io.Writer, v strategies.Variant,
 	open func(urls []string, clientName string, c strategies.Config) (strategies.Locker, error),
 ) error {
-	s := &served{out: json.NewEncoder(out), variant: v, open: open, leases: map[int64]strategies.Lease{}}
+	s := &served{
+		out: json.NewEncoder(out), variant: v, open: open, leases: map[int64]strategies.Lease{},
+		waits: map[int64]context.CancelFunc{},
+	}
 	lines := bufio.NewReader(in)
 	for {
 		line, err := lines.ReadBytes('\n')
@@ -46,7 +49,8 @@ type served struct {
 	mu     sync.Mutex
 	out    *json.Encoder
 	leases map[int64]strategies.Lease
-	stop   context.CancelFunc // ends the run
+	waits  map[int64]context.CancelFunc // by the question acquire
+	stop   context.CancelFunc           // ends the run
 }
 
 func (s *served) close() error {
@@ -68,8 +72,11 @@ func (s *served) answer(q question) {
 	switch q.Do {
 	case "hello":
 		info := s.variant.Info()
-		a.Protocol, a.Name, a.Runtime, a.Capacity, a.Nodes = Version, s.variant.Name(), "in Go", &info.Capacity, &info.Nodes
-		a.Keys, a.Keeps, a.MostRuns, a.Caveat = info.Keys, info.Persistent, info.MaxInstances, info.Caveat
+		a = answer{
+			ID: q.ID, Protocol: Version, Name: s.variant.Name(), Runtime: "in Go", Caveat: info.Caveat,
+			Capacity: &info.Capacity, Nodes: &info.Nodes, MostRuns: info.MaxInstances,
+			Keys: info.Keys, Keeps: info.Persistent,
+		}
 		for name, claimed := range map[string]bool{
 			"exclusion": info.Claims.Exclusion, "recovery": info.Claims.Recovery, "fifo": info.Claims.FIFO,
 			"bounded": info.Claims.Bounded, "fencing": info.Claims.Fencing, "watchdog": info.Claims.Watchdog,
@@ -93,7 +100,18 @@ func (s *served) answer(q question) {
 		s.stop()
 		return
 	case "acquire":
-		go func() { s.say(s.acquire(q)) }() // ends at the lock's time
+		ctx, cancel := context.WithCancel(context.Background())
+		s.mu.Lock()
+		s.waits[q.ID] = cancel
+		s.mu.Unlock()
+		go func() { s.say(s.acquire(ctx, q)) }() // ends with the wait
+		return
+	case "cancel":
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if cancel := s.waits[q.Lease]; cancel != nil {
+			cancel()
+		}
 		return
 	case "release", "extend":
 		go func() { s.say(s.use(q)) }()
@@ -108,17 +126,22 @@ func (s *served) answer(q question) {
 }
 
 // acquire takes the lock within the timeout, if there is one.
-func (s *served) acquire(q question) answer {
-	ctx, cancel := context.WithCancel(context.Background())
-	defer cancel()
+func (s *served) acquire(ctx context.Context, q question) answer {
 	lease, err := take(ctx, s.locker, q.Key, q.Timeout)
+	a := answer{ID: q.ID, Lease: q.ID}
 	if err != nil {
-		return answer{ID: q.ID, Error: why(ctx, err)}
+		a = answer{ID: q.ID, Error: why(ctx, err)}
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.waits[q.ID]() // its context is of no use any more
+	delete(s.waits, q.ID)
+	if err != nil {
+		return a
+	}
+	a.Token = tokenOf(lease)
 	s.leases[q.ID] = lease
-	return answer{ID: q.ID, Lease: q.ID, Token: tokenOf(lease)}
+	return a
 }
 
 // use releases or extends a lease.
@@ -239,6 +262,9 @@ func (s *served) cycle(ctx context.Context, q question, step [3]int64, sleepers 
 	at := monotonic()
 	if err != nil {
 		c.Done, c.Error = at, new(why(ctx, err))
+		if *c.Error == "timeout" && q.Timeout == nil { // the lock knew of the end by its own clock
+			c.Error = new("stopped")
+		}
 		if *c.Error != "timeout" {
 			sleepers.Sleep(ctx.Done(), retryPause)
 		}

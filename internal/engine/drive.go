@@ -111,6 +111,7 @@ type driven struct {
 	mu     sync.Mutex
 	cycles []reported
 	failed []error
+	ended  bool // nothing more is reported
 
 	notes []note
 	ends  []int64 // until when it is known what each client did
@@ -185,13 +186,27 @@ func (r *run) assign(instance int) Assignment {
 func (d *driven) report(steps []Step, cycles []Cycle) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	if d.ended {
+		return errors.New("the run is over")
+	}
 	if len(d.cycles)+len(cycles) > mostCycles {
-		return fmt.Errorf("it made more than %d cycles: a longer --hold or a shorter --duration makes fewer", mostCycles)
+		return fmt.Errorf("it made more than %d cycles: a longer --hold or a shorter --duration makes fewer",
+			mostCycles)
 	}
 	for _, c := range cycles {
 		d.cycles = append(d.cycles, reported{c, steps[c.Step]})
 	}
 	return nil
+}
+
+// soFar returns how many cycles were reported; false without drivers, and when they have ended.
+func (d *driven) soFar() (cycles int64, running bool) {
+	if d == nil {
+		return 0, false
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return int64(len(d.cycles)), !d.ended
 }
 
 // fail notes why a driver did not go on.
@@ -249,6 +264,9 @@ func (r *run) replay() error {
 	if d == nil {
 		return nil
 	}
+	d.mu.Lock()
+	d.ended = true
+	d.mu.Unlock()
 	d.ends, d.slack = make([]int64, len(r.clients)), make([]int64, len(r.clients))
 	for id := range d.ends {
 		d.ends[id] = d.start
@@ -303,7 +321,8 @@ func (r *run) gaveUp(client *client, key *measure.Key, c reported) {
 func (r *run) released(client *client, key *measure.Key, c reported, grant measure.Grant) {
 	key.Exit(client.waiter, c.Released)
 	client.record.Acquired(Acquisition{
-		Client: c.Client, Key: c.Key, Due: c.Asked, Asked: c.Asked, Granted: c.Granted, Released: c.Released, Done: c.Done,
+		Client: c.Client, Key: c.Key,
+		Due: c.Asked, Asked: c.Asked, Granted: c.Granted, Released: c.Released, Done: c.Done,
 		Grant: grant, Hold: int64(c.Hold), Counted: r.window.Contains(c.Granted),
 	})
 	switch c.Error {

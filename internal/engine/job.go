@@ -262,8 +262,11 @@ func (r *run) readFrom(ctx context.Context, servers store.Target) *results.Readi
 	return &reading
 }
 
-// grants is the number of leases handed out so far.
+// grants is the number of leases handed out so far; of drivers that run, of cycles.
 func (r *run) grants() int64 {
+	if cycles, running := r.driven.soFar(); running {
+		return cycles
+	}
 	var sum int64
 	for _, k := range r.audit {
 		sum += k.Grants()

@@ -95,8 +95,8 @@ const (
 // if both were on this machine.
 func (r *run) ours(result *results.Run) float64 {
 	used := result.Generator.CPUPercent
-	if drivers, window := result.Generator.DriverCPUSeconds, float64(result.WindowNS)/1e9; drivers != nil && window > 0 {
-		used += *drivers / window * 100
+	if drivers := result.Generator.DriverCPUSeconds; drivers != nil && result.WindowNS > 0 {
+		used += *drivers / time.Duration(result.WindowNS).Seconds() * 100
 	}
 	if redis := result.Server.Window.CPUPercent(); redis != nil {
 		used += *redis

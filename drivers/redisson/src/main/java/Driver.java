@@ -3,6 +3,8 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Scanner;
+import java.util.concurrent.BlockingQueue;
+import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.LockSupport;
 import org.redisson.Redisson;
@@ -21,6 +23,7 @@ public final class Driver {
     static final long RETRY = 50; // ms of pause after an error
 
     final String kind;
+    final Map<Long, Holder> holders = new HashMap<>();
     RedissonClient redisson;
     String prefix;
     Run run;
@@ -88,6 +91,13 @@ public final class Driver {
                 new Thread(run).start();
             }
             case "stop" -> run.stop = System.nanoTime();
+            case "acquire" -> {
+                Holder holder = new Holder(ask);
+                holders.put(number(ask.get("id")), holder);
+                holder.start();
+            }
+            case "cancel" -> holders.get(number(ask.get("lease"))).cancel();
+            case "release" -> holders.get(number(ask.get("lease"))).releases.add(ask);
             default -> fail(ask, new UnsupportedOperationException((String) ask.get("do")));
         }
     }
@@ -144,6 +154,52 @@ public final class Driver {
             held = number(timeout) == 0 ? lock.tryLock() : lock.tryLock(number(timeout), TimeUnit.NANOSECONDS);
         }
         return held ? "null" : null;
+    }
+
+    /** A lease outside a run, which the thread that acquired it releases. */
+    final class Holder extends Thread {
+        private final Map<String, Object> ask;
+        final BlockingQueue<Map<String, Object>> releases = new LinkedBlockingQueue<>();
+        private boolean waiting = true;
+
+        Holder(Map<String, Object> ask) {
+            this.ask = ask;
+            setDaemon(true);
+        }
+
+        synchronized void cancel() {
+            if (waiting) {
+                interrupt();
+            }
+        }
+
+        private synchronized void waited() {
+            waiting = false;
+            Thread.interrupted();
+        }
+
+        @Override
+        public void run() {
+            try {
+                RLock lock = lock((String) ask.get("key"));
+                String token = acquire(lock, ask.get("timeout_ns"));
+                waited();
+                say(ask, token == null ? ",\"error\":\"timeout\"" : ",\"lease\":" + ask.get("id") + ",\"token\":" + token);
+                while (token != null) {
+                    Map<String, Object> release = releases.take();
+                    try {
+                        lock.unlock();
+                        say(release, "");
+                    } catch (RuntimeException e) {
+                        fail(release, e);
+                    }
+                }
+            } catch (InterruptedException e) {
+                say(ask, ",\"error\":\"stopped\"");
+            } catch (RuntimeException e) {
+                fail(ask, e);
+            }
+        }
     }
 
     /** The clients of one run. */

@@ -1,0 +1,75 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	conformance "github.com/lockbench/lockbench/internal/apps/check"
+	"github.com/lockbench/lockbench/strategies/locktest"
+)
+
+func (a *app) check() *cobra.Command {
+	var o conformance.Options
+	out := applicationOutputs[*conformance.Document](nil)
+	quiet := false
+	cmd := &cobra.Command{
+		Use:   "check NAME",
+		Short: "Run the conformance suite on a strategy or a driver",
+		Long: "Test on Redis servers of its own what a lock claims, in some minutes: exclusion, recovery, waits\n" +
+			"that are cancelled, servers that die or are late, connections that break.\n" +
+			"It ends with 111 if a promise is broken, and with 112 if a check comes to no verdict.",
+		Example: "  lockbench check exec:redis-py\n" +
+			"  lockbench check 'exec:go pubsub' --only fencing -o table -o json=check.json",
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: cobra.NoFileCompletions,
+	}
+	flags := cmd.Flags()
+	flags.SortFlags = false
+	flags.StringArrayVar(&o.Only, "only", nil, "`check` to run; repeatable (default all)")
+	out.register(flags)
+	registerQuiet(flags, &quiet)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		given := a.input(flags).variables(flags)
+		variants, unknown := parseStrategies(args)
+		if unknown == nil && len(variants) != 1 {
+			unknown = errors.New("one strategy is checked at a time")
+		}
+		if unknown == nil {
+			o.Strategy = variants[0]
+			unknown = o.Validate()
+		}
+		if err := given.refuse(unknown, check(out.all())); err != nil {
+			return err
+		}
+		if !quiet {
+			o.Progress = func(name string) { a.say("%s", name) }
+		}
+		found, err := conformance.Run(cmd.Context(), o)
+		if err != nil {
+			return err
+		}
+		if err := saveAll(a, out.all(), found); err != nil {
+			return err
+		}
+		return conforms(cmd.Context(), found)
+	}
+	return cmd
+}
+
+// conforms returns an error for the checks that found a broken promise or came to no verdict.
+func conforms(ctx context.Context, found *conformance.Document) error {
+	broken, unknown := found.With(locktest.Broken), found.With(locktest.NotJudged)
+	switch {
+	case found.Interrupted && ctx.Err() != nil:
+		return &exit{ExitInterrupted, errors.New("interrupted, checks are missing")}
+	case len(broken) > 0:
+		return &exit{ExitSafety, fmt.Errorf("promises were broken: %s", strings.Join(broken, ", "))}
+	case len(unknown) > 0:
+		return &exit{ExitInvalid, fmt.Errorf("no verdict: %s", strings.Join(unknown, ", "))}
+	}
+	return nil
+}

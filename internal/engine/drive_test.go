@@ -1,0 +1,154 @@
+package engine_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/lockbench/lockbench/internal/engine"
+	"github.com/lockbench/lockbench/results"
+	"github.com/lockbench/lockbench/strategies"
+	"github.com/lockbench/lockbench/workloads"
+)
+
+// scripted is a driver whose clients did what is written down.
+type scripted struct {
+	cycles func(engine.Assignment) []engine.Cycle
+	fails  error
+}
+
+func (scripted) Acquire(context.Context, string) (strategies.Lease, error) {
+	return nil, errors.ErrUnsupported
+}
+func (scripted) Close() error  { return nil }
+func (scripted) CPU() *float64 { return new(1.5) }
+
+func (s scripted) Drive(ctx context.Context, a engine.Assignment, report func([]engine.Cycle) error) error {
+	if err := report(s.cycles(a)); err != nil || s.fails != nil {
+		return errors.Join(err, s.fails)
+	}
+	select {
+	case <-time.After(time.Until(a.Clock.Time(a.Stop))):
+	case <-a.Stopped:
+	}
+	return ctx.Err()
+}
+
+// driven runs two clients of a driver.
+func driven(t *testing.T, s scripted, window time.Duration) (*results.Run, error) {
+	t.Helper()
+	v := strategies.Unlisted(strategies.Info{
+		Name: "scripted", Capacity: 1, Driver: true, Claims: strategies.Claims{Exclusion: true, Fencing: true},
+	}, func(strategies.ConfigOf[any]) (scripted, error) { return s, nil })
+	w := workloads.Default()
+	w.Clients, w.Instances, w.Warmup, w.Duration = 2, 1, 0, workloads.Duration(window)
+	return engine.Job{Strategy: v, Workload: w, Session: "abcdef12"}.Run(t.Context())
+}
+
+// lease is a cycle with a lease, by milliseconds after the start.
+func lease(a engine.Assignment, client int, asked, granted, released float64) engine.Cycle {
+	at := func(ms float64) int64 { return a.Start + int64(ms*1e6) }
+	return engine.Cycle{
+		Client: client, Asked: at(asked), Granted: at(granted), Released: at(released), Done: at(released) + 10,
+	}
+}
+
+// Cycles are put in the order in which they were, whatever the order in which they are reported.
+func TestWhatDriversReportIsRecordedInItsOrder(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		cycles func(engine.Assignment) []engine.Cycle
+		as     func(*results.Run) bool
+	}{
+		"a lease that ends when another begins does not overlap it": {
+			func(a engine.Assignment) []engine.Cycle {
+				return []engine.Cycle{lease(a, 1, 1, 5, 9), lease(a, 0, 0, 1, 5), lease(a, 0, 6, 9, 12)}
+			},
+			func(r *results.Run) bool {
+				return r.Safety.Overlaps == 0 && r.Speed.Acquisitions == 3 && r.Speed.Handoff.Count == 2 &&
+					r.Speed.Handoff.Max.NS == 0
+			},
+		},
+		"an overlap of a nanosecond is one": {
+			func(a engine.Assignment) []engine.Cycle {
+				return []engine.Cycle{lease(a, 1, 1, 5-1e-6, 9), lease(a, 0, 0, 1, 5)}
+			},
+			func(r *results.Run) bool { return r.Safety.Overlaps == 1 && r.Safety.OverlapNS == 1 },
+		},
+		"leases of no length do not overlap, unless they are within another": {
+			func(a engine.Assignment) []engine.Cycle {
+				return []engine.Cycle{
+					lease(a, 0, 1, 5, 5), lease(a, 1, 2, 5, 5), lease(a, 0, 6, 7, 9), lease(a, 1, 6, 8, 8),
+				}
+			},
+			func(r *results.Run) bool { return r.Safety.Overlaps == 1 },
+		},
+		"tokens that go back": {
+			func(a engine.Assignment) []engine.Cycle {
+				first, second := lease(a, 0, 0, 1, 2), lease(a, 1, 0, 3, 4)
+				first.Token, second.Token = new(int64(7)), new(int64(6))
+				return []engine.Cycle{second, first}
+			},
+			func(r *results.Run) bool { return r.Safety.FencingRegression == 1 && len(r.Safety.Broken) == 1 },
+		},
+		"who asked later came first": {
+			func(a engine.Assignment) []engine.Cycle {
+				return []engine.Cycle{lease(a, 0, 1, 2, 3), lease(a, 1, 0, 4, 5)}
+			},
+			func(r *results.Run) bool { return *r.Fairness.Overtaken == 50 && r.Fairness.LargestBypass == 1 },
+		},
+		"waits without a lease": {
+			func(a engine.Assignment) []engine.Cycle {
+				lost := lease(a, 0, 0, 1, 2)
+				lost.Error = engine.CycleNotHeld
+				return []engine.Cycle{
+					lost,
+					{Client: 0, Asked: lost.Done, Done: a.Stop, Error: engine.CycleStopped},
+					{Client: 1, Asked: a.Start, Done: a.Start + 1e6, Error: "no such host"},
+					{Client: 1, Asked: a.Start + 2e6, Done: a.Stop + 5, Error: engine.CycleStopped},
+				}
+			},
+			func(r *results.Run) bool {
+				return r.Safety.LostLeases == 1 && r.Waiting.Open == 2 && len(r.Errors) == 1 &&
+					r.Errors[0].Error == "no such host"
+			},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			run, err := driven(t, scripted{cycles: test.cycles}, 50*time.Millisecond)
+			if err != nil || !test.as(run) || !run.TimeAccounting.Balanced {
+				t.Errorf("%v, %+v", err, run)
+			}
+			if used := run.Generator.DriverCPUSeconds; used == nil || *used != 0 {
+				t.Errorf("the driver used %v in the window", used)
+			}
+		})
+	}
+}
+
+func TestAClientOfWhichNothingIsSaidMakesTheRunInvalid(t *testing.T) {
+	t.Parallel()
+	run, err := driven(t, scripted{cycles: func(a engine.Assignment) []engine.Cycle {
+		return []engine.Cycle{lease(a, 0, 0, 0, 1400)}
+	}}, 1300*time.Millisecond)
+	want := "its driver does not say what 1 of its clients did at the end"
+	if err != nil || !slices.Contains(run.Invalid, want) {
+		t.Errorf("%v, %+v", err, run.Invalid)
+	}
+}
+
+func TestADriverThatFailsEndsItsRun(t *testing.T) {
+	t.Parallel()
+	run, err := driven(t, scripted{
+		cycles: func(a engine.Assignment) []engine.Cycle { return []engine.Cycle{lease(a, 0, 0, 0, 0)} },
+		fails:  errors.New("it is broken"),
+	}, time.Minute)
+	if err == nil || !strings.Contains(err.Error(), "instance 1 of scripted: it is broken") || run.Valid() ||
+		!run.Partial {
+		t.Errorf("%v, %+v", err, run)
+	}
+}
