@@ -3,6 +3,7 @@ package engine_test
 import (
 	"context"
 	"errors"
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -50,7 +51,7 @@ func driven(t *testing.T, s scripted, window time.Duration) (*results.Run, error
 
 // lease is a cycle with a lease, by milliseconds after the start.
 func lease(a engine.Assignment, client int, asked, granted, released float64) engine.Cycle {
-	at := func(ms float64) int64 { return a.Start + int64(ms*1e6) }
+	at := func(ms float64) int64 { return a.Start + int64(math.Round(ms*1e6)) }
 	return engine.Cycle{
 		Client: client, Asked: at(asked), Granted: at(granted), Released: at(released), Done: at(released) + 10,
 	}
