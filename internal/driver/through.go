@@ -101,5 +101,8 @@ func (p *proxy) close() error {
 	p.end()
 	err := p.listener.Close()
 	p.running.Wait()
+	if errors.Is(err, net.ErrClosed) { // by an earlier call
+		return nil
+	}
 	return err
 }
