@@ -42,7 +42,7 @@ func (a *app) check() *cobra.Command {
 			o.Strategy = variants[0]
 			unknown = o.Validate()
 		}
-		if err := given.refuse(unknown, check(out.all())); err != nil {
+		if err := given.refuse(unknown, check(out.all(quiet))); err != nil {
 			return err
 		}
 		if !quiet {
@@ -52,7 +52,7 @@ func (a *app) check() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		if err := saveAll(a, out.all(), found); err != nil {
+		if err := saveAll(a, out.all(quiet), found, quiet); err != nil {
 			return err
 		}
 		return conforms(cmd.Context(), found)
