@@ -483,7 +483,7 @@ func TestRefusedInTheMiddle(t *testing.T) {
 				var refusing sync.WaitGroup
 				refusing.Go(func() { // once the clients are at it
 					admin := server.Client(t)
-					for calls(t, admin) < 500 {
+					for calls(t, admin) < 50 {
 						select {
 						case <-running:
 							return
