@@ -11,6 +11,7 @@
 package pipeline
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -34,6 +35,7 @@ type Conn struct {
 	limiter redis.Limiter        // may be nil
 	timeout time.Duration        // for an answer, and for a connection
 	tasks   background.Group
+	wires   sync.WaitGroup  // that have not ended
 	life    context.Context // of dials
 	stop    context.CancelFunc
 
@@ -62,6 +64,8 @@ const (
 	redialAfter = 250 * time.Millisecond
 	// The pauses between dials grow from the first to the second.
 	firstPause, lastPause = 50 * time.Millisecond, time.Second
+	// patience is how long a dial may take at least, with its greeting. It may serve a later caller.
+	patience = 3 * time.Second
 )
 
 // Dial returns the Conn of a node. It does not talk to Redis yet. The caller closes it.
@@ -114,9 +118,7 @@ func (c *Conn) Close() error {
 	for _, w := range wires {
 		w.retire()
 	}
-	for _, w := range wires {
-		<-w.ended
-	}
+	c.wires.Wait() // also for those that were replaced
 	c.stop()
 	c.tasks.Close()
 	return nil
@@ -161,12 +163,22 @@ func (c *Conn) Send(ctx context.Context, commands ...*redis.Cmd) (err error) {
 		case !sent:
 			l.wire.CompareAndSwap(w, nil)
 		case err != nil:
-			return fmt.Errorf("no answer to %s: %w", commands[0].Name(), err)
+			return opaque{fmt.Errorf("no answer to %s: %w", commands[0].Name(), err)}
 		default:
 			c.follow(ctx, commands)
 			return nil
 		}
 	}
+}
+
+// opaque is an error of which errors.Is finds the cause, but errors.As no redis.Error and no *net.OpError: a caller's
+// context may have ended with one, and it would say what became of his command.
+type opaque struct{ error }
+
+// Is finds the cause, unless it asks for an answer of Redis's.
+func (o opaque) Is(target error) bool {
+	_, answer := target.(redis.Error) //nolint:errorlint // what errors.Is compares with
+	return !answer && errors.Is(o.error, target)
 }
 
 // follow sends what a node of a cluster has not carried out, because the key has moved, where it belongs.
@@ -198,7 +210,8 @@ func (c *Conn) wire(ctx context.Context, l *line, command *redis.Cmd) (*wire, er
 			return nil, err
 		}
 		if !pause.Plain(wait.Done(), next) {
-			return nil, &net.OpError{Op: "dial", Net: "redis", Err: fmt.Errorf("%w: %w", context.Cause(wait), err)}
+			err = fmt.Errorf("%w: %w", context.Cause(wait), cmp.Or(err, errDialling))
+			return nil, &net.OpError{Op: "dial", Net: "redis", Err: opaque{err}}
 		}
 		if c.cluster != nil { // another may have the server's slots by now
 			c.cluster.ReloadState(wait)
@@ -249,6 +262,10 @@ var errDialling = errors.New("it has not connected yet")
 // connect waits for an attempt to dial, which all callers share, and begins one if the last is over for long enough.
 func (c *Conn) connect(ctx context.Context, l *line) error {
 	c.mu.Lock()
+	if l.wire.Load() != nil { // since the caller looked; a second one would take its place, and nobody would end it
+		c.mu.Unlock()
+		return nil
+	}
 	a := l.last
 	if a == nil || a.ended() && (a.err == nil || time.Since(a.at) > firstPause) {
 		a = &attempt{over: make(chan struct{})}
@@ -277,7 +294,7 @@ func (a *attempt) ended() bool {
 }
 
 func (c *Conn) try(l *line, a *attempt) {
-	ctx, cancel := context.WithTimeout(c.life, c.timeout)
+	ctx, cancel := context.WithTimeout(c.life, max(c.timeout, patience))
 	defer cancel()
 	w, err := c.dial(ctx, l)
 	c.mu.Lock()
@@ -288,6 +305,7 @@ func (c *Conn) try(l *line, a *attempt) {
 		err = errClosed
 	case err == nil:
 		l.wire.Store(w)
+		c.wires.Go(func() { <-w.ended })
 	}
 	a.at, a.err = time.Now(), err
 	close(a.over)

@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"cmp"
 	"context"
 	"net"
 	"sync/atomic"
@@ -16,20 +17,22 @@ import (
 // dial has go-redis connect and greet the server, and takes the connection over.
 func (c *Conn) dial(ctx context.Context, l *line) (*wire, error) {
 	var socket atomic.Pointer[net.Conn]
+	keep := func() bool { return true }
 	credentials := new(credentials)
 	made, err := goredis.Dial(l.node, func(o *redis.Options) {
 		credentials.subscribe(o)
-		o.PoolSize, o.MinIdleConns, o.DialerRetries = 1, 0, 1
+		o.PoolSize, o.MinIdleConns, o.DialerRetries, o.MaxRetries = 1, 0, 1, -1
 		o.Limiter = nil
 		o.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
 		dial := o.Dialer
 		if dial == nil {
 			dial = redis.NewDialer(o)
 		}
-		o.Dialer = func(ctx context.Context, network, addr string) (net.Conn, error) {
-			conn, err := dial(ctx, network, addr)
+		o.Dialer = func(within context.Context, network, addr string) (net.Conn, error) {
+			conn, err := dial(within, network, addr)
 			if err == nil {
 				socket.Store(&conn)
+				keep = context.AfterFunc(ctx, func() { _ = conn.Close() }) // go-redis's greeting does not end with it
 			}
 			return conn, err
 		}
@@ -42,6 +45,9 @@ func (c *Conn) dial(ctx context.Context, l *line) (*wire, error) {
 	hangUp := func() { _, _, _ = greeted.Close(), client.Close(), credentials.unsubscribe() }
 	if err = credentials.err; err == nil {
 		err = greeted.Ping(ctx).Err()
+	}
+	if !keep() {
+		err = cmp.Or(err, ctx.Err())
 	}
 	if err != nil {
 		hangUp()

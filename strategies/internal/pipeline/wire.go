@@ -66,8 +66,12 @@ const (
 func (w *wire) send(ctx context.Context, commands []*redis.Cmd) (sent bool, err error) {
 	c := &call{commands: commands, left: len(commands), sent: time.Now(), done: make(chan error, 1)}
 	w.mu.Lock()
-	if w.err == nil && len(w.waiting) == 0 && !w.reading && c.sent.Sub(w.last) > unwatched && !quiet(w.socket) {
-		w.end(net.ErrClosed)
+	if w.err == nil && len(w.waiting) == 0 && !w.reading && c.sent.Sub(w.last) > unwatched {
+		w.deadline = true // first, because nobody can look at a socket whose deadline is over
+		_ = w.conn.SetReadDeadline(c.sent.Add(w.timeout))
+		if !quiet(w.socket) {
+			w.end(net.ErrClosed)
+		}
 	}
 	if w.err != nil || w.retired {
 		w.mu.Unlock()
