@@ -32,6 +32,7 @@ import (
 type Conn struct {
 	node    goredis.Node
 	cluster *redis.ClusterClient // nil without a cluster
+	known   atomic.Bool          // go-redis knows the cluster's servers
 	limiter redis.Limiter        // may be nil
 	timeout time.Duration        // for an answer, and for a connection
 	tasks   background.Group
@@ -151,7 +152,7 @@ func (c *Conn) Send(ctx context.Context, commands ...*redis.Cmd) (err error) {
 		}
 		if errors.Is(err, errClosed) {
 			for _, command := range commands {
-				_ = c.node.Client.Process(ctx, indeterminate.Once{Cmder: command}) // the command has the error
+				c.process(ctx, command)
 			}
 			return nil
 		}
@@ -163,7 +164,7 @@ func (c *Conn) Send(ctx context.Context, commands ...*redis.Cmd) (err error) {
 		case !sent:
 			l.wire.CompareAndSwap(w, nil)
 		case err != nil:
-			return opaque{fmt.Errorf("no answer to %s: %w", commands[0].Name(), err)}
+			return unanswered(commands[0], err)
 		default:
 			c.follow(ctx, commands)
 			return nil
@@ -181,6 +182,10 @@ func (o opaque) Is(target error) bool {
 	return !answer && errors.Is(o.error, target)
 }
 
+func unanswered(command *redis.Cmd, err error) error {
+	return opaque{fmt.Errorf("no answer to %s: %w", command.Name(), err)}
+}
+
 // follow sends what a node of a cluster has not carried out, because the key has moved, where it belongs.
 func (c *Conn) follow(ctx context.Context, commands []*redis.Cmd) {
 	for _, command := range commands {
@@ -189,8 +194,22 @@ func (c *Conn) follow(ctx context.Context, commands []*redis.Cmd) {
 			continue
 		}
 		c.cluster.ReloadState(ctx)
-		command.SetErr(nil)
-		_ = c.cluster.Process(ctx, indeterminate.Once{Cmder: command}) // the command has the error
+		c.process(ctx, command)
+	}
+}
+
+// process has the node's own client send a command, which gets its result or error, until ctx ends: go-redis may not
+// look at that.
+func (c *Conn) process(ctx context.Context, command *redis.Cmd) {
+	own := redis.NewCmd(ctx, command.Args()...)
+	over := make(chan error, 1)
+	go func() { over <- c.node.Client.Process(ctx, indeterminate.Once{Cmder: own}) }()
+	select {
+	case err := <-over:
+		command.SetVal(own.Val())
+		command.SetErr(err)
+	case <-ctx.Done():
+		command.SetErr(unanswered(command, context.Cause(ctx)))
 	}
 }
 
@@ -226,9 +245,9 @@ func (c *Conn) wire(ctx context.Context, l *line, command *redis.Cmd) (*wire, er
 func (c *Conn) line(ctx context.Context, command *redis.Cmd) (*line, error) {
 	node, address := c.node, ""
 	if c.cluster != nil {
-		server, err := c.cluster.MasterForKey(ctx, keyOf(command.Args()))
+		server, err := c.master(ctx, command)
 		if err != nil {
-			return nil, fmt.Errorf("find the node of %s: %w", command.Name(), err)
+			return nil, err
 		}
 		node, address = goredis.Node{Client: server}, server.Options().Addr
 	}
@@ -243,6 +262,34 @@ func (c *Conn) line(ctx context.Context, command *redis.Cmd) (*line, error) {
 		c.lines[address] = l
 	}
 	return l, nil
+}
+
+// master returns the server of a cluster that has a command's key. At first go-redis asks servers, and may not look at
+// ctx.
+func (c *Conn) master(ctx context.Context, command *redis.Cmd) (*redis.Client, error) {
+	find := func() (*redis.Client, error) {
+		server, err := c.cluster.MasterForKey(ctx, keyOf(command.Args()))
+		if err != nil {
+			return nil, fmt.Errorf("find the node of %s: %w", command.Name(), err)
+		}
+		c.known.Store(true)
+		return server, nil
+	}
+	if c.known.Load() {
+		return find()
+	}
+	var server *redis.Client
+	var err error
+	over := make(chan struct{})
+	if !c.tasks.Go(func() { defer close(over); server, err = find() }) {
+		return nil, errClosed
+	}
+	select {
+	case <-over:
+		return server, err
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
 }
 
 // keyOf returns the first key of a command.

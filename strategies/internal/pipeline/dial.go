@@ -1,7 +1,6 @@
 package pipeline
 
 import (
-	"cmp"
 	"context"
 	"net"
 	"sync/atomic"
@@ -16,8 +15,11 @@ import (
 
 // dial has go-redis connect and greet the server, and takes the connection over.
 func (c *Conn) dial(ctx context.Context, l *line) (*wire, error) {
-	var socket atomic.Pointer[net.Conn]
-	keep := func() bool { return true }
+	type socket struct {
+		net.Conn
+		keep func() bool // false if ctx has closed it
+	}
+	var last atomic.Pointer[socket] // go-redis may dial in another goroutine, and for longer than we wait
 	credentials := new(credentials)
 	made, err := goredis.Dial(l.node, func(o *redis.Options) {
 		credentials.subscribe(o)
@@ -31,8 +33,8 @@ func (c *Conn) dial(ctx context.Context, l *line) (*wire, error) {
 		o.Dialer = func(within context.Context, network, addr string) (net.Conn, error) {
 			conn, err := dial(within, network, addr)
 			if err == nil {
-				socket.Store(&conn)
-				keep = context.AfterFunc(ctx, func() { _ = conn.Close() }) // go-redis's greeting does not end with it
+				// Because go-redis's greeting does not end with ctx.
+				last.Store(&socket{conn, context.AfterFunc(ctx, func() { _ = conn.Close() })})
 			}
 			return conn, err
 		}
@@ -46,14 +48,14 @@ func (c *Conn) dial(ctx context.Context, l *line) (*wire, error) {
 	if err = credentials.err; err == nil {
 		err = greeted.Ping(ctx).Err()
 	}
-	if !keep() {
-		err = cmp.Or(err, ctx.Err())
+	if err == nil && !last.Load().keep() {
+		err = ctx.Err()
 	}
 	if err != nil {
 		hangUp()
 		return nil, err
 	}
-	conn := *socket.Load()
+	conn := last.Load().Conn
 	w := &wire{
 		conn: conn, socket: socketOf(conn), timeout: c.timeout, tasks: &c.tasks, ended: make(chan struct{}),
 		hangUp: func() { _ = conn.Close(); hangUp() }, last: time.Now(),
