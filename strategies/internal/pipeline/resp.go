@@ -164,7 +164,7 @@ func (p *parser) bulk(kind byte, length int) (any, error) {
 }
 
 func (p *parser) array(length, depth int) ([]any, error) {
-	all := make([]any, 0, min(length, len(p.in)-p.at)) // what is claimed need not come
+	all := make([]any, 0, min(length, 64)) // what is claimed need not come
 	for range length {
 		value, err := p.value(depth + 1)
 		if err != nil {

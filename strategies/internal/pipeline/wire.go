@@ -187,7 +187,9 @@ func (w *wire) read(c *call) (goOn bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	taken, wrong := w.deliver(w.in)
-	w.in = append(w.in[:0], w.in[taken:]...)
+	if w.in = append(w.in[:0], w.in[taken:]...); len(w.in) == 0 && cap(w.in) > 4*owedMost {
+		w.in = nil // that of a long reply is not kept
+	}
 	switch {
 	case wrong != nil:
 		w.end(wrong)
@@ -244,6 +246,7 @@ func (w *wire) deliver(in []byte) (taken int, err error) {
 			answer(c.commands[len(c.commands)-c.left], value)
 		}
 		if c.left--; c.left == 0 {
+			w.waiting[0] = nil // which has its results
 			w.waiting = w.waiting[1:]
 			w.owed -= c.size
 			c.done <- nil
