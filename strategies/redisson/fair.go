@@ -13,6 +13,7 @@ import (
 	"github.com/lockbench/lockbench/internal/pause"
 	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/strategies/goredis"
+	"github.com/lockbench/lockbench/strategies/internal/background"
 	"github.com/lockbench/lockbench/strategies/internal/redisson"
 )
 
@@ -138,12 +139,11 @@ const (
 // trying.
 type leavers struct {
 	client  goredis.Client
-	done    sync.WaitGroup
+	tasks   background.Group
 	closing context.Context // once it has ended there is one more try for each
 	hurry   context.CancelFunc
 
 	mu     sync.Mutex
-	closed bool
 	queued map[string][]*leaver // by lock; a lock has an entry while work runs for it
 }
 
@@ -168,15 +168,12 @@ func (q *queue) leave(ctx context.Context, held *lease) {
 	me := &leaver{owner: held.owner, wait: q.wait(held), since: time.Now(), tried: tried}
 	l.mu.Lock()
 	others, busy := l.queued[lock]
-	if l.closed && !busy { // nobody waits for a goroutine any more
+	if !busy && !l.tasks.Go(func() { l.work(lock, topic) }) { // nobody waits for a goroutine any more
 		l.mu.Unlock()
 		_ = l.remove(lock, topic, []*leaver{me})
 		return
 	}
 	l.queued[lock] = append(others, me)
-	if !busy {
-		l.done.Go(func() { l.work(lock, topic) })
-	}
 	l.mu.Unlock()
 	select {
 	case <-tried:
@@ -238,10 +235,7 @@ func (l *leavers) remove(lock string, topic redisson.Topic, batch []*leaver) err
 
 // close returns when all have left, or have tried once more.
 func (l *leavers) close() error {
-	l.mu.Lock()
-	l.closed = true
-	l.mu.Unlock()
 	l.hurry()
-	l.done.Wait()
+	l.tasks.Close()
 	return nil
 }
