@@ -97,6 +97,11 @@ func (c *Conn) Redial() {
 		return
 	}
 	c.redial = time.Now()
+	c.retire()
+}
+
+// retire lets all wires end once nobody is waiting. The caller has the mutex.
+func (c *Conn) retire() {
 	for _, l := range c.lines {
 		if w := l.wire.Swap(nil); w != nil {
 			w.retire()
@@ -109,16 +114,8 @@ func (c *Conn) Redial() {
 func (c *Conn) Close() error {
 	c.mu.Lock()
 	c.closed = true
-	var wires []*wire
-	for _, l := range c.lines {
-		if w := l.wire.Load(); w != nil {
-			wires = append(wires, w)
-		}
-	}
+	c.retire()
 	c.mu.Unlock()
-	for _, w := range wires {
-		w.retire()
-	}
 	c.wires.Wait() // also for those that were replaced
 	c.stop()
 	c.tasks.Close()
@@ -129,9 +126,9 @@ var errClosed = errors.New("the pipeline is closed")
 
 // Send writes commands one after the other, perhaps with those of other callers in between,
 // and returns when all are answered: each then has its own result or error. After an error of Send they
-// have none. It returns one if ctx ends before, if no answer comes within the client's ReadTimeout, or if the connection
-// breaks: Redis may have carried the commands out, or may still do so. If ctx had ended before the call, the error is
-// ctx's own; if no connection could be made, it is a *net.OpError of a dial; nothing has been sent then.
+// have none. It returns one if ctx ends before, if no answer comes within the client's ReadTimeout, or if the
+// connection breaks: Redis may have carried the commands out, or may still do so. If ctx had ended before the call, the
+// error is ctx's own; if no connection could be made, it is a *net.OpError of a dial; nothing has been sent then.
 //
 // A command of a later Send for the same key comes after them, unless the connection broke.
 func (c *Conn) Send(ctx context.Context, commands ...*redis.Cmd) (err error) {

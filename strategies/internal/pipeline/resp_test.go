@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"reflect"
+	"runtime"
 	"strings"
 	"testing"
 )
@@ -53,6 +54,18 @@ func TestParse(t *testing.T) {
 		if err != nil || !reflect.DeepEqual(value, test.want) || told != test.told || test.in[n:] != test.rest {
 			t.Errorf("%.40q is %#v, %v, %d bytes, %v", test.in, value, told, n, err)
 		}
+	}
+}
+
+// What a server claims to send takes no memory before it comes.
+func TestArraysThatAreOnlyClaimed(t *testing.T) {
+	in := []byte(strings.Repeat("*60000000\r\n", deepest) + "$1000000\r\n" + strings.Repeat("x", 900000))
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	_, _, _, _ = parse(in)
+	runtime.ReadMemStats(&after)
+	if n := after.TotalAlloc - before.TotalAlloc; n > 1<<20 {
+		t.Errorf("%d bytes", n)
 	}
 }
 

@@ -48,7 +48,8 @@ func besideFaults(t *testing.T, looks bool) {
 				since := time.Now()
 				word, big := fmt.Sprint(i, "-", n), make([]byte, rand.IntN(2000)*(n%2))
 				count := redis.NewCmd(ctx, "incr", "count")
-				echo := redis.NewCmd(ctx, "eval", "return {ARGV[1], #ARGV[2], redis.call('incr', KEYS[1])}", 1, "count2", word, big)
+				const script = "return {ARGV[1], #ARGV[2], redis.call('incr', KEYS[1])}"
+				echo := redis.NewCmd(ctx, "eval", script, 1, "count2", word, big)
 				err := client.Send(ctx, count, echo)
 				took := time.Since(since)
 				cancel()
@@ -94,7 +95,8 @@ func besideFaults(t *testing.T, looks bool) {
 		}
 	}
 	wg.Wait()
-	t.Log("answered", sure.Load(), "perhaps", perhaps.Load(), "not sent", unsent.Load(), "at most too late", time.Duration(late.Load()))
+	t.Logf("answered %d, perhaps %d, not sent %d, at most %v too late", sure.Load(), perhaps.Load(), unsent.Load(),
+		time.Duration(late.Load()))
 	if err := client.Close(); err != nil {
 		t.Error(err)
 	}

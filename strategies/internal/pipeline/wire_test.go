@@ -1,8 +1,6 @@
 package pipeline
 
 import (
-	"runtime"
-	"strings"
 	"testing"
 
 	"github.com/redis/go-redis/v9"
@@ -39,18 +37,6 @@ func TestLongReply(t *testing.T) {
 	defer w.mu.Unlock()
 	if cap(w.in) > 4*owedMost || len(w.waiting) > 0 {
 		t.Errorf("%d bytes are kept, and %d calls", cap(w.in), len(w.waiting))
-	}
-}
-
-// What a server claims to send takes no memory before it comes.
-func TestArraysThatAreOnlyClaimed(t *testing.T) {
-	in := []byte(strings.Repeat("*60000000\r\n", deepest) + "$1000000\r\n" + strings.Repeat("x", 900000))
-	var before, after runtime.MemStats
-	runtime.ReadMemStats(&before)
-	_, _, _, _ = parse(in)
-	runtime.ReadMemStats(&after)
-	if n := after.TotalAlloc - before.TotalAlloc; n > 1<<20 {
-		t.Errorf("%d bytes", n)
 	}
 }
 
