@@ -29,33 +29,32 @@ func (d *Driver) acquire(ctx context.Context, q question) (strategies.Lease, err
 	if err != nil {
 		return nil, err
 	}
-	select {
-	case h := <-answers:
-		forget()
-		return d.acquired(ctx, q, h)
-	case <-d.ended:
-		return nil, d.reason()
-	case <-ctx.Done():
+	hear := func(until <-chan struct{}) (held strategies.Lease, over bool, err error) {
+		select {
+		case h := <-answers:
+			forget()
+			held, err = d.acquired(ctx, q, h)
+			return held, true, err
+		case <-d.ended:
+			return nil, true, d.reason()
+		case <-until:
+			return nil, false, nil
+		}
+	}
+	if held, over, err := hear(ctx.Done()); over {
+		return held, err
 	}
 	if _, _, _, err := d.give(question{Do: "cancel", Lease: id}); err != nil {
 		return nil, err
 	}
-	select {
-	case h := <-answers:
-		forget()
-		return d.acquired(ctx, q, h)
-	case <-d.ended:
-		return nil, d.reason()
-	case <-time.After(cancelPatience):
+	patience, cancel := context.WithTimeout(context.WithoutCancel(ctx), cancelPatience)
+	defer cancel()
+	if held, over, err := hear(patience.Done()); over {
+		return held, err
 	}
 	go func() { // until the library's wait is over: what it gets then is nobody's
-		defer forget()
-		select {
-		case h := <-answers:
-			if late, err := d.acquired(ctx, q, h); err == nil {
-				_ = late.Release(context.WithoutCancel(ctx)) // it ends with its TTL otherwise
-			}
-		case <-d.ended:
+		if late, _, err := hear(nil); err == nil {
+			_ = late.Release(context.WithoutCancel(ctx)) // it ends with its TTL otherwise
 		}
 	}()
 	return nil, strategies.WaitEnded(ctx)
