@@ -90,7 +90,8 @@ func parsed(words []string, anotherBuild bool) (*flags, *pflag.FlagSet, error) {
 }
 
 func registerQuiet(set *pflag.FlagSet, quiet *bool) {
-	set.BoolVarP(quiet, "quiet", "q", false, "no progress on standard error; the screen stays empty if all outputs are files")
+	set.BoolVarP(quiet, "quiet", "q", false,
+		"no progress on standard error; the screen stays empty if all outputs are files")
 }
 
 func registerImage(set *pflag.FlagSet, redis *lockbench.StoreOptions) {

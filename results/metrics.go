@@ -323,7 +323,10 @@ var rows = []Row{
 	{"drain_cpu_max", percent, down, "Herd.PeakCPU", "CPU of the servers, of one core, in the most expensive drain"},
 
 	{"service_p99", ns, down, "Waiting.Service.P99", "start of an acquire → lease, always from the actual start"},
-	{"client_cpu_per_acq", ns, down, "", "CPU time of lockbench, its waiting clients and drivers, and what it measures with"},
+	{
+		"client_cpu_per_acq", ns, down, "",
+		"CPU time of lockbench, its waiting clients and drivers, and what it measures with",
+	},
 	{"driver_cpu_per_acq", ns, down, "", "CPU time of the processes in which drivers run the clients"},
 	{"wal_bytes_per_acq", size, down | perAcq, "Server.Window.WALBytes", "added to PostgreSQL's write-ahead log"},
 	{"passes_within_instance", percent, 0, "Fairness.PassesWithin", "passes between clients of the same instance"},

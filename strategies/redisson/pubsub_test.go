@@ -89,8 +89,8 @@ func TestBlindWaitersDoNotTryAgain(t *testing.T) {
 // Waiters that park until their own deadline do not see that a dead holder's lease is over.
 func TestParkedUntilTheDeadline(t *testing.T) {
 	_, outside, p := begin(t, "pubsub:park=deadline", time.Minute)
-	err := outside.Eval(t.Context(),
-		`redis.call('HSET', KEYS[1], 'somebody:1', 1) return redis.call('PEXPIRE', KEYS[1], 100)`, []string{"trial:key"}).Err()
+	const dies = `redis.call('HSET', KEYS[1], 'somebody:1', 1) return redis.call('PEXPIRE', KEYS[1], 100)`
+	err := outside.Eval(t.Context(), dies, []string{"trial:key"}).Err()
 	if err != nil {
 		t.Fatal(err)
 	}
