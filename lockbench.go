@@ -89,7 +89,7 @@ func (r StoreOptions) options() store.Options {
 	}
 }
 
-// Progress tells what a run is doing.
+// Progress describes what a run is doing.
 type Progress struct {
 	Run, Runs int // from 1
 	Strategy  string

@@ -80,7 +80,7 @@ func (s *Sleepers) until(done <-chan struct{}, end time.Time) {
 	s.give(timer)
 }
 
-// sleep aims before the end by so many times the usual lateness, and learns from its own
+// sleep aims before the end by a multiple (times) of the usual lateness, and learns from its own
 // lateness. If nothing is left to sleep, it reduces the usual lateness a little, so that
 // later sleeps try again.
 func (s *Sleepers) sleep(timer *descriptor, end time.Time, times int64) {

@@ -24,7 +24,7 @@ func ParseInfo(text string) Info {
 	return fields
 }
 
-// Integer returns a field's value; nil if the server does not tell it.
+// Integer returns a field's value; nil if the reply has no such field.
 func (i Info) Integer(field string) *int64 {
 	if n, err := strconv.ParseInt(i[field], 10, 64); err == nil {
 		return &n

@@ -85,7 +85,7 @@ const (
 // Defaults returns Options with two keys, and a signal if somebody waits.
 func Defaults() Options { return Options{Signal: signalWaiting} }
 
-// Validate rejects an unknown value of signal; none is waiting.
+// Validate rejects an unknown value of signal. The empty string means waiting.
 func (o Options) Validate() error {
 	if o.Signal != "" && o.Signal != signalWaiting && o.Signal != signalAlways {
 		return fmt.Errorf("signal must be %s or %s, not %q", signalWaiting, signalAlways, o.Signal)

@@ -80,7 +80,7 @@ func info(name, doc, summary string) strategies.Info {
 // are served in the order in which Redis took the requests.
 //
 // Three things break this order. A caller takes over the place of one of its process that has given
-// up. A process that cannot be told of its turn comes back to the head of the queue. After the death of a holder, the
+// up. A process that does not hear of its turn comes back to the head of the queue. After the death of a holder, the
 // first process that asks gets the lock.
 type Options struct {
 	// Linger is how long a process may pass the lock on among its own waiters before the
@@ -114,8 +114,8 @@ func (o Options) Validate() error {
 	return errors.Join(problems...)
 }
 
-// MostTurns is how many turns a process can have of one lease: each µs of Redis's clock has
-// so many tokens.
+// MostTurns is the largest number of turns of a process on one lease: each µs of Redis's clock
+// has 1024 tokens.
 const MostTurns = 1024
 
 // leastTTL leaves room for clock drift and for the way to Redis and back.

@@ -85,7 +85,7 @@ func (l *Locker) demoted() {
 
 var errDemoted = errors.New("listen: the server is no primary any more")
 
-// listen has the process be told of a line's turns.
+// listen subscribes the process to a line's turns.
 func (l *Locker) listen(ctx context.Context, ln *line) error {
 	var failed error // the try before
 	for r := (retry{}); ; {

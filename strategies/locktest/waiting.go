@@ -165,7 +165,7 @@ func givenUpWaits(s *stage) {
 }
 
 // steps is the number of commands, of a waiter or of a reconnection, before which a release
-// is forced. No strategy needs so many before it waits.
+// is forced. No strategy needs more commands than that before it waits.
 const steps = 8
 
 // soon is how long the checks wait for what a strategy may never do.

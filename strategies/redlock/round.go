@@ -56,13 +56,13 @@ func (l *Locker) round(ctx context.Context, name string, ttl time.Duration) *cla
 	return c
 }
 
-// lost ends a round when its time is over, or when so many nodes have said no that no quorum
-// is possible: more answers would only delay giving back.
+// lost ends a round when its time is over, or when too many nodes have said no for a
+// quorum: more answers would only delay giving back.
 func (l *Locker) lost(t tally, overtime bool) bool {
 	return overtime || l.options.Release == Quick && l.refused(t)
 }
 
-// refused says whether so many nodes have said no that no quorum is possible.
+// refused says whether too many nodes have said no for a quorum.
 func (l *Locker) refused(t tally) bool { return t.no > len(l.nodes)-l.quorum() }
 
 // set asks one node for the lock. It takes the lock back if the node may have granted it

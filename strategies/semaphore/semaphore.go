@@ -104,7 +104,7 @@ type Locker struct {
 	last     atomic.Uint64
 }
 
-// New makes a semaphore with that many permits for a service, on one Redis or Redis Cluster.
+// New makes a semaphore with the given number of permits for a service, on one Redis or Redis Cluster.
 // A permit runs out after its TTL (Expirable). New does not talk to Redis yet. Its error
 // joins every error of the options. The caller closes the client, after the Locker.
 func New(client goredis.Client, permits int, options ...lock.Option) (*lock.Locker, error) {

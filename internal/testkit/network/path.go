@@ -341,7 +341,7 @@ type Gate struct {
 	opened chan struct{}
 }
 
-// Hold makes a gate behind which that many writes, or answers, go through.
+// Hold makes a gate that stops writes, or answers, after pass of them have gone through.
 func (p *Path) Hold(kind Kind, pass int) *Gate {
 	g := &Gate{path: p, kind: kind, pass: pass, Caught: make(chan struct{}), opened: make(chan struct{})}
 	p.mu.Lock()

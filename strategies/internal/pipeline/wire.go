@@ -115,7 +115,7 @@ func (w *wire) send(ctx context.Context, commands []*redis.Cmd) (sent bool, err 
 	}
 }
 
-// write writes what is to be written, unless somebody does. The caller has the mutex.
+// write sends the queued commands, unless another goroutine is sending. The caller has the mutex.
 func (w *wire) write() {
 	if w.writing {
 		return

@@ -18,7 +18,7 @@ type channel struct {
 	members int       // have joined and not left
 	parked  list.List // of *waiter: the members that sleep, longest first
 	// owed is how many wake-ups came while too few members slept. A member that was awake may
-	// have tried before the message was sent, so that many of the next to park try again.
+	// have tried before the message was sent, so the same number of the next to park try again.
 	owed int
 
 	subscribed bool          // SUBSCRIBE has been sent

@@ -24,7 +24,7 @@ var (
 
 	// ReleaseScript deletes the key if it holds the token, its only argument, and returns 1; else 0.
 	ReleaseScript = redis.NewScript(releaseSource)
-	// ExtendScript has the key expire after so many milliseconds, its second argument, if it
+	// ExtendScript sets the key to expire after its second argument in milliseconds, if it
 	// holds the token, its first, and returns 1; else 0. Extend runs it.
 	ExtendScript = redis.NewScript(extendSource)
 )
@@ -104,7 +104,7 @@ func (l *Lease) Extend(ctx context.Context, ttl time.Duration) error {
 	return nil
 }
 
-// Extend has the key expire after so many milliseconds if it holds the token, by a script that
+// Extend sets the key to expire after ms milliseconds if it holds the token, by a script that
 // the client does not send twice, and says whether it did.
 func Extend(ctx context.Context, client goredis.Client, name, token string, ms int64) (bool, error) {
 	n, err := ExtendScript.Run(ctx, indeterminate.ScriptsOnce{Scripter: client}, []string{name}, token, ms).Int()

@@ -30,7 +30,7 @@ import (
 	"github.com/lockbench/lockbench/strategies/locktest"
 )
 
-// Fixture returns a fixture of that many servers, for what open opens. A quorum should have
+// Fixture returns a fixture with the given number of servers, on which open opens a locker. A quorum should have
 // more nodes than it needs. The fixture's functions fail the test themselves.
 func Fixture(t testing.TB, nodes int, open func(goredis.Config) (strategies.Locker, error)) locktest.Fixture {
 	t.Helper()

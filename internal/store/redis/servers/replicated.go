@@ -204,7 +204,7 @@ func (s *Server) advanced(ctx context.Context) (*node, error) {
 		}
 	}
 	if best == nil {
-		return nil, fmt.Errorf("%w: no replica tells how much it has received", ErrConfig)
+		return nil, fmt.Errorf("%w: no replica reports how much it has received", ErrConfig)
 	}
 	return best, nil
 }
