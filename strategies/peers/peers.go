@@ -78,6 +78,10 @@ func Strategies() []strategies.Strategy {
 					Check:   "refused writes",
 					Because: "a release that Redis refuses is not told and not repeated: the keys stay until their TTL",
 				},
+				{
+					Check:   "killed connections",
+					Because: "a release whose connection is cut is not repeated: the keys stay until their TTL",
+				},
 				{Check: "failover", Because: "rueidis stays with a server that is a primary no more"},
 			},
 			Rights: strategies.Rights{
