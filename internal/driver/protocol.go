@@ -49,6 +49,7 @@ type answer struct {
 	Nodes    *int     `json:"nodes,omitempty"`
 	Keys     []string `json:"keys,omitempty"`
 	Keeps    []string `json:"keeps,omitempty"`
+	Format   string   `json:"format,omitempty"`
 	MostRuns int      `json:"max_instances,omitempty"`
 
 	Now int64 `json:"now,omitempty"` // clock

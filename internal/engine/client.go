@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"sync/atomic"
 	"time"
@@ -102,7 +103,7 @@ func (c *client) share(key int, due, asked int64) int64 {
 func (c *client) contend(key int, due, asked int64) (int64, error) {
 	r, clock, audit := c.run, c.run.clock, c.run.audit[key]
 	audit.Arrive(c.waiter, due, asked)
-	lease, err := c.acquire(r.keys[key])
+	lease, err := Acquire(r.control.acquire, c.instance.locker, r.keys[key], (*time.Duration)(r.Workload.Timeout))
 	granted := clock.Now()
 	if err != nil {
 		outcome := c.outcome(err, granted-asked)
@@ -162,30 +163,11 @@ func (c *client) contend(key int, due, asked int64) (int64, error) {
 	return done, nil
 }
 
-// errNoLease reports that a Locker broke its contract.
-var errNoLease = errors.New("the strategy returned neither a lease nor an error")
-
-func (c *client) acquire(key string) (strategies.Lease, error) {
-	lease, err := c.ask(key)
-	if lease == nil && err == nil {
-		err = errNoLease
-	}
-	return lease, err
-}
-
-func (c *client) ask(key string) (strategies.Lease, error) {
-	ctx := c.run.control.acquire
-	switch timeout := c.run.Workload.Timeout; {
-	case timeout == nil:
-		return c.instance.locker.Acquire(ctx, key)
-	case *timeout == 0:
-		return c.instance.trier.TryAcquire(ctx, key)
-	default:
-		ctx, cancel := context.WithTimeout(ctx, time.Duration(*timeout))
-		defer cancel()
-		return c.instance.locker.Acquire(ctx, key)
-	}
-}
+var (
+	// errNoLease reports that a Locker broke its contract.
+	errNoLease   = errors.New("the strategy returned neither a lease nor an error")
+	errNoTryLock = fmt.Errorf("%w: it has no try-lock, as --timeout 0 asks for", ErrUnsupported)
+)
 
 // outcome says why a wait of waited nanoseconds ended without a lease.
 func (c *client) outcome(err error, waited int64) measure.Outcome {

@@ -103,8 +103,8 @@ func Undriven(w workloads.Spec) (problems []error) {
 	return problems
 }
 
-// driven is what drivers reported in a run. Its records are made when the drivers have ended: what happened on a
-// key can only be put in order when all have said what they did.
+// driven is what drivers reported in a run, and the clients in this process that contend with theirs. Its records are
+// made when the drivers have ended: what happened on a key can only be put in order when all have said what they did.
 type driven struct {
 	start int64 // when the clients start
 
@@ -147,16 +147,17 @@ func (r *run) drive() {
 		return
 	}
 	for number, i := range r.instances {
-		driver, _ := i.locker.(Driver)
-		if driver == nil {
-			r.end(r.driven.fail(fmt.Errorf("%s: %w: it is no driver", r.Strategy.Name(), errors.ErrUnsupported)))
-			return
-		}
 		a := r.assign(number)
 		report := func(cycles []Cycle) error { return r.driven.report(a.Steps, cycles) }
 		r.control.running.Go(func() {
-			if err := driver.Drive(r.control.release, a, report); err != nil {
-				r.end(r.driven.fail(fmt.Errorf("instance %d of %s: %w", number+1, r.Strategy.Name(), err)))
+			var err error
+			if driver, ok := i.locker.(Driver); ok {
+				err = driver.Drive(r.control.release, a, report)
+			} else { // part of a mixed strategy
+				err = DriveLocally(r.control.release, i.locker, a, report)
+			}
+			if err != nil {
+				r.end(r.driven.fail(fmt.Errorf("instance %d of %s: %w", number+1, i.strategy.Name(), err)))
 			}
 		})
 	}
@@ -386,9 +387,12 @@ func (r *run) driverCPU() *float64 {
 	}
 	sum := 0.0
 	for _, i := range r.instances {
-		driver, _ := i.locker.(Driver)
-		if driver == nil {
-			return nil
+		driver, ok := i.locker.(Driver)
+		if !ok {
+			if i.strategy.Info().Driver { // it is closed
+				return nil
+			}
+			continue
 		}
 		used := driver.CPU()
 		if used == nil {

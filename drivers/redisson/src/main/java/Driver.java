@@ -113,7 +113,19 @@ public final class Driver {
         };
         String version = Redisson.class.getPackage().getImplementationVersion();
         return ",\"protocol\":1,\"name\":" + quoted("Redisson " + kind) + ",\"version\":"
-            + quoted(version == null ? "" : version) + ",\"runtime\":" + quoted("Java " + Runtime.version()) + about;
+            + quoted(version == null ? "" : version) + ",\"runtime\":" + quoted("Java " + Runtime.version()) + about + format();
+    }
+
+    /** Names the format of the lock's keys and messages, which lockbench's own of that name has too. */
+    String format() {
+        return switch (kind) {
+            case "lock" -> ",\"format\":\"Redisson RLock\"";
+            case "fair" -> ",\"format\":\"Redisson RFairLock\"";
+            case "fenced" -> ",\"format\":\"Redisson RFencedLock\"";
+            case "spin" -> ",\"format\":\"Redisson RSpinLock\"";
+            case "semaphore" -> ",\"format\":\"Redisson RSemaphore\"";
+            default -> "";
+        };
     }
 
     void open(Map<String, Object> ask) {
