@@ -17,8 +17,9 @@ const reporting = 50 * time.Millisecond
 func DriveLocally(
 	ctx context.Context, locker strategies.Locker, a Assignment, report func([]Cycle) error,
 ) (failed error) {
-	going, stop := context.WithDeadline(ctx, a.Clock.Time(a.Stop))
+	going, stop := context.WithCancel(ctx) // without a deadline, which a lock would take for the client's own
 	defer stop()
+	defer time.AfterFunc(time.Duration(a.Stop-a.Clock.Now()), stop).Stop()
 	sleepers := pause.Sleepers{Exact: true}
 	defer sleepers.Close()
 	var mu sync.Mutex
@@ -85,9 +86,6 @@ func (c *localClient) cycle(ctx context.Context, step Step) Cycle {
 	at := c.now()
 	if err != nil {
 		made.Done, made.Error = at, ErrorOf(c.going, err)
-		if made.Error == CycleTimedOut && c.Timeout == nil { // the lock knew of the end by its own clock
-			made.Error = CycleStopped
-		}
 		if made.Error != CycleTimedOut {
 			c.sleepers.Sleep(c.going.Done(), retryPause)
 		}
