@@ -145,10 +145,19 @@ func (p Plan) Validate() error {
 			}
 		}
 	}
-	if slices.ContainsFunc(p.Strategies, func(v strategies.Variant) bool { return v.Info().Driver }) {
-		problems = append(problems, engine.Undriven(p.points()[0].Workload)...)
+	for _, v := range p.Strategies {
+		if !v.Info().Driver {
+			continue
+		}
+		undriven := engine.Undriven(v.Info(), p.points()[0].Workload)
 		if p.Session != "" {
-			problems = append(problems, errors.New("--session is not supported with a driver (--strategy exec:)"))
+			undriven = append(undriven, errors.New("--session is not supported with a driver (--strategy exec:)"))
+		}
+		for _, problem := range undriven {
+			if !said[problem.Error()] {
+				said[problem.Error()] = true
+				problems = append(problems, problem)
+			}
 		}
 	}
 	if len(p.Strategies) == 0 {

@@ -65,6 +65,8 @@ type Info struct {
 	BlackBox bool
 	// Driver says that its clients run in a process of another program, which reports what they did.
 	Driver bool
+	// Counts says of a Driver that its clients can do the work of a counter.
+	Counts bool
 	// Library is the module that has the lock, if that is a third-party library:
 	// github.com/bsm/redislock.
 	Library string

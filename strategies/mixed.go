@@ -29,6 +29,7 @@ func Mix(a, b Variant) (Variant, error) {
 			max(x.Connections.PerWaiter, y.Connections.PerWaiter),
 		},
 		BlackBox: x.BlackBox || y.BlackBox, Driver: x.Driver || y.Driver,
+		Counts: (x.Counts || !x.Driver) && (y.Counts || !y.Driver),
 	}
 	why := ""
 	switch {

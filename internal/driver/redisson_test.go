@@ -48,17 +48,18 @@ func TestLocksAreSharedWithALiveRedisson(t *testing.T) {
 			}
 			w := small()
 			w.Clients, w.Instances, w.Hold = 8, 2, workloads.Fixed(time.Millisecond)
+			w.Work, w.Fence = workloads.WorkCounter, workloads.FenceOff
 			w.Warmup, w.Duration = workloads.Duration(2*time.Second), workloads.Duration(3*time.Second)
 			run := measured(t, mixed, w)
 			s := run.Safety
 			if test.ours == "deaf" {
-				if s.Overlaps == 0 || len(s.Broken) != 1 {
+				if s.Overlaps == 0 || s.LostUpdates == nil || *s.LostUpdates == 0 || len(s.Broken) != 1 {
 					t.Errorf("two locks on two keys do not exclude each other: %+v", s)
 				}
 				return
 			}
 			if s.Overlaps+s.ExpiredOverlaps+s.LostLeases > 0 || s.MaxHolders != 1 || len(s.Broken)+len(run.Errors) > 0 ||
-				*s.LeftoverCount > 0 || s.Hung > 0 {
+				s.LostUpdates == nil || *s.LostUpdates > 0 || *s.LeftoverCount > 0 || s.Hung > 0 {
 				t.Errorf("%+v, %v, %v", s, run.Errors, run.Invalid)
 			}
 			for _, part := range run.Parts {

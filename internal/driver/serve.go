@@ -207,7 +207,7 @@ func (s *served) run(q question) {
 		s.say(answer{ID: q.ID, Cycles: all})
 		return nil
 	}
-	_ = engine.DriveLocally(context.Background(), s.locker, a, report) // only report could fail
+	_ = engine.DriveLocally(context.Background(), s.locker, a, nil, report) // only report could fail
 	s.say(answer{ID: q.ID, Done: true})
 }
 

@@ -215,7 +215,7 @@ func counterOf(key string) string { return Prefix + key + ":counter" }
 func (c *client) work(key int, until int64, lease strategies.Lease) error {
 	switch c.run.Workload.Work {
 	case workloads.WorkCounter:
-		return c.count(key, until, lease)
+		return c.run.count(c.instance, key, lease, func() { c.hold(until) })
 	case workloads.WorkSpin:
 		for c.run.clock.Now() < until && !c.run.control.stopping.Load() {
 		}
@@ -232,22 +232,22 @@ func (c *client) hold(until int64) {
 	}
 }
 
-func (c *client) count(key int, until int64, lease strategies.Lease) error {
-	r := c.run
+// count increments a key's counter, and holds in between.
+func (r *run) count(through *instance, key int, lease strategies.Lease, hold func()) error {
 	// Not the clients' own context: a holder finishes its work even if the run ends.
 	ctx := r.control.release
-	if increment := c.instance.atomic; increment != nil {
-		c.hold(until)
+	if increment := through.atomic; increment != nil {
+		hold()
 		if err := increment.Increment(ctx, counterOf(r.keys[key])); err != nil {
 			return err
 		}
 		r.done[key].Add(1)
 		return nil
 	}
-	counter := r.counter(c.instance, key, lease)
+	counter := r.counter(through, key, lease)
 	n, err := counter.Read(ctx)
 	if err == nil {
-		c.hold(until)
+		hold()
 		err = counter.Write(ctx, n+1)
 		if err != nil && !errors.Is(err, store.ErrStale) {
 			r.uncertain.Add(1)

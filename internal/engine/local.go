@@ -13,9 +13,12 @@ import (
 // reporting is the time between two reports of DriveLocally.
 const reporting = 50 * time.Millisecond
 
-// DriveLocally is Driver.Drive with clients in this process, which use locker.
+// LocalWork is what a holder does with a key: it calls hold in the middle of it.
+type LocalWork func(key int, lease strategies.Lease, hold func()) error
+
+// DriveLocally is Driver.Drive with clients in this process, which use locker. Without work they only hold.
 func DriveLocally(
-	ctx context.Context, locker strategies.Locker, a Assignment, report func([]Cycle) error,
+	ctx context.Context, locker strategies.Locker, a Assignment, work LocalWork, report func([]Cycle) error,
 ) (failed error) {
 	going, stop := context.WithCancel(ctx) // without a deadline, which a lock would take for the client's own
 	defer stop()
@@ -26,7 +29,7 @@ func DriveLocally(
 	var made []Cycle
 	var clients sync.WaitGroup
 	for _, client := range a.Clients {
-		c := &localClient{Assignment: a, going: going, locker: locker, sleepers: &sleepers}
+		c := &localClient{Assignment: a, going: going, locker: locker, work: work, sleepers: &sleepers}
 		clients.Go(func() {
 			sleepers.Sleep(going.Done(), time.Duration(a.Start-a.Clock.Now()))
 			for step := client.First; going.Err() == nil; step = (step + 1) % len(a.Steps) {
@@ -69,6 +72,7 @@ type localClient struct {
 	Assignment
 	going    context.Context // ends with the run
 	locker   strategies.Locker
+	work     LocalWork // may be nil
 	sleepers *pause.Sleepers
 	last     int64
 }
@@ -94,11 +98,18 @@ func (c *localClient) cycle(ctx context.Context, step Step) Cycle {
 	if fenced, ok := strategies.As[strategies.Fenced](lease); ok {
 		made.Token = new(fenced.FencingToken())
 	}
-	if step.Hold > 0 {
-		c.sleepers.Sleep(c.going.Done(), time.Duration(at+int64(step.Hold)-c.Clock.Now()))
+	hold := func() {
+		if step.Hold > 0 {
+			c.sleepers.Sleep(c.going.Done(), time.Duration(at+int64(step.Hold)-c.Clock.Now()))
+		}
+	}
+	if c.work != nil {
+		err = c.work(step.Key, lease, hold)
+	} else {
+		hold()
 	}
 	made.Granted, made.Released = at, c.now()
-	if err := lease.Release(ctx); err != nil {
+	if err = errors.Join(err, lease.Release(ctx)); err != nil {
 		made.Error = ErrorOf(ctx, err)
 	}
 	made.Done = c.now()
