@@ -30,7 +30,7 @@ func TestLocksAreSharedWithALiveRedisson(t *testing.T) {
 			return redisson.OpenPubSub(c, o)
 		})
 	for _, test := range extent.Chosen([]struct{ ours, theirs string }{
-		{"deaf", "lock"}, {"pubsub", "lock"}, {"fair", "fair"}, {"fenced", "fenced"}, {"redisson-spin", "spin"},
+		{"pubsub", "lock"}, {"deaf", "lock"}, {"fair", "fair"}, {"fenced", "fenced"}, {"redisson-spin", "spin"},
 	}) {
 		t.Run(test.ours, func(t *testing.T) { // one after another: all want the processor
 			words := []string{program, test.theirs}
@@ -59,8 +59,12 @@ func TestLocksAreSharedWithALiveRedisson(t *testing.T) {
 				return
 			}
 			if s.Overlaps+s.ExpiredOverlaps+s.LostLeases > 0 || s.MaxHolders != 1 || len(s.Broken)+len(run.Errors) > 0 ||
-				s.LostUpdates == nil || *s.LostUpdates > 0 || *s.LeftoverCount > 0 || s.Hung > 0 {
+				s.LostUpdates == nil || *s.LostUpdates > 0 || s.Hung > 0 {
 				t.Errorf("%+v, %v, %v", s, run.Errors, run.Invalid)
+			}
+			// A waiter of Redisson's fair lock that is interrupted at the end may stay in the queue.
+			if test.ours != "fair" && *s.LeftoverCount > 0 {
+				t.Errorf("it left %q", s.Leftovers)
 			}
 			for _, part := range run.Parts {
 				if part.Clients != 4 || part.Acquisitions == 0 {

@@ -333,8 +333,8 @@ public final class Driver {
                 error = token == null ? "timeout" : null;
             } catch (InterruptedException e) {
                 error = "stopped";
-            } catch (RuntimeException e) {
-                error = e.toString();
+            } catch (RuntimeException e) { // Redisson wraps some interrupts
+                error = e.getCause() instanceof InterruptedException ? "stopped" : e.toString();
             }
             long granted = System.nanoTime();
             waits(false);
