@@ -82,6 +82,7 @@ others: redis stores $(if $(CHROMIUM),browser,unseen) ## the tests of locks on o
 	$(GO) test $(PLAIN) -p 3 -timeout 20m $$($(GO) list ./... | grep -E '$(OTHERS)')
 	LOCKBENCH_CONFORM=variants $(GO) test $(PLAIN) -timeout 20m ./strategies/peers
 	LOCKBENCH_CONFORM=variants $(GO) test $(PLAIN) -run '^TestAUsersServer' ./command
+	LOCKBENCH_CONFORM=variants $(GO) test $(PLAIN) -v -run '^TestLocksAreSharedWithALiveRedisson$$' ./internal/driver # after make drivers
 
 race: redis ## the tests of locks in all variants, and of the engine, under the race detector
 	@test -n "$(RACE)" || { echo "make race: no C compiler, so no race detector: install gcc" >&2; exit 1; }

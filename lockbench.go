@@ -138,17 +138,26 @@ func (p Plan) Validate() error {
 	said := map[string]bool{}
 	for _, point := range p.points() {
 		// Report once what is wrong with several points of a sweep.
-		for _, problem := range []error{point.Workload.Validate(), point.Workload.Load()} {
+		for _, problem := range []error{point.Workload.Validate(), point.Workload.Load(), p.mixes(point.Workload)} {
 			if problem != nil && !said[problem.Error()] {
 				said[problem.Error()] = true
 				problems = append(problems, problem)
 			}
 		}
 	}
-	if slices.ContainsFunc(p.Strategies, func(v strategies.Variant) bool { return v.Info().Driver }) {
-		problems = append(problems, engine.Undriven(p.points()[0].Workload)...)
+	for _, v := range p.Strategies {
+		if !v.Info().Driver {
+			continue
+		}
+		undriven := engine.Undriven(v.Info(), p.points()[0].Workload)
 		if p.Session != "" {
-			problems = append(problems, errors.New("--session is not supported with a driver (--strategy exec:)"))
+			undriven = append(undriven, errors.New("--session is not supported with a driver (--strategy exec:)"))
+		}
+		for _, problem := range undriven {
+			if !said[problem.Error()] {
+				said[problem.Error()] = true
+				problems = append(problems, problem)
+			}
 		}
 	}
 	if len(p.Strategies) == 0 {
@@ -164,6 +173,16 @@ func (p Plan) Validate() error {
 	}
 	problems = append(problems, p.sharedSession()...)
 	return errors.Join(problems...)
+}
+
+// mixes returns an error if a mixed strategy has more parts than there are clients.
+func (p Plan) mixes(w workloads.Spec) error {
+	for _, v := range p.Strategies {
+		if w.Clients > 0 && w.Clients < len(v.Parts) {
+			return fmt.Errorf("--strategy %s needs --clients %d, one of each part, not %d", v.Name(), len(v.Parts), w.Clients)
+		}
+	}
+	return nil
 }
 
 // Titles returns the names of the strategies in the report; in a sweep, with their points.

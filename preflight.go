@@ -58,7 +58,7 @@ func (s *session) preflight(ctx context.Context) error {
 // connections returns the most connections that a strategy opens to a node, with their clients.
 func (p Plan) connections(v strategies.Variant) (needed int64, clients int) {
 	for _, point := range p.points() {
-		if n := connections(v.Info(), point.Workload); n > needed {
+		if n := connections(v, point.Workload); n > needed {
 			needed, clients = n, point.Workload.Clients
 		}
 	}
@@ -110,15 +110,12 @@ func (l limited) Is(target error) bool { return target == store.ErrConfig }
 func (l limited) Unwrap() []error { return l.error.(interface{ Unwrap() []error }).Unwrap() }
 
 // connections returns the most connections that a strategy opens to a node.
-func connections(info strategies.Info, w workloads.Spec) int64 {
+func connections(v strategies.Variant, w workloads.Spec) int64 {
+	info := v.Info()
 	if !engine.NeedsStore(info, w) {
 		return 0
 	}
-	instances := w.Instances
-	if info.MaxInstances > 0 {
-		instances = min(instances, info.MaxInstances)
-	}
-	all := instances*(w.PoolSize()+info.Connections.PerInstance) + w.Clients*info.Connections.PerWaiter + spare
+	all := v.Instances(w.Instances)*(w.PoolSize()+info.Connections.PerInstance) + w.Clients*info.Connections.PerWaiter + spare
 	for _, f := range w.Faults {
 		if f.Kind().Place == workloads.InClients { // the targets of faults have their own connections
 			clients := max(1, f.N)

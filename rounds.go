@@ -76,7 +76,7 @@ func (s *session) chooseStrategies() {
 			Claims:     info.Claims.List(),
 			Caveat:     info.Caveat,
 			Capacity:   info.Capacity,
-			Instances:  engine.Job{Strategy: v, Workload: s.report.Workload}.Instances(),
+			Instances:  v.Instances(s.report.Workload.Instances),
 			BlackBox:   info.BlackBox,
 		})
 	}

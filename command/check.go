@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	conformance "github.com/lockbench/lockbench/internal/apps/check"
+	"github.com/lockbench/lockbench/internal/driver"
 	"github.com/lockbench/lockbench/strategies/locktest"
 )
 
@@ -34,9 +35,12 @@ func (a *app) check() *cobra.Command {
 	registerQuiet(flags, &quiet)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		given := a.input(flags).variables(flags)
-		variants, unknown := parseStrategies(args)
+		variants, unknown := driver.Parse(cmd.Context(), args...)
 		if unknown == nil && len(variants) != 1 {
 			unknown = errors.New("one strategy is checked at a time")
+		}
+		if unknown == nil && len(variants[0].Parts) > 0 {
+			unknown = errors.New("a mixed strategy is not checked: check its parts one by one")
 		}
 		if unknown == nil {
 			o.Strategy = variants[0]

@@ -78,7 +78,7 @@ func serve(name string) {
 // register adds two bad locks that need no Redis.
 func register() {
 	strategies.Register(strategies.Info{
-		Name: "liar", Summary: "claims to exclude and does not", Capacity: 1,
+		Name: "liar", Summary: "claims to exclude and does not", Capacity: 1, Format: "no keys",
 		Claims: strategies.Claims{Exclusion: true},
 	}, struct{}{}, func(strategies.Config, struct{}) (strategies.Locker, error) { return liar{}, nil })
 	strategies.Register(strategies.Info{

@@ -15,7 +15,6 @@ import (
 	"github.com/lockbench/lockbench/internal/driver"
 	"github.com/lockbench/lockbench/internal/store"
 	"github.com/lockbench/lockbench/results"
-	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/workloads"
 )
 
@@ -45,7 +44,7 @@ func (f *flags) register(set *pflag.FlagSet) {
 	set.SortFlags = false
 	set.StringArrayVarP(&f.strategies, "strategy", "s", nil,
 		"`list` of strategies to run, each with its options: spin:backoff=fixed,base=5ms,pubsub; "+
-			"all for every one in Redis; exec:NAME or exec:COMMAND for a driver; repeatable (default "+
+			"all for every one in Redis; exec:NAME or exec:COMMAND for a driver; A+B for half of the clients each; repeatable (default "+
 			strings.Join(defaultStrategies(), ",")+")")
 	registerWorkload(set, &f.file, &f.workload, workloads.Fields())
 	set.IntVar(&f.rounds, "runs", 1, "`number` of runs of each strategy, interleaved and shuffled by the seed")
@@ -255,7 +254,7 @@ func (f *flags) plan() (lockbench.Plan, error) {
 	if len(f.strategies) == 0 {
 		f.strategies = defaultStrategies()
 	}
-	variants, unknown := parseStrategies(f.strategies)
+	variants, unknown := driver.Parse(context.Background(), f.strategies...)
 	plan := lockbench.Plan{
 		Strategies: variants,
 		Workload:   points[0].Workload,
@@ -277,30 +276,6 @@ func (f *flags) plan() (lockbench.Plan, error) {
 		}
 	}
 	return plan, errors.Join(problems...)
-}
-
-// parseStrategies returns the strategies of lists, then their drivers, which it starts to ask what they claim.
-func parseStrategies(lists []string) (variants []strategies.Variant, err error) {
-	var names, commands []string
-	for _, list := range lists {
-		others, drivers := driver.Cut(list)
-		if others != "" || len(drivers) == 0 {
-			names = append(names, others)
-		}
-		commands = append(commands, drivers...)
-	}
-	if len(names) > 0 {
-		variants, err = strategies.ParseVariants(strings.Join(names, ","))
-	}
-	problems := []error{err}
-	for _, command := range commands {
-		v, err := driver.Lookup(context.Background(), command)
-		if err == nil {
-			variants = append(variants, v)
-		}
-		problems = append(problems, err)
-	}
-	return variants, errors.Join(problems...)
 }
 
 // shown says where Redis is, without user, password and options. The address is a valid one.

@@ -167,6 +167,9 @@ func (r *Run) distributions() []*Distribution {
 	if r.Herd != nil {
 		all = append(all, &r.Herd.FirstHandoff, &r.Herd.Drain)
 	}
+	for i := range r.Parts {
+		all = append(all, &r.Parts[i].Waits)
+	}
 	return all
 }
 

@@ -23,6 +23,7 @@ type Run struct {
 	Speed          Speed          `json:"speed"`
 	Waiting        Waiting        `json:"waiting"`
 	Fairness       Fairness       `json:"fairness"`
+	Parts          []Part         `json:"parts,omitempty" add:"none"` // of a mixed strategy
 	Effort         Effort         `json:"effort"`
 	Server         Server         `json:"server"`
 	Safety         Safety         `json:"safety"`
@@ -162,6 +163,16 @@ type Fairness struct {
 	// within an application instance. nil without any, if the lock's capacity is not one, or if
 	// clients of other processes may have been in between.
 	PassesWithin *float64 `json:"passes_within_instance_percent" add:"none"`
+}
+
+// Part is what the clients with one part of a mixed strategy got. All contend for the same keys.
+type Part struct {
+	Strategy     string       `json:"strategy"`
+	Clients      int64        `json:"clients"`
+	Acquisitions int64        `json:"acquisitions"`
+	Share        *float64     `json:"share_percent"`     // of all acquisitions; nil if there are none
+	Waits        Distribution `json:"waits"`             // as Waiting.PerAcquisition
+	Overtaken    *float64     `json:"overtakes_percent"` // as Fairness.Overtaken: by clients of either part
 }
 
 // Effort is what the strategies report of their own work; nil for a black box.

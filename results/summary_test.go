@@ -1,7 +1,10 @@
 package results_test
 
 import (
+	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/lockbench/lockbench/internal/testkit/golden"
 	"github.com/lockbench/lockbench/results"
@@ -97,5 +100,50 @@ func TestBriefFiguresHaveAsManyDigitsAsAreKnown(t *testing.T) {
 		if got := s.Brief(m); got != test.want {
 			t.Errorf("%s of %d runs: %q, want %q", test.metric, len(test.runs), got, test.want)
 		}
+	}
+}
+
+// The parts of a mixed strategy have rows of their own, named after it only where there are several.
+func TestPartsHaveRowsOfTheirOwn(t *testing.T) {
+	t.Parallel()
+	run := func(strategy string, acquisitions ...int64) results.Run {
+		r := results.Run{Strategy: strategy}
+		for i, name := range strings.Split(strategy, "+") {
+			r.Parts = append(r.Parts, results.Part{
+				Strategy: name, Clients: 4, Acquisitions: acquisitions[i],
+				Share: new(float64(acquisitions[i]) / 10), Overtaken: new(float64(i)),
+			})
+		}
+		return r
+	}
+	report := &results.Report{
+		Rounds: 1, Runs: []results.Run{run("a+b", 800, 200), {Strategy: "a"}, run("a+b", 900, 100)},
+	}
+	rows := func() (rows [][]string) {
+		table := results.TableOf(results.MixedGroup, report)
+		for _, s := range table.Rows {
+			row := []string{s.Title()}
+			for _, c := range table.Columns {
+				row = append(row, c.Text(s))
+			}
+			rows = append(rows, row)
+		}
+		return rows
+	}
+	want := [][]string{
+		{"a", "4", "850", "85.0 %", "–", "–", "0 %"}, {"b", "4", "150", "15.0 %", "–", "–", "1.00 %"},
+	}
+	if diff := cmp.Diff(want, rows()); diff != "" {
+		t.Error(diff)
+	}
+	broken := run("a+c", 1, 999)
+	broken.Invalid = []string{"why"}
+	report.Runs = append(report.Runs, broken)
+	if got := rows(); len(got) != 4 || got[0][0] != "a in a+b" || got[3][0] != "c in a+c" || got[3][3] != "99.9 %!" {
+		t.Errorf("%q", got)
+	}
+	report.Runs = []results.Run{{Strategy: "a"}}
+	if table := results.TableOf(results.MixedGroup, report); len(table.Columns) > 0 {
+		t.Errorf("without a mixed strategy: %v", table)
 	}
 }

@@ -22,6 +22,7 @@ const (
 	HerdGroup     Group = "HERD one release"
 	WaitingGroup  Group = "WAITING time"
 	FairnessGroup Group = "FAIRNESS"
+	MixedGroup    Group = "MIXED" // a row for each part of a mixed strategy
 	CostGroup     Group = "COST per acquisition"
 	LoadGroup     Group = "LOAD on the servers"
 	SpreadGroup   Group = "SPREAD min–max" // the smallest and the largest figure of the rounds
@@ -31,7 +32,8 @@ const (
 // Groups returns the tables with every figure, in their order.
 func Groups() []Group {
 	return []Group{
-		SpeedGroup, RatioGroup, HerdGroup, WaitingGroup, FairnessGroup, CostGroup, LoadGroup, SpreadGroup, SafetyGroup,
+		SpeedGroup, RatioGroup, HerdGroup, WaitingGroup, FairnessGroup, MixedGroup, CostGroup, LoadGroup, SpreadGroup,
+		SafetyGroup,
 	}
 }
 
@@ -105,6 +107,7 @@ var (
 	threaded = anyRun(func(r Run) bool { return r.Server.Window.threaded() })
 	refused  = anyRun(func(r Run) bool { return r.Safety.Refused != nil })
 	driven   = anyRun(func(r Run) bool { return r.Generator.DriverCPUSeconds != nil })
+	mixed    = anyRun(func(r Run) bool { return len(r.Parts) > 0 })
 	herd     = anyRun(func(r Run) bool { return r.Herd != nil })
 	alone    = not(coalesced) // clients that shared a lease are no part of a gap
 	closed   = not(func(r *Report) bool { return r.Workload.Slots() })
@@ -161,6 +164,14 @@ var layout = map[Group][]Column{
 		shows("reacquire_distance_p50", "reacquire\ndistance"),
 		shows("overtaken", "overtaken"),
 		shows("largest_bypass", "largest\nbypass"),
+	},
+	MixedGroup: {
+		writes("clients", clientsOf).when(mixed),
+		shows("acquisitions", "acqui-\nsitions").when(mixed),
+		writes("share", shareOf).when(mixed),
+		shows("wait_p50", "wait\np50").when(mixed),
+		shows("wait_p99", "wait\np99").when(mixed),
+		shows("overtaken", "overtaken").when(mixed),
 	},
 	CostGroup: {
 		shows("commands_per_acq", "commands"),
@@ -297,14 +308,60 @@ func waitsOf(s Summary) string {
 	return Short(waits.Value) + s.Mark()
 }
 
-// Table is a title and its columns.
+// Table is a title, its columns and its rows.
 type Table struct {
 	Title   string
 	Columns []Column
+	Rows    []Summary
 }
 
 // TableOf returns the table of a group.
-func TableOf(g Group, r *Report) Table { return Table{string(g), Columns(g, r)} }
+func TableOf(g Group, r *Report) Table {
+	t := Table{string(g), Columns(g, r), r.Summaries()}
+	if g == MixedGroup {
+		t.Rows = r.partSummaries()
+	}
+	return t
+}
+
+// partSummaries returns the parts of the mixed strategies as strategies of their own, which have only the figures of
+// MixedGroup.
+func (r *Report) partSummaries() []Summary {
+	parts, mixed := Report{Workload: r.Workload, Points: r.Points}, map[string]bool{}
+	for _, s := range r.Summaries() {
+		for _, run := range s.Runs {
+			for _, p := range run.Parts {
+				mixed[run.Strategy] = true
+				part := Run{
+					Strategy: p.Strategy + inMixed + run.Strategy, Point: run.Point, Parts: []Part{p},
+					Invalid: run.Invalid, Failure: run.Failure, Partial: run.Partial,
+				}
+				part.Speed.Acquisitions = p.Acquisitions
+				part.Waiting.PerAcquisition, part.Fairness.Overtaken = p.Waits, p.Overtaken
+				parts.Runs = append(parts.Runs, part)
+			}
+		}
+	}
+	for i := range parts.Runs {
+		if part := &parts.Runs[i]; len(mixed) == 1 {
+			part.Strategy, _, _ = strings.Cut(part.Strategy, inMixed)
+		}
+	}
+	return parts.Summaries()
+}
+
+// inMixed stands between the names of a part and of its strategy, if a report has several mixed strategies.
+const inMixed = " in "
+
+func clientsOf(s Summary) string { return Whole(float64(s.Runs[0].Parts[0].Clients)) }
+
+func shareOf(s Summary) string {
+	share := MedianFigure(figures(s.Used, func(r Run) *Figure { return figure(r.Parts[0].Share) }))
+	if share == nil {
+		return NotKnown
+	}
+	return share.in(Percent, usualDigits) + s.Mark()
+}
 
 // FaultTables returns one table for each fault of the workload.
 func (r *Report) FaultTables() []Table {
@@ -315,7 +372,7 @@ func (r *Report) FaultTables() []Table {
 		if seen[fault.Name]++; seen[fault.Name] > 1 {
 			title += fmt.Sprintf(" #%d", seen[fault.Name])
 		}
-		tables = append(tables, Table{title, faultColumns(i, r)})
+		tables = append(tables, Table{title, faultColumns(i, r), r.Summaries()})
 	}
 	return tables
 }

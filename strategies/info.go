@@ -40,6 +40,9 @@ type Info struct {
 	// stands for the lock's key, which has a hash tag, and * for hexadecimal digits. Only keys
 	// with such names are ever removed. None means {key} alone.
 	Keys []string
+	// Format names the format of its keys, their values and its messages, if other locks have the same: those exclude
+	// and wake each other. "" means that no other has.
+	Format string
 	// Persistent names the keys that it leaves on purpose, as patterns in which {key} stands
 	// for the lock's key. Every other key that stays is a leftover.
 	Persistent []string
@@ -62,6 +65,8 @@ type Info struct {
 	BlackBox bool
 	// Driver says that its clients run in a process of another program, which reports what they did.
 	Driver bool
+	// Counts says of a Driver that its clients can do the work of a counter.
+	Counts bool
 	// Library is the module that has the lock, if that is a third-party library:
 	// github.com/bsm/redislock.
 	Library string

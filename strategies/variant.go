@@ -13,23 +13,36 @@ import (
 type Variant struct {
 	Strategy Strategy
 	Settings map[string]string // option name to value, as the option writes it
+	// Parts are those of a mixed strategy, see Mix; none of any other.
+	Parts []Variant
 
 	decoded any
 }
 
 // ParseVariants reads a list such as "spin:backoff=fixed,base=5ms,pubsub": a
-// part without "=" starts a new strategy. It reports every fault at once.
+// part without "=" starts a new strategy. A "+" stands between the parts of a mixed strategy, see
+// Mix. It reports every fault at once.
 // "all" stands for every registered strategy that needs no other store than Redis.
-func ParseVariants(list string) ([]Variant, error) {
+func ParseVariants(list string) ([]Variant, error) { return ParseWith(list, NewVariant) }
+
+// ParseWith is ParseVariants with another function than NewVariant to find the strategies.
+func ParseWith(
+	list string, find func(name string, settings map[string]string) (Variant, error),
+) (variants []Variant, err error) {
 	named, problems := split(list)
-	var variants []Variant
 	for _, n := range named {
 		names := []string{n.name}
-		if n.name == "all" && len(n.settings) == 0 {
+		if n.name == "all" && len(n.settings) == 0 && n.with == nil {
 			names = onRedis()
 		}
 		for _, name := range names {
-			v, err := NewVariant(name, n.settings)
+			v, err := find(name, n.settings)
+			if n.with != nil {
+				other, wrong := find(n.with.name, n.with.settings)
+				if err = errors.Join(err, wrong); err == nil {
+					v, err = Mix(v, other)
+				}
+			}
 			twice := func(other Variant) bool { return other.Name() == v.Name() }
 			if err != nil {
 				problems = append(problems, err)
@@ -59,33 +72,45 @@ func onRedis() []string {
 type named struct {
 	name     string
 	settings map[string]string
+	with     *named // the second part of a mixed strategy
 }
 
 // split cuts a list into its strategies.
-func split(list string) (all []named, problems []error) {
-	for part := range strings.SplitSeq(list, ",") {
-		part = strings.TrimSpace(part)
-		setting, value, hasValue := strings.Cut(part, "=")
+func split(list string) (all []*named, problems []error) {
+	var last *named // the one to which an option belongs
+	add := func(text string, second bool) {
+		setting, value, hasValue := strings.Cut(text, "=")
 		name := setting
 		if hasValue {
 			colon := strings.LastIndex(setting, ":")
 			name, setting = setting[:max(colon, 0)], setting[colon+1:]
 		}
-		if name != "" {
-			all = append(all, named{name, map[string]string{}})
+		this := &named{name, map[string]string{}, nil}
+		switch {
+		case second && (name == "" || len(all) == 0 || last != all[len(all)-1]):
+			problems = append(problems, fmt.Errorf("%q: a + stands between two strategies, not before %q", list, text))
+			return
+		case second:
+			last.with, last = this, this
+		case name != "":
+			all, last = append(all, this), this
 		}
 		if !hasValue {
-			continue
+			return
 		}
-		if len(all) == 0 {
-			problems = append(problems, fmt.Errorf("option %q belongs to no strategy", part))
-			continue
+		if last == nil {
+			problems = append(problems, fmt.Errorf("option %q belongs to no strategy", text))
+			return
 		}
-		last := all[len(all)-1]
 		if _, twice := last.settings[setting]; twice {
 			problems = append(problems, fmt.Errorf("strategy %s: option %q set twice", last.name, setting))
 		}
 		last.settings[setting] = value
+	}
+	for part := range strings.SplitSeq(list, ",") {
+		for i, text := range strings.Split(part, "+") {
+			add(strings.TrimSpace(text), i > 0)
+		}
 	}
 	return all, problems
 }

@@ -28,6 +28,10 @@ func TestParseVariants(t *testing.T) {
 		"spin,spin:base=5ms,spin":             {"spin", "spin:base=5ms"},
 		"spin:base=5ms,spin:base=5000us":      {"spin:base=5ms"},
 		"pubsub:watchdog=0,redsync:delay=1ms": {"pubsub:watchdog=false", "redsync:delay=1ms"},
+		"pubsub,pubsub+gated:pubsub,fair":     {"pubsub", "pubsub+gated:pubsub", "fair"},
+		"spin:base=5ms,tries=2+redsync:delay=1ms,spin": {
+			"spin:base=5ms,tries=2+redsync:delay=1ms", "spin",
+		},
 	} {
 		variants, err := strategies.ParseVariants(list)
 		if err != nil {
@@ -75,6 +79,18 @@ func TestParseVariantsNamesEveryFault(t *testing.T) {
 		"noop:x=1":               {`strategy noop: no option "x": it has none`},
 		"pubsub:watchdog=maybe":  {`strategy pubsub: option watchdog: "maybe" is not true or false`},
 		"spin:base=5ms,base=6ms": {`strategy spin: option "base" set twice`},
+		"+pubsub,spin":           {`a + stands between two strategies, not before "pubsub"`},
+		"pubsub+":                {`not before ""`},
+		"pubsub+watchdog=false":  {`not before "watchdog=false"`},
+		"pubsub+pubsub+pubsub":   {`not before "pubsub"`},
+		"spim+pubsup":            {`unknown strategy "spim"`, `unknown strategy "pubsup"`},
+		"all+spin":               {`unknown strategy "all"`},
+		"pubsub+spin": {"strategy pubsub+spin: the two do not share a lock: " +
+			"the one has the keys and messages of Redisson RLock, the other those of SET NX PX"},
+		"pubsub+redisson-spin,fair+fenced,blpop+handoff": {"Redisson RSpinLock", "Redisson RFairLock", "those of handoff"},
+		"semaphore+semaphore:permits=2":                  {"the one has 4 holders at a time, the other 2"},
+		"semaphore+semaphore:expirable=true":             {"the other those of semaphore"},
+		"local+local":                                    {"they work across a limited number of application instances"},
 		"spin:backoff=linear,base=5,cap=-1s,x": {
 			`strategy spin: option base: "5"`,
 			`strategy spin: no backoff "linear"`, "strategy spin: cap must be positive", `"x"`,

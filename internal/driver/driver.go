@@ -83,6 +83,8 @@ func introduced(a answer) (Hello, error) {
 	info := &h.Info
 	*info = strategies.Info{
 		Name: "exec", Caveat: short(a.Caveat), Capacity: 1, Nodes: 1, BlackBox: true, Driver: true,
+		Format:       short(a.Format),
+		Counts:       a.Counts,
 		Summary:      strings.Join(strings.Fields(h.Name+" "+h.Version+" "+h.Runtime), " "),
 		MaxInstances: a.MostRuns,
 		NoCluster:    "a driver connects to single servers",

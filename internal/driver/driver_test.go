@@ -327,19 +327,24 @@ func TestTheExampleOfThePage(t *testing.T) {
 // onRedis measures a driver on a Redis.
 func onRedis(t *testing.T, name string, words []string) *results.Run {
 	t.Helper()
-	ctx, id := t.Context(), store.NewRunID()
-	hello, err := Greet(ctx, words)
+	hello, err := Greet(t.Context(), words)
 	if err != nil {
 		t.Fatal(err)
 	}
+	w := small()
+	w.Instances, w.Duration = 2, workloads.Duration(time.Second)
+	return measured(t, variant(name, words, hello, usual), w)
+}
+
+// measured runs a strategy on a Redis.
+func measured(t *testing.T, v strategies.Variant, w workloads.Spec) *results.Run {
+	t.Helper()
+	ctx, id := t.Context(), store.NewRunID()
 	server, err := redis.Store{}.Open(ctx, id, store.Options{Address: redistest.Start(t).URL()})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer func() { _ = server.Close(context.WithoutCancel(ctx)) }()
-	w := small()
-	w.Instances, w.Duration = 2, workloads.Duration(time.Second)
-	v := variant(name, words, hello, usual)
 	run, err := engine.Job{Strategy: v, Workload: w, Target: server, Session: id}.Run(ctx)
 	if err != nil {
 		t.Fatal(err)
@@ -347,16 +352,18 @@ func onRedis(t *testing.T, name string, words []string) *results.Run {
 	return run
 }
 
-func TestCut(t *testing.T) {
+func TestDriversInAList(t *testing.T) {
 	t.Parallel()
 	for list, want := range map[string][]string{
 		"pubsub,spin:base=1ms":                     {"pubsub,spin:base=1ms"},
-		"exec:redis-py":                            {"", "redis-py"},
-		"pubsub,exec:redis-py,exec:./a -x=1,2 b, ": {"pubsub", "redis-py", "./a -x=1,2 b,"},
-		"exec:go spin:backoff=none,base=1ms":       {"", "go spin:backoff=none,base=1ms"},
+		"exec:redis-py":                            {"exec:3", "redis-py"},
+		"pubsub,exec:redis-py,exec:./a -x=1,2 b, ": {"pubsub,exec:3,exec:4", "redis-py", "./a -x=1,2 b,"},
+		"exec:go spin:backoff=none,base=1ms":       {"exec:3", "go spin:backoff=none,base=1ms"},
+		"a,fair:x=1,y=2+exec:redisson fair":        {"a,fair:x=1,y=2+exec:3", "redisson fair"},
+		"exec:a+b+ exec:c,d, exec: e":              {"exec:3+ exec:4, exec:5", "a+b", "c,d", "e"},
 	} {
-		others, commands := Cut(list)
-		if got := append([]string{others}, commands...); !slices.Equal(got, want) {
+		text, commands := cut(list, 3)
+		if got := append([]string{text}, commands...); !slices.Equal(got, want) {
 			t.Errorf("%q: %q, want %q", list, got, want)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -24,15 +25,47 @@ const Prefix = "exec:"
 // PathVariable is the environment variable with the directories in which drivers are looked for, after ./drivers.
 const PathVariable = "LOCKBENCH_DRIVERS"
 
-// Cut takes the drivers out of a list of strategies, as in pubsub,exec:redis-py,exec:./mine --fast: what follows exec:
-// up to the next ",exec:" is one command.
-func Cut(list string) (others string, commands []string) {
-	parts := strings.Split(","+list, ","+Prefix)
-	others = strings.TrimPrefix(parts[0], ",")
-	for _, command := range parts[1:] {
-		commands = append(commands, strings.TrimSpace(command))
+// begins matches what begins a driver in a list.
+var begins = regexp.MustCompile(`(^|[,+])\s*` + Prefix)
+
+// Parse returns the strategies of lists such as pubsub,exec:redis-py,fair+exec:./mine --fast: what follows exec: up to
+// the next ",exec:" or "+exec:" is one command. It starts the drivers to ask what they claim.
+func Parse(ctx context.Context, lists ...string) ([]strategies.Variant, error) {
+	var texts, commands []string
+	for _, list := range lists {
+		text, more := cut(list, len(commands))
+		texts, commands = append(texts, text), append(commands, more...)
 	}
-	return others, commands
+	return strategies.ParseWith(strings.Join(texts, ","),
+		func(name string, settings map[string]string) (strategies.Variant, error) {
+			number, found := strings.CutPrefix(name, Prefix)
+			if !found {
+				return strategies.NewVariant(name, settings)
+			}
+			n, err := strconv.Atoi(number)
+			if err != nil {
+				return strategies.Variant{}, fmt.Errorf("driver %q: %w", name, err)
+			}
+			return Lookup(ctx, commands[n])
+		})
+}
+
+// cut puts the numbers of the drivers, from first on, in the place of their commands.
+func cut(list string, first int) (text string, commands []string) {
+	places := begins.FindAllStringIndex(list, -1)
+	if len(places) == 0 {
+		return list, nil
+	}
+	text = list[:places[0][0]]
+	for i, place := range places {
+		end := len(list)
+		if i+1 < len(places) {
+			end = places[i+1][0]
+		}
+		text += list[place[0]:place[1]] + strconv.Itoa(first+i)
+		commands = append(commands, strings.TrimSpace(list[place[1]:end]))
+	}
+	return text, commands
 }
 
 // Lookup returns a driver as a strategy. It starts the driver, to ask what it claims.

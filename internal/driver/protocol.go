@@ -28,6 +28,7 @@ type question struct {
 	Clients [][2]int   `json:"clients,omitempty"` // ID, first step
 	Keys    []string   `json:"keys,omitempty"`
 	Steps   [][3]int64 `json:"steps,omitempty"` // key, hold and think in ns
+	Count   bool       `json:"count,omitempty"` // a holder increments the key's counter
 
 	Key   string `json:"key,omitempty"`   // acquire
 	Lease int64  `json:"lease,omitempty"` // release, extend; cancel: the ID of acquire
@@ -49,6 +50,8 @@ type answer struct {
 	Nodes    *int     `json:"nodes,omitempty"`
 	Keys     []string `json:"keys,omitempty"`
 	Keeps    []string `json:"keeps,omitempty"`
+	Format   string   `json:"format,omitempty"`
+	Counts   bool     `json:"counts,omitempty"`
 	MostRuns int      `json:"max_instances,omitempty"`
 
 	Now int64 `json:"now,omitempty"` // clock

@@ -126,7 +126,7 @@ func (c *checker) wrong(text string) engine.CycleError {
 }
 
 func (c *checker) question() question {
-	q := question{Do: "run", Start: c.Start + c.ahead, Stop: c.stop, Keys: c.Keys}
+	q := question{Do: "run", Start: c.Start + c.ahead, Stop: c.stop, Keys: c.Keys, Count: c.Count}
 	for _, client := range c.Clients {
 		q.Clients = append(q.Clients, [2]int{client.ID, client.First})
 	}

@@ -10,7 +10,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/lockbench/lockbench/internal/pause"
+	"github.com/lockbench/lockbench/internal/engine"
+	"github.com/lockbench/lockbench/internal/measure"
 	"github.com/lockbench/lockbench/strategies"
 )
 
@@ -46,11 +47,11 @@ type served struct {
 	open    func(urls []string, clientName string, c strategies.Config) (strategies.Locker, error)
 	locker  strategies.Locker
 
-	mu     sync.Mutex
-	out    *json.Encoder
-	leases map[int64]strategies.Lease
-	waits  map[int64]context.CancelFunc // by the question acquire
-	stop   context.CancelFunc           // ends the run
+	mu      sync.Mutex
+	out     *json.Encoder
+	leases  map[int64]strategies.Lease
+	waits   map[int64]context.CancelFunc // by the question acquire
+	stopped chan struct{}                // closed to end the run
 }
 
 func (s *served) close() error {
@@ -75,7 +76,7 @@ func (s *served) answer(q question) {
 		a = answer{
 			ID: q.ID, Protocol: Version, Name: s.variant.Name(), Runtime: "in Go", Caveat: info.Caveat,
 			Capacity: &info.Capacity, Nodes: &info.Nodes, MostRuns: info.MaxInstances,
-			Keys: info.Keys, Keeps: info.Persistent,
+			Keys: info.Keys, Keeps: info.Persistent, Format: info.Format,
 		}
 		for name, claimed := range map[string]bool{
 			"exclusion": info.Claims.Exclusion, "recovery": info.Claims.Recovery, "fifo": info.Claims.FIFO,
@@ -92,12 +93,11 @@ func (s *served) answer(q question) {
 			Prefix: q.Prefix, TTL: time.Duration(q.TTL) * time.Millisecond, Callers: q.Callers,
 		})
 	case "run":
-		var ctx context.Context
-		ctx, s.stop = context.WithCancel(context.Background())
-		go s.run(ctx, q) // ends with its clients
+		s.stopped = make(chan struct{})
+		go s.run(q) // ends with its clients
 		return
 	case "stop":
-		s.stop()
+		close(s.stopped)
 		return
 	case "acquire":
 		ctx, cancel := context.WithCancel(context.Background())
@@ -127,10 +127,10 @@ func (s *served) answer(q question) {
 
 // acquire takes the lock within the timeout, if there is one.
 func (s *served) acquire(ctx context.Context, q question) answer {
-	lease, err := take(ctx, s.locker, q.Key, q.Timeout)
+	lease, err := engine.Acquire(ctx, s.locker, q.Key, within(q.Timeout))
 	a := answer{ID: q.ID, Lease: q.ID}
 	if err != nil {
-		a = answer{ID: q.ID, Error: why(ctx, err)}
+		a = answer{ID: q.ID, Error: string(engine.ErrorOf(ctx, err))}
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -157,39 +157,9 @@ func (s *served) use(q question) answer {
 	}
 	a := answer{ID: q.ID}
 	if err != nil {
-		a.Error = why(context.Background(), err)
+		a.Error = string(engine.ErrorOf(context.Background(), err))
 	}
 	return a
-}
-
-// take acquires, or tries to.
-func take(ctx context.Context, locker strategies.Locker, key string, timeout *int64) (strategies.Lease, error) {
-	switch {
-	case timeout == nil:
-		return locker.Acquire(ctx, key)
-	case *timeout == 0:
-		trier, ok := strategies.As[strategies.Trier](locker)
-		if !ok {
-			return nil, errors.New("it has no try-lock")
-		}
-		return trier.TryAcquire(ctx, key)
-	}
-	ctx, cancel := context.WithTimeout(ctx, time.Duration(*timeout))
-	defer cancel()
-	return locker.Acquire(ctx, key)
-}
-
-// why returns an error in the protocol's words.
-func why(ctx context.Context, err error) string {
-	switch {
-	case ctx.Err() != nil:
-		return "stopped"
-	case errors.Is(err, strategies.ErrHeld), errors.Is(err, context.DeadlineExceeded):
-		return "timeout"
-	case errors.Is(err, strategies.ErrNotHeld):
-		return "not held"
-	}
-	return err.Error()
 }
 
 func tokenOf(lease strategies.Lease) *int64 {
@@ -200,85 +170,51 @@ func tokenOf(lease strategies.Lease) *int64 {
 	return new(fenced.FencingToken())
 }
 
-const (
-	// reporting is the time between two reports.
-	reporting = 50 * time.Millisecond
-	// mostAtOnce cycles are in one line.
-	mostAtOnce = 2000
-	// retryPause is the pause after an error.
-	retryPause = 50 * time.Millisecond
-)
+// mostAtOnce cycles are in one line.
+const mostAtOnce = 2000
 
 // run lets the clients run until the end, and reports.
-func (s *served) run(ctx context.Context, q question) {
-	ctx, cancel := context.WithTimeout(ctx, time.Duration(q.Stop-monotonic()))
-	defer cancel()
-	var mu sync.Mutex
-	var made []cycle
-	sleepers := pause.Sleepers{Exact: true}
-	defer sleepers.Close()
-	var clients sync.WaitGroup
-	for _, client := range q.Clients {
-		clients.Go(func() {
-			sleepers.Sleep(ctx.Done(), time.Duration(q.Start-monotonic()))
-			for at := client[1]; ctx.Err() == nil; at++ {
-				step := q.Steps[at%len(q.Steps)]
-				c := s.cycle(ctx, q, step, &sleepers)
-				c.Client = client[0]
-				mu.Lock()
-				made = append(made, c)
-				mu.Unlock()
-				sleepers.Sleep(ctx.Done(), time.Duration(step[2]))
-			}
+func (s *served) run(q question) {
+	a := engine.Assignment{Clock: measure.NewClock(), Stopped: s.stopped, Keys: q.Keys, Timeout: within(q.Timeout)}
+	ahead := ahead(a.Clock)
+	a.Start, a.Stop = q.Start-ahead, q.Stop-ahead
+	for _, c := range q.Clients {
+		a.Clients = append(a.Clients, engine.AssignedClient{ID: c[0], First: c[1] % len(q.Steps)})
+	}
+	for _, step := range q.Steps {
+		a.Steps = append(a.Steps, engine.Step{
+			Key: int(step[0]), Hold: time.Duration(step[1]), Think: time.Duration(step[2]),
 		})
 	}
-	stopped := make(chan struct{})
-	go func() {
-		clients.Wait()
-		close(stopped)
-	}()
-	for done := false; !done; {
-		select {
-		case <-time.After(reporting):
-		case <-stopped:
-			done = true
+	report := func(made []engine.Cycle) error {
+		var all []cycle
+		for _, c := range made {
+			one := cycle{
+				Client: c.Client, Key: a.Steps[c.Step].Key, Asked: c.Asked + ahead, Done: c.Done + ahead, Token: c.Token,
+			}
+			if c.Granted != 0 {
+				one.Granted, one.Released = new(c.Granted+ahead), new(c.Released+ahead)
+			}
+			if c.Error != "" {
+				one.Error = new(string(c.Error))
+			}
+			all = append(all, one)
 		}
-		mu.Lock()
-		all := made
-		made = nil
-		mu.Unlock()
 		for len(all) > mostAtOnce {
 			s.say(answer{ID: q.ID, Cycles: all[:mostAtOnce]})
 			all = all[mostAtOnce:]
 		}
-		s.say(answer{ID: q.ID, Cycles: all, Done: done})
+		s.say(answer{ID: q.ID, Cycles: all})
+		return nil
 	}
+	_ = engine.DriveLocally(context.Background(), s.locker, a, nil, report) // only report could fail
+	s.say(answer{ID: q.ID, Done: true})
 }
 
-// cycle acquires, holds and releases once.
-func (s *served) cycle(ctx context.Context, q question, step [3]int64, sleepers *pause.Sleepers) cycle {
-	c := cycle{Key: int(step[0]), Asked: monotonic()}
-	lease, err := take(ctx, s.locker, q.Keys[step[0]], q.Timeout)
-	at := monotonic()
-	if err != nil {
-		c.Done, c.Error = at, new(why(ctx, err))
-		if *c.Error == "timeout" && q.Timeout == nil { // the lock knew of the end by its own clock
-			c.Error = new("stopped")
-		}
-		if *c.Error != "timeout" {
-			sleepers.Sleep(ctx.Done(), retryPause)
-		}
-		return c
+// within returns the timeout of a question.
+func within(ns *int64) *time.Duration {
+	if ns == nil {
+		return nil
 	}
-	c.Token = tokenOf(lease)
-	if hold := at + step[1]; step[1] > 0 {
-		sleepers.Sleep(ctx.Done(), time.Duration(hold-monotonic()))
-	}
-	c.Granted, c.Released = new(at), new(monotonic())
-	err = lease.Release(context.WithoutCancel(ctx))
-	c.Done = monotonic()
-	if err != nil {
-		c.Error = new(why(context.Background(), err))
-	}
-	return c
+	return new(time.Duration(*ns))
 }

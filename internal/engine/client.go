@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"sync/atomic"
 	"time"
@@ -102,7 +103,7 @@ func (c *client) share(key int, due, asked int64) int64 {
 func (c *client) contend(key int, due, asked int64) (int64, error) {
 	r, clock, audit := c.run, c.run.clock, c.run.audit[key]
 	audit.Arrive(c.waiter, due, asked)
-	lease, err := c.acquire(r.keys[key])
+	lease, err := Acquire(r.control.acquire, c.instance.locker, r.keys[key], (*time.Duration)(r.Workload.Timeout))
 	granted := clock.Now()
 	if err != nil {
 		outcome := c.outcome(err, granted-asked)
@@ -162,30 +163,11 @@ func (c *client) contend(key int, due, asked int64) (int64, error) {
 	return done, nil
 }
 
-// errNoLease reports that a Locker broke its contract.
-var errNoLease = errors.New("the strategy returned neither a lease nor an error")
-
-func (c *client) acquire(key string) (strategies.Lease, error) {
-	lease, err := c.ask(key)
-	if lease == nil && err == nil {
-		err = errNoLease
-	}
-	return lease, err
-}
-
-func (c *client) ask(key string) (strategies.Lease, error) {
-	ctx := c.run.control.acquire
-	switch timeout := c.run.Workload.Timeout; {
-	case timeout == nil:
-		return c.instance.locker.Acquire(ctx, key)
-	case *timeout == 0:
-		return c.instance.trier.TryAcquire(ctx, key)
-	default:
-		ctx, cancel := context.WithTimeout(ctx, time.Duration(*timeout))
-		defer cancel()
-		return c.instance.locker.Acquire(ctx, key)
-	}
-}
+var (
+	// errNoLease reports that a Locker broke its contract.
+	errNoLease   = errors.New("the strategy returned neither a lease nor an error")
+	errNoTryLock = fmt.Errorf("%w: it has no try-lock, as --timeout 0 asks for", ErrUnsupported)
+)
 
 // outcome says why a wait of waited nanoseconds ended without a lease.
 func (c *client) outcome(err error, waited int64) measure.Outcome {
@@ -233,7 +215,7 @@ func counterOf(key string) string { return Prefix + key + ":counter" }
 func (c *client) work(key int, until int64, lease strategies.Lease) error {
 	switch c.run.Workload.Work {
 	case workloads.WorkCounter:
-		return c.count(key, until, lease)
+		return c.run.count(c.instance, key, lease, func() { c.hold(until) })
 	case workloads.WorkSpin:
 		for c.run.clock.Now() < until && !c.run.control.stopping.Load() {
 		}
@@ -250,22 +232,22 @@ func (c *client) hold(until int64) {
 	}
 }
 
-func (c *client) count(key int, until int64, lease strategies.Lease) error {
-	r := c.run
+// count increments a key's counter, and holds in between.
+func (r *run) count(through *instance, key int, lease strategies.Lease, hold func()) error {
 	// Not the clients' own context: a holder finishes its work even if the run ends.
 	ctx := r.control.release
-	if increment := c.instance.atomic; increment != nil {
-		c.hold(until)
+	if increment := through.atomic; increment != nil {
+		hold()
 		if err := increment.Increment(ctx, counterOf(r.keys[key])); err != nil {
 			return err
 		}
 		r.done[key].Add(1)
 		return nil
 	}
-	counter := r.counter(c.instance, key, lease)
+	counter := r.counter(through, key, lease)
 	n, err := counter.Read(ctx)
 	if err == nil {
-		c.hold(until)
+		hold()
 		err = counter.Write(ctx, n+1)
 		if err != nil && !errors.Is(err, store.ErrStale) {
 			r.uncertain.Add(1)

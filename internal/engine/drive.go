@@ -36,6 +36,8 @@ type Assignment struct {
 	// Steps is what a client does in its cycles, one after the other; after the last comes the first.
 	Steps   []Step
 	Timeout *time.Duration // as workloads.Spec's
+	// Count has each holder read the key's counter, hold, and write it back one higher: KEY:counter, in decimal.
+	Count bool
 }
 
 // AssignedClient is a client and the Step of its first cycle.
@@ -83,7 +85,8 @@ const (
 )
 
 // Undriven returns an error for each option of a workload that the clients of a driver cannot carry out.
-func Undriven(w workloads.Spec) (problems []error) {
+func Undriven(info strategies.Info, w workloads.Spec) (problems []error) {
+	counts := info.Counts && w.Work == workloads.WorkCounter
 	for _, option := range []struct {
 		flag  string
 		given bool
@@ -92,7 +95,9 @@ func Undriven(w workloads.Spec) (problems []error) {
 		{"--stage", len(w.Stages) > 0},
 		{"--burst", w.Burst > 0},
 		{"--iterations", w.Iterations > 0},
-		{"--work", w.Work != workloads.WorkNone},
+		{"--work", w.Work != workloads.WorkNone && !counts},
+		{"--counter apart", counts && w.Counter == workloads.CounterApart},
+		{"--fence " + string(w.Fence), counts && info.Claims.Fencing && w.Fence != workloads.FenceOff},
 		{"--coalesce", w.Coalesce},
 		{"--fault", len(w.Faults) > 0},
 	} {
@@ -103,8 +108,8 @@ func Undriven(w workloads.Spec) (problems []error) {
 	return problems
 }
 
-// driven is what drivers reported in a run. Its records are made when the drivers have ended: what happened on a
-// key can only be put in order when all have said what they did.
+// driven is what drivers reported in a run, and the clients in this process that contend with theirs. Its records are
+// made when the drivers have ended: what happened on a key can only be put in order when all have said what they did.
 type driven struct {
 	start int64 // when the clients start
 
@@ -147,16 +152,17 @@ func (r *run) drive() {
 		return
 	}
 	for number, i := range r.instances {
-		driver, _ := i.locker.(Driver)
-		if driver == nil {
-			r.end(r.driven.fail(fmt.Errorf("%s: %w: it is no driver", r.Strategy.Name(), errors.ErrUnsupported)))
-			return
-		}
 		a := r.assign(number)
 		report := func(cycles []Cycle) error { return r.driven.report(a.Steps, cycles) }
 		r.control.running.Go(func() {
-			if err := driver.Drive(r.control.release, a, report); err != nil {
-				r.end(r.driven.fail(fmt.Errorf("instance %d of %s: %w", number+1, r.Strategy.Name(), err)))
+			var err error
+			if driver, ok := i.locker.(Driver); ok {
+				err = driver.Drive(r.control.release, a, report)
+			} else { // part of a mixed strategy
+				err = DriveLocally(r.control.release, i.locker, a, r.localWork(i), report)
+			}
+			if err != nil {
+				r.end(r.driven.fail(fmt.Errorf("instance %d of %s: %w", number+1, i.strategy.Name(), err)))
 			}
 		})
 	}
@@ -168,6 +174,7 @@ func (r *run) assign(instance int) Assignment {
 	a := Assignment{
 		Clock: r.clock, Start: r.driven.start, Stop: r.window.End() + int64(driverTail),
 		Stopped: r.control.acquire.Done(), Keys: r.keys, Timeout: (*time.Duration)(w.Timeout),
+		Count: w.Work == workloads.WorkCounter,
 	}
 	random := rand.New(rand.NewPCG(uint64(w.Seed), uint64(r.Round)<<32|uint64(instance)))
 	for range mostSteps {
@@ -325,13 +332,28 @@ func (r *run) released(client *client, key *measure.Key, c reported, grant measu
 		Due: c.Asked, Asked: c.Asked, Granted: c.Granted, Released: c.Released, Done: c.Done,
 		Grant: grant, Hold: int64(c.Hold), Counted: r.window.Contains(c.Granted),
 	})
+	driver := client.instance.strategy.Info().Driver
+	if driver { // other clients have counted by themselves
+		r.done[c.Key].Add(1)
+	}
 	switch c.Error {
 	case "":
 	case CycleNotHeld:
 		key.Lost()
 	default:
+		if driver {
+			r.uncertain.Add(1)
+		}
 		r.fail(errors.New(string(c.Error)))
 	}
+}
+
+// localWork returns what the holders of DriveLocally do; nil if they only hold.
+func (r *run) localWork(i *instance) LocalWork {
+	if r.Workload.Work != workloads.WorkCounter {
+		return nil
+	}
+	return func(key int, lease strategies.Lease, hold func()) error { return r.count(i, key, lease, hold) }
 }
 
 // lease returns the lease for the audit.
@@ -386,9 +408,12 @@ func (r *run) driverCPU() *float64 {
 	}
 	sum := 0.0
 	for _, i := range r.instances {
-		driver, _ := i.locker.(Driver)
-		if driver == nil {
-			return nil
+		driver, ok := i.locker.(Driver)
+		if !ok {
+			if i.strategy.Info().Driver { // it is closed
+				return nil
+			}
+			continue
 		}
 		used := driver.CPU()
 		if used == nil {

@@ -183,9 +183,19 @@ func (r *run) lostUpdates(ctx context.Context) *int64 {
 	}
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
+	through := r.instances[0].counters()
+	if through == nil { // a driver's
+		connected, err := r.Target.Connect(ctx, r.name, 1, r.sockets.Through)
+		if err != nil {
+			r.errors.add(fmt.Errorf("connect to the counters: %w", err))
+			return nil
+		}
+		defer func() { _ = connected.Close() }()
+		through = connected
+	}
 	var lost int64
 	for i, key := range r.keys {
-		n, err := r.instances[0].counters().Counter(counterOf(key), workloads.FenceOff, 0).Read(ctx)
+		n, err := through.Counter(counterOf(key), workloads.FenceOff, 0).Read(ctx)
 		if err != nil {
 			r.errors.add(err)
 			return nil

@@ -18,11 +18,12 @@ import (
 
 // instance is one application instance with its own connections and its own Locker.
 type instance struct {
+	strategy strategies.Variant // the run's, or of a mixed strategy one part
+
 	store  store.Instance // nil for a strategy that lives in the process
 	apart  store.Instance // where counters are, if not in store
 	closed bool           // the store is closed
 	locker strategies.Locker
-	trier  strategies.Trier       // nil unless the workload is a try-lock
 	atomic strategies.Incrementer // nil for a lock
 	probe  *strategies.Probe
 
@@ -32,11 +33,11 @@ type instance struct {
 // open prepares every instance: connections, scripts, subscriptions.
 func (r *run) open(ctx context.Context) error {
 	for number := range r.Workload.Instances {
-		i := &instance{probe: &strategies.Probe{}}
+		i := &instance{strategy: r.Strategy.Part(number), probe: &strategies.Probe{}}
 		r.instances = append(r.instances, i)
 		if r.remote() {
 			pool := r.Workload.PoolSize()
-			if r.driven != nil {
+			if i.strategy.Info().Driver {
 				pool = 1 // for the addresses alone: the driver has its own connections
 			}
 			connected, err := r.Target.Connect(ctx, r.name, pool, r.detour(number))
@@ -116,7 +117,7 @@ func (r *run) openLocker(ctx context.Context, i *instance) error {
 	if i.store != nil {
 		nodes = i.store.Nodes()
 	}
-	locker, err := r.Strategy.Open(strategies.Config{
+	locker, err := i.strategy.Open(strategies.Config{
 		Nodes:   nodes,
 		Prefix:  Prefix,
 		TTL:     time.Duration(r.Workload.TTL),
@@ -127,12 +128,10 @@ func (r *run) openLocker(ctx context.Context, i *instance) error {
 		return err
 	}
 	i.locker = locker
-	if timeout := r.Workload.Timeout; timeout != nil && *timeout == 0 && r.driven == nil {
-		trier, ok := strategies.As[strategies.Trier](locker)
-		if !ok {
-			return fmt.Errorf("%w: it has no try-lock, as --timeout 0 asks for", ErrUnsupported)
+	if timeout := r.Workload.Timeout; timeout != nil && *timeout == 0 && !i.strategy.Info().Driver {
+		if _, ok := strategies.As[strategies.Trier](locker); !ok {
+			return errNoTryLock
 		}
-		i.trier = trier
 	}
 	if i.atomic, _ = strategies.As[strategies.Incrementer](locker); i.atomic != nil &&
 		r.Workload.Work != workloads.WorkCounter {
@@ -145,7 +144,7 @@ func (r *run) openLocker(ctx context.Context, i *instance) error {
 		func(f workloads.Fault) bool { return f.Kind().Place == workloads.InClients }) {
 		return fmt.Errorf("%w: it is no lock, so that no fault can befall its holder", ErrUnsupported)
 	}
-	if r.driven != nil && i.store != nil {
+	if i.strategy.Info().Driver && i.store != nil {
 		if err := i.hangUp(); err != nil {
 			return fmt.Errorf("close connections: %w", err)
 		}

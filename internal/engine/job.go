@@ -65,22 +65,13 @@ type Job struct {
 	misread func(granted, released int64) int64
 }
 
-// Instances is the number of application instances that the job uses: the workload's
-// number, but at most the strategy's limit.
-func (j Job) Instances() int {
-	if most := j.Strategy.Info().MaxInstances; most > 0 {
-		return min(j.Workload.Instances, most)
-	}
-	return j.Workload.Instances
-}
-
 // Run carries the job out: prepare, warm up, measure, stop, drain, verify, clean up. When
 // ctx ends, the run ends early and returns what it has measured.
 //
 // With an error the run may be nil, or hold what was measured before the error. The
 // error wraps ErrServerGone or ErrUnsupported where that is the reason.
 func (j Job) Run(ctx context.Context) (*results.Run, error) {
-	j.Workload.Instances = j.Instances()
+	j.Workload.Instances = j.Strategy.Instances(j.Workload.Instances)
 	if err := j.Workload.Load(); err != nil {
 		return nil, err
 	}

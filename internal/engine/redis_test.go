@@ -184,3 +184,28 @@ func TestAStallShowsInTheOpenLoop(t *testing.T) {
 		t.Errorf("books %+v", run.TimeAccounting)
 	}
 }
+
+// Two variants of a lock contend for the same counter, half of the clients each.
+func TestAMixedStrategyContendsForTheSameKeys(t *testing.T) {
+	server := redistest.Start(t)
+	for list, loses := range map[string]bool{"pubsub+gated:pubsub": false, "noop+noop": true} {
+		mixed, err := strategies.ParseVariants(list)
+		if err != nil {
+			t.Fatal(err)
+		}
+		j := job(t, server, "pubsub", func(w *workloads.Spec) { w.Work, w.Iterations = workloads.WorkCounter, 300 })
+		j.Strategy, j.Workload.Instances = mixed[0], 3
+		run, err := j.Run(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if lost := run.Safety.LostUpdates; lost == nil || (*lost > 0) != loses || (run.Safety.MaxHolders > 1) != loses {
+			t.Errorf("%s lost %v updates: %+v", list, lost, run.Safety)
+		}
+		if !drive.Sound(run) || len(run.Parts) != 2 || run.Parts[0].Clients != 10 || run.Parts[1].Clients != 10 ||
+			run.Parts[0].Acquisitions == 0 || run.Parts[1].Acquisitions == 0 ||
+			run.Parts[0].Acquisitions+run.Parts[1].Acquisitions != run.Speed.Acquisitions {
+			t.Errorf("%s: invalid %v, parts %+v", list, run.Invalid, run.Parts)
+		}
+	}
+}

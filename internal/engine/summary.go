@@ -23,6 +23,11 @@ func (r *run) summarise(o observed, whole *results.ServerDelta, idle *idleCost, 
 		r.others(result, *o.opened, *o.closed)
 	}
 	r.recorder.Record(result, r.audit)
+	var parts []string
+	for _, part := range r.Strategy.Parts {
+		parts = append(parts, part.Name())
+	}
+	result.Parts = r.recorder.Parts(parts)
 	result.Speed.Stall = new(measure.Stall(r.audit))
 	result.Record.Contended = r.contended(result.Speed)
 	if o.closed != nil {

@@ -39,7 +39,7 @@ func (d *disturbance) target(clients int) (*faultTarget, error) {
 	r := d.run
 	v := &faultTarget{
 		run:      r,
-		instance: &instance{probe: &strategies.Probe{}},
+		instance: &instance{strategy: r.Strategy.Part(0), probe: &strategies.Probe{}},
 		wire:     newWire(r.Target.Commands),
 		random: rand.New(rand.NewPCG(uint64(r.Workload.Seed),
 			uint64(r.Round)<<32|strangers|uint64(d.targets.Add(1)))),

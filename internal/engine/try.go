@@ -38,7 +38,7 @@ func (j Job) Try(ctx context.Context) error {
 	if j.Strategy.Info().Driver {
 		w.Instances, limit = 1, tryDriver
 	}
-	w.Instances = j.Instances()
+	w.Instances = j.Strategy.Instances(w.Instances)
 	r := newRun(j)
 	if !r.remote() && r.driven == nil {
 		return nil

@@ -122,6 +122,45 @@ func (r *Recorder) Record(run *results.Run, keys []*Key) {
 	run.Fairness = r.fairness(keys)
 }
 
+// Parts describes what the clients of each part of a mixed strategy got. Of two parts client i is of part i mod 2; nil
+// in an open loop.
+func (r *Recorder) Parts(names []string) (parts []results.Part) {
+	if r.openLoop {
+		return nil
+	}
+	all := int64(0)
+	for i, name := range names {
+		part, overtaken := results.Part{Strategy: name}, 0.0
+		for _, c := range everyOf(r.clients, i, len(names)) {
+			part.Clients++
+			part.Acquisitions += c.granted
+			overtaken += float64(c.overtaken)
+		}
+		all += part.Acquisitions
+		if part.Acquisitions > 0 {
+			part.Overtaken = new(overtaken / float64(part.Acquisitions) * 100)
+		}
+		// Client i is in shard i mod the number of shards, which is even or that of the clients.
+		of := &Recorder{shards: everyOf(r.shards, i, len(names))}
+		part.Waits = of.describe(func(s *shard) durations { return s.waits })
+		parts = append(parts, part)
+	}
+	for i := range parts {
+		if all > 0 {
+			parts[i].Share = new(float64(parts[i].Acquisitions) / float64(all) * 100)
+		}
+	}
+	return parts
+}
+
+// everyOf returns every nth of all, from first on.
+func everyOf[T any](all []T, first, n int) (some []T) {
+	for i := first; i < len(all); i += n {
+		some = append(some, all[i])
+	}
+	return some
+}
+
 // perClient adds, for each client, the time before its first seen wait and after its last
 // one. That time has no wait of its own: it counts for the first seen wait.
 func (r *Recorder) perClient() results.Distribution {

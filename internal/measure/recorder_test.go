@@ -266,6 +266,46 @@ func BenchmarkTurn(b *testing.B) {
 	}
 }
 
+// Client i is of part i mod 2, also where many clients share a shard.
+func TestPartsOfAMixedStrategy(t *testing.T) {
+	for _, clients := range []int{2, 3, 40, 101} {
+		r := NewRecorder(planned(0), clients)
+		for i := range clients {
+			wait := int64(1000)
+			if i%2 == 1 {
+				wait = 3000
+			}
+			turns(r.Client(i), 2*second, wait, 0, 0, 0)
+			if i%2 == 1 {
+				r.Client(i).Acquired(Acquisition{
+					Due: 2*second + 3000, Asked: 2*second + 3000, Granted: 2*second + 6000, Released: 2*second + 6000,
+					Done: 2*second + 6000, Grant: Grant{Handoff: none, Overtaken: true}, Counted: true,
+				})
+			}
+		}
+		parts := r.Parts([]string{"a", "b"})
+		a, b := parts[0], parts[1]
+		if a.Strategy != "a" || b.Strategy != "b" || a.Clients != int64(clients+1)/2 || b.Clients != int64(clients)/2 ||
+			a.Acquisitions != a.Clients || b.Acquisitions != 2*b.Clients || *a.Overtaken != 0 || *b.Overtaken != 50 {
+			t.Errorf("%d clients: %+v", clients, parts)
+		}
+		if share := *a.Share + *b.Share; math.Abs(share-100) > 1e-9 || *b.Share < *a.Share {
+			t.Errorf("%d clients: shares %v and %v", clients, *a.Share, *b.Share)
+		}
+		if a.Waits.Count != a.Acquisitions || b.Waits.Count != b.Acquisitions || a.Waits.Max.NS != 1000 ||
+			a.Waits.P99.NS > 1100 || b.Waits.P50.NS < 2900 {
+			t.Errorf("%d clients: waits %+v", clients, parts)
+		}
+	}
+	r := NewRecorder(planned(0), 4)
+	if parts := r.Parts([]string{"a", "b"}); parts[0].Share != nil || parts[0].Overtaken != nil {
+		t.Errorf("without an acquisition: %+v", parts)
+	}
+	if r.OpenLoop(); r.Parts([]string{"a", "b"}) != nil {
+		t.Error("what a slot of an open loop gets depends on the arrivals")
+	}
+}
+
 // Each kind of duration has a distribution of its own in the document.
 func TestEveryKindHasItsPlace(t *testing.T) {
 	r := NewRecorder(planned(0), 1)

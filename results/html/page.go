@@ -129,11 +129,13 @@ func found(all []family, files []results.File) []findings.Finding {
 
 func sourceOf(f results.File) source {
 	s := source{Name: f.Name, Reproduce: reproduce(f), Warnings: f.Warnings}
-	tables := append([]results.Table{results.TableOf(results.HerdGroup, f.Report)}, f.FaultTables()...)
+	tables := append([]results.Table{
+		results.TableOf(results.MixedGroup, f.Report), results.TableOf(results.HerdGroup, f.Report),
+	}, f.FaultTables()...)
 	for _, t := range append(tables, results.TableOf(results.SafetyGroup, f.Report)) {
 		if len(t.Columns) > 0 {
 			title := strings.ToUpper(t.Title[:1]) + strings.ToLower(t.Title[1:])
-			s.Extras = append(s.Extras, tableOf(title, t.Columns, f.Summaries()))
+			s.Extras = append(s.Extras, tableOf(title, t.Columns, t.Rows))
 		}
 	}
 	s.Lines = append(s.Lines, [2]string{"build", strings.TrimSpace(f.Tool.Name + " " + f.Tool.Build())})

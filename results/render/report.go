@@ -23,12 +23,13 @@ func WriteTable(w io.Writer, r *results.Report, color bool) error {
 	}
 	all := r.Summaries()
 	tables := []results.Table{
-		{Columns: results.Columns(results.ShortGroup, r)},
-		{Title: string(results.RatioGroup), Columns: results.Columns(results.ShortRatioGroup, r)},
+		{Columns: results.Columns(results.ShortGroup, r), Rows: all},
+		{Title: string(results.RatioGroup), Columns: results.Columns(results.ShortRatioGroup, r), Rows: all},
+		results.TableOf(results.MixedGroup, r),
 		results.TableOf(results.HerdGroup, r),
 	}
 	for _, t := range append(tables, r.FaultTables()...) {
-		p.table(t, all)
+		p.table(t)
 	}
 	p.findings(r, all)
 	return words.Write(w, "table", p.Bytes())
@@ -61,7 +62,7 @@ func (p *page) report(w io.Writer, r *results.Report) error {
 		p.names = max(p.names, layout.TextWidth(t.Title))
 	}
 	for _, t := range tables {
-		p.table(t, all)
+		p.table(t)
 	}
 	figures := p.String()
 	p.WriteByte('\n')

@@ -25,8 +25,8 @@ type page struct {
 
 // table draws a table. On a terminal it draws several, one below the other, if its columns need more than the
 // page's width.
-func (p *page) table(t results.Table, all []results.Summary) {
-	columns := t.Columns
+func (p *page) table(t results.Table) {
+	columns, all := t.Columns, t.Rows
 	for len(columns) > 0 && len(all) > 0 {
 		room, n := p.Width()-p.names, 0
 		for ; n < len(columns); n++ {

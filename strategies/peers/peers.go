@@ -33,7 +33,7 @@ var (
 func Strategies() []strategies.Strategy {
 	return []strategies.Strategy{
 		strategies.Define(strategies.Info{
-			Doc: redislockDoc, Name: "redislock", Capacity: 1, Nodes: 1, BlackBox: true,
+			Doc: redislockDoc, Name: "redislock", Capacity: 1, Nodes: 1, BlackBox: true, Format: "SET NX PX",
 			Summary:   "bsm/redislock: MSETNX in a script, polled every 100 ms",
 			Claims:    strategies.Claims{Exclusion: true, Recovery: true},
 			Library:   "github.com/bsm/redislock",
@@ -48,7 +48,7 @@ func Strategies() []strategies.Strategy {
 			},
 		}, PollOptions{}, OpenRedislock),
 		strategies.Define(strategies.Info{
-			Doc: redsyncDoc, Name: "redsync", Capacity: 1, Nodes: 1, BlackBox: true,
+			Doc: redsyncDoc, Name: "redsync", Capacity: 1, Nodes: 1, BlackBox: true, Format: "SET NX PX",
 			Summary:   "go-redsync/redsync v4: SET NX PX, polled every 50 to 250 ms",
 			Claims:    strategies.Claims{Exclusion: true, Recovery: true},
 			Library:   "github.com/go-redsync/redsync/v4",

@@ -49,7 +49,7 @@ func Strategies() []strategies.Strategy {
 			Rights:  rights("setnx", "eval", "evalsha", "get", "del", "pexpire", "script|load"),
 		}), expire, openSetNXExpire),
 		strategies.Define(strategies.Info{
-			Doc: spinDoc, Name: "spin", Capacity: 1, Nodes: 1,
+			Doc: spinDoc, Name: "spin", Capacity: 1, Nodes: 1, Format: "SET NX PX",
 			Summary: "SET NX PX, polled with backoff",
 			Claims:  strategies.Claims{Exclusion: true, Recovery: true},
 			Limits:  []strategies.Limit{strategies.ByRedisClock()},

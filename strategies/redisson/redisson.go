@@ -35,6 +35,7 @@ func Strategies() []strategies.Strategy {
 	return []strategies.Strategy{
 		define(strategies.Info{
 			Name:        pubsub,
+			Format:      "Redisson RLock",
 			Summary:     "Redisson RLock: a release is published and wakes one waiter a process",
 			Libraries:   java("getLock"),
 			Connections: strategies.Connections{PerInstance: 1},
@@ -42,12 +43,14 @@ func Strategies() []strategies.Strategy {
 		}, PubSubDefaults(), OpenPubSub),
 		define(strategies.Info{
 			Name:        broadcast,
+			Format:      "Redisson RLock",
 			Summary:     "pubsub where every waiter subscribes for itself: a release wakes all",
 			Connections: strategies.Connections{PerWaiter: 1},
 			Rights:      redisson.Rights(hash...),
 		}, WatchdogOption{true}, OpenPubSubBroadcast),
 		define(strategies.Info{
 			Name:        fair,
+			Format:      "Redisson RFairLock",
 			Summary:     "Redisson RFairLock: a queue in Redis, a release is published to its head",
 			Claims:      strategies.Claims{FIFO: true},
 			Libraries:   java("getFairLock"),
@@ -61,6 +64,7 @@ func Strategies() []strategies.Strategy {
 		}, FairDefaults(), OpenFair, queuePrefix, deadlinesPrefix),
 		define(strategies.Info{
 			Name:        fenced,
+			Format:      "Redisson RFencedLock",
 			Summary:     "Redisson RFencedLock: pubsub, plus a token that only grows",
 			Assumes:     "the server keeps its data",
 			Claims:      strategies.Claims{Fencing: true},
@@ -71,6 +75,7 @@ func Strategies() []strategies.Strategy {
 		}, Defaults(), OpenFenced, tokenPrefix),
 		define(strategies.Info{
 			Name:    spin,
+			Format:  "Redisson RSpinLock",
 			Summary: "Redisson RSpinLock: the hash of RLock, polled with its backoff",
 			Rights: strategies.Rights{
 				Keys:     []string{"{key}"},

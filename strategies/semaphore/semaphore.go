@@ -33,6 +33,7 @@ func Strategy() strategies.Strategy {
 	return strategies.Define(Defaults().Refine(strategies.Info{
 		Doc:         doc,
 		Name:        "semaphore",
+		Format:      "Redisson RSemaphore",
 		Summary:     "Redisson RSemaphore: N permits, counted; their number is published",
 		Claims:      strategies.Claims{Exclusion: true},
 		Nodes:       1,
@@ -73,7 +74,7 @@ func (o Options) Refine(info strategies.Info) strategies.Info {
 	info.Caveat = ""
 	commands := []string{"get", "set", "incrby", "decr"}
 	if o.Expirable {
-		info.Libraries = nil
+		info.Libraries, info.Format = nil, ""
 		commands = append(commands, "zadd", "zrange", "zrem", "zremrangebyscore", "zscore")
 	} else {
 		commands = append(commands, "exists")

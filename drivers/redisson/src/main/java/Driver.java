@@ -8,9 +8,11 @@ import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.LockSupport;
 import org.redisson.Redisson;
+import org.redisson.api.RBucket;
 import org.redisson.api.RFencedLock;
 import org.redisson.api.RLock;
 import org.redisson.api.RedissonClient;
+import org.redisson.client.codec.StringCodec;
 import org.redisson.config.Config;
 import org.yaml.snakeyaml.Yaml;
 
@@ -113,7 +115,19 @@ public final class Driver {
         };
         String version = Redisson.class.getPackage().getImplementationVersion();
         return ",\"protocol\":1,\"name\":" + quoted("Redisson " + kind) + ",\"version\":"
-            + quoted(version == null ? "" : version) + ",\"runtime\":" + quoted("Java " + Runtime.version()) + about;
+            + quoted(version == null ? "" : version) + ",\"runtime\":" + quoted("Java " + Runtime.version()) + about + format()
+            + (kind.equals("noop") ? "" : ",\"counts\":true");
+    }
+
+    /** Names the format of the lock's keys and messages, which lockbench's own of that name has too. */
+    String format() {
+        return switch (kind) {
+            case "lock" -> ",\"format\":\"Redisson RLock\"";
+            case "fair" -> ",\"format\":\"Redisson RFairLock\"";
+            case "fenced" -> ",\"format\":\"Redisson RFencedLock\"";
+            case "spin" -> ",\"format\":\"Redisson RSpinLock\"";
+            default -> "";
+        };
     }
 
     void open(Map<String, Object> ask) {
@@ -296,6 +310,18 @@ public final class Driver {
             }
         }
 
+        /** Holds, and increments the key's counter if lockbench asks for it. */
+        private void work(int key, long end) {
+            if (!run.ask.containsKey("count")) {
+                until(end);
+                return;
+            }
+            RBucket<String> counter = redisson.getBucket(prefix + keys.get(key) + ":counter", StringCodec.INSTANCE);
+            String before = counter.get();
+            until(end);
+            counter.set(String.valueOf(before == null ? 1 : Long.parseLong(before) + 1));
+        }
+
         private void cycle(int key, long hold) {
             RLock lock = locks.computeIfAbsent(keys.get(key), Driver.this::lock);
             long asked = System.nanoTime();
@@ -307,8 +333,8 @@ public final class Driver {
                 error = token == null ? "timeout" : null;
             } catch (InterruptedException e) {
                 error = "stopped";
-            } catch (RuntimeException e) {
-                error = e.toString();
+            } catch (RuntimeException e) { // Redisson wraps some interrupts
+                error = e.getCause() instanceof InterruptedException ? "stopped" : e.toString();
             }
             long granted = System.nanoTime();
             waits(false);
@@ -319,9 +345,13 @@ public final class Driver {
                 }
                 return;
             }
-            until(granted + hold);
-            long released = System.nanoTime();
             String wrong = "null";
+            try {
+                work(key, granted + hold);
+            } catch (RuntimeException e) {
+                wrong = quoted(e.toString());
+            }
+            long released = System.nanoTime();
             try {
                 if (lock != null) {
                     lock.unlock();

@@ -1,0 +1,87 @@
+package driver
+
+import (
+	"os"
+	"testing"
+	"time"
+
+	"github.com/lockbench/lockbench/internal/testkit/extent"
+	"github.com/lockbench/lockbench/strategies"
+	"github.com/lockbench/lockbench/strategies/goredis"
+	"github.com/lockbench/lockbench/strategies/redisson"
+	"github.com/lockbench/lockbench/workloads"
+)
+
+// Half of the clients use a live Redisson, half our lock of the same format.
+func TestLocksAreSharedWithALiveRedisson(t *testing.T) {
+	const built, program = "../../drivers/redisson/target/driver-1.jar", "../../drivers/redisson/driver"
+	if _, err := os.Stat(built); err != nil {
+		t.Skip("its driver is not built: make drivers")
+	}
+	ours := map[string]strategies.Strategy{}
+	for _, s := range redisson.Strategies() {
+		ours[s.Info.Name] = s
+	}
+	deaf := ours["pubsub"].Info // it locks other keys than it claims
+	deaf.Name = "deaf"
+	ours["deaf"] = strategies.Define(deaf, redisson.PubSubDefaults(),
+		func(c goredis.Config, o redisson.PubSubOptions) (*redisson.Locker, error) {
+			c.Prefix += "other:"
+			return redisson.OpenPubSub(c, o)
+		})
+	for _, test := range extent.Chosen([]struct{ ours, theirs string }{
+		{"pubsub", "lock"}, {"deaf", "lock"}, {"fair", "fair"}, {"fenced", "fenced"}, {"redisson-spin", "spin"},
+	}) {
+		t.Run(test.ours, func(t *testing.T) { // one after another: all want the processor
+			words := []string{program, test.theirs}
+			hello, err := Greet(t.Context(), words)
+			if err != nil {
+				t.Fatal(err)
+			}
+			own, err := ours[test.ours].Variant(nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			mixed, err := strategies.Mix(own, variant("exec:redisson "+test.theirs, words, hello, usual))
+			if err != nil {
+				t.Fatal(err)
+			}
+			w := small()
+			w.Clients, w.Instances, w.Hold = 8, 2, workloads.Fixed(time.Millisecond)
+			w.Work, w.Fence = workloads.WorkCounter, workloads.FenceOff
+			w.Warmup, w.Duration = workloads.Duration(2*time.Second), workloads.Duration(3*time.Second)
+			run := measured(t, mixed, w)
+			s := run.Safety
+			if test.ours == "deaf" {
+				if s.Overlaps == 0 || s.LostUpdates == nil || *s.LostUpdates == 0 || len(s.Broken) != 1 {
+					t.Errorf("two locks on two keys do not exclude each other: %+v", s)
+				}
+				return
+			}
+			if s.Overlaps+s.ExpiredOverlaps+s.LostLeases > 0 || s.MaxHolders != 1 || len(s.Broken)+len(run.Errors) > 0 ||
+				s.LostUpdates == nil || *s.LostUpdates > 0 || s.Hung > 0 {
+				t.Errorf("%+v, %v, %v", s, run.Errors, run.Invalid)
+			}
+			// A waiter of Redisson's fair lock that is interrupted at the end may stay in the queue.
+			if test.ours != "fair" && *s.LeftoverCount > 0 {
+				t.Errorf("it left %q", s.Leftovers)
+			}
+			for _, part := range run.Parts {
+				if part.Clients != 4 || part.Acquisitions == 0 {
+					t.Errorf("%+v", part)
+				}
+			}
+			if test.ours == "fenced" && s.FencedLeases < run.Speed.Acquisitions || s.FencingRegression > 0 {
+				t.Errorf("%d leases of %d have a token, %d tokens are not larger than an earlier one", s.FencedLeases,
+					run.Speed.Acquisitions, s.FencingRegression)
+			}
+			if test.ours == "fair" && *run.Fairness.Overtaken > crossing {
+				t.Errorf("%v %% were overtaken, across both: %+v", *run.Fairness.Overtaken, run.Parts)
+			}
+		})
+	}
+}
+
+// crossing is the share of requests, in percent, that may cross on their way; of an RLock's clients nearly all are
+// overtaken.
+const crossing = 10

@@ -1,0 +1,154 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/lockbench/lockbench/internal/pause"
+	"github.com/lockbench/lockbench/strategies"
+)
+
+// reporting is the time between two reports of DriveLocally.
+const reporting = 50 * time.Millisecond
+
+// LocalWork is what a holder does with a key: it calls hold in the middle of it.
+type LocalWork func(key int, lease strategies.Lease, hold func()) error
+
+// DriveLocally is Driver.Drive with clients in this process, which use locker. Without work they only hold.
+func DriveLocally(
+	ctx context.Context, locker strategies.Locker, a Assignment, work LocalWork, report func([]Cycle) error,
+) (failed error) {
+	going, stop := context.WithCancel(ctx) // without a deadline, which a lock would take for the client's own
+	defer stop()
+	defer time.AfterFunc(time.Duration(a.Stop-a.Clock.Now()), stop).Stop()
+	sleepers := pause.Sleepers{Exact: true}
+	defer sleepers.Close()
+	var mu sync.Mutex
+	var made []Cycle
+	var clients sync.WaitGroup
+	for _, client := range a.Clients {
+		c := &localClient{Assignment: a, going: going, locker: locker, work: work, sleepers: &sleepers}
+		clients.Go(func() {
+			sleepers.Sleep(going.Done(), time.Duration(a.Start-a.Clock.Now()))
+			for step := client.First; going.Err() == nil; step = (step + 1) % len(a.Steps) {
+				cycle := c.cycle(ctx, a.Steps[step])
+				cycle.Client, cycle.Step = client.ID, step
+				mu.Lock()
+				made = append(made, cycle)
+				mu.Unlock()
+				sleepers.Sleep(going.Done(), a.Steps[step].Think)
+			}
+		})
+	}
+	returned := make(chan struct{})
+	go func() { // ends with the clients
+		clients.Wait()
+		close(returned)
+	}()
+	for done, stopped := false, a.Stopped; !done; {
+		select {
+		case <-returned:
+			done = true
+		case <-stopped:
+			stopped = nil
+			stop()
+		case <-time.After(reporting):
+		}
+		mu.Lock()
+		all := made
+		made = nil
+		mu.Unlock()
+		if failed = errors.Join(failed, report(all)); failed != nil {
+			stop()
+		}
+	}
+	return failed
+}
+
+// localClient is a client of DriveLocally.
+type localClient struct {
+	Assignment
+	going    context.Context // ends with the run
+	locker   strategies.Locker
+	work     LocalWork // may be nil
+	sleepers *pause.Sleepers
+	last     int64
+}
+
+// now never returns the same instant twice: what a client does has an order.
+func (c *localClient) now() int64 {
+	c.last = max(c.last+1, c.Clock.Now())
+	return c.last
+}
+
+// cycle acquires, holds and releases once.
+func (c *localClient) cycle(ctx context.Context, step Step) Cycle {
+	made := Cycle{Asked: c.now()}
+	lease, err := Acquire(c.going, c.locker, c.Keys[step.Key], c.Timeout)
+	at := c.now()
+	if err != nil {
+		made.Done, made.Error = at, ErrorOf(c.going, err)
+		if made.Error != CycleTimedOut {
+			c.sleepers.Sleep(c.going.Done(), retryPause)
+		}
+		return made
+	}
+	if fenced, ok := strategies.As[strategies.Fenced](lease); ok {
+		made.Token = new(fenced.FencingToken())
+	}
+	hold := func() {
+		if step.Hold > 0 {
+			c.sleepers.Sleep(c.going.Done(), time.Duration(at+int64(step.Hold)-c.Clock.Now()))
+		}
+	}
+	if c.work != nil {
+		err = c.work(step.Key, lease, hold)
+	} else {
+		hold()
+	}
+	made.Granted, made.Released = at, c.now()
+	if err = errors.Join(err, lease.Release(ctx)); err != nil {
+		made.Error = ErrorOf(ctx, err)
+	}
+	made.Done = c.now()
+	return made
+}
+
+// Acquire takes a lock within a workload's timeout: nil is without a limit, 0 a try-lock.
+func Acquire(
+	ctx context.Context, locker strategies.Locker, key string, timeout *time.Duration,
+) (lease strategies.Lease, err error) {
+	switch {
+	case timeout == nil:
+		lease, err = locker.Acquire(ctx, key)
+	case *timeout == 0:
+		trier, ok := strategies.As[strategies.Trier](locker)
+		if !ok {
+			return nil, errNoTryLock
+		}
+		lease, err = trier.TryAcquire(ctx, key)
+	default:
+		within, cancel := context.WithTimeout(ctx, *timeout)
+		defer cancel()
+		lease, err = locker.Acquire(within, key)
+	}
+	if lease == nil && err == nil {
+		err = errNoLease
+	}
+	return lease, err
+}
+
+// ErrorOf returns the error of a lock that was used in ctx as a CycleError.
+func ErrorOf(ctx context.Context, err error) CycleError {
+	switch {
+	case ctx.Err() != nil:
+		return CycleStopped
+	case errors.Is(err, strategies.ErrHeld), errors.Is(err, context.DeadlineExceeded):
+		return CycleTimedOut
+	case errors.Is(err, strategies.ErrNotHeld):
+		return CycleNotHeld
+	}
+	return CycleError(err.Error())
+}

@@ -1,0 +1,102 @@
+package strategies
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+)
+
+// Mix returns a mixed strategy: half of the clients and instances use a, the others b, and all contend for the same
+// keys. The error says why the two do not share a lock. What the mixed strategy claims, both claim.
+func Mix(a, b Variant) (Variant, error) {
+	x, y := a.Info(), b.Info()
+	info := Info{
+		Name:    a.Name() + "+" + b.Name(),
+		Summary: fmt.Sprintf("half of the clients use %s, half %s", a.Name(), b.Name()),
+		Claims:  x.Claims.and(y.Claims),
+
+		Capacity: x.Capacity, Store: x.Store, Nodes: max(x.Nodes, y.Nodes), Format: x.format(),
+		NoCluster: cmp.Or(x.NoCluster, y.NoCluster), OnlyCounter: x.OnlyCounter || y.OnlyCounter,
+		Caveat: joined("; ", x.Caveat, y.Caveat), Assumes: joined(", and ", x.Assumes, y.Assumes),
+		Keys: union(x.Keys, y.Keys), Persistent: union(x.Persistent, y.Persistent),
+		Unwritten: x.Unwritten && y.Unwritten, Session: x.Session || y.Session,
+		Rights: Rights{
+			union(x.Rights.Keys, y.Rights.Keys), union(x.Rights.Channels, y.Rights.Channels),
+			union(x.Rights.Commands, y.Rights.Commands), union(x.Rights.Cluster, y.Rights.Cluster),
+		},
+		Connections: Connections{
+			max(x.Connections.PerInstance, y.Connections.PerInstance),
+			max(x.Connections.PerWaiter, y.Connections.PerWaiter),
+		},
+		BlackBox: x.BlackBox || y.BlackBox, Driver: x.Driver || y.Driver,
+		Counts: (x.Counts || !x.Driver) && (y.Counts || !y.Driver),
+	}
+	why := ""
+	switch {
+	case x.format() != y.format() || x.Store != y.Store:
+		why = fmt.Sprintf("the one has the keys and messages of %s, the other those of %s", x.format(), y.format())
+	case x.Capacity != y.Capacity:
+		why = fmt.Sprintf("the one has %d holders at a time, the other %d", x.Capacity, y.Capacity)
+	case x.MaxInstances > 0 || y.MaxInstances > 0:
+		why = "they work across a limited number of application instances"
+	case len(a.Parts)+len(b.Parts) > 0:
+		why = "a mixed strategy has two parts"
+	}
+	if why != "" {
+		return Variant{}, fmt.Errorf("strategy %s: the two do not share a lock: %s", info.Name, why)
+	}
+	return Variant{Strategy: Strategy{
+		Info:   info,
+		refine: func(info Info, _ any) Info { return info },
+		open: func(Config, any) (Locker, error) {
+			return nil, fmt.Errorf("an instance has one part of %s", info.Name)
+		},
+	}, Parts: []Variant{a, b}}, nil
+}
+
+// format names the format of the lock's keys and messages.
+func (i Info) format() string { return cmp.Or(i.Format, i.Name) }
+
+// and returns the guarantees that both give.
+func (c Claims) and(d Claims) Claims {
+	return Claims{
+		c.Exclusion && d.Exclusion, c.Recovery && d.Recovery, c.FIFO && d.FIFO, c.Bounded && d.Bounded,
+		c.Fencing && d.Fencing, c.Reentrant && d.Reentrant, c.Watchdog && d.Watchdog,
+	}
+}
+
+// union returns what is in either list.
+func union(a, b []string) []string {
+	all := slices.Concat(a, b)
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// joined joins what two texts say.
+func joined(between, a, b string) string {
+	if a == "" || b == "" || a == b {
+		return cmp.Or(a, b)
+	}
+	return a + between + b
+}
+
+// Part returns what an application instance uses: the variant itself or, if it is a mixed strategy, one of its parts
+// in turn.
+func (v Variant) Part(instance int) Variant {
+	if len(v.Parts) == 0 {
+		return v
+	}
+	return v.Parts[instance%len(v.Parts)]
+}
+
+// Instances returns how many application instances it uses of n: no more than its limit, and as many of each part of a
+// mixed strategy.
+func (v Variant) Instances(n int) int {
+	if parts := len(v.Parts); parts > 0 {
+		n = max(n/parts, 1) * parts
+	}
+	if most := v.Info().MaxInstances; most > 0 {
+		n = min(n, most)
+	}
+	return n
+}

@@ -1,0 +1,51 @@
+package strategies_test
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/lockbench/lockbench/strategies"
+)
+
+func TestAMixedStrategyPromisesWhatBothDo(t *testing.T) {
+	variants, err := strategies.ParseVariants("fair+gated:fair,pubsub+pubsub:watchdog=false,redlock+redlock,redislock+spin")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var infos []strategies.Info
+	for _, v := range variants {
+		infos = append(infos, v.Info())
+	}
+	if c := infos[0].Claims; c.FIFO || !c.Exclusion || !c.Recovery || !c.Watchdog {
+		t.Errorf("fair behind a mutex is not FIFO: %v", c)
+	}
+	if c := infos[1].Claims; c.Watchdog || !c.Exclusion || infos[1].Driver || infos[1].BlackBox {
+		t.Errorf("%+v", infos[1])
+	}
+	if infos[2].Nodes < 3 || !infos[3].BlackBox || !slices.Contains(infos[3].Rights.Commands, "set") ||
+		!slices.Contains(infos[3].Rights.Commands, "msetnx") {
+		t.Errorf("%+v, %+v", infos[2], infos[3])
+	}
+}
+
+func TestInstancesOfAMixedStrategyAreOfEachPartInTurn(t *testing.T) {
+	mixed, err := strategies.ParseVariants("pubsub+gated:pubsub")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for n, want := range map[int]int{1: 2, 2: 2, 3: 2, 10: 10} {
+		if got := mixed[0].Instances(n); got != want {
+			t.Errorf("%d instances for %d, want %d", got, n, want)
+		}
+	}
+	var parts []strategies.Variant
+	for i := range 3 {
+		parts = append(parts, mixed[0].Part(i))
+	}
+	if got := names(parts); !slices.Equal(got, []string{"pubsub", "gated:pubsub", "pubsub"}) {
+		t.Errorf("the parts are %q", got)
+	}
+	if alone := parts[0]; alone.Part(3).Name() != "pubsub" || alone.Instances(3) != 3 {
+		t.Error("what is not mixed has no parts")
+	}
+}
