@@ -110,7 +110,6 @@ function serve(lock) {
       leases.set(ask.id, lease);
       return { lease: ask.id, token: lock.token(lease) };
     },
-    cancel: async () => ({}), // no wait can be ended
     release: async (ask) => { await lock.release(leases.get(ask.lease)); },
     extend: async (ask) => { await lock.extend(leases.get(ask.lease), ask.ttl_ms); },
   };
@@ -131,7 +130,7 @@ function serve(lock) {
       run.stop = now();
     } else if (ask.do === "close") {
       lines.close();
-    } else {
+    } else if (ask.do !== "cancel") { // no call can be ended
       try {
         say({ id: ask.id, ...(await answers[ask.do](ask)) });
       } catch (e) {

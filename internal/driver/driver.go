@@ -31,8 +31,9 @@ type Driver struct {
 	next    int64
 	mu      sync.Mutex
 	pending map[int64]chan heard
-	broken  error         // why nothing will be heard any more
-	ended   chan struct{} // closed when that is so
+	watched map[int64]chan struct{} // by the question acquire; closed when the lease is lost
+	broken  error                   // why nothing will be heard any more
+	ended   chan struct{}           // closed when that is so
 	closed  bool
 }
 
@@ -57,7 +58,8 @@ func launched(ctx context.Context, command []string, p patience) (*Driver, Hello
 	if err != nil {
 		return nil, Hello{}, err
 	}
-	d := &Driver{process: process, patience: p, pending: map[int64]chan heard{}, ended: make(chan struct{})}
+	d := &Driver{process: process, patience: p, pending: map[int64]chan heard{},
+		watched: map[int64]chan struct{}{}, ended: make(chan struct{})}
 	go d.listen() // ends with the process
 	said, err := d.ask(ctx, p.start, question{Do: "hello", Protocol: Version})
 	if err == nil {
@@ -161,8 +163,17 @@ func (d *Driver) hear(lines *bufio.Reader) error {
 		if err := json.Unmarshal(line, &h.answer); err != nil {
 			return fmt.Errorf("it writes what is no message of the protocol: %s", short(string(bytes.TrimSpace(line))))
 		}
+		if h.Lost {
+			if err := d.lose(h.ID); err != nil {
+				return err
+			}
+			continue
+		}
 		d.mu.Lock()
 		to, asked := d.pending[h.ID]
+		if asked && h.Watched { // before it is told to be lost
+			d.watched[h.ID] = make(chan struct{})
+		}
 		d.mu.Unlock()
 		if !asked {
 			return fmt.Errorf("it answers a question that was not asked, %d", h.ID)
@@ -173,6 +184,22 @@ func (d *Driver) hear(lines *bufio.Reader) error {
 			return errors.New("it answers a question more than once")
 		}
 	}
+}
+
+// lose notes that a lease was told to be lost.
+func (d *Driver) lose(acquire int64) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	lost, watched := d.watched[acquire]
+	if !watched {
+		return fmt.Errorf("it says that a lease was lost which it does not watch, %d", acquire)
+	}
+	select {
+	case <-lost: // it says so again
+	default:
+		close(lost)
+	}
+	return nil
 }
 
 // give asks a question, and returns where the answers come, until they are to be forgotten.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/maintnotifications"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/lockbench/lockbench/internal/apps/document"
 	"github.com/lockbench/lockbench/internal/driver"
@@ -74,28 +75,43 @@ func (o Options) Validate() error {
 	return errors.Join(problems...)
 }
 
-// Run runs the checks, one after the other, on fresh servers for each that needs them.
+// atOnce checks run at a time. Most of their time they wait.
+const atOnce = 4
+
+// longest is how long one check may take.
+const longest = time.Minute
+
+// NotRun is the outcome of a check that was not begun, or not ended, because the user interrupted it.
+const NotRun locktest.Outcome = "not run"
+
+// Run runs the checks, some at a time, each on fresh servers. When ctx ends it returns what has been found so far.
 func Run(ctx context.Context, o Options) (*Document, error) {
 	info := o.Strategy.Info()
 	d := &Document{
 		Head: document.Begin(schema), Strategy: o.Strategy.Name(), Lock: info.Summary, Claims: info.Claims.List(),
 	}
-	for _, one := range locktest.Checks() {
-		if len(o.Only) > 0 && !slices.Contains(o.Only, one.Name) {
-			continue
-		}
-		if d.Interrupted = ctx.Err() != nil; d.Interrupted {
-			break
-		}
-		if o.Progress != nil && one.Inapplicable(info) == "" {
-			o.Progress(one.Name)
-		}
-		verdict, err := judge(ctx, one, o.Strategy)
-		if err != nil {
-			return nil, err
-		}
-		d.Checks = append(d.Checks, verdict)
+	checks := slices.DeleteFunc(locktest.Checks(), func(c locktest.Check) bool {
+		return len(o.Only) > 0 && !slices.Contains(o.Only, c.Name)
+	})
+	d.Checks = make([]Verdict, len(checks))
+	running, ended := errgroup.WithContext(ctx)
+	running.SetLimit(atOnce)
+	for i, one := range checks {
+		running.Go(func() (err error) {
+			if ended.Err() == nil && o.Progress != nil && one.Inapplicable(info) == "" {
+				o.Progress(one.Name)
+			}
+			d.Checks[i], err = judge(ended, one, o.Strategy)
+			if ctx.Err() != nil {
+				return nil // it is interrupted, which is no error of the servers
+			}
+			return err
+		})
 	}
+	if err := running.Wait(); err != nil {
+		return nil, err
+	}
+	d.Interrupted = ctx.Err() != nil && len(d.With(NotRun)) > 0
 	d.Finished = time.Now()
 	return d, nil
 }
@@ -103,6 +119,10 @@ func Run(ctx context.Context, o Options) (*Document, error) {
 // judge runs one check on servers of its own.
 func judge(ctx context.Context, one locktest.Check, v strategies.Variant) (Verdict, error) {
 	info := v.Info()
+	verdict := Verdict{Check: one.Name, Proves: one.Proves, Outcome: NotRun, Because: "it was interrupted"}
+	if ctx.Err() != nil {
+		return verdict, nil
+	}
 	fixture := locktest.Fixture{Open: func(c goredis.Config) (strategies.Locker, error) { return open(v, c) }}
 	if one.Inapplicable(info) == "" && info.OnRedis() {
 		var all fleet
@@ -110,20 +130,26 @@ func judge(ctx context.Context, one locktest.Check, v strategies.Variant) (Verdi
 		for range info.Nodes {
 			server, err := servers.StartOwn(ctx, servers.Options{RunID: store.NewRunID()})
 			if err != nil {
-				return Verdict{}, err
+				return verdict, err
 			}
 			all = append(all, server)
 		}
 		all.furnish(ctx, &fixture)
 	}
-	found := one.Judge(ctx, fixture, info)
-	verdict := Verdict{
-		Check: found.Check, Proves: found.Proves, Outcome: found.Outcome, Because: untrusted.Printable(found.Because),
-		Seconds: found.Took.Seconds(),
-	}
+	limited, cancel := context.WithTimeout(ctx, longest)
+	defer cancel()
+	found := one.Judge(limited, fixture, info)
+	verdict.Seconds = found.Took.Seconds()
 	for _, f := range found.Failures {
 		verdict.Failures = append(verdict.Failures, Failure{f.Promise, untrusted.Printable(f.Seen)})
 	}
+	switch {
+	case found.Outcome == locktest.NotJudged && ctx.Err() != nil:
+		return verdict, nil
+	case found.Outcome == locktest.NotJudged && limited.Err() != nil:
+		found.Because = fmt.Sprintf("it did not end within %v", longest)
+	}
+	verdict.Outcome, verdict.Because = found.Outcome, untrusted.Printable(found.Because)
 	return verdict, nil
 }
 
@@ -193,7 +219,7 @@ func (d *Document) Lay(p *layout.Page) {
 	}
 	p.Columns(rows)
 	for _, c := range d.Checks {
-		if c.Because == "" && len(c.Failures) == 0 || c.Outcome == locktest.NotApplicable {
+		if c.Because == "" && len(c.Failures) == 0 || c.Outcome == locktest.NotApplicable || c.Outcome == NotRun {
 			continue
 		}
 		fmt.Fprintf(p, "\n%s  %s\n", p.Bold(c.Check), painted(p, c.Outcome))
