@@ -64,9 +64,13 @@ build: ## bin/lockbench
 drivers: ## what the drivers of locks in other languages need, by pip, npm and Maven, and the driver in Go
 	@$(GO) build $(FAST) -o drivers/go/driver ./drivers/go
 	@need() { command -v $$1 >/dev/null || { echo "make drivers: no $$1, so no drivers in $$2" >&2; return 1; }; }; \
-		! need pip Python || pip install -q --root-user-action ignore --upgrade --target drivers/python/site -r drivers/python/requirements.txt; \
-		! need npm Node || npm ci --prefix drivers/node --no-audit --no-fund --silent; \
-		! need mvn Java || mvn -q -B -f drivers/redisson/pom.xml package
+		failed() { echo "make drivers: $$1 failed, so drivers in $$2 may be missing" >&2; }; \
+		! need pip Python || pip install -q --root-user-action ignore --upgrade --target drivers/python/site \
+			-r drivers/python/requirements.txt || failed pip Python; \
+		! need npm Node || npm ci --prefix drivers/node --no-audit --no-fund --silent || failed npm Node; \
+		! need mvn Java || { mvn -q -B -f drivers/redisson/pom.xml package && \
+			echo '{"id":1,"do":"open","redis":["redis://127.0.0.1:1"],"prefix":"","ttl_ms":1000}' | \
+			drivers/redisson/driver archive >/dev/null 2>&1; } || failed mvn Java
 	@$(GO) run ./cmd/lockbench drivers
 
 demo: ## the main job: six strategies, 500 clients, 45 s and compiling

@@ -18,6 +18,8 @@ class Lock {
   async release(lease) {} // throws NotHeld if it had been lost
   async extend(lease, ttl) { throw new Error("it cannot extend"); }
   token(lease) { return null; } // the fencing token
+  until(lease) { return undefined; } // the end of its validity, as Date.now; undefined if the library does not say it
+  onLost(lease, tell) { return false; } // true if tell is called should the lease be lost
 }
 
 const pause = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
@@ -99,6 +101,10 @@ function serve(lock) {
   console.log = console.info = console.error; // what a library prints is no answer
   const say = (answer) => process.stdout.write(JSON.stringify(answer) + "\n");
   const leases = new Map();
+  const validUntil = (lease) => {
+    const end = lock.until(lease);
+    return end === undefined ? undefined : now() + Math.round((end - Date.now()) * 1e6);
+  };
   let run;
   const answers = {
     hello: async () => ({ protocol: 1, runtime: `Node ${process.version}`, ...lock.hello }),
@@ -108,10 +114,14 @@ function serve(lock) {
       const lease = await lock.acquire(ask.key, ask.timeout_ns === undefined ? null : ask.timeout_ns / 1e6);
       if (lease === null) return { error: "timeout" };
       leases.set(ask.id, lease);
-      return { lease: ask.id, token: lock.token(lease) };
+      const watched = lock.onLost(lease, () => say({ id: ask.id, lost: true }));
+      return { lease: ask.id, token: lock.token(lease), until: validUntil(lease), watched };
     },
     release: async (ask) => { await lock.release(leases.get(ask.lease)); },
-    extend: async (ask) => { await lock.extend(leases.get(ask.lease), ask.ttl_ms); },
+    extend: async (ask) => {
+      await lock.extend(leases.get(ask.lease), ask.ttl_ms);
+      return { until: validUntil(leases.get(ask.lease)) };
+    },
   };
   const close = async () => { // clients that still wait may give the lock back, for a second at most
     if (run) {

@@ -25,6 +25,7 @@ import (
 type Driver struct {
 	process *process
 	config  goredis.Config
+	extends bool // leases
 	patience
 
 	asking  sync.Mutex // for writing, and next
