@@ -107,7 +107,9 @@ function serve(lock) {
   };
   let run;
   const answers = {
-    hello: async () => ({ protocol: 1, runtime: `Node ${process.version}`, ...lock.hello }),
+    hello: async () => ({
+      protocol: 1, runtime: `Node ${process.version}`, extends: lock.extend !== Lock.prototype.extend, ...lock.hello,
+    }),
     clock: async () => ({ now: now() }),
     open: async (ask) => { await lock.open(ask.redis ?? [], ask.client_name, ask.prefix, ask.ttl_ms, ask.callers); },
     acquire: async (ask) => {

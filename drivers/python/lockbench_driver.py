@@ -236,7 +236,8 @@ def serve(lock):
         ask = json.loads(line)
         if ask["do"] == "hello":
             say(ask, protocol=1, name=lock.name, version=lock.version, claims=lock.claims, nodes=lock.nodes,
-                runtime="Python " + platform.python_version(), keys=lock.keys, keeps=lock.keeps, caveat=lock.caveat)
+                runtime="Python " + platform.python_version(), keys=lock.keys, keeps=lock.keeps, caveat=lock.caveat,
+                extends=type(lock).extend is not Lock.extend)
         elif ask["do"] == "clock":
             say(ask, now=now())
         elif ask["do"] == "run":

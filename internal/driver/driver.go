@@ -68,6 +68,7 @@ func launched(ctx context.Context, command []string, p patience) (*Driver, Hello
 	}
 	var hello Hello
 	if err == nil {
+		d.extends = said.Extends
 		hello, err = introduced(said.answer)
 	}
 	if err != nil {

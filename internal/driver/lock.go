@@ -62,6 +62,9 @@ func (d *Driver) acquired(ctx context.Context, q question, h heard, err error) (
 	l := &lease{driver: d, id: h.Lease, going: map[string]*call{}}
 	l.note(h)
 	var held strategies.Lease = l
+	if d.extends {
+		held = extendedLease{l}
+	}
 	if h.Token != nil {
 		held = fencedLease{held, *h.Token}
 	}
@@ -132,11 +135,6 @@ type lease struct {
 // Release waits for an earlier release that could not be ended, if there is one.
 func (l *lease) Release(ctx context.Context) error { return l.do(ctx, question{Do: "release"}) }
 
-// Extend makes it valid for ttl from now on.
-func (l *lease) Extend(ctx context.Context, ttl time.Duration) error {
-	return l.do(ctx, question{Do: "extend", TTL: ttl.Milliseconds()})
-}
-
 func (l *lease) do(ctx context.Context, q question) error {
 	q.Lease = l.id
 	l.mu.Lock()
@@ -177,6 +175,13 @@ func (l *lease) note(h heard) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.until = time.Now().Add(time.Duration(*h.Until - monotonic()))
+}
+
+type extendedLease struct{ *lease }
+
+// Extend makes it valid for ttl from now on.
+func (l extendedLease) Extend(ctx context.Context, ttl time.Duration) error {
+	return l.do(ctx, question{Do: "extend", TTL: ttl.Milliseconds()})
 }
 
 type fencedLease struct {

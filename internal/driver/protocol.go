@@ -51,6 +51,7 @@ type answer struct {
 	Keys     []string `json:"keys,omitempty"`
 	Keeps    []string `json:"keeps,omitempty"`
 	MostRuns int      `json:"max_instances,omitempty"`
+	Extends  bool     `json:"extends,omitempty"` // leases
 
 	Now int64 `json:"now,omitempty"` // clock
 

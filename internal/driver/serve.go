@@ -75,7 +75,7 @@ func (s *served) answer(q question) {
 		a = answer{
 			ID: q.ID, Protocol: Version, Name: s.variant.Name(), Runtime: "in Go", Caveat: info.Caveat,
 			Capacity: &info.Capacity, Nodes: &info.Nodes, MostRuns: info.MaxInstances,
-			Keys: info.Keys, Keeps: info.Persistent,
+			Keys: info.Keys, Keeps: info.Persistent, Extends: true,
 		}
 		for name, claimed := range map[string]bool{
 			"exclusion": info.Claims.Exclusion, "recovery": info.Claims.Recovery, "fifo": info.Claims.FIFO,

@@ -9,15 +9,11 @@ import (
 	"strings"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-	"github.com/redis/go-redis/v9/maintnotifications"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/lockbench/lockbench/internal/apps/document"
 	"github.com/lockbench/lockbench/internal/driver"
 	"github.com/lockbench/lockbench/internal/layout"
-	"github.com/lockbench/lockbench/internal/store"
-	"github.com/lockbench/lockbench/internal/store/redis/servers"
 	"github.com/lockbench/lockbench/internal/untrusted"
 	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/strategies/goredis"
@@ -123,16 +119,16 @@ func judge(ctx context.Context, one locktest.Check, v strategies.Variant) (Verdi
 	if ctx.Err() != nil {
 		return verdict, nil
 	}
-	fixture := locktest.Fixture{Open: func(c goredis.Config) (strategies.Locker, error) { return open(v, c) }}
+	fixture := locktest.Fixture{Open: func(c goredis.Config) (strategies.Locker, error) { return open(ctx, v, c) }}
 	if one.Inapplicable(info) == "" && info.OnRedis() {
 		var all fleet
 		defer func() { all.close(context.WithoutCancel(ctx)) }()
 		for range info.Nodes {
-			server, err := servers.StartOwn(ctx, servers.Options{RunID: store.NewRunID()})
+			one, err := startNode(ctx)
 			if err != nil {
 				return verdict, err
 			}
-			all = append(all, server)
+			all = append(all, one)
 		}
 		all.furnish(ctx, &fixture)
 	}
@@ -140,61 +136,25 @@ func judge(ctx context.Context, one locktest.Check, v strategies.Variant) (Verdi
 	defer cancel()
 	found := one.Judge(limited, fixture, info)
 	verdict.Seconds = found.Took.Seconds()
+	if ctx.Err() != nil && found.Outcome != locktest.Passed {
+		return verdict, nil // what it found may be the interruption
+	}
 	for _, f := range found.Failures {
 		verdict.Failures = append(verdict.Failures, Failure{f.Promise, untrusted.Printable(f.Seen)})
 	}
-	switch {
-	case found.Outcome == locktest.NotJudged && ctx.Err() != nil:
-		return verdict, nil
-	case found.Outcome == locktest.NotJudged && limited.Err() != nil:
+	if found.Outcome == locktest.NotJudged && limited.Err() != nil {
 		found.Because = fmt.Sprintf("it did not end within %v", longest)
 	}
 	verdict.Outcome, verdict.Because = found.Outcome, untrusted.Printable(found.Because)
 	return verdict, nil
 }
 
-// fleet are the servers of a check.
-type fleet []*servers.Own
-
-// furnish gives a fixture the servers, and what can be done to them.
-func (f fleet) furnish(ctx context.Context, fixture *locktest.Fixture) {
-	each := func(do func(*servers.Own, context.Context) error) func() error {
-		return func() error {
-			var problems []error
-			for _, server := range f {
-				problems = append(problems, do(server, ctx))
-			}
-			return errors.Join(problems...)
-		}
-	}
-	fixture.Nodes = func() (nodes []goredis.Node) {
-		for _, server := range f {
-			nodes = append(nodes, goredis.Node{Options: &redis.UniversalOptions{
-				Addrs: []string{server.Addr()}, MaxRetries: -1, DialerRetries: 1, PipelinePoolSize: -1,
-				DisableIdentity: true, ContextTimeoutEnabled: true,
-				MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
-			}})
-		}
-		return nodes
-	}
-	fixture.Pause = each(func(s *servers.Own, ctx context.Context) error { return s.Pause(ctx) })
-	fixture.Resume = each(func(s *servers.Own, ctx context.Context) error { return s.Resume(ctx) })
-	fixture.Kill = func(node int) error { return f[node].Kill(ctx) }
-	fixture.Revive = func(node int) error { return f[node].Restart(ctx) }
-}
-
-func (f fleet) close(ctx context.Context) {
-	for _, server := range f {
-		_ = server.Close(ctx) // its verdict is known
-	}
-}
-
 // open opens one instance. What the suite does to connections is done to those of a driver too.
-func open(v strategies.Variant, c goredis.Config) (strategies.Locker, error) {
+func open(ctx context.Context, v strategies.Variant, c goredis.Config) (strategies.Locker, error) {
 	if !v.Info().Driver {
 		return goredis.Open(v, c)
 	}
-	return driver.OpenThrough(v, c)
+	return driver.OpenThrough(ctx, v, c)
 }
 
 // With returns the names of the checks with an outcome.

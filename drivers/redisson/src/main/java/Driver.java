@@ -73,8 +73,16 @@ public final class Driver {
         System.out.flush();
     }
 
+    /** An error in the protocol's words. */
+    static String why(Throwable e) {
+        if (e instanceof InterruptedException || e.getCause() instanceof InterruptedException) {
+            return quoted("stopped");
+        }
+        return quoted(e instanceof IllegalMonitorStateException ? "not held" : e.toString());
+    }
+
     static void fail(Map<String, Object> ask, Throwable e) {
-        say(ask, ",\"error\":" + quoted(e instanceof IllegalMonitorStateException ? "not held" : e.toString()));
+        say(ask, ",\"error\":" + why(e));
     }
 
     void answer(Map<String, Object> ask) {
@@ -258,9 +266,7 @@ public final class Driver {
                     }
                     calls(null);
                 }
-            } catch (InterruptedException e) {
-                say(ask, ",\"error\":\"stopped\"");
-            } catch (RuntimeException e) {
+            } catch (InterruptedException | RuntimeException e) {
                 fail(ask, e);
             }
         }
@@ -368,17 +374,15 @@ public final class Driver {
             waits(true);
             try {
                 token = lock.acquire(run.ask.get("timeout_ns"));
-                error = token == null ? "timeout" : null;
-            } catch (InterruptedException e) {
-                error = "stopped";
-            } catch (RuntimeException e) {
-                error = e.toString();
+                error = token == null ? quoted("timeout") : null;
+            } catch (InterruptedException | RuntimeException e) {
+                error = why(e);
             }
             long granted = System.nanoTime();
             waits(false);
             if (error != null) {
-                run.made("[" + number + "," + key + "," + asked + ",null,null," + granted + ",null," + quoted(error) + "]");
-                if (!error.equals("timeout")) {
+                run.made("[" + number + "," + key + "," + asked + ",null,null," + granted + ",null," + error + "]");
+                if (!error.equals(quoted("timeout"))) {
                     until(System.nanoTime() + RETRY * 1_000_000);
                 }
                 return;
@@ -389,7 +393,7 @@ public final class Driver {
             try {
                 lock.release();
             } catch (RuntimeException e) {
-                wrong = quoted(e instanceof IllegalMonitorStateException ? "not held" : e.toString());
+                wrong = why(e);
             }
             run.made("[" + number + "," + key + "," + asked + "," + granted + "," + released + "," + System.nanoTime() + ","
                 + token + "," + wrong + "]");
