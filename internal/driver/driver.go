@@ -33,6 +33,7 @@ type Driver struct {
 	mu      sync.Mutex
 	pending map[int64]chan heard
 	watched map[int64]chan struct{} // by the question acquire; closed when the lease is lost
+	late    sync.WaitGroup          // for waits that go on though their contexts have ended
 	broken  error                   // why nothing will be heard any more
 	ended   chan struct{}           // closed when that is so
 	closed  bool
@@ -323,7 +324,8 @@ func (d *Driver) Prepare(ctx context.Context, _ []string) error {
 // CPU returns the CPU time of the process so far in seconds; nil if not known.
 func (d *Driver) CPU() *float64 { return d.process.cpu() }
 
-// Close ends the driver. It waits a moment for a driver that closes its connections, and kills it then.
+// Close ends the driver. It waits a moment for waits that go on, which may be granted the lock, and for a driver that
+// closes its connections, and kills it then.
 func (d *Driver) Close() error {
 	d.mu.Lock()
 	closed := d.closed
@@ -332,10 +334,21 @@ func (d *Driver) Close() error {
 	if closed {
 		return nil
 	}
+	waited := make(chan struct{})
+	go func() { // ends when the driver does
+		d.late.Wait()
+		close(waited)
+	}()
+	select {
+	case <-waited:
+	case <-d.ended:
+	case <-time.After(closePatience):
+	}
 	if d.reason() == nil {
 		_, _, _, _ = d.give(question{Do: "close"}) // its input ends, too
 	}
 	d.process.end(closePatience)
 	<-d.ended
+	<-waited
 	return nil
 }

@@ -467,7 +467,7 @@ func (s *stage) abandonAcquire(i, other *instance, n interruption, step int, ttl
 
 // renewalAndRelease releases a lease while a renewal is on its way to the server or back.
 func renewalAndRelease(s *stage) {
-	const ttl = 2 * shortTTL
+	const ttl = 4 * shortTTL // a renewal may come when a fifth of it is left
 	i, other := s.open(ttl), s.open(longTTL)
 	renewed := s.acquire(i, "key")
 	for range 3 { // loads the renewal script: EVALSHA, EVAL, EVALSHA
@@ -483,7 +483,7 @@ func renewalAndRelease(s *stage) {
 		for range 2 {
 			s.calmly(ttl, func(ttl time.Duration) string {
 				on := i
-				if ttl > 2*shortTTL {
+				if ttl > 4*shortTTL {
 					on = s.open(ttl)
 					s.release(s.acquire(on, "key"))
 				}
@@ -500,7 +500,7 @@ func (s *stage) releaseDuringRenewal(i, other *instance, n interruption) (fault 
 	gate := i.wire.Hold(n.kind, 0)
 	caught := gate.Catches(2 * time.Second)
 	w := s.background(i, "key", lease.Release)
-	for look := 0; look < 20 && !w.isOver(); look++ { // the release may wait for the renewal to end
+	for look := 0; look < 10 && !w.isOver(); look++ { // the release may wait for the renewal to end
 		time.Sleep(5 * time.Millisecond)
 	}
 	gate.Open()
