@@ -23,6 +23,7 @@ import (
 	"github.com/lockbench/lockbench/results"
 	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/strategies/baselines"
+	"github.com/lockbench/lockbench/strategies/goredis"
 	"github.com/lockbench/lockbench/workloads"
 )
 
@@ -211,6 +212,37 @@ func TestLeasesTellTheirEndAndTheirLoss(t *testing.T) {
 	case <-watched.Lost():
 	case <-time.After(20 * time.Second):
 		t.Error("it is not told to be lost")
+	}
+}
+
+func TestADriverOfACheckIsKilledWithItsContext(t *testing.T) {
+	t.Parallel()
+	v, err := withFault(t, "of a check")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, end := context.WithCancel(t.Context())
+	locker, err := OpenThrough(ctx, v, goredis.Config{TTL: time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := locker.(strategies.Preparer).Prepare(t.Context(), nil); err != nil {
+		t.Fatal(err)
+	}
+	held, err := locker.Acquire(t.Context(), "key")
+	if err != nil {
+		t.Fatal(err)
+	}
+	end()
+	<-locker.(*through).ended
+	if err := held.Release(t.Context()); !errors.Is(err, context.Canceled) {
+		t.Errorf("a release returned %v", err)
+	}
+	if err := locker.Close(); err != nil {
+		t.Error(err)
+	}
+	if left := started(t, "of a check"); len(left) > 0 {
+		t.Errorf("processes are left: %q", left)
 	}
 }
 

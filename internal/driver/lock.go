@@ -34,12 +34,17 @@ func (d *Driver) acquire(ctx context.Context, q question) (strategies.Lease, err
 	if over {
 		return d.acquired(ctx, q, h, err)
 	}
-	d.late.Go(func() { // until the library's wait is over: what it gets then is nobody's
-		h, _, err := c.wait(context.WithoutCancel(ctx))
-		if late, err := d.acquired(context.WithoutCancel(ctx), q, h, err); err == nil {
-			_ = late.Release(context.WithoutCancel(ctx)) // it ends with its TTL otherwise
-		}
-	})
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if !d.closed {
+		d.late.Go(func() { // until the library's wait is over: what it gets then is nobody's
+			ctx := context.WithoutCancel(ctx)
+			h, _, err := c.wait(ctx)
+			if late, err := d.acquired(ctx, q, h, err); err == nil {
+				_ = late.Release(ctx) // it ends with its TTL otherwise
+			}
+		})
+	}
 	return nil, strategies.WaitEnded(ctx)
 }
 

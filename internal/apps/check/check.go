@@ -116,11 +116,12 @@ func Run(ctx context.Context, o Options) (*Document, error) {
 func judge(ctx context.Context, one locktest.Check, v strategies.Variant) (Verdict, error) {
 	info := v.Info()
 	verdict := Verdict{Check: one.Name, Proves: one.Proves, Outcome: NotRun, Because: "it was interrupted"}
-	if ctx.Err() != nil {
+	applies := one.Inapplicable(info) == ""
+	if applies && ctx.Err() != nil {
 		return verdict, nil
 	}
 	fixture := locktest.Fixture{Open: func(c goredis.Config) (strategies.Locker, error) { return open(ctx, v, c) }}
-	if one.Inapplicable(info) == "" && info.OnRedis() {
+	if applies && info.OnRedis() {
 		var all fleet
 		defer func() { all.close(context.WithoutCancel(ctx)) }()
 		for range info.Nodes {
@@ -136,7 +137,7 @@ func judge(ctx context.Context, one locktest.Check, v strategies.Variant) (Verdi
 	defer cancel()
 	found := one.Judge(limited, fixture, info)
 	verdict.Seconds = found.Took.Seconds()
-	if ctx.Err() != nil && found.Outcome != locktest.Passed {
+	if applies && ctx.Err() != nil && found.Outcome != locktest.Passed {
 		return verdict, nil // what it found may be the interruption
 	}
 	for _, f := range found.Failures {
