@@ -124,10 +124,20 @@ On %s, %s, %d CPUs, %s. `, w.Hold, w.Duration, w.Warmup, first.Redis.Release(), 
 	b.WriteString("\n## What stands out\n\n")
 	for _, driver := range p.drivers {
 		if found := standsOut(p.cells[driver]); len(found) > 0 {
+			if why := causes[driver]; why != "" {
+				found = append(found, why)
+			}
 			fmt.Fprintf(b, "- `%s`: %s.\n", driver, strings.Join(found, "; "))
 		}
 	}
 	return b.String()
+}
+
+// causes are plain in the code of what stands out.
+var causes = map[string]string{
+	"exec:redis-py": "who finds the lock held sleeps for 100 ms, and who has just released it asks first",
+	"exec:redlock 5": "what a try got on less than a majority is undone when the last try has failed, and with " +
+		"`retryCount: -1`, which is its wait without limit, there is no last one: those who split the nodes wait for the TTL",
 }
 
 // noise says in how many runs something else than the locks had the machine.
