@@ -199,15 +199,16 @@ var issues = map[[2]string]string{
 	{"exec:redis-py", "cancelled release"}: "release forgets its token before it asks Redis: " +
 		"[redis-py #4258](https://github.com/redis/redis-py/pull/4258) repairs that after 8.1.0",
 	{"exec:redis-py", "refused writes"}: "the same",
-	{"exec:redis-py", "failover"}:       "the same",
 	{"exec:redis-py-asyncio", "exclusion"}: "an acquire that is cancelled while its SET is on the way leaves the lock " +
 		"until its TTL; the release does so no more: [redis-py #3847](https://github.com/redis/redis-py/issues/3847)",
+	{"exec:python-redis-lock", "dead holder"}:   "who waits looks again after a TTL of its own, which is longer here",
+	{"exec:python-redis-lock", "slow answer"}:   "the same",
+	{"exec:python-redis-lock", "late commands"}: "the same",
 	{"exec:aioredlock", "exclusion"}: "an acquire that is cancelled is undone on another connection, which may be " +
 		"faster than its script",
 	{"exec:aioredlock", "acquire and release"}: "the script of the release answers OK if there is no lock",
 	{"exec:redlock", "validity"}:               "[node-redlock #296](https://github.com/mike-marcacci/node-redlock/issues/296)",
 	{"exec:redlock", "refused writes"}:         "the script of the release asks by pcall, and takes a DEL that was refused for done",
-	{"exec:redlock", "failover"}:               "the same",
 	{"exec:redis-semaphore", "renewal and release"}: "as " +
 		"[redis-semaphore #205](https://github.com/swarthy/redis-semaphore/issues/205), which is closed",
 	{"exec:redisson", "abandoned acquire"}: "[redisson #7272](https://github.com/redisson/redisson/issues/7272), " +
