@@ -172,8 +172,9 @@ func standsOut(cells []cell) (found []string) {
 			found = append(found, fmt.Sprintf("with %d clients no usable run: %s", c.clients,
 				strings.Join(append(c.Runs[0].Invalid, c.Runs[0].Failure), " ")))
 		}
-		if n := of(c, "violations"); n > 0 {
-			found = append(found, fmt.Sprintf("%.0f broken guarantees with %d clients", n, c.clients))
+		if broken := c.Runs[0].Safety.Broken; len(broken) > 0 {
+			found = append(found, fmt.Sprintf("with %d clients it broke its claim of %s", c.clients,
+				strings.Join(broken, ", ")))
 		}
 		if n := of(c, "starved"); n > 0 {
 			found = append(found, fmt.Sprintf("%.0f of %d clients starved", n, c.clients))
