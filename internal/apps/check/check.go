@@ -29,6 +29,7 @@ type Document struct {
 	Strategy    string    `json:"strategy"`
 	Lock        string    `json:"lock"` // what it says of itself
 	Claims      []string  `json:"claims"`
+	Keeps       []string  `json:"keeps,omitempty"` // keys of idle locks, as it declares
 	Checks      []Verdict `json:"checks"`
 	Interrupted bool      `json:"interrupted,omitempty"`
 }
@@ -85,6 +86,7 @@ func Run(ctx context.Context, o Options) (*Document, error) {
 	info := o.Strategy.Info()
 	d := &Document{
 		Head: document.Begin(schema), Strategy: o.Strategy.Name(), Lock: info.Summary, Claims: info.Claims.List(),
+		Keeps: info.Persistent,
 	}
 	checks := slices.DeleteFunc(locktest.Checks(), func(c locktest.Check) bool {
 		return len(o.Only) > 0 && !slices.Contains(o.Only, c.Name)
@@ -171,7 +173,11 @@ func (d *Document) With(outcome locktest.Outcome) (names []string) {
 // Lay writes the document for people.
 func (d *Document) Lay(p *layout.Page) {
 	fmt.Fprintf(p, "%s %s  %s: %s\n", d.Tool.Name, d.Tool.Version, d.Strategy, d.Lock)
-	fmt.Fprintf(p, "claims %s\n\n", strings.Join(d.Claims, ", "))
+	fmt.Fprintf(p, "claims %s\n", strings.Join(d.Claims, ", "))
+	if len(d.Keeps) > 0 {
+		fmt.Fprintf(p, "keeps  %s\n", strings.Join(d.Keeps, ", "))
+	}
+	fmt.Fprintln(p)
 	var rows [][]string
 	for _, c := range d.Checks {
 		if c.Outcome != locktest.NotApplicable {
