@@ -28,6 +28,11 @@ PACKAGES := $(shell test $(CORES) -gt 6 && echo $(CORES) || echo 6)
 SLOW     := ./strategies/handoff ./command ./internal/engine . ./strategies/locktest ./strategies/redlock ./strategies/peers ./internal/store/redis/servers # begun first, so that no core idles in the end
 OTHERS    = /((internal/store|strategies)/(etcd|postgres|zookeeper)|stores)$$
 
+# What make languages measures and checks.
+ONENODE   := 'exec:redis-py,exec:redis-py --sleep 0.01,exec:redis-py-asyncio,exec:python-redis-lock,exec:aioredlock,exec:redlock,exec:redis-semaphore,exec:redisson,exec:redisson fair,exec:redisson fenced,exec:redisson spin,exec:redisson semaphore,exec:go pubsub,exec:noop-python,exec:noop-node,exec:redisson noop,exec:go noop'
+FIVENODES := 'exec:aioredlock 5,exec:redlock 5,exec:redisson redlock'
+CHECKED   := redis-py redis-py-asyncio python-redis-lock aioredlock redlock redis-semaphore redisson
+
 # Where another server of the protocol is kept, and what is tested on it.
 VALKEY   ?= $(or $(TMPDIR),/tmp)/lockbench-valkey
 ONVALKEY := ^(TestCluster|TestReplicas|TestRights|TestWithoutInfo|TestOnlyItsToken.*|TestExtend|TestErrors)$$
@@ -47,7 +52,7 @@ export GORACE := atexit_sleep_ms=0
 # Containers of tests are swept by lockbench itself.
 export TESTCONTAINERS_RYUK_DISABLED := true
 
-.PHONY: drivers stores valkey others unseen help build demo test race bench lint peers conformance compat claims soak gate sessions browser redis
+.PHONY: languages drivers stores valkey others unseen help build demo test race bench lint peers conformance compat claims soak gate sessions browser redis
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## /\1	/p' $(MAKEFILE_LIST) | awk -F '\t' '{ printf "make %-8s%s\n", $$1, $$2 }'
@@ -64,9 +69,13 @@ build: ## bin/lockbench
 drivers: ## what the drivers of locks in other languages need, by pip, npm and Maven, and the driver in Go
 	@$(GO) build $(FAST) -o drivers/go/driver ./drivers/go
 	@need() { command -v $$1 >/dev/null || { echo "make drivers: no $$1, so no drivers in $$2" >&2; return 1; }; }; \
-		! need pip Python || pip install -q --root-user-action ignore --upgrade --target drivers/python/site -r drivers/python/requirements.txt; \
-		! need npm Node || npm ci --prefix drivers/node --no-audit --no-fund --silent; \
-		! need mvn Java || mvn -q -B -f drivers/redisson/pom.xml package
+		failed() { echo "make drivers: $$1 failed, so drivers in $$2 may be missing" >&2; }; \
+		! need pip Python || pip install -q --root-user-action ignore --upgrade --target drivers/python/site \
+			-r drivers/python/requirements.txt || failed pip Python; \
+		! need npm Node || npm ci --prefix drivers/node --no-audit --no-fund --silent || failed npm Node; \
+		! need mvn Java || { mvn -q -B -f drivers/redisson/pom.xml package && \
+			echo '{"id":1,"do":"open","redis":["redis://127.0.0.1:1"],"prefix":"","ttl_ms":1000}' | \
+			drivers/redisson/driver archive >/dev/null 2>&1; } || failed mvn Java
 	@$(GO) run ./cmd/lockbench drivers
 
 demo: ## the main job: six strategies, 500 clients, 45 s and compiling
@@ -106,6 +115,16 @@ peers: redis build ## docs/evidence/PEERS.md: our locks beside other libraries',
 
 conformance: redis ## docs/evidence/CONFORMANCE.md: every check of the suite on every lock, in about 10 minutes
 	LOCKBENCH_CONFORMANCE=$(CURDIR)/docs/evidence/CONFORMANCE.md $(GO) test -run '^TestConformanceTable$$' -timeout 120m ./strategies/all
+
+languages: redis build drivers ## docs/LANGUAGES.md: every driver at 1, 10 and 100 clients, and lockbench check on each lock, in half an hour
+	@mkdir -p bin/languages
+	for clients in 1 10,100; do \
+		run="bin/lockbench --clients $$clients --instances $$(test $$clients = 1 && echo 1 || echo 2) --hold 1ms --warmup 3s --duration 3s" && \
+		$$run -s $(ONENODE) -o json=bin/languages/run-1-$$clients.json; \
+		$$run -s $(FIVENODES) --topology nodes:5 -o json=bin/languages/run-5-$$clients.json; \
+	done
+	for lock in $(CHECKED); do JDK_JAVA_OPTIONS=-XX:TieredStopAtLevel=1 bin/lockbench check exec:$$lock -o table -o json=bin/languages/check-$$lock.json; done
+	LOCKBENCH_LANGUAGES=$(CURDIR) $(GO) test $(PLAIN) -count 1 -run '^TestLanguages$$' ./drivers
 
 compat: redis ## docs/evidence/COMPATIBILITY.md: every strategy on each server found, or on those of LOCKBENCH_SERVERS, in a minute or two each
 	LOCKBENCH_COMPAT=$(CURDIR)/docs/evidence/COMPATIBILITY.md $(GO) test $(PLAIN) -run '^TestCompatibility$$' -timeout 60m ./strategies/all

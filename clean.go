@@ -6,12 +6,14 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/lockbench/lockbench/internal/driver"
 	"github.com/lockbench/lockbench/internal/launch"
 	"github.com/lockbench/lockbench/internal/store"
 )
 
 // Clean removes what killed lockbenches have left: containers and directories on
-// this machine, and keys or schemas on the server at the address, if one is given. It
+// this machine, and keys or schemas on the server at the address, if one is given. The
+// names of keys that only drivers make it knows from those drivers that are here. It
 // returns what it removed and what it could not look at. It leaves alone what belongs
 // to a running lockbench.
 func Clean(ctx context.Context, at StoreOptions) ([]string, error) {
@@ -46,5 +48,5 @@ func sweepServer(ctx context.Context, at store.Options) (store.Swept, error) {
 	if err != nil {
 		return store.Swept{}, err
 	}
-	return store.SweepAt(ctx, kind, at)
+	return store.SweepAt(ctx, kind, at, driver.Infos(ctx))
 }

@@ -18,6 +18,8 @@ class Lock {
   async release(lease) {} // throws NotHeld if it had been lost
   async extend(lease, ttl) { throw new Error("it cannot extend"); }
   token(lease) { return null; } // the fencing token
+  until(lease) { return undefined; } // the end of its validity, as Date.now; undefined if the library does not say it
+  onLost(lease, tell) { return false; } // true if tell is called should the lease be lost
 }
 
 const pause = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
@@ -99,20 +101,29 @@ function serve(lock) {
   console.log = console.info = console.error; // what a library prints is no answer
   const say = (answer) => process.stdout.write(JSON.stringify(answer) + "\n");
   const leases = new Map();
+  const validUntil = (lease) => {
+    const end = lock.until(lease);
+    return end === undefined ? undefined : now() + Math.round((end - Date.now()) * 1e6);
+  };
   let run;
   const answers = {
-    hello: async () => ({ protocol: 1, runtime: `Node ${process.version}`, ...lock.hello }),
+    hello: async () => ({
+      protocol: 1, runtime: `Node ${process.version}`, extends: lock.extend !== Lock.prototype.extend, ...lock.hello,
+    }),
     clock: async () => ({ now: now() }),
     open: async (ask) => { await lock.open(ask.redis ?? [], ask.client_name, ask.prefix, ask.ttl_ms, ask.callers); },
     acquire: async (ask) => {
       const lease = await lock.acquire(ask.key, ask.timeout_ns === undefined ? null : ask.timeout_ns / 1e6);
       if (lease === null) return { error: "timeout" };
       leases.set(ask.id, lease);
-      return { lease: ask.id, token: lock.token(lease) };
+      const watched = lock.onLost(lease, () => say({ id: ask.id, lost: true }));
+      return { lease: ask.id, token: lock.token(lease), until: validUntil(lease), watched };
     },
-    cancel: async () => ({}), // no wait can be ended
     release: async (ask) => { await lock.release(leases.get(ask.lease)); },
-    extend: async (ask) => { await lock.extend(leases.get(ask.lease), ask.ttl_ms); },
+    extend: async (ask) => {
+      await lock.extend(leases.get(ask.lease), ask.ttl_ms);
+      return { until: validUntil(leases.get(ask.lease)) };
+    },
   };
   const close = async () => { // clients that still wait may give the lock back, for a second at most
     if (run) {
@@ -131,7 +142,7 @@ function serve(lock) {
       run.stop = now();
     } else if (ask.do === "close") {
       lines.close();
-    } else {
+    } else if (ask.do !== "cancel") { // no call can be ended
       try {
         say({ id: ask.id, ...(await answers[ask.do](ask)) });
       } catch (e) {

@@ -1,7 +1,10 @@
 """What the drivers in Python share: docs/DRIVERS.md is the protocol.
 
-A driver makes a Lock and calls serve. The clients are threads.
+A driver makes a Lock and calls serve. The clients are threads, or tasks of asyncio if acquire is a coroutine function.
 """
+import asyncio
+import concurrent.futures
+import inspect
 import json
 import os
 import platform
@@ -45,16 +48,61 @@ class Lock:
         return None
 
 
+class Threads:
+    """How a library that blocks is called: each coroutine here has a thread, and never gives way."""
+
+    async def call(self, do, *args):
+        return do(*args)
+
+    async def sleep(self, seconds):
+        time.sleep(seconds)
+
+    def start(self, coroutine):
+        future = concurrent.futures.Future()
+
+        def play():
+            try:
+                coroutine.send(None)
+            except StopIteration:
+                future.set_result(None)
+
+        threading.Thread(target=play, daemon=True).start()
+        return future
+
+    def task(self):
+        return None  # no call can be ended
+
+
+class Loop:
+    """How a library of coroutines is called."""
+
+    def __init__(self):
+        self.loop = asyncio.new_event_loop()
+        threading.Thread(target=self.loop.run_forever, daemon=True).start()
+
+    async def call(self, do, *args):
+        return await do(*args)
+
+    async def sleep(self, seconds):
+        await asyncio.sleep(seconds)
+
+    def start(self, coroutine):
+        return asyncio.run_coroutine_threadsafe(coroutine, self.loop)
+
+    def task(self):
+        return asyncio.current_task()
+
+
 class Sleeper:
     """Sleeps that are right on average: it learns how late the system wakes it."""
 
-    def __init__(self):
-        self.late = 50_000
+    def __init__(self, sleep):
+        self.sleep, self.late = sleep, 50_000
 
-    def until(self, end):
+    async def until(self, end):
         left = end - now()
         if left > self.late:
-            time.sleep((left - self.late) / 1e9)
+            await self.sleep((left - self.late) / 1e9)
             over = now() - (end - self.late)
             self.late += (min(over, 1_000_000) - self.late) // 16
 
@@ -62,31 +110,25 @@ class Sleeper:
 class Run:
     """The clients of one run."""
 
-    def __init__(self, lock, ask, say):
-        self.lock, self.ask, self.say = lock, ask, say
+    def __init__(self, lock, ask, say, runner):
+        self.lock, self.ask, self.say, self.runner = lock, ask, say, runner
         self.stop = ask["stop"]
         self.guard = threading.Lock()
         self.cycles = []  # not reported yet
         self.waiting = {}  # client: [client, key, asked]; None once the open waits have been reported
-        self.clients = [threading.Thread(target=self.client, args=c, daemon=True) for c in ask["clients"]]
-
-    def start(self):
-        for client in self.clients:
-            client.start()
+        self.clients = [runner.start(self.client(*c)) for c in ask["clients"]]
         threading.Thread(target=self.report, daemon=True).start()
 
     def end(self):
         """Lets clients that still wait give the lock back, for a second at most."""
         self.stop = min(self.stop, now())
-        limit = time.monotonic() + 1
-        for client in self.clients:
-            client.join(max(0, limit - time.monotonic()))
+        concurrent.futures.wait(self.clients, timeout=1)
 
     def report(self):
         done = False
         while not done:
             time.sleep(REPORT)
-            running = any(client.is_alive() for client in self.clients)
+            running = not all(client.done() for client in self.clients)
             with self.guard:
                 if running and now() > self.stop + LATE:  # they wait, and cannot be interrupted
                     self.cycles += [[*w, None, None, now(), None, "stopped"] for w in self.waiting.values()]
@@ -95,12 +137,12 @@ class Run:
                 cycles, self.cycles = self.cycles, []
             done = not running
             for i in range(0, len(cycles), 2000):
-                self.say({"id": self.ask["id"], "cycles": cycles[i : i + 2000]})
-            self.say({"id": self.ask["id"], "done": done})
+                self.say(self.ask, cycles=cycles[i : i + 2000])
+            self.say(self.ask, done=done)
 
-    def client(self, client, step):
-        steps, sleeper = self.ask["steps"], Sleeper()
-        sleeper.until(self.ask["start"])
+    async def client(self, client, step):
+        steps, sleeper = self.ask["steps"], Sleeper(self.runner.sleep)
+        await sleeper.until(self.ask["start"])
         while True:
             key, hold, think = steps[step % len(steps)]
             step += 1
@@ -109,21 +151,22 @@ class Run:
                 if asked >= self.stop or self.waiting is None:
                     return
                 self.waiting[client] = [client, key, asked]
-            cycle, error = self.cycle(key, hold, sleeper)
+            cycle, error = await self.cycle(key, hold, sleeper)
             with self.guard:
                 if self.waiting is None:
                     return  # it has been reported already
                 del self.waiting[client]
                 self.cycles.append([client, key, asked, *cycle])
             if error:
-                time.sleep(RETRY)
-            sleeper.until(now() + think)
+                await self.runner.sleep(RETRY)
+            await sleeper.until(now() + think)
 
-    def cycle(self, key, hold, sleeper):
+    async def cycle(self, key, hold, sleeper):
         """Returns granted, released, done, token, error of a cycle; and whether there was an error of the lock's."""
         limit = self.ask.get("timeout_ns")
         try:
-            lease = self.lock.acquire(self.ask["keys"][key], None if limit is None else limit / 1e9)
+            lease = await self.runner.call(
+                self.lock.acquire, self.ask["keys"][key], None if limit is None else limit / 1e9)
         except Exception as e:
             return [None, None, now(), None, f"{type(e).__name__}: {e}"], True
         granted = now()
@@ -131,10 +174,10 @@ class Run:
             return [None, None, granted, None, "timeout"], False
         token, error = self.lock.token(lease), None
         if hold:
-            sleeper.until(granted + hold)
+            await sleeper.until(granted + hold)
         released = now()
         try:
-            self.lock.release(lease)
+            await self.runner.call(self.lock.release, lease)
         except NotHeld:
             error = "not held"
         except Exception as e:
@@ -144,64 +187,72 @@ class Run:
 
 def serve(lock):
     """Answers what lockbench asks until it closes standard input."""
-    out, guard, leases, run = sys.stdout, threading.Lock(), {}, None
+    out, guard, leases, calls, run = sys.stdout, threading.Lock(), {}, {}, None
     sys.stdout = sys.stderr  # what a library prints is no answer
+    runner = Loop() if inspect.iscoroutinefunction(lock.acquire) else Threads()
 
-    def say(answer):
+    def say(ask, **answer):
         with guard:
-            out.write(json.dumps(answer) + "\n")
+            out.write(json.dumps({"id": ask["id"], **answer}) + "\n")
             out.flush()
 
-    def single(ask):
-        """acquire, release or extend, outside a run."""
+    async def call(ask, do):
+        """Answers with what one call of the lock returns."""
+        calls[ask["id"]] = runner.task()
         try:
-            if ask["do"] == "acquire":
-                limit = ask.get("timeout_ns")
-                lease = lock.acquire(ask["key"], None if limit is None else limit / 1e9)
-                if lease is None:
-                    return say({"id": ask["id"], "error": "timeout"})
-                leases[ask["id"]] = lease
-                return say({"id": ask["id"], "lease": ask["id"], "token": lock.token(lease)})
-            if ask["do"] == "release":
-                lock.release(leases[ask["lease"]])
-            else:
-                lock.extend(leases[ask["lease"]], ask["ttl_ms"] / 1000)
-            say({"id": ask["id"]})
+            say(ask, **await do(ask))
         except NotHeld:
-            say({"id": ask["id"], "error": "not held"})
+            say(ask, error="not held")
+        except asyncio.CancelledError:
+            say(ask, error="stopped")
         except Exception as e:
-            say({"id": ask["id"], "error": f"{type(e).__name__}: {e}"})
+            say(ask, error=f"{type(e).__name__}: {e}")
+        finally:
+            del calls[ask["id"]]
 
+    async def opened(ask):
+        await runner.call(lock.open, ask.get("redis", []), ask.get("client_name", ""), ask["prefix"],
+                          ask["ttl_ms"] / 1000, ask.get("callers", 1))
+        return {}
+
+    async def acquire(ask):
+        limit = ask.get("timeout_ns")
+        lease = await runner.call(lock.acquire, ask["key"], None if limit is None else limit / 1e9)
+        if lease is None:
+            return {"error": "timeout"}
+        leases[ask["id"]] = lease
+        return {"lease": ask["id"], "token": lock.token(lease)}
+
+    async def release(ask):
+        await runner.call(lock.release, leases[ask["lease"]])
+        return {}
+
+    async def extend(ask):
+        await runner.call(lock.extend, leases[ask["lease"]], ask["ttl_ms"] / 1000)
+        return {}
+
+    kinds = {"open": opened, "acquire": acquire, "release": release, "extend": extend}
     for line in sys.stdin:
         ask = json.loads(line)
         if ask["do"] == "hello":
-            say({
-                "id": ask["id"], "protocol": 1, "name": lock.name, "version": lock.version, "claims": lock.claims,
-                "runtime": "Python " + platform.python_version(), "nodes": lock.nodes, "keys": lock.keys,
-                "keeps": lock.keeps, "caveat": lock.caveat,
-            })
+            say(ask, protocol=1, name=lock.name, version=lock.version, claims=lock.claims, nodes=lock.nodes,
+                runtime="Python " + platform.python_version(), keys=lock.keys, keeps=lock.keeps, caveat=lock.caveat,
+                extends=type(lock).extend is not Lock.extend)
         elif ask["do"] == "clock":
-            say({"id": ask["id"], "now": now()})
-        elif ask["do"] == "open":
-            try:
-                lock.open(ask.get("redis", []), ask.get("client_name", ""), ask["prefix"], ask["ttl_ms"] / 1000,
-                          ask.get("callers", 1))
-                say({"id": ask["id"]})
-            except Exception as e:
-                say({"id": ask["id"], "error": f"{type(e).__name__}: {e}"})
+            say(ask, now=now())
         elif ask["do"] == "run":
-            run = Run(lock, ask, say)
-            run.start()
+            run = Run(lock, ask, say, runner)
         elif ask["do"] == "stop":
             run.stop = now()
         elif ask["do"] == "cancel":
-            pass  # no wait can be ended
+            if (task := calls.get(ask["call"])) is not None:
+                runner.loop.call_soon_threadsafe(task.cancel)
         elif ask["do"] == "close":
             if run:
                 run.end()
             break
         else:
-            threading.Thread(target=single, args=(ask,), daemon=True).start()
+            runner.start(call(ask, kinds[ask["do"]]))
 
 
 def missing(package):

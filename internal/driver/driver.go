@@ -25,14 +25,17 @@ import (
 type Driver struct {
 	process *process
 	config  goredis.Config
+	extends bool // leases
 	patience
 
 	asking  sync.Mutex // for writing, and next
 	next    int64
 	mu      sync.Mutex
 	pending map[int64]chan heard
-	broken  error         // why nothing will be heard any more
-	ended   chan struct{} // closed when that is so
+	watched map[int64]chan struct{} // by the question acquire; closed when the lease is lost
+	late    sync.WaitGroup          // for waits that go on though their contexts have ended
+	broken  error                   // why nothing will be heard any more
+	ended   chan struct{}           // closed when that is so
 	closed  bool
 }
 
@@ -57,7 +60,8 @@ func launched(ctx context.Context, command []string, p patience) (*Driver, Hello
 	if err != nil {
 		return nil, Hello{}, err
 	}
-	d := &Driver{process: process, patience: p, pending: map[int64]chan heard{}, ended: make(chan struct{})}
+	d := &Driver{process: process, patience: p, pending: map[int64]chan heard{},
+		watched: map[int64]chan struct{}{}, ended: make(chan struct{})}
 	go d.listen() // ends with the process
 	said, err := d.ask(ctx, p.start, question{Do: "hello", Protocol: Version})
 	if err == nil {
@@ -65,6 +69,7 @@ func launched(ctx context.Context, command []string, p patience) (*Driver, Hello
 	}
 	var hello Hello
 	if err == nil {
+		d.extends = said.Extends
 		hello, err = introduced(said.answer)
 	}
 	if err != nil {
@@ -163,8 +168,17 @@ func (d *Driver) hear(lines *bufio.Reader) error {
 		if err := json.Unmarshal(line, &h.answer); err != nil {
 			return fmt.Errorf("it writes what is no message of the protocol: %s", short(string(bytes.TrimSpace(line))))
 		}
+		if h.Lost {
+			if err := d.lose(h.ID); err != nil {
+				return err
+			}
+			continue
+		}
 		d.mu.Lock()
 		to, asked := d.pending[h.ID]
+		if asked && h.Watched { // before it is told to be lost
+			d.watched[h.ID] = make(chan struct{})
+		}
 		d.mu.Unlock()
 		if !asked {
 			return fmt.Errorf("it answers a question that was not asked, %d", h.ID)
@@ -175,6 +189,22 @@ func (d *Driver) hear(lines *bufio.Reader) error {
 			return errors.New("it answers a question more than once")
 		}
 	}
+}
+
+// lose notes that a lease was told to be lost.
+func (d *Driver) lose(acquire int64) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	lost, watched := d.watched[acquire]
+	if !watched {
+		return fmt.Errorf("it says that a lease was lost which it does not watch, %d", acquire)
+	}
+	select {
+	case <-lost: // it says so again
+	default:
+		close(lost)
+	}
+	return nil
 }
 
 // give asks a question, and returns where the answers come, until they are to be forgotten.
@@ -296,7 +326,8 @@ func (d *Driver) Prepare(ctx context.Context, _ []string) error {
 // CPU returns the CPU time of the process so far in seconds; nil if not known.
 func (d *Driver) CPU() *float64 { return d.process.cpu() }
 
-// Close ends the driver. It waits a moment for a driver that closes its connections, and kills it then.
+// Close ends the driver. It waits a moment for waits that go on, which may be granted the lock, and for a driver that
+// closes its connections, and kills it then.
 func (d *Driver) Close() error {
 	d.mu.Lock()
 	closed := d.closed
@@ -305,10 +336,21 @@ func (d *Driver) Close() error {
 	if closed {
 		return nil
 	}
+	waited := make(chan struct{})
+	go func() { // ends when the driver does
+		d.late.Wait()
+		close(waited)
+	}()
+	select {
+	case <-waited:
+	case <-d.ended:
+	case <-time.After(closePatience):
+	}
 	if d.reason() == nil {
 		_, _, _, _ = d.give(question{Do: "close"}) // its input ends, too
 	}
 	d.process.end(closePatience)
 	<-d.ended
+	<-waited
 	return nil
 }

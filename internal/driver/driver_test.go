@@ -23,6 +23,7 @@ import (
 	"github.com/lockbench/lockbench/results"
 	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/strategies/baselines"
+	"github.com/lockbench/lockbench/strategies/goredis"
 	"github.com/lockbench/lockbench/workloads"
 )
 
@@ -51,7 +52,8 @@ func serveWith(fault string) {
 	out, say := io.Pipe()
 	go pervert(out, fault)
 	err = Serve(os.Stdin, say, v, func(_ []string, _ string, c strategies.Config) (strategies.Locker, error) {
-		return v.Open(c)
+		locker, err := v.Open(c)
+		return odd{locker, fault}, err
 	})
 	if err != nil {
 		panic(err)
@@ -115,6 +117,132 @@ func pervert(from io.Reader, fault string) {
 		if _, err := fmt.Printf("%s\n", text); err != nil {
 			return
 		}
+	}
+}
+
+// odd is a lock whose leases tell more, or do not end a release with its context.
+type odd struct {
+	strategies.Locker
+	kind string
+}
+
+func (o odd) Acquire(ctx context.Context, key string) (strategies.Lease, error) {
+	held, err := o.Locker.Acquire(ctx, key)
+	switch {
+	case err != nil:
+	case o.kind == "tells":
+		lost := make(chan struct{})
+		time.AfterFunc(50*time.Millisecond, func() { close(lost) })
+		return telling{held, lost}, nil
+	case o.kind == "stubborn":
+		return stubborn{held}, nil
+	}
+	return held, err
+}
+
+type telling struct {
+	strategies.Lease
+	lost chan struct{}
+}
+
+func (t telling) Lost() <-chan struct{} { return t.lost }
+func (t telling) ValidUntil() time.Time { return time.Now().Add(time.Hour) }
+
+type stubborn struct{ strategies.Lease }
+
+func (l stubborn) Release(ctx context.Context) error {
+	time.Sleep(2 * cancelPatience)
+	return l.Lease.Release(context.WithoutCancel(ctx))
+}
+
+// opened returns a driver for single calls.
+func opened(t *testing.T, kind string) strategies.Locker {
+	t.Helper()
+	v, err := withFault(t, kind)
+	if err != nil {
+		t.Fatal(err)
+	}
+	locker, err := v.Open(strategies.Config{TTL: time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = locker.Close() })
+	if err := locker.(strategies.Preparer).Prepare(t.Context(), nil); err != nil {
+		t.Fatal(err)
+	}
+	return locker
+}
+
+// A release whose context ends does not end the driver. The next one waits for it if the library cannot end it: asked
+// again, the library would say that nobody holds the lock.
+func TestAReleaseThatCannotBeEndedIsWaitedFor(t *testing.T) {
+	t.Parallel()
+	locker := opened(t, "stubborn")
+	held, err := locker.Acquire(t.Context(), "")
+	if err != nil {
+		t.Fatalf("the empty key: %v", err)
+	}
+	short, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+	defer cancel()
+	if err := held.Release(short); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("a release whose context has ended returned %v", err)
+	}
+	if err := held.Release(t.Context()); err != nil {
+		t.Errorf("the second release returned %v", err)
+	}
+	if err := held.Release(t.Context()); !errors.Is(err, strategies.ErrNotHeld) {
+		t.Errorf("the third release returned %v", err)
+	}
+}
+
+func TestLeasesTellTheirEndAndTheirLoss(t *testing.T) {
+	t.Parallel()
+	held, err := opened(t, "tells").Acquire(t.Context(), "key")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if timed, ok := strategies.As[strategies.Timed](held); !ok || time.Until(timed.ValidUntil()) < 50*time.Minute {
+		t.Errorf("it does not say that it is valid for an hour: %T", held)
+	}
+	watched, ok := strategies.As[strategies.Watched](held)
+	if !ok {
+		t.Fatalf("it does not tell its loss: %T", held)
+	}
+	select {
+	case <-watched.Lost():
+	case <-time.After(20 * time.Second):
+		t.Error("it is not told to be lost")
+	}
+}
+
+func TestADriverOfACheckIsKilledWithItsContext(t *testing.T) {
+	t.Parallel()
+	v, err := withFault(t, "of a check")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, end := context.WithCancel(t.Context())
+	locker, err := OpenThrough(ctx, v, goredis.Config{TTL: time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := locker.(strategies.Preparer).Prepare(t.Context(), nil); err != nil {
+		t.Fatal(err)
+	}
+	held, err := locker.Acquire(t.Context(), "key")
+	if err != nil {
+		t.Fatal(err)
+	}
+	end()
+	<-locker.(*through).ended
+	if err := held.Release(t.Context()); !errors.Is(err, context.Canceled) {
+		t.Errorf("a release returned %v", err)
+	}
+	if err := locker.Close(); err != nil {
+		t.Error(err)
+	}
+	if left := started(t, "of a check"); len(left) > 0 {
+		t.Errorf("processes are left: %q", left)
 	}
 }
 

@@ -108,6 +108,16 @@ func Greet(ctx context.Context, words []string) (Hello, error) {
 	return hello, d.Close()
 }
 
+// Infos returns what all drivers that can be used here say of their locks.
+func Infos(ctx context.Context) (infos []strategies.Info) {
+	for _, file := range All() {
+		if hello, err := Greet(ctx, []string{file}); err == nil {
+			infos = append(infos, hello.Info)
+		}
+	}
+	return infos
+}
+
 // resolve returns the words of a command. The first is a path, a driver's name, or a program in PATH.
 func resolve(command string) ([]string, error) {
 	words := strings.Fields(command)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/lockbench/lockbench/internal/engine"
@@ -12,7 +13,7 @@ import (
 
 // Acquire has the driver take the lock once, outside a run.
 func (d *Driver) Acquire(ctx context.Context, key string) (strategies.Lease, error) {
-	q := question{Do: "acquire", Key: key}
+	q := question{Do: "acquire", Key: &key}
 	if deadline, ok := ctx.Deadline(); ok {
 		q.Timeout = new(max(0, int64(time.Until(deadline))))
 	}
@@ -21,49 +22,38 @@ func (d *Driver) Acquire(ctx context.Context, key string) (strategies.Lease, err
 
 // TryAcquire has it try once.
 func (d *Driver) TryAcquire(ctx context.Context, key string) (strategies.Lease, error) {
-	return d.acquire(ctx, question{Do: "acquire", Key: key, Timeout: new(int64)})
+	return d.acquire(ctx, question{Do: "acquire", Key: &key, Timeout: new(int64)})
 }
 
 func (d *Driver) acquire(ctx context.Context, q question) (strategies.Lease, error) {
-	answers, forget, id, err := d.give(q)
+	c, err := d.begin(q)
 	if err != nil {
 		return nil, err
 	}
-	hear := func(until <-chan struct{}) (held strategies.Lease, over bool, err error) {
-		select {
-		case h := <-answers:
-			forget()
-			held, err = d.acquired(ctx, q, h)
-			return held, true, err
-		case <-d.ended:
-			return nil, true, d.reason()
-		case <-until:
-			return nil, false, nil
-		}
+	h, over, err := c.wait(ctx)
+	if over {
+		return d.acquired(ctx, q, h, err)
 	}
-	if held, over, err := hear(ctx.Done()); over {
-		return held, err
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if !d.closed {
+		d.late.Go(func() { // until the library's wait is over: what it gets then is nobody's
+			ctx := context.WithoutCancel(ctx)
+			h, _, err := c.wait(ctx)
+			if late, err := d.acquired(ctx, q, h, err); err == nil {
+				_ = late.Release(ctx) // it ends with its TTL otherwise
+			}
+		})
 	}
-	if _, _, _, err := d.give(question{Do: "cancel", Lease: id}); err != nil {
-		return nil, err
-	}
-	patience, cancel := context.WithTimeout(context.WithoutCancel(ctx), cancelPatience)
-	defer cancel()
-	if held, over, err := hear(patience.Done()); over {
-		return held, err
-	}
-	go func() { // until the library's wait is over: what it gets then is nobody's
-		if late, _, err := hear(nil); err == nil {
-			_ = late.Release(context.WithoutCancel(ctx)) // it ends with its TTL otherwise
-		}
-	}()
 	return nil, strategies.WaitEnded(ctx)
 }
 
 // acquired returns what an answer says of a lock that was asked for.
-func (d *Driver) acquired(ctx context.Context, q question, h heard) (strategies.Lease, error) {
+func (d *Driver) acquired(ctx context.Context, q question, h heard, err error) (strategies.Lease, error) {
 	ended := strategies.WaitEnded(ctx)
 	switch {
+	case err != nil:
+		return nil, err
 	case h.Error == "":
 	case ended != nil:
 		return nil, ended
@@ -74,38 +64,155 @@ func (d *Driver) acquired(ctx context.Context, q question, h heard) (strategies.
 	default:
 		return nil, strategies.ErrHeld
 	}
-	l := lease{d, h.Lease}
-	if h.Token != nil {
-		return fencedLease{l, *h.Token}, nil
+	l := &lease{driver: d, id: h.Lease, going: map[string]*call{}}
+	l.note(h)
+	var held strategies.Lease = l
+	if d.extends {
+		held = extendedLease{l}
 	}
-	return l, nil
+	if h.Token != nil {
+		held = fencedLease{held, *h.Token}
+	}
+	if h.Until != nil {
+		held = timedLease{held, l}
+	}
+	if h.Watched {
+		d.mu.Lock()
+		lost := d.watched[h.ID]
+		d.mu.Unlock()
+		held = watchedLease{held, lost}
+	}
+	return held, nil
+}
+
+// call is one of the library's calls that is not over.
+type call struct {
+	driver  *Driver
+	answers <-chan heard
+	forget  func()
+	id      int64
+}
+
+// begin has the driver call the library.
+func (d *Driver) begin(q question) (*call, error) {
+	answers, forget, id, err := d.give(q)
+	return &call{d, answers, forget, id}, err
+}
+
+// wait waits for the answer. When ctx has ended it has the driver end the call, and over is false if the library goes
+// on all the same.
+func (c *call) wait(ctx context.Context) (h heard, over bool, err error) {
+	hear := func(until <-chan struct{}) bool {
+		select {
+		case h = <-c.answers:
+			c.forget()
+		case <-c.driver.ended:
+			err = c.driver.reason()
+		case <-until:
+			return false
+		}
+		return true
+	}
+	if hear(ctx.Done()) {
+		return h, true, err
+	}
+	_, forget, _, err := c.driver.give(question{Do: "cancel", Call: c.id})
+	if err != nil {
+		return h, true, err
+	}
+	forget()
+	patience, cancel := context.WithTimeout(context.WithoutCancel(ctx), cancelPatience)
+	defer cancel()
+	over = hear(patience.Done())
+	return h, over, err
 }
 
 // lease is held in the driver's process.
 type lease struct {
 	driver *Driver
 	id     int64
+
+	mu    sync.Mutex
+	going map[string]*call // that did not end with their contexts
+	until time.Time
 }
 
-func (l lease) Release(ctx context.Context) error { return l.do(ctx, question{Do: "release"}) }
+// Release waits for an earlier release that could not be ended, if there is one.
+func (l *lease) Release(ctx context.Context) error { return l.do(ctx, question{Do: "release"}) }
+
+func (l *lease) do(ctx context.Context, q question) error {
+	q.Lease = l.id
+	l.mu.Lock()
+	c := l.going[q.Do]
+	delete(l.going, q.Do)
+	l.mu.Unlock()
+	if c == nil {
+		var err error
+		if c, err = l.driver.begin(q); err != nil {
+			return err
+		}
+	}
+	h, over, err := c.wait(ctx)
+	switch {
+	case !over:
+		l.mu.Lock()
+		l.going[q.Do] = c
+		l.mu.Unlock()
+		return ctx.Err()
+	case err != nil:
+		return err
+	case h.Error == string(engine.CycleNotHeld):
+		return fmt.Errorf("%s: %w", q.Do, strategies.ErrNotHeld)
+	case h.Error == string(engine.CycleStopped) && ctx.Err() != nil:
+		return ctx.Err()
+	case h.Error != "":
+		return fmt.Errorf("%s: %s", q.Do, short(h.Error))
+	}
+	l.note(h)
+	return nil
+}
+
+// note notes until when the driver says that the lease is valid.
+func (l *lease) note(h heard) {
+	if h.Until == nil {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.until = time.Now().Add(time.Duration(*h.Until - monotonic()))
+}
+
+type extendedLease struct{ *lease }
 
 // Extend makes it valid for ttl from now on.
-func (l lease) Extend(ctx context.Context, ttl time.Duration) error {
+func (l extendedLease) Extend(ctx context.Context, ttl time.Duration) error {
 	return l.do(ctx, question{Do: "extend", TTL: ttl.Milliseconds()})
 }
 
-func (l lease) do(ctx context.Context, q question) error {
-	q.Lease = l.id
-	h, err := l.driver.ask(ctx, l.driver.patience.run, q)
-	if h.Error == string(engine.CycleNotHeld) {
-		return fmt.Errorf("%s: %w", q.Do, strategies.ErrNotHeld)
-	}
-	return err
-}
-
 type fencedLease struct {
-	lease
+	strategies.Lease
 	token int64
 }
 
-func (l fencedLease) FencingToken() int64 { return l.token }
+func (l fencedLease) FencingToken() int64      { return l.token }
+func (l fencedLease) Unwrap() strategies.Lease { return l.Lease }
+
+type timedLease struct {
+	strategies.Lease
+	of *lease
+}
+
+func (l timedLease) ValidUntil() time.Time {
+	l.of.mu.Lock()
+	defer l.of.mu.Unlock()
+	return l.of.until
+}
+func (l timedLease) Unwrap() strategies.Lease { return l.Lease }
+
+type watchedLease struct {
+	strategies.Lease
+	lost chan struct{}
+}
+
+func (l watchedLease) Lost() <-chan struct{}    { return l.lost }
+func (l watchedLease) Unwrap() strategies.Lease { return l.Lease }

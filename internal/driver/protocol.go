@@ -30,8 +30,9 @@ type question struct {
 	Steps   [][3]int64 `json:"steps,omitempty"` // key, hold and think in ns
 	Count   bool       `json:"count,omitempty"` // a holder increments the key's counter
 
-	Key   string `json:"key,omitempty"`   // acquire
-	Lease int64  `json:"lease,omitempty"` // release, extend; cancel: the ID of acquire
+	Key   *string `json:"key,omitempty"`   // acquire; it may be empty
+	Lease int64   `json:"lease,omitempty"` // release, extend
+	Call  int64   `json:"call,omitempty"`  // cancel: the ID of acquire, release or extend
 }
 
 // answer is what a driver writes, as one line.
@@ -53,14 +54,18 @@ type answer struct {
 	Format   string   `json:"format,omitempty"`
 	Counts   bool     `json:"counts,omitempty"`
 	MostRuns int      `json:"max_instances,omitempty"`
+	Extends  bool     `json:"extends,omitempty"` // leases
 
 	Now int64 `json:"now,omitempty"` // clock
 
 	Cycles []cycle `json:"cycles,omitempty"` // run, at least every 100 ms
 	Done   bool    `json:"done,omitempty"`   // run: all clients have stopped
 
-	Lease int64  `json:"lease,omitempty"` // acquire
-	Token *int64 `json:"token,omitempty"`
+	Lease   int64  `json:"lease,omitempty"` // acquire
+	Token   *int64 `json:"token,omitempty"`
+	Until   *int64 `json:"until,omitempty"`   // acquire, extend: the end of its validity, by CLOCK_MONOTONIC
+	Watched bool   `json:"watched,omitempty"` // acquire: its loss is told, by another answer to the question
+	Lost    bool   `json:"lost,omitempty"`
 }
 
 // cycle is one cycle of a client: an array of client, key, asked, granted, released, done, token, error.

@@ -22,7 +22,7 @@ func Serve(in io.Reader, out io.Writer, v strategies.Variant,
 ) error {
 	s := &served{
 		out: json.NewEncoder(out), variant: v, open: open, leases: map[int64]strategies.Lease{},
-		waits: map[int64]context.CancelFunc{},
+		calls: map[int64]context.CancelFunc{},
 	}
 	lines := bufio.NewReader(in)
 	for {
@@ -50,7 +50,7 @@ type served struct {
 	mu      sync.Mutex
 	out     *json.Encoder
 	leases  map[int64]strategies.Lease
-	waits   map[int64]context.CancelFunc // by the question acquire
+	calls   map[int64]context.CancelFunc // that go on, by their questions
 	stopped chan struct{}                // closed to end the run
 }
 
@@ -76,7 +76,7 @@ func (s *served) answer(q question) {
 		a = answer{
 			ID: q.ID, Protocol: Version, Name: s.variant.Name(), Runtime: "in Go", Caveat: info.Caveat,
 			Capacity: &info.Capacity, Nodes: &info.Nodes, MostRuns: info.MaxInstances,
-			Keys: info.Keys, Keeps: info.Persistent, Format: info.Format,
+			Keys: info.Keys, Keeps: info.Persistent, Format: info.Format, Extends: true,
 		}
 		for name, claimed := range map[string]bool{
 			"exclusion": info.Claims.Exclusion, "recovery": info.Claims.Recovery, "fifo": info.Claims.FIFO,
@@ -99,22 +99,29 @@ func (s *served) answer(q question) {
 	case "stop":
 		close(s.stopped)
 		return
-	case "acquire":
+	case "acquire", "release", "extend":
 		ctx, cancel := context.WithCancel(context.Background())
 		s.mu.Lock()
-		s.waits[q.ID] = cancel
+		s.calls[q.ID] = cancel
 		s.mu.Unlock()
-		go func() { s.say(s.acquire(ctx, q)) }() // ends with the wait
+		go func() { // ends with the call
+			if q.Do == "acquire" {
+				s.say(s.acquire(ctx, q))
+			} else {
+				s.say(s.use(ctx, q))
+			}
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			cancel()
+			delete(s.calls, q.ID)
+		}()
 		return
 	case "cancel":
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		if cancel := s.waits[q.Lease]; cancel != nil {
+		if cancel := s.calls[q.Call]; cancel != nil {
 			cancel()
 		}
-		return
-	case "release", "extend":
-		go func() { s.say(s.use(q)) }()
 		return
 	default:
 		err = fmt.Errorf("%w: %s", errors.ErrUnsupported, q.Do)
@@ -127,39 +134,39 @@ func (s *served) answer(q question) {
 
 // acquire takes the lock within the timeout, if there is one.
 func (s *served) acquire(ctx context.Context, q question) answer {
-	lease, err := engine.Acquire(ctx, s.locker, q.Key, within(q.Timeout))
-	a := answer{ID: q.ID, Lease: q.ID}
+	lease, err := engine.Acquire(ctx, s.locker, *q.Key, within(q.Timeout))
 	if err != nil {
-		a = answer{ID: q.ID, Error: string(engine.ErrorOf(ctx, err))}
+		return answer{ID: q.ID, Error: string(engine.ErrorOf(ctx, err))}
 	}
+	a := answer{ID: q.ID, Lease: q.ID, Token: tokenOf(lease), Until: untilOf(lease)}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.waits[q.ID]() // its context is of no use any more
-	delete(s.waits, q.ID)
-	if err != nil {
-		return a
-	}
-	a.Token = tokenOf(lease)
 	s.leases[q.ID] = lease
+	if watched, ok := strategies.As[strategies.Watched](lease); ok {
+		a.Watched = true
+		go func() { // ends with the program, if the lease is not lost
+			<-watched.Lost()
+			s.say(answer{ID: q.ID, Lost: true})
+		}()
+	}
 	return a
 }
 
 // use releases or extends a lease.
-func (s *served) use(q question) answer {
+func (s *served) use(ctx context.Context, q question) answer {
 	s.mu.Lock()
 	lease := s.leases[q.Lease]
 	s.mu.Unlock()
 	err := errors.ErrUnsupported
 	if extender, ok := strategies.As[strategies.Extender](lease); ok && q.Do == "extend" {
-		err = extender.Extend(context.Background(), time.Duration(q.TTL)*time.Millisecond)
+		err = extender.Extend(ctx, time.Duration(q.TTL)*time.Millisecond)
 	} else if lease != nil && q.Do == "release" {
-		err = lease.Release(context.Background())
+		err = lease.Release(ctx)
 	}
-	a := answer{ID: q.ID}
 	if err != nil {
-		a.Error = string(engine.ErrorOf(context.Background(), err))
+		return answer{ID: q.ID, Error: string(engine.ErrorOf(ctx, err))}
 	}
-	return a
+	return answer{ID: q.ID, Until: untilOf(lease)}
 }
 
 func tokenOf(lease strategies.Lease) *int64 {
@@ -168,6 +175,14 @@ func tokenOf(lease strategies.Lease) *int64 {
 		return nil
 	}
 	return new(fenced.FencingToken())
+}
+
+func untilOf(lease strategies.Lease) *int64 {
+	timed, ok := strategies.As[strategies.Timed](lease)
+	if !ok {
+		return nil
+	}
+	return new(monotonic() + int64(time.Until(timed.ValidUntil())))
 }
 
 // mostAtOnce cycles are in one line.

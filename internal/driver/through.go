@@ -12,8 +12,9 @@ import (
 )
 
 // OpenThrough opens a driver whose connections go through the Dialers of the nodes' options, over a proxy for each
-// node: what watches, delays or breaks the connections of a lock in this program does so to the driver's.
-func OpenThrough(v strategies.Variant, c goredis.Config) (strategies.Locker, error) {
+// node: what watches, delays or breaks the connections of a lock in this program does so to the driver's. The driver is
+// killed when ctx ends.
+func OpenThrough(ctx context.Context, v strategies.Variant, c goredis.Config) (strategies.Locker, error) {
 	var ways []*proxy
 	nodes := c.Nodes
 	c.Nodes = nil
@@ -31,17 +32,22 @@ func OpenThrough(v strategies.Variant, c goredis.Config) (strategies.Locker, err
 	if err != nil {
 		return nil, errors.Join(err, hangUp(ways))
 	}
-	return &through{locker.(*Driver), ways}, nil
+	d := locker.(*Driver)
+	return &through{d, ways, context.AfterFunc(ctx, func() { _ = d.fail(context.Cause(ctx)) })}, nil
 }
 
 // through is a driver with its proxies.
 type through struct {
 	*Driver
-	ways []*proxy
+	ways  []*proxy
+	spare func() bool // from being killed
 }
 
 // Close ends the driver, then the proxies.
-func (t *through) Close() error { return errors.Join(t.Driver.Close(), hangUp(t.ways)) }
+func (t *through) Close() error {
+	t.spare()
+	return errors.Join(t.Driver.Close(), hangUp(t.ways))
+}
 
 func hangUp(ways []*proxy) error {
 	var problems []error

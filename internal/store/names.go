@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -52,9 +53,9 @@ func NamesOf(infos ...strategies.Info) KeyNames {
 	return KeyNames{regexp.MustCompile("^(?:" + strings.Join(patterns, "|") + ")$")}
 }
 
-// namesIn returns the names of all registered strategies that lock in a store.
-func namesIn(store string) KeyNames {
-	var infos []strategies.Info
+// namesIn returns the names of all registered strategies, and others, that lock in a store.
+func namesIn(store string, infos []strategies.Info) KeyNames {
+	infos = slices.Clone(infos)
 	for _, s := range strategies.All() {
 		if cmp.Or(s.Info.Store, Redis) == store {
 			infos = append(infos, s.Info)

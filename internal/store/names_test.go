@@ -1,7 +1,9 @@
 package store
 
 import (
+	"context"
 	"regexp"
+	"slices"
 	"testing"
 
 	"github.com/lockbench/lockbench/strategies"
@@ -57,5 +59,28 @@ func TestRunIDs(t *testing.T) {
 	}
 	if SessionID("cart") != SessionID("cart") {
 		t.Error("the generators of a session do not meet")
+	}
+}
+
+// A sweep knows the keys of strategies that are not registered, such as drivers, and no others.
+func TestASweepKnowsUnlistedKeys(t *testing.T) {
+	var removed []string
+	keys := Keys{
+		Store: Redis,
+		Scan: func(_ context.Context, visit func(string)) error {
+			for _, key := range []string{
+				"mutex:lockbench:{a1b2c3d4:1:0}", "mutex:lockbench:{b1b2c3d4:1:0}", "cart:lockbench:{a1b2c3d4:1:0}",
+			} {
+				visit(key)
+			}
+			return nil
+		},
+		Connected: func(context.Context) ([]string, error) { return []string{"lockbench:b1b2c3d4:1"}, nil },
+		Remove:    func(_ context.Context, keys []string) error { removed = keys; return nil },
+	}
+	swept := Swept{unlisted: []strategies.Info{{Keys: []string{"mutex:{key}"}}}}
+	keys.Sweep(t.Context(), &swept)
+	if want := []string{"mutex:lockbench:{a1b2c3d4:1:0}"}; !slices.Equal(removed, want) || swept.Found != 1 {
+		t.Errorf("removed %q, want %q", removed, want)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/lockbench/lockbench/internal/words"
+	"github.com/lockbench/lockbench/strategies"
 )
 
 // Sweeper is a Server that can remove what dead runs left on a user's server. A run only says that it is there.
@@ -18,8 +19,10 @@ type Sweeper interface {
 	Sweep(ctx context.Context, swept *Swept)
 }
 
-// SweepAt opens a user's server, removes what dead runs left there, and closes it.
-func SweepAt(ctx context.Context, kind Store, o Options) (swept Swept, err error) {
+// SweepAt opens a user's server, removes what dead runs left there, and closes it. It also knows the keys of
+// strategies that are not registered.
+func SweepAt(ctx context.Context, kind Store, o Options, unlisted []strategies.Info) (swept Swept, err error) {
+	swept.unlisted = unlisted
 	o.Warn, o.Logf = nil, nil // what is found is removed at once
 	opened, err := kind.Open(ctx, NewRunID(), o)
 	if err != nil {
@@ -37,6 +40,8 @@ type Swept struct {
 	Found   int
 	Runs    []string // IDs of the dead runs
 	Skipped []string // what was not examined, or not removed, and why
+
+	unlisted []strategies.Info
 }
 
 // Add counts what a dead run left. A run may have left keys on several nodes.
@@ -92,7 +97,7 @@ func (k Keys) Sweep(ctx context.Context, swept *Swept) {
 // each calls do with the keys of each dead run, and adds them to swept.
 func (k Keys) each(ctx, scanning context.Context, swept *Swept, do func(keys []string) error) {
 	swept.Kind = "key"
-	dead, err := k.ofDead(ctx, scanning)
+	dead, err := k.ofDead(ctx, scanning, namesIn(k.Store, swept.unlisted))
 	for _, run := range slices.Sorted(maps.Keys(dead)) {
 		if err = do(dead[run]); err != nil {
 			err = fmt.Errorf("remove: %w", err)
@@ -106,9 +111,8 @@ func (k Keys) each(ctx, scanning context.Context, swept *Swept, do func(keys []s
 }
 
 // ofDead returns the keys of dead runs by run.
-func (k Keys) ofDead(ctx, scanning context.Context) (map[string][]string, error) {
+func (k Keys) ofDead(ctx, scanning context.Context, names KeyNames) (map[string][]string, error) {
 	byRun := map[string][]string{}
-	names := namesIn(k.Store)
 	err := k.Scan(scanning, func(key string) {
 		if run, _, ours := names.Run(key); ours {
 			byRun[run] = append(byRun[run], key)

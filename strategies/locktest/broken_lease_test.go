@@ -15,7 +15,8 @@ type redisLease struct {
 	lock        *redisLock
 	name, token string
 	ttl         time.Duration
-	unwatched   bool // the watchdog leaves it alone
+	began       time.Time // its wait
+	unwatched   bool      // the watchdog leaves it alone
 	again       bool
 	fence       int64
 	planted     bool // it was never granted

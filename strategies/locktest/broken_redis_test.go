@@ -129,7 +129,7 @@ func (l *redisLock) lease(key string, ttl time.Duration) *redisLease {
 	if !l.faults["sameToken"] {
 		token = fmt.Sprint(l.instance, ":", l.last.Add(1))
 	}
-	return &redisLease{lock: l, name: l.name(key), token: token, ttl: ttl}
+	return &redisLease{lock: l, name: l.name(key), token: token, ttl: ttl, began: time.Now()}
 }
 
 // termed returns a lease with a TTL of its own, or by some fault with another.
@@ -326,8 +326,11 @@ func (l *redisLock) try(ctx context.Context, lease *redisLease) (got bool, left 
 	if reply[0] == 0 {
 		return false, time.Duration(max(reply[1], 1)) * time.Millisecond, nil
 	}
-	if l.faults["validFromReply"] {
+	switch {
+	case l.faults["validFromReply"]:
 		asked = time.Now()
+	case l.faults["validFromWait"]:
+		asked = lease.began
 	}
 	if !l.faults["handsOutLate"] && !time.Now().Before(asked.Add(lease.ttl)) {
 		return false, time.Millisecond, nil

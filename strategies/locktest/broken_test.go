@@ -254,6 +254,8 @@ func broken() []subject {
 		polling("halfTTL").called("half the TTL").fails("validity", "before a lease on it ceased to be valid"),
 		polling("validFromReply").called("validity counted from the reply").
 			fails("validity", "is said to be valid for longer"),
+		polling("validFromWait handsOutLate").called("validity counted from the beginning of the wait").
+			fails("validity", "had ended"),
 		polling("extendsNothing").called("Extend does nothing").fails("extend", "ran out with its first TTL"),
 		polling("lockersTTL").called("a call's TTL is ignored").
 			fails("TTL of a call", "gave a lease that is valid for"),
@@ -347,6 +349,8 @@ func broken() []subject {
 			fails("cancelled release", "who waits has not got the lock"),
 		polling("stopsAfter", watchdog).called("a watchdog that stops after the release").
 			fails("abandoned release", "its watchdog goes on"),
+		polling("watchesDoubt", watchdog).called("a watchdog keeps what nobody waited for any more").
+			fails("abandoned acquire", "its watchdog goes on"),
 		polling("tellsLoss", watchdog).called("a release is taken for a loss").
 			fails("renewal and release", "was told to be lost"),
 		polling("refusalIsYes writesFirst").called("a refusal is taken for a grant").

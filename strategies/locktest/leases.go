@@ -38,7 +38,7 @@ func lateRelease(s *stage) {
 	free, lease := s.fill(dead, "another")[0], s.fill(dead, "key")[0]
 	if s.info.Claims.Watchdog { // without one they run out by themselves
 		s.die(dead)
-		if s.ownConnections(dead) {
+		if s.ownConnections(dead) || s.info.Driver {
 			s.notTried("its leases run out when it is closed, and then it has no connection to release them on: use " +
 				"the Config's clients or Options")
 		}
@@ -103,6 +103,7 @@ func validity(s *stage) {
 		s.believable(alive, lease, longTTL)
 		s.release(lease)
 	}
+	s.calmly(2*shortTTL, func(ttl time.Duration) string { return s.validAfterItsWait(alive, ttl) })
 	const enough = 2 // one alone may look right by chance
 	for attempt, right, ttl := 1, 0, shortTTL; ; attempt++ {
 		late := s.outlived(alive, ttl)
@@ -118,6 +119,26 @@ func validity(s *stage) {
 		}
 		s.Logf("a waiter got the lock %v after a TTL of %v: once more", late, ttl/2)
 	}
+}
+
+// validAfterItsWait has a client wait for longer than its TTL. It returns what is wrong with the lease that it gets.
+func (s *stage) validAfterItsWait(holder *instance, ttl time.Duration) (fault string) {
+	i, held := s.open(ttl), s.fill(holder, "key")
+	w := s.waiterFor(i, "key", i.Acquire)
+	w.parked()
+	time.Sleep(ttl * 3 / 2)
+	s.release(held...)
+	w.finish()
+	timed, ok := strategies.As[strategies.Timed](w.lease)
+	if !ok {
+		s.notApplicable("its leases do not say until when they are valid")
+	}
+	if ended := w.over.Sub(timed.ValidUntil()); ended > 0 {
+		fault = fmt.Sprintf("a lease of %v that was waited for had ended %v before it was granted, by its own word", ttl,
+			ended)
+	}
+	_ = s.again(w.lease) // it may have run out
+	return fault
 }
 
 // outlived returns how long after the end of a dead holder's validity another client got the

@@ -410,23 +410,64 @@ func abandonedRelease(s *stage) {
 func (s *stage) abandon(i, other *instance, n interruption, step int, ttl time.Duration) (there bool) {
 	leases := s.fill(i, "key")
 	there, _ = s.timesOut(i, leases[0], n, step)
-	// A longer wait proves nothing: a machine that stands still ends a watchdog's lease too.
-	limit := min(s.patience, 5*ttl)
-	for end := time.Now().Add(limit); s.held(other, "key"); time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(end) {
-			s.fatalf("a release ran out of time %s number %d, and %v later, with a TTL of %v, the lock is not free: "+
-				"its watchdog goes on",
-				n.what, step+1, limit, ttl)
-		}
-	}
+	s.runsOutUnwatched(other, ttl, fmt.Sprintf("a release ran out of time %s number %d", n.what, step+1))
 	_ = s.releaseAll(leases[1:])
 	s.recovers(i) // its connection was broken
 	return there
 }
 
+// runsOutUnwatched expects a lock that nobody wants any more to be free after its TTL.
+func (s *stage) runsOutUnwatched(other *instance, ttl time.Duration, seen string) {
+	// A longer wait proves nothing: a machine that stands still ends a watchdog's lease too.
+	limit := min(s.patience, 5*ttl)
+	for end := time.Now().Add(limit); s.held(other, "key"); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(end) {
+			s.fatalf("%s, and %v later, with a TTL of %v, the lock is not free: its watchdog goes on", seen, limit, ttl)
+		}
+	}
+}
+
+// abandonedAcquire has an acquire run out of time at each of its steps, while its command or the answer is on its way,
+// which then arrives: the lock must become free by its TTL.
+func abandonedAcquire(s *stage) {
+	s.expiring = true
+	other := s.open(longTTL)
+	s.awake(2*shortTTL, func(ttl time.Duration) {
+		i := s.open(ttl)
+		s.release(s.acquire(i, "key")) // this opens its connections
+		for _, n := range []interruption{
+			{"before its command", network.Write},
+			{"before the answer to its command", network.Answers},
+		} {
+			eachStep(func(step int) bool { return s.abandonAcquire(i, other, n, step, ttl) })
+		}
+	})
+}
+
+// abandonAcquire says whether the acquire has such a step.
+func (s *stage) abandonAcquire(i, other *instance, n interruption, step int, ttl time.Duration) (there bool) {
+	ctx, cancel := context.WithTimeout(context.Background(), moment)
+	defer cancel()
+	w, there := s.heldUp(i, n.kind, step, func() *waiter {
+		return s.waiterFor(i, "key", func(_ context.Context, key string) (strategies.Lease, error) {
+			return i.Acquire(ctx, key)
+		})
+	}, func() {
+		<-ctx.Done()
+		time.Sleep(moment) // it is told of the end
+	})
+	w.returned("an acquire whose context has ended")
+	if w.err == nil {
+		_ = s.again(w.lease)
+	}
+	s.runsOutUnwatched(other, ttl, fmt.Sprintf("an acquire ran out of time %s number %d", n.what, step+1))
+	s.recovers(i) // its connection may be broken
+	return there
+}
+
 // renewalAndRelease releases a lease while a renewal is on its way to the server or back.
 func renewalAndRelease(s *stage) {
-	const ttl = 2 * shortTTL
+	const ttl = 4 * shortTTL // a renewal may come when a fifth of it is left
 	i, other := s.open(ttl), s.open(longTTL)
 	renewed := s.acquire(i, "key")
 	for range 3 { // loads the renewal script: EVALSHA, EVAL, EVALSHA
@@ -442,7 +483,7 @@ func renewalAndRelease(s *stage) {
 		for range 2 {
 			s.calmly(ttl, func(ttl time.Duration) string {
 				on := i
-				if ttl > 2*shortTTL {
+				if ttl > 4*shortTTL {
 					on = s.open(ttl)
 					s.release(s.acquire(on, "key"))
 				}
@@ -459,7 +500,7 @@ func (s *stage) releaseDuringRenewal(i, other *instance, n interruption) (fault 
 	gate := i.wire.Hold(n.kind, 0)
 	caught := gate.Catches(2 * time.Second)
 	w := s.background(i, "key", lease.Release)
-	for look := 0; look < 20 && !w.isOver(); look++ { // the release may wait for the renewal to end
+	for look := 0; look < 10 && !w.isOver(); look++ { // the release may wait for the renewal to end
 		time.Sleep(5 * time.Millisecond)
 	}
 	gate.Open()

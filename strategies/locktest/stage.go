@@ -116,6 +116,7 @@ func (s *stage) open(ttl time.Duration) *instance {
 	}
 	locker, err := s.fixture.Open(config)
 	if err != nil {
+		s.alive()
 		s.fatalf("open: %v", err)
 	}
 	i.lock, i.Locker = locker, s.naming(locker)
@@ -123,6 +124,7 @@ func (s *stage) open(ttl time.Duration) *instance {
 	s.Cleanup(func() { _ = locker.Close() })
 	if p, ok := strategies.As[strategies.Preparer](locker); ok {
 		if err := p.Prepare(s.ctx, []string{s.named("key")}); err != nil {
+			s.alive()
 			s.fatalf("prepare: %v", err)
 		}
 	}

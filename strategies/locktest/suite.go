@@ -192,8 +192,8 @@ func Checks() []Check {
 		},
 		{
 			"validity", recovers, validity, valid,
-			"A lease is said to be valid no longer than its TTL from before it was asked for, and nobody else gets " +
-				"the lock in that time.",
+			"A lease is said to be valid no longer than its TTL from before it was asked for, nobody else gets the " +
+				"lock in that time, and a lease that was waited for has not ended by its own word.",
 		},
 		{
 			"TTL of a call", recovers, callTTL, "the TTL of a call is its lease's",
@@ -259,6 +259,11 @@ func Checks() []Check {
 			"abandoned release", watches | onRedis, abandonedRelease,
 			"no watchdog keeps a lock whose release was cancelled",
 			"A lock whose release was cancelled at any of its commands is free after its TTL, whatever renews it.",
+		},
+		{
+			"abandoned acquire", watches | onRedis, abandonedAcquire,
+			"no watchdog keeps a lock whose acquire was cancelled",
+			"A lock whose acquire was cancelled at any of its commands is free after its TTL, whatever renews it.",
 		},
 		{
 			"renewal and release", watches | onRedis, renewalAndRelease,

@@ -9,14 +9,11 @@ import (
 	"strings"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-	"github.com/redis/go-redis/v9/maintnotifications"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/lockbench/lockbench/internal/apps/document"
 	"github.com/lockbench/lockbench/internal/driver"
 	"github.com/lockbench/lockbench/internal/layout"
-	"github.com/lockbench/lockbench/internal/store"
-	"github.com/lockbench/lockbench/internal/store/redis/servers"
 	"github.com/lockbench/lockbench/internal/untrusted"
 	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/strategies/goredis"
@@ -32,6 +29,7 @@ type Document struct {
 	Strategy    string    `json:"strategy"`
 	Lock        string    `json:"lock"` // what it says of itself
 	Claims      []string  `json:"claims"`
+	Keeps       []string  `json:"keeps,omitempty"` // keys of idle locks, as it declares
 	Checks      []Verdict `json:"checks"`
 	Interrupted bool      `json:"interrupted,omitempty"`
 }
@@ -74,28 +72,44 @@ func (o Options) Validate() error {
 	return errors.Join(problems...)
 }
 
-// Run runs the checks, one after the other, on fresh servers for each that needs them.
+// atOnce checks run at a time. Most of their time they wait.
+const atOnce = 4
+
+// longest is how long one check may take.
+const longest = time.Minute
+
+// NotRun is the outcome of a check that was not begun, or not ended, because the user interrupted it.
+const NotRun locktest.Outcome = "not run"
+
+// Run runs the checks, some at a time, each on fresh servers. When ctx ends it returns what has been found so far.
 func Run(ctx context.Context, o Options) (*Document, error) {
 	info := o.Strategy.Info()
 	d := &Document{
 		Head: document.Begin(schema), Strategy: o.Strategy.Name(), Lock: info.Summary, Claims: info.Claims.List(),
+		Keeps: info.Persistent,
 	}
-	for _, one := range locktest.Checks() {
-		if len(o.Only) > 0 && !slices.Contains(o.Only, one.Name) {
-			continue
-		}
-		if d.Interrupted = ctx.Err() != nil; d.Interrupted {
-			break
-		}
-		if o.Progress != nil && one.Inapplicable(info) == "" {
-			o.Progress(one.Name)
-		}
-		verdict, err := judge(ctx, one, o.Strategy)
-		if err != nil {
-			return nil, err
-		}
-		d.Checks = append(d.Checks, verdict)
+	checks := slices.DeleteFunc(locktest.Checks(), func(c locktest.Check) bool {
+		return len(o.Only) > 0 && !slices.Contains(o.Only, c.Name)
+	})
+	d.Checks = make([]Verdict, len(checks))
+	running, ended := errgroup.WithContext(ctx)
+	running.SetLimit(atOnce)
+	for i, one := range checks {
+		running.Go(func() (err error) {
+			if ended.Err() == nil && o.Progress != nil && one.Inapplicable(info) == "" {
+				o.Progress(one.Name)
+			}
+			d.Checks[i], err = judge(ended, one, o.Strategy)
+			if ctx.Err() != nil {
+				return nil // it is interrupted, which is no error of the servers
+			}
+			return err
+		})
 	}
+	if err := running.Wait(); err != nil {
+		return nil, err
+	}
+	d.Interrupted = ctx.Err() != nil && len(d.With(NotRun)) > 0
 	d.Finished = time.Now()
 	return d, nil
 }
@@ -103,72 +117,47 @@ func Run(ctx context.Context, o Options) (*Document, error) {
 // judge runs one check on servers of its own.
 func judge(ctx context.Context, one locktest.Check, v strategies.Variant) (Verdict, error) {
 	info := v.Info()
-	fixture := locktest.Fixture{Open: func(c goredis.Config) (strategies.Locker, error) { return open(v, c) }}
-	if one.Inapplicable(info) == "" && info.OnRedis() {
+	verdict := Verdict{Check: one.Name, Proves: one.Proves, Outcome: NotRun, Because: "it was interrupted"}
+	applies := one.Inapplicable(info) == ""
+	if applies && ctx.Err() != nil {
+		return verdict, nil
+	}
+	fixture := locktest.Fixture{Open: func(c goredis.Config) (strategies.Locker, error) { return open(ctx, v, c) }}
+	if applies && info.OnRedis() {
 		var all fleet
 		defer func() { all.close(context.WithoutCancel(ctx)) }()
 		for range info.Nodes {
-			server, err := servers.StartOwn(ctx, servers.Options{RunID: store.NewRunID()})
+			one, err := startNode(ctx)
 			if err != nil {
-				return Verdict{}, err
+				return verdict, err
 			}
-			all = append(all, server)
+			all = append(all, one)
 		}
 		all.furnish(ctx, &fixture)
 	}
-	found := one.Judge(ctx, fixture, info)
-	verdict := Verdict{
-		Check: found.Check, Proves: found.Proves, Outcome: found.Outcome, Because: untrusted.Printable(found.Because),
-		Seconds: found.Took.Seconds(),
+	limited, cancel := context.WithTimeout(ctx, longest)
+	defer cancel()
+	found := one.Judge(limited, fixture, info)
+	verdict.Seconds = found.Took.Seconds()
+	if applies && ctx.Err() != nil && found.Outcome != locktest.Passed {
+		return verdict, nil // what it found may be the interruption
 	}
 	for _, f := range found.Failures {
 		verdict.Failures = append(verdict.Failures, Failure{f.Promise, untrusted.Printable(f.Seen)})
 	}
+	if found.Outcome == locktest.NotJudged && limited.Err() != nil {
+		found.Because = fmt.Sprintf("it did not end within %v", longest)
+	}
+	verdict.Outcome, verdict.Because = found.Outcome, untrusted.Printable(found.Because)
 	return verdict, nil
 }
 
-// fleet are the servers of a check.
-type fleet []*servers.Own
-
-// furnish gives a fixture the servers, and what can be done to them.
-func (f fleet) furnish(ctx context.Context, fixture *locktest.Fixture) {
-	each := func(do func(*servers.Own, context.Context) error) func() error {
-		return func() error {
-			var problems []error
-			for _, server := range f {
-				problems = append(problems, do(server, ctx))
-			}
-			return errors.Join(problems...)
-		}
-	}
-	fixture.Nodes = func() (nodes []goredis.Node) {
-		for _, server := range f {
-			nodes = append(nodes, goredis.Node{Options: &redis.UniversalOptions{
-				Addrs: []string{server.Addr()}, MaxRetries: -1, DialerRetries: 1, PipelinePoolSize: -1,
-				DisableIdentity: true, ContextTimeoutEnabled: true,
-				MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
-			}})
-		}
-		return nodes
-	}
-	fixture.Pause = each(func(s *servers.Own, ctx context.Context) error { return s.Pause(ctx) })
-	fixture.Resume = each(func(s *servers.Own, ctx context.Context) error { return s.Resume(ctx) })
-	fixture.Kill = func(node int) error { return f[node].Kill(ctx) }
-	fixture.Revive = func(node int) error { return f[node].Restart(ctx) }
-}
-
-func (f fleet) close(ctx context.Context) {
-	for _, server := range f {
-		_ = server.Close(ctx) // its verdict is known
-	}
-}
-
 // open opens one instance. What the suite does to connections is done to those of a driver too.
-func open(v strategies.Variant, c goredis.Config) (strategies.Locker, error) {
+func open(ctx context.Context, v strategies.Variant, c goredis.Config) (strategies.Locker, error) {
 	if !v.Info().Driver {
 		return goredis.Open(v, c)
 	}
-	return driver.OpenThrough(v, c)
+	return driver.OpenThrough(ctx, v, c)
 }
 
 // With returns the names of the checks with an outcome.
@@ -184,7 +173,11 @@ func (d *Document) With(outcome locktest.Outcome) (names []string) {
 // Lay writes the document for people.
 func (d *Document) Lay(p *layout.Page) {
 	fmt.Fprintf(p, "%s %s  %s: %s\n", d.Tool.Name, d.Tool.Version, d.Strategy, d.Lock)
-	fmt.Fprintf(p, "claims %s\n\n", strings.Join(d.Claims, ", "))
+	fmt.Fprintf(p, "claims %s\n", strings.Join(d.Claims, ", "))
+	if len(d.Keeps) > 0 {
+		fmt.Fprintf(p, "keeps  %s\n", strings.Join(d.Keeps, ", "))
+	}
+	fmt.Fprintln(p)
 	var rows [][]string
 	for _, c := range d.Checks {
 		if c.Outcome != locktest.NotApplicable {
@@ -193,7 +186,7 @@ func (d *Document) Lay(p *layout.Page) {
 	}
 	p.Columns(rows)
 	for _, c := range d.Checks {
-		if c.Because == "" && len(c.Failures) == 0 || c.Outcome == locktest.NotApplicable {
+		if c.Because == "" && len(c.Failures) == 0 || c.Outcome == locktest.NotApplicable || c.Outcome == NotRun {
 			continue
 		}
 		fmt.Fprintf(p, "\n%s  %s\n", p.Bold(c.Check), painted(p, c.Outcome))

@@ -137,7 +137,7 @@ func TestSweep(t *testing.T) {
 	theirs := contents(t, eye)
 	exec(`CREATE SCHEMA lockbench_session_deadbeef; CREATE TABLE lockbench_session_deadbeef.lockbench_counter (n int);
 		CREATE TABLE lockbench_session_deadbeef.lockbench_lock (key bytea)`)
-	swept, err := store.SweepAt(t.Context(), Store(), store.Options{Address: users.url()})
+	swept, err := store.SweepAt(t.Context(), Store(), store.Options{Address: users.url()}, nil)
 	left := contents(t, eye)
 	if err != nil || swept.Found != 1 || len(swept.Skipped) != 1 ||
 		slices.Contains(left, "schema lockbench_session_deadbeef") {

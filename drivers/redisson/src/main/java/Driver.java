@@ -1,3 +1,4 @@
+import java.time.Duration;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
@@ -9,24 +10,28 @@ import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.LockSupport;
 import org.redisson.Redisson;
 import org.redisson.api.RBucket;
+import org.redisson.RedissonRedLock;
 import org.redisson.api.RFencedLock;
 import org.redisson.api.RLock;
+import org.redisson.api.RSemaphore;
 import org.redisson.api.RedissonClient;
 import org.redisson.client.codec.StringCodec;
 import org.redisson.config.Config;
 import org.yaml.snakeyaml.Yaml;
 
 /**
- * Drives Redisson's locks by the protocol in docs/DRIVERS.md: lock, fair, fenced, spin, or noop, which does nothing.
- * Each client is a thread, since a thread is what owns a lock of Redisson.
+ * Drives Redisson's locks by the protocol in docs/DRIVERS.md: lock, fair, fenced, spin, redlock on five nodes,
+ * semaphore with two permits, or noop, which does nothing. Each client is a thread, since a thread is what owns a lock
+ * of Redisson.
  */
 public final class Driver {
     static final long REPORT = 50; // ms between two reports; lockbench wants one in 100 ms
     static final long RETRY = 50; // ms of pause after an error
+    static final int PERMITS = 2; // of the semaphore
 
     final String kind;
     final Map<Long, Holder> holders = new HashMap<>();
-    RedissonClient redisson;
+    final List<RedissonClient> nodes = new ArrayList<>();
     String prefix;
     Run run;
 
@@ -44,9 +49,7 @@ public final class Driver {
             }
             driver.answer(ask);
         }
-        if (driver.redisson != null) {
-            driver.redisson.shutdown();
-        }
+        driver.nodes.forEach(RedissonClient::shutdown);
         System.exit(0);
     }
 
@@ -72,8 +75,16 @@ public final class Driver {
         System.out.flush();
     }
 
+    /** An error in the protocol's words. */
+    static String why(Throwable e) {
+        if (e instanceof InterruptedException || e.getCause() instanceof InterruptedException) {
+            return quoted("stopped");
+        }
+        return quoted(e instanceof IllegalMonitorStateException ? "not held" : e.toString());
+    }
+
     static void fail(Map<String, Object> ask, Throwable e) {
-        say(ask, ",\"error\":" + quoted(e instanceof IllegalMonitorStateException ? "not held" : e.toString()));
+        say(ask, ",\"error\":" + why(e));
     }
 
     void answer(Map<String, Object> ask) {
@@ -98,7 +109,7 @@ public final class Driver {
                 holders.put(number(ask.get("id")), holder);
                 holder.start();
             }
-            case "cancel" -> holders.get(number(ask.get("lease"))).cancel();
+            case "cancel" -> holders.values().forEach(holder -> holder.cancel(ask.get("call")));
             case "release" -> holders.get(number(ask.get("lease"))).releases.add(ask);
             default -> fail(ask, new UnsupportedOperationException((String) ask.get("do")));
         }
@@ -111,6 +122,9 @@ public final class Driver {
                 + "\"redisson_lock_queue:{key}\",\"redisson_lock_timeout:{key}\"]";
             case "fenced" -> ",\"claims\":[\"exclusion\",\"recovery\",\"watchdog\",\"fencing\"],\"keys\":[\"{key}\","
                 + "\"redisson_lock_token:{key}\"],\"keeps\":[\"redisson_lock_token:{key}\"]";
+            case "redlock" -> ",\"claims\":[\"exclusion\",\"recovery\",\"watchdog\"],\"nodes\":5";
+            case "semaphore" -> ",\"claims\":[\"exclusion\"],\"capacity\":" + PERMITS
+                + ",\"keeps\":[\"{key}\"],\"caveat\":\"a dead holder's permit never comes back\"";
             default -> ",\"claims\":[\"exclusion\",\"recovery\",\"watchdog\"]";
         };
         String version = Redisson.class.getPackage().getImplementationVersion();
@@ -126,91 +140,148 @@ public final class Driver {
             case "fair" -> ",\"format\":\"Redisson RFairLock\"";
             case "fenced" -> ",\"format\":\"Redisson RFencedLock\"";
             case "spin" -> ",\"format\":\"Redisson RSpinLock\"";
+            case "semaphore" -> ",\"format\":\"Redisson RSemaphore\"";
             default -> "";
         };
     }
 
     void open(Map<String, Object> ask) {
         prefix = (String) ask.get("prefix");
-        if (kind.equals("noop")) {
-            return;
+        for (String address : Driver.<String>list(ask.getOrDefault("redis", List.of()))) {
+            Config config = new Config();
+            config.setLockWatchdogTimeout(number(ask.get("ttl_ms")));
+            config.useSingleServer().setAddress(address).setClientName((String) ask.get("client_name"))
+                .setConnectionMinimumIdleSize(1).setConnectionPoolSize(64);
+            nodes.add(Redisson.create(config));
         }
-        Config config = new Config();
-        config.setLockWatchdogTimeout(number(ask.get("ttl_ms")));
-        config.useSingleServer().setAddress(Driver.<String>list(ask.get("redis")).get(0))
-            .setClientName((String) ask.get("client_name")).setConnectionMinimumIdleSize(1).setConnectionPoolSize(64);
-        redisson = Redisson.create(config);
     }
 
-    /** One lock of a key; null if the kind does nothing. */
-    RLock lock(String key) {
+    /** What a client does with the lock of a key. */
+    interface Lock {
+        /** Takes it, and returns its token, "null" without one; null after the timeout in ns, if there is one. */
+        String acquire(Object timeout) throws InterruptedException;
+
+        void release();
+    }
+
+    Lock lock(String key) {
+        RedissonClient redisson = kind.equals("noop") ? null : nodes.get(0);
         return switch (kind) {
-            case "noop" -> null;
-            case "lock" -> redisson.getLock(prefix + key);
-            case "fair" -> redisson.getFairLock(prefix + key);
-            case "fenced" -> redisson.getFencedLock(prefix + key);
-            case "spin" -> redisson.getSpinLock(prefix + key);
-            default -> throw new IllegalArgumentException("the kinds are lock, fair, fenced, spin and noop");
+            case "noop" -> new Lock() {
+                public String acquire(Object timeout) {
+                    return "null";
+                }
+
+                public void release() {
+                }
+            };
+            case "lock" -> of(redisson.getLock(prefix + key));
+            case "fair" -> of(redisson.getFairLock(prefix + key));
+            case "fenced" -> fenced(redisson.getFencedLock(prefix + key));
+            case "spin" -> of(redisson.getSpinLock(prefix + key));
+            case "redlock" -> of(new RedissonRedLock(
+                nodes.stream().map(node -> node.getLock(prefix + key)).toArray(RLock[]::new)));
+            case "semaphore" -> semaphore(redisson.getSemaphore(prefix + key));
+            default -> throw new IllegalArgumentException("there is no kind " + kind);
         };
     }
 
-    /** Takes the lock, and returns its token, "null" without one; null after the timeout in ns, if there is one. */
-    static String acquire(RLock lock, Object timeout) throws InterruptedException {
-        if (lock instanceof RFencedLock fenced) {
-            long limit = timeout == null ? TimeUnit.DAYS.toNanos(1) : number(timeout);
-            Long token = limit == 0 ? fenced.tryLockAndGetToken() : fenced.tryLockAndGetToken(limit, TimeUnit.NANOSECONDS);
-            return token == null ? null : token.toString();
-        }
-        boolean held = true;
-        if (lock != null && timeout == null) {
-            lock.lockInterruptibly();
-        } else if (lock != null) {
-            held = number(timeout) == 0 ? lock.tryLock() : lock.tryLock(number(timeout), TimeUnit.NANOSECONDS);
-        }
-        return held ? "null" : null;
+    static Lock of(RLock lock) {
+        return new Lock() {
+            public String acquire(Object timeout) throws InterruptedException {
+                boolean held = true;
+                if (timeout == null) {
+                    lock.lockInterruptibly();
+                } else {
+                    held = number(timeout) == 0 ? lock.tryLock() : lock.tryLock(number(timeout), TimeUnit.NANOSECONDS);
+                }
+                return held ? "null" : null;
+            }
+
+            public void release() {
+                lock.unlock();
+            }
+        };
+    }
+
+    static Lock fenced(RFencedLock lock) {
+        return new Lock() {
+            public String acquire(Object timeout) throws InterruptedException {
+                long limit = timeout == null ? TimeUnit.DAYS.toNanos(1) : number(timeout);
+                Long token = limit == 0 ? lock.tryLockAndGetToken() : lock.tryLockAndGetToken(limit, TimeUnit.NANOSECONDS);
+                return token == null ? null : token.toString();
+            }
+
+            public void release() {
+                lock.unlock();
+            }
+        };
+    }
+
+    static Lock semaphore(RSemaphore semaphore) {
+        semaphore.trySetPermits(PERMITS); // the first one does
+        return new Lock() {
+            public String acquire(Object timeout) throws InterruptedException {
+                boolean held = true;
+                if (timeout == null) {
+                    semaphore.acquire();
+                } else {
+                    held = semaphore.tryAcquire(Duration.ofNanos(number(timeout)));
+                }
+                return held ? "null" : null;
+            }
+
+            public void release() {
+                semaphore.release();
+            }
+        };
     }
 
     /** A lease outside a run, which the thread that acquired it releases. */
     final class Holder extends Thread {
         private final Map<String, Object> ask;
         final BlockingQueue<Map<String, Object>> releases = new LinkedBlockingQueue<>();
-        private boolean waiting = true;
+        private Object calling; // the question that the library is called for; null between two calls
 
         Holder(Map<String, Object> ask) {
             this.ask = ask;
             setDaemon(true);
         }
 
-        synchronized void cancel() {
-            if (waiting) {
+        /** Interrupts that call, and nothing else. */
+        synchronized void cancel(Object call) {
+            if (call.equals(calling)) {
                 interrupt();
             }
         }
 
-        private synchronized void waited() {
-            waiting = false;
-            Thread.interrupted();
+        private synchronized void calls(Object id) {
+            calling = id;
+            if (id == null) {
+                Thread.interrupted();
+            }
         }
 
         @Override
         public void run() {
             try {
-                RLock lock = lock((String) ask.get("key"));
-                String token = acquire(lock, ask.get("timeout_ns"));
-                waited();
+                calls(ask.get("id"));
+                Lock lock = lock((String) ask.get("key"));
+                String token = lock.acquire(ask.get("timeout_ns"));
+                calls(null);
                 say(ask, token == null ? ",\"error\":\"timeout\"" : ",\"lease\":" + ask.get("id") + ",\"token\":" + token);
                 while (token != null) {
                     Map<String, Object> release = releases.take();
+                    calls(release.get("id"));
                     try {
-                        lock.unlock();
+                        lock.release();
                         say(release, "");
                     } catch (RuntimeException e) {
                         fail(release, e);
                     }
+                    calls(null);
                 }
-            } catch (InterruptedException e) {
-                say(ask, ",\"error\":\"stopped\"");
-            } catch (RuntimeException e) {
+            } catch (InterruptedException | RuntimeException e) {
                 fail(ask, e);
             }
         }
@@ -266,7 +337,7 @@ public final class Driver {
         private final int number;
         private final List<String> keys;
         private final List<List<Number>> steps;
-        private final Map<String, RLock> locks = new HashMap<>();
+        private final Map<String, Lock> locks = new HashMap<>();
         private int step;
         private boolean waiting;
 
@@ -316,31 +387,29 @@ public final class Driver {
                 until(end);
                 return;
             }
-            RBucket<String> counter = redisson.getBucket(prefix + keys.get(key) + ":counter", StringCodec.INSTANCE);
+            RBucket<String> counter = nodes.get(0).getBucket(prefix + keys.get(key) + ":counter", StringCodec.INSTANCE);
             String before = counter.get();
             until(end);
             counter.set(String.valueOf(before == null ? 1 : Long.parseLong(before) + 1));
         }
 
         private void cycle(int key, long hold) {
-            RLock lock = locks.computeIfAbsent(keys.get(key), Driver.this::lock);
+            Lock lock = locks.computeIfAbsent(keys.get(key), Driver.this::lock);
             long asked = System.nanoTime();
             String error = null;
             String token = null;
             waits(true);
             try {
-                token = acquire(lock, run.ask.get("timeout_ns"));
-                error = token == null ? "timeout" : null;
-            } catch (InterruptedException e) {
-                error = "stopped";
-            } catch (RuntimeException e) { // Redisson wraps some interrupts
-                error = e.getCause() instanceof InterruptedException ? "stopped" : e.toString();
+                token = lock.acquire(run.ask.get("timeout_ns"));
+                error = token == null ? quoted("timeout") : null;
+            } catch (InterruptedException | RuntimeException e) {
+                error = why(e);
             }
             long granted = System.nanoTime();
             waits(false);
             if (error != null) {
-                run.made("[" + number + "," + key + "," + asked + ",null,null," + granted + ",null," + quoted(error) + "]");
-                if (!error.equals("timeout")) {
+                run.made("[" + number + "," + key + "," + asked + ",null,null," + granted + ",null," + error + "]");
+                if (!error.equals(quoted("timeout"))) {
                     until(System.nanoTime() + RETRY * 1_000_000);
                 }
                 return;
@@ -353,11 +422,9 @@ public final class Driver {
             }
             long released = System.nanoTime();
             try {
-                if (lock != null) {
-                    lock.unlock();
-                }
+                lock.release();
             } catch (RuntimeException e) {
-                wrong = quoted(e instanceof IllegalMonitorStateException ? "not held" : e.toString());
+                wrong = why(e);
             }
             run.made("[" + number + "," + key + "," + asked + "," + granted + "," + released + "," + System.nanoTime() + ","
                 + token + "," + wrong + "]");

@@ -1,0 +1,273 @@
+package drivers_test
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/lockbench/lockbench/internal/apps/check"
+	"github.com/lockbench/lockbench/results"
+	"github.com/lockbench/lockbench/strategies/locktest"
+)
+
+// TestLanguages writes docs/LANGUAGES.md from the reports and checks in bin/languages, which make languages makes.
+func TestLanguages(t *testing.T) {
+	root := os.Getenv("LOCKBENCH_LANGUAGES")
+	if root == "" {
+		t.Skip("make languages writes the page")
+	}
+	p := page{}
+	for _, file := range found(t, root, "run-*.json") {
+		report, err := results.ReadJSON(strings.NewReader(file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		p.add(report)
+	}
+	var checked []*check.Document
+	for _, file := range found(t, root, "check-*.json") {
+		d := &check.Document{}
+		if err := json.Unmarshal([]byte(file), d); err != nil {
+			t.Fatal(err)
+		}
+		checked = append(checked, d)
+	}
+	text := p.String() + conformance(checked)
+	if err := os.WriteFile(filepath.Join(root, "docs", "LANGUAGES.md"), []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func found(t *testing.T, root, pattern string) (texts []string) {
+	t.Helper()
+	files, _ := filepath.Glob(filepath.Join(root, "bin", "languages", pattern))
+	if len(files) == 0 {
+		t.Fatalf("there is no bin/languages/%s: make languages", pattern)
+	}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		texts = append(texts, string(text))
+	}
+	return texts
+}
+
+// page is what was measured of the drivers.
+type page struct {
+	drivers []string // in the order of the table
+	cells   map[string][]cell
+	reports []*results.Report
+}
+
+// cell is one driver with that many clients.
+type cell struct {
+	clients int
+	results.Summary
+}
+
+func (p *page) add(report *results.Report) {
+	if p.cells == nil {
+		p.cells = map[string][]cell{}
+	}
+	p.reports = append(p.reports, report)
+	for _, s := range report.Summaries() {
+		if !slices.Contains(p.drivers, s.Name) {
+			p.drivers = append(p.drivers, s.Name)
+		}
+		p.cells[s.Name] = append(p.cells[s.Name], cell{report.WorkloadOf(s.Runs[0]).Clients, s})
+		slices.SortFunc(p.cells[s.Name], func(a, b cell) int { return cmp.Compare(a.clients, b.clients) })
+	}
+}
+
+// columns are the figures of the table.
+var columns = []struct{ title, metric string }{
+	{"acquisitions/s", "acq_per_s"}, {"wait p50", "wait_p50"}, {"wait p99", "wait_p99"},
+	{"commands/acq.", "commands_per_acq"}, {"starved", "starved"}, {"driver CPU/acq.", "driver_cpu_per_acq"},
+}
+
+func (p *page) String() string {
+	b := new(strings.Builder)
+	first := p.reports[0]
+	w := first.Workload
+	fmt.Fprintf(b, `# Locks of other languages, measured
+
+Written by `+"`make languages`"+`: each driver of [DRIVERS.md](DRIVERS.md) with 1, 10 and 100 clients on one key, in two processes, hold %v, for %v after a warm-up of %v. `+
+		"`exec:go pubsub`"+` is our own lock through a driver; the drivers that do nothing are the floor of their languages.
+
+On %s, %s, %d CPUs, %s. `, w.Hold, w.Duration, w.Warmup, first.Redis.Release(), first.Environment.CPUModel,
+		first.Environment.CPUs, p.noise())
+	b.WriteString("Starved are clients without a turn in the time of two for each.\n\n| driver | clients |")
+	for _, c := range columns {
+		fmt.Fprintf(b, " %s |", c.title)
+	}
+	b.WriteString("\n| --- | --: |" + strings.Repeat(" --: |", len(columns)) + "\n")
+	for _, driver := range p.drivers {
+		for i, c := range p.cells[driver] {
+			name := ""
+			if i == 0 {
+				name = "`" + driver + "`"
+			}
+			fmt.Fprintf(b, "| %s | %d |", name, c.clients)
+			for _, column := range columns {
+				fmt.Fprintf(b, " %s |", c.Brief(results.MustMetric(column.metric)))
+			}
+			b.WriteString("\n")
+		}
+	}
+	b.WriteString("\n## What stands out\n\n")
+	for _, driver := range p.drivers {
+		if found := standsOut(p.cells[driver]); len(found) > 0 {
+			if why := causes[driver]; why != "" {
+				found = append(found, why)
+			}
+			fmt.Fprintf(b, "- `%s`: %s.\n", driver, strings.Join(found, "; "))
+		}
+	}
+	return b.String()
+}
+
+// causes are plain in the code of what stands out.
+var causes = map[string]string{
+	"exec:redis-py": "who finds the lock held sleeps for 100 ms, and who has just released it asks first",
+	"exec:redlock 5": "what a try got on less than a majority is undone when the last try has failed, and with " +
+		"`retryCount: -1`, which is its wait without limit, there is no last one: those who split the nodes wait for the TTL",
+}
+
+// noise says in how many runs something else than the locks had the machine.
+func (p *page) noise() string {
+	runs, noisy := 0, 0
+	for _, report := range p.reports {
+		for _, run := range report.Runs {
+			runs++
+			if run.MachineBound() {
+				noisy++
+			}
+		}
+	}
+	if noisy == 0 {
+		return fmt.Sprintf("which had nothing else to do in all %d runs", runs)
+	}
+	return fmt.Sprintf("**which was busy in %d of %d runs: believe counts, not times**", noisy, runs)
+}
+
+// standsOut is what the figures of a driver show.
+func standsOut(cells []cell) (found []string) {
+	of := func(c cell, metric string) float64 {
+		f := c.Figure(results.MustMetric(metric))
+		if f == nil {
+			return 0
+		}
+		return f.Value
+	}
+	alone, most := cells[0], cells[len(cells)-1]
+	for _, c := range cells {
+		if !c.Runs[0].Usable() {
+			found = append(found, fmt.Sprintf("with %d clients no usable run: %s", c.clients,
+				strings.Join(append(c.Runs[0].Invalid, c.Runs[0].Failure), " ")))
+		}
+		if broken := c.Runs[0].Safety.Broken; len(broken) > 0 {
+			found = append(found, fmt.Sprintf("with %d clients it broke its claim of %s", c.clients,
+				strings.Join(broken, ", ")))
+		}
+		if n := of(c, "starved"); n > 0 {
+			found = append(found, fmt.Sprintf("%.0f of %d clients starved", n, c.clients))
+		}
+		if p50, p99 := of(c, "wait_p50"), of(c, "wait_p99"); p50 > 0 && p99 > 20*p50 && c.clients > 1 {
+			found = append(found, fmt.Sprintf("with %d clients the p99 of the wait is %.0f times its p50", c.clients,
+				p99/p50))
+		}
+	}
+	if one, many := of(alone, "acq_per_s"), of(most, "acq_per_s"); many < one/2 {
+		found = append(found, fmt.Sprintf("%.0f acquisitions/s with %d clients, %.0f with %d", many, most.clients, one,
+			alone.clients))
+	}
+	if one, many := of(alone, "commands_per_acq"), of(most, "commands_per_acq"); many > 3*one {
+		found = append(found, fmt.Sprintf("%.0f commands an acquisition with %d clients, %.0f with %d", many,
+			most.clients, one, alone.clients))
+	}
+	return found
+}
+
+// issues are those in the trackers of what the checks find, and causes that are plain in the code.
+var issues = map[[2]string]string{
+	{"exec:redis-py", "cancelled release"}: "release forgets its token before it asks Redis: " +
+		"[redis-py #4258](https://github.com/redis/redis-py/pull/4258) repairs that after 8.1.0",
+	{"exec:redis-py", "refused writes"}: "the same",
+	{"exec:redis-py-asyncio", "exclusion"}: "an acquire that is cancelled while its SET is on the way leaves the lock " +
+		"until its TTL",
+	{"exec:aioredlock", "renewal and release"}:  "the script of the renewal takes the lock if nobody has it",
+	{"exec:python-redis-lock", "dead holder"}:   "who waits looks again after a TTL of its own, which is longer here",
+	{"exec:python-redis-lock", "slow answer"}:   "the same",
+	{"exec:python-redis-lock", "late commands"}: "the same",
+	{"exec:aioredlock", "exclusion"}: "an acquire that is cancelled is undone on another connection, which may be " +
+		"faster than its script",
+	{"exec:aioredlock", "acquire and release"}: "the script of the release answers OK if there is no lock",
+	{"exec:redlock", "validity"}: "[node-redlock #296]" +
+		"(https://github.com/mike-marcacci/node-redlock/issues/296)",
+	{"exec:redlock", "refused writes"}: "the script of the release asks by pcall, and takes a " +
+		"DEL that was refused for done",
+	{"exec:redisson", "abandoned acquire"}: "[redisson #7272](https://github.com/redisson/redisson/issues/7272), " +
+		"[#4368](https://github.com/redisson/redisson/issues/4368)",
+	{"exec:redisson", "abandoned release"}: "[redisson #7272](https://github.com/redisson/redisson/issues/7272)",
+}
+
+// repaired are issues that a check looks for, and does not see if it passes.
+var repaired = map[[2]string]string{
+	{"exec:redis-py-asyncio", "cancelled release"}: "[redis-py #3847](https://github.com/redis/redis-py/issues/3847)",
+	{"exec:redis-semaphore", "renewal and release"}: "[redis-semaphore #205]" +
+		"(https://github.com/swarthy/redis-semaphore/issues/205)",
+}
+
+// marks are the cells of the table of checks.
+var marks = map[locktest.Outcome]string{
+	locktest.Passed: "✓", locktest.Broken: "✗", locktest.Admitted: "!", locktest.NotTried: "–", locktest.NotJudged: "?",
+	check.NotRun: "?", locktest.NotApplicable: "",
+}
+
+// conformance is what lockbench check found.
+func conformance(checked []*check.Document) string {
+	b := new(strings.Builder)
+	b.WriteString("\n## What `lockbench check` found\n\n✓ the promise was kept; ✗ it was broken; ! it was broken, as " +
+		"of every driver; – it could not be tried; ? no verdict; empty: the lock does not claim it, or has no such " +
+		"thing. [CONFORMANCE.md](evidence/CONFORMANCE.md) says what each check proves.\n\n| check |")
+	for _, d := range checked {
+		fmt.Fprintf(b, " %s |", strings.TrimPrefix(d.Strategy, "exec:"))
+	}
+	b.WriteString("\n| --- |" + strings.Repeat(" :-: |", len(checked)) + "\n")
+	for i, one := range checked[0].Checks {
+		fmt.Fprintf(b, "| %s |", one.Check)
+		for _, d := range checked {
+			fmt.Fprintf(b, " %s |", marks[d.Checks[i].Outcome])
+		}
+		b.WriteString("\n")
+	}
+	for _, d := range checked {
+		fmt.Fprintf(b, "\n`%s`, %s:\n\n", d.Strategy, d.Lock)
+		for _, one := range d.Checks {
+			if issue := repaired[[2]string{d.Strategy, one.Check}]; issue != "" && one.Outcome == locktest.Passed {
+				fmt.Fprintf(b, "- %s: passed, so %s was not seen\n", one.Check, issue)
+			}
+			if one.Outcome != locktest.Broken && one.Outcome != locktest.NotJudged {
+				continue
+			}
+			fmt.Fprintf(b, "- %s: ", one.Check)
+			if len(one.Failures) > 0 {
+				fmt.Fprint(b, one.Failures[0].Seen)
+			} else {
+				fmt.Fprintf(b, "no verdict, %s", one.Because)
+			}
+			if issue := issues[[2]string{d.Strategy, one.Check}]; issue != "" {
+				fmt.Fprintf(b, " (%s)", issue)
+			}
+			b.WriteString("\n")
+		}
+	}
+	return b.String()
+}
