@@ -44,7 +44,7 @@ func (f *flags) register(set *pflag.FlagSet) {
 	set.SortFlags = false
 	set.StringArrayVarP(&f.strategies, "strategy", "s", nil,
 		"`list` of strategies to run, each with its options: spin:backoff=fixed,base=5ms,pubsub; "+
-			"all for every one in Redis; exec:NAME or exec:COMMAND for a driver; A+B for half of the clients each; repeatable (default "+
+			"all for every one in Redis; exec:NAME or exec:COMMAND for a driver; A+B for half each; repeatable (default "+
 			strings.Join(defaultStrategies(), ",")+")")
 	registerWorkload(set, &f.file, &f.workload, workloads.Fields())
 	set.IntVar(&f.rounds, "runs", 1, "`number` of runs of each strategy, interleaved and shuffled by the seed")

@@ -16,7 +16,7 @@ func TestEveryFieldIsAdded(t *testing.T) {
 	// What merge sets, what only one process sees, and what is a matter of its own server or workload.
 	left := []string{
 		"Run.Strategy", "Run.Point", "Run.Round", "Run.Order", "Run.Seed", "Run.Started", "Run.Failure", "Run.Invalid",
-		"Run.Labels", "Run.Herd", "Run.Faults", "Run.Server.Whole", "Run.Speed.Handoff", "Run.Speed.Stall",
+		"Run.Labels", "Run.Herd", "Run.Parts", "Run.Faults", "Run.Server.Whole", "Run.Speed.Handoff", "Run.Speed.Stall",
 		"Run.Speed.Gap",
 		"Run.Fairness.WorkingSet", "Run.Fairness.ReacquireDistance", "Run.Fairness.Overtaken",
 		"Run.Fairness.PassesWithin", "Run.Safety.LostUpdates", "Run.Record.Keys", "Run.Record.Contended",
