@@ -124,7 +124,7 @@ languages: redis build drivers ## docs/LANGUAGES.md: every driver at 1, 10 and 1
 		$$run -s $(FIVENODES) --topology nodes:5 -o json=bin/languages/run-5-$$clients.json; \
 	done
 	for lock in $(CHECKED); do JDK_JAVA_OPTIONS=-XX:TieredStopAtLevel=1 bin/lockbench check exec:$$lock -o table -o json=bin/languages/check-$$lock.json; done
-	LOCKBENCH_LANGUAGES=$(CURDIR) $(GO) test $(PLAIN) -count 1 -run '^TestLanguages$$' ./drivers
+	LOCKBENCH_LANGUAGES=$(CURDIR) $(GO) test $(PLAIN) -count 1 -run '^TestLanguages$$' ./docs
 
 compat: redis ## docs/evidence/COMPATIBILITY.md: every strategy on each server found, or on those of LOCKBENCH_SERVERS, in a minute or two each
 	LOCKBENCH_COMPAT=$(CURDIR)/docs/evidence/COMPATIBILITY.md $(GO) test $(PLAIN) -run '^TestCompatibility$$' -timeout 60m ./strategies/all

@@ -6,19 +6,19 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/lockbench/lockbench/internal/driver"
 	"github.com/lockbench/lockbench/internal/launch"
 	"github.com/lockbench/lockbench/internal/store"
+	"github.com/lockbench/lockbench/strategies"
 )
 
 // Clean removes what killed lockbenches have left: containers and directories on
-// this machine, and keys or schemas on the server at the address, if one is given. The
-// names of keys that only drivers make it knows from those drivers that are here. It
+// this machine, and keys or schemas on the server at the address, if one is given. It
+// knows the keys of all registered strategies, and of unlisted ones, such as drivers. It
 // returns what it removed and what it could not look at. It leaves alone what belongs
 // to a running lockbench.
-func Clean(ctx context.Context, at StoreOptions) ([]string, error) {
+func Clean(ctx context.Context, at StoreOptions, unlisted ...strategies.Info) ([]string, error) {
 	swept := launch.SweepMachine(ctx)
-	on, err := sweepServer(ctx, at.options())
+	on, err := sweepServer(ctx, at.options(), unlisted)
 	var lines []string
 	for _, id := range swept.Containers {
 		lines = append(lines, "removed container "+id)
@@ -36,7 +36,7 @@ func Clean(ctx context.Context, at StoreOptions) ([]string, error) {
 }
 
 // sweepServer removes what dead runs left on a user's server, if one is given.
-func sweepServer(ctx context.Context, at store.Options) (store.Swept, error) {
+func sweepServer(ctx context.Context, at store.Options, unlisted []strategies.Info) (store.Swept, error) {
 	if at.Started() {
 		return store.Swept{}, nil
 	}
@@ -48,5 +48,5 @@ func sweepServer(ctx context.Context, at store.Options) (store.Swept, error) {
 	if err != nil {
 		return store.Swept{}, err
 	}
-	return store.SweepAt(ctx, kind, at, driver.Infos(ctx))
+	return store.SweepAt(ctx, kind, at, unlisted)
 }

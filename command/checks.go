@@ -11,7 +11,9 @@ import (
 	"github.com/lockbench/lockbench"
 	"github.com/lockbench/lockbench/internal/apps/doctor"
 	"github.com/lockbench/lockbench/internal/apps/selfcheck"
+	"github.com/lockbench/lockbench/internal/driver"
 	"github.com/lockbench/lockbench/internal/untrusted"
+	"github.com/lockbench/lockbench/strategies"
 )
 
 func (a *app) doctor() *cobra.Command {
@@ -122,8 +124,8 @@ func (a *app) clean() *cobra.Command {
 		Use:   "clean",
 		Short: "Remove what a killed lockbench left behind",
 		Long: "Remove what a lockbench that was killed left behind: its containers and directories on this\n" +
-			"machine and, with --redis, its keys on that server, a Redis or another store. What a running\n" +
-			"one uses is left alone.",
+			"machine and, with --redis, its keys on that server, a Redis or another store: also those of the\n" +
+			"drivers that lockbench drivers lists. What a running one uses is left alone.",
 		Args:              cobra.NoArgs,
 		ValidArgsFunction: cobra.NoFileCompletions,
 	}
@@ -132,7 +134,11 @@ func (a *app) clean() *cobra.Command {
 		if err := a.input(cmd.Flags()).variables(cmd.Flags()).refuse(); err != nil {
 			return err
 		}
-		swept, err := lockbench.Clean(cmd.Context(), redis)
+		var drivers []strategies.Info
+		if redis.Address != "auto" {
+			drivers = driver.Infos(cmd.Context())
+		}
+		swept, err := lockbench.Clean(cmd.Context(), redis, drivers...)
 		for _, what := range swept {
 			if _, err := fmt.Fprintln(a.stdout, untrusted.Printable(what)); err != nil {
 				return printed(err)

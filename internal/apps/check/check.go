@@ -86,7 +86,9 @@ func Run(ctx context.Context, o Options) (*Document, error) {
 	info := o.Strategy.Info()
 	d := &Document{
 		Head: document.Begin(schema), Strategy: o.Strategy.Name(), Lock: info.Summary, Claims: info.Claims.List(),
-		Keeps: info.Persistent,
+	}
+	for _, key := range info.Persistent {
+		d.Keeps = append(d.Keeps, untrusted.Printable(key))
 	}
 	checks := slices.DeleteFunc(locktest.Checks(), func(c locktest.Check) bool {
 		return len(o.Only) > 0 && !slices.Contains(o.Only, c.Name)
