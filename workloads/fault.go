@@ -38,7 +38,7 @@ type Fault struct {
 	Rate      int     `json:"rate" min:"1" help:"KB/s in either direction"`
 	Percent   int     `json:"percent" min:"1" help:"by how much the clock runs fast"`
 	Data      Data    `json:"data" words:"lose keep" help:"lose or keep: restart it empty, or with its data"`
-	Promote   Promote `json:"promote" words:"lagging advanced restarted" help:"which replica takes over, see docs/FAULTS.md"`
+	Promote   Promote `json:"promote" words:"lagging advanced restarted" help:"which replica takes over"`
 }
 
 // Promote is which replica takes over from a primary that has died.

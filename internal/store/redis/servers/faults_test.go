@@ -157,7 +157,8 @@ func TestDriftIsARate(t *testing.T) {
 	action, err := s.prepare(t.Context(), fault, store.RunMarks{
 		Mark: "{e5700000:", Ours: func(key string) bool { return key == ours },
 	})
-	must(t, err, client.Set(t.Context(), ours, 1, time.Hour).Err(), client.Set(t.Context(), somebodys, 1, time.Hour).Err())
+	must(t, err, client.Set(t.Context(), ours, 1, time.Hour).Err())
+	must(t, client.Set(t.Context(), somebodys, 1, time.Hour).Err())
 	before := time.Now()
 	must(t, action.Hit(t.Context()))
 	begun := time.Now()
