@@ -36,8 +36,9 @@ type Fault struct {
 	Node      int     `json:"node" min:"0" help:"which node is hit, from 0; of several the first"`
 	Instances int     `json:"instances" min:"0" help:"application instances that are hit; 0: all"`
 	Rate      int     `json:"rate" min:"1" help:"KB/s in either direction"`
+	Percent   int     `json:"percent" min:"1" help:"by how much the clock runs fast"`
 	Data      Data    `json:"data" words:"lose keep" help:"lose or keep: restart it empty, or with its data"`
-	Promote   Promote `json:"promote" words:"lagging advanced" help:"which replica takes over, see docs/FAULTS.md"`
+	Promote   Promote `json:"promote" words:"lagging advanced restarted" help:"which replica takes over"`
 }
 
 // Promote is which replica takes over from a primary that has died.
@@ -48,6 +49,8 @@ const (
 	PromoteLagging Promote = "lagging"
 	// PromoteAdvanced is the one that has received the most, as Sentinel prefers it.
 	PromoteAdvanced Promote = "advanced"
+	// PromoteRestarted is the one that lags, killed together with the primary: it has what was on its disk.
+	PromoteRestarted Promote = "restarted"
 )
 
 // Data is what becomes of a server's data when it is started again.
@@ -77,6 +80,7 @@ const (
 	NodeHang         = "node-hang"
 	NodeRestartEmpty = "node-restart-empty"
 	NodeExpireEarly  = "node-expire-early"
+	NodeDrift        = "node-drift"
 
 	Latency   = "latency"
 	Bandwidth = "bandwidth"
@@ -132,12 +136,14 @@ func FaultKinds() []FaultKind {
 		server.of(ScriptFlush, "Redis forgets all scripts (SCRIPT FLUSH)", ""),
 		server.of(KillSubscribers, "Redis closes the connections of all subscribers of the run (CLIENT KILL)", ""),
 		replicas.of(Failover, "the primary is killed when a replica has heard nothing of it for a while; "+
-			"that one or the most advanced takes over", "lag=0s,for=1s,promote=lagging"),
+			"that one takes over, restarted or not, or the most advanced", "lag=0s,for=1s,promote=lagging"),
 		nodes.of(NodeDown, "n independent nodes are down for a while, and return with their data", "for=1s,n=1,node=1"),
 		nodes.of(NodeHang, "n independent nodes accept connections and never answer, for a while", "for=1s,n=1,node=1"),
 		nodes.of(NodeRestartEmpty, "n independent nodes are killed and restarted empty", "n=1,node=1"),
 		independent.of(NodeExpireEarly, "the leases on n independent nodes run out at once, as when their clocks jump",
 			"n=1,node=1"),
+		independent.of(NodeDrift, "the leases on n independent nodes run out sooner, as when their clocks run fast",
+			"for=1s,percent=1,n=1,node=1"),
 		network.of(Latency, "messages take longer, in each direction", "for=1s,delay=5ms,jitter=0s,instances=0"),
 		network.of(Bandwidth, "the network is slow", "for=1s,rate=10,instances=0"),
 		network.of(Reset, "connections break with a TCP reset, new ones too", "for=100ms,instances=0"),

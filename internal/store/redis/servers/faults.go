@@ -8,6 +8,9 @@ import (
 	"slices"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+	"golang.org/x/sync/errgroup"
+
 	"github.com/lockbench/lockbench/internal/launch"
 	"github.com/lockbench/lockbench/internal/replies"
 	"github.com/lockbench/lockbench/internal/store"
@@ -109,13 +112,15 @@ func (s *Server) prepare(ctx context.Context, fault workloads.Fault, where store
 		return s.killSubscribers(ctx, where.Name)
 	case workloads.NodeExpireEarly:
 		return expire(ctx, hit, where)
+	case workloads.NodeDrift:
+		return drift(hit, where, fault.Percent), nil
 	}
 	return store.Action{}, fmt.Errorf("there is no fault %s of servers", fault.Name)
 }
 
 // failOver detaches a replica from the primary for a while, then kills the primary and promotes
-// that replica, or the one that has received the most. The old primary returns as a replica of
-// the new one.
+// that replica, restarted or not, or the one that has received the most. The old primary returns
+// as a replica of the new one.
 func (s *Server) failOver(
 	ctx context.Context, old *node, lag time.Duration, promote workloads.Promote,
 ) (store.Action, error) {
@@ -132,8 +137,11 @@ func (s *Server) failOver(
 		return store.Action{}, errors.Join(ctx.Err(), s.rejoin(context.WithoutCancel(ctx), lagging))
 	}
 	heir := func(context.Context) (*node, error) { return lagging, nil }
-	if promote == workloads.PromoteAdvanced {
+	switch promote {
+	case workloads.PromoteAdvanced:
 		heir = s.advanced
+	case workloads.PromoteRestarted:
+		heir = func(ctx context.Context) (*node, error) { return lagging, lagging.own.RestartWithData(ctx) }
 	}
 	return store.Action{
 		Hit:    func(ctx context.Context) error { return s.failover(ctx, heir) },
@@ -228,17 +236,74 @@ func expire(ctx context.Context, hit []*node, where store.RunMarks) (store.Actio
 	}
 }
 
+// age takes some milliseconds from what is left of every TTL.
+var age = redis.NewScript(`
+for _, key in ipairs(KEYS) do
+	local left = redis.call('PTTL', key)
+	if left > 0 then redis.call('PEXPIRE', key, left - ARGV[1]) end
+end`)
+
+// drift makes the run's keys with a TTL expire as on nodes whose clocks run fast: whenever such a clock has
+// gained a millisecond, they lose it.
+func drift(hit []*node, where store.RunMarks, percent int) store.Action {
+	var going *errgroup.Group
+	var stop context.CancelFunc
+	return store.Action{
+		Hit: func(ctx context.Context) error {
+			ctx, stop = context.WithCancel(ctx)
+			going, ctx = errgroup.WithContext(ctx)
+			for _, n := range hit {
+				going.Go(func() error { return n.runFast(ctx, where, percent) })
+			}
+			return nil
+		},
+		End: func(context.Context) error {
+			stop()
+			return going.Wait()
+		},
+	}
+}
+
+// runFast has the keys lose what a fast clock gains, until ctx ends.
+func (n *node) runFast(ctx context.Context, where store.RunMarks, percent int) error {
+	begun, lost := time.Now(), int64(0)
+	for {
+		gained := time.Since(begun).Milliseconds() * int64(percent) / 100
+		if gained > lost {
+			keys, err := n.keysOf(ctx, where)
+			if err == nil && len(keys) > 0 {
+				err = age.Eval(ctx, n.observer, keys, gained-lost).Err()
+			}
+			if ctx.Err() != nil {
+				return nil //nolint:nilerr // the fault is over
+			}
+			if err != nil && !errors.Is(err, redis.Nil) {
+				return fmt.Errorf("let the clock of %s run fast: %w", n.addr(), err)
+			}
+			lost = gained
+		}
+		select {
+		case <-time.After(time.Millisecond):
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+// keysOf returns the run's keys.
+func (n *node) keysOf(ctx context.Context, where store.RunMarks) ([]string, error) {
+	keys, err := scan(ctx, n.observer, "*"+escapeGlob(where.Mark)+"*")
+	return slices.DeleteFunc(keys, func(key string) bool { return !where.Ours(key) }), err
+}
+
 // leases returns the run's keys that have a TTL.
 func (n *node) leases(ctx context.Context, where store.RunMarks) ([]string, error) {
-	keys, err := scan(ctx, n.observer, "*"+escapeGlob(where.Mark)+"*")
+	keys, err := n.keysOf(ctx, where)
 	if err != nil {
 		return nil, err
 	}
 	var found []string
 	for _, key := range keys {
-		if !where.Ours(key) {
-			continue
-		}
 		left, err := n.observer.PTTL(ctx, key).Result()
 		if err != nil {
 			return nil, err

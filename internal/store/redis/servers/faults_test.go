@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lockbench/lockbench/internal/store"
 	"github.com/lockbench/lockbench/workloads"
 )
 
@@ -123,10 +124,15 @@ func TestEveryFaultOfServersStrikes(t *testing.T) {
 		},
 		// 1 is the one that heard nothing.
 		{"spin", "replicas:2", "failover:at=100ms,for=100ms,promote=advanced", brief, 3, leads(2)},
+		{ // what the replica had confirmed, it had not written
+			"spin:backoff=fixed,base=5ms", "replicas:1", "failover:at=100ms,for=100ms,lag=1ms,promote=restarted",
+			untilAnother, 0, all(overlapped, leads(1)),
+		},
 		{"redlock", "nodes:3", "node-down:at=100ms,for=200ms", brief, 3, went},
 		{"redlock", "nodes:3", "node-hang:at=100ms,for=200ms,n=2", brief, 3, halted},
 		{"redlock", "nodes:3", "node-restart-empty:at=100ms,node=0,n=3", untilAnother, 0, overlapped},
 		{"redlock", "nodes:3", "node-expire-early:at=100ms,n=2", untilAnother, 3, overlapped},
+		{"redlock", "nodes:3", "node-drift:at=100ms,for=2s,n=2,percent=10000", untilAnother, 3, overlapped},
 		{ // a SET there and back
 			"spin", "", "latency:at=100ms,for=500ms,delay=20ms", brief, 1,
 			all(went, stalled, slower(40*time.Millisecond)),
@@ -137,6 +143,34 @@ func TestEveryFaultOfServersStrikes(t *testing.T) {
 		{"handoff", "", "partition:at=100ms,for=250ms,instances=1", brief, 1, othersGo},
 		{"spin", "", "half-open:at=100ms,for=2s,instances=1", brief, 1, silent},
 	})
+}
+
+// The keys of the run lose what a fast clock gains, others nothing.
+func TestDriftIsARate(t *testing.T) {
+	t.Parallel()
+	s := open(t, Options{Address: Quickest(), Topology: "nodes:3", RunID: "e5700000"})
+	const ours = "lockbench:{e5700000:1:0}"
+	const percent = 50
+	client := s.nodes[1].observer
+	fault, err := workloads.ParseFault("node-drift:percent=50")
+	must(t, err)
+	action, err := s.prepare(t.Context(), fault, store.RunMarks{
+		Mark: "{e5700000:", Ours: func(key string) bool { return key == ours },
+	})
+	must(t, err, client.Set(t.Context(), ours, 1, time.Hour).Err())
+	must(t, client.Set(t.Context(), somebodys, 1, time.Hour).Err())
+	before := time.Now()
+	must(t, action.Hit(t.Context()))
+	begun := time.Now()
+	time.Sleep(500 * time.Millisecond) // however long it takes: the rate counts
+	short := time.Since(begun)
+	must(t, action.End(t.Context()))
+	left, other := client.PTTL(t.Context(), ours).Val(), client.PTTL(t.Context(), somebodys).Val()
+	// The other is read later, and was set later.
+	lost, least := other-left, short*percent/100/2
+	if most := time.Since(before)*percent/100 + 10*time.Millisecond; lost < least || lost > most {
+		t.Errorf("it lost %v, want %v to %v", lost, least, most)
+	}
 }
 
 // all returns a check of several things.
