@@ -283,7 +283,7 @@ const (
 	leastWindow, leastWarmup = 500 * time.Millisecond, 200 * time.Millisecond
 	// passing is the approximate time of a lock from one holder to the next.
 	passing = time.Millisecond
-	// arrivals is the number of arrivals in an open loop that a 90th percentile needs, for one turn.
+	// arrivals is the number of arrivals that a 90th percentile needs, for one turn.
 	arrivals = 50
 
 	// reserve is the part of the budget that start and clean-up take.
@@ -295,8 +295,8 @@ const (
 )
 
 // round is about how long it takes to serve every client once under constant contention: clients × mean
-// hold ÷ keys, or with a most wanted key, clients × its share × mean hold; but at least what one
-// client alone needs.
+// hold ÷ keys, or with a most wanted key, clients × its share × mean hold. Where clients seldom wait, it is
+// the time of some arrivals, or of a cycle of each client if that is less.
 func (q Question) round() time.Duration {
 	w := q.Workload
 	_ = w.Load() // Validate has reported its errors
@@ -304,8 +304,11 @@ func (q Question) round() time.Duration {
 	if w.Rate > 0 {
 		return max(hold, time.Duration(arrivals/float64(w.Rate)*float64(time.Second)))
 	}
-	crowd := float64(w.Clients) * w.KeyDist.Hottest(w.Keys)
-	return max(hold+w.Think.Mean(), time.Duration(crowd*float64(hold)))
+	turn := time.Duration(float64(w.Clients) * w.KeyDist.Hottest(w.Keys) * float64(hold))
+	if cycle := hold + w.Think.Mean(); turn < cycle {
+		return max(hold, min(cycle, arrivals*cycle/time.Duration(w.Clients)))
+	}
+	return turn
 }
 
 // Sized returns the question with windows and warm-ups, unless given, that show how long clients wait and which
