@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -14,6 +16,8 @@ import (
 	"github.com/lockbench/lockbench"
 	"github.com/lockbench/lockbench/internal/apps/advise"
 	"github.com/lockbench/lockbench/internal/apps/document"
+	"github.com/lockbench/lockbench/internal/driver"
+	"github.com/lockbench/lockbench/internal/layout"
 	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/workloads"
 )
@@ -21,6 +25,9 @@ import (
 // adviseFlags are the flags of advise.
 type adviseFlags struct {
 	purpose    string
+	language   string
+	budget     time.Duration
+	explain    bool
 	strategies []string
 	workload   workloads.Draft
 	file       string // workload file, or preset
@@ -42,15 +49,17 @@ func (a *app) advise() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "advise",
 		Short: "Recommend one lock for your contention, or none, by measuring it",
-		Long: "Measure a short list of locks under your contention, within three minutes, rank them by clients\n" +
-			"served, waits and server CPU, and recommend the first, with what to import and the best third-party\n" +
-			"library. Tied locks are ordered by what they need. Windows are as long as every client needs to be\n" +
-			"served twice, unless --duration says otherwise.\n" +
+		Long: "Measure a short list of locks under your contention, within --budget, rank them by clients served,\n" +
+			"waits and server CPU, and recommend the first, with what to import, and the best of other authors.\n" +
+			"Tied locks are ordered by what they need, then those that others use come first. Windows are as\n" +
+			"long as every client needs to be served twice, unless --duration says otherwise; with less time\n" +
+			"it measures fewer locks. --language java measures Redisson by its driver (see lockbench drivers).\n" +
 			"--work counter says that the lock protects a value in Redis, --fence off that what it protects\n" +
 			"cannot check fencing tokens.\n" +
 			"It ends with 111 if a claimed guarantee did not hold, and with 112 if nothing can be recommended.",
 		Example: "  lockbench advise --clients 200 --instances 4 --hold 5ms\n" +
-			"  lockbench advise --workload inventory --topology nodes:5\n" +
+			"  lockbench advise --workload inventory --topology nodes:5 --budget 10m\n" +
+			"  lockbench advise -c 50 --hold exp:2ms --think 1s --language java\n" +
 			"  lockbench advise -c 50 --rate 300/s --hold exp:2ms --for correctness --redis redis:6379 -o markdown",
 		Args:              cobra.NoArgs,
 		ValidArgsFunction: cobra.NoFileCompletions,
@@ -61,7 +70,7 @@ func (a *app) advise() *cobra.Command {
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		given := a.input(flags).variables(flags)
 		file := given.workload(f.file, &f.workload)
-		question, unclear := f.question(flags.Changed)
+		question, unclear := f.question(cmd.Context(), flags.Changed)
 		outputs := f.outputs.all(f.quiet)
 		clash := check(outputs, inputs(f.file, f.workload, f.redis.CAFile)...)
 		if err := given.refuse(file, unclear, f.redis.Validate(), clash); err != nil {
@@ -69,7 +78,9 @@ func (a *app) advise() *cobra.Command {
 		}
 		a.warn(question.Workload.Warnings()...)
 		if f.dryRun {
-			return a.columns(planned(question, f.redis, outputs))
+			p := &layout.Page{}
+			question.LayPlan(p, shown(f.redis), listed(outputs))
+			return printed(p.Save(a.stdout, "plan"))
 		}
 		return a.answer(cmd.Context(), f, question, outputs)
 	}
@@ -80,6 +91,8 @@ func (f *adviseFlags) register(set *pflag.FlagSet) {
 	set.SortFlags = false
 	set.StringVar(&f.purpose, "for", string(advise.Efficiency),
 		"`purpose`: efficiency, the lock only saves work; or correctness, two holders at once break data")
+	set.StringVar(&f.language, "language", "",
+		"`language` of the program that is to use the lock: "+strings.Join(advise.Languages(), ", ")+" (default any)")
 	fields := slices.DeleteFunc(workloads.Fields(), func(field workloads.Field) bool {
 		return !slices.Contains(contention, field.Name)
 	})
@@ -87,13 +100,15 @@ func (f *adviseFlags) register(set *pflag.FlagSet) {
 		switch field := &fields[i]; field.Name {
 		case "duration":
 			field.Default = ""
-			field.Help += " (default: every client can be served twice, within three minutes in all)"
+			field.Help += " (default: every client can be served twice)"
 		case "warmup":
 			field.Default = ""
 			field.Help += " (default a quarter of that)"
 		}
 	}
 	registerWorkload(set, &f.file, &f.workload, fields)
+	set.DurationVar(&f.budget, "budget", 3*time.Minute,
+		"`time` that the answer may take: with less, fewer locks are measured")
 	set.IntVar(&f.rounds, "runs", 6, "`number` of runs of each lock, interleaved; below 6 a ratio has no 95 % interval")
 	set.StringArrayVarP(&f.strategies, "strategy", "s", nil,
 		"`list` of locks to compare, as for run; repeatable (default a short list of different kinds)")
@@ -103,12 +118,13 @@ func (f *adviseFlags) register(set *pflag.FlagSet) {
 	registerImage(set, &f.redis)
 	f.outputs.register(set)
 	registerQuiet(set, &f.quiet)
+	set.BoolVar(&f.explain, "explain", false, "print every figure and reason, not one screen")
 	set.BoolVar(&f.dryRun, "dry-run", false,
 		"print what will be measured and how long it will take, and touch no server")
 }
 
 // question returns what the flags ask, and every error in them.
-func (f *adviseFlags) question(given func(string) bool) (advise.Question, error) {
+func (f *adviseFlags) question(ctx context.Context, given func(string) bool) (advise.Question, error) {
 	points, err := f.workload.Points()
 	problems := flatten(err)
 	if len(points) > 1 {
@@ -118,11 +134,14 @@ func (f *adviseFlags) question(given func(string) bool) (advise.Question, error)
 		}
 	}
 	q := advise.Question{
-		For: advise.Purpose(f.purpose), Workload: points[0].Workload, Rounds: f.rounds, Redis: f.redis,
+		For: advise.Purpose(f.purpose), Language: f.language, Workload: points[0].Workload, Rounds: f.rounds,
+		Redis: f.redis, Budget: f.budget,
 	}
 	if len(f.strategies) > 0 {
-		q.Named, err = strategies.ParseVariants(strings.Join(f.strategies, ","))
+		q.Named, err = parseStrategies(f.strategies)
 		problems = append(problems, prefixed("strategy", err))
+	} else if f.language != "" && f.language != "go" {
+		q.Drivers = driversFor(ctx, f.language, q.For)
 	}
 	if err == nil || len(q.Named) > 0 {
 		problems = append(problems, q.Validate())
@@ -130,21 +149,28 @@ func (f *adviseFlags) question(given func(string) bool) (advise.Question, error)
 	if err := errors.Join(problems...); err != nil {
 		return q, err
 	}
-	return q.Sized(given("duration"), given("warmup")), nil
+	return q.Sized(given("duration"), given("warmup"))
 }
 
-// planned says what would be measured.
-func planned(q advise.Question, redis lockbench.StoreOptions, outputs []output[*advise.Document]) [][]string {
-	windows := fmt.Sprintf("%v after %v of warm-up", q.Workload.Duration, q.Workload.Warmup)
-	if q.Needed > 0 {
-		windows += fmt.Sprintf("; to serve every client twice it takes %v (--duration), "+
-			"which is longer than three minutes in all", q.Needed)
+// driversFor returns the drivers of libraries in a language, as far as they can be started.
+func driversFor(ctx context.Context, language string, purpose advise.Purpose) []strategies.Variant {
+	commands := slices.Sorted(maps.Keys(driver.All()))
+	if slices.Contains(commands, "redisson") { // which has several locks
+		commands = append(commands, map[advise.Purpose][]string{
+			advise.Efficiency: {"redisson spin", "redisson fair"}, advise.Correctness: {"redisson fenced"},
+		}[purpose]...)
 	}
-	return [][]string{
-		{"for", string(q.For)}, {"windows", windows}, {"runs", q.Command()}, {"redis", shown(redis)},
-		{"output", listed(outputs)},
-		{"expected", fmt.Sprintf("about %v", q.Plan().Expected().Round(time.Second))},
+	found := make([]strategies.Variant, len(commands))
+	var all sync.WaitGroup
+	for i, command := range commands {
+		all.Go(func() { found[i], _ = driver.Lookup(ctx, command) })
 	}
+	all.Wait()
+	return slices.DeleteFunc(found, func(v strategies.Variant) bool {
+		return !slices.ContainsFunc(v.Strategy.Info.Libraries, func(l strategies.Library) bool {
+			return strings.EqualFold(l.Language, language)
+		})
+	})
 }
 
 // answer measures, and writes the advice.
@@ -156,6 +182,7 @@ func (a *app) answer(ctx context.Context, f *adviseFlags, q advise.Question, out
 		return err
 	}
 	revision(&advice.Tool)
+	advice.Brief = !f.explain
 	if err := saveAll(a, outputs, advice, f.quiet); err != nil {
 		return err
 	}

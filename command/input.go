@@ -159,6 +159,7 @@ func complete(cmd *cobra.Command, formats []string) {
 	offers := map[string][]string{
 		"output":   formats,
 		"for":      {string(advise.Efficiency), string(advise.Correctness)},
+		"language": advise.Languages(),
 		"redis":    {"auto", "container", "process", "redis://", "rediss://"},
 		"topology": {"single", "nodes:", "replicas:", "cluster:"},
 	}

@@ -2,8 +2,10 @@ package command
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -12,8 +14,15 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/lockbench/lockbench/internal/apps/advise"
+	conformance "github.com/lockbench/lockbench/internal/apps/check"
+	"github.com/lockbench/lockbench/internal/apps/claims"
+	"github.com/lockbench/lockbench/internal/apps/doctor"
+	"github.com/lockbench/lockbench/internal/apps/document"
+	"github.com/lockbench/lockbench/internal/apps/selfcheck"
 	"github.com/lockbench/lockbench/internal/untrusted"
 	"github.com/lockbench/lockbench/results"
+	"github.com/lockbench/lockbench/results/compare"
 	"github.com/lockbench/lockbench/results/html"
 	"github.com/lockbench/lockbench/results/merge"
 	"github.com/lockbench/lockbench/results/render"
@@ -29,10 +38,11 @@ func (a *app) report() *cobra.Command {
 	p := &pageFlags{}
 	cmd := &cobra.Command{
 		Use:   "report RUN.json...",
-		Short: "Show reports as a page for a browser, or their tables",
+		Short: "Show what lockbench wrote: reports as a page or as tables, other documents as text",
 		Long: "Make one page of reports written by lockbench -o json=FILE, each a file, a directory or a quoted\n" +
 			"glob: findings in plain words, pictures, tables. It needs no network. Runs of one workload with\n" +
-			"several numbers of clients make its herd curve. Without --output it prints the table of each report.",
+			"several numbers of clients make its herd curve. Without --output it prints the table of each report,\n" +
+			"and in full what advise, claims, check, doctor, selfcheck, compare or ab wrote as JSON.",
 		Example: "  lockbench -s spin,pubsub,handoff --clients 10,100,500 -o json=run.json\n" +
 			"  lockbench report run.json\n" +
 			"  lockbench report run.json -o report.html\n" +
@@ -54,12 +64,17 @@ func (a *app) report() *cobra.Command {
 		if set.Changed("output") || p.chart != "" {
 			page, wrong = single(p.file, "report.html")
 		}
-		files, err := a.readFiles(patterns, odd)
-		if err := a.input(set).refuse(wrong, missing, check(page, allReports(patterns)...), err); err != nil {
+		var tables bytes.Buffer
+		reports, unread := patterns, error(nil)
+		if !set.Changed("output") && p.chart == "" {
+			reports, unread = a.documents(&tables, patterns)
+		}
+		files, err := a.readFiles(reports, odd)
+		if err := a.input(set).refuse(wrong, missing, check(page, allReports(patterns)...), unread, err); err != nil {
 			return err
 		}
 		if page == nil {
-			return a.printTables(files)
+			return a.printTables(&tables, files)
 		}
 		content, err := p.content(files)
 		if err != nil {
@@ -85,19 +100,82 @@ func (p *pageFlags) content(files []results.File) ([]byte, error) {
 	return content.Bytes(), nil
 }
 
-// printTables prints the table of each report, under its file's name if there are several.
-func (a *app) printTables(reports []results.File) error {
-	var text bytes.Buffer
-	for i, f := range reports {
-		if len(reports) > 1 {
-			fmt.Fprintf(&text, "%s%s\n\n", strings.Repeat("\n", min(i, 1)), f.Name)
+// printTables prints what has been written of other documents, then the table of each report, under its file's name if
+// there are several.
+func (a *app) printTables(text *bytes.Buffer, reports []results.File) error {
+	for _, f := range reports {
+		if text.Len() > 0 {
+			text.WriteByte('\n')
 		}
-		if err := render.WriteTable(&text, f.Report, colorful(a.stdout)); err != nil {
+		if len(reports) > 1 {
+			fmt.Fprintf(text, "%s\n\n", f.Name)
+		}
+		if err := render.WriteTable(text, f.Report, colorful(a.stdout)); err != nil {
 			return &exit{ExitFailure, fmt.Errorf("%s: %w", f.Name, err)}
 		}
 	}
 	_, err := a.stdout.Write(text.Bytes())
 	return printed(err)
+}
+
+// written has for each schema of a document that is no report what writes it for people.
+var written = map[string]func(w io.Writer, text []byte, color bool) error{
+	"lockbench/advice/1":    as(document.WriteTable[*advise.Document]),
+	"lockbench/check/1":     as(document.WriteTable[*conformance.Document]),
+	"lockbench/claims/1":    as(document.WriteTable[*claims.Document]),
+	"lockbench/doctor/1":    as(document.WriteTable[*doctor.Document]),
+	"lockbench/selfcheck/1": as(document.WriteTable[*selfcheck.Document]),
+	compare.Schema:          as(compare.WriteText),
+}
+
+// as reads a document and writes it.
+func as[T any](write writer[*T]) func(io.Writer, []byte, bool) error {
+	return func(w io.Writer, text []byte, color bool) error {
+		var d T
+		if err := json.Unmarshal(text, &d); err != nil {
+			return fmt.Errorf("not a whole document: %w", err)
+		}
+		return write(w, &d, color)
+	}
+}
+
+// schemaOf returns the schema of a document; "" if it is none.
+func schemaOf(text []byte) string {
+	var head struct {
+		Schema string `json:"schema"`
+	}
+	_ = json.Unmarshal(text, &head) // what is no document has none
+	return head.Schema
+}
+
+// documents writes those of the files that are no reports but other documents, and returns the rest.
+func (a *app) documents(w *bytes.Buffer, patterns []string) (rest []string, err error) {
+	var problems []error
+	for _, pattern := range patterns {
+		names, _ := reportFiles(pattern) // readFiles reports what cannot be found
+		if stat, err := os.Stat(pattern); err == nil && stat.IsDir() || len(names) == 0 {
+			names = []string{pattern}
+		}
+		for _, name := range names {
+			text, _ := untrusted.ReadFile(name)
+			text = untrusted.JSON(text)
+			write := written[schemaOf(text)]
+			if write == nil {
+				rest = append(rest, name)
+				continue
+			}
+			if w.Len() > 0 {
+				w.WriteByte('\n')
+			}
+			if len(patterns) > 1 || len(names) > 1 {
+				fmt.Fprintf(w, "%s\n\n", untrusted.Printable(name))
+			}
+			if err := write(w, text, colorful(a.stdout)); err != nil {
+				problems = append(problems, fmt.Errorf("%s: %w", name, err))
+			}
+		}
+	}
+	return rest, errors.Join(problems...)
 }
 
 func (a *app) merge() *cobra.Command {
@@ -176,11 +254,14 @@ func allReports(patterns []string) []string {
 
 // readReport reads a report that lockbench wrote with -o json=FILE.
 func readReport(file string) (*results.Report, error) {
-	document, err := untrusted.ReadFile(file)
+	text, err := untrusted.ReadFile(file)
 	if err != nil {
 		return nil, err
 	}
-	report, err := results.ReadJSON(bytes.NewReader(document))
+	report, err := results.ReadJSON(bytes.NewReader(text))
+	if err != nil && written[schemaOf(text)] != nil {
+		err = fmt.Errorf("%w; lockbench report %s prints it", err, file)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", file, err)
 	}

@@ -98,6 +98,11 @@ func introduced(a answer) (Hello, error) {
 			{Check: "connections", Because: "a driver does not declare its connections"},
 		},
 	}
+	if language, _, _ := strings.Cut(h.Runtime, " "); language != "" {
+		name, lock, _ := strings.Cut(h.Name, " ")
+		call := strings.TrimSpace(lock + " " + h.Version)
+		info.Libraries = []strategies.Library{{Language: language, Package: name, Call: call}}
+	}
 	if a.Capacity != nil {
 		info.Capacity = *a.Capacity
 	}

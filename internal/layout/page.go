@@ -94,13 +94,26 @@ func (p *Page) Remark(mark, text string) {
 	}
 }
 
-// Command writes a command line, in one line so that it can be pasted into a shell.
+// Command writes a command line that can be pasted into a shell. On a terminal it goes on in the next line, after a
+// backslash, before an option that does not fit.
 func (p *Page) Command(line string) {
-	indent := "  "
 	if p.Markdown {
-		indent = "    " // code
+		fmt.Fprintln(p, "    "+line) // code
+		return
 	}
-	fmt.Fprintln(p, indent+line)
+	shown, quoted := " ", false
+	for i, part := range strings.Split(line, " --") {
+		if i > 0 {
+			part = "--" + part
+		}
+		if !quoted && i > 0 && TextWidth(shown+" "+part+` \`) > p.Width() {
+			fmt.Fprintln(p, shown+` \`)
+			shown = "   "
+		}
+		shown += " " + part
+		quoted = quoted != (strings.Count(part, "'")%2 == 1)
+	}
+	fmt.Fprintln(p, shown)
 }
 
 // Columns writes rows of cells in columns for a terminal, without headings.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/lockbench/lockbench"
 	"github.com/lockbench/lockbench/internal/apps/document"
+	"github.com/lockbench/lockbench/internal/words"
 	"github.com/lockbench/lockbench/results"
 	"github.com/lockbench/lockbench/results/findings"
 	"github.com/lockbench/lockbench/strategies"
@@ -41,12 +42,12 @@ func (q Question) Answer(
 func (q Question) advise(report *results.Report) *Document {
 	_, out := q.candidates()
 	a := &Document{
-		Head: document.Begin(schema), For: q.For, Workload: q.Workload, Rounds: q.Rounds,
-		Ranking: []Row{}, LeftOut: out, Command: q.Command(),
+		Head: document.Begin(schema), For: q.For, Language: q.Language, Workload: q.Workload, Rounds: q.Rounds,
+		Saturated: q.saturation(), Ranking: []Row{}, LeftOut: out, Command: q.Command(),
 	}
-	if q.Needed > 0 {
-		a.Notes = append(a.Notes, fmt.Sprintf("The windows are %v, so that the answer comes within three minutes; "+
-			"to serve every client twice they need --duration %v.", q.Workload.Duration, q.Needed))
+	if !q.showsWaits() {
+		a.Notes = append(a.Notes, fmt.Sprintf("windows of %v show no waits: to serve every client once takes %v",
+			q.Workload.Duration, q.round()))
 	}
 	if report == nil {
 		return a
@@ -58,23 +59,19 @@ func (q Question) advise(report *results.Report) *Document {
 		}
 	}
 	summaries := report.Summaries()
+	var cautions []results.LeftOut
 	for _, f := range findings.Of(summaries) {
 		if f.Advice {
-			a.Notes = append(a.Notes, f.String()+".")
+			cautions = append(cautions, results.LeftOut{Strategy: words.And(f.Strategies), Why: f.Text})
 		}
 	}
+	a.Notes = append(a.Notes, grouped(cautions)...)
 	ranking, unfit := q.contenders(summaries)
-	for i, c := range ranking {
-		row := q.row(c, ranking[0])
-		if i > 0 {
-			row.Why = q.behind(c, ranking[0])
-		}
-		a.Ranking = append(a.Ranking, row)
+	for _, c := range ranking {
+		a.Ranking = append(a.Ranking, q.row(c, ranking[0]))
 	}
 	for _, c := range unfit {
-		row := q.row(c, c)
-		row.Why = q.unfit(c)
-		a.Ranking = append(a.Ranking, row)
+		a.Ranking = append(a.Ranking, q.row(c, c))
 	}
 	a.Choice = q.choice(ranking)
 	return a
@@ -83,7 +80,7 @@ func (q Question) advise(report *results.Report) *Document {
 // choice returns what to use: the first of the ranking, or something other than a lock; nil if nothing
 // may be recommended.
 func (q Question) choice(ranking []contender) *Choice {
-	c := &Choice{Library: library(ranking)}
+	c := &Choice{}
 	switch {
 	case q.For == Correctness && (len(ranking) == 0 || q.Workload.Fence != workloads.FenceAll):
 		c.Name, c.Summary = ConsensusStore, "such as etcd or ZooKeeper: no lock in Redis survives every failover"
@@ -98,43 +95,56 @@ func (q Question) choice(ranking []contender) *Choice {
 		c.Summary = "no lock keeps up with the arrivals: split what it protects into more keys, or do without"
 		c.RightIf = "there are as many arrivals as asked about"
 	default:
-		q.lock(c, ranking[0])
+		q.lock(c, ranking)
 	}
 	return c
 }
 
-// lock makes a lock the choice.
-func (q Question) lock(c *Choice, first contender) {
-	c.Name, c.Summary, c.Take = first.Name, first.info.Summary, take(first)
+// lock makes the first of the ranking the choice, and puts the best lock of other authors beside it.
+func (q Question) lock(c *Choice, ranking []contender) {
+	first := ranking[0]
+	c.Name, c.Summary, c.Take = first.Name, first.info.Summary, q.take(first)
 	c.RightIf = "two holders at once only waste work, and the contention is like the one asked about"
 	if q.For == Correctness {
 		c.RightIf = "what it protects keeps the highest fencing token, and refuses reads and writes with a lower one"
 	}
-	if first.info.Library != "" { // it is one
-		c.Library = nil
+	if len(ranking) > 1 && q.author(ranking[1]) != q.author(first) && !overloaded(ranking[1]) {
+		c.Beside = &Beside{ranking[1].Name, q.take(ranking[1]), q.row(ranking[1], first).why(first.Name)}
 	}
+}
+
+// ours is what the import paths of lockbench's own locks begin with.
+const ours = "github.com/lockbench/lockbench"
+
+// author returns who has made a lock: its library, else the module or package. A mutex before it changes nothing.
+func (q Question) author(c contender) string {
+	switch l := q.library(c.info); {
+	case l != nil:
+		return l.Package
+	case strings.HasPrefix(c.info.Package, ours+"/"):
+		return ours
+	}
+	return c.info.Package
 }
 
 // take says what to import for a lock.
-func take(c contender) string {
-	text := c.info.Package + " (Go)"
-	if c.info.Library != "" && len(c.info.Libraries) > 0 {
-		text = c.info.Libraries[0].String()
+func (q Question) take(c contender) string {
+	text, l := c.info.Package+" (Go)", q.users(c.info)
+	switch {
+	case gated(c.info):
+		return ours + "/strategies/gated around " + text
+	case l == nil && c.info.Nodes == 0 && q.Language != "" && q.Language != "go":
+		return "a mutex of the process"
+	case l == nil && strings.HasPrefix(text, ours):
+		return text + ", which is in use nowhere else that lockbench knows of"
+	case l == nil:
+		return text
+	case l.Language == "Go" || c.info.Driver:
+		return l.String()
+	case q.Language != "":
+		return l.String() + ", of which lockbench's copy in Go was measured"
 	}
-	if strings.HasPrefix(c.Name, "gated:") {
-		text = "github.com/lockbench/lockbench/strategies/gated around " + text
-	}
-	return text
-}
-
-// library returns the best lock of the ranking that is a third-party library, or has the format of one.
-func library(ranking []contender) *Library {
-	for _, c := range ranking {
-		if len(c.info.Libraries) > 0 {
-			return &Library{Strategy: c.Name, Library: c.info.Libraries[0]}
-		}
-	}
-	return nil
+	return l.String() + ", or the same lock in " + text
 }
 
 // overloaded says whether a lock did not keep up with an open loop's arrivals in most of its rounds.
@@ -165,16 +175,37 @@ func (c contender) figure(name string) document.Figure {
 	return document.Figure{Metric: name, Unit: m.Unit, Value: c.Figure(m)}
 }
 
-// criteria returns the metrics that count, the most important first: clients served, long waits, and the cost
-// for the server.
-func (q Question) criteria() []string {
-	// Not the 99th percentile: in such short windows it is often only a lower bound.
-	waits := "wait_per_client_p90"
-	if q.Workload.Rate > 0 { // clients are slots there
-		waits = "wait_p90"
-	}
-	return []string{"served_per_s", waits, "redis_cpu_per_acq"}
+// criterion is a metric that counts.
+type criterion struct {
+	metric string
+	// A lock does not lose by it to another one while its figure of size is below least.
+	size  string
+	least float64
 }
+
+const (
+	// leastCPU is the percentage of a core below which the cost for the server does not count.
+	leastCPU = 5
+	// leastWait is the part of the mean hold below which a wait does not count.
+	leastWait = 0.1
+)
+
+// criteria returns what counts, the most important first: clients served, long waits, and the cost for the server.
+func (q Question) criteria() []criterion {
+	all := []criterion{{metric: "served_per_s"}}
+	if q.showsWaits() {
+		// Not the 99th percentile: in such short windows it is often only a lower bound.
+		waits := "wait_per_client_p90"
+		if q.Workload.Rate > 0 { // clients are slots there
+			waits = "wait_p90"
+		}
+		all = append(all, criterion{waits, waits, leastWait * float64(q.Workload.Hold.Mean())})
+	}
+	return append(all, criterion{"redis_cpu_per_acq", "redis_cpu", leastCPU})
+}
+
+// showsWaits says whether a window is long enough for a wait of the usual length.
+func (q Question) showsWaits() bool { return time.Duration(q.Workload.Duration) >= q.round() }
 
 // advantage says how many times as good a is as b by a metric, over paired rounds; nil if that is not known.
 func advantage(metric string, a, b contender) *results.Ratio {
@@ -185,54 +216,64 @@ func advantage(metric string, a, b contender) *results.Ratio {
 	return a.Against(b.Summary, m)
 }
 
-// better says whether a is clearly better than b by a metric: the ratio's interval excludes 1, and its median
+// beats says whether a is clearly better than b by a criterion: the ratio's interval excludes 1, and its median
 // is at least matters. With too few planned rounds for an interval, a must be better in all of them.
-func better(metric string, rounds int, a, b contender) bool {
-	r := advantage(metric, a, b)
-	return r != nil && (r.Interval || r.Rounds >= rounds) && r.Low > 1 && !r.AtMost && r.Median >= matters
+func (q Question) beats(by criterion, a, b contender) bool {
+	if by.size != "" {
+		if size := b.figure(by.size).Value; size == nil || size.Value < by.least {
+			return false
+		}
+	}
+	r := advantage(by.metric, a, b)
+	return r != nil && (r.Interval || r.Rounds >= q.Rounds) && r.Low > 1 && !r.AtMost && r.Median >= matters
 }
 
-// ranked orders a field, the best first.
-func (q Question) ranked(field []contender) []contender {
-	var all []contender
-	for rest := field; len(rest) > 0; {
+// ranked orders a field, the best first. The second is the best of other authors than the first, if there are any:
+// a variant of the first is no second opinion.
+func (q Question) ranked(field []contender) (all []contender) {
+	for len(field) > 0 {
+		rest := field
+		if len(all) == 1 {
+			rest = slices.DeleteFunc(slices.Clone(field), func(c contender) bool {
+				return q.author(c) == q.author(all[0]) || q.oneCommand(all[0].info)
+			})
+		}
+		if len(rest) == 0 {
+			rest = field
+		}
 		best := q.choose(rest)
 		all = append(all, best)
-		rest = slices.DeleteFunc(slices.Clone(rest), func(c contender) bool { return c.Name == best.Name })
+		field = slices.DeleteFunc(slices.Clone(field), func(c contender) bool { return c.Name == best.Name })
 	}
 	return all
 }
 
 // choose returns the contender to take. For each criterion it removes those that another one beats; of the
-// rest it takes the one that needs the least. field must not be empty.
+// rest it takes the one that needs the least, and of equals one that others use. field must not be empty.
 func (q Question) choose(field []contender) contender {
-	for _, metric := range q.criteria() {
+	for _, by := range q.criteria() {
 		stay := slices.DeleteFunc(slices.Clone(field), func(x contender) bool {
-			return slices.ContainsFunc(field, func(other contender) bool { return better(metric, q.Rounds, other, x) })
+			return slices.ContainsFunc(field, func(other contender) bool { return q.beats(by, other, x) })
 		})
 		if len(stay) > 0 { // otherwise each is beaten by another
 			field = stay
 		}
+	}
+	unused := func(c contender) int {
+		if q.users(c.info) == nil {
+			return 1
+		}
+		return 0
 	}
 	return slices.MinFunc(field, func(a, b contender) int {
 		return cmp.Or(
 			cmp.Compare(a.info.Nodes, b.info.Nodes),
 			cmp.Compare(a.info.Connections.PerWaiter, b.info.Connections.PerWaiter),
 			cmp.Compare(a.info.Connections.PerInstance, b.info.Connections.PerInstance),
-			cmp.Compare(listed(a.Name), listed(b.Name)),
+			cmp.Compare(unused(a), unused(b)),
 			cmp.Compare(a.order, b.order),
 		)
 	})
-}
-
-// behind says why a contender is not first.
-func (q Question) behind(c, first contender) string {
-	for _, metric := range q.criteria() {
-		if better(metric, q.Rounds, first, c) {
-			return fmt.Sprintf("%s is %s times as good by %s", first.Name, advantage(metric, first, c), metric)
-		}
-	}
-	return fmt.Sprintf("no figure separates it from %s, which comes first by what it needs", first.Name)
 }
 
 // unfit says why a contender must not be recommended, by its claims or its figures; "" if it may be.
@@ -244,8 +285,6 @@ func (q Question) unfit(c contender) string {
 	switch {
 	case q.unsafe(c.info) != "":
 		return q.unsafe(c.info)
-	case q.For == Correctness && !c.info.Claims.Fencing && !q.oneCommand(c.info):
-		return fmt.Sprintf("it claims %s, and no fencing tokens", c.info.Claims)
 	case wrong.Value == nil || wrong.Value.Value > 0:
 		return wrong.Metric + ": " + wrong.Value.Text(wrong.Unit)
 	case c.Invalid:
@@ -279,15 +318,21 @@ func (q Question) contenders(summaries []results.Summary) (ranking, unfit []cont
 
 // row returns a contender's row of the ranking.
 func (q Question) row(c, first contender) Row {
-	row := Row{Name: c.Name, Claims: c.info.Claims.List(), Verdict: c.Verdict()}
-	for _, metric := range q.criteria() {
-		figure := Figure{Figure: c.figure(metric)}
+	row := Row{Name: c.Name, Claims: c.info.Claims.List(), Verdict: c.Verdict(), Unfit: q.unfit(c)}
+	if l := q.users(c.info); l != nil {
+		row.Library = l.String()
+	}
+	for _, by := range q.criteria() {
+		figure := Figure{Figure: c.figure(by.metric)}
 		if c.Name != first.Name {
-			figure.Ratio = advantage(metric, first, c)
+			figure.Ratio = advantage(by.metric, first, c)
+			if row.Behind == "" && q.beats(by, first, c) {
+				row.Behind = by.metric
+			}
 		}
 		row.Figures = append(row.Figures, figure)
 	}
-	for _, name := range []string{"commands_per_acq", "violations"} {
+	for _, name := range []string{"redis_cpu", "commands_per_acq", "violations"} {
 		row.Figures = append(row.Figures, Figure{Figure: c.figure(name)})
 	}
 	return row

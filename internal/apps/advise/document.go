@@ -1,13 +1,17 @@
 package advise
 
 import (
+	"bytes"
+	"cmp"
 	"fmt"
+	"slices"
+	"strings"
+	"time"
 
 	"github.com/lockbench/lockbench/internal/apps/document"
 	"github.com/lockbench/lockbench/internal/layout"
 	"github.com/lockbench/lockbench/internal/words"
 	"github.com/lockbench/lockbench/results"
-	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/workloads"
 )
 
@@ -20,8 +24,10 @@ type Document struct {
 	Workload workloads.Spec `json:"workload"`
 	Rounds   int            `json:"rounds"`
 	For      Purpose        `json:"for"`
+	Language string         `json:"language,omitempty"`
 
-	Choice *Choice `json:"choice"` // nil if nothing measured may be recommended
+	Saturated *Saturation `json:"saturated,omitempty"`
+	Choice    *Choice     `json:"choice"` // nil if nothing measured may be recommended
 	// Ranking has what was measured, the best first, then what may not be recommended.
 	Ranking []Row             `json:"ranking"`
 	Notes   []string          `json:"notes,omitempty"`    // cautions
@@ -30,6 +36,15 @@ type Document struct {
 	Command string            `json:"command"`            // to measure it again
 
 	Interrupted bool `json:"interrupted,omitempty"` // stopped by the user: there is no choice
+
+	Brief bool `json:"-"` // Lay writes one screen of it, on a terminal
+}
+
+// Saturation says that the load asked about keeps any lock busy all the time: all serve about the same.
+type Saturation struct {
+	MostPerSecond float64  `json:"most_per_s"`        // that any lock can serve
+	TurnNS        int64    `json:"turn_ns,omitempty"` // until every client of a closed loop was served once
+	Ask           []string `json:"ask"`               // commands that ask about loads that a lock can serve
 }
 
 // Purpose is the purpose of a lock.
@@ -53,26 +68,27 @@ type Choice struct {
 	Name    string `json:"name"` // a strategy's, NoLock or ConsensusStore
 	Summary string `json:"summary"`
 	// Take is what to import: a package, or a library's call. It is empty if no lock is recommended.
-	Take    string `json:"take,omitempty"`
-	RightIf string `json:"right_if"`
-	// Library is the best measured lock that is, or has the same format as, a third-party library; empty
-	// if there is none, or if it is the choice itself.
-	Library *Library `json:"library,omitempty"`
+	Take    string  `json:"take,omitempty"`
+	RightIf string  `json:"right_if"`
+	Beside  *Beside `json:"beside,omitempty"` // the best lock of other authors: the second of the ranking
 }
 
-// Library is a third-party lock and the strategy that was measured for it.
-type Library struct {
-	Strategy string `json:"strategy"`
-	strategies.Library
+// Beside is a lock that does what was asked, too.
+type Beside struct {
+	Name string `json:"name"`
+	Take string `json:"take"`
+	Why  string `json:"why"` // it is not the choice
 }
 
 // Row is a measured strategy.
 type Row struct {
 	Name    string   `json:"name"`
+	Library string   `json:"library,omitempty"` // of others, that has this lock
 	Claims  []string `json:"claims"`
 	Verdict string   `json:"verdict"` // whether they held, in a word or two
 	Figures []Figure `json:"figures"`
-	Why     string   `json:"why,omitempty"` // why it is not first, or may not be recommended
+	Behind  string   `json:"behind,omitempty"` // the metric by which the first is clearly better
+	Unfit   string   `json:"unfit,omitempty"`  // why it may not be recommended
 }
 
 // Figure is a metric of a strategy, compared with that of the best lock.
@@ -82,83 +98,214 @@ type Figure struct {
 	Ratio *results.Ratio `json:"ratio,omitempty"`
 }
 
-// Lay writes the document for people.
+// mostLines is the height of a usual screen, without the prompt, with at most mostCautions, and leastRows.
+const mostLines, mostCautions, leastRows = 25, 3, 3
+
+// Lay writes the document for people: the answer, the ranking, and then everything that they rest on or, if it is to be
+// brief, what fits on one screen of a terminal.
 func (d *Document) Lay(p *layout.Page) {
 	if p.Markdown {
 		p.WriteString("# Which lock\n\n")
-	} else {
-		p.Entry("lockbench", words.Dotted(d.Tool.Version, d.Started.UTC().Format("2006-01-02 15:04 MST")))
 	}
-	p.Entry("for", string(d.For))
-	p.Entry("workload", d.Workload.Describe())
-	p.Entry("redis", d.Redis.Describe())
-	p.Entry("machine", d.Environment.Describe())
-	switch c := d.Choice; {
-	case c != nil:
-		p.Section("Choice", c.Name+": "+c.Summary)
-		if c.Take != "" {
-			p.Point("take", c.Take)
-		}
-		p.Point("right if", c.RightIf)
-		if c.Library != nil {
-			p.Point("best third-party library", c.Library.String()+", measured as "+c.Library.Strategy)
-		}
-	case d.Interrupted:
-		p.Section("Choice", "none: it was interrupted")
-	default:
-		p.Section("Choice", "none: nothing that was measured may be recommended")
+	d.answer(p)
+	if p.Markdown || !d.Brief {
+		d.ranking(p, 2*len(d.Ranking)) // a long name has a line of its own
+		d.explain(p)
+		return
 	}
-	d.ranking(p)
-	for i, note := range d.Notes {
-		if i == 0 {
-			p.Section("Notes", "")
-		}
-		p.Point("", note)
+	rest, room := &layout.Page{}, 0
+	for cautions := mostCautions; cautions >= 0 && room < min(len(d.Ranking), leastRows); cautions-- {
+		rest = &layout.Page{Wide: p.Wide, Paint: p.Paint}
+		d.close(rest, cautions)
+		room = mostLines - 3 - bytes.Count(append(p.Bytes(), rest.Bytes()...), []byte("\n")) // headings and a blank line
 	}
-	for i, left := range d.LeftOut {
-		if i == 0 {
-			p.Section("Left out", "")
-		}
-		p.Point(left.Strategy, left.Why)
-	}
-	p.Section("Again", "")
-	p.Command(d.Command)
+	d.ranking(p, room)
+	p.Write(rest.Bytes())
 }
 
-// ranking draws the measured strategies in their order, and why the others come after the first.
-func (d *Document) ranking(p *layout.Page) {
+// answer writes whether the question has an answer, and the choice.
+func (d *Document) answer(p *layout.Page) {
+	var served []float64
+	for _, r := range d.Ranking {
+		if f := r.figure("served_per_s").Value; f != nil {
+			served = append(served, f.Value)
+		}
+	}
+	d.Saturated.lay(p, served)
+	c := d.Choice
+	switch {
+	case c == nil && d.Interrupted:
+		p.Entry("USE", "nothing: it was interrupted")
+	case c == nil:
+		p.Entry("USE", "nothing: nothing that was measured may be recommended")
+	default:
+		p.Entry("USE", c.Name+": "+cmp.Or(c.Take, c.Summary))
+		if b := c.Beside; b != nil {
+			p.Entry("OR", b.Name+": "+b.Take+"; "+b.Why)
+		}
+		p.Entry("RIGHT IF", c.RightIf)
+	}
+}
+
+// lay writes what is wrong with the question, if that is so, and what the measured locks served a second.
+func (s *Saturation) lay(p *layout.Page, served []float64) {
+	if s == nil {
+		return
+	}
+	text := fmt.Sprintf("no lock serves more than %s under this load", results.PerSecond.Format(s.MostPerSecond))
+	if len(served) > 1 {
+		text += fmt.Sprintf(" (all %d serve %s to %s)", len(served), results.PerSecond.Format(slices.Min(served)),
+			results.PerSecond.Format(slices.Max(served)))
+	}
+	if s.TurnNS > 0 {
+		text += fmt.Sprintf(", a turn of all clients takes %s", results.Nanoseconds.Format(float64(s.TurnNS)))
+	}
+	p.Entry("SATURATED", text+". Ask about a load like yours:")
+	for _, ask := range s.Ask {
+		p.Command(ask)
+	}
+}
+
+// LayPlan writes what the question would have measured, on which servers, and where the answer would go.
+func (q Question) LayPlan(p *layout.Page, servers, outputs string) {
+	plan := q.Plan()
+	_, out := q.candidates()
+	q.saturation().lay(p, nil)
+	p.Entry("for", words.Dotted(string(q.For), q.Language))
+	p.Entry("windows", fmt.Sprintf("%v after %v of warm-up", q.Workload.Duration, q.Workload.Warmup))
+	for i, left := range grouped(out) {
+		p.Entry([]string{"left out", ""}[min(i, 1)], left)
+	}
+	p.Entry("redis", servers)
+	p.Entry("output", outputs)
+	p.Entry("expected", fmt.Sprintf("about %v", plan.Expected().Round(time.Second)))
+	p.Entry("runs", words.Count(len(plan.Strategies)*plan.Rounds, "run"))
+	p.Command(q.Command())
+}
+
+// figure returns a metric of the row; of several names the first that it has.
+func (r Row) figure(names ...string) (found Figure) {
+	if at := slices.IndexFunc(r.Figures, func(f Figure) bool { return slices.Contains(names, f.Metric) }); at >= 0 {
+		found = r.Figures[at]
+	}
+	return found
+}
+
+// why says why a lock is not the first.
+func (r Row) why(first string) string {
+	f := r.figure(r.Behind)
+	if r.Unfit == "" && f.Ratio != nil {
+		return fmt.Sprintf("%s is %s times as good by %s", first, f.Ratio, f.Metric)
+	}
+	return cmp.Or(r.Unfit, "no figure that counts separates it from "+first)
+}
+
+// ranking draws the measured locks, the best first, or as many as there is room for.
+func (d *Document) ranking(p *layout.Page, room int) {
 	if len(d.Ranking) == 0 {
 		return
 	}
-	rows, columns := [][]string{{"ranking", "claims"}}, "ll"
-	for _, f := range d.Ranking[0].Figures {
-		rows[0], columns = append(rows[0], p.Text(f.Metric)), columns+"r"
-	}
-	for _, c := range d.Ranking {
-		row := []string{p.Text(c.Name), p.Text(c.Verdict)}
-		for _, f := range c.Figures {
-			row = append(row, p.Text(f.Value.Text(f.Unit)))
+	wide := p.Markdown || p.Width() >= layout.Width*2/3
+	rows := [][]string{{"", "served", "wait p90", "CPU", "first better by"}}
+	for i, r := range d.Ranking {
+		name, cells, behind := p.Text(r.Name), []string{}, r.figure(r.Behind)
+		for _, names := range [][]string{{"served_per_s"}, {"wait_per_client_p90", "wait_p90"}, {"redis_cpu"}} {
+			f := r.figure(names...)
+			cells = append(cells, f.Value.Text(f.Unit))
 		}
-		rows = append(rows, row)
+		against := ""
+		switch {
+		case r.Unfit != "":
+			against = layout.Wrap("unfit, "+r.Unfit, p.Width()/5, "")[0]
+		case i > 0 && behind.Ratio == nil:
+			against = "nothing"
+		case i > 0:
+			against = behind.Ratio.String()
+			if !wide {
+				against, _, _ = strings.Cut(against, " (") // the interval
+			}
+			by, _, _ := strings.Cut(strings.TrimPrefix(behind.Metric, "redis_"), "_")
+			against += " × " + by
+		}
+		if !p.Markdown && layout.TextWidth(name) > p.Width()/4+3 {
+			rows, name = append(rows, []string{name}), "" // a line of its own
+		}
+		rows = append(rows, slices.Concat([]string{name}, cells, []string{p.Text(against)}))
 	}
-	if p.Markdown {
-		p.Section("Ranking", "")
-	} else {
-		p.WriteByte('\n')
+	p.WriteByte('\n')
+	if room = max(room, leastRows); len(rows) > room+1 {
+		rows = append(rows[:room], []string{"… --explain has the others"})
 	}
-	p.Grid(columns, rows)
-	if p.Markdown {
-		p.WriteByte('\n')
+	p.Grid("lrrrl", rows)
+}
+
+// interval says what stands behind the median of a ratio.
+func (d *Document) interval() string {
+	if d.Rounds < 6 {
+		return "smallest–largest"
 	}
-	for _, c := range d.Ranking {
-		if c.Why != "" {
-			p.Point(c.Name, c.Why)
+	return "95 % interval"
+}
+
+// close writes what is needed to read the table, with the first cautions, each in one line.
+func (d *Document) close(p *layout.Page, most int) {
+	cautions := slices.Concat(d.Notes, grouped(d.LeftOut))
+	for _, note := range cautions[:min(len(cautions), most)] {
+		lines := layout.Wrap(note, p.Width()-6, "")
+		p.Point("", lines[0]+[]string{"", " …"}[min(len(lines)-1, 1)])
+	}
+	p.Remark("", fmt.Sprintf("%s of %v; × is the median over paired rounds (%s). --explain: all figures and reasons.",
+		words.Count(d.Rounds, "round"), d.Workload.Duration, d.interval()))
+}
+
+// explain writes everything that the answer rests on.
+func (d *Document) explain(p *layout.Page) {
+	list := func(title string, lines []string) {
+		for i, line := range lines {
+			if i == 0 {
+				p.Section(title, "")
+			}
+			p.Point("", line)
 		}
 	}
-	how := "smallest–largest"
-	if d.Rounds >= 6 {
-		how = "95 % interval"
+	var evidence []string
+	for i, r := range d.Ranking {
+		about := []string{r.Name + ": " + r.Verdict, strings.Join(r.Claims, ", ")}
+		for _, f := range r.Figures {
+			about = append(about, f.Metric+" "+f.Value.Text(f.Unit))
+		}
+		about = append(about, r.Library, r.Unfit)
+		if i > 0 && r.Unfit == "" {
+			about = append(about, r.why(d.Ranking[0].Name))
+		}
+		evidence = append(evidence, words.Dotted(about...))
 	}
-	p.Remark("", fmt.Sprintf("Ratios are medians (%s) over %s in pairs; one counts from 1.1 times on, if its interval "+
-		"excludes 1.", how, words.Count(d.Rounds, "round")))
+	list("Evidence", evidence)
+	p.Remark("", fmt.Sprintf("A ratio is the median (%s) over %s in pairs. One counts from %v times on, if its "+
+		"interval excludes 1; the server's CPU does not where it is below %d %% of a core, nor a wait below %v %% of the hold.",
+		d.interval(), words.Count(d.Rounds, "round"), matters, leastCPU, leastWait*100))
+	list("Notes", d.Notes)
+	list("Left out", grouped(d.LeftOut))
+	p.Section("Measured", "")
+	p.Entry("lockbench", words.Dotted(d.Tool.Version, d.Started.UTC().Format("2006-01-02 15:04 MST")))
+	p.Entry("for", words.Dotted(string(d.For), d.Language))
+	p.Entry("workload", d.Workload.Describe())
+	p.Entry("redis", d.Redis.Describe())
+	p.Entry("machine", d.Environment.Describe())
+	p.Command(d.Command)
+}
+
+// grouped says each reason once, for all that it is about.
+func grouped(all []results.LeftOut) (lines []string) {
+	about := map[string][]string{}
+	for _, one := range all {
+		about[one.Why] = append(about[one.Why], one.Strategy)
+	}
+	for _, one := range all {
+		if names := about[one.Why]; names != nil {
+			lines = append(lines, words.And(names)+": "+one.Why)
+			about[one.Why] = nil
+		}
+	}
+	return lines
 }

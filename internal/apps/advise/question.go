@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/lockbench/lockbench"
+	"github.com/lockbench/lockbench/internal/engine"
 	"github.com/lockbench/lockbench/internal/store"
 	"github.com/lockbench/lockbench/internal/words"
 	"github.com/lockbench/lockbench/results"
@@ -28,29 +29,45 @@ type Question struct {
 	Rounds   int                  // of each run
 	Named    []strategies.Variant // to compare; nil means the short list
 	Redis    lockbench.StoreOptions
+	Budget   time.Duration // how long the answer may take
 
-	// Needed is the window that would serve every client twice, if there is no time for it; else 0.
-	Needed time.Duration
+	// Language is that of the program that is to use the lock; "" means any.
+	Language string
+	// Drivers run libraries of that language, and are compared instead of the short list.
+	Drivers []strategies.Variant
+
+	fit   int    // of the candidates, how many there is time for; 0 means all
+	whole string // the budget with time for all
 }
 
 // Validate returns all errors, joined.
 func (q Question) Validate() error {
 	var problems []error
+	wrong := func(format string, args ...any) { problems = append(problems, fmt.Errorf(format, args...)) }
 	if q.For != Efficiency && q.For != Correctness {
-		problems = append(problems, fmt.Errorf("--for must be %s or %s, not %q", Efficiency, Correctness, q.For))
+		wrong("--for must be %s or %s, not %q", Efficiency, Correctness, q.For)
+	}
+	if q.Language != "" && !slices.Contains(Languages(), q.Language) {
+		wrong("--language must be one of %s, not %q", strings.Join(Languages(), ", "), q.Language)
 	}
 	problems = append(problems, q.Workload.Validate(), q.Workload.Load())
 	if q.Rounds < 1 {
-		problems = append(problems, fmt.Errorf("--runs must be at least 1, not %d", q.Rounds))
+		wrong("--runs must be at least 1, not %d", q.Rounds)
+	}
+	if q.Budget < leastBudget {
+		wrong("--budget must be at least %v, not %v", leastBudget, q.Budget)
 	}
 	if candidates, out := q.candidates(); len(candidates) == 0 {
 		for _, left := range out {
-			problems = append(problems, fmt.Errorf("--strategy: %s: %s", left.Strategy, left.Why))
+			wrong("--strategy: %s: %s", left.Strategy, left.Why)
 		}
-		problems = append(problems, errors.New("--strategy: there is no lock to compare"))
+		wrong("--strategy: there is no lock to compare")
 	}
 	return errors.Join(problems...)
 }
+
+// Languages returns what Language may be.
+func Languages() []string { return []string{"go", "java", "python", "node"} }
 
 // crowded says whether clients of one instance wait for each other.
 func (q Question) crowded() bool { return q.Workload.ClientsPerInstance() > 1 }
@@ -65,8 +82,8 @@ var (
 	nodes       = func(q Question) bool { return strings.HasPrefix(q.Redis.Topology, "nodes:") }
 )
 
-// shortlist is what is measured by default: one strategy of each kind, the simplest first, and for each
-// purpose at least one third-party library, or its format, with its best settings.
+// shortlist is what is measured by default, first what there must be time for: the locks of different authors,
+// with their best settings, then further kinds.
 var shortlist = []struct {
 	name     string
 	purposes []Purpose
@@ -75,35 +92,34 @@ var shortlist = []struct {
 	{atomic, either, counting},
 	{"local", efficient, oneInstance},
 	{"redsync:tuned=true", efficient, nil},
+	{"fenced", correct, nil},
+	{"handoff", either, nil},
+	{"pubsub", efficient, nil},
+	{"redlock", efficient, nodes},
+	{"rueidislock", efficient, nil},
+	{redisPy, efficient, func(q Question) bool { return q.Language == "python" }},
 	{"spin", efficient, nil},
 	{"gated:spin", efficient, Question.crowded},
-	{"pubsub", efficient, nil},
-	{"fenced", correct, nil},
 	{"gated:fenced", correct, Question.crowded},
-	{"redlock", efficient, nodes},
-	{"handoff", either, nil},
 	{"cohort", either, Question.crowded},
 }
 
-// atomic is the name of the strategy that does a counter's work in one command, without a lock.
-const atomic = "atomic"
+const (
+	// atomic is the name of the strategy that does a counter's work in one command, without a lock.
+	atomic = "atomic"
+	// redisPy polls as redis-py does unless it is told otherwise.
+	redisPy = "spin:backoff=fixed,base=100ms"
+)
 
 // oneCommand says whether a strategy is one command instead of a lock, and does what was asked for.
 func (q Question) oneCommand(info strategies.Info) bool { return info.Name == atomic && counting(q) }
 
-// listed returns the place of a lock on the short list; the others come after it.
-func listed(name string) int {
-	for at, entry := range shortlist {
-		if entry.name == name {
-			return at
-		}
-	}
-	return len(shortlist)
-}
-
 // misplaced says why a strategy cannot run on the requested servers, as far as that is known without
 // them; "" if it can.
 func (q Question) misplaced(info strategies.Info) string {
+	if problems := engine.Undriven(q.Workload); info.Driver && len(problems) > 0 {
+		return problems[0].Error()
+	}
 	kind, err := store.Lookup(store.Redis)
 	if err != nil {
 		return ""
@@ -112,25 +128,32 @@ func (q Question) misplaced(info strategies.Info) string {
 }
 
 // candidates returns the strategies to measure, and why others that were wanted are left out.
-func (q Question) candidates() ([]strategies.Variant, []results.LeftOut) {
-	var chosen []strategies.Variant
-	var out []results.LeftOut
-	for _, v := range q.wanted() {
-		if why := cmp.Or(q.unsafe(v.Info()), q.misplaced(v.Info())); why != "" {
-			out = append(out, results.LeftOut{Strategy: v.Name(), Why: why})
-			continue
+func (q Question) candidates() (chosen []strategies.Variant, out []results.LeftOut) {
+	consider := func(all []strategies.Variant) {
+		for _, v := range all {
+			why := cmp.Or(q.unsafe(v.Info()), q.unusable(v.Info()), q.misplaced(v.Info()))
+			if why == "" && q.fit > 0 && len(chosen) == q.fit {
+				why = fmt.Sprintf("no time within --budget %s; all take %s", minutes(q.Budget), q.whole)
+			}
+			if why == "" {
+				chosen = append(chosen, v)
+			} else {
+				out = append(out, results.LeftOut{Strategy: v.Name(), Why: why})
+			}
 		}
-		chosen = append(chosen, v)
+	}
+	if q.Named != nil {
+		consider(q.Named)
+		return chosen, out
+	}
+	if consider(q.Drivers); len(chosen) == 0 {
+		consider(q.listed())
 	}
 	return chosen, out
 }
 
-// wanted returns the named strategies, or those of the short list that this program has.
-func (q Question) wanted() []strategies.Variant {
-	if q.Named != nil {
-		return q.Named
-	}
-	var all []strategies.Variant
+// listed returns those of the short list that this program has.
+func (q Question) listed() (all []strategies.Variant) {
 	for _, e := range shortlist {
 		if !slices.Contains(e.purposes, q.For) || e.when != nil && !e.when(q) {
 			continue
@@ -141,6 +164,27 @@ func (q Question) wanted() []strategies.Variant {
 	}
 	return all
 }
+
+// library returns the library of others with this lock, in the language asked for; nil if there is none.
+func (q Question) library(info strategies.Info) *strategies.Library {
+	for _, l := range info.Libraries {
+		if q.Language == "" || strings.EqualFold(q.Language, l.Language) {
+			return &l
+		}
+	}
+	return nil
+}
+
+// users returns the library by which a lock has other users; nil if there is none.
+func (q Question) users(info strategies.Info) *strategies.Library {
+	if gated(info) {
+		return nil
+	}
+	return q.library(info)
+}
+
+// gated says whether a lock is one behind a mutex, which no library has.
+func gated(info strategies.Info) bool { return strings.HasPrefix(info.Name, "gated:") }
 
 // unsafe says why a strategy must not be recommended, by its own description; "" if it may be.
 func (q Question) unsafe(info strategies.Info) string {
@@ -160,8 +204,19 @@ func (q Question) unsafe(info strategies.Info) string {
 			info.Claims, info.MaxInstances, q.Workload.Instances)
 	case !info.Claims.Recovery && info.Nodes > 0:
 		return "a dead holder keeps it for ever: it claims " + info.Claims.String()
+	case q.For == Correctness && !info.Claims.Fencing:
+		return fmt.Sprintf("it claims %s, and no fencing tokens", info.Claims)
 	}
 	return ""
+}
+
+// unusable says why a program in the language asked for cannot use a lock; "" if it can.
+func (q Question) unusable(info strategies.Info) string {
+	ours := q.Language == "" || q.Language == "go" || info.Nodes == 0 || q.oneCommand(info)
+	if ours || q.users(info) != nil {
+		return ""
+	}
+	return "no library for " + q.Language + " has it"
 }
 
 // names lists strategies in the form of --strategy.
@@ -179,82 +234,146 @@ func (q Question) Plan() lockbench.Plan {
 	return lockbench.Plan{Strategies: candidates, Workload: q.Workload, Rounds: q.Rounds, Redis: q.Redis}
 }
 
-// Command returns the shell command that measures the same again. It contains no secret: if the address of
-// Redis has one, a comment says where to put the address.
+// Command returns the shell command that measures the same again.
 func (q Question) Command() string {
-	plan, remark := q.Plan(), ""
-	line := slices.Concat([]string{"lockbench", "--strategy", names(plan.Strategies)},
-		workloads.Arguments([]workloads.Point{{Workload: plan.Workload}}),
-		[]string{"--runs", strconv.Itoa(plan.Rounds)})
+	plan := q.Plan()
+	return q.shell("lockbench", plan.Workload, [2]string{"--strategy", names(plan.Strategies)},
+		[2]string{"--runs", strconv.Itoa(plan.Rounds)}) + " --no-baselines" + q.secret()
+}
+
+// secret is a comment in a command that says where to put the address of Redis, if that has a secret.
+func (q Question) secret() string {
+	if address := q.Redis.Address; strings.Contains(address, "@") || strings.Contains(address, "password") {
+		return "  # with the address of Redis, which has a secret, in LOCKBENCH_REDIS"
+	}
+	return ""
+}
+
+// shell returns a command with options, those with values, a workload and the servers, without a secret.
+func (q Question) shell(command string, w workloads.Spec, options ...[2]string) string {
 	address := q.Redis.Address
-	if strings.Contains(address, "@") || strings.Contains(address, "password") {
-		address, remark = "", "  # with the address of Redis, which has a secret, in LOCKBENCH_REDIS"
-	} else if address == "auto" {
+	if address == "auto" || q.secret() != "" {
 		address = ""
 	}
-	for _, option := range [][2]string{
-		{"--redis", address}, {"--topology", q.Redis.Topology},
-		{"--ca-file", q.Redis.CAFile}, {"--image", q.Redis.Image},
-	} {
-		if option[1] != "" {
-			line = append(line, option[:]...)
+	line := command
+	add := func(word string) { line += " " + words.Quoted(word) }
+	put := func(options ...[2]string) {
+		for _, option := range options {
+			if option[1] != "" {
+				add(option[0])
+				add(option[1])
+			}
 		}
 	}
-	for i, word := range line {
-		line[i] = words.Quoted(word)
+	put(options...)
+	for _, word := range workloads.Arguments([]workloads.Point{{Workload: w}}) {
+		add(word)
 	}
-	return strings.Join(line, " ") + " --no-baselines" + remark
+	put([2]string{"--redis", address}, [2]string{"--topology", q.Redis.Topology},
+		[2]string{"--ca-file", q.Redis.CAFile}, [2]string{"--image", q.Redis.Image})
+	return line
 }
 
 const (
 	// turns is how often each client can be served in a window: with one turn, a client that is served
-	// once less than the others looks like one that starves. After half a turn the waits grow no more.
-	turns = 2
+	// once less than the others looks like one that starves. After half a turn, which is a quarter of that, the
+	// waits grow no more.
+	turns, warmup = 2, 0.25
 	// leastWindow and leastWarmup belong to the shortest runs.
 	leastWindow, leastWarmup = 500 * time.Millisecond, 200 * time.Millisecond
 	// passing is the approximate time of a lock from one holder to the next.
 	passing = time.Millisecond
-	// arrivals is the number of arrivals in an open loop that a 90th percentile needs, for one turn.
+	// arrivals is the number of arrivals that a 90th percentile needs, for one turn.
 	arrivals = 50
 
-	// most is the time limit of an answer, and allowed the part of it for runs; the rest is for start
-	// and clean-up.
-	most, allowed = 3 * time.Minute, most - 15*time.Second
+	// reserve is the part of the budget that start and clean-up take.
+	reserve, leastBudget = 15 * time.Second, 30 * time.Second
+	// fewest locks make a ranking.
+	fewest = 2
+	// bearable is the share of a lock's capacity that a load uses under which waits stay short.
+	bearable = 0.6
 )
 
 // round is about how long it takes to serve every client once under constant contention: clients × mean
-// hold ÷ keys, or with a most wanted key, clients × its share × mean hold; but at least what one
-// client alone needs.
-func round(w workloads.Spec) time.Duration {
+// hold ÷ keys, or with a most wanted key, clients × its share × mean hold. Where clients seldom wait, it is
+// the time of some arrivals, or of a cycle of each client if that is less.
+func (q Question) round() time.Duration {
+	w := q.Workload
 	_ = w.Load() // Validate has reported its errors
 	hold := w.Hold.Mean() + passing
 	if w.Rate > 0 {
 		return max(hold, time.Duration(arrivals/float64(w.Rate)*float64(time.Second)))
 	}
-	crowd := float64(w.Clients) * w.KeyDist.Hottest(w.Keys)
-	return max(hold+w.Think.Mean(), time.Duration(crowd*float64(hold)))
+	turn := time.Duration(float64(w.Clients) * w.KeyDist.Hottest(w.Keys) * float64(hold))
+	if cycle := hold + w.Think.Mean(); turn < cycle {
+		return max(hold, min(cycle, arrivals*cycle/time.Duration(w.Clients)))
+	}
+	return turn
 }
 
-// Sized returns the question with windows and warm-ups, unless given, that are long enough to see which
-// clients starve, and short enough for an answer within three minutes.
-func (q Question) Sized(givenWindow, givenWarmup bool) Question {
-	one := round(q.Workload)
-	window, warmup := max(leastWindow, scaled(one, turns)), max(leastWarmup, scaled(one, 0.5))
-	for part := 1.0; ; part *= 0.95 {
-		if !givenWindow {
-			q.Workload.Duration = workloads.Duration(max(leastWindow, scaled(window, part)))
-		}
-		if !givenWarmup {
-			q.Workload.Warmup = workloads.Duration(max(leastWarmup, scaled(warmup, part)))
-		}
-		if givenWindow || q.Plan().Expected() <= allowed || time.Duration(q.Workload.Duration) <= leastWindow {
-			break
+// Sized returns the question with windows and warm-ups, unless given, that show how long clients wait and which
+// starve, and with as many locks as the budget has time for.
+func (q Question) Sized(givenWindow, givenWarmup bool) (Question, error) {
+	w := &q.Workload
+	if !givenWindow {
+		w.Duration = workloads.Duration(max(leastWindow, scaled(q.round(), turns)))
+	}
+	if !givenWarmup {
+		w.Warmup = workloads.Duration(max(leastWarmup, scaled(time.Duration(w.Duration), warmup)))
+	}
+	if givenWindow {
+		return q, nil
+	}
+	all, _ := q.candidates()
+	q.whole = q.needs()
+	for q.fit = len(all); q.Plan().Expected()+reserve > q.Budget; q.fit-- {
+		if q.fit <= fewest {
+			return q, fmt.Errorf("--budget: %s is too short for windows of %v, which serve every client twice: "+
+				"--budget %s has time for %s", minutes(q.Budget), w.Duration, q.needs(), words.Count(q.fit, "lock"))
 		}
 	}
-	if !givenWindow && time.Duration(q.Workload.Duration) < window {
-		q.Needed = window
+	return q, nil
+}
+
+// needs returns the budget, in whole minutes, that has time for the plan.
+func (q Question) needs() string {
+	return minutes((q.Plan().Expected() + reserve + time.Minute).Truncate(time.Minute))
+}
+
+// minutes writes whole minutes without seconds.
+func minutes(d time.Duration) string { return strings.Replace(d.String(), "m0s", "m", 1) }
+
+// saturation says that the load asked about keeps any lock busy all the time; nil if it does not.
+func (q Question) saturation() *Saturation {
+	w := q.Workload
+	hold, share := w.Hold.Mean().Seconds(), w.KeyDist.Hottest(w.Keys)
+	most, turn := 1/(share*hold), float64(w.Clients)*share*hold
+	closed := w.Rate == 0
+	if hold == 0 || !closed && float64(w.Rate) < most || closed && turn <= hold+w.Think.Mean().Seconds() {
+		return nil
 	}
-	return q
+	purpose := string(q.For)
+	if q.For == Efficiency { // the default
+		purpose = ""
+	}
+	ask := func() string {
+		return q.shell("lockbench advise", w, [2]string{"--for", purpose}, [2]string{"--language", q.Language},
+			[2]string{"--strategy", names(q.Named)}) + q.secret()
+	}
+	w.Duration, w.Warmup, w.Think = workloads.Default().Duration, workloads.Default().Warmup, workloads.Dist{}
+	w.Rate = workloads.Rate(rounded(bearable * most))
+	s := &Saturation{MostPerSecond: most, Ask: []string{ask()}}
+	if closed {
+		w.Rate, w.Think = 0, workloads.Fixed(time.Duration(rounded(turn/bearable-hold)*1e9).Round(time.Millisecond))
+		s.TurnNS, s.Ask = int64(turn*1e9), append(s.Ask, ask())
+	}
+	return s
+}
+
+// rounded returns a number with two significant digits.
+func rounded(x float64) float64 {
+	short, _ := strconv.ParseFloat(strconv.FormatFloat(x, 'g', 2, 64), 64)
+	return short
 }
 
 // scaled returns a part of a time, rounded to 10 ms.

@@ -1,0 +1,151 @@
+package command
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	conformance "github.com/lockbench/lockbench/internal/apps/check"
+	"github.com/lockbench/lockbench/internal/apps/doctor"
+	"github.com/lockbench/lockbench/internal/apps/selfcheck"
+	"github.com/lockbench/lockbench/results/compare"
+	"github.com/lockbench/lockbench/strategies/locktest"
+)
+
+// documentsOf has a document of each kind that is no report, and what is to be seen of it.
+func documentsOf(t *testing.T) map[string][2]string {
+	t.Helper()
+	all := map[string][2]string{}
+	add := func(document any, seen string) {
+		text, err := json.Marshal(document)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all[schemaOf(text)] = [2]string{string(text), seen}
+	}
+	for file, seen := range map[string]string{
+		"advise/testdata/advice.json": "EVIDENCE", "claims/testdata/claims.json": "1.",
+	} {
+		text, err := os.ReadFile("../internal/apps/" + file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		add(json.RawMessage(text), seen)
+	}
+	check := &conformance.Document{Strategy: "mine", Claims: []string{"exclusion"}, Checks: []conformance.Verdict{{
+		Check: "excludes", Outcome: locktest.Broken, Failures: []conformance.Failure{{Promise: "one", Seen: "two"}},
+	}}}
+	check.Schema = "lockbench/check/1"
+	add(check, "two")
+	examined := &doctor.Document{Symptoms: []doctor.Symptom{{
+		Name: "limits", State: doctor.Note, Says: []string{"low"},
+	}}}
+	examined.Schema = "lockbench/doctor/1"
+	add(examined, "note: low")
+	itself := &selfcheck.Document{Checks: []selfcheck.Check{{
+		Name: "holds", Verdict: selfcheck.Pass, Measured: []selfcheck.Measure{{Name: "hold", Value: new(1.0)}},
+	}}}
+	itself.Schema = "lockbench/selfcheck/1"
+	add(itself, "holds")
+	add(&compare.Comparison{
+		Schema: compare.Schema, Method: compare.MethodPaired, Verdict: compare.Same,
+		Strategies: []compare.Strategy{{
+			Name: "spin", Results: []compare.Result{{Metric: "acq_per_s", Delta: new(0.1)}},
+		}},
+	}, "spin")
+	return all
+}
+
+func TestReportPrintsEveryDocument(t *testing.T) {
+	t.Parallel()
+	documents, dir := documentsOf(t), t.TempDir()
+	sources, err := filepath.Glob("../internal/apps/*/*.go")
+	if err != nil || len(sources) == 0 {
+		t.Fatal(err)
+	}
+	for _, source := range append(sources, "../results/compare/comparison.go") {
+		text, err := os.ReadFile(source)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, found := range regexp.MustCompile(`chema = "(lockbench/[^"]+)"`).FindAllSubmatch(text, -1) {
+			if written[string(found[1])] == nil || documents[string(found[1])][0] == "" {
+				t.Errorf("%s has %s, which report does not print", source, found[1])
+			}
+		}
+	}
+	for schema, document := range documents {
+		file := filepath.Join(dir, strings.ReplaceAll(schema, "/", "-"))
+		if err := os.WriteFile(file, []byte(document[0]), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		report := func(args ...string) (code int, said string) {
+			var out, complaints bytes.Buffer
+			a := &app{stdout: &out, stderr: &locked{to: &complaints}}
+			code = a.execute(t.Context(), append([]string{"report", file}, args...), nil)
+			return code, out.String() + complaints.String()
+		}
+		if code, said := report(); code != ExitOK || !strings.Contains(said, document[1]) {
+			t.Errorf("%s: %d, it prints\n%s", schema, code, said)
+		}
+		if code, said := report("-o", file+".html"); code != ExitConfig || !strings.Contains(said, "prints it") {
+			t.Errorf("%s as a page: %d, %s", schema, code, said)
+		}
+	}
+}
+
+// TestDocumentsOfOthersAreHostile: each part is missing, null, of another kind, or empty.
+func TestDocumentsOfOthersAreHostile(t *testing.T) {
+	t.Parallel()
+	tried := 0
+	for schema, document := range documentsOf(t) {
+		for _, spoilt := range []any{nil, []any{}, map[string]any{}, "\x1b[2J", -1e300} {
+			var root any
+			if err := json.Unmarshal([]byte(document[0]), &root); err != nil {
+				t.Fatal(err)
+			}
+			spoil(root, spoilt, func() {
+				text, err := json.Marshal(root)
+				if err != nil {
+					t.Fatal(err)
+				}
+				tried++
+				defer func() {
+					if what := recover(); what != nil {
+						t.Errorf("%s: %v: %s", schema, what, text)
+					}
+				}()
+				var out bytes.Buffer
+				_ = written[schema](&out, text, false) // an error is an answer
+			})
+		}
+	}
+	if tried < 1000 {
+		t.Errorf("only %d documents were tried", tried)
+	}
+}
+
+// spoil replaces each value in a document in turn.
+func spoil(of, spoilt any, try func()) {
+	switch of := of.(type) {
+	case map[string]any:
+		for key, was := range of {
+			spoil(was, spoilt, try)
+			of[key] = spoilt
+			try()
+			of[key] = was
+		}
+	case []any:
+		for i, was := range slices.Clone(of) {
+			spoil(was, spoilt, try)
+			of[i] = spoilt
+			try()
+			of[i] = was
+		}
+	}
+}
