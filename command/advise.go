@@ -38,7 +38,7 @@ var contention = strings.Fields("clients instances keys key-dist hold think rate
 
 func (a *app) advise() *cobra.Command {
 	f := &adviseFlags{redis: lockbench.StoreOptions{Address: "auto"}, outputs: applicationOutputs(
-		map[string]writer[*advise.Document]{"markdown": document.WriteMarkdown[*advise.Document]})}
+		map[string]writer[*advise.Document]{"markdown": plain(document.WriteMarkdown[*advise.Document])})}
 	cmd := &cobra.Command{
 		Use:   "advise",
 		Short: "Recommend one lock for your contention, or none, by measuring it",

@@ -92,7 +92,7 @@ func (a *app) printTables(reports []results.File) error {
 		if len(reports) > 1 {
 			fmt.Fprintf(&text, "%s%s\n\n", strings.Repeat("\n", min(i, 1)), f.Name)
 		}
-		if err := render.WriteTable(&text, f.Report, colorful(a.stdout)); err != nil {
+		if err := render.WriteTable(&text, f.Report, a.width(), colorful(a.stdout)); err != nil {
 			return &exit{ExitFailure, fmt.Errorf("%s: %w", f.Name, err)}
 		}
 	}

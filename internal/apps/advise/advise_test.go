@@ -334,10 +334,10 @@ func TestAdviceIsWritten(t *testing.T) {
 	none := d
 	none.Choice, none.Ranking, none.Interrupted, none.Rounds = nil, nil, true, 3
 	for file, write := range map[string]func(*bytes.Buffer) error{
-		"advice.txt":      func(b *bytes.Buffer) error { return document.WriteTable(b, &d, false) },
-		"advice.json":     func(b *bytes.Buffer) error { return document.WriteJSON(b, &d, false) },
-		"advice.md":       func(b *bytes.Buffer) error { return document.WriteMarkdown(b, &d, false) },
-		"advice-none.txt": func(b *bytes.Buffer) error { return document.WriteTable(b, &none, false) },
+		"advice.txt":      func(b *bytes.Buffer) error { return document.WriteTable(b, &d, 120, false) },
+		"advice.json":     func(b *bytes.Buffer) error { return document.WriteJSON(b, &d) },
+		"advice.md":       func(b *bytes.Buffer) error { return document.WriteMarkdown(b, &d) },
+		"advice-none.txt": func(b *bytes.Buffer) error { return document.WriteTable(b, &none, 120, false) },
 	} {
 		var written bytes.Buffer
 		if err := write(&written); err != nil {

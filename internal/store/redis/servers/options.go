@@ -122,7 +122,14 @@ func parseAddress(address string) (*redis.UniversalOptions, error) {
 	}, nil
 }
 
+// usualPort is Redis's.
+const usualPort = "6379"
+
 func plainAddress(address string) (*redis.UniversalOptions, error) {
+	bare := address == "localhost" || net.ParseIP(address) != nil
+	if bare || strings.Contains(address, ".") && !strings.Contains(address, ":") { // any other word is a typing error
+		address = net.JoinHostPort(address, usualPort)
+	}
 	host, port, err := net.SplitHostPort(address)
 	if err != nil || host == "" || port == "" || strings.ContainsAny(address, "@/ ") {
 		return nil, errAddress
