@@ -97,6 +97,7 @@ var badInputs = []struct {
 	}},
 	{"Redis", []badInput{
 		{"lockbench -u somewhere", 104},
+		{"lockbench -u process:none --dry-run", 104},
 		{"lockbench -u redis://127.0.0.1:1?pool_size=3", 104},
 		{"lockbench -u redis://127.0.0.1:1", 113},
 		{"lockbench --ca-file none.pem -u rediss://127.0.0.1:1", 104},

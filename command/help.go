@@ -3,6 +3,7 @@ package command
 import (
 	"cmp"
 	"fmt"
+	"regexp"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -80,14 +81,15 @@ func (a *app) explain(cmd *cobra.Command, _ []string) {
 		p.WriteString("\nCommands:\n")
 		var rows [][]string
 		for _, one := range cmd.Commands() {
-			if one.IsAvailableCommand() {
+			if one.IsAvailableCommand() || one.Name() == "help" {
 				rows = append(rows, []string{one.Name(), one.Short})
 			}
 		}
 		p.Columns("  ", rows)
 	}
 	if cmd.HasAvailableLocalFlags() {
-		fmt.Fprintf(p, "\nFlags:\n%s", cmd.LocalFlags().FlagUsagesWrapped(p.Width()))
+		p.WriteString("\nFlags:\n")
+		writeFlags(p, cmd.LocalFlags().FlagUsages())
 	}
 	if cmd.Name() == "run" || !cmd.HasParent() {
 		p.WriteString("\nEnvironment:\n")
@@ -96,6 +98,25 @@ func (a *app) explain(cmd *cobra.Command, _ []string) {
 		p.Columns("  ", exitCodes)
 	}
 	_ = p.Save(cmd.OutOrStdout(), "help") // nothing else can be said of it
+}
+
+// usage takes a line of pflag's usages apart: the flag with its value, and what it means.
+var usage = regexp.MustCompile(`(?m)^  (.*?\S) {3,}(\S.*)$`)
+
+// writeFlags writes pflag's usages in two columns, on a narrow page each meaning below its flag.
+func writeFlags(p *layout.Page, usages string) {
+	var rows [][]string
+	for _, found := range usage.FindAllStringSubmatch(usages, -1) {
+		rows = append(rows, found[1:])
+	}
+	if p.Width() >= withoutTerminal {
+		p.Columns("  ", rows)
+		return
+	}
+	for _, row := range rows {
+		meaning := layout.Wrap(row[1], p.Width()-len("        "), "")
+		fmt.Fprintf(p, "  %s\n        %s\n", row[0], strings.Join(meaning, "\n        "))
+	}
 }
 
 // example writes a command of a shell, which can still be pasted if it takes several lines. A comment that does not

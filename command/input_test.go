@@ -98,13 +98,14 @@ func TestSaveLeavesAFileAloneThatCannotBeEncoded(t *testing.T) {
 	if err := os.WriteFile(file, []byte("old"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	half := func(w io.Writer, _ *results.Report, _ bool) error {
+	half := func(w io.Writer, _ *results.Report, _ int, _ bool) error {
 		if _, err := io.WriteString(w, "half"); err != nil {
 			t.Error(err)
 		}
 		return errors.New("no more")
 	}
-	err := output[*results.Report]{format: "json", file: file, write: half}.save(&results.Report{}, io.Discard, false)
+	out := output[*results.Report]{format: "json", file: file, write: half}
+	err := out.save(&results.Report{}, &app{stdout: io.Discard})
 	if err == nil || !strings.Contains(err.Error(), "no more") {
 		t.Errorf("error %v", err)
 	}

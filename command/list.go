@@ -238,7 +238,7 @@ func allFaults() [][]string {
 		rows = append(rows, []string{kind.Name, strings.Join(settings, ","), kind.Summary})
 	}
 	return slices.Concat(rows, [][]string{nil}, options,
-		[][]string{nil, {"set with --fault holder-pause:at=2s,for=3s; details are in docs/FAULTS.md"}})
+		[][]string{nil, {"set with --fault holder-pause:at=2s,for=3s"}, {"details are in docs/FAULTS.md"}})
 }
 
 func (a *app) drivers() *cobra.Command {

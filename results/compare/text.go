@@ -51,22 +51,21 @@ func WriteMarkdown(w io.Writer, c *Comparison) error {
 // table draws the wanted results.
 func (c *Comparison) table(p *layout.Page, wanted func(Result) bool) {
 	confidence := fmt.Sprintf("%.4g %% interval", (1-c.Rules.Alpha)*100)
-	rows := [][]string{{"strategy", "metric", "base", "head", "change", confidence, "p", "finds", "pairs", "verdict"}}
-	if c.Method == MethodUnpaired {
-		rows[0][8] = "sessions"
-	}
+	number := map[string]string{MethodPaired: "pairs", MethodUnpaired: "sessions"}[c.Method]
+	rows := [][]string{{"strategy", "metric", "verdict", "base", "head", "change", confidence, "p", "finds", number}}
 	for name, r := range c.results() {
 		if !wanted(r) {
 			continue
 		}
-		row := []string{name, r.Label, r.figure(r.Base), r.figure(r.Head), percent(r.Delta), r.interval(), r.p(),
+		row := []string{name, r.Label, "", r.figure(r.Base), r.figure(r.Head), percent(r.Delta), r.interval(), r.p(),
 			percent(r.Detectable), r.number(c.Method)}
 		for i := range row {
 			row[i] = p.Text(row[i])
 		}
-		rows = append(rows, append(row, painted(p, r.Verdict)))
+		row[2] = painted(p, r.Verdict)
+		rows = append(rows, row)
 	}
-	p.Table(2, "ll"+strings.Repeat("r", len(rows[0])-3)+"l", rows)
+	p.Table(2, "lll"+strings.Repeat("r", len(rows[0])-3), rows)
 }
 
 // painted returns a verdict in its colour, or in Markdown in bold if it is a change.

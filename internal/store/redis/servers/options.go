@@ -45,7 +45,11 @@ type Options struct {
 func (o Options) Validate() error {
 	_, topology := ParseTopology(o.Topology)
 	if o.Started() {
-		return topology
+		var program error
+		if o.Program != "" {
+			_, program = lookProgram(o.Program)
+		}
+		return errors.Join(program, topology)
 	}
 	_, addresses := o.addresses()
 	return errors.Join(addresses, topology)
