@@ -21,7 +21,7 @@ const examples = `  lockbench --strategy spin,pubsub,blpop --clients 500
   lockbench list pubsub`
 
 const environment = "LOCKBENCH_CLIENTS=500 stands in for --clients 500, and so on for every flag: upper case, with " +
-	"_ for -. Flags go before variables. NO_COLOR turns colours off."
+	"_ for -. Flags go before variables. NO_COLOR turns colours off. COLUMNS is the width without a terminal."
 
 // exitCodes are those of the constants.
 var exitCodes = [][]string{

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"github.com/lockbench/lockbench/internal/words"
 )
 
 // record makes sessions for compare: its flags.
@@ -160,5 +162,5 @@ func stoppedAfter(written int) error {
 	if written == 0 {
 		return &exit{ExitStopped, errors.New("the first session was not complete")}
 	}
-	return &exit{ExitInterrupted, fmt.Errorf("interrupted after %d complete reports", written)}
+	return &exit{ExitInterrupted, fmt.Errorf("interrupted after %s", words.Count(written, "complete report"))}
 }
