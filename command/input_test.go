@@ -339,7 +339,7 @@ func TestErrorsTakeAtMostTwentyLines(t *testing.T) {
 	}
 	a.complain(errors.Join(problems...))
 	lines := strings.Split(strings.TrimSpace(said.String()), "\n")
-	if len(lines) != 20 || lines[18] != "lockbench: and 33 more lines" ||
+	if len(lines) != 20 || lines[18] != "lockbench: and 33 lines more" ||
 		!strings.HasPrefix(lines[19], "lockbench: next: ") {
 		t.Errorf("%d lines:\n%s", len(lines), &said)
 	}
