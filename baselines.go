@@ -16,7 +16,7 @@ import (
 
 // measureBaselines measures the best figures of this machine.
 func (s *session) measureBaselines(ctx context.Context) error {
-	s.progress("", 0, "baselines", 0)
+	s.progress("", 0, "baselines", 0, nil)
 	measured := &results.Baselines{}
 	for _, f := range []struct {
 		of   strategies.Strategy

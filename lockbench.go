@@ -27,7 +27,7 @@ var (
 	ErrUnreachable = store.ErrUnreachable
 	// ErrConfig is returned by Run when the plan cannot work here: a server or
 	// process limit is too small, or a file is missing. Plan.Validate finds the
-	// errors that need no look at the machine.
+	// errors that need no look at the servers.
 	ErrConfig = store.ErrConfig
 )
 
@@ -96,7 +96,8 @@ type Progress struct {
 	Round     int
 	// start, baselines, prepare, warm-up, measure, drain, verify, or that the servers have stopped answering
 	Phase     string
-	Remaining time.Duration // expected until the end of all runs
+	Last      *results.Slice // the window's last second; nil at its beginning, outside it, and with drivers
+	Remaining time.Duration  // expected from the beginning of the run until the end of all runs
 }
 
 // Run carries the plan out: open the servers, measure the baselines, run every strategy
@@ -169,7 +170,7 @@ func (p Plan) Validate() error {
 	if wrong := p.wrongStores(); len(wrong) > 0 {
 		problems = append(problems, wrong...)
 	} else {
-		problems = append(problems, p.fits())
+		problems = append(append(problems, p.fits()), p.files()...)
 	}
 	problems = append(problems, p.sharedSession()...)
 	return errors.Join(problems...)

@@ -136,6 +136,26 @@ func filesPerConnection(w workloads.Spec) int64 {
 	return 1
 }
 
+// files returns an error for every strategy that would open more files than this process may.
+func (p Plan) files() (problems []error) {
+	files, err := measure.MaxOpenFiles()
+	if err != nil { // Run says so
+		return nil
+	}
+	for _, v := range p.Strategies {
+		name := p.storeOf(v)
+		kind, err := store.Lookup(name)
+		if name == "" || err != nil {
+			continue
+		}
+		layout := kind.Layout(p.at(name))
+		if unfit(v.Info(), p.points()[0].Workload, layout) == "" {
+			problems = append(problems, p.tooManyFiles(v, layout.Primaries(), files))
+		}
+	}
+	return problems
+}
+
 // fits returns an error if no strategy can run on the servers that the plan asks for; what runs beside others that
 // cannot is left out of the session.
 func (p Plan) fits() error {

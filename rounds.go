@@ -131,8 +131,9 @@ func (s *session) measure(ctx context.Context, v scheduled, start time.Time, rou
 		Number:    s.begun,
 		Round:     round,
 		Order:     order,
-		Phase:     func(phase string) { s.progress(v.Name(), round, phase, s.begun) },
+		Phase:     func(phase string) { s.progress(v.Name(), round, phase, s.begun, nil) },
 	}
+	job.Second = func(last results.Slice) { s.progress(v.Name(), round, "measure", s.begun, &last) }
 	if server != nil && len(v.point.Workload.Faults) > 0 {
 		injector := server.Faults(v.point.Workload.Faults)
 		defer injector.Close()

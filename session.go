@@ -54,7 +54,7 @@ func open(ctx context.Context, plan Plan) (*session, error) {
 		Warnings: plan.Warnings(),
 		Runs:     []results.Run{},
 	}
-	s.progress("", 0, "start", 0)
+	s.progress("", 0, "start", 0, nil)
 	if err := s.openStores(ctx); err != nil {
 		return nil, errors.Join(append([]error{err}, s.closeStores(context.WithoutCancel(ctx))...)...)
 	}
@@ -98,15 +98,15 @@ func (s *session) last(ctx context.Context, err error) *results.Reading {
 	return s.read(ctx)
 }
 
-// progress reports what the session is doing.
-func (s *session) progress(strategy string, round int, phase string, run int) {
+// progress reports what the session is doing; last is the last second of the window, if there is one.
+func (s *session) progress(strategy string, round int, phase string, run int, last *results.Slice) {
 	if s.plan.Progress == nil {
 		return
 	}
 	runs := len(s.strategies) * len(s.plan.points()) * s.plan.Rounds
 	all := s.plan.Expected()
 	s.plan.Progress(Progress{
-		Run: run, Runs: runs, Strategy: strategy, Round: round, Phase: phase,
+		Run: run, Runs: runs, Strategy: strategy, Round: round, Phase: phase, Last: last,
 		Remaining: max(0, all-all*time.Duration(max(run-1, 0))/time.Duration(max(runs, 1))),
 	})
 }

@@ -46,8 +46,9 @@ func (a *app) ab() *cobra.Command {
 		Long: "Run two builds of lockbench in turns against one Redis, each with FLAGS, and test the pairs.\n" +
 			"Unless FLAGS say otherwise a run is 2s long after 500ms of warm-up, without baselines. Variables\n" +
 			"stand in for the flags of ab, not for FLAGS.\n" +
-			"It ends with 110 if the head is worse by the primary metric (--metric), with --strict by any,\n" +
-			"with 111 if it broke a guarantee, with 112 if no verdict was possible.",
+			"It ends with 110 if the head is worse by the primary metric (--metric), with --all-metrics by\n" +
+			"any, with 111 if it broke a guarantee, with 112 if no verdict was possible, or with --strict\n" +
+			"if a change of the threshold could have been missed.",
 		Example: "  go build -o /tmp/base ./cmd/lockbench     # change something\n" +
 			"  go build -o /tmp/head ./cmd/lockbench\n" +
 			"  lockbench ab /tmp/base /tmp/head -- --strategy pubsub --clients 200",
@@ -182,7 +183,8 @@ func (a *app) measurePairs(ctx context.Context, f *ab, redis lockbench.StoreOpti
 		}
 		if !f.quiet {
 			glance := compare.Glance(compare.Side{Reports: pair[:1]}, compare.Side{Reports: pair[1:]}, f.gate.rules)
-			fmt.Fprintf(a.stderr, "[%d/%d] %s\n", i+1, f.pairs, glance)
+			done := a.lines(fmt.Sprintf("[%d/%d] %s", i+1, f.pairs, glance))
+			fmt.Fprintln(a.stderr, strings.Join(done, "\n"))
 		}
 	}
 	return nil
@@ -256,8 +258,11 @@ func (c child) run(ctx context.Context) (*results.Report, error) {
 }
 
 // environment returns our environment with the place of Redis, and without the other variables that
-// stand in for flags. A password belongs here: ps does not show it.
+// stand in for flags. A password belongs here: ps does not show it. Without a place it is our environment.
 func (c child) environment() []string {
+	if c.redis.Address == "" {
+		return os.Environ()
+	}
 	others := slices.DeleteFunc(os.Environ(), func(set string) bool { return strings.HasPrefix(set, "LOCKBENCH_") })
 	return append(others, "LOCKBENCH_REDIS="+c.redis.Address, "LOCKBENCH_CA_FILE="+c.redis.CAFile,
 		"LOCKBENCH_TOPOLOGY="+c.redis.Topology)

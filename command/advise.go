@@ -45,7 +45,7 @@ var contention = strings.Fields("clients instances keys key-dist hold think rate
 
 func (a *app) advise() *cobra.Command {
 	f := &adviseFlags{redis: lockbench.StoreOptions{Address: "auto"}, outputs: applicationOutputs(
-		map[string]writer[*advise.Document]{"markdown": document.WriteMarkdown[*advise.Document]})}
+		map[string]writer[*advise.Document]{"markdown": plain(document.WriteMarkdown[*advise.Document])})}
 	cmd := &cobra.Command{
 		Use:   "advise",
 		Short: "Recommend one lock for your contention, or none, by measuring it",
@@ -138,7 +138,7 @@ func (f *adviseFlags) question(ctx context.Context, given func(string) bool) (ad
 		Redis: f.redis, Budget: f.budget,
 	}
 	if len(f.strategies) > 0 {
-		q.Named, err = parseStrategies(f.strategies)
+		q.Named, err = driver.Parse(ctx, f.strategies...)
 		problems = append(problems, prefixed("strategy", err))
 	} else if f.language != "" && f.language != "go" {
 		q.Drivers = driversFor(ctx, f.language, q.For)

@@ -29,6 +29,12 @@ var badInputs = []struct {
 		{"lockbench --clients", 104},
 		{"lockbench lits", 104},
 		{"lockbench pubsub", 104},
+		{"lockbench ls", 104},
+		{"lockbench help lits", 104},
+		{"lockbench --host localhost --port 6379", 104},
+		{"lockbench --vus 10", 104},
+		{"lockbench --connections 10", 104},
+		{"lockbench --pods 10", 104},
 		{"lockbench --clients many", 104},
 		{"lockbench --clients 0", 104},
 		{"lockbench --clients 10 --instances 11", 104},
@@ -68,6 +74,9 @@ var badInputs = []struct {
 		{"lockbench --workload nowhere.yaml", 104},
 		{"lockbench --workload odd.yaml", 104},
 		{"lockbench --workload zipf --workload-file x", 104},
+		{"lockbench -f none.yaml", 104},
+		{"lockbench -f bench.yaml", 104},
+		{"lockbench -f load.yaml -o json=load.yaml", 104},
 	}},
 	{"Strategies, faults and thresholds", []badInput{
 		{"lockbench -s spni", 104},
@@ -91,6 +100,7 @@ var badInputs = []struct {
 	}},
 	{"Redis", []badInput{
 		{"lockbench -u somewhere", 104},
+		{"lockbench -u process:none --dry-run", 104},
 		{"lockbench -u redis://127.0.0.1:1?pool_size=3", 104},
 		{"lockbench -u redis://127.0.0.1:1", 113},
 		{"lockbench --ca-file none.pem -u rediss://127.0.0.1:1", 104},
@@ -145,6 +155,8 @@ var badInputs = []struct {
 		{"lockbench ab true", 104},
 		{"lockbench ab none none", 104},
 		{"lockbench ab true true -- -o json", 104},
+		{"lockbench record --sessions 0 --every -1s", 104},
+		{"lockbench record out none a/none -- -o json --dry-run", 104},
 		{"lockbench advise --for speed", 104},
 		{"lockbench advise --clients 5,50", 104},
 		{"lockbench advise -s noop", 104},
@@ -172,6 +184,8 @@ func prepareBadInputs(t *testing.T) {
 	put(t, "words.txt", "only words\n")
 	put(t, "odd.yaml", "clients: 5\nhlod: 5ms\nkeys: many\n")
 	put(t, "load.yaml", "clients: 2\n")
+	put(t, "bench.yaml", "strategeis: [spin]\nruns: [1, 2]\nhold: soon\nthresholds: [fast]\nclients: 5\n"+
+		"redis: {host: a}\nkeys: 0\n")
 	for _, err := range []error{os.Symlink("run.json", "linked.json"), os.Mkdir("empty", 0o777)} {
 		if err != nil {
 			t.Fatal(err)

@@ -35,7 +35,7 @@ type claimsFlags struct {
 
 func (a *app) claims() *cobra.Command {
 	f := &claimsFlags{redis: lockbench.StoreOptions{Address: "auto"}, outputs: applicationOutputs(
-		map[string]writer[*claims.Document]{"markdown": document.WriteMarkdown[*claims.Document]})}
+		map[string]writer[*claims.Document]{"markdown": plain(document.WriteMarkdown[*claims.Document])})}
 	cmd := &cobra.Command{
 		Use:   "claims [NUMBER|FILE.yaml]...",
 		Short: "Re-test common claims about Redis locks",

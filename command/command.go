@@ -14,13 +14,14 @@ import (
 	"runtime"
 	"slices"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
 	"github.com/lockbench/lockbench"
+	"github.com/lockbench/lockbench/internal/layout"
 	"github.com/lockbench/lockbench/internal/store/redis/servers"
 	"github.com/lockbench/lockbench/internal/untrusted"
+	"github.com/lockbench/lockbench/internal/words"
 )
 
 // Main runs the command with these arguments, without the program's name, and
@@ -60,31 +61,53 @@ func (a *app) execute(ctx context.Context, args []string, stdin io.Reader) int {
 	return code
 }
 
+// mostLines is how many lines of errors a command prints.
+const mostLines = 20
+
 // complain writes an error, with our prefix on each line, and what to do about servers' errors, each
 // advice once.
 func (a *app) complain(err error) {
 	if err == nil {
 		return
 	}
-	var advice []string
+	var lines, advice []string
 	for line := range strings.Lines(err.Error()) {
 		if line = strings.TrimSpace(line); line == "" {
 			continue
 		}
-		a.say("%s", line)
-		if next := servers.NextStep(line); next != "" && !strings.Contains(line, next) &&
-			!slices.Contains(advice, next) {
-			advice = append(advice, next)
+		lines = append(lines, a.message(line)...)
+		next := servers.NextStep(line)
+		if next == "" || strings.Contains(line, next) {
+			continue
+		}
+		if next = "next: " + next; !slices.Contains(advice, a.message(next)[0]) {
+			advice = append(advice, a.message(next)...)
 		}
 	}
-	for _, next := range advice {
-		a.say("next: %s", next)
+	if room := max(1, mostLines-len(advice)); len(lines) > room {
+		left := len(lines) - room + 1
+		lines = append(lines[:room-1], a.message(fmt.Sprintf("and %s more", words.Count(left, "line")))...)
+	}
+	for _, line := range append(lines, advice...) {
+		fmt.Fprintln(a.stderr, line)
 	}
 }
 
-// say writes one line to standard error. It may quote a server's error, a document or a file's name.
+// message returns a message. It may quote a server's error, a document or a file's name.
+func (a *app) message(text string) []string { return a.lines("lockbench: " + text) }
+
+// lines returns a text for standard error: a line, on a terminal several that fit it.
+func (a *app) lines(text string) []string {
+	text = untrusted.Printable(text)
+	if wide := terminalWidth(a.stderr.to); wide > 0 {
+		return layout.Wrap(text, wide, "  ")
+	}
+	return []string{text}
+}
+
+// say writes a message.
 func (a *app) say(format string, args ...any) {
-	fmt.Fprintf(a.stderr, "lockbench: %s\n", untrusted.Printable(fmt.Sprintf(format, args...)))
+	fmt.Fprintln(a.stderr, strings.Join(a.message(fmt.Sprintf(format, args...)), "\n"))
 }
 
 func (a *app) warn(lines ...string) {
@@ -95,11 +118,10 @@ func (a *app) warn(lines ...string) {
 
 // columns prints rows of cells in columns.
 func (a *app) columns(rows [][]string) error {
-	w := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
-	for _, row := range rows {
-		fmt.Fprintln(w, strings.Join(row, "\t"))
-	}
-	return printed(w.Flush()) // it returns the errors of earlier writes too
+	p := layout.Page{Wide: a.width()}
+	p.Columns("", rows)
+	_, err := a.stdout.Write(p.Bytes())
+	return printed(err)
 }
 
 func (a *app) root() *cobra.Command {
@@ -112,11 +134,12 @@ func (a *app) root() *cobra.Command {
 	root.SetOut(a.stdout)
 	root.SetErr(a.stderr)
 	root.SetVersionTemplate(versionLine() + "\n")
-	root.SetUsageTemplate(usageText)
+	root.SetHelpFunc(a.explain)
+	root.SetHelpCommand(a.help())
 	root.SetFlagErrorFunc(unknownFlag)
 	root.SuggestionsMinimumDistance = 2
 	root.AddCommand(a.run("run"), a.compare(), a.ab(), a.report(), a.merge(), a.selfcheck(), a.doctor(), a.claims(),
-		a.advise(), a.list(), a.drivers(), a.check(), a.clean(), a.version())
+		a.advise(), a.record(), a.list(), a.drivers(), a.check(), a.clean(), a.version())
 	root.InitDefaultCompletionCmd()
 	if completion, _, err := root.Find([]string{"completion"}); err == nil { // cobra's shows its help and ends with 0
 		completion.RunE = func(*cobra.Command, []string) error {
@@ -142,40 +165,3 @@ func (a *app) version() *cobra.Command {
 func versionLine() string {
 	return fmt.Sprintf("lockbench %s (%s, %s/%s)", lockbench.Version(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
 }
-
-const intro = `lockbench measures Redis distributed locks: it lets many clients fight for one lock by several
-strategies and shows how fast each was, who waited, who starved, what Redis paid, and whether it
-really excluded.`
-
-const examples = `  lockbench --strategy spin,pubsub,blpop --clients 500
-  lockbench -s 'spin:backoff=fixed,base=5ms,pubsub' --runs 5 -o table -o json=report.json
-  LOCKBENCH_REDIS=rediss://user:secret@redis.example:6380 lockbench --strategy pubsub
-  lockbench list pubsub`
-
-// usageText is cobra's usage without its repetitions, 100 columns wide, with the environment
-// and the exit codes.
-const usageText = `Usage:
-  {{.UseLine}}{{if .HasAvailableSubCommands}}
-  {{.CommandPath}} COMMAND{{end}}{{if .HasExample}}
-
-Examples:
-{{.Example}}{{end}}{{if .HasAvailableSubCommands}}
-
-Commands:{{range .Commands}}{{if or .IsAvailableCommand (eq .Name "help")}}
-  {{rpad .Name .NamePadding}} {{.Short}}{{end}}{{end}}{{end}}{{if .HasAvailableLocalFlags}}
-
-Flags:
-{{.LocalFlags.FlagUsagesWrapped 100 | trimTrailingWhitespaces}}{{end}}{{if or (eq .Name "run") (not .HasParent)}}
-
-Environment:
-  LOCKBENCH_CLIENTS=500 stands in for --clients 500, and so on for every flag: upper case, with _
-  for -. Flags go before variables. NO_COLOR turns colours off.
-
-Exit codes:
-  0    measured, nothing wrong        105  interrupted, results so far are written
-  99   a threshold was crossed        130  interrupted, and not written: before there were
-  104  bad flags or configuration          results, twice, or 2 s after SIGTERM
-  110  a regression (compare, ab)     111  a guarantee a strategy claims did not hold
-  113  Redis unreachable              112  figures that cannot be trusted
-  1    anything else{{end}}
-`

@@ -21,10 +21,11 @@ func (a *app) compare() *cobra.Command {
 			"a directory or a quoted glob. A report is a session and counts once, with the median of its\n" +
 			"runs: 4 a side are needed to tell anything, more with several strategies, and 6 for an interval.\n" +
 			"With fewer it shows the figures, says undecided and how many it needs, and ends with 0.\n" +
-			"It ends with 110 if HEAD is worse by the primary metric (--metric), with --strict by any, with\n" +
-			"111 if it broke a guarantee, with 112 if no run can be trusted. Only sessions that were recorded\n" +
-			"in turns can end with 110: between two blocks the machine may have changed, and the verdict is\n" +
-			"undecided. For builds of your own, ab is the better judge: it takes turns in pairs.",
+			"It ends with 110 if HEAD is worse by the primary metric (--metric), with --all-metrics by any,\n" +
+			"with 111 if it broke a guarantee, with 112 if no run can be trusted, or with --strict if a change\n" +
+			"of the threshold could have been missed. Only sessions that were recorded in turns can end with\n" +
+			"110: between two blocks the machine may have changed, and the verdict is undecided. record makes\n" +
+			"such sessions. For builds of your own, ab is the better judge: it takes turns in pairs.",
 		Example: "  for i in 1 2 3 4; do for b in before after; do ./$b -s pubsub -o json=$b-$i.json; done; done\n" +
 			"  lockbench compare 'before-*.json' 'after-*.json'\n" +
 			"  lockbench compare main/ mine/ --metric wait_p99 --strict -o markdown=comment.md",
@@ -99,7 +100,7 @@ func (g *gate) register(set *pflag.FlagSet) {
 	set.Var((*percent)(&g.rules.CountThreshold), "count-threshold", "the same for counts per acquisition, which "+
 		"hardly vary: commands, round trips, bytes, attempts, wake-ups")
 	set.Var((*percent)(&g.rules.Alpha), "alpha", "significance level: accepted false-positive rate")
-	set.Func("metric", "`name` of the primary metric, which alone causes exit code 110, such as acq_per_s, wait_p99 "+
+	set.Func("metric", "`name` of the primary metric, which alone counts, such as acq_per_s, wait_p99 "+
 		"or redis_cpu_per_acq (default "+g.rules.Primary+")", func(name string) error {
 		m, err := compare.ParseMetric(name)
 		if err == nil {
@@ -107,7 +108,9 @@ func (g *gate) register(set *pflag.FlagSet) {
 		}
 		return err
 	})
-	set.BoolVar(&g.rules.Strict, "strict", false, "exit code 110 if any metric is worse")
+	set.BoolVar(&g.rules.AllMetrics, "all-metrics", false, "every metric counts as the primary one does")
+	set.BoolVar(&g.rules.Strict, "strict", false, "exit code 112 unless a change for the worse of the threshold would "+
+		"have been found, in every metric that counts")
 	g.outputs.register(set)
 }
 
@@ -154,6 +157,9 @@ func judgement(c *compare.Comparison) error {
 		return &exit{ExitRegression, fmt.Errorf("regression: the head is %s", c.Headline())}
 	case c.Verdict == compare.Undecided && (c.Method == compare.MethodPaired || !c.Comparable()):
 		return &exit{ExitInvalid, errors.New(c.Headline())}
+	case c.Rules.Strict && c.Insensitive() != "":
+		return &exit{ExitInvalid, fmt.Errorf("--strict: a change for the worse of the threshold could have been "+
+			"missed, measure longer or more often: %s", c.Insensitive())}
 	}
 	return nil
 }

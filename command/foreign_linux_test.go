@@ -55,7 +55,7 @@ func TestForeignReportsOnlyShow(t *testing.T) {
 	}
 	for name, format := range reportOutputs().formats {
 		var shown strings.Builder
-		if err := format(&shown, report, false); err != nil {
+		if err := format(&shown, report, 120, false); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 		onlyShows(t, name, shown.String())

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -11,6 +12,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/lockbench/lockbench/internal/apps/advise"
+	"github.com/lockbench/lockbench/internal/untrusted"
 	"github.com/lockbench/lockbench/internal/words"
 	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/workloads"
@@ -94,6 +96,79 @@ func (in *input) workload(name string, draft *workloads.Draft) error {
 	return errors.Join(problems...)
 }
 
+// file gives the flags that neither the command line nor a variable sets the values of a file.
+func (in *input) file(name string, draft *workloads.Draft) error {
+	if name == "" {
+		return nil
+	}
+	text, err := untrusted.ReadFile(name)
+	if err != nil {
+		return fmt.Errorf("--file: %w", err)
+	}
+	lines, err := workloads.ReadLines(untrusted.Printable(name), text)
+	problems := []error{err}
+	given := map[string]bool{}
+	for _, line := range lines {
+		flag := in.named(line.Key)
+		switch {
+		case line.Key == "description":
+			continue
+		case flag == nil:
+			err = fmt.Errorf("there is no such flag%s", words.Suggest("%q", line.Key, in.names()))
+		case given[flag.Name]:
+			err = fmt.Errorf("--%s is given twice", flag.Name)
+		case len(line.Values) == 0:
+			err = workloads.ErrNotPlain
+		case flag.Changed:
+			continue
+		default:
+			given[flag.Name], flag.Changed = true, true
+			in.origins[flag.Name] = line.Place
+			err = give(flag, line.Values, draft)
+		}
+		for _, problem := range flatten(err) {
+			problems = append(problems, fmt.Errorf("%s: %w", line.Place, problem))
+		}
+	}
+	return errors.Join(problems...)
+}
+
+// repeatable are the flags outside a workload that may have several values.
+var repeatable = []string{"strategy", "redis", "threshold", "output"}
+
+// give sets a flag to one or several values. A flag that is patient keeps its errors.
+func give(flag *pflag.Flag, values []string, draft *workloads.Draft) error {
+	ofWorkload := slices.ContainsFunc(workloads.Fields(), func(f workloads.Field) bool { return f.Name == flag.Name })
+	switch {
+	case ofWorkload:
+		return draft.Give(flag.Name, values...)
+	case len(values) > 1 && !slices.Contains(repeatable, flag.Name):
+		return fmt.Errorf("it has one value, not %d", len(values))
+	}
+	for _, value := range values {
+		if err := flag.Value.Set(value); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// named returns a flag by its name in a file, which may be a plural; nil if there is none.
+func (in *input) named(key string) *pflag.Flag {
+	for _, name := range []string{key, strings.TrimSuffix(key, "ies") + "y", strings.TrimSuffix(key, "s")} {
+		if flag := in.set.Lookup(name); flag != nil && name != "file" && name != "help" && name != "version" {
+			return flag
+		}
+	}
+	return nil
+}
+
+// names returns the names of all flags.
+func (in *input) names() (all []string) {
+	in.set.VisitAll(func(flag *pflag.Flag) { all = append(all, flag.Name) })
+	return all
+}
+
 // refuse joins the errors of the flags with others. Each names where its value came from.
 func (in *input) refuse(others ...error) error {
 	var problems []error
@@ -117,10 +192,13 @@ func suggested(set *pflag.FlagSet, err error) error {
 	if !is || unknown.GetSpecifiedShortnames() != "" {
 		return err
 	}
-	var names []string
-	set.VisitAll(func(flag *pflag.Flag) { names = append(names, flag.Name) })
 	name := unknown.GetSpecifiedName()
-	return fmt.Errorf("--%s: unknown flag%s", name, words.Suggest("--%s", name, names))
+	hint := familiarFlags[name]
+	here, _, _ := strings.Cut(strings.ReplaceAll(hint, ",", " "), " ")
+	if set.Lookup(strings.TrimPrefix(here, "--")) != nil {
+		return fmt.Errorf("--%s: unknown flag, did you mean %s?", name, hint)
+	}
+	return fmt.Errorf("--%s: unknown flag%s", name, words.Suggest("--%s", name, (&input{set: set}).names()))
 }
 
 // flatten splits a joined error, and puts each error on one line. To an unknown strategy's
@@ -174,7 +252,7 @@ func complete(cmd *cobra.Command, formats []string) {
 			offer = completeStrategies
 		case "workload":
 			offer = cobra.FixedCompletions(workloads.Presets(), cobra.ShellCompDirectiveDefault)
-		case "ca-file":
+		case "ca-file", "file":
 			offer = cobra.FixedCompletions(nil, cobra.ShellCompDirectiveDefault)
 		}
 		// It fails for a flag that does not exist or has an offer already.

@@ -50,8 +50,8 @@ func TestEveryFlagOfRunNamesItsFault(t *testing.T) {
 	set := pflag.NewFlagSet("", pflag.ContinueOnError)
 	newFlags().register(set)
 	makePatient(set)
-	free := strings.Fields("strategy workload redis ca-file image topology work fence counter arrivals threshold " +
-		"session") // any text can be read
+	free := strings.Fields("strategy file workload redis ca-file image topology work fence counter arrivals " +
+		"threshold session") // any text can be read
 	set.VisitAll(func(flag *pflag.Flag) {
 		_ = set.Set(flag.Name, "?")
 		err := prefixed(flag.Name, errors.Join(flag.Value.(*patient).problems...))
@@ -98,13 +98,14 @@ func TestSaveLeavesAFileAloneThatCannotBeEncoded(t *testing.T) {
 	if err := os.WriteFile(file, []byte("old"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	half := func(w io.Writer, _ *results.Report, _ bool) error {
+	half := func(w io.Writer, _ *results.Report, _ int, _ bool) error {
 		if _, err := io.WriteString(w, "half"); err != nil {
 			t.Error(err)
 		}
 		return errors.New("no more")
 	}
-	err := output[*results.Report]{format: "json", file: file, write: half}.save(&results.Report{}, io.Discard, false)
+	out := output[*results.Report]{format: "json", file: file, write: half}
+	err := out.save(&results.Report{}, &app{stdout: io.Discard})
 	if err == nil || !strings.Contains(err.Error(), "no more") {
 		t.Errorf("error %v", err)
 	}
@@ -326,5 +327,43 @@ func TestAllReasonsOfAnInvalidRunAreSaid(t *testing.T) {
 	err := judge(&results.Report{Runs: []results.Run{run}})
 	if err == nil || !strings.Contains(err.Error(), "spin: it had errors; it stood still") {
 		t.Errorf("error %v", err)
+	}
+}
+
+func TestErrorsTakeAtMostTwentyLines(t *testing.T) {
+	var said strings.Builder
+	a := &app{stderr: &locked{to: &said}}
+	problems := []error{errors.New("NOPERM no rights")}
+	for i := range 50 {
+		problems = append(problems, fmt.Errorf("problem %d", i))
+	}
+	a.complain(errors.Join(problems...))
+	lines := strings.Split(strings.TrimSpace(said.String()), "\n")
+	if len(lines) != 20 || lines[18] != "lockbench: and 33 lines more" ||
+		!strings.HasPrefix(lines[19], "lockbench: next: ") {
+		t.Errorf("%d lines:\n%s", len(lines), &said)
+	}
+	said.Reset()
+	a.complain(errors.Join(problems[1:21]...))
+	if got := strings.Count(said.String(), "\n"); got != 20 || strings.Contains(said.String(), "more") {
+		t.Errorf("twenty errors are %d lines:\n%s", got, &said)
+	}
+}
+
+func TestStatusLineFitsTheTerminal(t *testing.T) {
+	now := lockbench.Progress{
+		Run: 2, Runs: 8, Strategy: "pubsub", Round: 1, Phase: "measure",
+		Last: &results.Slice{Seconds: 1.25, Acquisitions: 1000, WaitP99: &results.Bound{NS: 41_000_000}},
+	}
+	want := "[2/8] pubsub round 1 · 800/s · p99 41.0 ms · 23s left"
+	if got := statusLine(now, 23*time.Second, 80); got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	if got, want := statusLine(now, 23*time.Second, 26), "[2/8] pubsub round 1 · 80"; got != want {
+		t.Errorf("at 26 columns %q, want %q", got, want)
+	}
+	now.Last = nil
+	if got, want := statusLine(now, 0, 80), "[2/8] pubsub round 1 · measure"; got != want {
+		t.Errorf("got %q, want %q", got, want)
 	}
 }

@@ -34,7 +34,11 @@ func (a *app) list() *cobra.Command {
 			case slices.Equal(names, []string{"faults"}):
 				return a.columns(allFaults())
 			}
-			rows, err := described(names)
+			names, notes := recognised(names)
+			for _, note := range notes {
+				a.say("%s", note)
+			}
+			rows, err := described(names, a.width())
 			if err != nil {
 				return err
 			}
@@ -69,7 +73,7 @@ func allStrategies() [][]string {
 }
 
 // described returns all about each strategy, or an error that names every unknown one.
-func described(names []string) (rows [][]string, err error) {
+func described(names []string, wide int) (rows [][]string, err error) {
 	var problems []error
 	for i, name := range names {
 		s, err := strategies.Lookup(name)
@@ -80,15 +84,12 @@ func described(names []string) (rows [][]string, err error) {
 		if i > 0 {
 			rows = append(rows, nil)
 		}
-		rows = append(rows, description(s)...)
+		rows = append(rows, description(s, wide)...)
 	}
 	return rows, errors.Join(problems...)
 }
 
-// docWidth is the width of a terminal, less a margin.
-const docWidth = 100
-
-func description(s strategies.Strategy) [][]string {
+func description(s strategies.Strategy, wide int) [][]string {
 	i := s.Info
 	var rows [][]string
 	// Only the first of several texts is labelled.
@@ -127,7 +128,12 @@ func description(s strategies.Strategy) [][]string {
 	}
 	line("connections", connections(i.Connections))
 	line("keeps", strings.Join(i.Persistent, ", "))
-	rights(line, i)
+	rights(func(label string, texts ...string) { // commands in one line each, to be pasted
+		for _, text := range texts {
+			rows = append(rows, []string{fmt.Sprintf("%-11s  %s", label, text)})
+			label = ""
+		}
+	}, i)
 	line("library", versions([]string{i.Library})...)
 	line("found in", libraries...)
 	line("package", i.Package)
@@ -136,7 +142,7 @@ func description(s strategies.Strategy) [][]string {
 	}
 	if i.Doc != "" {
 		var parser comment.Parser
-		printer := comment.Printer{TextWidth: docWidth}
+		printer := comment.Printer{TextWidth: wide}
 		text := strings.TrimSuffix(string(printer.Text(parser.Parse(i.Doc))), "\n")
 		rows = append(rows, nil, []string{text})
 	}
@@ -232,7 +238,7 @@ func allFaults() [][]string {
 		rows = append(rows, []string{kind.Name, strings.Join(settings, ","), kind.Summary})
 	}
 	return slices.Concat(rows, [][]string{nil}, options,
-		[][]string{nil, {"set with --fault holder-pause:at=2s,for=3s; details are in docs/FAULTS.md"}})
+		[][]string{nil, {"set with --fault holder-pause:at=2s,for=3s"}, {"details are in docs/FAULTS.md"}})
 }
 
 func (a *app) drivers() *cobra.Command {

@@ -109,6 +109,7 @@ func TestScripts(t *testing.T) {
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("REDIS", redis.URL())
 			env.Setenv("PEERS", peers)
+			env.Setenv("COLUMNS", "1000")                // so that expressions match whole lines
 			env.Setenv("LOCKBENCH_NO_BASELINES", "true") // they take half a second of every run
 			return nil
 		},

@@ -28,17 +28,17 @@ type output[T any] struct {
 	write  writer[T]
 }
 
-// writer writes a document.
-type writer[T any] func(w io.Writer, document T, color bool) error
+// writer writes a document, for a page of this width and with or without colours.
+type writer[T any] func(w io.Writer, document T, wide int, color bool) error
 
-// plain makes a writer that ignores colours.
+// plain makes a writer that knows no page.
 func plain[T any](write func(io.Writer, T) error) writer[T] {
-	return func(w io.Writer, document T, _ bool) error { return write(w, document) }
+	return func(w io.Writer, document T, _ int, _ bool) error { return write(w, document) }
 }
 
 // applicationOutputs returns the flag --output of an application, with its other forms.
 func applicationOutputs[T document.Document](others map[string]writer[T]) *outputs[T] {
-	formats := map[string]writer[T]{"table": document.WriteTable[T], "json": document.WriteJSON[T]}
+	formats := map[string]writer[T]{"table": document.WriteTable[T], "json": plain(document.WriteJSON[T])}
 	maps.Copy(formats, others)
 	return &outputs[T]{usual: "table", formats: formats}
 }
@@ -104,7 +104,7 @@ func single(file, example string) ([]output[[]byte], error) {
 			fmt.Errorf("--output is a file here and takes no format: write %s instead of %s, or ./%s for that name",
 				cmp.Or(rest, "-"), file, file)
 	}
-	raw := func(w io.Writer, content []byte, _ bool) error { _, err := w.Write(content); return err }
+	raw := plain(func(w io.Writer, content []byte) error { _, err := w.Write(content); return err })
 	return []output[[]byte]{{"", file, place(file), raw}}, nil
 }
 
@@ -189,7 +189,7 @@ func saveAll[T any](a *app, outputs []output[T], document T, quiet bool) error {
 		return strings.Compare(y.file, x.file)
 	})
 	for _, o := range byPlace {
-		if err := o.save(document, a.stdout, colorful(a.stdout)); err != nil {
+		if err := o.save(document, a); err != nil {
 			problems = append(problems, fmt.Errorf("write %s: %w", o, err))
 		} else if o.file != "" && !quiet {
 			a.say("wrote %s", o.file)
@@ -202,15 +202,19 @@ func saveAll[T any](a *app, outputs []output[T], document T, quiet bool) error {
 }
 
 // save writes the document where the output says.
-func (o output[T]) save(document T, stdout io.Writer, color bool) error {
+func (o output[T]) save(document T, a *app) error {
+	wide, color := a.width(), colorful(a.stdout)
+	if o.file != "" {
+		wide, color = withoutTerminal, false
+	}
 	var encoded bytes.Buffer
-	if err := o.write(&encoded, document, color && o.file == ""); err != nil {
+	if err := o.write(&encoded, document, wide, color); err != nil {
 		return err
 	}
 	if o.file != "" {
 		return replace(o.file, encoded.Bytes())
 	}
-	_, err := stdout.Write(encoded.Bytes())
+	_, err := a.stdout.Write(encoded.Bytes())
 	return err
 }
 

@@ -23,6 +23,7 @@ type flags struct {
 	strategies  []string
 	workload    workloads.Draft
 	file        string // workload file, or preset
+	all         string // file with any of the flags
 	rounds      int
 	outputs     *outputs[*results.Report]
 	thresholds  []string
@@ -32,6 +33,7 @@ type flags struct {
 	dryRun      bool
 	session     string
 	start       time.Time
+	notes       []string // on names that mean others
 }
 
 func newFlags() *flags {
@@ -46,6 +48,8 @@ func (f *flags) register(set *pflag.FlagSet) {
 		"`list` of strategies to run, each with its options: spin:backoff=fixed,base=5ms,pubsub; "+
 			"all for every one in Redis; exec:NAME or exec:COMMAND for a driver; A+B for half each; repeatable (default "+
 			strings.Join(defaultStrategies(), ",")+")")
+	set.StringVarP(&f.all, "file", "f", "", "YAML `file` with a line for any of these flags: strategies, workload, "+
+		"servers, thresholds, outputs; flags and variables go before it")
 	registerWorkload(set, &f.file, &f.workload, workloads.Fields())
 	set.IntVar(&f.rounds, "runs", 1, "`number` of runs of each strategy, interleaved and shuffled by the seed")
 
@@ -254,6 +258,7 @@ func (f *flags) plan() (lockbench.Plan, error) {
 	if len(f.strategies) == 0 {
 		f.strategies = defaultStrategies()
 	}
+	f.strategies, f.notes = recognised(f.strategies)
 	variants, unknown := driver.Parse(context.Background(), f.strategies...)
 	plan := lockbench.Plan{
 		Strategies: variants,

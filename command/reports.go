@@ -110,7 +110,7 @@ func (a *app) printTables(text *bytes.Buffer, reports []results.File) error {
 		if len(reports) > 1 {
 			fmt.Fprintf(text, "%s\n\n", f.Name)
 		}
-		if err := render.WriteTable(text, f.Report, colorful(a.stdout)); err != nil {
+		if err := render.WriteTable(text, f.Report, a.width(), colorful(a.stdout)); err != nil {
 			return &exit{ExitFailure, fmt.Errorf("%s: %w", f.Name, err)}
 		}
 	}
@@ -119,7 +119,7 @@ func (a *app) printTables(text *bytes.Buffer, reports []results.File) error {
 }
 
 // written has for each schema of a document that is no report what writes it for people.
-var written = map[string]func(w io.Writer, text []byte, color bool) error{
+var written = map[string]func(w io.Writer, text []byte, wide int, color bool) error{
 	"lockbench/advice/1":    as(document.WriteTable[*advise.Document]),
 	"lockbench/check/1":     as(document.WriteTable[*conformance.Document]),
 	"lockbench/claims/1":    as(document.WriteTable[*claims.Document]),
@@ -129,13 +129,13 @@ var written = map[string]func(w io.Writer, text []byte, color bool) error{
 }
 
 // as reads a document and writes it.
-func as[T any](write writer[*T]) func(io.Writer, []byte, bool) error {
-	return func(w io.Writer, text []byte, color bool) error {
+func as[T any](write writer[*T]) func(io.Writer, []byte, int, bool) error {
+	return func(w io.Writer, text []byte, wide int, color bool) error {
 		var d T
 		if err := json.Unmarshal(text, &d); err != nil {
 			return fmt.Errorf("not a whole document: %w", err)
 		}
-		return write(w, &d, color)
+		return write(w, &d, wide, color)
 	}
 }
 
@@ -170,7 +170,7 @@ func (a *app) documents(w *bytes.Buffer, patterns []string) (rest []string, err 
 			if len(patterns) > 1 || len(names) > 1 {
 				fmt.Fprintf(w, "%s\n\n", untrusted.Printable(name))
 			}
-			if err := write(w, text, colorful(a.stdout)); err != nil {
+			if err := write(w, text, a.width(), colorful(a.stdout)); err != nil {
 				problems = append(problems, fmt.Errorf("%s: %w", name, err))
 			}
 		}

@@ -14,8 +14,10 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/lockbench/lockbench"
+	"github.com/lockbench/lockbench/internal/driver"
 	"github.com/lockbench/lockbench/results"
 	"github.com/lockbench/lockbench/results/render"
 	"github.com/lockbench/lockbench/strategies"
@@ -34,14 +36,19 @@ func (a *app) run(name string) *cobra.Command {
 	f.register(cmd.Flags())
 	complete(cmd, f.outputs.names())
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		args = addresses(cmd.Flags(), args)
 		given := a.input(cmd.Flags()).variables(cmd.Flags())
+		all := given.file(f.all, &f.workload)
 		file := given.workload(f.file, &f.workload)
 		plan, wrong := f.plan()
 		_, crossed := parseThresholds(f.thresholds, plan)
 		outputs := f.outputs.all(f.quiet)
-		clash := check(oneFileEach(outputs, plan.Titles()), inputs(f.file, f.workload, plan.Redis.CAFile)...)
-		if err := given.refuse(noWords(cmd, args), file, wrong, crossed, unnamed(outputs), clash); err != nil {
+		clash := check(oneFileEach(outputs, plan.Titles()), inputs(f.file, f.workload, plan.Redis.CAFile, f.all)...)
+		if err := given.refuse(noWords(cmd, args), all, file, wrong, crossed, unnamed(outputs), clash); err != nil {
 			return err
+		}
+		for _, note := range f.notes {
+			a.say("%s", note)
 		}
 		a.warn(plan.Warnings()...)
 		if f.dryRun {
@@ -52,16 +59,33 @@ func (a *app) run(name string) *cobra.Command {
 	return cmd
 }
 
+// addresses gives --redis the words that are URLs, and returns the others.
+func addresses(set *pflag.FlagSet, words []string) (others []string) {
+	for _, word := range words {
+		if !strings.Contains(word, "://") {
+			others = append(others, word)
+		} else if err := set.Set("redis", word); err != nil { // it keeps its own errors
+			others = append(others, word)
+		}
+	}
+	return others
+}
+
 // noWords refuses a word that is neither flag nor command.
 func noWords(cmd *cobra.Command, words []string) error {
 	if len(words) == 0 {
 		return nil
 	}
+	near := append([]string{familiarCommands[words[0]]}, cmd.Root().SuggestionsFor(words[0])...)
+	near = slices.DeleteFunc(near, func(name string) bool { return name == "" })
+	known, _ := recognised(words[:1])
+	_, err := strategies.ParseVariants(known[0])
 	hint := ""
-	if near := cmd.Root().SuggestionsFor(words[0]); len(near) > 0 {
-		hint = fmt.Sprintf(", did you mean %q?", near[0])
-	} else if _, err := strategies.ParseVariants(words[0]); err == nil {
+	switch {
+	case err == nil || strings.HasPrefix(known[0], driver.Prefix):
 		hint = fmt.Sprintf(", did you mean --strategy %s?", words[0])
+	case len(near) > 0:
+		hint = fmt.Sprintf(", did you mean %q?", near[0])
 	}
 	return fmt.Errorf("unknown command %q%s", words[0], hint)
 }
@@ -75,7 +99,7 @@ func reportOutputs() *outputs[*results.Report] {
 		"json":     plain(results.WriteJSON),
 		"csv":      plain(render.WriteCSV),
 		"benchfmt": plain(render.WriteBenchfmt),
-		hgrm:       func(io.Writer, *results.Report, bool) error { return nil }, // see oneFileEach
+		hgrm:       plain(func(io.Writer, *results.Report) error { return nil }), // see oneFileEach
 	}}
 }
 

@@ -1,11 +1,13 @@
 package command
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
 	"os"
 	"os/signal"
+	"strconv"
 	"sync"
 	"syscall"
 	"time"
@@ -14,6 +16,9 @@ import (
 
 	"github.com/lockbench/lockbench"
 	"github.com/lockbench/lockbench/internal/engine"
+	"github.com/lockbench/lockbench/internal/untrusted"
+	"github.com/lockbench/lockbench/internal/words"
+	"github.com/lockbench/lockbench/results"
 )
 
 // afterTerm is how long work may take to end after SIGTERM: who sends it, such as a service
@@ -115,7 +120,7 @@ type progress struct {
 
 	mu     sync.Mutex
 	latest lockbench.Progress
-	at     time.Time // of the latest
+	at     time.Time // since when the latest Remaining counts
 
 	stop chan struct{}
 	done sync.WaitGroup
@@ -140,7 +145,10 @@ func (p *progress) report(now lockbench.Progress) {
 	}
 	p.mu.Lock()
 	before := p.latest
-	p.latest, p.at = now, time.Now()
+	p.latest = now
+	if p.at.IsZero() || now.Run != before.Run || now.Remaining != before.Remaining {
+		p.at = time.Now()
+	}
 	p.mu.Unlock()
 	if p.width > 0 {
 		p.draw()
@@ -183,19 +191,25 @@ func (p *progress) draw() {
 	if now.Phase == "" {
 		return
 	}
-	line := title(now)
-	if line != "" {
-		line += " · "
+	p.out.rewrite(statusLine(now, left, p.width))
+}
+
+// statusLine says what a run does, and in its window how fast the lock was in the last second. A line that wraps could
+// not be rewritten.
+func statusLine(now lockbench.Progress, left time.Duration, wide int) string {
+	parts := []string{title(now), now.Phase, ""}
+	if last := now.Last; last != nil && last.Seconds > 0 {
+		rate := results.PerSecond.Format(float64(last.Acquisitions) / last.Seconds)
+		parts[1] = rate + " · p99 " + last.WaitP99.String()
 	}
-	line += now.Phase
 	if left >= time.Second/2 {
-		line += fmt.Sprintf(" · %v left", left.Round(time.Second))
+		parts[2] = fmt.Sprintf("%v left", left.Round(time.Second))
 	}
-	// A line that wraps could not be rewritten.
-	if letters := []rune(line); len(letters) >= p.width {
-		line = string(letters[:p.width-1])
+	line := untrusted.Printable(words.Dotted(parts...))
+	if letters := []rune(line); len(letters) >= wide {
+		line = string(letters[:wide-1])
 	}
-	p.out.rewrite(line)
+	return line
 }
 
 // title names the current run; "" before the first one.
@@ -218,6 +232,18 @@ func terminalWidth(w io.Writer) int {
 		return 80
 	}
 	return width
+}
+
+// withoutTerminal is the width of pages for files and for readers that are no terminal.
+const withoutTerminal = 80
+
+// width returns how many columns standard output has: those of the terminal, else $COLUMNS, else 80.
+func (a *app) width() int {
+	wide := terminalWidth(a.stdout)
+	if given, err := strconv.Atoi(os.Getenv("COLUMNS")); wide == 0 && err == nil && given >= 20 {
+		wide = given
+	}
+	return cmp.Or(wide, withoutTerminal)
 }
 
 // colorful says whether a writer is a terminal that may be coloured

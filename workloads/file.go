@@ -62,16 +62,22 @@ func Open(name string) (*File, error) {
 	return ReadFile(untrusted.Printable(name), text)
 }
 
-// ReadFile reads a workload file and names every error in its form, each with file and line.
-// Points and Validate find what is wrong with the options together.
-func ReadFile(name string, text []byte) (*File, error) {
+// Line is an option of a file, with its values as they are written: one, or those of a list.
+type Line struct {
+	Place  string // file, line and option
+	Key    string
+	Values []string // none if one of them is not plain
+}
+
+// ReadLines reads a YAML file with a line for each option, in their order. Its error names the file.
+func ReadLines(name string, text []byte) ([]Line, error) {
 	var options map[string]yaml.Node
 	var more yaml.Node
 	documents := yaml.NewDecoder(bytes.NewReader(text))
 	err := documents.Decode(&options)
 	if err == nil {
 		if err = documents.Decode(&more); err == nil {
-			return nil, fmt.Errorf("%s:%d: there is something after the end of the workload", name, more.Line)
+			return nil, fmt.Errorf("%s:%d: there is something after the end of the options", name, more.Line)
 		}
 	}
 	if !errors.Is(err, io.EOF) { // it names the line itself: "yaml: line 3: ..."
@@ -80,36 +86,52 @@ func ReadFile(name string, text []byte) (*File, error) {
 	if len(options) == 0 {
 		return nil, fmt.Errorf("%s: it has no options", name)
 	}
-	f := &File{Origins: Origins{}}
-	var problems []error
+	var lines []Line
 	for _, key := range slices.SortedFunc(maps.Keys(options), func(a, b string) int {
 		return cmp.Compare(options[a].Line, options[b].Line)
 	}) {
 		value := options[key]
-		place := fmt.Sprintf("%s:%d: %s", name, value.Line, key)
-		for _, problem := range apart(f.option(place, key, scalars(&value))) {
-			problems = append(problems, fmt.Errorf("%s: %w", place, problem))
+		lines = append(lines, Line{fmt.Sprintf("%s:%d: %s", name, value.Line, key), key, scalars(&value)})
+	}
+	return lines, nil
+}
+
+// ReadFile reads a workload file and names every error in its form, each with file and line.
+// Points and Validate find what is wrong with the options together.
+func ReadFile(name string, text []byte) (*File, error) {
+	lines, err := ReadLines(name, text)
+	if err != nil {
+		return nil, err
+	}
+	f := &File{Origins: Origins{}}
+	var problems []error
+	for _, line := range lines {
+		for _, problem := range apart(f.option(line)) {
+			problems = append(problems, fmt.Errorf("%s: %w", line.Place, problem))
 		}
 	}
 	return f, errors.Join(problems...)
 }
 
-// option reads the option at a place.
-func (f *File) option(place, key string, given []string) error {
+// ErrNotPlain says that an option's value is neither plain nor a list.
+var ErrNotPlain = errors.New("expected a plain value, or a list of plain values")
+
+// option reads an option.
+func (f *File) option(line Line) error {
 	fields := Fields()
-	at := slices.IndexFunc(fields, func(o Field) bool { return o.Name == key || o.List && o.Name+"s" == key })
+	at := slices.IndexFunc(fields, func(o Field) bool { return o.Name == line.Key || o.List && o.Name+"s" == line.Key })
 	switch {
-	case len(given) == 0:
-		return errors.New("expected a plain value, or a list of plain values")
-	case key == "description":
-		f.Description = strings.Join(given, " ")
+	case len(line.Values) == 0:
+		return ErrNotPlain
+	case line.Key == "description":
+		f.Description = strings.Join(line.Values, " ")
 		return nil
 	case at < 0:
-		return fmt.Errorf("it is not an option of a workload%s", words.Suggest("%q", key, names(fields)))
+		return fmt.Errorf("it is not an option of a workload%s", words.Suggest("%q", line.Key, names(fields)))
 	}
 	name := fields[at].Name
-	f.Origins[name] = place
-	return f.Draft.Give(name, given...)
+	f.Origins[name] = line.Place
+	return f.Draft.Give(name, line.Values...)
 }
 
 // scalars returns an option's values as they are written, one or those of a list; none if one of them is not plain.

@@ -50,6 +50,14 @@ func Parse(ctx context.Context, lists ...string) ([]strategies.Variant, error) {
 		})
 }
 
+// Cut divides a list of strategies before its first driver, whose command ends where the next driver begins.
+func Cut(list string) (before, rest string) {
+	if place := begins.FindStringIndex(list); place != nil {
+		return list[:place[0]], list[place[0]:]
+	}
+	return list, ""
+}
+
 // cut puts the numbers of the drivers, from first on, in the place of their commands.
 func cut(list string, first int) (text string, commands []string) {
 	places := begins.FindAllStringIndex(list, -1)

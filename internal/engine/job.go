@@ -47,6 +47,8 @@ type Job struct {
 	Round   int    // from 1
 	Order   int    // from 1, within the round
 	Phase   func(name string)
+	// Second gets each part of the timeline when it ends, once a second; not with drivers. It may be nil.
+	Second func(results.Slice)
 
 	// Generator names this process among those that share the session, and so its keys; ""
 	// means that it is alone.

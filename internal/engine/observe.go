@@ -152,7 +152,11 @@ func (r *run) sample(ctx context.Context, peak **results.ServerPeak) {
 	ctx, cancel := context.WithTimeout(ctx, glance)
 	defer cancel()
 	reading := r.read(ctx)
+	before := len(r.timeline.slices)
 	r.mark(reading)
+	if n := len(r.timeline.slices); n > before && r.Second != nil {
+		r.Second(r.timeline.slices[n-1])
+	}
 	if !r.remote() {
 		return
 	}

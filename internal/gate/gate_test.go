@@ -34,7 +34,7 @@ var (
 )
 
 // TestGate is the proof that the gate fires and does not cry wolf, by any metric
-// (--strict). It counts comparisons of which no two have a run in common. It takes a
+// (--all-metrics). It counts comparisons of which no two have a run in common. It takes a
 // quarter of an hour and writes its protocol to the file that LOCKBENCH_GATE names.
 func TestGate(t *testing.T) {
 	file := os.Getenv("LOCKBENCH_GATE")
@@ -122,14 +122,14 @@ type trial struct {
 	injected float64
 }
 
-// compare is lockbench ab --strict, as anybody calls it.
+// compare is lockbench ab --all-metrics, as anybody calls it.
 func (g *workshop) compare(base, head string, flags []string) trial {
 	g.t.Helper()
 	g.made++
 	runs := filepath.Join(g.dir, fmt.Sprintf("runs-%d", g.made))
 	out := runs + ".json"
 	args := []string{
-		"ab", base, head, "-q", "--strict", "--pairs", fmt.Sprint(pairs), "--seed", fmt.Sprint(g.made),
+		"ab", base, head, "-q", "--all-metrics", "--pairs", fmt.Sprint(pairs), "--seed", fmt.Sprint(g.made),
 		"--keep", runs, "-o", "json=" + out, "--",
 	}
 	cmd := exec.CommandContext(g.t.Context(), g.lockbench, append(args, flags...)...)

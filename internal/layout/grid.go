@@ -2,8 +2,10 @@ package layout
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/olekukonko/tablewriter"
@@ -51,6 +53,133 @@ func (p *Page) Grid(columns string, rows [][]string) {
 		}
 		lines = lines[high:]
 	}
+}
+
+// between is the number of blanks between columns.
+const between = 2
+
+// Part is a range of a table's columns that fits the page, and its width.
+type Part struct{ From, To, Wide int }
+
+// Parts divides columns of these widths, beside others that have taken some room, into parts for one table each. A
+// part has at least one column.
+func (p *Page) Parts(taken int, widths []int) (parts []Part) {
+	for i, wide := range widths {
+		wide += between
+		if last := len(parts) - 1; i > 0 && (p.Markdown || parts[last].Wide+wide <= p.Width()) {
+			parts[last].To, parts[last].Wide = i+1, parts[last].Wide+wide
+		} else {
+			parts = append(parts, Part{i, i + 1, taken + wide})
+		}
+	}
+	return parts
+}
+
+// Table draws a grid, or several below each other if the columns need more than the page's width. Each has the
+// first columns, which take at most half of the width.
+func (p *Page) Table(first int, columns string, rows [][]string) {
+	if !p.Markdown {
+		rows = wrapped(rows, first, p.Width()/2)
+	}
+	widths := widthsOf(rows)
+	taken := between * (first - 1)
+	for _, wide := range widths[:first] {
+		taken += wide
+	}
+	for i, part := range p.Parts(taken, widths[first:]) {
+		from, to := first+part.From, first+part.To
+		var chosen [][]string
+		for _, row := range rows {
+			chosen = append(chosen, slices.Concat(row[:first], row[from:to]))
+		}
+		if i > 0 {
+			p.WriteByte('\n')
+		}
+		p.Grid(columns[:first]+columns[from:to], chosen)
+	}
+}
+
+// Columns writes rows of cells behind an indent, without headings. If they are wider than the page, the widest columns
+// wrap. A row of another number of cells begins new columns. A single cell is written as it is: a command.
+func (p *Page) Columns(indent string, rows [][]string) {
+	for len(rows) > 0 {
+		n := 1
+		for n < len(rows) && len(rows[n]) == len(rows[0]) {
+			n++
+		}
+		alike := rows[:n]
+		if len(rows[0]) > 1 {
+			alike = wrapped(alike, len(rows[0]), cmp.Or(p.Wide, Width)-len(indent))
+		}
+		widths := widthsOf(alike)
+		for _, row := range alike {
+			p.cells(indent, row, widths)
+		}
+		rows = rows[n:]
+	}
+}
+
+// cells writes a row, whose cells may have several lines each.
+func (p *Page) cells(indent string, row []string, widths []int) {
+	high := 1
+	for _, cell := range row {
+		high = max(high, 1+strings.Count(cell, "\n"))
+	}
+	for at := range high {
+		line := indent
+		for i, cell := range row {
+			text := ""
+			if lines := strings.Split(cell, "\n"); at < len(lines) {
+				text = lines[at]
+			}
+			line += text + strings.Repeat(" ", widths[i]-TextWidth(text)+between)
+		}
+		fmt.Fprintln(p, strings.TrimRight(line, " "))
+	}
+}
+
+// widthsOf returns the width of each column.
+func widthsOf(rows [][]string) []int {
+	widths := make([]int, len(rows[0]))
+	for _, row := range rows {
+		for i, cell := range row {
+			for line := range strings.SplitSeq(cell, "\n") {
+				widths[i] = max(widths[i], TextWidth(line))
+			}
+		}
+	}
+	return widths
+}
+
+// leastCell is the least width to which cells are wrapped.
+const leastCell = 8
+
+// wrapped breaks the cells of the first columns so that these fit into room: the widest give way. Coloured cells, which
+// are short, and cells with lines of their own stay.
+func wrapped(rows [][]string, first, room int) [][]string {
+	widths := widthsOf(rows)[:first]
+	total := func(most int) int {
+		sum := between * (first - 1)
+		for _, wide := range widths {
+			sum += min(wide, most)
+		}
+		return sum
+	}
+	most := room
+	for most > leastCell && total(most) > room {
+		most--
+	}
+	var all [][]string
+	for _, row := range rows {
+		row = slices.Clone(row)
+		for i := range first {
+			if TextWidth(row[i]) > most && !strings.ContainsAny(row[i], "\x1b\n") {
+				row[i] = strings.Join(Wrap(row[i], most, ""), "\n")
+			}
+		}
+		all = append(all, row)
+	}
+	return all
 }
 
 // trimmed removes the blanks at a line's end, which would wrap on a narrow terminal, and the end of the rule that

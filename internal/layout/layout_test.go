@@ -56,12 +56,40 @@ func TestGridOfATerminal(t *testing.T) {
 func TestColumnsLeaveNoBlanksBehind(t *testing.T) {
 	t.Parallel()
 	p := &Page{}
-	p.Columns([][]string{{"a", "1", ""}, {"longer", "2", "FAIL"}})
+	p.Columns("  ", [][]string{{"a", "1", ""}, {"longer", "2", "FAIL"}})
 	var written strings.Builder
 	if err := p.Save(&written, "page"); err != nil {
 		t.Fatal(err)
 	}
 	if want := "  a       1\n  longer  2  FAIL\n"; written.String() != want {
 		t.Errorf("it reads\n%s\nwant\n%s", written.String(), want)
+	}
+}
+
+func TestColumnsAndTablesFitThePage(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("word ", 20) + "end"
+	for _, wide := range []int{40, 60, 80, 120} {
+		p := &Page{Wide: wide}
+		p.Columns("  ", [][]string{
+			{"name", "claims", "idea"}, {"a", long, long}, nil, {"one line"}, {"b", "c"},
+		})
+		p.Table(2, "llrrrl", [][]string{
+			{"strategy", "metric", "base", "head", "change", "verdict"},
+			{"spin " + long, "acquisitions", "806.123/s", "805.456/s", "-0.1 %", "none found"},
+		})
+		for line := range strings.Lines(p.String()) {
+			if width := TextWidth(strings.TrimSuffix(line, "\n")); width > wide {
+				t.Errorf("at %d a line has %d columns: %s", wide, width, line)
+			}
+		}
+		for _, cell := range []string{"806.123/s", "805.456/s", "-0.1 %", "none found", "one line"} {
+			if strings.Count(p.String(), cell) != 1 {
+				t.Errorf("at %d there is no %q, or several:\n%s", wide, cell, p)
+			}
+		}
+		if got := strings.Count(p.String(), "end"); got != 3+strings.Count(p.String(), "strategy")-1 {
+			t.Errorf("at %d the cells end %d times:\n%s", wide, got, p)
+		}
 	}
 }

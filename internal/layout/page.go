@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/lockbench/lockbench/internal/words"
 )
@@ -16,12 +15,12 @@ import (
 type Page struct {
 	bytes.Buffer
 	Markdown bool // false means for a terminal
-	Wide     int  // most columns of a line on a terminal; 0 means Width
+	Wide     int  // columns of the terminal; 0 means Width
 	Paint         // false for Markdown
 }
 
-// Width returns the most columns of a line on a terminal.
-func (p *Page) Width() int { return cmp.Or(p.Wide, Width) }
+// Width returns the most columns of a line on a terminal: a longer one is hard to read.
+func (p *Page) Width() int { return min(cmp.Or(p.Wide, Width), Width) }
 
 // Text returns a text as the page needs it.
 func (p *Page) Text(text string) string {
@@ -114,15 +113,6 @@ func (p *Page) Command(line string) {
 		quoted = quoted != (strings.Count(part, "'")%2 == 1)
 	}
 	fmt.Fprintln(p, shown)
-}
-
-// Columns writes rows of cells in columns for a terminal, without headings.
-func (p *Page) Columns(rows [][]string) {
-	columns := tabwriter.NewWriter(p, 0, 0, 2, ' ', 0)
-	for _, row := range rows {
-		fmt.Fprintf(columns, "  %s\n", strings.Join(row, "\t"))
-	}
-	_ = columns.Flush() // to a buffer
 }
 
 // Save writes the page to w, without blanks at the ends of lines; what names it in errors.

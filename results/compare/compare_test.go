@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/lockbench/lockbench/internal/layout"
 	"github.com/lockbench/lockbench/internal/testkit/golden"
 	"github.com/lockbench/lockbench/results"
 	"github.com/lockbench/lockbench/workloads"
@@ -90,21 +91,21 @@ func TestVerdicts(t *testing.T) {
 		slower, dearer  float64
 		all, rate, cost Verdict
 	}{
-		{"same", Unpaired, 10, 1, 1, Same, Same, Same},
-		{"slower", Unpaired, 10, 1.2, 1, Worse, Worse, Same},
-		{"faster", Unpaired, 10, 0.8, 1, Better, Better, Same},
-		{"slower by too little", Unpaired, 10, 1.04, 1, Same, Same, Same},
-		{"one command more", Unpaired, 10, 1, 8.0 / 7, Same, Same, Worse},
-		{"a count by too little", Unpaired, 10, 1, 1.01, Same, Same, Same},
+		{"same", Unpaired, 10, 1, 1, NoneFound, NoneFound, NoneFound},
+		{"slower", Unpaired, 10, 1.2, 1, Worse, Worse, NoneFound},
+		{"faster", Unpaired, 10, 0.8, 1, Better, Better, NoneFound},
+		{"slower by too little", Unpaired, 10, 1.04, 1, NoneFound, NoneFound, NoneFound},
+		{"one command more", Unpaired, 10, 1, 8.0 / 7, NoneFound, NoneFound, Worse},
+		{"a count by too little", Unpaired, 10, 1, 1.01, NoneFound, NoneFound, NoneFound},
 		{"six a side", Unpaired, 6, 1.2, 8.0 / 7, Worse, Worse, Worse},
 		{"four a side", Unpaired, 4, 1.2, 8.0 / 7, Worse, Worse, Undecided},
 		{"three a side", Unpaired, 3, 1.2, 8.0 / 7, Undecided, Undecided, Undecided},
 		{"one a side", Unpaired, 1, 1.2, 8.0 / 7, Undecided, Undecided, Undecided},
-		{"same pairs", Paired, 12, 1, 1, Same, Same, Same},
-		{"slower pairs", Paired, 12, 1.2, 1, Worse, Worse, Same},
-		{"faster pairs", Paired, 12, 0.8, 1, Better, Better, Same},
-		{"slower pairs by too little", Paired, 12, 1.04, 1, Same, Same, Same},
-		{"one command more a pair", Paired, 12, 1, 8.0 / 7, Same, Same, Worse},
+		{"same pairs", Paired, 12, 1, 1, NoneFound, NoneFound, NoneFound},
+		{"slower pairs", Paired, 12, 1.2, 1, Worse, Worse, NoneFound},
+		{"faster pairs", Paired, 12, 0.8, 1, Better, Better, NoneFound},
+		{"slower pairs by too little", Paired, 12, 1.04, 1, NoneFound, NoneFound, NoneFound},
+		{"one command more a pair", Paired, 12, 1, 8.0 / 7, NoneFound, NoneFound, Worse},
 		{"six pairs", Paired, 6, 1.2, 8.0 / 7, Worse, Worse, Undecided},
 		{"five pairs", Paired, 5, 1.2, 8.0 / 7, Undecided, Undecided, Undecided},
 	} {
@@ -210,7 +211,7 @@ func TestPointsOfASweepAreComparedByThemselves(t *testing.T) {
 	}
 	for _, compare := range []method{Unpaired, Paired} {
 		c := do(t, compare, base, head)
-		if len(c.Strategies) != 2 || c.Strategies[0].Verdict != Same || c.Strategies[1].Name != "spin c=200" ||
+		if len(c.Strategies) != 2 || c.Strategies[0].Verdict != NoneFound || c.Strategies[1].Name != "spin c=200" ||
 			c.Strategies[1].Verdict != Worse {
 			t.Errorf("%s", c.Headline())
 		}
@@ -234,7 +235,7 @@ func TestGolden(t *testing.T) {
 		"improved": do(t, Paired, side("base", 12, 0, 1, 1), side("head", 12, 5, 0.8, 1)),
 	} {
 		for ending, write := range map[string]func(*bytes.Buffer) error{
-			"txt":  func(b *bytes.Buffer) error { return WriteText(b, c, false) },
+			"txt":  func(b *bytes.Buffer) error { return WriteText(b, c, layout.Width, false) },
 			"md":   func(b *bytes.Buffer) error { return WriteMarkdown(b, c) },
 			"json": func(b *bytes.Buffer) error { return WriteJSON(b, c) },
 		} {

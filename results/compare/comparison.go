@@ -45,8 +45,8 @@ type Verdict string
 const (
 	Better    Verdict = "better"
 	Worse     Verdict = "worse"
-	Same      Verdict = "same"      // as far as these runs can tell
-	Undecided Verdict = "undecided" // too few sessions, not recorded in turns, or lower bounds prevent a decision
+	NoneFound Verdict = "none found" // no difference that counts; Result.Detectable says how small one may have been
+	Undecided Verdict = "undecided"  // too few sessions, not recorded in turns, or lower bounds prevent a decision
 )
 
 // The ways to compare.
@@ -63,7 +63,9 @@ type Rules struct {
 	// Primary is the metric that is tested at the full Alpha. All other metrics share another Alpha
 	// (Holm).
 	Primary string `json:"primary"`
-	// Strict makes every metric count for the verdict, not only the primary one.
+	// AllMetrics makes every metric count for the verdict, not only the primary one.
+	AllMetrics bool `json:"all_metrics"`
+	// Strict accepts a comparison only if it could have found a change of the threshold: see Insensitive.
 	Strict bool `json:"strict"`
 }
 
@@ -110,7 +112,7 @@ type Build struct {
 // Strategy is one strategy under both builds.
 type Strategy struct {
 	Name    string   `json:"name"`
-	Verdict Verdict  `json:"verdict"` // by the metrics that count, see Rules.Strict
+	Verdict Verdict  `json:"verdict"` // by the metrics that count, see Rules.AllMetrics
 	Results []Result `json:"results"`
 }
 
@@ -135,10 +137,13 @@ type Result struct {
 	// builds. Adjusted is P after Holm's adjustment, which is compared with alpha.
 	P        *float64 `json:"p"`
 	Adjusted *float64 `json:"p_adjusted"`
-	// Detectable is the change for the worse that these pairs would have shown with a probability
-	// of 95 %; nil without pairs, with lower bounds, or if no change could be shown.
+	// Detectable is the smallest change for the worse that would have been called so with a
+	// probability of 95 %; nil with lower bounds, without turns, or if no change could be called.
 	Detectable *float64 `json:"detectable"`
-	Verdict    Verdict  `json:"verdict"`
+	// Sensitive says whether a change for the worse of the threshold would have been significant
+	// with that probability.
+	Sensitive bool    `json:"sensitive"`
+	Verdict   Verdict `json:"verdict"`
 	// Needed is the number of sessions per side, or of pairs, from which this metric can be decided,
 	// if there were fewer; else 0.
 	Needed   int      `json:"needed,omitempty"`
@@ -167,10 +172,10 @@ func (c *Comparison) conclude() {
 }
 
 // counts says whether a metric counts for the verdict.
-func (r Rules) counts(metric string) bool { return r.Strict || metric == r.Primary }
+func (r Rules) counts(metric string) bool { return r.AllMetrics || metric == r.Primary }
 
-// overall is worse if any result that counts is worse, else better if any is better. It is same
-// only if there is a result of the primary metric and all of them are same.
+// overall is worse if any result that counts is worse, else better if any is better. No difference
+// was found only if there is a result of the primary metric and none of them is undecided.
 func (r Rules) overall(all []Result) Verdict {
 	found, primary := map[Verdict]bool{}, map[Verdict]bool{}
 	for _, result := range all {
@@ -186,10 +191,26 @@ func (r Rules) overall(all []Result) Verdict {
 		return Worse
 	case found[Better]:
 		return Better
-	case primary[Same] && !primary[Undecided]:
-		return Same
+	case primary[NoneFound] && !primary[Undecided]:
+		return NoneFound
 	}
 	return Undecided
+}
+
+// Insensitive names the results that count and in which a change for the worse of the threshold could have been
+// missed, with the change from which on it would have been found; "" if there are none.
+func (c *Comparison) Insensitive() string {
+	var all []string
+	for name, r := range c.results() {
+		switch {
+		case !c.Rules.counts(r.Metric), r.Sensitive, r.Verdict == Worse, r.Verdict == Better:
+		case r.Detectable == nil:
+			all = append(all, fmt.Sprintf("%s %s (no change would have been found)", name, r.Label))
+		default:
+			all = append(all, fmt.Sprintf("%s %s (only %s)", name, r.Label, percent(r.Detectable)))
+		}
+	}
+	return few(all)
 }
 
 // Comparable says whether both sides have any metric in common.

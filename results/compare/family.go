@@ -25,7 +25,9 @@ type test struct {
 	// them, since both statistics only grow with a value of the head. Without bounds they are
 	// equal.
 	least, most outcome
-	ratios      []float64         // log ratios of the pairs; nil without pairs
+	paired      bool
+	deviation   float64           // standard error of the log ratio of head to base, see detectable
+	freedom     int               // its degrees of freedom
 	drifts      bool              // the sides were not recorded in turns: a change may be the machine's
 	open        int               // sessions or pairs with a bound only
 	possible    float64           // the smallest p with this number of sessions or pairs
@@ -50,6 +52,7 @@ func Unpaired(base, head Side, rules Rules) (*Comparison, error) {
 		t.least = unpaired(logs(m, before, true), logs(m, after, false), rules.Alpha)
 		t.most = unpaired(logs(m, before, false), logs(m, after, true), rules.Alpha)
 		t.open, t.drifts = t.Base.Bounds+t.Head.Bounds, !turns
+		t.deviation, t.freedom = ofTwo(logs(m, before, false), logs(m, after, false)), t.Base.N+t.Head.N-2
 		t.possible = leastUnpaired(t.Base.N, t.Head.N)
 		t.leastP = func(sessions int) float64 { return leastUnpaired(sessions, sessions) }
 		return t
@@ -109,7 +112,8 @@ func Paired(base, head Side, rules Rules) (*Comparison, error) {
 		if t == nil {
 			return nil
 		}
-		t.least, t.most, t.ratios = paired(least, rules.Alpha), paired(most, rules.Alpha), least
+		t.least, t.most, t.paired = paired(least, rules.Alpha), paired(most, rules.Alpha), true
+		t.deviation, t.freedom = ofPairs(least), len(least)-1
 		t.open, t.possible, t.leastP = open, leastPaired(len(before)), leastPaired
 		return t
 	})
@@ -214,7 +218,7 @@ func (t *test) conclude(tests int, alpha, perhaps float64) {
 			t.Needed++
 		}
 		there, side := words.Count(t.Base.N, "pair"), ""
-		if t.ratios == nil {
+		if !t.paired {
 			there, side = t.number(MethodUnpaired)+" sessions", " a side"
 		}
 		t.Warnings = append(t.Warnings,
@@ -222,7 +226,9 @@ func (t *test) conclude(tests int, alpha, perhaps float64) {
 		t.show()
 		return
 	}
-	t.detect(alpha / float64(tests))
+	if t.open == 0 && !t.drifts && t.possible*float64(tests) <= alpha {
+		t.detect(alpha / float64(tests))
+	}
 	t.Verdict = t.judge(t.least, *t.Adjusted, alpha)
 	for _, o := range []outcome{t.least, t.most} {
 		for _, p := range []float64{*t.Adjusted, perhaps} {
@@ -235,30 +241,27 @@ func (t *test) conclude(tests int, alpha, perhaps float64) {
 			}
 		}
 	}
-	if t.drifts && t.Verdict != Same {
+	if t.drifts && t.Verdict != NoneFound {
 		t.Verdict, t.Warnings = Undecided, append(t.Warnings, notInTurns)
 	}
 	t.show()
 }
 
-// detect sets the change that these pairs would have shown, if that is known.
+// detect sets the change for the worse that would have been found.
 func (t *test) detect(alpha float64) {
-	if t.ratios == nil || t.open > 0 {
-		return
-	}
 	sign := 1.0
 	if t.Higher { // worse is less
 		sign = -1
 	}
-	if found := detectable(t.ratios, alpha, sign*math.Log1p(sign*t.Threshold)); !math.IsInf(found, 0) {
-		t.Detectable = new(math.Expm1(sign * found))
-	}
+	threshold := sign * math.Log1p(sign*t.Threshold)
+	found, significant := detectable(t.deviation, t.freedom, alpha, threshold)
+	t.Detectable, t.Sensitive = new(math.Expm1(sign*found)), significant <= threshold
 }
 
 // judge returns the verdict on an outcome.
 func (t *test) judge(o outcome, p, alpha float64) Verdict {
 	if p > alpha || math.Abs(math.Expm1(o.change)) <= t.Threshold {
-		return Same
+		return NoneFound
 	}
 	if (o.change > 0) == t.Higher {
 		return Better

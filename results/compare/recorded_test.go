@@ -87,8 +87,8 @@ func TestRecordedSessions(t *testing.T) {
 	draws := simulations()
 	for _, test := range []struct {
 		strategies []string
-		n          int // sessions a side
-		strict     bool
+		n          int  // sessions a side
+		all        bool // metrics count
 		slower     bool // of the head
 	}{
 		{[]string{"spin"}, 4, false, false},
@@ -98,7 +98,7 @@ func TestRecordedSessions(t *testing.T) {
 		{[]string{"pubsub"}, 8, false, true},
 	} {
 		sessions, rules := recorded(t, test.strategies...), DefaultRules()
-		rules.Strict = test.strict
+		rules.AllMetrics = test.all
 		random := rand.New(rand.NewPCG(uint64(test.n), uint64(len(test.strategies))))
 		worse := 0
 		for range draws {

@@ -86,7 +86,7 @@ func TestOnlyAChangeInTurnsIsCalled(t *testing.T) {
 		base, head := side("base", 6, 0, 1, 1), side("head", 6, 5, 1.2, 8.0/7)
 		recordedAs(base, head, test.order)
 		rules := DefaultRules()
-		rules.Strict = true
+		rules.AllMetrics = true
 		c, err := Unpaired(base, head, rules)
 		if err != nil {
 			t.Fatal(err)
@@ -150,8 +150,8 @@ func TestDriftIsNotCalledAChange(t *testing.T) {
 	}
 }
 
-// A metric that is not the primary one counts with --strict alone, and is named without.
-func TestOnlyThePrimaryMetricCountsUnlessStrict(t *testing.T) {
+// A metric that is not the primary one counts with --all-metrics alone, and is named without.
+func TestOnlyThePrimaryMetricCountsUnlessAllDo(t *testing.T) {
 	t.Parallel()
 	for name, compare := range map[string]method{MethodUnpaired: Unpaired, MethodPaired: Paired} {
 		base, head := side("base", 12, 0, 1, 1), side("head", 12, 5, 1, 8.0/7)
@@ -160,18 +160,55 @@ func TestOnlyThePrimaryMetricCountsUnlessStrict(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if c.Verdict != Same || !strings.Contains(c.Headline(),
-			"without --strict this does not count: worse: spin commands per acq +14.3 %") {
+		if c.Verdict != NoneFound || !strings.Contains(c.Headline(),
+			"without --all-metrics this does not count: worse: spin commands per acq +14.3 %") {
 			t.Errorf("%s: %s", name, c.Headline())
 		}
-		rules.Strict = true
+		rules.AllMetrics = true
 		if c, err = compare(base, head, rules); err != nil || c.Verdict != Worse {
-			t.Errorf("%s, strict: %s, %v", name, c.Headline(), err)
+			t.Errorf("%s, all: %s, %v", name, c.Headline(), err)
 		}
-		rules.Strict, rules.Primary = false, "commands_per_acq"
+		rules.AllMetrics, rules.Primary = false, "commands_per_acq"
 		if c, err = compare(base, head, rules); err != nil || c.Verdict != Worse {
 			t.Errorf("%s by commands: %s, %v", name, c.Headline(), err)
 		}
+	}
+}
+
+// What has found nothing says what it would have found, and whether that is enough for the threshold.
+func TestNothingFoundSaysWhatWouldHaveBeen(t *testing.T) {
+	t.Parallel()
+	for name, compare := range map[string]method{MethodUnpaired: Unpaired, MethodPaired: Paired} {
+		c := do(t, compare, side("base", 12, 0, 1, 1), side("head", 12, 5, 1, 1))
+		r := c.Strategies[0].Results[0]
+		if c.Verdict != NoneFound || r.Detectable == nil || *r.Detectable > -0.05 || *r.Detectable < -0.08 ||
+			!r.Sensitive || c.Insensitive() != "" {
+			t.Errorf("%s, quiet: %s, insensitive %q: %+v", name, c.Headline(), c.Insensitive(), r)
+		}
+		base, head := side("base", 12, 0, 1, 1), side("head", 12, 5, 1, 1)
+		for i := range base.Reports { // twenty times as noisy
+			for _, report := range []results.File{base.Reports[i], head.Reports[i]} {
+				rate := &report.Runs[0].Speed.PerSecond
+				*rate = 806 * math.Pow(*rate/806, 20)
+			}
+		}
+		c = do(t, compare, base, head)
+		r = c.Strategies[0].Results[0]
+		if c.Verdict != NoneFound || r.Detectable == nil || *r.Detectable > -0.1 || r.Sensitive ||
+			!strings.Contains(c.Insensitive(), "spin acquisitions (only -") {
+			t.Errorf("%s, noisy: %s, insensitive %q: %+v", name, c.Headline(), c.Insensitive(), r)
+		}
+		want := fmt.Sprintf("no difference found; one under %.1f %% would not have been (spin acquisitions)",
+			-100**r.Detectable)
+		if !strings.HasPrefix(c.Headline(), want) {
+			t.Errorf("%s, noisy: headline %q, want %q", name, c.Headline(), want)
+		}
+	}
+	base, head := side("base", 6, 0, 1, 1), side("head", 6, 5, 1, 1)
+	recordedAs(base, head, "bbbbbbhhhhhh")
+	c := do(t, Unpaired, base, head)
+	if c.Verdict != NoneFound || c.Insensitive() == "" || !strings.Contains(c.Headline(), "is not known") {
+		t.Errorf("not in turns: %s, insensitive %q", c.Headline(), c.Insensitive())
 	}
 }
 
@@ -206,7 +243,7 @@ func TestLowerBoundsDecideOnlyWhatTheyCan(t *testing.T) {
 		{"bounds of a head above the base", repeated(100), repeated(-150), Worse},
 		{"bounds of a base above the head", repeated(-150), repeated(100), Better},
 		{"most are bounds", repeated(100, -100, -100), repeated(100, -100, -100), Undecided},
-		{"one bound among equals", append(repeated(100)[:11], -100), repeated(100), Same},
+		{"one bound among equals", append(repeated(100)[:11], -100), repeated(100), NoneFound},
 		{"one bound among slower ones", repeated(100), append(repeated(150)[:11], -150), Worse},
 	} {
 		for name, compare := range map[string]method{MethodUnpaired: Unpaired, MethodPaired: Paired} {

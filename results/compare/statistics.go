@@ -20,9 +20,10 @@ const (
 	leastToBound = 6
 	// power is the probability of finding an effect of the printed minimum size.
 	power = 0.95
-	// efficiency is the efficiency of the signed-rank test relative to the t-test for normal
-	// differences, 3/π (Hodges and Lehmann, 1956).
-	efficiency = 3 / math.Pi
+	// efficiencyOfRanks is the efficiency of the signed-rank test relative to the t-test for normal
+	// differences, 3/π (Hodges and Lehmann, 1956); efficiencyOfMedian is that of the median.
+	efficiencyOfRanks  = 3 / math.Pi
+	efficiencyOfMedian = 2 / math.Pi
 )
 
 // outcome is the result of a test for one metric if every value is known.
@@ -150,19 +151,26 @@ func leastUnpaired(first, second int) float64 {
 	return 2 / mathx.Choose(first+second, first)
 }
 
-// detectable returns the smallest shift of paired log ratios that a test at this level finds
-// with probability power, given the scatter of these ratios. The shift must be significant,
-// which needs (t[1−α/2] + t[power]) standard errors. Its estimate must also exceed the
-// threshold (a log ratio too), which needs the threshold and t[power] standard errors. It
-// returns +Inf if so few pairs can never be significant.
-func detectable(ratios []float64, alpha, threshold float64) float64 {
-	n := len(ratios)
-	if n < 2 || leastPaired(n) > alpha {
-		return math.Inf(1)
-	}
-	quantile := stats.InvCDF(stats.TDist{V: float64(n - 1)})
-	deviation := stats.StdDev(ratios) / math.Sqrt(efficiency*float64(n))
-	return quantile(power)*deviation + max(threshold, quantile(1-alpha/2)*deviation)
+// detectable returns the smallest shift of a log ratio that a test at this level finds with
+// probability power, given the standard error of its estimate and the degrees of freedom. To be
+// significant, a shift needs (t[1−α/2] + t[power]) standard errors. To count, its estimate must
+// also exceed the threshold (a log ratio too), which needs the threshold and t[power] of them.
+func detectable(deviation float64, freedom int, alpha, threshold float64) (counts, significant float64) {
+	quantile := stats.InvCDF(stats.TDist{V: float64(freedom)})
+	margin := quantile(power) * deviation
+	significant = margin + quantile(1-alpha/2)*deviation
+	return max(margin+threshold, significant), significant
+}
+
+// ofPairs returns the standard error of the Hodges–Lehmann estimate of paired log ratios.
+func ofPairs(ratios []float64) float64 {
+	return stats.StdDev(ratios) / math.Sqrt(efficiencyOfRanks*float64(len(ratios)))
+}
+
+// ofTwo returns the standard error of the difference of two samples' medians.
+func ofTwo(base, head []float64) float64 {
+	variance := stats.Variance(base)/float64(len(base)) + stats.Variance(head)/float64(len(head))
+	return math.Sqrt(variance / efficiencyOfMedian)
 }
 
 // holm adjusts the p-values of a family of tests. If those of at most alpha are rejected, the

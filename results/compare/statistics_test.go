@@ -137,26 +137,40 @@ func TestHolm(t *testing.T) {
 // samples of a known scatter.
 func TestDetectableKeepsItsPromise(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
-	const rounds, pairs, scatter, threshold = 2000, 12, 0.04, 0.03
+	const rounds, n, scatter, threshold = 2000, 12, 0.04, 0.03
 	draw := func(shift float64) []float64 {
-		ratios := make([]float64, pairs)
+		ratios := make([]float64, n)
 		for i := range ratios {
 			ratios[i] = shift + scatter*random.NormFloat64()
 		}
 		return ratios
 	}
-	found := 0
-	for range rounds {
-		effect := detectable(draw(0), 0.05, threshold)
-		ratios := draw(effect)
-		if o := paired(ratios, 0.05); o.change > threshold && o.p <= 0.05 {
-			found++
+	for name, test := range map[string]struct {
+		deviation func() float64
+		freedom   int
+		compare   func(effect float64) outcome
+	}{
+		"pairs": {
+			func() float64 { return ofPairs(draw(0)) }, n - 1,
+			func(effect float64) outcome { return paired(draw(effect), 0.05) },
+		},
+		"sessions": {
+			func() float64 { return ofTwo(draw(0), draw(0)) }, 2*n - 2,
+			func(effect float64) outcome { return unpaired(draw(0), draw(effect), 0.05) },
+		},
+	} {
+		found := 0
+		for range rounds {
+			effect, significant := detectable(test.deviation(), test.freedom, 0.05, threshold)
+			if significant > effect {
+				t.Fatalf("%s: significant from %v on, and called from %v", name, significant, effect)
+			}
+			if o := test.compare(effect); o.change > threshold && o.p <= 0.05 {
+				found++
+			}
 		}
-	}
-	if share := float64(found) / rounds; share < 0.90 || share > 0.99 {
-		t.Errorf("found %.3f of the effects it says it can", share)
-	}
-	if !math.IsInf(detectable(draw(0)[:5], 0.05, threshold), 1) {
-		t.Error("five pairs can be significant")
+		if share := float64(found) / rounds; share < 0.90 || share > 0.99 {
+			t.Errorf("%s: found %.3f of the effects it says it can", name, share)
+		}
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -13,12 +12,9 @@ import (
 	"github.com/lockbench/lockbench/results"
 )
 
-// width is that of a page on a terminal, whose tables are wide.
-const width = 120
-
-// WriteText writes the comparison for a terminal.
-func WriteText(w io.Writer, c *Comparison, color bool) error {
-	p := &layout.Page{Paint: layout.Paint(color), Wide: width}
+// WriteText writes the comparison for a terminal of this width.
+func WriteText(w io.Writer, c *Comparison, wide int, color bool) error {
+	p := &layout.Page{Paint: layout.Paint(color), Wide: wide}
 	c.conditions(p)
 	p.WriteByte('\n')
 	c.table(p, func(Result) bool { return true })
@@ -55,25 +51,21 @@ func WriteMarkdown(w io.Writer, c *Comparison) error {
 // table draws the wanted results.
 func (c *Comparison) table(p *layout.Page, wanted func(Result) bool) {
 	confidence := fmt.Sprintf("%.4g %% interval", (1-c.Rules.Alpha)*100)
-	rows := [][]string{{"strategy", "metric", "base", "head", "change", confidence, "p", "finds", "pairs", "verdict"}}
-	if c.Method == MethodUnpaired {
-		rows[0] = slices.Replace(rows[0], 7, 9, "sessions")
-	}
+	number := map[string]string{MethodPaired: "pairs", MethodUnpaired: "sessions"}[c.Method]
+	rows := [][]string{{"strategy", "metric", "verdict", "base", "head", "change", confidence, "p", "finds", number}}
 	for name, r := range c.results() {
 		if !wanted(r) {
 			continue
 		}
-		row := []string{name, r.Label, r.figure(r.Base), r.figure(r.Head), percent(r.Delta), r.interval(), r.p()}
-		if c.Method == MethodPaired {
-			row = append(row, percent(r.Detectable))
-		}
-		row = append(row, r.number(c.Method))
+		row := []string{name, r.Label, "", r.figure(r.Base), r.figure(r.Head), percent(r.Delta), r.interval(), r.p(),
+			percent(r.Detectable), r.number(c.Method)}
 		for i := range row {
 			row[i] = p.Text(row[i])
 		}
-		rows = append(rows, append(row, painted(p, r.Verdict)))
+		row[2] = painted(p, r.Verdict)
+		rows = append(rows, row)
 	}
-	p.Grid("ll"+strings.Repeat("r", len(rows[0])-3)+"l", rows)
+	p.Table(2, "lll"+strings.Repeat("r", len(rows[0])-3), rows)
 }
 
 // painted returns a verdict in its colour, or in Markdown in bold if it is a change.
@@ -165,8 +157,8 @@ func Glance(base, head Side, rules Rules) string {
 func (c *Comparison) Headline() string {
 	text := string(c.Verdict) + ": "
 	switch c.Verdict {
-	case Same:
-		text = "same, as far as these runs can tell"
+	case NoneFound:
+		text = "no difference found; " + c.missed()
 	case Undecided:
 		text += c.undecided()
 	default:
@@ -174,10 +166,27 @@ func (c *Comparison) Headline() string {
 	}
 	for _, v := range []Verdict{Worse, Better} {
 		if found := c.changes(v, false); found != "" {
-			text += fmt.Sprintf("; without --strict this does not count: %s: %s", v, found)
+			text += fmt.Sprintf("; without --all-metrics this does not count: %s: %s", v, found)
 		}
 	}
 	return text
+}
+
+// missed says how large a difference may have been missed, by the result that counts and would have shown least.
+func (c *Comparison) missed() string {
+	var least Result
+	of := ""
+	for name, r := range c.results() {
+		switch {
+		case !c.Rules.counts(r.Metric) || r.Verdict != NoneFound:
+		case r.Detectable == nil:
+			return fmt.Sprintf("how large one of %s %s would have been found is not known", name, r.Label)
+		case of == "" || math.Abs(*r.Detectable) > math.Abs(*least.Detectable):
+			least, of = r, name
+		}
+	}
+	change := strings.TrimLeft(percent(least.Detectable), "+-")
+	return fmt.Sprintf("one under %s would not have been (%s %s)", change, of, least.Label)
 }
 
 // undecided says why the primary metric is undecided.
@@ -190,7 +199,7 @@ func (c *Comparison) undecided() string {
 	return "no run of both sides has " + c.Rules.Primary
 }
 
-// changes lists the results of a verdict that count, or those that do not, at most five.
+// changes lists the results of a verdict that count, or those that do not.
 func (c *Comparison) changes(v Verdict, counting bool) string {
 	var found []string
 	for name, r := range c.results() {
@@ -198,6 +207,11 @@ func (c *Comparison) changes(v Verdict, counting bool) string {
 			found = append(found, fmt.Sprintf("%s %s %s", name, r.Label, percent(r.Delta)))
 		}
 	}
+	return few(found)
+}
+
+// few lists at most five of several.
+func few(found []string) string {
 	const most = 5
 	if len(found) > most {
 		found = append(found[:most], fmt.Sprintf("and %d more", len(found)-most))
@@ -210,8 +224,8 @@ func (c *Comparison) conditions(p *layout.Page) {
 	side := func(b Build) string {
 		return fmt.Sprintf("%s · %s · %s", b.Name, b.Version, words.Count(b.Reports, "report"))
 	}
-	counts := c.Rules.Primary + " counts for the verdict, with --strict every metric"
-	if c.Rules.Strict {
+	counts := c.Rules.Primary + " counts for the verdict, with --all-metrics every metric"
+	if c.Rules.AllMetrics {
 		counts = "every metric counts for the verdict, " + c.Rules.Primary + " is the primary one"
 	}
 	p.Entry("base", side(c.Base))
@@ -230,12 +244,14 @@ func (c *Comparison) remarks() []string {
 	family := fmt.Sprintf("p after Holm, %s by itself and all others as one family", r.Primary)
 	if c.Method == MethodPaired {
 		lines = append(lines,
-			fmt.Sprintf("pairs: Wilcoxon's signed-rank test on log ratios; %s; finds: the change for "+
-				"the worse that these pairs would have shown in %.0f %% of the cases", family, power*100))
+			"pairs: Wilcoxon's signed-rank test on log ratios; "+family)
 	} else {
 		lines = append(lines,
 			"Mann–Whitney U test; a session is a report, with the median of its rounds; "+family)
 	}
+	lines = append(lines, fmt.Sprintf("finds: the smallest change for the worse that would have been called so in "+
+		"about %.0f %% of the cases: t[.95]·s + the larger of t[1−α/2]·s and the threshold, s the standard error",
+		power*100))
 	if c.Interrupted {
 		lines = append(lines, "interrupted: fewer pairs than were asked for")
 	}

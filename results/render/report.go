@@ -14,10 +14,13 @@ import (
 
 // WriteTable writes a short report for people: one table with a row per strategy and the figures
 // on which most decisions depend, further tables for several runs, faults or bursts, and at
-// most three findings. No line is longer than 80 columns.
+// most three findings. No line is longer than 80 columns, or than wide if that is less.
 // color adds ANSI colours, for a terminal.
-func WriteTable(w io.Writer, r *results.Report, color bool) error {
-	p := &page{Page: layout.Page{Paint: layout.Paint(color), Wide: shortWidth}, short: true, names: leastName}
+func WriteTable(w io.Writer, r *results.Report, wide int, color bool) error {
+	p := &page{
+		Page:  layout.Page{Paint: layout.Paint(color), Wide: min(wide, shortWidth)},
+		short: true, names: leastName,
+	}
 	for _, line := range r.Gist() {
 		p.Entry(line[0], line[1])
 	}
@@ -37,9 +40,9 @@ func WriteTable(w io.Writer, r *results.Report, color bool) error {
 
 // WriteTables writes the full report for people: the conditions, then speed, waiting, fairness,
 // cost and safety with a row per strategy, then what a reader must know about the figures. No
-// line is longer than 120 columns. color adds ANSI colours, for a terminal.
-func WriteTables(w io.Writer, r *results.Report, color bool) error {
-	return (&page{Page: layout.Page{Paint: layout.Paint(color)}}).report(w, r)
+// line is longer than wide. color adds ANSI colours, for a terminal.
+func WriteTables(w io.Writer, r *results.Report, wide int, color bool) error {
+	return (&page{Page: layout.Page{Paint: layout.Paint(color), Wide: wide}}).report(w, r)
 }
 
 // WriteMarkdown writes the tables of WriteTables for a pull request: the same groups and

@@ -11,7 +11,7 @@ import (
 
 func short(t *testing.T, r *results.Report, color bool) string {
 	t.Helper()
-	return string(written(t, func(w io.Writer, r *results.Report) error { return WriteTable(w, r, color) }, r))
+	return string(written(t, func(w io.Writer, r *results.Report) error { return WriteTable(w, r, 80, color) }, r))
 }
 
 // shortCases are those of the full tables, and bursts.

@@ -13,7 +13,6 @@ const (
 	leastName  = 8  // least width of names, which the heading "strategy" needs
 	shortWords = 10 // most width of a text in a cell of the short page
 	wordsWidth = 20 // the same on the page with all tables
-	between    = 2  // blanks between columns
 )
 
 // page is a layout.Page of tables.
@@ -26,18 +25,15 @@ type page struct {
 // table draws a table. On a terminal it draws several, one below the other, if its columns need more than the
 // page's width.
 func (p *page) table(t results.Table) {
-	columns, all := t.Columns, t.Rows
-	for len(columns) > 0 && len(all) > 0 {
-		room, n := p.Width()-p.names, 0
-		for ; n < len(columns); n++ {
-			wide := between + p.columnWidth(columns[n], all)
-			if wide > room && n > 0 && !p.Markdown {
-				break
-			}
-			room -= wide
-		}
-		p.part(t.Title, columns[:n], all, p.names+room)
-		columns = columns[n:]
+	if len(t.Rows) == 0 {
+		return
+	}
+	var widths []int
+	for _, c := range t.Columns {
+		widths = append(widths, p.columnWidth(c, t.Rows))
+	}
+	for _, part := range p.Parts(p.names, widths) {
+		p.part(t.Title, t.Columns[part.From:part.To], t.Rows, p.names+p.Width()-part.Wide)
 	}
 }
 

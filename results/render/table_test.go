@@ -30,7 +30,9 @@ func samples(t *testing.T) map[string]*results.Report {
 
 func draw(t *testing.T, r *results.Report, color bool) string {
 	t.Helper()
-	return string(written(t, func(w io.Writer, r *results.Report) error { return WriteTables(w, r, color) }, r))
+	return string(written(t, func(w io.Writer, r *results.Report) error {
+		return WriteTables(w, r, layout.Width, color)
+	}, r))
 }
 
 // kinds are the full tables and the short one, with the beginning of their golden files and their width.

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Ends the job as lockbench ab has ended: no verdict (112) is a warning, everything
-# else that is not 0 a failure.
+# Ends the job as lockbench ab has ended. No verdict (112) is a warning if the comparison is not strict,
+# everything else that is not 0 a failure.
 set -euo pipefail
 
 case "$1" in
@@ -8,8 +8,11 @@ case "$1" in
 110) echo "::error::lockbench: the head is worse than the base" ;;
 111) echo "::error::lockbench: the head broke a guarantee that its strategy claims" ;;
 112)
-	echo "::warning::lockbench: too few runs could be trusted for a verdict"
-	exit 0
+	if [ "${2:-true}" = false ]; then
+		echo "::warning::lockbench: too few runs could be trusted for a verdict"
+		exit 0
+	fi
+	echo "::error::lockbench: a change of the threshold could have been missed: more pairs, longer runs, or strict: false"
 	;;
 *) echo "::error::lockbench ab ended with $1" ;;
 esac

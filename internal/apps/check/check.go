@@ -186,7 +186,7 @@ func (d *Document) Lay(p *layout.Page) {
 			rows = append(rows, []string{c.Check, painted(p, c.Outcome), fmt.Sprintf("%.1f s", c.Seconds)})
 		}
 	}
-	p.Columns(rows)
+	p.Columns("  ", rows)
 	for _, c := range d.Checks {
 		if c.Because == "" && len(c.Failures) == 0 || c.Outcome == locktest.NotApplicable || c.Outcome == NotRun {
 			continue

@@ -204,7 +204,7 @@ func (p page) heading(c Result) {
 		Confirmed: p.Green(string(c.Verdict)), Refuted: p.Red(string(c.Verdict)),
 	}[c.Verdict]
 	verdict = cmp.Or(verdict, p.Yellow(string(c.Verdict)))
-	says := strings.Join(layout.Wrap(string(c.Says), layout.Width-18, ""), "\n    ")
+	says := strings.Join(layout.Wrap(string(c.Says), p.Width()-18, ""), "\n    ")
 	fmt.Fprintf(p, "\n%s  %s  %s\n", p.Bold(c.Name), verdict, says)
 }
 

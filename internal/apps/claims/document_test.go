@@ -24,9 +24,9 @@ func TestClaimsAreWritten(t *testing.T) {
 		t.Fatal(err)
 	}
 	for file, write := range map[string]func(*bytes.Buffer) error{
-		"claims.txt":  func(b *bytes.Buffer) error { return document.WriteTable(b, &d, false) },
-		"claims.json": func(b *bytes.Buffer) error { return document.WriteJSON(b, &d, false) },
-		"claims.md":   func(b *bytes.Buffer) error { return document.WriteMarkdown(b, &d, false) },
+		"claims.txt":  func(b *bytes.Buffer) error { return document.WriteTable(b, &d, 120, false) },
+		"claims.json": func(b *bytes.Buffer) error { return document.WriteJSON(b, &d) },
+		"claims.md":   func(b *bytes.Buffer) error { return document.WriteMarkdown(b, &d) },
 	} {
 		var written bytes.Buffer
 		if err := write(&written); err != nil {

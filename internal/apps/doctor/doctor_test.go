@@ -122,7 +122,7 @@ func TestItIsWrittenForPeopleAndPrograms(t *testing.T) {
 		},
 	}}
 	var table, encoded bytes.Buffer
-	if err := errors.Join(document.WriteTable(&table, d, true), document.WriteJSON(&encoded, d, false)); err != nil {
+	if err := errors.Join(document.WriteTable(&table, d, 120, true), document.WriteJSON(&encoded, d)); err != nil {
 		t.Fatal(err)
 	}
 	want := "memory     ok: 1.0 MB used\n\x1b[1;31m!rights    \x1b[0mtrouble: " +

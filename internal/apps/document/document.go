@@ -50,13 +50,13 @@ type Document interface {
 	Lay(p *layout.Page)
 }
 
-// WriteTable writes a document for a terminal.
-func WriteTable[D Document](w io.Writer, d D, color bool) error {
-	return write(w, d, &layout.Page{Paint: layout.Paint(color)})
+// WriteTable writes a document for a terminal of this width.
+func WriteTable[D Document](w io.Writer, d D, wide int, color bool) error {
+	return write(w, d, &layout.Page{Paint: layout.Paint(color), Wide: wide})
 }
 
 // WriteMarkdown writes a document as a page.
-func WriteMarkdown[D Document](w io.Writer, d D, _ bool) error {
+func WriteMarkdown[D Document](w io.Writer, d D) error {
 	return write(w, d, &layout.Page{Markdown: true})
 }
 
@@ -66,7 +66,7 @@ func write(w io.Writer, d Document, p *layout.Page) error {
 }
 
 // WriteJSON writes a document as indented JSON.
-func WriteJSON[D Document](w io.Writer, d D, _ bool) error { return words.WriteJSON(w, d.Name(), d) }
+func WriteJSON[D Document](w io.Writer, d D) error { return words.WriteJSON(w, d.Name(), d) }
 
 // Figure is a metric of a strategy over all rounds.
 type Figure struct {

@@ -307,7 +307,7 @@ func (d *Document) Lay(p *layout.Page) {
 			}
 			rows = append(rows, []string{m.Name, value, m.Wanted, fault})
 		}
-		p.Columns(rows)
+		p.Columns("  ", rows)
 	}
 	if d.Interrupted {
 		fmt.Fprintln(p, "\ninterrupted: checks are missing")

@@ -280,7 +280,7 @@ func TestASelfcheckSaysWhatIsNotAsWanted(t *testing.T) {
 		},
 	}
 	var table bytes.Buffer
-	if err := document.WriteTable(&table, s, false); err != nil {
+	if err := document.WriteTable(&table, s, 120, false); err != nil {
 		t.Fatal(err)
 	}
 	want := `lockbench v1  linux/amd64, 2 CPUs, Go 1.26.0  Redis 7.0.15 (process)
@@ -301,7 +301,7 @@ omission  inconclusive  a stall shows (0 s)
 		t.Errorf("failed: %v", got)
 	}
 	var text bytes.Buffer
-	if err := document.WriteJSON(&text, s, false); err != nil || !strings.Contains(text.String(), `"value": null`) {
+	if err := document.WriteJSON(&text, s); err != nil || !strings.Contains(text.String(), `"value": null`) {
 		t.Errorf("in JSON it is\n%s, %v", text.String(), err)
 	}
 }

@@ -45,7 +45,11 @@ type Options struct {
 func (o Options) Validate() error {
 	_, topology := ParseTopology(o.Topology)
 	if o.Started() {
-		return topology
+		var program error
+		if o.Program != "" {
+			_, program = lookProgram(o.Program)
+		}
+		return errors.Join(program, topology)
 	}
 	_, addresses := o.addresses()
 	return errors.Join(addresses, topology)
@@ -122,7 +126,14 @@ func parseAddress(address string) (*redis.UniversalOptions, error) {
 	}, nil
 }
 
+// usualPort is Redis's.
+const usualPort = "6379"
+
 func plainAddress(address string) (*redis.UniversalOptions, error) {
+	bare := address == "localhost" || net.ParseIP(address) != nil
+	if bare || strings.Contains(address, ".") && !strings.Contains(address, ":") { // any other word is a typing error
+		address = net.JoinHostPort(address, usualPort)
+	}
 	host, port, err := net.SplitHostPort(address)
 	if err != nil || host == "" || port == "" || strings.ContainsAny(address, "@/ ") {
 		return nil, errAddress

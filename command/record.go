@@ -1,0 +1,166 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lockbench/lockbench/internal/words"
+)
+
+// record makes sessions for compare: its flags.
+type record struct {
+	sessions int
+	every    time.Duration
+	quiet    bool
+	folder   string
+	builds   []string
+	runs     []string // the flags of the runs
+}
+
+func (a *app) record() *cobra.Command {
+	f := &record{}
+	cmd := &cobra.Command{
+		Use:   "record DIR [BUILD]... [-- FLAGS]",
+		Short: "Record sessions at intervals, for compare",
+		Long: "Run lockbench with FLAGS again and again, and write each report into DIR: a session for compare.\n" +
+			"With several builds they take turns, each in a folder of its own in DIR. A report appears there\n" +
+			"once it is complete, and is added to those that are there already. Ctrl-C ends the session that\n" +
+			"runs, without a report; those before it stay.\n" +
+			"It ends with the first session that cannot be measured. A session that broke a guarantee or\n" +
+			"cannot be trusted is kept: compare judges it.",
+		Example: "  lockbench record -n 6 --every 10m sessions ./before ./after -- -s pubsub -c 200\n" +
+			"  lockbench compare sessions/before sessions/after --strict",
+		Args: cobra.ArbitraryArgs,
+	}
+	set := cmd.Flags()
+	set.SortFlags = false
+	set.IntVarP(&f.sessions, "sessions", "n", 6, "`number` of sessions of each build; an interval needs 6")
+	set.DurationVar(&f.every, "every", 0, "time from the beginning of a session to that of the next (default none)")
+	registerQuiet(set, &f.quiet)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		given := a.input(set).variables(set)
+		if dash := cmd.ArgsLenAtDash(); dash >= 0 {
+			args, f.runs = args[:dash], args[dash:]
+		}
+		if len(args) > 0 {
+			f.folder, f.builds = args[0], args[1:]
+		}
+		if err := given.refuse(f.validate()); err != nil {
+			return err
+		}
+		return a.sessions(cmd.Context(), f)
+	}
+	return cmd
+}
+
+func (f *record) validate() error {
+	var problems []error
+	if f.folder == "" {
+		problems = append(problems, errors.New("DIR is needed: the directory for the reports"))
+	}
+	if f.sessions < 1 {
+		problems = append(problems, fmt.Errorf("--sessions must be at least 1, not %d", f.sessions))
+	}
+	if f.every < 0 {
+		problems = append(problems, fmt.Errorf("--every must not be negative, but is %v", f.every))
+	}
+	names := map[string]bool{}
+	for _, build := range f.builds {
+		_, err := exec.LookPath(build)
+		name := filepath.Base(build)
+		if names[name] {
+			err = fmt.Errorf("two builds are called %s: their reports would be in one folder", name)
+		}
+		names[name] = true
+		problems = append(problems, err)
+	}
+	_, set, _ := parsed(f.runs, true) // the runs report its errors
+	for _, name := range []string{"quiet", "output", "dry-run", "session", "start-at"} {
+		if set.Changed(name) {
+			problems = append(problems, fmt.Errorf("after the --: --%s is not for the runs of record", name))
+		}
+	}
+	return errors.Join(problems...)
+}
+
+// sessions records them, in turns if there are several builds: who goes first changes from session to session.
+func (a *app) sessions(ctx context.Context, f *record) error {
+	folders := map[string]string{}
+	for _, build := range f.builds {
+		folders[build] = filepath.Join(f.folder, filepath.Base(build))
+	}
+	if len(f.builds) == 0 {
+		self, err := os.Executable()
+		if err != nil {
+			return fmt.Errorf("find this program: %w", err)
+		}
+		f.builds, folders[self] = []string{self}, f.folder
+	}
+	for _, folder := range folders {
+		if err := os.MkdirAll(folder, 0o777); err != nil {
+			return err
+		}
+	}
+	written := 0
+	for session := range f.sessions {
+		next := time.After(f.every)
+		for i := range f.builds {
+			build := f.builds[(session+i)%len(f.builds)]
+			file, err := f.one(ctx, build, folders[build])
+			if ctx.Err() != nil {
+				return stoppedAfter(written)
+			}
+			if err != nil {
+				return fmt.Errorf("session %d of %s: %w", session+1, build, err)
+			}
+			if written++; !f.quiet {
+				a.say("[%d/%d] wrote %s", written, f.sessions*len(f.builds), file)
+			}
+		}
+		if session == f.sessions-1 {
+			break
+		}
+		select {
+		case <-next:
+		case <-ctx.Done():
+			return stoppedAfter(written)
+		}
+	}
+	return nil
+}
+
+// one records a session into a new file of a folder, which appears complete.
+func (f *record) one(ctx context.Context, build, folder string) (string, error) {
+	file := ""
+	for n := 1; file == ""; n++ {
+		name := filepath.Join(folder, fmt.Sprintf("%03d.json", n))
+		if _, err := os.Lstat(name); errors.Is(err, fs.ErrNotExist) {
+			file = name
+		} else if err != nil {
+			return "", err
+		}
+	}
+	partial := strings.TrimSuffix(file, ".json") + ".partial"
+	defer os.Remove(partial) // of a session that was not complete
+	if _, err := (child{program: build, flags: f.runs, report: partial}).run(ctx); err != nil {
+		return "", err
+	}
+	return file, os.Rename(partial, file)
+}
+
+// stoppedAfter is the error of an interrupt.
+func stoppedAfter(written int) error {
+	if written == 0 {
+		return &exit{ExitStopped, errors.New("the first session was not complete")}
+	}
+	return &exit{ExitInterrupted, fmt.Errorf("interrupted after %s", words.Count(written, "complete report"))}
+}
