@@ -205,7 +205,7 @@ func (m mark) glyph(x, y float64) shape {
 func (c chart) Draw() drawing {
 	d := drawing{
 		chart: c, Width: chartWidth, Height: chartHeight,
-		left: 12, right: chartWidth - 20, top: 12, bottom: chartHeight - 40,
+		left: 12, right: chartWidth - 26, top: 12, bottom: chartHeight - 40,
 	}
 	if c.YName != "" {
 		d.top += 14
@@ -335,13 +335,13 @@ func (d *drawing) value(s spot) string {
 // values writes the value at each mark, above, below or beside it. It leaves out a value for which there is no
 // room; the mark's title has it too.
 func (d *drawing) values(v curve) {
-	const high, up, down, aside = 10.0, -7.0, 17.0, 6.0
+	const above, below, up, down, aside, middle = 11.0, 3.0, -7.0, 17.0, 6.0, 4.0 // a letter is above its baseline
 	for _, s := range v.marks {
 		at, value := d.at(s.point), d.value(s)
 		wide := letter * float64(utf8.RuneCountInString(value))
 		for _, try := range []text{
 			{"value middle", value, at.X, at.Y + up}, {"value middle", value, at.X, at.Y + down},
-			{"value end", value, at.X - aside, at.Y + high/2}, {"value", value, at.X + aside, at.Y + high/2},
+			{"value end", value, at.X - aside, at.Y + middle}, {"value", value, at.X + aside, at.Y + middle},
 		} {
 			left := try.X
 			switch {
@@ -350,8 +350,8 @@ func (d *drawing) values(v curve) {
 			case strings.HasSuffix(try.Class, "end"):
 				left -= wide
 			}
-			place := box{left, try.Y - high, left + wide, try.Y}
-			inside := place.left > d.left && place.right < d.Width && place.top > d.top-10 && place.bottom < d.bottom
+			place := box{left, try.Y - above, left + wide, try.Y + below}
+			inside := place.left > d.left+2 && place.right < d.Width && place.top > d.top-10 && place.bottom < d.bottom+2
 			if inside && !slices.ContainsFunc(d.taken, place.covers) {
 				d.Texts, d.taken = append(d.Texts, try), append(d.taken, place)
 				break
