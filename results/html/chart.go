@@ -141,7 +141,7 @@ func short(v float64, u results.Unit) string {
 // The sizes of a chart in pixels. A phone of 360 shows its letters as 11 pixels or more.
 const (
 	chartWidth, chartHeight = 340, 240
-	letter                  = 7.3 // the width of a letter in a label
+	letter                  = 8.3 // the width of a letter in a label, in a wide font
 	barHeight               = 36  // of a bar with its name
 	hues                    = 7   // colours in the style sheet
 )
@@ -205,7 +205,7 @@ func (m mark) glyph(x, y float64) shape {
 func (c chart) Draw() drawing {
 	d := drawing{
 		chart: c, Width: chartWidth, Height: chartHeight,
-		left: 12, right: chartWidth - 26, top: 12, bottom: chartHeight - 40,
+		left: 12, right: chartWidth - 32, top: 12, bottom: chartHeight - 40,
 	}
 	if c.YName != "" {
 		d.top += 14
@@ -302,10 +302,12 @@ func (d *drawing) curve(v curve) {
 		placed := d.at(s.point)
 		glyph := v.glyph(placed.X, placed.Y)
 		glyph.Title = fmt.Sprintf("%s: %s, at %s", v.name, d.value(s), d.place(s.X))
+		room := box{placed.X - 3, placed.Y - 3, placed.X + 3, placed.Y + 3}
 		if d.Shapes = append(d.Shapes, glyph); s.atLeast {
 			d.Shapes = append(d.Shapes, v.arrow(placed, glyph.Title))
+			room.top -= 9
 		}
-		d.taken = append(d.taken, box{placed.X - 3, placed.Y - 3, placed.X + 3, placed.Y + 3})
+		d.taken = append(d.taken, room)
 	}
 }
 
