@@ -1,8 +1,11 @@
 package ownlock_test
 
 import (
+	"context"
 	"testing"
 	"time"
+
+	"github.com/redis/go-redis/v9"
 
 	"example.com/ownlock"
 	"github.com/lockbench/lockbench"
@@ -24,7 +27,13 @@ func TestConformance(t *testing.T) {
 	}, ownlock.Strategy().Info)
 }
 
+// silent keeps from the output what go-redis says of a server that has not started yet.
+type silent struct{}
+
+func (silent) Printf(context.Context, string, ...any) {}
+
 func init() {
+	redis.SetLogger(silent{})
 	strategies.RegisterStrategy(ownlock.Strategy())
 	for _, s := range polled.Strategies() { // to compare with
 		strategies.RegisterStrategy(s)

@@ -88,11 +88,11 @@ func visit(t *testing.T, browser context.Context, file string, width int64, sche
 			return err
 		},
 		func() (err error) {
-			found, err = chromedp.Run(ctx, chromedp.Evaluate[[]string](faults))
+			found, err = chromedp.Run(ctx, chromedp.Evaluate[[]string](axe+audit, chromedp.EvalAwaitPromise))
 			return err
 		},
 		func() (err error) {
-			more, err = chromedp.Run(ctx, chromedp.Evaluate[[]string](axe+audit, chromedp.EvalAwaitPromise))
+			more, err = chromedp.Run(ctx, chromedp.Evaluate[[]string](faults))
 			found = append(found, more...)
 			return err
 		},
