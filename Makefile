@@ -38,6 +38,7 @@ VALKEY   ?= $(or $(TMPDIR),/tmp)/lockbench-valkey
 ONVALKEY := ^(TestCluster|TestReplicas|TestRights|TestWithoutInfo|TestOnlyItsToken.*|TestExtend|TestErrors)$$
 
 # The HTML report is looked at in a browser where there is one.
+AXE      := bin/axe/node_modules/axe-core/axe.min.js
 CHROMIUM ?= $(shell for c in chromium chromium-browser google-chrome; do command -v $$c && break; done)
 
 # Tests start their Redis in a container where there is no server to start as a process.
@@ -52,7 +53,7 @@ export GORACE := atexit_sleep_ms=0
 # Containers of tests are swept by lockbench itself.
 export TESTCONTAINERS_RYUK_DISABLED := true
 
-.PHONY: languages drivers stores valkey others unseen help build demo test race bench lint peers conformance compat claims soak gate sessions browser redis
+.PHONY: examples languages drivers stores valkey others unseen help build demo test race bench lint peers conformance compat claims soak gate sessions browser redis
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## /\1	/p' $(MAKEFILE_LIST) | awk -F '\t' '{ printf "make %-8s%s\n", $$1, $$2 }'
@@ -87,7 +88,7 @@ demo: ## the main job: six strategies, 500 clients, 45 s and compiling
 test: redis stores ## every test that an ordinary change may break
 	$(GO) test $(PLAIN) -p $(PACKAGES) -timeout 20m $(SLOW) $$($(GO) list ./... | grep -vE '$(OTHERS)')
 
-others: redis stores $(if $(CHROMIUM),browser,unseen) ## the tests of locks on other stores, of other libraries' locks in all variants, and make browser
+others: redis stores examples $(if $(and $(CHROMIUM),$(shell command -v npm)),browser,unseen) ## the tests of locks on other stores, of other libraries' locks in all variants, and make examples and browser
 	$(GO) test $(PLAIN) -p 3 -timeout 20m $$($(GO) list ./... | grep -E '$(OTHERS)')
 	LOCKBENCH_CONFORM=variants $(GO) test $(PLAIN) -timeout 20m ./strategies/peers
 	LOCKBENCH_CONFORM=variants $(GO) test $(PLAIN) -run '^TestAUsersServer' ./command
@@ -97,8 +98,12 @@ race: redis ## the tests of locks in all variants, and of the engine, under the 
 	@test -n "$(RACE)" || { echo "make race: no C compiler, so no race detector: install gcc" >&2; exit 1; }
 	LOCKBENCH_CONFORM=variants $(GO) test $(RACE) $(PLAIN) -p 3 -timeout 20m $(RACED) # a lock gives up on a server after 2 s
 
+examples: redis ## a lock in a module of its own: the conformance suite, a benchmark, the command line
+	cd examples/ownlock && $(GO) test $(PLAIN) -timeout 10m . && $(GO) test $(PLAIN) -run '^$$' -bench . -benchtime 300x . && \
+		$(GO) run $(FAST) ./bench -s ownlock -c 20 --hold 1ms --warmup 100ms --duration 500ms --no-baselines
+
 unseen:
-	@echo "make others: no Chromium, so the HTML report was not looked at in one: make browser" >&2
+	@echo "make others: no Chromium or no npm, so the HTML report was not looked at in a browser: make browser" >&2
 
 bench: redis ## every Go benchmark, without the tests
 	$(GO) test -run '^$$' -bench . -timeout 30m ./...
@@ -154,6 +159,7 @@ valkey: ## part of the tests on Valkey 9, else 8, out of a newer Debian's packag
 		echo "on $$server"; LOCKBENCH_REDIS_SERVER=$$server LOCKBENCH_CONFORM=variants $(GO) test $(RACE) $(PLAIN) -count=1 -run '$(ONVALKEY)' \
 			./internal/store/redis/servers ./strategies/all ./strategies/polled ./strategies/internal/token
 
-browser: ## look at the HTML report in headless Chromium: a phone's width and a screen's, light and dark
+browser: ## look at the HTML report in headless Chromium, and have axe-core look: on a phone, a screen and paper, light and dark
 	@test -n "$(CHROMIUM)" || { echo "make browser: no Chromium: install it, such as Debian's chromium, or say where it is with CHROMIUM=PATH" >&2; exit 1; }
-	LOCKBENCH_CHROMIUM=$(CHROMIUM) $(GO) test $(PLAIN) -tags browser -run Browser ./results/html
+	@test -f $(AXE) || npm install --prefix bin/axe --no-audit --no-fund --silent axe-core@4.14.1
+	LOCKBENCH_CHROMIUM=$(CHROMIUM) LOCKBENCH_AXE=$(CURDIR)/$(AXE) $(GO) test $(PLAIN) -tags browser -run Browser ./results/html

@@ -53,7 +53,8 @@ var house = []room{
 	{
 		name: "programs", packages: []string{
 			"cmd/lockbench", "internal/gate", "internal/gate/lock", "strategies/all",
-			"docker", "stores", "docs", "drivers/go",
+			"docker", "stores", "docs", "docs/man", "drivers/go",
+			"examples/service",
 		},
 		sees: []string{
 			"helpers", "workloads", "strategies", "locks", "results", "leaves", "measure", "store", "engine",

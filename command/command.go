@@ -37,6 +37,9 @@ func Main(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io
 	return a.interruptible(ctx, func(ctx context.Context) int { return a.execute(ctx, args, stdin) })
 }
 
+// Root returns the command with all its subcommands, to write manual pages of it.
+func Root() *cobra.Command { return (&app{stdout: io.Discard, stderr: &locked{to: io.Discard}}).root() }
+
 // app is one call of Main.
 type app struct {
 	stdout io.Writer

@@ -164,8 +164,9 @@ func licences(t *testing.T, folder string, args ...string) (string, error) {
 
 // Who gets a release gets the licence of everything that is compiled into it.
 func TestLicencesOfARelease(t *testing.T) {
-	release, err := os.ReadFile("../.github/workflows/release.yml")
-	if err != nil || !strings.Contains(string(release), `.github/licences.sh "dist/$name/licences"`) {
+	release, err := os.ReadFile("../.goreleaser.yaml")
+	if err != nil || !strings.Contains(string(release), ".github/licences.sh bin/package/licences") ||
+		!strings.Contains(string(release), `"bin/package/licences/**/*"`) {
 		t.Errorf("the archive has no licences: %v", err)
 	}
 	to := t.TempDir()

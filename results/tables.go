@@ -215,6 +215,7 @@ var layout = map[Group][]Column{
 	PageGroup: {
 		writes("runs", runsOf),
 		shows("acq_per_s", "acq/s"),
+		shows("gap", "gap"),
 		shows("utilisation", "held"),
 		shows("wait_p50", "wait p50"),
 		shows("wait_p99", "wait p99"),

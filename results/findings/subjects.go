@@ -2,6 +2,7 @@ package findings
 
 import (
 	"cmp"
+	"fmt"
 	"regexp"
 	"slices"
 	"strconv"
@@ -144,6 +145,28 @@ func alike(texts []string) []group {
 		groups[i].text = groups[i].spanned(texts)
 	}
 	return groups
+}
+
+// Alike joins the findings about the same strategies that differ only in their figures, as those of several
+// workloads do. members are the indices of what each is made of.
+func Alike(all []Finding) (joined []Finding, members [][]int) {
+	var texts []string
+	known := map[string]int{}
+	for i, f := range all {
+		texts = append(texts, f.Text)
+		kind := fmt.Sprintf("%q %q %s", f.Sort, f.Strategies, inText.ReplaceAllString(f.Text, "#"))
+		at, before := known[kind]
+		if !before {
+			at = len(joined)
+			known[kind] = at
+			joined, members = append(joined, f), append(members, nil)
+		}
+		members[at] = append(members[at], i)
+	}
+	for i := range joined {
+		joined[i].Text = group{members: members[i]}.spanned(texts)
+	}
+	return joined, members
 }
 
 func (g group) spanned(texts []string) string {

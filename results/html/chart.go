@@ -4,13 +4,14 @@ import (
 	"fmt"
 	"html/template"
 	"math"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
 	"github.com/lockbench/lockbench/results"
 )
 
-// chart is a picture of curves. A timeline is curves over time.
+// chart is a picture of curves, or of bars. A timeline is curves over time.
 type chart struct {
 	name  string // unique on the page: 1-throughput
 	Title string
@@ -21,6 +22,7 @@ type chart struct {
 	xUnit, yUnit results.Unit
 	curves       []curve
 	even         bool // a broken line at y = 1
+	bars         []bar
 }
 
 // mark is a strategy's name and the number of its style.
@@ -31,12 +33,27 @@ type mark struct {
 
 type point struct{ X, Y float64 }
 
+// spot is a point with a glyph and its value; atLeast means that the value is a lower bound.
+type spot struct {
+	point
+	atLeast bool
+}
+
 // curve is one strategy's line. bound is the part where only a lower bound is known.
 type curve struct {
 	mark
 	line, bound []point
-	marks       []point // where its glyphs are drawn
+	marks       []spot
 	ranges      []extent
+}
+
+// bar is one strategy's figure, from 0 to high.
+type bar struct {
+	mark
+	text    string // the figure in its unit
+	high    float64
+	atLeast bool
+	ranges  extent // of several runs
 }
 
 // extent is the smallest and the largest run at one point.
@@ -121,11 +138,12 @@ func short(v float64, u results.Unit) string {
 	return number + " " + unit
 }
 
-// The size of a chart in pixels, and of a letter in a tick's label.
+// The sizes of a chart in pixels. A phone of 360 shows its letters as 11 pixels or more.
 const (
-	chartWidth, chartHeight = 400, 240
-	letter                  = 6.2
-	hues                    = 7 // colours in the style sheet
+	chartWidth, chartHeight = 340, 240
+	letter                  = 8.3 // the width of a letter in a label, in a wide font
+	barHeight               = 36  // of a bar with its name
+	hues                    = 7   // colours in the style sheet
 )
 
 // drawing is a chart in pixels, as the template takes it.
@@ -134,11 +152,21 @@ type drawing struct {
 	Width, Height float64
 	Alone         bool         // a file of its own, not a part of a page
 	Style         template.CSS // of such a file
+	WholeWidth    float64      // of such a file, with its legend
+	WholeHeight   float64
 	Lines         []line
 	Texts         []text
 	Shapes        []shape
 
 	left, right, top, bottom float64 // of the part inside the axes
+	taken                    []box   // by texts and glyphs
+}
+
+// box is the place of a text or a glyph.
+type box struct{ left, top, right, bottom float64 }
+
+func (b box) covers(o box) bool {
+	return b.left < o.right && o.left < b.right && b.top < o.bottom && o.top < b.bottom
 }
 
 type line struct {
@@ -177,10 +205,17 @@ func (m mark) glyph(x, y float64) shape {
 func (c chart) Draw() drawing {
 	d := drawing{
 		chart: c, Width: chartWidth, Height: chartHeight,
-		left: 12, right: chartWidth - 20, top: 10, bottom: chartHeight - 36,
+		left: 12, right: chartWidth - 32, top: 12, bottom: chartHeight - 40,
 	}
 	if c.YName != "" {
 		d.top += 14
+	}
+	if len(c.bars) > 0 {
+		d.left, d.right, d.Height = 2, chartWidth-14, d.top+barHeight*float64(len(c.bars))
+		for i, b := range c.bars {
+			d.bar(b, d.top+barHeight*float64(i))
+		}
+		return d
 	}
 	for _, t := range c.y.ticks {
 		d.left = max(d.left, 12+letter*float64(utf8.RuneCountInString(t.label)))
@@ -189,7 +224,29 @@ func (c chart) Draw() drawing {
 	for _, v := range c.curves {
 		d.curve(v)
 	}
+	for _, v := range c.curves {
+		d.values(v)
+	}
 	return d
+}
+
+// bar draws a strategy's name and value, and below them its bar.
+func (d *drawing) bar(b bar, y float64) {
+	x := func(v float64) float64 { return d.left + v/d.y.high*(d.right-d.left) }
+	room := int((chartWidth-letter*float64(utf8.RuneCountInString(b.text)))/letter) - 3
+	d.Texts = append(d.Texts, text{"", shortened(b.name, room), d.left, y + 16},
+		text{"end", b.text, chartWidth - 2, y + 16})
+	d.line("grid", point{d.left, y + 26}, point{d.right, y + 26})
+	end, title := x(b.high), b.name+": "+b.text
+	d.Shapes = append(d.Shapes, shape{b.class("bar"), fmt.Sprintf("M%.1f %.1fH%.1f", d.left, y+26, end), title})
+	if b.atLeast {
+		d.Shapes = append(d.Shapes, shape{
+			b.class("line") + " dotted", fmt.Sprintf("M%.1f %.1fH%.1f", end, y+26, d.right+6), title,
+		}, shape{b.class("line"), fmt.Sprintf("M%.1f %.1fl6 4l-6 4", d.right+5, y+22), title})
+	}
+	if b.ranges.low < b.ranges.high {
+		d.line("spread", point{x(b.ranges.low), y + 26}, point{x(b.ranges.high), y + 26})
+	}
 }
 
 // at returns the place of a point.
@@ -207,12 +264,12 @@ func (d *drawing) axes() {
 	for _, t := range d.y.ticks {
 		y := d.at(point{d.x.low, t.value}).Y
 		d.line("grid", point{d.left, y}, point{d.right, y})
-		d.Texts = append(d.Texts, text{"end", t.label, d.left - 5, y + 4})
+		d.Texts = append(d.Texts, text{"end", t.label, d.left - 5, y + 4.5})
 	}
 	for _, t := range d.x.ticks {
 		x := d.at(point{t.value, d.y.low}).X
 		d.line("grid", point{x, d.top}, point{x, d.bottom})
-		d.Texts = append(d.Texts, text{"middle", t.label, x, d.bottom + 15})
+		d.Texts = append(d.Texts, text{"middle", t.label, x, d.bottom + 17})
 	}
 	d.line("axis", corner, point{d.right, d.bottom})
 	d.line("axis", point{d.left, d.top}, corner)
@@ -234,18 +291,74 @@ func (d *drawing) path(points []point) string {
 func (d *drawing) curve(v curve) {
 	d.Shapes = append(d.Shapes, shape{v.class("line"), d.path(v.line), v.name})
 	if len(v.bound) > 0 {
-		end, least := d.at(v.bound[len(v.bound)-1]), v.name+", at least"
+		least := v.name + ", at least"
 		d.Shapes = append(d.Shapes, shape{v.class("line") + " dotted", d.path(v.bound), least},
-			shape{v.class("line"), fmt.Sprintf("M%.1f %.1fv-9m-3 3.5l3-3.5l3 3.5", end.X, end.Y), least})
+			v.arrow(d.at(v.bound[len(v.bound)-1]), least))
 	}
 	for _, e := range v.ranges {
 		d.line(v.class("range"), d.at(point{e.at, e.low}), d.at(point{e.at, e.high}))
 	}
-	for _, p := range v.marks {
-		placed := d.at(p)
+	for _, s := range v.marks {
+		placed := d.at(s.point)
 		glyph := v.glyph(placed.X, placed.Y)
-		glyph.Title = fmt.Sprintf("%s: %s, at %s", v.name, short(p.Y, d.yUnit), short(p.X, d.xUnit))
-		d.Shapes = append(d.Shapes, glyph)
+		glyph.Title = fmt.Sprintf("%s: %s, at %s", v.name, d.value(s), d.place(s.X))
+		room := box{placed.X - 3, placed.Y - 3, placed.X + 3, placed.Y + 3}
+		if d.Shapes = append(d.Shapes, glyph); s.atLeast {
+			d.Shapes = append(d.Shapes, v.arrow(placed, glyph.Title))
+			room.top -= 9
+		}
+		d.taken = append(d.taken, room)
+	}
+}
+
+// arrow points up from a lower bound.
+func (m mark) arrow(from point, title string) shape {
+	return shape{m.class("line"), fmt.Sprintf("M%.1f %.1fv-11m-3 3.5l3-3.5l3 3.5", from.X, from.Y), title}
+}
+
+// place writes a value of the x axis, as its tick does if it has one.
+func (d *drawing) place(x float64) string {
+	for _, t := range d.x.ticks {
+		if t.value == x && t.label != "" {
+			return t.label
+		}
+	}
+	return short(x, d.xUnit)
+}
+
+// value writes a spot's value.
+func (d *drawing) value(s spot) string {
+	if s.atLeast {
+		return "≥ " + short(s.Y, d.yUnit)
+	}
+	return short(s.Y, d.yUnit)
+}
+
+// values writes the value at each mark, above, below or beside it. It leaves out a value for which there is no
+// room; the mark's title has it too.
+func (d *drawing) values(v curve) {
+	const above, below, up, down, aside, middle = 11.0, 3.0, -7.0, 17.0, 6.0, 4.0 // a letter is above its baseline
+	for _, s := range v.marks {
+		at, value := d.at(s.point), d.value(s)
+		wide := letter * float64(utf8.RuneCountInString(value))
+		for _, try := range []text{
+			{"value middle", value, at.X, at.Y + up}, {"value middle", value, at.X, at.Y + down},
+			{"value end", value, at.X - aside, at.Y + middle}, {"value", value, at.X + aside, at.Y + middle},
+		} {
+			left := try.X
+			switch {
+			case strings.HasSuffix(try.Class, "middle"):
+				left -= wide / 2
+			case strings.HasSuffix(try.Class, "end"):
+				left -= wide
+			}
+			place := box{left, try.Y - above, left + wide, try.Y + below}
+			inside := place.left > d.left+2 && place.right < d.Width && place.top > d.top-10 && place.bottom < d.bottom+2
+			if inside && !slices.ContainsFunc(d.taken, place.covers) {
+				d.Texts, d.taken = append(d.Texts, try), append(d.taken, place)
+				break
+			}
+		}
 	}
 }
 
@@ -254,22 +367,23 @@ func (m mark) Swatch() drawing {
 	return drawing{Width: 30, Height: 12, Shapes: []shape{{m.class("line"), "M0 6H30", ""}, m.glyph(15, 6)}}
 }
 
-// file returns the chart as a file of its own, with its title and a legend, in light colours.
+// file returns the chart as a file of its own, with its title and, of curves, a legend, in light colours.
 func (c chart) file() drawing {
 	d := c.Draw()
 	d.Alone, d.Style = true, template.CSS(tonesSource+chartStyle) // our own
+	d.WholeWidth, d.WholeHeight = chartWidth+12, d.Height+44
 	for i, m := range c.curves {
 		y := 20 + 18*float64(i)
+		d.WholeWidth, d.WholeHeight = chartWidth+210, max(d.WholeHeight, y+52)
 		d.Shapes = append(d.Shapes, shape{m.class("line"), fmt.Sprintf("M%d %.1fh24", chartWidth+4, y-4), m.name},
 			m.glyph(chartWidth+16, y-4))
-		d.Texts = append(d.Texts, text{"", shortened(m.name), chartWidth + 34, y})
+		d.Texts = append(d.Texts, text{"", shortened(m.name, 22), chartWidth + 34, y})
 	}
 	return d
 }
 
-// shortened cuts a name that is too long for a legend in its middle, because variants often differ at the end.
-func shortened(name string) string {
-	const most = 22
+// shortened cuts a name that has more letters than that in its middle, because variants often differ at the end.
+func shortened(name string, most int) string {
 	letters := []rune(name)
 	if len(letters) <= most {
 		return name

@@ -11,44 +11,78 @@ import (
 // farApart is the ratio of two values above which a linear axis is not readable.
 const farApart = 30
 
-// overviews are the charts of a family against the number of clients, by their metrics.
+// overviews are the charts of one metric each: against the number of clients, or of a single number as bars.
 var overviews = []struct {
 	chart
 	metric string
-	log    bool // the axis is logarithmic
+	rising string // what a line that rises with the clients shows
+	log    bool   // the axis against clients is logarithmic
 }{
-	{chart{name: "throughput", Title: "Throughput", YName: "acquisitions per second"}, "acq_per_s", false},
+	{chart{
+		name: "gap", Title: "Gap", YName: "time per acquisition",
+		Note: "Nobody held the lock although a client waited. The holds do not change it.",
+	}, "gap", "", true},
+	{chart{
+		name: "throughput", Title: "Throughput", YName: "acquisitions per second",
+		Note: "Longer holds lower it: where the mean holds differ, compare the gap.",
+	}, "acq_per_s", "", false},
 	{chart{
 		name: "utilisation", Title: "Utilisation", YName: "share of the time that the lock was held",
 		Note: "What is missing from 100 % was lost handing the lock over, or nobody wanted it.",
-	}, "utilisation", false},
+	}, "utilisation", "", false},
 	{chart{
-		name: "wait-p99", Title: "Slowest waits", YName: "99th percentile of the waits",
-		Note: "Every client counts alike. Dotted: at least that long.",
-	}, "wait_per_client_p99", true},
+		name: "wait-p99", Title: "Wait p99, per client", YName: "99th percentile of the waits",
+		Note: "Every client has the same weight. Arrows: at least that long.",
+	}, "wait_per_client_p99", "", true},
 	{chart{
-		name: "commands", Title: "Herd curve: Commands", YName: "commands per acquisition",
-		Note: "Counted by Redis, those inside scripts too. A rising line is a herd that grows with the clients.",
-	}, "commands_per_acq", true},
+		name: "commands", Title: "Commands", YName: "commands per acquisition",
+		Note: "Counted by Redis, with the commands inside scripts.",
+	}, "commands_per_acq", aHerd, true},
 	{chart{
-		name: "redis-cpu", Title: "Herd curve: server CPU", YName: "CPU time per acquisition",
-		Note: "Less what the same connections cost idle. A rising line is a herd that grows with the clients.",
-	}, "redis_cpu_per_acq", true},
+		name: "redis-cpu", Title: "Server CPU", YName: "CPU time per acquisition",
+		Note: "Without what the same connections cost when they are idle.",
+	}, "redis_cpu_per_acq", aHerd, true},
 	{chart{
-		name: "handoff-p99", Title: "Slowest handoffs", YName: "99th percentile of the handoffs",
+		name: "handoff-p99", Title: "Handoff p99", YName: "99th percentile of the handoffs",
 		Note: "From the start of a release to the next lease, where somebody waited.",
-	}, "handoff_p99", true},
+	}, "handoff_p99", "", true},
 }
 
-// Overview returns the charts of a family with several numbers of clients.
+const aHerd = " A rising line is a herd that grows with the clients."
+
+// Overview returns a chart for each metric of which something is known.
 func (f family) Overview() []chart {
 	var all []chart
 	for _, o := range overviews {
-		if c, known := f.withGrowth(o.chart, results.MustMetric(o.metric), o.log); known && len(f.arenas) > 1 {
+		c, known := f.top().withBars(o.chart, results.MustMetric(o.metric))
+		if len(f.arenas) > 1 {
+			o.chart.Note += o.rising
+			c, known = f.withGrowth(o.chart, results.MustMetric(o.metric), o.log)
+		}
+		if known {
 			all = append(all, c)
 		}
 	}
 	return all
+}
+
+// withBars draws a metric as one bar for each strategy; false if there is nothing to draw.
+func (a arena) withBars(c chart, m results.Metric) (chart, bool) {
+	c.y = axis{}
+	if m.Unit == results.Percent {
+		c.y.high = 100
+	}
+	for _, one := range a.cells {
+		b := bar{mark: one.mark, text: results.Column{Metric: m}.Text(one.Summary)}
+		if figure := one.Figure(m); figure != nil && b.text != results.NotKnown {
+			b.high, b.atLeast = max(0, figure.Value), figure.AtLeast
+			low, high, _ := one.Range(m)
+			b.ranges = extent{low: max(0, low), high: max(0, high)}
+			c.y.high = max(c.y.high, b.high, high)
+		}
+		c.bars = append(c.bars, b)
+	}
+	return c, c.y.high > 0
 }
 
 // withGrowth draws a metric against the number of clients, with one line per strategy; false if
@@ -64,16 +98,19 @@ func (f family) withGrowth(c chart, m results.Metric, log bool) (chart, bool) {
 		log = true
 		c.curves = f.lines(m, log)
 	}
-	if log && ok {
+	switch {
+	case log && ok:
 		c.y = logarithmic(low, high, m.Unit)
-	} else {
+	case m.Unit == results.Percent:
+		c.y = linear(max(100, high), m.Unit)
+	default:
 		c.y = linear(high*1.05, m.Unit)
 	}
 	c.x = axis{low: slices.Min(clients) / 1.15, high: slices.Max(clients) * 1.15, log: true}
 	last := -1.0
 	for _, n := range clients {
 		t := tick{value: n}
-		if at := c.x.share(n); last < 0 || at-last > 0.09 {
+		if at := c.x.share(n); last < 0 || at-last > 0.12 {
 			t.label, last = short(n, results.Number), at
 		}
 		c.x.ticks = append(c.x.ticks, t)
@@ -97,7 +134,7 @@ func (f family) lines(m results.Metric, log bool) []curve {
 				continue
 			}
 			p := point{float64(a.workload.Clients), figure.Value}
-			c.marks = append(c.marks, p)
+			c.marks = append(c.marks, spot{p, figure.AtLeast})
 			if figure.AtLeast || len(c.bound) > 0 {
 				if n := len(c.line); n > 0 && len(c.bound) == 0 {
 					c.bound = append(c.bound, c.line[n-1])
@@ -205,30 +242,34 @@ func withPercentiles(c chart, cells []cell, of func(results.Run) results.Distrib
 func (c cell) percentiles(survival results.Survival, observed int64) curve {
 	drawn := curve{mark: c.mark}
 	most := min(mostNines, math.Log10(max(2, float64(observed))))
-	for i := 0.0; ; i++ {
-		decade := min(i/perDecade, most)
+	quantile := func(decade float64) (spot, bool) {
 		x := math.Pow(10, decade)
 		q := survival.Quantile(1 - 1/x)
 		if q == nil {
-			return drawn
+			return spot{}, false
 		}
-		at := point{X: x, Y: max(nanosecond, float64(q.NS))}
-		if q.AtLeast {
-			drawn.bound = []point{at, {X: math.Pow(10, most), Y: at.Y}}
-			if decade == most {
-				drawn.bound[0].X = math.Pow(10, max(0, most-0.5/perDecade))
-			}
-			drawn.marks = append(drawn.marks, drawn.bound[0])
+		return spot{point{x, max(nanosecond, float64(q.NS))}, q.AtLeast}, true
+	}
+	for i := 0.0; ; i++ {
+		decade := min(i/perDecade, most)
+		at, known := quantile(decade)
+		switch {
+		case !known:
 			return drawn
+		case at.atLeast && len(drawn.bound) == 0 && len(drawn.line) > 0:
+			drawn.bound = []point{drawn.line[len(drawn.line)-1], at.point}
+		case at.atLeast:
+			drawn.bound = append(drawn.bound, at.point)
+		default:
+			drawn.line = append(drawn.line, at.point)
 		}
-		drawn.line = append(drawn.line, at)
 		if decade == most {
 			break
 		}
 	}
 	for _, x := range []float64{2, 10, 100, 1000} {
-		if q := survival.Quantile(1 - 1/x); q != nil && !q.AtLeast && math.Log10(x) <= most {
-			drawn.marks = append(drawn.marks, point{X: x, Y: max(nanosecond, float64(q.NS))})
+		if at, known := quantile(math.Log10(x)); known && math.Log10(x) <= most {
+			drawn.marks = append(drawn.marks, at)
 		}
 	}
 	return drawn
@@ -254,7 +295,7 @@ func (a arena) withShares(fig chart) chart {
 			most = max(most, y)
 		}
 		drawn.line = thinned(drawn.line, 160)
-		drawn.marks = []point{drawn.line[len(drawn.line)/2], drawn.line[len(drawn.line)-1]}
+		drawn.marks = []spot{{point: drawn.line[len(drawn.line)/2]}, {point: drawn.line[len(drawn.line)-1]}}
 		fig.curves = append(fig.curves, drawn)
 	}
 	fig.x, fig.y, fig.even = linear(100, results.Percent), linear(most*1.05, results.Number), true
@@ -295,8 +336,8 @@ func (a arena) withCourse(fig chart) chart {
 		if len(drawn.line) < 2 {
 			continue
 		}
-		for i := 0; i < len(drawn.line); i += max(1, len(drawn.line)/6) {
-			drawn.marks = append(drawn.marks, drawn.line[i])
+		for i := 0; i < len(drawn.line); i += max(1, len(drawn.line)/3) {
+			drawn.marks = append(drawn.marks, spot{point: drawn.line[i]})
 		}
 		fig.curves = append(fig.curves, drawn)
 	}

@@ -121,6 +121,9 @@ func (f family) Strategies() []cell {
 	return all
 }
 
+// Table returns the table of the arena with the most clients.
+func (f family) Table() table { return f.top().Table() }
+
 // Arenas returns the arenas with the most clients first.
 func (f family) Arenas() []arena {
 	arenas := slices.Clone(f.arenas)

@@ -40,9 +40,37 @@ var (
 type page struct {
 	Title    string
 	Style    template.CSS
-	Findings []findings.Finding
+	Results  []sorted // the best, and what speaks against the figures
+	Findings []sorted
 	Sections []family
 	Files    []source
+}
+
+// sorted is the findings of a sort.
+type sorted struct {
+	Sort  findings.Sort
+	Texts []string
+}
+
+// bySort puts the findings of a sort together, and the best and what speaks against the figures first.
+func bySort(list []findings.Finding) (first, rest []sorted) {
+	texts := map[findings.Sort][]string{}
+	for _, f := range list {
+		texts[f.Sort] = append(texts[f.Sort], f.Text)
+	}
+	foremost := []findings.Sort{findings.Best, findings.NotTrusted, findings.Unsafe, findings.Crossed}
+	for _, sort := range append(foremost, findings.Sorts()...) {
+		switch {
+		case texts[sort] == nil:
+			continue
+		case slices.Contains(foremost, sort):
+			first = append(first, sorted{sort, texts[sort]})
+		default:
+			rest = append(rest, sorted{sort, texts[sort]})
+		}
+		delete(texts, sort)
+	}
+	return first, rest
 }
 
 // table has a row for each strategy; its title is "" in an arena.
@@ -66,8 +94,9 @@ func Write(w io.Writer, files []results.File) error {
 	all := families(files)
 	page := page{
 		Title: "lockbench report", Style: template.CSS(tonesSource + styleSource + chartStyle), // our own
-		Findings: found(all, files), Sections: all,
+		Sections: all,
 	}
+	page.Results, page.Findings = bySort(found(all, files))
 	for _, f := range files {
 		page.Files = append(page.Files, sourceOf(f))
 	}
@@ -98,10 +127,11 @@ func WriteChart(w io.Writer, files []results.File, name string) error {
 // found returns the findings of all families and of their files, the worst first.
 func found(all []family, files []results.File) []findings.Finding {
 	var list []findings.Finding
-	add := func(from string, more []findings.Finding) {
+	var from []string
+	add := func(where string, more []findings.Finding) {
 		for _, f := range more {
 			if f.Sort != "" {
-				list = append(list, findings.Finding{Kind: f.Kind, Text: from + f.String() + "."})
+				list, from = append(list, f), append(from, where)
 			}
 		}
 	}
@@ -115,16 +145,24 @@ func found(all []family, files []results.File) []findings.Finding {
 		add(f.number, findings.Of(summaries))
 	}
 	for _, file := range files {
-		from := ""
+		where := ""
 		if len(files) > 1 {
-			from = file.Name + ": "
+			where = file.Name + ": "
 		}
-		add(from, findings.OfReport(file.Report))
+		add(where, findings.OfReport(file.Report))
 	}
-	slices.SortStableFunc(list, func(a, b findings.Finding) int {
+	joined, members := findings.Alike(list)
+	for i, f := range joined {
+		text := ""
+		for _, member := range members[i] {
+			text += from[member]
+		}
+		joined[i] = findings.Finding{Kind: f.Kind, Text: text + f.String() + "."}
+	}
+	slices.SortStableFunc(joined, func(a, b findings.Finding) int {
 		return cmp.Compare(slices.Index(findings.Sorts(), a.Sort), slices.Index(findings.Sorts(), b.Sort))
 	})
-	return list
+	return joined
 }
 
 func sourceOf(f results.File) source {

@@ -141,6 +141,53 @@ func TestCharts(t *testing.T) {
 	}
 }
 
+// TestBars: each strategy has its name and its value, a share is of 100 %, and a lower bound has no end.
+func TestBars(t *testing.T) {
+	t.Parallel()
+	r := synthetic([]string{"spin", "pubsub"}, []int{100}, 1)
+	r.Runs[0].Speed.Utilisation, r.Runs[1].Speed.Utilisation = 0.25, 0.5
+	r.Runs[0].Server.Window.CPU = nil
+	a := families([]results.File{{Name: "a", Report: r}})[0].top()
+	c, known := a.withBars(chart{}, results.MustMetric("utilisation"))
+	if !known || c.y.high != 100 || c.bars[1].text != "50.0 %" || c.bars[1].high != 50 {
+		t.Errorf("%v, to %v: %+v", known, c.y.high, c.bars)
+	}
+	cpu := results.MustMetric("redis_cpu_per_acq")
+	if c, known := a.withBars(chart{}, cpu); !known || c.bars[0].text != results.NotKnown || c.bars[0].high != 0 {
+		t.Errorf("%v: %+v", known, c.bars)
+	}
+	a.cells = a.cells[:1]
+	if _, known := a.withBars(chart{}, cpu); known {
+		t.Error("nothing is known, and drawn")
+	}
+	exact, least := chart{y: axis{high: 2}, bars: []bar{{high: 1, text: "1 s"}}}, bar{high: 1, text: "≥ 1 s", atLeast: true}
+	open := chart{y: axis{high: 2}, bars: []bar{least}}
+	if n, more := len(exact.Draw().Shapes), len(open.Draw().Shapes); n != 1 || more != 3 {
+		t.Errorf("%d shapes, and %d of a lower bound", n, more)
+	}
+}
+
+// TestValues: where marks leave no room, a value is left out, and none lies on another.
+func TestValues(t *testing.T) {
+	t.Parallel()
+	crowd := chart{x: linear(10, results.Number), y: linear(10, results.Number)}
+	for i := range 9 {
+		c := curve{mark: mark{"a", i}}
+		c.marks = append(c.marks, spot{point: point{X: 5, Y: 5 + float64(i)/100}})
+		crowd.curves = append(crowd.curves, c)
+	}
+	d := crowd.Draw()
+	places := d.taken[len(crowd.curves):]
+	if len(places) == 0 || len(places) == len(crowd.curves) {
+		t.Errorf("%d values at %d marks of one place", len(places), len(crowd.curves))
+	}
+	for i, place := range places {
+		if slices.ContainsFunc(places[i+1:], place.covers) {
+			t.Errorf("a value lies on another at %v", place)
+		}
+	}
+}
+
 // TestCensoredPart: a curve goes on dotted where waits had not ended, and only
 // there.
 func TestCensoredPart(t *testing.T) {
@@ -163,7 +210,15 @@ func TestCensoredPart(t *testing.T) {
 	if last := c.line[len(c.line)-1]; last.Y > 1.01e6 || last.X > 2 {
 		t.Errorf("half of the waits ended, the curve goes on to %v", last)
 	}
-	if len(c.bound) != 2 || c.bound[0].Y != 5e9 || c.bound[0].X < 2 {
+	if len(c.bound) < 2 || c.bound[1].Y != 5e9 || c.bound[1].X < 2 || c.bound[0] != c.line[len(c.line)-1] {
 		t.Errorf("the other half is at least 5 s, drawn as %v", c.bound)
+	}
+	var values []string
+	drawn := withPercentiles(chart{}, cells, perAcquisition).Draw()
+	for _, s := range c.marks {
+		values = append(values, drawn.value(s))
+	}
+	if !slices.Equal(values, []string{"1 ms", "≥ 5 s", "≥ 5 s"}) {
+		t.Errorf("p50, p90 and p99 are %q", values)
 	}
 }

@@ -60,7 +60,7 @@ func TestChaos(t *testing.T) {
 				for end := time.Now().Add(length); time.Now().Before(end) && sum.sound(); {
 					c := newChaos(t, d, open)
 					c.play(min(time.Until(end), longestRound))
-					sum.add(c.judge())
+					sum.add(c.judge(""))
 				}
 			})
 		}

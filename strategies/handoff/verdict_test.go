@@ -58,12 +58,12 @@ func (s *tally) String() string {
 // sound says that nothing was found that no lock may do.
 func (s *tally) sound() bool { return s.stuck+len(s.impossible) == 0 }
 
-// judge looks at each key's history.
+// judge looks at each key's history, and draws an impossible one in that directory.
 //
 // Two faults end leases before their time, and what was held then counts as given up: a
 // loss of data, and a clock of Redis that is set forward. One fault may repeat tokens: a
 // clock of Redis that is set back, where the lock becomes free before it has caught up.
-func (c *chaos) judge() *tally {
+func (c *chaos) judge(drawings string) *tally {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	sum := &tally{stuck: int(c.inside.Load()), faults: c.faults}
@@ -89,7 +89,7 @@ func (c *chaos) judge() *tally {
 			}
 		}
 		kept := slices.DeleteFunc(slices.Clone(history), func(o locktest.Operation) bool { return passedOn[o.Lease] })
-		switch err := locktest.CheckHistory(model, kept, ""); {
+		switch err := locktest.CheckHistory(model, kept, drawings); {
 		case errors.Is(err, locktest.ErrUndecided):
 			sum.undecided++
 		case err != nil:
@@ -328,7 +328,7 @@ func TestPlantedFaultsAreFound(t *testing.T) {
 			sum := &tally{name: name, faults: map[string]int{}}
 			for end := time.Now().Add(2 * time.Minute); time.Now().Before(end); {
 				c.play(fault.play)
-				s := c.judge()
+				s := c.judge(t.TempDir())
 				sum.add(s)
 				if fault.found(s) {
 					return

@@ -345,6 +345,7 @@ func TestNewcomer(t *testing.T) {
 			t.Parallel()
 			server := redistest.Start(t)
 			fixture := test.on(server.Addr)
+			fixture.Drawings = t.TempDir()
 			if len(test.promises) > 0 { // what is broken has to be waited for
 				fixture.Patience = 3 * time.Second
 			}
