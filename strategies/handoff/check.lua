@@ -27,4 +27,5 @@ if redis.call('EXISTS', queue) == 1 then
   end
   redis.call('PEXPIRE', queue, 600000)
 end
-return {owner or '', redis.call('PTTL', lock), string.format('%.0f', now()), redis.call('LPOS', queue, ARGV[4]) or -1, told}
+local place = redis.call('LPOS', queue, ARGV[4]) or -1
+return {owner or '', redis.call('PTTL', lock), string.format('%.0f', now()), place, told}

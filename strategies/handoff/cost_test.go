@@ -26,7 +26,9 @@ func TestCostAlone(t *testing.T) {
 		calls := locktest.Calls(t, q.server, func() {
 			w.stall()
 			q.come("one", p)
-			poll.Until(t, "all is sent", func() bool { return w.sent(command("set")) && w.sent(command("time")) == tokens })
+			poll.Until(t, "all is sent", func() bool {
+				return w.sent(command("set")) && w.sent(command("time")) == tokens
+			})
 			w.flow()
 			trial.Release(t, q.next("one"))
 		})

@@ -76,7 +76,8 @@ func newIDs() *ids {
 
 func (i *ids) next(lock string) string { return i.of(strconv.FormatInt(i.last.Add(1), 36), lock) }
 
-// of makes an id. Its secret is a quarter of a hash: who sees one cannot go on from there to the secret of a longer text.
+// of makes an id. Its secret is a quarter of a hash: who sees one cannot go on from there to the secret of a longer
+// text.
 func (i *ids) of(number, lock string) string {
 	mac := sha256.Sum256(slices.Concat(i.key[:], []byte(number+" "+lock)))
 	return i.process + ":" + number + ":" + base64.RawURLEncoding.EncodeToString(mac[:8])
