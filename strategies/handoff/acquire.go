@@ -135,7 +135,7 @@ func (l *Locker) take(ctx context.Context, ln *line) (*lease, error) {
 	var owner string
 	doubtful, err := l.persist(within, func() (err error) {
 		l.config.Probe.Attempt()
-		owner, g.token, err = l.redis.take(within, &ln.names, l.ids.process, g.id, milliseconds(ln.ttl))
+		owner, g.token, err = l.redis.take(within, &ln.names, l.ids.process, g.id, milliseconds(ln.ttl), l.tokens)
 		return err
 	})
 	g.indeterminate = doubtful

@@ -6,7 +6,7 @@ local owner, told = redis.call('GET', lock), 0
 if redis.call('EXISTS', queue) == 1 then
   if not owner then
     local seen = string.sub(ARGV[3], 1, 26)
-    if seen ~= '' and seen ~= caller then -- its lease ran out: it is not there, and not for its other places
+    if seen ~= '' and seen ~= ARGV[2] then -- its lease ran out: it is not there, and not for its other places
       local first, others = redis.call('LRANGE', queue, 0, 499), {} -- a longer look would take too long
       for i = #first, 1, -1 do
         if string.sub(first[i], 1, 26) ~= seen then
@@ -27,4 +27,5 @@ if redis.call('EXISTS', queue) == 1 then
   end
   redis.call('PEXPIRE', queue, 600000)
 end
-return {owner or '', redis.call('PTTL', lock), number(now()), redis.call('LPOS', queue, ARGV[4]) or -1, told}
+local place = redis.call('LPOS', queue, ARGV[4]) or -1
+return {owner or '', redis.call('PTTL', lock), string.format('%.0f', now()), place, told}

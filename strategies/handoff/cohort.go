@@ -52,5 +52,5 @@ func OpenCohort(config goredis.Config, options CohortOptions) (*Locker, error) {
 	if err := errors.Join(config.Validate(1), options.Validate()); err != nil {
 		return nil, fmt.Errorf("cohort: %w", err)
 	}
-	return Open(config, Options{Linger: math.MaxInt64, Turns: options.Batch})
+	return Open(config, Options{Linger: math.MaxInt64, Tokens: true, Turns: options.Batch})
 }

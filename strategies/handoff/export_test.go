@@ -3,12 +3,22 @@ package handoff
 import (
 	"fmt"
 	"time"
+
+	"github.com/lockbench/lockbench/strategies"
 )
 
 // Scripts are the hashes by which Redis is asked to run them.
 var Scripts = map[string]string{
 	"queue": queueScript.hash, "release": releaseScript.hash, "leave": leaveScript.hash,
 	"check": checkScript.hash, "extend": extendScript.hash,
+}
+
+// Behind is the Lease behind what a caller gets.
+func Behind(lease strategies.Lease) *Lease {
+	if held, fenced := lease.(*Lease); fenced {
+		return held
+	}
+	return lease.(struct{ unfenced }).unfenced.(*Lease)
 }
 
 // Attend has a process do for so long without a look at what others do, so that a machine

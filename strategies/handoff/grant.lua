@@ -4,8 +4,9 @@
 --
 -- The lock is a string, the owner's id; a + behind it says that somebody may wait. The
 -- queue is a list of "id ttl". An id is "process:number:secret"; a process's name has 26
--- characters.
-local lock, queue, base, caller = KEYS[1], KEYS[2], ARGV[1], ARGV[2]
+-- characters. The functions take no locals from around them: that would cost each
+-- script more.
+local lock, queue = KEYS[1], KEYS[2]
 
 -- now is Redis's clock in µs.
 local function now()
@@ -13,24 +14,20 @@ local function now()
   return time[1] * 1000000 + time[2]
 end
 
-local function number(n)
-  return string.format('%.0f', n)
-end
-
 -- tell returns what an owner is told: "process:number token proof lock". Only who knows the
 -- id's secret can make the proof, and the proof does not show it: whoever listens, or only
 -- publishes, can neither make nor change a message.
 local function tell(id, token)
-  token = number(token)
-  local proof = string.sub(redis.sha1hex(id .. ' ' .. token .. ' ' .. lock), 1, 16)
-  return string.match(id, '^%w+:%w+') .. ' ' .. token .. ' ' .. proof .. ' ' .. lock
+  local said = string.format(' %.0f ', token)
+  local proof = string.sub(redis.sha1hex(id .. said .. KEYS[1]), 1, 16)
+  return string.sub(id, 1, (string.find(id, ':', 28, true) or 0) - 1) .. said .. proof .. ' ' .. KEYS[1]
 end
 
 -- mark says on the lock that somebody may wait. The value of another library is not changed, which
 -- compares it when it releases.
 local function mark(owner)
   if string.find(owner, '^%w+:%w+') and string.sub(owner, 27, 27) == ':' and string.sub(owner, -1) ~= '+' then
-    redis.call('APPEND', lock, '+')
+    redis.call('APPEND', KEYS[1], '+')
   end
 end
 
@@ -42,23 +39,25 @@ end
 -- returns what tell returns if the next is of the caller's process, 1 when the lock is free, 2 when
 -- another process has it, 3 when it is free and some wait still, who look for themselves
 local function grant(token)
+  local lock, queue = KEYS[1], KEYS[2]
   for _ = 1, 64 do
     local entry = redis.call('LPOP', queue)
     if not entry then
       redis.call('DEL', lock)
       return 1
     end
-    local id, ttl = string.match(entry, '^(%w+:%w+%S*) (%d+)$')
-    if id then
+    local space = string.find(entry, ' [1-9]%d*$', 28)
+    if space and #entry - space < 14 and string.sub(entry, 27, 27) == ':' then -- a TTL that SET takes
       token = token + 1
-      redis.call('SET', lock, id .. '+', 'PX', ttl)
+      local id = string.sub(entry, 1, space - 1)
+      redis.call('SET', lock, id .. '+', 'PX', string.sub(entry, space + 1))
       local process = string.sub(id, 1, 26)
       local told = tell(id, token)
-      if process == caller then
+      if process == ARGV[2] then
         return told
       end
       redis.set_repl(redis.REPL_NONE)
-      local heard = redis.pcall('SPUBLISH', base .. process, told)
+      local heard = redis.pcall('SPUBLISH', ARGV[1] .. process, told)
       redis.set_repl(redis.REPL_ALL)
       if type(heard) == 'table' then -- refused: nobody is dropped for it
         redis.call('LPUSH', queue, entry)

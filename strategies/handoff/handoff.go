@@ -86,17 +86,23 @@ type Options struct {
 	// Linger is how long a process may pass the lock on among its own waiters before the
 	// other processes have their turn. 0 passes nothing on.
 	Linger time.Duration `opt:"linger" help:"how long a process may pass the lock on to its own waiters; 0: never"`
+	// Tokens are the fencing tokens. Without them a free lock costs no TIME, and leases are not strategies.Fenced;
+	// processes with and without may share a lock.
+	Tokens bool `opt:"tokens" help:"fencing tokens, for which a free lock is asked TIME"`
 	// Turns is the most turns that a process has of one lease, up to MostTurns; 0 means MostTurns.
 	Turns int
 }
 
 // Defaults returns the Options that cost Redis least.
-func Defaults() Options { return Options{Linger: 200 * time.Millisecond} }
+func Defaults() Options { return Options{Linger: 200 * time.Millisecond, Tokens: true} }
 
-// Refine changes what differs if nothing is passed on.
+// Refine changes what differs if nothing is passed on, or if there are no tokens.
 func (o Options) Refine(info strategies.Info) strategies.Info {
 	if info.Claims.FIFO = o.Linger == 0; info.Claims.FIFO {
 		info.Summary = "the release hands the lock to the longest waiting"
+	}
+	if info.Claims.Fencing = o.Tokens; !o.Tokens {
+		info.Limits = info.Limits[:1] // the other is of tokens
 	}
 	return info
 }
@@ -125,7 +131,8 @@ const leastTTL = 10 * time.Millisecond
 type Locker struct {
 	config goredis.Config
 	linger time.Duration // 0 passes nothing on
-	turns  int           // the most turns of one lease
+	tokens bool
+	turns  int // the most turns of one lease
 	ids    *ids
 	base   string // the beginning of a process's channel name, without a cluster
 	redis  *node
@@ -165,9 +172,16 @@ func New(client goredis.Client, options ...lock.Option) (*lock.FencedLocker, err
 	return NewWith(client, Defaults(), options...)
 }
 
-// NewWith is New with Options of this lock.
+// NewWith is New with Options of this lock. It has tokens, whatever they say.
 func NewWith(client goredis.Client, own Options, options ...lock.Option) (*lock.FencedLocker, error) {
+	own.Tokens = true
 	return lock.OpenFenced([]goredis.Client{client}, Open, own, options)
+}
+
+// NewUnfenced is NewWith without tokens.
+func NewUnfenced(client goredis.Client, own Options, options ...lock.Option) (*lock.Locker, error) {
+	own.Tokens = false
+	return lock.Open([]goredis.Client{client}, Open, own, options)
 }
 
 // Open returns a Locker on the first node, as lockbench needs it. It does not talk to
@@ -187,7 +201,8 @@ func Open(config goredis.Config, options Options) (*Locker, error) {
 	client := config.Nodes[0].Client.(redis.UniversalClient) // pipeline.Dial takes no other
 	cluster, _ := client.(*redis.ClusterClient)
 	l := &Locker{
-		config: config, linger: options.Linger, turns: options.Turns, ids: newIDs(), base: config.Prefix + "handoff:",
+		config: config, linger: options.Linger, tokens: options.Tokens, turns: options.Turns, ids: newIDs(),
+		base:      config.Prefix + "handoff:",
 		attention: time.Second,
 		lines:     map[lineKey]*line{}, places: map[string]*place{}, held: map[string]*lease{},
 		subscribers: map[redis.UniversalClient]*subscriber{},
@@ -250,7 +265,7 @@ func (l *Locker) AcquireFor(ctx context.Context, key string, ttl time.Duration) 
 	if err != nil {
 		return nil, fmt.Errorf("acquire %q: %w", key, l.explained(ctx, err))
 	}
-	return held, nil
+	return l.shown(held), nil
 }
 
 // TryAcquire tries once. It returns ErrHeld without a try if a caller of this process has the
@@ -265,7 +280,7 @@ func (l *Locker) TryAcquireFor(ctx context.Context, key string, ttl time.Duratio
 	if err != nil {
 		return nil, fmt.Errorf("try to acquire %q: %w", key, l.explained(ctx, err))
 	}
-	return held, nil
+	return l.shown(held), nil
 }
 
 // Close gives up what is queued, for no longer than two seconds, and closes the connections.

@@ -30,7 +30,7 @@ func TestMain(m *testing.M) {
 
 func TestConformance(t *testing.T) {
 	t.Parallel()
-	trial.Conform(t, "handoff", "handoff:linger=0s")
+	trial.Conform(t, "handoff", "handoff:linger=0s", "handoff:tokens=false")
 	trial.Conform(t, "cohort")
 }
 

@@ -29,7 +29,7 @@ type lease struct {
 }
 
 // Lease is one turn of a caller. It is a strategies.Lease, Extender, Fenced, Timed and
-// Watched.
+// Watched; without Tokens it is wrapped, and not Fenced.
 type Lease struct {
 	line  *line
 	lease *lease
@@ -45,6 +45,22 @@ type Lease struct {
 
 // FencingToken is larger than that of every earlier lease on the same lock.
 func (t *Lease) FencingToken() int64 { return t.fence }
+
+// unfenced is what a Lease can do without tokens.
+type unfenced interface {
+	strategies.Lease
+	strategies.Extender
+	strategies.Timed
+	strategies.Watched
+}
+
+// shown returns a lease as its caller gets it.
+func (l *Locker) shown(held *Lease) strategies.Lease {
+	if l.tokens {
+		return held
+	}
+	return struct{ unfenced }{held}
+}
 
 // ValidUntil returns when the lease ends, unless it is extended or released.
 func (t *Lease) ValidUntil() time.Time { return t.lease.until.Get() }

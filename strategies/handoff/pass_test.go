@@ -36,6 +36,19 @@ func TestFirstComeFirstServed(t *testing.T) {
 	newPair(t, "handoff:linger=0s", time.Hour, 0, 0).play(strings.Join(order, " "))
 }
 
+// Processes with tokens and without share a lock. Those that there are grow: the queue sees to it.
+func TestTokensBesideNone(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	with, without := attentive(t, server, "handoff"), attentive(t, server, "handoff:tokens=false")
+	q := newQueue(t, server)
+	trial.Release(t, acquire(t, with))
+	lease := acquire(t, without) // which asks for no time
+	q.join("with", with)
+	trial.Release(t, q.turns(lease, "with"))
+	q.nothingLeft(with, without)
+}
+
 // A process that has taken a free lock does not listen yet when its release queues it for its next waiter. It is told
 // of the turn all the same, or finds at once that it has passed: no look is due for an hour.
 func TestReleaseQueuesAProcessThatDoesNotListen(t *testing.T) {

@@ -44,7 +44,7 @@ func (l *Locker) probe(ctx context.Context, key string) error {
 		}
 	}
 	for _, step := range []func() error{
-		func() error { _, _, err := l.redis.take(ctx, on, l.ids.process, first, ttl); return err },
+		func() error { _, _, err := l.redis.take(ctx, on, l.ids.process, first, ttl, l.tokens); return err },
 		run(queueScript, second, ttl, "again"),
 		run(queueScript, third, ttl, "front"),
 		run(leaveScript, entry(third, short)),

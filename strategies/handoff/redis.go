@@ -71,11 +71,11 @@ func (n *node) passes(err error) bool {
 }
 
 // take takes a free lock, without a script where two commands can go together. It returns the
-// owner and, if that is id, Redis's time in µs after the grant.
+// owner and, if that is id and timed, Redis's time in µs after the grant.
 func (n *node) take(
-	ctx context.Context, on *names, process, id string, ttl int64,
+	ctx context.Context, on *names, process, id string, ttl int64, timed bool,
 ) (owner string, clock int64, err error) {
-	if n.cluster != nil {
+	if n.cluster != nil && timed {
 		reply, err := n.run(ctx, queueScript, on, process, id, ttl, "try")
 		if told, ok := reply.(string); ok && err == nil {
 			owner, clock, _, _ = n.ids.parse(told)
@@ -84,7 +84,11 @@ func (n *node) take(
 	}
 	set := redis.NewCmd(ctx, "set", on.lock, id, "px", ttl, "nx", "get")
 	now := redis.NewCmd(ctx, "time")
-	if err = n.conn.Send(ctx, set, now); err == nil {
+	commands := []*redis.Cmd{set, now}
+	if !timed {
+		commands = commands[:1]
+	}
+	if err = n.conn.Send(ctx, commands...); err == nil {
 		if owner, err = set.Text(); err == redis.Nil { //nolint:errorlint // Redis's own
 			owner, err = id, nil
 		}
@@ -94,7 +98,7 @@ func (n *node) take(
 		return "", 0, n.refused(on, err)
 	}
 	clock, ok := micros(now.Val())
-	if !ok {
+	if timed && !ok {
 		return "", 0, unexpected("TIME", now.Val())
 	}
 	return strings.TrimSuffix(owner, "+"), clock, nil

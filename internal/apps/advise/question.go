@@ -117,7 +117,7 @@ func (q Question) oneCommand(info strategies.Info) bool { return info.Name == at
 // misplaced says why a strategy cannot run on the requested servers, as far as that is known without
 // them; "" if it can.
 func (q Question) misplaced(info strategies.Info) string {
-	if problems := engine.Undriven(q.Workload); info.Driver && len(problems) > 0 {
+	if problems := engine.Undriven(info, q.Workload); info.Driver && len(problems) > 0 {
 		return problems[0].Error()
 	}
 	kind, err := store.Lookup(store.Redis)

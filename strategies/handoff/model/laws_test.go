@@ -19,10 +19,10 @@ var ofTheScripts = map[mistake][]edit{
     local first, heard = redis.call('LINDEX', queue, 0), 0
     if first then
       local told = tell(string.match(first, '^%S+'), token + 1)
-      heard = redis.pcall('SPUBLISH', base .. string.sub(first, 1, 26), told)
+      heard = redis.pcall('SPUBLISH', ARGV[1] .. string.sub(first, 1, 26), told)
     end
     local entry = redis.call('LPOP', queue)`},
-		{"local heard = redis.pcall('SPUBLISH', base .. process, told)", ""},
+		{"local heard = redis.pcall('SPUBLISH', ARGV[1] .. process, told)", ""},
 	},
 	offeredAgain:  {{"        return 2\n      end\n", "        return 2\n      end\n      token = token - 1\n"}},
 	grantToNobody: {{"if heard > 0 then", "if heard >= 0 then"}},
@@ -43,7 +43,7 @@ var ofTheScripts = map[mistake][]edit{
   elseif`, "  if",
 	}},
 	leaveTwice:     {{"told, owner = grant(now()), false", "told = grant(now())"}},
-	keepTheSilent:  {{"if seen ~= '' and seen ~= caller then", "if false then"}},
+	keepTheSilent:  {{"if seen ~= '' and seen ~= ARGV[2] then", "if false then"}},
 	extendShortens: {{"ARGV[4], 'GT')", "ARGV[4])"}},
 }
 
