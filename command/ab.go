@@ -23,6 +23,7 @@ import (
 	"github.com/lockbench/lockbench/results"
 	"github.com/lockbench/lockbench/results/compare"
 	"github.com/lockbench/lockbench/results/merge"
+	"github.com/lockbench/lockbench/workloads"
 )
 
 // ab is a comparison of two builds: its flags, and what has been measured.
@@ -98,7 +99,8 @@ func (f *ab) validate(builds []string) error {
 		_, err := exec.LookPath(build)
 		problems = append(problems, err)
 	}
-	_, set, _ := parsed(f.runs, true) // the runs report its errors
+	runs, set, _ := parsed(f.runs, true) // the runs report its errors
+	_ = (&input{set: set, origins: workloads.Origins{}}).file(runs.all, &runs.workload)
 	for _, name := range notOfRuns {
 		if set.Changed(name) {
 			problems = append(problems, fmt.Errorf("after the --: --%s is not for the runs of ab", name))
@@ -194,7 +196,7 @@ func (a *app) measurePairs(ctx context.Context, f *ab, redis lockbench.StoreOpti
 // duration of its own.
 func (f *ab) flagsOf(pair int) []string {
 	usual := []string{"--no-baselines", "--seed", strconv.Itoa(pair)}
-	if !slices.ContainsFunc(f.runs, func(flag string) bool { return strings.HasPrefix(flag, "--workload") }) {
+	if runs, _, _ := parsed(f.runs, true); runs.file == "" && runs.all == "" {
 		usual = append(usual, "--duration", "2s", "--warmup", "500ms")
 	}
 	return append(usual, f.runs...)

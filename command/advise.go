@@ -78,7 +78,7 @@ func (a *app) advise() *cobra.Command {
 		}
 		a.warn(question.Workload.Warnings()...)
 		if f.dryRun {
-			p := &layout.Page{}
+			p := &layout.Page{Wide: a.width()}
 			question.LayPlan(p, shown(f.redis), listed(outputs))
 			return printed(p.Save(a.stdout, "plan"))
 		}

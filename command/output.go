@@ -177,8 +177,9 @@ func inputs(name string, draft workloads.Draft, others ...string) []string {
 func readBy(words []string) []string {
 	f, set, _ := parsed(words, true)
 	in := &input{set: set, origins: workloads.Origins{}}
+	_ = in.file(f.all, &f.workload)
 	_ = in.workload(f.file, &f.workload)
-	return inputs(f.file, f.workload)
+	return inputs(f.file, f.workload, f.all)
 }
 
 // saveAll writes every output, even if one has failed, and names the files that it wrote unless it shall be quiet. It

@@ -8,7 +8,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -140,21 +139,17 @@ func (a *app) sessions(ctx context.Context, f *record) error {
 
 // one records a session into a new file of a folder, which appears complete.
 func (f *record) one(ctx context.Context, build, folder string) (string, error) {
-	file := ""
-	for n := 1; file == ""; n++ {
-		name := filepath.Join(folder, fmt.Sprintf("%03d.json", n))
-		if _, err := os.Lstat(name); errors.Is(err, fs.ErrNotExist) {
-			file = name
-		} else if err != nil {
-			return "", err
-		}
-	}
-	partial := strings.TrimSuffix(file, ".json") + ".partial"
-	defer os.Remove(partial) // of a session that was not complete
+	partial := filepath.Join(folder, fmt.Sprintf("%d.partial", os.Getpid()))
+	defer os.Remove(partial)
 	if _, err := (child{program: build, flags: f.runs, report: partial}).run(ctx); err != nil {
 		return "", err
 	}
-	return file, os.Rename(partial, file)
+	for n := 1; ; n++ {
+		file := filepath.Join(folder, fmt.Sprintf("%03d.json", n))
+		if err := os.Link(partial, file); !errors.Is(err, fs.ErrExist) { // it never replaces a report
+			return file, err
+		}
+	}
 }
 
 // stoppedAfter is the error of an interrupt.

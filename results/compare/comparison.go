@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"slices"
 	"strings"
 
 	"github.com/lockbench/lockbench/internal/words"
@@ -201,6 +202,11 @@ func (r Rules) overall(all []Result) Verdict {
 // missed, with the change from which on it would have been found; "" if there are none.
 func (c *Comparison) Insensitive() string {
 	var all []string
+	for _, s := range c.Strategies {
+		if !slices.ContainsFunc(s.Results, func(r Result) bool { return r.Metric == c.Rules.Primary }) {
+			all = append(all, fmt.Sprintf("%s %s (no run has it)", s.Name, c.Rules.Primary))
+		}
+	}
 	for name, r := range c.results() {
 		switch {
 		case !c.Rules.counts(r.Metric), r.Sensitive, r.Verdict == Worse, r.Verdict == Better:

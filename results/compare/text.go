@@ -178,7 +178,7 @@ func (c *Comparison) missed() string {
 	of := ""
 	for name, r := range c.results() {
 		switch {
-		case !c.Rules.counts(r.Metric) || r.Verdict != NoneFound:
+		case !c.Rules.counts(r.Metric) || r.Verdict == Better:
 		case r.Detectable == nil:
 			return fmt.Sprintf("how large one of %s %s would have been found is not known", name, r.Label)
 		case of == "" || math.Abs(*r.Detectable) > math.Abs(*least.Detectable):
