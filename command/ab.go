@@ -49,7 +49,7 @@ func (a *app) ab() *cobra.Command {
 			"stand in for the flags of ab, not for FLAGS.\n" +
 			"It ends with 110 if the head is worse by the primary metric (--metric), with --all-metrics by\n" +
 			"any, with 111 if it broke a guarantee, with 112 if no verdict was possible, or with --strict\n" +
-			"if a change of the threshold could have been missed.",
+			"unless a change as large as the threshold would have been significant.",
 		Example: "  go build -o /tmp/base ./cmd/lockbench     # change something\n" +
 			"  go build -o /tmp/head ./cmd/lockbench\n" +
 			"  lockbench ab /tmp/base /tmp/head -- --strategy pubsub --clients 200",

@@ -138,7 +138,8 @@ func (f *adviseFlags) question(ctx context.Context, given func(string) bool) (ad
 		Redis: f.redis, Budget: f.budget,
 	}
 	if len(f.strategies) > 0 {
-		q.Named, err = driver.Parse(ctx, f.strategies...)
+		known, _ := recognised(f.strategies, true)
+		q.Named, err = driver.Parse(ctx, known...)
 		problems = append(problems, prefixed("strategy", err))
 	} else if f.language != "" && f.language != "go" {
 		q.Drivers = driversFor(ctx, f.language, q.For)

@@ -35,7 +35,8 @@ func (a *app) check() *cobra.Command {
 	registerQuiet(flags, &quiet)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		given := a.input(flags).variables(flags)
-		variants, unknown := driver.Parse(cmd.Context(), args...)
+		known, notes := recognised(args, true)
+		variants, unknown := driver.Parse(cmd.Context(), known...)
 		if unknown == nil && len(variants) != 1 {
 			unknown = errors.New("one strategy is checked at a time")
 		}
@@ -50,6 +51,9 @@ func (a *app) check() *cobra.Command {
 			return err
 		}
 		if !quiet {
+			for _, note := range notes {
+				a.say("%s", note)
+			}
 			o.Progress = func(name string) { a.say("%s", name) }
 		}
 		found, err := conformance.Run(cmd.Context(), o)

@@ -136,7 +136,11 @@ func (a *app) clean() *cobra.Command {
 		}
 		var drivers []strategies.Info
 		if redis.Address != "auto" {
-			drivers = driver.Infos(cmd.Context())
+			var silent error
+			drivers, silent = driver.Infos(cmd.Context())
+			for _, err := range flatten(silent) {
+				a.warn(fmt.Sprintf("keys of this driver were not looked for: %v", err))
+			}
 		}
 		swept, err := lockbench.Clean(cmd.Context(), redis, drivers...)
 		for _, what := range swept {

@@ -22,8 +22,8 @@ func (a *app) compare() *cobra.Command {
 			"runs: 4 a side are needed to tell anything, more with several strategies, and 6 for an interval.\n" +
 			"With fewer it shows the figures, says undecided and how many it needs, and ends with 0.\n" +
 			"It ends with 110 if HEAD is worse by the primary metric (--metric), with --all-metrics by any,\n" +
-			"with 111 if it broke a guarantee, with 112 if no run can be trusted, or with --strict if a change\n" +
-			"of the threshold could have been missed. Only sessions that were recorded in turns can end with\n" +
+			"with 111 if it broke a guarantee, with 112 if no run can be trusted, or with --strict unless a\n" +
+			"change as large as the threshold would have been significant. Only sessions that were recorded in turns can end with\n" +
 			"110: between two blocks the machine may have changed, and the verdict is undecided. record makes\n" +
 			"such sessions. For builds of your own, ab is the better judge: it takes turns in pairs.",
 		Example: "  for i in 1 2 3 4; do for b in before after; do ./$b -s pubsub -o json=$b-$i.json; done; done\n" +
@@ -109,8 +109,8 @@ func (g *gate) register(set *pflag.FlagSet) {
 		return err
 	})
 	set.BoolVar(&g.rules.AllMetrics, "all-metrics", false, "every metric counts as the primary one does")
-	set.BoolVar(&g.rules.Strict, "strict", false, "exit code 112 unless a change for the worse of the threshold would "+
-		"have been found, in every metric that counts")
+	set.BoolVar(&g.rules.Strict, "strict", false, "exit code 112 unless a change for the worse as large as the "+
+		"threshold would have been significant, in every metric that counts")
 	g.outputs.register(set)
 }
 

@@ -33,8 +33,8 @@ var (
 )
 
 // recognised replaces the names of locks that are known from elsewhere by those that they have here, and says which. A
-// driver's name gets its prefix.
-func recognised(lists []string) (known, notes []string) {
+// driver's name gets its prefix, where drivers can be meant.
+func recognised(lists []string, drivers bool) (known, notes []string) {
 	for _, list := range lists {
 		before, rest := driver.Cut(list)
 		parts := strings.Split(before, ",")
@@ -49,6 +49,7 @@ func recognised(lists []string) (known, notes []string) {
 			name := strings.TrimSpace(part)
 			lock, familiar := familiarLocks[strings.ToLower(name)]
 			_, isDriver := driver.All()[name]
+			isDriver = isDriver && drivers
 			switch _, err := strategies.Lookup(name); {
 			case err == nil, !familiar && !isDriver:
 				all = append(all, part)

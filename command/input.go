@@ -166,7 +166,7 @@ func (in *input) named(key string) *pflag.Flag {
 // names returns the names of all flags.
 func (in *input) names() (all []string) {
 	in.set.VisitAll(func(flag *pflag.Flag) { all = append(all, flag.Name) })
-	return all
+	return slices.DeleteFunc(all, func(name string) bool { return name == "file" || name == "help" || name == "version" })
 }
 
 // refuse joins the errors of the flags with others. Each names where its value came from.

@@ -34,7 +34,7 @@ func (a *app) list() *cobra.Command {
 			case slices.Equal(names, []string{"faults"}):
 				return a.columns(allFaults())
 			}
-			names, notes := recognised(names)
+			names, notes := recognised(names, false)
 			for _, note := range notes {
 				a.say("%s", note)
 			}

@@ -258,7 +258,7 @@ func (f *flags) plan() (lockbench.Plan, error) {
 	if len(f.strategies) == 0 {
 		f.strategies = defaultStrategies()
 	}
-	f.strategies, f.notes = recognised(f.strategies)
+	f.strategies, f.notes = recognised(f.strategies, true)
 	variants, unknown := driver.Parse(context.Background(), f.strategies...)
 	plan := lockbench.Plan{
 		Strategies: variants,

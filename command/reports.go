@@ -107,7 +107,7 @@ func (a *app) printTables(text *bytes.Buffer, reports []results.File) error {
 		if text.Len() > 0 {
 			text.WriteByte('\n')
 		}
-		if len(reports) > 1 {
+		if len(reports) > 1 || text.Len() > 0 {
 			fmt.Fprintf(text, "%s\n\n", f.Name)
 		}
 		if err := render.WriteTable(text, f.Report, a.width(), colorful(a.stdout)); err != nil {

@@ -78,7 +78,7 @@ func noWords(cmd *cobra.Command, words []string) error {
 	}
 	near := append([]string{familiarCommands[words[0]]}, cmd.Root().SuggestionsFor(words[0])...)
 	near = slices.DeleteFunc(near, func(name string) bool { return name == "" })
-	known, _ := recognised(words[:1])
+	known, _ := recognised(words[:1], true)
 	_, err := strategies.ParseVariants(known[0])
 	hint := ""
 	switch {

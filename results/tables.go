@@ -343,9 +343,11 @@ func (r *Report) partSummaries() []Summary {
 			}
 		}
 	}
-	for i := range parts.Runs {
-		if part := &parts.Runs[i]; len(mixed) == 1 {
-			part.Strategy, _, _ = strings.Cut(part.Strategy, inMixed)
+	for name := range mixed {
+		for i := range parts.Runs {
+			if part := &parts.Runs[i]; len(mixed) == 1 {
+				part.Strategy = strings.TrimSuffix(part.Strategy, inMixed+name)
+			}
 		}
 	}
 	return parts.Summaries()

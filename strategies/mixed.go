@@ -16,6 +16,7 @@ func Mix(a, b Variant) (Variant, error) {
 		Claims:  x.Claims.and(y.Claims),
 
 		Capacity: x.Capacity, Store: x.Store, Nodes: max(x.Nodes, y.Nodes), Format: x.format(),
+		Since:     cmp.Or(x.Since, y.Since), // locks of one format need the same
 		NoCluster: cmp.Or(x.NoCluster, y.NoCluster), OnlyCounter: x.OnlyCounter || y.OnlyCounter,
 		Caveat: joined("; ", x.Caveat, y.Caveat), Assumes: joined(", and ", x.Assumes, y.Assumes),
 		Keys: union(x.Keys, y.Keys), Persistent: union(x.Persistent, y.Persistent),

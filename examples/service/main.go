@@ -86,7 +86,8 @@ func handler(locks *lock.FencedLocker, seats store) http.Handler {
 		}
 	}
 	mux.Handle("PUT /flights/{flight}", locked(func(r *http.Request, flight string, token int64) (int, error) {
-		n, err := strconv.Atoi(r.FormValue("seats"))
+		given, err := strconv.ParseUint(r.FormValue("seats"), 10, 31)
+		n := int(given)
 		if err != nil {
 			return 0, fmt.Errorf("seats: %w", err)
 		}

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/redis/go-redis/v9"
 
@@ -26,7 +27,7 @@ const Prefix = "exec:"
 const PathVariable = "LOCKBENCH_DRIVERS"
 
 // begins matches what begins a driver in a list.
-var begins = regexp.MustCompile(`(^|[,+])\s*` + Prefix)
+var begins = regexp.MustCompile(`(^|[,+])[\s\v\x{85}\pZ]*` + Prefix)
 
 // Parse returns the strategies of lists such as pubsub,exec:redis-py,fair+exec:./mine --fast: what follows exec: up to
 // the next ",exec:" or "+exec:" is one command. It starts the drivers to ask what they claim.
@@ -43,6 +44,9 @@ func Parse(ctx context.Context, lists ...string) ([]strategies.Variant, error) {
 				return strategies.NewVariant(name, settings)
 			}
 			n, err := strconv.Atoi(number)
+			if err == nil && (n < 0 || n >= len(commands)) {
+				err = strconv.ErrRange
+			}
 			if err != nil {
 				return strategies.Variant{}, fmt.Errorf("driver %q: %w", name, err)
 			}
@@ -116,14 +120,24 @@ func Greet(ctx context.Context, words []string) (Hello, error) {
 	return hello, d.Close()
 }
 
-// Infos returns what all drivers that can be used here say of their locks.
-func Infos(ctx context.Context) (infos []strategies.Info) {
-	for _, file := range All() {
-		if hello, err := Greet(ctx, []string{file}); err == nil {
-			infos = append(infos, hello.Info)
-		}
+// Infos returns what all drivers that can be used here say of their locks, and why others did not.
+func Infos(ctx context.Context) (infos []strategies.Info, silent error) {
+	var mu sync.Mutex
+	var asking sync.WaitGroup
+	for name, file := range All() {
+		asking.Go(func() {
+			hello, err := Greet(ctx, []string{file})
+			mu.Lock()
+			defer mu.Unlock()
+			if err != nil {
+				silent = errors.Join(silent, fmt.Errorf("%s%s: %w", Prefix, name, err))
+			} else {
+				infos = append(infos, hello.Info)
+			}
+		})
 	}
-	return infos
+	asking.Wait()
+	return infos, silent
 }
 
 // resolve returns the words of a command. The first is a path, a driver's name, or a program in PATH.

@@ -136,7 +136,7 @@ func (s *served) answer(q question) {
 func (s *served) acquire(ctx context.Context, q question) answer {
 	lease, err := engine.Acquire(ctx, s.locker, *q.Key, within(q.Timeout))
 	if err != nil {
-		return answer{ID: q.ID, Error: string(engine.ErrorOf(ctx, err))}
+		return answer{ID: q.ID, Error: string(engine.ErrorOf(ctx, err, q.Timeout != nil))}
 	}
 	a := answer{ID: q.ID, Lease: q.ID, Token: tokenOf(lease), Until: untilOf(lease)}
 	s.mu.Lock()
@@ -164,7 +164,7 @@ func (s *served) use(ctx context.Context, q question) answer {
 		err = lease.Release(ctx)
 	}
 	if err != nil {
-		return answer{ID: q.ID, Error: string(engine.ErrorOf(ctx, err))}
+		return answer{ID: q.ID, Error: string(engine.ErrorOf(ctx, err, false))}
 	}
 	return answer{ID: q.ID, Until: untilOf(lease)}
 }

@@ -161,6 +161,9 @@ func (r *run) drive() {
 			} else { // part of a mixed strategy
 				err = DriveLocally(r.control.release, i.locker, a, r.localWork(i), report)
 			}
+			for _, client := range a.Clients {
+				r.clients[client.ID].returned.Store(true)
+			}
 			if err != nil {
 				r.end(r.driven.fail(fmt.Errorf("instance %d of %s: %w", number+1, i.strategy.Name(), err)))
 			}
@@ -307,6 +310,8 @@ func (r *run) replay() error {
 	for id, end := range d.ends {
 		r.clients[id].record.Thought(end, max(end, r.window.End()))
 	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
 	return errors.Join(d.failed...)
 }
 
@@ -316,7 +321,7 @@ func (r *run) gaveUp(client *client, key *measure.Key, c reported) {
 	switch {
 	case c.Error == CycleStopped && c.Done >= r.window.End():
 		outcome = measure.Stopped
-	case c.Error == CycleTimedOut && r.Workload.Timeout != nil:
+	case c.Error == CycleTimedOut && (r.Workload.Timeout != nil || !client.instance.strategy.Info().Driver):
 		outcome = measure.TimedOut
 	default:
 		r.fail(errors.New(string(c.Error)))

@@ -68,9 +68,7 @@ func (r *run) drain() {
 
 // verify closes the instances and returns the names of what they left on the servers.
 func (r *run) verify(ctx context.Context) []string {
-	if len(r.hung) == 0 {
-		r.closeLockers()
-	}
+	r.closeLockers()
 	if !r.remote() {
 		return nil
 	}

@@ -171,8 +171,8 @@ func (r *run) prepare(ctx context.Context, i *instance) error {
 func (r *run) closeLockers() {
 	var closing sync.WaitGroup
 	for _, i := range r.instances {
-		if i.locker == nil {
-			continue
+		if _, driver := i.locker.(Driver); i.locker == nil || len(r.hung) > 0 && !driver {
+			continue // a client that hangs may use it
 		}
 		closing.Go(func() {
 			if err := i.locker.Close(); err != nil {

@@ -89,7 +89,7 @@ func (c *localClient) cycle(ctx context.Context, step Step) Cycle {
 	lease, err := Acquire(c.going, c.locker, c.Keys[step.Key], c.Timeout)
 	at := c.now()
 	if err != nil {
-		made.Done, made.Error = at, ErrorOf(c.going, err)
+		made.Done, made.Error = at, ErrorOf(c.going, err, c.Timeout != nil)
 		if made.Error != CycleTimedOut {
 			c.sleepers.Sleep(c.going.Done(), retryPause)
 		}
@@ -109,8 +109,11 @@ func (c *localClient) cycle(ctx context.Context, step Step) Cycle {
 		hold()
 	}
 	made.Granted, made.Released = at, c.now()
-	if err = errors.Join(err, lease.Release(ctx)); err != nil {
-		made.Error = ErrorOf(ctx, err)
+	switch freed := lease.Release(ctx); {
+	case err != nil:
+		made.Error = CycleError(errors.Join(err, freed).Error())
+	case freed != nil:
+		made.Error = ErrorOf(ctx, freed, false)
 	}
 	made.Done = c.now()
 	return made
@@ -140,12 +143,12 @@ func Acquire(
 	return lease, err
 }
 
-// ErrorOf returns the error of a lock that was used in ctx as a CycleError.
-func ErrorOf(ctx context.Context, err error) CycleError {
+// ErrorOf returns the error of a lock that was used in ctx, limited or not by a time of its own, as a CycleError.
+func ErrorOf(ctx context.Context, err error, limited bool) CycleError {
 	switch {
 	case ctx.Err() != nil:
 		return CycleStopped
-	case errors.Is(err, strategies.ErrHeld), errors.Is(err, context.DeadlineExceeded):
+	case errors.Is(err, strategies.ErrHeld), limited && errors.Is(err, context.DeadlineExceeded):
 		return CycleTimedOut
 	case errors.Is(err, strategies.ErrNotHeld):
 		return CycleNotHeld

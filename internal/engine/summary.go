@@ -2,6 +2,7 @@ package engine
 
 import (
 	"math"
+	"slices"
 
 	"github.com/lockbench/lockbench/internal/measure"
 	"github.com/lockbench/lockbench/results"
@@ -25,7 +26,11 @@ func (r *run) summarise(o observed, whole *results.ServerDelta, idle *idleCost, 
 	r.recorder.Record(result, r.audit)
 	var parts []string
 	for _, part := range r.Strategy.Parts {
-		parts = append(parts, part.Name())
+		name := part.Name()
+		if slices.Contains(parts, name) {
+			name += " (2)"
+		}
+		parts = append(parts, name)
 	}
 	result.Parts = r.recorder.Parts(parts)
 	result.Speed.Stall = new(measure.Stall(r.audit))

@@ -16,7 +16,7 @@ import (
 )
 
 // Schema is the version of the JSON document.
-const Schema = "lockbench/comparison/2"
+const Schema = "lockbench/comparison/3"
 
 // Metric is a metric in a comparison.
 type Metric = results.Metric

@@ -100,7 +100,7 @@ func (o Options) Refine(info strategies.Info) strategies.Info {
 		info.Caveat = "releases that nobody waits for leave signals: each lets a later waiter try in vain"
 	}
 	if o.OneKey {
-		info.Claims.Exclusion = false
+		info.Claims.Exclusion, info.Format = false, "blpop with one key"
 		info.Caveat = "SET and BLPOP on one key are a type error: who waits fails, and takes the lock for the " +
 			"signal when it cleans up"
 	}

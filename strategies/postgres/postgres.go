@@ -65,6 +65,7 @@ func (o Options) Refine(info strategies.Info) strategies.Info {
 	if o.Mode == Row {
 		info.Summary = "SELECT … FOR UPDATE in a transaction that is open while the lock is held"
 		info.Claims.FIFO = false
+		info.Format = "rows of PostgreSQL"
 		info.Persistent = []string{"{key}"}
 	}
 	return info

@@ -9,10 +9,10 @@ case "$1" in
 111) echo "::error::lockbench: the head broke a guarantee that its strategy claims" ;;
 112)
 	if [ "${2:-true}" = false ]; then
-		echo "::warning::lockbench: too few runs could be trusted for a verdict"
+		echo "::warning::lockbench: no verdict was possible"
 		exit 0
 	fi
-	echo "::error::lockbench: a change of the threshold could have been missed: more pairs, longer runs, or strict: false"
+	echo "::error::lockbench: too few runs could be trusted, or a change as large as the threshold would not have been significant: more pairs, longer runs, or strict: false"
 	;;
 *) echo "::error::lockbench ab ended with $1" ;;
 esac

@@ -324,6 +324,10 @@ func (q Question) Sized(givenWindow, givenWarmup bool) (Question, error) {
 	if givenWindow {
 		return q, nil
 	}
+	if time.Duration(w.Duration) > q.Budget {
+		return q, fmt.Errorf("--budget: %s is too short for one window of %v, which serves every client twice",
+			minutes(q.Budget), w.Duration)
+	}
 	all, _ := q.candidates()
 	q.whole = q.needs()
 	for q.fit = len(all); q.Plan().Expected()+reserve > q.Budget; q.fit-- {
@@ -361,10 +365,11 @@ func (q Question) saturation() *Saturation {
 			[2]string{"--strategy", names(q.Named)}) + q.secret()
 	}
 	w.Duration, w.Warmup, w.Think = workloads.Default().Duration, workloads.Default().Warmup, workloads.Dist{}
-	w.Rate = workloads.Rate(rounded(bearable * most))
+	busy := hold + passing.Seconds()
+	w.Rate = workloads.Rate(rounded(bearable / (share * busy)))
 	s := &Saturation{MostPerSecond: most, Ask: []string{ask()}}
 	if closed {
-		w.Rate, w.Think = 0, workloads.Fixed(time.Duration(rounded(turn/bearable-hold)*1e9).Round(time.Millisecond))
+		w.Rate, w.Think = 0, workloads.Fixed(time.Duration(rounded(float64(w.Clients)*share*busy/bearable-hold)*1e9).Round(time.Millisecond))
 		s.TurnNS, s.Ask = int64(turn*1e9), append(s.Ask, ask())
 	}
 	return s
