@@ -28,6 +28,18 @@ func TestAMixedStrategyPromisesWhatBothDo(t *testing.T) {
 	}
 }
 
+func TestLocksOfOtherKeysAreNotMixed(t *testing.T) {
+	for _, names := range []string{"pubsub+spin", "blpop:one-key=true+blpop", "postgres:mode=row+postgres", "semaphore+pubsub"} {
+		if _, err := strategies.ParseVariants(names); err == nil {
+			t.Errorf("%s are said to share a lock", names)
+		}
+	}
+	variants, err := strategies.ParseVariants("handoff+handoff:linger=0s")
+	if err != nil || variants[0].Info().Since.Redis == "" {
+		t.Errorf("%v: it does not say which Redis it needs", err)
+	}
+}
+
 func TestInstancesOfAMixedStrategyAreOfEachPartInTurn(t *testing.T) {
 	mixed, err := strategies.ParseVariants("pubsub+gated:pubsub")
 	if err != nil {

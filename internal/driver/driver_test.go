@@ -488,6 +488,7 @@ func TestDriversInAList(t *testing.T) {
 		"pubsub,exec:redis-py,exec:./a -x=1,2 b, ": {"pubsub,exec:3,exec:4", "redis-py", "./a -x=1,2 b,"},
 		"exec:go spin:backoff=none,base=1ms":       {"exec:3", "go spin:backoff=none,base=1ms"},
 		"a,fair:x=1,y=2+exec:redisson fair":        {"a,fair:x=1,y=2+exec:3", "redisson fair"},
+		"spin,\u00a0exec:a,\vexec:0":               {"spin,\u00a0exec:3,\vexec:4", "a", "0"},
 		"exec:a+b+ exec:c,d, exec: e":              {"exec:3+ exec:4, exec:5", "a+b", "c,d", "e"},
 	} {
 		text, commands := cut(list, 3)

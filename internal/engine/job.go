@@ -65,6 +65,8 @@ type Job struct {
 	// misread replaces the clock's reading at the start of a release. A test plants a fault
 	// with it; otherwise it is nil.
 	misread func(granted, released int64) int64
+
+	asked int // Workload.Instances before Run
 }
 
 // Run carries the job out: prepare, warm up, measure, stop, drain, verify, clean up. When
@@ -73,7 +75,7 @@ type Job struct {
 // With an error the run may be nil, or hold what was measured before the error. The
 // error wraps ErrServerGone or ErrUnsupported where that is the reason.
 func (j Job) Run(ctx context.Context) (*results.Run, error) {
-	j.Workload.Instances = j.Strategy.Instances(j.Workload.Instances)
+	j.asked, j.Workload.Instances = j.Workload.Instances, j.Strategy.Instances(j.Workload.Instances)
 	if err := j.Workload.Load(); err != nil {
 		return nil, err
 	}

@@ -130,6 +130,9 @@ func (r *run) labels(result *results.Run) []string {
 	if label := r.shortOfARound(result); label != "" {
 		labels = append(labels, label)
 	}
+	if len(r.Strategy.Parts) > 0 && r.asked != r.Workload.Instances {
+		labels = append(labels, fmt.Sprintf("in %d instances, as many of each part", r.Workload.Instances))
+	}
 	if r.behind(result) {
 		labels = append(labels, fmt.Sprintf(results.Overloaded+"%v found all %d clients waiting", r.Workload.Rate,
 			r.Workload.Clients))

@@ -615,7 +615,7 @@ func TestShortWindowsShowNoWaits(t *testing.T) {
 // TestSaturationIsSeen before anything is measured; what is proposed instead does not saturate a lock.
 func TestSaturationIsSeen(t *testing.T) {
 	t.Parallel()
-	both := []string{"--rate 30/s", "--think 6.6s"}
+	both := []string{"--rate 29/s", "--think 7s"}
 	for _, test := range []struct {
 		change func(*workloads.Spec)
 		most   float64 // 0 if it does not saturate
@@ -623,8 +623,9 @@ func TestSaturationIsSeen(t *testing.T) {
 	}{
 		{nil, 50, both},
 		{func(w *workloads.Spec) { w.Think = workloads.Fixed(3 * time.Second) }, 50, both},
-		{func(w *workloads.Spec) { w.Rate = 60 }, 50, []string{"--rate 30/s"}},
-		{func(w *workloads.Spec) { w.Keys = 4 }, 200, []string{"--rate 120/s", "--think 1.6s"}},
+		{func(w *workloads.Spec) { w.Rate = 60 }, 50, []string{"--rate 29/s"}},
+		{func(w *workloads.Spec) { w.Keys = 4 }, 200, []string{"--rate 110/s", "--think 1.7s"}},
+		{func(w *workloads.Spec) { w.Hold = workloads.Fixed(time.Millisecond) }, 1000, []string{"--rate 300/s", "--think 670ms"}},
 		{func(w *workloads.Spec) { w.Keys = 400 }, 0, nil},
 		{func(w *workloads.Spec) { w.Rate = 45 }, 0, nil},
 		{func(w *workloads.Spec) { w.Think = workloads.Fixed(5 * time.Second) }, 0, nil},
