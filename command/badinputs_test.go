@@ -91,6 +91,7 @@ var badInputs = []struct {
 		{"lockbench -s pubsub+spin,+fair,spin+backoff=none", 104},
 		{"lockbench -s pubsub+gated:pubsub -c 1", 104},
 		{"lockbench check pubsub+gated:pubsub", 104},
+		{"lockbench advise -c 100000 --hold 1h --dry-run", 104},
 		{"lockbench --fault hodler-crash", 104},
 		{"lockbench --fault holder-crash:at=9s", 104},
 		{"lockbench --fault failover", 104},

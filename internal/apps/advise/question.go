@@ -281,6 +281,8 @@ const (
 	turns, warmup = 2, 0.25
 	// leastWindow and leastWarmup belong to the shortest runs.
 	leastWindow, leastWarmup = 500 * time.Millisecond, 200 * time.Millisecond
+	// longestWindow keeps the sum of all windows far below what a time.Duration can hold.
+	longestWindow = 24 * time.Hour
 	// passing is the approximate time of a lock from one holder to the next.
 	passing = time.Millisecond
 	// arrivals is the number of arrivals that a 90th percentile needs, for one turn.
@@ -324,9 +326,9 @@ func (q Question) Sized(givenWindow, givenWarmup bool) (Question, error) {
 	if givenWindow {
 		return q, nil
 	}
-	if time.Duration(w.Duration) > q.Budget {
-		return q, fmt.Errorf("--budget: %s is too short for one window of %v, which serves every client twice",
-			minutes(q.Budget), w.Duration)
+	if time.Duration(w.Duration) > longestWindow {
+		return q, fmt.Errorf("a window of %v would be needed to serve every client twice, the longest is %v: "+
+			"give --duration, or ask about shorter holds or fewer clients", w.Duration, longestWindow)
 	}
 	all, _ := q.candidates()
 	q.whole = q.needs()
