@@ -42,7 +42,8 @@ type Locker interface {
 	// Acquire blocks until the lock on key is held, ctx ends, or the strategy
 	// must give up (ErrNoQuorum, ErrClosed, a transport error). When it returns
 	// an error nothing is held and nothing is left waiting. An error caused by
-	// ctx satisfies errors.Is(err, ctx.Err()).
+	// ctx satisfies errors.Is(err, ctx.Err()), also where a socket's deadline ends the
+	// call just before ctx does.
 	Acquire(ctx context.Context, key string) (Lease, error)
 	// Close frees what the Locker opened itself: connections, subscriptions,
 	// goroutines. It does not release leases and does not close the Nodes'
