@@ -115,7 +115,8 @@ func connections(v strategies.Variant, w workloads.Spec) int64 {
 	if !engine.NeedsStore(info, w) {
 		return 0
 	}
-	all := v.Instances(w.Instances)*(w.PoolSize()+info.Connections.PerInstance) + w.Clients*info.Connections.PerWaiter + spare
+	all := v.Instances(w.Instances)*(w.PoolSize()+info.Connections.PerInstance) +
+		w.Clients*info.Connections.PerWaiter + spare
 	for _, f := range w.Faults {
 		if f.Kind().Place == workloads.InClients { // the targets of faults have their own connections
 			clients := max(1, f.N)

@@ -23,7 +23,6 @@ import (
 	"github.com/lockbench/lockbench/results"
 	"github.com/lockbench/lockbench/results/compare"
 	"github.com/lockbench/lockbench/results/merge"
-	"github.com/lockbench/lockbench/workloads"
 )
 
 // ab is a comparison of two builds: its flags, and what has been measured.
@@ -99,10 +98,9 @@ func (f *ab) validate(builds []string) error {
 		_, err := exec.LookPath(build)
 		problems = append(problems, err)
 	}
-	runs, set, _ := parsed(f.runs, true) // the runs report its errors
-	_ = (&input{set: set, origins: workloads.Origins{}}).file(runs.all, &runs.workload)
+	_, in := ofRuns(f.runs)
 	for _, name := range notOfRuns {
-		if set.Changed(name) {
+		if in.set.Changed(name) {
 			problems = append(problems, fmt.Errorf("after the --: --%s is not for the runs of ab", name))
 		}
 	}
@@ -196,7 +194,7 @@ func (a *app) measurePairs(ctx context.Context, f *ab, redis lockbench.StoreOpti
 // duration of its own.
 func (f *ab) flagsOf(pair int) []string {
 	usual := []string{"--no-baselines", "--seed", strconv.Itoa(pair)}
-	if runs, _, _ := parsed(f.runs, true); runs.file == "" && runs.all == "" {
+	if runs, _ := ofRuns(f.runs); runs.file == "" && runs.all == "" {
 		usual = append(usual, "--duration", "2s", "--warmup", "500ms")
 	}
 	return append(usual, f.runs...)

@@ -114,7 +114,8 @@ func (in *input) file(name string, draft *workloads.Draft) error {
 		case line.Key == "description":
 			continue
 		case flag == nil:
-			err = fmt.Errorf("there is no such flag%s", words.Suggest("%q", line.Key, in.names()))
+			known := slices.DeleteFunc(in.names(), func(name string) bool { return slices.Contains(notInFiles, name) })
+			err = fmt.Errorf("there is no such flag%s", words.Suggest("%q", line.Key, known))
 		case given[flag.Name]:
 			err = fmt.Errorf("--%s is given twice", flag.Name)
 		case len(line.Values) == 0:
@@ -132,6 +133,9 @@ func (in *input) file(name string, draft *workloads.Draft) error {
 	}
 	return errors.Join(problems...)
 }
+
+// notInFiles are flags that a file cannot have.
+var notInFiles = []string{"file", "help", "version"}
 
 // repeatable are the flags outside a workload that may have several values.
 var repeatable = []string{"strategy", "redis", "threshold", "output"}
@@ -156,7 +160,7 @@ func give(flag *pflag.Flag, values []string, draft *workloads.Draft) error {
 // named returns a flag by its name in a file, which may be a plural; nil if there is none.
 func (in *input) named(key string) *pflag.Flag {
 	for _, name := range []string{key, strings.TrimSuffix(key, "ies") + "y", strings.TrimSuffix(key, "s")} {
-		if flag := in.set.Lookup(name); flag != nil && name != "file" && name != "help" && name != "version" {
+		if flag := in.set.Lookup(name); flag != nil && !slices.Contains(notInFiles, name) {
 			return flag
 		}
 	}
@@ -166,7 +170,7 @@ func (in *input) named(key string) *pflag.Flag {
 // names returns the names of all flags.
 func (in *input) names() (all []string) {
 	in.set.VisitAll(func(flag *pflag.Flag) { all = append(all, flag.Name) })
-	return slices.DeleteFunc(all, func(name string) bool { return name == "file" || name == "help" || name == "version" })
+	return all
 }
 
 // refuse joins the errors of the flags with others. Each names where its value came from.

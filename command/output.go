@@ -175,9 +175,7 @@ func inputs(name string, draft workloads.Draft, others ...string) []string {
 
 // readBy returns the files that a run with these flags reads. The run itself says what is wrong with them.
 func readBy(words []string) []string {
-	f, set, _ := parsed(words, true)
-	in := &input{set: set, origins: workloads.Origins{}}
-	_ = in.file(f.all, &f.workload)
+	f, in := ofRuns(words)
 	_ = in.workload(f.file, &f.workload)
 	return inputs(f.file, f.workload, f.all)
 }

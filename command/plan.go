@@ -46,8 +46,8 @@ func (f *flags) register(set *pflag.FlagSet) {
 	set.SortFlags = false
 	set.StringArrayVarP(&f.strategies, "strategy", "s", nil,
 		"`list` of strategies to run, each with its options: spin:backoff=fixed,base=5ms,pubsub; "+
-			"all for every one in Redis; exec:NAME or exec:COMMAND for a driver; A+B for half each; repeatable (default "+
-			strings.Join(defaultStrategies(), ",")+")")
+			"all for every one in Redis; exec:NAME or exec:COMMAND for a driver; A+B for half each; repeatable "+
+			"(default "+strings.Join(defaultStrategies(), ",")+")")
 	set.StringVarP(&f.all, "file", "f", "", "YAML `file` with a line for any of these flags: strategies, workload, "+
 		"servers, thresholds, outputs; flags and variables go before it")
 	registerWorkload(set, &f.file, &f.workload, workloads.Fields())
@@ -90,6 +90,15 @@ func parsed(words []string, anotherBuild bool) (*flags, *pflag.FlagSet, error) {
 	f.register(set)
 	makePatient(set)
 	return f, set, set.Parse(words)
+}
+
+// ofRuns returns the flags of runs that other builds carry out, with those in their run file. The runs report its
+// errors.
+func ofRuns(words []string) (*flags, *input) {
+	f, set, _ := parsed(words, true)
+	in := &input{set: set, origins: workloads.Origins{}}
+	_ = in.file(f.all, &f.workload)
+	return f, in
 }
 
 func registerQuiet(set *pflag.FlagSet, quiet *bool) {

@@ -82,9 +82,9 @@ func (f *record) validate() error {
 		names[name] = true
 		problems = append(problems, err)
 	}
-	_, set, _ := parsed(f.runs, true) // the runs report its errors
+	_, in := ofRuns(f.runs)
 	for _, name := range []string{"quiet", "output", "dry-run", "session", "start-at"} {
-		if set.Changed(name) {
+		if in.set.Changed(name) {
 			problems = append(problems, fmt.Errorf("after the --: --%s is not for the runs of record", name))
 		}
 	}

@@ -137,7 +137,8 @@ On %s %s, %s, %d CPUs, %s. `, w.Hold, w.Duration, w.Warmup, first.Redis.Name, fi
 var causes = map[string]string{
 	"exec:redis-py": "who finds the lock held sleeps for 100 ms, and who has just released it asks first",
 	"exec:redlock 5": "what a try got on less than a majority is undone when the last try has failed, and with " +
-		"`retryCount: -1`, which is its wait without limit, there is no last one: those who split the nodes wait for the TTL",
+		"`retryCount: -1`, which is its wait without limit, there is no last one: those who split the nodes wait " +
+		"for the TTL",
 }
 
 // noise says in how many runs something else than the locks had the machine.
@@ -205,8 +206,8 @@ var issues = map[[2]string]string{
 	{"exec:redis-py", "cancelled release"}: "release forgets its token before it asks Redis: " +
 		"[redis-py #4258](https://github.com/redis/redis-py/pull/4258) repairs that after 8.1.0",
 	{"exec:redis-py", "refused writes"}: "the same",
-	{"exec:redis-py-asyncio", "exclusion"}: "an acquire that is cancelled while its SET is on the way leaves the lock " +
-		"until its TTL",
+	{"exec:redis-py-asyncio", "exclusion"}: "an acquire that is cancelled while its SET is on the way leaves the " +
+		"lock until its TTL",
 	{"exec:aioredlock", "renewal and release"}:  "the script of the renewal takes the lock if nobody has it",
 	{"exec:python-redis-lock", "dead holder"}:   "who waits looks again after a TTL of its own, which is longer here",
 	{"exec:python-redis-lock", "slow answer"}:   "the same",

@@ -328,25 +328,26 @@ func TableOf(g Group, r *Report) Table {
 // partSummaries returns the parts of the mixed strategies as strategies of their own, which have only the figures of
 // MixedGroup.
 func (r *Report) partSummaries() []Summary {
-	parts, mixed := Report{Workload: r.Workload, Points: r.Points}, map[string]bool{}
+	mixed := map[string]bool{}
+	for _, run := range r.Runs {
+		if len(run.Parts) > 0 {
+			mixed[run.Strategy] = true
+		}
+	}
+	parts := Report{Workload: r.Workload, Points: r.Points}
 	for _, s := range r.Summaries() {
 		for _, run := range s.Runs {
 			for _, p := range run.Parts {
-				mixed[run.Strategy] = true
 				part := Run{
-					Strategy: p.Strategy + inMixed + run.Strategy, Point: run.Point, Parts: []Part{p},
+					Strategy: p.Strategy, Point: run.Point, Parts: []Part{p},
 					Invalid: run.Invalid, Failure: run.Failure, Partial: run.Partial,
+				}
+				if len(mixed) > 1 {
+					part.Strategy += inMixed + run.Strategy
 				}
 				part.Speed.Acquisitions = p.Acquisitions
 				part.Waiting.PerAcquisition, part.Fairness.Overtaken = p.Waits, p.Overtaken
 				parts.Runs = append(parts.Runs, part)
-			}
-		}
-	}
-	for name := range mixed {
-		for i := range parts.Runs {
-			if part := &parts.Runs[i]; len(mixed) == 1 {
-				part.Strategy = strings.TrimSuffix(part.Strategy, inMixed+name)
 			}
 		}
 	}

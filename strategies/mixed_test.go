@@ -8,7 +8,8 @@ import (
 )
 
 func TestAMixedStrategyPromisesWhatBothDo(t *testing.T) {
-	variants, err := strategies.ParseVariants("fair+gated:fair,pubsub+pubsub:watchdog=false,redlock+redlock,redislock+spin")
+	variants, err := strategies.ParseVariants(
+		"fair+gated:fair,pubsub+pubsub:watchdog=false,redlock+redlock,redislock+spin")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -29,7 +30,9 @@ func TestAMixedStrategyPromisesWhatBothDo(t *testing.T) {
 }
 
 func TestLocksOfOtherKeysAreNotMixed(t *testing.T) {
-	for _, names := range []string{"pubsub+spin", "blpop:one-key=true+blpop", "postgres:mode=row+postgres", "semaphore+pubsub"} {
+	for _, names := range []string{
+		"pubsub+spin", "blpop:one-key=true+blpop", "postgres:mode=row+postgres", "semaphore+pubsub",
+	} {
 		if _, err := strategies.ParseVariants(names); err == nil {
 			t.Errorf("%s are said to share a lock", names)
 		}

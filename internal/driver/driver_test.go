@@ -491,7 +491,7 @@ func TestDriversInAList(t *testing.T) {
 		"spin,\u00a0exec:a,\vexec:0":               {"spin,\u00a0exec:3,\vexec:4", "a", "0"},
 		"exec:a+b+ exec:c,d, exec: e":              {"exec:3+ exec:4, exec:5", "a+b", "c,d", "e"},
 	} {
-		text, commands := cut(list, 3)
+		text, commands := numbered(list, 3)
 		if got := append([]string{text}, commands...); !slices.Equal(got, want) {
 			t.Errorf("%q: %q, want %q", list, got, want)
 		}

@@ -34,7 +34,7 @@ var begins = regexp.MustCompile(`(^|[,+])[\s\v\x{85}\pZ]*` + Prefix)
 func Parse(ctx context.Context, lists ...string) ([]strategies.Variant, error) {
 	var texts, commands []string
 	for _, list := range lists {
-		text, more := cut(list, len(commands))
+		text, more := numbered(list, len(commands))
 		texts, commands = append(texts, text), append(commands, more...)
 	}
 	return strategies.ParseWith(strings.Join(texts, ","),
@@ -62,8 +62,8 @@ func Cut(list string) (before, rest string) {
 	return list, ""
 }
 
-// cut puts the numbers of the drivers, from first on, in the place of their commands.
-func cut(list string, first int) (text string, commands []string) {
+// numbered puts the numbers of the drivers, from first on, in the place of their commands.
+func numbered(list string, first int) (text string, commands []string) {
 	places := begins.FindAllStringIndex(list, -1)
 	if len(places) == 0 {
 		return list, nil

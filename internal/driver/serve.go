@@ -205,7 +205,8 @@ func (s *served) run(q question) {
 		var all []cycle
 		for _, c := range made {
 			one := cycle{
-				Client: c.Client, Key: a.Steps[c.Step].Key, Asked: c.Asked + ahead, Done: c.Done + ahead, Token: c.Token,
+				Client: c.Client, Key: a.Steps[c.Step].Key, Asked: c.Asked + ahead, Done: c.Done + ahead,
+				Token: c.Token,
 			}
 			if c.Granted != 0 {
 				one.Granted, one.Released = new(c.Granted+ahead), new(c.Released+ahead)

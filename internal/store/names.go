@@ -57,11 +57,9 @@ func NamesOf(infos ...strategies.Info) KeyNames {
 func namesIn(store string, infos []strategies.Info) KeyNames {
 	infos = slices.Clone(infos)
 	for _, s := range strategies.All() {
-		if cmp.Or(s.Info.Store, Redis) == store {
-			infos = append(infos, s.Info)
-		}
+		infos = append(infos, s.Info)
 	}
-	return NamesOf(infos...)
+	return NamesOf(slices.DeleteFunc(infos, func(i strategies.Info) bool { return cmp.Or(i.Store, Redis) != store })...)
 }
 
 // Run returns the session and the number of the run that made a key; ours is false if its name is not one of ours.

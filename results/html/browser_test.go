@@ -186,7 +186,8 @@ const faults = `(() => {
 		return (high + 0.05) / (low + 0.05);
 	};
 	for (const e of document.querySelectorAll("main :not(svg, svg *), figure text")) {
-		const scale = e.ownerSVGElement ? e.ownerSVGElement.getBoundingClientRect().width / e.ownerSVGElement.viewBox.baseVal.width : 1;
+		const svg = e.ownerSVGElement;
+		const scale = svg ? svg.getBoundingClientRect().width / svg.viewBox.baseVal.width : 1;
 		const pixels = parseFloat(getComputedStyle(e).fontSize) * scale;
 		if (e.childElementCount == 0 && e.tagName != "title" && e.textContent.trim() && pixels < 11)
 			found.push(pixels.toFixed(1) + " pixels: " + e.textContent.slice(0, 40));

@@ -353,7 +353,8 @@ func (d *drawing) values(v curve) {
 				left -= wide
 			}
 			place := box{left, try.Y - above, left + wide, try.Y + below}
-			inside := place.left > d.left+2 && place.right < d.Width && place.top > d.top-10 && place.bottom < d.bottom+2
+			inside := place.left > d.left+2 && place.right < d.Width &&
+				place.top > d.top-10 && place.bottom < d.bottom+2
 			if inside && !slices.ContainsFunc(d.taken, place.covers) {
 				d.Texts, d.taken = append(d.Texts, try), append(d.taken, place)
 				break

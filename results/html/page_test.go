@@ -160,7 +160,8 @@ func TestBars(t *testing.T) {
 	if _, known := a.withBars(chart{}, cpu); known {
 		t.Error("nothing is known, and drawn")
 	}
-	exact, least := chart{y: axis{high: 2}, bars: []bar{{high: 1, text: "1 s"}}}, bar{high: 1, text: "≥ 1 s", atLeast: true}
+	exact := chart{y: axis{high: 2}, bars: []bar{{high: 1, text: "1 s"}}}
+	least := bar{high: 1, text: "≥ 1 s", atLeast: true}
 	open := chart{y: axis{high: 2}, bars: []bar{least}}
 	if n, more := len(exact.Draw().Shapes), len(open.Draw().Shapes); n != 1 || more != 3 {
 		t.Errorf("%d shapes, and %d of a lower bound", n, more)

@@ -18,7 +18,8 @@ import (
 // An acquire is one round trip: it asks what time it is before it knows that it has the lock. With the
 // release it costs five commands while nobody waits, without tokens four.
 func TestCostAlone(t *testing.T) {
-	onOne(t, []string{"handoff", "cohort", "handoff:tokens=false"}, func(t *testing.T, server *redistest.Server, variant string) {
+	variants := []string{"handoff", "cohort", "handoff:tokens=false"}
+	onOne(t, variants, func(t *testing.T, server *redistest.Server, variant string) {
 		w := new(wire)
 		p := w.start(t, server, variant, time.Hour)
 		q := newQueue(t, server)

@@ -134,8 +134,8 @@ func (s *stage) validAfterItsWait(holder *instance, ttl time.Duration) (fault st
 		s.notApplicable("its leases do not say until when they are valid")
 	}
 	if ended := w.over.Sub(timed.ValidUntil()); ended > 0 {
-		fault = fmt.Sprintf("a lease of %v that was waited for had ended %v before it was granted, by its own word", ttl,
-			ended)
+		fault = fmt.Sprintf("a lease of %v that was waited for had ended %v before it was granted, by its own word",
+			ttl, ended)
 	}
 	_ = s.again(w.lease) // it may have run out
 	return fault

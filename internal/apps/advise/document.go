@@ -117,7 +117,8 @@ func (d *Document) Lay(p *layout.Page) {
 	for cautions := mostCautions; cautions >= 0 && room < min(len(d.Ranking), leastRows); cautions-- {
 		rest = &layout.Page{Wide: p.Wide, Paint: p.Paint}
 		d.close(rest, cautions)
-		room = mostLines - 3 - bytes.Count(append(p.Bytes(), rest.Bytes()...), []byte("\n")) // headings and a blank line
+		taken := bytes.Count(append(p.Bytes(), rest.Bytes()...), []byte("\n"))
+		room = mostLines - 3 - taken // headings and a blank line
 	}
 	d.ranking(p, room)
 	p.Write(rest.Bytes())
@@ -282,7 +283,8 @@ func (d *Document) explain(p *layout.Page) {
 	}
 	list("Evidence", evidence)
 	p.Remark("", fmt.Sprintf("A ratio is the median (%s) over %s in pairs. One counts from %v times on, if its "+
-		"interval excludes 1; the server's CPU does not where it is below %d %% of a core, nor a wait below %v %% of the hold.",
+		"interval excludes 1; the server's CPU does not where it is below %d %% of a core, nor a wait below %v %% "+
+		"of the hold.",
 		d.interval(), words.Count(d.Rounds, "round"), matters, leastCPU, leastWait*100))
 	list("Notes", d.Notes)
 	list("Left out", grouped(d.LeftOut))

@@ -367,11 +367,12 @@ func (q Question) saturation() *Saturation {
 			[2]string{"--strategy", names(q.Named)}) + q.secret()
 	}
 	w.Duration, w.Warmup, w.Think = workloads.Default().Duration, workloads.Default().Warmup, workloads.Dist{}
-	busy := hold + passing.Seconds()
-	w.Rate = workloads.Rate(rounded(bearable / (share * busy)))
+	busy := share * (hold + passing.Seconds()) // of a key, for an acquisition
+	w.Rate = workloads.Rate(rounded(bearable / busy))
 	s := &Saturation{MostPerSecond: most, Ask: []string{ask()}}
 	if closed {
-		w.Rate, w.Think = 0, workloads.Fixed(time.Duration(rounded(float64(w.Clients)*share*busy/bearable-hold)*1e9).Round(time.Millisecond))
+		think := rounded(float64(w.Clients)*busy/bearable - hold)
+		w.Rate, w.Think = 0, workloads.Fixed(time.Duration(think*1e9).Round(time.Millisecond))
 		s.TurnNS, s.Ask = int64(turn*1e9), append(s.Ask, ask())
 	}
 	return s
