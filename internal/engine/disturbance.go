@@ -167,6 +167,25 @@ func (d *disturbance) halted() bool {
 	return d.halts > 0
 }
 
+// excuses says whether faults explain that the servers do not answer: an outage, or several faults at once, which
+// together may leave too few nodes.
+func (d *disturbance) excuses() bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	lasting := 0
+	for _, f := range d.faults {
+		if f.spec.Kind().Place == workloads.InClients {
+			continue
+		}
+		for _, s := range f.injections {
+			if s.lasting {
+				lasting++
+			}
+		}
+	}
+	return d.halts > 0 || lasting > 1
+}
+
 // yield makes other clients wait before they ask for a lock, until served is called.
 func (d *disturbance) yield() {
 	d.mu.Lock()

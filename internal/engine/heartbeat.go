@@ -91,15 +91,14 @@ func (r *run) progress(since time.Time) error {
 // lifeless is how long clients may have errors without one acquisition.
 const lifeless = 30 * time.Second
 
-// stillThere returns an error if the servers do not answer. During an outage that a fault
-// causes on purpose it returns nil.
+// stillThere returns an error if the servers do not answer and no fault explains it.
 func (r *run) stillThere(ctx context.Context) error {
 	if !r.remote() {
 		return nil
 	}
 	var err error
 	for range questions {
-		if r.disturbance.halted() {
+		if r.disturbance.excuses() {
 			return nil
 		}
 		attempt, cancel := context.WithTimeout(ctx, answer)
@@ -111,7 +110,7 @@ func (r *run) stillThere(ctx context.Context) error {
 		}
 		time.Sleep(breath)
 	}
-	if r.disturbance.halted() {
+	if r.disturbance.excuses() {
 		return nil
 	}
 	r.dead.Store(true)

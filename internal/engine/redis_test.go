@@ -3,11 +3,13 @@ package engine_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/lockbench/lockbench/internal/engine"
+	"github.com/lockbench/lockbench/internal/store"
 	"github.com/lockbench/lockbench/internal/store/redis/servers"
 	"github.com/lockbench/lockbench/internal/testkit/drive"
 	"github.com/lockbench/lockbench/internal/testkit/redistest"
@@ -149,6 +151,45 @@ func TestARunEndsWhenRedisDies(t *testing.T) {
 	}
 	if !run.TimeAccounting.Balanced {
 		t.Errorf("books %+v", run.TimeAccounting)
+	}
+}
+
+// silences are faults of a node: the first changes nothing, and with every other the server is silent for 5 s.
+type silences struct {
+	store.Faults
+	server *redistest.Server
+	begun  int
+}
+
+func (s *silences) Detour(int) store.Through { return nil }
+
+func (s *silences) Prepare(context.Context, workloads.Fault, store.RunMarks) (store.Action, error) {
+	nothing := func(context.Context) error { return nil }
+	if s.begun++; s.begun == 1 {
+		return store.Action{Hit: nothing, End: nothing}, nil
+	}
+	return store.Action{
+		Hit: func(context.Context) error { s.server.Pause(); return nil },
+		End: func(context.Context) error { s.server.Resume(); return nil },
+	}, nil
+}
+
+// Two nodes that are down at once can be too many, and that is no reason to end the run; one is never.
+func TestFaultsTogetherExplainASilence(t *testing.T) {
+	t.Parallel()
+	for begun, want := range []error{nil, engine.ErrServerGone} {
+		t.Run(fmt.Sprint(2-begun), func(t *testing.T) {
+			t.Parallel()
+			server := redistest.Start(t)
+			faults := []string{"node-down:at=50ms,for=6s,node=0", "node-down:at=200ms,for=5s,node=1"}[begun:]
+			j := faulty(t, server, "spin", func(w *workloads.Spec) {
+				w.Duration = workloads.Duration(7 * time.Second)
+			}, faults...)
+			j.Faults = &silences{server: server, begun: begun}
+			if _, err := j.Run(t.Context()); !errors.Is(err, want) {
+				t.Errorf("it ended with %v, want %v", err, want)
+			}
+		})
 	}
 }
 

@@ -154,7 +154,8 @@ func (e experiment) run(t *testing.T) {
 	}.Run(ctx)
 	must(t, err)
 	for _, why := range run.Invalid {
-		if !strings.HasPrefix(why, "it was observed for") { // the machine is busy with the other experiments
+		// The machine is busy with the other experiments.
+		if !strings.HasPrefix(why, "it was observed for") && !strings.HasPrefix(why, "lockbench itself did not run for") {
 			t.Errorf("invalid: %s", why)
 		}
 	}
