@@ -89,7 +89,9 @@ type refusal struct{ left atomic.Int64 }
 
 func (*refusal) DialHook(next redis.DialHook) redis.DialHook { return next }
 
-func (*refusal) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook { return next }
+func (*refusal) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return next
+}
 
 func (f *refusal) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	return func(ctx context.Context, cmd redis.Cmder) error {
