@@ -168,6 +168,7 @@ var badInputs = []struct {
 		{"lockbench claims words.txt", 104},
 		{"lockbench selfcheck --only everything", 104},
 		{"lockbench list spni", 104},
+		{"lockbench --hlep", 104},
 		{"lockbench completion tcsh", 104},
 	}},
 }
