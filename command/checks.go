@@ -137,7 +137,8 @@ func (a *app) clean() *cobra.Command {
 		}
 		var drivers []strategies.Info
 		at := store.Options{Address: redis.Address}
-		if name, err := store.At(at.Address); err == nil && name == store.Redis && !at.Started() { // drivers lock in Redis
+		name, _ := store.At(at.Address)           // Clean reports the error
+		if name == store.Redis && !at.Started() { // drivers lock in Redis
 			var silent error
 			drivers, silent = driver.Infos(cmd.Context())
 			for _, err := range flatten(silent) {
