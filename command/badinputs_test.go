@@ -67,6 +67,7 @@ var badInputs = []struct {
 		{"lockbench --work sleeep", 104},
 		{"lockbench --fence some", 104},
 		{"lockbench --stage 30s", 104},
+		{"lockbench --stage 500:30s", 104},
 		{"lockbench --stage 1s:500 --clients 10", 104},
 		{"lockbench --stage 1s:500 --iterations 10", 104},
 		{"lockbench --burst 1s --clients 1", 104},
@@ -168,6 +169,8 @@ var badInputs = []struct {
 		{"lockbench claims words.txt", 104},
 		{"lockbench selfcheck --only everything", 104},
 		{"lockbench list spni", 104},
+		{"lockbench --hlep", 104},
+		{"lockbench --export-json out.json --rps 5", 104},
 		{"lockbench completion tcsh", 104},
 	}},
 }

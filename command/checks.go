@@ -12,6 +12,7 @@ import (
 	"github.com/lockbench/lockbench/internal/apps/doctor"
 	"github.com/lockbench/lockbench/internal/apps/selfcheck"
 	"github.com/lockbench/lockbench/internal/driver"
+	"github.com/lockbench/lockbench/internal/store"
 	"github.com/lockbench/lockbench/internal/untrusted"
 	"github.com/lockbench/lockbench/strategies"
 )
@@ -124,8 +125,8 @@ func (a *app) clean() *cobra.Command {
 		Use:   "clean",
 		Short: "Remove what a killed lockbench left behind",
 		Long: "Remove what a lockbench that was killed left behind: its containers and directories on this\n" +
-			"machine and, with --redis, its keys on that server, a Redis or another store: also those of the\n" +
-			"drivers that lockbench drivers lists. What a running one uses is left alone.",
+			"machine and, with --redis, its keys on that server, a Redis or another store: on a Redis also those\n" +
+			"of the drivers that lockbench drivers lists. What a running one uses is left alone.",
 		Args:              cobra.NoArgs,
 		ValidArgsFunction: cobra.NoFileCompletions,
 	}
@@ -135,7 +136,9 @@ func (a *app) clean() *cobra.Command {
 			return err
 		}
 		var drivers []strategies.Info
-		if redis.Address != "auto" {
+		at := store.Options{Address: redis.Address}
+		name, _ := store.At(at.Address)           // Clean reports the error
+		if name == store.Redis && !at.Started() { // drivers lock in Redis
 			var silent error
 			drivers, silent = driver.Infos(cmd.Context())
 			for _, err := range flatten(silent) {

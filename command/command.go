@@ -75,16 +75,19 @@ func (a *app) complain(err error) {
 	}
 	var lines, advice []string
 	for line := range strings.Lines(err.Error()) {
-		if line = strings.TrimSpace(line); line == "" {
+		if line = strings.TrimPrefix(strings.TrimSpace(line), prefix); line == "" { // a run of ours may have said it
 			continue
 		}
-		lines = append(lines, a.message(line)...)
-		next := servers.NextStep(line)
-		if next == "" || strings.Contains(line, next) {
+		next, said := strings.CutPrefix(line, "next: ")
+		if !said {
+			lines = append(lines, a.message(line)...)
+			next = servers.NextStep(line)
+		}
+		if next == "" || !said && strings.Contains(line, next) {
 			continue
 		}
-		if next = "next: " + next; !slices.Contains(advice, a.message(next)[0]) {
-			advice = append(advice, a.message(next)...)
+		if step := a.message("next: " + next); !slices.Contains(advice, step[0]) {
+			advice = append(advice, step...)
 		}
 	}
 	if room := max(1, mostLines-len(advice)); len(lines) > room {
@@ -96,8 +99,11 @@ func (a *app) complain(err error) {
 	}
 }
 
+// prefix begins each message.
+const prefix = "lockbench: "
+
 // message returns a message. It may quote a server's error, a document or a file's name.
-func (a *app) message(text string) []string { return a.lines("lockbench: " + text) }
+func (a *app) message(text string) []string { return a.lines(prefix + text) }
 
 // lines returns a text for standard error: a line, on a terminal several that fit it.
 func (a *app) lines(text string) []string {

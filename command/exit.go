@@ -80,8 +80,8 @@ func outcome(ctx context.Context, r *results.Report, err error) error {
 		return &exit{ExitInterrupted, errors.New("interrupted, the results are not complete")}
 	case err == nil:
 		return judge(r)
-	case errors.Is(err, lockbench.ErrUnreachable), errors.Is(err, lockbench.ErrConfig),
-		errors.Is(err, context.Canceled) && ctx.Err() != nil:
+	case errors.Is(err, lockbench.ErrUnreachable), errors.Is(err, context.Canceled) && ctx.Err() != nil,
+		errors.Is(err, lockbench.ErrConfig) && (r == nil || len(r.Runs) == 0):
 		return err
 	}
 	verdict := judge(r)

@@ -26,6 +26,9 @@ var (
 		"vus": "--clients", "users": "--clients", "threads": "--clients", "concurrency": "--clients",
 		"connections": "--clients, or --pool for the connections of an instance", "pods": "--instances",
 		"processes": "--instances", "requests": "--iterations", "time": "--duration", "format": "--output",
+		"rps": "--rate", "min-runs": "--runs", "count": "--runs", "out": "--output", "export-csv": "--output csv=FILE",
+		"summary-export": "--output json=FILE", "export-json": "--output json=FILE",
+		"export-markdown": "--output markdown=FILE",
 	}
 	familiarCommands = map[string]string{
 		"ls": "list", "bench": "run", "benchmark": "run", "diff": "compare", "html": "report", "test": "check",

@@ -14,6 +14,7 @@ import (
 
 	"github.com/lockbench/lockbench/internal/driver"
 	"github.com/lockbench/lockbench/internal/engine"
+	"github.com/lockbench/lockbench/internal/layout"
 	"github.com/lockbench/lockbench/internal/store"
 	"github.com/lockbench/lockbench/internal/store/redis/servers"
 	"github.com/lockbench/lockbench/strategies"
@@ -128,11 +129,12 @@ func description(s strategies.Strategy, wide int) [][]string {
 	}
 	line("connections", connections(i.Connections))
 	line("keeps", strings.Join(i.Persistent, ", "))
-	rights(func(label string, texts ...string) { // commands in one line each, to be pasted
+	rights(func(label string, texts ...string) {
+		var all []string
 		for _, text := range texts {
-			rows = append(rows, []string{fmt.Sprintf("%-11s  %s", label, text)})
-			label = ""
+			all = append(all, pasteable(text, wide-len("connections  "))...)
 		}
+		line(label, all...)
 	}, i)
 	line("library", versions([]string{i.Library})...)
 	line("found in", libraries...)
@@ -147,6 +149,15 @@ func description(s strategies.Strategy, wide int) [][]string {
 		rows = append(rows, nil, []string{text})
 	}
 	return append(rows, describedOptions(i.Name, s.Options())...)
+}
+
+// pasteable breaks a command that makes a user of Redis into several that fit, each of which adds to the user's rights.
+func pasteable(text string, room int) []string {
+	const command = "ACL SETUSER bench "
+	if strings.HasPrefix(text, command) {
+		return layout.Wrap(text, room, command)
+	}
+	return []string{text}
 }
 
 func describedOptions(name string, options []strategies.Option) (rows [][]string) {

@@ -41,8 +41,9 @@ func (a *app) report() *cobra.Command {
 		Short: "Show what lockbench wrote: reports as a page or as tables, other documents as text",
 		Long: "Make one page of reports written by lockbench -o json=FILE, each a file, a directory or a quoted\n" +
 			"glob: findings in plain words, pictures, tables. It needs no network. Runs of one workload with\n" +
-			"several numbers of clients make its herd curve. Without --output it prints the table of each report,\n" +
-			"and in full what advise, claims, check, doctor, selfcheck, compare or ab wrote as JSON.",
+			"several numbers of clients make its herd curve. Without --output it prints every file, in the order\n" +
+			"given and those of a directory by name: of a report its table, and in full what advise, claims,\n" +
+			"check, doctor, selfcheck, compare or ab wrote as JSON.",
 		Example: "  lockbench -s spin,pubsub,handoff --clients 10,100,500 -o json=run.json\n" +
 			"  lockbench report run.json\n" +
 			"  lockbench report run.json -o report.html\n" +
@@ -56,25 +57,21 @@ func (a *app) report() *cobra.Command {
 	set.StringVar(&p.chart, "chart", "",
 		"write only the chart of this `name`, as SVG: -o report.svg --chart 1-throughput")
 	cmd.RunE = func(_ *cobra.Command, patterns []string) error {
-		var missing, wrong error
+		var missing error
 		if len(patterns) == 0 {
 			missing = errors.New("RUN.json is needed: reports written by lockbench -o json=FILE")
 		}
-		var page []output[[]byte]
-		if set.Changed("output") || p.chart != "" {
-			page, wrong = single(p.file, "report.html")
-		}
-		var tables bytes.Buffer
-		reports, unread := patterns, error(nil)
 		if !set.Changed("output") && p.chart == "" {
-			reports, unread = a.documents(&tables, patterns)
+			texts, err := readAll(a, patterns, odd, a.readable)
+			if err := a.input(set).refuse(missing, err); err != nil {
+				return err
+			}
+			return a.printTexts(texts)
 		}
-		files, err := a.readFiles(reports, odd)
-		if err := a.input(set).refuse(wrong, missing, check(page, allReports(patterns)...), unread, err); err != nil {
+		page, wrong := single(p.file, "report.html")
+		files, err := a.readFiles(patterns, odd)
+		if err := a.input(set).refuse(wrong, missing, check(page, allReports(patterns)...), err); err != nil {
 			return err
-		}
-		if page == nil {
-			return a.printTables(&tables, files)
 		}
 		content, err := p.content(files)
 		if err != nil {
@@ -100,21 +97,47 @@ func (p *pageFlags) content(files []results.File) ([]byte, error) {
 	return content.Bytes(), nil
 }
 
-// printTables prints what has been written of other documents, then the table of each report, under its file's name if
-// there are several.
-func (a *app) printTables(text *bytes.Buffer, reports []results.File) error {
-	for _, f := range reports {
-		if text.Len() > 0 {
-			text.WriteByte('\n')
-		}
-		if len(reports) > 1 || text.Len() > 0 {
-			fmt.Fprintf(text, "%s\n\n", f.Name)
-		}
-		if err := render.WriteTable(text, f.Report, a.width(), colorful(a.stdout)); err != nil {
-			return &exit{ExitFailure, fmt.Errorf("%s: %w", f.Name, err)}
+// readable is a file as people read it.
+type readable struct {
+	name    string
+	content []byte
+}
+
+// readable returns the table of a report, or another document in full.
+func (a *app) readable(name string) (readable, error) {
+	content, err := untrusted.ReadFile(name)
+	if err != nil {
+		return readable{}, err
+	}
+	content = untrusted.JSON(content)
+	var shown bytes.Buffer
+	if write := written[schemaOf(content)]; write != nil {
+		err = write(&shown, content, a.width(), colorful(a.stdout))
+	} else {
+		var report *results.Report
+		if report, err = results.ReadJSON(bytes.NewReader(content)); err == nil {
+			err = render.WriteTable(&shown, report, a.width(), colorful(a.stdout))
 		}
 	}
-	_, err := a.stdout.Write(text.Bytes())
+	if err != nil {
+		return readable{}, fmt.Errorf("%s: %w", name, err)
+	}
+	return readable{untrusted.Printable(name), shown.Bytes()}, nil
+}
+
+// printTexts prints them, each under its file's name if there are several.
+func (a *app) printTexts(all []readable) error {
+	var page bytes.Buffer
+	for i, one := range all {
+		if i > 0 {
+			page.WriteByte('\n')
+		}
+		if len(all) > 1 {
+			fmt.Fprintf(&page, "%s\n\n", one.name)
+		}
+		page.Write(one.content)
+	}
+	_, err := a.stdout.Write(page.Bytes())
 	return printed(err)
 }
 
@@ -146,36 +169,6 @@ func schemaOf(text []byte) string {
 	}
 	_ = json.Unmarshal(text, &head) // what is no document has none
 	return head.Schema
-}
-
-// documents writes those of the files that are no reports but other documents, and returns the rest.
-func (a *app) documents(w *bytes.Buffer, patterns []string) (rest []string, err error) {
-	var problems []error
-	for _, pattern := range patterns {
-		names, _ := reportFiles(pattern) // readFiles reports what cannot be found
-		if stat, err := os.Stat(pattern); err == nil && stat.IsDir() || len(names) == 0 {
-			names = []string{pattern}
-		}
-		for _, name := range names {
-			text, _ := untrusted.ReadFile(name)
-			text = untrusted.JSON(text)
-			write := written[schemaOf(text)]
-			if write == nil {
-				rest = append(rest, name)
-				continue
-			}
-			if w.Len() > 0 {
-				w.WriteByte('\n')
-			}
-			if len(patterns) > 1 || len(names) > 1 {
-				fmt.Fprintf(w, "%s\n\n", untrusted.Printable(name))
-			}
-			if err := write(w, text, a.width(), colorful(a.stdout)); err != nil {
-				problems = append(problems, fmt.Errorf("%s: %w", name, err))
-			}
-		}
-	}
-	return rest, errors.Join(problems...)
 }
 
 func (a *app) merge() *cobra.Command {
@@ -279,10 +272,19 @@ func jsonFiles(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirec
 	return []string{"json"}, cobra.ShellCompDirectiveFilterFileExt
 }
 
-// readFiles reads every report that the names, directories and globs stand for, each file once. The
-// error names all files that cannot be read.
+// readFiles reads every report that the names, directories and globs stand for.
 func (a *app) readFiles(patterns []string, leaveOut bool) ([]results.File, error) {
-	var files []results.File
+	return readAll(a, patterns, leaveOut, func(name string) (results.File, error) {
+		report, err := readReport(name)
+		return results.File{Name: untrusted.Printable(name), Report: report}, err
+	})
+}
+
+// readAll reads every file that the names, directories and globs stand for, each once. The error names all files that
+// cannot be read.
+func readAll[T any](
+	a *app, patterns []string, leaveOut bool, read func(name string) (T, error),
+) (files []T, err error) {
 	var problems []error
 	seen := map[string]bool{}
 	for _, pattern := range patterns {
@@ -293,12 +295,12 @@ func (a *app) readFiles(patterns []string, leaveOut bool) ([]results.File, error
 				continue
 			}
 			seen[filepath.Clean(name)] = true
-			report, err := readReport(name)
+			file, err := read(name)
 			if err != nil {
 				wrong = append(wrong, err)
 				continue
 			}
-			files = append(files, results.File{Name: untrusted.Printable(name), Report: report})
+			files = append(files, file)
 		}
 		err = errors.Join(wrong...)
 		stat, missing := os.Stat(pattern)

@@ -142,6 +142,10 @@ func TestPartsHaveRowsOfTheirOwn(t *testing.T) {
 	if got := rows(); len(got) != 4 || got[0][0] != "a in a+b" || got[3][0] != "c in a+c" || got[3][3] != "99.9 %!" {
 		t.Errorf("%q", got)
 	}
+	report.Runs = []results.Run{run("exec:x in y+b", 1, 2)}
+	if got := rows(); got[0][0] != "exec:x in y" {
+		t.Errorf("a part with another's separator in its name: %q", got)
+	}
 	report.Runs = []results.Run{{Strategy: "a"}}
 	if table := results.TableOf(results.MixedGroup, report); len(table.Columns) > 0 {
 		t.Errorf("without a mixed strategy: %v", table)

@@ -400,12 +400,9 @@ func (s Stage) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 // UnmarshalText reads the text form.
 func (s *Stage) UnmarshalText(text []byte) error {
 	length, target, found := strings.Cut(string(text), ":")
-	if !found {
-		return fmt.Errorf("%q is not a stage such as 30s:500, or 30s:2000/s of an open loop", text)
-	}
 	var parsed Stage
-	if err := parsed.Duration.UnmarshalText([]byte(length)); err != nil {
-		return err
+	if err := parsed.Duration.UnmarshalText([]byte(length)); err != nil || !found {
+		return fmt.Errorf("%q is not a stage such as 30s:500, or 30s:2000/s of an open loop", text)
 	}
 	if parsed.Duration <= 0 {
 		return fmt.Errorf("%q: the length of a stage must be positive", text)

@@ -32,8 +32,10 @@ func TestEachSeatIsSoldOnce(t *testing.T) {
 		processes[process].ServeHTTP(w, httptest.NewRequest(method, path, strings.NewReader("")))
 		return w.Code
 	}
-	if code := ask(0, "PUT", "/flights/LX14?seats=many"); code != http.StatusBadRequest {
-		t.Errorf("a number that is none: %d", code)
+	for _, seats := range []string{"many", "-1", "2147483648"} {
+		if code := ask(0, "PUT", "/flights/LX14?seats="+seats); code != http.StatusBadRequest {
+			t.Errorf("%s seats: %d", seats, code)
+		}
 	}
 	if code := ask(0, "PUT", "/flights/LX14?seats=10"); code != http.StatusOK {
 		t.Fatalf("put up ten seats: %d", code)

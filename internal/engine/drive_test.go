@@ -3,6 +3,7 @@ package engine_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math"
 	"slices"
 	"strings"
@@ -128,6 +129,29 @@ func TestWhatDriversReportIsRecordedInItsOrder(t *testing.T) {
 				t.Errorf("the driver used %v in the window", used)
 			}
 		})
+	}
+}
+
+func TestErrorsAsADriverWritesThem(t *testing.T) {
+	t.Parallel()
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	late := fmt.Errorf("wait: %w", context.DeadlineExceeded)
+	for _, test := range []struct {
+		ctx     context.Context
+		err     error
+		limited bool
+		want    engine.CycleError
+	}{
+		{t.Context(), late, true, engine.CycleTimedOut},
+		{t.Context(), late, false, "wait: context deadline exceeded"}, // a timeout that nobody asked for
+		{t.Context(), strategies.ErrHeld, false, engine.CycleTimedOut},
+		{t.Context(), strategies.ErrNotHeld, true, engine.CycleNotHeld},
+		{ended, late, true, engine.CycleStopped},
+	} {
+		if got := engine.ErrorOf(test.ctx, test.err, test.limited); got != test.want {
+			t.Errorf("%v, limited: %v: %q, want %q", test.err, test.limited, got, test.want)
+		}
 	}
 }
 

@@ -144,9 +144,7 @@ func begin(method string, base, head Side, rules Rules) (*Comparison, []string) 
 	for _, line := range base.broken() {
 		c.Notes = append(c.Notes, "a claim was broken in the base already: "+line)
 	}
-	for _, side := range []Side{base, head} {
-		c.Notes = append(c.Notes, side.bound()...)
-	}
+	c.Notes = slices.Concat(c.Notes, base.bound("base"), head.bound("head"))
 	before, after := base.titles(), head.titles()
 	only := func(names, others []string, side string) {
 		for _, name := range names {
@@ -162,7 +160,7 @@ func begin(method string, base, head Side, rules Rules) (*Comparison, []string) 
 }
 
 // bound says in how many runs the machine, not the lock, limited the speed.
-func (s Side) bound() []string {
+func (s Side) bound(side string) []string {
 	limited, all := 0, 0
 	for _, report := range s.Reports {
 		all += len(report.Runs)
@@ -176,5 +174,5 @@ func (s Side) bound() []string {
 		return nil
 	}
 	return []string{fmt.Sprintf("%s: %d of %d runs on a machine too busy to show what the lock can do",
-		s.Name, limited, all)}
+		side, limited, all)}
 }

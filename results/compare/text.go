@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -265,8 +266,18 @@ func (c *Comparison) remarks() []string {
 		lines = append(lines, "a claimed guarantee did not hold: "+b)
 	}
 	lines = append(lines, c.Notes...)
+	var warnings []string
+	of := map[string][]string{} // the strategies, by warning
 	for _, s := range c.Strategies {
-		lines = append(lines, s.warnings()...)
+		for _, text := range s.warnings() {
+			if of[text] == nil {
+				warnings = append(warnings, text)
+			}
+			of[text] = append(of[text], s.Name)
+		}
+	}
+	for _, text := range warnings {
+		lines = append(lines, strings.Join(of[text], ", ")+text)
 	}
 	return lines
 }
@@ -285,10 +296,14 @@ func (s Strategy) warnings() []string {
 	}
 	for _, text := range texts {
 		of := " " + strings.Join(labels[text], ", ")
-		if len(labels[text]) == len(s.Results) {
+		switch others := len(s.Results) - len(labels[text]); {
+		case others == 0:
 			of = ""
+		case others == 1 && len(s.Results) > 3:
+			other := slices.IndexFunc(s.Results, func(r Result) bool { return !slices.Contains(labels[text], r.Label) })
+			of = ", all metrics but " + s.Results[other].Label
 		}
-		lines = append(lines, s.Name+of+": "+text)
+		lines = append(lines, of+": "+text)
 	}
 	return lines
 }

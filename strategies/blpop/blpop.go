@@ -190,9 +190,7 @@ func (held *lease) Release(ctx context.Context) error {
 
 // abandon removes every trace of a caller that gives up. If that fails, all traces expire.
 func (held *lease) abandon(ctx context.Context) {
-	settle, done := indeterminate.Settle(ctx)
-	defer done()
-	_ = held.run(settle, abandonScript, "").Err()
+	indeterminate.Settle(ctx, func(ctx context.Context) error { return held.run(ctx, abandonScript, "").Err() })
 }
 
 // run runs a script; mode is for that of an acquire.

@@ -180,9 +180,7 @@ func TestSentinelFailover(t *testing.T) {
 	}
 	each(t, both, func(t *testing.T, variant string) {
 		const ttl, waiters = 15 * time.Second, 8
-		primary := redistest.Start(t, "--repl-diskless-sync-delay", "0")
-		p := redistest.NewPair(t, primary, redistest.Start(t))
-		p.Replicate()
+		p := redistest.StartPair(t)
 		addr := redistest.StartSentinel(t, p.Addr(0), 5*time.Second)
 		watcher := redis.NewSentinelClient(&redis.Options{Addr: addr})
 		defer func() { _ = watcher.Close() }()
@@ -198,7 +196,7 @@ func TestSentinelFailover(t *testing.T) {
 			q.join(fmt.Sprint(n), open(t, options, variant, ttl))
 		}
 		p.Together()
-		primary.Kill()
+		p.Kill()
 		poll.Until(t, "the replica is the primary", func() bool {
 			_ = watcher.Failover(context.Background(), "lock").Err() // it may be under way
 			return p.Is(1, "master")

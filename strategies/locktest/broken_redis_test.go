@@ -317,9 +317,7 @@ func (l *redisLock) try(ctx context.Context, lease *redisLease) (got bool, left 
 		case l.faults["watchesDoubt"]:
 			lease.watch()
 		case !l.faults["noSettling"]:
-			settle, done := indeterminate.Settle(ctx)
-			defer done()
-			_, _ = lease.give(settle)
+			indeterminate.Settle(ctx, func(ctx context.Context) error { _, err := lease.give(ctx); return err })
 		}
 		return false, 0, fmt.Errorf("acquire %q: %w", lease.name, indeterminate.Because(ctx, err))
 	}

@@ -99,9 +99,7 @@ func setNX(ctx context.Context, held *token.Lease, free func(context.Context, *t
 		return taken, nil
 	}
 	if indeterminate.MayHaveRun(err) {
-		settle, done := indeterminate.Settle(ctx)
-		defer done()
-		_ = free(settle, held)
+		indeterminate.Settle(ctx, func(ctx context.Context) error { return free(ctx, held) })
 	}
 	return false, fmt.Errorf("setnx %q: %w", held.Name, indeterminate.Because(ctx, err))
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/lockbench/lockbench/internal/apps/document"
 	"github.com/lockbench/lockbench/internal/driver"
 	"github.com/lockbench/lockbench/internal/layout"
+	"github.com/lockbench/lockbench/internal/store/redis/servers"
 	"github.com/lockbench/lockbench/internal/untrusted"
 	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/strategies/goredis"
@@ -129,11 +130,11 @@ func judge(ctx context.Context, one locktest.Check, v strategies.Variant) (Verdi
 		var all fleet
 		defer func() { all.close(context.WithoutCancel(ctx)) }()
 		for range info.Nodes {
-			one, err := startNode(ctx)
+			one, err := start(ctx)
 			if err != nil {
 				return verdict, err
 			}
-			all = append(all, one)
+			all = append(all, servers.NewPair(one, start))
 		}
 		all.furnish(ctx, &fixture)
 	}

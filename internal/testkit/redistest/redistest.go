@@ -5,6 +5,7 @@ import (
 	"context"
 	_ "embed" // the library's source
 	"encoding/binary"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -30,7 +31,7 @@ type Server struct {
 	Addr string // host:port
 
 	t   testing.TB
-	own *servers.Own
+	own *servers.Pair
 }
 
 // Start starts a redis-server with those extra arguments and stops it when the
@@ -44,11 +45,15 @@ func Start(t testing.TB, args ...string) *Server {
 func startWith(t testing.TB, env []string, args ...string) *Server {
 	t.Helper()
 	quiet()
-	own, err := servers.StartOwn(t.Context(), servers.Options{RunID: "test", Env: env},
-		append([]string{"--maxclients", "2000"}, args...)...) // with more, each start takes milliseconds longer
+	start := func(ctx context.Context) (*servers.Own, error) {
+		return servers.StartOwn(ctx, servers.Options{RunID: "test", Env: env},
+			append([]string{"--maxclients", "2000"}, args...)...) // with more, each start takes milliseconds longer
+	}
+	first, err := start(t.Context())
 	if err != nil {
 		t.Fatalf("this test needs a Redis: %v%s", err, ways)
 	}
+	own := servers.NewPair(first, start)
 	s := &Server{Addr: own.Addr(), t: t, own: own}
 	t.Cleanup(func() { s.do("stop", own.Close) })
 	return s
@@ -115,6 +120,14 @@ func (s *Server) Restart(t testing.TB) { t.Helper(); s.do("restart", s.own.Resta
 func (s *Server) RestartWithData(t testing.TB) {
 	t.Helper()
 	s.do("restart", s.own.RestartWithData)
+}
+
+// FailOver makes a replica the primary, with all that the primary had. The first call starts the replica.
+func (s *Server) FailOver() { s.t.Helper(); s.do("fail over", s.own.FailOver) }
+
+// Dial dials the server or, after a failover, the primary.
+func (s *Server) Dial(ctx context.Context, network, address string) (net.Conn, error) {
+	return s.own.Dial(ctx, network, address)
 }
 
 func (s *Server) do(what string, do func(context.Context) error) {

@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -111,77 +110,36 @@ func (top *Topology) do(what string, do func(context.Context) error) {
 
 // Pair is a primary and its replica, which can change roles.
 type Pair struct {
+	*Server
 	Nodes [2]*redis.Client // one to look at each, the first primary first
-
-	t       testing.TB
-	primary atomic.Int32
 }
 
 // StartPair starts two servers; the second follows the first.
 func StartPair(t testing.TB) *Pair {
 	t.Helper()
-	soon := []string{"--repl-diskless-sync-delay", "0"}
-	p := NewPair(t, Start(t, soon...), Start(t, soon...))
-	p.Replicate()
+	p := &Pair{Server: Start(t)}
+	p.Together()
+	p.Nodes = [2]*redis.Client{p.Client(t), look(t, &redis.Options{Addr: p.own.Replica.Addr()})}
 	return p
 }
 
-// NewPair returns two servers that do not know each other yet.
-func NewPair(t testing.TB, first, second *Server) *Pair {
-	t.Helper()
-	return &Pair{t: t, Nodes: [2]*redis.Client{first.Client(t), second.Client(t)}}
-}
-
-// Replicate makes the second follow the first.
-func (p *Pair) Replicate() {
-	p.t.Helper()
-	host, port, _ := net.SplitHostPort(p.Addr(0))
-	if err := p.Nodes[1].Do(p.t.Context(), "REPLICAOF", host, port).Err(); err != nil {
-		p.t.Fatal(err)
-	}
-	p.Together()
-}
-
 // Together waits until the replica has what the primary has.
-func (p *Pair) Together() {
-	p.t.Helper()
-	state := func(node *redis.Client, offset string) (link string, n int64) {
-		fields := node.InfoMap(p.t.Context(), "replication").Val()["Replication"]
-		n, _ = strconv.ParseInt(fields[offset], 10, 64)
-		return fields["master_link_status"], n
-	}
-	_, written := state(p.Primary(), "master_repl_offset")
-	poll.Until(p.t, "the replica follows", func() bool {
-		link, has := state(p.Nodes[1-p.primary.Load()], "slave_repl_offset")
-		return link == "up" && has >= written
-	})
-}
+func (p *Pair) Together() { p.t.Helper(); p.do("replicate", p.own.Replicate) }
 
 // Addr returns a node's address.
 func (p *Pair) Addr(node int) string { return p.Nodes[node].Options().Addr }
 
 // Primary returns the client of the primary.
-func (p *Pair) Primary() *redis.Client { return p.Nodes[p.primary.Load()] }
+func (p *Pair) Primary() *redis.Client {
+	if p.own.Primary() == p.own.Replica {
+		return p.Nodes[1]
+	}
+	return p.Nodes[0]
+}
 
 // Is says whether a node has a role, master or slave.
 func (p *Pair) Is(node int, role string) bool {
 	return strings.Contains(p.Nodes[node].Info(p.t.Context(), "replication").Val(), "role:"+role)
-}
-
-// Dial dials the primary, as a name that follows it does.
-func (p *Pair) Dial(ctx context.Context, network, _ string) (net.Conn, error) {
-	return new(net.Dialer).DialContext(ctx, network, p.Primary().Options().Addr)
-}
-
-// FailOver makes the replica the primary, with all that the primary had. It closes no connection.
-func (p *Pair) FailOver() {
-	p.t.Helper()
-	old := int(p.primary.Load())
-	if err := p.Nodes[old].Do(p.t.Context(), "FAILOVER").Err(); err != nil {
-		p.t.Fatal(err)
-	}
-	poll.Until(p.t, "they have changed their parts", func() bool { return p.Is(old, "slave") && p.Is(1-old, "master") })
-	p.primary.Store(int32(1 - old))
 }
 
 // StartSentinel starts a Sentinel that watches a primary as "lock", and takes it for dead after so

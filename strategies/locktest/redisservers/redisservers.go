@@ -14,10 +14,7 @@
 package redisservers
 
 import (
-	"context"
-	"net"
 	"os/exec"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -34,11 +31,11 @@ import (
 // more nodes than it needs. The fixture's functions fail the test themselves.
 func Fixture(t testing.TB, nodes int, open func(goredis.Config) (strategies.Locker, error)) locktest.Fixture {
 	t.Helper()
-	var all []*server
+	var all []*redistest.Server
 	for range nodes {
-		all = append(all, &server{t: t, Server: redistest.Start(t)})
+		all = append(all, redistest.Start(t))
 	}
-	each := func(do func(*server)) func() error {
+	each := func(do func(*redistest.Server)) func() error {
 		return func() error {
 			for _, one := range all {
 				do(one)
@@ -50,59 +47,23 @@ func Fixture(t testing.TB, nodes int, open func(goredis.Config) (strategies.Lock
 		Open: open,
 		Nodes: func() (nodes []goredis.Node) {
 			for _, one := range all {
-				nodes = append(nodes, one.node())
+				options := *goredis.OptionsOf(one.Node(t))
+				options.Dialer = one.Dial
+				nodes = append(nodes, goredis.Node{Options: &options})
 			}
 			return nodes
 		},
-		Pause:    each(func(one *server) { one.Pause() }),
-		Resume:   each(func(one *server) { one.Resume() }),
+		Pause:    each((*redistest.Server).Pause),
+		Resume:   each((*redistest.Server).Resume),
 		Kill:     func(node int) error { all[node].Kill(); return nil },
 		Revive:   func(node int) error { all[node].Restart(t); return nil },
-		Failover: each((*server).failOver),
+		Failover: each((*redistest.Server).FailOver),
 		Cluster:  func() (locktest.Cluster, error) { return cluster(t), nil },
 	}
 	if _, err := exec.LookPath("cc"); err == nil {
 		f.Clock = func() (locktest.Clock, error) { return clock(t, nodes), nil }
 	}
 	return f
-}
-
-// server is a server that may get a replica.
-type server struct {
-	*redistest.Server
-	t    testing.TB
-	pair atomic.Pointer[redistest.Pair] // nil until it first fails over
-}
-
-// node returns a node that dials the current primary.
-func (s *server) node() goredis.Node {
-	s.t.Helper()
-	options := *goredis.OptionsOf(s.Node(s.t))
-	simple := options.Simple()
-	simple.DialTimeout = 5 * time.Second
-	dial := redis.NewDialer(simple)
-	options.Dialer = func(ctx context.Context, network, address string) (net.Conn, error) {
-		if pair := s.pair.Load(); pair != nil {
-			address = pair.Primary().Options().Addr
-		}
-		return dial(ctx, network, address)
-	}
-	return connect(s.t, options)
-}
-
-// failOver makes the replica the primary. The first call starts the replica.
-func (s *server) failOver() {
-	s.t.Helper()
-	if s.pair.Load() == nil {
-		soon := s.Client(s.t).ConfigSet(s.t.Context(), "repl-diskless-sync-delay", "0")
-		if err := soon.Err(); err != nil {
-			s.t.Fatal(err)
-		}
-		pair := redistest.NewPair(s.t, s.Server, redistest.Start(s.t, "--repl-diskless-sync-delay", "0"))
-		pair.Replicate()
-		s.pair.Store(pair)
-	}
-	s.pair.Load().FailOver()
 }
 
 func connect(t testing.TB, options redis.UniversalOptions) goredis.Node {

@@ -1,0 +1,136 @@
+package servers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"sync/atomic"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/lockbench/lockbench/internal/replies"
+)
+
+// Pair is a server that gets a replica, and changes roles with it. A Pair is for one caller at a time, but for Dial
+// and Primary.
+type Pair struct {
+	*Own         // the first primary
+	Replica *Own // nil until Replicate
+
+	start   func(context.Context) (*Own, error)
+	primary atomic.Pointer[Own]
+}
+
+// NewPair returns a server without its replica, which start starts.
+func NewPair(first *Own, start func(context.Context) (*Own, error)) *Pair {
+	p := &Pair{Own: first, start: start}
+	p.primary.Store(first)
+	return p
+}
+
+// Primary returns the server that is the primary now.
+func (p *Pair) Primary() *Own { return p.primary.Load() }
+
+// Dial dials the primary, as a name that follows it does.
+func (p *Pair) Dial(ctx context.Context, network, _ string) (net.Conn, error) {
+	return new(net.Dialer).DialContext(ctx, network, p.Primary().Addr())
+}
+
+// Replicate starts the replica, unless it runs, and returns once the replica has all that the primary has.
+func (p *Pair) Replicate(ctx context.Context) (err error) {
+	if p.Replica == nil {
+		if p.Replica, err = p.start(ctx); err != nil {
+			return err
+		}
+		host, port, err := net.SplitHostPort(p.Addr())
+		if err != nil {
+			return err
+		}
+		if err := errors.Join(p.Own.tell(ctx, "CONFIG", "SET", "repl-diskless-sync-delay", "0"),
+			p.Replica.tell(ctx, "REPLICAOF", host, port)); err != nil {
+			return err
+		}
+	}
+	lead, _ := p.roles()
+	about, err := lead.replication(ctx)
+	if err != nil {
+		return err
+	}
+	written := about.Integer("master_repl_offset")
+	return p.until(ctx, "follows", func(_, replica replies.Info) bool {
+		has := replica.Integer("slave_repl_offset")
+		return replica["master_link_status"] == "up" && written != nil && has != nil && *has >= *written
+	})
+}
+
+// FailOver makes the replica the primary, with all that the primary had. It closes no connections.
+func (p *Pair) FailOver(ctx context.Context) error {
+	if err := p.Replicate(ctx); err != nil {
+		return err
+	}
+	old, heir := p.roles()
+	if err := old.tell(ctx, "FAILOVER"); err != nil {
+		return err
+	}
+	err := p.until(ctx, "is the primary", func(old, heir replies.Info) bool {
+		return old["role"] == "slave" && heir["role"] == "master"
+	})
+	if err == nil {
+		p.primary.Store(heir)
+	}
+	return err
+}
+
+// Close ends both servers.
+func (p *Pair) Close(ctx context.Context) error {
+	if p.Replica == nil {
+		return p.Own.Close(ctx)
+	}
+	return errors.Join(p.Own.Close(ctx), p.Replica.Close(ctx))
+}
+
+// roles returns the primary and its replica.
+func (p *Pair) roles() (primary, replica *Own) {
+	if primary = p.Primary(); primary == p.Own {
+		return primary, p.Replica
+	}
+	return primary, p.Own
+}
+
+// until waits until what both say of their replication shows that the replica does something.
+func (p *Pair) until(ctx context.Context, does string, shows func(primary, replica replies.Info) bool) error {
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	primary, replica := p.roles()
+	for ; ; time.Sleep(time.Millisecond) {
+		one, err := primary.replication(ctx)
+		other, wrong := replica.replication(ctx)
+		if err := errors.Join(err, wrong); err != nil {
+			return fmt.Errorf("wait until %s %s: %w", replica.Addr(), does, err)
+		}
+		if shows(one, other) {
+			return nil
+		}
+	}
+}
+
+// tell sends a server a command.
+func (o *Own) tell(ctx context.Context, command ...any) error {
+	err := control(o.Addr(), o.password, func(client *redis.Client) error { return client.Do(ctx, command...).Err() })
+	if err != nil {
+		return fmt.Errorf("%v to %s: %w", command[0], o.Addr(), err)
+	}
+	return nil
+}
+
+// replication returns what a server says of its replication.
+func (o *Own) replication(ctx context.Context) (about replies.Info, err error) {
+	err = control(o.Addr(), o.password, func(client *redis.Client) error {
+		text, err := client.Info(ctx, "replication").Result()
+		about = replies.ParseInfo(text)
+		return err
+	})
+	return about, err
+}
