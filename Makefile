@@ -6,16 +6,21 @@ EACH ?= 30s
 CHAOS ?= 5m
 LOOKS ?= 100
 
-# A compiler ends before its garbage would matter, so it collects rarely. Nothing is linked for a debugger. The
-# program and its tests have the same flags, so that nothing is compiled twice.
-FAST     := -toolexec 'env GOGC=400' -ldflags=-w
-PLAIN    := $(FAST) -vet=off
+# One set of flags for every go command, so that none compiles again what another has compiled. A compiler ends before
+# its garbage would matter, so it collects rarely. Nothing is compiled or linked for a debugger. What lockbench measures
+# is compiled with all optimizations; what has no part in a measurement is not inlined.
+PLAIN_CODE := net/http github.com/moby/... github.com/testcontainers/... go.opentelemetry.io/... github.com/olekukonko/... \
+	golang.org/x/crypto/ssh github.com/klauspost/... github.com/stretchr/... github.com/lockbench/lockbench/command \
+	$(addprefix github.com/lockbench/lockbench/,internal/apps/check internal/layout results/findings results/html strategies/locktest)
+export GOFLAGS := $(GOFLAGS) '-toolexec=env GOGC=400' -gcflags=all=-dwarf=false \
+	$(foreach p,$(PLAIN_CODE),'-gcflags=$p=-l -dwarf=false') -ldflags=-w
+PLAIN    := -vet=off
 # A first build takes minutes, so it says how far it is: go names each package that it has compiled.
 PROGRESS := $$1 == "exit" { exit $$2 } !/^[^ :]+$$/ { print; next } ++n % 100 == 0 { print "make build: " n " of " all " packages"; fflush() }
 
 # The race detector needs a C compiler.
 CC_FOUND := $(shell command -v "$$($(GO) env CC)" 2>/dev/null)
-RACE     := $(if $(CC_FOUND),-race -gcflags=all=-dwarf=false -gcflags='github.com/lockbench/lockbench/...=-l -dwarf=false' -ldflags=-w)
+RACE     := $(if $(CC_FOUND),-race -gcflags='github.com/lockbench/lockbench/...=-l -dwarf=false')
 # What it looks for is in the locks, and in what runs and measures them. They are not raced where
 # another program's locks or servers do the work, nor is a client of go-redis that routes by latency,
 # which go-redis 9.23 writes while it pings (strategies/goredis).
@@ -65,10 +70,10 @@ stores: ## make etcd, PostgreSQL and ZooKeeper available, out of Debian's packag
 	@docker/setup.sh stores
 
 build: ## bin/lockbench
-	@{ $(GO) build $(FAST) -v -o bin/lockbench ./cmd/lockbench 2>&1; echo "exit $$?"; } | awk -v all="$$($(GO) list -deps ./cmd/lockbench | wc -l)" '$(PROGRESS)' >&2
+	@{ $(GO) build -v -o bin/lockbench ./cmd/lockbench 2>&1; echo "exit $$?"; } | awk -v all="$$($(GO) list -deps ./cmd/lockbench | wc -l)" '$(PROGRESS)' >&2
 
 drivers: ## what the drivers of locks in other languages need, by pip, npm and Maven, and the driver in Go
-	@$(GO) build $(FAST) -o drivers/go/driver ./drivers/go
+	@$(GO) build -o drivers/go/driver ./drivers/go
 	@need() { command -v $$1 >/dev/null || { echo "make drivers: no $$1, so no drivers in $$2" >&2; return 1; }; }; \
 		failed() { echo "make drivers: $$1 failed, so drivers in $$2 may be missing" >&2; }; \
 		! need pip Python || pip install -q --root-user-action ignore --upgrade --target drivers/python/site \
@@ -100,7 +105,7 @@ race: redis ## the tests of locks in all variants, and of the engine, under the 
 
 examples: redis ## a lock in a module of its own: the conformance suite, a benchmark, the command line
 	cd examples/ownlock && $(GO) test $(PLAIN) -timeout 10m . && $(GO) test $(PLAIN) -run '^$$' -bench . -benchtime 300x . && \
-		$(GO) run $(FAST) ./bench -s ownlock -c 20 --hold 1ms --warmup 100ms --duration 500ms --no-baselines
+		$(GO) run ./bench -s ownlock -c 20 --hold 1ms --warmup 100ms --duration 500ms --no-baselines
 
 unseen:
 	@echo "make others: no Chromium or no npm, so the HTML report was not looked at in a browser: make browser" >&2
