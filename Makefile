@@ -11,7 +11,7 @@ LOOKS ?= 100
 # is compiled with all optimizations; what has no part in a measurement is not inlined.
 PLAIN_CODE := net/http github.com/moby/... github.com/testcontainers/... go.opentelemetry.io/... github.com/olekukonko/... \
 	golang.org/x/crypto/ssh github.com/klauspost/... github.com/stretchr/... github.com/lockbench/lockbench/command \
-	$(addprefix github.com/lockbench/lockbench/,internal/apps/check internal/layout results/findings results/html strategies/locktest)
+	$(addprefix github.com/lockbench/lockbench/,internal/apps/check internal/layout internal/store/redis results/findings results/html strategies/locktest)
 export GOFLAGS := $(GOFLAGS) '-toolexec=env GOGC=400' -gcflags=all=-dwarf=false \
 	$(foreach p,$(PLAIN_CODE),'-gcflags=$p=-l -dwarf=false') -ldflags=-w
 PLAIN    := -vet=off
