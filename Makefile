@@ -10,13 +10,15 @@ LOOKS ?= 100
 # its garbage would matter, so it collects rarely. Nothing is compiled or linked for a debugger. What lockbench measures
 # is compiled with all optimizations; what has no part in a measurement is not inlined.
 PLAIN_CODE := net/http github.com/moby/... github.com/testcontainers/... go.opentelemetry.io/... github.com/olekukonko/... \
-	golang.org/x/crypto/ssh github.com/klauspost/... github.com/stretchr/... github.com/lockbench/lockbench/command \
-	$(addprefix github.com/lockbench/lockbench/,internal/apps/check internal/layout internal/store/redis results/findings results/html strategies/locktest)
+	$(addprefix github.com/lockbench/lockbench/,command internal/apps/check internal/layout internal/store/redis strategies/locktest)
 export GOFLAGS := $(GOFLAGS) '-toolexec=env GOGC=400' -gcflags=all=-dwarf=false \
 	$(foreach p,$(PLAIN_CODE),'-gcflags=$p=-l -dwarf=false') -ldflags=-w
 PLAIN    := -vet=off
-# A first build takes minutes, so it says how far it is: go names each package that it has compiled.
-PROGRESS := $$1 == "exit" { exit $$2 } !/^[^ :]+$$/ { print; next } ++n % 100 == 0 { print "make build: " n " of " all " packages"; fflush() }
+# A first build takes minutes, so it says how far it is: go names each package that it has compiled. It compiles the
+# standard library while the modules are downloaded, by the go list that counts the packages.
+PROGRESS := $$1 == "exit" { exit $$2 } !/^[^ :]+$$/ { print; next } ++n % 50 == 0 { \
+	print "make build: " n " of " all " packages" (n == 50 ? ", which take 270 s of CPU in all" : ""); fflush() }
+STANDARD := database/sql encoding/xml html/template net/http testing
 
 # The race detector needs a C compiler.
 CC_FOUND := $(shell command -v "$$($(GO) env CC)" 2>/dev/null)
@@ -58,7 +60,7 @@ export GORACE := atexit_sleep_ms=0
 # Containers of tests are swept by lockbench itself.
 export TESTCONTAINERS_RYUK_DISABLED := true
 
-.PHONY: examples languages drivers stores valkey others unseen help build demo test race bench lint peers conformance compat claims soak gate sessions browser redis
+.PHONY: flags examples languages drivers stores valkey others unseen help build demo test race bench lint peers conformance compat claims soak gate sessions browser redis
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## /\1	/p' $(MAKEFILE_LIST) | awk -F '\t' '{ printf "make %-8s%s\n", $$1, $$2 }'
@@ -69,8 +71,12 @@ redis: ## make a Redis available: an image, or redis-server
 stores: ## make etcd, PostgreSQL and ZooKeeper available, out of Debian's packages
 	@docker/setup.sh stores
 
+flags: ## the flags of every target: after export GOFLAGS="$(make flags)" a go test of your own compiles nothing again
+	@echo "$$GOFLAGS"
+
 build: ## bin/lockbench
-	@{ $(GO) build -v -o bin/lockbench ./cmd/lockbench 2>&1; echo "exit $$?"; } | awk -v all="$$($(GO) list -deps ./cmd/lockbench | wc -l)" '$(PROGRESS)' >&2
+	@{ $(GO) build -v $(STANDARD) 2>&1; $(GO) build -v -o bin/lockbench ./cmd/lockbench 2>&1; echo "exit $$?"; } | \
+		awk -v all="$$($(GO) list -deps ./cmd/lockbench | wc -l)" '$(PROGRESS)' >&2
 
 drivers: ## what the drivers of locks in other languages need, by pip, npm and Maven, and the driver in Go
 	@$(GO) build -o drivers/go/driver ./drivers/go
