@@ -6,16 +6,23 @@ EACH ?= 30s
 CHAOS ?= 5m
 LOOKS ?= 100
 
-# A compiler ends before its garbage would matter, so it collects rarely. Nothing is linked for a debugger. The
-# program and its tests have the same flags, so that nothing is compiled twice.
-FAST     := -toolexec 'env GOGC=400' -ldflags=-w
-PLAIN    := $(FAST) -vet=off
-# A first build takes minutes, so it says how far it is: go names each package that it has compiled.
-PROGRESS := $$1 == "exit" { exit $$2 } !/^[^ :]+$$/ { print; next } ++n % 100 == 0 { print "make build: " n " of " all " packages"; fflush() }
+# One set of flags for every go command, so that none compiles again what another has compiled. A compiler ends before
+# its garbage would matter, so it collects rarely. Nothing is compiled or linked for a debugger. What lockbench measures
+# is compiled with all optimizations; what has no part in a measurement is not inlined.
+PLAIN_CODE := net/http github.com/moby/... github.com/testcontainers/... go.opentelemetry.io/... github.com/olekukonko/... \
+	$(addprefix github.com/lockbench/lockbench/,command internal/apps/check internal/layout internal/store/redis strategies/locktest)
+export GOFLAGS := $(GOFLAGS) '-toolexec=env GOGC=400' -gcflags=all=-dwarf=false \
+	$(foreach p,$(PLAIN_CODE),'-gcflags=$p=-l -dwarf=false') -ldflags=-w
+PLAIN    := -vet=off
+# A first build takes minutes, so it says how far it is: go names each package that it has compiled. It compiles the
+# standard library while the modules are downloaded, by the go list that counts the packages.
+PROGRESS := $$1 == "exit" { exit $$2 } !/^[^ :]+$$/ { print; next } ++n % 50 == 0 { \
+	print "make build: " n " of " all " packages" (n == 50 ? ", which take 270 s of CPU in all" : ""); fflush() }
+STANDARD := database/sql encoding/xml html/template net/http testing
 
 # The race detector needs a C compiler.
 CC_FOUND := $(shell command -v "$$($(GO) env CC)" 2>/dev/null)
-RACE     := $(if $(CC_FOUND),-race -gcflags=all=-dwarf=false -gcflags='github.com/lockbench/lockbench/...=-l -dwarf=false' -ldflags=-w)
+RACE     := $(if $(CC_FOUND),-race -gcflags='github.com/lockbench/lockbench/...=-l -dwarf=false')
 # What it looks for is in the locks, and in what runs and measures them. They are not raced where
 # another program's locks or servers do the work, nor is a client of go-redis that routes by latency,
 # which go-redis 9.23 writes while it pings (strategies/goredis).
@@ -53,7 +60,7 @@ export GORACE := atexit_sleep_ms=0
 # Containers of tests are swept by lockbench itself.
 export TESTCONTAINERS_RYUK_DISABLED := true
 
-.PHONY: examples languages drivers stores valkey others unseen help build demo test race bench lint peers conformance compat claims soak gate sessions browser redis
+.PHONY: flags examples languages drivers stores valkey others unseen help build demo test race bench lint peers conformance compat claims soak gate sessions browser redis
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## /\1	/p' $(MAKEFILE_LIST) | awk -F '\t' '{ printf "make %-8s%s\n", $$1, $$2 }'
@@ -64,11 +71,15 @@ redis: ## make a Redis available: an image, or redis-server
 stores: ## make etcd, PostgreSQL and ZooKeeper available, out of Debian's packages
 	@docker/setup.sh stores
 
+flags: ## the flags of every target: after export GOFLAGS="$(make flags)" a go test of your own compiles nothing again
+	@echo "$$GOFLAGS"
+
 build: ## bin/lockbench
-	@{ $(GO) build $(FAST) -v -o bin/lockbench ./cmd/lockbench 2>&1; echo "exit $$?"; } | awk -v all="$$($(GO) list -deps ./cmd/lockbench | wc -l)" '$(PROGRESS)' >&2
+	@{ $(GO) build -v $(STANDARD) 2>&1; $(GO) build -v -o bin/lockbench ./cmd/lockbench 2>&1; echo "exit $$?"; } | \
+		awk -v all="$$($(GO) list -deps ./cmd/lockbench | wc -l)" '$(PROGRESS)' >&2
 
 drivers: ## what the drivers of locks in other languages need, by pip, npm and Maven, and the driver in Go
-	@$(GO) build $(FAST) -o drivers/go/driver ./drivers/go
+	@$(GO) build -o drivers/go/driver ./drivers/go
 	@need() { command -v $$1 >/dev/null || { echo "make drivers: no $$1, so no drivers in $$2" >&2; return 1; }; }; \
 		failed() { echo "make drivers: $$1 failed, so drivers in $$2 may be missing" >&2; }; \
 		! need pip Python || pip install -q --root-user-action ignore --upgrade --target drivers/python/site \
@@ -100,7 +111,7 @@ race: redis ## the tests of locks in all variants, and of the engine, under the 
 
 examples: redis ## a lock in a module of its own: the conformance suite, a benchmark, the command line
 	cd examples/ownlock && $(GO) test $(PLAIN) -timeout 10m . && $(GO) test $(PLAIN) -run '^$$' -bench . -benchtime 300x . && \
-		$(GO) run $(FAST) ./bench -s ownlock -c 20 --hold 1ms --warmup 100ms --duration 500ms --no-baselines
+		$(GO) run ./bench -s ownlock -c 20 --hold 1ms --warmup 100ms --duration 500ms --no-baselines
 
 unseen:
 	@echo "make others: no Chromium or no npm, so the HTML report was not looked at in a browser: make browser" >&2

@@ -311,12 +311,12 @@ func (d *Driver) Prepare(ctx context.Context, _ []string) error {
 		Do: "open", Prefix: d.config.Prefix, TTL: d.config.TTL.Milliseconds(), Callers: d.config.Callers,
 	}
 	for _, node := range d.config.Nodes {
-		options := goredis.OptionsOf(node)
-		if options == nil || len(options.Addrs) != 1 || options.IsClusterMode {
+		address, name := node.URL()
+		if address == "" {
 			return refusal{errors.New("a driver connects to single servers")}
 		}
-		q.ClientName = options.ClientName
-		q.Redis = append(q.Redis, address(options))
+		q.ClientName = name
+		q.Redis = append(q.Redis, address)
 	}
 	_, err := d.ask(ctx, d.patience.start, q)
 	if err == nil {

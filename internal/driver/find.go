@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/url"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -12,8 +11,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-
-	"github.com/redis/go-redis/v9"
 
 	"github.com/lockbench/lockbench/internal/untrusted"
 	"github.com/lockbench/lockbench/strategies"
@@ -181,22 +178,4 @@ func All() map[string]string {
 		}
 	}
 	return all
-}
-
-// address returns a server's URL.
-func address(o *redis.UniversalOptions) string {
-	u := url.URL{Scheme: "redis", Host: o.Addrs[0]}
-	if o.TLSConfig != nil {
-		u.Scheme = "rediss"
-	}
-	switch {
-	case o.Password != "":
-		u.User = url.UserPassword(o.Username, o.Password)
-	case o.Username != "":
-		u.User = url.User(o.Username)
-	}
-	if o.DB != 0 {
-		u.Path = "/" + strconv.Itoa(o.DB)
-	}
-	return u.String()
 }

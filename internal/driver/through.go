@@ -19,14 +19,12 @@ func OpenThrough(ctx context.Context, v strategies.Variant, c goredis.Config) (s
 	nodes := c.Nodes
 	c.Nodes = nil
 	for _, node := range nodes {
-		options := *goredis.OptionsOf(node)
-		way, err := newProxy(options.Dialer, options.Addrs[0])
+		way, err := newProxy(node.DialAs)
 		if err != nil {
 			return nil, errors.Join(err, hangUp(ways))
 		}
 		ways = append(ways, way)
-		options.Addrs = []string{way.listener.Addr().String()}
-		c.Nodes = append(c.Nodes, goredis.Node{Client: node.Client, Options: &options})
+		c.Nodes = append(c.Nodes, node.At(way.listener.Addr().String()))
 	}
 	locker, err := goredis.Open(v, c)
 	if err != nil {
@@ -60,19 +58,18 @@ func hangUp(ways []*proxy) error {
 // proxy passes on what comes to a port of this machine.
 type proxy struct {
 	listener net.Listener
-	dial     func(ctx context.Context, network, address string) (net.Conn, error)
-	to       string
+	dial     func(context.Context) (net.Conn, error)
 	ctx      context.Context // ends with the proxy
 	end      context.CancelFunc
 	running  sync.WaitGroup
 }
 
-func newProxy(dial func(context.Context, string, string) (net.Conn, error), to string) (*proxy, error) {
+func newProxy(dial func(context.Context) (net.Conn, error)) (*proxy, error) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, err
 	}
-	p := &proxy{listener: listener, dial: dial, to: to}
+	p := &proxy{listener: listener, dial: dial}
 	p.ctx, p.end = context.WithCancel(context.Background())
 	p.running.Go(func() {
 		for {
@@ -88,7 +85,7 @@ func newProxy(dial func(context.Context, string, string) (net.Conn, error), to s
 
 // pass passes on what goes over a connection until one of its ends closes it.
 func (p *proxy) pass(conn net.Conn) {
-	server, err := p.dial(p.ctx, "tcp", p.to)
+	server, err := p.dial(p.ctx)
 	if err != nil {
 		_ = conn.Close()
 		return

@@ -10,19 +10,13 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
-	"github.com/redis/go-redis/v9/maintnotifications"
 
 	"github.com/lockbench/lockbench/strategies/goredis"
 )
 
-const (
-	// bufferSize is for a blocking connection: its replies are a key and a digit, and there
-	// may be ten thousand connections.
-	bufferSize = 4 << 10
-	// grace is how late Redis may answer a BLPOP that has timed out before its connection
-	// counts as dead.
-	grace = 5 * time.Second
-)
+// grace is how late Redis may answer a BLPOP that has timed out before its connection
+// counts as dead.
+const grace = 5 * time.Second
 
 // connection is one connection on which one waiter at a time blocks. It is a
 // client of its own with a pool of one, the only way to close a connection of
@@ -36,27 +30,7 @@ type connection struct {
 func dial(ctx context.Context, node goredis.Node) (*connection, error) {
 	c := &connection{}
 	var err error
-	c.client, err = goredis.Dial(node, func(o *redis.Options) {
-		o.PoolSize, o.MinIdleConns, o.PipelinePoolSize = 1, 0, -1
-		o.ReadBufferSize, o.WriteBufferSize = bufferSize, bufferSize
-		o.MaxRetries = -1 // a BLPOP sent again may have popped already
-		// Only the context of a call ends it.
-		o.ReadTimeout, o.WriteTimeout, o.ContextTimeoutEnabled = -1, -1, true
-		o.ConnMaxIdleTime, o.ConnMaxLifetime = -1, -1
-		o.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
-		connected := o.OnConnect
-		o.OnConnect = func(ctx context.Context, conn *redis.Conn) error {
-			id, err := conn.ClientID(ctx).Result()
-			if err != nil {
-				return fmt.Errorf("ask for the connection's id: %w", err)
-			}
-			c.id.Store(id)
-			if connected != nil {
-				return connected(ctx, conn)
-			}
-			return nil
-		}
-	})
+	c.client, err = goredis.DialBlocking(node, c.id.Store)
 	if err != nil {
 		return nil, err
 	}

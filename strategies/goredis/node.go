@@ -23,7 +23,7 @@ func Open(v strategies.Variant, c Config) (strategies.Locker, error) { return v.
 
 // Client is what most locks ask of go-redis's clients: a redis.UniversalClient without subscriptions
 // and transactions. Its types do not lead to go-redis's clients and options, so a package that
-// uses it compiles in a tenth of a second, and one that names redis.UniversalClient in four.
+// uses it compiles two to three CPU seconds faster than one that names redis.UniversalClient.
 type Client interface {
 	redis.Cmdable
 	AddHook(hook redis.Hook)

@@ -20,8 +20,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
 	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/strategies/goredis"
 	"github.com/lockbench/lockbench/strategies/internal/pipeline"
@@ -153,7 +151,7 @@ type Locker struct {
 	debts    map[string]*debt  // by id
 	paying   map[string]bool   // the locks of which a task pays debts
 
-	subscribers  map[redis.UniversalClient]*subscriber
+	subscribers  map[goredis.Client]*subscriber
 	listenAfter  time.Time // no new connection before then
 	failures     int       // failed connections in a row
 	unsubscribed error     // why the last of them failed
@@ -198,17 +196,20 @@ func Open(config goredis.Config, options Options) (*Locker, error) {
 	if err != nil {
 		return nil, fmt.Errorf("handoff: %w", err)
 	}
-	client := config.Nodes[0].Client.(redis.UniversalClient) // pipeline.Dial takes no other
-	cluster, _ := client.(*redis.ClusterClient)
+	node := &node{conn: conn, client: config.Nodes[0].Client}
+	if config.Nodes[0].Clustered() {
+		node.cluster = node.client
+	}
 	l := &Locker{
 		config: config, linger: options.Linger, tokens: options.Tokens, turns: options.Turns, ids: newIDs(),
 		base:      config.Prefix + "handoff:",
 		attention: time.Second,
 		lines:     map[lineKey]*line{}, places: map[string]*place{}, held: map[string]*lease{},
-		subscribers: map[redis.UniversalClient]*subscriber{},
+		subscribers: map[goredis.Client]*subscriber{},
 		debts:       map[string]*debt{}, paying: map[string]bool{},
 	}
-	l.redis = &node{conn, client, cluster, l.ids, l.demoted}
+	node.ids, node.demoted = l.ids, l.demoted
+	l.redis = node
 	l.keeper.wake = make(chan struct{}, 1)
 	l.ctx, l.stop = context.WithCancel(context.Background())
 	return l, nil

@@ -13,6 +13,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/lockbench/lockbench/internal/pause"
+	"github.com/lockbench/lockbench/strategies/goredis"
 	"github.com/lockbench/lockbench/strategies/internal/indeterminate"
 	"github.com/lockbench/lockbench/strategies/internal/pipeline"
 )
@@ -40,8 +41,8 @@ func because(ctx context.Context, err error) error {
 // twice by itself.
 type node struct {
 	conn    *pipeline.Conn
-	client  redis.UniversalClient
-	cluster *redis.ClusterClient // nil without a cluster
+	client  goredis.Client
+	cluster goredis.Client // nil without a cluster
 	ids     *ids
 	demoted func() // called when the server says that it is no primary any more
 }
@@ -144,14 +145,14 @@ func (n *node) owner(ctx context.Context, lock string) (string, error) {
 }
 
 // at returns the client to listen with: in a cluster that of the lock's node.
-func (n *node) at(ctx context.Context, lock string, again bool) (redis.UniversalClient, error) {
+func (n *node) at(ctx context.Context, lock string, again bool) (goredis.Client, error) {
 	if n.cluster == nil {
 		return n.client, nil
 	}
 	if again {
-		n.cluster.ReloadState(ctx)
+		goredis.ReloadState(ctx, n.cluster)
 	}
-	return n.cluster.MasterForKey(ctx, lock)
+	return goredis.MasterOf(ctx, n.cluster, lock)
 }
 
 // says reports whether err is an error of Redis that begins with one of those words.

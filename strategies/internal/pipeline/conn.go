@@ -31,10 +31,10 @@ import (
 // Conn is such a connection; in a cluster it is one for each node.
 type Conn struct {
 	node    goredis.Node
-	cluster *redis.ClusterClient // nil without a cluster
-	known   atomic.Bool          // go-redis knows the cluster's servers
-	limiter redis.Limiter        // may be nil
-	timeout time.Duration        // for an answer, and for a connection
+	cluster goredis.Client // nil without a cluster
+	known   atomic.Bool    // go-redis knows the cluster's servers
+	limiter redis.Limiter  // may be nil
+	timeout time.Duration  // for an answer, and for a connection
 	tasks   background.Group
 	wires   sync.WaitGroup  // that have not ended
 	life    context.Context // of dials
@@ -190,7 +190,7 @@ func (c *Conn) follow(ctx context.Context, commands []*redis.Cmd) {
 		if c.cluster == nil || !redis.HasErrorPrefix(err, "MOVED") && !redis.HasErrorPrefix(err, "ASK") {
 			continue
 		}
-		c.cluster.ReloadState(ctx)
+		goredis.ReloadState(ctx, c.cluster)
 		c.process(ctx, command)
 	}
 }
@@ -230,7 +230,7 @@ func (c *Conn) wire(ctx context.Context, l *line, command *redis.Cmd) (*wire, er
 			return nil, &net.OpError{Op: "dial", Net: "redis", Err: opaque{err}}
 		}
 		if c.cluster != nil { // another may have the server's slots by now
-			c.cluster.ReloadState(wait)
+			goredis.ReloadState(wait, c.cluster)
 			if l, err = c.line(wait, command); err != nil {
 				return nil, err
 			}
@@ -246,7 +246,8 @@ func (c *Conn) line(ctx context.Context, command *redis.Cmd) (*line, error) {
 		if err != nil {
 			return nil, err
 		}
-		node, address = goredis.Node{Client: server}, server.Options().Addr
+		node = goredis.Node{Client: server}
+		address = node.Addr()
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -263,9 +264,9 @@ func (c *Conn) line(ctx context.Context, command *redis.Cmd) (*line, error) {
 
 // master returns the server of a cluster that has a command's key. At first go-redis asks servers, and may not look at
 // ctx.
-func (c *Conn) master(ctx context.Context, command *redis.Cmd) (*redis.Client, error) {
-	find := func() (*redis.Client, error) {
-		server, err := c.cluster.MasterForKey(ctx, keyOf(command.Args()))
+func (c *Conn) master(ctx context.Context, command *redis.Cmd) (goredis.Client, error) {
+	find := func() (goredis.Client, error) {
+		server, err := goredis.MasterOf(ctx, c.cluster, keyOf(command.Args()))
 		if err != nil {
 			return nil, fmt.Errorf("find the node of %s: %w", command.Name(), err)
 		}
@@ -275,7 +276,7 @@ func (c *Conn) master(ctx context.Context, command *redis.Cmd) (*redis.Client, e
 	if c.known.Load() {
 		return find()
 	}
-	var server *redis.Client
+	var server goredis.Client
 	var err error
 	over := make(chan struct{})
 	if !c.tasks.Go(func() { defer close(over); server, err = find() }) {

@@ -5,19 +5,13 @@ import (
 	"errors"
 	"sync"
 
-	"github.com/redis/go-redis/v9"
-
 	"github.com/lockbench/lockbench/strategies/goredis"
 )
-
-// bufferSize is for a subscription connection: its messages are short, and there may be
-// ten thousand connections.
-const bufferSize = 4 << 10
 
 // herd is a Line in which every waiter has a connection and a subscription
 // of its own.
 type herd struct {
-	client  redis.UniversalClient
+	client  goredis.Client
 	callers int
 
 	mu   sync.Mutex
@@ -26,10 +20,7 @@ type herd struct {
 
 // NewHerd returns a Line in which every waiter has a connection and a subscription of its own.
 func NewHerd(node goredis.Node, callers int) (Line, error) {
-	client, err := goredis.Dial(node, func(o *redis.Options) {
-		o.MinIdleConns = 0 // only subscriptions are opened
-		o.ReadBufferSize, o.WriteBufferSize = bufferSize, bufferSize
-	})
+	client, err := goredis.DialSubscribers(node)
 	return &herd{client: client, callers: callers}, err
 }
 

@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"sync"
 
-	"github.com/redis/go-redis/v9"
-
 	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/strategies/goredis"
 )
@@ -15,7 +13,7 @@ import (
 // shards is the Line of a process to a cluster: one Subscriber for PUBLISH, and one for each node
 // whose channels it waits on.
 type shards struct {
-	cluster *redis.ClusterClient
+	cluster goredis.Client
 	wakes   func(payload string) int
 	plain   *Subscriber
 
@@ -27,11 +25,10 @@ type shards struct {
 // NewLine returns the Line of a process. For the meaning of wakes see NewSubscriber.
 func NewLine(node goredis.Node, wakes func(payload string) int) Line {
 	plain := NewSubscriber(node.Client, wakes)
-	cluster, ok := node.Client.(*redis.ClusterClient)
-	if !ok {
+	if !node.Clustered() {
 		return plain
 	}
-	return &shards{cluster: cluster, wakes: wakes, plain: plain, byNode: map[string]*Subscriber{}}
+	return &shards{cluster: node.Client, wakes: wakes, plain: plain, byNode: map[string]*Subscriber{}}
 }
 
 // Open opens the connection on which messages of PUBLISH arrive.
@@ -42,7 +39,7 @@ func (l *shards) Join(ctx context.Context, topic Topic) (Place, error) {
 	if !topic.Sharded {
 		return l.plain.Join(ctx, topic)
 	}
-	node, err := l.cluster.MasterForKey(ctx, topic.Channel)
+	node, err := goredis.MasterOf(ctx, l.cluster, topic.Channel)
 	if err != nil {
 		return nil, fmt.Errorf("find the channel's node: %w", err)
 	}
@@ -54,13 +51,13 @@ func (l *shards) Join(ctx context.Context, topic Topic) (Place, error) {
 }
 
 // at returns the Subscriber at a node: a new one if the last has ended.
-func (l *shards) at(node *redis.Client) (*Subscriber, error) {
+func (l *shards) at(node goredis.Client) (*Subscriber, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.closed {
 		return nil, strategies.ErrClosed
 	}
-	addr := node.Options().Addr
+	addr := goredis.Node{Client: node}.Addr()
 	s := l.byNode[addr]
 	if s != nil && s.ctx.Err() != nil {
 		_ = s.Close()

@@ -23,8 +23,8 @@ import (
 // dropped. send writes SUBSCRIBE and UNSUBSCRIBE in the order in which they were decided, so
 // that waiters write nothing to the network themselves.
 type Subscriber struct {
-	cluster *redis.ClusterClient // of sharded channels; nil for others
-	pubsub  *redis.PubSub
+	cluster goredis.Client // of sharded channels; nil for others
+	pubsub  goredis.Subscription
 	wakes   func(payload string) int
 	stop    context.CancelCauseFunc
 	ctx     context.Context
@@ -46,7 +46,7 @@ func NewSubscriber(client goredis.Client, wakes func(payload string) int) *Subsc
 		wakes:    wakes,
 		ctx:      ctx,
 		stop:     stop,
-		pubsub:   client.(redis.UniversalClient).Subscribe(ctx), // opens no connection yet
+		pubsub:   goredis.Subscribe(ctx, client), // opens no connection yet
 		channels: map[string]*channel{},
 		changed:  map[string]struct{}{},
 		signal:   make(chan struct{}, 1),
@@ -55,9 +55,7 @@ func NewSubscriber(client goredis.Client, wakes func(payload string) int) *Subsc
 
 // newShardSubscriber is NewSubscriber for sharded channels of one of a cluster's nodes. It ends
 // when its connection breaks or a channel moves to another node: its waiters then get errMoved.
-func newShardSubscriber(
-	cluster *redis.ClusterClient, node *redis.Client, wakes func(payload string) int,
-) *Subscriber {
+func newShardSubscriber(cluster, node goredis.Client, wakes func(payload string) int) *Subscriber {
 	s := NewSubscriber(node, wakes)
 	s.cluster = cluster
 	return s
@@ -248,7 +246,7 @@ var errMoved = errors.New("the channel's node has ended the subscription")
 
 // move ends a Subscriber of a node, so that its waiters look for the node that has their channel now.
 func (s *Subscriber) move(err error) {
-	s.cluster.ReloadState(s.ctx)
+	goredis.ReloadState(s.ctx, s.cluster)
 	if err != nil {
 		err = fmt.Errorf("%w: %w", errMoved, err)
 	} else {
