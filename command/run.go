@@ -18,6 +18,7 @@ import (
 
 	"github.com/lockbench/lockbench"
 	"github.com/lockbench/lockbench/internal/driver"
+	"github.com/lockbench/lockbench/internal/watch"
 	"github.com/lockbench/lockbench/results"
 	"github.com/lockbench/lockbench/results/render"
 	"github.com/lockbench/lockbench/strategies"
@@ -44,7 +45,12 @@ func (a *app) run(name string) *cobra.Command {
 		_, crossed := parseThresholds(f.thresholds, plan)
 		outputs := f.outputs.all(f.quiet)
 		clash := check(oneFileEach(outputs, plan.Titles()), inputs(f.file, f.workload, plan.Redis.CAFile, f.all)...)
-		if err := given.refuse(noWords(cmd, args), all, file, wrong, crossed, unnamed(outputs), clash); err != nil {
+		watchers, taken := watch.Listen(f.watched)
+		err := given.refuse(noWords(cmd, args), all, file, wrong, crossed, unnamed(outputs), clash, taken)
+		if err != nil || f.dryRun {
+			err = errors.Join(err, watchers.Close())
+		}
+		if err != nil {
 			return err
 		}
 		for _, note := range f.notes {
@@ -54,7 +60,7 @@ func (a *app) run(name string) *cobra.Command {
 		if f.dryRun {
 			return a.show(plan, outputs, f.thresholds)
 		}
-		return a.measure(cmd.Context(), f, plan, outputs)
+		return a.measure(cmd.Context(), f, plan, outputs, watchers)
 	}
 	return cmd
 }
@@ -138,8 +144,21 @@ func oneFileEach(outputs []output[*results.Report], strategies []string) (all []
 
 // measure carries the plan out and writes the report.
 func (a *app) measure(
-	ctx context.Context, f *flags, plan lockbench.Plan, outputs []output[*results.Report],
+	ctx context.Context, f *flags, plan lockbench.Plan, outputs []output[*results.Report], watchers *watch.Watchers,
 ) error {
+	for _, place := range watchers.Serve() {
+		if !f.quiet {
+			a.say("%s", place)
+		}
+	}
+	if watchers.Any() {
+		plan.Watch = watchers.See
+	}
+	defer func() {
+		if err := watchers.Close(); err != nil {
+			a.warn(err.Error())
+		}
+	}()
 	progress := a.newProgress(f.quiet)
 	plan.Progress = progress.report
 	if !f.quiet {
