@@ -81,6 +81,8 @@ func (f *flags) register(set *pflag.FlagSet) {
 		"docs/FORMATS.md; repeatable")
 	set.StringVar(&f.watched.Metrics, "metrics", "", "`address` at which Prometheus can scrape the runs while they are "+
 		"measured: 9464 on loopback, or HOST:PORT")
+	set.StringVar(&f.watched.Live, "live", "", "`address` of a page that shows the runs while they are measured, and "+
+		"then the report: 5665 on loopback, or HOST:PORT")
 	registerQuiet(set, &f.quiet)
 	set.BoolVar(&f.dryRun, "dry-run", false, "print the plan and how long it will take, and touch no server")
 }

@@ -142,6 +142,19 @@ func oneFileEach(outputs []output[*results.Report], strategies []string) (all []
 	return all
 }
 
+// widePage is how many letters the live page has for what is being done.
+const widePage = 200
+
+// reportName is the file of a report, for its page.
+func reportName(outputs []output[*results.Report]) string {
+	for _, o := range outputs {
+		if o.format == "json" && o.file != "" {
+			return o.file
+		}
+	}
+	return "this run"
+}
+
 // measure carries the plan out and writes the report.
 func (a *app) measure(
 	ctx context.Context, f *flags, plan lockbench.Plan, outputs []output[*results.Report], watchers *watch.Watchers,
@@ -151,9 +164,6 @@ func (a *app) measure(
 			a.say("%s", place)
 		}
 	}
-	if watchers.Any() {
-		plan.Watch = watchers.See
-	}
 	defer func() {
 		if err := watchers.Close(); err != nil {
 			a.warn(err.Error())
@@ -161,6 +171,13 @@ func (a *app) measure(
 	}()
 	progress := a.newProgress(f.quiet)
 	plan.Progress = progress.report
+	if watchers.Any() {
+		plan.Watch = watchers.See
+		plan.Progress = func(now lockbench.Progress) {
+			watchers.Status(statusLine(now, now.Remaining, widePage))
+			progress.report(now)
+		}
+	}
 	if !f.quiet {
 		plan.Logf = a.say
 	}
@@ -172,6 +189,7 @@ func (a *app) measure(
 	revision(&report.Tool)
 	thresholds, _ := parseThresholds(f.thresholds, plan) // their errors have been reported
 	report.Thresholds = results.Judge(report, thresholds)
+	watchers.End(results.File{Name: reportName(outputs), Report: report})
 	if err := saveAll(a, oneFileEach(outputs, render.HgrmNames(report)), report, f.quiet); err != nil {
 		return err
 	}

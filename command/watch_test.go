@@ -141,7 +141,7 @@ func TestPrometheus(t *testing.T) {
 		t.Skip("Debian's prometheus is not installed: ", err)
 	}
 	t.Parallel()
-	w := watch(t, "-s", "local", "--hold", "1ms,10s", "-c", "20", "-w", "0s", "-n", "2000", "--seed", "1",
+	w := watch(t, "-s", "local", "--hold", "1ms,10s", "-c", "20", "-w", "0s", "-n", "2000", "--seed", "4",
 		"--metrics", "0")
 	address := w.address(t, "metrics")
 	const first, second = `{strategy="local",point="hold=1ms"}`, `{strategy="local",point="hold=10s"}`
@@ -162,10 +162,10 @@ func TestPrometheus(t *testing.T) {
 			"lockbench_acquisitions_total" + first: &a.acquisitions, count: &a.waits,
 			"histogram_quantile(0.99, " + buckets + first + ")": &a.p99,
 		} {
-			known := false
-			if *value, known = ask(query); !known {
-				t.Errorf("%s: Prometheus does not know %s", kind, query)
-			}
+			poll.Until(t, kind+": Prometheus knows "+query, func() (known bool) {
+				*value, known = ask(query)
+				return known
+			})
 		}
 		got[kind] = a
 	}

@@ -220,5 +220,8 @@ func (h histogram) Write(to *dto.Metric) error {
 	from := native.Histogram
 	to.Histogram.Schema, to.Histogram.ZeroThreshold, to.Histogram.ZeroCount = from.Schema, from.ZeroThreshold, from.ZeroCount
 	to.Histogram.PositiveSpan, to.Histogram.PositiveDelta = from.PositiveSpan, from.PositiveDelta
+	if len(from.PositiveSpan) == 0 { // without a span it would count as classic until its first value
+		to.Histogram.PositiveSpan = []*dto.BucketSpan{{Offset: new(int32(0)), Length: new(uint32(0))}}
+	}
 	return nil
 }

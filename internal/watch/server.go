@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"log"
 	"net"
 	"net/http"
 	"net/netip"
@@ -14,6 +16,7 @@ import (
 	"time"
 
 	"github.com/lockbench/lockbench/results"
+	"github.com/lockbench/lockbench/results/html"
 )
 
 // patience is how long one answer may take. Who reads no faster than that is cut off.
@@ -29,6 +32,7 @@ type Addresses struct{ Metrics, Live string }
 type Watchers struct {
 	servers []*server
 	metrics *metrics
+	live    *live
 }
 
 // Listen takes the ports; Serve begins to answer. Each error names its flag; with one there are no watchers.
@@ -48,6 +52,10 @@ func Listen(at Addresses) (*Watchers, error) {
 		var pages http.Handler
 		pages, w.metrics = newMetrics()
 		take("metrics", at.Metrics, pages, "/metrics")
+	}
+	if at.Live != "" {
+		w.live = newLive()
+		take("live", at.Live, w.live.pages(), "/")
 	}
 	if err := errors.Join(problems...); err != nil {
 		return &Watchers{}, errors.Join(err, w.Close())
@@ -75,6 +83,26 @@ func (w *Watchers) Any() bool { return len(w.servers) > 0 }
 func (w *Watchers) See(report *results.Report, waiting []results.Wait) {
 	if w.metrics != nil {
 		w.metrics.report.Store(report)
+	}
+	if w.live != nil {
+		w.live.update(func(l *html.Live) { l.Report, l.Waiting = report, waiting })
+	}
+}
+
+// Status says what is being done.
+func (w *Watchers) Status(text string) {
+	if w.live != nil {
+		w.live.update(func(l *html.Live) { l.Status = text })
+	}
+}
+
+// End shows the whole report.
+func (w *Watchers) End(report results.File) {
+	if w.metrics != nil {
+		w.metrics.report.Store(report.Report)
+	}
+	if w.live != nil {
+		w.live.end(report)
 	}
 }
 
@@ -119,7 +147,7 @@ func listen(flag, address string, pages http.Handler) (*server, error) {
 	s.loopback = err == nil && at.Addr().IsLoopback()
 	s.http = &http.Server{
 		Handler: s.guard(pages), ReadHeaderTimeout: patience, WriteTimeout: patience, IdleTimeout: time.Minute,
-		MaxHeaderBytes: 16 << 10,
+		MaxHeaderBytes: 16 << 10, ErrorLog: log.New(io.Discard, "", 0),
 	}
 	return s, nil
 }
