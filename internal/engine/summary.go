@@ -63,6 +63,7 @@ func (r *run) soFar(opened snapshot, reading *results.Reading) results.Run {
 	}
 	r.recorder.SoFar(&result, r.audit)
 	r.between(&result, opened, now, nil)
+	result.Safety.Broken = broken(r, result.Safety)
 	if r.shared() {
 		result.Speed.Handoff = results.Distribution{}
 	}

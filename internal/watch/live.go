@@ -2,6 +2,7 @@ package watch
 
 import (
 	"bytes"
+	"context"
 	"crypto/sha256"
 	_ "embed"
 	"encoding/base64"
@@ -137,13 +138,12 @@ func (l *live) events(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.Header().Set("Cache-Control", "no-store")
 	for f, _ := l.current(); l.send(w, f) == nil && f.event != "report"; f, _ = l.current() {
-		pause := time.NewTimer(between)
+		pause, stop := context.WithTimeout(r.Context(), between)
 		select {
-		case <-pause.C:
+		case <-pause.Done():
 		case <-l.ended:
-		case <-r.Context().Done():
 		}
-		pause.Stop()
+		stop()
 		select {
 		case <-f.next:
 		case <-r.Context().Done():

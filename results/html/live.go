@@ -69,7 +69,7 @@ func (l Live) Longest() *table {
 	}
 	waiting := slices.Clone(l.Waiting)
 	slices.SortFunc(waiting, func(a, b results.Wait) int { return cmp.Compare(b.NS, a.NS) })
-	t := &table{Head: []string{"client", "waits since"}}
+	t := &table{Head: []string{"client", "has waited"}}
 	for _, one := range waiting[:min(5, len(waiting))] {
 		t.Rows = append(t.Rows, []string{strconv.Itoa(one.Client), (&results.Bound{NS: one.NS}).String()})
 	}
@@ -158,14 +158,15 @@ func (l Live) Seconds() (all []chart) {
 		if len(c.curves) == 0 {
 			continue
 		}
+		for _, f := range run.Faults {
+			for _, at := range f.Injections {
+				c.moments = append(c.moments, moment{float64(at.AtNS) / 1e9, f.Fault.Name})
+				end = max(end, float64(at.AtNS)/1e9)
+			}
+		}
 		c.x, c.y, c.yUnit, c.XName = linear(end, results.Number), linear(high*1.08, figure.unit), figure.unit, "seconds"
 		if known && figure.unit == results.Nanoseconds {
 			c.y = logarithmic(low, high, figure.unit)
-		}
-		for _, f := range run.Faults {
-			for _, at := range f.Injections {
-				c.moments = append(c.moments, moment{float64(at.AtNS) / 1e9, string(f.Fault.Name)})
-			}
 		}
 		all = append(all, c)
 	}
