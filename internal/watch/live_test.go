@@ -48,7 +48,7 @@ func stream(t *testing.T, url string) func() (event, page string) {
 
 // Every browser gets what is new, and in the end the page that report writes.
 func TestThePageFollowsTheRunAndEndsAsTheReport(t *testing.T) {
-	w, urls := open(t, Addresses{Live: "0"})
+	w, urls := open(t, Addresses{Live: "127.0.0.1:0"})
 	w.Status("about to <begin>")
 	if status, body := ask(t, http.MethodGet, urls[0], ""); status != 200 ||
 		!strings.Contains(body, "about to &lt;begin&gt;") || !strings.Contains(body, "<script>"+script+"</script>") {
@@ -91,7 +91,7 @@ func TestThePageFollowsTheRunAndEndsAsTheReport(t *testing.T) {
 
 // A run must not wait for a browser that reads nothing, nor at its end.
 func TestNobodyWaitsForABrowserThatReadsNothing(t *testing.T) {
-	w, urls := open(t, Addresses{Live: "0"})
+	w, urls := open(t, Addresses{Live: "127.0.0.1:0"})
 	host := strings.Trim(strings.TrimPrefix(urls[0], "http://"), "/")
 	for range 3 {
 		deaf, err := net.Dial("tcp", host)
@@ -118,7 +118,7 @@ func TestNobodyWaitsForABrowserThatReadsNothing(t *testing.T) {
 }
 
 func TestStreamsAreBounded(t *testing.T) {
-	w, urls := open(t, Addresses{Live: "0"})
+	w, urls := open(t, Addresses{Live: "127.0.0.1:0"})
 	for range mostStreams {
 		stream(t, urls[0])()
 	}
@@ -130,7 +130,7 @@ func TestStreamsAreBounded(t *testing.T) {
 
 // The page may run its own script and nothing else, and nobody may frame it.
 func TestThePageTrustsOnlyItsOwnScript(t *testing.T) {
-	_, urls := open(t, Addresses{Live: "0"})
+	_, urls := open(t, Addresses{Live: "127.0.0.1:0"})
 	answer, err := http.Get(urls[0]) //nolint:noctx // ours
 	if err != nil {
 		t.Fatal(err)

@@ -2,6 +2,7 @@
 package watch
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -25,8 +26,20 @@ const patience = 5 * time.Second
 // parting is how long readers may take at the end to get what is under way.
 const parting = time.Second
 
-// Addresses say where to listen: a port, which is on loopback, or host:port. "" is nowhere.
+// Addresses say where to listen, as ParseAddress returns it. "" is nowhere.
 type Addresses struct{ Metrics, Live string }
+
+// ParseAddress returns the address of a port, which is on loopback, or of host:port.
+func ParseAddress(text string) (string, error) {
+	host, port, err := net.SplitHostPort(text)
+	if err != nil {
+		host, port = "", text
+	}
+	if _, err := strconv.ParseUint(port, 10, 16); err != nil {
+		return "", fmt.Errorf("%q is neither a port, such as 9464, nor an address, such as 127.0.0.1:9464", text)
+	}
+	return net.JoinHostPort(cmp.Or(host, "127.0.0.1"), port), nil
+}
 
 // Watchers are those who may look at a run while it is measured. The zero value is nobody.
 type Watchers struct {
@@ -128,17 +141,7 @@ type server struct {
 
 // listen takes an address.
 func listen(flag, address string, pages http.Handler) (*server, error) {
-	host, port, err := net.SplitHostPort(address)
-	if _, bare := strconv.ParseUint(address, 10, 16); bare == nil {
-		host, port, err = "", address, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("%q is neither a port, such as 9464, nor an address, such as 127.0.0.1:9464", address)
-	}
-	if host == "" {
-		host = "127.0.0.1"
-	}
-	listener, err := net.Listen("tcp", net.JoinHostPort(host, port))
+	listener, err := net.Listen("tcp", address)
 	if err != nil {
 		return nil, err
 	}

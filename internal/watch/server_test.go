@@ -57,7 +57,7 @@ func ask(t *testing.T, method, url, host string) (int, string) {
 
 // A page of somebody else's can send requests to loopback, with its own name, and read the answers.
 func TestOnlyLoopbackIsServedOnLoopback(t *testing.T) {
-	w, urls := open(t, Addresses{Metrics: "0"})
+	w, urls := open(t, Addresses{Metrics: "127.0.0.1:0"})
 	w.See(recorded(t), nil)
 	for host, want := range map[string]int{
 		"": 200, "localhost": 200, "localhost:1": 200, "[::1]:9464": 200, "127.9.9.9": 200,
@@ -78,7 +78,11 @@ func TestPortsAreOnLoopbackUnlessAnAddressIsGiven(t *testing.T) {
 	for address, want := range map[string]string{
 		"0": "127.0.0.1", ":0": "127.0.0.1", "127.0.0.2:0": "127.0.0.2", "[::1]:0": "::1", "0.0.0.0:0": "0.0.0.0",
 	} {
-		w, err := Listen(Addresses{Metrics: address})
+		parsed, err := ParseAddress(address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w, err := Listen(Addresses{Metrics: parsed})
 		if err != nil {
 			if strings.Contains(address, "::1") {
 				continue // there is no IPv6 here
@@ -109,8 +113,8 @@ func TestATakenPort(t *testing.T) {
 	if err == nil || !strings.HasPrefix(err.Error(), "--metrics: ") || !strings.Contains(err.Error(), "in use") || w.Any() {
 		t.Errorf("%v, %v", err, w)
 	}
-	for _, wrong := range []string{"x", "1:2:3", "127.0.0.1", "99999", "host:99999"} {
-		if _, err := Listen(Addresses{Metrics: wrong}); err == nil {
+	for _, wrong := range []string{"x", "1:2:3", "127.0.0.1", "99999", "host:99999", "host:http", ""} {
+		if _, err := ParseAddress(wrong); err == nil {
 			t.Errorf("%q is an address", wrong)
 		}
 	}
