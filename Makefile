@@ -103,6 +103,7 @@ others: redis stores examples $(if $(and $(CHROMIUM),$(shell command -v npm)),br
 	$(GO) test $(PLAIN) -p 3 -timeout 20m $$($(GO) list ./... | grep -E '$(OTHERS)')
 	LOCKBENCH_CONFORM=variants $(GO) test $(PLAIN) -timeout 20m ./strategies/peers
 	LOCKBENCH_CONFORM=variants $(GO) test $(PLAIN) -run '^TestAUsersServer' ./command
+	docker/setup.sh prometheus && $(GO) test $(PLAIN) -v -run '^TestPrometheus$$' ./command
 	LOCKBENCH_CONFORM=variants $(GO) test $(PLAIN) -v -run '^TestLocksAreSharedWithALiveRedisson$$' ./internal/driver # after make drivers
 
 race: redis ## the tests of locks in all variants, and of the engine, under the race detector
@@ -170,7 +171,7 @@ valkey: ## part of the tests on Valkey 9, else 8, out of a newer Debian's packag
 		echo "on $$server"; LOCKBENCH_REDIS_SERVER=$$server LOCKBENCH_CONFORM=variants $(GO) test $(RACE) $(PLAIN) -count=1 -run '$(ONVALKEY)' \
 			./internal/store/redis/servers ./strategies/all ./strategies/polled ./strategies/internal/token
 
-browser: ## look at the HTML report in headless Chromium, and have axe-core look: on a phone, a screen and paper, light and dark
+browser: redis ## look at the HTML report and the live page in headless Chromium, and have axe-core look: on a phone, a screen and paper, light and dark
 	@test -n "$(CHROMIUM)" || { echo "make browser: no Chromium: install it, such as Debian's chromium, or say where it is with CHROMIUM=PATH" >&2; exit 1; }
 	@test -f $(AXE) || npm install --prefix bin/axe --no-audit --no-fund --silent axe-core@4.14.1
-	LOCKBENCH_CHROMIUM=$(CHROMIUM) LOCKBENCH_AXE=$(CURDIR)/$(AXE) $(GO) test $(PLAIN) -tags browser -run Browser ./results/html
+	LOCKBENCH_CHROMIUM=$(CHROMIUM) LOCKBENCH_AXE=$(CURDIR)/$(AXE) $(GO) test $(PLAIN) -tags browser -run Browser ./results/html ./command

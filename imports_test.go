@@ -68,7 +68,7 @@ var house = []room{
 	{name: "results", packages: []string{"results"}, sees: []string{"helpers", "workloads", "strategies"}},
 	{
 		name: "leaves", packages: []string{"results/*"},
-		sees: []string{"helpers", "workloads", "strategies", "results"}, hidden: []string{"apps", "command"},
+		sees: []string{"helpers", "workloads", "strategies", "results"}, hidden: []string{"apps", "command", "watch"},
 	},
 	{name: "measure", packages: []string{"internal/measure"}},
 	{name: "store", packages: []string{"internal/store"}},
@@ -81,6 +81,10 @@ var house = []room{
 	{
 		name: "stores", packages: []string{"internal/store/*", "internal/store/*/*"},
 		sees: []string{"helpers", "workloads", "strategies", "results", "measure", "store", "launch"},
+	},
+	{
+		name: "watch", packages: []string{"internal/watch"},
+		sees: []string{"helpers", "workloads", "strategies", "results", "leaves"}, hidden: []string{"command"},
 	},
 	{name: "driver", packages: []string{"internal/driver"}, hidden: []string{"apps", "command"}},
 	{name: "lockbench", packages: []string{""}},

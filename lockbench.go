@@ -45,6 +45,10 @@ type Plan struct {
 	Stores    map[string]StoreOptions
 	Baselines bool           // measure the baselines first
 	Progress  func(Progress) // called from one goroutine at a time; may be nil
+	// Watch gets the report so far once a second, with the run under way as its last one, and who waits in it; and
+	// once at the end of each run. It must not change the report, and is called by one goroutine at a time. A
+	// driver's run is seen when it has ended. Watch may be nil.
+	Watch func(*results.Report, []results.Wait)
 	// Logf reports what takes time before the first run, such as pulling or building an
 	// image; nil means silence. It is called from one goroutine at a time.
 	Logf func(format string, args ...any)

@@ -134,6 +134,17 @@ func (s *session) measure(ctx context.Context, v scheduled, start time.Time, rou
 		Phase:     func(phase string) { s.progress(v.Name(), round, phase, s.begun, nil) },
 	}
 	job.Second = func(last results.Slice) { s.progress(v.Name(), round, "measure", s.begun, &last) }
+	watched := func(all []results.Run, waiting []results.Wait) {
+		soFar := *s.report
+		soFar.Runs = all
+		s.plan.Watch(&soFar, waiting)
+	}
+	if s.plan.Watch != nil {
+		job.Watch = func(run results.Run, waiting []results.Wait) {
+			run.Point = v.point.Label
+			watched(append(slices.Clone(s.report.Runs), run), waiting)
+		}
+	}
 	if server != nil && len(v.point.Workload.Faults) > 0 {
 		injector := server.Faults(v.point.Workload.Faults)
 		defer injector.Close()
@@ -143,6 +154,9 @@ func (s *session) measure(ctx context.Context, v scheduled, start time.Time, rou
 	if run != nil {
 		run.Point = v.point.Label
 		s.report.Runs = append(s.report.Runs, *run)
+		if s.plan.Watch != nil {
+			watched(s.report.Runs, nil)
+		}
 		if run.Server.Whole != nil && s.plan.storeOf(v.Variant) == store.Redis {
 			s.granted += run.Server.Whole.Acquisitions
 		}

@@ -46,6 +46,9 @@ var badInputs = []struct {
 		{"lockbench --pin=maybe", 104},
 		{"lockbench --clients 0 --keys 0 more", 104},
 		{"LOCKBENCH_CLIENTS=x lockbench", 104},
+		{"lockbench --metrics prometheus --live 127.0.0.1", 104},
+		{"LOCKBENCH_LIVE=99999 lockbench", 104},
+		{"lockbench --metrics 203.0.113.1:9464", 104},
 	}},
 	{"Workloads", []badInput{
 		{"lockbench --hold 5", 104},

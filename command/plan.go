@@ -14,6 +14,7 @@ import (
 	"github.com/lockbench/lockbench"
 	"github.com/lockbench/lockbench/internal/driver"
 	"github.com/lockbench/lockbench/internal/store"
+	"github.com/lockbench/lockbench/internal/watch"
 	"github.com/lockbench/lockbench/results"
 	"github.com/lockbench/lockbench/workloads"
 )
@@ -33,6 +34,7 @@ type flags struct {
 	dryRun      bool
 	session     string
 	start       time.Time
+	watched     watch.Addresses
 	notes       []string // on names that mean others
 }
 
@@ -77,6 +79,16 @@ func (f *flags) register(set *pflag.FlagSet) {
 	set.StringArrayVar(&f.thresholds, "threshold", nil, "`limit` for a figure, else exit code 99: 'wait:p(99)<50ms', "+
 		"'wait{strategy:pubsub}:p(99)<50ms', 'redis_cpu_per_acq<80us', 'violations==0'; metrics are in "+
 		"docs/FORMATS.md; repeatable")
+	address := func(to *string) func(string) error {
+		return func(text string) (err error) {
+			*to, err = watch.ParseAddress(text)
+			return err
+		}
+	}
+	set.Func("metrics", "`address` at which Prometheus can scrape the runs while they are "+
+		"measured: 9464 on loopback, or HOST:PORT", address(&f.watched.Metrics))
+	set.Func("live", "`address` of a page that shows the runs while they are measured, and "+
+		"then the report: 5665 on loopback, or HOST:PORT", address(&f.watched.Live))
 	registerQuiet(set, &f.quiet)
 	set.BoolVar(&f.dryRun, "dry-run", false, "print the plan and how long it will take, and touch no server")
 }

@@ -18,6 +18,7 @@ import (
 
 	"github.com/lockbench/lockbench"
 	"github.com/lockbench/lockbench/internal/driver"
+	"github.com/lockbench/lockbench/internal/watch"
 	"github.com/lockbench/lockbench/results"
 	"github.com/lockbench/lockbench/results/render"
 	"github.com/lockbench/lockbench/strategies"
@@ -44,7 +45,12 @@ func (a *app) run(name string) *cobra.Command {
 		_, crossed := parseThresholds(f.thresholds, plan)
 		outputs := f.outputs.all(f.quiet)
 		clash := check(oneFileEach(outputs, plan.Titles()), inputs(f.file, f.workload, plan.Redis.CAFile, f.all)...)
-		if err := given.refuse(noWords(cmd, args), all, file, wrong, crossed, unnamed(outputs), clash); err != nil {
+		watchers, taken := watch.Listen(f.watched)
+		err := given.refuse(noWords(cmd, args), all, file, wrong, crossed, unnamed(outputs), clash, taken)
+		if err != nil || f.dryRun {
+			err = errors.Join(err, watchers.Close())
+		}
+		if err != nil {
 			return err
 		}
 		for _, note := range f.notes {
@@ -54,7 +60,7 @@ func (a *app) run(name string) *cobra.Command {
 		if f.dryRun {
 			return a.show(plan, outputs, f.thresholds)
 		}
-		return a.measure(cmd.Context(), f, plan, outputs)
+		return a.measure(cmd.Context(), f, plan, outputs, watchers)
 	}
 	return cmd
 }
@@ -136,12 +142,42 @@ func oneFileEach(outputs []output[*results.Report], strategies []string) (all []
 	return all
 }
 
+// widePage is how many letters the live page has for what is being done.
+const widePage = 200
+
+// reportName is the file of a report, for its page.
+func reportName(outputs []output[*results.Report]) string {
+	for _, o := range outputs {
+		if o.format == "json" && o.file != "" {
+			return o.file
+		}
+	}
+	return "this run"
+}
+
 // measure carries the plan out and writes the report.
 func (a *app) measure(
-	ctx context.Context, f *flags, plan lockbench.Plan, outputs []output[*results.Report],
+	ctx context.Context, f *flags, plan lockbench.Plan, outputs []output[*results.Report], watchers *watch.Watchers,
 ) error {
+	for _, place := range watchers.Serve() {
+		if !f.quiet {
+			a.say("%s", place)
+		}
+	}
+	defer func() {
+		if err := watchers.Close(); err != nil {
+			a.warn(err.Error())
+		}
+	}()
 	progress := a.newProgress(f.quiet)
 	plan.Progress = progress.report
+	if watchers.Any() {
+		plan.Watch = watchers.See
+		plan.Progress = func(now lockbench.Progress) {
+			watchers.Status(statusLine(now, now.Remaining, widePage))
+			progress.report(now)
+		}
+	}
 	if !f.quiet {
 		plan.Logf = a.say
 	}
@@ -153,6 +189,7 @@ func (a *app) measure(
 	revision(&report.Tool)
 	thresholds, _ := parseThresholds(f.thresholds, plan) // their errors have been reported
 	report.Thresholds = results.Judge(report, thresholds)
+	watchers.End(results.File{Name: reportName(outputs), Report: report})
 	if err := saveAll(a, oneFileEach(outputs, render.HgrmNames(report)), report, f.quiet); err != nil {
 		return err
 	}

@@ -126,6 +126,11 @@ if [ "${1:-}" = stores ]; then
 	exit
 fi
 
+if [ "${1:-}" = prometheus ]; then # for the test of --metrics
+	have prometheus || { have apt-get && can_be_root && apt_install prometheus; }
+	exit
+fi
+
 # install_redis makes sure that there is a redis-server.
 install_redis() {
 	if program server >/dev/null; then return 0; fi

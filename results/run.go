@@ -341,11 +341,20 @@ type Slice struct {
 	WaitP50 *Bound `json:"wait_p50" add:"max"` // of two slices the larger
 	WaitP99 *Bound `json:"wait_p99" add:"max"`
 	WaitMax *Bound `json:"wait_max" add:"max"`
+	// The handoffs in the slice; absent without any.
+	HandoffP50 *Bound `json:"handoff_p50,omitempty" add:"max"` // of two slices the larger
+	HandoffP99 *Bound `json:"handoff_p99,omitempty" add:"max"`
 
 	Commands   *int64   `json:"commands" add:"sum"`           // calls at Redis, all nodes
 	RedisCPU   *float64 `json:"redis_cpu_seconds" add:"sum"`  // all nodes, including lockbench's own readings
 	RoundTrips *int64   `json:"client_round_trips" add:"sum"` // requests written by the generator
 	Connected  *int64   `json:"connections,omitempty"`        // at its end
+}
+
+// Wait is how long a client has been waiting.
+type Wait struct {
+	Client int
+	NS     int64
 }
 
 // Halve joins each two neighbours, so that a long window has few slices. It takes the larger percentiles.

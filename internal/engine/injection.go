@@ -143,6 +143,20 @@ func (s *injection) stalled(until int64, cut bool) {
 	s.lastSeen = max(s.lastSeen, until)
 }
 
+// soFar lists the faults that have been injected; their effects are only known at the end.
+func (d *disturbance) soFar() (all []results.Fault) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, f := range d.faults {
+		one := results.Fault{Fault: f.spec, Missed: slices.Clone(f.missed)}
+		for _, s := range f.injections {
+			one.Injections = append(one.Injections, results.Injection{AtNS: s.AtNS, Key: s.Key, Halts: s.Halts})
+		}
+		all = append(all, one)
+	}
+	return all
+}
+
 // report returns what was recorded of the faults. No fault is under way any more.
 func (d *disturbance) report() []results.Fault {
 	end := d.run.window.End()

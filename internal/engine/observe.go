@@ -70,7 +70,7 @@ func (r *run) observe(ctx context.Context) (observed, error) {
 	if err == nil {
 		r.phase("measure")
 		o.opened = r.edge(always)
-		err = r.await(ctx, r.clock.Time(r.window.End()), func() { r.sample(ctx, &o.peak) })
+		err = r.await(ctx, r.clock.Time(r.window.End()), func() { r.sample(ctx, &o) })
 	}
 	r.window.Close()
 	r.disturbance.end()
@@ -145,7 +145,7 @@ func (r *run) await(ctx context.Context, until time.Time, look func()) error {
 }
 
 // sample updates the peaks and adds to the timeline.
-func (r *run) sample(ctx context.Context, peak **results.ServerPeak) {
+func (r *run) sample(ctx context.Context, o *observed) {
 	if r.disturbance.halted() {
 		return
 	}
@@ -157,6 +157,9 @@ func (r *run) sample(ctx context.Context, peak **results.ServerPeak) {
 	if n := len(r.timeline.slices); n > before && r.Second != nil {
 		r.Second(r.timeline.slices[n-1])
 	}
+	if r.Watch != nil && r.driven == nil {
+		r.Watch(r.soFar(*o.opened, reading), r.ages(r.clock.Now()))
+	}
 	if !r.remote() {
 		return
 	}
@@ -164,10 +167,10 @@ func (r *run) sample(ctx context.Context, peak **results.ServerPeak) {
 		r.troubled()
 		return
 	}
-	if *peak == nil {
-		*peak = &results.ServerPeak{}
+	if o.peak == nil {
+		o.peak = &results.ServerPeak{}
 	}
-	(*peak).Raise(reading.Clients, reading.Memory, r.Target.Subscriptions(ctx))
+	o.peak.Raise(reading.Clients, reading.Memory, r.Target.Subscriptions(ctx))
 }
 
 // timeline divides the window into slices of one second. A long window has slices of two
@@ -225,7 +228,7 @@ func (r *run) markEnd(reading *results.Reading) {
 	})
 }
 
-func (r *run) slice(from, to instant, ages []int64) results.Slice {
+func (r *run) slice(from, to instant, ages []results.Wait) results.Slice {
 	s := results.Slice{
 		At:           max(0, from.at.Seconds()),
 		Seconds:      (to.at - from.at).Seconds(),
@@ -234,6 +237,9 @@ func (r *run) slice(from, to instant, ages []int64) results.Slice {
 	s.Waiting = len(ages)
 	waits := r.recorder.Recent(ages)
 	s.WaitP50, s.WaitP99, s.WaitMax = waits.P50, waits.P99, waits.Max
+	if !r.shared() { // another process may have taken the next lease on a key
+		s.HandoffP50, s.HandoffP99 = waits.HandoffP50, waits.HandoffP99
+	}
 	if from.server != nil && to.server != nil {
 		d := to.server.Since(*from.server, s.Acquisitions)
 		r.unseenTraffic(d)
@@ -245,9 +251,9 @@ func (r *run) slice(from, to instant, ages []int64) results.Slice {
 	return s
 }
 
-// ages returns how long the waiters have been waiting at the instant now, in nanoseconds.
-func (r *run) ages(now int64) []int64 {
-	var ages []int64
+// ages returns how long the waiters have been waiting at the instant now.
+func (r *run) ages(now int64) []results.Wait {
+	var ages []results.Wait
 	for _, k := range r.audit {
 		ages = k.Ages(ages, now)
 	}

@@ -4,8 +4,11 @@ import (
 	"math"
 	"sync"
 	"testing"
+	"time"
 
+	"github.com/lockbench/lockbench/results"
 	"github.com/lockbench/lockbench/strategies"
+	"github.com/lockbench/lockbench/workloads"
 )
 
 // witness is an Observer that keeps everything.
@@ -49,5 +52,48 @@ func TestTheObserverSeesWhatIsReported(t *testing.T) {
 	}
 	if all := len(seen.acquired); seen.holding != all || seen.releasing != all {
 		t.Errorf("%d acquisitions, %d began to hold, %d began to release", all, seen.holding, seen.releasing)
+	}
+}
+
+// Once a second they see what has happened until then, and nothing that the end takes back.
+func TestThoseWhoWatchSeeTheRunSoFar(t *testing.T) {
+	v := lock(t, strategies.Info{Capacity: 1}, 1, wait)
+	var seen []results.Run
+	var waiting [][]results.Wait
+	run := do(t, v, workload(func(w *workloads.Spec) { w.Duration = workloads.Duration(4500 * time.Millisecond) }),
+		func(j *Job) {
+			j.Watch = func(r results.Run, waits []results.Wait) {
+				seen, waiting = append(seen, r), append(waiting, waits)
+			}
+		})
+	if len(seen) != 5 { // at 0, 1, 2, 3 and 4 s
+		t.Fatalf("it was seen %d times", len(seen))
+	}
+	for i, r := range seen {
+		granted := r.Speed.Acquisitions
+		if want := int64(i * 1000); granted < want-1 || granted > want+1 || r.WindowNS != int64(i)*1e9 || !r.Partial {
+			t.Errorf("after %d s: %d acquisitions of 1 ms in %d ns", i, granted, r.WindowNS)
+		}
+		if waits := r.Waiting.PerAcquisition.Count; waits != granted || r.Speed.Handoff.Count > granted ||
+			r.Fairness.PerClient.TotalCount() != 8 || len(r.Timeline) != i {
+			t.Errorf("after %d s: %d acquisitions, %d waits, %d handoffs, %d clients, %d slices", i, granted, waits,
+				r.Speed.Handoff.Count, r.Fairness.PerClient.TotalCount(), len(r.Timeline))
+		}
+		clients := map[int]bool{}
+		for _, one := range waiting[i] {
+			clients[one.Client] = one.NS <= int64(9*time.Millisecond)
+		}
+		if len(clients) < 6 || len(clients) != len(waiting[i]) {
+			t.Errorf("after %d s there wait %v", i, waiting[i])
+		}
+	}
+	if last := seen[4]; run.Speed.Acquisitions < last.Speed.Acquisitions+499 || run.Partial ||
+		run.Speed.Hold.Count < last.Speed.Hold.Count || run.Fairness.PerClient.TotalCount() != 8 {
+		t.Errorf("at the end %+v", run.Speed)
+	}
+	for _, s := range run.Timeline {
+		if s.HandoffP50 == nil || s.HandoffP99 == nil {
+			t.Errorf("no handoff in the second from %v on", s.At)
+		}
 	}
 }

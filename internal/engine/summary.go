@@ -49,6 +49,28 @@ func (r *run) summarise(o observed, whole *results.ServerDelta, idle *idleCost, 
 	return result
 }
 
+// soFar is the run as far as it has been measured; a reading of the servers may be nil.
+func (r *run) soFar(opened snapshot, reading *results.Reading) results.Run {
+	now := snapshot{
+		server: reading, readings: r.readings.Load(), probes: r.probes(), grants: r.grants(), pools: opened.pools,
+		health: measure.ReadHealth(),
+	}
+	result := results.Run{
+		Strategy: r.Strategy.Name(), Round: r.Round, Order: r.Order, Seed: r.Workload.Seed,
+		Started: r.clock.Time(r.window.Open), WindowNS: r.clock.Now() - r.window.Open, Partial: true,
+		Generator: generator(opened, now), Safety: measure.Seen(r.audit), Errors: r.errors.list(),
+		Timeline: slices.Clone(r.timeline.slices), Faults: r.disturbance.soFar(),
+	}
+	r.recorder.SoFar(&result, r.audit)
+	r.between(&result, opened, now, nil)
+	result.Safety.Broken = broken(r, result.Safety)
+	if r.shared() {
+		result.Speed.Handoff = results.Distribution{}
+	}
+	result.Compute()
+	return result
+}
+
 // crowded is the least share of acquisitions with a waiter before them at which the lock
 // counts as always contended.
 const crowded = 0.99

@@ -14,18 +14,19 @@ const (
 )
 
 // Client is one client's own record. Only that client's goroutine calls its methods, and the
-// Recorder reads it once the client has returned.
+// Recorder reads it once the client has returned, except what the shard's lock guards.
 type Client struct {
 	window *Window
 	shard  *shard
 
-	spent    [phases]int64 // ns, clipped to the window
-	granted  int64         // leases in the window
-	served   int64         // waits in the window that another client's lease ended
-	open     bool          // a wait was under way when the window closed
-	timedOut int64
-	longest  int64 // wait, ns
-	cut      bool  // the end of the longest wait was not seen
+	granted  int64 // leases in the window; with the shard's lock
+	served   int64 // waits in the window that another client's lease ended; with the shard's lock
+	timedOut int64 // with the shard's lock
+
+	spent   [phases]int64 // ns, clipped to the window
+	open    bool          // a wait was under way when the window closed
+	longest int64         // wait, ns
+	cut     bool          // the end of the longest wait was not seen
 
 	starts    int64 // open-loop starts in the window
 	late      int64 // open-loop starts in the window that the generator delayed
@@ -71,13 +72,14 @@ func (c *Client) Waited(outcome Outcome, due, from, to, bypassed int64) {
 		return
 	case to >= end:
 		c.open = true
-		to = end
-	case outcome == TimedOut:
-		c.timedOut++
+		to, outcome = end, Stopped
 	}
 	c.bypassed = max(c.bypassed, bypassed)
 	c.shard.mu.Lock()
 	c.waited(from, to-from, false)
+	if outcome == TimedOut {
+		c.timedOut++
+	}
 	c.shard.mu.Unlock()
 }
 
@@ -109,10 +111,12 @@ func (c *Client) Acquired(t Acquisition) {
 	s.mu.Lock()
 	switch {
 	case inside && t.Counted:
+		c.granted++
 		c.waited(t.Due, wait, true)
 		s.kinds[Service].record(t.Granted - t.Asked)
 		if t.Grant.Handoff >= 0 {
 			s.kinds[Handoff].record(t.Grant.Handoff)
+			s.handoffs.record(t.Grant.Handoff)
 		}
 		if t.Grant.ReacquireDistance > 0 {
 			s.reacquireDistances.record(t.Grant.ReacquireDistance)
@@ -136,7 +140,6 @@ func (c *Client) Acquired(t Acquisition) {
 
 	switch {
 	case inside && t.Counted:
-		c.granted++
 		if t.Grant.Overtaken {
 			c.overtaken++
 		}
@@ -163,8 +166,8 @@ func (c *Client) Served(due, from, to int64) {
 	}
 	c.shard.mu.Lock()
 	c.waited(from, to-from, true)
-	c.shard.mu.Unlock()
 	c.served++
+	c.shard.mu.Unlock()
 }
 
 // lateness is how late a start may be and still count as punctual: timers on an idle

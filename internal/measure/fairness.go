@@ -7,18 +7,16 @@ import (
 )
 
 // fairness summarises how the clients shared the acquisitions, over the whole window and
-// over short sequences.
+// over short sequences. SoFar has the acquisitions of each client.
 func (r *Recorder) fairness(keys []*Key) results.Fairness {
 	f := results.Fairness{AcquisitionsMin: math.MaxInt64, LongestWait: r.longest()}
 	var acquisitions, overtook float64
-	shares := newHistogram()
 	for _, c := range r.clients {
 		turns := c.granted + c.served
 		f.AcquisitionsMin, f.AcquisitionsMax = min(f.AcquisitionsMin, turns), max(f.AcquisitionsMax, turns)
 		f.LargestBypass = max(f.LargestBypass, c.bypassed)
 		acquisitions += float64(c.granted)
 		overtook += float64(c.overtaken)
-		shares.record(turns)
 	}
 	if acquisitions > 0 {
 		f.Overtaken = new(overtook / acquisitions * 100)
@@ -28,7 +26,6 @@ func (r *Recorder) fairness(keys []*Key) results.Fairness {
 		return f
 	}
 	f.Starved = r.starved(len(keys))
-	f.PerClient = results.Counted(shares.Histogram)
 	f.WorkingSet = workingSet(keys)
 	f.ReacquireDistance = r.sum(func(s *shard) *histogram { return s.reacquireDistances }).Median()
 	return f

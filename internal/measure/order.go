@@ -1,5 +1,7 @@
 package measure
 
+import "github.com/lockbench/lockbench/results"
+
 // Waiter is a client's place among those that wait for a key or hold it. A client wants one
 // key at a time, so one Waiter serves it for the whole run.
 type Waiter struct {
@@ -129,13 +131,13 @@ func (f fenwick) sum(slot int) int64 {
 	return sum
 }
 
-// Ages appends the time, in nanoseconds, that each waiter of the key has waited until now.
-func (k *Key) Ages(ages []int64, now int64) []int64 {
+// Ages appends how long each waiter of the key has waited until now.
+func (k *Key) Ages(ages []results.Wait, now int64) []results.Wait {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	for _, w := range k.arrivals.places[:k.arrivals.next] {
 		if w != nil {
-			ages = append(ages, max(0, now-w.since))
+			ages = append(ages, results.Wait{Client: w.client, NS: max(0, now-w.since)})
 		}
 	}
 	return ages

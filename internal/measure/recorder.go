@@ -53,6 +53,7 @@ type shard struct {
 	byClient durations // the same, weighed by client; see results.Waiting
 	// ns, waits that ended since Recent was last called; censored: without a lease
 	recent             durations
+	handoffs           *histogram            // ns, likewise
 	kinds              [kindCount]*histogram // ns
 	overshoot          *histogram            // ns, holds beyond the drawn time
 	asked              float64               // ns, sum of the drawn holds
@@ -66,6 +67,7 @@ func NewRecorder(window *Window, clients int) *Recorder {
 		s := &shard{
 			waits: newDurations(), byClient: newDurations(),
 			recent:             durations{ended: newRecent(), censored: newRecent()},
+			handoffs:           newRecent(),
 			reacquireDistances: newHistogram(), overshoot: newHistogram(),
 		}
 		for kind := range s.kinds {
@@ -93,14 +95,9 @@ func (r *Recorder) Drop(hung []int) {
 
 // Record writes what was recorded into a run, whose Compute then computes the figures.
 func (r *Recorder) Record(run *results.Run, keys []*Key) {
+	r.SoFar(run, keys)
 	run.WindowNS, run.TimeAccounting = r.window.Length(), r.timeAccounting()
-	run.Record = results.Record{Clients: int64(len(r.clients)), Keys: int64(len(keys))}
-	r.eachShard(func(s *shard) { run.Record.AskedNS += s.asked })
-	run.Speed = results.Speed{Hold: r.kind(Hold), Release: r.kind(Release), Handoff: r.kind(Handoff)}
-	run.Waiting = results.Waiting{
-		PerAcquisition: r.describe(func(s *shard) durations { return s.waits }),
-		Service:        r.kind(Service), Lateness: r.kind(Lateness), Backlog: r.backlog,
-	}
+	run.Speed.Release, run.Waiting.Service, run.Waiting.Backlog = r.kind(Release), r.kind(Service), r.backlog
 	if !r.openLoop {
 		run.Waiting.PerClient = r.perClient()
 		run.Waiting.PerClient.Count = run.Waiting.PerAcquisition.Count
@@ -108,9 +105,6 @@ func (r *Recorder) Record(run *results.Run, keys []*Key) {
 	}
 	g := &run.Generator
 	for _, c := range r.clients {
-		run.Speed.Acquisitions += c.granted
-		run.Speed.Served += c.granted + c.served
-		run.Waiting.TimedOut += c.timedOut
 		if c.open {
 			run.Waiting.Open++
 		}
@@ -119,7 +113,32 @@ func (r *Recorder) Record(run *results.Run, keys []*Key) {
 		g.BehindStarts += c.behind
 	}
 	g.TimerOvershoot = r.sum(func(s *shard) *histogram { return s.overshoot }).Median()
+	perClient := run.Fairness.PerClient
 	run.Fairness = r.fairness(keys)
+	run.Fairness.PerClient = perClient
+}
+
+// SoFar writes into a run what is known while clients run: durations of most kinds, acquisitions, and those of each
+// client.
+func (r *Recorder) SoFar(run *results.Run, keys []*Key) {
+	run.Record = results.Record{Clients: int64(len(r.clients)), Keys: int64(len(keys))}
+	r.eachShard(func(s *shard) { run.Record.AskedNS += s.asked })
+	run.Speed = results.Speed{Hold: r.kind(Hold), Handoff: r.kind(Handoff)}
+	run.Waiting = results.Waiting{
+		PerAcquisition: r.describe(func(s *shard) durations { return s.waits }), Lateness: r.kind(Lateness),
+	}
+	shares := newHistogram()
+	for _, c := range r.clients {
+		c.shard.mu.Lock()
+		run.Speed.Acquisitions += c.granted
+		run.Speed.Served += c.granted + c.served
+		run.Waiting.TimedOut += c.timedOut
+		shares.record(c.granted + c.served)
+		c.shard.mu.Unlock()
+	}
+	if !r.openLoop {
+		run.Fairness.PerClient = results.Counted(shares.Histogram)
+	}
 }
 
 // Parts describes what the clients of each part of a mixed strategy got. Of two parts client i is of part i mod 2; nil
@@ -282,17 +301,18 @@ func (r *Recorder) timeAccounting() results.TimeAccounting {
 
 func seconds(ns int64) float64 { return float64(ns) / 1e9 }
 
-// Recent summarises the waits since the previous call: those that have ended, and those
-// still under way. Percentiles are within 1 %.
+// Recent summarises the waits since the previous call, those that have ended and those
+// still under way, and the handoffs. Percentiles are within 1 %.
 type Recent struct {
-	P50, P99 *results.Bound // nil without any wait
-	Max      *results.Bound // of the waits that have ended; nil without any
+	P50, P99               *results.Bound // nil without any wait
+	Max                    *results.Bound // of the waits that have ended; nil without any
+	HandoffP50, HandoffP99 *results.Bound // nil without any handoff
 }
 
-// Recent summarises the waits in the window since the last call. ages holds the ages, in
-// nanoseconds, of the waits under way now. Only one goroutine may call it.
-func (r *Recorder) Recent(ages []int64) Recent {
-	var ended, censored results.Histogram
+// Recent summarises the waits in the window since the last call. ages are the waits under way now. Only one
+// goroutine may call it.
+func (r *Recorder) Recent(ages []results.Wait) Recent {
+	var ended, censored, handoffs results.Histogram
 	var most *results.Bound
 	longest, open := int64(0), newRecent()
 	r.eachShard(func(s *shard) {
@@ -304,18 +324,23 @@ func (r *Recorder) Recent(ages []int64) Recent {
 		}
 		ended = ended.Plus(results.Counted(s.recent.ended.Histogram))
 		censored = censored.Plus(results.Counted(s.recent.censored.Histogram))
+		handoffs = handoffs.Plus(results.Counted(s.handoffs.Histogram))
 		s.recent.ended.reset()
 		s.recent.censored.reset()
+		s.handoffs.reset()
 	})
 	for _, age := range ages {
-		open.record(age)
-		longest = max(longest, age)
+		open.record(age.NS)
+		longest = max(longest, age.NS)
 	}
 	underWay := results.Counted(open.Histogram)
 	o := results.Observations{Ended: ended, Censored: censored.Plus(underWay), Entered: r.underWay}
 	r.underWay = underWay
 	seen := results.Estimate(o, &results.Bound{NS: longest})
-	return Recent{P50: seen.Quantile(0.5), P99: seen.Quantile(0.99), Max: most}
+	between := results.Estimate(results.Observations{Ended: handoffs}, nil)
+	return Recent{
+		seen.Quantile(0.5), seen.Quantile(0.99), most, between.Quantile(0.5), between.Quantile(0.99),
+	}
 }
 
 // Kind is a kind of duration whose distribution a run reports. Waits are separate, because

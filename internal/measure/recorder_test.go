@@ -176,21 +176,28 @@ func TestClientsWithoutATurnMakePercentilesBounds(t *testing.T) {
 	}
 }
 
+func waits(all ...int64) (open []results.Wait) {
+	for _, ns := range all {
+		open = append(open, results.Wait{NS: ns})
+	}
+	return open
+}
+
 // A slice of the timeline counts the waits that are still under way, and those
 // that were when it began only from the age on that they had then.
 func TestASliceCountsWaitsUnderWay(t *testing.T) {
 	r := NewRecorder(planned(0), 1)
-	crowd := []int64{5 * second, 6 * second, 7 * second}
+	crowd := waits(5*second, 6*second, 7*second)
 	r.Recent(crowd)
 	for range 97 {
 		turns(r.Client(0), 2*second, 1000, 0, 0, 0)
 	}
 	for i := range crowd {
-		crowd[i] += second
+		crowd[i].NS += second
 	}
 	// Of a hundred waits begun 97 ended after 1 µs: those that had begun earlier
 	// could not. With these among them the share would be 97 of 100.
-	got := r.Recent(append(crowd, 10, 20, 30))
+	got := r.Recent(append(crowd, waits(10, 20, 30)...))
 	if got.P50.NS < 1000 || got.P50.NS > 1010 || got.P50.AtLeast || got.Max.NS != 1000 {
 		t.Errorf("p50 %v, p99 %v, max %v", got.P50, got.P99, got.Max)
 	}
@@ -198,11 +205,11 @@ func TestASliceCountsWaitsUnderWay(t *testing.T) {
 	for range 97 {
 		turns(r.Client(0), 2*second, 1000, 0, 0, 0)
 	}
-	got = r.Recent([]int64{second, second, second})
+	got = r.Recent(waits(second, second, second))
 	if got.P50.NS < 1000 || got.P50.NS > 1010 || !got.P99.AtLeast || got.P99.NS != second {
 		t.Errorf("with waits under way p50 %v, p99 %v", got.P50, got.P99)
 	}
-	if got := r.Recent([]int64{2 * second}); !got.P50.AtLeast || got.Max != nil {
+	if got := r.Recent(waits(2 * second)); !got.P50.AtLeast || got.Max != nil {
 		t.Errorf("nothing ended: p50 %v, max %v", got.P50, got.Max)
 	}
 }

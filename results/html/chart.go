@@ -22,7 +22,14 @@ type chart struct {
 	xUnit, yUnit results.Unit
 	curves       []curve
 	even         bool // a broken line at y = 1
+	moments      []moment
 	bars         []bar
+}
+
+// moment is when something happened to the run, on the x axis.
+type moment struct {
+	at   float64
+	name string
 }
 
 // mark is a strategy's name and the number of its style.
@@ -226,6 +233,15 @@ func (c chart) Draw() drawing {
 	}
 	for _, v := range c.curves {
 		d.values(v)
+	}
+	for _, m := range c.moments {
+		x := d.at(point{m.at, d.y.low}).X
+		d.Shapes = append(d.Shapes, shape{"fault", fmt.Sprintf("M%.1f %.1fV%.1f", x, d.top, d.bottom), m.name})
+		name := shortened(m.name, 16)
+		place := box{x + 3, d.top, x + 3 + letter*float64(utf8.RuneCountInString(name)), d.top + 14}
+		if place.right < d.Width && !slices.ContainsFunc(d.taken, place.covers) {
+			d.Texts, d.taken = append(d.Texts, text{"value", name, x + 3, d.top + 11}), append(d.taken, place)
+		}
 	}
 	return d
 }

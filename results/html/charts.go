@@ -167,6 +167,11 @@ func span(curves []curve) (low, high float64, ok bool) {
 	return low, high, low <= high
 }
 
+var fairness = chart{
+	Title: "Acquisitions of each client", Note: "The broken line is an even share; at 0 is a client that got nothing.",
+	XName: "clients, from the fewest acquisitions to the most", YName: "acquisitions, in even shares",
+}
+
 // Details returns the charts of one arena.
 func (a arena) Details() []chart {
 	named := func(name, title, note, x, y string) chart {
@@ -182,9 +187,7 @@ func (a arena) Details() []chart {
 			a.cells, waits),
 		withPercentiles(named("wait-per-client", "Wait by percentile, weighted per client", "",
 			"share of the waits, weighted per client", "wait"), a.cells, perClient),
-		a.withShares(named("fairness", "Acquisitions of each client",
-			"The broken line is an even share; at 0 is a client that got nothing.",
-			"clients, from the fewest acquisitions to the most", "acquisitions, in even shares")),
+		a.withShares(named("fairness", fairness.Title, fairness.Note, fairness.XName, fairness.YName)),
 		withPercentiles(named("handoff", "Handoff by percentile",
 			"From the start of a release to the next lease, where somebody waited.", "share of the handoffs",
 			"handoff"), a.cells, handoffs),

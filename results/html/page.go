@@ -166,22 +166,27 @@ func found(all []family, files []results.File) []findings.Finding {
 }
 
 func sourceOf(f results.File) source {
-	s := source{Name: f.Name, Reproduce: reproduce(f), Warnings: f.Warnings}
-	tables := append([]results.Table{
-		results.TableOf(results.MixedGroup, f.Report), results.TableOf(results.HerdGroup, f.Report),
-	}, f.FaultTables()...)
-	for _, t := range append(tables, results.TableOf(results.SafetyGroup, f.Report)) {
-		if len(t.Columns) > 0 {
-			title := strings.ToUpper(t.Title[:1]) + strings.ToLower(t.Title[1:])
-			s.Extras = append(s.Extras, tableOf(title, t.Columns, t.Rows))
-		}
-	}
+	s := source{Name: f.Name, Reproduce: reproduce(f), Warnings: f.Warnings, Extras: extras(f)}
 	s.Lines = append(s.Lines, [2]string{"build", strings.TrimSpace(f.Tool.Name + " " + f.Tool.Build())})
 	if !f.Started.IsZero() {
 		s.Lines = append(s.Lines, [2]string{"measured", f.Started.UTC().Format("2006-01-02 15:04 MST")})
 	}
 	s.Lines = append(append(s.Lines, f.Conditions()...), [2]string{"why this Redis", f.Redis.Why})
 	return s
+}
+
+// extras are the tables of bursts, of faults and of the audit.
+func extras(f results.File) (all []table) {
+	tables := append([]results.Table{
+		results.TableOf(results.MixedGroup, f.Report), results.TableOf(results.HerdGroup, f.Report),
+	}, f.FaultTables()...)
+	for _, t := range append(tables, results.TableOf(results.SafetyGroup, f.Report)) {
+		if len(t.Columns) > 0 {
+			title := strings.ToUpper(t.Title[:1]) + strings.ToLower(t.Title[1:])
+			all = append(all, tableOf(title, t.Columns, t.Rows))
+		}
+	}
+	return all
 }
 
 // tableOf returns a table with one row per strategy.

@@ -31,7 +31,7 @@ func TestPages(t *testing.T) {
 			}
 		}
 		pictures := picturesOf(page)
-		if len(pictures) == 0 && name != "empty" {
+		if len(pictures) == 0 && !strings.HasPrefix(name, "empty") {
 			t.Errorf("%s has no picture", name)
 		}
 		for _, p := range pictures {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"os"
+	"slices"
 	"sync"
 	"time"
 
@@ -84,6 +85,27 @@ var pages = sync.OnceValue(func() map[string][]results.File {
 	}
 })
 
+// seen is a report in the middle of its last run.
+func seen(name string, report *results.Report) Live {
+	l := Live{Status: "[2/4] " + name + " · measure <b>", Report: report}
+	if n := len(report.Runs); n > 0 {
+		so := *report
+		so.Runs = slices.Clone(report.Runs)
+		run := &so.Runs[n-1]
+		run.Partial = true
+		for i := range run.Timeline {
+			s := &run.Timeline[i]
+			s.RedisCPU, s.Commands = new(0.2+float64(i)/10), new(int64(5000))
+			s.HandoffP50, s.HandoffP99 = &results.Bound{NS: 3e5}, &results.Bound{NS: 2e6, AtLeast: true}
+		}
+		run.Faults = []results.Fault{{
+			Fault: workloads.Fault{Name: "kill"}, Injections: []results.Injection{{AtNS: 2e9}, {AtNS: 22e8}, {AtNS: 49e8}},
+		}}
+		l.Report, l.Waiting = &so, []results.Wait{{Client: 7, NS: 5e9}, {Client: 3, NS: 6e9}}
+	}
+	return l
+}
+
 // written are they as they are written.
 var written = sync.OnceValue(func() map[string]string {
 	all := map[string]string{}
@@ -93,6 +115,11 @@ var written = sync.OnceValue(func() map[string]string {
 			panic(name + ": " + err.Error())
 		}
 		all[name] = page.String()
+		page.Reset()
+		if err := WriteLive(&page, seen(name, files[0].Report)); err != nil {
+			panic(name + ": " + err.Error())
+		}
+		all[name+", live"] = page.String()
 	}
 	return all
 })

@@ -1,0 +1,173 @@
+package watch
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	_ "embed"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"html/template"
+	"io"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/lockbench/lockbench/results"
+	"github.com/lockbench/lockbench/results/html"
+)
+
+//go:embed live.js
+var script string
+
+// policy lets the page run its own script, and fetch nothing but what is new.
+var policy = func() string {
+	sum := sha256.Sum256([]byte(script))
+	return "default-src 'none'; script-src 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) +
+		"'; style-src 'unsafe-inline'; img-src data:; connect-src 'self'; base-uri 'none'; form-action 'none'; " +
+		"frame-ancestors 'none'"
+}()
+
+const (
+	mostStreams = 64                     // browsers that look at the same time
+	between     = 250 * time.Millisecond // a browser gets no more than one frame in this time
+)
+
+// live is the page that follows a run, and ends as its report.
+type live struct {
+	streams atomic.Int64
+	ended   chan struct{} // closed with the last frame
+
+	mu     sync.Mutex
+	seen   html.Live
+	newest *frame
+}
+
+// frame is what a browser shows until the next one. Each is made once, when the first browser wants it: without one
+// they cost nothing, and a slow one only misses some.
+type frame struct {
+	event string // seen or report
+	page  func() ([]byte, error)
+	next  chan struct{} // closed when there is a newer one
+}
+
+func written(write func(io.Writer) error) ([]byte, error) {
+	var b bytes.Buffer
+	err := write(&b)
+	return b.Bytes(), err
+}
+
+func newLive() *live {
+	l := &live{ended: make(chan struct{})}
+	l.newest = l.frame()
+	return l
+}
+
+// frame is what has been seen. The caller locks mu.
+func (l *live) frame() *frame {
+	now := l.seen
+	return &frame{event: "seen", next: make(chan struct{}), page: sync.OnceValues(func() ([]byte, error) {
+		return written(func(w io.Writer) error { return html.WriteSeen(w, now) })
+	})}
+}
+
+// update changes what is seen.
+func (l *live) update(change func(*html.Live)) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	change(&l.seen)
+	l.show(l.frame())
+}
+
+func (l *live) show(f *frame) {
+	close(l.newest.next)
+	l.newest = f
+}
+
+// end shows the report as the last frame.
+func (l *live) end(report results.File) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.show(&frame{event: "report", next: make(chan struct{}), page: sync.OnceValues(func() ([]byte, error) {
+		return written(func(w io.Writer) error { return html.Write(w, []results.File{report}) })
+	})})
+	close(l.ended)
+}
+
+func (l *live) current() (*frame, html.Live) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.newest, l.seen
+}
+
+// pages are the page and the stream of frames for it.
+func (l *live) pages() http.Handler {
+	paths := http.NewServeMux()
+	paths.HandleFunc("/{$}", l.page)
+	paths.HandleFunc("/events", l.events)
+	return paths
+}
+
+func (l *live) page(w http.ResponseWriter, _ *http.Request) {
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	w.Header().Set("Content-Security-Policy", policy)
+	w.Header().Set("Cache-Control", "no-store")
+	f, seen := l.current()
+	made := f.page
+	if f.event != "report" {
+		seen.Script = template.JS(script) // our own
+		made = func() ([]byte, error) { return written(func(w io.Writer) error { return html.WriteLive(w, seen) }) }
+	}
+	page, err := made()
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	_, _ = w.Write(page) // who has gone away needs nothing
+}
+
+// events sends frames until the last one, or until the browser does not take one in time.
+func (l *live) events(w http.ResponseWriter, r *http.Request) {
+	defer l.streams.Add(-1)
+	if l.streams.Add(1) > mostStreams {
+		http.Error(w, "too many pages are open", http.StatusServiceUnavailable)
+		return
+	}
+	w.Header().Set("Content-Type", "text/event-stream")
+	w.Header().Set("Cache-Control", "no-store")
+	for f, _ := l.current(); l.send(w, f) == nil && f.event != "report"; f, _ = l.current() {
+		pause, stop := context.WithTimeout(r.Context(), between)
+		select {
+		case <-pause.Done():
+		case <-l.ended:
+		}
+		stop()
+		select {
+		case <-f.next:
+		case <-r.Context().Done():
+			return
+		}
+	}
+}
+
+// send writes a frame. JSON keeps it on one line.
+func (l *live) send(w http.ResponseWriter, f *frame) error {
+	page, err := f.page()
+	if err != nil {
+		return err
+	}
+	encoded, err := json.Marshal(string(page))
+	if err != nil {
+		return err
+	}
+	control := http.NewResponseController(w)
+	if err := control.SetWriteDeadline(time.Now().Add(patience)); err != nil {
+		return err
+	}
+	if _, err := fmt.Fprintf(w, "event: %s\ndata: %s\n\n", f.event, encoded); err != nil {
+		return err
+	}
+	return control.Flush()
+}

@@ -1,0 +1,148 @@
+package watch
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/lockbench/lockbench/results"
+	"github.com/lockbench/lockbench/results/html"
+)
+
+// stream reads the frames of a page from there on.
+func stream(t *testing.T, url string) func() (event, page string) {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url+"events", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer, err := http.DefaultClient.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = answer.Body.Close() })
+	lines := bufio.NewReader(answer.Body)
+	return func() (event, page string) {
+		for {
+			line, err := lines.ReadString('\n')
+			if err != nil {
+				return "", ""
+			}
+			line = strings.TrimSuffix(line, "\n")
+			if name, is := strings.CutPrefix(line, "event: "); is {
+				event = name
+			} else if data, is := strings.CutPrefix(line, "data: "); is {
+				if err := json.Unmarshal([]byte(data), &page); err != nil {
+					t.Error(err)
+				}
+				return event, page
+			}
+		}
+	}
+}
+
+// Every browser gets what is new, and in the end the page that report writes.
+func TestThePageFollowsTheRunAndEndsAsTheReport(t *testing.T) {
+	w, urls := open(t, Addresses{Live: "127.0.0.1:0"})
+	w.Status("about to <begin>")
+	if status, body := ask(t, http.MethodGet, urls[0], ""); status != 200 ||
+		!strings.Contains(body, "about to &lt;begin&gt;") || !strings.Contains(body, "<script>"+script+"</script>") {
+		t.Errorf("%d %s", status, body)
+	}
+	var browsers []func() (string, string)
+	for range 5 {
+		next := stream(t, urls[0])
+		if event, page := next(); event != "seen" || !strings.Contains(page, "about to &lt;begin&gt;") {
+			t.Errorf("%s %s", event, page)
+		}
+		browsers = append(browsers, next)
+	}
+	report := recorded(t)
+	w.See(report, []results.Wait{{Client: 4711, NS: 5e9}})
+	for _, next := range browsers {
+		if event, page := next(); event != "seen" || !strings.Contains(page, "4711") ||
+			!strings.Contains(page, "<svg") || !strings.Contains(page, report.Runs[0].Strategy) {
+			t.Errorf("%s %s", event, page)
+		}
+	}
+	file := results.File{Name: "run.json", Report: report}
+	var want bytes.Buffer
+	if err := html.Write(&want, []results.File{file}); err != nil {
+		t.Fatal(err)
+	}
+	w.End(file)
+	for _, next := range browsers {
+		if event, page := next(); event != "report" || page != want.String() {
+			t.Errorf("%s: %d bytes, want %d", event, len(page), want.Len())
+		}
+		if event, _ := next(); event != "" {
+			t.Errorf("after the report there is %s", event)
+		}
+	}
+	if _, body := ask(t, http.MethodGet, urls[0], ""); body != want.String() {
+		t.Error("who comes later does not get the report")
+	}
+}
+
+// A run must not wait for a browser that reads nothing, nor at its end.
+func TestNobodyWaitsForABrowserThatReadsNothing(t *testing.T) {
+	w, urls := open(t, Addresses{Live: "127.0.0.1:0"})
+	host := strings.Trim(strings.TrimPrefix(urls[0], "http://"), "/")
+	for range 3 {
+		deaf, err := net.Dial("tcp", host)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer deaf.Close()
+		if _, err := fmt.Fprint(deaf, "GET /events HTTP/1.1\r\nHost: localhost\r\n\r\n"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	next := stream(t, urls[0])
+	next()
+	long := strings.Repeat("x", 20<<20) // more than the kernel keeps for a socket
+	for i := range 20 {
+		w.Status(fmt.Sprint(i, long))
+	}
+	w.Status("short")
+	for _, page := next(); !strings.Contains(page, ">short<"); _, page = next() {
+		if page == "" {
+			t.Fatal("a browser that reads lost its stream")
+		}
+	}
+}
+
+func TestStreamsAreBounded(t *testing.T) {
+	w, urls := open(t, Addresses{Live: "127.0.0.1:0"})
+	for range mostStreams {
+		stream(t, urls[0])()
+	}
+	if status, _ := ask(t, http.MethodGet, urls[0]+"events", ""); status != http.StatusServiceUnavailable {
+		t.Errorf("one more: %d", status)
+	}
+	w.End(results.File{Report: recorded(t)})
+}
+
+// The page may run its own script and nothing else, and nobody may frame it.
+func TestThePageTrustsOnlyItsOwnScript(t *testing.T) {
+	_, urls := open(t, Addresses{Live: "127.0.0.1:0"})
+	answer, err := http.Get(urls[0]) //nolint:noctx // ours
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	got := answer.Header.Get("Content-Security-Policy")
+	for _, want := range []string{"default-src 'none'", "script-src 'sha256-", "connect-src 'self'", "frame-ancestors 'none'"} {
+		if !strings.Contains(got, want) || strings.Contains(got, "script-src 'unsafe") {
+			t.Errorf("the policy is %q, without %s", got, want)
+		}
+	}
+	if status, _ := ask(t, http.MethodGet, urls[0]+"events", "evil.example"); status != http.StatusForbidden {
+		t.Errorf("the stream of frames for another name: %d", status)
+	}
+}

@@ -1,0 +1,162 @@
+package watch
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/lockbench/lockbench/results"
+)
+
+// recorded is a report of runs that were measured.
+func recorded(t *testing.T) *results.Report {
+	t.Helper()
+	file, err := os.Open("../../results/testdata/recorded.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	report, err := results.ReadJSON(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return report
+}
+
+// scraped is what Prometheus gets of a report, by series.
+func scraped(t *testing.T, report *results.Report) map[string]string {
+	t.Helper()
+	pages, m := newMetrics()
+	m.report.Store(report)
+	answer := httptest.NewRecorder()
+	pages.ServeHTTP(answer, httptest.NewRequest(http.MethodGet, "/metrics", nil))
+	text, err := io.ReadAll(answer.Body)
+	if err != nil || answer.Code != http.StatusOK || !utf8.Valid(text) {
+		t.Fatalf("%d, %v: %s", answer.Code, err, text)
+	}
+	series := map[string]string{}
+	for line := range strings.Lines(string(text)) {
+		if cut := strings.LastIndex(line, " "); !strings.HasPrefix(line, "#") {
+			series[line[:cut]] = strings.TrimSpace(line[cut:])
+		}
+	}
+	return series
+}
+
+func TestRunsOfAStrategyAddUp(t *testing.T) {
+	t.Parallel()
+	report := recorded(t)
+	again := report.Runs[0]
+	again.Invalid = []string{"on purpose"}
+	report.Runs = append(report.Runs, again)
+	granted, waits, name := int64(0), int64(0), again.Strategy
+	for _, run := range report.Runs {
+		if run.Strategy == name {
+			granted += run.Speed.Acquisitions
+			waits += run.Waiting.PerAcquisition.Count
+		}
+	}
+	got := scraped(t, report)
+	for series, want := range map[string]int64{
+		`lockbench_acquisitions_total{point="",strategy=%q}`:            granted,
+		`lockbench_wait_seconds_count{point="",strategy=%q}`:            waits,
+		`lockbench_wait_seconds_bucket{point="",strategy=%q,le="+Inf"}`: waits,
+		`lockbench_invalid_runs_total{point="",strategy=%q}`:            1,
+	} {
+		if series = fmt.Sprintf(series, name); got[series] != fmt.Sprint(want) || want == 0 {
+			t.Errorf("%s is %q, want %d", series, got[series], want)
+		}
+	}
+}
+
+// Strategies and servers choose their words, and how many they say.
+func TestHostileLabelsAreBounded(t *testing.T) {
+	t.Parallel()
+	report := recorded(t)
+	report.Runs = report.Runs[:1]
+	run := &report.Runs[0]
+	run.Strategy, run.Errors = "a\"}\n\xff\\", nil
+	for i := range 500 {
+		run.Errors = append(run.Errors, results.ErrorCount{Error: fmt.Sprintf("%d\"\n\xff%s", i, strings.Repeat("é", 500)), Count: 1})
+	}
+	sum, kinds := 0, 0
+	for series, value := range scraped(t, report) {
+		if strings.HasPrefix(series, "lockbench_errors_total{") {
+			count := 0
+			if _, err := fmt.Sscan(value, &count); err != nil {
+				t.Error(err)
+			}
+			sum, kinds = sum+count, kinds+1
+		}
+		if len(series) > 2*mostText {
+			t.Errorf("a series of %d bytes: %s", len(series), series)
+		}
+	}
+	if sum != 500 || kinds != mostErrors+1 {
+		t.Errorf("%d errors of %d kinds", sum, kinds)
+	}
+}
+
+// Grafana's dashboard asks for what there is, and for all of it.
+func TestTheDashboardAsksForMetricsThatExist(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("../../deploy/grafana/lockbench.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var dashboard struct {
+		Title, UID string
+		Panels     []struct {
+			Title   string
+			Targets []struct{ Expr string }
+		}
+	}
+	if err := json.Unmarshal(text, &dashboard); err != nil {
+		t.Fatal(err)
+	}
+	exist := map[string]bool{}
+	described := make(chan *prometheus.Desc, 100)
+	(&metrics{}).Describe(described)
+	close(described)
+	for one := range described {
+		exist[regexp.MustCompile(`"(lockbench_\w+)"`).FindStringSubmatch(one.String())[1]] = false
+	}
+	for _, panel := range dashboard.Panels {
+		if len(panel.Targets) == 0 {
+			t.Errorf("%q asks for nothing", panel.Title)
+		}
+		for _, target := range panel.Targets {
+			asked := regexp.MustCompile(`lockbench_\w+`).FindAllString(target.Expr, -1)
+			if len(asked) == 0 {
+				t.Errorf("%q asks for %q", panel.Title, target.Expr)
+			}
+			for _, name := range asked {
+				for _, part := range []string{"_bucket", "_count", "_sum"} {
+					name = strings.TrimSuffix(name, part)
+				}
+				if _, known := exist[name]; !known {
+					t.Errorf("%q asks for %s, which does not exist", panel.Title, name)
+				}
+				exist[name] = true
+			}
+		}
+	}
+	docs, err := os.ReadFile("../../docs/METRICS.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, asked := range exist {
+		if !asked || !strings.Contains(string(docs), "`"+name+"`") {
+			t.Errorf("no panel shows %s, or docs/METRICS.md does not define it", name)
+		}
+	}
+}

@@ -1,0 +1,204 @@
+// Package watch shows runs while they are measured: to Prometheus, and in a browser.
+package watch
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"net/netip"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/lockbench/lockbench/results"
+	"github.com/lockbench/lockbench/results/html"
+)
+
+// patience is how long one answer may take. Who reads no faster than that is cut off.
+const patience = 5 * time.Second
+
+// parting is how long readers may take at the end to get what is under way.
+const parting = time.Second
+
+// Addresses say where to listen, as ParseAddress returns it. "" is nowhere.
+type Addresses struct{ Metrics, Live string }
+
+// ParseAddress returns the address of a port, which is on loopback, or of host:port.
+func ParseAddress(text string) (string, error) {
+	host, port, err := net.SplitHostPort(text)
+	if err != nil {
+		host, port = "", text
+	}
+	if _, err := strconv.ParseUint(port, 10, 16); err != nil {
+		return "", fmt.Errorf("%q is neither a port, such as 9464, nor an address, such as 127.0.0.1:9464", text)
+	}
+	return net.JoinHostPort(cmp.Or(host, "127.0.0.1"), port), nil
+}
+
+// Watchers are those who may look at a run while it is measured. The zero value is nobody.
+type Watchers struct {
+	servers []*server
+	metrics *metrics
+	live    *live
+}
+
+// Listen takes the ports; Serve begins to answer. Each error names its flag; with one there are no watchers.
+func Listen(at Addresses) (*Watchers, error) {
+	w := &Watchers{}
+	var problems []error
+	take := func(flag, address string, pages http.Handler, path string) {
+		s, err := listen(flag, address, pages)
+		if err != nil {
+			problems = append(problems, fmt.Errorf("--%s: %w", flag, err))
+			return
+		}
+		s.URL = "http://" + s.listener.Addr().String() + path
+		w.servers = append(w.servers, s)
+	}
+	if at.Metrics != "" {
+		var pages http.Handler
+		pages, w.metrics = newMetrics()
+		take("metrics", at.Metrics, pages, "/metrics")
+	}
+	if at.Live != "" {
+		w.live = newLive()
+		take("live", at.Live, w.live.pages(), "/")
+	}
+	if err := errors.Join(problems...); err != nil {
+		return &Watchers{}, errors.Join(err, w.Close())
+	}
+	return w, nil
+}
+
+// Serve answers until Close, and returns for each flag what it shows and where.
+func (w *Watchers) Serve() (places []string) {
+	for _, s := range w.servers {
+		s.serving.Go(func() { s.failed = s.http.Serve(s.listener) })
+		place := fmt.Sprintf("--%s: %s", s.flag, s.URL)
+		if !s.loopback {
+			place += ", for everybody who can reach this machine"
+		}
+		places = append(places, place)
+	}
+	return places
+}
+
+// Any says whether somebody may be looking.
+func (w *Watchers) Any() bool { return len(w.servers) > 0 }
+
+// See shows the report so far, which must not change any more, and who waits.
+func (w *Watchers) See(report *results.Report, waiting []results.Wait) {
+	if w.metrics != nil {
+		w.metrics.report.Store(report)
+	}
+	if w.live != nil {
+		w.live.update(func(l *html.Live) { l.Report, l.Waiting = report, waiting })
+	}
+}
+
+// Status says what is being done.
+func (w *Watchers) Status(text string) {
+	if w.live != nil {
+		w.live.update(func(l *html.Live) { l.Status = text })
+	}
+}
+
+// End shows the whole report.
+func (w *Watchers) End(report results.File) {
+	if w.metrics != nil {
+		w.metrics.report.Store(report.Report)
+	}
+	if w.live != nil {
+		w.live.end(report)
+	}
+}
+
+// Close ends the servers, and waits for them.
+func (w *Watchers) Close() error {
+	var problems []error
+	for _, s := range w.servers {
+		problems = append(problems, s.close())
+	}
+	return errors.Join(problems...)
+}
+
+// server answers at one address.
+type server struct {
+	flag, URL string
+	loopback  bool
+	listener  net.Listener
+	http      *http.Server
+	serving   sync.WaitGroup
+	failed    error
+	answering sync.RWMutex // held for reading by each answer under way
+}
+
+// listen takes an address.
+func listen(flag, address string, pages http.Handler) (*server, error) {
+	listener, err := net.Listen("tcp", address)
+	if err != nil {
+		return nil, err
+	}
+	s := &server{flag: flag, listener: listener}
+	at, err := netip.ParseAddrPort(listener.Addr().String())
+	s.loopback = err == nil && at.Addr().IsLoopback()
+	s.http = &http.Server{
+		Handler: s.guard(pages), ReadHeaderTimeout: patience, WriteTimeout: patience, IdleTimeout: time.Minute,
+		MaxHeaderBytes: 16 << 10, ErrorLog: log.New(io.Discard, "", 0),
+	}
+	return s, nil
+}
+
+// guard refuses what no reader of these pages asks. A page of somebody else's, whose name has been made to mean this
+// machine, must not read them: at a loopback address the request must name that.
+func (s *server) guard(pages http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !s.answering.TryRLock() {
+			http.Error(w, "lockbench is ending", http.StatusServiceUnavailable)
+			return
+		}
+		defer s.answering.RUnlock()
+		w.Header().Set("X-Content-Type-Options", "nosniff")
+		w.Header().Set("Cross-Origin-Resource-Policy", "same-origin")
+		switch {
+		case s.loopback && !names(r.Host):
+			http.Error(w, fmt.Sprintf("only localhost is answered here; --%s HOST:PORT listens elsewhere", s.flag),
+				http.StatusForbidden)
+		case r.Method != http.MethodGet && r.Method != http.MethodHead:
+			http.Error(w, "only GET and HEAD are answered here", http.StatusMethodNotAllowed)
+		default:
+			pages.ServeHTTP(w, r)
+		}
+	})
+}
+
+// names says whether the host of a request is this machine's loopback.
+func names(host string) bool {
+	if name, _, err := net.SplitHostPort(host); err == nil {
+		host = name
+	}
+	address, err := netip.ParseAddr(strings.Trim(host, "[]"))
+	return host == "localhost" || err == nil && address.IsLoopback()
+}
+
+// close ends the server when the answers under way have been given, at the latest after parting.
+func (s *server) close() error {
+	within, cancel := context.WithTimeout(context.Background(), parting)
+	defer cancel()
+	if s.http.Shutdown(within) != nil {
+		_ = s.http.Close() // they are cut off
+	}
+	_ = s.listener.Close() // also if it has never served
+	s.serving.Wait()
+	s.answering.Lock() // the answers under way have ended, and there will be no more
+	if s.failed != nil && !errors.Is(s.failed, http.ErrServerClosed) {
+		return fmt.Errorf("--%s: %w", s.flag, s.failed)
+	}
+	return nil
+}

@@ -1,0 +1,121 @@
+package watch
+
+import (
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// open serves at free ports until the test ends, and returns their addresses.
+func open(t *testing.T, at Addresses) (*Watchers, []string) {
+	t.Helper()
+	w, err := Listen(at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.Serve()
+	t.Cleanup(func() {
+		http.DefaultClient.CloseIdleConnections()
+		if err := w.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	var urls []string
+	for _, s := range w.servers {
+		urls = append(urls, s.URL)
+	}
+	return w, urls
+}
+
+// ask sends a request with that Host and returns the status and the body.
+func ask(t *testing.T, method, url, host string) (int, string) {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), method, url, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if host != "" {
+		request.Host = host
+	}
+	answer, err := http.DefaultClient.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	body, err := io.ReadAll(answer.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return answer.StatusCode, string(body)
+}
+
+// A page of somebody else's can send requests to loopback, with its own name, and read the answers.
+func TestOnlyLoopbackIsServedOnLoopback(t *testing.T) {
+	w, urls := open(t, Addresses{Metrics: "127.0.0.1:0"})
+	w.See(recorded(t), nil)
+	for host, want := range map[string]int{
+		"": 200, "localhost": 200, "localhost:1": 200, "[::1]:9464": 200, "127.9.9.9": 200,
+		"evil.example": 403, "evil.example:9464": 403, "127.0.0.1.evil.example": 403, "localhost.evil.example:80": 403,
+		"10.0.0.1": 403,
+	} {
+		status, body := ask(t, http.MethodGet, urls[0], host)
+		if status != want || (status == 200) != strings.Contains(body, "lockbench_acquisitions_total") {
+			t.Errorf("%q: %d, want %d", host, status, want)
+		}
+	}
+	if status, _ := ask(t, http.MethodPost, urls[0], ""); status != http.StatusMethodNotAllowed {
+		t.Errorf("POST: %d", status)
+	}
+}
+
+func TestPortsAreOnLoopbackUnlessAnAddressIsGiven(t *testing.T) {
+	for address, want := range map[string]string{
+		"0": "127.0.0.1", ":0": "127.0.0.1", "127.0.0.2:0": "127.0.0.2", "[::1]:0": "::1", "0.0.0.0:0": "0.0.0.0",
+	} {
+		parsed, err := ParseAddress(address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w, err := Listen(Addresses{Metrics: parsed})
+		if err != nil {
+			if strings.Contains(address, "::1") {
+				continue // there is no IPv6 here
+			}
+			t.Fatal(err)
+		}
+		host, _, _ := net.SplitHostPort(w.servers[0].listener.Addr().String())
+		if host == "::" {
+			host = "0.0.0.0"
+		}
+		if host != want || w.servers[0].loopback == (want == "0.0.0.0") {
+			t.Errorf("%s is at %s, loopback %v", address, host, w.servers[0].loopback)
+		}
+		if err := w.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// A port that somebody has is an error with the flag's name, and what was taken before is given back.
+func TestATakenPort(t *testing.T) {
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	w, err := Listen(Addresses{Metrics: taken.Addr().String()})
+	if err == nil || !strings.HasPrefix(err.Error(), "--metrics: ") || !strings.Contains(err.Error(), "in use") || w.Any() {
+		t.Errorf("%v, %v", err, w)
+	}
+	for _, wrong := range []string{"x", "1:2:3", "127.0.0.1", "99999", "host:99999", "host:http", ""} {
+		if _, err := ParseAddress(wrong); err == nil {
+			t.Errorf("%q is an address", wrong)
+		}
+	}
+}

@@ -1,0 +1,186 @@
+package html
+
+import (
+	"cmp"
+	_ "embed"
+	"fmt"
+	"html/template"
+	"io"
+	"slices"
+	"strconv"
+
+	"github.com/lockbench/lockbench/results"
+)
+
+//go:embed live.html.tmpl
+var liveSource string
+
+var liveTemplate = template.Must(template.Must(chartTemplate.Clone()).New("live").Parse(liveSource))
+
+// Live is what the page shows while lockbench measures.
+type Live struct {
+	Status  string
+	Report  *results.Report // so far, its last run may be under way; nil before the first
+	Waiting []results.Wait
+	Script  template.JS // gets what is new; "" in the part of the page that changes
+}
+
+// WriteLive writes the page with its script, which puts what is new into main.
+func WriteLive(w io.Writer, l Live) error { return write(w, "the live page", liveTemplate, l) }
+
+// WriteSeen writes what is in the page's main.
+func WriteSeen(w io.Writer, l Live) error {
+	return write(w, "what is seen", liveTemplate.Lookup("seen"), l)
+}
+
+// Style is that of the report.
+func (l Live) Style() template.CSS { return template.CSS(tonesSource + styleSource + chartStyle) }
+
+func (l Live) file() []results.File {
+	if l.Report == nil {
+		return nil
+	}
+	return []results.File{{Report: l.Report}}
+}
+
+// Sections have the table of what has been measured so far.
+func (l Live) Sections() []family { return families(l.file()) }
+
+// Extras are the tables of bursts, of faults and of the audit.
+func (l Live) Extras() (all []table) {
+	for _, f := range l.file() {
+		all = append(all, extras(f)...)
+	}
+	return all
+}
+
+// Run is the last run; nil before the first.
+func (l Live) Run() *results.Run {
+	if l.Report == nil || len(l.Report.Runs) == 0 {
+		return nil
+	}
+	return &l.Report.Runs[len(l.Report.Runs)-1]
+}
+
+// Longest has the clients that have waited longest at this moment.
+func (l Live) Longest() *table {
+	if len(l.Waiting) == 0 {
+		return nil
+	}
+	waiting := slices.Clone(l.Waiting)
+	slices.SortFunc(waiting, func(a, b results.Wait) int { return cmp.Compare(b.NS, a.NS) })
+	t := &table{Head: []string{"client", "has waited"}}
+	for _, one := range waiting[:min(5, len(waiting))] {
+		t.Rows = append(t.Rows, []string{strconv.Itoa(one.Client), (&results.Bound{NS: one.NS}).String()})
+	}
+	return t
+}
+
+// bySecond are the charts of a run by the second: of one figure, or of a median and a 99th percentile.
+var bySecond = []struct {
+	chart
+	unit results.Unit
+	of   []func(results.Slice) *results.Bound
+}{
+	{chart{Title: "Throughput", YName: "acquisitions per second"}, results.PerSecond, one(func(s results.Slice) *float64 {
+		return new(float64(s.Acquisitions) / s.Seconds)
+	})},
+	{
+		chart{Title: "Waits", YName: "waits", Note: twoLines + " Waits under way count with their age."}, results.Nanoseconds,
+		[]func(results.Slice) *results.Bound{
+			func(s results.Slice) *results.Bound { return s.WaitP50 },
+			func(s results.Slice) *results.Bound { return s.WaitP99 },
+		},
+	},
+	{
+		chart{Title: "Handoffs", YName: "handoffs", Note: twoLines}, results.Nanoseconds,
+		[]func(results.Slice) *results.Bound{
+			func(s results.Slice) *results.Bound { return s.HandoffP50 },
+			func(s results.Slice) *results.Bound { return s.HandoffP99 },
+		},
+	},
+	{chart{Title: "Waiting clients", YName: "clients"}, results.Number, one(func(s results.Slice) *float64 {
+		return new(float64(s.Waiting))
+	})},
+	{chart{Title: "Server CPU", YName: "of one core"}, results.Percent, one(func(s results.Slice) *float64 {
+		if s.RedisCPU == nil {
+			return nil
+		}
+		return new(*s.RedisCPU / s.Seconds * 100)
+	})},
+	{chart{Title: "Commands", YName: "commands per second"}, results.PerSecond, one(func(s results.Slice) *float64 {
+		if s.Commands == nil {
+			return nil
+		}
+		return new(float64(*s.Commands) / s.Seconds)
+	})},
+}
+
+const twoLines = "Circles: median. Squares: 99th percentile."
+
+// one is a figure as a bound that is exact.
+func one(of func(results.Slice) *float64) []func(results.Slice) *results.Bound {
+	return []func(results.Slice) *results.Bound{func(s results.Slice) *results.Bound {
+		if value := of(s); value != nil {
+			return &results.Bound{NS: int64(*value)}
+		}
+		return nil
+	}}
+}
+
+// Seconds are the charts of the last run, with the faults as marks, and what each client got.
+func (l Live) Seconds() (all []chart) {
+	run := l.Run()
+	if run == nil {
+		return nil
+	}
+	course := run.Timeline
+	for len(course) > mostSlices {
+		course = results.Halve(course)
+	}
+	for _, figure := range bySecond {
+		c := figure.chart
+		end := 0.0
+		for style, of := range figure.of {
+			drawn := curve{mark: mark{[]string{"median", "p99"}[style], style}}
+			for _, s := range course {
+				end = s.At + s.Seconds
+				if value := of(s); value != nil && s.Seconds > 0 {
+					drawn.line = append(drawn.line, point{s.At + s.Seconds/2, float64(value.NS)})
+					drawn.marks = []spot{{drawn.line[len(drawn.line)-1], value.AtLeast}}
+				}
+			}
+			if len(drawn.line) > 0 {
+				c.curves = append(c.curves, drawn)
+			}
+		}
+		low, high, known := span(c.curves)
+		if len(c.curves) == 0 {
+			continue
+		}
+		for _, f := range run.Faults {
+			for _, at := range f.Injections {
+				c.moments = append(c.moments, moment{float64(at.AtNS) / 1e9, f.Fault.Name})
+				end = max(end, float64(at.AtNS)/1e9)
+			}
+		}
+		c.x, c.y, c.yUnit, c.XName = linear(end, results.Number), linear(high*1.08, figure.unit), figure.unit, "seconds"
+		if known && figure.unit == results.Nanoseconds {
+			c.y = logarithmic(low, high, figure.unit)
+		}
+		all = append(all, c)
+	}
+	shares := arena{cells: []cell{{results.Summary{Used: []results.Run{*run}}, mark{run.Title(), 0}}}}.withShares(fairness)
+	if len(shares.curves) > 0 {
+		all = append(all, shares)
+	}
+	return all
+}
+
+// Title names the page.
+func (l Live) Title() string {
+	if run := l.Run(); run != nil {
+		return fmt.Sprintf("lockbench: %s, round %d", run.Title(), run.Round)
+	}
+	return "lockbench"
+}
