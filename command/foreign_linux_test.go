@@ -80,7 +80,7 @@ func foreignReport(t *testing.T) string {
 		Name: "x", Version: "x", Mode: "x", Network: "x", Image: "x", Durability: "x", Why: "x",
 	}
 	report.Tool.Commit, report.Tool.Branch = "x", "x"
-	report.Shared = &results.Shared{Session: "x", Generator: "x", RedisRuns: []string{"x"}}
+	report.Shared = &results.Shared{Session: "x", Generator: 1, RedisRuns: []string{"x"}}
 	for i := range report.Runs {
 		run := &report.Runs[i]
 		run.Point, run.Failure, run.Labels = "x", "x", []string{"x"}

@@ -53,8 +53,9 @@ type Job struct {
 	// Generator names this process among those that share the session, and so its keys; ""
 	// means that it is alone.
 	Generator string
-	// Start is when the clients begin to warm up; zero means as soon as possible.
-	Start time.Time
+	// Begin waits, when the run is prepared, for the instant at which the clients begin to warm up, and returns it;
+	// nil means as soon as possible.
+	Begin func(context.Context) (time.Time, error)
 
 	Observer Observer // may be nil
 	// VirtualTime says that the run is in a bubble of testing/synctest, where only the time
@@ -104,7 +105,12 @@ func (r *run) carryOut(ctx context.Context) (*results.Run, error) {
 	}
 	idle := r.idleCPU(ctx)
 
-	late := r.awaitStart(ctx)
+	late, err := r.awaitStart(ctx)
+	if err != nil {
+		r.close()
+		r.cleanUp(always)
+		return nil, err
+	}
 	r.start(always)
 	rest := r.live(always)
 	r.drive()
