@@ -145,6 +145,9 @@ func (s *session) join(ctx context.Context, server store.Server) error {
 	}
 	s.together = &together{Member: member, report: s.report, records: make([][][]byte, g.Number)}
 	s.id = member.Session
+	if s.plan.Logf != nil {
+		s.plan.Logf("generator %d of %d is there", member.Index, g.Number)
+	}
 	s.plan = s.plan.withSeed(member.Seed + int64(member.Index))
 	s.report.Workload, s.report.Points = s.plan.points()[0].Workload, s.plan.Sweep
 	s.report.Shared = &results.Shared{Session: of.Session, Generator: member.Index}

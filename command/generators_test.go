@@ -22,7 +22,7 @@ func TestAGeneratorIsKilled(t *testing.T) {
 		processes = append(processes, start(t, "lockbench", append(args, "--generators", "3", "--generator", index)...))
 	}
 	killed := processes[2]
-	killed.await("measure")
+	underWay(t, redis)
 	killed.signal(os.Kill)
 	killed.code()
 	for _, p := range processes[:2] {
@@ -58,14 +58,15 @@ func TestALateGenerator(t *testing.T) {
 		return start(t, "lockbench", append(args, more...)...)
 	}
 	first := generator()
-	first.await("wait for the start")
+	first.await("generator 0 of 2 is there")
 	other := generator("--hold", "1ms")
 	if code := other.code(); code != "104" ||
 		!strings.Contains(other.said.String(), "lockbench: --generators: --hold is 1ms here, and 0s for the first") {
 		t.Errorf("it ended with %s:\n%s", code, &other.said)
 	}
 	late := generator()
-	late.await("measure")
+	late.await("generator 1 of 2 is there")
+	underWay(t, redis)
 	late.signal(syscall.SIGINT)
 	if code := late.code(); code != "105" {
 		t.Errorf("it ended with %s:\n%s", code, &late.said)

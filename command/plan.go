@@ -70,6 +70,7 @@ func (f *flags) register(set *pflag.FlagSet) {
 	set.IntVar(&g.Number, "generators", 1, "`number` of lockbenches with these flags that measure together, on the "+
 		"same locks: they begin every run together, and the first writes the report of all")
 	set.IntVar(&g.Index, "generator", -1, "`index` of this one, from 0 (default JOB_COMPLETION_INDEX, else a free one)")
+	set.Lookup("generator").DefValue = ""
 	set.StringVar(&g.Session, "session", "default", "`name` that generators have in common, if several groups use "+
 		"one Redis")
 	set.DurationVar(&g.Patience, "join-timeout", 2*time.Minute, "`time` for which generators wait for a missing one")
