@@ -185,7 +185,7 @@ func (m *Member) register(ctx context.Context) (ending bool, err error) {
 	}
 	others, err := m.states(ctx, ours.Session)
 	if err != nil {
-		return false, err
+		return errors.Is(err, errAnother), err
 	}
 	ended := func(s *state) bool { return s == nil || s.phase != here }
 	ending = !slices.ContainsFunc(others, func(s *state) bool { return !ended(s) }) ||
@@ -247,6 +247,9 @@ func (m *Member) read(ctx context.Context, key string, most int64) ([]byte, erro
 	return text, nil
 }
 
+// errAnother says that a generator is of another session. Those of one that failed are there for a while.
+var errAnother = errors.New("it is of another session")
+
 // states returns what the generators say of themselves; nil for those that are not there.
 func (m *Member) states(ctx context.Context, session string) ([]*state, error) {
 	var keys []string
@@ -265,7 +268,7 @@ func (m *Member) states(ctx context.Context, session string) ([]*state, error) {
 		}
 		s, err := parseState(text, m.of.Number)
 		if err == nil && s.session != session {
-			err = errors.New("it is of another session")
+			err = errAnother
 		}
 		if err != nil {
 			return nil, fmt.Errorf("%s is no generator's: %w", keys[i], err)
