@@ -388,17 +388,19 @@ func (m *Member) Meet(ctx context.Context, record []byte) (start Start, records 
 	if err := m.tell(ctx, func(s *state) { s.step = step }, life); err != nil {
 		return start, nil, err
 	}
-	for deadline := time.Now().Add(m.of.Patience); ; pause.Plain(ctx.Done(), polls) {
+	for deadline, late := time.Now().Add(m.of.Patience), 0; late >= 0; {
 		all, err := m.look(ctx)
 		if err != nil {
 			return start, nil, err
 		}
-		late := slices.IndexFunc(all, func(s *state) bool { return s == nil || s.step < step })
-		if late < 0 {
-			break
-		}
-		if time.Now().After(deadline) {
+		late = slices.IndexFunc(all, func(s *state) bool { return s == nil || s.step < step })
+		switch {
+		case late >= 0 && all[late] != nil && all[late].phase == done:
+			return start, nil, &Lost{late, "ended before the others"}
+		case late >= 0 && time.Now().After(deadline):
 			return start, nil, &Lost{late, "did not come within " + m.of.Patience.String()}
+		case late >= 0:
+			pause.Plain(ctx.Done(), polls)
 		}
 	}
 	if records, err = m.records(ctx, step, make([]bool, m.of.Number)); err != nil {
@@ -500,10 +502,9 @@ func (m *Member) HandIn(ctx context.Context, record []byte) (records [][]byte, e
 	m.mu.Lock()
 	step, lost := m.state.step, m.lost
 	m.mu.Unlock()
-	final := step + 1
 	if lost == nil || lost.Index != m.Index {
 		err = errors.Join(m.record(ctx, last, record),
-			m.tell(ctx, func(s *state) { s.step, s.phase = final, done }, m.of.Patience+life))
+			m.tell(ctx, func(s *state) { s.phase = done }, m.of.Patience+life))
 	}
 	if err != nil || m.Index != m.Reports() || lost != nil && lost.Index == m.Index {
 		return nil, err

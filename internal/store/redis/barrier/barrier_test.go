@@ -153,6 +153,28 @@ func TestOneIsStopped(t *testing.T) {
 	})
 }
 
+// If one ends before the others, they do not wait for it, and its record counts.
+func TestOneEndsEarly(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	members := []*Member{join(t, server, generators(2, 0)), join(t, server, generators(2, 1))}
+	each(members, func(_ int, m *Member) {
+		if _, _, err := m.Meet(t.Context(), nil); err != nil {
+			t.Error(err)
+		}
+	})
+	if records, err := members[1].HandIn(t.Context(), []byte("1")); records != nil || err != nil {
+		t.Errorf("it got %q, %v", records, err)
+	}
+	_, _, err := members[0].Meet(t.Context(), nil)
+	if fmt.Sprint(err) != "generator 1 ended before the others" {
+		t.Error(err)
+	}
+	if records, err := members[0].HandIn(t.Context(), nil); err != nil || string(records[1]) != "1" {
+		t.Errorf("it got %q, %v", records, err)
+	}
+}
+
 // Who does not fit in is refused, with the reason.
 func TestRefusals(t *testing.T) {
 	t.Parallel()
@@ -179,8 +201,17 @@ func TestRefusals(t *testing.T) {
 		})
 	}
 	refused("session test has begun without this one", generators(2, 0))
-	for _, m := range members {
-		m.Leave(t.Context())
+	left := members[0].Session
+	members[1].Leave(t.Context())
+	members[0].Leave(t.Context())
+	// Their settings may expire before them.
+	if err := server.Client(t).Del(t.Context(), generators(2, 0).key("settings")).Err(); err != nil {
+		t.Fatal(err)
+	}
+	if again := join(t, server, generators(2, 0)); again.Session == left {
+		t.Error("it joined a session that has ended")
+	} else {
+		again.Leave(t.Context())
 	}
 }
 
