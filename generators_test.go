@@ -12,6 +12,7 @@ import (
 	"github.com/lockbench/lockbench"
 	"github.com/lockbench/lockbench/internal/testkit/redistest"
 	"github.com/lockbench/lockbench/results"
+	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/workloads"
 )
 
@@ -118,5 +119,48 @@ func TestAGeneratorIsStopped(t *testing.T) {
 	}
 	if left := server.Client(t).Keys(t.Context(), "lockbench:{*").Val(); len(left) > 0 {
 		t.Errorf("left: %q", left)
+	}
+}
+
+// Only the counters show whether clients of different generators excluded each other: nothing says so without them.
+func TestGeneratorsLoseUpdates(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	figure := func(run results.Run, name string) string {
+		m := results.MustMetric(name)
+		return m.Of(run).Text(m.Unit)
+	}
+	counting := func(_ int, p *lockbench.Plan) context.Context {
+		variants, err := strategies.ParseVariants("spin,noop")
+		if err != nil {
+			t.Fatal(err)
+		}
+		p.Strategies, p.Rounds, p.Workload.Work = variants, 1, workloads.WorkCounter
+		return t.Context()
+	}
+	reports, problems := together(t, server, 2, counting)
+	if err := errors.Join(problems...); err != nil {
+		t.Fatal(err)
+	}
+	for _, run := range reports[0].Runs {
+		lost := run.Safety.LostUpdates
+		if lost == nil || (*lost > 0) != (run.Strategy == "noop") {
+			t.Errorf("%s: %s lost updates of %v, counted %v", run.Strategy, figure(run, "lost_updates"),
+				run.Record.Increments, run.Record.Counted)
+		}
+		if got := figure(run, "violations"); run.Strategy == "spin" && got != "0" {
+			t.Errorf("spin: %s violations", got)
+		}
+	}
+	reports, problems = together(t, server, 2, nil)
+	if err := errors.Join(problems...); err != nil {
+		t.Fatal(err)
+	}
+	for _, run := range reports[0].Runs {
+		for _, name := range []string{"violations", "overlaps", "max_holders", "largest_bypass", "lost_updates", "overtaken"} {
+			if got := figure(run, name); got != "–" {
+				t.Errorf("%s: %s %s, which nobody saw", run.Strategy, got, name)
+			}
+		}
 	}
 }

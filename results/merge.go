@@ -42,6 +42,11 @@ func Merge(parts []Generated) (*Report, error) {
 			sum.Point = relabelled(run.Point, each, each.Times(len(parts), 1))
 			sum.Record.Contended = contended(parts[first].Report, each, run)
 			sum.Compute()
+			if lost := sum.Safety.LostUpdates; lost != nil && *lost > 0 && excludes(parts[first].Report, run) &&
+				sum.Safety.Overlaps+sum.Safety.ExpiredOverlaps+sum.Safety.LostLeases == 0 {
+				sum.Safety.Broken = append(sum.Safety.Broken,
+					fmt.Sprintf("exclusion: %d updates lost under the lock", *lost))
+			}
 			merged.Runs = append(merged.Runs, sum)
 		}
 	}
@@ -122,6 +127,13 @@ func contended(f *Report, each workloads.Spec, run Run) bool {
 		})
 }
 
+// excludes says whether a run's strategy claims exclusion.
+func excludes(f *Report, run Run) bool {
+	return slices.ContainsFunc(f.Strategies, func(s Strategy) bool {
+		return s.Name == run.Strategy && slices.Contains(s.Claims, "exclusion")
+	})
+}
+
 // frame returns the merged report without its runs.
 func frame(parts []Generated, first *Report) *Report {
 	n := len(parts)
@@ -173,8 +185,8 @@ func frame(parts []Generated, first *Report) *Report {
 	}
 	merged.Error = strings.Join(troubles, "; ")
 	merged.Warnings = append(merged.Warnings,
-		fmt.Sprintf("%d generators measured together: overlaps (their sum) and the largest bypass are of each one's "+
-			"own clients; overlaps, order and handoffs between clients of different ones are not known", n))
+		fmt.Sprintf("%d generators measured together: the audit and the order of clients are of each one's own; "+
+			"only --work counter shows whether clients of different ones excluded each other", n))
 	return merged
 }
 

@@ -184,6 +184,7 @@ type run struct {
 	hung        []int
 	stood       *int64          // ns, the longest time for which this process did not run; nil if not observed
 	lost        *int64          // lost updates
+	counts      []int64         // of the keys' counters, after the last generator
 	unseen      bool            // the leftovers on the servers could not be read
 	closing     bool            // no other process takes part in the run any more
 	dead        atomic.Bool     // the servers have stopped answering
