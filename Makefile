@@ -60,7 +60,7 @@ export GORACE := atexit_sleep_ms=0
 # Containers of tests are swept by lockbench itself.
 export TESTCONTAINERS_RYUK_DISABLED := true
 
-.PHONY: flags examples languages drivers stores valkey others unseen help build demo test race bench lint peers conformance compat claims soak gate sessions browser redis
+.PHONY: flags examples deploy languages drivers stores valkey others unseen help build demo test race bench lint peers conformance compat claims soak gate sessions browser redis
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## /\1	/p' $(MAKEFILE_LIST) | awk -F '\t' '{ printf "make %-8s%s\n", $$1, $$2 }'
@@ -99,7 +99,7 @@ demo: ## the main job: six strategies, 500 clients, 45 s and compiling
 test: redis stores ## every test that an ordinary change may break
 	$(GO) test $(PLAIN) -p $(PACKAGES) -timeout 20m $(SLOW) $$($(GO) list ./... | grep -vE '$(OTHERS)')
 
-others: redis stores examples $(if $(and $(CHROMIUM),$(shell command -v npm)),browser,unseen) ## the tests of locks on other stores, of other libraries' locks in all variants, and make examples and browser
+others: redis stores examples deploy $(if $(and $(CHROMIUM),$(shell command -v npm)),browser,unseen) ## the tests of locks on other stores, of other libraries' locks in all variants, and make examples and browser
 	$(GO) test $(PLAIN) -p 3 -timeout 20m $$($(GO) list ./... | grep -E '$(OTHERS)')
 	LOCKBENCH_CONFORM=variants $(GO) test $(PLAIN) -timeout 20m ./strategies/peers
 	LOCKBENCH_CONFORM=variants $(GO) test $(PLAIN) -run '^TestAUsersServer' ./command
@@ -113,6 +113,12 @@ race: redis ## the tests of locks in all variants, and of the engine, under the 
 examples: redis ## a lock in a module of its own: the conformance suite, a benchmark, the command line
 	cd examples/ownlock && $(GO) test $(PLAIN) -timeout 10m . && $(GO) test $(PLAIN) -run '^$$' -bench . -benchtime 300x . && \
 		$(GO) run ./bench -s ownlock -c 20 --hold 1ms --warmup 100ms --duration 500ms --no-baselines
+
+deploy: redis ## the manifests for Kubernetes against its API's types, and three generators in a Docker Swarm, if there is none yet
+	cd deploy/kubernetes && $(GO) test $(PLAIN) .
+	@if [ "$$(docker info -f '{{.Swarm.LocalNodeState}}' 2>/dev/null)" = inactive ] && command -v redis-server >/dev/null; then \
+		set -x; CLIENTS=20 DURATION=1s GO="$(GO)" deploy/swarm/run.sh | tee /dev/stderr | grep -q ' 60 clients '; \
+	else echo "make deploy: no Docker engine without a swarm, or no redis-server, so no job in a swarm" >&2; fi
 
 unseen:
 	@echo "make others: no Chromium or no npm, so the HTML report was not looked at in a browser: make browser" >&2

@@ -16,6 +16,7 @@ import (
 	"github.com/lockbench/lockbench/internal/engine"
 	"github.com/lockbench/lockbench/internal/store"
 	_ "github.com/lockbench/lockbench/internal/store/redis" // the store that every program includes
+	"github.com/lockbench/lockbench/internal/store/redis/barrier"
 	"github.com/lockbench/lockbench/results"
 	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/workloads"
@@ -25,6 +26,8 @@ var (
 	// ErrUnreachable is returned by Run when no Redis could be reached or started,
 	// or when it went away.
 	ErrUnreachable = store.ErrUnreachable
+	// ErrGenerator is returned by Run when another generator of the session did not come, or went away.
+	ErrGenerator = barrier.ErrLost
 	// ErrConfig is returned by Run when the plan cannot work here: a server or
 	// process limit is too small, or a file is missing. Plan.Validate finds the
 	// errors that need no look at the servers.
@@ -53,12 +56,8 @@ type Plan struct {
 	// image; nil means silence. It is called from one goroutine at a time.
 	Logf func(format string, args ...any)
 
-	// Session is the common name of generators that measure together: they share keys.
-	// "" means a session of this one alone.
-	Session string
-	// Start is when the first run's warm-up begins; the others follow at fixed times,
-	// by warm-up, window and number of clients. Zero means as soon as each of them can.
-	Start time.Time
+	// Generators that measure together share the locks, and begin every run together.
+	Generators Generators
 }
 
 // StoreOptions say where the servers of a store, such as Redis, come from.
@@ -107,6 +106,9 @@ type Progress struct {
 // Run carries the plan out: open the servers, measure the baselines, run every strategy
 // in every round, clean up.
 //
+// Of several generators, the first returns the report of all, and the others their own, with Report.Shared set.
+// If one does not come, dies or is stopped, the error of the others wraps ErrGenerator.
+//
 // With an error Run still returns a report of what was measured before; it is nil if
 // there is no server, or if its limits are too small. If the plan has no seed, Run draws
 // one and reports it. When ctx ends, Run cuts the current run short and skips the rest;
@@ -115,19 +117,20 @@ func Run(ctx context.Context, plan Plan) (*results.Report, error) {
 	if err := plan.Validate(); err != nil {
 		return nil, fmt.Errorf("%w: %w", store.ErrConfig, err)
 	}
-	s, err := open(ctx, plan.seeded())
+	s, err := open(ctx, plan)
 	if err != nil {
 		return nil, err
 	}
 	if err := s.preflight(ctx); err != nil {
-		_, _ = s.finish(context.WithoutCancel(ctx), err) // nothing was measured
-		return nil, err
+		return nil, errors.Join(append([]error{err}, s.abandon(context.WithoutCancel(ctx))...)...)
 	}
+	measuring, done := s.together.context(ctx)
+	defer done()
 	if plan.Baselines {
-		err = s.measureBaselines(ctx)
+		err = s.measureBaselines(measuring)
 	}
 	if err == nil {
-		err = s.measureRounds(ctx)
+		err = s.measureRounds(measuring)
 	}
 	s.report.Interrupted = ctx.Err() != nil
 	if err == nil && len(s.report.Runs) == 0 && len(s.report.LeftOut) > 0 {
@@ -155,8 +158,8 @@ func (p Plan) Validate() error {
 			continue
 		}
 		undriven := engine.Undriven(v.Info(), p.points()[0].Workload)
-		if p.Session != "" {
-			undriven = append(undriven, errors.New("--session is not supported with a driver (--strategy exec:)"))
+		if p.Generators.several() {
+			undriven = append(undriven, errors.New("--generators is not supported with a driver (--strategy exec:)"))
 		}
 		for _, problem := range undriven {
 			if !said[problem.Error()] {
@@ -176,7 +179,7 @@ func (p Plan) Validate() error {
 	} else {
 		problems = append(append(problems, p.fits()), p.files()...)
 	}
-	problems = append(problems, p.sharedSession()...)
+	problems = append(problems, p.wrongGenerators()...)
 	return errors.Join(problems...)
 }
 
@@ -226,12 +229,8 @@ func (p Plan) Expected() time.Duration {
 		total += point.Workload.Expected() + overhead
 	}
 	total *= time.Duration(len(p.Strategies) * p.Rounds)
-	if !p.Start.IsZero() {
-		total = max(0, time.Until(p.Start))
-		for _, point := range p.points() {
-			total += time.Duration(len(p.Strategies)*p.Rounds) * slot(point.Workload)
-		}
-		return total
+	if p.Generators.several() {
+		total += time.Duration(len(p.Strategies)*p.Rounds*len(p.points())) * barrier.Lead
 	}
 	if p.Baselines {
 		total += 2 * time.Second
@@ -256,7 +255,10 @@ func (p Plan) seeded() Plan {
 	if p.points()[0].Workload.Seed != 0 {
 		return p
 	}
-	seed := 1 + rand.Int64N(largestDrawnSeed)
+	return p.withSeed(1 + rand.Int64N(largestDrawnSeed))
+}
+
+func (p Plan) withSeed(seed int64) Plan {
 	p.Workload.Seed = seed
 	p.Sweep = slices.Clone(p.Sweep) // do not change the caller's slice
 	for i := range p.Sweep {

@@ -2,6 +2,7 @@ package lockbench_test
 
 import (
 	"errors"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
@@ -96,20 +97,24 @@ func TestRightsToMeasure(t *testing.T) {
 		server := redistest.Start(t)
 		admin := server.Client(t)
 		address := service(t, server, "setnx", append(servers.MeasuringRights(), without...)...)
-		const session = "rights"
-		left := "lockbench:{" + store.SessionID(session) + ":1:9}" // of this run, to be removed
-		if err := admin.Set(t.Context(), left, "", 0).Err(); err != nil {
-			return nil, 0, err
-		}
-		shared := func(p *lockbench.Plan) {
+		ofRun, left := regexp.MustCompile("name=lockbench:("+store.IDPattern+"):run1"), ""
+		planting := func(p *lockbench.Plan) {
 			change(p)
-			p.Session = session
+			p.Progress = func(now lockbench.Progress) {
+				id := ofRun.FindStringSubmatch(admin.ClientList(t.Context()).Val())
+				if id != nil && left == "" && now.Phase == "measure" {
+					left = "lockbench:{" + id[1] + ":1:9}" // of this run, to be removed
+					if err := admin.Set(t.Context(), left, "", 0).Err(); err != nil {
+						t.Error(err)
+					}
+				}
+			}
 		}
-		if report, err = lockbench.Run(t.Context(), plan(t, address, "setnx", shared)); err != nil {
+		if report, err = lockbench.Run(t.Context(), plan(t, address, "setnx", planting)); err != nil {
 			return nil, 0, err
 		}
-		if n := admin.Exists(t.Context(), left).Val(); n > 0 && len(without) == 0 {
-			t.Errorf("%s is left", left)
+		if n := admin.Exists(t.Context(), left).Val(); (n > 0 || left == "") && len(without) == 0 {
+			t.Errorf("%q is left", left)
 		}
 		log, err := admin.Do(t.Context(), "ACL", "LOG").Slice()
 		return report, len(log), err

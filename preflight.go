@@ -88,8 +88,7 @@ func (s *session) try(ctx context.Context) []error {
 			continue
 		}
 		job := engine.Job{
-			Strategy: v, Workload: s.report.Workload, Target: server, Session: s.id,
-			Generator: s.generator,
+			Strategy: v, Workload: s.report.Workload, Target: server, Session: s.own, // other generators try too
 		}
 		switch err := job.Try(ctx); {
 		case errors.Is(err, errors.ErrUnsupported):

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	mathrand "math/rand/v2"
 	"slices"
-	"time"
+	"strconv"
 
 	"github.com/lockbench/lockbench/internal/engine"
 	"github.com/lockbench/lockbench/internal/store"
@@ -33,23 +33,22 @@ func (s *session) measureRounds(ctx context.Context) error {
 				order = append(order, scheduled{v, point})
 			}
 		}
-		shuffle := mathrand.New(mathrand.NewPCG(s.plan.order(), uint64(round)))
+		shuffle := mathrand.New(mathrand.NewPCG(s.order(), uint64(round)))
 		shuffle.Shuffle(len(order), func(i, j int) { order[i], order[j] = order[j], order[i] })
 		for i, next := range order {
 			if ctx.Err() != nil {
 				return nil
 			}
-			// Run numbers and start times follow the plan, even if a run is left out: other generators
-			// may not leave it out.
+			// Run numbers follow the plan, even if a run is left out: other generators may not leave it out.
 			s.begun++
-			start := s.start
-			if !start.IsZero() {
-				s.start = start.Add(slot(next.point.Workload))
+			var err error
+			if !s.leftOut(next.Variant) {
+				err = s.measure(ctx, next, round, i+1)
 			}
-			if s.leftOut(next.Variant) {
-				continue
+			if s.together != nil {
+				err = errors.Join(err, s.together.pass(ctx))
 			}
-			if err := s.measure(ctx, next, start, round, i+1); err != nil {
+			if err != nil {
 				return errors.Join(append(s.failures, err)...)
 			}
 		}
@@ -113,7 +112,7 @@ func (s *session) leaveOut(v strategies.Variant, why string) {
 
 // measure runs one strategy once and adds the run to the report. A strategy that fails is left out
 // from then on; a returned error ends the session.
-func (s *session) measure(ctx context.Context, v scheduled, start time.Time, round, order int) error {
+func (s *session) measure(ctx context.Context, v scheduled, round, order int) error {
 	server := s.server(v.Variant)
 	if server != nil { // wait for the end of an earlier run's faults
 		if err := server.Settle(ctx); err != nil && ctx.Err() == nil {
@@ -121,17 +120,18 @@ func (s *session) measure(ctx context.Context, v scheduled, start time.Time, rou
 		}
 	}
 	job := engine.Job{
-		Strategy:  v.Variant,
-		Workload:  v.point.Workload,
-		Target:    server,
-		Counters:  s.named(countersName),
-		Session:   s.id,
-		Generator: s.generator,
-		Start:     start,
-		Number:    s.begun,
-		Round:     round,
-		Order:     order,
-		Phase:     func(phase string) { s.progress(v.Name(), round, phase, s.begun, nil) },
+		Strategy: v.Variant,
+		Workload: v.point.Workload,
+		Target:   server,
+		Counters: s.named(countersName),
+		Session:  s.id,
+		Number:   s.begun,
+		Round:    round,
+		Order:    order,
+		Phase:    func(phase string) { s.progress(v.Name(), round, phase, s.begun, nil) },
+	}
+	if s.together != nil {
+		job.Generator, job.Begin = strconv.Itoa(s.together.Index), s.together.begin
 	}
 	job.Second = func(last results.Slice) { s.progress(v.Name(), round, "measure", s.begun, &last) }
 	watched := func(all []results.Run, waiting []results.Wait) {
@@ -153,6 +153,7 @@ func (s *session) measure(ctx context.Context, v scheduled, start time.Time, rou
 	run, err := job.Run(ctx)
 	if run != nil {
 		run.Point = v.point.Label
+		s.together.onServersClock(run)
 		s.report.Runs = append(s.report.Runs, *run)
 		if s.plan.Watch != nil {
 			watched(s.report.Runs, nil)
@@ -175,6 +176,9 @@ func (s *session) measure(ctx context.Context, v scheduled, start time.Time, rou
 	}
 	if lost {
 		return fmt.Errorf("during %s: %w", v.Name(), err)
+	}
+	if s.together.failed() != nil {
+		return nil // pass returns the error
 	}
 	if !errors.Is(err, engine.ErrUnsupported) {
 		s.failures = append(s.failures, fmt.Errorf("run %s: %w", v.Name(), err))

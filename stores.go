@@ -25,9 +25,12 @@ func (p Plan) storeOf(v strategies.Variant) string {
 	return cmp.Or(v.Info().Store, store.Redis)
 }
 
-// storesNeeded returns the names of the stores that the strategies use, Redis first.
+// storesNeeded returns the names of the stores that the strategies use, Redis first. Several generators meet there.
 func (p Plan) storesNeeded() []string {
 	var names []string
+	if p.Generators.several() {
+		names = []string{store.Redis}
+	}
 	for _, v := range p.Strategies {
 		if name := p.storeOf(v); name != "" && !slices.Contains(names, name) {
 			names = append(names, name)
@@ -109,6 +112,9 @@ func (s *session) openStores(ctx context.Context) error {
 		}
 		if name == store.Redis {
 			s.report.Redis = server.Describe()
+			if err := s.join(ctx, server); err != nil {
+				return err
+			}
 			continue
 		}
 		s.report.Stores = append(s.report.Stores, results.Store{Name: name, Server: server.Describe()})

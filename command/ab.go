@@ -22,7 +22,6 @@ import (
 	"github.com/lockbench/lockbench"
 	"github.com/lockbench/lockbench/results"
 	"github.com/lockbench/lockbench/results/compare"
-	"github.com/lockbench/lockbench/results/merge"
 )
 
 // ab is a comparison of two builds: its flags, and what has been measured.
@@ -218,7 +217,7 @@ type child struct {
 	program string
 	flags   []string
 	redis   lockbench.StoreOptions
-	report  string // the file that it writes
+	report  string // the file that it writes; "" if another generator writes it
 }
 
 // patience is how long a run may take to end after an interrupt.
@@ -227,8 +226,11 @@ const patience = 30 * time.Second
 // run runs the child to its end, and interrupts it when ctx ends. It returns a report
 // also if the run broke a guarantee or its figures cannot be trusted.
 func (c child) run(ctx context.Context) (*results.Report, error) {
-	cmd := exec.CommandContext(ctx, c.program,
-		slices.Concat([]string{"run"}, c.flags, []string{"--quiet", "--output", "json=" + c.report})...)
+	flags := slices.Concat([]string{"run"}, c.flags, []string{"--quiet"})
+	if c.report != "" {
+		flags = append(flags, "--output", "json="+c.report)
+	}
+	cmd := exec.CommandContext(ctx, c.program, flags...)
 	cmd.Env = c.environment()
 	var said bytes.Buffer
 	cmd.Stderr = &said
@@ -240,6 +242,9 @@ func (c child) run(ctx context.Context) (*results.Report, error) {
 		return nil, &exit{ExitFailure, fmt.Errorf("start %s: %w", c.program, err)}
 	}
 	code := cmd.ProcessState.ExitCode()
+	if c.report == "" && code == ExitOK {
+		return nil, nil
+	}
 	switch code {
 	case ExitOK, ExitThreshold, ExitSafety, ExitInvalid:
 		report, err := readReport(c.report)
@@ -268,14 +273,8 @@ func (c child) environment() []string {
 		"LOCKBENCH_TOPOLOGY="+c.redis.Topology)
 }
 
-// getReady is how long the processes may take to start and connect before they begin
-// together.
-func getReady(processes int) time.Duration {
-	return 3*time.Second + time.Duration(processes)*200*time.Millisecond
-}
-
 // inProcesses runs a command line on one Redis in several processes of this program at the
-// same time, each with its own seed, and merges their reports.
+// same time, and returns their report.
 func inProcesses(
 	ctx context.Context, words []string, processes int, options lockbench.StoreOptions,
 ) (report *results.Report, err error) {
@@ -294,33 +293,25 @@ func inProcesses(
 	}
 	defer func() { err = errors.Join(err, redis.Close(context.WithoutCancel(ctx))) }()
 
-	now := time.Now()
-	common := slices.Concat(words, []string{
-		"--session", "together" + strconv.FormatInt(now.UnixNano(), 36),
-		"--start-at", now.Add(getReady(processes)).Format(time.RFC3339Nano),
-	})
-	files, problems := make([]results.File, processes), make([]error, processes)
+	number := strconv.Itoa(processes)
+	reports, problems := make([]*results.Report, processes), make([]error, processes)
 	var all sync.WaitGroup
 	for i := range processes {
-		seed := strconv.Itoa(i + 1)
+		index := strconv.Itoa(i)
 		one := child{
-			program: program, flags: slices.Concat(common, []string{"--seed", seed}), redis: redis.Options(),
-			report: filepath.Join(folder, seed+".json"),
+			program: program, flags: slices.Concat(words, []string{"--generators", number, "--generator", index}),
+			redis: redis.Options(),
 		}
-		all.Go(func() {
-			files[i].Name = "process " + seed
-			if files[i].Report, problems[i] = one.run(ctx); problems[i] != nil {
-				problems[i] = fmt.Errorf("%s: %w", files[i].Name, problems[i])
-			}
-		})
+		if i == 0 {
+			one.report = filepath.Join(folder, "report.json")
+		}
+		all.Go(func() { reports[i], problems[i] = one.run(ctx) })
 	}
 	all.Wait()
 	if err := errors.Join(problems...); err != nil {
 		return nil, err
 	}
-	if report, err = merge.Merge(files); err != nil {
-		return nil, fmt.Errorf("merge the processes' reports: %w", err)
-	}
+	report = reports[0]
 	report.Redis = redis.Describe() // the processes know only its address
 	return report, nil
 }

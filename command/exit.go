@@ -66,6 +66,8 @@ func exitCode(ctx context.Context, err error) int {
 		return ExitStopped // such as while connecting: there are no results to write
 	case errors.Is(err, lockbench.ErrUnreachable):
 		return ExitUnreachable
+	case errors.Is(err, lockbench.ErrGenerator):
+		return ExitInvalid
 	default:
 		return ExitConfig
 	}
@@ -81,7 +83,7 @@ func outcome(ctx context.Context, r *results.Report, err error) error {
 	case err == nil:
 		return judge(r)
 	case errors.Is(err, lockbench.ErrUnreachable), errors.Is(err, context.Canceled) && ctx.Err() != nil,
-		errors.Is(err, lockbench.ErrConfig) && (r == nil || len(r.Runs) == 0):
+		(errors.Is(err, lockbench.ErrConfig) || errors.Is(err, lockbench.ErrGenerator)) && (r == nil || len(r.Runs) == 0):
 		return err
 	}
 	verdict := judge(r)

@@ -80,7 +80,6 @@ var overwriting = map[string][]struct {
 		{"a.json", "report b.json a.json -o OUT"},
 		{"runs/c.json", "report runs -o OUT"},
 	},
-	"merge": {{"b.json", "merge a.json b.json -o OUT"}},
 	"ab": {
 		{"base", "ab ./base ./head -u redis://127.0.0.1:1 -o json=OUT"},
 		{"head", "ab ./base ./head -u redis://127.0.0.1:1 -o markdown=OUT"},

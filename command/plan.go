@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -32,8 +34,7 @@ type flags struct {
 	stores      stores
 	noBaselines bool
 	dryRun      bool
-	session     string
-	start       time.Time
+	generators  lockbench.Generators
 	watched     watch.Addresses
 	notes       []string // on names that mean others
 }
@@ -67,10 +68,14 @@ func (f *flags) register(set *pflag.FlagSet) {
 	})
 	registerImage(set, redis)
 	set.BoolVar(&redis.Pin, "pin", false, "run Redis and lockbench on different CPUs")
-	set.StringVar(&f.session, "session", "", "measure together with other lockbenches that have the same new `name`, "+
-		"the same plan and another --seed: they share locks; see merge")
-	set.Func("start-at", "`instant` of the first warm-up, 2026-03-01T12:30:00Z or +5s; the other runs begin "+
-		"at fixed times after it, so that several lockbenches measure together", f.setStart)
+	g := &f.generators
+	set.IntVar(&g.Number, "generators", 1, "`number` of lockbenches with these flags that measure together, on the "+
+		"same locks: they begin every run together, and the first writes the report of all")
+	set.IntVar(&g.Index, "generator", -1, "`index` of this one, from 0 (default JOB_COMPLETION_INDEX, else a free one)")
+	set.Lookup("generator").DefValue = ""
+	set.StringVar(&g.Session, "session", "default", "`name` that generators have in common, if several groups use "+
+		"one Redis")
+	set.DurationVar(&g.Patience, "join-timeout", 2*time.Minute, "`time` for which generators wait for a missing one")
 	set.BoolVar(&redis.AllowFaults, "allow-faults-on-my-server", false,
 		"let --fault disturb a Redis that lockbench did not start")
 	set.BoolVar(&f.noBaselines, "no-baselines", false, "do not first measure the limits of this machine")
@@ -143,25 +148,6 @@ type option struct {
 func (o option) String() string        { return o.Default }
 func (o option) Type() string          { return o.Kind }
 func (o option) Set(text string) error { return o.draft.Give(o.Name, text) }
-
-// setStart accepts a future instant, or a time from now.
-func (f *flags) setStart(text string) error {
-	at, err := time.Parse(time.RFC3339, text)
-	if after, isDelay := strings.CutPrefix(text, "+"); isDelay {
-		var delay time.Duration
-		delay, err = time.ParseDuration(after)
-		at = time.Now().Add(delay)
-	}
-	switch {
-	case err != nil:
-		return fmt.Errorf("%q is neither an instant, such as 2026-03-01T12:30:00Z, nor a time from now, such as +5s",
-			text)
-	case !at.After(time.Now()):
-		return fmt.Errorf("%s is in the past", text)
-	}
-	f.start = at
-	return nil
-}
 
 // defaultStrategies returns the usual strategies, as far as this program has them, or all its strategies if
 // it has none of the usual ones.
@@ -288,13 +274,18 @@ func (f *flags) plan() (lockbench.Plan, error) {
 		Redis:      *f.stores.redis,
 		Stores:     f.stores.complete(),
 		Baselines:  !f.noBaselines,
-		Session:    f.session,
-		Start:      f.start,
+		Generators: f.generators,
+	}
+	index, text := error(nil), os.Getenv("JOB_COMPLETION_INDEX") // of Kubernetes
+	if g := &plan.Generators; g.Number > 1 && g.Index < 0 && text != "" {
+		if g.Index, index = strconv.Atoi(text); index != nil {
+			index = fmt.Errorf("JOB_COMPLETION_INDEX is %q, not an index", text)
+		}
 	}
 	if len(points) > 1 {
 		plan.Sweep = points
 	}
-	problems := []error{sweep, prefixed("strategy", unknown)}
+	problems := []error{index, sweep, prefixed("strategy", unknown)}
 	for _, problem := range flatten(plan.Validate()) {
 		// An unknown strategy has been reported.
 		if len(variants) > 0 || !strings.HasPrefix(problem.Error(), "--strategy") {

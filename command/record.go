@@ -83,7 +83,7 @@ func (f *record) validate() error {
 		problems = append(problems, err)
 	}
 	_, in := ofRuns(f.runs)
-	for _, name := range []string{"quiet", "output", "dry-run", "session", "start-at"} {
+	for _, name := range []string{"quiet", "output", "dry-run", "generators"} {
 		if in.set.Changed(name) {
 			problems = append(problems, fmt.Errorf("after the --: --%s is not for the runs of record", name))
 		}

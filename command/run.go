@@ -186,6 +186,13 @@ func (a *app) measure(
 	if report == nil {
 		return outcome(ctx, nil, err)
 	}
+	if shared := report.Shared; shared != nil {
+		if err == nil {
+			a.say("generator %d passed its record on: generator 0 writes the report", shared.Generator)
+		}
+		report.Runs = nil // verdicts are on the sum
+		return outcome(ctx, report, err)
+	}
 	revision(&report.Tool)
 	thresholds, _ := parseThresholds(f.thresholds, plan) // their errors have been reported
 	report.Thresholds = results.Judge(report, thresholds)
@@ -234,11 +241,8 @@ func (a *app) show(plan lockbench.Plan, outputs []output[*results.Report], thres
 	for _, point := range plan.Sweep {
 		sweep = append(sweep, point.Label)
 	}
-	if plan.Session != "" {
-		together = append(together, "session "+plan.Session)
-	}
-	if !plan.Start.IsZero() {
-		together = append(together, "from "+plan.Start.Format(time.RFC3339))
+	if g := plan.Generators; g.Number > 1 {
+		together = append(together, fmt.Sprintf("%d generators, session %s", g.Number, g.Session))
 	}
 	seed := "a seed that is drawn"
 	if w.Seed != 0 {

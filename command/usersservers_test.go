@@ -50,13 +50,10 @@ var usersServers = map[string]func(*testing.T) usersServer{
 	"redis": usersRedis, "etcd": usersEtcd, "postgres": usersPostgres, "zookeeper": usersZooKeeper,
 }
 
-// usersSession is the name of a session. Somebody else's keys have names like those of its runs.
-const usersSession = "cart"
-
 // nearMisses are names that look like those of lockbench's keys, and are somebody else's.
 func nearMisses() []string {
 	misses := []string{"shop:lockbench:{cart:1}:items", "lockbench:{team:1}:cart", "{cart:2:x}", "lockbenchmark/config"}
-	for _, id := range []string{store.SessionID(usersSession), "a1b2c3d4"} {
+	for _, id := range []string{store.NewRunID(), "a1b2c3d4"} {
 		lock := "lockbench:{" + id + ":1:0}"
 		misses = append(misses, "shop:"+lock, "my"+lock, " "+lock, lock+":items", lock+lock, lock+"}", lock[1:],
 			lock[:len(lock)-1], strings.ToUpper(lock), "lockbench:{"+id+"}", "lockbench:{"+id+":01:0}",
@@ -136,7 +133,7 @@ func TestAUsersServerStaysAsItWas(t *testing.T) {
 				return p
 			}
 
-			for _, more := range append([][]string{nil, {"--session", usersSession}}, user.faults...) {
+			for _, more := range append([][]string{nil}, user.faults...) {
 				whole := start(t, "lockbench",
 					flags(strings.Join(user.strategies, ","), append(more, "-d", "300ms")...)...)
 				if code := whole.code(); code != "0" && code != "112" { // the machine may be too busy to measure on

@@ -272,7 +272,7 @@ var rows = []Row{
 	{"working_set", count, up, "Fairness.WorkingSet", "distinct clients among as many acquisitions as clients"},
 	{"reacquire_distance_p50", count, whole, "Fairness.ReacquireDistance", "acquisitions until the same client's next"},
 	{"overtaken", percent, down, "Fairness.Overtaken", "acquisitions while an earlier arrival waited"},
-	{"largest_bypass", count, down | whole, "Fairness.LargestBypass", "most later arrivals served before one waiter"},
+	{"largest_bypass", count, down | whole, "", "most later arrivals served before one waiter"},
 
 	{"commands_per_acq", count, down | perAcq, "Server.Window.Calls", "commands of the servers, also inside scripts"},
 	{"round_trips_per_acq", count, down | perAcq, "Server.Window.RoundTrips", "requests written to the servers"},
@@ -291,8 +291,8 @@ var rows = []Row{
 	{"redis_memory", size, down, "Server.Peak.MemoryBytes", "most memory of the servers"},
 
 	{"violations", count, down | total, "", "overlaps and fencing tokens that went back; at least the broken claims"},
-	{"overlaps", count, down | total, "Safety.Overlaps", "more holders than the lock admits, leases still valid"},
-	{"overlaps_after_expiry", count, down | total, "Safety.ExpiredOverlaps", "overlaps with a holder after its lease"},
+	{"overlaps", count, down | total, "", "more holders than the lock admits, leases still valid"},
+	{"overlaps_after_expiry", count, down | total, "", "overlaps with a holder after its lease"},
 	{"fencing_regressions", count, down | total, "", "fencing tokens not larger than an earlier one"},
 	{"leases_lost", count, down | total, "Safety.LostLeases", "releases that found the lease gone"},
 	{"lost_updates", count, down | total, "Safety.LostUpdates", "increments that were lost, with --work counter"},
@@ -306,7 +306,7 @@ var rows = []Row{
 	{"lost_wake_ups", count, down | total, "", "keys that stayed free after a fault although somebody waited"},
 
 	{"wait_per_client_p90", ns, down | rough, "Waiting.PerClient.P90", "as wait_per_client_p50"},
-	{"max_holders", count, down | whole, "Safety.MaxHolders", "most holders at a time"},
+	{"max_holders", count, down | whole, "", "most holders at a time"},
 	{"refused_updates", count, total, "Safety.Refused", "updates refused for a stale fencing token"},
 	{"bus_messages_per_acq", count, down | perAcq, "Server.Window.BusPublished", "messages between nodes of a cluster"},
 	{"bus_bytes_per_acq", count, down | perAcq, "Server.Window.BusReceived", "bytes between the nodes of a cluster"},
@@ -353,9 +353,22 @@ var computed = map[string]func(Run) any{
 	"client_cpu_per_acq":     clientCPU,
 	"driver_cpu_per_acq":     driverCPU,
 	"violations": func(r Run) any {
-		return max(r.Safety.Overlaps+r.Safety.FencingRegression, int64(len(r.Safety.Broken)))
+		n := max(r.Safety.Overlaps+r.Safety.FencingRegression, int64(len(r.Safety.Broken)))
+		if n == 0 && r.unaudited() {
+			return nil
+		}
+		return n
 	},
-	"fencing_regressions": regressions,
+	"largest_bypass": func(r Run) any {
+		if r.Record.Generators > 1 {
+			return nil
+		}
+		return r.Fairness.LargestBypass
+	},
+	"overlaps":              seen(func(s Safety) int64 { return s.Overlaps }, 0),
+	"overlaps_after_expiry": seen(func(s Safety) int64 { return s.ExpiredOverlaps }, 0),
+	"max_holders":           seen(func(s Safety) int64 { return int64(s.MaxHolders) }, 1),
+	"fencing_regressions":   regressions,
 	"errors": func(r Run) any {
 		var sum int64
 		for _, e := range r.Errors {
@@ -369,6 +382,16 @@ var computed = map[string]func(Run) any{
 	"fault_recovery_max": func(r Run) any {
 		return longest(r.injections(), func(s Injection) *Bound { return s.recovery(r.WindowNS) })
 	},
+}
+
+// seen is a count of the audit that is not known of several generators, unless one of them saw more than least.
+func seen(of func(Safety) int64, least int64) func(Run) any {
+	return func(r Run) any {
+		if n := of(r.Safety); n > least || r.Record.Generators <= 1 {
+			return n
+		}
+		return nil
+	}
 }
 
 // clientCPU is the CPU time per acquisition of the generator and of its drivers, if there are any; unknown without

@@ -21,6 +21,12 @@ type Record struct {
 	Attempts *int64 `json:"attempts"`
 	WakeUps  *int64 `json:"wake_ups"`
 	Futile   *int64 `json:"futile_wake_ups"`
+
+	// Generators is their number, if the run is of several. They made these increments under the lock, of which the
+	// counters held Counted after the last of them had left; nil if that is not known.
+	Generators int64  `json:"generators,omitempty" add:"sum"`
+	Increments *int64 `json:"increments,omitempty" add:"sum"`
+	Counted    *int64 `json:"counted,omitempty" add:"known"`
 }
 
 // enoughAcquisitions is the mean number per client from which on Jain's index is not mere chance.
@@ -53,7 +59,14 @@ func (r *Run) Compute() {
 	}
 	r.Effort = Effort{perAcquisition(record.Attempts), perAcquisition(record.WakeUps), perAcquisition(record.Futile)}
 	r.Fairness.Jain = jain(r.Fairness.PerClient)
+	if record.Generators > 1 && record.Increments != nil && record.Counted != nil {
+		r.Safety.LostUpdates = new(max(0, *record.Increments-*record.Counted))
+	}
 }
+
+// unaudited says whether clients of several generators may have held a lock at the same time unseen: each generator sees
+// its own, and only a counter shows whether they excluded each other.
+func (r Run) unaudited() bool { return r.Record.Generators > 1 && r.Safety.LostUpdates == nil }
 
 // jain returns Jain's index, see Fairness, of the clients' acquisitions; nil if there are too few.
 func jain(perClient Histogram) *float64 {

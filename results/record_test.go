@@ -30,7 +30,7 @@ func TestEveryFieldIsAdded(t *testing.T) {
 	empty := Run{}
 	// Whether it is unknown or the smaller does not matter here.
 	empty.Fairness = Fairness{Starved: new(int), AcquisitionsMin: 1}
-	empty.Record = Record{Keys: 1}
+	empty.Record = Record{Keys: 1, Increments: new(int64)}
 	whole := full()
 	whole.Add(full())
 	whole.Compute()

@@ -198,8 +198,11 @@ type Baselines struct {
 // servers. Their reports belong together with this one.
 type Shared struct {
 	Session   string   `json:"session"`
-	Generator string   `json:"generator"`     // this generator's name in the session
+	Generator int      `json:"generator"`     // the index of this one
 	RedisRuns []string `json:"redis_run_ids"` // INFO's run_id of each node; "" if not known
+	// UncertaintyNS is how well this generator knew the common starts: half of a round trip to the server, the
+	// longest of all runs.
+	UncertaintyNS int64 `json:"start_uncertainty_ns"`
 }
 
 // PartOfASession is the label of a run with several generators: Redis's counts include all of
@@ -208,12 +211,13 @@ const PartOfASession = "one of several generators"
 
 // GeneratorPart is one generator of a merged report.
 type GeneratorPart struct {
-	Generator    string      `json:"generator"`
-	Tool         Tool        `json:"tool"`
-	Environment  Environment `json:"environment"`
-	Baselines    *Baselines  `json:"baselines,omitempty"`
-	Seed         int64       `json:"seed"`
-	Started      time.Time   `json:"started"`
-	Finished     time.Time   `json:"finished"`
-	Acquisitions int64       `json:"acquisitions"` // in the windows of all runs
+	Generator     string      `json:"generator"`
+	UncertaintyNS int64       `json:"start_uncertainty_ns"` // see Shared
+	Tool          Tool        `json:"tool"`
+	Environment   Environment `json:"environment"`
+	Baselines     *Baselines  `json:"baselines,omitempty"`
+	Seed          int64       `json:"seed"`
+	Started       time.Time   `json:"started"`
+	Finished      time.Time   `json:"finished"`
+	Acquisitions  int64       `json:"acquisitions"` // in the windows of all runs
 }

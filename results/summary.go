@@ -240,6 +240,9 @@ func (s Summary) Verdict() string {
 		}
 	}
 	verdict := "held"
+	if slices.ContainsFunc(s.Runs, Run.unaudited) && slices.Contains(s.Claims, "exclusion") {
+		verdict = "held by each"
+	}
 	switch {
 	case len(broken) > 0:
 		verdict = "BROKEN: " + strings.Join(broken, ", ")
@@ -248,7 +251,7 @@ func (s Summary) Verdict() string {
 	case len(s.Claims) == 0:
 		verdict = "no claim"
 	case trusted < len(s.Runs):
-		verdict = fmt.Sprintf("held in %d of %d", trusted, len(s.Runs))
+		verdict = fmt.Sprintf("%s in %d of %d", verdict, trusted, len(s.Runs))
 	}
 	if s.Caveat != "" {
 		verdict += " (unsafe)"

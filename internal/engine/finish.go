@@ -76,6 +76,9 @@ func (r *run) verify(ctx context.Context) []string {
 	var left []string
 	r.closing = r.last(ctx)
 	if r.closing {
+		if r.shared() {
+			r.counts = r.counters(ctx)
+		}
 		left = r.settle(ctx, "", r.undeclared)
 	} else {
 		r.unseen = true // other processes still use the keys
@@ -175,8 +178,23 @@ func broken(r *run, s results.Safety) []string {
 // lostUpdates compares each counter with the increments made. It returns nil if there are
 // no counters, or if it is unknown which increments were made or kept.
 func (r *run) lostUpdates(ctx context.Context) *int64 {
-	if r.Workload.Work != workloads.WorkCounter || r.shared() || r.uncertain.Load() > 0 || !r.counted() &&
-		r.disturbance.forgets() || r.dead.Load() || r.instances[0].closed {
+	if r.shared() || r.uncertain.Load() > 0 || !r.counted() && r.disturbance.forgets() {
+		return nil
+	}
+	counts := r.counters(ctx)
+	if counts == nil {
+		return nil
+	}
+	var lost int64
+	for i, n := range counts {
+		lost += max(0, r.done[i].Load()-n)
+	}
+	return &lost
+}
+
+// counters returns what the keys' counters hold; nil if there are none, or if they cannot be read.
+func (r *run) counters(ctx context.Context) []int64 {
+	if r.Workload.Work != workloads.WorkCounter || r.dead.Load() || r.instances[0].closed {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, patience)
@@ -191,14 +209,14 @@ func (r *run) lostUpdates(ctx context.Context) *int64 {
 		defer func() { _ = connected.Close() }()
 		through = connected
 	}
-	var lost int64
-	for i, key := range r.keys {
+	var counts []int64
+	for _, key := range r.keys {
 		n, err := through.Counter(counterOf(key), workloads.FenceOff, 0).Read(ctx)
 		if err != nil {
 			r.errors.add(err)
 			return nil
 		}
-		lost += max(0, r.done[i].Load()-n)
+		counts = append(counts, n)
 	}
-	return &lost
+	return counts
 }

@@ -1,6 +1,8 @@
 package engine_test
 
 import (
+	"context"
+	"errors"
 	"slices"
 	"strings"
 	"sync"
@@ -81,7 +83,7 @@ func generate(t *testing.T, server *redistest.Server, long string, soon time.Dur
 				w.Duration *= 2
 			}
 		})
-		j.Generator, j.Start = generator, start
+		j.Generator, j.Begin = generator, at(start)
 		wg.Go(func() {
 			run, err := j.Run(t.Context())
 			if err != nil {
@@ -97,6 +99,11 @@ func generate(t *testing.T, server *redistest.Server, long string, soon time.Dur
 	return runs
 }
 
+// at has a run begin at an instant.
+func at(start time.Time) func(context.Context) (time.Time, error) {
+	return func(context.Context) (time.Time, error) { return start, nil }
+}
+
 func begunLate(run *results.Run) bool {
 	return slices.ContainsFunc(run.Labels, func(label string) bool { return strings.HasPrefix(label, "begun ") })
 }
@@ -107,20 +114,26 @@ func TestStart(t *testing.T) {
 	server := redistest.Start(t)
 	short := func(w *workloads.Spec) { w.Warmup, w.Duration = 0, workloads.Duration(100*time.Millisecond) }
 	j := job(t, server, "spin", short)
-	j.Start = time.Now().Add(1500 * time.Millisecond)
+	start := time.Now().Add(1500 * time.Millisecond)
+	j.Begin = at(start)
 	run, err := j.Run(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	if run.Started.Before(j.Start) {
-		t.Errorf("the window opened %v early", j.Start.Sub(run.Started))
+	if run.Started.Before(start) {
+		t.Errorf("the window opened %v early", start.Sub(run.Started))
 	}
-	j.Start = time.Now().Add(-time.Minute)
+	j.Begin = at(time.Now().Add(-time.Minute))
 	run, err = j.Run(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	if !slices.ContainsFunc(run.Labels, func(label string) bool { return strings.HasPrefix(label, "begun 1m") }) {
 		t.Errorf("it began a minute late and is labelled %v", run.Labels)
+	}
+	missing := errors.New("a generator is missing")
+	j.Begin = func(context.Context) (time.Time, error) { return time.Time{}, missing }
+	if run, err = j.Run(t.Context()); run != nil || !errors.Is(err, missing) {
+		t.Errorf("without a start: %v, %v", run, err)
 	}
 }

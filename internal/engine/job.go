@@ -55,8 +55,9 @@ type Job struct {
 	// Generator names this process among those that share the session, and so its keys; ""
 	// means that it is alone.
 	Generator string
-	// Start is when the clients begin to warm up; zero means as soon as possible.
-	Start time.Time
+	// Begin waits, when the run is prepared, for the instant at which the clients begin to warm up, and returns it;
+	// nil means as soon as possible.
+	Begin func(context.Context) (time.Time, error)
 
 	Observer Observer // may be nil
 	// VirtualTime says that the run is in a bubble of testing/synctest, where only the time
@@ -106,7 +107,12 @@ func (r *run) carryOut(ctx context.Context) (*results.Run, error) {
 	}
 	idle := r.idleCPU(ctx)
 
-	late := r.awaitStart(ctx)
+	late, err := r.awaitStart(ctx)
+	if err != nil {
+		r.close()
+		r.cleanUp(always)
+		return nil, err
+	}
 	r.start(always)
 	rest := r.live(always)
 	r.drive()
@@ -180,6 +186,7 @@ type run struct {
 	hung        []int
 	stood       *int64          // ns, the longest time for which this process did not run; nil if not observed
 	lost        *int64          // lost updates
+	counts      []int64         // of the keys' counters, after the last generator
 	unseen      bool            // the leftovers on the servers could not be read
 	closing     bool            // no other process takes part in the run any more
 	dead        atomic.Bool     // the servers have stopped answering

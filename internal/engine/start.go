@@ -118,21 +118,25 @@ const punctual = 50 * time.Millisecond
 
 // awaitStart waits until the run is to begin. It returns the delay if that instant has
 // passed, else 0.
-func (r *run) awaitStart(ctx context.Context) (late time.Duration) {
-	if r.Start.IsZero() {
-		return 0
-	}
-	left := time.Until(r.Start)
-	if left < -punctual {
-		return -left
+func (r *run) awaitStart(ctx context.Context) (late time.Duration, err error) {
+	if r.Begin == nil {
+		return 0, nil
 	}
 	r.phase("wait for the start")
+	start, err := r.Begin(ctx)
+	if err != nil {
+		return 0, err
+	}
+	left := time.Until(start)
+	if left < -punctual {
+		return -left, nil
+	}
 	pause.Plain(ctx.Done(), left)
-	return 0
+	return 0, nil
 }
 
 // goodbyes is how long the last generator waits for the others to leave. Their windows end
-// at the same time as its own, apart from the difference of their clocks.
+// at the same time as its own.
 const goodbyes = 5 * time.Second
 
 // last says whether no other process takes part in the run any more; then the keys on the

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"math"
 	"slices"
 
@@ -41,6 +42,7 @@ func (r *run) summarise(o observed, whole *results.ServerDelta, idle *idleCost, 
 	if r.shared() { // another process may have taken the next lease on a key
 		result.Speed.Handoff, result.Speed.Stall, result.Record.Contended = results.Distribution{}, nil, false
 		result.Fairness.PassesWithin = nil
+		r.increments(&result.Record)
 	}
 	result.Compute()
 	result.Faults = r.disturbance.report()
@@ -69,6 +71,21 @@ func (r *run) soFar(opened snapshot, reading *results.Reading) results.Run {
 	}
 	result.Compute()
 	return result
+}
+
+// increments records what shows whether generators lost updates of each other's.
+func (r *run) increments(record *results.Record) {
+	record.Generators = 1
+	if r.Workload.Work != workloads.WorkCounter || r.uncertain.Load() > 0 {
+		return
+	}
+	record.Increments = new(int64)
+	for i := range r.done {
+		*record.Increments += r.done[i].Load()
+	}
+	for _, n := range r.counts {
+		record.Counted = new(n + *cmp.Or(record.Counted, new(int64)))
+	}
 }
 
 // crowded is the least share of acquisitions with a waiter before them at which the lock

@@ -28,9 +28,6 @@ const (
 // lack what the strategy needs. It ignores any other error: the run will measure its
 // effect. It removes its keys.
 func (j Job) Try(ctx context.Context) error {
-	if j.Generator != "" { // the other processes try too
-		j.Session, j.Generator = j.Generator, ""
-	}
 	w := &j.Workload
 	w.Clients, w.Keys, w.Pool, w.Faults = 2, 1, 2, nil
 	w.Instances, j.Faults = 2, nil

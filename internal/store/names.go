@@ -3,7 +3,6 @@ package store
 import (
 	"cmp"
 	"crypto/rand"
-	"crypto/sha256"
 	"encoding/hex"
 	"regexp"
 	"slices"
@@ -21,19 +20,13 @@ const IDPattern = "[a-f][0-9a-f]{7}"
 func NewRunID() string {
 	random := make([]byte, 4)
 	_, _ = rand.Read(random) // never fails, by its documentation
-	return runID(random)
+	return string("abcdef"[random[0]%6]) + hex.EncodeToString(random)[1:]
 }
 
-// SessionID returns the run ID of all generators that share a session of this name.
-func SessionID(name string) string {
-	sum := sha256.Sum256([]byte(name))
-	return runID(sum[:4])
-}
+// IsRunID says whether a text has the form of a run ID.
+func IsRunID(text string) bool { return wholeID.MatchString(text) }
 
-// runID returns four bytes in the form of IDPattern.
-func runID(of []byte) string {
-	return string("abcdef"[of[0]%6]) + hex.EncodeToString(of)[1:]
-}
+var wholeID = regexp.MustCompile("^" + IDPattern + "$")
 
 // lockKey matches the key of a lock, lockbench:{SESSION:RUN:NUMBER}.
 var lockKey = regexp.MustCompile(`lockbench:\{(` + IDPattern + `):(0|[1-9][0-9]{0,8}):(0|[1-9][0-9]{0,8})\}`)

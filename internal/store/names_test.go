@@ -45,20 +45,17 @@ func TestKeysOfOurs(t *testing.T) {
 
 func TestRunIDs(t *testing.T) {
 	form := regexp.MustCompile("^" + IDPattern + "$")
-	seen := map[string]bool{SessionID("cart"): true, SessionID("Cart"): true}
+	seen := map[string]bool{}
 	for range 1000 {
 		seen[NewRunID()] = true
 	}
-	if len(seen) < 1000 {
-		t.Errorf("of 1002 only %d differ", len(seen))
+	if len(seen) < 998 {
+		t.Errorf("of 1000 only %d differ", len(seen))
 	}
 	for id := range seen {
 		if !form.MatchString(id) {
 			t.Errorf("%q can be somebody else's", id)
 		}
-	}
-	if SessionID("cart") != SessionID("cart") {
-		t.Error("the generators of a session do not meet")
 	}
 }
 

@@ -115,8 +115,7 @@ func meaning(label string) string {
 		{"redis-bound", "the thread that executes commands was busy all the time"},
 		{
 			results.PartOfASession,
-			"what Redis counted is all of theirs, divided by this one's acquisitions: " +
-				"lockbench merge puts the reports together",
+			"what Redis counted is all of theirs, divided by this one's acquisitions",
 		},
 	} {
 		if strings.HasPrefix(label, m.begins) {

@@ -78,9 +78,7 @@ func (b *Bench) Expected(all []Claim) time.Duration {
 				continue
 			}
 			seen[command] = true
-			if c.Generators > 0 { // their runs begin at fixed times
-				plan.Start = time.Now()
-			}
+			plan.Generators.Number = c.Generators
 			total += plan.Expected()
 		}
 	}

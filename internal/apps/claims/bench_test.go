@@ -29,10 +29,12 @@ func pretend() *pretended {
 	p.bench = &Bench{
 		Plan: func(words []string) (lockbench.Plan, error) {
 			variants, err := strategies.ParseVariants(words[1])
-			return lockbench.Plan{Strategies: variants, Session: strings.Join(words, " ")}, err
+			return lockbench.Plan{
+				Strategies: variants, Generators: lockbench.Generators{Session: strings.Join(words, " ")},
+			}, err
 		},
 		Run: func(_ context.Context, plan lockbench.Plan) (*results.Report, error) {
-			p.lines = append(p.lines, plan.Session)
+			p.lines = append(p.lines, plan.Generators.Session)
 			report := &results.Report{Redis: results.Redis{Source: "process"}}
 			for round := 1; round <= 2; round++ {
 				for _, v := range plan.Strategies {

@@ -101,7 +101,7 @@ func (c Claim) Command(r Run) string {
 		command += " " + words.Quoted(word)
 	}
 	if c.Generators > 0 {
-		command += fmt.Sprintf("  # %d processes in one --session, merged", c.Generators)
+		command += fmt.Sprintf(" --generators %d", c.Generators)
 	}
 	return command
 }

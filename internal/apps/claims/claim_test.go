@@ -40,7 +40,7 @@ func TestAClaimIsRead(t *testing.T) {
 	}
 	c.Number, c.Generators = 0, 20
 	got := c.Command(c.Runs[0])
-	if c.Name() != "mine" || !strings.HasSuffix(got, "  # 20 processes in one --session, merged") {
+	if c.Name() != "mine" || !strings.HasSuffix(got, " --generators 20") {
 		t.Errorf("%s: %s", c.Name(), got)
 	}
 }

@@ -83,6 +83,8 @@ type Server interface {
 	Address() string
 	// Clients opens the clients of one instance, see servers.Server.Clients.
 	Clients(ctx context.Context, name string, pool int, detour store.Through) ([]goredis.Node, error)
+	// Observer is a client for keys of lockbench's own, whose commands are not counted.
+	Observer() goredis.Client
 	// Ask has do make requests of one of the nodes.
 	Ask(ctx context.Context, place int, do func(context.Context, goredis.Client) error) error
 }

@@ -187,6 +187,14 @@ func (s *Server) Ask(ctx context.Context, place int, do func(context.Context, go
 	return do(ctx, s.nodes[place].observer)
 }
 
+// Observer returns the observer's client of the first primary, or of a whole cluster.
+func (s *Server) Observer() goredis.Client {
+	if s.cluster != nil {
+		return s.cluster
+	}
+	return s.primaries()[0].observer
+}
+
 // spares says whether clients can still get locks without these nodes.
 func (s *Server) spares(away ...*node) bool { return s.topology.kind().spares(s, away) }
 

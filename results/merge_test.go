@@ -1,4 +1,4 @@
-package merge
+package results_test
 
 import (
 	"bytes"
@@ -16,14 +16,14 @@ import (
 
 // generatorFile is a generator's report of spin at two points in one round, its
 // clients having had from 30 turns on.
-func generatorFile(name string, number int) results.File {
+func generatorFile(name string, number int) results.Generated {
 	start := time.Date(2026, 5, 7, 12, 30, 0, 0, time.UTC).Add(time.Duration(number) * 20 * time.Millisecond)
 	r := &results.Report{
 		Schema: results.Schema, Started: start, Finished: start.Add(time.Minute), Rounds: 1,
 		Tool: results.Tool{Name: "lockbench", Version: "v1"}, Environment: results.Environment{CPUs: number},
 		Redis:      results.Redis{Source: "address", Version: "8.0.3"},
 		Strategies: []results.Strategy{{Name: "spin", Claims: []string{"exclusion"}, Capacity: 1, Instances: 2}},
-		Shared:     &results.Shared{Session: "s", Generator: name, RedisRuns: []string{"redis-1"}},
+		Shared:     &results.Shared{Session: "s", Generator: number, RedisRuns: []string{"redis-1"}},
 		Stores:     []results.Store{{Name: "etcd"}},
 		Warnings:   []string{"a warning"},
 	}
@@ -38,7 +38,7 @@ func generatorFile(name string, number int) results.File {
 		run.Point, run.Order, run.Started = p.Label, i+1, start.Add(time.Duration(i)*10*time.Second)
 		r.Runs = append(r.Runs, run)
 	}
-	return results.File{Name: name + ".json", Report: r}
+	return results.Generated{Name: name, Report: r}
 }
 
 // hundred are the durations of a generator: a hundred, as many times as long as its number, and one of at
@@ -95,9 +95,9 @@ func generatorRun(number int) results.Run {
 	return run
 }
 
-func merged(t *testing.T, files ...results.File) *results.Report {
+func merged(t *testing.T, files ...results.Generated) *results.Report {
 	t.Helper()
-	r, err := Merge(files)
+	r, err := results.Merge(files)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -131,95 +131,35 @@ func TestMerge(t *testing.T) {
 	golden.Compare(t, "testdata/merged.golden", text.String())
 }
 
-// TestOrderDoesNotMatter: whichever file is named first, the report is the same,
-// and it can be read again.
-func TestOrderDoesNotMatter(t *testing.T) {
+// TestMergedReportCanBeRead again.
+func TestMergedReportCanBeRead(t *testing.T) {
 	t.Parallel()
-	var texts []string
-	for _, files := range [][]results.File{
-		{generatorFile("a", 1), generatorFile("b", 2), generatorFile("c", 3)},
-		{generatorFile("c", 3), generatorFile("a", 1), generatorFile("b", 2)},
-	} {
-		var document bytes.Buffer
-		if err := results.WriteJSON(&document, merged(t, files...)); err != nil {
-			t.Fatal(err)
-		}
-		texts = append(texts, document.String())
+	var document bytes.Buffer
+	if err := results.WriteJSON(&document, merged(t, generatorFile("a", 1), generatorFile("b", 2))); err != nil {
+		t.Fatal(err)
 	}
-	if diff := cmp.Diff(texts[0], texts[1]); diff != "" {
-		t.Error(diff)
-	}
-	if _, err := results.ReadJSON(strings.NewReader(texts[0])); err != nil {
+	if _, err := results.ReadJSON(&document); err != nil {
 		t.Error(err)
 	}
 }
 
-// TestRefusals name everything that does not belong together.
-func TestRefusals(t *testing.T) {
+// TestMissingRecord: a run that a generator did not record cannot be trusted, and says whose record is missing.
+func TestMissingRecord(t *testing.T) {
 	t.Parallel()
-	for name, c := range map[string]struct {
-		change func(*results.Report)
-		want   []string
-	}{
-		"another session": {
-			func(r *results.Report) { r.Shared.Session = "other" }, []string{"session: s in a.json, other in b.json"},
-		},
-		"another Redis": {
-			func(r *results.Report) { r.Shared.RedisRuns = []string{"redis-2"} },
-			[]string{"Redis: redis-1 in a.json, redis-2 in b.json"},
-		},
-		"another workload and build": {
-			func(r *results.Report) {
-				r.Workload.TTL, r.Workload.Hold, r.Tool.Version = 1e9, workloads.Fixed(1e6), "v2"
-			},
-			[]string{
-				"build: v1 in a.json, v2 in b.json", "workload hold: 0s in a.json, 1ms in b.json",
-				"workload ttl: 30s in a.json, 1s in b.json",
-			},
-		},
-		"another plan": {
-			func(r *results.Report) {
-				r.Rounds, r.Strategies = 2, append(r.Strategies, results.Strategy{Name: "fair"})
-			},
-			[]string{
-				"runs of each strategy: 1 in a.json, 2 in b.json", "strategies: spin in a.json, spin,fair in b.json",
-			},
-		},
-		"the same generator": {
-			func(r *results.Report) { r.Shared.Generator = "a" },
-			[]string{"a.json and b.json are of the same generator, a"},
-		},
-		"alone": {
-			func(r *results.Report) { r.Shared = nil },
-			[]string{"b.json was not measured together with others: --session was not given"},
-		},
-		"merged already": {
-			func(r *results.Report) { r.Generators = make([]results.GeneratorPart, 2) },
-			[]string{"b.json is merged already: merge all generators' reports at once"},
-		},
-		"a run less": {
-			func(r *results.Report) { r.Runs = r.Runs[:1] },
-			[]string{
-				"runs: spin clients=4 keys=1 round 1, spin clients=4 keys=4 round 1 in a.json, " +
-					"spin clients=4 keys=1 round 1 in b.json",
-			},
-		},
-		"another time": {func(r *results.Report) {
-			for i := range r.Runs {
-				r.Runs[i].Started = r.Runs[i].Started.Add(time.Hour)
-			}
-		}, []string{"no run of theirs was measured at the same time (give all of them the same --start-at)"}},
-	} {
-		b := generatorFile("b", 2)
-		c.change(b.Report)
-		_, err := Merge([]results.File{generatorFile("a", 1), b})
-		if diff := cmp.Diff(strings.Join(c.want, "\n"), fmt.Sprint(err)); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", name, diff)
+	a, b := generatorFile("a", 1), generatorFile("b", 2)
+	b.Runs, b.Missing = b.Runs[:1], "died"
+	r := merged(t, a, b, results.Generated{Name: "c", Missing: "was stopped"})
+	want := [][]string{{"c was stopped"}, {"b died", "c was stopped"}}
+	for i, run := range r.Runs {
+		if diff := cmp.Diff(want[i], run.Invalid); diff != "" {
+			t.Errorf("run %d (-want +got):\n%s", i, diff)
 		}
 	}
-	if _, err := Merge([]results.File{generatorFile("a", 1)}); fmt.Sprint(
-		err) != "at least two reports are needed, 1 given" {
-		t.Error(err)
+	if len(r.Runs) != 2 || r.Error != "b died; c was stopped" || len(r.Generators) != 2 {
+		t.Errorf("%d runs, %q, %+v", len(r.Runs), r.Error, r.Generators)
+	}
+	if _, err := results.Merge([]results.Generated{{Name: "a"}, {Name: "b"}}); err == nil {
+		t.Error("there is a report of nothing")
 	}
 }
 
@@ -267,7 +207,7 @@ func TestGap(t *testing.T) {
 		"end early": func(w *workloads.Spec) { w.Iterations = 1000 },
 	} {
 		a, b := generatorFile("a", 1), generatorFile("b", 2)
-		for _, f := range []results.File{a, b} {
+		for _, f := range []results.Generated{a, b} {
 			for i := range f.Points {
 				change(&f.Points[i].Workload)
 			}

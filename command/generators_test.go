@@ -1,0 +1,77 @@
+package command_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/lockbench/lockbench/internal/testkit/redistest"
+	"github.com/lockbench/lockbench/results"
+)
+
+// One of three generators is killed in a run: the others name it, end within seconds, and leave nothing on the server.
+func TestAGeneratorIsKilled(t *testing.T) {
+	t.Parallel()
+	redis := redistest.Start(t)
+	file := filepath.Join(t.TempDir(), "report.json")
+	var processes []*process
+	for _, index := range []string{"0", "1", "2"} {
+		args := []string{"-s", "spin", "-u", redis.URL(), "-c", "3", "-d", "60s", "--no-baselines", "-o", "json=" + file}
+		processes = append(processes, start(t, "lockbench", append(args, "--generators", "3", "--generator", index)...))
+	}
+	killed := processes[2]
+	underWay(t, redis)
+	killed.signal(os.Kill)
+	killed.code()
+	for _, p := range processes[:2] {
+		if code := p.code(); code != "112" || !strings.Contains(p.said.String(), "lockbench: generator 2 died") {
+			t.Errorf("it ended with %s:\n%s", code, &p.said)
+		}
+	}
+	f, err := os.Open(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	report, err := results.ReadJSON(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(report.Runs) != 1 || len(report.Generators) != 3 ||
+		!strings.Contains(strings.Join(report.Runs[0].Invalid, "\n"), "generator 2 died") {
+		t.Errorf("%d runs of %d generators: %+v", len(report.Runs), len(report.Generators), report.Runs)
+	}
+	if left := redis.Client(t).Keys(t.Context(), "*").Val(); len(left) > 0 {
+		t.Errorf("left: %q", left)
+	}
+}
+
+// A generator that comes late takes part; one with other flags is refused, and one that is interrupted ends the others.
+func TestALateGenerator(t *testing.T) {
+	t.Parallel()
+	redis := redistest.Start(t)
+	generator := func(more ...string) *process {
+		t.Helper()
+		args := []string{"-s", "spin", "-u", redis.URL(), "-c", "3", "-d", "60s", "--no-baselines", "--generators", "2"}
+		return start(t, "lockbench", append(args, more...)...)
+	}
+	first := generator()
+	first.await("generator 0 of 2 is there")
+	other := generator("--hold", "1ms")
+	if code := other.code(); code != "104" ||
+		!strings.Contains(other.said.String(), "lockbench: --generators: --hold is 1ms here, and 0s for the first") {
+		t.Errorf("it ended with %s:\n%s", code, &other.said)
+	}
+	late := generator()
+	late.await("generator 1 of 2 is there")
+	underWay(t, redis)
+	late.signal(syscall.SIGINT)
+	if code := late.code(); code != "105" {
+		t.Errorf("it ended with %s:\n%s", code, &late.said)
+	}
+	if code := first.code(); code != "112" || !strings.Contains(first.said.String(), "generator 1 was stopped") {
+		t.Errorf("it ended with %s:\n%s", code, &first.said)
+	}
+}

@@ -1,0 +1,308 @@
+package lockbench
+
+import (
+	"bytes"
+	"cmp"
+	"compress/gzip"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/lockbench/lockbench/internal/engine"
+	"github.com/lockbench/lockbench/internal/store"
+	"github.com/lockbench/lockbench/internal/store/redis"
+	"github.com/lockbench/lockbench/internal/store/redis/barrier"
+	"github.com/lockbench/lockbench/results"
+	"github.com/lockbench/lockbench/workloads"
+)
+
+// Generators are lockbenches that measure together. They meet in the Redis that they measure.
+type Generators struct {
+	Number   int           // of generators; up to 1 means that this one is alone
+	Index    int           // of this one, from 0; negative: one that is free
+	Session  string        // what they call their session; "" is "default"
+	Patience time.Duration // how long they wait for one that is missing; 0 is two minutes
+}
+
+func (g Generators) several() bool { return g.Number > 1 }
+
+// mostGenerators is more than a Redis can serve.
+const mostGenerators = 1000
+
+// sessionName is what reports and keys may call a session.
+var sessionName = regexp.MustCompile(`^[A-Za-z0-9_-]{1,32}$`)
+
+// wrongGenerators returns the errors of a plan for several generators.
+func (p Plan) wrongGenerators() []error {
+	var problems []error
+	problem := func(format string, args ...any) { problems = append(problems, fmt.Errorf(format, args...)) }
+	g := p.Generators
+	if g.Number < 0 || g.Number > mostGenerators {
+		problem("--generators must be from 1 to %d, not %d", mostGenerators, g.Number)
+	}
+	if g.Session != "" && !sessionName.MatchString(g.Session) {
+		problem("--session must be up to 32 letters, digits, - and _, not %q", g.Session)
+	}
+	if g.Patience < 0 {
+		problem("--join-timeout must not be negative, but is %v", g.Patience)
+	}
+	if !g.several() {
+		return problems
+	}
+	if g.Index >= g.Number {
+		problem("--generator must be less than --generators, %d, not %d: the first is 0", g.Number, g.Index)
+	}
+	refuse := func(is func(workloads.Spec) bool, why string) {
+		if slices.ContainsFunc(p.points(), func(point workloads.Point) bool { return is(point.Workload) }) {
+			problem("--generators: %s", why)
+		}
+	}
+	if slices.ContainsFunc(p.storesNeeded(), func(name string) bool { return p.at(name).Started() }) {
+		problem("--generators needs --redis with the address of a server that all generators reach")
+	}
+	for _, v := range p.Strategies {
+		if !engine.NeedsStore(v.Info(), p.points()[0].Workload) {
+			problem("--generators: %s does not use a server, so that generators would not meet", v.Name())
+		}
+	}
+	refuse(func(w workloads.Spec) bool { return w.Burst > 0 },
+		"--burst brings the clients of one generator together, not those of several")
+	refuse(func(w workloads.Spec) bool { return w.Counter == workloads.CounterApart },
+		"with --counter apart each generator would have counters of its own")
+	refuse(func(w workloads.Spec) bool { return len(w.Faults) > 0 },
+		"what --fault sets off in one generator, the others would not know of")
+	return problems
+}
+
+// settings returns what all generators of a session must have in common.
+func (s *session) settings(server store.Server) map[string]string {
+	strategies, redis := []string{}, server.RunIDs()
+	for _, v := range s.plan.Strategies {
+		strategies = append(strategies, v.Name())
+	}
+	slices.Sort(redis)
+	all := map[string]string{
+		"--generators": strconv.Itoa(s.plan.Generators.Number),
+		"--strategy":   strings.Join(strategies, ","),
+		"--runs":       strconv.Itoa(s.plan.Rounds),
+		"the build":    s.report.Tool.Build(),
+		"Redis":        strings.Join(redis, ","),
+	}
+	for _, point := range s.plan.points() {
+		for name, values := range point.Workload.Given() {
+			text := strings.Join(values, ",")
+			if had, is := all["--"+name]; is && had != text {
+				text = had + "," + text
+			}
+			all["--"+name] = text
+		}
+	}
+	all["--seed"] = "drawn"
+	if s.seedGiven {
+		all["--seed"] = fmt.Sprint(s.plan.points()[0].Workload.Seed)
+	}
+	return all
+}
+
+// together is the part of this process in a session of several generators; nil if it is alone.
+type together struct {
+	*barrier.Member
+	report  *results.Report // of this generator
+	start   barrier.Start   // of the present run
+	met     bool            // the barrier of the present run was passed
+	err     error           // of a barrier
+	sent    int             // runs passed on
+	records [][][]byte      // of each generator, compressed
+}
+
+// join takes part in the session of several generators, if the plan has any.
+func (s *session) join(ctx context.Context, server store.Server) error {
+	g := s.plan.Generators
+	if !g.several() {
+		return nil
+	}
+	s.progress("", 0, "wait for the other generators", 0, nil)
+	of := barrier.Generators{
+		Session: cmp.Or(g.Session, "default"), Number: g.Number, Index: g.Index,
+		Patience: cmp.Or(g.Patience, 2*time.Minute), Settings: s.settings(server),
+		Seed: s.plan.points()[0].Workload.Seed,
+	}
+	member, err := barrier.Join(ctx, server.(redis.Server).Observer(), of)
+	switch {
+	case errors.Is(err, barrier.ErrRefused):
+		if _, several := err.(interface{ Unwrap() []error }); !several {
+			err = errors.Join(err)
+		}
+		return limited{err}
+	case err != nil:
+		return err
+	}
+	s.together = &together{Member: member, report: s.report, records: make([][][]byte, g.Number)}
+	s.id = member.Session
+	if s.plan.Logf != nil {
+		s.plan.Logf("generator %d of %d is there", member.Index, g.Number)
+	}
+	s.plan = s.plan.withSeed(member.Seed + int64(member.Index))
+	s.report.Workload, s.report.Points = s.plan.points()[0].Workload, s.plan.Sweep
+	s.report.Shared = &results.Shared{Session: of.Session, Generator: member.Index}
+	return nil
+}
+
+// order returns the seed for the order of the runs, which generators have in common.
+func (s *session) order() uint64 {
+	if s.together != nil {
+		return uint64(s.together.Seed)
+	}
+	return uint64(s.plan.points()[0].Workload.Seed)
+}
+
+// context returns a context that ends also when another generator is lost.
+func (t *together) context(ctx context.Context) (context.Context, context.CancelFunc) {
+	if t == nil {
+		return context.WithCancel(ctx)
+	}
+	return t.Context(ctx)
+}
+
+// failed returns the error of a barrier.
+func (t *together) failed() error {
+	if t == nil {
+		return nil
+	}
+	return t.err
+}
+
+// begin waits until all generators are prepared for the present run, and returns its start.
+func (t *together) begin(ctx context.Context) (time.Time, error) {
+	record, err := t.encode()
+	var records [][]byte
+	if err == nil {
+		t.start, records, err = t.Meet(ctx, record)
+	}
+	if err != nil {
+		t.err = err
+		return time.Time{}, err
+	}
+	t.met, t.sent = true, len(t.report.Runs)
+	t.report.Shared.UncertaintyNS = max(t.report.Shared.UncertaintyNS, int64(t.start.Uncertainty))
+	t.take(records)
+	return t.start.Here, nil
+}
+
+// pass ends the present run. If this generator has left it out, the others do not wait.
+func (t *together) pass(ctx context.Context) error {
+	if !t.met && t.err == nil {
+		_, _ = t.begin(ctx)
+	}
+	t.met = false
+	return t.err
+}
+
+// onServersClock gives a run's start by the clock that generators have in common.
+func (t *together) onServersClock(run *results.Run) {
+	if t != nil && !run.Started.IsZero() {
+		run.Started = t.start.Server.Add(run.Started.Sub(t.start.Here))
+	}
+}
+
+// mostReport limits a record that was decompressed.
+const mostReport = 256 << 20
+
+// encode returns the report with the runs that were not passed on.
+func (t *together) encode() ([]byte, error) {
+	part := *t.report
+	part.Runs = part.Runs[t.sent:]
+	var text bytes.Buffer
+	packed := gzip.NewWriter(&text)
+	if err := errors.Join(results.WriteJSON(packed, &part), packed.Close()); err != nil {
+		return nil, fmt.Errorf("pack the record: %w", err)
+	}
+	return text.Bytes(), nil
+}
+
+func decode(record []byte) (*results.Report, error) {
+	packed, err := gzip.NewReader(bytes.NewReader(record))
+	if err != nil {
+		return nil, fmt.Errorf("unpack: %w", err)
+	}
+	part, err := results.ReadJSON(io.LimitReader(packed, mostReport))
+	if err == nil && part.Shared == nil {
+		err = errors.New("it is not of a session")
+	}
+	return part, err
+}
+
+func (t *together) take(records [][]byte) {
+	for i, record := range records {
+		if record != nil {
+			t.records[i] = append(t.records[i], record)
+		}
+	}
+}
+
+// handIn passes on what this generator recorded last. In the one that reports, the report becomes that of all.
+func (s *session) handIn(ctx context.Context, failure error) error {
+	t := s.together
+	if t == nil {
+		return nil
+	}
+	if s.report.Interrupted || t.err != nil && t.Lost() == nil || len(s.report.Runs) == 0 && failure != nil {
+		t.Leave(ctx)
+		return nil
+	}
+	record, err := t.encode()
+	if err != nil {
+		t.Leave(ctx)
+		return err
+	}
+	records, err := t.HandIn(ctx, record)
+	if err == nil && records != nil {
+		t.take(records)
+		var merged *results.Report
+		if merged, err = t.merge(); err == nil {
+			s.report = merged
+		}
+	}
+	if lost := t.Lost(); err == nil && lost != nil && failure == nil {
+		err = lost
+	}
+	return err
+}
+
+// merge adds up what all generators recorded.
+func (t *together) merge() (*results.Report, error) {
+	var parts []results.Generated
+	for i, records := range t.records {
+		part := results.Generated{Name: fmt.Sprintf("generator %d", i)}
+		if lost := t.Lost(); lost != nil && lost.Index == i {
+			part.Missing = lost.Why
+		}
+		var runs []results.Run
+		for _, record := range records {
+			report, err := decode(record)
+			if err != nil {
+				return nil, fmt.Errorf("the record of %s: %w", part.Name, err)
+			}
+			part.Report, runs = report, append(runs, report.Runs...)
+		}
+		if part.Report != nil {
+			part.Runs = runs
+		}
+		parts = append(parts, part)
+	}
+	return results.Merge(parts)
+}
+
+// abandon closes the servers before anything was measured; other generators do not wait.
+func (s *session) abandon(ctx context.Context) []error {
+	if s.together != nil {
+		s.together.Leave(ctx)
+	}
+	return s.closeStores(ctx)
+}

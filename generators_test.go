@@ -1,0 +1,166 @@
+package lockbench_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/lockbench/lockbench"
+	"github.com/lockbench/lockbench/internal/testkit/redistest"
+	"github.com/lockbench/lockbench/results"
+	"github.com/lockbench/lockbench/strategies"
+	"github.com/lockbench/lockbench/workloads"
+)
+
+// together runs generators at the same time, each in the context that change returns for its index.
+func together(
+	t *testing.T, server *redistest.Server, n int, change func(int, *lockbench.Plan) context.Context,
+) ([]*results.Report, []error) {
+	t.Helper()
+	reports, problems := make([]*results.Report, n), make([]error, n)
+	var all sync.WaitGroup
+	for i := range n {
+		ctx := t.Context()
+		p := plan(t, server.URL(), "spin,fenced", func(p *lockbench.Plan) {
+			p.Rounds, p.Generators = 2, lockbench.Generators{Number: n, Index: i, Patience: time.Minute}
+			p.Workload.Iterations, p.Workload.Duration = 0, workloads.Duration(300*time.Millisecond)
+			p.Workload.Clients, p.Workload.Instances, p.Workload.Seed = 2, 1, 7
+			if change != nil {
+				ctx = change(i, p)
+			}
+		})
+		all.Go(func() { reports[i], problems[i] = lockbench.Run(ctx, p) })
+	}
+	all.Wait()
+	return reports, problems
+}
+
+// The first generator reports the sum of what all recorded; the others return their own parts.
+func TestSumOfGenerators(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	reports, problems := together(t, server, 3, nil)
+	if err := errors.Join(problems...); err != nil {
+		t.Fatal(err)
+	}
+	sum := reports[0]
+	if sum.Shared != nil || len(sum.Generators) != 3 || len(sum.Runs) != 4 || sum.Workload.Clients != 6 {
+		t.Fatalf("%d generators, %d runs, %d clients, %+v", len(sum.Generators), len(sum.Runs), sum.Workload.Clients,
+			sum.Shared)
+	}
+	parts := map[string]int64{}
+	for i, report := range reports[1:] {
+		own := sum.Generators[i+1]
+		if report.Shared == nil || report.Shared.Generator != i+1 || own.Seed != int64(7+i+1) ||
+			own.UncertaintyNS <= 0 {
+			t.Errorf("generator %d: %+v, %+v", i+1, report.Shared, own)
+		}
+		for j, run := range report.Runs {
+			if run.Title() != sum.Runs[j].Title() {
+				t.Errorf("run %d is of %s and of %s", j, run.Title(), sum.Runs[j].Title())
+			}
+			parts[own.Generator] += run.Speed.Acquisitions
+		}
+	}
+	var all int64
+	for _, run := range sum.Runs {
+		all += run.Speed.Acquisitions
+		if run.Record.Clients != 6 || run.Speed.Acquisitions != run.Speed.Hold.Count || run.Speed.Handoff.Count > 0 {
+			t.Errorf("%s: %d clients, %d acquisitions, %d holds, %d handoffs", run.Title(), run.Record.Clients,
+				run.Speed.Acquisitions, run.Speed.Hold.Count, run.Speed.Handoff.Count)
+		}
+	}
+	for i, own := range sum.Generators {
+		if got, known := parts[own.Generator]; known && got != own.Acquisitions || own.Acquisitions == 0 {
+			t.Errorf("generator %d: %d acquisitions of its own, %d in the sum", i, got, own.Acquisitions)
+		}
+		all -= own.Acquisitions
+	}
+	if all != 0 {
+		t.Errorf("the sum has %d acquisitions more than its parts", all)
+	}
+	if left := server.Client(t).Keys(t.Context(), "*").Val(); len(left) > 0 {
+		t.Errorf("left: %q", left)
+	}
+}
+
+// If a generator is stopped in a run, the others end, and that run cannot be trusted; those before it can.
+func TestAGeneratorIsStopped(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	first, stop := context.WithCancel(t.Context())
+	defer stop()
+	reports, problems := together(t, server, 3, func(i int, p *lockbench.Plan) context.Context {
+		p.Progress = func(now lockbench.Progress) {
+			if i == 2 && now.Run == 2 && now.Phase == "measure" {
+				stop()
+			}
+		}
+		if p.Workload.Duration = workloads.Duration(5 * time.Second); i == 0 {
+			return first
+		}
+		return t.Context()
+	})
+	if problems[0] != nil || !reports[0].Interrupted {
+		t.Errorf("the one that was stopped: %v", problems[0])
+	}
+	if sum := reports[1]; !errors.Is(problems[1], lockbench.ErrGenerator) || len(sum.Generators) != 3 ||
+		len(sum.Runs) != 2 ||
+		!slices.Contains(sum.Runs[1].Invalid, "generator 0 was stopped") || sum.Error != "generator 0 was stopped" ||
+		slices.ContainsFunc(sum.Runs[0].Invalid, func(why string) bool { return strings.Contains(why, "stopped") }) {
+		t.Errorf("%v, %d runs of %d generators, %q", problems[1], len(sum.Runs), len(sum.Generators), sum.Error)
+	}
+	if !errors.Is(problems[2], lockbench.ErrGenerator) || reports[2].Shared == nil {
+		t.Errorf("the other: %v, %+v", problems[2], reports[2].Shared)
+	}
+	if left := server.Client(t).Keys(t.Context(), "lockbench:{*").Val(); len(left) > 0 {
+		t.Errorf("left: %q", left)
+	}
+}
+
+// Only the counters show whether clients of different generators excluded each other: nothing says so without them.
+func TestGeneratorsLoseUpdates(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	figure := func(run results.Run, name string) string {
+		m := results.MustMetric(name)
+		return m.Of(run).Text(m.Unit)
+	}
+	counting := func(_ int, p *lockbench.Plan) context.Context {
+		variants, err := strategies.ParseVariants("spin,noop")
+		if err != nil {
+			t.Fatal(err)
+		}
+		p.Strategies, p.Rounds, p.Workload.Work = variants, 1, workloads.WorkCounter
+		return t.Context()
+	}
+	reports, problems := together(t, server, 2, counting)
+	if err := errors.Join(problems...); err != nil {
+		t.Fatal(err)
+	}
+	for _, run := range reports[0].Runs {
+		lost := run.Safety.LostUpdates
+		if lost == nil || (*lost > 0) != (run.Strategy == "noop") {
+			t.Errorf("%s: %s lost updates of %v, counted %v", run.Strategy, figure(run, "lost_updates"),
+				run.Record.Increments, run.Record.Counted)
+		}
+		if got := figure(run, "violations"); run.Strategy == "spin" && got != "0" {
+			t.Errorf("spin: %s violations", got)
+		}
+	}
+	reports, problems = together(t, server, 2, nil)
+	if err := errors.Join(problems...); err != nil {
+		t.Fatal(err)
+	}
+	for _, run := range reports[0].Runs {
+		for _, name := range []string{"violations", "overlaps", "max_holders", "largest_bypass", "lost_updates", "overtaken"} {
+			if got := figure(run, name); got != "–" {
+				t.Errorf("%s: %s %s, which nobody saw", run.Strategy, got, name)
+			}
+		}
+	}
+}

@@ -1,0 +1,559 @@
+// Package barrier lets the generators of a session begin their runs together, and passes on what they recorded,
+// through the Redis that they measure. No clock of theirs needs to agree with another.
+package barrier
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/lockbench/lockbench/internal/pause"
+	"github.com/lockbench/lockbench/internal/store"
+	"github.com/lockbench/lockbench/internal/untrusted"
+	"github.com/lockbench/lockbench/strategies/goredis"
+)
+
+var (
+	// ErrRefused says that a generator does not belong to the session: its settings are others, or its place is taken.
+	ErrRefused = errors.New("refused by the session")
+	// ErrLost says that the session ended because a generator is missing. *Lost names it.
+	ErrLost = errors.New("a generator is missing")
+)
+
+// Lost names a generator that did not come, died or was stopped.
+type Lost struct {
+	Index int
+	Why   string
+}
+
+func (l *Lost) Error() string        { return fmt.Sprintf("generator %d %s", l.Index, l.Why) }
+func (l *Lost) Is(target error) bool { return target == ErrLost }
+
+// refusal is an ErrRefused.
+type refusal string
+
+func (r refusal) Error() string        { return "--generators: " + string(r) }
+func (r refusal) Is(target error) bool { return target == ErrRefused }
+
+func refuse(format string, args ...any) error { return refusal(fmt.Sprintf(format, args...)) }
+
+// Generators are the generators of a session, and what this one must have in common with the others.
+type Generators struct {
+	Session  string
+	Number   int
+	Index    int // of this one, from 0; negative: the first that is free
+	Patience time.Duration
+	Settings map[string]string // by the name of a flag
+	Seed     int64             // of the session, unless another generator has come first
+}
+
+const (
+	// life is how long a generator counts as alive after its last sign of life. It is longer than a machine that is
+	// busy with 20,000 clients keeps a goroutine waiting.
+	life     = 10 * time.Second
+	beat     = 2 * time.Second // from one sign of life to the next
+	polls    = 50 * time.Millisecond
+	patience = 5 * time.Second // for one request
+	// Limits of what the keys may hold.
+	mostSettings = 1 << 20
+	mostRecord   = 16 << 20
+	mostState    = 128
+)
+
+// Lead is the time from the arrival of the last generator to the common start.
+const Lead = 3 * time.Second
+
+// Member is a generator that takes part in a session. Its goroutine ends with Leave or HandIn.
+type Member struct {
+	Index   int
+	Session string // the ID of the session's locks, see store.NewRunID
+	Seed    int64  // of the session
+
+	of      Generators
+	client  goredis.Client
+	token   string
+	mu      sync.Mutex // for what follows
+	state   state
+	seen    []bool // generators that have been there
+	lost    *Lost
+	end     context.CancelCauseFunc
+	ended   context.Context // ends when a generator is lost
+	stop    context.CancelFunc
+	beating sync.WaitGroup
+}
+
+// state is what a generator says of itself, in a key that expires.
+type state struct {
+	session string
+	token   string
+	step    int // the barrier at which it has arrived
+	phase   string
+	lost    int // in phase gone: the generator that it misses
+}
+
+// Phases of a generator.
+const (
+	here = "here"
+	gone = "gone" // it ends, because another is lost, or itself was stopped
+	done = "done" // its record is complete
+)
+
+// last stands for the step of the last record.
+const last = -1
+
+func (s state) String() string {
+	return fmt.Sprintf("%s %s %d %s %d", s.session, s.token, s.step, s.phase, s.lost)
+}
+
+func parseState(text string, generators int) (s state, err error) {
+	if len(text) > mostState {
+		return s, fmt.Errorf("it has %d bytes", len(text))
+	}
+	if _, err = fmt.Sscanf(text, "%s %s %d %s %d", &s.session, &s.token, &s.step, &s.phase, &s.lost); err != nil ||
+		s.String() != text || s.lost < 0 || s.lost >= generators ||
+		!slices.Contains([]string{here, gone, done}, s.phase) {
+		return s, fmt.Errorf("it is %q", untrusted.Printable(text))
+	}
+	return s, nil
+}
+
+// key returns the name of one of the session's keys. All are in one slot of a cluster.
+func (g Generators) key(parts ...any) string {
+	name := "lockbench:generators:{" + g.Session + "}"
+	for _, part := range parts {
+		name += fmt.Sprint(":", part)
+	}
+	return name
+}
+
+// agreed is what the first generator of a session sets for all.
+type agreed struct {
+	Session  string            `json:"session"`
+	Seed     int64             `json:"seed"`
+	Settings map[string]string `json:"settings"`
+}
+
+// Join takes part in a session, which begins with its first generator. The error wraps ErrRefused if this one does not
+// fit. It waits for the end of an earlier session of that name.
+func Join(ctx context.Context, client goredis.Client, of Generators) (*Member, error) {
+	m := &Member{of: of, client: client, token: rand.Text(), seen: make([]bool, of.Number)}
+	for deadline := time.Now().Add(2 * life); ; pause.Plain(ctx.Done(), polls) {
+		ending, err := m.register(ctx)
+		if err == nil {
+			break
+		}
+		if !ending || time.Now().After(deadline) || ctx.Err() != nil {
+			return nil, err
+		}
+	}
+	m.ended, m.end = context.WithCancelCause(context.WithoutCancel(ctx))
+	beating, stop := context.WithCancel(context.WithoutCancel(ctx))
+	m.stop = stop
+	m.beating.Go(func() { m.beat(beating) })
+	return m, nil
+}
+
+// register claims a place in the session. ending says that an error is due to an earlier session, which is about to end.
+func (m *Member) register(ctx context.Context) (ending bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	mine := agreed{store.NewRunID(), m.of.Seed, m.of.Settings}
+	text, err := json.Marshal(mine)
+	if err != nil {
+		return false, err
+	}
+	if err := m.client.SetNX(ctx, m.of.key("settings"), text, life).Err(); err != nil {
+		return false, fmt.Errorf("begin a session of generators: %w", err)
+	}
+	text, err = m.read(ctx, m.of.key("settings"), mostSettings)
+	if err != nil {
+		return false, err
+	}
+	var ours agreed
+	if err := json.Unmarshal(text, &ours); err != nil || !store.IsRunID(ours.Session) {
+		return false, fmt.Errorf("%s holds no settings of a session", m.of.key("settings"))
+	}
+	others, err := m.states(ctx, ours.Session)
+	if err != nil {
+		return errors.Is(err, errAnother), err
+	}
+	ended := func(s *state) bool { return s == nil || s.phase != here }
+	ending = !slices.ContainsFunc(others, func(s *state) bool { return !ended(s) }) ||
+		slices.ContainsFunc(others, func(s *state) bool { return s != nil && ended(s) })
+	if wrong := differences(ours.Settings, m.of.Settings); wrong != nil {
+		return ending, wrong
+	}
+	if slices.ContainsFunc(others, func(s *state) bool { return s != nil && (s.step > 1 || s.phase != here) }) {
+		return ending, refuse("session %s has begun without this one", m.of.Session)
+	}
+	m.Session, m.Seed = ours.Session, ours.Seed
+	m.state = state{session: m.Session, token: m.token, phase: here}
+	places := []int{m.of.Index}
+	if m.of.Index < 0 {
+		places = nil
+		for i := range m.of.Number {
+			places = append(places, i)
+		}
+	}
+	for _, i := range places {
+		free, err := m.client.SetNX(ctx, m.of.key(i), m.state.String(), life).Result()
+		if err != nil {
+			return false, err
+		}
+		if free {
+			m.Index = i
+			return false, nil
+		}
+	}
+	if m.of.Index < 0 {
+		return ending, refuse("session %s has all its %d generators", m.of.Session, m.of.Number)
+	}
+	return ending, refuse("session %s has another generator %d", m.of.Session, m.of.Index)
+}
+
+// differences names the settings that differ.
+func differences(theirs, mine map[string]string) error {
+	var all []error
+	for _, name := range slices.Sorted(maps.Keys(mine)) {
+		if theirs[name] != mine[name] {
+			all = append(all, refuse("%s is %s here, and %s for the first generator", name, mine[name],
+				untrusted.Printable(theirs[name])))
+		}
+	}
+	return errors.Join(all...)
+}
+
+// read reads a key of a limited size.
+func (m *Member) read(ctx context.Context, key string, most int64) ([]byte, error) {
+	text, err := m.client.GetRange(ctx, key, 0, most).Bytes()
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("read %s: %w", key, err)
+	case int64(len(text)) > most:
+		return nil, fmt.Errorf("read %s: it has more than %d bytes", key, most)
+	case len(text) == 0:
+		return nil, fmt.Errorf("read %s: it is missing", key)
+	}
+	return text, nil
+}
+
+// errAnother says that a generator is of another session. Those of one that failed are there for a while.
+var errAnother = errors.New("it is of another session")
+
+// states returns what the generators say of themselves; nil for those that are not there.
+func (m *Member) states(ctx context.Context, session string) ([]*state, error) {
+	var keys []string
+	for i := range m.of.Number {
+		keys = append(keys, m.of.key(i))
+	}
+	values, err := m.client.MGet(ctx, keys...).Result()
+	if err != nil {
+		return nil, fmt.Errorf("look for the generators: %w", err)
+	}
+	all := make([]*state, len(keys))
+	for i, value := range values {
+		text, is := value.(string)
+		if !is {
+			continue
+		}
+		s, err := parseState(text, m.of.Number)
+		if err == nil && s.session != session {
+			err = errAnother
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%s is no generator's: %w", keys[i], err)
+		}
+		all[i] = &s
+	}
+	return all, nil
+}
+
+// tell writes this generator's state.
+func (m *Member) tell(ctx context.Context, how func(*state), expiry time.Duration) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	how(&m.state)
+	err := m.client.SetXX(ctx, m.of.key(m.Index), m.state.String(), expiry).Err()
+	if errors.Is(err, redis.Nil) {
+		return &Lost{m.Index, "was not heard of by the others for " + life.String()}
+	}
+	return err
+}
+
+// beat gives signs of life and looks for those of the others.
+func (m *Member) beat(ctx context.Context) {
+	for ; ctx.Err() == nil; pause.Plain(ctx.Done(), beat) {
+		within, cancel := context.WithTimeout(ctx, patience)
+		err := m.tell(within, func(*state) {}, life)
+		if err == nil {
+			_, err = m.look(within)
+		}
+		_ = m.client.PExpire(within, m.of.key("settings"), life).Err() // a later one fails too
+		cancel()
+		if lost, is := errors.AsType[*Lost](err); is {
+			m.miss(lost)
+		} // if the server does not answer, the run finds out
+	}
+}
+
+// miss ends the session of this generator: Context ends.
+func (m *Member) miss(lost *Lost) {
+	m.mu.Lock()
+	if m.lost == nil {
+		m.lost = lost
+		m.state.phase, m.state.lost = gone, lost.Index
+	}
+	lost = m.lost
+	m.mu.Unlock()
+	m.end(lost)
+}
+
+// look returns the generators' states, or a *Lost for one that was there and is not any more.
+func (m *Member) look(ctx context.Context) ([]*state, error) {
+	all, err := m.states(ctx, m.Session)
+	if err != nil {
+		return nil, err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for i, s := range all {
+		switch {
+		case i == m.Index:
+		case s == nil && m.seen[i]:
+			return nil, &Lost{i, "died: the others have not heard of it for " + life.String()}
+		case s == nil:
+		case s.phase == gone && s.lost == i:
+			return nil, &Lost{i, "was stopped"}
+		case s.phase == gone && s.lost == m.Index:
+			return nil, &Lost{m.Index, "was not heard of by the others for " + life.String()}
+		case s.phase == gone:
+			return nil, &Lost{s.lost, "is missing, says generator " + strconv.Itoa(i)}
+		default:
+			m.seen[i] = true
+		}
+	}
+	return all, nil
+}
+
+// Context returns a context that ends also when a generator is lost; the cause is a *Lost.
+func (m *Member) Context(ctx context.Context) (context.Context, context.CancelFunc) {
+	both, cancel := context.WithCancelCause(ctx)
+	stop := context.AfterFunc(m.ended, func() { cancel(context.Cause(m.ended)) })
+	return both, func() { stop(); cancel(nil) }
+}
+
+// Lost returns the generator that was lost; nil if none was.
+func (m *Member) Lost() *Lost {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.lost
+}
+
+// Start is the instant at which all generators begin a run, by the server's clock and by that of this process.
+type Start struct {
+	Server, Here time.Time
+	// Uncertainty is half of the round trip with which this process learnt the server's time.
+	Uncertainty time.Duration
+}
+
+// Meet waits until all generators have come to the next barrier, and returns the common start, and what each of them
+// recorded since the last barrier.
+func (m *Member) Meet(ctx context.Context, record []byte) (start Start, records [][]byte, err error) {
+	ctx, cancel := m.Context(ctx)
+	defer cancel()
+	defer func() {
+		if lost, is := errors.AsType[*Lost](err); is {
+			m.miss(lost)
+		}
+		if cause := context.Cause(ctx); err != nil && cause != nil {
+			err = cause
+		}
+	}()
+	m.mu.Lock()
+	step := m.state.step + 1
+	m.mu.Unlock()
+	if err := m.record(ctx, step, record); err != nil {
+		return start, nil, err
+	}
+	if err := m.tell(ctx, func(s *state) { s.step = step }, life); err != nil {
+		return start, nil, err
+	}
+	for deadline, late := time.Now().Add(m.of.Patience), 0; late >= 0; {
+		all, err := m.look(ctx)
+		if err != nil {
+			return start, nil, err
+		}
+		late = slices.IndexFunc(all, func(s *state) bool { return s == nil || s.step < step })
+		switch {
+		case late >= 0 && all[late] != nil && all[late].phase == done:
+			return start, nil, &Lost{late, "ended before the others"}
+		case late >= 0 && time.Now().After(deadline):
+			return start, nil, &Lost{late, "did not come within " + m.of.Patience.String()}
+		case late >= 0:
+			pause.Plain(ctx.Done(), polls)
+		}
+	}
+	if records, err = m.records(ctx, step, make([]bool, m.of.Number)); err != nil {
+		return start, nil, err
+	}
+	// All have read what belongs to the barrier before.
+	if err := m.client.Del(ctx, m.of.key("record", step-1, m.Index), m.of.key("start", step-1)).Err(); err != nil {
+		return start, nil, err
+	}
+	start, err = m.start(ctx, step)
+	return start, records, err
+}
+
+// start returns the start after a barrier, which the first generator that has seen all of them sets.
+func (m *Member) start(ctx context.Context, step int) (start Start, err error) {
+	here, server, trip, err := m.now(ctx)
+	if err != nil {
+		return start, err
+	}
+	key := m.of.key("start", step)
+	at := server.Add(Lead).UnixMicro()
+	if err := m.client.SetNX(ctx, key, at, 2*life).Err(); err != nil {
+		return start, err
+	}
+	text, err := m.read(ctx, key, mostState)
+	if err != nil {
+		return start, err
+	}
+	if at, err = strconv.ParseInt(string(text), 10, 64); err != nil {
+		return start, fmt.Errorf("%s is no instant: %w", key, err)
+	}
+	start.Server, start.Uncertainty = time.UnixMicro(at).UTC(), trip/2
+	left := start.Server.Sub(server)
+	if left > 2*Lead || left < -m.of.Patience {
+		return start, fmt.Errorf("%s is %v from now", key, left)
+	}
+	start.Here = here.Add(left)
+	return start, nil
+}
+
+// now returns an instant by the clock of this process and by the server's: that of the shortest of several round trips,
+// in the middle of which the server answered.
+func (m *Member) now(ctx context.Context) (here, server time.Time, trip time.Duration, err error) {
+	for i := range 5 {
+		before := time.Now()
+		at, err := m.client.Time(ctx).Result()
+		if err != nil {
+			return here, server, trip, fmt.Errorf("ask for the server's time: %w", err)
+		}
+		if took := time.Since(before); i == 0 || took < trip {
+			here, server, trip = before.Add(took/2), at, took
+		}
+	}
+	return here, server, trip, nil
+}
+
+// record passes on what this generator recorded.
+func (m *Member) record(ctx context.Context, step int, record []byte) error {
+	if len(record) > mostRecord {
+		return fmt.Errorf("pass the record on: it has %d bytes, more than %d", len(record), mostRecord)
+	}
+	// An empty value could not be told from a missing one.
+	text := append([]byte(m.Session+"\n"), record...)
+	return m.client.Set(ctx, m.of.key("record", step, m.Index), text, m.of.Patience+life).Err()
+}
+
+func (m *Member) records(ctx context.Context, step int, without []bool) ([][]byte, error) {
+	all := make([][]byte, m.of.Number)
+	for i := range all {
+		if without[i] {
+			continue
+		}
+		text, err := m.read(ctx, m.of.key("record", step, i), mostRecord+mostState)
+		if err != nil {
+			return nil, err
+		}
+		record, ours := bytes.CutPrefix(text, []byte(m.Session+"\n"))
+		if !ours {
+			return nil, fmt.Errorf("%s is not of this session", m.of.key("record", step, i))
+		}
+		all[i] = record
+	}
+	return all, nil
+}
+
+// Reports says which generator adds up the records: the first that was not lost.
+func (m *Member) Reports() int {
+	if lost := m.Lost(); lost != nil && lost.Index == 0 {
+		return 1
+	}
+	return 0
+}
+
+// HandIn passes on this generator's last record. The generator that reports gets those of all that were not lost, and
+// deletes the session's keys; the others get nil.
+func (m *Member) HandIn(ctx context.Context, record []byte) (records [][]byte, err error) {
+	m.stop()
+	m.beating.Wait()
+	m.mu.Lock()
+	step, lost := m.state.step, m.lost
+	m.mu.Unlock()
+	if lost == nil || lost.Index != m.Index {
+		err = errors.Join(m.record(ctx, last, record),
+			m.tell(ctx, func(s *state) { s.phase = done }, m.of.Patience+life))
+	}
+	if err != nil || m.Index != m.Reports() || lost != nil && lost.Index == m.Index {
+		return nil, err
+	}
+	absent := make([]bool, m.of.Number)
+	for deadline := time.Now().Add(m.of.Patience); ; pause.Plain(ctx.Done(), polls) {
+		all, err := m.states(ctx, m.Session)
+		if err != nil {
+			return nil, err
+		}
+		ready := true
+		for i, s := range all {
+			absent[i] = s == nil || s.phase != done
+			ready = ready && (s == nil || s.phase == done || s.phase == gone && s.lost == i)
+		}
+		if ready || time.Now().After(deadline) || ctx.Err() != nil {
+			break
+		}
+	}
+	if records, err = m.records(ctx, last, absent); err != nil {
+		return nil, err
+	}
+	for i := range records {
+		if absent[i] && (lost == nil || lost.Index == i) {
+			m.miss(&Lost{i, "died: it did not pass on its record"})
+		}
+	}
+	return records, m.clear(ctx, step)
+}
+
+// clear deletes the session's keys after its last barrier. Those of a generator that still ends expire.
+func (m *Member) clear(ctx context.Context, step int) error {
+	keys := []string{m.of.key("settings"), m.of.key("start", step)}
+	for i := range m.of.Number {
+		keys = append(keys, m.of.key(i), m.of.key("record", step-1, i), m.of.key("record", step, i),
+			m.of.key("record", last, i))
+	}
+	return m.client.Del(ctx, keys...).Err()
+}
+
+// Leave ends this generator's part without a record of its own: the others end too, at the latest when they do not hear
+// of it any more. Its keys expire.
+func (m *Member) Leave(ctx context.Context) {
+	m.stop()
+	m.beating.Wait()
+	m.miss(&Lost{m.Index, "was stopped"}) // unless another is lost
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	step := 0
+	_ = m.tell(ctx, func(s *state) { step = s.step }, life)
+	_ = m.client.Del(ctx, m.of.key("record", step, m.Index)).Err()
+}

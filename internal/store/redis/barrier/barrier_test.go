@@ -1,0 +1,261 @@
+package barrier
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/lockbench/lockbench/internal/testkit/redistest"
+)
+
+func generators(number, index int) Generators {
+	return Generators{
+		Session: "test", Number: number, Index: index, Patience: 5 * time.Second, Seed: int64(index + 10),
+		Settings: map[string]string{"--clients": "5"},
+	}
+}
+
+func join(t *testing.T, server *redistest.Server, of Generators) *Member {
+	t.Helper()
+	m, err := Join(t.Context(), server.Client(t), of)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+// each does the same with all members at the same time.
+func each(members []*Member, do func(i int, m *Member)) {
+	var all sync.WaitGroup
+	for i, m := range members {
+		all.Go(func() { do(i, m) })
+	}
+	all.Wait()
+}
+
+// Generators get the same start, as exactly as they say, and the records of all; nothing is left of them.
+func TestGeneratorsMeet(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	client := server.Client(t)
+	for _, key := range []string{"lockbench:generators:{test2}:0", "lockbench:generators:{test}:mine"} {
+		if err := client.Set(t.Context(), key, "somebody else's", 0).Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	members := []*Member{
+		join(t, server, generators(3, -1)), join(t, server, generators(3, 2)), join(t, server, generators(3, -1)),
+	}
+	for i, want := range []int{0, 2, 1} {
+		if m := members[i]; m.Index != want || m.Session != members[0].Session || m.Seed != 9 {
+			t.Errorf("it is generator %d, not %d, of session %s with seed %d", m.Index, want, m.Session, m.Seed)
+		}
+	}
+	for step := range 3 {
+		starts := make([]Start, 3)
+		each(members, func(i int, m *Member) {
+			start, records, err := m.Meet(t.Context(), fmt.Appendf(nil, "%d of %d", step, m.Index))
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			starts[i] = start
+			for j, record := range records {
+				if want := fmt.Sprintf("%d of %d", step, j); string(record) != want {
+					t.Errorf("generator %d recorded %q, not %q", j, record, want)
+				}
+			}
+		})
+		for _, s := range starts {
+			apart := s.Here.Sub(starts[0].Here).Abs()
+			// The server's clock is not steady to the microsecond, in which it tells the time.
+			if !s.Server.Equal(starts[0].Server) || apart > s.Uncertainty+starts[0].Uncertainty+time.Millisecond {
+				t.Errorf("they begin %v apart: %+v", apart, starts)
+			}
+		}
+	}
+	each(members, func(_ int, m *Member) {
+		records, err := m.HandIn(t.Context(), fmt.Appendf(nil, "last of %d", m.Index))
+		if err != nil || (records != nil) != (m.Index == 0) {
+			t.Errorf("generator %d got %q, %v", m.Index, records, err)
+		}
+		for i, record := range records {
+			if string(record) != fmt.Sprintf("last of %d", i) {
+				t.Errorf("generator %d recorded %q", i, record)
+			}
+		}
+	})
+	if left := client.Keys(t.Context(), "*").Val(); len(left) != 2 {
+		t.Errorf("left: %q", left)
+	}
+	again := join(t, server, generators(2, 1)) // with other settings
+	if again.Session == members[0].Session {
+		t.Error("two sessions have the same locks")
+	}
+	again.Leave(t.Context())
+}
+
+// The generators that are there end when one does not come, and name it.
+func TestOneDoesNotCome(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	of := generators(3, -1)
+	of.Patience = 300 * time.Millisecond
+	members := []*Member{join(t, server, of), join(t, server, of)}
+	each(members, func(_ int, m *Member) {
+		_, _, err := m.Meet(t.Context(), nil)
+		if lost, is := errors.AsType[*Lost](err); !is || !errors.Is(err, ErrLost) || lost.Index != 2 {
+			t.Errorf("generator %d: %v", m.Index, err)
+		}
+		m.Leave(t.Context())
+	})
+	for _, key := range server.Client(t).Keys(t.Context(), "*").Val() {
+		if ttl := server.Client(t).PTTL(t.Context(), key).Val(); ttl <= 0 || ttl > life {
+			t.Errorf("%s stays for %v", key, ttl)
+		}
+	}
+}
+
+// If one is stopped the others hear of it, name it, and the first of them gets what the others recorded.
+func TestOneIsStopped(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	members := []*Member{
+		join(t, server, generators(3, 0)), join(t, server, generators(3, 1)), join(t, server, generators(3, 2)),
+	}
+	each(members, func(_ int, m *Member) {
+		if _, _, err := m.Meet(t.Context(), nil); err != nil {
+			t.Error(err)
+		}
+	})
+	within, cancel := members[1].Context(t.Context())
+	defer cancel()
+	members[0].Leave(t.Context())
+	<-within.Done()
+	if lost, is := errors.AsType[*Lost](context.Cause(within)); !is || lost.Index != 0 {
+		t.Errorf("it ended because of %v", context.Cause(within))
+	}
+	each(members[1:], func(_ int, m *Member) {
+		if _, _, err := m.Meet(t.Context(), nil); !errors.Is(err, ErrLost) {
+			t.Errorf("generator %d went on: %v", m.Index, err)
+		}
+		records, err := m.HandIn(t.Context(), []byte{byte(m.Index)})
+		if err != nil || (records != nil) != (m.Index == 1) {
+			t.Errorf("generator %d got %q, %v", m.Index, records, err)
+		}
+		if records != nil && (records[0] != nil || string(records[2]) != "\x02") {
+			t.Errorf("it got %q", records)
+		}
+	})
+}
+
+// If one ends before the others, they do not wait for it, and its record counts.
+func TestOneEndsEarly(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	members := []*Member{join(t, server, generators(2, 0)), join(t, server, generators(2, 1))}
+	each(members, func(_ int, m *Member) {
+		if _, _, err := m.Meet(t.Context(), nil); err != nil {
+			t.Error(err)
+		}
+	})
+	if records, err := members[1].HandIn(t.Context(), []byte("1")); records != nil || err != nil {
+		t.Errorf("it got %q, %v", records, err)
+	}
+	_, _, err := members[0].Meet(t.Context(), nil)
+	if fmt.Sprint(err) != "generator 1 ended before the others" {
+		t.Error(err)
+	}
+	if records, err := members[0].HandIn(t.Context(), nil); err != nil || string(records[1]) != "1" {
+		t.Errorf("it got %q, %v", records, err)
+	}
+}
+
+// Who does not fit in is refused, with the reason.
+func TestRefusals(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	members := []*Member{join(t, server, generators(2, 1))}
+	refused := func(want string, of Generators) {
+		t.Helper()
+		_, err := Join(t.Context(), server.Client(t), of)
+		if !errors.Is(err, ErrRefused) || fmt.Sprint(err) != "--generators: "+want {
+			t.Errorf("%v, not %q", err, want)
+		}
+	}
+	refused("session test has another generator 1", generators(2, 1))
+	other := generators(2, 0)
+	other.Settings = map[string]string{"--clients": "6"}
+	refused("--clients is 6 here, and 5 for the first generator", other)
+	members = append(members, join(t, server, generators(2, -1)))
+	refused("session test has all its 2 generators", generators(2, -1))
+	for range 2 {
+		each(members, func(_ int, m *Member) {
+			if _, _, err := m.Meet(t.Context(), nil); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	refused("session test has begun without this one", generators(2, 0))
+	left := members[0].Session
+	members[1].Leave(t.Context())
+	members[0].Leave(t.Context())
+	// Their settings may expire before them.
+	if err := server.Client(t).Del(t.Context(), generators(2, 0).key("settings")).Err(); err != nil {
+		t.Fatal(err)
+	}
+	if again := join(t, server, generators(2, 0)); again.Session == left {
+		t.Error("it joined a session that has ended")
+	} else {
+		again.Leave(t.Context())
+	}
+}
+
+// What others write into the session's keys is an error, and never taken for a generator's.
+func TestHostileKeys(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct{ key, value, want string }{
+		"a state":          {"0", "here I am", "is no generator's"},
+		"a state's end":    {"0", "SESSION x 1 here 0 and more", "is no generator's"},
+		"a long state":     {"0", strings.Repeat("x", 1000), "is no generator's: it has 1000 bytes"},
+		"another session":  {"0", "abcdef01 x 1 here 0", "is no generator's: it is of another session"},
+		"another's record": {"record:1:0", "abcdef01\n", "is not of this session"},
+		"a start":          {"start:1", "never", "is no instant"},
+		"a distant start":  {"start:1", "99999999999999999", "from now"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			server := redistest.Start(t)
+			client := server.Client(t)
+			m := join(t, server, generators(2, 1))
+			put := func(key, value string) {
+				t.Helper()
+				value = strings.ReplaceAll(value, "SESSION", m.Session)
+				if err := client.Set(t.Context(), m.of.key(key), value, 0).Err(); err != nil {
+					t.Fatal(err)
+				}
+			}
+			put("0", "SESSION x 1 here 0")
+			put("record:1:0", "SESSION\n")
+			put(c.key, c.value)
+			if _, _, err := m.Meet(t.Context(), nil); err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("%v, not %q", err, c.want)
+			}
+			m.Leave(t.Context())
+		})
+	}
+	for _, settings := range []string{"", "{", `{"session": "x"}`, strings.Repeat(" ", mostSettings+1)} {
+		server := redistest.Start(t)
+		if err := server.Client(t).Set(t.Context(), generators(2, 0).key("settings"), settings, 0).Err(); err != nil {
+			t.Fatal(err)
+		}
+		if m, err := Join(t.Context(), server.Client(t), generators(2, 0)); err == nil {
+			t.Errorf("joined a session with %.20q", settings)
+			m.Leave(t.Context())
+		}
+	}
+}

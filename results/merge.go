@@ -1,0 +1,231 @@
+package results
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/lockbench/lockbench/workloads"
+)
+
+// Generated is what a generator recorded of a session.
+type Generated struct {
+	Name    string // "generator 0"
+	Missing string // why its last record is missing, or those of some runs
+	*Report        // what it recorded of itself and of each run; nil if nothing is known of it
+}
+
+// Merge returns the report of all generators' clients together: it adds their records, see Run.Add. The error
+// says that none of them recorded anything.
+func Merge(parts []Generated) (*Report, error) {
+	first := slices.IndexFunc(parts, func(p Generated) bool { return p.Report != nil })
+	if first < 0 {
+		return nil, errors.New("no generator recorded anything")
+	}
+	merged := frame(parts, parts[first].Report)
+	known := map[string]bool{}
+	for _, p := range parts {
+		if p.Report == nil {
+			continue
+		}
+		for _, run := range p.Runs {
+			key := fmt.Sprint(run.Title(), run.Round)
+			if known[key] {
+				continue
+			}
+			known[key] = true
+			sum := add(parts, run)
+			each := parts[first].WorkloadOf(run)
+			sum.Point = relabelled(run.Point, each, each.Times(len(parts), 1))
+			sum.Record.Contended = contended(parts[first].Report, each, run)
+			sum.Compute()
+			if lost := sum.Safety.LostUpdates; lost != nil && *lost > 0 && excludes(parts[first].Report, run) &&
+				sum.Safety.Overlaps+sum.Safety.ExpiredOverlaps+sum.Safety.LostLeases == 0 {
+				sum.Safety.Broken = append(sum.Safety.Broken,
+					fmt.Sprintf("exclusion: %d updates lost under the lock", *lost))
+			}
+			merged.Runs = append(merged.Runs, sum)
+		}
+	}
+	return merged, nil
+}
+
+// enough is the least share of a window that all windows must have in common: otherwise the figures
+// are of different loads.
+const enough = 0.9
+
+// add adds up the generators' records of a run, whose windows are told by the server's clock.
+func add(parts []Generated, like Run) (sum Run) {
+	var longest int64
+	var opened, closed time.Time
+	var missing []string
+	begun := false
+	for _, p := range parts {
+		name := p.Name
+		run, recorded := p.find(like)
+		if !recorded {
+			missing = append(missing, strings.TrimSpace(name+" "+cmp.Or(p.Missing, "has no record of it")))
+			continue
+		}
+		end := run.Started.Add(time.Duration(run.WindowNS))
+		longest = max(longest, run.WindowNS)
+		claims, invalid, failure := run.Safety.Broken, run.Invalid, run.Failure
+		run.Safety.Broken, run.Invalid, run.Failure = nil, nil, ""
+		if !begun {
+			sum, opened, closed, begun = run, run.Started, end, true
+			sum.Labels = nil
+		} else {
+			sum.Add(run)
+		}
+		if end.Before(closed) {
+			closed = end
+		}
+		if run.Started.After(opened) {
+			opened = run.Started
+		}
+		for _, claim := range claims {
+			sum.Safety.Broken = append(sum.Safety.Broken, claim+" (seen by "+name+")")
+		}
+		for _, why := range invalid {
+			sum.Invalid = append(sum.Invalid, name+": "+why)
+		}
+		if failure != "" && sum.Failure == "" {
+			sum.Failure = name + ": " + failure
+		}
+		for _, label := range run.Labels {
+			if label != PartOfASession && !slices.Contains(sum.Labels, label) {
+				sum.Labels = append(sum.Labels, label)
+			}
+		}
+	}
+	if other := elsewhere(parts); other != "" {
+		sum.Invalid = append(sum.Invalid, other+" measured other servers")
+	}
+	sum.Started = opened
+	sum.Invalid = append(sum.Invalid, missing...)
+	overlap := max(0, closed.Sub(opened))
+	if float64(overlap) < enough*float64(longest) {
+		sum.Invalid = append(sum.Invalid, fmt.Sprintf("its generators' windows were open together for %v of %v",
+			overlap.Round(time.Millisecond), time.Duration(longest).Round(time.Millisecond)))
+	}
+	if sum.Speed.Acquisitions == 0 && sum.Valid() {
+		sum.Invalid = append(sum.Invalid, "it had not one acquisition")
+	}
+	return sum
+}
+
+// contended says whether clients always waited. No generator sees the waiters of another, so it is only
+// known for several clients of one key, none of which pauses, times out, shares or ends early.
+func contended(f *Report, each workloads.Spec, run Run) bool {
+	return each.Keys == 1 && each.Rate == 0 && len(each.Stages) == 0 && each.Think.IsZero() &&
+		each.Timeout == nil && !each.Coalesce && each.Iterations == 0 &&
+		slices.ContainsFunc(f.Strategies, func(s Strategy) bool {
+			return s.Name == run.Strategy && s.Capacity == 1
+		})
+}
+
+// excludes says whether a run's strategy claims exclusion.
+func excludes(f *Report, run Run) bool {
+	return slices.ContainsFunc(f.Strategies, func(s Strategy) bool {
+		return s.Name == run.Strategy && slices.Contains(s.Claims, "exclusion")
+	})
+}
+
+// frame returns the merged report without its runs.
+func frame(parts []Generated, first *Report) *Report {
+	n := len(parts)
+	merged := &Report{
+		Schema: Schema, Tool: first.Tool, Started: first.Started, Finished: first.Finished,
+		Environment: first.Environment, Redis: first.Redis, Stores: first.Stores,
+		Workload: first.Workload.Times(n, 1), Rounds: first.Rounds, LeftOut: first.LeftOut,
+	}
+	for _, p := range first.Points {
+		w := p.Workload.Times(n, 1)
+		merged.Points = append(merged.Points, workloads.Point{Label: relabelled(p.Label, p.Workload, w), Workload: w})
+	}
+	for _, s := range first.Strategies {
+		s.Instances *= n
+		merged.Strategies = append(merged.Strategies, s)
+	}
+	var troubles []string
+	for _, f := range parts {
+		if f.Missing != "" {
+			troubles = append(troubles, f.Name+" "+f.Missing)
+		}
+		if f.Report == nil {
+			continue
+		}
+		p := GeneratorPart{
+			Generator: f.Name, UncertaintyNS: f.Shared.UncertaintyNS, Tool: f.Tool, Environment: f.Environment,
+			Baselines: f.Baselines, Seed: f.Workload.Seed, Started: f.Started, Finished: f.Finished,
+		}
+		for _, run := range f.Runs {
+			p.Acquisitions += run.Speed.Acquisitions
+		}
+		merged.Generators = append(merged.Generators, p)
+		if f.Started.Before(merged.Started) {
+			merged.Started = f.Started
+		}
+		if f.Finished.After(merged.Finished) {
+			merged.Finished = f.Finished
+		}
+		merged.Interrupted = merged.Interrupted || f.Interrupted
+		merged.Unreachable = merged.Unreachable || f.Unreachable
+		if f.Error != "" && !slices.ContainsFunc(parts, func(p Generated) bool { return f.Error == p.Name+" "+p.Missing }) {
+			troubles = append(troubles, f.Name+": "+f.Error)
+		}
+		for _, warning := range f.Warnings {
+			if !slices.Contains(merged.Warnings, warning) {
+				merged.Warnings = append(merged.Warnings, warning)
+			}
+		}
+	}
+	merged.Error = strings.Join(troubles, "; ")
+	merged.Warnings = append(merged.Warnings,
+		fmt.Sprintf("%d generators measured together: the audit and the order of clients are of each one's own; "+
+			"only --work counter shows whether clients of different ones excluded each other", n))
+	return merged
+}
+
+// relabelled returns a sweep's label with the values that are not the same any more.
+func relabelled(label string, before, after workloads.Spec) string {
+	words, was, is := strings.Fields(label), before.Given(), after.Given()
+	for i, word := range words {
+		if name, _, _ := strings.Cut(word, "="); !slices.Equal(was[name], is[name]) {
+			words[i] = name + "=" + strings.Join(is[name], ",")
+		}
+	}
+	return strings.Join(words, " ")
+}
+
+// elsewhere returns the name of a generator that measured other servers than the first; "" if there is none.
+func elsewhere(parts []Generated) string {
+	var first *Generated
+	for i, p := range parts {
+		switch {
+		case p.Report == nil || p.Shared == nil:
+		case first == nil:
+			first = &parts[i]
+		case !slices.Equal(first.Shared.RedisRuns, p.Shared.RedisRuns):
+			return p.Name
+		}
+	}
+	return ""
+}
+
+// find returns a generator's run of the same strategy, point and round.
+func (p Generated) find(like Run) (Run, bool) {
+	if p.Report == nil {
+		return Run{}, false
+	}
+	i := slices.IndexFunc(p.Runs, func(run Run) bool {
+		return run.Title() == like.Title() && run.Round == like.Round
+	})
+	if i < 0 {
+		return Run{}, false
+	}
+	return p.Runs[i], true
+}
