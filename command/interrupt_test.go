@@ -21,7 +21,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/redis/go-redis/v9"
 	"go.uber.org/goleak"
 
 	"github.com/lockbench/lockbench/command"
@@ -30,6 +29,7 @@ import (
 	"github.com/lockbench/lockbench/results"
 	"github.com/lockbench/lockbench/results/compare"
 	"github.com/lockbench/lockbench/strategies"
+	"github.com/lockbench/lockbench/strategies/goredis"
 )
 
 // process is a lockbench of its own.
@@ -520,7 +520,7 @@ func TestRefusedInTheMiddle(t *testing.T) {
 }
 
 // calls is how many scripts the clients have run.
-func calls(t *testing.T, admin *redis.Client) int64 {
+func calls(t *testing.T, admin goredis.Client) int64 {
 	t.Helper()
 	info, err := admin.InfoMap(t.Context(), "stats").Result()
 	if err != nil {

@@ -25,6 +25,7 @@ import (
 	"github.com/lockbench/lockbench/internal/testkit/poll"
 	"github.com/lockbench/lockbench/internal/testkit/redistest"
 	"github.com/lockbench/lockbench/strategies"
+	"github.com/lockbench/lockbench/strategies/goredis"
 	"github.com/lockbench/lockbench/strategies/gozk"
 )
 
@@ -259,7 +260,7 @@ func usersRedis(t *testing.T) usersServer {
 }
 
 // everythingOn is all that a Redis has, the clients of lockbench among it.
-func everythingOn(t *testing.T, client *redis.Client, script string) []string {
+func everythingOn(t *testing.T, client goredis.Client, script string) []string {
 	t.Helper()
 	ctx := t.Context()
 	pipe := client.Pipeline()

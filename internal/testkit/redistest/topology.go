@@ -129,7 +129,11 @@ func StartPair(t testing.TB) *Pair {
 // NewPair returns two servers that do not know each other yet.
 func NewPair(t testing.TB, first, second *Server) *Pair {
 	t.Helper()
-	return &Pair{t: t, Nodes: [2]*redis.Client{first.Client(t), second.Client(t)}}
+	p := &Pair{t: t}
+	for i, server := range []*Server{first, second} {
+		p.Nodes[i] = look(t, &redis.Options{Addr: server.Addr})
+	}
+	return p
 }
 
 // Replicate makes the second follow the first.
