@@ -139,8 +139,9 @@ claims: redis stores build ## docs/evidence/CLAIMS.md: common claims about Redis
 
 soak: redis stores ## every strategy for EACH (30s), then with 10,000 clients; our own for CHAOS (5m) with faults at random; LOOKS (100) at each broken lock
 	LOCKBENCH_CHAOS=$(CHAOS) $(GO) test $(RACE) -run Chaos -v -timeout $(CHAOS)30m ./strategies/handoff # CHAOS and 30m more
-	LOCKBENCH_MODEL=1 $(GO) test -v -timeout 60m ./strategies/handoff/model ./internal/testkit/virtual ./results/compare
-	$(GO) test $(RACE) -p 2 -timeout 60m $$($(GO) list ./... | grep -vE '/(internal/testkit/virtual|handoff/model)$$') # simulations would take minutes
+	LOCKBENCH_MODEL=1 $(GO) test -v -timeout 60m ./strategies/handoff/model ./results/compare
+	LOCKBENCH_MODEL=1 $(GO) test -v -timeout 60m -run 'IndependentWaits|Khinchines' ./internal/engine
+	$(GO) test $(RACE) -p 2 -timeout 60m $$($(GO) list ./... | grep -v '/handoff/model$$') # simulations would take minutes
 	LOCKBENCH_SOAK=$(EACH) $(GO) test -run 'Soak|AUsersServer' -v -timeout 60m ./command
 	LOCKBENCH_CONFORM=all $(GO) test $(RACE) -run '^TestConformance$$' -p 1 -timeout 60m ./strategies/... # on clusters and with other clocks too
 	LOCKBENCH_CONFORM=all $(GO) test $(RACE) -p 1 -timeout 60m ./strategies/etcd ./strategies/postgres ./strategies/zookeeper ./internal/store/etcd ./internal/store/postgres ./internal/store/zookeeper # in all variants
