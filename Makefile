@@ -91,7 +91,7 @@ test: redis stores ## every test that an ordinary change may break
 others: redis stores examples $(if $(and $(CHROMIUM),$(shell command -v npm)),browser,unseen) ## the tests of locks on other stores, of other libraries' locks in all variants, and make examples and browser
 	$(GO) test $(PLAIN) -p 3 -timeout 20m $$($(GO) list ./... | grep -E '$(OTHERS)')
 	LOCKBENCH_CONFORM=variants $(GO) test $(PLAIN) -timeout 20m ./strategies/peers
-	LOCKBENCH_CONFORM=variants $(GO) test $(PLAIN) -run '^TestAUsersServer' ./command
+	LOCKBENCH_CONFORM=variants $(GO) test $(PLAIN) -run '^(TestAUsersServer.*|TestRights)$$' ./command ./strategies/all
 	LOCKBENCH_CONFORM=variants $(GO) test $(PLAIN) -v -run '^TestLocksAreSharedWithALiveRedisson$$' ./internal/driver # after make drivers
 
 race: redis ## the tests of locks in all variants, and of the engine, under the race detector

@@ -483,7 +483,7 @@ func TestRefusedInTheMiddle(t *testing.T) {
 				var refusing sync.WaitGroup
 				refusing.Go(func() { // once the clients are at it
 					admin := server.Client(t)
-					for calls(t, admin) < 500 {
+					for calls(t, admin) < 200 {
 						select {
 						case <-running:
 							return
@@ -493,7 +493,7 @@ func TestRefusedInTheMiddle(t *testing.T) {
 					set(t, server, test.refuse...)
 				})
 				code, _, stderr := run(t, "-u", "redis://"+test.user+server.Addr, "-s", test.strategy, "-c", "4",
-					"--instances", "4", "--hold", "1ms", "-d", "6s", "-w", "0s",
+					"--instances", "4", "--hold", "1ms", "-d", "3s", "-w", "0s",
 					"--no-baselines", "-q", "-o", "json="+file)
 				close(running)
 				refusing.Wait()
