@@ -149,10 +149,10 @@ soak: redis stores ## every strategy for EACH (30s), then with 10,000 clients; o
 	LOCKBENCH_DETECTION=$(CURDIR) LOCKBENCH_LOOKS=$(LOOKS) $(GO) test -run '^TestDetection$$' -timeout 90m ./strategies/locktest # docs/evidence/DETECTION.md
 
 gate: redis ## prove that the regression gate fires and does not cry wolf: a quarter of an hour
-	LOCKBENCH_GATE=$(CURDIR)/gate.md $(GO) test -run '^TestGate$$' -v -timeout 120m ./internal/gate; code=$$?; cat gate.md; exit $$code
+	LOCKBENCH_GATE=$(CURDIR)/gate.md $(GO) test -run '^TestGate$$' -v -timeout 120m ./command; code=$$?; cat gate.md; exit $$code
 
 sessions: redis ## prove that compare does not cry wolf: half an hour
-	LOCKBENCH_GATE_SESSIONS=$(CURDIR)/sessions $(GO) test -run '^TestSessions$$' -v -timeout 120m ./internal/gate
+	LOCKBENCH_GATE_SESSIONS=$(CURDIR)/sessions $(GO) test -run '^TestSessions$$' -v -timeout 120m ./command
 
 valkey: ## part of the tests on Valkey 9, else 8, out of a newer Debian's packages: clusters by address, every strategy's rights
 	@for suite in forky trixie; do server=$$(docker/other-server.sh valkey-server $$suite "$(VALKEY)/$$suite") && break; server=; done; \
