@@ -102,7 +102,7 @@ test: redis stores ## every test that an ordinary change may break
 others: redis stores examples deploy $(if $(and $(CHROMIUM),$(shell command -v npm)),browser,unseen) ## the tests of locks on other stores, of other libraries' locks in all variants, and make examples and browser
 	$(GO) test $(PLAIN) -p 3 -timeout 20m $$($(GO) list ./... | grep -E '$(OTHERS)')
 	LOCKBENCH_CONFORM=variants $(GO) test $(PLAIN) -timeout 20m ./strategies/peers
-	LOCKBENCH_CONFORM=variants $(GO) test $(PLAIN) -run '^TestAUsersServer' ./command
+	LOCKBENCH_CONFORM=variants $(GO) test $(PLAIN) -run '^(TestAUsersServer.*|TestRights)$$' ./command ./strategies/all
 	docker/setup.sh prometheus && $(GO) test $(PLAIN) -v -run '^TestPrometheus$$' ./command
 	LOCKBENCH_CONFORM=variants $(GO) test $(PLAIN) -v -run '^TestLocksAreSharedWithALiveRedisson$$' ./internal/driver # after make drivers
 
@@ -157,8 +157,9 @@ claims: redis stores build ## docs/evidence/CLAIMS.md: common claims about Redis
 
 soak: redis stores ## every strategy for EACH (30s), then with 10,000 clients; our own for CHAOS (5m) with faults at random; LOOKS (100) at each broken lock
 	LOCKBENCH_CHAOS=$(CHAOS) $(GO) test $(RACE) -run Chaos -v -timeout $(CHAOS)30m ./strategies/handoff # CHAOS and 30m more
-	LOCKBENCH_MODEL=1 $(GO) test -v -timeout 60m ./strategies/handoff/model ./internal/testkit/virtual ./results/compare
-	$(GO) test $(RACE) -p 2 -timeout 60m $$($(GO) list ./... | grep -vE '/(internal/testkit/virtual|handoff/model)$$') # simulations would take minutes
+	LOCKBENCH_MODEL=1 $(GO) test -v -timeout 60m ./strategies/handoff/model ./results/compare
+	LOCKBENCH_MODEL=1 $(GO) test -v -timeout 60m -run 'IndependentWaits|Khinchines' ./internal/engine
+	$(GO) test $(RACE) -p 2 -timeout 60m $$($(GO) list ./... | grep -v '/handoff/model$$') # simulations would take minutes
 	LOCKBENCH_SOAK=$(EACH) $(GO) test -run 'Soak|AUsersServer' -v -timeout 60m ./command
 	LOCKBENCH_CONFORM=all $(GO) test $(RACE) -run '^TestConformance$$' -p 1 -timeout 60m ./strategies/... # on clusters and with other clocks too
 	LOCKBENCH_CONFORM=all $(GO) test $(RACE) -p 1 -timeout 60m ./strategies/etcd ./strategies/postgres ./strategies/zookeeper ./internal/store/etcd ./internal/store/postgres ./internal/store/zookeeper # in all variants
@@ -166,16 +167,16 @@ soak: redis stores ## every strategy for EACH (30s), then with 10,000 clients; o
 	LOCKBENCH_DETECTION=$(CURDIR) LOCKBENCH_LOOKS=$(LOOKS) $(GO) test -run '^TestDetection$$' -timeout 90m ./strategies/locktest # docs/evidence/DETECTION.md
 
 gate: redis ## prove that the regression gate fires and does not cry wolf: a quarter of an hour
-	LOCKBENCH_GATE=$(CURDIR)/gate.md $(GO) test -run '^TestGate$$' -v -timeout 120m ./internal/gate; code=$$?; cat gate.md; exit $$code
+	LOCKBENCH_GATE=$(CURDIR)/gate.md $(GO) test -run '^TestGate$$' -v -timeout 120m ./command; code=$$?; cat gate.md; exit $$code
 
 sessions: redis ## prove that compare does not cry wolf: half an hour
-	LOCKBENCH_GATE_SESSIONS=$(CURDIR)/sessions $(GO) test -run '^TestSessions$$' -v -timeout 120m ./internal/gate
+	LOCKBENCH_GATE_SESSIONS=$(CURDIR)/sessions $(GO) test -run '^TestSessions$$' -v -timeout 120m ./command
 
 valkey: ## part of the tests on Valkey 9, else 8, out of a newer Debian's packages: clusters by address, every strategy's rights
 	@for suite in forky trixie; do server=$$(docker/other-server.sh valkey-server $$suite "$(VALKEY)/$$suite") && break; server=; done; \
 		test -n "$$server" || { echo "make valkey: no Valkey is available here, so nothing was tested on it" >&2; exit 0; }; \
 		echo "on $$server"; LOCKBENCH_REDIS_SERVER=$$server LOCKBENCH_CONFORM=variants $(GO) test $(RACE) $(PLAIN) -count=1 -run '$(ONVALKEY)' \
-			./internal/store/redis/servers ./strategies/all ./strategies/polled ./strategies/internal/token
+			./internal/store/redis/servers ./strategies/all ./strategies/polled ./strategies/internal
 
 browser: redis ## look at the HTML report and the live page in headless Chromium, and have axe-core look: on a phone, a screen and paper, light and dark
 	@test -n "$(CHROMIUM)" || { echo "make browser: no Chromium: install it, such as Debian's chromium, or say where it is with CHROMIUM=PATH" >&2; exit 1; }

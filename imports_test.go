@@ -28,8 +28,8 @@ type room struct {
 // pattern that fits a package says where it belongs, so those with exact names come first.
 var house = []room{
 	{name: "helpers", packages: []string{
-		"internal/words", "internal/layout",
-		"internal/replies", "internal/pause", "internal/intercept", "internal/untrusted",
+		"internal", "internal/words", "internal/layout", "internal/replies",
+		"internal/pause", "internal/intercept", "internal/untrusted",
 	}},
 	{name: "workloads", packages: []string{"workloads"}},
 	{

@@ -130,7 +130,7 @@ func TestDocumentsOfOthersAreHostile(t *testing.T) {
 	}
 }
 
-// spoil replaces each value in a document in turn.
+// spoil replaces each value in a document in turn; of a list the first three, since the others are like them.
 func spoil(of, spoilt any, try func()) {
 	switch of := of.(type) {
 	case map[string]any:
@@ -141,7 +141,7 @@ func spoil(of, spoilt any, try func()) {
 			of[key] = was
 		}
 	case []any:
-		for i, was := range slices.Clone(of) {
+		for i, was := range slices.Clone(of[:min(3, len(of))]) {
 			spoil(was, spoilt, try)
 			of[i] = spoilt
 			try()

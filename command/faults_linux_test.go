@@ -9,9 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
 	"github.com/lockbench/lockbench/internal/testkit/poll"
+	"github.com/lockbench/lockbench/internal/testkit/redistest"
 )
 
 // serversIn are the states of the redis-servers that run below a directory, and the
@@ -55,8 +54,7 @@ func locked(t *testing.T, dir string) (sets string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	client := redis.NewClient(&redis.Options{Addr: addr, Password: strings.Fields(string(text))[1]})
-	defer client.Close()
+	client := redistest.Dial(t, "redis://:"+strings.Fields(string(text))[1]+"@"+addr)
 	stats, _ := client.Info(t.Context(), "commandstats").Result()
 	_, sets, _ = strings.Cut(stats, "cmdstat_set:")
 	sets, _, _ = strings.Cut(sets, ",")

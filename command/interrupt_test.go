@@ -21,7 +21,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/redis/go-redis/v9"
 	"go.uber.org/goleak"
 
 	"github.com/lockbench/lockbench/command"
@@ -30,6 +29,7 @@ import (
 	"github.com/lockbench/lockbench/results"
 	"github.com/lockbench/lockbench/results/compare"
 	"github.com/lockbench/lockbench/strategies"
+	"github.com/lockbench/lockbench/strategies/goredis"
 )
 
 // process is a lockbench of its own.
@@ -483,7 +483,7 @@ func TestRefusedInTheMiddle(t *testing.T) {
 				var refusing sync.WaitGroup
 				refusing.Go(func() { // once the clients are at it
 					admin := server.Client(t)
-					for calls(t, admin) < 500 {
+					for calls(t, admin) < 200 {
 						select {
 						case <-running:
 							return
@@ -493,7 +493,7 @@ func TestRefusedInTheMiddle(t *testing.T) {
 					set(t, server, test.refuse...)
 				})
 				code, _, stderr := run(t, "-u", "redis://"+test.user+server.Addr, "-s", test.strategy, "-c", "4",
-					"--instances", "4", "--hold", "1ms", "-d", "6s", "-w", "0s",
+					"--instances", "4", "--hold", "1ms", "-d", "3s", "-w", "0s",
 					"--no-baselines", "-q", "-o", "json="+file)
 				close(running)
 				refusing.Wait()
@@ -520,7 +520,7 @@ func TestRefusedInTheMiddle(t *testing.T) {
 }
 
 // calls is how many scripts the clients have run.
-func calls(t *testing.T, admin *redis.Client) int64 {
+func calls(t *testing.T, admin goredis.Client) int64 {
 	t.Helper()
 	info, err := admin.InfoMap(t.Context(), "stats").Result()
 	if err != nil {

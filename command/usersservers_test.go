@@ -25,6 +25,7 @@ import (
 	"github.com/lockbench/lockbench/internal/testkit/poll"
 	"github.com/lockbench/lockbench/internal/testkit/redistest"
 	"github.com/lockbench/lockbench/strategies"
+	"github.com/lockbench/lockbench/strategies/goredis"
 	"github.com/lockbench/lockbench/strategies/gozk"
 )
 
@@ -91,7 +92,7 @@ func count(lines []string, part string) (n int) {
 // A user's server has after a run what it had before, however the run ends. The next run names what a
 // killed run left, and clean removes it.
 func TestAUsersServerStaysAsItWas(t *testing.T) {
-	for _, name := range append([]string{"redis"}, extent.Chosen([]string{"postgres", "etcd", "zookeeper"})...) {
+	for _, name := range extent.Chosen([]string{"redis", "postgres", "etcd", "zookeeper"}) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			user := usersServers[name](t)
@@ -256,7 +257,7 @@ func usersRedis(t *testing.T) usersServer {
 }
 
 // everythingOn is all that a Redis has, the clients of lockbench among it.
-func everythingOn(t *testing.T, client *redis.Client, script string) []string {
+func everythingOn(t *testing.T, client goredis.Client, script string) []string {
 	t.Helper()
 	ctx := t.Context()
 	pipe := client.Pipeline()

@@ -18,6 +18,9 @@ import (
 
 const shortTTL = 200 * time.Millisecond
 
+// slow is the hold of runs that are long because a lease has to run out.
+var slow = workloads.Fixed(20 * time.Millisecond)
+
 // faulty is a job of a few clients, each in an instance of its own, to whom something happens.
 func faulty(t *testing.T, server *redistest.Server, strategy string, change func(*workloads.Spec),
 	faults ...string,
@@ -144,7 +147,7 @@ func TestADeadHoldersLockFreesByItsTTLOrNever(t *testing.T) {
 			texts = append(texts, "holder-pause:at=1s")
 		}
 		run := carriedOut(t, faulty(t, redistest.Start(t), strategy, func(w *workloads.Spec) {
-			w.TTL, w.Duration = workloads.Duration(ttl), workloads.Duration(6*time.Second)
+			w.TTL, w.Duration, w.Hold = workloads.Duration(ttl), workloads.Duration(6*time.Second), slow
 		}, texts...))
 		s := only(t, run)
 		if s.Overlaps+s.Late > 0 {
@@ -198,7 +201,7 @@ func TestDeadWaitersCost(t *testing.T) {
 	together(t, []string{"fair:wait-timeout=" + timeout.String(), "handoff"}, func(t *testing.T, strategy string) {
 		ttl := 3 * time.Second // for half of which they get to queue
 		run := carriedOut(t, faulty(t, redistest.Start(t), strategy, func(w *workloads.Spec) {
-			w.TTL, w.Duration = workloads.Duration(ttl), workloads.Duration(window)
+			w.TTL, w.Duration, w.Hold = workloads.Duration(ttl), workloads.Duration(window), slow
 		}, fmt.Sprintf("waiter-crash:at=50ms,n=%d", dead)))
 		s := only(t, run)
 		if s.RecoveryNS == nil {

@@ -58,12 +58,12 @@ func slowed(r results.File) results.File {
 	return results.File{Name: r.Name, Report: &worse}
 }
 
-// simulations is how many comparisons are drawn: five hundred with LOCKBENCH_MODEL=1 (make soak), and sixty every day.
+// simulations is how many comparisons are drawn: five hundred with LOCKBENCH_MODEL=1 (make soak), and twenty every day.
 func simulations() int {
 	if os.Getenv("LOCKBENCH_MODEL") != "" {
 		return 500
 	}
-	return 60
+	return 20
 }
 
 // alternating gives sessions that are in no order times of recording in turns.

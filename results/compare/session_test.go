@@ -104,7 +104,7 @@ func TestOnlyAChangeInTurnsIsCalled(t *testing.T) {
 // them differ often, and none of it is a change; in turns a true change is still found.
 func TestDriftIsNotCalledAChange(t *testing.T) {
 	t.Parallel()
-	const n, draws, correlation, scatter = 6, 60, 0.8, 0.05
+	const n, draws, correlation, scatter = 6, 20, 0.8, 0.05
 	random := rand.New(rand.NewPCG(13, 80))
 	drift := func(order string, slower float64) (Side, Side) {
 		base, head := side("base", n, 0, 1, 1), side("head", n, 5, 1, 1)

@@ -58,7 +58,7 @@ func release(t testing.TB, lease strategies.Lease) {
 }
 
 // blocked counts the clients that block.
-func blocked(t testing.TB, outside *redis.Client) int {
+func blocked(t testing.TB, outside goredis.Client) int {
 	t.Helper()
 	list, err := outside.ClientList(t.Context()).Result()
 	if err != nil {
@@ -216,11 +216,7 @@ func TestCancelWithoutTheRightToUnblock(t *testing.T) {
 		t.Fatal(err)
 	}
 	config := trial.Config(t, server)
-	node := config.Nodes[0]
-	options := *goredis.OptionsOf(node)
-	options.Username, options.Password = "lock", "secret"
-	config.Nodes = []goredis.Node{{Client: redis.NewUniversalClient(&options)}}
-	t.Cleanup(func() { _ = config.Nodes[0].Client.Close() })
+	config.Nodes = []goredis.Node{{Client: redistest.Dial(t, "redis://lock:secret@"+server.Addr+"?max_retries=-1")}}
 	locker := open(t, config)
 	lease := acquire(t, locker)
 	ctx, cancel := context.WithCancel(t.Context())

@@ -32,7 +32,7 @@ func TestExcludesHandoff(t *testing.T) {
 		}
 		next <- lease
 	}()
-	outside := server.Client(t)
+	outside := lookAt(t, server)
 	poll.Until(t, "it is queued", func() bool { return outside.LLen(t.Context(), "trial:key:handoff").Val() == 1 })
 	trial.Release(t, lease)
 	got := <-next

@@ -234,7 +234,7 @@ func TestScriptThatIsNeverKnown(t *testing.T) {
 	instead := map[string]string{string(command("eval")): string(command("evalsha"))}
 	w := &wire{instead: instead, replaced: map[string]int{}}
 	lease := acquire(t, w.open(t, server, "handoff", time.Hour)) // without a script
-	calls := locktest.Calls(t, server.Client(t), func() {
+	calls := locktest.Calls(t, lookAt(t, server), func() {
 		if err := lease.Release(t.Context()); err == nil || !strings.Contains(err.Error(), "NOSCRIPT") {
 			t.Errorf("a release by a script that is never known returned %v", err)
 		}

@@ -32,7 +32,7 @@ func recorded(t *testing.T, server *redistest.Server, variant string) (trial.Pro
 			}
 			source += string(text)
 		}
-		hash, err := server.Client(t).ScriptLoad(t.Context(), source).Result()
+		hash, err := lookAt(t, server).ScriptLoad(t.Context(), source).Result()
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -49,6 +49,12 @@ func each(t *testing.T, variants []string, play func(t *testing.T, variant strin
 	}
 }
 
+// lookAt opens a client to look at the server, of the type that subscribes.
+func lookAt(t *testing.T, server *redistest.Server) *redis.Client {
+	t.Helper()
+	return server.Client(t).(*redis.Client)
+}
+
 // onOne runs a test of each variant, one after the other on one server.
 func onOne(t *testing.T, variants []string, play func(t *testing.T, server *redistest.Server, variant string)) {
 	t.Parallel()

@@ -289,11 +289,11 @@ func TestShortTTL(t *testing.T) {
 		lease := acquire(t, trial.Start(t, server, variant, time.Hour))
 		ctx, cancel := context.WithTimeout(t.Context(), length)
 		defer cancel()
-		before := info(t, server.Client(t), "stats", "total_commands_processed")
+		before := info(t, lookAt(t, server), "stats", "total_commands_processed")
 		if _, err := p.Locker.Acquire(ctx, "key"); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("waiting returned %v", err)
 		}
-		sent := info(t, server.Client(t), "stats", "total_commands_processed") - before
+		sent := info(t, lookAt(t, server), "stats", "total_commands_processed") - before
 		if most := int64(1000 * length.Seconds()); sent > most {
 			t.Errorf("one waiter sent %d commands in %v", sent, length)
 		}

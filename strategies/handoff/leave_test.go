@@ -56,7 +56,7 @@ func TestCloseGivesUpWhatComesLate(t *testing.T) {
 	server := redistest.Start(t)
 	p := trial.Start(t, server, "handoff", time.Hour)
 	trial.Release(t, acquire(t, p))
-	client := server.Client(t)
+	client := lookAt(t, server)
 	client.Set(t.Context(), lock, handoff.OweLate(locker(p), "key"), time.Hour)
 	if err := p.Close(); err != nil {
 		t.Error(err)
@@ -105,7 +105,7 @@ func TestADebtThatCannotBePaid(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
 	p := trial.Start(t, server, "handoff", time.Hour)
-	l, client := locker(p), server.Client(t)
+	l, client := locker(p), lookAt(t, server)
 	calls := locktest.Calls(t, client, func() {
 		for _, owed := range []<-chan struct{}{
 			handoff.Owe(l, "bad", func(queue string) { client.Set(t.Context(), queue, "no list", 0) }),

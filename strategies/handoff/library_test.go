@@ -58,7 +58,7 @@ func TestAnotherLibrarysLock(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			onOne(t, every, func(t *testing.T, server *redistest.Server, variant string) {
 				a, b := trial.Start(t, server, variant, time.Hour), trial.Start(t, server, variant, time.Hour)
-				release, err := take(t.Context(), server.Client(t))
+				release, err := take(t.Context(), lookAt(t, server))
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -89,7 +89,7 @@ func TestKeyOfAnotherType(t *testing.T) {
 	t.Parallel()
 	for _, variant := range both {
 		server := redistest.Start(t)
-		p, client := trial.Start(t, server, variant, time.Hour), server.Client(t)
+		p, client := trial.Start(t, server, variant, time.Hour), lookAt(t, server)
 		client.HSet(t.Context(), lock, "owner", 1)
 		_, tried := locker(p).TryAcquire(t.Context(), "key")
 		_, asked := locker(p).Acquire(t.Context(), "key")

@@ -42,7 +42,7 @@ type served struct {
 	err      error
 }
 
-func newQueue(t *testing.T, server *redistest.Server) *queue { return newQueueOn(t, server.Client(t)) }
+func newQueue(t *testing.T, server *redistest.Server) *queue { return newQueueOn(t, lookAt(t, server)) }
 
 func newQueueOn(t *testing.T, server *redis.Client) *queue {
 	ctx, cancel := context.WithCancel(context.Background())

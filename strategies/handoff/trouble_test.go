@@ -63,7 +63,7 @@ func (w *ways) delay(c *chaos, kept, late time.Duration) {
 func settable(t *testing.T) *deployment {
 	t.Helper()
 	server, clock := redistest.StartSettable(t)
-	outside := server.Client(t)
+	outside := lookAt(t, server)
 	w := new(ways)
 	var ahead time.Duration
 	return &deployment{

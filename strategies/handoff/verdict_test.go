@@ -315,7 +315,7 @@ func TestPlantedFaultsAreFound(t *testing.T) {
 			d := &deployment{
 				name: name, options: func(int) *redis.UniversalOptions { return options },
 				troubles: []trouble{
-					cutSome(server.Client(t)),
+					cutSome(lookAt(t, server)),
 					{"pause", func(c *chaos) { c.pause(server, rand.N(50*time.Millisecond)) }},
 				},
 			}

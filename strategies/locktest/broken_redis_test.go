@@ -265,7 +265,7 @@ func (l *redisLock) wait(ctx context.Context, lease *redisLease, left time.Durat
 func (l *redisLock) poll(ctx context.Context, lease *redisLease) error {
 	for {
 		select {
-		case <-time.After(time.Duration(1+rand.IntN(5)) * time.Millisecond):
+		case <-time.After(time.Duration(2+rand.IntN(8)) * time.Millisecond):
 		case <-ctx.Done():
 			return fmt.Errorf("poll %q: %w", lease.name, ctx.Err())
 		}

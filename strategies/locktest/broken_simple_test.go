@@ -282,7 +282,7 @@ func (l *quorumLock) Acquire(ctx context.Context, key string) (strategies.Lease,
 		select {
 		case <-ctx.Done():
 			return nil, fmt.Errorf("%d of %d nodes: %w", votes, len(l.config.Nodes), ctx.Err())
-		case <-time.After(time.Duration(1+rand.IntN(10)) * time.Millisecond):
+		case <-time.After(time.Duration(5+rand.IntN(20)) * time.Millisecond):
 		}
 	}
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/lockbench/lockbench/internal/pause"
 	"github.com/lockbench/lockbench/internal/testkit/network"
 	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/strategies/goredis"
@@ -49,8 +50,7 @@ type stage struct {
 	outside   []*outside // one per server
 	expiring  bool       // keys with a TTL may be left, by clients that could not clean up
 
-	standstill func(do func()) time.Duration // measure, but in tests of the suite
-	slowest    atomic.Int64                  // try-lock while standstill measures
+	slowest atomic.Int64 // try-lock while measure measures
 }
 
 // instance is one application instance: a Locker and its connections.
@@ -69,7 +69,6 @@ func newStage(ctx context.Context, check Check, fixture Fixture, info strategies
 		patience: cmp.Or(fixture.Patience, usualPatience), rounds: cmp.Or(fixture.Rounds, usualRounds),
 		id: fmt.Sprintf("%016x", rand.Uint64()), locks: map[string]bool{},
 	}
-	s.standstill = s.measure
 	s.prefix = "locktest-" + s.id + ":"
 	if fixture.Patience == 0 && limit(check.Name, info) != "" {
 		s.patience = limitedPatience
@@ -346,18 +345,15 @@ const attempts = 6
 // still for a fifth of the TTL meanwhile, that may have been the cause, and calmly plays again,
 // with twice the TTL; after the last attempt the check is not judged.
 func (s *stage) calmly(ttl time.Duration, play func(ttl time.Duration) (fault string)) {
-	for attempt := 1; ; attempt, ttl = attempt+1, 2*ttl {
-		var fault string
-		longest := s.standstill(func() { fault = play(ttl) })
-		switch {
-		case fault == "":
-			return
-		case longest < ttl/5:
-			s.fatalf("%s", fault)
-		case attempt == attempts:
-			s.notJudged("%s, with a TTL of %v, but the machine stood still for %v", fault, ttl, longest)
-		}
-		s.Logf("%s, with a TTL of %v, but the machine stood still for %v: once more", fault, ttl, longest)
+	fault, spoilt := pause.Calmly(attempts, ttl, s.measure, play)
+	for _, once := range spoilt {
+		s.Logf("%s", once)
+	}
+	switch {
+	case fault != "":
+		s.fatalf("%s", fault)
+	case len(spoilt) == attempts:
+		s.notJudged("%s", spoilt[attempts-1])
 	}
 }
 
@@ -365,7 +361,7 @@ func (s *stage) calmly(ttl time.Duration, play func(ttl time.Duration) (fault st
 // the machine stands still, the lease runs out whatever the watchdog does.
 func (s *stage) awake(ttl time.Duration, play func(ttl time.Duration)) {
 	s.calmly(ttl, func(ttl time.Duration) (fault string) {
-		if longest := s.standstill(func() { play(ttl) }); s.info.Claims.Watchdog && longest >= ttl/3 {
+		if longest := s.measure(func() { play(ttl) }); s.info.Claims.Watchdog && longest >= ttl/3 {
 			return "a watchdog that went on might not have kept the lease"
 		}
 		return ""

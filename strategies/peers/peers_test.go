@@ -28,11 +28,9 @@ func TestConformance(t *testing.T) {
 	for _, name := range extent.Chosen([]string{"rueidislock", "rueidislock:tuned=true"}) {
 		t.Run(name, func(t *testing.T) {
 			variant := trial.Variant(t, name)
-			locktest.Run(t, func(t *testing.T) locktest.Fixture {
-				fixture := trial.Fixture(t, variant)
-				fixture.Rounds = 4 // each may lose a waiter for two seconds
-				return fixture
-			}, variant.Info())
+			fixture := trial.Fixture(t, variant)
+			fixture.Rounds = 4 // each may lose a waiter for two seconds
+			locktest.Run(t, func(*testing.T) locktest.Fixture { return fixture }, variant.Info())
 		})
 	}
 }

@@ -27,7 +27,7 @@ const (
 )
 
 // queued are the owners in the queue.
-func queued(t testing.TB, outside *redis.Client) []string {
+func queued(t testing.TB, outside goredis.Client) []string {
 	t.Helper()
 	owners, err := outside.LRange(t.Context(), queue, 0, -1).Result()
 	if err != nil {
@@ -37,7 +37,7 @@ func queued(t testing.TB, outside *redis.Client) []string {
 }
 
 // scores are the deadlines by owner.
-func scores(t testing.TB, outside *redis.Client) map[string]int64 {
+func scores(t testing.TB, outside goredis.Client) map[string]int64 {
 	t.Helper()
 	members, err := outside.ZRangeWithScores(t.Context(), deadlines, 0, -1).Result()
 	if err != nil {
@@ -59,7 +59,7 @@ type waiter struct {
 
 // enqueue starts a waiter and returns when it is the n-th in the queue and has had
 // the answers to its two tries.
-func enqueue(t testing.TB, outside *redis.Client, p trial.Process, n int) *waiter {
+func enqueue(t testing.TB, outside goredis.Client, p trial.Process, n int) *waiter {
 	t.Helper()
 	before := p.Counts().Attempts
 	w := start(t, p)

@@ -30,7 +30,7 @@ const (
 type cluster struct {
 	t       *testing.T
 	servers []*redistest.Server
-	look    []*redis.Client
+	look    []goredis.Client
 }
 
 func start(t *testing.T, n int) *cluster {

@@ -7,11 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
 	"github.com/lockbench/lockbench/internal/store/network"
 	"github.com/lockbench/lockbench/internal/testkit/drive"
-	"github.com/lockbench/lockbench/internal/testkit/redistest"
 )
 
 // detour is a way through the proxies of faults, and what begins and ends all of them.
@@ -46,22 +43,27 @@ func detour(t *testing.T, texts ...string) (
 // trip has one request after another go there and back while a fault of the network
 // lasts, until enough says so of the shortest and the longest, for 20 seconds at most.
 func trip(
-	t *testing.T, server *redistest.Server, text string, enough func(shortest, longest time.Duration) bool,
+	t *testing.T, server, text string, enough func(shortest, longest time.Duration) bool,
 ) (shortest, longest time.Duration) {
 	t.Helper()
 	dial, hit, end := detour(t, text)
-	client := redis.NewClient(&redis.Options{
-		Addr: server.Addr, Dialer: dial, MaxRetries: -1, PoolSize: 1, ReadTimeout: time.Minute,
-	})
-	defer client.Close()
+	conn, err := dial(t.Context(), "tcp", server)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
 	ping := func() time.Duration {
 		began := time.Now()
-		if err := client.Ping(t.Context()).Err(); err != nil {
+		_, err := conn.Write([]byte("?"))
+		if err == nil {
+			_, err = io.ReadFull(conn, make([]byte, 1))
+		}
+		if err != nil {
 			t.Fatal(err)
 		}
 		return time.Since(began)
 	}
-	ping() // dials
+	ping() // the proxy has dialled
 	hit(t)
 	shortest = time.Hour
 	for began := time.Now(); time.Since(began) < 20*time.Second && !enough(shortest, longest); {
@@ -78,17 +80,17 @@ func TestJitterGoesBothWays(t *testing.T) {
 	t.Parallel()
 	const both, jitter = 2 * 100 * time.Millisecond, 2 * 90 * time.Millisecond
 	const early = time.Millisecond // pause.Sleepers are right on average, and end as often early as late
-	server := redistest.Start(t)
+	server := drive.Serve(t, echo)
 	few := 0
 	shortest, _ := trip(t, server, "latency:delay=100ms", func(_, _ time.Duration) bool { few++; return few > 5 })
 	if shortest < both-early {
-		t.Errorf("a PING took %v, and %v both ways without jitter", shortest, both)
+		t.Errorf("a trip took %v, and %v both ways without jitter", shortest, both)
 	}
 	shortest, longest := trip(t, server, "latency:delay=100ms,jitter=90ms", func(shortest, longest time.Duration) bool {
 		return shortest < both && longest > both
 	})
 	if shortest >= both || shortest < both-jitter || longest <= both {
-		t.Errorf("with jitter a PING took %v to %v, and %v without", shortest, longest, both)
+		t.Errorf("with jitter a trip took %v to %v, and %v without", shortest, longest, both)
 	}
 }
 
@@ -96,7 +98,7 @@ func TestJitterGoesBothWays(t *testing.T) {
 func TestDistance(t *testing.T) {
 	t.Parallel()
 	const oneWay, trips = 20 * time.Millisecond, 100
-	server := redistest.Start(t)
+	server := drive.Serve(t, echo)
 	for name, texts := range map[string][]string{
 		"latency":           {"latency:at=0s,delay=20ms"},
 		"after a bandwidth": {"bandwidth:at=0s,rate=100000", "latency:at=0s,delay=20ms"},
@@ -105,7 +107,7 @@ func TestDistance(t *testing.T) {
 			t.Parallel()
 			dial, hit, _ := detour(t, texts...)
 			hit(t)
-			conn, err := dial(t.Context(), "tcp", server.Addr)
+			conn, err := dial(t.Context(), "tcp", server)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -113,15 +115,15 @@ func TestDistance(t *testing.T) {
 			begin := time.Now()
 			go func() {
 				for range trips {
-					_, _ = conn.Write([]byte("PING\r\n")) // the reader sees that it failed
+					_, _ = conn.Write([]byte("ping\r\n")) // the reader sees that it failed
 					time.Sleep(100 * time.Microsecond)    // so that they are not one piece
 				}
 			}()
-			if _, err := io.ReadFull(conn, make([]byte, trips*len("+PONG\r\n"))); err != nil {
+			if _, err := io.ReadFull(conn, make([]byte, trips*len("ping\r\n"))); err != nil {
 				t.Fatal(err)
 			}
 			if took, inTurn := time.Since(begin), trips*oneWay; took > inTurn/2 {
-				t.Errorf("%d PINGs took %v; had they waited for each other it would have been %v", trips, took, inTurn)
+				t.Errorf("%d trips took %v; had they waited for each other it would have been %v", trips, took, inTurn)
 			}
 		})
 	}

@@ -119,7 +119,7 @@ func StartPair(t testing.TB) *Pair {
 	t.Helper()
 	p := &Pair{Server: Start(t)}
 	p.Together()
-	p.Nodes = [2]*redis.Client{p.Client(t), look(t, &redis.Options{Addr: p.own.Replica.Addr()})}
+	p.Nodes = [2]*redis.Client{look(t, &redis.Options{Addr: p.Server.Addr}), look(t, &redis.Options{Addr: p.own.Replica.Addr()})}
 	return p
 }
 

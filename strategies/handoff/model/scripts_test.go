@@ -13,11 +13,11 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/redis/go-redis/v9"
 
 	"github.com/lockbench/lockbench/internal/testkit/redistest"
+	"github.com/lockbench/lockbench/strategies/goredis"
 )
 
 // scripts carry out the model's commands on a real Redis. Each question is asked once: the search meets the same
@@ -27,7 +27,7 @@ type scripts struct {
 	mu      sync.Mutex
 	answers map[question]answer
 	texts   map[verb]*redis.Script
-	clients map[bool]*redis.Client // of two users: one who may publish, and one who may not
+	clients map[bool]goredis.Client // of two users: one who may publish, and one who may not
 }
 
 // question is a command, and the lock that it meets.
@@ -104,17 +104,13 @@ return shown`)
 func openScripts(t testing.TB) *scripts {
 	t.Helper()
 	server := redistest.Start(t)
-	s := &scripts{t: t, clients: map[bool]*redis.Client{}}
+	s := &scripts{t: t, clients: map[bool]goredis.Client{}}
 	for user, channels := range map[string]string{"speaker": "&*", "mute": "resetchannels"} {
 		err := server.Client(t).Do(t.Context(), "ACL", "SETUSER", user, "on", "nopass", "~*", "+@all", channels).Err()
 		if err != nil {
 			t.Fatal(err)
 		}
-		client := redis.NewClient(&redis.Options{
-			Addr: server.Addr, Username: user, Password: "any", MaxRetries: -1, DisableIdentity: true,
-		})
-		t.Cleanup(func() { _ = client.Close() })
-		s.clients[user == "mute"] = client
+		s.clients[user == "mute"] = redistest.Dial(t, "redis://"+user+":any@"+server.Addr+"?max_retries=-1")
 	}
 	if err := show.Load(t.Context(), s.clients[false]).Err(); err != nil {
 		t.Fatal(err)
@@ -165,8 +161,7 @@ func source(t testing.TB, names ...string) (text string) {
 func base(hears [2]bool) string { return fmt.Sprint(hears, ":") }
 
 // listen listens to the channels of the processes that are to be heard.
-func (s *scripts) listen(client *redis.Client) {
-	ctx := s.t.Context()
+func (s *scripts) listen(client goredis.Client) {
 	var channels []string
 	for _, hears := range [][2]bool{{true, false}, {false, true}, {true, true}} {
 		for i, process := range processes {
@@ -175,20 +170,7 @@ func (s *scripts) listen(client *redis.Client) {
 			}
 		}
 	}
-	ear := client.SSubscribe(ctx, channels...)
-	for range channels {
-		if _, err := ear.ReceiveTimeout(ctx, 20*time.Second); err != nil {
-			s.t.Fatal(err)
-		}
-	}
-	over := make(chan struct{})
-	go func() {
-		defer close(over)
-		for err := error(nil); err == nil; {
-			_, err = ear.Receive(ctx)
-		}
-	}()
-	s.t.Cleanup(func() { _ = ear.Close(); <-over })
+	redistest.Hear(s.t, client, channels...)
 }
 
 // exec carries out a command, and says what was published.

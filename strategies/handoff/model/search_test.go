@@ -101,7 +101,7 @@ func (s *search) find(f faults) result {
 	first := start(f)
 	s.seen = map[uint64]int32{}
 	s.met = make([][]bool, len(s.goals))
-	s.add(&first, 0, step{})
+	s.add(&first, maphash.Comparable(seed, first), 0, step{})
 	todo, later := []world{first}, []world(nil)
 	numbers, laterNumbers := []int32{0}, []int32(nil)
 	for len(todo) > 0 {
@@ -115,9 +115,10 @@ func (s *search) find(f faults) result {
 					return
 				}
 				n.tidy()
-				to, known := s.seen[maphash.Comparable(seed, *n)]
+				hash := maphash.Comparable(seed, *n)
+				to, known := s.seen[hash]
 				if !known {
-					to = s.add(n, from, by)
+					to = s.add(n, hash, from, by)
 					later, laterNumbers = append(later, *n), append(laterNumbers, to)
 				}
 				if by.class != harms && by.class != wills {
@@ -144,9 +145,9 @@ func (s *search) find(f faults) result {
 	return result{sound, nil, len(s.by), true}
 }
 
-func (s *search) add(w *world, from int32, by step) int32 {
+func (s *search) add(w *world, hash uint64, from int32, by step) int32 {
 	number := int32(len(s.by))
-	s.seen[maphash.Comparable(seed, *w)] = number
+	s.seen[hash] = number
 	s.parent, s.by = append(s.parent, from), append(s.by, by)
 	for g := range s.goals {
 		s.met[g] = append(s.met[g], s.goals[g].holds(w))

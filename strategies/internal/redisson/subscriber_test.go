@@ -12,6 +12,7 @@ import (
 
 	"github.com/lockbench/lockbench/internal/testkit/poll"
 	"github.com/lockbench/lockbench/internal/testkit/redistest"
+	"github.com/lockbench/lockbench/strategies/goredis"
 	"github.com/lockbench/lockbench/strategies/internal/redisson"
 )
 
@@ -22,7 +23,7 @@ func topic(channel string) redisson.Topic { return redisson.Topic{Channel: chann
 // queue is waiters on one channel of a Subscriber, by number.
 type queue struct {
 	t          *testing.T
-	outside    *redis.Client
+	outside    goredis.Client
 	subscriber *redisson.Subscriber
 	places     []redisson.Place
 	parked     int

@@ -25,7 +25,10 @@ func Conform(t *testing.T, variants ...string) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel() // they wait most of the time
 			variant := Variant(t, name)
-			locktest.Run(t, func(t *testing.T) locktest.Fixture { return Fixture(t, variant) }, variant.Info())
+			// One fixture for all checks, which come one after the other: a server for each would cost as much as
+			// the checks.
+			fixture := Fixture(t, variant)
+			locktest.Run(t, func(*testing.T) locktest.Fixture { return fixture }, variant.Info())
 		})
 	}
 }
@@ -35,6 +38,7 @@ func Conform(t *testing.T, variants ...string) {
 func Fixture(t testing.TB, variant strategies.Variant) locktest.Fixture {
 	t.Helper()
 	f := Everything(t, variant)
+	f.Rounds = extent.Rounds()
 	if !thorough(variant) {
 		f.Cluster, f.Clock = nil, nil
 	}

@@ -1,9 +1,11 @@
-package replies
+package internal_test
 
 import (
 	"maps"
 	"slices"
 	"testing"
+
+	"github.com/lockbench/lockbench/internal/replies"
 )
 
 const infoSample = "# Clients\r\nconnected_clients:3\r\nmaxclients:10000\r\n\r\n# " +
@@ -12,7 +14,7 @@ const infoSample = "# Clients\r\nconnected_clients:3\r\nmaxclients:10000\r\n\r\n
 	"cmdstat_client|setname:calls=2,usec=3\r\ncmdstat_broken:usec=3\r\nnonsense\r\nused_memory:many\r\n"
 
 func TestParseInfo(t *testing.T) {
-	fields := ParseInfo(infoSample)
+	fields := replies.ParseInfo(infoSample)
 	if n := fields.Integer("maxclients"); n == nil || *n != 10000 {
 		t.Errorf("maxclients = %v", n)
 	}
@@ -28,7 +30,7 @@ func TestParseInfo(t *testing.T) {
 	if got, want := fields.Calls(), (map[string]int64{"get": 21, "client|setname": 2}); !maps.Equal(got, want) {
 		t.Errorf("commands = %v, want %v", got, want)
 	}
-	if ParseInfo("# Commandstats\r\n").Calls() != nil {
+	if replies.ParseInfo("# Commandstats\r\n").Calls() != nil {
 		t.Error("no commands are nil, not empty")
 	}
 }
@@ -37,7 +39,7 @@ func FuzzParseInfo(f *testing.F) {
 	f.Add(infoSample)
 	f.Add("a:b:c\n:\n::\ncmdstat_:calls=\ncmdstat_x:calls=9999999999999999999")
 	f.Fuzz(func(t *testing.T, text string) {
-		fields := ParseInfo(text)
+		fields := replies.ParseInfo(text)
 		for field := range fields {
 			fields.Integer(field)
 			fields.Seconds(field)
@@ -61,11 +63,11 @@ func TestClients(t *testing.T) {
 		{"id": "3", "addr": "127.0.0.1:52034", "name": "", "age": "7", "cmd": "client|list"},
 		{"id": "4", "addr": "/tmp/redis.sock:0", "name": "lockbench:a=b", "cmd": "get"},
 	}
-	got := slices.Collect(Clients(list))
+	got := slices.Collect(replies.Clients(list))
 	if !slices.EqualFunc(got, want, maps.Equal) {
 		t.Errorf("clients %v, want %v", got, want)
 	}
-	for client := range Clients(list) { // a loop may end before the list does
+	for client := range replies.Clients(list) { // a loop may end before the list does
 		if client["id"] != "3" {
 			t.Errorf("the first client is %v", client)
 		}

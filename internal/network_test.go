@@ -1,4 +1,4 @@
-package network_test
+package internal_test
 
 import (
 	"errors"

@@ -1,9 +1,11 @@
-package background
+package internal_test
 
 import (
 	"runtime"
 	"sync/atomic"
 	"testing"
+
+	"github.com/lockbench/lockbench/strategies/internal/background"
 )
 
 // Close waits for all that started, also for what others start at that moment; -race finds a
@@ -11,7 +13,7 @@ import (
 func TestCloseBesideGo(t *testing.T) {
 	t.Parallel()
 	for range 100 {
-		var g Group
+		var g background.Group
 		var started, ended atomic.Int64
 		others := make(chan struct{})
 		go func() {

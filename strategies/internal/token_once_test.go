@@ -1,12 +1,10 @@
-package token_test
+package internal_test
 
 import (
 	"context"
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/redis/go-redis/v9"
 
 	"github.com/lockbench/lockbench/internal/testkit/poll"
 	"github.com/lockbench/lockbench/internal/testkit/redistest"
@@ -23,11 +21,8 @@ func TestAnExtensionIsSentOnce(t *testing.T) {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
 			server := redistest.Start(t)
-			client := redis.NewClient(&redis.Options{
-				Addr: server.Addr, ReadTimeout: 100 * time.Millisecond, MaxRetries: 3,
-				MinRetryBackoff: 100 * time.Millisecond, MaxRetryBackoff: 100 * time.Millisecond,
-			})
-			t.Cleanup(func() { _ = client.Close() })
+			client := redistest.Dial(t, server.URL()+
+				"?read_timeout=100ms&max_retries=3&min_retry_backoff=100ms&max_retry_backoff=100ms")
 			held := take(t, client, "mine", time.Minute)
 			if err := held.Extend(t.Context(), time.Minute); err != nil { // the script is loaded
 				t.Fatal(err)

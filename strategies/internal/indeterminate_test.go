@@ -1,4 +1,4 @@
-package indeterminate_test
+package internal_test
 
 import (
 	"context"

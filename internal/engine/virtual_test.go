@@ -1,4 +1,4 @@
-package virtual_test
+package engine_test
 
 import (
 	"cmp"

@@ -1,8 +1,10 @@
-package layout
+package internal_test
 
 import (
 	"strings"
 	"testing"
+
+	"github.com/lockbench/lockbench/internal/layout"
 )
 
 func TestNoLineOfATerminalIsWiderThanThePage(t *testing.T) {
@@ -11,12 +13,12 @@ func TestNoLineOfATerminalIsWiderThanThePage(t *testing.T) {
 		"words": strings.Repeat("word ", 90), "one word": strings.Repeat("x", 300),
 		"wide letters": strings.Repeat("錠", 90),
 	} {
-		p := &Page{}
+		p := &layout.Page{}
 		p.Entry("label", text)
 		p.Point("about", text)
 		p.Remark("! ", text)
 		for line := range strings.Lines(p.String()) {
-			if width := TextWidth(strings.TrimSuffix(line, "\n")); width > Width {
+			if width := layout.TextWidth(strings.TrimSuffix(line, "\n")); width > layout.Width {
 				t.Errorf("%s: a line has %d columns: %s", name, width, line)
 			}
 		}
@@ -29,7 +31,7 @@ func TestNoLineOfATerminalIsWiderThanThePage(t *testing.T) {
 
 func TestMarkdownKeepsWhatIsNotItsOwn(t *testing.T) {
 	t.Parallel()
-	p := &Page{Markdown: true, Paint: true}
+	p := &layout.Page{Markdown: true, Paint: true}
 	p.Entry("a|b", "x_y")
 	p.Entry("", "and *more*")
 	p.Entry("silent", "")
@@ -42,7 +44,7 @@ func TestMarkdownKeepsWhatIsNotItsOwn(t *testing.T) {
 
 func TestGridOfATerminal(t *testing.T) {
 	t.Parallel()
-	p := &Page{Paint: true}
+	p := &layout.Page{Paint: true}
 	p.Grid("lrl", [][]string{
 		{"\nname", "n", "says"}, {p.Red("錠"), "1", "a"}, {"a long name"}, {"b", "22", p.Red("x\ny")},
 	})
@@ -55,7 +57,7 @@ func TestGridOfATerminal(t *testing.T) {
 
 func TestColumnsLeaveNoBlanksBehind(t *testing.T) {
 	t.Parallel()
-	p := &Page{}
+	p := &layout.Page{}
 	p.Columns("  ", [][]string{{"a", "1", ""}, {"longer", "2", "FAIL"}})
 	var written strings.Builder
 	if err := p.Save(&written, "page"); err != nil {
@@ -70,7 +72,7 @@ func TestColumnsAndTablesFitThePage(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("word ", 20) + "end"
 	for _, wide := range []int{40, 60, 80, 120} {
-		p := &Page{Wide: wide}
+		p := &layout.Page{Wide: wide}
 		p.Columns("  ", [][]string{
 			{"name", "claims", "idea"}, {"a", long, long}, nil, {"one line"}, {"b", "c"},
 		})
@@ -79,7 +81,7 @@ func TestColumnsAndTablesFitThePage(t *testing.T) {
 			{"spin " + long, "acquisitions", "806.123/s", "805.456/s", "-0.1 %", "none found"},
 		})
 		for line := range strings.Lines(p.String()) {
-			if width := TextWidth(strings.TrimSuffix(line, "\n")); width > wide {
+			if width := layout.TextWidth(strings.TrimSuffix(line, "\n")); width > wide {
 				t.Errorf("at %d a line has %d columns: %s", wide, width, line)
 			}
 		}

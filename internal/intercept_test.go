@@ -1,4 +1,4 @@
-package intercept_test
+package internal_test
 
 import (
 	"crypto/tls"

@@ -1,9 +1,10 @@
-package check
+package command_test
 
 import (
 	"context"
 	"testing"
 
+	"github.com/lockbench/lockbench/internal/apps/check"
 	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/strategies/baselines"
 	"github.com/lockbench/lockbench/strategies/locktest"
@@ -23,10 +24,10 @@ func variant(t *testing.T, s strategies.Strategy) strategies.Variant {
 func TestAnInterruptedRunSaysWhatItDidNotRun(t *testing.T) {
 	t.Parallel()
 	ctx, interrupt := context.WithCancel(t.Context())
-	d, err := Run(ctx, Options{
+	d, err := check.Run(ctx, check.Options{
 		Strategy: variant(t, baselines.Local()),
-		Progress: func(check string) {
-			if check == "cancelled at any moment" {
+		Progress: func(name string) {
+			if name == "cancelled at any moment" {
 				interrupt()
 			}
 		},
@@ -34,19 +35,19 @@ func TestAnInterruptedRunSaysWhatItDidNotRun(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !d.Interrupted || len(d.With(NotRun)) == 0 || len(d.With(locktest.Passed)) == 0 {
-		t.Errorf("interrupted %v, not run %q, passed %q", d.Interrupted, d.With(NotRun), d.With(locktest.Passed))
+	if !d.Interrupted || len(d.With(check.NotRun)) == 0 || len(d.With(locktest.Passed)) == 0 {
+		t.Errorf("interrupted %v, not run %q, passed %q", d.Interrupted, d.With(check.NotRun), d.With(locktest.Passed))
 	}
-	for i, check := range locktest.Checks() {
-		if d.Checks[i].Check != check.Name || d.Checks[i].Outcome == "" || d.Checks[i].Outcome == locktest.Broken {
-			t.Errorf("%+v, want %s", d.Checks[i], check.Name)
+	for i, c := range locktest.Checks() {
+		if d.Checks[i].Check != c.Name || d.Checks[i].Outcome == "" || d.Checks[i].Outcome == locktest.Broken {
+			t.Errorf("%+v, want %s", d.Checks[i], c.Name)
 		}
 	}
 }
 
 func TestServersFailOver(t *testing.T) {
 	t.Parallel()
-	d, err := Run(t.Context(), Options{Strategy: variant(t, polled.Strategies()[0]), Only: []string{"failover"}})
+	d, err := check.Run(t.Context(), check.Options{Strategy: variant(t, polled.Strategies()[0]), Only: []string{"failover"}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-package gate
+package command_test
 
 import (
 	"bytes"
@@ -16,6 +16,7 @@ import (
 	"github.com/aclements/go-moremath/stats"
 
 	"github.com/lockbench/lockbench/command"
+	"github.com/lockbench/lockbench/internal/gate"
 	"github.com/lockbench/lockbench/results"
 	"github.com/lockbench/lockbench/results/compare"
 )
@@ -29,8 +30,8 @@ const (
 // What the builds are compared on: everybody at one lock, where the clock decides,
 // and a lock for everybody, where the number of commands hardly varies.
 var (
-	contended = []string{"-s", Strategy, "-c", "8", "--hold", "1ms", "-d", "400ms", "-w", "100ms"}
-	apart     = []string{"-s", Strategy, "-c", "8", "--keys", "64", "--hold", "1ms", "-d", "400ms", "-w", "100ms"}
+	contended = []string{"-s", gate.Strategy, "-c", "8", "--hold", "1ms", "-d", "400ms", "-w", "100ms"}
+	apart     = []string{"-s", gate.Strategy, "-c", "8", "--keys", "64", "--hold", "1ms", "-d", "400ms", "-w", "100ms"}
 )
 
 // TestGate is the proof that the gate fires and does not cry wolf, by any metric
@@ -45,9 +46,9 @@ func TestGate(t *testing.T) {
 		t.Fatal(err)
 	}
 	g := newWorkshop(t)
-	base := g.build("base", Fault{})
-	same := g.build("same", Fault{})
-	dearer := g.build("dearer", Fault{Commands: 1})
+	base := g.build("base", gate.Fault{})
+	same := g.build("same", gate.Fault{})
+	dearer := g.build("dearer", gate.Fault{Commands: 1})
 
 	var equal, slower, costly trials
 	for round := 1; round <= rounds; round++ {
@@ -57,7 +58,7 @@ func TestGate(t *testing.T) {
 		effect := max(0.1, -*aa.primary().Detectable)
 		rate := *aa.primary().Base.Median
 		delay := time.Duration(effect / (1 - effect) / rate * float64(time.Second))
-		slow := g.compare(base, g.build(fmt.Sprintf("slower-%d", round), Fault{Delay: delay}), contended)
+		slow := g.compare(base, g.build(fmt.Sprintf("slower-%d", round), gate.Fault{Delay: delay}), contended)
 		slow.injected = effect
 		slower.add(slow)
 		t.Logf("round %d: A/A %s %+.1f %%, would find %.1f %%; injected %.1f %%: %s %+.1f %%", round,
@@ -95,7 +96,7 @@ type workshop struct {
 func newWorkshop(t *testing.T) *workshop {
 	g := &workshop{t: t, dir: t.TempDir()}
 	g.lockbench = filepath.Join(g.dir, "lockbench")
-	g.do("go", "build", "-o", g.lockbench, "../../cmd/lockbench")
+	g.do("go", "build", "-o", g.lockbench, "../cmd/lockbench")
 	return g
 }
 
@@ -107,11 +108,11 @@ func (g *workshop) do(name string, args ...string) {
 }
 
 // build makes a lockbench with that fault.
-func (g *workshop) build(name string, f Fault) string {
+func (g *workshop) build(name string, f gate.Fault) string {
 	g.t.Helper()
 	file := filepath.Join(g.dir, name)
 	flags := fmt.Sprintf("-X main.delay=%s -X main.commands=%d", f.Delay, f.Commands)
-	g.do("go", "build", "-o", file, "-ldflags", flags, "./lock")
+	g.do("go", "build", "-o", file, "-ldflags", flags, "../internal/gate/lock")
 	return file
 }
 

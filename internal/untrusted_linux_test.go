@@ -1,4 +1,4 @@
-package untrusted
+package internal_test
 
 import (
 	"os"
@@ -7,13 +7,15 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/lockbench/lockbench/internal/untrusted"
 )
 
 func TestReadFile(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	in := func(name string) string { return filepath.Join(dir, name) }
-	for name, size := range map[string]int64{"most": MaxFile, "more": MaxFile + 1} {
+	for name, size := range map[string]int64{"most": untrusted.MaxFile, "more": untrusted.MaxFile + 1} {
 		if err := os.WriteFile(in(name), nil, 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -34,7 +36,7 @@ func TestReadFile(t *testing.T) {
 	} {
 		answer := make(chan error, 1)
 		go func() {
-			_, err := ReadFile(name)
+			_, err := untrusted.ReadFile(name)
 			answer <- err
 		}()
 		select {
@@ -46,7 +48,7 @@ func TestReadFile(t *testing.T) {
 			t.Fatalf("%s: no answer", name)
 		}
 	}
-	if content, err := ReadFile(in("most")); err != nil || len(content) != MaxFile {
+	if content, err := untrusted.ReadFile(in("most")); err != nil || len(content) != untrusted.MaxFile {
 		t.Errorf("%d bytes, %v", len(content), err)
 	}
 }

@@ -1,4 +1,4 @@
-package validity_test
+package internal_test
 
 import (
 	"errors"

@@ -1,4 +1,4 @@
-package untrusted
+package internal_test
 
 import (
 	"encoding/json"
@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"unicode"
+
+	"github.com/lockbench/lockbench/internal/untrusted"
 )
 
 func TestPrintable(t *testing.T) {
@@ -21,7 +23,7 @@ func TestPrintable(t *testing.T) {
 		"\U000e0041\ufeff\uFFFD":            `\U000e0041\ufeff` + "\uFFFD",
 		`'`:                                 `'`,
 	} {
-		if got := Printable(text); got != want {
+		if got := untrusted.Printable(text); got != want {
 			t.Errorf("%q: %q, want %q", text, got, want)
 		}
 	}
@@ -40,9 +42,9 @@ func onlyShows(text string) bool {
 func FuzzPrintable(f *testing.F) {
 	f.Add("a\n::error::b\x1b[2K\xff##[x]")
 	f.Fuzz(func(t *testing.T, text string) {
-		got := Printable(text)
-		if !onlyShows(got) || Printable(got) != got {
-			t.Errorf("%q: %q, again %q", text, got, Printable(got))
+		got := untrusted.Printable(text)
+		if !onlyShows(got) || untrusted.Printable(got) != got {
+			t.Errorf("%q: %q, again %q", text, got, untrusted.Printable(got))
 		}
 	})
 }
@@ -53,12 +55,12 @@ func FuzzJSON(f *testing.F) {
 	f.Add([]byte(`{"cut": "\`))
 	f.Fuzz(func(t *testing.T, document []byte) {
 		var before, after any
-		wrong, err := json.Unmarshal(document, &before), json.Unmarshal(JSON(document), &after)
+		wrong, err := json.Unmarshal(document, &before), json.Unmarshal(untrusted.JSON(document), &after)
 		if (wrong == nil) != (err == nil) {
 			t.Fatalf("%q: %v, then %v", document, wrong, err)
 		}
 		if want, apart := printable(before); apart && !reflect.DeepEqual(want, after) {
-			t.Errorf("%q became %q, want %q", document, JSON(document), want)
+			t.Errorf("%q became %q, want %q", document, untrusted.JSON(document), want)
 		}
 	})
 }
@@ -73,7 +75,7 @@ func printable(value any) (any, bool) {
 	}
 	switch v := value.(type) {
 	case string:
-		return Printable(v), true
+		return untrusted.Printable(v), true
 	case []any:
 		for i := range v {
 			v[i] = part(v[i])
@@ -81,7 +83,7 @@ func printable(value any) (any, bool) {
 	case map[string]any:
 		all := map[string]any{}
 		for name, value := range v {
-			all[Printable(name)] = part(value)
+			all[untrusted.Printable(name)] = part(value)
 		}
 		return all, apart && len(all) == len(v)
 	}

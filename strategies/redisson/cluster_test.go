@@ -14,9 +14,11 @@ import (
 	"github.com/lockbench/lockbench/internal/testkit/poll"
 	"github.com/lockbench/lockbench/internal/testkit/redistest"
 	"github.com/lockbench/lockbench/strategies"
-	_ "github.com/lockbench/lockbench/strategies/all"
 	"github.com/lockbench/lockbench/strategies/internal/trial"
+	"github.com/lockbench/lockbench/strategies/semaphore"
 )
+
+func init() { strategies.RegisterStrategy(semaphore.Strategy()) }
 
 // cluster is one of three primaries, for all subtests.
 type cluster struct {
