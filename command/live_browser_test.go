@@ -21,7 +21,8 @@ import (
 )
 
 // rows are the texts of the tables' rows, after each table's title.
-const rows = `[...document.querySelectorAll("main tbody tr")].map(row => [...row.children].map(e => e.textContent).join("|"))`
+const rows = `[...document.querySelectorAll("main tbody tr")].map(row =>
+	[...row.children].map(e => e.textContent).join("|"))`
 
 // TestInABrowserALivePage opens the page in the middle of a run, as make browser runs it. What it says then of the run
 // that has ended, and at the end of all, is what the table says; the browser complains of nothing.

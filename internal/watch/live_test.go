@@ -137,7 +137,9 @@ func TestThePageTrustsOnlyItsOwnScript(t *testing.T) {
 	}
 	defer answer.Body.Close()
 	got := answer.Header.Get("Content-Security-Policy")
-	for _, want := range []string{"default-src 'none'", "script-src 'sha256-", "connect-src 'self'", "frame-ancestors 'none'"} {
+	for _, want := range []string{
+		"default-src 'none'", "script-src 'sha256-", "connect-src 'self'", "frame-ancestors 'none'",
+	} {
 		if !strings.Contains(got, want) || strings.Contains(got, "script-src 'unsafe") {
 			t.Errorf("the policy is %q, without %s", got, want)
 		}

@@ -32,12 +32,11 @@ func newMetrics() (http.Handler, *metrics) {
 	return paths, m
 }
 
-// metric is one metric of a strategy: a histogram, or a number.
+// metric is one metric of a strategy: a histogram, or a counter.
 type metric struct {
 	*prometheus.Desc
-	kind      prometheus.ValueType
 	histogram func(results.Run) results.Distribution
-	number    func(results.Run) float64
+	counter   func(results.Run) float64
 }
 
 // labelled are what tells the series of a metric apart; a point only in a sweep.
@@ -47,47 +46,38 @@ func described(name, help string, more ...string) *prometheus.Desc {
 	return prometheus.NewDesc("lockbench_"+name, help, append(slices.Clone(labelled), more...), nil)
 }
 
+func counter(name, help string, of func(results.Run) float64) metric {
+	return metric{Desc: described(name, help), counter: of}
+}
+
+func durations(name, help string, of func(results.Run) results.Distribution) metric {
+	return metric{Desc: described(name, help), histogram: of}
+}
+
 var (
 	all = []metric{
-		{
-			Desc:      described("wait_seconds", "Time from asking for the lock to the lease, of waits that ended with one."),
-			histogram: func(r results.Run) results.Distribution { return r.Waiting.PerAcquisition },
-		},
-		{
-			Desc:      described("hold_seconds", "Time from the lease to the start of its release."),
-			histogram: func(r results.Run) results.Distribution { return r.Speed.Hold },
-		},
-		{
-			Desc:      described("handoff_seconds", "Time from the start of a release to the next lease, where a client waited."),
-			histogram: func(r results.Run) results.Distribution { return r.Speed.Handoff },
-		},
-		{
-			Desc:      described("generator_lateness_seconds", "Time by which lockbench itself delayed the starts of an open loop."),
-			histogram: func(r results.Run) results.Distribution { return r.Waiting.Lateness },
-		},
-		{
-			Desc: described("acquisitions_total", "Leases granted."), kind: prometheus.CounterValue,
-			number: func(r results.Run) float64 { return float64(r.Speed.Acquisitions) },
-		},
-		{
-			Desc: described("timeouts_total", "Waits that ended at their timeout."), kind: prometheus.CounterValue,
-			number: func(r results.Run) float64 { return float64(r.Waiting.TimedOut) },
-		},
-		{
-			Desc: described("overlaps_total", "How often more clients held a valid lease on a key than may."),
-			kind: prometheus.CounterValue, number: func(r results.Run) float64 { return float64(r.Safety.Overlaps) },
-		},
-		{
-			Desc: described("invalid_runs_total", "Runs that have ended and whose figures cannot be trusted."),
-			kind: prometheus.CounterValue, number: func(r results.Run) float64 { return float64(min(1, len(r.Invalid))) },
-		},
-		{
-			Desc: described("generator_cpu_seconds_total", "CPU time of lockbench itself."), kind: prometheus.CounterValue,
-			number: func(r results.Run) float64 { return r.Generator.CPUSeconds },
-		},
+		durations("wait_seconds", "Time from asking for the lock to the lease, of waits that ended with one.",
+			func(r results.Run) results.Distribution { return r.Waiting.PerAcquisition }),
+		durations("hold_seconds", "Time from the lease to the start of its release.",
+			func(r results.Run) results.Distribution { return r.Speed.Hold }),
+		durations("handoff_seconds", "Time from the start of a release to the next lease, where a client waited.",
+			func(r results.Run) results.Distribution { return r.Speed.Handoff }),
+		durations("generator_lateness_seconds", "Time by which lockbench itself delayed the starts of an open loop.",
+			func(r results.Run) results.Distribution { return r.Waiting.Lateness }),
+		counter("acquisitions_total", "Leases granted.",
+			func(r results.Run) float64 { return float64(r.Speed.Acquisitions) }),
+		counter("timeouts_total", "Waits that ended at their timeout.",
+			func(r results.Run) float64 { return float64(r.Waiting.TimedOut) }),
+		counter("overlaps_total", "How often more clients held a valid lease on a key than may.",
+			func(r results.Run) float64 { return float64(r.Safety.Overlaps) }),
+		counter("invalid_runs_total", "Runs that have ended and whose figures cannot be trusted.",
+			func(r results.Run) float64 { return float64(min(1, len(r.Invalid))) }),
+		counter("generator_cpu_seconds_total", "CPU time of lockbench itself.",
+			func(r results.Run) float64 { return r.Generator.CPUSeconds }),
 	}
-	errorsTotal = described("errors_total", "Errors of Acquire, Release and lockbench's readings, by their text.", "error")
-	scheduling  = described("generator_scheduling_p99_seconds",
+	errorsTotal = described("errors_total",
+		"Errors of Acquire, Release and lockbench's readings, by their text.", "error")
+	scheduling = described("generator_scheduling_p99_seconds",
 		"Time for which goroutines of lockbench waited for a CPU in its last run, 99th percentile.")
 )
 
@@ -121,7 +111,8 @@ func (m *metrics) Collect(to chan<- prometheus.Metric) {
 			}
 		}
 		for kind, count := range bounded(counts) {
-			send(prometheus.NewConstMetric(errorsTotal, prometheus.CounterValue, float64(count), append(labels, kind)...))
+			send(prometheus.NewConstMetric(errorsTotal, prometheus.CounterValue, float64(count),
+				append(labels, kind)...))
 		}
 		last := s.Runs[len(s.Runs)-1].Generator.SchedulingP99
 		send(prometheus.NewConstMetric(scheduling, prometheus.GaugeValue, float64(last)/1e9, labels...))
@@ -132,9 +123,9 @@ func (m *metrics) Collect(to chan<- prometheus.Metric) {
 			}
 			sum := 0.0
 			for _, run := range s.Runs {
-				sum += one.number(run)
+				sum += one.counter(run)
 			}
-			send(prometheus.NewConstMetric(one.Desc, one.kind, sum, labels...))
+			send(prometheus.NewConstMetric(one.Desc, prometheus.CounterValue, sum, labels...))
 		}
 	}
 }
@@ -189,7 +180,8 @@ func (m metric) counted(runs []results.Run, labels []string) (prometheus.Metric,
 	if err != nil {
 		return nil, fmt.Errorf("make a classic histogram: %w", err)
 	}
-	made, err := prometheus.NewConstNativeHistogram(m.Desc, count, sum, native, nil, 0, schema, 0, time.Time{}, labels...)
+	made, err := prometheus.NewConstNativeHistogram(m.Desc, count, sum, native, nil, 0, schema, 0, time.Time{},
+		labels...)
 	if err != nil {
 		return nil, fmt.Errorf("make a native histogram: %w", err)
 	}
@@ -217,11 +209,11 @@ func (h histogram) Write(to *dto.Metric) error {
 	if err := h.Metric.Write(to); err != nil {
 		return err
 	}
-	from := native.Histogram
-	to.Histogram.Schema, to.Histogram.ZeroThreshold, to.Histogram.ZeroCount = from.Schema, from.ZeroThreshold, from.ZeroCount
-	to.Histogram.PositiveSpan, to.Histogram.PositiveDelta = from.PositiveSpan, from.PositiveDelta
+	both, from := to.Histogram, native.Histogram
+	both.Schema, both.ZeroThreshold, both.ZeroCount = from.Schema, from.ZeroThreshold, from.ZeroCount
+	both.PositiveSpan, both.PositiveDelta = from.PositiveSpan, from.PositiveDelta
 	if len(from.PositiveSpan) == 0 { // without a span it would count as classic until its first value
-		to.Histogram.PositiveSpan = []*dto.BucketSpan{{Offset: new(int32(0)), Length: new(uint32(0))}}
+		both.PositiveSpan = []*dto.BucketSpan{{Offset: new(int32(0)), Length: new(uint32(0))}}
 	}
 	return nil
 }

@@ -86,7 +86,8 @@ func TestHostileLabelsAreBounded(t *testing.T) {
 	run := &report.Runs[0]
 	run.Strategy, run.Errors = "a\"}\n\xff\\", nil
 	for i := range 500 {
-		run.Errors = append(run.Errors, results.ErrorCount{Error: fmt.Sprintf("%d\"\n\xff%s", i, strings.Repeat("é", 500)), Count: 1})
+		text := fmt.Sprintf("%d\"\n\xff%s", i, strings.Repeat("é", 500))
+		run.Errors = append(run.Errors, results.ErrorCount{Error: text, Count: 1})
 	}
 	sum, kinds := 0, 0
 	for series, value := range scraped(t, report) {

@@ -110,7 +110,8 @@ func TestATakenPort(t *testing.T) {
 	}
 	defer taken.Close()
 	w, err := Listen(Addresses{Metrics: taken.Addr().String()})
-	if err == nil || !strings.HasPrefix(err.Error(), "--metrics: ") || !strings.Contains(err.Error(), "in use") || w.Any() {
+	if err == nil || !strings.HasPrefix(err.Error(), "--metrics: ") || !strings.Contains(err.Error(), "in use") ||
+		w.Any() {
 		t.Errorf("%v, %v", err, w)
 	}
 	for _, wrong := range []string{"x", "1:2:3", "127.0.0.1", "99999", "host:99999", "host:http", ""} {

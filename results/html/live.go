@@ -80,52 +80,40 @@ func (l Live) Longest() *table {
 var bySecond = []struct {
 	chart
 	unit results.Unit
-	of   []func(results.Slice) *results.Bound
+	of   func(results.Slice) []*results.Bound
 }{
-	{chart{Title: "Throughput", YName: "acquisitions per second"}, results.PerSecond, one(func(s results.Slice) *float64 {
-		return new(float64(s.Acquisitions) / s.Seconds)
-	})},
 	{
-		chart{Title: "Waits", YName: "waits", Note: twoLines + " Waits under way count with their age."}, results.Nanoseconds,
-		[]func(results.Slice) *results.Bound{
-			func(s results.Slice) *results.Bound { return s.WaitP50 },
-			func(s results.Slice) *results.Bound { return s.WaitP99 },
-		},
+		chart{Title: "Throughput", YName: "acquisitions per second"}, results.PerSecond,
+		func(s results.Slice) []*results.Bound { return figure(&s.Acquisitions, s.Seconds) },
+	},
+	{
+		chart{Title: "Waits", YName: "waits", Note: twoLines + " Waits under way count with their age."},
+		results.Nanoseconds,
+		func(s results.Slice) []*results.Bound { return []*results.Bound{s.WaitP50, s.WaitP99} },
 	},
 	{
 		chart{Title: "Handoffs", YName: "handoffs", Note: twoLines}, results.Nanoseconds,
-		[]func(results.Slice) *results.Bound{
-			func(s results.Slice) *results.Bound { return s.HandoffP50 },
-			func(s results.Slice) *results.Bound { return s.HandoffP99 },
-		},
+		func(s results.Slice) []*results.Bound { return []*results.Bound{s.HandoffP50, s.HandoffP99} },
 	},
-	{chart{Title: "Waiting clients", YName: "clients"}, results.Number, one(func(s results.Slice) *float64 {
-		return new(float64(s.Waiting))
-	})},
-	{chart{Title: "Server CPU", YName: "of one core"}, results.Percent, one(func(s results.Slice) *float64 {
-		if s.RedisCPU == nil {
-			return nil
-		}
-		return new(*s.RedisCPU / s.Seconds * 100)
-	})},
-	{chart{Title: "Commands", YName: "commands per second"}, results.PerSecond, one(func(s results.Slice) *float64 {
-		if s.Commands == nil {
-			return nil
-		}
-		return new(float64(*s.Commands) / s.Seconds)
-	})},
+	{chart{Title: "Waiting clients", YName: "clients"}, results.Number, func(s results.Slice) []*results.Bound {
+		return figure(new(float64(s.Waiting)), 1)
+	}},
+	{chart{Title: "Server CPU", YName: "of one core"}, results.Percent, func(s results.Slice) []*results.Bound {
+		return figure(s.RedisCPU, s.Seconds/100)
+	}},
+	{chart{Title: "Commands", YName: "commands per second"}, results.PerSecond, func(s results.Slice) []*results.Bound {
+		return figure(s.Commands, s.Seconds)
+	}},
 }
 
 const twoLines = "Circles: median. Squares: 99th percentile."
 
-// one is a figure as a bound that is exact.
-func one(of func(results.Slice) *float64) []func(results.Slice) *results.Bound {
-	return []func(results.Slice) *results.Bound{func(s results.Slice) *results.Bound {
-		if value := of(s); value != nil {
-			return &results.Bound{NS: int64(*value)}
-		}
-		return nil
-	}}
+// figure is a count by a time, known exactly or not at all.
+func figure[N int64 | float64](count *N, by float64) []*results.Bound {
+	if count == nil {
+		return []*results.Bound{nil}
+	}
+	return []*results.Bound{{NS: int64(float64(*count) / by)}}
 }
 
 // Seconds are the charts of the last run, with the faults as marks, and what each client got.
@@ -138,22 +126,19 @@ func (l Live) Seconds() (all []chart) {
 	for len(course) > mostSlices {
 		course = results.Halve(course)
 	}
-	for _, figure := range bySecond {
-		c := figure.chart
-		end := 0.0
-		for style, of := range figure.of {
-			drawn := curve{mark: mark{[]string{"median", "p99"}[style], style}}
-			for _, s := range course {
-				end = s.At + s.Seconds
-				if value := of(s); value != nil && s.Seconds > 0 {
+	for _, kind := range bySecond {
+		c, end := kind.chart, 0.0
+		curves := []curve{{mark: mark{"median", 0}}, {mark: mark{"p99", 1}}}
+		for _, s := range course {
+			end = s.At + s.Seconds
+			for i, value := range kind.of(s) {
+				if drawn := &curves[i]; value != nil && s.Seconds > 0 {
 					drawn.line = append(drawn.line, point{s.At + s.Seconds/2, float64(value.NS)})
 					drawn.marks = []spot{{drawn.line[len(drawn.line)-1], value.AtLeast}}
 				}
 			}
-			if len(drawn.line) > 0 {
-				c.curves = append(c.curves, drawn)
-			}
 		}
+		c.curves = slices.DeleteFunc(curves, func(c curve) bool { return len(c.line) == 0 })
 		low, high, known := span(c.curves)
 		if len(c.curves) == 0 {
 			continue
@@ -164,14 +149,14 @@ func (l Live) Seconds() (all []chart) {
 				end = max(end, float64(at.AtNS)/1e9)
 			}
 		}
-		c.x, c.y, c.yUnit, c.XName = linear(end, results.Number), linear(high*1.08, figure.unit), figure.unit, "seconds"
-		if known && figure.unit == results.Nanoseconds {
-			c.y = logarithmic(low, high, figure.unit)
+		c.x, c.y, c.yUnit, c.XName = linear(end, results.Number), linear(high*1.08, kind.unit), kind.unit, "seconds"
+		if known && kind.unit == results.Nanoseconds {
+			c.y = logarithmic(low, high, kind.unit)
 		}
 		all = append(all, c)
 	}
-	shares := arena{cells: []cell{{results.Summary{Used: []results.Run{*run}}, mark{run.Title(), 0}}}}.withShares(fairness)
-	if len(shares.curves) > 0 {
+	alone := arena{cells: []cell{{results.Summary{Used: []results.Run{*run}}, mark{run.Title(), 0}}}}
+	if shares := alone.withShares(fairness); len(shares.curves) > 0 {
 		all = append(all, shares)
 	}
 	return all

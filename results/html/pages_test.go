@@ -99,7 +99,8 @@ func seen(name string, report *results.Report) Live {
 			s.HandoffP50, s.HandoffP99 = &results.Bound{NS: 3e5}, &results.Bound{NS: 2e6, AtLeast: true}
 		}
 		run.Faults = []results.Fault{{
-			Fault: workloads.Fault{Name: "kill"}, Injections: []results.Injection{{AtNS: 2e9}, {AtNS: 22e8}, {AtNS: 49e8}},
+			Fault:      workloads.Fault{Name: "kill"},
+			Injections: []results.Injection{{AtNS: 2e9}, {AtNS: 22e8}, {AtNS: 49e8}},
 		}}
 		l.Report, l.Waiting = &so, []results.Wait{{Client: 7, NS: 5e9}, {Client: 3, NS: 6e9}}
 	}
