@@ -53,6 +53,9 @@ func (p Plan) wrongGenerators() []error {
 		problem("--join-timeout must not be negative, but is %v", g.Patience)
 	}
 	if !g.several() {
+		if g.Index > 0 {
+			problem("--generator needs --generators")
+		}
 		return problems
 	}
 	if g.Index >= g.Number {

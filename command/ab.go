@@ -86,7 +86,7 @@ func (f *ab) register(set *pflag.FlagSet) {
 }
 
 // notOfRuns are the flags of run that ab sets itself, or for all runs.
-var notOfRuns = strings.Fields("redis ca-file topology image pin quiet output dry-run")
+var notOfRuns = strings.Fields("redis ca-file topology image pin generators quiet output dry-run")
 
 func (f *ab) validate(builds []string) error {
 	problems := []error{f.redis.Validate()}

@@ -5,7 +5,6 @@ package barrier
 import (
 	"bytes"
 	"context"
-	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -58,8 +57,8 @@ type Generators struct {
 }
 
 const (
-	// life is how long a generator counts as alive after its last sign of life. It is longer than a machine that is
-	// busy with 20,000 clients keeps a goroutine waiting.
+	// life is how long a generator counts as alive after its last sign of life: longer than a busy machine keeps a
+	// goroutine waiting.
 	life     = 10 * time.Second
 	beat     = 2 * time.Second // from one sign of life to the next
 	polls    = 50 * time.Millisecond
@@ -81,7 +80,6 @@ type Member struct {
 
 	of      Generators
 	client  goredis.Client
-	token   string
 	mu      sync.Mutex // for what follows
 	state   state
 	seen    []bool // generators that have been there
@@ -95,7 +93,6 @@ type Member struct {
 // state is what a generator says of itself, in a key that expires.
 type state struct {
 	session string
-	token   string
 	step    int // the barrier at which it has arrived
 	phase   string
 	lost    int // in phase gone: the generator that it misses
@@ -112,14 +109,14 @@ const (
 const last = -1
 
 func (s state) String() string {
-	return fmt.Sprintf("%s %s %d %s %d", s.session, s.token, s.step, s.phase, s.lost)
+	return fmt.Sprintf("%s %d %s %d", s.session, s.step, s.phase, s.lost)
 }
 
 func parseState(text string, generators int) (s state, err error) {
 	if len(text) > mostState {
 		return s, fmt.Errorf("it has %d bytes", len(text))
 	}
-	if _, err = fmt.Sscanf(text, "%s %s %d %s %d", &s.session, &s.token, &s.step, &s.phase, &s.lost); err != nil ||
+	if _, err = fmt.Sscanf(text, "%s %d %s %d", &s.session, &s.step, &s.phase, &s.lost); err != nil ||
 		s.String() != text || s.lost < 0 || s.lost >= generators ||
 		!slices.Contains([]string{here, gone, done}, s.phase) {
 		return s, fmt.Errorf("it is %q", untrusted.Printable(text))
@@ -146,7 +143,7 @@ type agreed struct {
 // Join takes part in a session, which begins with its first generator. The error wraps ErrRefused if this one does not
 // fit. It waits for the end of an earlier session of that name.
 func Join(ctx context.Context, client goredis.Client, of Generators) (*Member, error) {
-	m := &Member{of: of, client: client, token: rand.Text(), seen: make([]bool, of.Number)}
+	m := &Member{of: of, client: client, seen: make([]bool, of.Number)}
 	for deadline := time.Now().Add(2 * life); ; pause.Plain(ctx.Done(), polls) {
 		ending, err := m.register(ctx)
 		if err == nil {
@@ -197,7 +194,7 @@ func (m *Member) register(ctx context.Context) (ending bool, err error) {
 		return ending, refuse("session %s has begun without this one", m.of.Session)
 	}
 	m.Session, m.Seed = ours.Session, ours.Seed
-	m.state = state{session: m.Session, token: m.token, phase: here}
+	m.state = state{session: m.Session, phase: here}
 	places := []int{m.of.Index}
 	if m.of.Index < 0 {
 		places = nil

@@ -220,9 +220,9 @@ func TestHostileKeys(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ key, value, want string }{
 		"a state":          {"0", "here I am", "is no generator's"},
-		"a state's end":    {"0", "SESSION x 1 here 0 and more", "is no generator's"},
+		"a state's end":    {"0", "SESSION 1 here 0 and more", "is no generator's"},
 		"a long state":     {"0", strings.Repeat("x", 1000), "is no generator's: it has 1000 bytes"},
-		"another session":  {"0", "abcdef01 x 1 here 0", "is no generator's: it is of another session"},
+		"another session":  {"0", "abcdef01 1 here 0", "is no generator's: it is of another session"},
 		"another's record": {"record:1:0", "abcdef01\n", "is not of this session"},
 		"a start":          {"start:1", "never", "is no instant"},
 		"a distant start":  {"start:1", "99999999999999999", "from now"},
@@ -239,7 +239,7 @@ func TestHostileKeys(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			put("0", "SESSION x 1 here 0")
+			put("0", "SESSION 1 here 0")
 			put("record:1:0", "SESSION\n")
 			put(c.key, c.value)
 			if _, _, err := m.Meet(t.Context(), nil); err == nil || !strings.Contains(err.Error(), c.want) {
