@@ -32,8 +32,8 @@ type session struct {
 // open opens the stores that the strategies need.
 func open(ctx context.Context, plan Plan) (*session, error) {
 	s := &session{
-		plan: plan.seeded(), seedGiven: plan.points()[0].Workload.Seed != 0, own: store.NewRunID(), strategies: slices.Clone(plan.Strategies),
-		unsupported: map[string]string{},
+		plan: plan.seeded(), seedGiven: plan.points()[0].Workload.Seed != 0, own: store.NewRunID(),
+		strategies: slices.Clone(plan.Strategies), unsupported: map[string]string{},
 	}
 	plan = s.plan
 	s.report = &results.Report{

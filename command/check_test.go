@@ -47,7 +47,8 @@ func TestAnInterruptedRunSaysWhatItDidNotRun(t *testing.T) {
 
 func TestServersFailOver(t *testing.T) {
 	t.Parallel()
-	d, err := check.Run(t.Context(), check.Options{Strategy: variant(t, polled.Strategies()[0]), Only: []string{"failover"}})
+	of := check.Options{Strategy: variant(t, polled.Strategies()[0]), Only: []string{"failover"}}
+	d, err := check.Run(t.Context(), of)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -83,7 +83,7 @@ func outcome(ctx context.Context, r *results.Report, err error) error {
 	case err == nil:
 		return judge(r)
 	case errors.Is(err, lockbench.ErrUnreachable), errors.Is(err, context.Canceled) && ctx.Err() != nil,
-		(errors.Is(err, lockbench.ErrConfig) || errors.Is(err, lockbench.ErrGenerator)) && (r == nil || len(r.Runs) == 0):
+		(r == nil || len(r.Runs) == 0) && (errors.Is(err, lockbench.ErrConfig) || errors.Is(err, lockbench.ErrGenerator)):
 		return err
 	}
 	verdict := judge(r)

@@ -18,7 +18,7 @@ func TestAGeneratorIsKilled(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "report.json")
 	var processes []*process
 	for _, index := range []string{"0", "1", "2"} {
-		args := []string{"-s", "spin", "-u", redis.URL(), "-c", "3", "-d", "60s", "--no-baselines", "-o", "json=" + file}
+		args := []string{"-s", "spin", "-u", redis.URL(), "-c", "3", "-d", "1m", "--no-baselines", "-o", "json=" + file}
 		processes = append(processes, start(t, "lockbench", append(args, "--generators", "3", "--generator", index)...))
 	}
 	killed := processes[2]

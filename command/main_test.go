@@ -206,7 +206,7 @@ func read(ts *testscript.TestScript, name string) *results.Report {
 	return report
 }
 
-// otherGenerators compares a report of two generators with that of one process that did the same: together MERGED ALONE.
+// otherGenerators compares a report of two generators with that of one process that did the same.
 func otherGenerators(ts *testscript.TestScript, _ bool, args []string) {
 	merged, alone := read(ts, args[0]), read(ts, args[1])
 	calls := func(run results.Run) float64 { return *run.Server.Window.PerAcquisition(run.Server.Window.Calls) }

@@ -174,7 +174,8 @@ func frame(parts []Generated, first *Report) *Report {
 		}
 		merged.Interrupted = merged.Interrupted || f.Interrupted
 		merged.Unreachable = merged.Unreachable || f.Unreachable
-		if f.Error != "" && !slices.ContainsFunc(parts, func(p Generated) bool { return f.Error == p.Name+" "+p.Missing }) {
+		of := func(p Generated) bool { return f.Error == p.Name+" "+p.Missing }
+		if f.Error != "" && !slices.ContainsFunc(parts, of) {
 			troubles = append(troubles, f.Name+": "+f.Error)
 		}
 		for _, warning := range f.Warnings {

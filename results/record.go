@@ -64,8 +64,8 @@ func (r *Run) Compute() {
 	}
 }
 
-// unaudited says whether clients of several generators may have held a lock at the same time unseen: each generator sees
-// its own, and only a counter shows whether they excluded each other.
+// unaudited says whether clients of several generators may have held a lock at the same time unseen: each generator
+// sees its own, and only a counter shows whether they excluded each other.
 func (r Run) unaudited() bool { return r.Record.Generators > 1 && r.Safety.LostUpdates == nil }
 
 // jain returns Jain's index, see Fairness, of the clients' acquisitions; nil if there are too few.

@@ -119,7 +119,9 @@ func StartPair(t testing.TB) *Pair {
 	t.Helper()
 	p := &Pair{Server: Start(t)}
 	p.Together()
-	p.Nodes = [2]*redis.Client{look(t, &redis.Options{Addr: p.Server.Addr}), look(t, &redis.Options{Addr: p.own.Replica.Addr()})}
+	for i, addr := range []string{p.Server.Addr, p.own.Replica.Addr()} {
+		p.Nodes[i] = look(t, &redis.Options{Addr: addr})
+	}
 	return p
 }
 

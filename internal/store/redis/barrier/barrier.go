@@ -160,7 +160,7 @@ func Join(ctx context.Context, client goredis.Client, of Generators) (*Member, e
 	return m, nil
 }
 
-// register claims a place in the session. ending says that an error is due to an earlier session, which is about to end.
+// register claims a place in the session. ending says that an error is due to an earlier session that is about to end.
 func (m *Member) register(ctx context.Context) (ending bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
