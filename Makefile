@@ -26,7 +26,7 @@ RACE     := $(if $(CC_FOUND),-race -gcflags='github.com/lockbench/lockbench/...=
 # What it looks for is in the locks, and in what runs and measures them. They are not raced where
 # another program's locks or servers do the work, nor is a client of go-redis that routes by latency,
 # which go-redis 9.23 writes while it pings (strategies/goredis).
-RACED     = ./internal/engine ./internal/measure ./internal/launch ./internal/pause \
+RACED     = ./internal/engine ./internal/measure ./internal/launch ./internal/pause ./internal/watch ./internal/store/redis/barrier \
 	$$($(GO) list ./strategies/... | grep -vE '/strategies/(all|goredis|locktest|peers|etcd|postgres|zookeeper|handoff/model)(/|$$)')
 
 # Most tests wait more than they compute, so several packages go at once even on two cores.
