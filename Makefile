@@ -14,6 +14,8 @@ PLAIN_CODE := net/http github.com/moby/... github.com/testcontainers/... go.open
 export GOFLAGS := $(GOFLAGS) '-toolexec=env GOGC=400' -gcflags=all=-dwarf=false \
 	$(foreach p,$(PLAIN_CODE),'-gcflags=$p=-l -dwarf=false') -ldflags=-w
 PLAIN    := -vet=off
+# Without cgo the program is static, as the released one is, and an image needs nothing else.
+export CGO_ENABLED := 0
 # A first build takes minutes, so it says how far it is: go names each package that it has compiled. It compiles the
 # standard library while the modules are downloaded, by the go list that counts the packages.
 PROGRESS := $$1 == "exit" { exit $$2 } !/^[^ :]+$$/ { print; next } ++n % 50 == 0 { \
@@ -23,6 +25,7 @@ STANDARD := database/sql encoding/xml html/template net/http testing
 # The race detector needs a C compiler.
 CC_FOUND := $(shell command -v "$$($(GO) env CC)" 2>/dev/null)
 RACE     := $(if $(CC_FOUND),-race -gcflags='github.com/lockbench/lockbench/...=-l -dwarf=false')
+race soak valkey: export CGO_ENABLED := $(if $(CC_FOUND),1,0)
 # What it looks for is in the locks, and in what runs and measures them. They are not raced where
 # another program's locks or servers do the work, nor is a client of go-redis that routes by latency,
 # which go-redis 9.23 writes while it pings (strategies/goredis).

@@ -16,7 +16,7 @@ build=$(mktemp -d)
 trap cleanup EXIT
 trap 'exit 130' INT TERM
 
-CGO_ENABLED=0 ${GO:-go} build -trimpath -o "$build/lockbench" ./cmd/lockbench
+CGO_ENABLED=0 ${GO:-go} build -o "$build/lockbench" ./cmd/lockbench
 docker build -q -f docker/lockbench.Dockerfile -t lockbench:local "$build" >/dev/null
 if [ "$(docker info -f '{{.Swarm.LocalNodeState}}')" = inactive ]; then
 	ours=yes
