@@ -59,7 +59,7 @@ func (r *run) heartbeat(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		}
-		if now := r.grants(); now > grants || r.disturbance.halted() {
+		if now := r.grants(); now > grants || r.disturbance.excuses() {
 			grants, since = now, time.Now()
 		}
 		err := r.stillThere(ctx)
@@ -99,6 +99,7 @@ func (r *run) stillThere(ctx context.Context) error {
 	var err error
 	for range questions {
 		if r.disturbance.excuses() {
+			r.unanswered.Store(false)
 			return nil
 		}
 		attempt, cancel := context.WithTimeout(ctx, answer)

@@ -190,7 +190,9 @@ func (held *lease) Release(ctx context.Context) error {
 
 // abandon removes every trace of a caller that gives up. If that fails, all traces expire.
 func (held *lease) abandon(ctx context.Context) {
-	indeterminate.Settle(ctx, func(ctx context.Context) error { return held.run(ctx, abandonScript, "").Err() })
+	settle, done := indeterminate.Settle(ctx)
+	defer done()
+	_ = held.run(settle, abandonScript, "").Err()
 }
 
 // run runs a script; mode is for that of an acquire.

@@ -317,7 +317,9 @@ func (l *redisLock) try(ctx context.Context, lease *redisLease) (got bool, left 
 		case l.faults["watchesDoubt"]:
 			lease.watch()
 		case !l.faults["noSettling"]:
-			indeterminate.Settle(ctx, func(ctx context.Context) error { _, err := lease.give(ctx); return err })
+			settle, done := indeterminate.Settle(ctx)
+			defer done()
+			_, _ = lease.give(settle)
 		}
 		return false, 0, fmt.Errorf("acquire %q: %w", lease.name, indeterminate.Because(ctx, err))
 	}

@@ -73,15 +73,11 @@ func (l *Redislock) obtain(ctx context.Context, key string, retry redislock.Retr
 	}
 	if !errors.Is(err, redislock.ErrNotObtained) && indeterminate.MayHaveRun(err) {
 		// Take back what the try may have got: an Obtain with the token that has the lock succeeds.
-		indeterminate.Settle(ctx, func(ctx context.Context) error {
-			lock, err := l.client.Obtain(ctx, name, l.config.TTL, &redislock.Options{Token: token})
-			if err == nil {
-				err = (&redislockLease{lock}).Release(ctx)
-			} else if errors.Is(err, redislock.ErrNotObtained) {
-				err = nil
-			}
-			return err
-		})
+		settle, done := indeterminate.Settle(ctx)
+		defer done()
+		if lock, err := l.client.Obtain(settle, name, l.config.TTL, &redislock.Options{Token: token}); err == nil {
+			_ = lock.Release(settle) // if it fails, the TTL frees the lock
+		}
 	}
 	return nil, fmt.Errorf("obtain %q: %w", name, indeterminate.Because(ctx, err))
 }

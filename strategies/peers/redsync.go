@@ -93,8 +93,10 @@ func (l *Redsync) lock(ctx context.Context, key string, lock func(*redsync.Mutex
 	err = indeterminate.Because(ctx, err)
 	if !errors.Is(err, strategies.ErrHeld) {
 		// redsync takes a try back with a context that may have ended.
-		try := l.redsync.NewMutex(mutex.Name(), redsync.WithValue(token))
-		indeterminate.Settle(ctx, (&redsyncLease{locker: l, mutex: try}).Release)
+		settle, done := indeterminate.Settle(ctx)
+		defer done()
+		// It fails if there is nothing to take back; if something stays, the TTL frees it.
+		_, _ = l.redsync.NewMutex(mutex.Name(), redsync.WithValue(token)).UnlockContext(settle)
 	}
 	return nil, fmt.Errorf("lock %q: %w", mutex.Name(), err)
 }

@@ -99,7 +99,9 @@ func setNX(ctx context.Context, held *token.Lease, free func(context.Context, *t
 		return taken, nil
 	}
 	if indeterminate.MayHaveRun(err) {
-		indeterminate.Settle(ctx, func(ctx context.Context) error { return free(ctx, held) })
+		settle, done := indeterminate.Settle(ctx)
+		defer done()
+		_ = free(settle, held)
 	}
 	return false, fmt.Errorf("setnx %q: %w", held.Name, indeterminate.Because(ctx, err))
 }

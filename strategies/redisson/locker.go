@@ -210,9 +210,10 @@ func (l *Locker) try(ctx context.Context, held *lease) (taken bool, left time.Du
 	}
 	alone := held.holder == nil || l.holders.count(held.holder) == 0
 	if alone && (late || indeterminate.MayHaveRun(err)) {
-		indeterminate.Settle(ctx, func(ctx context.Context) error {
-			return l.kind.release(ctx, l.client, held, false)
-		})
+		settle, done := indeterminate.Settle(ctx)
+		defer done()
+		// Nothing more can be done about a failure here: the TTL frees the lock.
+		_ = l.kind.release(settle, l.client, held, false)
 	}
 	return taken, left, err
 }
@@ -223,5 +224,7 @@ func (l *Locker) giveUp(ctx context.Context, held *lease) {
 	if !ok || !held.asked || held.wait == 0 {
 		return
 	}
-	indeterminate.Settle(ctx, func(ctx context.Context) error { q.leave(ctx, held); return nil })
+	settle, done := indeterminate.Settle(ctx)
+	defer done()
+	q.leave(settle, held)
 }

@@ -269,7 +269,10 @@ func (l *Locker) try(ctx context.Context, name string, topic redisson.Topic, ttl
 		return nil, min(max(time.Until(time.UnixMilli(next)), time.Millisecond), l.config.TTL), nil
 	}
 	if indeterminate.MayHaveRun(err) {
-		indeterminate.Settle(ctx, func(ctx context.Context) error { _, err := held.giveBack(ctx); return err })
+		settle, done := indeterminate.Settle(ctx)
+		defer done()
+		// Nothing more can be done about a failure here: the permit runs out.
+		_, _ = held.giveBack(settle)
 	}
 	return nil, time.Millisecond, err // after ErrLate it is tried again that soon
 }

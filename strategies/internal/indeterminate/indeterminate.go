@@ -7,13 +7,9 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"syscall"
 	"time"
 
 	"github.com/redis/go-redis/v9"
-
-	"github.com/lockbench/lockbench/internal/pause"
-	"github.com/lockbench/lockbench/strategies"
 )
 
 // patience bounds a clean-up. It is far more than one round trip, because ten thousand
@@ -58,21 +54,9 @@ func isTimeout(err error) bool {
 	return errors.As(err, &timeout) && timeout.Timeout()
 }
 
-// Settle cleans up what a command without an answer may have left at Redis, also if ctx has ended. It tries
-// again until Redis answers, refuses connections, or patience is over: then the TTL frees the lock.
-func Settle(ctx context.Context, try func(context.Context) error) {
-	ctx, done := context.WithTimeout(context.WithoutCancel(ctx), patience)
-	defer done()
-	for failures := 0; unheard(try(ctx)) && ctx.Err() == nil; failures++ {
-		pause.Rest(ctx.Done(), failures)
-	}
-}
-
-// unheard says that another try may be answered.
-func unheard(err error) bool {
-	var reply redis.Error
-	return err != nil && !errors.As(err, &reply) && !errors.Is(err, strategies.ErrNotHeld) &&
-		!errors.Is(err, redis.ErrClosed) && !errors.Is(err, syscall.ECONNREFUSED)
+// Settle returns a context for the clean-up of what an ended ctx has left undone.
+func Settle(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.WithoutCancel(ctx), patience)
 }
 
 // Once is a command that a client does not send again, whatever its MaxRetries and MaxRedirects

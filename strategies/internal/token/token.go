@@ -82,7 +82,11 @@ func (l *Lease) Release(ctx context.Context) error {
 
 // GiveBack frees the lock after a command that ended indeterminate. If that fails, the TTL
 // frees it.
-func (l *Lease) GiveBack(ctx context.Context) { indeterminate.Settle(ctx, l.Release) }
+func (l *Lease) GiveBack(ctx context.Context) {
+	settle, done := indeterminate.Settle(ctx)
+	defer done()
+	_, _ = l.Free(settle)
+}
 
 // Extend renews the key's TTL if it still holds the token. After an error the lease ends by ttl
 // at the latest, and if Redis may still do it, no later call prolongs it by more.
