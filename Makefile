@@ -11,8 +11,10 @@ LOOKS ?= 100
 # is compiled with all optimizations; what has no part in a measurement is not inlined.
 PLAIN_CODE := net/http github.com/moby/... github.com/testcontainers/... go.opentelemetry.io/... github.com/olekukonko/... \
 	$(addprefix github.com/lockbench/lockbench/,command internal/apps/check internal/layout internal/store/redis strategies/locktest)
-export GOFLAGS := $(GOFLAGS) '-toolexec=env GOGC=400' -gcflags=all=-dwarf=false \
-	$(foreach p,$(PLAIN_CODE),'-gcflags=$p=-l -dwarf=false') -ldflags=-w
+ifeq ($(MAKELEVEL),0) # a user's own flags come last, so they win
+export GOFLAGS := '-toolexec=env GOGC=400' -gcflags=all=-dwarf=false \
+	$(foreach p,$(PLAIN_CODE),'-gcflags=$p=-l -dwarf=false') -ldflags=-w $(shell $(GO) env GOFLAGS)
+endif
 PLAIN    := -vet=off
 # Without cgo the program is static, as the released one is, and an image needs nothing else.
 export CGO_ENABLED := 0
