@@ -21,7 +21,7 @@ export CGO_ENABLED := 0
 # A first build takes minutes, so it says how far it is: go names each package that it has compiled. It compiles the
 # standard library while the modules are downloaded, by the go list that counts the packages.
 PROGRESS := $$1 == "exit" { exit $$2 } !/^[^ :]+$$/ { print; next } ++n % 50 == 0 { \
-	print "make build: " n " of " all " packages" (n == 50 ? ", which take 275 s of CPU in all" : ""); fflush() }
+	print "make build: " n " of " all " packages" (n == 50 ? ", which take 4 to 5 minutes of CPU in all" : ""); fflush() }
 STANDARD := database/sql encoding/xml html/template net/http testing
 
 # The race detector needs a C compiler.
