@@ -109,11 +109,9 @@ func (w *Watchers) Status(text string) {
 	}
 }
 
-// End shows the whole report.
+// End shows the whole report in browsers. Metrics stay as they were last seen: a report of several generators has what
+// the others' metrics have, too.
 func (w *Watchers) End(report results.File) {
-	if w.metrics != nil {
-		w.metrics.report.Store(report.Report)
-	}
 	if w.live != nil {
 		w.live.end(report)
 	}

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"go.uber.org/goleak"
+
+	"github.com/lockbench/lockbench/results"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -118,5 +120,18 @@ func TestATakenPort(t *testing.T) {
 		if _, err := ParseAddress(wrong); err == nil {
 			t.Errorf("%q is an address", wrong)
 		}
+	}
+}
+
+// Each of several generators has metrics of its own, and one of them the report of all.
+func TestTheReportOfAllGeneratorsIsNotCountedAgain(t *testing.T) {
+	w, urls := open(t, Addresses{Metrics: "127.0.0.1:0"})
+	own, all := recorded(t), recorded(t)
+	own.Runs = own.Runs[:1]
+	w.See(own, nil)
+	_, before := ask(t, http.MethodGet, urls[0], "")
+	w.End(results.File{Report: all})
+	if _, after := ask(t, http.MethodGet, urls[0], ""); after != before || !strings.Contains(after, "acquisitions_total{") {
+		t.Errorf("at first %s\nin the end %s", before, after)
 	}
 }
