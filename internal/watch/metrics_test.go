@@ -140,6 +140,12 @@ func TestTheDashboardAsksForMetricsThatExist(t *testing.T) {
 			if len(asked) == 0 {
 				t.Errorf("%q asks for %q", panel.Title, target.Expr)
 			}
+			// A Prometheus that scrapes native histograms has no series of buckets.
+			classic, native, _ := strings.Cut(target.Expr, " or ")
+			if strings.Contains(classic, "_bucket") &&
+				native != strings.NewReplacer("le, ", "", "_bucket", "").Replace(classic) {
+				t.Errorf("%q asks for classic histograms only: %s", panel.Title, target.Expr)
+			}
 			for _, name := range asked {
 				for _, part := range []string{"_bucket", "_count", "_sum"} {
 					name = strings.TrimSuffix(name, part)

@@ -153,8 +153,9 @@ func listen(flag, address string, pages http.Handler) (*server, error) {
 	at, err := netip.ParseAddrPort(listener.Addr().String())
 	s.loopback = err == nil && at.Addr().IsLoopback()
 	s.http = &http.Server{
-		Handler: s.guard(pages), ConnState: s.count, ReadHeaderTimeout: patience, WriteTimeout: patience, IdleTimeout: time.Minute,
-		MaxHeaderBytes: 16 << 10, ErrorLog: log.New(io.Discard, "", 0),
+		Handler: s.guard(pages), ConnState: s.count,
+		ReadHeaderTimeout: patience, WriteTimeout: patience, IdleTimeout: time.Minute, MaxHeaderBytes: 16 << 10,
+		ErrorLog: log.New(io.Discard, "", 0),
 	}
 	return s, nil
 }

@@ -132,7 +132,8 @@ func TestTheReportOfAllGeneratorsIsNotCountedAgain(t *testing.T) {
 	w.See(own, nil)
 	_, before := ask(t, http.MethodGet, urls[0], "")
 	w.End(results.File{Report: all})
-	if _, after := ask(t, http.MethodGet, urls[0], ""); after != before || !strings.Contains(after, "acquisitions_total{") {
+	_, after := ask(t, http.MethodGet, urls[0], "")
+	if after != before || !strings.Contains(after, "acquisitions_total{") {
 		t.Errorf("at first %s\nin the end %s", before, after)
 	}
 }
