@@ -41,7 +41,7 @@ func Counted(h *hdrhistogram.Histogram) Histogram {
 	return Exported(h.Export())
 }
 
-// Exported is Counted for a histogram's copy: copying takes less than a tenth of the time of counting. It does what
+// Exported is Counted of a copy, for callers that lock the histogram only while they copy it. It does what
 // Histogram.Distribution does, but skips the tens of thousands of empty bins. The counts
 // have the layout of HdrHistogram (hdrhistogram.org): first twice as many bins of one
 // width as the digits need, then half as many of each next width, which is twice the last.

@@ -101,9 +101,10 @@ var bySecond = []struct {
 	{chart{Title: "Server CPU", YName: "of one core"}, results.Percent, func(s results.Slice) []*results.Figure {
 		return figure(s.RedisCPU, s.Seconds/100)
 	}},
-	{chart{Title: "Commands", YName: "commands per second"}, results.PerSecond, func(s results.Slice) []*results.Figure {
-		return figure(s.Commands, s.Seconds)
-	}},
+	{
+		chart{Title: "Commands", YName: "commands per second"}, results.PerSecond,
+		func(s results.Slice) []*results.Figure { return figure(s.Commands, s.Seconds) },
+	},
 }
 
 const twoLines = "Circles: median. Squares: 99th percentile."
