@@ -255,8 +255,8 @@ func (r *Recorder) observed(of func(*shard) durations) results.Observations {
 	}
 }
 
-// sum adds up histograms over the shards, one of each; nil counts nothing. Clients may wait for a locked shard, so it is
-// locked only while its histogram is copied.
+// sum adds up histograms over the shards, one of each; nil counts nothing. Clients may wait for a locked shard, so
+// it is locked only while its histogram is copied.
 func (r *Recorder) sum(of func(*shard) *histogram) (sum results.Histogram) {
 	var copies []*hdrhistogram.Snapshot
 	r.eachShard(func(s *shard) {
