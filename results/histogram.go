@@ -33,15 +33,19 @@ func NewHistogram() *hdrhistogram.Histogram {
 	return hdrhistogram.New(1, longestRecorded, recordedDigits)
 }
 
-// Counted returns what was recorded in a histogram of any number of digits. It does what
-// Histogram.Distribution does, but skips the tens of thousands of empty bins. The counts
-// have the layout of HdrHistogram (hdrhistogram.org): first twice as many bins of one
-// width as the digits need, then half as many of each next width, which is twice the last.
+// Counted returns what was recorded in a histogram of any number of digits.
 func Counted(h *hdrhistogram.Histogram) Histogram {
 	if h.TotalCount() == 0 {
 		return nil
 	}
-	s := h.Export()
+	return Exported(h.Export())
+}
+
+// Exported is Counted of a copy, for callers that lock the histogram only while they copy it. It does what
+// Histogram.Distribution does, but skips the tens of thousands of empty bins. The counts
+// have the layout of HdrHistogram (hdrhistogram.org): first twice as many bins of one
+// width as the digits need, then half as many of each next width, which is twice the last.
+func Exported(s *hdrhistogram.Snapshot) Histogram {
 	half := 1 << (bits.Len64(uint64(2*math.Pow10(int(s.SignificantFigures)))-1) - 1)
 	var bins Histogram
 	for i, n := range s.Counts {

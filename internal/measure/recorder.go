@@ -255,13 +255,18 @@ func (r *Recorder) observed(of func(*shard) durations) results.Observations {
 	}
 }
 
-// sum adds up histograms over the shards, one of each; nil counts nothing.
+// sum adds up histograms over the shards, one of each; nil counts nothing. Clients may wait for a locked shard, so
+// it is locked only while its histogram is copied.
 func (r *Recorder) sum(of func(*shard) *histogram) (sum results.Histogram) {
+	var copies []*hdrhistogram.Snapshot
 	r.eachShard(func(s *shard) {
-		if h := of(s); h != nil {
-			sum = sum.Plus(results.Counted(h.Histogram))
+		if h := of(s); h != nil && h.TotalCount() > 0 {
+			copies = append(copies, h.Export())
 		}
 	})
+	for _, one := range copies {
+		sum = sum.Plus(results.Exported(one))
+	}
 	return sum
 }
 

@@ -31,14 +31,13 @@ var policy = func() string {
 }()
 
 const (
-	mostStreams = 64                     // browsers that look at the same time
+	mostReaders = 64                     // of the page, and of the stream, at the same time
 	between     = 250 * time.Millisecond // a browser gets no more than one frame in this time
 )
 
 // live is the page that follows a run, and ends as its report.
 type live struct {
-	streams atomic.Int64
-	ended   chan struct{} // closed with the last frame
+	ended chan struct{} // closed with the last frame
 
 	mu     sync.Mutex
 	seen   html.Live
@@ -48,15 +47,18 @@ type live struct {
 // frame is what a browser shows until the next one. Each is made once, when the first browser wants it: without one
 // they cost nothing, and a slow one only misses some.
 type frame struct {
-	event string // seen or report
-	page  func() ([]byte, error)
-	next  chan struct{} // closed when there is a newer one
+	event string                 // seen or report
+	part  func() ([]byte, error) // what is sent with the event
+	page  func() ([]byte, error) // the whole page
+	next  chan struct{}          // closed when there is a newer one
 }
 
-func written(write func(io.Writer) error) ([]byte, error) {
-	var b bytes.Buffer
-	err := write(&b)
-	return b.Bytes(), err
+func once(write func(io.Writer) error) func() ([]byte, error) {
+	return sync.OnceValues(func() ([]byte, error) {
+		var b bytes.Buffer
+		err := write(&b)
+		return b.Bytes(), err
+	})
 }
 
 func newLive() *live {
@@ -68,9 +70,12 @@ func newLive() *live {
 // frame is what has been seen. The caller locks mu.
 func (l *live) frame() *frame {
 	now := l.seen
-	return &frame{event: "seen", next: make(chan struct{}), page: sync.OnceValues(func() ([]byte, error) {
-		return written(func(w io.Writer) error { return html.WriteSeen(w, now) })
-	})}
+	now.Script = template.JS(script) // our own
+	return &frame{
+		event: "seen", next: make(chan struct{}),
+		part: once(func(w io.Writer) error { return html.WriteSeen(w, now) }),
+		page: once(func(w io.Writer) error { return html.WriteLive(w, now) }),
+	}
 }
 
 // update changes what is seen.
@@ -90,37 +95,43 @@ func (l *live) show(f *frame) {
 func (l *live) end(report results.File) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.show(&frame{event: "report", next: make(chan struct{}), page: sync.OnceValues(func() ([]byte, error) {
-		return written(func(w io.Writer) error { return html.Write(w, []results.File{report}) })
-	})})
+	page := once(func(w io.Writer) error { return html.Write(w, []results.File{report}) })
+	l.show(&frame{event: "report", next: make(chan struct{}), part: page, page: page})
 	close(l.ended)
 }
 
-func (l *live) current() (*frame, html.Live) {
+func (l *live) current() *frame {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.newest, l.seen
+	return l.newest
 }
 
 // pages are the page and the stream of frames for it.
 func (l *live) pages() http.Handler {
 	paths := http.NewServeMux()
-	paths.HandleFunc("/{$}", l.page)
-	paths.HandleFunc("/events", l.events)
+	paths.HandleFunc("/{$}", limited(l.page))
+	paths.HandleFunc("/events", limited(l.events))
 	return paths
+}
+
+// limited answers only mostReaders at the same time.
+func limited(answer http.HandlerFunc) http.HandlerFunc {
+	var readers atomic.Int64
+	return func(w http.ResponseWriter, r *http.Request) {
+		defer readers.Add(-1)
+		if readers.Add(1) > mostReaders {
+			http.Error(w, "too many pages are open", http.StatusServiceUnavailable)
+			return
+		}
+		answer(w, r)
+	}
 }
 
 func (l *live) page(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.Header().Set("Content-Security-Policy", policy)
 	w.Header().Set("Cache-Control", "no-store")
-	f, seen := l.current()
-	made := f.page
-	if f.event != "report" {
-		seen.Script = template.JS(script) // our own
-		made = func() ([]byte, error) { return written(func(w io.Writer) error { return html.WriteLive(w, seen) }) }
-	}
-	page, err := made()
+	page, err := l.current().page()
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusInternalServerError)
 		return
@@ -130,14 +141,9 @@ func (l *live) page(w http.ResponseWriter, _ *http.Request) {
 
 // events sends frames until the last one, or until the browser does not take one in time.
 func (l *live) events(w http.ResponseWriter, r *http.Request) {
-	defer l.streams.Add(-1)
-	if l.streams.Add(1) > mostStreams {
-		http.Error(w, "too many pages are open", http.StatusServiceUnavailable)
-		return
-	}
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.Header().Set("Cache-Control", "no-store")
-	for f, _ := l.current(); l.send(w, f) == nil && f.event != "report"; f, _ = l.current() {
+	for f := l.current(); l.send(w, f) == nil && f.event != "report"; f = l.current() {
 		pause, stop := context.WithTimeout(r.Context(), between)
 		select {
 		case <-pause.Done():
@@ -154,7 +160,7 @@ func (l *live) events(w http.ResponseWriter, r *http.Request) {
 
 // send writes a frame. JSON keeps it on one line.
 func (l *live) send(w http.ResponseWriter, f *frame) error {
-	page, err := f.page()
+	page, err := f.part()
 	if err != nil {
 		return err
 	}

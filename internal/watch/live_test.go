@@ -7,7 +7,9 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/lockbench/lockbench/results"
@@ -119,13 +121,46 @@ func TestNobodyWaitsForABrowserThatReadsNothing(t *testing.T) {
 
 func TestStreamsAreBounded(t *testing.T) {
 	w, urls := open(t, Addresses{Live: "127.0.0.1:0"})
-	for range mostStreams {
+	for range mostReaders {
 		stream(t, urls[0])()
 	}
 	if status, _ := ask(t, http.MethodGet, urls[0]+"events", ""); status != http.StatusServiceUnavailable {
 		t.Errorf("one more: %d", status)
 	}
 	w.End(results.File{Report: recorded(t)})
+}
+
+// reader takes nothing until it is let go.
+type reader struct {
+	http.ResponseWriter
+	got chan *byte // the first byte of what it is to take
+	let chan struct{}
+}
+
+func (r reader) Write(b []byte) (int, error) {
+	r.got <- &b[0]
+	<-r.let
+	return len(b), nil
+}
+
+// However many ask for the page at the same time, it is made once, and only some are answered.
+func TestThePageIsMadeOnceForAllWhoAsk(t *testing.T) {
+	pages := newLive().pages()
+	got, let := make(chan *byte), make(chan struct{})
+	var answers sync.WaitGroup
+	made := map[*byte]bool{}
+	for range mostReaders {
+		request := httptest.NewRequest(http.MethodGet, "/", nil)
+		answers.Go(func() { pages.ServeHTTP(reader{httptest.NewRecorder(), got, let}, request) })
+		made[<-got] = true
+	}
+	refused := httptest.NewRecorder()
+	pages.ServeHTTP(refused, httptest.NewRequest(http.MethodGet, "/", nil))
+	close(let)
+	answers.Wait()
+	if len(made) != 1 || refused.Code != http.StatusServiceUnavailable {
+		t.Errorf("it was made %d times, and one more reader got %d", len(made), refused.Code)
+	}
 }
 
 // The page may run its own script and nothing else, and nobody may frame it.

@@ -2,10 +2,12 @@ package watch
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -19,11 +21,29 @@ import (
 // metrics collects, when it is asked, what the last report has of every strategy: the sum of all its runs.
 type metrics struct {
 	report atomic.Pointer[results.Report]
+
+	mu     sync.Mutex
+	series map[[2]string]*series // by strategy and point
+}
+
+// series are those of a strategy, in a sweep at one point.
+type series struct {
+	ended total // the sum of all runs but the last, which may be under way
+	runs  int   // how many are in it
+	// texts are the errors with a series of their own: the first ones seen, so that no counter goes down.
+	texts map[string]bool
+}
+
+// total is a sum of runs.
+type total struct {
+	bins   []results.Histogram // by the place of the metric in all
+	sums   []float64           // likewise: counts, and the seconds in a histogram
+	errors map[string]int64    // by series
 }
 
 // newMetrics returns what answers Prometheus, and who must get the reports.
 func newMetrics() (http.Handler, *metrics) {
-	m := &metrics{}
+	m := &metrics{series: map[[2]string]*series{}}
 	registry := prometheus.NewPedanticRegistry()
 	registry.MustRegister(m) // it panics only if two descriptions clash
 	handler := promhttp.HandlerFor(registry, promhttp.HandlerOpts{MaxRequestsInFlight: 4, Timeout: patience})
@@ -92,6 +112,8 @@ func (m *metrics) Describe(to chan<- *prometheus.Desc) {
 
 // Collect sends the sums of the last report.
 func (m *metrics) Collect(to chan<- prometheus.Metric) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
 	report := m.report.Load()
 	if report == nil {
 		return
@@ -104,30 +126,51 @@ func (m *metrics) Collect(to chan<- prometheus.Metric) {
 	}
 	for _, s := range report.Summaries() {
 		labels := []string{strings.ToValidUTF8(s.Name, "�"), strings.ToValidUTF8(s.Point, "�")}
-		counts := map[string]int64{}
-		for _, run := range s.Runs {
-			for _, e := range run.Errors {
-				counts[e.Error] += e.Count
-			}
+		of := m.series[[2]string(labels)]
+		if of == nil {
+			none := total{make([]results.Histogram, len(all)), make([]float64, len(all)), map[string]int64{}}
+			of = &series{ended: none, texts: map[string]bool{}}
+			m.series[[2]string(labels)] = of
 		}
-		for kind, count := range bounded(counts) {
+		for ; of.runs < len(s.Runs)-1; of.runs++ {
+			of.ended = of.plus(s.Runs[of.runs])
+		}
+		last := s.Runs[len(s.Runs)-1]
+		now := of.plus(last)
+		for kind, count := range now.errors {
 			send(prometheus.NewConstMetric(errorsTotal, prometheus.CounterValue, float64(count),
 				append(labels, kind)...))
 		}
-		last := s.Runs[len(s.Runs)-1].Generator.SchedulingP99
-		send(prometheus.NewConstMetric(scheduling, prometheus.GaugeValue, float64(last)/1e9, labels...))
-		for _, one := range all {
+		send(prometheus.NewConstMetric(scheduling, prometheus.GaugeValue, float64(last.Generator.SchedulingP99)/1e9,
+			labels...))
+		for i, one := range all {
 			if one.histogram != nil {
-				send(one.counted(s.Runs, labels))
-				continue
+				send(one.counted(now.bins[i], now.sums[i], labels))
+			} else {
+				send(prometheus.NewConstMetric(one.Desc, prometheus.CounterValue, now.sums[i], labels...))
 			}
-			sum := 0.0
-			for _, run := range s.Runs {
-				sum += one.counter(run)
-			}
-			send(prometheus.NewConstMetric(one.Desc, prometheus.CounterValue, sum, labels...))
 		}
 	}
+}
+
+// plus adds a run to those that have ended.
+func (s *series) plus(run results.Run) total {
+	sum := total{slices.Clone(s.ended.bins), slices.Clone(s.ended.sums), maps.Clone(s.ended.errors)}
+	for i, one := range all {
+		if one.histogram == nil {
+			sum.sums[i] += one.counter(run)
+			continue
+		}
+		d := one.histogram(run)
+		sum.bins[i] = sum.bins[i].Plus(d.Histogram)
+		if d.MeanNS != nil {
+			sum.sums[i] += *d.MeanNS * float64(d.Count) / 1e9
+		}
+	}
+	for _, e := range run.Errors {
+		sum.errors[s.kind(e.Error)] += e.Count
+	}
+	return sum
 }
 
 const (
@@ -135,46 +178,33 @@ const (
 	mostText   = 120 // bytes of an error in a label
 )
 
-// bounded returns the counts of the most frequent errors, and of all others together. A server chose their words.
-func bounded(counts map[string]int64) map[string]int64 {
-	kept := map[string]int64{}
-	for i, e := range results.CountErrors(counts) {
-		text := strings.ToValidUTF8(e.Error, "�")
-		if len(text) > mostText {
-			text = strings.ToValidUTF8(text[:mostText], "") + "…"
-		}
-		if i >= mostErrors {
-			text = "other errors"
-		}
-		kept[text] += e.Count
+// kind returns the label of an error. A server chose its words.
+func (s *series) kind(text string) string {
+	text = strings.ToValidUTF8(text, "�")
+	if len(text) > mostText {
+		text = strings.ToValidUTF8(text[:mostText], "") + "…"
 	}
-	return kept
+	if !s.texts[text] && len(s.texts) >= mostErrors {
+		return "other errors"
+	}
+	s.texts[text] = true
+	return text
 }
 
-// counted adds up the histograms of runs, with the buckets of a classic and of a native histogram.
-func (m metric) counted(runs []results.Run, labels []string) (prometheus.Metric, error) {
-	var bins results.Histogram
-	sum := 0.0
-	for _, run := range runs {
-		d := m.histogram(run)
-		bins = bins.Plus(d.Histogram)
-		if d.MeanNS != nil {
-			sum += *d.MeanNS * float64(d.Count) / 1e9
-		}
-	}
+// counted makes a histogram with the buckets of a classic and of a native one.
+func (m metric) counted(bins results.Histogram, sum float64, labels []string) (prometheus.Metric, error) {
 	count, classic, native := uint64(0), map[float64]uint64{}, map[int]int64{}
+	above := bounds // what has been counted so far
 	for _, bin := range bins {
 		seconds := float64(max(1, bin.To)) / 1e9 // 0 has no logarithm
-		for _, bound := range bounds {
-			if seconds <= bound {
-				classic[bound] += uint64(bin.Count)
-			}
+		for ; len(above) > 0 && above[0] < seconds; above = above[1:] {
+			classic[above[0]] = count
 		}
 		native[int(math.Ceil(math.Log2(seconds)*(1<<schema)))] += bin.Count
 		count += uint64(bin.Count)
 	}
-	for _, bound := range bounds {
-		classic[bound] += 0 // a bucket without values is a bucket too
+	for _, bound := range above {
+		classic[bound] = count
 	}
 	old, err := prometheus.NewConstHistogram(m.Desc, count, sum, classic, labels...)
 	if err != nil {

@@ -4,10 +4,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -32,11 +34,19 @@ func recorded(t *testing.T) *results.Report {
 	return report
 }
 
-// scraped is what Prometheus gets of a report, by series.
-func scraped(t *testing.T, report *results.Report) map[string]string {
+// scraped is what Prometheus gets of the last of these reports, by series, after it has got the others.
+func scraped(t *testing.T, reports ...*results.Report) (series map[string]string) {
 	t.Helper()
 	pages, m := newMetrics()
-	m.report.Store(report)
+	for _, report := range reports {
+		m.report.Store(report)
+		series = scrape(t, pages)
+	}
+	return series
+}
+
+func scrape(t *testing.T, pages http.Handler) map[string]string {
+	t.Helper()
 	answer := httptest.NewRecorder()
 	pages.ServeHTTP(answer, httptest.NewRequest(http.MethodGet, "/metrics", nil))
 	text, err := io.ReadAll(answer.Body)
@@ -65,7 +75,28 @@ func TestRunsOfAStrategyAddUp(t *testing.T) {
 			waits += run.Waiting.PerAcquisition.Count
 		}
 	}
-	got := scraped(t, report)
+	before := *report
+	before.Runs = slices.Clone(report.Runs[:len(report.Runs)-1])
+	underWay := &before.Runs[len(before.Runs)-1]
+	underWay.Speed.Acquisitions--
+	got := scraped(t, &results.Report{}, &before, report)
+	if other := scraped(t, report); !maps.Equal(got, other) {
+		t.Errorf("scraped before, too: %v\nonly then: %v", got, other)
+	}
+	for _, bound := range bounds {
+		upTo := int64(0)
+		for _, run := range report.Runs {
+			for _, bin := range run.Waiting.PerAcquisition.Histogram {
+				if run.Strategy == name && float64(bin.To)/1e9 <= bound {
+					upTo += bin.Count
+				}
+			}
+		}
+		series := fmt.Sprintf(`lockbench_wait_seconds_bucket{point="",strategy=%q,le="%v"}`, name, bound)
+		if got[series] != fmt.Sprint(upTo) {
+			t.Errorf("%s is %q, want %d", series, got[series], upTo)
+		}
+	}
 	for series, want := range map[string]int64{
 		`lockbench_acquisitions_total{point="",strategy=%q}`:            granted,
 		`lockbench_wait_seconds_count{point="",strategy=%q}`:            waits,
@@ -107,6 +138,30 @@ func TestHostileLabelsAreBounded(t *testing.T) {
 	}
 }
 
+// Errors that become more frequent than those before them must not take their series.
+func TestCountsOfErrorsNeverGoDown(t *testing.T) {
+	t.Parallel()
+	reports := []*results.Report{recorded(t), recorded(t)}
+	for later, report := range reports {
+		report.Runs = report.Runs[:1]
+		for i := range int64(60 * (1 + later)) {
+			count := 1 + i // the last are the most frequent
+			if later == 0 {
+				count = 60 - i // the first
+			}
+			report.Runs[0].Errors = append(report.Runs[0].Errors,
+				results.ErrorCount{Error: fmt.Sprint(i), Count: count + int64(later)*60})
+		}
+	}
+	after := scraped(t, reports...)
+	for series, before := range scraped(t, reports[0]) {
+		var was, is float64
+		if _, err := fmt.Sscan(before+" "+after[series], &was, &is); err != nil || is < was {
+			t.Errorf("%s was %s and is %q", series, before, after[series])
+		}
+	}
+}
+
 // Grafana's dashboard asks for what there is, and for all of it.
 func TestTheDashboardAsksForMetricsThatExist(t *testing.T) {
 	t.Parallel()
@@ -139,6 +194,12 @@ func TestTheDashboardAsksForMetricsThatExist(t *testing.T) {
 			asked := regexp.MustCompile(`lockbench_\w+`).FindAllString(target.Expr, -1)
 			if len(asked) == 0 {
 				t.Errorf("%q asks for %q", panel.Title, target.Expr)
+			}
+			// A Prometheus that scrapes native histograms has no series of buckets.
+			native, classic, _ := strings.Cut(target.Expr, " or ")
+			if strings.Contains(target.Expr, "histogram_quantile") &&
+				native != strings.NewReplacer("le, ", "", "_bucket", "").Replace(classic) {
+				t.Errorf("%q does not ask for both kinds of histograms: %s", panel.Title, target.Expr)
 			}
 			for _, name := range asked {
 				for _, part := range []string{"_bucket", "_count", "_sum"} {

@@ -14,6 +14,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/lockbench/lockbench/results"
@@ -25,6 +26,9 @@ const patience = 5 * time.Second
 
 // parting is how long readers may take at the end to get what is under way.
 const parting = time.Second
+
+// mostConnections bounds the file descriptors that readers take from the clients of a run.
+const mostConnections = 256
 
 // Addresses say where to listen, as ParseAddress returns it. "" is nowhere.
 type Addresses struct{ Metrics, Live string }
@@ -109,11 +113,9 @@ func (w *Watchers) Status(text string) {
 	}
 }
 
-// End shows the whole report.
+// End shows the whole report in browsers. Metrics stay as they were last seen: a report of several generators has what
+// the others' metrics have, too.
 func (w *Watchers) End(report results.File) {
-	if w.metrics != nil {
-		w.metrics.report.Store(report.Report)
-	}
 	if w.live != nil {
 		w.live.end(report)
 	}
@@ -137,6 +139,8 @@ type server struct {
 	serving   sync.WaitGroup
 	failed    error
 	answering sync.RWMutex // held for reading by each answer under way
+	open      atomic.Int64 // connections
+	unused    sync.Map     // connections that have sent nothing yet
 }
 
 // listen takes an address.
@@ -149,10 +153,25 @@ func listen(flag, address string, pages http.Handler) (*server, error) {
 	at, err := netip.ParseAddrPort(listener.Addr().String())
 	s.loopback = err == nil && at.Addr().IsLoopback()
 	s.http = &http.Server{
-		Handler: s.guard(pages), ReadHeaderTimeout: patience, WriteTimeout: patience, IdleTimeout: time.Minute,
-		MaxHeaderBytes: 16 << 10, ErrorLog: log.New(io.Discard, "", 0),
+		Handler: s.guard(pages), ConnState: s.count,
+		ReadHeaderTimeout: patience, WriteTimeout: patience, IdleTimeout: time.Minute, MaxHeaderBytes: 16 << 10,
+		ErrorLog: log.New(io.Discard, "", 0),
 	}
 	return s, nil
+}
+
+// count closes a connection that is one too many.
+func (s *server) count(c net.Conn, now http.ConnState) {
+	s.unused.Delete(c)
+	switch now {
+	case http.StateNew:
+		s.unused.Store(c, nil)
+		if s.open.Add(1) > mostConnections {
+			_ = c.Close()
+		}
+	case http.StateClosed:
+		s.open.Add(-1)
+	}
 }
 
 // guard refuses what no reader of these pages asks. A page of somebody else's, whose name has been made to mean this
@@ -164,6 +183,9 @@ func (s *server) guard(pages http.Handler) http.Handler {
 			return
 		}
 		defer s.answering.RUnlock()
+		if r.ContentLength != 0 { // the server would wait for the body, without a limit
+			_ = http.NewResponseController(w).SetReadDeadline(time.Now())
+		}
 		w.Header().Set("X-Content-Type-Options", "nosniff")
 		w.Header().Set("Cross-Origin-Resource-Policy", "same-origin")
 		switch {
@@ -172,6 +194,8 @@ func (s *server) guard(pages http.Handler) http.Handler {
 				http.StatusForbidden)
 		case r.Method != http.MethodGet && r.Method != http.MethodHead:
 			http.Error(w, "only GET and HEAD are answered here", http.StatusMethodNotAllowed)
+		case r.ContentLength != 0:
+			http.Error(w, "requests have no body here", http.StatusBadRequest)
 		default:
 			pages.ServeHTTP(w, r)
 		}
@@ -191,6 +215,10 @@ func names(host string) bool {
 func (s *server) close() error {
 	within, cancel := context.WithTimeout(context.Background(), parting)
 	defer cancel()
+	s.unused.Range(func(c, _ any) bool { // Shutdown would wait for their requests
+		_ = c.(net.Conn).Close()
+		return true
+	})
 	if s.http.Shutdown(within) != nil {
 		_ = s.http.Close() // they are cut off
 	}

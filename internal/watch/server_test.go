@@ -6,8 +6,11 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"go.uber.org/goleak"
+
+	"github.com/lockbench/lockbench/results"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -118,5 +121,62 @@ func TestATakenPort(t *testing.T) {
 		if _, err := ParseAddress(wrong); err == nil {
 			t.Errorf("%q is an address", wrong)
 		}
+	}
+}
+
+// Each of several generators has metrics of its own, and one of them the report of all.
+func TestTheReportOfAllGeneratorsIsNotCountedAgain(t *testing.T) {
+	w, urls := open(t, Addresses{Metrics: "127.0.0.1:0"})
+	own, all := recorded(t), recorded(t)
+	own.Runs = own.Runs[:1]
+	w.See(own, nil)
+	_, before := ask(t, http.MethodGet, urls[0], "")
+	w.End(results.File{Report: all})
+	_, after := ask(t, http.MethodGet, urls[0], "")
+	if after != before || !strings.Contains(after, "acquisitions_total{") {
+		t.Errorf("at first %s\nin the end %s", before, after)
+	}
+}
+
+// dial returns a connection that has sent this.
+func dial(t *testing.T, url, request string) net.Conn {
+	t.Helper()
+	at := strings.TrimPrefix(url, "http://")
+	c, err := net.Dial("tcp", at[:strings.Index(at, "/")])
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close() })
+	_, _ = io.WriteString(c, request) // one that is refused may be closed already
+	return c
+}
+
+// Who says that a body follows, and sends none, must not keep a connection.
+func TestNobodyWaitsForABody(t *testing.T) {
+	_, urls := open(t, Addresses{Metrics: "127.0.0.1:0"})
+	for _, request := range []string{
+		"GET /metrics HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\n",
+		"GET /metrics HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n",
+		"POST /metrics HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\n",
+		"GET /metrics HTTP/1.1\r\nHost: evil.example\r\nContent-Length: 9\r\n\r\n",
+	} {
+		c := dial(t, urls[0], request)
+		if err := c.SetReadDeadline(time.Now().Add(10 * time.Second)); err != nil {
+			t.Fatal(err)
+		}
+		if answer, err := io.ReadAll(c); err != nil || !strings.HasPrefix(string(answer), "HTTP/1.1 4") {
+			t.Errorf("%v after %q", err, answer)
+		}
+	}
+}
+
+// Also connections that never ask anything are bounded.
+func TestConnectionsAreBounded(t *testing.T) {
+	_, urls := open(t, Addresses{Metrics: "127.0.0.1:0"})
+	for range mostConnections {
+		dial(t, urls[0], "")
+	}
+	if answer, _ := io.ReadAll(dial(t, urls[0], "GET /metrics HTTP/1.0\r\nHost: localhost\r\n\r\n")); len(answer) > 0 {
+		t.Errorf("one more got %s", answer)
 	}
 }

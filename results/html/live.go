@@ -80,40 +80,51 @@ func (l Live) Longest() *table {
 var bySecond = []struct {
 	chart
 	unit results.Unit
-	of   func(results.Slice) []*results.Bound
+	of   func(results.Slice) []*results.Figure
 }{
 	{
 		chart{Title: "Throughput", YName: "acquisitions per second"}, results.PerSecond,
-		func(s results.Slice) []*results.Bound { return figure(&s.Acquisitions, s.Seconds) },
+		func(s results.Slice) []*results.Figure { return figure(&s.Acquisitions, s.Seconds) },
 	},
 	{
 		chart{Title: "Waits", YName: "waits", Note: twoLines + " Waits under way count with their age."},
 		results.Nanoseconds,
-		func(s results.Slice) []*results.Bound { return []*results.Bound{s.WaitP50, s.WaitP99} },
+		func(s results.Slice) []*results.Figure { return figures(s.WaitP50, s.WaitP99) },
 	},
 	{
 		chart{Title: "Handoffs", YName: "handoffs", Note: twoLines}, results.Nanoseconds,
-		func(s results.Slice) []*results.Bound { return []*results.Bound{s.HandoffP50, s.HandoffP99} },
+		func(s results.Slice) []*results.Figure { return figures(s.HandoffP50, s.HandoffP99) },
 	},
-	{chart{Title: "Waiting clients", YName: "clients"}, results.Number, func(s results.Slice) []*results.Bound {
+	{chart{Title: "Waiting clients", YName: "clients"}, results.Number, func(s results.Slice) []*results.Figure {
 		return figure(new(float64(s.Waiting)), 1)
 	}},
-	{chart{Title: "Server CPU", YName: "of one core"}, results.Percent, func(s results.Slice) []*results.Bound {
+	{chart{Title: "Server CPU", YName: "of one core"}, results.Percent, func(s results.Slice) []*results.Figure {
 		return figure(s.RedisCPU, s.Seconds/100)
 	}},
-	{chart{Title: "Commands", YName: "commands per second"}, results.PerSecond, func(s results.Slice) []*results.Bound {
-		return figure(s.Commands, s.Seconds)
-	}},
+	{
+		chart{Title: "Commands", YName: "commands per second"}, results.PerSecond,
+		func(s results.Slice) []*results.Figure { return figure(s.Commands, s.Seconds) },
+	},
 }
 
 const twoLines = "Circles: median. Squares: 99th percentile."
 
 // figure is a count by a time, known exactly or not at all.
-func figure[N int64 | float64](count *N, by float64) []*results.Bound {
+func figure[N int64 | float64](count *N, by float64) []*results.Figure {
 	if count == nil {
-		return []*results.Bound{nil}
+		return nil
 	}
-	return []*results.Bound{{NS: int64(float64(*count) / by)}}
+	return []*results.Figure{{Value: float64(*count) / by}}
+}
+
+func figures(all ...*results.Bound) []*results.Figure {
+	drawn := make([]*results.Figure, len(all))
+	for i, b := range all {
+		if b != nil {
+			drawn[i] = &results.Figure{Value: float64(b.NS), AtLeast: b.AtLeast}
+		}
+	}
+	return drawn
 }
 
 // Seconds are the charts of the last run, with the faults as marks, and what each client got.
@@ -133,7 +144,7 @@ func (l Live) Seconds() (all []chart) {
 			end = s.At + s.Seconds
 			for i, value := range kind.of(s) {
 				if drawn := &curves[i]; value != nil && s.Seconds > 0 {
-					drawn.line = append(drawn.line, point{s.At + s.Seconds/2, float64(value.NS)})
+					drawn.line = append(drawn.line, point{s.At + s.Seconds/2, value.Value})
 					drawn.marks = []spot{{drawn.line[len(drawn.line)-1], value.AtLeast}}
 				}
 			}

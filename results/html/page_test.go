@@ -223,3 +223,12 @@ func TestCensoredPart(t *testing.T) {
 		t.Errorf("p50, p90 and p99 are %q", values)
 	}
 }
+
+// A lock that is held for seconds is acquired less than once a second.
+func TestLiveFiguresBelowOne(t *testing.T) {
+	run := results.Run{Timeline: []results.Slice{{Seconds: 2, Acquisitions: 1}}}
+	got := Live{Report: &results.Report{Runs: []results.Run{run}}}.Seconds()
+	if len(got) == 0 || len(got[0].curves) != 1 || got[0].curves[0].line[0].Y != 0.5 {
+		t.Errorf("the chart of throughput: %+v", got)
+	}
+}
