@@ -104,6 +104,9 @@ func add(parts []Generated, like Run) (sum Run) {
 	if other := elsewhere(parts); other != "" {
 		sum.Invalid = append(sum.Invalid, other+" measured other servers")
 	}
+	if len(missing) > 0 { // the counters have increments that nobody recorded
+		sum.Record.Counted = nil
+	}
 	sum.Started = opened
 	sum.Invalid = append(sum.Invalid, missing...)
 	overlap := max(0, closed.Sub(opened))
@@ -118,9 +121,10 @@ func add(parts []Generated, like Run) (sum Run) {
 }
 
 // contended says whether clients always waited. No generator sees the waiters of another, so it is only
-// known for several clients of one key, none of which pauses, times out, shares or ends early.
+// known for several clients of one key, none of which pauses, times out, shares or ends early, and of which a lock
+// admits one at a time.
 func contended(f *Report, each workloads.Spec, run Run) bool {
-	return each.Keys == 1 && each.Rate == 0 && len(each.Stages) == 0 && each.Think.IsZero() &&
+	return excludes(f, run) && each.Keys == 1 && each.Rate == 0 && len(each.Stages) == 0 && each.Think.IsZero() &&
 		each.Timeout == nil && !each.Coalesce && each.Iterations == 0 &&
 		slices.ContainsFunc(f.Strategies, func(s Strategy) bool {
 			return s.Name == run.Strategy && s.Capacity == 1
@@ -210,7 +214,8 @@ func elsewhere(parts []Generated) string {
 		case p.Report == nil || p.Shared == nil:
 		case first == nil:
 			first = &parts[i]
-		case !slices.Equal(first.Shared.RedisRuns, p.Shared.RedisRuns):
+		case !slices.Equal(slices.Sorted(slices.Values(first.Shared.RedisRuns)),
+			slices.Sorted(slices.Values(p.Shared.RedisRuns))):
 			return p.Name
 		}
 	}

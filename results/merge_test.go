@@ -148,11 +148,18 @@ func TestMissingRecord(t *testing.T) {
 	t.Parallel()
 	a, b := generatorFile("a", 1), generatorFile("b", 2)
 	b.Runs, b.Missing = b.Runs[:1], "died"
+	for i := range a.Runs { // of b's increments nobody knows
+		a.Runs[i].Record.Generators, a.Runs[i].Record.Increments, a.Runs[i].Record.Counted = 2, new(int64(300)),
+			new(int64(300))
+	}
 	r := merged(t, a, b, results.Generated{Name: "c", Missing: "was stopped"})
 	want := [][]string{{"c was stopped"}, {"b died", "c was stopped"}}
 	for i, run := range r.Runs {
 		if diff := cmp.Diff(want[i], run.Invalid); diff != "" {
 			t.Errorf("run %d (-want +got):\n%s", i, diff)
+		}
+		if lost := run.Safety.LostUpdates; lost != nil {
+			t.Errorf("run %d: %d updates lost, although increments are missing", i, *lost)
 		}
 	}
 	if len(r.Runs) != 2 || r.Error != "b died; c was stopped" || len(r.Generators) != 2 {
@@ -197,19 +204,34 @@ func TestDoubtful(t *testing.T) {
 	}
 }
 
+// TestOrderOfNodes does not matter: each generator lists them as its --redis does.
+func TestOrderOfNodes(t *testing.T) {
+	t.Parallel()
+	a, b := generatorFile("a", 1), generatorFile("b", 2)
+	a.Shared.RedisRuns, b.Shared.RedisRuns = []string{"1", "2", "3"}, []string{"3", "1", "2"}
+	if run := merged(t, a, b).Runs[0]; !run.Valid() {
+		t.Error(run.Invalid)
+	}
+	b.Shared.RedisRuns[0] = "4"
+	if merged(t, a, b).Runs[0].Valid() {
+		t.Error("a generator measured another node, and the run is valid")
+	}
+}
+
 // TestGap is not known if clients do more than to wait for one lock.
 func TestGap(t *testing.T) {
 	t.Parallel()
-	for name, change := range map[string]func(*workloads.Spec){
-		"pause":     func(w *workloads.Spec) { w.Think = workloads.Fixed(time.Millisecond) },
-		"give up":   func(w *workloads.Spec) { w.Timeout = new(workloads.Duration) },
-		"share":     func(w *workloads.Spec) { w.Coalesce = true },
-		"end early": func(w *workloads.Spec) { w.Iterations = 1000 },
+	for name, change := range map[string]func(*workloads.Spec, *results.Strategy){
+		"pause":            func(w *workloads.Spec, _ *results.Strategy) { w.Think = workloads.Fixed(time.Millisecond) },
+		"give up":          func(w *workloads.Spec, _ *results.Strategy) { w.Timeout = new(workloads.Duration) },
+		"share":            func(w *workloads.Spec, _ *results.Strategy) { w.Coalesce = true },
+		"end early":        func(w *workloads.Spec, _ *results.Strategy) { w.Iterations = 1000 },
+		"hold it together": func(_ *workloads.Spec, s *results.Strategy) { s.Claims = nil },
 	} {
 		a, b := generatorFile("a", 1), generatorFile("b", 2)
 		for _, f := range []results.Generated{a, b} {
 			for i := range f.Points {
-				change(&f.Points[i].Workload)
+				change(&f.Points[i].Workload, &f.Strategies[0])
 			}
 		}
 		if gap := merged(t, a, b).Runs[0].Speed.Gap; gap != nil {
