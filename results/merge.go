@@ -42,6 +42,9 @@ func Merge(parts []Generated) (*Report, error) {
 			sum.Point = relabelled(run.Point, each, each.Times(len(parts), 1))
 			sum.Record.Contended = contended(parts[first].Report, each, run)
 			sum.Compute()
+			if label := sum.ShortOfARound(); label != "" {
+				sum.Labels = append(sum.Labels, label)
+			}
 			if lost := sum.Safety.LostUpdates; lost != nil && *lost > 0 && excludes(parts[first].Report, run) &&
 				sum.Safety.Overlaps+sum.Safety.ExpiredOverlaps+sum.Safety.LostLeases == 0 {
 				sum.Safety.Broken = append(sum.Safety.Broken,
@@ -96,7 +99,7 @@ func add(parts []Generated, like Run) (sum Run) {
 			sum.Failure = name + ": " + failure
 		}
 		for _, label := range run.Labels {
-			if label != PartOfASession && !slices.Contains(sum.Labels, label) {
+			if label != PartOfASession && !strings.HasPrefix(label, shortOfARound) && !slices.Contains(sum.Labels, label) {
 				sum.Labels = append(sum.Labels, label)
 			}
 		}

@@ -62,14 +62,14 @@ func generatorRun(number int) results.Run {
 	run := results.Run{
 		Strategy: "spin", Round: 1, Seed: n, WindowNS: 5e9,
 		Record: results.Record{
-			Clients: 4, Keys: 1, Granted: 100 * n, Attempts: new(100 * n * n), WakeUps: new(int64(0)),
+			Clients: 4, Keys: 1, Granted: 100 * n, Attempts: new(100 * n * n), WakeUps: new(int64(0)), WithoutTurn: &n,
 		},
 		Speed: results.Speed{Acquisitions: 100 * n, Served: 100 * n, Handoff: d, Hold: d, Release: d},
 		Waiting: results.Waiting{
 			PerAcquisition: d, PerClient: d, Service: d, Open: n,
 		},
 		Fairness: results.Fairness{
-			AcquisitionsMin: 30 * n, AcquisitionsMax: 30*n + 3, PerClient: turns, Starved: &number,
+			AcquisitionsMin: 30 * n, AcquisitionsMax: 30*n + 3, PerClient: turns,
 			LongestWait: &results.Bound{NS: 1e9 * n}, LargestBypass: 7 + n,
 			WorkingSet: new(4.0), ReacquireDistance: new(int64(4)), Overtaken: new(50.0),
 		},
@@ -185,6 +185,41 @@ func TestStarvedGenerator(t *testing.T) {
 	starved.Runs[0].Speed.Acquisitions = 1
 	if window := merged(t, generatorFile("a", 1), starved).Runs[0].Server.Window; window != nil {
 		t.Errorf("without a served generator's reading the server's counters are %+v", window)
+	}
+}
+
+// TestStarved: the sum decides, although one generator had too few acquisitions to do so. A window that is too short
+// for all is so with their numbers.
+func TestStarved(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		served int64 // by a; b served 3 for its 4 clients
+		want   string
+	}{
+		{13, "starved 3, []"},
+		{12, "starved –, [window too short for one fair round: 15 acquisitions for 8 clients, --duration 6s is not]"},
+	} {
+		a, b := generatorFile("a", 1), generatorFile("b", 2)
+		for _, part := range []struct {
+			*results.Run
+			served int64
+		}{{&a.Runs[0], test.served}, {&b.Runs[0], 3}} {
+			part.Speed.Served, part.Labels = part.served, nil
+			part.Compute()
+			if label := part.ShortOfARound(); label != "" {
+				part.Labels = []string{label}
+			}
+		}
+		if b.Runs[0].Fairness.Starved != nil || len(b.Runs[0].Labels) != 1 {
+			t.Fatalf("b alone decides who starved, and has labels %q", b.Runs[0].Labels)
+		}
+		run, starved := merged(t, a, b).Runs[0], "–"
+		if n := run.Fairness.Starved; n != nil {
+			starved = fmt.Sprint(*n)
+		}
+		if got := fmt.Sprintf("starved %s, %v", starved, run.Labels); got != test.want {
+			t.Errorf("%s, want %s", got, test.want)
+		}
 	}
 }
 
