@@ -76,7 +76,11 @@ func generatorRun(number int) results.Run {
 		Server: results.Server{
 			Whole: &results.ServerDelta{Calls: new(int64(99))},
 			Window: &results.ServerDelta{
-				Seconds: 5, Acquisitions: 100 * n, Calls: new(int64(1203)), Commands: map[string]int64{"set": 1203},
+				Seconds: 5, Acquisitions: 100 * n, Calls: new(int64(1203)),
+				Commands: map[string]int64{"set": 1200, "client": 2, "info": 1}, // with the readings of the other
+				Own: &results.ObserverCounts{
+					Commands: map[string]int64{"client|list": 2, "info": 1}, BytesOut: 3000, BytesIn: 100,
+				},
 				CPU: new(0.5), IdleCPU: new(0.01 * float64(n)), BytesIn: new(int64(6000)),
 				RoundTrips: new(600 * n), ClientBytesOut: new(2000 * n),
 			},
