@@ -152,6 +152,9 @@ func TestIdleBesideGenerators(t *testing.T) {
 	if window.Own == nil || window.Own.Commands["info"] == 0 || window.Own.BytesOut == 0 {
 		t.Errorf("its own readings are %+v", window.Own)
 	}
+	if n := window.Commands["client|list"]; n > 0 {
+		t.Errorf("%d of its own CLIENT LIST count as its clients'", n)
+	}
 }
 
 // TestStart: runs begin together, and one that cannot says so.
