@@ -39,6 +39,20 @@ func together(
 	return reports, problems
 }
 
+// The connections of all are counted before any of them opens its own.
+func TestTooManyConnectionsForGenerators(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t, "--maxclients", "100")
+	_, problems := together(t, server, 2, func(_ int, p *lockbench.Plan) context.Context {
+		p.Workload.Pool = 50
+		return t.Context()
+	})
+	err := errors.Join(problems...)
+	if !errors.Is(err, lockbench.ErrConfig) || !strings.Contains(err.Error(), "in 2 generators") {
+		t.Errorf("each needs 66 connections of 100: %v", err)
+	}
+}
+
 // The first generator reports the sum of what all recorded; the others return their own parts.
 func TestSumOfGenerators(t *testing.T) {
 	t.Parallel()

@@ -39,10 +39,15 @@ func (s *session) preflight(ctx context.Context) error {
 		}
 		of := limits[server]
 		needed, clients := s.plan.connections(v)
-		if free := of.MaxClients - of.Connected; of.MaxClients > 0 && needed > free {
+		n, each := int64(1), ""
+		if g := s.plan.Generators; g.several() { // the others may have connected before
+			n, each = int64(g.Number), fmt.Sprintf(" in %d generators", g.Number)
+		}
+		free := of.MaxClients - of.Connected
+		if of.MaxClients > 0 && (needed > free || n*needed > of.MaxClients) {
 			problems = append(problems,
-				fmt.Errorf("%s with --clients %d needs %d connections, the server has %d free (maxclients %d)",
-					v.Name(), clients, needed, free, of.MaxClients))
+				fmt.Errorf("%s with --clients %d%s needs %d connections, the server has %d free (maxclients %d)",
+					v.Name(), clients, each, n*needed, free, of.MaxClients))
 		}
 		problems = append(problems, s.plan.tooManyFiles(v, server.Primaries(), files))
 	}

@@ -42,6 +42,9 @@ func Merge(parts []Generated) (*Report, error) {
 			sum.Point = relabelled(run.Point, each, each.Times(len(parts), 1))
 			sum.Record.Contended = contended(parts[first].Report, each, run)
 			sum.Compute()
+			if label := sum.ShortOfARound(); label != "" {
+				sum.Labels = append(sum.Labels, label)
+			}
 			if lost := sum.Safety.LostUpdates; lost != nil && *lost > 0 && excludes(parts[first].Report, run) &&
 				sum.Safety.Overlaps+sum.Safety.ExpiredOverlaps+sum.Safety.LostLeases == 0 {
 				sum.Safety.Broken = append(sum.Safety.Broken,
@@ -96,13 +99,16 @@ func add(parts []Generated, like Run) (sum Run) {
 			sum.Failure = name + ": " + failure
 		}
 		for _, label := range run.Labels {
-			if label != PartOfASession && !slices.Contains(sum.Labels, label) {
+			if label != PartOfASession && !strings.HasPrefix(label, shortOfARound) && !slices.Contains(sum.Labels, label) {
 				sum.Labels = append(sum.Labels, label)
 			}
 		}
 	}
 	if other := elsewhere(parts); other != "" {
 		sum.Invalid = append(sum.Invalid, other+" measured other servers")
+	}
+	if len(missing) > 0 { // the counters have increments that nobody recorded
+		sum.Record.Counted = nil
 	}
 	sum.Started = opened
 	sum.Invalid = append(sum.Invalid, missing...)
@@ -118,9 +124,10 @@ func add(parts []Generated, like Run) (sum Run) {
 }
 
 // contended says whether clients always waited. No generator sees the waiters of another, so it is only
-// known for several clients of one key, none of which pauses, times out, shares or ends early.
+// known for several clients of one key, none of which pauses, times out, shares or ends early, and of which a lock
+// admits one at a time.
 func contended(f *Report, each workloads.Spec, run Run) bool {
-	return each.Keys == 1 && each.Rate == 0 && len(each.Stages) == 0 && each.Think.IsZero() &&
+	return excludes(f, run) && each.Keys == 1 && each.Rate == 0 && len(each.Stages) == 0 && each.Think.IsZero() &&
 		each.Timeout == nil && !each.Coalesce && each.Iterations == 0 &&
 		slices.ContainsFunc(f.Strategies, func(s Strategy) bool {
 			return s.Name == run.Strategy && s.Capacity == 1
@@ -210,7 +217,8 @@ func elsewhere(parts []Generated) string {
 		case p.Report == nil || p.Shared == nil:
 		case first == nil:
 			first = &parts[i]
-		case !slices.Equal(first.Shared.RedisRuns, p.Shared.RedisRuns):
+		case !slices.Equal(slices.Sorted(slices.Values(first.Shared.RedisRuns)),
+			slices.Sorted(slices.Values(p.Shared.RedisRuns))):
 			return p.Name
 		}
 	}

@@ -62,21 +62,25 @@ func generatorRun(number int) results.Run {
 	run := results.Run{
 		Strategy: "spin", Round: 1, Seed: n, WindowNS: 5e9,
 		Record: results.Record{
-			Clients: 4, Keys: 1, Granted: 100 * n, Attempts: new(100 * n * n), WakeUps: new(int64(0)),
+			Clients: 4, Keys: 1, Granted: 100 * n, Attempts: new(100 * n * n), WakeUps: new(int64(0)), WithoutTurn: &n,
 		},
 		Speed: results.Speed{Acquisitions: 100 * n, Served: 100 * n, Handoff: d, Hold: d, Release: d},
 		Waiting: results.Waiting{
 			PerAcquisition: d, PerClient: d, Service: d, Open: n,
 		},
 		Fairness: results.Fairness{
-			AcquisitionsMin: 30 * n, AcquisitionsMax: 30*n + 3, PerClient: turns, Starved: &number,
+			AcquisitionsMin: 30 * n, AcquisitionsMax: 30*n + 3, PerClient: turns,
 			LongestWait: &results.Bound{NS: 1e9 * n}, LargestBypass: 7 + n,
 			WorkingSet: new(4.0), ReacquireDistance: new(int64(4)), Overtaken: new(50.0),
 		},
 		Server: results.Server{
 			Whole: &results.ServerDelta{Calls: new(int64(99))},
 			Window: &results.ServerDelta{
-				Seconds: 5, Acquisitions: 100 * n, Calls: new(int64(1203)), Commands: map[string]int64{"set": 1203},
+				Seconds: 5, Acquisitions: 100 * n, Calls: new(int64(1203)),
+				Commands: map[string]int64{"set": 1200, "client": 2, "info": 1}, // with the readings of the other
+				Own: &results.ObserverCounts{
+					Commands: map[string]int64{"client|list": 2, "info": 1}, BytesOut: 3000, BytesIn: 100,
+				},
 				CPU: new(0.5), IdleCPU: new(0.01 * float64(n)), BytesIn: new(int64(6000)),
 				RoundTrips: new(600 * n), ClientBytesOut: new(2000 * n),
 			},
@@ -148,11 +152,18 @@ func TestMissingRecord(t *testing.T) {
 	t.Parallel()
 	a, b := generatorFile("a", 1), generatorFile("b", 2)
 	b.Runs, b.Missing = b.Runs[:1], "died"
+	for i := range a.Runs { // of b's increments nobody knows
+		a.Runs[i].Record.Generators, a.Runs[i].Record.Increments, a.Runs[i].Record.Counted = 2, new(int64(300)),
+			new(int64(300))
+	}
 	r := merged(t, a, b, results.Generated{Name: "c", Missing: "was stopped"})
 	want := [][]string{{"c was stopped"}, {"b died", "c was stopped"}}
 	for i, run := range r.Runs {
 		if diff := cmp.Diff(want[i], run.Invalid); diff != "" {
 			t.Errorf("run %d (-want +got):\n%s", i, diff)
+		}
+		if lost := run.Safety.LostUpdates; lost != nil {
+			t.Errorf("run %d: %d updates lost, although increments are missing", i, *lost)
 		}
 	}
 	if len(r.Runs) != 2 || r.Error != "b died; c was stopped" || len(r.Generators) != 2 {
@@ -181,6 +192,41 @@ func TestStarvedGenerator(t *testing.T) {
 	}
 }
 
+// TestStarved: the sum decides, although one generator had too few acquisitions to do so. A window that is too short
+// for all is so with their numbers.
+func TestStarved(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		served int64 // by a; b served 3 for its 4 clients
+		want   string
+	}{
+		{13, "starved 3, []"},
+		{12, "starved –, [window too short for one fair round: 15 acquisitions for 8 clients, --duration 6s is not]"},
+	} {
+		a, b := generatorFile("a", 1), generatorFile("b", 2)
+		for _, part := range []struct {
+			*results.Run
+			served int64
+		}{{&a.Runs[0], test.served}, {&b.Runs[0], 3}} {
+			part.Speed.Served, part.Labels = part.served, nil
+			part.Compute()
+			if label := part.ShortOfARound(); label != "" {
+				part.Labels = []string{label}
+			}
+		}
+		if b.Runs[0].Fairness.Starved != nil || len(b.Runs[0].Labels) != 1 {
+			t.Fatalf("b alone decides who starved, and has labels %q", b.Runs[0].Labels)
+		}
+		run, starved := merged(t, a, b).Runs[0], "–"
+		if n := run.Fairness.Starved; n != nil {
+			starved = fmt.Sprint(*n)
+		}
+		if got := fmt.Sprintf("starved %s, %v", starved, run.Labels); got != test.want {
+			t.Errorf("%s, want %s", got, test.want)
+		}
+	}
+}
+
 // TestDoubtful runs are marked and kept.
 func TestDoubtful(t *testing.T) {
 	t.Parallel()
@@ -197,19 +243,34 @@ func TestDoubtful(t *testing.T) {
 	}
 }
 
+// TestOrderOfNodes does not matter: each generator lists them as its --redis does.
+func TestOrderOfNodes(t *testing.T) {
+	t.Parallel()
+	a, b := generatorFile("a", 1), generatorFile("b", 2)
+	a.Shared.RedisRuns, b.Shared.RedisRuns = []string{"1", "2", "3"}, []string{"3", "1", "2"}
+	if run := merged(t, a, b).Runs[0]; !run.Valid() {
+		t.Error(run.Invalid)
+	}
+	b.Shared.RedisRuns[0] = "4"
+	if merged(t, a, b).Runs[0].Valid() {
+		t.Error("a generator measured another node, and the run is valid")
+	}
+}
+
 // TestGap is not known if clients do more than to wait for one lock.
 func TestGap(t *testing.T) {
 	t.Parallel()
-	for name, change := range map[string]func(*workloads.Spec){
-		"pause":     func(w *workloads.Spec) { w.Think = workloads.Fixed(time.Millisecond) },
-		"give up":   func(w *workloads.Spec) { w.Timeout = new(workloads.Duration) },
-		"share":     func(w *workloads.Spec) { w.Coalesce = true },
-		"end early": func(w *workloads.Spec) { w.Iterations = 1000 },
+	for name, change := range map[string]func(*workloads.Spec, *results.Strategy){
+		"pause":            func(w *workloads.Spec, _ *results.Strategy) { w.Think = workloads.Fixed(time.Millisecond) },
+		"give up":          func(w *workloads.Spec, _ *results.Strategy) { w.Timeout = new(workloads.Duration) },
+		"share":            func(w *workloads.Spec, _ *results.Strategy) { w.Coalesce = true },
+		"end early":        func(w *workloads.Spec, _ *results.Strategy) { w.Iterations = 1000 },
+		"hold it together": func(_ *workloads.Spec, s *results.Strategy) { s.Claims = nil },
 	} {
 		a, b := generatorFile("a", 1), generatorFile("b", 2)
 		for _, f := range []results.Generated{a, b} {
 			for i := range f.Points {
-				change(&f.Points[i].Workload)
+				change(&f.Points[i].Workload, &f.Strategies[0])
 			}
 		}
 		if gap := merged(t, a, b).Runs[0].Speed.Gap; gap != nil {

@@ -2,9 +2,12 @@ package results
 
 import (
 	"cmp"
+	"fmt"
 	"maps"
+	"math"
 	"reflect"
 	"slices"
+	"time"
 )
 
 // Record is what a run counted beside the histograms and counters in its other parts. Records add up, and
@@ -21,6 +24,8 @@ type Record struct {
 	Attempts *int64 `json:"attempts"`
 	WakeUps  *int64 `json:"wake_ups"`
 	Futile   *int64 `json:"futile_wake_ups"`
+	// WithoutTurn is the number of clients that waited and had no acquisition; nil in an open loop.
+	WithoutTurn *int64 `json:"without_turn,omitempty" add:"sum"`
 
 	// Generators is their number, if the run is of several. They made these increments under the lock, of which the
 	// counters held Counted after the last of them had left; nil if that is not known.
@@ -59,9 +64,44 @@ func (r *Run) Compute() {
 	}
 	r.Effort = Effort{perAcquisition(record.Attempts), perAcquisition(record.WakeUps), perAcquisition(record.Futile)}
 	r.Fairness.Jain = jain(r.Fairness.PerClient)
+	r.Fairness.Starved = r.starved()
 	if record.Generators > 1 && record.Increments != nil && record.Counted != nil {
 		r.Safety.LostUpdates = new(max(0, *record.Increments-*record.Counted))
 	}
+}
+
+// fairRounds is how many fair rounds a window needs before a client without an acquisition counts as starved. A
+// first-come-first-served lock serves every client once in one round. The second round allows for a window that opens
+// within a round, and for requests that arrive in another order than they were sent.
+const fairRounds = 2
+
+// starved returns the clients without an acquisition although the window had room for two fair rounds. It is nil if
+// this is undecided: a client may only not have had its turn yet. With several keys the queue of its key may have been
+// long by chance.
+func (r *Run) starved() *int {
+	without := r.Record.WithoutTurn
+	if without == nil || *without > 0 && (r.Record.Keys > 1 || r.Speed.Served < fairRounds*r.Record.Clients) {
+		return nil
+	}
+	return new(int(*without))
+}
+
+const shortOfARound = "window too short for one fair round: "
+
+// ShortOfARound returns a label if the window was too short for every client to have one acquisition; the label names a
+// window that is long enough. It returns "" if starvation can be decided, and where clients are only slots.
+func (r *Run) ShortOfARound() string {
+	served, enough := r.Speed.Served, fairRounds*r.Record.Clients
+	if r.WindowNS == 0 || r.Record.WithoutTurn == nil || r.Fairness.Starved != nil || served >= enough {
+		return ""
+	}
+	label := fmt.Sprintf("%s%d acquisitions for %d clients", shortOfARound, served, r.Record.Clients)
+	if served == 0 {
+		return label
+	}
+	const spare = 1.1
+	longer := time.Duration(r.WindowNS).Seconds() * float64(enough) / float64(served) * spare
+	return fmt.Sprintf("%s, --duration %v is not", label, time.Duration(math.Ceil(longer))*time.Second)
 }
 
 // unaudited says whether clients of several generators may have held a lock at the same time unseen: each generator
@@ -86,7 +126,8 @@ func jain(perClient Histogram) *float64 {
 // unknown.
 func (r *Run) Add(other Run) {
 	record, more := &r.Record, other.Record
-	r.WindowNS = (r.WindowNS*record.Clients + other.WindowNS*more.Clients) / max(1, record.Clients+more.Clients)
+	share := float64(more.Clients) / float64(max(1, record.Clients+more.Clients))
+	r.WindowNS += int64(math.Round(share * float64(other.WindowNS-r.WindowNS)))
 	r.Server.add(other.Server, r.Speed.Acquisitions, other.Speed.Acquisitions)
 	record.Attempts = r.probed(record.Attempts, other, more.Attempts)
 	record.WakeUps = r.probed(record.WakeUps, other, more.WakeUps)
@@ -114,7 +155,7 @@ func (r *Run) probed(count *int64, other Run, more *int64) *int64 {
 }
 
 // add adds what another generator read of the same servers: their counts are those of the first that read
-// them, divided by the leases of both. They are unknown if a generator with leases has no reading.
+// them, less the readings of the other, divided by the leases of both. They are unknown if a generator with leases has no reading.
 func (s *Server) add(other Server, granted, more int64) {
 	first := cmp.Or(s.Window, other.Window)
 	if first == nil || s.Window == nil && granted > 0 || other.Window == nil && more > 0 {
@@ -124,6 +165,9 @@ func (s *Server) add(other Server, granted, more int64) {
 	sum, second := *first, ServerDelta{} // which has no counts of its sockets
 	if s.Window != nil && other.Window != nil {
 		second = *other.Window
+		if second.Own != nil {
+			sum.subtract(*second.Own)
+		}
 	}
 	addFields(&sum, second)
 	s.Window = &sum

@@ -140,7 +140,7 @@ type Fairness struct {
 	// Starved is the number of clients that waited and had no acquisition although there were two
 	// for each. nil if a client had none and the window was too short for two rounds, in which a
 	// fair lock serves every client: its turn may only have been later.
-	Starved     *int      `json:"starved" add:"sum"`
+	Starved     *int      `json:"starved"`
 	LongestWait *Bound    `json:"longest_wait" add:"max"`        // of any client, including open waits
 	PerClient   Histogram `json:"turns_hdr,omitempty" add:"sum"` // of the acquisitions per client
 

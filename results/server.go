@@ -2,6 +2,7 @@ package results
 
 import (
 	"cmp"
+	"maps"
 	"strings"
 	"time"
 )
@@ -53,6 +54,9 @@ type ServerDelta struct {
 	OtherTraffic *float64 `json:"foreign_percent" add:"none"`
 
 	Nodes []NodeDelta `json:"nodes,omitempty"` // the nodes, if there are several
+
+	// Own is what this generator's own readings cost, if there are several: the counts of the others include it.
+	Own *ObserverCounts `json:"own_readings,omitempty" add:"none"`
 }
 
 // NodeDelta is what one node counted. A replica counts the commands and bytes from its
@@ -206,12 +210,12 @@ type Reading struct {
 	Nodes []NodeReading `add:"none"` // the nodes, if there are several
 }
 
-// ObserverCounts is what lockbench's own readings have cost so far.
+// ObserverCounts is what lockbench's own readings have cost, so far or between two of them.
 type ObserverCounts struct {
-	Commands   map[string]int64 // as Reading.Commands
-	RoundTrips int64
-	BytesOut   int64 // sent to Redis
-	BytesIn    int64
+	Commands   map[string]int64 `json:"commands"` // as Reading.Commands
+	RoundTrips int64            `json:"round_trips"`
+	BytesOut   int64            `json:"bytes_out"` // sent to Redis
+	BytesIn    int64            `json:"bytes_in"`
 }
 
 // NodeReading is one node's part of a Reading, without the generator's counts.
@@ -258,36 +262,50 @@ func (r Reading) Since(earlier Reading, acquisitions int64) *ServerDelta {
 
 // ClientsSince is Since without lockbench's own readings: only what the clients did.
 func (r Reading) ClientsSince(earlier Reading, acquisitions int64) *ServerDelta {
-	d := r.Since(earlier, acquisitions)
-	for command, calls := range r.Observer.Commands {
+	d, own := r.Since(earlier, acquisitions), r.Observer.Since(earlier.Observer)
+	d.subtract(own)
+	d.RoundTrips = less(d.RoundTrips, own.RoundTrips)
+	d.ClientBytesOut, d.ClientBytesIn = less(d.ClientBytesOut, own.BytesOut), less(d.ClientBytesIn, own.BytesIn)
+	return d
+}
+
+// Since returns the counts between an earlier reading and this one.
+func (o ObserverCounts) Since(earlier ObserverCounts) ObserverCounts {
+	o.Commands = maps.Clone(o.Commands)
+	for command := range o.Commands {
+		o.Commands[command] -= earlier.Commands[command]
+	}
+	o.RoundTrips -= earlier.RoundTrips
+	o.BytesOut -= earlier.BytesOut
+	o.BytesIn -= earlier.BytesIn
+	return o
+}
+
+// subtract subtracts the readings of a generator from what the servers counted. It changes nothing that another record
+// points to.
+func (d *ServerDelta) subtract(own ObserverCounts) {
+	d.Commands = maps.Clone(d.Commands)
+	for command, calls := range own.Commands {
 		if _, known := d.Commands[command]; !known { // before Redis 7 there are no subcommands in INFO
 			command, _, _ = strings.Cut(command, "|")
 		}
-		own := min(calls-earlier.Observer.Commands[command], d.Commands[command])
-		if own > 0 {
-			*d.Calls -= own
-			d.Commands[command] -= own
+		if calls = min(calls, d.Commands[command]); calls > 0 {
+			d.Calls = less(d.Calls, calls)
+			d.Commands[command] -= calls
 		}
 		if d.Commands[command] == 0 {
 			delete(d.Commands, command)
 		}
 	}
-	sent, received := r.Observer.BytesOut-earlier.Observer.BytesOut, r.Observer.BytesIn-earlier.Observer.BytesIn
-	for _, less := range []struct {
-		from *int64
-		by   int64
-	}{
-		{d.RoundTrips, r.Observer.RoundTrips - earlier.Observer.RoundTrips},
-		{d.ClientBytesOut, sent},
-		{d.ClientBytesIn, received},
-		{d.BytesIn, sent},
-		{d.BytesOut, received},
-	} {
-		if less.from != nil {
-			*less.from = max(0, *less.from-less.by)
-		}
+	d.BytesIn, d.BytesOut = less(d.BytesIn, own.BytesOut), less(d.BytesOut, own.BytesIn)
+}
+
+// less returns a count without a part of it; nil if it is not known.
+func less(count *int64, part int64) *int64 {
+	if count == nil {
+		return nil
 	}
-	return d
+	return new(max(0, *count-part))
 }
 
 // nodesSince is Since for each node that is in both readings.

@@ -6,9 +6,11 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/lockbench/lockbench/internal/store"
 	"github.com/lockbench/lockbench/internal/testkit/redistest"
 	"github.com/lockbench/lockbench/results"
 	"github.com/lockbench/lockbench/workloads"
@@ -106,6 +108,53 @@ func at(start time.Time) func(context.Context) (time.Time, error) {
 
 func begunLate(run *results.Run) bool {
 	return slices.ContainsFunc(run.Labels, func(label string) bool { return strings.HasPrefix(label, "begun ") })
+}
+
+// preparing is a server that is busy with another generator until the run begins.
+type preparing struct {
+	store.Target
+	begun atomic.Bool
+	spent atomic.Int64 // seconds of CPU time
+}
+
+func (p *preparing) Read(ctx context.Context) (results.Reading, error) {
+	r, err := p.Target.Read(ctx)
+	if err == nil && !p.begun.Load() {
+		p.spent.Add(1000)
+	}
+	if r.CPU != nil {
+		r.CPU = new(*r.CPU + float64(p.spent.Load()))
+	}
+	return r, err
+}
+
+// TestIdleBesideGenerators: the server's idle CPU is measured when no generator prepares any more. The run has what its
+// own readings cost, which the others count.
+func TestIdleBesideGenerators(t *testing.T) {
+	t.Parallel()
+	j := job(t, redistest.Start(t), "spin", func(w *workloads.Spec) {
+		w.Hold, w.Duration = workloads.Fixed(5*time.Millisecond), workloads.Duration(2*time.Second)
+	})
+	server := &preparing{Target: j.Target}
+	j.Target, j.Generator = server, "a"
+	j.Begin = func(context.Context) (time.Time, error) {
+		server.begun.Store(true)
+		return time.Now().Add(3 * time.Second), nil
+	}
+	run, err := j.Run(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	window := run.Server.Window
+	if window == nil || window.IdleCPU == nil || *window.IdleCPU > 1000 {
+		t.Fatalf("with idle CPU time of before the start: %+v", window)
+	}
+	if window.Own == nil || window.Own.Commands["info"] == 0 || window.Own.BytesOut == 0 {
+		t.Errorf("its own readings are %+v", window.Own)
+	}
+	if n := window.Commands["client|list"]; n > 0 {
+		t.Errorf("%d of its own CLIENT LIST count as its clients'", n)
+	}
 }
 
 // TestStart: runs begin together, and one that cannot says so.

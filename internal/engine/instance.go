@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sync/singleflight"
 
+	"github.com/lockbench/lockbench/internal/pause"
 	"github.com/lockbench/lockbench/internal/store"
 	"github.com/lockbench/lockbench/results"
 	"github.com/lockbench/lockbench/strategies"
@@ -236,6 +237,23 @@ func (r *run) idleCPU(ctx context.Context) *idleCost {
 	}
 	reading := (*from.CPU - *first.CPU) / readings
 	return &idleCost{cores: max(0, *to.CPU-*from.CPU-reading) / seconds, reading: reading}
+}
+
+// idleTogether is idleCPU with several generators: shortly before their common start all are connected, and none
+// prepares or drains. Each takes one reading a second, as in the window, so cores has what all readings cost.
+func (r *run) idleTogether(ctx context.Context, start time.Time) *idleCost {
+	const before = 2 * sampling
+	if !r.remote() || time.Until(start) < before {
+		return nil
+	}
+	pause.Plain(ctx.Done(), time.Until(start)-before)
+	from := r.read(ctx)
+	pause.Plain(ctx.Done(), sampling)
+	to := r.read(ctx)
+	if from == nil || to == nil || from.CPU == nil || to.CPU == nil {
+		return nil
+	}
+	return &idleCost{cores: max(0, *to.CPU-*from.CPU) / to.At.Sub(from.At).Seconds()}
 }
 
 // errNoWindow explains why a run without any measured time has no figures.

@@ -105,9 +105,7 @@ func (r *run) carryOut(ctx context.Context) (*results.Run, error) {
 		r.cleanUp(always)
 		return nil, err
 	}
-	idle := r.idleCPU(ctx)
-
-	late, err := r.awaitStart(ctx)
+	idle, late, err := r.awaitStart(ctx)
 	if err != nil {
 		r.close()
 		r.cleanUp(always)

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/lockbench/lockbench/internal/measure"
 	"github.com/lockbench/lockbench/results"
 	"github.com/lockbench/lockbench/workloads"
 )
@@ -127,7 +126,7 @@ func (r *run) labels(result *results.Run) []string {
 		func(f workloads.Fault) bool { return f.Kind().Place == workloads.OnNetwork }) {
 		labels = append(labels, "through proxies")
 	}
-	if label := r.shortOfARound(result); label != "" {
+	if label := result.ShortOfARound(); label != "" {
 		labels = append(labels, label)
 	}
 	if len(r.Strategy.Parts) > 0 && r.asked != r.Workload.Instances {
@@ -205,21 +204,4 @@ func othersLabels(g results.Generator) []string {
 		labels = append(labels, fmt.Sprintf("%s%.1f%%", results.Stolen, *g.Steal))
 	}
 	return labels
-}
-
-// shortOfARound returns a label if the window was too short for every client to have one acquisition; the label names a
-// window that is long enough. It returns "" if starvation can be decided, and where clients are only slots.
-func (r *run) shortOfARound(result *results.Run) string {
-	served, enough := result.Speed.Served, int64(measure.FairRounds*r.Workload.Clients)
-	if result.WindowNS == 0 || r.Workload.Slots() || result.Fairness.Starved != nil || served >= enough {
-		return ""
-	}
-	label := fmt.Sprintf("window too short for one fair round: %d acquisitions for %d clients", served,
-		r.Workload.Clients)
-	if served == 0 {
-		return label
-	}
-	const spare = 1.1
-	longer := time.Duration(result.WindowNS).Seconds() * float64(enough) / float64(served) * spare
-	return fmt.Sprintf("%s, --duration %v is not", label, time.Duration(math.Ceil(longer))*time.Second)
 }

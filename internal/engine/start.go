@@ -116,23 +116,24 @@ func (r *run) crowd() string { return fmt.Sprintf("%s%s:run%d:", Prefix, r.Sessi
 // punctual is how late a run may begin without a label.
 const punctual = 50 * time.Millisecond
 
-// awaitStart waits until the run is to begin. It returns the delay if that instant has
-// passed, else 0.
-func (r *run) awaitStart(ctx context.Context) (late time.Duration, err error) {
+// awaitStart waits until the run begins, and measures what the servers do meanwhile. It returns the delay if that
+// instant has passed, else 0.
+func (r *run) awaitStart(ctx context.Context) (idle *idleCost, late time.Duration, err error) {
 	if r.Begin == nil {
-		return 0, nil
+		return r.idleCPU(ctx), 0, nil
 	}
 	r.phase("wait for the start")
 	start, err := r.Begin(ctx)
 	if err != nil {
-		return 0, err
+		return nil, 0, err
 	}
+	idle = r.idleTogether(ctx, start)
 	left := time.Until(start)
 	if left < -punctual {
-		return -left, nil
+		return nil, -left, nil
 	}
 	pause.Plain(ctx.Done(), left)
-	return 0, nil
+	return idle, 0, nil
 }
 
 // goodbyes is how long the last generator waits for the others to leave. Their windows end

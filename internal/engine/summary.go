@@ -111,6 +111,9 @@ func (r *run) between(result *results.Run, from, to snapshot, idle *idleCost) {
 		}
 		d.OtherTraffic = nil // requests under way at either end would count as other clients' traffic
 		r.unseenTraffic(d)
+		if r.shared() {
+			d.Own = new(to.server.Observer.Since(from.server.Observer))
+		}
 		result.Server.Window = d
 	}
 	if !r.info.BlackBox {

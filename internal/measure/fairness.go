@@ -25,7 +25,6 @@ func (r *Recorder) fairness(keys []*Key) results.Fairness {
 	if r.openLoop {
 		return f
 	}
-	f.Starved = r.starved(len(keys))
 	f.WorkingSet = workingSet(keys)
 	f.ReacquireDistance = r.sum(func(s *shard) *histogram { return s.reacquireDistances }).Median()
 	return f
@@ -139,25 +138,13 @@ func passesWithin(keys []*Key) *float64 {
 	return new(float64(within) / float64(all) * 100)
 }
 
-// FairRounds is how many fair rounds a window needs before a client without an acquisition counts as starved. A
-// first-come-first-served lock serves every client once in one round. The second round allows for a window that opens
-// within a round, and for requests that arrive in another order than they were sent.
-const FairRounds = 2
-
-// starved counts the clients that waited and had no acquisition in the window, although it had room for two fair
-// rounds.
-// It is nil if this is undecided: a client may only not have had its turn yet. With several keys the queue of its key
-// may have been long by chance.
-func (r *Recorder) starved(keys int) *int {
-	count, turns := 0, int64(0)
+// withoutTurn counts the clients that waited and had no acquisition in the window.
+func (r *Recorder) withoutTurn() *int64 {
+	count := int64(0)
 	for _, c := range r.clients {
-		turns += c.granted + c.served
 		if c.granted+c.served == 0 && (c.longest > 0 || c.open) { // a client that never waited cannot starve
 			count++
 		}
-	}
-	if count > 0 && (keys > 1 || turns < int64(FairRounds*len(r.clients))) {
-		return nil
 	}
 	return &count
 }

@@ -99,6 +99,7 @@ func (r *Recorder) Record(run *results.Run, keys []*Key) {
 	run.WindowNS, run.TimeAccounting = r.window.Length(), r.timeAccounting()
 	run.Speed.Release, run.Waiting.Service, run.Waiting.Backlog = r.kind(Release), r.kind(Service), r.backlog
 	if !r.openLoop {
+		run.Record.WithoutTurn = r.withoutTurn()
 		run.Waiting.PerClient = r.perClient()
 		run.Waiting.PerClient.Count = run.Waiting.PerAcquisition.Count
 		run.Waiting.PerClient.Censored = run.Waiting.PerAcquisition.Censored

@@ -144,9 +144,12 @@ func TestNothingIsClamped(t *testing.T) {
 	}
 }
 
-// recorded returns a run with what a Recorder of one key recorded.
-func recorded(r *Recorder) (run results.Run) {
-	r.Record(&run, []*Key{NewKey(r.window, 1, time.Second, 0)})
+// recorded returns a run with what a Recorder recorded, of one key if none is given.
+func recorded(r *Recorder, keys ...*Key) (run results.Run) {
+	if keys == nil {
+		keys = []*Key{NewKey(r.window, 1, time.Second, 0)}
+	}
+	r.Record(&run, keys)
 	run.Compute()
 	return run
 }

@@ -73,7 +73,7 @@ func TestStarvedIsLessThanAFairShareCouldHaveGiven(t *testing.T) {
 			r.OpenLoop()
 		}
 		got := -1
-		if f := r.fairness(keys); f.Starved != nil {
+		if f := recorded(r, keys...).Fairness; f.Starved != nil {
 			got = *f.Starved
 		}
 		if got != test.starved {
@@ -88,7 +88,7 @@ func TestWhoNeverWaitedDoesNotStarve(t *testing.T) {
 		turns(r.Client(0), second+i*1000, 1, 1, 1, 0)
 	}
 	r.Client(1).Thought(0, 5*second)
-	if f := r.fairness(nil); f.Starved == nil || *f.Starved != 0 {
+	if f := recorded(r).Fairness; f.Starved == nil || *f.Starved != 0 {
 		t.Errorf("starved %v: the second client only thought", f.Starved)
 	}
 }

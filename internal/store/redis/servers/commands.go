@@ -3,6 +3,7 @@ package servers
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"net"
 	"slices"
 	"strings"
@@ -72,10 +73,17 @@ func length(b []byte) (int, []byte, bool) {
 // observed counts the requests of the observers' connections, to separate them from the clients'.
 type observed struct{ *store.Meter }
 
+// containers are the commands of the observers that INFO commandstats counts by subcommand.
+var containers = []string{"client", "cluster", "command", "config", "pubsub", "script"}
+
 // count counts commands by the names that they have in INFO commandstats.
 func (o observed) count(commands ...redis.Cmder) {
 	for _, c := range commands {
-		o.Count(strings.ReplaceAll(strings.ToLower(c.FullName()), " ", "|"))
+		name := c.Name()
+		if args := c.Args(); slices.Contains(containers, name) && len(args) > 1 {
+			name = fmt.Sprint(name, "|", args[1])
+		}
+		o.Count(strings.ToLower(name))
 	}
 }
 
