@@ -99,7 +99,8 @@ func add(parts []Generated, like Run) (sum Run) {
 			sum.Failure = name + ": " + failure
 		}
 		for _, label := range run.Labels {
-			if label != PartOfASession && !strings.HasPrefix(label, shortOfARound) && !slices.Contains(sum.Labels, label) {
+			if label != PartOfASession && !strings.HasPrefix(label, shortOfARound) &&
+				!slices.Contains(sum.Labels, label) {
 				sum.Labels = append(sum.Labels, label)
 			}
 		}

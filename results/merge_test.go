@@ -261,11 +261,11 @@ func TestOrderOfNodes(t *testing.T) {
 func TestGap(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(*workloads.Spec, *results.Strategy){
-		"pause":            func(w *workloads.Spec, _ *results.Strategy) { w.Think = workloads.Fixed(time.Millisecond) },
-		"give up":          func(w *workloads.Spec, _ *results.Strategy) { w.Timeout = new(workloads.Duration) },
-		"share":            func(w *workloads.Spec, _ *results.Strategy) { w.Coalesce = true },
-		"end early":        func(w *workloads.Spec, _ *results.Strategy) { w.Iterations = 1000 },
-		"hold it together": func(_ *workloads.Spec, s *results.Strategy) { s.Claims = nil },
+		"pause":     func(w *workloads.Spec, _ *results.Strategy) { w.Think = workloads.Fixed(time.Millisecond) },
+		"give up":   func(w *workloads.Spec, _ *results.Strategy) { w.Timeout = new(workloads.Duration) },
+		"share":     func(w *workloads.Spec, _ *results.Strategy) { w.Coalesce = true },
+		"end early": func(w *workloads.Spec, _ *results.Strategy) { w.Iterations = 1000 },
+		"hold it":   func(_ *workloads.Spec, s *results.Strategy) { s.Claims = nil },
 	} {
 		a, b := generatorFile("a", 1), generatorFile("b", 2)
 		for _, f := range []results.Generated{a, b} {

@@ -155,7 +155,8 @@ func (r *Run) probed(count *int64, other Run, more *int64) *int64 {
 }
 
 // add adds what another generator read of the same servers: their counts are those of the first that read
-// them, less the readings of the other, divided by the leases of both. They are unknown if a generator with leases has no reading.
+// them, less the readings of the other, divided by the leases of both. They are unknown if a generator with leases has
+// no reading.
 func (s *Server) add(other Server, granted, more int64) {
 	first := cmp.Or(s.Window, other.Window)
 	if first == nil || s.Window == nil && granted > 0 || other.Window == nil && more > 0 {

@@ -73,14 +73,14 @@ func length(b []byte) (int, []byte, bool) {
 // observed counts the requests of the observers' connections, to separate them from the clients'.
 type observed struct{ *store.Meter }
 
-// containers are the commands of the observers that INFO commandstats counts by subcommand.
-var containers = []string{"client", "cluster", "command", "config", "pubsub", "script"}
+// withSubcommands are the commands of the observers that INFO commandstats counts by subcommand.
+var withSubcommands = []string{"client", "cluster", "command", "config", "pubsub", "script"}
 
 // count counts commands by the names that they have in INFO commandstats.
 func (o observed) count(commands ...redis.Cmder) {
 	for _, c := range commands {
 		name := c.Name()
-		if args := c.Args(); slices.Contains(containers, name) && len(args) > 1 {
+		if args := c.Args(); slices.Contains(withSubcommands, name) && len(args) > 1 {
 			name = fmt.Sprint(name, "|", args[1])
 		}
 		o.Count(strings.ToLower(name))
