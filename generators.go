@@ -255,24 +255,29 @@ func (s *session) handIn(ctx context.Context, failure error) error {
 	if t == nil {
 		return nil
 	}
-	if s.report.Interrupted || t.err != nil && t.Lost() == nil || len(s.report.Runs) == 0 && failure != nil {
-		t.Leave(ctx)
-		return nil
-	}
 	record, err := t.encode()
-	if err != nil {
+	var records [][]byte
+	lost, nothing := t.Lost(), len(s.report.Runs) == 0 && failure != nil
+	if err != nil || s.report.Interrupted || t.err != nil && lost == nil || nothing {
 		t.Leave(ctx)
-		return err
+	} else {
+		records, err = t.HandIn(ctx, record)
+		lost = t.Lost()
 	}
-	records, err := t.HandIn(ctx, record)
-	if err == nil && records != nil {
+	// What the first one has is reported also if it is stopped, or if the server does not answer any more.
+	itself := errors.Is(err, barrier.ErrLost) || lost != nil && lost.Index == t.Index
+	if records == nil && record != nil && t.Index == 0 && !itself && !nothing {
+		records = [][]byte{record}
+	}
+	if records != nil {
 		t.take(records)
-		var merged *results.Report
-		if merged, err = t.merge(); err == nil {
+		merged, problem := t.merge()
+		if problem == nil {
 			s.report = merged
 		}
+		err = errors.Join(err, problem)
 	}
-	if lost := t.Lost(); err == nil && lost != nil && failure == nil {
+	if err == nil && lost != nil && failure == nil && !s.report.Interrupted {
 		err = lost
 	}
 	return err
@@ -283,7 +288,7 @@ func (t *together) merge() (*results.Report, error) {
 	var parts []results.Generated
 	for i, records := range t.records {
 		part := results.Generated{Name: fmt.Sprintf("generator %d", i)}
-		if lost := t.Lost(); lost != nil && lost.Index == i {
+		if lost := t.Lost(); lost != nil && lost.Index == i && i != t.Index {
 			part.Missing = lost.Why
 		}
 		var runs []results.Run

@@ -136,6 +136,46 @@ func TestAGeneratorIsStopped(t *testing.T) {
 	}
 }
 
+// If all are stopped, or Redis dies, the first still reports what it has: what all recorded of the runs before, and its
+// own part of the last.
+func TestAllGeneratorsEnd(t *testing.T) {
+	t.Parallel()
+	for name, kill := range map[string]bool{"stopped": false, "Redis dies": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			server := redistest.Start(t)
+			ctx, stop := context.WithCancel(t.Context())
+			defer stop()
+			if kill {
+				stop = server.Kill
+			}
+			once := sync.OnceFunc(stop)
+			reports, problems := together(t, server, 2, func(i int, p *lockbench.Plan) context.Context {
+				p.Workload.Duration = workloads.Duration(5 * time.Second)
+				p.Progress = func(now lockbench.Progress) {
+					if now.Run == 2 && now.Phase == "measure" {
+						once()
+					}
+				}
+				return ctx
+			})
+			for i, problem := range problems {
+				if errors.Is(problem, lockbench.ErrUnreachable) != kill || !kill && problem != nil {
+					t.Errorf("generator %d: %v", i, problem)
+				}
+			}
+			sum := reports[0]
+			if sum.Shared != nil || sum.Interrupted == kill || sum.Unreachable != kill || len(sum.Generators) == 0 ||
+				len(sum.Runs) != 2 || sum.Runs[0].Record.Clients != 4 || sum.Runs[1].Valid() {
+				t.Errorf("%d runs of %d generators, %q", len(sum.Runs), len(sum.Generators), sum.Error)
+			}
+			if reports[1].Shared == nil {
+				t.Error("generator 1 reports too")
+			}
+		})
+	}
+}
+
 // Only the counters show whether clients of different generators excluded each other: nothing says so without them.
 func TestGeneratorsLoseUpdates(t *testing.T) {
 	t.Parallel()

@@ -108,6 +108,7 @@ type Progress struct {
 //
 // Of several generators, the first returns the report of all, and the others their own, with Report.Shared set.
 // If one does not come, dies or is stopped, the error of the others wraps ErrGenerator.
+// The first also reports what it has if it is stopped or Redis goes away.
 //
 // With an error Run still returns a report of what was measured before; it is nil if
 // there is no server, or if its limits are too small. If the plan has no seed, Run draws

@@ -91,6 +91,9 @@ func outcome(ctx context.Context, r *results.Report, err error) error {
 	if known, ok := errors.AsType[*exit](verdict); ok {
 		code = known.code
 	}
+	if errors.Is(err, lockbench.ErrGenerator) && (code == ExitFailure || code == ExitThreshold) {
+		code = ExitInvalid
+	}
 	return &exit{code, errors.Join(err, verdict)}
 }
 

@@ -237,6 +237,8 @@ func TestExitCodes(t *testing.T) {
 		{"something else", false, report(fine), errors.New("disk full"), ExitFailure},
 		{"something else, and invalid", false, report(invalid), errors.New("acquire: WRONGTYPE"), ExitInvalid},
 		{"something else, and broken", false, report(both), errors.New("acquire: WRONGTYPE"), ExitSafety},
+		{"a generator is lost, and fine before", false, report(fine), lockbench.ErrGenerator, ExitInvalid},
+		{"a generator is lost, and broken before", false, report(broken), lockbench.ErrGenerator, ExitSafety},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())

@@ -187,7 +187,7 @@ func (a *app) measure(
 		return outcome(ctx, nil, err)
 	}
 	if shared := report.Shared; shared != nil {
-		if err == nil {
+		if err == nil && !report.Interrupted {
 			a.say("generator %d passed its record on: generator 0 writes the report", shared.Generator)
 		}
 		report.Runs = nil // verdicts are on the sum

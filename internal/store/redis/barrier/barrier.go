@@ -3,12 +3,14 @@
 package barrier
 
 import (
-	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
+	"net"
 	"slices"
 	"strconv"
 	"sync"
@@ -69,6 +71,9 @@ const (
 	mostState    = 128
 )
 
+// reporters is how many generators, the first ones, read the records of all, so that one of them can report them.
+const reporters = 3
+
 // Lead is the time from the arrival of the last generator to the common start.
 const Lead = 3 * time.Second
 
@@ -92,10 +97,9 @@ type Member struct {
 
 // state is what a generator says of itself, in a key that expires.
 type state struct {
-	session string
-	step    int // the barrier at which it has arrived
-	phase   string
-	lost    int // in phase gone: the generator that it misses
+	step  int // the barrier at which it has arrived
+	phase string
+	lost  int // in phase gone: the generator that it misses
 }
 
 // Phases of a generator.
@@ -109,14 +113,14 @@ const (
 const last = -1
 
 func (s state) String() string {
-	return fmt.Sprintf("%s %d %s %d", s.session, s.step, s.phase, s.lost)
+	return fmt.Sprintf("%d %s %d", s.step, s.phase, s.lost)
 }
 
 func parseState(text string, generators int) (s state, err error) {
 	if len(text) > mostState {
 		return s, fmt.Errorf("it has %d bytes", len(text))
 	}
-	if _, err = fmt.Sscanf(text, "%s %d %s %d", &s.session, &s.step, &s.phase, &s.lost); err != nil ||
+	if _, err = fmt.Sscanf(text, "%d %s %d", &s.step, &s.phase, &s.lost); err != nil ||
 		s.String() != text || s.lost < 0 || s.lost >= generators ||
 		!slices.Contains([]string{here, gone, done}, s.phase) {
 		return s, fmt.Errorf("it is %q", untrusted.Printable(text))
@@ -124,9 +128,12 @@ func parseState(text string, generators int) (s state, err error) {
 	return s, nil
 }
 
-// key returns the name of one of the session's keys. All are in one slot of a cluster.
-func (g Generators) key(parts ...any) string {
-	name := "lockbench:generators:{" + g.Session + "}"
+// settingsKey returns the key by which generators find their session. All its keys are in one slot of a cluster.
+func (g Generators) settingsKey() string { return "lockbench:generators:{" + g.Session + "}:settings" }
+
+// key returns the name of another key, which no other session of that name has.
+func (m *Member) key(parts ...any) string {
+	name := "lockbench:generators:{" + m.of.Session + "}:" + m.Session
 	for _, part := range parts {
 		name += fmt.Sprint(":", part)
 	}
@@ -140,8 +147,17 @@ type agreed struct {
 	Settings map[string]string `json:"settings"`
 }
 
+// unreachable wraps the error of a server that does not answer in store.ErrUnreachable.
+func unreachable(err error) error {
+	_, network := errors.AsType[net.Error](err) // also the end of a context's time
+	if network || errors.Is(err, io.EOF) {
+		return fmt.Errorf("Redis %w: %w", store.ErrUnreachable, err)
+	}
+	return err
+}
+
 // Join takes part in a session, which begins with its first generator. The error wraps ErrRefused if this one does not
-// fit. It waits for the end of an earlier session of that name.
+// fit, else store.ErrUnreachable or store.ErrConfig. It waits for the end of an earlier session of that name.
 func Join(ctx context.Context, client goredis.Client, of Generators) (*Member, error) {
 	m := &Member{of: of, client: client, seen: make([]bool, of.Number)}
 	for deadline := time.Now().Add(2 * life); ; pause.Plain(ctx.Done(), polls) {
@@ -149,9 +165,14 @@ func Join(ctx context.Context, client goredis.Client, of Generators) (*Member, e
 		if err == nil {
 			break
 		}
-		if !ending || time.Now().After(deadline) || ctx.Err() != nil {
-			return nil, err
+		if ending && time.Now().Before(deadline) && ctx.Err() == nil {
+			continue
 		}
+		if err = unreachable(err); ctx.Err() == nil && !errors.Is(err, ErrRefused) &&
+			!errors.Is(err, store.ErrUnreachable) {
+			err = fmt.Errorf("%w: %w", store.ErrConfig, err)
+		}
+		return nil, err
 	}
 	m.ended, m.end = context.WithCancelCause(context.WithoutCancel(ctx))
 	beating, stop := context.WithCancel(context.WithoutCancel(ctx))
@@ -169,20 +190,21 @@ func (m *Member) register(ctx context.Context) (ending bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	if err := m.client.SetNX(ctx, m.of.key("settings"), text, life).Err(); err != nil {
+	if err := m.client.SetNX(ctx, m.of.settingsKey(), text, life).Err(); err != nil {
 		return false, fmt.Errorf("begin a session of generators: %w", err)
 	}
-	text, err = m.read(ctx, m.of.key("settings"), mostSettings)
+	text, err = m.read(ctx, m.of.settingsKey(), mostSettings)
 	if err != nil {
 		return false, err
 	}
 	var ours agreed
 	if err := json.Unmarshal(text, &ours); err != nil || !store.IsRunID(ours.Session) {
-		return false, fmt.Errorf("%s holds no settings of a session", m.of.key("settings"))
+		return false, fmt.Errorf("%s holds no settings of a session", m.of.settingsKey())
 	}
-	others, err := m.states(ctx, ours.Session)
+	m.Session, m.Seed = ours.Session, ours.Seed
+	others, err := m.states(ctx)
 	if err != nil {
-		return errors.Is(err, errAnother), err
+		return false, err
 	}
 	ended := func(s *state) bool { return s == nil || s.phase != here }
 	ending = !slices.ContainsFunc(others, func(s *state) bool { return !ended(s) }) ||
@@ -193,8 +215,7 @@ func (m *Member) register(ctx context.Context) (ending bool, err error) {
 	if slices.ContainsFunc(others, func(s *state) bool { return s != nil && (s.step > 1 || s.phase != here) }) {
 		return ending, refuse("session %s has begun without this one", m.of.Session)
 	}
-	m.Session, m.Seed = ours.Session, ours.Seed
-	m.state = state{session: m.Session, phase: here}
+	m.state = state{phase: here}
 	places := []int{m.of.Index}
 	if m.of.Index < 0 {
 		places = nil
@@ -203,7 +224,7 @@ func (m *Member) register(ctx context.Context) (ending bool, err error) {
 		}
 	}
 	for _, i := range places {
-		free, err := m.client.SetNX(ctx, m.of.key(i), m.state.String(), life).Result()
+		free, err := m.client.SetNX(ctx, m.key(i), m.state.String(), life).Result()
 		if err != nil {
 			return false, err
 		}
@@ -221,10 +242,12 @@ func (m *Member) register(ctx context.Context) (ending bool, err error) {
 // differences names the settings that differ.
 func differences(theirs, mine map[string]string) error {
 	var all []error
-	for _, name := range slices.Sorted(maps.Keys(mine)) {
+	both := maps.Clone(theirs)
+	maps.Copy(both, mine)
+	for _, name := range slices.Sorted(maps.Keys(both)) {
 		if theirs[name] != mine[name] {
-			all = append(all, refuse("%s is %s here, and %s for the first generator", name, mine[name],
-				untrusted.Printable(theirs[name])))
+			all = append(all, refuse("%s is %s here, and %s for the first generator", untrusted.Printable(name),
+				cmp.Or(mine[name], "not given"), cmp.Or(untrusted.Printable(theirs[name]), "not given")))
 		}
 	}
 	return errors.Join(all...)
@@ -244,31 +267,26 @@ func (m *Member) read(ctx context.Context, key string, most int64) ([]byte, erro
 	return text, nil
 }
 
-// errAnother says that a generator is of another session. Those of one that failed are there for a while.
-var errAnother = errors.New("it is of another session")
-
 // states returns what the generators say of themselves; nil for those that are not there.
-func (m *Member) states(ctx context.Context, session string) ([]*state, error) {
-	var keys []string
-	for i := range m.of.Number {
-		keys = append(keys, m.of.key(i))
-	}
-	values, err := m.client.MGet(ctx, keys...).Result()
+func (m *Member) states(ctx context.Context) ([]*state, error) {
+	all := make([]*state, m.of.Number)
+	texts, err := m.client.Pipelined(ctx, func(p redis.Pipeliner) error {
+		for i := range all {
+			p.GetRange(ctx, m.key(i), 0, mostState) // others may have written more
+		}
+		return nil
+	})
 	if err != nil {
 		return nil, fmt.Errorf("look for the generators: %w", err)
 	}
-	all := make([]*state, len(keys))
-	for i, value := range values {
-		text, is := value.(string)
-		if !is {
+	for i, text := range texts {
+		text := text.(*redis.StringCmd).Val()
+		if text == "" {
 			continue
 		}
 		s, err := parseState(text, m.of.Number)
-		if err == nil && s.session != session {
-			err = errAnother
-		}
 		if err != nil {
-			return nil, fmt.Errorf("%s is no generator's: %w", keys[i], err)
+			return nil, fmt.Errorf("%s is no generator's: %w", m.key(i), err)
 		}
 		all[i] = &s
 	}
@@ -280,8 +298,8 @@ func (m *Member) tell(ctx context.Context, how func(*state), expiry time.Duratio
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	how(&m.state)
-	err := m.client.SetXX(ctx, m.of.key(m.Index), m.state.String(), expiry).Err()
-	if errors.Is(err, redis.Nil) {
+	there, err := m.client.SetXX(ctx, m.key(m.Index), m.state.String(), expiry).Result()
+	if err == nil && !there {
 		return &Lost{m.Index, "was not heard of by the others for " + life.String()}
 	}
 	return err
@@ -295,7 +313,7 @@ func (m *Member) beat(ctx context.Context) {
 		if err == nil {
 			_, err = m.look(within)
 		}
-		_ = m.client.PExpire(within, m.of.key("settings"), life).Err() // a later one fails too
+		_ = m.client.PExpire(within, m.of.settingsKey(), life).Err() // a later one fails too
 		cancel()
 		if lost, is := errors.AsType[*Lost](err); is {
 			m.miss(lost)
@@ -317,7 +335,7 @@ func (m *Member) miss(lost *Lost) {
 
 // look returns the generators' states, or a *Lost for one that was there and is not any more.
 func (m *Member) look(ctx context.Context) ([]*state, error) {
-	all, err := m.states(ctx, m.Session)
+	all, err := m.states(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -363,8 +381,8 @@ type Start struct {
 	Uncertainty time.Duration
 }
 
-// Meet waits until all generators have come to the next barrier, and returns the common start, and what each of them
-// recorded since the last barrier.
+// Meet waits until all generators have come to the next barrier, and returns the common start; to those that may have
+// to report, also what each of them recorded since the last barrier.
 func (m *Member) Meet(ctx context.Context, record []byte) (start Start, records [][]byte, err error) {
 	ctx, cancel := m.Context(ctx)
 	defer cancel()
@@ -375,6 +393,7 @@ func (m *Member) Meet(ctx context.Context, record []byte) (start Start, records 
 		if cause := context.Cause(ctx); err != nil && cause != nil {
 			err = cause
 		}
+		err = unreachable(err)
 	}()
 	m.mu.Lock()
 	step := m.state.step + 1
@@ -400,11 +419,13 @@ func (m *Member) Meet(ctx context.Context, record []byte) (start Start, records 
 			pause.Plain(ctx.Done(), polls)
 		}
 	}
-	if records, err = m.records(ctx, step, make([]bool, m.of.Number)); err != nil {
-		return start, nil, err
+	if m.Index < reporters {
+		if records, err = m.records(ctx, step, make([]bool, m.of.Number)); err != nil {
+			return start, nil, err
+		}
 	}
 	// All have read what belongs to the barrier before.
-	if err := m.client.Del(ctx, m.of.key("record", step-1, m.Index), m.of.key("start", step-1)).Err(); err != nil {
+	if err := m.client.Del(ctx, m.key("record", step-1, m.Index), m.key("start", step-1)).Err(); err != nil {
 		return start, nil, err
 	}
 	start, err = m.start(ctx, step)
@@ -417,7 +438,7 @@ func (m *Member) start(ctx context.Context, step int) (start Start, err error) {
 	if err != nil {
 		return start, err
 	}
-	key := m.of.key("start", step)
+	key := m.key("start", step)
 	at := server.Add(Lead).UnixMicro()
 	if err := m.client.SetNX(ctx, key, at, 2*life).Err(); err != nil {
 		return start, err
@@ -441,9 +462,15 @@ func (m *Member) start(ctx context.Context, step int) (start Start, err error) {
 // now returns an instant by the clock of this process and by the server's: that of the shortest of several round trips,
 // in the middle of which the server answered.
 func (m *Member) now(ctx context.Context) (here, server time.Time, trip time.Duration, err error) {
+	client := m.client
+	if (goredis.Node{Client: client}).Clustered() { // all generators ask the same server
+		if client, err = goredis.MasterOf(ctx, client, m.of.settingsKey()); err != nil {
+			return here, server, trip, fmt.Errorf("look for the server of the session: %w", err)
+		}
+	}
 	for i := range 5 {
 		before := time.Now()
-		at, err := m.client.Time(ctx).Result()
+		at, err := client.Time(ctx).Result()
 		if err != nil {
 			return here, server, trip, fmt.Errorf("ask for the server's time: %w", err)
 		}
@@ -454,14 +481,12 @@ func (m *Member) now(ctx context.Context) (here, server time.Time, trip time.Dur
 	return here, server, trip, nil
 }
 
-// record passes on what this generator recorded.
+// record passes on what this generator recorded, which is not empty.
 func (m *Member) record(ctx context.Context, step int, record []byte) error {
 	if len(record) > mostRecord {
 		return fmt.Errorf("pass the record on: it has %d bytes, more than %d", len(record), mostRecord)
 	}
-	// An empty value could not be told from a missing one.
-	text := append([]byte(m.Session+"\n"), record...)
-	return m.client.Set(ctx, m.of.key("record", step, m.Index), text, m.of.Patience+life).Err()
+	return m.client.Set(ctx, m.key("record", step, m.Index), record, m.of.Patience+life).Err()
 }
 
 func (m *Member) records(ctx context.Context, step int, without []bool) ([][]byte, error) {
@@ -470,56 +495,69 @@ func (m *Member) records(ctx context.Context, step int, without []bool) ([][]byt
 		if without[i] {
 			continue
 		}
-		text, err := m.read(ctx, m.of.key("record", step, i), mostRecord+mostState)
+		record, err := m.read(ctx, m.key("record", step, i), mostRecord)
 		if err != nil {
 			return nil, err
-		}
-		record, ours := bytes.CutPrefix(text, []byte(m.Session+"\n"))
-		if !ours {
-			return nil, fmt.Errorf("%s is not of this session", m.of.key("record", step, i))
 		}
 		all[i] = record
 	}
 	return all, nil
 }
 
-// Reports says which generator adds up the records: the first that was not lost.
-func (m *Member) Reports() int {
-	if lost := m.Lost(); lost != nil && lost.Index == 0 {
-		return 1
-	}
-	return 0
-}
-
 // HandIn passes on this generator's last record. The generator that reports gets those of all that were not lost, and
-// deletes the session's keys; the others get nil.
+// deletes the session's keys; the others get nil. It is the first that is there and was not stopped, one of the
+// reporters. Who was lost itself hands in nothing: another reports.
 func (m *Member) HandIn(ctx context.Context, record []byte) (records [][]byte, err error) {
+	defer func() { err = unreachable(err) }()
 	m.stop()
 	m.beating.Wait()
 	m.mu.Lock()
 	step, lost := m.state.step, m.lost
 	m.mu.Unlock()
-	if lost == nil || lost.Index != m.Index {
-		err = errors.Join(m.record(ctx, last, record),
-			m.tell(ctx, func(s *state) { s.phase = done }, m.of.Patience+life))
+	if lost != nil && lost.Index == m.Index {
+		m.Leave(ctx)
+		return nil, nil
 	}
-	if err != nil || m.Index != m.Reports() || lost != nil && lost.Index == m.Index {
+	if err := m.record(ctx, last, record); err != nil {
+		return nil, err
+	}
+	err = m.tell(ctx, func(s *state) { s.phase = done }, m.of.Patience+life)
+	if self, is := errors.AsType[*Lost](err); is {
+		m.miss(self)
+	}
+	if err != nil || m.Index >= reporters {
 		return nil, err
 	}
 	absent := make([]bool, m.of.Number)
+	first := 0
 	for deadline := time.Now().Add(m.of.Patience); ; pause.Plain(ctx.Done(), polls) {
-		all, err := m.states(ctx, m.Session)
+		// As long as this session has keys to delete, no other begins.
+		_ = m.client.PExpire(ctx, m.of.settingsKey(), life).Err()
+		all, err := m.states(ctx)
 		if err != nil {
 			return nil, err
+		}
+		away := func(i int) bool { return all[i] == nil || all[i].phase == gone && all[i].lost == i }
+		for first = 0; first < m.Index && away(first); {
+			first++
+		}
+		switch {
+		case away(m.Index) && m.Index == 0: // as after FLUSHALL; with another index the first may have cleared up
+			return nil, &Lost{m.Index, "lost its place at the end"}
+		case away(m.Index), first < m.Index && all[first].phase == done:
+			return nil, nil // another has reported, or will
 		}
 		ready := true
 		for i, s := range all {
 			absent[i] = s == nil || s.phase != done
-			ready = ready && (s == nil || s.phase == done || s.phase == gone && s.lost == i)
+			ready = ready && (!absent[i] || away(i))
 		}
 		if ready || time.Now().After(deadline) || ctx.Err() != nil {
 			break
 		}
+	}
+	if first < m.Index {
+		return nil, nil
 	}
 	if records, err = m.records(ctx, last, absent); err != nil {
 		return nil, err
@@ -534,10 +572,10 @@ func (m *Member) HandIn(ctx context.Context, record []byte) (records [][]byte, e
 
 // clear deletes the session's keys after its last barrier. Those of a generator that still ends expire.
 func (m *Member) clear(ctx context.Context, step int) error {
-	keys := []string{m.of.key("settings"), m.of.key("start", step)}
+	keys := []string{m.of.settingsKey(), m.key("start", step)}
 	for i := range m.of.Number {
-		keys = append(keys, m.of.key(i), m.of.key("record", step-1, i), m.of.key("record", step, i),
-			m.of.key("record", last, i))
+		keys = append(keys, m.key(i), m.key("record", step-1, i), m.key("record", step, i),
+			m.key("record", last, i))
 	}
 	return m.client.Del(ctx, keys...).Err()
 }
@@ -552,5 +590,5 @@ func (m *Member) Leave(ctx context.Context) {
 	defer cancel()
 	step := 0
 	_ = m.tell(ctx, func(s *state) { step = s.step }, life)
-	_ = m.client.Del(ctx, m.of.key("record", step, m.Index)).Err()
+	_ = m.client.Del(ctx, m.key("record", step, m.Index)).Err()
 }

@@ -6,9 +6,13 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
+	"github.com/lockbench/lockbench/internal/store"
 	"github.com/lockbench/lockbench/internal/testkit/redistest"
 )
 
@@ -107,7 +111,7 @@ func TestOneDoesNotCome(t *testing.T) {
 	of.Patience = 300 * time.Millisecond
 	members := []*Member{join(t, server, of), join(t, server, of)}
 	each(members, func(_ int, m *Member) {
-		_, _, err := m.Meet(t.Context(), nil)
+		_, _, err := m.Meet(t.Context(), []byte("x"))
 		if lost, is := errors.AsType[*Lost](err); !is || !errors.Is(err, ErrLost) || lost.Index != 2 {
 			t.Errorf("generator %d: %v", m.Index, err)
 		}
@@ -128,7 +132,7 @@ func TestOneIsStopped(t *testing.T) {
 		join(t, server, generators(3, 0)), join(t, server, generators(3, 1)), join(t, server, generators(3, 2)),
 	}
 	each(members, func(_ int, m *Member) {
-		if _, _, err := m.Meet(t.Context(), nil); err != nil {
+		if _, _, err := m.Meet(t.Context(), []byte("x")); err != nil {
 			t.Error(err)
 		}
 	})
@@ -140,7 +144,7 @@ func TestOneIsStopped(t *testing.T) {
 		t.Errorf("it ended because of %v", context.Cause(within))
 	}
 	each(members[1:], func(_ int, m *Member) {
-		if _, _, err := m.Meet(t.Context(), nil); !errors.Is(err, ErrLost) {
+		if _, _, err := m.Meet(t.Context(), []byte("x")); !errors.Is(err, ErrLost) {
 			t.Errorf("generator %d went on: %v", m.Index, err)
 		}
 		records, err := m.HandIn(t.Context(), []byte{byte(m.Index)})
@@ -153,26 +157,135 @@ func TestOneIsStopped(t *testing.T) {
 	})
 }
 
+// Who lost its own place, as after FLUSHALL, says so of itself and not of the others, and reports nothing.
+func TestAllLoseTheirPlaces(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	members := []*Member{join(t, server, generators(2, 0)), join(t, server, generators(2, 1))}
+	each(members, func(_ int, m *Member) {
+		if _, _, err := m.Meet(t.Context(), []byte("x")); err != nil {
+			t.Error(err)
+		}
+	})
+	if err := server.Client(t).FlushAll(t.Context()).Err(); err != nil {
+		t.Fatal(err)
+	}
+	each(members, func(_ int, m *Member) {
+		within, cancel := m.Context(t.Context())
+		defer cancel()
+		<-within.Done()
+		if lost := m.Lost(); lost.Index != m.Index {
+			t.Errorf("generator %d says: %v", m.Index, lost)
+		}
+		if records, err := m.HandIn(t.Context(), []byte("x")); records != nil || err != nil {
+			t.Errorf("generator %d reports %q, %v", m.Index, records, err)
+		}
+	})
+}
+
+// The first that is left reports, however many before it died, and at whatever times.
+func TestTheFirstTwoDie(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	members := []*Member{
+		join(t, server, generators(3, 0)), join(t, server, generators(3, 1)), join(t, server, generators(3, 2)),
+	}
+	each(members, func(_ int, m *Member) {
+		if _, _, err := m.Meet(t.Context(), []byte("x")); err != nil {
+			t.Error(err)
+		}
+	})
+	for i, m := range members[:2] {
+		m.stop()
+		m.beating.Wait()
+		if err := server.Client(t).PExpire(t.Context(), m.key(i), time.Duration(1+3000*i)*time.Millisecond).Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	within, cancel := members[2].Context(t.Context())
+	defer cancel()
+	<-within.Done()
+	records, err := members[2].HandIn(t.Context(), []byte("last"))
+	if err != nil || len(records) != 3 || records[0] != nil || records[1] != nil || string(records[2]) != "last" {
+		t.Errorf("it got %q, %v", records, err)
+	}
+}
+
+// A session that failed does not refuse the next one of its name: its states and records are there for a while.
+func TestTheNextSession(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	of := generators(4, 3)
+	of.Patience = time.Minute
+	failed := join(t, server, of)
+	if _, err := failed.HandIn(t.Context(), []byte("x")); err != nil {
+		t.Fatal(err)
+	}
+	if err := server.Client(t).Del(t.Context(), of.settingsKey()).Err(); err != nil { // it expires soon
+		t.Fatal(err)
+	}
+	next := join(t, server, of)
+	if next.Session == failed.Session {
+		t.Error("it joined a session that has ended")
+	}
+	next.Leave(t.Context())
+}
+
+// In a cluster all ask the same server for its time: that of the session.
+func TestTimeOfACluster(t *testing.T) {
+	t.Parallel()
+	top := redistest.StartTopology(t, "cluster:3")
+	cluster := redis.NewClusterClient(&redis.ClusterOptions{Addrs: top.Addrs(), Password: top.Password(t)})
+	defer cluster.Close()
+	var members []*Member
+	for i := range 2 {
+		m, err := Join(t.Context(), cluster, generators(2, i))
+		if err != nil {
+			t.Fatal(err)
+		}
+		members = append(members, m)
+	}
+	each(members, func(_ int, m *Member) {
+		for range 2 {
+			if _, _, err := m.Meet(t.Context(), []byte("x")); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	each(members, func(_ int, m *Member) { m.Leave(t.Context()) })
+	var asked atomic.Int32
+	if err := cluster.ForEachMaster(t.Context(), func(ctx context.Context, server *redis.Client) error {
+		stats, err := server.Info(ctx, "commandstats").Result()
+		if strings.Contains(stats, "cmdstat_time:") {
+			asked.Add(1)
+		}
+		return err
+	}); err != nil || asked.Load() != 1 {
+		t.Errorf("%d servers were asked for their time, %v", asked.Load(), err)
+	}
+}
+
 // If one ends before the others, they do not wait for it, and its record counts.
 func TestOneEndsEarly(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
 	members := []*Member{join(t, server, generators(2, 0)), join(t, server, generators(2, 1))}
 	each(members, func(_ int, m *Member) {
-		if _, _, err := m.Meet(t.Context(), nil); err != nil {
+		if _, _, err := m.Meet(t.Context(), []byte("x")); err != nil {
 			t.Error(err)
 		}
 	})
-	if records, err := members[1].HandIn(t.Context(), []byte("1")); records != nil || err != nil {
-		t.Errorf("it got %q, %v", records, err)
-	}
-	_, _, err := members[0].Meet(t.Context(), nil)
-	if fmt.Sprint(err) != "generator 1 ended before the others" {
-		t.Error(err)
-	}
-	if records, err := members[0].HandIn(t.Context(), nil); err != nil || string(records[1]) != "1" {
-		t.Errorf("it got %q, %v", records, err)
-	}
+	each(members, func(i int, m *Member) {
+		if i == 0 {
+			if _, _, err := m.Meet(t.Context(), []byte("x")); fmt.Sprint(err) != "generator 1 ended before the others" {
+				t.Error(err)
+			}
+		}
+		records, err := m.HandIn(t.Context(), fmt.Append(nil, i))
+		if err != nil || (records != nil) != (i == 0) || i == 0 && string(records[1]) != "1" {
+			t.Errorf("generator %d got %q, %v", i, records, err)
+		}
+	})
 }
 
 // Who does not fit in is refused, with the reason.
@@ -191,11 +304,13 @@ func TestRefusals(t *testing.T) {
 	other := generators(2, 0)
 	other.Settings = map[string]string{"--clients": "6"}
 	refused("--clients is 6 here, and 5 for the first generator", other)
+	other.Settings = nil
+	refused("--clients is not given here, and 5 for the first generator", other)
 	members = append(members, join(t, server, generators(2, -1)))
 	refused("session test has all its 2 generators", generators(2, -1))
 	for range 2 {
 		each(members, func(_ int, m *Member) {
-			if _, _, err := m.Meet(t.Context(), nil); err != nil {
+			if _, _, err := m.Meet(t.Context(), []byte("x")); err != nil {
 				t.Error(err)
 			}
 		})
@@ -205,7 +320,7 @@ func TestRefusals(t *testing.T) {
 	members[1].Leave(t.Context())
 	members[0].Leave(t.Context())
 	// Their settings may expire before them.
-	if err := server.Client(t).Del(t.Context(), generators(2, 0).key("settings")).Err(); err != nil {
+	if err := server.Client(t).Del(t.Context(), generators(2, 0).settingsKey()).Err(); err != nil {
 		t.Fatal(err)
 	}
 	if again := join(t, server, generators(2, 0)); again.Session == left {
@@ -219,13 +334,13 @@ func TestRefusals(t *testing.T) {
 func TestHostileKeys(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ key, value, want string }{
-		"a state":          {"0", "here I am", "is no generator's"},
-		"a state's end":    {"0", "SESSION 1 here 0 and more", "is no generator's"},
-		"a long state":     {"0", strings.Repeat("x", 1000), "is no generator's: it has 1000 bytes"},
-		"another session":  {"0", "abcdef01 1 here 0", "is no generator's: it is of another session"},
-		"another's record": {"record:1:0", "abcdef01\n", "is not of this session"},
-		"a start":          {"start:1", "never", "is no instant"},
-		"a distant start":  {"start:1", "99999999999999999", "from now"},
+		"a state":         {"0", "here I am", "is no generator's"},
+		"a state's end":   {"0", "1 here 0 and more", "is no generator's"},
+		"a long state":    {"0", strings.Repeat("x", 1000), "is no generator's: it has 129 bytes"},
+		"no state":        {"0", strings.Repeat("1", mostState), "is no generator's"},
+		"no record":       {"record:1:0", "", "it is missing"},
+		"a start":         {"start:1", "never", "is no instant"},
+		"a distant start": {"start:1", "99999999999999999", "from now"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -234,15 +349,14 @@ func TestHostileKeys(t *testing.T) {
 			m := join(t, server, generators(2, 1))
 			put := func(key, value string) {
 				t.Helper()
-				value = strings.ReplaceAll(value, "SESSION", m.Session)
-				if err := client.Set(t.Context(), m.of.key(key), value, 0).Err(); err != nil {
+				if err := client.Set(t.Context(), m.key(key), value, 0).Err(); err != nil {
 					t.Fatal(err)
 				}
 			}
-			put("0", "SESSION 1 here 0")
-			put("record:1:0", "SESSION\n")
+			put("0", "1 here 0")
+			put("record:1:0", "x")
 			put(c.key, c.value)
-			if _, _, err := m.Meet(t.Context(), nil); err == nil || !strings.Contains(err.Error(), c.want) {
+			if _, _, err := m.Meet(t.Context(), []byte("x")); err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("%v, not %q", err, c.want)
 			}
 			m.Leave(t.Context())
@@ -250,12 +364,14 @@ func TestHostileKeys(t *testing.T) {
 	}
 	for _, settings := range []string{"", "{", `{"session": "x"}`, strings.Repeat(" ", mostSettings+1)} {
 		server := redistest.Start(t)
-		if err := server.Client(t).Set(t.Context(), generators(2, 0).key("settings"), settings, 0).Err(); err != nil {
+		if err := server.Client(t).Set(t.Context(), generators(2, 0).settingsKey(), settings, 0).Err(); err != nil {
 			t.Fatal(err)
 		}
 		if m, err := Join(t.Context(), server.Client(t), generators(2, 0)); err == nil {
 			t.Errorf("joined a session with %.20q", settings)
 			m.Leave(t.Context())
+		} else if !errors.Is(err, store.ErrConfig) {
+			t.Error(err)
 		}
 	}
 }
