@@ -115,6 +115,9 @@ var badInputs = []struct {
 		{"lockbench --topology ring:3", 104},
 		{"lockbench --topology cluster:2", 104},
 		{"lockbench --generators 2", 104},
+		{"lockbench --generators 0", 104},
+		{"lockbench --generator 0 --session x", 104},
+		{"lockbench --generators 2 --generator -7 -u 127.0.0.1:1", 104},
 		{"lockbench -u 127.0.0.1:1 --generators 3 --generator 3 --session 'a b'", 104},
 	}},
 	{"Other stores", []badInput{
@@ -157,6 +160,7 @@ var badInputs = []struct {
 		{"lockbench ab true", 104},
 		{"lockbench ab none none", 104},
 		{"lockbench ab true true -- -o json", 104},
+		{"lockbench ab true true -- --session x --join-timeout 1s", 104},
 		{"lockbench record --sessions 0 --every -1s", 104},
 		{"lockbench record out none a/none -- -o json --dry-run", 104},
 		{"lockbench advise --for speed", 104},

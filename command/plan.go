@@ -39,6 +39,9 @@ type flags struct {
 	notes       []string // on names that mean others
 }
 
+// anySession is the default of --session.
+const anySession = "default"
+
 func newFlags() *flags {
 	redis := lockbench.StoreOptions{Address: "auto"}
 	return &flags{stores: stores{&redis, map[string]lockbench.StoreOptions{}}, outputs: reportOutputs()}
@@ -73,7 +76,7 @@ func (f *flags) register(set *pflag.FlagSet) {
 		"same locks: they begin every run together, and the first writes the report of all")
 	set.IntVar(&g.Index, "generator", -1, "`index` of this one, from 0 (default JOB_COMPLETION_INDEX, else a free one)")
 	set.Lookup("generator").DefValue = ""
-	set.StringVar(&g.Session, "session", "default", "`name` that generators have in common, if several groups use "+
+	set.StringVar(&g.Session, "session", anySession, "`name` that generators have in common, if several groups use "+
 		"one Redis")
 	set.DurationVar(&g.Patience, "join-timeout", 2*time.Minute, "`time` for which generators wait for a missing one")
 	set.BoolVar(&redis.AllowFaults, "allow-faults-on-my-server", false,
@@ -276,16 +279,29 @@ func (f *flags) plan() (lockbench.Plan, error) {
 		Baselines:  !f.noBaselines,
 		Generators: f.generators,
 	}
-	index, text := error(nil), os.Getenv("JOB_COMPLETION_INDEX") // of Kubernetes
-	if g := &plan.Generators; g.Number > 1 && g.Index < 0 && text != "" {
-		if g.Index, index = strconv.Atoi(text); index != nil {
-			index = fmt.Errorf("JOB_COMPLETION_INDEX is %q, not an index", text)
+	var problems []error
+	g, text := &plan.Generators, os.Getenv("JOB_COMPLETION_INDEX") // of Kubernetes
+	if g.Number == 0 {
+		problems = append(problems, errors.New("--generators must be at least 1, not 0"))
+	}
+	switch {
+	case g.Index < -1:
+		problems = append(problems, fmt.Errorf("--generator must not be negative, but is %d", g.Index))
+	case g.Number == 1 && g.Index == 0: // Validate refuses others
+		problems = append(problems, errors.New("--generator needs --generators"))
+	case g.Number > 1 && g.Index < 0 && text != "":
+		var err error
+		if g.Index, err = strconv.Atoi(text); err != nil || g.Index < 0 {
+			problems = append(problems, fmt.Errorf("JOB_COMPLETION_INDEX is %q, not an index", text))
 		}
+	}
+	if g.Number == 1 && g.Session != anySession {
+		problems = append(problems, errors.New("--session needs --generators"))
 	}
 	if len(points) > 1 {
 		plan.Sweep = points
 	}
-	problems := []error{index, sweep, prefixed("strategy", unknown)}
+	problems = append(problems, sweep, prefixed("strategy", unknown))
 	for _, problem := range flatten(plan.Validate()) {
 		// An unknown strategy has been reported.
 		if len(variants) > 0 || !strings.HasPrefix(problem.Error(), "--strategy") {

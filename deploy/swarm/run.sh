@@ -6,8 +6,10 @@ set -eu
 cd "$(dirname "$0")/../.."
 
 cleanup() {
-	docker stack rm lockbench >/dev/null 2>&1 || true
-	docker ps -aq --filter label=com.docker.stack.namespace=lockbench | xargs -r docker rm -f >/dev/null || true
+	if [ -n "${deployed:-}" ]; then
+		docker stack rm lockbench >/dev/null 2>&1 || true
+		docker ps -aq --filter label=com.docker.stack.namespace=lockbench | xargs -r docker rm -f >/dev/null || true
+	fi
 	if [ -n "${server:-}" ]; then kill "$server" && wait "$server" || true; fi
 	if [ -n "${ours:-}" ]; then docker swarm leave --force >/dev/null || true; fi
 	rm -rf "$build"
@@ -28,14 +30,16 @@ if [ -z "${LOCKBENCH_REDIS:-}" ]; then
 	server=$!
 	export LOCKBENCH_REDIS="redis://127.0.0.1:$port"
 fi
+if docker service inspect lockbench_generators >/dev/null 2>&1; then
+	echo "there is a stack lockbench already" >&2
+	exit 1
+fi
+deployed=yes
 docker stack deploy --resolve-image never -c deploy/swarm/stack.yaml lockbench >/dev/null 2>&1
 
 # A generator ends as Complete, or as Failed if something is wrong, and has a successor then, which is not started.
 tasks() { docker service ps lockbench_generators --format '{{.CurrentState}}'; }
 all=$(docker service inspect -f '{{.Spec.Mode.ReplicatedJob.TotalCompletions}}' lockbench_generators)
-for _ in $(seq 600); do
-	if [ "$(tasks | grep -cE '^(Complete|Failed)')" -ge "$all" ]; then break; fi
-	sleep 0.5
-done
+until [ "$(tasks | grep -cE '^(Complete|Failed)')" -ge "$all" ]; do sleep 0.5; done
 docker service logs --raw lockbench_generators
 ! tasks | grep -qv '^Complete'
