@@ -122,7 +122,7 @@ examples: redis ## a lock in a module of its own: the conformance suite, a bench
 deploy: redis ## the manifests for Kubernetes against its API's types, and three generators in a Docker Swarm, if there is none yet
 	cd deploy/kubernetes && $(GO) test $(PLAIN) .
 	@if [ "$$(docker info -f '{{.Swarm.LocalNodeState}}' 2>/dev/null)" = inactive ] && command -v redis-server >/dev/null; then \
-		set -x; CLIENTS=20 DURATION=1s GO="$(GO)" deploy/swarm/run.sh | tee /dev/stderr | grep -q ' 60 clients '; \
+		set -x; CLIENTS=20 DURATION=1s GO="$(GO)" deploy/swarm/run.sh | tee -a /dev/stderr | grep -q ' 60 clients '; \
 	else echo "make deploy: no Docker engine without a swarm, or no redis-server, so no job in a swarm" >&2; fi
 
 unseen:

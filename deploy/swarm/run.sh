@@ -37,9 +37,9 @@ fi
 deployed=yes
 docker stack deploy --resolve-image never -c deploy/swarm/stack.yaml lockbench >/dev/null 2>&1
 
-# A generator ends as Complete, or as Failed if something is wrong, and has a successor then, which is not started.
+# A generator ends as Complete, or as Failed or Rejected if something is wrong; its successor is not started.
 tasks() { docker service ps lockbench_generators --format '{{.CurrentState}}'; }
 all=$(docker service inspect -f '{{.Spec.Mode.ReplicatedJob.TotalCompletions}}' lockbench_generators)
-until [ "$(tasks | grep -cE '^(Complete|Failed)')" -ge "$all" ]; do sleep 0.5; done
+until [ "$(tasks | grep -cE '^(Complete|Failed|Rejected)')" -ge "$all" ]; do sleep 0.5; done
 docker service logs --raw lockbench_generators
 ! tasks | grep -qv '^Complete'
