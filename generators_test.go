@@ -211,7 +211,9 @@ func TestGeneratorsLoseUpdates(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, run := range reports[0].Runs {
-		for _, name := range []string{"violations", "overlaps", "max_holders", "largest_bypass", "lost_updates", "overtaken"} {
+		for _, name := range []string{
+			"violations", "overlaps", "max_holders", "largest_bypass", "lost_updates", "overtaken",
+		} {
 			if got := figure(run, name); got != "–" {
 				t.Errorf("%s: %s %s, which nobody saw", run.Strategy, got, name)
 			}

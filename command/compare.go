@@ -25,7 +25,8 @@ func (a *app) compare() *cobra.Command {
 			"with 111 if it broke a guarantee, with 112 if no run can be trusted, or with --strict unless a\n" +
 			"change as large as the threshold would have been significant. Only sessions that were recorded\n" +
 			"in turns can end with 110: between two blocks the machine may have changed, and the verdict is\n" +
-			"undecided. record makes such sessions. For builds of your own, ab is the better judge: it takes turns in pairs.",
+			"undecided. record makes such sessions. For builds of your own, ab is the better judge: it takes turns\n" +
+			"in pairs.",
 		Example: "  for i in 1 2 3 4; do for b in before after; do ./$b -s pubsub -o json=$b-$i.json; done; done\n" +
 			"  lockbench compare 'before-*.json' 'after-*.json'\n" +
 			"  lockbench compare main/ mine/ --metric wait_p99 --strict -o markdown=comment.md",

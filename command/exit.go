@@ -76,6 +76,7 @@ func exitCode(ctx context.Context, err error) int {
 // outcome returns the error of a run with its code, or else what the report says; nil if
 // all is well.
 func outcome(ctx context.Context, r *results.Report, err error) error {
+	nothing := r == nil || len(r.Runs) == 0
 	switch {
 	case r != nil && (r.Interrupted && err == nil || errors.Is(err, context.Canceled) &&
 		(r.Interrupted || ctx.Err() != nil)):
@@ -83,7 +84,7 @@ func outcome(ctx context.Context, r *results.Report, err error) error {
 	case err == nil:
 		return judge(r)
 	case errors.Is(err, lockbench.ErrUnreachable), errors.Is(err, context.Canceled) && ctx.Err() != nil,
-		(r == nil || len(r.Runs) == 0) && (errors.Is(err, lockbench.ErrConfig) || errors.Is(err, lockbench.ErrGenerator)):
+		errors.Is(err, lockbench.ErrConfig) && nothing, errors.Is(err, lockbench.ErrGenerator) && nothing:
 		return err
 	}
 	verdict := judge(r)

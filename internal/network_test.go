@@ -10,9 +10,9 @@ import (
 	"github.com/lockbench/lockbench/internal/testkit/network"
 )
 
-// A client that sets its deadline anew just when the way breaks sees that at once, as of a
-// connection that was reset.
-func TestABrokenWayIsSeenAtOnce(t *testing.T) {
+// dialled returns a connection by a path to a listener.
+func dialled(t *testing.T) (*network.Path, net.Conn, net.Listener) {
+	t.Helper()
 	server, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -23,6 +23,13 @@ func TestABrokenWayIsSeenAtOnce(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return p, c, server
+}
+
+// A client that sets its deadline anew just when the way breaks sees that at once, as of a
+// connection that was reset.
+func TestABrokenWayIsSeenAtOnce(t *testing.T) {
+	p, c, _ := dialled(t)
 	late := p.Snap()
 	_ = c.SetReadDeadline(time.Now().Add(time.Hour))
 	_ = c.SetDeadline(time.Now().Add(time.Hour))
@@ -46,16 +53,7 @@ func TestABrokenWayIsSeenAtOnce(t *testing.T) {
 
 // What waits at a gate ends with its deadline, as on a socket, and loses nothing: who reads again has it.
 func TestDeadlinesEndAStall(t *testing.T) {
-	server, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = server.Close() })
-	p := new(network.Path)
-	c, err := p.Dial(t.Context(), "tcp", server.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
+	p, c, server := dialled(t)
 	t.Cleanup(func() { _ = c.Close() })
 	other, err := server.Accept()
 	if err != nil {

@@ -6,10 +6,10 @@ import (
 	"github.com/lockbench/lockbench/results"
 )
 
-// fairness summarises how the clients shared the acquisitions, over the whole window and
-// over short sequences. SoFar has the acquisitions of each client.
-func (r *Recorder) fairness(keys []*Key) results.Fairness {
-	f := results.Fairness{AcquisitionsMin: math.MaxInt64, LongestWait: r.longest()}
+// fairness adds to f, which has the acquisitions of each client, how the clients shared them over the whole window and
+// over short sequences.
+func (r *Recorder) fairness(f results.Fairness, keys []*Key) results.Fairness {
+	f.AcquisitionsMin, f.LongestWait = math.MaxInt64, r.longest()
 	var acquisitions, overtook float64
 	for _, c := range r.clients {
 		turns := c.granted + c.served

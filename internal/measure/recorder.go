@@ -114,9 +114,7 @@ func (r *Recorder) Record(run *results.Run, keys []*Key) {
 		g.BehindStarts += c.behind
 	}
 	g.TimerOvershoot = r.sum(func(s *shard) *histogram { return s.overshoot }).Median()
-	perClient := run.Fairness.PerClient
-	run.Fairness = r.fairness(keys)
-	run.Fairness.PerClient = perClient
+	run.Fairness = r.fairness(run.Fairness, keys)
 }
 
 // SoFar writes into a run what is known while clients run: durations of most kinds, acquisitions, and those of each

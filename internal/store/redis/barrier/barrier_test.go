@@ -41,6 +41,20 @@ func each(members []*Member, do func(i int, m *Member)) {
 	all.Wait()
 }
 
+// met returns generators that have met once.
+func met(t *testing.T, server *redistest.Server, number int) (members []*Member) {
+	t.Helper()
+	for i := range number {
+		members = append(members, join(t, server, generators(number, i)))
+	}
+	each(members, func(_ int, m *Member) {
+		if _, _, err := m.Meet(t.Context(), []byte("x")); err != nil {
+			t.Error(err)
+		}
+	})
+	return members
+}
+
 // Generators get the same start, as exactly as they say, and the records of all; nothing is left of them.
 func TestGeneratorsMeet(t *testing.T) {
 	t.Parallel()
@@ -128,14 +142,7 @@ func TestOneDoesNotCome(t *testing.T) {
 func TestOneIsStopped(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
-	members := []*Member{
-		join(t, server, generators(3, 0)), join(t, server, generators(3, 1)), join(t, server, generators(3, 2)),
-	}
-	each(members, func(_ int, m *Member) {
-		if _, _, err := m.Meet(t.Context(), []byte("x")); err != nil {
-			t.Error(err)
-		}
-	})
+	members := met(t, server, 3)
 	within, cancel := members[1].Context(t.Context())
 	defer cancel()
 	members[0].Leave(t.Context())
@@ -161,12 +168,7 @@ func TestOneIsStopped(t *testing.T) {
 func TestAllLoseTheirPlaces(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
-	members := []*Member{join(t, server, generators(2, 0)), join(t, server, generators(2, 1))}
-	each(members, func(_ int, m *Member) {
-		if _, _, err := m.Meet(t.Context(), []byte("x")); err != nil {
-			t.Error(err)
-		}
-	})
+	members := met(t, server, 2)
 	if err := server.Client(t).FlushAll(t.Context()).Err(); err != nil {
 		t.Fatal(err)
 	}
@@ -187,18 +189,12 @@ func TestAllLoseTheirPlaces(t *testing.T) {
 func TestTheFirstTwoDie(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
-	members := []*Member{
-		join(t, server, generators(3, 0)), join(t, server, generators(3, 1)), join(t, server, generators(3, 2)),
-	}
-	each(members, func(_ int, m *Member) {
-		if _, _, err := m.Meet(t.Context(), []byte("x")); err != nil {
-			t.Error(err)
-		}
-	})
+	members := met(t, server, 3)
 	for i, m := range members[:2] {
 		m.stop()
 		m.beating.Wait()
-		if err := server.Client(t).PExpire(t.Context(), m.key(i), time.Duration(1+3000*i)*time.Millisecond).Err(); err != nil {
+		soon := time.Duration(1+3000*i) * time.Millisecond
+		if err := server.Client(t).PExpire(t.Context(), m.key(i), soon).Err(); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -269,12 +265,7 @@ func TestTimeOfACluster(t *testing.T) {
 func TestOneEndsEarly(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
-	members := []*Member{join(t, server, generators(2, 0)), join(t, server, generators(2, 1))}
-	each(members, func(_ int, m *Member) {
-		if _, _, err := m.Meet(t.Context(), []byte("x")); err != nil {
-			t.Error(err)
-		}
-	})
+	members := met(t, server, 2)
 	each(members, func(i int, m *Member) {
 		if i == 0 {
 			if _, _, err := m.Meet(t.Context(), []byte("x")); fmt.Sprint(err) != "generator 1 ended before the others" {

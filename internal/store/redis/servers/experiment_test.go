@@ -155,7 +155,8 @@ func (e experiment) run(t *testing.T) {
 	must(t, err)
 	for _, why := range run.Invalid {
 		// The machine is busy with the other experiments.
-		if !strings.HasPrefix(why, "it was observed for") && !strings.HasPrefix(why, "lockbench itself did not run for") {
+		if !strings.HasPrefix(why, "it was observed for") &&
+			!strings.HasPrefix(why, "lockbench itself did not run for") {
 			t.Errorf("invalid: %s", why)
 		}
 	}
