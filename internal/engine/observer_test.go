@@ -60,12 +60,15 @@ func TestThoseWhoWatchSeeTheRunSoFar(t *testing.T) {
 	v := lock(t, strategies.Info{Capacity: 1}, 1, wait)
 	var seen []results.Run
 	var waiting [][]results.Wait
-	run := do(t, v, workload(func(w *workloads.Spec) { w.Duration = workloads.Duration(4500 * time.Millisecond) }),
-		func(j *Job) {
-			j.Watch = func(r results.Run, waits []results.Wait) {
-				seen, waiting = append(seen, r), append(waiting, waits)
-			}
-		})
+	w := workload(func(w *workloads.Spec) {
+		// They look half a millisecond after a turn has ended: what happens at the same instant comes in any order.
+		w.Warmup, w.Duration = workloads.Duration(20500*time.Microsecond), workloads.Duration(4500*time.Millisecond)
+	})
+	run := do(t, v, w, func(j *Job) {
+		j.Watch = func(r results.Run, waits []results.Wait) {
+			seen, waiting = append(seen, r), append(waiting, waits)
+		}
+	})
 	if len(seen) != 5 { // at 0, 1, 2, 3 and 4 s
 		t.Fatalf("it was seen %d times", len(seen))
 	}
