@@ -101,13 +101,16 @@ func TestNobodyWaitsForABrowserThatReadsNothing(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer deaf.Close()
+		if err := deaf.(*net.TCPConn).SetReadBuffer(4 << 10); err != nil {
+			t.Fatal(err)
+		}
 		if _, err := fmt.Fprint(deaf, "GET /events HTTP/1.1\r\nHost: localhost\r\n\r\n"); err != nil {
 			t.Fatal(err)
 		}
 	}
 	next := stream(t, urls[0])
 	next()
-	long := strings.Repeat("x", 20<<20) // more than the kernel keeps for a socket
+	long := strings.Repeat("x", 8<<20) // more than the kernel keeps for the sockets of one who reads nothing
 	for i := range 20 {
 		w.Status(fmt.Sprint(i, long))
 	}
