@@ -22,8 +22,9 @@ PLAIN    := -vet=off
 export CGO_ENABLED := 0
 # A first build takes minutes, so it says how far it is: go names each package that it has compiled. It compiles the
 # standard library while the modules are downloaded, by the go list that counts the packages.
-PROGRESS := $$1 == "exit" { exit $$2 } !/^[^ :]+$$/ { print; next } ++n % 50 == 0 { \
-	print "make build: " n " of " all " packages" (n == 50 ? ", which take about " int(all * .4) " s of CPU in all" : ""); fflush() }
+PROGRESS = all=$$($(GO) list -deps $(TAGS) ./cmd/lockbench | wc -l); n=0; while read -r what code; do case $$what$$code in \
+	exit[0-9]*) exit $$code ;; *:*|"$$what"?*) echo "$$what $$code" ;; *) n=$$((n + 1)); \
+	[ $$((n % 50)) -ne 0 ] || echo "make build: $$n of $$all packages, which take about $$((all * 2 / 5)) s of CPU in all" ;; esac; done
 STANDARD := database/sql html/template log/slog net/http testing
 
 # The race detector needs a C compiler.
@@ -83,8 +84,7 @@ flags: ## the flags of every target: after export GOFLAGS="$(make flags)" a go t
 	@echo "$$GOFLAGS"
 
 build: ## bin/lockbench
-	@{ $(GO) build -v $(STANDARD) 2>&1; $(GO) build -v $(TAGS) -o bin/lockbench ./cmd/lockbench 2>&1; echo "exit $$?"; } | \
-		awk -v all="$$($(GO) list -deps $(TAGS) ./cmd/lockbench | wc -l)" '$(PROGRESS)' >&2
+	@{ $(GO) build -v $(STANDARD); $(GO) build -v $(TAGS) -o bin/lockbench ./cmd/lockbench; echo "exit $$?"; } 2>&1 | { $(PROGRESS); } >&2
 
 drivers: ## what the drivers of locks in other languages need, by pip, npm and Maven, and the driver in Go
 	@$(GO) build -o drivers/go/driver ./drivers/go
