@@ -233,7 +233,8 @@ func TestTheLibraryCompilesNoRendererAndNoLock(t *testing.T) {
 // What make demo builds talks to Redis by go-redis alone, and what make build builds has all clients.
 func TestOnlyTheTagLeavesClientsOut(t *testing.T) {
 	t.Parallel()
-	demo, whole := list(t, "-deps", "-tags", "redisonly", "./cmd/lockbench"), list(t, "-deps", "-tags", "", "./cmd/lockbench")
+	compiled := func(tags string) string { return list(t, "-deps", "-tags", tags, "./cmd/lockbench") }
+	demo, whole := compiled("redisonly"), compiled("")
 	for _, client := range []string{"testcontainers", "moby", "etcd", "grpc", "pgx", "go-zookeeper", "rueidis"} {
 		if strings.Contains(demo, client) {
 			t.Errorf("with the tag it compiles %s", client)
