@@ -106,7 +106,7 @@ demo: ## the main job: six strategies, 500 clients, 36 s and compiling
 		--warmup 1s --duration 4s --output table --output json=demo.json
 	bin/lockbench report demo.json -o demo.html
 	@! bin/lockbench version | grep -q redisonly || \
-		echo "make demo: bin/lockbench is without etcd, PostgreSQL, ZooKeeper, containers and rueidislock: make build adds them" >&2
+		echo "make demo: bin/lockbench was built with -tags redisonly, without etcd, PostgreSQL, ZooKeeper, containers and rueidislock: make build adds them" >&2
 
 test: redis stores ## every test that an ordinary change may break
 	$(GO) test $(PLAIN) -p $(PACKAGES) -timeout 20m $(SLOW) $$($(GO) list ./... | grep -vE '$(OTHERS)')

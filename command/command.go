@@ -202,5 +202,6 @@ func leftOut(tags, line string) string {
 	if !slices.Contains(strings.Split(tags, ","), "redisonly") || !others.MatchString(line) {
 		return ""
 	}
-	return "this lockbench was built without etcd, PostgreSQL, ZooKeeper, containers and rueidislock: make build adds them"
+	return "this lockbench was built with -tags redisonly, without etcd, PostgreSQL, ZooKeeper, containers and " +
+		"rueidislock: make build adds them"
 }
