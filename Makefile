@@ -24,7 +24,7 @@ export CGO_ENABLED := 0
 # standard library while the modules are downloaded, by the go list that counts the packages.
 PROGRESS = all=$$($(GO) list -deps $(TAGS) ./cmd/lockbench | wc -l); n=0; while read -r what code; do case $$what$$code in \
 	exit[0-9]*) exit $$code ;; *:*|"$$what"?*) echo "$$what $$code" ;; *) n=$$((n + 1)); \
-	[ $$((n % 50)) -ne 0 ] || echo "make build: $$n of $$all packages, which take about $$((all * 2 / 5)) s of CPU in all" ;; esac; done
+	[ $$((n % 50)) -ne 0 ] || echo "make build: $$n of $$all packages, which take about $$((all * 3 / 8)) s of CPU in all" ;; esac; done
 STANDARD := database/sql html/template log/slog net/http testing
 
 # The race detector needs a C compiler.
