@@ -52,7 +52,7 @@ var house = []room{
 	},
 	{
 		name: "programs", packages: []string{
-			"cmd/lockbench", "internal/gate", "internal/gate/lock", "strategies/all",
+			"cmd/lockbench", "internal/gate", "internal/gate/lock", "strategies/all", "strategies/all/goredis",
 			"docker", "stores", "docs", "docs/man", "drivers/go",
 			"examples/service",
 		},
@@ -62,7 +62,9 @@ var house = []room{
 		}, hidden: []string{},
 	},
 	{
-		name: "locks", packages: []string{"strategies/*", "strategies/internal/*", "strategies/handoff/model"},
+		name: "locks", packages: []string{
+			"strategies/*", "strategies/internal/*", "strategies/peers/*", "strategies/handoff/model",
+		},
 		sees: []string{"helpers", "strategies"}, hidden: []string{"lockbench", "apps"},
 	},
 	{name: "results", packages: []string{"results"}, sees: []string{"helpers", "workloads", "strategies"}},
@@ -225,6 +227,21 @@ func TestTheLibraryCompilesNoRendererAndNoLock(t *testing.T) {
 			continue
 		}
 		t.Errorf("importing lockbench compiles %s", dep)
+	}
+}
+
+// What make demo builds talks to Redis by go-redis alone, and what make build builds has all clients.
+func TestOnlyTheTagLeavesClientsOut(t *testing.T) {
+	t.Parallel()
+	compiled := func(tags string) string { return list(t, "-deps", "-tags", tags, "./cmd/lockbench") }
+	demo, whole := compiled("redisonly"), compiled("")
+	for _, client := range []string{"testcontainers", "moby", "etcd", "grpc", "pgx", "go-zookeeper", "rueidis"} {
+		if strings.Contains(demo, client) {
+			t.Errorf("with the tag it compiles %s", client)
+		}
+		if !strings.Contains(whole, client) {
+			t.Errorf("without the tag it does not compile %s", client)
+		}
 	}
 }
 

@@ -7,11 +7,14 @@
 package command
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"regexp"
 	"runtime"
+	"runtime/debug"
 	"slices"
 	"strings"
 
@@ -81,7 +84,7 @@ func (a *app) complain(err error) {
 		next, said := strings.CutPrefix(line, "next: ")
 		if !said {
 			lines = append(lines, a.message(line)...)
-			next = servers.NextStep(line)
+			next = cmp.Or(leftOut(buildTags(), line), servers.NextStep(line))
 		}
 		if next == "" || !said && strings.Contains(line, next) {
 			continue
@@ -172,5 +175,33 @@ func (a *app) version() *cobra.Command {
 }
 
 func versionLine() string {
-	return fmt.Sprintf("lockbench %s (%s, %s/%s)", lockbench.Version(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
+	built := runtime.Version() + ", " + runtime.GOOS + "/" + runtime.GOARCH
+	if tags := buildTags(); tags != "" {
+		built += ", -tags " + tags
+	}
+	return fmt.Sprintf("lockbench %s (%s)", lockbench.Version(), built)
+}
+
+// buildTags are those that this program was built with, separated by commas.
+func buildTags() string {
+	if info, ok := debug.ReadBuildInfo(); ok {
+		for _, setting := range info.Settings {
+			if setting.Key == "-tags" {
+				return setting.Value
+			}
+		}
+	}
+	return ""
+}
+
+// others are the words of errors about what cmd/lockbench leaves out under the tag redisonly.
+var others = regexp.MustCompile(`(?i)etcd|postgres|zookeeper|\bzk:|rueidis|container`)
+
+// leftOut returns advice for an error about what a build with these tags leaves out; "" if that is not the reason.
+func leftOut(tags, line string) string {
+	if !slices.Contains(strings.Split(tags, ","), "redisonly") || !others.MatchString(line) {
+		return ""
+	}
+	return "this lockbench was built with -tags redisonly, without etcd, PostgreSQL, ZooKeeper, containers and " +
+		"rueidislock: make build adds them"
 }

@@ -21,6 +21,7 @@ import (
 
 	"github.com/lockbench/lockbench"
 	"github.com/lockbench/lockbench/internal/apps/selfcheck"
+	"github.com/lockbench/lockbench/internal/launch"
 	"github.com/lockbench/lockbench/results"
 	"github.com/lockbench/lockbench/results/compare"
 	"github.com/lockbench/lockbench/strategies"
@@ -349,6 +350,21 @@ func TestErrorsTakeAtMostTwentyLines(t *testing.T) {
 	a.complain(errors.Join(problems[1:21]...))
 	if got := strings.Count(said.String(), "\n"); got != 20 || strings.Contains(said.String(), "more") {
 		t.Errorf("twenty errors are %d lines:\n%s", got, &said)
+	}
+}
+
+// Only an error about what the tag leaves out says how to get it.
+func TestWhatATagLeftOutIsSaid(t *testing.T) {
+	for line, missing := range map[string]bool{
+		`--strategy: unknown strategy "etcd"`: true, `unknown strategy "gated:rueidislock"`: true,
+		"--redis must be auto, container, process": true, launch.ErrNoEngine.Error(): true,
+		`--strategy: unknown strategy "pubsubb"`: false, "--ttl must be positive": false,
+	} {
+		for tags, part := range map[string]bool{"": false, "netgo": false, "netgo,redisonly": true} {
+			if said := leftOut(tags, line); (said != "") != (missing && part) {
+				t.Errorf("built with %q, %q is followed by %q", tags, line, said)
+			}
+		}
 	}
 }
 

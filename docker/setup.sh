@@ -121,6 +121,11 @@ stores() {
 	return 1
 }
 
+if [ "${1:-}" = engine ]; then # says by its exit code whether servers can be started in containers
+	docker_works
+	exit
+fi
+
 if [ "${1:-}" = stores ]; then
 	stores
 	exit

@@ -171,6 +171,15 @@ func TestSetup(t *testing.T) {
 	}
 }
 
+// make demo compiles the client for containers only where an engine works.
+func TestSetupSaysWhetherAnEngineWorks(t *testing.T) {
+	for docker, want := range map[string]bool{works: true, fails: false} {
+		if calls, said, ok := newMachine(t, map[string]string{"docker": docker}).run("engine"); ok != want {
+			t.Errorf("where docker does %q, it says %v: %s%s", docker, ok, said, calls)
+		}
+	}
+}
+
 // What is missing of the other stores is installed, and nothing else.
 func TestSetupOfStores(t *testing.T) {
 	for name, test := range map[string]struct {

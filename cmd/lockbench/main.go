@@ -6,12 +6,9 @@ import (
 	"os"
 
 	"github.com/lockbench/lockbench/command"
-	"github.com/lockbench/lockbench/docker"
-	_ "github.com/lockbench/lockbench/stores"
-	_ "github.com/lockbench/lockbench/strategies/all"
+	_ "github.com/lockbench/lockbench/strategies/all/goredis"
 )
 
 func main() {
-	docker.Quiet()
 	os.Exit(command.Main(context.Background(), os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 }

@@ -4,36 +4,21 @@
 package all
 
 import (
-	"slices"
-
 	"github.com/lockbench/lockbench/strategies"
-	"github.com/lockbench/lockbench/strategies/baselines"
-	"github.com/lockbench/lockbench/strategies/blpop"
+	_ "github.com/lockbench/lockbench/strategies/all/goredis"
 	"github.com/lockbench/lockbench/strategies/etcd"
-	"github.com/lockbench/lockbench/strategies/gated"
-	"github.com/lockbench/lockbench/strategies/handoff"
-	"github.com/lockbench/lockbench/strategies/peers"
-	"github.com/lockbench/lockbench/strategies/polled"
+	"github.com/lockbench/lockbench/strategies/peers/rueidislock"
 	"github.com/lockbench/lockbench/strategies/postgres"
-	"github.com/lockbench/lockbench/strategies/redisson"
-	"github.com/lockbench/lockbench/strategies/redlock"
-	"github.com/lockbench/lockbench/strategies/semaphore"
 	"github.com/lockbench/lockbench/strategies/zookeeper"
 )
 
 func init() {
-	for _, s := range slices.Concat(baselines.Strategies(), polled.Strategies(), redisson.Strategies(),
-		peers.Strategies(), []strategies.Strategy{
-			blpop.Strategy(),
-			handoff.Cohort(),
-			etcd.Strategy(),
-			handoff.Strategy(),
-			postgres.Strategy(),
-			redlock.Strategy(),
-			semaphore.Strategy(),
-			zookeeper.Strategy(),
-		}) {
+	for _, s := range []strategies.Strategy{
+		etcd.Strategy(),
+		postgres.Strategy(),
+		rueidislock.Strategy(),
+		zookeeper.Strategy(),
+	} {
 		strategies.RegisterStrategy(s)
 	}
-	strategies.RegisterWrapper(gated.Wrapper())
 }

@@ -1,4 +1,5 @@
-// Package peers adapts lock libraries of other projects, through their public interfaces, to compare with.
+// Package peers adapts lock libraries of other projects, through their public interfaces, to compare with;
+// rueidislock has a package of its own, since it compiles a client of its own.
 //
 // The text beside each adapter says what the lock guarantees, what breaks it, and what it costs.
 package peers
@@ -25,8 +26,6 @@ var (
 	redislockDoc string
 	//go:embed redsync.md
 	redsyncDoc string
-	//go:embed rueidislock.md
-	rueidislockDoc string
 )
 
 // Strategies describes the locks, to be registered and opened by name.
@@ -59,36 +58,6 @@ func Strategies() []strategies.Strategy {
 				Commands: []string{"set", "get", "del", "pexpire", "eval", "evalsha"},
 			},
 		}, PollOptions{}, OpenRedsync),
-		strategies.Define(strategies.Info{
-			Doc: rueidislockDoc, Name: "rueidislock", Capacity: 1, Nodes: 1, BlackBox: true,
-			Summary:     "redis/rueidis rueidislock: SET NX PXAT on 3 keys, woken by client-side caching",
-			Claims:      strategies.Claims{Exclusion: true, Recovery: true, Watchdog: true},
-			Keys:        []string{rueidisPrefix + ":0:{key}", rueidisPrefix + ":1:{key}", rueidisPrefix + ":2:{key}"},
-			Since:       strategies.Since{Redis: "6.2", For: "SET PXAT"},
-			Connections: strategies.Connections{PerInstance: 1},
-			Library:     "github.com/redis/rueidis",
-			Libraries:   library("github.com/redis/rueidis/rueidislock", "Locker.WithContext"),
-			Limits: []strategies.Limit{
-				strategies.ByRedisClock(),
-				{Check: "closed", Because: "its Close ends all leases without releasing them: " +
-					"the keys stay until their TTL"},
-				{Check: "late commands", Because: "what rueidis sends again while it is closed may keep a connection"},
-				{Check: "renewal and release", Because: "the context that reports a loss ends at each release too"},
-				{
-					Check:   "refused writes",
-					Because: "a release that Redis refuses is not told and not repeated: the keys stay until their TTL",
-				},
-				{
-					Check:   "killed connections",
-					Because: "a release whose connection is cut is not repeated: the keys stay until their TTL",
-				},
-				{Check: "failover", Because: "rueidis stays with a server that is a primary no more"},
-			},
-			Rights: strategies.Rights{
-				Keys:     []string{rueidisPrefix + ":?:{key}"},
-				Commands: []string{"set", "get", "del", "pexpireat", "eval", "evalsha", "client|tracking", "ping"},
-			},
-		}, RueidislockOptions{}, OpenRueidislock),
 	}
 }
 

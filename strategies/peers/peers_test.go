@@ -14,10 +14,11 @@ import (
 	"github.com/lockbench/lockbench/strategies/internal/trial"
 	"github.com/lockbench/lockbench/strategies/locktest"
 	"github.com/lockbench/lockbench/strategies/peers"
+	"github.com/lockbench/lockbench/strategies/peers/rueidislock"
 )
 
 func init() {
-	for _, s := range peers.Strategies() {
+	for _, s := range append(peers.Strategies(), rueidislock.Strategy()) {
 		strategies.RegisterStrategy(s)
 	}
 }

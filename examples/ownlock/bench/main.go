@@ -10,7 +10,7 @@ import (
 	"example.com/ownlock"
 	"github.com/lockbench/lockbench/command"
 	"github.com/lockbench/lockbench/strategies"
-	_ "github.com/lockbench/lockbench/strategies/all"
+	_ "github.com/lockbench/lockbench/strategies/all/goredis"
 )
 
 func main() {

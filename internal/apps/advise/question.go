@@ -147,22 +147,26 @@ func (q Question) candidates() (chosen []strategies.Variant, out []results.LeftO
 		return chosen, out
 	}
 	if consider(q.Drivers); len(chosen) == 0 {
-		consider(q.listed())
+		listed, lacking := q.listed()
+		consider(listed)
+		out = append(out, lacking...)
 	}
 	return chosen, out
 }
 
-// listed returns those of the short list that this program has.
-func (q Question) listed() (all []strategies.Variant) {
+// listed returns those of the short list that this program has, and those that it was built without.
+func (q Question) listed() (all []strategies.Variant, lacking []results.LeftOut) {
 	for _, e := range shortlist {
 		if !slices.Contains(e.purposes, q.For) || e.when != nil && !e.when(q) {
 			continue
 		}
-		if some, err := strategies.ParseVariants(e.name); err == nil {
-			all = append(all, some...)
+		some, err := strategies.ParseVariants(e.name)
+		if err != nil {
+			lacking = append(lacking, results.LeftOut{Strategy: e.name, Why: "this program was built without it"})
 		}
+		all = append(all, some...)
 	}
-	return all
+	return all, lacking
 }
 
 // library returns the library of others with this lock, in the language asked for; nil if there is none.

@@ -1,8 +1,10 @@
-package peers
+// Package rueidislock adapts the lock of rueidis, as package peers the locks that go-redis reaches.
+package rueidislock
 
 import (
 	"context"
 	"crypto/tls"
+	_ "embed" // the text
 	"errors"
 	"fmt"
 	"net"
@@ -12,55 +14,94 @@ import (
 
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/rueidis"
-	"github.com/redis/rueidis/rueidislock"
+	peer "github.com/redis/rueidis/rueidislock"
 
 	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/strategies/goredis"
 )
 
 const (
-	// rueidisPrefix is rueidislock's default; our own prefix follows it.
-	rueidisPrefix = "rueidislock"
+	// prefix is rueidislock's default; our own prefix follows it.
+	prefix = "rueidislock"
 	// againAfter is how long a waiter can sleep at most on a lock that is free.
 	againAfter = 2 * time.Second
 )
 
+//go:embed rueidislock.md
+var doc string
+
+// Strategy describes the lock, to be registered and opened by name.
+func Strategy() strategies.Strategy {
+	return strategies.Define(strategies.Info{
+		Doc: doc, Name: "rueidislock", Capacity: 1, Nodes: 1, BlackBox: true,
+		Summary:     "redis/rueidis rueidislock: SET NX PXAT on 3 keys, woken by client-side caching",
+		Claims:      strategies.Claims{Exclusion: true, Recovery: true, Watchdog: true},
+		Keys:        []string{prefix + ":0:{key}", prefix + ":1:{key}", prefix + ":2:{key}"},
+		Since:       strategies.Since{Redis: "6.2", For: "SET PXAT"},
+		Connections: strategies.Connections{PerInstance: 1},
+		Library:     "github.com/redis/rueidis",
+		Libraries: []strategies.Library{{
+			Language: "Go", Package: "github.com/redis/rueidis/rueidislock", Call: "Locker.WithContext",
+		}},
+		Limits: []strategies.Limit{
+			strategies.ByRedisClock(),
+			{Check: "closed", Because: "its Close ends all leases without releasing them: " +
+				"the keys stay until their TTL"},
+			{Check: "late commands", Because: "what rueidis sends again while it is closed may keep a connection"},
+			{Check: "renewal and release", Because: "the context that reports a loss ends at each release too"},
+			{
+				Check:   "refused writes",
+				Because: "a release that Redis refuses is not told and not repeated: the keys stay until their TTL",
+			},
+			{
+				Check:   "killed connections",
+				Because: "a release whose connection is cut is not repeated: the keys stay until their TTL",
+			},
+			{Check: "failover", Because: "rueidis stays with a server that is a primary no more"},
+		},
+		Rights: strategies.Rights{
+			Keys:     []string{prefix + ":?:{key}"},
+			Commands: []string{"set", "get", "del", "pexpireat", "eval", "evalsha", "client|tracking", "ping"},
+		},
+	}, Options{}, Open)
+}
+
 // errAgain ends a wait that starts over.
 var errAgain = errors.New("wait again")
 
-// RueidislockOptions tune rueidislock.
-type RueidislockOptions struct {
+// Options tune rueidislock.
+type Options struct {
 	//nolint:lll // one tag
 	Tuned bool `opt:"tuned" help:"as documented for one Redis: one key instead of three, no messages about own changes (Redis 7.0.5), no limit of 20 ms for a try"`
 }
 
 // Refine adapts the summary to one key.
-func (o RueidislockOptions) Refine(info strategies.Info) strategies.Info {
+func (o Options) Refine(info strategies.Info) strategies.Info {
 	if o.Tuned {
 		info.Summary = "redis/rueidis rueidislock: SET NX PXAT, woken by client-side caching"
 	}
 	return info
 }
 
-// Rueidislock has one rueidis client.
-type Rueidislock struct {
+// Locker has one rueidis client.
+type Locker struct {
 	config goredis.Config
-	peer   rueidislock.Locker
+	locks  peer.Locker
 	closed atomic.Bool
 }
 
-// OpenRueidislock returns a Locker on the first node, and connects to it.
-func OpenRueidislock(config goredis.Config, options RueidislockOptions) (*Rueidislock, error) {
+// Open returns a Locker on the first node, and connects to it.
+func Open(config goredis.Config, options Options) (*Locker, error) {
 	if err := config.Validate(1); err != nil {
 		return nil, fmt.Errorf("rueidislock: %w", err)
 	}
-	l := &Rueidislock{config: config}
+	l := &Locker{config: config}
 	client, err := l.client(goredis.OptionsOf(config.Nodes[0]))
 	if err != nil {
 		return nil, fmt.Errorf("rueidislock: %w", err)
 	}
-	set := rueidislock.LockerOption{
-		KeyPrefix:    rueidisPrefix,
+	set := peer.LockerOption{
+		KeyPrefix:    prefix,
 		KeyValidity:  config.TTL,
 		KeyMajority:  2,
 		ClientOption: client,
@@ -68,7 +109,7 @@ func OpenRueidislock(config goredis.Config, options RueidislockOptions) (*Rueidi
 	if options.Tuned {
 		set.KeyMajority, set.NoLoopTracking, set.TryNextAfter = 1, true, config.TTL
 	}
-	if l.peer, err = rueidislock.NewLocker(set); err != nil {
+	if l.locks, err = peer.NewLocker(set); err != nil {
 		return nil, fmt.Errorf("connect rueidis: %w", err)
 	}
 	return l, nil
@@ -76,7 +117,7 @@ func OpenRueidislock(config goredis.Config, options RueidislockOptions) (*Rueidi
 
 // client returns how a rueidis client connects to a node: with the name, the rights and the dialler of
 // the node's own client, so that what it sends is counted too.
-func (l *Rueidislock) client(o *redis.UniversalOptions) (rueidis.ClientOption, error) {
+func (l *Locker) client(o *redis.UniversalOptions) (rueidis.ClientOption, error) {
 	switch {
 	case o == nil:
 		return rueidis.ClientOption{}, errors.New("the node has no options to dial with")
@@ -120,9 +161,9 @@ func (l *Rueidislock) client(o *redis.UniversalOptions) (rueidis.ClientOption, e
 
 // Acquire waits with rueidislock's WithContext. It starts the wait over every two seconds, because
 // rueidislock may sleep on.
-func (l *Rueidislock) Acquire(ctx context.Context, key string) (strategies.Lease, error) {
+func (l *Locker) Acquire(ctx context.Context, key string) (strategies.Lease, error) {
 	for {
-		held, err := l.lock(ctx, key, l.peer.WithContext)
+		held, err := l.lock(ctx, key, l.locks.WithContext)
 		if !errors.Is(err, errAgain) {
 			return held, err
 		}
@@ -130,11 +171,11 @@ func (l *Rueidislock) Acquire(ctx context.Context, key string) (strategies.Lease
 }
 
 // TryAcquire tries once, with rueidislock's TryWithContext.
-func (l *Rueidislock) TryAcquire(ctx context.Context, key string) (strategies.Lease, error) {
+func (l *Locker) TryAcquire(ctx context.Context, key string) (strategies.Lease, error) {
 	for {
-		held, err := l.lock(ctx, key, l.peer.TryWithContext)
+		held, err := l.lock(ctx, key, l.locks.TryWithContext)
 		switch {
-		case errors.Is(err, rueidislock.ErrNotLocked):
+		case errors.Is(err, peer.ErrNotLocked):
 			return nil, strategies.ErrHeld
 		case errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil, errors.Is(err, errAgain):
 			continue // its own limit for a try, which says nothing of the lock
@@ -143,9 +184,9 @@ func (l *Rueidislock) TryAcquire(ctx context.Context, key string) (strategies.Le
 	}
 }
 
-type rueidisCall func(context.Context, string) (context.Context, context.CancelFunc, error)
+type lockCall func(context.Context, string) (context.Context, context.CancelFunc, error)
 
-func (l *Rueidislock) lock(ctx context.Context, key string, call rueidisCall) (strategies.Lease, error) {
+func (l *Locker) lock(ctx context.Context, key string, call lockCall) (strategies.Lease, error) {
 	name := l.config.Key(key)
 	if l.closed.Load() {
 		return nil, strategies.ErrClosed
@@ -161,7 +202,7 @@ func (l *Rueidislock) lock(ctx context.Context, key string, call rueidisCall) (s
 	inTime := again.Stop()
 	inTime = ended() && inTime
 	if err == nil && inTime {
-		return &rueidisLease{held, release}, nil
+		return &lease{held, release}, nil
 	}
 	if err == nil {
 		<-lasting.Done() // a function that could not be stopped may not have ended it yet
@@ -176,26 +217,26 @@ func (l *Rueidislock) lock(ctx context.Context, key string, call rueidisCall) (s
 
 // Close closes the connections. rueidislock's own Close would release the leases, which only
 // their holders may do: it is called when it can no longer do that.
-func (l *Rueidislock) Close() error {
+func (l *Locker) Close() error {
 	if !l.closed.Swap(true) {
-		l.peer.Client().Close()
-		l.peer.Close()
+		l.locks.Client().Close()
+		l.locks.Close()
 	}
 	return nil
 }
 
-// rueidisLease is a lock that rueidislock keeps until it is released.
-type rueidisLease struct {
+// lease is a lock that rueidislock keeps until it is released.
+type lease struct {
 	ctx     context.Context // rueidislock ends it when it knows the lock to be lost
 	release func()          // returns when all of its goroutines have ended
 }
 
 // Lost returns a channel that is closed when a key was lost that the majority needs, and at
 // the release.
-func (held *rueidisLease) Lost() <-chan struct{} { return held.ctx.Done() }
+func (held *lease) Lost() <-chan struct{} { return held.ctx.Done() }
 
 // Release has rueidislock delete the keys, which ignores ctx and does not say whether it could.
-func (held *rueidisLease) Release(context.Context) error {
+func (held *lease) Release(context.Context) error {
 	lost := held.ctx.Err() != nil
 	held.release()
 	if lost {

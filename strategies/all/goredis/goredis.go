@@ -1,0 +1,34 @@
+// Package goredis registers the strategies that need no other client than go-redis: all but rueidislock and
+// those in other stores. Who measures these alone compiles half as much:
+//
+//	import _ "github.com/lockbench/lockbench/strategies/all/goredis"
+package goredis
+
+import (
+	"slices"
+
+	"github.com/lockbench/lockbench/strategies"
+	"github.com/lockbench/lockbench/strategies/baselines"
+	"github.com/lockbench/lockbench/strategies/blpop"
+	"github.com/lockbench/lockbench/strategies/gated"
+	"github.com/lockbench/lockbench/strategies/handoff"
+	"github.com/lockbench/lockbench/strategies/peers"
+	"github.com/lockbench/lockbench/strategies/polled"
+	"github.com/lockbench/lockbench/strategies/redisson"
+	"github.com/lockbench/lockbench/strategies/redlock"
+	"github.com/lockbench/lockbench/strategies/semaphore"
+)
+
+func init() {
+	for _, s := range slices.Concat(baselines.Strategies(), polled.Strategies(), redisson.Strategies(),
+		peers.Strategies(), []strategies.Strategy{
+			blpop.Strategy(),
+			handoff.Cohort(),
+			handoff.Strategy(),
+			redlock.Strategy(),
+			semaphore.Strategy(),
+		}) {
+		strategies.RegisterStrategy(s)
+	}
+	strategies.RegisterWrapper(gated.Wrapper())
+}
