@@ -207,10 +207,16 @@ func (t *together) pass(ctx context.Context) error {
 	return t.err
 }
 
-// onServersClock gives a run's start by the clock that generators have in common.
-func (t *together) onServersClock(run *results.Run) {
-	if t != nil && !run.Started.IsZero() {
-		run.Started = t.start.Server.Add(run.Started.Sub(t.start.Here))
+// onServersClock gives a run's start by the clock that generators have in common. If it is not known how exactly, no
+// lease is compared with those of others.
+func (t *together) onServersClock(ctx context.Context, run *results.Run) {
+	if t == nil || run.Started.IsZero() {
+		return
+	}
+	run.Started = t.start.Server.Add(run.Started.Sub(t.start.Here))
+	uncertainty, err := t.Uncertainty(ctx, t.start)
+	if run.Record.UncertaintyNS = int64(uncertainty); err != nil {
+		run.Record.Leases = nil
 	}
 }
 
