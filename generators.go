@@ -25,7 +25,7 @@ import (
 // Generators are lockbenches that measure together. They meet in the Redis that they measure.
 type Generators struct {
 	Number   int           // of generators; up to 1 means that this one is alone
-	Index    int           // of this one, from 0; negative: one that is free
+	Index    int           // of this one, from 0, unless it is alone; negative: one that is free
 	Session  string        // what they call their session; "" is "default"
 	Patience time.Duration // how long they wait for one that is missing; 0 is two minutes
 }
@@ -53,9 +53,6 @@ func (p Plan) wrongGenerators() []error {
 		problem("--join-timeout must not be negative, but is %v", g.Patience)
 	}
 	if !g.several() {
-		if g.Index > 0 {
-			problem("--generator needs --generators")
-		}
 		return problems
 	}
 	if g.Index >= g.Number {
