@@ -32,7 +32,7 @@ func (l Leases) Append(last, next Lease) Leases {
 	l = binary.AppendVarint(l, next.From-last.From)
 	l = binary.AppendVarint(l, next.Until-next.From)
 	if next.Fenced {
-		l = binary.AppendVarint(l, next.Token)
+		l = binary.AppendVarint(l, next.Token-last.Token)
 	}
 	return l
 }
@@ -43,7 +43,7 @@ var errLeases = errors.New("damaged record of leases")
 // All unpacks the leases.
 func (l Leases) All() iter.Seq2[Lease, error] {
 	return func(yield func(Lease, error) bool) {
-		from, whole := int64(0), true
+		last, whole := Lease{}, true
 		number := func() int64 {
 			n, size := binary.Varint(l)
 			whole = whole && size > 0
@@ -54,24 +54,23 @@ func (l Leases) All() iter.Seq2[Lease, error] {
 			key, size := binary.Uvarint(l)
 			whole = size > 0 && key>>1 < 1<<31
 			l = l[max(0, size):]
-			from += number()
-			lease := Lease{Key: int(key >> 1), From: from, Until: from + number(), Fenced: key&1 == 1}
-			if lease.Fenced {
-				lease.Token = number()
+			lease := Lease{Key: int(key >> 1), From: last.From + number(), Fenced: key&1 == 1}
+			if lease.Until = lease.From + number(); lease.Fenced {
+				lease.Token = last.Token + number()
 			}
 			if !whole {
 				yield(Lease{}, errLeases)
 				return
 			}
-			if !yield(lease, nil) {
+			if last = lease; !yield(lease, nil) {
 				return
 			}
 		}
 	}
 }
 
-// mostCompared limits the leases of all generators that are compared.
-const mostCompared = 2 << 20
+// MostLeases limits the leases of all generators in a run, so that adding up takes some seconds and 300 MB.
+const MostLeases = 1 << 20
 
 // placed is a lease by the server's clock, in µs. Its instants may be wrong by as much as exact.
 type placed struct {
@@ -123,8 +122,8 @@ func (r *Run) place(parts []Run) (all []placed, why string) {
 			switch {
 			case err != nil:
 				return nil, err.Error()
-			case len(all) == mostCompared:
-				return nil, fmt.Sprintf("there were more than %d leases", mostCompared)
+			case len(all) == MostLeases:
+				return nil, fmt.Sprintf("there were more than %d leases", MostLeases)
 			case lease.Until-lease.From > 2*exact:
 				long++
 			}
@@ -148,7 +147,7 @@ type edge struct {
 // overlaps counts the acquisitions of a key that was taken already, but not by clients of the same generator alone:
 // those it has counted itself.
 func (r *Run) overlaps(all []placed, generators, capacity int) (count int64) {
-	var edges []edge
+	edges := make([]edge, 0, 2*len(all))
 	for _, l := range all {
 		if from, until := l.From+l.exact, l.Until-l.exact; from < until {
 			key, generator := int64(l.Key), int32(l.generator)
@@ -173,7 +172,7 @@ func (r *Run) overlaps(all []placed, generators, capacity int) (count int64) {
 	return count
 }
 
-// regressed counts the tokens that two generators got, or that were smaller than that of a lease which had ended before.
+// regressed counts the tokens that two generators got, or that were smaller than that of a lease that had ended before.
 func regressed(all []placed) (count int64) {
 	all = slices.DeleteFunc(all, func(l placed) bool { return !l.Fenced })
 	slices.SortFunc(all, func(a, b placed) int {

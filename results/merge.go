@@ -46,8 +46,8 @@ func Merge(parts []Generated) (*Report, error) {
 				sum.Labels = append(sum.Labels, label)
 			}
 			why := sum.compare(recorded, strategy)
-			warning := fmt.Sprintf("%s: the audit is of each generator's own clients, because %s; --work counter shows "+
-				"whether all exclude each other", run.Strategy, why)
+			warning := fmt.Sprintf("%s: the audit is of each generator's own clients, because %s; --work counter "+
+				"shows whether all exclude each other", run.Strategy, why)
 			if why != "" && sum.unaudited() && sum.Valid() && !slices.Contains(merged.Warnings, warning) {
 				merged.Warnings = append(merged.Warnings, warning)
 			}
@@ -71,6 +71,7 @@ func add(parts []Generated, like Run) (sum Run, recorded []Run) {
 	var longest int64
 	var opened, closed time.Time
 	var missing []string
+	labelled := map[string][]string{} // the names of the generators that have a label
 	begun := false
 	for _, p := range parts {
 		name := p.Name
@@ -106,10 +107,21 @@ func add(parts []Generated, like Run) (sum Run, recorded []Run) {
 			sum.Failure = name + ": " + failure
 		}
 		for _, label := range run.Labels {
-			if label != PartOfASession && !strings.HasPrefix(label, shortOfARound) &&
-				!slices.Contains(sum.Labels, label) {
-				sum.Labels = append(sum.Labels, label)
+			if label != PartOfASession && !strings.HasPrefix(label, shortOfARound) {
+				if labelled[label] == nil {
+					sum.Labels = append(sum.Labels, label)
+				}
+				labelled[label] = append(labelled[label], name)
 			}
+		}
+	}
+	for i, label := range sum.Labels {
+		switch of := labelled[label]; len(of) {
+		case len(recorded):
+		case 1:
+			sum.Labels[i] += " in " + of[0]
+		default:
+			sum.Labels[i] += fmt.Sprintf(" in %d of %d generators", len(of), len(recorded))
 		}
 	}
 	if other := elsewhere(parts); other != "" {

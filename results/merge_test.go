@@ -243,6 +243,24 @@ func TestDoubtful(t *testing.T) {
 	}
 }
 
+// TestLabelsOfSome generators say of which.
+func TestLabelsOfSome(t *testing.T) {
+	t.Parallel()
+	a, b, c := generatorFile("generator 0", 1), generatorFile("generator 1", 2), generatorFile("generator 2", 3)
+	a.Runs[0].Labels = []string{"redis-bound", results.PartOfASession}
+	b.Runs[0].Labels = []string{"other CPU 12%", "redis-bound", results.BusyMachine}
+	c.Runs[0].Labels = []string{results.BusyMachine, "redis-bound"}
+	run := merged(t, a, b, c).Runs[0]
+	want := []string{"redis-bound", "other CPU 12% in generator 1", "busy machine in 2 of 3 generators"}
+	if diff := cmp.Diff(want, run.Labels); diff != "" || !run.MachineBound() {
+		t.Errorf("machine-bound %v, %s", run.MachineBound(), diff)
+	}
+	b.Runs[0].Labels, c.Runs[0].Labels = nil, []string{results.BusyMachine}
+	if run = merged(t, a, b, c).Runs[0]; !run.MachineBound() {
+		t.Errorf("nothing of %q limited the speed", run.Labels)
+	}
+}
+
 // TestOrderOfNodes does not matter: each generator lists them as its --redis does.
 func TestOrderOfNodes(t *testing.T) {
 	t.Parallel()
@@ -303,7 +321,7 @@ func TestLeasesOfGenerators(t *testing.T) {
 		why      string
 	}{
 		"one after the other": {leases([4]int64{0, 20000, 21000, 1}), leases([4]int64{0, 1000, 2000, 2}), 1, none, ""},
-		"perhaps together":    {leases([4]int64{0, 20000, 21085}), leases([4]int64{0, 1000, 2000}), 1, none, ""},
+		"perhaps together":    {leases([4]int64{0, 20000, 21086}), leases([4]int64{0, 1000, 2000}), 1, none, ""},
 		"together": {
 			leases([4]int64{0, 20000, 21087}), leases([4]int64{0, 1000, 2000}), 1, found{1, 2, 0, 1}, "",
 		},
@@ -335,10 +353,12 @@ func TestLeasesOfGenerators(t *testing.T) {
 		"tokens in perhaps the other order": {
 			leases([4]int64{0, 20000, 21000, 7}), leases([4]int64{0, 1085, 2000, 6}), 1, none, "",
 		},
-		"short holds": {leases([4]int64{0, 20000, 20086}), leases([4]int64{0, 1500, 1586}), 1, none, "holds are shorter"},
+		"short holds": {
+			leases([4]int64{0, 20000, 20086}), leases([4]int64{0, 1500, 1586}), 1, none, "holds are shorter",
+		},
 		"short holds, and a long one together with another": {
-			leases([4]int64{0, 20000, 21000}, [4]int64{0, 22000, 22001}, [4]int64{0, 22001, 22002}, [4]int64{0, 22002, 22003}),
-			leases([4]int64{0, 0, 900}), 1, found{1, 2, 0, 900 - 2*43}, "holds are shorter",
+			leases([4]int64{0, 20000, 21000}, [4]int64{0, 22000, 22001}, [4]int64{0, 22001, 22002}),
+			leases([4]int64{0, 0, 900}, [4]int64{0, 2010, 2011}), 1, found{1, 2, 0, 900 - 2*43}, "holds are shorter",
 		},
 		"not recorded": {leases([4]int64{0, 20000, 21000}), nil, 1, none, "not all leases are known"},
 		"damaged":      {leases([4]int64{0, 20000, 21000}), results.Leases{0, 0xff}, 1, none, "damaged"},

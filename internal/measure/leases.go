@@ -6,9 +6,6 @@ import (
 	"github.com/lockbench/lockbench/results"
 )
 
-// mostLeases limits the leases that one of several generators records, to some 6 MB.
-const mostLeases = 1 << 20
-
 // Leases records the leases of all clients of a run.
 type Leases struct {
 	mu     sync.Mutex
@@ -21,7 +18,7 @@ type Leases struct {
 func (l *Leases) Packed() results.Leases {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.count > mostLeases {
+	if l.count > results.MostLeases {
 		return nil
 	}
 	return append(results.Leases{}, l.packed...)
@@ -44,7 +41,7 @@ func (k *Key) follow(h holder) {
 	l := k.leases
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.count++; l.count <= mostLeases {
+	if l.count++; l.count <= results.MostLeases {
 		l.packed, l.last = l.packed.Append(l.last, next), next
 	}
 }

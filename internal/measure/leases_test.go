@@ -41,7 +41,7 @@ func TestLeases(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
-	recorded.count = mostLeases - 1
+	recorded.count = results.MostLeases - 1
 	hold(1030*time.Millisecond, 1040*time.Millisecond, plain{})
 	if recorded.Packed() == nil {
 		t.Error("as many as may be recorded are not")
