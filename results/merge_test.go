@@ -387,8 +387,15 @@ func TestLeasesOfGenerators(t *testing.T) {
 			strings.Contains(why, "spin: ") != (c.why != "") || !strings.Contains(why, c.why) {
 			t.Errorf("%s: %+v, want %+v; %q", name, got, c.want, why)
 		}
-		if broken := run.Safety.Broken; (len(broken) > 0) != (got.overlaps > 0) {
-			t.Errorf("%s: %+v, and broken is %q", name, got, broken)
+		verdict := "held"
+		switch {
+		case got.overlaps > 0:
+			verdict = "BROKEN: exclusion"
+		case c.why != "":
+			verdict = "held by each"
+		}
+		if got := sum.Summaries()[0].Verdict(); got != verdict {
+			t.Errorf("%s: the verdict is %s, not %s", name, got, verdict)
 		}
 	}
 }
