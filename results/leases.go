@@ -132,7 +132,7 @@ func (r *Run) place(parts []Run) (all []placed, why string) {
 		}
 	}
 	if 2*long < len(all) {
-		return all, "most holds are shorter than its generators' clocks are exact"
+		return all, "most holds are shorter than the uncertainty of the generators' clocks"
 	}
 	return all, ""
 }

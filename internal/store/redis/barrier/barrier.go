@@ -485,8 +485,11 @@ func (m *Member) now(ctx context.Context) (here, server time.Time, trip time.Dur
 // faster or slower meanwhile, the difference counts.
 func (m *Member) Uncertainty(ctx context.Context, start Start) (time.Duration, error) {
 	here, server, trip, err := m.now(ctx)
+	if err != nil {
+		return 0, err
+	}
 	drift := server.Sub(start.Server) - here.Sub(start.Here)
-	return max(start.Uncertainty, drift.Abs()+trip/2), err
+	return max(start.Uncertainty, drift.Abs()+trip/2), nil
 }
 
 // record passes on what this generator recorded, which is not empty.
