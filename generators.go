@@ -25,7 +25,7 @@ import (
 // Generators are lockbenches that measure together. They meet in the Redis that they measure.
 type Generators struct {
 	Number   int           // of generators; up to 1 means that this one is alone
-	Index    int           // of this one, from 0; negative: one that is free
+	Index    int           // of this one, from 0, unless it is alone; negative: one that is free
 	Session  string        // what they call their session; "" is "default"
 	Patience time.Duration // how long they wait for one that is missing; 0 is two minutes
 }
@@ -53,9 +53,6 @@ func (p Plan) wrongGenerators() []error {
 		problem("--join-timeout must not be negative, but is %v", g.Patience)
 	}
 	if !g.several() {
-		if g.Index > 0 {
-			problem("--generator needs --generators")
-		}
 		return problems
 	}
 	if g.Index >= g.Number {
@@ -207,10 +204,16 @@ func (t *together) pass(ctx context.Context) error {
 	return t.err
 }
 
-// onServersClock gives a run's start by the clock that generators have in common.
-func (t *together) onServersClock(run *results.Run) {
-	if t != nil && !run.Started.IsZero() {
-		run.Started = t.start.Server.Add(run.Started.Sub(t.start.Here))
+// onServersClock gives a run's start by the clock that generators have in common. If it is not known how exactly, no
+// lease is compared with those of others.
+func (t *together) onServersClock(ctx context.Context, run *results.Run) {
+	if t == nil || run.Started.IsZero() {
+		return
+	}
+	run.Started = t.start.Server.Add(run.Started.Sub(t.start.Here))
+	uncertainty, err := t.Uncertainty(ctx, t.start)
+	if run.Record.UncertaintyNS = int64(uncertainty); err != nil {
+		run.Record.Leases = nil
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/lockbench/lockbench/internal/testkit/redistest"
 	"github.com/lockbench/lockbench/results"
 	"github.com/lockbench/lockbench/strategies"
+	"github.com/lockbench/lockbench/strategies/goredis"
 	"github.com/lockbench/lockbench/workloads"
 )
 
@@ -206,7 +207,10 @@ func TestGeneratorsLoseUpdates(t *testing.T) {
 			t.Errorf("spin: %s violations", got)
 		}
 	}
-	reports, problems = together(t, server, 2, nil)
+	reports, problems = together(t, server, 2, func(_ int, p *lockbench.Plan) context.Context { // holds take no time
+		p.Rounds = 1
+		return t.Context()
+	})
 	if err := errors.Join(problems...); err != nil {
 		t.Fatal(err)
 	}
@@ -217,6 +221,81 @@ func TestGeneratorsLoseUpdates(t *testing.T) {
 			if got := figure(run, name); got != "–" {
 				t.Errorf("%s: %s %s, which nobody saw", run.Strategy, got, name)
 			}
+		}
+	}
+}
+
+// homely is a lock that excludes only the clients of its own process, in which it counts its tokens.
+type homely struct {
+	taken chan struct{}
+	token int64
+}
+
+func (h *homely) Acquire(ctx context.Context, _ string) (strategies.Lease, error) {
+	select {
+	case h.taken <- struct{}{}:
+		h.token++
+		return homelyLease{h, h.token}, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+func (h *homely) Close() error { return nil }
+
+type homelyLease struct {
+	lock  *homely
+	token int64
+}
+
+func (l homelyLease) FencingToken() int64 { return l.token }
+
+func (l homelyLease) Release(context.Context) error {
+	<-l.lock.taken
+	return nil
+}
+
+// Clients of different generators that hold a lock together are found, although each generator sees only its own; a
+// lock that excludes all is shown to do so.
+func TestGeneratorsOverlap(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	claims := strategies.Claims{Exclusion: true, Fencing: true}
+	lock := strategies.Unlisted(strategies.Info{Name: "homely", Capacity: 1, Nodes: 1, Claims: claims},
+		func(strategies.ConfigOf[goredis.Node]) (*homely, error) {
+			return &homely{taken: make(chan struct{}, 1)}, nil
+		})
+	reports, problems := together(t, server, 2, func(_ int, p *lockbench.Plan) context.Context {
+		p.Strategies, p.Rounds = append(p.Strategies, lock), 1
+		p.Workload.Hold = workloads.Fixed(20 * time.Millisecond)
+		return t.Context()
+	})
+	if err := errors.Join(problems...); err != nil {
+		t.Fatal(err)
+	}
+	for _, run := range reports[1].Runs {
+		if s := run.Safety; s.Overlaps > 0 || s.FencingRegression > 0 || s.MaxHolders > 1 || run.Record.Leases == nil {
+			t.Errorf("%s: generator 1 alone sees %+v, with %d bytes of leases", run.Strategy, s, len(run.Record.Leases))
+		}
+	}
+	for _, run := range reports[0].Runs {
+		var got []string
+		for _, name := range []string{"violations", "overlaps", "max_holders", "fencing_regressions"} {
+			m := results.MustMetric(name)
+			got = append(got, m.Of(run).Text(m.Unit))
+		}
+		n := run.Safety
+		t.Logf("%s: %q, %d acquisitions, %d overlaps of %v in all, %d tokens, clocks within %v", run.Strategy, got,
+			run.Speed.Acquisitions, n.Overlaps, time.Duration(n.OverlapNS), n.FencingRegression,
+			time.Duration(run.Record.UncertaintyNS))
+		tokens := map[string]string{"spin": "–", "fenced": "0"}[run.Strategy]
+		switch {
+		case run.Strategy != "homely":
+			if want := []string{"0", "0", "1.00", tokens}; !slices.Equal(got, want) || run.Record.Leases != nil {
+				t.Errorf("%s: %q, want %q", run.Strategy, got, want)
+			}
+		case n.Overlaps == 0 || n.OverlapNS == 0 || n.MaxHolders != 2 || n.FencingRegression == 0 || len(n.Broken) != 2:
+			t.Errorf("homely: %q, %+v of %d acquisitions", got, n, run.Speed.Acquisitions)
 		}
 	}
 }

@@ -153,7 +153,7 @@ func (s *session) measure(ctx context.Context, v scheduled, round, order int) er
 	run, err := job.Run(ctx)
 	if run != nil {
 		run.Point = v.point.Label
-		s.together.onServersClock(run)
+		s.together.onServersClock(ctx, run)
 		s.report.Runs = append(s.report.Runs, *run)
 		if s.plan.Watch != nil {
 			watched(s.report.Runs, nil)

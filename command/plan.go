@@ -287,7 +287,7 @@ func (f *flags) plan() (lockbench.Plan, error) {
 	switch {
 	case g.Index < -1:
 		problems = append(problems, fmt.Errorf("--generator must not be negative, but is %d", g.Index))
-	case g.Number == 1 && g.Index == 0: // Validate refuses others
+	case g.Number < 2 && g.Index >= 0:
 		problems = append(problems, errors.New("--generator needs --generators"))
 	case g.Number > 1 && g.Index < 0 && text != "":
 		var err error

@@ -37,15 +37,21 @@ func Merge(parts []Generated) (*Report, error) {
 				continue
 			}
 			known[key] = true
-			sum := add(parts, run)
-			each := parts[first].WorkloadOf(run)
+			sum, recorded := add(parts, run)
+			each, strategy := parts[first].WorkloadOf(run), strategyOf(parts[first].Report, run)
 			sum.Point = relabelled(run.Point, each, each.Times(len(parts), 1))
-			sum.Record.Contended = contended(parts[first].Report, each, run)
+			sum.Record.Contended = contended(strategy, each)
 			sum.Compute()
 			if label := sum.ShortOfARound(); label != "" {
 				sum.Labels = append(sum.Labels, label)
 			}
-			if lost := sum.Safety.LostUpdates; lost != nil && *lost > 0 && excludes(parts[first].Report, run) &&
+			why := sum.compare(recorded, strategy)
+			warning := fmt.Sprintf("%s: the audit is of each generator's own clients, because %s; --work counter "+
+				"shows whether all exclude each other", run.Strategy, why)
+			if why != "" && sum.unaudited() && sum.Valid() && !slices.Contains(merged.Warnings, warning) {
+				merged.Warnings = append(merged.Warnings, warning)
+			}
+			if lost := sum.Safety.LostUpdates; lost != nil && *lost > 0 && strategy.claims("exclusion") &&
 				sum.Safety.Overlaps+sum.Safety.ExpiredOverlaps+sum.Safety.LostLeases == 0 {
 				sum.Safety.Broken = append(sum.Safety.Broken,
 					fmt.Sprintf("exclusion: %d updates lost under the lock", *lost))
@@ -60,19 +66,21 @@ func Merge(parts []Generated) (*Report, error) {
 // are of different loads.
 const enough = 0.9
 
-// add adds up the generators' records of a run, whose windows are told by the server's clock.
-func add(parts []Generated, like Run) (sum Run) {
+// add adds up the generators' records of a run, whose windows are told by the server's clock, and returns them.
+func add(parts []Generated, like Run) (sum Run, recorded []Run) {
 	var longest int64
 	var opened, closed time.Time
 	var missing []string
+	labelled := map[string][]string{} // the names of the generators that have a label
 	begun := false
 	for _, p := range parts {
 		name := p.Name
-		run, recorded := p.find(like)
-		if !recorded {
+		run, found := p.find(like)
+		if !found {
 			missing = append(missing, strings.TrimSpace(name+" "+cmp.Or(p.Missing, "has no record of it")))
 			continue
 		}
+		recorded = append(recorded, run)
 		end := run.Started.Add(time.Duration(run.WindowNS))
 		longest = max(longest, run.WindowNS)
 		claims, invalid, failure := run.Safety.Broken, run.Invalid, run.Failure
@@ -99,17 +107,28 @@ func add(parts []Generated, like Run) (sum Run) {
 			sum.Failure = name + ": " + failure
 		}
 		for _, label := range run.Labels {
-			if label != PartOfASession && !strings.HasPrefix(label, shortOfARound) &&
-				!slices.Contains(sum.Labels, label) {
-				sum.Labels = append(sum.Labels, label)
+			if label != PartOfASession && !strings.HasPrefix(label, shortOfARound) {
+				if labelled[label] == nil {
+					sum.Labels = append(sum.Labels, label)
+				}
+				labelled[label] = append(labelled[label], name)
 			}
+		}
+	}
+	for i, label := range sum.Labels {
+		switch of := labelled[label]; len(of) {
+		case len(recorded):
+		case 1:
+			sum.Labels[i] += " in " + of[0]
+		default:
+			sum.Labels[i] += fmt.Sprintf(" in %d of %d generators", len(of), len(recorded))
 		}
 	}
 	if other := elsewhere(parts); other != "" {
 		sum.Invalid = append(sum.Invalid, other+" measured other servers")
 	}
-	if len(missing) > 0 { // the counters have increments that nobody recorded
-		sum.Record.Counted = nil
+	if len(missing) > 0 { // nobody recorded its leases, nor its increments of the counters
+		sum.Record.Counted, recorded = nil, append(recorded, Run{})
 	}
 	sum.Started = opened
 	sum.Invalid = append(sum.Invalid, missing...)
@@ -121,25 +140,29 @@ func add(parts []Generated, like Run) (sum Run) {
 	if sum.Speed.Acquisitions == 0 && sum.Valid() {
 		sum.Invalid = append(sum.Invalid, "it had not one acquisition")
 	}
-	return sum
+	return sum, recorded
 }
 
 // contended says whether clients always waited. No generator sees the waiters of another, so it is only
 // known for several clients of one key, none of which pauses, times out, shares or ends early, and of which a lock
 // admits one at a time.
-func contended(f *Report, each workloads.Spec, run Run) bool {
-	return excludes(f, run) && each.Keys == 1 && each.Rate == 0 && len(each.Stages) == 0 && each.Think.IsZero() &&
-		each.Timeout == nil && !each.Coalesce && each.Iterations == 0 &&
-		slices.ContainsFunc(f.Strategies, func(s Strategy) bool {
-			return s.Name == run.Strategy && s.Capacity == 1
-		})
+func contended(s Strategy, each workloads.Spec) bool {
+	return slices.Contains(s.Claims, "exclusion") && s.Capacity == 1 && each.Keys == 1 && each.Rate == 0 &&
+		len(each.Stages) == 0 && each.Think.IsZero() && each.Timeout == nil && !each.Coalesce && each.Iterations == 0
 }
 
-// excludes says whether a run's strategy claims exclusion.
-func excludes(f *Report, run Run) bool {
-	return slices.ContainsFunc(f.Strategies, func(s Strategy) bool {
-		return s.Name == run.Strategy && slices.Contains(s.Claims, "exclusion")
-	})
+// strategyOf returns the strategy of a run.
+func strategyOf(f *Report, run Run) Strategy {
+	i := slices.IndexFunc(f.Strategies, func(s Strategy) bool { return s.Name == run.Strategy })
+	if i < 0 {
+		return Strategy{}
+	}
+	return f.Strategies[i]
+}
+
+// claims says whether the strategy promises a guarantee, and is not unsafe by design.
+func (s Strategy) claims(guarantee string) bool {
+	return s.Caveat == "" && slices.Contains(s.Claims, guarantee)
 }
 
 // frame returns the merged report without its runs.
@@ -193,9 +216,6 @@ func frame(parts []Generated, first *Report) *Report {
 		}
 	}
 	merged.Error = strings.Join(troubles, "; ")
-	merged.Warnings = append(merged.Warnings,
-		fmt.Sprintf("%d generators measured together: the audit and the order of clients are of each one's own; "+
-			"only --work counter shows whether clients of different ones excluded each other", n))
 	return merged
 }
 

@@ -243,6 +243,24 @@ func TestDoubtful(t *testing.T) {
 	}
 }
 
+// TestLabelsOfSome generators say of which.
+func TestLabelsOfSome(t *testing.T) {
+	t.Parallel()
+	a, b, c := generatorFile("generator 0", 1), generatorFile("generator 1", 2), generatorFile("generator 2", 3)
+	a.Runs[0].Labels = []string{"redis-bound", results.PartOfASession}
+	b.Runs[0].Labels = []string{"other CPU 12%", "redis-bound", results.BusyMachine}
+	c.Runs[0].Labels = []string{results.BusyMachine, "redis-bound"}
+	run := merged(t, a, b, c).Runs[0]
+	want := []string{"redis-bound", "other CPU 12% in generator 1", "busy machine in 2 of 3 generators"}
+	if diff := cmp.Diff(want, run.Labels); diff != "" || !run.MachineBound() {
+		t.Errorf("machine-bound %v, %s", run.MachineBound(), diff)
+	}
+	b.Runs[0].Labels, c.Runs[0].Labels = nil, []string{results.BusyMachine}
+	if run = merged(t, a, b, c).Runs[0]; !run.MachineBound() {
+		t.Errorf("nothing of %q limited the speed", run.Labels)
+	}
+}
+
 // TestOrderOfNodes does not matter: each generator lists them as its --redis does.
 func TestOrderOfNodes(t *testing.T) {
 	t.Parallel()
@@ -275,6 +293,109 @@ func TestGap(t *testing.T) {
 		}
 		if gap := merged(t, a, b).Runs[0].Speed.Gap; gap != nil {
 			t.Errorf("clients that %s leave the lock free, and the gap is %v", name, *gap)
+		}
+	}
+}
+
+// leases packs leases of a generator, each a key, an instant and the next in µs, and a token unless that is 0.
+func leases(all ...[4]int64) results.Leases {
+	packed, last := results.Leases{}, results.Lease{}
+	for _, l := range all {
+		next := results.Lease{Key: int(l[0]), From: l[1], Until: l[2], Fenced: l[3] > 0, Token: l[3]}
+		packed, last = packed.Append(last, next), next
+	}
+	return packed
+}
+
+// TestLeasesOfGenerators: clients of two generators overlapped if they did for certain, with clocks that are exact to
+// 40 µs each, the windows of which opened 20 ms apart.
+func TestLeasesOfGenerators(t *testing.T) {
+	t.Parallel()
+	own := generatorRun(1).Safety.Plus(generatorRun(2).Safety)
+	type found struct{ overlaps, holders, tokens, us int64 }
+	none := found{holders: 2}
+	for name, c := range map[string]struct {
+		a, b     results.Leases
+		capacity int
+		want     found
+		why      string
+	}{
+		"one after the other": {leases([4]int64{0, 20000, 21000, 1}), leases([4]int64{0, 1000, 2000, 2}), 1, none, ""},
+		"perhaps together":    {leases([4]int64{0, 20000, 21086}), leases([4]int64{0, 1000, 2000}), 1, none, ""},
+		"together": {
+			leases([4]int64{0, 20000, 21087}), leases([4]int64{0, 1000, 2000}), 1, found{1, 2, 0, 1}, "",
+		},
+		"other keys": {leases([4]int64{0, 20000, 29000}), leases([4]int64{1, 1000, 2000}), 1, none, ""},
+		"three, of which each overlaps the last": {
+			leases([4]int64{0, 20000, 25000}, [4]int64{0, 28000, 35000}), leases([4]int64{0, 3000, 9000}), 1,
+			found{2, 2, 0, 3000 - 4*43}, "",
+		},
+		"as many as may": {
+			leases([4]int64{0, 20000, 25000}, [4]int64{0, 20000, 25000}), leases([4]int64{0, 0, 5000}), 3,
+			found{holders: 3}, "",
+		},
+		"one more than may": {
+			leases([4]int64{0, 20000, 25000}, [4]int64{0, 20000, 25000}), leases([4]int64{0, 1000, 4000}), 2,
+			found{1, 3, 0, 3000 - 2*43}, "",
+		},
+		"two of one generator, which it has counted": {
+			leases([4]int64{0, 20000, 25000}, [4]int64{0, 21000, 25000}), leases([4]int64{0, 9000, 9900}), 1, none, "",
+		},
+		"a token of both": {
+			leases([4]int64{0, 20000, 21000, 7}), leases([4]int64{0, 1500, 2000, 7}), 1, found{0, 2, 1, 0}, "",
+		},
+		"a token that went back": {
+			leases([4]int64{0, 20000, 21000, 7}), leases([4]int64{0, 1500, 2000, 6}), 1, found{0, 2, 1, 0}, "",
+		},
+		"a token of another key": {
+			leases([4]int64{0, 20000, 21000, 7}), leases([4]int64{1, 1500, 2000, 7}), 1, none, "",
+		},
+		"tokens in perhaps the other order": {
+			leases([4]int64{0, 20000, 21000, 7}), leases([4]int64{0, 1085, 2000, 6}), 1, none, "",
+		},
+		"short holds": {
+			leases([4]int64{0, 20000, 20086}), leases([4]int64{0, 1500, 1586}), 1, none, "holds are shorter",
+		},
+		"short holds, and a long one together with another": {
+			leases([4]int64{0, 20000, 21000}, [4]int64{0, 22000, 22001}, [4]int64{0, 22001, 22002}),
+			leases([4]int64{0, 0, 900}, [4]int64{0, 2010, 2011}), 1, found{1, 2, 0, 900 - 2*43}, "holds are shorter",
+		},
+		"not recorded": {leases([4]int64{0, 20000, 21000}), nil, 1, none, "not all leases are known"},
+		"damaged":      {leases([4]int64{0, 20000, 21000}), results.Leases{0, 0xff}, 1, none, "damaged"},
+		"no limit":     {leases([4]int64{0, 20000, 29000}), leases([4]int64{0, 1500, 2000}), 0, none, "any number"},
+		"none at all":  {results.Leases{}, results.Leases{}, 1, none, ""},
+	} {
+		a, b := generatorFile("a", 1), generatorFile("b", 2)
+		a.Runs, b.Runs = a.Runs[:1], b.Runs[:1]
+		for _, part := range []struct {
+			results.Generated
+			results.Leases
+		}{{a, c.a}, {b, c.b}} {
+			part.Strategies[0].Capacity = c.capacity
+			record := &part.Runs[0].Record
+			record.Generators, record.Leases, record.UncertaintyNS = 1, part.Leases, 40e3
+			part.Runs[0].Safety.FencedLeases = 1
+		}
+		sum := merged(t, a, b)
+		run := sum.Runs[0]
+		got := found{
+			run.Safety.Overlaps - own.Overlaps, int64(run.Safety.MaxHolders), run.Safety.FencingRegression,
+			run.Safety.OverlapNS / 1000,
+		}
+		why := strings.Join(sum.Warnings, "\n")
+		if got != c.want || run.Record.Compared != (c.why == "") || run.Record.Leases != nil ||
+			strings.Contains(why, "spin: ") != (c.why != "") || !strings.Contains(why, c.why) {
+			t.Errorf("%s: %+v, want %+v; %q", name, got, c.want, why)
+		}
+		verdict := "held"
+		switch {
+		case got.overlaps > 0:
+			verdict = "BROKEN: exclusion"
+		case c.why != "":
+			verdict = "held by each"
+		}
+		if got := sum.Summaries()[0].Verdict(); got != verdict {
+			t.Errorf("%s: the verdict is %s, not %s", name, got, verdict)
 		}
 	}
 }

@@ -365,10 +365,15 @@ var computed = map[string]func(Run) any{
 		}
 		return r.Fairness.LargestBypass
 	},
-	"overlaps":              seen(func(s Safety) int64 { return s.Overlaps }, 0),
-	"overlaps_after_expiry": seen(func(s Safety) int64 { return s.ExpiredOverlaps }, 0),
-	"max_holders":           seen(func(s Safety) int64 { return int64(s.MaxHolders) }, 1),
-	"fencing_regressions":   regressions,
+	"overlaps": seen(func(s Safety) int64 { return s.Overlaps }, 0),
+	"overlaps_after_expiry": func(r Run) any {
+		if n := r.Safety.ExpiredOverlaps; n > 0 || r.Record.Generators <= 1 {
+			return n
+		}
+		return nil
+	},
+	"max_holders":         seen(func(s Safety) int64 { return int64(s.MaxHolders) }, 1),
+	"fencing_regressions": regressions,
 	"errors": func(r Run) any {
 		var sum int64
 		for _, e := range r.Errors {
@@ -384,10 +389,11 @@ var computed = map[string]func(Run) any{
 	},
 }
 
-// seen is a count of the audit that is not known of several generators, unless one of them saw more than least.
+// seen is a count of the audit that is not known of several generators, unless one of them saw more than least, or
+// their leases were compared.
 func seen(of func(Safety) int64, least int64) func(Run) any {
 	return func(r Run) any {
-		if n := of(r.Safety); n > least || r.Record.Generators <= 1 {
+		if n := of(r.Safety); n > least || !r.apart() {
 			return n
 		}
 		return nil
@@ -427,7 +433,7 @@ func (r Run) cpuPerAcquisition(seconds float64) any {
 
 // regressions is not known of leases without a token: without a lease no token can go back.
 func regressions(r Run) any {
-	if r.Safety.FencedLeases == 0 && r.Speed.Acquisitions > 0 {
+	if r.Safety.FencedLeases == 0 && r.Speed.Acquisitions > 0 || r.apart() && r.Safety.FencingRegression == 0 {
 		return nil
 	}
 	return r.Safety.FencingRegression

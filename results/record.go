@@ -32,6 +32,11 @@ type Record struct {
 	Generators int64  `json:"generators,omitempty" add:"sum"`
 	Increments *int64 `json:"increments,omitempty" add:"sum"`
 	Counted    *int64 `json:"counted,omitempty" add:"known"`
+	// Leases are those of one of several generators; nil if they are too many, or not all known. In the sum Compared
+	// says that those of all were compared, by the server's clock. They knew it as exactly as UncertaintyNS, all run.
+	Leases        Leases `json:"leases,omitzero" add:"none"`
+	UncertaintyNS int64  `json:"clock_uncertainty_ns,omitempty" add:"max"`
+	Compared      bool   `json:"compared,omitempty"`
 }
 
 // enoughAcquisitions is the mean number per client from which on Jain's index is not mere chance.
@@ -104,9 +109,12 @@ func (r *Run) ShortOfARound() string {
 	return fmt.Sprintf("%s, --duration %v is not", label, time.Duration(math.Ceil(longer))*time.Second)
 }
 
-// unaudited says whether clients of several generators may have held a lock at the same time unseen: each generator
-// sees its own, and only a counter shows whether they excluded each other.
-func (r Run) unaudited() bool { return r.Record.Generators > 1 && r.Safety.LostUpdates == nil }
+// apart says whether the audit is of each generator's own clients.
+func (r Run) apart() bool { return r.Record.Generators > 1 && !r.Record.Compared }
+
+// unaudited says whether nothing shows that clients of different generators excluded each other: neither their leases
+// nor a counter.
+func (r Run) unaudited() bool { return r.apart() && r.Safety.LostUpdates == nil }
 
 // jain returns Jain's index, see Fairness, of the clients' acquisitions; nil if there are too few.
 func jain(perClient Histogram) *float64 {

@@ -21,6 +21,7 @@ func TestEveryFieldIsAdded(t *testing.T) {
 		"Run.Speed.Gap", "Run.Fairness.Starved",
 		"Run.Fairness.WorkingSet", "Run.Fairness.ReacquireDistance", "Run.Fairness.Overtaken",
 		"Run.Fairness.PassesWithin", "Run.Safety.LostUpdates", "Run.Record.Keys", "Run.Record.Contended",
+		"Run.Record.Leases", "Run.Record.Compared",
 		"Run.Generator.DriverCPUSeconds",
 		"Run.Server.Window.OtherTraffic", "Run.Server.Window.Own", "Run.TimeAccounting.Balanced", "Run.Timeline",
 	}
@@ -184,8 +185,8 @@ func TestHowFieldsAreAdded(t *testing.T) {
 		5: { // the larger
 			"Fairness.AcquisitionsMax", "Fairness.LargestBypass", "Fairness.LongestWait.NS", "Generator.OtherCPU",
 			"Generator.SchedulingP99", "Generator.Steal", "Generator.StoodStill", "Generator.TimerOvershoot",
-			"Safety.MaxHolders", "Server.Peak.Clients", "Server.Peak.MemoryBytes", "Server.Peak.Subscriptions",
-			"Server.Window.IdleCPU", "TimeAccounting.WorstPercent",
+			"Record.UncertaintyNS", "Safety.MaxHolders", "Server.Peak.Clients", "Server.Peak.MemoryBytes",
+			"Server.Peak.Subscriptions", "Server.Window.IdleCPU", "TimeAccounting.WorstPercent",
 		},
 		4: {"WindowNS"}, // the mean by clients
 		3: { // the smaller

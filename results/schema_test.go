@@ -58,6 +58,8 @@ func (w schemaWriter) of(t reflect.Type) object {
 		return object{"type": "string", "format": "date-time"}
 	case t.Implements(reflect.TypeFor[encoding.TextMarshaler]()):
 		return w.described(t, object{"type": "string"})
+	case t == reflect.TypeFor[results.Leases]():
+		return w.described(t, object{"type": []any{"string", "null"}, "contentEncoding": "base64"})
 	}
 	switch t.Kind() {
 	case reflect.Struct:

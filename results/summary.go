@@ -287,8 +287,8 @@ const (
 
 // SetsThePace says whether a label means that the machine, not the lock, limited the speed.
 func SetsThePace(label string) bool {
-	return label == GeneratorBound || label == BusyMachine || strings.HasPrefix(label, OtherCPU) ||
-		strings.HasPrefix(label, Stolen)
+	return slices.ContainsFunc([]string{GeneratorBound, BusyMachine, OtherCPU, Stolen},
+		func(begins string) bool { return strings.HasPrefix(label, begins) })
 }
 
 // MachineBound says whether the labels mean that the machine, not the lock, limited the speed.

@@ -164,8 +164,9 @@ type run struct {
 	clock       measure.Clock
 	window      *measure.Window
 	recorder    *measure.Recorder
-	audit       []*measure.Key // by key
-	arrivals    *arrivals      // nil for a closed loop
+	audit       []*measure.Key  // by key
+	leases      *measure.Leases // nil unless other processes take part
+	arrivals    *arrivals       // nil for a closed loop
 	chooser     workloads.Chooser
 	timeline    timeline
 	herd        *herd // nil without a herd

@@ -43,10 +43,16 @@ func (r *run) start(ctx context.Context) {
 	if w.Clients*len(r.keys) > mostFollowed {
 		followed = 0
 	}
-	for range r.keys {
+	if r.shared() && !r.info.Session {
+		r.leases = &measure.Leases{}
+	}
+	for i := range r.keys {
 		key := measure.NewKey(r.window, r.info.Capacity, time.Duration(w.TTL), followed)
 		if r.info.Session {
 			key.BySession()
+		}
+		if r.leases != nil {
+			key.Follow(r.leases, i)
 		}
 		key.Across(w.Instances, w.Clients)
 		r.audit = append(r.audit, key)

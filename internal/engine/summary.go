@@ -43,6 +43,9 @@ func (r *run) summarise(o observed, whole *results.ServerDelta, idle *idleCost, 
 		result.Speed.Handoff, result.Speed.Stall, result.Record.Contended = results.Distribution{}, nil, false
 		result.Fairness.PassesWithin = nil
 		r.increments(&result.Record)
+		if r.leases != nil {
+			result.Record.Leases = r.leases.Packed()
+		}
 	}
 	result.Compute()
 	result.Faults = r.disturbance.report()

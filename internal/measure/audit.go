@@ -17,6 +17,8 @@ type Key struct {
 	capacity int           // 0 is unlimited
 	ttl      time.Duration // for leases that do not say how long they are valid
 	session  bool          // leases are their holders' sessions
+	leases   *Leases       // nil if nobody records them
+	number   int           // of the key, in leases
 
 	mu       sync.Mutex
 	arrivals arrivals
@@ -46,10 +48,11 @@ type Key struct {
 type holder struct {
 	waiter   *Waiter
 	granted  int64
-	released int64            // forever while it is held
-	until    int64            // end of its validity, unless timed says otherwise
-	timed    strategies.Timed // nil if the lease is not Timed
-	told     told             // outcome of its release
+	released int64             // forever while it is held
+	until    int64             // end of its validity, unless timed says otherwise
+	timed    strategies.Timed  // nil if the lease is not Timed
+	fenced   strategies.Fenced // nil if it has no token
+	told     told              // outcome of its release
 }
 
 // end is the instant at which the lease ended: it was released, or its validity ended.
@@ -161,7 +164,8 @@ type Grant struct {
 // others got the lock and released it. So Enter uses the instants of the leases.
 func (k *Key) Enter(w *Waiter, now int64, lease strategies.Lease) Grant {
 	timed, fenced := capabilities(lease)
-	h := holder{waiter: w, granted: now, released: forever, until: now + int64(k.ttl), timed: timed}
+	h := holder{waiter: w, granted: now, released: forever, until: now + int64(k.ttl), timed: timed,
+		fenced: fenced}
 	if k.session {
 		h.until = forever
 	}
@@ -293,6 +297,7 @@ func (k *Key) Exit(w *Waiter, now int64) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.remove(w, now)
+	k.follow(k.gone)
 	if k.arrivals.waiting > 0 {
 		k.releasedAt = now
 	}

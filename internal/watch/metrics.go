@@ -242,8 +242,9 @@ func (h histogram) Write(to *dto.Metric) error {
 	both, from := to.Histogram, native.Histogram
 	both.Schema, both.ZeroThreshold, both.ZeroCount = from.Schema, from.ZeroThreshold, from.ZeroCount
 	both.PositiveSpan, both.PositiveDelta = from.PositiveSpan, from.PositiveDelta
-	if len(from.PositiveSpan) == 0 { // without a span it would count as classic until its first value
-		both.PositiveSpan = []*dto.BucketSpan{{Offset: new(int32(0)), Length: new(uint32(0))}}
+	if len(from.PositiveDelta) == 0 { // without a bucket Prometheus takes it for classic, and all series after it
+		both.PositiveSpan = []*dto.BucketSpan{{Offset: new(int32(0)), Length: new(uint32(1))}}
+		both.PositiveDelta = []int64{0}
 	}
 	return nil
 }

@@ -468,7 +468,7 @@ func (m *Member) now(ctx context.Context) (here, server time.Time, trip time.Dur
 			return here, server, trip, fmt.Errorf("look for the server of the session: %w", err)
 		}
 	}
-	for i := range 5 {
+	for i := range 20 {
 		before := time.Now()
 		at, err := client.Time(ctx).Result()
 		if err != nil {
@@ -479,6 +479,17 @@ func (m *Member) now(ctx context.Context) (here, server time.Time, trip time.Dur
 		}
 	}
 	return here, server, trip, nil
+}
+
+// Uncertainty returns how exactly this process knew the server's clock from a start until now: if its own clock went
+// faster or slower meanwhile, the difference counts.
+func (m *Member) Uncertainty(ctx context.Context, start Start) (time.Duration, error) {
+	here, server, trip, err := m.now(ctx)
+	if err != nil {
+		return 0, err
+	}
+	drift := server.Sub(start.Server) - here.Sub(start.Here)
+	return max(start.Uncertainty, drift.Abs()+trip/2), nil
 }
 
 // record passes on what this generator recorded, which is not empty.

@@ -82,6 +82,13 @@ func TestGeneratorsMeet(t *testing.T) {
 				return
 			}
 			starts[i] = start
+			const drift = 50 * time.Millisecond // of a clock that went slower than the server's
+			exact, err := m.Uncertainty(t.Context(), start)
+			start.Here = start.Here.Add(drift)
+			drifted, wrong := m.Uncertainty(t.Context(), start)
+			if err = errors.Join(err, wrong); err != nil || exact < start.Uncertainty || drifted < drift-exact {
+				t.Errorf("it is exact to %v, and to %v after a drift of %v: %v", exact, drifted, drift, err)
+			}
 			for j, record := range records {
 				if want := fmt.Sprintf("%d of %d", step, j); string(record) != want {
 					t.Errorf("generator %d recorded %q, not %q", j, record, want)

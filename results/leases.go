@@ -1,0 +1,189 @@
+package results
+
+import (
+	"cmp"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+	"time"
+)
+
+// Leases are the leases of one generator's clients, packed: with those of the others they show whether clients of
+// different generators excluded each other.
+type Leases []byte
+
+// Lease is how long a client held a key with a valid lease, from the return of Acquire to the call of Release.
+type Lease struct {
+	Key         int
+	From, Until int64 // µs since the window opened, by the clock of the client's process
+	Fenced      bool  // it has a token
+	Token       int64
+}
+
+// Append packs another lease after the last one, in some six bytes.
+func (l Leases) Append(last, next Lease) Leases {
+	key := uint64(next.Key) << 1
+	if next.Fenced {
+		key |= 1
+	}
+	l = binary.AppendUvarint(l, key)
+	l = binary.AppendVarint(l, next.From-last.From)
+	l = binary.AppendVarint(l, next.Until-next.From)
+	if next.Fenced {
+		l = binary.AppendVarint(l, next.Token-last.Token)
+	}
+	return l
+}
+
+// errLeases says that leases are not those that a lockbench packed.
+var errLeases = errors.New("damaged record of leases")
+
+// All unpacks the leases.
+func (l Leases) All() iter.Seq2[Lease, error] {
+	return func(yield func(Lease, error) bool) {
+		last, whole := Lease{}, true
+		number := func() int64 {
+			n, size := binary.Varint(l)
+			whole = whole && size > 0
+			l = l[max(0, size):]
+			return n
+		}
+		for len(l) > 0 {
+			key, size := binary.Uvarint(l)
+			whole = size > 0 && key>>1 < 1<<31
+			l = l[max(0, size):]
+			lease := Lease{Key: int(key >> 1), From: last.From + number(), Fenced: key&1 == 1}
+			if lease.Until = lease.From + number(); lease.Fenced {
+				lease.Token = last.Token + number()
+			}
+			if !whole {
+				yield(Lease{}, errLeases)
+				return
+			}
+			if last = lease; !yield(lease, nil) {
+				return
+			}
+		}
+	}
+}
+
+// MostLeases limits the leases of all generators in a run, so that adding up takes some seconds and 300 MB.
+const MostLeases = 1 << 20
+
+// placed is a lease by the server's clock, in µs. Its instants may be wrong by as much as exact.
+type placed struct {
+	Lease
+	generator int
+	exact     int64
+}
+
+// compare adds to the audit what shows between clients of different generators, whose records these are. It returns why
+// it is not known whether they excluded each other; "" if it is.
+//
+// A client certainly held the lock while it says so less the uncertainty of its clock at both ends. Only what is
+// certain counts, so an overlap that is found is real, and one that is shorter than the uncertainty is not found.
+func (r *Run) compare(parts []Run, s Strategy) (why string) {
+	r.Record.Leases = nil
+	if s.Capacity == 0 {
+		return "its strategy admits any number"
+	}
+	all, why := r.place(parts)
+	r.Record.Compared = why == ""
+	overlaps, repeated := r.overlaps(all, len(parts), s.Capacity), int64(0)
+	if s.Capacity == 1 {
+		repeated = regressed(all)
+	}
+	r.Safety.Overlaps += overlaps
+	r.Safety.FencingRegression += repeated
+	if overlaps > 0 && s.claims("exclusion") {
+		r.Safety.Broken = append(r.Safety.Broken, fmt.Sprintf("exclusion: %d overlaps between generators", overlaps))
+	}
+	if repeated > 0 && s.claims("fencing") {
+		r.Safety.Broken = append(r.Safety.Broken,
+			fmt.Sprintf("fencing: %d tokens not larger than an earlier one of another generator", repeated))
+	}
+	return why
+}
+
+// place returns the leases of all generators by the server's clock. why says why not all that matters can be seen in
+// them; "" if it can.
+func (r *Run) place(parts []Run) (all []placed, why string) {
+	long := 0
+	for i, p := range parts {
+		if p.Record.Leases == nil {
+			return nil, "not all leases are known"
+		}
+		opened := p.Started.Sub(r.Started).Microseconds()
+		// Rounding the instants here and at the server adds 3 µs.
+		exact := time.Duration(max(0, p.Record.UncertaintyNS)).Microseconds() + 3
+		for lease, err := range p.Record.Leases.All() {
+			switch {
+			case err != nil:
+				return nil, err.Error()
+			case len(all) == MostLeases:
+				return nil, fmt.Sprintf("there were more than %d leases", MostLeases)
+			case lease.Until-lease.From > 2*exact:
+				long++
+			}
+			lease.From, lease.Until = lease.From+opened, lease.Until+opened
+			all = append(all, placed{lease, i, exact})
+		}
+	}
+	if 2*long < len(all) {
+		return all, "most holds are shorter than the uncertainty of the generators' clocks"
+	}
+	return all, ""
+}
+
+// edge is an instant at which a client of a generator begins or ceases to hold a key for certain.
+type edge struct {
+	at, key   int64
+	generator int32
+	begins    int32 // or -1
+}
+
+// overlaps counts the acquisitions of a key that was taken already, but not by clients of the same generator alone:
+// those it has counted itself.
+func (r *Run) overlaps(all []placed, generators, capacity int) (count int64) {
+	edges := make([]edge, 0, 2*len(all))
+	for _, l := range all {
+		if from, until := l.From+l.exact, l.Until-l.exact; from < until {
+			key, generator := int64(l.Key), int32(l.generator)
+			edges = append(edges, edge{from, key, generator, 1}, edge{until, key, generator, -1})
+		}
+	}
+	slices.SortFunc(edges, func(a, b edge) int {
+		return cmp.Or(cmp.Compare(a.key, b.key), cmp.Compare(a.at, b.at), cmp.Compare(a.begins, b.begins))
+	})
+	holders, own := 0, make([]int, generators)
+	for i, e := range edges {
+		if e.begins > 0 && holders >= capacity && own[e.generator] < capacity {
+			count++
+		}
+		if holders > capacity && slices.Max(own) <= capacity { // since the edge before, of the same key
+			r.Safety.OverlapNS += 1000 * (e.at - edges[i-1].at)
+		}
+		holders += int(e.begins)
+		own[e.generator] += int(e.begins)
+		r.Safety.MaxHolders = max(r.Safety.MaxHolders, holders)
+	}
+	return count
+}
+
+// regressed counts the tokens that two generators got, or that were smaller than that of a lease that had ended before.
+func regressed(all []placed) (count int64) {
+	all = slices.DeleteFunc(all, func(l placed) bool { return !l.Fenced })
+	slices.SortFunc(all, func(a, b placed) int {
+		return cmp.Or(cmp.Compare(a.Key, b.Key), cmp.Compare(a.Token, b.Token))
+	})
+	for i := 1; i < len(all); i++ {
+		a, b := all[i-1], all[i]
+		if a.Key == b.Key && a.generator != b.generator &&
+			(a.Token == b.Token || a.From-a.exact > b.Until+b.exact) {
+			count++
+		}
+	}
+	return count
+}
