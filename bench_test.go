@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/lockbench/lockbench"
-	_ "github.com/lockbench/lockbench/docker"
 	"github.com/lockbench/lockbench/internal/testkit/redistest"
 	"github.com/lockbench/lockbench/results"
 	"github.com/lockbench/lockbench/strategies"

@@ -29,6 +29,7 @@ func together(
 			p.Rounds, p.Generators = 2, lockbench.Generators{Number: n, Index: i, Patience: time.Minute}
 			p.Workload.Iterations, p.Workload.Duration = 0, workloads.Duration(300*time.Millisecond)
 			p.Workload.Clients, p.Workload.Instances, p.Workload.Seed = 2, 1, 7
+			p.Workload.Hold, p.Workload.Think = workloads.Fixed(time.Millisecond), workloads.Fixed(time.Millisecond)
 			if change != nil {
 				ctx = change(i, p)
 			}
