@@ -22,7 +22,7 @@ import (
 )
 
 func init() {
-	for _, s := range slices.Concat(baselines.Strategies(), polled.Strategies(), redisson.Strategies(),
+	strategies.RegisterStrategy(slices.Concat(baselines.Strategies(), polled.Strategies(), redisson.Strategies(),
 		peers.Strategies(), []strategies.Strategy{
 			blpop.Strategy(),
 			handoff.Cohort(),
@@ -32,8 +32,6 @@ func init() {
 			redlock.Strategy(),
 			semaphore.Strategy(),
 			zookeeper.Strategy(),
-		}) {
-		strategies.RegisterStrategy(s)
-	}
+		})...)
 	strategies.RegisterWrapper(gated.Wrapper())
 }

@@ -16,11 +16,7 @@ import (
 	"github.com/lockbench/lockbench/strategies/peers"
 )
 
-func init() {
-	for _, s := range peers.Strategies() {
-		strategies.RegisterStrategy(s)
-	}
-}
+func init() { strategies.RegisterStrategy(peers.Strategies()...) }
 
 // The locks of others change with go.mod only, so make others has the suite.
 func TestConformance(t *testing.T) {

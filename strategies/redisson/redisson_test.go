@@ -19,11 +19,7 @@ import (
 	"github.com/lockbench/lockbench/strategies/redisson"
 )
 
-func init() {
-	for _, s := range redisson.Strategies() {
-		strategies.RegisterStrategy(s)
-	}
-}
+func init() { strategies.RegisterStrategy(redisson.Strategies()...) }
 
 func TestConformance(t *testing.T) {
 	// The last three share pubsub's scripts and leases: make race has them.
