@@ -40,7 +40,7 @@ RACED     = ./internal/engine ./internal/measure ./internal/launch ./internal/pa
 # Most tests wait more than they compute, so several packages go at once even on two cores.
 CORES    := $(shell getconf _NPROCESSORS_ONLN 2>/dev/null || echo 1)
 PACKAGES := $(shell test $(CORES) -gt 6 && echo $(CORES) || echo 6)
-SLOW     := ./strategies/handoff ./command ./internal/engine . ./strategies/locktest ./strategies/redlock ./strategies/peers ./internal/store/redis/servers # begun first, so that no core idles in the end
+SLOW     := ./strategies/handoff ./command ./internal/engine . ./strategies/locktest ./strategies/redisson ./strategies/redlock ./internal/store/redis/servers # begun first, so that no core idles in the end
 OTHERS    = /((internal/store|strategies)/(etcd|postgres|zookeeper)|stores)$$
 
 # What make languages measures and checks.
@@ -113,9 +113,9 @@ test: redis stores ## every test that an ordinary change may break
 
 others: redis stores examples deploy $(if $(and $(CHROMIUM),$(shell command -v npm)),browser,unseen) ## the tests of locks on other stores, of other libraries' locks in all variants, and make examples and browser
 	$(GO) test $(PLAIN) -p 3 -timeout 20m $$($(GO) list ./... | grep -E '$(OTHERS)')
-	LOCKBENCH_CONFORM=variants $(GO) test $(PLAIN) -timeout 20m ./strategies/peers
+	LOCKBENCH_CONFORM=variants $(GO) test $(PLAIN) -timeout 20m ./strategies/peers ./strategies/locktest
 	LOCKBENCH_CONFORM=variants $(GO) test $(PLAIN) -run '^(TestAUsersServer.*|TestRights)$$' ./command ./strategies/all
-	docker/setup.sh prometheus && $(GO) test $(PLAIN) -v -run '^TestPrometheus$$' ./command
+	docker/setup.sh prometheus && LOCKBENCH_CONFORM=variants $(GO) test $(PLAIN) -v -run '^TestPrometheus$$' ./command
 	LOCKBENCH_CONFORM=variants $(GO) test $(PLAIN) -v -run '^TestLocksAreSharedWithALiveRedisson$$' ./internal/driver # after make drivers
 
 race: redis ## the tests of locks in all variants, and of the engine, under the race detector

@@ -7,13 +7,23 @@ import (
 	"time"
 
 	"github.com/lockbench/lockbench"
-	_ "github.com/lockbench/lockbench/docker"
 	"github.com/lockbench/lockbench/internal/testkit/redistest"
 	"github.com/lockbench/lockbench/results"
 	"github.com/lockbench/lockbench/strategies"
-	_ "github.com/lockbench/lockbench/strategies/all"
+	"github.com/lockbench/lockbench/strategies/baselines"
+	"github.com/lockbench/lockbench/strategies/blpop"
+	"github.com/lockbench/lockbench/strategies/peers"
+	"github.com/lockbench/lockbench/strategies/polled"
+	"github.com/lockbench/lockbench/strategies/redisson"
 	"github.com/lockbench/lockbench/workloads"
 )
+
+// Not all: a change in another lock need not run these tests again.
+func init() {
+	strategies.RegisterStrategy(append(baselines.Strategies(), blpop.Strategy())...)
+	strategies.RegisterStrategy(append(polled.Strategies(), redisson.Strategies()...)...)
+	strategies.RegisterStrategy(peers.Strategies()...)
+}
 
 // measured runs one strategy once and fails on a run that cannot be believed.
 func measured(tb testing.TB, address, strategy string, change func(*workloads.Spec)) results.Run {

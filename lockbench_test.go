@@ -14,7 +14,6 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/lockbench/lockbench"
-	"github.com/lockbench/lockbench/docker"
 	"github.com/lockbench/lockbench/internal/store/redis/servers"
 	"github.com/lockbench/lockbench/internal/testkit/drive"
 	"github.com/lockbench/lockbench/internal/testkit/redistest"
@@ -26,7 +25,6 @@ import (
 
 func TestMain(m *testing.M) {
 	servers.Quiet()
-	docker.Quiet()
 	// After a server has died go-redis looks once a second whether it is back, and
 	// notices only then that its pool has been closed.
 	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/redis/go-redis/v9/internal/pool.(*ConnPool).tryDial"))

@@ -201,8 +201,8 @@ func TestWhatEndsARunInItsMiddle(t *testing.T) {
 				t.Fatal(err)
 			}
 			args := []string{
-				"-u", redis.URL(), "-s", "spin,blpop", "-d", "60s", "-c", "10", "-w", "0s", "--no-baselines",
-				"-o", "json=" + file,
+				"-u", redis.URL(), "-s", "spin,blpop", "-d", "60s", "-c", "10", "--think", "5ms", "-w", "0s",
+				"--no-baselines", "-o", "json=" + file,
 			}
 			if slices.Contains(test.flags, "-s") {
 				args = slices.Delete(args, 2, 4)
@@ -252,7 +252,7 @@ func TestAStoppedRedisIsNoticedBeforeClientsTimeOut(t *testing.T) {
 	t.Parallel()
 	redis := redistest.Start(t)
 	file := filepath.Join(t.TempDir(), "out.json")
-	p := start(t, "lockbench", "-u", redis.URL(), "-s", "spin,blpop", "-c", "10", "-d", "60s", "-w", "0s",
+	p := start(t, "lockbench", "-u", redis.URL(), "-s", "spin,blpop", "-c", "10", "--think", "5ms", "-d", "60s", "-w", "0s",
 		"--no-baselines", "-o", "json="+file)
 	p.await("[1/2]")
 	underWay(t, redis)

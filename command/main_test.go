@@ -15,7 +15,6 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/lockbench/lockbench/command"
-	"github.com/lockbench/lockbench/docker"
 	"github.com/lockbench/lockbench/internal/driver"
 	"github.com/lockbench/lockbench/internal/gate"
 	"github.com/lockbench/lockbench/internal/testkit/drive"
@@ -27,7 +26,6 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	docker.Quiet()
 	drive.ManyAtATime()
 	command.SetAfterTerm(drive.Bound)
 	testscript.Main(m, map[string]func(){

@@ -113,7 +113,7 @@ func TestAUsersServerStaysAsItWas(t *testing.T) {
 			}
 			flags := func(strategies string, more ...string) []string {
 				return append(more, "-u", user.url, "-s", strategies, "--work", "counter", "-c", "4",
-					"--instances", "2", "-w", "0s", "--no-baselines")
+					"--think", "2ms", "--instances", "2", "-w", "0s", "--no-baselines")
 			}
 			// ends has a command line end with a code and say something, or not.
 			ends := func(want int, says, not string, args ...string) {

@@ -18,6 +18,7 @@ import (
 	"testing"
 
 	"github.com/lockbench/lockbench/command"
+	"github.com/lockbench/lockbench/internal/testkit/extent"
 	"github.com/lockbench/lockbench/internal/testkit/poll"
 	"github.com/lockbench/lockbench/results"
 )
@@ -137,6 +138,9 @@ func prometheus(t *testing.T, address string, flags ...string) func(query string
 // TestPrometheus has a real Prometheus scrape a run to its end: what it knows then is what the report says, by classic
 // and by native histograms. The second run lasts until the end of the first has been scraped.
 func TestPrometheus(t *testing.T) {
+	if !extent.More() {
+		t.Skip("two servers of Prometheus take 9 s of CPU: make others")
+	}
 	if _, err := exec.LookPath("prometheus"); err != nil {
 		t.Skip("Debian's prometheus is not installed: ", err)
 	}

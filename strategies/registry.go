@@ -62,9 +62,13 @@ func Register[O, N any, L Locker](info Info, defaults O, open func(ConfigOf[N], 
 	RegisterStrategy(Define(info, defaults, open))
 }
 
-// RegisterStrategy makes a strategy known by its name. It panics on a name that is taken
+// RegisterStrategy makes strategies known by their names. It panics on a name that is taken
 // or malformed, as database/sql does.
-func RegisterStrategy(s Strategy) { register(&registry.strategies, s.Info.Name, s) }
+func RegisterStrategy(all ...Strategy) {
+	for _, s := range all {
+		register(&registry.strategies, s.Info.Name, s)
+	}
+}
 
 // register enters something in one of the registry's maps.
 func register[T any](in *map[string]T, name string, what T) {

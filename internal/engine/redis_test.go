@@ -15,9 +15,21 @@ import (
 	"github.com/lockbench/lockbench/internal/testkit/redistest"
 	"github.com/lockbench/lockbench/results"
 	"github.com/lockbench/lockbench/strategies"
-	_ "github.com/lockbench/lockbench/strategies/all"
+	"github.com/lockbench/lockbench/strategies/baselines"
+	"github.com/lockbench/lockbench/strategies/blpop"
+	"github.com/lockbench/lockbench/strategies/gated"
+	"github.com/lockbench/lockbench/strategies/handoff"
+	"github.com/lockbench/lockbench/strategies/polled"
+	"github.com/lockbench/lockbench/strategies/redisson"
 	"github.com/lockbench/lockbench/workloads"
 )
+
+// Not all: a change in another lock need not run these tests again.
+func init() {
+	strategies.RegisterStrategy(append(baselines.Strategies(), blpop.Strategy(), handoff.Strategy())...)
+	strategies.RegisterStrategy(append(polled.Strategies(), redisson.Strategies()...)...)
+	strategies.RegisterWrapper(gated.Wrapper())
+}
 
 func job(t *testing.T, server *redistest.Server, strategy string, change func(*workloads.Spec)) engine.Job {
 	t.Helper()

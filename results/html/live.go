@@ -2,7 +2,6 @@ package html
 
 import (
 	"cmp"
-	_ "embed"
 	"fmt"
 	"html/template"
 	"io"
@@ -11,11 +10,6 @@ import (
 
 	"github.com/lockbench/lockbench/results"
 )
-
-//go:embed live.html.tmpl
-var liveSource string
-
-var liveTemplate = template.Must(template.Must(chartTemplate.Clone()).New("live").Parse(liveSource))
 
 // Live is what the page shows while lockbench measures.
 type Live struct {
@@ -26,12 +20,10 @@ type Live struct {
 }
 
 // WriteLive writes the page with its script, which puts what is new into main.
-func WriteLive(w io.Writer, l Live) error { return write(w, "the live page", liveTemplate, l) }
+func WriteLive(w io.Writer, l Live) error { return write(w, "the live page", "live", l) }
 
 // WriteSeen writes what is in the page's main.
-func WriteSeen(w io.Writer, l Live) error {
-	return write(w, "what is seen", liveTemplate.Lookup("seen"), l)
-}
+func WriteSeen(w io.Writer, l Live) error { return write(w, "what is seen", "seen", l) }
 
 // Style is that of the report.
 func (l Live) Style() template.CSS { return template.CSS(tonesSource + styleSource + chartStyle) }

@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/lockbench/lockbench/internal/words"
 	"github.com/lockbench/lockbench/results"
@@ -32,8 +33,15 @@ var (
 	//go:embed chart.css
 	chartStyle string
 
-	pageTemplate  = template.Must(template.New("page").Parse(pageSource))
-	chartTemplate = template.Must(pageTemplate.New("chart").Parse(chartSource))
+	//go:embed live.html.tmpl
+	liveSource string
+
+	// templates are parsed when the first page is made: most commands make none.
+	templates = sync.OnceValue(func() *template.Template {
+		all := template.Must(template.New("page").Parse(pageSource))
+		template.Must(all.New("chart").Parse(chartSource))
+		return template.Must(all.New("live").Parse(liveSource))
+	})
 )
 
 // page is the data of the template.
@@ -100,13 +108,13 @@ func Write(w io.Writer, files []results.File) error {
 	for _, f := range files {
 		page.Files = append(page.Files, sourceOf(f))
 	}
-	return write(w, "the page", pageTemplate, page)
+	return write(w, "the page", "page", page)
 }
 
 // write writes what a template makes, or nothing if it fails.
-func write(w io.Writer, what string, of *template.Template, data any) error {
+func write(w io.Writer, what, name string, data any) error {
 	var encoded bytes.Buffer
-	if err := of.Execute(&encoded, data); err != nil {
+	if err := templates().ExecuteTemplate(&encoded, name, data); err != nil {
 		return fmt.Errorf("make %s: %w", what, err)
 	}
 	return words.Write(w, what, encoded.Bytes())
@@ -117,7 +125,7 @@ func WriteChart(w io.Writer, files []results.File, name string) error {
 	var names []string
 	for _, c := range charts(files) {
 		if c.name == name {
-			return write(w, name, chartTemplate, c.file())
+			return write(w, name, "chart", c.file())
 		}
 		names = append(names, c.name)
 	}

@@ -13,12 +13,5 @@ import (
 )
 
 func init() {
-	for _, s := range []strategies.Strategy{
-		etcd.Strategy(),
-		postgres.Strategy(),
-		rueidislock.Strategy(),
-		zookeeper.Strategy(),
-	} {
-		strategies.RegisterStrategy(s)
-	}
+	strategies.RegisterStrategy(etcd.Strategy(), postgres.Strategy(), rueidislock.Strategy(), zookeeper.Strategy())
 }

@@ -16,11 +16,7 @@ import (
 	"github.com/lockbench/lockbench/strategies/locktest"
 )
 
-func init() {
-	for _, s := range baselines.Strategies() {
-		strategies.RegisterStrategy(s)
-	}
-}
+func init() { strategies.RegisterStrategy(baselines.Strategies()...) }
 
 func TestConformance(t *testing.T) {
 	for _, name := range []string{"noop", "local", "atomic"} {

@@ -18,13 +18,8 @@ import (
 )
 
 func init() {
-	for _, s := range peers.Strategies() {
-		strategies.RegisterStrategy(s)
-	}
-	strategies.RegisterStrategy(semaphore.Strategy())
-	for _, s := range append(polled.Strategies(), redisson.Strategies()...) {
-		strategies.RegisterStrategy(s)
-	}
+	strategies.RegisterStrategy(append(peers.Strategies(), semaphore.Strategy())...)
+	strategies.RegisterStrategy(append(polled.Strategies(), redisson.Strategies()...)...)
 	strategies.RegisterWrapper(gated.Wrapper())
 }
 

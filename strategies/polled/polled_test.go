@@ -14,12 +14,13 @@ import (
 	"github.com/lockbench/lockbench/internal/testkit/poll"
 	"github.com/lockbench/lockbench/internal/testkit/redistest"
 	"github.com/lockbench/lockbench/strategies"
-	_ "github.com/lockbench/lockbench/strategies/all"
 	"github.com/lockbench/lockbench/strategies/goredis"
 	"github.com/lockbench/lockbench/strategies/internal/trial"
 	"github.com/lockbench/lockbench/strategies/locktest"
 	"github.com/lockbench/lockbench/strategies/polled"
 )
+
+func init() { strategies.RegisterStrategy(polled.Strategies()...) }
 
 func TestConformance(t *testing.T) {
 	for _, variants := range [][]string{

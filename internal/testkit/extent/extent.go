@@ -1,6 +1,6 @@
 // Package extent says how much of the conformance suite is run. Without LOCKBENCH_CONFORM it is one
-// variant of each strategy, with few rounds; "variants" (make others, make race) adds those with code of their own, and
-// "all" (make soak) every variant, also on clusters and with other clocks.
+// variant of each kind of lock, with few rounds; "variants" (make others, make race) adds those with code of their
+// own, and "all" (make soak) every variant, also on clusters and with other clocks.
 package extent
 
 import "os"

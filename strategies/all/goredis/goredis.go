@@ -20,15 +20,13 @@ import (
 )
 
 func init() {
-	for _, s := range slices.Concat(baselines.Strategies(), polled.Strategies(), redisson.Strategies(),
+	strategies.RegisterStrategy(slices.Concat(baselines.Strategies(), polled.Strategies(), redisson.Strategies(),
 		peers.Strategies(), []strategies.Strategy{
 			blpop.Strategy(),
 			handoff.Cohort(),
 			handoff.Strategy(),
 			redlock.Strategy(),
 			semaphore.Strategy(),
-		}) {
-		strategies.RegisterStrategy(s)
-	}
+		})...)
 	strategies.RegisterWrapper(gated.Wrapper())
 }

@@ -17,9 +17,19 @@ import (
 	"github.com/lockbench/lockbench/internal/launch/containers"
 	"github.com/lockbench/lockbench/internal/store"
 	"github.com/lockbench/lockbench/results"
-	_ "github.com/lockbench/lockbench/strategies/all" // a sweep knows what their keys are called
+	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/strategies/goredis"
+	"github.com/lockbench/lockbench/strategies/handoff"
+	"github.com/lockbench/lockbench/strategies/polled"
+	"github.com/lockbench/lockbench/strategies/redisson"
+	"github.com/lockbench/lockbench/strategies/redlock"
 )
+
+// A sweep knows what their keys are called.
+func init() {
+	strategies.RegisterStrategy(append(polled.Strategies(), redisson.Strategies()...)...)
+	strategies.RegisterStrategy(handoff.Strategy(), redlock.Strategy())
+}
 
 // go-redis looks every second whether a dead server is back, and notices that
 // late that its pool has been closed.
