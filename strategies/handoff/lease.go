@@ -162,15 +162,13 @@ func (l *Locker) release(ctx context.Context, t *Lease, p *place) error {
 	if g.indeterminate { // a late command may take the lock again with this id
 		token = 0
 	}
-	ctx, done := patient(ctx)
-	defer done()
-	doubtful, err := l.persist(ctx, func() (err error) {
+	doubtful, err := l.persist(ctx, func(ctx context.Context) (err error) {
 		sent = time.Now()
-		reply, err = l.redis.run(ctx, releaseScript, &ln.names, l.ids.process, g.id, token, entry)
+		reply, err = l.redis.run(ctx, releaseScript, &ln.names, &g.id, token, &entry)
 		if err != nil && entry != "" && !l.redis.passes(err) {
 			entry = ""
 			if !lost(err) { // Redis may have refused only to queue
-				reply, err = l.redis.run(ctx, releaseScript, &ln.names, l.ids.process, g.id, token, entry)
+				reply, err = l.redis.run(ctx, releaseScript, &ln.names, &g.id, token, &entry)
 			}
 		}
 		return err
@@ -284,10 +282,8 @@ func (t *Lease) Extend(ctx context.Context, ttl time.Duration) error {
 // extend has Redis keep a lease. It returns Redis's time, or 0 if the id does not have the
 // lock.
 func (l *Locker) extend(ctx context.Context, ln *line, id string, ttl time.Duration) (clock int64, err error) {
-	ctx, done := patient(ctx)
-	defer done()
-	_, err = l.persist(ctx, func() error {
-		reply, err := l.redis.run(ctx, extendScript, &ln.names, l.ids.process, id, milliseconds(ttl))
+	_, err = l.persist(ctx, func(ctx context.Context) error {
+		reply, err := l.redis.run(ctx, extendScript, &ln.names, &id, milliseconds(ttl))
 		clock, _ = reply.(int64)
 		return err
 	})

@@ -32,4 +32,4 @@ var (
 // script is a script's hash, and its source for when Redis has forgotten it.
 type script struct{ hash, source string }
 
-func newScript(source string) script { return script{redis.NewScript(source).Hash(), source} }
+func newScript(source string) *script { return &script{redis.NewScript(source).Hash(), source} }
