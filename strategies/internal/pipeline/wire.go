@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"runtime"
 	"sync"
 	"syscall"
 	"time"
@@ -142,6 +143,11 @@ func (w *wire) write() {
 		return
 	}
 	w.writing = true
+	if len(w.waiting) > 1 { // the callers whose replies have come together send their next commands together
+		w.mu.Unlock()
+		runtime.Gosched()
+		w.mu.Lock()
+	}
 	if w.owed <= owedMost {
 		w.writeOnce()
 	}
