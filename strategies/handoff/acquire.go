@@ -129,7 +129,7 @@ func (l *Locker) ask(ctx context.Context, ln *line) (*Lease, error) {
 // take asks Redis for a free lock. If the answer is lost it asks again under the same id: the
 // owner in the answer shows whether the id got the lock.
 func (l *Locker) take(ctx context.Context, ln *line) (*lease, error) {
-	g := &lease{id: l.ids.next(ln.lock), since: time.Now()}
+	g := &lease{id: l.ids.next(ln.lock), since: time.Now(), quiet: true}
 	g.until.Set(end(g.since, ln.ttl))
 	var owner string
 	doubtful, err := l.persist(ctx, func(ctx context.Context) (err error) {

@@ -62,6 +62,7 @@ func info(name, doc, summary string) strategies.Info {
 				"lrange", "lrem",
 				"time", "ping", "eval", "evalsha", "spublish", "ssubscribe",
 			},
+			Newer: []string{"delifeq", "delex"},
 		},
 	}
 }

@@ -49,6 +49,7 @@ func (l *Locker) probe(ctx context.Context, key string) error {
 		run(extendScript, first, ttl),
 		run(releaseScript, first, 0, ""),
 		run(leaveScript, second),
+		func(ctx context.Context) error { _, err := l.redis.free(ctx, on, &second); return err },
 		do("rpushx", on.queue, first),
 		do("lrange", on.queue, 0, -1),
 		do("del", on.lock, on.queue),

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -44,16 +45,46 @@ type node struct {
 	client  goredis.Client
 	cluster goredis.Client // nil without a cluster
 	ids     *ids
-	demoted func() // called when the server says that it is no primary any more
+	served  atomic.Bool  // it has run a script, which a client of one node of a cluster cannot: see refused
+	way     atomic.Int32 // how free deletes a key: by DELIFEQ, by DELEX, or by a script
+	demoted func()       // called when the server says that it is no primary any more
 }
 
-// run runs a script, from its source if Redis does not know it.
+// run runs a script that may give the lock to the next.
 func (n *node) run(ctx context.Context, s *script, on *names, args ...any) (reply any, err error) {
 	words := make([]any, 0, 16)
-	words = append(append(words, "evalsha", &s.hash, 2, &on.lock, &on.queue, &on.base, &n.ids.process), args...)
-	if reply, err = n.do(ctx, words...); err != nil && says(err, "NOSCRIPT") {
-		words = slices.Concat([]any{"eval", &s.source}, words[2:])
-		reply, err = n.do(ctx, words...)
+	words = append(words, "evalsha", &s.hash, 2, &on.lock, &on.queue, &on.base, &n.ids.process)
+	if reply, err = n.eval(ctx, s, on, append(words, args...)); err == nil {
+		n.served.Store(true)
+	}
+	return reply, err
+}
+
+// free releases a lock for which nobody waits, and says whether it did: somebody may wait, or the lock may not be the
+// caller's. It finds out whether the server has a command for that: Valkey 9 and Redis 8.4 do.
+func (n *node) free(ctx context.Context, on *names, id *string) (freed bool, err error) {
+	for way := n.way.Load(); ; way++ {
+		var reply any
+		switch way {
+		case 0:
+			reply, err = n.do(ctx, "delifeq", &on.lock, id)
+		case 1:
+			reply, err = n.do(ctx, "delex", &on.lock, "ifeq", id)
+		default:
+			reply, err = n.eval(ctx, freeScript, on, []any{"evalsha", &freeScript.hash, 1, &on.lock, id})
+			return reply == any(int64(1)), err
+		}
+		if !says(err, "unknown command", "NOPERM") {
+			return reply == any(int64(1)), n.refused(on, err)
+		}
+		n.way.CompareAndSwap(way, way+1)
+	}
+}
+
+// eval runs a script by EVALSHA, from its source if Redis does not know it.
+func (n *node) eval(ctx context.Context, s *script, on *names, evalsha []any) (reply any, err error) {
+	if reply, err = n.do(ctx, evalsha...); err != nil && says(err, "NOSCRIPT") {
+		reply, err = n.do(ctx, slices.Concat([]any{"eval", &s.source}, evalsha[2:])...)
 	}
 	return reply, n.refused(on, err)
 }

@@ -23,7 +23,8 @@ var (
 	extendSource string
 
 	queueScript   = newScript(grantSource + queueSource)
-	releaseScript = newScript(freeSource + grantSource + releaseSource)
+	freeScript    = newScript(freeSource)
+	releaseScript = newScript(grantSource + releaseSource)
 	leaveScript   = newScript(grantSource + leaveSource)
 	checkScript   = newScript(grantSource + checkSource)
 	extendScript  = newScript(extendSource)
