@@ -50,7 +50,7 @@ CHECKED   := redis-py redis-py-asyncio python-redis-lock aioredlock redlock redi
 
 # Where another server of the protocol is kept, and what is tested on it.
 VALKEY   ?= $(or $(TMPDIR),/tmp)/lockbench-valkey
-ONVALKEY := ^(TestCluster|TestReplicas|TestRights|TestWithoutInfo|TestOnlyItsToken.*|TestExtend|TestErrors)$$
+ONVALKEY := ^(TestCluster|TestCostAlone|TestReplicas|TestRights|TestWithoutInfo|TestOnlyItsToken.*|TestExtend|TestErrors)$$
 
 # The HTML report is looked at in a browser where there is one.
 AXE      := bin/axe/node_modules/axe-core/axe.min.js
@@ -188,7 +188,7 @@ valkey: ## part of the tests on Valkey 9, else 8, out of a newer Debian's packag
 	@for suite in forky trixie; do server=$$(docker/other-server.sh valkey-server $$suite "$(VALKEY)/$$suite") && break; server=; done; \
 		test -n "$$server" || { echo "make valkey: no Valkey is available here, so nothing was tested on it" >&2; exit 0; }; \
 		echo "on $$server"; LOCKBENCH_REDIS_SERVER=$$server LOCKBENCH_CONFORM=variants $(GO) test $(RACE) $(PLAIN) -count=1 -run '$(ONVALKEY)' \
-			./internal/store/redis/servers ./strategies/all ./strategies/polled ./strategies/internal
+			./internal/store/redis/servers ./strategies/all ./strategies/polled ./strategies/internal ./strategies/handoff
 
 browser: redis ## look at the HTML report and the live page in headless Chromium, and have axe-core look: on a phone, a screen and paper, light and dark
 	@test -n "$(CHROMIUM)" || { echo "make browser: no Chromium: install it, such as Debian's chromium, or say where it is with CHROMIUM=PATH" >&2; exit 1; }

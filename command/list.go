@@ -212,6 +212,9 @@ func rights(line func(label string, texts ...string), i strategies.Info) {
 			i.Rights.SetUser("bench", engine.Prefix),
 			"in a database other than 0 also +" + strategies.Selecting,
 		}
+		if len(i.Rights.Newer) > 0 {
+			texts = append(texts, "where the server has it also +"+strings.Join(i.Rights.Newer, " or +"))
+		}
 		if i.NoCluster == "" {
 			texts = append(texts, "in a cluster also "+strings.Join(clusterRights(i.Rights), " "))
 		}

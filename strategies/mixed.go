@@ -24,6 +24,7 @@ func Mix(a, b Variant) (Variant, error) {
 		Rights: Rights{
 			union(x.Rights.Keys, y.Rights.Keys), union(x.Rights.Channels, y.Rights.Channels),
 			union(x.Rights.Commands, y.Rights.Commands), union(x.Rights.Cluster, y.Rights.Cluster),
+			union(x.Rights.Newer, y.Rights.Newer),
 		},
 		Connections: Connections{
 			max(x.Connections.PerInstance, y.Connections.PerInstance),

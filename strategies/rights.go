@@ -16,6 +16,7 @@ type Rights struct {
 	Channels []string
 	Commands []string // in lower case, with those that scripts call; a subcommand as "client|id"
 	Cluster  []string // commands that it also needs on a cluster
+	Newer    []string // commands that it uses where a server has them and the user may run them
 }
 
 // Declared says whether there are any rights: a strategy on Redis that has none has not said

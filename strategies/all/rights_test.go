@@ -222,6 +222,15 @@ func enoughAndNoMore(t *testing.T, v strategies.Variant) {
 		}
 	}
 	rules := rightsOf(v)
+	known, err := u.admin[0].Command(t.Context()).Result()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, command := range v.Info().Rights.Newer {
+		if known[command] != nil {
+			rules = append(rules, "+"+command)
+		}
+	}
 	suffice(strings.Join(rules, " "), rules)
 	if !extent.More() { // it takes a run of the lock for each right
 		return

@@ -18,7 +18,7 @@ func (l *Locker) acquire(ctx context.Context, key string, ttl time.Duration) (*L
 		return nil, err
 	}
 	ln.came++
-	w := &waiter{number: ln.came, over: make(chan struct{})}
+	number := ln.came
 	if ln.idle() && time.Now().After(ln.crowded) {
 		held, err := l.ask(ctx, ln)
 		if !errors.Is(err, strategies.ErrHeld) {
@@ -27,6 +27,7 @@ func (l *Locker) acquire(ctx context.Context, key string, ttl time.Duration) (*L
 			return held, err
 		}
 	}
+	w := &waiter{number: number, over: make(chan struct{})}
 	element := ln.join(w)
 	if p := ln.short(); p != nil {
 		l.begin(func() { l.bring(ln, element, p) })
@@ -128,14 +129,12 @@ func (l *Locker) ask(ctx context.Context, ln *line) (*Lease, error) {
 // take asks Redis for a free lock. If the answer is lost it asks again under the same id: the
 // owner in the answer shows whether the id got the lock.
 func (l *Locker) take(ctx context.Context, ln *line) (*lease, error) {
-	g := &lease{id: l.ids.next(ln.lock), since: time.Now()}
+	g := &lease{id: l.ids.next(ln.lock), since: time.Now(), quiet: true}
 	g.until.Set(end(g.since, ln.ttl))
-	within, done := patient(ctx)
-	defer done()
 	var owner string
-	doubtful, err := l.persist(within, func() (err error) {
+	doubtful, err := l.persist(ctx, func(ctx context.Context) (err error) {
 		l.config.Probe.Attempt()
-		owner, g.token, err = l.redis.take(within, &ln.names, l.ids.process, g.id, milliseconds(ln.ttl), l.tokens)
+		owner, g.token, err = l.redis.take(ctx, &ln.names, &g.id, milliseconds(ln.ttl), l.tokens)
 		return err
 	})
 	g.indeterminate = doubtful
@@ -165,7 +164,7 @@ func (l *Locker) queue(ctx context.Context, p *place, mode string) error {
 	ln, doubtful := p.line, false
 	err := l.listen(ctx, ln)
 	if err == nil {
-		doubtful, err = l.persist(ctx, func() error {
+		doubtful, err = l.persist(ctx, func(ctx context.Context) error {
 			l.config.Probe.Attempt()
 			err := l.queueOnce(ctx, p, mode)
 			l.mu.Lock()
@@ -220,7 +219,7 @@ func (l *Locker) queueOnce(ctx context.Context, p *place, mode string) error {
 		}
 	}
 	sent := time.Now()
-	reply, err := l.redis.run(ctx, queueScript, &ln.names, l.ids.process, p.id, milliseconds(ln.ttl), mode)
+	reply, err := l.redis.run(ctx, queueScript, &ln.names, &p.id, milliseconds(ln.ttl), mode)
 	if err != nil {
 		return err
 	}

@@ -65,7 +65,7 @@ func anyKey(t *testing.T, top *redistest.Topology) {
 	})
 }
 
-// A client of one node of a cluster cannot have the lock: it is told so, at the latest where it releases.
+// A client of one node of a cluster cannot have the lock: it is told so, at the latest where it first releases.
 func clientOfOneNode(t *testing.T, top *redistest.Topology) {
 	options := &redis.UniversalOptions{Addrs: top.Addrs()[:1], Password: top.Password(t)}
 	p := open(t, options, "handoff", time.Minute)

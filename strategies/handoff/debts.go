@@ -133,16 +133,14 @@ func (l *Locker) payBy(deadline time.Time, due []*debt) error {
 
 // pay asks Redis to forget ids of one lock, for no longer than patience.
 func (l *Locker) pay(ctx context.Context, due []*debt) error {
-	ctx, cancel := patient(ctx)
-	defer cancel()
 	var args []any
 	for _, d := range due {
 		args = append(args, d.entry)
 	}
 	on, sent := &due[0].names, time.Now()
 	var reply any
-	_, err := l.persist(ctx, func() (err error) {
-		reply, err = l.redis.run(ctx, leaveScript, on, l.ids.process, args...)
+	_, err := l.persist(ctx, func(ctx context.Context) (err error) {
+		reply, err = l.redis.run(ctx, leaveScript, on, args...)
 		return err
 	})
 	l.mu.Lock()

@@ -7,7 +7,7 @@ import (
 	"github.com/lockbench/lockbench/strategies"
 )
 
-// Scripts are the hashes by which Redis is asked to run them.
+// Scripts are the hashes of those that may give the lock to the next, or keep it.
 var Scripts = map[string]string{
 	"queue": queueScript.hash, "release": releaseScript.hash, "leave": leaveScript.hash,
 	"check": checkScript.hash, "extend": extendScript.hash,

@@ -62,6 +62,7 @@ func info(name, doc, summary string) strategies.Info {
 				"lrange", "lrem",
 				"time", "ping", "eval", "evalsha", "spublish", "ssubscribe",
 			},
+			Newer: []string{"delifeq", "delex"},
 		},
 	}
 }
@@ -192,7 +193,7 @@ func Open(config goredis.Config, options Options) (*Locker, error) {
 	if options.Turns == 0 {
 		options.Turns = MostTurns
 	}
-	conn, err := pipeline.Dial(config.Nodes[0])
+	conn, err := pipeline.Dial(config.Nodes[0], patience)
 	if err != nil {
 		return nil, fmt.Errorf("handoff: %w", err)
 	}

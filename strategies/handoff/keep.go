@@ -240,9 +240,9 @@ func (ln *line) checkOne(ctx context.Context, p *place, seen string) (there bool
 	l := ln.locker
 	var sent time.Time
 	var reply any
-	_, err = l.persist(ctx, func() (err error) {
+	_, err = l.persist(ctx, func(ctx context.Context) (err error) {
 		sent = time.Now()
-		reply, err = l.redis.run(ctx, checkScript, &ln.names, l.ids.process, seen, p.entry())
+		reply, err = l.redis.run(ctx, checkScript, &ln.names, seen, p.entry())
 		return err
 	})
 	if err != nil {

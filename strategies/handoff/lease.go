@@ -26,6 +26,7 @@ type lease struct {
 	looking       bool      // a task asks Redis whether it still is
 	lost          bool
 	indeterminate bool // a command that takes it may come late
+	quiet         bool // it was taken while the lock was free, so probably nobody waits
 }
 
 // Lease is one turn of a caller. It is a strategies.Lease, Extender, Fenced, Timed and
@@ -141,16 +142,17 @@ func (t *Lease) Release(ctx context.Context) error {
 			}
 		}
 	}
+	alone := g.quiet && p == nil && len(ln.places) == 0 && l.redis.served.Load()
 	l.mu.Unlock()
-	if err := l.release(ctx, t, p); err != nil {
+	if err := l.release(ctx, t, p, alone); err != nil {
 		return fmt.Errorf("release %q: %w", ln.key, indeterminate.Because(ctx, err))
 	}
 	return nil
 }
 
 // release asks Redis. If the answer was lost, Redis may have released the lock, and others
-// may have released it since.
-func (l *Locker) release(ctx context.Context, t *Lease, p *place) error {
+// may have released it since. If it is alone, it asks twice where another process has come to wait.
+func (l *Locker) release(ctx context.Context, t *Lease, p *place, alone bool) error {
 	ln, g := t.line, t.lease
 	var reply any
 	var sent time.Time
@@ -162,15 +164,23 @@ func (l *Locker) release(ctx context.Context, t *Lease, p *place) error {
 	if g.indeterminate { // a late command may take the lock again with this id
 		token = 0
 	}
-	ctx, done := patient(ctx)
-	defer done()
-	doubtful, err := l.persist(ctx, func() (err error) {
+	doubtful, err := l.persist(ctx, func(ctx context.Context) (err error) {
 		sent = time.Now()
-		reply, err = l.redis.run(ctx, releaseScript, &ln.names, l.ids.process, g.id, token, entry)
+		if alone {
+			var freed bool
+			if freed, err = l.redis.free(ctx, &ln.names, &g.id); err != nil {
+				return err
+			}
+			if alone = false; freed {
+				reply = int64(1)
+				return nil
+			}
+		}
+		reply, err = l.redis.run(ctx, releaseScript, &ln.names, &g.id, token, &entry)
 		if err != nil && entry != "" && !l.redis.passes(err) {
 			entry = ""
 			if !lost(err) { // Redis may have refused only to queue
-				reply, err = l.redis.run(ctx, releaseScript, &ln.names, l.ids.process, g.id, token, entry)
+				reply, err = l.redis.run(ctx, releaseScript, &ln.names, &g.id, token, &entry)
 			}
 		}
 		return err
@@ -284,10 +294,8 @@ func (t *Lease) Extend(ctx context.Context, ttl time.Duration) error {
 // extend has Redis keep a lease. It returns Redis's time, or 0 if the id does not have the
 // lock.
 func (l *Locker) extend(ctx context.Context, ln *line, id string, ttl time.Duration) (clock int64, err error) {
-	ctx, done := patient(ctx)
-	defer done()
-	_, err = l.persist(ctx, func() error {
-		reply, err := l.redis.run(ctx, extendScript, &ln.names, l.ids.process, id, milliseconds(ttl))
+	_, err = l.persist(ctx, func(ctx context.Context) error {
+		reply, err := l.redis.run(ctx, extendScript, &ln.names, &id, milliseconds(ttl))
 		clock, _ = reply.(int64)
 		return err
 	})

@@ -8,7 +8,6 @@ import (
 	"encoding/base64"
 	"encoding/hex"
 	"math"
-	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -79,8 +78,11 @@ func (i *ids) next(lock string) string { return i.of(strconv.FormatInt(i.last.Ad
 // of makes an id. Its secret is a quarter of a hash: who sees one cannot go on from there to the secret of a longer
 // text.
 func (i *ids) of(number, lock string) string {
-	mac := sha256.Sum256(slices.Concat(i.key[:], []byte(number+" "+lock)))
-	return i.process + ":" + number + ":" + base64.RawURLEncoding.EncodeToString(mac[:8])
+	var buffer [256]byte
+	text := append(append(append(append(buffer[:0], i.key[:]...), number...), ' '), lock...)
+	mac := sha256.Sum256(text)
+	id := append(append(append(append(text[:0], i.process...), ':'), number...), ':')
+	return string(base64.RawURLEncoding.AppendEncode(id, mac[:8]))
 }
 
 // mostTime is the largest time in µs of which a token can be made.

@@ -2,10 +2,7 @@ package handoff
 
 import (
 	"context"
-	"errors"
 	"time"
-
-	"github.com/redis/go-redis/v9"
 )
 
 // probe runs each command of the lock once, on a lock of its own, so that a missing right
@@ -31,20 +28,20 @@ func (l *Locker) probe(ctx context.Context, key string) error {
 	const short = 10 * time.Second // as long as this may take
 	on, ttl := &probe, milliseconds(short)
 	first, second, third := l.ids.next(on.lock), l.ids.next(on.lock), l.ids.next(on.lock)
-	run := func(s script, args ...any) func() error {
-		return func() error {
-			_, err := l.redis.run(ctx, s, on, l.ids.process, args...)
+	run := func(s *script, args ...any) func(context.Context) error {
+		return func(ctx context.Context) error {
+			_, err := l.redis.run(ctx, s, on, args...)
 			return err
 		}
 	}
-	do := func(words ...any) func() error {
-		return func() error {
-			command := redis.NewCmd(ctx, words...)
-			return errors.Join(l.redis.conn.Send(ctx, command), command.Err())
+	do := func(words ...any) func(context.Context) error {
+		return func(ctx context.Context) error {
+			_, err := l.redis.do(ctx, words...)
+			return err
 		}
 	}
-	for _, step := range []func() error{
-		func() error { _, _, err := l.redis.take(ctx, on, l.ids.process, first, ttl, l.tokens); return err },
+	for _, step := range []func(context.Context) error{
+		func(ctx context.Context) error { _, _, err := l.redis.take(ctx, on, &first, ttl, l.tokens); return err },
 		run(queueScript, second, ttl, "again"),
 		run(queueScript, third, ttl, "front"),
 		run(leaveScript, entry(third, short)),
@@ -52,6 +49,7 @@ func (l *Locker) probe(ctx context.Context, key string) error {
 		run(extendScript, first, ttl),
 		run(releaseScript, first, 0, ""),
 		run(leaveScript, second),
+		func(ctx context.Context) error { _, err := l.redis.free(ctx, on, &second); return err },
 		do("rpushx", on.queue, first),
 		do("lrange", on.queue, 0, -1),
 		do("del", on.lock, on.queue),

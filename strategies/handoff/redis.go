@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -22,7 +23,7 @@ import (
 // before a caller or its waiters get an error.
 const patience = 2 * time.Second
 
-// patient bounds all tries of a step by patience. What it ends, ends with errOutage.
+// patient bounds what a step does by patience. What it ends, ends with errOutage.
 func patient(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeoutCause(ctx, patience, errOutage)
 }
@@ -44,22 +45,57 @@ type node struct {
 	client  goredis.Client
 	cluster goredis.Client // nil without a cluster
 	ids     *ids
-	demoted func() // called when the server says that it is no primary any more
+	served  atomic.Bool  // it has run a script, which a client of one node of a cluster cannot: see refused
+	way     atomic.Int32 // how free deletes a key: by DELIFEQ, by DELEX, or by a script
+	demoted func()       // called when the server says that it is no primary any more
 }
 
-// run runs a script, from its source if Redis does not know it.
-func (n *node) run(ctx context.Context, s script, on *names, process string, args ...any) (reply any, err error) {
-	for _, how := range [][]any{{"evalsha", s.hash}, {"eval", s.source}} {
-		command := redis.NewCmd(ctx, slices.Concat(how, []any{2, on.lock, on.queue, on.base, process}, args)...)
-		command.SetFirstKeyPos(3)
-		if err = n.conn.Send(ctx, command); err == nil {
-			reply, err = command.Result()
+// run runs a script that may give the lock to the next.
+func (n *node) run(ctx context.Context, s *script, on *names, args ...any) (reply any, err error) {
+	words := make([]any, 0, 16)
+	words = append(words, "evalsha", &s.hash, 2, &on.lock, &on.queue, &on.base, &n.ids.process)
+	if reply, err = n.eval(ctx, s, on, append(words, args...)); err == nil {
+		n.served.Store(true)
+	}
+	return reply, err
+}
+
+// free releases a lock for which nobody waits, and says whether it did: somebody may wait, or the lock may not be the
+// caller's. It finds out whether the server has a command for that: Valkey 9 and Redis 8.4 do.
+func (n *node) free(ctx context.Context, on *names, id *string) (freed bool, err error) {
+	for way := n.way.Load(); ; way++ {
+		var reply any
+		switch way {
+		case 0:
+			reply, err = n.do(ctx, "delifeq", &on.lock, id)
+		case 1:
+			reply, err = n.do(ctx, "delex", &on.lock, "ifeq", id)
+		default:
+			reply, err = n.eval(ctx, freeScript, on, []any{"evalsha", &freeScript.hash, 1, &on.lock, id})
+			return reply == any(int64(1)), err
 		}
-		if !says(err, "NOSCRIPT") {
-			break
+		if !says(err, "unknown command", "NOPERM") {
+			return reply == any(int64(1)), n.refused(on, err)
 		}
+		n.way.CompareAndSwap(way, way+1)
+	}
+}
+
+// eval runs a script by EVALSHA, from its source if Redis does not know it.
+func (n *node) eval(ctx context.Context, s *script, on *names, evalsha []any) (reply any, err error) {
+	if reply, err = n.do(ctx, evalsha...); err != nil && says(err, "NOSCRIPT") {
+		reply, err = n.do(ctx, slices.Concat([]any{"eval", &s.source}, evalsha[2:])...)
 	}
 	return reply, n.refused(on, err)
+}
+
+// do sends a command, and returns its reply. It takes pointers to strings, which cost no allocation.
+func (n *node) do(ctx context.Context, words ...any) (reply any, err error) {
+	command := redis.NewCmd(ctx, words...)
+	if err = n.conn.Send(ctx, command); err != nil {
+		return nil, err
+	}
+	return command.Result()
 }
 
 // passes says whether to try again after err: Redis has said that it ran nothing, and may run it soon, or on another
@@ -74,33 +110,38 @@ func (n *node) passes(err error) bool {
 // take takes a free lock, without a script where two commands can go together. It returns the
 // owner and, if that is id and timed, Redis's time in µs after the grant.
 func (n *node) take(
-	ctx context.Context, on *names, process, id string, ttl int64, timed bool,
+	ctx context.Context, on *names, id *string, ttl int64, timed bool,
 ) (owner string, clock int64, err error) {
 	if n.cluster != nil && timed {
-		reply, err := n.run(ctx, queueScript, on, process, id, ttl, "try")
+		reply, err := n.run(ctx, queueScript, on, id, ttl, "try")
 		if told, ok := reply.(string); ok && err == nil {
 			owner, clock, _, _ = n.ids.parse(told)
 		}
 		return owner, clock, err
 	}
-	set := redis.NewCmd(ctx, "set", on.lock, id, "px", ttl, "nx", "get")
-	now := redis.NewCmd(ctx, "time")
-	commands := []*redis.Cmd{set, now}
-	if !timed {
-		commands = commands[:1]
+	set, now := redis.NewCmd(ctx, "set", &on.lock, id, "px", ttl, "nx", "get"), (*redis.Cmd)(nil)
+	if timed {
+		now = redis.NewCmd(ctx, "time")
+		err = n.conn.Send(ctx, set, now)
+	} else {
+		err = n.conn.Send(ctx, set)
 	}
-	if err = n.conn.Send(ctx, commands...); err == nil {
+	if err == nil {
 		if owner, err = set.Text(); err == redis.Nil { //nolint:errorlint // Redis's own
-			owner, err = id, nil
+			owner, err = *id, nil
 		}
-		err = cmp.Or(err, now.Err())
+		if timed {
+			err = cmp.Or(err, now.Err())
+		}
 	}
 	if err != nil {
 		return "", 0, n.refused(on, err)
 	}
-	clock, ok := micros(now.Val())
-	if timed && !ok {
-		return "", 0, unexpected("TIME", now.Val())
+	if timed {
+		var ok bool
+		if clock, ok = micros(now.Val()); !ok {
+			return "", 0, unexpected("TIME", now.Val())
+		}
 	}
 	return strings.TrimSuffix(owner, "+"), clock, nil
 }
@@ -124,23 +165,21 @@ func (n *node) refused(on *names, err error) error {
 // follow queues an entry behind others, if there are any. It returns the length of the queue,
 // 0 if there was none.
 func (n *node) follow(ctx context.Context, queue, entry string) (int64, error) {
-	command := redis.NewCmd(ctx, "rpushx", queue, entry)
-	if err := n.conn.Send(ctx, command); err != nil {
-		return 0, err
+	reply, err := n.do(ctx, "rpushx", &queue, &entry)
+	length, ok := reply.(int64)
+	if err == nil && !ok {
+		err = unexpected("RPUSHX", reply)
 	}
-	return command.Int64()
+	return length, err
 }
 
 // owner returns the id that has the lock, "" if it is free.
 func (n *node) owner(ctx context.Context, lock string) (string, error) {
-	command := redis.NewCmd(ctx, "get", lock)
-	if err := n.conn.Send(ctx, command); err != nil {
-		return "", err
-	}
-	owner, err := command.Text()
+	reply, err := n.do(ctx, "get", &lock)
 	if errors.Is(err, redis.Nil) {
 		err = nil
 	}
+	owner, _ := reply.(string)
 	return strings.TrimSuffix(owner, "+"), err
 }
 
@@ -218,14 +257,17 @@ func (r *retry) wait(ctx context.Context) bool {
 
 // persist tries again what ended without an answer, and what Redis may run soon, for patience, and until ctx ends or
 // the Locker is closed. doubtful means that Redis may have carried out a try that it did not answer.
-func (l *Locker) persist(ctx context.Context, try func() error) (doubtful bool, err error) {
-	for r := (retry{}); ; {
-		err = try()
+func (l *Locker) persist(ctx context.Context, try func(context.Context) error) (doubtful bool, err error) {
+	// The pipeline ends the first try, which seldom fails: a context of its own would cost as much as the rest.
+	end := time.Now().Add(patience)
+	if err = try(ctx); err == nil {
+		return false, nil
+	}
+	ctx, done := context.WithDeadlineCause(ctx, end, errOutage)
+	defer done()
+	for r := (retry{}); ; err = try(ctx) {
 		doubtful = doubtful || lost(err)
-		if err == nil || !doubtful && !l.redis.passes(err) {
-			return doubtful, because(ctx, err)
-		}
-		if l.ctx.Err() != nil || !r.wait(ctx) {
+		if err == nil || !doubtful && !l.redis.passes(err) || l.ctx.Err() != nil || !r.wait(ctx) {
 			return doubtful, because(ctx, err)
 		}
 	}

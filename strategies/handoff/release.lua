@@ -1,7 +1,7 @@
--- Gives the lock up, to the next if somebody waits. It begins with free.lua.
+-- Gives the lock up, to the next if somebody waits.
 -- ARGV: …, id, its token (0 where others may have had the lock since it was told), the entry to queue first; '' for none
 -- returns 0 when the lock is not the caller's, else what grant returns
-local id = ARGV[3]
+local id, owner = ARGV[3], redis.call('GET', lock)
 if owner ~= id and owner ~= id .. '+' then
   return 0
 end

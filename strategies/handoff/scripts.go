@@ -23,7 +23,8 @@ var (
 	extendSource string
 
 	queueScript   = newScript(grantSource + queueSource)
-	releaseScript = newScript(freeSource + grantSource + releaseSource)
+	freeScript    = newScript(freeSource)
+	releaseScript = newScript(grantSource + releaseSource)
 	leaveScript   = newScript(grantSource + leaveSource)
 	checkScript   = newScript(grantSource + checkSource)
 	extendScript  = newScript(extendSource)
@@ -32,4 +33,4 @@ var (
 // script is a script's hash, and its source for when Redis has forgotten it.
 type script struct{ hash, source string }
 
-func newScript(source string) script { return script{redis.NewScript(source).Hash(), source} }
+func newScript(source string) *script { return &script{redis.NewScript(source).Hash(), source} }

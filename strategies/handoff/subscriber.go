@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"strconv"
 	"time"
 
@@ -259,6 +260,7 @@ func (s *subscriber) hear() error {
 		if err := s.heard(message); err != nil {
 			return err
 		}
+		runtime.Gosched() // a waiter who was told goes on before the next read
 	}
 }
 

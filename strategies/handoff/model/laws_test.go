@@ -31,8 +31,8 @@ var ofTheScripts = map[mistake][]edit{
 	queueUnmarked: {{"else\n  mark(owner)\nend", "end"}},
 	takeTwice:     {{"if owner == id or owner == id .. '+' then\n  return tell(id, now())\nend", ""}},
 	releaseUnseen: {{
-		"if owner == ARGV[3] and ARGV[5] == ''",
-		"if (owner == ARGV[3] or owner == ARGV[3] .. '+') and ARGV[5] == ''",
+		"if redis.call('GET', KEYS[1]) == ARGV[1]",
+		"if string.find(redis.call('GET', KEYS[1]) or '', ARGV[1], 1, true)",
 	}},
 	releaseUnmarked: {{"if owner ~= id and owner ~= id .. '+' then", "if owner ~= id then"}},
 	leaveTheQueue: {{
@@ -56,7 +56,7 @@ type played struct {
 // leaves says whether the command is of the owner, who wants the lock no longer.
 func (p played) leaves() bool {
 	c, owner := p.command, p.question.server.owner
-	return owner != 0 && (c.verb == release && c.id == owner ||
+	return owner != 0 && ((c.verb == release || c.verb == free && p.reply.code != 0) && c.id == owner ||
 		c.verb == leave && (c.id == owner || slices.Contains(c.more[:], owner)))
 }
 
@@ -155,7 +155,7 @@ func smallLocks() (all []question) {
 		commands = append(commands,
 			command{verb: set, id: id}, command{verb: follow, id: id},
 			command{verb: release, id: id, token: anyToken}, command{verb: release, id: id, token: anyToken, entry: a3},
-			command{verb: release, id: id},
+			command{verb: release, id: id}, command{verb: free, id: id},
 			command{verb: leave, id: id, alone: true}, command{verb: leave, id: id, more: [2]ident{id}},
 			command{verb: leave, id: id}, command{verb: extend, id: id, ttl: 1},
 			command{verb: extend, id: id, ttl: longest})

@@ -122,6 +122,7 @@ func (p *protocol) released(w *world, c int, t task) {
 	}
 	cl.task = task{}
 	w.end(c)
+	p.tidy(w, proc)
 	if unheard && q.holder == 0 && p.planted != unheardLeft {
 		p.startLook(w, proc)
 	}
@@ -256,4 +257,5 @@ func (p *protocol) requeue(w *world, proc int8) {
 		return
 	}
 	q.look = look{}
+	p.tidy(w, proc)
 }

@@ -108,9 +108,22 @@ func (p *protocol) quit(w *world, c int) {
 	q.forgetWaiter(c)
 	w.clients[c].phase = done
 	if n := q.standing(); n > p.wanted(q) {
-		last, _ := q.drop(q.places[n-1].id)
-		w.owe(proc, last.id, !last.queued || last.indeterminate)
+		w.giveBack(proc, q.places[n-1].id)
 	}
+}
+
+// tidy gives up the places that nobody has come to use.
+func (p *protocol) tidy(w *world, proc int8) {
+	q := &w.procs[proc]
+	for n := q.standing(); n > p.wanted(q) && q.places[n-1].queued; n-- {
+		w.giveBack(proc, q.places[n-1].id)
+	}
+}
+
+// giveBack gives up a place.
+func (w *world) giveBack(proc int8, id ident) {
+	place, _ := w.procs[proc].drop(id)
+	w.owe(proc, id, !place.queued || place.indeterminate)
 }
 
 // told is Locker.told: that an id is the owner, said age ticks ago at most.
@@ -294,13 +307,13 @@ func (p *protocol) paid(w *world, proc int8, t task) {
 	if t.stage == lost || t.reply.outcome != answered && !forgotten {
 		return
 	}
-	if t.reply.told != 0 {
-		p.told(w, proc, t.reply.told, t.reply.token, t.age, true)
-	}
 	for i := range q.debts {
 		if id := q.debts[i].id; id != 0 && (id == t.command.id || id == t.command.more[0] || id == t.command.more[1]) {
 			q.debts[i].answered = true
 		}
+	}
+	if t.reply.told != 0 { // afterwards: it may be one of those
+		p.told(w, proc, t.reply.told, t.reply.token, t.age, true)
 	}
 }
 

@@ -126,7 +126,7 @@ func (s *scripts) with(planted mistake) *scripts {
 	for v, text := range map[verb]string{
 		set: setSource, follow: followSource,
 		// as scripts.go puts them together
-		enqueue: source(s.t, "grant", "queue"), release: source(s.t, "free", "grant", "release"),
+		enqueue: source(s.t, "grant", "queue"), free: source(s.t, "free"), release: source(s.t, "grant", "release"),
 		leave: source(s.t, "grant", "leave"), check: source(s.t, "grant", "check"), extend: source(s.t, "extend"),
 	} {
 		missing = slices.DeleteFunc(missing, func(e edit) bool { return strings.Contains(text, e.old) })
@@ -227,6 +227,8 @@ func (s *scripts) put(pipe redis.Pipeliner, q question) (read func() (answer, er
 		args = append(args, entryOf(c.id))
 	case enqueue:
 		args = append(args, idOf(c.id), realTTL, c.mode.String())
+	case free:
+		args = []any{idOf(c.id)}
 	case release:
 		args = append(args, idOf(c.id), int(c.token), entryOf(c.entry))
 	case leave:

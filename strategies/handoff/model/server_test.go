@@ -4,7 +4,7 @@ package model
 
 import "slices"
 
-// The server of the model: one lock and its queue. What SET NX GET, RPUSHX and the five scripts do to them is asked
+// The server of the model: one lock and its queue. What SET NX GET, RPUSHX and the six scripts do to them is asked
 // of a real Redis: scripts_test.go.
 
 // ident is that of a lease or of a place in the queue: 1 to 7 are process 0's, 9 to 15
@@ -54,6 +54,7 @@ const (
 	set verb = iota + 1 // SET NX GET, TIME
 	enqueue
 	follow // RPUSHX
+	free   // the release of a lock for which nobody waits
 	release
 	leave
 	check
@@ -61,7 +62,7 @@ const (
 )
 
 func (v verb) String() string {
-	return [...]string{"-", "set", "queue", "rpushx", "release", "leave", "check", "extend"}[v]
+	return [...]string{"-", "set", "queue", "rpushx", "free", "release", "leave", "check", "extend"}[v]
 }
 
 type mode uint8
@@ -133,4 +134,4 @@ func (s *server) length() int { return length(s.queue[:]) }
 
 func (s *server) find(id ident) int { return slices.Index(s.queue[:], id) }
 
-func (s *server) free() { s.owner, s.marked, s.left = 0, false, 0 }
+func (s *server) clear() { s.owner, s.marked, s.left = 0, false, 0 }

@@ -53,15 +53,26 @@ func (p *protocol) next(w *world, visit func(n *world, s step)) {
 			p.run(n, c, false)
 			return true
 		})
-		if c.verb == enqueue && c.mode == wait && w.queue[0] != 0 {
-			try(plain, asProcess(c.by), "a late RPUSHX arrives", func(n *world) bool {
+		if before := begun(w, c); before != 0 {
+			try(plain, asProcess(c.by), "a late command arrives: "+before.String(), func(n *world) bool {
 				n.late[i] = command{}
-				c.verb = follow
+				c.verb = before
 				p.run(n, c, false)
 				return true
 			})
 		}
 	}
+}
+
+// begun is what a process may send before a script, in the hope that it is enough.
+func begun(w *world, c command) verb {
+	switch {
+	case c.verb == enqueue && c.mode == wait && w.queue[0] != 0:
+		return follow
+	case c.verb == release && c.entry == 0:
+		return free
+	}
+	return 0
 }
 
 type trying func(class class, who int, what string, do func(n *world) bool)
@@ -242,7 +253,7 @@ func (p *protocol) taskSteps(w *world, proc int8, k int, try trying) {
 				n.procs[proc].astray = false
 				return true
 			}
-			if as == follow && r.outcome == answered && r.code == 0 {
+			if as != t.command.verb && r.outcome == answered && r.code == 0 {
 				return false // a script follows
 			}
 			t.stage, t.reply = replied, r
@@ -265,8 +276,8 @@ func (p *protocol) taskSteps(w *world, proc int8, k int, try trying) {
 	switch t.stage {
 	case sent:
 		try(plain, who, "Redis carries out: "+name, serve(t.command.verb))
-		if t.command.verb == enqueue && t.command.mode == wait && w.queue[0] != 0 {
-			try(plain, who, "Redis carries out: rpushx", serve(follow))
+		if before := begun(w, t.command); before != 0 {
+			try(plain, who, "Redis carries out: "+before.String(), serve(before))
 		}
 		if breaks {
 			try(harms, who, "a command is lost: "+name, lose(func(*world, *task) {}))
@@ -309,7 +320,7 @@ func (p *protocol) serverSteps(w *world, try trying) {
 	f, held := w.faults, w.owner != 0
 	may(f.ticks > 0, ticks, "time passes", func(n *world) { n.faults.ticks--; n.tick() })
 	may(held && w.procs[w.owner.process()].dead, ticks, "the lease of a dead process runs out",
-		func(n *world) { n.free() })
+		func(n *world) { n.clear() })
 	may(f.refusals > 0 && w.fault == servesAll, harms, "Redis refuses writes", func(n *world) {
 		n.faults.refusals--
 		n.fault = refusesWrite
@@ -320,7 +331,7 @@ func (p *protocol) serverSteps(w *world, try trying) {
 	may(f.steps > 0 && held, harms, "Redis's clock is set forward", func(n *world) {
 		n.faults.steps--
 		n.excluded |= 1 << n.owner
-		n.free()
+		n.clear()
 	})
 	may(f.losses > 0 && w.queue[0] != 0, harms, "the queue is lost", func(n *world) {
 		n.faults.losses--

@@ -265,7 +265,7 @@ func start(f faults) world { return world{faults: f} }
 func (w *world) tick() {
 	older := func(age *int8) { *age = min(*age+1, longest) }
 	if w.left = max(w.left-1, 0); w.left == 0 {
-		w.free()
+		w.clear()
 	}
 	for i := range w.clients {
 		c := &w.clients[i]

@@ -22,10 +22,13 @@ const patience = 5 * time.Second
 // A plain context error comes from the wait for a connection, before anything was sent. (A
 // client with retries may also return it between two tries; the lock then frees by its TTL.)
 func MayHaveRun(err error) bool {
+	if err == nil { // before anything is allocated
+		return false
+	}
 	var reply redis.Error
 	var network *net.OpError
 	switch {
-	case err == nil, errors.As(err, &reply):
+	case errors.As(err, &reply):
 		return false
 	case errors.Is(err, redis.ErrPoolTimeout), errors.Is(err, redis.ErrPoolExhausted), errors.Is(err, redis.ErrClosed):
 		return false

@@ -16,6 +16,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -69,8 +70,9 @@ const (
 	patience = 3 * time.Second
 )
 
-// Dial returns the Conn of a node. It does not talk to Redis yet. The caller closes it.
-func Dial(node goredis.Node) (*Conn, error) {
+// Dial returns the Conn of a node. It does not talk to Redis yet. The caller closes it. A Send takes no longer than
+// most, which is less than the client's ReadTimeout if that is longer.
+func Dial(node goredis.Node, most time.Duration) (*Conn, error) {
 	if _, err := goredis.NodeOf(node.Client); err != nil {
 		return nil, err
 	}
@@ -78,6 +80,7 @@ func Dial(node goredis.Node) (*Conn, error) {
 	if t := node.ReadTimeout(); t > 0 {
 		c.timeout = t
 	}
+	c.timeout = min(c.timeout, most)
 	c.life, c.stop = context.WithCancel(context.Background())
 	switch client := node.Client.(type) {
 	case *redis.ClusterClient:
@@ -126,8 +129,7 @@ var errClosed = errors.New("the pipeline is closed")
 
 // Send writes commands one after the other, perhaps with those of other callers in between,
 // and returns when all are answered: each then has its own result or error. After an error of Send they
-// have none. It returns one if ctx ends before, if no answer comes within the client's ReadTimeout, or if the
-// connection breaks: Redis may have carried the commands out, or may still do so. If ctx had ended before the call, the
+// have none. It returns one if ctx ends before, if the Conn's time for an answer is over, or if the connection breaks: Redis may have carried the commands out, or may still do so. If ctx had ended before the call, the
 // error is ctx's own; if no connection could be made, it is a *net.OpError of a dial; nothing has been sent then.
 //
 // A command of a later Send for the same key comes after them, unless the connection broke.
@@ -141,29 +143,32 @@ func (c *Conn) Send(ctx context.Context, commands ...*redis.Cmd) (err error) {
 		}
 		defer func() { c.limiter.ReportResult(err) }()
 	}
+	began := time.Now()
 	for {
 		l, err := c.line(ctx, commands[0])
 		var w *wire
 		if err == nil {
-			w, err = c.wire(ctx, l, commands[0])
+			w, err = c.wire(ctx, began, l, commands[0])
 		}
 		if errors.Is(err, errClosed) {
 			for _, command := range commands {
-				c.process(ctx, command)
+				c.process(ctx, began, command)
 			}
 			return nil
 		}
 		if err != nil {
 			return err
 		}
-		sent, err := w.send(ctx, commands)
+		sent, err := w.send(ctx, began, commands)
 		switch {
 		case !sent:
 			l.wire.CompareAndSwap(w, nil)
 		case err != nil:
 			return unanswered(commands[0], err)
 		default:
-			c.follow(ctx, commands)
+			if c.cluster != nil {
+				c.follow(ctx, began, commands)
+			}
 			return nil
 		}
 	}
@@ -184,21 +189,27 @@ func unanswered(command *redis.Cmd, err error) error {
 }
 
 // follow sends what a node of a cluster has not carried out, because the key has moved, where it belongs.
-func (c *Conn) follow(ctx context.Context, commands []*redis.Cmd) {
+func (c *Conn) follow(ctx context.Context, began time.Time, commands []*redis.Cmd) {
 	for _, command := range commands {
 		err := command.Err()
-		if c.cluster == nil || !redis.HasErrorPrefix(err, "MOVED") && !redis.HasErrorPrefix(err, "ASK") {
-			continue
+		if redis.HasErrorPrefix(err, "MOVED") || redis.HasErrorPrefix(err, "ASK") {
+			goredis.ReloadState(ctx, c.cluster)
+			c.process(ctx, began, command)
 		}
-		goredis.ReloadState(ctx, c.cluster)
-		c.process(ctx, command)
 	}
+}
+
+// within bounds what go-redis does by the end of the Send that began then.
+func (c *Conn) within(ctx context.Context, began time.Time) (context.Context, context.CancelFunc) {
+	return context.WithDeadlineCause(ctx, began.Add(c.timeout), noAnswer(c.timeout))
 }
 
 // process has the node's own client send a command, which gets its result or error, until ctx ends: go-redis may not
 // look at that.
-func (c *Conn) process(ctx context.Context, command *redis.Cmd) {
-	own := redis.NewCmd(ctx, command.Args()...)
+func (c *Conn) process(ctx context.Context, began time.Time, command *redis.Cmd) {
+	ctx, cancel := c.within(ctx, began)
+	defer cancel()
+	own := redis.NewCmd(ctx, valuesOf(command.Args())...)
 	over := make(chan error, 1)
 	go func() { over <- c.node.Client.Process(ctx, indeterminate.Once{Cmder: own}) }()
 	select {
@@ -211,11 +222,11 @@ func (c *Conn) process(ctx context.Context, command *redis.Cmd) {
 }
 
 // wire returns the wire of a line, or dials until ctx ends.
-func (c *Conn) wire(ctx context.Context, l *line, command *redis.Cmd) (*wire, error) {
+func (c *Conn) wire(ctx context.Context, began time.Time, l *line, command *redis.Cmd) (*wire, error) {
 	if w := l.wire.Load(); w != nil {
 		return w, nil
 	}
-	wait, cancel := context.WithTimeoutCause(ctx, c.timeout, errNoAnswer)
+	wait, cancel := c.within(ctx, began)
 	defer cancel()
 	for next := firstPause; ; next = min(2*next, lastPause) {
 		err := c.connect(wait, l)
@@ -276,6 +287,8 @@ func (c *Conn) master(ctx context.Context, command *redis.Cmd) (goredis.Client, 
 	if c.known.Load() {
 		return find()
 	}
+	ctx, cancel := context.WithTimeout(ctx, c.timeout)
+	defer cancel()
 	var server goredis.Client
 	var err error
 	over := make(chan struct{})
@@ -299,7 +312,18 @@ func keyOf(words []any) string {
 	if len(words) <= at {
 		return ""
 	}
-	return fmt.Sprint(words[at])
+	return fmt.Sprint(valuesOf(words[at : at+1])...)
+}
+
+// valuesOf returns words as go-redis takes them, which does not look for a key behind a pointer.
+func valuesOf(words []any) []any {
+	words = slices.Clone(words)
+	for i, word := range words {
+		if text, is := word.(*string); is {
+			words[i] = *text
+		}
+	}
+	return words
 }
 
 var errDialling = errors.New("it has not connected yet")

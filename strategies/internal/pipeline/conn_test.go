@@ -23,7 +23,7 @@ import (
 func TestCommandThatWaitsForAConnection(t *testing.T) {
 	t.Parallel()
 	client := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1"})
-	conn, err := pipeline.Dial(goredis.Node{Client: client})
+	conn, err := pipeline.Dial(goredis.Node{Client: client}, time.Minute)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -24,6 +24,8 @@ func appendCommand(out []byte, words []any) ([]byte, error) {
 		switch w := word.(type) {
 		case string:
 			out = appendBulk(out, w)
+		case *string: // which is an any without another allocation
+			out = appendBulk(out, *w)
 		case []byte:
 			out = appendBulk(out, w)
 		case int:
@@ -97,22 +99,24 @@ func (p *parser) value(depth int) (any, error) {
 	if len(line) < 2 || line[len(line)-1] != '\r' || depth > deepest {
 		return nil, malformed(line)
 	}
-	kind, text := line[0], string(line[1:len(line)-1])
+	kind, text := line[0], line[1:len(line)-1]
 	switch kind {
 	case '+', '(':
-		return text, nil
+		return string(text), nil
 	case '-':
 		return replyError(text), nil
 	case '_':
 		return nil, nil
 	case '#':
-		return text == "t", nil
+		return string(text) == "t", nil
 	case ':':
-		return number(strconv.ParseInt(text, 10, 64))(line)
+		n, err := strconv.ParseInt(string(text), 10, 64)
+		return n, malformedIf(err, line)
 	case ',':
-		return number(strconv.ParseFloat(text, 64))(line)
+		n, err := strconv.ParseFloat(string(text), 64)
+		return n, malformedIf(err, line)
 	}
-	length, err := strconv.Atoi(text)
+	length, err := strconv.Atoi(string(text))
 	if err != nil || length < -1 || length > largest {
 		return nil, malformed(line)
 	}
@@ -136,14 +140,11 @@ func (p *parser) value(depth int) (any, error) {
 
 func malformed(line []byte) error { return fmt.Errorf("no RESP: %.40q", line) }
 
-// number returns a parsed number, or an error with its line.
-func number[T int64 | float64](n T, err error) func(line []byte) (any, error) {
-	return func(line []byte) (any, error) {
-		if err != nil {
-			return nil, malformed(line)
-		}
-		return n, nil
+func malformedIf(err error, line []byte) error {
+	if err != nil {
+		return malformed(line)
 	}
+	return nil
 }
 
 func (p *parser) bulk(kind byte, length int) (any, error) {

@@ -3,8 +3,10 @@ package pipeline
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"os"
+	"runtime"
 	"sync"
 	"syscall"
 	"time"
@@ -41,18 +43,24 @@ type wire struct {
 
 // call are commands that a caller has sent together.
 type call struct {
-	commands []*redis.Cmd // nil once their caller has gone
+	commands []*redis.Cmd // empty once their caller has gone
 	left     int          // replies to come
 	size     int          // bytes
 	sent     time.Time
 	done     chan error // capacity 1
 }
 
+// calls are those whose callers have had their replies.
+var calls = sync.Pool{New: func() any { return &call{done: make(chan error, 1)} }}
+
 var (
-	errNoAnswer = errors.New("Redis does not answer") //nolint:staticcheck // a name
-	errRetired  = errors.New("the connection was replaced")
-	errUnasked  = errors.New("Redis has answered what nobody asked")
+	errRetired = errors.New("the connection was replaced")
+	errUnasked = errors.New("Redis has answered what nobody asked")
 )
+
+func noAnswer(timeout time.Duration) error {
+	return fmt.Errorf("Redis has not answered for %v", timeout) //nolint:staticcheck // a name
+}
 
 const (
 	// owedMost is how much may wait for replies before a caller no longer writes himself: he could be stuck in it
@@ -63,8 +71,9 @@ const (
 )
 
 // send sends commands and waits for their replies, until ctx ends. sent is false if the wire has ended before.
-func (w *wire) send(ctx context.Context, commands []*redis.Cmd) (sent bool, err error) {
-	c := &call{commands: commands, left: len(commands), sent: time.Now(), done: make(chan error, 1)}
+func (w *wire) send(ctx context.Context, began time.Time, commands []*redis.Cmd) (sent bool, err error) {
+	c := calls.Get().(*call)
+	c.commands, c.left, c.sent = append(c.commands[:0], commands...), len(commands), began
 	w.mu.Lock()
 	if w.err == nil && len(w.waiting) == 0 && !w.reading && c.sent.Sub(w.last) > unwatched {
 		w.deadline = true // first, because nobody can look at a socket whose deadline is over
@@ -99,19 +108,32 @@ func (w *wire) send(ctx context.Context, commands []*redis.Cmd) (sent bool, err 
 	if alone {
 		w.readFor(ctx, c)
 	}
+	if over, err := c.over(); over {
+		return true, err
+	}
 	select {
 	case err = <-c.done:
+		calls.Put(c)
 		return true, err
 	case <-ctx.Done():
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if over, err := c.over(); over {
+		return true, err
+	}
+	c.commands = nil
+	return true, context.Cause(ctx)
+}
+
+// over says whether a call has ended, and how.
+func (c *call) over() (over bool, err error) {
 	select {
 	case err = <-c.done:
+		calls.Put(c)
 		return true, err
 	default:
-		c.commands = nil
-		return true, context.Cause(ctx)
+		return false, nil
 	}
 }
 
@@ -121,6 +143,11 @@ func (w *wire) write() {
 		return
 	}
 	w.writing = true
+	if len(w.waiting) > 1 { // the callers whose replies have come together send their next commands together
+		w.mu.Unlock()
+		runtime.Gosched()
+		w.mu.Lock()
+	}
 	if w.owed <= owedMost {
 		w.writeOnce()
 	}
@@ -221,7 +248,7 @@ func (w *wire) overdue() {
 	}
 	end := w.waiting[0].sent.Add(w.timeout)
 	if !time.Now().Before(end) {
-		w.end(errNoAnswer)
+		w.end(noAnswer(w.timeout))
 		return
 	}
 	_ = w.conn.SetReadDeadline(end)
@@ -242,8 +269,8 @@ func (w *wire) deliver(in []byte) (taken int, err error) {
 			return taken, errUnasked
 		}
 		c := w.waiting[0]
-		if c.commands != nil {
-			answer(c.commands[len(c.commands)-c.left], value)
+		if n := len(c.commands); n > 0 {
+			answer(c.commands[n-c.left], value)
 		}
 		if c.left--; c.left == 0 {
 			w.waiting[0] = nil // which has its results

@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"testing"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -11,7 +12,7 @@ import (
 // A long reply comes whole, and leaves no long buffer behind.
 func TestLongReply(t *testing.T) {
 	t.Parallel()
-	conn, err := Dial(redistest.Start(t).Node(t))
+	conn, err := Dial(redistest.Start(t).Node(t), time.Minute)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -43,7 +44,7 @@ func TestLongReply(t *testing.T) {
 // Who sees no connection, and comes to dial one after another caller has, takes that.
 func TestOneConnectionForThoseWhoDialAfterOneAnother(t *testing.T) {
 	t.Parallel()
-	conn, err := Dial(redistest.Start(t).Node(t))
+	conn, err := Dial(redistest.Start(t).Node(t), time.Minute)
 	if err != nil {
 		t.Fatal(err)
 	}
