@@ -137,7 +137,7 @@ func (w *wire) write() {
 		runtime.Gosched()
 		w.mu.Lock()
 	}
-	if w.owed <= owedMost {
+	if w.owed <= owedMost && w.err == nil {
 		w.writeOnce()
 	}
 	if len(w.out) > 0 && w.err == nil && w.tasks.Go(w.writeOn) {
