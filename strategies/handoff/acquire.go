@@ -159,7 +159,7 @@ func (l *Locker) take(ctx context.Context, ln *line) (*lease, error) {
 // place is not queued and that no waiter uses it.
 func (l *Locker) queue(ctx context.Context, p *place, mode string) error {
 	began := time.Now()
-	ctx, done := patient(ctx)
+	ctx, done := patient(ctx, began)
 	defer done()
 	ln, doubtful := p.line, false
 	err := l.listen(ctx, ln)

@@ -7,6 +7,9 @@ import (
 	"github.com/lockbench/lockbench/strategies"
 )
 
+// Patience bounds a call.
+const Patience = patience
+
 // Scripts are the hashes of those that may give the lock to the next, or keep it.
 var Scripts = map[string]string{
 	"queue": queueScript.hash, "release": releaseScript.hash, "leave": leaveScript.hash,

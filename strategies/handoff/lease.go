@@ -142,7 +142,7 @@ func (t *Lease) Release(ctx context.Context) error {
 			}
 		}
 	}
-	alone := g.quiet && p == nil && len(ln.places) == 0 && l.redis.served.Load()
+	alone := g.quiet && len(ln.places) == 0 && l.redis.served.Load()
 	l.mu.Unlock()
 	if err := l.release(ctx, t, p, alone); err != nil {
 		return fmt.Errorf("release %q: %w", ln.key, indeterminate.Because(ctx, err))
@@ -175,11 +175,16 @@ func (l *Locker) release(ctx context.Context, t *Lease, p *place, alone bool) er
 				reply = int64(1)
 				return nil
 			}
+			bound, done := patient(ctx, sent)
+			defer done()
+			ctx = bound
 		}
 		reply, err = l.redis.run(ctx, releaseScript, &ln.names, &g.id, token, &entry)
 		if err != nil && entry != "" && !l.redis.passes(err) {
 			entry = ""
 			if !lost(err) { // Redis may have refused only to queue
+				ctx, done := patient(ctx, sent)
+				defer done()
 				reply, err = l.redis.run(ctx, releaseScript, &ln.names, &g.id, token, &entry)
 			}
 		}
@@ -234,9 +239,9 @@ const mostUnseen = 25 * time.Millisecond
 
 // see asks Redis whether the process still has a lease.
 func (l *Locker) see(ln *line, g *lease) {
-	ctx, cancel := patient(l.ctx)
-	defer cancel()
 	sent := time.Now()
+	ctx, cancel := patient(l.ctx, sent)
+	defer cancel()
 	owner, err := l.redis.owner(ctx, ln.lock)
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -1,12 +1,18 @@
 package handoff_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"math"
+	"net"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
+
+	"github.com/redis/go-redis/v9"
 
 	"github.com/lockbench/lockbench/internal/testkit/poll"
 	"github.com/lockbench/lockbench/internal/testkit/redistest"
@@ -299,4 +305,57 @@ func TestShortTTL(t *testing.T) {
 		}
 		trial.Release(t, lease)
 	})
+}
+
+// A call that sends a second command, because the first was not enough, takes no longer than patience for both.
+func TestTwoCommandsAreBoundedTogether(t *testing.T) {
+	release := func(held strategies.Lease) error { return held.Release(context.Background()) }
+	extend := func(held strategies.Lease) error {
+		return held.(strategies.Extender).Extend(context.Background(), time.Minute)
+	}
+	for _, c := range []struct {
+		first, answer, second string
+		call                  func(held strategies.Lease) error
+	}{
+		{"delifeq", ":0", "evalsha", release},
+		{"delifeq", "-ERR unknown command", "delex", release},
+		{"evalsha", "-NOSCRIPT", "eval", extend},
+	} {
+		t.Run(c.first+" and "+c.second, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var late atomic.Bool
+				dial := func(context.Context, string, string) (net.Conn, error) {
+					ours, theirs := net.Pipe()
+					answers := map[string]string{"hello": "-ERR unknown command", "ping": "+PONG", "set": "$-1"}
+					go func() {
+						buffer := make([]byte, 4096)
+						for n, err := theirs.Read(buffer); err == nil; n, err = theirs.Read(buffer) {
+							word := strings.Fields(string(buffer[:n]))[2]
+							answer := cmp.Or(answers[word], ":1")
+							if late.Load() && (word == c.first || word == c.second) {
+								time.Sleep(handoff.Patience * 3 / 4)
+								if word == c.first {
+									answer = c.answer
+								}
+							}
+							_, _ = theirs.Write([]byte(answer + "\r\n"))
+						}
+					}()
+					return ours, nil
+				}
+				options := &redis.UniversalOptions{Addrs: []string{"127.0.0.1:1"}, Dialer: dial, DisableIdentity: true}
+				p := open(t, options, "handoff:tokens=false", time.Minute)
+				trial.Release(t, p.Acquire(t, "key")) // by the script
+				held := p.Acquire(t, "key")
+				late.Store(true)
+				since := time.Now()
+				err := c.call(held)
+				if took := time.Since(since); took > handoff.Patience || err == nil {
+					t.Errorf("after %v: %v", took, err)
+				}
+				late.Store(false)
+				time.Sleep(handoff.Patience) // until the last answer
+			})
+		})
+	}
 }

@@ -23,9 +23,9 @@ import (
 // before a caller or its waiters get an error.
 const patience = 2 * time.Second
 
-// patient bounds what a step does by patience. What it ends, ends with errOutage.
-func patient(ctx context.Context) (context.Context, context.CancelFunc) {
-	return context.WithTimeoutCause(ctx, patience, errOutage)
+// patient bounds what a step does that began then by patience. What it ends, ends with errOutage.
+func patient(ctx context.Context, began time.Time) (context.Context, context.CancelFunc) {
+	return context.WithDeadlineCause(ctx, began.Add(patience), errOutage)
 }
 
 var errOutage = fmt.Errorf("Redis has not answered for %v", patience) //nolint:staticcheck // a name
@@ -63,6 +63,7 @@ func (n *node) run(ctx context.Context, s *script, on *names, args ...any) (repl
 // free releases a lock for which nobody waits, and says whether it did: somebody may wait, or the lock may not be the
 // caller's. It finds out whether the server has a command for that: Valkey 9 and Redis 8.4 do.
 func (n *node) free(ctx context.Context, on *names, id *string) (freed bool, err error) {
+	began := time.Now()
 	for way := n.way.Load(); ; way++ {
 		var reply any
 		switch way {
@@ -78,12 +79,18 @@ func (n *node) free(ctx context.Context, on *names, id *string) (freed bool, err
 			return reply == any(int64(1)), n.refused(on, err)
 		}
 		n.way.CompareAndSwap(way, way+1)
+		bound, done := patient(ctx, began)
+		defer done()
+		ctx = bound
 	}
 }
 
 // eval runs a script by EVALSHA, from its source if Redis does not know it.
 func (n *node) eval(ctx context.Context, s *script, on *names, evalsha []any) (reply any, err error) {
+	began := time.Now()
 	if reply, err = n.do(ctx, evalsha...); err != nil && says(err, "NOSCRIPT") {
+		ctx, done := patient(ctx, began)
+		defer done()
 		reply, err = n.do(ctx, slices.Concat([]any{"eval", &s.source}, evalsha[2:])...)
 	}
 	return reply, n.refused(on, err)
@@ -258,12 +265,13 @@ func (r *retry) wait(ctx context.Context) bool {
 // persist tries again what ended without an answer, and what Redis may run soon, for patience, and until ctx ends or
 // the Locker is closed. doubtful means that Redis may have carried out a try that it did not answer.
 func (l *Locker) persist(ctx context.Context, try func(context.Context) error) (doubtful bool, err error) {
-	// The pipeline ends the first try, which seldom fails: a context of its own would cost as much as the rest.
-	end := time.Now().Add(patience)
+	// The pipeline ends the first command, which seldom fails: a context of its own would cost as much as the rest. A
+	// try that sends another one bounds that by the same time.
+	began := time.Now()
 	if err = try(ctx); err == nil {
 		return false, nil
 	}
-	ctx, done := context.WithDeadlineCause(ctx, end, errOutage)
+	ctx, done := patient(ctx, began)
 	defer done()
 	for r := (retry{}); ; err = try(ctx) {
 		doubtful = doubtful || lost(err)

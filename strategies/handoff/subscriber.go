@@ -408,7 +408,7 @@ func (p *place) arrive(token int64, since, until time.Time, sure bool) {
 
 // confirm asks Redis whether the process has a lease.
 func (l *Locker) confirm(ln *line, g *lease) {
-	ctx, cancel := patient(l.ctx)
+	ctx, cancel := patient(l.ctx, time.Now())
 	defer cancel()
 	since := time.Now()
 	clock, err := l.extend(ctx, ln, g.id, ln.ttl)

@@ -36,6 +36,7 @@ type Conn struct {
 	known   atomic.Bool    // go-redis knows the cluster's servers
 	limiter redis.Limiter  // may be nil
 	timeout time.Duration  // for an answer, and for a connection
+	most    time.Duration  // for a Send
 	tasks   background.Group
 	wires   sync.WaitGroup  // that have not ended
 	life    context.Context // of dials
@@ -71,12 +72,12 @@ const (
 )
 
 // Dial returns the Conn of a node. It does not talk to Redis yet. The caller closes it. A Send takes no longer than
-// most, which is less than the client's ReadTimeout if that is longer.
+// most. An answer, and a connection, take no longer than the client's ReadTimeout either.
 func Dial(node goredis.Node, most time.Duration) (*Conn, error) {
 	if _, err := goredis.NodeOf(node.Client); err != nil {
 		return nil, err
 	}
-	c := &Conn{node: node, timeout: 3 * time.Second, lines: map[string]*line{}} // go-redis's default
+	c := &Conn{node: node, timeout: 3 * time.Second, most: most, lines: map[string]*line{}} // go-redis's default
 	if t := node.ReadTimeout(); t > 0 {
 		c.timeout = t
 	}
@@ -129,8 +130,9 @@ var errClosed = errors.New("the pipeline is closed")
 
 // Send writes commands one after the other, perhaps with those of other callers in between,
 // and returns when all are answered: each then has its own result or error. After an error of Send they
-// have none. It returns one if ctx ends before, if the Conn's time for an answer is over, or if the connection breaks: Redis may have carried the commands out, or may still do so. If ctx had ended before the call, the
-// error is ctx's own; if no connection could be made, it is a *net.OpError of a dial; nothing has been sent then.
+// have none. It returns one if ctx or the Conn's time ends before, or if the connection breaks: Redis may have carried
+// the commands out, or may still do so. If ctx had ended before the call, the error is ctx's own; if no connection
+// could be made, it is a *net.OpError of a dial; nothing has been sent then.
 //
 // A command of a later Send for the same key comes after them, unless the connection broke.
 func (c *Conn) Send(ctx context.Context, commands ...*redis.Cmd) (err error) {
@@ -159,7 +161,12 @@ func (c *Conn) Send(ctx context.Context, commands ...*redis.Cmd) (err error) {
 		if err != nil {
 			return err
 		}
-		sent, err := w.send(ctx, began, commands)
+		if time.Since(began) > unwatched { // it had to wait for the connection: others on it have more time left
+			bound, cancel := c.within(ctx, began, c.most)
+			defer cancel()
+			ctx = bound
+		}
+		sent, err := w.send(ctx, commands)
 		switch {
 		case !sent:
 			l.wire.CompareAndSwap(w, nil)
@@ -199,15 +206,21 @@ func (c *Conn) follow(ctx context.Context, began time.Time, commands []*redis.Cm
 	}
 }
 
-// within bounds what go-redis does by the end of the Send that began then.
-func (c *Conn) within(ctx context.Context, began time.Time) (context.Context, context.CancelFunc) {
-	return context.WithDeadlineCause(ctx, began.Add(c.timeout), noAnswer(c.timeout))
+// within bounds what a Send does that began then.
+func (c *Conn) within(ctx context.Context, began time.Time, most time.Duration) (context.Context, context.CancelFunc) {
+	return context.WithDeadlineCause(ctx, began.Add(most), noAnswer(most))
+}
+
+// undialled is the error of a ctx that has ended before there was a connection.
+func undialled(ctx context.Context, err error) error {
+	err = fmt.Errorf("%w: %w", context.Cause(ctx), cmp.Or(err, errDialling))
+	return &net.OpError{Op: "dial", Net: "redis", Err: opaque{err}}
 }
 
 // process has the node's own client send a command, which gets its result or error, until ctx ends: go-redis may not
 // look at that.
 func (c *Conn) process(ctx context.Context, began time.Time, command *redis.Cmd) {
-	ctx, cancel := c.within(ctx, began)
+	ctx, cancel := c.within(ctx, began, c.most)
 	defer cancel()
 	own := redis.NewCmd(ctx, valuesOf(command.Args())...)
 	over := make(chan error, 1)
@@ -226,7 +239,7 @@ func (c *Conn) wire(ctx context.Context, began time.Time, l *line, command *redi
 	if w := l.wire.Load(); w != nil {
 		return w, nil
 	}
-	wait, cancel := c.within(ctx, began)
+	wait, cancel := c.within(ctx, began, c.timeout)
 	defer cancel()
 	for next := firstPause; ; next = min(2*next, lastPause) {
 		err := c.connect(wait, l)
@@ -237,8 +250,7 @@ func (c *Conn) wire(ctx context.Context, began time.Time, l *line, command *redi
 			return nil, err
 		}
 		if !pause.Plain(wait.Done(), next) {
-			err = fmt.Errorf("%w: %w", context.Cause(wait), cmp.Or(err, errDialling))
-			return nil, &net.OpError{Op: "dial", Net: "redis", Err: opaque{err}}
+			return nil, undialled(wait, err)
 		}
 		if c.cluster != nil { // another may have the server's slots by now
 			goredis.ReloadState(wait, c.cluster)
@@ -287,7 +299,7 @@ func (c *Conn) master(ctx context.Context, command *redis.Cmd) (goredis.Client, 
 	if c.known.Load() {
 		return find()
 	}
-	ctx, cancel := context.WithTimeout(ctx, c.timeout)
+	ctx, cancel := c.within(ctx, time.Now(), c.most)
 	defer cancel()
 	var server goredis.Client
 	var err error
@@ -299,7 +311,7 @@ func (c *Conn) master(ctx context.Context, command *redis.Cmd) (goredis.Client, 
 	case <-over:
 		return server, err
 	case <-ctx.Done():
-		return nil, ctx.Err()
+		return nil, undialled(ctx, nil)
 	}
 }
 

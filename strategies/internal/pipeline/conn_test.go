@@ -145,10 +145,11 @@ func TestCloseAfterRedial(t *testing.T) {
 func TestClusterThatStandsStill(t *testing.T) {
 	t.Parallel()
 	top := redistest.StartTopology(t, "cluster:3")
-	client := open(t, with(t, top.Nodes(t)[0], func(o *redis.UniversalOptions) {
+	node := with(t, top.Nodes(t)[0], func(o *redis.UniversalOptions) {
 		o.ContextTimeoutEnabled = false
 		o.ReadTimeout = 2 * time.Second
-	}))
+	})
+	client := open(t, node)
 	for i := range 3 {
 		top.Pause(i)
 		defer top.Resume(i)
@@ -162,6 +163,15 @@ func TestClusterThatStandsStill(t *testing.T) {
 	}
 	if !errors.Is(err, context.DeadlineExceeded) || indeterminate.MayHaveRun(err) {
 		t.Errorf("it ended with %v", err)
+	}
+	conn, err := pipeline.Dial(node, 50*time.Millisecond)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	err = conn.Send(t.Context(), redis.NewCmd(t.Context(), "get", "key"))
+	if err == nil || errors.Is(err, context.DeadlineExceeded) || indeterminate.MayHaveRun(err) {
+		t.Errorf("without a context that ends it ended with %v", err)
 	}
 }
 

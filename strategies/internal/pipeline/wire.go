@@ -39,6 +39,8 @@ type wire struct {
 	err      error
 
 	in []byte // read, and not parsed; belongs to the reader
+
+	calls sync.Pool // those whose callers have had their replies
 }
 
 // call are commands that a caller has sent together.
@@ -49,9 +51,6 @@ type call struct {
 	sent     time.Time
 	done     chan error // capacity 1
 }
-
-// calls are those whose callers have had their replies.
-var calls = sync.Pool{New: func() any { return &call{done: make(chan error, 1)} }}
 
 var (
 	errRetired = errors.New("the connection was replaced")
@@ -71,9 +70,12 @@ const (
 )
 
 // send sends commands and waits for their replies, until ctx ends. sent is false if the wire has ended before.
-func (w *wire) send(ctx context.Context, began time.Time, commands []*redis.Cmd) (sent bool, err error) {
-	c := calls.Get().(*call)
-	c.commands, c.left, c.sent = append(c.commands[:0], commands...), len(commands), began
+func (w *wire) send(ctx context.Context, commands []*redis.Cmd) (sent bool, err error) {
+	c, _ := w.calls.Get().(*call)
+	if c == nil {
+		c = &call{done: make(chan error, 1)}
+	}
+	c.commands, c.left, c.sent = append(c.commands[:0], commands...), len(commands), time.Now()
 	w.mu.Lock()
 	if w.err == nil && len(w.waiting) == 0 && !w.reading && c.sent.Sub(w.last) > unwatched {
 		w.deadline = true // first, because nobody can look at a socket whose deadline is over
@@ -108,33 +110,20 @@ func (w *wire) send(ctx context.Context, began time.Time, commands []*redis.Cmd)
 	if alone {
 		w.readFor(ctx, c)
 	}
-	if over, err := c.over(); over {
-		return true, err
-	}
 	select {
 	case err = <-c.done:
-		calls.Put(c)
-		return true, err
 	case <-ctx.Done():
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		select {
+		case err = <-c.done:
+		default:
+			c.commands = nil
+			return true, context.Cause(ctx)
+		}
 	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if over, err := c.over(); over {
-		return true, err
-	}
-	c.commands = nil
-	return true, context.Cause(ctx)
-}
-
-// over says whether a call has ended, and how.
-func (c *call) over() (over bool, err error) {
-	select {
-	case err = <-c.done:
-		calls.Put(c)
-		return true, err
-	default:
-		return false, nil
-	}
+	w.calls.Put(c)
+	return true, err
 }
 
 // write sends the queued commands, unless another goroutine is sending. The caller has the mutex.
@@ -148,7 +137,7 @@ func (w *wire) write() {
 		runtime.Gosched()
 		w.mu.Lock()
 	}
-	if w.owed <= owedMost {
+	if w.owed <= owedMost && w.err == nil {
 		w.writeOnce()
 	}
 	if len(w.out) > 0 && w.err == nil && w.tasks.Go(w.writeOn) {
