@@ -28,8 +28,8 @@ func (l *Leases) Packed() results.Leases {
 // they were held is known only later.
 func (k *Key) Follow(to *Leases, number int) { k.leases, k.number = to, number }
 
-// follow records a lease that its holder is about to release. If the lease does not say how long it is valid, it may have
-// been granted right after its holder asked, and be returned long after that by a process that stood still.
+// follow records a lease that its holder is about to release. If the lease does not say how long it is valid, it may
+// have been granted right after its holder asked, and be returned long after that by a process that stood still.
 func (k *Key) follow(h holder) {
 	if k.leases == nil {
 		return
