@@ -110,8 +110,8 @@ func (r *Run) compare(parts []Run, s Strategy) (why string) {
 // place returns the leases of all generators by the server's clock. why says why not all that matters can be seen in
 // them; "" if it can.
 func (r *Run) place(parts []Run) (all []placed, why string) {
-	long := 0
 	for i, p := range parts {
+		begun, long := len(all), 0
 		if p.Record.Leases == nil {
 			return nil, "not all leases are known"
 		}
@@ -130,11 +130,11 @@ func (r *Run) place(parts []Run) (all []placed, why string) {
 			lease.From, lease.Until = lease.From+opened, lease.Until+opened
 			all = append(all, placed{lease, i, exact})
 		}
+		if 2*long < len(all)-begun {
+			why = "most holds are shorter than the uncertainty of the generators' clocks"
+		}
 	}
-	if 2*long < len(all) {
-		return all, "most holds are shorter than the uncertainty of the generators' clocks"
-	}
-	return all, ""
+	return all, why
 }
 
 // edge is an instant at which a client of a generator begins or ceases to hold a key for certain.
@@ -173,6 +173,7 @@ func (r *Run) overlaps(all []placed, generators, capacity int) (count int64) {
 }
 
 // regressed counts the tokens that two generators got, or that were smaller than that of a lease that had ended before.
+// Who got a lease too late to hold it, since the process stood still, may have been overtaken.
 func regressed(all []placed) (count int64) {
 	all = slices.DeleteFunc(all, func(l placed) bool { return !l.Fenced })
 	slices.SortFunc(all, func(a, b placed) int {
@@ -181,7 +182,7 @@ func regressed(all []placed) (count int64) {
 	for i := 1; i < len(all); i++ {
 		a, b := all[i-1], all[i]
 		if a.Key == b.Key && a.generator != b.generator &&
-			(a.Token == b.Token || a.From-a.exact > b.Until+b.exact) {
+			(a.Token == b.Token || a.From-a.exact > b.Until+b.exact && a.Until-a.exact > b.From+b.exact) {
 			count++
 		}
 	}

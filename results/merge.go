@@ -124,11 +124,13 @@ func add(parts []Generated, like Run) (sum Run, recorded []Run) {
 			sum.Labels[i] += fmt.Sprintf(" in %d of %d generators", len(of), len(recorded))
 		}
 	}
-	if other := elsewhere(parts); other != "" {
+	other := elsewhere(parts)
+	if other != "" {
 		sum.Invalid = append(sum.Invalid, other+" measured other servers")
 	}
-	if len(missing) > 0 { // nobody recorded its leases, nor its increments of the counters
+	if other != "" || len(missing) > 0 { // another lock, or nobody recorded its leases and increments
 		sum.Record.Counted, recorded = nil, append(recorded, Run{})
+		sum.Record.Generators = int64(len(parts))
 	}
 	sum.Started = opened
 	sum.Invalid = append(sum.Invalid, missing...)

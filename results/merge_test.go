@@ -162,8 +162,8 @@ func TestMissingRecord(t *testing.T) {
 		if diff := cmp.Diff(want[i], run.Invalid); diff != "" {
 			t.Errorf("run %d (-want +got):\n%s", i, diff)
 		}
-		if lost := run.Safety.LostUpdates; lost != nil {
-			t.Errorf("run %d: %d updates lost, although increments are missing", i, *lost)
+		if lost := run.Safety.LostUpdates; lost != nil || run.Record.Generators != 3 {
+			t.Errorf("run %d: %v updates lost, although increments are missing of %d", i, lost, run.Record.Generators)
 		}
 	}
 	if len(r.Runs) != 2 || r.Error != "b died; c was stopped" || len(r.Generators) != 2 {
@@ -270,8 +270,12 @@ func TestOrderOfNodes(t *testing.T) {
 		t.Error(run.Invalid)
 	}
 	b.Shared.RedisRuns[0] = "4"
-	if merged(t, a, b).Runs[0].Valid() {
-		t.Error("a generator measured another node, and the run is valid")
+	for _, part := range []results.Generated{a, b} {
+		part.Runs[0].Record.Generators, part.Runs[0].Record.Leases = 1, leases([4]int64{0, 0, 1e6})
+	}
+	if run := merged(t, a, b).Runs[0]; run.Valid() || run.Safety.Broken != nil {
+		t.Errorf("a generator measured another node: the run is valid or not %q, and broke %q", run.Invalid,
+			run.Safety.Broken)
 	}
 }
 
@@ -350,6 +354,10 @@ func TestLeasesOfGenerators(t *testing.T) {
 		"a token of another key": {
 			leases([4]int64{0, 20000, 21000, 7}), leases([4]int64{1, 1500, 2000, 7}), 1, none, "",
 		},
+		"a token that came too late": {
+			leases([4]int64{0, 20000, 21000, 7}), leases([4]int64{0, 9000, -100, 6}, [4]int64{0, 5000, 6000, 8}),
+			1, none, "",
+		},
 		"tokens in perhaps the other order": {
 			leases([4]int64{0, 20000, 21000, 7}), leases([4]int64{0, 1085, 2000, 6}), 1, none, "",
 		},
@@ -359,6 +367,10 @@ func TestLeasesOfGenerators(t *testing.T) {
 		"short holds, and a long one together with another": {
 			leases([4]int64{0, 20000, 21000}, [4]int64{0, 22000, 22001}, [4]int64{0, 22001, 22002}),
 			leases([4]int64{0, 0, 900}, [4]int64{0, 2010, 2011}), 1, found{1, 2, 0, 900 - 2*43}, "holds are shorter",
+		},
+		"short holds of one generator": {
+			leases([4]int64{0, 20000, 20001}), leases([4]int64{0, 1500, 1900}, [4]int64{0, 1900, 2900}), 1, none,
+			"holds are shorter",
 		},
 		"not recorded": {leases([4]int64{0, 20000, 21000}), nil, 1, none, "not all leases are known"},
 		"damaged":      {leases([4]int64{0, 20000, 21000}), results.Leases{0, 0xff}, 1, none, "damaged"},

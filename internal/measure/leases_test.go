@@ -18,18 +18,22 @@ func TestLeases(t *testing.T) {
 	recorded := &Leases{}
 	key := NewKey(window, 1, 10*time.Millisecond, 0)
 	key.Follow(recorded, 3)
+	waited := time.Duration(0)
 	hold := func(from, until time.Duration, lease strategies.Lease) {
 		w := NewWaiter(0)
-		key.Arrive(w, int64(from), int64(from))
+		key.Arrive(w, int64(from-waited), int64(from-waited))
 		key.Enter(w, int64(from), lease)
 		key.Exit(w, int64(until))
 	}
 	hold(990*time.Millisecond, 995*time.Millisecond, plain{})
 	hold(1001*time.Millisecond, 1004*time.Millisecond, fenced{token: 7})
 	hold(1005*time.Millisecond, 1020*time.Millisecond, fenced{token: -8})
+	waited = 9 * time.Millisecond
+	hold(1030*time.Millisecond, 1034*time.Millisecond, plain{})
 	want := []results.Lease{
 		{Key: 3, From: -10000, Until: -5000}, {Key: 3, From: 1000, Until: 4000, Fenced: true, Token: 7},
 		{Key: 3, From: 5000, Until: 15000, Fenced: true, Token: -8},
+		{Key: 3, From: 30000, Until: 31000},
 	}
 	var got []results.Lease
 	for lease, err := range recorded.Packed().All() {

@@ -229,6 +229,9 @@ var cases = []struct {
 		}
 		r.Runs[0].Labels = append(r.Runs[0].Labels, "other CPU 9.5%", results.PartOfASession)
 	}},
+	{"labels of generators", 1, func(r *results.Report) {
+		r.Runs[0].Labels = []string{"other CPU 78% in generator 0", "other CPU 79% in generator 1"}
+	}},
 	{"labels of one point of a sweep", 0, func(r *results.Report) {
 		r.Runs[0].Labels, r.Runs[2].Labels = []string{"redis-bound"}, []string{"redis-bound"}
 		r.Runs[3].Labels = []string{"redis-bound"}

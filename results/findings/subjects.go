@@ -118,8 +118,18 @@ func collect(s results.Summary, of func(results.Run) []string) (all []string, n 
 	return all, n
 }
 
-// inText matches the figures in a text, and ranges of figures.
-var inText = regexp.MustCompile(`\d+(\.\d+)?(–\d+(\.\d+)?)?`)
+// inText matches the figures in a text, ranges of figures, and names of generators.
+var inText = regexp.MustCompile(`(generator )?\d+(\.\d+)?(–\d+(\.\d+)?)?`)
+
+// kindOf returns what texts have in common that differ only in their figures.
+func kindOf(text string) string {
+	return inText.ReplaceAllStringFunc(text, func(found string) string {
+		if strings.HasPrefix(found, "generator ") {
+			return found
+		}
+		return "#"
+	})
+}
 
 // group is a set of texts that differ only in their figures.
 type group struct {
@@ -132,7 +142,7 @@ func alike(texts []string) []group {
 	var groups []group
 	known := map[string]int{}
 	for i, text := range texts {
-		kind := inText.ReplaceAllString(text, "#")
+		kind := kindOf(text)
 		at, before := known[kind]
 		if !before {
 			at = len(groups)
@@ -154,7 +164,7 @@ func Alike(all []Finding) (joined []Finding, members [][]int) {
 	known := map[string]int{}
 	for i, f := range all {
 		texts = append(texts, f.Text)
-		kind := fmt.Sprintf("%q %q %s", f.Sort, f.Strategies, inText.ReplaceAllString(f.Text, "#"))
+		kind := fmt.Sprintf("%q %q %s", f.Sort, f.Strategies, kindOf(f.Text))
 		at, before := known[kind]
 		if !before {
 			at = len(joined)

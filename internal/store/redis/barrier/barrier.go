@@ -468,7 +468,7 @@ func (m *Member) now(ctx context.Context) (here, server time.Time, trip time.Dur
 			return here, server, trip, fmt.Errorf("look for the server of the session: %w", err)
 		}
 	}
-	for i := range 20 {
+	for i, begun := 0, time.Now(); i < 5 || i < 20 && time.Since(begun) < Lead/10; i++ { // well within Lead
 		before := time.Now()
 		at, err := client.Time(ctx).Result()
 		if err != nil {
