@@ -213,14 +213,14 @@ func (t *together) onServersClock(ctx context.Context, run *results.Run) {
 	run.Started = t.start.Server.Add(run.Started.Sub(t.start.Here))
 	uncertainty, err := t.Uncertainty(ctx, t.start)
 	run.Record.UncertaintyNS = int64(uncertainty)
-	if err != nil || len(run.Record.Leases) > mostLeases/len(t.records) {
+	if err != nil || len(run.Record.Leases) > mostLeaseBytes/len(t.records) {
 		run.Record.Leases = nil
 	}
 }
 
-// mostLeases limits the leases of all generators in a run, in bytes: some six a lease. One that had more than its part
-// passes on none, since records must fit into Redis, and three generators keep those of all runs.
-const mostLeases = 8 << 20
+// mostLeaseBytes limits the packed leases of all generators in a run: some six bytes a lease. One that had more than its
+// part passes on none, since records must fit into Redis, and three generators keep those of all runs.
+const mostLeaseBytes = 8 << 20
 
 // mostReport limits a record that was decompressed.
 const mostReport = 256 << 20
