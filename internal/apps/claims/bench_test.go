@@ -11,7 +11,7 @@ import (
 	"github.com/lockbench/lockbench"
 	"github.com/lockbench/lockbench/results"
 	"github.com/lockbench/lockbench/strategies"
-	_ "github.com/lockbench/lockbench/strategies/all"
+	_ "github.com/lockbench/lockbench/strategies/all/goredis"
 )
 
 // pretended carries every command line out as two rounds of as many acquisitions

@@ -12,7 +12,7 @@ import (
 	"github.com/lockbench/lockbench"
 	"github.com/lockbench/lockbench/internal/apps/document"
 	"github.com/lockbench/lockbench/internal/testkit/redistest"
-	_ "github.com/lockbench/lockbench/strategies/all"
+	_ "github.com/lockbench/lockbench/strategies/all/goredis"
 )
 
 func TestAnInterruptIsAnError(t *testing.T) {

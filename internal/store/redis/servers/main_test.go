@@ -14,7 +14,6 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/lockbench/lockbench/internal/launch"
-	"github.com/lockbench/lockbench/internal/launch/containers"
 	"github.com/lockbench/lockbench/internal/store"
 	"github.com/lockbench/lockbench/results"
 	"github.com/lockbench/lockbench/strategies"
@@ -35,7 +34,6 @@ func init() {
 // late that its pool has been closed.
 func TestMain(m *testing.M) {
 	Quiet()
-	containers.Quiet()
 	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/redis/go-redis/v9/internal/pool.(*ConnPool).tryDial"))
 }
 
