@@ -17,13 +17,6 @@ import (
 	"github.com/lockbench/lockbench/strategies/postgres"
 )
 
-func TestModesAreNotMixed(t *testing.T) {
-	if _, err := strategies.ParseVariants("postgres:mode=row+postgres"); err == nil ||
-		!strings.Contains(err.Error(), "do not share a lock") {
-		t.Errorf("the error is %v", err)
-	}
-}
-
 // The holder's session is the lease: when it ends, the next waiter gets the lock, and the holder's release says so.
 func TestTheEndOfASessionIsTheEndOfItsLease(t *testing.T) {
 	each(t, func(t *testing.T, options postgres.Options) {
