@@ -19,15 +19,15 @@ import (
 	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/strategies/goredis"
 	"github.com/lockbench/lockbench/strategies/handoff"
+	"github.com/lockbench/lockbench/strategies/peers"
 	"github.com/lockbench/lockbench/strategies/polled"
 	"github.com/lockbench/lockbench/strategies/redisson"
-	"github.com/lockbench/lockbench/strategies/redlock"
 )
 
 // A sweep knows what their keys are called.
 func init() {
 	strategies.RegisterStrategy(append(polled.Strategies(), redisson.Strategies()...)...)
-	strategies.RegisterStrategy(handoff.Strategy(), redlock.Strategy())
+	strategies.RegisterStrategy(append(peers.Strategies(), handoff.Strategy())...)
 }
 
 // go-redis looks every second whether a dead server is back, and notices that
