@@ -140,7 +140,7 @@ func TestWaitForRedis(t *testing.T) {
 
 // Where nobody listens the transport's error can be found.
 func TestWaitForNobody(t *testing.T) {
-	onEvery(t, "127.0.0.1:1", brief, func(t *testing.T, locker *lock.Locker) {
+	onEvery(t, "127.0.0.1:1", time.Minute, func(t *testing.T, locker *lock.Locker) {
 		_, err := locker.Acquire(t.Context(), "key", lock.Wait(time.Minute))
 		refused := errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, lock.ErrNoQuorum)
 		if !refused || errors.Is(err, lock.ErrHeld) {
