@@ -12,7 +12,7 @@ LOOKS ?= 100
 PLAIN_CODE := html/template net/http text/template/... go.yaml.in/... go.opentelemetry.io/... \
 	$(addprefix github.com/,$(addsuffix /...,felixge moby olekukonko prometheus spf13 stretchr testcontainers) \
 	$(addprefix lockbench/lockbench/,command internal/apps/check internal/layout internal/store/redis results/findings \
-	results/html results/render strategies/locktest))
+	results/html results/render internal/testkit/redistest strategies/internal/trial strategies/locktest/...))
 ifeq ($(MAKELEVEL),0) # a user's own flags come last, so they win
 export GOFLAGS := '-toolexec=env GOGC=400' -gcflags=all=-dwarf=false \
 	$(foreach p,$(PLAIN_CODE),'-gcflags=$p=-l -dwarf=false') -ldflags=-w $(shell $(GO) env GOFLAGS)
@@ -41,7 +41,9 @@ RACED     = ./internal/engine ./internal/measure ./internal/launch ./internal/pa
 CORES    := $(shell getconf _NPROCESSORS_ONLN 2>/dev/null || echo 1)
 PACKAGES := $(shell test $(CORES) -gt 6 && echo $(CORES) || echo 6)
 SLOW     := ./strategies/handoff ./command ./internal/engine . ./strategies/locktest ./strategies/redisson ./strategies/redlock ./internal/store/redis/servers # begun first, so that no core idles in the end
-OTHERS    = /((internal/store|strategies)/(etcd|postgres|zookeeper)|stores)$$
+OTHERS    = /((internal/store|strategies)/(etcd|postgres|zookeeper)|gozk|stores|rueidislock|containers)$$
+# What no test needs, such as drivers/go, is compiled by make lint.
+TESTED    = {{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}{{end}}
 
 # What make languages measures and checks.
 ONENODE   := 'exec:redis-py,exec:redis-py --sleep 0.01,exec:redis-py-asyncio,exec:python-redis-lock,exec:aioredlock,exec:redlock,exec:redis-semaphore,exec:redisson,exec:redisson fair,exec:redisson fenced,exec:redisson spin,exec:redisson semaphore,exec:go pubsub,exec:noop-python,exec:noop-node,exec:redisson noop,exec:go noop'
@@ -60,6 +62,9 @@ CHROMIUM ?= $(shell for c in chromium chromium-browser google-chrome; do command
 SERVER := $(shell command -v redis-server || command -v valkey-server)
 ifeq ($(SERVER),)
 export GOFLAGS := $(GOFLAGS) -tags=containers
+else
+# No client but go-redis is compiled.
+REDISONLY := -tags=redisonly
 endif
 
 # A program with the race detector sleeps for a second before it ends, and the tests of the
@@ -108,13 +113,15 @@ demo: ## the main job: six strategies, 500 clients, 36 s and compiling
 	@! bin/lockbench version | grep -q redisonly || \
 		echo "make demo: bin/lockbench was built with -tags redisonly, without etcd, PostgreSQL, ZooKeeper, containers and rueidislock: make build adds them" >&2
 
-test: redis stores ## every test that an ordinary change may break
-	$(GO) test $(PLAIN) -p $(PACKAGES) -timeout 20m $(SLOW) $$($(GO) list ./... | grep -vE '$(OTHERS)')
+test: redis $(if $(REDISONLY),,stores) ## every test that an ordinary change may break
+	$(GO) test $(PLAIN) $(REDISONLY) -p $(PACKAGES) -timeout 20m $(SLOW) $$($(GO) list $(REDISONLY) -f "$(TESTED)" ./... | grep -vE '$(OTHERS)')
+	@echo "make test: left to make others: etcd, PostgreSQL, ZooKeeper, rueidislock, containers, and pages that list all strategies" >&2
 
 others: redis stores examples deploy $(if $(and $(CHROMIUM),$(shell command -v npm)),browser,unseen) ## the tests of locks on other stores, of other libraries' locks in all variants, and make examples and browser
 	$(GO) test $(PLAIN) -p 3 -timeout 20m $$($(GO) list ./... | grep -E '$(OTHERS)')
-	LOCKBENCH_CONFORM=variants $(GO) test $(PLAIN) -timeout 20m ./strategies/peers ./strategies/locktest
-	LOCKBENCH_CONFORM=variants $(GO) test $(PLAIN) -run '^(TestAUsersServer.*|TestRights)$$' ./command ./strategies/all
+	LOCKBENCH_CONFORM=variants $(GO) test $(PLAIN) -timeout 20m ./strategies/peers/... ./strategies/locktest ./strategies/all
+	files=$$(grep -rlx '//go:build !redisonly' --include=*_test.go .) && LOCKBENCH_CONFORM=variants $(GO) test $(PLAIN) -run \
+		"^(TestAUsersServer.*|TestBadInputs|TestExamplesOfThePagesRun$$(sed -n 's/^func \(Test[^(]*\).*/|\1/p' $$files | tr -d '\n'))$$" $$(dirname $$files | sort -u)
 	docker/setup.sh prometheus && LOCKBENCH_CONFORM=variants $(GO) test $(PLAIN) -v -run '^TestPrometheus$$' ./command
 	LOCKBENCH_CONFORM=variants $(GO) test $(PLAIN) -v -run '^TestLocksAreSharedWithALiveRedisson$$' ./internal/driver # after make drivers
 

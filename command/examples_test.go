@@ -27,6 +27,8 @@ func TestExamplesOfThePagesRun(t *testing.T) {
 			}
 			variables, args := shellWords(line)
 			switch {
+			case leftOut(buildTags(), line) != "":
+				continue // make others tries it
 			case len(args) == 0 || strings.HasPrefix(args[0], "-"):
 				args = append(args, "--dry-run")
 			case args[0] != "list":

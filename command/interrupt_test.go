@@ -533,15 +533,6 @@ func calls(t *testing.T, admin goredis.Client) int64 {
 	return n
 }
 
-// What to do about an error of etcd's is said once, and not with Redis's addresses.
-func TestTheNextStepIsEtcds(t *testing.T) {
-	code, _, said := run(t, "-s", "etcd", "-u", "etcds://"+openedAsProcess(t, "etcd").Describe().Address)
-	if code != command.ExitUnreachable || strings.Count(said, "etcd:// instead of etcds://") != 1 ||
-		strings.Contains(said, "redis://") {
-		t.Errorf("exit code %d, said: %s", code, said)
-	}
-}
-
 // TestSoak runs every strategy for as long as LOCKBENCH_SOAK says, with 500 and
 // with 10,000 clients: nothing may break, nothing may be left behind.
 func TestSoak(t *testing.T) {

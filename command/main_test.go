@@ -20,7 +20,6 @@ import (
 	"github.com/lockbench/lockbench/internal/testkit/drive"
 	"github.com/lockbench/lockbench/internal/testkit/redistest"
 	"github.com/lockbench/lockbench/results"
-	_ "github.com/lockbench/lockbench/stores"
 	"github.com/lockbench/lockbench/strategies"
 	_ "github.com/lockbench/lockbench/strategies/all"
 )
@@ -94,14 +93,18 @@ type stubborn struct{ liar }
 
 func (stubborn) Acquire(context.Context, string) (strategies.Lease, error) { select {} }
 
-func TestScripts(t *testing.T) {
+func TestScripts(t *testing.T) { scripts(t, "testdata/script") }
+
+// scripts runs those of a folder.
+func scripts(t *testing.T, folder string) {
+	t.Helper()
 	redis := redistest.Start(t)
 	peers, err := filepath.Abs("../internal/apps/claims/data/peers")
 	if err != nil {
 		t.Fatal(err)
 	}
 	testscript.Run(t, testscript.Params{
-		Dir:                 "testdata/script",
+		Dir:                 folder,
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
 		Setup: func(env *testscript.Env) error {

@@ -1,3 +1,5 @@
+//go:build !redisonly
+
 // Package docker has lockbench start servers in containers, by testcontainers. Who measures
 // on servers of his own, or on processes that lockbench starts, does without it and
 // compiles no client for containers:

@@ -31,7 +31,7 @@ func TestAMixedStrategyPromisesWhatBothDo(t *testing.T) {
 
 func TestLocksOfOtherKeysAreNotMixed(t *testing.T) {
 	for _, names := range []string{
-		"pubsub+spin", "blpop:one-key=true+blpop", "postgres:mode=row+postgres", "semaphore+pubsub",
+		"pubsub+spin", "blpop:one-key=true+blpop", "semaphore+pubsub",
 	} {
 		if _, err := strategies.ParseVariants(names); err == nil {
 			t.Errorf("%s are said to share a lock", names)

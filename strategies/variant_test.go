@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/lockbench/lockbench/strategies"
-	_ "github.com/lockbench/lockbench/strategies/all"
+	_ "github.com/lockbench/lockbench/strategies/all/goredis"
 )
 
 func names(variants []strategies.Variant) []string {

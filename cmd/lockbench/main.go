@@ -6,7 +6,7 @@ import (
 	"os"
 
 	"github.com/lockbench/lockbench/command"
-	_ "github.com/lockbench/lockbench/strategies/all/goredis"
+	_ "github.com/lockbench/lockbench/strategies/all"
 )
 
 func main() {

@@ -5,7 +5,6 @@ package main
 import (
 	"github.com/lockbench/lockbench/docker"
 	_ "github.com/lockbench/lockbench/stores"
-	_ "github.com/lockbench/lockbench/strategies/all"
 )
 
 // What a lock in Redis on a server of this machine does not need is 40 % of what is compiled. make demo leaves it out

@@ -3,15 +3,4 @@
 //	import _ "github.com/lockbench/lockbench/strategies/all"
 package all
 
-import (
-	"github.com/lockbench/lockbench/strategies"
-	_ "github.com/lockbench/lockbench/strategies/all/goredis"
-	"github.com/lockbench/lockbench/strategies/etcd"
-	"github.com/lockbench/lockbench/strategies/peers/rueidislock"
-	"github.com/lockbench/lockbench/strategies/postgres"
-	"github.com/lockbench/lockbench/strategies/zookeeper"
-)
-
-func init() {
-	strategies.RegisterStrategy(etcd.Strategy(), postgres.Strategy(), rueidislock.Strategy(), zookeeper.Strategy())
-}
+import _ "github.com/lockbench/lockbench/strategies/all/goredis"

@@ -7,29 +7,30 @@ import (
 	_ "github.com/lockbench/lockbench/strategies/all"
 )
 
+// libraries are those of some variants. Files with a tag add others.
+var libraries = map[string]string{
+	"spin":                               "",
+	"spin:backoff=fixed,base=100ms":      "redis redis.lock.Lock (Python)",
+	"spin:backoff=fixed,wait-replicas=1": "",
+	"pubsub":                             "org.redisson:redisson getLock (Java)",
+	"pubsub-broadcast":                   "",
+	"gated:fenced":                       "org.redisson:redisson getFencedLock (Java)",
+	"semaphore":                          "org.redisson:redisson getSemaphore (Java)",
+	"semaphore:expirable=true":           "",
+	"redsync":                            "github.com/go-redsync/redsync/v4 Redsync.NewMutex (Go)",
+	"redsync:tuned=true": "github.com/go-redsync/redsync/v4 Redsync.NewMutex WithRetryDelayFunc " +
+		"(random, up to 4 ms at first and 1 s at last) (Go)",
+	"redislock:tuned=true,pipeline=true": "github.com/bsm/redislock Client.Obtain with a RetryStrategy (random, " +
+		"up to 4 ms at first and 1 s at last) (Go)",
+	"redislock": "github.com/bsm/redislock Client.Obtain (Go)",
+	"handoff":   "",
+	"cohort":    "",
+}
+
 // TestLibrariesAreThoseOfTheOptions: a lock names a library only while it does as that does.
 func TestLibrariesAreThoseOfTheOptions(t *testing.T) {
 	t.Parallel()
-	for list, want := range map[string]string{
-		"spin":                               "",
-		"spin:backoff=fixed,base=100ms":      "redis redis.lock.Lock (Python)",
-		"spin:backoff=fixed,wait-replicas=1": "",
-		"pubsub":                             "org.redisson:redisson getLock (Java)",
-		"pubsub-broadcast":                   "",
-		"gated:fenced":                       "org.redisson:redisson getFencedLock (Java)",
-		"semaphore":                          "org.redisson:redisson getSemaphore (Java)",
-		"semaphore:expirable=true":           "",
-		"etcd":                               "go.etcd.io/etcd/client/v3/concurrency NewMutex (Go)",
-		"etcd:watch=next":                    "",
-		"redsync":                            "github.com/go-redsync/redsync/v4 Redsync.NewMutex (Go)",
-		"redsync:tuned=true": "github.com/go-redsync/redsync/v4 Redsync.NewMutex WithRetryDelayFunc " +
-			"(random, up to 4 ms at first and 1 s at last) (Go)",
-		"redislock:tuned=true,pipeline=true": "github.com/bsm/redislock Client.Obtain with a RetryStrategy (random, " +
-			"up to 4 ms at first and 1 s at last) (Go)",
-		"redislock": "github.com/bsm/redislock Client.Obtain (Go)",
-		"handoff":   "",
-		"cohort":    "",
-	} {
+	for list, want := range libraries {
 		all, err := strategies.ParseVariants(list)
 		if err != nil || len(all) != 1 {
 			t.Fatalf("%s: %v", list, err)

@@ -236,9 +236,7 @@ func TestCancelWithoutTheRightToUnblock(t *testing.T) {
 }
 
 func TestClustersAreRefused(t *testing.T) {
-	cluster := redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{"127.0.0.1:1"}})
-	defer func() { _ = cluster.Close() }()
-	config := goredis.Config{TTL: time.Second, Nodes: []goredis.Node{{Client: cluster}}}
+	config := goredis.Config{TTL: time.Second, Nodes: []goredis.Node{{Client: redistest.DialCluster(t, "", "127.0.0.1:1")}}}
 	if _, err := blpop.Open(config, blpop.Options{}); err == nil || !strings.Contains(err.Error(), "cluster") {
 		t.Errorf("a cluster was met with %v", err)
 	}

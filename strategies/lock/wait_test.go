@@ -2,12 +2,11 @@ package lock_test
 
 import (
 	"errors"
+	"fmt"
 	"net"
 	"syscall"
 	"testing"
 	"time"
-
-	"github.com/redis/go-redis/v9"
 
 	"github.com/lockbench/lockbench/internal/testkit/poll"
 	"github.com/lockbench/lockbench/internal/testkit/redistest"
@@ -61,10 +60,8 @@ func onEvery(
 			t.Parallel()
 			var clients []goredis.Client
 			for database := range 3 {
-				options := &redis.Options{Addr: address, DB: database, MaxRetries: -1, ReadTimeout: answer}
-				client := redis.NewClient(options)
-				defer func() { _ = client.Close() }()
-				clients = append(clients, client)
+				clients = append(clients, redistest.Dial(t,
+					fmt.Sprintf("redis://%s/%d?max_retries=-1&read_timeout=%v", address, database, answer)))
 			}
 			locker, err := open(clients, options...)
 			if err != nil {
@@ -79,7 +76,7 @@ func onEvery(
 // No constructor takes a client that is nil, whatever its type.
 func TestNilClients(t *testing.T) {
 	for name, open := range everyLock {
-		for _, none := range []goredis.Client{nil, (*redis.Client)(nil), (*redis.ClusterClient)(nil)} {
+		for _, none := range redistest.NoClients() {
 			if locker, err := open([]goredis.Client{none, none, none}); err == nil || locker != nil {
 				t.Errorf("%s: %v, %v", name, locker, err)
 			}
@@ -89,8 +86,7 @@ func TestNilClients(t *testing.T) {
 
 // A lock that subscribes refuses a client that cannot.
 func TestClientsThatCannotSubscribe(t *testing.T) {
-	client := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1"})
-	t.Cleanup(func() { _ = client.Close() })
+	client := redistest.Dial(t, "redis://127.0.0.1:1")
 	config := goredis.Config{TTL: time.Second, Nodes: []goredis.Node{{Client: struct{ goredis.Client }{client}}}}
 	for _, s := range append(redisson.Strategies(), semaphore.Strategy(), handoff.Strategy()) {
 		v, err := s.Variant(nil)
@@ -144,7 +140,7 @@ func TestWaitForRedis(t *testing.T) {
 
 // Where nobody listens the transport's error can be found.
 func TestWaitForNobody(t *testing.T) {
-	onEvery(t, "127.0.0.1:1", brief, func(t *testing.T, locker *lock.Locker) {
+	onEvery(t, "127.0.0.1:1", time.Minute, func(t *testing.T, locker *lock.Locker) {
 		_, err := locker.Acquire(t.Context(), "key", lock.Wait(time.Minute))
 		refused := errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, lock.ErrNoQuorum)
 		if !refused || errors.Is(err, lock.ErrHeld) {

@@ -1,7 +1,6 @@
 package peers_test
 
 import (
-	"context"
 	"maps"
 	"testing"
 	"time"
@@ -14,10 +13,9 @@ import (
 	"github.com/lockbench/lockbench/strategies/internal/trial"
 	"github.com/lockbench/lockbench/strategies/locktest"
 	"github.com/lockbench/lockbench/strategies/peers"
-	"github.com/lockbench/lockbench/strategies/peers/rueidislock"
 )
 
-func init() { strategies.RegisterStrategy(append(peers.Strategies(), rueidislock.Strategy())...) }
+func init() { strategies.RegisterStrategy(peers.Strategies()...) }
 
 // The locks of others change with go.mod only, so make others has the suite.
 func TestConformance(t *testing.T) {
@@ -26,14 +24,6 @@ func TestConformance(t *testing.T) {
 	}
 	trial.Conform(t, "redislock:delay=5ms", "redislock:tuned=true", "redislock:delay=5ms,pipeline=true",
 		"redsync:delay=5ms", "redsync:tuned=true", "redsync:delay=5ms,pipeline=true")
-	for _, name := range []string{"rueidislock", "rueidislock:tuned=true"} {
-		t.Run(name, func(t *testing.T) {
-			variant := trial.Variant(t, name)
-			fixture := trial.Fixture(t, variant)
-			fixture.Rounds = 4 // each may lose a waiter for two seconds
-			locktest.Run(t, func(*testing.T) locktest.Fixture { return fixture }, variant.Info())
-		})
-	}
 }
 
 func TestUncontendedCommands(t *testing.T) {
@@ -144,37 +134,5 @@ func TestRedsyncWaitsWithoutAMinority(t *testing.T) {
 	trial.Release(t, lease)
 	if err := <-done; err != nil {
 		t.Errorf("a waiter gave up although two nodes of three live: %v", err)
-	}
-}
-
-// A lease of rueidislock ends with its Release, not with the context of its Acquire, and says when it is lost.
-func TestRueidislocksLeases(t *testing.T) {
-	server := redistest.Start(t)
-	p := trial.Start(t, server, "rueidislock:tuned=true", time.Minute)
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	lease, err := p.Locker.Acquire(ctx, "{key}")
-	if err != nil {
-		t.Fatal(err)
-	}
-	cancel()
-	lost, outside := lease.(strategies.Watched).Lost(), server.Client(t)
-	select {
-	case <-lost:
-		t.Error("the lease was lost with the context of its Acquire")
-	case <-time.After(20 * time.Millisecond):
-	}
-	if keys := outside.Keys(t.Context(), "*").Val(); len(keys) != 1 || keys[0] != "rueidislock:0:trial:{key}" {
-		t.Errorf("its keys are %q", keys) // those that are looked for after a run
-	}
-	if err := outside.FlushDB(t.Context()).Err(); err != nil {
-		t.Fatal(err)
-	}
-	select {
-	case <-lost:
-	case <-time.After(20 * time.Second):
-		t.Fatal("nobody told the holder that its key was deleted")
-	}
-	if err := lease.Release(t.Context()); err != strategies.ErrNotHeld { //nolint:errorlint // exactly that
-		t.Errorf("the release returned %v", err)
 	}
 }

@@ -11,8 +11,16 @@ import (
 	"github.com/lockbench/lockbench"
 	"github.com/lockbench/lockbench/results"
 	"github.com/lockbench/lockbench/strategies"
-	_ "github.com/lockbench/lockbench/strategies/all"
+	"github.com/lockbench/lockbench/strategies/baselines"
+	"github.com/lockbench/lockbench/strategies/blpop"
+	"github.com/lockbench/lockbench/strategies/polled"
+	"github.com/lockbench/lockbench/strategies/redisson"
 )
+
+func init() {
+	strategies.RegisterStrategy(append(polled.Strategies(), redisson.Strategies()...)...)
+	strategies.RegisterStrategy(append(baselines.Strategies(), blpop.Strategy())...)
+}
 
 // pretended carries every command line out as two rounds of as many acquisitions
 // a second as there are letters in it.

@@ -12,8 +12,12 @@ import (
 	"github.com/lockbench/lockbench"
 	"github.com/lockbench/lockbench/internal/apps/document"
 	"github.com/lockbench/lockbench/internal/testkit/redistest"
-	_ "github.com/lockbench/lockbench/strategies/all"
+	"github.com/lockbench/lockbench/strategies"
+	"github.com/lockbench/lockbench/strategies/polled"
+	"github.com/lockbench/lockbench/strategies/redisson"
 )
+
+func init() { strategies.RegisterStrategy(append(polled.Strategies(), redisson.Strategies()...)...) }
 
 func TestAnInterruptIsAnError(t *testing.T) {
 	t.Parallel()

@@ -21,10 +21,13 @@ import (
 	"github.com/lockbench/lockbench/internal/testkit/redistest"
 	"github.com/lockbench/lockbench/internal/testkit/virtual"
 	"github.com/lockbench/lockbench/results"
-	_ "github.com/lockbench/lockbench/strategies/all"
+	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/strategies/goredis"
+	"github.com/lockbench/lockbench/strategies/redisson"
 	"github.com/lockbench/lockbench/workloads"
 )
+
+func init() { strategies.RegisterStrategy(redisson.Strategies()...) } // pubsub measures the server
 
 func TestMain(m *testing.M) {
 	servers.Quiet()

@@ -113,6 +113,23 @@ func Dial(t testing.TB, url string) goredis.Client {
 	return client
 }
 
+// DialCluster opens a client of a cluster, which is closed when the test ends.
+//
+//go:noinline // as Server.Client
+func DialCluster(t testing.TB, password string, addrs ...string) goredis.Client {
+	t.Helper()
+	client := redis.NewClusterClient(&redis.ClusterOptions{Addrs: addrs, Password: password})
+	t.Cleanup(func() { _ = client.Close() })
+	return client
+}
+
+// NoClients returns nil clients of each type.
+//
+//go:noinline // as Client
+func NoClients() []goredis.Client {
+	return []goredis.Client{nil, (*redis.Client)(nil), (*redis.ClusterClient)(nil)}
+}
+
 // Hear subscribes to sharded channels until the test ends, so that somebody hears what is said there.
 //
 //go:noinline // as Server.Client

@@ -1,13 +1,25 @@
+//go:build !redisonly
+
 package servers
 
 import (
+	"context"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/moby/moby/client"
+	"github.com/testcontainers/testcontainers-go"
+
 	"github.com/lockbench/lockbench/internal/launch"
+	"github.com/lockbench/lockbench/internal/launch/containers"
 	"github.com/lockbench/lockbench/internal/store"
+	"github.com/lockbench/lockbench/internal/testkit/poll"
 )
+
+func init() { containers.Quiet() }
 
 // needDocker skips a test of containers on a machine without Docker, where
 // processes are what runs.
@@ -20,56 +32,24 @@ func needDocker(t *testing.T) launch.Engine {
 	return d
 }
 
-func TestServersOfOurOwn(t *testing.T) {
-	for _, source := range []string{"process", "container"} {
-		t.Run(source, func(t *testing.T) {
-			if source == "container" {
-				needDocker(t)
-			}
-			s := open(t, Options{Address: source})
-			about := s.Describe()
-			if about.Source != source || about.Version == "" || about.Mode != "standalone" || about.Why == "" ||
-				(about.Image != "") != (source == "container") ||
-				source == "process" && about.Network != "loopback" {
-				t.Errorf("incomplete description: %+v", about)
-			}
-			limits, err := s.Limits(t.Context())
-			if err != nil || limits.MaxClients <= 10000 || limits.Connected < 1 {
-				t.Errorf("limits = %+v, %v; want room for more than Redis's default of 10,000", limits, err)
-			}
-			if save := s.nodes[0].observer.ConfigGet(t.Context(), "save").Val()["save"]; save != "" {
-				t.Errorf("save = %q: a snapshot would fall into a window", save)
-			}
-			testControl(t, s)
-			refusesStrangers(t, s)
-		})
-	}
+func TestContainersOfOurOwn(t *testing.T) {
+	needDocker(t)
+	testOwn(t, "container")
 }
 
-// testControl kills, restarts, pauses and resumes a server of our own.
-func testControl(t *testing.T, s *Server) {
-	t.Helper()
-	ctx, own := t.Context(), s.Owned()[0]
-	must(t, own.Kill(ctx))
-	if err := own.Kill(ctx); err != nil {
-		t.Errorf("killing it again: %v", err)
+func TestPinContainers(t *testing.T) {
+	needDocker(t)
+	testPin(t, "container")
+}
+
+func TestDurabilityInContainers(t *testing.T) {
+	needDocker(t)
+	for asked, want := range map[store.Durability]string{"": "memory", store.Synced: "fsync"} {
+		t.Run(want, func(t *testing.T) {
+			t.Parallel()
+			testDurability(t, "container", asked, want)
+		})
 	}
-	if err := s.Ping(ctx); err == nil || !strings.Contains(err.Error(), "Redis unreachable") {
-		t.Errorf("ping of a killed server: %v", err)
-	}
-	if err := own.Save(ctx); err == nil {
-		t.Error("a dead server saved")
-	}
-	must(t, own.Restart(ctx), own.Pause(ctx))
-	answered := make(chan error, 1)
-	go func() { answered <- s.Ping(ctx) }()
-	select {
-	case err := <-answered:
-		t.Errorf("a paused server answered: %v", err)
-		answered <- nil
-	case <-time.After(200 * time.Millisecond):
-	}
-	must(t, own.Resume(ctx), <-answered)
 }
 
 // A primary and a replica in containers.
@@ -84,57 +64,6 @@ func TestContainersOfSeveralNodes(t *testing.T) {
 	must(t, s.promote(ctx, s.nodes[1]), s.Settle(ctx)) // the old primary follows
 	if role := s.nodes[1].observer.Info(ctx, "replication").Val(); !strings.Contains(role, "role:master") {
 		t.Errorf("the promoted replica: %s", role)
-	}
-}
-
-// What was saved, or confirmed, is there after a crash where it was asked to be, and nowhere else; it is gone
-// where the data are to be lost.
-func TestDurability(t *testing.T) {
-	for _, test := range []struct {
-		source string
-		asked  store.Durability
-		want   string
-	}{
-		{"process", store.InMemory, "memory"},
-		{"process", store.Usual, "every second"},
-		{"process", store.Synced, "fsync"},
-		{"container", "", "memory"},
-		{"container", store.Synced, "fsync"},
-	} {
-		t.Run(test.source+" "+test.want, func(t *testing.T) {
-			t.Parallel()
-			if test.source == "container" {
-				needDocker(t)
-			}
-			s := open(t, Options{Address: test.source, Durability: test.asked})
-			if got := s.Describe().Durability; got != test.want {
-				t.Errorf("it is described as %q, want %q", got, test.want)
-			}
-			ctx, n, own := t.Context(), s.nodes[0], s.Owned()[0]
-			must(t, n.observer.Set(ctx, "saved", "v", time.Hour).Err(), own.Save(ctx))
-			must(t, n.observer.Set(ctx, "confirmed", "v", time.Hour).Err())
-			must(t, own.Kill(ctx), own.RestartWithData(ctx))
-			saved, confirmed := n.observer.TTL(ctx, "saved").Val(), n.observer.Exists(ctx, "confirmed").Val()
-			if test.want == "memory" && (saved <= 0 || confirmed != 0) || test.want == "fsync" && confirmed != 1 {
-				t.Errorf("after a crash the saved key lives for %v, and there are %d confirmed ones", saved, confirmed)
-			}
-			must(t, own.Restart(ctx))
-			if kept := n.observer.DBSize(ctx).Val(); kept != 0 {
-				t.Errorf("after a restart without data there are %d keys", kept)
-			}
-		})
-	}
-}
-
-// How a user's own server keeps its writes is told as far as it says so.
-func TestDurabilityOfAUsersServer(t *testing.T) {
-	t.Parallel()
-	synced := process(t, "--appendonly", "yes", "--appendfsync", "always")
-	mute := process(t, "--user", "little", "on", "nopass", "~*", "&*", "+@all", "-info", "-config")
-	for address, want := range map[string]string{synced.Addr(): "fsync", "redis://little:any@" + mute.Addr(): ""} {
-		if got := open(t, Options{Address: address}).Describe().Durability; got != want {
-			t.Errorf("%s is described as %q, want %q", address, got, want)
-		}
 	}
 }
 
@@ -171,4 +100,86 @@ func TestPublishedPort(t *testing.T) {
 	if c.Addr() != before || !up(t, before) {
 		t.Errorf("after a restart it is at %s, not %s", c.Addr(), before)
 	}
+}
+
+// brokenDocker is an engine that says it is there and then does nothing.
+func brokenDocker(t *testing.T) string {
+	t.Helper()
+	engine := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		w.Header().Set("Api-Version", "1.41")
+		switch {
+		case strings.HasSuffix(r.URL.Path, "/_ping"), strings.HasSuffix(r.URL.Path, "/info"):
+			_, _ = w.Write([]byte("{}"))
+		default:
+			http.Error(w, `{"message":"out of order"}`, http.StatusInternalServerError)
+		}
+	}))
+	t.Cleanup(engine.Close)
+	return "DOCKER_HOST=tcp://" + engine.Listener.Addr().String()
+}
+
+// Without an engine that works it is a process, and without both it is an error that names all ways.
+func TestAuto(t *testing.T) {
+	v, said := tryVictim(t, "auto", brokenDocker(t), "LOCKBENCH_REDIS_IMAGE=")
+	if v.addr == "" || !up(t, v.addr) {
+		t.Fatalf("no answer: %s", said)
+	}
+	if !strings.Contains(said, "Source:process") || !strings.Contains(said, "out of order") {
+		t.Errorf("the description says neither process nor why: %s", said)
+	}
+	v.kill()
+	launch.SweepMachine(t.Context())
+	v, said = tryVictim(t, "auto", brokenDocker(t), "LOCKBENCH_REDIS_IMAGE=", "PATH=/nowhere")
+	if v.addr != "" {
+		t.Fatalf("it opened %s", v.addr)
+	}
+	for _, way := range []string{"Redis unreachable", "--redis redis://", "install redis-server", "start Docker"} {
+		if !strings.Contains(said, way) {
+			t.Errorf("it does not say %q: %s", way, said)
+		}
+	}
+}
+
+// However late the interruption comes, no container stays behind.
+func TestInterruptedContainer(t *testing.T) {
+	needDocker(t)
+	engine, err := testcontainers.NewDockerClientWithOpts(t.Context())
+	must(t, err)
+	defer engine.Close()
+	const runID, label = "interrupted", "lockbench.owner"
+	for _, after := range []time.Duration{0, 100, 200, 300, 400} {
+		ctx, cancel := context.WithTimeout(t.Context(), after*time.Millisecond)
+		s, err := Open(ctx, Options{Address: "container", RunID: runID})
+		cancel()
+		if err == nil {
+			must(t, s.Close(ctx))
+		}
+	}
+	list, err := engine.ContainerList(t.Context(), client.ContainerListOptions{
+		All: true, Filters: make(client.Filters).Add("label", label),
+	})
+	must(t, err)
+	for _, c := range list.Items {
+		if strings.Contains(c.Labels[label], runID) {
+			t.Errorf("left behind: %s", c.Status)
+		}
+	}
+}
+
+// The containers of a lockbench that is killed are removed, and those of one that lives stay.
+func TestSweepAfterKill(t *testing.T) {
+	needDocker(t)
+	v := startVictim(t, "container")
+	bystander := open(t, Options{Address: "container"})
+	launch.SweepMachine(t.Context())
+	if !up(t, v.addr) {
+		t.Fatal("a Redis of a living lockbench was swept")
+	}
+	v.kill()
+	if swept := sweepTwice(t.Context()); len(swept.Skipped) > 0 {
+		t.Errorf("skipped %v", swept.Skipped)
+	}
+	poll.Until(t, "the server of the dead run does not answer", func() bool { return !answers(t.Context(), v.addr) })
+	must(t, bystander.Ping(t.Context()))
 }

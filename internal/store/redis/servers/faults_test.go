@@ -130,11 +130,11 @@ func TestEveryFaultOfServersStrikes(t *testing.T) {
 			"spin:backoff=fixed,base=5ms", "replicas:1", "failover:at=100ms,for=100ms,lag=1ms,promote=restarted",
 			untilAnother, 0, all(overlapped, leads(1)),
 		},
-		{"redlock", "nodes:3", "node-down:at=100ms,for=200ms", brief, 3, went},
-		{"redlock", "nodes:3", "node-hang:at=100ms,for=200ms,n=2", brief, 3, halted},
-		{"redlock", "nodes:3", "node-restart-empty:at=100ms,node=0,n=3", untilAnother, 0, overlapped},
-		{"redlock", "nodes:3", "node-expire-early:at=100ms,n=2", untilAnother, 3, overlapped},
-		{"redlock", "nodes:3", "node-drift:at=100ms,for=2s,n=2,percent=10000", untilAnother, 3, overlapped},
+		{"redsync:delay=5ms", "nodes:3", "node-down:at=100ms,for=200ms", brief, 3, went},
+		{"redsync:delay=5ms", "nodes:3", "node-hang:at=100ms,for=200ms,n=2", brief, 3, halted},
+		{"redsync:delay=5ms", "nodes:3", "node-restart-empty:at=100ms,node=0,n=3", untilAnother, 0, overlapped},
+		{"redsync:delay=5ms", "nodes:3", "node-expire-early:at=100ms,n=2", untilAnother, 3, overlapped},
+		{"redsync:delay=5ms", "nodes:3", "node-drift:at=100ms,for=2s,n=2,percent=10000", untilAnother, 3, overlapped},
 		{ // a SET there and back
 			"spin", "", "latency:at=100ms,for=500ms,delay=20ms", brief, 1,
 			all(went, stalled, slower(40*time.Millisecond)),
@@ -225,8 +225,8 @@ func TestWhatCostsExclusion(t *testing.T) {
 			untilOver, 3,
 			forgotten,
 		},
-		{"redlock", "nodes:3", down + " " + forgets, untilAnother, 2, shared(true)},
-		{"redlock", "nodes:3", down, untilAnother, 3, shared(false)},
+		{"redsync:delay=5ms", "nodes:3", down + " " + forgets, untilAnother, 2, shared(true)},
+		{"redsync:delay=5ms", "nodes:3", down, untilAnother, 3, shared(false)},
 	})
 }
 

@@ -14,28 +14,26 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/lockbench/lockbench/internal/launch"
-	"github.com/lockbench/lockbench/internal/launch/containers"
 	"github.com/lockbench/lockbench/internal/store"
 	"github.com/lockbench/lockbench/results"
 	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/strategies/goredis"
 	"github.com/lockbench/lockbench/strategies/handoff"
+	"github.com/lockbench/lockbench/strategies/peers"
 	"github.com/lockbench/lockbench/strategies/polled"
 	"github.com/lockbench/lockbench/strategies/redisson"
-	"github.com/lockbench/lockbench/strategies/redlock"
 )
 
 // A sweep knows what their keys are called.
 func init() {
 	strategies.RegisterStrategy(append(polled.Strategies(), redisson.Strategies()...)...)
-	strategies.RegisterStrategy(handoff.Strategy(), redlock.Strategy())
+	strategies.RegisterStrategy(append(peers.Strategies(), handoff.Strategy())...)
 }
 
 // go-redis looks every second whether a dead server is back, and notices that
 // late that its pool has been closed.
 func TestMain(m *testing.M) {
 	Quiet()
-	containers.Quiet()
 	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/redis/go-redis/v9/internal/pool.(*ConnPool).tryDial"))
 }
 

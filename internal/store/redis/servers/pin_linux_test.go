@@ -1,8 +1,6 @@
 package servers
 
 import (
-	"context"
-	"runtime"
 	"slices"
 	"testing"
 
@@ -11,40 +9,8 @@ import (
 )
 
 func TestPin(t *testing.T) {
+	testPin(t, "process")
 	before := measure.Affinity(0)
-	if len(before) < 2 {
-		t.Skipf("two CPUs are needed, there are %d", len(before))
-	}
-	procs := runtime.GOMAXPROCS(0)
-	for _, source := range []string{"process", "container"} {
-		t.Run(source, func(t *testing.T) {
-			if source == "container" {
-				needDocker(t)
-			}
-			s, err := Open(t.Context(), Options{Address: source, Pin: true, RunID: "test"})
-			must(t, err)
-			server, generator := s.Describe().PinnedCPUs, s.GeneratorCPUs()
-			if len(server) != 1 || !slices.Equal(append(generator, server...), before) {
-				t.Errorf("server on %v, generator on %v of %v", server, generator, before)
-			}
-			if got := measure.Affinity(0); !slices.Equal(got, generator) {
-				t.Errorf("the generator runs on %v, want %v", got, generator)
-			}
-			if runtime.GOMAXPROCS(0) != len(generator) {
-				t.Errorf("GOMAXPROCS = %d on %d CPUs", runtime.GOMAXPROCS(0), len(generator))
-			}
-			own := s.Owned()[0]
-			must(t, own.Restart(t.Context()))
-			if got := measure.Affinity(own.PID()); !slices.Equal(got, server) {
-				t.Errorf("Redis runs on %v, want %v", got, server)
-			}
-			must(t, s.Close(context.Background()))
-			if got := measure.Affinity(0); !slices.Equal(got, before) || runtime.GOMAXPROCS(0) != procs {
-				t.Errorf("afterwards we run on %v with GOMAXPROCS %d, before on %v with %d", got, runtime.GOMAXPROCS(0),
-					before, procs)
-			}
-		})
-	}
 	must(t, launch.SetAffinity(0, before[:1]))
 	defer func() { must(t, launch.SetAffinity(0, before)) }()
 	refuses(t, Options{Address: "process", Pin: true}, ErrConfig)

@@ -3,17 +3,13 @@ package servers
 import (
 	"context"
 	"errors"
-	"net/http"
-	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/moby/moby/client"
 	"github.com/redis/go-redis/v9"
-	"github.com/testcontainers/testcontainers-go"
 
 	"github.com/lockbench/lockbench/internal/launch"
 	"github.com/lockbench/lockbench/internal/replies"
@@ -21,71 +17,6 @@ import (
 	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/strategies/goredis"
 )
-
-// brokenDocker is an engine that says it is there and then does nothing.
-func brokenDocker(t *testing.T) string {
-	t.Helper()
-	engine := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("Content-Type", "application/json")
-		w.Header().Set("Api-Version", "1.41")
-		switch {
-		case strings.HasSuffix(r.URL.Path, "/_ping"), strings.HasSuffix(r.URL.Path, "/info"):
-			_, _ = w.Write([]byte("{}"))
-		default:
-			http.Error(w, `{"message":"out of order"}`, http.StatusInternalServerError)
-		}
-	}))
-	t.Cleanup(engine.Close)
-	return "DOCKER_HOST=tcp://" + engine.Listener.Addr().String()
-}
-
-// Without an engine that works it is a process, and without both it is an error that names all ways.
-func TestAuto(t *testing.T) {
-	v, said := tryVictim(t, "auto", brokenDocker(t), "LOCKBENCH_REDIS_IMAGE=")
-	if v.addr == "" || !up(t, v.addr) {
-		t.Fatalf("no answer: %s", said)
-	}
-	if !strings.Contains(said, "Source:process") || !strings.Contains(said, "out of order") {
-		t.Errorf("the description says neither process nor why: %s", said)
-	}
-	v.kill()
-	launch.SweepMachine(t.Context())
-	v, said = tryVictim(t, "auto", brokenDocker(t), "LOCKBENCH_REDIS_IMAGE=", "PATH=/nowhere")
-	if v.addr != "" {
-		t.Fatalf("it opened %s", v.addr)
-	}
-	for _, way := range []string{"Redis unreachable", "--redis redis://", "install redis-server", "start Docker"} {
-		if !strings.Contains(said, way) {
-			t.Errorf("it does not say %q: %s", way, said)
-		}
-	}
-}
-
-// However late the interruption comes, no container stays behind.
-func TestInterruptedContainer(t *testing.T) {
-	needDocker(t)
-	engine, err := testcontainers.NewDockerClientWithOpts(t.Context())
-	must(t, err)
-	defer engine.Close()
-	const runID, label = "interrupted", "lockbench.owner"
-	for _, after := range []time.Duration{0, 100, 200, 300, 400} {
-		ctx, cancel := context.WithTimeout(t.Context(), after*time.Millisecond)
-		s, err := Open(ctx, Options{Address: "container", RunID: runID})
-		cancel()
-		if err == nil {
-			must(t, s.Close(ctx))
-		}
-	}
-	list, err := engine.ContainerList(t.Context(), client.ContainerListOptions{
-		All: true, Filters: make(client.Filters).Add("label", label),
-	})
-	must(t, err)
-	for _, c := range list.Items {
-		if strings.Contains(c.Labels[label], runID) {
-			t.Errorf("left behind: %s", c.Status)
-		}
-	}
-}
 
 // A user's server is the same after as before.
 func TestUsersServerIsLeftAlone(t *testing.T) {

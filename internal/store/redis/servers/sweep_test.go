@@ -81,23 +81,6 @@ func (v *victim) kill() {
 	_ = v.cmd.Wait()
 }
 
-// The containers of a lockbench that is killed are removed, and those of one that lives stay.
-func TestSweepAfterKill(t *testing.T) {
-	needDocker(t)
-	v := startVictim(t, "container")
-	bystander := open(t, Options{Address: "container"})
-	launch.SweepMachine(t.Context())
-	if !up(t, v.addr) {
-		t.Fatal("a Redis of a living lockbench was swept")
-	}
-	v.kill()
-	if swept := sweepTwice(t.Context()); len(swept.Skipped) > 0 {
-		t.Errorf("skipped %v", swept.Skipped)
-	}
-	poll.Until(t, "the server of the dead run does not answer", func() bool { return !answers(t.Context(), v.addr) })
-	must(t, bystander.Ping(t.Context()))
-}
-
 // sweepTwice is two sweeps at the same time, which meet the same servers.
 func sweepTwice(ctx context.Context) launch.Swept {
 	var both [2]launch.Swept

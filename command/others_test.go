@@ -1,0 +1,244 @@
+//go:build !redisonly
+
+package command_test
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/jackc/pgx/v5"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/lockbench/lockbench/command"
+	"github.com/lockbench/lockbench/internal/store"
+	"github.com/lockbench/lockbench/strategies/gozk"
+
+	_ "github.com/lockbench/lockbench/stores"
+)
+
+// What needs another store than Redis, or the list of all strategies. make others runs it.
+func init() {
+	usersServers = append(usersServers, startsUsersServer{"postgres", usersPostgres},
+		startsUsersServer{"etcd", usersEtcd}, startsUsersServer{"zookeeper", usersZooKeeper})
+}
+
+func TestScriptsOfOtherStores(t *testing.T) { scripts(t, "testdata/others") }
+
+// What to do about an error of etcd's is said once, and not with Redis's addresses.
+func TestTheNextStepIsEtcds(t *testing.T) {
+	code, _, said := run(t, "-s", "etcd", "-u", "etcds://"+openedAsProcess(t, "etcd").Describe().Address)
+	if code != command.ExitUnreachable || strings.Count(said, "etcd:// instead of etcds://") != 1 ||
+		strings.Contains(said, "redis://") {
+		t.Errorf("exit code %d, said: %s", code, said)
+	}
+}
+
+// Where nothing listens, clean and doctor say so.
+func TestNothingListensAtAUsersAddress(t *testing.T) {
+	for _, scheme := range []string{"redis", "etcd", "postgres", "zk"} {
+		for _, subcommand := range []string{"clean", "doctor"} {
+			code, said, wrong := run(t, subcommand, "-u", scheme+"://127.0.0.1:1")
+			if code != command.ExitUnreachable || !strings.Contains(wrong, "127.0.0.1:1") {
+				t.Errorf("%s of %s ended with %d: %s%s", subcommand, scheme, code, said, wrong)
+			}
+		}
+	}
+}
+
+// anyStore is what doctor says of a store beside Redis.
+var anyStore = []string{
+	"reachable ", "\nserver ", "\nrights ", "\nlimits ", "\ncounters ", "\nmachine ",
+	"strategies could acquire and release",
+}
+
+func usersEtcd(t *testing.T) usersServer {
+	etcd := openedAsProcess(t, "etcd")
+	instance, err := etcd.Connect(t.Context(), "theirs", 1, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = instance.Close() })
+	client := instance.Nodes()[0].(*clientv3.Client)
+	put := func(key string, options ...clientv3.OpOption) {
+		if _, err := client.Put(t.Context(), key, "dear", options...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	granted, err := client.Grant(t.Context(), 3600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	put("services/1", clientv3.WithLease(granted.ID))
+	return usersServer{
+		url: "etcd://" + etcd.Describe().Address, strategies: []string{"etcd", "etcd:watch=next"}, ttl: "5s",
+		doctor: anyStore, held: ":counter =", alive: "key lockbench/connected/",
+		put: func(name string) { put(name) },
+		all: func() []string {
+			keys, err := client.Get(t.Context(), "\x00", clientv3.WithFromKey())
+			if err != nil {
+				t.Fatal(err)
+			}
+			leases, err := client.Leases(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			var lines []string
+			for _, kv := range keys.Kvs {
+				lines = append(lines, fmt.Sprintf("key %s = %q of revisions %d to %d, lease %x", kv.Key, kv.Value,
+					kv.CreateRevision, kv.ModRevision, kv.Lease))
+			}
+			for _, l := range leases.Leases {
+				lines = append(lines, fmt.Sprintf("lease %x", int64(l.ID)))
+			}
+			return lines
+		},
+	}
+}
+
+// openedAsProcess starts a server as lockbench does, to be the user's.
+func openedAsProcess(t *testing.T, name string) store.Server {
+	t.Helper()
+	kind, err := store.Lookup(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	server, err := kind.Open(t.Context(), store.NewRunID(), store.Options{Address: "process"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := server.Close(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
+	return server
+}
+
+// everythingIn selects all that a database has.
+const everythingIn = `SELECT 'database ' || datname FROM pg_database
+	UNION ALL SELECT 'role ' || rolname FROM pg_roles
+	UNION ALL SELECT format('schema %s of %s', nspname, nspowner) FROM pg_namespace
+	UNION ALL SELECT format('relation %s %s of %s', relnamespace::regnamespace, relname, oid) FROM pg_class
+	UNION ALL SELECT format('setting %s %s %s', setdatabase, setrole, setconfig) FROM pg_db_role_setting
+	UNION ALL SELECT format('%s functions', count(*)) FROM pg_proc
+	UNION ALL SELECT 'row ' || n FROM lockbench_session_mine.dear
+	UNION ALL SELECT format('row %s', key) FROM lockbench.lockbench_lock
+	UNION ALL SELECT format('advisory lock of %s', application_name)
+		FROM pg_locks JOIN pg_stat_activity USING (pid) WHERE locktype = 'advisory'
+	UNION ALL SELECT format('session %s of %s', application_name, usename)
+		FROM pg_stat_activity WHERE backend_type = 'client backend'`
+
+// usersPostgres lets a user in who is no superuser.
+func usersPostgres(t *testing.T) usersServer {
+	server := openedAsProcess(t, "postgres")
+	instance, err := server.Connect(t.Context(), "started", 1, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = instance.Close() })
+	config := instance.Nodes()[0].(*pgx.ConnConfig)
+	delete(config.RuntimeParams, "search_path") // of the session that started it
+	connect := func(name string) *pgx.Conn {
+		mine := config.Copy()
+		mine.RuntimeParams["application_name"] = name
+		conn, err := pgx.ConnectConfig(t.Context(), mine)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = conn.Close(context.Background()) })
+		return conn
+	}
+	exec := func(conn *pgx.Conn, sql string) {
+		if _, err := conn.Exec(t.Context(), sql); err != nil {
+			t.Fatalf("%s: %v", sql, err)
+		}
+	}
+	service, eye := connect("service"), connect("eye")
+	exec(service, `CREATE ROLE bench LOGIN PASSWORD 'a/b:c'; GRANT CREATE ON DATABASE postgres TO bench;
+		CREATE SCHEMA lockbench_session_12345678; CREATE TABLE lockbench_session_12345678.lockbench_counter (n int);
+		ALTER SCHEMA lockbench_session_12345678 OWNER TO bench;
+		CREATE SCHEMA "lockbench_session_A1B2C3D4" AUTHORIZATION bench;
+		CREATE SCHEMA lockbench_session_a1b2c3d4_old AUTHORIZATION bench;
+		CREATE SCHEMA my_lockbench_session_a1b2c3d4 AUTHORIZATION bench;
+		CREATE SCHEMA lockbench_session_mine; CREATE TABLE lockbench_session_mine.dear (n int);
+		INSERT INTO lockbench_session_mine.dear VALUES (7), (8);
+		ALTER SCHEMA lockbench_session_mine OWNER TO bench;
+		CREATE SCHEMA lockbench; CREATE TABLE lockbench.lockbench_lock (key bytea PRIMARY KEY);
+		INSERT INTO lockbench.lockbench_lock VALUES ('mine');
+		ALTER SCHEMA lockbench OWNER TO bench;
+		SELECT pg_advisory_lock(42)`)
+	address := url.URL{
+		Scheme: "postgres", User: url.UserPassword("bench", "a/b:c"), Host: server.Describe().Address,
+		Path: "/postgres", RawQuery: "sslmode=disable",
+	}
+	return usersServer{
+		url: address.String(), strategies: []string{"postgres", "postgres:mode=row"}, ttl: "5s", doctor: anyStore,
+		held: "lockbench_counter of", alive: "session lockbench:",
+		put: func(name string) { exec(eye, "CREATE SEQUENCE "+pgx.Identifier{name}.Sanitize()) },
+		all: func() []string {
+			rows, err := eye.Query(t.Context(), everythingIn)
+			if err != nil {
+				t.Fatal(err)
+			}
+			lines, err := pgx.CollectRows(rows, pgx.RowTo[string])
+			if err != nil {
+				t.Fatal(err)
+			}
+			// The connections that stand for who started the server are not the user's.
+			return slices.DeleteFunc(lines, func(line string) bool {
+				return strings.HasPrefix(line, "session ") && strings.HasSuffix(line, " of "+config.User) &&
+					!strings.HasPrefix(line, "session service")
+			})
+		},
+	}
+}
+
+// usersZooKeeper has one look at the whole tree, of which a part is given to lockbench.
+func usersZooKeeper(t *testing.T) usersServer {
+	addr := openedAsProcess(t, "zookeeper").Describe().Address
+	session, err := gozk.Node{Servers: []string{addr}}.Connect(t.Context(), time.Minute)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(session.Close)
+	create := func(path string, flags int32) {
+		if _, err := session.Create(t.Context(), path, []byte("dear"), flags); err != nil {
+			t.Fatalf("%s: %v", path, err)
+		}
+	}
+	create("/app", zk.FlagPersistent)
+	create("/services", zk.FlagPersistent)
+	create("/services/1", zk.FlagEphemeral)
+	create("/services/n-", zk.FlagEphemeral|zk.FlagSequence)
+	var below func(path string) []string
+	below = func(path string) []string {
+		children, err := session.Children(t.Context(), path)
+		if err != nil {
+			return nil // it has gone meanwhile
+		}
+		var lines []string
+		for _, child := range children.Names {
+			at := strings.TrimSuffix(path, "/") + "/" + child
+			value, err := session.Get(t.Context(), at)
+			if err != nil {
+				continue
+			}
+			lines = append(lines, fmt.Sprintf("node %s = %q of transactions %d to %d, session %x", at, value.Data,
+				value.Stat.Czxid, value.Stat.Mzxid, value.Stat.EphemeralOwner))
+			lines = append(lines, below(at)...)
+		}
+		return lines
+	}
+	return usersServer{
+		url: "zk://" + addr + "/app", strategies: []string{"zookeeper"}, ttl: "5s", doctor: anyStore,
+		held: ":counter =", alive: "node /app/lockbench:connections/",
+		put: func(name string) { create("/app/"+gozk.Name(name), zk.FlagPersistent) },
+		all: func() []string { return below("/") },
+	}
+}

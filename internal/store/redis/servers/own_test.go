@@ -1,0 +1,139 @@
+package servers
+
+import (
+	"context"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/lockbench/lockbench/internal/measure"
+	"github.com/lockbench/lockbench/internal/store"
+)
+
+func TestServersOfOurOwn(t *testing.T) { testOwn(t, "process") }
+
+// testOwn starts, describes and controls a server of our own.
+func testOwn(t *testing.T, source string) {
+	t.Helper()
+	s := open(t, Options{Address: source})
+	about := s.Describe()
+	if about.Source != source || about.Version == "" || about.Mode != "standalone" || about.Why == "" ||
+		(about.Image != "") != (source == "container") ||
+		source == "process" && about.Network != "loopback" {
+		t.Errorf("incomplete description: %+v", about)
+	}
+	limits, err := s.Limits(t.Context())
+	if err != nil || limits.MaxClients <= 10000 || limits.Connected < 1 {
+		t.Errorf("limits = %+v, %v; want room for more than Redis's default of 10,000", limits, err)
+	}
+	if save := s.nodes[0].observer.ConfigGet(t.Context(), "save").Val()["save"]; save != "" {
+		t.Errorf("save = %q: a snapshot would fall into a window", save)
+	}
+	testControl(t, s)
+	refusesStrangers(t, s)
+}
+
+// testControl kills, restarts, pauses and resumes a server of our own.
+func testControl(t *testing.T, s *Server) {
+	t.Helper()
+	ctx, own := t.Context(), s.Owned()[0]
+	must(t, own.Kill(ctx))
+	if err := own.Kill(ctx); err != nil {
+		t.Errorf("killing it again: %v", err)
+	}
+	if err := s.Ping(ctx); err == nil || !strings.Contains(err.Error(), "Redis unreachable") {
+		t.Errorf("ping of a killed server: %v", err)
+	}
+	if err := own.Save(ctx); err == nil {
+		t.Error("a dead server saved")
+	}
+	must(t, own.Restart(ctx), own.Pause(ctx))
+	answered := make(chan error, 1)
+	go func() { answered <- s.Ping(ctx) }()
+	select {
+	case err := <-answered:
+		t.Errorf("a paused server answered: %v", err)
+		answered <- nil
+	case <-time.After(200 * time.Millisecond):
+	}
+	must(t, own.Resume(ctx), <-answered)
+}
+
+// testPin pins a server and the generator.
+func testPin(t *testing.T, source string) {
+	t.Helper()
+	before := measure.Affinity(0)
+	if len(before) < 2 {
+		t.Skipf("two CPUs are needed, there are %d", len(before))
+	}
+	procs := runtime.GOMAXPROCS(0)
+	s, err := Open(t.Context(), Options{Address: source, Pin: true, RunID: "test"})
+	must(t, err)
+	server, generator := s.Describe().PinnedCPUs, s.GeneratorCPUs()
+	if len(server) != 1 || !slices.Equal(append(generator, server...), before) {
+		t.Errorf("server on %v, generator on %v of %v", server, generator, before)
+	}
+	if got := measure.Affinity(0); !slices.Equal(got, generator) {
+		t.Errorf("the generator runs on %v, want %v", got, generator)
+	}
+	if runtime.GOMAXPROCS(0) != len(generator) {
+		t.Errorf("GOMAXPROCS = %d on %d CPUs", runtime.GOMAXPROCS(0), len(generator))
+	}
+	own := s.Owned()[0]
+	must(t, own.Restart(t.Context()))
+	if got := measure.Affinity(own.PID()); !slices.Equal(got, server) {
+		t.Errorf("Redis runs on %v, want %v", got, server)
+	}
+	must(t, s.Close(context.Background()))
+	if got := measure.Affinity(0); !slices.Equal(got, before) || runtime.GOMAXPROCS(0) != procs {
+		t.Errorf("afterwards we run on %v with GOMAXPROCS %d, before on %v with %d", got, runtime.GOMAXPROCS(0),
+			before, procs)
+	}
+}
+
+func TestDurability(t *testing.T) {
+	for asked, want := range map[store.Durability]string{
+		store.InMemory: "memory", store.Usual: "every second", store.Synced: "fsync",
+	} {
+		t.Run(want, func(t *testing.T) {
+			t.Parallel()
+			testDurability(t, "process", asked, want)
+		})
+	}
+}
+
+// testDurability: what was saved, or confirmed, is there after a crash where it was asked to be, and nowhere else; it
+// is gone where the data are to be lost.
+func testDurability(t *testing.T, source string, asked store.Durability, want string) {
+	t.Helper()
+	s := open(t, Options{Address: source, Durability: asked})
+	if got := s.Describe().Durability; got != want {
+		t.Errorf("it is described as %q, want %q", got, want)
+	}
+	ctx, n, own := t.Context(), s.nodes[0], s.Owned()[0]
+	must(t, n.observer.Set(ctx, "saved", "v", time.Hour).Err(), own.Save(ctx))
+	must(t, n.observer.Set(ctx, "confirmed", "v", time.Hour).Err())
+	must(t, own.Kill(ctx), own.RestartWithData(ctx))
+	saved, confirmed := n.observer.TTL(ctx, "saved").Val(), n.observer.Exists(ctx, "confirmed").Val()
+	if want == "memory" && (saved <= 0 || confirmed != 0) || want == "fsync" && confirmed != 1 {
+		t.Errorf("after a crash the saved key lives for %v, and there are %d confirmed ones", saved, confirmed)
+	}
+	must(t, own.Restart(ctx))
+	if kept := n.observer.DBSize(ctx).Val(); kept != 0 {
+		t.Errorf("after a restart without data there are %d keys", kept)
+	}
+}
+
+// How a user's own server keeps its writes is told as far as it says so.
+func TestDurabilityOfAUsersServer(t *testing.T) {
+	t.Parallel()
+	synced := process(t, "--appendonly", "yes", "--appendfsync", "always")
+	mute := process(t, "--user", "little", "on", "nopass", "~*", "&*", "+@all", "-info", "-config")
+	for address, want := range map[string]string{synced.Addr(): "fsync", "redis://little:any@" + mute.Addr(): ""} {
+		if got := open(t, Options{Address: address}).Describe().Durability; got != want {
+			t.Errorf("%s is described as %q, want %q", address, got, want)
+		}
+	}
+}

@@ -1,0 +1,16 @@
+//go:build !redisonly
+
+package all
+
+import (
+	"github.com/lockbench/lockbench/strategies"
+	"github.com/lockbench/lockbench/strategies/etcd"
+	"github.com/lockbench/lockbench/strategies/peers/rueidislock"
+	"github.com/lockbench/lockbench/strategies/postgres"
+	"github.com/lockbench/lockbench/strategies/zookeeper"
+)
+
+// Their clients take as long to compile as half of the rest, so cmd/lockbench and tests do without them by the tag.
+func init() {
+	strategies.RegisterStrategy(etcd.Strategy(), postgres.Strategy(), rueidislock.Strategy(), zookeeper.Strategy())
+}
