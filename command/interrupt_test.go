@@ -493,7 +493,7 @@ func TestRefusedInTheMiddle(t *testing.T) {
 					set(t, server, test.refuse...)
 				})
 				code, _, stderr := run(t, "-u", "redis://"+test.user+server.Addr, "-s", test.strategy, "-c", "4",
-					"--instances", "4", "--hold", "1ms", "-d", "3s", "-w", "0s",
+					"--instances", "4", "--hold", "5ms", "-d", "3s", "-w", "0s",
 					"--no-baselines", "-q", "-o", "json="+file)
 				close(running)
 				refusing.Wait()
