@@ -21,7 +21,7 @@ func TestACounterApartOutlivesTheLocks(t *testing.T) {
 		workloads.CounterWithLocks: false,
 	} {
 		p := plan(t, "process", "spin", func(p *lockbench.Plan) {
-			p.Workload.Iterations, p.Workload.Duration = 0, workloads.Duration(6*time.Second)
+			p.Workload.Clients, p.Workload.Iterations, p.Workload.Duration = 4, 0, workloads.Duration(6*time.Second)
 			// Nobody lets go before the end, however long the restart takes.
 			p.Workload.Work, p.Workload.Counter, p.Workload.Hold = workloads.WorkCounter, place,
 				workloads.Fixed(time.Minute)

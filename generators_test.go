@@ -104,6 +104,11 @@ func TestSumOfGenerators(t *testing.T) {
 	}
 }
 
+// lasting leaves time to stop a generator in a run, and does not keep the cores busy meanwhile.
+func lasting(p *lockbench.Plan) {
+	p.Workload.Duration, p.Workload.Think = workloads.Duration(5*time.Second), workloads.Fixed(20*time.Millisecond)
+}
+
 // If a generator is stopped in a run, the others end, and that run cannot be trusted; those before it can.
 func TestAGeneratorIsStopped(t *testing.T) {
 	t.Parallel()
@@ -116,7 +121,7 @@ func TestAGeneratorIsStopped(t *testing.T) {
 				stop()
 			}
 		}
-		if p.Workload.Duration = workloads.Duration(5 * time.Second); i == 0 {
+		if lasting(p); i == 0 {
 			return first
 		}
 		return t.Context()
@@ -153,7 +158,7 @@ func TestAllGeneratorsEnd(t *testing.T) {
 			}
 			once := sync.OnceFunc(stop)
 			reports, problems := together(t, server, 2, func(i int, p *lockbench.Plan) context.Context {
-				p.Workload.Duration = workloads.Duration(5 * time.Second)
+				lasting(p)
 				p.Progress = func(now lockbench.Progress) {
 					if now.Run == 2 && now.Phase == "measure" {
 						once()

@@ -40,6 +40,7 @@ func service(t *testing.T, server *redistest.Server, strategy string, without ..
 func briefly(p *lockbench.Plan) {
 	p.Baselines = true
 	p.Workload.Warmup, p.Workload.Duration = 0, workloads.Duration(200*time.Millisecond)
+	p.Workload.Clients, p.Workload.Hold = 4, workloads.Fixed(10*time.Millisecond)
 }
 
 // The line that list prints is enough for a run.
@@ -120,9 +121,8 @@ func TestRightsToMeasure(t *testing.T) {
 		return report, len(log), err
 	}
 	report, entries, err := refused(func(p *lockbench.Plan) {
-		p.Baselines = true
+		briefly(p)
 		p.Workload.Iterations, p.Workload.Duration = 0, workloads.Duration(2*time.Second) // time enough to look in
-		p.Workload.Clients, p.Workload.Hold = 4, workloads.Fixed(10*time.Millisecond)
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -16,6 +16,7 @@ import (
 	"github.com/lockbench/lockbench"
 	"github.com/lockbench/lockbench/internal/store/redis/servers"
 	"github.com/lockbench/lockbench/internal/testkit/drive"
+	"github.com/lockbench/lockbench/internal/testkit/poll"
 	"github.com/lockbench/lockbench/internal/testkit/redistest"
 	"github.com/lockbench/lockbench/results"
 	"github.com/lockbench/lockbench/strategies"
@@ -24,6 +25,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
+	poll.ManyAtATime()
 	servers.Quiet()
 	// After a server has died go-redis looks once a second whether it is back, and
 	// notices only then that its pool has been closed.

@@ -182,14 +182,14 @@ func linksNothing(t *testing.T, what, text string) {
 
 // TestForeignRepliesOnlyShow: what a server says of itself, and with what it refuses, is only shown.
 func TestForeignRepliesOnlyShow(t *testing.T) {
-	t.Chdir(t.TempDir())
-	server := hostile(t)
-	put(t, "claim.yaml", "says: \"planted \\e[2K ::error::planted\"\nruns: {a: --strategy setnx}\n"+
+	t.Parallel()
+	server, claim := hostile(t), filepath.Join(t.TempDir(), "claim.yaml")
+	put(t, claim, "says: \"planted \\e[2K ::error::planted\"\nruns: {a: --strategy setnx}\n"+
 		"expect: [{what: \"\\e[2K\", figure: a.acq_per_s, is: '> 1', opposite: '<= 1'}]\n")
 	run := "run -s setnx,spin -c 2 -n 5 -d 500ms -w 0s --no-baselines --redis " + server + " -o "
 	for _, line := range []string{
 		"doctor --redis " + server, run + "tables", run + "markdown",
-		"claims --dry-run claim.yaml",
+		"claims --dry-run " + claim,
 	} {
 		_, stdout, stderr := said(t, strings.Fields(line)...)
 		if !strings.Contains(stdout+stderr, "planted") {

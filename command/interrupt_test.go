@@ -201,7 +201,7 @@ func TestWhatEndsARunInItsMiddle(t *testing.T) {
 				t.Fatal(err)
 			}
 			args := []string{
-				"-u", redis.URL(), "-s", "spin,blpop", "-d", "60s", "-c", "10", "--think", "5ms", "-w", "0s",
+				"-u", redis.URL(), "-s", "spin,blpop", "-d", "60s", "-c", "4", "--think", "5ms", "-w", "0s",
 				"--no-baselines", "-o", "json=" + file,
 			}
 			if slices.Contains(test.flags, "-s") {
@@ -310,6 +310,7 @@ func TestEndOfContextIsAFirstSignal(t *testing.T) {
 }
 
 func TestUnreachableIsSaidSoon(t *testing.T) {
+	t.Parallel()
 	// The server accepts connections and never answers.
 	var stdout, stderr bytes.Buffer
 	before := time.Now()
@@ -326,6 +327,7 @@ func TestUnreachableIsSaidSoon(t *testing.T) {
 }
 
 func TestSignalKeepsTheWholePairsOfAB(t *testing.T) {
+	t.Parallel()
 	redis := redistest.Start(t)
 	dir := t.TempDir()
 	out, keep := filepath.Join(dir, "out.json"), filepath.Join(dir, "runs")
@@ -493,7 +495,7 @@ func TestRefusedInTheMiddle(t *testing.T) {
 					set(t, server, test.refuse...)
 				})
 				code, _, stderr := run(t, "-u", "redis://"+test.user+server.Addr, "-s", test.strategy, "-c", "4",
-					"--instances", "4", "--hold", "1ms", "-d", "3s", "-w", "0s",
+					"--instances", "4", "--hold", "5ms", "-d", "3s", "-w", "0s",
 					"--no-baselines", "-q", "-o", "json="+file)
 				close(running)
 				refusing.Wait()

@@ -18,6 +18,7 @@ import (
 	"github.com/lockbench/lockbench/internal/driver"
 	"github.com/lockbench/lockbench/internal/gate"
 	"github.com/lockbench/lockbench/internal/testkit/drive"
+	"github.com/lockbench/lockbench/internal/testkit/poll"
 	"github.com/lockbench/lockbench/internal/testkit/redistest"
 	"github.com/lockbench/lockbench/results"
 	"github.com/lockbench/lockbench/strategies"
@@ -25,7 +26,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	drive.ManyAtATime()
+	poll.ManyAtATime()
 	command.SetAfterTerm(drive.Bound)
 	testscript.Main(m, map[string]func(){
 		"lockbench": execute,

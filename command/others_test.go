@@ -41,6 +41,7 @@ func TestTheNextStepIsEtcds(t *testing.T) {
 
 // Where nothing listens, clean and doctor say so.
 func TestNothingListensAtAUsersAddress(t *testing.T) {
+	t.Parallel()
 	for _, scheme := range []string{"redis", "etcd", "postgres", "zk"} {
 		for _, subcommand := range []string{"clean", "doctor"} {
 			code, said, wrong := run(t, subcommand, "-u", scheme+"://127.0.0.1:1")

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 )
 
 // Field is an option of a workload, made from the tags of a field of Spec: a flag of the command
@@ -33,8 +34,16 @@ type Field struct {
 }
 
 // Fields are all options, in the order in which help shows them.
-func Fields() []Field {
-	fields, usual := fieldsOf(reflect.TypeFor[Spec]()), Default().Given()
+func Fields() []Field { return slices.Clone(described()) }
+
+// The tags are read once: the claims alone parse a hundred command lines.
+var (
+	ofSpec    = sync.OnceValue(func() []Field { return fieldsOf(reflect.TypeFor[Spec]()) })
+	described = sync.OnceValue(describe)
+)
+
+func describe() []Field {
+	fields, usual := slices.Clone(ofSpec()), Default().Given()
 	for i, f := range fields {
 		fields[i].Help = helps[f.Name]
 		text := f.Join(usual[f.Name])
@@ -151,7 +160,7 @@ func parse(text string, of reflect.Type) (reflect.Value, error) {
 // not in use has none.
 func (s Spec) Given() map[string][]string {
 	all := map[string][]string{}
-	for _, f := range fieldsOf(reflect.TypeFor[Spec]()) {
+	for _, f := range ofSpec() {
 		v := reflect.ValueOf(s).Field(f.index)
 		switch {
 		case f.List:

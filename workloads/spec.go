@@ -202,7 +202,7 @@ func (s Spec) Slots() bool { return s.Rate > 0 || len(s.Stages) > 0 }
 // flag is called.
 func (s Spec) Validate() error {
 	var found problems
-	for _, field := range fieldsOf(reflect.TypeFor[Spec]()) {
+	for _, field := range ofSpec() {
 		if err := field.check(reflect.ValueOf(s)); err != nil {
 			found = append(found, fmt.Errorf("--%w", err))
 		}

@@ -126,7 +126,7 @@ func TestAnOverloadedLockIsAResult(t *testing.T) {
 func TestTheGeneratorsLatenessIsNoWait(t *testing.T) {
 	v := lock(t, strategies.Info{}, 1000, wait)
 	run := really(t, v, workload(func(w *workloads.Spec) {
-		w.Clients, w.Rate, w.Hold = 50, 1000, workloads.Dist{}
+		w.Clients, w.Rate, w.Hold = 50, 200, workloads.Dist{}
 		// a machine that stands still for half a second moves no median
 		w.Duration = workloads.Duration(2 * time.Second)
 	}))

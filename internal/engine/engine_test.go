@@ -12,12 +12,14 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/lockbench/lockbench/internal/testkit/poll"
 	"github.com/lockbench/lockbench/results"
 	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/workloads"
 )
 
 func TestMain(m *testing.M) {
+	poll.ManyAtATime()
 	// After a server has died go-redis looks once a second whether it is back, and
 	// notices only then that its pool has been closed.
 	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/redis/go-redis/v9/internal/pool.(*ConnPool).tryDial"))

@@ -40,6 +40,9 @@ func stat(pid int) []string {
 
 // descendants returns the children of a process, their children and so on.
 func descendants(pid int) []int {
+	if childless(pid) {
+		return nil
+	}
 	children := map[int][]int{}
 	dirs, _ := filepath.Glob("/proc/[0-9]*") // the pattern is valid
 	for _, dir := range dirs {
@@ -54,6 +57,18 @@ func descendants(pid int) []int {
 		all = append(all, children[all[i]]...)
 	}
 	return all
+}
+
+// childless says whether a process certainly has no children, as a Redis: else all processes of the machine are looked
+// at, which may be thousands. Not every kernel lists the children of a thread.
+func childless(pid int) bool {
+	lists, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid)) // the pattern is valid
+	for _, list := range lists {
+		if children, err := os.ReadFile(list); err != nil || len(children) > 0 {
+			return false
+		}
+	}
+	return len(lists) > 0
 }
 
 // endAll kills processes in this order, and waits for their end: then what they hold, such as a port,

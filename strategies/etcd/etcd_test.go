@@ -26,7 +26,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	drive.ManyAtATime()
+	poll.ManyAtATime()
 	goleak.VerifyTestMain(m)
 }
 

@@ -121,7 +121,7 @@ func (lease *redisLease) watch() {
 	}
 	lease.stop = stop
 	l.renewing.Go(func() {
-		ticker := time.NewTicker(l.config.TTL / 3)
+		ticker := time.NewTicker(l.config.TTL / 10) // late by some, it still shows the fault that it has
 		defer ticker.Stop()
 		for {
 			select {

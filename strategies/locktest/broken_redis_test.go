@@ -265,7 +265,7 @@ func (l *redisLock) wait(ctx context.Context, lease *redisLease, left time.Durat
 func (l *redisLock) poll(ctx context.Context, lease *redisLease) error {
 	for {
 		select {
-		case <-time.After(time.Duration(2+rand.IntN(8)) * time.Millisecond):
+		case <-time.After(time.Duration(5+rand.IntN(15)) * time.Millisecond):
 		case <-ctx.Done():
 			return fmt.Errorf("poll %q: %w", lease.name, ctx.Err())
 		}

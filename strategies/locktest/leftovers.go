@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"runtime/pprof"
 	"slices"
 	"strings"
@@ -117,10 +116,14 @@ func (s *stage) leftovers() []string {
 // {key} of a semaphore would match every key.
 func (s *stage) declared(key string) bool {
 	return slices.ContainsFunc(s.info.Persistent, func(pattern string) bool {
-		return slices.ContainsFunc(slices.Collect(maps.Keys(s.locks)), func(lock string) bool {
-			return key == strings.ReplaceAll(pattern, "{key}", lock) ||
-				key == strings.ReplaceAll(pattern, "{key}", "{"+lock+"}")
-		})
+		before, after, ofLock := strings.Cut(pattern, "{key}")
+		if !ofLock {
+			return key == pattern
+		}
+		rest, begins := strings.CutPrefix(key, before)
+		lock, ends := strings.CutSuffix(rest, after)
+		bare, braced := strings.CutPrefix(lock, "{")
+		return begins && ends && (s.locks[lock] || braced && s.locks[strings.TrimSuffix(bare, "}")])
 	})
 }
 

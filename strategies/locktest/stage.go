@@ -256,7 +256,7 @@ func (s *stage) eventually(done func() bool) bool {
 		if time.Now().After(end) {
 			return false
 		}
-		pause = min(pause*3/2, 50*time.Millisecond)
+		pause = min(pause*3/2, 100*time.Millisecond)
 	}
 }
 

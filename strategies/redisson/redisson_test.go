@@ -11,6 +11,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/lockbench/lockbench/internal/testkit/poll"
 	"github.com/lockbench/lockbench/internal/testkit/redistest"
 	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/strategies/goredis"
@@ -18,6 +19,11 @@ import (
 	"github.com/lockbench/lockbench/strategies/locktest"
 	"github.com/lockbench/lockbench/strategies/redisson"
 )
+
+func TestMain(m *testing.M) {
+	poll.ManyAtATime()
+	m.Run()
+}
 
 func init() { strategies.RegisterStrategy(redisson.Strategies()...) }
 

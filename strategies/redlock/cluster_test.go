@@ -17,7 +17,10 @@ import (
 	"github.com/lockbench/lockbench/strategies/redlock"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	poll.ManyAtATime()
+	goleak.VerifyTestMain(m)
+}
 
 const (
 	// longTTL is of leases that must not help by running out.

@@ -5,7 +5,6 @@ package drive
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"math"
 	"net"
@@ -21,6 +20,7 @@ import (
 
 	"github.com/lockbench/lockbench/internal/engine"
 	"github.com/lockbench/lockbench/internal/store"
+	"github.com/lockbench/lockbench/internal/testkit/poll"
 	"github.com/lockbench/lockbench/results"
 	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/workloads"
@@ -28,14 +28,6 @@ import (
 
 // Bound limits how long anything may take: it is far more than a busy machine needs.
 const Bound = time.Minute
-
-// ManyAtATime lets parallel tests wait for servers at the same time, also on few cores. A
-// TestMain calls it first; -parallel overrides it.
-func ManyAtATime() {
-	if err := flag.Set("test.parallel", "6"); err != nil {
-		panic(err) // every test binary has this flag
-	}
-}
 
 // Workload has three clients on three instances, which hold a lock this many times in all,
 // for a millisecond each: observers need the rest of the machine.
@@ -214,7 +206,7 @@ func Share(kind store.Store) Shared {
 
 // Main is a TestMain: it runs the tests, closes the server, and looks for goroutines that are left.
 func (s Shared) Main(m *testing.M) {
-	ManyAtATime()
+	poll.ManyAtATime()
 	code := m.Run()
 	server, err := s.open()
 	if err == nil {

@@ -2,19 +2,30 @@
 package poll
 
 import (
+	"flag"
 	"testing"
 	"time"
 )
 
+// ManyAtATime lets parallel tests wait for servers at the same time, also on few cores. A
+// TestMain calls it first; -parallel overrides it.
+func ManyAtATime() {
+	if err := flag.Set("test.parallel", "6"); err != nil {
+		panic(err) // every test binary has this flag
+	}
+}
+
 // bound is far more than a busy machine needs.
 const bound = time.Minute
 
-// Until asks until it is so. The test fails if that takes a minute.
+// Until asks until it is so, more and more seldom. The test fails if that takes a minute.
 func Until(t testing.TB, what string, so func() bool) {
 	t.Helper()
-	for end := time.Now().Add(bound); !so(); time.Sleep(time.Millisecond) {
+	pause := time.Millisecond
+	for end := time.Now().Add(bound); !so(); time.Sleep(pause) {
 		if time.Now().After(end) {
 			t.Fatalf("it has not come true: %s", what)
 		}
+		pause = min(pause*3/2, 10*time.Millisecond)
 	}
 }
