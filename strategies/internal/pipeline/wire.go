@@ -30,11 +30,11 @@ type wire struct {
 	ended   chan struct{} // closed with err
 
 	mu       sync.Mutex
-	out      []byte // to be written
-	spare    []byte // for out while that is being written
-	run      *call  // of the script, for those who share it, to be written; nil if none
-	runAt    int    // where in out it belongs
-	scratch  []byte // for a run
+	out      []byte  // to be written
+	spare    []byte  // for out while that is being written
+	run      *call   // of the script, for those who share it, to be written; nil if none
+	runAt    int     // where in out it belongs
+	scratch  []byte  // for a run
 	joints   []*call // shared ones, to be used again
 	timed    []*call // that share a TIME behind out
 	writing  bool
