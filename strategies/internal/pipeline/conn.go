@@ -180,12 +180,15 @@ func (c *Conn) exchange(ctx context.Context, r request) (reply any, err error) {
 		}
 		defer func() { c.limiter.ReportResult(err) }()
 	}
-	began := time.Now()
-	for {
+	began := time.Now() // the clock is read once where nobody has to wait
+	for now := began; ; now = time.Now() {
 		l, err := c.line(ctx, r.command)
 		var w *wire
 		if err == nil {
-			w, err = c.wire(ctx, began, l, r.command)
+			ready := c.cluster == nil && l.wire.Load() != nil
+			if w, err = c.wire(ctx, began, l, r.command); !ready {
+				now = time.Now()
+			}
 		}
 		if errors.Is(err, errClosed) {
 			return c.unpiped(ctx, began, r), nil
@@ -193,12 +196,12 @@ func (c *Conn) exchange(ctx context.Context, r request) (reply any, err error) {
 		if err != nil {
 			return nil, err
 		}
-		if time.Since(began) > unwatched { // it had to wait for the connection: others on it have more time left
+		if now.Sub(began) > unwatched { // it had to wait for the connection: others on it have more time left
 			bound, cancel := c.within(ctx, began, c.most)
 			defer cancel()
 			ctx = bound
 		}
-		reply, sent, err := w.send(ctx, r)
+		reply, sent, err := w.send(ctx, r, now)
 		switch {
 		case !sent:
 			l.wire.CompareAndSwap(w, nil)

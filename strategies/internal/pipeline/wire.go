@@ -90,12 +90,12 @@ const (
 
 // send sends a request and waits for its replies, until ctx ends. It returns the one to what it shares, which may be an
 // error. sent is false if the wire has ended before.
-func (w *wire) send(ctx context.Context, r request) (reply any, sent bool, err error) {
+func (w *wire) send(ctx context.Context, r request, now time.Time) (reply any, sent bool, err error) {
 	c, _ := w.calls.Get().(*call)
 	if c == nil {
 		c = &call{done: make(chan error, 1)}
 	}
-	c.request, c.reply, c.left, c.sent = r, nil, 1, time.Now()
+	c.request, c.reply, c.left, c.sent = r, nil, 1, now
 	w.mu.Lock()
 	if w.err == nil && len(w.waiting) == 0 && !w.reading && c.sent.Sub(w.last) > unwatched {
 		w.deadline = true // first, because nobody can look at a socket whose deadline is over
