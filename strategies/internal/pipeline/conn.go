@@ -143,8 +143,9 @@ func (c *Conn) Send(ctx context.Context, command *redis.Cmd) error {
 }
 
 // SendTimed is Send, and returns Redis's time in µs. Callers whose commands are written together share one TIME: Redis
-// reads its clock after all of them, and before any caller has its answer. It is 0 if the command has an error. It is
-// not for a cluster, where a command may be answered by another node.
+// reads its clock after all of them, and before SendTimed returns to any. It is 0 if the command has an error. If only
+// the time is missing, SendTimed returns an error, although the command was carried out. It is not for a cluster, where
+// a command may be answered by another node.
 func (c *Conn) SendTimed(ctx context.Context, command *redis.Cmd) (now int64, err error) {
 	reply, err := c.exchange(ctx, request{command: command, timed: true})
 	if refused := command.Err(); err != nil || refused != nil && !errors.Is(refused, redis.Nil) {
@@ -152,7 +153,7 @@ func (c *Conn) SendTimed(ctx context.Context, command *redis.Cmd) (now int64, er
 	}
 	now, ok := reply.(int64)
 	if !ok {
-		return 0, fmt.Errorf("Redis answered TIME: %v", reply) //nolint:staticcheck // a name
+		return 0, fmt.Errorf("Redis answered TIME: %v", reply) //nolint:staticcheck // a name, and no redis.Error: see above
 	}
 	return now, nil
 }

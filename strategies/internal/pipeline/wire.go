@@ -39,6 +39,7 @@ type wire struct {
 	timed    []*call // that share a TIME behind out
 	writing  bool
 	waiting  []*call // for the reply to a command, the oldest first
+	written  int     // how many of their commands are on their way
 	owed     int     // bytes of their commands
 	reading  bool    // somebody does; nobody may be waiting without
 	deadline bool    // of the reads is set, to the timeout of who is waiting or earlier
@@ -81,6 +82,8 @@ func noAnswer(timeout time.Duration) error {
 const (
 	// mostRun is how many callers share a run of the script, during which Redis serves nobody else.
 	mostRun = 64
+	// mostJoints is how many shared calls are kept, to be used again.
+	mostJoints = 8
 	// owedMost is how much may wait for replies before a caller no longer writes himself: he could be stuck in it
 	// longer than he waits. Sockets hold several times as much.
 	owedMost = 16 << 10
@@ -253,6 +256,7 @@ func (w *wire) writeOnce() {
 	if len(w.timed) > 0 {
 		w.appendTime()
 	}
+	w.written = len(w.waiting)
 	out := w.out
 	w.out = w.spare[:0]
 	w.mu.Unlock()
@@ -350,9 +354,10 @@ func (w *wire) deliver(in []byte) (taken int, err error) {
 		switch {
 		case told:
 			continue
-		case len(w.waiting) == 0:
+		case w.written == 0:
 			return taken, errUnasked
 		}
+		w.written--
 		c := w.waiting[0]
 		w.waiting[0] = nil
 		w.waiting = w.waiting[1:]
@@ -361,8 +366,10 @@ func (w *wire) deliver(in []byte) (taken int, err error) {
 		case c.sharers != nil:
 			c.divide(value)
 			clear(c.sharers)
-			*c = call{sharers: c.sharers[:0]}
-			w.joints = append(w.joints, c)
+			if len(w.joints) < mostJoints && cap(c.sharers) <= mostRun {
+				*c = call{sharers: c.sharers[:0]}
+				w.joints = append(w.joints, c)
+			}
 			continue
 		case c.command != nil:
 			answer(c.command, value)
@@ -385,11 +392,14 @@ func (c *call) took() {
 // divide gives each sharer his part of a reply: the time in µs, or his own in the array of a run.
 func (c *call) divide(value any) {
 	all, _ := value.([]any)
-	if now, ok := micros(all); c.timed && ok {
-		value = now
+	if c.timed {
+		if now, ok := micros(all); ok {
+			value = now
+		}
+		all = nil
 	}
 	for i, sharer := range c.sharers {
-		if sharer.reply = value; !c.timed && len(all) == len(c.sharers) {
+		if sharer.reply = value; len(all) == len(c.sharers) {
 			sharer.reply = all[i]
 		}
 		sharer.took()

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -189,6 +190,44 @@ func TestSharedCommands(t *testing.T) {
 			calls[mostRun+2].reply != int64(0) || w.owed != 0) {
 			t.Errorf("%v, %v, %v, %v, %d bytes owed", first.command, first.reply, last.command, calls[mostRun+2].reply, w.owed)
 		}
+	}
+}
+
+// A server that answers what it has not been sent yet leaves nobody waiting for ever, and gives nobody an answer.
+func TestAnswerBeforeTheCommand(t *testing.T) {
+	t.Parallel()
+	key, arg := "lock", "id"
+	for name, made := range map[string]func() request{
+		"run":   func() request { return request{key: &key, arg: &arg} },
+		"timed": func() request { return request{command: redis.NewCmd(t.Context(), "get", "b"), timed: true} },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				ours, theirs := net.Pipe()
+				w := &wire{
+					conn: ours, script: "hash", timeout: time.Second, tasks: new(background.Group), ended: make(chan struct{}),
+					hangUp: func() { _ = ours.Close() }, last: time.Now(),
+				}
+				var answered atomic.Int64
+				send := func(r request) {
+					go func() {
+						if _, sent, err := w.send(context.Background(), r, time.Now()); sent && err == nil {
+							answered.Add(1)
+						}
+					}()
+					synctest.Wait()
+				}
+				send(request{command: redis.NewCmd(t.Context(), "get", "a")}) // stays in its write
+				send(made())
+				_, _ = theirs.Write([]byte("$1\r\na\r\n$1\r\nb\r\n")) // the second before it was asked for
+				synctest.Wait()
+				send(made())
+				w.tasks.Close()
+				if n := answered.Load(); n != 1 {
+					t.Errorf("%d callers have an answer", n)
+				}
+			})
+		})
 	}
 }
 
