@@ -19,7 +19,7 @@ func (l *Locker) acquire(ctx context.Context, key string, ttl time.Duration) (*L
 	}
 	ln.came++
 	number := ln.came
-	if ln.idle() && time.Now().After(ln.crowded) {
+	if ln.idle() && !ln.isCrowded() {
 		held, err := l.ask(ctx, ln)
 		if !errors.Is(err, strategies.ErrHeld) {
 			ln.settle()
@@ -280,7 +280,7 @@ func (l *Locker) waitEnded(ctx context.Context, ln *line) error {
 	switch {
 	case ln.failure != nil:
 		return indeterminate.Because(ctx, ln.failure)
-	case ln.held != nil || time.Now().Before(ln.crowded) || slices.ContainsFunc(ln.places, queued):
+	case ln.held != nil || ln.isCrowded() || slices.ContainsFunc(ln.places, queued):
 		return strategies.WaitEnded(ctx)
 	}
 	return ctx.Err()

@@ -1,7 +1,8 @@
--- Releases a lock for which nobody waits.
--- KEYS: the lock; ARGV: id
--- returns 1; 0 when somebody may wait, or the lock is not the caller's
-if redis.call('GET', KEYS[1]) == ARGV[1] then
-  return redis.call('DEL', KEYS[1])
+-- Releases locks for which nobody waits.
+-- KEYS: the locks; ARGV: an id for each
+-- returns for each 1; 0 when somebody may wait, or the lock is not the caller's
+local freed = {}
+for i, lock in ipairs(KEYS) do
+  freed[i] = redis.pcall('GET', lock) == ARGV[i] and redis.call('DEL', lock) or 0
 end
-return 0
+return freed

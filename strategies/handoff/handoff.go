@@ -193,7 +193,7 @@ func Open(config goredis.Config, options Options) (*Locker, error) {
 	if options.Turns == 0 {
 		options.Turns = MostTurns
 	}
-	conn, err := pipeline.Dial(config.Nodes[0], patience)
+	conn, err := pipeline.Dial(config.Nodes[0], patience, freeScript.hash)
 	if err != nil {
 		return nil, fmt.Errorf("handoff: %w", err)
 	}

@@ -4,9 +4,12 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"math"
 	"net"
+	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -357,5 +360,63 @@ func TestTwoCommandsAreBoundedTogether(t *testing.T) {
 				time.Sleep(handoff.Patience) // until the last answer
 			})
 		})
+	}
+}
+
+// Releases that callers send together are one run of a script: each has its own result, also where all are refused
+// because of one, and a lock for which somebody waits goes on.
+func TestReleasesTogether(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	a, b := trial.Start(t, server, "handoff", time.Hour), trial.Start(t, server, "handoff", time.Hour)
+	const wanted, taken, another, denied = 6, 7, 8, 9
+	key := func(i int) string {
+		if i == denied {
+			return "denied"
+		}
+		return fmt.Sprint("lock-", i)
+	}
+	leases := make([]strategies.Lease, 50)
+	for i := range leases {
+		leases[i] = a.Acquire(t, key(i))
+	}
+	waiters := trial.ParkOn(t, key(wanted), 1, b)
+	client, name := server.Client(t), a.Config.Prefix
+	_, err := client.Pipelined(t.Context(), func(p redis.Pipeliner) error {
+		p.Set(t.Context(), name+key(taken), "another owner", 0)
+		p.Del(t.Context(), name+key(another))
+		p.LPush(t.Context(), name+key(another), "no lock")
+		return p.Do(t.Context(), "acl", "setuser", "default", "resetkeys", "~*lock-*").Err()
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	server.Pause()
+	errs := make([]error, len(leases))
+	var all sync.WaitGroup
+	for i, lease := range leases {
+		all.Go(func() { errs[i] = lease.Release(t.Context()) })
+	}
+	server.Resume()
+	all.Wait()
+	for i, err := range errs {
+		want := err == nil
+		switch i {
+		case taken:
+			want = errors.Is(err, strategies.ErrNotHeld)
+		case another:
+			want = err != nil && strings.Contains(err.Error(), "another program's key")
+		case denied:
+			want = redis.HasErrorPrefix(err, "NOPERM")
+		}
+		if !want {
+			t.Errorf("release %d returned %v", i, err)
+		}
+	}
+	trial.Release(t, waiters.Next(t))
+	left, err := client.Keys(t.Context(), "*").Result()
+	slices.Sort(left)
+	if want := []string{name + key(denied), name + key(taken), name + key(another)}; err != nil || !slices.Equal(left, want) {
+		t.Errorf("left are %v, %v, want %v", left, err, want)
 	}
 }

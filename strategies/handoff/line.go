@@ -92,13 +92,16 @@ func (ln *line) idle() bool {
 func (ln *line) forget() {
 	switch {
 	case !ln.idle():
-	case time.Now().Before(ln.crowded):
+	case ln.isCrowded():
 		ln.look(time.Until(ln.crowded))
 	case ln.locker.lines[ln.lineKey] == ln:
 		delete(ln.locker.lines, ln.lineKey)
 		ln.subscriber.leave(ln)
 	}
 }
+
+// isCrowded says that another process is likely to have the lock. It reads no clock where none has had it.
+func (ln *line) isCrowded() bool { return !ln.crowded.IsZero() && time.Now().Before(ln.crowded) }
 
 // join adds a waiter, in the order in which the waiters came.
 func (ln *line) join(w *waiter) *list.Element {

@@ -1,12 +1,10 @@
 package handoff
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -72,8 +70,7 @@ func (n *node) free(ctx context.Context, on *names, id *string) (freed bool, err
 		case 1:
 			reply, err = n.do(ctx, "delex", &on.lock, "ifeq", id)
 		default:
-			reply, err = n.eval(ctx, freeScript, on, []any{"evalsha", &freeScript.hash, 1, &on.lock, id})
-			return reply == any(int64(1)), err
+			return n.freeByScript(ctx, on, id)
 		}
 		if !says(err, "unknown command", "NOPERM") {
 			return reply == any(int64(1)), n.refused(on, err)
@@ -83,6 +80,22 @@ func (n *node) free(ctx context.Context, on *names, id *string) (freed bool, err
 		defer done()
 		ctx = bound
 	}
+}
+
+func (n *node) freeByScript(ctx context.Context, on *names, id *string) (freed bool, err error) {
+	began := time.Now()
+	if n.cluster == nil {
+		reply, err := n.conn.Run(ctx, &on.lock, id)
+		// What Redis refuses to all may be because of one of them.
+		if _, refused := errors.AsType[redis.Error](err); !refused || n.passes(err) {
+			return reply == any(int64(1)), n.refused(on, err)
+		}
+	}
+	ctx, done := patient(ctx, began)
+	defer done()
+	reply, err := n.eval(ctx, freeScript, on, []any{"evalsha", &freeScript.hash, 1, &on.lock, id})
+	all, _ := reply.([]any)
+	return len(all) == 1 && all[0] == any(int64(1)), err
 }
 
 // eval runs a script by EVALSHA, from its source if Redis does not know it.
@@ -126,10 +139,9 @@ func (n *node) take(
 		}
 		return owner, clock, err
 	}
-	set, now := redis.NewCmd(ctx, "set", &on.lock, id, "px", ttl, "nx", "get"), (*redis.Cmd)(nil)
+	set := redis.NewCmd(ctx, "set", &on.lock, id, "px", ttl, "nx", "get")
 	if timed {
-		now = redis.NewCmd(ctx, "time")
-		err = n.conn.Send(ctx, set, now)
+		clock, err = n.conn.SendTimed(ctx, set)
 	} else {
 		err = n.conn.Send(ctx, set)
 	}
@@ -137,18 +149,9 @@ func (n *node) take(
 		if owner, err = set.Text(); err == redis.Nil { //nolint:errorlint // Redis's own
 			owner, err = *id, nil
 		}
-		if timed {
-			err = cmp.Or(err, now.Err())
-		}
 	}
 	if err != nil {
 		return "", 0, n.refused(on, err)
-	}
-	if timed {
-		var ok bool
-		if clock, ok = micros(now.Val()); !ok {
-			return "", 0, unexpected("TIME", now.Val())
-		}
 	}
 	return strings.TrimSuffix(owner, "+"), clock, nil
 }
@@ -209,24 +212,6 @@ func says(err error, words ...string) bool {
 // unexpected is for an answer that no script of ours gives.
 func unexpected(to string, reply any) error {
 	return fmt.Errorf("Redis answered %s: %v", to, reply) //nolint:staticcheck // a name
-}
-
-// micros reads the answer to TIME: seconds and microseconds, as strings.
-func micros(reply any) (clock int64, ok bool) {
-	parts, _ := reply.([]any)
-	if len(parts) != 2 {
-		return 0, false
-	}
-	var numbers [2]int64
-	for i, part := range parts {
-		text, _ := part.(string)
-		n, err := strconv.ParseInt(text, 10, 64)
-		if err != nil {
-			return 0, false
-		}
-		numbers[i] = n
-	}
-	return numbers[0]*1e6 + numbers[1], true
 }
 
 // pair reads two numbers.

@@ -31,8 +31,7 @@ var ofTheScripts = map[mistake][]edit{
 	queueUnmarked: {{"else\n  mark(owner)\nend", "end"}},
 	takeTwice:     {{"if owner == id or owner == id .. '+' then\n  return tell(id, now())\nend", ""}},
 	releaseUnseen: {{
-		"if redis.call('GET', KEYS[1]) == ARGV[1]",
-		"if string.find(redis.call('GET', KEYS[1]) or '', ARGV[1], 1, true)",
+		"redis.pcall('GET', lock) == ARGV[i]", "string.find(redis.pcall('GET', lock) or '', ARGV[i], 1, true)",
 	}},
 	releaseUnmarked: {{"if owner ~= id and owner ~= id .. '+' then", "if owner ~= id then"}},
 	leaveTheQueue: {{

@@ -70,10 +70,10 @@ local redis = setmetatable({
     end
     return real.call(command, ...)
   end,
-  pcall = function(command, channel, text)
-    local heard = real.pcall(command, channel, text)
-    if type(heard) == 'number' then
-      said[#said + 1] = text .. ' ' .. heard
+  pcall = function(...)
+    local heard = real.pcall(...)
+    if type(heard) == 'number' then -- SPUBLISH
+      said[#said + 1] = select(3, ...) .. ' ' .. heard
     end
     return heard
   end,
@@ -218,7 +218,7 @@ func (s *scripts) ask(q question) (answer, error) {
 
 // put sends a question, and returns how its answer is read.
 func (s *scripts) put(pipe redis.Pipeliner, q question) (read func() (answer, error)) {
-	ctx, c := s.t.Context(), q.command
+	ctx, c, keys := s.t.Context(), q.command, []string{lock, queue}
 	args := []any{base(q.server.hears), processes[c.by]}
 	switch c.verb {
 	case set:
@@ -228,7 +228,7 @@ func (s *scripts) put(pipe redis.Pipeliner, q question) (read func() (answer, er
 	case enqueue:
 		args = append(args, idOf(c.id), realTTL, c.mode.String())
 	case free:
-		args = []any{idOf(c.id)}
+		keys, args = keys[:1], []any{idOf(c.id)}
 	case release:
 		args = append(args, idOf(c.id), int(c.token), entryOf(c.entry))
 	case leave:
@@ -244,12 +244,11 @@ func (s *scripts) put(pipe redis.Pipeliner, q question) (read func() (answer, er
 	case extend:
 		args = append(args, idOf(c.id), int(c.ttl)*realTTL)
 	}
-	keys := []string{lock, queue}
 	setUp(ctx, pipe, q.server)
 	refuse(ctx, pipe, q.server.fault, 1)
 	replied := s.texts[c.verb].EvalSha(ctx, pipe, keys, args...)
 	refuse(ctx, pipe, q.server.fault, 0)
-	shown := show.EvalSha(ctx, pipe, keys)
+	shown := show.EvalSha(ctx, pipe, []string{lock, queue})
 	return func() (a answer, err error) {
 		values, refused := replied.Slice()
 		state, err := shown.Slice()
@@ -319,7 +318,10 @@ func (a *answer) parse(c command, values []any) error {
 		return nil
 	}
 	list, _ := result.([]any)
-	if c.verb == check {
+	switch c.verb {
+	case free:
+		result = list[0]
+	case check:
 		r.owner, r.left, r.place = identOf(list[0].(string)), inTicks(list[1]), int8(list[3].(int64))
 		now, _ := strconv.Atoi(list[2].(string))
 		r.token, result = token(now), list[4]

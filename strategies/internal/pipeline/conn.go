@@ -37,6 +37,7 @@ type Conn struct {
 	limiter redis.Limiter  // may be nil
 	timeout time.Duration  // for an answer, and for a connection
 	most    time.Duration  // for a Send
+	script  string         // the hash of the one that Run runs
 	tasks   background.Group
 	wires   sync.WaitGroup  // that have not ended
 	life    context.Context // of dials
@@ -72,12 +73,14 @@ const (
 )
 
 // Dial returns the Conn of a node. It does not talk to Redis yet. The caller closes it. A Send takes no longer than
-// most. An answer, and a connection, take no longer than the client's ReadTimeout either.
-func Dial(node goredis.Node, most time.Duration) (*Conn, error) {
+// most. An answer, and a connection, take no longer than the client's ReadTimeout either. The script is the hash of the
+// one that Run runs.
+func Dial(node goredis.Node, most time.Duration, script string) (*Conn, error) {
 	if _, err := goredis.NodeOf(node.Client); err != nil {
 		return nil, err
 	}
-	c := &Conn{node: node, timeout: 3 * time.Second, most: most, lines: map[string]*line{}} // go-redis's default
+	c := &Conn{node: node, most: most, script: script, lines: map[string]*line{}}
+	c.timeout = 3 * time.Second // go-redis's default
 	if t := node.ReadTimeout(); t > 0 {
 		c.timeout = t
 	}
@@ -128,57 +131,116 @@ func (c *Conn) Close() error {
 
 var errClosed = errors.New("the pipeline is closed")
 
-// Send writes commands one after the other, perhaps with those of other callers in between,
-// and returns when all are answered: each then has its own result or error. After an error of Send they
-// have none. It returns one if ctx or the Conn's time ends before, or if the connection breaks: Redis may have carried
-// the commands out, or may still do so. If ctx had ended before the call, the error is ctx's own; if no connection
+// Send sends a command, and returns when it is answered: it then has its result or error. After an error of Send it
+// has none. Send returns one if ctx or the Conn's time ends before, or if the connection breaks: Redis may have carried
+// the command out, or may still do so. If ctx had ended before the call, the error is ctx's own; if no connection
 // could be made, it is a *net.OpError of a dial; nothing has been sent then.
 //
-// A command of a later Send for the same key comes after them, unless the connection broke.
-func (c *Conn) Send(ctx context.Context, commands ...*redis.Cmd) (err error) {
+// A command that is sent after an answer comes after what was answered, unless the connection broke.
+func (c *Conn) Send(ctx context.Context, command *redis.Cmd) error {
+	_, err := c.exchange(ctx, request{command: command})
+	return err
+}
+
+// SendTimed is Send, and returns Redis's time in µs. Callers whose commands are written together share one TIME: Redis
+// reads its clock after all of them, and before SendTimed returns to any. It is 0 if the command has an error. If only
+// the time is missing, SendTimed returns an error, although the command was carried out. It is not for a cluster, where
+// a command may be answered by another node.
+func (c *Conn) SendTimed(ctx context.Context, command *redis.Cmd) (now int64, err error) {
+	reply, err := c.exchange(ctx, request{command: command, timed: true})
+	if refused := command.Err(); err != nil || refused != nil && !errors.Is(refused, redis.Nil) {
+		return 0, err
+	}
+	now, ok := reply.(int64)
+	if !ok {
+		return 0, fmt.Errorf("Redis answered TIME: %v", reply) //nolint:staticcheck // a name, and no redis.Error: see above
+	}
+	return now, nil
+}
+
+// Run runs the script on a key with an argument, and returns what the script returns for it, or its error. Runs that
+// are written together are one: the script has the keys of all, and as many arguments, and returns an array. Run ends
+// as Send does; the two strings must not change after it either. It is not for a cluster, where the keys may be of
+// different slots.
+func (c *Conn) Run(ctx context.Context, key, arg *string) (any, error) {
+	reply, err := c.exchange(ctx, request{key: key, arg: arg})
+	if refused, is := reply.(error); is && err == nil {
+		return nil, refused
+	}
+	return reply, err
+}
+
+// exchange sends a request, and returns the reply to what it shares, which may be an error.
+func (c *Conn) exchange(ctx context.Context, r request) (reply any, err error) {
 	if err := ctx.Err(); err != nil {
-		return err
+		return nil, err
 	}
 	if c.limiter != nil {
 		if err := c.limiter.Allow(); err != nil {
-			return err
+			return nil, err
 		}
 		defer func() { c.limiter.ReportResult(err) }()
 	}
-	began := time.Now()
-	for {
-		l, err := c.line(ctx, commands[0])
+	began := time.Now() // the clock is read once where nobody has to wait
+	for now := began; ; now = time.Now() {
+		l, err := c.line(ctx, r.command)
 		var w *wire
 		if err == nil {
-			w, err = c.wire(ctx, began, l, commands[0])
+			ready := c.cluster == nil && l.wire.Load() != nil
+			if w, err = c.wire(ctx, began, l, r.command); !ready {
+				now = time.Now()
+			}
 		}
 		if errors.Is(err, errClosed) {
-			for _, command := range commands {
-				c.process(ctx, began, command)
-			}
-			return nil
+			return c.unpiped(ctx, began, r), nil
 		}
 		if err != nil {
-			return err
+			return nil, err
 		}
-		if time.Since(began) > unwatched { // it had to wait for the connection: others on it have more time left
+		if now.Sub(began) > unwatched { // it had to wait for the connection: others on it have more time left
 			bound, cancel := c.within(ctx, began, c.most)
 			defer cancel()
 			ctx = bound
 		}
-		sent, err := w.send(ctx, commands)
+		reply, sent, err := w.send(ctx, r, now)
 		switch {
 		case !sent:
 			l.wire.CompareAndSwap(w, nil)
 		case err != nil:
-			return unanswered(commands[0], err)
+			return nil, unanswered(r.name(), err)
 		default:
 			if c.cluster != nil {
-				c.follow(ctx, began, commands)
+				c.follow(ctx, began, r.command)
 			}
-			return nil
+			return reply, nil
 		}
 	}
+}
+
+func (r request) name() string {
+	if r.command == nil {
+		return "evalsha"
+	}
+	return r.command.Name()
+}
+
+// unpiped sends a request by the node's own client, and returns the reply to what it would have shared.
+func (c *Conn) unpiped(ctx context.Context, began time.Time, r request) any {
+	words := []any{"time"}
+	if r.command != nil {
+		if c.process(ctx, began, r.command); !r.timed {
+			return nil
+		}
+	} else {
+		words = []any{"evalsha", c.script, 1, r.key, r.arg}
+	}
+	shared := &call{request: request{timed: r.timed}, sharers: []*call{{done: make(chan error, 1)}}}
+	command := redis.NewCmd(ctx, words...)
+	if c.process(ctx, began, command); command.Err() != nil {
+		return command.Err()
+	}
+	shared.divide(command.Val())
+	return shared.sharers[0].reply
 }
 
 // opaque is an error of which errors.Is finds the cause, but errors.As no redis.Error and no *net.OpError: a caller's
@@ -191,18 +253,15 @@ func (o opaque) Is(target error) bool {
 	return !answer && errors.Is(o.error, target)
 }
 
-func unanswered(command *redis.Cmd, err error) error {
-	return opaque{fmt.Errorf("no answer to %s: %w", command.Name(), err)}
+func unanswered(name string, err error) error {
+	return opaque{fmt.Errorf("no answer to %s: %w", name, err)}
 }
 
 // follow sends what a node of a cluster has not carried out, because the key has moved, where it belongs.
-func (c *Conn) follow(ctx context.Context, began time.Time, commands []*redis.Cmd) {
-	for _, command := range commands {
-		err := command.Err()
-		if redis.HasErrorPrefix(err, "MOVED") || redis.HasErrorPrefix(err, "ASK") {
-			goredis.ReloadState(ctx, c.cluster)
-			c.process(ctx, began, command)
-		}
+func (c *Conn) follow(ctx context.Context, began time.Time, command *redis.Cmd) {
+	if err := command.Err(); redis.HasErrorPrefix(err, "MOVED") || redis.HasErrorPrefix(err, "ASK") {
+		goredis.ReloadState(ctx, c.cluster)
+		c.process(ctx, began, command)
 	}
 }
 
@@ -230,7 +289,7 @@ func (c *Conn) process(ctx context.Context, began time.Time, command *redis.Cmd)
 		command.SetVal(own.Val())
 		command.SetErr(err)
 	case <-ctx.Done():
-		command.SetErr(unanswered(command, context.Cause(ctx)))
+		command.SetErr(unanswered(command.Name(), context.Cause(ctx)))
 	}
 }
 

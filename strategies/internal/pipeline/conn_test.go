@@ -23,7 +23,7 @@ import (
 func TestCommandThatWaitsForAConnection(t *testing.T) {
 	t.Parallel()
 	client := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1"})
-	conn, err := pipeline.Dial(goredis.Node{Client: client}, time.Minute)
+	conn, err := pipeline.Dial(goredis.Node{Client: client}, time.Minute, "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -164,7 +164,7 @@ func TestClusterThatStandsStill(t *testing.T) {
 	if !errors.Is(err, context.DeadlineExceeded) || indeterminate.MayHaveRun(err) {
 		t.Errorf("it ended with %v", err)
 	}
-	conn, err := pipeline.Dial(node, 50*time.Millisecond)
+	conn, err := pipeline.Dial(node, 50*time.Millisecond, "")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -61,7 +61,7 @@ func Refine(info strategies.Info, on bool) strategies.Info {
 
 // Open returns a Client of a node. It does not talk to Redis yet. The caller closes it.
 func Open(node goredis.Node) (*Client, error) {
-	conn, err := Dial(node, math.MaxInt64)
+	conn, err := Dial(node, math.MaxInt64, "")
 	if err != nil {
 		return nil, err
 	}

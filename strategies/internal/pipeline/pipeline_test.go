@@ -251,20 +251,6 @@ func TestUnknownScript(t *testing.T) {
 	}
 }
 
-// What is sent together stays in order, and each has its own result.
-func TestSend(t *testing.T) {
-	client := open(t, redistest.Start(t).Node(t))
-	set := redis.NewCmd(t.Context(), "set", "key", "a", "px", 60000, "nx")
-	wrong := redis.NewCmd(t.Context(), "incr", "key")
-	got := redis.NewCmd(t.Context(), "get", "key")
-	if err := client.Send(t.Context(), set, wrong, got); err != nil {
-		t.Fatal(err)
-	}
-	if set.Val() != "OK" || wrong.Err() == nil || got.Val() != "a" {
-		t.Errorf("results: %v, %v, %v", set, wrong, got)
-	}
-}
-
 // provider is one whose credentials change.
 type provider struct{ listener auth.CredentialsListener }
 
@@ -321,6 +307,19 @@ func TestAfterClose(t *testing.T) {
 	}
 	if err := node.Client.Ping(t.Context()).Err(); err != nil {
 		t.Errorf("the node's own client was closed: %v", err)
+	}
+	now, err := client.SendTimed(t.Context(), redis.NewCmd(t.Context(), "get", "after"))
+	if took := time.Since(time.UnixMicro(now)); err != nil || took < 0 || took > time.Minute {
+		t.Errorf("the time is %v ago, %v", took, err)
+	}
+	key, arg := "after", "1"
+	hash := node.Client.ScriptLoad(t.Context(), "return {KEYS[1] .. ARGV[1]}").Val()
+	conn, err := pipeline.Dial(node, time.Minute, hash)
+	if err != nil || conn.Close() != nil {
+		t.Fatal(err)
+	}
+	if reply, err := conn.Run(t.Context(), &key, &arg); reply != any("after1") || err != nil {
+		t.Errorf("a run returned %v, %v", reply, err)
 	}
 	if dials.Load() > before+1 {
 		t.Errorf("after Close it opened %d connections", dials.Load()-before)

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -14,10 +16,17 @@ import (
 	"github.com/lockbench/lockbench/internal/testkit/network"
 	"github.com/lockbench/lockbench/internal/testkit/redistest"
 	"github.com/lockbench/lockbench/strategies/internal/indeterminate"
+	"github.com/lockbench/lockbench/strategies/internal/pipeline"
 )
 
-// Each caller gets the answers to his own commands, and each command is carried out once at most, and never where its
-// error says that it was not sent, while callers give up, and the server and the network stop and break.
+// echo returns a word for each key, which it counts, and Redis's time.
+const echo = `local all, time = {}, redis.call('time')
+for i, key in ipairs(KEYS) do all[i] = {ARGV[i], redis.call('incr', key), time[1] * 1000000 + time[2]} end
+return all`
+
+// Each caller gets the answer to his own command, or his part of one that is shared, and each command is carried out
+// once at most, and never where its error says that it was not sent, while callers give up, and the server and the
+// network stop and break. A time is from after the command.
 func TestCallersBesideFaults(t *testing.T) {
 	t.Parallel()
 	for _, looks := range []bool{true, false} { // whether the end of an idle connection is seen at the socket
@@ -33,7 +42,11 @@ func besideFaults(t *testing.T, looks bool) {
 			o.Dialer = path.Dial
 		}
 	})
-	client := open(t, node)
+	hash := server.Client(t).ScriptLoad(t.Context(), echo).Val()
+	conn, err := pipeline.Dial(node, time.Minute, hash)
+	if err != nil {
+		t.Fatal(err)
+	}
 	end := time.Now().Add(time.Second)
 	var wg sync.WaitGroup
 	var sure, perhaps, unsent, late atomic.Int64
@@ -46,26 +59,41 @@ func besideFaults(t *testing.T, looks bool) {
 				}
 				ctx, cancel := context.WithTimeout(t.Context(), limit)
 				since := time.Now()
-				word, big := fmt.Sprint(i, "-", n), make([]byte, rand.IntN(2000)*(n%2))
-				count := redis.NewCmd(ctx, "incr", "count")
-				const script = "return {ARGV[1], #ARGV[2], redis.call('incr', KEYS[1])}"
-				echo := redis.NewCmd(ctx, "eval", script, 1, "count2", word, big)
-				err := client.Send(ctx, count, echo)
+				key, word := "count", fmt.Sprint(i, "-", n, strings.Repeat("x", rand.IntN(2000)*(n%2)))
+				command := redis.NewCmd(ctx, "evalsha", hash, 1, key, word)
+				var reply any
+				var now int64
+				var err error
+				if n%3 == 0 {
+					reply, err = conn.Run(ctx, &key, &word)
+				} else {
+					if n%3 == 1 {
+						now, err = conn.SendTimed(ctx, command)
+					} else {
+						err = conn.Send(ctx, command)
+					}
+					if err == nil {
+						err = command.Err()
+						all, _ := command.Val().([]any)
+						reply = slices.Concat(all, []any{nil})[0]
+					}
+				}
 				took := time.Since(since)
 				cancel()
 				for old := late.Load(); int64(took-limit) > old && !late.CompareAndSwap(old, int64(took-limit)); {
 					old = late.Load()
 				}
-				if err == nil {
-					err = count.Err()
-				}
 				switch {
 				case err == nil:
 					sure.Add(1)
-					answer, err := echo.Slice()
-					if err != nil || len(answer) != 3 || answer[0] != word || answer[1] != int64(len(big)) {
-						t.Errorf("%s got %v, %v", word, answer, err)
+					answer, _ := reply.([]any)
+					if len(answer) != 3 || answer[0] != word {
+						t.Errorf("%.20s got %.60v", word, reply)
 						return
+					}
+					counted := answer[2].(int64)
+					if late := time.Now().UnixMicro(); n%3 == 1 && (now < counted || now > late) {
+						t.Errorf("the time is %d, of a command at %d with an answer at %d", now, counted, late)
 					}
 				case indeterminate.MayHaveRun(err):
 					perhaps.Add(1)
@@ -83,7 +111,7 @@ func besideFaults(t *testing.T, looks bool) {
 			time.Sleep(time.Duration(rand.Int64N(int64(300 * time.Millisecond))))
 			server.Resume()
 		case 1:
-			client.Redial()
+			conn.Redial()
 		case 2:
 			_ = server.Client(t).Do(t.Context(), "client", "kill", "type", "normal").Err()
 		case 3:
@@ -97,13 +125,11 @@ func besideFaults(t *testing.T, looks bool) {
 	wg.Wait()
 	t.Logf("answered %d, perhaps %d, not sent %d, at most %v too late", sure.Load(), perhaps.Load(), unsent.Load(),
 		time.Duration(late.Load()))
-	if err := client.Close(); err != nil {
+	if err := conn.Close(); err != nil {
 		t.Error(err)
 	}
-	for _, key := range []string{"count", "count2"} {
-		n, err := server.Client(t).Get(t.Context(), key).Int64()
-		if err != nil || n < sure.Load() || n > sure.Load()+perhaps.Load() {
-			t.Errorf("%s is %d, %v; %d were answered, and %d may have run", key, n, err, sure.Load(), perhaps.Load())
-		}
+	n, err := server.Client(t).Get(t.Context(), "count").Int64()
+	if err != nil || n < sure.Load() || n > sure.Load()+perhaps.Load() {
+		t.Errorf("%d were counted, %v; %d were answered, and %d may have run", n, err, sure.Load(), perhaps.Load())
 	}
 }

@@ -7,6 +7,8 @@ import (
 	"net"
 	"os"
 	"runtime"
+	"slices"
+	"strconv"
 	"sync"
 	"syscall"
 	"time"
@@ -23,14 +25,21 @@ type wire struct {
 	socket  syscall.RawConn // to see whether an idle connection has ended; nil if that cannot be seen
 	hangUp  func()
 	timeout time.Duration // for a reply
+	script  string        // the hash of the one that callers run together
 	tasks   *background.Group
 	ended   chan struct{} // closed with err
 
 	mu       sync.Mutex
-	out      []byte // to be written
-	spare    []byte // for out while that is being written
+	out      []byte  // to be written
+	spare    []byte  // for out while that is being written
+	run      *call   // of the script, for those who share it, to be written; nil if none
+	runAt    int     // where in out it belongs
+	scratch  []byte  // for a run
+	joints   []*call // shared ones, to be used again
+	timed    []*call // that share a TIME behind out
 	writing  bool
-	waiting  []*call // that have not all their replies, the oldest first
+	waiting  []*call // for the reply to a command, the oldest first
+	written  int     // how many of their commands are on their way
 	owed     int     // bytes of their commands
 	reading  bool    // somebody does; nobody may be waiting without
 	deadline bool    // of the reads is set, to the timeout of who is waiting or earlier
@@ -43,13 +52,22 @@ type wire struct {
 	calls sync.Pool // those whose callers have had their replies
 }
 
-// call are commands that a caller has sent together.
+// request is what a caller sends: a command, perhaps with a share of a TIME, or a share of a run of the script.
+type request struct {
+	command  *redis.Cmd // nil for a run
+	timed    bool
+	key, arg *string // of a run
+}
+
+// call is a request that has been sent, or what several share.
 type call struct {
-	commands []*redis.Cmd // empty once their caller has gone
-	left     int          // replies to come
-	size     int          // bytes
-	sent     time.Time
-	done     chan error // capacity 1
+	request         // without a command once its caller has gone
+	reply   any     // to what it shares
+	sharers []*call // nil if it is a caller's own
+	left    int     // replies to come
+	size    int     // bytes
+	sent    time.Time
+	done    chan error // capacity 1
 }
 
 var (
@@ -62,6 +80,10 @@ func noAnswer(timeout time.Duration) error {
 }
 
 const (
+	// mostRun is how many callers share a run of the script, during which Redis serves nobody else.
+	mostRun = 64
+	// mostJoints is how many shared calls are kept, to be used again.
+	mostJoints = 8
 	// owedMost is how much may wait for replies before a caller no longer writes himself: he could be stuck in it
 	// longer than he waits. Sockets hold several times as much.
 	owedMost = 16 << 10
@@ -69,13 +91,14 @@ const (
 	unwatched = 5 * time.Millisecond
 )
 
-// send sends commands and waits for their replies, until ctx ends. sent is false if the wire has ended before.
-func (w *wire) send(ctx context.Context, commands []*redis.Cmd) (sent bool, err error) {
+// send sends a request and waits for its replies, until ctx ends. It returns the one to what it shares, which may be an
+// error. sent is false if the wire has ended before.
+func (w *wire) send(ctx context.Context, r request, now time.Time) (reply any, sent bool, err error) {
 	c, _ := w.calls.Get().(*call)
 	if c == nil {
 		c = &call{done: make(chan error, 1)}
 	}
-	c.commands, c.left, c.sent = append(c.commands[:0], commands...), len(commands), time.Now()
+	c.request, c.reply, c.left, c.sent = r, nil, 1, now
 	w.mu.Lock()
 	if w.err == nil && len(w.waiting) == 0 && !w.reading && c.sent.Sub(w.last) > unwatched {
 		w.deadline = true // first, because nobody can look at a socket whose deadline is over
@@ -86,19 +109,12 @@ func (w *wire) send(ctx context.Context, commands []*redis.Cmd) (sent bool, err 
 	}
 	if w.err != nil || w.retired {
 		w.mu.Unlock()
-		return false, nil
+		return nil, false, nil
 	}
-	before := len(w.out)
-	for _, command := range commands {
-		if w.out, err = appendCommand(w.out, command.Args()); err != nil {
-			w.out = w.out[:before]
-			w.mu.Unlock()
-			return true, err
-		}
+	if err = w.queue(c); err != nil {
+		w.mu.Unlock()
+		return nil, true, err
 	}
-	c.size = len(w.out) - before
-	w.owed += c.size
-	w.waiting = append(w.waiting, c)
 	if !w.deadline {
 		w.deadline = true
 		_ = w.conn.SetReadDeadline(c.sent.Add(w.timeout))
@@ -118,13 +134,88 @@ func (w *wire) send(ctx context.Context, commands []*redis.Cmd) (sent bool, err 
 		select {
 		case err = <-c.done:
 		default:
-			c.commands = nil
-			return true, context.Cause(ctx)
+			c.command = nil
+			return nil, true, context.Cause(ctx)
 		}
 	}
-	w.calls.Put(c)
-	return true, err
+	if reply = c.reply; err == nil { // else end may still look at it
+		w.calls.Put(c)
+	}
+	return reply, true, err
 }
+
+// queue adds a call to what is to be written.
+func (w *wire) queue(c *call) (err error) {
+	if c.key != nil {
+		if w.run == nil {
+			w.run, w.runAt = w.joint(c.sent), len(w.out)
+		}
+		w.run.sharers = append(w.run.sharers, c)
+		size := len(*c.key) + len(*c.arg) + 16 // with their lengths
+		w.run.size += size
+		w.owed += size
+		if len(w.run.sharers) == mostRun {
+			w.appendRun()
+		}
+		return nil
+	}
+	before := len(w.out)
+	if w.out, err = appendCommand(w.out, c.command.Args()); err != nil {
+		w.out = w.out[:before]
+		return err
+	}
+	c.size = len(w.out) - before
+	w.owed += c.size
+	w.waiting = append(w.waiting, c)
+	if c.timed {
+		c.left = 2
+		w.timed = append(w.timed, c)
+	}
+	return nil
+}
+
+// joint returns a call that others share, which waits from now on.
+func (w *wire) joint(sent time.Time) *call {
+	var c *call
+	if last := len(w.joints) - 1; last >= 0 {
+		c, w.joints = w.joints[last], w.joints[:last]
+	} else {
+		c = &call{sharers: make([]*call, 0, mostRun)}
+	}
+	c.sent = sent
+	w.waiting = append(w.waiting, c)
+	return c
+}
+
+// appendRun adds a run of the script, in the place of the first who shares it.
+func (w *wire) appendRun() {
+	all := w.run.sharers
+	run := appendHead(w.scratch[:0], '*', 3+2*len(all))
+	run = appendBulk(appendBulk(run, "evalsha"), w.script)
+	run = appendBulk(run, strconv.Itoa(len(all)))
+	for _, c := range all {
+		run = appendBulk(run, *c.key)
+	}
+	for _, c := range all {
+		run = appendBulk(run, *c.arg)
+	}
+	w.out, w.run = slices.Insert(w.out, w.runAt, run...), nil
+	if w.scratch = run; cap(run) > 4*owedMost {
+		w.scratch = nil
+	}
+}
+
+// appendTime adds the TIME that calls share.
+func (w *wire) appendTime() {
+	c := w.joint(w.timed[0].sent)
+	c.timed, c.size = true, len(askTime)
+	c.sharers, w.timed = w.timed, c.sharers
+	w.out = append(w.out, askTime...)
+	w.owed += c.size
+}
+
+// askTime is the command TIME.
+const askTime = "*1\r\n$4\r\ntime\r\n"
 
 // write sends the queued commands, unless another goroutine is sending. The caller has the mutex.
 func (w *wire) write() {
@@ -140,7 +231,7 @@ func (w *wire) write() {
 	if w.owed <= owedMost && w.err == nil {
 		w.writeOnce()
 	}
-	if len(w.out) > 0 && w.err == nil && w.tasks.Go(w.writeOn) {
+	if w.unwritten() && w.err == nil && w.tasks.Go(w.writeOn) {
 		return
 	}
 	w.writing = false
@@ -149,14 +240,23 @@ func (w *wire) write() {
 func (w *wire) writeOn() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for len(w.out) > 0 && w.err == nil {
+	for w.unwritten() && w.err == nil {
 		w.writeOnce()
 	}
 	w.writing = false
 }
 
+func (w *wire) unwritten() bool { return len(w.out) > 0 || w.run != nil }
+
 // writeOnce gives the mutex away while it writes.
 func (w *wire) writeOnce() {
+	if w.run != nil {
+		w.appendRun()
+	}
+	if len(w.timed) > 0 {
+		w.appendTime()
+	}
+	w.written = len(w.waiting)
 	out := w.out
 	w.out = w.spare[:0]
 	w.mu.Unlock()
@@ -254,24 +354,73 @@ func (w *wire) deliver(in []byte) (taken int, err error) {
 		switch {
 		case told:
 			continue
-		case len(w.waiting) == 0:
+		case w.written == 0:
 			return taken, errUnasked
 		}
+		w.written--
 		c := w.waiting[0]
-		if n := len(c.commands); n > 0 {
-			answer(c.commands[n-c.left], value)
+		w.waiting[0] = nil
+		w.waiting = w.waiting[1:]
+		w.owed -= c.size
+		switch {
+		case c.sharers != nil:
+			c.divide(value)
+			clear(c.sharers)
+			if len(w.joints) < mostJoints && cap(c.sharers) <= mostRun {
+				*c = call{sharers: c.sharers[:0]}
+				w.joints = append(w.joints, c)
+			}
+			continue
+		case c.command != nil:
+			answer(c.command, value)
 		}
-		if c.left--; c.left == 0 {
-			w.waiting[0] = nil // which has its results
-			w.waiting = w.waiting[1:]
-			w.owed -= c.size
-			c.done <- nil
-		}
+		c.took()
 	}
 	if len(w.waiting) == 0 {
 		w.last = time.Now()
 	}
 	return taken, nil
+}
+
+// took counts a reply. After the last one the call is its caller's, who may use it for another.
+func (c *call) took() {
+	if c.left--; c.left == 0 {
+		c.done <- nil
+	}
+}
+
+// divide gives each sharer his part of a reply: the time in µs, or his own in the array of a run.
+func (c *call) divide(value any) {
+	all, _ := value.([]any)
+	if c.timed {
+		if now, ok := micros(all); ok {
+			value = now
+		}
+		all = nil
+	}
+	for i, sharer := range c.sharers {
+		if sharer.reply = value; len(all) == len(c.sharers) {
+			sharer.reply = all[i]
+		}
+		sharer.took()
+	}
+}
+
+// micros reads the answer to TIME: seconds and microseconds, as strings.
+func micros(parts []any) (now int64, ok bool) {
+	if len(parts) != 2 {
+		return 0, false
+	}
+	var numbers [2]int64
+	for i, part := range parts {
+		text, _ := part.(string)
+		n, err := strconv.ParseInt(text, 10, 64)
+		if err != nil {
+			return 0, false
+		}
+		numbers[i] = n
+	}
+	return numbers[0]*1e6 + numbers[1], true
 }
 
 func answer(command *redis.Cmd, value any) {
@@ -306,7 +455,14 @@ func (w *wire) end(err error) {
 		w.hangUp()
 	}
 	for _, c := range w.waiting {
-		c.done <- err
+		if c.sharers == nil {
+			c.done <- err
+		}
+		for _, sharer := range c.sharers {
+			if sharer.left == 1 { // else it is waiting itself, too
+				sharer.done <- err
+			}
+		}
 	}
 	w.waiting = nil
 }

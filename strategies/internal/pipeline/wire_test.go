@@ -2,8 +2,14 @@ package pipeline
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"io"
 	"net"
+	"slices"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -12,13 +18,14 @@ import (
 
 	"github.com/lockbench/lockbench/internal/testkit/redistest"
 	"github.com/lockbench/lockbench/strategies/goredis"
+	"github.com/lockbench/lockbench/strategies/internal/background"
 	"github.com/lockbench/lockbench/strategies/internal/indeterminate"
 )
 
 // A long reply comes whole, and leaves no long buffer behind.
 func TestLongReply(t *testing.T) {
 	t.Parallel()
-	conn, err := Dial(redistest.Start(t).Node(t), time.Minute)
+	conn, err := Dial(redistest.Start(t).Node(t), time.Minute, "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -50,7 +57,7 @@ func TestLongReply(t *testing.T) {
 // Who sees no connection, and comes to dial one after another caller has, takes that.
 func TestOneConnectionForThoseWhoDialAfterOneAnother(t *testing.T) {
 	t.Parallel()
-	conn, err := Dial(redistest.Start(t).Node(t), time.Minute)
+	conn, err := Dial(redistest.Start(t).Node(t), time.Minute, "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -86,7 +93,7 @@ func TestTimeOfACallerIsHisOwn(t *testing.T) {
 			},
 		})
 		defer client.Close()
-		conn, err := Dial(goredis.Node{Client: client}, most)
+		conn, err := Dial(goredis.Node{Client: client}, most, "")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -112,6 +119,116 @@ func TestTimeOfACallerIsHisOwn(t *testing.T) {
 		ask(5, dial+answer-after, false)
 		all.Wait()
 	})
+}
+
+// Callers whose requests are written together share runs of the script, in the place of the first, and one TIME behind
+// all. Each has one result, however many replies come before the connection breaks.
+func TestSharedCommands(t *testing.T) {
+	t.Parallel()
+	broken := errors.New("broken")
+	for replies := range 6 {
+		ours, theirs := net.Pipe()
+		w := &wire{conn: ours, script: "hash", tasks: new(background.Group), ended: make(chan struct{}), hangUp: func() {}}
+		var calls []*call
+		queue := func(r request) {
+			c := &call{request: r, left: 1, done: make(chan error, 1)}
+			calls = append(calls, c)
+			if err := w.queue(c); err != nil {
+				t.Fatal(err)
+			}
+		}
+		queue(request{command: redis.NewCmd(t.Context(), "get", "first"), timed: true})
+		names := make([]string, mostRun+2)
+		for i := range names {
+			names[i] = fmt.Sprint("lock", i)
+			queue(request{key: &names[i], arg: &names[i]})
+		}
+		queue(request{command: redis.NewCmd(t.Context(), "get", "last"), timed: true})
+		go func() {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			w.writeOnce()
+			_ = ours.Close()
+		}()
+		written, err := io.ReadAll(theirs)
+		if err != nil {
+			t.Fatal(err)
+		}
+		run := func(names []string) string {
+			return strings.Join(slices.Concat([]string{"evalsha hash", fmt.Sprint(len(names))}, names, names), " ")
+		}
+		var got []string
+		for len(written) > 0 {
+			words, _, n, err := parse(written)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, written = append(got, strings.Trim(fmt.Sprint(words), "[]")), written[n:]
+		}
+		if want := []string{"get first", run(names[:mostRun]), run(names[mostRun:]), "get last", "time"}; !slices.Equal(got, want) {
+			t.Fatalf("it has written %q", got)
+		}
+		w.mu.Lock()
+		in := []string{"$1\r\na\r\n", "*64" + strings.Repeat("\r\n:1", mostRun) + "\r\n", "*2\r\n:1\r\n:0\r\n", "-ERR b\r\n",
+			"*2\r\n$2\r\n12\r\n$1\r\n7\r\n"}
+		if _, err := w.deliver([]byte(strings.Join(in[:replies], ""))); err != nil {
+			t.Fatal(err)
+		}
+		w.end(broken)
+		w.mu.Unlock()
+		for i, c := range calls {
+			complete := replies == 5 // with TIME, for the first and the last
+			if c.key != nil {
+				complete = replies >= 2 && i <= mostRun || replies >= 3
+			}
+			if err := <-c.done; (err == nil) != complete || len(c.done) > 0 {
+				t.Errorf("%d replies: call %d ended with %v", replies, i, err)
+			}
+		}
+		first, last := calls[0], calls[len(calls)-1]
+		if replies == 5 && (first.command.Val() != "a" || first.reply != int64(12e6+7) || last.command.Err() == nil ||
+			calls[mostRun+2].reply != int64(0) || w.owed != 0) {
+			t.Errorf("%v, %v, %v, %v, %d bytes owed", first.command, first.reply, last.command, calls[mostRun+2].reply, w.owed)
+		}
+	}
+}
+
+// A server that answers what it has not been sent yet leaves nobody waiting for ever, and gives nobody an answer.
+func TestAnswerBeforeTheCommand(t *testing.T) {
+	t.Parallel()
+	key, arg := "lock", "id"
+	for name, made := range map[string]func() request{
+		"run":   func() request { return request{key: &key, arg: &arg} },
+		"timed": func() request { return request{command: redis.NewCmd(t.Context(), "get", "b"), timed: true} },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				ours, theirs := net.Pipe()
+				w := &wire{
+					conn: ours, script: "hash", timeout: time.Second, tasks: new(background.Group), ended: make(chan struct{}),
+					hangUp: func() { _ = ours.Close() }, last: time.Now(),
+				}
+				var answered atomic.Int64
+				send := func(r request) {
+					go func() {
+						if _, sent, err := w.send(context.Background(), r, time.Now()); sent && err == nil {
+							answered.Add(1)
+						}
+					}()
+					synctest.Wait()
+				}
+				send(request{command: redis.NewCmd(t.Context(), "get", "a")}) // stays in its write
+				send(made())
+				_, _ = theirs.Write([]byte("$1\r\na\r\n$1\r\nb\r\n")) // the second before it was asked for
+				synctest.Wait()
+				send(made())
+				w.tasks.Close()
+				if n := answered.Load(); n != 1 {
+					t.Errorf("%d callers have an answer", n)
+				}
+			})
+		})
+	}
 }
 
 // serve greets a client, and answers all else later.
