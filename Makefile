@@ -115,13 +115,13 @@ demo: ## the main job: six strategies, 500 clients, 36 s and compiling
 
 test: redis $(if $(REDISONLY),,stores) ## every test that an ordinary change may break
 	$(GO) test $(PLAIN) $(REDISONLY) -p $(PACKAGES) -timeout 20m $(SLOW) $$($(GO) list $(REDISONLY) -f "$(TESTED)" ./... | grep -vE '$(OTHERS)')
-	@echo "make test: left to make others: etcd, PostgreSQL, ZooKeeper, rueidislock, containers, and pages that list all strategies" >&2
+	@echo "make test: left to make others: etcd, PostgreSQL, ZooKeeper, rueidislock$(if $(REDISONLY), and containers and pages that list all strategies)" >&2
 
 others: redis stores examples deploy $(if $(and $(CHROMIUM),$(shell command -v npm)),browser,unseen) ## the tests of locks on other stores, of other libraries' locks in all variants, and make examples and browser
 	$(GO) test $(PLAIN) -p 3 -timeout 20m $$($(GO) list ./... | grep -E '$(OTHERS)')
 	LOCKBENCH_CONFORM=variants $(GO) test $(PLAIN) -timeout 20m ./strategies/peers/... ./strategies/locktest ./strategies/all
-	files=$$(grep -rlx '//go:build !redisonly' --include=*_test.go .) && LOCKBENCH_CONFORM=variants $(GO) test $(PLAIN) -run \
-		"^(TestAUsersServer.*|TestBadInputs|TestExamplesOfThePagesRun$$(sed -n 's/^func \(Test[^(]*\).*/|\1/p' $$files | tr -d '\n'))$$" $$(dirname $$files | sort -u)
+	files=$$(grep -rl '^//go:build .*!redisonly' --include=*_test.go .) && LOCKBENCH_CONFORM=variants $(GO) test $(PLAIN) -run \
+		"^(TestAUsersServer.*|TestBadInputs|TestExamplesOfThePagesRun|TestScripts$$(sed -n 's/^func \(Test[^(]*\).*/|\1/p' $$files | tr -d '\n'))$$" $$(dirname $$files | sort -u)
 	docker/setup.sh prometheus && LOCKBENCH_CONFORM=variants $(GO) test $(PLAIN) -v -run '^TestPrometheus$$' ./command
 	LOCKBENCH_CONFORM=variants $(GO) test $(PLAIN) -v -run '^TestLocksAreSharedWithALiveRedisson$$' ./internal/driver # after make drivers
 

@@ -3,6 +3,7 @@ package command
 import (
 	"bytes"
 	"encoding/json"
+	"io"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -110,6 +111,13 @@ func TestDocumentsOfOthersAreHostile(t *testing.T) {
 				t.Fatal(err)
 			}
 			shorten(root)
+			text, err := json.Marshal(root)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := written[schema](io.Discard, text, 120, false); err != nil {
+				t.Errorf("%s: what is spoilt is refused before: %v", schema, err)
+			}
 			spoil(root, spoilt, func() {
 				text, err := json.Marshal(root)
 				if err != nil {

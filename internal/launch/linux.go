@@ -62,13 +62,18 @@ func descendants(pid int) []int {
 // childless says whether a process certainly has no children, as a Redis: else all processes of the machine are looked
 // at, which may be thousands. Not every kernel lists the children of a thread.
 func childless(pid int) bool {
-	lists, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid)) // the pattern is valid
-	for _, list := range lists {
-		if children, err := os.ReadFile(list); err != nil || len(children) > 0 {
+	for range 2 { // a thread that ends leaves its children to one whose list has perhaps been read by then
+		lists, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid)) // the pattern is valid
+		for _, list := range lists {
+			if children, err := os.ReadFile(list); err != nil || len(children) > 0 {
+				return false
+			}
+		}
+		if len(lists) == 0 {
 			return false
 		}
 	}
-	return len(lists) > 0
+	return true
 }
 
 // endAll kills processes in this order, and waits for their end: then what they hold, such as a port,
