@@ -310,7 +310,6 @@ func TestEndOfContextIsAFirstSignal(t *testing.T) {
 }
 
 func TestUnreachableIsSaidSoon(t *testing.T) {
-	t.Parallel()
 	// The server accepts connections and never answers.
 	var stdout, stderr bytes.Buffer
 	before := time.Now()

@@ -122,8 +122,9 @@ func (s *stage) declared(key string) bool {
 		}
 		rest, begins := strings.CutPrefix(key, before)
 		lock, ends := strings.CutSuffix(rest, after)
-		bare, braced := strings.CutPrefix(lock, "{")
-		return begins && ends && (s.locks[lock] || braced && s.locks[strings.TrimSuffix(bare, "}")])
+		bare, opened := strings.CutPrefix(lock, "{")
+		bare, closed := strings.CutSuffix(bare, "}")
+		return begins && ends && (s.locks[lock] || opened && closed && s.locks[bare])
 	})
 }
 
