@@ -71,6 +71,9 @@ endif
 # command start hundreds.
 export GORACE := atexit_sleep_ms=0
 
+# go list asks git, which would write below .git: tests that look through this folder were never cached.
+export GIT_OPTIONAL_LOCKS := 0
+
 # Containers of tests are swept by lockbench itself.
 export TESTCONTAINERS_RYUK_DISABLED := true
 
