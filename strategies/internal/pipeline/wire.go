@@ -464,5 +464,5 @@ func (w *wire) end(err error) {
 			}
 		}
 	}
-	w.waiting = nil
+	w.waiting, w.written = nil, 0
 }

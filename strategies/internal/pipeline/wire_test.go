@@ -175,6 +175,9 @@ func TestSharedCommands(t *testing.T) {
 			t.Fatal(err)
 		}
 		w.end(broken)
+		if _, err := w.deliver([]byte(":1\r\n")); !errors.Is(err, errUnasked) {
+			t.Errorf("a reply that comes after the end: %v", err)
+		}
 		w.mu.Unlock()
 		for i, c := range calls {
 			complete := replies == 5 // with TIME, for the first and the last
