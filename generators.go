@@ -218,8 +218,8 @@ func (t *together) onServersClock(ctx context.Context, run *results.Run) {
 	}
 }
 
-// mostLeaseBytes limits the packed leases of all generators in a run: some six bytes a lease. One that had more than its
-// part passes on none, since records must fit into Redis, and three generators keep those of all runs.
+// mostLeaseBytes limits the packed leases of all generators in a run: some six bytes a lease. One that had more than
+// its part passes on none, since records must fit into Redis, and three generators keep those of all runs.
 const mostLeaseBytes = 8 << 20
 
 // mostReport limits a record that was decompressed.

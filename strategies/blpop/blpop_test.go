@@ -236,7 +236,8 @@ func TestCancelWithoutTheRightToUnblock(t *testing.T) {
 }
 
 func TestClustersAreRefused(t *testing.T) {
-	config := goredis.Config{TTL: time.Second, Nodes: []goredis.Node{{Client: redistest.DialCluster(t, "", "127.0.0.1:1")}}}
+	cluster := redistest.DialCluster(t, "", "127.0.0.1:1")
+	config := goredis.Config{TTL: time.Second, Nodes: []goredis.Node{{Client: cluster}}}
 	if _, err := blpop.Open(config, blpop.Options{}); err == nil || !strings.Contains(err.Error(), "cluster") {
 		t.Errorf("a cluster was met with %v", err)
 	}

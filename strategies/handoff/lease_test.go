@@ -416,7 +416,8 @@ func TestReleasesTogether(t *testing.T) {
 	trial.Release(t, waiters.Next(t))
 	left, err := client.Keys(t.Context(), "*").Result()
 	slices.Sort(left)
-	if want := []string{name + key(denied), name + key(taken), name + key(another)}; err != nil || !slices.Equal(left, want) {
+	want := []string{name + key(denied), name + key(taken), name + key(another)}
+	if err != nil || !slices.Equal(left, want) {
 		t.Errorf("left are %v, %v, want %v", left, err, want)
 	}
 }

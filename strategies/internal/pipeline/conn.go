@@ -153,7 +153,8 @@ func (c *Conn) SendTimed(ctx context.Context, command *redis.Cmd) (now int64, er
 	}
 	now, ok := reply.(int64)
 	if !ok {
-		return 0, fmt.Errorf("Redis answered TIME: %v", reply) //nolint:staticcheck // a name, and no redis.Error: see above
+		// No redis.Error, which would say that the command was not carried out.
+		return 0, fmt.Errorf("Redis answered TIME: %v", reply) //nolint:staticcheck // a name
 	}
 	return now, nil
 }

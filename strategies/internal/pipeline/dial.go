@@ -57,7 +57,8 @@ func (c *Conn) dial(ctx context.Context, l *line) (*wire, error) {
 	}
 	conn := last.Load().Conn
 	w := &wire{
-		conn: conn, socket: socketOf(conn), timeout: c.timeout, script: c.script, tasks: &c.tasks, ended: make(chan struct{}),
+		conn: conn, socket: socketOf(conn), timeout: c.timeout, script: c.script,
+		tasks: &c.tasks, ended: make(chan struct{}),
 		hangUp: func() { _ = conn.Close(); hangUp() }, last: time.Now(),
 	}
 	_ = conn.SetDeadline(time.Time{}) // go-redis's

@@ -128,7 +128,7 @@ func TestSharedCommands(t *testing.T) {
 	broken := errors.New("broken")
 	for replies := range 6 {
 		ours, theirs := net.Pipe()
-		w := &wire{conn: ours, script: "hash", tasks: new(background.Group), ended: make(chan struct{}), hangUp: func() {}}
+		w := wireOn(ours)
 		var calls []*call
 		queue := func(r request) {
 			c := &call{request: r, left: 1, done: make(chan error, 1)}
@@ -165,12 +165,15 @@ func TestSharedCommands(t *testing.T) {
 			}
 			got, written = append(got, strings.Trim(fmt.Sprint(words), "[]")), written[n:]
 		}
-		if want := []string{"get first", run(names[:mostRun]), run(names[mostRun:]), "get last", "time"}; !slices.Equal(got, want) {
+		want := []string{"get first", run(names[:mostRun]), run(names[mostRun:]), "get last", "time"}
+		if !slices.Equal(got, want) {
 			t.Fatalf("it has written %q", got)
 		}
 		w.mu.Lock()
-		in := []string{"$1\r\na\r\n", "*64" + strings.Repeat("\r\n:1", mostRun) + "\r\n", "*2\r\n:1\r\n:0\r\n", "-ERR b\r\n",
-			"*2\r\n$2\r\n12\r\n$1\r\n7\r\n"}
+		in := []string{
+			"$1\r\na\r\n", "*64" + strings.Repeat("\r\n:1", mostRun) + "\r\n", "*2\r\n:1\r\n:0\r\n", "-ERR b\r\n",
+			"*2\r\n$2\r\n12\r\n$1\r\n7\r\n",
+		}
 		if _, err := w.deliver([]byte(strings.Join(in[:replies], ""))); err != nil {
 			t.Fatal(err)
 		}
@@ -188,10 +191,10 @@ func TestSharedCommands(t *testing.T) {
 				t.Errorf("%d replies: call %d ended with %v", replies, i, err)
 			}
 		}
-		first, last := calls[0], calls[len(calls)-1]
+		first, second, last := calls[0], calls[mostRun+2], calls[len(calls)-1]
 		if replies == 5 && (first.command.Val() != "a" || first.reply != int64(12e6+7) || last.command.Err() == nil ||
-			calls[mostRun+2].reply != int64(0) || w.owed != 0) {
-			t.Errorf("%v, %v, %v, %v, %d bytes owed", first.command, first.reply, last.command, calls[mostRun+2].reply, w.owed)
+			second.reply != int64(0) || w.owed != 0) {
+			t.Errorf("%v, %v, %v, %v, %d bytes owed", first.command, first.reply, last.command, second.reply, w.owed)
 		}
 	}
 }
@@ -207,10 +210,7 @@ func TestAnswerBeforeTheCommand(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				ours, theirs := net.Pipe()
-				w := &wire{
-					conn: ours, script: "hash", timeout: time.Second, tasks: new(background.Group), ended: make(chan struct{}),
-					hangUp: func() { _ = ours.Close() }, last: time.Now(),
-				}
+				w := wireOn(ours)
 				var answered atomic.Int64
 				send := func(r request) {
 					go func() {
@@ -231,6 +231,14 @@ func TestAnswerBeforeTheCommand(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// wireOn is a wire that nobody has greeted.
+func wireOn(conn net.Conn) *wire {
+	return &wire{
+		conn: conn, script: "hash", timeout: time.Second, tasks: new(background.Group),
+		ended: make(chan struct{}), hangUp: func() { _ = conn.Close() }, last: time.Now(),
 	}
 }
 
