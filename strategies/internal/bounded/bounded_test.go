@@ -1,0 +1,79 @@
+package bounded_test
+
+import (
+	"context"
+	"errors"
+	"net"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/lockbench/lockbench/strategies/internal/bounded"
+)
+
+func TestACallEndsWithItsContext(t *testing.T) {
+	var calls bounded.Calls
+	reason := &net.OpError{Op: "dial", Err: errors.New("the caller's own")}
+	ctx, end := context.WithCancelCause(t.Context())
+	release := make(chan struct{})
+	began := make(chan struct{})
+	go func() {
+		<-began
+		end(reason)
+	}()
+	err := calls.Do(ctx, func() error {
+		close(began)
+		<-release
+		return nil
+	})
+	if !errors.Is(err, reason) {
+		t.Errorf("the error is %v, not the cause of the context", err)
+	}
+	if found, is := errors.AsType[*net.OpError](err); is {
+		t.Errorf("the error shows %v, as if nothing had been sent", found)
+	}
+	closed := make(chan struct{})
+	go func() {
+		calls.Close()
+		close(closed)
+	}()
+	select {
+	case <-closed:
+		t.Error("Close has not waited for the call")
+	case <-time.After(20 * time.Millisecond):
+	}
+	close(release)
+	<-closed
+}
+
+func TestACallReturnsTheErrorOfItsCommand(t *testing.T) {
+	var calls bounded.Calls
+	for range 2 {
+		for _, ctx := range []context.Context{context.Background(), t.Context()} {
+			if err := calls.Do(ctx, func() error { return redis.Nil }); err != redis.Nil { //nolint:errorlint // the very one
+				t.Errorf("the error is %v", err)
+			}
+		}
+		calls.Close() // later calls still work
+	}
+}
+
+func TestCloseEndsAlthoughACallHangs(t *testing.T) {
+	var calls bounded.Calls
+	ctx, end := context.WithCancel(t.Context())
+	hang := make(chan struct{})
+	t.Cleanup(func() { close(hang) })
+	go end()
+	_ = calls.Do(ctx, func() error { <-hang; return nil })
+	over := make(chan struct{})
+	go func() {
+		calls.Close()
+		close(over)
+	}()
+	select {
+	case <-over:
+	case <-time.After(time.Minute):
+		t.Error("Close hangs")
+	}
+}
