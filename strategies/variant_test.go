@@ -75,7 +75,7 @@ func TestParseVariantsNamesEveryFault(t *testing.T) {
 		"base=5ms":               {`option "base=5ms" belongs to no strategy`},
 		"spin:base=5":            {`strategy spin: option base: "5" is not a duration such as 500us, 5ms or 2s`},
 		"spin:base=":             {`strategy spin: option base: "" is not a duration`},
-		"spin:bass=5ms":          {`strategy spin: no option "bass" (there are: backoff, base, cap, tries, wait-replicas, wait-timeout, wait-anyway, pipeline)`},
+		"spin:bass=5ms":          {`strategy spin: no option "bass" (there are: backoff, base, cap, tries, wait-replicas, wait-timeout, wait-anyway)`},
 		"noop:x=1":               {`strategy noop: no option "x": it has none`},
 		"pubsub:watchdog=maybe":  {`strategy pubsub: option watchdog: "maybe" is not true or false`},
 		"spin:base=5ms,base=6ms": {`strategy spin: option "base" set twice`},
@@ -95,8 +95,6 @@ func TestParseVariantsNamesEveryFault(t *testing.T) {
 			`strategy spin: option base: "5"`,
 			`strategy spin: no backoff "linear"`, "strategy spin: cap must be positive", `"x"`,
 		},
-		"spin:wait-replicas=1,pipeline=true": {"strategy spin: wait-replicas is not supported with pipeline, where " +
-			"WAIT goes down another connection than the lock"},
 		"all:base=1ms": {`unknown strategy "all"`},
 	} {
 		_, err := strategies.ParseVariants(list)

@@ -20,7 +20,7 @@ var libraries = map[string]string{
 	"redsync":                            "github.com/go-redsync/redsync/v4 Redsync.NewMutex (Go)",
 	"redsync:tuned=true": "github.com/go-redsync/redsync/v4 Redsync.NewMutex WithRetryDelayFunc " +
 		"(random, up to 4 ms at first and 1 s at last) (Go)",
-	"redislock:tuned=true,pipeline=true": "github.com/bsm/redislock Client.Obtain with a RetryStrategy (random, " +
+	"redislock:tuned=true": "github.com/bsm/redislock Client.Obtain with a RetryStrategy (random, " +
 		"up to 4 ms at first and 1 s at last) (Go)",
 	"redislock": "github.com/bsm/redislock Client.Obtain (Go)",
 	"handoff":   "",

@@ -162,7 +162,6 @@ func (n *node) refused(on *names, err error) error {
 	case err == nil:
 		return nil
 	case says(err, "READONLY", "MASTERDOWN"): // no longer a primary: its name may lead to another server
-		n.conn.Redial()
 		n.demoted()
 	case says(err, "WRONGTYPE"):
 		return fmt.Errorf("%q, or its queue, is another program's key, such as Redisson's: %w", on.lock, err)

@@ -17,7 +17,6 @@ import (
 	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/strategies/goredis"
 	"github.com/lockbench/lockbench/strategies/internal/indeterminate"
-	"github.com/lockbench/lockbench/strategies/internal/pipeline"
 	"github.com/lockbench/lockbench/strategies/polled"
 )
 
@@ -67,22 +66,21 @@ func library(name, call string) []strategies.Library {
 
 // PollOptions tune redislock and redsync.
 type PollOptions struct {
-	Tuned    bool          `opt:"tuned" help:"sleep with full jitter, up to 4 ms at first and 1 s at last"`
-	Delay    time.Duration `opt:"delay" help:"sleep between tries; 0s is what the library documents, or tuned"`
-	Pipeline bool          `opt:"pipeline" help:"send all callers' commands over one connection, gathered in pipelines"`
+	Tuned bool          `opt:"tuned" help:"sleep with full jitter, up to 4 ms at first and 1 s at last"`
+	Delay time.Duration `opt:"delay" help:"sleep between tries; 0s is what the library documents, or tuned"`
 }
 
 // tuned is the sleep between the tries of a tuned lock.
 var tuned = polled.SpinOptions{Backoff: polled.FullJitter, Base: 4 * time.Millisecond, Cap: time.Second}
 
-// Refine adds the pipeline's connection, and how the library is told to sleep.
+// Refine adds to the library's call how a tuned lock sleeps.
 func (o PollOptions) Refine(info strategies.Info) strategies.Info {
 	if o.Tuned && o.Delay == 0 {
 		info.Libraries = slices.Clone(info.Libraries)
 		way := map[string]string{"redislock": "with a RetryStrategy", "redsync": "WithRetryDelayFunc"}[info.Name]
 		info.Libraries[0].Call += " " + way + " (random, up to 4 ms at first and 1 s at last)"
 	}
-	return pipeline.Refine(info, o.Pipeline)
+	return info
 }
 
 // Validate returns every error, joined.
@@ -97,7 +95,6 @@ func (o PollOptions) Validate() error {
 type poller struct {
 	config  goredis.Config
 	options PollOptions
-	hangUp  func() error // ends the pipeline
 	closed  atomic.Bool
 }
 
@@ -105,17 +102,13 @@ func openPoller(name string, config goredis.Config, options PollOptions) (*polle
 	if err := errors.Join(config.Validate(1), options.Validate()); err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
-	config, hangUp, err := pipeline.Over(config, options.Pipeline)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", name, err)
-	}
-	return &poller{config: config, options: options, hangUp: hangUp}, nil
+	return &poller{config: config, options: options}, nil
 }
 
 // Close refuses further calls; leases can still be released.
 func (p *poller) Close() error {
 	p.closed.Store(true)
-	return p.hangUp()
+	return nil
 }
 
 // outcome returns the error of a release or an extension.

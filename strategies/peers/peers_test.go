@@ -22,8 +22,8 @@ func TestConformance(t *testing.T) {
 	if !extent.More() {
 		t.Skip("slow: make others runs it")
 	}
-	trial.Conform(t, "redislock:delay=5ms", "redislock:tuned=true", "redislock:delay=5ms,pipeline=true",
-		"redsync:delay=5ms", "redsync:tuned=true", "redsync:delay=5ms,pipeline=true")
+	trial.Conform(t, "redislock:delay=5ms", "redislock:tuned=true", "redsync:delay=5ms",
+		"redsync:tuned=true")
 }
 
 func TestUncontendedCommands(t *testing.T) {

@@ -17,7 +17,6 @@ import (
 	"github.com/lockbench/lockbench/internal/pause"
 	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/strategies/goredis"
-	"github.com/lockbench/lockbench/strategies/internal/pipeline"
 	"github.com/lockbench/lockbench/strategies/internal/token"
 	"github.com/lockbench/lockbench/strategies/internal/validity"
 )
@@ -68,7 +67,6 @@ type kind struct {
 	options  error       // every fault of its options
 	backoff  SpinOptions // how a waiter sleeps
 	tries    int         // failed attempts after which an acquire ends with an error; 0: as many as it takes
-	pipeline bool        // all callers share one connection
 	scripted bool        // a lease is released by a script
 	// try makes one attempt to get the lock. After an error the lock is not held; after
 	// validity.ErrLate the caller may try again.
@@ -82,7 +80,6 @@ type Locker struct {
 	kind
 	config   goredis.Config
 	client   goredis.Client
-	hangUp   func() error // ends the pipeline
 	owners   *token.Names
 	closed   atomic.Bool
 	sleepers pause.Sleepers
@@ -93,13 +90,7 @@ func open(config goredis.Config, k kind) (*Locker, error) {
 	if err := errors.Join(config.Validate(1), k.options); err != nil {
 		return nil, fmt.Errorf("%s: %w", k.name, err)
 	}
-	config, hangUp, err := pipeline.Over(config, k.pipeline)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", k.name, err)
-	}
-	return &Locker{
-		kind: k, config: config, client: config.Nodes[0].Client, hangUp: hangUp, owners: token.NewNames(),
-	}, nil
+	return &Locker{kind: k, config: config, client: config.Nodes[0].Client, owners: token.NewNames()}, nil
 }
 
 // Prepare loads the script of a release, if there is one.
@@ -124,7 +115,7 @@ func (l *Locker) TryAcquire(ctx context.Context, key string) (strategies.Lease, 
 func (l *Locker) Close() error {
 	l.closed.Store(true)
 	l.sleepers.Close()
-	return l.hangUp()
+	return nil
 }
 
 // acquire tries once, or as often as it takes.

@@ -26,7 +26,7 @@ func TestConformance(t *testing.T) {
 	for _, variants := range [][]string{
 		{"setnx"},
 		{"setnx-expire"},
-		{"spin", "spin:backoff=none", "spin:backoff=redisson", "spin:pipeline=true"},
+		{"spin", "spin:backoff=none", "spin:backoff=redisson"},
 	} {
 		trial.Conform(t, variants...)
 	}

@@ -12,7 +12,6 @@ import (
 
 	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/strategies/goredis"
-	"github.com/lockbench/lockbench/strategies/internal/pipeline"
 	"github.com/lockbench/lockbench/strategies/internal/token"
 	"github.com/lockbench/lockbench/strategies/lock"
 )
@@ -32,8 +31,6 @@ type SpinOptions struct {
 
 	WaitTimeout time.Duration `opt:"wait-timeout" help:"how long WAIT waits for them before the lock is given back"`
 	WaitAnyway  bool          `opt:"wait-anyway" help:"use the lock also where WAIT has counted too few replicas in time"`
-
-	Pipeline bool `opt:"pipeline" help:"send the commands of all callers down one connection, gathered into pipelines"`
 }
 
 // SpinDefaults returns full jitter within Redisson's bounds.
@@ -63,13 +60,10 @@ func (o SpinOptions) Validate() error {
 	// WAIT takes milliseconds; 0 means for ever.
 	refuse(o.WaitReplicas > 0 && o.WaitTimeout < time.Millisecond,
 		"wait-timeout must be at least 1ms, not %v", o.WaitTimeout)
-	refuse(o.WaitReplicas > 0 && o.Pipeline,
-		"wait-replicas is not supported with pipeline, where WAIT goes down another connection than the lock")
 	return errors.Join(problems...)
 }
 
-// Refine adds WAIT to the rights and the pipeline's connection, and names the library that polls
-// with a fixed sleep.
+// Refine adds WAIT to the rights, and names the library that polls with a fixed sleep.
 func (o SpinOptions) Refine(info strategies.Info) strategies.Info {
 	if o.Backoff == Fixed && o.WaitReplicas == 0 {
 		info.Libraries = []strategies.Library{{Language: "Python", Package: "redis", Call: "redis.lock.Lock"}}
@@ -77,7 +71,7 @@ func (o SpinOptions) Refine(info strategies.Info) strategies.Info {
 	if o.WaitReplicas > 0 {
 		info.Rights.Commands = append(slices.Clone(info.Rights.Commands), "wait")
 	}
-	return pipeline.Refine(info, o.Pipeline)
+	return info
 }
 
 // SpinLocker is a Locker whose leases can be extended, and have TTLs of their own.
@@ -96,7 +90,7 @@ func OpenSpin(config goredis.Config, o SpinOptions) (SpinLocker, error) {
 			"spin: wait-replicas is not supported in a cluster, where WAIT may go to another node than the lock")
 	}
 	l, err := open(config, kind{
-		name: "spin", options: o.Validate(), backoff: o, tries: o.Tries, pipeline: o.Pipeline,
+		name: "spin", options: o.Validate(), backoff: o, tries: o.Tries,
 		scripted: true,
 		try: func(ctx context.Context, held *token.Lease, ttl time.Duration) (bool, error) {
 			return held.Try(ctx, ttl, func() (bool, error) { return o.set(ctx, held, ttl) })

@@ -115,7 +115,7 @@ func (l *Locker) AcquireAs(ctx context.Context, key, owner string) (strategies.L
 	return l.acquire(ctx, held, false)
 }
 
-// Close ends the subscriptions, the watchdog and the pipeline. Leases can still be released.
+// Close ends the subscriptions and the watchdog. Leases can still be released.
 func (l *Locker) Close() error {
 	if l.closed.Swap(true) {
 		return nil

@@ -13,7 +13,6 @@ import (
 
 	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/strategies/goredis"
-	"github.com/lockbench/lockbench/strategies/internal/pipeline"
 	"github.com/lockbench/lockbench/strategies/internal/redisson"
 	"github.com/lockbench/lockbench/strategies/lock"
 )
@@ -142,9 +141,8 @@ func (o Options) Validate() error { return redisson.ValidSharded(o.Sharded) }
 // PubSubOptions are those of pubsub.
 type PubSubOptions struct {
 	Options
-	Blind    bool   `opt:"blind" help:"do not try again after subscribing: a release that comes in between wakes nobody (unsafe, to be measured)"`
-	Park     string `opt:"park" help:"how long a waiter that is not told sleeps: until the holder's TTL is over (ttl), or until its own deadline (deadline: it notices no crash; to be measured)"`
-	Pipeline bool   `opt:"pipeline" help:"send the commands of all callers down one connection, gathered into pipelines"`
+	Blind bool   `opt:"blind" help:"do not try again after subscribing: a release that comes in between wakes nobody (unsafe, to be measured)"`
+	Park  string `opt:"park" help:"how long a waiter that is not told sleeps: until the holder's TTL is over (ttl), or until its own deadline (deadline: it notices no crash; to be measured)"`
 }
 
 // How long a waiter sleeps that is not told.
@@ -153,7 +151,7 @@ const (
 	parkDeadline = "deadline"
 )
 
-// PubSubDefaults are Defaults, neither blind nor with a pipeline, and look when the holder's TTL is over.
+// PubSubDefaults are Defaults, not blind, and look when the holder's TTL is over.
 func PubSubDefaults() PubSubOptions { return PubSubOptions{Options: Defaults(), Park: parkTTL} }
 
 // Validate rejects unknown values of sharded and park; no park is ttl.
@@ -165,7 +163,7 @@ func (o PubSubOptions) Validate() error {
 	return errors.Join(o.Options.Validate(), park)
 }
 
-// Refine also says what blind loses, and adds the pipeline's connection.
+// Refine also says what blind and park lose.
 func (o PubSubOptions) Refine(info strategies.Info) strategies.Info {
 	info.Caveat = ""
 	if o.Blind {
@@ -175,7 +173,7 @@ func (o PubSubOptions) Refine(info strategies.Info) strategies.Info {
 	if o.Park == parkDeadline {
 		info.Caveat = "after a holder's crash those who wait sleep until their own deadline"
 	}
-	return pipeline.Refine(o.Options.Refine(info), o.Pipeline)
+	return o.Options.Refine(info)
 }
 
 // check rejects what a kind cannot be opened with.
@@ -200,11 +198,6 @@ func OpenPubSub(config goredis.Config, o PubSubOptions) (*Locker, error) {
 	}
 	with := subscribing(config.Nodes[0], rlock{}, o.Sharded, o.Watchdog)
 	with.blind, with.sleeps = o.Blind, o.Park == parkDeadline
-	config, hangUp, err := pipeline.Over(config, o.Pipeline)
-	if err != nil {
-		return nil, fmt.Errorf("pubsub: %w", err)
-	}
-	with.finish = hangUp
 	return newLocker(config, with), nil
 }
 

@@ -29,7 +29,7 @@ func init() { strategies.RegisterStrategy(redisson.Strategies()...) }
 
 func TestConformance(t *testing.T) {
 	// The last three share pubsub's scripts and leases: make race has them.
-	trial.Conform(t, "pubsub", "pubsub:watchdog=false", "pubsub:pipeline=true",
+	trial.Conform(t, "pubsub", "pubsub:watchdog=false",
 		"pubsub-broadcast", "redisson-spin", "redisson-spin:watchdog=false")
 	trial.Conform(t, "fair")
 	trial.Conform(t, "fenced")

@@ -68,6 +68,9 @@ func Unanswered(reason error) error { return unanswered{fmt.Errorf("no answer of
 
 type unanswered struct{ error }
 
+// MayHaveRun says what package indeterminate asks.
+func (unanswered) MayHaveRun() bool { return true }
+
 // Is finds the reason, unless the question is for an answer of Redis.
 func (u unanswered) Is(target error) bool {
 	_, answer := target.(redis.Error) //nolint:errorlint // what errors.Is compares with

@@ -6,7 +6,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
+	"strings"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -19,25 +21,43 @@ const patience = 5 * time.Second
 // MayHaveRun says whether a command that returned err may have been carried out
 // all the same, because it was sent and no reply came.
 //
-// A plain context error comes from the wait for a connection, before anything was sent. (A
+// Errors of a connection come after sending, but for those of a dial. All others come before: from the pool, from the
+// client's Limiter, its credentials or its OnConnect. A plain context error comes from the wait for a connection. (A
 // client with retries may also return it between two tries; the lock then frees by its TTL.)
 func MayHaveRun(err error) bool {
 	if err == nil { // before anything is allocated
 		return false
 	}
+	var known interface{ MayHaveRun() bool }
 	var reply redis.Error
 	var network *net.OpError
 	switch {
+	case errors.As(err, &known):
+		return known.MayHaveRun()
 	case errors.As(err, &reply):
 		return false
 	case errors.Is(err, redis.ErrPoolTimeout), errors.Is(err, redis.ErrPoolExhausted), errors.Is(err, redis.ErrClosed):
 		return false
 	case errors.As(err, &network) && network.Op == "dial":
 		return false
-	}
 	// Not errors.Is: a network error that wraps one of them came after sending.
-	return err != context.Canceled && err != context.DeadlineExceeded //nolint:errorlint // see above
+	case err == context.Canceled || err == context.DeadlineExceeded: //nolint:errorlint // see above
+		return false
+	}
+	var transport net.Error
+	return errors.As(err, &transport) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) ||
+		errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) ||
+		strings.HasPrefix(err.Error(), "redis: ") // go-redis cannot read the reply
 }
+
+// notSent is the error of a command that was not sent.
+type notSent struct{ error }
+
+func (e notSent) Unwrap() error  { return e.error }
+func (notSent) MayHaveRun() bool { return false }
+
+// NotSent returns err as the error of a command that was not sent: MayHaveRun is false for it.
+func NotSent(err error) error { return notSent{err} }
 
 // Because returns an error for which errors.Is(err, ctx.Err()) holds if ctx ended the
 // command: otherwise a socket's deadline hides the context's.

@@ -1,0 +1,121 @@
+package pipeline
+
+import (
+	"strconv"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/lockbench/lockbench/strategies/internal/indeterminate"
+)
+
+// plan is the commands of an exchange, and which call waits for which reply.
+type plan struct {
+	commands []redis.Cmder // as go-redis sends them
+	own      []*call       // with a command of their own
+	runs     []*call       // that share the run of the script
+	run      *redis.Cmd    // nil without runs
+	timed    []*call       // that share TIME
+	time     *redis.Cmd    // nil without timed
+}
+
+func newPlan(script string, calls []*call) *plan {
+	p := &plan{commands: make([]redis.Cmder, 0, len(calls)+1)}
+	for _, one := range calls {
+		if one.command == nil {
+			p.runs = append(p.runs, one)
+			continue
+		}
+		p.own = append(p.own, one)
+		p.add(one.command)
+		if one.timed {
+			p.timed = append(p.timed, one)
+		}
+	}
+	if len(p.runs) > 0 {
+		words := make([]any, 3, 3+2*len(p.runs))
+		words[0], words[1], words[2] = "evalsha", script, len(p.runs)
+		for _, one := range p.runs {
+			words = append(words, one.key)
+		}
+		for _, one := range p.runs {
+			words = append(words, one.arg)
+		}
+		p.run = redis.NewCmd(calls[0].values, words...)
+		p.add(p.run)
+	}
+	if len(p.timed) > 0 { // last, so that Redis reads its clock after all commands
+		p.time = redis.NewCmd(calls[0].values, "time")
+		p.add(p.time)
+	}
+	return p
+}
+
+func (p *plan) add(command *redis.Cmd) {
+	p.commands = append(p.commands, indeterminate.Once{Cmder: command})
+}
+
+// deliver gives each call that is not over its reply or error, and says whether Redis has answered at all.
+func (p *plan) deliver() (progress bool) {
+	settle := func(command *redis.Cmd) error {
+		err := fate(command.Err())
+		if progress = progress || err == nil || answered(err); answered(err) {
+			return nil
+		}
+		return err
+	}
+	for _, one := range p.own {
+		if err := settle(one.command); !one.over {
+			one.err = err
+		}
+	}
+	if p.run != nil {
+		err := settle(p.run)
+		all, _ := p.run.Val().([]any)
+		for i, one := range p.runs {
+			if one.over {
+				continue
+			}
+			one.err, one.reply = err, p.run.Val()
+			switch {
+			case p.run.Err() != nil:
+				one.reply = p.run.Err()
+			case len(all) == len(p.runs):
+				one.reply = all[i]
+			}
+		}
+	}
+	if p.time != nil {
+		err := settle(p.time)
+		for _, one := range p.timed {
+			if one.over || one.err != nil {
+				continue
+			}
+			if one.err = err; p.time.Err() != nil {
+				one.reply = p.time.Err()
+			} else if now, ok := micros(p.time.Val()); ok {
+				one.reply = now
+			} else {
+				one.reply = p.time.Val()
+			}
+		}
+	}
+	return progress
+}
+
+// micros reads the answer to TIME: seconds and microseconds, as strings.
+func micros(reply any) (now int64, ok bool) {
+	parts, _ := reply.([]any)
+	if len(parts) != 2 {
+		return 0, false
+	}
+	var numbers [2]int64
+	for i, part := range parts {
+		text, _ := part.(string)
+		n, err := strconv.ParseInt(text, 10, 64)
+		if err != nil {
+			return 0, false
+		}
+		numbers[i] = n
+	}
+	return numbers[0]*1e6 + numbers[1], true
+}
