@@ -196,9 +196,7 @@ func (l *Locker) queueOnce(ctx context.Context, p *place, mode string) error {
 		l.mu.Unlock()
 		return nil
 	}
-	if !p.indeterminate { // else its turn may have been told already
-		p.ear = ln.ear()
-	}
+	p.listened = ln.listens()
 	follow := mode == "wait" && ln.ahead > 1 && time.Since(ln.kept) < time.Minute
 	l.mu.Unlock()
 	if follow {
@@ -226,7 +224,7 @@ func (l *Locker) queueOnce(ctx context.Context, p *place, mode string) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if told, ok := reply.(string); ok {
-		l.told(told, p.since, nil)
+		l.told(told, p.since)
 		if l.places[p.id] != nil { // the grant is for another place of this process
 			p.queued = true
 			ln.known(longest)

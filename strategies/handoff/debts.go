@@ -53,8 +53,16 @@ func (l *Locker) owe(n names, entry string, doubtful bool) <-chan struct{} {
 	}
 	d.due = time.Now()
 	l.debts[id] = d
-	l.keep(d.due)
+	l.payAt(d.due)
 	return d.paid
+}
+
+// payAt has the keeper pay debts by then.
+func (l *Locker) payAt(due time.Time) {
+	if l.keeper.debts.IsZero() || due.Before(l.keeper.debts) {
+		l.keeper.debts = due
+	}
+	l.keep(due)
 }
 
 // payDebts pays the debts that are due, those of a lock together, and returns when the next one is
@@ -81,7 +89,7 @@ func (l *Locker) payDebts(now time.Time) (next time.Time) {
 			l.mu.Lock()
 			defer l.mu.Unlock()
 			delete(l.paying, lock)
-			l.keep(time.Now())
+			l.payAt(time.Now())
 		})
 	}
 	return next
@@ -147,7 +155,7 @@ func (l *Locker) pay(ctx context.Context, due []*debt) error {
 	defer l.mu.Unlock()
 	now := time.Now()
 	if told, ok := reply.(string); ok && err == nil {
-		defer l.told(told, sent, nil)
+		defer l.told(told, sent)
 	}
 	for _, d := range due {
 		switch {

@@ -26,7 +26,7 @@ func Behind(lease strategies.Lease) *Lease {
 
 // Attend has a process do for so long without a look at what others do, so that a machine
 // that stands still does not make it look. It must not have been used yet.
-func Attend(l *Locker, attention time.Duration) { l.attention = attention }
+func Attend(l *Locker, attention time.Duration) { l.attention, l.echoed = attention, time.Now() }
 
 // Waiting is how many of the process wait for a key with that TTL, and whether all that they need at
 // Redis is queued there.

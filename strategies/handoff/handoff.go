@@ -157,6 +157,9 @@ type Locker struct {
 	failures     int       // failed connections in a row
 	unsubscribed error     // why the last of them failed
 	refusing     bool      // Redis has refused one of several channels
+	strays       int       // messages about ids without a place …
+	straysFrom   time.Time // … since then
+	echoed       time.Time // when the process last found out whether it hears of its turns
 	keeper       keeper
 }
 

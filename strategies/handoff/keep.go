@@ -1,6 +1,7 @@
 package handoff
 
 import (
+	"container/heap"
 	"context"
 	"errors"
 	"math/rand/v2"
@@ -10,12 +11,55 @@ import (
 	"time"
 )
 
-// keeper is a process's background goroutine: it looks after lines that get no turn, sends
-// PINGs and pays debts. It runs only while something is due.
+// keeper is a process's background goroutine: it looks after lines that get no turn, finds out whether the process hears
+// of its turns, and pays debts. It runs only while something is due, and touches only what is due.
 type keeper struct {
 	running bool
 	planned time.Time // when it is due
 	wake    chan struct{}
+	lines   dueLines
+	debts   time.Time // when the next debt is due; zero if none is
+}
+
+// dueLines is the lines that the keeper looks after, as a heap: the next comes first.
+type dueLines []*line
+
+func (d dueLines) Len() int           { return len(d) }
+func (d dueLines) Less(i, j int) bool { return d[i].due.Before(d[j].due) }
+func (d dueLines) Swap(i, j int) {
+	d[i], d[j] = d[j], d[i]
+	d[i].planned, d[j].planned = i+1, j+1
+}
+
+// Push is a heap.Interface's.
+func (d *dueLines) Push(x any) {
+	ln := x.(*line)
+	*d = append(*d, ln)
+	ln.planned = len(*d)
+}
+
+// Pop is a heap.Interface's.
+func (d *dueLines) Pop() any {
+	last := len(*d) - 1
+	ln := (*d)[last]
+	(*d)[last] = nil
+	*d = (*d)[:last]
+	ln.planned = 0
+	return ln
+}
+
+// plan has the keeper look after the line then; the zero time means never. A line that is looked after is planned when
+// the look is over.
+func (ln *line) plan(due time.Time) {
+	d := &ln.locker.keeper.lines
+	if ln.planned > 0 {
+		heap.Remove(d, ln.planned-1)
+	}
+	if ln.due = due; due.IsZero() || ln.looking {
+		return
+	}
+	heap.Push(d, ln)
+	ln.locker.keep(due)
 }
 
 // jitter keeps processes from doing the same at the same time.
@@ -74,26 +118,25 @@ func (l *Locker) attend(now time.Time) (next time.Time) {
 			next = due
 		}
 	}
-	for _, ln := range l.lines {
-		if ln.due.IsZero() || ln.looking {
-			continue
+	for lines := &l.keeper.lines; lines.Len() > 0; {
+		if first := (*lines)[0]; first.due.After(now) {
+			soonest(first.due)
+			break
 		}
-		if !ln.due.After(now) {
-			ln.due = time.Time{}
-			ln.attend(now)
-		}
-		if !ln.due.IsZero() {
-			soonest(ln.due)
-		}
-		if due := ln.subscriber.pingDue(ln); !due.IsZero() {
-			if !due.After(now) {
-				due = ln.subscriber.ping(now, ln.pause())
-			}
-			soonest(due)
-		}
+		ln := heap.Pop(lines).(*line)
+		ln.due = time.Time{}
+		ln.attend(now)
 	}
-	if due := l.payDebts(now); !due.IsZero() {
+	if due := l.listenOn(now); !due.IsZero() {
 		soonest(due)
+	}
+	if debts := &l.keeper.debts; !debts.IsZero() {
+		if !debts.After(now) {
+			*debts = l.payDebts(now)
+		}
+		if !debts.IsZero() {
+			soonest(*debts)
+		}
 	}
 	return next
 }
@@ -135,9 +178,7 @@ func (ln *line) lookNow() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	ln.looking = false
-	if !ln.due.IsZero() {
-		l.keep(ln.due)
-	}
+	ln.plan(ln.due)
 	switch {
 	case err == nil:
 		ln.failing, ln.failure = time.Time{}, nil
@@ -261,10 +302,10 @@ func (ln *line) checkOne(ctx context.Context, p *place, seen string) (there bool
 	defer l.mu.Unlock()
 	ln.seen = owner
 	if told, ok := values[4].(string); ok {
-		l.told(told, sent, nil)
+		l.told(told, sent)
 	} else if mine := l.places[owner]; mine != nil { // its message is lost, or on its way
 		if token, err := strconv.ParseInt(now, 10, 64); err == nil {
-			mine.arrive(token, sent, end(sent, time.Duration(left)*time.Millisecond), true)
+			mine.arrive(token, sent, end(sent, time.Duration(left)*time.Millisecond))
 		}
 	}
 	if at >= 0 {
@@ -274,7 +315,7 @@ func (ln *line) checkOne(ctx context.Context, p *place, seen string) (there bool
 	if l.places[p.id] == nil || at >= 0 {
 		return true, nil
 	}
-	if p.queued && p.ear != nil && ln.subscriber != nil { // else nobody listened: it is no connection's fault
+	if p.queued && p.listened && ln.subscriber != nil { // else the process did not listen: it is no connection's fault
 		ln.subscriber.end(errMissed)
 	}
 	return false, nil

@@ -138,7 +138,7 @@ func (t *Lease) Release(ctx context.Context) error {
 		ln.giveUp(g)
 		if l.linger > 0 && !l.closed {
 			if p = ln.short(); p != nil { // it queues in the same script
-				p.ear = ln.ear()
+				p.listened = ln.listens()
 			}
 		}
 	}
@@ -209,7 +209,7 @@ func (l *Locker) release(ctx context.Context, t *Lease, p *place, alone bool) er
 	ln.crowded = time.Time{}
 	switch {
 	case granted:
-		l.told(told, sent, nil)
+		l.told(told, sent)
 	case n == 0 && p != nil && !p.unsure: // the place is not queued
 		ln.drop(p)
 	case n == 2:
@@ -218,7 +218,7 @@ func (l *Locker) release(ctx context.Context, t *Lease, p *place, alone bool) er
 	if p != nil && p.queued {
 		ln.known(ln.ttl)
 	}
-	unheard := p != nil && p.queued && p.ear == nil // nobody here listens yet: its turn may pass
+	unheard := p != nil && p.queued && !p.listened // the process does not listen yet: its turn may pass
 	if n == 3 || p != nil && p.unsure || unheard {
 		ln.look(0)
 	}

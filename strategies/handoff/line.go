@@ -23,6 +23,7 @@ type line struct {
 
 	subscriber *subscriber // tells the process of its turns; nil means none
 	due        time.Time   // when the keeper looks after it; zero means never
+	planned    int         // its place in the keeper's heap, from 1; 0 if it is not there
 	failing    time.Time   // since when Redis does not serve; zero if it does
 	failure    error       // why it does not serve, or the subscription has ended; nil if both are good
 	seen       string      // the owner that was seen last
@@ -56,9 +57,9 @@ type place struct {
 	coming bool      // a command that queues it is under way
 	// indeterminate says that a command which queues it may come late.
 	indeterminate bool
-	// ear is what the process listened with when it was queued. Nobody can have heard of its turn
-	// earlier than that. What others say of it may be late, so Redis must confirm it.
-	ear *subscriber
+	listened      bool // the process listened when it was queued
+	confirming    bool // a task asks Redis whether it has the lock …
+	hinted        bool // … and another message has said so since
 }
 
 // entry returns the place's entry in Redis's queue.
@@ -96,6 +97,7 @@ func (ln *line) forget() {
 		ln.look(time.Until(ln.crowded))
 	case ln.locker.lines[ln.lineKey] == ln:
 		delete(ln.locker.lines, ln.lineKey)
+		ln.plan(time.Time{})
 		ln.subscriber.leave(ln)
 	}
 }
@@ -145,7 +147,10 @@ func (ln *line) short() *place {
 
 func (ln *line) newPlace() *place {
 	p := &place{id: ln.locker.ids.next(ln.lock), line: ln, since: time.Now(), coming: true}
-	ln.locker.places[p.id] = p
+	l := ln.locker
+	if l.places[p.id] = p; len(l.places) == 1 { // it waits for the first one
+		l.keep(l.echoed.Add(l.attention))
+	}
 	return p
 }
 
@@ -306,8 +311,7 @@ func (ln *line) look(soon time.Duration) { ln.lookAt(time.Now().Add(soon)) }
 
 func (ln *line) lookAt(due time.Time) {
 	if ln.due.IsZero() || due.Before(ln.due) {
-		ln.due = due
-		ln.locker.keep(due)
+		ln.plan(due)
 	}
 }
 
@@ -328,10 +332,12 @@ func (ln *line) known(ttl time.Duration) {
 	case -2 * time.Millisecond: // no lock
 		ttl = 0
 	}
-	ln.due = time.Time{}
-	// A longer queue takes longer to come to the line's turn.
-	attention := ln.locker.attention + time.Duration(ln.ahead)*4*time.Millisecond
-	ln.look(min(ttl+ln.locker.jitter(), attention, max(ln.ttl, 50*time.Millisecond)))
+	ln.plan(time.Time{})
+	// A longer queue takes longer to come to the line's turn, and a process that waits for many locks looks at each less
+	// often: at a hundred a second in all.
+	l := ln.locker
+	attention := max(l.attention, time.Duration(len(l.places))*10*time.Millisecond) + time.Duration(ln.ahead)*4*time.Millisecond
+	ln.look(min(ttl+l.jitter(), attention, max(ln.ttl, 50*time.Millisecond)))
 	if ln.held != nil {
 		ln.lookAtEnd(ln.held)
 	}

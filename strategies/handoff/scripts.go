@@ -21,6 +21,8 @@ var (
 	checkSource string
 	//go:embed extend.lua
 	extendSource string
+	//go:embed echo.lua
+	echoSource string
 
 	queueScript   = newScript(grantSource + queueSource)
 	freeScript    = newScript(freeSource)
@@ -28,6 +30,7 @@ var (
 	leaveScript   = newScript(grantSource + leaveSource)
 	checkScript   = newScript(grantSource + checkSource)
 	extendScript  = newScript(extendSource)
+	echoScript    = newScript(echoSource)
 )
 
 // script is a script's hash, and its source for when Redis has forgotten it.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"runtime"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -28,11 +29,9 @@ type subscriber struct {
 	err      error         // … and why
 	good     bool          // Redis has confirmed a subscription
 
-	// A message that comes after the answer to a PING was sent after the PING.
-	proof  time.Time
-	pings  int
-	pinged time.Time // when the last was sent
-	silent bool      // it has no answer yet
+	echoes int       // messages that the process has published to itself
+	asked  time.Time // when the last of them was published
+	silent bool      // it has not been heard
 }
 
 // channel is a channel that a subscriber listens to, and the number of lines that need it.
@@ -57,20 +56,18 @@ func (s *subscriber) send(what string, command func(context.Context) error) {
 	})
 }
 
-// ear returns what the process hears of a line's turns with, nil if that is not certain.
-func (ln *line) ear() *subscriber {
+// listens says whether the process certainly hears of the line's turns.
+func (ln *line) listens() bool {
 	l := ln.locker
 	s := ln.subscriber
 	if s == nil && l.redis.cluster == nil {
 		s = l.subscribers[l.redis.client]
 	}
 	if s == nil {
-		return nil
+		return false
 	}
-	if c := s.channels[ln.base+l.ids.process]; c == nil || !c.isReady {
-		return nil
-	}
-	return s
+	c := s.channels[ln.base+l.ids.process]
+	return c != nil && c.isReady
 }
 
 // demoted ends all subscribers after the server has said that it is no primary: the primary does
@@ -304,10 +301,10 @@ func (s *subscriber) heard(message any) error {
 	defer l.mu.Unlock()
 	switch m := message.(type) {
 	case *redis.Message:
-		l.told(m.Payload, s.proof, s)
-	case *redis.Pong:
-		if m.Payload == strconv.Itoa(s.pings) {
-			s.silent, s.proof = false, s.pinged
+		if number, echo := strings.CutPrefix(m.Payload, echoPrefix); !echo {
+			l.hint(m.Payload)
+		} else if number == strconv.Itoa(s.echoes) {
+			s.silent = false
 		}
 	case *redis.Subscription:
 		c := s.channels[m.Channel]
@@ -329,102 +326,57 @@ func (s *subscriber) heard(message any) error {
 	return nil
 }
 
-// pause is how long a line hears nothing before it sends a PING.
-func (ln *line) pause() time.Duration { return min(ln.ttl/4, ln.locker.attention) }
+// echoPrefix begins what a process publishes to itself.
+const echoPrefix = "echo "
 
-// pingDue returns when a line needs proof that its subscriber hears; zero while it waits for
-// nothing.
-func (s *subscriber) pingDue(ln *line) time.Time {
-	if s == nil || len(ln.places) == 0 || ln.places[0].since.IsZero() {
+// listenOn finds out, each second in which the process waits for a lock, whether it hears what is published where its
+// commands go. That may be another server than the subscription's: after a failover the client has moved, and the
+// subscription has not. Or the connection is dead and nothing has closed it. listenOn returns when it is due again; zero
+// means never.
+func (l *Locker) listenOn(now time.Time) (next time.Time) {
+	if len(l.places) == 0 {
 		return time.Time{}
 	}
-	since := ln.places[0].since
-	for _, t := range []time.Time{s.proof, s.pinged} {
-		if t.After(since) {
-			since = t
+	if next = l.echoed.Add(l.attention); next.After(now) {
+		return next
+	}
+	l.echoed = now
+	waiting := map[*subscriber]*line{}
+	for _, p := range l.places {
+		if ln := p.line; ln.listens() && ln.subscriber != nil {
+			waiting[ln.subscriber] = ln
 		}
 	}
-	return since.Add(ln.pause())
+	for s, ln := range waiting {
+		s.echo(ln, now)
+	}
+	return now.Add(l.attention)
 }
 
-// ping sends a PING, and returns when the next is due, after a pause. It ends a subscriber
-// that has not answered for patience.
-func (s *subscriber) ping(now time.Time, pause time.Duration) time.Time {
+// echo publishes to the process itself, by way of a line, unless the last echo is still to be heard. It ends a subscriber
+// that has not heard it for patience.
+func (s *subscriber) echo(ln *line, now time.Time) {
+	l := s.locker
 	if s.silent {
-		if now.Sub(s.pinged) > patience {
+		if now.Sub(s.asked) > patience {
 			s.end(errSilent)
-			return now.Add(patience)
-		}
-		return now.Add(pause)
-	}
-	s.pings++
-	s.pinged, s.silent = now, true
-	number := strconv.Itoa(s.pings)
-	s.send("ping", func(ctx context.Context) error { return s.pubsub.Ping(ctx, number) })
-	return now.Add(pause)
-}
-
-// told takes what grant.lua tells an owner: by a subscriber's message or, if that is nil, by the
-// answer to a command of this process. Redis cannot have sent it before since.
-func (l *Locker) told(told string, since time.Time, by *subscriber) {
-	id, token, lock, ok := l.ids.parse(told)
-	if !ok || l.held[id] != nil { // somebody else has made it, or it was told before
-		return
-	}
-	p := l.places[id]
-	if p == nil { // it was given up: its lock is known to be one of ours
-		l.owe(namesOf(lock, l.base, l.redis.cluster != nil), id, false)
-		for _, d := range l.debts { // the next may be one that was given up, too
-			if d.lock == lock {
-				d.due = time.Now()
-			}
 		}
 		return
 	}
-	if p.since.After(since) {
-		since = p.since
-	}
-	// In a cluster a subscriber at a replica hears the message too, and SPUBLISH has not counted it.
-	sure := by == nil || by == p.ear && l.redis.cluster == nil
-	p.arrive(token, since, end(since, p.line.ttl), sure)
-}
-
-// arrive takes a lease that has come to a place. If that is not sure, or the message was long
-// on its way, Redis must confirm it.
-func (p *place) arrive(token int64, since, until time.Time, sure bool) {
-	ln := p.line
-	l := ln.locker
-	ln.drop(p)
-	g := &lease{id: p.id, token: token, since: since, indeterminate: p.indeterminate}
-	g.until.Set(until)
-	l.held[p.id] = g
-	if sure && time.Until(until) > ln.ttl/4 {
-		ln.granted(g)
-		return
-	}
-	ln.asking = true
-	l.begin(func() { l.confirm(ln, g) })
-}
-
-// confirm asks Redis whether the process has a lease.
-func (l *Locker) confirm(ln *line, g *lease) {
-	ctx, cancel := patient(l.ctx, time.Now())
-	defer cancel()
-	since := time.Now()
-	clock, err := l.extend(ctx, ln, g.id, ln.ttl)
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	ln.asking = false
-	g.until.Set(end(since, ln.ttl))
-	if err == nil && clock != 0 && time.Now().Before(g.until.Get()) {
-		g.since, g.token = since, max(g.token, clock) // others may have had it since the message
-		ln.granted(g)
-	} else {
-		delete(l.held, g.id)
-		if err != nil || clock != 0 || g.indeterminate {
-			l.owe(ln.names, g.id, g.indeterminate)
+	s.echoes++
+	s.asked, s.silent = now, true
+	text := echoPrefix + strconv.Itoa(s.echoes)
+	l.begin(func() {
+		reply, err := l.redis.run(l.ctx, echoScript, &ln.names, text)
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		switch n, _ := reply.(int64); {
+		case err != nil: // it is the commands' connection that does not work
+			s.silent = false
+		case n == 0:
+			s.end(errElsewhere)
 		}
-		ln.look(0)
-		ln.forget()
-	}
+	})
 }
+
+var errElsewhere = errors.New("listen: the subscription is not where the commands go")

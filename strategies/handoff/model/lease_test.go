@@ -103,7 +103,7 @@ func (p *protocol) released(w *world, c int, t task) {
 		place.queued, unheard = true, place.unheard
 	}
 	if r.told != 0 {
-		p.told(w, proc, r.told, r.token, t.age, true)
+		p.told(w, proc, r.told, r.token, t.age)
 	} else if r.code == 0 {
 		if !cl.asked && cl.lease.until > 0 && w.excluded&(1<<cl.lease.id) == 0 {
 			w.found(falselyLost)
@@ -209,11 +209,10 @@ func (p *protocol) looked(w *world, proc int8, t task) {
 	}
 	q.seen = anyOf(r.owner)
 	if r.told != 0 {
-		p.told(w, proc, r.told, r.token, t.age, true)
+		p.told(w, proc, r.told, r.token, t.age)
 	} else if r.owner == id || p.planted != ownerOverlooked {
-		if was, there := q.drop(r.owner); r.owner != 0 && there { // its message is lost, or under way
-			l := lease{id: r.owner, token: r.token, indeterminate: was.indeterminate}
-			p.arrive(w, proc, l, max(r.left-t.age, 0), true)
+		if r.owner != 0 && q.place(r.owner) != nil { // its message is lost, or under way
+			p.arrive(w, proc, r.owner, r.token, max(r.left-t.age, 0))
 		}
 	}
 	place := q.place(id)

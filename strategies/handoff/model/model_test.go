@@ -136,7 +136,6 @@ func TestModelFindsPlantedMistakes(t *testing.T) {
 		faults   faults
 		flaw     flaw
 	}{
-		{tellBeforeWrite, protocol{clients: apart}, faults{failover: 1, again: 1}, twoOwners},
 		{offeredAgain, protocol{}, faults{failover: 1}, tokenAgain},
 		{grantToNobody, protocol{clients: apart}, faults{deaths: 1}, untold},
 		{grantUnmarked, protocol{}, faults{}, stuckForLook},
@@ -145,9 +144,7 @@ func TestModelFindsPlantedMistakes(t *testing.T) {
 		{releaseUnmarked, protocol{clients: apart}, faults{}, falselyLost},
 		{leaveTheQueue, protocol{clients: apart}, faults{cancels: 1}, stuckForLease},
 		{extendShortens, protocol{clients: apart}, timed(faults{extends: 2, breaks: 1}, 1, 0), twoOwners},
-		{replicatedTold, protocol{clients: apart}, faults{failover: 1, again: 1}, twoOwners},
 		{trustTheOld, protocol{clients: apart, cluster: true}, faults{failover: 1, again: 1}, twoOwners},
-		{ignoreUnknown, protocol{clients: apart, cluster: true}, faults{cancels: 1}, stuckForLease},
 		{noLook, protocol{clients: apart}, faults{deaf: 1}, stuckForLease},
 		{staleBelieved, protocol{clients: apart}, timed(faults{}, 1, 0), twoOwners},
 		{lateSetKept, protocol{clients: apart}, faults{breaks: 1}, stuckForLease},
@@ -209,9 +206,7 @@ const (
 	extendShortens  mistake = "a late extension shortens a lease"
 
 	// Of who uses them.
-	replicatedTold  mistake = "what a primary tells, those hear who listen at what was the primary"
 	trustTheOld     mistake = "in a cluster what is heard at what was the primary is believed"
-	ignoreUnknown   mistake = "a grant for which nobody waits any more is ignored"
 	noLook          mistake = "nobody looks what has become of his place"
 	staleBelieved   mistake = "a lease counts from the receipt of the message"
 	lateSetKept     mistake = "a SET that comes late is not given back"

@@ -126,8 +126,28 @@ func (w *world) giveBack(proc int8, id ident) {
 	w.owe(proc, id, !place.queued || place.indeterminate)
 }
 
-// told is Locker.told: that an id is the owner, said age ticks ago at most.
-func (p *protocol) told(w *world, proc int8, id ident, t token, age int8, sure bool) {
+// hint models Locker.hint: the process hears a message that an id is the owner.
+func (p *protocol) hint(w *world, proc int8, id ident, t token) {
+	q := &w.procs[proc]
+	if q.place(id) == nil || p.planted == trustTheOld || p.planted == staleBelieved {
+		p.told(w, proc, id, t, 0)
+		return
+	}
+	if q.confirm.stage == nothing {
+		p.confirm(w, proc, id, t)
+		return
+	}
+	if q.confirm.command.id != id {
+		w.full = true
+		return
+	}
+	if q.hinted = true; p.planted == doubtGivenBack {
+		w.owe(proc, id, false)
+	}
+}
+
+// told models Locker.told: the process learns, at most age ticks late, which id owns the lock.
+func (p *protocol) told(w *world, proc int8, id ident, t token, age int8) {
 	q := &w.procs[proc]
 	for i := range w.clients {
 		if c := &w.clients[i]; c.lease.id == id &&
@@ -138,43 +158,48 @@ func (p *protocol) told(w *world, proc int8, id ident, t token, age int8, sure b
 			return
 		}
 	}
-	was, there := q.drop(id)
-	if there {
-		l := lease{id: id, token: t, indeterminate: was.indeterminate}
-		p.arrive(w, proc, l, max(leaseTime-min(age, was.age), 0), sure)
+	place := q.place(id)
+	if place == nil {
+		w.owe(proc, id, false)
 		return
 	}
-	asked := q.confirm.stage != nothing && q.confirm.command.id == id
-	if asked && p.planted != doubtGivenBack {
-		return
-	}
-	w.owe(proc, id, false)
-}
-
-func (p *protocol) arrive(w *world, proc int8, l lease, until int8, sure bool) {
+	until := max(leaseTime-min(age, place.age), 0)
 	if p.planted == staleBelieved {
 		until = leaseTime
 	}
-	if l.until = until; sure && until > 0 {
-		p.grantedTo(w, proc, l)
-		return
-	}
+	p.arrive(w, proc, id, t, until)
+}
+
+// arrive has a place take a lease, or ask for it if it has run out.
+func (p *protocol) arrive(w *world, proc int8, id ident, t token, until int8) {
 	q := &w.procs[proc]
-	if q.confirm.stage != nothing {
+	switch {
+	case until > 0:
+		p.take(w, proc, lease{id: id, token: t, until: until})
+	case q.confirm.stage == nothing:
+		p.confirm(w, proc, id, t)
+	case q.confirm.command.id != id:
 		w.full = true
-		return
 	}
-	q.asking = true
-	q.confirm.send(command{verb: extend, by: proc, id: l.id, ttl: leaseTime, token: l.token})
-	q.confirm.indeterminate = l.indeterminate
+}
+
+// take makes a place the process's lease.
+func (p *protocol) take(w *world, proc int8, l lease) {
+	was, _ := w.procs[proc].drop(l.id)
+	l.indeterminate = was.indeterminate
+	p.grantedTo(w, proc, l)
+}
+
+// confirm has Redis confirm that a place has the lock.
+func (p *protocol) confirm(w *world, proc int8, id ident, t token) {
+	q := &w.procs[proc]
+	q.confirm.send(command{verb: extend, by: proc, id: id, ttl: leaseTime, token: t})
+	q.hinted = false
 }
 
 func (p *protocol) grantedTo(w *world, proc int8, l lease) {
 	q := &w.procs[proc]
 	front := q.waiters[0]
-	if front == 0 && p.planted == ignoreUnknown {
-		return
-	}
 	if front == 0 {
 		w.owe(proc, l.id, l.indeterminate)
 		return
@@ -269,7 +294,7 @@ func (p *protocol) queued(w *world, proc int8, t *task) (over, failed bool) {
 		}
 		return true, there
 	case r.told != 0:
-		p.told(w, proc, r.told, r.token, leaseTime, true)
+		p.told(w, proc, r.told, r.token, leaseTime)
 	default:
 		if place := q.place(id); place != nil {
 			place.queued = true
@@ -293,10 +318,6 @@ func (p *protocol) doubt(w *world, proc int8, id ident) {
 			return
 		}
 	}
-	if confirm := &w.procs[proc].confirm; confirm.stage != nothing && confirm.command.id == id {
-		confirm.indeterminate = true
-		return
-	}
 	w.owe(proc, id, true)
 }
 
@@ -313,7 +334,7 @@ func (p *protocol) paid(w *world, proc int8, t task) {
 		}
 	}
 	if t.reply.told != 0 { // afterwards: it may be one of those
-		p.told(w, proc, t.reply.told, t.reply.token, t.age, true)
+		p.told(w, proc, t.reply.told, t.reply.token, t.age)
 	}
 }
 
@@ -337,23 +358,29 @@ func (w *world) payDebts(proc int8) bool {
 
 func (p *protocol) confirmed(w *world, proc int8, t task) {
 	q := &w.procs[proc]
-	q.confirm, q.asking = task{}, false
+	q.confirm = task{}
 	id := t.command.id
+	place, mine := q.place(id), t.stage == replied && t.reply.outcome == answered && t.reply.code == 1
 	switch {
-	case t.stage == lost || t.reply.outcome != answered:
-		w.owe(proc, id, t.indeterminate)
-	case t.reply.code == 1 && t.age >= leaseTime && p.planted != lateConfirmed:
-		w.owe(proc, id, t.indeterminate)
-	case t.reply.code == 1:
-		clock := max(t.reply.token, t.command.token) // others may have had it since it was told
+	case mine && place != nil && (t.age < leaseTime || p.planted == lateConfirmed):
+		clock := t.reply.token // others may have had it since the message
 		if p.planted == doubtConfirmed {
 			clock = t.command.token
 		}
-		l := lease{id: id, token: clock, until: max(leaseTime-t.age, 0), indeterminate: t.indeterminate}
-		p.grantedTo(w, proc, l)
-	case t.indeterminate:
-		w.owe(proc, id, true)
+		p.take(w, proc, lease{id: id, token: clock, until: max(leaseTime-t.age, 0)})
+	case mine && !w.holds(id):
+		was, _ := q.drop(id)
+		w.owe(proc, id, was.indeterminate)
+	case !mine && place != nil && q.hinted:
+		p.confirm(w, proc, id, t.command.token)
 	}
+}
+
+// holds says whether a client has the lease of an id, or releases it.
+func (w *world) holds(id ident) bool {
+	return slices.ContainsFunc(w.clients[:], func(c client) bool {
+		return c.lease.id == id && (c.phase == holding || c.phase == releasing)
+	})
 }
 
 // hangUp ends the connection by which a process is told.
@@ -368,7 +395,7 @@ func (p *protocol) hangUp(w *world, proc int8) {
 // listen is a new one.
 func (p *protocol) listen(w *world, proc int8) {
 	q := &w.procs[proc]
-	q.ear = ear{on: true, proof: leaseTime}
+	q.ear = ear{on: true}
 	w.hears[proc] = true
 	for k := range tasks {
 		if k < clients && home[k] != proc {

@@ -168,7 +168,7 @@ func (p *protocol) processSteps(w *world, proc int8, try trying) {
 	}
 	if m := q.ear.said[0]; m.id != 0 {
 		hear := func(n *world) {
-			p.told(n, proc, m.id, m.token, n.procs[proc].ear.proof, !p.cluster || p.planted == trustTheOld)
+			p.hint(n, proc, m.id, m.token)
 		}
 		try(plain, who, "hears that its turn has come", func(n *world) bool {
 			take(n.procs[proc].ear.said[:], 0)
@@ -182,8 +182,6 @@ func (p *protocol) processSteps(w *world, proc int8, try trying) {
 				return true
 			})
 		}
-	} else if q.ear.on && q.ear.proof >= leaseTime && q.places[0].age > 0 {
-		try(ticks, who, "pings", func(n *world) bool { n.procs[proc].ear.proof = 0; return true })
 	}
 	try(looks, who, "looks after its places", func(n *world) bool {
 		if p.fewLooks {

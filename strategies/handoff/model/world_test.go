@@ -85,7 +85,6 @@ type debt struct {
 type ear struct {
 	on     bool
 	astray bool // at what was the primary
-	proof  int8 // ticks since Redis was known not to have said yet what is heard now
 	said   [3]message
 }
 
@@ -110,6 +109,7 @@ type process struct {
 	look    look
 	pay     task
 	confirm task
+	hinted  bool // a message has come since confirm was sent
 	debts   [debts]debt
 }
 
@@ -237,7 +237,7 @@ func (w *world) offered(t token) {
 // deliver has a message be under way. One that is sent twice is handled by a step of its own.
 func (p *protocol) deliver(w *world, m message, old bool) {
 	e := &w.procs[m.id.process()].ear
-	hears := e.on && (m.heard || e.astray && !old && (p.cluster || p.planted == replicatedTold))
+	hears := e.on && (m.heard || e.astray && !old)
 	if !hears || w.procs[m.id.process()].dead {
 		return
 	}
@@ -282,9 +282,6 @@ func (w *world) tick() {
 			if q.places[j].id != 0 {
 				older(&q.places[j].age)
 			}
-		}
-		if q.ear.on {
-			older(&q.ear.proof)
 		}
 	}
 }
