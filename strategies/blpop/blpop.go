@@ -33,11 +33,11 @@ func Strategy() strategies.Strategy {
 		Name:        "blpop",
 		Summary:     "a release signals the longest waiter, which blocks in BLPOP",
 		Claims:      strategies.Claims{Exclusion: true, Recovery: true},
-		Keys:        []string{"{key}", "{key}:waiters", "{key}:signal"},
+		Keys:        []string{"{key}", "{key}:waiters", "{key}:signal", "{key}:echo:*"},
 		Capacity:    1,
 		Nodes:       1,
 		NoCluster:   noCluster,
-		Connections: strategies.Connections{PerWaiter: 1},
+		Connections: strategies.Connections{PerInstance: 1, PerWaiter: 1},
 		Limits:      []strategies.Limit{strategies.ByRedisClock()},
 		Rights: strategies.Rights{
 			Keys: []string{"{key}"},
@@ -49,10 +49,12 @@ func Strategy() strategies.Strategy {
 	}), Defaults(), Open)
 }
 
-// What is kept beside a lock: a set of those who wait, and the list from which they pop.
+// What is kept beside a lock: a set of those who wait, the list from which they pop, and for moments a
+// list of echoes.
 const (
 	waiters = "waiters"
 	signal  = "signal"
+	echo    = "echo"
 )
 
 const noCluster = "a cluster's connections cannot be unblocked by id"
@@ -112,7 +114,7 @@ type Locker struct {
 	config   goredis.Config
 	options  Options
 	client   goredis.Client
-	blocking connections
+	blocking *connections
 	owners   *token.Names
 	closed   atomic.Bool
 }
@@ -125,7 +127,7 @@ func Open(config goredis.Config, options Options) (*Locker, error) {
 		return nil, err
 	}
 	return &Locker{
-		config: config, options: options, client: node.Client, blocking: connections{node: node},
+		config: config, options: options, client: node.Client, blocking: newConnections(node),
 		owners: token.NewNames(),
 	}, nil
 }
@@ -224,6 +226,8 @@ func (l *Locker) begin(ctx context.Context, key, mode string) (held *lease, take
 
 // wait blocks until the lock is the caller's. left is how long the holder may keep it.
 func (l *Locker) wait(ctx context.Context, held *lease, left time.Duration) error {
+	l.blocking.enter(held.Name)
+	defer l.blocking.leave()
 	var c *connection
 	defer func() {
 		if c != nil {
@@ -238,9 +242,9 @@ func (l *Locker) wait(ctx context.Context, held *lease, left time.Duration) erro
 				return fmt.Errorf("wait for %q: %w", held.Name, indeterminate.Because(ctx, err))
 			}
 		}
-		err := c.block(ctx, l.client, held.keys[2], left)
+		err := c.block(ctx, l.client, &l.blocking.calls, held.keys[2], left)
 		if err != nil {
-			_ = c.client.Close()
+			l.blocking.drop(c)
 			c = nil
 		}
 		if ended := ctx.Err(); ended != nil {

@@ -3,20 +3,22 @@ package blpop
 import (
 	"context"
 	"errors"
-	"fmt"
 	"strconv"
-	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
 	"github.com/lockbench/lockbench/strategies/goredis"
+	"github.com/lockbench/lockbench/strategies/internal/bounded"
 )
 
-// grace is how late Redis may answer a BLPOP that has timed out before its connection
-// counts as dead.
-const grace = 5 * time.Second
+const (
+	// grace is how late Redis may answer a BLPOP that has timed out before its connection counts as dead.
+	grace = time.Second
+	// dialing is how long a connection may take to open.
+	dialing = 5 * time.Second
+)
 
 // connection is one connection on which one waiter at a time blocks. It is a
 // client of its own with a pool of one, the only way to close a connection of
@@ -24,65 +26,70 @@ const grace = 5 * time.Second
 type connection struct {
 	client goredis.Client
 	id     atomic.Int64 // for CLIENT UNBLOCK
-}
-
-// dial opens a connection and learns its id.
-func dial(ctx context.Context, node goredis.Node) (*connection, error) {
-	c := &connection{}
-	var err error
-	c.client, err = goredis.DialBlocking(node, c.id.Store)
-	if err != nil {
-		return nil, err
-	}
-	ctx, cancel := context.WithTimeout(ctx, grace)
-	defer cancel()
-	if err := c.client.Ping(ctx).Err(); err != nil {
-		_ = c.client.Close()
-		return nil, fmt.Errorf("open a blocking connection: %w", err)
-	}
-	return c, nil
+	era    int          // of the connections when it was dialled
 }
 
 // block waits for a signal, for as long as limit and ctx allow. It returns nil with or
 // without a signal; after an error the connection is of no use.
-func (c *connection) block(ctx context.Context, commands goredis.Client, signal string,
+func (c *connection) block(ctx context.Context, commands goredis.Client, calls *bounded.Calls, signal string,
 	limit time.Duration,
 ) error {
 	over := make(chan struct{})  // BLPOP has returned
 	freed := make(chan struct{}) // interrupt has returned
 	stop := context.AfterFunc(ctx, func() {
 		defer close(freed)
-		c.interrupt(commands, over)
+		c.interrupt(commands, calls, over)
 	})
-	bound, cancel := context.WithTimeout(context.Background(), limit+grace)
-	defer cancel()
-	// Not client.BLPop, which rounds up to whole seconds.
-	err := c.client.Do(bound, "BLPOP", signal, strconv.FormatFloat(limit.Seconds(), 'f', 3, 64)).Err()
+	_, err := c.pop(context.Background(), signal, limit)
 	close(over)
 	if !stop() {
 		<-freed
 	}
-	if errors.Is(err, redis.Nil) {
-		return nil
-	}
 	return err
+}
+
+// pop waits for as long as limit, and returns what it has popped, or "".
+func (c *connection) pop(ctx context.Context, list string, limit time.Duration) (value string, err error) {
+	ctx, cancel := context.WithTimeout(ctx, limit+grace)
+	defer cancel()
+	// Not client.BLPop, which rounds up to whole seconds.
+	reply, err := c.client.Do(ctx, "BLPOP", list, strconv.FormatFloat(limit.Seconds(), 'f', 3, 64)).StringSlice()
+	switch {
+	case errors.Is(err, redis.Nil):
+		return "", nil
+	case err == nil && len(reply) == 2:
+		return reply[1], nil
+	}
+	return "", err
 }
 
 // interrupt ends the running BLPOP: by CLIENT UNBLOCK, so that a signal popped at this very
 // moment still arrives, else by closing the connection.
-func (c *connection) interrupt(commands goredis.Client, over <-chan struct{}) {
+func (c *connection) interrupt(commands goredis.Client, calls *bounded.Calls, over <-chan struct{}) {
 	ctx, cancel := context.WithTimeout(context.Background(), grace)
 	defer cancel()
+	unblock := func() (unblocked int64, err error) {
+		reply := make(chan int64, 1)
+		err = calls.Do(ctx, func() error {
+			n, err := commands.ClientUnblock(ctx, c.id.Load()).Result()
+			reply <- n
+			return err
+		})
+		if err == nil {
+			unblocked = <-reply
+		}
+		return unblocked, err
+	}
 	ticker := time.NewTicker(time.Millisecond)
 	defer ticker.Stop()
 	for {
-		unblocked, err := commands.ClientUnblock(ctx, c.id.Load()).Result()
+		unblocked, err := unblock()
 		if err != nil {
 			_ = c.client.Close()
 			return
 		}
 		if unblocked == 1 {
-			return
+			break
 		}
 		select { // it has just returned, or has not begun to block
 		case <-over:
@@ -90,56 +97,9 @@ func (c *connection) interrupt(commands goredis.Client, over <-chan struct{}) {
 		case <-ticker.C:
 		}
 	}
-}
-
-// connections are a Locker's blocking connections that no waiter uses.
-type connections struct {
-	node goredis.Node
-
-	mu   sync.Mutex
-	free []*connection
-}
-
-// take returns a free connection, or a new one.
-func (p *connections) take(ctx context.Context) (*connection, error) {
-	p.mu.Lock()
-	if last := len(p.free) - 1; last >= 0 {
-		c := p.free[last]
-		p.free = p.free[:last]
-		p.mu.Unlock()
-		return c, nil
+	select {
+	case <-over:
+	case <-time.After(lag): // the connection is silent
+		_ = c.client.Close()
 	}
-	p.mu.Unlock()
-	return dial(ctx, p.node)
-}
-
-func (p *connections) put(c *connection) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.free = append(p.free, c)
-}
-
-// open makes sure that there are n free connections.
-func (p *connections) open(ctx context.Context, n int) error {
-	p.mu.Lock()
-	n -= len(p.free)
-	p.mu.Unlock()
-	return goredis.DialAll(ctx, n, func(ctx context.Context) error {
-		c, err := dial(ctx, p.node)
-		if err == nil {
-			p.put(c)
-		}
-		return err
-	})
-}
-
-func (p *connections) close() error {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	var problems []error
-	for _, c := range p.free {
-		problems = append(problems, c.client.Close())
-	}
-	p.free = nil
-	return errors.Join(problems...)
 }

@@ -285,6 +285,8 @@ func broken() []subject {
 		// Waiting.
 		onRedis("noRecheck").called("no look after subscribing").
 			fails("release before the wait", "just before its command number"),
+		onRedis("trustsMessages").called("waiters that rely on messages alone").
+			fails("silent subscription", "fell silent while it waited"),
 		onRedis("noResubscribe").called("no look after a reconnection").
 			fails("release during a reconnect", "while it reconnected"),
 		polling("noSettling").called("an acquire without an answer is left to itself").
@@ -365,6 +367,8 @@ func broken() []subject {
 		polling("refusalIsYes").called("a replica's refusal is taken for a grant").
 			fails("failover", "was granted while"),
 		polling("pinsAddress").called("an address that is never asked for again").fails("failover", stands),
+		onRedis("staysBehind").called("subscriptions stay at the old primary").
+			fails("sentinel", "have not had it"),
 		polling("records").called("each lock leaves a key").fails("idle keys", left),
 		polling("dialsEach").called("each lock keeps a connection").
 			fails("connections", "connections beside its pool"),

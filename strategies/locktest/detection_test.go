@@ -221,6 +221,7 @@ func TestWhatIsNotTried(t *testing.T) {
 		{"no Pause", "lost reply", t.Context(), bare, locktest.NotTried, nil, "cannot pause"},
 		{"no Kill", "restarted server", t.Context(), bare, locktest.NotTried, nil, "cannot kill"},
 		{"no Failover", "failover", t.Context(), bare, locktest.NotTried, nil, "cannot fail over"},
+		{"no Sentinel", "sentinel", t.Context(), bare, locktest.NotTried, nil, "that Sentinel watches"},
 		{"no Clock", "clock set back", t.Context(), bare, locktest.NotTried, nil, "whose clock can be set"},
 		{"Pause fails", "lost reply", t.Context(), failing, locktest.NotJudged, broken, "no such process"},
 		{"Kill fails", "restarted server", t.Context(), failing, locktest.NotJudged, broken, "no such process"},

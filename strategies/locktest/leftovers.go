@@ -26,6 +26,9 @@ type outside struct {
 // outsideName is the CLIENT name of those connections.
 const outsideName = "locktest-outside"
 
+// sentinelName begins the CLIENT name of Redis Sentinel's connections.
+const sentinelName = "sentinel-"
+
 func (s *stage) look(node goredis.Node) {
 	given := goredis.OptionsOf(node)
 	if given == nil {
@@ -142,7 +145,7 @@ func (s *stage) newConnections() []string {
 	var left []string
 	for _, o := range s.outside {
 		for _, c := range s.connections(o) {
-			if !o.before[c["id"]] && c["name"] != outsideName {
+			if !o.before[c["id"]] && c["name"] != outsideName && !strings.HasPrefix(c["name"], sentinelName) {
 				left = append(left, fmt.Sprintf("%s, last command %s", c["addr"], c["cmd"]))
 			}
 		}

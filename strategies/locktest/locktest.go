@@ -63,10 +63,11 @@ type Fixture struct {
 	// FAILOVER does: connections stay as they are, and new ones go to the new primary. A
 	// second call restores the first roles.
 	Failover func() error
-	// Cluster starts a cluster, and Clock starts servers whose clock can be set. Only the
-	// checks that need them call them.
-	Cluster func() (Cluster, error)
-	Clock   func() (Clock, error)
+	// Cluster starts a cluster, Clock starts servers whose clock can be set, and Sentinel starts
+	// servers that Redis Sentinel watches. Only the checks that need them call them.
+	Cluster  func() (Cluster, error)
+	Clock    func() (Clock, error)
+	Sentinel func() (Sentinel, error)
 
 	// Patience is how long a step may take before it counts as lost. 0 means 20 s, far more
 	// than a loaded machine needs, and 4 s in checks that the lock's Info says it does not
@@ -97,6 +98,15 @@ type Cluster struct {
 type Clock struct {
 	Nodes func() []goredis.Node           // as Fixture.Nodes
 	Set   func(ahead time.Duration) error // ahead of the machine's clock
+}
+
+// Sentinel is a primary and its replica, which Redis Sentinel watches.
+type Sentinel struct {
+	Node     goredis.Node // with a MasterName among its Options
+	Old, New goredis.Node // the primary and the replica, to look at each
+	// Failover has Sentinel make the replica the primary. The old primary does not notice: it lives on
+	// as a master.
+	Failover func() error
 }
 
 // Judge runs all checks, one after the other on the same fixture, and returns their verdicts

@@ -48,7 +48,8 @@ type stage struct {
 	nodes     []goredis.Node  // the fixture's
 	instances []*instance
 	outside   []*outside // one per server
-	expiring  bool       // keys with a TTL may be left, by clients that could not clean up
+	connect   func(*redis.UniversalOptions) redis.UniversalClient
+	expiring  bool // keys with a TTL may be left, by clients that could not clean up
 
 	slowest atomic.Int64 // try-lock while measure measures
 }
@@ -67,7 +68,7 @@ func newStage(ctx context.Context, check Check, fixture Fixture, info strategies
 		report: report{verdict: Verdict{Check: check.Name, Proves: check.Proves}},
 		ctx:    ctx, check: check, fixture: fixture, info: info,
 		patience: cmp.Or(fixture.Patience, usualPatience), rounds: cmp.Or(fixture.Rounds, usualRounds),
-		id: fmt.Sprintf("%016x", rand.Uint64()), locks: map[string]bool{},
+		id: fmt.Sprintf("%016x", rand.Uint64()), locks: map[string]bool{}, connect: dial,
 	}
 	s.prefix = "locktest-" + s.id + ":"
 	if fixture.Patience == 0 && limit(check.Name, info) != "" {
@@ -107,7 +108,7 @@ func (s *stage) open(ttl time.Duration) *instance {
 	if s.info.OnRedis() {
 		for _, node := range s.nodes {
 			options := through(i.wire, *goredis.OptionsOf(node))
-			client := dial(options)
+			client := s.connect(options)
 			s.Cleanup(func() { _ = client.Close() })
 			i.nodes = append(i.nodes, client)
 			config.Nodes = append(config.Nodes, goredis.Node{Client: client, Options: options})

@@ -215,6 +215,12 @@ func Checks() []Check {
 				"reaches it.",
 		},
 		{
+			"silent subscription", onRedis, silentSubscription,
+			"a connection that falls silent costs a waiter its holder's TTL at most",
+			"When the connections on which an instance hears of releases carry nothing more and stay open, a waiter has " +
+				"the lock within the TTL, and a wait still ends with its context.",
+		},
+		{
 			"killed connections", onRedis, killedConnections, waking,
 			"Waiters whose connections are killed just before a release get the lock.",
 		},
@@ -280,6 +286,11 @@ func Checks() []Check {
 			"failover", onRedis, failover, "a failover that loses nothing makes no second holder and strands nobody",
 			"When a replica that has everything takes its server's place while a lock is passed on, there is one " +
 				"holder at a time, tokens grow and all who wait are served.",
+		},
+		{
+			"sentinel", onRedis, sentinel, "a waiter follows its client to the new primary",
+			"When Sentinel makes a replica with all data the primary, and the old one lives on as a master, a lock is " +
+				"held as before, a waiter has it soon after its release, and all later locks are on the new primary.",
 		},
 		{
 			"idle keys", onRedis, idleKeys, "idle locks leave no keys but those declared",

@@ -172,17 +172,17 @@ func (l *Locker) acquire(ctx context.Context, held *lease, once bool) (strategie
 
 // park waits until the lock is held. left is how long the holder may keep it.
 func (l *Locker) park(ctx context.Context, held *lease, left time.Duration) error {
-	if !l.blind {
-		left = 0 // it tries again once it has subscribed
+	w := redisson.Waiting{
+		Line: l.line, Topic: held.topic(l.kind.channel(held)), Probe: l.config.Probe, Left: left, Blind: l.blind,
+		Brief: held.brief,
 	}
-	return redisson.Wait(ctx, l.line, held.topic(l.kind.channel(held)), l.config.Probe, left, held.brief,
-		func() (bool, time.Duration, error) {
-			taken, left, err := l.try(ctx, held)
-			if l.sleeps {
-				left = math.MaxInt64
-			}
-			return taken, left, validity.UnlessLate(err)
-		})
+	return w.Wait(ctx, func() (bool, time.Duration, error) {
+		taken, left, err := l.try(ctx, held)
+		if l.sleeps {
+			left = math.MaxInt64
+		}
+		return taken, left, validity.UnlessLate(err)
+	})
 }
 
 // try makes one attempt. After an error the lock is not held; after validity.ErrLate the

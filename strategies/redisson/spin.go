@@ -21,7 +21,7 @@ type polling struct{ sleepers pause.Sleepers }
 func (*polling) Open(context.Context) error { return nil }
 
 // Join begins a waiter's sleeps.
-func (l *polling) Join(context.Context, redisson.Topic) (redisson.Place, error) {
+func (l *polling) Join(context.Context, redisson.Topic, time.Duration) (redisson.Place, error) {
 	return poller{line: l, next: backoff.Sleeps(rand.Int64N)}, nil
 }
 

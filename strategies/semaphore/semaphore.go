@@ -221,16 +221,18 @@ func (l *Locker) take(
 		l.config.Probe.Attempt() // counted after the answer: it saw all that was done before
 		return held != nil, left, err
 	}
-	taken, _, err := try()
+	taken, left, err := try()
 	if once {
 		return held, err
 	}
 	if err = validity.UnlessLate(err); err == nil && !taken {
-		err = redisson.Wait(ctx, l.line, topic, l.config.Probe, 0, l.options.Expirable && ttl < l.config.TTL,
-			func() (bool, time.Duration, error) {
-				taken, left, err := try()
-				return taken, left, validity.UnlessLate(err)
-			})
+		w := redisson.Waiting{
+			Line: l.line, Topic: topic, Probe: l.config.Probe, Left: left, Brief: l.options.Expirable && ttl < l.config.TTL,
+		}
+		err = w.Wait(ctx, func() (bool, time.Duration, error) {
+			taken, left, err := try()
+			return taken, left, validity.UnlessLate(err)
+		})
 	}
 	return held, err
 }

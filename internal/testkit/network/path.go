@@ -2,6 +2,7 @@
 package network
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -43,6 +44,8 @@ type conn struct {
 	kept   []byte        // what the network keeps back
 	broken bool          // as the client sees it
 	closed bool          // by the client
+	waits  bool          // the client has subscribed on it, or blocked
+	silent bool          // what is sent on it vanishes, either way
 	gone   chan struct{} // closed when it is broken or closed
 	at     *Gate         // the gate at which an answer waits; nil for none
 	unread []byte        // what has come, and the client's deadline was over; only its reader uses it
@@ -198,8 +201,12 @@ func (p *Path) written(c *conn, b []byte) (kept int, err error) {
 	if c.broken {
 		return 0, errBroken
 	}
+	if c.silent {
+		return len(b), nil
+	}
 	p.moved = time.Now()
 	p.wrote = p.moved
+	c.waits = c.waits || waits(b)
 	g := p.gate
 	if g == nil || g.kind != Late || !g.passed() {
 		return 0, nil
@@ -224,6 +231,9 @@ func (p *Path) arrived(c *conn, n int) (lost bool, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	c.at = nil
+	if c.silent {
+		return true, nil
+	}
 	p.moved = time.Now()
 	return p.muted, nil
 }
@@ -282,10 +292,11 @@ func (p *Path) closes(c *conn) (stays bool) {
 		c.closed = true
 		p.open--
 	}
-	if len(c.kept) == 0 {
+	stays = len(c.kept) > 0 || c.silent
+	if !stays {
 		p.conns = slices.DeleteFunc(p.conns, func(other *conn) bool { return other == c })
 	}
-	return len(c.kept) > 0
+	return stays
 }
 
 // deadline is when reads or writes that wait at a gate end, like those of a socket, in Unix nanoseconds; 0 means never.
@@ -393,6 +404,27 @@ func (g *Gate) tell() {
 
 // Mute loses what the servers send until Snap.
 func (p *Path) Mute() { p.mu.Lock(); p.muted = true; p.mu.Unlock() }
+
+// waits says whether a client that sends this waits for a message then: it subscribes, or blocks.
+func waits(sent []byte) bool {
+	sent = bytes.ToLower(sent)
+	return bytes.Contains(sent, []byte("subscribe\r\n")) || bytes.Contains(sent, []byte("blpop\r\n"))
+}
+
+// Silence has all vanish, either way, that is sent on the present connections on which the client has
+// waited for a message, as if a firewall had forgotten them. Neither side sees it, and the server does
+// not see that the client closes one. Other connections, and later ones, work. Deliver closes them.
+func (p *Path) Silence() (silent Packets) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, c := range p.conns {
+		if c.waits && !c.silent {
+			c.silent = true
+			silent = append(silent, c)
+		}
+	}
+	return silent
+}
 
 // Block sets whether dials fail.
 func (p *Path) Block(down bool) { p.mu.Lock(); p.down = down; p.mu.Unlock() }

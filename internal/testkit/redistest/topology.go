@@ -2,20 +2,13 @@ package redistest
 
 import (
 	"context"
-	"fmt"
 	"net"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/lockbench/lockbench/internal/launch"
 	"github.com/lockbench/lockbench/internal/store/redis/servers"
 	"github.com/lockbench/lockbench/internal/testkit/poll"
 	"github.com/lockbench/lockbench/strategies/goredis"
@@ -142,34 +135,6 @@ func (p *Pair) Primary() *redis.Client {
 // Is says whether a node has a role, master or slave.
 func (p *Pair) Is(node int, role string) bool {
 	return strings.Contains(p.Nodes[node].Info(p.t.Context(), "replication").Val(), "role:"+role)
-}
-
-// StartSentinel starts a Sentinel that watches a primary as "lock", and takes it for dead after so
-// long. It returns the Sentinel's address.
-func StartSentinel(t testing.TB, primary string, down time.Duration) string {
-	t.Helper()
-	free, err := launch.FreePort()
-	if err != nil {
-		t.Fatal(err)
-	}
-	own := strconv.Itoa(free)
-	host, port, _ := net.SplitHostPort(primary)
-	conf := filepath.Join(t.TempDir(), "sentinel.conf")
-	text := fmt.Sprintf("bind 127.0.0.1\nport %s\n"+
-		"sentinel monitor lock %s %s 1\nsentinel down-after-milliseconds lock %d\n", own, host, port,
-		down.Milliseconds())
-	if err := os.WriteFile(conf, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	cmd := exec.Command("redis-server", conf, "--sentinel")
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		_ = cmd.Process.Kill()
-		_ = cmd.Wait()
-	})
-	return net.JoinHostPort("127.0.0.1", own)
 }
 
 // Cluster is a Redis cluster of three primaries, with a client for each.

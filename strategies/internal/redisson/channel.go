@@ -21,7 +21,8 @@ type channel struct {
 	// have tried before the message was sent, so the same number of the next to park try again.
 	owed int
 
-	subscribed bool          // SUBSCRIBE has been sent
+	subscribed bool          // SUBSCRIBE has been sent in the present session
+	ticks      int           // of the pulse since then, until the outcome is known
 	ready      chan struct{} // closed once the outcome is known
 	known      bool
 	err        error // why there is no subscription; set before ready is closed
@@ -40,6 +41,10 @@ func (c *channel) wake(n int) {
 
 // park adds w to those that sleep, unless a wake-up is owed.
 func (c *channel) park(w *waiter) (asleep bool) {
+	if w.early && c.known { // its last try may have been before the subscription
+		w.early = false
+		return false
+	}
 	if c.owed > 0 {
 		c.owed--
 		return false
@@ -75,9 +80,13 @@ func (c *channel) leave(w *waiter, handOn bool) {
 	}
 }
 
-// settle makes the outcome of the subscription known.
+// settle makes the outcome of the subscription known. Waiters that did not wait for it sleep no longer.
 func (c *channel) settle(err error) {
 	c.err = err
 	c.known = true
 	close(c.ready)
+	for e := c.parked.Front(); e != nil; e = e.Next() {
+		e.Value.(*waiter).early = false
+	}
+	c.wake(c.parked.Len())
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"time"
 
 	"github.com/lockbench/lockbench/strategies/goredis"
 )
@@ -12,6 +13,7 @@ import (
 // of its own.
 type herd struct {
 	client  goredis.Client
+	pulse   *pulse // of all connections
 	callers int
 
 	mu   sync.Mutex
@@ -21,7 +23,7 @@ type herd struct {
 // NewHerd returns a Line in which every waiter has a connection and a subscription of its own.
 func NewHerd(node goredis.Node, callers int) (Line, error) {
 	client, err := goredis.DialSubscribers(node)
-	return &herd{client: client, callers: callers}, err
+	return &herd{client: client, pulse: newPulse(node), callers: callers}, err
 }
 
 // Open opens the connections that waiters are expected to need.
@@ -30,16 +32,16 @@ func (h *herd) Open(ctx context.Context) error {
 	missing := h.callers - len(h.free)
 	h.mu.Unlock()
 	return goredis.DialAll(ctx, missing, func(ctx context.Context) error {
-		s := NewSubscriber(h.client, One)
+		s := newSubscriber(h.client, h.pulse, One)
 		h.put(s)
 		return s.Open(ctx)
 	})
 }
 
 // Join subscribes on a free connection, or a new one.
-func (h *herd) Join(ctx context.Context, topic Topic) (Place, error) {
+func (h *herd) Join(ctx context.Context, topic Topic, limit time.Duration) (Place, error) {
 	s := h.take()
-	place, err := s.Join(ctx, topic)
+	place, err := s.Join(ctx, topic, limit)
 	if err != nil {
 		h.put(s)
 		return nil, err
@@ -55,7 +57,7 @@ func (h *herd) take() *Subscriber {
 		h.free = h.free[:last]
 		return s
 	}
-	return NewSubscriber(h.client, One)
+	return newSubscriber(h.client, h.pulse, One)
 }
 
 func (h *herd) put(s *Subscriber) {
@@ -68,6 +70,7 @@ func (h *herd) put(s *Subscriber) {
 func (h *herd) Close() error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	h.pulse.close()
 	var problems []error
 	for _, s := range h.free {
 		problems = append(problems, s.Close())

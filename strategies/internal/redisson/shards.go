@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 
 	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/strategies/goredis"
@@ -14,6 +15,7 @@ import (
 // whose channels it waits on.
 type shards struct {
 	cluster goredis.Client
+	pulse   *pulse // of all connections
 	wakes   func(payload string) int
 	plain   *Subscriber
 
@@ -24,20 +26,23 @@ type shards struct {
 
 // NewLine returns the Line of a process. For the meaning of wakes see NewSubscriber.
 func NewLine(node goredis.Node, wakes func(payload string) int) Line {
-	plain := NewSubscriber(node.Client, wakes)
 	if !node.Clustered() {
-		return plain
+		return NewSubscriber(node, wakes)
 	}
-	return &shards{cluster: node.Client, wakes: wakes, plain: plain, byNode: map[string]*Subscriber{}}
+	pulse := newPulse(node)
+	return &shards{
+		cluster: node.Client, pulse: pulse, wakes: wakes, plain: newSubscriber(node.Client, pulse, wakes),
+		byNode: map[string]*Subscriber{},
+	}
 }
 
 // Open opens the connection on which messages of PUBLISH arrive.
 func (l *shards) Open(ctx context.Context) error { return l.plain.Open(ctx) }
 
 // Join waits on the connection to the node that has the topic's slot.
-func (l *shards) Join(ctx context.Context, topic Topic) (Place, error) {
+func (l *shards) Join(ctx context.Context, topic Topic, limit time.Duration) (Place, error) {
 	if !topic.Sharded {
-		return l.plain.Join(ctx, topic)
+		return l.plain.Join(ctx, topic, limit)
 	}
 	node, err := goredis.MasterOf(ctx, l.cluster, topic.Channel)
 	if err != nil {
@@ -47,7 +52,7 @@ func (l *shards) Join(ctx context.Context, topic Topic) (Place, error) {
 	if err != nil {
 		return nil, err
 	}
-	return at.Join(ctx, topic)
+	return at.Join(ctx, topic, limit)
 }
 
 // at returns the Subscriber at a node: a new one if the last has ended.
@@ -64,7 +69,7 @@ func (l *shards) at(node goredis.Client) (*Subscriber, error) {
 		s = nil
 	}
 	if s == nil {
-		s = newShardSubscriber(l.cluster, node, l.wakes)
+		s = newShardSubscriber(l.cluster, node, l.pulse, l.wakes)
 		l.byNode[addr] = s
 	}
 	return s, nil
@@ -75,6 +80,7 @@ func (l *shards) Close() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.closed = true
+	l.pulse.close()
 	problems := []error{l.plain.Close()}
 	for _, s := range l.byNode {
 		problems = append(problems, s.Close())

@@ -4,13 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
 	"sync"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/lockbench/lockbench/internal/pause"
 	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/strategies/goredis"
 	"github.com/lockbench/lockbench/strategies/internal/background"
@@ -19,44 +17,57 @@ import (
 // Subscriber is the Line of a process: one connection, with one subscription for each channel
 // that has waiters.
 //
-// The first use starts two goroutines. receive only hands out messages, so that none is ever
-// dropped. send writes SUBSCRIBE and UNSUBSCRIBE in the order in which they were decided, so
-// that waiters write nothing to the network themselves.
+// The first use starts a session, which a pulse replaces when its connection is silent or at another
+// server than the one that gets the lock's commands.
 type Subscriber struct {
+	client  goredis.Client // of the connection
 	cluster goredis.Client // of sharded channels; nil for others
-	pubsub  goredis.Subscription
+	pulse   *pulse
+	own     bool // the pulse ends with the Subscriber
 	wakes   func(payload string) int
 	stop    context.CancelCauseFunc
 	ctx     context.Context
 	tasks   background.Group
 
 	mu       sync.Mutex
-	started  bool
+	now      *session
 	channels map[string]*channel
 	changed  map[string]struct{} // channels for send to look at
-	signal   chan struct{}       // changed is not empty; capacity 1
+	waiters  int                 // on all channels
+	echo     *channel            // of the pulse; nil while it is not wanted
+	expects  int64               // the last echo that this connection should have brought
+	heard    int64               // the last echo that it has brought
+	silent   int                 // ticks for which the connection has owed an answer
 }
 
-// NewSubscriber returns a Subscriber that opens a connection of that client when it is first
+// NewSubscriber returns a Subscriber that opens a connection of the node's client when it is first
 // used. wakes says how many waiters a message wakes; it gets an empty payload after the
-// connection broke, when messages may have been missed.
-func NewSubscriber(client goredis.Client, wakes func(payload string) int) *Subscriber {
+// connection broke or was replaced, when messages may have been missed.
+func NewSubscriber(node goredis.Node, wakes func(payload string) int) *Subscriber {
+	s := newSubscriber(node.Client, newPulse(node), wakes)
+	s.own = true
+	return s
+}
+
+func newSubscriber(client goredis.Client, pulse *pulse, wakes func(payload string) int) *Subscriber {
 	ctx, stop := context.WithCancelCause(context.Background())
-	return &Subscriber{
+	s := &Subscriber{
+		client:   client,
+		pulse:    pulse,
 		wakes:    wakes,
 		ctx:      ctx,
 		stop:     stop,
-		pubsub:   goredis.Subscribe(ctx, client), // opens no connection yet
 		channels: map[string]*channel{},
 		changed:  map[string]struct{}{},
-		signal:   make(chan struct{}, 1),
 	}
+	s.now = s.newSession()
+	return s
 }
 
-// newShardSubscriber is NewSubscriber for sharded channels of one of a cluster's nodes. It ends
+// newShardSubscriber is newSubscriber for sharded channels of one of a cluster's nodes. It ends
 // when its connection breaks or a channel moves to another node: its waiters then get errMoved.
-func newShardSubscriber(cluster, node goredis.Client, wakes func(payload string) int) *Subscriber {
-	s := NewSubscriber(node, wakes)
+func newShardSubscriber(cluster, node goredis.Client, pulse *pulse, wakes func(payload string) int) *Subscriber {
+	s := newSubscriber(node, pulse, wakes)
 	s.cluster = cluster
 	return s
 }
@@ -65,12 +76,16 @@ func newShardSubscriber(cluster, node goredis.Client, wakes func(payload string)
 func One(string) int { return 1 }
 
 // Open opens the connection.
-func (s *Subscriber) Open(ctx context.Context) error { return s.pubsub.Ping(ctx) }
+func (s *Subscriber) Open(ctx context.Context) error { return s.session().pubsub.Ping(ctx) }
 
 // Close closes the connection.
 func (s *Subscriber) Close() error {
 	s.stop(strategies.ErrClosed)
-	err := s.pubsub.Close()
+	s.pulse.leave(s)
+	if s.own {
+		s.pulse.close()
+	}
+	err := s.session().pubsub.Close()
 	s.tasks.Close()
 	if errors.Is(err, redis.ErrClosed) {
 		return nil
@@ -78,25 +93,35 @@ func (s *Subscriber) Close() error {
 	return err
 }
 
+// session returns the present session.
+func (s *Subscriber) session() *session {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.now
+}
+
 // Join adds a waiter. The topic must be of the Subscriber's sort.
-func (s *Subscriber) Join(ctx context.Context, topic Topic) (Place, error) {
+func (s *Subscriber) Join(ctx context.Context, topic Topic, limit time.Duration) (Place, error) {
 	name := topic.Channel
 	s.mu.Lock()
-	s.started = s.started || s.tasks.Go(s.send)
-	c := s.channels[name]
-	if c == nil {
-		c = &channel{name: name, ready: make(chan struct{})}
-		s.channels[name] = c
-		s.look(name)
-	}
+	s.start(s.now)
+	c := s.channel(name)
 	c.members++
+	s.waiters++
+	if s.waiters == 1 {
+		s.pulse.join(s, name)
+	}
 	s.mu.Unlock()
 
 	w := &waiter{subscriber: s, channel: c, woken: make(chan struct{}, 1)}
+	timer := time.NewTimer(limit)
+	defer timer.Stop()
 	var err error
 	select {
 	case <-c.ready:
 		err = c.err
+	case <-timer.C:
+		w.early = true
 	case <-s.ctx.Done():
 		err = context.Cause(s.ctx)
 	case <-ctx.Done():
@@ -109,67 +134,41 @@ func (s *Subscriber) Join(ctx context.Context, topic Topic) (Place, error) {
 	return w, nil
 }
 
+// channel returns a channel, which send subscribes to if it is new. The caller holds mu.
+func (s *Subscriber) channel(name string) *channel {
+	c := s.channels[name]
+	if c == nil {
+		c = &channel{name: name, ready: make(chan struct{})}
+		s.channels[name] = c
+		s.look(name)
+	}
+	return c
+}
+
+// left is called when a waiter has left a channel. The caller holds mu.
+func (s *Subscriber) left(c *channel) {
+	if c.members == 0 && s.channels[c.name] == c {
+		s.look(c.name)
+	}
+	if s.waiters--; s.waiters == 0 {
+		s.pulse.leave(s)
+		s.listen(false)
+	}
+}
+
 // look makes send look at a channel. The caller holds mu.
 func (s *Subscriber) look(name string) {
 	s.changed[name] = struct{}{}
-	select {
-	case s.signal <- struct{}{}:
-	default:
-	}
+	s.now.wakeUp()
 }
 
-// send brings the subscriptions in line with the waiters.
-func (s *Subscriber) send() {
-	for receiving := false; ; {
-		select {
-		case <-s.ctx.Done():
-			return
-		case <-s.signal:
-		}
-		wanted, unwanted := s.decide()
-		if len(unwanted) > 0 {
-			// When it fails the connection is broken; the next one will not have them.
-			_ = s.call(s.pubsub.Unsubscribe, s.pubsub.SUnsubscribe, unwanted)
-		}
-		if len(wanted) == 0 {
-			continue
-		}
-		err := s.call(s.pubsub.Subscribe, s.pubsub.SSubscribe, wanted)
-		if err != nil { // on a connection that was broken and has been replaced
-			err = s.call(s.pubsub.Subscribe, s.pubsub.SSubscribe, wanted)
-		}
-		if err != nil && s.cluster != nil {
-			s.move(err)
-			return
-		}
-		if err != nil {
-			s.fail(err, wanted)
-		}
-		if !receiving { // without a channel it would connect to any node
-			receiving = true
-			s.tasks.Go(s.receive)
-		}
-	}
-}
-
-// call calls one of two methods, that for sharded channels for each alone: they may be of several
-// slots.
-func (s *Subscriber) call(plain, sharded func(context.Context, ...string) error, channels []string) error {
-	if s.cluster == nil {
-		return plain(s.ctx, channels...)
-	}
-	for _, name := range channels {
-		if err := sharded(s.ctx, name); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// decide returns the channels to subscribe to and those nobody waits on.
-func (s *Subscriber) decide() (wanted, unwanted []string) {
+// decide returns the channels to subscribe to and those without waiters, for the present session.
+func (s *Subscriber) decide(n *session) (wanted, unwanted []string, pings bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.now != n {
+		return nil, nil, false
+	}
 	for name := range s.changed {
 		c := s.channels[name]
 		switch {
@@ -184,60 +183,140 @@ func (s *Subscriber) decide() (wanted, unwanted []string) {
 				unwanted = append(unwanted, name)
 			}
 		case !c.subscribed:
-			c.subscribed = true
+			c.subscribed, c.ticks = true, 0
 			wanted = append(wanted, name)
 		}
 	}
 	clear(s.changed)
-	return wanted, unwanted
+	pings, n.pings = n.pings, false
+	n.calling = true
+	return wanted, unwanted, pings
 }
 
 // fail ends those of the channels whose subscription is not confirmed yet; a later Join
 // starts a new one.
-func (s *Subscriber) fail(err error, names []string) {
+func (s *Subscriber) fail(n *session, err error, names []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.now != n {
+		return
+	}
 	for _, name := range names {
-		if c := s.channels[name]; c != nil && !c.known {
-			delete(s.channels, name)
-			c.settle(err)
+		c := s.channels[name]
+		if c == nil || c.known {
+			continue
+		}
+		delete(s.channels, name)
+		c.settle(err)
+		s.look(name)
+		if c == s.echo {
+			s.echo = nil
+		}
+	}
+}
+
+func (s *Subscriber) released(n *session, name, payload string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c := s.channels[name]
+	switch {
+	case s.now != n || c == nil:
+	case c == s.echo:
+		s.heard = max(s.heard, numberOf(payload))
+	case c.known:
+		// A message before the confirmation belongs to an earlier subscription to the channel:
+		// the waiters that join now have yet to try.
+		c.wake(s.wakes(payload))
+	}
+}
+
+// refused fails those who wait for a subscription. Redis does not say which channel it
+// refused, and refuses all of one SUBSCRIBE or none. If it may have been that of the echoes, there are
+// no echoes any more, and the others are asked for again.
+func (s *Subscriber) refused(n *session, err error) {
+	s.mu.Lock()
+	var unconfirmed []string
+	echo := s.echo != nil && s.echo.subscribed && !s.echo.known
+	for name, c := range s.channels {
+		if !c.subscribed || c.known || s.now != n {
+			continue
+		}
+		if echo && c != s.echo {
+			c.subscribed = false
+			s.look(name)
+			continue
+		}
+		unconfirmed = append(unconfirmed, name)
+	}
+	s.mu.Unlock()
+	if echo {
+		s.pulse.mute()
+	}
+	s.fail(n, err, unconfirmed)
+}
+
+// confirmed lets the waiters of a new subscription continue. If an old subscription is on a
+// new connection, messages may have been missed: waiters are woken to look.
+func (s *Subscriber) confirmed(n *session, name string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch c := s.channels[name]; {
+	case c == nil || s.now != n:
+	case c.known:
+		c.wake(s.wakes(""))
+	default:
+		c.settle(nil)
+		if c.members == 0 {
 			s.look(name)
 		}
 	}
 }
 
-// receive hands out what arrives. go-redis reconnects and subscribes again by
-// itself, within Receive.
-func (s *Subscriber) receive() {
-	for failures := 0; ; {
-		message, err := s.pubsub.Receive(s.ctx)
-		if s.ctx.Err() != nil {
-			return
-		}
-		if redis.HasErrorPrefix(err, "NOPERM") {
-			s.refused(err)
-			continue
-		}
-		if s.cluster != nil && (err != nil || s.ended(message)) {
-			s.move(err)
-			return
-		}
-		if err != nil {
-			if failures++; failures > 1 { // it did not come back at once
-				s.outage(err, failures == 2)
-				pause.Rest(s.ctx.Done(), failures)
-			}
-			continue
-		}
-		failures = 0
-		switch message := message.(type) {
-		case *redis.Message:
-			s.released(message.Channel, message.Payload)
-		case *redis.Subscription:
-			if message.Kind == "subscribe" || message.Kind == "ssubscribe" {
-				s.confirmed(message.Channel)
+// outage tells waiters that nothing will be heard for a while: those that wait for a
+// subscription fail, and those that are parked try once.
+func (s *Subscriber) outage(n *session, err error, first bool) {
+	s.mu.Lock()
+	var names []string
+	if s.now == n {
+		for name, c := range s.channels {
+			names = append(names, name)
+			if first {
+				c.wake(everybody)
 			}
 		}
+	}
+	s.mu.Unlock()
+	s.fail(n, err, names)
+}
+
+// replace begins a new session, on which it subscribes to all channels again. Waiters are woken when
+// that is confirmed. A Subscriber of a node ends instead.
+func (s *Subscriber) replace(old *session) {
+	if s.cluster != nil {
+		s.move(nil)
+		return
+	}
+	s.mu.Lock()
+	if s.now != old || s.ctx.Err() != nil {
+		s.mu.Unlock()
+		return
+	}
+	s.now = s.newSession()
+	s.silent = 0
+	s.listen(false) // the next tick listens again, once the new session has brought the confirmation
+	clear(s.changed)
+	for name, c := range s.channels {
+		if c.members == 0 {
+			delete(s.channels, name)
+			continue
+		}
+		c.subscribed = false
+		s.look(name)
+	}
+	s.start(s.now)
+	s.mu.Unlock()
+	if !s.tasks.Go(old.close) { // it waits while go-redis dials
+		old.close()
 	}
 }
 
@@ -253,7 +332,8 @@ func (s *Subscriber) move(err error) {
 		err = errMoved
 	}
 	s.stop(err)
-	_ = s.pubsub.Close()
+	s.pulse.leave(s)
+	s.session().close()
 }
 
 // ended says whether a node has ended a subscription by itself: one that is confirmed and has not been
@@ -267,59 +347,4 @@ func (s *Subscriber) ended(message any) bool {
 	defer s.mu.Unlock()
 	c := s.channels[m.Channel]
 	return c != nil && c.known
-}
-
-func (s *Subscriber) released(name, payload string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	// A message before the confirmation belongs to an earlier subscription to the channel:
-	// the waiters that join now have yet to try.
-	if c := s.channels[name]; c != nil && c.known {
-		c.wake(s.wakes(payload))
-	}
-}
-
-// refused fails those who wait for a subscription. Redis does not say which channel it
-// refused, and refuses all of one SUBSCRIBE or none.
-func (s *Subscriber) refused(err error) {
-	s.mu.Lock()
-	var unconfirmed []string
-	for name, c := range s.channels {
-		if c.subscribed && !c.known {
-			unconfirmed = append(unconfirmed, name)
-		}
-	}
-	s.mu.Unlock()
-	s.fail(err, unconfirmed)
-}
-
-// confirmed lets the waiters of a new subscription continue. If an old subscription is on a
-// new connection, messages may have been missed: waiters are woken to look.
-func (s *Subscriber) confirmed(name string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	switch c := s.channels[name]; {
-	case c == nil:
-	case c.known:
-		c.wake(s.wakes(""))
-	default:
-		c.settle(nil)
-		if c.members == 0 {
-			s.look(name)
-		}
-	}
-}
-
-// outage tells waiters that nothing will be heard for a while: those that wait for a
-// subscription fail, and those that are parked try once.
-func (s *Subscriber) outage(err error, first bool) {
-	s.mu.Lock()
-	names := slices.Collect(maps.Keys(s.channels))
-	if first {
-		for _, c := range s.channels {
-			c.wake(everybody)
-		}
-	}
-	s.mu.Unlock()
-	s.fail(err, names)
 }

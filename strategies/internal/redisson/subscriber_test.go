@@ -37,7 +37,7 @@ func newQueue(t *testing.T, n int, wakes func(string) int) *queue {
 	q := &queue{
 		t:          t,
 		outside:    server.Client(t),
-		subscriber: redisson.NewSubscriber(server.Node(t).Client, wakes),
+		subscriber: redisson.NewSubscriber(server.Node(t), wakes),
 		woken:      make(chan int, n),
 	}
 	t.Cleanup(func() {
@@ -47,7 +47,7 @@ func newQueue(t *testing.T, n int, wakes func(string) int) *queue {
 		}
 	})
 	for range n {
-		place, err := q.subscriber.Join(t.Context(), topic(channel))
+		place, err := q.subscriber.Join(t.Context(), topic(channel), time.Hour)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -165,7 +165,7 @@ func TestMessageToTheAwakeIsKept(t *testing.T) {
 // heard returns when all that was published before has been handed out.
 func (q *queue) heard() {
 	q.t.Helper()
-	place, err := q.subscriber.Join(q.t.Context(), topic("last"))
+	place, err := q.subscriber.Join(q.t.Context(), topic("last"), time.Hour)
 	if err != nil {
 		q.t.Fatal(err)
 	}
@@ -207,14 +207,14 @@ func TestRefusedSubscriptionFailsItsWaiters(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
 	for range 2 {
-		if _, err := q.subscriber.Join(ctx, topic("another")); !redis.HasErrorPrefix(err, "NOPERM") {
+		if _, err := q.subscriber.Join(ctx, topic("another"), time.Hour); !redis.HasErrorPrefix(err, "NOPERM") {
 			t.Errorf("joining a forbidden channel returned %v, want NOPERM", err)
 		}
 	}
 	if err := q.outside.Do(t.Context(), "ACL", "SETUSER", "default", "allchannels").Err(); err != nil {
 		t.Fatal(err)
 	}
-	place, err := q.subscriber.Join(ctx, topic("another"))
+	place, err := q.subscriber.Join(ctx, topic("another"), time.Hour)
 	if err != nil {
 		t.Fatalf("once it was allowed: %v", err)
 	}

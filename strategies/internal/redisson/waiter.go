@@ -16,9 +16,9 @@ import (
 type Line interface {
 	// Open opens connections ahead of the first waiter.
 	Open(ctx context.Context) error
-	// Join returns once every later message to the topic reaches a waiter. After errMoved it may
-	// succeed the next time.
-	Join(ctx context.Context, topic Topic) (Place, error)
+	// Join returns once every later message to the topic reaches a waiter, or when the limit is over:
+	// Park then returns once it is so. After errMoved Join may succeed the next time.
+	Join(ctx context.Context, topic Topic, limit time.Duration) (Place, error)
 	// Close ends the subscriptions. Nobody may be waiting.
 	Close() error
 }
@@ -26,32 +26,44 @@ type Line interface {
 // Place is one waiter's place in a Line.
 type Place interface {
 	// Park sleeps until it is time to try: the waiter was woken, or the limit is over. It
-	// returns an error only when ctx ends, the Line is closed, or by errMoved there is no place any
-	// more; the caller must then call Leave.
+	// returns an error only when ctx ends, the Line is closed, the subscription was refused after Join
+	// had returned, or by errMoved there is no place any more; the caller must then call Leave.
 	Park(ctx context.Context, limit time.Duration) error
 	// Leave gives the place up. A wake-up that has not been used goes to the next waiter, and
 	// with handOn one that was used in vain does too.
 	Leave(handOn bool)
 }
 
-// Wait joins the line, parks for first if that is not 0, and tries; and parks between tries for as
-// long as try says, until try succeeds, fails, or ctx ends. After a brief success the next waiter
-// looks how long it has to wait now: perhaps no message tells it of the end.
-func Wait(ctx context.Context, line Line, topic Topic, probe *strategies.Probe, first time.Duration, brief bool,
-	try func() (taken bool, left time.Duration, err error),
-) error {
-	place, err := join(ctx, line, topic)
+// Waiting is how one waiter waits.
+type Waiting struct {
+	Line  Line
+	Topic Topic
+	Probe *strategies.Probe
+	// Left is how long the waiter sleeps at most before its next try, also if the subscription is not
+	// confirmed.
+	Left  time.Duration
+	Blind bool // it does not try once it has subscribed
+	// Brief is a lease after which the next waiter looks how long it has to wait: perhaps no message
+	// tells it of the end.
+	Brief bool
+}
+
+// Wait joins the line and tries, and parks between tries for as long as try says, until try succeeds,
+// fails, or ctx ends.
+func (w Waiting) Wait(ctx context.Context, try func() (taken bool, left time.Duration, err error)) error {
+	left := w.Left
+	place, err := w.join(ctx, left)
 	if err != nil {
 		return err
 	}
-	for parks, left := first > 0, first; ; parks = true {
+	for parks := w.Blind; ; parks = true {
 		if parks {
 			if err := place.Park(ctx, left); err != nil {
 				place.Leave(false)
 				if !errors.Is(err, errMoved) {
-					return fmt.Errorf("wait on %q: %w", topic.Channel, err)
+					return fmt.Errorf("wait on %q: %w", w.Topic.Channel, err)
 				}
-				if place, err = join(ctx, line, topic); err != nil {
+				if place, err = w.join(ctx, left); err != nil {
 					return err
 				}
 			}
@@ -59,11 +71,11 @@ func Wait(ctx context.Context, line Line, topic Topic, probe *strategies.Probe, 
 		var taken bool
 		taken, left, err = try()
 		if parks {
-			probe.Wake(taken)
+			w.Probe.Wake(taken)
 		}
 		if taken || err != nil {
 			// A waiter that fails may have used a wake-up that another needs.
-			place.Leave(err != nil || brief)
+			place.Leave(err != nil || w.Brief)
 			return err
 		}
 	}
@@ -73,14 +85,14 @@ func Wait(ctx context.Context, line Line, topic Topic, probe *strategies.Probe, 
 const joinings = 10
 
 // join joins the line, also if the topic is moving to another node.
-func join(ctx context.Context, line Line, topic Topic) (Place, error) {
+func (w Waiting) join(ctx context.Context, limit time.Duration) (Place, error) {
 	for failures := 1; ; failures++ {
-		place, err := line.Join(ctx, topic)
+		place, err := w.Line.Join(ctx, w.Topic, limit)
 		if err == nil {
 			return place, nil
 		}
 		if !errors.Is(err, errMoved) || failures == joinings {
-			return nil, fmt.Errorf("subscribe to %q: %w", topic.Channel, indeterminate.Because(ctx, err))
+			return nil, fmt.Errorf("subscribe to %q: %w", w.Topic.Channel, indeterminate.Because(ctx, err))
 		}
 		pause.Rest(ctx.Done(), failures)
 	}
@@ -93,15 +105,17 @@ type waiter struct {
 	place      *list.Element // among the parked; nil while awake
 	woken      chan struct{} // capacity 1; a woken waiter is no longer parked
 	timer      *time.Timer
+	early      bool // its last try was before the subscription
 }
 
 func (w *waiter) Park(ctx context.Context, limit time.Duration) error {
 	s := w.subscriber
 	s.mu.Lock()
 	asleep := w.channel.park(w)
+	refused := w.channel.err
 	s.mu.Unlock()
-	if !asleep {
-		return nil
+	if !asleep || refused != nil {
+		return refused
 	}
 	if w.timer == nil {
 		w.timer = time.NewTimer(limit)
@@ -111,7 +125,9 @@ func (w *waiter) Park(ctx context.Context, limit time.Duration) error {
 	defer w.timer.Stop()
 	select {
 	case <-w.woken:
-		return nil
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return w.channel.err
 	case <-s.ctx.Done():
 		return context.Cause(s.ctx)
 	case <-ctx.Done():
@@ -131,7 +147,5 @@ func (w *waiter) Leave(handOn bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	c.leave(w, handOn)
-	if c.members == 0 && s.channels[c.name] == c {
-		s.look(c.name)
-	}
+	s.left(c)
 }

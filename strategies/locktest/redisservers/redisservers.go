@@ -59,6 +59,7 @@ func Fixture(t testing.TB, nodes int, open func(goredis.Config) (strategies.Lock
 		Revive:   func(node int) error { all[node].Restart(t); return nil },
 		Failover: each((*redistest.Server).FailOver),
 		Cluster:  func() (locktest.Cluster, error) { return cluster(t), nil },
+		Sentinel: func() (locktest.Sentinel, error) { return sentinel(t), nil },
 	}
 	if _, err := exec.LookPath("cc"); err == nil {
 		f.Clock = func() (locktest.Clock, error) { return clock(t, nodes), nil }
@@ -97,6 +98,20 @@ func cluster(t testing.TB) locktest.Cluster {
 			die := c.Mortal(top, pattern)
 			return func() ([]goredis.Node, error) { return each(die()), nil }, nil
 		},
+	}
+}
+
+func sentinel(t testing.TB) locktest.Sentinel {
+	t.Helper()
+	w := redistest.StartWatched(t)
+	at := func(server int) goredis.Node {
+		return connect(t, redis.UniversalOptions{Addrs: []string{w.Servers[server].Addr}})
+	}
+	options := w.UniversalOptions()
+	options.MaxRetries, options.PipelinePoolSize = -1, -1
+	return locktest.Sentinel{
+		Node: goredis.Node{Options: options}, Old: at(0), New: at(1),
+		Failover: func() error { w.KeepOld(); w.Failover(); return nil },
 	}
 }
 

@@ -1,0 +1,294 @@
+package blpop
+
+import (
+	"context"
+	"crypto/rand"
+	_ "embed" // the script
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/lockbench/lockbench/strategies"
+	"github.com/lockbench/lockbench/strategies/goredis"
+	"github.com/lockbench/lockbench/strategies/internal/background"
+	"github.com/lockbench/lockbench/strategies/internal/bounded"
+)
+
+//go:embed echo.lua
+var echoSource string
+
+var echoScript = redis.NewScript(echoSource)
+
+const (
+	// beat is how often a process with waiters looks after its connections.
+	beat = time.Second
+	// lag is how long an echo may take, or the answer to a BLPOP that was unblocked.
+	lag = 200 * time.Millisecond
+	// echoTTL is when an echo that was not popped is gone.
+	echoTTL = 5 * time.Second
+)
+
+// connections are a Locker's blocking connections. Each waiter uses one.
+//
+// While there are waiters, each second, the client that sends the lock's commands pushes an echo on
+// a list that belongs to this process alone, and one more connection, the scout, pops it. When the echo does
+// not arrive the scout is silent, or at another server than that client, as after a failover. All
+// connections are at least as young as the scout, so that they may be no better: they are closed,
+// and their waiters look and dial anew.
+type connections struct {
+	node  goredis.Node
+	calls bounded.Calls
+	tasks background.Group
+	ctx   context.Context
+	stop  context.CancelFunc
+
+	scouting chan struct{} // full while the scout is dialled; capacity 1
+
+	mu      sync.Mutex
+	started bool
+	closed  bool
+	free    []*connection
+	used    map[*connection]struct{}
+	scout   *connection // nil before the first connection
+	era     int         // how many scouts there have been
+	waiters int
+	busy    chan struct{} // there are waiters; capacity 1
+	echo    string        // the list of echoes; "" before the first waiter
+}
+
+func newConnections(node goredis.Node) *connections {
+	ctx, stop := context.WithCancel(context.Background())
+	return &connections{
+		node: node, ctx: ctx, stop: stop, scouting: make(chan struct{}, 1), used: map[*connection]struct{}{},
+		busy: make(chan struct{}, 1),
+	}
+}
+
+// enter counts a waiter for a lock.
+func (p *connections) enter(lock string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.echo == "" {
+		var id [16]byte
+		_, _ = rand.Read(id[:]) // it never fails
+		p.echo = lock + ":" + echo + ":" + hex.EncodeToString(id[:])
+	}
+	p.started = p.started || p.tasks.Go(p.watch)
+	p.waiters++
+	select {
+	case p.busy <- struct{}{}:
+	default:
+	}
+}
+
+func (p *connections) leave() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.waiters--
+}
+
+// take returns a free connection, or a new one.
+func (p *connections) take(ctx context.Context) (*connection, error) {
+	p.mu.Lock()
+	if last := len(p.free) - 1; last >= 0 {
+		c := p.free[last]
+		p.free = p.free[:last]
+		p.used[c] = struct{}{}
+		p.mu.Unlock()
+		return c, nil
+	}
+	p.mu.Unlock()
+	return p.dial(ctx)
+}
+
+// dial opens a connection that is no older than the scout.
+func (p *connections) dial(ctx context.Context) (*connection, error) {
+	for {
+		era, err := p.scouted(ctx)
+		if err != nil {
+			return nil, err
+		}
+		c, err := p.connect(ctx)
+		if err != nil {
+			return nil, err
+		}
+		c.era = era
+		p.mu.Lock()
+		valid, closed := p.era == era, p.closed
+		if valid && !closed {
+			p.used[c] = struct{}{}
+		}
+		p.mu.Unlock()
+		if valid && !closed {
+			return c, nil
+		}
+		_ = c.client.Close()
+		if closed {
+			return nil, strategies.ErrClosed
+		}
+	}
+}
+
+// connect opens a connection and learns its id.
+func (p *connections) connect(ctx context.Context) (*connection, error) {
+	c := &connection{}
+	var err error
+	c.client, err = goredis.DialBlocking(p.node, c.id.Store)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, dialing)
+	defer cancel()
+	// go-redis does not end a connection's greeting with the context.
+	if err := p.calls.Do(ctx, func() error { return c.client.Ping(ctx).Err() }); err != nil {
+		_ = c.client.Close()
+		return nil, fmt.Errorf("open a blocking connection: %w", err)
+	}
+	return c, nil
+}
+
+// scouted makes sure that there is a scout, and returns its era.
+func (p *connections) scouted(ctx context.Context) (era int, err error) {
+	select {
+	case p.scouting <- struct{}{}:
+	case <-ctx.Done():
+		return 0, ctx.Err()
+	}
+	defer func() { <-p.scouting }()
+	p.mu.Lock()
+	there, era := p.scout != nil, p.era
+	p.mu.Unlock()
+	if there {
+		return era, nil
+	}
+	scout, err := p.connect(ctx)
+	if err != nil {
+		return 0, err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed {
+		_ = scout.client.Close()
+		return 0, strategies.ErrClosed
+	}
+	p.scout = scout
+	p.era++
+	return p.era, nil
+}
+
+// put gives a connection back.
+func (p *connections) put(c *connection) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.used, c)
+	if p.closed || c.era != p.era {
+		_ = c.client.Close()
+		return
+	}
+	p.free = append(p.free, c)
+}
+
+// drop closes a connection that is of no use.
+func (p *connections) drop(c *connection) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.used, c)
+	_ = c.client.Close()
+}
+
+// open makes sure that there are n free connections.
+func (p *connections) open(ctx context.Context, n int) error {
+	p.mu.Lock()
+	n -= len(p.free)
+	p.mu.Unlock()
+	return goredis.DialAll(ctx, n, func(ctx context.Context) error {
+		c, err := p.dial(ctx)
+		if err == nil {
+			p.put(c)
+		}
+		return err
+	})
+}
+
+func (p *connections) close() error {
+	p.stop()
+	p.mu.Lock()
+	p.closed = true
+	var problems []error
+	for _, c := range p.free {
+		problems = append(problems, c.client.Close())
+	}
+	p.free = nil
+	if p.scout != nil {
+		problems = append(problems, p.scout.client.Close())
+		p.scout = nil
+	}
+	p.mu.Unlock()
+	p.tasks.Close()
+	p.calls.Close()
+	return errors.Join(problems...)
+}
+
+// watch looks after the connections while there are waiters.
+func (p *connections) watch() {
+	ticker := time.NewTicker(beat)
+	defer ticker.Stop()
+	for number := 1; ; {
+		select {
+		case <-p.ctx.Done():
+			return
+		case <-p.busy:
+		}
+		ticker.Reset(beat)
+		for waits := true; waits; number++ {
+			select {
+			case <-p.ctx.Done():
+				return
+			case <-ticker.C:
+			}
+			p.mu.Lock()
+			waits = p.waiters > 0
+			scout := p.scout
+			p.mu.Unlock()
+			if waits && scout != nil && !p.echoes(scout, number) {
+				p.renew(scout)
+			}
+		}
+	}
+}
+
+// echoes says whether an echo reaches the scout, or was not sent.
+func (p *connections) echoes(scout *connection, number int) bool {
+	err := p.calls.Do(p.ctx, func() error {
+		return echoScript.Run(p.ctx, p.node.Client, []string{p.echo}, number, echoTTL.Milliseconds()).Err()
+	})
+	if err != nil {
+		return true
+	}
+	heard, err := scout.pop(p.ctx, p.echo, lag)
+	return err == nil && heard == strconv.Itoa(number)
+}
+
+// renew closes all connections; the next one that is needed opens another scout first.
+func (p *connections) renew(scout *connection) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.scout != scout { // it is closed
+		return
+	}
+	_ = scout.client.Close()
+	p.scout = nil
+	p.era++
+	for _, c := range p.free {
+		_ = c.client.Close()
+	}
+	p.free = nil
+	for c := range p.used {
+		_ = c.client.Close()
+	}
+}

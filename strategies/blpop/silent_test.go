@@ -1,0 +1,152 @@
+package blpop_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/lockbench/lockbench/internal/replies"
+	"github.com/lockbench/lockbench/internal/testkit/network"
+	"github.com/lockbench/lockbench/internal/testkit/poll"
+	"github.com/lockbench/lockbench/internal/testkit/redistest"
+	"github.com/lockbench/lockbench/strategies"
+	"github.com/lockbench/lockbench/strategies/goredis"
+	"github.com/lockbench/lockbench/strategies/internal/trial"
+)
+
+// silenced returns a config with a client of its own, whose blocking connections the path can silence.
+func silenced(t *testing.T, server *redistest.Server) (goredis.Config, *network.Path) {
+	t.Helper()
+	path := &network.Path{}
+	config := trial.Config(t, server)
+	options := *goredis.OptionsOf(config.Nodes[0])
+	options.Dialer = path.Dial
+	client := redis.NewUniversalClient(&options)
+	t.Cleanup(func() { _ = client.Close() })
+	config.Nodes = []goredis.Node{{Client: client, Options: &options}}
+	return config, path
+}
+
+// wait has a waiter block, and returns what becomes of it.
+func wait(ctx context.Context, t *testing.T, outside goredis.Client, acquire func(context.Context, string) (
+	strategies.Lease, error,
+)) <-chan error {
+	t.Helper()
+	over := make(chan error, 1)
+	go func() {
+		lease, err := acquire(ctx, "key")
+		if err == nil {
+			err = lease.Release(context.WithoutCancel(ctx))
+		}
+		over <- err
+	}()
+	poll.Until(t, "the waiter blocks", func() bool { return blocked(t, outside) == 1 })
+	return over
+}
+
+// ends returns the result of a waiter, which must end long before the TTL.
+func ends(t *testing.T, over <-chan error) error {
+	t.Helper()
+	select {
+	case err := <-over:
+		return err
+	case <-time.After(20 * time.Second):
+		t.Fatal("the waiter does not end")
+		return nil
+	}
+}
+
+// Blocking connections that fall silent together, as those through one firewall, are replaced long before
+// the holder's TTL is over.
+func TestSilentConnectionsAreReplaced(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	outside := server.Client(t)
+	config, path := silenced(t, server)
+	waiting, holder := open(t, config), open(t, trial.Config(t, server))
+	lease := acquire(t, holder)
+	over := wait(t.Context(), t, outside, waiting.Acquire)
+	echoes := func() int64 {
+		return replies.ParseInfo(outside.Info(t.Context(), "commandstats").Val()).Calls()["rpush"]
+	}
+	poll.Until(t, "an echo was pushed", func() bool { return echoes() > 0 })
+	silent := path.Silence()
+	release(t, lease)
+	if err := ends(t, over); err != nil {
+		t.Errorf("the waiter ended with %v", err)
+	}
+	if err := silent.Deliver(); err != nil {
+		t.Error(err)
+	}
+	poll.Until(t, "no key is left", func() bool { return outside.DBSize(t.Context()).Val() == 0 })
+}
+
+// A wait on a silent connection ends with its context.
+func TestSilentConnectionDoesNotDelayACancel(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	outside := server.Client(t)
+	config, path := silenced(t, server)
+	waiting, holder := open(t, config), open(t, trial.Config(t, server))
+	lease := acquire(t, holder)
+	ctx, cancel := context.WithCancel(t.Context())
+	over := wait(ctx, t, outside, waiting.Acquire)
+	silent := path.Silence()
+	if len(silent) == 0 {
+		t.Error("no connection has fallen silent")
+	}
+	cancel()
+	if err := ends(t, over); !errors.Is(err, context.Canceled) {
+		t.Errorf("the waiter ended with %v", err)
+	}
+	release(t, lease)
+	if err := silent.Deliver(); err != nil {
+		t.Error(err)
+	}
+}
+
+// The echoes are on a list of the lock's names, one each second and only while there are waiters.
+func TestEchoes(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	outside := server.Client(t)
+	locker := open(t, trial.Config(t, server))
+	calls := func() map[string]int64 {
+		return replies.ParseInfo(outside.Info(t.Context(), "commandstats").Val()).Calls()
+	}
+	lease := acquire(t, locker)
+	began := time.Now()
+	over := wait(t.Context(), t, outside, locker.Acquire)
+	names := map[string]bool{}
+	poll.Until(t, "three echoes were popped", func() bool {
+		list, err := outside.ClientList(t.Context()).Result()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if keys := outside.Keys(t.Context(), "*:echo:*").Val(); len(keys) > 0 {
+			names[keys[0]] = true
+		}
+		return strings.Contains(list, "cmd=blpop") && calls()["rpush"] >= 3
+	})
+	if took := time.Since(began); took < 2*time.Second {
+		t.Errorf("three echoes took %v, want one each second", took)
+	}
+	for name := range names {
+		if !strings.HasPrefix(name, "trial:key:echo:") {
+			t.Errorf("the echoes are on %q", name)
+		}
+	}
+	release(t, lease)
+	if err := ends(t, over); err != nil {
+		t.Errorf("the waiter ended with %v", err)
+	}
+	idle := calls()["rpush"]
+	time.Sleep(2500 * time.Millisecond)
+	if more := calls()["rpush"] - idle; more > 0 {
+		t.Errorf("an idle instance has pushed %d times", more)
+	}
+}

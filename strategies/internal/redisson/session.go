@@ -1,0 +1,155 @@
+package redisson
+
+import (
+	"context"
+	"sync/atomic"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/lockbench/lockbench/internal/pause"
+	"github.com/lockbench/lockbench/strategies/goredis"
+)
+
+// session is one connection of a Subscriber; go-redis replaces a connection that breaks within it.
+//
+// It has two goroutines. receive only hands out messages, so that none is ever
+// dropped. send writes SUBSCRIBE and UNSUBSCRIBE in the order in which they were decided, so
+// that waiters write nothing to the network themselves.
+type session struct {
+	pubsub goredis.Subscription
+	ctx    context.Context
+	end    context.CancelFunc
+	signal chan struct{} // there is something for send; capacity 1
+
+	// The Subscriber's mu guards these.
+	started bool
+	calling bool  // send is in a call, which go-redis's timeouts end
+	pings   bool  // send is to write a PING
+	pinged  bool  // a PING has no answer yet, unless something else has come since
+	looked  int64 // received at the last tick
+
+	received atomic.Int64 // messages of any kind
+}
+
+// newSession returns a session that opens no connection yet.
+func (s *Subscriber) newSession() *session {
+	ctx, end := context.WithCancel(s.ctx)
+	return &session{pubsub: goredis.Subscribe(ctx, s.client), ctx: ctx, end: end, signal: make(chan struct{}, 1)}
+}
+
+// start starts a session's goroutines. The caller holds mu.
+func (s *Subscriber) start(n *session) {
+	n.started = n.started || s.tasks.Go(func() { s.send(n) })
+}
+
+func (n *session) wakeUp() {
+	select {
+	case n.signal <- struct{}{}:
+	default:
+	}
+}
+
+func (n *session) close() {
+	n.end()
+	_ = n.pubsub.Close()
+}
+
+// send brings the subscriptions in line with the waiters.
+func (s *Subscriber) send(n *session) {
+	for receiving := false; ; {
+		select {
+		case <-n.ctx.Done():
+			return
+		case <-n.signal:
+		}
+		wanted, unwanted, pings := s.decide(n)
+		err := s.write(n, wanted, unwanted, pings && receiving)
+		s.mu.Lock()
+		n.calling = false
+		s.mu.Unlock()
+		if err != nil && s.cluster != nil {
+			s.move(err)
+			return
+		}
+		if err != nil {
+			s.fail(n, err, wanted)
+		}
+		if !receiving && len(wanted) > 0 { // without a channel it would connect to any node
+			receiving = s.tasks.Go(func() { s.receive(n) })
+		}
+	}
+}
+
+// write returns the error of the subscriptions that are wanted.
+func (s *Subscriber) write(n *session, wanted, unwanted []string, pings bool) error {
+	if len(unwanted) > 0 {
+		// When it fails the connection is broken; the next one will not have them.
+		_ = s.call(n, n.pubsub.Unsubscribe, n.pubsub.SUnsubscribe, unwanted)
+	}
+	if pings {
+		_ = n.pubsub.Ping(n.ctx) // receive finds out that the connection is broken
+	}
+	if len(wanted) == 0 {
+		return nil
+	}
+	err := s.call(n, n.pubsub.Subscribe, n.pubsub.SSubscribe, wanted)
+	if err != nil { // on a connection that was broken and has been replaced
+		err = s.call(n, n.pubsub.Subscribe, n.pubsub.SSubscribe, wanted)
+	}
+	return err
+}
+
+// call calls one of two methods, that for sharded channels for each alone: they may be of several
+// slots.
+func (s *Subscriber) call(
+	n *session, plain, sharded func(context.Context, ...string) error, channels []string,
+) error {
+	if s.cluster == nil {
+		return plain(n.ctx, channels...)
+	}
+	for _, name := range channels {
+		if err := sharded(n.ctx, name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// receive hands out what arrives. go-redis reconnects and subscribes again by
+// itself, within Receive.
+func (s *Subscriber) receive(n *session) {
+	for failures := 0; ; {
+		message, err := n.pubsub.Receive(n.ctx)
+		if n.ctx.Err() != nil {
+			return
+		}
+		refused := redis.HasErrorPrefix(err, "NOPERM")
+		if err == nil || refused {
+			n.received.Add(1)
+		}
+		if refused {
+			s.refused(n, err)
+			continue
+		}
+		if s.cluster != nil && (err != nil || s.ended(message)) {
+			s.move(err)
+			return
+		}
+		if err != nil {
+			if failures++; failures > 1 { // it did not come back at once
+				s.outage(n, err, failures == 2)
+				pause.Rest(n.ctx.Done(), failures)
+			}
+			continue
+		}
+		failures = 0
+		switch message := message.(type) {
+		case *redis.Message:
+			s.released(n, message.Channel, message.Payload)
+		case *redis.Subscription:
+			if message.Kind == "subscribe" || message.Kind == "ssubscribe" {
+				s.confirmed(n, message.Channel)
+			}
+		}
+	}
+}

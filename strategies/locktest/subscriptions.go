@@ -1,0 +1,142 @@
+package locktest
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/lockbench/lockbench/internal/testkit/network"
+	"github.com/lockbench/lockbench/strategies/goredis"
+)
+
+// silentTTL is the TTL of leases whose waiters hear of no release.
+const silentTTL = 2 * time.Second
+
+// silentSubscription has the connections on which an instance waits for messages fall silent, while a
+// waiter waits and before one comes, and releases the lock. Once it cancels the waiter.
+func silentSubscription(s *stage) {
+	s.expiring = true // a blocked connection that is gone may have taken a signal with it
+	both := s.several(2, silentTTL)
+	var silent network.Packets
+	for _, during := range []bool{true, false} {
+		s.passOn(s.fill(both[0], "key"), both[1], "key", func() {}) // this opens its connections
+		when := "before"
+		if !during {
+			silent = append(silent, both[1].wire.Silence()...)
+		}
+		leases := s.fill(both[0], "key")
+		w := s.waiter(both[1], "key")
+		if during {
+			when = "while"
+			w.parked()
+			silent = append(silent, both[1].wire.Silence()...)
+		} else {
+			w.within(moment)
+		}
+		for _, lease := range leases {
+			_ = s.again(lease) // on a slow machine it may have run out
+		}
+		if limit := silentTTL + s.patience/2; !w.within(limit) {
+			s.fatalf("a connection fell silent %s it waited: %v after the release, with a TTL of %v, a waiter has not got "+
+				"the lock", when, limit, silentTTL)
+		}
+		w.finish()
+	}
+	lasting := s.several(2, longTTL)
+	s.passOn(s.fill(lasting[0], "key"), lasting[1], "key", func() {})
+	leases := s.fill(lasting[0], "key")
+	w := s.waiter(lasting[1], "key")
+	w.parked()
+	silent = append(silent, lasting[1].wire.Silence()...)
+	w.end()
+	s.release(leases...)
+	s.must("close the silent connections", silent.Deliver())
+}
+
+// sentinel has Sentinel fail over while a lock is held and waited for, and releases it once the
+// instances' clients have moved to the new primary. The old one lives on as a master, where whoever
+// stays behind would be granted the lock, or wait for its TTL.
+func sentinel(s *stage) {
+	if s.info.Nodes > 1 {
+		s.notApplicable("it is a quorum of several nodes, none of which fails over")
+	}
+	if s.fixture.Sentinel == nil {
+		s.notTried("the fixture has no servers that Sentinel watches")
+	}
+	s.expiring = true
+	var on Sentinel
+	s.disturb("start Sentinel", func() (err error) { on, err = s.fixture.Sentinel(); return err })
+	s.moveTo([]goredis.Node{on.Node}, []goredis.Node{on.Old, on.New})
+	universal := s.open(longTTL)
+	s.connect = func(o *redis.UniversalOptions) redis.UniversalClient { return redis.NewFailoverClient(o.Failover()) }
+	failover := s.open(longTTL)
+	all := []*instance{universal, failover, universal}
+
+	for turn, from := range all[:2] { // this opens their connections
+		s.passOn(s.fill(from, "key"), all[turn+1], "key", func() {})
+	}
+	b := s.book()
+	leases := b.fill(universal, longTTL)
+	waiting := b.queue(all[:2], 2, 0, longTTL)
+	if !s.eventually(func() bool { return s.sameKeys(s.outside[0], s.outside[1]) }) {
+		s.notJudged("the replica has not got what the primary has")
+	}
+	s.disturb("have Sentinel fail over", on.Failover)
+	for _, i := range all[:2] {
+		if !s.eventually(func() bool { return s.isAt(i, s.outside[1]) }) {
+			s.notJudged("a client does not move to the new primary")
+		}
+	}
+	released := time.Now()
+	b.free(leases...)
+	b.all(waiting, "a release on the new primary")
+	s.Logf("%v after the release all waiters had had the lock", time.Since(released).Round(time.Millisecond))
+	for turn, from := range all[:2] {
+		leases := s.fill(from, "later")
+		s.full(all[turn+1], "later")
+		if left := s.keys(s.outside[0], "later"); len(left) > 0 {
+			s.fatalf("after a failover of Sentinel a lock has keys on the old primary: %q", left)
+		}
+		s.passOn(leases, all[turn+1], "later", func() {})
+	}
+	s.forget("key") // the old primary has kept it
+}
+
+// keys returns the keys on a server that belong to a lock of the check.
+func (s *stage) keys(o *outside, key string) []string {
+	keys, err := o.Keys(context.Background(), "*"+s.named(key)+"*").Result()
+	s.must("look for keys", err)
+	return keys
+}
+
+// isAt says whether an instance's client writes to that server.
+func (s *stage) isAt(i *instance, o *outside) bool {
+	ctx := context.Background()
+	key := s.prefix + "at"
+	mark := fmt.Sprint(time.Now().UnixNano())
+	if i.nodes[0].Set(ctx, key, mark, time.Second).Err() != nil {
+		return false
+	}
+	return o.Get(ctx, key).Val() == mark
+}
+
+// sameKeys says whether two servers have the same keys of the lock, with the same values.
+func (s *stage) sameKeys(a, b *outside) bool {
+	ctx := context.Background()
+	keys := s.keys(a, "key")
+	for _, key := range keys {
+		one, err := a.Dump(ctx, key).Bytes()
+		if errors.Is(err, redis.Nil) { // an echo of a waiter
+			return false
+		}
+		s.must("read a key", err)
+		if other, _ := b.Dump(ctx, key).Bytes(); !bytes.Equal(one, other) {
+			return false
+		}
+	}
+	return len(keys) > 0
+}

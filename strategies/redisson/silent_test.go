@@ -1,0 +1,124 @@
+package redisson_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/lockbench/lockbench/internal/replies"
+	"github.com/lockbench/lockbench/internal/testkit/network"
+	"github.com/lockbench/lockbench/internal/testkit/poll"
+	"github.com/lockbench/lockbench/internal/testkit/redistest"
+	"github.com/lockbench/lockbench/strategies/goredis"
+	"github.com/lockbench/lockbench/strategies/internal/trial"
+)
+
+// silenced opens an instance with a client of its own, whose subscriptions the path can silence. Its leases
+// have a TTL that does not help a waiter.
+func silenced(t *testing.T, options redis.UniversalOptions, variant string) (trial.Process, *network.Path) {
+	t.Helper()
+	path := &network.Path{}
+	options.Dialer = path.Dial
+	client := redis.NewUniversalClient(&options)
+	t.Cleanup(func() { _ = client.Close() })
+	return trial.StartOn(t, []goredis.Node{{Client: client, Options: &options}}, variant, time.Hour), path
+}
+
+// silence has a holder release a lock whose waiter's subscription has fallen silent.
+func silence(t *testing.T, holder, waiter trial.Process, path *network.Path) {
+	t.Helper()
+	lease := holder.Acquire(t, "key")
+	parked := trial.ParkOn(t, "key", 1, waiter)
+	silent := path.Silence()
+	if len(silent) == 0 {
+		t.Error("no subscription has fallen silent")
+	}
+	trial.Release(t, lease)
+	trial.Release(t, parked.Next(t))
+	if err := silent.Deliver(); err != nil {
+		t.Error(err)
+	}
+}
+
+// A connection that falls silent is found long before the holder's TTL is over: by the echo, or by a PING
+// where Redis refuses the echo.
+func TestSilentConnectionIsReplaced(t *testing.T) {
+	t.Parallel()
+	for _, rules := range []string{"", "resetchannels &redisson_lock__channel:{trial:key}* &redisson_sc:{trial:key}*"} {
+		for _, variant := range []string{"pubsub", "pubsub-broadcast", "fair", "fenced", "semaphore:permits=1"} {
+			t.Run(variant+" "+rules, func(t *testing.T) {
+				t.Parallel()
+				server := redistest.Start(t)
+				outside := server.Client(t)
+				args := []any{"ACL", "SETUSER", "service", "on", ">secret", "~*", "&*", "+@all"}
+				for rule := range strings.FieldsSeq(rules) {
+					args = append(args, rule)
+				}
+				if err := outside.Do(t.Context(), args...).Err(); err != nil {
+					t.Fatal(err)
+				}
+				options := *goredis.OptionsOf(server.Node(t))
+				options.Username, options.Password = "service", "secret"
+				waiter, path := silenced(t, options, variant)
+				holder := trial.Start(t, server, variant, time.Hour)
+				silence(t, holder, waiter, path)
+			})
+		}
+	}
+}
+
+// In a cluster, too: sharded channels are heard from one node, others from any.
+func TestSilentNodeIsLeft(t *testing.T) {
+	t.Parallel()
+	c := redistest.StartCluster(t)
+	for _, variant := range []string{"pubsub", "pubsub:sharded=off", "fair"} {
+		t.Run(variant, func(t *testing.T) {
+			waiter, path := silenced(t, c.Options(), variant)
+			holder, _ := silenced(t, c.Options(), variant)
+			silence(t, holder, waiter, path)
+		})
+	}
+}
+
+// The echoes are on a channel that the lock's users may use and no one else listens to, one each second and only
+// while there are waiters.
+func TestEchoes(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	outside := server.Client(t)
+	p := trial.Start(t, server, "pubsub", time.Hour)
+	published := func() int64 {
+		return replies.ParseInfo(outside.Info(t.Context(), "commandstats").Val()).Calls()["publish"]
+	}
+	channels := func() []string { return outside.PubSubChannels(t.Context(), "*").Val() }
+	lease := p.Acquire(t, "key")
+	began := time.Now()
+	parked := trial.ParkOn(t, "key", 5, p)
+	poll.Until(t, "three echoes were published", func() bool { return published() >= 3 })
+	if took := time.Since(began); took < 2*time.Second {
+		t.Errorf("three echoes took %v, want one each second", took)
+	}
+	all := channels()
+	if len(all) != 2 {
+		t.Errorf("the channels are %q, want the lock's and that of the echoes", all)
+	}
+	for _, name := range all {
+		if name != channel && (!strings.HasPrefix(name, "redisson_lock__channel:echo:") ||
+			!strings.HasSuffix(name, ":{trial:key}")) {
+			t.Errorf("the echoes are on %q", name)
+		}
+	}
+	for range 5 {
+		trial.Release(t, lease)
+		lease = parked.Next(t)
+	}
+	trial.Release(t, lease)
+	poll.Until(t, "no channel is left", func() bool { return len(channels()) == 0 })
+	idle := published()
+	time.Sleep(2500 * time.Millisecond)
+	if more := published() - idle; more > 0 {
+		t.Errorf("an idle instance has published %d times", more)
+	}
+}
