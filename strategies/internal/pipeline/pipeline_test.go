@@ -1,0 +1,302 @@
+package pipeline_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/lockbench/lockbench/internal/testkit/poll"
+	"github.com/lockbench/lockbench/internal/testkit/redistest"
+	"github.com/lockbench/lockbench/strategies/goredis"
+	"github.com/lockbench/lockbench/strategies/internal/indeterminate"
+	"github.com/lockbench/lockbench/strategies/internal/pipeline"
+	"github.com/lockbench/lockbench/strategies/locktest"
+)
+
+// free deletes each key that has its argument as its value.
+var free = redis.NewScript(`local freed = {}
+for i, key in ipairs(KEYS) do
+  freed[i] = redis.call('GET', key) == ARGV[i] and redis.call('DEL', key) or 0
+end
+return freed`)
+
+// slow is a hook that holds each exchange back until it is let go, and counts them.
+type slow struct {
+	begun atomic.Int64
+	gate  chan struct{}
+}
+
+func (s *slow) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+func (s *slow) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		s.begun.Add(1)
+		<-s.gate
+		return next(ctx, cmd)
+	}
+}
+
+func (s *slow) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return func(ctx context.Context, cmds []redis.Cmder) error {
+		s.begun.Add(1)
+		<-s.gate
+		return next(ctx, cmds)
+	}
+}
+
+func dial(t *testing.T, client *redis.Client, most time.Duration) *pipeline.Conn {
+	t.Helper()
+	conn, err := pipeline.Dial(goredis.Node{Client: client}, most, free.Hash())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	return conn
+}
+
+// connect returns a client with go-redis's defaults, which ends no command with its context.
+func connect(t *testing.T, o *redis.Options) *redis.Client {
+	t.Helper()
+	o.DisableIdentity = true
+	client := redis.NewClient(o)
+	t.Cleanup(func() { _ = client.Close() })
+	return client
+}
+
+// Callers that ask while four exchanges are under way share the next one, with one TIME and one run of the script. Each
+// gets its own reply, and the time is later than its command.
+func TestCallersShareAnExchange(t *testing.T) {
+	t.Parallel()
+	const callers = 40
+	server := redistest.Start(t)
+	client := connect(t, &redis.Options{Addr: server.Addr})
+	if err := free.Load(t.Context(), client).Err(); err != nil {
+		t.Fatal(err)
+	}
+	hold := &slow{gate: make(chan struct{})}
+	client.AddHook(hold)
+	conn := dial(t, client, time.Minute)
+	admin := connect(t, &redis.Options{Addr: server.Addr})
+	for _, key := range []string{"held-1", "held-3"} {
+		admin.Set(t.Context(), key, "me", 0)
+	}
+	var all sync.WaitGroup
+	for range 4 {
+		all.Go(func() { _ = conn.Send(t.Context(), redis.NewCmd(t.Context(), "ping")) })
+	}
+	poll.Until(t, "four exchanges are under way", func() bool { return hold.begun.Load() == 4 })
+	freed, times := make([]any, callers), make([]int64, callers)
+	problems := make(chan error, 2*callers)
+	for n := range callers {
+		all.Go(func() {
+			key, value := fmt.Sprint("held-", n), "me"
+			var err error
+			freed[n], err = conn.Run(t.Context(), &key, &value)
+			problems <- err
+		})
+		all.Go(func() {
+			var err error
+			times[n], err = conn.SendTimed(t.Context(), redis.NewCmd(t.Context(), "set", fmt.Sprint("key-", n), n))
+			problems <- err
+		})
+	}
+	poll.Until(t, "all have queued", func() bool { return pipeline.Queued(conn) == 2*callers })
+	before, _ := admin.Time(t.Context()).Result()
+	calls := locktest.Calls(t, admin, func() {
+		close(hold.gate)
+		all.Wait()
+	})
+	close(problems)
+	for err := range problems {
+		if err != nil {
+			t.Error(err)
+		}
+	}
+	// 80 callers are two exchanges, of 64 and 16.
+	if calls["time"] > 2 || calls["evalsha"] > 2 || calls["set"] != callers {
+		t.Errorf("%d callers sent %v", 2*callers, calls)
+	}
+	for n := range callers {
+		want := any(int64(0))
+		if n == 1 || n == 3 {
+			want = int64(1)
+		}
+		if freed[n] != want {
+			t.Errorf("caller %d of the script got %v, want %v", n, freed[n], want)
+		}
+		if times[n] < before.UnixMicro() {
+			t.Errorf("caller %d has the time %d, before its command", n, times[n])
+		}
+	}
+}
+
+// A caller returns when its context ends. Its command was not sent if it was still in the queue; else Redis may have
+// carried it out.
+func TestContextEndsACall(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	client := connect(t, &redis.Options{Addr: server.Addr})
+	hold := &slow{gate: make(chan struct{})}
+	client.AddHook(hold)
+	conn := dial(t, client, time.Minute)
+	for n := range 5 {
+		ctx, cancel := context.WithCancel(t.Context())
+		over := make(chan error, 1)
+		go func() { over <- conn.Send(ctx, redis.NewCmd(ctx, "incr", "count")) }()
+		poll.Until(t, "it was sent, or has queued", func() bool {
+			return hold.begun.Load() == int64(min(n+1, 4)) && pipeline.Queued(conn) == max(0, n-3)
+		})
+		cancel()
+		err := <-over
+		if sent := n < 4; !errors.Is(err, context.Canceled) || indeterminate.MayHaveRun(err) != sent {
+			t.Errorf("call %d ended with %v, which may have run: %v", n, err, indeterminate.MayHaveRun(err))
+		}
+	}
+	close(hold.gate)
+	poll.Until(t, "what was sent is carried out", func() bool {
+		n, _ := client.Get(t.Context(), "count").Int()
+		return n == 4
+	})
+}
+
+// A server that accepts connections and answers nothing, by way of connections that know no deadlines, ends calls after
+// the time without progress, and so does Close. Others use connections of their own.
+func TestNoAnswerEndsCalls(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	var deaf atomic.Bool
+	client := connect(t, &redis.Options{
+		Addr: server.Addr, ReadTimeout: -2, WriteTimeout: -2, PoolSize: 100, PipelinePoolSize: -1,
+		Dialer: func(ctx context.Context, network, addr string) (net.Conn, error) {
+			conn, err := new(net.Dialer).DialContext(ctx, network, addr)
+			return tunnel{conn, &deaf}, err
+		},
+	})
+	const most = 300 * time.Millisecond
+	conn := dial(t, client, most)
+	if err := conn.Send(t.Context(), redis.NewCmd(t.Context(), "ping")); err != nil {
+		t.Fatal(err)
+	}
+	deaf.Store(true)
+	var all sync.WaitGroup
+	for range 100 {
+		all.Go(func() {
+			err := conn.Send(context.Background(), redis.NewCmd(context.Background(), "ping"))
+			if err == nil {
+				t.Error("a call without an answer has no error")
+			}
+		})
+	}
+	over := make(chan struct{})
+	go func() {
+		all.Wait()
+		_ = conn.Close()
+		close(over)
+	}()
+	select {
+	case <-over:
+	case <-time.After(time.Minute):
+		t.Fatal("calls without an answer do not end")
+	}
+	_ = client.Close()
+}
+
+// tunnel is a connection without deadlines, such as one through SSH.
+type tunnel struct {
+	net.Conn
+	deaf *atomic.Bool
+}
+
+func (tunnel) SetDeadline(time.Time) error      { return errors.New("deadlines are not supported") }
+func (tunnel) SetReadDeadline(time.Time) error  { return errors.New("deadlines are not supported") }
+func (tunnel) SetWriteDeadline(time.Time) error { return errors.New("deadlines are not supported") }
+
+func (c tunnel) Read(b []byte) (int, error) {
+	n, err := c.Conn.Read(b)
+	if err == nil && c.deaf.Load() {
+		return c.Conn.Read(make([]byte, 1)) // for ever: the answer is lost
+	}
+	return n, err
+}
+
+// Redis answers slowly, and each caller waits for longer than the time without progress: no call fails.
+func TestSlowAnswersAreNoOutage(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	client := connect(t, &redis.Options{Addr: server.Addr, PipelinePoolSize: -1})
+	conn := dial(t, client, 500*time.Millisecond)
+	var all sync.WaitGroup
+	began := time.Now()
+	for range 1500 {
+		all.Go(func() { // a millisecond of Redis's time
+			command := redis.NewCmd(context.Background(), "eval",
+				"local t = redis.call('TIME') local e = t[1] * 1000000 + t[2] + 1000 "+
+					"repeat t = redis.call('TIME') until t[1] * 1000000 + t[2] >= e return 1", 0)
+			if err := conn.Send(context.Background(), command); err != nil || command.Err() != nil {
+				t.Errorf("a slow answer: %v, %v", err, command.Err())
+			}
+		})
+	}
+	all.Wait()
+	if took := time.Since(began); took < time.Second {
+		t.Errorf("Redis took only %v for it", took)
+	}
+}
+
+// refusing is a Limiter that lets nothing through.
+type refusing struct{ asked atomic.Int64 }
+
+var errLimit = errors.New("the circuit is open")
+
+func (r *refusing) Allow() error       { r.asked.Add(1); return errLimit }
+func (r *refusing) ReportResult(error) {}
+
+// A Limiter that refuses a command is asked once, and the command was not sent.
+func TestLimiterIsAskedOnce(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	limit := new(refusing)
+	conn := dial(t, connect(t, &redis.Options{Addr: server.Addr, Limiter: limit, MaxRetries: -1}), time.Minute)
+	for want := int64(1); want <= 3; want++ {
+		err := conn.Send(t.Context(), redis.NewCmd(t.Context(), "ping"))
+		if !errors.Is(err, errLimit) || indeterminate.MayHaveRun(err) {
+			t.Errorf("the error is %v, which may have run: %v", err, indeterminate.MayHaveRun(err))
+		}
+		if got := limit.asked.Load(); got != want {
+			t.Errorf("the limiter was asked %d times for %d commands", got, want)
+		}
+	}
+}
+
+// A command whose answer is lost is not sent again, whatever the client's MaxRetries.
+func TestNothingIsSentTwice(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	client := connect(t, &redis.Options{Addr: server.Addr, MaxRetries: 5, MinRetryBackoff: time.Millisecond})
+	conn := dial(t, client, time.Minute)
+	for _, timed := range []bool{false, true} {
+		before := locktest.Calls(t, client, func() {
+			command := redis.NewCmd(t.Context(), "eval",
+				"redis.call('INCR', 'count') redis.call('CLIENT', 'KILL', 'TYPE', 'normal', 'SKIPME', 'no')", 0)
+			var err error
+			if timed {
+				_, err = conn.SendTimed(t.Context(), command)
+			} else {
+				err = conn.Send(t.Context(), command)
+			}
+			if err == nil && command.Err() == nil {
+				t.Error("the answer was not lost")
+			}
+		})
+		if before["incr"] > 1 {
+			t.Errorf("the command ran %d times", before["incr"])
+		}
+	}
+}
