@@ -10,61 +10,113 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/lockbench/lockbench/strategies/internal/background"
+	"github.com/lockbench/lockbench/strategies"
 )
 
 // Calls are the calls of one Locker that may outlast their callers. The zero value is ready.
-type Calls struct{ tasks background.Group }
+type Calls struct {
+	mu      sync.Mutex
+	running int
+	idle    chan struct{} // closed when no call runs; nil without a Close that waits
+}
 
 // Do calls send and returns its error. If ctx ends first, Do returns an error at once that says so, and send goes on: it
 // must not write what the caller reads. The error is neither a redis.Error nor a network error, because the fate of
-// the command is unknown. After Close, Do calls send and waits for it.
+// the command is unknown. If ctx has ended before, Do returns its error without calling send.
 func (c *Calls) Do(ctx context.Context, send func() error) error {
+	_, err := Get(ctx, c, func() (struct{}, error) { return struct{}{}, send() })
+	return err
+}
+
+// Get is Calls.Do for a call with a result. The result is the zero value if ctx ends first.
+func Get[T any](ctx context.Context, c *Calls, send func() (T, error)) (got T, err error) {
 	if ctx.Done() == nil {
 		return send()
 	}
-	over := make(chan error, 1)
-	if !c.tasks.Go(func() { over <- send() }) {
-		return send()
+	if err := ctx.Err(); err != nil {
+		return got, err
 	}
+	type result struct {
+		got T
+		err error
+	}
+	over := make(chan result, 1)
+	c.begin()
+	go func() {
+		defer c.end()
+		got, err := send()
+		over <- result{got, err}
+	}()
 	select {
-	case err := <-over:
-		return err
+	case r := <-over:
+		return r.got, r.err
 	case <-ctx.Done():
 	}
 	select { // the answer may have come at the same moment
-	case err := <-over:
-		return err
+	case r := <-over:
+		return r.got, r.err
 	default:
-		return Unanswered(context.Cause(ctx))
+		return got, Unanswered(context.Cause(ctx))
 	}
 }
 
-// patience is how long Close waits.
-const patience = 2 * time.Second
+func (c *Calls) begin() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.running++
+}
+
+func (c *Calls) end() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.running--; c.running == 0 && c.idle != nil {
+		close(c.idle)
+		c.idle = nil
+	}
+}
+
+// Patience is how long Close waits.
+const Patience = 2 * time.Second
 
 // Close waits until the calls have ended, for two seconds at most. A call that waits for a connection without a
-// ReadTimeout ends when the client is closed.
-func (c *Calls) Close() {
-	over := make(chan struct{})
-	go func() {
-		c.tasks.Close()
-		close(over)
-	}()
+// ReadTimeout ends when the client is closed. Later calls still work.
+func (c *Calls) Close() { c.CloseBy(time.Now().Add(Patience)) }
+
+// CloseBy is Close with a deadline.
+func (c *Calls) CloseBy(deadline time.Time) {
+	c.mu.Lock()
+	if c.running == 0 {
+		c.mu.Unlock()
+		return
+	}
+	if c.idle == nil {
+		c.idle = make(chan struct{})
+	}
+	idle := c.idle
+	c.mu.Unlock()
+	timer := time.NewTimer(time.Until(deadline))
+	defer timer.Stop()
 	select {
-	case <-over:
-	case <-time.After(patience):
+	case <-idle:
+	case <-timer.C:
 	}
 }
 
 // Unanswered returns the error of a command whose caller no longer waits for the answer, for that reason. errors.Is
 // finds the reason, but errors.As finds no redis.Error and no *net.OpError in it: a context may have ended with one,
-// and it would say what became of the command.
-func Unanswered(reason error) error { return unanswered{fmt.Errorf("no answer of Redis: %w", reason)} }
+// and it would say what became of the command. It finds no strategies.ErrHeld either, with which package lock ends a
+// Wait: without an answer it is not known whether another has the lock.
+func Unanswered(reason error) error {
+	if errors.Is(reason, strategies.ErrHeld) {
+		reason = context.DeadlineExceeded
+	}
+	return unanswered{fmt.Errorf("no answer of Redis: %w", reason)}
+}
 
 type unanswered struct{ error }
 

@@ -9,7 +9,9 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/strategies/internal/bounded"
+	"github.com/lockbench/lockbench/strategies/internal/indeterminate"
 )
 
 func TestACallEndsWithItsContext(t *testing.T) {
@@ -75,5 +77,30 @@ func TestCloseEndsAlthoughACallHangs(t *testing.T) {
 	case <-over:
 	case <-time.After(time.Minute):
 		t.Error("Close hangs")
+	}
+}
+
+// A call whose context has ended sends nothing, so that nothing has to be given back.
+func TestNothingIsSentAfterTheEnd(t *testing.T) {
+	var calls bounded.Calls
+	ctx, end := context.WithCancel(t.Context())
+	end()
+	err := calls.Do(ctx, func() error { t.Error("it was sent"); return nil })
+	if !errors.Is(err, context.Canceled) || indeterminate.MayHaveRun(err) {
+		t.Errorf("the error is %v", err)
+	}
+}
+
+// The cause with which package lock ends a Wait does not show in a call without an answer.
+func TestAnUnansweredCallDoesNotSayThatTheLockIsHeld(t *testing.T) {
+	var calls bounded.Calls
+	defer calls.Close()
+	ctx, end := context.WithTimeoutCause(t.Context(), time.Millisecond, strategies.ErrHeld)
+	defer end()
+	hang := make(chan struct{})
+	defer close(hang)
+	err := calls.Do(ctx, func() error { <-hang; return nil })
+	if !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, strategies.ErrHeld) {
+		t.Errorf("the error is %v", err)
 	}
 }
