@@ -1,0 +1,211 @@
+// Package pending repeats the releases that Redis has refused or not answered. Otherwise the next client would wait for
+// the TTL of a lock that its holder has given up: Redis refuses commands for a moment while a script is BUSY, while it
+// is LOADING or has too few replicas, and connections break.
+package pending
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/lockbench/lockbench/strategies"
+	"github.com/lockbench/lockbench/strategies/internal/background"
+	"github.com/lockbench/lockbench/strategies/internal/bounded"
+)
+
+const (
+	// shortest and longest bound the pause between two rounds; it doubles while all releases fail.
+	shortest, longest = 10 * time.Millisecond, time.Second
+	// patience bounds a round, GiveBack, and Close.
+	patience = bounded.Patience
+	// grace is how long GiveBack waits for an answer after the end of its context.
+	grace = 200 * time.Millisecond
+	// mostAtOnce is how many releases a round sends. A Redis that does not answer may keep a connection for each.
+	mostAtOnce = 8
+	// margin is how long a release is repeated after the TTL, for a Redis whose clock is slow.
+	margin = 10 * time.Second
+)
+
+// Release gives up what a client may have at Redis. It must not be copied after its first use.
+type Release struct {
+	// Send asks Redis once. It is repeated until it returns nil or strategies.ErrNotHeld, so Redis must take all
+	// repetitions together for one release. It may still run when it is called again.
+	Send func(ctx context.Context) error
+	// Asked is for a call that may have taken the lock without an answer, and is closed when that call is over. Redis may
+	// read the call's command after an answered release, which is repeated then. nil means that there is no such call.
+	Asked <-chan struct{}
+	// TTL is for how long Redis keeps the lock at most, from Add or from the end of Asked on. 0 means for ever.
+	TTL time.Duration
+
+	// Releases.mu guards these two.
+	pending bool
+	end     time.Time // the lock has run out in Redis; zero while that is not known
+
+	answers int // to releases that were sent after the end of Asked
+}
+
+// Releases are the calls of one Locker, and its releases that are repeated. The zero value is ready.
+type Releases struct {
+	Calls bounded.Calls
+
+	mu      sync.Mutex
+	list    []*Release
+	running bool            // a goroutine repeats them
+	ctx     context.Context // ends when Close has lost patience; nil before the first release
+	stop    context.CancelFunc
+	closing chan struct{}
+	closed  bool
+	tasks   background.Group
+}
+
+// Release sends p and returns its error, that of ctx if ctx ends first. After an error other than strategies.ErrNotHeld
+// p is repeated in the background.
+func (r *Releases) Release(ctx context.Context, p *Release) error {
+	err := r.Calls.Do(ctx, func() error { return p.Send(ctx) })
+	if err != nil && !errors.Is(err, strategies.ErrNotHeld) {
+		r.Add(p)
+	}
+	return err
+}
+
+// GiveBack is Release after a call that has failed: it waits for the answer also if ctx has ended, but then not for
+// long. Where Asked is set, p is repeated in any case.
+func (r *Releases) GiveBack(ctx context.Context, p *Release) {
+	settle, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
+	defer cancel()
+	defer context.AfterFunc(ctx, func() {
+		select {
+		case <-time.After(grace):
+			cancel()
+		case <-settle.Done():
+		}
+	})()
+	_ = r.Release(settle, p) // an error has p repeated
+	if p.Asked != nil {
+		r.Add(p)
+	}
+}
+
+// Add has p repeated in the background: until Redis has answered, until the lock has run out in Redis, or until Close.
+// After Close, Add does nothing.
+func (r *Releases) Add(p *Release) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.closed || p.pending {
+		return
+	}
+	if r.ctx == nil {
+		r.ctx, r.stop = context.WithCancel(context.Background())
+		r.closing = make(chan struct{})
+	}
+	p.pending, p.end, p.answers = true, time.Time{}, 0
+	r.list = append(r.list, p)
+	if !r.running {
+		r.running = r.tasks.Go(r.repeat)
+	}
+}
+
+// Close sends the pending releases once more and waits for them and for all calls, for two seconds in all.
+func (r *Releases) Close() {
+	deadline := time.Now().Add(patience)
+	r.mu.Lock()
+	first := !r.closed && r.ctx != nil
+	r.closed = true
+	r.mu.Unlock()
+	if first {
+		late := time.AfterFunc(patience, r.stop)
+		close(r.closing)
+		r.tasks.Close()
+		late.Stop()
+		r.stop()
+	}
+	r.Calls.CloseBy(deadline)
+}
+
+// repeat sends the releases round by round until none is left.
+func (r *Releases) repeat() {
+	for pause := shortest; ; {
+		timer := time.NewTimer(pause)
+		select {
+		case <-timer.C:
+		case <-r.closing:
+			timer.Stop()
+			for rest := r.pending(); rest > 0 && r.ctx.Err() == nil; rest -= mostAtOnce {
+				r.round()
+			}
+			return
+		}
+		if pause = min(2*pause, longest); r.round() {
+			pause = shortest
+		}
+		r.mu.Lock()
+		r.running = len(r.list) > 0
+		on := r.running
+		r.mu.Unlock()
+		if !on {
+			return
+		}
+	}
+}
+
+func (r *Releases) pending() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.list)
+}
+
+// round sends the first releases of the list and reports whether one was answered. The others go to the end of the list: in
+// a cluster their server may be down, and the next ones may be of a server that answers.
+func (r *Releases) round() (progress bool) {
+	r.mu.Lock()
+	due := r.list[:min(len(r.list), mostAtOnce)]
+	r.list = r.list[len(due):]
+	r.mu.Unlock()
+	ctx, cancel := context.WithTimeout(r.ctx, patience)
+	defer cancel()
+	var sending sync.WaitGroup
+	for _, p := range due {
+		sending.Go(func() {
+			over, answered := r.send(ctx, p)
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			progress = progress || answered
+			if p.pending = !over; p.pending {
+				r.list = append(r.list, p)
+			}
+		})
+	}
+	sending.Wait()
+	return progress
+}
+
+// send sends a release once, and reports whether it is over, and whether Redis has answered it.
+//
+// A command without an answer may still be in a socket of Redis, which may read a release on another connection before
+// it. When a release has been answered that was sent after the end of the call, Redis has read all that it had received.
+// The next release comes after the command, so two answers are needed.
+func (r *Releases) send(ctx context.Context, p *Release) (over, answered bool) {
+	asking := false
+	answers := 1
+	if p.Asked != nil {
+		answers = 2
+		select {
+		case <-p.Asked:
+		default:
+			asking = true
+		}
+	}
+	if !asking && p.TTL > 0 && p.end.IsZero() {
+		p.end = time.Now().Add(p.TTL + margin)
+	}
+	err := r.Calls.Do(ctx, func() error { return p.Send(ctx) })
+	switch {
+	case asking:
+		return false, false
+	case err == nil || errors.Is(err, strategies.ErrNotHeld):
+		p.answers++
+		return p.answers >= answers, true
+	}
+	return !p.end.IsZero() && time.Now().After(p.end), false
+}

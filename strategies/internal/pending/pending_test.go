@@ -1,0 +1,207 @@
+package pending_test
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/lockbench/lockbench/strategies"
+	"github.com/lockbench/lockbench/strategies/internal/pending"
+)
+
+var errBusy = errors.New("BUSY")
+
+// refused returns a release that Redis refuses so often, and then answers.
+func refused(times int64, answer error) (p *pending.Release, sent *atomic.Int64) {
+	sent = new(atomic.Int64)
+	return &pending.Release{TTL: time.Hour, Send: func(context.Context) error {
+		if sent.Add(1) <= times {
+			return errBusy
+		}
+		return answer
+	}}, sent
+}
+
+func TestARefusedReleaseIsRepeated(t *testing.T) {
+	for _, answer := range []error{nil, strategies.ErrNotHeld} {
+		synctest.Test(t, func(t *testing.T) {
+			var r pending.Releases
+			defer r.Close()
+			p, sent := refused(3, answer)
+			if err := r.Release(t.Context(), p); !errors.Is(err, errBusy) {
+				t.Errorf("the error is %v", err)
+			}
+			_ = r.Release(t.Context(), p) // again by the caller, and still one repetition
+			time.Sleep(100 * time.Millisecond)
+			if n := sent.Load(); n != 4 {
+				t.Errorf("it was sent %d times, not until it was answered", n)
+			}
+			time.Sleep(time.Hour)
+			if n := sent.Load(); n != 4 {
+				t.Errorf("it was sent %d times, although it was answered", n)
+			}
+			again, sent := refused(2, nil) // the goroutine has ended
+			r.Add(again)
+			time.Sleep(100 * time.Millisecond)
+			if n := sent.Load(); n != 3 {
+				t.Errorf("a later release was sent %d times", n)
+			}
+		})
+	}
+}
+
+func TestAnAnsweredReleaseIsNotRepeated(t *testing.T) {
+	for _, answer := range []error{nil, strategies.ErrNotHeld} {
+		synctest.Test(t, func(t *testing.T) {
+			var r pending.Releases
+			defer r.Close()
+			p, sent := refused(0, answer)
+			if err := r.Release(t.Context(), p); !errors.Is(err, answer) {
+				t.Errorf("the error is %v", err)
+			}
+			time.Sleep(time.Hour)
+			if n := sent.Load(); n != 1 {
+				t.Errorf("it was sent %d times", n)
+			}
+		})
+	}
+}
+
+func TestAReleaseEndsWithItsTTL(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var r pending.Releases
+		defer r.Close()
+		p, sent := refused(1<<40, nil)
+		p.TTL = time.Minute
+		r.Add(p)
+		time.Sleep(time.Minute)
+		before := sent.Load()
+		if before < 60 || before > 80 {
+			t.Errorf("it was sent %d times in a minute", before)
+		}
+		time.Sleep(time.Minute)
+		after := sent.Load()
+		time.Sleep(time.Hour)
+		if n := sent.Load(); after <= before || n != after {
+			t.Errorf("it was sent %d times in its TTL, %d times in the minute after it, %d times later", before,
+				after-before, n-after)
+		}
+	})
+}
+
+// Releases that fail for ever, as those of a shard that is down, do not keep others from being sent.
+func TestADeadServerDoesNotStopTheOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var r pending.Releases
+		for range 30 {
+			r.Add(&pending.Release{Send: func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }})
+		}
+		p, sent := refused(0, nil)
+		r.Add(p)
+		time.Sleep(20 * time.Second)
+		if sent.Load() != 1 {
+			t.Error("it was not sent")
+		}
+		began := time.Now()
+		r.Close()
+		if took := time.Since(began); took > 2*time.Second {
+			t.Errorf("Close took %v", took)
+		}
+	})
+}
+
+// The command of an acquire without an answer may be read after a release that is answered.
+func TestAReleaseIsRepeatedAfterItsAcquire(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var r pending.Releases
+		defer r.Close()
+		var last, sent atomic.Int64
+		asked := make(chan struct{})
+		p := &pending.Release{TTL: time.Hour, Asked: asked, Send: func(context.Context) error {
+			last.Store(time.Now().UnixNano())
+			sent.Add(1)
+			return nil
+		}}
+		r.GiveBack(t.Context(), p)
+		time.Sleep(10 * time.Second)
+		over, before := time.Now().UnixNano(), sent.Load()
+		close(asked)
+		time.Sleep(time.Hour)
+		if after := time.Duration(last.Load() - over); after <= 0 || after > 3*time.Second {
+			t.Errorf("it was last sent %v after the call's end", after)
+		}
+		if n := sent.Load() - before; n != 2 { // before the answer to the first, Redis may not have read the command
+			t.Errorf("it was sent %d times after the call's end", n)
+		}
+	})
+}
+
+func TestGiveBackEndsSoonAfterItsContext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var r pending.Releases
+		defer r.Close()
+		heals := time.Now().Add(5 * time.Second)
+		var freed atomic.Bool
+		p := &pending.Release{Send: func(context.Context) error { // of a client that ignores contexts
+			time.Sleep(time.Until(heals))
+			freed.Store(true)
+			return nil
+		}}
+		ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+		defer cancel()
+		began := time.Now()
+		r.GiveBack(ctx, p)
+		if took := time.Since(began); took != 500*time.Millisecond {
+			t.Errorf("it took %v", took)
+		}
+		time.Sleep(10 * time.Second)
+		if !freed.Load() {
+			t.Error("the lock stays")
+		}
+	})
+}
+
+func TestCloseSendsOnceMore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var r pending.Releases
+		p, sent := refused(12, nil)
+		r.Add(p)
+		time.Sleep(4 * time.Second) // in a pause
+		before := sent.Load()
+		began := time.Now()
+		r.Close()
+		if n := sent.Load() - before; n != 1 || time.Since(began) > time.Millisecond {
+			t.Errorf("Close has sent the release %d times in %v", n, time.Since(began))
+		}
+		r.Add(p)
+		time.Sleep(time.Hour)
+		if n := sent.Load() - before; n != 1 {
+			t.Errorf("after Close the release was sent %d times", n)
+		}
+		r.Close()
+	})
+}
+
+// Close does not wait for a Redis that is silent, whose client has no timeouts.
+func TestCloseEndsAlthoughRedisIsSilent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var r pending.Releases
+		end := make(chan struct{})
+		defer close(end)
+		p := &pending.Release{Send: func(context.Context) error { <-end; return nil }}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if err := r.Release(ctx, p); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("the error is %v", err)
+		}
+		time.Sleep(10 * time.Second)
+		began := time.Now()
+		r.Close()
+		if took := time.Since(began); took != 2*time.Second {
+			t.Errorf("Close took %v", took)
+		}
+	})
+}
