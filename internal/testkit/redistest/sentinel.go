@@ -76,7 +76,8 @@ func StartWatched(t testing.TB) *Watched {
 	poll.Until(t, "the replica follows", func() bool {
 		return strings.Contains(w.Nodes[1].Info(t.Context(), "replication").Val(), "master_link_status:up")
 	})
-	const down, failover = 2 * time.Second, 5 * time.Second
+	// A primary that a busy machine keeps from an answer must not be taken for dead before the test has its failover.
+	const down, failover = 30 * time.Second, 5 * time.Second
 	w.Sentinel = StartSentinel(t, w.Servers[0].Addr, down,
 		fmt.Sprintf("sentinel failover-timeout %s %d", MasterName, failover.Milliseconds()),
 		fmt.Sprintf("sentinel auth-user %s %s", MasterName, sentinelUser),
