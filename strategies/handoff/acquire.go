@@ -68,21 +68,45 @@ func (l *Locker) bring(ln *line, element *list.Element, p *place) {
 }
 
 func (l *Locker) try(ctx context.Context, key string, ttl time.Duration) (*Lease, error) {
-	ln, err := l.enter(ctx, key, ttl)
-	if err != nil {
+	for before := (*question)(nil); ; {
+		ln, err := l.enter(ctx, key, ttl)
+		if err != nil {
+			return nil, err
+		}
+		// A lease may have run out, and no waiter is here who would notice.
+		if g := ln.held; g != nil && !time.Now().Before(g.until.Get()) {
+			ln.runOut(g)
+		}
+		q := ln.asking
+		switch {
+		case ln.held != nil:
+			err = strategies.ErrHeld
+		case q != nil:
+			l.mu.Unlock()
+			select {
+			case <-q.over:
+			case <-ctx.Done():
+				return nil, ctx.Err()
+			}
+			// That the lock was another's may be older than this call, if the question is.
+			if held := errors.Is(q.err, strategies.ErrHeld); q.err != nil && (!held || before != nil) {
+				return nil, q.err
+			}
+			before = q
+			continue
+		case ln.waiters.Len() > 0 || len(ln.places) > 0: // another has the lock, or Redis does not serve the line
+			if err = ln.failure; err == nil {
+				err = strategies.ErrHeld
+			}
+		default:
+			held, err := l.ask(ctx, ln)
+			ln.settle()
+			l.mu.Unlock()
+			return held, err
+		}
+		l.mu.Unlock()
 		return nil, err
 	}
-	defer l.mu.Unlock()
-	// A lease may have run out, and nobody waits who would notice.
-	if g := ln.held; g != nil && !time.Now().Before(g.until.Get()) {
-		ln.runOut(g)
-	}
-	if !ln.idle() {
-		return nil, strategies.ErrHeld
-	}
-	held, err := l.ask(ctx, ln)
-	ln.settle()
-	return held, err
 }
 
 // enter returns the line of a key and a TTL. Without an error it returns with the mutex
@@ -105,13 +129,18 @@ func (l *Locker) enter(ctx context.Context, key string, ttl time.Duration) (*lin
 // ask takes a lock that is free, or returns ErrHeld. The caller has the mutex; ask unlocks it
 // while it talks to Redis.
 func (l *Locker) ask(ctx context.Context, ln *line) (*Lease, error) {
-	ln.asking = true
+	q := &question{over: make(chan struct{})}
+	ln.asking = q
+	defer close(q.over)
 	began := time.Now()
 	l.mu.Unlock()
 	g, err := l.take(ctx, ln)
 	l.mu.Lock()
-	ln.asking = false
+	ln.asking = nil
 	if err != nil {
+		if ctx.Err() == nil || errors.Is(err, strategies.ErrHeld) {
+			q.err = err
+		}
 		if ctx.Err() == nil && !errors.Is(err, strategies.ErrHeld) {
 			ln.failed(began, err)
 		}
@@ -159,8 +188,6 @@ func (l *Locker) take(ctx context.Context, ln *line) (*lease, error) {
 // place is not queued and that no waiter uses it.
 func (l *Locker) queue(ctx context.Context, p *place, mode string) error {
 	began := time.Now()
-	ctx, done := patient(ctx, began)
-	defer done()
 	ln, doubtful := p.line, false
 	err := l.listen(ctx, ln)
 	if err == nil {

@@ -85,7 +85,7 @@ func (l *Locker) payDebts(now time.Time) (next time.Time) {
 	for lock, debts := range due {
 		l.paying[lock] = true
 		l.begin(func() {
-			_ = l.pay(l.ctx, debts) // what is not answered is due again
+			_ = l.pay(l.ctx, nearEnds, debts) // what is not answered is due again
 			l.mu.Lock()
 			defer l.mu.Unlock()
 			delete(l.paying, lock)
@@ -97,9 +97,9 @@ func (l *Locker) payDebts(now time.Time) (next time.Time) {
 
 // payOff gives up all that is left at Redis when the Locker is closed. Otherwise the next
 // release might grant the lock to a place of this process until Redis notices that the
-// process is gone. After the last time no debts are taken.
-func (l *Locker) payOff(last bool) {
-	var err error // after an error the rest ends by its TTL
+// process is gone. It goes on while Redis answers; after an error the rest ends by its TTL. After the last time no
+// debts are taken.
+func (l *Locker) payOff(last bool) (err error) {
 	for over := false; !over; {
 		l.mu.Lock()
 		due := slices.Collect(maps.Values(l.debts))
@@ -108,16 +108,15 @@ func (l *Locker) payOff(last bool) {
 		l.hungUp = over && last
 		l.mu.Unlock()
 		if !over {
-			err = l.payBy(l.deadline, due)
+			err = l.payAll(due)
 		}
 	}
+	return err
 }
 
-// payBy pays debts of several locks before a deadline, all at the same time: one lock that cannot be
-// asked about, such as on a shard that is down, does not keep the others waiting.
-func (l *Locker) payBy(deadline time.Time, due []*debt) error {
-	ctx, cancel := context.WithDeadline(context.Background(), deadline)
-	defer cancel()
+// payAll pays debts of several locks, all at the same time: one lock that cannot be asked about, such as on a shard that
+// is down, does not keep the others waiting.
+func (l *Locker) payAll(due []*debt) error {
 	byLock := map[string][]*debt{}
 	for _, d := range due {
 		byLock[d.lock] = append(byLock[d.lock], d)
@@ -127,7 +126,7 @@ func (l *Locker) payBy(deadline time.Time, due []*debt) error {
 	for _, same := range byLock {
 		all.Go(func() {
 			for some := range slices.Chunk(same, mostAtOnce) {
-				if err := l.pay(ctx, some); err != nil {
+				if err := l.pay(context.Background(), wholeQueue, some); err != nil {
 					problems <- err
 					return
 				}
@@ -139,9 +138,15 @@ func (l *Locker) payBy(deadline time.Time, due []*debt) error {
 	return <-problems
 }
 
-// pay asks Redis to forget ids of one lock, for no longer than patience.
-func (l *Locker) pay(ctx context.Context, due []*debt) error {
-	var args []any
+// How many entries at each end of a queue leave.lua looks at.
+const (
+	nearEnds   = 64
+	wholeQueue = 0
+)
+
+// pay asks Redis to forget ids of one lock. It ends when Redis has answered no caller for patience.
+func (l *Locker) pay(ctx context.Context, near int, due []*debt) error {
+	args := []any{near}
 	for _, d := range due {
 		args = append(args, d.entry)
 	}

@@ -37,7 +37,7 @@ func Waiting(l *Locker, key string, ttl time.Duration) (n int, queued bool) {
 	if ln == nil {
 		return 0, false
 	}
-	if ln.asking || ln.looking || len(ln.places) < ln.wanted() {
+	if ln.asking != nil || ln.looking || len(ln.places) < ln.wanted() {
 		return ln.waiters.Len(), false
 	}
 	for _, p := range ln.places {
@@ -52,7 +52,7 @@ func Waiting(l *Locker, key string, ttl time.Duration) (n int, queued bool) {
 func Asking(l *Locker, key string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.lines[lineKey{key, l.config.TTL}] != nil && l.lines[lineKey{key, l.config.TTL}].asking
+	return l.lines[lineKey{key, l.config.TTL}] != nil && l.lines[lineKey{key, l.config.TTL}].asking != nil
 }
 
 // Listener is what the process is told by; nil while Redis has not confirmed that.

@@ -37,7 +37,8 @@ func TestGoneProcessesArePassedOver(t *testing.T) {
 			if calls["lpop"] != gone+1 {
 				t.Errorf("%d were passed over", calls["lpop"]-1)
 			}
-			if gone < 64 && calls["spublish"] != gone+1 {
+			// The waiter's process may publish an echo to itself.
+			if n := calls["spublish"]; gone < 64 && (n < gone+1 || n > gone+2) {
 				t.Errorf("%d messages", calls["spublish"])
 			}
 			p.done(lease)

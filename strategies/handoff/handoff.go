@@ -142,15 +142,14 @@ type Locker struct {
 	stop  context.CancelFunc
 	tasks sync.WaitGroup
 
-	mu       sync.Mutex
-	closed   bool
-	hungUp   bool              // closed, and owe takes no more debts
-	deadline time.Time         // of Close; what is not given up by then is left to its TTL
-	lines    map[lineKey]*line // of the locks that a caller of this process wants or has
-	places   map[string]*place // the places at Redis, by id
-	held     map[string]*lease // the leases that came to places, by id
-	debts    map[string]*debt  // by id
-	paying   map[string]bool   // the locks of which a task pays debts
+	mu     sync.Mutex
+	closed bool
+	hungUp bool              // closed, and owe takes no more debts
+	lines  map[lineKey]*line // of the locks that a caller of this process wants or has
+	places map[string]*place // the places at Redis, by id
+	held   map[string]*lease // the leases that came to places, by id
+	debts  map[string]*debt  // by id
+	paying map[string]bool   // the locks of which a task pays debts
 
 	subscribers  map[goredis.Client]*subscriber
 	listenAfter  time.Time // no new connection before then
@@ -273,8 +272,8 @@ func (l *Locker) AcquireFor(ctx context.Context, key string, ttl time.Duration) 
 	return l.shown(held), nil
 }
 
-// TryAcquire tries once. It returns ErrHeld without a try if a caller of this process has the
-// lock or wants it.
+// TryAcquire tries once. It returns ErrHeld without a try if a caller of this process has the lock, or waits for it
+// behind another holder. While another caller of this process tries, it waits for the answer to that.
 func (l *Locker) TryAcquire(ctx context.Context, key string) (strategies.Lease, error) {
 	return l.TryAcquireFor(ctx, key, l.config.TTL)
 }
@@ -288,20 +287,20 @@ func (l *Locker) TryAcquireFor(ctx context.Context, key string, ttl time.Duratio
 	return l.shown(held), nil
 }
 
-// Close gives up what is queued, for no longer than two seconds, and closes the connections.
-// Waiters get ErrClosed at once. Leases can still be released.
+// Close gives up what is queued, and closes the subscriptions. It goes on for as long as Redis answers; what it could
+// not give up ends by its TTL. Waiters get ErrClosed at once. Leases can still be released.
 func (l *Locker) Close() error {
 	l.mu.Lock()
 	if l.closed {
 		l.mu.Unlock()
 		return nil
 	}
-	l.closed, l.deadline = true, time.Now().Add(patience)
+	l.closed = true
 	for _, ln := range l.lines {
 		ln.fail(strategies.ErrClosed)
 	}
 	l.mu.Unlock()
-	l.payOff(false)
+	err := l.payOff(false)
 	l.mu.Lock()
 	subscribers := maps.Clone(l.subscribers)
 	l.mu.Unlock()
@@ -316,7 +315,10 @@ func (l *Locker) Close() error {
 			l.owe(d.names, d.entry, true)
 		}
 	}
+	l.hungUp = err != nil // Redis has not answered before
 	l.mu.Unlock()
-	l.payOff(true)
+	if err == nil {
+		_ = l.payOff(true)
+	}
 	return l.redis.conn.Close()
 }

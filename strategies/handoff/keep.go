@@ -166,14 +166,15 @@ func (ln *line) attend(now time.Time) {
 // lookNow asks Redis for the state of the line's places, and queues those that are missing.
 func (ln *line) lookNow() {
 	l := ln.locker
-	began, limit := time.Now(), patience
+	began, ctx := time.Now(), l.ctx
 	l.mu.Lock()
-	if !ln.failing.IsZero() { // patience bounds all looks together
-		limit = max(patience-time.Since(ln.failing), patience/4)
+	if !ln.failing.IsZero() { // patience bounds all looks together, once Redis has not served one
+		limit := max(patience-time.Since(ln.failing), patience/4)
+		bound, cancel := context.WithTimeoutCause(l.ctx, limit, errOutage)
+		defer cancel()
+		ctx = bound
 	}
 	l.mu.Unlock()
-	ctx, cancel := context.WithTimeoutCause(l.ctx, limit, errOutage)
-	defer cancel()
 	err := because(ctx, ln.recover(ctx))
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -37,11 +37,10 @@ type Lease struct {
 	fence int64
 
 	// The Locker's mutex guards these.
-	over          bool          // it was passed on, released or lost
-	refused       bool          // its release ended with an error
-	indeterminate bool          // … and may have been carried out
-	gone          chan struct{} // nil until Lost is called
-	timer         *time.Timer
+	over    bool          // it was passed on, released or lost
+	refused bool          // its release ended with an error, and the keeper repeats it
+	gone    chan struct{} // nil until Lost is called
+	timer   *time.Timer
 }
 
 // FencingToken is larger than that of every earlier lease on the same lock.
@@ -175,16 +174,11 @@ func (l *Locker) release(ctx context.Context, t *Lease, p *place, alone bool) er
 				reply = int64(1)
 				return nil
 			}
-			bound, done := patient(ctx, sent)
-			defer done()
-			ctx = bound
 		}
 		reply, err = l.redis.run(ctx, releaseScript, &ln.names, &g.id, token, &entry)
 		if err != nil && entry != "" && !l.redis.passes(err) {
 			entry = ""
 			if !lost(err) { // Redis may have refused only to queue
-				ctx, done := patient(ctx, sent)
-				defer done()
 				reply, err = l.redis.run(ctx, releaseScript, &ln.names, &g.id, token, &entry)
 			}
 		}
@@ -192,15 +186,13 @@ func (l *Locker) release(ctx context.Context, t *Lease, p *place, alone bool) er
 	})
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	delete(l.held, g.id) // only now: a late message must find the id
-	t.indeterminate = t.indeterminate || doubtful
+	delete(l.held, g.id)            // only now: a late message must find the id
+	before := t.refused || doubtful // Redis may have released it before
 	if p != nil {
 		p.coming, p.queued, p.unsure = false, entry != "", entry == ""
 	}
 	if t.refused = err != nil; err != nil {
-		if doubtful {
-			l.owe(ln.names, g.id, true)
-		}
+		l.owe(ln.names, g.id, doubtful)
 		ln.look(0)
 		return err
 	}
@@ -226,7 +218,7 @@ func (l *Locker) release(ctx context.Context, t *Lease, p *place, alone bool) er
 		l.owe(ln.names, g.id, true)
 	}
 	ln.settle()
-	if n == 0 && !granted && !t.indeterminate {
+	if n == 0 && !granted && !before {
 		g.lost = true
 		return strategies.ErrNotHeld
 	}
@@ -240,9 +232,7 @@ const mostUnseen = 25 * time.Millisecond
 // see asks Redis whether the process still has a lease.
 func (l *Locker) see(ln *line, g *lease) {
 	sent := time.Now()
-	ctx, cancel := patient(l.ctx, sent)
-	defer cancel()
-	owner, err := l.redis.owner(ctx, ln.lock)
+	owner, err := l.redis.owner(l.ctx, ln.lock)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	g.looking = false
@@ -301,8 +291,14 @@ func (t *Lease) Extend(ctx context.Context, ttl time.Duration) error {
 func (l *Locker) extend(ctx context.Context, ln *line, id string, ttl time.Duration) (clock int64, err error) {
 	_, err = l.persist(ctx, func(ctx context.Context) error {
 		reply, err := l.redis.run(ctx, extendScript, &ln.names, &id, milliseconds(ttl))
-		clock, _ = reply.(int64)
-		return err
+		if err != nil {
+			return err
+		}
+		ok := false
+		if clock, ok = reply.(int64); !ok {
+			return unexpected("to extend", reply)
+		}
+		return nil
 	})
 	return clock, err
 }

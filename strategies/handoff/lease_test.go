@@ -310,8 +310,8 @@ func TestShortTTL(t *testing.T) {
 	})
 }
 
-// A call that sends a second command, because the first was not enough, takes no longer than patience for both.
-func TestTwoCommandsAreBoundedTogether(t *testing.T) {
+// Redis that answers each command within patience is slow, not out of order, also where a call needs two answers.
+func TestTwoSlowAnswersAreNoOutage(t *testing.T) {
 	release := func(held strategies.Lease) error { return held.Release(context.Background()) }
 	extend := func(held strategies.Lease) error {
 		return held.(strategies.Extender).Extend(context.Background(), time.Minute)
@@ -353,11 +353,9 @@ func TestTwoCommandsAreBoundedTogether(t *testing.T) {
 				late.Store(true)
 				since := time.Now()
 				err := c.call(held)
-				if took := time.Since(since); took > handoff.Patience || err == nil {
+				if took := time.Since(since); took <= handoff.Patience || err != nil {
 					t.Errorf("after %v: %v", took, err)
 				}
-				late.Store(false)
-				time.Sleep(handoff.Patience) // until the last answer
 			})
 		})
 	}

@@ -1,11 +1,12 @@
 -- Has ids want the lock no longer: releases it if one of them is the owner, and takes them
 -- out of the queue.
--- ARGV: …, "id ttl" of each; without the TTL of those who were never queued
+-- ARGV: …, how many entries at each end of the queue are looked at (0: all), "id ttl" of each; without the TTL of
+-- those that were never queued
 -- returns what grant returns; 0 when the lock was not theirs
 --
--- It looks at the two ends of the queue only, so that a long one costs no more: an entry in
--- the middle stays, and its process gives the lock up at its turn.
-local near = 64
+-- A look at the two ends alone costs no more for a long queue: an entry in the middle stays, and its process gives
+-- the lock up at its turn. A process that closes has no later turn, and looks at all.
+local near = ARGV[3]
 
 local function remove(entry)
   if redis.call('LPOS', queue, entry, 'MAXLEN', near) then
@@ -16,7 +17,7 @@ local function remove(entry)
 end
 
 local owner, told = redis.call('GET', lock), 0
-for i = 3, #ARGV do
+for i = 4, #ARGV do
   local id, ttl = string.match(ARGV[i], '^(%S+)(.*)')
   if owner == id then
     told, owner = redis.call('DEL', lock), false

@@ -18,7 +18,7 @@ type line struct {
 	came    int64     // how many waiters have come so far
 	places  []*place  // in Redis's queue, oldest first
 	held    *lease    // nil while nobody here has the lock
-	asking  bool      // a goroutine asks Redis for the lock, or for its lease
+	asking  *question // a caller asks Redis for the lock; nil if none does
 	looking bool      // a task looks after the line
 
 	subscriber *subscriber // tells the process of its turns; nil means none
@@ -45,6 +45,12 @@ type waiter struct {
 	turn   Lease         // the lease that it is to get
 	over   chan struct{} // closed when it is known how the wait ended
 	err    error
+}
+
+// question is a caller's request for a lock that may be free, for others that come while it is under way.
+type question struct {
+	over chan struct{} // closed when its end is known …
+	err  error         // … and this is: nil if the caller has the lock, or has gone
 }
 
 // place is a line's entry in Redis's queue.
@@ -84,7 +90,7 @@ func (l *Locker) line(key string, ttl time.Duration) *line {
 
 // idle says that nobody here wants or has the lock.
 func (ln *line) idle() bool {
-	return ln.held == nil && !ln.asking && !ln.looking && ln.waiters.Len() == 0 && len(ln.places) == 0
+	return ln.held == nil && ln.asking == nil && !ln.looking && ln.waiters.Len() == 0 && len(ln.places) == 0
 }
 
 // forget ends a line that nobody needs; a crowded one later. The release of a
@@ -111,7 +117,7 @@ func (ln *line) join(w *waiter) *list.Element {
 		ln.lookAt(ln.held.until.Get()) // its holder may hang
 	}
 	if ln.waiters.Len() == 0 {
-		ln.failing = time.Time{} // that was told to those before
+		ln.failing, ln.failure = time.Time{}, nil // that was told to those before
 	}
 	after := ln.waiters.Back()
 	for after != nil && after.Value.(*waiter).number > w.number {
@@ -128,7 +134,7 @@ func (ln *line) wanted() int {
 	switch n := ln.waiters.Len(); {
 	case ln.locker.linger == 0:
 		return n
-	case n == 0 || ln.asking || ln.held != nil:
+	case n == 0 || ln.asking != nil || ln.held != nil:
 		return 0
 	default:
 		return 1

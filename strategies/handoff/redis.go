@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -61,7 +62,6 @@ func (n *node) run(ctx context.Context, s *script, on *names, args ...any) (repl
 // free releases a lock for which nobody waits, and says whether it did: somebody may wait, or the lock may not be the
 // caller's. It finds out whether the server has a command for that: Valkey 9 and Redis 8.4 do.
 func (n *node) free(ctx context.Context, on *names, id *string) (freed bool, err error) {
-	began := time.Now()
 	for way := n.way.Load(); ; way++ {
 		var reply any
 		switch way {
@@ -76,14 +76,10 @@ func (n *node) free(ctx context.Context, on *names, id *string) (freed bool, err
 			return reply == any(int64(1)), n.refused(on, err)
 		}
 		n.way.CompareAndSwap(way, way+1)
-		bound, done := patient(ctx, began)
-		defer done()
-		ctx = bound
 	}
 }
 
 func (n *node) freeByScript(ctx context.Context, on *names, id *string) (freed bool, err error) {
-	began := time.Now()
 	if n.cluster == nil {
 		reply, err := n.conn.Run(ctx, &on.lock, id)
 		// What Redis refuses to all may be because of one of them.
@@ -91,8 +87,6 @@ func (n *node) freeByScript(ctx context.Context, on *names, id *string) (freed b
 			return reply == any(int64(1)), n.refused(on, err)
 		}
 	}
-	ctx, done := patient(ctx, began)
-	defer done()
 	reply, err := n.eval(ctx, freeScript, on, []any{"evalsha", &freeScript.hash, 1, &on.lock, id})
 	all, _ := reply.([]any)
 	return len(all) == 1 && all[0] == any(int64(1)), err
@@ -100,10 +94,7 @@ func (n *node) freeByScript(ctx context.Context, on *names, id *string) (freed b
 
 // eval runs a script by EVALSHA, from its source if Redis does not know it.
 func (n *node) eval(ctx context.Context, s *script, on *names, evalsha []any) (reply any, err error) {
-	began := time.Now()
 	if reply, err = n.do(ctx, evalsha...); err != nil && says(err, "NOSCRIPT") {
-		ctx, done := patient(ctx, began)
-		defer done()
 		reply, err = n.do(ctx, slices.Concat([]any{"eval", &s.source}, evalsha[2:])...)
 	}
 	return reply, n.refused(on, err)
@@ -119,8 +110,11 @@ func (n *node) do(ctx context.Context, words ...any) (reply any, err error) {
 }
 
 // passes says whether to try again after err: Redis has said that it ran nothing, and may run it soon, or on another
-// node.
+// node. Or there was no connection yet.
 func (n *node) passes(err error) bool {
+	if network, is := errors.AsType[*net.OpError](err); is && network.Op == "dial" {
+		return true
+	}
 	if n.cluster == nil && says(err, "MOVED", "ASK") { // no other try goes elsewhere
 		return false
 	}
@@ -249,8 +243,7 @@ func (r *retry) wait(ctx context.Context) bool {
 // persist tries again what ended without an answer, and what Redis may run soon, for patience, and until ctx ends or
 // the Locker is closed. doubtful means that Redis may have carried out a try that it did not answer.
 func (l *Locker) persist(ctx context.Context, try func(context.Context) error) (doubtful bool, err error) {
-	// The pipeline ends the first command, which seldom fails: a context of its own would cost as much as the rest. A
-	// try that sends another one bounds that by the same time.
+	// No deadline bounds the first try: Redis may be slow, and the pipeline ends a command when Redis answers none.
 	began := time.Now()
 	if err = try(ctx); err == nil {
 		return false, nil

@@ -232,6 +232,7 @@ func (s *scripts) put(pipe redis.Pipeliner, q question) (read func() (answer, er
 	case release:
 		args = append(args, idOf(c.id), int(c.token), entryOf(c.entry))
 	case leave:
+		args = append(args, 64)
 		for _, id := range [...]ident{c.id, c.more[0], c.more[1]} {
 			if id != 0 && c.alone {
 				args = append(args, idOf(id))
