@@ -24,6 +24,7 @@ type Lease struct {
 	over   bool               // lost, or Release was called
 	isLost bool               // before Release was called
 	stop   context.CancelFunc // ends its goroutine; nil without one
+	end    *time.Timer        // at ValidUntil, for its goroutine; nil without one
 	told   context.Context    // ends when it is lost; nil until it is asked for
 	tell   context.CancelFunc // ends told
 }
@@ -78,11 +79,22 @@ func (l *Lease) Extend(ctx context.Context, ttl time.Duration) error {
 	if err := validTTL(ttl); err != nil {
 		return fmt.Errorf("extend %q: %w", l.key, err)
 	}
+	l.endsWithin(ttl)
 	err := e.Extend(ctx, ttl)
 	if errors.Is(err, ErrNotHeld) {
 		l.lose()
 	}
 	return err
+}
+
+// endsWithin has the lease's goroutine look after ttl, if there is one: an extension that is under way may have moved
+// the end there.
+func (l *Lease) endsWithin(ttl time.Duration) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.end != nil && ttl < l.left() {
+		l.end.Reset(ttl)
+	}
 }
 
 // Release gives the lock up. It returns ErrNotHeld if it had been lost before. After any

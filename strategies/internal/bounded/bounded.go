@@ -46,12 +46,10 @@ func Get[T any](ctx context.Context, c *Calls, send func() (T, error)) (got T, e
 		err error
 	}
 	over := make(chan result, 1)
-	c.begin()
-	go func() {
-		defer c.end()
+	c.Go(func() {
 		got, err := send()
 		over <- result{got, err}
-	}()
+	})
 	select {
 	case r := <-over:
 		return r.got, r.err
@@ -65,10 +63,15 @@ func Get[T any](ctx context.Context, c *Calls, send func() (T, error)) (got T, e
 	}
 }
 
-func (c *Calls) begin() {
+// Go runs a call that has no caller.
+func (c *Calls) Go(call func()) {
 	c.mu.Lock()
-	defer c.mu.Unlock()
 	c.running++
+	c.mu.Unlock()
+	go func() {
+		defer c.end()
+		call()
+	}()
 }
 
 func (c *Calls) end() {
