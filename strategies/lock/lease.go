@@ -21,6 +21,8 @@ type Lease struct {
 	since    time.Time // only with hooks
 
 	mu     sync.Mutex
+	intact bool               // it was valid when Release was first called
+	failed bool               // the last Release has failed; what it sent may have freed the lock
 	over   bool               // lost, or Release was called
 	isLost bool               // before Release was called
 	stop   context.CancelFunc // ends its goroutine; nil without one
@@ -97,13 +99,27 @@ func (l *Lease) endsWithin(ttl time.Duration) {
 	}
 }
 
-// Release gives the lock up. It returns ErrNotHeld if it had been lost before. After any
-// other error it may be called again; otherwise the lock frees after its TTL. Give it a
-// context that has not ended, such as context.WithoutCancel(ctx).
+// Release gives the lock up. It returns ErrNotHeld if it had been lost before. After any other error the lock repeats
+// the release in the background, until Redis answers, until the lock has run out there, or until the Locker's Close.
+// Release may also be called again: if the lock is free by then, that is no loss. Give it a context that has not
+// ended, such as context.WithoutCancel(ctx).
 func (l *Lease) Release(ctx context.Context) error {
 	l.finish(false)
-	err := l.inner.Release(ctx)
+	err := l.released(l.inner.Release(ctx))
 	l.hooks.released(ctx, l, err)
+	return err
+}
+
+// released returns the error of Release for that of the lock's own. ErrNotHeld after a failed release tells nothing:
+// what that has sent, or its repetition in the background, may have freed the lock.
+func (l *Lease) released(err error) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	failed := l.failed
+	notHeld := errors.Is(err, ErrNotHeld)
+	if l.failed = err != nil && !notHeld; notHeld && failed && l.intact {
+		return nil
+	}
 	return err
 }
 
@@ -137,7 +153,7 @@ func (l *Lease) finish(lost bool) (first bool) {
 	if l.over {
 		return false
 	}
-	l.over, l.isLost = true, lost
+	l.over, l.isLost, l.intact = true, lost, !lost && l.left() > 0
 	if l.stop != nil {
 		l.stop()
 	}

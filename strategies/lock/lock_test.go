@@ -201,7 +201,7 @@ func TestHooks(t *testing.T) {
 }
 
 // Without hooks a Locker allocates a Lease for each acquisition, beside what the lock
-// itself does, and nothing else: no clock is read, no goroutine runs.
+// itself does, and nothing else: no goroutine runs.
 func TestUnsetHooksCostNothing(t *testing.T) {
 	locker, b := open(t, lock.TTL(time.Minute))
 	direct := testing.AllocsPerRun(100, func() {
