@@ -10,6 +10,7 @@ import (
 	_ "embed"
 	"errors"
 	"fmt"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -17,7 +18,9 @@ import (
 
 	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/strategies/goredis"
+	"github.com/lockbench/lockbench/strategies/internal/bounded"
 	"github.com/lockbench/lockbench/strategies/internal/indeterminate"
+	"github.com/lockbench/lockbench/strategies/internal/pending"
 	"github.com/lockbench/lockbench/strategies/internal/redisson"
 	"github.com/lockbench/lockbench/strategies/internal/token"
 	"github.com/lockbench/lockbench/strategies/internal/validity"
@@ -117,6 +120,7 @@ type Locker struct {
 	blocking *connections
 	owners   *token.Names
 	closed   atomic.Bool
+	releases pending.Releases
 }
 
 // Open returns a Locker on the first node, which must not be a cluster. It does not
@@ -126,10 +130,9 @@ func Open(config goredis.Config, options Options) (*Locker, error) {
 	if err := errors.Join(err, options.Validate()); err != nil {
 		return nil, err
 	}
-	return &Locker{
-		config: config, options: options, client: node.Client, blocking: newConnections(node),
-		owners: token.NewNames(),
-	}, nil
+	l := &Locker{config: config, options: options, client: node.Client, owners: token.NewNames()}
+	l.blocking = newConnections(node, &l.releases.Calls)
+	return l, nil
 }
 
 // Prepare loads the scripts and opens a blocking connection for each expected
@@ -165,41 +168,59 @@ func (l *Locker) TryAcquire(ctx context.Context, key string) (strategies.Lease, 
 	return held, nil
 }
 
-// Close closes the blocking connections. Leases can still be released.
+// Close closes the blocking connections. Leases can still be released. It waits two seconds at most for releases that
+// Redis has not answered.
 func (l *Locker) Close() error {
 	l.closed.Store(true)
-	return l.blocking.close()
+	err := l.blocking.close()
+	l.releases.Close()
+	return err
 }
 
 // lease is a lock that tells its waiters of its end.
 type lease struct {
 	token.Lease
-	keys   []string // the lock, its waiters and their signal
-	locker *Locker
+	keys    []string // the lock, its waiters and their signal
+	locker  *Locker
+	once    sync.Once
+	release pending.Release
 }
 
-// Release frees the lock if it is still the caller's, and tells the waiters.
+// Release frees the lock if it is still the caller's, and tells the waiters. After an error other than ErrNotHeld it is
+// repeated in the background.
 func (held *lease) Release(ctx context.Context) error {
-	freed, err := held.run(ctx, releaseScript, "").Bool()
-	if err != nil {
+	held.once.Do(func() {
+		held.release.TTL = held.locker.config.TTL
+		held.release.Send = func(ctx context.Context) error {
+			freed, err := held.run(ctx, held.Token, releaseScript, "").Bool()
+			if err == nil && !freed {
+				return strategies.ErrNotHeld
+			}
+			return err
+		}
+	})
+	err := held.locker.releases.Release(ctx, &held.release)
+	if err != nil && !errors.Is(err, strategies.ErrNotHeld) {
 		return fmt.Errorf("release %q: %w", held.Name, indeterminate.Because(ctx, err))
 	}
-	if !freed {
-		return strategies.ErrNotHeld
-	}
-	return nil
+	return err
 }
 
-// abandon removes every trace of a caller that gives up. If that fails, all traces expire.
-func (held *lease) abandon(ctx context.Context) {
-	settle, done := indeterminate.Settle(ctx)
-	defer done()
-	_ = held.run(settle, abandonScript, "").Err()
+// abandon removes every trace of a caller that gives up, at once or in the background. asked is that of pending.Release.
+// The caller gets another token, because the next attempt may come before that.
+func (held *lease) abandon(ctx context.Context, asked <-chan struct{}) {
+	name := held.Token
+	held.Token = held.locker.owners.Next()
+	held.locker.releases.GiveBack(ctx, &pending.Release{
+		Send:  func(ctx context.Context) error { return held.run(ctx, name, abandonScript, "").Err() },
+		Asked: asked,
+		TTL:   3 * held.locker.config.TTL, // as for that of the waiters
+	})
 }
 
 // run runs a script; mode is for that of an acquire.
-func (held *lease) run(ctx context.Context, script *redis.Script, mode string) *redis.Cmd {
-	return script.Run(ctx, held.Client, held.keys, held.Token, held.locker.config.TTL.Milliseconds(), mode,
+func (held *lease) run(ctx context.Context, name string, script *redis.Script, mode string) *redis.Cmd {
+	return script.Run(ctx, held.Client, held.keys, name, held.locker.config.TTL.Milliseconds(), mode,
 		held.locker.options.Signal)
 }
 
@@ -219,7 +240,10 @@ func (l *Locker) begin(ctx context.Context, key, mode string) (held *lease, take
 	if l.options.OneKey {
 		keys[2] = name
 	}
-	held = &lease{Lease: token.Lease{Client: l.client, Name: name, Token: l.owners.Next()}, keys: keys, locker: l}
+	held = &lease{
+		Lease: token.Lease{Client: l.client, Releases: &l.releases, Name: name, Token: l.owners.Next()},
+		keys:  keys, locker: l,
+	}
 	taken, left, err = l.try(ctx, held, mode)
 	return held, taken, left, err
 }
@@ -238,21 +262,21 @@ func (l *Locker) wait(ctx context.Context, held *lease, left time.Duration) erro
 		if c == nil {
 			var err error
 			if c, err = l.blocking.take(ctx); err != nil {
-				held.abandon(ctx)
+				held.abandon(ctx, nil)
 				return fmt.Errorf("wait for %q: %w", held.Name, indeterminate.Because(ctx, err))
 			}
 		}
-		err := c.block(ctx, l.client, &l.blocking.calls, held.keys[2], left)
+		err := c.block(ctx, l.client, l.blocking.calls, held.keys[2], left)
 		if err != nil {
 			l.blocking.drop(c)
 			c = nil
 		}
 		if ended := ctx.Err(); ended != nil {
-			held.abandon(ctx)
+			held.abandon(ctx, nil)
 			return fmt.Errorf("wait for %q: %w", held.Name, ended)
 		}
 		if _, refused := errors.AsType[redis.Error](err); refused {
-			held.abandon(ctx)
+			held.abandon(ctx, nil)
 			return fmt.Errorf("wait for %q: %w", held.Name, err)
 		}
 		// A signal, the end of the PTTL and a broken connection mean the same here: look
@@ -273,10 +297,13 @@ func (l *Locker) try(ctx context.Context, held *lease, mode string) (taken bool,
 ) {
 	l.config.Probe.Attempt()
 	held.Until.Set(time.Now().Add(l.config.TTL))
-	ms, err := held.run(ctx, acquireScript, mode).Int64()
+	name := held.Token
+	ms, err := bounded.Get(ctx, &l.releases.Calls, func() (int64, error) {
+		return held.run(ctx, name, acquireScript, mode).Int64()
+	})
 	switch {
 	case errors.Is(err, redis.Nil) && !time.Now().Before(held.ValidUntil()): // the answer came too late
-		held.abandon(ctx)
+		held.abandon(ctx, nil)
 		if mode == "try" {
 			return false, 0, fmt.Errorf("acquire %q: %w", held.Name, validity.ErrLate)
 		}
@@ -289,8 +316,8 @@ func (l *Locker) try(ctx context.Context, held *lease, mode string) (taken bool,
 		// In the last millisecond ms is 0, and BLPOP takes 0 for ever.
 		return false, time.Duration(max(ms, 1)) * time.Millisecond, nil
 	}
-	if indeterminate.MayHaveRun(err) || mode == "again" {
-		held.abandon(ctx)
+	if asked := pending.Asked(err); asked != nil || mode == "again" {
+		held.abandon(ctx, asked)
 	}
 	return false, 0, fmt.Errorf("acquire %q: %w", held.Name, indeterminate.Because(ctx, err))
 }

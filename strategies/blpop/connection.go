@@ -66,19 +66,12 @@ func (c *connection) pop(ctx context.Context, list string, limit time.Duration) 
 // interrupt ends the running BLPOP: by CLIENT UNBLOCK, so that a signal popped at this very
 // moment still arrives, else by closing the connection.
 func (c *connection) interrupt(commands goredis.Client, calls *bounded.Calls, over <-chan struct{}) {
-	ctx, cancel := context.WithTimeout(context.Background(), grace)
+	ctx, cancel := context.WithTimeout(context.Background(), lag)
 	defer cancel()
 	unblock := func() (unblocked int64, err error) {
-		reply := make(chan int64, 1)
-		err = calls.Do(ctx, func() error {
-			n, err := commands.ClientUnblock(ctx, c.id.Load()).Result()
-			reply <- n
-			return err
+		return bounded.Get(ctx, calls, func() (int64, error) {
+			return commands.ClientUnblock(ctx, c.id.Load()).Result()
 		})
-		if err == nil {
-			unblocked = <-reply
-		}
-		return unblocked, err
 	}
 	ticker := time.NewTicker(time.Millisecond)
 	defer ticker.Stop()

@@ -42,7 +42,7 @@ const (
 // and their waiters look and dial anew.
 type connections struct {
 	node  goredis.Node
-	calls bounded.Calls
+	calls *bounded.Calls // the Locker's
 	tasks background.Group
 	ctx   context.Context
 	stop  context.CancelFunc
@@ -61,11 +61,11 @@ type connections struct {
 	echo    string        // the list of echoes; "" before the first waiter
 }
 
-func newConnections(node goredis.Node) *connections {
+func newConnections(node goredis.Node, calls *bounded.Calls) *connections {
 	ctx, stop := context.WithCancel(context.Background())
 	return &connections{
-		node: node, ctx: ctx, stop: stop, scouting: make(chan struct{}, 1), used: map[*connection]struct{}{},
-		busy: make(chan struct{}, 1),
+		node: node, calls: calls, ctx: ctx, stop: stop, scouting: make(chan struct{}, 1),
+		used: map[*connection]struct{}{}, busy: make(chan struct{}, 1),
 	}
 }
 
@@ -230,7 +230,6 @@ func (p *connections) close() error {
 	}
 	p.mu.Unlock()
 	p.tasks.Close()
-	p.calls.Close()
 	return errors.Join(problems...)
 }
 

@@ -1,9 +1,11 @@
 package handoff_test
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -163,4 +165,36 @@ func TestCostOfPasses(t *testing.T) {
 	if want := map[string]int{"evalsha": 2, "rpush": 1, "lpop": 1, "set": 1, "spublish": 1}; !maps.Equal(last, want) {
 		t.Errorf("to give up and queue again cost %v, want %v and what confirms it", last, want)
 	}
+}
+
+// A process that waits for many locks looks at a hundred of them a second, not at each.
+func TestCostOfWaitingForManyLocks(t *testing.T) {
+	t.Parallel()
+	const keys, window = 1000, 3 * time.Second
+	server := redistest.Start(t)
+	look, p := lookAt(t, server), trial.Start(t, server, "handoff", time.Hour)
+	ctx, cancel := context.WithCancel(t.Context())
+	var all sync.WaitGroup
+	name := func(n int) string { return fmt.Sprint("key-", n) }
+	for n := range keys {
+		look.Set(t.Context(), "trial:"+name(n), "another's", time.Hour)
+	}
+	for n := range keys {
+		all.Go(func() {
+			if _, err := p.Ask(ctx, name(n)); err == nil {
+				t.Errorf("the lock on %s was granted", name(n))
+			}
+		})
+	}
+	poll.Until(t, "all are queued", func() bool {
+		_, queued := handoff.Waiting(locker(p), name(keys-1), time.Hour)
+		return queued && look.DBSize(t.Context()).Val() == 2*keys
+	})
+	time.Sleep(time.Second) // the first look at each comes soon
+	calls := locktest.Calls(t, look, func() { time.Sleep(window) })
+	if n := calls["evalsha"]; n > int(window.Seconds())*150 {
+		t.Errorf("waiters of %d locks had %d scripts run in %v", keys, n, window)
+	}
+	cancel()
+	all.Wait()
 }

@@ -141,7 +141,7 @@ func (t *Lease) Release(ctx context.Context) error {
 			}
 		}
 	}
-	alone := g.quiet && len(ln.places) == 0 && l.redis.served.Load()
+	alone := g.quiet && len(ln.places) == 0 && l.redis.serves()
 	l.mu.Unlock()
 	if err := l.release(ctx, t, p, alone); err != nil {
 		return fmt.Errorf("release %q: %w", ln.key, indeterminate.Because(ctx, err))

@@ -44,9 +44,11 @@ type node struct {
 	client  goredis.Client
 	cluster goredis.Client // nil without a cluster
 	ids     *ids
-	served  atomic.Bool  // it has run a script, which a client of one node of a cluster cannot: see refused
-	way     atomic.Int32 // how free deletes a key: by DELIFEQ, by DELEX, or by a script
-	demoted func()       // called when the server says that it is no primary any more
+	demoted func() // called when the server says that it is no primary any more
+
+	served  atomic.Int32 // whether it has run a script, which a client of one node of a cluster cannot: see serves
+	way     atomic.Int32 // how free deletes a key
+	finding atomic.Bool  // a release finds out the way
 }
 
 // run runs a script that may give the lock to the next.
@@ -54,28 +56,61 @@ func (n *node) run(ctx context.Context, s *script, on *names, args ...any) (repl
 	words := make([]any, 0, 16)
 	words = append(words, "evalsha", &s.hash, 2, &on.lock, &on.queue, &on.base, &n.ids.process)
 	if reply, err = n.eval(ctx, s, on, append(words, args...)); err == nil {
-		n.served.Store(true)
+		n.served.Store(hasServed)
+	} else {
+		n.served.CompareAndSwap(serving, 0)
 	}
 	return reply, err
 }
 
+const (
+	serving   = 1 // a first script is under way
+	hasServed = 2
+)
+
+// serves says whether the node runs scripts, as far as is known. It is false for one caller at a time, which must run
+// one. Others need not: thousands of first releases would each have one.
+func (n *node) serves() bool { return !n.served.CompareAndSwap(0, serving) }
+
+// The ways of free.
+const (
+	byDelIfEq = 1 + iota // Valkey 9
+	byDelEx              // Redis 8.4
+	byScript
+)
+
 // free releases a lock for which nobody waits, and says whether it did: somebody may wait, or the lock may not be the
-// caller's. It finds out whether the server has a command for that: Valkey 9 and Redis 8.4 do.
+// caller's. The first release finds out whether the server has a command for that; others use the script until then.
 func (n *node) free(ctx context.Context, on *names, id *string) (freed bool, err error) {
-	for way := n.way.Load(); ; way++ {
+	way := n.way.Load()
+	find := way == 0 && n.finding.CompareAndSwap(false, true)
+	switch {
+	case find:
+		defer n.finding.Store(false)
+		way = byDelIfEq
+	case way == 0:
+		way = byScript
+	}
+	for ; ; way++ {
 		var reply any
 		switch way {
-		case 0:
+		case byDelIfEq:
 			reply, err = n.do(ctx, "delifeq", &on.lock, id)
-		case 1:
+		case byDelEx:
 			reply, err = n.do(ctx, "delex", &on.lock, "ifeq", id)
 		default:
+			if find {
+				n.way.Store(byScript)
+			}
 			return n.freeByScript(ctx, on, id)
 		}
 		if !says(err, "unknown command", "NOPERM") {
+			if find && err == nil {
+				n.way.Store(way)
+			}
 			return reply == any(int64(1)), n.refused(on, err)
 		}
-		n.way.CompareAndSwap(way, way+1)
+		n.way.CompareAndSwap(way, way+1) // after a failover to an older server
 	}
 }
 

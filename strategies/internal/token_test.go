@@ -10,13 +10,15 @@ import (
 	"github.com/lockbench/lockbench/internal/testkit/redistest"
 	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/strategies/goredis"
+	"github.com/lockbench/lockbench/strategies/internal/pending"
 	"github.com/lockbench/lockbench/strategies/internal/token"
 )
 
 // take sets a lock as its strategies do.
 func take(t *testing.T, client goredis.Client, owner string, ttl time.Duration) *token.Lease {
 	t.Helper()
-	held := &token.Lease{Client: client, Name: "key", Token: owner}
+	held := &token.Lease{Client: client, Releases: new(pending.Releases), Name: "key", Token: owner}
+	t.Cleanup(held.Releases.Close)
 	held.Until.Set(time.Now().Add(ttl))
 	if ok, err := client.SetNX(t.Context(), held.Name, held.Token, ttl).Result(); err != nil || !ok {
 		t.Fatalf("take the lock: %v, %v", ok, err)
@@ -27,7 +29,7 @@ func take(t *testing.T, client goredis.Client, owner string, ttl time.Duration) 
 func TestOnlyItsTokenFreesAndExtends(t *testing.T) {
 	client := redistest.Start(t).Node(t).Client
 	mine := take(t, client, "mine", time.Minute)
-	other := &token.Lease{Client: client, Name: mine.Name, Token: "min"}
+	other := &token.Lease{Client: client, Releases: mine.Releases, Name: mine.Name, Token: "min"}
 	for what, do := range map[string]func() error{
 		"release": func() error { return other.Release(t.Context()) },
 		"extend":  func() error { return other.Extend(t.Context(), time.Hour) },
@@ -36,7 +38,7 @@ func TestOnlyItsTokenFreesAndExtends(t *testing.T) {
 			t.Errorf("a stranger's %s returned %v, want ErrNotHeld", what, err)
 		}
 	}
-	other.GiveBack(t.Context())
+	other.GiveBack(t.Context(), nil)
 	if got := client.Get(t.Context(), "key").Val(); got != "mine" {
 		t.Errorf("after a stranger's calls the lock is %q", got)
 	}

@@ -2,6 +2,7 @@ package lock_test
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -27,7 +28,19 @@ type backend struct {
 	shortest time.Duration
 	// extending, if not nil, is called before each Extend is answered.
 	extending func()
-	closed    bool
+	// refusing, if not nil, is called by each Extend and Release, for its error.
+	refusing func() error
+	closed   bool
+}
+
+var errBusy = errors.New("BUSY")
+
+// refused returns the error of a call that Redis refuses.
+func (b *backend) refused() error {
+	if b.refusing == nil {
+		return nil
+	}
+	return b.refusing()
 }
 
 // lease is guarded by its backend's mutex.
@@ -85,6 +98,9 @@ func (l *lease) ValidUntil() time.Time {
 func (l *lease) FencingToken() int64 { return l.token }
 
 func (l *lease) Release(context.Context) error {
+	if err := l.b.refused(); err != nil {
+		return err
+	}
 	l.b.mu.Lock()
 	defer l.b.mu.Unlock()
 	if !l.b.held(l) {
@@ -100,7 +116,7 @@ func (l *lease) Extend(ctx context.Context, ttl time.Duration) error {
 	if l.b.extending != nil {
 		l.b.extending()
 	}
-	if err := ctx.Err(); err != nil {
+	if err := errors.Join(ctx.Err(), l.b.refused()); err != nil {
 		return err
 	}
 	l.b.mu.Lock()

@@ -21,9 +21,12 @@ type Lease struct {
 	since    time.Time // only with hooks
 
 	mu     sync.Mutex
+	intact bool               // it was valid when Release was first called
+	failed bool               // the last Release has failed; what it sent may have freed the lock
 	over   bool               // lost, or Release was called
 	isLost bool               // before Release was called
 	stop   context.CancelFunc // ends its goroutine; nil without one
+	end    *time.Timer        // at ValidUntil, for its goroutine; nil without one
 	told   context.Context    // ends when it is lost; nil until it is asked for
 	tell   context.CancelFunc // ends told
 }
@@ -78,6 +81,7 @@ func (l *Lease) Extend(ctx context.Context, ttl time.Duration) error {
 	if err := validTTL(ttl); err != nil {
 		return fmt.Errorf("extend %q: %w", l.key, err)
 	}
+	l.endsWithin(ttl)
 	err := e.Extend(ctx, ttl)
 	if errors.Is(err, ErrNotHeld) {
 		l.lose()
@@ -85,13 +89,37 @@ func (l *Lease) Extend(ctx context.Context, ttl time.Duration) error {
 	return err
 }
 
-// Release gives the lock up. It returns ErrNotHeld if it had been lost before. After any
-// other error it may be called again; otherwise the lock frees after its TTL. Give it a
-// context that has not ended, such as context.WithoutCancel(ctx).
+// endsWithin has the lease's goroutine look after ttl, if there is one: an extension that is under way may have moved
+// the end there.
+func (l *Lease) endsWithin(ttl time.Duration) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.end != nil && ttl < l.left() {
+		l.end.Reset(ttl)
+	}
+}
+
+// Release gives the lock up. It returns ErrNotHeld if it had been lost before. After any other error the lock repeats
+// the release in the background, until Redis answers, until the lock has run out there, or until the Locker's Close.
+// Release may also be called again: if the lock is free by then, that is no loss. Give it a context that has not
+// ended, such as context.WithoutCancel(ctx).
 func (l *Lease) Release(ctx context.Context) error {
 	l.finish(false)
-	err := l.inner.Release(ctx)
+	err := l.released(l.inner.Release(ctx))
 	l.hooks.released(ctx, l, err)
+	return err
+}
+
+// released returns the error of Release for that of the lock's own. ErrNotHeld after a failed release tells nothing:
+// what that has sent, or its repetition in the background, may have freed the lock.
+func (l *Lease) released(err error) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	failed := l.failed
+	notHeld := errors.Is(err, ErrNotHeld)
+	if l.failed = err != nil && !notHeld; notHeld && failed && l.intact {
+		return nil
+	}
 	return err
 }
 
@@ -125,7 +153,7 @@ func (l *Lease) finish(lost bool) (first bool) {
 	if l.over {
 		return false
 	}
-	l.over, l.isLost = true, lost
+	l.over, l.isLost, l.intact = true, lost, !lost && l.left() > 0
 	if l.stop != nil {
 		l.stop()
 	}

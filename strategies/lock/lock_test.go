@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -162,107 +161,6 @@ func TestWithLockReleases(t *testing.T) {
 	})
 }
 
-// A watchdog whose Redis fails tries again, and the lease is lost at its end, not before.
-func TestWatchdogFails(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var losses atomic.Int64
-		locker, b := open(t, lock.TTL(30*time.Second), lock.Watchdog(),
-			lock.With(lock.Hooks{Lost: func(*lock.Lease) { losses.Add(1) }}))
-		b.extending = func() { time.Sleep(time.Minute) } // longer than the watchdog waits
-		held := acquire(t, locker)
-		time.Sleep(29 * time.Second)
-		if lost(held) {
-			t.Error("it is lost before its end")
-		}
-		<-held.Lost()
-		if !time.Now().After(held.ValidUntil()) && !time.Now().Equal(held.ValidUntil()) {
-			t.Error("it is lost before its end")
-		}
-		time.Sleep(time.Hour)
-		if n := losses.Load(); n != 1 {
-			t.Errorf("its loss was told %d times", n)
-		}
-	})
-}
-
-// A watchdog renews in time also a lease that each renewal prolongs by less than its TTL.
-func TestWatchdogOfABoundedLease(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		locker, b := open(t, lock.TTL(3*time.Second), lock.Watchdog())
-		b.shortest = 200 * time.Millisecond
-		lease := acquire(t, locker)
-		defer func() { _ = lease.Release(context.Background()) }()
-		for range 500 {
-			time.Sleep(10 * time.Millisecond)
-			synctest.Wait()
-			if left := time.Until(lease.ValidUntil()); left <= 0 {
-				t.Fatalf("it ran out %v ago", -left)
-			}
-		}
-		if n := b.extended.Load(); n > 100 {
-			t.Errorf("it was renewed %d times in 5s", n)
-		}
-	})
-}
-
-// A renewal that is under way while the lease is released, and is then told that nobody
-// has it, is no loss.
-func TestRenewalMeetsRelease(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		locker, b := open(t, lock.TTL(30*time.Second), lock.Watchdog(), lock.With(lock.Hooks{
-			Lost: func(*lock.Lease) { t.Error("a loss is told") },
-		}))
-		entered, leave := make(chan struct{}), make(chan struct{})
-		b.extending = sync.OnceFunc(func() { close(entered); <-leave })
-		held := acquire(t, locker)
-		<-entered
-		if err := held.Release(t.Context()); err != nil {
-			t.Errorf("release: %v", err)
-		}
-		close(leave)
-		synctest.Wait()
-		if lost(held) {
-			t.Error("it is lost")
-		}
-		if err := locker.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-}
-
-// The watchdog renews after each third of the TTL, and stops with the release. Close ends watchdogs, and tells their
-// holders, also those who ask later.
-func TestWatchdog(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		locker, b := open(t, lock.TTL(time.Minute))
-		watched := func() *lock.FencedLease {
-			t.Helper()
-			return acquire(t, locker, lock.TTL(30*time.Second), lock.Watchdog())
-		}
-		renewed := func(held *lock.FencedLease, in time.Duration, want int64, isLost bool) {
-			t.Helper()
-			time.Sleep(in)
-			if n := b.extended.Load(); n != want || lost(held) != isLost {
-				t.Errorf("%v later it was renewed %d times, want %d; lost: %v", in, n, want, lost(held))
-			}
-		}
-		held := watched()
-		renewed(held, 10*time.Minute+time.Second, 60, false)
-		if err := held.Release(t.Context()); err != nil {
-			t.Error(err)
-		}
-		renewed(held, time.Hour, 60, false)
-		held = watched()
-		renewed(held, 25*time.Second, 62, false)
-		if err := locker.Close(); err != nil {
-			t.Error(err)
-		}
-		renewed(held, 0, 62, true)
-		time.Sleep(time.Minute)
-		renewed(watched(), 0, 62, true) // nobody looks after it
-	})
-}
-
 // Hooks are told in order, with how long it took.
 func TestHooks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -303,7 +201,7 @@ func TestHooks(t *testing.T) {
 }
 
 // Without hooks a Locker allocates a Lease for each acquisition, beside what the lock
-// itself does, and nothing else: no clock is read, no goroutine runs.
+// itself does, and nothing else: no goroutine runs.
 func TestUnsetHooksCostNothing(t *testing.T) {
 	locker, b := open(t, lock.TTL(time.Minute))
 	direct := testing.AllocsPerRun(100, func() {

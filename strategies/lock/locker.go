@@ -11,6 +11,7 @@ import (
 	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/strategies/goredis"
 	"github.com/lockbench/lockbench/strategies/internal/background"
+	"github.com/lockbench/lockbench/strategies/internal/bounded"
 )
 
 // The errors that all locks return, wrapped in what was being done.
@@ -44,6 +45,7 @@ type Locker struct {
 	ctx      context.Context // for the goroutines that watch leases
 	stop     context.CancelFunc
 	watchers background.Group
+	renewals bounded.Calls // of the watchdogs
 }
 
 // Open makes a Locker of a lock on these nodes; most locks have one. open opens the lock,
@@ -139,11 +141,14 @@ func (l *Locker) ask(ctx context.Context, key string, s settings, try bool) (str
 }
 
 // Close ends connections and goroutines that the Locker has opened, watchdogs too, and
-// waits for them. The client stays open. Leases can still be released.
+// waits for them, for a call that Redis does not answer two seconds at most. The client stays open. Leases can still be
+// released.
 func (l *Locker) Close() error {
+	deadline := time.Now().Add(bounded.Patience)
 	l.stop()
 	err := l.backend.Close()
 	l.watchers.Close()
+	l.renewals.CloseBy(deadline)
 	return err
 }
 

@@ -15,52 +15,59 @@ func (l *Lease) watch() {
 		return
 	}
 	ctx, stop := context.WithCancel(l.locker.ctx)
-	l.stop = stop
+	l.stop, l.end = stop, time.NewTimer(l.left())
 	l.locker.watchers.Go(func() { l.run(ctx) })
 }
 
-// run renews the lease where there is a watchdog, and says when it is lost.
+// run reports when the lease is lost, and renews it where there is a watchdog. It does not wait for a renewal, whose
+// answer may come after the lease's end. One renewal at a time is under way.
 func (l *Lease) run(ctx context.Context) {
+	defer l.end.Stop()
 	var lost <-chan struct{}
 	if w, ok := strategies.As[strategies.Watched](l.inner); ok {
 		lost = w.Lost()
 	}
 	next := time.NewTimer(l.rest(nil))
 	defer next.Stop()
-	for {
-		select {
-		case <-ctx.Done(): // over, or the Locker is closed
-			l.lose()
-			return
-		case <-lost:
-			l.lose()
-			return
-		case <-next.C:
-		}
-		var err error
-		if l.watchdog {
-			err = l.renew(ctx)
-		}
-		if until := l.ValidUntil(); !until.IsZero() && !time.Now().Before(until) || errors.Is(err, ErrNotHeld) {
-			l.lose()
-			return
-		}
-		next.Reset(l.rest(err))
+	if !l.watchdog {
+		next.Stop()
 	}
+	renewed := make(chan error, 1)
+	for over := false; !over; {
+		select {
+		case <-ctx.Done(): // released or lost, or the Locker is closed
+			over = true
+		case <-lost:
+			over = true
+		case <-l.end.C:
+		case <-next.C:
+			l.locker.renewals.Go(func() { renewed <- l.renew(ctx) })
+		case err := <-renewed:
+			over = errors.Is(err, ErrNotHeld)
+			next.Reset(l.rest(err))
+		}
+		if left := l.left(); left > 0 {
+			l.end.Reset(left)
+		} else {
+			over = true
+		}
+	}
+	l.lose()
 }
 
-// rest is how long to wait: until the next renewal, after a third of what remains at most, and
-// without a watchdog until the lease's end.
-func (l *Lease) rest(failed error) time.Duration {
-	rest := l.ttl // a lease that does not run out needs no look
+// left is for how long the lease is valid; one that does not run out needs no look before its TTL.
+func (l *Lease) left() time.Duration {
 	if until := l.ValidUntil(); !until.IsZero() {
-		rest = time.Until(until)
+		return time.Until(until)
 	}
-	switch {
-	case l.watchdog && failed != nil:
-		rest = min(rest/3, l.ttl/10)
-	case l.watchdog:
-		rest = min(rest, l.ttl) / 3
+	return l.ttl
+}
+
+// rest is how long to wait until the next renewal: for a third of what remains at most.
+func (l *Lease) rest(failed error) time.Duration {
+	rest := min(l.left(), l.ttl) / 3
+	if failed != nil {
+		rest = min(rest, l.ttl/10)
 	}
 	return max(rest, time.Millisecond)
 }

@@ -6,19 +6,28 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/lockbench/lockbench/strategies"
 )
 
-// releasePatience is how long WithLock tries to give up a lock.
-const releasePatience = 5 * time.Second
+const (
+	// releasePatience is how long WithLock tries to give up a lock.
+	releasePatience = 5 * time.Second
+	// releaseTry is how long one try may take: the next one may use another connection.
+	releaseTry = time.Second
+	// The pause between two tries doubles.
+	firstPause, longestPause = 10 * time.Millisecond, 500 * time.Millisecond
+)
 
 // WithLock acquires the lock as Acquire does, calls do, and releases it, also when do
 // panics. The context that do gets ends when ctx does, and when the lease is lost: its
 // cause (context.Cause) then is ErrNotHeld. A do that must not go on without the lock
 // has to watch it.
 //
-// The error is do's, joined with that of the release: ErrNotHeld says that the lock was lost before
-// do returned, and that do may have run beside another holder.
+// WithLock repeats a release that Redis refuses or does not answer, for five seconds at most. The error is do's, joined
+// with that of the release: ErrNotHeld says that the lock was lost before do returned, and that do may have run while
+// another held the lock.
 func (l *Locker) WithLock(
 	ctx context.Context, key string, do func(ctx context.Context) error, options ...CallOption,
 ) (err error) {
@@ -29,7 +38,7 @@ func (l *Locker) WithLock(
 	defer func() {
 		ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), releasePatience)
 		defer cancel()
-		err = errors.Join(err, lease.Release(ending))
+		err = errors.Join(err, lease.releaseBy(ending))
 	}()
 	inside, end := context.WithCancelCause(context.WithValue(ctx, held{}, lease))
 	defer end(nil)
@@ -37,6 +46,23 @@ func (l *Locker) WithLock(
 		end(fmt.Errorf("the lock on %q is lost: %w", key, ErrNotHeld))
 	})()
 	return do(inside)
+}
+
+// releaseBy calls Release until it succeeds, until another call cannot succeed, or until ctx ends.
+func (l *Lease) releaseBy(ctx context.Context) error {
+	for pause := firstPause; ; pause = min(2*pause, longestPause) {
+		try, cancel := context.WithTimeout(ctx, releaseTry)
+		err := l.Release(try)
+		cancel()
+		if err == nil || errors.Is(err, ErrNotHeld) || errors.Is(err, ErrClosed) || errors.Is(err, redis.ErrClosed) {
+			return err
+		}
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+			return err
+		}
+	}
 }
 
 // held is a context's key.

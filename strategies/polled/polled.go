@@ -17,6 +17,7 @@ import (
 	"github.com/lockbench/lockbench/internal/pause"
 	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/strategies/goredis"
+	"github.com/lockbench/lockbench/strategies/internal/pending"
 	"github.com/lockbench/lockbench/strategies/internal/token"
 	"github.com/lockbench/lockbench/strategies/internal/validity"
 )
@@ -83,6 +84,7 @@ type Locker struct {
 	owners   *token.Names
 	closed   atomic.Bool
 	sleepers pause.Sleepers
+	releases pending.Releases
 }
 
 // open returns a Locker on the first node. It does not talk to Redis yet.
@@ -111,10 +113,12 @@ func (l *Locker) TryAcquire(ctx context.Context, key string) (strategies.Lease, 
 	return l.acquire(ctx, key, l.config.TTL, true)
 }
 
-// Close refuses further calls; leases can still be released.
+// Close refuses further calls; leases can still be released. It waits two seconds at most for releases that Redis has
+// not answered.
 func (l *Locker) Close() error {
 	l.closed.Store(true)
 	l.sleepers.Close()
+	l.releases.Close()
 	return nil
 }
 
@@ -128,13 +132,11 @@ func (l *Locker) acquire(ctx context.Context, key string, ttl time.Duration, onc
 	if err != nil {
 		return nil, fmt.Errorf("set %q: %w", name, err)
 	}
-	held := &token.Lease{Client: l.client, Name: name, Token: l.owners.Next()}
+	held := l.lease(name)
 	l.config.Probe.Attempt()
 	got, err := l.try(ctx, held, ttl)
-	if !once {
-		if err = validity.UnlessLate(err); err == nil && !got {
-			got, err = true, l.wait(ctx, held, ttl)
-		}
+	if !once && !got && validity.UnlessLate(err) == nil {
+		return l.wait(ctx, name, ttl)
 	}
 	switch {
 	case err != nil:
@@ -145,18 +147,24 @@ func (l *Locker) acquire(ctx context.Context, key string, ttl time.Duration, onc
 	return l.granted(held), nil
 }
 
+// lease returns a lease to try for, with a token of its own.
+func (l *Locker) lease(name string) *token.Lease {
+	return &token.Lease{Client: l.client, Releases: &l.releases, Name: name, Token: l.owners.Next()}
+}
+
 // wait sleeps and tries until the lock is the caller's.
-func (l *Locker) wait(ctx context.Context, held *token.Lease, ttl time.Duration) error {
+func (l *Locker) wait(ctx context.Context, name string, ttl time.Duration) (strategies.Lease, error) {
+	held := l.lease(name)
 	sleep := l.backoff.Sleeps(rand.Int64N)
 	for failed := 1; ; failed++ {
 		if failed == l.tries {
-			return fmt.Errorf("poll %q: %w after %d tries", held.Name, strategies.ErrHeld, failed)
+			return nil, fmt.Errorf("poll %q: %w after %d tries", name, strategies.ErrHeld, failed)
 		}
 		d := sleep()
 		if d > 0 {
 			l.sleepers.Sleep(ctx.Done(), d)
 			if ctx.Err() != nil {
-				return fmt.Errorf("poll %q: %w", held.Name, strategies.WaitEnded(ctx))
+				return nil, fmt.Errorf("poll %q: %w", name, strategies.WaitEnded(ctx))
 			}
 		}
 		l.config.Probe.Attempt()
@@ -164,8 +172,13 @@ func (l *Locker) wait(ctx context.Context, held *token.Lease, ttl time.Duration)
 		if d > 0 {
 			l.config.Probe.Wake(got && err == nil)
 		}
-		if err = validity.UnlessLate(err); err != nil || got {
-			return err
+		switch late := errors.Is(err, validity.ErrLate); {
+		case late: // the token is given back, maybe later than the next attempt
+			held = l.lease(name)
+		case err != nil:
+			return nil, err
+		case got:
+			return l.granted(held), nil
 		}
 	}
 }

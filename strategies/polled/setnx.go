@@ -4,13 +4,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
 	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/strategies/goredis"
+	"github.com/lockbench/lockbench/strategies/internal/bounded"
 	"github.com/lockbench/lockbench/strategies/internal/indeterminate"
+	"github.com/lockbench/lockbench/strategies/internal/pending"
 	"github.com/lockbench/lockbench/strategies/internal/token"
 )
 
@@ -34,7 +37,7 @@ func openSetNX(config goredis.Config, o SetNXOptions) (*Locker, error) {
 		try: func(ctx context.Context, held *token.Lease, _ time.Duration) (bool, error) {
 			return setNX(ctx, held, getThenDel)
 		},
-		granted: func(held *token.Lease) strategies.Lease { return &owned{held, getThenDel} },
+		granted: func(held *token.Lease) strategies.Lease { return &owned{held: held, free: getThenDel} },
 	})
 }
 
@@ -87,21 +90,25 @@ func openSetNXExpire(config goredis.Config, o SetNXExpireOptions) (*Locker, erro
 			}
 			return taken, err
 		},
-		granted: func(held *token.Lease) strategies.Lease { return &timed{owned{held, releases[o.Check]}} },
+		granted: func(held *token.Lease) strategies.Lease {
+			return &timed{owned{held: held, free: releases[o.Check], blind: o.Check == never}}
+		},
 	})
 }
 
 // setNX takes a key that nobody has, without a TTL. If the answer is lost, free gives the key back; if that
-// fails too, the lock is blocked for ever.
+// fails until the Locker is closed, the lock is blocked for ever.
 func setNX(ctx context.Context, held *token.Lease, free func(context.Context, *token.Lease) error) (bool, error) {
-	taken, err := held.Client.Do(ctx, "SETNX", held.Name, held.Token).Bool() // client.SetNX sends a SET
+	taken, err := bounded.Get(ctx, &held.Releases.Calls, func() (bool, error) {
+		return held.Client.Do(ctx, "SETNX", held.Name, held.Token).Bool() // client.SetNX sends a SET
+	})
 	if err == nil {
 		return taken, nil
 	}
-	if indeterminate.MayHaveRun(err) {
-		settle, done := indeterminate.Settle(ctx)
-		defer done()
-		_ = free(settle, held)
+	if asked := pending.Asked(err); asked != nil {
+		held.Releases.GiveBack(ctx, &pending.Release{
+			Send: func(ctx context.Context) error { return free(ctx, held) }, Asked: asked,
+		})
 	}
 	return false, fmt.Errorf("setnx %q: %w", held.Name, indeterminate.Because(ctx, err))
 }
@@ -109,10 +116,12 @@ func setNX(ctx context.Context, held *token.Lease, free func(context.Context, *t
 // expire gives a key its TTL. After an error the lock is not held.
 func expire(ctx context.Context, held *token.Lease, ttl time.Duration) error {
 	held.Until.Set(time.Now().Add(ttl))
-	limited, err := held.Client.PExpire(ctx, held.Name, ttl).Result() // EXPIRE itself knows only seconds
+	limited, err := bounded.Get(ctx, &held.Releases.Calls, func() (bool, error) {
+		return held.Client.PExpire(ctx, held.Name, ttl).Result() // EXPIRE itself knows only seconds
+	})
 	switch {
 	case err != nil:
-		held.GiveBack(ctx) // if that fails too, the lock is blocked for ever
+		held.GiveBack(ctx, nil) // if that fails until the Locker is closed, the lock is blocked for ever
 		return fmt.Errorf("limit %q: %w", held.Name, indeterminate.Because(ctx, err))
 	case !limited:
 		return fmt.Errorf("limit %q: %w: somebody has deleted it", held.Name, strategies.ErrNotHeld)
@@ -122,12 +131,23 @@ func expire(ctx context.Context, held *token.Lease, ttl time.Duration) error {
 
 // owned is a lease that can only be released.
 type owned struct {
-	held *token.Lease
-	free func(context.Context, *token.Lease) error
+	held    *token.Lease
+	free    func(context.Context, *token.Lease) error
+	blind   bool // free deletes the lock, whoever holds it
+	once    sync.Once
+	release pending.Release
 }
 
-// Release gives the lock back, however it checks whose lock it is.
-func (o *owned) Release(ctx context.Context) error { return o.free(ctx, o.held) }
+// Release gives the lock back, however it checks whose lock it is. A release that fails is repeated in the background,
+// unless it would delete the lock of another.
+func (o *owned) Release(ctx context.Context) error {
+	send := func(ctx context.Context) error { return o.free(ctx, o.held) }
+	if o.blind {
+		return o.held.Releases.Calls.Do(ctx, func() error { return send(ctx) })
+	}
+	o.once.Do(func() { o.release.Send = send })
+	return o.held.Releases.Release(ctx, &o.release)
+}
 
 // timed is a lease that runs out.
 type timed struct{ owned }
@@ -136,7 +156,16 @@ type timed struct{ owned }
 func (t *timed) ValidUntil() time.Time { return t.held.ValidUntil() }
 
 // compareAndDel deletes the lock by a script, if it is still the owner's.
-func compareAndDel(ctx context.Context, held *token.Lease) error { return held.Release(ctx) }
+func compareAndDel(ctx context.Context, held *token.Lease) error {
+	freed, err := held.Free(ctx)
+	switch {
+	case err != nil:
+		return fmt.Errorf("release %q: %w", held.Name, indeterminate.Because(ctx, err))
+	case !freed:
+		return strategies.ErrNotHeld
+	}
+	return nil
+}
 
 // getThenDel looks whose lock it is, and then deletes it, whoever holds it by then.
 func getThenDel(ctx context.Context, held *token.Lease) error {

@@ -110,7 +110,7 @@ func (l SpinLocker) TryAcquireFor(ctx context.Context, key string, ttl time.Dura
 	return l.acquire(ctx, key, ttl, true)
 }
 
-// set takes the key if it is free. With wait-replicas it takes the key only if so many
+// set takes the key if it is free, and reports whether it has, also with an error that follows. With wait-replicas it takes the key only if so many
 // replicas have it in time, with wait-anyway also if not.
 func (o SpinOptions) set(ctx context.Context, held *token.Lease, ttl time.Duration) (bool, error) {
 	if o.WaitReplicas == 0 {
@@ -124,17 +124,17 @@ func (o SpinOptions) set(ctx context.Context, held *token.Lease, ttl time.Durati
 		replicas = pipe.Do(ctx, "WAIT", o.WaitReplicas, o.WaitTimeout.Milliseconds())
 		return nil
 	}); err != nil {
-		return false, err
+		return taken.Val(), err
 	}
 	reached, err := replicas.Int()
 	if err != nil {
-		return false, fmt.Errorf("wait for replicas: %w", err)
+		return taken.Val(), fmt.Errorf("wait for replicas: %w", err)
 	}
 	if !taken.Val() || reached >= o.WaitReplicas || o.WaitAnyway {
 		return taken.Val(), nil
 	}
 	if _, err := held.Free(ctx); err != nil {
-		return false, fmt.Errorf("give back, too few replicas having it: %w", err)
+		return true, fmt.Errorf("give back, too few replicas having it: %w", err)
 	}
 	return false, nil
 }

@@ -41,34 +41,47 @@ func Get[T any](ctx context.Context, c *Calls, send func() (T, error)) (got T, e
 	if err := ctx.Err(); err != nil {
 		return got, err
 	}
-	type result struct {
+	var sent struct {
 		got T
 		err error
 	}
-	over := make(chan result, 1)
-	c.begin()
-	go func() {
-		defer c.end()
-		got, err := send()
-		over <- result{got, err}
-	}()
+	over := make(chan struct{})
+	c.Go(func() {
+		defer close(over)
+		sent.got, sent.err = send()
+	})
 	select {
-	case r := <-over:
-		return r.got, r.err
+	case <-over:
+		return sent.got, sent.err
 	case <-ctx.Done():
 	}
 	select { // the answer may have come at the same moment
-	case r := <-over:
-		return r.got, r.err
+	case <-over:
+		return sent.got, sent.err
 	default:
-		return got, Unanswered(context.Cause(ctx))
+		return got, unanswered{because(context.Cause(ctx)), over}
 	}
 }
 
-func (c *Calls) begin() {
+// Over returns a channel that is closed when the call that has ended early with err is over; nil if err is of another
+// kind.
+func Over(err error) <-chan struct{} {
+	var early unanswered
+	if errors.As(err, &early) {
+		return early.over
+	}
+	return nil
+}
+
+// Go runs a call that has no caller.
+func (c *Calls) Go(call func()) {
 	c.mu.Lock()
-	defer c.mu.Unlock()
 	c.running++
+	c.mu.Unlock()
+	go func() {
+		defer c.end()
+		call()
+	}()
 }
 
 func (c *Calls) end() {
@@ -111,14 +124,19 @@ func (c *Calls) CloseBy(deadline time.Time) {
 // finds the reason, but errors.As finds no redis.Error and no *net.OpError in it: a context may have ended with one,
 // and it would say what became of the command. It finds no strategies.ErrHeld either, with which package lock ends a
 // Wait: without an answer it is not known whether another has the lock.
-func Unanswered(reason error) error {
+func Unanswered(reason error) error { return unanswered{because(reason), nil} }
+
+func because(reason error) error {
 	if errors.Is(reason, strategies.ErrHeld) {
 		reason = context.DeadlineExceeded
 	}
-	return unanswered{fmt.Errorf("no answer of Redis: %w", reason)}
+	return fmt.Errorf("no answer of Redis: %w", reason)
 }
 
-type unanswered struct{ error }
+type unanswered struct {
+	error
+	over <-chan struct{} // nil if nothing is known of the call
+}
 
 // MayHaveRun says what package indeterminate asks.
 func (unanswered) MayHaveRun() bool { return true }

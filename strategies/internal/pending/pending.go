@@ -12,6 +12,7 @@ import (
 	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/strategies/internal/background"
 	"github.com/lockbench/lockbench/strategies/internal/bounded"
+	"github.com/lockbench/lockbench/strategies/internal/indeterminate"
 )
 
 const (
@@ -57,6 +58,21 @@ type Releases struct {
 	closing chan struct{}
 	closed  bool
 	tasks   background.Group
+}
+
+// over is of a call that is over.
+var over = func() <-chan struct{} { c := make(chan struct{}); close(c); return c }()
+
+// Asked returns Release.Asked for the error of a call that may have taken the lock: nil if it has not, or if Redis has
+// answered it.
+func Asked(err error) <-chan struct{} {
+	if early := bounded.Over(err); early != nil {
+		return early
+	}
+	if indeterminate.MayHaveRun(err) {
+		return over
+	}
+	return nil
 }
 
 // Release sends p and returns its error, that of ctx if ctx ends first. After an error other than strategies.ErrNotHeld

@@ -5,14 +5,19 @@ package token
 import (
 	"context"
 	_ "embed" // the scripts
+	"errors"
 	"fmt"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
 	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/strategies/goredis"
+	"github.com/lockbench/lockbench/strategies/internal/bounded"
 	"github.com/lockbench/lockbench/strategies/internal/indeterminate"
+	"github.com/lockbench/lockbench/strategies/internal/pending"
 	"github.com/lockbench/lockbench/strategies/internal/validity"
 )
 
@@ -32,8 +37,13 @@ var (
 // Lease is a key that holds the owner's token.
 type Lease struct {
 	Client      goredis.Client
+	Releases    *pending.Releases // the Locker's, for all calls but Free
 	Name, Token string
 	Until       validity.Until
+
+	once    sync.Once // fills in release
+	release pending.Release
+	longest atomic.Int64 // the longest TTL asked for; 0 means none
 }
 
 // Load loads the release script.
@@ -44,22 +54,33 @@ func Load(ctx context.Context, client goredis.Client) error {
 // ValidUntil returns the moment before the lock was asked for or extended, plus the TTL.
 func (l *Lease) ValidUntil() time.Time { return l.Until.Get() }
 
-// Try makes one attempt to get the lock, for ttl, by a command that says whether it has set
-// the key. After an error the lock is not held; after validity.ErrLate the caller may try
-// again.
+// Try makes one attempt to get the lock, for ttl, by a command that reports whether it has set the key. set may
+// outlast Try. After an error the lock is not held; where set has set the key or may have, it is given back, and no
+// other attempt may use the token.
 func (l *Lease) Try(ctx context.Context, ttl time.Duration, set func() (bool, error)) (bool, error) {
 	l.Until.Set(time.Now().Add(ttl))
-	got, err := set()
-	if got && !time.Now().Before(l.ValidUntil()) {
+	l.mayLast(ttl)
+	got, err := bounded.Get(ctx, &l.Releases.Calls, set)
+	if got && err == nil && !time.Now().Before(l.ValidUntil()) {
 		err = validity.ErrLate
 	}
 	if err == nil {
 		return got, nil
 	}
-	if indeterminate.MayHaveRun(err) {
-		l.GiveBack(ctx)
+	if asked := pending.Asked(err); got || asked != nil {
+		l.GiveBack(ctx, asked)
 	}
 	return false, fmt.Errorf("set %q: %w", l.Name, indeterminate.Because(ctx, err))
+}
+
+// mayLast records that Redis may keep the key for ttl.
+func (l *Lease) mayLast(ttl time.Duration) {
+	for {
+		longest := l.longest.Load()
+		if int64(ttl) <= longest || l.longest.CompareAndSwap(longest, int64(ttl)) {
+			return
+		}
+	}
 }
 
 // Free deletes the key if it still holds the token, and says whether it did.
@@ -68,24 +89,31 @@ func (l *Lease) Free(ctx context.Context) (bool, error) {
 	return n == 1, err
 }
 
-// Release is Free with ErrNotHeld if the key does not hold the token.
-func (l *Lease) Release(ctx context.Context) error {
+// send is Free with ErrNotHeld if the key does not hold the token.
+func (l *Lease) send(ctx context.Context) error {
 	freed, err := l.Free(ctx)
-	if err != nil {
-		return fmt.Errorf("release %q: %w", l.Name, indeterminate.Because(ctx, err))
-	}
-	if !freed {
+	if err == nil && !freed {
 		return strategies.ErrNotHeld
 	}
-	return nil
+	return err
 }
 
-// GiveBack frees the lock after a command that ended indeterminate. If that fails, the TTL
-// frees it.
-func (l *Lease) GiveBack(ctx context.Context) {
-	settle, done := indeterminate.Settle(ctx)
-	defer done()
-	_, _ = l.Free(settle)
+// Release deletes the key, or returns ErrNotHeld if it does not hold the token. After any other error it is repeated in
+// the background.
+func (l *Lease) Release(ctx context.Context) error {
+	l.once.Do(func() { l.release.Send, l.release.TTL = l.send, time.Duration(l.longest.Load()) })
+	err := l.Releases.Release(ctx, &l.release)
+	if err != nil && !errors.Is(err, strategies.ErrNotHeld) {
+		return fmt.Errorf("release %q: %w", l.Name, indeterminate.Because(ctx, err))
+	}
+	return err
+}
+
+// GiveBack frees the lock after a failed attempt, at once or in the background. asked is that of pending.Release.
+func (l *Lease) GiveBack(ctx context.Context, asked <-chan struct{}) {
+	l.Releases.GiveBack(ctx, &pending.Release{
+		Send: l.send, Asked: asked, TTL: time.Duration(l.longest.Load()),
+	})
 }
 
 // Extend renews the key's TTL if it still holds the token. After an error the lease ends by ttl
@@ -93,7 +121,10 @@ func (l *Lease) GiveBack(ctx context.Context) {
 func (l *Lease) Extend(ctx context.Context, ttl time.Duration) error {
 	ttl = ttl.Truncate(time.Millisecond)
 	answer := l.Until.Extending(time.Now(), ttl)
-	renewed, err := Extend(ctx, l.Client, l.Name, l.Token, max(ttl.Milliseconds(), 1))
+	l.mayLast(ttl)
+	renewed, err := bounded.Get(ctx, &l.Releases.Calls, func() (bool, error) {
+		return Extend(ctx, l.Client, l.Name, l.Token, max(ttl.Milliseconds(), 1))
+	})
 	answer(renewed, indeterminate.MayHaveRun(err))
 	if err != nil {
 		return fmt.Errorf("extend %q: %w", l.Name, indeterminate.Because(ctx, err))

@@ -1,0 +1,132 @@
+package trial
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/lockbench/lockbench/internal/testkit/poll"
+	"github.com/lockbench/lockbench/internal/testkit/redistest"
+	"github.com/lockbench/lockbench/strategies"
+	"github.com/lockbench/lockbench/strategies/goredis"
+)
+
+const (
+	// limit is the context of a call during an outage.
+	limit = 300 * time.Millisecond
+	// late is how long such a call may take: less than go-redis's ReadTimeout.
+	late = 2 * time.Second
+	// soon is how long after an outage a lock may take to be free: less than the TTL.
+	soon = 10 * time.Second
+)
+
+// outages are what keeps Redis from answering for a while.
+var outages = map[string]func(t *testing.T, server *redistest.Server) (end func()){
+	"NOREPLICAS": func(t *testing.T, server *redistest.Server) func() {
+		outside := server.Client(t)
+		set := func(replicas string) {
+			if err := outside.ConfigSet(t.Context(), "min-replicas-to-write", replicas).Err(); err != nil {
+				t.Error(err)
+			}
+		}
+		set("1")
+		return func() { set("0") }
+	},
+	"BUSY": func(t *testing.T, server *redistest.Server) func() {
+		outside, script := server.Client(t), server.Client(t)
+		over := make(chan struct{})
+		go func() {
+			defer close(over)
+			_ = script.Eval(context.Background(), "while true do end", nil).Err() // it is killed
+		}()
+		poll.Until(t, "Redis is busy", func() bool {
+			err := outside.Ping(t.Context()).Err()
+			return err != nil && strings.HasPrefix(err.Error(), "BUSY")
+		})
+		return func() {
+			if err := outside.ScriptKill(t.Context()).Err(); err != nil {
+				t.Error(err)
+			}
+			<-over
+		}
+	},
+	"stopped": func(_ *testing.T, server *redistest.Server) func() {
+		server.Pause()
+		return server.Resume
+	},
+}
+
+// Outages tries each variant while Redis refuses commands or does not answer, with a client that has go-redis's
+// defaults: it retries, and ignores contexts. Calls end with their context, and locks that were given up, or not
+// acquired, are free soon after the outage.
+func Outages(t *testing.T, variants ...string) {
+	for _, variant := range variants {
+		for name, begin := range outages {
+			t.Run(variant+" "+name, func(t *testing.T) {
+				t.Parallel()
+				server := redistest.Start(t, "--busy-reply-threshold", "20")
+				outage(t, server, variant, func() func() { return begin(t, server) })
+			})
+		}
+	}
+}
+
+func outage(t *testing.T, server *redistest.Server, variant string, begin func() (end func())) {
+	service := redistest.Dial(t, server.URL())
+	p := StartOn(t, []goredis.Node{{Client: service}}, variant, time.Minute)
+	next := Start(t, server, variant, time.Minute)
+	released, extended := p.Acquire(t, "released"), p.Acquire(t, "extended")
+	end := begin()
+	ended := false
+	defer func() {
+		if !ended {
+			end()
+		}
+	}()
+
+	during(t, "Release", released.Release)
+	during(t, "Acquire", func(ctx context.Context) error {
+		lease, err := p.Locker.Acquire(ctx, "acquired")
+		if err == nil {
+			t.Errorf("acquired during an outage: %v", lease.Release(t.Context()))
+		}
+		return err
+	})
+	if e, is := strategies.As[strategies.Extender](extended); is {
+		during(t, "Extend", func(ctx context.Context) error { return e.Extend(ctx, time.Minute) })
+	}
+	during(t, "Release with an ended context", func(ctx context.Context) error {
+		<-ctx.Done()
+		return extended.Release(ctx)
+	})
+
+	end()
+	ended = true
+	for _, key := range []string{"released", "extended", "acquired"} {
+		ctx, cancel := context.WithTimeout(t.Context(), soon)
+		lease, err := next.Ask(ctx, key)
+		cancel()
+		if err != nil {
+			t.Errorf("the lock that was %s is not free: %v", key, err)
+			continue
+		}
+		Release(t, lease)
+	}
+}
+
+// during makes a call that fails, with a context that ends soon.
+func during(t *testing.T, what string, call func(context.Context) error) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), limit)
+	defer cancel()
+	began := time.Now()
+	err := call(ctx)
+	if took := time.Since(began); took > late {
+		t.Errorf("%s with a context of %v returned after %v", what, limit, took)
+	}
+	if err == nil || errors.Is(err, strategies.ErrNotHeld) || errors.Is(err, strategies.ErrHeld) {
+		t.Errorf("%s during an outage returned %v", what, err)
+	}
+}
