@@ -23,7 +23,9 @@ var family = []string{
 }
 
 // plain opens an instance whose client does not end commands with their contexts, as go-redis does by default.
-func plain(t testing.TB, server *redistest.Server, read time.Duration, variant string, ttl time.Duration) trial.Process {
+func plain(
+	t testing.TB, server *redistest.Server, read time.Duration, variant string, ttl time.Duration,
+) trial.Process {
 	t.Helper()
 	return trial.StartOn(t, []goredis.Node{plainNode(t, server, read)}, variant, ttl)
 }

@@ -86,9 +86,9 @@ func (held *lease) lose() {
 	held.gone = true
 }
 
-// Release gives up this hold; the last one of an owner frees the lock. If that is refused, or ctx ends without an answer,
-// it is repeated in the background. A hold of several whose release was not answered counts as released: to give it up
-// twice would be one too many.
+// Release gives up this hold; the last one of an owner frees the lock. If that is refused, or ctx ends without an
+// answer, it is repeated in the background. A hold of several whose release was not answered counts as released: to
+// give it up twice would be one too many.
 func (held *lease) Release(ctx context.Context) error {
 	held.locker.watchdog.forget(held)
 	err := held.give(ctx)

@@ -238,8 +238,8 @@ func (l *Locker) try(ctx context.Context, held *lease) (taken bool, left time.Du
 	return got.taken, got.left, err
 }
 
-// undo gives back what an acquire without an answer may have taken. Where the owner has other leases, the release of the
-// last one does.
+// undo gives back what an acquire without an answer may have taken. Where the owner has other leases, the release of
+// the last one does.
 func (l *Locker) undo(ctx context.Context, held *lease) {
 	if held.holder != nil && l.holders.leaveOpen(held.holder, held.open) {
 		return

@@ -29,6 +29,16 @@ func far(t *testing.T, server *redistest.Server, read time.Duration, variant str
 	return trial.StartOn(t, []goredis.Node{{Client: client, Options: options}}, variant, time.Minute), path
 }
 
+// connect has the client open connections, so that a command does not wait for a greeting of Redis.
+func connect(t *testing.T, p trial.Process) {
+	t.Helper()
+	var blocked sync.WaitGroup
+	for range 6 {
+		blocked.Go(func() { p.Config.Nodes[0].Client.BLPop(t.Context(), time.Second, "none") })
+	}
+	blocked.Wait()
+}
+
 // A release without an answer is not sent again, by the client's retries neither: it would be a permit too many.
 func TestAPlainReleaseIsSentOnce(t *testing.T) {
 	t.Parallel()
@@ -37,11 +47,7 @@ func TestAPlainReleaseIsSentOnce(t *testing.T) {
 	p, path := far(t, server, 200*time.Millisecond, "semaphore:permits=3")
 	lease := p.Acquire(t, "key")
 	p.Acquire(t, "key")
-	var blocked sync.WaitGroup
-	for range 6 { // the client has connections to try again on
-		blocked.Go(func() { p.Config.Nodes[0].Client.BLPop(t.Context(), time.Second, "none") })
-	}
-	blocked.Wait()
+	connect(t, p)
 	path.Mute()
 	if err := lease.Release(t.Context()); err == nil || errors.Is(err, strategies.ErrNotHeld) {
 		t.Errorf("a release without an answer returned %v", err)
@@ -62,17 +68,18 @@ func TestALatePermitIsGivenBack(t *testing.T) {
 	server := redistest.Start(t)
 	outside := server.Client(t)
 	p, path := far(t, server, 10*time.Second, "semaphore:permits=3")
-	trial.Release(t, p.Acquire(t, "key")) // this opens the connection
+	trial.Release(t, p.Acquire(t, "key"))
+	connect(t, p)
 	for range 3 {
 		path.Stall(true)
-		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+		ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
 		if _, err := p.Locker.Acquire(ctx, "key"); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("an acquire without an answer returned %v", err)
 		}
 		cancel()
-		if n := outside.Get(t.Context(), "trial:key").Val(); n != "2" {
-			t.Errorf("%s permits are free while the answer of a grant is on its way", n)
-		}
+		poll.Until(t, "the permit is granted", func() bool {
+			return outside.Get(t.Context(), "trial:key").Val() == "2"
+		})
 		path.Stall(false)
 		poll.Until(t, "the permit is given back", func() bool {
 			return outside.Get(t.Context(), "trial:key").Val() == "3"

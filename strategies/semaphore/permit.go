@@ -143,8 +143,8 @@ type expirable struct {
 // ValidUntil returns the permit's deadline in Redis.
 func (held *expirable) ValidUntil() time.Time { return held.until.Get() }
 
-// Release gives the permit back, if it has not run out. If that is refused, or ctx ends without an answer, it is repeated
-// in the background.
+// Release gives the permit back, if it has not run out. If that is refused, or ctx ends without an answer, it is
+// repeated in the background.
 func (held *expirable) Release(ctx context.Context) error {
 	held.mu.Lock()
 	if held.back == nil {
