@@ -12,6 +12,9 @@ import (
 // timeout: longer than any Redis needs that still answers.
 const patience = time.Second
 
+// grace is how long a caller waits for the nodes after the end of its context, if the node timeout is longer.
+const grace = 200 * time.Millisecond
+
 // errNoAnswer is the error of a node that has not answered in time.
 var errNoAnswer = errors.New("no answer in time")
 
@@ -72,16 +75,17 @@ func (p *poll) addAll(answers <-chan answer) {
 // has enough, or when patience ends after the node timeout. It calls late for a yes that comes
 // after that.
 //
-// The end of ctx does not stop it: each call must end with the knowledge of what it has done.
-// When ask returns, a call that still waits for a connection is not made any more. A call
+// The end of ctx shortens that to the rest of the node timeout, and to grace. It does not end a call, which
+// must end with the knowledge of what it has done. When ask returns, a call that still waits for a connection is not made any more. A call
 // that was sent is waited for in the background until patience ends. Its connection is not
 // closed, because its answer says what to undo.
 func (l *Locker) ask(ctx context.Context, nodes []*node, timeout time.Duration, enough enough,
 	call func(context.Context, *node) (bool, error), late func(*node),
 ) poll {
+	began, ended := time.Now(), ctx.Done()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), timeout+patience)
 	defer cancel() // a client gives up a wait for a connection, but not one for a reply
-	answers, ended := make(chan answer, len(nodes)), make(chan struct{})
+	answers, over := make(chan answer, len(nodes)), make(chan struct{})
 	for _, n := range nodes {
 		ask := func() {
 			yes, err := call(ctx, n)
@@ -92,7 +96,7 @@ func (l *Locker) ask(ctx context.Context, nodes []*node, timeout time.Duration, 
 			go ask()
 		}
 	}
-	p := poll{answers: make([]answer, 0, len(nodes)), ended: ended}
+	p := poll{answers: make([]answer, 0, len(nodes)), ended: over}
 	p.tally.waiting = len(nodes)
 	timer := time.NewTimer(timeout)
 	defer timer.Stop()
@@ -105,6 +109,9 @@ func (l *Locker) ask(ctx context.Context, nodes []*node, timeout time.Duration, 
 			continue
 		case <-timer.C:
 			overtime = true
+		case <-ended:
+			ended, enough = nil, inTime
+			timer.Reset(min(time.Until(began.Add(timeout)), grace))
 		case <-ctx.Done():
 			overtime, enough = true, inTime
 		}
@@ -113,7 +120,7 @@ func (l *Locker) ask(ctx context.Context, nodes []*node, timeout time.Duration, 
 	rest := p.tally.waiting
 	p.giveUp(nodes, overtime)
 	wait := func() {
-		defer close(ended)
+		defer close(over)
 		for range rest {
 			if a := <-answers; a.yes && late != nil {
 				late(a.node)

@@ -40,16 +40,24 @@ func (held *lease) ValidUntil() time.Time {
 }
 
 // Release frees all nodes at the same time. It waits for all of them until the node timeout,
-// and up to a second longer for a quorum; it frees nodes that do not answer in the
-// background. ErrNotHeld means that fewer than a quorum still held the lock. The end of ctx
-// does not stop it.
+// and up to a second longer for a quorum, but not for long after the end of ctx; it frees nodes
+// that do not answer in the background. ErrNotHeld means that fewer than a quorum still held the lock.
 func (held *lease) Release(ctx context.Context) error {
 	l := held.locker
 	p := l.ask(ctx, held.claim.reached, held.claim.timeout, l.settled,
 		func(ctx context.Context, n *node) (bool, error) {
-			return l.free(ctx, n, held.claim)
+			return l.free(ctx, n, held.claim, held.remains(n))
 		}, nil)
 	return l.verdict("release", held.claim, p.tally)
+}
+
+// remains returns for how long a node keeps the lock at most.
+func (held *lease) remains(n *node) time.Duration {
+	ttl := held.claim.ttl
+	if until := held.until[n]; until != nil {
+		ttl = max(ttl, time.Until(until.Get()))
+	}
+	return ttl
 }
 
 // Extend renews the lease on the nodes that granted it; a quorum must still hold it. After an
@@ -66,7 +74,9 @@ func (held *lease) Extend(ctx context.Context, ttl time.Duration) error {
 	p := l.ask(ctx, held.claim.granted, l.options.timeout(ttl), l.settled,
 		func(ctx context.Context, n *node) (bool, error) {
 			answer := held.until[n].Extending(start, Validity(ttl, 0, l.options.Drift))
-			renewed, err := token.Extend(ctx, n.client, held.claim.name, held.claim.token, ttl.Milliseconds())
+			renewed, err := call(ctx, n, func() (bool, error) {
+				return token.Extend(ctx, n.client, held.claim.name, held.claim.token, ttl.Milliseconds())
+			})
 			answer(renewed, indeterminate.MayHaveRun(err))
 			return renewed, err
 		}, nil)

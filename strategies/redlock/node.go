@@ -6,25 +6,22 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
 	"github.com/lockbench/lockbench/strategies/goredis"
+	"github.com/lockbench/lockbench/strategies/internal/bounded"
+	"github.com/lockbench/lockbench/strategies/internal/pending"
 )
 
-// node is one Redis, whether it answers, and the claims that may still be on it although
-// nobody holds them.
+// node is one Redis, whether it answers, and its pending releases: one node that is down delays those of no other.
 type node struct {
-	client goredis.Client
-	name   string                    // in errors
-	silent atomic.Pointer[time.Time] // since then no call has been answered; nil after an answer
-
-	mu     sync.Mutex
-	debts  []debt
-	paying bool // a goroutine takes them back
+	client   goredis.Client
+	name     string                    // in errors
+	silent   atomic.Pointer[time.Time] // since then no call has been answered; nil after an answer
+	releases pending.Releases
 }
 
 func newNode(n goredis.Node, i int) *node {
@@ -55,6 +52,15 @@ func (n *node) unreachable(err error) bool {
 
 func late(err error) bool {
 	var timeout net.Error
-	return errors.Is(err, errNoAnswer) || errors.Is(err, context.Canceled) ||
+	return errors.Is(err, errNoAnswer) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) ||
 		errors.Is(err, redis.ErrPoolTimeout) || errors.As(err, &timeout) && timeout.Timeout()
+}
+
+// call sends a command, and returns at the deadline of ctx also if the client ignores it. If ctx is cancelled before, a
+// client gives up a wait for a connection, but not one for a reply.
+func call[T any](ctx context.Context, n *node, send func() (T, error)) (T, error) {
+	deadline, _ := ctx.Deadline()
+	limited, cancel := context.WithDeadline(context.WithoutCancel(ctx), deadline)
+	defer cancel()
+	return bounded.Get(limited, &n.releases.Calls, send)
 }

@@ -11,12 +11,14 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/lockbench/lockbench/internal/pause"
 	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/strategies/goredis"
 	"github.com/lockbench/lockbench/strategies/internal/background"
+	"github.com/lockbench/lockbench/strategies/internal/bounded"
 	"github.com/lockbench/lockbench/strategies/internal/token"
 	"github.com/lockbench/lockbench/strategies/lock"
 )
@@ -60,7 +62,7 @@ type Locker struct {
 
 	sleepers   pause.Sleepers
 	background background.Group
-	undoing    context.Context // for what is taken back in the background
+	undoing    context.Context // for what is taken back when a yes comes late
 	stopUndo   context.CancelFunc
 }
 
@@ -103,8 +105,10 @@ func (l *Locker) quorum() int { return len(l.nodes)/2 + 1 }
 func (l *Locker) Prepare(ctx context.Context, _ []string) error {
 	all := func(tally, bool) bool { return false }
 	p := l.ask(ctx, l.nodes, l.options.timeout(l.config.TTL), all, func(ctx context.Context, n *node) (bool, error) {
-		return true, errors.Join(token.ReleaseScript.Load(ctx, n.client).Err(),
-			token.ExtendScript.Load(ctx, n.client).Err())
+		return call(ctx, n, func() (bool, error) {
+			return true, errors.Join(token.ReleaseScript.Load(ctx, n.client).Err(),
+				token.ExtendScript.Load(ctx, n.client).Err())
+		})
 	}, nil)
 	if p.tally.yes < l.quorum() {
 		return fmt.Errorf("load the scripts: %w", l.noQuorum(p.tally))
@@ -117,8 +121,8 @@ func (l *Locker) Prepare(ctx context.Context, _ []string) error {
 // nodes. A node is unreachable if its call failed outright (refused, reset, answered by an
 // error), or if it has answered none of this Locker's calls for a second: one late answer may
 // be our own machine's fault. A node that says that another client holds the lock has
-// answered. If ctx ends during a round, Acquire waits for the nodes already asked, for each
-// at most the node timeout, so that it can give back what they grant.
+// answered. If ctx ends during a round, Acquire waits for the nodes already asked, for the rest of
+// the node timeout and 0.2s at most, so that it can give back what they grant.
 func (l *Locker) Acquire(ctx context.Context, key string) (strategies.Lease, error) {
 	return l.AcquireFor(ctx, key, l.config.TTL)
 }
@@ -219,13 +223,18 @@ func (l *Locker) begin(key string, ttl time.Duration) (name string, whole time.D
 }
 
 // Close waits for the calls that have run into the node timeout, and until what they leave is
-// taken back: about a second with a client that respects a context's deadline, else as long
-// as the client's own timeouts. Leases can still be released.
+// taken back, for two seconds at most. Leases can still be released.
 func (l *Locker) Close() error {
+	deadline := time.Now().Add(bounded.Patience)
 	late := time.AfterFunc(patience, l.stopUndo)
 	l.background.Close()
 	late.Stop()
 	l.stopUndo()
+	var nodes sync.WaitGroup
+	for _, n := range l.nodes {
+		nodes.Go(func() { n.releases.CloseBy(deadline) })
+	}
+	nodes.Wait()
 	l.sleepers.Close()
 	return nil
 }

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/lockbench/lockbench/strategies/internal/indeterminate"
+	"github.com/lockbench/lockbench/strategies/internal/pending"
 	"github.com/lockbench/lockbench/strategies/internal/token"
 )
 
@@ -68,28 +68,43 @@ func (l *Locker) refused(t tally) bool { return t.no > len(l.nodes)-l.quorum() }
 // set asks one node for the lock. It takes the lock back if the node may have granted it
 // without an answer.
 func (l *Locker) set(ctx context.Context, n *node, c *claim) (bool, error) {
-	got, err := n.client.SetNX(ctx, c.name, c.token, c.ttl).Result()
-	if indeterminate.MayHaveRun(err) {
-		l.undo(n, c)
+	got, err := call(ctx, n, func() (bool, error) { return n.client.SetNX(ctx, c.name, c.token, c.ttl).Result() })
+	if asked := pending.Asked(err); asked != nil {
+		n.releases.Add(c.undoing(n, asked, c.ttl))
 	}
 	return got, err
 }
 
-// free takes the token from one node, or has it taken later if that fails now. It says
-// whether the token was still there.
-func (l *Locker) free(ctx context.Context, n *node, c *claim) (bool, error) {
-	freed, err := token.ReleaseScript.Run(ctx, n.client, []string{c.name}, c.token).Int()
+// free takes the token from one node, or has it taken later if that fails now. It reports
+// whether the token was still there. The node keeps the lock for ttl at most.
+func (l *Locker) free(ctx context.Context, n *node, c *claim, ttl time.Duration) (bool, error) {
+	freed, err := call(ctx, n, func() (bool, error) { return c.free(ctx, n) })
 	if err != nil {
-		l.undo(n, c)
+		n.releases.Add(c.undoing(n, nil, ttl))
 	}
+	return freed, err
+}
+
+// free takes the claim's token from a node, and reports whether it was still there.
+func (c *claim) free(ctx context.Context, n *node) (bool, error) {
+	freed, err := token.ReleaseScript.Run(ctx, n.client, []string{c.name}, c.token).Int()
 	return freed == 1, err
+}
+
+// undoing returns the release of a claim that is repeated in the background until the node answers.
+func (c *claim) undoing(n *node, asked <-chan struct{}, ttl time.Duration) *pending.Release {
+	return &pending.Release{Asked: asked, TTL: ttl, Send: func(ctx context.Context) error {
+		_, err := c.free(ctx, n)
+		n.note(err)
+		return err
+	}}
 }
 
 // freeLate frees a node whose yes has come when nobody waited for it any more.
 func (l *Locker) freeLate(n *node, c *claim) {
 	ctx, cancel := context.WithTimeout(l.undoing, patience)
 	defer cancel()
-	_, _ = l.free(ctx, n, c)
+	_, _ = l.free(ctx, n, c, c.ttl)
 }
 
 // giveBack frees the nodes that have answered a failed round. It also frees those that said
@@ -97,12 +112,13 @@ func (l *Locker) freeLate(n *node, c *claim) {
 // token. The other nodes are freed elsewhere; giveBack waits for that until the node timeout.
 func (l *Locker) giveBack(ctx context.Context, c *claim) {
 	l.ask(ctx, c.reached, c.timeout, inTime,
-		func(ctx context.Context, n *node) (bool, error) { return l.free(ctx, n, c) }, nil)
+		func(ctx context.Context, n *node) (bool, error) { return l.free(ctx, n, c, c.ttl) }, nil)
 	timer := time.NewTimer(time.Until(c.start.Add(c.timeout)))
 	defer timer.Stop()
 	select {
 	case <-c.rest:
 	case <-timer.C:
+	case <-ctx.Done(): // then the round has waited for as long as it may
 	}
 }
 

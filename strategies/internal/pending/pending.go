@@ -123,14 +123,16 @@ func (r *Releases) Add(p *Release) {
 }
 
 // Close sends the pending releases once more and waits for them and for all calls, for two seconds in all.
-func (r *Releases) Close() {
-	deadline := time.Now().Add(patience)
+func (r *Releases) Close() { r.CloseBy(time.Now().Add(patience)) }
+
+// CloseBy is Close with a deadline.
+func (r *Releases) CloseBy(deadline time.Time) {
 	r.mu.Lock()
 	first := !r.closed && r.ctx != nil
 	r.closed = true
 	r.mu.Unlock()
 	if first {
-		late := time.AfterFunc(patience, r.stop)
+		late := time.AfterFunc(time.Until(deadline), r.stop)
 		close(r.closing)
 		r.tasks.Close()
 		late.Stop()
@@ -147,9 +149,7 @@ func (r *Releases) repeat() {
 		case <-timer.C:
 		case <-r.closing:
 			timer.Stop()
-			for rest := r.pending(); rest > 0 && r.ctx.Err() == nil; rest -= mostAtOnce {
-				r.round()
-			}
+			r.finish()
 			return
 		}
 		if pause = min(2*pause, longest); r.round() {
@@ -161,6 +161,15 @@ func (r *Releases) repeat() {
 		r.mu.Unlock()
 		if !on {
 			return
+		}
+	}
+}
+
+// finish sends the releases until Redis has answered none of those that are left.
+func (r *Releases) finish() {
+	for failed := 0; failed < r.pending() && r.ctx.Err() == nil; failed += mostAtOnce {
+		if r.round() {
+			failed = -mostAtOnce
 		}
 	}
 }
