@@ -14,6 +14,7 @@ import (
 	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/strategies/goredis"
 	"github.com/lockbench/lockbench/strategies/internal/background"
+	"github.com/lockbench/lockbench/strategies/internal/bounded"
 	"github.com/lockbench/lockbench/strategies/internal/redisson"
 )
 
@@ -92,22 +93,13 @@ func (q *queue) wait(held *lease) int64 {
 	return max(min(q.timeout, held.wait).Milliseconds(), 1)
 }
 
-func (q *queue) acquire(
-	ctx context.Context, client redis.Scripter, held *lease,
-) (taken bool, left time.Duration, err error) {
+func (q *queue) acquire(ctx context.Context, client redis.Scripter, held *lease) (answer, error) {
 	var next redisson.Topic // tells the next waiter to look
 	if held.brief {
 		next = held.topic(channelOf(held.key))
 	}
-	ms, err := fairAcquire.Run(ctx, client, fairKeys(held.key), held.term.Milliseconds(), held.owner,
-		time.Now().UnixMilli(), q.wait(held), next.Channel, next.Command()).Int64()
-	switch {
-	case errors.Is(err, redis.Nil):
-		return true, 0, nil
-	case err != nil:
-		return false, 0, err
-	}
-	return false, held.parkFor(ms), nil
+	return held.answered(fairAcquire.Run(ctx, client, fairKeys(held.key), held.term.Milliseconds(), held.owner,
+		time.Now().UnixMilli(), q.wait(held), next.Channel, next.Command()))
 }
 
 func (*queue) granted(held *lease) strategies.Lease { return held }
@@ -125,6 +117,8 @@ const (
 	leaveBatch = 1000
 	// leaveAgain is how soon waiters that Redis did not hear try again.
 	leaveAgain = 200 * time.Millisecond
+	// leaveGrace is how long a call waits for the first try after the end of its context.
+	leaveGrace = 100 * time.Millisecond
 	// leaveLongest is how long they try. After that Redis was out of reach for longer than
 	// Redisson leaves a dead waiter at the head.
 	leaveLongest = 5 * time.Minute
@@ -139,9 +133,12 @@ const (
 // trying.
 type leavers struct {
 	client  goredis.Client
+	calls   bounded.Calls
 	tasks   background.Group
 	closing context.Context // once it has ended there is one more try for each
 	hurry   context.CancelFunc
+	ctx     context.Context // ends when close has lost patience
+	stop    context.CancelFunc
 
 	mu     sync.Mutex
 	queued map[string][]*leaver // by lock; a lock has an entry while work runs for it
@@ -152,25 +149,51 @@ type leaver struct {
 	wait  int64 // in ms
 	since time.Time
 	tried chan struct{} // closed after the first try, and then nil
+	// asked is closed at the end of an acquire without an answer, which Redis may still read and then has the owner
+	// queue; nil if there is none.
+	asked   <-chan struct{}
+	answers int // to tries that were sent after the end of that acquire
+}
+
+// isOver says whether the acquire of the waiter has ended.
+func (w *leaver) isOver() bool {
+	select {
+	case <-w.asked:
+		return true
+	default:
+		return w.asked == nil
+	}
+}
+
+// hasLeft notes an answer, and says whether nothing can have the waiter queue again. After an acquire without an answer
+// the first answer only proves that Redis has read what it had received, and the second comes after that.
+func (w *leaver) hasLeft(over bool) bool {
+	if over {
+		w.answers++
+	}
+	return w.asked == nil || w.answers >= 2
 }
 
 func newLeavers(client goredis.Client) *leavers {
 	l := &leavers{client: client, queued: map[string][]*leaver{}}
 	l.closing, l.hurry = context.WithCancel(context.Background())
+	l.ctx, l.stop = context.WithCancel(context.Background())
 	return l
 }
 
 // leave takes a waiter that has given up out of the queue. It returns after the first try, or
-// when ctx ends; a goroutine goes on trying.
+// soon after the end of ctx; a goroutine goes on trying.
 func (q *queue) leave(ctx context.Context, held *lease) {
 	l, lock, topic := q.leaving, held.key, held.topic(channelOf(held.key))
 	tried := make(chan struct{})
-	me := &leaver{owner: held.owner, wait: q.wait(held), since: time.Now(), tried: tried}
+	me := &leaver{owner: held.owner, wait: q.wait(held), since: time.Now(), tried: tried, asked: held.open}
+	ctx, cancel := shortlyAfter(ctx)
+	defer cancel()
 	l.mu.Lock()
 	others, busy := l.queued[lock]
 	if !busy && !l.tasks.Go(func() { l.work(lock, topic) }) { // nobody waits for a goroutine any more
 		l.mu.Unlock()
-		_ = l.remove(lock, topic, []*leaver{me})
+		_ = l.remove(ctx, lock, topic, []*leaver{me})
 		return
 	}
 	l.queued[lock] = append(others, me)
@@ -179,6 +202,16 @@ func (q *queue) leave(ctx context.Context, held *lease) {
 	case <-tried:
 	case <-ctx.Done():
 	}
+}
+
+// shortlyAfter returns a context that ends leaveGrace after ctx, and in any case after leaveLimit.
+func shortlyAfter(ctx context.Context) (context.Context, context.CancelFunc) {
+	later, cancel := context.WithTimeout(context.WithoutCancel(ctx), leaveLimit)
+	stop := context.AfterFunc(ctx, func() {
+		pause.Plain(later.Done(), leaveGrace)
+		cancel()
+	})
+	return later, func() { stop(); cancel() }
 }
 
 // work runs until no waiter is left to leave that lock's queue.
@@ -190,19 +223,25 @@ func (l *leavers) work(lock string, topic redisson.Topic) {
 		if len(batch) == 0 {
 			return
 		}
-		err := l.remove(lock, topic, batch)
-		unheard := err != nil && !last && !errors.Is(err, redis.ErrClosed)
+		over := map[*leaver]bool{}
+		for _, leaver := range batch {
+			over[leaver] = leaver.isOver()
+		}
+		ctx, cancel := context.WithTimeout(l.ctx, leaveLimit)
+		err := l.remove(ctx, lock, topic, batch)
+		cancel()
 		again = nil
 		for _, leaver := range batch {
 			if leaver.tried != nil {
 				close(leaver.tried)
 				leaver.tried = nil
 			}
-			if unheard && time.Since(leaver.since) < leaveLongest {
+			left := err == nil && leaver.hasLeft(over[leaver]) || errors.Is(err, redis.ErrClosed)
+			if !left && !last && time.Since(leaver.since) < leaveLongest {
 				again = append(again, leaver)
 			}
 		}
-		if unheard {
+		if len(again) > 0 {
 			pause.Plain(l.closing.Done(), leaveAgain)
 		}
 	}
@@ -223,19 +262,24 @@ func (l *leavers) next(lock string, again []*leaver) []*leaver {
 	return all[:n:n]
 }
 
-func (l *leavers) remove(lock string, topic redisson.Topic, batch []*leaver) error {
-	ctx, cancel := context.WithTimeout(context.Background(), leaveLimit)
-	defer cancel()
+func (l *leavers) remove(ctx context.Context, lock string, topic redisson.Topic, batch []*leaver) error {
 	args := []any{topic.Channel, topic.Command()}
 	for _, leaver := range batch {
 		args = append(args, leaver.owner, leaver.wait)
 	}
-	return fairLeave.Run(ctx, l.client, fairKeys(lock), args...).Err()
+	return l.calls.Do(ctx, func() error {
+		_, err := redisson.Integer(fairLeave.Run(ctx, l.client, fairKeys(lock), args...))
+		return err
+	})
 }
 
-// close returns when all have left, or have tried once more.
-func (l *leavers) close() error {
+// close returns when all have left or have tried once more, and after two seconds at the latest.
+func (l *leavers) close() {
+	deadline := time.Now().Add(bounded.Patience)
 	l.hurry()
+	late := time.AfterFunc(bounded.Patience, l.stop)
 	l.tasks.Close()
-	return nil
+	late.Stop()
+	l.stop()
+	l.calls.CloseBy(deadline)
 }

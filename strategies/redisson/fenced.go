@@ -3,8 +3,6 @@ package redisson
 import (
 	"context"
 	_ "embed" // the script
-	"fmt"
-	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -34,19 +32,20 @@ func (k counted) scripts() []*redis.Script { return append(k.rlock.scripts(), fe
 
 func (counted) granted(held *lease) strategies.Lease { return fencedLease{held} }
 
-func (counted) acquire(
-	ctx context.Context, client redis.Scripter, held *lease,
-) (taken bool, left time.Duration, err error) {
+func (counted) acquire(ctx context.Context, client redis.Scripter, held *lease) (answer, error) {
 	keys := []string{held.key, redisson.Prefixed(tokenPrefix, held.key)}
-	reply, err := fencedAcquire.Run(ctx, client, keys, held.term.Milliseconds(), held.owner).Int64Slice()
-	switch {
-	case err != nil:
-		return false, 0, err
-	case len(reply) != 2:
-		return false, 0, fmt.Errorf("the acquire script replied %v, want two numbers", reply)
-	case reply[0] == 0:
-		return false, held.parkFor(reply[1]), nil
+	reply, err := fencedAcquire.Run(ctx, client, keys, held.term.Milliseconds(), held.owner).Result()
+	if err != nil {
+		return answer{}, err
 	}
-	held.fence = reply[1]
-	return true, 0, nil
+	if pair, is := reply.([]any); is && len(pair) == 2 {
+		second, is := pair[1].(int64)
+		switch {
+		case is && pair[0] == int64(0):
+			return answer{left: held.parkFor(second)}, nil
+		case is && pair[0] == int64(1):
+			return answer{taken: true, fence: second}, nil
+		}
+	}
+	return answer{}, redisson.Unexpected(reply, "{1, token} or {0, PTTL}")
 }

@@ -18,9 +18,12 @@ type hold struct{ key, as string }
 // the last of them is released, and never again: a release that comes late frees nothing that
 // the holder has acquired since.
 type holder struct {
-	hold   hold
-	name   string
-	leases map[*lease]struct{} // holders.mu guards it
+	hold hold
+	name string
+
+	// holders.mu guards these two.
+	leases map[*lease]struct{}
+	open   <-chan struct{} // of the last acquire without an answer, closed at its end; nil for none
 }
 
 // find returns the holder with leases that have not run out, or else a new one with that name.
@@ -47,6 +50,25 @@ func (h *holders) add(held *lease) {
 	}
 	h.of[held.holder.hold] = held.holder
 	held.holder.leases[held] = struct{}{}
+}
+
+// leaveOpen leaves it to the release of the holder's last lease to undo an acquire without an answer. It says whether
+// the holder has a lease.
+func (h *holders) leaveOpen(of *holder, asked <-chan struct{}) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if len(of.leases) == 0 {
+		return false
+	}
+	of.open = asked
+	return true
+}
+
+// openOf returns the end of the holder's last acquire without an answer, nil for none.
+func (h *holders) openOf(of *holder) <-chan struct{} {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return of.open
 }
 
 // remove forgets a hold, says whether it was known, and returns how many stay.

@@ -7,10 +7,10 @@ import (
 	"sync"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
 	"github.com/lockbench/lockbench/strategies"
+	"github.com/lockbench/lockbench/strategies/internal/bounded"
 	"github.com/lockbench/lockbench/strategies/internal/indeterminate"
+	"github.com/lockbench/lockbench/strategies/internal/pending"
 	"github.com/lockbench/lockbench/strategies/internal/redisson"
 	"github.com/lockbench/lockbench/strategies/internal/validity"
 )
@@ -28,14 +28,17 @@ type lease struct {
 	brief  bool          // it may end sooner than waiters expect, who may be parked for longer
 	fixed  bool          // the watchdog leaves it alone
 	asked  bool          // Redis may have heard of the owner
-	unsure bool          // a release was not answered, and may be repeated
+	// open is closed at the end of an acquire without an answer, which Redis may still carry out; nil for none.
+	open <-chan struct{}
 
 	until validity.Until
 
-	mu   sync.Mutex
-	ttl  time.Duration // for which the watchdog renews it
-	gone bool          // known to be lost
-	lost chan struct{} // nil until Lost is called
+	mu      sync.Mutex
+	ttl     time.Duration    // for which the watchdog renews it
+	longest time.Duration    // that Extend has asked for
+	back    *pending.Release // of all holds; nil before
+	gone    bool             // known to be lost
+	lost    chan struct{}    // nil until Lost is called
 }
 
 // topic returns where the lock's release is told on that channel.
@@ -83,8 +86,9 @@ func (held *lease) lose() {
 	held.gone = true
 }
 
-// Release gives up this hold; the last one of an owner frees the lock. A hold of several whose
-// release was not answered counts as released: to give it up twice would be one too many.
+// Release gives up this hold; the last one of an owner frees the lock. If that is refused, or ctx ends without an
+// answer, it is repeated in the background. A hold of several whose release was not answered counts as released: to
+// give it up twice would be one too many.
 func (held *lease) Release(ctx context.Context) error {
 	held.locker.watchdog.forget(held)
 	err := held.give(ctx)
@@ -100,20 +104,39 @@ func (held *lease) Release(ctx context.Context) error {
 
 func (held *lease) give(ctx context.Context) error {
 	l := held.locker
-	var client redis.Scripter = l.client
-	one := false
-	if held.holder != nil && !held.unsure {
-		stay, known := l.holders.remove(held)
-		if !known { // it was released, or lost
-			return strategies.ErrNotHeld
-		}
-		if one = stay > 0; one {
-			client = indeterminate.ScriptsOnce{Scripter: l.client}
-		}
+	all, err := held.all()
+	switch {
+	case err != nil:
+		return err
+	case all != nil:
+		return l.releases.Release(ctx, all)
 	}
-	err := l.kind.release(ctx, client, held, one)
-	held.unsure = err != nil && !one
-	return err
+	return l.releases.Calls.Do(ctx, func() error {
+		return l.kind.release(ctx, indeterminate.ScriptsOnce{Scripter: l.client}, held, true)
+	})
+}
+
+// all returns the release of all holds of the owner, or nil if it has other leases.
+func (held *lease) all() (*pending.Release, error) {
+	l := held.locker
+	held.mu.Lock()
+	defer held.mu.Unlock()
+	if held.back != nil {
+		return held.back, nil
+	}
+	open := held.open
+	if held.holder != nil {
+		stay, known := l.holders.remove(held)
+		switch {
+		case !known: // it was released, or lost
+			return nil, strategies.ErrNotHeld
+		case stay > 0:
+			return nil, nil
+		}
+		open = l.holders.openOf(held.holder)
+	}
+	held.back = l.release(held, max(held.term, held.longest), open)
+	return held.back, nil
 }
 
 // Extend makes the lease last ttl from now on, or after an error at most that long. If the
@@ -124,14 +147,19 @@ func (held *lease) Extend(ctx context.Context, ttl time.Duration) error {
 		ttl = max(ttl, held.locker.config.TTL)
 	}
 	ttl = ttl.Truncate(time.Millisecond)
+	held.mu.Lock()
+	held.longest = max(held.longest, ttl)
+	held.mu.Unlock()
 	answer := held.extending(ttl)
-	renewed, err := renewScript.Run(ctx, indeterminate.ScriptsOnce{Scripter: held.locker.client}, []string{held.key},
-		max(ttl.Milliseconds(), 1), held.owner, held.holder != nil).Int()
-	answer(renewed == 1, indeterminate.MayHaveRun(err))
+	renewed, err := bounded.Get(ctx, &held.locker.releases.Calls, func() (bool, error) {
+		return redisson.Flag(renewScript.Run(ctx, indeterminate.ScriptsOnce{Scripter: held.locker.client},
+			[]string{held.key}, max(ttl.Milliseconds(), 1), held.owner, held.holder != nil))
+	})
+	answer(renewed, indeterminate.MayHaveRun(err))
 	if err != nil {
 		return fmt.Errorf("extend %q: %w", held.key, indeterminate.Because(ctx, err))
 	}
-	if renewed == 0 {
+	if !renewed {
 		held.lose()
 		return strategies.ErrNotHeld
 	}
@@ -146,7 +174,9 @@ func (held *lease) Extend(ctx context.Context, ttl time.Duration) error {
 func (held *lease) extending(ttl time.Duration) (answer func(done, open bool)) {
 	sent := time.Now()
 	if held.holder == nil {
-		return held.until.Extending(sent, ttl)
+		answer = held.until.Extending(sent, ttl)
+		held.locker.watchdog.look(held) // it may end earlier than before
+		return answer
 	}
 	return func(done, _ bool) {
 		if done {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -12,7 +13,9 @@ import (
 
 	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/strategies/goredis"
+	"github.com/lockbench/lockbench/strategies/internal/bounded"
 	"github.com/lockbench/lockbench/strategies/internal/indeterminate"
+	"github.com/lockbench/lockbench/strategies/internal/pending"
 	"github.com/lockbench/lockbench/strategies/internal/redisson"
 	"github.com/lockbench/lockbench/strategies/internal/token"
 	"github.com/lockbench/lockbench/strategies/internal/validity"
@@ -22,9 +25,9 @@ import (
 type kind interface {
 	// scripts returns the scripts to load before the first acquire.
 	scripts() []*redis.Script
-	// acquire asks for the lock once; an owner that has it gets one more hold. If another
-	// owner has it, left is how long to park at most.
-	acquire(ctx context.Context, client redis.Scripter, held *lease) (taken bool, left time.Duration, err error)
+	// acquire asks for the lock once; an owner that has it gets one more hold. It may go on when its caller no
+	// longer waits for it, so it does not change held.
+	acquire(ctx context.Context, client redis.Scripter, held *lease) (answer, error)
 	// granted returns a lease that was acquired, as its holder gets it.
 	granted(held *lease) strategies.Lease
 	// release gives up all holds of the owner, or one of several. It returns ErrNotHeld if the
@@ -32,6 +35,13 @@ type kind interface {
 	release(ctx context.Context, client redis.Scripter, held *lease, one bool) error
 	// channel returns where a waiter for that lease is told of a release.
 	channel(held *lease) string
+}
+
+// answer is Redis's to an acquire.
+type answer struct {
+	taken bool
+	left  time.Duration // how long to park at most if another owner has the lock
+	fence int64         // of fenced, if taken
 }
 
 // queuer is a kind whose waiters are in a queue in Redis. A waiter that gives up leaves it.
@@ -48,6 +58,7 @@ type Locker struct {
 	client   goredis.Client
 	owners   *token.Names
 	holders  holders
+	releases pending.Releases
 	watchdog *watchdog // nil without renewals
 	closed   atomic.Bool
 }
@@ -57,10 +68,10 @@ type parts struct {
 	kind   kind
 	line   redisson.Line
 	herald *redisson.Herald
-	renew  bool         // a watchdog renews the leases without a TTL of their own
-	blind  bool         // waiters do not try again after subscribing: wake-ups get lost
-	sleeps bool         // waiters do not look when the holder's TTL is over
-	finish func() error // ends what the kind has started; may be nil
+	renew  bool   // a watchdog renews the leases without a TTL of their own
+	blind  bool   // waiters do not try again after subscribing: wake-ups get lost
+	sleeps bool   // waiters do not look when the holder's TTL is over
+	finish func() // ends what the kind has started; may be nil
 }
 
 // newLocker returns a Locker on the first node, which it does not talk to yet.
@@ -75,7 +86,8 @@ func newLocker(config goredis.Config, p parts) *Locker {
 
 // Prepare loads the scripts and opens the connections that waiters need.
 func (l *Locker) Prepare(ctx context.Context, _ []string) error {
-	if err := goredis.Load(ctx, l.client, l.kind.scripts()...); err != nil {
+	load := func() error { return goredis.Load(ctx, l.client, l.kind.scripts()...) }
+	if err := l.releases.Calls.Do(ctx, load); err != nil {
 		return err
 	}
 	return l.herald.Open(ctx, l.line)
@@ -115,18 +127,23 @@ func (l *Locker) AcquireAs(ctx context.Context, key, owner string) (strategies.L
 	return l.acquire(ctx, held, false)
 }
 
-// Close ends the subscriptions and the watchdog. Leases can still be released.
+// Close ends the subscriptions and the watchdog, and sends the releases once more that Redis has not answered. Leases
+// can still be released. Close waits for two seconds at most for a Redis that does not answer.
 func (l *Locker) Close() error {
 	if l.closed.Swap(true) {
 		return nil
 	}
+	var closing sync.WaitGroup // at the same time, because each may take two seconds
 	if l.watchdog != nil {
-		l.watchdog.close()
+		closing.Go(l.watchdog.close)
 	}
-	err := l.line.Close()
 	if l.finish != nil {
-		err = errors.Join(err, l.finish())
+		closing.Go(l.finish)
 	}
+	closing.Go(l.releases.Close)
+	closing.Go(l.herald.Close)
+	err := l.line.Close()
+	closing.Wait()
 	return err
 }
 
@@ -185,21 +202,29 @@ func (l *Locker) park(ctx context.Context, held *lease, left time.Duration) erro
 	})
 }
 
-// try makes one attempt. After an error the lock is not held; after validity.ErrLate the
+// try makes one attempt. After an error the lock is not held, or given back soon; after validity.ErrLate the
 // caller may try again.
 func (l *Locker) try(ctx context.Context, held *lease) (taken bool, left time.Duration, err error) {
 	if err := l.herald.Learn(ctx); err != nil {
 		return false, 0, err
 	}
 	until := time.Now().Add(held.term)
-	taken, left, err = l.kind.acquire(ctx, l.client, held)
+	over := make(chan struct{})
+	got, err := bounded.Get(ctx, &l.releases.Calls, func() (answer, error) {
+		defer close(over)
+		return l.kind.acquire(ctx, l.client, held)
+	})
 	l.config.Probe.Attempt() // counted after the answer: it saw all that was done before
-	held.asked = held.asked || err == nil || indeterminate.MayHaveRun(err)
-	late := taken && !time.Now().Before(until)
 	switch {
-	case late:
-		taken, left, err = false, time.Millisecond, validity.ErrLate
-	case taken:
+	case indeterminate.MayHaveRun(err):
+		held.asked, held.open = true, over
+		l.undo(ctx, held)
+	case err != nil:
+	case got.taken && !time.Now().Before(until):
+		held.asked = true
+		return false, time.Millisecond, l.undoLate(ctx, held)
+	case got.taken:
+		held.asked, held.fence = true, got.fence
 		held.until.Set(until)
 		if held.holder != nil {
 			l.holders.add(held)
@@ -207,24 +232,46 @@ func (l *Locker) try(ctx context.Context, held *lease) (taken bool, left time.Du
 		if !held.fixed {
 			l.watchdog.watch(held)
 		}
+	default:
+		held.asked = true
 	}
-	alone := held.holder == nil || l.holders.count(held.holder) == 0
-	if alone && (late || indeterminate.MayHaveRun(err)) {
-		settle, done := indeterminate.Settle(ctx)
-		defer done()
-		// Nothing more can be done about a failure here: the TTL frees the lock.
-		_ = l.kind.release(settle, l.client, held, false)
-	}
-	return taken, left, err
+	return got.taken, got.left, err
 }
 
-// giveUp removes what a failed wait left in Redis. If that fails too, it runs out.
+// undo gives back what an acquire without an answer may have taken. Where the owner has other leases, the release of
+// the last one does.
+func (l *Locker) undo(ctx context.Context, held *lease) {
+	if held.holder != nil && l.holders.leaveOpen(held.holder, held.open) {
+		return
+	}
+	l.releases.GiveBack(ctx, l.release(held, held.term, held.open))
+}
+
+// undoLate gives back a lock that was granted too late. It returns validity.ErrLate only if that is done: a release
+// under way could meet the same owner's next acquire.
+func (l *Locker) undoLate(ctx context.Context, held *lease) error {
+	if held.holder != nil && l.holders.count(held.holder) > 0 {
+		return validity.ErrLate
+	}
+	err := l.releases.Release(ctx, l.release(held, held.term, nil))
+	if err != nil && !errors.Is(err, strategies.ErrNotHeld) {
+		return fmt.Errorf("give back a lock that was granted too late: %w", err)
+	}
+	return validity.ErrLate
+}
+
+// release gives up all holds of an owner, whom Redis leaves the lock for ttl at most. open is that of a lease.
+func (l *Locker) release(held *lease, ttl time.Duration, open <-chan struct{}) *pending.Release {
+	return &pending.Release{TTL: ttl, Asked: open, Send: func(ctx context.Context) error {
+		return l.kind.release(ctx, l.client, held, false)
+	}}
+}
+
+// giveUp has a waiter whose wait has failed leave the queue.
 func (l *Locker) giveUp(ctx context.Context, held *lease) {
 	q, ok := l.kind.(queuer)
 	if !ok || !held.asked || held.wait == 0 {
 		return
 	}
-	settle, done := indeterminate.Settle(ctx)
-	defer done()
-	q.leave(settle, held)
+	q.leave(ctx, held)
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	_ "embed" // the scripts
 	"errors"
-	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -31,17 +30,8 @@ type rlock struct{ quiet bool }
 
 func (rlock) scripts() []*redis.Script { return []*redis.Script{acquireScript, releaseScript} }
 
-func (rlock) acquire(
-	ctx context.Context, client redis.Scripter, held *lease,
-) (taken bool, left time.Duration, err error) {
-	ms, err := acquireScript.Run(ctx, client, []string{held.key}, held.term.Milliseconds(), held.owner).Int64()
-	switch {
-	case errors.Is(err, redis.Nil):
-		return true, 0, nil
-	case err != nil:
-		return false, 0, err
-	}
-	return false, held.parkFor(ms), nil
+func (rlock) acquire(ctx context.Context, client redis.Scripter, held *lease) (answer, error) {
+	return held.answered(acquireScript.Run(ctx, client, []string{held.key}, held.term.Milliseconds(), held.owner))
 }
 
 func (rlock) granted(held *lease) strategies.Lease { return held }
@@ -55,12 +45,25 @@ func (k rlock) release(ctx context.Context, client redis.Scripter, held *lease, 
 		held.term.Milliseconds(), held.owner, one, topic.Channel, topic.Command()))
 }
 
+// answered reads the reply of an acquire: nil when taken, else the lock's PTTL.
+func (held *lease) answered(reply *redis.Cmd) (answer, error) {
+	ms, err := redisson.Integer(reply)
+	switch {
+	case errors.Is(err, redis.Nil):
+		return answer{taken: true}, nil
+	case err != nil:
+		return answer{}, err
+	}
+	return answer{left: held.parkFor(ms)}, nil
+}
+
 // released reads the reply of a release: nil if the owner had no hold.
 func released(reply *redis.Cmd) error {
-	if errors.Is(reply.Err(), redis.Nil) {
+	_, err := redisson.Flag(reply)
+	if errors.Is(err, redis.Nil) {
 		return strategies.ErrNotHeld
 	}
-	return reply.Err()
+	return err
 }
 
 func (rlock) channel(held *lease) string { return channelOf(held.key) }

@@ -2,7 +2,6 @@ package redisson
 
 import (
 	"context"
-	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -11,26 +10,46 @@ import (
 
 	"github.com/lockbench/lockbench/strategies/goredis"
 	"github.com/lockbench/lockbench/strategies/internal/background"
+	"github.com/lockbench/lockbench/strategies/internal/bounded"
 	"github.com/lockbench/lockbench/strategies/internal/indeterminate"
+	"github.com/lockbench/lockbench/strategies/internal/redisson"
 )
 
-// watchdog renews the leases that a Locker holds, every TTL/3, in one goroutine that the
-// first lease starts. watch and forget do nothing on a nil watchdog.
+const (
+	// renewalsAtOnce is how many leases are renewed by one round trip.
+	renewalsAtOnce = 256
+	// mostBatches is how many batches are under way at a time, not counting those that take longer than batchPatience:
+	// each has a connection.
+	mostBatches = 4
+	// batchPatience is how long a batch keeps others waiting.
+	batchPatience = time.Second
+)
+
+// watchdog renews the leases that a Locker holds, every TTL/3, and reports those that have ended. One goroutine, which
+// the first lease starts, keeps the time. It waits for no answer of Redis: a client may ignore contexts, and then a
+// batch takes as long as its timeouts. watch, look and forget do nothing on a nil watchdog.
 type watchdog struct {
 	client goredis.Client
 	ttl    time.Duration
 	stop   context.CancelFunc
 	ctx    context.Context
-	tasks  background.Group
+	tasks  background.Group // run, and the batches until batchPatience is over
+	calls  bounded.Calls    // the batches
+	turns  chan struct{}    // one for each batch under way
+	sooner chan struct{}    // a lease ends before first; capacity 1
 
 	mu      sync.Mutex
 	started bool
-	held    map[*lease]struct{}
+	held    map[*lease]bool // whether a renewal is under way
+	first   time.Time       // when run looks next for leases that have ended; zero if none is held
 }
 
 func newWatchdog(client goredis.Client, ttl time.Duration) *watchdog {
 	ctx, stop := context.WithCancel(context.Background())
-	return &watchdog{client: client, ttl: ttl, ctx: ctx, stop: stop, held: map[*lease]struct{}{}}
+	return &watchdog{
+		client: client, ttl: ttl, ctx: ctx, stop: stop, held: map[*lease]bool{},
+		turns: make(chan struct{}, mostBatches), sooner: make(chan struct{}, 1),
+	}
 }
 
 func (w *watchdog) watch(held *lease) {
@@ -38,53 +57,148 @@ func (w *watchdog) watch(held *lease) {
 		return
 	}
 	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.held[held] = struct{}{}
+	w.held[held] = false
 	w.started = w.started || w.tasks.Go(w.run)
+	w.mu.Unlock()
+	w.look(held)
+}
+
+// look has a lease reported in time whose end is not later than before.
+func (w *watchdog) look(held *lease) {
+	if w == nil {
+		return
+	}
+	until := held.ValidUntil()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if _, watched := w.held[held]; !watched || !w.first.IsZero() && !until.Before(w.first) {
+		return
+	}
+	w.first = until
+	select {
+	case w.sooner <- struct{}{}:
+	default:
+	}
 }
 
 func (w *watchdog) forget(held *lease) {
 	if w == nil {
 		return
 	}
+	w.take(held)
+}
+
+// take forgets a lease and says whether it was known.
+func (w *watchdog) take(held *lease) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	_, known := w.held[held]
 	delete(w.held, held)
+	return known
 }
 
-func (w *watchdog) watches(held *lease) bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	_, ok := w.held[held]
-	return ok
-}
-
+// close waits for two seconds at most for renewals without an answer.
 func (w *watchdog) close() {
 	w.stop()
 	w.tasks.Close()
+	w.calls.Close()
 }
 
 func (w *watchdog) run() {
 	ticker := time.NewTicker(max(w.ttl/3, time.Millisecond))
 	defer ticker.Stop()
+	end := time.NewTimer(w.ttl)
+	defer end.Stop()
 	for {
 		select {
 		case <-w.ctx.Done():
 			return
 		case <-ticker.C:
-		}
-		w.mu.Lock()
-		held := slices.Collect(maps.Keys(w.held))
-		w.mu.Unlock()
-		for some := range slices.Chunk(held, 256) { // one round trip each
-			w.renew(some)
+			for some := range slices.Chunk(w.due(), renewalsAtOnce) {
+				w.tasks.Go(func() { w.send(some) })
+			}
+		case <-w.sooner:
+			end.Reset(w.rest())
+		case <-end.C:
+			w.report()
+			end.Reset(w.rest())
 		}
 	}
 }
 
-// renew renews some leases. It gives up a lease that is lost, or that could not be renewed in
-// time.
+// rest is how long until the first lease ends.
+func (w *watchdog) rest() time.Duration {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.first.IsZero() {
+		return w.ttl
+	}
+	return time.Until(w.first)
+}
+
+// report forgets the leases that have ended, and reports them as lost.
+func (w *watchdog) report() {
+	var ended []*lease
+	now := time.Now()
+	w.mu.Lock()
+	w.first = time.Time{}
+	for held := range w.held {
+		until := held.ValidUntil()
+		switch {
+		case !now.Before(until):
+			ended = append(ended, held)
+			delete(w.held, held)
+		case w.first.IsZero() || until.Before(w.first):
+			w.first = until
+		}
+	}
+	w.mu.Unlock()
+	for _, held := range ended {
+		held.lose()
+	}
+}
+
+// due returns the leases to renew: those without a renewal under way, and from now on they have one.
+func (w *watchdog) due() []*lease {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	leases := make([]*lease, 0, len(w.held))
+	for held, busy := range w.held {
+		if !busy {
+			w.held[held] = true
+			leases = append(leases, held)
+		}
+	}
+	return leases
+}
+
+// renewed notes that the renewals of some leases are over.
+func (w *watchdog) renewed(leases []*lease) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, held := range leases {
+		if _, watched := w.held[held]; watched {
+			w.held[held] = false
+		}
+	}
+}
+
+// send renews some leases when it is their turn, and keeps the others waiting for batchPatience at most.
+func (w *watchdog) send(leases []*lease) {
+	select {
+	case w.turns <- struct{}{}:
+		defer func() { <-w.turns }()
+	case <-w.ctx.Done():
+		return
+	}
+	ctx, cancel := context.WithTimeout(w.ctx, batchPatience)
+	defer cancel()
+	_ = w.calls.Do(ctx, func() error { w.renew(leases); return nil })
+}
+
+// renew renews some leases by one round trip. It reports a lease as lost that another owner has.
 func (w *watchdog) renew(leases []*lease) {
+	defer w.renewed(leases)
 	ctx, cancel := context.WithTimeout(w.ctx, w.ttl/3)
 	defer cancel()
 	replies, answers := make([]*redis.Cmd, len(leases)), make([]func(done, open bool), len(leases))
@@ -101,12 +215,9 @@ func (w *watchdog) renew(leases []*lease) {
 		return nil
 	})
 	for i, held := range leases {
-		renewed, err := replies[i].Int()
-		answers[i](renewed == 1, indeterminate.MayHaveRun(err))
-		switch {
-		case err == nil && renewed == 1, !w.watches(held): // or released meanwhile
-		case err == nil || time.Now().After(held.ValidUntil()):
-			w.forget(held)
+		renewed, err := redisson.Flag(replies[i])
+		answers[i](renewed, indeterminate.MayHaveRun(err))
+		if err == nil && !renewed && w.take(held) { // else it was released in between
 			held.lose()
 		}
 	}

@@ -3,14 +3,17 @@ package semaphore
 import (
 	"context"
 	_ "embed" // the scripts
+	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
 	"github.com/lockbench/lockbench/strategies"
-	"github.com/lockbench/lockbench/strategies/goredis"
+	"github.com/lockbench/lockbench/strategies/internal/bounded"
 	"github.com/lockbench/lockbench/strategies/internal/indeterminate"
+	"github.com/lockbench/lockbench/strategies/internal/pending"
 	"github.com/lockbench/lockbench/strategies/internal/redisson"
 	"github.com/lockbench/lockbench/strategies/internal/validity"
 )
@@ -33,11 +36,10 @@ var (
 
 // permit is a permit held.
 type permit struct {
-	client   goredis.Client
-	name     string
-	topic    redisson.Topic
-	id       string // of an expirable one, 16 bytes as Redisson's; else ""
-	released bool
+	locker *Locker
+	name   string
+	topic  redisson.Topic
+	id     string // of an expirable one, 16 bytes as Redisson's; else ""
 }
 
 // keys are the semaphore and, if permits expire, their deadlines, of one hash slot.
@@ -48,49 +50,130 @@ func (held *permit) keys() []string {
 	return []string{held.name, redisson.Suffixed(held.name, "timeout")}
 }
 
-// Release gives the permit back, if it has not run out. A plain permit is given back once: Redis
-// could not tell a second release from that of another holder.
-func (held *permit) Release(ctx context.Context) error {
-	if held.released {
-		return strategies.ErrNotHeld
-	}
-	there, err := held.giveBack(ctx)
-	if err != nil {
-		// If it may have been carried out a plain permit counts as released: a permit too few is
-		// the lesser evil.
-		held.released = held.id == "" && indeterminate.MayHaveRun(err)
-		return fmt.Errorf("release %q: %w", held.name, indeterminate.Because(ctx, err))
-	}
-	held.released = true
-	if !there {
-		return strategies.ErrNotHeld
-	}
-	return nil
-}
-
-func (held *permit) giveBack(ctx context.Context) (bool, error) {
+// give asks Redis to take the permit back, by that client. It returns ErrNotHeld if the permit has run out.
+func (held *permit) give(ctx context.Context, client redis.Scripter) error {
 	args := []any{held.topic.Channel, held.topic.Command()}
 	if held.id != "" {
 		args = append(args, held.id, time.Now().UnixMilli())
 	}
-	return releaseScript.Run(ctx, held.client, held.keys(), args...).Bool()
+	there, err := redisson.Flag(releaseScript.Run(ctx, client, held.keys(), args...))
+	if err == nil && !there {
+		err = strategies.ErrNotHeld
+	}
+	return err
+}
+
+// releasing returns what Release makes of an error.
+func (held *permit) releasing(ctx context.Context, err error) error {
+	if err == nil || errors.Is(err, strategies.ErrNotHeld) {
+		return err
+	}
+	return fmt.Errorf("release %q: %w", held.name, indeterminate.Because(ctx, err))
+}
+
+// lasting is a permit that does not run out. Redis could not tell a second release from that of another holder, so a
+// release is sent again only if Redis has certainly not carried it out.
+type lasting struct {
+	permit
+	back pending.Release
+
+	mu       sync.Mutex
+	sending  bool
+	released bool // or perhaps: a permit too few is the lesser evil
+}
+
+// newLasting returns a permit that is not held yet.
+func newLasting(held permit) *lasting {
+	p := &lasting{permit: held}
+	p.back.Send = func(ctx context.Context) error { return p.once(ctx, nil) }
+	return p
+}
+
+var errUnderWay = errors.New("a release of the permit is under way")
+
+// Release gives the permit back, once. A release that Redis has refused is repeated in the background.
+func (held *lasting) Release(ctx context.Context) error {
+	l := held.locker
+	err := l.releases.Calls.Do(ctx, func() error {
+		err := held.once(ctx, strategies.ErrNotHeld)
+		held.unlessGiven(err)
+		return err
+	})
+	held.unlessGiven(err)
+	return held.releasing(ctx, err)
+}
+
+// unlessGiven has a release repeated that ended with that error, if Redis has certainly not carried it out.
+func (held *lasting) unlessGiven(err error) {
+	if err != nil && !errors.Is(err, strategies.ErrNotHeld) && !indeterminate.MayHaveRun(err) {
+		held.locker.releases.Add(&held.back)
+	}
+}
+
+// once sends a release unless one is under way. If the permit counts as released it returns that error.
+func (held *lasting) once(ctx context.Context, released error) error {
+	held.mu.Lock()
+	if held.sending || held.released {
+		defer held.mu.Unlock()
+		if held.released {
+			return released
+		}
+		return errUnderWay
+	}
+	held.sending = true
+	held.mu.Unlock()
+	err := held.give(ctx, indeterminate.ScriptsOnce{Scripter: held.locker.client})
+	held.mu.Lock()
+	defer held.mu.Unlock()
+	held.sending = false
+	held.released = err == nil || errors.Is(err, strategies.ErrNotHeld) || indeterminate.MayHaveRun(err)
+	return err
 }
 
 // expirable is a permit that runs out.
 type expirable struct {
 	permit
 	until validity.Until
+
+	mu      sync.Mutex
+	longest time.Duration    // for which it may last
+	back    *pending.Release // nil before the first Release
 }
 
 // ValidUntil returns the permit's deadline in Redis.
 func (held *expirable) ValidUntil() time.Time { return held.until.Get() }
 
+// Release gives the permit back, if it has not run out. If that is refused, or ctx ends without an answer, it is
+// repeated in the background.
+func (held *expirable) Release(ctx context.Context) error {
+	held.mu.Lock()
+	if held.back == nil {
+		held.back = held.release(nil)
+	}
+	back := held.back
+	held.mu.Unlock()
+	return held.releasing(ctx, held.locker.releases.Release(ctx, back))
+}
+
+// release gives the permit back that an acquire has got or, if asked is not nil, may get until asked is closed.
+func (held *expirable) release(asked <-chan struct{}) *pending.Release {
+	return &pending.Release{TTL: held.longest, Asked: asked, Send: func(ctx context.Context) error {
+		return held.give(ctx, held.locker.client)
+	}}
+}
+
 // Extend prolongs the permit if it has not run out. A deadline in Redis is never made earlier: a
 // command that comes late would take the permit away at once.
 func (held *expirable) Extend(ctx context.Context, ttl time.Duration) error {
+	l := held.locker
+	held.mu.Lock()
+	held.longest = max(held.longest, ttl)
+	held.mu.Unlock()
 	now := time.Now()
 	ms, until := deadline(now, ttl)
-	extended, err := extendScript.Run(ctx, held.client, held.keys()[1:], held.id, now.UnixMilli(), ms).Bool()
+	extended, err := bounded.Get(ctx, &l.releases.Calls, func() (bool, error) {
+		return redisson.Flag(extendScript.Run(ctx, l.client, held.keys()[1:], held.id, now.UnixMilli(), ms))
+	})
 	if err != nil {
 		return fmt.Errorf("extend %q: %w", held.name, indeterminate.Because(ctx, err))
 	}

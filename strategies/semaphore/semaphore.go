@@ -14,12 +14,15 @@ import (
 	"fmt"
 	"math"
 	"strconv"
+	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/strategies/goredis"
+	"github.com/lockbench/lockbench/strategies/internal/bounded"
 	"github.com/lockbench/lockbench/strategies/internal/indeterminate"
+	"github.com/lockbench/lockbench/strategies/internal/pending"
 	"github.com/lockbench/lockbench/strategies/internal/redisson"
 	"github.com/lockbench/lockbench/strategies/internal/validity"
 	"github.com/lockbench/lockbench/strategies/lock"
@@ -94,12 +97,13 @@ func (o Options) Refine(info strategies.Info) strategies.Info {
 
 // Locker is one process's side of the semaphore.
 type Locker struct {
-	config  goredis.Config
-	options Options
-	client  goredis.Client
-	line    redisson.Line
-	herald  *redisson.Herald
-	closed  atomic.Bool
+	config   goredis.Config
+	options  Options
+	client   goredis.Client
+	line     redisson.Line
+	herald   *redisson.Herald
+	releases pending.Releases
+	closed   atomic.Bool
 
 	instance [8]byte // of the permits' ids, random
 	last     atomic.Uint64
@@ -152,7 +156,8 @@ func wakes(free string) int {
 // Prepare loads the scripts, opens the subscription connection and sets the
 // semaphores up.
 func (l *Locker) Prepare(ctx context.Context, keys []string) error {
-	if err := goredis.Load(ctx, l.client, prepareScript, acquireScript, releaseScript); err != nil {
+	load := func() error { return goredis.Load(ctx, l.client, prepareScript, acquireScript, releaseScript) }
+	if err := l.releases.Calls.Do(ctx, load); err != nil {
 		return err
 	}
 	if err := l.herald.Open(ctx, l.line); err != nil {
@@ -161,8 +166,11 @@ func (l *Locker) Prepare(ctx context.Context, keys []string) error {
 	for _, key := range keys {
 		name := l.config.Key(key)
 		topic := l.topic(name)
-		if err := prepareScript.Run(ctx, l.client, []string{name},
-			l.options.Permits, topic.Channel, topic.Command()).Err(); err != nil {
+		if err := l.releases.Calls.Do(ctx, func() error {
+			_, err := redisson.Integer(prepareScript.Run(ctx, l.client, []string{name},
+				l.options.Permits, topic.Channel, topic.Command()))
+			return err
+		}); err != nil {
 			return fmt.Errorf("set up %q: %w", name, err)
 		}
 	}
@@ -246,37 +254,62 @@ func (l *Locker) try(ctx context.Context, name string, topic redisson.Topic, ttl
 		return nil, 0, err
 	}
 	if !l.options.Expirable {
-		held := &permit{client: l.client, name: name, topic: topic}
-		// Its answer is waited for even if the caller's time is over: afterwards nothing in Redis
-		// would show whether the permit was granted.
-		next, err := l.ask(context.WithoutCancel(ctx), held)
-		if err != nil || next != granted {
+		held := newLasting(permit{locker: l, name: name, topic: topic})
+		got, err := l.askLasting(ctx, held)
+		if err != nil || !got {
 			return nil, l.config.TTL, err
 		}
 		return held, 0, nil
 	}
 	now := time.Now()
 	ms, until := deadline(now, ttl)
-	held := &expirable{permit: permit{client: l.client, name: name, topic: topic, id: l.id()}}
+	held := &expirable{permit: permit{locker: l, name: name, topic: topic, id: l.id()}, longest: ttl}
 	held.until.Set(until)
-	next, err := l.ask(ctx, &held.permit, held.id, now.UnixMilli(), ms)
+	over := make(chan struct{})
+	next, err := bounded.Get(ctx, &l.releases.Calls, func() (int64, error) {
+		defer close(over)
+		return l.ask(ctx, &held.permit, held.id, now.UnixMilli(), ms)
+	})
 	switch {
 	case err == nil && next == granted && time.Now().Before(until):
 		return held, 0, nil
 	case err == nil && next == granted:
+		l.releases.GiveBack(ctx, held.release(nil))
 		err = validity.ErrLate
 	case err == nil && next < 0: // its holders have plain permits
 		return nil, l.config.TTL, nil
 	case err == nil:
 		return nil, min(max(time.Until(time.UnixMilli(next)), time.Millisecond), l.config.TTL), nil
-	}
-	if indeterminate.MayHaveRun(err) {
-		settle, done := indeterminate.Settle(ctx)
-		defer done()
-		// Nothing more can be done about a failure here: the permit runs out.
-		_, _ = held.giveBack(settle)
+	case indeterminate.MayHaveRun(err):
+		l.releases.GiveBack(ctx, held.release(over))
 	}
 	return nil, time.Millisecond, err // after ErrLate it is tried again that soon
+}
+
+// askLasting asks for a permit that does not run out, and says whether it was granted. The command does not end with
+// ctx: without its answer nothing in Redis would show whether the permit was granted. If the answer comes after the
+// caller has given up, the permit is given back.
+func (l *Locker) askLasting(ctx context.Context, held *lasting) (bool, error) {
+	type answer struct {
+		got bool
+		err error
+	}
+	answers := make(chan answer, 1)
+	var settled atomic.Bool // by the first of the answer and the caller
+	err := l.releases.Calls.Do(ctx, func() error {
+		next, err := l.ask(context.WithoutCancel(ctx), &held.permit)
+		got := err == nil && next == granted
+		answers <- answer{got, err}
+		if !settled.CompareAndSwap(false, true) && got {
+			held.unlessGiven(held.once(context.Background(), nil))
+		}
+		return err
+	})
+	if settled.CompareAndSwap(false, true) {
+		return false, err
+	}
+	first := <-answers
+	return first.got, first.err
 }
 
 // granted is the answer of a permit that was taken.
@@ -285,7 +318,7 @@ const granted = 0
 // ask asks Redis for a permit, once. It returns granted, or else when the next one runs out.
 func (l *Locker) ask(ctx context.Context, held *permit, expirable ...any) (next int64, err error) {
 	args := append([]any{l.options.Permits, held.topic.Channel, held.topic.Command()}, expirable...)
-	return acquireScript.Run(ctx, l.client, held.keys(), args...).Int64()
+	return redisson.Integer(acquireScript.Run(ctx, l.client, held.keys(), args...))
 }
 
 // id returns an id that nobody had before.
@@ -293,10 +326,16 @@ func (l *Locker) id() string {
 	return string(binary.BigEndian.AppendUint64(l.instance[:], l.last.Add(1)))
 }
 
-// Close ends the subscriptions. Permits can still be released.
+// Close ends the subscriptions, and sends the releases once more that Redis has not answered. Permits can still be
+// released. Close waits for two seconds at most for a Redis that does not answer.
 func (l *Locker) Close() error {
 	if l.closed.Swap(true) {
 		return nil
 	}
-	return l.line.Close()
+	var closing sync.WaitGroup // at the same time, because each may take two seconds
+	closing.Go(l.releases.Close)
+	closing.Go(l.herald.Close)
+	err := l.line.Close()
+	closing.Wait()
+	return err
 }

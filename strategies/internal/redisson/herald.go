@@ -9,6 +9,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/lockbench/lockbench/strategies/goredis"
+	"github.com/lockbench/lockbench/strategies/internal/bounded"
 )
 
 // How a release is told on a cluster: Redisson's ShardedSubscriptionMode.
@@ -48,6 +49,7 @@ type Herald struct {
 	cluster goredis.Client // nil outside of one
 	mode    string
 	decided atomic.Pointer[bool] // whether channels are sharded
+	calls   bounded.Calls
 }
 
 // NewHerald returns a Herald for that node. Outside a cluster the mode has no effect.
@@ -59,15 +61,15 @@ func NewHerald(node goredis.Node, mode string) *Herald {
 	return h
 }
 
-// Learn decides once. In a cluster it asks the servers, which may fail. Topic may be called
-// only after a Learn that succeeded.
+// Learn decides once. In a cluster it asks the servers, which may fail; it then ends with ctx. Topic may be
+// called only after a Learn that succeeded.
 func (h *Herald) Learn(ctx context.Context) error {
 	if h.decided.Load() != nil {
 		return nil
 	}
 	sharded := h.cluster != nil && h.mode != ShardedOff
 	if sharded && h.mode == ShardedAuto {
-		err := h.cluster.PubSubShardNumSub(ctx, "0").Err()
+		err := h.calls.Do(ctx, func() error { return h.cluster.PubSubShardNumSub(ctx, "0").Err() })
 		if _, unknown := errors.AsType[redis.Error](err); unknown {
 			sharded = false
 		} else if err != nil {
@@ -95,3 +97,6 @@ func (h *Herald) Open(ctx context.Context, line Line) error {
 	}
 	return nil
 }
+
+// Close waits for the calls whose callers have not waited for the answer, for two seconds at most.
+func (h *Herald) Close() { h.calls.Close() }

@@ -66,17 +66,13 @@ func (h *herd) put(s *Subscriber) {
 	h.free = append(h.free, s)
 }
 
-// Close closes all connections.
+// Close closes all connections, within two seconds.
 func (h *herd) Close() error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.pulse.close()
-	var problems []error
-	for _, s := range h.free {
-		problems = append(problems, s.Close())
-	}
+	all := h.free
 	h.free = nil
-	return errors.Join(append(problems, h.client.Close())...)
+	return errors.Join(closeAll(all, h.pulse.close), h.client.Close())
 }
 
 // head is the place of one waiter in the herd.

@@ -85,10 +85,14 @@ func (p *pulse) leave(s *Subscriber) {
 	delete(p.members, s)
 }
 
+// close waits two seconds at most: go-redis may be dialling.
 func (p *pulse) close() {
 	p.stop()
-	p.tasks.Close()
-	p.calls.Close()
+	deadline := time.Now().Add(bounded.Patience)
+	ctx, cancel := context.WithDeadline(context.Background(), deadline)
+	defer cancel()
+	_ = p.calls.Do(ctx, func() error { p.tasks.Close(); return nil })
+	p.calls.CloseBy(deadline)
 }
 
 // mute ends the echoes: Redis has refused them.

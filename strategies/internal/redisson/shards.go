@@ -4,11 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/strategies/goredis"
+	"github.com/lockbench/lockbench/strategies/internal/bounded"
 )
 
 // shards is the Line of a process to a cluster: one Subscriber for PUBLISH, and one for each node
@@ -18,6 +21,7 @@ type shards struct {
 	pulse   *pulse // of all connections
 	wakes   func(payload string) int
 	plain   *Subscriber
+	calls   bounded.Calls
 
 	mu     sync.Mutex
 	closed bool
@@ -44,7 +48,9 @@ func (l *shards) Join(ctx context.Context, topic Topic, limit time.Duration) (Pl
 	if !topic.Sharded {
 		return l.plain.Join(ctx, topic, limit)
 	}
-	node, err := goredis.MasterOf(ctx, l.cluster, topic.Channel)
+	node, err := bounded.Get(ctx, &l.calls, func() (goredis.Client, error) {
+		return goredis.MasterOf(ctx, l.cluster, topic.Channel)
+	})
 	if err != nil {
 		return nil, fmt.Errorf("find the channel's node: %w", err)
 	}
@@ -75,16 +81,26 @@ func (l *shards) at(node goredis.Client) (*Subscriber, error) {
 	return s, nil
 }
 
-// Close closes all connections.
+// Close closes all connections, within two seconds.
 func (l *shards) Close() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.closed = true
-	l.pulse.close()
-	problems := []error{l.plain.Close()}
-	for _, s := range l.byNode {
-		problems = append(problems, s.Close())
-	}
+	all := append(slices.Collect(maps.Values(l.byNode)), l.plain)
 	clear(l.byNode)
-	return errors.Join(problems...)
+	return closeAll(all, l.pulse.close, l.calls.Close)
+}
+
+// closeAll closes the Subscribers of a Line, and the rest of it, at the same time: each may take two seconds.
+func closeAll(all []*Subscriber, rest ...func()) error {
+	errs := make([]error, len(all))
+	var closing sync.WaitGroup
+	for i, s := range all {
+		closing.Go(func() { errs[i] = s.Close() })
+	}
+	for _, one := range rest {
+		closing.Go(one)
+	}
+	closing.Wait()
+	return errors.Join(errs...)
 }

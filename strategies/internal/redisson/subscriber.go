@@ -12,6 +12,7 @@ import (
 	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/strategies/goredis"
 	"github.com/lockbench/lockbench/strategies/internal/background"
+	"github.com/lockbench/lockbench/strategies/internal/bounded"
 )
 
 // Subscriber is the Line of a process: one connection, with one subscription for each channel
@@ -28,6 +29,7 @@ type Subscriber struct {
 	stop    context.CancelCauseFunc
 	ctx     context.Context
 	tasks   background.Group
+	calls   bounded.Calls
 
 	mu       sync.Mutex
 	now      *session
@@ -75,19 +77,27 @@ func newShardSubscriber(cluster, node goredis.Client, pulse *pulse, wakes func(p
 // One is the wakes of a lock: each message wakes one waiter.
 func One(string) int { return 1 }
 
-// Open opens the connection.
-func (s *Subscriber) Open(ctx context.Context) error { return s.session().pubsub.Ping(ctx) }
+// Open opens the connection, and ends with ctx.
+func (s *Subscriber) Open(ctx context.Context) error {
+	return s.calls.Do(ctx, func() error { return s.session().pubsub.Ping(ctx) })
+}
 
-// Close closes the connection.
+// Close closes the connection. It waits two seconds at most: go-redis closes no connection that it is about to open,
+// and may wait for a greeting of Redis for as long as the client allows.
 func (s *Subscriber) Close() error {
 	s.stop(strategies.ErrClosed)
 	s.pulse.leave(s)
-	if s.own {
-		s.pulse.close()
-	}
-	err := s.session().pubsub.Close()
-	s.tasks.Close()
-	if errors.Is(err, redis.ErrClosed) {
+	ctx, cancel := context.WithTimeout(context.Background(), bounded.Patience)
+	defer cancel()
+	err := s.calls.Do(ctx, func() error {
+		if s.own {
+			s.pulse.close()
+		}
+		err := s.session().pubsub.Close()
+		s.tasks.Close()
+		return err
+	})
+	if errors.Is(err, redis.ErrClosed) || ctx.Err() != nil {
 		return nil
 	}
 	return err

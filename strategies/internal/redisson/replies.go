@@ -1,0 +1,41 @@
+package redisson
+
+import (
+	"fmt"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// Integer returns the integer that a script has answered. redis.Nil is the error of an answer that is nil. Any other
+// answer is an error too: what is no integer must not be taken for one, such as for "not held".
+func Integer(reply *redis.Cmd) (int64, error) {
+	value, err := reply.Result()
+	if err != nil {
+		return 0, err
+	}
+	n, is := value.(int64)
+	if !is {
+		return 0, Unexpected(value, "an integer")
+	}
+	return n, nil
+}
+
+// Flag is Integer for a script that answers 1 or 0.
+func Flag(reply *redis.Cmd) (bool, error) {
+	n, err := Integer(reply)
+	if err == nil && n != 0 && n != 1 {
+		err = Unexpected(n, "1 or 0")
+	}
+	return n == 1, err
+}
+
+// Unexpected returns the error of a script whose answer is not what was expected. Redis may have carried the script
+// out.
+func Unexpected(answer any, expected string) error {
+	return unexpected{fmt.Errorf("the script answered %#v, want %s", answer, expected)}
+}
+
+type unexpected struct{ error }
+
+// MayHaveRun says what package indeterminate asks.
+func (unexpected) MayHaveRun() bool { return true }
