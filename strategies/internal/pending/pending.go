@@ -16,7 +16,7 @@ import (
 )
 
 const (
-	// shortest and longest bound the pause between two rounds; it doubles while all releases fail.
+	// shortest and longest bound the pause after a round with a failure; it doubles while all releases fail.
 	shortest, longest = 10 * time.Millisecond, time.Second
 	// patience bounds a round, GiveBack, and Close.
 	patience = bounded.Patience
@@ -152,8 +152,13 @@ func (r *Releases) repeat() {
 			r.finish()
 			return
 		}
-		if pause = min(2*pause, longest); r.round() {
+		switch answered, failed := r.round(); {
+		case failed == 0: // there may be thousands after an outage
+			pause = 0
+		case answered > 0:
 			pause = shortest
+		default:
+			pause = min(max(2*pause, shortest), longest)
 		}
 		r.mu.Lock()
 		r.running = len(r.list) > 0
@@ -167,9 +172,10 @@ func (r *Releases) repeat() {
 
 // finish sends the releases until Redis has answered none of those that are left.
 func (r *Releases) finish() {
-	for failed := 0; failed < r.pending() && r.ctx.Err() == nil; failed += mostAtOnce {
-		if r.round() {
-			failed = -mostAtOnce
+	for silent := 0; silent < r.pending() && r.ctx.Err() == nil; {
+		answered, failed := r.round()
+		if silent += failed; answered > 0 {
+			silent = 0
 		}
 	}
 }
@@ -180,9 +186,9 @@ func (r *Releases) pending() int {
 	return len(r.list)
 }
 
-// round sends the first releases of the list and reports whether one was answered. The others go to the end of the list: in
+// round sends the first releases of the list and counts those that were answered. The others go to the end of the list: in
 // a cluster their server may be down, and the next ones may be of a server that answers.
-func (r *Releases) round() (progress bool) {
+func (r *Releases) round() (answered, failed int) {
 	r.mu.Lock()
 	due := r.list[:min(len(r.list), mostAtOnce)]
 	r.list = r.list[len(due):]
@@ -192,17 +198,21 @@ func (r *Releases) round() (progress bool) {
 	var sending sync.WaitGroup
 	for _, p := range due {
 		sending.Go(func() {
-			over, answered := r.send(ctx, p)
+			over, reply := r.send(ctx, p)
 			r.mu.Lock()
 			defer r.mu.Unlock()
-			progress = progress || answered
+			if reply {
+				answered++
+			} else {
+				failed++
+			}
 			if p.pending = !over; p.pending {
 				r.list = append(r.list, p)
 			}
 		})
 	}
 	sending.Wait()
-	return progress
+	return answered, failed
 }
 
 // send sends a release once, and reports whether it is over, and whether Redis has answered it.

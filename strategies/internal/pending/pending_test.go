@@ -113,6 +113,22 @@ func TestADeadServerDoesNotStopTheOthers(t *testing.T) {
 	})
 }
 
+// After an outage there may be thousands, one for each waiter whose context has ended.
+func TestManyReleasesTakeNoPause(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var r pending.Releases
+		defer r.Close()
+		var sent atomic.Int64
+		for range 10000 {
+			r.Add(&pending.Release{Send: func(context.Context) error { sent.Add(1); return nil }})
+		}
+		time.Sleep(11 * time.Millisecond)
+		if n := sent.Load(); n != 10000 {
+			t.Errorf("%d of 10000 were sent", n)
+		}
+	})
+}
+
 // The command of an acquire without an answer may be read after a release that is answered.
 func TestAReleaseIsRepeatedAfterItsAcquire(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
