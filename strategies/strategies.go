@@ -57,7 +57,8 @@ type Locker interface {
 type Lease interface {
 	// Release gives the lock up. ErrNotHeld means that the lease was lost before; the call
 	// does not affect the next holder. Give it a context of its own: with one that has ended
-	// the lock would stay until its TTL.
+	// the lock may stay until its TTL. Locks on Redis repeat a release that has failed in the
+	// background; a later Release may then return ErrNotHeld.
 	Release(ctx context.Context) error
 }
 

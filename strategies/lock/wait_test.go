@@ -1,6 +1,7 @@
 package lock_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net"
@@ -55,22 +56,30 @@ const brief = time.Second / 4
 func onEvery(
 	t *testing.T, address string, answer time.Duration, try func(*testing.T, *lock.Locker), options ...lock.Option,
 ) {
-	for name, open := range everyLock {
+	for name := range everyLock {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			var clients []goredis.Client
-			for database := range 3 {
-				clients = append(clients, redistest.Dial(t,
-					fmt.Sprintf("redis://%s/%d?max_retries=-1&read_timeout=%v", address, database, answer)))
-			}
-			locker, err := open(clients, options...)
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer func() { _ = locker.Close() }()
-			try(t, locker)
+			on(t, name, address, answer, func(locker *lock.Locker) { try(t, locker) }, options...)
 		})
 	}
+}
+
+// on is onEvery for one lock.
+func on(
+	t *testing.T, name, address string, answer time.Duration, try func(*lock.Locker), options ...lock.Option,
+) {
+	t.Helper()
+	var clients []goredis.Client
+	for database := range 3 {
+		clients = append(clients, redistest.Dial(t,
+			fmt.Sprintf("redis://%s/%d?max_retries=-1&read_timeout=%v", address, database, answer)))
+	}
+	locker, err := everyLock[name](clients, options...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = locker.Close() }()
+	try(locker)
 }
 
 // No constructor takes a client that is nil, whatever its type.
@@ -147,4 +156,30 @@ func TestWaitForNobody(t *testing.T) {
 			t.Errorf("while nobody listens: %v, want that the connection is refused", err)
 		}
 	})
+}
+
+// A loss is reported at the lease's end, although the renewal that is under way is not answered.
+func TestLostWhileRedisIsSilent(t *testing.T) {
+	for name := range everyLock {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			server := redistest.Start(t)
+			const ttl = 1500 * time.Millisecond
+			on(t, name, server.Addr, 8*time.Second, func(locker *lock.Locker) {
+				err := locker.WithLock(t.Context(), "key", func(ctx context.Context) error {
+					server.Pause()
+					defer server.Resume()
+					paused := time.Now()
+					<-ctx.Done()
+					if took := time.Since(paused); took > ttl+time.Second {
+						t.Errorf("the context ended %v after Redis was paused, the TTL is %v", took, ttl)
+					}
+					return context.Cause(ctx)
+				}, lock.Watchdog(), lock.TTL(ttl))
+				if !errors.Is(err, lock.ErrNotHeld) {
+					t.Errorf("WithLock returned %v, want the loss", err)
+				}
+			})
+		})
+	}
 }

@@ -1,11 +1,79 @@
 package polled_test
 
 import (
+	"context"
+	"errors"
 	"testing"
+	"time"
 
+	"github.com/redis/go-redis/v9"
+
+	"github.com/lockbench/lockbench/internal/testkit/redistest"
+	"github.com/lockbench/lockbench/strategies"
+	"github.com/lockbench/lockbench/strategies/goredis"
 	"github.com/lockbench/lockbench/strategies/internal/trial"
 )
 
 func TestOutages(t *testing.T) {
 	trial.Outages(t, "setnx", "setnx-expire", "setnx-expire:check=get", "spin")
+}
+
+// A grant whose answer comes after the lease's end is given back: Redis counts the TTL from the grant.
+func TestALateGrantIsGivenBack(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	const ttl = 3 * time.Second
+	p := trial.Start(t, server, "spin", ttl)
+	trial.Release(t, p.Acquire(t, "key")) // opens the connection
+	server.Pause()
+	resumed := make(chan struct{})
+	time.AfterFunc(ttl+100*time.Millisecond, func() { defer close(resumed); server.Resume() })
+	_, err := p.Locker.(strategies.Trier).TryAcquire(t.Context(), "key")
+	<-resumed
+	if err == nil || errors.Is(err, strategies.ErrHeld) {
+		t.Errorf("it returned %v, want that the grant came too late", err)
+	}
+	if n := server.Client(t).Exists(t.Context(), "trial:key").Val(); n != 0 {
+		t.Error("the lock stays behind")
+	}
+}
+
+// A WAIT that is refused is no reason to keep the lock.
+func TestAFailedWaitGivesTheLockBack(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	outside := server.Client(t)
+	p := trial.Start(t, server, "spin:wait-replicas=1", time.Minute)
+	if err := outside.Do(t.Context(), "ACL", "SETUSER", "default", "-wait").Err(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := p.Locker.Acquire(t.Context(), "key"); !redis.HasErrorPrefix(err, "NOPERM") {
+		t.Errorf("acquire returned %v, want NOPERM", err)
+	}
+	if n := outside.Exists(t.Context(), "trial:key").Val(); n != 0 {
+		t.Error("the lock stays behind")
+	}
+}
+
+// Close ends although no answer comes, and no client's timeout ends the wait for one.
+func TestCloseEndsAlthoughRedisIsStopped(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	nodes := []goredis.Node{{Client: redistest.Dial(t, server.URL()+"?read_timeout=-2ns")}}
+	p := trial.StartOn(t, nodes, "spin", time.Minute)
+	held := p.Acquire(t, "key")
+	server.Pause()
+	defer server.Resume()
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	if err := held.Release(ctx); err == nil {
+		t.Error("released without an answer")
+	}
+	began := time.Now()
+	if err := p.Locker.Close(); err != nil {
+		t.Error(err)
+	}
+	if took := time.Since(began); took > 8*time.Second {
+		t.Errorf("it took %v", took)
+	}
 }

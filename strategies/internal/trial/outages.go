@@ -77,7 +77,8 @@ func outage(t *testing.T, server *redistest.Server, variant string, begin func()
 	service := redistest.Dial(t, server.URL())
 	p := StartOn(t, []goredis.Node{{Client: service}}, variant, time.Minute)
 	next := Start(t, server, variant, time.Minute)
-	released, extended := p.Acquire(t, "released"), p.Acquire(t, "extended")
+	released, extended, waited := p.Acquire(t, "released"), p.Acquire(t, "extended"), p.Acquire(t, "waited")
+	waiter := parkOne(t, p, "waited")
 	end := begin()
 	ended := false
 	defer func() {
@@ -86,7 +87,9 @@ func outage(t *testing.T, server *redistest.Server, variant string, begin func()
 		}
 	}()
 
+	during(t, "Acquire of a waiter", waiter)
 	during(t, "Release", released.Release)
+	during(t, "Release after a waiter", waited.Release)
 	during(t, "Acquire", func(ctx context.Context) error {
 		lease, err := p.Locker.Acquire(ctx, "acquired")
 		if err == nil {
@@ -104,7 +107,7 @@ func outage(t *testing.T, server *redistest.Server, variant string, begin func()
 
 	end()
 	ended = true
-	for _, key := range []string{"released", "extended", "acquired"} {
+	for _, key := range []string{"released", "extended", "waited", "acquired"} {
 		ctx, cancel := context.WithTimeout(t.Context(), soon)
 		lease, err := next.Ask(ctx, key)
 		cancel()
@@ -113,6 +116,26 @@ func outage(t *testing.T, server *redistest.Server, variant string, begin func()
 			continue
 		}
 		Release(t, lease)
+	}
+}
+
+// parkOne starts a waiter, and returns when it waits. end waits for its end, with that of a context.
+func parkOne(t *testing.T, p Process, key string) (end func(context.Context) error) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	before := p.Counts().Attempts
+	over := make(chan error, 1)
+	go func() {
+		_, err := p.Locker.Acquire(ctx, key)
+		over <- err
+	}()
+	t.Cleanup(func() { cancel() })
+	poll.Until(t, "the waiter asks", func() bool { return p.Counts().Attempts > before })
+	time.Sleep(limit) // now it waits
+	return func(ended context.Context) error {
+		<-ended.Done()
+		cancel()
+		return <-over
 	}
 }
 
