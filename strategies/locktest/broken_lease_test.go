@@ -8,6 +8,7 @@ import (
 
 	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/strategies/internal/indeterminate"
+	"github.com/lockbench/lockbench/strategies/internal/pending"
 )
 
 // redisLease is a redisLock's.
@@ -23,6 +24,7 @@ type redisLease struct {
 	released    bool
 	stop        context.CancelFunc // of the watchdog
 	lost        chan struct{}      // closed when the watchdog finds it lost
+	repeated    *pending.Release   // of Release
 
 	mu    sync.Mutex
 	until time.Time
@@ -60,8 +62,11 @@ func (lease *redisLease) Release(ctx context.Context) error {
 		return nil
 	}
 	lease.released = true
-	given, err := lease.give(ctx)
+	given, err := answered(ctx, l, func() (bool, error) { return lease.give(ctx) })
 	given, err = lease.insists(ctx, given, err)
+	if err != nil {
+		lease.repeat()
+	}
 	if lease.stop != nil && l.faults["stopsAfter"] && err == nil {
 		lease.stop()
 	}
@@ -85,6 +90,34 @@ func (lease *redisLease) Release(ctx context.Context) error {
 	return nil
 }
 
+// back is the release of a lease that is held once.
+func (lease *redisLease) back() *pending.Release {
+	return &pending.Release{TTL: lease.ttl, Send: func(ctx context.Context) error {
+		given, err := lease.give(ctx)
+		if err == nil && !given {
+			err = strategies.ErrNotHeld
+		}
+		return err
+	}}
+}
+
+// repeat has the release repeated in the background, unless by some fault.
+func (lease *redisLease) repeat() {
+	l := lease.lock
+	for _, fault := range []string{"forgetsRelease", "asksOnce", "deletesAgain", "stopsAfter"} {
+		if l.faults[fault] {
+			return
+		}
+	}
+	if lease.again { // it may be held several times
+		return
+	}
+	if lease.repeated == nil {
+		lease.repeated = lease.back()
+	}
+	l.releases.Add(lease.repeated)
+}
+
 func (lease *redisLease) give(ctx context.Context) (bool, error) {
 	if lease.lock.faults["looksFirst"] {
 		return lease.lookAndDelete(ctx)
@@ -99,8 +132,9 @@ func (lease *redisLease) give(ctx context.Context) (bool, error) {
 
 func (lease *redisLease) Extend(ctx context.Context, ttl time.Duration) error {
 	until := time.Now().Add(ttl)
-	renewed, err := lease.lock.renew.Run(ctx, lease.lock.client, []string{lease.name}, lease.token,
-		ttl.Milliseconds()).Int()
+	renewed, err := answered(ctx, lease.lock, func() (int, error) {
+		return lease.lock.renew.Run(ctx, lease.lock.client, []string{lease.name}, lease.token, ttl.Milliseconds()).Int()
+	})
 	if err != nil {
 		return fmt.Errorf("extend %q: %w", lease.name, indeterminate.Because(ctx, err))
 	}
@@ -137,10 +171,26 @@ func (lease *redisLease) watch() {
 				l.client.HSet(ctx, lease.name, "owner", lease.token)
 				l.client.PExpire(ctx, lease.name, l.config.TTL)
 			default:
-				if lease.find(lease.Extend(ctx, l.config.TTL)) {
+				if lease.find(lease.extendInTime(ctx)) {
 					return
 				}
 			}
 		}
 	})
+}
+
+// extendInTime is the watchdog's Extend. It ends with the lease, which then is lost, unless by some fault. What is
+// watched by some fault was never granted, and has no end.
+func (lease *redisLease) extendInTime(ctx context.Context) error {
+	l, until := lease.lock, lease.ValidUntil()
+	if l.faults["reportsLate"] || until.IsZero() {
+		return lease.Extend(ctx, l.config.TTL)
+	}
+	limited, cancel := context.WithDeadline(ctx, until)
+	defer cancel()
+	err := lease.Extend(limited, l.config.TTL)
+	if err != nil && !time.Now().Before(lease.ValidUntil()) && ctx.Err() == nil {
+		return strategies.ErrNotHeld
+	}
+	return err
 }

@@ -16,7 +16,9 @@ import (
 
 	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/strategies/goredis"
+	within "github.com/lockbench/lockbench/strategies/internal/bounded"
 	"github.com/lockbench/lockbench/strategies/internal/indeterminate"
+	"github.com/lockbench/lockbench/strategies/internal/pending"
 )
 
 const (
@@ -73,6 +75,7 @@ type redisLock struct {
 	closing     context.Context
 	close       context.CancelFunc
 	renewing    sync.WaitGroup
+	releases    pending.Releases
 
 	mu        sync.Mutex
 	toClose   []io.Closer // by Close
@@ -194,6 +197,7 @@ func (l *redisLock) Close() error {
 		l.renewing.Wait()
 	}
 	l.close()
+	l.releases.Close()
 	l.forget()
 	if l.faults["leavesGoroutine"] {
 		go func() { time.Sleep(time.Minute) }()
@@ -318,8 +322,10 @@ func (l *redisLock) try(ctx context.Context, lease *redisLease) (got bool, left 
 	if lease.again {
 		mode = "again"
 	}
-	reply, err := l.acquire.Run(ctx, l.client, []string{lease.name, lease.name + ":fence"},
-		lease.token, lease.ttl.Milliseconds(), mode).Int64Slice()
+	reply, err := answered(ctx, l, func() ([]int64, error) {
+		return l.acquire.Run(ctx, l.client, []string{lease.name, lease.name + ":fence"},
+			lease.token, lease.ttl.Milliseconds(), mode).Int64Slice()
+	})
 	if l.isYes(err) {
 		reply, err = []int64{1, 0}, nil
 	}
@@ -328,10 +334,12 @@ func (l *redisLock) try(ctx context.Context, lease *redisLease) (got bool, left 
 		case !indeterminate.MayHaveRun(err):
 		case l.faults["watchesDoubt"]:
 			lease.watch()
-		case !l.faults["noSettling"]:
+		case lease.again:
 			settle, done := indeterminate.Settle(ctx)
 			defer done()
 			_, _ = lease.give(settle)
+		case !l.faults["noSettling"]:
+			l.releases.GiveBack(ctx, &pending.Release{Send: lease.back().Send, Asked: pending.Asked(err), TTL: lease.ttl})
 		}
 		return false, 0, fmt.Errorf("acquire %q: %w", lease.name, indeterminate.Because(ctx, err))
 	}
@@ -354,6 +362,14 @@ func (l *redisLock) try(ctx context.Context, lease *redisLease) (got bool, left 
 	}
 	l.remember(ctx, lease.name)
 	return true, 0, nil
+}
+
+// answered makes a call that ends with ctx, unless by some fault.
+func answered[T any](ctx context.Context, l *redisLock, call func() (T, error)) (T, error) {
+	if l.faults["waitsForAnswers"] || l.faults["tellsLoss"] {
+		return call()
+	}
+	return within.Get(ctx, &l.releases.Calls, call)
 }
 
 // hashTag is what a cluster hashes of a key.

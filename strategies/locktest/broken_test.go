@@ -112,7 +112,10 @@ func ofNodes(names string) subject {
 	f := faultsOf(names)
 	info := strategies.Info{
 		Name: "quorum", Claims: claims(recovery), Capacity: 1, Nodes: 5,
-		NoCluster: "its nodes are independent", Limits: byRedis,
+		NoCluster: "its nodes are independent", Limits: slices.Concat(byRedis, []strategies.Limit{
+			{Check: "hanging server", Because: "it waits for the answers of all nodes"},
+			{Check: "refused release", Because: "it repeats no release"},
+		}),
 	}
 	return subject{info: info, open: func(c goredis.Config) (strategies.Locker, error) {
 		return newQuorumLock(f, c), nil
@@ -363,6 +366,13 @@ func broken() []subject {
 			fails("renewal and release", "was told to be lost"),
 		polling("refusalIsYes writesFirst").called("a refusal is taken for a grant").
 			fails("refused writes", "granted"),
+		polling("waitsForAnswers").called("calls wait for their answers beyond their contexts").
+			fails("hanging server", "goes on for"),
+		polling("noSettling").called("an acquire that hung is left to itself").
+			fails("hanging server", "is not free"),
+		polling("reportsLate", watchdog).called("a watchdog that waits for its renewals").
+			fails("loss in time", "is not reported as"),
+		polling("forgetsRelease").called("a release is not repeated").fails("refused release", "is not free"),
 		polling("givesUp").called("a release that was refused is forgotten").fails("refused writes", stands),
 		polling("refusalIsYes").called("a replica's refusal is taken for a grant").
 			fails("failover", "was granted while"),

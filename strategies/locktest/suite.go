@@ -233,6 +233,17 @@ func Checks() []Check {
 			"A lock that a server granted to somebody who had given up by then is freed, long before its TTL.",
 		},
 		{
+			"hanging server", onRedis, hangingServer,
+			"calls end with their contexts while servers hang, and leave nothing locked",
+			"With a client of go-redis's defaults each call and wait ends soon after its context while the servers hang, " +
+				"and when they go on nothing stays locked.",
+		},
+		{
+			"loss in time", watches | onRedis, lossInTime,
+			"a lease that cannot be renewed is reported as lost at its end",
+			"When the servers hang a watchdog reports the loss of a lease at its end, whatever its client waits for.",
+		},
+		{
 			"restarted server", onRedis, restartedServer, "a restarted server is found again",
 			"When a server comes back empty all waits end, and the same instances work on.",
 		},
@@ -281,6 +292,11 @@ func Checks() []Check {
 			"refused writes make no second holder, and their end is the end of it",
 			"While servers refuse writes nobody gets a lock that another holds, and when they take them again all " +
 				"who wait are served.",
+		},
+		{
+			"refused release", onRedis, refusedRelease, "a release that was refused or not sent is repeated",
+			"A lock whose release the servers have refused for a moment, or whose context had ended, is granted again " +
+				"long before its TTL, without another release.",
 		},
 		{
 			"failover", onRedis, failover, "a failover that loses nothing makes no second holder and strands nobody",
