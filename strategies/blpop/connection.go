@@ -66,7 +66,7 @@ func (c *connection) pop(ctx context.Context, list string, limit time.Duration) 
 // interrupt ends the running BLPOP: by CLIENT UNBLOCK, so that a signal popped at this very
 // moment still arrives, else by closing the connection.
 func (c *connection) interrupt(commands goredis.Client, calls *bounded.Calls, over <-chan struct{}) {
-	ctx, cancel := context.WithTimeout(context.Background(), lag)
+	ctx, cancel := context.WithTimeout(context.Background(), lag/2)
 	defer cancel()
 	unblock := func() (unblocked int64, err error) {
 		return bounded.Get(ctx, calls, func() (int64, error) {

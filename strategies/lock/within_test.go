@@ -23,7 +23,7 @@ func (b *backend) refuses(d time.Duration) {
 
 // WithLock repeats a release that is refused, and does not take the lock's own repetition for a loss.
 func TestWithLockRepeatsTheRelease(t *testing.T) {
-	for name, meanwhile := range map[string]func(*backend){
+	for name, frees := range map[string]func(*backend){
 		"alone":             func(*backend) {},
 		"in the background": (*backend).steal, // freed, and then acquired by another
 	} {
@@ -35,7 +35,7 @@ func TestWithLockRepeatsTheRelease(t *testing.T) {
 				returned = time.Now()
 				go func() {
 					time.Sleep(500 * time.Millisecond)
-					meanwhile(b)
+					frees(b)
 				}()
 				return nil
 			})

@@ -25,15 +25,15 @@ type Calls struct {
 	idle    chan struct{} // closed when no call runs; nil without a Close that waits
 }
 
-// Do calls send and returns its error. If ctx ends first, Do returns an error at once that says so, and send goes on:
-// it must not write what the caller reads. The error is neither a redis.Error nor a network error, because the fate of
-// the command is unknown. If ctx has ended before, Do returns its error without calling send.
+// Do calls send and returns its error. If there is none 50ms after the end of ctx, Do returns an error that says so,
+// and send goes on: it must not write what the caller reads. The error is neither a redis.Error nor a network error,
+// because the fate of the command is unknown. If ctx has ended before, Do returns its error without calling send.
 func (c *Calls) Do(ctx context.Context, send func() error) error {
 	_, err := Get(ctx, c, func() (struct{}, error) { return struct{}{}, send() })
 	return err
 }
 
-// Get is Calls.Do for a call with a result. The result is the zero value if ctx ends first.
+// Get is Calls.Do for a call with a result. The result is the zero value if there is no answer in time.
 func Get[T any](ctx context.Context, c *Calls, send func() (T, error)) (got T, err error) {
 	if ctx.Done() == nil {
 		return send()
@@ -55,13 +55,19 @@ func Get[T any](ctx context.Context, c *Calls, send func() (T, error)) (got T, e
 		return sent.got, sent.err
 	case <-ctx.Done():
 	}
-	select { // the answer may have come at the same moment
+	timer := time.NewTimer(grace)
+	defer timer.Stop()
+	select {
 	case <-over:
 		return sent.got, sent.err
-	default:
+	case <-timer.C:
 		return got, unanswered{because(context.Cause(ctx)), over}
 	}
 }
+
+// grace is how long a call waits for its answer after the end of its context. A Redis that works answers in that time,
+// and nothing is left to undo.
+const grace = 50 * time.Millisecond
 
 // Over returns a channel that is closed when the call that has ended early with err is over; nil if err is of another
 // kind.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -103,4 +104,26 @@ func TestAnUnansweredCallDoesNotSayThatTheLockIsHeld(t *testing.T) {
 	if !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, strategies.ErrHeld) {
 		t.Errorf("the error is %v", err)
 	}
+}
+
+// An answer that comes just after the end of the context counts: the command need not be undone.
+func TestAnAnswerJustAfterTheEndCounts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var calls bounded.Calls
+		defer calls.Close()
+		ctx, end := context.WithTimeout(t.Context(), time.Second)
+		defer end()
+		for late, want := range map[time.Duration]bool{time.Millisecond: true, time.Second: false} {
+			ctx, end := context.WithTimeout(ctx, time.Millisecond)
+			got, err := bounded.Get(ctx, &calls, func() (bool, error) {
+				<-ctx.Done()
+				time.Sleep(late)
+				return true, nil
+			})
+			end()
+			if got != want || (err == nil) != want || (bounded.Over(err) != nil) == want {
+				t.Errorf("%v after the end: %v, %v", late, got, err)
+			}
+		}
+	})
 }

@@ -107,7 +107,7 @@ func TestADeadServerDoesNotStopTheOthers(t *testing.T) {
 		}
 		began := time.Now()
 		r.Close()
-		if took := time.Since(began); took > 2*time.Second {
+		if took := time.Since(began); took > 2200*time.Millisecond {
 			t.Errorf("Close took %v", took)
 		}
 	})
@@ -185,7 +185,7 @@ func TestGiveBackEndsSoonAfterItsContext(t *testing.T) {
 		defer cancel()
 		began := time.Now()
 		r.GiveBack(ctx, p)
-		if took := time.Since(began); took != 500*time.Millisecond {
+		if took := time.Since(began); took < 400*time.Millisecond || took > 600*time.Millisecond {
 			t.Errorf("it took %v", took)
 		}
 		time.Sleep(10 * time.Second)
@@ -231,7 +231,7 @@ func TestCloseEndsAlthoughRedisIsSilent(t *testing.T) {
 		time.Sleep(10 * time.Second)
 		began := time.Now()
 		r.Close()
-		if took := time.Since(began); took != 2*time.Second {
+		if took := time.Since(began); took < 2*time.Second || took > 2200*time.Millisecond {
 			t.Errorf("Close took %v", took)
 		}
 	})

@@ -66,7 +66,7 @@ func Outages(t *testing.T, variants ...string) {
 		for name, begin := range outages {
 			t.Run(variant+" "+name, func(t *testing.T) {
 				t.Parallel()
-				server := redistest.Start(t, "--busy-reply-threshold", "20")
+				server := redistest.Start(t, "--lua-time-limit", "20")
 				outage(t, server, variant, func() func() { return begin(t, server) })
 			})
 		}
