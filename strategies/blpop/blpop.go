@@ -206,8 +206,8 @@ func (held *lease) Release(ctx context.Context) error {
 	return err
 }
 
-// abandon removes every trace of a caller that gives up, at once or in the background. asked is that of pending.Release.
-// The caller gets another token, because the next attempt may come before that.
+// abandon removes every trace of a caller that gives up, at once or in the background. asked is that of
+// pending.Release. The caller gets another token, because the next attempt may come before that.
 func (held *lease) abandon(ctx context.Context, asked <-chan struct{}) {
 	name := held.Token
 	held.Token = held.locker.owners.Next()

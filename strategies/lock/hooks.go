@@ -17,7 +17,7 @@ type Hooks struct {
 	// Lost is called when a lease is found to be lost before it was released, once.
 	Lost func(lease *Lease)
 	// Released is called at the end of every Release, with how long the lease was held. The
-	// error is nil if it was released.
+	// error is nil if it was released. WithLock calls Release again after an error.
 	Released func(ctx context.Context, lease *Lease, held time.Duration, err error)
 }
 

@@ -78,7 +78,7 @@ func Open[O any, B Backend](
 // Acquire waits until the lock on the key is the caller's, until Wait is over, or until ctx ends
 // (its error). At the end of Wait the error is ErrHeld if the caller then waited for another to
 // give the lock up. Where it waited for an answer of Redis's, it is what kept the answer from coming, as
-// far as that is known. After an error nothing is held.
+// far as that is known. After an error nothing is held: what Redis may still grant is given back in the background.
 func (l *Locker) Acquire(ctx context.Context, key string, options ...CallOption) (*Lease, error) {
 	lease := new(Lease)
 	if err := l.acquire(ctx, lease, key, options, false); err != nil {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/lockbench/lockbench/internal/testkit/network"
 	"github.com/lockbench/lockbench/internal/testkit/redistest"
 	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/strategies/goredis"
@@ -75,5 +76,36 @@ func TestCloseEndsAlthoughRedisIsStopped(t *testing.T) {
 	}
 	if took := time.Since(began); took > 8*time.Second {
 		t.Errorf("it took %v", took)
+	}
+}
+
+// A SET that arrives when its Acquire has failed, and its release has been answered, is undone soon.
+func TestALateSetIsUndone(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	outside := server.Client(t)
+	path := new(network.Path)
+	client := redis.NewClient(&redis.Options{Addr: server.Addr, Dialer: path.Dial, MaxRetries: -1})
+	t.Cleanup(func() { _ = client.Close() })
+	p := trial.StartOn(t, []goredis.Node{{Client: client}}, "spin", time.Minute)
+	trial.Release(t, p.Acquire(t, "key")) // opens the connection
+	kept := path.Hold(network.Late, 0)
+	over := make(chan error, 1)
+	go func() { _, err := p.Locker.Acquire(t.Context(), "key"); over <- err }()
+	<-kept.Caught
+	late := path.Snap()
+	if err := <-over; err == nil {
+		t.Fatal("acquired without an answer")
+	}
+	time.Sleep(500 * time.Millisecond)
+	if err := late.Deliver(); err != nil {
+		t.Fatal(err)
+	}
+	delivered := time.Now()
+	for outside.Exists(t.Context(), "trial:key").Val() != 0 {
+		if time.Since(delivered) > 20*time.Second {
+			t.Fatal("the late SET blocks the lock")
+		}
+		time.Sleep(10 * time.Millisecond)
 	}
 }

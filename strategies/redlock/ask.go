@@ -75,10 +75,10 @@ func (p *poll) addAll(answers <-chan answer) {
 // has enough, or when patience ends after the node timeout. It calls late for a yes that comes
 // after that.
 //
-// The end of ctx shortens that to the rest of the node timeout, and to grace. It does not end a call, which
-// must end with the knowledge of what it has done. When ask returns, a call that still waits for a connection is not made any more. A call
-// that was sent is waited for in the background until patience ends. Its connection is not
-// closed, because its answer says what to undo.
+// The end of ctx shortens that to the rest of the node timeout, and to grace. It does not end a
+// call, which must end with the knowledge of what it has done. When ask returns, a call that still
+// waits for a connection is not made any more. A call that was sent is waited for in the background
+// until patience ends. Its connection is not closed, because its answer says what to undo.
 func (l *Locker) ask(ctx context.Context, nodes []*node, timeout time.Duration, enough enough,
 	call func(context.Context, *node) (bool, error), late func(*node),
 ) poll {

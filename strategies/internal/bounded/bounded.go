@@ -25,8 +25,8 @@ type Calls struct {
 	idle    chan struct{} // closed when no call runs; nil without a Close that waits
 }
 
-// Do calls send and returns its error. If ctx ends first, Do returns an error at once that says so, and send goes on: it
-// must not write what the caller reads. The error is neither a redis.Error nor a network error, because the fate of
+// Do calls send and returns its error. If ctx ends first, Do returns an error at once that says so, and send goes on:
+// it must not write what the caller reads. The error is neither a redis.Error nor a network error, because the fate of
 // the command is unknown. If ctx has ended before, Do returns its error without calling send.
 func (c *Calls) Do(ctx context.Context, send func() error) error {
 	_, err := Get(ctx, c, func() (struct{}, error) { return struct{}{}, send() })

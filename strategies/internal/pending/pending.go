@@ -16,7 +16,7 @@ import (
 )
 
 const (
-	// shortest and longest bound the pause between two rounds; it doubles while all releases fail.
+	// shortest and longest bound the pause after a round with a failure; it doubles while all releases fail.
 	shortest, longest = 10 * time.Millisecond, time.Second
 	// patience bounds a round, GiveBack, and Close.
 	patience = bounded.Patience
@@ -26,6 +26,9 @@ const (
 	mostAtOnce = 8
 	// margin is how long a release is repeated after the TTL, for a Redis whose clock is slow.
 	margin = 10 * time.Second
+	// latest is how long after its call a command may arrive: the kernel sends again what it has sent on a connection that
+	// go-redis has closed.
+	latest = 2 * time.Minute
 )
 
 // Release gives up what a client may have at Redis. It must not be copied after its first use.
@@ -34,7 +37,8 @@ type Release struct {
 	// repetitions together for one release. It may still run when it is called again.
 	Send func(ctx context.Context) error
 	// Asked is for a call that may have taken the lock without an answer, and is closed when that call is over. Redis may
-	// read the call's command after an answered release, which is repeated then. nil means that there is no such call.
+	// read the call's command after an answered release, which is repeated for two minutes then. nil means that there is
+	// no such call.
 	Asked <-chan struct{}
 	// TTL is for how long Redis keeps the lock at most, from Add or from the end of Asked on. 0 means for ever.
 	TTL time.Duration
@@ -43,7 +47,8 @@ type Release struct {
 	pending bool
 	end     time.Time // the lock has run out in Redis; zero while that is not known
 
-	answers int // to releases that were sent after the end of Asked
+	since   time.Time // Asked was closed before
+	answers int       // to releases that were sent after that
 }
 
 // Releases are the calls of one Locker, and its releases that are repeated. The zero value is ready.
@@ -115,7 +120,7 @@ func (r *Releases) Add(p *Release) {
 		r.ctx, r.stop = context.WithCancel(context.Background())
 		r.closing = make(chan struct{})
 	}
-	p.pending, p.end, p.answers = true, time.Time{}, 0
+	p.pending, p.end = true, time.Time{}
 	r.list = append(r.list, p)
 	if !r.running {
 		r.running = r.tasks.Go(r.repeat)
@@ -152,8 +157,13 @@ func (r *Releases) repeat() {
 			r.finish()
 			return
 		}
-		if pause = min(2*pause, longest); r.round() {
+		switch answered, failed := r.round(); {
+		case failed == 0: // there may be thousands after an outage
+			pause = 0
+		case answered > 0:
 			pause = shortest
+		default:
+			pause = min(max(2*pause, shortest), longest)
 		}
 		r.mu.Lock()
 		r.running = len(r.list) > 0
@@ -167,9 +177,10 @@ func (r *Releases) repeat() {
 
 // finish sends the releases until Redis has answered none of those that are left.
 func (r *Releases) finish() {
-	for failed := 0; failed < r.pending() && r.ctx.Err() == nil; failed += mostAtOnce {
-		if r.round() {
-			failed = -mostAtOnce
+	for silent := 0; silent < r.pending() && r.ctx.Err() == nil; {
+		answered, failed := r.round()
+		if silent += failed; answered > 0 {
+			silent = 0
 		}
 	}
 }
@@ -180,9 +191,9 @@ func (r *Releases) pending() int {
 	return len(r.list)
 }
 
-// round sends the first releases of the list and reports whether one was answered. The others go to the end of the list: in
-// a cluster their server may be down, and the next ones may be of a server that answers.
-func (r *Releases) round() (progress bool) {
+// round sends the first releases of the list and counts those that were answered. The others go to the end of the list:
+// in a cluster their server may be down, and the next ones may be of a server that answers.
+func (r *Releases) round() (answered, failed int) {
 	r.mu.Lock()
 	due := r.list[:min(len(r.list), mostAtOnce)]
 	r.list = r.list[len(due):]
@@ -192,24 +203,29 @@ func (r *Releases) round() (progress bool) {
 	var sending sync.WaitGroup
 	for _, p := range due {
 		sending.Go(func() {
-			over, answered := r.send(ctx, p)
+			over, reply := r.send(ctx, p)
 			r.mu.Lock()
 			defer r.mu.Unlock()
-			progress = progress || answered
+			if reply {
+				answered++
+			} else {
+				failed++
+			}
 			if p.pending = !over; p.pending {
 				r.list = append(r.list, p)
 			}
 		})
 	}
 	sending.Wait()
-	return progress
+	return answered, failed
 }
 
 // send sends a release once, and reports whether it is over, and whether Redis has answered it.
 //
-// A command without an answer may still be in a socket of Redis, which may read a release on another connection before
-// it. When a release has been answered that was sent after the end of the call, Redis has read all that it had received.
-// The next release comes after the command, so two answers are needed.
+// A command without an answer may still be in a socket of Redis, which may read a release on another connection
+// before it. When a release has been answered that was sent after the end of the call, Redis has read all that it had
+// received. The next release comes after the command, so two answers are needed. A command that is still on its way
+// then is undone by a later release: what it takes stays for about as long as it was late.
 func (r *Releases) send(ctx context.Context, p *Release) (over, answered bool) {
 	asking := false
 	answers := 1
@@ -221,16 +237,26 @@ func (r *Releases) send(ctx context.Context, p *Release) (over, answered bool) {
 			asking = true
 		}
 	}
-	if !asking && p.TTL > 0 && p.end.IsZero() {
-		p.end = time.Now().Add(p.TTL + margin)
+	if now := time.Now(); !asking {
+		if p.since.IsZero() {
+			p.since = now
+		}
+		if p.TTL > 0 && p.end.IsZero() {
+			p.end = now.Add(p.TTL + margin)
+		}
 	}
 	err := r.Calls.Do(ctx, func() error { return p.Send(ctx) })
 	switch {
 	case asking:
 		return false, false
 	case err == nil || errors.Is(err, strategies.ErrNotHeld):
-		p.answers++
-		return p.answers >= answers, true
+		if p.answers++; p.answers < answers {
+			return false, true
+		}
+		if age := time.Since(p.since); p.Asked != nil && age < latest {
+			time.AfterFunc(max(age, time.Second), func() { r.Add(p) }) // after Close it does nothing
+		}
+		return true, true
 	}
 	return !p.end.IsZero() && time.Now().After(p.end), false
 }

@@ -113,30 +113,61 @@ func TestADeadServerDoesNotStopTheOthers(t *testing.T) {
 	})
 }
 
-// The command of an acquire without an answer may be read after a release that is answered.
-func TestAReleaseIsRepeatedAfterItsAcquire(t *testing.T) {
+// After an outage there may be thousands, one for each waiter whose context has ended.
+func TestManyReleasesTakeNoPause(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var r pending.Releases
 		defer r.Close()
-		var last, sent atomic.Int64
-		asked := make(chan struct{})
-		p := &pending.Release{TTL: time.Hour, Asked: asked, Send: func(context.Context) error {
-			last.Store(time.Now().UnixNano())
-			sent.Add(1)
-			return nil
-		}}
-		r.GiveBack(t.Context(), p)
-		time.Sleep(10 * time.Second)
-		over, before := time.Now().UnixNano(), sent.Load()
-		close(asked)
-		time.Sleep(time.Hour)
-		if after := time.Duration(last.Load() - over); after <= 0 || after > 3*time.Second {
-			t.Errorf("it was last sent %v after the call's end", after)
+		var sent atomic.Int64
+		for range 10000 {
+			r.Add(&pending.Release{Send: func(context.Context) error { sent.Add(1); return nil }})
 		}
-		if n := sent.Load() - before; n != 2 { // before the answer to the first, Redis may not have read the command
-			t.Errorf("it was sent %d times after the call's end", n)
+		time.Sleep(11 * time.Millisecond)
+		if n := sent.Load(); n != 10000 {
+			t.Errorf("%d of 10000 were sent", n)
 		}
 	})
+}
+
+// The command of an acquire without an answer may be read after a release that is answered, and may come even later.
+func TestAReleaseIsRepeatedAfterItsAcquire(t *testing.T) {
+	for _, late := range []time.Duration{0, 20 * time.Second, time.Minute} {
+		synctest.Test(t, func(t *testing.T) {
+			var r pending.Releases
+			defer r.Close()
+			var sent, gap, last atomic.Int64
+			var held atomic.Bool
+			asked := make(chan struct{})
+			r.GiveBack(t.Context(), &pending.Release{TTL: time.Hour, Asked: asked, Send: func(context.Context) error {
+				sent.Add(1)
+				held.Store(false)
+				now := time.Now().UnixNano()
+				gap.Store(now - last.Swap(now))
+				return nil
+			}})
+			time.Sleep(10 * time.Second)
+			if n := sent.Load(); n < 10 || n > 30 {
+				t.Errorf("it was sent %d times in the 10s of the call", n)
+			}
+			before := sent.Load()
+			close(asked)
+			time.Sleep(time.Second)
+			// Before the answer to the first, Redis may not have read the command.
+			if n, apart := sent.Load()-before, time.Duration(gap.Load()); n != 2 || apart > 100*time.Millisecond {
+				t.Errorf("it was sent %d times after the call's end, the last two %v apart", n, apart)
+			}
+			time.Sleep(late)
+			held.Store(true)
+			time.Sleep(late + 3*time.Second)
+			if held.Load() {
+				t.Errorf("what a command took that came %v after the call's end is held for as long", late)
+			}
+			time.Sleep(time.Hour)
+			if n := sent.Load() - before; n > 12 {
+				t.Errorf("it was sent %d times after the call's end", n)
+			}
+		})
+	}
 }
 
 func TestGiveBackEndsSoonAfterItsContext(t *testing.T) {
