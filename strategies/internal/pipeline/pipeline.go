@@ -1,9 +1,9 @@
 // Package pipeline lets the callers of one Locker share round trips: group commit over the service's own client.
 //
 // A caller that is alone sends its command at once (direct.go). While four exchanges are under way, further callers
-// queue; the next exchange takes up to 64 of them in one Pipeline (plan.go). The callers of an exchange share one TIME and one run of a script.
-// The connections are those of the client's pool, so TLS, credentials, Limiter, hooks, timeouts and failover are the
-// library's.
+// queue; the next exchange takes up to 64 of them in one Pipeline (plan.go). The callers of an exchange share one TIME
+// and one run of a script. The connections are those of the client's pool, so TLS, credentials, Limiter, hooks, timeouts
+// and failover are the library's.
 //
 // No command is sent twice (NoRetry). A caller returns when its context ends, and after a time in which Redis has
 // answered no caller. A command that was sent by then stays with go-redis, and Redis may still carry it out.
