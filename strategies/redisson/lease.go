@@ -109,7 +109,11 @@ func (held *lease) give(ctx context.Context) error {
 	case err != nil:
 		return err
 	case all != nil:
-		return l.releases.Release(ctx, all)
+		err := l.releases.Release(ctx, all)
+		if all.Asked != nil { // Redis may still read the owner's acquire
+			l.releases.Add(all)
+		}
+		return err
 	}
 	return l.releases.Calls.Do(ctx, func() error {
 		return l.kind.release(ctx, indeterminate.ScriptsOnce{Scripter: l.client}, held, true)

@@ -209,15 +209,14 @@ func (l *Locker) try(ctx context.Context, held *lease) (taken bool, left time.Du
 		return false, 0, err
 	}
 	until := time.Now().Add(held.term)
-	over := make(chan struct{})
 	got, err := bounded.Get(ctx, &l.releases.Calls, func() (answer, error) {
-		defer close(over)
 		return l.kind.acquire(ctx, l.client, held)
 	})
 	l.config.Probe.Attempt() // counted after the answer: it saw all that was done before
+	open := pending.Asked(err)
 	switch {
-	case indeterminate.MayHaveRun(err):
-		held.asked, held.open = true, over
+	case open != nil:
+		held.asked, held.open = true, open
 		l.undo(ctx, held)
 	case err != nil:
 	case got.taken && !time.Now().Before(until):

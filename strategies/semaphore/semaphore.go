@@ -265,11 +265,10 @@ func (l *Locker) try(ctx context.Context, name string, topic redisson.Topic, ttl
 	ms, until := deadline(now, ttl)
 	held := &expirable{permit: permit{locker: l, name: name, topic: topic, id: l.id()}, longest: ttl}
 	held.until.Set(until)
-	over := make(chan struct{})
 	next, err := bounded.Get(ctx, &l.releases.Calls, func() (int64, error) {
-		defer close(over)
 		return l.ask(ctx, &held.permit, held.id, now.UnixMilli(), ms)
 	})
+	open := pending.Asked(err)
 	switch {
 	case err == nil && next == granted && time.Now().Before(until):
 		return held, 0, nil
@@ -280,8 +279,8 @@ func (l *Locker) try(ctx context.Context, name string, topic redisson.Topic, ttl
 		return nil, l.config.TTL, nil
 	case err == nil:
 		return nil, min(max(time.Until(time.UnixMilli(next)), time.Millisecond), l.config.TTL), nil
-	case indeterminate.MayHaveRun(err):
-		l.releases.GiveBack(ctx, held.release(over))
+	case open != nil:
+		l.releases.GiveBack(ctx, held.release(open))
 	}
 	return nil, time.Millisecond, err // after ErrLate it is tried again that soon
 }
