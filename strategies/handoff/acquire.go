@@ -4,9 +4,9 @@ import (
 	"container/list"
 	"context"
 	"errors"
-	"slices"
 	"time"
 
+	"github.com/lockbench/lockbench/internal/pause"
 	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/strategies/goredis"
 	"github.com/lockbench/lockbench/strategies/internal/indeterminate"
@@ -95,7 +95,12 @@ func (l *Locker) try(ctx context.Context, key string, ttl time.Duration) (*Lease
 			before = q
 			continue
 		case ln.waiters.Len() > 0 || len(ln.places) > 0: // another has the lock, or Redis does not serve the line
-			if err = ln.failure; err == nil {
+			if err = ln.failure; err == nil && !ln.isKnown() {
+				l.mu.Unlock()
+				pause.Plain(ctx.Done(), 5*time.Millisecond)
+				continue
+			}
+			if err == nil {
 				err = strategies.ErrHeld
 			}
 		default:
@@ -301,11 +306,10 @@ func (l *Locker) leave(ctx context.Context, ln *line, element *list.Element) boo
 func (l *Locker) waitEnded(ctx context.Context, ln *line) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	queued := func(p *place) bool { return p.queued }
 	switch {
 	case ln.failure != nil:
 		return indeterminate.Because(ctx, ln.failure)
-	case ln.held != nil || ln.isCrowded() || slices.ContainsFunc(ln.places, queued):
+	case ln.isKnown():
 		return strategies.WaitEnded(ctx)
 	}
 	return ctx.Err()

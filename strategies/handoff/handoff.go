@@ -22,6 +22,7 @@ import (
 
 	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/strategies/goredis"
+	"github.com/lockbench/lockbench/strategies/internal/bounded"
 	"github.com/lockbench/lockbench/strategies/internal/pipeline"
 	"github.com/lockbench/lockbench/strategies/lock"
 )
@@ -141,6 +142,7 @@ type Locker struct {
 	ctx   context.Context // for tasks in the background
 	stop  context.CancelFunc
 	tasks sync.WaitGroup
+	hears bounded.Calls // of subscriptions, which may wait for a connection for as long as go-redis does
 
 	mu     sync.Mutex
 	closed bool
@@ -306,9 +308,10 @@ func (l *Locker) Close() error {
 	l.mu.Unlock()
 	l.stop()
 	for _, e := range subscribers {
-		e.hangUp()
+		l.hears.Go(e.hangUp)
 	}
 	l.tasks.Wait()
+	l.hears.Close()
 	l.mu.Lock()
 	for _, d := range l.debts {
 		if d.indeterminate { // a command that was under way may have come after what gave it up

@@ -111,6 +111,12 @@ func (ln *line) forget() {
 // isCrowded says that another process is likely to have the lock. It reads no clock where none has had it.
 func (ln *line) isCrowded() bool { return !ln.crowded.IsZero() && time.Now().Before(ln.crowded) }
 
+// isKnown says whether it is known that the lock is held, or was a moment ago.
+func (ln *line) isKnown() bool {
+	queued := func(p *place) bool { return p.queued }
+	return ln.held != nil || ln.isCrowded() || slices.ContainsFunc(ln.places, queued)
+}
+
 // join adds a waiter, in the order in which the waiters came.
 func (ln *line) join(w *waiter) *list.Element {
 	if ln.held != nil {

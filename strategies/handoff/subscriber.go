@@ -47,7 +47,7 @@ type channel struct {
 // send sends a command.
 func (s *subscriber) send(what string, command func(context.Context) error) {
 	l := s.locker
-	l.begin(func() {
+	l.hears.Go(func() {
 		if err := command(l.ctx); err != nil {
 			l.mu.Lock()
 			defer l.mu.Unlock()
@@ -124,7 +124,7 @@ func (l *Locker) listenOnce(ctx context.Context, ln *line, again bool) error {
 			s = &subscriber{locker: l, client: client, channels: map[string]*channel{}, gone: make(chan struct{})}
 			l.subscribers[client] = s
 			s.pubsub = goredis.Subscribe(l.ctx, client)
-			l.tasks.Go(s.live)
+			l.hears.Go(s.live)
 		}
 		l.mu.Unlock()
 	}
@@ -225,7 +225,7 @@ func (s *subscriber) end(err error) {
 		return
 	}
 	s.err = err
-	l.tasks.Go(s.hangUp) // also during Close, which no longer knows this subscriber
+	l.hears.Go(s.hangUp) // also during Close, which no longer knows this subscriber
 	delete(l.subscribers, s.client)
 	if l.unsubscribed = err; s.good {
 		l.failures = 0

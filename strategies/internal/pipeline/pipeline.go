@@ -1,9 +1,9 @@
 // Package pipeline lets the callers of one Locker share round trips: group commit over the service's own client.
 //
-// A caller that is alone sends its command at once. While four exchanges are under way, further callers queue; the next
-// exchange takes up to 64 of them in one Pipeline. The callers of an exchange share one TIME and one run of a script.
-// The connections are those of the client's pool, so TLS, credentials, Limiter, hooks, timeouts and failover are the
-// library's.
+// A caller that is alone sends its command at once (direct.go). While four exchanges are under way, further callers
+// queue; the next exchange takes up to 64 of them in one Pipeline (plan.go). The callers of an exchange share one TIME
+// and one run of a script. The connections are those of the client's pool, so TLS, credentials, Limiter, hooks, timeouts
+// and failover are the library's.
 //
 // No command is sent twice (NoRetry). A caller returns when its context ends, and after a time in which Redis has
 // answered no caller. A command that was sent by then stays with go-redis, and Redis may still carry it out.
@@ -22,7 +22,6 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/lockbench/lockbench/strategies/goredis"
-	"github.com/lockbench/lockbench/strategies/internal/background"
 	"github.com/lockbench/lockbench/strategies/internal/bounded"
 	"github.com/lockbench/lockbench/strategies/internal/indeterminate"
 )
@@ -32,6 +31,11 @@ const (
 	mostExchanges = 4
 	// mostCalls is how many callers share an exchange. Thousands in one would take longer than a ReadTimeout.
 	mostCalls = 64
+	// patience is how many times as long as a time without an answer an exchange lasts at most, while others are
+	// answered. Its connection is then dead, and go-redis may wait for it for ever.
+	patience = 5
+	// watches is how often in a time without an answer the Conn looks for calls to end.
+	watches = 20
 )
 
 // Conn sends the commands of one Locker.
@@ -40,34 +44,34 @@ type Conn struct {
 	cluster goredis.Client // nil without a cluster
 	most    time.Duration
 	script  string // the hash of the script that Run runs
-	tasks   background.Group
-	calls   bounded.Calls // of a cluster
+	calls   bounded.Calls
+	work    chan *exchange // for goroutines that have nothing to send
+	closed  chan struct{}
+	once    sync.Once // closes closed
 
-	mu        sync.Mutex
-	queue     []*call
-	exchanges []*exchange // under way
-	batch     int         // how many callers the next exchange takes, up to mostCalls
-	progress  time.Time   // when Redis last answered
-	watching  bool        // a timer looks for calls without an answer
+	mu       sync.Mutex
+	queue    []*call
+	under    []*exchange // under way
+	batch    int         // how many callers the next exchange takes, up to mostCalls
+	progress time.Time   // when Redis last answered
+	watching bool        // a timer calls watch
+	direct   direct
 }
 
-// request is what a caller sends: a command, perhaps with a share of a TIME, or a share of a run of the script.
-type request struct {
+// call is what a caller sends, and what became of it: a command, perhaps with a share of a TIME, or a share of a run of
+// the script. The Conn's mutex guards what became of it.
+type call struct {
 	command  *redis.Cmd // nil for a run
 	timed    bool
 	key, arg *string // of a run
-}
 
-// call is a request, and what became of it. The Conn's mutex guards it.
-type call struct {
-	request
-	values context.Context // of the caller, such as its span
-	began  time.Time
-	sent   bool
-	over   bool // it has its reply or error, or its caller has gone
-	reply  any  // of what it shares; it may be an error
-	err    error
-	done   chan struct{} // closed when it is over, unless its caller has gone
+	values   context.Context // of the caller, such as its span
+	began    time.Time
+	exchange *exchange // nil while it is queued
+	over     bool      // it has its reply or error, or its caller has gone
+	reply    any       // of what it shares; it may be an error
+	err      error
+	done     chan struct{} // closed when it is over, unless its caller has gone
 }
 
 // exchange is a round trip of some calls.
@@ -82,7 +86,8 @@ func Dial(node goredis.Node, most time.Duration, script string) (*Conn, error) {
 	if _, err := goredis.NodeOf(node.Client); err != nil {
 		return nil, err
 	}
-	c := &Conn{client: node.Client, most: most, script: script, batch: mostCalls}
+	c := &Conn{client: node.Client, most: most, script: script, batch: mostCalls,
+		work: make(chan *exchange), closed: make(chan struct{}), direct: newDirect(node.Client, most)}
 	if node.Clustered() {
 		c.cluster = node.Client
 	}
@@ -92,11 +97,8 @@ func Dial(node goredis.Node, most time.Duration, script string) (*Conn, error) {
 // Close waits for commands without an answer, for two seconds at most. Commands after Close go to the client, so that
 // leases can still be released.
 func (c *Conn) Close() error {
+	c.once.Do(func() { close(c.closed) })
 	c.calls.Close()
-	var waits bounded.Calls
-	ctx, cancel := context.WithTimeout(context.Background(), c.most)
-	defer cancel()
-	_ = waits.Do(ctx, func() error { c.tasks.Close(); return nil })
 	return nil
 }
 
@@ -106,7 +108,7 @@ func (c *Conn) Close() error {
 //
 // A command that is sent after an answer comes after what was answered.
 func (c *Conn) Send(ctx context.Context, command *redis.Cmd) error {
-	_, err := c.do(ctx, request{command: command})
+	_, err := c.do(ctx, &call{command: command})
 	return err
 }
 
@@ -114,7 +116,7 @@ func (c *Conn) Send(ctx context.Context, command *redis.Cmd) error {
 // after all their commands. It is 0 if the command has an error. If only the time is missing, SendTimed returns an
 // error, although the command was carried out. It is not for a cluster, where TIME may be another node's.
 func (c *Conn) SendTimed(ctx context.Context, command *redis.Cmd) (now int64, err error) {
-	reply, err := c.do(ctx, request{command: command, timed: true})
+	reply, err := c.do(ctx, &call{command: command, timed: true})
 	if err != nil {
 		return 0, err
 	}
@@ -132,25 +134,31 @@ func (c *Conn) SendTimed(ctx context.Context, command *redis.Cmd) (now int64, er
 // of an exchange share one run: the script has the keys of all, and as many arguments, and returns an array. It is not
 // for a cluster, where the keys may be of different slots.
 func (c *Conn) Run(ctx context.Context, key, arg *string) (any, error) {
-	reply, err := c.do(ctx, request{key: key, arg: arg})
+	reply, err := c.do(ctx, &call{key: key, arg: arg})
 	if refused, is := reply.(error); is && err == nil {
 		return nil, refused
 	}
 	return reply, err
 }
 
-// do carries out a request, and returns the reply to what it shares.
-func (c *Conn) do(ctx context.Context, r request) (reply any, err error) {
+// do carries out a call, and returns the reply to what it shares.
+func (c *Conn) do(ctx context.Context, own *call) (reply any, err error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
 	if c.cluster != nil {
-		return nil, c.route(ctx, r.command)
+		return nil, c.route(ctx, own.command)
 	}
-	own := &call{request: r, values: ctx, began: time.Now(), done: make(chan struct{})}
+	own.values, own.began, own.done = ctx, time.Now(), make(chan struct{})
 	c.mu.Lock()
 	c.queue = append(c.queue, own)
-	c.begin()
+	if len(c.queue) == 1 && len(c.under) == 0 && c.direct.may(own.began, own.timed) {
+		e := c.next()
+		c.mu.Unlock()
+		c.start(c.send(c.direct.bounded(ctx, own.began), e))
+		return own.reply, own.err
+	}
+	c.start(c.next())
 	c.mu.Unlock()
 	select {
 	case <-own.done:
@@ -159,15 +167,55 @@ func (c *Conn) do(ctx context.Context, r request) (reply any, err error) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if own.over {
-		return own.reply, own.err
+	switch {
+	case own.over:
+	case own.exchange != nil:
+		own.over, own.err = true, bounded.Unanswered(context.Cause(ctx))
+	default:
+		own.over, own.err = true, ctx.Err()
+		c.queue = slices.DeleteFunc(c.queue, func(other *call) bool { return other == own })
 	}
-	own.over = true
-	if own.sent {
-		return nil, bounded.Unanswered(context.Cause(ctx))
+	return own.reply, own.err
+}
+
+// watch ends calls that wait while Redis answers no caller, and exchanges that have lasted too long: go-redis may wait
+// for an answer for ever.
+func (c *Conn) watch() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	now := time.Now()
+	stalled := func(one *call) bool {
+		return now.Sub(one.began) >= c.most && now.Sub(c.progress) >= c.most ||
+			one.exchange != nil && now.Sub(one.exchange.began) >= patience*c.most
 	}
-	c.queue = slices.DeleteFunc(c.queue, func(other *call) bool { return other == own })
-	return nil, ctx.Err()
+	for _, e := range slices.Clone(c.under) {
+		for _, one := range e.calls {
+			if stalled(one) {
+				one.end(bounded.Unanswered(noAnswer(c.most)))
+			}
+		}
+		if !slices.ContainsFunc(e.calls, func(one *call) bool { return !one.over }) && now.Sub(e.began) >= c.most {
+			c.remove(e)
+			c.start(c.next())
+		}
+	}
+	c.queue = slices.DeleteFunc(c.queue, func(one *call) bool {
+		if stalled(one) {
+			one.end(indeterminate.NotSent(noAnswer(c.most)))
+		}
+		return one.over
+	})
+	if c.watching = len(c.under) > 0; c.watching {
+		time.AfterFunc(c.most/watches, c.watch)
+	}
+}
+
+// end ends a call for its caller. The Conn's mutex is held.
+func (one *call) end(err error) {
+	if !one.over {
+		one.over, one.err = true, err
+		close(one.done)
+	}
 }
 
 // route sends a command of a cluster, where go-redis follows its key.
@@ -212,31 +260,58 @@ func noAnswer(most time.Duration) error {
 	return fmt.Errorf("Redis has not answered for %v", most) //nolint:staticcheck // a name
 }
 
-// begin begins an exchange if calls are queued and it is allowed. The caller has the mutex.
-func (c *Conn) begin() {
-	if len(c.queue) == 0 || len(c.exchanges) == mostExchanges {
+// start has another goroutine send an exchange, if there is one: one that has sent before, whose stack has grown.
+func (c *Conn) start(e *exchange) {
+	if e == nil {
 		return
+	}
+	select {
+	case c.work <- e:
+	default:
+		c.calls.Go(func() { c.serve(e) })
+	}
+}
+
+// next returns the next exchange; nil if no calls are queued or it is not allowed.
+func (c *Conn) next() *exchange {
+	if len(c.queue) == 0 || len(c.under) == mostExchanges {
+		return nil
 	}
 	n := min(len(c.queue), c.batch)
 	e := &exchange{slices.Clone(c.queue[:n]), time.Now()}
 	c.queue = slices.Delete(c.queue, 0, n)
 	for _, one := range e.calls {
-		one.sent = true
+		one.exchange = e
 	}
-	c.exchanges = append(c.exchanges, e)
+	c.under = append(c.under, e)
 	if !c.watching {
 		c.watching = true
 		time.AfterFunc(c.most/watches, c.watch)
 	}
-	if !c.tasks.Go(func() { c.exchange(e) }) { // closed
-		go c.exchange(e)
+	return e
+}
+
+func (c *Conn) remove(e *exchange) {
+	c.under = slices.DeleteFunc(c.under, func(other *exchange) bool { return other == e })
+}
+
+// serve sends exchanges until the Conn is closed.
+func (c *Conn) serve(e *exchange) {
+	for {
+		for e != nil {
+			e = c.send(context.WithoutCancel(e.calls[0].values), e)
+		}
+		select {
+		case e = <-c.work:
+		case <-c.closed:
+			return
+		}
 	}
 }
 
-// exchange sends what its calls want, and gives each its reply.
-func (c *Conn) exchange(e *exchange) {
+// send sends what the calls of an exchange want, and gives each its reply. It returns the next exchange.
+func (c *Conn) send(ctx context.Context, e *exchange) *exchange {
 	p := newPlan(c.script, e.calls)
-	ctx := context.WithoutCancel(e.calls[0].values)
 	if len(p.commands) == 1 {
 		_ = c.client.Process(ctx, p.commands[0])
 	} else {
@@ -248,77 +323,18 @@ func (c *Conn) exchange(e *exchange) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if p.deliver() {
-		c.progress = time.Now()
+	if now := time.Now(); p.deliver() {
+		c.progress = now
+	} else {
+		c.direct.failed = now
 	}
 	for _, one := range e.calls {
-		one.end()
+		one.end(one.err)
 	}
 	// A slow Redis gets smaller exchanges, before one takes as long as a ReadTimeout.
 	if c.batch = min(2*c.batch, mostCalls); time.Since(e.began) > c.most/2 {
 		c.batch = max(c.batch/4, 1)
 	}
 	c.remove(e)
-	c.begin()
-}
-
-func (c *Conn) remove(e *exchange) {
-	c.exchanges = slices.DeleteFunc(c.exchanges, func(other *exchange) bool { return other == e })
-}
-
-// end ends a call for its caller. The Conn's mutex is held.
-func (one *call) end() {
-	if !one.over {
-		one.over = true
-		close(one.done)
-	}
-}
-
-const (
-	// watches is how often in the time without an answer that ends a call the Conn looks for such calls.
-	watches = 20
-	// patience is how many such times an exchange lasts at most while others are answered.
-	patience = 5
-)
-
-// watch ends calls that wait while Redis answers no caller, and gives up exchanges for others to begin.
-func (c *Conn) watch() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	now := time.Now()
-	stalled := func(since time.Time) bool {
-		if c.progress.After(since) {
-			since = c.progress
-		}
-		return now.Sub(since) >= c.most
-	}
-	fail := func(one *call, err error) {
-		if !one.over {
-			one.err = err
-			one.end()
-		}
-	}
-	for _, e := range slices.Clone(c.exchanges) {
-		lasts := stalled(e.began) || now.Sub(e.began) >= patience*c.most
-		for _, one := range e.calls {
-			if lasts || stalled(one.began) {
-				fail(one, bounded.Unanswered(noAnswer(c.most)))
-			}
-		}
-		if lasts { // its connection is dead, and go-redis may wait for it for ever
-			c.remove(e)
-		}
-	}
-	c.queue = slices.DeleteFunc(c.queue, func(one *call) bool {
-		if stalled(one.began) {
-			fail(one, indeterminate.NotSent(noAnswer(c.most)))
-		}
-		return one.over
-	})
-	for len(c.queue) > 0 && len(c.exchanges) < mostExchanges {
-		c.begin()
-	}
-	if c.watching = len(c.exchanges) > 0; c.watching {
-		time.AfterFunc(c.most/watches, c.watch)
-	}
+	return c.next()
 }

@@ -226,6 +226,31 @@ func (c tunnel) Read(b []byte) (int, error) {
 	return n, err
 }
 
+// A caller that sends for itself returns soon after its context, although the client would wait for a minute. So does the
+// next one, which another goroutine sends for.
+func TestContextEndsACallerThatSendsForItself(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	client := connect(t, &redis.Options{Addr: server.Addr, ContextTimeoutEnabled: true, ReadTimeout: time.Minute})
+	conn := dial(t, client, time.Minute)
+	for range 2 { // the second finds a connection
+		if err := conn.Send(t.Context(), redis.NewCmd(t.Context(), "ping")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	server.Pause()
+	for range 2 {
+		ctx, cancel := context.WithCancel(t.Context())
+		time.AfterFunc(20*time.Millisecond, cancel)
+		began := time.Now()
+		err := conn.Send(ctx, redis.NewCmd(ctx, "ping"))
+		if took := time.Since(began); took > 20*time.Second || !indeterminate.MayHaveRun(err) {
+			t.Errorf("after %v: %v", took, err)
+		}
+	}
+	server.Resume()
+}
+
 // Redis answers slowly, and each caller waits for longer than the time without progress: no call fails.
 func TestSlowAnswersAreNoOutage(t *testing.T) {
 	t.Parallel()
