@@ -132,7 +132,8 @@ race: redis ## the tests of locks in all variants, and of the engine, under the 
 	@test -n "$(RACE)" || { echo "make race: no C compiler, so no race detector: install gcc" >&2; exit 1; }
 	LOCKBENCH_CONFORM=variants $(GO) test $(RACE) $(PLAIN) -p 3 -timeout 20m $(RACED) # a lock gives up on a server after 2 s
 
-examples: redis ## a lock in a module of its own: the conformance suite, a benchmark, the command line
+examples: redis ## a lock in a module of its own: the conformance suite, a benchmark, the command line; and spans of a lock
+	cd examples/tracing && $(GO) test $(PLAIN) .
 	cd examples/ownlock && $(GO) test $(PLAIN) -timeout 10m . && $(GO) test $(PLAIN) -run '^$$' -bench . -benchtime 300x . && \
 		$(GO) run ./bench -s ownlock -c 20 --hold 1ms --warmup 100ms --duration 500ms --no-baselines
 

@@ -1,8 +1,12 @@
-// Package handoff is a lock that a release hands to the next who waits; nobody tries again.
+// Package handoff is a lock that a release hands to the next waiter. Waiters do not poll.
 //
 //	locker, err := handoff.New(client, lock.TTL(10*time.Second))
 //	lease, err := locker.Acquire(ctx, "order:17", lock.Wait(2*time.Second))
 //	defer lease.Release(context.WithoutCancel(ctx))
+//
+// While callers wait, a process sends more than their commands: one script a second shows whether its subscription hears
+// what it publishes, and one script for each lock that it waits for shows the lock's state, a second after it has queued
+// and each second from then on, later behind a long queue, and at most a hundred a second in all.
 //
 // What processes share at Redis has format 1. Versions of this package with the same number may run
 // side by side, such as during a rollout; one with another number needs another Prefix.
@@ -50,7 +54,7 @@ func info(name, doc, summary string) strategies.Info {
 		Nodes:       1,
 		Keys:        []string{"{key}", "{key}:handoff"},
 		Since:       since,
-		Connections: strategies.Connections{PerInstance: 2},
+		Connections: strategies.Connections{PerInstance: 1},
 		Limits: []strategies.Limit{ // one for each way in which Redis's clock can be set
 			strategies.ByRedisClock(),
 			{Check: "clock set back", Because: "its tokens follow Redis's clock"},
@@ -167,10 +171,9 @@ type Locker struct {
 // New returns a Locker for a service, with the Defaults. It does not talk to Redis yet.
 //
 // The client is one of go-redis's: of NewClient, NewFailoverClient, NewClusterClient,
-// NewFailoverClusterClient or NewUniversalClient, not a Ring. Commands go on two connections of the
-// Locker's own, which have all the client's options, but read from primaries only. The client's
-// Limiter is asked for them; its hooks, redisotel's too, do not see them. Close the Locker before the
-// client. README.md says more.
+// NewFailoverClusterClient or NewUniversalClient, not a Ring. Commands go through it, and callers that ask at the same
+// moment share a pipeline: up to four connections of its pool are used at a time. The Locker adds one subscription, in a
+// cluster one for each node. Close the Locker before the client. README.md says more.
 func New(client goredis.Client, options ...lock.Option) (*lock.FencedLocker, error) {
 	return NewWith(client, Defaults(), options...)
 }

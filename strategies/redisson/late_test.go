@@ -26,7 +26,8 @@ type delay struct {
 
 func newDelay() *delay {
 	return &delay{
-		next: make(chan struct{}, 1), caught: make(chan struct{}), letGo: make(chan struct{}), sent: make(chan struct{}),
+		next: make(chan struct{}, 1), caught: make(chan struct{}),
+		letGo: make(chan struct{}), sent: make(chan struct{}),
 	}
 }
 
