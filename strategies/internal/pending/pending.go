@@ -21,7 +21,7 @@ const (
 	// patience bounds a round, GiveBack, and Close.
 	patience = bounded.Patience
 	// grace is how long GiveBack waits for an answer after the end of its context.
-	grace = 200 * time.Millisecond
+	grace = 100 * time.Millisecond
 	// mostAtOnce is how many releases a round sends. A Redis that does not answer may keep a connection for each.
 	mostAtOnce = 8
 	// margin is how long a release is repeated after the TTL, for a Redis whose clock is slow.
