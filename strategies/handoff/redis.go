@@ -144,10 +144,16 @@ func (n *node) do(ctx context.Context, words ...any) (reply any, err error) {
 	return command.Result()
 }
 
+// undialled says that there was no connection.
+func undialled(err error) bool {
+	network, is := errors.AsType[*net.OpError](err)
+	return is && network.Op == "dial"
+}
+
 // passes says whether to try again after err: Redis has said that it ran nothing, and may run it soon, or on another
 // node. Or there was no connection yet.
 func (n *node) passes(err error) bool {
-	if network, is := errors.AsType[*net.OpError](err); is && network.Op == "dial" {
+	if undialled(err) {
 		return true
 	}
 	if n.cluster == nil && says(err, "MOVED", "ASK") { // no other try goes elsewhere
@@ -285,8 +291,14 @@ func (l *Locker) persist(ctx context.Context, try func(context.Context) error) (
 	}
 	ctx, done := patient(ctx, began)
 	defer done()
+	var refused error // why there was no connection, while go-redis still tries to make one
 	for r := (retry{}); ; err = try(ctx) {
 		doubtful = doubtful || lost(err)
+		if undialled(err) {
+			refused = err
+		} else if refused != nil && lost(err) {
+			err = fmt.Errorf("%w: %w", err, refused)
+		}
 		if err == nil || !doubtful && !l.redis.passes(err) || l.ctx.Err() != nil || !r.wait(ctx) {
 			return doubtful, because(ctx, err)
 		}
