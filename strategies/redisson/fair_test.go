@@ -124,6 +124,7 @@ func TestATurnCostsAMessageAndATry(t *testing.T) {
 		all = append(all, trial.Start(t, server, "fair", time.Minute))
 	}
 	parked := trial.Park(t, each, all...)
+	began := time.Now()
 	published := locktest.Calls(t, outside, func() {
 		for range each * processes {
 			trial.Release(t, lease)
@@ -131,8 +132,9 @@ func TestATurnCostsAMessageAndATry(t *testing.T) {
 		}
 		trial.Release(t, lease)
 	})
-	if published["publish"] != each*processes {
-		t.Errorf("%d messages for %d waiters", published["publish"], each*processes)
+	echoes := processes * (int(time.Since(began)/time.Second) + 1) // what a process publishes to itself each second
+	if n := published["publish"]; n < each*processes || n > each*processes+echoes {
+		t.Errorf("%d messages for %d waiters", n, each*processes)
 	}
 	counts := trial.Total(all...)
 	if counts.Useful != each*processes || counts.Futile != 0 || counts.Attempts != 3*each*processes {

@@ -67,7 +67,7 @@ func TestFailedRoundLeavesNothing(t *testing.T) {
 			if err := <-ended; !errors.Is(err, context.Canceled) {
 				t.Errorf("acquire returned %v, want Canceled", err)
 			}
-			c.nothingAt("key", 0, 4)
+			c.soonNothingAt("key", 0, 4)
 			for i, token := range c.tokens("key", 1, 2, 3) {
 				if token != "a stranger" {
 					t.Errorf("node %d lost the stranger's token to %q", i+1, token)

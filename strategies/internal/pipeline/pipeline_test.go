@@ -256,10 +256,11 @@ func TestSlowAnswersAreNoOutage(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
 	client := connect(t, &redis.Options{Addr: server.Addr, PipelinePoolSize: -1})
-	conn := dial(t, client, 500*time.Millisecond)
+	const most = 2 * time.Second // many times as long as four exchanges take: the machine may be busy
+	conn := dial(t, client, most)
 	var all sync.WaitGroup
 	began := time.Now()
-	for range 1500 {
+	for range 3000 {
 		all.Go(func() { // a millisecond of Redis's time
 			command := redis.NewCmd(context.Background(), "eval",
 				"local t = redis.call('TIME') local e = t[1] * 1000000 + t[2] + 1000 "+
@@ -270,7 +271,7 @@ func TestSlowAnswersAreNoOutage(t *testing.T) {
 		})
 	}
 	all.Wait()
-	if took := time.Since(began); took < time.Second {
+	if took := time.Since(began); took < most {
 		t.Errorf("Redis took only %v for it", took)
 	}
 }
