@@ -10,6 +10,7 @@ import (
 	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/strategies/goredis"
 	"github.com/lockbench/lockbench/strategies/internal/indeterminate"
+	"github.com/lockbench/lockbench/strategies/internal/validity"
 )
 
 func (l *Locker) acquire(ctx context.Context, key string, ttl time.Duration) (*Lease, error) {
@@ -21,7 +22,7 @@ func (l *Locker) acquire(ctx context.Context, key string, ttl time.Duration) (*L
 	number := ln.came
 	if ln.idle() && !ln.isCrowded() {
 		held, err := l.ask(ctx, ln)
-		if !errors.Is(err, strategies.ErrHeld) {
+		if !taken(err) {
 			ln.settle()
 			l.mu.Unlock()
 			return held, err
@@ -143,10 +144,10 @@ func (l *Locker) ask(ctx context.Context, ln *line) (*Lease, error) {
 	l.mu.Lock()
 	ln.asking = nil
 	if err != nil {
-		if ctx.Err() == nil || errors.Is(err, strategies.ErrHeld) {
+		if ctx.Err() == nil || taken(err) {
 			q.err = err
 		}
-		if ctx.Err() == nil && !errors.Is(err, strategies.ErrHeld) {
+		if ctx.Err() == nil && !taken(err) {
 			ln.failed(began, err)
 		}
 		if l.closed {
@@ -160,12 +161,40 @@ func (l *Locker) ask(ctx context.Context, ln *line) (*Lease, error) {
 	return held, nil
 }
 
-// take asks Redis for a free lock. If the answer is lost it asks again under the same id: the
-// owner in the answer shows whether the id got the lock.
+// taken says that Redis has answered, and the caller has not got the lock: another has it, or the lease had run out
+// when the answer came.
+func taken(err error) bool {
+	return errors.Is(err, strategies.ErrHeld) || errors.Is(err, validity.ErrLate)
+}
+
+// take asks Redis for a free lock, once more if this process has still to give it up.
 func (l *Locker) take(ctx context.Context, ln *line) (*lease, error) {
+	g, owner, err := l.takeOnce(ctx, ln)
+	if !errors.Is(err, strategies.ErrHeld) {
+		return g, err
+	}
+	l.mu.Lock()
+	d := l.debts[owner]
+	if d == nil || d.answered {
+		l.mu.Unlock()
+		return nil, err
+	}
+	paid := l.owe(d.names, d.entry, d.indeterminate)
+	l.mu.Unlock()
+	select {
+	case <-paid:
+	case <-time.After(grace):
+	case <-ctx.Done():
+	}
+	g, _, err = l.takeOnce(ctx, ln)
+	return g, err
+}
+
+// takeOnce asks Redis for a free lock. If the answer is lost it asks again under the same id: the
+// owner in the answer shows whether the id got the lock.
+func (l *Locker) takeOnce(ctx context.Context, ln *line) (_ *lease, owner string, err error) {
 	g := &lease{id: l.ids.next(ln.lock), since: time.Now(), quiet: true}
 	g.until.Set(end(g.since, ln.ttl))
-	var owner string
 	doubtful, err := l.persist(ctx, func(ctx context.Context) (err error) {
 		l.config.Probe.Attempt()
 		owner, g.token, err = l.redis.take(ctx, &ln.names, &g.id, milliseconds(ln.ttl), l.tokens)
@@ -174,11 +203,11 @@ func (l *Locker) take(ctx context.Context, ln *line) (*lease, error) {
 	g.indeterminate = doubtful
 	switch {
 	case err == nil && owner == g.id && time.Now().Before(g.until.Get()):
-		return g, nil
-	case err == nil && !doubtful && owner != g.id:
-		return nil, strategies.ErrHeld
-	case err == nil: // an answer was lost, or came too late
-		err, doubtful = strategies.ErrHeld, true
+		return g, owner, nil
+	case err == nil && owner == g.id:
+		err, doubtful = validity.ErrLate, true
+	case err == nil:
+		err = strategies.ErrHeld
 	}
 	if doubtful {
 		l.mu.Lock()
@@ -186,7 +215,7 @@ func (l *Locker) take(ctx context.Context, ln *line) (*lease, error) {
 		l.mu.Unlock()
 		await(ctx, paid)
 	}
-	return nil, err
+	return nil, owner, err
 }
 
 // queue puts a place into Redis's queue if the lock is not free. An error means that the

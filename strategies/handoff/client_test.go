@@ -407,3 +407,25 @@ func TestCloseLeavesNothingInALongQueue(t *testing.T) {
 		released(t, lease)
 	})
 }
+
+// late is a hook that holds answers back.
+type late struct{ tracer }
+
+func (*late) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return func(ctx context.Context, commands []redis.Cmder) error {
+		defer time.Sleep(100 * time.Millisecond)
+		return next(ctx, commands)
+	}
+}
+
+// An answer that comes after the lease is no other holder, and leaves nothing.
+func TestLateAnswerIsNoOtherHolder(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	client := redis.NewClient(&redis.Options{Addr: server.Addr})
+	client.AddHook(&late{tracer{seen: map[string]int{}}})
+	locker := serve(t, client, ours.TTL(50*time.Millisecond))
+	if _, err := locker.TryAcquire(t.Context(), "key"); err == nil || errors.Is(err, ours.ErrHeld) {
+		t.Errorf("a grant that came too late: %v", err)
+	}
+}

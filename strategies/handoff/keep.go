@@ -160,6 +160,7 @@ func (ln *line) attend(now time.Time) {
 		return
 	}
 	ln.looking = true
+	ln.plan(time.Time{}) // what has run out has planned a look
 	ln.locker.begin(ln.lookNow)
 }
 

@@ -175,11 +175,13 @@ func (l *Locker) release(ctx context.Context, t *Lease, p *place, alone bool) er
 				return nil
 			}
 		}
-		reply, err = l.redis.run(ctx, releaseScript, &ln.names, &g.id, token, &entry)
+		queued := entry // of this try: go-redis may read it when the try is over
+		reply, err = l.redis.run(ctx, releaseScript, &ln.names, &g.id, token, &queued)
 		if err != nil && entry != "" && !l.redis.passes(err) {
 			entry = ""
 			if !lost(err) { // Redis may have refused only to queue
-				reply, err = l.redis.run(ctx, releaseScript, &ln.names, &g.id, token, &entry)
+				none := ""
+				reply, err = l.redis.run(ctx, releaseScript, &ln.names, &g.id, token, &none)
 			}
 		}
 		return err
@@ -189,7 +191,8 @@ func (l *Locker) release(ctx context.Context, t *Lease, p *place, alone bool) er
 	delete(l.held, g.id)            // only now: a late message must find the id
 	before := t.refused || doubtful // Redis may have released it before
 	if p != nil {
-		p.coming, p.queued, p.unsure = false, entry != "", entry == ""
+		p.coming, p.queued = false, entry != "" && err == nil
+		p.unsure = !p.queued
 	}
 	if t.refused = err != nil; err != nil {
 		l.owe(ln.names, g.id, doubtful)
@@ -232,16 +235,18 @@ const mostUnseen = 25 * time.Millisecond
 // see asks Redis whether the process still has a lease.
 func (l *Locker) see(ln *line, g *lease) {
 	sent := time.Now()
-	owner, err := l.redis.owner(l.ctx, ln.lock)
+	// Not GET, which go-redis may send to a replica. PEXPIRE GT with a TTL of 1 ms changes nothing.
+	clock, err := l.extend(l.ctx, ln, g.id, time.Millisecond)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	g.looking = false
 	switch {
 	case err != nil: // then the lease ends at until
-	case owner == g.id:
+	case clock != 0:
 		g.seen = sent
 	case ln.held == g:
 		ln.lose(g)
+		l.owe(ln.names, g.id, g.indeterminate)
 	}
 }
 

@@ -217,16 +217,6 @@ func (n *node) follow(ctx context.Context, queue, entry string) (int64, error) {
 	return length, err
 }
 
-// owner returns the id that has the lock, "" if it is free.
-func (n *node) owner(ctx context.Context, lock string) (string, error) {
-	reply, err := n.do(ctx, "get", &lock)
-	if errors.Is(err, redis.Nil) {
-		err = nil
-	}
-	owner, _ := reply.(string)
-	return strings.TrimSuffix(owner, "+"), err
-}
-
 // at returns the client to listen with: in a cluster that of the lock's node.
 func (n *node) at(ctx context.Context, lock string, again bool) (goredis.Client, error) {
 	if n.cluster == nil {

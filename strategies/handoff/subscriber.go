@@ -30,7 +30,7 @@ type subscriber struct {
 	good     bool          // Redis has confirmed a subscription
 
 	echoes int       // messages that the process has published to itself
-	asked  time.Time // when the last of them was published
+	asked  time.Time // when Redis has said that the last of them is published; zero until then
 	silent bool      // it has not been heard
 }
 
@@ -358,13 +358,13 @@ func (l *Locker) listenOn(now time.Time) (next time.Time) {
 func (s *subscriber) echo(ln *line, now time.Time) {
 	l := s.locker
 	if s.silent {
-		if now.Sub(s.asked) > patience {
+		if !s.asked.IsZero() && now.Sub(s.asked) > patience {
 			s.end(errSilent)
 		}
 		return
 	}
 	s.echoes++
-	s.asked, s.silent = now, true
+	s.asked, s.silent = time.Time{}, true
 	text := echoPrefix + strconv.Itoa(s.echoes)
 	l.begin(func() {
 		reply, err := l.redis.run(l.ctx, echoScript, &ln.names, text)
@@ -375,6 +375,8 @@ func (s *subscriber) echo(ln *line, now time.Time) {
 			s.silent = false
 		case n == 0:
 			s.end(errElsewhere)
+		default:
+			s.asked = time.Now()
 		}
 	})
 }

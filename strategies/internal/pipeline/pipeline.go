@@ -87,7 +87,7 @@ func Dial(node goredis.Node, most time.Duration, script string) (*Conn, error) {
 		return nil, err
 	}
 	c := &Conn{client: node.Client, most: most, script: script, batch: mostCalls,
-		work: make(chan *exchange), closed: make(chan struct{}), direct: newDirect(node.Client, most)}
+		work: make(chan *exchange), closed: make(chan struct{}), direct: newDirect(node.Client)}
 	if node.Clustered() {
 		c.cluster = node.Client
 	}
@@ -152,10 +152,13 @@ func (c *Conn) do(ctx context.Context, own *call) (reply any, err error) {
 	own.values, own.began, own.done = ctx, time.Now(), make(chan struct{})
 	c.mu.Lock()
 	c.queue = append(c.queue, own)
-	if len(c.queue) == 1 && len(c.under) == 0 && c.direct.may(own.began, own.timed) {
-		e := c.next()
+	if len(c.queue) == 1 && len(c.under) == 0 && c.direct.may(own.timed) {
+		e, bounded := c.next(), c.direct.bounded(ctx, own.began)
 		c.mu.Unlock()
-		c.start(c.send(c.direct.bounded(ctx, own.began), e))
+		c.start(c.send(bounded, e))
+		if own.err == context.DeadlineExceeded && ctx.Err() == nil { //nolint:errorlint // it got no connection in time
+			return c.do(ctx, &call{command: own.command, timed: own.timed, key: own.key, arg: own.arg})
+		}
 		return own.reply, own.err
 	}
 	c.start(c.next())
@@ -319,20 +322,21 @@ func (c *Conn) send(ctx context.Context, e *exchange) *exchange {
 		for _, command := range p.commands {
 			_ = pipe.Process(ctx, command)
 		}
-		_, _ = pipe.Exec(ctx) // each command has its own error
+		_, err := pipe.Exec(ctx)
+		p.refused(err)
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if now := time.Now(); p.deliver() {
+	now, heard := time.Now(), p.deliver()
+	if heard {
 		c.progress = now
-	} else {
-		c.direct.failed = now
 	}
+	c.direct.quick = heard && now.Sub(e.began) < soon
 	for _, one := range e.calls {
 		one.end(one.err)
 	}
 	// A slow Redis gets smaller exchanges, before one takes as long as a ReadTimeout.
-	if c.batch = min(2*c.batch, mostCalls); time.Since(e.began) > c.most/2 {
+	if c.batch = min(2*c.batch, mostCalls); now.Sub(e.began) > c.most/2 {
 		c.batch = max(c.batch/4, 1)
 	}
 	c.remove(e)

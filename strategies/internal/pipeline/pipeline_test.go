@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -324,5 +325,101 @@ func TestNothingIsSentTwice(t *testing.T) {
 		if before["incr"] > 1 {
 			t.Errorf("the command ran %d times", before["incr"])
 		}
+	}
+}
+
+// breaker is a hook that sends no pipeline.
+type breaker struct{ slow }
+
+func (*breaker) ProcessHook(next redis.ProcessHook) redis.ProcessHook { return next }
+
+func (*breaker) ProcessPipelineHook(redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return func(context.Context, []redis.Cmder) error { return errLimit }
+}
+
+// A pipeline that go-redis has not sent leaves each caller with the reason: a hook, or a greeting that Redis refuses.
+func TestWhatIsNotSentIsNoAnswer(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	admin := connect(t, &redis.Options{Addr: server.Addr, PoolSize: 1})
+	broken, stale := connect(t, &redis.Options{Addr: server.Addr}), connect(t, &redis.Options{Addr: server.Addr, Password: "old"})
+	broken.AddHook(new(breaker))
+	if err := admin.ConfigSet(t.Context(), "requirepass", "new").Err(); err != nil {
+		t.Fatal(err)
+	}
+	for client, want := range map[*redis.Client]string{broken: errLimit.Error(), stale: "WRONGPASS"} {
+		command := redis.NewCmd(t.Context(), "set", "key", "value")
+		_, err := dial(t, client, time.Minute).SendTimed(t.Context(), command)
+		if err == nil {
+			err = command.Err()
+		}
+		if err == nil || !strings.Contains(err.Error(), want) || indeterminate.MayHaveRun(err) {
+			t.Errorf("the error is %v, want %s of a command that was not sent", err, want)
+		}
+	}
+}
+
+// A caller that sends for itself returns soon after its context, also where a new connection cannot be made in time, and
+// its command is sent once.
+func TestContextEndsACallerWithoutAConnection(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	var hang atomic.Bool
+	client := connect(t, &redis.Options{
+		Addr: server.Addr, ContextTimeoutEnabled: true, DialTimeout: time.Minute, PipelinePoolSize: -1,
+		Dialer: func(ctx context.Context, network, address string) (net.Conn, error) {
+			if hang.Load() {
+				<-ctx.Done()
+				return nil, ctx.Err()
+			}
+			return new(net.Dialer).DialContext(ctx, network, address)
+		},
+	})
+	conn := dial(t, client, time.Minute)
+	for range 2 {
+		if err := conn.Send(t.Context(), redis.NewCmd(t.Context(), "ping")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	hang.Store(true)
+	connect(t, &redis.Options{Addr: server.Addr}).Do(t.Context(), "client", "kill", "type", "normal", "skipme", "yes")
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	began := time.Now()
+	err := conn.Send(ctx, redis.NewCmd(ctx, "ping"))
+	if took := time.Since(began); took > 20*time.Second || err == nil {
+		t.Errorf("after %v: %v", took, err)
+	}
+}
+
+// far is a connection whose answers come late.
+type far struct{ net.Conn }
+
+func (c far) Read(b []byte) (int, error) {
+	time.Sleep(300 * time.Millisecond)
+	return c.Conn.Read(b)
+}
+
+// A network that is slow costs no connections and no errors, also where callers may send for themselves.
+func TestSlowNetworkIsNoOutage(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	var dials atomic.Int64
+	client := connect(t, &redis.Options{
+		Addr: server.Addr, ContextTimeoutEnabled: true, Protocol: 2, PipelinePoolSize: -1,
+		Dialer: func(ctx context.Context, network, address string) (net.Conn, error) {
+			dials.Add(1)
+			conn, err := new(net.Dialer).DialContext(ctx, network, address)
+			return far{conn}, err
+		},
+	})
+	conn := dial(t, client, time.Minute)
+	for range 4 {
+		if err := conn.Send(t.Context(), redis.NewCmd(t.Context(), "ping")); err != nil {
+			t.Error(err)
+		}
+	}
+	if n := dials.Load(); n != 1 {
+		t.Errorf("four commands one after another took %d connections", n)
 	}
 }

@@ -54,6 +54,19 @@ func (p *plan) add(command *redis.Cmd) {
 	p.commands = append(p.commands, indeterminate.Once{Cmder: command})
 }
 
+// refused takes the error of a pipeline. go-redis gives it to the commands, but not where Redis has refused the greeting
+// of a connection, or where a hook has sent nothing: they then have neither an error nor a reply.
+func (p *plan) refused(err error) {
+	if err == nil {
+		return
+	}
+	for _, command := range p.commands {
+		if one := command.(indeterminate.Once).Cmder.(*redis.Cmd); one.Err() == nil && one.Val() == nil {
+			one.SetErr(err)
+		}
+	}
+}
+
 // deliver gives each call that is not over its reply or error, and says whether Redis has answered at all.
 func (p *plan) deliver() (progress bool) {
 	settle := func(command *redis.Cmd) error {
