@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -155,6 +157,21 @@ func TestStrategiesOfOneSide(t *testing.T) {
 	for _, compare := range []method{Unpaired, Paired} {
 		if _, err := compare(base, side("head", 4, 5, 1, 1), DefaultRules()); err != ErrNothingInCommon {
 			t.Errorf("error %v", err)
+		}
+	}
+}
+
+// A head that lacks a strategy of the base has not been compared there, whatever its other figures are.
+func TestStrategyThatTheHeadLacks(t *testing.T) {
+	base, head := side("base", 8, 0, 1, 1), side("head", 8, 5, 1, 1)
+	base.Reports[0].Strategies = append(base.Reports[0].Strategies, results.Strategy{Name: "fair"})
+	for _, compare := range []method{Unpaired, Paired} {
+		c := do(t, compare, base, head)
+		if !slices.Equal(c.Missing, []string{"fair"}) || !strings.Contains(c.Insensitive(), "fair (the head has no run)") {
+			t.Errorf("missing %v, insensitive %q", c.Missing, c.Insensitive())
+		}
+		if c := do(t, compare, head, base); len(c.Missing) > 0 {
+			t.Errorf("a strategy that the head adds is missing: %v", c.Missing)
 		}
 	}
 }

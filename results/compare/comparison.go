@@ -97,6 +97,7 @@ type Comparison struct {
 	Verdict    Verdict        `json:"verdict"`
 	Different  []Difference   `json:"different,omitempty"` // in workload or environment; compared nevertheless
 	LeftOut    []string       `json:"left_out,omitempty"`  // runs and strategies, with the reason
+	Missing    []string       `json:"missing,omitempty"`   // strategies of the base of which the head has no run
 	// Broken names the guarantees that the head's strategies claim and broke.
 	Broken      []string `json:"broken_claims,omitempty"`
 	Notes       []string `json:"notes,omitempty"`
@@ -198,10 +199,13 @@ func (r Rules) overall(all []Result) Verdict {
 	return Undecided
 }
 
-// Insensitive names the results that count and in which a change for the worse of the threshold could have been
-// missed, with the change from which on it would have been found; "" if there are none.
+// Insensitive names what the head lacks, and the results that count in which a change for the worse of the threshold
+// could have been missed, with the change from which on it would have been found; "" if there are none.
 func (c *Comparison) Insensitive() string {
 	var all []string
+	for _, name := range c.Missing {
+		all = append(all, name+" (the head has no run)")
+	}
 	for _, s := range c.Strategies {
 		if !slices.ContainsFunc(s.Results, func(r Result) bool { return r.Metric == c.Rules.Primary }) {
 			all = append(all, fmt.Sprintf("%s %s (no run has it)", s.Name, c.Rules.Primary))

@@ -154,6 +154,7 @@ func begin(method string, base, head Side, rules Rules) (*Comparison, []string) 
 		}
 	}
 	only(before, after, "base")
+	c.Missing = slices.DeleteFunc(slices.Clone(before), func(name string) bool { return slices.Contains(after, name) })
 	only(after, before, "head")
 	both := slices.DeleteFunc(slices.Clone(before), func(name string) bool { return !slices.Contains(after, name) })
 	return c, both

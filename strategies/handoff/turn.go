@@ -7,7 +7,7 @@ import (
 )
 
 // How a place gets its turn: by the answer to a command of its process, or by a message. A message is a hint alone,
-// because whoever may publish and read the keys can make one, or repeat it: Redis confirms it, and gives the token.
+// because a client that may publish and read the keys can make one, or repeat it: Redis confirms it, and gives the token.
 
 // told takes what grant.lua tells an owner, by the answer to a command of this process that was sent at since.
 func (l *Locker) told(told string, since time.Time) {
@@ -116,7 +116,7 @@ func (l *Locker) confirm(p *place) {
 			ln.look(0)
 		case err != nil:
 			ln.look(0)
-		default: // somebody has made the message up, or it came after the lease
+		default: // a client has made the message up, or it came after the lease
 			ln.look(l.attention / 4)
 		}
 		if l.places[p.id] == nil {
