@@ -154,7 +154,11 @@ func begin(method string, base, head Side, rules Rules) (*Comparison, []string) 
 		}
 	}
 	only(before, after, "base")
-	c.Missing = slices.DeleteFunc(slices.Clone(before), func(name string) bool { return slices.Contains(after, name) })
+	for _, name := range before {
+		if !slices.Contains(after, name) {
+			c.Missing = append(c.Missing, name)
+		}
+	}
 	only(after, before, "head")
 	both := slices.DeleteFunc(slices.Clone(before), func(name string) bool { return !slices.Contains(after, name) })
 	return c, both
