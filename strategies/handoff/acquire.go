@@ -222,6 +222,11 @@ func (l *Locker) takeOnce(ctx context.Context, ln *line) (_ *lease, owner string
 // place is not queued and that no waiter uses it.
 func (l *Locker) queue(ctx context.Context, p *place, mode string) error {
 	began := time.Now()
+	if l.redis.cluster != nil { // no other caller's answer shows that a node is slow
+		bound, done := patient(ctx, began)
+		defer done()
+		ctx = bound
+	}
 	ln, doubtful := p.line, false
 	err := l.listen(ctx, ln)
 	if err == nil {

@@ -309,11 +309,13 @@ func TestPushesAndCredentialsCostNoConnections(t *testing.T) {
 	pass(t, locker, "key")
 	connected := func() int64 { return info(t, look, "stats", "total_connections_received") }
 	before := connected()
+	began := time.Now()
 	for range 300 {
 		pass(t, locker, "key")
 	}
-	if n := connected() - before; n > 50 {
-		t.Errorf("300 acquisitions made %d connections", n)
+	// go-redis may dial once for each time that credentials come.
+	if n, most := connected()-before, 20+int64(time.Since(began)/(100*time.Millisecond)); n > most {
+		t.Errorf("300 acquisitions made %d connections in %v", n, time.Since(began))
 	}
 }
 

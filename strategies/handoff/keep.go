@@ -169,8 +169,11 @@ func (ln *line) lookNow() {
 	l := ln.locker
 	began, ctx := time.Now(), l.ctx
 	l.mu.Lock()
+	limit := patience
 	if !ln.failing.IsZero() { // patience bounds all looks together, once Redis has not served one
-		limit := max(patience-time.Since(ln.failing), patience/4)
+		limit = max(patience-time.Since(ln.failing), patience/4)
+	}
+	if !ln.failing.IsZero() || l.redis.cluster != nil { // as in queue
 		bound, cancel := context.WithTimeoutCause(l.ctx, limit, errOutage)
 		defer cancel()
 		ctx = bound
