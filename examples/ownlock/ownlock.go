@@ -29,8 +29,12 @@ func Strategy() strategies.Strategy {
 	return strategies.Define(strategies.Info{
 		Name: "ownlock", Summary: "SET NX PX, polled", Capacity: 1, Nodes: 1,
 		Claims: strategies.Claims{Exclusion: true, Recovery: true},
-		// The holder's clock says when its lease ends, the server's when the key does.
-		Limits: []strategies.Limit{strategies.ByRedisClock()},
+		Limits: []strategies.Limit{
+			// The holder's clock says when its lease ends, the server's when the key does.
+			strategies.ByRedisClock(),
+			{Check: "hanging server", Because: "its calls end with their contexts only if the client's ContextTimeoutEnabled is set"},
+			{Check: "refused release", Because: "it does not repeat a release"},
+		},
 		Rights: strategies.Rights{Keys: []string{"{key}"}, Commands: []string{"set", "eval", "evalsha", "get", "del"}},
 	}, Defaults(), Open)
 }

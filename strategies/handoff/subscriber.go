@@ -30,7 +30,8 @@ type subscriber struct {
 	good     bool          // Redis has confirmed a subscription
 
 	echoes int       // messages that the process has published to itself
-	asked  time.Time // when Redis has said that the last of them is published; zero until then
+	asked  time.Time // when the process asked for the last of them
+	said   bool      // Redis has said that it is published
 	silent bool      // it has not been heard
 }
 
@@ -358,13 +359,17 @@ func (l *Locker) listenOn(now time.Time) (next time.Time) {
 func (s *subscriber) echo(ln *line, now time.Time) {
 	l := s.locker
 	if s.silent {
-		if !s.asked.IsZero() && now.Sub(s.asked) > patience {
+		limit := patience
+		if !s.said { // Redis may be slow
+			limit = 2 * patience
+		}
+		if now.Sub(s.asked) > limit {
 			s.end(errSilent)
 		}
 		return
 	}
 	s.echoes++
-	s.asked, s.silent = time.Time{}, true
+	s.asked, s.silent, s.said = now, true, false
 	text := echoPrefix + strconv.Itoa(s.echoes)
 	l.begin(func() {
 		reply, err := l.redis.run(l.ctx, echoScript, &ln.names, text)
@@ -376,7 +381,7 @@ func (s *subscriber) echo(ln *line, now time.Time) {
 		case n == 0:
 			s.end(errElsewhere)
 		default:
-			s.asked = time.Now()
+			s.said = true
 		}
 	})
 }

@@ -31,9 +31,6 @@ const (
 	mostExchanges = 4
 	// mostCalls is how many callers share an exchange. Thousands in one would take longer than a ReadTimeout.
 	mostCalls = 64
-	// patience is how many times as long as a time without an answer an exchange lasts at most, while others are
-	// answered. Its connection is then dead, and go-redis may wait for it for ever.
-	patience = 5
 	// watches is how often in a time without an answer the Conn looks for calls to end.
 	watches = 20
 )
@@ -54,6 +51,7 @@ type Conn struct {
 	under    []*exchange // under way
 	batch    int         // how many callers the next exchange takes, up to mostCalls
 	progress time.Time   // when Redis last answered
+	answered time.Time   // when the latest exchange began that it has answered
 	watching bool        // a timer calls watch
 	direct   direct
 }
@@ -187,9 +185,10 @@ func (c *Conn) watch() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	now := time.Now()
+	// The connection of an exchange is dead if one that began much later has been answered.
+	dead := func(e *exchange) bool { return now.Sub(e.began) >= c.most && c.answered.Sub(e.began) >= c.most/2 }
 	stalled := func(one *call) bool {
-		return now.Sub(one.began) >= c.most && now.Sub(c.progress) >= c.most ||
-			one.exchange != nil && now.Sub(one.exchange.began) >= patience*c.most
+		return now.Sub(one.began) >= c.most && now.Sub(c.progress) >= c.most || one.exchange != nil && dead(one.exchange)
 	}
 	for _, e := range slices.Clone(c.under) {
 		for _, one := range e.calls {
@@ -330,6 +329,9 @@ func (c *Conn) send(ctx context.Context, e *exchange) *exchange {
 	now, heard := time.Now(), p.deliver()
 	if heard {
 		c.progress = now
+		if e.began.After(c.answered) {
+			c.answered = e.began
+		}
 	}
 	c.direct.quick = heard && now.Sub(e.began) < soon
 	for _, one := range e.calls {
