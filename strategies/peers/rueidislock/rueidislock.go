@@ -47,6 +47,7 @@ func Strategy() strategies.Strategy {
 			strategies.ByRedisClock(),
 			{Check: "closed", Because: "its Close ends all leases without releasing them: " +
 				"the keys stay until their TTL"},
+			{Check: "sentinel", Because: "its client finds no server by way of Sentinel"},
 			{Check: "late commands", Because: "what rueidis sends again while it is closed may keep a connection"},
 			{Check: "renewal and release", Because: "the context that reports a loss ends at each release too"},
 			{
