@@ -32,7 +32,10 @@ func Strategy() strategies.Strategy {
 		Limits: []strategies.Limit{
 			// The holder's clock says when its lease ends, the server's when the key does.
 			strategies.ByRedisClock(),
-			{Check: "hanging server", Because: "its calls end with their contexts only if the client's ContextTimeoutEnabled is set"},
+			{
+				Check:   "hanging server",
+				Because: "its calls end with their contexts only if the client's ContextTimeoutEnabled is set",
+			},
 			{Check: "refused release", Because: "it does not repeat a release"},
 		},
 		Rights: strategies.Rights{Keys: []string{"{key}"}, Commands: []string{"set", "eval", "evalsha", "get", "del"}},

@@ -77,7 +77,8 @@ func (c tunnel) Write(b []byte) (int, error) {
 	return c.Conn.Write(b)
 }
 
-// No call waits for ever for a connection that has no deadlines and no end: it ends with its context, or after patience.
+// No call waits for ever for a connection that has no deadlines and no end: it ends with its context, or after
+// patience.
 func TestHalfOpenConnectionWithoutDeadlines(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
@@ -128,7 +129,7 @@ func TestHalfOpenConnectionWithoutDeadlines(t *testing.T) {
 	all.Wait()
 }
 
-// limiter lets pass what it is told to, and counts.
+// limiter lets commands pass unless it is closed, and counts its questions.
 type limiter struct {
 	closed atomic.Bool
 	asked  atomic.Int64

@@ -114,8 +114,8 @@ func (l *Locker) payOff(last bool) (err error) {
 	return err
 }
 
-// payAll pays debts of several locks, all at the same time: one lock that cannot be asked about, such as on a shard that
-// is down, does not keep the others waiting.
+// payAll pays debts of several locks, all at the same time: one lock that cannot be asked about, such as on a shard
+// that is down, does not keep the others waiting.
 func (l *Locker) payAll(due []*debt) error {
 	byLock := map[string][]*debt{}
 	for _, d := range due {

@@ -4,10 +4,10 @@
 //	lease, err := locker.Acquire(ctx, "order:17", lock.Wait(2*time.Second))
 //	defer lease.Release(context.WithoutCancel(ctx))
 //
-// While callers wait, a process sends more than their commands: one script a second shows whether its subscription hears
-// what it publishes, and one script for each lock that it waits for shows the lock's state, a second after it has queued
-// and each second from then on, later behind a long queue, and at most a hundred a second in all; also at once when the
-// subscription has ended.
+// While callers wait, a process sends more than their commands: one script a second shows whether its subscription
+// hears what it publishes, and one script for each lock that it waits for shows the lock's state, a second after it
+// has queued and each second from then on, later behind a long queue, and at most a hundred a second in all; also at
+// once when the subscription has ended.
 //
 // What processes share at Redis has format 1. Versions of this package with the same number may run
 // side by side, such as during a rollout; one with another number needs another Prefix.
@@ -171,10 +171,10 @@ type Locker struct {
 
 // New returns a Locker for a service, with the Defaults. It does not talk to Redis yet.
 //
-// The client is one of go-redis's: of NewClient, NewFailoverClient, NewClusterClient,
-// NewFailoverClusterClient or NewUniversalClient, not a Ring. Commands go through it, and callers that ask at the same
-// moment share a pipeline: up to four connections of its pool are used at a time. In a cluster each caller sends for
-// itself. The Locker adds one subscription, in a cluster one for each node. Close the Locker before the client. README.md says more.
+// The client is one of go-redis's: of NewClient, NewFailoverClient, NewClusterClient, NewFailoverClusterClient or
+// NewUniversalClient, not a Ring. Commands go through it, and callers that ask at the same moment share a pipeline:
+// up to four connections of its pool are used at a time. In a cluster each caller sends for itself. The Locker adds
+// one subscription, in a cluster one for each node. Close the Locker before the client. README.md says more.
 func New(client goredis.Client, options ...lock.Option) (*lock.FencedLocker, error) {
 	return NewWith(client, Defaults(), options...)
 }

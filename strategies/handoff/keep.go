@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// keeper is a process's background goroutine: it looks after lines that get no turn, finds out whether the process hears
-// of its turns, and pays debts. It runs only while something is due, and touches only what is due.
+// keeper is a process's background goroutine: it looks after lines that get no turn, finds out whether the process
+// hears of its turns, and pays debts. It runs only while something is due, and touches only what is due.
 type keeper struct {
 	running bool
 	planned time.Time // when it is due

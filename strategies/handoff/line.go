@@ -123,7 +123,7 @@ func (ln *line) join(w *waiter) *list.Element {
 		ln.lookAt(ln.held.until.Get()) // its holder may hang
 	}
 	if ln.waiters.Len() == 0 {
-		ln.failing, ln.failure = time.Time{}, nil // that was told to those before
+		ln.failing, ln.failure = time.Time{}, nil // the waiters before have got that error
 	}
 	after := ln.waiters.Back()
 	for after != nil && after.Value.(*waiter).number > w.number {
@@ -348,7 +348,8 @@ func (ln *line) known(ttl time.Duration) {
 	// A longer queue takes longer to come to the line's turn, and a process that waits for many locks looks at each less
 	// often: at a hundred a second in all.
 	l := ln.locker
-	attention := max(l.attention, time.Duration(len(l.places))*10*time.Millisecond) + time.Duration(ln.ahead)*4*time.Millisecond
+	attention := max(l.attention, time.Duration(len(l.places))*10*time.Millisecond)
+	attention += time.Duration(ln.ahead) * 4 * time.Millisecond
 	ln.look(min(ttl+l.jitter(), attention, max(ln.ttl, 50*time.Millisecond)))
 	if ln.held != nil {
 		ln.lookAtEnd(ln.held)

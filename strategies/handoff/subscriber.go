@@ -332,8 +332,8 @@ const echoPrefix = "echo "
 
 // listenOn finds out, each second in which the process waits for a lock, whether it hears what is published where its
 // commands go. That may be another server than the subscription's: after a failover the client has moved, and the
-// subscription has not. Or the connection is dead and nothing has closed it. listenOn returns when it is due again; zero
-// means never.
+// subscription has not. Or the connection is dead and nothing has closed it. listenOn returns when it is due again;
+// zero means never.
 func (l *Locker) listenOn(now time.Time) (next time.Time) {
 	if len(l.places) == 0 {
 		return time.Time{}
@@ -354,8 +354,8 @@ func (l *Locker) listenOn(now time.Time) (next time.Time) {
 	return now.Add(l.attention)
 }
 
-// echo publishes to the process itself, by way of a line, unless the last echo is still to be heard. It ends a subscriber
-// that has not heard it for patience.
+// echo publishes to the process itself, by way of a line, unless the last echo is still to be heard. It ends a
+// subscriber that has not heard it for patience.
 func (s *subscriber) echo(ln *line, now time.Time) {
 	l := s.locker
 	if s.silent {

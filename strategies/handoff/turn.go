@@ -7,7 +7,8 @@ import (
 )
 
 // How a place gets its turn: by the answer to a command of its process, or by a message. A message is a hint alone,
-// because a client that may publish and read the keys can make one, or repeat it: Redis confirms it, and gives the token.
+// because a client that may publish and read the keys can make one, or repeat it: Redis confirms it, and gives the
+// token.
 
 // told takes what grant.lua tells an owner, by the answer to a command of this process that was sent at since.
 func (l *Locker) told(told string, since time.Time) {

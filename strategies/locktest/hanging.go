@@ -22,8 +22,8 @@ const (
 	refusedFor = 50 * time.Millisecond
 )
 
-// defaulting returns a client with go-redis's defaults, which does not end commands with their contexts, but for a longer
-// ReadTimeout.
+// defaulting returns a client with go-redis's defaults, which does not end commands with their contexts, but for a
+// longer ReadTimeout.
 func defaulting(o *redis.UniversalOptions) redis.UniversalClient {
 	o.ContextTimeoutEnabled, o.ReadTimeout, o.MaxRetries = false, hangingRead, 0
 	return dial(o)

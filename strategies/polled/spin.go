@@ -110,8 +110,8 @@ func (l SpinLocker) TryAcquireFor(ctx context.Context, key string, ttl time.Dura
 	return l.acquire(ctx, key, ttl, true)
 }
 
-// set takes the key if it is free, and reports whether it has, also with an error that follows. With wait-replicas it takes the key only if so many
-// replicas have it in time, with wait-anyway also if not.
+// set takes the key if it is free, and reports whether it has, also with an error that follows. With wait-replicas it
+// takes the key only if so many replicas have it in time, with wait-anyway also if not.
 func (o SpinOptions) set(ctx context.Context, held *token.Lease, ttl time.Duration) (bool, error) {
 	if o.WaitReplicas == 0 {
 		return held.Client.SetNX(ctx, held.Name, held.Token, ttl).Result()

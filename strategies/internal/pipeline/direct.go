@@ -7,9 +7,9 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// direct says whether a caller that is alone sends for itself: another goroutine would cost as much as the rest. Nothing
-// can end such a call but go-redis. So it needs a client whose commands end with their contexts, a connection that is
-// there, and a Redis that has answered the last exchange soon.
+// direct says whether a caller that is alone sends for itself: another goroutine would cost as much as the rest.
+// Nothing can end such a call but go-redis. So it needs a client whose commands end with their contexts, a connection
+// that is there, and a Redis that has answered the last exchange soon.
 type direct struct {
 	client *redis.Client // nil where no caller sends for itself
 	quick  bool          // the last exchange was answered soon
@@ -49,8 +49,8 @@ func (d *direct) may(pipelined bool) bool {
 	return stats.IdleConns > 0
 }
 
-// until is a context of go-redis's: it has the values of a caller's, and ends with a term. A context of its own for each
-// call would cost a timer.
+// until is a context of go-redis's: it has the values of a caller's, and ends with a term. A context of its own for
+// each call would cost a timer.
 type until struct {
 	context.Context // of the caller
 	term            context.Context

@@ -1,9 +1,9 @@
 // Package pipeline lets the callers of one Locker share round trips: group commit over the service's own client.
 //
 // A caller that is alone sends its command at once (direct.go). While four exchanges are under way, further callers
-// queue; the next exchange takes up to 64 of them in one Pipeline (plan.go). The callers of an exchange share one TIME
-// and one run of a script. The connections are those of the client's pool, so TLS, credentials, Limiter, hooks, timeouts
-// and failover are the library's.
+// queue; the next exchange takes up to 64 of them in one Pipeline (plan.go). The callers of an exchange share one
+// TIME and one run of a script. The connections are those of the client's pool, so TLS, credentials, Limiter, hooks,
+// timeouts and failover are the library's.
 //
 // No command is sent twice (NoRetry). A caller returns when its context ends, and after a time in which Redis has
 // answered no caller. A command that was sent by then stays with go-redis, and Redis may still carry it out.
@@ -151,9 +151,9 @@ func (c *Conn) do(ctx context.Context, own *call) (reply any, err error) {
 	c.mu.Lock()
 	c.queue = append(c.queue, own)
 	if len(c.queue) == 1 && len(c.under) == 0 && c.direct.may(own.timed) {
-		e, bounded := c.next(), c.direct.bounded(ctx, own.began)
+		e, term := c.next(), c.direct.bounded(ctx, own.began)
 		c.mu.Unlock()
-		c.start(c.send(bounded, e))
+		c.start(c.send(term, e))
 		if own.err == context.DeadlineExceeded && ctx.Err() == nil { //nolint:errorlint // it got no connection in time
 			return c.do(ctx, &call{command: own.command, timed: own.timed, key: own.key, arg: own.arg})
 		}

@@ -227,8 +227,8 @@ func (c tunnel) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// A caller that sends for itself returns soon after its context, although the client would wait for a minute. So does the
-// next one, which another goroutine sends for.
+// A caller that sends for itself returns soon after its context, although the client would wait for a minute. So does
+// the next one, which another goroutine sends for.
 func TestContextEndsACallerThatSendsForItself(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
@@ -342,7 +342,8 @@ func TestWhatIsNotSentIsNoAnswer(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
 	admin := connect(t, &redis.Options{Addr: server.Addr, PoolSize: 1})
-	broken, stale := connect(t, &redis.Options{Addr: server.Addr}), connect(t, &redis.Options{Addr: server.Addr, Password: "old"})
+	broken := connect(t, &redis.Options{Addr: server.Addr})
+	stale := connect(t, &redis.Options{Addr: server.Addr, Password: "old"})
 	broken.AddHook(new(breaker))
 	if err := admin.ConfigSet(t.Context(), "requirepass", "new").Err(); err != nil {
 		t.Fatal(err)
@@ -359,8 +360,8 @@ func TestWhatIsNotSentIsNoAnswer(t *testing.T) {
 	}
 }
 
-// A caller that sends for itself returns soon after its context, also where a new connection cannot be made in time, and
-// its command is sent once.
+// A caller that sends for itself returns soon after its context, also where a new connection cannot be made in time,
+// and its command is sent once.
 func TestContextEndsACallerWithoutAConnection(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)

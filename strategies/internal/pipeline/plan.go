@@ -54,8 +54,8 @@ func (p *plan) add(command *redis.Cmd) {
 	p.commands = append(p.commands, indeterminate.Once{Cmder: command})
 }
 
-// refused takes the error of a pipeline. go-redis gives it to the commands, but not where Redis has refused the greeting
-// of a connection, or where a hook has sent nothing: they then have neither an error nor a reply.
+// refused takes the error of a pipeline. go-redis gives it to the commands, but not where Redis has refused the
+// greeting of a connection, or where a hook has sent nothing: they then have neither an error nor a reply.
 func (p *plan) refused(err error) {
 	if err == nil {
 		return
