@@ -192,7 +192,8 @@ func (s stores) change(name string, change func(*lockbench.StoreOptions)) error 
 // of one topology are in one address.
 func (s stores) register(set *pflag.FlagSet, more string) {
 	given := map[string]bool{}
-	set.FuncP("redis", "u", "`url` (redis://, rediss://, redis+sentinel://HOST,HOST/PRIMARY) or host:port of a server, several with commas, "+
+	set.FuncP("redis", "u", "`url` (redis://, rediss://, redis+sentinel://HOST,HOST/PRIMARY) or host:port of a server, "+
+		"several with commas, "+
 		"else container, process or auto; a password belongs in LOCKBENCH_REDIS_PASSWORD, where ps does not show it"+more+
 		" (default auto)", func(address string) error {
 		name, err := store.At(address)

@@ -25,8 +25,8 @@ import (
 //
 // or as go-redis does, redis://host:port/db?master_name=primary&addr=host:port. User and password are the primary's;
 // those of the Sentinels are the options sentinel_username and sentinel_password. lockbench asks the Sentinels for the
-// primary each time it dials a connection, so a client that dials after a failover is on the new primary, as a service's
-// client is.
+// primary each time it dials a connection, so a client that dials after a failover is on the new primary, as the client
+// of a service is.
 
 // sentinels find a primary.
 type sentinels struct {
@@ -100,8 +100,8 @@ func parseSentinels(address string) (options *redis.UniversalOptions, found *sen
 }
 
 // errSentinel never repeats the given text, as errAddress.
-var errSentinel = errors.New("--redis must be redis[s]+sentinel://[user:password@]host[:port],host[:port]/primary[/db] " +
-	"for a primary that Sentinels watch; percent-encode special characters of a password")
+var errSentinel = errors.New("--redis must be " +
+	"redis[s]+sentinel://[user:password@]host[:port],host[:port]/primary[/db] for a primary that Sentinels watch; percent-encode special characters of a password")
 
 // firstHost returns an address with the first of its hosts alone, as an URL has it.
 func firstHost(rest string) string {

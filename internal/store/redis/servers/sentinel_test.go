@@ -66,27 +66,27 @@ func TestBadSentinels(t *testing.T) {
 	t.Parallel()
 	watched := redistest.StartWatched(t)
 	const secret = "s3cr3t"
-	for address, want := range map[string]struct {
-		says   string
-		reason error
+	for _, test := range []struct {
+		address, says string
+		reason        error
 	}{
-		"redis+sentinel://" + watched.Sentinel + "/other":                          {"it watches lock", servers.ErrConfig},
-		"redis+sentinel://" + watched.Sentinel:                                     {"for a primary that Sentinels watch", servers.ErrConfig},
-		"redis+sentinel://127.0.0.1:1,127.0.0.1:2/lock":                            {"127.0.0.1:2 for the primary lock", servers.ErrUnreachable},
-		"redis+sentinel://:" + secret + "/x@" + watched.Sentinel + "/lock":         {"", servers.ErrConfig},
-		"redis+sentinel://:" + secret + "@" + watched.Sentinel + "/lock/" + secret: {"", servers.ErrConfig},
-		"redis://" + watched.Sentinel + "?master_name=lock&pool_size=3":            {"no others", servers.ErrConfig},
-		watched.Sentinel: {"write redis+sentinel://" + watched.Sentinel + "/PRIMARY", servers.ErrConfig},
+		{"redis+sentinel://" + watched.Sentinel + "/other", "it watches lock", servers.ErrConfig},
+		{"redis+sentinel://" + watched.Sentinel, "for a primary that Sentinels watch", servers.ErrConfig},
+		{"redis+sentinel://127.0.0.1:1,127.0.0.1:2/lock", "127.0.0.1:2 for the primary lock", servers.ErrUnreachable},
+		{"redis+sentinel://:" + secret + "/x@" + watched.Sentinel + "/lock", "", servers.ErrConfig},
+		{"redis+sentinel://:" + secret + "@" + watched.Sentinel + "/lock/" + secret, "", servers.ErrConfig},
+		{"redis://" + watched.Sentinel + "?master_name=lock&pool_size=3", "no others", servers.ErrConfig},
+		{watched.Sentinel, "write redis+sentinel://" + watched.Sentinel + "/PRIMARY", servers.ErrConfig},
 	} {
-		server, err := servers.Open(t.Context(), servers.Options{Address: address, RunID: "bad"})
+		server, err := servers.Open(t.Context(), servers.Options{Address: test.address, RunID: "bad"})
 		if err == nil {
 			_ = server.Close(context.Background())
-			t.Errorf("%s opened", address)
+			t.Errorf("%s opened", test.address)
 			continue
 		}
 		said := err.Error()
-		if !errors.Is(err, want.reason) || !strings.Contains(said, want.says) || strings.Contains(said, secret) {
-			t.Errorf("%s: %v", address, err)
+		if !errors.Is(err, test.reason) || !strings.Contains(said, test.says) || strings.Contains(said, secret) {
+			t.Errorf("%s: %v", test.address, err)
 		}
 	}
 }
