@@ -325,8 +325,7 @@ func TestEveryKindHasItsPlace(t *testing.T) {
 	}
 	run := recorded(r)
 	for kind, d := range [kindCount]results.Distribution{
-		Hold: run.Speed.Hold, Release: run.Speed.Release, Handoff: run.Speed.Handoff,
-		Service: run.Waiting.Service, Lateness: run.Waiting.Lateness,
+		Hold: run.Speed.Hold, Release: run.Speed.Release, Handoff: run.Speed.Handoff, Lateness: run.Waiting.Lateness,
 	} {
 		if d.Count != 1 || d.Max.NS != 1000*(1+int64(kind)) {
 			t.Errorf("kind %d: %+v", kind, d)

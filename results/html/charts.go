@@ -210,7 +210,7 @@ func withPercentiles(c chart, cells []cell, of func(results.Run) results.Distrib
 	for _, one := range cells {
 		var parts []results.Distribution
 		for _, run := range one.Used {
-			if d := of(run); len(d.Histogram)+len(d.CensoredHistogram) > 0 {
+			if d := of(run); d.Recorded() {
 				parts = append(parts, d)
 			}
 		}
@@ -224,7 +224,7 @@ func withPercentiles(c chart, cells []cell, of func(results.Run) results.Distrib
 			c.x.high = max(c.x.high, p.X)
 		}
 		if len(drawn.bound) > 0 && c.Note == "" {
-			c.Note = "Dotted: at least that long; the rest had not ended."
+			c.Note = "Dotted: at least that long; the rest had not ended, or were given up."
 		}
 	}
 	low, high, ok := span(c.curves)
