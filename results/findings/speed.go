@@ -13,15 +13,55 @@ import (
 // nearlyAll is the percentage of the time that a lock is held at its ceiling.
 const nearlyAll = 95.0
 
+// gaveUp reports the share of the waits that ended at their timeout, without a lease.
+func gaveUp(s results.Summary) []Finding {
+	var shares []float64
+	for _, run := range s.Used {
+		if w := run.Waiting; w.TimedOut > 0 {
+			shares = append(shares, float64(w.TimedOut)/float64(w.TimedOut+w.PerAcquisition.Count)*100)
+		} else {
+			shares = append(shares, 0)
+		}
+	}
+	if len(shares) == 0 || slices.Max(shares) == 0 {
+		return nil
+	}
+	share := percent(slices.Min(shares))
+	if most := percent(slices.Max(shares)); most != share {
+		share += "–" + most
+	}
+	switch timeout := s.Workload.Timeout; {
+	case timeout == nil:
+		return say(share + " % of the waits were given up")
+	case *timeout == 0:
+		return say(share + " % of the tries found the lock held (--timeout 0)")
+	default:
+		return say(fmt.Sprintf("%s %% of the waits were given up at --timeout %v", share, *timeout))
+	}
+}
+
+// percent writes a share in percent with two digits. Only 0 is written as 0, and only 100 as 100.
+func percent(share float64) string {
+	switch {
+	case share > 0 && share < 0.01:
+		return "under 0.01"
+	case share > 99 && share < 100:
+		return "99"
+	case share >= 10:
+		return fmt.Sprintf("%.0f", share)
+	}
+	return fmt.Sprintf("%.2g", share)
+}
+
 // served names the locks that served every client, and for the others how many they did not
-// serve. It leaves out workloads whose clients are only slots.
+// serve. It leaves out workloads whose clients are only slots, and does not name locks of which clients gave up waits.
 func served(all []results.Summary) []Finding {
 	var every, not []string
 	for _, s := range rivals(all, results.MustMetric("acquisitions")) {
 		low, high, told := starved(s)
 		switch {
 		case s.Workload.Slots():
-		case high == 0 && told == "":
+		case high == 0 && told == "" && gaveUp(s) == nil:
 			every = append(every, s.Title())
 		case high > 0:
 			none := fmt.Sprint(high)
