@@ -28,7 +28,7 @@ type Recorder struct {
 	oldest   int64 // age of the oldest of them, ns
 }
 
-// mostShards bounds the memory: a shard's histograms take about 3 MB.
+// mostShards bounds the memory: a shard's histograms take about 4 MB.
 const mostShards = 16
 
 // OpenLoop says that the clients are only slots to which an open loop gives arrivals. How

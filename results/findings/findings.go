@@ -90,7 +90,7 @@ var rules = []rule{
 	{Kind{Sort: Unsafe, Note: "no token"}, always, each(withoutTokens)},
 	{Kind{Sort: Unsafe, Note: "unsafe"}, left, each(byDesign)},
 
-	{Kind{Waiting, "gave up", true}, always, each(gaveUp)},
+	{Kind{Waiting, "gave up", true}, always, gaveUp},
 	{Kind{Sort: Waiting, Note: "label"}, room, each(labels(overloaded))},
 	{Kind{Sort: Waiting}, room, busiest(served)},
 	{Kind{Sort: Best}, room, busiest(ahead)},

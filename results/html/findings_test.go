@@ -59,7 +59,7 @@ func TestFindingsOfAPage(t *testing.T) {
 		},
 		{
 			[]results.File{{Name: "tries.json", Report: gaveUp}},
-			[]string{"waiting: b: 100 % of the tries found the lock held (--timeout 0)."},
+			[]string{"waiting: waits were given up at --timeout 0s: b 100 %."},
 		},
 	} {
 		var got []string
