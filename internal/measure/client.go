@@ -43,17 +43,17 @@ type Client struct {
 // wait is a wait that has ended or was cut off.
 type wait struct {
 	ns   int64
-	end  end
+	end  ending
 	seen bool
 }
 
-// end is what was seen of the end of a wait.
-type end int
+// ending is what was seen of the end of a wait.
+type ending int
 
 const (
-	granted end = iota // with the lease, also with another client's
-	gaveUp             // at its timeout, without the lease
-	unseen             // it was cut off
+	granted ending = iota // with the lease, also with another client's
+	gaveUp                // at its timeout, without the lease
+	unseen                // it was cut off
 )
 
 // phase is what a client is doing.
@@ -211,7 +211,7 @@ func (c *Client) Thought(from, to int64) { c.account(thinking, from, to, c.windo
 
 // waited records a wait that was due at due and began at from, up to its end or as far as it was seen. The caller
 // locks the shard.
-func (c *Client) waited(due, from, to int64, how end) {
+func (c *Client) waited(due, from, to int64, how ending) {
 	ns := to - due
 	if ns > c.longest {
 		c.longest, c.cut = ns, how != granted

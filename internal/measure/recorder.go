@@ -437,14 +437,14 @@ func newDurations() durations {
 }
 
 // record adds a duration that had the given age when its observation began.
-func (d durations) record(ns, age int64, how end) {
+func (d durations) record(ns, age int64, how ending) {
 	d.of(how).record(ns)
 	if age > 0 {
 		d.entered.record(age)
 	}
 }
 
-func (d durations) of(how end) *histogram {
+func (d durations) of(how ending) *histogram {
 	switch how {
 	case granted:
 		return d.ended

@@ -67,17 +67,17 @@ type rule struct {
 type brevity int
 
 const (
-	left   brevity = iota // out of it
-	room                  // where there is room
-	always                // nothing unsafe is left out, and no waits that were given up
+	omitted brevity = iota
+	ifRoom          // where there is room
+	always          // nothing unsafe is left out, and no waits that were given up
 )
 
 // rules are in the order of the notes under a table, those of Brief with the most important first. The rules on
 // safety also read invalid runs: one violation is enough.
 var rules = []rule{
-	{Kind{NotTrusted, "! INVALID", true}, left, each(invalid)},
-	{Kind{NotTrusted, "! FAILED", true}, left, each(failed)},
-	{Kind{Sort: Caution, Note: "missed"}, left, each(missed)},
+	{Kind{NotTrusted, "! INVALID", true}, omitted, each(invalid)},
+	{Kind{NotTrusted, "! FAILED", true}, omitted, each(failed)},
+	{Kind{Sort: Caution, Note: "missed"}, omitted, each(missed)},
 
 	{Kind{Sort: Unsafe, Note: "! BROKEN"}, always, each(broken)},
 	{Kind{Sort: Unsafe}, always, each(unclaimedOverlaps)},
@@ -88,23 +88,23 @@ var rules = []rule{
 	{Kind{Sort: Unsafe}, always, each(unrecovered)},
 	{Kind{Sort: Unsafe, Note: "left"}, always, each(leftovers)},
 	{Kind{Sort: Unsafe, Note: "no token"}, always, each(withoutTokens)},
-	{Kind{Sort: Unsafe, Note: "unsafe"}, left, each(byDesign)},
+	{Kind{Sort: Unsafe, Note: "unsafe"}, omitted, each(byDesign)},
 
 	{Kind{Waiting, "gave up", true}, always, gaveUp},
-	{Kind{Sort: Waiting, Note: "label"}, room, each(labels(overloaded))},
-	{Kind{Sort: Waiting}, room, busiest(served)},
-	{Kind{Sort: Best}, room, busiest(ahead)},
-	{Kind{Sort: Best}, left, busiest(each(atTheCeiling))},
-	{Kind{Sort: Cost}, room, herds},
-	{Kind{Sort: Cost}, room, busiest(cheapest)},
+	{Kind{Sort: Waiting, Note: "label"}, ifRoom, each(labels(overloaded))},
+	{Kind{Sort: Waiting}, ifRoom, busiest(served)},
+	{Kind{Sort: Best}, ifRoom, busiest(ahead)},
+	{Kind{Sort: Best}, omitted, busiest(each(atTheCeiling))},
+	{Kind{Sort: Cost}, ifRoom, herds},
+	{Kind{Sort: Cost}, ifRoom, busiest(cheapest)},
 
-	{Kind{Sort: Caution, Note: "errors"}, left, each(errorsMet)},
-	{Kind{Caution, "label", true}, left, each(labels(results.SetsThePace))},
-	{Kind{Sort: Caution, Note: "label"}, left, each(labels(otherLabel))},
-	{Kind{Sort: Caution, Note: "too few"}, left, each(tooFew)},
-	{Kind{Sort: Caution, Note: "stood still"}, left, each(stalled)},
-	{Kind{Sort: Caution, Note: "holds"}, left, otherHolds},
-	{Kind{Sort: Caution, Note: "holds"}, left, unequalHolds},
+	{Kind{Sort: Caution, Note: "errors"}, omitted, each(errorsMet)},
+	{Kind{Caution, "label", true}, omitted, each(labels(results.SetsThePace))},
+	{Kind{Sort: Caution, Note: "label"}, omitted, each(labels(otherLabel))},
+	{Kind{Sort: Caution, Note: "too few"}, omitted, each(tooFew)},
+	{Kind{Sort: Caution, Note: "stood still"}, omitted, each(stalled)},
+	{Kind{Sort: Caution, Note: "holds"}, omitted, otherHolds},
+	{Kind{Sort: Caution, Note: "holds"}, omitted, unequalHolds},
 }
 
 // Of returns the findings about strategies that were measured under the same conditions, in the
@@ -126,7 +126,7 @@ func Brief(all []results.Summary) []Finding {
 	var found []Finding
 	most := mostBrief
 	for _, r := range rules {
-		if r.brief == left {
+		if r.brief == omitted {
 			continue
 		}
 		found = append(found, r.of(all)...)
