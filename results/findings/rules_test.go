@@ -219,15 +219,6 @@ var cases = []struct {
 		r.Runs[0].Waiting.PerAcquisition.P99.NS = 123_000_000
 		r.Runs[1].Labels = []string{"overloaded: 900/s found all 100 clients waiting"}
 	}},
-	{"an open loop, of which one lock has only a lower bound", 6, func(r *results.Report) {
-		r.Workload.Rate = 300
-		for i := range r.Runs {
-			r.Runs[i].Waiting.PerAcquisition.Count = 4000
-			if i%2 == 1 {
-				r.Runs[i].Waiting.PerAcquisition.P99 = ns(9e8, true)
-			}
-		}
-	}},
 	{"bursts set the pace", 1, func(r *results.Report) { r.Workload.Burst, r.Runs[1].Speed.PerSecond = 1e8, 1200 }},
 	{"commands that are not told apart", 1, func(r *results.Report) {
 		r.Strategies, r.Runs = append(r.Strategies, r.Strategies[0]), append(r.Runs, evenRun("c", 1))

@@ -2,7 +2,6 @@ package findings
 
 import (
 	"fmt"
-	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -13,67 +12,6 @@ import (
 
 // nearlyAll is the percentage of the time that a lock is held at its ceiling.
 const nearlyAll = 95.0
-
-// gaveUp reports for each strategy the share of its waits that ended at their timeout, without a lease: over all
-// its runs and points.
-func gaveUp(all []results.Summary) []Finding {
-	shares, timeouts := map[string][]float64{}, map[string]bool{}
-	var names []string
-	for _, s := range all {
-		known := givenUp(s)
-		if known == nil {
-			continue
-		}
-		if timeout := s.Workload.Timeout; timeout != nil {
-			timeouts[timeout.String()] = true
-		}
-		if shares[s.Name] == nil {
-			names = append(names, s.Name)
-		}
-		shares[s.Name] = append(shares[s.Name], known...)
-	}
-	if len(names) == 0 {
-		return nil
-	}
-	at := "--timeout"
-	if len(timeouts) == 1 {
-		at += " " + slices.Collect(maps.Keys(timeouts))[0]
-	}
-	for i, name := range names {
-		share := percent(slices.Min(shares[name]))
-		if most := percent(slices.Max(shares[name])); most != share {
-			share += "–" + most
-		}
-		names[i] += " " + share + " %"
-	}
-	return say("waits were given up at " + at + ": " + strings.Join(names, ", "))
-}
-
-// givenUp returns the share of the waits, in percent, that were given up in each used run; nil if none was.
-func givenUp(s results.Summary) []float64 {
-	var shares []float64
-	for _, run := range s.Used {
-		ended := run.Waiting.TimedOut + run.Waiting.PerAcquisition.Count
-		shares = append(shares, float64(run.Waiting.TimedOut)/float64(max(1, ended))*100)
-	}
-	if len(shares) == 0 || slices.Max(shares) == 0 {
-		return nil
-	}
-	return shares
-}
-
-// percent writes a share in percent with two digits. Only 0 is written as 0, and only 100 as 100.
-func percent(share float64) string {
-	switch {
-	case share > 0 && share < 0.01:
-		return "under 0.01"
-	case share > 99 && share < 100:
-		return "99"
-	case share >= 10:
-		return fmt.Sprintf("%.0f", share)
-	}
-	return fmt.Sprintf("%.2g", share)
-}
 
 // served names the locks that served every client, and for the others how many they did not
 // serve. It leaves out workloads whose clients are only slots, and does not name locks of which clients gave up waits.
@@ -172,14 +110,7 @@ func ahead(all []results.Summary) []Finding {
 		}
 		return say(fmt.Sprintf("%s; next %s, %s: %s", text, second.Title(), second.Brief(m), why))
 	}
-	bound := ""
-	switch {
-	case ratio.AtMost:
-		bound = "at most "
-	case ratio.AtLeast:
-		bound = "at least "
-	}
-	text += fmt.Sprintf(", %s%.2f times that of %s ", bound, ratio.Median, second.Title())
+	text += fmt.Sprintf(", %.2f times that of %s ", ratio.Median, second.Title())
 	switch between := fmt.Sprintf("%.2f–%.2f", ratio.Low, ratio.High); {
 	case !ratio.Interval:
 		text += fmt.Sprintf("(%s in %d rounds: an interval takes 6)", between, ratio.Rounds)
@@ -209,6 +140,5 @@ func bestTwo(all []results.Summary, m results.Metric) (first, second results.Sum
 
 // apart says whether the interval of the better one's ratio excludes 1.
 func apart(ratio *results.Ratio, m results.Metric) bool {
-	return m.Better == results.Higher && ratio.Low > 1 && !ratio.AtMost ||
-		m.Better == results.Lower && ratio.High < 1 && !ratio.AtLeast
+	return m.Better == results.Higher && ratio.Low > 1 || m.Better == results.Lower && ratio.High < 1
 }

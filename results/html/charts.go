@@ -224,7 +224,7 @@ func withPercentiles(c chart, cells []cell, of func(results.Run) results.Distrib
 			c.x.high = max(c.x.high, p.X)
 		}
 		if len(drawn.bound) > 0 && c.Note == "" {
-			c.Note = "Dotted: at least that long; the rest had not ended, or were given up."
+			c.Note = "Dotted: at least that long; the rest had not ended."
 		}
 	}
 	low, high, ok := span(c.curves)
