@@ -52,6 +52,10 @@ var badInputs = []struct {
 		{"lockbench --clients -5 --keys 0 --ttl 0 --timeout -1s --seed 99999999999999999999", 104},
 		{"lockbench --clients abc --hold 5x -q --runs=-1 --pin=maybe -s spni -u redis://127.0.0.1:1", 104},
 		{"LOCKBENCH_CLIENTS=x lockbench", 104},
+		{"LOCKBENCH_REDIS= lockbench", 104},
+		{"LOCKBENCH_CLEINTS=5 lockbench", 104},
+		{"lockbench --rate 0", 104},
+		{"lockbench -n 100 -d 5s", 104},
 		{"lockbench --metrics prometheus --live 127.0.0.1", 104},
 		{"LOCKBENCH_LIVE=99999 lockbench", 104},
 		{"lockbench --metrics 203.0.113.1:9464", 104},
@@ -268,7 +272,9 @@ func TestBadInputs(t *testing.T) {
 			code, stdout, stderr := said(t, args...)
 			for _, v := range variables {
 				name, _, _ := strings.Cut(v, "=")
-				t.Setenv(name, "")
+				if err := os.Unsetenv(name); err != nil { // the test's end restores it
+					t.Fatal(err)
+				}
 			}
 			if code != test.code || stderr == "" {
 				t.Errorf("%s: exit code %d, want %d, said:\n%s", test.line, code, test.code, stderr)

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -24,10 +25,47 @@ import (
 type input struct {
 	set     *pflag.FlagSet
 	origins workloads.Origins // of values from variables and workload files
+	wrong   []error           // variables that cannot be meant
+}
+
+// variable returns the name of the environment variable that stands in for a flag.
+func variable(flag string) string {
+	return "LOCKBENCH_" + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
+}
+
+// otherVariables are those that no flag has.
+var otherVariables = regexp.MustCompile(`^(DRIVERS|[A-Z]+_(IMAGE|SERVER|USER|PASSWORD|AUTH|PORT)|LANGUAGES|TEST_.*|GATE.*)$`)
+
+// mistyped returns an error for each variable that is nearly that of a flag of some command.
+func (a *app) mistyped() (problems []error) {
+	var known []string
+	var add func(*cobra.Command)
+	add = func(cmd *cobra.Command) {
+		cmd.Flags().VisitAll(func(flag *pflag.Flag) {
+			known = append(known, strings.TrimPrefix(variable(flag.Name), "LOCKBENCH_"))
+		})
+		for _, under := range cmd.Commands() {
+			add(under)
+		}
+	}
+	add(a.root())
+	for _, set := range os.Environ() {
+		name, _, _ := strings.Cut(set, "=")
+		flag, ours := strings.CutPrefix(name, "LOCKBENCH_")
+		if !ours || slices.Contains(known, flag) || otherVariables.MatchString(flag) {
+			continue
+		}
+		if right := words.Typo(flag, known); right != "" {
+			problems = append(problems, fmt.Errorf("%s stands for no flag, did you mean LOCKBENCH_%s?", name, right))
+		}
+	}
+	return problems
 }
 
 // input returns the input of a command whose flags have been parsed.
-func (a *app) input(set *pflag.FlagSet) *input { return &input{set: set, origins: workloads.Origins{}} }
+func (a *app) input(set *pflag.FlagSet) *input {
+	return &input{set: set, origins: workloads.Origins{}, wrong: a.mistyped()}
+}
 
 // patient is a flag's value that keeps its errors: pflag would stop at the first.
 type patient struct {
@@ -56,11 +94,14 @@ func makePatient(set *pflag.FlagSet) {
 }
 
 // variables sets flags that were not given from their environment variables. An empty variable
-// counts as not set.
+// counts as not set, but for the server's: a secret that a job lacks must not have it measure another server.
 func (in *input) variables(set *pflag.FlagSet) *input {
 	set.VisitAll(func(flag *pflag.Flag) {
-		name := "LOCKBENCH_" + strings.ToUpper(strings.ReplaceAll(flag.Name, "-", "_"))
-		given := os.Getenv(name)
+		name := variable(flag.Name)
+		given, there := os.LookupEnv(name)
+		if flag.Name == "redis" && there && given == "" && !flag.Changed {
+			in.wrong = append(in.wrong, fmt.Errorf("%s is set and empty: give it an address, or auto, or unset it", name))
+		}
 		if flag.Changed || given == "" || flag.Name == "help" || flag.Name == "version" {
 			return
 		}
@@ -203,6 +244,7 @@ func (in *input) refuse(others ...error) error {
 			problems = append(problems, prefixed(flag.Name, errors.Join(p.problems...)))
 		}
 	})
+	problems = append(problems, in.wrong...)
 	problems = flatten(errors.Join(append(problems, others...)...))
 	for i, problem := range problems {
 		problems[i] = in.origins.Rename(problem)

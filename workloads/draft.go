@@ -20,6 +20,7 @@ type Point struct {
 // options by name. The zero Draft is the default workload.
 type Draft struct {
 	given map[string][]value
+	taken map[string]bool // from a file, which another option overrides without a word
 }
 
 type value struct {
@@ -54,6 +55,10 @@ func (d *Draft) Take(from Draft, name string) {
 		d.given = map[string][]value{}
 	}
 	d.given[name] = from.given[name]
+	if d.taken == nil {
+		d.taken = map[string]bool{}
+	}
+	d.taken[name] = true
 }
 
 // values parses the values of an option. The error names all that cannot be read.
@@ -139,6 +144,14 @@ func (s *Spec) set(f Field, values ...value) {
 // and from stages the window's length and the largest number of clients or an open loop's first
 // rate.
 func (d Draft) follow(s *Spec) error {
+	var problems []error
+	if d.given["rate"] != nil && s.Rate == 0 && len(s.Stages) == 0 {
+		problems = append(problems, errors.New("--rate must be above 0: leave it out for a closed loop"))
+	}
+	if s.Iterations > 0 && d.given["duration"] != nil && !d.taken["duration"] {
+		problems = append(problems, fmt.Errorf("--duration %v has no effect with --iterations %d: leave one of them out",
+			s.Duration, s.Iterations))
+	}
 	if len(s.Stages) > 0 {
 		if d.given["duration"] == nil {
 			s.Duration = s.Stages.Length()
@@ -152,7 +165,8 @@ func (d Draft) follow(s *Spec) error {
 	if d.given["instances"] == nil {
 		s.Instances = max(1, min(DefaultInstances, s.Clients))
 	} else if s.Clients >= 1 && s.Instances > s.Clients {
-		return fmt.Errorf("--instances %d are more than the %d clients that would use them", s.Instances, s.Clients)
+		problems = append(problems,
+			fmt.Errorf("--instances %d are more than the %d clients that would use them", s.Instances, s.Clients))
 	}
-	return nil
+	return errors.Join(problems...)
 }

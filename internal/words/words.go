@@ -62,7 +62,16 @@ func Suggest(format, given string, known []string) string {
 // (V. I. Levenshtein, Soviet Physics Doklady 10, 1966). It returns the first of several,
 // and "" if more than half of the name must be edited.
 func nearest(given string, known []string) string {
-	best, distance := "", len(given)/2+1
+	return within(len(given)/2, given, known)
+}
+
+// Typo returns the known name of which the given one is likely a misspelling: at most two edits, and a third of it.
+// Otherwise it returns "".
+func Typo(given string, known []string) string { return within(min(2, len(given)/3), given, known) }
+
+// within returns the nearest known name with at most so many edits; "" if there is none.
+func within(edits int, given string, known []string) string {
+	best, distance := "", edits+1
 	for _, name := range known {
 		if d := levenshtein.ComputeDistance(strings.ToLower(given), strings.ToLower(name)); d < distance {
 			best, distance = name, d
