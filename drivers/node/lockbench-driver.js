@@ -32,6 +32,12 @@ async function until(end) {
   while (now() < end) await turn();
 }
 
+// validUntil returns the end of a lease's validity; undefined if it is not known. Date.now has whole milliseconds.
+function validUntil(lock, lease) {
+  const end = lock.until(lease);
+  return end === undefined ? undefined : now() + Math.round((end - Date.now() - 1) * 1e6);
+}
+
 const text = (error) => `${error.name}: ${error.message}`;
 
 class Run {
@@ -73,7 +79,7 @@ class Run {
     }
   }
 
-  // cycle returns granted, released, done, token, error; and whether there was an error of the lock's.
+  // cycle returns the rest of a cycle from granted on, and whether there was an error of the lock's.
   async cycle(key, hold) {
     const limit = this.ask.timeout_ns;
     let lease, error = null;
@@ -86,13 +92,13 @@ class Run {
     if (lease === null) return [[null, null, granted, null, "timeout"], false];
     const token = this.lock.token(lease);
     if (hold) await until(granted + hold);
-    const released = now();
+    const end = validUntil(this.lock, lease), released = now();
     try {
       await this.lock.release(lease);
     } catch (e) {
       error = e instanceof NotHeld ? "not held" : text(e);
     }
-    return [[granted, released, now(), token, error], false];
+    return [[granted, released, now(), token, error, end ?? null], false];
   }
 }
 
@@ -101,10 +107,6 @@ function serve(lock) {
   console.log = console.info = console.error; // what a library prints is no answer
   const say = (answer) => process.stdout.write(JSON.stringify(answer) + "\n");
   const leases = new Map();
-  const validUntil = (lease) => {
-    const end = lock.until(lease);
-    return end === undefined ? undefined : now() + Math.round((end - Date.now()) * 1e6);
-  };
   let run;
   const answers = {
     hello: async () => ({
@@ -117,12 +119,12 @@ function serve(lock) {
       if (lease === null) return { error: "timeout" };
       leases.set(ask.id, lease);
       const watched = lock.onLost(lease, () => say({ id: ask.id, lost: true }));
-      return { lease: ask.id, token: lock.token(lease), until: validUntil(lease), watched };
+      return { lease: ask.id, token: lock.token(lease), until: validUntil(lock, lease), watched };
     },
     release: async (ask) => { await lock.release(leases.get(ask.lease)); },
     extend: async (ask) => {
       await lock.extend(leases.get(ask.lease), ask.ttl_ms);
-      return { until: validUntil(leases.get(ask.lease)) };
+      return { until: validUntil(lock, leases.get(ask.lease)) };
     },
   };
   const close = async () => { // clients that still wait may give the lock back, for a second at most

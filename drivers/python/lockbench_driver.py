@@ -47,6 +47,10 @@ class Lock:
         """Returns the lease's fencing token; None without one."""
         return None
 
+    def until(self, lease):
+        """Returns when its validity ends, as time.monotonic; None if the library does not say it without asking."""
+        return None
+
 
 class Threads:
     """How a library that blocks is called: each coroutine here has a thread, and never gives way."""
@@ -91,6 +95,12 @@ class Loop:
 
     def task(self):
         return asyncio.current_task()
+
+
+def valid_until(lock, lease):
+    """Returns the end of a lease's validity in nanoseconds; None if it is not known."""
+    end = lock.until(lease)
+    return None if end is None else int(end * 1e9)
 
 
 class Sleeper:
@@ -162,7 +172,7 @@ class Run:
             await sleeper.until(now() + think)
 
     async def cycle(self, key, hold, sleeper):
-        """Returns granted, released, done, token, error of a cycle; and whether there was an error of the lock's."""
+        """Returns the rest of a cycle from granted on, and whether there was an error of the lock's."""
         limit = self.ask.get("timeout_ns")
         try:
             lease = await self.runner.call(
@@ -175,14 +185,14 @@ class Run:
         token, error = self.lock.token(lease), None
         if hold:
             await sleeper.until(granted + hold)
-        released = now()
+        until, released = valid_until(self.lock, lease), now()
         try:
             await self.runner.call(self.lock.release, lease)
         except NotHeld:
             error = "not held"
         except Exception as e:
             error = f"{type(e).__name__}: {e}"
-        return [granted, released, now(), token, error], False
+        return [granted, released, now(), token, error, until], False
 
 
 def serve(lock):
@@ -221,7 +231,7 @@ def serve(lock):
         if lease is None:
             return {"error": "timeout"}
         leases[ask["id"]] = lease
-        return {"lease": ask["id"], "token": lock.token(lease)}
+        return {"lease": ask["id"], "token": lock.token(lease), "until": valid_until(lock, lease)}
 
     async def release(ask):
         await runner.call(lock.release, leases[ask["lease"]])
@@ -229,7 +239,7 @@ def serve(lock):
 
     async def extend(ask):
         await runner.call(lock.extend, leases[ask["lease"]], ask["ttl_ms"] / 1000)
-        return {}
+        return {"until": valid_until(lock, leases[ask["lease"]])}
 
     kinds = {"open": opened, "acquire": acquire, "release": release, "extend": extend}
     for line in sys.stdin:

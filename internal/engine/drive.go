@@ -56,6 +56,9 @@ type Cycle struct {
 	Asked, Granted, Released, Done int64
 	Error                          CycleError // why there is no lease, or what Release returned
 	Token                          *int64     // the lease's fencing token; nil without one
+	// Until is the instant until which the lease was valid by the library's word just before its release; nil if the
+	// library does not say it. Then the lease is known to be valid from Granted until a TTL after Asked.
+	Until *int64
 }
 
 // CycleError is what went wrong in a Cycle, "" if nothing did. Other texts than these are errors of the lock.
@@ -298,7 +301,7 @@ func (r *run) replay() error {
 		case givesUp:
 			r.gaveUp(client, key, c)
 		case granted, grantedAndReleases:
-			grants[c.Client] = key.Enter(client.waiter, c.Granted, c.lease())
+			grants[c.Client] = key.Enter(client.waiter, c.Granted, c.lease(r.clock))
 		}
 		if e.kind == releases || e.kind == grantedAndReleases {
 			r.released(client, key, c, grants[c.Client])
@@ -362,11 +365,15 @@ func (r *run) localWork(i *instance) LocalWork {
 }
 
 // lease returns the lease for the audit.
-func (c Cycle) lease() strategies.Lease {
-	if c.Token == nil {
-		return heldElsewhere{}
+func (c Cycle) lease(clock measure.Clock) (held strategies.Lease) {
+	held = heldElsewhere{}
+	if c.Token != nil {
+		held = fencedElsewhere{held, *c.Token}
 	}
-	return fencedElsewhere{heldElsewhere{}, *c.Token}
+	if c.Until != nil {
+		held = timedElsewhere{held, clock.Time(*c.Until)}
+	}
+	return held
 }
 
 // heldElsewhere is a lease that the client of a driver held.
@@ -375,11 +382,20 @@ type heldElsewhere struct{}
 func (heldElsewhere) Release(context.Context) error { return errors.ErrUnsupported }
 
 type fencedElsewhere struct {
-	heldElsewhere
+	strategies.Lease
 	token int64
 }
 
-func (f fencedElsewhere) FencingToken() int64 { return f.token }
+func (f fencedElsewhere) FencingToken() int64      { return f.token }
+func (f fencedElsewhere) Unwrap() strategies.Lease { return f.Lease }
+
+type timedElsewhere struct {
+	strategies.Lease
+	until time.Time
+}
+
+func (t timedElsewhere) ValidUntil() time.Time    { return t.until }
+func (t timedElsewhere) Unwrap() strategies.Lease { return t.Lease }
 
 // silent counts the clients of which the driver did not say what they were doing when the window closed.
 func (d *driven) silent(r *run) (clients int) {

@@ -47,6 +47,7 @@ func driven(t *testing.T, s scripted, window time.Duration) (*results.Run, error
 	}, func(strategies.ConfigOf[any]) (scripted, error) { return s, nil })
 	w := workloads.Default()
 	w.Clients, w.Instances, w.Warmup, w.Duration = 2, 1, 0, workloads.Duration(window)
+	w.TTL = workloads.Duration(100 * time.Millisecond)
 	return engine.Job{Strategy: v, Workload: w, Session: "abcdef12"}.Run(t.Context())
 }
 
@@ -56,6 +57,12 @@ func lease(a engine.Assignment, client int, asked, granted, released float64) en
 	return engine.Cycle{
 		Client: client, Asked: at(asked), Granted: at(granted), Released: at(released), Done: at(released) + 10,
 	}
+}
+
+// valid is a lease that says how long it is valid, in milliseconds after the start.
+func valid(a engine.Assignment, c engine.Cycle, until float64) engine.Cycle {
+	c.Until = new(a.Start + int64(math.Round(until*1e6)))
+	return c
 }
 
 // Cycles are put in the order in which they were, whatever the order in which they are reported.
@@ -87,6 +94,36 @@ func TestWhatDriversReportIsRecordedInItsOrder(t *testing.T) {
 				}
 			},
 			func(r *results.Run) bool { return r.Safety.Overlaps == 1 },
+		},
+		"a lease that may have run out a TTL after the call of acquire": {
+			func(a engine.Assignment) []engine.Cycle {
+				return []engine.Cycle{lease(a, 0, 0, 40, 120), lease(a, 1, 50, 101, 110)}
+			},
+			func(r *results.Run) bool {
+				return r.Safety.Overlaps == 0 && r.Safety.ExpiredOverlaps == 1 && len(r.Safety.Broken) == 0
+			},
+		},
+		"a lease that cannot have run out by then": {
+			func(a engine.Assignment) []engine.Cycle {
+				return []engine.Cycle{lease(a, 0, 0, 40, 120), lease(a, 1, 50, 99, 110)}
+			},
+			func(r *results.Run) bool { return r.Safety.Overlaps == 1 && len(r.Safety.Broken) == 1 },
+		},
+		"a lease that is valid for longer, by its library's word": {
+			func(a engine.Assignment) []engine.Cycle {
+				return []engine.Cycle{valid(a, lease(a, 0, 0, 40, 120), 130), lease(a, 1, 50, 101, 110)}
+			},
+			func(r *results.Run) bool { return r.Safety.Overlaps == 1 && len(r.Safety.Broken) == 1 },
+		},
+		"a lease that is valid for less, and has a token": {
+			func(a engine.Assignment) []engine.Cycle {
+				first, second := valid(a, lease(a, 0, 0, 10, 50), 20), lease(a, 1, 0, 30, 40)
+				first.Token, second.Token = new(int64(1)), new(int64(2))
+				return []engine.Cycle{first, second}
+			},
+			func(r *results.Run) bool {
+				return r.Safety.ExpiredOverlaps == 1 && r.Safety.FencedLeases == 2 && len(r.Safety.Broken) == 0
+			},
 		},
 		"tokens that go back": {
 			func(a engine.Assignment) []engine.Cycle {
