@@ -48,12 +48,17 @@ func (d *Driver) acquire(ctx context.Context, q question) (strategies.Lease, err
 	return nil, strategies.WaitEnded(ctx)
 }
 
+// errNoLease is an answer to acquire, as of a driver that does not know the question.
+var errNoLease = errors.New("it answers acquire with neither a lease nor an error")
+
 // acquired returns what an answer says of a lock that was asked for.
 func (d *Driver) acquired(ctx context.Context, q question, h heard, err error) (strategies.Lease, error) {
 	ended := strategies.WaitEnded(ctx)
 	switch {
 	case err != nil:
 		return nil, err
+	case h.Error == "" && h.Lease == 0:
+		return nil, errNoLease
 	case h.Error == "":
 	case ended != nil:
 		return nil, ended
