@@ -131,7 +131,8 @@ func TestWhatADriverCannotDoIsNotChargedToItsLock(t *testing.T) {
 			"this driver does not answer acquire: it answers acquire with neither a lease nor an error",
 		},
 		"it refuses acquire": {
-			[]string{`        lock, limit = Lock(), now()`, `        raise OSError("no single calls"); lock, limit = Lock(), now()`},
+			[]string{`        lock, limit = Lock(), now()`, `        raise OSError("no single calls")
+        lock, limit = Lock(), now()`},
 			locktest.NotTried, "this driver does not answer acquire: no single calls",
 		},
 		"it refuses release": {
@@ -159,7 +160,8 @@ func TestWhatADriverCannotDoIsNotChargedToItsLock(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			code, d, said := checked(t, append(only("acquire and release", "try-lock"), ofThePage(t, test.changes...))...)
+			args := append(only("acquire and release", "try-lock"), ofThePage(t, test.changes...))
+			code, d, said := checked(t, args...)
 			if code != command.ExitInvalid {
 				t.Errorf("exit code %d: %s", code, said)
 			}

@@ -131,6 +131,9 @@ type odd struct {
 func (o odd) Acquire(ctx context.Context, key string) (strategies.Lease, error) {
 	held, err := o.Locker.Acquire(ctx, key)
 	switch {
+	case err != nil && o.kind == "ignores its timeout":
+		time.Sleep(3 * cancelPatience)
+		fallthrough
 	case err != nil:
 	case o.kind == "tells":
 		lost := make(chan struct{})
@@ -194,6 +197,22 @@ func TestAReleaseThatCannotBeEndedIsWaitedFor(t *testing.T) {
 	}
 	if err := held.Release(t.Context()); !errors.Is(err, strategies.ErrNotHeld) {
 		t.Errorf("the third release returned %v", err)
+	}
+}
+
+// A library that ignores its timeout is not covered up: the wait lasts as long as the library's.
+func TestAWaitLastsAsLongAsItsLibrarys(t *testing.T) {
+	t.Parallel()
+	locker := opened(t, "ignores its timeout")
+	if _, err := locker.Acquire(t.Context(), ""); err != nil {
+		t.Fatal(err)
+	}
+	limited, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+	defer cancel()
+	began := time.Now()
+	_, err := locker.Acquire(limited, "")
+	if took := time.Since(began); !errors.Is(err, context.DeadlineExceeded) || took < 3*cancelPatience {
+		t.Errorf("it returned %v after %v", err, took)
 	}
 }
 

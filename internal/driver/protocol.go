@@ -107,4 +107,7 @@ const (
 	closePatience = 2 * time.Second
 	// cancelPatience is how long a wait may go on that is to end. Many libraries cannot end one.
 	cancelPatience = 500 * time.Millisecond
+	// overtime is how long a wait may go on beyond its own timeout: longer than any check waits for its end, so that
+	// the check sees it.
+	overtime = 25 * time.Second
 )

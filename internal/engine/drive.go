@@ -329,11 +329,13 @@ func (r *run) gaveUp(client *client, key *measure.Key, c reported) {
 	default:
 		r.fail(errors.New(string(c.Error)))
 	}
+	r.waited(c.Asked, c.Done)
 	client.record.Waited(outcome, c.Asked, c.Asked, c.Done, key.Leave(client.waiter, c.Done))
 }
 
 // released records a lease.
 func (r *run) released(client *client, key *measure.Key, c reported, grant measure.Grant) {
+	r.waited(c.Asked, c.Granted)
 	key.Exit(client.waiter, c.Released)
 	client.record.Acquired(Acquisition{
 		Client: c.Client, Key: c.Key,

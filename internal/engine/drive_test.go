@@ -42,12 +42,18 @@ func (s scripted) Drive(ctx context.Context, a engine.Assignment, report func([]
 // driven runs two clients of a driver.
 func driven(t *testing.T, s scripted, window time.Duration) (*results.Run, error) {
 	t.Helper()
+	return drivenWithin(t, s, window, nil)
+}
+
+// drivenWithin is driven with a timeout of the waits.
+func drivenWithin(t *testing.T, s scripted, window time.Duration, limit *workloads.Duration) (*results.Run, error) {
+	t.Helper()
 	v := strategies.Unlisted(strategies.Info{
 		Name: "scripted", Capacity: 1, Driver: true, Claims: strategies.Claims{Exclusion: true, Fencing: true},
 	}, func(strategies.ConfigOf[any]) (scripted, error) { return s, nil })
 	w := workloads.Default()
 	w.Clients, w.Instances, w.Warmup, w.Duration = 2, 1, 0, workloads.Duration(window)
-	w.TTL = workloads.Duration(100 * time.Millisecond)
+	w.TTL, w.Timeout = workloads.Duration(100*time.Millisecond), limit
 	return engine.Job{Strategy: v, Workload: w, Session: "abcdef12"}.Run(t.Context())
 }
 
@@ -164,6 +170,36 @@ func TestWhatDriversReportIsRecordedInItsOrder(t *testing.T) {
 			}
 			if used := run.Generator.DriverCPUSeconds; used == nil || *used != 0 {
 				t.Errorf("the driver used %v in the window", used)
+			}
+		})
+	}
+}
+
+// A lock that ignores its timeout is named, whether its waits end with a lease or not.
+func TestWaitsBeyondTheirTimeoutAreSaid(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		late float64 // ms after the start, when a wait ends that began with it
+		want string
+	}{
+		"a little late": {140, ""},
+		"ignored":       {620, "2 waits went on for over 500ms beyond --timeout 50ms, the longest ended after 620ms"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			run, err := drivenWithin(t, scripted{cycles: func(a engine.Assignment) []engine.Cycle {
+				served := lease(a, 0, 0, test.late-5, test.late)
+				gaveUp := engine.Cycle{
+					Client: 1, Asked: a.Start, Done: a.Start + int64(test.late*1e6), Error: engine.CycleTimedOut,
+				}
+				return []engine.Cycle{served, gaveUp}
+			}}, 700*time.Millisecond, new(workloads.Duration(50*time.Millisecond)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			said := slices.DeleteFunc(run.Labels, func(l string) bool { return !strings.Contains(l, "--timeout") })
+			if got := strings.Join(said, "; "); got != test.want {
+				t.Errorf("it says %q, want %q", got, test.want)
 			}
 		})
 	}

@@ -182,6 +182,7 @@ type run struct {
 	done        []atomic.Int64 // increments made, by key
 	refused     atomic.Int64   // increments that the resource refused because of a stale token
 	uncertain   atomic.Int64   // increments that may or may not have been made
+	overtime    overtime
 	hung        []int
 	stood       *int64          // ns, the longest time for which this process did not run; nil if not observed
 	lost        *int64          // lost updates

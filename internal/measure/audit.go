@@ -196,12 +196,13 @@ func (k *Key) Enter(w *Waiter, now int64, lease strategies.Lease) Grant {
 	return grant
 }
 
-// earliest returns the earliest instant at which the server can have granted a waiter the lease that Acquire returned at
-// the instant now: the call of Acquire. A lease that does not say how long it is valid counts for its TTL from then on,
-// so that no lease that may have run out is taken for valid.
+// earliest returns the earliest instant at which the server can have granted a waiter the lease that Acquire returned
+// at the instant now: the call of Acquire. A lease that does not say how long it is valid counts for its TTL from then
+// on, so that no lease that may have run out is taken for valid.
 //
 // While clients wait for longer than a TTL that says little. But a lock of one permit that keeps its promise granted
-// nothing that would have overlapped a lease that lasted for certain: if it did, the overlap with that one is the breach.
+// nothing that would have overlapped a lease that lasted for certain: if it did, the overlap with that one is the
+// breach.
 func (k *Key) earliest(w *Waiter, now int64) int64 {
 	if k.capacity != 1 {
 		return w.asked

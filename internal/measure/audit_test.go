@@ -195,12 +195,14 @@ func TestOverlaps(t *testing.T) {
 		},
 		"a small token of a lease that may have run out before the large one was granted": {
 			1, []step{
-				asks(1, 0), asks(2, 0), returns(2, 1100, fenced{token: 2}), exits(2, 1200), returns(1, 1300, fenced{token: 1}),
+				asks(1, 0), asks(2, 0), returns(2, 1100, fenced{token: 2}), exits(2, 1200),
+				returns(1, 1300, fenced{token: 1}),
 			}, results.Safety{MaxHolders: 1, FencedLeases: 2},
 		},
 		"a small token of a lease that was valid when the large one was granted": {
 			1, []step{
-				asks(1, 200), asks(2, 0), returns(2, 1100, fenced{token: 2}), exits(2, 1150), returns(1, 1150, fenced{token: 1}),
+				asks(1, 200), asks(2, 0), returns(2, 1100, fenced{token: 2}), exits(2, 1150),
+				returns(1, 1150, fenced{token: 1}),
 			}, results.Safety{MaxHolders: 1, FencedLeases: 2, FencingRegression: 1},
 		},
 		"lost": {

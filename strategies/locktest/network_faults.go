@@ -141,6 +141,59 @@ func lostAnswers(s *stage) {
 	eachStep(func(step int) bool { return s.acquireHeldUnanswered(short, holder, step) })
 	eachStep(func(step int) bool { return s.releaseUnanswered(holder, third, step) })
 	eachStep(func(step int) bool { return s.extendUnanswered(holder, third, step) })
+	for _, what := range []string{"acquire", "extension", "release"} {
+		for _, n := range timeouts {
+			var dying *instance
+			eachStep(func(step int) bool { return s.diesAfterError(&dying, third, what, n, step) })
+		}
+	}
+}
+
+// diesAfterError breaks a holder's connection at that step of a call and has the holder do nothing more: whatever the
+// call returned, the lock is free after its TTL.
+func (s *stage) diesAfterError(dying **instance, third *instance, what string, n interruption, step int) (there bool) {
+	if *dying == nil {
+		*dying = s.open(shortTTL)
+		_ = s.again(s.acquire(*dying, "key")) // this opens its connections
+	}
+	i, others := *dying, s.take(third, "key", s.info.Capacity-1)
+	defer s.release(others...)
+	var lease strategies.Lease
+	if what != "acquire" {
+		lease = s.acquire(i, "key")
+	}
+	w, there := s.heldUp(i, n.kind, step, func() *waiter {
+		return s.waiterFor(i, "key", func(ctx context.Context, key string) (strategies.Lease, error) {
+			switch extender, ok := strategies.As[strategies.Extender](lease); {
+			case what == "acquire":
+				return i.Acquire(ctx, key)
+			case what == "release":
+				return lease, lease.Release(ctx)
+			case ok:
+				return lease, extender.Extend(ctx, shortTTL)
+			}
+			return lease, nil
+		})
+	}, func() {})
+	w.returned("a call whose connection has broken")
+	if !there {
+		if lease == nil {
+			lease = w.lease
+		}
+		if lease != nil {
+			_ = s.again(lease) // it may have run out
+		}
+		return false
+	}
+	if s.info.Claims.Watchdog { // else the lease runs out by itself
+		s.die(i)
+		*dying = nil
+	}
+	if !s.eventually(func() bool { return !s.held(third, "key") }) {
+		s.fatalf("the connection of a call (%s) broke %s number %d, its caller did nothing more, and %v later, with "+
+			"a TTL of %v, the lock is not free", what, n.what, step+1, s.patience, shortTTL)
+	}
+	return true
 }
 
 // acquireUnanswered asks for a free lock.
@@ -427,7 +480,7 @@ func (s *stage) runsOutUnwatched(other *instance, ttl time.Duration, seen string
 	}
 }
 
-// abandonedAcquire has an acquire run out of time at each of its steps, while its command or the answer is on its way,
+// abandonedAcquire has an acquire cancelled at each of its steps, while its command or the answer is on its way,
 // which then arrives: the lock must become free by its TTL.
 func abandonedAcquire(s *stage) {
 	s.expiring = true
@@ -446,8 +499,9 @@ func abandonedAcquire(s *stage) {
 
 // abandonAcquire says whether the acquire has such a step.
 func (s *stage) abandonAcquire(i, other *instance, n interruption, step int, ttl time.Duration) (there bool) {
-	ctx, cancel := context.WithTimeout(context.Background(), moment)
+	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
+	defer time.AfterFunc(moment, cancel).Stop()
 	w, there := s.heldUp(i, n.kind, step, func() *waiter {
 		return s.waiterFor(i, "key", func(_ context.Context, key string) (strategies.Lease, error) {
 			return i.Acquire(ctx, key)
@@ -460,7 +514,7 @@ func (s *stage) abandonAcquire(i, other *instance, n interruption, step int, ttl
 	if w.err == nil {
 		_ = s.again(w.lease)
 	}
-	s.runsOutUnwatched(other, ttl, fmt.Sprintf("an acquire ran out of time %s number %d", n.what, step+1))
+	s.runsOutUnwatched(other, ttl, fmt.Sprintf("an acquire was cancelled %s number %d", n.what, step+1))
 	s.recovers(i) // its connection may be broken
 	return there
 }

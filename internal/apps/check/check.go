@@ -115,7 +115,8 @@ func Run(ctx context.Context, o Options) (*Document, error) {
 		})
 	}
 	_ = running.Wait()
-	if err := cmp.Or(unserved...); err != nil && ctx.Err() == nil && len(d.With(locktest.Passed, locktest.Broken)) == 0 {
+	judged := len(d.With(locktest.Passed, locktest.Broken)) > 0
+	if err := cmp.Or(unserved...); err != nil && ctx.Err() == nil && !judged {
 		return nil, err
 	}
 	d.Interrupted = ctx.Err() != nil && len(d.With(NotRun)) > 0
@@ -132,7 +133,9 @@ func judge(ctx context.Context, one locktest.Check, v strategies.Variant) (Verdi
 		return verdict, nil
 	}
 	var opened lockers
-	fixture := locktest.Fixture{Open: func(c goredis.Config) (strategies.Locker, error) { return opened.open(ctx, v, c) }}
+	fixture := locktest.Fixture{Open: func(c goredis.Config) (strategies.Locker, error) {
+		return opened.open(ctx, v, c)
+	}}
 	if applies && info.OnRedis() {
 		all, err := startFleet(ctx, info.Nodes)
 		if err != nil && ctx.Err() == nil { // else it is interrupted, which is no error of the servers
@@ -202,7 +205,8 @@ func (d *Document) Lay(p *layout.Page) {
 	p.Columns("  ", rows)
 	last := ""
 	for _, c := range d.Checks {
-		if c.Because == last && len(c.Failures) == 0 || c.Outcome == locktest.NotApplicable || c.Outcome == NotRun {
+		said := len(c.Failures) == 0 && (c.Because == "" || c.Because == last)
+		if said || c.Outcome == locktest.NotApplicable || c.Outcome == NotRun {
 			continue
 		}
 		fmt.Fprintf(p, "\n%s  %s\n", p.Bold(c.Check), painted(p, c.Outcome))

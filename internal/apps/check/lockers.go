@@ -49,9 +49,9 @@ func (l *lockers) died() error {
 // answering is how long a driver may take for a single call on an idle server.
 const answering = 20 * time.Second
 
-// tried opens a driver, acquires and releases once, on servers that nobody disturbs. If that fails, the suite would find
-// each promise broken that needs a lease, and none of it would be the lock's doing: then it returns the outcome of all
-// checks, and why. err is about the servers.
+// tried opens a driver, acquires and releases once, on servers that nobody disturbs. If that fails, the suite would
+// find each promise broken that needs a lease, and none of it would be the lock's doing: then it returns the outcome of
+// all checks, and why. err is about the servers.
 func tried(
 	ctx context.Context, v strategies.Variant, checks []locktest.Check,
 ) (outcome locktest.Outcome, why string, err error) {
@@ -68,7 +68,9 @@ func tried(
 	}
 	defer all.close(context.WithoutCancel(ctx))
 	var opened lockers
-	locker, err := opened.open(ctx, v, goredis.Config{Nodes: all.nodes(), Prefix: "check:", TTL: time.Minute, Callers: 1})
+	locker, err := opened.open(ctx, v, goredis.Config{
+		Nodes: all.nodes(), Prefix: "check:", TTL: time.Minute, Callers: 1,
+	})
 	if err == nil {
 		defer func() { _ = locker.Close() }()
 		if p, ok := strategies.As[strategies.Preparer](locker); ok {
@@ -83,7 +85,8 @@ func tried(
 	case died != nil:
 		return locktest.NotJudged, untrusted.Printable(fmt.Sprintf("its driver failed: %v", died)), nil
 	case err != nil:
-		return locktest.NotTried, untrusted.Printable(fmt.Sprintf("this driver does not answer %s: %v", question, err)), nil
+		why := fmt.Sprintf("this driver does not answer %s: %v", question, err)
+		return locktest.NotTried, untrusted.Printable(why), nil
 	}
 	return "", "", nil
 }
