@@ -53,6 +53,18 @@ func TestAnInterruptedRunSaysWhatItDidNotRun(t *testing.T) {
 	}
 }
 
+// Servers fail over as those of Sentinel do: a client that connects again when its connection is closed, and only then,
+// finds the new primary.
+func TestADriverFollowsAFailover(t *testing.T) {
+	t.Parallel()
+	code, d, said := checked(t, append(only("failover"), ofThePage(t,
+		"            self.redis = None  # the next call connects again",
+		"            self.redis = self.redis if answer else None"))...)
+	if code != 0 {
+		t.Errorf("exit code %d, %s\n%+v", code, said, d.Checks)
+	}
+}
+
 func TestServersFailOver(t *testing.T) {
 	t.Parallel()
 	of := check.Options{Strategy: variant(t, polled.Strategies()[0]), Only: []string{"failover"}}

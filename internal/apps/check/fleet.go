@@ -57,7 +57,7 @@ func (f fleet) furnish(ctx context.Context, fixture *locktest.Fixture) {
 	fixture.Resume = each(func(p *servers.Pair, ctx context.Context) error { return p.Resume(ctx) })
 	fixture.Kill = func(node int) error { return f[node].Kill(ctx) }
 	fixture.Revive = func(node int) error { return f[node].Restart(ctx) }
-	fixture.Failover = each((*servers.Pair).FailOver)
+	fixture.Failover = each((*servers.Pair).FailOverAsSentinel)
 }
 
 func (f fleet) close(ctx context.Context) {
