@@ -6,6 +6,7 @@ const readline = require("node:readline");
 const now = () => Number(process.hrtime.bigint()); // CLOCK_MONOTONIC
 const REPORT = 50; // ms between two reports; lockbench wants one in 100 ms
 const LATE = 100e6; // ns after the end of the run, when the waits that are still open are reported as such
+const LEAVE = 1800; // ms for clients that still wait at the end; lockbench ends the process after 2 s
 const RETRY = 50; // ms of pause after an error
 
 class NotHeld extends Error {} // the lease had been lost before its release
@@ -91,7 +92,7 @@ class Run {
     const granted = now();
     if (lease === null) return [[null, null, granted, null, "timeout"], false];
     const token = this.lock.token(lease);
-    if (hold) await until(granted + hold);
+    if (hold && this.waiting) await until(granted + hold); // else it got the lock after the end
     const end = validUntil(this.lock, lease), released = now();
     try {
       await this.lock.release(lease);
@@ -127,10 +128,10 @@ function serve(lock) {
       return { until: validUntil(lock, leases.get(ask.lease)) };
     },
   };
-  const close = async () => { // clients that still wait may give the lock back, for a second at most
+  const close = async () => { // clients that still wait may give the lock back
     if (run) {
       run.stop = Math.min(run.stop, now());
-      await Promise.race([run.all, pause(1000)]);
+      await Promise.race([run.all, pause(LEAVE)]);
     }
     process.exit();
   };

@@ -17,6 +17,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "sit
 now = time.monotonic_ns
 REPORT = 0.05  # seconds between two reports; lockbench wants one in 100 ms
 LATE = 100_000_000  # ns after the end of the run, when the waits that are still open are reported as such
+LEAVE = 1.8  # seconds for clients that still wait at the end; lockbench ends the process after 2
 RETRY = 0.05  # seconds of pause after an error
 
 
@@ -130,9 +131,9 @@ class Run:
         threading.Thread(target=self.report, daemon=True).start()
 
     def end(self):
-        """Lets clients that still wait give the lock back, for a second at most."""
+        """Lets clients that still wait give the lock back, until lockbench would end the process."""
         self.stop = min(self.stop, now())
-        concurrent.futures.wait(self.clients, timeout=1)
+        concurrent.futures.wait(self.clients, timeout=LEAVE)
 
     def report(self):
         done = False
@@ -183,7 +184,7 @@ class Run:
         if lease is None:
             return [None, None, granted, None, "timeout"], False
         token, error = self.lock.token(lease), None
-        if hold:
+        if hold and self.waiting is not None:  # else it got the lock after the end
             await sleeper.until(granted + hold)
         until, released = valid_until(self.lock, lease), now()
         try:

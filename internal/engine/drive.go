@@ -124,7 +124,9 @@ type driven struct {
 	notes []note
 	ends  []int64 // until when it is known what each client did
 	slack []int64 // ns, how much of its last think is not over
-	own   float64 // ns in the window in which clients neither waited, held, released, nor thought as long as asked
+	// unended counts the waits of drivers' clients that were under way at the end, and may still be.
+	unended int
+	own     float64 // ns in the window in which clients neither waited, held, released, nor thought as long as asked
 }
 
 // reported is a Cycle with its place in the workload.
@@ -324,6 +326,9 @@ func (r *run) gaveUp(client *client, key *measure.Key, c reported) {
 	switch {
 	case c.Error == CycleStopped && c.Done >= r.window.End():
 		outcome = measure.Stopped
+		if client.instance.strategy.Info().Driver {
+			r.driven.unended++
+		}
 	case c.Error == CycleTimedOut && (r.Workload.Timeout != nil || !client.instance.strategy.Info().Driver):
 		outcome = measure.TimedOut
 	default:

@@ -147,6 +147,10 @@ func (r *run) labels(result *results.Run) []string {
 	if label := r.beyondTimeout(result); label != "" {
 		labels = append(labels, label)
 	}
+	if r.unended > 0 {
+		labels = append(labels,
+			fmt.Sprintf("left %s of waits that the driver could not end", words.Count(r.unended, "key")))
+	}
 	if r.shared() {
 		labels = append(labels, results.PartOfASession)
 	}
