@@ -207,10 +207,17 @@ func claimRows(all []claims.Claim, commands bool) (rows [][]string) {
 func (a *app) test(
 	ctx context.Context, bench *claims.Bench, chosen []claims.Claim, f *claimsFlags, outputs []output[*claims.Document],
 ) error {
+	complete := func(document *claims.Document) *claims.Document {
+		document.Title, document.Libraries = f.title, libraries(chosen)
+		revision(&document.Tool)
+		return document
+	}
+	bench.Ended = func(document *claims.Document) {
+		document.Interrupted = true
+		a.ended.keep(func() error { return writeAll(a, outputs, complete(document), f.quiet) })
+	}
 	document, err := bench.Test(ctx, chosen)
-	document.Title, document.Libraries = f.title, libraries(chosen)
-	revision(&document.Tool)
-	if err := saveAll(a, outputs, document, f.quiet); err != nil {
+	if err := saveAll(a, outputs, complete(document), f.quiet); err != nil {
 		return err
 	}
 	counters, failed := document.CounterCases()
