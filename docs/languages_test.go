@@ -222,6 +222,7 @@ var issues = map[[2]string]string{
 	{"exec:redisson", "abandoned acquire"}: "[redisson #7272](https://github.com/redisson/redisson/issues/7272), " +
 		"[#4368](https://github.com/redisson/redisson/issues/4368)",
 	{"exec:redisson", "abandoned release"}: "[redisson #7272](https://github.com/redisson/redisson/issues/7272)",
+	{"exec:redisson fenced", "try-lock"}:   "RFencedLock.tryLockAndGetToken() waits while another holds the lock",
 }
 
 // repaired are issues that a check looks for, and does not see if it passes.

@@ -141,59 +141,60 @@ func lostAnswers(s *stage) {
 	eachStep(func(step int) bool { return s.acquireHeldUnanswered(short, holder, step) })
 	eachStep(func(step int) bool { return s.releaseUnanswered(holder, third, step) })
 	eachStep(func(step int) bool { return s.extendUnanswered(holder, third, step) })
-	for _, what := range []string{"acquire", "extension", "release"} {
-		for _, n := range timeouts {
-			var dying *instance
-			eachStep(func(step int) bool { return s.diesAfterError(&dying, third, what, n, step) })
+	for _, what := range []string{"extension", "acquire", "release"} {
+		for step := 1; step < steps && s.halfDone(short, third, what, step); step++ {
 		}
 	}
 }
 
-// diesAfterError breaks a holder's connection at that step of a call and has the holder do nothing more: whatever the
-// call returned, the lock is free after its TTL.
-func (s *stage) diesAfterError(dying **instance, third *instance, what string, n interruption, step int) (there bool) {
-	if *dying == nil {
-		*dying = s.open(shortTTL)
-		_ = s.again(s.acquire(*dying, "key")) // this opens its connections
+// halfDone loses a command of a call after step others, and its caller does nothing more: whatever the call returned,
+// the lock is free after its TTL. It says whether there was such a command.
+func (s *stage) halfDone(short, third *instance, what string, step int) (there bool) {
+	if s.info.Claims.Watchdog { // it may renew the lease: abandoned acquire and abandoned release look at that
+		return false
 	}
-	i, others := *dying, s.take(third, "key", s.info.Capacity-1)
+	s.reconnects(short)
+	others := s.take(third, "key", s.info.Capacity-1)
 	defer s.release(others...)
-	var lease strategies.Lease
-	if what != "acquire" {
-		lease = s.acquire(i, "key")
+	lease := s.acquire(short, "key")
+	extender, extends := strategies.As[strategies.Extender](lease)
+	call := lease.Release
+	switch {
+	case what == "extension" && extends:
+		call = func(ctx context.Context) error { return extender.Extend(ctx, shortTTL) }
+	case what == "acquire":
+		_ = s.again(lease) // it may have run out
+		call = func(ctx context.Context) (err error) { lease, err = short.Acquire(ctx, "key"); return err }
 	}
-	w, there := s.heldUp(i, n.kind, step, func() *waiter {
-		return s.waiterFor(i, "key", func(ctx context.Context, key string) (strategies.Lease, error) {
-			switch extender, ok := strategies.As[strategies.Extender](lease); {
-			case what == "acquire":
-				return i.Acquire(ctx, key)
-			case what == "release":
-				return lease, lease.Release(ctx)
-			case ok:
-				return lease, extender.Extend(ctx, shortTTL)
-			}
-			return lease, nil
-		})
-	}, func() {})
-	w.returned("a call whose connection has broken")
+	w, there := s.heldUp(short, network.LostWrite, step,
+		func() *waiter { return s.background(short, "key", call) }, func() {})
+	w.returned("a call whose connection broke")
 	if !there {
-		if lease == nil {
-			lease = w.lease
-		}
 		if lease != nil {
-			_ = s.again(lease) // it may have run out
+			_ = s.again(lease)
 		}
 		return false
 	}
-	if s.info.Claims.Watchdog { // else the lease runs out by itself
-		s.die(i)
-		*dying = nil
-	}
 	if !s.eventually(func() bool { return !s.held(third, "key") }) {
-		s.fatalf("the connection of a call (%s) broke %s number %d, its caller did nothing more, and %v later, with "+
-			"a TTL of %v, the lock is not free", what, n.what, step+1, s.patience, shortTTL)
+		s.fatalf("command number %d of a call (%s) was lost, its caller did nothing more, and %v later, long after its "+
+			"TTL, the lock is not free", step+1, what, s.patience)
 	}
 	return true
+}
+
+// reconnects is recovers for an instance whose leases may run out before they are released.
+func (s *stage) reconnects(i *instance) {
+	var last error
+	if !s.eventually(func() bool {
+		w := s.waiterFor(i, "key", i.Acquire)
+		w.returned("an acquire after its connection broke")
+		if last = w.err; last == nil {
+			_ = s.again(w.lease)
+		}
+		return last == nil
+	}) {
+		s.fatalf("the servers answer, and an acquire returns %q", last)
+	}
 }
 
 // acquireUnanswered asks for a free lock.
