@@ -76,7 +76,7 @@ func extend(s *stage) {
 		lease := s.acquire(i, "key")
 		extender, ok := strategies.As[strategies.Extender](lease)
 		if !ok {
-			s.release(lease)
+			_ = s.again(lease) // it may have run out
 			s.notApplicable("its leases cannot be extended")
 		}
 		leases := []strategies.Lease{lease}
@@ -105,7 +105,8 @@ func (s *stage) extendsOnce(other *instance, ttl time.Duration) (fault string) {
 	lease := s.acquire(i, "extended")
 	extender, ok := strategies.As[strategies.Extender](lease)
 	if !ok {
-		s.release(append(others, lease)...)
+		_ = s.again(lease) // it may have run out
+		s.release(others...)
 		s.notApplicable("its leases cannot be extended")
 	}
 	var last time.Time

@@ -134,7 +134,7 @@ func lostAnswers(s *stage) {
 	var short *instance
 	s.awake(2*shortTTL, func(ttl time.Duration) {
 		short = s.open(ttl)
-		s.release(s.acquire(short, "key")) // this opens its connections
+		_ = s.again(s.acquire(short, "key")) // this opens its connections
 		eachStep(func(step int) bool { return s.acquireUnanswered(short, third, step, ttl) })
 	})
 	s.release(s.acquire(holder, "key"))
@@ -153,7 +153,7 @@ func (s *stage) halfDone(short, third *instance, what string, step int) (there b
 	if s.info.Claims.Watchdog { // it may renew the lease: abandoned acquire and abandoned release look at that
 		return false
 	}
-	s.reconnects(short)
+	s.recovers(short) // its connection may be broken
 	others := s.take(third, "key", s.info.Capacity-1)
 	defer s.release(others...)
 	lease := s.acquire(short, "key")
@@ -180,21 +180,6 @@ func (s *stage) halfDone(short, third *instance, what string, step int) (there b
 			"TTL, the lock is not free", step+1, what, s.patience)
 	}
 	return true
-}
-
-// reconnects is recovers for an instance whose leases may run out before they are released.
-func (s *stage) reconnects(i *instance) {
-	var last error
-	if !s.eventually(func() bool {
-		w := s.waiterFor(i, "key", i.Acquire)
-		w.returned("an acquire after its connection broke")
-		if last = w.err; last == nil {
-			_ = s.again(w.lease)
-		}
-		return last == nil
-	}) {
-		s.fatalf("the servers answer, and an acquire returns %q", last)
-	}
 }
 
 // acquireUnanswered asks for a free lock.
@@ -453,7 +438,7 @@ func abandonedRelease(s *stage) {
 	other := s.open(longTTL)
 	s.awake(2*shortTTL, func(ttl time.Duration) {
 		i := s.open(ttl)
-		s.release(s.acquire(i, "key")) // this opens its connections
+		_ = s.again(s.acquire(i, "key")) // this opens its connections
 		for _, n := range timeouts {
 			eachStep(func(step int) bool { return s.abandon(i, other, n, step, ttl) })
 		}
@@ -488,7 +473,7 @@ func abandonedAcquire(s *stage) {
 	other := s.open(longTTL)
 	s.awake(2*shortTTL, func(ttl time.Duration) {
 		i := s.open(ttl)
-		s.release(s.acquire(i, "key")) // this opens its connections
+		_ = s.again(s.acquire(i, "key")) // this opens its connections
 		for _, n := range []interruption{
 			{"before its command", network.Write},
 			{"before the answer to its command", network.Answers},
@@ -540,7 +525,7 @@ func renewalAndRelease(s *stage) {
 				on := i
 				if ttl > 4*shortTTL {
 					on = s.open(ttl)
-					s.release(s.acquire(on, "key"))
+					_ = s.again(s.acquire(on, "key"))
 				}
 				return s.releaseDuringRenewal(on, other, n)
 			})
