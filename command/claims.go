@@ -123,6 +123,7 @@ func (a *app) bench(f *claimsFlags) *claims.Bench {
 // kind of servers: others trust a claim with figures, not with servers, programs, images and outputs.
 func planOf(words []string) (lockbench.Plan, error) {
 	f, set, err := parsed(words, false)
+	f.others = true
 	problems := []error{suggested(set, err)}
 	for _, word := range set.Args() {
 		problems = append(problems, fmt.Errorf("%q is not a flag", word))

@@ -191,7 +191,7 @@ func TestWhatEndsARunInItsMiddle(t *testing.T) {
 		{
 			"a second Ctrl-C in the second run", "author",
 			[]string{"-s", "stubborn,pubsub", "-d", "500ms", "--seed", "1"},
-			"[2/2] stubborn",
+			"a stubborn client asks",
 			second, "105", "stopped at once: the runs that had ended are written", ended,
 		},
 		{"two SIGTERMs of one stop", "", nil, "[1/2]", twice, "105", again, interrupted},
@@ -204,7 +204,7 @@ func TestWhatEndsARunInItsMiddle(t *testing.T) {
 		{
 			"too late after SIGTERM in the second run", "hurried",
 			[]string{"-s", "stubborn,pubsub", "-d", "500ms", "--seed", "1"},
-			"[2/2] stubborn", send(syscall.SIGTERM),
+			"a stubborn client asks", send(syscall.SIGTERM),
 			"105", "stopped at once: the runs that had ended are written", ended,
 		},
 		{"lockbench is killed", "", nil, "[1/2]", send(syscall.SIGKILL), "-1", "", nil},
