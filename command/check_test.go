@@ -122,7 +122,7 @@ func only(names ...string) (args []string) {
 func TestTheDriverOfThePageIsChecked(t *testing.T) {
 	t.Parallel()
 	basic := only("acquire and release", "exclusion", "stranger", "try-lock", "cancelled wait", "dead holder",
-		"late release", "validity")
+		"late release")
 	code, d, said := checked(t, append(basic, ofThePage(t))...)
 	if passed := d.With(locktest.Passed); code != 0 || len(passed) != len(d.Checks) {
 		t.Errorf("exit code %d, passed %q, %s\n%+v", code, passed, said, d.Checks)

@@ -12,7 +12,8 @@ import (
 	"github.com/lockbench/lockbench/workloads"
 )
 
-// A wait that a driver cannot end may get the lock when nothing releases it any more: its key is no leftover of the lock.
+// A wait that a driver cannot end may get the lock when nothing releases it any more: its key is no leftover of the
+// lock.
 func TestKeysOfWaitsThatADriverCannotEndAreNamed(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
@@ -37,7 +38,8 @@ func TestKeysOfWaitsThatADriverCannotEndAreNamed(t *testing.T) {
 				}
 				cycles := []engine.Cycle{lease(a, 0, 0, 1, 2)}
 				if test.waits {
-					cycles = append(cycles, engine.Cycle{Client: 1, Asked: a.Start, Done: a.Stop, Error: engine.CycleStopped})
+					cycles = append(cycles,
+						engine.Cycle{Client: 1, Asked: a.Start, Done: a.Stop, Error: engine.CycleStopped})
 				}
 				return cycles
 			}}

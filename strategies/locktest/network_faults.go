@@ -176,8 +176,8 @@ func (s *stage) halfDone(short, third *instance, what string, step int) (there b
 		return false
 	}
 	if !s.eventually(func() bool { return !s.held(third, "key") }) {
-		s.fatalf("command number %d of a call (%s) was lost, its caller did nothing more, and %v later, long after its "+
-			"TTL, the lock is not free", step+1, what, s.patience)
+		s.fatalf("command number %d of a call (%s) was lost, its caller did nothing more, and %v later, long after "+
+			"its TTL, the lock is not free", step+1, what, s.patience)
 	}
 	return true
 }
