@@ -48,7 +48,7 @@ TESTED    = {{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}{{end}}
 # What make languages measures and checks.
 ONENODE   := 'exec:redis-py,exec:redis-py --sleep 0.01,exec:redis-py-asyncio,exec:python-redis-lock,exec:aioredlock,exec:redlock,exec:redis-semaphore,exec:redisson,exec:redisson fair,exec:redisson fenced,exec:redisson spin,exec:redisson semaphore,exec:go pubsub,exec:noop-python,exec:noop-node,exec:redisson noop,exec:go noop'
 FIVENODES := 'exec:aioredlock 5,exec:redlock 5,exec:redisson redlock'
-CHECKED   := redis-py redis-py-asyncio python-redis-lock aioredlock redlock redis-semaphore redisson
+CHECKED   := redis-py redis-py-asyncio python-redis-lock aioredlock redlock redis-semaphore redisson redisson_fenced
 
 # Where another server of the protocol is kept, and what is tested on it.
 VALKEY   ?= $(or $(TMPDIR),/tmp)/lockbench-valkey
@@ -169,7 +169,7 @@ languages: redis build drivers ## docs/LANGUAGES.md: every driver at 1, 10 and 1
 		$$run -s $(ONENODE) -o json=bin/languages/run-1-$$clients.json; \
 		$$run -s $(FIVENODES) --topology nodes:5 -o json=bin/languages/run-5-$$clients.json; \
 	done
-	for lock in $(CHECKED); do JDK_JAVA_OPTIONS=-XX:TieredStopAtLevel=1 bin/lockbench check exec:$$lock -o table -o json=bin/languages/check-$$lock.json; done
+	for lock in $(CHECKED); do JDK_JAVA_OPTIONS=-XX:TieredStopAtLevel=1 bin/lockbench check "exec:$$(echo $$lock | tr _ ' ')" -o table -o json=bin/languages/check-$$lock.json; done
 	LOCKBENCH_LANGUAGES=$(CURDIR) $(GO) test $(PLAIN) -count 1 -run '^TestLanguages$$' ./docs
 
 compat: redis ## docs/evidence/COMPATIBILITY.md: every strategy on each server found, or on those of LOCKBENCH_SERVERS, in a minute or two each

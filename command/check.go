@@ -22,7 +22,8 @@ func (a *app) check() *cobra.Command {
 		Short: "Run the conformance suite on a strategy or a driver",
 		Long: "Test on Redis servers of its own what a lock claims, in some minutes: exclusion, recovery, waits\n" +
 			"that are cancelled, servers that die or are late, connections that break.\n" +
-			"It ends with 111 if a promise is broken, and with 112 if a check comes to no verdict.",
+			"It ends with 111 if a promise is broken, and with 112 if a check comes to no verdict,\n" +
+			"or if not one can be tried.",
 		Example: "  lockbench check exec:redis-py\n" +
 			"  lockbench check 'exec:go pubsub' --only fencing -o table -o json=check.json",
 		Args:              cobra.ExactArgs(1),
@@ -71,6 +72,7 @@ func (a *app) check() *cobra.Command {
 // conforms returns an error for the checks that found a broken promise or came to no verdict.
 func conforms(ctx context.Context, found *conformance.Document) error {
 	broken, unknown := found.With(locktest.Broken), found.With(locktest.NotJudged)
+	untried := found.With(locktest.NotTried)
 	switch {
 	case found.Interrupted && ctx.Err() != nil:
 		return &exit{ExitInterrupted, errors.New("interrupted, checks are missing")}
@@ -78,6 +80,8 @@ func conforms(ctx context.Context, found *conformance.Document) error {
 		return &exit{ExitSafety, fmt.Errorf("promises were broken: %s", strings.Join(broken, ", "))}
 	case len(unknown) > 0:
 		return &exit{ExitInvalid, fmt.Errorf("no verdict: %s", strings.Join(unknown, ", "))}
+	case len(untried) > 0 && len(found.With(locktest.Passed)) == 0:
+		return &exit{ExitInvalid, fmt.Errorf("nothing was checked: %s", found.Because(untried[0]))}
 	}
 	return nil
 }

@@ -2,8 +2,16 @@ package command_test
 
 import (
 	"context"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
 	"testing"
 
+	"github.com/lockbench/lockbench/command"
 	"github.com/lockbench/lockbench/internal/apps/check"
 	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/strategies/baselines"
@@ -45,6 +53,18 @@ func TestAnInterruptedRunSaysWhatItDidNotRun(t *testing.T) {
 	}
 }
 
+// Servers fail over as those of Sentinel do: a client that connects again when its connection is closed, and only then,
+// finds the new primary.
+func TestADriverFollowsAFailover(t *testing.T) {
+	t.Parallel()
+	code, d, said := checked(t, append(only("failover"), ofThePage(t,
+		"            self.redis = None  # the next call connects again",
+		"            self.redis = self.redis if answer else None"))...)
+	if code != 0 {
+		t.Errorf("exit code %d, %s\n%+v", code, said, d.Checks)
+	}
+}
+
 func TestServersFailOver(t *testing.T) {
 	t.Parallel()
 	of := check.Options{Strategy: variant(t, polled.Strategies()[0]), Only: []string{"failover"}}
@@ -54,5 +74,115 @@ func TestServersFailOver(t *testing.T) {
 	}
 	if len(d.Checks) != 1 || d.Checks[0].Outcome != locktest.Passed {
 		t.Errorf("%+v", d.Checks)
+	}
+}
+
+// ofThePage returns the driver in docs/DRIVERS.md with changes: pairs of what is replaced, and what by.
+func ofThePage(t *testing.T, changes ...string) (name string) {
+	t.Helper()
+	if _, err := exec.LookPath("python3"); err != nil {
+		t.Skip("there is no Python")
+	}
+	page, err := os.ReadFile("../docs/DRIVERS.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	source := string(regexp.MustCompile("(?s)```python\n(.*?)```").FindSubmatch(page)[1])
+	for change := range slices.Chunk(changes, 2) {
+		if !strings.Contains(source, change[0]) {
+			t.Fatalf("the driver of the page has no %q", change[0])
+		}
+		source = strings.Replace(source, change[0], change[1], 1)
+	}
+	file := filepath.Join(t.TempDir(), "mine")
+	if err := os.WriteFile(file, []byte(source), 0o700); err != nil { //nolint:gosec // it is a program
+		t.Fatal(err)
+	}
+	return "exec:" + file
+}
+
+// checked runs lockbench check.
+func checked(t *testing.T, args ...string) (code int, d check.Document, said string) {
+	t.Helper()
+	code, out, said := run(t, append([]string{"check", "-q", "-o", "json"}, args...)...)
+	if err := json.Unmarshal([]byte(out), &d); err != nil {
+		t.Fatalf("%v: exit code %d, %q, %s", err, code, out, said)
+	}
+	return code, d, said
+}
+
+func only(names ...string) (args []string) {
+	for _, name := range names {
+		args = append(args, "--only", name)
+	}
+	return args
+}
+
+// The driver of the page keeps what it claims, as far as the basic checks see.
+func TestTheDriverOfThePageIsChecked(t *testing.T) {
+	t.Parallel()
+	basic := only("acquire and release", "exclusion", "stranger", "try-lock", "cancelled wait", "dead holder",
+		"late release")
+	code, d, said := checked(t, append(basic, ofThePage(t))...)
+	if passed := d.With(locktest.Passed); code != 0 || len(passed) != len(d.Checks) {
+		t.Errorf("exit code %d, passed %q, %s\n%+v", code, passed, said, d.Checks)
+	}
+}
+
+// What a driver does not do, or cannot, is no broken promise of its lock.
+func TestWhatADriverCannotDoIsNotChargedToItsLock(t *testing.T) {
+	t.Parallel()
+	calls := `("run", "acquire", "release")`
+	for name, test := range map[string]struct {
+		changes []string
+		outcome locktest.Outcome
+		because string
+	}{
+		"it does not know acquire": {
+			[]string{calls, `("run",)`}, locktest.NotTried,
+			"this driver does not answer acquire: it answers acquire with neither a lease nor an error",
+		},
+		"it refuses acquire": {
+			[]string{`        lock, limit = Lock(), now()`, `        raise OSError("no single calls")
+        lock, limit = Lock(), now()`},
+			locktest.NotTried, "this driver does not answer acquire: no single calls",
+		},
+		"it refuses release": {
+			[]string{`held[ask["lease"]].release()`, `"no single calls"`},
+			locktest.NotTried, "this driver does not answer release: release: no single calls",
+		},
+		"it does not open": {
+			[]string{`    elif ask["do"] != "close":`, `    elif ask["do"] == "open":
+        say(ask, error="it takes too long")
+    elif ask["do"] != "close":`},
+			locktest.NotJudged, "this driver cannot be opened: open: it takes too long",
+		},
+		"it ends at once": {
+			[]string{`    if ask["do"] in ` + calls, `    if ask["do"] == "acquire":
+        sys.exit("out of memory")
+    if ask["do"] in ` + calls},
+			locktest.NotJudged, "its driver failed: it ended (exit status 1): out of memory",
+		},
+		"it ends in the middle": {
+			[]string{`    if ask["do"] in ` + calls, `    if ask["do"] == "release" and len(held) > 1:
+        sys.exit("out of memory")
+    if ask["do"] in ` + calls},
+			locktest.NotJudged, "its driver failed: it ended (exit status 1): out of memory",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			args := append(only("acquire and release", "try-lock"), ofThePage(t, test.changes...))
+			code, d, said := checked(t, args...)
+			if code != command.ExitInvalid {
+				t.Errorf("exit code %d: %s", code, said)
+			}
+			if c := d.Checks[0]; c.Outcome != test.outcome || c.Because != test.because || len(c.Failures) > 0 {
+				t.Errorf("%+v, want %s because %q", c, test.outcome, test.because)
+			}
+			if broken := d.With(locktest.Broken); len(broken) > 0 {
+				t.Errorf("found broken: %q", broken)
+			}
+		})
 	}
 }

@@ -206,6 +206,7 @@ var issues = map[[2]string]string{
 	{"exec:redis-py", "cancelled release"}: "release forgets its token before it asks Redis: " +
 		"[redis-py #4258](https://github.com/redis/redis-py/pull/4258) repairs that after 8.1.0",
 	{"exec:redis-py", "refused writes"}: "the same",
+	{"exec:redis-py", "failover"}:       "the same",
 	{"exec:redis-py-asyncio", "exclusion"}: "an acquire that is cancelled while its SET is on the way leaves the " +
 		"lock until its TTL",
 	{"exec:aioredlock", "renewal and release"}:  "the script of the renewal takes the lock if nobody has it",
@@ -219,9 +220,11 @@ var issues = map[[2]string]string{
 		"(https://github.com/mike-marcacci/node-redlock/issues/296)",
 	{"exec:redlock", "refused writes"}: "the script of the release asks by pcall, and takes a " +
 		"DEL that was refused for done",
+	{"exec:redlock", "failover"}: "the same",
 	{"exec:redisson", "abandoned acquire"}: "[redisson #7272](https://github.com/redisson/redisson/issues/7272), " +
 		"[#4368](https://github.com/redisson/redisson/issues/4368)",
 	{"exec:redisson", "abandoned release"}: "[redisson #7272](https://github.com/redisson/redisson/issues/7272)",
+	{"exec:redisson fenced", "try-lock"}:   "RFencedLock.tryLockAndGetToken() waits while another holds the lock",
 }
 
 // repaired are issues that a check looks for, and does not see if it passes.

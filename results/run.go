@@ -275,7 +275,7 @@ type Safety struct {
 	// leases were still valid. OverlapNS is their total time.
 	Overlaps  int64 `json:"overlaps" add:"sum"`
 	OverlapNS int64 `json:"overlap_ns" add:"sum"`
-	// ExpiredOverlaps counts the overlaps with a holder whose lease had run out.
+	// ExpiredOverlaps counts the overlaps with a holder whose lease had run out, or may have.
 	ExpiredOverlaps  int64 `json:"late_overlaps" add:"sum"`
 	ExpiredOverlapNS int64 `json:"late_overlap_ns" add:"sum"`
 

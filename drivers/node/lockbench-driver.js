@@ -6,6 +6,7 @@ const readline = require("node:readline");
 const now = () => Number(process.hrtime.bigint()); // CLOCK_MONOTONIC
 const REPORT = 50; // ms between two reports; lockbench wants one in 100 ms
 const LATE = 100e6; // ns after the end of the run, when the waits that are still open are reported as such
+const LEAVE = 1800; // ms for clients that still wait at the end; lockbench ends the process after 2 s
 const RETRY = 50; // ms of pause after an error
 
 class NotHeld extends Error {} // the lease had been lost before its release
@@ -30,6 +31,12 @@ async function until(end) {
   const ms = Math.floor((end - now()) / 1e6) - 1;
   if (ms > 0) await pause(ms);
   while (now() < end) await turn();
+}
+
+// validUntil returns the end of a lease's validity; undefined if it is not known. Date.now has whole milliseconds.
+function validUntil(lock, lease) {
+  const end = lock.until(lease);
+  return end === undefined ? undefined : now() + Math.round((end - Date.now() - 1) * 1e6);
 }
 
 const text = (error) => `${error.name}: ${error.message}`;
@@ -73,7 +80,7 @@ class Run {
     }
   }
 
-  // cycle returns granted, released, done, token, error; and whether there was an error of the lock's.
+  // cycle returns the rest of a cycle from granted on, and whether there was an error of the lock's.
   async cycle(key, hold) {
     const limit = this.ask.timeout_ns;
     let lease, error = null;
@@ -85,14 +92,14 @@ class Run {
     const granted = now();
     if (lease === null) return [[null, null, granted, null, "timeout"], false];
     const token = this.lock.token(lease);
-    if (hold) await until(granted + hold);
-    const released = now();
+    if (hold && this.waiting) await until(granted + hold); // else it got the lock after the end
+    const end = validUntil(this.lock, lease), released = now();
     try {
       await this.lock.release(lease);
     } catch (e) {
       error = e instanceof NotHeld ? "not held" : text(e);
     }
-    return [[granted, released, now(), token, error], false];
+    return [[granted, released, now(), token, error, end ?? null], false];
   }
 }
 
@@ -101,10 +108,6 @@ function serve(lock) {
   console.log = console.info = console.error; // what a library prints is no answer
   const say = (answer) => process.stdout.write(JSON.stringify(answer) + "\n");
   const leases = new Map();
-  const validUntil = (lease) => {
-    const end = lock.until(lease);
-    return end === undefined ? undefined : now() + Math.round((end - Date.now()) * 1e6);
-  };
   let run;
   const answers = {
     hello: async () => ({
@@ -117,18 +120,18 @@ function serve(lock) {
       if (lease === null) return { error: "timeout" };
       leases.set(ask.id, lease);
       const watched = lock.onLost(lease, () => say({ id: ask.id, lost: true }));
-      return { lease: ask.id, token: lock.token(lease), until: validUntil(lease), watched };
+      return { lease: ask.id, token: lock.token(lease), until: validUntil(lock, lease), watched };
     },
     release: async (ask) => { await lock.release(leases.get(ask.lease)); },
     extend: async (ask) => {
       await lock.extend(leases.get(ask.lease), ask.ttl_ms);
-      return { until: validUntil(leases.get(ask.lease)) };
+      return { until: validUntil(lock, leases.get(ask.lease)) };
     },
   };
-  const close = async () => { // clients that still wait may give the lock back, for a second at most
+  const close = async () => { // clients that still wait may give the lock back
     if (run) {
       run.stop = Math.min(run.stop, now());
-      await Promise.race([run.all, pause(1000)]);
+      await Promise.race([run.all, pause(LEAVE)]);
     }
     process.exit();
   };

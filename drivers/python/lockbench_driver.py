@@ -17,6 +17,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "sit
 now = time.monotonic_ns
 REPORT = 0.05  # seconds between two reports; lockbench wants one in 100 ms
 LATE = 100_000_000  # ns after the end of the run, when the waits that are still open are reported as such
+LEAVE = 1.8  # seconds for clients that still wait at the end; lockbench ends the process after 2
 RETRY = 0.05  # seconds of pause after an error
 
 
@@ -45,6 +46,10 @@ class Lock:
 
     def token(self, lease):
         """Returns the lease's fencing token; None without one."""
+        return None
+
+    def until(self, lease):
+        """Returns when its validity ends, as time.monotonic; None if the library does not say it without asking."""
         return None
 
 
@@ -93,6 +98,12 @@ class Loop:
         return asyncio.current_task()
 
 
+def valid_until(lock, lease):
+    """Returns the end of a lease's validity in nanoseconds; None if it is not known."""
+    end = lock.until(lease)
+    return None if end is None else int(end * 1e9)
+
+
 class Sleeper:
     """Sleeps that are right on average: it learns how late the system wakes it."""
 
@@ -120,9 +131,9 @@ class Run:
         threading.Thread(target=self.report, daemon=True).start()
 
     def end(self):
-        """Lets clients that still wait give the lock back, for a second at most."""
+        """Lets clients that still wait give the lock back, until lockbench would end the process."""
         self.stop = min(self.stop, now())
-        concurrent.futures.wait(self.clients, timeout=1)
+        concurrent.futures.wait(self.clients, timeout=LEAVE)
 
     def report(self):
         done = False
@@ -162,7 +173,7 @@ class Run:
             await sleeper.until(now() + think)
 
     async def cycle(self, key, hold, sleeper):
-        """Returns granted, released, done, token, error of a cycle; and whether there was an error of the lock's."""
+        """Returns the rest of a cycle from granted on, and whether there was an error of the lock's."""
         limit = self.ask.get("timeout_ns")
         try:
             lease = await self.runner.call(
@@ -173,16 +184,16 @@ class Run:
         if lease is None:
             return [None, None, granted, None, "timeout"], False
         token, error = self.lock.token(lease), None
-        if hold:
+        if hold and self.waiting is not None:  # else it got the lock after the end
             await sleeper.until(granted + hold)
-        released = now()
+        until, released = valid_until(self.lock, lease), now()
         try:
             await self.runner.call(self.lock.release, lease)
         except NotHeld:
             error = "not held"
         except Exception as e:
             error = f"{type(e).__name__}: {e}"
-        return [granted, released, now(), token, error], False
+        return [granted, released, now(), token, error, until], False
 
 
 def serve(lock):
@@ -221,7 +232,7 @@ def serve(lock):
         if lease is None:
             return {"error": "timeout"}
         leases[ask["id"]] = lease
-        return {"lease": ask["id"], "token": lock.token(lease)}
+        return {"lease": ask["id"], "token": lock.token(lease), "until": valid_until(lock, lease)}
 
     async def release(ask):
         await runner.call(lock.release, leases[ask["lease"]])
@@ -229,7 +240,7 @@ def serve(lock):
 
     async def extend(ask):
         await runner.call(lock.extend, leases[ask["lease"]], ask["ttl_ms"] / 1000)
-        return {}
+        return {"until": valid_until(lock, leases[ask["lease"]])}
 
     kinds = {"open": opened, "acquire": acquire, "release": release, "extend": extend}
     for line in sys.stdin:

@@ -35,6 +35,7 @@ type Driver struct {
 	watched map[int64]chan struct{} // by the question acquire; closed when the lease is lost
 	late    sync.WaitGroup          // for waits that go on though their contexts have ended
 	broken  error                   // why nothing will be heard any more
+	died    error                   // the same, if it is not that it was closed
 	ended   chan struct{}           // closed when that is so
 	closed  bool
 }
@@ -256,11 +257,21 @@ func (d *Driver) reason() error {
 // fail ends the driver, and returns the reason, or an earlier one.
 func (d *Driver) fail(err error) error {
 	d.mu.Lock()
+	if d.broken == nil && !d.closed {
+		d.died = err
+	}
 	d.broken = cmp.Or(d.broken, err)
 	err = d.broken
 	d.mu.Unlock()
 	d.process.kill()
 	return err
+}
+
+// Died returns why the process ended, or had to be ended, before Close; nil if it did not.
+func (d *Driver) Died() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.died
 }
 
 // ask asks a question that has one answer.

@@ -108,6 +108,8 @@ func pervert(from io.Reader, fault string) {
 			last().Done += int64(time.Hour)
 		case fault == "neither":
 			last().Granted, last().Released = nil, nil
+		case fault == "other clock":
+			last().Until = new(time.Now().UnixNano())
 		case fault == "half a lease":
 			last().Granted = nil
 		case fault == "other answer":
@@ -129,6 +131,9 @@ type odd struct {
 func (o odd) Acquire(ctx context.Context, key string) (strategies.Lease, error) {
 	held, err := o.Locker.Acquire(ctx, key)
 	switch {
+	case err != nil && o.kind == "ignores its timeout":
+		time.Sleep(3 * cancelPatience)
+		fallthrough
 	case err != nil:
 	case o.kind == "tells":
 		lost := make(chan struct{})
@@ -192,6 +197,22 @@ func TestAReleaseThatCannotBeEndedIsWaitedFor(t *testing.T) {
 	}
 	if err := held.Release(t.Context()); !errors.Is(err, strategies.ErrNotHeld) {
 		t.Errorf("the third release returned %v", err)
+	}
+}
+
+// A library that ignores its timeout is not covered up: the wait lasts as long as the library's.
+func TestAWaitLastsAsLongAsItsLibrarys(t *testing.T) {
+	t.Parallel()
+	locker := opened(t, "ignores its timeout")
+	if _, err := locker.Acquire(t.Context(), ""); err != nil {
+		t.Fatal(err)
+	}
+	limited, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+	defer cancel()
+	began := time.Now()
+	_, err := locker.Acquire(limited, "")
+	if took := time.Since(began); !errors.Is(err, context.DeadlineExceeded) || took < 3*cancelPatience {
+		t.Errorf("it returned %v after %v", err, took)
 	}
 }
 
@@ -355,6 +376,7 @@ func TestFaultyDriversEndTheirRuns(t *testing.T) {
 		"past":         "before the end of what it did before, or the start",
 		"future":       "in the future",
 		"neither":      "there is neither a lease nor an error",
+		"other clock":  "its lease is valid until an instant that is not of CLOCK_MONOTONIC",
 		"half a lease": "it says in part that there was a lease",
 		"other answer": "it answers a question that was not asked, 1000",
 		"clock jumps":  "its clock is not CLOCK_MONOTONIC: it is 59m59.", // an hour, less the time of the question
@@ -436,31 +458,41 @@ func TestTheExampleOfThePage(t *testing.T) {
 		t.Fatal(err)
 	}
 	source := example.FindSubmatch(page)[1]
-	if lines := strings.Count(string(source), "\n"); lines >= 60 {
+	if lines := strings.Count(string(source), "\n"); lines >= 100 {
 		t.Errorf("it has %d lines", lines)
 	}
 	file := filepath.Join(t.TempDir(), "mine")
 	if err := os.WriteFile(file, source, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	run := onRedis(t, "exec:mine", []string{python, file})
-	if !run.Valid() || run.Speed.Acquisitions < 10 || run.Safety.Overlaps > 0 || *run.Safety.LeftoverCount > 0 {
-		t.Errorf("%+v", run)
+	w := small()
+	w.Instances, w.Duration = 2, workloads.Duration(time.Second)
+	run := onRedis(t, "exec:mine", []string{python, file}, w)
+	if run.Failure != "" || len(run.Errors) > 0 || run.Speed.Acquisitions < 10 || run.Safety.Overlaps > 0 ||
+		*run.Safety.LeftoverCount > 0 {
+		t.Errorf("%q, %v, %d acquisitions, %+v", run.Failure, run.Errors, run.Speed.Acquisitions, run.Safety)
 	}
 	if cost := run.Server.Window; cost == nil || cost.Commands["set"] < 10 || cost.RoundTrips != nil {
 		t.Errorf("it cost %+v", cost)
 	}
+	// Holds beyond the TTL, so that a lease ends while another client's call of acquire returns.
+	w.TTL = workloads.Duration(100 * time.Millisecond)
+	if err := w.Hold.UnmarshalText([]byte("uniform:50ms,150ms")); err != nil {
+		t.Fatal(err)
+	}
+	run = onRedis(t, "exec:mine", []string{python, file}, w)
+	if run.Failure != "" || run.Safety.LostLeases+run.Safety.ExpiredOverlaps == 0 || len(run.Safety.Broken) > 0 {
+		t.Errorf("with holds beyond the TTL: %q, %v, %+v", run.Failure, run.Errors, run.Safety)
+	}
 }
 
 // onRedis measures a driver on a Redis.
-func onRedis(t *testing.T, name string, words []string) *results.Run {
+func onRedis(t *testing.T, name string, words []string, w workloads.Spec) *results.Run {
 	t.Helper()
 	hello, err := Greet(t.Context(), words)
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := small()
-	w.Instances, w.Duration = 2, workloads.Duration(time.Second)
 	return measured(t, variant(name, words, hello, usual), w)
 }
 

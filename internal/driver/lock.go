@@ -30,7 +30,7 @@ func (d *Driver) acquire(ctx context.Context, q question) (strategies.Lease, err
 	if err != nil {
 		return nil, err
 	}
-	h, over, err := c.wait(ctx)
+	h, over, err := c.wait(ctx, q.Timeout != nil)
 	if over {
 		return d.acquired(ctx, q, h, err)
 	}
@@ -39,7 +39,7 @@ func (d *Driver) acquire(ctx context.Context, q question) (strategies.Lease, err
 	if !d.closed {
 		d.late.Go(func() { // until the library's wait is over: what it gets then is nobody's
 			ctx := context.WithoutCancel(ctx)
-			h, _, err := c.wait(ctx)
+			h, _, err := c.wait(ctx, false)
 			if late, err := d.acquired(ctx, q, h, err); err == nil {
 				_ = late.Release(ctx) // it ends with its TTL otherwise
 			}
@@ -48,12 +48,17 @@ func (d *Driver) acquire(ctx context.Context, q question) (strategies.Lease, err
 	return nil, strategies.WaitEnded(ctx)
 }
 
+// errNoLease is an answer to acquire, as of a driver that does not know the question.
+var errNoLease = errors.New("it answers acquire with neither a lease nor an error")
+
 // acquired returns what an answer says of a lock that was asked for.
 func (d *Driver) acquired(ctx context.Context, q question, h heard, err error) (strategies.Lease, error) {
 	ended := strategies.WaitEnded(ctx)
 	switch {
 	case err != nil:
 		return nil, err
+	case h.Error == "" && h.Lease == 0:
+		return nil, errNoLease
 	case h.Error == "":
 	case ended != nil:
 		return nil, ended
@@ -100,8 +105,8 @@ func (d *Driver) begin(q question) (*call, error) {
 }
 
 // wait waits for the answer. When ctx has ended it has the driver end the call, and over is false if the library goes
-// on all the same.
-func (c *call) wait(ctx context.Context) (h heard, over bool, err error) {
+// on all the same. A call with a timeout is to end by itself at its deadline, and gets longer for it.
+func (c *call) wait(ctx context.Context, timeout bool) (h heard, over bool, err error) {
 	hear := func(until <-chan struct{}) bool {
 		select {
 		case h = <-c.answers:
@@ -113,7 +118,12 @@ func (c *call) wait(ctx context.Context) (h heard, over bool, err error) {
 		}
 		return true
 	}
-	if hear(ctx.Done()) {
+	within := func(patience time.Duration) bool {
+		limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
+		defer cancel()
+		return hear(limited.Done())
+	}
+	if hear(ctx.Done()) || timeout && errors.Is(ctx.Err(), context.DeadlineExceeded) && within(overtime) {
 		return h, true, err
 	}
 	_, forget, _, err := c.driver.give(question{Do: "cancel", Call: c.id})
@@ -121,9 +131,7 @@ func (c *call) wait(ctx context.Context) (h heard, over bool, err error) {
 		return h, true, err
 	}
 	forget()
-	patience, cancel := context.WithTimeout(context.WithoutCancel(ctx), cancelPatience)
-	defer cancel()
-	over = hear(patience.Done())
+	over = within(cancelPatience)
 	return h, over, err
 }
 
@@ -152,7 +160,7 @@ func (l *lease) do(ctx context.Context, q question) error {
 			return err
 		}
 	}
-	h, over, err := c.wait(ctx)
+	h, over, err := c.wait(ctx, false)
 	switch {
 	case !over:
 		l.mu.Lock()

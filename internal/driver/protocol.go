@@ -68,8 +68,8 @@ type answer struct {
 	Lost    bool   `json:"lost,omitempty"`
 }
 
-// cycle is one cycle of a client: an array of client, key, asked, granted, released, done, token, error.
-// Without a lease granted, released and token are null.
+// cycle is one cycle of a client: an array of client, key, asked, granted, released, done, token, error, valid_until.
+// Without a lease granted, released, token and valid_until are null. The last one may be missing.
 type cycle struct {
 	Client, Key       int
 	Asked             int64
@@ -77,15 +77,16 @@ type cycle struct {
 	Done              int64
 	Token             *int64
 	Error             *string
+	Until             *int64
 }
 
 func (c *cycle) UnmarshalJSON(text []byte) error {
-	fields := [...]any{&c.Client, &c.Key, &c.Asked, &c.Granted, &c.Released, &c.Done, &c.Token, &c.Error}
+	fields := [...]any{&c.Client, &c.Key, &c.Asked, &c.Granted, &c.Released, &c.Done, &c.Token, &c.Error, &c.Until}
 	return json.Unmarshal(text, &fields)
 }
 
 func (c cycle) MarshalJSON() ([]byte, error) {
-	return json.Marshal([...]any{c.Client, c.Key, c.Asked, c.Granted, c.Released, c.Done, c.Token, c.Error})
+	return json.Marshal([...]any{c.Client, c.Key, c.Asked, c.Granted, c.Released, c.Done, c.Token, c.Error, c.Until})
 }
 
 // The bounds of what a driver may write.
@@ -94,6 +95,8 @@ const (
 	longestText = 200
 	mostNames   = 20
 	mostHolders = 1 << 20
+	// mostValid is how far from a lease the end of its validity may be. An instant of another clock is further.
+	mostValid = 24 * time.Hour
 )
 
 // How long a driver may take.
@@ -104,4 +107,7 @@ const (
 	closePatience = 2 * time.Second
 	// cancelPatience is how long a wait may go on that is to end. Many libraries cannot end one.
 	cancelPatience = 500 * time.Millisecond
+	// overtime is how long a wait may go on beyond its own timeout: longer than any check waits for its end, so that
+	// the check sees it.
+	overtime = 25 * time.Second
 )

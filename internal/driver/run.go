@@ -171,7 +171,7 @@ func (c *checker) cycle(said cycle, now int64) (engine.Cycle, error) {
 	switch key := c.Steps[client.step].Key; {
 	case said.Key != key:
 		return engine.Cycle{}, fmt.Errorf("the key is %d, and its next step has key %d", said.Key, key)
-	case (said.Granted == nil) != (said.Released == nil), !leased && said.Token != nil:
+	case (said.Granted == nil) != (said.Released == nil), !leased && (said.Token != nil || said.Until != nil):
 		return engine.Cycle{}, errors.New("it says in part that there was a lease")
 	case !leased && (said.Error == nil || *said.Error == ""):
 		return engine.Cycle{}, errors.New("there is neither a lease nor an error")
@@ -184,6 +184,8 @@ func (c *checker) cycle(said cycle, now int64) (engine.Cycle, error) {
 		return engine.Cycle{}, errors.New("asked, granted, released and done are not in this order")
 	case said.Done > now:
 		return engine.Cycle{}, fmt.Errorf("it lies %v in the future", time.Duration(said.Done-now))
+	case said.Until != nil && (*said.Until < said.Asked-int64(mostValid) || *said.Until > said.Done+int64(mostValid)):
+		return engine.Cycle{}, errors.New("its lease is valid until an instant that is not of CLOCK_MONOTONIC")
 	}
 	one := engine.Cycle{
 		Client: said.Client, Step: client.step, Token: said.Token,
@@ -192,6 +194,9 @@ func (c *checker) cycle(said cycle, now int64) (engine.Cycle, error) {
 	client.since = since
 	if leased {
 		one.Granted, one.Released = granted-c.ahead, released-c.ahead
+		if said.Until != nil {
+			one.Until = new(*said.Until - c.ahead)
+		}
 	}
 	if said.Error != nil {
 		one.Error = c.wrong(*said.Error)

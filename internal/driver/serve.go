@@ -210,6 +210,9 @@ func (s *served) run(q question) {
 			}
 			if c.Granted != 0 {
 				one.Granted, one.Released = new(c.Granted+ahead), new(c.Released+ahead)
+				if c.Until != nil {
+					one.Until = new(*c.Until + ahead)
+				}
 			}
 			if c.Error != "" {
 				one.Error = new(string(c.Error))

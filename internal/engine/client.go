@@ -105,6 +105,7 @@ func (c *client) contend(key int, due, asked int64) (int64, error) {
 	audit.Arrive(c.waiter, due, asked)
 	lease, err := Acquire(r.control.acquire, c.instance.locker, r.keys[key], (*time.Duration)(r.Workload.Timeout))
 	granted := clock.Now()
+	r.waited(asked, granted)
 	if err != nil {
 		outcome := c.outcome(err, granted-asked)
 		c.record.Waited(outcome, due, asked, granted, audit.Leave(c.waiter, granted))

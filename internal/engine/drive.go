@@ -56,6 +56,9 @@ type Cycle struct {
 	Asked, Granted, Released, Done int64
 	Error                          CycleError // why there is no lease, or what Release returned
 	Token                          *int64     // the lease's fencing token; nil without one
+	// Until is the instant until which the lease was valid by the library's word just before its release; nil if the
+	// library does not say it. Then the lease is known to be valid from Granted until a TTL after Asked.
+	Until *int64
 }
 
 // CycleError is what went wrong in a Cycle, "" if nothing did. Other texts than these are errors of the lock.
@@ -121,7 +124,9 @@ type driven struct {
 	notes []note
 	ends  []int64 // until when it is known what each client did
 	slack []int64 // ns, how much of its last think is not over
-	own   float64 // ns in the window in which clients neither waited, held, released, nor thought as long as asked
+	// unended counts the waits of drivers' clients that were under way at the end, and may still be.
+	unended int
+	own     float64 // ns in the window in which clients neither waited, held, released, nor thought as long as asked
 }
 
 // reported is a Cycle with its place in the workload.
@@ -298,7 +303,7 @@ func (r *run) replay() error {
 		case givesUp:
 			r.gaveUp(client, key, c)
 		case granted, grantedAndReleases:
-			grants[c.Client] = key.Enter(client.waiter, c.Granted, c.lease())
+			grants[c.Client] = key.Enter(client.waiter, c.Granted, c.lease(r.clock))
 		}
 		if e.kind == releases || e.kind == grantedAndReleases {
 			r.released(client, key, c, grants[c.Client])
@@ -321,16 +326,21 @@ func (r *run) gaveUp(client *client, key *measure.Key, c reported) {
 	switch {
 	case c.Error == CycleStopped && c.Done >= r.window.End():
 		outcome = measure.Stopped
+		if client.instance.strategy.Info().Driver {
+			r.driven.unended++
+		}
 	case c.Error == CycleTimedOut && (r.Workload.Timeout != nil || !client.instance.strategy.Info().Driver):
 		outcome = measure.TimedOut
 	default:
 		r.fail(errors.New(string(c.Error)))
 	}
+	r.waited(c.Asked, c.Done)
 	client.record.Waited(outcome, c.Asked, c.Asked, c.Done, key.Leave(client.waiter, c.Done))
 }
 
 // released records a lease.
 func (r *run) released(client *client, key *measure.Key, c reported, grant measure.Grant) {
+	r.waited(c.Asked, c.Granted)
 	key.Exit(client.waiter, c.Released)
 	client.record.Acquired(Acquisition{
 		Client: c.Client, Key: c.Key,
@@ -362,11 +372,15 @@ func (r *run) localWork(i *instance) LocalWork {
 }
 
 // lease returns the lease for the audit.
-func (c Cycle) lease() strategies.Lease {
-	if c.Token == nil {
-		return heldElsewhere{}
+func (c Cycle) lease(clock measure.Clock) (held strategies.Lease) {
+	held = heldElsewhere{}
+	if c.Token != nil {
+		held = fencedElsewhere{held, *c.Token}
 	}
-	return fencedElsewhere{heldElsewhere{}, *c.Token}
+	if c.Until != nil {
+		held = timedElsewhere{held, clock.Time(*c.Until)}
+	}
+	return held
 }
 
 // heldElsewhere is a lease that the client of a driver held.
@@ -375,11 +389,20 @@ type heldElsewhere struct{}
 func (heldElsewhere) Release(context.Context) error { return errors.ErrUnsupported }
 
 type fencedElsewhere struct {
-	heldElsewhere
+	strategies.Lease
 	token int64
 }
 
-func (f fencedElsewhere) FencingToken() int64 { return f.token }
+func (f fencedElsewhere) FencingToken() int64      { return f.token }
+func (f fencedElsewhere) Unwrap() strategies.Lease { return f.Lease }
+
+type timedElsewhere struct {
+	strategies.Lease
+	until time.Time
+}
+
+func (t timedElsewhere) ValidUntil() time.Time    { return t.until }
+func (t timedElsewhere) Unwrap() strategies.Lease { return t.Lease }
 
 // silent counts the clients of which the driver did not say what they were doing when the window closed.
 func (d *driven) silent(r *run) (clients int) {

@@ -42,11 +42,18 @@ func (s scripted) Drive(ctx context.Context, a engine.Assignment, report func([]
 // driven runs two clients of a driver.
 func driven(t *testing.T, s scripted, window time.Duration) (*results.Run, error) {
 	t.Helper()
+	return drivenWithin(t, s, window, nil)
+}
+
+// drivenWithin is driven with a timeout of the waits.
+func drivenWithin(t *testing.T, s scripted, window time.Duration, limit *workloads.Duration) (*results.Run, error) {
+	t.Helper()
 	v := strategies.Unlisted(strategies.Info{
 		Name: "scripted", Capacity: 1, Driver: true, Claims: strategies.Claims{Exclusion: true, Fencing: true},
 	}, func(strategies.ConfigOf[any]) (scripted, error) { return s, nil })
 	w := workloads.Default()
 	w.Clients, w.Instances, w.Warmup, w.Duration = 2, 1, 0, workloads.Duration(window)
+	w.TTL, w.Timeout = workloads.Duration(100*time.Millisecond), limit
 	return engine.Job{Strategy: v, Workload: w, Session: "abcdef12"}.Run(t.Context())
 }
 
@@ -56,6 +63,12 @@ func lease(a engine.Assignment, client int, asked, granted, released float64) en
 	return engine.Cycle{
 		Client: client, Asked: at(asked), Granted: at(granted), Released: at(released), Done: at(released) + 10,
 	}
+}
+
+// valid is a lease that says how long it is valid, in milliseconds after the start.
+func valid(a engine.Assignment, c engine.Cycle, until float64) engine.Cycle {
+	c.Until = new(a.Start + int64(math.Round(until*1e6)))
+	return c
 }
 
 // Cycles are put in the order in which they were, whatever the order in which they are reported.
@@ -87,6 +100,36 @@ func TestWhatDriversReportIsRecordedInItsOrder(t *testing.T) {
 				}
 			},
 			func(r *results.Run) bool { return r.Safety.Overlaps == 1 },
+		},
+		"a lease that may have run out a TTL after the call of acquire": {
+			func(a engine.Assignment) []engine.Cycle {
+				return []engine.Cycle{lease(a, 0, 0, 40, 120), lease(a, 1, 50, 101, 110)}
+			},
+			func(r *results.Run) bool {
+				return r.Safety.Overlaps == 0 && r.Safety.ExpiredOverlaps == 1 && len(r.Safety.Broken) == 0
+			},
+		},
+		"a lease that cannot have run out by then": {
+			func(a engine.Assignment) []engine.Cycle {
+				return []engine.Cycle{lease(a, 0, 0, 40, 120), lease(a, 1, 50, 99, 110)}
+			},
+			func(r *results.Run) bool { return r.Safety.Overlaps == 1 && len(r.Safety.Broken) == 1 },
+		},
+		"a lease that is valid for longer, by its library's word": {
+			func(a engine.Assignment) []engine.Cycle {
+				return []engine.Cycle{valid(a, lease(a, 0, 0, 40, 120), 130), lease(a, 1, 50, 101, 110)}
+			},
+			func(r *results.Run) bool { return r.Safety.Overlaps == 1 && len(r.Safety.Broken) == 1 },
+		},
+		"a lease that is valid for less, and has a token": {
+			func(a engine.Assignment) []engine.Cycle {
+				first, second := valid(a, lease(a, 0, 0, 10, 50), 20), lease(a, 1, 0, 30, 40)
+				first.Token, second.Token = new(int64(1)), new(int64(2))
+				return []engine.Cycle{first, second}
+			},
+			func(r *results.Run) bool {
+				return r.Safety.ExpiredOverlaps == 1 && r.Safety.FencedLeases == 2 && len(r.Safety.Broken) == 0
+			},
 		},
 		"tokens that go back": {
 			func(a engine.Assignment) []engine.Cycle {
@@ -127,6 +170,36 @@ func TestWhatDriversReportIsRecordedInItsOrder(t *testing.T) {
 			}
 			if used := run.Generator.DriverCPUSeconds; used == nil || *used != 0 {
 				t.Errorf("the driver used %v in the window", used)
+			}
+		})
+	}
+}
+
+// A lock that ignores its timeout is named, whether its waits end with a lease or not.
+func TestWaitsBeyondTheirTimeoutAreSaid(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		late float64 // ms after the start, when a wait ends that began with it
+		want string
+	}{
+		"a little late": {140, ""},
+		"ignored":       {620, "2 waits went on for over 500ms beyond --timeout 50ms, the longest ended after 620ms"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			run, err := drivenWithin(t, scripted{cycles: func(a engine.Assignment) []engine.Cycle {
+				served := lease(a, 0, 0, test.late-5, test.late)
+				gaveUp := engine.Cycle{
+					Client: 1, Asked: a.Start, Done: a.Start + int64(test.late*1e6), Error: engine.CycleTimedOut,
+				}
+				return []engine.Cycle{served, gaveUp}
+			}}, 700*time.Millisecond, new(workloads.Duration(50*time.Millisecond)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			said := slices.DeleteFunc(run.Labels, func(l string) bool { return !strings.Contains(l, "--timeout") })
+			if got := strings.Join(said, "; "); got != test.want {
+				t.Errorf("it says %q, want %q", got, test.want)
 			}
 		})
 	}

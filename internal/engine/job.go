@@ -182,6 +182,8 @@ type run struct {
 	done        []atomic.Int64 // increments made, by key
 	refused     atomic.Int64   // increments that the resource refused because of a stale token
 	uncertain   atomic.Int64   // increments that may or may not have been made
+	overtime    overtime
+	unended     int // keys on the servers that waits left which a driver could not end
 	hung        []int
 	stood       *int64          // ns, the longest time for which this process did not run; nil if not observed
 	lost        *int64          // lost updates
@@ -301,8 +303,13 @@ func (r *run) declared(key string) bool {
 	return slices.ContainsFunc(r.keys, func(k string) bool {
 		counter := r.Workload.Work == workloads.WorkCounter &&
 			(key == counterOf(k) || strings.HasPrefix(key, counterOf(k)+":"))
-		return counter || slices.ContainsFunc(r.info.Persistent, func(pattern string) bool {
-			return key == strings.ReplaceAll(pattern, "{key}", Prefix+k)
-		})
+		return counter || matches(r.info.Persistent, k, key)
+	})
+}
+
+// matches says whether a key is that of a lock by one of the patterns.
+func matches(patterns []string, lock, key string) bool {
+	return slices.ContainsFunc(patterns, func(pattern string) bool {
+		return key == strings.ReplaceAll(pattern, "{key}", Prefix+lock)
 	})
 }

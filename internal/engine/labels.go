@@ -5,8 +5,10 @@ import (
 	"math"
 	"runtime"
 	"slices"
+	"sync/atomic"
 	"time"
 
+	"github.com/lockbench/lockbench/internal/words"
 	"github.com/lockbench/lockbench/results"
 	"github.com/lockbench/lockbench/workloads"
 )
@@ -142,6 +144,13 @@ func (r *run) labels(result *results.Run) []string {
 	if label := r.outlived(result.Speed); label != "" {
 		labels = append(labels, label)
 	}
+	if label := r.beyondTimeout(result); label != "" {
+		labels = append(labels, label)
+	}
+	if r.unended > 0 {
+		labels = append(labels,
+			fmt.Sprintf("left %s of waits that the driver could not end", words.Count(r.unended, "key")))
+	}
 	if r.shared() {
 		labels = append(labels, results.PartOfASession)
 	}
@@ -165,6 +174,40 @@ func (r *run) outlived(s results.Speed) string {
 	}
 	return fmt.Sprintf("%s: %v for a TTL of %v", results.OutlivedLease,
 		time.Duration(longest.NS).Round(time.Millisecond), r.Workload.TTL)
+}
+
+// overtime counts the waits that went on beyond their timeout.
+type overtime struct{ count, longest atomic.Int64 } // longest in ns, from the call of Acquire
+
+const (
+	// overtimeLimit is how long a wait may go on beyond its timeout: a busy machine makes some late.
+	overtimeLimit = 500 * time.Millisecond
+	// overtimeShare is the share of the waits that may go on for longer without a label.
+	overtimeShare = 0.01
+)
+
+// waited notes a wait that ended at the instant to.
+func (r *run) waited(from, to int64) {
+	limit, o := r.Workload.Timeout, &r.overtime
+	if limit == nil || to-from <= int64(*limit)+int64(overtimeLimit) || !r.window.Contains(to) {
+		return
+	}
+	o.count.Add(1)
+	for longest := o.longest.Load(); to-from > longest && !o.longest.CompareAndSwap(longest, to-from); {
+		longest = o.longest.Load()
+	}
+}
+
+// beyondTimeout returns a label if waits went on although their timeout was over, else "". A fault may have kept their
+// commands.
+func (r *run) beyondTimeout(result *results.Run) string {
+	late, ended := r.overtime.count.Load(), result.Speed.Acquisitions+result.Waiting.TimedOut
+	if late == 0 || float64(late) < overtimeShare*float64(ended) || len(r.Workload.Faults) > 0 {
+		return ""
+	}
+	longest := time.Duration(r.overtime.longest.Load()).Round(time.Millisecond)
+	return fmt.Sprintf("%s went on for over %v beyond --timeout %v, the longest ended after %v",
+		words.Count(int(late), "wait"), overtimeLimit, *r.Workload.Timeout, longest)
 }
 
 // errorLimit is the ratio of errors to acquisitions above which a run is invalid.

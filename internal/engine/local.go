@@ -108,6 +108,9 @@ func (c *localClient) cycle(ctx context.Context, step Step) Cycle {
 	} else {
 		hold()
 	}
+	if timed, ok := strategies.As[strategies.Timed](lease); ok {
+		made.Until = new(c.Clock.At(timed.ValidUntil()))
+	}
 	made.Granted, made.Released = at, c.now()
 	switch freed := lease.Release(ctx); {
 	case err != nil:

@@ -28,6 +28,7 @@ type Key struct {
 	freedAt    int64 // end of that release, once Freed has been called; else none
 	holders    []holder
 	gone       holder // the holder that released last
+	taken      span   // by the leases that were released
 	grants     int64
 	opened     bool  // the waiters' bypasses count from the opening of the window
 	wanted     int64 // since when the key is free and a client waits for it; else none
@@ -49,13 +50,13 @@ type holder struct {
 	waiter   *Waiter
 	granted  int64
 	released int64             // forever while it is held
-	until    int64             // end of its validity, unless timed says otherwise
+	until    int64             // until when it is valid for certain, unless timed says otherwise
 	timed    strategies.Timed  // nil if the lease is not Timed
 	fenced   strategies.Fenced // nil if it has no token
 	told     told              // outcome of its release
 }
 
-// end is the instant at which the lease ended: it was released, or its validity ended.
+// end is the instant until which the lease lasted for certain: it was released, or its validity may have ended.
 func (h holder) end(clock Clock) int64 {
 	until := h.until
 	if h.timed != nil {
@@ -83,7 +84,7 @@ const (
 func NewKey(window *Window, capacity int, ttl time.Duration, clients int) *Key {
 	return &Key{
 		window: window, capacity: capacity, ttl: ttl, owners: newOwnerSequence(clients),
-		releasedAt: none, freedAt: none, wanted: none, gone: holder{released: none},
+		releasedAt: none, freedAt: none, wanted: none, gone: holder{released: none}, taken: span{none, none},
 	}
 }
 
@@ -92,6 +93,7 @@ func NewKey(window *Window, capacity int, ttl time.Duration, clients int) *Key {
 func (k *Key) Arrive(w *Waiter, since, now int64) {
 	k.mu.Lock()
 	k.arrivals.arrive(w, since, k.grants)
+	w.asked = now
 	if k.wanted == none {
 		k.stand(now)
 	}
@@ -164,14 +166,13 @@ type Grant struct {
 // others got the lock and released it. So Enter uses the instants of the leases.
 func (k *Key) Enter(w *Waiter, now int64, lease strategies.Lease) Grant {
 	timed, fenced := capabilities(lease)
-	h := holder{waiter: w, granted: now, released: forever, until: now + int64(k.ttl), timed: timed,
-		fenced: fenced}
-	if k.session {
-		h.until = forever
-	}
+	h := holder{waiter: w, granted: now, released: forever, until: forever, timed: timed, fenced: fenced}
 
 	k.mu.Lock()
 	defer k.mu.Unlock()
+	if !k.session && timed == nil {
+		h.until = k.earliest(w, now) + int64(k.ttl)
+	}
 	k.open(now)
 	before := k.arrivals.before(w)
 	grant := Grant{Handoff: none, Idle: none, Overtaken: before > 0, Bypassed: k.arrivals.bypassed(w, before, k.grants)}
@@ -193,6 +194,42 @@ func (k *Key) Enter(w *Waiter, now int64, lease strategies.Lease) Grant {
 		k.fence(h, fenced.FencingToken())
 	}
 	return grant
+}
+
+// earliest returns the earliest instant at which the server can have granted a waiter the lease that Acquire returned
+// at the instant now: the call of Acquire. A lease that does not say how long it is valid counts for its TTL from then
+// on, so that no lease that may have run out is taken for valid.
+//
+// While clients wait for longer than a TTL that says little. But a lock of one permit that keeps its promise granted
+// nothing that would have overlapped a lease that lasted for certain: if it did, the overlap with that one is the
+// breach.
+func (k *Key) earliest(w *Waiter, now int64) int64 {
+	if k.capacity != 1 {
+		return w.asked
+	}
+	taken := k.taken
+	for _, h := range k.holders {
+		taken = taken.with(h.granted, min(now, h.end(k.window.Clock)), k.ttl)
+	}
+	if w.asked <= taken.from {
+		return w.asked
+	}
+	return max(w.asked, min(now, taken.until))
+}
+
+// span is a time in which no lease of a TTL can begin without overlapping another.
+type span struct{ from, until int64 }
+
+// with adds a lease that lasted for certain from the instant from until the instant until, which may be earlier. A span
+// that ended before is forgotten.
+func (s span) with(from, until int64, ttl time.Duration) span {
+	switch begins := from - int64(ttl); {
+	case until <= from:
+		return s
+	case begins >= s.until:
+		return span{begins, until}
+	}
+	return span{s.from, max(s.until, until)}
 }
 
 // capabilities returns what the audit needs of each lease. Few leases are wrappers, and a
@@ -266,7 +303,7 @@ func (k *Key) crowded(newcomer holder, others ...holder) bool {
 }
 
 // fence notes a holder's token. A token that is not larger than an earlier lease's is a
-// regression, unless this lease had run out before the other was granted: then Enter was
+// regression, unless this lease may have run out before the other was granted: then Enter was
 // only called late.
 func (k *Key) fence(h holder, token int64) {
 	k.safety.FencedLeases++
@@ -339,6 +376,7 @@ func (k *Key) remove(w *Waiter, now int64) {
 	last := len(k.holders) - 1
 	k.gone = k.holders[w.place]
 	k.gone.released = now
+	k.taken = k.taken.with(k.gone.granted, k.gone.end(k.window.Clock), k.ttl)
 	k.holders[w.place] = k.holders[last]
 	k.holders[w.place].waiter.place = w.place
 	k.holders[last] = holder{}

@@ -53,6 +53,13 @@ func enters(who int, at int64, leases ...strategies.Lease) step {
 	return func(k *Key, w []*Waiter) { enter(k, w[who], at, append(leases, plain{})[0]) }
 }
 
+// asks and returns are the call of an Acquire and its return with a lease.
+func asks(who int, at int64) step { return func(k *Key, w []*Waiter) { k.Arrive(w[who], at, at) } }
+
+func returns(who int, at int64, leases ...strategies.Lease) step {
+	return func(k *Key, w []*Waiter) { k.Enter(w[who], at, append(leases, plain{})[0]) }
+}
+
 func exits(who int, at int64) step { return func(k *Key, w []*Waiter) { k.Exit(w[who], at) } }
 
 func TestOverlaps(t *testing.T) {
@@ -133,6 +140,70 @@ func TestOverlaps(t *testing.T) {
 			1,
 			[]step{enters(2, 50, until(90, 2)), exits(2, 60), enters(1, 40, until(45, 1))},
 			results.Safety{MaxHolders: 1, ExpiredOverlaps: 1, ExpiredOverlapNS: 20, FencedLeases: 2},
+		},
+		// A lease that does not say how long it is valid began between the call of Acquire and its return.
+		"a lease granted long before Acquire returned": {
+			1, []step{asks(1, 100), returns(1, 700), asks(2, 800), returns(2, 1200), exits(1, 1300), exits(2, 1400)},
+			results.Safety{MaxHolders: 2, ExpiredOverlaps: 1, ExpiredOverlapNS: 100},
+		},
+		"the same, before it can have run out": {
+			1, []step{asks(1, 100), returns(1, 700), asks(2, 800), returns(2, 1099), exits(1, 1300), exits(2, 1400)},
+			results.Safety{MaxHolders: 2, Overlaps: 1, OverlapNS: 201},
+		},
+		"a lease that was waited for until the holder before it released": {
+			1, []step{
+				asks(1, 0), returns(1, 10), asks(2, 20), exits(1, 900), returns(2, 1500),
+				asks(3, 1600), returns(3, 1890), exits(2, 1895), exits(3, 1899),
+			}, results.Safety{MaxHolders: 2, Overlaps: 1, OverlapNS: 5},
+		},
+		"the same, when it may have run out": {
+			1, []step{
+				asks(1, 0), returns(1, 10), asks(2, 20), exits(1, 900), returns(2, 1500),
+				asks(3, 1600), returns(3, 1910), exits(2, 1950), exits(3, 1960),
+			}, results.Safety{MaxHolders: 2, ExpiredOverlaps: 1, ExpiredOverlapNS: 40},
+		},
+		"one that was waited for while the holder before it held longer than its lease": {
+			1, []step{
+				asks(1, 0), returns(1, 10), asks(2, 20), returns(2, 1500), exits(1, 1510), exits(2, 1900),
+				asks(3, 1910), returns(3, 1999), asks(4, 1999), returns(4, 2950), exits(3, 2960), exits(4, 2970),
+			}, results.Safety{MaxHolders: 2, ExpiredOverlaps: 2, ExpiredOverlapNS: 20},
+		},
+		"one that was waited for over several TTLs of others": {
+			1, []step{
+				asks(4, 0), asks(1, 0), returns(1, 10), exits(1, 800), asks(2, 810), returns(2, 820), exits(2, 1700),
+				asks(3, 1710), returns(3, 1720), exits(3, 2600), returns(4, 2650), asks(1, 2700), returns(1, 3550),
+				exits(1, 3560), exits(4, 3570),
+			}, results.Safety{MaxHolders: 2, Overlaps: 1, OverlapNS: 10},
+		},
+		"the same, when the lock was free for a TTL between the others": {
+			1, []step{
+				asks(4, 0), asks(1, 0), returns(1, 10), exits(1, 100), asks(2, 1200), returns(2, 1210), exits(2, 1220),
+				returns(4, 1300), asks(1, 1310), returns(1, 1400), exits(1, 1410), exits(4, 1420),
+			}, results.Safety{MaxHolders: 2, ExpiredOverlaps: 1, ExpiredOverlapNS: 10},
+		},
+		"a small token that came late, of a lease that had run out": {
+			1, []step{
+				asks(1, 0), asks(2, 1040), returns(2, 1100, fenced{token: 2}), exits(2, 1200),
+				returns(1, 1300, fenced{token: 1}),
+			}, results.Safety{MaxHolders: 1, FencedLeases: 2},
+		},
+		"a permit that was waited for beyond its TTL": {
+			2, []step{
+				asks(1, 0), asks(2, 0), returns(1, 900), returns(2, 1100), asks(3, 1200), returns(3, 1300),
+				exits(1, 1400), exits(2, 1400), exits(3, 1500),
+			}, results.Safety{MaxHolders: 3, ExpiredOverlaps: 1, ExpiredOverlapNS: 100},
+		},
+		"a small token of a lease that may have run out before the large one was granted": {
+			1, []step{
+				asks(1, 0), asks(2, 0), returns(2, 1100, fenced{token: 2}), exits(2, 1200),
+				returns(1, 1300, fenced{token: 1}),
+			}, results.Safety{MaxHolders: 1, FencedLeases: 2},
+		},
+		"a small token of a lease that was valid when the large one was granted": {
+			1, []step{
+				asks(1, 200), asks(2, 0), returns(2, 1100, fenced{token: 2}), exits(2, 1150),
+				returns(1, 1150, fenced{token: 1}),
+			}, results.Safety{MaxHolders: 1, FencedLeases: 2, FencingRegression: 1},
 		},
 		"lost": {
 			1,

@@ -28,14 +28,10 @@ func (l *Leases) Packed() results.Leases {
 // they were held is known only later.
 func (k *Key) Follow(to *Leases, number int) { k.leases, k.number = to, number }
 
-// follow records a lease that its holder is about to release. If the lease does not say how long it is valid, it may
-// have been granted right after its holder asked, and be returned long after that by a process that stood still.
+// follow records a lease that its holder is about to release.
 func (k *Key) follow(h holder) {
 	if k.leases == nil {
 		return
-	}
-	if h.timed == nil {
-		h.until = h.waiter.since + int64(k.ttl)
 	}
 	us := func(at int64) int64 { return (at - k.window.Open) / 1000 }
 	next := results.Lease{Key: k.number, From: us(h.granted), Until: us(h.end(k.window.Clock))}

@@ -7,6 +7,7 @@ import "github.com/lockbench/lockbench/results"
 type Waiter struct {
 	client    int
 	since     int64 // start of its wait
+	asked     int64 // call of Acquire: in an open loop it may be later
 	ticket    int   // slot among the arrivals
 	grants    int64 // the key's grants when it arrived
 	ahead     int64 // number of waiters when it arrived

@@ -252,6 +252,9 @@ func (f *fight) turn(ctx context.Context, locker strategies.Locker, turn int) bo
 	return true
 }
 
+// impatience is how long some clients wait that fight for a lock.
+const impatience = 2 * time.Millisecond
+
 // attempt returns nil, nil if it made no attempt or did not get the lock.
 func (f *fight) attempt(ctx context.Context, locker strategies.Locker, turn int) (strategies.Lease, error) {
 	var lease strategies.Lease
@@ -260,12 +263,18 @@ func (f *fight) attempt(ctx context.Context, locker strategies.Locker, turn int)
 	switch {
 	case turn%4 == 1 && tries:
 		lease, err = trier.TryAcquire(ctx, "key")
-	case turn%4 == 2:
-		short, cancel := context.WithTimeout(ctx, 2*time.Millisecond)
+	case turn%8 == 2:
+		short, cancel := context.WithTimeout(ctx, impatience)
 		defer cancel()
 		lease, err = locker.Acquire(short, "key")
+	case turn%8 == 6:
+		short, cancel := context.WithCancel(ctx)
+		defer cancel()
+		defer time.AfterFunc(impatience, cancel).Stop()
+		lease, err = locker.Acquire(short, "key")
 	}
-	if errors.Is(err, strategies.ErrHeld) || errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
+	ended := errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)
+	if errors.Is(err, strategies.ErrHeld) || ended && ctx.Err() == nil {
 		return nil, nil
 	}
 	return lease, err

@@ -132,6 +132,11 @@ func (lease *redisLease) give(ctx context.Context) (bool, error) {
 
 func (lease *redisLease) Extend(ctx context.Context, ttl time.Duration) error {
 	until := time.Now().Add(ttl)
+	if lease.lock.faults["persistsFirst"] {
+		if err := lease.lock.client.Persist(ctx, lease.name).Err(); err != nil {
+			return err
+		}
+	}
 	renewed, err := answered(ctx, lease.lock, func() (int, error) {
 		return lease.lock.renew.Run(ctx, lease.lock.client, []string{lease.name}, lease.token, ttl.Milliseconds()).Int()
 	})

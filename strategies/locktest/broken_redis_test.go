@@ -56,6 +56,11 @@ var edits = map[string][2]string{
 	"tokensGoBack":  {"redis.call('INCR', KEYS[2])", "redis.call('INCR', KEYS[2]) % 7"},
 	"tokensAreTime": {"redis.call('INCR', KEYS[2])", "redis.call('TIME')[1] * 1000000 + redis.call('TIME')[2]"},
 	"writesFirst":   {"local owner", "redis.call('INCRBY', KEYS[2], 0) local owner"}, // so that no look is answered
+	"addsUp": {
+		"return redis.call('PEXPIRE', KEYS[1], ARGV[2])",
+		"return redis.call('PEXPIRE', KEYS[1], ARGV[2] + redis.call('PTTL', KEYS[1]))",
+	},
+	"expiresLater": {"redis.call('PEXPIRE', KEYS[1], ARGV[2])\nreturn {1", "return {1"},
 	// no fault: the message names the lock
 	"namesIt": {"ARGV[2], ''", "ARGV[2], KEYS[1]"},
 }
@@ -328,6 +333,11 @@ func (l *redisLock) try(ctx context.Context, lease *redisLease) (got bool, left 
 	})
 	if l.isYes(err) {
 		reply, err = []int64{1, 0}, nil
+	}
+	if l.faults["expiresLater"] && err == nil && reply[0] == 1 {
+		if err := l.client.PExpire(ctx, lease.name, lease.ttl).Err(); err != nil && !l.faults["forgives"] {
+			return false, 0, fmt.Errorf("acquire %q: %w", lease.name, err)
+		}
 	}
 	if err != nil {
 		switch {

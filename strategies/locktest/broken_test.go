@@ -266,6 +266,7 @@ func broken() []subject {
 		polling("validFromWait handsOutLate").called("validity counted from the beginning of the wait").
 			fails("validity", "had ended"),
 		polling("extendsNothing").called("Extend does nothing").fails("extend", "ran out with its first TTL"),
+		polling("addsUp").called("Extend adds to what is left").fails("extend", "extensions add up"),
 		polling("lockersTTL").called("a call's TTL is ignored").
 			fails("TTL of a call", "gave a lease that is valid for"),
 		polling("anyTTL").called("a call's TTL of 0 is the Locker's").
@@ -355,6 +356,12 @@ func broken() []subject {
 		polling("deletesAgain").called("a release is asked again without a look").
 			fails("lost answers", "freed the lock of the next holder"),
 		polling("watchesDoubt", watchdog).called("a watchdog keeps what was never granted").
+			fails("lost answers", "is not free"),
+		polling("expiresLater").called("a TTL of its own command, whose error leaves the key without one").
+			fails("lost answers", "is not free"),
+		polling("expiresLater forgives").called("a TTL of its own command, whose error is ignored").
+			fails("lost answers", "is not free"),
+		polling("persistsFirst").called("an extension that fails in the middle leaves no TTL").
 			fails("lost answers", "is not free"),
 		polling("asksOnce").called("a release that is repeated asks nothing").
 			fails("cancelled release", "who waits has not got the lock"),

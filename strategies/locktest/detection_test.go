@@ -195,6 +195,20 @@ func TestWhatIsNotTried(t *testing.T) {
 	ending := bare
 	ending.Kill = func(int) error { runtime.Goexit(); return nil }
 	ending.Revive = failing.Revive
+	slow := errors.New("it did not answer the question open within 30s")
+	closed, late, unprepared := bare, bare, bare
+	closed.Open = func(goredis.Config) (strategies.Locker, error) { return nil, slow }
+	opened := 0
+	late.Open = func(c goredis.Config) (strategies.Locker, error) {
+		if opened++; opened > 1 {
+			return nil, slow
+		}
+		return s.open(c)
+	}
+	unprepared.Open = func(c goredis.Config) (strategies.Locker, error) {
+		locker, err := s.open(c)
+		return unready{locker, slow}, err
+	}
 	ended, end := context.WithCancel(t.Context())
 	end()
 	for _, test := range []struct {
@@ -225,6 +239,9 @@ func TestWhatIsNotTried(t *testing.T) {
 		{"no Clock", "clock set back", t.Context(), bare, locktest.NotTried, nil, "whose clock can be set"},
 		{"Pause fails", "lost reply", t.Context(), failing, locktest.NotJudged, broken, "no such process"},
 		{"Kill fails", "restarted server", t.Context(), failing, locktest.NotJudged, broken, "no such process"},
+		{"Open fails", "try-lock", t.Context(), closed, locktest.NotJudged, slow, "open: it did not answer"},
+		{"a second Open fails", "idle keys", t.Context(), late, locktest.NotJudged, slow, "open: it did not answer"},
+		{"Prepare fails", "try-lock", t.Context(), unprepared, locktest.NotJudged, slow, "prepare: it did not answer"},
 		{
 			"Kill ends the goroutine", "restarted server", t.Context(), ending, locktest.NotJudged, nil,
 			"outside the suite",
@@ -240,6 +257,14 @@ func TestWhatIsNotTried(t *testing.T) {
 		})
 	}
 }
+
+// unready is a lock that cannot be prepared.
+type unready struct {
+	strategies.Locker
+	error
+}
+
+func (u unready) Prepare(context.Context, []string) error { return u.error }
 
 // A check that a lock does not pass is one thing where its Info says so, and another where
 // it does not. What the lock passes is not admitted.

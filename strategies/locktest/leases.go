@@ -64,15 +64,19 @@ func lateRelease(s *stage) {
 	s.release(next...)
 }
 
-// extend checks that an extended lease outlives its first TTL.
+// extensions by the TTL that a lease has already, one after the other.
+const extensions = 4
+
+// extend checks that an extended lease outlives its first TTL, and that extensions do not add up.
 func extend(s *stage) {
 	other := s.open(longTTL)
+	s.calmly(2*shortTTL, func(ttl time.Duration) string { return s.extendsOnce(other, ttl) })
 	s.calmly(2*shortTTL, func(ttl time.Duration) (fault string) {
 		i := s.open(ttl)
 		lease := s.acquire(i, "key")
 		extender, ok := strategies.As[strategies.Extender](lease)
 		if !ok {
-			s.release(lease)
+			_ = s.again(lease) // it may have run out
 			s.notApplicable("its leases cannot be extended")
 		}
 		leases := []strategies.Lease{lease}
@@ -92,6 +96,37 @@ func extend(s *stage) {
 		s.release(leases...)
 		return ""
 	})
+}
+
+// extendsOnce has a holder extend its lease again and again, and die. It returns what is wrong: after the last
+// extension the lease lasts for its TTL, not for the sum of all.
+func (s *stage) extendsOnce(other *instance, ttl time.Duration) (fault string) {
+	i, others := s.open(ttl), s.take(other, "extended", s.info.Capacity-1)
+	lease := s.acquire(i, "extended")
+	extender, ok := strategies.As[strategies.Extender](lease)
+	if !ok {
+		_ = s.again(lease) // it may have run out
+		s.release(others...)
+		s.notApplicable("its leases cannot be extended")
+	}
+	var last time.Time
+	for range extensions {
+		again := func(ctx context.Context) error { return extender.Extend(ctx, ttl) }
+		if err := within(s.patience, again); err != nil { // too late, if the machine stood still
+			return cmp.Or(fmt.Sprintf("extend: %v", err), s.releaseAll(others))
+		}
+		last = time.Now()
+	}
+	s.die(i)
+	for s.held(other, "extended") {
+		if lasted := time.Since(last); lasted > extensions*ttl*3/4 {
+			return fmt.Sprintf("a lease of %v that was extended by that %d times lasted for %v after the last time: "+
+				"extensions add up", ttl, extensions, lasted.Round(time.Millisecond))
+		}
+		time.Sleep(ttl / 20)
+	}
+	s.release(others...)
+	return ""
 }
 
 // validity checks that a lease claims to be valid no longer than its TTL from the moment

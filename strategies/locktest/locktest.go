@@ -59,9 +59,9 @@ type Fixture struct {
 	// in their pools may stay when a Locker is closed.
 	Clients []redis.UniversalClient
 
-	// Failover puts a replica that has all the data in each server's place, as the command
-	// FAILOVER does: connections stay as they are, and new ones go to the new primary. A
-	// second call restores the first roles.
+	// Failover puts a replica that has all the data in each server's place. New connections go
+	// to the new primary. The others may stay as they are, as after the command FAILOVER, or be
+	// closed, as Sentinel and managed services do. A second call restores the first roles.
 	Failover func() error
 	// Cluster starts a cluster, Clock starts servers whose clock can be set, and Sentinel starts
 	// servers that Redis Sentinel watches. Only the checks that need them call them.

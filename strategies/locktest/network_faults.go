@@ -134,13 +134,52 @@ func lostAnswers(s *stage) {
 	var short *instance
 	s.awake(2*shortTTL, func(ttl time.Duration) {
 		short = s.open(ttl)
-		s.release(s.acquire(short, "key")) // this opens its connections
+		_ = s.again(s.acquire(short, "key")) // this opens its connections
 		eachStep(func(step int) bool { return s.acquireUnanswered(short, third, step, ttl) })
 	})
 	s.release(s.acquire(holder, "key"))
 	eachStep(func(step int) bool { return s.acquireHeldUnanswered(short, holder, step) })
 	eachStep(func(step int) bool { return s.releaseUnanswered(holder, third, step) })
 	eachStep(func(step int) bool { return s.extendUnanswered(holder, third, step) })
+	for _, what := range []string{"extension", "acquire", "release"} {
+		for step := 1; step < steps && s.halfDone(short, third, what, step); step++ {
+		}
+	}
+}
+
+// halfDone loses a command of a call after step others, and its caller does nothing more: whatever the call returned,
+// the lock is free after its TTL. It says whether there was such a command.
+func (s *stage) halfDone(short, third *instance, what string, step int) (there bool) {
+	if s.info.Claims.Watchdog { // it may renew the lease: abandoned acquire and abandoned release look at that
+		return false
+	}
+	s.recovers(short) // its connection may be broken
+	others := s.take(third, "key", s.info.Capacity-1)
+	defer s.release(others...)
+	lease := s.acquire(short, "key")
+	extender, extends := strategies.As[strategies.Extender](lease)
+	call := lease.Release
+	switch {
+	case what == "extension" && extends:
+		call = func(ctx context.Context) error { return extender.Extend(ctx, shortTTL) }
+	case what == "acquire":
+		_ = s.again(lease) // it may have run out
+		call = func(ctx context.Context) (err error) { lease, err = short.Acquire(ctx, "key"); return err }
+	}
+	w, there := s.heldUp(short, network.LostWrite, step,
+		func() *waiter { return s.background(short, "key", call) }, func() {})
+	w.returned("a call whose connection broke")
+	if !there {
+		if lease != nil {
+			_ = s.again(lease)
+		}
+		return false
+	}
+	if !s.eventually(func() bool { return !s.held(third, "key") }) {
+		s.fatalf("command number %d of a call (%s) was lost, its caller did nothing more, and %v later, long after "+
+			"its TTL, the lock is not free", step+1, what, s.patience)
+	}
+	return true
 }
 
 // acquireUnanswered asks for a free lock.
@@ -399,7 +438,7 @@ func abandonedRelease(s *stage) {
 	other := s.open(longTTL)
 	s.awake(2*shortTTL, func(ttl time.Duration) {
 		i := s.open(ttl)
-		s.release(s.acquire(i, "key")) // this opens its connections
+		_ = s.again(s.acquire(i, "key")) // this opens its connections
 		for _, n := range timeouts {
 			eachStep(func(step int) bool { return s.abandon(i, other, n, step, ttl) })
 		}
@@ -427,14 +466,14 @@ func (s *stage) runsOutUnwatched(other *instance, ttl time.Duration, seen string
 	}
 }
 
-// abandonedAcquire has an acquire run out of time at each of its steps, while its command or the answer is on its way,
+// abandonedAcquire has an acquire cancelled at each of its steps, while its command or the answer is on its way,
 // which then arrives: the lock must become free by its TTL.
 func abandonedAcquire(s *stage) {
 	s.expiring = true
 	other := s.open(longTTL)
 	s.awake(2*shortTTL, func(ttl time.Duration) {
 		i := s.open(ttl)
-		s.release(s.acquire(i, "key")) // this opens its connections
+		_ = s.again(s.acquire(i, "key")) // this opens its connections
 		for _, n := range []interruption{
 			{"before its command", network.Write},
 			{"before the answer to its command", network.Answers},
@@ -446,8 +485,9 @@ func abandonedAcquire(s *stage) {
 
 // abandonAcquire says whether the acquire has such a step.
 func (s *stage) abandonAcquire(i, other *instance, n interruption, step int, ttl time.Duration) (there bool) {
-	ctx, cancel := context.WithTimeout(context.Background(), moment)
+	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
+	defer time.AfterFunc(moment, cancel).Stop()
 	w, there := s.heldUp(i, n.kind, step, func() *waiter {
 		return s.waiterFor(i, "key", func(_ context.Context, key string) (strategies.Lease, error) {
 			return i.Acquire(ctx, key)
@@ -460,7 +500,7 @@ func (s *stage) abandonAcquire(i, other *instance, n interruption, step int, ttl
 	if w.err == nil {
 		_ = s.again(w.lease)
 	}
-	s.runsOutUnwatched(other, ttl, fmt.Sprintf("an acquire ran out of time %s number %d", n.what, step+1))
+	s.runsOutUnwatched(other, ttl, fmt.Sprintf("an acquire was cancelled %s number %d", n.what, step+1))
 	s.recovers(i) // its connection may be broken
 	return there
 }
@@ -485,7 +525,7 @@ func renewalAndRelease(s *stage) {
 				on := i
 				if ttl > 4*shortTTL {
 					on = s.open(ttl)
-					s.release(s.acquire(on, "key"))
+					_ = s.again(s.acquire(on, "key"))
 				}
 				return s.releaseDuringRenewal(on, other, n)
 			})

@@ -136,8 +136,8 @@ func (b *book) all(waiting []*waiter, after string) {
 }
 
 // failover swaps the servers with their replicas, which have all data, while a lock is passed
-// on: once before its release, once during it. All waiters are then still connected to a
-// replica.
+// on: once before its release, once during it. Unless the fixture closes their connections, all
+// waiters are then still connected to a replica.
 func failover(s *stage) {
 	if s.fixture.Failover == nil {
 		s.notTried("the fixture's servers cannot fail over")

@@ -101,7 +101,8 @@ func (s *stage) play() {
 	s.nothingLeft()
 }
 
-// open opens one more instance.
+// open opens one more instance. One that cannot be opened shows nothing of the check's promise: its program may have
+// started too slowly, or not have reached its server.
 func (s *stage) open(ttl time.Duration) *instance {
 	i := &instance{probe: &strategies.Probe{}, wire: &network.Path{}}
 	config := goredis.Config{Prefix: s.prefix, TTL: ttl, Callers: 4, Probe: i.probe}
@@ -115,18 +116,12 @@ func (s *stage) open(ttl time.Duration) *instance {
 		}
 	}
 	locker, err := s.fixture.Open(config)
-	if err != nil {
-		s.alive()
-		s.fatalf("open: %v", err)
-	}
+	s.must("open", err)
 	i.lock, i.Locker = locker, s.naming(locker)
 	s.instances = append(s.instances, i)
 	s.Cleanup(func() { _ = locker.Close() })
 	if p, ok := strategies.As[strategies.Preparer](locker); ok {
-		if err := p.Prepare(s.ctx, []string{s.named("key")}); err != nil {
-			s.alive()
-			s.fatalf("prepare: %v", err)
-		}
+		s.must("prepare", p.Prepare(s.ctx, []string{s.named("key")}))
 	}
 	return i
 }
@@ -176,7 +171,7 @@ func (s *stage) acquire(i *instance, key string) strategies.Lease {
 		s.brokenNow(granting, "a free lock was not granted within %v", s.patience)
 	}
 	if w.err != nil {
-		s.fatalf("acquire: %v", w.err)
+		s.brokenNow(granting, "acquire: %v", w.err)
 	}
 	return w.lease
 }

@@ -188,7 +188,7 @@ func Checks() []Check {
 		},
 		{
 			"extend", recovers, extend, "an extended lease lasts",
-			"A lease that was extended outlasts its first TTL.",
+			"A lease that was extended outlasts its first TTL, and extensions do not add up.",
 		},
 		{
 			"validity", recovers, validity, valid,
@@ -265,7 +265,8 @@ func Checks() []Check {
 			"lost answers", recovers | onRedis, lostAnswers,
 			"an answer that is lost makes no second holder, and no lock that nobody holds",
 			"When the answer to a command of an acquire, a release or an extension is lost after it was carried out, " +
-				"nobody else is let in, and no lock stays held by nobody.",
+				"nobody else is let in, and no lock stays held by nobody, also if the command was lost and its " +
+				"caller does nothing more.",
 		},
 		{
 			"cancelled release", onRedis, cancelledRelease,

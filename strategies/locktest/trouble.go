@@ -161,7 +161,7 @@ func (s *stage) recovers(all ...*instance) {
 				return err
 			})
 			if last == nil {
-				s.release(lease)
+				_ = s.again(lease) // it may have run out
 			}
 			return last == nil
 		}) {

@@ -99,9 +99,11 @@ func (s *stage) notTried(format string, args ...any) { s.stop(NotTried, fmt.Erro
 // last argument is the error, if there is one, with %w.
 func (s *stage) notJudged(format string, args ...any) { s.stop(NotJudged, fmt.Errorf(format, args...)) }
 
-// must ends the check if what it needs to look at or to disturb its servers failed.
+// must ends the check if it could not be set: an instance was not opened, or what it needs to look at or to disturb its
+// servers failed.
 func (s *stage) must(what string, err error) {
 	if err != nil {
+		s.alive()
 		s.notJudged("%s: %w", what, err)
 	}
 }

@@ -2,6 +2,7 @@
 package check
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,9 +13,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/lockbench/lockbench/internal/apps/document"
-	"github.com/lockbench/lockbench/internal/driver"
 	"github.com/lockbench/lockbench/internal/layout"
-	"github.com/lockbench/lockbench/internal/store/redis/servers"
 	"github.com/lockbench/lockbench/internal/untrusted"
 	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/strategies/goredis"
@@ -95,21 +94,29 @@ func Run(ctx context.Context, o Options) (*Document, error) {
 		return len(o.Only) > 0 && !slices.Contains(o.Only, c.Name)
 	})
 	d.Checks = make([]Verdict, len(checks))
-	running, ended := errgroup.WithContext(ctx)
+	without, why, err := tried(ctx, o.Strategy, checks)
+	if err != nil && ctx.Err() == nil {
+		return nil, err
+	}
+	unserved := make([]error, len(checks)) // why there were no servers
+	var running errgroup.Group
 	running.SetLimit(atOnce)
 	for i, one := range checks {
-		running.Go(func() (err error) {
-			if ended.Err() == nil && o.Progress != nil && one.Inapplicable(info) == "" {
+		if without != "" && one.Inapplicable(info) == "" && ctx.Err() == nil {
+			d.Checks[i] = Verdict{Check: one.Name, Proves: one.Proves, Outcome: without, Because: why}
+			continue
+		}
+		running.Go(func() error {
+			if ctx.Err() == nil && o.Progress != nil && one.Inapplicable(info) == "" {
 				o.Progress(one.Name)
 			}
-			d.Checks[i], err = judge(ended, one, o.Strategy)
-			if ctx.Err() != nil {
-				return nil // it is interrupted, which is no error of the servers
-			}
-			return err
+			d.Checks[i], unserved[i] = judge(ctx, one, o.Strategy)
+			return nil
 		})
 	}
-	if err := running.Wait(); err != nil {
+	_ = running.Wait()
+	judged := len(d.With(locktest.Passed, locktest.Broken)) > 0
+	if err := cmp.Or(unserved...); err != nil && ctx.Err() == nil && !judged {
 		return nil, err
 	}
 	d.Interrupted = ctx.Err() != nil && len(d.With(NotRun)) > 0
@@ -125,17 +132,20 @@ func judge(ctx context.Context, one locktest.Check, v strategies.Variant) (Verdi
 	if applies && ctx.Err() != nil {
 		return verdict, nil
 	}
-	fixture := locktest.Fixture{Open: func(c goredis.Config) (strategies.Locker, error) { return open(ctx, v, c) }}
+	var opened lockers
+	fixture := locktest.Fixture{Open: func(c goredis.Config) (strategies.Locker, error) {
+		return opened.open(ctx, v, c)
+	}}
 	if applies && info.OnRedis() {
-		var all fleet
-		defer func() { all.close(context.WithoutCancel(ctx)) }()
-		for range info.Nodes {
-			one, err := start(ctx)
-			if err != nil {
-				return verdict, err
-			}
-			all = append(all, servers.NewPair(one, start))
+		all, err := startFleet(ctx, info.Nodes)
+		if err != nil && ctx.Err() == nil { // else it is interrupted, which is no error of the servers
+			verdict.Outcome = locktest.NotJudged
+			verdict.Because = untrusted.Printable(fmt.Sprintf("its servers cannot be started: %v", err))
 		}
+		if err != nil {
+			return verdict, err
+		}
+		defer all.close(context.WithoutCancel(ctx))
 		all.furnish(ctx, &fixture)
 	}
 	limited, cancel := context.WithTimeout(ctx, longest)
@@ -144,6 +154,9 @@ func judge(ctx context.Context, one locktest.Check, v strategies.Variant) (Verdi
 	verdict.Seconds = found.Took.Seconds()
 	if applies && ctx.Err() != nil && found.Outcome != locktest.Passed {
 		return verdict, nil // what it found may be the interruption
+	}
+	if died := opened.died(); died != nil && found.Outcome != locktest.Passed { // what it found may be that
+		found.Outcome, found.Because, found.Failures = locktest.NotJudged, "its driver failed: "+died.Error(), nil
 	}
 	for _, f := range found.Failures {
 		verdict.Failures = append(verdict.Failures, Failure{f.Promise, untrusted.Printable(f.Seen)})
@@ -155,22 +168,24 @@ func judge(ctx context.Context, one locktest.Check, v strategies.Variant) (Verdi
 	return verdict, nil
 }
 
-// open opens one instance. What the suite does to connections is done to those of a driver too.
-func open(ctx context.Context, v strategies.Variant, c goredis.Config) (strategies.Locker, error) {
-	if !v.Info().Driver {
-		return goredis.Open(v, c)
-	}
-	return driver.OpenThrough(ctx, v, c)
-}
-
-// With returns the names of the checks with an outcome.
-func (d *Document) With(outcome locktest.Outcome) (names []string) {
+// With returns the names of the checks with one of the outcomes.
+func (d *Document) With(outcomes ...locktest.Outcome) (names []string) {
 	for _, c := range d.Checks {
-		if c.Outcome == outcome {
+		if slices.Contains(outcomes, c.Outcome) {
 			names = append(names, c.Check)
 		}
 	}
 	return names
+}
+
+// Because returns why a check neither passed nor found a broken promise.
+func (d *Document) Because(check string) string {
+	for _, c := range d.Checks {
+		if c.Check == check {
+			return c.Because
+		}
+	}
+	return ""
 }
 
 // Lay writes the document for people.
@@ -188,12 +203,14 @@ func (d *Document) Lay(p *layout.Page) {
 		}
 	}
 	p.Columns("  ", rows)
+	last := ""
 	for _, c := range d.Checks {
-		if c.Because == "" && len(c.Failures) == 0 || c.Outcome == locktest.NotApplicable || c.Outcome == NotRun {
+		said := len(c.Failures) == 0 && (c.Because == "" || c.Because == last)
+		if said || c.Outcome == locktest.NotApplicable || c.Outcome == NotRun {
 			continue
 		}
 		fmt.Fprintf(p, "\n%s  %s\n", p.Bold(c.Check), painted(p, c.Outcome))
-		if c.Because != "" {
+		if last = c.Because; last != "" { // for the next ones too, if it is theirs
 			p.Remark("because ", c.Because)
 		}
 		for i, f := range c.Failures {

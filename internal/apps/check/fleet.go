@@ -16,6 +16,31 @@ import (
 // fleet are the servers of a check.
 type fleet []*servers.Pair
 
+// startFleet starts so many servers.
+func startFleet(ctx context.Context, nodes int) (all fleet, err error) {
+	for range nodes {
+		one, err := start(ctx)
+		if err != nil {
+			all.close(context.WithoutCancel(ctx))
+			return nil, err
+		}
+		all = append(all, servers.NewPair(one, start))
+	}
+	return all, nil
+}
+
+// nodes are the servers as a lock is given them.
+func (f fleet) nodes() (nodes []goredis.Node) {
+	for _, one := range f {
+		nodes = append(nodes, goredis.Node{Options: &redis.UniversalOptions{
+			Addrs: []string{one.Addr()}, Dialer: one.Dial, MaxRetries: -1, DialerRetries: 1, PipelinePoolSize: -1,
+			DisableIdentity: true, ContextTimeoutEnabled: true,
+			MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
+		}})
+	}
+	return nodes
+}
+
 // furnish gives a fixture the servers, and what can be done to them.
 func (f fleet) furnish(ctx context.Context, fixture *locktest.Fixture) {
 	each := func(do func(*servers.Pair, context.Context) error) func() error {
@@ -27,21 +52,12 @@ func (f fleet) furnish(ctx context.Context, fixture *locktest.Fixture) {
 			return errors.Join(problems...)
 		}
 	}
-	fixture.Nodes = func() (nodes []goredis.Node) {
-		for _, one := range f {
-			nodes = append(nodes, goredis.Node{Options: &redis.UniversalOptions{
-				Addrs: []string{one.Addr()}, Dialer: one.Dial, MaxRetries: -1, DialerRetries: 1, PipelinePoolSize: -1,
-				DisableIdentity: true, ContextTimeoutEnabled: true,
-				MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
-			}})
-		}
-		return nodes
-	}
+	fixture.Nodes = f.nodes
 	fixture.Pause = each(func(p *servers.Pair, ctx context.Context) error { return p.Pause(ctx) })
 	fixture.Resume = each(func(p *servers.Pair, ctx context.Context) error { return p.Resume(ctx) })
 	fixture.Kill = func(node int) error { return f[node].Kill(ctx) }
 	fixture.Revive = func(node int) error { return f[node].Restart(ctx) }
-	fixture.Failover = each((*servers.Pair).FailOver)
+	fixture.Failover = each((*servers.Pair).FailOverAsSentinel)
 }
 
 func (f fleet) close(ctx context.Context) {

@@ -83,6 +83,17 @@ func (p *Pair) FailOver(ctx context.Context) error {
 	return err
 }
 
+// FailOverAsSentinel is FailOver that then closes the clients' connections to the former primary, as Redis Sentinel
+// does when it makes a server a replica, so that they connect to the new one.
+func (p *Pair) FailOverAsSentinel(ctx context.Context) error {
+	if err := p.FailOver(ctx); err != nil {
+		return err
+	}
+	_, former := p.roles()
+	return errors.Join(former.tell(ctx, "CLIENT", "KILL", "TYPE", "normal"),
+		former.tell(ctx, "CLIENT", "KILL", "TYPE", "pubsub"))
+}
+
 // Close ends both servers.
 func (p *Pair) Close(ctx context.Context) error {
 	if p.Replica == nil {
