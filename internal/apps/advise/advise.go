@@ -69,15 +69,15 @@ func (q Question) again(report *results.Report, left time.Duration) *lockbench.P
 	if report == nil || q.tokenless() {
 		return nil
 	}
-	lead, unfit := q.standing(report.Summaries())
+	lead, _ := q.standing(report.Summaries())
 	wanted, lost := leaders{}, 0
 	for _, d := range lead.doubts {
 		if d.decisive() {
 			wanted, lost = lead, max(lost, q.Rounds-d.rounds)
 		}
 	}
-	for _, c := range unfit { // a lock of which no run can be trusted has lost them all, and needs others' rounds too
-		if c.Invalid && len(c.Runs) < 2*q.Rounds && q.unsafe(c.info) == "" {
+	for _, c := range lead.lost { // it needs others' rounds too
+		if len(c.Runs) < 2*q.Rounds {
 			if len(wanted.all) == 0 {
 				wanted = lead
 			}
@@ -174,7 +174,7 @@ func (q Question) choice(lead leaders) (*Choice, *Undecided) {
 		c.Name, c.Summary = ConsensusStore, "such as etcd or ZooKeeper: no lock in Redis survives every failover"
 		c.RightIf = "what it protects cannot check fencing tokens, or no measured lock has any"
 	case len(ranking) == 0:
-		return nil, nil
+		return nil, undecided
 	case !slices.ContainsFunc(ranking, func(c contender) bool { return !overloaded(c) }):
 		c.Name = NoLock
 		c.Summary = "no lock keeps up with the arrivals: split what it protects into more keys, or do without"
@@ -278,7 +278,7 @@ func (q Question) unfit(c contender) string {
 	case wrong.Value == nil || wrong.Value.Value > 0:
 		return wrong.Metric + ": " + wrong.Value.Text(wrong.Unit)
 	case c.Invalid:
-		return fmt.Sprintf("none of its %d runs is valid: %s", len(c.Runs), strings.Join(c.Runs[0].Invalid, "; "))
+		return untrusted(c)
 	case failures.Value != nil && failures.Value.Value > 0:
 		return "errors: " + failures.Value.Text(failures.Unit)
 	case served.Value == nil || served.Value.Value == 0:
@@ -287,24 +287,35 @@ func (q Question) unfit(c contender) string {
 	return ""
 }
 
+// untrusted says why no run of a contender counts.
+func untrusted(c contender) string {
+	return fmt.Sprintf("none of its %d runs is valid: %s", len(c.Runs), strings.Join(c.Runs[0].Invalid, "; "))
+}
+
 // standing returns the candidates that were measured: those that may be recommended, with the ones that may be the
 // best, and the others.
 func (q Question) standing(summaries []results.Summary) (lead leaders, unfit []contender) {
 	candidates, _ := q.candidates()
-	var field []contender
+	var field, lost []contender
 	for _, s := range summaries {
 		at := slices.IndexFunc(candidates, func(v strategies.Variant) bool { return v.Name() == s.Name })
 		if at < 0 {
 			continue
 		}
 		c := contender{Summary: s, variant: candidates[at], info: candidates[at].Info(), order: at}
-		if q.unfit(c) == "" {
+		switch why := q.unfit(c); {
+		case why == "":
 			field = append(field, c)
-		} else {
+		case why == untrusted(c):
+			lost = append(lost, c)
+			fallthrough
+		default:
 			unfit = append(unfit, c)
 		}
 	}
-	return q.lead(field), unfit
+	lead = q.lead(field)
+	lead.lost = lost
+	return lead, unfit
 }
 
 // row returns a contender's row of the ranking.

@@ -139,7 +139,8 @@ func (d *Document) answer(p *layout.Page) {
 		p.Entry("USE", "nothing: it was interrupted")
 	case c == nil && d.Undecided != nil:
 		u := d.Undecided
-		p.Entry("UNDECIDED", words.And(u.Between)+": the rounds do not show which is the best. To decide it:")
+		p.Entry("UNDECIDED", words.And(u.Between)+
+			": one of them is the best, but the rounds do not show which. To decide it:")
 		p.Command(u.Ask)
 		for _, why := range u.Why {
 			p.Point("", why)

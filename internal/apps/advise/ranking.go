@@ -408,6 +408,7 @@ type leaders struct {
 	all     []contender // in the order of preference
 	doubts  []doubt     // what is open between two of them
 	ranking []contender // the whole field, the best first
+	lost    []contender // of which no run can be trusted: any of them may be the best
 }
 
 // doubt is a duel that the rounds do not decide.
@@ -440,14 +441,18 @@ func (q Question) lead(field []contender) (l leaders) {
 
 // undecided returns what the answer says of leaders that the rounds do not separate; nil if they are equal.
 func (q Question) undecided(l leaders) *Undecided {
-	if len(l.doubts) == 0 {
+	if len(l.doubts)+len(l.lost) == 0 {
 		return nil
 	}
 	u := &Undecided{}
 	rounds := q.Rounds
 	longer := false
-	for _, c := range l.all {
+	between := slices.Concat(l.all, l.lost)
+	for _, c := range between {
 		u.Between = append(u.Between, c.Name)
+	}
+	for _, c := range l.lost {
+		u.Why = append(u.Why, fmt.Sprintf("%s: none of its %d runs can be trusted", c.Name, len(c.Runs)))
 	}
 	for _, d := range l.doubts {
 		u.Why = append(u.Why, fmt.Sprintf("%s against %s, %s", d.a.Name, d.b.Name, d.text))
@@ -455,7 +460,7 @@ func (q Question) undecided(l leaders) *Undecided {
 	}
 	again := q
 	again.Named, again.fit, again.Rounds = nil, 0, min(rounds, mostRounds)
-	for _, c := range l.all {
+	for _, c := range between {
 		again.Named = append(again.Named, c.variant)
 	}
 	w := q.Workload

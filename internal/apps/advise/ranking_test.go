@@ -77,6 +77,11 @@ func TestNotDecidedIsNotEqual(t *testing.T) {
 			[]lock{slow.with(waits(-300)), quick.with(waits(-45))},
 			"", "redsync:tuned=true handoff", "a longer window decides",
 		},
+		{
+			"one that lost all its rounds may be the best", among, 6,
+			[]lock{slow, quick.with(lostIn(1, 2, 3, 4, 5, 6))}, "", "redsync:tuned=true handoff",
+			"handoff: none of its 6 runs can be trusted",
+		},
 		{"a bound above the other", among, 6, []lock{slow.with(waits(-300)), quick}, "handoff", "", ""},
 		{
 			"a bound above the other, and a round of bounds alone", func(q *Question) { among(q); q.Rounds = 9 }, 9,
