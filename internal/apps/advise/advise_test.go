@@ -390,6 +390,11 @@ func TestAdviceIsWritten(t *testing.T) {
 	for _, wide := range []int{60, 80, 120} {
 		golden.Compare(t, fmt.Sprintf("testdata/advice-%d.txt", wide), laid(t, d, &layout.Page{Wide: wide}))
 	}
+	d.Choice, d.Undecided = nil, &Undecided{
+		Between: []string{"handoff", "pubsub"}, Take: []string{"the one", "the other"},
+		Why: []string{d.Ranking[2].Why}, Ask: "lockbench advise --strategy handoff,pubsub --runs 24",
+	}
+	golden.Compare(t, "testdata/advice-undecided.txt", laid(t, d, &layout.Page{Wide: 80}))
 }
 
 // Every lock and every word of a reason is there, on a page of any width.

@@ -77,8 +77,9 @@ type Choice struct {
 // Undecided says that the rounds do not separate the locks that may be the best.
 type Undecided struct {
 	Between []string `json:"between"`
-	Why     []string `json:"why"` // what is open, for each two of them
-	Ask     string   `json:"ask"` // the command that would decide
+	Take    []string `json:"take"` // what to import for each of them
+	Why     []string `json:"why"`  // what is open, for each two of them
+	Ask     string   `json:"ask"`  // the command that would decide
 }
 
 // Beside is a lock that does what was asked, too.
@@ -144,6 +145,9 @@ func (d *Document) answer(p *layout.Page) {
 		p.Command(u.Ask)
 		for _, why := range u.Why {
 			p.Point("", why)
+		}
+		for i, name := range u.Between {
+			p.Point("", name+": "+u.Take[i])
 		}
 	case c == nil:
 		p.Entry("USE", "nothing: nothing that was measured may be recommended")

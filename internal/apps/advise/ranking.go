@@ -449,7 +449,7 @@ func (q Question) undecided(l leaders) *Undecided {
 	longer := false
 	between := slices.Concat(l.all, l.lost)
 	for _, c := range between {
-		u.Between = append(u.Between, c.Name)
+		u.Between, u.Take = append(u.Between, c.Name), append(u.Take, q.take(c))
 	}
 	for _, c := range l.lost {
 		u.Why = append(u.Why, fmt.Sprintf("%s: none of its %d runs can be trusted", c.Name, len(c.Runs)))
