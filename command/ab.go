@@ -199,9 +199,10 @@ func (a *app) paired(
 	rules := f.gate.rules
 	f.begun = time.Now()
 	for look, pairs := 1, f.pairs; ; look++ {
+		before := len(f.head.Reports)
 		failed = a.measurePairs(ctx, f, redis, folder, pairs)
-		if len(f.head.Reports) == 0 {
-			return nil, failed
+		if len(f.head.Reports) == before { // nothing to look at, or nothing new
+			return c, failed
 		}
 		if f.until == untilDecided {
 			rules.Alpha /= 2
@@ -214,11 +215,11 @@ func (a *app) paired(
 			c.Notes = append(c.Notes, "one client alone was not measured: "+f.crowded)
 		}
 		undecided := c.Verdict == compare.Undecided && len(c.Broken) == 0
+		if f.until == untilDecided {
+			c.Notes = append(c.Notes, fmt.Sprintf("--until decided: look %d at the pairs, at the level %.3g, half of that "+
+				"of the look before", look, rules.Alpha))
+		}
 		if f.until == untilPairs || failed != nil || ctx.Err() != nil || f.late || !undecided || 2*pairs > maxPairs {
-			if f.until == untilDecided {
-				c.Notes = append(c.Notes, fmt.Sprintf("--until decided: look %d at the pairs, at the level %.3g, half of that "+
-					"of the look before", look, rules.Alpha))
-			}
 			return c, failed
 		}
 		if !f.quiet {

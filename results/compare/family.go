@@ -268,10 +268,10 @@ func (t *test) conclude(tests int, alpha, perhaps float64) {
 	case t.drifts && t.Verdict != NoneFound:
 		t.Verdict, t.Warnings = Undecided, append(t.Warnings, notInTurns)
 	case t.drifts:
-		t.Verdict, t.Warnings = Undecided, append(t.Warnings, "no difference found, but how large a one would have been "+
+		t.Verdict, t.Warnings = Undecided, append(t.Warnings, "not significant, but how large a change would have been "+
 			"is not known: the sessions were not recorded in turns")
 	case t.Verdict == NoneFound && t.Detectable == nil:
-		t.Verdict, t.Warnings = Undecided, append(t.Warnings, "no difference found, but how large a one would have been "+
+		t.Verdict, t.Warnings = Undecided, append(t.Warnings, "not significant, but how large a change would have been "+
 			"is not known: some values are only lower bounds")
 	case t.Verdict == NoneFound && !t.Sensitive:
 		t.scattered(noneButNoisy, alpha/float64(tests))
@@ -282,7 +282,7 @@ func (t *test) conclude(tests int, alpha, perhaps float64) {
 
 // The warnings of results that scatter too much. The column finds says how much that is.
 const (
-	noneButNoisy    = "no difference found, but this session would have missed one of the threshold"
+	noneButNoisy    = "not significant, but this session would have missed a change of the threshold"
 	differsButNoisy = "it differs, but by less than a change that this session would have detected reliably"
 )
 

@@ -218,13 +218,9 @@ func (c *Comparison) undecided() string {
 	case worst.Detectable == nil:
 		return of + ": " + worst.Warnings[0]
 	}
-	found := "no difference found"
-	if slices.Contains(worst.Warnings, differsButNoisy) {
-		found = fmt.Sprintf("it changed by %s (%s), too little for this session to be sure", percent(worst.Delta),
-			worst.interval())
-	}
-	return fmt.Sprintf("%s: %s; the smallest change this session would have detected: %s, above the threshold of "+
-		"%.4g %%; %s", of, found, size(worst.Detectable), worst.Threshold*100, c.needs(worst.Needed))
+	return fmt.Sprintf("%s: it changed by %s (%s), and the smallest change this session would have detected is %s, "+
+		"above the threshold of %.4g %%: %s", of, percent(worst.Delta), worst.interval(), size(worst.Detectable),
+		worst.Threshold*100, c.needs(worst.Needed))
 }
 
 // needs says how many pairs or sessions would do.
