@@ -20,6 +20,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/lockbench/lockbench"
+	"github.com/lockbench/lockbench/internal/words"
 	"github.com/lockbench/lockbench/results"
 	"github.com/lockbench/lockbench/results/compare"
 )
@@ -175,6 +176,10 @@ func (a *app) runPaired(ctx context.Context, f *ab, outputs []output[*compare.Co
 	at := redis.Describe()
 	c.Redis = strings.TrimSpace(strings.Join([]string{at.Release(), at.Source, at.Topology}, " "))
 	c.Interrupted = ctx.Err() != nil
+	if f.late {
+		c.Notes = append(c.Notes, fmt.Sprintf("--budget %v ended after %s", f.budget,
+			words.Count(len(f.head.Reports), "pair")))
+	}
 	if err := saveAll(a, outputs, c, f.quiet); err != nil {
 		return err
 	}

@@ -185,6 +185,8 @@ func compare(
 		}
 	}
 	first, second := base.ofOneClient(), head.ofOneClient()
+	c.LeftOut = slices.Concat(c.LeftOut, first.leftOut(), second.leftOut())
+	c.Broken = append(c.Broken, second.broken()...)
 	for _, name := range first.titles() {
 		for _, m := range Metrics() {
 			if t := make(m, name, first, second); t != nil && slices.Contains(counted, m.Name) {

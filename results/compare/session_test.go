@@ -233,6 +233,22 @@ func TestCountsDecideWhereTimesCannot(t *testing.T) {
 	t.Logf("a fifth slower: %v", verdicts)
 }
 
+// What runs of one client say of guarantees counts, and which of them are left out is named.
+func TestRunsOfOneClientAreJudgedToo(t *testing.T) {
+	t.Parallel()
+	base, head := withOneClient(side("base", 14, 0, 1, 1), 7), withOneClient(side("head", 14, 5, 1, 1), 7)
+	head.Alone[2].Runs[0].Safety.Broken = []string{"exclusion: 1 overlap"}
+	base.Alone[1].Runs[0].Invalid = []string{"books"}
+	c := do(t, Paired, base, head)
+	if fmt.Sprint(c.Broken) != "[alone-head-3.json: spin round 1: exclusion: 1 overlap]" ||
+		fmt.Sprint(c.LeftOut) != "[alone-base-2.json: spin round 1: invalid: books]" {
+		t.Errorf("broken %q, left out %q", c.Broken, c.LeftOut)
+	}
+	if s := c.Strategies[1]; s.Name != "spin alone" || s.Verdict != NoneFound || s.Results[0].Base.N != 13 {
+		t.Errorf("%s: %s of %d pairs", s.Name, s.Verdict, s.Results[0].Base.N)
+	}
+}
+
 // A lock that costs less is not better where its times are undecided.
 func TestFewerCommandsDoNotHideUndecidedTimes(t *testing.T) {
 	t.Parallel()
