@@ -261,7 +261,8 @@ func (l limits) needed(rounds int) int {
 	if counts := math.Log(matters); distance < counts {
 		distance = counts - distance
 	}
-	return max(leastRounds, rounds+1, int(math.Ceil(float64(rounds)*math.Pow(width/distance, 2))))
+	n := math.Min(float64(rounds)*math.Pow(width/distance, 2), mostRounds)
+	return max(leastRounds, rounds+1, int(math.Ceil(n)))
 }
 
 // starvation compares the clients that got nothing, as numbers: most locks have none.
