@@ -78,7 +78,7 @@ type Choice struct {
 type Undecided struct {
 	Between []string `json:"between"`
 	Take    []string `json:"take"` // what to import for each of them
-	Why     []string `json:"why"`  // what is open, for each two of them
+	Why     []string `json:"why"`  // what is open, of each lock against another one
 	Ask     string   `json:"ask"`  // the command that would decide
 }
 

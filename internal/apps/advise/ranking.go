@@ -455,9 +455,17 @@ func (q Question) undecided(l leaders) *Undecided {
 	for _, c := range l.lost {
 		u.Why = append(u.Why, fmt.Sprintf("%s: none of its %d runs can be trusted", c.Name, len(c.Runs)))
 	}
+	said, lost := map[string]bool{}, false
 	for _, d := range l.doubts {
-		u.Why = append(u.Why, fmt.Sprintf("%s against %s, %s", d.a.Name, d.b.Name, d.text))
+		if !said[d.b.Name] { // of each lock against one that comes before it
+			said[d.b.Name] = true
+			u.Why = append(u.Why, fmt.Sprintf("%s against %s, %s", d.a.Name, d.b.Name, d.text))
+		}
 		rounds, longer = max(rounds, d.needed), longer || !d.decisive()
+		lost = lost || d.rounds < min(q.Rounds, leastRounds)
+	}
+	if lost {
+		u.Why = append(u.Why, "rounds were lost since their runs cannot be trusted: a quieter machine loses fewer")
 	}
 	again := q
 	again.Named, again.fit, again.Rounds = nil, 0, min(rounds, mostRounds)

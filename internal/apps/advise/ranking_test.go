@@ -66,7 +66,7 @@ func TestNotDecidedIsNotEqual(t *testing.T) {
 		{
 			"no round of both", among, 6,
 			[]lock{slow.with(lostIn(1, 2, 3)), quick.with(lostIn(4, 5, 6))},
-			"", "redsync:tuned=true handoff", "no round has a valid run of both",
+			"", "redsync:tuned=true handoff", "no round has a valid run of both; rounds were lost",
 		},
 		{
 			"waits that scatter", among, 6,
@@ -81,6 +81,13 @@ func TestNotDecidedIsNotEqual(t *testing.T) {
 			"one that lost all its rounds may be the best", among, 6,
 			[]lock{slow, quick.with(lostIn(1, 2, 3, 4, 5, 6))}, "", "redsync:tuned=true handoff",
 			"handoff: none of its 6 runs can be trusted",
+		},
+		{
+			"each lock is named once", func(q *Question) { q.Named = variants("spin,pubsub,blpop,handoff") }, 6,
+			[]lock{
+				like("spin").with(lostIn(1)), like("pubsub").with(lostIn(2)), like("blpop").with(lostIn(3)),
+				like("handoff").with(lostIn(4)),
+			}, "", "spin pubsub handoff blpop", "spin against pubsub, served_per_s: ",
 		},
 		{"a bound above the other", among, 6, []lock{slow.with(waits(-300)), quick}, "handoff", "", ""},
 		{
@@ -124,6 +131,9 @@ func TestNotDecidedIsNotEqual(t *testing.T) {
 			between, says := "", ""
 			if u := a.Undecided; u != nil {
 				between, says = strings.Join(u.Between, " "), strings.Join(u.Why, "; ")
+				if len(u.Why) > len(u.Between)+1 {
+					t.Errorf("%d reasons for %d locks", len(u.Why), len(u.Between))
+				}
 				if !strings.HasPrefix(u.Ask, "lockbench advise ") || !strings.Contains(u.Ask, " --budget ") {
 					t.Errorf("it proposes %q", u.Ask)
 				}
