@@ -308,7 +308,7 @@ func (f *ab) oneClient(
 func (f *ab) flagsOfOne(pair int) []string {
 	flags := []string{"--no-baselines", "--seed", strconv.Itoa(pair), "--clients", "1", "--instances", "1"}
 	runs, _ := ofRuns(f.runs)
-	length := []string{"--iterations", "100", "--warmup", "0s", "--hold", "1ms"}
+	length := []string{"--iterations", "300", "--warmup", "0s", "--hold", "1ms"}
 	for _, list := range runs.strategies {
 		flags = append(flags, "--strategy", list)
 		if strings.Contains(list, "exec:") { // drivers know no iterations
