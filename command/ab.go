@@ -20,22 +20,33 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/lockbench/lockbench"
+	"github.com/lockbench/lockbench/internal/words"
 	"github.com/lockbench/lockbench/results"
 	"github.com/lockbench/lockbench/results/compare"
 )
 
 // ab is a comparison of two builds: its flags, and what has been measured.
 type ab struct {
-	gate  *gate
-	redis lockbench.StoreOptions
-	pairs int
-	seed  int
-	keep  string
-	quiet bool
+	gate   *gate
+	redis  lockbench.StoreOptions
+	pairs  int
+	until  string
+	budget time.Duration // 0 means that there is no limit
+	seed   int
+	keep   string
+	quiet  bool
 
 	runs       []string     // the flags of the runs
 	base, head compare.Side // the reports of complete pairs; a side's name is its program
+
+	begun   time.Time
+	longest time.Duration // that a pair took
+	late    bool          // there is no time for another pair
+	crowded string        // why a client alone was not measured
 }
+
+// What --until may be: as many pairs as --pairs says, or more of them until the verdict is decided.
+const untilPairs, untilDecided = "pairs", "decided"
 
 func (a *app) ab() *cobra.Command {
 	f := &ab{gate: newGate(), redis: lockbench.StoreOptions{Address: "auto"}}
@@ -43,14 +54,17 @@ func (a *app) ab() *cobra.Command {
 		Use:   "ab BASE_BINARY HEAD_BINARY -- [FLAGS]",
 		Short: "Compare two builds in interleaved runs",
 		Long: "Run two builds of lockbench in turns against one Redis, each with FLAGS, and test the pairs.\n" +
-			"Unless FLAGS say otherwise a run is 2s long after 500ms of warm-up, without baselines. Variables\n" +
-			"stand in for the flags of ab, not for FLAGS.\n" +
-			"It ends with 110 if the head is worse by the primary metric (--metric), with --all-metrics by\n" +
-			"any, with 111 if it broke a guarantee, with 112 if no verdict was possible, or with --strict\n" +
-			"unless a change as large as the threshold would have been significant.",
+			"Unless FLAGS say otherwise a run is 2s long after 500ms of warm-up, without baselines. In each pair\n" +
+			"one client alone counts what an acquisition costs. Variables stand in for the flags of ab, not for\n" +
+			"FLAGS. Where the times of this machine scatter too much for a verdict it is undecided, and says how\n" +
+			"many pairs would do; --until decided makes twice as many, and again, while there is time.\n" +
+			"It ends with 110 if the head is worse by the primary metric (--metric) or needs more commands or\n" +
+			"round trips, with --all-metrics by any, with 111 if it broke a guarantee, with 112 if no verdict\n" +
+			"was possible, and with --strict or --until decided if it is undecided.",
 		Example: "  go build -o /tmp/base ./cmd/lockbench     # change something\n" +
 			"  go build -o /tmp/head ./cmd/lockbench\n" +
-			"  lockbench ab /tmp/base /tmp/head -- --strategy pubsub --clients 200",
+			"  lockbench ab /tmp/base /tmp/head -- --strategy pubsub --clients 200\n" +
+			"  lockbench ab /tmp/base /tmp/head --until decided --budget 15m -- --strategy pubsub",
 		Args: cobra.ArbitraryArgs,
 	}
 	f.register(cmd.Flags())
@@ -76,6 +90,11 @@ func (f *ab) register(set *pflag.FlagSet) {
 	set.SortFlags = false
 	set.IntVar(&f.pairs, "pairs", 14,
 		"`number` of pairs of runs; the primary metric needs 6, all metrics together about 10")
+	set.StringVar(&f.until, "until", untilPairs,
+		"`end`: pairs, or decided: then after that many, twice as many are measured, and again, until it is decided")
+	set.DurationVar(&f.budget, "budget", 0,
+		"`time` after which no further pair begins (default 15m with --until decided, else none)")
+	set.Lookup("budget").DefValue = ""
 	f.gate.register(set)
 	all := stores{redis: &f.redis}
 	all.register(set, "")
@@ -96,6 +115,14 @@ func (f *ab) validate(builds []string) error {
 	if f.pairs < 1 || f.pairs > maxPairs {
 		problems = append(problems, fmt.Errorf("--pairs must be from 1 to %d, not %d", maxPairs, f.pairs))
 	}
+	switch {
+	case f.until != untilPairs && f.until != untilDecided:
+		problems = append(problems, fmt.Errorf("--until must be %s or %s, not %q", untilPairs, untilDecided, f.until))
+	case f.budget < 0:
+		problems = append(problems, fmt.Errorf("--budget must be more than 0s, not %v", f.budget))
+	case f.budget == 0 && f.until == untilDecided:
+		f.budget = usualBudget
+	}
 	for _, build := range builds {
 		_, err := exec.LookPath(build)
 		problems = append(problems, err)
@@ -109,8 +136,12 @@ func (f *ab) validate(builds []string) error {
 	return errors.Join(problems...)
 }
 
-// maxPairs is far above any useful number.
-const maxPairs = 1000
+const (
+	// maxPairs is far above any useful number.
+	maxPairs = 1000
+	// usualBudget is the default with --until decided.
+	usualBudget = 15 * time.Minute
+)
 
 // runPaired measures both builds and judges them. What has been measured is written, also after Ctrl-C.
 func (a *app) runPaired(ctx context.Context, f *ab, outputs []output[*compare.Comparison]) (err error) {
@@ -129,7 +160,7 @@ func (a *app) runPaired(ctx context.Context, f *ab, outputs []output[*compare.Co
 	if err != nil {
 		return err
 	}
-	failed := a.measurePairs(ctx, f, redis.Options(), folder)
+	c, failed := a.paired(ctx, f, redis.Options(), folder)
 	if err := redis.Close(context.WithoutCancel(ctx)); err != nil && failed == nil {
 		a.warn(err.Error())
 	}
@@ -139,13 +170,16 @@ func (a *app) runPaired(ctx context.Context, f *ab, outputs []output[*compare.Co
 		}
 		return failed
 	}
-	c, err := compare.Paired(f.base, f.head, f.gate.rules)
-	if err != nil {
-		return errors.Join(failed, err)
+	if c == nil {
+		return failed
 	}
 	at := redis.Describe()
 	c.Redis = strings.TrimSpace(strings.Join([]string{at.Release(), at.Source, at.Topology}, " "))
 	c.Interrupted = ctx.Err() != nil
+	if f.late {
+		c.Notes = append(c.Notes, fmt.Sprintf("--budget %v ended after %s", f.budget,
+			words.Count(len(f.head.Reports), "pair")))
+	}
 	if err := saveAll(a, outputs, c, f.quiet); err != nil {
 		return err
 	}
@@ -155,41 +189,133 @@ func (a *app) runPaired(ctx context.Context, f *ab, outputs []output[*compare.Co
 	case failed != nil:
 		return failed
 	}
-	return judgement(c)
+	if err := judgement(c); err != nil || f.until == untilPairs || !c.Scattered() {
+		return err
+	}
+	return &exit{ExitInvalid, errors.New(c.Headline())}
 }
 
-// measurePairs runs the pairs until they are done, ctx ends or a build cannot be measured.
-func (a *app) measurePairs(ctx context.Context, f *ab, redis lockbench.StoreOptions, folder string) error {
-	sides := [2]*compare.Side{&f.base, &f.head}
-	for i, headFirst := range order(f.pairs, f.seed) {
+// paired measures pairs and compares them; with --until decided, then twice as many, and again, while it is undecided
+// and there is time. Each look at the pairs has half of the alpha of the one before, so that all together do not exceed
+// it. The comparison is nil if there is no pair, or nothing to compare.
+func (a *app) paired(
+	ctx context.Context, f *ab, redis lockbench.StoreOptions, folder string,
+) (c *compare.Comparison, failed error) {
+	rules := f.gate.rules
+	f.begun = time.Now()
+	for look, pairs := 1, f.pairs; ; look++ {
+		before := len(f.head.Reports)
+		failed = a.measurePairs(ctx, f, redis, folder, pairs)
+		if len(f.head.Reports) == before { // nothing to look at, or nothing new
+			return c, failed
+		}
+		if f.until == untilDecided {
+			rules.Alpha /= 2
+		}
+		var err error
+		if c, err = compare.Paired(f.base, f.head, rules); err != nil {
+			return nil, errors.Join(failed, err)
+		}
+		if f.crowded != "" {
+			c.Notes = append(c.Notes, "one client alone was not measured: "+f.crowded)
+		}
+		undecided := c.Verdict == compare.Undecided && len(c.Broken) == 0
+		if f.until == untilDecided {
+			c.Notes = append(c.Notes, fmt.Sprintf("--until decided: look %d at the pairs, at the level %.3g, half of that "+
+				"of the look before", look, rules.Alpha))
+		}
+		if f.until == untilPairs || failed != nil || ctx.Err() != nil || f.late || !undecided || 2*pairs > maxPairs {
+			return c, failed
+		}
+		if !f.quiet {
+			a.say("%s", c.Headline())
+		}
+		pairs *= 2
+	}
+}
+
+// measurePairs runs pairs until there are so many, ctx or the budget ends, or a build cannot be measured.
+func (a *app) measurePairs(ctx context.Context, f *ab, redis lockbench.StoreOptions, folder string, pairs int) error {
+	from := len(f.head.Reports)
+	for i, headFirst := range order(pairs-from, f.seed+from) {
+		begun, number := time.Now(), from+i+1
+		if f.budget > 0 && number > 1 && begun.Add(f.longest).Sub(f.begun) > f.budget {
+			f.late = true
+			return nil
+		}
 		turns := []int{0, 1}
 		if headFirst {
 			slices.Reverse(turns)
 		}
-		var pair [2]results.File
-		for _, side := range turns {
-			name := [2]string{"base", "head"}[side]
-			file := fmt.Sprintf("%s-%03d.json", name, i+1)
-			one := child{sides[side].Name, f.flagsOf(i + 1), redis, filepath.Join(folder, file)}
-			report, err := one.run(ctx)
-			if ctx.Err() != nil {
-				return nil
-			}
-			if err != nil {
-				return fmt.Errorf("%s, run %d: %w", name, i+1, err)
-			}
-			pair[side] = results.File{Name: file, Report: report}
+		pair, err := f.pair(ctx, turns, number, f.flagsOf(number), redis, folder, "")
+		if err == nil && ctx.Err() == nil {
+			err = f.oneClient(ctx, turns, number, redis, folder)
 		}
-		for side, report := range pair {
-			sides[side].Reports = append(sides[side].Reports, report)
+		if ctx.Err() != nil {
+			return nil
 		}
+		if err != nil {
+			return err
+		}
+		f.base.Reports, f.head.Reports = append(f.base.Reports, pair[0]), append(f.head.Reports, pair[1])
+		f.longest = max(f.longest, time.Since(begun))
 		if !f.quiet {
 			glance := compare.Glance(compare.Side{Reports: pair[:1]}, compare.Side{Reports: pair[1:]}, f.gate.rules)
-			done := a.lines(fmt.Sprintf("[%d/%d] %s", i+1, f.pairs, glance))
+			done := a.lines(fmt.Sprintf("[%d/%d] %s", number, pairs, glance))
 			fmt.Fprintln(a.stderr, strings.Join(done, "\n"))
 		}
 	}
 	return nil
+}
+
+// pair runs both builds with these flags, in these turns. A report's file is the prefix, the side and the pair's number.
+func (f *ab) pair(
+	ctx context.Context, turns []int, number int, flags []string, redis lockbench.StoreOptions, folder, prefix string,
+) (pair [2]results.File, err error) {
+	for _, side := range turns {
+		name := [2]string{"base", "head"}[side]
+		file := fmt.Sprintf("%s%s-%03d.json", prefix, name, number)
+		one := child{[2]string{f.base.Name, f.head.Name}[side], flags, redis, filepath.Join(folder, file)}
+		report, err := one.run(ctx)
+		if err != nil {
+			return pair, fmt.Errorf("%s, run %d: %w", name, number, err)
+		}
+		pair[side] = results.File{Name: file, Report: report}
+	}
+	return pair, nil
+}
+
+// oneClient runs one client of both builds, without contention. Flags that a single client cannot have, such as the
+// parts of a mixed strategy, leave it out.
+func (f *ab) oneClient(
+	ctx context.Context, turns []int, number int, redis lockbench.StoreOptions, folder string,
+) error {
+	if f.crowded != "" {
+		return nil
+	}
+	pair, err := f.pair(ctx, turns, number, f.flagsOfOne(number), redis, folder, "alone-")
+	if known, ok := errors.AsType[*exit](err); ok && known.code == ExitConfig && number == 1 {
+		f.crowded, _, _ = strings.Cut(err.Error(), "\n")
+		return nil
+	}
+	if err == nil {
+		f.base.Alone, f.head.Alone = append(f.base.Alone, pair[0]), append(f.head.Alone, pair[1])
+	}
+	return err
+}
+
+// flagsOfOne returns the flags of a run of one client with the strategies of FLAGS. It is as short as counts allow.
+func (f *ab) flagsOfOne(pair int) []string {
+	flags := []string{"--no-baselines", "--seed", strconv.Itoa(pair), "--clients", "1", "--instances", "1"}
+	runs, _ := ofRuns(f.runs)
+	length := []string{"--iterations", "300", "--warmup", "0s", "--hold", "1ms"}
+	for _, list := range runs.strategies {
+		flags = append(flags, "--strategy", list)
+		if strings.Contains(list, "exec:") { // drivers know no iterations
+			length = []string{"--duration", "500ms", "--warmup", "100ms", "--hold", "1ms"}
+		}
+	}
+	return append(flags, length...)
 }
 
 // flagsOf returns the flags of the runs of a pair: the user's come last and count. A workload may have a

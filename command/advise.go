@@ -18,6 +18,7 @@ import (
 	"github.com/lockbench/lockbench/internal/apps/document"
 	"github.com/lockbench/lockbench/internal/driver"
 	"github.com/lockbench/lockbench/internal/layout"
+	"github.com/lockbench/lockbench/internal/words"
 	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/workloads"
 )
@@ -49,14 +50,17 @@ func (a *app) advise() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "advise",
 		Short: "Recommend one lock for your contention, or none, by measuring it",
-		Long: "Measure a short list of locks under your contention, within --budget, rank them by clients served,\n" +
-			"waits and server CPU, and recommend the first, with what to import, and the best of other authors.\n" +
-			"Tied locks are ordered by what they need, then those that others use come first. Windows are as\n" +
-			"long as every client needs to be served twice, unless --duration says otherwise; with less time\n" +
-			"it measures fewer locks. --language java measures Redisson by its driver (see lockbench drivers).\n" +
-			"--work counter says that the lock protects a value in Redis, --fence off that what it protects\n" +
-			"cannot check fencing tokens.\n" +
-			"It ends with 111 if a claimed guarantee did not hold, and with 112 if nothing can be recommended.",
+		Long: "Measure a short list of locks under your contention, within --budget, rank them by clients that got\n" +
+			"nothing, clients served, waits and server CPU, and recommend the first, with what to import, and the\n" +
+			"best of other authors. Lost rounds are repeated, and locks that the rounds do not separate get more\n" +
+			"of them while there is time; then the answer is UNDECIDED, with the command that would decide.\n" +
+			"Equal locks are ordered by what they need, then those that others use come first, and the answer\n" +
+			"says so. Windows are as long as every client needs to be served twice, unless --duration says\n" +
+			"otherwise; with less time it measures fewer locks. --language java measures Redisson by its driver\n" +
+			"(see lockbench drivers). --work counter says that the lock protects a value in Redis, --fence off\n" +
+			"that what it protects cannot check fencing tokens.\n" +
+			"It ends with 111 if a claimed guarantee did not hold, and with 112 if nothing can be recommended or\n" +
+			"it is undecided.",
 		Example: "  lockbench advise --clients 200 --instances 4 --hold 5ms\n" +
 			"  lockbench advise --workload inventory --topology nodes:5 --budget 10m\n" +
 			"  lockbench advise -c 50 --hold exp:2ms --think 1s --language java\n" +
@@ -121,7 +125,7 @@ func (f *adviseFlags) register(set *pflag.FlagSet) {
 	registerImage(set, &f.redis)
 	f.outputs.register(set)
 	registerQuiet(set, &f.quiet)
-	set.BoolVar(&f.explain, "explain", false, "print every figure and reason, not one screen")
+	set.BoolVar(&f.explain, "explain", false, "print every figure, and what the answer rests on")
 	set.BoolVar(&f.dryRun, "dry-run", false,
 		"print what will be measured and how long it will take, and touch no server")
 }
@@ -206,6 +210,8 @@ func advised(a *advise.Document, err error) error {
 		return err
 	case len(a.Broken) > 0:
 		return &exit{ExitSafety, fmt.Errorf("a claimed guarantee did not hold: %s", names(a.Broken))}
+	case a.Undecided != nil:
+		return &exit{ExitInvalid, fmt.Errorf("undecided between %s", words.And(a.Undecided.Between))}
 	case a.Choice == nil:
 		return &exit{ExitInvalid, errors.New("nothing that was measured can be recommended")}
 	}

@@ -20,10 +20,10 @@ func (a *app) compare() *cobra.Command {
 		Long: "Compare two sets of reports written by lockbench -o json=FILE. BASE and HEAD are each a file,\n" +
 			"a directory or a quoted glob. A report is a session and counts once, with the median of its\n" +
 			"runs: 4 a side are needed to tell anything, more with several strategies, and 6 for an interval.\n" +
-			"With fewer it shows the figures, says undecided and how many it needs, and ends with 0.\n" +
-			"It ends with 110 if HEAD is worse by the primary metric (--metric), with --all-metrics by any,\n" +
-			"with 111 if it broke a guarantee, with 112 if no run can be trusted, or with --strict unless a\n" +
-			"change as large as the threshold would have been significant. Only sessions that were recorded\n" +
+			"With fewer, or with sessions that scatter too much, it says undecided and how many it needs, and\n" +
+			"ends with 0. It ends with 110 if HEAD is worse by the primary metric (--metric) or needs more\n" +
+			"commands or round trips, with --all-metrics by any, with 111 if it broke a guarantee, with 112 if\n" +
+			"no run can be trusted, or with --strict if it is undecided. Only sessions that were recorded\n" +
 			"in turns can end with 110: between two blocks the machine may have changed, and the verdict is\n" +
 			"undecided. record makes such sessions. For builds of your own, ab is the better judge: it takes turns\n" +
 			"in pairs.",
@@ -91,6 +91,7 @@ func newGate() *gate {
 	return &gate{compare.DefaultRules(), outputs[*compare.Comparison]{
 		usual: "text", formats: map[string]writer[*compare.Comparison]{
 			"text": compare.WriteText, "markdown": plain(compare.WriteMarkdown), "json": plain(compare.WriteJSON),
+			"junit": plain(compare.WriteJUnit),
 		},
 	}}
 }
@@ -101,8 +102,8 @@ func (g *gate) register(set *pflag.FlagSet) {
 	set.Var((*percent)(&g.rules.CountThreshold), "count-threshold", "the same for counts per acquisition, which "+
 		"hardly vary: commands, round trips, bytes, attempts, wake-ups")
 	set.Var((*percent)(&g.rules.Alpha), "alpha", "significance level: accepted false-positive rate")
-	set.Func("metric", "`name` of the primary metric, which alone counts, such as acq_per_s, wait_p99 "+
-		"or redis_cpu_per_acq (default "+g.rules.Primary+")", func(name string) error {
+	set.Func("metric", "`name` of the primary metric, which alone counts beside commands and round trips, such as "+
+		"acq_per_s, wait_p99 or redis_cpu_per_acq (default "+g.rules.Primary+")", func(name string) error {
 		m, err := compare.ParseMetric(name)
 		if err == nil {
 			g.rules.Primary = m.Name
@@ -148,15 +149,16 @@ func (g *gate) validate() error {
 }
 
 // judgement returns the error of a comparison; nil if it is not worse. Undecided is an error
-// for pairs, which are measured for a verdict, but for existing reports only if they cannot
-// be compared.
+// for pairs, which are measured for a verdict, unless they scatter too much for one, but for
+// existing reports only if they cannot be compared; with strict rules it always is.
 func judgement(c *compare.Comparison) error {
 	switch {
 	case len(c.Broken) > 0:
 		return &exit{ExitSafety, fmt.Errorf("a claimed guarantee did not hold in the head: %s", c.Broken[0])}
 	case c.Verdict == compare.Worse:
 		return &exit{ExitRegression, fmt.Errorf("regression: the head is %s", c.Headline())}
-	case c.Verdict == compare.Undecided && (c.Method == compare.MethodPaired || !c.Comparable()):
+	case c.Verdict == compare.Undecided && !c.Scattered() && (c.Method == compare.MethodPaired || !c.Comparable()),
+		c.Verdict == compare.Undecided && c.Scattered() && c.Rules.Strict:
 		return &exit{ExitInvalid, errors.New(c.Headline())}
 	case c.Rules.Strict && c.Insensitive() != "":
 		return &exit{ExitInvalid, fmt.Errorf("--strict: a change for the worse of the threshold could have been "+

@@ -36,8 +36,8 @@ const (
 	ExitRegression = 110
 	// ExitSafety says that a guarantee which a strategy claims did not hold.
 	ExitSafety = 111
-	// ExitInvalid says that the figures of at least one run cannot be trusted, or
-	// that there are too few of them for any verdict.
+	// ExitInvalid says that the figures of at least one run cannot be trusted, that
+	// there are too few of them for any verdict, or that what was to be decided is not.
 	ExitInvalid = 112
 	// ExitUnreachable says that no Redis could be reached or started, or that it
 	// went away. What was measured before is written.

@@ -370,7 +370,8 @@ func TestSignalKeepsTheWholePairsOfAB(t *testing.T) {
 	if err := json.Unmarshal(content, &c); err != nil {
 		t.Fatal(err)
 	}
-	if !c.Interrupted || c.Base.Reports < 2 || c.Base.Reports != c.Head.Reports || len(c.Strategies) != 1 {
+	if !c.Interrupted || c.Base.Reports < 2 || c.Base.Reports != c.Head.Reports ||
+		len(c.Strategies) != 2 || c.Strategies[1].Results[0].Base.N != c.Base.Reports {
 		t.Errorf("what was measured is not kept: %+v", c)
 	}
 	keys, err := redis.Client(t).Keys(t.Context(), "*").Result()

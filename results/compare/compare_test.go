@@ -97,18 +97,18 @@ func TestVerdicts(t *testing.T) {
 		{"slower", Unpaired, 10, 1.2, 1, Worse, Worse, NoneFound},
 		{"faster", Unpaired, 10, 0.8, 1, Better, Better, NoneFound},
 		{"slower by too little", Unpaired, 10, 1.04, 1, NoneFound, NoneFound, NoneFound},
-		{"one command more", Unpaired, 10, 1, 8.0 / 7, NoneFound, NoneFound, Worse},
+		{"one command more", Unpaired, 10, 1, 8.0 / 7, Worse, NoneFound, Worse},
 		{"a count by too little", Unpaired, 10, 1, 1.01, NoneFound, NoneFound, NoneFound},
 		{"six a side", Unpaired, 6, 1.2, 8.0 / 7, Worse, Worse, Worse},
-		{"four a side", Unpaired, 4, 1.2, 8.0 / 7, Worse, Worse, Undecided},
+		{"four a side", Unpaired, 4, 1.2, 8.0 / 7, Worse, Worse, Worse},
 		{"three a side", Unpaired, 3, 1.2, 8.0 / 7, Undecided, Undecided, Undecided},
 		{"one a side", Unpaired, 1, 1.2, 8.0 / 7, Undecided, Undecided, Undecided},
 		{"same pairs", Paired, 12, 1, 1, NoneFound, NoneFound, NoneFound},
 		{"slower pairs", Paired, 12, 1.2, 1, Worse, Worse, NoneFound},
 		{"faster pairs", Paired, 12, 0.8, 1, Better, Better, NoneFound},
 		{"slower pairs by too little", Paired, 12, 1.04, 1, NoneFound, NoneFound, NoneFound},
-		{"one command more a pair", Paired, 12, 1, 8.0 / 7, NoneFound, NoneFound, Worse},
-		{"six pairs", Paired, 6, 1.2, 8.0 / 7, Worse, Worse, Undecided},
+		{"one command more a pair", Paired, 12, 1, 8.0 / 7, Worse, NoneFound, Worse},
+		{"six pairs", Paired, 6, 1.2, 8.0 / 7, Worse, Worse, Worse},
 		{"five pairs", Paired, 5, 1.2, 8.0 / 7, Undecided, Undecided, Undecided},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -250,19 +250,22 @@ func TestGolden(t *testing.T) {
 		"few":      do(t, Unpaired, side("base", 3, 0, 1, 1), side("head", 3, 5, 1, 1)),
 		"pairs":    do(t, Paired, side("base", 12, 0, 1, 1), side("head", 12, 5, 1.2, 8.0/7)),
 		"improved": do(t, Paired, side("base", 12, 0, 1, 1), side("head", 12, 5, 0.8, 1)),
+		"noisy":    do(t, Paired, noisy(side("base", 14, 0, 1, 1), 0, 1), noisy(side("head", 14, 5, 1, 1), 0, 2)),
+		"alone":    do(t, Paired, withOneClient(side("base", 14, 0, 1, 1), 7), withOneClient(side("head", 14, 5, 1, 1), 8)),
 	} {
 		for ending, write := range map[string]func(*bytes.Buffer) error{
 			"txt":  func(b *bytes.Buffer) error { return WriteText(b, c, layout.Width, false) },
 			"md":   func(b *bytes.Buffer) error { return WriteMarkdown(b, c) },
 			"json": func(b *bytes.Buffer) error { return WriteJSON(b, c) },
+			"xml":  func(b *bytes.Buffer) error { return WriteJUnit(b, c) },
 		} {
 			t.Run(name+"."+ending, func(t *testing.T) {
 				var got bytes.Buffer
 				if err := write(&got); err != nil {
 					t.Fatal(err)
 				}
-				if ending == "json" && (name == "same" || name == "improved") {
-					var back Comparison // the two others are enough to read
+				if ending == "json" && slices.Contains([]string{"same", "improved", "noisy", "alone"}, name) {
+					var back Comparison // the others are enough to read
 					if err := json.Unmarshal(got.Bytes(), &back); err != nil || cmp.Diff(*c, back) != "" {
 						t.Errorf("%v, (-written +read):\n%s", err, cmp.Diff(*c, back))
 					}

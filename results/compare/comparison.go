@@ -46,8 +46,8 @@ type Verdict string
 const (
 	Better    Verdict = "better"
 	Worse     Verdict = "worse"
-	NoneFound Verdict = "none found" // no difference that counts; Result.Detectable says how small one may have been
-	Undecided Verdict = "undecided"  // too few sessions, not recorded in turns, or lower bounds prevent a decision
+	NoneFound Verdict = "none found" // no difference that counts, and one of the threshold would have been found
+	Undecided Verdict = "undecided"  // too few or too noisy sessions, not recorded in turns, or lower bounds
 )
 
 // The ways to compare.
@@ -61,10 +61,10 @@ type Rules struct {
 	Alpha          float64 `json:"alpha"`           // accepted probability of a false finding
 	Threshold      float64 `json:"threshold"`       // least change; 0.05 means 5 %
 	CountThreshold float64 `json:"count_threshold"` // the same for counts per acquisition
-	// Primary is the metric that is tested at the full Alpha. All other metrics share another Alpha
-	// (Holm).
+	// Primary is the metric that is tested at the full Alpha. The counts that decide on their own share another
+	// Alpha, and all other metrics a third one (Holm).
 	Primary string `json:"primary"`
-	// AllMetrics makes every metric count for the verdict, not only the primary one.
+	// AllMetrics makes every metric count for the verdict, not only the primary one and the counts that decide.
 	AllMetrics bool `json:"all_metrics"`
 	// Strict accepts a comparison only if it could have found a change of the threshold: see Insensitive.
 	Strict bool `json:"strict"`
@@ -114,7 +114,8 @@ type Build struct {
 // Strategy is one strategy under both builds.
 type Strategy struct {
 	Name    string   `json:"name"`
-	Verdict Verdict  `json:"verdict"` // by the metrics that count, see Rules.AllMetrics
+	Alone   bool     `json:"alone,omitempty"` // the runs of one client, of which only counts are compared
+	Verdict Verdict  `json:"verdict"`         // by the metrics that count, see Rules.AllMetrics
 	Results []Result `json:"results"`
 }
 
@@ -139,15 +140,15 @@ type Result struct {
 	// builds. Adjusted is P after Holm's adjustment, which is compared with alpha.
 	P        *float64 `json:"p"`
 	Adjusted *float64 `json:"p_adjusted"`
-	// Detectable is the smallest change for the worse that would have been called so with a
-	// probability of 95 %; nil with lower bounds, without turns, or if no change could be called.
+	// Detectable is the smallest change for the worse that at least 80 % of such sessions would have
+	// called so; nil with lower bounds, without turns, or if no change could be called.
 	Detectable *float64 `json:"detectable"`
 	// Sensitive says whether a change for the worse of the threshold would have been significant
 	// with that probability.
 	Sensitive bool    `json:"sensitive"`
 	Verdict   Verdict `json:"verdict"`
 	// Needed is the number of sessions per side, or of pairs, from which this metric can be decided,
-	// if there were fewer; else 0.
+	// if there were fewer, or about so many if they scatter too much; else 0.
 	Needed   int      `json:"needed,omitempty"`
 	Warnings []string `json:"warnings,omitempty"`
 }
@@ -167,36 +168,61 @@ func (c *Comparison) conclude() {
 	var all []Result
 	for i := range c.Strategies {
 		s := &c.Strategies[i]
-		s.Verdict = c.Rules.overall(s.Results)
+		s.Verdict = c.Rules.overall(s.Results, func(metric string) bool { return s.Alone || metric == c.Rules.Primary })
 		all = append(all, s.Results...)
 	}
-	c.Verdict = c.Rules.overall(all)
+	c.Verdict = c.Rules.overall(all, func(metric string) bool { return metric == c.Rules.Primary })
 }
 
-// counts says whether a metric counts for the verdict.
-func (r Rules) counts(metric string) bool { return r.AllMetrics || metric == r.Primary }
+// counted are the metrics of a strategy's cost that hardly scatter, so that they decide where times cannot.
+var counted = []string{"commands_per_acq", "round_trips_per_acq"}
 
-// overall is worse if any result that counts is worse, else better if any is better. No difference
-// was found only if there is a result of the primary metric and none of them is undecided.
-func (r Rules) overall(all []Result) Verdict {
-	found, primary := map[Verdict]bool{}, map[Verdict]bool{}
+// decides says whether a metric is one of those, and not the primary one.
+func (r Rules) decides(metric string) bool {
+	return metric != r.Primary && slices.Contains(counted, metric)
+}
+
+// asked says whether a metric is one that the rules name: strict demands that a change of it could have been found.
+func (r Rules) asked(metric string) bool { return r.AllMetrics || metric == r.Primary }
+
+// counts says whether a change of a metric counts for the verdict.
+func (r Rules) counts(metric string) bool { return r.asked(metric) || r.decides(metric) }
+
+// overall is worse if any result that counts is worse. It is better, or no difference was found, only if there is a
+// needed result and none of them is undecided.
+func (r Rules) overall(all []Result, needed func(metric string) bool) Verdict {
+	found, judged := map[Verdict]bool{}, map[Verdict]bool{}
 	for _, result := range all {
 		if r.counts(result.Metric) {
 			found[result.Verdict] = true
 		}
-		if result.Metric == r.Primary {
-			primary[result.Verdict] = true
+		if needed(result.Metric) {
+			judged[result.Verdict] = true
 		}
 	}
 	switch {
 	case found[Worse]:
 		return Worse
+	case judged[Undecided] || len(judged) == 0:
+		return Undecided
 	case found[Better]:
 		return Better
-	case primary[NoneFound] && !primary[Undecided]:
-		return NoneFound
 	}
-	return Undecided
+	return NoneFound
+}
+
+// Scattered says that the verdict is undecided only because the sessions scatter too much: more of them would decide.
+func (c *Comparison) Scattered() bool {
+	scattered := false
+	for _, r := range c.results() {
+		if r.Metric == c.Rules.Primary && r.Verdict == Undecided {
+			if r.Detectable == nil {
+				return false
+			}
+			scattered = true
+		}
+	}
+	return scattered && c.Verdict == Undecided
 }
 
 // Insensitive names what the head lacks, and the results that count in which a change for the worse of the threshold
@@ -207,13 +233,13 @@ func (c *Comparison) Insensitive() string {
 		all = append(all, name+" (the head has no run)")
 	}
 	for _, s := range c.Strategies {
-		if !slices.ContainsFunc(s.Results, func(r Result) bool { return r.Metric == c.Rules.Primary }) {
+		if !s.Alone && !slices.ContainsFunc(s.Results, func(r Result) bool { return r.Metric == c.Rules.Primary }) {
 			all = append(all, fmt.Sprintf("%s %s (no run has it)", s.Name, c.Rules.Primary))
 		}
 	}
 	for name, r := range c.results() {
 		switch {
-		case !c.Rules.counts(r.Metric), r.Sensitive, r.Verdict == Worse, r.Verdict == Better:
+		case !c.Rules.asked(r.Metric), r.Sensitive, r.Verdict == Worse, r.Verdict == Better:
 		case r.Detectable == nil:
 			all = append(all, fmt.Sprintf("%s %s (no change would have been found)", name, r.Label))
 		default:

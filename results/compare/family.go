@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/lockbench/lockbench/internal/words"
 	"github.com/lockbench/lockbench/results"
@@ -27,7 +28,7 @@ type test struct {
 	least, most outcome
 	paired      bool
 	deviation   float64           // standard error of the log ratio of head to base, see detectable
-	freedom     int               // its degrees of freedom
+	freedom     func(int) int     // its degrees of freedom with that many pairs, or sessions a side
 	drifts      bool              // the sides were not recorded in turns: a change may be the machine's
 	open        int               // sessions or pairs with a bound only
 	possible    float64           // the smallest p with this number of sessions or pairs
@@ -43,7 +44,7 @@ func Unpaired(base, head Side, rules Rules) (*Comparison, error) {
 	base, again := base.distinct()
 	head, andAgain := head.distinct()
 	turns := inTurns(base, head)
-	c, err := compare(MethodUnpaired, base, head, rules, func(m Metric, strategy string) *test {
+	c, err := compare(MethodUnpaired, base, head, rules, func(m Metric, strategy string, base, head Side) *test {
 		before, after := base.sessions(m, strategy), head.sessions(m, strategy)
 		t := newTest(m, rules, strategy, before, after)
 		if t == nil {
@@ -52,7 +53,8 @@ func Unpaired(base, head Side, rules Rules) (*Comparison, error) {
 		t.least = unpaired(logs(m, before, true), logs(m, after, false), rules.Alpha)
 		t.most = unpaired(logs(m, before, false), logs(m, after, true), rules.Alpha)
 		t.open, t.drifts = t.Base.Bounds+t.Head.Bounds, !turns
-		t.deviation, t.freedom = ofTwo(logs(m, before, false), logs(m, after, false)), t.Base.N+t.Head.N-2
+		t.deviation = ofTwo(logs(m, before, false), logs(m, after, false))
+		t.freedom = func(sessions int) int { return 2*sessions - 2 }
 		t.possible = leastUnpaired(t.Base.N, t.Head.N)
 		t.leastP = func(sessions int) float64 { return leastUnpaired(sessions, sessions) }
 		return t
@@ -83,20 +85,20 @@ func logs(m Metric, figures []results.Figure, large bool) []float64 {
 }
 
 // Paired compares runs taken in turns: the first report of the base with the first of the head,
-// and so on. It tests the log ratios of the pairs with Wilcoxon's signed-rank test, the
-// primary metric of all strategies as one family of tests and all other metrics as another
-// (Holm in each). So two equal builds are called different, in either direction, with a
-// probability of at most twice alpha, and the head is called worse with at most alpha.
+// and so on. It tests the log ratios of the pairs with Wilcoxon's signed-rank test, in three
+// families of tests (Holm in each): the primary metric of all strategies, the counts that decide
+// on their own (see Rules.decides), also those of a client alone, and all other metrics. So two equal
+// builds are called different by one family, in either direction, with a probability of at most
+// alpha, and the head is called worse with at most half of it.
 //
 // It leaves out a pair if one run cannot be compared. It keeps a pair with lower bounds only, which
 // may leave the verdict open: see test.
 func Paired(base, head Side, rules Rules) (*Comparison, error) {
-	pairs := min(len(base.Reports), len(head.Reports))
-	return compare(MethodPaired, base, head, rules, func(m Metric, strategy string) *test {
+	return compare(MethodPaired, base, head, rules, func(m Metric, strategy string, base, head Side) *test {
 		var before, after []results.Figure
 		var least, most []float64
 		open := 0
-		for i := range pairs {
+		for i := range min(len(base.Reports), len(head.Reports)) {
 			b, h := session(base.Reports[i], m, strategy), session(head.Reports[i], m, strategy)
 			if b == nil || h == nil {
 				continue
@@ -113,7 +115,7 @@ func Paired(base, head Side, rules Rules) (*Comparison, error) {
 			return nil
 		}
 		t.least, t.most, t.paired = paired(least, rules.Alpha), paired(most, rules.Alpha), true
-		t.deviation, t.freedom = ofPairs(least), len(least)-1
+		t.deviation, t.freedom = ofPairs(least), func(pairs int) int { return pairs - 1 }
 		t.open, t.possible, t.leastP = open, leastPaired(len(before)), leastPaired
 		return t
 	})
@@ -158,40 +160,62 @@ func newSample(values []results.Figure) Sample {
 	return s
 }
 
-// compare makes a comparison from the tests of all metrics and strategies that both sides have. The
-// tests of the primary metric are one family, and all others another.
-func compare(method string, base, head Side, rules Rules, make func(Metric, string) *test) (*Comparison, error) {
+// compare makes a comparison from the tests of all metrics and strategies that both sides have, in the families of
+// Paired. Of a client alone it tests only the counts that decide.
+func compare(
+	method string, base, head Side, rules Rules, make func(m Metric, strategy string, base, head Side) *test,
+) (*Comparison, error) {
 	c, strategies := begin(method, base, head, rules)
 	if len(strategies) == 0 {
 		return nil, ErrNothingInCommon
 	}
-	var primary, others []*test
+	var primary, counts, others []*test
 	for _, name := range strategies {
 		for _, m := range Metrics() {
-			t := make(m, name)
+			t := make(m, name, base, head)
 			switch {
 			case t == nil:
 			case m.Name == rules.Primary:
 				primary = append(primary, t)
+			case rules.decides(m.Name):
+				counts = append(counts, t)
 			default:
 				others = append(others, t)
 			}
 		}
 	}
-	adjust(primary, rules.Alpha)
-	adjust(others, rules.Alpha)
+	first, second := base.ofOneClient(), head.ofOneClient()
+	c.LeftOut = slices.Concat(c.LeftOut, first.leftOut(), second.leftOut())
+	c.Broken = append(c.Broken, second.broken()...)
+	for _, name := range first.titles() {
+		for _, m := range Metrics() {
+			if t := make(m, name, first, second); t != nil && slices.Contains(counted, m.Name) {
+				t.strategy += alone
+				counts = append(counts, t)
+			}
+		}
+		strategies = append(strategies, name+alone)
+	}
+	for _, family := range [][]*test{primary, counts, others} {
+		adjust(family, rules.Alpha)
+	}
 	for _, name := range strategies {
-		s := Strategy{Name: name, Results: []Result{}}
-		for _, t := range slices.Concat(primary, others) {
+		s := Strategy{Name: name, Alone: strings.HasSuffix(name, alone), Results: []Result{}}
+		for _, t := range slices.Concat(primary, counts, others) {
 			if t.strategy == name {
 				s.Results = append(s.Results, t.Result)
 			}
 		}
-		c.Strategies = append(c.Strategies, s)
+		if len(s.Results) > 0 || !s.Alone {
+			c.Strategies = append(c.Strategies, s)
+		}
 	}
 	c.conclude()
 	return c, nil
 }
+
+// alone is added to the name of a strategy in the runs of one client.
+const alone = " alone"
 
 // adjust tests a family and sets its verdicts. A result is surely significant if it is so with
 // the larger p of every test, and surely not if it is not with the smaller ones: Holm's
@@ -226,8 +250,9 @@ func (t *test) conclude(tests int, alpha, perhaps float64) {
 		t.show()
 		return
 	}
+	certain := t.shift(t.Threshold)
 	if t.open == 0 && !t.drifts && t.possible*float64(tests) <= alpha {
-		t.detect(alpha / float64(tests))
+		certain = t.detect(alpha / float64(tests))
 	}
 	t.Verdict = t.judge(t.least, *t.Adjusted, alpha)
 	for _, o := range []outcome{t.least, t.most} {
@@ -241,21 +266,54 @@ func (t *test) conclude(tests int, alpha, perhaps float64) {
 			}
 		}
 	}
-	if t.drifts && t.Verdict != NoneFound {
+	switch t.show(); {
+	case t.drifts && t.Verdict != NoneFound:
 		t.Verdict, t.Warnings = Undecided, append(t.Warnings, notInTurns)
+	case t.drifts:
+		t.Verdict, t.Warnings = Undecided, append(t.Warnings, "not significant, but how large a change would have been "+
+			"is not known: the sessions were not recorded in turns")
+	case t.Verdict == NoneFound && t.Detectable == nil:
+		t.Verdict, t.Warnings = Undecided, append(t.Warnings, "not significant, but how large a change would have been "+
+			"is not known: some values are only lower bounds")
+	case t.Verdict == NoneFound && !t.Sensitive:
+		t.scattered(noneButNoisy, alpha/float64(tests))
+	case t.paired && t.Verdict != NoneFound && certain > t.shift(t.Threshold) && math.Abs(t.least.change) < certain:
+		t.scattered(differsButNoisy, alpha/float64(tests))
 	}
-	t.show()
 }
 
-// detect sets the change for the worse that would have been found.
-func (t *test) detect(alpha float64) {
-	sign := 1.0
+// The warnings of results that scatter too much. The column finds says how much that is.
+const (
+	noneButNoisy    = "not significant, but this session would have missed a change of the threshold"
+	differsButNoisy = "it differs, but by less than a change that this session would have detected reliably"
+)
+
+// scattered makes the result undecided, and sets how many pairs or sessions would do.
+func (t *test) scattered(warning string, alpha float64) {
+	t.Verdict, t.Warnings = Undecided, append(t.Warnings, warning)
+	t.Needed = enough(min(t.Base.N, t.Head.N), t.deviation, t.freedom, alpha, t.shift(t.Threshold))
+}
+
+// shift returns the log ratio of a change for the worse of this size.
+func (t *test) shift(size float64) float64 {
 	if t.Higher { // worse is less
+		return -math.Log1p(-size)
+	}
+	return math.Log1p(size)
+}
+
+// detect sets the change for the worse that would have been found. It returns the smallest measured change that counts,
+// as a log ratio.
+func (t *test) detect(alpha float64) (certain float64) {
+	sign := 1.0
+	if t.Higher {
 		sign = -1
 	}
-	threshold := sign * math.Log1p(sign*t.Threshold)
-	found, significant := detectable(t.deviation, t.freedom, alpha, threshold)
+	threshold := t.shift(t.Threshold)
+	freedom := t.freedom(min(t.Base.N, t.Head.N))
+	found, significant, certain := detectable(t.deviation, freedom, alpha, threshold)
 	t.Detectable, t.Sensitive = new(math.Expm1(sign*found)), significant <= threshold
+	return certain
 }
 
 // judge returns the verdict on an outcome.

@@ -109,7 +109,7 @@ func TestRecordedSessions(t *testing.T) {
 					head[i] = slowed(head[i])
 				}
 			}
-			c, err := Unpaired(Side{"base", base}, Side{"head", head}, rules)
+			c, err := Unpaired(Side{Name: "base", Reports: base}, Side{Name: "head", Reports: head}, rules)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -13,7 +13,13 @@ import (
 type Side struct {
 	Name    string // as the user knows it: files, or the binary
 	Reports []results.File
+	// Alone are reports of one client without contention, in pairs as Reports are: what a strategy costs does not
+	// scatter there.
+	Alone []results.File
 }
+
+// ofOneClient returns the side with those reports.
+func (s Side) ofOneClient() Side { return Side{Name: s.Name, Reports: s.Alone} }
 
 // session returns the median of a metric over the comparable runs of a title in a report; nil if
 // none has it.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"math"
 	"slices"
+	"sort"
 
 	"github.com/aclements/go-moremath/mathx"
 	"github.com/aclements/go-moremath/stats"
@@ -18,8 +19,11 @@ const (
 	leastToDetect = 4
 	// leastToBound is the number of sessions per side, or of pairs, from which there is an interval.
 	leastToBound = 6
-	// power is the probability of finding an effect of the printed minimum size.
-	power = 0.95
+	// promised is the share of sessions in which a change of the printed minimum size is found, also where one run in
+	// ten is disturbed. The formula aims a little higher, at power.
+	promised, power = 0.8, 0.9
+	// known is the confidence of the upper limit of the scatter: the scatter of a few pairs is often small by chance.
+	known = 0.95
 	// efficiencyOfRanks is the efficiency of the signed-rank test relative to the t-test for normal
 	// differences, 3/π (Hodges and Lehmann, 1956); efficiencyOfMedian is that of the median.
 	efficiencyOfRanks  = 3 / math.Pi
@@ -151,16 +155,38 @@ func leastUnpaired(first, second int) float64 {
 	return 2 / mathx.Choose(first+second, first)
 }
 
-// detectable returns the smallest shift of a log ratio that a test at this level finds with
-// probability power, given the standard error of its estimate and the degrees of freedom. To be
-// significant, a shift needs (t[1−α/2] + t[power]) standard errors. To count, its estimate must
-// also exceed the threshold (a log ratio too), which needs the threshold and t[power] of them.
-func detectable(deviation float64, freedom int, alpha, threshold float64) (counts, significant float64) {
-	quantile := stats.InvCDF(stats.TDist{V: float64(freedom)})
-	margin := quantile(power) * deviation
-	significant = margin + quantile(1-alpha/2)*deviation
-	return max(margin+threshold, significant), significant
+// detectable returns three shifts of a log ratio, given the standard error of its estimate and the degrees of freedom.
+// A true shift of significant is significant at this level with probability power: it is z[power] + t[1−α/2] of the
+// upper limits of the standard error. A change that was measured counts from certain on: the threshold (a log ratio
+// too) or, if that is more, as many standard errors as measured. So a true shift is called from found on, which is
+// z[power] more.
+func detectable(deviation float64, freedom int, alpha, threshold float64) (found, significant, certain float64) {
+	limit, margin := deviation*upper(freedom), stats.InvCDF(stats.StdNormal)(power)
+	errors := margin + stats.InvCDF(stats.TDist{V: float64(freedom)})(1-alpha/2)
+	significant = errors * limit
+	return max(threshold, significant) + margin*limit, significant, max(threshold, errors*deviation)
 }
+
+// upper is the factor from a standard deviation with these degrees of freedom to the upper limit of the true one, by
+// the quantile of χ² that Wilson and Hilferty approximate (Proc. Natl. Acad. Sci. 17, 1931).
+func upper(freedom int) float64 {
+	n := float64(freedom)
+	part := 1 - 2/(9*n) + stats.InvCDF(stats.StdNormal)(1-known)*math.Sqrt(2/(9*n))
+	return math.Pow(max(part, 0.1), -1.5)
+}
+
+// enough returns the number of pairs, or of sessions a side, with which a change of the threshold would be significant,
+// if they scatter as these do; mostNeeded if it is not less than that. freedom gives the degrees of freedom.
+func enough(n int, deviation float64, freedom func(int) int, alpha, threshold float64) int {
+	return n + 1 + sort.Search(max(0, mostNeeded-n-1), func(i int) bool {
+		more := n + 1 + i
+		_, significant, _ := detectable(deviation*math.Sqrt(float64(n)/float64(more)), freedom(more), alpha, threshold)
+		return significant <= threshold
+	})
+}
+
+// mostNeeded is the largest number of pairs that is proposed.
+const mostNeeded = 1000
 
 // ofPairs returns the standard error of the Hodges–Lehmann estimate of paired log ratios.
 func ofPairs(ratios []float64) float64 {

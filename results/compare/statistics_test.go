@@ -133,44 +133,98 @@ func TestHolm(t *testing.T) {
 	}
 }
 
-// The printed effect is found about as often as it says: 95 % of the time over all
-// samples of a known scatter.
-func TestDetectableKeepsItsPromise(t *testing.T) {
-	random := rand.New(rand.NewPCG(1, 2))
-	const rounds, n, scatter, threshold = 2000, 12, 0.04, 0.03
-	draw := func(shift float64) []float64 {
-		ratios := make([]float64, n)
-		for i := range ratios {
-			ratios[i] = shift + scatter*random.NormFloat64()
+// disturbed are the log ratios of pairs of runs, of which one in ten is slower by up to most.
+func disturbed(random *rand.Rand, n int, scatter, most float64) []float64 {
+	run := func() float64 {
+		x := scatter * random.NormFloat64()
+		if random.IntN(10) == 0 {
+			x -= most * random.Float64()
 		}
-		return ratios
+		return x
 	}
-	for name, test := range map[string]struct {
-		deviation func() float64
-		freedom   int
-		compare   func(effect float64) outcome
+	ratios := make([]float64, n)
+	for i := range ratios {
+		ratios[i] = run() - run()
+	}
+	return ratios
+}
+
+// A session says how small a change it would have detected, and in at least the promised share of other sessions, as
+// noisy as that one, a change of that size is called. A session passes as sensitive only if it would find a change of
+// the threshold as often, or it is one of the few whose scatter is beyond its upper limit.
+func TestDetectableKeepsItsPromise(t *testing.T) {
+	t.Parallel()
+	random := rand.New(rand.NewPCG(20, 53))
+	const rounds, alpha = 250, 0.05
+	threshold := -math.Log1p(-0.05)
+	called := func(ratios []float64, shift, least float64) bool {
+		for i := range ratios {
+			ratios[i] -= shift
+		}
+		o := paired(ratios, alpha)
+		return o.p <= alpha && -o.change > least
+	}
+	for _, test := range []struct {
+		n             int
+		scatter, most float64
 	}{
-		"pairs": {
-			func() float64 { return ofPairs(draw(0)) }, n - 1,
-			func(effect float64) outcome { return paired(draw(effect), 0.05) },
-		},
-		"sessions": {
-			func() float64 { return ofTwo(draw(0), draw(0)) }, 2*n - 2,
-			func(effect float64) outcome { return unpaired(draw(0), draw(effect), 0.05) },
-		},
+		{6, 0.03, 0}, {6, 0.02, 0.2}, {6, 0.04, 0.5}, {8, 0.02, 0.5}, {10, 0.03, 0.3}, {14, 0.02, 0.2}, {14, 0.04, 0.5},
+		{28, 0.03, 0.2},
 	} {
-		found := 0
+		found, sensitive, significantly := 0, 0, 0
 		for range rounds {
-			effect, significant := detectable(test.deviation(), test.freedom, 0.05, threshold)
-			if significant > effect {
-				t.Fatalf("%s: significant from %v on, and called from %v", name, significant, effect)
-			}
-			if o := test.compare(effect); o.change > threshold && o.p <= 0.05 {
+			effect, significant, _ := detectable(ofPairs(disturbed(random, test.n, test.scatter, test.most)), test.n-1, alpha,
+				threshold)
+			fresh := disturbed(random, test.n, test.scatter, test.most)
+			_, _, certain := detectable(ofPairs(fresh), test.n-1, alpha, threshold)
+			if called(fresh, effect, certain) {
 				found++
 			}
+			if significant <= threshold {
+				sensitive++
+				if called(disturbed(random, test.n, test.scatter, test.most), threshold, 0) {
+					significantly++
+				}
+			}
 		}
-		if share := float64(found) / rounds; share < 0.90 || share > 0.99 {
-			t.Errorf("%s: found %.3f of the effects it says it can", name, share)
+		share, passed := float64(found)/rounds, float64(sensitive)/rounds
+		t.Logf("%+v: found %.2f, passed %.2f, of which significant %d of %d", test, share, passed, significantly, sensitive)
+		if share < promised {
+			t.Errorf("%+v: of the changes that a session says it would have detected, %.2f are, promised are %v",
+				test, share, promised)
 		}
+		if often := float64(significantly) / float64(max(1, sensitive)); passed > 2*(1-known) && often < promised {
+			t.Errorf("%+v: %.2f of the sessions pass as sensitive, and find a change of the threshold in %.2f of the cases",
+				test, passed, often)
+		}
+	}
+}
+
+// With as many pairs as would do, about half of the sessions of that scatter are sensitive.
+func TestTheNeededPairsDo(t *testing.T) {
+	t.Parallel()
+	random := rand.New(rand.NewPCG(18, 2))
+	const scatter, first, alpha = 0.05, 14, 0.05
+	threshold, freedom := -math.Log1p(-0.05), func(pairs int) int { return pairs - 1 }
+	error1 := scatter * math.Sqrt2 / math.Sqrt(efficiencyOfRanks*first)
+	needed := enough(first, error1, freedom, alpha, threshold)
+	if needed <= first || needed > 100 {
+		t.Fatalf("%d pairs would do", needed)
+	}
+	for pairs, want := range map[int][2]float64{first: {0, 0.1}, needed: {0.25, 0.75}, 2 * needed: {0.95, 1}} {
+		const rounds = 60
+		sensitive := 0.0
+		for range rounds {
+			_, significant, _ := detectable(ofPairs(disturbed(random, pairs, scatter, 0)), pairs-1, alpha, threshold)
+			if significant <= threshold {
+				sensitive++
+			}
+		}
+		if share := sensitive / rounds; share < want[0] || share > want[1] {
+			t.Errorf("of %d pairs %.2f of the sessions are sensitive, want %v", pairs, share, want)
+		}
+	}
+	if most := enough(first, 10*scatter, freedom, alpha, threshold); most != mostNeeded {
+		t.Errorf("ten times that scatter needs %d", most)
 	}
 }

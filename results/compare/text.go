@@ -32,6 +32,9 @@ func WriteText(w io.Writer, c *Comparison, wide int, color bool) error {
 func WriteMarkdown(w io.Writer, c *Comparison) error {
 	p := &layout.Page{Markdown: true}
 	fmt.Fprintf(p, "### lockbench: %s\n\n", p.Text(c.Headline()))
+	if why := c.why(); why != "" {
+		fmt.Fprintf(p, "%s\n\n", p.Text(why))
+	}
 	for _, broken := range c.Broken {
 		fmt.Fprintf(p, "**A claimed guarantee did not hold:** %s\n\n", p.Text(broken))
 	}
@@ -162,6 +165,9 @@ func (c *Comparison) Headline() string {
 		text = "no difference found; " + c.missed()
 	case Undecided:
 		text += c.undecided()
+		if found := c.changes(Better, true); found != "" {
+			text += "; better: " + found
+		}
 	default:
 		text += c.changes(c.Verdict, true)
 	}
@@ -173,31 +179,92 @@ func (c *Comparison) Headline() string {
 	return text
 }
 
-// missed says how large a difference may have been missed, by the result that counts and would have shown least.
+// missed says how large a difference may have been missed, by that result of the rules' which would have shown least.
 func (c *Comparison) missed() string {
 	var least Result
 	of := ""
 	for name, r := range c.results() {
 		switch {
-		case !c.Rules.counts(r.Metric) || r.Verdict == Better:
+		case !c.Rules.asked(r.Metric) || r.Verdict == Better:
 		case r.Detectable == nil:
 			return fmt.Sprintf("how large one of %s %s would have been found is not known", name, r.Label)
 		case of == "" || math.Abs(*r.Detectable) > math.Abs(*least.Detectable):
 			least, of = r, name
 		}
 	}
-	change := strings.TrimLeft(percent(least.Detectable), "+-")
-	return fmt.Sprintf("one under %s would not have been (%s %s)", change, of, least.Label)
+	return fmt.Sprintf("the smallest change this session would have detected: %s (%s %s)", size(least.Detectable), of,
+		least.Label)
 }
 
-// undecided says why the primary metric is undecided.
+// size writes a change without its sign.
+func size(change *float64) string { return strings.TrimLeft(percent(change), "+-") }
+
+// undecided says why the primary metric is undecided, by the result that needs most.
 func (c *Comparison) undecided() string {
-	for _, r := range c.results() {
-		if r.Metric == c.Rules.Primary && len(r.Warnings) > 0 {
-			return r.Label + ": " + r.Warnings[0]
+	var worst *Result
+	of := ""
+	for name, r := range c.results() {
+		if r.Metric == c.Rules.Primary && r.Verdict == Undecided && len(r.Warnings) > 0 &&
+			(worst == nil || r.Needed > worst.Needed) {
+			worst, of = &r, r.Label
+			if len(c.Strategies) > 1 {
+				of = name + " " + of
+			}
 		}
 	}
-	return "no run of both sides has " + c.Rules.Primary
+	switch {
+	case worst == nil:
+		return "no run of both sides has " + c.Rules.Primary
+	case worst.Detectable == nil:
+		return of + ": " + worst.Warnings[0]
+	}
+	return fmt.Sprintf("%s: it changed by %s (%s), and the smallest change this session would have detected is %s, "+
+		"above the threshold of %.4g %%: %s", of, percent(worst.Delta), worst.interval(), size(worst.Detectable),
+		worst.Threshold*100, c.needs(worst.Needed))
+}
+
+// needs says how many pairs or sessions would do.
+func (c *Comparison) needs(n int) string {
+	number := words.Count(n, "pair")
+	if c.Method == MethodUnpaired {
+		number = words.Count(n, "session") + " a side"
+	}
+	if n >= mostNeeded {
+		return fmt.Sprintf("%s would not do: it needs longer runs or a quieter machine", number)
+	}
+	return fmt.Sprintf("about %s would do", number)
+}
+
+// why says what the verdict means for a job, and what it rests on; "" if there is nothing to add.
+func (c *Comparison) why() string {
+	switch c.Verdict {
+	case Worse:
+		var reasons []string
+		ending := "."
+		for name, r := range c.results() {
+			if r.Verdict != Worse || !c.Rules.counts(r.Metric) {
+				continue
+			}
+			text := fmt.Sprintf("%s %s went from %s to %s (%s, the threshold is %.4g %%)", name, r.Label, r.figure(r.Base),
+				r.figure(r.Head), percent(r.Delta), r.Threshold*100)
+			if c.Rules.decides(r.Metric) {
+				ending = ". Counts of commands and round trips decide on their own: they hardly depend on the machine."
+			}
+			reasons = append(reasons, text)
+		}
+		return "The job fails (110): " + few(reasons) + ending
+	case Undecided:
+		why := "There is no verdict (112), which fails a job only if it is strict"
+		if c.Rules.Strict {
+			why = "There is no verdict, and the job is strict: it fails (112)"
+		}
+		if c.Scattered() {
+			why += ": the times scatter too much on this machine, and no count became worse"
+		}
+		return why + "."
+	case NoneFound, Better:
+	}
+	return ""
 }
 
 // changes lists the results of a verdict that count, or those that do not.
@@ -225,7 +292,11 @@ func (c *Comparison) conditions(p *layout.Page) {
 	side := func(b Build) string {
 		return fmt.Sprintf("%s · %s · %s", b.Name, b.Version, words.Count(b.Reports, "report"))
 	}
-	counts := c.Rules.Primary + " counts for the verdict, with --all-metrics every metric"
+	counts := c.Rules.Primary + " for the verdict, with --all-metrics every metric"
+	if own := slices.DeleteFunc(slices.Clone(counted), func(m string) bool { return !c.Rules.decides(m) }); len(own) > 0 {
+		counts = fmt.Sprintf("%s for the verdict, and the counts %s; with --all-metrics every metric", c.Rules.Primary,
+			words.And(own))
+	}
 	if c.Rules.AllMetrics {
 		counts = "every metric counts for the verdict, " + c.Rules.Primary + " is the primary one"
 	}
@@ -242,7 +313,7 @@ func (c *Comparison) remarks() []string {
 	r := c.Rules
 	lines := []string{fmt.Sprintf("a change counts if p ≤ %.4g and it is beyond %.4g %%, "+
 		"of counts per acquisition %.4g %%", r.Alpha, r.Threshold*100, r.CountThreshold*100)}
-	family := fmt.Sprintf("p after Holm, %s by itself and all others as one family", r.Primary)
+	family := fmt.Sprintf("p after Holm in three families: %s, the counts that decide on their own, all others", r.Primary)
 	if c.Method == MethodPaired {
 		lines = append(lines,
 			"pairs: Wilcoxon's signed-rank test on log ratios; "+family)
@@ -250,9 +321,10 @@ func (c *Comparison) remarks() []string {
 		lines = append(lines,
 			"Mann–Whitney U test; a session is a report, with the median of its rounds; "+family)
 	}
-	lines = append(lines, fmt.Sprintf("finds: the smallest change for the worse that would have been called so in "+
-		"about %.0f %% of the cases: t[.95]·s + the larger of t[1−α/2]·s and the threshold, s the standard error",
-		power*100))
+	lines = append(lines, fmt.Sprintf("finds: the smallest change for the worse that at least %.0f %% of such sessions "+
+		"would have called so: z·s + the larger of the threshold and t[1−α/2]·s + z·s, with z = z[%v] and s the upper "+
+		"%.0f %% limit of the standard error; where that larger one is not the threshold, a smaller change is undecided",
+		promised*100, power, known*100))
 	if c.Interrupted {
 		lines = append(lines, "interrupted: fewer pairs than were asked for")
 	}

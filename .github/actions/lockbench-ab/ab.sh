@@ -3,7 +3,7 @@
 # verdict.sh, so that it can be commented on first.
 set -euo pipefail
 
-: "${PACKAGE:?}" "${FLAGS:?}" "${BASE:?is no pull request: name a base}" "${PAIRS:?}" "${THRESHOLD:?}" "${COUNT_THRESHOLD:?}" "${METRIC:?}" "${STRICT:=true}" "${ALL_METRICS:=false}"
+: "${PACKAGE:?}" "${FLAGS:?}" "${BASE:?is no pull request: name a base}" "${PAIRS:?}" "${BUDGET:=15m}" "${THRESHOLD:?}" "${COUNT_THRESHOLD:?}" "${METRIC:?}" "${STRICT:=false}" "${ALL_METRICS:=false}"
 work=$(mktemp -d "${RUNNER_TEMP:-/tmp}/lockbench-ab.XXXXXX")
 
 git cat-file -e "$BASE^{commit}" 2>/dev/null || git fetch --quiet --depth 1 origin "$BASE"
@@ -16,8 +16,9 @@ go build -o "$work/head" "$PACKAGE"
 mkdir "$work/out"
 read -ra flags <<<"$FLAGS"
 code=0
-"$work/head" ab "$work/base" "$work/head" --pairs "$PAIRS" --threshold "$THRESHOLD" --count-threshold "$COUNT_THRESHOLD" --metric "$METRIC" --strict="$STRICT" --all-metrics="$ALL_METRICS" \
-	--keep "$work/out/runs" --output text --output "markdown=$work/out/comparison.md" --output "json=$work/out/comparison.json" -- "${flags[@]}" || code=$?
+"$work/head" ab "$work/base" "$work/head" --pairs "$PAIRS" --until decided --budget "$BUDGET" --threshold "$THRESHOLD" --count-threshold "$COUNT_THRESHOLD" --metric "$METRIC" --strict="$STRICT" --all-metrics="$ALL_METRICS" \
+	--keep "$work/out/runs" --output text --output "markdown=$work/out/comparison.md" --output "json=$work/out/comparison.json" \
+	--output "junit=$work/out/junit.xml" -- "${flags[@]}" || code=$?
 
 if [ -f "$work/out/comparison.md" ]; then
 	cat "$work/out/comparison.md" >>"${GITHUB_STEP_SUMMARY:-/dev/null}"

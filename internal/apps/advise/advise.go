@@ -1,7 +1,6 @@
 package advise
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -15,27 +14,116 @@ import (
 	"github.com/lockbench/lockbench/results"
 	"github.com/lockbench/lockbench/results/findings"
 	"github.com/lockbench/lockbench/strategies"
-	"github.com/lockbench/lockbench/workloads"
 )
 
-// Answer measures the candidates with a function such as lockbench.Run, and makes the advice. When ctx
-// ends, the advice is Interrupted and has no choice. The error means that there is no Redis.
+// runner measures a plan, as lockbench.Run does.
+type runner func(context.Context, lockbench.Plan) (*results.Report, error)
+
+// Answer measures the candidates, and makes the advice. Rounds that were lost are repeated, and locks that the rounds
+// do not separate get more of them, as long as there is time within the budget. When ctx ends, the advice is
+// Interrupted and has no choice. The error means that there is no Redis.
 func (q Question) Answer(
-	ctx context.Context, run func(context.Context, lockbench.Plan) (*results.Report, error),
-	progress func(lockbench.Progress),
+	ctx context.Context, run runner, progress func(lockbench.Progress),
 ) (*Document, error) {
 	begun, plan := time.Now(), q.Plan()
+	end := begun.Add(q.Budget - windUp)
+	measuring, done := context.WithDeadline(ctx, end)
+	defer done()
 	plan.Progress = progress
-	report, err := run(ctx, plan)
-	if report != nil && !errors.Is(err, lockbench.ErrUnreachable) {
+	report, err := run(measuring, plan)
+	for err == nil || !errors.Is(err, lockbench.ErrUnreachable) {
 		err = nil // of a strategy in the report's LeftOut
+		more := q.again(report, time.Until(end))
+		if more == nil || measuring.Err() != nil {
+			break
+		}
+		more.Progress = progress
+		var added *results.Report
+		added, err = run(measuring, *more)
+		join(report, added)
 	}
 	a := q.advise(report)
 	a.Started, a.Finished, a.Interrupted = begun, time.Now(), ctx.Err() != nil
+	if measuring.Err() != nil && !a.Interrupted {
+		a.Notes = append(a.Notes, fmt.Sprintf("--budget %s ended before all rounds were measured", minutes(q.Budget)))
+	}
 	if a.Interrupted || err != nil {
-		a.Choice = nil
+		a.Choice, a.Undecided = nil, nil
 	}
 	return a, err
+}
+
+const (
+	// windUp is the part of the budget in which runs that were cut short end.
+	windUp = 5 * time.Second
+	// startUp is about how long it takes to start the servers of more rounds.
+	startUp = 3 * time.Second
+	// mostTimes the rounds that were asked for are measured if the first ones do not decide.
+	mostTimes = 8
+)
+
+// again returns the plan of the rounds that are needed to decide between the locks that may be the best, as far as
+// there is time for them: those that were lost, or else as many as were asked for. nil means that none are needed, or
+// that more of them would decide nothing.
+func (q Question) again(report *results.Report, left time.Duration) *lockbench.Plan {
+	if report == nil || q.tokenless() {
+		return nil
+	}
+	lead, _ := q.standing(report.Summaries())
+	wanted, lost := leaders{}, 0
+	for _, d := range lead.doubts {
+		if d.decisive() {
+			wanted, lost = lead, max(lost, q.Rounds-d.rounds)
+		}
+	}
+	for _, c := range lead.lost { // it needs others' rounds too
+		if len(c.Runs) < 2*q.Rounds {
+			if len(wanted.all) == 0 {
+				wanted = lead
+			}
+			wanted.all, lost = append(slices.Clone(wanted.all), c), q.Rounds
+		}
+	}
+	if len(wanted.all) == 0 || lastRound(report) >= mostTimes*q.Rounds {
+		return nil
+	}
+	plan := q.Plan()
+	plan.Strategies, plan.Rounds = nil, 1
+	for _, c := range wanted.all {
+		plan.Strategies = append(plan.Strategies, c.variant)
+	}
+	fit := int((left - startUp) / plan.Expected())
+	if lost == 0 {
+		lost = q.Rounds
+	}
+	if plan.Rounds = min(lost, fit); plan.Rounds < 1 {
+		return nil
+	}
+	if plan.Workload.Seed != 0 {
+		plan.Workload.Seed += int64(lastRound(report)) // another order
+	}
+	return &plan
+}
+
+// lastRound returns the number of a report's last round.
+func lastRound(r *results.Report) (last int) {
+	for _, run := range r.Runs {
+		last = max(last, run.Round)
+	}
+	return last
+}
+
+// join adds further rounds to a report.
+func join(report, more *results.Report) {
+	if more == nil {
+		return
+	}
+	before := lastRound(report)
+	for _, run := range more.Runs {
+		run.Round += before
+		report.Runs = append(report.Runs, run)
+	}
+	report.LeftOut = append(report.LeftOut, more.LeftOut...)
 }
 
 // advise makes advice from what was measured; report is nil if that is nothing.
@@ -66,38 +154,41 @@ func (q Question) advise(report *results.Report) *Document {
 		}
 	}
 	a.Notes = append(a.Notes, grouped(cautions)...)
-	ranking, unfit := q.contenders(summaries)
-	for _, c := range ranking {
-		a.Ranking = append(a.Ranking, q.row(c, ranking[0]))
+	lead, unfit := q.standing(summaries)
+	for _, c := range lead.ranking {
+		a.Ranking = append(a.Ranking, q.row(c, lead.ranking[0]))
 	}
 	for _, c := range unfit {
 		a.Ranking = append(a.Ranking, q.row(c, c))
 	}
-	a.Choice = q.choice(ranking)
+	a.Choice, a.Undecided = q.choice(lead)
 	return a
 }
 
-// choice returns what to use: the first of the ranking, or something other than a lock; nil if nothing
-// may be recommended.
-func (q Question) choice(ranking []contender) *Choice {
-	c := &Choice{}
+// choice returns what to use: the first of the ranking, or something other than a lock; nil if nothing may be
+// recommended, or if the rounds do not decide between several locks.
+func (q Question) choice(lead leaders) (*Choice, *Undecided) {
+	c, ranking, undecided := &Choice{}, lead.ranking, q.undecided(lead)
 	switch {
-	case q.For == Correctness && (len(ranking) == 0 || q.Workload.Fence != workloads.FenceAll):
+	case len(ranking) == 0 && q.For == Correctness, q.tokenless():
 		c.Name, c.Summary = ConsensusStore, "such as etcd or ZooKeeper: no lock in Redis survives every failover"
 		c.RightIf = "what it protects cannot check fencing tokens, or no measured lock has any"
 	case len(ranking) == 0:
-		return nil
-	case q.oneCommand(ranking[0].info):
-		c.Name, c.Summary = NoLock, "one command or Lua script does the work at once"
-		c.RightIf = "all that a holder does fits into one command or script"
+		return nil, undecided
 	case !slices.ContainsFunc(ranking, func(c contender) bool { return !overloaded(c) }):
 		c.Name = NoLock
 		c.Summary = "no lock keeps up with the arrivals: split what it protects into more keys, or do without"
 		c.RightIf = "there are as many arrivals as asked about"
+	case undecided != nil:
+		return nil, undecided
+	case q.oneCommand(ranking[0].info):
+		c.Name, c.Summary = NoLock, "one command or Lua script does the work at once"
+		c.RightIf = "all that a holder does fits into one command or script"
 	default:
 		q.lock(c, ranking)
+		c.Tied = q.equals(lead)
 	}
-	return c
+	return c, nil
 }
 
 // lock makes the first of the ranking the choice, and puts the best lock of other authors beside it.
@@ -158,9 +249,6 @@ func overloaded(c contender) bool {
 	return late*2 > len(c.Used)
 }
 
-// matters is the least ratio of medians at which a difference counts.
-const matters = 1.1
-
 // contender is a measured strategy.
 type contender struct {
 	results.Summary
@@ -175,106 +263,8 @@ func (c contender) figure(name string) document.Figure {
 	return document.Figure{Metric: name, Unit: m.Unit, Value: c.Figure(m)}
 }
 
-// criterion is a metric that counts.
-type criterion struct {
-	metric string
-	// A lock does not lose by it to another one while its figure of size is below least.
-	size  string
-	least float64
-}
-
-const (
-	// leastCPU is the percentage of a core below which the cost for the server does not count.
-	leastCPU = 5
-	// leastWait is the part of the mean hold below which a wait does not count.
-	leastWait = 0.1
-)
-
-// criteria returns what counts, the most important first: clients served, long waits, and the cost for the server.
-func (q Question) criteria() []criterion {
-	all := []criterion{{metric: "served_per_s"}}
-	if q.showsWaits() {
-		// Not the 99th percentile: in such short windows it is often only a lower bound.
-		waits := "wait_per_client_p90"
-		if q.Workload.Rate > 0 { // clients are slots there
-			waits = "wait_p90"
-		}
-		all = append(all, criterion{waits, waits, leastWait * float64(q.Workload.Hold.Mean())})
-	}
-	return append(all, criterion{"redis_cpu_per_acq", "redis_cpu", leastCPU})
-}
-
 // showsWaits says whether a window is long enough for a wait of the usual length.
 func (q Question) showsWaits() bool { return time.Duration(q.Workload.Duration) >= q.round() }
-
-// advantage says how many times as good a is as b by a metric, over paired rounds; nil if that is not known.
-func advantage(metric string, a, b contender) *results.Ratio {
-	m, _ := results.FindMetric(metric)
-	if m.Better == results.Lower {
-		return b.Against(a.Summary, m)
-	}
-	return a.Against(b.Summary, m)
-}
-
-// beats says whether a is clearly better than b by a criterion: the ratio's interval excludes 1, and its median
-// is at least matters. With too few planned rounds for an interval, a must be better in all of them.
-func (q Question) beats(by criterion, a, b contender) bool {
-	if by.size != "" {
-		if size := b.figure(by.size).Value; size == nil || size.Value < by.least {
-			return false
-		}
-	}
-	r := advantage(by.metric, a, b)
-	return r != nil && (r.Interval || r.Rounds >= q.Rounds) && r.Low > 1 && !r.AtMost && r.Median >= matters
-}
-
-// ranked orders a field, the best first. The second is the best of other authors than the first, if there are any:
-// a variant of the first is no second opinion.
-func (q Question) ranked(field []contender) (all []contender) {
-	for len(field) > 0 {
-		rest := field
-		if len(all) == 1 {
-			rest = slices.DeleteFunc(slices.Clone(field), func(c contender) bool {
-				return q.author(c) == q.author(all[0]) || q.oneCommand(all[0].info)
-			})
-		}
-		if len(rest) == 0 {
-			rest = field
-		}
-		best := q.choose(rest)
-		all = append(all, best)
-		field = slices.DeleteFunc(slices.Clone(field), func(c contender) bool { return c.Name == best.Name })
-	}
-	return all
-}
-
-// choose returns the contender to take. For each criterion it removes those that another one beats; of the
-// rest it takes the one that needs the least, and of equals one that others use. field must not be empty.
-func (q Question) choose(field []contender) contender {
-	for _, by := range q.criteria() {
-		stay := slices.DeleteFunc(slices.Clone(field), func(x contender) bool {
-			return slices.ContainsFunc(field, func(other contender) bool { return q.beats(by, other, x) })
-		})
-		if len(stay) > 0 { // otherwise each is beaten by another
-			field = stay
-		}
-	}
-	unused := func(c contender) int {
-		if q.users(c.info) == nil {
-			return 1
-		}
-		return 0
-	}
-	return slices.MinFunc(field, func(a, b contender) int {
-		return cmp.Or(
-			cmp.Compare(a.info.Nodes, b.info.Nodes),
-			cmp.Compare(a.info.Connections.PerWaiter, b.info.Connections.PerWaiter),
-			cmp.Compare(a.info.Connections.PerInstance, b.info.Connections.PerInstance),
-			cmp.Compare(unused(a), unused(b)),
-			cmp.Compare(a.order, b.order),
-		)
-	})
-}
 
 // unfit says why a contender must not be recommended, by its claims or its figures; "" if it may be.
 func (q Question) unfit(c contender) string {
@@ -288,7 +278,7 @@ func (q Question) unfit(c contender) string {
 	case wrong.Value == nil || wrong.Value.Value > 0:
 		return wrong.Metric + ": " + wrong.Value.Text(wrong.Unit)
 	case c.Invalid:
-		return fmt.Sprintf("none of its %d runs is valid: %s", len(c.Runs), strings.Join(c.Runs[0].Invalid, "; "))
+		return untrusted(c)
 	case failures.Value != nil && failures.Value.Value > 0:
 		return "errors: " + failures.Value.Text(failures.Unit)
 	case served.Value == nil || served.Value.Value == 0:
@@ -297,37 +287,61 @@ func (q Question) unfit(c contender) string {
 	return ""
 }
 
-// contenders returns the candidates that were measured: those that may be recommended, the best first, and the
-// others.
-func (q Question) contenders(summaries []results.Summary) (ranking, unfit []contender) {
+// untrusted says why no run of a contender counts.
+func untrusted(c contender) string {
+	return fmt.Sprintf("none of its %d runs is valid: %s", len(c.Runs), strings.Join(c.Runs[0].Invalid, "; "))
+}
+
+// standing returns the candidates that were measured: those that may be recommended, with the ones that may be the
+// best, and the others.
+func (q Question) standing(summaries []results.Summary) (lead leaders, unfit []contender) {
 	candidates, _ := q.candidates()
+	var field, lost []contender
 	for _, s := range summaries {
 		at := slices.IndexFunc(candidates, func(v strategies.Variant) bool { return v.Name() == s.Name })
 		if at < 0 {
 			continue
 		}
 		c := contender{Summary: s, variant: candidates[at], info: candidates[at].Info(), order: at}
-		if q.unfit(c) == "" {
-			ranking = append(ranking, c)
-		} else {
+		switch why := q.unfit(c); {
+		case why == "":
+			field = append(field, c)
+		case why == untrusted(c):
+			lost = append(lost, c)
+			fallthrough
+		default:
 			unfit = append(unfit, c)
 		}
 	}
-	return q.ranked(ranking), unfit
+	lead = q.lead(field)
+	lead.lost = lost
+	return lead, unfit
 }
 
 // row returns a contender's row of the ranking.
 func (q Question) row(c, first contender) Row {
-	row := Row{Name: c.Name, Claims: c.info.Claims.List(), Verdict: c.Verdict(), Unfit: q.unfit(c)}
+	row := Row{
+		Name: c.Name, Claims: c.info.Claims.List(), Verdict: c.Verdict(), Unfit: q.unfit(c), Rounds: len(c.Used),
+	}
 	if l := q.users(c.info); l != nil {
 		row.Library = l.String()
 	}
 	for _, by := range q.criteria() {
-		figure := Figure{Figure: c.figure(by.metric)}
+		figure := Figure{Figure: document.Figure{Metric: by.metric, Value: c.starving()}}
+		if by.metric != without {
+			figure.Figure = c.figure(by.metric)
+		}
 		if c.Name != first.Name {
-			figure.Ratio = advantage(by.metric, first, c)
-			if row.Behind == "" && q.beats(by, first, c) {
-				row.Behind = by.metric
+			d := q.duel(by, first, c)
+			figure.Ratio = d.ratio
+			if row.Behind == "" && row.Open == "" {
+				switch d.is {
+				case better:
+					row.Behind, row.Why = by.metric, d.text
+				case open:
+					row.Open, row.Why = by.metric, d.text
+				case equal, worse:
+				}
 			}
 		}
 		row.Figures = append(row.Figures, figure)

@@ -1,7 +1,6 @@
 package advise
 
 import (
-	"bytes"
 	"cmp"
 	"fmt"
 	"slices"
@@ -27,7 +26,8 @@ type Document struct {
 	Language string         `json:"language,omitempty"`
 
 	Saturated *Saturation `json:"saturated,omitempty"`
-	Choice    *Choice     `json:"choice"` // nil if nothing measured may be recommended
+	Choice    *Choice     `json:"choice"` // nil if nothing measured may be recommended, or if it is undecided
+	Undecided *Undecided  `json:"undecided,omitempty"`
 	// Ranking has what was measured, the best first, then what may not be recommended.
 	Ranking []Row             `json:"ranking"`
 	Notes   []string          `json:"notes,omitempty"`    // cautions
@@ -37,7 +37,7 @@ type Document struct {
 
 	Interrupted bool `json:"interrupted,omitempty"` // stopped by the user: there is no choice
 
-	Brief bool `json:"-"` // Lay writes one screen of it, on a terminal
+	Brief bool `json:"-"` // Lay leaves out the evidence, on a terminal
 }
 
 // Saturation says that the load asked about keeps any lock busy all the time: all serve about the same.
@@ -70,7 +70,16 @@ type Choice struct {
 	// Take is what to import: a package, or a library's call. It is empty if no lock is recommended.
 	Take    string  `json:"take,omitempty"`
 	RightIf string  `json:"right_if"`
+	Tied    string  `json:"tied,omitempty"`   // which locks are as good, and why this one comes first
 	Beside  *Beside `json:"beside,omitempty"` // the best lock of other authors: the second of the ranking
+}
+
+// Undecided says that the rounds do not separate the locks that may be the best.
+type Undecided struct {
+	Between []string `json:"between"`
+	Take    []string `json:"take"` // what to import for each of them
+	Why     []string `json:"why"`  // what is open, of each lock against another one
+	Ask     string   `json:"ask"`  // the command that would decide
 }
 
 // Beside is a lock that does what was asked, too.
@@ -87,7 +96,10 @@ type Row struct {
 	Claims  []string `json:"claims"`
 	Verdict string   `json:"verdict"` // whether they held, in a word or two
 	Figures []Figure `json:"figures"`
+	Rounds  int      `json:"rounds"`           // with a run whose figures count
 	Behind  string   `json:"behind,omitempty"` // the metric by which the first is clearly better
+	Open    string   `json:"open,omitempty"`   // the metric by which the rounds do not decide
+	Why     string   `json:"why,omitempty"`    // what the rounds show of that metric
 	Unfit   string   `json:"unfit,omitempty"`  // why it may not be recommended
 }
 
@@ -98,30 +110,19 @@ type Figure struct {
 	Ratio *results.Ratio `json:"ratio,omitempty"`
 }
 
-// mostLines is the height of a usual screen, without the prompt, with at most mostCautions, and leastRows.
-const mostLines, mostCautions, leastRows = 25, 3, 3
-
-// Lay writes the document for people: the answer, the ranking, and then everything that they rest on or, if it is to be
-// brief, what fits on one screen of a terminal.
+// Lay writes the document for people: the answer, the ranking with what speaks against it and, unless it is to be brief
+// on a terminal, everything that they rest on. No reason is cut.
 func (d *Document) Lay(p *layout.Page) {
 	if p.Markdown {
 		p.WriteString("# Which lock\n\n")
 	}
 	d.answer(p)
+	d.ranking(p)
 	if p.Markdown || !d.Brief {
-		d.ranking(p, 2*len(d.Ranking)) // a long name has a line of its own
 		d.explain(p)
 		return
 	}
-	rest, room := &layout.Page{}, 0
-	for cautions := mostCautions; cautions >= 0 && room < min(len(d.Ranking), leastRows); cautions-- {
-		rest = &layout.Page{Wide: p.Wide, Paint: p.Paint}
-		d.close(rest, cautions)
-		taken := bytes.Count(append(p.Bytes(), rest.Bytes()...), []byte("\n"))
-		room = mostLines - 3 - taken // headings and a blank line
-	}
-	d.ranking(p, room)
-	p.Write(rest.Bytes())
+	d.close(p)
 }
 
 // answer writes whether the question has an answer, and the choice.
@@ -137,12 +138,26 @@ func (d *Document) answer(p *layout.Page) {
 	switch {
 	case c == nil && d.Interrupted:
 		p.Entry("USE", "nothing: it was interrupted")
+	case c == nil && d.Undecided != nil:
+		u := d.Undecided
+		p.Entry("UNDECIDED", words.And(u.Between)+
+			": one of them is the best, but the rounds do not show which. To decide it:")
+		p.Command(u.Ask)
+		for _, why := range u.Why {
+			p.Point("", why)
+		}
+		for i, name := range u.Between {
+			p.Point("", name+": "+u.Take[i])
+		}
 	case c == nil:
 		p.Entry("USE", "nothing: nothing that was measured may be recommended")
 	default:
 		p.Entry("USE", c.Name+": "+cmp.Or(c.Take, c.Summary))
 		if b := c.Beside; b != nil {
 			p.Entry("OR", b.Name+": "+b.Take+"; "+b.Why)
+		}
+		if c.Tied != "" {
+			p.Entry("TIED", c.Tied)
 		}
 		p.Entry("RIGHT IF", c.RightIf)
 	}
@@ -194,39 +209,61 @@ func (r Row) figure(names ...string) (found Figure) {
 
 // why says why a lock is not the first.
 func (r Row) why(first string) string {
-	f := r.figure(r.Behind)
-	if r.Unfit == "" && f.Ratio != nil {
+	switch f := r.figure(r.Behind); {
+	case r.Unfit != "":
+		return r.Unfit
+	case r.Behind != "" && f.Ratio != nil:
 		return fmt.Sprintf("%s is %s times as good by %s", first, f.Ratio, f.Metric)
+	case r.Behind != "":
+		return fmt.Sprintf("%s is better: %s", first, r.Why)
+	case r.Open != "":
+		return fmt.Sprintf("undecided against %s: %s", first, r.Why)
 	}
-	return cmp.Or(r.Unfit, "no figure that counts separates it from "+first)
+	return fmt.Sprintf("no figure that counts differs from that of %s by %.0f %% or more", first, (matters-1)*100)
 }
 
-// ranking draws the measured locks, the best first, or as many as there is room for.
-func (d *Document) ranking(p *layout.Page, room int) {
+// against says in a cell of the ranking what the first is better by.
+func (r Row) against(wide bool) string {
+	short := func(metric string) string {
+		by, _, _ := strings.Cut(strings.TrimPrefix(metric, "redis_"), "_")
+		return by
+	}
+	switch f := r.figure(r.Behind); {
+	case r.Unfit != "":
+		return "unfit"
+	case r.Behind == without:
+		return "fewer without a turn"
+	case r.Behind != "" && f.Ratio != nil:
+		ratio := f.Ratio.String()
+		if !wide {
+			ratio, _, _ = strings.Cut(ratio, " (") // the interval
+		}
+		return ratio + " × " + short(r.Behind)
+	case r.Behind != "":
+		return short(r.Behind)
+	case r.Open == without:
+		return "undecided: without a turn"
+	case r.Open != "":
+		return "undecided: " + short(r.Open)
+	}
+	return "equal"
+}
+
+// ranking draws the measured locks, the best first.
+func (d *Document) ranking(p *layout.Page) {
 	if len(d.Ranking) == 0 {
 		return
 	}
 	wide := p.Markdown || p.Width() >= layout.Width*2/3
 	rows := [][]string{{"", "served", "wait p90", "CPU", "first better by"}}
 	for i, r := range d.Ranking {
-		name, cells, behind := p.Text(r.Name), []string{}, r.figure(r.Behind)
+		name, cells, against := p.Text(r.Name), []string{}, ""
 		for _, names := range [][]string{{"served_per_s"}, {"wait_per_client_p90", "wait_p90"}, {"redis_cpu"}} {
 			f := r.figure(names...)
 			cells = append(cells, f.Value.Text(f.Unit))
 		}
-		against := ""
-		switch {
-		case r.Unfit != "":
-			against = layout.Wrap("unfit, "+r.Unfit, p.Width()/5, "")[0]
-		case i > 0 && behind.Ratio == nil:
-			against = "nothing"
-		case i > 0:
-			against = behind.Ratio.String()
-			if !wide {
-				against, _, _ = strings.Cut(against, " (") // the interval
-			}
-			by, _, _ := strings.Cut(strings.TrimPrefix(behind.Metric, "redis_"), "_")
-			against += " × " + by
+		if i > 0 || r.Unfit != "" {
+			against = r.against(wide)
 		}
 		if !p.Markdown && layout.TextWidth(name) > p.Width()/4+3 {
 			rows, name = append(rows, []string{name}), "" // a line of its own
@@ -234,29 +271,49 @@ func (d *Document) ranking(p *layout.Page, room int) {
 		rows = append(rows, slices.Concat([]string{name}, cells, []string{p.Text(against)}))
 	}
 	p.WriteByte('\n')
-	if room = max(room, leastRows); len(rows) > room+1 {
-		rows = append(rows[:room], []string{"… --explain has the others"})
-	}
 	p.Grid("lrrrl", rows)
+}
+
+// measured says how many rounds of which length the figures rest on.
+func (d *Document) measured() string {
+	fewest, most := d.Rounds, d.Rounds
+	for i, r := range d.Ranking {
+		if r.Unfit == "" {
+			if i == 0 {
+				fewest, most = r.Rounds, r.Rounds
+			}
+			fewest, most = min(fewest, r.Rounds), max(most, r.Rounds)
+		}
+	}
+	text := words.Count(most, "round")
+	if fewest < most {
+		text = fmt.Sprintf("%d to %s", fewest, text)
+	}
+	return text
 }
 
 // interval says what stands behind the median of a ratio.
 func (d *Document) interval() string {
-	if d.Rounds < 6 {
+	if d.Rounds < leastRounds {
 		return "smallest–largest"
 	}
 	return "95 % interval"
 }
 
-// close writes what is needed to read the table, with the first cautions, each in one line.
-func (d *Document) close(p *layout.Page, most int) {
-	cautions := slices.Concat(d.Notes, grouped(d.LeftOut))
-	for _, note := range cautions[:min(len(cautions), most)] {
-		lines := layout.Wrap(note, p.Width()-6, "")
-		p.Point("", lines[0]+[]string{"", " …"}[min(len(lines)-1, 1)])
+// close writes what is needed to read the table, with all cautions.
+func (d *Document) close(p *layout.Page) {
+	var unfit []results.LeftOut
+	for _, r := range d.Ranking {
+		if r.Unfit != "" {
+			unfit = append(unfit, results.LeftOut{Strategy: r.Name, Why: "unfit, " + r.Unfit})
+		}
 	}
-	p.Remark("", fmt.Sprintf("%s of %v; × is the median over paired rounds (%s). --explain: all figures and reasons.",
-		words.Count(d.Rounds, "round"), d.Workload.Duration, d.interval()))
+	for _, note := range slices.Concat(grouped(unfit), d.Notes, grouped(d.LeftOut)) {
+		p.Point("", note)
+	}
+	p.Remark("", fmt.Sprintf("%s of %v; × is the median over paired rounds (%s), equal is less than %.0f %%. "+
+		"--explain: all figures and reasons.",
+		d.measured(), d.Workload.Duration, d.interval(), (matters-1)*100))
 }
 
 // explain writes everything that the answer rests on.
@@ -283,9 +340,11 @@ func (d *Document) explain(p *layout.Page) {
 	}
 	list("Evidence", evidence)
 	p.Remark("", fmt.Sprintf("A ratio is the median (%s) over %s in pairs. One counts from %v times on, if its "+
-		"interval excludes 1; the server's CPU does not where it is below %d %% of a core, nor a wait below %v %% "+
-		"of the hold.",
-		d.interval(), words.Count(d.Rounds, "round"), matters, leastCPU, leastWait*100))
+		"interval excludes 1; two locks are equal if it lies within 1/%v to %v, else undecided. The server's CPU does "+
+		"not count where it is below %d %% of a core, nor a wait below %v %% of the hold, nor clients without a turn "+
+		"below %v %%. Locks that nothing separates stand in the order of what they need; those that others use come "+
+		"first.",
+		d.interval(), d.measured(), matters, matters, matters, leastCPU, leastWait*100, leastWithout*100))
 	list("Notes", d.Notes)
 	list("Left out", grouped(d.LeftOut))
 	p.Section("Measured", "")

@@ -328,10 +328,7 @@ func (q Question) Sized(givenWindow, givenWarmup bool) (Question, error) {
 	if !givenWarmup {
 		w.Warmup = workloads.Duration(max(leastWarmup, scaled(time.Duration(w.Duration), warmup)))
 	}
-	if givenWindow {
-		return q, nil
-	}
-	if time.Duration(w.Duration) > longestWindow {
+	if !givenWindow && time.Duration(w.Duration) > longestWindow {
 		return q, fmt.Errorf("a window of %v would be needed to serve every client twice, the longest is %v: "+
 			"give --duration, or ask about shorter holds or fewer clients", w.Duration, longestWindow)
 	}
@@ -339,8 +336,12 @@ func (q Question) Sized(givenWindow, givenWarmup bool) (Question, error) {
 	q.whole = q.needs()
 	for q.fit = len(all); q.Plan().Expected()+reserve > q.Budget; q.fit-- {
 		if q.fit <= fewest {
-			return q, fmt.Errorf("--budget: %s is too short for windows of %v, which serve every client twice: "+
-				"--budget %s has time for %s", minutes(q.Budget), w.Duration, q.needs(), words.Count(q.fit, "lock"))
+			windows := fmt.Sprintf("windows of %v", w.Duration)
+			if !givenWindow {
+				windows += ", which serve every client twice"
+			}
+			return q, fmt.Errorf("--budget: %s is too short for %s: --budget %s has time for %s",
+				minutes(q.Budget), windows, q.needs(), words.Count(q.fit, "lock"))
 		}
 	}
 	return q, nil
@@ -363,12 +364,8 @@ func (q Question) saturation() *Saturation {
 	if hold == 0 || !closed && float64(w.Rate) < most || closed && turn <= hold+w.Think.Mean().Seconds() {
 		return nil
 	}
-	purpose := string(q.For)
-	if q.For == Efficiency { // the default
-		purpose = ""
-	}
 	ask := func() string {
-		return q.shell("lockbench advise", w, [2]string{"--for", purpose}, [2]string{"--language", q.Language},
+		return q.shell("lockbench advise", w, [2]string{"--for", q.purpose()}, [2]string{"--language", q.Language},
 			[2]string{"--strategy", names(q.Named)}) + q.secret()
 	}
 	w.Duration, w.Warmup, w.Think = workloads.Default().Duration, workloads.Default().Warmup, workloads.Dist{}

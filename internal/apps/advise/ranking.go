@@ -1,0 +1,518 @@
+package advise
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/lockbench/lockbench/internal/words"
+	"github.com/lockbench/lockbench/results"
+	"github.com/lockbench/lockbench/workloads"
+)
+
+// matters is the least ratio of medians at which a difference counts.
+const matters = 1.1
+
+// criterion is a metric that counts.
+type criterion struct {
+	metric string
+	// A lock does not lose by it to another one while its figure of size is below least.
+	size  string
+	least float64
+}
+
+const (
+	// leastCPU is the percentage of a core below which the cost for the server does not count.
+	leastCPU = 5
+	// leastWait is the part of the mean hold below which a wait does not count.
+	leastWait = 0.1
+	// leastWithout is the share of the clients below which clients without a turn do not count.
+	leastWithout = 0.01
+	// confidence is that of the intervals that separate two locks.
+	confidence = 0.95
+)
+
+// without is the criterion of clients that got nothing: the number of them in a window in which the lock served as
+// many clients as there are. It is not the metric starved, which is unknown unless the window had room for two turns
+// of each, and so for the slowest locks.
+const without = "without_a_turn"
+
+// criteria returns what counts, the most important first: clients that starve, clients served, long waits, and the
+// cost for the server.
+func (q Question) criteria() (all []criterion) {
+	if q.contended() {
+		all = append(all, criterion{metric: without})
+	}
+	all = append(all, criterion{metric: "served_per_s"})
+	if q.showsWaits() {
+		// Not the 99th percentile: in such short windows it is often only a lower bound.
+		waits := "wait_per_client_p90"
+		if q.Workload.Rate > 0 { // clients are slots there
+			waits = "wait_p90"
+		}
+		all = append(all, criterion{waits, waits, leastWait * float64(q.Workload.Hold.Mean())})
+	}
+	return append(all, criterion{"redis_cpu_per_acq", "redis_cpu", leastCPU})
+}
+
+// contended says whether every client waits all the time, and in a window long enough for a turn of each: then a
+// client without a turn starves.
+func (q Question) contended() bool {
+	return q.Workload.Rate == 0 && q.saturation() != nil && q.showsWaits()
+}
+
+// relation is what the rounds show of two locks.
+type relation int
+
+const (
+	equal  relation = iota // a difference that counts would have been seen
+	better                 // the first is
+	worse
+	open // the rounds do not decide it
+)
+
+// duel is the comparison of two locks by one criterion, over the rounds in which both were measured.
+type duel struct {
+	by     criterion
+	is     relation
+	ratio  *results.Ratio // how many times as good the first is; nil if that is not known
+	rounds int            // in pairs
+	needed int            // rounds that would decide what is open; 0 if that is not known
+	text   string         // what the rounds show
+}
+
+// between compares two locks by the first criterion by which they are not equal.
+func (q Question) between(a, b contender) (d duel) {
+	for _, by := range q.criteria() {
+		if d = q.duel(by, a, b); d.is != equal {
+			return d
+		}
+	}
+	return d
+}
+
+// duel compares two locks by a criterion. A lock that has no such figure, such as a mutex of the process that has no
+// server, is not compared by it.
+func (q Question) duel(by criterion, a, b contender) duel {
+	if by.metric == without {
+		return q.starvation(by, a, b)
+	}
+	m, _ := results.FindMetric(by.metric)
+	if a.Figure(m) == nil || b.Figure(m) == nil {
+		return duel{by: by}
+	}
+	d := duel{by: by}
+	r := ratios(m, a, b)
+	d.rounds = len(r.low)
+	if d.rounds == 0 {
+		d.is, d.text = open, by.metric+": no round has a valid run of both"
+	} else {
+		limits := r.limits()
+		d.ratio, d.is = r.ratio(limits), limits.verdict(q.enough(d.rounds, limits.sure))
+		d.needed, d.text = limits.needed(d.rounds), d.why(limits)
+	}
+	slightly := func(c contender) bool {
+		if by.size == "" {
+			return false
+		}
+		size := c.figure(by.size).Value
+		return size == nil || size.Value < by.least
+	}
+	switch {
+	case slightly(a) && slightly(b), d.is == better && slightly(b), d.is == worse && slightly(a):
+		d.is = equal
+	}
+	return d
+}
+
+// enough says whether this many rounds can decide: they have an interval or, where fewer were asked for, are as many.
+func (q Question) enough(rounds int, interval bool) bool {
+	return interval || q.Rounds < leastRounds && rounds >= q.Rounds
+}
+
+// leastRounds is the number of rounds from which a median has a 95 % interval.
+const leastRounds = 6
+
+// why says in words what the rounds show of a metric.
+func (d duel) why(l limits) string {
+	switch {
+	case d.ratio == nil || l.low == math.Inf(-1) || l.high == math.Inf(1) && l.low <= 0:
+		return d.by.metric + ": of both only lower bounds are known in some rounds"
+	case !l.sure && d.rounds < leastRounds:
+		return fmt.Sprintf("%s: %s in %s, which has no 95 %% interval", d.by.metric, d.ratio,
+			words.Count(d.rounds, "round"))
+	}
+	return fmt.Sprintf("%s: %s in %s", d.by.metric, d.ratio, words.Count(d.rounds, "round"))
+}
+
+// paired are the logarithms of how many times as good one lock is as another, in each round of both.
+type paired struct {
+	low, high []results.Figure // the limits of each: they differ where a figure is only a lower bound
+	bounds    results.Ratio    // its AtLeast, AtMost and Digits
+}
+
+// ratios compares a metric round by round: runs of a round ran one after the other, so that a disturbance of the
+// machine affected both.
+func ratios(m results.Metric, a, b contender) (p paired) {
+	over, under := a, b
+	if m.Better == results.Lower {
+		over, under = b, a
+	}
+	for _, run := range over.Used {
+		at := slices.IndexFunc(under.Used, func(other results.Run) bool { return other.Round == run.Round })
+		if at < 0 {
+			continue
+		}
+		x, y := m.Of(run), m.Of(under.Used[at])
+		if x == nil || y == nil || y.Value <= 0 {
+			continue
+		}
+		known := math.Log(x.Value / y.Value)
+		low := known
+		if y.AtLeast { // it may be any number of times as large
+			low = math.Inf(-1)
+		}
+		p.low = append(p.low, results.Figure{Value: low})
+		p.high = append(p.high, results.Figure{Value: known, AtLeast: x.AtLeast})
+		p.bounds.AtLeast, p.bounds.AtMost = p.bounds.AtLeast || x.AtLeast, p.bounds.AtMost || y.AtLeast
+		for _, digits := range []int{x.Digits, y.Digits} {
+			if digits > 0 && (p.bounds.Digits == 0 || digits < p.bounds.Digits) {
+				p.bounds.Digits = digits
+			}
+		}
+	}
+	return p
+}
+
+// limits are logarithms: those of the median, and the interval around it.
+type limits struct {
+	least, most float64 // the median is between them
+	low, high   float64
+	sure        bool // low and high are a 95 % interval, otherwise the smallest and the largest
+}
+
+func (p paired) limits() (l limits) {
+	values := func(all []results.Figure) (numbers []float64) {
+		for _, f := range all {
+			if f.AtLeast {
+				f.Value = math.Inf(1)
+			}
+			numbers = append(numbers, f.Value)
+		}
+		return numbers
+	}
+	l.least, l.most = results.Median(values(p.low)), results.Median(values(p.high))
+	low, _, sure := results.FigureInterval(p.low, confidence)
+	_, high, _ := results.FigureInterval(p.high, confidence)
+	l.low, l.high, l.sure = low.Value, high.Value, sure
+	if high.AtLeast {
+		l.high = math.Inf(1)
+	}
+	return l
+}
+
+// ratio returns what the document shows of the ratios; nil if they have no bound.
+func (p paired) ratio(l limits) *results.Ratio {
+	r := p.bounds
+	r.Rounds, r.Interval = len(p.low), l.sure
+	known := make([]float64, len(p.high))
+	for i, f := range p.high {
+		known[i] = f.Value
+	}
+	median, least, most := results.Median(known), l.low, l.high
+	switch {
+	case r.AtLeast && r.AtMost && math.IsInf(l.least, -1):
+		return nil
+	case r.AtLeast:
+		r.AtMost, median, most = false, l.least, slices.Max(known)
+	case r.AtMost:
+		median, least = l.most, slices.Min(known)
+	}
+	r.Median, r.Low, r.High = math.Exp(median), math.Exp(least), math.Exp(most)
+	return &r
+}
+
+// verdict is what the limits show: which lock is better, or that neither is by as much as counts.
+func (l limits) verdict(enough bool) relation {
+	counts := math.Log(matters)
+	switch {
+	case !enough:
+		return open
+	case l.low > 0 && l.least >= counts:
+		return better
+	case l.high < 0 && l.most <= -counts:
+		return worse
+	case l.low > -counts && l.high < counts:
+		return equal
+	}
+	return open
+}
+
+// needed estimates the rounds after which the interval excludes what it must: its width falls with their square root.
+func (l limits) needed(rounds int) int {
+	middle := (l.least + l.most) / 2
+	width := max(middle-l.low, l.high-middle)
+	if math.IsInf(width, 0) || math.IsNaN(width) {
+		return 0
+	}
+	distance := math.Abs(middle)
+	if counts := math.Log(matters); distance < counts {
+		distance = counts - distance
+	}
+	n := math.Min(float64(rounds)*math.Pow(width/distance, 2), mostRounds)
+	return max(leastRounds, rounds+1, int(math.Ceil(n)))
+}
+
+// starvation compares the clients that got nothing, as numbers: most locks have none.
+func (q Question) starvation(by criterion, a, b contender) duel {
+	d := duel{by: by}
+	var more []results.Figure // of the second
+	var ofA, ofB, numbers []float64
+	for _, run := range a.Used {
+		at := slices.IndexFunc(b.Used, func(other results.Run) bool { return other.Round == run.Round })
+		if at < 0 {
+			continue
+		}
+		x, y := withoutTurn(run), withoutTurn(b.Used[at])
+		if x == nil || y == nil {
+			continue
+		}
+		more = append(more, results.Figure{Value: *y - *x})
+		ofA, ofB, numbers = append(ofA, *x), append(ofB, *y), append(numbers, *y-*x)
+	}
+	if d.rounds = len(more); d.rounds == 0 { // a lock that served fewer is behind by that
+		return d
+	}
+	low, high, sure := results.FigureInterval(more, confidence)
+	least := max(1, leastWithout*float64(q.Workload.Clients))
+	median := results.Median(numbers)
+	d.text = fmt.Sprintf("%s: %.0f and %.0f of %d clients in %s", by.metric, results.Median(ofA), results.Median(ofB),
+		q.Workload.Clients, words.Count(d.rounds, "round"))
+	switch enough := q.enough(d.rounds, sure); {
+	case max(results.Median(ofA), results.Median(ofB)) < least:
+	case enough && low.Value > 0 && median >= least:
+		d.is = better
+	case enough && high.Value < 0 && median <= -least:
+		d.is = worse
+	case enough && low.Value > -least && high.Value < least:
+	default:
+		d.is, d.needed = open, 2*max(d.rounds, leastRounds)
+	}
+	return d
+}
+
+// withoutTurn returns the clients that waited and got nothing; nil if the lock served too few for a turn of each.
+func withoutTurn(run results.Run) *float64 {
+	n := run.Record.WithoutTurn
+	if n == nil || run.Speed.Served < run.Record.Clients {
+		return nil
+	}
+	return new(float64(*n))
+}
+
+// starving returns the median of the clients without a turn, as a figure.
+func (c contender) starving() *results.Figure {
+	var all []results.Figure
+	for _, run := range c.Used {
+		if n := withoutTurn(run); n != nil {
+			all = append(all, results.Figure{Value: *n})
+		}
+	}
+	return results.MedianFigure(all)
+}
+
+// duels are those between all locks of a field, by their names: what decides between the first and the second.
+type duels map[[2]string]duel
+
+func (q Question) duels(field []contender) duels {
+	all := duels{}
+	for _, a := range field {
+		for _, b := range field {
+			if a.Name != b.Name {
+				all[[2]string{a.Name, b.Name}] = q.between(a, b)
+			}
+		}
+	}
+	return all
+}
+
+// ranked orders a field, the best first. The second is the best of other authors than the first, if there are any:
+// a variant of the first is no second opinion.
+func (q Question) ranked(field []contender, known duels) (all []contender) {
+	for len(field) > 0 {
+		rest := field
+		if len(all) == 1 {
+			rest = slices.DeleteFunc(slices.Clone(field), func(c contender) bool {
+				return q.author(c) == q.author(all[0]) || q.oneCommand(all[0].info)
+			})
+		}
+		if len(rest) == 0 {
+			rest = field
+		}
+		best := q.unbeaten(rest, known)[0]
+		all = append(all, best)
+		field = slices.DeleteFunc(slices.Clone(field), func(c contender) bool { return c.Name == best.Name })
+	}
+	return all
+}
+
+// unbeaten returns the locks of a field that no other one is better than, in the order of preference. If each is
+// beaten by another one it returns all.
+func (q Question) unbeaten(field []contender, known duels) []contender {
+	stay := slices.DeleteFunc(slices.Clone(field), func(x contender) bool {
+		return slices.ContainsFunc(field, func(other contender) bool {
+			return known[[2]string{other.Name, x.Name}].is == better
+		})
+	})
+	if len(stay) == 0 {
+		stay = slices.Clone(field)
+	}
+	slices.SortStableFunc(stay, func(a, b contender) int { order, _ := q.preferred(a, b); return order })
+	return stay
+}
+
+// preferred orders two equal locks: by what they need, then those that others use come first. It says why the one that
+// comes first does.
+func (q Question) preferred(a, b contender) (order int, why string) {
+	unused := func(c contender) int {
+		if q.users(c.info) == nil {
+			return 1
+		}
+		return 0
+	}
+	for _, by := range []struct {
+		order int
+		why   string
+	}{
+		{cmp.Compare(a.info.Nodes, b.info.Nodes), "it needs fewer nodes"},
+		{
+			cmp.Compare(a.info.Connections.PerWaiter, b.info.Connections.PerWaiter),
+			"it needs fewer connections per waiter",
+		},
+		{
+			cmp.Compare(a.info.Connections.PerInstance, b.info.Connections.PerInstance),
+			"it needs fewer connections per instance",
+		},
+		{cmp.Compare(unused(a), unused(b)), "others use it"},
+	} {
+		if by.order != 0 {
+			return by.order, by.why
+		}
+	}
+	return cmp.Compare(a.order, b.order), "it was named first"
+}
+
+// leaders are the locks that may be the best.
+type leaders struct {
+	all     []contender // in the order of preference
+	doubts  []doubt     // what is open between two of them
+	ranking []contender // the whole field, the best first
+	lost    []contender // of which no run can be trusted: any of them may be the best
+}
+
+// doubt is a duel that the rounds do not decide.
+type doubt struct {
+	a, b contender
+	duel
+}
+
+// decisive says that more rounds would decide it.
+func (d doubt) decisive() bool { return d.rounds < leastRounds || d.needed > 0 }
+
+// lead ranks a field, and returns the locks that may be the best.
+func (q Question) lead(field []contender) (l leaders) {
+	known := q.duels(field)
+	l.ranking, l.all = q.ranked(field, known), q.unbeaten(field, known)
+	for i, a := range l.all {
+		for _, b := range l.all[i+1:] {
+			switch d := known[[2]string{a.Name, b.Name}]; d.is {
+			case open:
+				l.doubts = append(l.doubts, doubt{a, b, d})
+			case better, worse: // each is beaten by another one
+				d.text += ", but another lock is better than that one"
+				l.doubts = append(l.doubts, doubt{a, b, d})
+			case equal:
+			}
+		}
+	}
+	return l
+}
+
+// undecided returns what the answer says of leaders that the rounds do not separate; nil if they are equal.
+func (q Question) undecided(l leaders) *Undecided {
+	if len(l.doubts)+len(l.lost) == 0 {
+		return nil
+	}
+	u := &Undecided{}
+	rounds := q.Rounds
+	longer := false
+	between := slices.Concat(l.all, l.lost)
+	for _, c := range between {
+		u.Between, u.Take = append(u.Between, c.Name), append(u.Take, q.take(c))
+	}
+	for _, c := range l.lost {
+		u.Why = append(u.Why, fmt.Sprintf("%s: none of its %d runs can be trusted", c.Name, len(c.Runs)))
+	}
+	said, lost := map[string]bool{}, false
+	for _, d := range l.doubts {
+		if !said[d.b.Name] { // of each lock against one that comes before it
+			said[d.b.Name] = true
+			u.Why = append(u.Why, fmt.Sprintf("%s against %s, %s", d.a.Name, d.b.Name, d.text))
+		}
+		rounds, longer = max(rounds, d.needed), longer || !d.decisive()
+		lost = lost || d.rounds < min(q.Rounds, leastRounds)
+	}
+	if lost {
+		u.Why = append(u.Why, "rounds were lost since their runs cannot be trusted: a quieter machine loses fewer")
+	}
+	again := q
+	again.Named, again.fit, again.Rounds = nil, 0, min(rounds, mostRounds)
+	for _, c := range between {
+		again.Named = append(again.Named, c.variant)
+	}
+	w := q.Workload
+	if longer {
+		w.Duration *= 4
+		again.Workload = w
+		u.Why = append(u.Why, "where only lower bounds are known a longer window decides, not more rounds")
+	}
+	u.Ask = q.shell("lockbench advise", w, [2]string{"--for", q.purpose()}, [2]string{"--language", q.Language},
+		[2]string{"--strategy", names(again.Named)}, [2]string{"--runs", fmt.Sprint(again.Rounds)},
+		[2]string{"--budget", again.needs()}) + q.secret()
+	return u
+}
+
+// mostRounds is the largest number of rounds that an undecided answer proposes.
+const mostRounds = 100
+
+// equals says of which locks the choice is no better, and why it comes first; "" if it is better than all.
+func (q Question) equals(l leaders) string {
+	if len(l.all) < 2 {
+		return ""
+	}
+	var names, reasons []string
+	for _, c := range l.all[1:] {
+		names = append(names, c.Name)
+		if _, why := q.preferred(l.all[0], c); !slices.Contains(reasons, why) {
+			reasons = append(reasons, why)
+		}
+	}
+	return fmt.Sprintf("%s %s as good: no figure that counts differs by %.0f %% or more. %s comes first because %s",
+		words.And(names), map[bool]string{true: "is", false: "are"}[len(names) == 1], (matters-1)*100, l.all[0].Name,
+		strings.Join(reasons, " and "))
+}
+
+// purpose is the value of --for, "" if it is the default.
+func (q Question) purpose() string {
+	if q.For == Efficiency {
+		return ""
+	}
+	return string(q.For)
+}
+
+// tokenless says that what the lock protects cannot check fencing tokens.
+func (q Question) tokenless() bool {
+	return q.For == Correctness && q.Workload.Fence != workloads.FenceAll
+}

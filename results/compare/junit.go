@@ -1,0 +1,67 @@
+package compare
+
+import (
+	"encoding/xml"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/lockbench/lockbench/internal/words"
+)
+
+// The elements of a JUnit report that CI systems read.
+type (
+	suite struct {
+		XMLName  xml.Name   `xml:"testsuite"`
+		Name     string     `xml:"name,attr"`
+		Tests    int        `xml:"tests,attr"`
+		Failures int        `xml:"failures,attr"`
+		Errors   int        `xml:"errors,attr"`
+		Skipped  int        `xml:"skipped,attr"`
+		Cases    []testCase `xml:"testcase"`
+	}
+	testCase struct {
+		Class   string   `xml:"classname,attr"`
+		Name    string   `xml:"name,attr"`
+		Failure *message `xml:"failure,omitempty"`
+		Error   *message `xml:"error,omitempty"`
+		Skipped *message `xml:"skipped,omitempty"`
+	}
+	message struct {
+		Text string `xml:"message,attr"`
+	}
+)
+
+// WriteJUnit writes a test case for each metric that counts, of each strategy: failed if it is worse, skipped if it is
+// undecided, or failed too if the rules are strict. A broken guarantee is an error.
+func WriteJUnit(w io.Writer, c *Comparison) error {
+	s := suite{Name: "lockbench " + c.Base.Name + " " + c.Head.Name}
+	for name, r := range c.results() {
+		if !c.Rules.counts(r.Metric) {
+			continue
+		}
+		one := testCase{Class: name, Name: r.Metric}
+		said := &message{fmt.Sprintf("%s: %s, %s to %s, %s (%s), this session would have detected %s: %s", r.Label, r.Verdict,
+			r.figure(r.Base), r.figure(r.Head), percent(r.Delta), r.interval(), size(r.Detectable),
+			strings.Join(r.Warnings, "; "))}
+		switch {
+		case r.Verdict == Worse, r.Verdict == Undecided && c.Rules.Strict && c.Rules.asked(r.Metric):
+			one.Failure = said
+			s.Failures++
+		case r.Verdict == Undecided:
+			one.Skipped = said
+			s.Skipped++
+		}
+		s.Cases = append(s.Cases, one)
+	}
+	for _, broken := range c.Broken {
+		s.Cases = append(s.Cases, testCase{Class: "guarantees", Name: "held", Error: &message{broken}})
+		s.Errors++
+	}
+	s.Tests = len(s.Cases)
+	text, err := xml.MarshalIndent(s, "", "  ")
+	if err != nil {
+		return fmt.Errorf("encode comparison: %w", err)
+	}
+	return words.Write(w, "comparison", append([]byte(xml.Header), append(text, '\n')...))
+}
