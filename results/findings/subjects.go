@@ -100,6 +100,37 @@ func rivals(all []results.Summary, m results.Metric) []results.Summary {
 	})
 }
 
+// leftOut names the strategies that rivals leaves out although a statement about the best or the worst would be
+// another with them, with the reason: their figure is beyond those that are compared, or not known.
+func leftOut(all []results.Summary, m results.Metric, beyond func(float64) bool) string {
+	var names []string
+	for _, s := range all {
+		if f := s.Figure(m); len(rivals([]results.Summary{s}, m)) == 0 && (f == nil || beyond(f.Value)) {
+			names = append(names, s.Title()+" ("+whyNoRival(s)+")")
+		}
+	}
+	if names == nil {
+		return ""
+	}
+	return "; not compared" + named(names, len(names))
+}
+
+// whyNoRival says why a strategy is not among the rivals.
+func whyNoRival(s results.Summary) string {
+	violations := s.Figure(results.MustMetric("violations"))
+	switch {
+	case s.Invalid:
+		return "no valid run"
+	case s.Caveat != "" || violations != nil && violations.Value > 0:
+		return "unsafe"
+	case !slices.Contains(s.Claims, "exclusion"):
+		return "does not claim exclusion"
+	case violations == nil:
+		return "exclusion not audited"
+	}
+	return "not known"
+}
+
 // say returns one finding; none for an empty text.
 func say(text string) []Finding {
 	if text == "" {

@@ -142,8 +142,11 @@ func (p *page) method(r *results.Report) string {
 		again = "once it has released and thought"
 	}
 	how := "closed loop: each client acquires again " + again
-	if r.Workload.Rate > 0 {
+	switch {
+	case r.Workload.Rate > 0:
 		how = "open loop: waits count from the intended start"
+	case r.Workload.Burst > 0:
+		how = "bursts: all clients wait for one release, then each acquires once"
 	}
 	if p.short && r.Rounds <= 1 {
 		how += " · two digits: one run shows no spread"
