@@ -20,7 +20,7 @@ func TestEveryFieldIsAdded(t *testing.T) {
 		"Run.Labels", "Run.Herd", "Run.Parts", "Run.Faults", "Run.Server.Whole", "Run.Speed.Handoff", "Run.Speed.Stall",
 		"Run.Speed.Gap", "Run.Fairness.Starved",
 		"Run.Fairness.WorkingSet", "Run.Fairness.ReacquireDistance", "Run.Fairness.Overtaken",
-		"Run.Fairness.PassesWithin", "Run.Safety.LostUpdates", "Run.Record.Keys", "Run.Record.Contended",
+		"Run.Fairness.PassesWithin", "Run.Fairness.LargestBypass", "Run.Safety.LostUpdates", "Run.Record.Keys", "Run.Record.Contended",
 		"Run.Record.Leases", "Run.Record.Compared",
 		"Run.Generator.DriverCPUSeconds",
 		"Run.Server.Window.OtherTraffic", "Run.Server.Window.Own", "Run.TimeAccounting.Balanced", "Run.Timeline",
@@ -183,7 +183,7 @@ func TestHowFieldsAreAdded(t *testing.T) {
 	t.Parallel()
 	want := map[int64][]string{
 		5: { // the larger
-			"Fairness.AcquisitionsMax", "Fairness.LargestBypass", "Fairness.LongestWait.NS", "Generator.OtherCPU",
+			"Fairness.AcquisitionsMax", "Fairness.LongestWait.NS", "Generator.OtherCPU",
 			"Generator.SchedulingP99", "Generator.Steal", "Generator.StoodStill", "Generator.TimerOvershoot",
 			"Record.UncertaintyNS", "Safety.MaxHolders", "Server.Peak.Clients", "Server.Peak.MemoryBytes",
 			"Server.Peak.Subscriptions", "Server.Window.IdleCPU", "TimeAccounting.WorstPercent",

@@ -276,11 +276,12 @@ func (s Summary) TooFew() []string {
 
 // Labels of runs, or their prefixes, that the code tests for.
 const (
-	GeneratorBound = "generator-bound" // the machine was busy with lockbench itself
-	BusyMachine    = "busy machine"    // the machine was busy with other processes
-	OtherCPU       = "other CPU "      // followed by the share of all cores that neither lockbench nor Redis used
-	Stolen         = "steal "          // followed by the share that other machines on the same hardware took
-	Overloaded     = "overloaded: "    // an open loop's arrivals found all clients waiting
+	GeneratorBound = "generator-bound"      // the machine was busy with lockbench itself
+	BusyMachine    = "busy machine"         // the machine was busy with other processes
+	OtherCPU       = "other CPU "           // followed by the share of all cores that neither lockbench nor Redis used
+	Stolen         = "steal "               // followed by the share that other machines on the same hardware took
+	Overloaded     = "overloaded: "         // an open loop's arrivals found all clients waiting
+	WindowsApart   = "generators' windows " // followed by the share that was common to all
 	// OutlivedLease says that a lock was held for longer than its TTL and nothing renewed it.
 	OutlivedLease = "held for longer than the lease"
 )

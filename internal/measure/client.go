@@ -146,6 +146,7 @@ func (c *Client) Acquired(t Acquisition) {
 		c.bypassed = max(c.bypassed, t.Grant.Bypassed)
 	case t.Granted >= end:
 		c.open = true
+		c.bypassed = max(c.bypassed, t.Grant.Bypassed)
 	}
 }
 

@@ -111,6 +111,7 @@ func meaning(label string) string {
 			"what is claimed holds until the lease ends: who works on after that is no longer protected, " +
 				"and overlaps after expiry break no claim",
 		},
+		{results.WindowsApart, "what one of them recorded outside the common part counts too, under another load"},
 		{"through proxies", "for the sake of the network's faults, and slower than without"},
 		{"redis-bound", "the thread that executes commands was busy for at least 90 % of the time"},
 		{

@@ -220,12 +220,13 @@ func (s *session) order(ctx context.Context, c *Check) error {
 	// Two clients may swap places between the start of a wait and the queue.
 	overtaken := value(fair.Fairness.Overtaken)
 	c.want(overtaken <= 5, "first come: overtaken", overtaken, results.Percent, "at most 5 %%")
-	c.count(fair.Fairness.LargestBypass < crowd, "first come: largest bypass",
-		float64(fair.Fairness.LargestBypass), "below %d", crowd)
+	bypass := value(fair.Fairness.LargestBypass)
+	c.count(bypass < crowd, "first come: largest bypass", bypass, "below %d", crowd)
 	overtaken = value(last.Fairness.Overtaken)
 	c.want(overtaken >= 95, "newest first: overtaken", overtaken, results.Percent, "at least 95 %%")
-	c.count(last.Fairness.LargestBypass >= last.Speed.Acquisitions/2, "newest first: largest bypass",
-		float64(last.Fairness.LargestBypass), "at least half of all %d acquisitions", last.Speed.Acquisitions)
+	bypass = value(last.Fairness.LargestBypass)
+	c.count(bypass >= float64(last.Speed.Acquisitions/2), "newest first: largest bypass", bypass,
+		"at least half of all %d acquisitions", last.Speed.Acquisitions)
 	return nil
 }
 
@@ -258,7 +259,7 @@ func (s *session) starvation(ctx context.Context, c *Check) error {
 	c.count(value(f.ReacquireDistance) <= others, "starving: reacquire distance", value(f.ReacquireDistance),
 		"at most %d", others)
 	c.want(overtaken >= 99, "starving: overtaken", overtaken, results.Percent, "all")
-	c.count(f.LargestBypass >= all, "starving: largest bypass", float64(f.LargestBypass),
+	c.count(value(f.LargestBypass) >= float64(all), "starving: largest bypass", value(f.LargestBypass),
 		"at least all %d acquisitions", all)
 	c.count(open >= starving, "starving: unfinished waits", float64(open), "at least %d", starving)
 
@@ -269,7 +270,7 @@ func (s *session) starvation(ctx context.Context, c *Check) error {
 	c.want(!beyond(longest), "fed: longest wait", bound(longest), results.Nanoseconds, "below the window")
 	c.count(value(f.WorkingSet) > others, "fed: working set", value(f.WorkingSet), "%d", crowd)
 	c.count(value(f.ReacquireDistance) > others, "fed: reacquire distance", value(f.ReacquireDistance), "%d", crowd)
-	c.count(f.LargestBypass < crowd, "fed: largest bypass", float64(f.LargestBypass), "below %d", crowd)
+	c.count(value(f.LargestBypass) < crowd, "fed: largest bypass", value(f.LargestBypass), "below %d", crowd)
 	return nil
 }
 
