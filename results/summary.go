@@ -19,6 +19,7 @@ type Summary struct {
 	Used     []Run          // the runs from which figures are computed, see choose
 	Invalid  bool           // no run could be trusted
 	first    *Summary       // of the first strategy at the same point
+	rounds   int            // planned
 }
 
 // isFirst says whether the others at the same point are compared with this one.
@@ -88,7 +89,9 @@ func (r *Report) Asked() []Summary {
 		if !known {
 			at = len(all)
 			index[place{s.Name, point}] = at
-			all = append(all, Summary{Strategy: s, Point: point, Workload: r.WorkloadOf(Run{Point: point})})
+			all = append(all, Summary{
+				Strategy: s, Point: point, Workload: r.WorkloadOf(Run{Point: point}), rounds: r.Rounds,
+			})
 		}
 		return &all[at]
 	}
