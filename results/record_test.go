@@ -246,3 +246,16 @@ func numbers(v reflect.Value, name string, visit func(string, reflect.Value)) {
 		visit(name, v)
 	}
 }
+
+// TestGapIsNotBelowNothing: holds that began before the window may be longer in the mean than the window has room for,
+// as where lockbench stood still. Then the gap is not known.
+func TestGapIsNotBelowNothing(t *testing.T) {
+	t.Parallel()
+	for held, want := range map[float64]*float64{0.6e6: new(0.4e6), 1e6: new(0.0), 1.5e6: nil} {
+		r := Run{WindowNS: 5e9, Record: Record{Keys: 1, Contended: true}}
+		r.Speed.Acquisitions, r.Speed.Hold = 5000, Distribution{Count: 5000, MeanNS: &held}
+		if r.Compute(); !cmp.Equal(r.Speed.Gap, want) {
+			t.Errorf("holds of %v in a window for 1 ms each: a gap of %v", held, *r.Speed.Gap)
+		}
+	}
+}

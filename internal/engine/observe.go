@@ -163,7 +163,9 @@ func (r *run) sample(ctx context.Context, o *observed) {
 		r.Second(r.timeline.slices[n-1])
 	}
 	if r.Watch != nil && r.driven == nil {
-		r.Watch(r.soFar(*o.opened, reading), r.ages(r.clock.Now()))
+		now := r.clock.Now()
+		ages := r.ages(now)
+		r.Watch(r.soFar(*o.opened, reading, now, ages), ages)
 	}
 	if !r.remote() {
 		return

@@ -126,6 +126,7 @@ func (c *Client) Acquired(t Acquisition) {
 	case t.Granted >= end:
 		c.waited(t.Due, end-t.Due, false)
 	}
+	s.held += w.clip(t.Granted, t.Released, end)
 	if t.Released >= w.Open && t.Released < end {
 		s.kinds[Hold].record(t.Released - t.Granted)
 		s.asked += float64(t.Hold)

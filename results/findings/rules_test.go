@@ -233,6 +233,11 @@ var cases = []struct {
 		}
 		r.Runs[0].Labels = append(r.Runs[0].Labels, "other CPU 9.5%", results.PartOfASession)
 	}},
+	{"labels that differ in durations", 2, func(r *results.Report) {
+		for i, lasted := range []string{"1m45s", "55s", "1m2.5s", "250ms"} {
+			r.Runs[i].Labels = []string{"partial: " + lasted}
+		}
+	}},
 	{"labels of generators", 1, func(r *results.Report) {
 		r.Runs[0].Labels = []string{"other CPU 78% in generator 0", "other CPU 79% in generator 1"}
 	}},

@@ -104,7 +104,7 @@ func ahead(all []results.Summary) []Finding {
 		return nil
 	}
 	if m.Name == "gap" && min(first.Figure(m).Value, second.Figure(m).Value) <= 0 {
-		return nil // a window with few grants: at its edges a gap can come out below zero
+		return nil // of nothing there is no ratio
 	}
 	better := func(f float64) bool {
 		best := first.Figure(m).Value

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/lockbench/lockbench/results"
 )
@@ -149,8 +150,11 @@ func collect(s results.Summary, of func(results.Run) []string) (all []string, n 
 	return all, n
 }
 
-// inText matches the figures in a text, ranges of figures, and names of generators.
-var inText = regexp.MustCompile(`(generator )?\d+(\.\d+)?(–\d+(\.\d+)?)?`)
+// inText matches the figures in a text, also as Go writes durations, ranges of them, and names of generators.
+var inText = regexp.MustCompile(lasting + `(–` + lasting + `)?|(generator )?\d+(\.\d+)?(–\d+(\.\d+)?)?`)
+
+// lasting matches a duration that is one word: 1m45s, 250ms.
+const lasting = `(\d+h)?(\d+m)?\d+(\.\d+)?(s|ms|µs|ns)\b`
 
 // kindOf returns what texts have in common that differ only in their figures.
 func kindOf(text string) string {
@@ -231,7 +235,10 @@ func (g group) spanned(texts []string) string {
 }
 
 func value(figure string) float64 {
-	x, _ := strconv.ParseFloat(figure, 64) // the pattern matches only numbers
+	if d, err := time.ParseDuration(figure); err == nil {
+		return d.Seconds()
+	}
+	x, _ := strconv.ParseFloat(figure, 64) // the pattern matches nothing else
 	return x
 }
 
