@@ -52,6 +52,9 @@ type Plan struct {
 	// once at the end of each run. It must not change the report, and is called by one goroutine at a time. A
 	// driver's run is seen when it has ended. Watch may be nil.
 	Watch func(*results.Report, []results.Wait)
+	// Ended gets the report of the runs that have ended, once at the end of each. The report is the callee's own, and
+	// complete but for what Run adds at its end. Ended is called from one goroutine at a time, and may be nil.
+	Ended func(*results.Report)
 	// Logf reports what takes time before the first run, such as pulling or building an
 	// image; nil means silence. It is called from one goroutine at a time.
 	Logf func(format string, args ...any)

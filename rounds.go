@@ -158,6 +158,11 @@ func (s *session) measure(ctx context.Context, v scheduled, round, order int) er
 		if s.plan.Watch != nil {
 			watched(s.report.Runs, nil)
 		}
+		if s.plan.Ended != nil {
+			soFar := *s.report
+			soFar.Runs = slices.Clone(s.report.Runs)
+			s.plan.Ended(&soFar)
+		}
 		if run.Server.Whole != nil && s.plan.storeOf(v.Variant) == store.Redis {
 			s.granted += run.Server.Whole.Acquisitions
 		}

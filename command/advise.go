@@ -78,6 +78,9 @@ func (a *app) advise() *cobra.Command {
 		}
 		a.warn(question.Workload.Warnings()...)
 		if f.dryRun {
+			if f.language != "" && f.language != "go" && len(f.strategies) == 0 {
+				a.say("a dry run starts no driver: those for %s are added to this plan", f.language)
+			}
 			p := &layout.Page{Wide: a.width()}
 			question.LayPlan(p, shown(f.redis), listed(outputs))
 			return printed(p.Save(a.stdout, "plan"))
@@ -139,9 +142,13 @@ func (f *adviseFlags) question(ctx context.Context, given func(string) bool) (ad
 	}
 	if len(f.strategies) > 0 {
 		known, _ := recognised(f.strategies, true)
-		q.Named, err = driver.Parse(ctx, known...)
+		find := driver.Asked(ctx)
+		if f.dryRun {
+			find = driver.Unasked
+		}
+		q.Named, err = driver.Parse(find, known...)
 		problems = append(problems, prefixed("strategy", err))
-	} else if f.language != "" && f.language != "go" {
+	} else if f.language != "" && f.language != "go" && !f.dryRun {
 		q.Drivers = driversFor(ctx, f.language, q.For)
 	}
 	if err == nil || len(q.Named) > 0 {

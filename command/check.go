@@ -36,7 +36,7 @@ func (a *app) check() *cobra.Command {
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		given := a.input(flags).variables(flags)
 		known, notes := recognised(args, true)
-		variants, unknown := driver.Parse(cmd.Context(), known...)
+		variants, unknown := driver.Parse(driver.Asked(cmd.Context()), known...)
 		if unknown == nil && len(variants) != 1 {
 			unknown = errors.New("one strategy is checked at a time")
 		}

@@ -121,24 +121,27 @@ func proven(ctx context.Context, s *selfcheck.Document, err error) error {
 
 func (a *app) clean() *cobra.Command {
 	redis := lockbench.StoreOptions{Address: "auto"}
+	ask := false
 	cmd := &cobra.Command{
 		Use:   "clean",
 		Short: "Remove what a killed lockbench left behind",
 		Long: "Remove what a lockbench that was killed left behind: its containers and directories on this\n" +
-			"machine and, with --redis, its keys on that server, a Redis or another store: on a Redis also those\n" +
-			"of the drivers that lockbench drivers lists. What a running one uses is left alone.",
+			"machine and, with --redis, its keys on that server, a Redis or another store. What a running one uses\n" +
+			"is left alone.",
 		Args:              cobra.NoArgs,
 		ValidArgsFunction: cobra.NoFileCompletions,
 	}
 	registerServer(cmd.Flags(), &redis)
+	cmd.Flags().BoolVar(&ask, "ask-drivers", false,
+		"also remove keys of the drivers that lockbench drivers lists, which are started to ask for their names")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		if err := a.input(cmd.Flags()).variables(cmd.Flags()).refuse(); err != nil {
 			return err
 		}
 		var drivers []strategies.Info
 		at := store.Options{Address: redis.Address}
-		name, _ := store.At(at.Address)           // Clean reports the error
-		if name == store.Redis && !at.Started() { // drivers lock in Redis
+		name, _ := store.At(at.Address)                  // Clean reports the error
+		if ask && name == store.Redis && !at.Started() { // drivers lock in Redis
 			var silent error
 			drivers, silent = driver.Infos(cmd.Context())
 			for _, err := range flatten(silent) {

@@ -123,6 +123,7 @@ func (a *app) bench(f *claimsFlags) *claims.Bench {
 // kind of servers: others trust a claim with figures, not with servers, programs, images and outputs.
 func planOf(words []string) (lockbench.Plan, error) {
 	f, set, err := parsed(words, false)
+	f.others = true
 	problems := []error{suggested(set, err)}
 	for _, word := range set.Args() {
 		problems = append(problems, fmt.Errorf("%q is not a flag", word))
@@ -207,10 +208,17 @@ func claimRows(all []claims.Claim, commands bool) (rows [][]string) {
 func (a *app) test(
 	ctx context.Context, bench *claims.Bench, chosen []claims.Claim, f *claimsFlags, outputs []output[*claims.Document],
 ) error {
+	complete := func(document *claims.Document) *claims.Document {
+		document.Title, document.Libraries = f.title, libraries(chosen)
+		revision(&document.Tool)
+		return document
+	}
+	bench.Ended = func(document *claims.Document) {
+		document.Interrupted = true
+		a.ended.keep(func() error { return writeAll(a, outputs, complete(document), f.quiet) })
+	}
 	document, err := bench.Test(ctx, chosen)
-	document.Title, document.Libraries = f.title, libraries(chosen)
-	revision(&document.Tool)
-	if err := saveAll(a, outputs, document, f.quiet); err != nil {
+	if err := saveAll(a, outputs, complete(document), f.quiet); err != nil {
 		return err
 	}
 	counters, failed := document.CounterCases()

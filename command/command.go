@@ -32,8 +32,8 @@ import (
 // LOCKBENCH_FLAG stand in for flags that are not given.
 //
 // The first SIGINT, SIGTERM or SIGHUP ends the measuring early and cleanly, as does
-// the end of ctx. After a second signal Main returns at once while its goroutines
-// still run: the caller must end the process.
+// the end of ctx. After a second signal, half a second later or more, Main writes the runs
+// that have ended and returns while its goroutines still run: the caller must end the process.
 func Main(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	servers.Quiet()
 	a := &app{stdout: stdout, stderr: &locked{to: stderr}}
@@ -47,6 +47,7 @@ func Root() *cobra.Command { return (&app{stdout: io.Discard, stderr: &locked{to
 type app struct {
 	stdout io.Writer
 	stderr *locked // signals and work write to it from different goroutines
+	ended  ended
 }
 
 // execute runs the command line and returns its exit code.

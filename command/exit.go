@@ -26,11 +26,11 @@ const (
 	// of the server or of this machine is too small for them.
 	ExitConfig = 104
 	// ExitInterrupted says that the user stopped it, and that the results so far have
-	// been written.
+	// been written: after a second signal, or where the run under way did not end within
+	// 8 s of SIGTERM, those of the runs that had ended.
 	ExitInterrupted = 105
-	// ExitStopped says that the user stopped it before there were results, or by a
-	// second signal before they were written, or that it did not end within 2 s of
-	// SIGTERM. A message names the missing files.
+	// ExitStopped says that the user stopped it before there were results, or that they
+	// could not be written in time after a second signal.
 	ExitStopped = 130
 	// ExitRegression says that a build is worse than the one it was compared with.
 	ExitRegression = 110

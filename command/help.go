@@ -33,7 +33,7 @@ var exitCodes = [][]string{
 	{"111", "a guarantee a strategy claims did not hold"},
 	{"112", "figures that cannot be trusted, or that could not have shown what --strict asks"},
 	{"113", "Redis unreachable"},
-	{"130", "interrupted, and not written: before there were results, twice, or 2 s after SIGTERM"},
+	{"130", "interrupted before there were results"},
 	{"1", "anything else"},
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/lockbench/lockbench/internal/apps/advise"
+	"github.com/lockbench/lockbench/internal/driver"
 	"github.com/lockbench/lockbench/internal/untrusted"
 	"github.com/lockbench/lockbench/internal/words"
 	"github.com/lockbench/lockbench/strategies"
@@ -122,6 +123,9 @@ func (in *input) file(name string, draft *workloads.Draft) error {
 			err = workloads.ErrNotPlain
 		case flag.Changed:
 			continue
+		case startsProgram(flag.Name, line.Values) != "":
+			err = fmt.Errorf("%s starts a program, which no file may: give it on the command line as --%s",
+				startsProgram(flag.Name, line.Values), flag.Name)
 		default:
 			given[flag.Name], flag.Changed = true, true
 			in.origins[flag.Name] = line.Place
@@ -132,6 +136,24 @@ func (in *input) file(name string, draft *workloads.Draft) error {
 		}
 	}
 	return errors.Join(problems...)
+}
+
+// startsProgram returns the value of a flag that has lockbench start a program or an image of the user's choice; "" if
+// there is none. A file is often another person's.
+func startsProgram(flag string, values []string) string {
+	for _, value := range values {
+		_, program := driver.Cut(value)
+		if flag == "strategy" && program == "" {
+			if _, notes := recognised([]string{value}, true); strings.Contains(strings.Join(notes, " "), driver.Prefix) {
+				program = value
+			}
+		}
+		if flag == "strategy" && program != "" || flag == "image" ||
+			flag == "redis" && (strings.HasPrefix(value, "process:") || strings.HasPrefix(value, "image:")) {
+			return strconv.Quote(untrusted.Printable(value))
+		}
+	}
+	return ""
 }
 
 // notInFiles are flags that a file cannot have.

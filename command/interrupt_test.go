@@ -152,7 +152,22 @@ func TestWhatEndsARunInItsMiddle(t *testing.T) {
 	interrupted := func(r *results.Report) bool {
 		return r.Interrupted && len(r.Runs) == 1 && r.Runs[0].Partial
 	}
+	ended := func(r *results.Report) bool {
+		return r.Interrupted && len(r.Runs) == 1 && !r.Runs[0].Partial && r.Runs[0].Strategy == "pubsub"
+	}
 	again := "press again to stop at once"
+	second := func(p *process, _ *redistest.Server) {
+		p.signal(syscall.SIGINT)
+		p.await(again)
+		time.Sleep(command.OneStop) // or it belongs to the first
+		p.signal(syscall.SIGTERM)
+	}
+	// GNU timeout signals its child and then the child's process group.
+	twice := func(p *process, _ *redistest.Server) {
+		p.signal(syscall.SIGTERM)
+		p.await(again)
+		p.signal(syscall.SIGTERM)
+	}
 	for _, test := range []struct {
 		name    string
 		program string   // "" is lockbench
@@ -171,17 +186,26 @@ func TestWhatEndsARunInItsMiddle(t *testing.T) {
 			"a second Ctrl-C", "author",
 			[]string{"-s", "stubborn", "-d", "60s"},
 			"[1/1]",
-			func(p *process, _ *redistest.Server) {
-				p.signal(syscall.SIGINT)
-				p.await(again)
-				p.signal(syscall.SIGTERM)
-			}, "130", "stopped at once", nil,
+			second, "130", "stopped at once, nothing is written", nil,
 		},
+		{
+			"a second Ctrl-C in the second run", "author",
+			[]string{"-s", "stubborn,pubsub", "-d", "500ms", "--seed", "1"},
+			"a stubborn client asks",
+			second, "105", "stopped at once: the runs that had ended are written", ended,
+		},
+		{"two SIGTERMs of one stop", "", nil, "[1/2]", twice, "105", again, interrupted},
 		{
 			"too late after SIGTERM", "hurried",
 			[]string{"-s", "stubborn", "-d", "60s"},
 			"[1/1]", send(syscall.SIGTERM),
 			"130", "stopped at once", nil,
+		},
+		{
+			"too late after SIGTERM in the second run", "hurried",
+			[]string{"-s", "stubborn,pubsub", "-d", "500ms", "--seed", "1"},
+			"a stubborn client asks", send(syscall.SIGTERM),
+			"105", "stopped at once: the runs that had ended are written", ended,
 		},
 		{"lockbench is killed", "", nil, "[1/2]", send(syscall.SIGKILL), "-1", "", nil},
 		{

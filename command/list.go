@@ -280,7 +280,7 @@ func allDrivers(ctx context.Context) [][]string {
 		rows = append(rows, []string{driver.Prefix + name, hello.Info.Claims.String(), hello.Info.Summary})
 	}
 	if len(found) == 0 {
-		rows = append(rows, []string{"none", "", "in drivers and " + driver.PathVariable + ": see docs/DRIVERS.md"})
+		rows = append(rows, []string{"none", "", "in " + driver.PathVariable + " and the installation: see docs/DRIVERS.md"})
 	}
 	return rows
 }

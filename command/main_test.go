@@ -3,6 +3,7 @@ package command_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -92,7 +93,10 @@ func (liar) Close() error                                              { return 
 
 type stubborn struct{ liar }
 
-func (stubborn) Acquire(context.Context, string) (strategies.Lease, error) { select {} }
+func (stubborn) Acquire(context.Context, string) (strategies.Lease, error) {
+	fmt.Fprintln(os.Stderr, "a stubborn client asks")
+	select {}
+}
 
 func TestScripts(t *testing.T) { scripts(t, "testdata/script") }
 

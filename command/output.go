@@ -180,9 +180,14 @@ func readBy(words []string) []string {
 	return inputs(f.file, f.workload, f.all)
 }
 
-// saveAll writes every output, even if one has failed, and names the files that it wrote unless it shall be quiet. It
-// writes files first: the reader of standard output may have gone away.
+// saveAll writes the command's document to every output, unless a second signal has had an earlier one written.
 func saveAll[T any](a *app, outputs []output[T], document T, quiet bool) error {
+	return a.ended.last(func() error { return writeAll(a, outputs, document, quiet) })
+}
+
+// writeAll writes every output, even if one has failed, and names the files that it wrote unless it shall be quiet. It
+// writes files first: the reader of standard output may have gone away.
+func writeAll[T any](a *app, outputs []output[T], document T, quiet bool) error {
 	var problems []error
 	byPlace := slices.SortedStableFunc(slices.Values(outputs), func(x, y output[T]) int {
 		return strings.Compare(y.file, x.file)

@@ -34,6 +34,7 @@ type flags struct {
 	stores      stores
 	noBaselines bool
 	dryRun      bool
+	others      bool // they are other people's, and may start no program
 	generators  lockbench.Generators
 	watched     watch.Addresses
 	notes       []string // on names that mean others
@@ -268,8 +269,15 @@ func (f *flags) plan() (lockbench.Plan, error) {
 	if len(f.strategies) == 0 {
 		f.strategies = defaultStrategies()
 	}
-	f.strategies, f.notes = recognised(f.strategies, true)
-	variants, unknown := driver.Parse(context.Background(), f.strategies...)
+	find := driver.Asked(context.Background())
+	switch {
+	case f.others:
+		find = driver.Refused
+	case f.dryRun:
+		find = driver.Unasked
+	}
+	f.strategies, f.notes = recognised(f.strategies, !f.others)
+	variants, unknown := driver.Parse(find, f.strategies...)
 	plan := lockbench.Plan{
 		Strategies: variants,
 		Workload:   points[0].Workload,

@@ -181,6 +181,19 @@ func (a *app) measure(
 	if !f.quiet {
 		plan.Logf = a.say
 	}
+	complete := func(report *results.Report) []output[*results.Report] {
+		revision(&report.Tool)
+		thresholds, _ := parseThresholds(f.thresholds, plan) // their errors have been reported
+		report.Thresholds = results.Judge(report, thresholds)
+		watchers.End(results.File{Name: reportName(outputs), Report: report})
+		return oneFileEach(outputs, render.HgrmNames(report))
+	}
+	if plan.Generators.Number <= 1 { // the sum of several is made at the end
+		plan.Ended = func(report *results.Report) {
+			report.Interrupted, report.Finished = true, time.Now()
+			a.ended.keep(func() error { return writeAll(a, complete(report), report, f.quiet) })
+		}
+	}
 	report, err := lockbench.Run(ctx, plan)
 	progress.close()
 	if report == nil {
@@ -193,11 +206,7 @@ func (a *app) measure(
 		report.Runs = nil // verdicts are on the sum
 		return outcome(ctx, report, err)
 	}
-	revision(&report.Tool)
-	thresholds, _ := parseThresholds(f.thresholds, plan) // their errors have been reported
-	report.Thresholds = results.Judge(report, thresholds)
-	watchers.End(results.File{Name: reportName(outputs), Report: report})
-	if err := saveAll(a, oneFileEach(outputs, render.HgrmNames(report)), report, f.quiet); err != nil {
+	if err := saveAll(a, complete(report), report, f.quiet); err != nil {
 		return err
 	}
 	return outcome(ctx, report, err)

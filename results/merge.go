@@ -56,6 +56,11 @@ func Merge(parts []Generated) (*Report, error) {
 				sum.Safety.Broken = append(sum.Safety.Broken,
 					fmt.Sprintf("exclusion: %d updates lost under the lock", *lost))
 			}
+			if len(sum.Safety.LostKeys) > 0 { // as in a run of one generator
+				slices.Sort(sum.Safety.LostKeys)
+				sum.Safety.LostKeys = slices.Compact(sum.Safety.LostKeys)
+				sum.Safety.Broken = nil
+			}
 			merged.Runs = append(merged.Runs, sum)
 		}
 	}

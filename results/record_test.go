@@ -196,7 +196,7 @@ func TestHowFieldsAreAdded(t *testing.T) {
 			"Order", "Record.Keys", "Round", "Seed",
 			"Server.Window.BusPublished", "Server.Window.BusReceived", "Server.Window.BytesIn",
 			"Server.Window.BytesOut",
-			"Server.Window.CPU", "Server.Window.Calls", "Server.Window.Evictions", "Server.Window.IOThreads",
+			"Server.Window.CPU", "Server.Window.Calls", "Server.Window.Evictions", "Server.Window.IOThreads", "Server.Window.Restarts", "Server.Window.RoleChanges",
 			"Server.Window.MainCPU", "Server.Window.Seconds", "Server.Window.WALBytes", "Speed.Gap", "Speed.HoldAsked",
 			"Speed.PerSecond", "Speed.ServedPerSecond", "Speed.Utilisation",
 		},

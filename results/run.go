@@ -291,6 +291,8 @@ type Safety struct {
 	// clients that did not return from Acquire or Release after the stop
 	Hung int `json:"stuck_clients" add:"sum"`
 
+	// LostKeys names the ways in which the servers lost keys by themselves; then no guarantee is judged.
+	LostKeys []string `json:"lost_keys,omitempty" add:"sum"`
 	// Broken names each claimed guarantee that did not hold; the exit code is then 111.
 	Broken []string `json:"broken_claims,omitempty" add:"sum"`
 }

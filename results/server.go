@@ -2,9 +2,12 @@ package results
 
 import (
 	"cmp"
+	"fmt"
 	"maps"
 	"strings"
 	"time"
+
+	"github.com/lockbench/lockbench/internal/words"
 )
 
 // Server is what Redis itself counted for a run; nil if it did not report it.
@@ -32,8 +35,14 @@ type ServerDelta struct {
 	// IOThreads is the largest number of a node's I/O threads, including the main one; 0 if not
 	// known. Above 1, idle threads wait for work in a busy loop, so the CPU of the connections
 	// alone cannot be measured: then there is no IdleCPU.
-	IOThreads int   `json:"io_threads,omitempty"`
+	IOThreads int `json:"io_threads,omitempty"`
+	// Evictions is the number of keys that the servers evicted for lack of memory.
 	Evictions int64 `json:"evicted_keys,omitempty"`
+	// Restarts is how often a server that is no replica had another process than at the reading before: it was
+	// restarted, or another one took its place.
+	Restarts int64 `json:"restarts,omitempty"`
+	// RoleChanges is how often a reading found that a primary had become a replica, or a replica a primary.
+	RoleChanges int64 `json:"role_changes,omitempty"`
 	// BusPublished is the number of messages that PUBLISH and SPUBLISH made on the cluster bus
 	// between the nodes. Each is more than 2 KB larger than what was published. nil without a
 	// cluster.
@@ -94,6 +103,33 @@ func told(n int64) *int64 {
 		return nil
 	}
 	return &n
+}
+
+// flushes are the commands that delete the keys of others.
+var flushes = []string{"flushall", "flushdb", "swapdb"}
+
+// LostKeys says in which ways the servers themselves lost keys, locks perhaps among them. A lock whose key is gone
+// lets in a second holder, which is no fault of the lock. Without restarts only what no restart and no failover explains
+// counts.
+func (d *ServerDelta) LostKeys(restarts bool) (ways []string) {
+	if d == nil {
+		return nil
+	}
+	if d.Evictions > 0 {
+		ways = append(ways, "the server evicted "+words.Count(int(d.Evictions), "key"))
+	}
+	for _, command := range flushes {
+		if n := d.Commands[command]; n > 0 {
+			ways = append(ways, fmt.Sprintf("another client called %s %s", strings.ToUpper(command), words.Count(int(n), "time")))
+		}
+	}
+	if d.Restarts > 0 && restarts {
+		ways = append(ways, "the server restarted or was replaced "+words.Count(int(d.Restarts), "time"))
+	}
+	if d.RoleChanges > 0 && restarts {
+		ways = append(ways, "a failover changed the role of "+words.Count(int(d.RoleChanges), "server"))
+	}
+	return ways
 }
 
 // PerAcquisition divides a total by the acquisitions of the same interval; nil without
@@ -184,16 +220,22 @@ func (d *ServerDelta) MainThreadPercent() *float64 {
 // Reading is what the servers of a run have counted since they started, summed over the nodes,
 // and what the generator's sockets counted.
 type Reading struct {
-	At        time.Time        `add:"none"` // middle of the request
-	Commands  map[string]int64 `add:"sum"`  // calls by command; nil if INFO commandstats is refused
-	BytesIn   *int64           `add:"sum"`
-	BytesOut  *int64           `add:"sum"`
-	CPU       *float64         `add:"sum"` // seconds
-	MainCPU   *float64         `add:"sum"` // seconds
-	Evictions int64            `add:"sum"`
-	Clients   int64            `add:"sum"` // connections now; 0 if not known
-	Memory    int64            `add:"sum"` // used_memory now, bytes; 0 if not known
-	FromNodes int64            `add:"sum"` // the part of BytesIn that came from other nodes, such as replication
+	At          time.Time        `add:"none"` // middle of the request
+	Commands    map[string]int64 `add:"sum"`  // calls by command; nil if INFO commandstats is refused
+	BytesIn     *int64           `add:"sum"`
+	BytesOut    *int64           `add:"sum"`
+	CPU         *float64         `add:"sum"` // seconds
+	MainCPU     *float64         `add:"sum"` // seconds
+	Evictions   int64            `add:"sum"`
+	Restarts    int64            `add:"sum"` // as in ServerDelta
+	RoleChanges int64            `add:"sum"` // as in ServerDelta
+	// Role and History are of one server: its role in its own words, and the replication history that a promotion made
+	// it begin; "" if not known, and without a promotion.
+	Role      string `add:"none"`
+	History   string `add:"none"`
+	Clients   int64  `add:"sum"` // connections now; 0 if not known
+	Memory    int64  `add:"sum"` // used_memory now, bytes; 0 if not known
+	FromNodes int64  `add:"sum"` // the part of BytesIn that came from other nodes, such as replication
 
 	BusPublished *int64 `add:"sum"` // as in ServerDelta
 	BusReceived  *int64 `add:"sum"` // as in ServerDelta
@@ -236,6 +278,8 @@ func (r Reading) Since(earlier Reading, acquisitions int64) *ServerDelta {
 		MainCPU:        minus(r.MainCPU, earlier.MainCPU),
 		IOThreads:      r.IOThreads,
 		Evictions:      r.Evictions - earlier.Evictions,
+		Restarts:       r.Restarts - earlier.Restarts,
+		RoleChanges:    r.RoleChanges - earlier.RoleChanges,
 		BusPublished:   minus(r.BusPublished, earlier.BusPublished),
 		BusReceived:    minus(r.BusReceived, earlier.BusReceived),
 		WALBytes:       minus(r.WALBytes, earlier.WALBytes),

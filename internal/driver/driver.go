@@ -79,25 +79,28 @@ func launched(ctx context.Context, command []string, p patience) (*Driver, Hello
 	return d, hello, nil
 }
 
+// unknown is what is known of a driver that has not introduced itself.
+func unknown() strategies.Info {
+	return strategies.Info{
+		Name: "exec", Capacity: 1, Nodes: 1, BlackBox: true, Driver: true,
+		NoCluster: "a driver connects to single servers",
+		Limits: []strategies.Limit{
+			{Check: "closed", Because: "a driver's process ends with its Locker"},
+			{Check: "connections", Because: "a driver does not declare its connections"},
+		},
+	}
+}
+
 // introduced reads what a driver says of itself.
 func introduced(a answer) (Hello, error) {
 	if a.Protocol != Version {
 		return Hello{}, fmt.Errorf("it speaks version %d of the protocol, this is %d", a.Protocol, Version)
 	}
 	h := Hello{Name: short(a.Name), Version: short(a.Version), Runtime: short(a.Runtime)}
+	h.Info = unknown()
 	info := &h.Info
-	*info = strategies.Info{
-		Name: "exec", Caveat: short(a.Caveat), Capacity: 1, Nodes: 1, BlackBox: true, Driver: true,
-		Format:       short(a.Format),
-		Counts:       a.Counts,
-		Summary:      strings.Join(strings.Fields(h.Name+" "+h.Version+" "+h.Runtime), " "),
-		MaxInstances: a.MostRuns,
-		NoCluster:    "a driver connects to single servers",
-		Limits: []strategies.Limit{
-			{Check: "closed", Because: "a driver's process ends with its Locker"},
-			{Check: "connections", Because: "a driver does not declare its connections"},
-		},
-	}
+	info.Caveat, info.Format, info.Counts, info.MaxInstances = short(a.Caveat), short(a.Format), a.Counts, a.MostRuns
+	info.Summary = strings.Join(strings.Fields(h.Name+" "+h.Version+" "+h.Runtime), " ")
 	if language, _, _ := strings.Cut(h.Runtime, " "); language != "" {
 		name, lock, _ := strings.Cut(h.Name, " ")
 		call := strings.TrimSpace(lock + " " + h.Version)

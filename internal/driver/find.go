@@ -20,15 +20,40 @@ import (
 // Prefix begins the name of a strategy that is a driver: exec:NAME or exec:COMMAND.
 const Prefix = "exec:"
 
-// PathVariable is the environment variable with the directories in which drivers are looked for, after ./drivers.
+// PathVariable is the environment variable with the directories in which drivers are looked for, before those of the
+// installation.
 const PathVariable = "LOCKBENCH_DRIVERS"
 
 // begins matches what begins a driver in a list.
 var begins = regexp.MustCompile(`(^|[,+])[\s\v\x{85}\pZ]*` + Prefix)
 
+// Finder returns the strategy of a driver's command.
+type Finder func(command string) (strategies.Variant, error)
+
+// Asked returns a Finder that starts each driver to ask what it claims.
+func Asked(ctx context.Context) Finder {
+	return func(command string) (strategies.Variant, error) { return Lookup(ctx, command) }
+}
+
+// Unasked is a Finder that starts no driver, so it knows only the name.
+func Unasked(command string) (strategies.Variant, error) {
+	words, err := resolve(command)
+	if err != nil {
+		return strategies.Variant{}, fmt.Errorf("%s: %w", named(command), err)
+	}
+	info := unknown()
+	info.Claims.Exclusion, info.Claims.Recovery, info.Claims.Fencing = true, true, true // no plan leaves it out unasked
+	return variant(named(command), words, Hello{Info: info}, usual), nil
+}
+
+// Refused is a Finder for lists that must name no driver, such as those of other people's files.
+func Refused(command string) (strategies.Variant, error) {
+	return strategies.Variant{}, fmt.Errorf("%s starts a program, which only the command line may ask for", named(command))
+}
+
 // Parse returns the strategies of lists such as pubsub,exec:redis-py,fair+exec:./mine --fast: what follows exec: up to
-// the next ",exec:" or "+exec:" is one command. It starts the drivers to ask what they claim.
-func Parse(ctx context.Context, lists ...string) ([]strategies.Variant, error) {
+// the next ",exec:" or "+exec:" is one command, which find makes a strategy.
+func Parse(find Finder, lists ...string) ([]strategies.Variant, error) {
 	var texts, commands []string
 	for _, list := range lists {
 		text, more := numbered(list, len(commands))
@@ -47,7 +72,7 @@ func Parse(ctx context.Context, lists ...string) ([]strategies.Variant, error) {
 			if err != nil {
 				return strategies.Variant{}, fmt.Errorf("driver %q: %w", name, err)
 			}
-			return Lookup(ctx, commands[n])
+			return find(commands[n])
 		})
 }
 
@@ -80,7 +105,7 @@ func numbered(list string, first int) (text string, commands []string) {
 // Lookup returns a driver as a strategy. It starts the driver, to ask what it claims.
 func Lookup(ctx context.Context, command string) (strategies.Variant, error) {
 	words, err := resolve(command)
-	name := Prefix + strings.Join(strings.Fields(command), " ")
+	name := named(command)
 	if err != nil {
 		return strategies.Variant{}, fmt.Errorf("%s: %w", name, err)
 	}
@@ -90,6 +115,9 @@ func Lookup(ctx context.Context, command string) (strategies.Variant, error) {
 	}
 	return variant(name, words, hello, usual), nil
 }
+
+// named returns the name of a strategy that is a driver.
+func named(command string) string { return Prefix + strings.Join(strings.Fields(command), " ") }
 
 // usual is how long a driver may take.
 var usual = patience{startPatience, runPatience, stopPatience}
@@ -146,22 +174,45 @@ func resolve(command string) ([]string, error) {
 	if strings.Contains(words[0], string(filepath.Separator)) {
 		return words, nil
 	}
-	if found, ok := All()[words[0]]; ok {
-		return append([]string{found}, words[1:]...), nil
+	found, refused := search()
+	if file, ok := found[words[0]]; ok {
+		return append([]string{file}, words[1:]...), nil
+	}
+	if why := refused[words[0]]; why != nil {
+		return nil, why
+	}
+	places := "lockbench's own folder drivers"
+	if named := os.Getenv(PathVariable); named != "" {
+		places = named + " or " + places
 	}
 	return nil, fmt.Errorf("there is no driver %q in %s (lockbench drivers lists them; ./%s is a command)",
-		words[0], strings.Join(path(), ", "), words[0])
+		words[0], places, words[0])
 }
 
-// path returns the directories with drivers.
+// path returns the directories with drivers: those that the user names, and those of the installation, drivers in the
+// program's directory or next to it, as in a repository with bin/lockbench. The current directory is none of them: it
+// may be another user's.
 func path() []string {
-	return slices.DeleteFunc(append([]string{"drivers"}, filepath.SplitList(os.Getenv(PathVariable))...),
-		func(dir string) bool { return dir == "" })
+	dirs := filepath.SplitList(os.Getenv(PathVariable))
+	if program, err := os.Executable(); err == nil {
+		if real, err := filepath.EvalSymlinks(program); err == nil {
+			program = real
+		}
+		bin := filepath.Dir(program)
+		dirs = append(dirs, filepath.Join(bin, "drivers"), filepath.Join(filepath.Dir(bin), "drivers"))
+	}
+	return slices.DeleteFunc(dirs, func(dir string) bool { return dir == "" })
 }
 
 // All returns the paths of all drivers by name: what can be executed in a directory of the path, NAME, or NAME/driver.
 func All() map[string]string {
-	all := map[string]string{}
+	all, _ := search()
+	return all
+}
+
+// search returns the drivers by name, and why some are not used: another user could have put or changed them.
+func search() (all map[string]string, refused map[string]error) {
+	all, refused = map[string]string{}, map[string]error{}
 	for _, dir := range slices.Backward(path()) {
 		entries, _ := os.ReadDir(dir) // it may not exist
 		for _, entry := range entries {
@@ -169,13 +220,18 @@ func All() map[string]string {
 			if entry.IsDir() {
 				file = filepath.Join(file, "driver")
 			}
-			if about, err := os.Stat(file); err == nil && about.Mode().IsRegular() && about.Mode().Perm()&0o111 != 0 {
-				absolute, err := filepath.Abs(file)
-				if err == nil {
-					all[entry.Name()] = absolute
-				}
+			about, err := os.Stat(file)
+			if err != nil || !about.Mode().IsRegular() || about.Mode().Perm()&0o111 == 0 {
+				continue
+			}
+			absolute, err := filepath.Abs(file)
+			if err != nil {
+				continue
+			}
+			if refused[entry.Name()] = onlyOurs(absolute); refused[entry.Name()] == nil {
+				all[entry.Name()] = absolute
 			}
 		}
 	}
-	return all
+	return all, refused
 }

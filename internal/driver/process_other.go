@@ -29,3 +29,5 @@ func (*process) kill()             {}
 func (*process) end(time.Duration) {}
 func (*process) cpu() *float64     { return nil }
 func (*process) ending() string    { return "" }
+
+func onlyOurs(string) error { return errors.New("drivers need Linux") }

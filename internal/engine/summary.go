@@ -49,9 +49,25 @@ func (r *run) summarise(o observed, whole *results.ServerDelta, idle *idleCost, 
 	}
 	result.Compute()
 	result.Faults = r.disturbance.report()
-	result.Invalid = r.invalid(result, o)
+	result.Invalid = append(r.lostKeys(result, whole), r.invalid(result, o)...)
 	result.Labels = r.labels(result)
 	return result
+}
+
+// lostKeys says how the servers lost keys that the workload's faults did not take. Then no promise of the lock can be
+// judged: the run breaks none, and is invalid.
+func (r *run) lostKeys(result *results.Run, between *results.ServerDelta) []string {
+	if !r.info.OnRedis() {
+		return nil // the locks of the other stores outlive a restart, or end with their sessions
+	}
+	onServers := func(f workloads.Fault) bool { return f.Kind().Place == workloads.OnServers }
+	result.Safety.LostKeys = between.LostKeys(!slices.ContainsFunc(r.Workload.Faults, onServers))
+	var why []string
+	for _, way := range result.Safety.LostKeys {
+		result.Safety.Broken = nil
+		why = append(why, way+": locks may have been among the keys that it lost")
+	}
+	return why
 }
 
 // soFar is the run as far as it has been measured until now, with the ages of the waits under way; a reading of the
@@ -74,6 +90,7 @@ func (r *run) soFar(opened snapshot, reading *results.Reading, at int64, ages []
 	waits.PerAcquisition = results.Sum(waits.PerAcquisition, measure.UnderWay(ages, result.WindowNS))
 	r.between(&result, opened, now, nil)
 	result.Safety.Broken = broken(r, result.Safety)
+	r.lostKeys(&result, result.Server.Window)
 	if r.shared() {
 		result.Speed.Handoff = results.Distribution{}
 	}

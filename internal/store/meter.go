@@ -70,15 +70,28 @@ func (m *Meter) Reading(began time.Time, nodes []results.NodeReading) results.Re
 type RestartCounters struct {
 	mu      sync.Mutex
 	process string           // ID of the current process
+	begun   int64            // processes after the first, of a server that was no replica
+	turned  int64            // changes of its role
 	past    *results.Reading // sum over the earlier processes; nil for the first
 	last    *results.Reading // the last reading of the current process
 	down    bool
 }
 
+// replica is the role of a Redis that has its keys from another one.
+const replica = "slave"
+
 // Enter adds a reading of a process.
 func (c *RestartCounters) Enter(process string, r results.Reading) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	switch {
+	case c.last == nil:
+	case process != c.process && c.last.Role != replica:
+		c.begun++
+	case r.Role != c.last.Role && r.Role != "" && c.last.Role != "",
+		r.Role != replica && r.History != "" && r.History != c.last.History:
+		c.turned++
+	}
 	if c.last != nil && process != c.process {
 		past := c.total()
 		past.Clients, past.Memory = 0, 0 // values of a past instant
@@ -110,10 +123,12 @@ func (c *RestartCounters) Read() (results.Reading, bool) {
 }
 
 func (c *RestartCounters) total() results.Reading {
-	if c.past == nil {
-		return *c.last
+	sum := *c.last
+	if c.past != nil {
+		sum = c.past.Plus(sum)
 	}
-	return c.past.Plus(*c.last)
+	sum.Restarts, sum.RoleChanges = c.begun, c.turned
+	return sum
 }
 
 // Process returns the process of the last reading.

@@ -30,6 +30,34 @@ func TestRestartCounters(t *testing.T) {
 	}
 }
 
+// A reading shows each restart of a server that is no replica, and each promotion.
+func TestRestartsAndPromotions(t *testing.T) {
+	type reading struct{ process, role, history string }
+	for _, test := range []struct {
+		name               string
+		readings           []reading
+		restarts, promoted int64
+	}{
+		{"a primary", []reading{{"a", "master", ""}, {"a", "master", ""}}, 0, 0},
+		{"a restart", []reading{{"a", "master", ""}, {"b", "master", ""}, {"c", "master", ""}}, 2, 0},
+		{"the restart of a replica", []reading{{"a", "slave", ""}, {"b", "slave", ""}}, 0, 0},
+		{"a promotion", []reading{{"a", "slave", ""}, {"a", "master", "h"}, {"a", "master", "h"}}, 0, 1},
+		{"a primary that was a replica between two readings", []reading{{"a", "master", ""}, {"a", "master", "h"}}, 0, 1},
+		{"a promotion of long ago", []reading{{"a", "master", "h"}, {"a", "master", "h"}, {"a", "master", ""}}, 0, 0},
+		{"another server answers", []reading{{"a", "master", "h"}, {"b", "master", "i"}}, 1, 0},
+		{"a server that does not say", []reading{{"a", "", ""}, {"a", "", ""}}, 0, 0},
+	} {
+		var kept store.RestartCounters
+		for _, r := range test.readings {
+			kept.Enter(r.process, results.Reading{Role: r.role, History: r.history})
+		}
+		if got, _ := kept.Read(); got.Restarts != test.restarts || got.RoleChanges != test.promoted {
+			t.Errorf("%s: %d restarts and %d changes, want %d and %d", test.name, got.Restarts, got.RoleChanges,
+				test.restarts, test.promoted)
+		}
+	}
+}
+
 // A figure that one of several servers does not report is missing from their sum.
 func TestSum(t *testing.T) {
 	one, cpu := int64(1), 2.0

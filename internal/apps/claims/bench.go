@@ -28,6 +28,8 @@ type Bench struct {
 	Generators func(ctx context.Context, words []string, n int, redis lockbench.StoreOptions) (*results.Report, error)
 	// Say reports progress; may be nil.
 	Say func(format string, args ...any)
+	// Ended gets the document of the claims that have a verdict, after each of them; it may be nil.
+	Ended func(*Document)
 
 	done map[string]*measured // by command line
 }
@@ -114,6 +116,11 @@ func (b *Bench) Test(ctx context.Context, all []Claim) (*Document, error) {
 		}
 		if document.Claims = append(document.Claims, c.judge(runs)); failure != nil {
 			break
+		}
+		if b.Ended != nil {
+			soFar := *document
+			soFar.Claims, soFar.Finished = slices.Clone(document.Claims), time.Now()
+			b.Ended(&soFar)
 		}
 	}
 	document.Finished = time.Now()

@@ -89,7 +89,7 @@ func (s *Server) roleOf(n *node) string {
 // counters reads everything that a node counts.
 func (n *node) counters(ctx context.Context) (replies.Info, error) {
 	pipe := n.observer.Pipeline()
-	asked := infos(ctx, pipe, "server", "clients", "memory", "stats", "cpu", "commandstats")
+	asked := infos(ctx, pipe, "server", "clients", "memory", "stats", "replication", "cpu", "commandstats")
 	if n.software.Mode == "cluster" {
 		asked = append(asked, pipe.ClusterInfo(ctx))
 	}
@@ -142,9 +142,20 @@ func reading(fields replies.Info) results.Reading {
 		Evictions: value(fields.Integer("evicted_keys")),
 		Clients:   value(fields.Integer("connected_clients")),
 		Memory:    value(fields.Integer("used_memory")),
+		Role:      fields["role"],
+		History:   history(fields),
 
 		BusPublished: published(fields),
 	}
+}
+
+// history returns the ID of the replication history that a promotion began; "" without one. Redis then keeps the ID of
+// the history before it. A primary that has had no replica for an hour takes a new ID too, and keeps none.
+func history(fields replies.Info) string {
+	if strings.Trim(fields["master_replid2"], "0") == "" {
+		return ""
+	}
+	return fields["master_replid"]
 }
 
 // published returns the messages that a node of a cluster has sent to others for PUBLISH and

@@ -12,10 +12,11 @@ import (
 func TestNoCounterIsForgotten(t *testing.T) {
 	notOfNodes := map[string]string{ // of the whole, or of the generator
 		"At": "", "IOThreads": "", "RoundTrips": "", "ClientBytesOut": "", "ClientBytesIn": "", "Observer": "",
-		"Nodes": "",
+		"Nodes": "", "Role": "", "History": "",
 	}
 	notDifferences := map[string]string{ // of an instant, or of use in between alone
 		"At": "", "IOThreads": "", "Observer": "", "Nodes": "", "Clients": "", "Memory": "", "FromNodes": "",
+		"Role": "", "History": "",
 	}
 	counted := func(n int64) (r results.Reading) {
 		v := reflect.ValueOf(&r).Elem()
