@@ -50,7 +50,8 @@ func TestExamplesAreOfTheReadmesRun(t *testing.T) {
 	}
 	turn := 1 + number(of("handoff", gap))/1000
 	for _, want := range []string{
-		fmt.Sprintf("pubsub left %s of 500 without an acquisition, handoff %s", of("pubsub", starved), of("handoff", starved)),
+		fmt.Sprintf("pubsub left %s of 500 without an acquisition, handoff %s", of("pubsub", starved),
+			of("handoff", starved)),
 		fmt.Sprintf("500 × %.2f ms = %.0f ms, and handoff had %s", turn, 500*turn, of("handoff", wait)),
 		fmt.Sprintf("handoff %s, spin %s, pubsub %s", of("handoff", gap), of("spin", gap), of("pubsub", gap)),
 		fmt.Sprintf("1,000/s, and handoff had %s/s", of("handoff", acq)),
