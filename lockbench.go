@@ -69,6 +69,7 @@ type StoreOptions struct {
 	// the store: redis://, rediss://, etcd://, postgres:// or zk://. Several URLs are
 	// separated by commas: independent nodes, a primary with its replicas, or some nodes
 	// of a cluster; lockbench finds out which.
+	// redis+sentinel://HOST,HOST/PRIMARY names the Sentinels of a primary.
 	// auto means a container if the program imports lockbench/docker and Docker works,
 	// otherwise a local process. go-redis logs to standard error; redis.SetLogger changes
 	// that.
@@ -78,8 +79,11 @@ type StoreOptions struct {
 	// have NAME:N, such as etcd:3.
 	Topology string
 	CAFile   string // PEM certificates to trust for encrypted addresses
-	Image    string // of the container; "" means redis:8, for other stores the locally built one
-	Pin      bool   // put server and generator on disjoint CPUs
+	// CertFile and KeyFile are the client's certificate and its key, PEM, for a Redis that asks for them.
+	CertFile, KeyFile string
+	Password          string // of a user's Redis, for addresses without one; it is never shown
+	Image             string // of the container; "" means redis:8, for other stores the locally built one
+	Pin               bool   // put server and generator on disjoint CPUs
 	// Durability is memory, default or fsync: what a crash of a started server may lose.
 	// "" means memory for Redis, and the others as they are shipped.
 	Durability string
@@ -91,6 +95,7 @@ type StoreOptions struct {
 func (r StoreOptions) options() store.Options {
 	return store.Options{
 		Address: r.Address, Topology: r.Topology, CAFile: r.CAFile, Image: r.Image, Pin: r.Pin,
+		CertFile: r.CertFile, KeyFile: r.KeyFile, Password: r.Password,
 		Durability: store.Durability(r.Durability), AllowFaults: r.AllowFaults,
 	}
 }

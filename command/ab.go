@@ -273,7 +273,8 @@ func (c child) environment() []string {
 	}
 	others := slices.DeleteFunc(os.Environ(), func(set string) bool { return strings.HasPrefix(set, "LOCKBENCH_") })
 	return append(others, "LOCKBENCH_REDIS="+c.redis.Address, "LOCKBENCH_CA_FILE="+c.redis.CAFile,
-		"LOCKBENCH_TOPOLOGY="+c.redis.Topology)
+		"LOCKBENCH_TOPOLOGY="+c.redis.Topology, "LOCKBENCH_CERT="+c.redis.CertFile, "LOCKBENCH_KEY="+c.redis.KeyFile,
+		"LOCKBENCH_REDIS_PASSWORD="+c.redis.Password)
 }
 
 // inProcesses runs a command line on one Redis in several processes of this program at the

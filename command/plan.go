@@ -16,6 +16,7 @@ import (
 	"github.com/lockbench/lockbench"
 	"github.com/lockbench/lockbench/internal/driver"
 	"github.com/lockbench/lockbench/internal/store"
+	"github.com/lockbench/lockbench/internal/untrusted"
 	"github.com/lockbench/lockbench/internal/watch"
 	"github.com/lockbench/lockbench/results"
 	"github.com/lockbench/lockbench/workloads"
@@ -191,8 +192,9 @@ func (s stores) change(name string, change func(*lockbench.StoreOptions)) error 
 // of one topology are in one address.
 func (s stores) register(set *pflag.FlagSet, more string) {
 	given := map[string]bool{}
-	set.FuncP("redis", "u", "`url` (redis:// or rediss://) or host:port of a server, several with commas, "+
-		"else container, process or auto; a password belongs in LOCKBENCH_REDIS, where ps does not show it"+more+
+	set.FuncP("redis", "u", "`url` (redis://, rediss://, redis+sentinel://HOST,HOST/PRIMARY) or host:port of a server, "+
+		"several with commas, "+
+		"else container, process or auto; a password belongs in LOCKBENCH_REDIS_PASSWORD, where ps does not show it"+more+
 		" (default auto)", func(address string) error {
 		name, err := store.At(address)
 		if err == nil && given[name] {
@@ -204,11 +206,27 @@ func (s stores) register(set *pflag.FlagSet, more string) {
 		given[name] = true
 		return s.change(name, func(o *lockbench.StoreOptions) { o.Address = address })
 	})
-	registerCA(set, s.redis)
+	registerAccess(set, s.redis)
 }
 
-func registerCA(set *pflag.FlagSet, o *lockbench.StoreOptions) {
+// registerAccess adds the flags that say how to be let in. Their variables suit a password better: ps shows arguments.
+func registerAccess(set *pflag.FlagSet, o *lockbench.StoreOptions) {
 	set.StringVar(&o.CAFile, "ca-file", "", "`file` of PEM certificates to trust for encrypted addresses")
+	set.StringVar(&o.CertFile, "cert", "", "`file` with the PEM certificate of this client, for a Redis that asks for one")
+	set.StringVar(&o.KeyFile, "key", "", "`file` with the PEM key of --cert")
+	set.Func("redis-password-file", "`file` with the password of Redis, for an address without one; or set "+
+		"LOCKBENCH_REDIS_PASSWORD", func(file string) error {
+		text, err := untrusted.ReadFile(file)
+		if err != nil {
+			return err
+		}
+		o.Password = strings.TrimRight(string(text), "\r\n")
+		return nil
+	})
+	o.Password = os.Getenv("REDISCLI_AUTH") // as redis-cli takes it
+	set.StringVar(&o.Password, "redis-password", o.Password, "")
+	set.Lookup("redis-password").DefValue = ""
+	_ = set.MarkHidden("redis-password") // the flag exists
 }
 
 // registerServer adds the flags of one server, of any store.
@@ -219,7 +237,7 @@ func registerServer(set *pflag.FlagSet, o *lockbench.StoreOptions) {
 			o.Address = address
 			return err
 		})
-	registerCA(set, o)
+	registerAccess(set, o)
 }
 
 // registerTopology adds --topology: that of Redis and, as NAME:N, those of other stores, separated

@@ -1,11 +1,6 @@
 package results
 
-import (
-	"cmp"
-	"math"
-	"slices"
-	"sort"
-)
+import "cmp"
 
 // Distribution is a set of durations in nanoseconds.
 type Distribution struct {
@@ -17,11 +12,14 @@ type Distribution struct {
 	P95      *Bound   `json:"p95"`
 	P99      *Bound   `json:"p99"`
 	P999     *Bound   `json:"p999"`
-	Max      *Bound   `json:"max" add:"max"` // exact, including the censored ones
-	// Histogram holds the durations that were seen to end. CensoredHistogram holds what was seen of
-	// the censored ones. EnteredHistogram holds the ages, at the opening of the window, of those
-	// that were under way then. See Survival.
+	// Max is the longest that was seen, a lower bound if that is a censored one, or if a wait was given up.
+	Max *Bound `json:"max" add:"max"`
+	// Histogram holds the durations that were seen to end. GaveUpHistogram holds the waits that ended at their
+	// timeout, without a lease. CensoredHistogram holds what was seen of the other censored ones.
+	// EnteredHistogram holds the ages, at the opening of the window, of those that were under way then. See
+	// Survival.
 	Histogram         Histogram `json:"hdr,omitempty" add:"sum"`
+	GaveUpHistogram   Histogram `json:"gave_up_hdr,omitempty" add:"sum"`
 	CensoredHistogram Histogram `json:"censored_hdr,omitempty" add:"sum"`
 	EnteredHistogram  Histogram `json:"entered_hdr,omitempty" add:"sum"`
 	Rest              *Rest     `json:"rest,omitempty" add:"known"` // of Waiting.PerClient only
@@ -33,15 +31,20 @@ type Distribution struct {
 // same client that were seen.
 type Rest struct {
 	Histogram         Histogram `json:"hdr,omitempty" add:"sum"`
+	GaveUpHistogram   Histogram `json:"gave_up_hdr,omitempty" add:"sum"`
 	CensoredHistogram Histogram `json:"censored_hdr,omitempty" add:"sum"`
+	// StarvedHistogram holds the waits of the clients that had no acquisition and only this one wait, which was open
+	// when the window closed. Each has the weight of the whole window, which the other histograms also have.
+	StarvedHistogram Histogram `json:"starved_hdr,omitempty" add:"sum"`
 }
 
 // Observations are durations in nanoseconds.
 type Observations struct {
-	Ended    Histogram // seen to their end
-	Censored Histogram // the part that was seen of the others
+	Ended  Histogram // seen to their end
+	GaveUp Histogram // waits that ended at their timeout: the lease would have come later, or never
+	Open   Histogram // the part that was seen of the others
 	// Entered holds the ages that durations had when their observation began, if that was not
-	// 0. Each of these durations is also in Ended or Censored.
+	// 0. Each of these durations is also in one of the others.
 	Entered Histogram
 }
 
@@ -49,26 +52,26 @@ type Observations struct {
 // exact; nil means that there are no durations. The caller sets Count, Censored, MeanNS and
 // Overflow if a histogram's counts are not numbers of durations.
 func Describe(o Observations, longest *Bound) Distribution {
-	d := Distribution{
-		Count: o.Ended.TotalCount(), Censored: o.Censored.TotalCount(), Max: longest,
-		Histogram: o.Ended, CensoredHistogram: o.Censored, EnteredHistogram: o.Entered,
-	}
-	d.figures()
-	return d
+	return DescribeBetween(o, nil, longest)
 }
 
 // DescribeBetween is Describe for a set in which some weight belongs to durations that were
-// not observed. Without rest the percentiles are too low, with it too high. See
+// not observed; nil if none does. Without rest the percentiles are too low, with it too high. See
 // Waiting.PerClient.
-func DescribeBetween(o, rest Observations, longest *Bound) Distribution {
-	d := Describe(o, longest)
-	d.Rest = &Rest{rest.Ended, rest.Censored}
+func DescribeBetween(o Observations, rest *Rest, longest *Bound) Distribution {
+	d := Distribution{
+		Count: o.Ended.TotalCount(), Censored: o.GaveUp.TotalCount() + o.Open.TotalCount(), Max: longest, Rest: rest,
+		Histogram: o.Ended, GaveUpHistogram: o.GaveUp, CensoredHistogram: o.Open, EnteredHistogram: o.Entered,
+	}
 	d.figures()
 	return d
 }
 
 // figures computes the percentiles.
 func (d *Distribution) figures() {
+	if d.Max != nil && len(d.GaveUpHistogram) > 0 {
+		d.Max = &Bound{NS: d.Max.NS, AtLeast: true}
+	}
 	s := d.Survival()
 	d.P50, d.P90, d.P95 = s.Quantile(0.50), s.Quantile(0.90), s.Quantile(0.95)
 	d.P99, d.P999 = s.Quantile(0.99), s.Quantile(0.999)
@@ -77,13 +80,12 @@ func (d *Distribution) figures() {
 // Survival returns the estimate from the histograms, for any percentile. Without histograms it
 // knows nothing.
 func (d Distribution) Survival() Survival {
-	o := Observations{d.Histogram, d.CensoredHistogram, d.EnteredHistogram}
-	s := Estimate(o, d.Max)
-	if d.Rest != nil {
-		o.Ended, o.Censored = o.Ended.Plus(d.Rest.Histogram), o.Censored.Plus(d.Rest.CensoredHistogram)
-		s.high = new(Estimate(o, d.Max).curve)
-	}
-	return s
+	return estimate(Observations{d.Histogram, d.GaveUpHistogram, d.CensoredHistogram, d.EnteredHistogram}, d.Rest, d.Max)
+}
+
+// Recorded says whether there are histograms.
+func (d Distribution) Recorded() bool {
+	return len(d.Histogram)+len(d.GaveUpHistogram)+len(d.CensoredHistogram) > 0
 }
 
 // Sum adds up the durations of several recordings. Histograms add up without loss, so its
@@ -171,123 +173,4 @@ func (r *Run) distributions() []*Distribution {
 		all = append(all, &r.Parts[i].Waits)
 	}
 	return all
-}
-
-// Survival is an estimate of the share of durations longer than t. It may consist of two
-// estimates, one too low and one too high (see Waiting.PerClient): then a quantile is known
-// only if they agree.
-type Survival struct {
-	curve
-	high *curve // nil if there is only one
-}
-
-// agreement is the largest ratio of two estimates of a quantile at which their geometric mean
-// is used.
-const agreement = 1.05
-
-// Quantile returns the smallest duration that a share q of the durations, from 0 to 1, does
-// not exceed. It is a lower bound if the quantile is beyond the observed range, or two
-// estimates disagree; nil without observations.
-func (s Survival) Quantile(q float64) *Bound {
-	low := s.curve.quantile(q)
-	if s.high == nil {
-		return low
-	}
-	high := s.high.quantile(q)
-	switch {
-	case low == nil || high == nil:
-		return low
-	case low.AtLeast || high.AtLeast || float64(high.NS) > agreement*float64(low.NS):
-		return &Bound{NS: low.NS, AtLeast: true}
-	}
-	return &Bound{NS: int64(math.Sqrt(float64(low.NS) * float64(high.NS)))}
-}
-
-// curve is the product-limit estimate of Kaplan and Meier, from durations seen to their end
-// and durations of which only a lower bound is known (E. L. Kaplan, P. Meier, Nonparametric
-// Estimation from Incomplete Observations, J. Am. Stat. Assoc. 53, 1958):
-//
-//	S(t) = Π over ended durations u ≤ t of (1 − ended(u) ÷ atRisk(u))
-//
-// A duration that was under way when the observation began is at risk only from the age that
-// it had then: an earlier end could not have been seen (delayed entry; J. P. Klein, M. L.
-// Moeschberger, Survival Analysis, 2nd edition 2003, 4.6). If all durations at risk end
-// although longer ones entered later, the estimate would stay at 0; then one more counts as
-// at risk. At equal durations, entries come before ends, and ends before censored ones.
-// Without censored and entered durations it is the empirical distribution.
-type curve struct {
-	steps []step
-	limit int64 // nothing is known beyond it, ns
-}
-
-type step struct {
-	ns   int64
-	left float64 // S just after ns
-}
-
-// newCurve takes the bins at their upper edges.
-func newCurve(ended, censored, entered Histogram) curve {
-	var c curve
-	var all float64 // still to be seen: at risk, or still to enter
-	var last int64  // end of those
-	for _, bins := range []Histogram{ended, censored} {
-		for _, b := range bins {
-			all += float64(b.Count)
-			last = max(last, b.To)
-		}
-	}
-	var outside float64 // those of them that are still to enter
-	for _, b := range entered {
-		outside += float64(b.Count)
-	}
-	c.limit = last
-	left := 1.0
-	for _, e := range ended {
-		for len(censored) > 0 && censored[0].To < e.To {
-			all -= float64(censored[0].Count)
-			censored = censored[1:]
-		}
-		for len(entered) > 0 && entered[0].To <= e.To {
-			outside -= float64(entered[0].Count)
-			entered = entered[1:]
-		}
-		n := float64(e.Count)
-		atRisk := max(all-outside, n)
-		if atRisk <= n && e.To < last { // a longer duration exists
-			atRisk = n + 1
-		}
-		left *= 1 - n/atRisk
-		all -= n
-		c.steps = append(c.steps, step{e.To, left})
-	}
-	return c
-}
-
-func (c curve) quantile(q float64) *Bound {
-	if c.limit == 0 && len(c.steps) == 0 {
-		return nil
-	}
-	const rounding = 1e-9 // rounding errors of the products above
-	i := sort.Search(len(c.steps), func(i int) bool { return c.steps[i].left <= 1-q+rounding })
-	if i < len(c.steps) {
-		return &Bound{NS: c.steps[i].ns}
-	}
-	return &Bound{NS: c.limit, AtLeast: true}
-}
-
-// Estimate returns the Survival of observations whose longest duration is known.
-func Estimate(o Observations, longest *Bound) Survival {
-	return Survival{curve: newCurve(upTo(o.Ended, longest), upTo(o.Censored, longest), upTo(o.Entered, longest))}
-}
-
-// upTo returns the bins with no edge above the longest duration, which is known exactly.
-func upTo(h Histogram, longest *Bound) Histogram {
-	if longest == nil {
-		return h
-	}
-	h = slices.Clone(h)
-	for i := range h {
-		h[i].To = min(h[i].To, longest.NS)
-	}
-	return h
 }

@@ -112,6 +112,9 @@ func (h Histogram) Median() *int64 {
 
 // Plus returns the values of both; it changes neither.
 func (h Histogram) Plus(other Histogram) Histogram {
+	if len(h)+len(other) == 0 {
+		return nil
+	}
 	sum := make(Histogram, 0, max(len(h), len(other)))
 	for len(h) > 0 && len(other) > 0 {
 		switch a, b := h[0], other[0]; cmp.Compare(a.To, b.To) {

@@ -47,7 +47,7 @@ func generatorFile(name string, number int) results.Generated {
 // hundred are the durations of a generator: a hundred, as many times as long as its number, and one of at
 // least 5 s.
 func hundred(n int64) results.Distribution {
-	o := results.Observations{Censored: results.Histogram{{To: 5e9, Count: 1}}}
+	o := results.Observations{Open: results.Histogram{{To: 5e9, Count: 1}}}
 	for i := range int64(100) {
 		o.Ended = append(o.Ended, results.Bin{To: (i + 1) * 1e6 * n, Count: 1})
 	}

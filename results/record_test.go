@@ -59,7 +59,7 @@ func fill(v reflect.Value) {
 		fill(v.Elem())
 	case reflect.Struct:
 		if d, ok := v.Addr().Interface().(*Distribution); ok {
-			*d = Describe(Observations{Ended: Histogram{{7, 60}}, Censored: Histogram{{9, 1}}}, &Bound{NS: 9})
+			*d = Describe(Observations{Ended: Histogram{{7, 60}}, Open: Histogram{{9, 1}}}, &Bound{NS: 9})
 			d.MeanNS = new(7.0)
 			return
 		}
@@ -159,13 +159,13 @@ func TestSumIsOneRecording(t *testing.T) {
 		half.Ended = Counted(h)
 		longest := &Bound{NS: 300 * 1_000_003}
 		if i == 1 {
-			half.Entered, half.Censored = Histogram{{4e8, 1}}, Histogram{{9e8, 1}}
+			half.Entered, half.Open = Histogram{{4e8, 1}}, Histogram{{9e8, 1}}
 			longest = &Bound{NS: 9e8, AtLeast: true}
 		}
 		halves[i] = Describe(half, longest)
 		halves[i].MeanNS = new(150.5 * 1_000_003 * float64(i+1))
 		whole.Ended = whole.Ended.Plus(half.Ended)
-		whole.Entered, whole.Censored = half.Entered, half.Censored
+		whole.Entered, whole.Open = half.Entered, half.Open
 	}
 	want := Describe(whole, &Bound{NS: 9e8, AtLeast: true})
 	want.MeanNS = new((*halves[0].MeanNS + *halves[1].MeanNS) / 2)

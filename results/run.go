@@ -94,9 +94,12 @@ type Speed struct {
 // Waiting is the time from the start of Acquire until the lease is received.
 //
 // A wait belongs, with its full length, to the window in which it ends. A wait that was open
-// when the window closed, or that timed out, is a right-censored observation. Percentiles are
+// when the window closed is a right-censored observation. Percentiles are
 // the product-limit estimate of Kaplan and Meier (J. Am. Stat. Assoc. 53, 1958); a
 // percentile beyond the observed range is a lower bound.
+//
+// Of a wait that ended at its timeout it is only known that the lease would have come later, or never. A percentile
+// that depends on it is a lower bound, see Survival.
 type Waiting struct {
 	// PerAcquisition gives every wait the same weight.
 	PerAcquisition Distribution `json:"per_acquisition" add:"sum"`
@@ -112,9 +115,13 @@ type Waiting struct {
 	// began before): then they have too much. A percentile is between the two results if they
 	// agree within 5 %, which needs about ten waits per client for the median; otherwise it is a
 	// lower bound.
+	//
+	// A client that had no acquisition, and one wait that was open when the window closed, counts with the age of this
+	// wait and the weight of the window. If more than a share 1 − q of the clients waited so for at least a time t, the
+	// q-quantile is at least t.
 	PerClient Distribution `json:"per_client" add:"sum"`
-	// Service is the same from the actual start of Acquire. In a closed loop it is PerAcquisition
-	// without the open waits. In an open loop PerAcquisition counts from the intended start.
+	// Service is the same as PerAcquisition from the actual start of Acquire. In a closed loop they are equal. In an
+	// open loop PerAcquisition counts from the intended start.
 	Service Distribution `json:"service" add:"sum"`
 	// Lateness is the time by which the generator itself delayed the starts of an open loop: a
 	// client was free but woke up late. It is not part of any wait: a wait begins at the intended

@@ -17,11 +17,11 @@ func TestQuantiles(t *testing.T) {
 		return bins
 	}
 	for _, test := range []struct {
-		name            string
-		ended, censored Histogram
-		entered         Histogram
-		q               float64
-		want            *Bound
+		name        string
+		ended, open Histogram
+		entered     Histogram
+		q           float64
+		want        *Bound
 	}{
 		{"nothing", nil, nil, nil, 0.5, nil},
 		{"one", ones(7), nil, nil, 0.99, exact(7)},
@@ -46,10 +46,74 @@ func TestQuantiles(t *testing.T) {
 		{"all at risk have ended, below", Histogram{{1, 3}, {7, 1}}, nil, ones(5), 0.75, exact(1)},
 		{"all at risk have ended, but others are older", Histogram{{1, 3}, {7, 1}}, nil, ones(5), 0.76, exact(7)},
 		{"nobody was seen young", ones(7, 9), nil, ones(5, 5), 0.5, exact(7)},
+		// One of a hundred was watched beyond 5, and would speak for all of them.
+		{"nearly all were lost sight of", ones(9), Histogram{{5, 99}}, nil, 0.5, atLeast(5)},
+		{"nearly all were lost sight of, and none ended", nil, Histogram{{5, 99}, {9, 1}}, nil, 0.5, atLeast(5)},
+		{"one in ten was not", Histogram{{9, 10}}, Histogram{{5, 90}}, nil, 0.5, exact(9)},
+		{"there was only one in the end", Histogram{{1, 99}, {9, 1}}, nil, nil, 0.999, exact(9)},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			got := newCurve(test.ended, test.censored, test.entered).quantile(test.q)
+			got := Estimate(Observations{Ended: test.ended, Open: test.open, Entered: test.entered}, nil).Quantile(test.q)
 			if diff := cmp.Diff(test.want, got); diff != "" {
+				t.Errorf("quantile %g: %s", test.q, diff)
+			}
+		})
+	}
+}
+
+// Of a wait that was given up it is known only that the lease would have come later, or never.
+func TestQuantilesOfWaitsThatWereGivenUp(t *testing.T) {
+	exact := func(ns int64) *Bound { return &Bound{NS: ns} }
+	atLeast := func(ns int64) *Bound { return &Bound{NS: ns, AtLeast: true} }
+	// Of a hundred waits 63 end before the timeout, 36 at it, and one lease comes too late.
+	timeout := Observations{Ended: Histogram{{100, 63}, {450, 1}}, GaveUp: Histogram{{300, 36}}}
+	try := Observations{Ended: Histogram{{100, 20}}, GaveUp: Histogram{{90, 40}, {110, 40}}}
+	late := Observations{Ended: Histogram{{100, 40}, {2000, 50}}, GaveUp: Histogram{{2000, 10}}}
+	few := Observations{Ended: Histogram{{100, 950}, {2000, 49}}, GaveUp: Histogram{{50, 1}}}
+	for _, test := range []struct {
+		name string
+		o    Observations
+		rest *Rest
+		q    float64
+		want *Bound
+	}{
+		{"below the timeout", timeout, nil, 0.63, exact(100)},
+		{"at the timeout", timeout, nil, 0.64, atLeast(300)},
+		{"a single lease after it says nothing", timeout, nil, 0.99, atLeast(300)},
+		{"but that it lasted so long", timeout, nil, 0.999, atLeast(450)},
+		{"all were given up", Observations{GaveUp: Histogram{{300, 9}}}, nil, 0.5, atLeast(300)},
+		{"tries, most of which found the lock held", try, nil, 0.1, atLeast(90)},
+		{"tries, beyond those that got it", try, nil, 0.5, atLeast(100)},
+		{"a lock that ends waits long after the timeout, below", late, nil, 0.9, exact(2000)},
+		{"a lock that ends waits long after the timeout, above", late, nil, 0.91, atLeast(2000)},
+		{"one of a thousand moves no percentile", few, nil, 0.5, exact(100)},
+		{"but near the next longer wait it does", few, nil, 0.9505, atLeast(100)},
+		// Of ten clients three had no acquisition in a window of 5000: p50 is one of the others.
+		{
+			"starved clients have the weight of others", Observations{Ended: Histogram{{100, 7 * 4000}}},
+			&Rest{
+				Histogram: Histogram{{100, 7 * 1000}}, CensoredHistogram: Histogram{{6000, 3 * 5000}},
+				StarvedHistogram: Histogram{{6000, 3 * 5000}},
+			}, 0.8, atLeast(6000),
+		},
+		{
+			"each with its age", Observations{Ended: Histogram{{100, 7 * 4000}}},
+			&Rest{
+				Histogram: Histogram{{100, 7 * 1000}}, CensoredHistogram: Histogram{{6000, 2 * 5000}, {8000, 5000}},
+				StarvedHistogram: Histogram{{6000, 2 * 5000}, {8000, 5000}},
+			}, 0.95, atLeast(8000),
+		},
+		{
+			"below them nothing is known exactly if the others waited for longer",
+			Observations{Ended: Histogram{{7000, 7 * 4000}}},
+			&Rest{
+				Histogram: Histogram{{7000, 7 * 1000}}, CensoredHistogram: Histogram{{6000, 3 * 5000}},
+				StarvedHistogram: Histogram{{6000, 3 * 5000}},
+			}, 0.8, atLeast(7000),
+		},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			if diff := cmp.Diff(test.want, estimate(test.o, test.rest, nil).Quantile(test.q)); diff != "" {
 				t.Errorf("quantile %g: %s", test.q, diff)
 			}
 		})

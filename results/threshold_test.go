@@ -192,7 +192,7 @@ func waited(ended, endedMS, open, openMS int64) *results.Report {
 	o := results.Observations{Ended: results.Histogram{{To: endedMS * 1e6, Count: ended}}}
 	longest := &results.Bound{NS: endedMS * 1e6}
 	if open > 0 {
-		o.Censored = results.Histogram{{To: openMS * 1e6, Count: open}}
+		o.Open = results.Histogram{{To: openMS * 1e6, Count: open}}
 		longest = results.Longest(longest, &results.Bound{NS: openMS * 1e6, AtLeast: true})
 	}
 	run := results.Run{Strategy: "fifo", Round: 1, WindowNS: 1e9}

@@ -34,6 +34,7 @@ type Client struct {
 	overtaken int64 // leases in the window
 	bypassed  int64 // the most later arrivals that got the lock during one wait
 
+	waits  int64 // seen in the window, at least in part
 	last   int64 // start of the last wait in the window
 	first  wait  // the first wait that began in the window
 	before wait  // a wait that was under way when the window opened
@@ -41,9 +42,19 @@ type Client struct {
 
 // wait is a wait that has ended or was cut off.
 type wait struct {
-	ns          int64
-	ended, seen bool
+	ns   int64
+	end  ending
+	seen bool
 }
+
+// ending is what was seen of the end of a wait.
+type ending int
+
+const (
+	granted ending = iota // with the lease, also with another client's
+	gaveUp                // at its timeout, without the lease
+	unseen                // it was cut off
+)
 
 // phase is what a client is doing.
 type phase int
@@ -66,17 +77,20 @@ func (c *Client) account(p phase, from, to, end int64) {
 func (c *Client) Waited(outcome Outcome, due, from, to, bypassed int64) {
 	end := c.window.End()
 	c.account(waiting, from, to, end)
-	from = due
 	switch {
-	case from >= end || to < c.window.Open:
+	case due >= end || to < c.window.Open:
 		return
 	case to >= end:
 		c.open = true
 		to, outcome = end, Stopped
 	}
 	c.bypassed = max(c.bypassed, bypassed)
+	how := unseen
+	if outcome == TimedOut {
+		how = gaveUp
+	}
 	c.shard.mu.Lock()
-	c.waited(from, to-from, false)
+	c.waited(due, from, to, how)
 	if outcome == TimedOut {
 		c.timedOut++
 	}
@@ -106,14 +120,13 @@ func (c *Client) Acquired(t Acquisition) {
 	if t.Done < w.Open || t.Due >= end {
 		return
 	}
-	wait, inside := t.Granted-t.Due, t.Granted >= w.Open && t.Granted < end
+	inside := t.Granted >= w.Open && t.Granted < end
 
 	s.mu.Lock()
 	switch {
 	case inside && t.Counted:
 		c.granted++
-		c.waited(t.Due, wait, true)
-		s.kinds[Service].record(t.Granted - t.Asked)
+		c.waited(t.Due, t.Asked, t.Granted, granted)
 		if t.Grant.Handoff >= 0 {
 			s.kinds[Handoff].record(t.Grant.Handoff)
 			s.handoffs.record(t.Grant.Handoff)
@@ -122,9 +135,9 @@ func (c *Client) Acquired(t Acquisition) {
 			s.reacquireDistances.record(t.Grant.ReacquireDistance)
 		}
 	case inside:
-		c.waited(t.Due, wait, false)
+		c.waited(t.Due, t.Asked, t.Granted, unseen)
 	case t.Granted >= end:
-		c.waited(t.Due, end-t.Due, false)
+		c.waited(t.Due, t.Asked, end, unseen)
 	}
 	s.held += w.clip(t.Granted, t.Released, end)
 	if t.Released >= w.Open && t.Released < end {
@@ -156,18 +169,17 @@ func (c *Client) Acquired(t Acquisition) {
 func (c *Client) Served(due, from, to int64) {
 	end := c.window.End()
 	c.account(waiting, from, to, end)
-	from = due
 	if !c.window.Contains(to) {
-		if from < end && to >= end {
+		if due < end && to >= end {
 			c.open = true
 			c.shard.mu.Lock()
-			c.waited(from, end-from, false)
+			c.waited(due, from, end, unseen)
 			c.shard.mu.Unlock()
 		}
 		return
 	}
 	c.shard.mu.Lock()
-	c.waited(from, to-from, true)
+	c.waited(due, from, to, granted)
 	c.served++
 	c.shard.mu.Unlock()
 }
@@ -199,24 +211,34 @@ func (c *Client) Started(due, free, asked int64) {
 // own work.
 func (c *Client) Thought(from, to int64) { c.account(thinking, from, to, c.window.End()) }
 
-// waited records a wait, or the part of it that was seen. The caller locks the shard.
-func (c *Client) waited(from, ns int64, ended bool) {
+// waited records a wait that was due at due and began at from, up to its end or as far as it was seen. The caller
+// locks the shard.
+func (c *Client) waited(due, from, to int64, how ending) {
+	ns := to - due
 	if ns > c.longest {
-		c.longest, c.cut = ns, !ended
+		c.longest, c.cut = ns, how != granted
 	}
+	c.waits++
 	open := c.window.Open
-	c.shard.waits.record(ns, open-from, ended)
-	c.shard.recent.of(ended).record(ns)
-	if from < open {
-		c.before = wait{ns, ended, true}
+	c.shard.waits.record(ns, open-due, how)
+	if c.shard.service.ended != nil && (how != unseen || from < to) { // otherwise no client took the arrival in time
+		c.shard.service.record(to-from, open-from, how)
+	}
+	c.shard.recent.of(how).record(ns)
+	if due < open {
+		c.before = wait{ns, how, true}
 		return
 	}
 	if !c.first.seen {
-		c.first = wait{ns, ended, true}
+		c.first = wait{ns, how, true}
 		c.last = open
 	}
-	if weight := from - c.last; weight > 0 {
-		c.shard.byClient.of(ended).weigh(ns, weight)
+	if weight := due - c.last; weight > 0 {
+		c.shard.byClient.of(how).weigh(ns, weight)
 	}
-	c.last = from
+	c.last = due
 }
+
+// starved says whether the client had no acquisition in the window and one wait, which was open when the window
+// closed.
+func (c *Client) starved() bool { return c.granted+c.served == 0 && c.waits == 1 && c.open }

@@ -28,19 +28,24 @@ type Recorder struct {
 	oldest   int64 // age of the oldest of them, ns
 }
 
-// mostShards bounds the memory: a shard's histograms take about 3 MB.
+// mostShards bounds the memory: a shard's histograms take about 4 MB.
 const mostShards = 16
 
 // OpenLoop says that the clients are only slots to which an open loop gives arrivals. How
 // much each slot gets does not depend on the lock, so the figures per client are left out.
-func (r *Recorder) OpenLoop() { r.openLoop = true }
+func (r *Recorder) OpenLoop() {
+	r.openLoop = true
+	for _, s := range r.shards {
+		s.service = newDurations()
+	}
+}
 
 // Backlog records the open-loop arrivals that were due before the end of the window and that
 // no client had taken by then. Each counts as a wait that has not ended.
 func (r *Recorder) Backlog(due iter.Seq[int64]) {
 	end := r.window.End()
 	for at := range due {
-		r.shards[0].waits.record(end-at, max(0, r.window.Open-at), false)
+		r.shards[0].waits.record(end-at, max(0, r.window.Open-at), unseen)
 		r.oldest = max(r.oldest, end-at)
 		r.backlog++
 	}
@@ -51,8 +56,9 @@ type shard struct {
 	mu       sync.Mutex
 	waits    durations // ns
 	byClient durations // the same, weighed by client; see results.Waiting
-	// ns, waits that ended since Recent was last called; censored: without a lease
-	recent             durations
+	// ns, waits from the call of Acquire, in an open loop; otherwise they are waits
+	service            durations
+	recent             durations             // ns, waits that ended since Recent was last called
 	handoffs           *histogram            // ns, likewise
 	kinds              [kindCount]*histogram // ns
 	overshoot          *histogram            // ns, holds beyond the drawn time
@@ -67,7 +73,7 @@ func NewRecorder(window *Window, clients int) *Recorder {
 	for range min(clients, 2*runtime.GOMAXPROCS(0), mostShards) {
 		s := &shard{
 			waits: newDurations(), byClient: newDurations(),
-			recent:             durations{ended: newRecent(), censored: newRecent()},
+			recent:             durations{ended: newRecent(), gaveUp: newRecent(), open: newRecent()},
 			handoffs:           newRecent(),
 			reacquireDistances: newHistogram(), overshoot: newHistogram(),
 		}
@@ -98,8 +104,11 @@ func (r *Recorder) Drop(hung []int) {
 func (r *Recorder) Record(run *results.Run, keys []*Key) {
 	r.SoFar(run, keys)
 	run.WindowNS, run.TimeAccounting = r.window.Length(), r.timeAccounting()
-	run.Speed.Release, run.Waiting.Service, run.Waiting.Backlog = r.kind(Release), r.kind(Service), r.backlog
-	if !r.openLoop {
+	run.Speed.Release, run.Waiting.Backlog = r.kind(Release), r.backlog
+	if r.openLoop {
+		run.Waiting.Service = r.describe(func(s *shard) durations { return s.service })
+	} else {
+		run.Waiting.Service = run.Waiting.PerAcquisition
 		run.Record.WithoutTurn = r.withoutTurn()
 		run.Waiting.PerClient = r.perClient()
 		run.Waiting.PerClient.Count = run.Waiting.PerAcquisition.Count
@@ -183,21 +192,28 @@ func everyOf[T any](all []T, first, n int) (some []T) {
 // perClient adds, for each client, the time before its first seen wait and after its last
 // one. That time has no wait of its own: it counts for the first seen wait.
 func (r *Recorder) perClient() results.Distribution {
-	rest := newDurations()
-	end := r.window.End()
+	rest, starved := newDurations(), newHistogram()
+	opened, end := r.window.Open, r.window.End()
 	for _, c := range r.clients {
+		var seen wait
+		var weight int64
 		switch {
 		case c.first.seen:
-			if left := end - c.last; left > 0 {
-				rest.of(c.first.ended).weigh(c.first.ns, left)
-			}
-		case c.before.seen && end > r.window.Open:
-			rest.of(c.before.ended).weigh(c.before.ns, end-r.window.Open)
+			seen, weight = c.first, end-c.last
+		case c.before.seen:
+			seen, weight = c.before, end-opened
+		}
+		if c.starved() && end > opened {
+			starved.weigh(seen.ns, end-opened)
+		}
+		if weight > 0 {
+			rest.of(seen.end).weigh(seen.ns, weight)
 		}
 	}
-	unseen := results.Observations{
-		Ended:    results.Counted(rest.ended.Histogram),
-		Censored: results.Counted(rest.censored.Histogram),
+	counted := func(h *histogram) results.Histogram { return results.Counted(h.Histogram) }
+	unseen := &results.Rest{
+		Histogram: counted(rest.ended), GaveUpHistogram: counted(rest.gaveUp), CensoredHistogram: counted(rest.open),
+		StarvedHistogram: counted(starved),
 	}
 	return results.DescribeBetween(r.observed(func(s *shard) durations { return s.byClient }), unseen, r.longest())
 }
@@ -231,9 +247,9 @@ func (r *Recorder) describe(of func(*shard) durations) results.Distribution {
 	r.eachShard(func(s *shard) {
 		d := of(s)
 		sum += d.ended.sum
-		for _, h := range []*histogram{d.ended, d.censored} {
+		for _, h := range []*histogram{d.ended, d.gaveUp, d.open} {
 			if h != nil && h.TotalCount() > 0 {
-				longest = results.Longest(longest, &results.Bound{NS: h.largest, AtLeast: h == d.censored})
+				longest = results.Longest(longest, &results.Bound{NS: h.largest, AtLeast: h != d.ended})
 				overflow += h.overflow
 			}
 		}
@@ -249,9 +265,10 @@ func (r *Recorder) describe(of func(*shard) durations) results.Distribution {
 // observed adds up durations over the shards.
 func (r *Recorder) observed(of func(*shard) durations) results.Observations {
 	return results.Observations{
-		Ended:    r.sum(func(s *shard) *histogram { return of(s).ended }),
-		Censored: r.sum(func(s *shard) *histogram { return of(s).censored }),
-		Entered:  r.sum(func(s *shard) *histogram { return of(s).entered }),
+		Ended:   r.sum(func(s *shard) *histogram { return of(s).ended }),
+		GaveUp:  r.sum(func(s *shard) *histogram { return of(s).gaveUp }),
+		Open:    r.sum(func(s *shard) *histogram { return of(s).open }),
+		Entered: r.sum(func(s *shard) *histogram { return of(s).entered }),
 	}
 }
 
@@ -317,21 +334,23 @@ type Recent struct {
 // Recent summarises the waits in the window since the last call. ages are the waits under way now. Only one
 // goroutine may call it.
 func (r *Recorder) Recent(ages []results.Wait) Recent {
-	var ended, censored, handoffs results.Histogram
+	var o results.Observations
+	var handoffs results.Histogram
 	var most *results.Bound
 	longest, open := int64(0), newRecent()
 	r.eachShard(func(s *shard) {
-		for _, h := range []*histogram{s.recent.ended, s.recent.censored} {
-			longest = max(longest, h.largest)
-		}
 		if s.recent.ended.TotalCount() > 0 {
 			most = results.Longest(most, &results.Bound{NS: s.recent.ended.largest})
 		}
-		ended = ended.Plus(results.Counted(s.recent.ended.Histogram))
-		censored = censored.Plus(results.Counted(s.recent.censored.Histogram))
+		take := func(sum *results.Histogram, h *histogram) {
+			longest = max(longest, h.largest)
+			*sum = sum.Plus(results.Counted(h.Histogram))
+			h.reset()
+		}
+		take(&o.Ended, s.recent.ended)
+		take(&o.GaveUp, s.recent.gaveUp)
+		take(&o.Open, s.recent.open)
 		handoffs = handoffs.Plus(results.Counted(s.handoffs.Histogram))
-		s.recent.ended.reset()
-		s.recent.censored.reset()
 		s.handoffs.reset()
 	})
 	for _, age := range ages {
@@ -339,7 +358,7 @@ func (r *Recorder) Recent(ages []results.Wait) Recent {
 		longest = max(longest, age.NS)
 	}
 	underWay := results.Counted(open.Histogram)
-	o := results.Observations{Ended: ended, Censored: censored.Plus(underWay), Entered: r.underWay}
+	o.Open, o.Entered = o.Open.Plus(underWay), r.underWay
 	r.underWay = underWay
 	seen := results.Estimate(o, &results.Bound{NS: longest})
 	between := results.Estimate(results.Observations{Ended: handoffs}, nil)
@@ -357,7 +376,6 @@ const (
 	Hold Kind = iota
 	Release
 	Handoff
-	Service
 	Lateness
 	kindCount
 )
@@ -411,25 +429,31 @@ func newRecent() *histogram {
 	return &histogram{Histogram: hdrhistogram.New(1, int64(time.Hour), 2)}
 }
 
-// durations holds the durations that were seen to end, those that were not, and the ages at
-// which the observation of a duration began.
-type durations struct{ ended, censored, entered *histogram }
+// durations holds the durations that were seen to end, those that were given up, those of which the end was not seen,
+// and the ages at which the observation of a duration began.
+type durations struct{ ended, gaveUp, open, entered *histogram }
 
-func newDurations() durations { return durations{newHistogram(), newHistogram(), newHistogram()} }
+func newDurations() durations {
+	return durations{newHistogram(), newHistogram(), newHistogram(), newHistogram()}
+}
 
 // record adds a duration that had the given age when its observation began.
-func (d durations) record(ns, age int64, ended bool) {
-	d.of(ended).record(ns)
+func (d durations) record(ns, age int64, how ending) {
+	d.of(how).record(ns)
 	if age > 0 {
 		d.entered.record(age)
 	}
 }
 
-func (d durations) of(ended bool) *histogram {
-	if ended {
+func (d durations) of(how ending) *histogram {
+	switch how {
+	case granted:
 		return d.ended
+	case gaveUp:
+		return d.gaveUp
+	default:
+		return d.open
 	}
-	return d.censored
 }
 
 // Describe summarises a few durations in nanoseconds.

@@ -316,6 +316,24 @@ func TestPartsOfAMixedStrategy(t *testing.T) {
 	}
 }
 
+// A lease that comes after the timeout says nothing of the waits that were given up, in each part of a mixed strategy.
+func TestPartsBoundWaitsThatWereGivenUp(t *testing.T) {
+	t.Parallel()
+	r := NewRecorder(planned(0), 2)
+	for range 90 {
+		turns(r.Client(0), 2*second, 1000, 0, 0, 0)
+		turns(r.Client(1), 2*second, 1000, 0, 0, 0)
+	}
+	for range 9 {
+		r.Client(1).Waited(TimedOut, 2*second, 2*second, 2*second+5000, 0)
+	}
+	turns(r.Client(1), 2*second, 9000, 0, 0, 0)
+	parts := r.Parts([]string{"a", "b"})
+	if a, b := parts[0].Waits.P99, parts[1].Waits.P99; a.AtLeast || !b.AtLeast || b.NS > 5100 || b.NS < 5000 {
+		t.Errorf("p99 of a is %v, of b, which gave up one wait in ten after 5 µs, %v", a, b)
+	}
+}
+
 // Each kind of duration has a distribution of its own in the document.
 func TestEveryKindHasItsPlace(t *testing.T) {
 	r := NewRecorder(planned(0), 1)
@@ -325,8 +343,7 @@ func TestEveryKindHasItsPlace(t *testing.T) {
 	}
 	run := recorded(r)
 	for kind, d := range [kindCount]results.Distribution{
-		Hold: run.Speed.Hold, Release: run.Speed.Release, Handoff: run.Speed.Handoff,
-		Service: run.Waiting.Service, Lateness: run.Waiting.Lateness,
+		Hold: run.Speed.Hold, Release: run.Speed.Release, Handoff: run.Speed.Handoff, Lateness: run.Waiting.Lateness,
 	} {
 		if d.Count != 1 || d.Max.NS != 1000*(1+int64(kind)) {
 			t.Errorf("kind %d: %+v", kind, d)

@@ -24,12 +24,15 @@ var (
 // Options say where the servers of a run come from. Each store defines its own addresses and
 // topologies.
 type Options struct {
-	Address    string // "" or auto: lockbench starts a server
-	Topology   string // to start, or to expect at the addresses
-	CAFile     string // PEM; trusted for encrypted addresses
-	Image      string // of containers
-	Pin        bool   // put servers and generator on disjoint CPUs
-	Durability Durability
+	Address  string // "" or auto: lockbench starts a server
+	Topology string // to start, or to expect at the addresses
+	CAFile   string // PEM; trusted for encrypted addresses
+	// CertFile and KeyFile are a client's certificate and its key, PEM, for a Redis that asks for them.
+	CertFile, KeyFile string
+	Password          string // of a user's Redis, for addresses without one
+	Image             string // of containers
+	Pin               bool   // put servers and generator on disjoint CPUs
+	Durability        Durability
 	// AllowFaults permits faults on servers that lockbench did not start.
 	AllowFaults bool
 	// Logf reports slow steps before there is a server, such as the pull of an image; nil means no

@@ -116,7 +116,7 @@ func TestTheP99OfPrometheusHasOpenWaits(t *testing.T) {
 	report.Runs = report.Runs[:1]
 	run := &report.Runs[0]
 	run.Waiting.PerAcquisition = results.Describe(results.Observations{
-		Ended: results.Histogram{{To: 1e6, Count: 100}}, Censored: results.Histogram{{To: 5e9, Count: 10}},
+		Ended: results.Histogram{{To: 1e6, Count: 100}}, Open: results.Histogram{{To: 5e9, Count: 10}},
 	}, &results.Bound{NS: 5e9, AtLeast: true})
 	series := fmt.Sprintf(`lockbench_wait_p99_seconds{point="",strategy=%q}`, run.Strategy)
 	if got := scraped(t, report)[series]; got != "5" {

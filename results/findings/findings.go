@@ -59,42 +59,52 @@ func Sorts() []Sort {
 // rule makes the findings of one kind; it makes none if the figures are not known.
 type rule struct {
 	Kind
-	brief bool // Brief has them
+	brief brevity
 	find  func([]results.Summary) []Finding
 }
+
+// brevity says whether Brief has the findings of a rule.
+type brevity int
+
+const (
+	omitted brevity = iota
+	ifRoom          // where there is room
+	always          // nothing unsafe is left out, and no waits that were given up
+)
 
 // rules are in the order of the notes under a table, those of Brief with the most important first. The rules on
 // safety also read invalid runs: one violation is enough.
 var rules = []rule{
-	{Kind{NotTrusted, "! INVALID", true}, false, each(invalid)},
-	{Kind{NotTrusted, "! FAILED", true}, false, each(failed)},
-	{Kind{Sort: Caution, Note: "missed"}, false, each(missed)},
+	{Kind{NotTrusted, "! INVALID", true}, omitted, each(invalid)},
+	{Kind{NotTrusted, "! FAILED", true}, omitted, each(failed)},
+	{Kind{Sort: Caution, Note: "missed"}, omitted, each(missed)},
 
-	{Kind{Sort: Unsafe, Note: "! BROKEN"}, true, each(broken)},
-	{Kind{Sort: Unsafe}, true, each(unclaimedOverlaps)},
-	{Kind{Sort: Unsafe}, true, each(counted("overlaps_after_expiry", "time",
+	{Kind{Sort: Unsafe, Note: "! BROKEN"}, always, each(broken)},
+	{Kind{Sort: Unsafe}, always, each(unclaimedOverlaps)},
+	{Kind{Sort: Unsafe}, always, each(counted("overlaps_after_expiry", "time",
 		"%s a client still worked under a lease that had run out while the next one held the lock"))},
-	{Kind{Sort: Unsafe}, true, each(counted("lost_updates", "update",
+	{Kind{Sort: Unsafe}, always, each(counted("lost_updates", "update",
 		"%s of the counter that it was to protect got lost"))},
-	{Kind{Sort: Unsafe}, true, each(unrecovered)},
-	{Kind{Sort: Unsafe, Note: "left"}, true, each(leftovers)},
-	{Kind{Sort: Unsafe, Note: "no token"}, true, each(withoutTokens)},
-	{Kind{Sort: Unsafe, Note: "unsafe"}, false, each(byDesign)},
+	{Kind{Sort: Unsafe}, always, each(unrecovered)},
+	{Kind{Sort: Unsafe, Note: "left"}, always, each(leftovers)},
+	{Kind{Sort: Unsafe, Note: "no token"}, always, each(withoutTokens)},
+	{Kind{Sort: Unsafe, Note: "unsafe"}, omitted, each(byDesign)},
 
-	{Kind{Sort: Waiting, Note: "label"}, true, each(labels(overloaded))},
-	{Kind{Sort: Waiting}, true, busiest(served)},
-	{Kind{Sort: Best}, true, busiest(ahead)},
-	{Kind{Sort: Best}, false, busiest(each(atTheCeiling))},
-	{Kind{Sort: Cost}, true, herds},
-	{Kind{Sort: Cost}, true, busiest(cheapest)},
+	{Kind{Waiting, "gave up", true}, always, gaveUp},
+	{Kind{Sort: Waiting, Note: "label"}, ifRoom, each(labels(overloaded))},
+	{Kind{Sort: Waiting}, ifRoom, busiest(served)},
+	{Kind{Sort: Best}, ifRoom, busiest(ahead)},
+	{Kind{Sort: Best}, omitted, busiest(each(atTheCeiling))},
+	{Kind{Sort: Cost}, ifRoom, herds},
+	{Kind{Sort: Cost}, ifRoom, busiest(cheapest)},
 
-	{Kind{Sort: Caution, Note: "errors"}, false, each(errorsMet)},
-	{Kind{Caution, "label", true}, false, each(labels(results.SetsThePace))},
-	{Kind{Sort: Caution, Note: "label"}, false, each(labels(otherLabel))},
-	{Kind{Sort: Caution, Note: "too few"}, false, each(tooFew)},
-	{Kind{Sort: Caution, Note: "stood still"}, false, each(stalled)},
-	{Kind{Sort: Caution, Note: "holds"}, false, otherHolds},
-	{Kind{Sort: Caution, Note: "holds"}, false, unequalHolds},
+	{Kind{Sort: Caution, Note: "errors"}, omitted, each(errorsMet)},
+	{Kind{Caution, "label", true}, omitted, each(labels(results.SetsThePace))},
+	{Kind{Sort: Caution, Note: "label"}, omitted, each(labels(otherLabel))},
+	{Kind{Sort: Caution, Note: "too few"}, omitted, each(tooFew)},
+	{Kind{Sort: Caution, Note: "stood still"}, omitted, each(stalled)},
+	{Kind{Sort: Caution, Note: "holds"}, omitted, otherHolds},
+	{Kind{Sort: Caution, Note: "holds"}, omitted, unequalHolds},
 }
 
 // Of returns the findings about strategies that were measured under the same conditions, in the
@@ -107,21 +117,21 @@ func Of(all []results.Summary) []Finding {
 	return found
 }
 
-// mostBrief is the largest number of findings of Brief, unless more was not safe.
+// mostBrief is the largest number of findings of Brief, unless it always has more.
 const mostBrief = 3
 
-// Brief returns the findings to read first: all that was not safe, which clients a lock did not serve, which
-// lock was the fastest and whether that is certain, and what it cost Redis.
+// Brief returns the findings to read first: all that was not safe, the waits that were given up, which clients a lock
+// did not serve, which lock was the fastest and whether that is certain, and what it cost Redis.
 func Brief(all []results.Summary) []Finding {
 	var found []Finding
 	most := mostBrief
 	for _, r := range rules {
-		if !r.brief {
+		if r.brief == omitted {
 			continue
 		}
 		found = append(found, r.of(all)...)
-		if r.Sort == Unsafe {
-			most = max(most, len(found)) // nothing unsafe is left out
+		if r.brief == always {
+			most = max(most, len(found))
 		}
 	}
 	return found[:min(len(found), most)]

@@ -185,6 +185,32 @@ var cases = []struct {
 		r.Runs[0].Fairness.Starved = nil                                      // a, round 1
 		r.Runs[1].Fairness.Starved, r.Runs[3].Fairness.Starved = nil, new(12) // b, round 1 and 2
 	}},
+	{"waits that were given up, and served every client", 1, func(r *results.Report) {
+		r.Workload.Timeout = new(workloads.Duration(300 * time.Millisecond))
+		for i, n := range []int64{8500, 25_000} {
+			r.Runs[i].Waiting.TimedOut, r.Runs[i].Waiting.PerAcquisition.Count = n, 4000
+		}
+	}},
+	{"waits that one lock gave up, in some rounds", 3, func(r *results.Report) {
+		r.Workload.Timeout = new(workloads.Duration(time.Second))
+		for i := range r.Runs {
+			r.Runs[i].Waiting.PerAcquisition.Count = 4000
+		}
+		r.Runs[0].Waiting.TimedOut, r.Runs[4].Waiting.TimedOut = 12, 4000
+	}},
+	{"a wait of very many that was given up, and unsafe more than fits", 1, func(r *results.Report) {
+		r.Workload.Timeout = new(workloads.Duration(time.Second))
+		r.Runs[1].Waiting.TimedOut, r.Runs[1].Waiting.PerAcquisition.Count = 1, 1e6
+		for i := range r.Runs {
+			r.Runs[i].Safety.ExpiredOverlaps, r.Runs[i].Safety.LostUpdates = int64(2+i), new(int64(5))
+			r.Runs[i].Safety.LeftoverCount, r.Runs[i].Safety.Overlaps = new(int64(2)), 1
+		}
+	}},
+	{"tries that found the lock held", 1, func(r *results.Report) {
+		r.Workload.Timeout = new(workloads.Duration(0))
+		r.Runs[0].Waiting.TimedOut, r.Runs[0].Waiting.PerAcquisition.Count = 1e6, 4000
+		r.Runs[0].Fairness.Starved = new(13)
+	}},
 	{"an open loop, overloaded", 1, func(r *results.Report) {
 		r.Workload.Rate = 300
 		for i := range r.Runs {

@@ -14,14 +14,14 @@ import (
 const nearlyAll = 95.0
 
 // served names the locks that served every client, and for the others how many they did not
-// serve. It leaves out workloads whose clients are only slots.
+// serve. It leaves out workloads whose clients are only slots, and does not name locks of which clients gave up waits.
 func served(all []results.Summary) []Finding {
 	var every, not []string
 	for _, s := range rivals(all, results.MustMetric("acquisitions")) {
 		low, high, told := starved(s)
 		switch {
 		case s.Workload.Slots():
-		case high == 0 && told == "":
+		case high == 0 && told == "" && givenUp(s) == nil:
 			every = append(every, s.Title())
 		case high > 0:
 			none := fmt.Sprint(high)

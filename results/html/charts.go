@@ -225,7 +225,7 @@ func withPercentiles(c chart, cells []cell, of func(results.Run) results.Distrib
 	for _, one := range cells {
 		var parts []results.Distribution
 		for _, run := range one.Used {
-			if d := of(run); len(d.Histogram)+len(d.CensoredHistogram) > 0 {
+			if d := of(run); d.Recorded() {
 				parts = append(parts, d)
 			}
 		}

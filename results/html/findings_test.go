@@ -31,6 +31,9 @@ func TestFindingsOfAPage(t *testing.T) {
 	a.Runs[0].Invalid, a.Interrupted = []string{"x"}, true
 	bad.Runs[1].Labels, bad.Runs[1].Safety.Overlaps = []string{results.Overloaded + "900/s"}, 3
 	bad.Runs[0].Invalid = []string{"x"}
+	gaveUp := even(1)
+	gaveUp.Workload.Timeout = new(workloads.Duration(0))
+	gaveUp.Runs[1].Waiting.TimedOut = 3
 	const untrusted = "not trusted: "
 	for _, test := range []struct {
 		files []results.File
@@ -53,6 +56,10 @@ func TestFindingsOfAPage(t *testing.T) {
 				untrusted + "a: its run cannot be trusted: x.",
 				"unsafe: b: let too many hold the lock at once 3 times.", "waiting: b: overloaded: 900/s.",
 			},
+		},
+		{
+			[]results.File{{Name: "tries.json", Report: gaveUp}},
+			[]string{"waiting: waits were given up at --timeout 0s: b 100 %."},
 		},
 	} {
 		var got []string

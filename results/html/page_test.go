@@ -204,7 +204,7 @@ func TestCensoredPart(t *testing.T) {
 	for range 60 {
 		_, _ = ended.RecordValue(1e6), censored.RecordValue(5e9)
 	}
-	d := results.Describe(results.Observations{Ended: results.Counted(ended), Censored: results.Counted(censored)},
+	d := results.Describe(results.Observations{Ended: results.Counted(ended), Open: results.Counted(censored)},
 		&results.Bound{NS: 5e9, AtLeast: true})
 	cells[0].Used[0].Waiting.PerAcquisition = d
 	c := withPercentiles(chart{}, cells, perAcquisition).curves[0]

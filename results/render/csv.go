@@ -4,6 +4,7 @@ import (
 	"encoding/csv"
 	"fmt"
 	"io"
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -58,6 +59,9 @@ type csvColumn struct {
 	cell  func(results.Run) string
 }
 
+// mayBeBound matches the durations that may be lower bounds.
+var mayBeBound = regexp.MustCompile("wait|^service_|^fault_")
+
 // csvColumns has a second column for a metric that may be a lower bound, which says whether it is.
 func csvColumns() []csvColumn {
 	var columns []csvColumn
@@ -75,7 +79,7 @@ func csvColumns() []csvColumn {
 			title += "_" + string(m.Unit)
 		}
 		add(m, title, func(f results.Figure) string { return strconv.FormatFloat(f.Value, 'f', -1, 64) })
-		if m.Unit == results.Nanoseconds && (strings.Contains(m.Name, "wait") || strings.HasPrefix(m.Name, "fault_")) {
+		if m.Unit == results.Nanoseconds && mayBeBound.MatchString(m.Name) {
 			add(m, m.Name+"_at_least", func(f results.Figure) string { return strconv.FormatBool(f.AtLeast) })
 		}
 	}

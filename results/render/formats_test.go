@@ -118,6 +118,26 @@ func TestANeverIsNoTimeInTheCSV(t *testing.T) {
 	}
 }
 
+// Every duration of a row of which a report may know only a lower bound has a column that says so.
+func TestLowerBoundsAreMarkedInTheCSV(t *testing.T) {
+	t.Parallel()
+	report := sample(t, "normal")
+	bound, w := &results.Bound{NS: 3e8, AtLeast: true}, &report.Runs[0].Waiting
+	for _, d := range []*results.Distribution{&w.PerAcquisition, &w.PerClient, &w.Service} {
+		*d = results.Distribution{P50: bound, P90: bound, P95: bound, P99: bound, P999: bound, Max: bound}
+	}
+	report.Runs[0].Fairness.LongestWait = bound
+	rows, err := csv.NewReader(bytes.NewReader(written(t, WriteCSV, report))).ReadAll()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, cell := range rows[1] {
+		if cell == "300000000" && (rows[1][i+1] != "true" || !strings.HasSuffix(rows[0][i+1], "_at_least")) {
+			t.Errorf("%s is a lower bound, and beside it %s is %q", rows[0][i], rows[0][i+1], rows[1][i+1])
+		}
+	}
+}
+
 func TestHgrm(t *testing.T) {
 	rows := -1
 	for _, name := range HgrmNames(sample(t, "recorded")) {

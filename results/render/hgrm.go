@@ -50,7 +50,7 @@ func WriteHgrm(w io.Writer, r *results.Report, name string) error {
 	}
 	waits := results.Sum(runs...)
 	survival, total := waits.Survival(), waits.Count+waits.Censored
-	if total > 0 && len(waits.Histogram)+len(waits.CensoredHistogram) == 0 {
+	if total > 0 && !waits.Recorded() {
 		return fmt.Errorf("%s has no histogram of its %d waits", name, total)
 	}
 	var b bytes.Buffer
@@ -80,7 +80,8 @@ func WriteHgrm(w io.Writer, r *results.Report, name string) error {
 		waits.Histogram.StdDev()/ms)
 	fmt.Fprintf(&b, "#[Max     = %12.6f, Total count    = %12d]\n", float64(most)/ms, total)
 	if exact < 1 {
-		fmt.Fprintf(&b, "# from %.12f on these are lower bounds: %d waits had not ended\n", exact, waits.Censored)
+		fmt.Fprintf(&b, "# from %.12f on these are lower bounds: %d waits had not ended, or were given up\n",
+			exact, waits.Censored)
 	}
 	return words.Write(w, "percentiles", b.Bytes())
 }

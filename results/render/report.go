@@ -4,6 +4,7 @@ package render
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/lockbench/lockbench/internal/layout"
@@ -131,7 +132,7 @@ func (p *page) found(all []findings.Finding) {
 func (p *page) legend(r *results.Report, all []results.Summary, figures string) {
 	if len(all) > 0 {
 		p.Entry("read", p.method(r))
-		p.Entry("", signs(figures))
+		p.Entry("", signs(figures, r))
 	}
 }
 
@@ -169,11 +170,15 @@ func (p *page) method(r *results.Report) string {
 	return how
 }
 
-// signs explains the signs that occur in the figures.
-func signs(figures string) string {
+// signs explains the signs that occur in a report's figures.
+func signs(figures string, r *results.Report) string {
 	var explained []string
 	if strings.Contains(figures, "≥") {
-		explained = append(explained, "≥ at least: some had not ended, or too few waits decide")
+		unknown := "had not ended"
+		if slices.ContainsFunc(r.Runs, func(run results.Run) bool { return run.Waiting.TimedOut > 0 }) {
+			unknown = "were given up or had not ended"
+		}
+		explained = append(explained, "≥ at least: some "+unknown+", or too few waits decide")
 	}
 	if strings.Contains(figures, "~") {
 		explained = append(explained, "~ rough: over a third was subtracted for idle connections")

@@ -274,7 +274,8 @@ func (q Question) shell(command string, w workloads.Spec, options ...[2]string) 
 		add(word)
 	}
 	put([2]string{"--redis", address}, [2]string{"--topology", q.Redis.Topology},
-		[2]string{"--ca-file", q.Redis.CAFile}, [2]string{"--image", q.Redis.Image})
+		[2]string{"--ca-file", q.Redis.CAFile}, [2]string{"--cert", q.Redis.CertFile}, [2]string{"--key", q.Redis.KeyFile},
+		[2]string{"--image", q.Redis.Image})
 	return line
 }
 

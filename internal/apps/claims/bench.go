@@ -152,6 +152,7 @@ func (b *Bench) once(ctx context.Context, c Claim, run Run) *measured {
 	}
 	m := &measured{}
 	plan.Redis.Address, plan.Redis.CAFile, plan.Redis.Image = b.Redis.Address, b.Redis.CAFile, b.Redis.Image
+	plan.Redis.CertFile, plan.Redis.KeyFile, plan.Redis.Password = b.Redis.CertFile, b.Redis.KeyFile, b.Redis.Password
 	if c.Generators > 0 {
 		m.report, m.err = b.Generators(ctx, c.Words(run), c.Generators, plan.Redis)
 	} else {

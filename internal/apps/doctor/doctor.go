@@ -39,7 +39,8 @@ func storeAt(address string) (store.Store, string, error) {
 }
 
 func options(at lockbench.StoreOptions) store.Options {
-	return store.Options{Address: at.Address, Topology: at.Topology, CAFile: at.CAFile}
+	return store.Options{Address: at.Address, Topology: at.Topology, CAFile: at.CAFile,
+		CertFile: at.CertFile, KeyFile: at.KeyFile, Password: at.Password}
 }
 
 // Validate returns all errors of the address that can be found without the server, joined.

@@ -98,6 +98,7 @@ func Run(ctx context.Context, options Options) (*Document, error) {
 	s.say("start")
 	server, err := redis.Open(ctx, s.id, store.Options{
 		Address: s.Redis.Address, Topology: "single", CAFile: s.Redis.CAFile, Image: s.Redis.Image,
+		CertFile: s.Redis.CertFile, KeyFile: s.Redis.KeyFile, Password: s.Redis.Password,
 	})
 	if err != nil {
 		return nil, err

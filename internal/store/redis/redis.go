@@ -33,12 +33,15 @@ func options(o store.Options, runID string) servers.Options {
 	}
 	return servers.Options{
 		Program: program, RunID: runID, Address: o.Address, Topology: o.Topology, CAFile: o.CAFile, Image: o.Image,
+		CertFile: o.CertFile, KeyFile: o.KeyFile, Password: o.Password,
 		Pin: o.Pin, Durability: o.Durability, AllowFaults: o.AllowFaults, Logf: o.Logf, Warn: o.Warn,
 	}
 }
 
 // Schemes returns the schemes of its addresses; host:port has none.
-func (Store) Schemes() []string { return []string{"redis", "rediss", "unix"} }
+func (Store) Schemes() []string {
+	return []string{"redis", "rediss", "unix", "valkey", "valkeys", "redis+sentinel", "rediss+sentinel"}
+}
 
 // Validate returns every error of the options, see store.Store.
 func (Store) Validate(o store.Options) error {

@@ -160,6 +160,11 @@ func dialer(t *intercept.Traffic, config *tls.Config, slots chan struct{}) store
 			return nil, err
 		}
 		if config != nil {
+			config := config
+			if config.ServerName == "" { // of a primary that Sentinels name
+				config = config.Clone()
+				config.ServerName, _, _ = net.SplitHostPort(addr)
+			}
 			encrypted := tls.Client(conn, config)
 			if err := encrypted.HandshakeContext(ctx); err != nil {
 				_ = conn.Close()

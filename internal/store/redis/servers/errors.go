@@ -99,10 +99,15 @@ var causes = []struct{ said, next string }{
 	{errHungUp.Error(), "if it speaks TLS at that port, give the address with rediss:// instead of redis://, " +
 		"with --ca-file for a certificate of your own"},
 	{"certificate signed by unknown authority", "have the server's certificate trusted with --ca-file FILE.pem"},
+	{"certificate required", "the server asks for a client's certificate: give it with --cert FILE.pem --key FILE.pem, " +
+		"or set tls-auth-clients no there"},
+	{"no such host", "the name is not known to this machine's DNS: is it spelt right, and is this its network?"},
+	{errNotWatched.Error(), "give one of these names after the hosts: redis+sentinel://HOST,HOST/NAME"},
 	{"WRONGPASS", "user or password is wrong: percent-encode special characters, " +
 		"and give a user other than default as redis://USER:PASSWORD@host"},
 	{"NOAUTH", "the server asks for a password: give it as redis://:PASSWORD@host:port or " +
-		"redis://USER:PASSWORD@host:port, in LOCKBENCH_REDIS, where ps does not show it"},
+		"redis://USER:PASSWORD@host:port in LOCKBENCH_REDIS, or apart in LOCKBENCH_REDIS_PASSWORD or " +
+		"--redis-password-file, where ps does not show it"},
 	{"MOVED", "this is a node of a cluster, and was taken for a single server: " +
 		"allow the user +info and +cluster|slots, or give --topology cluster"},
 	{"READONLY", "this is a replica, or became one: give the primary's address"},

@@ -23,6 +23,7 @@ import (
 // node is one Redis of a run.
 type node struct {
 	own      *Own                   // nil for a user's server
+	watchers *sentinels             // that know its address; nil without
 	options  redis.UniversalOptions // address and user
 	observer redis.UniversalClient  // reads the node, under a name of its own
 	software software
@@ -51,6 +52,7 @@ func (n *node) open(ctx context.Context, meter *store.Meter, runID string, slots
 	// only once a second whether the server is back.
 	const connections = 64
 	options := n.clientOptions(&meter.Observed, observerName(runID), connections, slots)
+	options.Dialer = n.watchers.through(options.Dialer)
 	n.observer = redis.NewUniversalClient(options)
 	n.observer.AddHook(observed{meter})
 	ctx, cancel := context.WithTimeout(ctx, contactTimeout)
@@ -62,8 +64,8 @@ func (n *node) open(ctx context.Context, meter *store.Meter, runID string, slots
 		return fmt.Errorf("%w: connect to %s: %w", sentinel(err), n.addr(), err)
 	}
 	if n.software.Mode == "sentinel" {
-		return fmt.Errorf("%w: %s is a Sentinel: give the addresses of the primary and its replicas", ErrConfig,
-			n.addr())
+		return fmt.Errorf("%w: %s is a Sentinel: write redis+sentinel://%[2]s/PRIMARY, or the addresses of the primary "+
+			"and its replicas", ErrConfig, n.addr())
 	}
 	return nil
 }
@@ -125,13 +127,23 @@ func disconnect(nodes []*node) error {
 func observerName(runID string) string { return "lockbench:" + runID }
 
 // useAddresses adds the user's nodes; recognise identifies them later.
-func (s *Server) useAddresses(options Options) error {
-	addresses, err := options.addresses()
+func (s *Server) useAddresses(ctx context.Context, options Options) error {
+	addresses, watchers, err := options.addresses()
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrConfig, err)
 	}
+	if watchers != nil {
+		found, err := watchers.where(ctx)
+		if errors.Is(err, errNotWatched) {
+			return fmt.Errorf("%w: %w", ErrConfig, err)
+		}
+		if err != nil {
+			return fmt.Errorf("%w: %w", ErrUnreachable, err)
+		}
+		addresses[0].Addrs[0] = found
+	}
 	for _, at := range addresses {
-		s.nodes = append(s.nodes, &node{options: *at})
+		s.nodes = append(s.nodes, &node{options: *at, watchers: watchers})
 	}
 	first := s.nodes[0]
 	s.redis = results.Redis{

@@ -1,7 +1,10 @@
 package servers
 
 import (
+	"cmp"
+	"crypto/tls"
 	"errors"
+	"fmt"
 	"net"
 	"net/url"
 	"slices"
@@ -10,16 +13,20 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/lockbench/lockbench/internal/store"
+	"github.com/lockbench/lockbench/internal/words"
 )
 
 // Options say where the Redis of a run comes from.
 type Options struct {
 	// Address is "auto", "container", "process", or the user's Redis: a redis://, rediss:// or unix://
-	// URL, or host:port. Several addresses are separated by commas.
+	// URL, or host:port. Several addresses are separated by commas. For those of Sentinels see sentinels.
 	Address string
 	// Topology, in the form of ParseTopology, is what to start, or what to expect at the addresses.
 	Topology string
 	CAFile   string // PEM; trusted for rediss:// in addition to the system's
+	// CertFile and KeyFile are the client's certificate and its key, PEM, for rediss:// addresses.
+	CertFile, KeyFile string
+	Password          string // of the user's servers, for addresses without one
 	// Image is the container's; "" means LOCKBENCH_REDIS_IMAGE, or else the best available image.
 	Image string
 	// Durability of the servers that lockbench starts; "" means in memory.
@@ -51,7 +58,7 @@ func (o Options) Validate() error {
 		}
 		return errors.Join(program, topology)
 	}
-	_, addresses := o.addresses()
+	_, _, addresses := o.addresses()
 	return errors.Join(addresses, topology)
 }
 
@@ -64,18 +71,25 @@ func (o Options) Started() bool {
 	return false
 }
 
-// addresses parses the user's addresses.
-func (o Options) addresses() ([]*redis.UniversalOptions, error) {
+// addresses parses the user's addresses. Of Sentinels, it returns the primary's options without its address.
+func (o Options) addresses() ([]*redis.UniversalOptions, *sentinels, error) {
 	var problems []error
 	if o.Pin {
 		problems = append(problems, errors.New("--pin needs a Redis that lockbench starts itself: "+
 			"it does not move a server of yours to other CPUs"))
 	}
+	if at, found, err := parseSentinels(strings.TrimSpace(o.Address)); err != nil || found != nil {
+		if err == nil {
+			err = o.secure(at)
+			found.options.TLSConfig = at.TLSConfig
+		}
+		return []*redis.UniversalOptions{at}, found, errors.Join(append(problems, err)...)
+	}
 	var addresses []*redis.UniversalOptions
 	for address := range strings.SplitSeq(o.Address, ",") {
 		at, err := parseAddress(strings.TrimSpace(address))
-		if err == nil && o.CAFile != "" {
-			err = trust(at, o.CAFile)
+		if err == nil {
+			err = o.secure(at)
 		}
 		if err != nil {
 			problems = append(problems, err)
@@ -83,13 +97,37 @@ func (o Options) addresses() ([]*redis.UniversalOptions, error) {
 		}
 		addresses = append(addresses, at)
 	}
-	return addresses, errors.Join(problems...)
+	return addresses, nil, errors.Join(problems...)
+}
+
+// secure adds the password and the certificates to what an address says.
+func (o Options) secure(at *redis.UniversalOptions) error {
+	at.Password = cmp.Or(at.Password, o.Password)
+	var problems []error
+	if o.CAFile != "" {
+		problems = append(problems, trust(at, o.CAFile))
+	}
+	switch {
+	case o.CertFile == "" && o.KeyFile == "":
+	case o.CertFile == "" || o.KeyFile == "":
+		problems = append(problems, errors.New("--cert and --key belong together: the certificate and its key"))
+	case at.TLSConfig == nil:
+		problems = append(problems, errors.New("--cert and --key are for rediss:// addresses"))
+	default:
+		pair, err := tls.LoadX509KeyPair(o.CertFile, o.KeyFile)
+		if err != nil {
+			problems = append(problems, fmt.Errorf("--cert and --key: %w", err))
+		}
+		at.TLSConfig.Certificates = []tls.Certificate{pair}
+	}
+	return errors.Join(problems...)
 }
 
 // errAddress never repeats the given text: if the text cannot be parsed, any part of it may be a
 // password.
 var errAddress = errors.New("--redis must be auto, container, process, host:port, " +
-	"redis[s]://[user:password@]host:port[/db] or " +
+	"redis[s]://[user:password@]host:port[/db], " +
+	"redis[s]+sentinel://host:port,host:port/primary or " +
 	"unix://[user:password@]/path[?db=N]; percent-encode special characters of a password")
 
 // trust adds the certificates of a PEM file to the system's for a rediss:// address.
@@ -110,11 +148,11 @@ func parseAddress(address string) (*redis.UniversalOptions, error) {
 	if err != nil || strings.Contains(u.Path, "@") || u.Fragment != "" {
 		return nil, errAddress
 	}
-	for option := range u.Query() {
-		if !slices.Contains([]string{"db", "protocol", "skip_verify"}, option) {
-			return nil, errors.New("--redis takes the options db, protocol and skip_verify, no others: " +
-				"pools and time-outs are lockbench's own")
-		}
+	if err := checkQuery(u.Query(), plainQuery); err != nil {
+		return nil, err
+	}
+	if scheme, is := map[string]string{"valkey": "redis", "valkeys": "rediss"}[u.Scheme]; is {
+		address = scheme + strings.TrimPrefix(address, u.Scheme)
 	}
 	parsed, err := redis.ParseURL(address)
 	if err != nil {
@@ -124,6 +162,20 @@ func parseAddress(address string) (*redis.UniversalOptions, error) {
 		Addrs: []string{parsed.Addr}, DB: parsed.DB, Protocol: parsed.Protocol,
 		Username: parsed.Username, Password: parsed.Password, TLSConfig: parsed.TLSConfig,
 	}, nil
+}
+
+// plainQuery are the options of an address.
+var plainQuery = []string{"db", "protocol", "skip_verify"}
+
+// checkQuery refuses other options of an address.
+func checkQuery(query url.Values, known []string) error {
+	for option := range query {
+		if !slices.Contains(known, option) {
+			return fmt.Errorf("--redis takes the options %s here, no others: pools and time-outs are lockbench's own",
+				words.And(known))
+		}
+	}
+	return nil
 }
 
 // usualPort is Redis's.

@@ -162,7 +162,7 @@ func (replicated) settled(ctx context.Context, s *Server) error {
 // that follows a failover. During a failover it waits for its end.
 func (s *Server) toPrimary(dial store.Dialer) store.Dialer {
 	if s.topology.Kind != Replicated {
-		return dial
+		return s.nodes[0].watchers.through(dial)
 	}
 	return func(ctx context.Context, network, _ string) (net.Conn, error) {
 		s.failing.RLock()

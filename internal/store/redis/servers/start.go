@@ -29,7 +29,7 @@ const imageVariable = "LOCKBENCH_REDIS_IMAGE"
 func (s *Server) start(ctx context.Context, options Options, wanted Topology) error {
 	if !options.Started() {
 		launch.Sweep(ctx).Log(options.Logf)
-		return s.useAddresses(options)
+		return s.useAddresses(ctx, options)
 	}
 	// Every user of this machine reaches the loopback interface.
 	options.password = rand.Text()

@@ -1,0 +1,211 @@
+package servers
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/maintnotifications"
+
+	"github.com/lockbench/lockbench/internal/store"
+	"github.com/lockbench/lockbench/internal/untrusted"
+)
+
+// A user may name the Sentinels of a primary instead of its address:
+//
+//	redis+sentinel://[user:password@]host[:port],host[:port]/primary[/db]
+//
+// or as go-redis does, redis://host:port/db?master_name=primary&addr=host:port. User and password are the primary's;
+// those of the Sentinels are the options sentinel_username and sentinel_password. lockbench asks the Sentinels for the
+// primary each time it dials a connection, so a client that dials after a failover is on the new primary, as the client
+// of a service is.
+
+// sentinels find a primary.
+type sentinels struct {
+	addrs   []string
+	primary string
+	options redis.Options // user, password and TLS of each
+
+	mu    sync.Mutex
+	found string
+	at    time.Time
+}
+
+const (
+	sentinelPort = "26379"
+	// sentinelPatience is how long one Sentinel may take to answer.
+	sentinelPatience = time.Second
+	// sentinelMemory is how long an answer counts: hundreds of connections are dialled at once.
+	sentinelMemory = 100 * time.Millisecond
+)
+
+// sentinelSchemes are the schemes of addresses of Sentinels, with that of the primary.
+var sentinelSchemes = map[string]string{"redis+sentinel": "redis", "rediss+sentinel": "rediss"}
+
+// parseSentinels converts an address of Sentinels to the primary's options, without its address; found is nil if it is
+// another address.
+func parseSentinels(address string) (options *redis.UniversalOptions, found *sentinels, err error) {
+	scheme, rest, _ := strings.Cut(address, "://")
+	data, named := sentinelSchemes[scheme]
+	if named {
+		u, err := url.Parse(data + "://" + firstHost(rest))
+		if err != nil {
+			return nil, nil, errSentinel
+		}
+		primary, db, _ := strings.Cut(strings.Trim(u.Path, "/"), "/")
+		query := u.Query()
+		if primary == "" || strings.Contains(u.Path, "@") || u.Fragment != "" || query.Has("master_name") {
+			return nil, nil, errSentinel
+		}
+		query.Set("master_name", primary)
+		for _, host := range otherHosts(rest) {
+			query.Add("addr", withPort(host))
+		}
+		u.Host, u.Path, u.RawQuery = withPort(u.Host), "/"+db, query.Encode()
+		address = u.String()
+	}
+	u, err := url.Parse(address)
+	if err != nil || !u.Query().Has("master_name") {
+		return nil, nil, nil
+	}
+	known := slices.Concat(plainQuery, strings.Fields("master_name addr sentinel_username sentinel_password"))
+	if err := checkQuery(u.Query(), known); err != nil {
+		return nil, nil, err
+	}
+	parsed, err := redis.ParseFailoverURL(address)
+	if err != nil || parsed.MasterName == "" || strings.Contains(u.Path, "@") || u.Fragment != "" {
+		return nil, nil, errSentinel // go-redis's error repeats what may be a password
+	}
+	if parsed.TLSConfig != nil {
+		parsed.TLSConfig.ServerName = "" // it would be that of the first Sentinel
+	}
+	options = &redis.UniversalOptions{
+		Addrs: []string{""}, DB: parsed.DB, Protocol: parsed.Protocol,
+		Username: parsed.Username, Password: parsed.Password, TLSConfig: parsed.TLSConfig,
+	}
+	return options, &sentinels{addrs: parsed.SentinelAddrs, primary: parsed.MasterName, options: redis.Options{
+		Username: parsed.SentinelUsername, Password: parsed.SentinelPassword,
+		DialTimeout: sentinelPatience, ReadTimeout: sentinelPatience, ContextTimeoutEnabled: true,
+		MaxRetries: -1, DialerRetries: 1, DisableIdentity: true, PoolSize: 1,
+		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
+	}}, nil
+}
+
+// errSentinel never repeats the given text, as errAddress.
+var errSentinel = errors.New("--redis must be " +
+	"redis[s]+sentinel://[user:password@]host[:port],host[:port]/primary[/db] for a primary that Sentinels watch; percent-encode special characters of a password")
+
+// firstHost returns an address with the first of its hosts alone, as an URL has it.
+func firstHost(rest string) string {
+	before, after := hosts(rest)
+	first, _, _ := strings.Cut(before, ",")
+	return first + after
+}
+
+// otherHosts returns the hosts after the first one.
+func otherHosts(rest string) []string {
+	before, _ := hosts(rest)
+	return strings.Split(before, ",")[1:]
+}
+
+// hosts cuts an address after its hosts. A password with an @ or a / is percent-encoded.
+func hosts(rest string) (before, after string) {
+	if end := strings.IndexAny(rest, "/?#"); end >= 0 {
+		return rest[:end], rest[end:]
+	}
+	return rest, ""
+}
+
+// withPort adds the usual port of a Sentinel.
+func withPort(host string) string {
+	if _, _, err := net.SplitHostPort(host); err == nil {
+		return host
+	}
+	return net.JoinHostPort(strings.Trim(host, "[]"), sentinelPort)
+}
+
+// where returns the address of the primary that the first Sentinel names which answers.
+func (s *sentinels) where(ctx context.Context) (string, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.found != "" && time.Since(s.at) < sentinelMemory {
+		return s.found, nil
+	}
+	var problems []error
+	for _, addr := range s.addrs {
+		found, err := s.ask(ctx, addr)
+		if err == nil {
+			s.found, s.at = found, time.Now()
+			return found, nil
+		}
+		problems = append(problems, fmt.Errorf("ask the Sentinel at %s for the primary %s: %w", addr,
+			untrusted.Printable(s.primary), err))
+	}
+	return "", errors.Join(problems...)
+}
+
+// ask asks one Sentinel for the primary.
+func (s *sentinels) ask(ctx context.Context, addr string) (string, error) {
+	options := s.options
+	options.Addr = addr
+	client := redis.NewSentinelClient(&options)
+	defer client.Close()
+	ctx, cancel := context.WithTimeout(ctx, sentinelPatience)
+	defer cancel()
+	at, err := client.GetMasterAddrByName(ctx, s.primary).Result()
+	if errors.Is(err, redis.Nil) {
+		return "", fmt.Errorf("%w: it watches %s", errNotWatched, s.watched(ctx, client))
+	}
+	if err != nil {
+		return "", err
+	}
+	if len(at) != 2 {
+		return "", fmt.Errorf("it answers %d words, not host and port", len(at))
+	}
+	return net.JoinHostPort(at[0], at[1]), nil
+}
+
+// errNotWatched says that a Sentinel does not know a primary of that name.
+var errNotWatched = errors.New("it watches no primary of that name")
+
+// watched lists the primaries that a Sentinel knows.
+func (s *sentinels) watched(ctx context.Context, client *redis.SentinelClient) string {
+	all, _ := client.Masters(ctx).Result() // it may have no right to list them
+	var names []string
+	for _, one := range all {
+		fields, _ := one.(map[any]any)
+		if name, is := fields["name"].(string); is {
+			names = append(names, untrusted.Printable(name))
+			continue
+		}
+		pairs, _ := one.([]any)
+		for i := 0; i+1 < len(pairs); i += 2 {
+			if name, is := pairs[i+1].(string); is && pairs[i] == "name" {
+				names = append(names, untrusted.Printable(name))
+			}
+		}
+	}
+	return cmp.Or(strings.Join(names, ", "), "none that it shows")
+}
+
+// through dials the primary that the Sentinels name instead of the given address; without Sentinels it changes nothing.
+func (s *sentinels) through(dial store.Dialer) store.Dialer {
+	if s == nil {
+		return dial
+	}
+	return func(ctx context.Context, network, _ string) (net.Conn, error) {
+		addr, err := s.where(ctx)
+		if err != nil {
+			return nil, err
+		}
+		return dial(ctx, network, addr)
+	}
+}

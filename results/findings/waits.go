@@ -1,0 +1,71 @@
+package findings
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/lockbench/lockbench/results"
+)
+
+// gaveUp reports for each strategy the share of its waits that ended at their timeout, without a lease: over all
+// its runs and points.
+func gaveUp(all []results.Summary) []Finding {
+	shares, timeouts := map[string][]float64{}, map[string]bool{}
+	var names []string
+	for _, s := range all {
+		known := givenUp(s)
+		if known == nil {
+			continue
+		}
+		if timeout := s.Workload.Timeout; timeout != nil {
+			timeouts[timeout.String()] = true
+		}
+		if shares[s.Name] == nil {
+			names = append(names, s.Name)
+		}
+		shares[s.Name] = append(shares[s.Name], known...)
+	}
+	if len(names) == 0 {
+		return nil
+	}
+	at := "--timeout"
+	if len(timeouts) == 1 {
+		at += " " + slices.Collect(maps.Keys(timeouts))[0]
+	}
+	for i, name := range names {
+		share := percent(slices.Min(shares[name]))
+		if most := percent(slices.Max(shares[name])); most != share {
+			share += "–" + most
+		}
+		names[i] += " " + share + " %"
+	}
+	return say("waits were given up at " + at + ": " + strings.Join(names, ", "))
+}
+
+// givenUp returns the share of the waits, in percent, that were given up in each used run; nil if none was.
+func givenUp(s results.Summary) []float64 {
+	var shares []float64
+	for _, run := range s.Used {
+		ended := run.Waiting.TimedOut + run.Waiting.PerAcquisition.Count
+		shares = append(shares, float64(run.Waiting.TimedOut)/float64(max(1, ended))*100)
+	}
+	if len(shares) == 0 || slices.Max(shares) == 0 {
+		return nil
+	}
+	return shares
+}
+
+// percent writes a share in percent with two digits. Only 0 is written as 0, and only 100 as 100.
+func percent(share float64) string {
+	switch {
+	case share > 0 && share < 0.01:
+		return "under 0.01"
+	case share > 99 && share < 100:
+		return "99"
+	case share >= 10:
+		return fmt.Sprintf("%.0f", share)
+	}
+	return fmt.Sprintf("%.2g", share)
+}
