@@ -18,7 +18,7 @@ func TestAGeneratorIsKilled(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "report.json")
 	var processes []*process
 	for _, index := range []string{"0", "1", "2"} {
-		args := []string{"-s", "spin", "-u", redis.URL(), "-c", "3", "--think", "50ms", "-d", "1m", "--no-baselines",
+		args := []string{"-s", "spin", "-u", redis.URL(), "-c", "3", "--hold", "50ms", "-d", "1m", "--no-baselines",
 			"-o", "json=" + file}
 		processes = append(processes, start(t, "lockbench", append(args, "--generators", "3", "--generator", index)...))
 	}
@@ -43,6 +43,8 @@ func TestAGeneratorIsKilled(t *testing.T) {
 	if len(report.Runs) != 1 || len(report.Generators) != 3 ||
 		!strings.Contains(strings.Join(report.Runs[0].Invalid, "\n"), "generator 2 died") {
 		t.Errorf("%d runs of %d generators: %+v", len(report.Runs), len(report.Generators), report.Runs)
+	} else if n := report.Runs[0].Safety.LeftoverCount; n != nil {
+		t.Errorf("of the strategy's leftovers nothing is known, and they are %d: %q", *n, report.Runs[0].Safety.Leftovers)
 	}
 	if left := redis.Client(t).Keys(t.Context(), "*").Val(); len(left) > 0 {
 		t.Errorf("left: %q", left)

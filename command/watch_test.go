@@ -168,7 +168,7 @@ func TestPrometheus(t *testing.T) {
 		var a answers
 		for query, value := range map[string]*float64{
 			"lockbench_acquisitions_total" + first: &a.acquisitions, count: &a.waits,
-			"histogram_quantile(0.99, lockbench_wait_seconds" + first + ") or " + // as the dashboard asks
+			"histogram_quantile(0.99, lockbench_wait_seconds" + first + ") or " + // of the waits that ended
 				"histogram_quantile(0.99, lockbench_wait_seconds_bucket" + first + ")": &a.p99,
 		} {
 			poll.Until(t, kind+": Prometheus knows "+query, func() (known bool) {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -186,8 +187,16 @@ func standsOut(cells []cell) (found []string) {
 	if !most.Runs[0].Usable() {
 		return found
 	}
-	if p50, p99 := of(most, "wait_p50"), of(most, "wait_p99"); p50 > 0 && p99 > 100*p50 {
-		found = append(found, fmt.Sprintf("the p99 of the wait is %.0f times its p50 with %d clients", p99/p50,
+	bound := func(metric string) bool {
+		f := most.Figure(results.MustMetric(metric))
+		return f != nil && f.AtLeast
+	}
+	if p50, p99 := of(most, "wait_p50"), of(most, "wait_p99"); p50 > 0 && p99 > 100*p50 && !bound("wait_p50") {
+		least := ""
+		if bound("wait_p99") {
+			least = "at least "
+		}
+		found = append(found, fmt.Sprintf("the p99 of the wait is %s%.0f times its p50 with %d clients", least, p99/p50,
 			most.clients))
 	}
 	if one, many := of(alone, "acq_per_s"), of(most, "acq_per_s"); many < one/2 {
@@ -279,4 +288,41 @@ func conformance(checked []*check.Document) string {
 		}
 	}
 	return b.String()
+}
+
+// TestWhatStandsOut: a ratio of a p99 that is a lower bound is one too, and that of a p50 that is one is not known. The
+// page has it so.
+func TestWhatStandsOut(t *testing.T) {
+	t.Parallel()
+	ratio := func(p50, p99 *results.Bound) string {
+		report := &results.Report{Strategies: []results.Strategy{{Name: "a"}}, Runs: []results.Run{{Strategy: "a"}}}
+		report.Runs[0].Waiting.PerAcquisition = results.Distribution{P50: p50, P99: p99}
+		return strings.Join(standsOut([]cell{{100, report.Summaries()[0]}}), "; ")
+	}
+	exact, bound := &results.Bound{NS: 6e9}, &results.Bound{NS: 6e9, AtLeast: true}
+	for want, got := range map[string]string{
+		"the p99 of the wait is 200 times its p50 with 100 clients":          ratio(&results.Bound{NS: 3e7}, exact),
+		"the p99 of the wait is at least 200 times its p50 with 100 clients": ratio(&results.Bound{NS: 3e7}, bound),
+		"": ratio(&results.Bound{NS: 3e7, AtLeast: true}, bound),
+	} {
+		if got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+	text, err := os.ReadFile("LANGUAGES.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for driver := range strings.SplitSeq(string(text), "\n| `") {
+		name, rows, _ := strings.Cut(driver, "` |")
+		starts := strings.Index(rows, "|  | 100 |")
+		if starts < 0 {
+			continue
+		}
+		cells := strings.Split(rows[starts:], "|")
+		exactly := regexp.MustCompile("(?m)^- `" + regexp.QuoteMeta(name) + "`:.*the p99 of the wait is [0-9]")
+		if strings.HasPrefix(strings.TrimSpace(cells[5]), "≥") && exactly.Match(text) {
+			t.Errorf("the p99 of %s is a lower bound, and the page has an exact ratio", name)
+		}
+	}
 }

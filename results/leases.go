@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"math"
 	"slices"
 	"time"
 )
@@ -77,6 +78,7 @@ type placed struct {
 	Lease
 	generator int
 	exact     int64
+	repeats   bool // it has the token of an earlier lease of its key
 }
 
 // compare adds to the audit what shows between clients of different generators, whose records these are. It returns why
@@ -128,7 +130,7 @@ func (r *Run) place(parts []Run) (all []placed, why string) {
 				long++
 			}
 			lease.From, lease.Until = lease.From+opened, lease.Until+opened
-			all = append(all, placed{lease, i, exact})
+			all = append(all, placed{Lease: lease, generator: i, exact: exact})
 		}
 		if 2*long < len(all)-begun {
 			why = "most holds are shorter than the uncertainty of the generators' clocks"
@@ -172,19 +174,50 @@ func (r *Run) overlaps(all []placed, generators, capacity int) (count int64) {
 	return count
 }
 
-// regressed counts the tokens that two generators got, or that were smaller than that of a lease that had ended before.
-// Who got a lease too late to hold it, since the process stood still, may have been overtaken.
+// regressed counts the leases whose token was not larger than that of an earlier one. It leaves out those that the
+// generator of the lease has counted itself, so that each lease counts once. A lease is earlier if it had ended for
+// certain, and the other was still valid after that: its holder may have got it too late, if the process stood still.
+// Of leases with the same token only the first is not broken.
 func regressed(all []placed) (count int64) {
-	all = slices.DeleteFunc(all, func(l placed) bool { return !l.Fenced })
+	all = slices.DeleteFunc(slices.Clone(all), func(l placed) bool { return !l.Fenced })
 	slices.SortFunc(all, func(a, b placed) int {
-		return cmp.Or(cmp.Compare(a.Key, b.Key), cmp.Compare(a.Token, b.Token))
+		return cmp.Or(cmp.Compare(a.Key, b.Key), cmp.Compare(a.Token, b.Token), cmp.Compare(a.From, b.From))
 	})
 	for i := 1; i < len(all); i++ {
-		a, b := all[i-1], all[i]
-		if a.Key == b.Key && a.generator != b.generator &&
-			(a.Token == b.Token || a.From-a.exact > b.Until+b.exact && a.Until-a.exact > b.From+b.exact) {
+		all[i].repeats = all[i].Key == all[i-1].Key && all[i].Token == all[i-1].Token
+	}
+	ended := slices.SortedFunc(slices.Values(all), func(a, b placed) int {
+		return cmp.Or(cmp.Compare(a.Key, b.Key), cmp.Compare(a.ended(), b.ended()))
+	})
+	slices.SortFunc(all, func(a, b placed) int {
+		return cmp.Or(cmp.Compare(a.Key, b.Key), cmp.Compare(a.began(), b.began()))
+	})
+	highest, own := int64(math.MinInt64), map[int]placed{} // of the key: the largest token before, and of each generator
+	for i, l := range all {
+		if i > 0 && l.Key != all[i-1].Key {
+			highest = math.MinInt64
+			clear(own)
+		}
+		for len(ended) > 0 && (ended[0].Key < l.Key || ended[0].Key == l.Key && ended[0].ended() < l.began()) {
+			if ended[0].Key == l.Key {
+				highest = max(highest, ended[0].Token)
+			}
+			ended = ended[1:]
+		}
+		newest, known := own[l.generator]
+		switch {
+		case !known || l.Token > newest.Token:
+			own[l.generator] = l
+		case l.Token == newest.Token || l.Until > newest.From: // as measure.Key counts
+			continue
+		}
+		if l.repeats || l.Token < highest {
 			count++
 		}
 	}
 	return count
 }
+
+// began is the first instant at which the lease may have been held, ended is the last one.
+func (l placed) began() int64 { return min(l.From, l.Until) - l.exact }
+func (l placed) ended() int64 { return l.Until + l.exact }

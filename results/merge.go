@@ -71,6 +71,9 @@ func Merge(parts []Generated) (*Report, error) {
 // are of different loads.
 const enough = 0.9
 
+// nearlyAll is the share from which on no label says how much was common.
+const nearlyAll = 0.99
+
 // add adds up the generators' records of a run, whose windows are told by the server's clock, and returns them.
 func add(parts []Generated, like Run) (sum Run, recorded []Run) {
 	var longest int64
@@ -137,12 +140,18 @@ func add(parts []Generated, like Run) (sum Run, recorded []Run) {
 		sum.Record.Counted, recorded = nil, append(recorded, Run{})
 		sum.Record.Generators = int64(len(parts))
 	}
+	if len(missing) > 0 { // its clients may not have released, for which the strategy is not to blame
+		sum.Safety.Leftovers, sum.Safety.LeftoverCount = nil, nil
+	}
 	sum.Started = opened
 	sum.Invalid = append(sum.Invalid, missing...)
 	overlap := max(0, closed.Sub(opened))
-	if float64(overlap) < enough*float64(longest) {
+	switch common := float64(overlap) / float64(longest); {
+	case common < enough:
 		sum.Invalid = append(sum.Invalid, fmt.Sprintf("its generators' windows were open together for %v of %v",
 			overlap.Round(time.Millisecond), time.Duration(longest).Round(time.Millisecond)))
+	case common < nearlyAll:
+		sum.Labels = append(sum.Labels, fmt.Sprintf("%s%.1f%% in common", WindowsApart, common*100))
 	}
 	if sum.Speed.Acquisitions == 0 && sum.Valid() {
 		sum.Invalid = append(sum.Invalid, "it had not one acquisition")

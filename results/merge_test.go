@@ -2,13 +2,16 @@ package results_test
 
 import (
 	"bytes"
+	"context"
 	"fmt"
+	"math/rand/v2"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/lockbench/lockbench/internal/measure"
 	"github.com/lockbench/lockbench/internal/testkit/golden"
 	"github.com/lockbench/lockbench/results"
 	"github.com/lockbench/lockbench/workloads"
@@ -70,7 +73,7 @@ func generatorRun(number int) results.Run {
 		},
 		Fairness: results.Fairness{
 			AcquisitionsMin: 30 * n, AcquisitionsMax: 30*n + 3, PerClient: turns,
-			LongestWait: &results.Bound{NS: 1e9 * n}, LargestBypass: 7 + n,
+			LongestWait: &results.Bound{NS: 1e9 * n}, LargestBypass: new(7 + n),
 			WorkingSet: new(4.0), ReacquireDistance: new(int64(4)), Overtaken: new(50.0),
 		},
 		Server: results.Server{
@@ -408,6 +411,95 @@ func TestLeasesOfGenerators(t *testing.T) {
 		}
 		if got := sum.Summaries()[0].Verdict(); got != verdict {
 			t.Errorf("%s: the verdict is %s, not %s", name, got, verdict)
+		}
+	}
+}
+
+// withToken is a lease with a fencing token.
+type withToken int64
+
+func (withToken) Release(context.Context) error { return nil }
+func (t withToken) FencingToken() int64         { return int64(t) }
+
+// TestBrokenTokensAreCountedOnce: of the leases of one lock that the clients of several generators held one after the
+// other, so many had a token that was not larger than an earlier one. Each generator audits its own.
+func TestBrokenTokensAreCountedOnce(t *testing.T) {
+	t.Parallel()
+	const planted, all = 28, 400
+	for seed := range uint64(20) {
+		random := rand.New(rand.NewPCG(seed, 0))
+		broken := map[int]bool{}
+		for _, i := range random.Perm(all - 1)[:planted] {
+			broken[i+1] = true
+		}
+		var parts []results.Generated
+		var keys []*measure.Key
+		var recorded []*measure.Leases
+		for i := range 3 {
+			part := generatorFile(fmt.Sprint("generator ", i), 1)
+			part.Strategies[0].Claims, part.Runs = append(part.Strategies[0].Claims, "fencing"), part.Runs[:1]
+			window := measure.NewWindow(measure.NewClock(), 0)
+			window.Plan(0, int64(time.Hour))
+			key, leases := measure.NewKey(window, 1, time.Minute, 0), &measure.Leases{}
+			key.Follow(leases, 0)
+			parts, keys, recorded = append(parts, part), append(keys, key), append(recorded, leases)
+		}
+		for i, newest := 0, int64(1000); i < all; i++ {
+			token := newest + 1
+			if broken[i] { // the same again, or an earlier one
+				token = newest - random.Int64N(3)
+			}
+			newest = max(newest, token)
+			from := int64(i+1) * int64(time.Millisecond)
+			key, w := keys[random.IntN(3)], measure.NewWaiter(0)
+			key.Arrive(w, from, from)
+			key.Enter(w, from, withToken(token))
+			key.Exit(w, from+int64(600*time.Microsecond))
+		}
+		for i := range parts {
+			run := &parts[i].Runs[0]
+			run.Safety = measure.Audit(keys[i : i+1])
+			run.Record.Generators, run.Record.Leases, run.Record.UncertaintyNS = 1, recorded[i].Packed(), 40e3
+		}
+		run := merged(t, parts...).Runs[0]
+		if n := run.Safety.FencingRegression; n != planted {
+			t.Errorf("seed %d: %d broken tokens, of %d planted", seed, n, planted)
+		}
+	}
+}
+
+// TestWindowsApart: the leases of a generator whose window opened later than the others' count outside the common part
+// too. A label says how much of the windows was common, unless that is nearly all, or so little that the run is INVALID.
+func TestWindowsApart(t *testing.T) {
+	t.Parallel()
+	for shift, want := range map[time.Duration]string{
+		20 * time.Millisecond:  "",
+		200 * time.Millisecond: "generators' windows 96.0% in common",
+		time.Second:            "",
+	} {
+		a, b := generatorFile("a", 1), generatorFile("b", 2)
+		b.Runs[0].Started = a.Runs[0].Started.Add(shift)
+		run := merged(t, a, b).Runs[0]
+		if got := strings.Join(run.Labels, ", "); strings.Contains(got, "in common") != (want != "") ||
+			!strings.Contains(got, want) || run.Valid() != (shift < time.Second) {
+			t.Errorf("%v apart of 5 s: labels %q, invalid %q", shift, got, run.Invalid)
+		}
+	}
+}
+
+// TestLeftoversOfALostGenerator are not the strategy's: its clients could not release.
+func TestLeftoversOfALostGenerator(t *testing.T) {
+	t.Parallel()
+	a, b := generatorFile("a", 1), generatorFile("b", 2)
+	for i := range a.Runs {
+		a.Runs[i].Safety.LeftoverCount, a.Runs[i].Safety.Leftovers = new(int64(1)), []string{"key x"}
+		b.Runs[i].Safety.LeftoverCount = nil
+	}
+	b.Runs, b.Missing = b.Runs[:1], "died"
+	for i, want := range []*int64{new(int64(1)), nil} {
+		if got := merged(t, a, b).Runs[i].Safety; !cmp.Equal(got.LeftoverCount, want) ||
+			(got.Leftovers != nil) != (want != nil) {
+			t.Errorf("run %d, which b recorded: %v: left %v", i, i == 0, got.Leftovers)
 		}
 	}
 }

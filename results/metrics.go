@@ -272,7 +272,7 @@ var rows = []Row{
 	{"working_set", count, up, "Fairness.WorkingSet", "distinct clients among as many acquisitions as clients"},
 	{"reacquire_distance_p50", count, whole, "Fairness.ReacquireDistance", "acquisitions until the same client's next"},
 	{"overtaken", percent, down, "Fairness.Overtaken", "acquisitions while an earlier arrival waited"},
-	{"largest_bypass", count, down | whole, "", "most later arrivals served before one waiter"},
+	{"largest_bypass", count, down | whole, "Fairness.LargestBypass", "most later arrivals served before one waiter"},
 
 	{"commands_per_acq", count, down | perAcq, "Server.Window.Calls", "commands of the servers, also inside scripts"},
 	{"round_trips_per_acq", count, down | perAcq, "Server.Window.RoundTrips", "requests written to the servers"},
@@ -358,12 +358,6 @@ var computed = map[string]func(Run) any{
 			return nil
 		}
 		return n
-	},
-	"largest_bypass": func(r Run) any {
-		if r.Record.Generators > 1 {
-			return nil
-		}
-		return r.Fairness.LargestBypass
 	},
 	"overlaps": seen(func(s Safety) int64 { return s.Overlaps }, 0),
 	"overlaps_after_expiry": func(r Run) any {

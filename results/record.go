@@ -42,6 +42,9 @@ type Record struct {
 // enoughAcquisitions is the mean number per client from which on Jain's index is not mere chance.
 const enoughAcquisitions = 20
 
+// rounding is, in nanoseconds, how far below 0 a gap may be that is none.
+const rounding = 1.0
+
 // Compute sets the figures that follow from the record, the histograms and the time accounts.
 func (r *Run) Compute() {
 	for _, d := range r.distributions() {
@@ -59,7 +62,12 @@ func (r *Run) Compute() {
 		s.HoldAsked = new(record.AskedNS / float64(s.Hold.Count))
 	}
 	if record.Contended && s.Hold.MeanNS != nil && s.Acquisitions > 0 {
-		s.Gap = new(float64(record.Keys)*float64(r.WindowNS)/float64(s.Acquisitions) - *s.Hold.MeanNS)
+		// Holds that began before the window count with their full length, so the mean may be longer than there is
+		// room for: then nothing is known of the rest.
+		gap := float64(record.Keys)*float64(r.WindowNS)/float64(s.Acquisitions) - *s.Hold.MeanNS
+		if gap > -rounding {
+			s.Gap = new(max(0, gap))
+		}
 	}
 	perAcquisition := func(n *int64) *float64 {
 		if n == nil || record.Granted == 0 {

@@ -164,8 +164,8 @@ type Fairness struct {
 	// few.
 	Overtaken *float64 `json:"overtakes_percent" add:"none"`
 	// LargestBypass is the largest number of later arrivals that got the lock, in the window, while
-	// one client waited.
-	LargestBypass int64 `json:"largest_bypass" add:"max"`
+	// one client waited. nil if clients of other processes may have got it.
+	LargestBypass *int64 `json:"largest_bypass" add:"none"`
 	// PassesWithin is the share, in percent, of the passes from one client to another that stayed
 	// within an application instance. nil without any, if the lock's capacity is not one, or if
 	// clients of other processes may have been in between.

@@ -2,8 +2,10 @@ package results
 
 import (
 	"cmp"
+	"fmt"
 	"math"
 	"slices"
+	"strings"
 
 	"golang.org/x/perf/benchmath"
 )
@@ -43,8 +45,11 @@ func MedianFigure(values []Figure) *Figure {
 
 func byValue(a, b Figure) int { return cmp.Compare(a.Value, b.Value) }
 
-// usual is the default confidence of intervals.
-const usual = 0.95
+// usual is the default confidence of intervals. They take at least so many rounds.
+const (
+	usual          = 0.95
+	intervalRounds = 6
+)
 
 // interval returns the narrowest pair of order statistics that holds the population's median
 // with at least this confidence, for any distribution (W. R. Thompson, Ann. Math. Stat. 7,
@@ -115,6 +120,16 @@ func (r Ratio) String() string {
 		return mark + "≤ " + write(r.Median) + " (≤ " + write(r.High) + ")"
 	}
 	return mark + write(r.Median) + " (" + write(r.Low) + "–" + write(r.High) + ")"
+}
+
+// ofRounds is String with the number of rounds, which are too few for an interval: 2.31 (2.1–2.6 of 4).
+func (r Ratio) ofRounds() string {
+	text := r.String()
+	if r.Rounds == 1 {
+		text, _, _ = strings.Cut(text, " (")
+		return text + " (of 1)"
+	}
+	return fmt.Sprintf("%s of %d)", strings.TrimSuffix(text, ")"), r.Rounds)
 }
 
 // Against compares a metric with another strategy's round by round. For values that may be lower

@@ -19,6 +19,7 @@ type Summary struct {
 	Used     []Run          // the runs from which figures are computed, see choose
 	Invalid  bool           // no run could be trusted
 	first    *Summary       // of the first strategy at the same point
+	rounds   int            // planned
 }
 
 // isFirst says whether the others at the same point are compared with this one.
@@ -88,7 +89,9 @@ func (r *Report) Asked() []Summary {
 		if !known {
 			at = len(all)
 			index[place{s.Name, point}] = at
-			all = append(all, Summary{Strategy: s, Point: point, Workload: r.WorkloadOf(Run{Point: point})})
+			all = append(all, Summary{
+				Strategy: s, Point: point, Workload: r.WorkloadOf(Run{Point: point}), rounds: r.Rounds,
+			})
 		}
 		return &all[at]
 	}
@@ -276,11 +279,12 @@ func (s Summary) TooFew() []string {
 
 // Labels of runs, or their prefixes, that the code tests for.
 const (
-	GeneratorBound = "generator-bound" // the machine was busy with lockbench itself
-	BusyMachine    = "busy machine"    // the machine was busy with other processes
-	OtherCPU       = "other CPU "      // followed by the share of all cores that neither lockbench nor Redis used
-	Stolen         = "steal "          // followed by the share that other machines on the same hardware took
-	Overloaded     = "overloaded: "    // an open loop's arrivals found all clients waiting
+	GeneratorBound = "generator-bound"      // the machine was busy with lockbench itself
+	BusyMachine    = "busy machine"         // the machine was busy with other processes
+	OtherCPU       = "other CPU "           // followed by the share of all cores that neither lockbench nor Redis used
+	Stolen         = "steal "               // followed by the share that other machines on the same hardware took
+	Overloaded     = "overloaded: "         // an open loop's arrivals found all clients waiting
+	WindowsApart   = "generators' windows " // followed by the share that was common to all
 	// OutlivedLease says that a lock was held for longer than its TTL and nothing renewed it.
 	OutlivedLease = "held for longer than the lease"
 )

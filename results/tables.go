@@ -73,12 +73,33 @@ func ratio(metric, heading string) Column {
 		if s.isFirst() {
 			return "1"
 		}
-		if ratio := s.Against(*s.first, c.Metric); ratio != nil {
+		ratio := s.Against(*s.first, c.Metric)
+		switch {
+		case ratio == nil:
+			return NotKnown
+		case ratio.Interval || s.rounds < intervalRounds: // else the legend says it of all
 			return ratio.String()
 		}
-		return NotKnown
+		return ratio.ofRounds()
 	}
 	return c.when(func(r *Report) bool { return several(r) && !allOf(r, Summary.isFirst) })
+}
+
+// Intervals says of how many ratios in the report's tables the range is a 95 % interval; of the others it is from
+// the smallest to the largest.
+func (r *Report) Intervals() (intervals, others int) {
+	for _, s := range r.Summaries() {
+		for _, c := range layout[RatioGroup] {
+			switch ratio := s.Against(*s.first, c.Metric); {
+			case ratio == nil || s.isFirst():
+			case ratio.Interval:
+				intervals++
+			default:
+				others++
+			}
+		}
+	}
+	return intervals, others
 }
 
 // spread is the column of the smallest and the largest figure of several runs, where other tables show only the

@@ -143,7 +143,24 @@ func TestWhatDriversReportIsRecordedInItsOrder(t *testing.T) {
 			func(a engine.Assignment) []engine.Cycle {
 				return []engine.Cycle{lease(a, 0, 1, 2, 3), lease(a, 1, 0, 4, 5)}
 			},
-			func(r *results.Run) bool { return *r.Fairness.Overtaken == 50 && r.Fairness.LargestBypass == 1 },
+			func(r *results.Run) bool { return *r.Fairness.Overtaken == 50 && *r.Fairness.LargestBypass == 1 },
+		},
+		"leases after the window pass over no waiter": {
+			func(a engine.Assignment) []engine.Cycle {
+				return []engine.Cycle{
+					{Client: 0, Asked: a.Start + 1e6, Done: a.Stop, Error: engine.CycleStopped},
+					lease(a, 1, 2, 10, 11), lease(a, 1, 20, 60, 61), lease(a, 1, 62, 70, 71), lease(a, 1, 72, 80, 81),
+				}
+			},
+			func(r *results.Run) bool { return r.Speed.Acquisitions == 1 && *r.Fairness.LargestBypass == 1 },
+		},
+		"a waiter that is served after the window was passed over in it": {
+			func(a engine.Assignment) []engine.Cycle {
+				return []engine.Cycle{
+					lease(a, 0, 1, 90, 91), lease(a, 1, 2, 10, 11), lease(a, 1, 12, 20, 21), lease(a, 1, 22, 60, 61),
+				}
+			},
+			func(r *results.Run) bool { return r.Speed.Acquisitions == 2 && *r.Fairness.LargestBypass == 2 },
 		},
 		"waits without a lease": {
 			func(a engine.Assignment) []engine.Cycle {

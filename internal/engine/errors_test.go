@@ -14,6 +14,7 @@ import (
 
 	"github.com/lockbench/lockbench/internal/intercept"
 	"github.com/lockbench/lockbench/internal/measure"
+	"github.com/lockbench/lockbench/internal/store"
 	"github.com/lockbench/lockbench/results"
 	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/workloads"
@@ -288,6 +289,26 @@ func TestWhatFollowsAStrike(t *testing.T) {
 		}
 		if s.Stall == nil || *s.Stall != test.stall {
 			t.Errorf("%s: stall %+v, want %+v", test.name, s.Stall, test.stall)
+		}
+	}
+}
+
+// at is a server on this machine, or elsewhere.
+type at struct {
+	store.Target
+	local bool
+}
+
+func (a at) Local() bool { return a.local }
+
+// The CPU of a server on another machine does not make this one's generator busy.
+func TestOnlyAServerOnThisMachineIsItsLoad(t *testing.T) {
+	t.Parallel()
+	seen := &results.Run{Server: results.Server{Window: &results.ServerDelta{Seconds: 1, CPU: new(8.0)}}}
+	for local, busy := range map[bool]bool{true: true, false: false} {
+		r := &run{Job: Job{Target: at{local: local}}, info: strategies.Info{Nodes: 1}}
+		if ours := r.ours(seen); (ours > 0) != busy {
+			t.Errorf("local %v: %.0f %% of this machine's cores", local, ours)
 		}
 	}
 }

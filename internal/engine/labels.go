@@ -2,7 +2,6 @@ package engine
 
 import (
 	"fmt"
-	"math"
 	"runtime"
 	"slices"
 	"sync/atomic"
@@ -19,12 +18,8 @@ func (r *run) invalid(result *results.Run, o observed) []string {
 		return []string{errNoWindow.Error()}
 	}
 	var why []string
-	if seen := o.closed.health.Since(o.opened.health).Wall; !r.dead.Load() &&
-		time.Duration(result.WindowNS) > longEnough &&
-		math.Abs(float64(int64(seen)-result.WindowNS)) > observedLimit*float64(result.WindowNS) {
-		why = append(why,
-			fmt.Sprintf("it was observed for %v of a window of %v: the generator was too busy to look in time",
-				seen.Round(time.Millisecond), time.Duration(result.WindowNS).Round(time.Millisecond)))
+	if reason := r.late(result, o); reason != "" {
+		why = append(why, reason)
 	}
 	if result.StoodStill() {
 		why = append(why, fmt.Sprintf("lockbench itself did not run for %v of %v: it was stopped, or its machine was",
@@ -64,6 +59,26 @@ const (
 	hardlyRuns = 10 * time.Millisecond // p99 until a runnable goroutine runs
 )
 
+// late says why the ends of the window were not observed in time; "" if they were. The servers are read at both ends:
+// they are the cause if they took most of the difference to answer, and the generator's own goroutines ran in time.
+func (r *run) late(result *results.Run, o observed) string {
+	seen, window := o.closed.health.Since(o.opened.health).Wall, time.Duration(result.WindowNS)
+	off := (seen - window).Abs()
+	if r.dead.Load() || window <= longEnough || float64(off) <= observedLimit*float64(window) {
+		return ""
+	}
+	cause := "the generator was too busy to look in time"
+	silent := max(o.opened.answered, o.closed.answered)
+	if silent > off/2 && time.Duration(result.Generator.SchedulingP99) < silent/10 {
+		cause = fmt.Sprintf("the server took %v to answer at its end", silent.Round(time.Millisecond))
+		if silent == o.opened.answered {
+			cause = fmt.Sprintf("the server took %v to answer at its opening", silent.Round(time.Millisecond))
+		}
+	}
+	return fmt.Sprintf("it was observed for %v of a window of %v: %s", seen.Round(time.Millisecond),
+		window.Round(time.Millisecond), cause)
+}
+
 // saturated says why the generator, not the lock, kept an open loop from its load.
 func (r *run) saturated(result *results.Run) string {
 	g := result.Generator
@@ -92,14 +107,13 @@ const (
 	mostlyOurs        = 70.0 // percent of all cores
 )
 
-// ours returns the share of all cores that the generator and Redis used, in percent, as
-// if both were on this machine.
+// ours returns the share of all cores that the generator used, in percent, and Redis if it is on this machine.
 func (r *run) ours(result *results.Run) float64 {
 	used := result.Generator.CPUPercent
 	if drivers := result.Generator.DriverCPUSeconds; drivers != nil && result.WindowNS > 0 {
 		used += *drivers / time.Duration(result.WindowNS).Seconds() * 100
 	}
-	if redis := result.Server.Window.CPUPercent(); redis != nil {
+	if redis := result.Server.Window.CPUPercent(); redis != nil && r.remote() && r.Target.Local() {
 		used += *redis
 	}
 	return used / float64(runtime.NumCPU())

@@ -17,6 +17,7 @@ type snapshot struct {
 	server   *results.Reading
 	apart    *results.Reading // of the counters' servers, if lockbench keeps them apart; only at the window's ends
 	readings int64            // taken so far
+	answered time.Duration    // how long the servers took to answer for it
 	grants   int64
 	probes   strategies.ProbeCounts
 	drivers  *float64 // CPU seconds of the drivers' processes; nil without drivers
@@ -33,16 +34,20 @@ type observed struct {
 
 // edge is the snapshot at an end of the window.
 func (r *run) edge(ctx context.Context) *snapshot {
+	asked := time.Now()
 	apart := r.readCounters(ctx)
+	answered := time.Since(asked)
 	s := r.snapshot(ctx)
-	s.apart = apart
+	s.apart, s.answered = apart, s.answered+answered
 	return s
 }
 
 func (r *run) snapshot(ctx context.Context) *snapshot {
+	asked := time.Now()
+	server := r.read(ctx)
 	s := &snapshot{
-		server: r.read(ctx), readings: r.readings.Load(), probes: r.probes(), drivers: r.driverCPU(),
-		health: measure.ReadHealth(),
+		server: server, answered: time.Since(asked), readings: r.readings.Load(), probes: r.probes(),
+		drivers: r.driverCPU(), health: measure.ReadHealth(),
 	}
 	r.note(func(int64) { s.grants = r.grants() })
 	for _, i := range r.instances {
@@ -158,7 +163,9 @@ func (r *run) sample(ctx context.Context, o *observed) {
 		r.Second(r.timeline.slices[n-1])
 	}
 	if r.Watch != nil && r.driven == nil {
-		r.Watch(r.soFar(*o.opened, reading), r.ages(r.clock.Now()))
+		now := r.clock.Now()
+		ages := r.ages(now)
+		r.Watch(r.soFar(*o.opened, reading, now, ages), ages)
 	}
 	if !r.remote() {
 		return

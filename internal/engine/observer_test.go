@@ -100,3 +100,27 @@ func TestThoseWhoWatchSeeTheRunSoFar(t *testing.T) {
 		}
 	}
 }
+
+// What is shown of a run under way has the holds and the waits that have not ended.
+func TestARunUnderWayHasWhatHasNotEnded(t *testing.T) {
+	t.Parallel()
+	v := lock(t, strategies.Info{Capacity: 1, Claims: strategies.Claims{Exclusion: true}}, 1, wait)
+	w := workload(func(w *workloads.Spec) {
+		w.Hold, w.Warmup = workloads.Fixed(700*time.Millisecond), workloads.Duration(400*time.Millisecond)
+		w.Duration = workloads.Duration(3500 * time.Millisecond)
+	})
+	var seen []results.Run
+	do(t, v, w, func(j *Job) { j.Watch = func(r results.Run, _ []results.Wait) { seen = append(seen, r) } })
+	for _, r := range seen {
+		window := time.Duration(r.WindowNS)
+		if held := r.Speed.Utilisation; window > 0 && (held < 0.99 || held > 1.001) {
+			t.Errorf("after %v the lock was held for %.1f %% of the time", window, held*100)
+		}
+		if p := r.Waiting.PerAcquisition.P99; p == nil || !p.AtLeast || r.Waiting.Open != 7 {
+			t.Errorf("after %v with 7 clients waiting the p99 of the waits is %v, %d open", window, p, r.Waiting.Open)
+		}
+	}
+	if len(seen) < 3 {
+		t.Errorf("seen %d times", len(seen))
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -202,6 +203,29 @@ func TestFaultsTogetherExplainASilence(t *testing.T) {
 				t.Errorf("it ended with %v, want %v", err, want)
 			}
 		})
+	}
+}
+
+// The counters are read at the ends of the window. If the server does not answer then, the run is INVALID, and the
+// server is named as the cause, not a busy generator.
+func TestAServerThatIsSilentAtTheWindowsEndIsNamed(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	j := job(t, server, "spin", func(w *workloads.Spec) { w.Duration = workloads.Duration(700 * time.Millisecond) })
+	j.Phase = func(phase string) {
+		if phase == "measure" {
+			time.AfterFunc(500*time.Millisecond, func() {
+				server.Pause()
+				time.AfterFunc(1200*time.Millisecond, server.Resume)
+			})
+		}
+	}
+	run, err := j.Run(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if why := fmt.Sprint(run.Invalid); !strings.Contains(why, "the server took ") || strings.Contains(why, "too busy") {
+		t.Errorf("the server stood still over the end of the window: invalid %q", run.Invalid)
 	}
 }
 

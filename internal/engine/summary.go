@@ -70,19 +70,24 @@ func (r *run) lostKeys(result *results.Run, between *results.ServerDelta) []stri
 	return why
 }
 
-// soFar is the run as far as it has been measured; a reading of the servers may be nil.
-func (r *run) soFar(opened snapshot, reading *results.Reading) results.Run {
+// soFar is the run as far as it has been measured until now, with the ages of the waits under way; a reading of the
+// servers may be nil.
+func (r *run) soFar(opened snapshot, reading *results.Reading, at int64, ages []results.Wait) results.Run {
 	now := snapshot{
 		server: reading, readings: r.readings.Load(), probes: r.probes(), grants: r.grants(), pools: opened.pools,
 		health: measure.ReadHealth(),
 	}
 	result := results.Run{
 		Strategy: r.Strategy.Name(), Round: r.Round, Order: r.Order, Seed: r.Workload.Seed,
-		Started: r.clock.Time(r.window.Open), WindowNS: r.clock.Now() - r.window.Open, Partial: true,
+		Started: r.clock.Time(r.window.Open), WindowNS: max(0, at-r.window.Open), Partial: true,
 		Generator: generator(opened, now), Safety: measure.Seen(r.audit), Errors: r.errors.list(),
 		Timeline: slices.Clone(r.timeline.slices), Faults: r.disturbance.soFar(),
 	}
 	r.recorder.SoFar(&result, r.audit)
+	result.TimeAccounting.Hold = r.recorder.Held(r.audit, at).Seconds()
+	waits := &result.Waiting
+	waits.Open += int64(len(ages))
+	waits.PerAcquisition = results.Sum(waits.PerAcquisition, measure.UnderWay(ages, result.WindowNS))
 	r.between(&result, opened, now, nil)
 	result.Safety.Broken = broken(r, result.Safety)
 	r.lostKeys(&result, result.Server.Window)

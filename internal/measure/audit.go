@@ -31,6 +31,7 @@ type Key struct {
 	taken      span   // by the leases that were released
 	grants     int64
 	opened     bool  // the waiters' bypasses count from the opening of the window
+	closed     bool  // and to its end
 	wanted     int64 // since when the key is free and a client waits for it; else none
 	ungranted  int64 // how long in the window it was so before, since its last grant
 	stall      int64 // the longest such time in the window
@@ -125,11 +126,16 @@ func Stall(keys []*Key) int64 {
 	return longest
 }
 
-// open begins the count of what bypassed the present waiters anew once the window is open.
-func (k *Key) open(now int64) {
+// bypasses begins the count of what bypassed the present waiters anew once the window is open, and ends it with the
+// window: waits may end later, and a driver's clients go on for a while.
+func (k *Key) bypasses(now int64) {
 	if !k.opened && now >= k.window.Open {
 		k.opened = true
 		k.arrivals.rebase(k.grants)
+	}
+	if !k.closed && now >= k.window.End() {
+		k.closed = true
+		k.arrivals.settle(k.grants)
 	}
 }
 
@@ -138,7 +144,7 @@ func (k *Key) open(now int64) {
 func (k *Key) Leave(w *Waiter, now int64) (bypassed int64) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.open(now)
+	k.bypasses(now)
 	bypassed = k.arrivals.bypassed(w, k.arrivals.before(w), k.grants)
 	k.arrivals.withdraw(w)
 	if k.arrivals.waiting == 0 {
@@ -173,7 +179,7 @@ func (k *Key) Enter(w *Waiter, now int64, lease strategies.Lease) Grant {
 	if !k.session && timed == nil {
 		h.until = k.earliest(w, now) + int64(k.ttl)
 	}
-	k.open(now)
+	k.bypasses(now)
 	before := k.arrivals.before(w)
 	grant := Grant{Handoff: none, Idle: none, Overtaken: before > 0, Bypassed: k.arrivals.bypassed(w, before, k.grants)}
 	k.arrivals.remove(w)

@@ -235,7 +235,9 @@ func enter(k *Key, w *Waiter, now int64, l strategies.Lease) {
 }
 
 func TestHandoff(t *testing.T) {
-	k := NewKey(NewWindow(NewClock(), 0), 1, time.Second, 0)
+	window := NewWindow(NewClock(), 0)
+	window.Plan(0, 0)
+	k := NewKey(window, 1, time.Second, 0)
 	w := people()
 	k.Arrive(w[1], 0, 0)
 	if g := k.Enter(w[1], 10, plain{}); g.Handoff >= 0 {

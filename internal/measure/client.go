@@ -139,6 +139,7 @@ func (c *Client) Acquired(t Acquisition) {
 	case t.Granted >= end:
 		c.waited(t.Due, t.Asked, end, unseen)
 	}
+	s.held += w.clip(t.Granted, t.Released, end)
 	if t.Released >= w.Open && t.Released < end {
 		s.kinds[Hold].record(t.Released - t.Granted)
 		s.asked += float64(t.Hold)
@@ -159,6 +160,7 @@ func (c *Client) Acquired(t Acquisition) {
 		c.bypassed = max(c.bypassed, t.Grant.Bypassed)
 	case t.Granted >= end:
 		c.open = true
+		c.bypassed = max(c.bypassed, t.Grant.Bypassed)
 	}
 }
 

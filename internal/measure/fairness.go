@@ -11,17 +11,18 @@ import (
 func (r *Recorder) fairness(f results.Fairness, keys []*Key) results.Fairness {
 	f.AcquisitionsMin, f.LongestWait = math.MaxInt64, r.longest()
 	var acquisitions, overtook float64
+	var bypass int64
 	for _, c := range r.clients {
 		turns := c.granted + c.served
 		f.AcquisitionsMin, f.AcquisitionsMax = min(f.AcquisitionsMin, turns), max(f.AcquisitionsMax, turns)
-		f.LargestBypass = max(f.LargestBypass, c.bypassed)
+		bypass = max(bypass, c.bypassed)
 		acquisitions += float64(c.granted)
 		overtook += float64(c.overtaken)
 	}
 	if acquisitions > 0 {
 		f.Overtaken = new(overtook / acquisitions * 100)
 	}
-	f.PassesWithin = passesWithin(keys)
+	f.LargestBypass, f.PassesWithin = &bypass, passesWithin(keys)
 	if r.openLoop {
 		return f
 	}

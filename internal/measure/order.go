@@ -13,6 +13,7 @@ type Waiter struct {
 	ahead     int64 // number of waiters when it arrived
 	withdrawn int64 // waiters of the key that had given up when it arrived
 	place     int   // index among the holders
+	passed    int64 // what bypassed it until arrivals.settle
 }
 
 // NewWaiter returns the Waiter of a client.
@@ -28,6 +29,7 @@ type arrivals struct {
 	next      int
 	waiting   int
 	withdrawn int64
+	settled   bool // what bypasses a waiter does not count any more
 }
 
 func (a *arrivals) arrive(w *Waiter, since, grants int64) {
@@ -53,8 +55,11 @@ func (a *arrivals) quitBefore(w *Waiter) int64 { return a.quit.sum(w.ticket) - w
 
 // bypassed returns how many later arrivals have got the lock since w arrived: all grants
 // since then, less those to waiters that were ahead of w. before is the number of waiters
-// still ahead.
+// still ahead. After settle nothing is added.
 func (a *arrivals) bypassed(w *Waiter, before, grants int64) int64 {
+	if a.settled {
+		return w.passed
+	}
 	return grants - w.grants - (w.ahead - before - a.quitBefore(w))
 }
 
@@ -65,6 +70,16 @@ func (a *arrivals) rebase(grants int64) {
 			w.grants, w.ahead, w.withdrawn = grants, a.before(w), a.quit.sum(w.ticket)
 		}
 	}
+}
+
+// settle ends the count after this many grants.
+func (a *arrivals) settle(grants int64) {
+	for _, w := range a.places[:a.next] {
+		if w != nil {
+			w.passed = a.bypassed(w, a.before(w), grants)
+		}
+	}
+	a.settled = true
 }
 
 // remove removes a waiter that got the lock.

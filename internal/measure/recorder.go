@@ -63,6 +63,7 @@ type shard struct {
 	kinds              [kindCount]*histogram // ns
 	overshoot          *histogram            // ns, holds beyond the drawn time
 	asked              float64               // ns, sum of the drawn holds
+	held               int64                 // ns, sum of the holds that have ended, clipped to the window
 	reacquireDistances *histogram            // grants until the same client's next grant
 }
 

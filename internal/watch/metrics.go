@@ -97,6 +97,8 @@ var (
 	}
 	errorsTotal = described("errors_total",
 		"Errors of Acquire, Release and lockbench's readings, by their text.", "error")
+	waitP99 = described("wait_p99_seconds",
+		"99th percentile of the waits of the last run so far, open ones included: then it may be a lower bound.")
 	scheduling = described("generator_scheduling_p99_seconds",
 		"Time for which goroutines of lockbench waited for a CPU in its last run, 99th percentile.")
 )
@@ -107,6 +109,7 @@ func (m *metrics) Describe(to chan<- *prometheus.Desc) {
 		to <- one.Desc
 	}
 	to <- errorsTotal
+	to <- waitP99
 	to <- scheduling
 }
 
@@ -143,6 +146,9 @@ func (m *metrics) Collect(to chan<- prometheus.Metric) {
 		}
 		send(prometheus.NewConstMetric(scheduling, prometheus.GaugeValue, float64(last.Generator.SchedulingP99)/1e9,
 			labels...))
+		if p99 := last.Waiting.PerAcquisition.P99; p99 != nil {
+			send(prometheus.NewConstMetric(waitP99, prometheus.GaugeValue, float64(p99.NS)/1e9, labels...))
+		}
 		for i, one := range all {
 			if one.histogram != nil {
 				send(one.counted(now.bins[i], now.sums[i], labels))

@@ -109,6 +109,32 @@ func TestRunsOfAStrategyAddUp(t *testing.T) {
 	}
 }
 
+// The p99 that Grafana shows is the table's: most clients may be waiting, and no histogram has them.
+func TestTheP99OfPrometheusHasOpenWaits(t *testing.T) {
+	t.Parallel()
+	report := recorded(t)
+	report.Runs = report.Runs[:1]
+	run := &report.Runs[0]
+	run.Waiting.PerAcquisition = results.Describe(results.Observations{
+		Ended: results.Histogram{{To: 1e6, Count: 100}}, Open: results.Histogram{{To: 5e9, Count: 10}},
+	}, &results.Bound{NS: 5e9, AtLeast: true})
+	series := fmt.Sprintf(`lockbench_wait_p99_seconds{point="",strategy=%q}`, run.Strategy)
+	if got := scraped(t, report)[series]; got != "5" {
+		t.Errorf("10 of 110 clients have waited for 5 s, and the p99 is %q", got)
+	}
+	run.Waiting.PerAcquisition = results.Distribution{}
+	if got, known := scraped(t, report)[series]; known {
+		t.Errorf("without a wait the p99 is %q", got)
+	}
+	text, err := os.ReadFile("../../deploy/grafana/lockbench.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if strings.Contains(string(text), `histogram_quantile(0.99, sum by (strategy, point) (rate(lockbench_wait_seconds{`) {
+		t.Error("the dashboard computes the p99 of the waits without the open ones")
+	}
+}
+
 // Strategies and servers choose their words, and how many they say.
 func TestHostileLabelsAreBounded(t *testing.T) {
 	t.Parallel()

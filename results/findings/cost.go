@@ -7,6 +7,7 @@ import (
 
 	"github.com/lockbench/lockbench/internal/words"
 	"github.com/lockbench/lockbench/results"
+	"github.com/lockbench/lockbench/workloads"
 )
 
 // Limits for a finding about commands.
@@ -20,16 +21,20 @@ const (
 // cheapest says which of the locks in Redis cost it the least, and which the most.
 func cheapest(all []results.Summary) []Finding {
 	m := results.MustMetric("commands_per_acq")
-	if all = inRedis(all); len(all) < 2 {
+	locks := inRedis(all)
+	compared := rivals(locks, m)
+	if len(compared) < 2 {
 		return nil
 	}
-	least, most := extremes(all, m)
+	least, most := extremes(compared, m)
 	if most.Figure(m).Value < flat*least.Figure(m).Value {
 		return nil
 	}
-	fewest := alikeIn(all, m, least)
-	return say(fmt.Sprintf("of the locks in Redis %s sent the fewest commands for an acquisition, %s%s, and %s the "+
-		"most, %s", titles(fewest), least.Brief(m), passedWithin(fewest), titles(alikeIn(all, m, most)), most.Brief(m)))
+	fewest := alikeIn(compared, m, least)
+	beyond := func(f float64) bool { return f < least.Figure(m).Value || f > most.Figure(m).Value }
+	return say(fmt.Sprintf("of the locks in Redis %s needed the fewest commands for an acquisition, %s%s, and %s the "+
+		"most, %s%s", titles(fewest), least.Brief(m), passedWithin(fewest), titles(alikeIn(compared, m, most)),
+		most.Brief(m), leftOut(locks, m, beyond)))
 }
 
 // alikeIn returns the strategies whose figure is the same as one's in the known digits.
@@ -62,21 +67,25 @@ func passedWithin(all []results.Summary) string {
 	return fmt.Sprintf(" (%s %% of the passes stayed within a process)", percent)
 }
 
-// inRedis returns the rivals that lock in Redis only: another store's commands are not
+// inRedis returns the strategies that lock in Redis only: another store's commands are not
 // comparable.
 func inRedis(all []results.Summary) []results.Summary {
 	m := results.MustMetric("commands_per_acq")
-	return slices.DeleteFunc(rivals(all, m),
-		func(s results.Summary) bool { return s.Store != "" || s.Figure(m).Value == 0 })
+	return slices.DeleteFunc(slices.Clone(all), func(s results.Summary) bool {
+		f := s.Figure(m)
+		return s.Store != "" || f != nil && f.Value == 0
+	})
 }
 
-// herds says for which strategies the cost grows with the number of clients.
+// herds says for which strategies the cost grows with the number of clients. A sweep may change more than that
+// number, so it compares only workloads that do not differ in anything else.
 func herds(all []results.Summary) []Finding {
 	if len(all) == 0 {
 		return nil
 	}
 	sorted := byClients(all)
-	few, many := sorted[0], sorted[len(sorted)-1]
+	many := sorted[len(sorted)-1]
+	few := sorted[slices.IndexFunc(sorted, func(s results.Summary) bool { return onlyClientsDiffer(s, many) })]
 	if float64(many.Workload.Clients) < manyMore*float64(few.Workload.Clients) {
 		return nil
 	}
@@ -98,6 +107,19 @@ func herds(all []results.Summary) []Finding {
 	if len(growing) == 0 {
 		return nil
 	}
-	return say(fmt.Sprintf("Commands per acquisition grow with the clients, a herd, from %d to %d clients: %s",
+	return say(fmt.Sprintf("commands per acquisition grow with the clients, from %d to %d clients: %s",
 		few.Workload.Clients, many.Workload.Clients, strings.Join(growing, ", ")))
+}
+
+// onlyClientsDiffer says whether two workloads are equal but for the clients, and the number of instances that
+// follows from it.
+func onlyClientsDiffer(a, b results.Summary) bool {
+	one, other := a.Workload, b.Workload
+	for _, w := range []*workloads.Spec{&one, &other} {
+		if w.Instances == min(workloads.DefaultInstances, w.Clients) {
+			w.Instances = 0
+		}
+		w.Clients = 0
+	}
+	return results.SameWorkload(one, other)
 }

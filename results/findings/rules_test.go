@@ -242,18 +242,27 @@ var cases = []struct {
 		commands(&r.Runs[2], 9)
 		commands(&r.Runs[3], 11.5)
 	}},
-	{"at the ceiling", 1, func(r *results.Report) { r.Runs[0].Speed.Utilisation = 0.97 }},
+	{"at the ceiling", 1, func(r *results.Report) {
+		r.Runs[0].Speed.Utilisation = 0.97
+		r.Runs[0].Speed.Hold.MeanNS, r.Runs[0].Speed.HoldAsked = new(1.01e6), new(1e6)
+	}},
 	{"at the ceiling without holds", 1, func(r *results.Report) {
 		r.Runs[0].Speed.Utilisation, r.Workload.Hold = 0.97, workloads.Dist{}
 	}},
 	{"at the ceiling with pauses", 1, func(r *results.Report) {
 		r.Runs[0].Speed.Utilisation, r.Workload.Think = 0.97, workloads.Fixed(time.Second)
+		r.Runs[0].Speed.Hold.MeanNS, r.Runs[0].Speed.HoldAsked = new(1e6), new(1e6)
 	}},
 	{"labels that differ in their figures", 2, func(r *results.Report) {
 		for i, label := range []string{"steal 63%", "steal 67%", "steal 82%", "steal 81%"} {
 			r.Runs[i].Labels = []string{label, "generator-bound"}
 		}
 		r.Runs[0].Labels = append(r.Runs[0].Labels, "other CPU 9.5%", results.PartOfASession)
+	}},
+	{"labels that differ in durations", 2, func(r *results.Report) {
+		for i, lasted := range []string{"1m45s", "55s", "1m2.5s", "250ms"} {
+			r.Runs[i].Labels = []string{"partial: " + lasted}
+		}
 	}},
 	{"labels of generators", 1, func(r *results.Report) {
 		r.Runs[0].Labels = []string{"other CPU 78% in generator 0", "other CPU 79% in generator 1"}
@@ -272,6 +281,83 @@ var cases = []struct {
 	{"faster in a few rounds", 3, faster(func(round int) float64 { return 1.2 + float64(round)/100 })},
 	{"faster in six rounds", 6, faster(func(round int) float64 { return 1.2 + float64(round)/100 })},
 	{"faster in an interval that has 1", 6, faster(func(round int) float64 { return 0.95 + float64(round)/20 })},
+	{"at the ceiling with holds that were stretched", 1, func(r *results.Report) {
+		r.Runs[0].Speed.Utilisation = 0.97
+		r.Runs[0].Speed.Hold.MeanNS, r.Runs[0].Speed.HoldAsked = new(1.4e6), new(1e6)
+		r.Runs[1].Speed.PerSecond = 1120
+	}},
+	{"at the ceiling where clients share an acquisition", 1, func(r *results.Report) {
+		r.Runs[0].Speed.Utilisation, r.Workload.Coalesce = 0.97, true
+		r.Runs[0].Speed.Hold.MeanNS, r.Runs[0].Speed.HoldAsked = new(1e6), new(1e6)
+		r.Runs[1].Speed.ServedPerSecond = 9000
+	}},
+	{"clients that share an acquisition", 1, func(r *results.Report) {
+		r.Workload.Coalesce = true
+		r.Runs[0].Speed.ServedPerSecond, r.Runs[1].Speed.ServedPerSecond = 9000, 4000
+		r.Runs[1].Speed.PerSecond = 1200
+	}},
+	{"unsafe locks with the fewest and the most commands", 1, func(r *results.Report) {
+		for i, n := range []float64{1, 60, 4} {
+			name := fmt.Sprint("x", i)
+			r.Strategies, r.Runs = append(r.Strategies, r.Strategies[0]), append(r.Runs, evenRun(name, 1))
+			r.Strategies[2+i].Name = name
+			commands(&r.Runs[2+i], n)
+		}
+		commands(&r.Runs[0], 17)
+		r.Strategies[2].Caveat, r.Runs[3].Safety.Overlaps, r.Strategies[4].Caveat = "it has no TTL", 1, "it has no owner"
+	}},
+	{"an invalid run and one of another store with the fewest commands", 1, func(r *results.Report) {
+		for i := range 2 {
+			name := fmt.Sprint("x", i)
+			r.Strategies, r.Runs = append(r.Strategies, r.Strategies[0]), append(r.Runs, evenRun(name, 1))
+			r.Strategies[2+i].Name = name
+			commands(&r.Runs[2+i], 1)
+		}
+		commands(&r.Runs[0], 17)
+		r.Runs[2].Invalid, r.Strategies[3].Store = []string{"x"}, "etcd"
+	}},
+	{"an unsafe lock is faster", 3, func(r *results.Report) {
+		r.Strategies = append(r.Strategies, r.Strategies[0])
+		r.Strategies[2].Name, r.Strategies[2].Caveat = "c", "it has no TTL"
+		for round := range 3 {
+			r.Runs[2*round].Speed.PerSecond = 1000
+			c := evenRun("c", round+1)
+			c.Speed.PerSecond = 5000
+			r.Runs = append(r.Runs, c)
+		}
+	}},
+	{"an open loop, the other's wait is only a lower bound", 6, func(r *results.Report) {
+		r.Workload.Rate = 300
+		for i := range r.Runs {
+			r.Runs[i].Waiting.PerAcquisition.Count = 4000
+			r.Runs[i].Waiting.PerAcquisition.P99 = ns(int64(100+i%2*100+i)*1e6, i%2 == 1)
+		}
+	}},
+	{"holds that differ, with bursts", 1, func(r *results.Report) {
+		r.Workload.Burst = 1e8
+		r.Runs[0].Speed.Hold.MeanNS, r.Runs[1].Speed.Hold.MeanNS = new(1e6), new(2e6)
+	}},
+	{"holds that differ, and the gap of one is not known", 1, func(r *results.Report) {
+		r.Workload.Think = workloads.Fixed(time.Millisecond)
+		r.Runs[0].Speed.Hold.MeanNS, r.Runs[1].Speed.Hold.MeanNS = new(1e6), new(2e6)
+		r.Runs[0].Speed.Gap = new(1e5)
+	}},
+	{"stood still with several keys", 1, func(r *results.Report) {
+		r.Workload.Keys, r.Runs[0].WindowNS, r.Runs[0].Speed.Stall = 10, 10e9, new(int64(2e9))
+	}},
+	{"leftovers in another store", 1, func(r *results.Report) {
+		r.Strategies[0].Store, r.Runs[0].Safety.LeftoverCount = "etcd", new(int64(2))
+	}},
+	{"overlaps that are not known of all runs", 2, func(r *results.Report) {
+		r.Runs[0].Safety.Overlaps, r.Runs[2].Record.Generators = 3, 2
+	}},
+	{"commands that grow with the hold", 0, func(r *results.Report) {
+		r.Points[0].Workload.Hold = workloads.Fixed(time.Microsecond)
+		commands(&r.Runs[2], 30)
+	}},
+	{"too few, of a number of acquisitions", 1, func(r *results.Report) {
+		r.Workload.Iterations, r.Runs[0].Waiting.PerAcquisition.Count = 50, 50
+	}},
 	{"faster, and does not exclude", 1, func(r *results.Report) {
 		r.Runs[1].Speed.PerSecond, r.Runs[1].Safety.Overlaps = 1200, 1
 	}},

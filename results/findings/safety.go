@@ -1,6 +1,7 @@
 package findings
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -37,7 +38,11 @@ func unclaimedOverlaps(s results.Summary) []Finding {
 func counted(name, noun, text string) about {
 	return func(s results.Summary) []Finding {
 		if f := s.Figure(results.MustMetric(name)); f != nil && f.Value > 0 {
-			return say(fmt.Sprintf(text, words.Count(int(f.Value), noun)))
+			count := words.Count(int(f.Value), noun)
+			if f.AtLeast { // not known of all runs
+				count = "at least " + count
+			}
+			return say(fmt.Sprintf(text, count))
 		}
 		return nil
 	}
@@ -77,8 +82,8 @@ func leftovers(s results.Summary) []Finding {
 	}
 	names, _ := collect(s, func(r results.Run) []string { return r.Safety.Leftovers })
 	n := int(count.Value)
-	return say(fmt.Sprintf("left %d %s, %s or %s on Redis that it does not declare%s",
-		n, words.Noun(n, "key"), words.Noun(n, "channel"), words.Noun(n, "connection"), named(names, n)))
+	return say(fmt.Sprintf("left %d %s, %s or %s on %s that it does not declare%s", n, words.Noun(n, "key"),
+		words.Noun(n, "channel"), words.Noun(n, "connection"), cmp.Or(s.Store, "Redis"), named(names, n)))
 }
 
 // mostNamed is the largest number of names in a list.

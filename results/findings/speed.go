@@ -66,18 +66,22 @@ func starved(s results.Summary) (low, high int, told string) {
 }
 
 // atTheCeiling reports locks that are held nearly all the time. It leaves out workloads whose clients do
-// not always wait, or in which something else than the lock delays them: clients pause after an error.
+// not always wait, or in which something else than the lock delays them: clients pause after an error. Holds
+// that last longer than asked say nothing about other locks: with those the holds may be shorter.
 func atTheCeiling(s results.Summary) []Finding {
 	w, m := s.Workload, results.MustMetric("utilisation")
 	paced := w.Rate > 0 || len(w.Stages) > 0 || w.Burst > 0 || !w.Think.IsZero() || w.Hold.IsZero() ||
-		w.Timeout != nil || len(w.Faults) > 0
+		w.Timeout != nil || len(w.Faults) > 0 || w.Coalesce
 	if paced || w.Clients < 2*w.Keys || s.Capacity != 1 || s.Figure(results.MustMetric("errors")).Value > 0 ||
 		len(rivals([]results.Summary{s}, m)) == 0 || s.Figure(m).Value < nearlyAll {
 		return nil
 	}
-	return say(fmt.Sprintf("held %s of the time: "+
-		"no other lock serves many more, a shorter hold than %v or more keys than %d do",
-		s.Figure(m).Text(results.Percent), w.Hold, w.Keys))
+	hold, asked := s.Figure(results.MustMetric("hold_mean")), s.HoldAsked()
+	if hold == nil || asked == nil || hold.Value > equalHolds*asked.Value {
+		return nil
+	}
+	return say(fmt.Sprintf("held %s of the time: no lock with one holder at a time serves many more, a shorter hold "+
+		"than %v or more keys than %d do", s.Figure(m).Text(results.Percent), w.Hold, w.Keys))
 }
 
 // ahead names the lock with the highest throughput; if holds differed, the one with the
@@ -90,6 +94,8 @@ func ahead(all []results.Summary) []Finding {
 		return nil
 	case w.Rate > 0:
 		m, best = results.MustMetric("wait_p99"), "shortest wait p99"
+	case w.Coalesce: // clients that share an acquisition are served too
+		m, best = results.MustMetric("served_per_s"), "most clients served"
 	case len(unequalHolds(rivals(all, m))) > 0: // longer holds lower the throughput
 		m, best = results.MustMetric("gap"), "shortest gap (mean holds differ)"
 	}
@@ -98,8 +104,13 @@ func ahead(all []results.Summary) []Finding {
 		return nil
 	}
 	if m.Name == "gap" && min(first.Figure(m).Value, second.Figure(m).Value) <= 0 {
-		return nil // a window with few grants: at its edges a gap can come out below zero
+		return nil // of nothing there is no ratio
 	}
+	better := func(f float64) bool {
+		best := first.Figure(m).Value
+		return m.Better == results.Higher && f > best || m.Better == results.Lower && f < best
+	}
+	without := leftOut(all, m, better)
 	text := fmt.Sprintf("%s at %s: %s, %s", best, words.Count(first.Workload.Clients, "client"), first.Title(),
 		first.Brief(m))
 	ratio := first.Against(second, m)
@@ -108,10 +119,17 @@ func ahead(all []results.Summary) []Finding {
 		if min(len(first.Used), len(second.Used)) > 1 {
 			why = "too few of their rounds can be compared"
 		}
-		return say(fmt.Sprintf("%s; next %s, %s: %s", text, second.Title(), second.Brief(m), why))
+		return say(fmt.Sprintf("%s; next %s, %s: %s%s", text, second.Title(), second.Brief(m), why, without))
 	}
-	text += fmt.Sprintf(", %.2f times that of %s ", ratio.Median, second.Title())
-	switch between := fmt.Sprintf("%.2f–%.2f", ratio.Low, ratio.High); {
+	times, between := "", fmt.Sprintf("%.2f–%.2f", ratio.Low, ratio.High)
+	switch {
+	case ratio.AtMost:
+		times, between = "at most ", fmt.Sprintf("up to %.2f", ratio.High)
+	case ratio.AtLeast:
+		times, between = "at least ", fmt.Sprintf("from %.2f", ratio.Low)
+	}
+	text += fmt.Sprintf(", %s%.2f times that of %s ", times, ratio.Median, second.Title())
+	switch {
 	case !ratio.Interval:
 		text += fmt.Sprintf("(%s in %d rounds: an interval takes 6)", between, ratio.Rounds)
 	case apart(ratio, m):
@@ -119,7 +137,7 @@ func ahead(all []results.Summary) []Finding {
 	default:
 		text += fmt.Sprintf("(95 %% interval %s, %d rounds): not told apart", between, ratio.Rounds)
 	}
-	return say(text)
+	return say(text + without)
 }
 
 // bestTwo returns the two best strategies by a metric; false if there are not two, or the best
@@ -138,7 +156,9 @@ func bestTwo(all []results.Summary, m results.Metric) (first, second results.Sum
 	return all[0], all[1], !all[0].Figure(m).AtLeast
 }
 
-// apart says whether the interval of the better one's ratio excludes 1.
+// apart says whether the interval of the better one's ratio excludes 1. The end of a bound that is not known
+// excludes nothing.
 func apart(ratio *results.Ratio, m results.Metric) bool {
-	return m.Better == results.Higher && ratio.Low > 1 || m.Better == results.Lower && ratio.High < 1
+	return m.Better == results.Higher && ratio.Low > 1 && !ratio.AtMost ||
+		m.Better == results.Lower && ratio.High < 1 && !ratio.AtLeast
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/lockbench/lockbench/results"
 )
@@ -100,6 +101,37 @@ func rivals(all []results.Summary, m results.Metric) []results.Summary {
 	})
 }
 
+// leftOut names the strategies that rivals leaves out although a statement about the best or the worst would be
+// another with them, with the reason: their figure is beyond those that are compared, or not known.
+func leftOut(all []results.Summary, m results.Metric, beyond func(float64) bool) string {
+	var names []string
+	for _, s := range all {
+		if f := s.Figure(m); len(rivals([]results.Summary{s}, m)) == 0 && (f == nil || beyond(f.Value)) {
+			names = append(names, s.Title()+" ("+whyNoRival(s)+")")
+		}
+	}
+	if names == nil {
+		return ""
+	}
+	return "; not compared" + named(names, len(names))
+}
+
+// whyNoRival says why a strategy is not among the rivals.
+func whyNoRival(s results.Summary) string {
+	violations := s.Figure(results.MustMetric("violations"))
+	switch {
+	case s.Invalid:
+		return "no valid run"
+	case s.Caveat != "" || violations != nil && violations.Value > 0:
+		return "unsafe"
+	case !slices.Contains(s.Claims, "exclusion"):
+		return "does not claim exclusion"
+	case violations == nil:
+		return "exclusion not audited"
+	}
+	return "not known"
+}
+
 // say returns one finding; none for an empty text.
 func say(text string) []Finding {
 	if text == "" {
@@ -118,8 +150,11 @@ func collect(s results.Summary, of func(results.Run) []string) (all []string, n 
 	return all, n
 }
 
-// inText matches the figures in a text, ranges of figures, and names of generators.
-var inText = regexp.MustCompile(`(generator )?\d+(\.\d+)?(–\d+(\.\d+)?)?`)
+// inText matches the figures in a text, also as Go writes durations, ranges of them, and names of generators.
+var inText = regexp.MustCompile(lasting + `(–` + lasting + `)?|(generator )?\d+(\.\d+)?(–\d+(\.\d+)?)?`)
+
+// lasting matches a duration that is one word: 1m45s, 250ms.
+const lasting = `(\d+h)?(\d+m)?\d+(\.\d+)?(s|ms|µs|ns)\b`
 
 // kindOf returns what texts have in common that differ only in their figures.
 func kindOf(text string) string {
@@ -200,7 +235,10 @@ func (g group) spanned(texts []string) string {
 }
 
 func value(figure string) float64 {
-	x, _ := strconv.ParseFloat(figure, 64) // the pattern matches only numbers
+	if d, err := time.ParseDuration(figure); err == nil {
+		return d.Seconds()
+	}
+	x, _ := strconv.ParseFloat(figure, 64) // the pattern matches nothing else
 	return x
 }
 

@@ -102,7 +102,7 @@ func otherLabel(label string) bool { return !results.SetsThePace(label) && !over
 // meaning explains a label that is not clear by itself.
 func meaning(label string) string {
 	for _, m := range []struct{ begins, says string }{
-		{results.GeneratorBound, "the machine was busy with lockbench itself: the lock may be faster than shown"},
+		{results.GeneratorBound, "the machine was busy with lockbench and its server: the lock may be faster than shown"},
 		{results.BusyMachine, "busy with something other than lockbench and Redis: measure on a quieter one"},
 		{results.OtherCPU, "of all cores, by neither lockbench nor Redis: measure on a quieter machine"},
 		{results.Stolen, "of all cores, by other machines on the same hardware"},
@@ -111,8 +111,9 @@ func meaning(label string) string {
 			"what is claimed holds until the lease ends: who works on after that is no longer protected, " +
 				"and overlaps after expiry break no claim",
 		},
+		{results.WindowsApart, "what one of them recorded outside the common part counts too, under another load"},
 		{"through proxies", "for the sake of the network's faults, and slower than without"},
-		{"redis-bound", "the thread that executes commands was busy all the time"},
+		{"redis-bound", "the thread that executes commands was busy for at least 90 % of the time"},
 		{
 			results.PartOfASession,
 			"what Redis counted is all of theirs, divided by this one's acquisitions",
@@ -131,8 +132,11 @@ func tooFew(s results.Summary) []Finding {
 	if len(few) == 0 {
 		return nil
 	}
-	const consequence = " in a run, and a p99 of less than 100 is their maximum: a longer --duration has more"
-	return say(strings.Join(few, ", ") + consequence)
+	longer := "a longer --duration has more"
+	if s.Workload.Iterations > 0 {
+		longer = "more --iterations have more"
+	}
+	return say(strings.Join(few, ", ") + " in a run, and a p99 of less than 100 is their maximum: " + longer)
 }
 
 // stalled reports locks that no client got for a long part of a window although some waited, as when
@@ -155,7 +159,11 @@ func stalled(s results.Summary) []Finding {
 		return nil
 	}
 	took := func(name string) string { return results.MustMetric(name).Of(worst).Text(results.Nanoseconds) }
-	text := fmt.Sprintf("no grant for %s of %s although clients waited", took("stall"), window(worst))
+	grant := "no grant"
+	if s.Workload.Keys > 1 { // the others may have been granted
+		grant = "no grant of a key"
+	}
+	text := fmt.Sprintf("%s for %s of %s although clients waited", grant, took("stall"), window(worst))
 	if worst.Fairness.LongestWait != nil {
 		text += ", longest wait " + took("longest_wait")
 	}
@@ -186,11 +194,12 @@ func otherHolds(all []results.Summary) []Finding {
 }
 
 // unequalHolds reports that strategies held for different times: their throughputs then do not
-// compare the locks.
+// compare the locks. Their gaps do, if all are known: without a client that always waits there are none.
 func unequalHolds(all []results.Summary) []Finding {
 	m := results.MustMetric("hold_mean")
 	known := slices.DeleteFunc(slices.Clone(all), func(s results.Summary) bool { return s.Figure(m) == nil })
 	var notes []string
+	gaps := true
 	for i, first := range known {
 		alike := func(s results.Summary) bool { return results.SameWorkload(s.Workload, first.Workload) }
 		if slices.ContainsFunc(known[:i], alike) {
@@ -201,10 +210,20 @@ func unequalHolds(all []results.Summary) []Finding {
 		if long.Value > equalHolds*short.Value {
 			notes = append(notes, fmt.Sprintf("%s %s, %s %s", most.Title(), long.Text(m.Unit), least.Title(),
 				short.Text(m.Unit)))
+			gaps = gaps && !slices.ContainsFunc(with(known, first), noGap)
 		}
 	}
 	if notes == nil {
 		return nil
 	}
-	return say("mean holds differ by over 3 % (" + strings.Join(notes, "; ") + "): compare the gap, not acq/s")
+	consequence := "compare the gap, not acq/s"
+	if !gaps {
+		consequence = "acq/s and waits do not compare the locks alone"
+	}
+	return say("mean holds differ by over 3 % (" + strings.Join(notes, "; ") + "): " + consequence)
+}
+
+// noGap says whether the tables have no gap of a strategy.
+func noGap(s results.Summary) bool {
+	return s.Workload.Coalesce || s.Figure(results.MustMetric("gap")) == nil
 }

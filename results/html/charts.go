@@ -24,7 +24,6 @@ var overviews = []struct {
 	}, "gap", "", true},
 	{chart{
 		name: "throughput", Title: "Throughput", YName: "acquisitions per second",
-		Note: "Longer holds lower it: where the mean holds differ, compare the gap.",
 	}, "acq_per_s", "", false},
 	{chart{
 		name: "utilisation", Title: "Utilisation", YName: "share of the time that the lock was held",
@@ -36,24 +35,27 @@ var overviews = []struct {
 	}, "wait_per_client_p99", "", true},
 	{chart{
 		name: "commands", Title: "Commands", YName: "commands per acquisition",
-		Note: "Counted by Redis, with the commands inside scripts.",
-	}, "commands_per_acq", aHerd, true},
+		Note: "Counted by the server, with the commands inside scripts.",
+	}, "commands_per_acq", rises, true},
 	{chart{
 		name: "redis-cpu", Title: "Server CPU", YName: "CPU time per acquisition",
 		Note: "Without what the same connections cost when they are idle.",
-	}, "redis_cpu_per_acq", aHerd, true},
+	}, "redis_cpu_per_acq", rises, true},
 	{chart{
 		name: "handoff-p99", Title: "Handoff p99", YName: "99th percentile of the handoffs",
 		Note: "From the start of a release to the next lease, where somebody waited.",
 	}, "handoff_p99", "", true},
 }
 
-const aHerd = " A rising line is a herd that grows with the clients."
+const rises = " A rising line: with more clients the server does more for each acquisition."
 
 // Overview returns a chart for each metric of which something is known.
 func (f family) Overview() []chart {
 	var all []chart
 	for _, o := range overviews {
+		if o.metric == "acq_per_s" {
+			o.chart.Note = f.pace()
+		}
 		c, known := f.top().withBars(o.chart, results.MustMetric(o.metric))
 		if len(f.arenas) > 1 {
 			o.chart.Note += o.rising
@@ -64,6 +66,19 @@ func (f family) Overview() []chart {
 		}
 	}
 	return all
+}
+
+// pace says what besides the lock sets the throughput; "" if arrivals or bursts do.
+func (f family) pace() string {
+	w, note := f.top().workload, "Longer holds lower it."
+	noGap := func(c cell) bool { return c.Figure(results.MustMetric("gap")) == nil }
+	switch {
+	case w.Rate > 0 || w.Burst > 0:
+		return ""
+	case !slices.ContainsFunc(f.top().cells, noGap):
+		note = "Longer holds lower it: where the mean holds differ, compare the gap."
+	}
+	return note
 }
 
 // withBars draws a metric as one bar for each strategy; false if there is nothing to draw.
@@ -224,7 +239,7 @@ func withPercentiles(c chart, cells []cell, of func(results.Run) results.Distrib
 			c.x.high = max(c.x.high, p.X)
 		}
 		if len(drawn.bound) > 0 && c.Note == "" {
-			c.Note = "Dotted: at least that long; the rest had not ended."
+			c.Note = "Dotted: at least that long; some had not ended, or too few waits decide."
 		}
 	}
 	low, high, ok := span(c.curves)

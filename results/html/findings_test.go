@@ -95,3 +95,22 @@ func TestFamilies(t *testing.T) {
 		t.Errorf("there are %d families", len(all))
 	}
 }
+
+// TestPace: the chart of the throughput names the gap only if there is one.
+func TestPace(t *testing.T) {
+	t.Parallel()
+	const lower = "Longer holds lower it"
+	for want, change := range map[string]func(*results.Report){
+		lower + ".": func(r *results.Report) { r.Runs[0].Speed.Gap = new(1e5) },
+		lower + ": where the mean holds differ, compare the gap.": func(r *results.Report) {
+			r.Runs[0].Speed.Gap, r.Runs[1].Speed.Gap = new(1e5), new(2e5)
+		},
+		"": func(r *results.Report) { r.Workload.Burst = workloads.Duration(time.Second) },
+	} {
+		r := even(1)
+		change(r)
+		if got := families([]results.File{{Report: r}})[0].pace(); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}

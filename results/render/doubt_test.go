@@ -111,3 +111,46 @@ func TestWhatIsLeftOfASubtractionIsRough(t *testing.T) {
 		}
 	}
 }
+
+// What stands in brackets after a ratio depends on its own rounds, whatever number was asked for.
+func TestTheLegendOfRatiosIsThatOfTheirRounds(t *testing.T) {
+	const interval = "ratios: median of the rounds (its 95 % interval"
+	const span = "median (smallest–largest) of the rounds"
+	for _, test := range []struct {
+		asked  int
+		usable []int // rounds of the second and third strategy
+		want   string
+		marked []string
+	}{
+		{6, []int{6, 6}, interval + ")", nil},
+		{6, []int{6, 4}, interval + "; of fewer than 6 smallest–largest, with their number)", []string{"of 4)"}},
+		{6, []int{5, 2}, span, []string{"of 5)", "of 2)"}},
+		{6, []int{6, 1}, interval + "; of fewer than 6", []string{"(of 1)"}},
+		{3, []int{3, 3}, span, nil},
+	} {
+		r := &results.Report{Rounds: test.asked}
+		for i, usable := range append([]int{test.asked}, test.usable...) {
+			name := fmt.Sprint("lock", i)
+			r.Strategies = append(r.Strategies, results.Strategy{Name: name})
+			for round := range test.asked {
+				run := results.Run{Strategy: name, Round: round + 1, WindowNS: 1e9}
+				run.Speed.PerSecond = float64(800 + 100*i + round)
+				if round >= usable {
+					run.Invalid = []string{"x"}
+				}
+				r.Runs = append(r.Runs, run)
+			}
+		}
+		for _, text := range []string{draw(t, r, false), short(t, r, false)} {
+			flat := strings.Join(strings.Fields(text), " ")
+			if !strings.Contains(flat, test.want) || strings.Contains(flat, " of 6)") {
+				t.Errorf("%v of %d rounds are usable; want %q:\n%s", test.usable, test.asked, test.want, text)
+			}
+			for _, mark := range test.marked {
+				if !strings.Contains(flat, mark) {
+					t.Errorf("%v of %d rounds are usable; no %q:\n%s", test.usable, test.asked, mark, text)
+				}
+			}
+		}
+	}
+}

@@ -143,8 +143,11 @@ func (p *page) method(r *results.Report) string {
 		again = "once it has released and thought"
 	}
 	how := "closed loop: each client acquires again " + again
-	if r.Workload.Rate > 0 {
+	switch {
+	case r.Workload.Rate > 0:
 		how = "open loop: waits count from the intended start"
+	case r.Workload.Burst > 0:
+		how = "bursts: all clients wait for one release, then each acquires once"
 	}
 	if p.short && r.Rounds <= 1 {
 		how += " · two digits: one run shows no spread"
@@ -154,10 +157,14 @@ func (p *page) method(r *results.Report) string {
 	}
 	if r.Rounds > 1 {
 		how += " · medians of the valid runs, safety of all"
-		if r.Rounds < 6 {
+		switch intervals, others := r.Intervals(); {
+		case intervals+others == 0: // no ratio
+		case intervals == 0:
 			how += " · ratios: median (smallest–largest) of the rounds; 95 % intervals take 6"
-		} else {
+		case others == 0:
 			how += " · ratios: median of the rounds (its 95 % interval)"
+		default:
+			how += " · ratios: median of the rounds (its 95 % interval; of fewer than 6 smallest–largest, with their number)"
 		}
 	}
 	return how

@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -73,8 +74,15 @@ type PollOptions struct {
 // tuned is the sleep between the tries of a tuned lock.
 var tuned = polled.SpinOptions{Backoff: polled.FullJitter, Base: 4 * time.Millisecond, Cap: time.Second}
 
-// Refine adds to the library's call how a tuned lock sleeps.
+// Refine says how the lock sleeps, also in the library's call of a tuned one.
 func (o PollOptions) Refine(info strategies.Info) strategies.Info {
+	what, _, _ := strings.Cut(info.Summary, ", polled ")
+	switch {
+	case o.Delay > 0:
+		info.Summary = fmt.Sprintf("%s, polled every %v", what, o.Delay)
+	case o.Tuned:
+		info.Summary = what + ", polled at random, up to 4 ms at first and 1 s at last"
+	}
 	if o.Tuned && o.Delay == 0 {
 		info.Libraries = slices.Clone(info.Libraries)
 		way := map[string]string{"redislock": "with a RetryStrategy", "redsync": "WithRetryDelayFunc"}[info.Name]

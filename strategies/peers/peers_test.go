@@ -2,6 +2,7 @@ package peers_test
 
 import (
 	"maps"
+	"strings"
 	"testing"
 	"time"
 
@@ -134,5 +135,26 @@ func TestRedsyncWaitsWithoutAMinority(t *testing.T) {
 	trial.Release(t, lease)
 	if err := <-done; err != nil {
 		t.Errorf("a waiter gave up although two nodes of three live: %v", err)
+	}
+}
+
+// The summary of a lock with options is not that of the plain one, which sleeps for other times.
+func TestSummariesAreOfTheirOptions(t *testing.T) {
+	t.Parallel()
+	for _, library := range []string{"redislock", "redsync"} {
+		seen := map[string]bool{}
+		for _, options := range []map[string]string{
+			nil, {"tuned": "true"}, {"delay": "5ms"}, {"tuned": "true", "delay": "7ms"},
+		} {
+			v, err := strategies.NewVariant(library, options)
+			if err != nil {
+				t.Fatal(err)
+			}
+			summary := v.Info().Summary
+			if seen[summary] || !strings.Contains(summary, options["delay"]) {
+				t.Errorf("%s: %q, as another", v.Name(), summary)
+			}
+			seen[summary] = true
+		}
 	}
 }

@@ -78,6 +78,7 @@ func (o Options) Refine(info strategies.Info) strategies.Info {
 	commands := []string{"get", "set", "incrby", "decr"}
 	if o.Expirable {
 		info.Libraries, info.Format = nil, ""
+		info.Summary = "N permits that end with their TTL, laid out like RPermitExpirableSemaphore's"
 		commands = append(commands, "zadd", "zrange", "zrem", "zremrangebyscore", "zscore")
 	} else {
 		commands = append(commands, "exists")

@@ -220,12 +220,13 @@ func (s *session) order(ctx context.Context, c *Check) error {
 	// Two clients may swap places between the start of a wait and the queue.
 	overtaken := value(fair.Fairness.Overtaken)
 	c.want(overtaken <= 5, "first come: overtaken", overtaken, results.Percent, "at most 5 %%")
-	c.count(fair.Fairness.LargestBypass < crowd, "first come: largest bypass",
-		float64(fair.Fairness.LargestBypass), "below %d", crowd)
+	bypass := value(fair.Fairness.LargestBypass)
+	c.count(bypass < crowd, "first come: largest bypass", bypass, "below %d", crowd)
 	overtaken = value(last.Fairness.Overtaken)
 	c.want(overtaken >= 95, "newest first: overtaken", overtaken, results.Percent, "at least 95 %%")
-	c.count(last.Fairness.LargestBypass >= last.Speed.Acquisitions/2, "newest first: largest bypass",
-		float64(last.Fairness.LargestBypass), "at least half of all %d acquisitions", last.Speed.Acquisitions)
+	bypass = value(last.Fairness.LargestBypass)
+	c.count(bypass >= float64(last.Speed.Acquisitions/2), "newest first: largest bypass", bypass,
+		"at least half of all %d acquisitions", last.Speed.Acquisitions)
 	return nil
 }
 
@@ -258,7 +259,7 @@ func (s *session) starvation(ctx context.Context, c *Check) error {
 	c.count(value(f.ReacquireDistance) <= others, "starving: reacquire distance", value(f.ReacquireDistance),
 		"at most %d", others)
 	c.want(overtaken >= 99, "starving: overtaken", overtaken, results.Percent, "all")
-	c.count(f.LargestBypass >= all, "starving: largest bypass", float64(f.LargestBypass),
+	c.count(value(f.LargestBypass) >= float64(all), "starving: largest bypass", value(f.LargestBypass),
 		"at least all %d acquisitions", all)
 	c.count(open >= starving, "starving: unfinished waits", float64(open), "at least %d", starving)
 
@@ -269,13 +270,17 @@ func (s *session) starvation(ctx context.Context, c *Check) error {
 	c.want(!beyond(longest), "fed: longest wait", bound(longest), results.Nanoseconds, "below the window")
 	c.count(value(f.WorkingSet) > others, "fed: working set", value(f.WorkingSet), "%d", crowd)
 	c.count(value(f.ReacquireDistance) > others, "fed: reacquire distance", value(f.ReacquireDistance), "%d", crowd)
-	c.count(f.LargestBypass < crowd, "fed: largest bypass", float64(f.LargestBypass), "below %d", crowd)
+	c.count(value(f.LargestBypass) < crowd, "fed: largest bypass", value(f.LargestBypass), "below %d", crowd)
 	return nil
 }
 
 // shown is the part of a stall that the waits must show. A tenth of the arrivals fall into the stall, so the
 // longest hundredth of all waits are those of its first tenth. The rest of a fifth allows for chance.
 const shown = 0.8
+
+// exaggerated is how many times as long as the stall the waits may be: those that arrived during the stall are served
+// one after the other, in no certain order. Waits that were corrected twice for the stall are longer.
+const exaggerated = 2.0
 
 // omission stalls the server for a tenth of an open-loop run. The arrivals of the stall wait, and the
 // percentiles must show it.
@@ -312,6 +317,12 @@ func (s *session) omission(ctx context.Context, c *Check) error {
 	c.inform("server stalled for", stalled, results.Nanoseconds)
 	c.want(bound(wait.P99) >= shown*stalled, fmt.Sprintf("%d waits: p99", wait.Count), bound(wait.P99),
 		results.Nanoseconds, "at least %v of the stall", shown)
+	limit := c.want
+	if run.MachineBound() { // the waiters may be served slowly afterwards
+		limit = c.hope
+	}
+	limit(bound(wait.P99) <= exaggerated*stalled, "p99, not exaggerated", bound(wait.P99), results.Nanoseconds,
+		"at most %v times the stall", exaggerated)
 	c.want(bound(wait.P50) <= shown*stalled/2, "p50, not stalled", bound(wait.P50),
 		results.Nanoseconds, "at most %v of it", shown/2)
 	return nil

@@ -109,6 +109,47 @@ func TestEachCheckFindsItsFault(t *testing.T) {
 	}
 }
 
+// exaggerating is a Locker of which the waits appear three times as long: it gives a lease that took long back, and
+// takes another after twice that time.
+type exaggerating struct{ strategies.Locker }
+
+func (e exaggerating) Acquire(ctx context.Context, key string) (strategies.Lease, error) {
+	asked := time.Now()
+	lease, err := e.Locker.Acquire(ctx, key)
+	took := time.Since(asked)
+	if err != nil || took < 50*time.Millisecond {
+		return lease, err
+	}
+	if err := lease.Release(ctx); err != nil {
+		return nil, err
+	}
+	select {
+	case <-time.After(2 * took):
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	return e.Locker.Acquire(ctx, key)
+}
+
+// Waits that are corrected twice for a stall are too long.
+func TestAnExaggeratedStallIsFound(t *testing.T) {
+	t.Parallel()
+	c := only(t, "omission", servers.Quickest(), func(j engine.Job) engine.Job {
+		honest := j.Strategy
+		j.Strategy = strategies.Unlisted(honest.Info(), func(c goredis.Config) (strategies.Locker, error) {
+			locker, err := goredis.Open(honest, c)
+			return exaggerating{locker}, err
+		})
+		return j
+	})
+	for _, m := range c.Measured {
+		if strings.Contains(m.Name, "not exaggerated") && m.Verdict != Pass {
+			return
+		}
+	}
+	t.Errorf("with waits three times as long it is %s: %+v", c.Verdict, c.Measured)
+}
+
 // stranger sends commands that the run knows nothing of.
 func stranger(t *testing.T, job engine.Job, commands int) {
 	connected, err := job.Target.Connect(t.Context(), "stranger", 1, nil)

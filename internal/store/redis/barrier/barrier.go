@@ -102,6 +102,9 @@ type state struct {
 	lost  int // in phase gone: the generator that it misses
 }
 
+// wasStopped is why a generator is lost that says so itself.
+const wasStopped = "was stopped"
+
 // Phases of a generator.
 const (
 	here = "here"
@@ -348,7 +351,7 @@ func (m *Member) look(ctx context.Context) ([]*state, error) {
 			return nil, &Lost{i, "died: the others have not heard of it for " + life.String()}
 		case s == nil:
 		case s.phase == gone && s.lost == i:
-			return nil, &Lost{i, "was stopped"}
+			return nil, &Lost{i, wasStopped}
 		case s.phase == gone && s.lost == m.Index:
 			return nil, &Lost{m.Index, "was not heard of by the others for " + life.String()}
 		case s.phase == gone:
@@ -539,7 +542,7 @@ func (m *Member) HandIn(ctx context.Context, record []byte) (records [][]byte, e
 	if err != nil || m.Index >= reporters {
 		return nil, err
 	}
-	absent := make([]bool, m.of.Number)
+	absent, stopped := make([]bool, m.of.Number), make([]bool, m.of.Number)
 	first := 0
 	for deadline := time.Now().Add(m.of.Patience); ; pause.Plain(ctx.Done(), polls) {
 		// As long as this session has keys to delete, no other begins.
@@ -561,6 +564,7 @@ func (m *Member) HandIn(ctx context.Context, record []byte) (records [][]byte, e
 		ready := true
 		for i, s := range all {
 			absent[i] = s == nil || s.phase != done
+			stopped[i] = stopped[i] || s != nil && away(i) // what it says of itself expires
 			ready = ready && (!absent[i] || away(i))
 		}
 		if ready || time.Now().After(deadline) || ctx.Err() != nil {
@@ -574,7 +578,11 @@ func (m *Member) HandIn(ctx context.Context, record []byte) (records [][]byte, e
 		return nil, err
 	}
 	for i := range records {
-		if absent[i] && (lost == nil || lost.Index == i) {
+		switch {
+		case !absent[i] || lost != nil && lost.Index != i:
+		case stopped[i]:
+			m.miss(&Lost{i, wasStopped})
+		default:
 			m.miss(&Lost{i, "died: it did not pass on its record"})
 		}
 	}
@@ -596,7 +604,7 @@ func (m *Member) clear(ctx context.Context, step int) error {
 func (m *Member) Leave(ctx context.Context) {
 	m.stop()
 	m.beating.Wait()
-	m.miss(&Lost{m.Index, "was stopped"}) // unless another is lost
+	m.miss(&Lost{m.Index, wasStopped}) // unless another is lost
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	step := 0

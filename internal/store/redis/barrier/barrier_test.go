@@ -171,6 +171,25 @@ func TestOneIsStopped(t *testing.T) {
 	})
 }
 
+// If one is stopped while the others wait for its last record, it did not die.
+func TestOneIsStoppedAtTheEnd(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	members := met(t, server, 3)
+	members[0].stop() // it does not look any more, as at its end
+	members[0].beating.Wait()
+	each(members, func(i int, m *Member) {
+		if i == 1 {
+			m.Leave(t.Context())
+			return
+		}
+		_, _ = m.HandIn(t.Context(), []byte("x")) // may say that another is lost
+	})
+	if lost := members[0].Lost(); lost == nil || lost.Index != 1 || lost.Why != "was stopped" {
+		t.Errorf("generator 1 was stopped, and it is said: %v", lost)
+	}
+}
+
 // Who lost its own place, as after FLUSHALL, says so of itself and not of the others, and reports nothing.
 func TestAllLoseTheirPlaces(t *testing.T) {
 	t.Parallel()
