@@ -234,6 +234,19 @@ func (a *app) paired(
 	}
 }
 
+// keepPairs has a second signal write the comparison of the pairs so far.
+func (a *app) keepPairs(f *ab) {
+	base, head, rules := f.base, f.head, f.gate.rules // their reports are only added to
+	a.ended.keep(func() error {
+		c, err := compare.Paired(base, head, rules)
+		if err != nil {
+			return err
+		}
+		c.Interrupted = true
+		return writeAll(a, f.gate.outputs.all(f.quiet), c, f.quiet)
+	})
+}
+
 // measurePairs runs pairs until there are so many, ctx or the budget ends, or a build cannot be measured.
 func (a *app) measurePairs(ctx context.Context, f *ab, redis lockbench.StoreOptions, folder string, pairs int) error {
 	from := len(f.head.Reports)
@@ -258,6 +271,7 @@ func (a *app) measurePairs(ctx context.Context, f *ab, redis lockbench.StoreOpti
 			return err
 		}
 		f.base.Reports, f.head.Reports = append(f.base.Reports, pair[0]), append(f.head.Reports, pair[1])
+		a.keepPairs(f)
 		f.longest = max(f.longest, time.Since(begun))
 		if !f.quiet {
 			glance := compare.Glance(compare.Side{Reports: pair[:1]}, compare.Side{Reports: pair[1:]}, f.gate.rules)
@@ -322,8 +336,10 @@ func (f *ab) flagsOfOne(pair int) []string {
 // duration of its own.
 func (f *ab) flagsOf(pair int) []string {
 	usual := []string{"--no-baselines", "--seed", strconv.Itoa(pair)}
-	if runs, _ := ofRuns(f.runs); runs.file == "" && runs.all == "" {
-		usual = append(usual, "--duration", "2s", "--warmup", "500ms")
+	if runs, in := ofRuns(f.runs); runs.file == "" && runs.all == "" {
+		if usual = append(usual, "--warmup", "500ms"); !in.set.Changed("iterations") {
+			usual = append(usual, "--duration", "2s")
+		}
 	}
 	return append(usual, f.runs...)
 }

@@ -186,7 +186,7 @@ func TestForeignRepliesOnlyShow(t *testing.T) {
 	server, claim := hostile(t), filepath.Join(t.TempDir(), "claim.yaml")
 	put(t, claim, "says: \"planted \\e[2K ::error::planted\"\nruns: {a: --strategy setnx}\n"+
 		"expect: [{what: \"\\e[2K\", figure: a.acq_per_s, is: '> 1', opposite: '<= 1'}]\n")
-	run := "run -s setnx,spin -c 2 -n 5 -d 500ms -w 0s --no-baselines --redis " + server + " -o "
+	run := "run -s setnx,spin -c 2 -n 5 -w 0s --no-baselines --redis " + server + " -o "
 	for _, line := range []string{
 		"doctor --redis " + server, run + "tables", run + "markdown",
 		"claims --dry-run " + claim,

@@ -184,6 +184,7 @@ func TestImpatientCallers(t *testing.T) {
 		q.come(fmt.Sprint("caller ", n), p)
 	}
 	q.waiting(p, waiters)
+	began := time.Now()
 	calls := locktest.Calls(t, q.server, func() {
 		for n := range waiters - 1 {
 			q.leave(fmt.Sprint("caller ", n))
@@ -191,7 +192,8 @@ func TestImpatientCallers(t *testing.T) {
 		}
 	})
 	delete(calls, "llen")
-	if len(calls) > 0 {
+	looks := int(time.Since(began)/time.Second) + 1 // on a busy machine the keeper looks meanwhile, once a second
+	if len(calls) > 2 || calls["evalsha"] > looks || calls["get"] > looks {
 		t.Errorf("%d who gave up and came again cost %v", waiters-1, calls)
 	}
 	for n := range waiters - 10 { // nobody comes in their place
