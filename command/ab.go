@@ -282,7 +282,8 @@ func (a *app) measurePairs(ctx context.Context, f *ab, redis lockbench.StoreOpti
 	return nil
 }
 
-// pair runs both builds with these flags, in these turns. A report's file is the prefix, the side and the pair's number.
+// pair runs both builds with these flags, in these turns. A report's file is the prefix, the side and the pair's
+// number.
 func (f *ab) pair(
 	ctx context.Context, turns []int, number int, flags []string, redis lockbench.StoreOptions, folder, prefix string,
 ) (pair [2]results.File, err error) {

@@ -34,7 +34,8 @@ func variable(flag string) string {
 }
 
 // otherVariables are those that no flag has.
-var otherVariables = regexp.MustCompile(`^(DRIVERS|[A-Z]+_(IMAGE|SERVER|USER|PASSWORD|AUTH|PORT)|LANGUAGES|TEST_.*|GATE.*)$`)
+var otherVariables = regexp.MustCompile(
+	`^(DRIVERS|[A-Z]+_(IMAGE|SERVER|USER|PASSWORD|AUTH|PORT)|LANGUAGES|TEST_.*|GATE.*)$`)
 
 // mistyped returns an error for each variable that is nearly that of a flag of some command.
 func (a *app) mistyped() (problems []error) {

@@ -1,7 +1,6 @@
 package command_test
 
 import (
-	"bufio"
 	"bytes"
 	"cmp"
 	"context"
@@ -11,7 +10,6 @@ import (
 	"net"
 	"os"
 	"os/exec"
-	"os/signal"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -31,81 +29,6 @@ import (
 	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/strategies/goredis"
 )
-
-// process is a lockbench of its own.
-type process struct {
-	t      *testing.T
-	cmd    *exec.Cmd
-	stderr *bufio.Reader
-	said   strings.Builder
-}
-
-// start runs one of TestMain's commands.
-func start(t *testing.T, name string, args ...string) *process {
-	t.Helper()
-	p := prepared(t, name, args...)
-	p.run()
-	return p
-}
-
-// prepared returns a process that has not started.
-func prepared(t *testing.T, name string, args ...string) *process {
-	t.Helper()
-	return &process{t: t, cmd: exec.Command(name, args...)}
-}
-
-func (p *process) run() {
-	p.t.Helper()
-	t := p.t
-	// A program that ignores SIGHUP, as under nohup, starts programs that ignore it too. One that has a
-	// handler does not.
-	hungUp := make(chan os.Signal, 1)
-	signal.Notify(hungUp, syscall.SIGHUP)
-	defer signal.Stop(hungUp)
-	pipe, err := p.cmd.StderrPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	p.stderr = bufio.NewReader(pipe)
-	if err := p.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	hung := time.AfterFunc(3*time.Minute, func() { _ = p.cmd.Process.Kill() })
-	t.Cleanup(func() { hung.Stop() })
-}
-
-// await reads standard error up to a line that contains the text.
-func (p *process) await(text string) {
-	p.t.Helper()
-	for {
-		line, err := p.stderr.ReadString('\n')
-		p.said.WriteString(line)
-		if strings.Contains(line, text) {
-			return
-		}
-		if err != nil {
-			p.t.Fatalf("it never said %q but:\n%s", text, &p.said)
-		}
-	}
-}
-
-func (p *process) signal(s os.Signal) {
-	p.t.Helper()
-	if err := p.cmd.Process.Signal(s); err != nil {
-		p.t.Fatal(err)
-	}
-}
-
-// code waits for its end.
-func (p *process) code() string {
-	p.t.Helper()
-	rest, err := io.ReadAll(p.stderr)
-	if err != nil {
-		p.t.Error(err)
-	}
-	p.said.Write(rest)
-	return exitCode(p.cmd.Wait())
-}
 
 // underWay waits until the clients of a run that has begun have released locks.
 func underWay(t *testing.T, redis *redistest.Server) {

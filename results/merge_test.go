@@ -469,7 +469,8 @@ func TestBrokenTokensAreCountedOnce(t *testing.T) {
 }
 
 // TestWindowsApart: the leases of a generator whose window opened later than the others' count outside the common part
-// too. A label says how much of the windows was common, unless that is nearly all, or so little that the run is INVALID.
+// too. A label says how much of the windows was common, unless that is nearly all, or so little that the run is
+// INVALID.
 func TestWindowsApart(t *testing.T) {
 	t.Parallel()
 	for shift, want := range map[time.Duration]string{

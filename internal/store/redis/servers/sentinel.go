@@ -101,7 +101,8 @@ func parseSentinels(address string) (options *redis.UniversalOptions, found *sen
 
 // errSentinel never repeats the given text, as errAddress.
 var errSentinel = errors.New("--redis must be " +
-	"redis[s]+sentinel://[user:password@]host[:port],host[:port]/primary[/db] for a primary that Sentinels watch; percent-encode special characters of a password")
+	"redis[s]+sentinel://[user:password@]host[:port],host[:port]/primary[/db] for a primary that Sentinels watch; " +
+	"percent-encode special characters of a password")
 
 // firstHost returns an address with the first of its hosts alone, as an URL has it.
 func firstHost(rest string) string {
