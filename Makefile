@@ -51,7 +51,7 @@ FIVENODES := 'exec:aioredlock 5,exec:redlock 5,exec:redisson redlock'
 CHECKED   := redis-py redis-py-asyncio python-redis-lock aioredlock redlock redis-semaphore redisson redisson_fenced
 
 # Where another server of the protocol is kept, and what is tested on it.
-VALKEY   ?= $(or $(TMPDIR),/tmp)/lockbench-valkey
+VALKEY   ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/lockbench/valkey
 ONVALKEY := ^(TestCluster|TestCostAlone|TestReplicas|TestRights|TestWithoutInfo|TestOnlyItsToken.*|TestExtend|TestErrors)$$
 
 # The HTML report is looked at in a browser where there is one.
