@@ -132,16 +132,7 @@ func (c *chaos) tell(key, wrong string, holds []hold, history []locktest.Operati
 // passed on when they were gone already: others may have larger tokens by then.
 func (c *chaos) forgive(history []locktest.Operation) (n int, passedOn map[int]bool) {
 	passedOn = map[int]bool{}
-	granted := map[int64]time.Duration{} // of each lease from Redis, whose turns differ in the last digits of the token
-	for _, o := range history {
-		if o.Event == locktest.Acquired {
-			at := max(o.Call, min(o.Return, o.Until-2*chaosTTL)) // an extension is of 1.5 TTL at most
-			first, passed := granted[o.Token/handoff.MostTurns]
-			if !passed || at < first {
-				granted[o.Token/handoff.MostTurns] = at
-			}
-		}
-	}
+	granted := grantedBy(history)
 	until := map[int]time.Duration{}
 	for i, o := range history {
 		if o.Event != locktest.Acquired {
@@ -166,6 +157,34 @@ func (c *chaos) forgive(history []locktest.Operation) (n int, passedOn map[int]b
 		}
 	}
 	return n, passedOn
+}
+
+// grantedBy returns until when Redis had granted each lease at the latest, by its token without the last digits, in which
+// the turns of a process differ. The token is Redis's clock in microseconds: a lease of a later token than another's was
+// granted at most as much later, because a clock that is set forward only makes the difference larger. So a lease has a
+// bound too that its process passes on after the client had given up that it was granted for.
+func grantedBy(history []locktest.Operation) map[int64]time.Duration {
+	granted := map[int64]time.Duration{}
+	for _, o := range history {
+		if o.Event == locktest.Acquired {
+			at := max(o.Call, min(o.Return, o.Until-2*chaosTTL)) // an extension is of 1.5 TTL at most
+			first, passed := granted[o.Token/handoff.MostTurns]
+			if !passed || at < first {
+				granted[o.Token/handoff.MostTurns] = at
+			}
+		}
+	}
+	var earlier time.Duration // what the clock of the history is behind Redis's, by the lease that shows the least
+	for i, token := range slices.Sorted(maps.Keys(granted)) {
+		clock := time.Duration(token) * time.Microsecond
+		if i > 0 {
+			granted[token] = min(granted[token], clock+earlier)
+			earlier = min(earlier, granted[token]-clock)
+		} else {
+			earlier = granted[token] - clock
+		}
+	}
+	return granted
 }
 
 // unseen is for how long a process may pass on what Redis has lost, on a busy machine.

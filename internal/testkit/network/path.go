@@ -33,6 +33,7 @@ type Path struct {
 	dialing int
 	moved   time.Time // when bytes last went either way
 	wrote   time.Time // when bytes last went to a server
+	waited  bool      // the client has waited for a message on some connection
 	gate    *Gate     // nil for none
 	muted   bool      // what the servers send is lost
 	down    bool      // nothing can be dialled
@@ -207,6 +208,7 @@ func (p *Path) written(c *conn, b []byte) (kept int, err error) {
 	p.moved = time.Now()
 	p.wrote = p.moved
 	c.waits = c.waits || waits(b)
+	p.waited = p.waited || c.waits
 	g := p.gate
 	if g == nil || g.kind != Late || !g.passed() {
 		return 0, nil
@@ -425,6 +427,9 @@ func (p *Path) Silence() (silent Packets) {
 	}
 	return silent
 }
+
+// Waited says whether the client has ever waited for a message, on whatever connection.
+func (p *Path) Waited() bool { p.mu.Lock(); defer p.mu.Unlock(); return p.waited }
 
 // Block sets whether dials fail.
 func (p *Path) Block(down bool) { p.mu.Lock(); p.down = down; p.mu.Unlock() }
