@@ -116,6 +116,10 @@ func (s *stage) open(ttl time.Duration) *instance {
 		}
 	}
 	locker, err := s.fixture.Open(config)
+	if err != nil && limit(s.check.Name, s.info) != "" { // its Info says that it cannot do this
+		s.alive()
+		s.fatalf("open: %v", err)
+	}
 	s.must("open", err)
 	i.lock, i.Locker = locker, s.naming(locker)
 	s.instances = append(s.instances, i)
