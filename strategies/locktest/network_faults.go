@@ -485,9 +485,13 @@ func abandonedAcquire(s *stage) {
 
 // abandonAcquire says whether the acquire has such a step.
 func (s *stage) abandonAcquire(i, other *instance, n interruption, step int, ttl time.Duration) (there bool) {
-	ctx, cancel := context.WithCancel(context.Background())
+	ctx, cancel := context.WithTimeout(context.Background(), moment)
 	defer cancel()
-	defer time.AfterFunc(moment, cancel).Stop()
+	if s.info.Driver { // it is told a timeout at the beginning, and a cancellation when it comes
+		ctx, cancel = context.WithCancel(context.Background())
+		defer cancel()
+		defer time.AfterFunc(moment, cancel).Stop()
+	}
 	w, there := s.heldUp(i, n.kind, step, func() *waiter {
 		return s.waiterFor(i, "key", func(_ context.Context, key string) (strategies.Lease, error) {
 			return i.Acquire(ctx, key)
