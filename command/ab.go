@@ -40,6 +40,7 @@ type ab struct {
 	base, head compare.Side // the reports of complete pairs; a side's name is its program
 
 	begun   time.Time
+	at      string        // the Redis, for the comparison
 	longest time.Duration // that a pair took
 	late    bool          // there is no time for another pair
 	crowded string        // why a client alone was not measured
@@ -160,6 +161,8 @@ func (a *app) runPaired(ctx context.Context, f *ab, outputs []output[*compare.Co
 	if err != nil {
 		return err
 	}
+	at := redis.Describe()
+	f.at = strings.TrimSpace(strings.Join([]string{at.Release(), at.Source, at.Topology}, " "))
 	c, failed := a.paired(ctx, f, redis.Options(), folder)
 	if err := redis.Close(context.WithoutCancel(ctx)); err != nil && failed == nil {
 		a.warn(err.Error())
@@ -173,8 +176,6 @@ func (a *app) runPaired(ctx context.Context, f *ab, outputs []output[*compare.Co
 	if c == nil {
 		return failed
 	}
-	at := redis.Describe()
-	c.Redis = strings.TrimSpace(strings.Join([]string{at.Release(), at.Source, at.Topology}, " "))
 	c.Interrupted = ctx.Err() != nil
 	if f.late {
 		c.Notes = append(c.Notes, fmt.Sprintf("--budget %v ended after %s", f.budget,
@@ -205,19 +206,16 @@ func (a *app) paired(
 	f.begun = time.Now()
 	for look, pairs := 1, f.pairs; ; look++ {
 		before := len(f.head.Reports)
-		failed = a.measurePairs(ctx, f, redis, folder, pairs)
-		if len(f.head.Reports) == before { // nothing to look at, or nothing new
-			return c, failed
-		}
 		if f.until == untilDecided {
 			rules.Alpha /= 2
 		}
-		var err error
-		if c, err = compare.Paired(f.base, f.head, rules); err != nil {
-			return nil, errors.Join(failed, err)
+		failed = a.measurePairs(ctx, f, redis, folder, pairs, rules)
+		if len(f.head.Reports) == before { // nothing to look at, or nothing new
+			return c, failed
 		}
-		if f.crowded != "" {
-			c.Notes = append(c.Notes, "one client alone was not measured: "+f.crowded)
+		var err error
+		if c, err = f.compared(rules); err != nil {
+			return nil, errors.Join(failed, err)
 		}
 		undecided := c.Verdict == compare.Undecided && len(c.Broken) == 0
 		if f.until == untilDecided {
@@ -234,21 +232,35 @@ func (a *app) paired(
 	}
 }
 
+// compared compares the complete pairs.
+func (f ab) compared(rules compare.Rules) (*compare.Comparison, error) {
+	c, err := compare.Paired(f.base, f.head, rules)
+	if err != nil {
+		return nil, err
+	}
+	c.Redis = f.at
+	if f.crowded != "" {
+		c.Notes = append(c.Notes, "one client alone was not measured: "+f.crowded)
+	}
+	return c, nil
+}
+
 // keepPairs has a second signal write the comparison of the pairs so far.
-func (a *app) keepPairs(f *ab) {
-	base, head, rules := f.base, f.head, f.gate.rules // their reports are only added to
+func (a *app) keepPairs(soFar ab, rules compare.Rules) {
 	a.ended.keep(func() error {
-		c, err := compare.Paired(base, head, rules)
+		c, err := soFar.compared(rules)
 		if err != nil {
 			return err
 		}
 		c.Interrupted = true
-		return writeAll(a, f.gate.outputs.all(f.quiet), c, f.quiet)
+		return writeAll(a, soFar.gate.outputs.all(soFar.quiet), c, soFar.quiet)
 	})
 }
 
 // measurePairs runs pairs until there are so many, ctx or the budget ends, or a build cannot be measured.
-func (a *app) measurePairs(ctx context.Context, f *ab, redis lockbench.StoreOptions, folder string, pairs int) error {
+func (a *app) measurePairs(
+	ctx context.Context, f *ab, redis lockbench.StoreOptions, folder string, pairs int, rules compare.Rules,
+) error {
 	from := len(f.head.Reports)
 	for i, headFirst := range order(pairs-from, f.seed+from) {
 		begun, number := time.Now(), from+i+1
@@ -271,7 +283,7 @@ func (a *app) measurePairs(ctx context.Context, f *ab, redis lockbench.StoreOpti
 			return err
 		}
 		f.base.Reports, f.head.Reports = append(f.base.Reports, pair[0]), append(f.head.Reports, pair[1])
-		a.keepPairs(f)
+		a.keepPairs(*f, rules) // the reports are only added to
 		f.longest = max(f.longest, time.Since(begun))
 		if !f.quiet {
 			glance := compare.Glance(compare.Side{Reports: pair[:1]}, compare.Side{Reports: pair[1:]}, f.gate.rules)
