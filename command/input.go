@@ -39,6 +39,16 @@ var otherVariables = regexp.MustCompile(
 
 // mistyped returns an error for each variable that is nearly that of a flag of some command.
 func (a *app) mistyped() (problems []error) {
+	var given []string
+	for _, set := range os.Environ() {
+		name, _, _ := strings.Cut(set, "=")
+		if flag, ours := strings.CutPrefix(name, "LOCKBENCH_"); ours && !otherVariables.MatchString(flag) {
+			given = append(given, flag)
+		}
+	}
+	if len(given) == 0 {
+		return nil
+	}
 	var known []string
 	var add func(*cobra.Command)
 	add = func(cmd *cobra.Command) {
@@ -50,14 +60,9 @@ func (a *app) mistyped() (problems []error) {
 		}
 	}
 	add(a.root())
-	for _, set := range os.Environ() {
-		name, _, _ := strings.Cut(set, "=")
-		flag, ours := strings.CutPrefix(name, "LOCKBENCH_")
-		if !ours || slices.Contains(known, flag) || otherVariables.MatchString(flag) {
-			continue
-		}
-		if right := words.Typo(flag, known); right != "" {
-			problems = append(problems, fmt.Errorf("%s stands for no flag, did you mean LOCKBENCH_%s?", name, right))
+	for _, name := range given {
+		if right := words.Typo(name, known); right != "" && !slices.Contains(known, name) {
+			problems = append(problems, fmt.Errorf("LOCKBENCH_%s stands for no flag, did you mean LOCKBENCH_%s?", name, right))
 		}
 	}
 	return problems
@@ -184,14 +189,16 @@ func (in *input) file(name string, draft *workloads.Draft) error {
 // there is none. A file is often another person's.
 func startsProgram(flag string, values []string) string {
 	for _, value := range values {
-		_, program := driver.Cut(value)
-		if flag == "strategy" && program == "" {
-			if _, notes := recognised([]string{value}, true); strings.Contains(strings.Join(notes, " "), driver.Prefix) {
-				program = value
-			}
+		program := flag == "image"
+		switch flag {
+		case "strategy":
+			known, _ := recognised([]string{value}, true)
+			_, driven := driver.Cut(known[0])
+			program = driven != ""
+		case "redis":
+			program = strings.HasPrefix(value, "process:") || strings.HasPrefix(value, "image:")
 		}
-		if flag == "strategy" && program != "" || flag == "image" ||
-			flag == "redis" && (strings.HasPrefix(value, "process:") || strings.HasPrefix(value, "image:")) {
+		if program {
 			return strconv.Quote(untrusted.Printable(value))
 		}
 	}
