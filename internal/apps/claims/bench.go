@@ -151,8 +151,9 @@ func (b *Bench) once(ctx context.Context, c Claim, run Run) *measured {
 		return &measured{err: err}
 	}
 	m := &measured{}
-	plan.Redis.Address, plan.Redis.CAFile, plan.Redis.Image = b.Redis.Address, b.Redis.CAFile, b.Redis.Image
-	plan.Redis.CertFile, plan.Redis.KeyFile, plan.Redis.Password = b.Redis.CertFile, b.Redis.KeyFile, b.Redis.Password
+	at := b.Redis
+	at.Topology, at.Durability = plan.Redis.Topology, plan.Redis.Durability // what a claim may ask for
+	plan.Redis = at
 	if c.Generators > 0 {
 		m.report, m.err = b.Generators(ctx, c.Words(run), c.Generators, plan.Redis)
 	} else {

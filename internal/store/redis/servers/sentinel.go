@@ -56,7 +56,8 @@ func parseSentinels(address string) (options *redis.UniversalOptions, found *sen
 	scheme, rest, _ := strings.Cut(address, "://")
 	data, named := sentinelSchemes[scheme]
 	if named {
-		u, err := url.Parse(data + "://" + firstHost(rest))
+		first, others := hosts(rest)
+		u, err := url.Parse(data + "://" + first)
 		if err != nil {
 			return nil, nil, errSentinel
 		}
@@ -66,7 +67,7 @@ func parseSentinels(address string) (options *redis.UniversalOptions, found *sen
 			return nil, nil, errSentinel
 		}
 		query.Set("master_name", primary)
-		for _, host := range otherHosts(rest) {
+		for _, host := range others {
 			query.Add("addr", withPort(host))
 		}
 		u.Host, u.Path, u.RawQuery = withPort(u.Host), "/"+db, query.Encode()
@@ -104,25 +105,15 @@ var errSentinel = errors.New("--redis must be " +
 	"redis[s]+sentinel://[user:password@]host[:port],host[:port]/primary[/db] for a primary that Sentinels watch; " +
 	"percent-encode special characters of a password")
 
-// firstHost returns an address with the first of its hosts alone, as an URL has it.
-func firstHost(rest string) string {
-	before, after := hosts(rest)
-	first, _, _ := strings.Cut(before, ",")
-	return first + after
-}
-
-// otherHosts returns the hosts after the first one.
-func otherHosts(rest string) []string {
-	before, _ := hosts(rest)
-	return strings.Split(before, ",")[1:]
-}
-
-// hosts cuts an address after its hosts. A password with an @ or a / is percent-encoded.
-func hosts(rest string) (before, after string) {
+// hosts returns an address with the first of its hosts alone, as an URL has it, and the others. A password with an @ or
+// a / is percent-encoded.
+func hosts(rest string) (first string, others []string) {
+	before, after := rest, ""
 	if end := strings.IndexAny(rest, "/?#"); end >= 0 {
-		return rest[:end], rest[end:]
+		before, after = rest[:end], rest[end:]
 	}
-	return rest, ""
+	all := strings.Split(before, ",")
+	return all[0] + after, all[1:]
 }
 
 // withPort adds the usual port of a Sentinel.
