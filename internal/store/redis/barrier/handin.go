@@ -1,0 +1,130 @@
+package barrier
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/lockbench/lockbench/internal/pause"
+)
+
+// A generator hands its record in at the end of the session, for the one that writes the report, and the last one
+// deletes the session's keys.
+
+// record passes on what this generator recorded, which is not empty.
+func (m *Member) record(ctx context.Context, step int, record []byte) error {
+	if len(record) > mostRecord {
+		return fmt.Errorf("pass the record on: it has %d bytes, more than %d", len(record), mostRecord)
+	}
+	return m.client.Set(ctx, m.key("record", step, m.Index), record, m.of.Patience+life).Err()
+}
+
+func (m *Member) records(ctx context.Context, step int, without []bool) ([][]byte, error) {
+	all := make([][]byte, m.of.Number)
+	for i := range all {
+		if without[i] {
+			continue
+		}
+		record, err := m.read(ctx, m.key("record", step, i), mostRecord)
+		if err != nil {
+			return nil, err
+		}
+		all[i] = record
+	}
+	return all, nil
+}
+
+// HandIn passes on this generator's last record. The generator that reports gets those of all that were not lost, and
+// deletes the session's keys; the others get nil. It is the first that is there and was not stopped, one of the
+// reporters. Who was lost itself hands in nothing: another reports.
+func (m *Member) HandIn(ctx context.Context, record []byte) (records [][]byte, err error) {
+	defer func() { err = unreachable(err) }()
+	m.stop()
+	m.beating.Wait()
+	m.mu.Lock()
+	step, lost := m.state.step, m.lost
+	m.mu.Unlock()
+	if lost != nil && lost.Index == m.Index {
+		m.Leave(ctx)
+		return nil, nil
+	}
+	if err := m.record(ctx, last, record); err != nil {
+		return nil, err
+	}
+	err = m.tell(ctx, func(s *state) { s.phase = done }, m.of.Patience+life)
+	if self, is := errors.AsType[*Lost](err); is {
+		m.miss(self)
+	}
+	if err != nil || m.Index >= reporters {
+		return nil, err
+	}
+	absent, stopped := make([]bool, m.of.Number), make([]bool, m.of.Number)
+	first := 0
+	for deadline := time.Now().Add(m.of.Patience); ; pause.Plain(ctx.Done(), polls) {
+		// As long as this session has keys to delete, no other begins.
+		_ = m.client.PExpire(ctx, m.of.settingsKey(), life).Err()
+		all, err := m.states(ctx)
+		if err != nil {
+			return nil, err
+		}
+		away := func(i int) bool { return all[i] == nil || all[i].phase == gone && all[i].lost == i }
+		for first = 0; first < m.Index && away(first); {
+			first++
+		}
+		switch {
+		case away(m.Index) && m.Index == 0: // as after FLUSHALL; with another index the first may have cleared up
+			return nil, &Lost{m.Index, "lost its place at the end"}
+		case away(m.Index), first < m.Index && all[first].phase == done:
+			return nil, nil // another has reported, or will
+		}
+		ready := true
+		for i, s := range all {
+			absent[i] = s == nil || s.phase != done
+			stopped[i] = stopped[i] || s != nil && away(i) // what it says of itself expires
+			ready = ready && (!absent[i] || away(i))
+		}
+		if ready || time.Now().After(deadline) || ctx.Err() != nil {
+			break
+		}
+	}
+	if first < m.Index {
+		return nil, nil
+	}
+	if records, err = m.records(ctx, last, absent); err != nil {
+		return nil, err
+	}
+	for i := range records {
+		switch {
+		case !absent[i] || lost != nil && lost.Index != i:
+		case stopped[i]:
+			m.miss(&Lost{i, wasStopped})
+		default:
+			m.miss(&Lost{i, "died: it did not pass on its record"})
+		}
+	}
+	return records, m.clear(ctx, step)
+}
+
+// clear deletes the session's keys after its last barrier. Those of a generator that still ends expire.
+func (m *Member) clear(ctx context.Context, step int) error {
+	keys := []string{m.of.settingsKey(), m.key("start", step)}
+	for i := range m.of.Number {
+		keys = append(keys, m.key(i), m.key("record", step-1, i), m.key("record", step, i),
+			m.key("record", last, i))
+	}
+	return m.client.Del(ctx, keys...).Err()
+}
+
+// Leave ends this generator's part without a record of its own: the others end too, at the latest when they do not hear
+// of it any more. Its keys expire.
+func (m *Member) Leave(ctx context.Context) {
+	m.stop()
+	m.beating.Wait()
+	m.miss(&Lost{m.Index, wasStopped}) // unless another is lost
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	step := 0
+	_ = m.tell(ctx, func(s *state) { step = s.step }, life)
+	_ = m.client.Del(ctx, m.key("record", step, m.Index)).Err()
+}
