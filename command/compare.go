@@ -102,7 +102,7 @@ func (g *gate) register(set *pflag.FlagSet) {
 	set.Var((*percent)(&g.rules.CountThreshold), "count-threshold", "the same for counts per acquisition, which "+
 		"hardly vary: commands, round trips, bytes, attempts, wake-ups")
 	set.Var((*percent)(&g.rules.Alpha), "alpha", "significance level: accepted false-positive rate")
-	set.Func("metric", "`name` of the primary metric, which alone counts beside commands and round trips, such as "+
+	set.Func("metric", "`name` of the primary metric, which alone counts, with commands and round trips, such as "+
 		"acq_per_s, wait_p99 or redis_cpu_per_acq (default "+g.rules.Primary+")", func(name string) error {
 		m, err := compare.ParseMetric(name)
 		if err == nil {

@@ -49,7 +49,7 @@ func TestNoFileStartsAProgram(t *testing.T) {
 		[]string{"selfcheck", "--only", "none"}, []string{"__complete", "-s", ""}, []string{"help"},
 		[]string{"ab", "lockbench", "lockbench", "--pairs", "1", "-u", redis.URL(), "--", "-f", "run.yaml"},
 		[]string{"record", "sessions", "-n", "1", "--", "-f", "run.yaml", "-u", redis.URL()},
-		// These name it, and start nothing all the same: they are dry.
+		// These lines name the program, and a dry run does not start it.
 		[]string{"-s", "exec:./evil", "--dry-run"}, []string{"advise", "-s", "exec:./evil", "--dry-run"},
 	)
 	for _, line := range lines {

@@ -25,7 +25,7 @@ import (
 )
 
 // independent is a Locker whose waits are known: exponential and independent of
-// each other, with a mean of the client's class. It excludes nobody.
+// each other, with a mean of the client's class. It excludes no client.
 type independent struct {
 	mu     sync.Mutex
 	random *rand.Rand

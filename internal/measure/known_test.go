@@ -15,7 +15,7 @@ import (
 )
 
 // knownLock is a lock whose waits are known: without a timeout each would take an exponential time of a mean of 300 ms,
-// and those of some clients would never end. It excludes nobody.
+// and those of some clients would never end. It excludes no client.
 type knownLock struct {
 	starved float64 // share of the clients that never get it
 	timeout int64   // ns; 0: none

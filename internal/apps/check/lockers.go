@@ -49,7 +49,7 @@ func (l *lockers) died() error {
 // answering is how long a driver may take for a single call on an idle server.
 const answering = 20 * time.Second
 
-// tried opens a driver, acquires and releases once, on servers that nobody disturbs. If that fails, the suite would
+// tried opens a driver, acquires and releases once, on undisturbed servers. If that fails, the suite would
 // find each promise broken that needs a lease, and none of it would be the lock's doing: then it returns the outcome of
 // all checks, and why. err is about the servers.
 func tried(
