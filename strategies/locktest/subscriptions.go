@@ -48,16 +48,17 @@ const mostTries = 5
 // silenced has a waiter of the second instance wait on connections that fall silent, while it waits or before, and the
 // first instance release the lock. It returns false if the lease had run out before, so that no message was missed.
 func (s *stage) silenced(both []*instance, during bool, silent *network.Packets) bool {
-	s.passOn(s.fill(both[0], "key"), both[1], "key", func() {}) // this opens its connections
+	s.passOnce(both)
 	when := "before"
 	if !during {
 		*silent = append(*silent, both[1].wire.Silence()...)
 	}
+	began := time.Now()
 	leases := s.fill(both[0], "key")
 	w := s.waiter(both[1], "key")
 	if during {
 		when = "while"
-		w.parked()
+		w.parkedBefore(began.Add(silentTTL))
 		// A client that has waited for messages before subscribes again, on a busy machine perhaps later.
 		for end := time.Now().Add(s.patience); !w.isOver() && time.Now().Before(end); time.Sleep(time.Millisecond) {
 			now := both[1].wire.Silence()
@@ -79,6 +80,23 @@ func (s *stage) silenced(both []*instance, during bool, silent *network.Packets)
 	}
 	w.finish()
 	return !early
+}
+
+// passOnce has the lock pass to a waiter of the second instance, which opens its connections. Where these are silent
+// from an earlier try, that takes up to a TTL, after which the leases may have run out.
+func (s *stage) passOnce(both []*instance) {
+	began := time.Now()
+	leases := s.fill(both[0], "key")
+	w := s.waiter(both[1], "key")
+	w.parkedBefore(began.Add(silentTTL))
+	for i, lease := range leases {
+		if err := s.again(lease); err != nil && time.Since(began) < silentTTL {
+			s.fatalf("release: %v", err)
+		}
+		if i == 0 {
+			w.finish()
+		}
+	}
 }
 
 // sentinel has Sentinel fail over while a lock is held and waited for, and releases it once the
