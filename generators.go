@@ -18,6 +18,7 @@ import (
 	"github.com/lockbench/lockbench/internal/store"
 	"github.com/lockbench/lockbench/internal/store/redis"
 	"github.com/lockbench/lockbench/internal/store/redis/barrier"
+	"github.com/lockbench/lockbench/internal/untrusted"
 	"github.com/lockbench/lockbench/results"
 	"github.com/lockbench/lockbench/workloads"
 )
@@ -119,7 +120,12 @@ type together struct {
 	err     error           // of a barrier
 	sent    int             // runs passed on
 	records [][][]byte      // of each generator, compressed
+	planned map[string]bool // the runs of the session, by runKey
+	values  int             // of JSON, in the largest record of this generator
 }
+
+// runKey names a run of a session.
+func runKey(title string, round int) string { return title + " " + strconv.Itoa(round) }
 
 // join takes part in the session of several generators, if the plan has any.
 func (s *session) join(ctx context.Context, server store.Server) error {
@@ -143,8 +149,12 @@ func (s *session) join(ctx context.Context, server store.Server) error {
 	case err != nil:
 		return err
 	}
-	s.together = &together{Member: member, report: s.report, records: make([][][]byte, g.Number)}
-	s.id = member.Session
+	s.together = &together{
+		Member: member, report: s.report, records: make([][][]byte, g.Number), planned: s.planned(),
+	}
+	if s.id, err = member.Agree(ctx); err != nil {
+		return err
+	}
 	if s.plan.Logf != nil {
 		s.plan.Logf("generator %d of %d is there", member.Index, g.Number)
 	}
@@ -152,6 +162,19 @@ func (s *session) join(ctx context.Context, server store.Server) error {
 	s.report.Workload, s.report.Points = s.plan.points()[0].Workload, s.plan.Sweep
 	s.report.Shared = &results.Shared{Session: of.Session, Generator: member.Index}
 	return nil
+}
+
+// planned returns the runs of the plan.
+func (s *session) planned() map[string]bool {
+	all := map[string]bool{}
+	for _, v := range s.plan.Strategies {
+		for _, point := range s.plan.points() {
+			for round := range s.plan.Rounds {
+				all[runKey(results.Run{Strategy: v.Name(), Point: point.Label}.Title(), round+1)] = true
+			}
+		}
+	}
+	return all
 }
 
 // order returns the seed for the order of the runs, which generators have in common.
@@ -191,7 +214,7 @@ func (t *together) begin(ctx context.Context) (time.Time, error) {
 	}
 	t.met, t.sent = true, len(t.report.Runs)
 	t.report.Shared.UncertaintyNS = max(t.report.Shared.UncertaintyNS, int64(t.start.Uncertainty))
-	t.take(records)
+	t.take(records, record)
 	return t.start.Here, nil
 }
 
@@ -219,38 +242,76 @@ func (t *together) onServersClock(ctx context.Context, run *results.Run) {
 }
 
 // mostLeaseBytes limits the packed leases of all generators in a run: some six bytes a lease. One that had more than
-// its part passes on none, since records must fit into Redis, and three generators keep those of all runs.
+// its part passes on none, since records must fit into Redis, and generator 0 keeps those of all runs.
 const mostLeaseBytes = 8 << 20
 
-// mostReport limits a record that was decompressed.
-const mostReport = 256 << 20
+// mostRecordText limits a record that was decompressed, in bytes, and mostValues the values in it beyond four times
+// those of the largest record of this generator, whose plan is the same. A value is counted at its comma or bracket.
+const (
+	mostRecordText = 32 << 20
+	mostValues     = 10_000
+)
+
+func values(text []byte) int {
+	return bytes.Count(text, []byte(",")) + bytes.Count(text, []byte("{")) + bytes.Count(text, []byte("["))
+}
 
 // encode returns the report with the runs that were not passed on.
 func (t *together) encode() ([]byte, error) {
 	part := *t.report
 	part.Runs = part.Runs[t.sent:]
-	var text bytes.Buffer
-	packed := gzip.NewWriter(&text)
-	if err := errors.Join(results.WriteJSON(packed, &part), packed.Close()); err != nil {
+	var text, record bytes.Buffer
+	packed := gzip.NewWriter(&record)
+	err := results.WriteJSON(&text, &part)
+	t.values = max(t.values, values(text.Bytes()))
+	if _, failed := packed.Write(text.Bytes()); err == nil {
+		err = failed
+	}
+	if err := errors.Join(err, packed.Close()); err != nil {
 		return nil, fmt.Errorf("pack the record: %w", err)
 	}
-	return text.Bytes(), nil
+	return record.Bytes(), nil
 }
 
-func decode(record []byte) (*results.Report, error) {
+// decode unpacks a record, which others may have written: it costs little more than one of this generator, and has
+// runs of the plan alone.
+func (t *together) decode(record []byte) (*results.Report, error) {
 	packed, err := gzip.NewReader(bytes.NewReader(record))
 	if err != nil {
 		return nil, fmt.Errorf("unpack: %w", err)
 	}
-	part, err := results.ReadJSON(io.LimitReader(packed, mostReport))
-	if err == nil && part.Shared == nil {
-		err = errors.New("it is not of a session")
+	text, err := io.ReadAll(io.LimitReader(packed, mostRecordText+1))
+	switch n := values(text); {
+	case err != nil:
+		return nil, fmt.Errorf("unpack: %w", err)
+	case len(text) > mostRecordText:
+		return nil, fmt.Errorf("it has more than %d bytes", mostRecordText)
+	case n > mostValues+4*t.values:
+		return nil, fmt.Errorf("it has %d values, and the largest record of generator %d has %d", n, t.Index, t.values)
 	}
-	return part, err
+	part, err := results.ReadJSON(bytes.NewReader(text))
+	if err != nil {
+		return nil, err
+	}
+	if part.Shared == nil {
+		return nil, errors.New("it is not of a session")
+	}
+	for _, run := range part.Runs {
+		if !t.planned[runKey(run.Title(), run.Round)] {
+			return nil, fmt.Errorf("it has a run of %s in round %d, which is not in the plan",
+				untrusted.Printable(run.Title()), run.Round)
+		}
+	}
+	return part, nil
 }
 
-func (t *together) take(records [][]byte) {
+// take keeps the records of all generators since the last barrier. mine is what this one handed in, whatever became of
+// it in Redis.
+func (t *together) take(records [][]byte, mine []byte) {
 	for i, record := range records {
+		if i == t.Index {
+			record = mine
+		}
 		if record != nil {
 			t.records[i] = append(t.records[i], record)
 		}
@@ -278,7 +339,7 @@ func (s *session) handIn(ctx context.Context, failure error) error {
 		records = [][]byte{record}
 	}
 	if records != nil {
-		t.take(records)
+		t.take(records, record)
 		merged, problem := t.merge()
 		if problem == nil {
 			s.report = merged
@@ -291,7 +352,7 @@ func (s *session) handIn(ctx context.Context, failure error) error {
 	return err
 }
 
-// merge adds up what all generators recorded.
+// merge adds up what all generators recorded. A generator with a record that cannot be read is missing from its runs.
 func (t *together) merge() (*results.Report, error) {
 	var parts []results.Generated
 	for i, records := range t.records {
@@ -301,9 +362,10 @@ func (t *together) merge() (*results.Report, error) {
 		}
 		var runs []results.Run
 		for _, record := range records {
-			report, err := decode(record)
+			report, err := t.decode(record)
 			if err != nil {
-				return nil, fmt.Errorf("the record of %s: %w", part.Name, err)
+				part.Missing = fmt.Sprintf("handed in a damaged record: %v", err)
+				continue
 			}
 			part.Report, runs = report, append(runs, report.Runs...)
 		}

@@ -3,6 +3,7 @@ package lockbench_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -109,37 +110,51 @@ func lasting(p *lockbench.Plan) {
 	p.Workload.Duration, p.Workload.Think = workloads.Duration(5*time.Second), workloads.Fixed(20*time.Millisecond)
 }
 
-// If a generator is stopped in a run, the others end, and that run cannot be trusted; those before it can.
+// If a generator is stopped in a run, the others end and name it, and that run cannot be trusted; those before it can.
+// Generator 0 reports the sum, or what it has itself if it is the one.
 func TestAGeneratorIsStopped(t *testing.T) {
 	t.Parallel()
-	server := redistest.Start(t)
-	first, stop := context.WithCancel(t.Context())
-	defer stop()
-	reports, problems := together(t, server, 3, func(i int, p *lockbench.Plan) context.Context {
-		p.Progress = func(now lockbench.Progress) {
-			if i == 2 && now.Run == 2 && now.Phase == "measure" {
-				stop()
+	for _, stopped := range []int{0, 2} {
+		t.Run(fmt.Sprint("generator ", stopped), func(t *testing.T) {
+			t.Parallel()
+			server := redistest.Start(t)
+			ctx, stop := context.WithCancel(t.Context())
+			defer stop()
+			reports, problems := together(t, server, 3, func(i int, p *lockbench.Plan) context.Context {
+				p.Progress = func(now lockbench.Progress) {
+					if i == 1 && now.Run == 2 && now.Phase == "measure" {
+						stop()
+					}
+				}
+				if lasting(p); i == stopped {
+					return ctx
+				}
+				return t.Context()
+			})
+			name := fmt.Sprintf("generator %d was stopped", stopped)
+			for i, problem := range problems {
+				if i == stopped {
+					if problem != nil || !reports[i].Interrupted {
+						t.Errorf("the one that was stopped: %v", problem)
+					}
+				} else if !errors.Is(problem, lockbench.ErrGenerator) || problem.Error() != name {
+					t.Errorf("generator %d: %v", i, problem)
+				}
+				if (reports[i].Shared == nil) != (i == 0) {
+					t.Errorf("generator %d reports: %+v", i, reports[i].Shared)
+				}
 			}
-		}
-		if lasting(p); i == 0 {
-			return first
-		}
-		return t.Context()
-	})
-	if problems[0] != nil || !reports[0].Interrupted {
-		t.Errorf("the one that was stopped: %v", problems[0])
-	}
-	if sum := reports[1]; !errors.Is(problems[1], lockbench.ErrGenerator) || len(sum.Generators) != 3 ||
-		len(sum.Runs) != 2 ||
-		!slices.Contains(sum.Runs[1].Invalid, "generator 0 was stopped") || sum.Error != "generator 0 was stopped" ||
-		slices.Contains(sum.Runs[0].Invalid, "generator 0 was stopped") {
-		t.Errorf("%v, %d runs of %d generators, %q", problems[1], len(sum.Runs), len(sum.Generators), sum.Error)
-	}
-	if !errors.Is(problems[2], lockbench.ErrGenerator) || reports[2].Shared == nil {
-		t.Errorf("the other: %v, %+v", problems[2], reports[2].Shared)
-	}
-	if left := server.Client(t).Keys(t.Context(), "lockbench:{*").Val(); len(left) > 0 {
-		t.Errorf("left: %q", left)
+			sum := reports[0]
+			if len(sum.Runs) != 2 || !sum.Runs[0].Valid() || sum.Runs[0].Record.Clients != 6 || sum.Runs[1].Valid() {
+				t.Errorf("%d runs of %d generators, %q", len(sum.Runs), len(sum.Generators), sum.Error)
+			}
+			if stopped > 0 && (sum.Error != name || !slices.Contains(sum.Runs[1].Invalid, name)) {
+				t.Errorf("%q, invalid %q", sum.Error, sum.Runs[1].Invalid)
+			}
+			if left := server.Client(t).Keys(t.Context(), "lockbench:{*").Val(); len(left) > 0 {
+				t.Errorf("left: %q", left)
+			}
+		})
 	}
 }
 

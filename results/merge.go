@@ -26,18 +26,22 @@ func Merge(parts []Generated) (*Report, error) {
 		return nil, errors.New("no generator recorded anything")
 	}
 	merged := frame(parts, parts[first].Report)
-	known := map[string]bool{}
+	indexes := make([]map[runKey]int, len(parts))
+	for i, p := range parts {
+		indexes[i] = p.index()
+	}
+	known := map[runKey]bool{}
 	for _, p := range parts {
 		if p.Report == nil {
 			continue
 		}
 		for _, run := range p.Runs {
-			key := fmt.Sprint(run.Title(), run.Round)
+			key := keyOf(run)
 			if known[key] {
 				continue
 			}
 			known[key] = true
-			sum, recorded := add(parts, run)
+			sum, recorded := add(parts, indexes, key)
 			each, strategy := parts[first].WorkloadOf(run), strategyOf(parts[first].Report, run)
 			sum.Point = relabelled(run.Point, each, each.Times(len(parts), 1))
 			sum.Record.Contended = contended(strategy, each)
@@ -74,20 +78,21 @@ const enough = 0.9
 // nearlyAll is the share from which on no label says how much was common.
 const nearlyAll = 0.99
 
-// add adds up the generators' records of a run, whose windows are told by the server's clock, and returns them.
-func add(parts []Generated, like Run) (sum Run, recorded []Run) {
+// add adds up the generators' records of a run, whose windows are by the server's clock, and returns them.
+func add(parts []Generated, indexes []map[runKey]int, key runKey) (sum Run, recorded []Run) {
 	var longest int64
 	var opened, closed time.Time
 	var missing []string
 	labelled := map[string][]string{} // the names of the generators that have a label
 	begun := false
-	for _, p := range parts {
+	for i, p := range parts {
 		name := p.Name
-		run, found := p.find(like)
+		at, found := indexes[i][key]
 		if !found {
 			missing = append(missing, strings.TrimSpace(name+" "+cmp.Or(p.Missing, "has no record of it")))
 			continue
 		}
+		run := p.Runs[at]
 		recorded = append(recorded, run)
 		end := run.Started.Add(time.Duration(run.WindowNS))
 		longest = max(longest, run.WindowNS)
@@ -262,16 +267,24 @@ func elsewhere(parts []Generated) string {
 	return ""
 }
 
-// find returns a generator's run of the same strategy, point and round.
-func (p Generated) find(like Run) (Run, bool) {
+// runKey names a run of a session.
+type runKey struct {
+	title string
+	round int
+}
+
+func keyOf(run Run) runKey { return runKey{run.Title(), run.Round} }
+
+// index returns where a generator's runs are, the first of each name.
+func (p Generated) index() map[runKey]int {
+	at := map[runKey]int{}
 	if p.Report == nil {
-		return Run{}, false
+		return at
 	}
-	i := slices.IndexFunc(p.Runs, func(run Run) bool {
-		return run.Title() == like.Title() && run.Round == like.Round
-	})
-	if i < 0 {
-		return Run{}, false
+	for i, run := range p.Runs {
+		if _, had := at[keyOf(run)]; !had {
+			at[keyOf(run)] = i
+		}
 	}
-	return p.Runs[i], true
+	return at
 }

@@ -3,6 +3,7 @@ package store
 import (
 	"cmp"
 	"crypto/rand"
+	"crypto/sha256"
 	"encoding/hex"
 	"regexp"
 	"slices"
@@ -12,14 +13,25 @@ import (
 	"github.com/lockbench/lockbench/strategies"
 )
 
-// IDPattern matches the ID of a session, for regular expressions: a letter and seven more hexadecimal digits.
-// Nobody else's names have that by chance: a plain number, a word or a date is not one.
-const IDPattern = "[a-f][0-9a-f]{7}"
+// IDPattern matches the ID of a session, for regular expressions: a letter and seven more hexadecimal digits, or
+// fifteen if several generators share it. A plain number, a word or a date is not one by chance.
+const IDPattern = "[a-f][0-9a-f]{7}(?:[0-9a-f]{8})?"
 
 // NewRunID returns a run ID that is very likely unique.
 func NewRunID() string {
 	random := make([]byte, 4)
 	_, _ = rand.Read(random) // never fails, by its documentation
+	return runID(random)
+}
+
+// SharedRunID returns the run ID of several generators, each of which contributed a random text. It is longer than
+// that of a lone run, so that one generator cannot search for a text that yields the ID of another run.
+func SharedRunID(texts []string) string {
+	sum := sha256.Sum256([]byte(strings.Join(texts, "\n")))
+	return runID(sum[:8])
+}
+
+func runID(random []byte) string {
 	return string("abcdef"[random[0]%6]) + hex.EncodeToString(random)[1:]
 }
 

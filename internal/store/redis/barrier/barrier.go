@@ -5,6 +5,7 @@ package barrier
 import (
 	"cmp"
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -71,23 +72,20 @@ const (
 	mostState    = 128
 )
 
-// reporters is how many generators, the first ones, read the records of all, so that one of them can report them.
-const reporters = 3
-
 // Lead is the time from the arrival of the last generator to the common start.
 const Lead = 3 * time.Second
 
 // Member is a generator that takes part in a session. Its goroutine ends with Leave or HandIn.
 type Member struct {
-	Index   int
-	Session string // the ID of the session's locks, see store.NewRunID
-	Seed    int64  // of the session
+	Index int
+	Seed  int64 // of the session
 
 	of      Generators
+	meeting string // names the keys of this session among those of its name
 	client  goredis.Client
 	mu      sync.Mutex // for what follows
 	state   state
-	seen    []bool // generators that have been there
+	nonces  []string // of the generators that have been there
 	lost    *Lost
 	end     context.CancelCauseFunc
 	ended   context.Context // ends when a generator is lost
@@ -99,7 +97,8 @@ type Member struct {
 type state struct {
 	step  int // the barrier at which it has arrived
 	phase string
-	lost  int // in phase gone: the generator that it misses
+	lost  int    // in phase gone: the generator that it misses
+	nonce string // its part of the session's run ID
 }
 
 // wasStopped is why a generator is lost that says so itself.
@@ -116,14 +115,14 @@ const (
 const last = -1
 
 func (s state) String() string {
-	return fmt.Sprintf("%d %s %d", s.step, s.phase, s.lost)
+	return fmt.Sprintf("%d %s %d %s", s.step, s.phase, s.lost, s.nonce)
 }
 
 func parseState(text string, generators int) (s state, err error) {
 	if len(text) > mostState {
 		return s, fmt.Errorf("it has %d bytes", len(text))
 	}
-	if _, err = fmt.Sscanf(text, "%d %s %d", &s.step, &s.phase, &s.lost); err != nil ||
+	if _, err = fmt.Sscanf(text, "%d %s %d %s", &s.step, &s.phase, &s.lost, &s.nonce); err != nil ||
 		s.String() != text || s.lost < 0 || s.lost >= generators ||
 		!slices.Contains([]string{here, gone, done}, s.phase) {
 		return s, fmt.Errorf("it is %q", untrusted.Printable(text))
@@ -136,16 +135,17 @@ func (g Generators) settingsKey() string { return "lockbench:generators:{" + g.S
 
 // key returns the name of another key, which no other session of that name has.
 func (m *Member) key(parts ...any) string {
-	name := "lockbench:generators:{" + m.of.Session + "}:" + m.Session
+	name := "lockbench:generators:{" + m.of.Session + "}:" + m.meeting
 	for _, part := range parts {
 		name += fmt.Sprint(":", part)
 	}
 	return name
 }
 
-// agreed is what the first generator of a session sets for all.
-type agreed struct {
-	Session  string            `json:"session"`
+// agreement is what the first generator of a session sets for all. It is in a key that others may write: Meeting
+// names nothing but the session's own keys.
+type agreement struct {
+	Meeting  string            `json:"meeting"`
 	Seed     int64             `json:"seed"`
 	Settings map[string]string `json:"settings"`
 }
@@ -162,7 +162,7 @@ func unreachable(err error) error {
 // Join takes part in a session, which begins with its first generator. The error wraps ErrRefused if this one does not
 // fit, else store.ErrUnreachable or store.ErrConfig. It waits for the end of an earlier session of that name.
 func Join(ctx context.Context, client goredis.Client, of Generators) (*Member, error) {
-	m := &Member{of: of, client: client, seen: make([]bool, of.Number)}
+	m := &Member{of: of, client: client, nonces: make([]string, of.Number)}
 	for deadline := time.Now().Add(2 * life); ; pause.Plain(ctx.Done(), polls) {
 		ending, err := m.register(ctx)
 		if err == nil {
@@ -188,7 +188,7 @@ func Join(ctx context.Context, client goredis.Client, of Generators) (*Member, e
 func (m *Member) register(ctx context.Context) (ending bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	mine := agreed{store.NewRunID(), m.of.Seed, m.of.Settings}
+	mine := agreement{store.NewRunID(), m.of.Seed, m.of.Settings}
 	text, err := json.Marshal(mine)
 	if err != nil {
 		return false, err
@@ -200,11 +200,11 @@ func (m *Member) register(ctx context.Context) (ending bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	var ours agreed
-	if err := json.Unmarshal(text, &ours); err != nil || !store.IsRunID(ours.Session) {
+	var ours agreement
+	if err := json.Unmarshal(text, &ours); err != nil || !store.IsRunID(ours.Meeting) {
 		return false, fmt.Errorf("%s holds no settings of a session", m.of.settingsKey())
 	}
-	m.Session, m.Seed = ours.Session, ours.Seed
+	m.meeting, m.Seed = ours.Meeting, ours.Seed
 	others, err := m.states(ctx)
 	if err != nil {
 		return false, err
@@ -218,7 +218,7 @@ func (m *Member) register(ctx context.Context) (ending bool, err error) {
 	if slices.ContainsFunc(others, func(s *state) bool { return s != nil && (s.step > 1 || s.phase != here) }) {
 		return ending, refuse("session %s has begun without this one", m.of.Session)
 	}
-	m.state = state{phase: here}
+	m.state = state{phase: here, nonce: rand.Text()}
 	places := []int{m.of.Index}
 	if m.of.Index < 0 {
 		places = nil
@@ -232,7 +232,7 @@ func (m *Member) register(ctx context.Context) (ending bool, err error) {
 			return false, err
 		}
 		if free {
-			m.Index = i
+			m.Index, m.nonces[i] = i, m.state.nonce
 			return false, nil
 		}
 	}
@@ -256,16 +256,21 @@ func differences(theirs, mine map[string]string) error {
 	return errors.Join(all...)
 }
 
+// errDamaged says that a key does not hold what a generator wrote.
+var errDamaged = errors.New("it is damaged")
+
 // read reads a key of a limited size.
 func (m *Member) read(ctx context.Context, key string, most int64) ([]byte, error) {
 	text, err := m.client.GetRange(ctx, key, 0, most).Bytes()
 	switch {
+	case redis.HasErrorPrefix(err, "WRONGTYPE"):
+		return nil, fmt.Errorf("read %s: %w: %w", key, errDamaged, err)
 	case err != nil:
 		return nil, fmt.Errorf("read %s: %w", key, err)
 	case int64(len(text)) > most:
-		return nil, fmt.Errorf("read %s: it has more than %d bytes", key, most)
+		return nil, fmt.Errorf("read %s: %w: it has more than %d bytes", key, errDamaged, most)
 	case len(text) == 0:
-		return nil, fmt.Errorf("read %s: it is missing", key)
+		return nil, fmt.Errorf("read %s: %w: it is missing", key, errDamaged)
 	}
 	return text, nil
 }
@@ -347,7 +352,7 @@ func (m *Member) look(ctx context.Context) ([]*state, error) {
 	for i, s := range all {
 		switch {
 		case i == m.Index:
-		case s == nil && m.seen[i]:
+		case s == nil && m.nonces[i] != "":
 			return nil, &Lost{i, "died: the others have not heard of it for " + life.String()}
 		case s == nil:
 		case s.phase == gone && s.lost == i:
@@ -356,8 +361,10 @@ func (m *Member) look(ctx context.Context) ([]*state, error) {
 			return nil, &Lost{m.Index, "was not heard of by the others for " + life.String()}
 		case s.phase == gone:
 			return nil, &Lost{s.lost, "is missing, says generator " + strconv.Itoa(i)}
-		default:
-			m.seen[i] = true
+		case m.nonces[i] == "":
+			m.nonces[i] = s.nonce
+		case m.nonces[i] != s.nonce:
+			return nil, &Lost{i, "was replaced by another"}
 		}
 	}
 	return all, nil
@@ -384,20 +391,56 @@ type Start struct {
 	Uncertainty time.Duration
 }
 
-// Meet waits until all generators have come to the next barrier, and returns the common start; to those that may have
-// to report, also what each of them recorded since the last barrier.
+// Agree waits until all generators have joined, and returns the run ID of their locks. Each contributes to the ID, so
+// that no key in Redis decides whose locks a session uses.
+func (m *Member) Agree(ctx context.Context) (id string, err error) {
+	ctx, cancel := m.Context(ctx)
+	defer cancel()
+	defer func() { err = m.failed(ctx, err) }()
+	if err := m.await(ctx, 0); err != nil {
+		return "", err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return store.SharedRunID(m.nonces), nil
+}
+
+// failed ends the session if the error of a barrier is a *Lost, and returns the cause of the error.
+func (m *Member) failed(ctx context.Context, err error) error {
+	if lost, is := errors.AsType[*Lost](err); is {
+		m.miss(lost)
+	}
+	if cause := context.Cause(ctx); err != nil && cause != nil {
+		err = cause
+	}
+	return unreachable(err)
+}
+
+// await waits until all generators have come to a barrier; all join at 0. The error is a *Lost for one that did not.
+func (m *Member) await(ctx context.Context, step int) error {
+	for deadline := time.Now().Add(m.of.Patience); ; pause.Plain(ctx.Done(), polls) {
+		all, err := m.look(ctx)
+		if err != nil {
+			return err
+		}
+		late := slices.IndexFunc(all, func(s *state) bool { return s == nil || s.step < step })
+		switch {
+		case late < 0:
+			return nil
+		case all[late] != nil && all[late].phase == done:
+			return &Lost{late, "ended before the others"}
+		case time.Now().After(deadline):
+			return &Lost{late, "did not come within " + m.of.Patience.String()}
+		}
+	}
+}
+
+// Meet waits until all generators have come to the next barrier, and returns the common start; to generator 0, also
+// what each of them recorded since the last barrier.
 func (m *Member) Meet(ctx context.Context, record []byte) (start Start, records [][]byte, err error) {
 	ctx, cancel := m.Context(ctx)
 	defer cancel()
-	defer func() {
-		if lost, is := errors.AsType[*Lost](err); is {
-			m.miss(lost)
-		}
-		if cause := context.Cause(ctx); err != nil && cause != nil {
-			err = cause
-		}
-		err = unreachable(err)
-	}()
+	defer func() { err = m.failed(ctx, err) }()
 	m.mu.Lock()
 	step := m.state.step + 1
 	m.mu.Unlock()
@@ -407,22 +450,10 @@ func (m *Member) Meet(ctx context.Context, record []byte) (start Start, records 
 	if err := m.tell(ctx, func(s *state) { s.step = step }, life); err != nil {
 		return start, nil, err
 	}
-	for deadline, late := time.Now().Add(m.of.Patience), 0; late >= 0; {
-		all, err := m.look(ctx)
-		if err != nil {
-			return start, nil, err
-		}
-		late = slices.IndexFunc(all, func(s *state) bool { return s == nil || s.step < step })
-		switch {
-		case late >= 0 && all[late] != nil && all[late].phase == done:
-			return start, nil, &Lost{late, "ended before the others"}
-		case late >= 0 && time.Now().After(deadline):
-			return start, nil, &Lost{late, "did not come within " + m.of.Patience.String()}
-		case late >= 0:
-			pause.Plain(ctx.Done(), polls)
-		}
+	if err := m.await(ctx, step); err != nil {
+		return start, nil, err
 	}
-	if m.Index < reporters {
+	if m.Index == 0 {
 		if records, err = m.records(ctx, step, make([]bool, m.of.Number)); err != nil {
 			return start, nil, err
 		}

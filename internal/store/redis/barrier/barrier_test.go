@@ -2,8 +2,10 @@ package barrier
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -14,6 +16,7 @@ import (
 
 	"github.com/lockbench/lockbench/internal/store"
 	"github.com/lockbench/lockbench/internal/testkit/redistest"
+	"github.com/lockbench/lockbench/strategies/goredis"
 )
 
 func generators(number, index int) Generators {
@@ -55,6 +58,62 @@ func met(t *testing.T, server *redistest.Server, number int) (members []*Member)
 	return members
 }
 
+// agreed returns the run ID on which all agree.
+func agreed(t *testing.T, members []*Member) string {
+	t.Helper()
+	ids := make([]string, len(members))
+	each(members, func(i int, m *Member) {
+		var err error
+		if ids[i], err = m.Agree(t.Context()); err != nil || !store.IsRunID(ids[i]) {
+			t.Errorf("generator %d: %q, %v", m.Index, ids[i], err)
+		}
+	})
+	for _, id := range ids {
+		if id != ids[0] {
+			t.Errorf("they have the IDs %q", ids)
+		}
+	}
+	return ids[0]
+}
+
+// A user who may write the session's keys alone names the keys of no other run: each generator has its part in the
+// ID. One that changes its part later, or takes another's place, ends the session.
+func TestNoKeyDecidesTheRunID(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	client := server.Client(t)
+	const victim = "abcdef01"
+	forged, err := json.Marshal(agreement{victim, 9, generators(2, 0).Settings})
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := map[string]bool{victim: true}
+	for range 3 {
+		if err := client.Set(t.Context(), generators(2, 0).settingsKey(), forged, 0).Err(); err != nil {
+			t.Fatal(err)
+		}
+		members := []*Member{join(t, server, generators(2, 0)), join(t, server, generators(2, 1))}
+		id := agreed(t, members)
+		if seen[id] || strings.HasPrefix(id, victim) {
+			t.Errorf("the run ID is %s", id)
+		}
+		seen[id] = true
+		state := members[1].state
+		state.nonce = victim
+		if err := client.Set(t.Context(), members[1].key(1), state.String(), life).Err(); err != nil {
+			t.Fatal(err)
+		}
+		_, _, err := members[0].Meet(t.Context(), []byte("x"))
+		if lost, is := errors.AsType[*Lost](err); !is || lost.Index != 1 || lost.Why != "was replaced by another" {
+			t.Errorf("a generator whose part of the ID changed: %v", err)
+		}
+		each(members, func(_ int, m *Member) { m.Leave(t.Context()) })
+		if err := client.FlushAll(t.Context()).Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 // Generators get the same start, as exactly as they say, and the records of all; nothing is left of them.
 func TestGeneratorsMeet(t *testing.T) {
 	t.Parallel()
@@ -69,10 +128,11 @@ func TestGeneratorsMeet(t *testing.T) {
 		join(t, server, generators(3, -1)), join(t, server, generators(3, 2)), join(t, server, generators(3, -1)),
 	}
 	for i, want := range []int{0, 2, 1} {
-		if m := members[i]; m.Index != want || m.Session != members[0].Session || m.Seed != 9 {
-			t.Errorf("it is generator %d, not %d, of session %s with seed %d", m.Index, want, m.Session, m.Seed)
+		if m := members[i]; m.Index != want || m.Seed != 9 {
+			t.Errorf("it is generator %d, not %d, with seed %d", m.Index, want, m.Seed)
 		}
 	}
+	id := agreed(t, members)
 	for step := range 3 {
 		starts := make([]Start, 3)
 		each(members, func(i int, m *Member) {
@@ -117,11 +177,11 @@ func TestGeneratorsMeet(t *testing.T) {
 	if left := client.Keys(t.Context(), "*").Val(); len(left) != 2 {
 		t.Errorf("left: %q", left)
 	}
-	again := join(t, server, generators(2, 1)) // with other settings
-	if again.Session == members[0].Session {
+	again := []*Member{join(t, server, generators(2, 1)), join(t, server, generators(2, 0))} // with other settings
+	if agreed(t, again) == id {
 		t.Error("two sessions have the same locks")
 	}
-	again.Leave(t.Context())
+	each(again, func(_ int, m *Member) { m.Leave(t.Context()) })
 }
 
 // The generators that are there end when one does not come, and name it.
@@ -145,30 +205,36 @@ func TestOneDoesNotCome(t *testing.T) {
 	}
 }
 
-// If one is stopped the others hear of it, name it, and the first of them gets what the others recorded.
+// If one is stopped the others learn it and name it. Generator 0 gets what the others recorded; without it no generator
+// does.
 func TestOneIsStopped(t *testing.T) {
 	t.Parallel()
-	server := redistest.Start(t)
-	members := met(t, server, 3)
-	within, cancel := members[1].Context(t.Context())
-	defer cancel()
-	members[0].Leave(t.Context())
-	<-within.Done()
-	if lost, is := errors.AsType[*Lost](context.Cause(within)); !is || lost.Index != 0 {
-		t.Errorf("it ended because of %v", context.Cause(within))
+	for _, stopped := range []int{0, 2} {
+		t.Run(fmt.Sprint("generator ", stopped), func(t *testing.T) {
+			t.Parallel()
+			server := redistest.Start(t)
+			members := met(t, server, 3)
+			within, cancel := members[1].Context(t.Context())
+			defer cancel()
+			members[stopped].Leave(t.Context())
+			<-within.Done()
+			if lost, is := errors.AsType[*Lost](context.Cause(within)); !is || lost.Index != stopped {
+				t.Errorf("it ended because of %v", context.Cause(within))
+			}
+			each(slices.Delete(slices.Clone(members), stopped, stopped+1), func(_ int, m *Member) {
+				if _, _, err := m.Meet(t.Context(), []byte("x")); !errors.Is(err, ErrLost) {
+					t.Errorf("generator %d went on: %v", m.Index, err)
+				}
+				records, err := m.HandIn(t.Context(), []byte{byte(m.Index)})
+				if err != nil || (records != nil) != (m.Index == 0) || m.Lost() == nil || m.Lost().Index != stopped {
+					t.Errorf("generator %d got %q, %v, and misses %v", m.Index, records, err, m.Lost())
+				}
+				if records != nil && (records[2] != nil || string(records[1]) != "\x01") {
+					t.Errorf("it got %q", records)
+				}
+			})
+		})
 	}
-	each(members[1:], func(_ int, m *Member) {
-		if _, _, err := m.Meet(t.Context(), []byte("x")); !errors.Is(err, ErrLost) {
-			t.Errorf("generator %d went on: %v", m.Index, err)
-		}
-		records, err := m.HandIn(t.Context(), []byte{byte(m.Index)})
-		if err != nil || (records != nil) != (m.Index == 1) {
-			t.Errorf("generator %d got %q, %v", m.Index, records, err)
-		}
-		if records != nil && (records[0] != nil || string(records[2]) != "\x02") {
-			t.Errorf("it got %q", records)
-		}
-	})
 }
 
 // If one is stopped while the others wait for its last record, it did not die.
@@ -211,28 +277,6 @@ func TestAllLoseTheirPlaces(t *testing.T) {
 	})
 }
 
-// The first that is left reports, however many before it died, and at whatever times.
-func TestTheFirstTwoDie(t *testing.T) {
-	t.Parallel()
-	server := redistest.Start(t)
-	members := met(t, server, 3)
-	for i, m := range members[:2] {
-		m.stop()
-		m.beating.Wait()
-		soon := time.Duration(1+3000*i) * time.Millisecond
-		if err := server.Client(t).PExpire(t.Context(), m.key(i), soon).Err(); err != nil {
-			t.Fatal(err)
-		}
-	}
-	within, cancel := members[2].Context(t.Context())
-	defer cancel()
-	<-within.Done()
-	records, err := members[2].HandIn(t.Context(), []byte("last"))
-	if err != nil || len(records) != 3 || records[0] != nil || records[1] != nil || string(records[2]) != "last" {
-		t.Errorf("it got %q, %v", records, err)
-	}
-}
-
 // A session that failed does not refuse the next one of its name: its states and records are there for a while.
 func TestTheNextSession(t *testing.T) {
 	t.Parallel()
@@ -247,7 +291,7 @@ func TestTheNextSession(t *testing.T) {
 		t.Fatal(err)
 	}
 	next := join(t, server, of)
-	if next.Session == failed.Session {
+	if next.meeting == failed.meeting {
 		t.Error("it joined a session that has ended")
 	}
 	next.Leave(t.Context())
@@ -333,17 +377,52 @@ func TestRefusals(t *testing.T) {
 		})
 	}
 	refused("session test has begun without this one", generators(2, 0))
-	left := members[0].Session
+	left := members[0].meeting
 	members[1].Leave(t.Context())
 	members[0].Leave(t.Context())
 	// Their settings may expire before them.
 	if err := server.Client(t).Del(t.Context(), generators(2, 0).settingsKey()).Err(); err != nil {
 		t.Fatal(err)
 	}
-	if again := join(t, server, generators(2, 0)); again.Session == left {
+	if again := join(t, server, generators(2, 0)); again.meeting == left {
 		t.Error("it joined a session that has ended")
 	} else {
 		again.Leave(t.Context())
+	}
+}
+
+// A record that others deleted or replaced is missing. It takes no other generator's record away.
+func TestDamagedRecords(t *testing.T) {
+	t.Parallel()
+	for name, damage := range map[string]func(goredis.Client, string) error{
+		"deleted": func(c goredis.Client, key string) error { return c.Del(t.Context(), key).Err() },
+		"too long": func(c goredis.Client, key string) error {
+			return c.SetRange(t.Context(), key, mostRecord, "xx").Err()
+		},
+		"of another type": func(c goredis.Client, key string) error {
+			return errors.Join(c.Del(t.Context(), key).Err(), c.LPush(t.Context(), key, "x").Err())
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			server := redistest.Start(t)
+			members := met(t, server, 2)
+			if err := members[1].record(t.Context(), last, []byte("last")); err != nil {
+				t.Fatal(err)
+			}
+			if err := members[1].tell(t.Context(), func(s *state) { s.phase = done }, time.Minute); err != nil {
+				t.Fatal(err)
+			}
+			if err := damage(server.Client(t), members[1].key("record", last, 1)); err != nil {
+				t.Fatal(err)
+			}
+			records, err := members[0].HandIn(t.Context(), []byte("mine"))
+			if err != nil || len(records) != 2 || string(records[0]) != "mine" || records[1] != nil {
+				t.Errorf("generator 0 got %q, %v", records, err)
+			}
+			members[1].stop()
+			members[1].beating.Wait()
+		})
 	}
 }
 
@@ -352,10 +431,9 @@ func TestHostileKeys(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ key, value, want string }{
 		"a state":         {"0", "here I am", "is no generator's"},
-		"a state's end":   {"0", "1 here 0 and more", "is no generator's"},
+		"a state's end":   {"0", "1 here 0 nonce and more", "is no generator's"},
 		"a long state":    {"0", strings.Repeat("x", 1000), "is no generator's: it has 129 bytes"},
 		"no state":        {"0", strings.Repeat("1", mostState), "is no generator's"},
-		"no record":       {"record:1:0", "", "it is missing"},
 		"a start":         {"start:1", "never", "is no instant"},
 		"a distant start": {"start:1", "99999999999999999", "from now"},
 	} {
@@ -370,7 +448,7 @@ func TestHostileKeys(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			put("0", "1 here 0")
+			put("0", "1 here 0 nonce")
 			put("record:1:0", "x")
 			put(c.key, c.value)
 			if _, _, err := m.Meet(t.Context(), []byte("x")); err == nil || !strings.Contains(err.Error(), c.want) {
@@ -379,7 +457,7 @@ func TestHostileKeys(t *testing.T) {
 			m.Leave(t.Context())
 		})
 	}
-	for _, settings := range []string{"", "{", `{"session": "x"}`, strings.Repeat(" ", mostSettings+1)} {
+	for _, settings := range []string{"", "{", `{"meeting": "x"}`, strings.Repeat(" ", mostSettings+1)} {
 		server := redistest.Start(t)
 		if err := server.Client(t).Set(t.Context(), generators(2, 0).settingsKey(), settings, 0).Err(); err != nil {
 			t.Fatal(err)

@@ -9,8 +9,8 @@ import (
 	"github.com/lockbench/lockbench/internal/pause"
 )
 
-// A generator hands its record in at the end of the session, for the one that writes the report, and the last one
-// deletes the session's keys.
+// Each generator hands its record in at the end of the session, for generator 0, which writes the report and deletes the
+// session's keys.
 
 // record passes on what this generator recorded, which is not empty.
 func (m *Member) record(ctx context.Context, step int, record []byte) error {
@@ -20,6 +20,7 @@ func (m *Member) record(ctx context.Context, step int, record []byte) error {
 	return m.client.Set(ctx, m.key("record", step, m.Index), record, m.of.Patience+life).Err()
 }
 
+// records returns the records of a step; nil for a generator whose key does not hold one: the others have theirs.
 func (m *Member) records(ctx context.Context, step int, without []bool) ([][]byte, error) {
 	all := make([][]byte, m.of.Number)
 	for i := range all {
@@ -27,7 +28,7 @@ func (m *Member) records(ctx context.Context, step int, without []bool) ([][]byt
 			continue
 		}
 		record, err := m.read(ctx, m.key("record", step, i), mostRecord)
-		if err != nil {
+		if err != nil && !errors.Is(err, errDamaged) {
 			return nil, err
 		}
 		all[i] = record
@@ -35,9 +36,8 @@ func (m *Member) records(ctx context.Context, step int, without []bool) ([][]byt
 	return all, nil
 }
 
-// HandIn passes on this generator's last record. The generator that reports gets those of all that were not lost, and
-// deletes the session's keys; the others get nil. It is the first that is there and was not stopped, one of the
-// reporters. Who was lost itself hands in nothing: another reports.
+// HandIn passes on this generator's last record. Generator 0, which reports, gets those of all that were not lost, and
+// deletes the session's keys; the others get nil. A generator that was lost itself hands in nothing.
 func (m *Member) HandIn(ctx context.Context, record []byte) (records [][]byte, err error) {
 	defer func() { err = unreachable(err) }()
 	m.stop()
@@ -56,11 +56,10 @@ func (m *Member) HandIn(ctx context.Context, record []byte) (records [][]byte, e
 	if self, is := errors.AsType[*Lost](err); is {
 		m.miss(self)
 	}
-	if err != nil || m.Index >= reporters {
+	if err != nil || m.Index > 0 {
 		return nil, err
 	}
 	absent, stopped := make([]bool, m.of.Number), make([]bool, m.of.Number)
-	first := 0
 	for deadline := time.Now().Add(m.of.Patience); ; pause.Plain(ctx.Done(), polls) {
 		// As long as this session has keys to delete, no other begins.
 		_ = m.client.PExpire(ctx, m.of.settingsKey(), life).Err()
@@ -69,14 +68,8 @@ func (m *Member) HandIn(ctx context.Context, record []byte) (records [][]byte, e
 			return nil, err
 		}
 		away := func(i int) bool { return all[i] == nil || all[i].phase == gone && all[i].lost == i }
-		for first = 0; first < m.Index && away(first); {
-			first++
-		}
-		switch {
-		case away(m.Index) && m.Index == 0: // as after FLUSHALL; with another index the first may have cleared up
-			return nil, &Lost{m.Index, "lost its place at the end"}
-		case away(m.Index), first < m.Index && all[first].phase == done:
-			return nil, nil // another has reported, or will
+		if away(0) { // as after FLUSHALL
+			return nil, &Lost{0, "lost its place at the end"}
 		}
 		ready := true
 		for i, s := range all {
@@ -87,9 +80,6 @@ func (m *Member) HandIn(ctx context.Context, record []byte) (records [][]byte, e
 		if ready || time.Now().After(deadline) || ctx.Err() != nil {
 			break
 		}
-	}
-	if first < m.Index {
-		return nil, nil
 	}
 	if records, err = m.records(ctx, last, absent); err != nil {
 		return nil, err
