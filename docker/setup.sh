@@ -110,6 +110,7 @@ stores() {
 	# shellcheck disable=SC2086 # it is a pattern
 	have postgres || there $postgres/postgres || missing="$missing postgresql"
 	{ there "$zookeeper" && have java; } || missing="$missing zookeeper"
+	{ have pgbouncer || there /usr/sbin/pgbouncer; } || missing="$missing pgbouncer" # for the tests of the lock on PostgreSQL
 	[ -n "$missing" ] || return 0
 	if have apt-get && can_be_root; then
 		say "installing$missing"

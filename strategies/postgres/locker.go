@@ -131,10 +131,14 @@ func (l *Locker) take(ctx context.Context) (conn *pgx.Conn, kept bool, err error
 	return conn, false, err
 }
 
-// open opens a connection.
+// open opens a connection with a session of its own.
 func (l *Locker) open(ctx context.Context) (*pgx.Conn, error) {
 	conn, err := pgx.ConnectConfig(ctx, l.connect)
 	if err != nil {
+		return nil, fmt.Errorf("connect: %w", because(ctx, poolerRefuses(err)))
+	}
+	if err := ownSession(ctx, conn); err != nil {
+		l.end(conn)
 		return nil, fmt.Errorf("connect: %w", because(ctx, err))
 	}
 	return conn, nil
