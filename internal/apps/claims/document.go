@@ -157,7 +157,11 @@ func (d *Document) Lay(on *layout.Page) {
 		return
 	}
 	fmt.Fprintf(p, "# %s\n\n", p.Text(cmp.Or(d.Title, "Common claims about Redis locks, tested")))
-	fmt.Fprintf(p, "Written by `lockbench claims`; docs/METRICS.md says what the figures mean.\n\n")
+	command := "lockbench claims"
+	if counters, _ := d.CounterCases(); counters > 0 {
+		command += " --counter"
+	}
+	fmt.Fprintf(p, "Written by `%s`; docs/METRICS.md says what the figures mean.\n\n", command)
 	fmt.Fprintf(p, "- %s %s, %s\n- Machine: %s\n- Redis: %s\n", d.Tool.Name, d.Tool.Version,
 		d.Started.UTC().Format("2006-01-02 15:04 MST"), p.Text(d.Environment.Describe()), p.Text(d.Redis.Describe()))
 	d.method(p)
@@ -278,7 +282,7 @@ func (d *Document) tally() string {
 
 // figures writes a claim's figures, each with its counter-case below it.
 func (p page) figures(c Result) {
-	rows := [][]string{{"figure", "came to", "must be", "", "best (rounds)"}}
+	rows := [][]string{{"figure", "measured", "expected", "", "best (rounds)"}}
 	columns := 4
 	for _, f := range c.Figures {
 		if rows = append(rows, f.cells()); f.Best != nil {
