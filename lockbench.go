@@ -83,7 +83,6 @@ type StoreOptions struct {
 	CertFile, KeyFile string
 	Password          string // of a user's Redis, for addresses without one; it is never shown
 	Image             string // of the container; "" means redis:8, for other stores the locally built one
-	Pin               bool   // put server and generator on disjoint CPUs
 	// Durability is memory, default or fsync: what a crash of a started server may lose.
 	// "" means memory for Redis, and the others as they are shipped.
 	Durability string
@@ -94,7 +93,7 @@ type StoreOptions struct {
 
 func (r StoreOptions) options() store.Options {
 	return store.Options{
-		Address: r.Address, Topology: r.Topology, CAFile: r.CAFile, Image: r.Image, Pin: r.Pin,
+		Address: r.Address, Topology: r.Topology, CAFile: r.CAFile, Image: r.Image,
 		CertFile: r.CertFile, KeyFile: r.KeyFile, Password: r.Password,
 		Durability: store.Durability(r.Durability), AllowFaults: r.AllowFaults,
 	}

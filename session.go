@@ -53,13 +53,7 @@ func open(ctx context.Context, plan Plan) (*session, error) {
 		ctx = context.WithoutCancel(ctx)
 		return nil, errors.Join(append([]error{err}, s.abandon(ctx)...)...)
 	}
-	// This must follow openStores, which may pin the generator.
 	s.report.Environment = measure.Environment()
-	for _, p := range s.servers {
-		if cpus := p.server.GeneratorCPUs(); cpus != nil {
-			s.report.Environment.PinnedCPUs = cpus
-		}
-	}
 	if s.together != nil {
 		for _, p := range s.servers {
 			s.report.Shared.RedisRuns = append(s.report.Shared.RedisRuns, p.server.RunIDs()...)

@@ -105,7 +105,6 @@ func (*shelfServer) RunIDs() []string                             { return nil }
 func (*shelfServer) Limits(context.Context) (store.Limits, error) { return store.Limits{}, nil }
 func (*shelfServer) Faults([]workloads.Fault) store.Injector      { return nil }
 func (*shelfServer) Settle(context.Context) error                 { return nil }
-func (*shelfServer) GeneratorCPUs() []int                         { return nil }
 func (s *shelfServer) Close(context.Context) error                { s.closed = true; return nil }
 func (*shelfServer) RoundTrips(context.Context, string) (store.RoundTrips, error) {
 	return store.RoundTrips{}, nil

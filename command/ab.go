@@ -109,7 +109,7 @@ func (f *ab) register(set *pflag.FlagSet) {
 const notAlone = "generators generator session join-timeout"
 
 // notOfRuns are the flags of run that ab sets itself, or for all runs.
-var notOfRuns = strings.Fields("redis ca-file topology image pin " + notAlone + " quiet output dry-run")
+var notOfRuns = strings.Fields("redis ca-file topology image " + notAlone + " quiet output dry-run")
 
 func (f *ab) validate(builds []string) error {
 	problems := []error{f.redis.Validate()}

@@ -72,7 +72,6 @@ func (f *flags) register(set *pflag.FlagSet) {
 		return err
 	})
 	registerImage(set, redis)
-	set.BoolVar(&redis.Pin, "pin", false, "run Redis and lockbench on different CPUs")
 	g := &f.generators
 	set.IntVar(&g.Number, "generators", 1, "`number` of lockbenches with these flags that measure together, on the "+
 		"same locks: they begin every run together, and the first writes the report of all")
@@ -272,7 +271,7 @@ func (s stores) complete() map[string]lockbench.StoreOptions {
 			continue
 		}
 		o := all[name]
-		o.Durability, o.AllowFaults, o.Pin = s.redis.Durability, s.redis.AllowFaults, s.redis.Pin
+		o.Durability, o.AllowFaults = s.redis.Durability, s.redis.AllowFaults
 		if o.Address != "" {
 			o.CAFile = s.redis.CAFile
 		}

@@ -107,7 +107,7 @@ func (s Redis) Describe() string {
 		when(s.Protocol > 0, fmt.Sprintf("RESP%d", s.Protocol)),
 		when(s.IOThreads != nil && *s.IOThreads > 1, fmt.Sprintf("%d I/O threads", *cmp.Or(s.IOThreads, new(int)))),
 		s.losing(), s.Source, s.Image, s.Network+when(s.Network == "host" || s.Network == "loopback", " network"),
-		address, when(s.TLS, "TLS"), cpus("server pinned to", s.PinnedCPUs), cpus("server on", s.AllowedCPUs))
+		address, when(s.TLS, "TLS"), cpus("server on", s.AllowedCPUs))
 }
 
 // losing says what a crash of the server may lose.
@@ -131,7 +131,7 @@ func (e Environment) Describe() string {
 		strings.TrimSuffix(fmt.Sprintf("%d × %s", e.CPUs, e.CPUModel), " × "),
 		when(e.GoMaxProcs != e.CPUs, fmt.Sprintf("GOMAXPROCS %d", e.GoMaxProcs)), e.Go,
 		when(e.TimerOvershoot > 0, "sleeps "+Nanoseconds.Format(float64(e.TimerOvershoot))+" too long"),
-		cpus("generator pinned to", e.PinnedCPUs), cpus("generator on", e.AllowedCPUs),
+		cpus("generator on", e.AllowedCPUs),
 	)
 }
 

@@ -112,7 +112,6 @@ type Environment struct {
 	CPUs       int    `json:"cpus"`       // of the machine
 	GoMaxProcs int    `json:"gomaxprocs"` // of the generator
 	Go         string `json:"go"`
-	PinnedCPUs []int  `json:"pinned_cpus,omitempty"` // of the generator, with --pin
 	// AllowedCPUs are the CPUs on which the generator's process may run; empty if the system does
 	// not say.
 	AllowedCPUs    []int `json:"allowed_cpus,omitempty"`
@@ -138,7 +137,6 @@ type Redis struct {
 	// Durability is what a crash may lose: memory (everything), every second, fsync (nothing
 	// that was confirmed); absent if not known.
 	Durability string `json:"durability,omitempty"`
-	PinnedCPUs []int  `json:"pinned_cpus,omitempty"`
 	// AllowedCPUs are the CPUs of this machine on which the server's processes may run; empty if
 	// not known, such as on another machine.
 	AllowedCPUs []int  `json:"allowed_cpus,omitempty"`

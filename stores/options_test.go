@@ -50,7 +50,6 @@ func TestValidate(t *testing.T) {
 	}{
 		{"etcd", store.Options{Topology: "nodes:3"}, []string{"--topology"}},
 		{"etcd", store.Options{Topology: "etcd:2"}, []string{"etcd:1 or etcd:3"}},
-		{"etcd", store.Options{Pin: true}, []string{"--pin"}},
 		{"etcd", store.Options{Address: "container"}, []string{"etcd is started as a process"}},
 		{"etcd", store.Options{Address: "etcd://user:secret@host"}, []string{"address of etcd"}},
 		{"etcd", store.Options{Address: "http://host:2379"}, []string{"the address"}},
@@ -64,16 +63,16 @@ func TestValidate(t *testing.T) {
 		{"postgres", store.Options{Address: "postgres://h/x", CAFile: "/nowhere"}, []string{"--ca-file"}},
 		{
 			"postgres",
-			store.Options{Address: "postgres://h/x", Pin: true, Durability: store.InMemory},
-			[]string{"--pin", "--durability"},
+			store.Options{Address: "postgres://h/x", Durability: store.InMemory},
+			[]string{"--durability"},
 		},
 		{
 			"zookeeper",
 			store.Options{
-				Address: "nonsense", Topology: "cluster:3", CAFile: "x", Pin: true,
+				Address: "nonsense", Topology: "cluster:3", CAFile: "x",
 				Durability: "x",
 			},
-			[]string{"zk://", "--topology", "--ca-file", "--pin", "--durability"},
+			[]string{"zk://", "--topology", "--ca-file", "--durability"},
 		},
 		{"zookeeper", store.Options{Topology: "zookeeper:2"}, []string{"--topology"}},
 		{"zookeeper", store.Options{Topology: "zookeeper:0"}, []string{"--topology"}},

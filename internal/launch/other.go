@@ -29,6 +29,3 @@ func cpuOf(int) *float64 { return nil }
 func keep(int) (io.Closer, error) { return nil, errors.ErrUnsupported }
 
 func exclusive(_, _ string, _ syscall.RawConn) error { return nil }
-
-// SetAffinity returns an error: it needs Linux.
-func SetAffinity(int, []int) error { return errors.ErrUnsupported }

@@ -107,9 +107,6 @@ func (p *Process) Again(ctx context.Context) error {
 	p.cmd, p.exited, p.began = cmd, exited, time.Now()
 	p.mu.Unlock()
 	err = p.of.Ready(ctx, p)
-	if err == nil && len(p.of.CPUs) > 0 {
-		err = SetAffinity(cmd.Process.Pid, p.of.CPUs)
-	}
 	if err != nil {
 		return errors.Join(fmt.Errorf("start %s: %w", p.of.Name, err), p.Kill(ctx))
 	}

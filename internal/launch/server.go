@@ -14,7 +14,6 @@ type Server struct {
 	Name  string // of its program: for messages, for its directory, and to recognise its process
 	RunID string // marks what belongs to the run
 	Ports []int  // on which it listens, the first for clients
-	CPUs  []int  // to run on; empty means any
 	// Args are its arguments; in a container, the program with its arguments.
 	Args func(at Place) []string
 	// Ready waits until it answers. It returns when ctx ends or the server has ended.

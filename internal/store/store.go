@@ -31,7 +31,6 @@ type Options struct {
 	CertFile, KeyFile string
 	Password          string // of a user's Redis, for addresses without one
 	Image             string // of containers
-	Pin               bool   // put servers and generator on disjoint CPUs
 	Durability        Durability
 	// AllowFaults permits faults on servers that lockbench did not start.
 	AllowFaults bool
@@ -112,8 +111,6 @@ type Server interface {
 	Faults([]workloads.Fault) Injector
 	// Settle waits until the servers are again as they were when they were opened.
 	Settle(ctx context.Context) error
-	// GeneratorCPUs returns the CPUs to which the generator is pinned; nil without pinning.
-	GeneratorCPUs() []int
 	// Close disconnects, and removes the servers that Open started. It works with a
 	// context that has ended.
 	Close(ctx context.Context) error

@@ -84,9 +84,6 @@ func (Without) Commands([]byte) []string { return nil }
 // Limits returns zeros.
 func (Without) Limits(context.Context) (Limits, error) { return Limits{}, nil }
 
-// GeneratorCPUs returns nil.
-func (Without) GeneratorCPUs() []int { return nil }
-
 // Pools returns zeros.
 func (Without) Pools() Pools { return Pools{} }
 

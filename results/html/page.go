@@ -268,8 +268,5 @@ func where(f results.File) []string {
 	if image := f.Redis.Image; image != "" && !strings.HasPrefix(image, "lockbench-redis:") {
 		words = append(words, "--image", image)
 	}
-	if len(f.Redis.PinnedCPUs) > 0 || len(f.Environment.PinnedCPUs) > 0 {
-		words = append(words, "--pin")
-	}
 	return words
 }

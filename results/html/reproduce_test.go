@@ -12,12 +12,12 @@ func TestReproduce(t *testing.T) {
 	t.Parallel()
 	for want, change := range map[string]func(*results.Report){
 		"lockbench --strategy a,b --hold 1ms --no-baselines -o json=run.json": func(*results.Report) {},
-		"lockbench --strategy a,b --hold 1ms --runs 6 --redis container --topology cluster:3 --image redis:8 --pin " +
+		"lockbench --strategy a,b --hold 1ms --runs 6 --redis container --topology cluster:3 --image redis:8 " +
 			"-o json=run.json": func(r *results.Report) {
 			r.Rounds, r.Baselines = 6, &results.Baselines{}
 			r.Redis = results.Redis{
 				Source: "container", Address: "127.0.0.1:4242", Topology: "cluster:3",
-				Image: "redis:8", PinnedCPUs: []int{1},
+				Image: "redis:8",
 			}
 		},
 		"lockbench --strategy a,b --hold 1ms --redis rediss://one:1,rediss://two:2 -o " +

@@ -118,7 +118,6 @@ func containerRequest(of launch.Server) (testcontainers.ContainerRequest, error)
 		})
 	}
 	request.HostConfigModifier = func(host *container.HostConfig) {
-		host.CpusetCpus = cpuList(of.CPUs)
 		// Set no ulimit: Redis raises its file limit to the engine's hard limit itself, and a
 		// higher one would fail.
 		if how.Network == launch.OnHost {
@@ -131,15 +130,6 @@ func containerRequest(of launch.Server) (testcontainers.ContainerRequest, error)
 		}}}
 	}
 	return request, nil
-}
-
-// cpuList writes CPUs in Docker's form: "0,2".
-func cpuList(cpus []int) string {
-	texts := make([]string, len(cpus))
-	for i, cpu := range cpus {
-		texts[i] = strconv.Itoa(cpu)
-	}
-	return strings.Join(texts, ",")
 }
 
 // reached waits until the server listens. If the container runs without a listener at its address for too

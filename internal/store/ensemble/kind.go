@@ -84,7 +84,6 @@ func (k Kind) Validate(o store.Options) error {
 	_, unknown := store.ParseDurability(string(o.Durability))
 	wrong(unknown != nil, "--durability: %w", unknown)
 	wrong(o.Address == "container" || o.Image != "", "%s is started as a process, not in a container", k.Official)
-	wrong(o.Pin, "--pin is not supported by %s", k.Official)
 	wrong(o.CAFile != "" && o.Started(), "--ca-file is for a server of yours that speaks TLS")
 	wrong(!o.Started() && o.Durability != "", "--durability does not change the settings of a server of yours")
 	return errors.Join(problems...)

@@ -34,7 +34,7 @@ func options(o store.Options, runID string) servers.Options {
 	return servers.Options{
 		Program: program, RunID: runID, Address: o.Address, Topology: o.Topology, CAFile: o.CAFile, Image: o.Image,
 		CertFile: o.CertFile, KeyFile: o.KeyFile, Password: o.Password,
-		Pin: o.Pin, Durability: o.Durability, AllowFaults: o.AllowFaults, Logf: o.Logf, Warn: o.Warn,
+		Durability: o.Durability, AllowFaults: o.AllowFaults, Logf: o.Logf, Warn: o.Warn,
 	}
 }
 

@@ -37,11 +37,6 @@ func TestContainersOfOurOwn(t *testing.T) {
 	testOwn(t, "container")
 }
 
-func TestPinContainers(t *testing.T) {
-	needDocker(t)
-	testPin(t, "container")
-}
-
 func TestDurabilityInContainers(t *testing.T) {
 	needDocker(t)
 	for asked, want := range map[store.Durability]string{"": "memory", store.Synced: "fsync"} {
@@ -88,7 +83,7 @@ func TestPublishedPort(t *testing.T) {
 	server := of.Server(0, nil)
 	server.Container.Network = launch.OnPort
 	of.Server = func(int, [][]int) launch.Server { return server }
-	_, started, err := of.Start(t.Context(), store.Options{Address: "container", Logf: t.Logf}, "test", nil)
+	_, started, err := of.Start(t.Context(), store.Options{Address: "container", Logf: t.Logf}, "test")
 	must(t, err)
 	c := &Own{Started: started[0]}
 	closed(t, c)

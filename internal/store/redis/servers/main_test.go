@@ -165,10 +165,10 @@ func process(t *testing.T, args ...string) *Own {
 	return begin(t, Options{}.fleet(single{}, args...))
 }
 
-// begin starts a server as a process, on these CPUs.
-func begin(t *testing.T, of launch.Fleet, cpus ...int) *Own {
+// begin starts a server as a process.
+func begin(t *testing.T, of launch.Fleet) *Own {
 	t.Helper()
-	_, started, err := of.Start(t.Context(), store.Options{Address: "process"}, "test", cpus)
+	_, started, err := of.Start(t.Context(), store.Options{Address: "process"}, "test")
 	if err != nil {
 		t.Fatalf("this test needs redis-server: %v", err)
 	}

@@ -31,7 +31,6 @@ type Options struct {
 	Image string
 	// Durability of the servers that lockbench starts; "" means in memory.
 	Durability store.Durability
-	Pin        bool // put server and generator on disjoint CPUs
 	// AllowFaults permits faults on a user's servers.
 	AllowFaults bool
 	// Program of processes, a path or a name on PATH; "" means this machine's default.
@@ -74,10 +73,6 @@ func (o Options) Started() bool {
 // addresses parses the user's addresses. Of Sentinels, it returns the primary's options without its address.
 func (o Options) addresses() ([]*redis.UniversalOptions, *sentinels, error) {
 	var problems []error
-	if o.Pin {
-		problems = append(problems, errors.New("--pin needs a Redis that lockbench starts itself: "+
-			"it does not move a server of yours to other CPUs"))
-	}
 	if at, found, err := parseSentinels(strings.TrimSpace(o.Address)); err != nil || found != nil {
 		if err == nil {
 			err = o.secure(at)

@@ -1,14 +1,10 @@
 package servers
 
 import (
-	"context"
-	"runtime"
-	"slices"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/lockbench/lockbench/internal/measure"
 	"github.com/lockbench/lockbench/internal/store"
 )
 
@@ -59,38 +55,6 @@ func testControl(t *testing.T, s *Server) {
 	case <-time.After(200 * time.Millisecond):
 	}
 	must(t, own.Resume(ctx), <-answered)
-}
-
-// testPin pins a server and the generator.
-func testPin(t *testing.T, source string) {
-	t.Helper()
-	before := measure.Affinity(0)
-	if len(before) < 2 {
-		t.Skipf("two CPUs are needed, there are %d", len(before))
-	}
-	procs := runtime.GOMAXPROCS(0)
-	s, err := Open(t.Context(), Options{Address: source, Pin: true, RunID: "test"})
-	must(t, err)
-	server, generator := s.Describe().PinnedCPUs, s.GeneratorCPUs()
-	if len(server) != 1 || !slices.Equal(append(generator, server...), before) {
-		t.Errorf("server on %v, generator on %v of %v", server, generator, before)
-	}
-	if got := measure.Affinity(0); !slices.Equal(got, generator) {
-		t.Errorf("the generator runs on %v, want %v", got, generator)
-	}
-	if runtime.GOMAXPROCS(0) != len(generator) {
-		t.Errorf("GOMAXPROCS = %d on %d CPUs", runtime.GOMAXPROCS(0), len(generator))
-	}
-	own := s.Owned()[0]
-	must(t, own.Restart(t.Context()))
-	if got := measure.Affinity(own.PID()); !slices.Equal(got, server) {
-		t.Errorf("Redis runs on %v, want %v", got, server)
-	}
-	must(t, s.Close(context.Background()))
-	if got := measure.Affinity(0); !slices.Equal(got, before) || runtime.GOMAXPROCS(0) != procs {
-		t.Errorf("afterwards we run on %v with GOMAXPROCS %d, before on %v with %d", got, runtime.GOMAXPROCS(0),
-			before, procs)
-	}
 }
 
 func TestDurability(t *testing.T) {

@@ -37,9 +37,8 @@ type Server struct {
 	cluster *redis.ClusterClient
 
 	redis    results.Redis
-	allowed  bool   // to have faults on a user's servers
-	password string // of servers of our own
-	pin      *launch.Pinning
+	allowed  bool          // to have faults on a user's servers
+	password string        // of servers of our own
 	dials    chan struct{} // limits the dials at the same time
 
 	meter store.Meter // over all nodes
@@ -54,11 +53,6 @@ func Open(ctx context.Context, options Options) (*Server, error) {
 		return nil, fmt.Errorf("%w: %w", ErrConfig, err)
 	}
 	s := &Server{dials: make(chan struct{}, dialsAtOnce), allowed: options.AllowFaults}
-	if options.Pin {
-		if s.pin, err = launch.NewPinning(); err != nil {
-			return nil, err
-		}
-	}
 	if err := s.open(ctx, options, asked); err != nil {
 		return nil, errors.Join(err, s.Close(ctx))
 	}
@@ -96,10 +90,7 @@ func (s *Server) open(ctx context.Context, options Options, asked Topology) erro
 		s.cluster = redis.NewClusterClient(how.Cluster())
 		s.cluster.AddHook(observed{&s.meter})
 	}
-	if err := s.Settle(ctx); err != nil {
-		return err
-	}
-	return s.pin.PinGenerator()
+	return s.Settle(ctx)
 }
 
 // primaries returns the nodes that hold the keys and take commands.
@@ -116,7 +107,6 @@ func (s *Server) describe() {
 	s.redis.Address = first.addr()
 	s.redis.Name, s.redis.Version, s.redis.Mode = first.software.Name, first.software.Version, first.software.Mode
 	s.redis.Protocol, s.redis.IOThreads = first.software.protocol, first.software.ioThreads
-	s.redis.PinnedCPUs = s.pin.ServerCPUs()
 	s.redis.Topology = s.topology.String()
 	if len(s.nodes) > 1 {
 		for _, node := range s.nodes {
@@ -150,9 +140,6 @@ func (s *Server) Unfit(info strategies.Info) string {
 // Primaries returns the number of nodes to which every instance connects.
 func (s *Server) Primaries() int { return len(s.primaries()) }
 
-// GeneratorCPUs returns the CPUs to which the generator is pinned; nil without pinning.
-func (s *Server) GeneratorCPUs() []int { return s.pin.GeneratorCPUs() }
-
 // Owned returns the nodes that lockbench started and may kill and pause, the first primary first;
 // empty for a user's server.
 func (s *Server) Owned() []*Own {
@@ -165,10 +152,9 @@ func (s *Server) Owned() []*Own {
 	return own
 }
 
-// Close restores the generator's CPUs, disconnects, and removes the servers that Open started. It also
-// works with a context that has ended.
+// Close disconnects, and removes the servers that Open started. It also works with a context that has ended.
 func (s *Server) Close(ctx context.Context) error {
-	problems := []error{s.pin.Unpin(), disconnect(s.nodes)}
+	problems := []error{disconnect(s.nodes)}
 	if s.cluster != nil {
 		problems = append(problems, s.cluster.Close())
 	}

@@ -1,27 +1,24 @@
 package servers
 
 import (
+	"os/exec"
 	"slices"
+	"strconv"
 	"testing"
 
-	"github.com/lockbench/lockbench/internal/launch"
 	"github.com/lockbench/lockbench/internal/measure"
 )
 
-func TestPin(t *testing.T) {
-	testPin(t, "process")
-	before := measure.Affinity(0)
-	must(t, launch.SetAffinity(0, before[:1]))
-	defer func() { must(t, launch.SetAffinity(0, before)) }()
-	refuses(t, Options{Address: "process", Pin: true}, ErrConfig)
-}
-
-// The CPUs on which both may run decide what is measured: they are told of a process of
-// our own, and of one that is given by its address.
-func TestThePlacementIsTold(t *testing.T) {
+// The CPUs on which a server may run decide what is measured. The report names them for a process of lockbench's
+// own, and for a server that is given by its address and was moved with taskset.
+func TestThePlacementIsReported(t *testing.T) {
 	t.Parallel()
 	here := measure.Affinity(0)
-	p := begin(t, Options{}.fleet(single{}), here[0])
+	p := begin(t, Options{}.fleet(single{}))
+	taskset := exec.Command("taskset", "-a", "-c", "-p", strconv.Itoa(here[0]), strconv.Itoa(p.PID()))
+	if said, err := taskset.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, said)
+	}
 	for address, want := range map[string][]int{"process": here, "redis://" + p.Addr(): here[:1]} {
 		s := open(t, Options{Address: address, RunID: "placement"})
 		if got := s.Describe().AllowedCPUs; !slices.Equal(got, want) {
