@@ -66,13 +66,13 @@ func (a *app) selfcheck() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "selfcheck",
 		Short: "Check lockbench's accuracy on this machine",
-		Long: "Measure cases whose answer is known from elsewhere, in about half a minute: a stalled server,\n" +
+		Long: "Measure cases whose answer is known from elsewhere, in about twenty seconds: a stalled server,\n" +
 			"waits, holds and orders that are known, a starved client, a lock that lets in two, and a second\n" +
 			"reader of INFO. docs/VALIDITY.md explains each.\n" +
 			"It ends with 112 if a check fails. An inconclusive one proves nothing and refutes nothing:\n" +
 			"the machine was too busy, or the check cannot run there.",
 		Example: "  lockbench selfcheck\n" +
-			"  lockbench selfcheck --only order,audit -o table -o json=selfcheck.json",
+			"  lockbench selfcheck --only audit,outside -o table -o json=selfcheck.json",
 		Args:              cobra.NoArgs,
 		ValidArgsFunction: cobra.NoFileCompletions,
 	}

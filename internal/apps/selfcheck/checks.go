@@ -198,82 +198,6 @@ func look(ctx context.Context, client goredis.Client) (numbers map[string]float6
 	return numbers, float64(len(text)), nil
 }
 
-// The clients of the fairness checks, and the number of those that starve: all clients of one instance.
-const (
-	crowd, crowdInstances = 30, 10
-	starving              = crowd / crowdInstances
-)
-
-// order runs a lock that serves the first to come, and one that serves the newest. The report must show that
-// the one lets nobody overtake, and that with the other nearly every acquisition overtakes.
-func (s *session) order(ctx context.Context, c *Check) error {
-	w := workload(crowd, crowdInstances, s.Effort.Window)
-	w.Hold = workloads.Fixed(200 * time.Microsecond)
-	fair, err := s.do(ctx, "order: first come, first served", s.job((&queue{}).strategy(), w))
-	if err != nil {
-		return err
-	}
-	last, err := s.do(ctx, "order: the newest first", s.job((&queue{newest: true}).strategy(), w))
-	if err != nil {
-		return err
-	}
-	// Two clients may swap places between the start of a wait and the queue.
-	overtaken := value(fair.Fairness.Overtaken)
-	c.want(overtaken <= 5, "first come: overtaken", overtaken, results.Percent, "at most 5 %%")
-	bypass := value(fair.Fairness.LargestBypass)
-	c.count(bypass < crowd, "first come: largest bypass", bypass, "below %d", crowd)
-	overtaken = value(last.Fairness.Overtaken)
-	c.want(overtaken >= 95, "newest first: overtaken", overtaken, results.Percent, "at least 95 %%")
-	bypass = value(last.Fairness.LargestBypass)
-	c.count(bypass >= float64(last.Speed.Acquisitions/2), "newest first: largest bypass", bypass,
-		"at least half of all %d acquisitions", last.Speed.Acquisitions)
-	return nil
-}
-
-// starvation runs a first-come-first-served lock twice. In the second run the lock never serves one of the ten
-// instances. All figures of fairness must distinguish the two runs, and have the values that arithmetic gives.
-func (s *session) starvation(ctx context.Context, c *Check) error {
-	w := workload(crowd, crowdInstances, s.Effort.Window)
-	w.Hold = workloads.Fixed(200 * time.Microsecond)
-	w.Warmup = workloads.Duration(s.Effort.Window / 10) // so that a starved wait began before the window
-	starved, err := s.do(ctx, "starvation: one client in ten never gets the lock",
-		s.job((&queue{starving: true}).strategy(), w))
-	if err != nil {
-		return err
-	}
-	fed, err := s.do(ctx, "starvation: everybody gets it", s.job((&queue{}).strategy(), w))
-	if err != nil {
-		return err
-	}
-	const others, even = crowd - starving, float64(crowd-starving) / crowd
-	window, all := float64(starved.WindowNS), starved.Speed.Acquisitions
-	beyond := func(b *results.Bound) bool { return b != nil && b.AtLeast && float64(b.NS) >= window }
-	f, p95, open := starved.Fairness, starved.Waiting.PerClient.P95, starved.Waiting.Open
-	overtaken, longest := value(f.Overtaken), f.LongestWait
-	c.count(value(f.Starved) == starving, "starving: starved clients", value(f.Starved), "%d", starving)
-	c.count(f.AcquisitionsMin == 0, "starving: fewest acquisitions", float64(f.AcquisitionsMin), "0")
-	c.count(near(value(f.Jain), even, 0.02), "starving: Jain index", value(f.Jain), "%v", even)
-	c.want(beyond(longest), "starving: longest wait", bound(longest), results.Nanoseconds, "≥ the window")
-	c.want(p95 != nil && p95.AtLeast, "starving: p95 per client", bound(p95), results.Nanoseconds, "a lower bound")
-	c.count(value(f.WorkingSet) <= others, "starving: working set", value(f.WorkingSet), "at most %d", others)
-	c.count(value(f.ReacquireDistance) <= others, "starving: reacquire distance", value(f.ReacquireDistance),
-		"at most %d", others)
-	c.want(overtaken >= 99, "starving: overtaken", overtaken, results.Percent, "all")
-	c.count(value(f.LargestBypass) >= float64(all), "starving: largest bypass", value(f.LargestBypass),
-		"at least all %d acquisitions", all)
-	c.count(open >= starving, "starving: unfinished waits", float64(open), "at least %d", starving)
-
-	f = fed.Fairness
-	longest = f.LongestWait
-	c.count(value(f.Starved) == 0, "fed: starved clients", value(f.Starved), "0")
-	c.count(value(f.Jain) >= 0.99, "fed: Jain index", value(f.Jain), "1")
-	c.want(!beyond(longest), "fed: longest wait", bound(longest), results.Nanoseconds, "below the window")
-	c.count(value(f.WorkingSet) > others, "fed: working set", value(f.WorkingSet), "%d", crowd)
-	c.count(value(f.ReacquireDistance) > others, "fed: reacquire distance", value(f.ReacquireDistance), "%d", crowd)
-	c.count(value(f.LargestBypass) < crowd, "fed: largest bypass", value(f.LargestBypass), "below %d", crowd)
-	return nil
-}
-
 // shown is the part of a stall that the waits must show. A tenth of the arrivals fall into the stall, so the
 // longest hundredth of all waits are those of its first tenth. The rest of a fifth allows for chance.
 const shown = 0.8
@@ -325,43 +249,6 @@ func (s *session) omission(ctx context.Context, c *Check) error {
 		"at most %v times the stall", exaggerated)
 	c.want(bound(wait.P50) <= shown*stalled/2, "p50, not stalled", bound(wait.P50),
 		results.Nanoseconds, "at most %v of it", shown/2)
-	return nil
-}
-
-// meanWait is the mean of the exponential waits in the percentiles check.
-const meanWait = 40 * time.Millisecond
-
-// percentiles runs a lock with known waits that are independent of each other and of the client, after a
-// warm-up. The percentiles per acquisition and per client must both be those of the waits.
-func (s *session) percentiles(ctx context.Context, c *Check) error {
-	w := workload(1000, 10, s.Effort.Window)
-	w.Warmup, w.Hold = workloads.Duration(meanWait), workloads.Dist{}
-	lock := newDrawn(meanWait)
-	run, err := s.do(ctx, "percentiles: waits that are known", s.job(lock.strategy(), w))
-	if err != nil {
-		return err
-	}
-	late := time.Duration(lock.late.Load() / max(1, lock.waits.Load()))
-	c.inform("waits longer than drawn by, on average", float64(late), results.Nanoseconds)
-	want := c.want
-	if late > meanWait/20 { // because of the machine, and not the same for all
-		want = c.hope
-	}
-	perAcquisition, perClient := run.Waiting.PerAcquisition, run.Waiting.PerClient
-	for _, p := range []struct {
-		name  string
-		got   *results.Bound
-		share float64
-	}{
-		{"per acquisition: p50", perAcquisition.P50, 0.5},
-		{"per acquisition: p90", perAcquisition.P90, 0.9},
-		{"per client: p50", perClient.P50, 0.5},
-		{"per client: p90", perClient.P90, 0.9},
-	} {
-		truth := float64(late) - math.Log(1-p.share)*float64(meanWait)
-		ok := near(bound(p.got)/truth, 1, 0.05) || p.got != nil && p.got.AtLeast && bound(p.got) < truth
-		want(ok, p.name, bound(p.got), results.Nanoseconds, "%v within 5 %%", time.Duration(truth))
-	}
 	return nil
 }
 

@@ -5,21 +5,15 @@ import (
 	"math/rand/v2"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
-	"github.com/lockbench/lockbench/internal/pause"
 	"github.com/lockbench/lockbench/strategies"
 )
 
 // queue is a lock for all instances of a run, with its own record of what it granted.
 type queue struct {
-	newest   bool // it serves the newest waiter, not the first to come
-	starving bool // every tenth instance waits for ever
 	// doubling lets in a second client some time after the first, and then nobody until both have released.
 	doubling bool
-
-	opened atomic.Int64 // instances
 
 	mu      sync.Mutex
 	random  *rand.Rand
@@ -42,9 +36,6 @@ func (q *queue) strategy() strategies.Variant {
 	info := strategies.Info{Name: "one-queue", Summary: "one queue for all instances", Capacity: 1}
 	info.Claims.Exclusion = true
 	return strategies.Unlisted(info, func(strategies.Config) (strategies.Locker, error) {
-		if q.opened.Add(1)%crowdInstances == 0 && q.starving {
-			return never{}, nil
-		}
 		return q, nil
 	})
 }
@@ -96,13 +87,9 @@ func (q *queue) admit() {
 	default:
 		return
 	}
-	at := 0
-	if q.newest {
-		at = len(q.waiters) - 1
-	}
 	q.holders++
-	close(q.waiters[at])
-	q.waiters = slices.Delete(q.waiters, at, at+1)
+	close(q.waiters[0])
+	q.waiters = q.waiters[1:]
 }
 
 func (q *queue) leave() {
@@ -134,51 +121,3 @@ func (l *queueLease) Release(context.Context) error {
 	l.leave()
 	return nil
 }
-
-// never is a Locker that admits no client.
-type never struct{}
-
-func (never) Acquire(ctx context.Context, _ string) (strategies.Lease, error) {
-	<-ctx.Done()
-	return nil, ctx.Err()
-}
-
-func (never) Close() error { return nil }
-
-// drawn is a lock that admits every client after a random wait.
-type drawn struct {
-	mean   time.Duration
-	mu     sync.Mutex
-	random *rand.Rand
-
-	waits, late atomic.Int64 // ended waits; ns by which they were longer than drawn
-}
-
-func newDrawn(mean time.Duration) *drawn {
-	return &drawn{mean: mean, random: rand.New(rand.NewPCG(1, 2))}
-}
-
-func (d *drawn) strategy() strategies.Variant {
-	info := strategies.Info{Name: "drawn-waits", Summary: "waits that are drawn, and excludes nobody"}
-	return strategies.Unlisted(info, func(strategies.Config) (strategies.Locker, error) { return d, nil })
-}
-
-func (d *drawn) Acquire(ctx context.Context, _ string) (strategies.Lease, error) {
-	began := time.Now()
-	d.mu.Lock()
-	wait := time.Duration(d.random.ExpFloat64() * float64(d.mean))
-	d.mu.Unlock()
-	if !pause.Plain(ctx.Done(), wait) {
-		return nil, ctx.Err()
-	}
-	d.waits.Add(1)
-	d.late.Add(int64(time.Since(began) - wait))
-	return given{}, nil
-}
-
-func (d *drawn) Close() error { return nil }
-
-// given is the lease of a lock without exclusion.
-type given struct{}
-
-func (given) Release(context.Context) error { return nil }

@@ -49,14 +49,7 @@ var checks = []struct {
 	run         func(*session, context.Context, *Check) error
 }{
 	{"omission", "a server that stalls shows in the percentiles of an open loop", (*session).omission},
-	{
-		"percentiles",
-		"known waits have the right percentiles, per acquisition and per client, also after a warm-up",
-		(*session).percentiles,
-	},
 	{"holds", "holds are as long as asked for, and recorded as long as they were", (*session).holds},
-	{"order", "first come, first served and newest first have different figures", (*session).order},
-	{"starvation", "one client in ten that never gets the lock shows in all fairness", (*session).starvation},
 	{"audit", "each time that a lock lets in two clients is counted", (*session).audit},
 	{"outside", "the report says of Redis what a second reader of INFO sees", (*session).outside},
 }

@@ -245,64 +245,6 @@ func TestInVirtualTimeEveryWaitIsLindleys(t *testing.T) {
 	}
 }
 
-// virtually carries out a check that needs no server, in virtual time: no stall of the
-// machine can hide a fault or look like one.
-func virtually(t *testing.T, name string, change func(engine.Job) engine.Job) Check {
-	t.Helper()
-	found := Check{Name: name}
-	synctest.Test(t, func(t *testing.T) {
-		s := &session{id: "virtual", Options: Options{Effort: quick(), Change: func(j engine.Job) engine.Job {
-			j.Target, j.VirtualTime = nil, true
-			if change != nil {
-				j = change(j)
-			}
-			return j
-		}}}
-		for _, c := range checks {
-			if c.name != name {
-				continue
-			}
-			if err := c.run(s, t.Context(), &found); err != nil {
-				t.Error(err)
-			}
-			found.conclude()
-		}
-	})
-	return found
-}
-
-// Each check that needs no server fails for the fault that it is made for, and passes without a fault.
-func TestInVirtualTimeEachCheckFindsItsFault(t *testing.T) {
-	blind := func(j engine.Job) engine.Job { // it does not see who starves
-		j.Strategy = (&queue{}).strategy()
-		return j
-	}
-	for _, test := range []struct {
-		name  string
-		fault func(engine.Job) engine.Job
-		found []string // in the names of figures that fail
-	}{
-		{"starvation", blind, []string{"starving: starved clients"}},
-		{"order", blind, []string{"newest first: overtaken", "newest first: largest bypass"}},
-		{"percentiles", func(j engine.Job) engine.Job { // it takes waits for a fifth longer than they are
-			j.Strategy = newDrawn(meanWait * 6 / 5).strategy()
-			return j
-		}, []string{"per client: p50"}},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			c := virtually(t, test.name, test.fault)
-			for _, want := range test.found {
-				if got := strings.Join(failed(c), ", "); !strings.Contains(got, want) {
-					t.Errorf("with a fault it is %s: %q failed, want %q among them", c.Verdict, got, want)
-				}
-			}
-			if c := virtually(t, test.name, nil); c.Verdict != Pass {
-				t.Errorf("without a fault it is %s: %+v", c.Verdict, c.Measured)
-			}
-		})
-	}
-}
-
 func TestASelfcheckSaysWhatIsNotAsWanted(t *testing.T) {
 	number := func(x float64) *float64 { return &x }
 	s := &Document{
