@@ -19,6 +19,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
 	"go.uber.org/goleak"
 
 	"github.com/lockbench/lockbench/command"
@@ -27,7 +28,6 @@ import (
 	"github.com/lockbench/lockbench/results"
 	"github.com/lockbench/lockbench/results/compare"
 	"github.com/lockbench/lockbench/strategies"
-	"github.com/lockbench/lockbench/strategies/goredis"
 )
 
 // underWay waits until the clients of a run that has begun have released locks.
@@ -469,7 +469,7 @@ func TestRefusedInTheMiddle(t *testing.T) {
 }
 
 // calls is how many scripts the clients have run.
-func calls(t *testing.T, admin goredis.Client) int64 {
+func calls(t *testing.T, admin redis.UniversalClient) int64 {
 	t.Helper()
 	info, err := admin.InfoMap(t.Context(), "stats").Result()
 	if err != nil {

@@ -20,7 +20,6 @@ import (
 	"github.com/lockbench/lockbench/internal/testkit/poll"
 	"github.com/lockbench/lockbench/internal/testkit/redistest"
 	"github.com/lockbench/lockbench/strategies"
-	"github.com/lockbench/lockbench/strategies/goredis"
 )
 
 // usersServer is a server that somebody has, with things on it that are not lockbench's.
@@ -236,7 +235,7 @@ func usersRedis(t *testing.T) usersServer {
 }
 
 // everythingOn is all that a Redis has, the clients of lockbench among it.
-func everythingOn(t *testing.T, client goredis.Client, script string) []string {
+func everythingOn(t *testing.T, client redis.UniversalClient, script string) []string {
 	t.Helper()
 	ctx := t.Context()
 	pipe := client.Pipeline()

@@ -80,7 +80,7 @@ var migrations = map[string]migration{
 func TestMigrations(t *testing.T) {
 	var clients []redis.UniversalClient
 	for range 3 {
-		clients = append(clients, redistest.Start(t).Client(t).(redis.UniversalClient))
+		clients = append(clients, redistest.Start(t).Client(t))
 	}
 	for name, run := range migrations {
 		t.Run(name, func(t *testing.T) {

@@ -116,7 +116,7 @@ func (l *Locker) try(ctx context.Context, name string) (strategies.Lease, error)
 
 // Lease is a held lock.
 type Lease struct {
-	client goredis.Client
+	client redis.UniversalClient
 	name   string
 	token  string // whose it is
 	until  time.Time

@@ -10,7 +10,6 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/lockbench/lockbench/internal/testkit/redistest"
-	"github.com/lockbench/lockbench/strategies/goredis"
 	"github.com/lockbench/lockbench/workloads"
 )
 
@@ -19,28 +18,28 @@ import (
 func TestAServerThatLosesKeys(t *testing.T) {
 	for _, test := range []struct {
 		name, says string
-		lose       func(*testing.T, *redistest.Server, goredis.Client)
+		lose       func(*testing.T, *redistest.Server, redis.UniversalClient)
 	}{
-		{"FLUSHALL", "another client called FLUSHALL 1 time", func(t *testing.T, _ *redistest.Server, c goredis.Client) {
+		{"FLUSHALL", "another client called FLUSHALL 1 time", func(t *testing.T, _ *redistest.Server, c redis.UniversalClient) {
 			done(t, c.FlushAll(t.Context()).Err())
 		}},
-		{"FLUSHDB in a transaction", "called FLUSHDB", func(t *testing.T, _ *redistest.Server, c goredis.Client) {
+		{"FLUSHDB in a transaction", "called FLUSHDB", func(t *testing.T, _ *redistest.Server, c redis.UniversalClient) {
 			_, err := c.TxPipelined(t.Context(), func(p redis.Pipeliner) error { return p.FlushDB(t.Context()).Err() })
 			done(t, err)
 		}},
-		{"SWAPDB", "called SWAPDB", func(t *testing.T, _ *redistest.Server, c goredis.Client) {
+		{"SWAPDB", "called SWAPDB", func(t *testing.T, _ *redistest.Server, c redis.UniversalClient) {
 			done(t, c.Do(t.Context(), "swapdb", 0, 1).Err())
 		}},
-		{"eviction", "the server evicted", func(t *testing.T, _ *redistest.Server, c goredis.Client) {
+		{"eviction", "the server evicted", func(t *testing.T, _ *redistest.Server, c redis.UniversalClient) {
 			done(t, c.ConfigSet(t.Context(), "maxmemory-policy", "allkeys-random").Err())
 			done(t, c.ConfigSet(t.Context(), "maxmemory", "1").Err())
 			time.Sleep(20 * time.Millisecond) // the writes of the clients evict
 			done(t, c.ConfigSet(t.Context(), "maxmemory", "0").Err())
 		}},
-		{"restart", "the server restarted or was replaced 1 time", func(t *testing.T, s *redistest.Server, _ goredis.Client) {
+		{"restart", "the server restarted or was replaced 1 time", func(t *testing.T, s *redistest.Server, _ redis.UniversalClient) {
 			s.Restart(t)
 		}},
-		{"failover", "a failover changed the role", func(t *testing.T, _ *redistest.Server, c goredis.Client) {
+		{"failover", "a failover changed the role", func(t *testing.T, _ *redistest.Server, c redis.UniversalClient) {
 			host, port, _ := strings.Cut(redistest.Start(t).Addr, ":")
 			done(t, c.ReplicaOf(t.Context(), host, port).Err())
 			for !strings.Contains(c.Info(t.Context(), "replication").Val(), "master_link_status:up") {

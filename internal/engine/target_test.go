@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/lockbench/lockbench/internal/testkit/redistest"
 	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/strategies/goredis"
@@ -16,7 +18,7 @@ import (
 // chatty is spin that sends one command more with the lock in its hands.
 type chatty struct {
 	polled.SpinLocker
-	client goredis.Client
+	client redis.UniversalClient
 }
 
 func (c chatty) Acquire(ctx context.Context, key string) (strategies.Lease, error) {

@@ -8,6 +8,8 @@ import (
 	"runtime"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/strategies/goredis"
 	"github.com/lockbench/lockbench/strategies/polled"
@@ -43,7 +45,7 @@ func Register(fault Fault) {
 type locker struct {
 	polled.SpinLocker
 	fault  Fault
-	client goredis.Client
+	client redis.UniversalClient
 }
 
 // Acquire acquires with spin, and then adds the fault.

@@ -109,7 +109,7 @@ func (u user) open(c goredis.Config) (strategies.Locker, error) {
 	var clients []redis.UniversalClient
 	c.Nodes, c.Prefix = slices.Clone(c.Nodes), tag+c.Prefix
 	for i, node := range c.Nodes {
-		o := *goredis.OptionsOf(node)
+		o := *node.Options
 		o.Username, o.Password, o.ClientName, o.PoolSize = u.name, "secret", "lockbench:rights", 8
 		client := redis.NewUniversalClient(&o)
 		client.Ping(context.Background())
@@ -206,7 +206,7 @@ func enoughAndNoMore(t *testing.T, v strategies.Variant) {
 	u := user{variant: v, name: "service"}
 	for range v.Info().Nodes {
 		server := redistest.Start(t, "--acllog-max-len", "1000")
-		o := *goredis.OptionsOf(server.Node(t))
+		o := *server.Node(t).Options
 		o.DB = 3
 		u.nodes = append(u.nodes, goredis.Node{Options: &o})
 		admin := redis.NewClient(o.Simple())

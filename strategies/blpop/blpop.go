@@ -116,7 +116,7 @@ func (o Options) Refine(info strategies.Info) strategies.Info {
 type Locker struct {
 	config   goredis.Config
 	options  Options
-	client   goredis.Client
+	client   redis.UniversalClient
 	blocking *connections
 	owners   *token.Names
 	closed   atomic.Bool

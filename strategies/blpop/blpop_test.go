@@ -58,7 +58,7 @@ func release(t testing.TB, lease strategies.Lease) {
 }
 
 // blocked counts the clients that block.
-func blocked(t testing.TB, outside goredis.Client) int {
+func blocked(t testing.TB, outside redis.UniversalClient) int {
 	t.Helper()
 	list, err := outside.ClientList(t.Context()).Result()
 	if err != nil {

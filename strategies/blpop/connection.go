@@ -9,7 +9,6 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/lockbench/lockbench/strategies/goredis"
 	"github.com/lockbench/lockbench/strategies/internal/bounded"
 )
 
@@ -24,14 +23,14 @@ const (
 // client of its own with a pool of one, the only way to close a connection of
 // go-redis while it is in use.
 type connection struct {
-	client goredis.Client
+	client redis.UniversalClient
 	id     atomic.Int64 // for CLIENT UNBLOCK
 	era    int          // of the connections when it was dialled
 }
 
 // block waits for a signal, for as long as limit and ctx allow. It returns nil with or
 // without a signal; after an error the connection is of no use.
-func (c *connection) block(ctx context.Context, commands goredis.Client, calls *bounded.Calls, signal string,
+func (c *connection) block(ctx context.Context, commands redis.UniversalClient, calls *bounded.Calls, signal string,
 	limit time.Duration,
 ) error {
 	over := make(chan struct{})  // BLPOP has returned
@@ -65,7 +64,7 @@ func (c *connection) pop(ctx context.Context, list string, limit time.Duration) 
 
 // interrupt ends the running BLPOP: by CLIENT UNBLOCK, so that a signal popped at this very
 // moment still arrives, else by closing the connection.
-func (c *connection) interrupt(commands goredis.Client, calls *bounded.Calls, over <-chan struct{}) {
+func (c *connection) interrupt(commands redis.UniversalClient, calls *bounded.Calls, over <-chan struct{}) {
 	ctx, cancel := context.WithTimeout(context.Background(), lag/2)
 	defer cancel()
 	unblock := func() (unblocked int64, err error) {

@@ -23,7 +23,7 @@ func silenced(t *testing.T, server *redistest.Server) (goredis.Config, *network.
 	t.Helper()
 	path := &network.Path{}
 	config := trial.Config(t, server)
-	options := *goredis.OptionsOf(config.Nodes[0])
+	options := *config.Nodes[0].Options
 	options.Dialer = path.Dial
 	client := redis.NewUniversalClient(&options)
 	t.Cleanup(func() { _ = client.Close() })
@@ -32,7 +32,7 @@ func silenced(t *testing.T, server *redistest.Server) (goredis.Config, *network.
 }
 
 // wait has a waiter block, and returns what becomes of it.
-func wait(ctx context.Context, t *testing.T, outside goredis.Client, acquire func(context.Context, string) (
+func wait(ctx context.Context, t *testing.T, outside redis.UniversalClient, acquire func(context.Context, string) (
 	strategies.Lease, error,
 )) <-chan error {
 	t.Helper()

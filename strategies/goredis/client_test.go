@@ -14,13 +14,12 @@ import (
 
 	"github.com/lockbench/lockbench/internal/testkit/poll"
 	"github.com/lockbench/lockbench/internal/testkit/redistest"
-	"github.com/lockbench/lockbench/strategies/goredis"
 	"github.com/lockbench/lockbench/strategies/handoff"
 	"github.com/lockbench/lockbench/strategies/lock"
 )
 
 // ours are the locks that dial clients of their own.
-var ours = map[string]func(goredis.Client, ...lock.Option) (*lock.FencedLocker, error){
+var ours = map[string]func(redis.UniversalClient, ...lock.Option) (*lock.FencedLocker, error){
 	"handoff": handoff.New, "cohort": handoff.NewCohort,
 }
 

@@ -21,36 +21,16 @@ type Config = strategies.ConfigOf[Node]
 // Open makes one instance's Locker of a strategy that locks on Redis.
 func Open(v strategies.Variant, c Config) (strategies.Locker, error) { return v.Open(c.Untyped()) }
 
-// Client is what most locks ask of go-redis's clients: a redis.UniversalClient without subscriptions
-// and transactions. Its types do not lead to go-redis's clients and options, so a package that
-// uses it compiles two to three CPU seconds faster than one that names redis.UniversalClient.
-type Client interface {
-	redis.Cmdable
-	AddHook(hook redis.Hook)
-	Do(ctx context.Context, args ...any) *redis.Cmd
-	Process(ctx context.Context, cmd redis.Cmder) error
-	PoolStats() *redis.PoolStats
-	Close() error
-}
-
-// Node is one Redis, or a whole cluster. The client belongs to the caller; locks that subscribe need it to be a
-// redis.UniversalClient.
+// Node is one Redis, or a whole cluster. The client belongs to the caller.
 type Node struct {
-	Client Client
-	// Options made the client, a *redis.UniversalOptions, for a peer that dials with its own library; nil
-	// for a service's client. OptionsOf has their type, for the reason that Client has.
-	Options any
-}
-
-// OptionsOf returns the options that made a node's client; nil if they are not known.
-func OptionsOf(n Node) *redis.UniversalOptions {
-	options, _ := n.Options.(*redis.UniversalOptions)
-	return options
+	Client redis.UniversalClient
+	// Options made the client, for a peer that dials with its own library; nil for a service's client.
+	Options *redis.UniversalOptions
 }
 
 // NodeOf makes a Node of a client that go-redis has made: of NewClient, NewFailoverClient,
 // NewClusterClient, NewFailoverClusterClient or NewUniversalClient.
-func NodeOf(client Client) (Node, error) {
+func NodeOf(client redis.UniversalClient) (Node, error) {
 	none, ours := client == nil, true
 	switch c := client.(type) {
 	case *redis.Client:
@@ -69,31 +49,21 @@ func NodeOf(client Client) (Node, error) {
 	return Node{}, fmt.Errorf("it needs a *redis.Client or a *redis.ClusterClient, not a %T", client)
 }
 
+// Cluster returns the client as one that finds a key's server by its slot; nil if it does not.
+func (n Node) Cluster() *redis.ClusterClient {
+	cluster, _ := n.Client.(*redis.ClusterClient)
+	return cluster
+}
+
 // Clustered says whether the client finds a key's server by its slot.
-//
-//go:noinline // so that callers compile no client of go-redis
-func (n Node) Clustered() bool { _, is := n.Client.(*redis.ClusterClient); return is }
+func (n Node) Clustered() bool { return n.Cluster() != nil }
 
 // Addr is a server's address; "" for a cluster and for a client that is not go-redis's own.
-//
-//go:noinline // as Clustered
 func (n Node) Addr() string {
 	if client, is := n.Client.(*redis.Client); is {
 		return client.Options().Addr
 	}
 	return ""
-}
-
-// CheckSubscribers returns an error if a client cannot subscribe, as a redis.UniversalClient can.
-//
-//go:noinline // as Clustered
-func CheckSubscribers(c Config) error {
-	for _, node := range c.Nodes {
-		if _, can := node.Client.(redis.UniversalClient); !can {
-			return fmt.Errorf("it needs a redis.UniversalClient, not a %T", node.Client)
-		}
-	}
-	return nil
 }
 
 // Incr adds one to a number.

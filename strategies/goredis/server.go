@@ -37,7 +37,7 @@ func CheckKey(name string, suffixes ...string) error {
 }
 
 // Load loads scripts, so that they can be called by their hashes.
-func Load(ctx context.Context, client Client, scripts ...*redis.Script) error {
+func Load(ctx context.Context, client redis.UniversalClient, scripts ...*redis.Script) error {
 	for _, script := range scripts {
 		if err := script.Load(ctx, client).Err(); err != nil {
 			return fmt.Errorf("load a script: %w", err)

@@ -70,7 +70,7 @@ func Greeting(reply any) map[string]string {
 }
 
 // AskSoftware asks a server what it is. HELLO answers where INFO is forbidden.
-func AskSoftware(ctx context.Context, client Client) (Software, error) {
+func AskSoftware(ctx context.Context, client redis.UniversalClient) (Software, error) {
 	info, refused := client.InfoMap(ctx, "server").Result()
 	hello, err := client.Do(ctx, "HELLO").Result()
 	if err != nil && refused != nil {
@@ -115,7 +115,7 @@ func (Unsupported) Is(target error) bool { return target == errors.ErrUnsupporte
 
 // TooOld returns err; or, if by err the server does not know what was asked for, and it is older
 // than the Redis that the lock of that name needs, an Unsupported that says so.
-func TooOld(ctx context.Context, client Client, err error, name string, since strategies.Since) error {
+func TooOld(ctx context.Context, client redis.UniversalClient, err error, name string, since strategies.Since) error {
 	if !redis.HasErrorPrefix(err, "unknown command") && !redis.HasErrorPrefix(err, "syntax error") {
 		return err
 	}

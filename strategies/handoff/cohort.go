@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/strategies/goredis"
 	"github.com/lockbench/lockbench/strategies/lock"
@@ -38,13 +40,13 @@ func (o CohortOptions) Validate() error {
 }
 
 // NewCohort is New for cohort, with CohortDefaults.
-func NewCohort(client goredis.Client, options ...lock.Option) (*lock.FencedLocker, error) {
+func NewCohort(client redis.UniversalClient, options ...lock.Option) (*lock.FencedLocker, error) {
 	return NewCohortWith(client, CohortDefaults(), options...)
 }
 
 // NewCohortWith is NewCohort with options of this lock.
-func NewCohortWith(client goredis.Client, own CohortOptions, options ...lock.Option) (*lock.FencedLocker, error) {
-	return lock.OpenFenced([]goredis.Client{client}, OpenCohort, own, options)
+func NewCohortWith(client redis.UniversalClient, own CohortOptions, options ...lock.Option) (*lock.FencedLocker, error) {
+	return lock.OpenFenced([]redis.UniversalClient{client}, OpenCohort, own, options)
 }
 
 // OpenCohort is Open for cohort.

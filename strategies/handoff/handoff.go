@@ -25,6 +25,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/strategies/goredis"
 	"github.com/lockbench/lockbench/strategies/internal/bounded"
@@ -158,7 +160,7 @@ type Locker struct {
 	debts  map[string]*debt  // by id
 	paying map[string]bool   // the locks of which a task pays debts
 
-	subscribers  map[goredis.Client]*subscriber
+	subscribers  map[redis.UniversalClient]*subscriber
 	listenAfter  time.Time // no new connection before then
 	failures     int       // failed connections in a row
 	unsubscribed error     // why the last of them failed
@@ -175,20 +177,20 @@ type Locker struct {
 // NewUniversalClient, not a Ring. Commands go through it, and callers that ask at the same moment share a pipeline:
 // up to four connections of its pool are used at a time. In a cluster each caller sends for itself. The Locker adds
 // one subscription, in a cluster one for each node. Close the Locker before the client. README.md says more.
-func New(client goredis.Client, options ...lock.Option) (*lock.FencedLocker, error) {
+func New(client redis.UniversalClient, options ...lock.Option) (*lock.FencedLocker, error) {
 	return NewWith(client, Defaults(), options...)
 }
 
 // NewWith is New with Options of this lock. It has tokens, whatever they say.
-func NewWith(client goredis.Client, own Options, options ...lock.Option) (*lock.FencedLocker, error) {
+func NewWith(client redis.UniversalClient, own Options, options ...lock.Option) (*lock.FencedLocker, error) {
 	own.Tokens = true
-	return lock.OpenFenced([]goredis.Client{client}, Open, own, options)
+	return lock.OpenFenced([]redis.UniversalClient{client}, Open, own, options)
 }
 
 // NewUnfenced is NewWith without tokens.
-func NewUnfenced(client goredis.Client, own Options, options ...lock.Option) (*lock.Locker, error) {
+func NewUnfenced(client redis.UniversalClient, own Options, options ...lock.Option) (*lock.Locker, error) {
 	own.Tokens = false
-	return lock.Open([]goredis.Client{client}, Open, own, options)
+	return lock.Open([]redis.UniversalClient{client}, Open, own, options)
 }
 
 // Open returns a Locker on the first node, as lockbench needs it. It does not talk to
@@ -205,16 +207,13 @@ func Open(config goredis.Config, options Options) (*Locker, error) {
 	if err != nil {
 		return nil, fmt.Errorf("handoff: %w", err)
 	}
-	node := &node{conn: conn, client: config.Nodes[0].Client}
-	if config.Nodes[0].Clustered() {
-		node.cluster = node.client
-	}
+	node := &node{conn: conn, client: config.Nodes[0].Client, cluster: config.Nodes[0].Cluster()}
 	l := &Locker{
 		config: config, linger: options.Linger, tokens: options.Tokens, turns: options.Turns, ids: newIDs(),
 		base:      config.Prefix + "handoff:",
 		attention: time.Second,
 		lines:     map[lineKey]*line{}, places: map[string]*place{}, held: map[string]*lease{},
-		subscribers: map[goredis.Client]*subscriber{},
+		subscribers: map[redis.UniversalClient]*subscriber{},
 		debts:       map[string]*debt{}, paying: map[string]bool{},
 	}
 	node.ids, node.demoted = l.ids, l.demoted

@@ -14,7 +14,6 @@ import (
 	"github.com/lockbench/lockbench/internal/testkit/poll"
 	"github.com/lockbench/lockbench/internal/testkit/redistest"
 	"github.com/lockbench/lockbench/strategies"
-	"github.com/lockbench/lockbench/strategies/goredis"
 	"github.com/lockbench/lockbench/strategies/handoff"
 	"github.com/lockbench/lockbench/strategies/internal/trial"
 )
@@ -290,7 +289,7 @@ var books sync.Map
 
 func bookOf(t *testing.T, p trial.Process) *book {
 	b := &book{t: t, holds: map[string]*holding{}, last: map[string]int64{}}
-	found, _ := books.LoadOrStore(fmt.Sprint(t.Name(), goredis.OptionsOf(p.Config.Nodes[0]).Addrs), b)
+	found, _ := books.LoadOrStore(fmt.Sprint(t.Name(), p.Config.Nodes[0].Options.Addrs), b)
 	return found.(*book)
 }
 

@@ -13,7 +13,6 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/lockbench/lockbench/internal/pause"
-	"github.com/lockbench/lockbench/strategies/goredis"
 	"github.com/lockbench/lockbench/strategies/internal/indeterminate"
 	"github.com/lockbench/lockbench/strategies/internal/pipeline"
 )
@@ -41,8 +40,8 @@ func because(ctx context.Context, err error) error {
 // twice by itself.
 type node struct {
 	conn    *pipeline.Conn
-	client  goredis.Client
-	cluster goredis.Client // nil without a cluster
+	client  redis.UniversalClient
+	cluster *redis.ClusterClient // nil without a cluster
 	ids     *ids
 	demoted func() // called when the server says that it is no primary any more
 
@@ -218,14 +217,18 @@ func (n *node) follow(ctx context.Context, queue, entry string) (int64, error) {
 }
 
 // at returns the client to listen with: in a cluster that of the lock's node.
-func (n *node) at(ctx context.Context, lock string, again bool) (goredis.Client, error) {
+func (n *node) at(ctx context.Context, lock string, again bool) (redis.UniversalClient, error) {
 	if n.cluster == nil {
 		return n.client, nil
 	}
 	if again {
-		goredis.ReloadState(ctx, n.cluster)
+		n.cluster.ReloadState(ctx)
 	}
-	return goredis.MasterOf(ctx, n.cluster, lock)
+	master, err := n.cluster.MasterForKey(ctx, lock)
+	if err != nil {
+		return nil, err
+	}
+	return master, nil
 }
 
 // says reports whether err is an error of Redis that begins with one of those words.

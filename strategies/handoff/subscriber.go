@@ -12,7 +12,6 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/lockbench/lockbench/strategies"
-	"github.com/lockbench/lockbench/strategies/goredis"
 )
 
 // subscriber is a connection that tells a process of its turns; in a cluster there is one per
@@ -20,8 +19,8 @@ import (
 // mutex guards it.
 type subscriber struct {
 	locker   *Locker
-	client   goredis.Client
-	pubsub   goredis.Subscription
+	client   redis.UniversalClient
+	pubsub   *redis.PubSub
 	channels map[string]*channel
 	unasked  []string      // channels to subscribe to
 	open     int           // subscriptions that Redis has not answered yet
@@ -124,7 +123,7 @@ func (l *Locker) listenOnce(ctx context.Context, ln *line, again bool) error {
 		if s == nil {
 			s = &subscriber{locker: l, client: client, channels: map[string]*channel{}, gone: make(chan struct{})}
 			l.subscribers[client] = s
-			s.pubsub = goredis.Subscribe(l.ctx, client)
+			s.pubsub = client.Subscribe(l.ctx)
 			l.hears.Go(s.live)
 		}
 		l.mu.Unlock()

@@ -9,13 +9,12 @@ import (
 
 	"github.com/lockbench/lockbench/internal/testkit/redistest"
 	"github.com/lockbench/lockbench/strategies"
-	"github.com/lockbench/lockbench/strategies/goredis"
 	"github.com/lockbench/lockbench/strategies/internal/pending"
 	"github.com/lockbench/lockbench/strategies/internal/token"
 )
 
 // take sets a lock as its strategies do.
-func take(t *testing.T, client goredis.Client, owner string, ttl time.Duration) *token.Lease {
+func take(t *testing.T, client redis.UniversalClient, owner string, ttl time.Duration) *token.Lease {
 	t.Helper()
 	held := &token.Lease{Client: client, Releases: new(pending.Releases), Name: "key", Token: owner}
 	t.Cleanup(held.Releases.Close)

@@ -52,7 +52,7 @@ type Locker struct {
 // with options of its own. Open is for packages that implement a lock; services call the New
 // of such a package. It does not talk to Redis.
 func Open[O any, B Backend](
-	clients []goredis.Client, open func(goredis.Config, O) (B, error), own O, options []Option,
+	clients []redis.UniversalClient, open func(goredis.Config, O) (B, error), own O, options []Option,
 ) (*Locker, error) {
 	s, err := newSettings(options)
 	problems := []error{err}
@@ -160,7 +160,7 @@ type FencedLocker struct{ *Locker }
 
 // OpenFenced is Open for a lock whose leases are strategies.Fenced.
 func OpenFenced[O any, B Backend](
-	clients []goredis.Client, open func(goredis.Config, O) (B, error), own O, options []Option,
+	clients []redis.UniversalClient, open func(goredis.Config, O) (B, error), own O, options []Option,
 ) (*FencedLocker, error) {
 	l, err := Open(clients, open, own, options)
 	if err != nil {

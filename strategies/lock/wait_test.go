@@ -9,9 +9,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/lockbench/lockbench/internal/testkit/poll"
 	"github.com/lockbench/lockbench/internal/testkit/redistest"
-	"github.com/lockbench/lockbench/strategies/goredis"
 	"github.com/lockbench/lockbench/strategies/handoff"
 	"github.com/lockbench/lockbench/strategies/lock"
 	"github.com/lockbench/lockbench/strategies/polled"
@@ -21,16 +22,16 @@ import (
 )
 
 type (
-	one   = func(goredis.Client, ...lock.Option) (*lock.Locker, error)
-	three = func([]goredis.Client, ...lock.Option) (*lock.Locker, error)
+	one   = func(redis.UniversalClient, ...lock.Option) (*lock.Locker, error)
+	three = func([]redis.UniversalClient, ...lock.Option) (*lock.Locker, error)
 )
 
 func onFirst(open one) three {
-	return func(c []goredis.Client, o ...lock.Option) (*lock.Locker, error) { return open(c[0], o...) }
+	return func(c []redis.UniversalClient, o ...lock.Option) (*lock.Locker, error) { return open(c[0], o...) }
 }
 
-func fencing(open func(goredis.Client, ...lock.Option) (*lock.FencedLocker, error)) three {
-	return onFirst(func(c goredis.Client, o ...lock.Option) (*lock.Locker, error) {
+func fencing(open func(redis.UniversalClient, ...lock.Option) (*lock.FencedLocker, error)) three {
+	return onFirst(func(c redis.UniversalClient, o ...lock.Option) (*lock.Locker, error) {
 		l, err := open(c, o...)
 		if err != nil {
 			return nil, err
@@ -43,8 +44,8 @@ func fencing(open func(goredis.Client, ...lock.Option) (*lock.FencedLocker, erro
 var everyLock = map[string]three{
 	"handoff": fencing(handoff.New), "cohort": fencing(handoff.NewCohort), "fenced": fencing(redisson.NewFenced),
 	"spin": onFirst(polled.NewSpin), "pubsub": onFirst(redisson.NewPubSub), "fair": onFirst(redisson.NewFair),
-	"redisson-spin": onFirst(redisson.NewSpin), "redlock": redlock.New[goredis.Client],
-	"semaphore": onFirst(func(c goredis.Client, o ...lock.Option) (*lock.Locker, error) {
+	"redisson-spin": onFirst(redisson.NewSpin), "redlock": redlock.New[redis.UniversalClient],
+	"semaphore": onFirst(func(c redis.UniversalClient, o ...lock.Option) (*lock.Locker, error) {
 		return semaphore.New(c, 1, o...)
 	}),
 }
@@ -69,7 +70,7 @@ func on(
 	t *testing.T, name, address string, answer time.Duration, try func(*lock.Locker), options ...lock.Option,
 ) {
 	t.Helper()
-	var clients []goredis.Client
+	var clients []redis.UniversalClient
 	for database := range 3 {
 		clients = append(clients, redistest.Dial(t,
 			fmt.Sprintf("redis://%s/%d?max_retries=-1&read_timeout=%v", address, database, answer)))
@@ -86,28 +87,9 @@ func on(
 func TestNilClients(t *testing.T) {
 	for name, open := range everyLock {
 		for _, none := range redistest.NoClients() {
-			if locker, err := open([]goredis.Client{none, none, none}); err == nil || locker != nil {
+			if locker, err := open([]redis.UniversalClient{none, none, none}); err == nil || locker != nil {
 				t.Errorf("%s: %v, %v", name, locker, err)
 			}
-		}
-	}
-}
-
-// A lock that subscribes refuses a client that cannot.
-func TestClientsThatCannotSubscribe(t *testing.T) {
-	client := redistest.Dial(t, "redis://127.0.0.1:1")
-	config := goredis.Config{TTL: time.Second, Nodes: []goredis.Node{{Client: struct{ goredis.Client }{client}}}}
-	for _, s := range append(redisson.Strategies(), semaphore.Strategy(), handoff.Strategy()) {
-		v, err := s.Variant(nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		locker, err := goredis.Open(v, config)
-		if subscribes := v.Name() != "redisson-spin"; (err != nil) != subscribes {
-			t.Errorf("%s: %v", v.Name(), err)
-		}
-		if err == nil {
-			_ = locker.Close()
 		}
 	}
 }

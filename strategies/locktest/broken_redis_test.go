@@ -94,7 +94,7 @@ func newRedisLock(f faults, watches bool, config goredis.Config) (*redisLock, er
 		return nil, err
 	}
 	l := &redisLock{
-		faults: f, config: config, client: config.Nodes[0].Client.(redis.UniversalClient),
+		faults: f, config: config, client: config.Nodes[0].Client,
 		instance: uuid.NewString(), watches: watches, names: map[string]bool{},
 	}
 	l.closing, l.close = context.WithCancel(context.Background())
@@ -306,7 +306,7 @@ func (l *redisLock) leaves(sub *redis.PubSub, lease *redisLease) bool {
 		l.toClose = append(l.toClose, sub)
 		return true
 	case l.faults["keepsConnection"]:
-		forgotten := redis.NewUniversalClient(goredis.OptionsOf(l.config.Nodes[0]))
+		forgotten := redis.NewUniversalClient(l.config.Nodes[0].Options)
 		forgotten.Ping(context.Background())
 		l.mu.Lock()
 		defer l.mu.Unlock()

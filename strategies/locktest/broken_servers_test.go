@@ -10,7 +10,6 @@ import (
 
 	"github.com/lockbench/lockbench/internal/store"
 	"github.com/lockbench/lockbench/strategies"
-	"github.com/lockbench/lockbench/strategies/goredis"
 )
 
 // connect gives the Locker another client, where its fault is there.
@@ -18,9 +17,9 @@ func (l *redisLock) connect() {
 	node := l.config.Nodes[0]
 	switch {
 	case l.faults["pinsAddress"]:
-		options := *goredis.OptionsOf(node)
+		options := *node.Options
 		options.Dialer = func(ctx context.Context, network, address string) (net.Conn, error) {
-			return l.dial(ctx, network, address, goredis.OptionsOf(node).Dialer)
+			return l.dial(ctx, network, address, node.Options.Dialer)
 		}
 		l.client = redis.NewUniversalClient(&options)
 	case l.faults["pinsSlots"]:
@@ -28,12 +27,12 @@ func (l *redisLock) connect() {
 		if err != nil {
 			return // no cluster
 		}
-		options := goredis.OptionsOf(node).Cluster()
+		options := node.Options.Cluster()
 		options.MaxRedirects = -1
 		options.ClusterSlots = func(context.Context) ([]redis.ClusterSlot, error) { return slots, nil }
 		l.client = redis.NewClusterClient(options)
 	case l.faults["dialsItself"]:
-		l.client = redis.NewClient(&redis.Options{Addr: goredis.OptionsOf(node).Addrs[0]})
+		l.client = redis.NewClient(&redis.Options{Addr: node.Options.Addrs[0]})
 	default:
 		return
 	}
@@ -70,7 +69,7 @@ func (l *redisLock) remember(ctx context.Context, name string) {
 		l.client.Set(ctx, name+":record", 1, 0)
 	}
 	if l.faults["dialsEach"] {
-		own := redis.NewUniversalClient(goredis.OptionsOf(l.config.Nodes[0]))
+		own := redis.NewUniversalClient(l.config.Nodes[0].Options)
 		own.Ping(ctx)
 		l.toClose = append(l.toClose, own)
 	}

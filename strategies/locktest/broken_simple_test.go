@@ -247,7 +247,7 @@ func (l *quorumLock) needed() int {
 }
 
 // each counts the nodes for which do is true.
-func (l *quorumLock) each(do func(goredis.Client) bool) int {
+func (l *quorumLock) each(do func(redis.UniversalClient) bool) int {
 	var count atomic.Int64
 	var all sync.WaitGroup
 	for _, node := range l.config.Nodes {
@@ -272,7 +272,7 @@ func (l *quorumLock) Acquire(ctx context.Context, key string) (strategies.Lease,
 		// in another.
 		lease.token, lease.freed, lease.released = fmt.Sprint(l.instance, l.last.Add(1)), 0, false
 		lease.until = time.Now().Add(l.config.TTL)
-		votes := l.each(func(client goredis.Client) bool {
+		votes := l.each(func(client redis.UniversalClient) bool {
 			return client.SetNX(ctx, lease.name, lease.token, l.config.TTL).Val()
 		})
 		if votes >= l.needed() && time.Now().Before(lease.until) {
@@ -309,7 +309,7 @@ func (lease *quorumLease) ValidUntil() time.Time { return lease.until }
 // Release may be repeated: what it has freed before counts.
 func (lease *quorumLease) Release(ctx context.Context) error {
 	var failed atomic.Int64
-	lease.freed += lease.lock.each(func(client goredis.Client) bool {
+	lease.freed += lease.lock.each(func(client redis.UniversalClient) bool {
 		n, err := quorumRelease.Run(ctx, client, []string{lease.name}, lease.token).Int()
 		if err != nil {
 			failed.Add(1)

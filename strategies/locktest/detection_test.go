@@ -228,9 +228,9 @@ func TestWhatIsNotTried(t *testing.T) {
 		{
 			"no Options", "exclusion", t.Context(),
 			locktest.Fixture{Open: s.open, Nodes: func() []goredis.Node {
-				return []goredis.Node{{Options: redis.UniversalOptions{}}}
+				return make([]goredis.Node, 1)
 			}},
-			locktest.NotJudged, nil, "not a redis.UniversalOptions",
+			locktest.NotJudged, nil, "has no Options",
 		},
 		{"no Pause", "lost reply", t.Context(), bare, locktest.NotTried, nil, "cannot pause"},
 		{"no Kill", "restarted server", t.Context(), bare, locktest.NotTried, nil, "cannot kill"},

@@ -30,9 +30,9 @@ const outsideName = "locktest-outside"
 const sentinelName = "sentinel-"
 
 func (s *stage) look(node goredis.Node) {
-	given := goredis.OptionsOf(node)
+	given := node.Options
 	if given == nil {
-		s.notJudged("a Node of the fixture needs a *redis.UniversalOptions as its Options, not a %T", node.Options)
+		s.notJudged("a Node of the fixture has no Options")
 	}
 	options := *given
 	options.ClientName, options.MaxRetries = outsideName, 3

@@ -146,7 +146,7 @@ func Run(t *testing.T, factory func(t *testing.T) Fixture, info strategies.Info)
 
 // Calls counts how often a server ran each command while do ran, including commands inside
 // scripts (INFO commandstats). Nobody else may use the server meanwhile.
-func Calls(t testing.TB, server goredis.Client, do func()) map[string]int {
+func Calls(t testing.TB, server redis.UniversalClient, do func()) map[string]int {
 	t.Helper()
 	before := calls(t, server)
 	do()
@@ -159,7 +159,7 @@ func Calls(t testing.TB, server goredis.Client, do func()) map[string]int {
 	return during
 }
 
-func calls(t testing.TB, server goredis.Client) map[string]int64 {
+func calls(t testing.TB, server redis.UniversalClient) map[string]int64 {
 	t.Helper()
 	stats, err := server.Info(context.Background(), "commandstats").Result()
 	if err != nil {

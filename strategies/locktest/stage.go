@@ -108,7 +108,7 @@ func (s *stage) open(ttl time.Duration) *instance {
 	config := goredis.Config{Prefix: s.prefix, TTL: ttl, Callers: 4, Probe: i.probe}
 	if s.info.OnRedis() {
 		for _, node := range s.nodes {
-			options := through(i.wire, *goredis.OptionsOf(node))
+			options := through(i.wire, *node.Options)
 			client := s.connect(options)
 			s.Cleanup(func() { _ = client.Close() })
 			i.nodes = append(i.nodes, client)

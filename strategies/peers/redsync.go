@@ -11,7 +11,6 @@ import (
 	"github.com/go-redsync/redsync/v4"
 	"github.com/go-redsync/redsync/v4/redis"
 	redsyncredis "github.com/go-redsync/redsync/v4/redis/goredis/v9"
-	goredisv9 "github.com/redis/go-redis/v9"
 
 	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/strategies/goredis"
@@ -27,16 +26,13 @@ type Redsync struct {
 
 // OpenRedsync returns a Locker on all nodes.
 func OpenRedsync(config goredis.Config, options PollOptions) (*Redsync, error) {
-	if err := goredis.CheckSubscribers(config); err != nil { // redsync asks for the whole of it
-		return nil, fmt.Errorf("redsync: %w", err)
-	}
 	p, err := openPoller("redsync", config, options)
 	if err != nil {
 		return nil, err
 	}
 	var pools []redis.Pool
 	for _, node := range p.config.Nodes {
-		pools = append(pools, redsyncredis.NewPool(node.Client.(goredisv9.UniversalClient)))
+		pools = append(pools, redsyncredis.NewPool(node.Client))
 	}
 	return &Redsync{p, redsync.New(pools...)}, nil
 }

@@ -14,6 +14,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/lockbench/lockbench/internal/pause"
 	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/strategies/goredis"
@@ -80,7 +82,7 @@ type kind struct {
 type Locker struct {
 	kind
 	config   goredis.Config
-	client   goredis.Client
+	client   redis.UniversalClient
 	owners   *token.Names
 	closed   atomic.Bool
 	sleepers pause.Sleepers

@@ -79,8 +79,8 @@ type SpinLocker struct{ *Locker }
 
 // NewSpin makes a spin lock for a service, on one Redis or Redis Cluster, with SpinDefaults. It does not
 // talk to Redis yet. Its error joins every error of the options. The caller closes the client, after the Locker.
-func NewSpin(client goredis.Client, options ...lock.Option) (*lock.Locker, error) {
-	return lock.Open([]goredis.Client{client}, OpenSpin, SpinDefaults(), options)
+func NewSpin(client redis.UniversalClient, options ...lock.Option) (*lock.Locker, error) {
+	return lock.Open([]redis.UniversalClient{client}, OpenSpin, SpinDefaults(), options)
 }
 
 // OpenSpin returns a Locker on the first node. It does not talk to Redis yet.

@@ -12,7 +12,6 @@ import (
 
 	"github.com/lockbench/lockbench/internal/pause"
 	"github.com/lockbench/lockbench/strategies"
-	"github.com/lockbench/lockbench/strategies/goredis"
 	"github.com/lockbench/lockbench/strategies/internal/background"
 	"github.com/lockbench/lockbench/strategies/internal/bounded"
 	"github.com/lockbench/lockbench/strategies/internal/redisson"
@@ -132,7 +131,7 @@ const (
 // the queue like a dead one. Its caller does not wait for that, but the process goes on
 // trying.
 type leavers struct {
-	client  goredis.Client
+	client  redis.UniversalClient
 	calls   bounded.Calls
 	tasks   background.Group
 	closing context.Context // once it has ended there is one more try for each
@@ -174,7 +173,7 @@ func (w *leaver) hasLeft(over bool) bool {
 	return w.asked == nil || w.answers >= 2
 }
 
-func newLeavers(client goredis.Client) *leavers {
+func newLeavers(client redis.UniversalClient) *leavers {
 	l := &leavers{client: client, queued: map[string][]*leaver{}}
 	l.closing, l.hurry = context.WithCancel(context.Background())
 	l.ctx, l.stop = context.WithCancel(context.Background())

@@ -27,7 +27,7 @@ const (
 )
 
 // queued are the owners in the queue.
-func queued(t testing.TB, outside goredis.Client) []string {
+func queued(t testing.TB, outside redis.UniversalClient) []string {
 	t.Helper()
 	owners, err := outside.LRange(t.Context(), queue, 0, -1).Result()
 	if err != nil {
@@ -37,7 +37,7 @@ func queued(t testing.TB, outside goredis.Client) []string {
 }
 
 // scores are the deadlines by owner.
-func scores(t testing.TB, outside goredis.Client) map[string]int64 {
+func scores(t testing.TB, outside redis.UniversalClient) map[string]int64 {
 	t.Helper()
 	members, err := outside.ZRangeWithScores(t.Context(), deadlines, 0, -1).Result()
 	if err != nil {
@@ -59,7 +59,7 @@ type waiter struct {
 
 // enqueue starts a waiter and returns when it is the n-th in the queue and has had
 // the answers to its two tries.
-func enqueue(t testing.TB, outside goredis.Client, p trial.Process, n int) *waiter {
+func enqueue(t testing.TB, outside redis.UniversalClient, p trial.Process, n int) *waiter {
 	t.Helper()
 	before := p.Counts().Attempts
 	w := start(t, p)
@@ -286,7 +286,7 @@ func TestWhoGivesUpInAnOutageLeavesTheQueueAfterIt(t *testing.T) {
 	const waiters = 3
 	server, outside, holder := begin(t, "fair", time.Minute)
 	lease := holder.Acquire(t, "key")
-	way, options := new(network.Path), *goredis.OptionsOf(server.Node(t))
+	way, options := new(network.Path), *server.Node(t).Options
 	options.Dialer = way.Through(new(net.Dialer).DialContext)
 	client := redis.NewUniversalClient(&options)
 	t.Cleanup(func() { _ = client.Close() })

@@ -12,7 +12,6 @@ import (
 	"github.com/lockbench/lockbench/internal/testkit/poll"
 	"github.com/lockbench/lockbench/internal/testkit/redistest"
 	"github.com/lockbench/lockbench/strategies"
-	"github.com/lockbench/lockbench/strategies/goredis"
 	"github.com/lockbench/lockbench/strategies/internal/trial"
 )
 
@@ -20,7 +19,7 @@ import (
 const somebody = "b983c153-7421-469a-addb-44fb92259a1b:"
 
 // plant leaves an owner in the queue as a dead Redisson client would.
-func plant(t testing.TB, outside goredis.Client, owner string, deadline time.Time) {
+func plant(t testing.TB, outside redis.UniversalClient, owner string, deadline time.Time) {
 	t.Helper()
 	if err := outside.RPush(t.Context(), queue, owner).Err(); err != nil {
 		t.Fatal(err)
@@ -32,7 +31,7 @@ func plant(t testing.TB, outside goredis.Client, owner string, deadline time.Tim
 }
 
 // hold has somebody in Java hold the lock.
-func hold(t testing.TB, outside goredis.Client, ttl time.Duration) {
+func hold(t testing.TB, outside redis.UniversalClient, ttl time.Duration) {
 	t.Helper()
 	outside.HSet(t.Context(), lockKey, somebody+"1", 1)
 	if err := outside.PExpire(t.Context(), lockKey, ttl).Err(); err != nil {

@@ -55,7 +55,7 @@ type queuer interface {
 type Locker struct {
 	parts
 	config   goredis.Config
-	client   goredis.Client
+	client   redis.UniversalClient
 	owners   *token.Names
 	holders  holders
 	releases pending.Releases

@@ -23,7 +23,7 @@ import (
 )
 
 // subscribers counts the subscriptions to the lock's channel.
-func subscribers(outside goredis.Client) int64 {
+func subscribers(outside redis.UniversalClient) int64 {
 	return outside.PubSubNumSub(context.Background(), channel).Val()[channel]
 }
 
@@ -282,7 +282,7 @@ func TestARenewalThatIsAnsweredLate(t *testing.T) {
 }
 
 // subscribed counts the connections that subscribe to one channel each.
-func subscribed(t testing.TB, outside goredis.Client) int {
+func subscribed(t testing.TB, outside redis.UniversalClient) int {
 	t.Helper()
 	list, err := outside.ClientList(t.Context()).Result()
 	if err != nil {

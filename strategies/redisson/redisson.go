@@ -11,6 +11,8 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/strategies/goredis"
 	"github.com/lockbench/lockbench/strategies/internal/redisson"
@@ -193,7 +195,7 @@ func subscribing(node goredis.Node, k kind, sharded string, watchdog bool) parts
 
 // OpenPubSub returns a Locker of pubsub on the first node. It does not talk to Redis yet.
 func OpenPubSub(config goredis.Config, o PubSubOptions) (*Locker, error) {
-	if err := check(pubsub, config, errors.Join(o.Validate(), goredis.CheckSubscribers(config))); err != nil {
+	if err := check(pubsub, config, o.Validate()); err != nil {
 		return nil, err
 	}
 	with := subscribing(config.Nodes[0], rlock{}, o.Sharded, o.Watchdog)
@@ -218,7 +220,7 @@ func OpenPubSubBroadcast(config goredis.Config, o WatchdogOption) (*Locker, erro
 
 // OpenFair returns a Locker of fair on the first node. It does not talk to Redis yet.
 func OpenFair(config goredis.Config, o FairOptions) (*Locker, error) {
-	if err := check(fair, config, errors.Join(o.Validate(), goredis.CheckSubscribers(config))); err != nil {
+	if err := check(fair, config, o.Validate()); err != nil {
 		return nil, err
 	}
 	queue := &queue{timeout: o.WaitTimeout, leaving: newLeavers(config.Nodes[0].Client)}
@@ -229,7 +231,7 @@ func OpenFair(config goredis.Config, o FairOptions) (*Locker, error) {
 
 // OpenFenced returns a Locker of fenced on the first node. It does not talk to Redis yet.
 func OpenFenced(config goredis.Config, o Options) (*Locker, error) {
-	if err := check(fenced, config, errors.Join(o.Validate(), goredis.CheckSubscribers(config))); err != nil {
+	if err := check(fenced, config, o.Validate()); err != nil {
 		return nil, err
 	}
 	return newLocker(config, subscribing(config.Nodes[0], counted{}, o.Sharded, o.Watchdog)), nil
@@ -251,21 +253,21 @@ func OpenSpin(config goredis.Config, o WatchdogOption) (*Locker, error) {
 // PubSubDefaults. It does not talk to Redis yet. Its error joins every error of the options. The
 // caller closes the client, after the Locker. The options' Watchdog has no effect on what package
 // lock opens: lock.Watchdog has leases renewed.
-func NewPubSub(client goredis.Client, options ...lock.Option) (*lock.Locker, error) {
-	return lock.Open([]goredis.Client{client}, OpenPubSub, PubSubDefaults(), options)
+func NewPubSub(client redis.UniversalClient, options ...lock.Option) (*lock.Locker, error) {
+	return lock.Open([]redis.UniversalClient{client}, OpenPubSub, PubSubDefaults(), options)
 }
 
 // NewFair is NewPubSub for Redisson's RFairLock, with FairDefaults.
-func NewFair(client goredis.Client, options ...lock.Option) (*lock.Locker, error) {
-	return lock.Open([]goredis.Client{client}, OpenFair, FairDefaults(), options)
+func NewFair(client redis.UniversalClient, options ...lock.Option) (*lock.Locker, error) {
+	return lock.Open([]redis.UniversalClient{client}, OpenFair, FairDefaults(), options)
 }
 
 // NewFenced is NewPubSub for Redisson's RFencedLock, with Defaults.
-func NewFenced(client goredis.Client, options ...lock.Option) (*lock.FencedLocker, error) {
-	return lock.OpenFenced([]goredis.Client{client}, OpenFenced, Defaults(), options)
+func NewFenced(client redis.UniversalClient, options ...lock.Option) (*lock.FencedLocker, error) {
+	return lock.OpenFenced([]redis.UniversalClient{client}, OpenFenced, Defaults(), options)
 }
 
 // NewSpin is NewPubSub for Redisson's RSpinLock.
-func NewSpin(client goredis.Client, options ...lock.Option) (*lock.Locker, error) {
-	return lock.Open([]goredis.Client{client}, OpenSpin, WatchdogOption{}, options)
+func NewSpin(client redis.UniversalClient, options ...lock.Option) (*lock.Locker, error) {
+	return lock.Open([]redis.UniversalClient{client}, OpenSpin, WatchdogOption{}, options)
 }

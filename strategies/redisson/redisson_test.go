@@ -14,7 +14,6 @@ import (
 	"github.com/lockbench/lockbench/internal/testkit/poll"
 	"github.com/lockbench/lockbench/internal/testkit/redistest"
 	"github.com/lockbench/lockbench/strategies"
-	"github.com/lockbench/lockbench/strategies/goredis"
 	"github.com/lockbench/lockbench/strategies/internal/trial"
 	"github.com/lockbench/lockbench/strategies/locktest"
 	"github.com/lockbench/lockbench/strategies/redisson"
@@ -39,13 +38,13 @@ func TestConformance(t *testing.T) {
 const channel = "redisson_lock__channel:{trial:key}"
 
 // begin starts a process of a variant on a server of its own, with a look at the server.
-func begin(t testing.TB, variant string, ttl time.Duration) (*redistest.Server, goredis.Client, trial.Process) {
+func begin(t testing.TB, variant string, ttl time.Duration) (*redistest.Server, redis.UniversalClient, trial.Process) {
 	t.Helper()
 	server := redistest.Start(t)
 	return server, server.Client(t), trial.Start(t, server, variant, ttl)
 }
 
-func nothingLeft(t testing.TB, outside goredis.Client) {
+func nothingLeft(t testing.TB, outside redis.UniversalClient) {
 	t.Helper()
 	if left := outside.Keys(t.Context(), "*").Val(); len(left) > 0 {
 		t.Errorf("left are %q", left)
@@ -53,9 +52,9 @@ func nothingLeft(t testing.TB, outside goredis.Client) {
 }
 
 // listen subscribes to a pattern; heard returns the next message.
-func listen(t testing.TB, outside goredis.Client, pattern string) (heard func() *redis.Message) {
+func listen(t testing.TB, outside redis.UniversalClient, pattern string) (heard func() *redis.Message) {
 	t.Helper()
-	listener := outside.(redis.UniversalClient).PSubscribe(t.Context(), pattern)
+	listener := outside.PSubscribe(t.Context(), pattern)
 	t.Cleanup(func() { _ = listener.Close() })
 	if _, err := listener.Receive(t.Context()); err != nil {
 		t.Fatal(err)

@@ -59,7 +59,7 @@ func TestSilentConnectionIsReplaced(t *testing.T) {
 				if err := outside.Do(t.Context(), args...).Err(); err != nil {
 					t.Fatal(err)
 				}
-				options := *goredis.OptionsOf(server.Node(t))
+				options := *server.Node(t).Options
 				options.Username, options.Password = "service", "secret"
 				waiter, path := silenced(t, options, variant)
 				holder := trial.Start(t, server, variant, time.Hour)

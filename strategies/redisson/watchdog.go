@@ -8,7 +8,6 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/lockbench/lockbench/strategies/goredis"
 	"github.com/lockbench/lockbench/strategies/internal/background"
 	"github.com/lockbench/lockbench/strategies/internal/bounded"
 	"github.com/lockbench/lockbench/strategies/internal/indeterminate"
@@ -29,7 +28,7 @@ const (
 // the first lease starts, keeps the time. It waits for no answer of Redis: a client may ignore contexts, and then a
 // batch takes as long as its timeouts. watch, look and forget do nothing on a nil watchdog.
 type watchdog struct {
-	client goredis.Client
+	client redis.UniversalClient
 	ttl    time.Duration
 	stop   context.CancelFunc
 	ctx    context.Context
@@ -44,7 +43,7 @@ type watchdog struct {
 	first   time.Time       // when run looks next for leases that have ended; zero if none is held
 }
 
-func newWatchdog(client goredis.Client, ttl time.Duration) *watchdog {
+func newWatchdog(client redis.UniversalClient, ttl time.Duration) *watchdog {
 	ctx, stop := context.WithCancel(context.Background())
 	return &watchdog{
 		client: client, ttl: ttl, ctx: ctx, stop: stop, held: map[*lease]bool{},

@@ -33,7 +33,7 @@ const (
 type cluster struct {
 	t       *testing.T
 	servers []*redistest.Server
-	look    []goredis.Client
+	look    []redis.UniversalClient
 }
 
 func start(t *testing.T, n int) *cluster {

@@ -119,7 +119,7 @@ func TestFailedShorteningIsBelieved(t *testing.T) {
 // countDials returns a node, and counts how often its client dials.
 func countDials(t *testing.T, server *redistest.Server) (goredis.Node, *atomic.Int64) {
 	dials := new(atomic.Int64)
-	options := *goredis.OptionsOf(server.Node(t))
+	options := *server.Node(t).Options
 	options.Dialer = func(ctx context.Context, network, address string) (net.Conn, error) {
 		dials.Add(1)
 		return new(net.Dialer).DialContext(ctx, network, address)

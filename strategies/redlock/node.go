@@ -18,7 +18,7 @@ import (
 
 // node is one Redis, whether it answers, and its pending releases: one node that is down delays those of no other.
 type node struct {
-	client   goredis.Client
+	client   redis.UniversalClient
 	name     string                    // in errors
 	silent   atomic.Pointer[time.Time] // since then no call has been answered; nil after an answer
 	releases pending.Releases

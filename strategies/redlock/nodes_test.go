@@ -230,7 +230,7 @@ func TestClientsThatIgnoreDeadlines(t *testing.T) {
 	c := start(t, 3)
 	nodes := c.nodes()
 	for i, node := range nodes {
-		options := *goredis.OptionsOf(node)
+		options := *node.Options
 		options.ContextTimeoutEnabled, options.ReadTimeout = false, readTimeout
 		client := redis.NewUniversalClient(&options)
 		t.Cleanup(func() { _ = client.Close() })

@@ -14,6 +14,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/lockbench/lockbench/internal/pause"
 	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/strategies/goredis"
@@ -69,8 +71,8 @@ type Locker struct {
 // New makes a lock for a service, on three independent Redis nodes or more, with Defaults. It
 // does not talk to them yet. Its error joins every error of the options. The caller closes
 // the clients, after the Locker.
-func New[C goredis.Client](clients []C, options ...lock.Option) (*lock.Locker, error) {
-	nodes := make([]goredis.Client, len(clients))
+func New[C redis.UniversalClient](clients []C, options ...lock.Option) (*lock.Locker, error) {
+	nodes := make([]redis.UniversalClient, len(clients))
 	for i, client := range clients {
 		nodes[i] = client
 	}

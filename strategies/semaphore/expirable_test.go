@@ -48,7 +48,7 @@ func TestOverduePermitsComeBackTogether(t *testing.T) {
 	for range 3 {
 		last = dead.Acquire(t, "key")
 	}
-	listener := outside.(redis.UniversalClient).Subscribe(t.Context(), "redisson_sc:{trial:key}")
+	listener := outside.Subscribe(t.Context(), "redisson_sc:{trial:key}")
 	defer func() { _ = listener.Close() }()
 	if _, err := listener.Receive(t.Context()); err != nil {
 		t.Fatal(err)

@@ -18,6 +18,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/strategies/goredis"
 	"github.com/lockbench/lockbench/strategies/internal/bounded"
@@ -100,7 +102,7 @@ func (o Options) Refine(info strategies.Info) strategies.Info {
 type Locker struct {
 	config   goredis.Config
 	options  Options
-	client   goredis.Client
+	client   redis.UniversalClient
 	line     redisson.Line
 	herald   *redisson.Herald
 	releases pending.Releases
@@ -113,7 +115,7 @@ type Locker struct {
 // New makes a semaphore with the given number of permits for a service, on one Redis or Redis Cluster.
 // A permit runs out after its TTL (Expirable). New does not talk to Redis yet. Its error
 // joins every error of the options. The caller closes the client, after the Locker.
-func New(client goredis.Client, permits int, options ...lock.Option) (*lock.Locker, error) {
+func New(client redis.UniversalClient, permits int, options ...lock.Option) (*lock.Locker, error) {
 	with := Defaults()
 	with.Permits, with.Expirable = permits, true
 	return NewWith(client, with, options...)
@@ -121,13 +123,13 @@ func New(client goredis.Client, permits int, options ...lock.Option) (*lock.Lock
 
 // NewWith is New with any Options. Permits that are not Expirable have no end: they ignore
 // the TTL, and their ValidUntil is the zero time.
-func NewWith(client goredis.Client, options Options, more ...lock.Option) (*lock.Locker, error) {
-	return lock.Open([]goredis.Client{client}, Open, options, more)
+func NewWith(client redis.UniversalClient, options Options, more ...lock.Option) (*lock.Locker, error) {
+	return lock.Open([]redis.UniversalClient{client}, Open, options, more)
 }
 
 // Open returns a Locker on the first node. It does not talk to Redis yet.
 func Open(config goredis.Config, options Options) (*Locker, error) {
-	if err := errors.Join(config.Validate(1), goredis.CheckSubscribers(config), options.Validate()); err != nil {
+	if err := errors.Join(config.Validate(1), options.Validate()); err != nil {
 		return nil, fmt.Errorf("semaphore: %w", err)
 	}
 	config.TTL = config.TTL.Truncate(time.Millisecond)

@@ -11,7 +11,6 @@ import (
 
 	"github.com/lockbench/lockbench/internal/testkit/redistest"
 	"github.com/lockbench/lockbench/strategies"
-	"github.com/lockbench/lockbench/strategies/goredis"
 	"github.com/lockbench/lockbench/strategies/internal/trial"
 	"github.com/lockbench/lockbench/strategies/locktest"
 	"github.com/lockbench/lockbench/strategies/semaphore"
@@ -64,7 +63,7 @@ func TestInfoFollowsTheOptions(t *testing.T) {
 }
 
 // free is how many permits are free in Redis.
-func free(t testing.TB, outside goredis.Client) int {
+func free(t testing.TB, outside redis.UniversalClient) int {
 	t.Helper()
 	n, err := outside.Get(t.Context(), "trial:key").Int()
 	if err != nil {
@@ -143,7 +142,7 @@ func TestWireFormat(t *testing.T) {
 		t.Run(key, func(t *testing.T) {
 			server := redistest.Start(t)
 			outside := server.Client(t)
-			listener := outside.(redis.UniversalClient).Subscribe(t.Context(), channel)
+			listener := outside.Subscribe(t.Context(), channel)
 			defer func() { _ = listener.Close() }()
 			if _, err := listener.Receive(t.Context()); err != nil {
 				t.Fatal(err)

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"time"
 
+	v9 "github.com/redis/go-redis/v9"
+
 	"github.com/lockbench/lockbench"
 	"github.com/lockbench/lockbench/internal/apps/document"
 	"github.com/lockbench/lockbench/internal/engine"
@@ -24,7 +26,6 @@ import (
 	"github.com/lockbench/lockbench/internal/untrusted"
 	"github.com/lockbench/lockbench/results"
 	"github.com/lockbench/lockbench/strategies"
-	"github.com/lockbench/lockbench/strategies/goredis"
 	"github.com/lockbench/lockbench/workloads"
 )
 
@@ -314,7 +315,7 @@ func (d *Document) Lay(p *layout.Page) {
 }
 
 // ask makes requests of the first node, if the server is a Redis.
-func (e examination) ask(ctx context.Context, do func(context.Context, goredis.Client) error) error {
+func (e examination) ask(ctx context.Context, do func(context.Context, v9.UniversalClient) error) error {
 	server, ok := e.server.(redis.Server)
 	if !ok {
 		return errors.ErrUnsupported
@@ -324,7 +325,7 @@ func (e examination) ask(ctx context.Context, do func(context.Context, goredis.C
 
 // refused returns the rights that lockbench itself would use and does not have.
 func (e examination) refused(ctx context.Context) (missing []string) {
-	_ = e.ask(ctx, func(ctx context.Context, client goredis.Client) error {
+	_ = e.ask(ctx, func(ctx context.Context, client v9.UniversalClient) error {
 		for _, ask := range [][]any{
 			{"+info", "INFO", "server"},
 			{"+config|get", "CONFIG", "GET", "maxclients"},
@@ -343,7 +344,7 @@ func (e examination) refused(ctx context.Context) (missing []string) {
 
 // info returns a section of INFO; nil if the server does not give it.
 func (e examination) info(ctx context.Context, section string) (fields map[string]string) {
-	_ = e.ask(ctx, func(ctx context.Context, client goredis.Client) error {
+	_ = e.ask(ctx, func(ctx context.Context, client v9.UniversalClient) error {
 		text, err := client.Info(ctx, section).Result()
 		if err == nil {
 			fields = replies.ParseInfo(text)
@@ -374,7 +375,7 @@ func (e examination) memory(ctx context.Context, s *Symptom) {
 
 func (e examination) snapshots(ctx context.Context, s *Symptom) {
 	var config map[string]string
-	err := e.ask(ctx, func(ctx context.Context, client goredis.Client) (err error) {
+	err := e.ask(ctx, func(ctx context.Context, client v9.UniversalClient) (err error) {
 		config, err = client.ConfigGet(ctx, "save").Result()
 		return err
 	})

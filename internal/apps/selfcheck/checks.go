@@ -11,10 +11,11 @@ import (
 	"sync"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/lockbench/lockbench/internal/engine"
 	"github.com/lockbench/lockbench/internal/replies"
 	"github.com/lockbench/lockbench/results"
-	"github.com/lockbench/lockbench/strategies/goredis"
 	"github.com/lockbench/lockbench/workloads"
 )
 
@@ -183,7 +184,7 @@ func (s *session) outside(ctx context.Context, c *Check) error {
 
 // look reads the numbers in INFO: for a command its calls, otherwise the field's value. size is the length of
 // the reply in bytes.
-func look(ctx context.Context, client goredis.Client) (numbers map[string]float64, size float64, err error) {
+func look(ctx context.Context, client redis.UniversalClient) (numbers map[string]float64, size float64, err error) {
 	text, err := client.Info(ctx, "all").Result()
 	if err != nil {
 		return nil, 0, fmt.Errorf("look from outside: %w", err)

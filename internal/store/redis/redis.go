@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/lockbench/lockbench/internal/store"
 	"github.com/lockbench/lockbench/internal/store/redis/servers"
 	"github.com/lockbench/lockbench/strategies/goredis"
@@ -87,9 +89,9 @@ type Server interface {
 	// Clients opens the clients of one instance, see servers.Server.Clients.
 	Clients(ctx context.Context, name string, pool int, detour store.Through) ([]goredis.Node, error)
 	// Observer is a client for keys of lockbench's own, whose commands are not counted.
-	Observer() goredis.Client
+	Observer() redis.UniversalClient
 	// Ask has do make requests of one of the nodes.
-	Ask(ctx context.Context, place int, do func(context.Context, goredis.Client) error) error
+	Ask(ctx context.Context, place int, do func(context.Context, redis.UniversalClient) error) error
 }
 
 // Open is Store.Open.

@@ -64,8 +64,6 @@ func (s *Server) URL() string { return "redis://" + s.Addr }
 
 // Node returns the server as strategies get it, with a client that is closed when
 // the test ends.
-//
-//go:noinline // as Client
 func (s *Server) Node(t testing.TB) goredis.Node {
 	t.Helper()
 	options := &redis.UniversalOptions{
@@ -88,20 +86,15 @@ func (s *Server) Node(t testing.TB) goredis.Node {
 }
 
 // Client returns a separate client for looking at the server from outside; it is
-// closed when the test ends. Its type is goredis.Client because test packages that see a redis.Client compile three
-// seconds longer.
-//
-//go:noinline // as goredis.Node.Clustered
-func (s *Server) Client(t testing.TB) goredis.Client {
+// closed when the test ends.
+func (s *Server) Client(t testing.TB) redis.UniversalClient {
 	t.Helper()
 	return look(t, &redis.Options{Addr: s.Addr})
 }
 
 // Dial opens a client by a URL with go-redis's options, such as redis://user:secret@ADDRESS?max_retries=3. It is
 // closed when the test ends.
-//
-//go:noinline // as Server.Client
-func Dial(t testing.TB, url string) goredis.Client {
+func Dial(t testing.TB, url string) redis.UniversalClient {
 	t.Helper()
 	options, err := redis.ParseURL(url)
 	if err != nil {
@@ -114,9 +107,7 @@ func Dial(t testing.TB, url string) goredis.Client {
 }
 
 // DialCluster opens a client of a cluster, which is closed when the test ends.
-//
-//go:noinline // as Server.Client
-func DialCluster(t testing.TB, password string, addrs ...string) goredis.Client {
+func DialCluster(t testing.TB, password string, addrs ...string) redis.UniversalClient {
 	t.Helper()
 	client := redis.NewClusterClient(&redis.ClusterOptions{Addrs: addrs, Password: password})
 	t.Cleanup(func() { _ = client.Close() })
@@ -124,18 +115,14 @@ func DialCluster(t testing.TB, password string, addrs ...string) goredis.Client 
 }
 
 // NoClients returns nil clients of each type.
-//
-//go:noinline // as Client
-func NoClients() []goredis.Client {
-	return []goredis.Client{nil, (*redis.Client)(nil), (*redis.ClusterClient)(nil)}
+func NoClients() []redis.UniversalClient {
+	return []redis.UniversalClient{nil, (*redis.Client)(nil), (*redis.ClusterClient)(nil)}
 }
 
 // Hear subscribes to sharded channels until the test ends, so that somebody hears what is said there.
-//
-//go:noinline // as Server.Client
-func Hear(t testing.TB, client goredis.Client, channels ...string) {
+func Hear(t testing.TB, client redis.UniversalClient, channels ...string) {
 	t.Helper()
-	ear := client.(redis.UniversalClient).SSubscribe(t.Context(), channels...)
+	ear := client.SSubscribe(t.Context(), channels...)
 	for range channels {
 		if _, err := ear.ReceiveTimeout(t.Context(), 20*time.Second); err != nil {
 			t.Fatal(err)

@@ -17,7 +17,6 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/lockbench/lockbench/internal/testkit/redistest"
-	"github.com/lockbench/lockbench/strategies/goredis"
 )
 
 // scripts carry out the model's commands on a real Redis. Each question is asked once: the search meets the same
@@ -27,7 +26,7 @@ type scripts struct {
 	mu      sync.Mutex
 	answers map[question]answer
 	texts   map[verb]*redis.Script
-	clients map[bool]goredis.Client // of two users: one who may publish, and one who may not
+	clients map[bool]redis.UniversalClient // of two users: one who may publish, and one who may not
 }
 
 // question is a command, and the lock that it meets.
@@ -104,7 +103,7 @@ return shown`)
 func openScripts(t testing.TB) *scripts {
 	t.Helper()
 	server := redistest.Start(t)
-	s := &scripts{t: t, clients: map[bool]goredis.Client{}}
+	s := &scripts{t: t, clients: map[bool]redis.UniversalClient{}}
 	for user, channels := range map[string]string{"speaker": "&*", "mute": "resetchannels"} {
 		err := server.Client(t).Do(t.Context(), "ACL", "SETUSER", user, "on", "nopass", "~*", "+@all", channels).Err()
 		if err != nil {
@@ -161,7 +160,7 @@ func source(t testing.TB, names ...string) (text string) {
 func base(hears [2]bool) string { return fmt.Sprint(hears, ":") }
 
 // listen listens to the channels of the processes that are to be heard.
-func (s *scripts) listen(client goredis.Client) {
+func (s *scripts) listen(client redis.UniversalClient) {
 	var channels []string
 	for _, hears := range [][2]bool{{true, false}, {false, true}, {true, true}} {
 		for i, process := range processes {

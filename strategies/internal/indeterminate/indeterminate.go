@@ -93,7 +93,7 @@ func (Once) NoRetry() bool { return true }
 // ScriptsOnce is a client or a pipeline that sends the commands of scripts Once.
 type ScriptsOnce struct{ Scripter }
 
-// Scripter is a goredis.Client or a redis.Pipeliner.
+// Scripter is a redis.UniversalClient or a redis.Pipeliner.
 type Scripter interface {
 	redis.Scripter
 	Process(ctx context.Context, cmd redis.Cmder) error

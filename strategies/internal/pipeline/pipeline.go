@@ -37,8 +37,8 @@ const (
 
 // Conn sends the commands of one Locker.
 type Conn struct {
-	client  goredis.Client
-	cluster goredis.Client // nil without a cluster
+	client  redis.UniversalClient
+	cluster *redis.ClusterClient // nil without a cluster
 	most    time.Duration
 	script  string // the hash of the script that Run runs
 	calls   bounded.Calls
@@ -86,9 +86,7 @@ func Dial(node goredis.Node, most time.Duration, script string) (*Conn, error) {
 	}
 	c := &Conn{client: node.Client, most: most, script: script, batch: mostCalls,
 		work: make(chan *exchange), closed: make(chan struct{}), direct: newDirect(node.Client)}
-	if node.Clustered() {
-		c.cluster = node.Client
-	}
+	c.cluster = node.Cluster()
 	return c, nil
 }
 
@@ -234,7 +232,7 @@ func (c *Conn) route(ctx context.Context, command *redis.Cmd) error {
 	err := c.calls.Do(ctx, func() error { return c.client.Process(ctx, indeterminate.Once{Cmder: own}) })
 	if err = fate(err); err != nil && !answered(err) {
 		if !indeterminate.MayHaveRun(err) { // another node may have the key by now
-			goredis.ReloadState(ctx, c.cluster)
+			c.cluster.ReloadState(ctx)
 		}
 		return err
 	}

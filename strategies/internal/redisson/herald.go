@@ -46,7 +46,7 @@ func (t Topic) Command() string {
 // PUBLISH; in a cluster for SPUBLISH if the servers know PUBSUB SHARDNUMSUB, as they do from
 // Redis 7 on.
 type Herald struct {
-	cluster goredis.Client // nil outside of one
+	cluster *redis.ClusterClient // nil outside of one
 	mode    string
 	decided atomic.Pointer[bool] // whether channels are sharded
 	calls   bounded.Calls
@@ -56,7 +56,7 @@ type Herald struct {
 func NewHerald(node goredis.Node, mode string) *Herald {
 	h := &Herald{mode: mode}
 	if node.Clustered() {
-		h.cluster = node.Client
+		h.cluster = node.Cluster()
 	}
 	return h
 }

@@ -6,13 +6,15 @@ import (
 	"sync"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/lockbench/lockbench/strategies/goredis"
 )
 
 // herd is a Line in which every waiter has a connection and a subscription
 // of its own.
 type herd struct {
-	client  goredis.Client
+	client  redis.UniversalClient
 	pulse   *pulse // of all connections
 	callers int
 

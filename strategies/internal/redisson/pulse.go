@@ -271,7 +271,7 @@ func (s *Subscriber) elsewhere(ctx context.Context) bool {
 	}
 	s.mu.Unlock()
 	for _, name := range names {
-		node, err := goredis.MasterOf(ctx, s.cluster, name)
+		node, err := s.cluster.MasterForKey(ctx, name)
 		if err == nil && (goredis.Node{Client: node}).Addr() != here {
 			return true
 		}

@@ -7,7 +7,6 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/lockbench/lockbench/internal/pause"
-	"github.com/lockbench/lockbench/strategies/goredis"
 )
 
 // session is one connection of a Subscriber; go-redis replaces a connection that breaks within it.
@@ -16,7 +15,7 @@ import (
 // dropped. send writes SUBSCRIBE and UNSUBSCRIBE in the order in which they were decided, so
 // that waiters write nothing to the network themselves.
 type session struct {
-	pubsub goredis.Subscription
+	pubsub *redis.PubSub
 	ctx    context.Context
 	end    context.CancelFunc
 	signal chan struct{} // there is something for send; capacity 1
@@ -34,7 +33,7 @@ type session struct {
 // newSession returns a session that opens no connection yet.
 func (s *Subscriber) newSession() *session {
 	ctx, end := context.WithCancel(s.ctx)
-	return &session{pubsub: goredis.Subscribe(ctx, s.client), ctx: ctx, end: end, signal: make(chan struct{}, 1)}
+	return &session{pubsub: s.client.Subscribe(ctx), ctx: ctx, end: end, signal: make(chan struct{}, 1)}
 }
 
 // start starts a session's goroutines. The caller holds mu.

@@ -9,6 +9,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/strategies/goredis"
 	"github.com/lockbench/lockbench/strategies/internal/bounded"
@@ -17,7 +19,7 @@ import (
 // shards is the Line of a process to a cluster: one Subscriber for PUBLISH, and one for each node
 // whose channels it waits on.
 type shards struct {
-	cluster goredis.Client
+	cluster *redis.ClusterClient
 	pulse   *pulse // of all connections
 	wakes   func(payload string) int
 	plain   *Subscriber
@@ -35,7 +37,7 @@ func NewLine(node goredis.Node, wakes func(payload string) int) Line {
 	}
 	pulse := newPulse(node)
 	return &shards{
-		cluster: node.Client, pulse: pulse, wakes: wakes, plain: newSubscriber(node.Client, pulse, wakes),
+		cluster: node.Cluster(), pulse: pulse, wakes: wakes, plain: newSubscriber(node.Client, pulse, wakes),
 		byNode: map[string]*Subscriber{},
 	}
 }
@@ -48,8 +50,8 @@ func (l *shards) Join(ctx context.Context, topic Topic, limit time.Duration) (Pl
 	if !topic.Sharded {
 		return l.plain.Join(ctx, topic, limit)
 	}
-	node, err := bounded.Get(ctx, &l.calls, func() (goredis.Client, error) {
-		return goredis.MasterOf(ctx, l.cluster, topic.Channel)
+	node, err := bounded.Get(ctx, &l.calls, func() (*redis.Client, error) {
+		return l.cluster.MasterForKey(ctx, topic.Channel)
 	})
 	if err != nil {
 		return nil, fmt.Errorf("find the channel's node: %w", err)
@@ -62,7 +64,7 @@ func (l *shards) Join(ctx context.Context, topic Topic, limit time.Duration) (Pl
 }
 
 // at returns the Subscriber at a node: a new one if the last has ended.
-func (l *shards) at(node goredis.Client) (*Subscriber, error) {
+func (l *shards) at(node redis.UniversalClient) (*Subscriber, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.closed {

@@ -21,8 +21,8 @@ import (
 // The first use starts a session, which a pulse replaces when its connection is silent or at another
 // server than the one that gets the lock's commands.
 type Subscriber struct {
-	client  goredis.Client // of the connection
-	cluster goredis.Client // of sharded channels; nil for others
+	client  redis.UniversalClient // of the connection
+	cluster *redis.ClusterClient  // of sharded channels; nil for others
 	pulse   *pulse
 	own     bool // the pulse ends with the Subscriber
 	wakes   func(payload string) int
@@ -51,7 +51,7 @@ func NewSubscriber(node goredis.Node, wakes func(payload string) int) *Subscribe
 	return s
 }
 
-func newSubscriber(client goredis.Client, pulse *pulse, wakes func(payload string) int) *Subscriber {
+func newSubscriber(client redis.UniversalClient, pulse *pulse, wakes func(payload string) int) *Subscriber {
 	ctx, stop := context.WithCancelCause(context.Background())
 	s := &Subscriber{
 		client:   client,
@@ -68,7 +68,7 @@ func newSubscriber(client goredis.Client, pulse *pulse, wakes func(payload strin
 
 // newShardSubscriber is newSubscriber for sharded channels of one of a cluster's nodes. It ends
 // when its connection breaks or a channel moves to another node: its waiters then get errMoved.
-func newShardSubscriber(cluster, node goredis.Client, pulse *pulse, wakes func(payload string) int) *Subscriber {
+func newShardSubscriber(cluster *redis.ClusterClient, node redis.UniversalClient, pulse *pulse, wakes func(payload string) int) *Subscriber {
 	s := newSubscriber(node, pulse, wakes)
 	s.cluster = cluster
 	return s
@@ -335,7 +335,7 @@ var errMoved = errors.New("the channel's node has ended the subscription")
 
 // move ends a Subscriber of a node, so that its waiters look for the node that has their channel now.
 func (s *Subscriber) move(err error) {
-	goredis.ReloadState(s.ctx, s.cluster)
+	s.cluster.ReloadState(s.ctx)
 	if err != nil {
 		err = fmt.Errorf("%w: %w", errMoved, err)
 	} else {

@@ -12,7 +12,6 @@ import (
 
 	"github.com/lockbench/lockbench/internal/testkit/poll"
 	"github.com/lockbench/lockbench/internal/testkit/redistest"
-	"github.com/lockbench/lockbench/strategies/goredis"
 	"github.com/lockbench/lockbench/strategies/internal/redisson"
 )
 
@@ -23,7 +22,7 @@ func topic(channel string) redisson.Topic { return redisson.Topic{Channel: chann
 // queue is waiters on one channel of a Subscriber, by number.
 type queue struct {
 	t          *testing.T
-	outside    goredis.Client
+	outside    redis.UniversalClient
 	subscriber *redisson.Subscriber
 	places     []redisson.Place
 	parked     int

@@ -36,7 +36,7 @@ var (
 
 // Lease is a key that holds the owner's token.
 type Lease struct {
-	Client      goredis.Client
+	Client      redis.UniversalClient
 	Releases    *pending.Releases // the Locker's, for all calls but Free
 	Name, Token string
 	Until       validity.Until
@@ -47,7 +47,7 @@ type Lease struct {
 }
 
 // Load loads the release script.
-func Load(ctx context.Context, client goredis.Client) error {
+func Load(ctx context.Context, client redis.UniversalClient) error {
 	return goredis.Load(ctx, client, ReleaseScript)
 }
 
@@ -137,7 +137,7 @@ func (l *Lease) Extend(ctx context.Context, ttl time.Duration) error {
 
 // Extend sets the key to expire after ms milliseconds if it holds the token, by a script that
 // the client does not send twice, and says whether it did.
-func Extend(ctx context.Context, client goredis.Client, name, token string, ms int64) (bool, error) {
+func Extend(ctx context.Context, client redis.UniversalClient, name, token string, ms int64) (bool, error) {
 	n, err := ExtendScript.Run(ctx, indeterminate.ScriptsOnce{Scripter: client}, []string{name}, token, ms).Int()
 	return n == 1, err
 }

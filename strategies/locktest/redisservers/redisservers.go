@@ -47,7 +47,7 @@ func Fixture(t testing.TB, nodes int, open func(goredis.Config) (strategies.Lock
 		Open: open,
 		Nodes: func() (nodes []goredis.Node) {
 			for _, one := range all {
-				options := *goredis.OptionsOf(one.Node(t))
+				options := *one.Node(t).Options
 				options.Dialer = one.Dial
 				nodes = append(nodes, goredis.Node{Options: &options})
 			}

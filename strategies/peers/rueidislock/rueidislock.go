@@ -97,7 +97,7 @@ func Open(config goredis.Config, options Options) (*Locker, error) {
 		return nil, fmt.Errorf("rueidislock: %w", err)
 	}
 	l := &Locker{config: config}
-	client, err := l.client(goredis.OptionsOf(config.Nodes[0]))
+	client, err := l.client(config.Nodes[0].Options)
 	if err != nil {
 		return nil, fmt.Errorf("rueidislock: %w", err)
 	}

@@ -22,7 +22,6 @@ import (
 	"github.com/lockbench/lockbench/internal/pause"
 	"github.com/lockbench/lockbench/internal/store"
 	"github.com/lockbench/lockbench/internal/untrusted"
-	"github.com/lockbench/lockbench/strategies/goredis"
 )
 
 var (
@@ -82,7 +81,7 @@ type Member struct {
 
 	of      Generators
 	meeting string // names the keys of this session among those of its name
-	client  goredis.Client
+	client  redis.UniversalClient
 	mu      sync.Mutex // for what follows
 	state   state
 	nonces  []string // of the generators that have been there
@@ -161,7 +160,7 @@ func unreachable(err error) error {
 
 // Join takes part in a session, which begins with its first generator. The error wraps ErrRefused if this one does not
 // fit, else store.ErrUnreachable or store.ErrConfig. It waits for the end of an earlier session of that name.
-func Join(ctx context.Context, client goredis.Client, of Generators) (*Member, error) {
+func Join(ctx context.Context, client redis.UniversalClient, of Generators) (*Member, error) {
 	m := &Member{of: of, client: client, nonces: make([]string, of.Number)}
 	for deadline := time.Now().Add(2 * life); ; pause.Plain(ctx.Done(), polls) {
 		ending, err := m.register(ctx)
@@ -497,8 +496,8 @@ func (m *Member) start(ctx context.Context, step int) (start Start, err error) {
 // in the middle of which the server answered.
 func (m *Member) now(ctx context.Context) (here, server time.Time, trip time.Duration, err error) {
 	client := m.client
-	if (goredis.Node{Client: client}).Clustered() { // all generators ask the same server
-		if client, err = goredis.MasterOf(ctx, client, m.of.settingsKey()); err != nil {
+	if cluster, is := client.(*redis.ClusterClient); is { // all generators ask the same server
+		if client, err = cluster.MasterForKey(ctx, m.of.settingsKey()); err != nil {
 			return here, server, trip, fmt.Errorf("look for the server of the session: %w", err)
 		}
 	}

@@ -16,7 +16,6 @@ import (
 
 	"github.com/lockbench/lockbench/internal/store"
 	"github.com/lockbench/lockbench/internal/testkit/redistest"
-	"github.com/lockbench/lockbench/strategies/goredis"
 )
 
 func generators(number, index int) Generators {
@@ -394,12 +393,12 @@ func TestRefusals(t *testing.T) {
 // A record that others deleted or replaced is missing. It takes no other generator's record away.
 func TestDamagedRecords(t *testing.T) {
 	t.Parallel()
-	for name, damage := range map[string]func(goredis.Client, string) error{
-		"deleted": func(c goredis.Client, key string) error { return c.Del(t.Context(), key).Err() },
-		"too long": func(c goredis.Client, key string) error {
+	for name, damage := range map[string]func(redis.UniversalClient, string) error{
+		"deleted": func(c redis.UniversalClient, key string) error { return c.Del(t.Context(), key).Err() },
+		"too long": func(c redis.UniversalClient, key string) error {
 			return c.SetRange(t.Context(), key, mostRecord, "xx").Err()
 		},
-		"of another type": func(c goredis.Client, key string) error {
+		"of another type": func(c redis.UniversalClient, key string) error {
 			return errors.Join(c.Del(t.Context(), key).Err(), c.LPush(t.Context(), key, "x").Err())
 		},
 	} {

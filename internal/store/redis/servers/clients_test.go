@@ -38,7 +38,7 @@ func TestConnectFillsThePool(t *testing.T) {
 	if d := readOf(t, s).Since(before, 0); *d.OtherTraffic != 0 {
 		t.Errorf("a client made of the node's options is not counted: %.1f %% foreign", *d.OtherTraffic)
 	}
-	conn, err := goredis.OptionsOf(node).Dialer(t.Context(), "tcp", goredis.OptionsOf(node).Addrs[0])
+	conn, err := node.Options.Dialer(t.Context(), "tcp", node.Options.Addrs[0])
 	must(t, err)
 	defer conn.Close()
 	if _, ok := conn.(syscall.Conn); !ok {
@@ -179,7 +179,7 @@ func TestLeftovers(t *testing.T) {
 	s := open(t, Options{Address: process(t).Addr(), RunID: "r1"})
 	ctx := t.Context()
 	const mark = "lockbench:{r1:"
-	client := clientsOf(t, s, 1)[0].Client.(redis.UniversalClient)
+	client := clientsOf(t, s, 1)[0].Client
 	pipe := client.Pipeline()
 	for i := range 2500 {
 		pipe.Set(ctx, fmt.Sprintf("queue:lockbench:{r1:%d}:tail", i), "", 0)

@@ -8,8 +8,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/redis/go-redis/v9"
-
 	"github.com/lockbench/lockbench/internal/store"
 	"github.com/lockbench/lockbench/internal/testkit/poll"
 )
@@ -82,7 +80,7 @@ func clusterKeys(t *testing.T, s *Server) {
 // to a shard those of its shard only.
 func clusterChannels(t *testing.T, s *Server) {
 	ctx := t.Context()
-	client := clientsOf(t, s, 1)[0].Client.(redis.UniversalClient)
+	client := clientsOf(t, s, 1)[0].Client
 	plain, sharded := client.Subscribe(ctx, "mark:plain"), client.SSubscribe(ctx, "mark:shard")
 	defer plain.Close()
 	defer sharded.Close()

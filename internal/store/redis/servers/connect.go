@@ -107,7 +107,7 @@ func (n *node) clientOptions(t *intercept.Traffic, name string, pool int, slots 
 }
 
 // fill opens all connections of a client's pools.
-func fill(ctx context.Context, client goredis.Client, pool int) error {
+func fill(ctx context.Context, client redis.UniversalClient, pool int) error {
 	if cluster, ok := client.(*redis.ClusterClient); ok {
 		// With the first command the client learns the slots and the commands.
 		if err := cluster.Exists(ctx, "lockbench").Err(); err != nil {

@@ -69,7 +69,7 @@ var guardedScript = redis.NewScript(guardedSource)
 // counter is a key with a number. With a token it raises its floor on every access, including reads, and refuses older
 // tokens (M. Kleppmann, How to do distributed locking, 2016).
 type counter struct {
-	server goredis.Client
+	server redis.UniversalClient
 	name   string
 	token  *int64 // nil: no token is checked
 }

@@ -108,7 +108,7 @@ func promotion(t *testing.T, s *Server) {
 	if err := s.Ping(ctx); err != nil {
 		t.Errorf("the old primary is only a dead replica now: %v", err)
 	}
-	for name, c := range map[string]goredis.Client{"the node's client": node.Client, "one of its options": own} {
+	for name, c := range map[string]redis.UniversalClient{"the node's client": node.Client, "one of its options": own} {
 		poll.Until(t, "a write is confirmed", func() bool { return c.Set(ctx, "k", name, 0).Err() == nil })
 	}
 	if got := s.nodes[2].observer.Get(ctx, "k").Val(); got == "before" || got == "" {

@@ -20,7 +20,6 @@ import (
 	"github.com/lockbench/lockbench/internal/untrusted"
 	"github.com/lockbench/lockbench/results"
 	"github.com/lockbench/lockbench/strategies"
-	"github.com/lockbench/lockbench/strategies/goredis"
 )
 
 // Server is the Redis of a run: one node or several, see Topology. It is safe
@@ -166,7 +165,7 @@ func (s *Server) Started() bool { return len(s.nodes) > 0 && s.nodes[0].own != n
 
 // Ask calls do with a client of a node, by its place. The client is the observer's, so its
 // commands do not count as the clients'.
-func (s *Server) Ask(ctx context.Context, place int, do func(context.Context, goredis.Client) error) error {
+func (s *Server) Ask(ctx context.Context, place int, do func(context.Context, redis.UniversalClient) error) error {
 	if place < 0 || place >= len(s.nodes) {
 		return fmt.Errorf("%w: there is no node %d, there are %d", ErrConfig, place, len(s.nodes))
 	}
@@ -174,7 +173,7 @@ func (s *Server) Ask(ctx context.Context, place int, do func(context.Context, go
 }
 
 // Observer returns the observer's client of the first primary, or of a whole cluster.
-func (s *Server) Observer() goredis.Client {
+func (s *Server) Observer() redis.UniversalClient {
 	if s.cluster != nil {
 		return s.cluster
 	}
