@@ -16,30 +16,31 @@ import (
 // A server that loses the keys of locks lets in a second holder. The run names the server as the cause, is invalid, and
 // breaks no promise of the lock.
 func TestAServerThatLosesKeys(t *testing.T) {
+	type client = redis.UniversalClient
 	for _, test := range []struct {
 		name, says string
-		lose       func(*testing.T, *redistest.Server, redis.UniversalClient)
+		lose       func(*testing.T, *redistest.Server, client)
 	}{
-		{"FLUSHALL", "another client called FLUSHALL 1 time", func(t *testing.T, _ *redistest.Server, c redis.UniversalClient) {
+		{"FLUSHALL", "another client called FLUSHALL 1 time", func(t *testing.T, _ *redistest.Server, c client) {
 			done(t, c.FlushAll(t.Context()).Err())
 		}},
-		{"FLUSHDB in a transaction", "called FLUSHDB", func(t *testing.T, _ *redistest.Server, c redis.UniversalClient) {
+		{"FLUSHDB in a transaction", "called FLUSHDB", func(t *testing.T, _ *redistest.Server, c client) {
 			_, err := c.TxPipelined(t.Context(), func(p redis.Pipeliner) error { return p.FlushDB(t.Context()).Err() })
 			done(t, err)
 		}},
-		{"SWAPDB", "called SWAPDB", func(t *testing.T, _ *redistest.Server, c redis.UniversalClient) {
+		{"SWAPDB", "called SWAPDB", func(t *testing.T, _ *redistest.Server, c client) {
 			done(t, c.Do(t.Context(), "swapdb", 0, 1).Err())
 		}},
-		{"eviction", "the server evicted", func(t *testing.T, _ *redistest.Server, c redis.UniversalClient) {
+		{"eviction", "the server evicted", func(t *testing.T, _ *redistest.Server, c client) {
 			done(t, c.ConfigSet(t.Context(), "maxmemory-policy", "allkeys-random").Err())
 			done(t, c.ConfigSet(t.Context(), "maxmemory", "1").Err())
 			time.Sleep(20 * time.Millisecond) // the writes of the clients evict
 			done(t, c.ConfigSet(t.Context(), "maxmemory", "0").Err())
 		}},
-		{"restart", "the server restarted or was replaced 1 time", func(t *testing.T, s *redistest.Server, _ redis.UniversalClient) {
+		{"restart", "the server restarted or was replaced 1 time", func(t *testing.T, s *redistest.Server, _ client) {
 			s.Restart(t)
 		}},
-		{"failover", "a failover changed the role", func(t *testing.T, _ *redistest.Server, c redis.UniversalClient) {
+		{"failover", "a failover changed the role", func(t *testing.T, _ *redistest.Server, c client) {
 			host, port, _ := strings.Cut(redistest.Start(t).Addr, ":")
 			done(t, c.ReplicaOf(t.Context(), host, port).Err())
 			for !strings.Contains(c.Info(t.Context(), "replication").Val(), "master_link_status:up") {

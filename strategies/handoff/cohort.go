@@ -45,7 +45,9 @@ func NewCohort(client redis.UniversalClient, options ...lock.Option) (*lock.Fenc
 }
 
 // NewCohortWith is NewCohort with options of this lock.
-func NewCohortWith(client redis.UniversalClient, own CohortOptions, options ...lock.Option) (*lock.FencedLocker, error) {
+func NewCohortWith(
+	client redis.UniversalClient, own CohortOptions, options ...lock.Option,
+) (*lock.FencedLocker, error) {
 	return lock.OpenFenced([]redis.UniversalClient{client}, OpenCohort, own, options)
 }
 

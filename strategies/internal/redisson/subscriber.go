@@ -68,7 +68,9 @@ func newSubscriber(client redis.UniversalClient, pulse *pulse, wakes func(payloa
 
 // newShardSubscriber is newSubscriber for sharded channels of one of a cluster's nodes. It ends
 // when its connection breaks or a channel moves to another node: its waiters then get errMoved.
-func newShardSubscriber(cluster *redis.ClusterClient, node redis.UniversalClient, pulse *pulse, wakes func(payload string) int) *Subscriber {
+func newShardSubscriber(
+	cluster *redis.ClusterClient, node redis.UniversalClient, pulse *pulse, wakes func(payload string) int,
+) *Subscriber {
 	s := newSubscriber(node, pulse, wakes)
 	s.cluster = cluster
 	return s
