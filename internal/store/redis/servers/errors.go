@@ -38,15 +38,20 @@ func sentinel(err error) error {
 	return ErrConfig
 }
 
+const (
+	noPermission = "NOPERM" // the code of a missing right
+	unknown      = "ERR"    // stands for a command that the server does not know
+)
+
 // refusals are the first words of replies with which a server refuses a command at present, to
 // everyone or to this user.
 var refusals = []string{
-	"NOPERM", "NOAUTH", "OOM", "READONLY", "MISCONF", "LOADING", "MASTERDOWN", "NOREPLICAS",
+	noPermission, "NOAUTH", "OOM", "READONLY", "MISCONF", "LOADING", "MASTERDOWN", "NOREPLICAS",
 	"CLUSTERDOWN",
 }
 
-// Refused returns the code of a refusal, NOPERM for a missing right; "" for any other error. In a
-// script's error the code is inside the sentence.
+// Refused returns the code of a refusal, NOPERM for a missing right, ERR for an unknown command; "" for any other
+// error. In a script's error the code is inside the sentence.
 func Refused(err error) string {
 	var reply redis.Error
 	if !errors.As(err, &reply) {
@@ -59,11 +64,11 @@ func Refused(err error) string {
 		}
 	}
 	if strings.Contains(text, "unknown command") || strings.Contains(text, "Unknown Redis command") {
-		return "ERR"
+		return unknown
 	}
 	for _, words := range []string{"has no permissions", "The user executing the script can't"} {
 		if strings.Contains(text, words) {
-			return "NOPERM"
+			return noPermission
 		}
 	}
 	return ""
@@ -73,20 +78,13 @@ func Refused(err error) string {
 func (*Server) Refused(err error) string { return Refused(err) }
 
 // Unauthorised says whether that code means a missing right.
-func (*Server) Unauthorised(code string) bool { return code == "NOPERM" }
+func (*Server) Unauthorised(code string) bool { return code == noPermission }
 
-// MeasuringRights are the rights that lockbench itself needs to show all figures, as rules of ACL
-// SETUSER: for counters, limits, connections, subscriptions, leftovers and baselines. Without one
-// of them a figure is unknown.
-func MeasuringRights() []string {
-	return []string{
-		"+info", "+config|get", "+client|list", "+scan", "+del",
-		"+pubsub|channels", "+pubsub|shardchannels", "+script|load", "+evalsha", "+get",
-	}
+// lacks says whether an error is due to a missing right, or to a command that the server does not have.
+func lacks(err error) bool {
+	code := Refused(err)
+	return code == noPermission || code == unknown
 }
-
-// ClusterRights are further rights that it needs in a cluster.
-func ClusterRights() []string { return []string{"+cluster|info", "+exists"} }
 
 // errHungUp says why a first contact failed.
 var errHungUp = errors.New("the server hung up")

@@ -46,18 +46,32 @@ func (n *node) addr() string { return n.options.Addrs[0] }
 // contactTimeout bounds the first contact, so that an unreachable server is reported within 5 s.
 const contactTimeout = 4 * time.Second
 
-// open creates the observer and identifies the server.
+// open creates the observer and identifies the server. If the user may not name connections, the observer has no name.
 func (n *node) open(ctx context.Context, meter *store.Meter, runID string, slots chan struct{}) error {
 	// Few are open at a time. But after as many failed dials as it has connections, a pool checks
 	// only once a second whether the server is back.
 	const connections = 64
 	options := n.clientOptions(&meter.Observed, observerName(runID), connections, slots)
 	options.Dialer = n.watchers.through(options.Dialer)
-	n.observer = redis.NewUniversalClient(options)
-	n.observer.AddHook(observed{meter})
+	connect := func() error {
+		n.observer = redis.NewUniversalClient(options)
+		n.observer.AddHook(observed{meter})
+		return n.observer.Ping(ctx).Err()
+	}
 	ctx, cancel := context.WithTimeout(ctx, contactTimeout)
 	defer cancel()
-	if err := n.identify(ctx); err != nil {
+	err := connect()
+	if lacks(err) { // ask without a name and a database what else is missing, see Needs
+		_ = n.observer.Close()
+		options.ClientName, options.DB = "", 0
+		if err = connect(); lacks(err) { // the right to PING
+			err = nil
+		}
+	}
+	if err == nil {
+		err = n.identify(ctx)
+	}
+	if err != nil {
 		if errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) {
 			err = fmt.Errorf("%w: %w", errHungUp, err)
 		}
@@ -72,9 +86,6 @@ func (n *node) open(ctx context.Context, meter *store.Meter, runID string, slots
 
 // identify reads what the server is, from HELLO if INFO is refused.
 func (n *node) identify(ctx context.Context) error {
-	if err := n.observer.Ping(ctx).Err(); err != nil {
-		return err
-	}
 	pipe := n.observer.Pipeline()
 	asked := infos(ctx, pipe, "server", "replication")
 	hello := pipe.Do(ctx, "HELLO")
