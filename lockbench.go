@@ -110,8 +110,8 @@ type Progress struct {
 	Remaining time.Duration  // expected from the beginning of the run until the end of all runs
 }
 
-// Run carries the plan out: open the servers, measure the baselines, run every strategy
-// in every round, clean up.
+// Run carries the plan out: open the servers, try all that follows once (see Preflight), measure the baselines, run
+// every strategy in every round, clean up.
 //
 // Of several generators, the first returns the report of all, and the others their own, with Report.Shared set.
 // If one does not come, dies or is stopped, the error of the others wraps ErrGenerator.
@@ -129,9 +129,14 @@ func Run(ctx context.Context, plan Plan) (*results.Report, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := s.preflight(ctx); err != nil {
+	found, err := s.preflight(ctx)
+	if err == nil {
+		err = found.refusal()
+	}
+	if err != nil {
 		return nil, errors.Join(append([]error{err}, s.abandon(context.WithoutCancel(ctx))...)...)
 	}
+	s.report.Warnings = append(s.report.Warnings, found.warnings()...)
 	measuring, done := s.together.context(ctx)
 	defer done()
 	if plan.Baselines {

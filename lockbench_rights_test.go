@@ -73,7 +73,7 @@ func TestMissingRightsAreNamedBeforehand(t *testing.T) {
 	}{
 		{[]string{"resetchannels"}, "pubsub needs the right &redisson_lock__channel:*lockbench:*"},
 		{[]string{"resetkeys"}, "pubsub needs the right ~lockbench:*"},
-		{[]string{"-publish"}, "ERR The user executing the script can't run this command"},
+		{[]string{"-publish"}, "pubsub needs the right +publish"},
 		{[]string{"-subscribe"}, "pubsub needs the right +subscribe"},
 		{[]string{"-evalsha"}, "pubsub needs the right +evalsha"},
 	} {

@@ -1,108 +1,146 @@
 package lockbench
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
+	"time"
 
-	"github.com/lockbench/lockbench/internal/engine"
-	"github.com/lockbench/lockbench/internal/measure"
 	"github.com/lockbench/lockbench/internal/store"
-	"github.com/lockbench/lockbench/strategies"
-	"github.com/lockbench/lockbench/workloads"
+	"github.com/lockbench/lockbench/internal/store/redis/servers"
+	"github.com/lockbench/lockbench/internal/untrusted"
+	"github.com/lockbench/lockbench/results"
 )
 
-// spare is the number of extra connections: the observer's, and those of a pool that is replaced.
-const spare = 16
-
-// preflight reports every limit that is too small for the plan before any client starts: a failure
-// at the nine thousandth connection would waste an hour.
-func (s *session) preflight(ctx context.Context) error {
-	limits := map[store.Server]store.Limits{}
-	for _, p := range s.servers {
-		of, err := p.server.Limits(ctx)
-		if err != nil {
-			return fmt.Errorf("read the limits of %s: %w", p.name, err)
-		}
-		limits[p.server] = of
+// Preflight tries once what Run would do on the plan's servers, and returns what it finds, and what the server is. Run
+// begins with the same: a results.Trouble is its error, and a results.Note is a warning of its report. An error of
+// Preflight says that the servers could not be tried, or that ctx ended.
+func Preflight(ctx context.Context, plan Plan) ([]results.Symptom, results.Redis, error) {
+	if err := plan.Validate(); err != nil {
+		return nil, results.Redis{}, fmt.Errorf("%w: %w", store.ErrConfig, err)
 	}
-	files, err := measure.MaxOpenFiles()
+	s, err := open(ctx, plan)
 	if err != nil {
-		return fmt.Errorf("read the limit of open files: %w", err)
+		var found preflight
+		found.add("reachable", func(symptom *results.Symptom) error { trouble(symptom, err); return nil })
+		return found, results.Redis{Source: "address"}, err
 	}
-	var problems []error
-	for _, v := range s.plan.Strategies {
-		server := s.server(v)
-		if server == nil || s.unfit(v) != "" {
+	found, err := s.preflight(ctx)
+	server := s.report.Redis
+	if len(s.report.Stores) > 0 && s.named(store.Redis) == nil {
+		server = s.report.Stores[0].Server
+	}
+	closed := errors.Join(s.closeStores(context.WithoutCancel(ctx))...)
+	return found, server, errors.Join(ctx.Err(), err, closed)
+}
+
+// preflight is what the preflight of a run has found.
+type preflight []results.Symptom
+
+// add adds what a step says. Whatever keeps the steps from going on is trouble, too.
+func (p *preflight) add(name string, find func(*results.Symptom) error) error {
+	symptom := results.Symptom{Name: name, State: results.Well}
+	err := find(&symptom)
+	if err != nil {
+		trouble(&symptom, err)
+	}
+	if len(symptom.Says) > 0 {
+		*p = append(*p, symptom)
+	}
+	return err
+}
+
+// say adds a sentence.
+func say(symptom *results.Symptom, format string, args ...any) {
+	symptom.Says = append(symptom.Says, untrusted.Printable(fmt.Sprintf(format, args...)))
+}
+
+// trouble adds what fails, in place of what is well, and what to do about it.
+func trouble(symptom *results.Symptom, err error) {
+	if symptom.State != results.Trouble {
+		symptom.State, symptom.Says = results.Trouble, nil
+	}
+	say(symptom, "%s", strings.Join(strings.Fields(err.Error()), " "))
+	if next := servers.NextStep(err.Error()); next != "" && !slices.Contains(symptom.Next, next) {
+		symptom.Next = append(symptom.Next, next)
+	}
+}
+
+// refusal returns everything that keeps the run from being measured, with what to do about it; nil if there is nothing.
+func (p preflight) refusal() error {
+	var lines, next []error
+	for _, symptom := range p {
+		if symptom.State != results.Trouble {
 			continue
 		}
-		of := limits[server]
-		needed, clients := s.plan.connections(v)
-		n, each := int64(1), ""
-		if g := s.plan.Generators; g.several() { // the others may have connected before
-			n, each = int64(g.Number), fmt.Sprintf(" in %d generators", g.Number)
+		for _, text := range symptom.Says {
+			lines = append(lines, errors.New(text))
 		}
-		free := of.MaxClients - of.Connected
-		if of.MaxClients > 0 && (needed > free || n*needed > of.MaxClients) {
-			problems = append(problems,
-				fmt.Errorf("%s with --clients %d%s needs %d connections, the server has %d free (maxclients %d)",
-					v.Name(), clients, each, n*needed, free, of.MaxClients))
+		for _, text := range symptom.Next {
+			next = append(next, errors.New("next: "+text))
 		}
-		problems = append(problems, s.plan.tooManyFiles(v, server.Primaries(), files))
 	}
-	if errors.Join(problems...) == nil {
-		problems = s.try(ctx)
+	if len(lines) == 0 {
+		return nil
 	}
-	if err := errors.Join(problems...); err != nil {
-		return limited{err}
+	return limited{errors.Join(append(lines, next...)...)}
+}
+
+// warnings returns the notes.
+func (p preflight) warnings() (all []string) {
+	for _, symptom := range p {
+		if symptom.State == results.Note {
+			all = append(all, symptom.Name+": "+strings.Join(append(slices.Clone(symptom.Says), symptom.Next...), "; "))
+		}
+	}
+	return all
+}
+
+// preflight tries what the run will do. An error means that the servers do not answer.
+func (s *session) preflight(ctx context.Context) (found preflight, err error) {
+	for _, step := range []struct {
+		name string
+		find func(context.Context, *results.Symptom) error
+	}{
+		{"reachable", s.reachable},
+		{"server", s.software},
+		{"limits", s.tight},
+		{"rights", func(ctx context.Context, symptom *results.Symptom) error {
+			return s.permitted(ctx, symptom, found.refusal() == nil)
+		}},
+		{"figures", s.figures},
+	} {
+		err := found.add(step.name, func(symptom *results.Symptom) error { return step.find(ctx, symptom) })
+		if err != nil || ctx.Err() != nil {
+			return found, err
+		}
+	}
+	for _, p := range s.servers {
+		if e, ok := p.server.(store.Examiner); ok && p.name == store.Redis {
+			found = append(found, e.Symptoms(ctx)...)
+		}
+	}
+	return found, nil
+}
+
+func (s *session) reachable(ctx context.Context, symptom *results.Symptom) error {
+	for _, p := range s.servers {
+		began := time.Now()
+		if err := p.server.Ping(ctx); err != nil && p.server.Refused(err) == "" {
+			return err
+		}
+		say(symptom, "%s answers within %v", p.name, time.Since(began).Round(10*time.Microsecond))
 	}
 	return nil
 }
 
-// connections returns the most connections that a strategy opens to a node, with their clients.
-func (p Plan) connections(v strategies.Variant) (needed int64, clients int) {
-	for _, point := range p.points() {
-		if n := connections(v, point.Workload); n > needed {
-			needed, clients = n, point.Workload.Clients
-		}
+func (s *session) software(_ context.Context, symptom *results.Symptom) error {
+	for _, p := range s.servers {
+		say(symptom, "%s %s", p.name, p.server.Describe().Describe())
 	}
-	return needed, clients
-}
-
-// tooManyFiles returns an error if a strategy opens more files than this process may; files 0
-// means no limit.
-func (p Plan) tooManyFiles(v strategies.Variant, primaries int, files int64) error {
-	needed, clients := p.connections(v)
-	opened := needed*int64(primaries)*filesPerConnection(p.points()[0].Workload) + spare
-	if needed == 0 || files == 0 || opened <= files {
-		return nil
-	}
-	return fmt.Errorf("%s with --clients %d needs %d open files, this process may have %d (ulimit -n)", v.Name(),
-		clients, opened, files)
-}
-
-// try makes every strategy acquire and release once, and returns what the servers refuse. A missing
-// right would otherwise fail in the middle of a run, or only for a waiter. If the servers
-// cannot do what a strategy needs, the strategy becomes unfit.
-func (s *session) try(ctx context.Context) []error {
-	var problems []error
-	for _, v := range s.plan.Strategies {
-		server := s.server(v)
-		if server == nil || s.unfit(v) != "" || ctx.Err() != nil {
-			continue
-		}
-		job := engine.Job{
-			Strategy: v, Workload: s.report.Workload, Target: server, Session: s.own, // other generators try too
-		}
-		switch err := job.Try(ctx); {
-		case errors.Is(err, errors.ErrUnsupported):
-			s.unsupported[v.Name()] = err.Error()
-		case err != nil:
-			problems = append(problems, err)
-		}
-	}
-	return problems
+	return nil
 }
 
 // limited is a store.ErrConfig whose message has only the limits, one per line.
@@ -112,71 +150,3 @@ func (l limited) Is(target error) bool { return target == store.ErrConfig }
 
 // Unwrap returns the limits one by one.
 func (l limited) Unwrap() []error { return l.error.(interface{ Unwrap() []error }).Unwrap() }
-
-// connections returns the most connections that a strategy opens to a node.
-func connections(v strategies.Variant, w workloads.Spec) int64 {
-	info := v.Info()
-	if !engine.NeedsStore(info, w) {
-		return 0
-	}
-	all := v.Instances(w.Instances)*(w.PoolSize()+info.Connections.PerInstance) +
-		w.Clients*info.Connections.PerWaiter + spare
-	for _, f := range w.Faults {
-		if f.Kind().Place == workloads.InClients { // the targets of faults have their own connections
-			clients := max(1, f.N)
-			all += min(clients, workloads.MaxPool) + info.Connections.PerInstance + clients*info.Connections.PerWaiter
-		}
-	}
-	return int64(all)
-}
-
-// filesPerConnection is the number of open files per connection; a proxy in this process needs two
-// more.
-func filesPerConnection(w workloads.Spec) int64 {
-	for _, f := range w.Faults {
-		if f.Kind().Place == workloads.OnNetwork {
-			return 3
-		}
-	}
-	return 1
-}
-
-// files returns an error for every strategy that would open more files than this process may.
-func (p Plan) files() (problems []error) {
-	files, err := measure.MaxOpenFiles()
-	if err != nil { // Run says so
-		return nil
-	}
-	for _, v := range p.Strategies {
-		name := p.storeOf(v)
-		kind, err := store.Lookup(name)
-		if name == "" || err != nil {
-			continue
-		}
-		layout := kind.Layout(p.at(name))
-		if unfit(v.Info(), p.points()[0].Workload, layout) == "" {
-			problems = append(problems, p.tooManyFiles(v, layout.Primaries(), files))
-		}
-	}
-	return problems
-}
-
-// fits returns an error if no strategy can run on the servers that the plan asks for; what runs beside others that
-// cannot is left out of the session.
-func (p Plan) fits() error {
-	why := ""
-	for _, v := range p.Strategies {
-		name := cmp.Or(p.storeOf(v), store.Redis)
-		kind, err := store.Lookup(name)
-		if err != nil {
-			return err
-		}
-		if why = unfit(v.Info(), p.points()[0].Workload, kind.Layout(p.at(name))); why == "" {
-			return nil
-		}
-	}
-	if why == "" {
-		return nil
-	}
-	return fmt.Errorf("nothing that --strategy names can run here: %s", why)
-}

@@ -50,6 +50,11 @@ func open(ctx context.Context, plan Plan) (*session, error) {
 	s.id = s.own
 	s.progress("", 0, "start", 0, nil)
 	if err := s.openStores(ctx); err != nil {
+		if len(s.servers) > 0 && s.servers[0].server.Refused(err) != "" { // generators may not meet: name all that is missing
+			if found, failed := s.preflight(ctx); failed == nil && found.refusal() != nil {
+				err = found.refusal()
+			}
+		}
 		ctx = context.WithoutCancel(ctx)
 		return nil, errors.Join(append([]error{err}, s.abandon(ctx)...)...)
 	}

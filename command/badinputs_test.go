@@ -135,6 +135,7 @@ var badInputs = []struct {
 		{"lockbench -s etcd -u postgres://127.0.0.1:1/postgres", 104},
 		{"lockbench -s spin -u zk://127.0.0.1:1", 104},
 		{"lockbench -s etcd -u etcd://127.0.0.1:1", 113},
+		{"lockbench doctor -u etcd://127.0.0.1:1 -s etcd,spin", 104},
 		{"lockbench -s etcd -u etcd://127.0.0.1:1 --durability fsync", 104},
 		{"lockbench -s postgres -u postgres://127.0.0.1:1/postgres --durability default", 104},
 		{"lockbench -s postgres:mode=table", 104},
@@ -169,6 +170,10 @@ var badInputs = []struct {
 		{"lockbench report run.json -o table=-", 104},
 	}},
 	{"Other commands", []badInput{
+		{"lockbench doctor", 104},
+		{"lockbench doctor -u process", 104},
+		{"lockbench doctor -u redis://127.0.0.1:1 -s spni", 104},
+		{"lockbench doctor -u redis://127.0.0.1:1 -s noop", 104},
 		{"lockbench ab true", 104},
 		{"lockbench ab none none", 104},
 		{"lockbench ab true true -- -o json", 104},
@@ -328,7 +333,7 @@ except what only the machine and the server can show.
 | 0 | measured, nothing wrong |
 | 1 | something else, such as a full disk |
 | 99 | a threshold was crossed |
-| 104 | bad flags, environment or files; nothing was measured or written |
+| 104 | bad flags, environment or files, or something is missing on the server, which 'lockbench doctor' names; nothing was measured or written |
 | 105 | interrupted (Ctrl-C, SIGTERM, SIGHUP); what had been measured is written. After a second signal, or 8 s after SIGTERM, these are the runs and claims that had ended; signals within 500 ms are one, as GNU timeout sends two |
 | 110 | a regression (compare, ab) |
 | 111 | a guarantee that a strategy claims did not hold |

@@ -14,6 +14,7 @@ import (
 	conformance "github.com/lockbench/lockbench/internal/apps/check"
 	"github.com/lockbench/lockbench/internal/apps/doctor"
 	"github.com/lockbench/lockbench/internal/apps/selfcheck"
+	"github.com/lockbench/lockbench/results"
 	"github.com/lockbench/lockbench/results/compare"
 	"github.com/lockbench/lockbench/strategies/locktest"
 )
@@ -43,8 +44,8 @@ func documentsOf(t *testing.T) map[string][2]string {
 	}}}
 	check.Schema = "lockbench/check/1"
 	add(check, "two")
-	examined := &doctor.Document{Symptoms: []doctor.Symptom{{
-		Name: "limits", State: doctor.Note, Says: []string{"low"},
+	examined := &doctor.Document{Symptoms: []results.Symptom{{
+		Name: "limits", State: results.Note, Says: []string{"low"},
 	}}}
 	examined.Schema = "lockbench/doctor/1"
 	add(examined, "note: low")

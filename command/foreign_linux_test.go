@@ -11,6 +11,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -186,9 +187,9 @@ func TestForeignRepliesOnlyShow(t *testing.T) {
 	server, claim := hostile(t), filepath.Join(t.TempDir(), "claim.yaml")
 	put(t, claim, "says: \"planted \\e[2K ::error::planted\"\nruns: {a: --strategy setnx}\n"+
 		"expect: [{what: \"\\e[2K\", figure: a.acq_per_s, is: '> 1', opposite: '<= 1'}]\n")
-	run := "run -s setnx,spin -c 2 -n 5 -w 0s --no-baselines --redis " + server + " -o "
+	run := "run -s setnx -c 2 -n 5 -w 0s --no-baselines --redis " + server + " -o "
 	for _, line := range []string{
-		"doctor --redis " + server, run + "tables", run + "markdown",
+		"doctor --redis " + server, run + "tables", run + "markdown", strings.Replace(run, "setnx", "spin", 1) + "tables",
 		"claims --dry-run " + claim,
 	} {
 		_, stdout, stderr := said(t, strings.Fields(line)...)
@@ -211,7 +212,24 @@ func hostile(t *testing.T) string {
 		"maxclients:10000\r\nmaxmemory:5\r\nmaxmemory_policy:%s\r\ncmdstat_%s:calls=1\r\n",
 		"7.4.0", line, line, line, line, line)
 	bulk := func(text string) string { return fmt.Sprintf("$%d\r\n%s\r\n", len(text), text) }
+	var mu sync.Mutex
+	held := map[string]string{} // the locks of preflights, without which nothing else is asked
 	answer := func(words []string) string {
+		mu.Lock()
+		defer mu.Unlock()
+		if key := strings.Join(words[1:min(len(words), 2)], ""); strings.Contains(key, ":0:") {
+			switch token := held[key]; strings.ToUpper(words[0]) {
+			case "SETNX":
+				if token != "" {
+					return ":0\r\n"
+				}
+				held[key] = words[2]
+			case "GET":
+				return bulk(token)
+			case "DEL":
+				delete(held, key)
+			}
+		}
 		switch strings.ToUpper(words[0]) {
 		case "PING":
 			return "+PONG\r\n"

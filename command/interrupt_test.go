@@ -346,7 +346,7 @@ func TestRefusedFromTheStart(t *testing.T) {
 			[][]any{{"ACL", "SETUSER", "me", "on", ">secret", "~*", "&*", "+@all", "-@scripting"}},
 			"me:secret@", "spin,setnx",
 			command.ExitConfig,
-			[]string{"spin needs the right +", "next: the user may not run scripts"},
+			[]string{"spin needs the rights +script|load +eval +evalsha", "next: have an administrator run ACL SETUSER me +"},
 		},
 		{
 			"no channels",
@@ -355,7 +355,7 @@ func TestRefusedFromTheStart(t *testing.T) {
 			command.ExitConfig,
 			[]string{
 				"pubsub needs the right &redisson_lock__channel:*lockbench:*",
-				"fair needs the right &", "lockbench list fair",
+				"fair needs the right &", "lockbench list NAME",
 			},
 		},
 		{

@@ -54,8 +54,7 @@ func TestNothingListensAtAUsersAddress(t *testing.T) {
 
 // anyStore is what doctor says of a store beside Redis.
 var anyStore = []string{
-	"reachable ", "\nserver ", "\nrights ", "\nlimits ", "\ncounters ", "\nmachine ",
-	"strategies could acquire and release",
+	"reachable ", "\nserver ", "\nlimits ", "\nrights ", "\nfigures ", "strategies could acquire and release",
 }
 
 func usersEtcd(t *testing.T) usersServer {

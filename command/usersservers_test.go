@@ -211,7 +211,7 @@ func usersRedis(t *testing.T) usersServer {
 	}
 	u := usersServer{
 		url: server.URL(), ttl: "10m", // so that no key expires before clean
-		strategies: []string{"fair", "handoff"}, doctor: []string{"reachable ", "\nrights ", "\nlimits ", "\nmachine "},
+		strategies: []string{"fair", "handoff"}, doctor: []string{"reachable ", "\nlimits ", "\nrights ", "\nfigures "},
 		faults: [][]string{{
 			"--fault", "holder-crash:at=50ms", "--fault", "kill-subscribers:at=100ms", "--allow-faults-on-my-server",
 		}},

@@ -1,7 +1,6 @@
 package strategies
 
 import (
-	"regexp"
 	"slices"
 	"strings"
 )
@@ -48,25 +47,6 @@ func (r Rights) Rules(prefix string) []string {
 		rules = append(rules, "+"+command)
 	}
 	return rules
-}
-
-// refusedCommand finds the command in a refusal: "… to run the 'client|id' command".
-var refusedCommand = regexp.MustCompile(`'([a-zA-Z|]+)' command`)
-
-// Missing returns the rules that a refusal (an error NOPERM of Redis) asks for.
-func (r Rights) Missing(refusal, prefix string) []string {
-	if found := refusedCommand.FindStringSubmatch(refusal); found != nil {
-		return []string{"+" + strings.ToLower(found[1])}
-	}
-	sign := ""
-	switch {
-	case strings.Contains(refusal, "channel"):
-		sign = "&"
-	case strings.Contains(refusal, "key"):
-		sign = "~"
-	}
-	return slices.DeleteFunc(r.Rules(prefix),
-		func(rule string) bool { return sign == "" || !strings.HasPrefix(rule, sign) })
 }
 
 // matching returns the pattern for all keys of a prefix.

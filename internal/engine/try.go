@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -17,20 +16,20 @@ const (
 	// first attempt on, which comes within tryAttempt unless the lock makes none while it waits.
 	tryParking = 20 * time.Millisecond
 	tryAttempt = time.Second
-	// tryLimit bounds a trial. If a lock takes longer the run measures that.
-	tryLimit = 5 * time.Second
+	// tryLimit bounds a trial, which takes milliseconds on a server and a machine that are not busy.
+	tryLimit = 20 * time.Second
 	// tryDriver bounds the start of a driver.
 	tryDriver = time.Minute
 )
 
-// Try makes the strategy acquire, extend and release once while a client of another
-// instance waits. It returns what the servers refuse, or an errors.ErrUnsupported if they
-// lack what the strategy needs. It ignores any other error: the run will measure its
-// effect. It removes its keys.
-func (j Job) Try(ctx context.Context) error {
+// Try makes the strategy acquire, extend and release once while a client of another instance tries and waits; a driver
+// only starts. It returns all that failed, or an errors.ErrUnsupported if the servers lack what the strategy needs. It
+// removes its keys.
+func (j Job) Try(ctx context.Context) []error {
 	w := &j.Workload
 	w.Clients, w.Keys, w.Pool, w.Faults = 2, 1, 2, nil
 	w.Instances, j.Faults = 2, nil
+	w.TTL = max(w.TTL, workloads.Duration(tryLimit)) // whether a lease lasts is measured by the run
 	limit := tryLimit
 	if j.Strategy.Info().Driver {
 		w.Instances, limit = 1, tryDriver
@@ -43,35 +42,74 @@ func (j Job) Try(ctx context.Context) error {
 	always := context.WithoutCancel(ctx)
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	err := r.open(ctx)
-	ready := err == nil
-	if ready && r.driven == nil {
-		err = r.tryOnce(ctx)
-	}
-	switch {
-	case r.driven != nil:
-	case errors.Is(err, errors.ErrUnsupported):
-	case r.Target.Refused(err) != "", errors.Is(err, context.DeadlineExceeded):
-		// some libraries do not report a refusal, and wait
-		err = r.missing(err, !ready)
-	default:
-		err = nil
+	t := &trial{run: r}
+	switch err := r.open(ctx); {
+	case errors.Is(err, errors.ErrUnsupported), err != nil && r.driven != nil:
+		t.failures = []error{err}
+	case t.step("be prepared", err) && r.driven == nil:
+		t.once(ctx)
 	}
 	r.close()
 	r.closing = true // no other process uses these keys
 	r.cleanUp(always)
-	return err
+	if r.remote() && len(r.errors.list()) > 0 { // such as a SCAN that was refused
+		t.remove(always)
+	}
+	return t.failures
 }
 
-// tryOnce acquires, waits with a second client, extends and releases.
-func (r *run) tryOnce(ctx context.Context) error {
-	first, second, key := r.instances[0], r.instances[len(r.instances)-1], r.keys[0]
+// remove deletes the keys without looking for them: other strategies are tried with the same one.
+func (t *trial) remove(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	names := []string{counterOf(t.keys[0])}
+	for _, pattern := range append([]string{"{key}"}, t.info.Keys...) {
+		if !strings.Contains(pattern, "*") {
+			names = append(names, strings.ReplaceAll(pattern, "{key}", Prefix+t.keys[0]))
+		}
+	}
+	_ = t.Target.Remove(ctx, names) // the preflight names a missing right
+}
+
+// trial is a Try under way.
+type trial struct {
+	*run
+	failures []error
+}
+
+// step says whether a step of the trial succeeded.
+func (t *trial) step(what string, err error) bool {
+	if err == nil {
+		return true
+	}
+	t.failures = append(t.failures, fmt.Errorf("%s could not %s: %w", t.Strategy.Name(), what, err))
+	return false
+}
+
+// refused is step for what a lock may fail at without being of no use: only a refusal counts.
+func (t *trial) refused(what string, err error) {
+	if t.Target.Refused(err) != "" {
+		t.step(what, err)
+	}
+}
+
+// once acquires, tries and waits with a second client, extends and releases.
+func (t *trial) once(ctx context.Context) {
+	first, second, key := t.instances[0], t.instances[len(t.instances)-1], t.keys[0]
 	if first.atomic != nil {
-		return first.atomic.Increment(ctx, counterOf(key))
+		t.step("increment", first.atomic.Increment(ctx, counterOf(key)))
+		return
 	}
 	lease, err := first.locker.Acquire(ctx, key)
-	if err != nil || lease == nil {
-		return err
+	if !t.step("acquire a free lock", err) || lease == nil {
+		return
+	}
+	if trier, ok := strategies.As[strategies.Trier](second.locker); ok {
+		other, err := trier.TryAcquire(ctx, key)
+		if err == nil && other != nil { // a permit
+			err = other.Release(ctx)
+		}
+		t.refused("try", err)
 	}
 	waited, before := make(chan error, 1), second.probe.Counts().Attempts
 	waiting, giveUp := context.WithCancel(ctx)
@@ -84,45 +122,24 @@ func (r *run) tryOnce(ctx context.Context) error {
 		waited <- err
 	}()
 	began := time.Now()
-	for !r.info.BlackBox && second.probe.Counts().Attempts == before && time.Since(began) < tryAttempt {
+	for !t.info.BlackBox && second.probe.Counts().Attempts == before && time.Since(began) < tryAttempt {
 		time.Sleep(time.Millisecond)
 	}
 	time.Sleep(tryParking)
-	var problems []error
 	if extender, ok := strategies.As[strategies.Extender](lease); ok {
-		problems = append(problems, extender.Extend(ctx, time.Duration(r.Workload.TTL)))
+		t.refused("extend", extender.Extend(ctx, time.Duration(t.Workload.TTL)))
 	}
-	if r.Workload.Work == workloads.WorkCounter {
-		counter := r.counter(first, 0, lease)
+	if t.Workload.Work == workloads.WorkCounter {
+		counter := t.counter(first, 0, lease)
 		n, err := counter.Read(ctx)
-		problems = append(problems, err, counter.Write(ctx, n))
+		t.refused("read the counter", err)
+		t.refused("write the counter", counter.Write(ctx, n))
 	}
-	problems = append(problems, lease.Release(ctx))
-	if r.Target.Refused(errors.Join(problems...)) != "" { // the second client may never get the lock
+	if err := lease.Release(ctx); !errors.Is(err, strategies.ErrNotHeld) {
+		t.step("release", err)
+	}
+	if len(t.failures) > 0 { // the second client may never get the lock
 		defer time.AfterFunc(tryParking, giveUp).Stop()
 	}
-	problems = append(problems, <-waited, ctx.Err())
-	refused := func(err error) bool { return r.Target.Refused(err) != "" }
-	if first := slices.IndexFunc(problems, refused); first >= 0 {
-		return problems[first]
-	}
-	return errors.Join(problems...)
-}
-
-// missing returns what the servers refused, and names the missing right if they did. If err is not a
-// refusal, it returns an error only for a lock that did not become ready: a run would wait for ever.
-func (r *run) missing(err error, unready bool) error {
-	code := r.Target.Refused(err)
-	rights := r.info.Rights.Missing(err.Error(), Prefix)
-	name := r.Strategy.Name()
-	switch {
-	case code != "" && len(rights) > 0:
-		return fmt.Errorf("%s needs the right %s: %w (lockbench list %s prints all that it needs)",
-			name, strings.Join(rights, " "), err, r.Strategy.Strategy.Info.Name)
-	case code == "" && unready:
-		return fmt.Errorf("%s was not ready within %v: %w", name, tryLimit, err)
-	case code == "":
-		return nil
-	}
-	return fmt.Errorf("%s: %w", name, err)
+	t.refused("wait", <-waited)
 }

@@ -16,10 +16,10 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/lockbench/lockbench"
-	"github.com/lockbench/lockbench/internal/apps/doctor"
 	"github.com/lockbench/lockbench/internal/engine"
 	"github.com/lockbench/lockbench/internal/launch"
 	"github.com/lockbench/lockbench/internal/store/redis/servers"
+	"github.com/lockbench/lockbench/results"
 	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/strategies/goredis"
 	"github.com/lockbench/lockbench/workloads"
@@ -111,13 +111,16 @@ func compatible(t *testing.T, program string) string {
 // examined is what doctor finds.
 func examined(t *testing.T, address string) string {
 	t.Helper()
-	found, err := doctor.Run(t.Context(), lockbench.StoreOptions{Address: address})
+	found, _, err := lockbench.Preflight(t.Context(), lockbench.Plan{
+		Strategies: onOneServer(t), Workload: workloads.Default(), Rounds: 1, Baselines: true,
+		Redis: lockbench.StoreOptions{Address: address},
+	})
 	if err != nil {
 		t.Errorf("doctor: %v", err)
 		return "✗"
 	}
-	for _, symptom := range found.Symptoms {
-		if symptom.State == doctor.Trouble {
+	for _, symptom := range found {
+		if symptom.State == results.Trouble {
 			t.Errorf("doctor: %s: %q", symptom.Name, symptom.Says)
 			return "✗ " + symptom.Name
 		}

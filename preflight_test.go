@@ -1,0 +1,162 @@
+package lockbench_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/lockbench/lockbench"
+	"github.com/lockbench/lockbench/internal/testkit/redistest"
+	"github.com/lockbench/lockbench/results"
+	"github.com/lockbench/lockbench/strategies"
+)
+
+// rights makes the preflight of a plan, and returns what it says of the rights.
+func rights(t *testing.T, p lockbench.Plan) results.Symptom {
+	t.Helper()
+	found, _, err := lockbench.Preflight(t.Context(), p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	i := slices.IndexFunc(found, func(s results.Symptom) bool { return s.Name == "rights" })
+	if i < 0 {
+		t.Fatalf("nothing is said of rights: %+v", found)
+	}
+	return found[i]
+}
+
+// onOneNode are the strategies that lock on one Redis.
+func onOneNode() (names []string) {
+	for _, s := range strategies.All() {
+		if s.Info.OnRedis() && s.Info.Nodes == 1 && !s.Info.OnlyCounter {
+			names = append(names, s.Info.Name)
+		}
+	}
+	return names
+}
+
+// A user who may do nothing is told of every command that each strategy declares: none is forgotten in the questions.
+// The rights that list prints are enough, and no key is left.
+func TestEveryDeclaredRightIsAskedFor(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	client := server.Client(t)
+	if err := client.Do(t.Context(), "ACL", "SETUSER", "poor", "on", ">secret").Err(); err != nil {
+		t.Fatal(err)
+	}
+	poor := rights(t, plan(t, "redis://poor:secret@"+server.Addr, strings.Join(onOneNode(), ","), nil))
+	for _, name := range onOneNode() {
+		s, err := strategies.Lookup(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		told := ""
+		for _, line := range poor.Says {
+			if strings.HasPrefix(line, name+" needs the right") {
+				told = line + " "
+			}
+		}
+		for _, command := range s.Info.Rights.Commands {
+			if !strings.Contains(told, " +"+command+" ") {
+				t.Errorf("%s needs %s, and is told: %s", name, command, told)
+			}
+		}
+		enough, all := rights(t, plan(t, service(t, server, name), name, nil)), "1 of 1 strategies could acquire and release"
+		if enough.State != results.Well || !slices.Equal(enough.Says, []string{all}) {
+			t.Errorf("with the rights that list prints %s is told %+v", name, enough)
+		}
+	}
+	if keys := client.Keys(t.Context(), "*").Val(); len(keys) > 0 {
+		t.Errorf("left %v", keys)
+	}
+}
+
+// clumsy is a lock that fails at what fails names.
+type clumsy struct {
+	gate
+	fails string
+}
+
+func (c clumsy) failure(at string) error {
+	if c.fails == at {
+		return errors.New(at + " fails")
+	}
+	return nil
+}
+
+func (c clumsy) Acquire(context.Context, string) (strategies.Lease, error) {
+	return c, c.failure("Acquire")
+}
+func (c clumsy) Release(context.Context) error { return c.failure("Release") }
+
+// A lock that cannot be acquired or released is no lock that could.
+func TestWhatCannotReleaseDoesNotCount(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	for _, fails := range []string{"Acquire", "Release", "nothing"} {
+		p := plan(t, server.URL(), "spin", nil)
+		p.Strategies = append(p.Strategies, strategies.Unlisted(
+			strategies.Info{Name: "clumsy", Capacity: 1, Nodes: 1, BlackBox: true},
+			func(strategies.Config) (clumsy, error) { return clumsy{gate{new(atomic.Bool)}, fails}, nil }))
+		found := rights(t, p)
+		said := strings.Join(found.Says, "\n")
+		if fails == "nothing" {
+			if found.State != results.Well || !strings.HasPrefix(said, "2 of 2 strategies") {
+				t.Errorf("a lock that does all: %+v", found)
+			}
+			continue
+		}
+		if found.State != results.Trouble || !strings.HasPrefix(said, "1 of 2 strategies") ||
+			!strings.Contains(said, "clumsy could not") || !strings.Contains(said, fails+" fails") {
+			t.Errorf("%s: %+v", fails, found)
+		}
+		if report, err := lockbench.Run(t.Context(), p); report != nil || !errors.Is(err, lockbench.ErrConfig) ||
+			!strings.Contains(err.Error(), said) {
+			t.Errorf("%s: the run ended with %v, %v", fails, report, err)
+		}
+	}
+}
+
+// A strategy's rights may come from a driver. Names that are not of lockbench's keys are not touched.
+func TestThePreflightTouchesNoNamesOfOthers(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	client := server.Client(t)
+	if err := client.Set(t.Context(), "shop:cart", "dear", time.Hour).Err(); err != nil {
+		t.Fatal(err)
+	}
+	p := plan(t, server.URL(), "spin", nil)
+	p.Strategies = []strategies.Variant{strategies.Unlisted(
+		strategies.Info{Name: "hostile", Capacity: 1, Nodes: 1, BlackBox: true, Rights: strategies.Rights{
+			Keys: []string{"shop:cart", "{key}"}, Channels: []string{"shop"},
+			Commands: []string{"append", "del", "set", "pexpire", "incr", "flushall", "publish", "subscribe", "shutdown"},
+		}},
+		func(strategies.Config) (gate, error) { return gate{new(atomic.Bool)}, nil })}
+	rights(t, p)
+	all := fmt.Sprint(client.Keys(t.Context(), "*").Val(), client.Get(t.Context(), "shop:cart").Val())
+	if all != "[shop:cart]dear" || client.TTL(t.Context(), "shop:cart").Val() < time.Minute {
+		t.Errorf("it changed the server: %s", all)
+	}
+}
+
+// Generators need more than a run alone, and each is told of all of it.
+func TestRightsOfGenerators(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	for _, test := range []struct{ without, says string }{
+		{"-time", "--generators needs the right +time"},
+		{"-getrange -time", "--generators needs the rights +time +getrange"},
+	} {
+		p := plan(t, service(t, server, "spin", append([]string{"+@all"}, strings.Fields(test.without)...)...), "spin", nil)
+		p.Generators = lockbench.Generators{Number: 2, Index: 0, Patience: time.Second}
+		report, err := lockbench.Run(t.Context(), p)
+		if report != nil || !errors.Is(err, lockbench.ErrConfig) || !strings.Contains(err.Error(), test.says) {
+			t.Errorf("without %s it ended with %v, %v", test.without, report, err)
+		}
+	}
+}

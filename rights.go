@@ -1,0 +1,234 @@
+package lockbench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/lockbench/lockbench/internal/engine"
+	"github.com/lockbench/lockbench/internal/store"
+	"github.com/lockbench/lockbench/results"
+	"github.com/lockbench/lockbench/strategies"
+	"github.com/lockbench/lockbench/workloads"
+)
+
+// refusals is what the servers refuse to a run.
+type refusals struct {
+	try      bool // the strategies, as far as they lack nothing
+	tried    int
+	able     int // to acquire and release
+	failures []error
+	next     []string
+	missing  map[string]store.Missing // by server
+}
+
+// permitted finds all that the servers refuse to lockbench itself or to the strategies. If try is true it tries the
+// strategies that lack nothing. A missing right would otherwise fail in the middle of a run, or only for a waiter. If
+// the servers cannot do what a strategy needs, the strategy becomes unfit.
+func (s *session) permitted(ctx context.Context, symptom *results.Symptom, try bool) error {
+	r := &refusals{try: try, missing: map[string]store.Missing{}}
+	for _, p := range s.servers {
+		for _, need := range s.needs(p) {
+			if need.Costs != "" { // see figures
+				continue
+			}
+			if err := s.ask(ctx, r, p.name, need.By, need.Rights); err != nil {
+				return err
+			}
+		}
+	}
+	r.try = try && len(r.failures) == 0 // without what lockbench itself needs, no strategy connects
+	for _, v := range s.plan.Strategies {
+		name := s.plan.storeOf(v)
+		if name == "" || s.unfit(v) != "" {
+			continue
+		}
+		before := len(r.failures)
+		err := s.ask(ctx, r, name, v.Name(), v.Info().Rights)
+		if err == nil && r.try && len(r.failures) == before {
+			err = s.try(ctx, r, v)
+		}
+		if err != nil || ctx.Err() != nil {
+			return err
+		}
+	}
+	s.sum(symptom, r)
+	for _, p := range s.servers {
+		r.next = append(r.next, remedies(p.server, r.missing[p.name])...)
+	}
+	symptom.Next = append(symptom.Next, r.next...)
+	return nil
+}
+
+// ask adds what a server refuses of what a part of the run needs.
+func (s *session) ask(ctx context.Context, r *refusals, server, part string, rights strategies.Rights) error {
+	found, err := s.missing(ctx, server, rights)
+	if n := len(found.Rights); n > 0 {
+		right := map[bool]string{true: "the right", false: "the rights"}[n == 1]
+		r.failures = append(r.failures, fmt.Errorf("%s needs %s %s", part, right, strings.Join(found.Rights, " ")))
+	}
+	if len(found.Commands) > 0 {
+		r.failures = append(r.failures, fmt.Errorf("%s needs %s, which the server does not have", part,
+			strings.Join(found.Commands, ", ")))
+	}
+	all := r.missing[server]
+	all.Add(found)
+	r.missing[server] = all
+	return err
+}
+
+// sum says what came of it.
+func (s *session) sum(symptom *results.Symptom, r *refusals) {
+	var out []string
+	locks, unfit := 0, 0
+	for _, v := range s.plan.Strategies {
+		switch why := s.unfit(v); {
+		case why != "":
+			unfit++
+			out = append(out, v.Name()+" is left out: "+why)
+		case v.Info().Driver:
+			out = append(out, v.Name()+" starts: its first run tries the lock")
+		case s.plan.storeOf(v) != "":
+			locks++
+		}
+	}
+	count := fmt.Errorf("%d of %d strategies could acquire and release", r.able, locks)
+	switch {
+	case len(r.failures) > 0:
+		if locks > 0 {
+			trouble(symptom, count)
+		}
+		for _, failure := range r.failures {
+			trouble(symptom, failure)
+		}
+	case unfit == len(s.plan.Strategies):
+		trouble(symptom, fmt.Errorf("nothing that --strategy names can run here: %s", s.unfit(s.plan.Strategies[0])))
+	default:
+		if r.tried > 0 && locks > 0 {
+			say(symptom, "%v", count)
+		}
+		for _, text := range out {
+			say(symptom, "%s", text)
+		}
+	}
+}
+
+// try makes a strategy acquire and release once.
+func (s *session) try(ctx context.Context, r *refusals, v strategies.Variant) error {
+	server, name := s.server(v), s.plan.storeOf(v)
+	job := engine.Job{
+		Strategy: v, Workload: s.report.Workload, Target: server, Counters: s.named(countersName),
+		Session: s.own, // other generators try too
+	}
+	for _, point := range s.plan.points() {
+		if point.Workload.Work == workloads.WorkCounter { // the point that does most
+			job.Workload = point.Workload
+		}
+	}
+	r.tried++
+	failures := job.Try(ctx)
+	switch all := errors.Join(failures...); {
+	case all == nil && v.Info().Driver:
+	case all == nil:
+		r.able++
+	case ctx.Err() != nil: // they are due to that
+	case errors.Is(all, errors.ErrUnsupported):
+		s.unsupported[v.Name()] = all.Error()
+	default:
+		if gone := server.Ping(ctx); gone != nil {
+			return gone
+		}
+		r.failures = append(r.failures, failures...)
+		kind, err := store.Lookup(name)
+		needer, ok := kind.(store.Needer)
+		if ok && err == nil && server.Unauthorised(server.Refused(all)) {
+			r.next = needer.Needs("lockbench")
+		}
+	}
+	return nil
+}
+
+// remedies says how to give a server's user what is missing.
+func remedies(server store.Server, missing store.Missing) (next []string) {
+	if e, ok := server.(store.Examiner); ok && len(missing.Rights) > 0 {
+		next = append(next, "have an administrator run "+e.Grant(missing.Rights)+
+			"; lockbench list NAME prints all that a strategy needs")
+	}
+	if len(missing.Commands) > 0 {
+		next = append(next, "give the server back "+strings.Join(missing.Commands, ", ")+
+			" (rename-command?), or choose strategies without: lockbench list NAME prints the commands of each")
+	}
+	return next
+}
+
+// missing returns what a server refuses of these rights; nothing if it cannot say.
+func (s *session) missing(ctx context.Context, name string, rights strategies.Rights) (store.Missing, error) {
+	e, ok := s.named(name).(store.Examiner)
+	if !ok {
+		return store.Missing{}, nil
+	}
+	return e.Missing(ctx, rights, engine.Prefix, "{"+s.own+":0:1}") // as the keys of engine.Job.Try
+}
+
+// needs returns what lockbench itself needs of a server.
+func (s *session) needs(p place) []store.Need {
+	e, ok := p.server.(store.Examiner)
+	if !ok {
+		return nil
+	}
+	uses := store.Uses{
+		Baselines: s.plan.Baselines, Generators: s.plan.Generators.several() && p.name == store.Redis,
+	}
+	fences := func(v strategies.Variant) bool { return v.Info().Claims.Fencing }
+	for _, point := range s.plan.points() {
+		w := point.Workload
+		where := store.Redis
+		if w.Counter == workloads.CounterApart {
+			where = countersName
+		}
+		if w.Work == workloads.WorkCounter && where == p.name {
+			uses.Counter = true
+			uses.Fenced = uses.Fenced || w.Fence != workloads.FenceOff && slices.ContainsFunc(s.plan.Strategies, fences)
+		}
+		if p.name == store.Redis {
+			uses.Faults = append(uses.Faults, w.Faults...)
+		}
+	}
+	return e.Needs(uses)
+}
+
+// figures says which figures will not be known, and why.
+func (s *session) figures(ctx context.Context, symptom *results.Symptom) error {
+	for _, p := range s.servers {
+		var lacking store.Missing
+		for _, need := range s.needs(p) {
+			if need.Costs == "" {
+				continue
+			}
+			missing, err := s.missing(ctx, p.name, need.Rights)
+			if err != nil {
+				return err
+			}
+			if len(missing.Rights) > 0 { // an administrator cannot grant commands that the server does not have
+				say(symptom, "without %s %s", strings.Join(missing.Rights, " "), need.Costs)
+				lacking.Add(missing)
+			}
+		}
+		if len(lacking.Rights) > 0 {
+			symptom.State = results.Note
+			symptom.Next = append(symptom.Next, remedies(p.server, store.Missing{Rights: lacking.Rights})...)
+			continue
+		}
+		switch reading, err := p.server.Read(ctx); {
+		case err != nil:
+			return err
+		case reading.CPU != nil && reading.Commands != nil:
+			say(symptom, "%s reports CPU and commands", p.name)
+		default:
+			say(symptom, "%s does not report all of CPU and commands: what it does not is shown as a dash", p.name)
+		}
+	}
+	return nil
+}
