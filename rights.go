@@ -211,13 +211,13 @@ func (s *session) figures(ctx context.Context, symptom *results.Symptom) error {
 			if err != nil {
 				return err
 			}
-			if len(missing.Rights) > 0 { // an administrator cannot grant commands that the server does not have
-				say(symptom, "without %s %s", strings.Join(missing.Rights, " "), need.Costs)
+			if all := slices.Concat(missing.Rights, missing.Commands); len(all) > 0 {
+				say(symptom, "without %s %s", strings.Join(all, " "), need.Costs)
+				symptom.State = results.Note
 				lacking.Add(missing)
 			}
 		}
-		if len(lacking.Rights) > 0 {
-			symptom.State = results.Note
+		if len(lacking.Rights)+len(lacking.Commands) > 0 { // an administrator cannot grant the commands
 			symptom.Next = append(symptom.Next, remedies(p.server, store.Missing{Rights: lacking.Rights})...)
 			continue
 		}

@@ -176,6 +176,21 @@ func TestARightThatOnlyCostsAFigureIsAWarning(t *testing.T) {
 	}
 }
 
+// So does a command that the server does not have.
+func TestACommandThatOnlyCostsAFigureIsNoted(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t, "--rename-command", "DEL", "", "--rename-command", "CONFIG", "")
+	code, found := examine(t, "-u", server.URL(), "-s", "semaphore") // it deletes nothing
+	i := slices.IndexFunc(found.Symptoms, func(s results.Symptom) bool { return s.Name == "figures" })
+	if i < 0 || code != command.ExitOK || found.Symptoms[i].State != results.Note ||
+		!slices.Equal(found.Symptoms[i].Says, []string{
+			"without CONFIG GET I/O threads, durability and, before Redis 7, the limit of connections are not known",
+			"without DEL keys that a run leaves are not deleted",
+		}) {
+		t.Errorf("doctor ended with %d: %+v", code, found.Symptoms)
+	}
+}
+
 // Also of a server that cannot be reached there is a document.
 func TestDoctorWithoutAServer(t *testing.T) {
 	t.Parallel()
