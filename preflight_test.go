@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -144,19 +145,32 @@ func TestThePreflightTouchesNoNamesOfOthers(t *testing.T) {
 	}
 }
 
-// Generators need more than a run alone, and each is told of all of it.
+// Generators need more than a run alone, and each names all of it.
 func TestRightsOfGenerators(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
-	for _, test := range []struct{ without, says string }{
-		{"-time", "--generators needs the right +time"},
-		{"-getrange -time", "--generators needs the rights +time +getrange"},
+	for _, test := range []struct{ without, session, says string }{
+		{"-time", "one", "--generators needs the right +time"},
+		{"-getrange -time", "two", "--generators needs the rights +time +getrange"},
 	} {
-		p := plan(t, service(t, server, "spin", append([]string{"+@all"}, strings.Fields(test.without)...)...), "spin", nil)
-		p.Generators = lockbench.Generators{Number: 2, Index: 0, Patience: time.Second}
-		report, err := lockbench.Run(t.Context(), p)
-		if report != nil || !errors.Is(err, lockbench.ErrConfig) || !strings.Contains(err.Error(), test.says) {
-			t.Errorf("without %s it ended with %v, %v", test.without, report, err)
+		address := service(t, server, "spin", append([]string{"+@all"}, strings.Fields(test.without)...)...)
+		var both sync.WaitGroup
+		var named atomic.Int32
+		for index := range 2 {
+			p := plan(t, address, "spin", nil)
+			p.Generators = lockbench.Generators{Number: 2, Index: index, Session: test.session, Patience: time.Minute}
+			both.Go(func() {
+				report, err := lockbench.Run(t.Context(), p)
+				switch {
+				case report == nil && errors.Is(err, lockbench.ErrConfig) && strings.Contains(err.Error(), test.says):
+					named.Add(1)
+				case report != nil || !errors.Is(err, lockbench.ErrGenerator): // the other one ended first
+					t.Errorf("without %s generator %d ended with %v, %v", test.without, index, report, err)
+				}
+			})
+		}
+		if both.Wait(); named.Load() == 0 {
+			t.Errorf("without %s no generator says %q", test.without, test.says)
 		}
 	}
 }
