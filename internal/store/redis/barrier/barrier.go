@@ -79,6 +79,8 @@ type Member struct {
 	Index int
 	Seed  int64 // of the session
 
+	looking sync.Mutex // so that no look compares states that are older than those of the look before
+
 	of      Generators
 	meeting string // names the keys of this session among those of its name
 	client  redis.UniversalClient
@@ -342,6 +344,8 @@ func (m *Member) miss(lost *Lost) {
 
 // look returns the generators' states, or a *Lost for one that was there and is not any more.
 func (m *Member) look(ctx context.Context) ([]*state, error) {
+	m.looking.Lock()
+	defer m.looking.Unlock()
 	all, err := m.states(ctx)
 	if err != nil {
 		return nil, err

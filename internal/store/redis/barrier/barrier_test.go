@@ -113,6 +113,32 @@ func TestNoKeyDecidesTheRunID(t *testing.T) {
 	}
 }
 
+// A generator that joins while another looks twice at the same time is not taken for one that died: the later look may
+// have seen it first.
+func TestLooksAtTheSameTime(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	for n := range 50 {
+		of := generators(2, 0)
+		of.Session = fmt.Sprint("looks", n)
+		first := join(t, server, of)
+		of.Index = 1
+		var looking sync.WaitGroup
+		for range 8 {
+			looking.Go(func() {
+				for range 5 {
+					if _, err := first.look(t.Context()); err != nil {
+						t.Errorf("session %d: %v", n, err)
+					}
+				}
+			})
+		}
+		second := join(t, server, of)
+		looking.Wait()
+		each([]*Member{first, second}, func(_ int, m *Member) { m.Leave(t.Context()) })
+	}
+}
+
 // Generators get the same start, as exactly as they say, and the records of all; nothing is left of them.
 func TestGeneratorsMeet(t *testing.T) {
 	t.Parallel()
