@@ -23,6 +23,7 @@ var (
 	}
 	familiarFlags = map[string]string{
 		"host": "--redis HOST:PORT", "port": "--redis HOST:PORT", "url": "--redis", "server": "--redis",
+		"uri": "--redis", "redis-url": "--redis", "redis-uri": "--redis", "redis-host": "--redis", "redis-addr": "--redis",
 		"vus": "--clients", "users": "--clients", "threads": "--clients", "concurrency": "--clients",
 		"connections": "--clients, or --pool for the connections of an instance", "pods": "--instances",
 		"processes": "--instances", "requests": "--iterations", "time": "--duration", "format": "--output",

@@ -1,6 +1,7 @@
 package command
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -35,9 +36,10 @@ func variable(flag string) string {
 
 // otherVariables are those that no flag has.
 var otherVariables = regexp.MustCompile(
-	`^(DRIVERS|[A-Z]+_(IMAGE|SERVER|USER|PASSWORD|AUTH|PORT)|LANGUAGES|TEST_.*|GATE.*)$`)
+	`^(DRIVERS|PORT|[A-Z]+_(IMAGE|SERVER|USER|PASSWORD|AUTH|PORT)|LANGUAGES|TEST_.*|GATE.*)$`)
 
-// mistyped returns an error for each variable that is nearly that of a flag of some command.
+// mistyped returns an error for each variable that is nearly that of a flag of some command, or has a name that people
+// know from elsewhere. Others are ignored: Kubernetes sets some for a service called lockbench.
 func (a *app) mistyped() (problems []error) {
 	var given []string
 	for _, set := range os.Environ() {
@@ -61,7 +63,9 @@ func (a *app) mistyped() (problems []error) {
 	}
 	add(a.root())
 	for _, name := range given {
-		if right := words.Typo(name, known); right != "" && !slices.Contains(known, name) {
+		meant, _, _ := strings.Cut(familiarFlags[strings.ToLower(strings.ReplaceAll(name, "_", "-"))], " ")
+		right := strings.TrimPrefix(variable(strings.Trim(meant, "-,")), "LOCKBENCH_")
+		if right = cmp.Or(right, words.Typo(name, known)); right != "" && !slices.Contains(known, name) {
 			problems = append(problems, fmt.Errorf("LOCKBENCH_%s stands for no flag, did you mean LOCKBENCH_%s?", name, right))
 		}
 	}

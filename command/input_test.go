@@ -385,3 +385,19 @@ func TestStatusLineFitsTheTerminal(t *testing.T) {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }
+
+// Kubernetes tells each container of the services of its namespace, in variables that begin with their names.
+func TestVariablesOfKubernetesAreNoFlags(t *testing.T) {
+	for _, service := range []string{"LOCKBENCH", "LOCKBENCH_REDIS"} {
+		t.Setenv(service+"_PORT", "tcp://10.0.0.1:6379")
+		for _, name := range []string{
+			"SERVICE_HOST", "SERVICE_PORT", "SERVICE_PORT_REDIS", "PORT_6379_TCP", "PORT_6379_TCP_ADDR", "PORT_6379_TCP_PORT",
+			"PORT_6379_TCP_PROTO",
+		} {
+			t.Setenv(service+"_"+name, "10.0.0.1")
+		}
+	}
+	if code, _, stderr := said(t, "--dry-run", "-s", "local"); code != ExitOK {
+		t.Errorf("exit code %d, said: %s", code, stderr)
+	}
+}

@@ -195,7 +195,7 @@ func (s stores) register(set *pflag.FlagSet, more string) {
 		"several with commas, "+
 		"else container, process or auto; a password belongs in LOCKBENCH_REDIS_PASSWORD, where ps does not show it"+more+
 		" (default auto)", func(address string) error {
-		name, err := store.At(address)
+		name, err := storeAt(address)
 		if err == nil && given[name] {
 			err = errors.New("it is given more than once: one value has all nodes of a topology, separated by commas")
 		}
@@ -206,6 +206,15 @@ func (s stores) register(set *pflag.FlagSet, more string) {
 		return s.change(name, func(o *lockbench.StoreOptions) { o.Address = address })
 	})
 	registerAccess(set, s.redis)
+}
+
+// storeAt is store.At of an address that must not be empty: that may be a secret that a job lacks, and has it measure
+// another server.
+func storeAt(address string) (string, error) {
+	if address == "" {
+		return "", errors.New("it is empty: give an address, or auto, or leave it out")
+	}
+	return store.At(address)
 }
 
 // registerAccess adds the flags that say how to be let in. Their variables suit a password better: ps shows arguments.
@@ -232,7 +241,7 @@ func registerAccess(set *pflag.FlagSet, o *lockbench.StoreOptions) {
 func registerServer(set *pflag.FlagSet, o *lockbench.StoreOptions) {
 	set.FuncP("redis", "u", "`url` of the server: redis://, or of another store, such as etcd:// (default auto)",
 		func(address string) error {
-			_, err := store.At(address)
+			_, err := storeAt(address)
 			o.Address = address
 			return err
 		})

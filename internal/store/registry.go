@@ -57,7 +57,8 @@ func Names() []string {
 // At returns the name of the store that an address belongs to, by its scheme; addresses of Redis
 // need none. If this program has no such store, the error lists the known schemes.
 func At(address string) (string, error) {
-	scheme, _, isURL := strings.Cut(address, "://")
+	first, _, _ := strings.Cut(address, ",") // the others may have a scheme, and this none
+	scheme, _, isURL := strings.Cut(first, "://")
 	if !isURL {
 		return Redis, nil
 	}

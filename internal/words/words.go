@@ -65,9 +65,9 @@ func nearest(given string, known []string) string {
 	return within(len(given)/2, given, known)
 }
 
-// Typo returns the known name of which the given one is likely a misspelling: at most two edits, and a third of it.
-// Otherwise it returns "".
-func Typo(given string, known []string) string { return within(min(2, len(given)/3), given, known) }
+// Typo returns the known name of which the given one is likely a misspelling: one edit, or from five letters on two, as
+// letters that have changed places are. Otherwise it returns "".
+func Typo(given string, known []string) string { return within(min(2, len(given)*2/5), given, known) }
 
 // within returns the nearest known name with at most so many edits; "" if there is none.
 func within(edits int, given string, known []string) string {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/lockbench/lockbench/internal/store"
 	"github.com/lockbench/lockbench/internal/store/redis/servers"
+	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/strategies/goredis"
 	"github.com/lockbench/lockbench/workloads"
 )
@@ -58,17 +59,32 @@ func (Store) Validate(o store.Options) error {
 // for a user's servers it is unknown.
 func (Store) Layout(o store.Options) store.Layout {
 	topology, err := servers.ParseTopology(o.Topology)
-	started := options(o, "").Started()
-	if err == nil && started && topology.Kind == "" {
-		topology.Kind = servers.Single
+	asked := options(o, "")
+	l := layout{Topology: topology, started: asked.Started(), allowed: o.AllowFaults}
+	switch {
+	case err != nil || topology.Kind != "":
+	case l.started:
+		l.Kind = servers.Single
+	default:
+		l.most = asked.Nodes()
 	}
-	return layout{topology, started, o.AllowFaults}
+	return l
 }
 
 // layout is a topology, with who started it.
 type layout struct {
 	servers.Topology
 	started, allowed bool
+	most             int // nodes at a user's addresses of which no more is known; else 0
+}
+
+// Unfit says why a strategy cannot run there, see servers.Topology: an unknown topology has at most as many independent
+// nodes as there are addresses.
+func (l layout) Unfit(info strategies.Info) string {
+	if l.most > 0 {
+		return servers.Topology{Kind: servers.Independent, Count: l.most}.Unfit(info)
+	}
+	return l.Topology.Unfit(info)
 }
 
 // Impossible returns an error for every fault that is not possible, see servers.Check.

@@ -49,7 +49,7 @@ type Options struct {
 
 // Validate returns all errors that can be found without the servers, joined; each names its flag.
 func (o Options) Validate() error {
-	_, topology := ParseTopology(o.Topology)
+	asked, topology := ParseTopology(o.Topology)
 	if o.Started() {
 		var program error
 		if o.Program != "" {
@@ -57,8 +57,20 @@ func (o Options) Validate() error {
 		}
 		return errors.Join(program, topology)
 	}
-	_, _, addresses := o.addresses()
+	at, _, addresses := o.addresses()
+	if addresses == nil && topology == nil {
+		topology = asked.among(at)
+	}
 	return errors.Join(addresses, topology)
+}
+
+// Nodes returns the number of the user's nodes that the address names; 0 for servers that lockbench starts.
+func (o Options) Nodes() int {
+	if o.Started() {
+		return 0
+	}
+	at, _, _ := o.addresses() // Validate reports the error
+	return len(at)
 }
 
 // Started says whether lockbench starts the Redis itself.
@@ -85,6 +97,10 @@ func (o Options) addresses() ([]*redis.UniversalOptions, *sentinels, error) {
 		at, err := parseAddress(strings.TrimSpace(address))
 		if err == nil {
 			err = o.secure(at)
+		}
+		same := func(other *redis.UniversalOptions) bool { return other.Addrs[0] == at.Addrs[0] }
+		if err == nil && slices.ContainsFunc(addresses, same) {
+			err = fmt.Errorf("--redis names %s twice", at.Addrs[0])
 		}
 		if err != nil {
 			problems = append(problems, err)

@@ -8,7 +8,10 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/lockbench/lockbench/internal/launch"
+	"github.com/lockbench/lockbench/internal/words"
 	"github.com/lockbench/lockbench/strategies"
 )
 
@@ -172,8 +175,26 @@ func (t Topology) Unfit(info strategies.Info) string {
 	if nodes > 1 {
 		there = fmt.Sprintf("there are %d", nodes)
 	}
-	return fmt.Sprintf("it needs %d independent Redis nodes, %s (--topology nodes:%d)", info.Nodes, there,
-		max(info.Nodes, 5))
+	return fmt.Sprintf("it needs %d independent Redis nodes, %s (--topology nodes:%d, or the addresses of as many)",
+		info.Nodes, there, max(info.Nodes, 5))
+}
+
+// among returns an error if what was asked for cannot be at a user's addresses, since there are too few or too many of
+// them. One address is enough for a cluster, which names its nodes.
+func (t Topology) among(addresses []*redis.UniversalOptions) error {
+	needed, more := t.Servers(), ""
+	if t.Count == 0 && t.Kind != Single { // any number of them
+		needed, more = 2, " or more"
+	}
+	n := len(addresses)
+	switch {
+	case t.Kind == Clustered && addresses[0].DB != 0:
+		return fmt.Errorf("--redis names database %d, and a cluster has only database 0", addresses[0].DB)
+	case t.Kind == "" || t.Kind == Clustered || n == needed || n > needed && more != "":
+		return nil
+	}
+	return fmt.Errorf("--topology %s is %s%s, and --redis names %d: give the address of each, with commas between",
+		t, words.Count(needed, "server"), more, n)
 }
 
 // admits says whether the found topology is as requested.
