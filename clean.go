@@ -14,8 +14,8 @@ import (
 // Clean removes what killed lockbenches have left: containers and directories on
 // this machine, and keys or schemas on the server at the address, if one is given. It
 // knows the keys of all registered strategies, and of unlisted ones, such as drivers. It
-// returns what it removed and what it could not look at. It leaves alone what belongs
-// to a running lockbench.
+// returns what it removed and what it could not look at on this machine. It leaves alone what belongs
+// to a running lockbench. What it could not look at or remove on the server is an error.
 func Clean(ctx context.Context, at StoreOptions, unlisted ...strategies.Info) ([]string, error) {
 	swept := launch.SweepMachine(ctx)
 	on, err := sweepServer(ctx, at.options(), unlisted)
@@ -29,8 +29,11 @@ func Clean(ctx context.Context, at StoreOptions, unlisted ...strategies.Info) ([
 	if on.Found > 0 {
 		lines = append(lines, fmt.Sprintf("removed %s of dead runs %s", on.Count(), strings.Join(on.Runs, ", ")))
 	}
-	for _, why := range append(swept.Skipped, on.Skipped...) {
+	for _, why := range swept.Skipped {
 		lines = append(lines, "not looked at: "+why)
+	}
+	for _, why := range on.Skipped {
+		err = errors.Join(err, fmt.Errorf("what dead runs left was not removed: %s", why))
 	}
 	return lines, errors.Join(err, ctx.Err())
 }

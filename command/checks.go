@@ -84,7 +84,7 @@ func (a *app) clean() *cobra.Command {
 		Short: "Remove what a killed lockbench left behind",
 		Long: "Remove what a lockbench that was killed left behind: its containers and directories on this\n" +
 			"machine and, with --redis, its keys on that server, a Redis or another store. What a running one uses\n" +
-			"is left alone.",
+			"is left alone. It ends with 104 if something on the server could not be looked at or removed.",
 		Args:              cobra.NoArgs,
 		ValidArgsFunction: cobra.NoFileCompletions,
 	}

@@ -44,6 +44,9 @@ func (s Swept) Log(logf func(format string, args ...any)) {
 func SweepMachine(ctx context.Context) Swept {
 	swept := Sweep(ctx)
 	engine, err := OpenEngine(ctx)
+	if errors.Is(err, ErrNoEngine) { // its advice is for programs that are to start one
+		err = errors.New("this program was built without a client for them")
+	}
 	if err != nil {
 		swept.Skipped = append(swept.Skipped, fmt.Sprintf("containers: %v", oneLine{err}))
 		return swept
