@@ -29,6 +29,33 @@ func TestPrintable(t *testing.T) {
 	}
 }
 
+// A long text is cut, wherever characters begin, and stays as it is then. A histogram's is not.
+func TestTextsAreShort(t *testing.T) {
+	t.Parallel()
+	for _, letter := range []string{"a", "é", "錠", "\u2028", "\x1b", "::", ":", "#"} {
+		long := strings.Repeat(letter, 100_000)
+		short := untrusted.Printable(long)
+		if n := len(short); n > untrusted.MaxText || n < untrusted.MaxText-8 || !strings.HasSuffix(short, "...") ||
+			!onlyShows(short) || untrusted.Printable(short) != short {
+			t.Errorf("%q: %d bytes of %d, ends in %q", letter, n, len(long), short[max(0, n-10):])
+		}
+		if fits := long[:len(letter)*10]; untrusted.Printable(fits) != untrusted.Printable(untrusted.Printable(fits)) {
+			t.Errorf("%q is cut", fits)
+		}
+	}
+	long := strings.Repeat("x", 100_000)
+	for name, want := range map[string]int{"strategy": untrusted.MaxText, "hdr": len(long), "turns_hdr": len(long)} {
+		var read map[string]string
+		err := json.Unmarshal(untrusted.JSON([]byte(`{"hdr": "y", "`+name+`" : "`+long+`", "`+long+`": ""}`)), &read)
+		if err != nil || len(read[name]) != want || read[long] != "" || len(read) > 3 {
+			t.Errorf("%s has %d bytes, want %d (%v)", name, len(read[name]), want, err)
+		}
+		if _, whole := read[long]; whole {
+			t.Error("a name of a field is not cut")
+		}
+	}
+}
+
 // onlyShows says whether a terminal and a CI system do nothing but show a text.
 func onlyShows(text string) bool {
 	for _, r := range text {

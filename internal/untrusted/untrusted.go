@@ -3,6 +3,7 @@
 package untrusted
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -15,11 +16,30 @@ import (
 	"unicode/utf8"
 )
 
+// MaxText is the length of the longest text, in bytes. Pages and tables repeat and wrap what names something.
+const MaxText = 4 << 10
+
 // Printable returns text as one line that a terminal and a CI system only show. White space becomes
 // blanks, and other characters that cannot be printed become escapes, \x1b for one. So does the first
-// character of what begins a command to a CI system: ::error::, ##[group], ##vso[task]. It changes
-// nothing when it is applied again.
+// character of what begins a command to a CI system: ::error::, ##[group], ##vso[task]. A text that is
+// longer than MaxText then is cut. It changes nothing when it is applied again.
 func Printable(text string) string {
+	const cut = "..."
+	if len(text) > 4*MaxText { // of which more than MaxText stays: a blank stands for three bytes at most
+		text = text[:4*MaxText]
+	}
+	text = printable(text)
+	if len(text) <= MaxText {
+		return text
+	}
+	end := MaxText - len(cut)
+	for !utf8.RuneStart(text[end]) {
+		end--
+	}
+	return text[:end] + cut
+}
+
+func printable(text string) string {
 	var b strings.Builder
 	clean := 0 // before it, all of text is in b
 	for i := 0; i < len(text); {
@@ -48,10 +68,13 @@ func commands(text string) bool {
 		strings.HasPrefix(text, "::") && len(text) > 2 && unicode.IsLetter(rune(text[2]))
 }
 
+// recorded ends the names of histograms in documents. These texts are long, and decoded when they are read.
+const recorded = "hdr"
+
 // JSON returns a JSON document with each of its strings made printable.
 func JSON(document []byte) []byte {
 	var out []byte
-	clean := 0 // before it, all of document is in out
+	name, clean := "", 0 // before clean, all of document is in out
 	for i := 0; i < len(document); i++ {
 		if document[i] != '"' {
 			continue
@@ -66,11 +89,16 @@ func JSON(document []byte) []byte {
 		if i >= len(document) || json.Unmarshal(document[begin:i+1], &text) != nil {
 			break // it is no document
 		}
-		printable := Printable(text)
-		if printable == text {
+		shown := Printable(text)
+		if rest := bytes.TrimLeft(document[i+1:], " \t\r\n"); bytes.HasPrefix(rest, []byte(":")) {
+			name = shown
+		} else if strings.HasSuffix(name, recorded) {
+			shown = printable(text)
+		}
+		if shown == text {
 			continue
 		}
-		encoded, err := json.Marshal(printable)
+		encoded, err := json.Marshal(shown)
 		if err != nil {
 			break // a string can be encoded
 		}
@@ -86,8 +114,11 @@ func JSON(document []byte) []byte {
 // MaxFile is the largest file that is read, in bytes.
 const MaxFile = 64 << 20
 
-// ReadFile reads a regular file of at most MaxFile bytes. It refuses everything else at once: a FIFO would
-// have it wait, and a device may have no end.
+// byteOrderMark is what some editors put before UTF-8. It is no part of the text.
+const byteOrderMark = "\ufeff"
+
+// ReadFile reads a regular file of at most MaxFile bytes, without a byte order mark. It refuses everything else at once:
+// a FIFO would have it wait, and a device may have no end.
 func ReadFile(name string) ([]byte, error) {
 	f, err := os.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0) // opening a FIFO waits for its writer
 	if err != nil {
@@ -114,5 +145,5 @@ func ReadFile(name string) ([]byte, error) {
 	if large || len(content) > MaxFile {
 		return nil, &os.PathError{Op: "read", Path: name, Err: fmt.Errorf("it is larger than %d MiB", MaxFile>>20)}
 	}
-	return content, nil
+	return bytes.TrimPrefix(content, []byte(byteOrderMark)), nil
 }
