@@ -141,14 +141,28 @@ func TestNextSteps(t *testing.T) {
 		{"-WRONGPASS invalid username-password pair or user is disabled.", "user or password is wrong", ErrConfig},
 		{"-ERR max number of clients reached", "no more connections", ErrUnreachable},
 		{"-MOVED 3999 127.0.0.1:6381", "a node of a cluster", ErrConfig},
+		{"-ERR unknown command 'ping'", "rename-command", ErrConfig},
+		{"-ERR no", "the Redis behind it", ErrConfig},
 	} {
 		said := refuses(t, Options{Address: saying(t, test.reply)}, test.kind)
 		if next := NextStep(said); !strings.Contains(next, test.next) || (next == "") != (test.next == "") {
 			t.Errorf("%s: %s, next %q", test.reply, said, next)
 		}
 	}
+	for said, want := range map[string]string{
+		"dial tcp: lookup redis.invalid: no such host":                      "DNS",
+		"dial tcp: lookup redis.invalid on 10.0.0.2:53: server misbehaving": "DNS",
+		"write tcp 127.0.0.1:1->127.0.0.1:2: write: broken pipe":            "maxclients",
+		"read tcp 127.0.0.1:1->127.0.0.1:2: read: connection reset by peer": "maxclients",
+	} {
+		if next := NextStep(said); !strings.Contains(next, want) {
+			t.Errorf("%s: next %q", said, next)
+		}
+	}
 	for _, none := range []string{
 		"it is Tuesday",
+		`unknown command "lits" for "lockbench"`,
+		"print: write /dev/stdout: broken pipe",
 		// a registry out of reach is no Redis out of reach
 		launch.ErrNoImage.Error() + ": lookup registry: no such host",
 	} {

@@ -7,6 +7,9 @@ import (
 	"net"
 	"slices"
 	"strconv"
+	"strings"
+
+	"github.com/redis/go-redis/v9"
 
 	"github.com/lockbench/lockbench/internal/launch"
 	"github.com/lockbench/lockbench/internal/replies"
@@ -100,7 +103,12 @@ func (s *Server) findCluster(ctx context.Context, runID string) error {
 		return fmt.Errorf("%w: a cluster has no database but 0, not %d", ErrConfig, seed.options.DB)
 	}
 	slots, err := seed.observer.ClusterSlots(ctx).Result()
-	if err == nil && len(slots) == 0 {
+	unnamed := func(n redis.ClusterNode) bool { return strings.HasPrefix(n.Addr, "?:") }
+	nowhere := func(slot redis.ClusterSlot) bool { return slices.ContainsFunc(slot.Nodes, unnamed) }
+	switch {
+	case errors.Is(err, redis.Nil), slices.ContainsFunc(slots, nowhere): // instead of a host
+		err = errEndpoints
+	case err == nil && len(slots) == 0:
 		err = errors.New("the cluster has no slots assigned yet")
 	}
 	if err != nil {

@@ -56,6 +56,9 @@ func (s *Server) Clients(ctx context.Context, name string, pool int, detour stor
 	for i, n := range nodes {
 		wg.Go(func() {
 			if err := fill(ctx, n.Client, pool); err != nil {
+				if hungUp(err) { // the observer is connected
+					err = fmt.Errorf("%w: %w", errTurnedAway, err)
+				}
 				problems[i] = fmt.Errorf("%w: connect to %s: %w", sentinel(err), at[i].addr(), err)
 			}
 		})

@@ -3,7 +3,9 @@ package servers
 import (
 	"errors"
 	"fmt"
+	"io"
 	"strings"
+	"syscall"
 
 	"github.com/redis/go-redis/v9"
 
@@ -86,8 +88,18 @@ func lacks(err error) bool {
 	return code == noPermission || code == unknown
 }
 
-// errHungUp says why a first contact failed.
-var errHungUp = errors.New("the server hung up")
+// These say why a connection failed, where neither the network nor the server names a cause.
+var (
+	errHungUp     = errors.New("the server hung up") // on the first contact
+	errTurnedAway = errors.New("the server closes new connections")
+	errGreeting   = errors.New("the server refuses how a connection begins")
+	errEndpoints  = errors.New("the cluster does not name the addresses of its nodes")
+)
+
+// hungUp says whether a server closed the connection.
+func hungUp(err error) bool {
+	return errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
+}
 
 // causes maps parts of error messages to advice, where the server's own words do not say what to change here.
 var causes = []struct{ said, next string }{
@@ -95,11 +107,15 @@ var causes = []struct{ said, next string }{
 	{"does not look like a TLS handshake", "the server speaks no TLS at that port: " +
 		"give the address with redis:// instead of rediss://, or the port that speaks TLS"},
 	{errHungUp.Error(), "if it speaks TLS at that port, give the address with rediss:// instead of redis://, " +
-		"with --ca-file for a certificate of your own"},
+		"with --ca-file for a certificate of your own; if it takes no more connections, raise its maxclients; " + behind},
+	{errEndpoints.Error(), "set cluster-preferred-endpoint-type there to ip, or to hostname with " +
+		"cluster-announce-hostname"},
 	{"certificate signed by unknown authority", "have the server's certificate trusted with --ca-file FILE.pem"},
 	{"certificate required", "the server asks for a client's certificate: give it with --cert FILE.pem --key FILE.pem, " +
 		"or set tls-auth-clients no there"},
 	{"no such host", "the name is not known to this machine's DNS: is it spelt right, and is this its network?"},
+	{"server misbehaving", noDNS},
+	{"Temporary failure in name resolution", noDNS},
 	{errNotWatched.Error(), "give one of these names after the hosts: redis+sentinel://HOST,HOST/NAME"},
 	{"WRONGPASS", "user or password is wrong: percent-encode special characters, " +
 		"and give a user other than default as redis://USER:PASSWORD@host"},
@@ -111,8 +127,11 @@ var causes = []struct{ said, next string }{
 	{"READONLY", "this is a replica, or became one: give the primary's address"},
 	{"OOM", "the server has used up its maxmemory: raise it, or delete what is not needed; " +
 		"lockbench itself needs a few MB"},
-	{"max number of clients", "the server takes no more connections: raise maxclients, " +
-		"or use fewer --clients, --instances or a smaller --pool"},
+	{"max number of clients", "the server takes no more connections: " + fewerClients},
+	{errTurnedAway.Error(), "perhaps it takes no more, and does not tell how many: " + fewerClients},
+	{"DB index is out of range", "the server has fewer databases: give another number after the address, or none"},
+	{"ERR unknown command", "the server does not know this command: give it its own name again (rename-command), or use " +
+		"a newer server; " + behind},
 	{"'eval", noScripts},
 	{"'script", noScripts},
 	{"NOPERM", lessRights},
@@ -120,6 +139,10 @@ var causes = []struct{ said, next string }{
 	{"connection refused", "nothing listens there: is the server running, and is the port right?"},
 	{"i/o timeout", noAnswer},
 	{"deadline exceeded", noAnswer},
+	{errGreeting.Error(), "it needs HELLO or AUTH, CLIENT SETNAME, PING, and SELECT for a database other than 0; " +
+		behind},
+	{": write: broken pipe", disconnected},
+	{": read: connection reset by peer", disconnected},
 }
 
 const (
@@ -127,7 +150,11 @@ const (
 		"allow +eval +evalsha +script|load, or measure what needs none, such as -s setnx"
 	lessRights = "the user lacks a right: lockbench list NAME prints all that a strategy needs, " +
 		"lockbench doctor -u URL what this user lacks"
-	noAnswer = "there is no answer: does a firewall drop it, is the server stopped, " +
+	fewerClients = "raise maxclients, or use fewer --clients, --instances or a smaller --pool"
+	behind       = "if it is a proxy, such as twemproxy, give the address of the Redis behind it"
+	disconnected = "the server closed the connection: does it still run? If it takes no more of them, " + fewerClients
+	noDNS        = "this machine's DNS does not answer: is this the right network? An address in digits needs no DNS"
+	noAnswer     = "there is no answer: does a firewall drop it, is the server stopped, " +
 		"or does the port speak another protocol, such as no TLS?"
 )
 

@@ -5,10 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"strconv"
 	"sync/atomic"
-	"syscall"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -72,8 +70,11 @@ func (n *node) open(ctx context.Context, meter *store.Meter, runID string, slots
 		err = n.identify(ctx)
 	}
 	if err != nil {
-		if errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) {
+		switch {
+		case hungUp(err):
 			err = fmt.Errorf("%w: %w", errHungUp, err)
+		case refused(err) && errors.Is(sentinel(err), ErrConfig) && NextStep(err.Error()) == "":
+			err = fmt.Errorf("%w: %w", errGreeting, err)
 		}
 		return fmt.Errorf("%w: connect to %s: %w", sentinel(err), n.addr(), err)
 	}
