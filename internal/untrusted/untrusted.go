@@ -117,8 +117,8 @@ const MaxFile = 64 << 20
 // byteOrderMark is what some editors put before UTF-8. It is no part of the text.
 const byteOrderMark = "\ufeff"
 
-// ReadFile reads a regular file of at most MaxFile bytes, without a byte order mark. It refuses everything else at once:
-// a FIFO would have it wait, and a device may have no end.
+// ReadFile reads a regular file of at most MaxFile bytes, without a byte order mark. It refuses everything else at
+// once: a FIFO would have it wait, and a device may have no end.
 func ReadFile(name string) ([]byte, error) {
 	f, err := os.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0) // opening a FIFO waits for its writer
 	if err != nil {

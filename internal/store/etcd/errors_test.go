@@ -22,8 +22,8 @@ import (
 	"github.com/lockbench/lockbench/internal/testkit/poll"
 )
 
-// refusedWith opens what cannot be opened, in time, and expects to be told why.
-func refusedWith(t *testing.T, o store.Options, want string) {
+// refusedWith opens what cannot be opened, in time, and expects to be told why. It returns the error.
+func refusedWith(t *testing.T, o store.Options, want string) error {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), drive.Bound)
 	defer cancel()
@@ -37,6 +37,7 @@ func refusedWith(t *testing.T, o store.Options, want string) {
 	} else if strings.Contains(err.Error(), "secret") {
 		t.Errorf("the password is in %v", err)
 	}
+	return err
 }
 
 // Without most of its members an etcd answers nothing, whichever member is asked first, and lets no user log in.
@@ -50,7 +51,7 @@ func TestNoLeader(t *testing.T) {
 	poll.Until(t, "they have stopped", func() bool { return ask(t.Context(), etcd.client) != nil })
 	first, second := etcd.to.endpoints[0], etcd.to.endpoints[1]
 	for _, at := range []string{first, second + "," + first, "me:secret@" + first} {
-		refusedWith(t, store.Options{Address: "etcd://" + at}, "it has no leader")
+		_ = refusedWith(t, store.Options{Address: "etcd://" + at}, "it has no leader")
 	}
 }
 
@@ -72,11 +73,18 @@ func TestUsers(t *testing.T) {
 	both := clientv3.PermissionType(clientv3.PermReadWrite)
 	must(outside.RoleGrantPermission(t.Context(), "ours", "lockbench", clientv3.GetPrefixRangeEnd("lockbench"), both))
 	must(outside.UserGrantRole(t.Context(), "few", "ours"))
-	must(outside.AuthEnable(t.Context()))
 	at := theirs.to.endpoints[0]
-	refusedWith(t, store.Options{Address: "etcd://" + at}, "asks for a user")
-	refusedWith(t, store.Options{Address: "etcd://root:secretwrong@" + at}, "user or password is wrong")
-	refusedWith(t, store.Options{Address: "etcd://poor:secret@" + at}, "the user lacks a right")
+	refuses := func(user, want string) {
+		t.Helper()
+		err := refusedWith(t, store.Options{Address: "etcd://" + user + at}, want)
+		if errors.Is(err, store.ErrUnreachable) { // it has answered
+			t.Errorf("%v counts as unreachable", err)
+		}
+	}
+	must(outside.AuthEnable(t.Context()))
+	refuses("", "asks for a user")
+	refuses("root:secretwrong@", "user or password is wrong")
+	refuses("poor:secret@", "the user lacks a right")
 	t.Setenv("LOCKBENCH_ETCD_USER", "few")
 	t.Setenv("LOCKBENCH_ETCD_PASSWORD", "secret")
 	server := opened(t, store.Options{Address: "etcd://" + at})
@@ -100,7 +108,7 @@ func TestNoSpace(t *testing.T) {
 			break
 		}
 	}
-	refusedWith(t, store.Options{Address: "etcd://" + theirs.to.endpoints[0]}, "etcd takes no writes")
+	_ = refusedWith(t, store.Options{Address: "etcd://" + theirs.to.endpoints[0]}, "etcd takes no writes")
 }
 
 // secured returns the address of a way with TLS to an etcd, and its certificate.
@@ -134,8 +142,8 @@ func TestTLS(t *testing.T) {
 	t.Parallel()
 	plain := opened(t, store.Options{}).to.endpoints[0]
 	at, cert := secured(t, plain)
-	refusedWith(t, store.Options{Address: "etcd://" + at}, "etcds:// instead of etcd://")
-	refusedWith(t, store.Options{Address: "etcds://" + at}, "--ca-file")
+	_ = refusedWith(t, store.Options{Address: "etcd://" + at}, "etcds:// instead of etcd://")
+	_ = refusedWith(t, store.Options{Address: "etcds://" + at}, "--ca-file")
 	server := opened(t, store.Options{Address: "etcds://" + at, CAFile: cert})
 	reading, err := server.Read(t.Context())
 	if err != nil || reading.Commands["Range"] == 0 || !server.Describe().TLS {
@@ -144,5 +152,5 @@ func TestTLS(t *testing.T) {
 	if n, named := reading.Commands[""]; named {
 		t.Errorf("%d of what no method has are counted as commands", n)
 	}
-	refusedWith(t, store.Options{Address: "etcds://" + plain}, "etcd:// instead of etcds://")
+	_ = refusedWith(t, store.Options{Address: "etcds://" + plain}, "etcd:// instead of etcds://")
 }

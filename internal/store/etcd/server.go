@@ -101,7 +101,7 @@ func (s *Server) connect(ctx context.Context) error {
 	if s.client, err = clientv3.New(config); err != nil {
 		return err
 	}
-	if err = s.Ping(ctx); err != nil {
+	if err = s.agree(ctx); err != nil {
 		return err
 	}
 	for n, endpoint := range s.to.endpoints {
@@ -147,14 +147,19 @@ func (s *Server) RunIDs() (ids []string) {
 	return ids
 }
 
-// Ping says whether etcd answers with the agreement of most members. The client asks another member each time.
-func (s *Server) Ping(ctx context.Context) (err error) {
+// agree waits until etcd answers with the agreement of most members. The client asks another member each time.
+func (s *Server) agree(ctx context.Context) (err error) {
 	for range 2 * len(s.members) {
 		if err = ask(ctx, s.client); err == nil || ctx.Err() != nil || s.Refused(err) != "" {
 			break
 		}
 	}
-	if err != nil {
+	return err
+}
+
+// Ping says whether etcd answers with the agreement of most members.
+func (s *Server) Ping(ctx context.Context) error {
+	if err := s.agree(ctx); err != nil {
 		return fmt.Errorf("%w: etcd at %s: %w", store.ErrUnreachable, s.to.endpoints[0], err)
 	}
 	return nil
