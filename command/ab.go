@@ -20,6 +20,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/lockbench/lockbench"
+	"github.com/lockbench/lockbench/internal/untrusted"
 	"github.com/lockbench/lockbench/internal/words"
 	"github.com/lockbench/lockbench/results"
 	"github.com/lockbench/lockbench/results/compare"
@@ -234,6 +235,7 @@ func (a *app) paired(
 
 // compared compares the complete pairs.
 func (f ab) compared(rules compare.Rules) (*compare.Comparison, error) {
+	f.base.Name, f.head.Name = untrusted.Printable(f.base.Name), untrusted.Printable(f.head.Name)
 	c, err := compare.Paired(f.base, f.head, rules)
 	if err != nil {
 		return nil, err

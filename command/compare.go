@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/lockbench/lockbench/internal/untrusted"
 	"github.com/lockbench/lockbench/results/compare"
 )
 
@@ -41,7 +42,7 @@ func (a *app) compare() *cobra.Command {
 		if err := a.input(cmd.Flags()).refuse(g.validate(), needed, clash); err != nil {
 			return err
 		}
-		base, head := compare.Side{Name: args[0]}, compare.Side{Name: args[1]}
+		base, head := compare.Side{Name: untrusted.Printable(args[0])}, compare.Side{Name: untrusted.Printable(args[1])}
 		var baseErr, headErr error
 		base.Reports, baseErr = a.readFiles(args[:1], odd)
 		head.Reports, headErr = a.readFiles(args[1:], odd)

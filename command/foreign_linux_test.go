@@ -17,6 +17,7 @@ import (
 	"time"
 	"unicode"
 
+	"github.com/lockbench/lockbench/internal/driver"
 	"github.com/lockbench/lockbench/internal/testkit/drive"
 	"github.com/lockbench/lockbench/results"
 )
@@ -61,6 +62,95 @@ func TestForeignReportsOnlyShow(t *testing.T) {
 		onlyShows(t, name, shown.String())
 		if name == "markdown" {
 			linksNothing(t, name, shown.String())
+		}
+	}
+}
+
+// TestFileNamesOnlyShow: a file may come with a name that commands a terminal or a CI system.
+func TestFileNamesOnlyShow(t *testing.T) {
+	t.Chdir(t.TempDir())
+	name := func(rest string) string { return "\x1b[2K\n::error::planted" + rest }
+	report, folder, drivers := name(".json"), name("folder"), name("drivers")
+	measured(t, report)
+	for _, at := range []string{folder, drivers} {
+		if err := os.Mkdir(at, 0o777); err != nil {
+			t.Fatal(err)
+		}
+	}
+	text, err := os.ReadFile(report)
+	if err != nil {
+		t.Fatal(err)
+	}
+	put(t, filepath.Join(folder, report), string(text))
+	put(t, filepath.Join(folder, name("cut.json")), string(text[:9]))
+	put(t, name("holds"), "1ms\n")
+	put(t, name("wrong"), "none\n")
+	put(t, name("load.yaml"), "clients: 2\n")
+	put(t, name("bad.yaml"), "clinets: 2\n"+name("option")+": 3\n")
+	put(t, name("claim.yaml"), "says: x\nruns: {a: --strategy spin}\n"+
+		"expect: [{what: x, figure: a.overlaps, is: '== 0'}]\n")
+	put(t, name("build"), "#!/bin/sh\necho '"+name("said")+"' >&2; exit 104\n")
+	if err := os.Chmod(drivers, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	put(t, filepath.Join(drivers, name("driver")), "#!/bin/sh\necho '"+name("said")+"' >&2\nexit 1\n")
+	if err := os.Chmod(filepath.Join(drivers, name("driver")), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	here, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv(driver.PathVariable, filepath.Join(here, drivers))
+	local := []string{"-s", "local", "-c", "2", "-n", "9", "-w", "0s", "--no-baselines"}
+	run := func(more ...string) []string { return append(local[:len(local):len(local)], more...) }
+	for _, line := range [][]string{
+		{"report", report}, {"report", report, folder}, {"report", report, "-o", name("page.html")},
+		{"report", name("none.json")}, {"report", name("load.yaml")}, {"report", folder, "-o", "-"},
+		{"compare", report, report}, {"compare", report, folder}, {"compare", report, folder, "-o", "markdown"},
+		{"compare", report, folder, "-o", "junit"}, {"compare", report, folder, "-o", "json"},
+		{"compare", report, folder, "-o", "text=" + name("text")}, {"compare", report, name("none")},
+		run("--hold", "file:"+name("holds"), "-o", "table", "-o", "json="+name("out.json")),
+		run("--hold", "file:"+name("holds"), "--dry-run", "-o", "json="+name("out.json")),
+		run("--hold", "file:"+name("wrong")), run("--workload", name("load.yaml"), "--dry-run"),
+		run("--workload", name("bad.yaml")), run("--workload", name("none.yaml")), run("-f", name("bad.yaml")),
+		run("-f", name("load.yaml"), "--dry-run"), run("-o", "json="+name("none/x")),
+		run("--ca-file", name("holds"), "-u", "rediss://127.0.0.1:1"),
+		run("--redis-password-file", name("none"), "--dry-run"),
+		{"--cert", name("c"), "--key", name("k"), "-u", "rediss://x"},
+		{"claims", name("claim.yaml"), "--list"}, {"claims", name("claim.yaml"), "--dry-run", "-o", "json=" + name("c")},
+		{"claims", name("bad.yaml")}, {"claims", name("none.yaml")},
+		{"ab", "./" + name("build"), "./" + name("build"), "--pairs", "1", "-u", "process:" + name("none")},
+		{"ab", "./" + name("none"), "true"}, {"record", folder, "./" + name("build"), "-n", "1", "--", "-s", "local"},
+		{"record", name("holds"), "./" + name("build"), "-n", "1", "--", "-s", "local"},
+		{"drivers"}, {"check", "exec:" + name("driver")}, {"check", "exec:./" + name("none")}, {"check", name("x")},
+		{"advise", "-s", "exec:./" + name("none")}, {"advise", "--dry-run", "-o", "json=" + name("a")},
+		{"list", name("x")}, {"selfcheck", "--only", name("x")}, {"doctor", "-u", "unix:///" + name("s")},
+		{"clean", "-u", "unix:///none/" + name("s")}, {name("command")}, {"--" + name("flag")},
+	} {
+		shown := fmt.Sprintf("%q", line)
+		code, stdout, stderr := said(t, line...)
+		names := strings.Contains(stdout+stderr, "planted")
+		if len(stdout)+len(stderr) == 0 && code != ExitOK || line[0] == "compare" && !names {
+			t.Errorf("%s: exit code %d, it names no file: %s%s", shown, code, stdout, stderr)
+		}
+		onlyShows(t, shown, stdout)
+		onlyShows(t, shown, stderr)
+	}
+}
+
+// TestLongNamesAreCut: tables, pages and comparisons repeat names, wrapped.
+func TestLongNamesAreCut(t *testing.T) {
+	t.Chdir(t.TempDir())
+	measured(t, "own.json")
+	text, err := os.ReadFile("own.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	put(t, "long.json", strings.ReplaceAll(string(text), `"local"`, `"`+strings.Repeat("x", 10_000_000)+`"`))
+	for _, line := range []string{"report long.json", "report long.json -o -", "compare long.json long.json"} {
+		if code, stdout, stderr := said(t, strings.Fields(line)...); code == ExitConfig || len(stdout) > 500_000 {
+			t.Errorf("%s: exit code %d, %d bytes, %s", line, code, len(stdout), stderr)
 		}
 	}
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/lockbench/lockbench/internal/layout"
 	"github.com/lockbench/lockbench/internal/store"
 	"github.com/lockbench/lockbench/internal/store/redis/servers"
+	"github.com/lockbench/lockbench/internal/untrusted"
 	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/workloads"
 )
@@ -273,11 +274,12 @@ func allDrivers(ctx context.Context) [][]string {
 	found := driver.All()
 	for _, name := range slices.Sorted(maps.Keys(found)) {
 		hello, err := driver.Greet(ctx, []string{found[name]})
+		called := driver.Prefix + untrusted.Printable(name) // a file of that name
 		if err != nil {
-			rows = append(rows, []string{driver.Prefix + name, "–", "cannot be used: " + err.Error()})
+			rows = append(rows, []string{called, "–", "cannot be used: " + untrusted.Printable(err.Error())})
 			continue
 		}
-		rows = append(rows, []string{driver.Prefix + name, hello.Info.Claims.String(), hello.Info.Summary})
+		rows = append(rows, []string{called, hello.Info.Claims.String(), hello.Info.Summary})
 	}
 	if len(found) == 0 {
 		rows = append(rows, []string{"none", "", "in " + driver.PathVariable + " and the installation: see docs/DRIVERS.md"})

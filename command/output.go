@@ -17,6 +17,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/lockbench/lockbench/internal/apps/document"
+	"github.com/lockbench/lockbench/internal/untrusted"
 	"github.com/lockbench/lockbench/workloads"
 )
 
@@ -109,7 +110,7 @@ func single(file, example string) ([]output[[]byte], error) {
 }
 
 func (o output[T]) String() string {
-	return strings.TrimSpace(o.format + " to " + cmp.Or(o.file, "standard output"))
+	return strings.TrimSpace(o.format + " to " + cmp.Or(untrusted.Printable(o.file), "standard output"))
 }
 
 // listed returns the outputs in one line.

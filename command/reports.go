@@ -175,8 +175,18 @@ func schemaOf(text []byte) string {
 func reportFiles(pattern string) ([]string, error) {
 	stat, err := os.Stat(pattern)
 	switch {
-	case err == nil && stat.IsDir():
-		pattern = filepath.Join(pattern, "*.json")
+	case err == nil && stat.IsDir(): // its name is no pattern
+		entries, err := os.ReadDir(pattern)
+		if err != nil {
+			return nil, err
+		}
+		var files []string
+		for _, entry := range entries {
+			if file := filepath.Join(pattern, entry.Name()); filepath.Ext(file) == ".json" {
+				files = append(files, file)
+			}
+		}
+		return found(files, filepath.Join(pattern, "*.json"))
 	case err == nil:
 		return []string{pattern}, nil
 	case !errors.Is(err, fs.ErrNotExist):
@@ -186,10 +196,15 @@ func reportFiles(pattern string) ([]string, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", pattern, err)
 	}
+	slices.Sort(files)
+	return found(files, pattern)
+}
+
+// found returns the files that a pattern stands for, or an error if there are none.
+func found(files []string, pattern string) ([]string, error) {
 	if len(files) == 0 {
 		return nil, fmt.Errorf("%s: no such report", pattern)
 	}
-	slices.Sort(files)
 	return files, nil
 }
 

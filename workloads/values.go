@@ -65,7 +65,7 @@ func (d Dist) String() string {
 	case "lognormal":
 		return fmt.Sprintf("lognormal:%v,%s", d.first, number(d.sigma))
 	case "file":
-		return "file:" + d.file
+		return "file:" + untrusted.Printable(d.file)
 	}
 	return d.first.String()
 }

@@ -103,7 +103,7 @@ func (s *Server) primaries() []*node {
 // describe completes the report's description of the server.
 func (s *Server) describe() {
 	first := s.nodes[0]
-	s.redis.Address = first.addr()
+	s.redis.Address = untrusted.Printable(first.addr()) // a Sentinel may have named it
 	s.redis.Name, s.redis.Version, s.redis.Mode = first.software.Name, first.software.Version, first.software.Mode
 	s.redis.Protocol, s.redis.IOThreads = first.software.protocol, first.software.ioThreads
 	s.redis.Topology = s.topology.String()
