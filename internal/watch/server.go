@@ -11,12 +11,14 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
+	"github.com/lockbench/lockbench/internal/words"
 	"github.com/lockbench/lockbench/results"
 	"github.com/lockbench/lockbench/results/html"
 )
@@ -134,13 +136,16 @@ func (w *Watchers) Close() error {
 type server struct {
 	flag, URL string
 	loopback  bool
+	names     []string // of this machine
 	listener  net.Listener
 	http      *http.Server
 	serving   sync.WaitGroup
 	failed    error
 	answering sync.RWMutex // held for reading by each answer under way
-	open      atomic.Int64 // connections
-	unused    sync.Map     // connections that have sent nothing yet
+
+	mu   sync.Mutex
+	open int        // connections
+	idle []net.Conn // those that ask nothing at present, the longest idle first
 }
 
 // listen takes an address.
@@ -149,9 +154,19 @@ func listen(flag, address string, pages http.Handler) (*server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &server{flag: flag, listener: listener}
+	s := &server{flag: flag, listener: listener, names: []string{"localhost"}}
 	at, err := netip.ParseAddrPort(listener.Addr().String())
 	s.loopback = err == nil && at.Addr().IsLoopback()
+	host, _, _ := net.SplitHostPort(address) // it could be listened at
+	machine, _ := os.Hostname()
+	if s.loopback {
+		machine = ""
+	}
+	for _, name := range []string{host, machine} {
+		if _, err := netip.ParseAddr(name); err != nil && name != "" && !s.named(name) {
+			s.names = append(s.names, name)
+		}
+	}
 	s.http = &http.Server{
 		Handler: s.guard(pages), ConnState: s.count,
 		ReadHeaderTimeout: patience, WriteTimeout: patience, IdleTimeout: time.Minute, MaxHeaderBytes: 16 << 10,
@@ -160,22 +175,31 @@ func listen(flag, address string, pages http.Handler) (*server, error) {
 	return s, nil
 }
 
-// count closes a connection that is one too many.
+// count closes the connection that has been idle for longest if there is one too many. A client that keeps many open
+// and asks nothing must not keep readers out.
 func (s *server) count(c net.Conn, now http.ConnState) {
-	s.unused.Delete(c)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if at := slices.Index(s.idle, c); at >= 0 {
+		s.idle = slices.Delete(s.idle, at, at+1)
+	}
 	switch now {
-	case http.StateNew:
-		s.unused.Store(c, nil)
-		if s.open.Add(1) > mostConnections {
-			_ = c.Close()
-		}
+	case http.StateNew, http.StateIdle:
+		s.idle = append(s.idle, c)
 	case http.StateClosed:
-		s.open.Add(-1)
+		s.open--
+	}
+	if now != http.StateNew {
+		return
+	}
+	if s.open++; s.open > mostConnections {
+		_ = s.idle[0].Close()
+		s.idle = s.idle[1:]
 	}
 }
 
 // guard refuses what no reader of these pages asks. A page of somebody else's, whose name has been made to mean this
-// machine, must not read them: at a loopback address the request must name that.
+// machine (DNS rebinding), must not read them: a request must name this machine.
 func (s *server) guard(pages http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !s.answering.TryRLock() {
@@ -189,9 +213,9 @@ func (s *server) guard(pages http.Handler) http.Handler {
 		w.Header().Set("X-Content-Type-Options", "nosniff")
 		w.Header().Set("Cross-Origin-Resource-Policy", "same-origin")
 		switch {
-		case s.loopback && !names(r.Host):
-			http.Error(w, fmt.Sprintf("only localhost is answered here; --%s HOST:PORT listens elsewhere", s.flag),
-				http.StatusForbidden)
+		case !s.named(r.Host):
+			http.Error(w, fmt.Sprintf("this is answered at an address in digits and as %s; --%s NAME:PORT adds a name",
+				words.And(s.names), s.flag), http.StatusForbidden)
 		case r.Method != http.MethodGet && r.Method != http.MethodHead:
 			http.Error(w, "only GET and HEAD are answered here", http.StatusMethodNotAllowed)
 		case r.ContentLength != 0:
@@ -202,23 +226,27 @@ func (s *server) guard(pages http.Handler) http.Handler {
 	})
 }
 
-// names says whether the host of a request is this machine's loopback.
-func names(host string) bool {
+// named says whether the host of a request is this machine: a name of it or, since no name can be made to mean another
+// address than it says, an address in digits. Whoever listens on loopback alone is asked at no other address.
+func (s *server) named(host string) bool {
 	if name, _, err := net.SplitHostPort(host); err == nil {
 		host = name
 	}
-	address, err := netip.ParseAddr(strings.Trim(host, "[]"))
-	return host == "localhost" || err == nil && address.IsLoopback()
+	if address, err := netip.ParseAddr(strings.Trim(host, "[]")); err == nil {
+		return address.IsLoopback() || !s.loopback
+	}
+	return slices.ContainsFunc(s.names, func(name string) bool { return strings.EqualFold(name, host) })
 }
 
 // close ends the server when the answers under way have been given, at the latest after parting.
 func (s *server) close() error {
 	within, cancel := context.WithTimeout(context.Background(), parting)
 	defer cancel()
-	s.unused.Range(func(c, _ any) bool { // Shutdown would wait for their requests
-		_ = c.(net.Conn).Close()
-		return true
-	})
+	s.mu.Lock()
+	for _, c := range s.idle { // Shutdown would wait for the requests of new ones
+		_ = c.Close()
+	}
+	s.mu.Unlock()
 	if s.http.Shutdown(within) != nil {
 		_ = s.http.Close() // they are cut off
 	}

@@ -1,26 +1,34 @@
 package watch
 
 import (
+	"bufio"
 	"io"
 	"net"
 	"net/http"
+	"os"
 	"strings"
 	"testing"
 	"time"
 
 	"go.uber.org/goleak"
 
+	"github.com/lockbench/lockbench/internal/testkit/poll"
 	"github.com/lockbench/lockbench/results"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// open serves at free ports until the test ends, and returns their addresses.
-func open(t *testing.T, at Addresses) (*Watchers, []string) {
+// open serves at free ports until the test ends, and returns their addresses. set changes the servers before.
+func open(t *testing.T, at Addresses, set ...func(*http.Server)) (*Watchers, []string) {
 	t.Helper()
 	w, err := Listen(at)
 	if err != nil {
 		t.Fatal(err)
+	}
+	for _, s := range w.servers {
+		for _, change := range set {
+			change(s.http)
+		}
 	}
 	w.Serve()
 	t.Cleanup(func() {
@@ -74,6 +82,31 @@ func TestOnlyLoopbackIsServedOnLoopback(t *testing.T) {
 	}
 	if status, _ := ask(t, http.MethodPost, urls[0], ""); status != http.StatusMethodNotAllowed {
 		t.Errorf("POST: %d", status)
+	}
+}
+
+// Beyond loopback such a page could read as much, and an address in digits is no name that it has.
+func TestOnlyNamesOfThisMachineAreServed(t *testing.T) {
+	machine, err := os.Hostname()
+	if err != nil {
+		t.Fatal(err)
+	}
+	w, urls := open(t, Addresses{Metrics: "0.0.0.0:0", Live: "localhost:0"})
+	w.See(recorded(t), nil)
+	for _, url := range urls {
+		_, port, _ := net.SplitHostPort(strings.TrimSuffix(strings.TrimPrefix(url, "http://"), "/"))
+		port, _, _ = strings.Cut(port, "/")
+		everywhere := !strings.Contains(url, "127.0.0.1")
+		for host, want := range map[string]bool{
+			"localhost": true, "LOCALHOST:1": true, "127.0.0.1": true, "10.0.0.1:9464": everywhere, "[fd00::1]": everywhere,
+			machine: everywhere, machine + ".evil.example": false, "evil.example:9464": false, "10.0.0.1.evil.example": false,
+			"evil.localhost": false,
+		} {
+			status, body := ask(t, http.MethodGet, "http://127.0.0.1:"+port+"/metrics", host)
+			if answered := status != http.StatusForbidden; answered != want {
+				t.Errorf("%s as %q: %d %.200s", url, host, status, body)
+			}
+		}
 	}
 }
 
@@ -170,13 +203,30 @@ func TestNobodyWaitsForABody(t *testing.T) {
 	}
 }
 
-// Also connections that never ask anything are bounded.
-func TestConnectionsAreBounded(t *testing.T) {
-	_, urls := open(t, Addresses{Metrics: "127.0.0.1:0"})
-	for range mostConnections {
-		dial(t, urls[0], "")
-	}
-	if answer, _ := io.ReadAll(dial(t, urls[0], "GET /metrics HTTP/1.0\r\nHost: localhost\r\n\r\n")); len(answer) > 0 {
-		t.Errorf("one more got %s", answer)
+// Connections that ask nothing, or nothing any more, are bounded and keep no reader out.
+func TestIdleConnectionsKeepNoReaderOut(t *testing.T) {
+	const request = "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"
+	patient := func(s *http.Server) { s.ReadHeaderTimeout, s.IdleTimeout = time.Hour, time.Hour }
+	for _, first := range []string{"", request, "GET / HTTP/1.1\r\n"} {
+		w, urls := open(t, Addresses{Live: "127.0.0.1:0"}, patient)
+		for range 2 * mostConnections {
+			c := dial(t, urls[0], first)
+			if first == request { // its answer, so that it is idle
+				answer, err := http.ReadResponse(bufio.NewReader(c), nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				_ = answer.Body.Close()
+			}
+		}
+		if status, _ := ask(t, http.MethodGet, urls[0], ""); status != http.StatusOK {
+			t.Errorf("after %q a reader gets %d", first, status)
+		}
+		poll.Until(t, "those that have given way are closed", func() bool {
+			s := w.servers[0]
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			return s.open <= mostConnections
+		})
 	}
 }
