@@ -10,10 +10,12 @@
 set -euo pipefail
 [ $# -eq 3 ] || { echo "usage: $0 valkey-server|redis-server|redict SUITE DIR" >&2; exit 2; }
 package=$1 suite=$2
-(umask 077 && mkdir -p "$3") && dir=$(cd "$3" && pwd)
-# What lies there is started, so another user must not have put it there, and cannot change it.
-[ -O "$dir" ] && [ -z "$(find "$dir" -maxdepth 0 -perm /022)" ] ||
-	{ echo "$0: $dir must belong to you, and only you may write to it" >&2; exit 1; }
+umask 022
+(umask 077 && mkdir -p "$3") && dir=$(cd "$3" && pwd -P)
+# What lies there is started, so another user must not have put it there, and cannot change it. Of what apt leaves behind
+# where it fails, nothing is started.
+strange=$(find "$dir" -path "$dir/apt" -prune -o \( ! -uid "$(id -u)" -o ! -type l -perm /022 \) -print | head -n 1)
+[ -z "$strange" ] || { echo "$0: $strange must belong to you, and only you may write to it" >&2; exit 1; }
 program=$dir/bin/$package
 if [ -x "$program" ] && "$program" --version >/dev/null 2>&1; then
 	echo "$program"
