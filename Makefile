@@ -94,17 +94,21 @@ flags: ## the flags of every target: after export GOFLAGS="$(make flags)" a go t
 build: ## bin/lockbench
 	@{ $(GO) build -v $(STANDARD); $(GO) build -v $(TAGS) -o bin/lockbench ./cmd/lockbench; echo "exit $$?"; } 2>&1 | { $(PROGRESS); } >&2
 
+# What pip and npm install has the hashes that are kept here, and nothing of it is built: that would get more. Maven
+# compares with what its repository says (-C); what the driver runs with is then compared with what is kept here.
+JARS := drivers/redisson/target/dependency
 drivers: ## what the drivers of locks in other languages need, by pip, npm and Maven, and the driver in Go
 	@$(GO) build -o drivers/go/driver ./drivers/go
 	@need() { command -v $$1 >/dev/null || { echo "make drivers: no $$1, so no drivers in $$2" >&2; return 1; }; }; \
 		failed() { echo "make drivers: $$1 failed, so drivers in $$2 may be missing" >&2; }; \
 		! need pip Python || pip install -q --root-user-action ignore --upgrade --target drivers/python/site \
-			-r drivers/python/requirements.txt || failed pip Python; \
+			--only-binary :all: --require-hashes -r drivers/python/requirements.txt || failed pip Python; \
 		! need npm Node || npm ci --prefix drivers/node --no-audit --no-fund --silent || failed npm Node; \
-		! need mvn Java || { mvn -q -B -f drivers/redisson/pom.xml package && \
+		! need mvn Java || { rm -rf $(JARS) && mvn -q -B -C -f drivers/redisson/pom.xml package && \
+			{ (cd $(JARS) && LC_ALL=C sha256sum *) | diff drivers/redisson/dependencies.sha256 - >&2 || { rm -r $(JARS); false; }; } && \
 			echo '{"id":1,"do":"open","redis":["redis://127.0.0.1:1"],"prefix":"","ttl_ms":1000}' | \
 			drivers/redisson/driver archive >/dev/null 2>&1; } || failed mvn Java
-	@$(GO) run ./cmd/lockbench drivers
+	@LOCKBENCH_DRIVERS=$(CURDIR)/drivers $(GO) run ./cmd/lockbench drivers
 
 # Where Redis is a process the demo needs 60 % of what there is to compile, and compiles that, unless all is compiled already.
 demo: ## the main job: six strategies, 500 clients, 36 s and compiling

@@ -229,6 +229,67 @@ func goVersion(t *testing.T) string {
 	return strings.TrimSpace(string(version))
 }
 
+// What make drivers gets is what was there when its hashes were written.
+func TestDriversAreInstalledByTheirHashes(t *testing.T) {
+	read := func(file string) string {
+		t.Helper()
+		text, err := os.ReadFile(filepath.Join("..", file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(text)
+	}
+	recipe := read("Makefile")
+	for _, part := range []string{
+		"--only-binary :all: --require-hashes -r drivers/python/requirements.txt",
+		"npm ci --prefix drivers/node", "mvn -q -B -C ",
+		"sha256sum *) | diff drivers/redisson/dependencies.sha256 -",
+	} {
+		if !strings.Contains(recipe, part) {
+			t.Errorf("make drivers has no %s", part)
+		}
+	}
+	hashes := map[string]int{}
+	module := ""
+	for line := range strings.Lines(read("drivers/python/requirements.txt")) {
+		switch line = strings.TrimRight(line, " \\\n"); {
+		case strings.HasPrefix(line, "#"):
+		case strings.HasPrefix(line, "    --hash=sha256:"):
+			hashes[module]++
+		default:
+			module = line
+			hashes[module] += 0
+		}
+	}
+	for line := range strings.Lines(read("drivers/python/requirements.in")) {
+		if wanted := strings.TrimSpace(line); hashes[wanted] == 0 {
+			t.Errorf("pip gets %s without a hash", wanted)
+		}
+	}
+	for module, n := range hashes {
+		if n == 0 || !strings.Contains(module, "==") {
+			t.Errorf("pip gets %q with %d hashes", module, n)
+		}
+	}
+	var lock struct {
+		Packages map[string]struct{ Integrity string }
+	}
+	if err := yaml.Unmarshal([]byte(read("drivers/node/package-lock.json")), &lock); err != nil || len(lock.Packages) < 3 {
+		t.Fatalf("%d packages of npm, %v", len(lock.Packages), err)
+	}
+	for name, p := range lock.Packages {
+		if name != "" && !strings.HasPrefix(p.Integrity, "sha512-") {
+			t.Errorf("npm gets %s by %q", name, p.Integrity)
+		}
+	}
+	version := regexp.MustCompile(`<artifactId>redisson</artifactId>\s*<version>([^<]+)`).
+		FindStringSubmatch(read("drivers/redisson/pom.xml"))
+	jars := read("drivers/redisson/dependencies.sha256")
+	if version == nil || !strings.Contains(jars, "  redisson-"+version[1]+".jar\n") {
+		t.Errorf("the jars are not those of Redisson %v", version)
+	}
+}
+
 // SECURITY.md promises only what a test holds.
 func TestEveryPromiseHasItsTest(t *testing.T) {
 	page, err := os.ReadFile("../SECURITY.md")
@@ -236,7 +297,14 @@ func TestEveryPromiseHasItsTest(t *testing.T) {
 		t.Fatal(err)
 	}
 	name := regexp.MustCompile(`\bTest[A-Z]\w*`)
-	_, promises, found := strings.Cut(string(page), "\n## Promises\n")
+	trusted, promises, found := strings.Cut(string(page), "\n## Promises\n")
+	for line := range strings.Lines(trusted) {
+		cells := strings.Split(strings.Trim(line, "| \n"), "|")
+		if none := strings.TrimSpace(cells[len(cells)-1]); len(cells) == 4 && !name.MatchString(none) &&
+			!slices.Contains([]string{"what does not follow", "---", "–"}, none) {
+			t.Errorf("no test holds %q", none)
+		}
+	}
 	promises, _, _ = strings.Cut(promises, "\n## ")
 	count := 0
 	for line := range strings.Lines(promises) {
