@@ -6,15 +6,21 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io"
+	"maps"
+	"net"
 	"os"
+	"os/exec"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	apps "k8s.io/api/apps/v1"
 	batch "k8s.io/api/batch/v1"
 	core "k8s.io/api/core/v1"
+	networking "k8s.io/api/networking/v1"
 	"sigs.k8s.io/yaml"
 )
 
@@ -33,6 +39,8 @@ func objects(text []byte) (all []any, err error) {
 			object = &apps.Deployment{}
 		case "v1 Service":
 			object = &core.Service{}
+		case "networking.k8s.io/v1 NetworkPolicy":
+			object = &networking.NetworkPolicy{}
 		default:
 			return nil, fmt.Errorf("%s %s is not known here", head.APIVersion, head.Kind)
 		}
@@ -62,14 +70,26 @@ func manifest(t *testing.T, name string) []any {
 	return all
 }
 
-// variable returns the value of a container's variable.
-func variable(t *testing.T, c core.Container, name string) string {
+// one returns the object of its kind in a manifest.
+func one[T any](t *testing.T, name string) *T {
+	t.Helper()
+	for _, object := range manifest(t, name) {
+		if found, is := object.(*T); is {
+			return found
+		}
+	}
+	t.Fatalf("%s has no %T", name, new(T))
+	return nil
+}
+
+// variable returns a container's variable.
+func variable(t *testing.T, c core.Container, name string) core.EnvVar {
 	t.Helper()
 	i := slices.IndexFunc(c.Env, func(v core.EnvVar) bool { return v.Name == name })
 	if i < 0 {
 		t.Fatalf("%s is not set", name)
 	}
-	return c.Env[i].Value
+	return c.Env[i]
 }
 
 // confined returns what a pod may do that it need not.
@@ -93,13 +113,16 @@ func confined(pod core.PodSpec) error {
 
 // The manifests are what the API knows, and agree with each other: as many pods as generators, at that Redis.
 func TestManifests(t *testing.T) {
-	job := manifest(t, "generators.yaml")[0].(*batch.Job)
-	servers := manifest(t, "redis.yaml")
-	service, redis := servers[0].(*core.Service), servers[1].(*apps.Deployment)
+	job := one[batch.Job](t, "generators.yaml")
+	service, redis := one[core.Service](t, "redis.yaml"), one[apps.Deployment](t, "redis.yaml")
 	var kustomization struct {
 		APIVersion, Kind string
 		Resources        []string
-		Images           []struct{ Name, NewTag string }
+		SecretGenerator  []struct {
+			Name  string
+			Files []string
+		}
+		Images []struct{ Name, NewTag string }
 	}
 	if err := yaml.UnmarshalStrict(read(t, "kustomization.yaml"), &kustomization); err != nil {
 		t.Fatal(err)
@@ -110,16 +133,16 @@ func TestManifests(t *testing.T) {
 	spec, pod := job.Spec, job.Spec.Template.Spec
 	generator := pod.Containers[0]
 	if *spec.CompletionMode != batch.IndexedCompletion || *spec.Completions != *spec.Parallelism ||
-		strconv.Itoa(int(*spec.Completions)) != variable(t, generator, "LOCKBENCH_GENERATORS") {
+		strconv.Itoa(int(*spec.Completions)) != variable(t, generator, "LOCKBENCH_GENERATORS").Value {
 		t.Errorf("%d completions, %d at a time, of %s generators", *spec.Completions, *spec.Parallelism,
-			variable(t, generator, "LOCKBENCH_GENERATORS"))
+			variable(t, generator, "LOCKBENCH_GENERATORS").Value)
 	}
 	if rule := spec.PodFailurePolicy.Rules[0]; rule.Action != batch.PodFailurePolicyActionIgnore ||
 		*rule.OnExitCodes.ContainerName != generator.Name {
 		t.Errorf("%+v", rule)
 	}
 	at := fmt.Sprintf("redis://%s:%d", service.Name, service.Spec.Ports[0].Port)
-	if got := variable(t, generator, "LOCKBENCH_REDIS"); got != at {
+	if got := variable(t, generator, "LOCKBENCH_REDIS").Value; got != at {
 		t.Errorf("the generators measure %s, not %s", got, at)
 	}
 	for name, selectors := range map[string][]map[string]string{
@@ -139,6 +162,94 @@ func TestManifests(t *testing.T) {
 		if err := confined(pod); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
+	}
+	secret := kustomization.SecretGenerator[0]
+	for name, c := range map[string]core.Container{
+		"LOCKBENCH_REDIS_PASSWORD": generator, "REDIS_PASSWORD": redis.Spec.Template.Spec.Containers[0],
+	} {
+		if from := variable(t, c, name).ValueFrom; from == nil || from.SecretKeyRef == nil ||
+			from.SecretKeyRef.Name != secret.Name || from.SecretKeyRef.Key != secret.Files[0] {
+			t.Errorf("%s is from %+v, not from %+v", name, from, secret)
+		}
+	}
+	ignored := string(read(t, "../../.gitignore"))
+	if !strings.Contains(ignored, "/deploy/kubernetes/"+secret.Files[0]+"\n") {
+		t.Errorf("git would keep %s", secret.Files[0])
+	}
+}
+
+// Only the generators reach Redis, and only by its port; nothing reaches them.
+func TestNetworkPolicies(t *testing.T) {
+	job, service := one[batch.Job](t, "generators.yaml"), one[core.Service](t, "redis.yaml")
+	redis, generators := one[networking.NetworkPolicy](t, "redis.yaml").Spec,
+		one[networking.NetworkPolicy](t, "generators.yaml").Spec
+	both := []networking.PolicyType{networking.PolicyTypeIngress, networking.PolicyTypeEgress}
+	for name, p := range map[string]struct {
+		spec networking.NetworkPolicySpec
+		pods map[string]string
+	}{"redis": {redis, service.Spec.Selector}, "generators": {generators, job.Spec.Template.Labels}} {
+		if !maps.Equal(p.spec.PodSelector.MatchLabels, p.pods) || !slices.Equal(p.spec.PolicyTypes, both) {
+			t.Errorf("%s: %v of %v", name, p.spec.PolicyTypes, p.spec.PodSelector)
+		}
+	}
+	in := redis.Ingress[0]
+	if len(redis.Ingress) != 1 || len(in.From) != 1 || len(in.Ports) != 1 || in.From[0].NamespaceSelector != nil ||
+		!maps.Equal(in.From[0].PodSelector.MatchLabels, job.Spec.Template.Labels) ||
+		in.Ports[0].Port.IntVal != service.Spec.Ports[0].Port || len(redis.Egress) != 0 {
+		t.Errorf("Redis is reached by %+v, and reaches %+v", redis.Ingress, redis.Egress)
+	}
+	var out []string
+	for _, rule := range generators.Egress {
+		for _, port := range rule.Ports {
+			out = append(out, fmt.Sprint(*port.Protocol, " ", port.Port))
+		}
+	}
+	if want := []string{fmt.Sprint("TCP ", service.Spec.Ports[0].Port), "UDP 53", "TCP 53"}; !slices.Equal(out, want) ||
+		len(generators.Ingress) != 0 {
+		t.Errorf("the generators reach %v, want %v, and are reached by %+v", out, want, generators.Ingress)
+	}
+}
+
+// The Redis asks for the password, which other users of its node do not see.
+func TestRedisAsksForThePassword(t *testing.T) {
+	const secret = "s3cr3t'$(x)"
+	c := one[apps.Deployment](t, "redis.yaml").Spec.Template.Spec.Containers[0]
+	free, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := free.Addr().String()
+	_ = free.Close()
+	_, port, _ := net.SplitHostPort(at)
+	words := slices.Clone(c.Command)
+	words[2] = strings.Replace(words[2], "redis-server -", "redis-server - --bind 127.0.0.1 --port "+port, 1)
+	server := exec.Command(words[0], words[1:]...)
+	server.Dir, server.Env = t.TempDir(), append(os.Environ(), "REDIS_PASSWORD="+secret)
+	if err := server.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = server.Process.Kill(); _ = server.Wait() })
+	said := func(request string) string {
+		for range 100 {
+			if conn, err := net.Dial("tcp", at); err == nil {
+				defer conn.Close()
+				_, _ = io.WriteString(conn, request+"QUIT\r\n")
+				answer, _ := io.ReadAll(conn)
+				return string(answer)
+			}
+			time.Sleep(50 * time.Millisecond)
+		}
+		return "nothing"
+	}
+	if answer := said("PING\r\n"); !strings.HasPrefix(answer, "-NOAUTH") {
+		t.Errorf("without a password it says %q", answer)
+	}
+	if answer := said("AUTH \"" + secret + "\"\r\nPING\r\n"); !strings.HasPrefix(answer, "+OK\r\n+PONG") {
+		t.Errorf("with the password it says %q", answer)
+	}
+	shown, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", server.Process.Pid))
+	if err != nil || !strings.Contains(string(shown), "redis-server") || strings.Contains(string(shown), "s3cr3t") {
+		t.Errorf("its arguments are %q, %v", shown, err)
 	}
 }
 
