@@ -158,7 +158,8 @@ func remedies(server store.Server, missing store.Missing) (next []string) {
 	}
 	if len(missing.Commands) > 0 {
 		next = append(next, "give the server back "+strings.Join(missing.Commands, ", ")+
-			" (rename-command?), or choose strategies without: lockbench list NAME prints the commands of each")
+			" (rename-command?), or choose strategies without: lockbench list NAME prints the commands of each; if it is "+
+			"a proxy, such as twemproxy, give the address of the Redis behind it")
 	}
 	return next
 }
