@@ -29,8 +29,8 @@ type process struct {
 	exited chan struct{}
 }
 
-// start starts a program. The kernel kills it when this process ends, and it is killed with its children when it ends
-// or by kill. wait says when.
+// start starts a program with few of this process's variables. The kernel kills it when this process ends. When it
+// ends, or is ended by kill, what it has started is killed.
 func start(words []string) (*process, error) {
 	p := &process{cmd: exec.Command(words[0], words[1:]...), exited: make(chan struct{})}
 	stdin, in, err := os.Pipe()
@@ -43,6 +43,8 @@ func start(words []string) (*process, error) {
 	}
 	p.in, p.out = in, out
 	p.cmd.Stdin, p.cmd.Stdout, p.cmd.Stderr = stdin, stdout, &p.log
+	mark := newMark()
+	p.cmd.Env = environment(mark)
 	p.cmd.WaitDelay = closePatience // somebody else may have its standard error
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	started := make(chan error)
@@ -59,7 +61,8 @@ func start(words []string) (*process, error) {
 		var info unix.Siginfo
 		for unix.Waitid(unix.P_PID, p.cmd.Process.Pid, &info, unix.WEXITED|unix.WNOWAIT, nil) == unix.EINTR {
 		}
-		p.kill() // before it is waited for: until then its process group's ID is nobody else's
+		p.kill() // before it is waited for: until then its process group's ID is no other's
+		killMarked(mark)
 		_ = p.cmd.Wait()
 	}()
 	if err := <-started; err != nil {
@@ -69,7 +72,7 @@ func start(words []string) (*process, error) {
 	return p, nil
 }
 
-// kill ends the program and its children.
+// kill ends the program and its process group.
 func (p *process) kill() {
 	if p.pid() != 0 {
 		_ = syscall.Kill(-p.cmd.Process.Pid, syscall.SIGKILL)
