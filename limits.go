@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"strings"
 
 	"github.com/lockbench/lockbench/internal/engine"
 	"github.com/lockbench/lockbench/internal/measure"
@@ -132,19 +133,30 @@ func (p Plan) files() (problems []error) {
 // fits returns an error if no strategy can run on the servers that the plan asks for; what runs beside others that
 // cannot is left out of the session.
 func (p Plan) fits() error {
-	why := ""
+	var left []results.LeftOut
 	for _, v := range p.Strategies {
 		name := cmp.Or(p.storeOf(v), store.Redis)
 		kind, err := store.Lookup(name)
 		if err != nil {
 			return err
 		}
-		if why = unfit(v.Info(), p.points()[0].Workload, kind.Layout(p.at(name))); why == "" {
+		why := unfit(v.Info(), p.points()[0].Workload, kind.Layout(p.at(name)))
+		if why == "" {
 			return nil
 		}
+		left = append(left, results.LeftOut{Strategy: v.Name(), Why: why})
 	}
-	if why == "" {
+	if len(left) == 0 {
 		return nil
 	}
-	return fmt.Errorf("nothing that --strategy names can run here: %s", why)
+	return noneFits(left)
+}
+
+// noneFits says why no strategy can run.
+func noneFits(left []results.LeftOut) error {
+	var why []string
+	for _, one := range left {
+		why = append(why, one.Strategy+": "+one.Why)
+	}
+	return fmt.Errorf("nothing that --strategy names can run here: %s", strings.Join(why, "; "))
 }

@@ -147,7 +147,7 @@ func Run(ctx context.Context, plan Plan) (*results.Report, error) {
 	}
 	s.report.Interrupted = ctx.Err() != nil
 	if err == nil && len(s.report.Runs) == 0 && len(s.report.LeftOut) > 0 {
-		err = fmt.Errorf("%w: nothing that --strategy names can run here: %s", store.ErrConfig, s.report.LeftOut[0].Why)
+		err = fmt.Errorf("%w: %w", store.ErrConfig, noneFits(s.report.LeftOut))
 	}
 	// Close the servers after Ctrl-C too.
 	return s.finish(context.WithoutCancel(ctx), err)
