@@ -1,20 +1,11 @@
 package command_test
 
 import (
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
-	"crypto/x509"
-	"crypto/x509/pkix"
-	"encoding/pem"
-	"math/big"
-	"net"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/lockbench/lockbench/command"
 	"github.com/lockbench/lockbench/internal/launch"
@@ -26,40 +17,11 @@ var shortly = []string{
 	"-c", "4", "--instances", "2", "--hold", "1ms", "-d", "200ms", "-w", "0s", "--no-baselines", "-q", "-o", "json=",
 }
 
-// certified writes the certificate of 127.0.0.1, by which a server and its clients know each other, and its key.
-func certified(t *testing.T) (cert, key string) {
-	t.Helper()
-	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "lockbench"}, IsCA: true, BasicConstraintsValid: true,
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
-		KeyUsage:    x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
-		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
-		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
-	}
-	made, err := x509.CreateCertificate(rand.Reader, template, template, &private.PublicKey, private)
-	if err != nil {
-		t.Fatal(err)
-	}
-	encoded, err := x509.MarshalECPrivateKey(private)
-	if err != nil {
-		t.Fatal(err)
-	}
-	folder := t.TempDir()
-	cert, key = filepath.Join(folder, "cert.pem"), filepath.Join(folder, "key.pem")
-	place(t, cert, string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: made})), 0o644)
-	place(t, key, string(pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: encoded})), 0o600)
-	return cert, key
-}
-
 // A run reaches a Redis that asks for the certificates of clients, as redis.conf has it, and for a password that is not
 // in the address; and a primary that Sentinels watch.
 func TestWaysIn(t *testing.T) {
 	t.Parallel()
-	cert, key := certified(t)
+	cert, key := redistest.Certificate(t)
 	free, err := launch.FreePort()
 	if err != nil {
 		t.Fatal(err)

@@ -24,6 +24,7 @@ import (
 	"github.com/lockbench/lockbench/results"
 	"github.com/lockbench/lockbench/strategies"
 	_ "github.com/lockbench/lockbench/strategies/all"
+	"github.com/lockbench/lockbench/strategies/goredis"
 )
 
 func TestMain(m *testing.M) {
@@ -67,7 +68,7 @@ func serve(name string) {
 	v, err := strategies.NewVariant(name, nil)
 	if err == nil {
 		err = driver.Serve(os.Stdin, os.Stdout, v,
-			func(_ []string, _ string, c strategies.Config) (strategies.Locker, error) { return v.Open(c) })
+			func(c goredis.Config) (strategies.Locker, error) { return goredis.Open(v, c) })
 	}
 	if err != nil {
 		panic(err)

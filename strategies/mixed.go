@@ -31,7 +31,7 @@ func Mix(a, b Variant) (Variant, error) {
 			max(x.Connections.PerWaiter, y.Connections.PerWaiter),
 		},
 		BlackBox: x.BlackBox || y.BlackBox, Driver: x.Driver || y.Driver,
-		Counts: (x.Counts || !x.Driver) && (y.Counts || !y.Driver),
+		Counts: (x.Counts || !x.Driver) && (y.Counts || !y.Driver), Connects: connects(x, y),
 	}
 	why := ""
 	switch {
@@ -54,6 +54,17 @@ func Mix(a, b Variant) (Variant, error) {
 			return nil, fmt.Errorf("an instance has one part of %s", info.Name)
 		},
 	}, Parts: []Variant{a, b}}, nil
+}
+
+// connects returns how the drivers of two strategies both connect.
+func connects(a, b Info) []string {
+	switch {
+	case !a.Driver:
+		return b.Connects
+	case !b.Driver:
+		return a.Connects
+	}
+	return slices.DeleteFunc(slices.Clone(a.Connects), func(way string) bool { return !slices.Contains(b.Connects, way) })
 }
 
 // format names the format of the lock's keys and messages.

@@ -29,6 +29,31 @@ func TestAMixedStrategyPromisesWhatBothDo(t *testing.T) {
 	}
 }
 
+// Drivers connect together by what each of them connects by; a lock of lockbench's connects by all.
+func TestAMixedStrategyConnectsAsItsDrivers(t *testing.T) {
+	of := func(driver bool, connects ...string) strategies.Variant {
+		return strategies.Unlisted(strategies.Info{Name: "lock", Driver: driver, Connects: connects},
+			func(strategies.Config) (strategies.Locker, error) { return nil, nil })
+	}
+	for _, test := range []struct {
+		a, b strategies.Variant
+		want []string
+	}{
+		{of(false), of(true, "unix", "tls"), []string{"unix", "tls"}},
+		{of(true, "tls"), of(false), []string{"tls"}},
+		{of(true, "unix", "tls"), of(true, "tls"), []string{"tls"}},
+		{of(true), of(true, "tls"), nil},
+	} {
+		mixed, err := strategies.Mix(test.a, test.b)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := mixed.Info().Connects; !slices.Equal(got, test.want) {
+			t.Errorf("%v and %v connect by %v", test.a.Info().Connects, test.b.Info().Connects, got)
+		}
+	}
+}
+
 func TestLocksOfOtherKeysAreNotMixed(t *testing.T) {
 	for _, names := range []string{
 		"pubsub+spin", "blpop:one-key=true+blpop", "semaphore+pubsub",

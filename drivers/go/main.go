@@ -9,9 +9,6 @@ import (
 	"os"
 	"strings"
 
-	"github.com/redis/go-redis/v9"
-	"github.com/redis/go-redis/v9/maintnotifications"
-
 	"github.com/lockbench/lockbench/internal/driver"
 	"github.com/lockbench/lockbench/strategies"
 	_ "github.com/lockbench/lockbench/strategies/all"
@@ -34,35 +31,7 @@ func serve(list string) error {
 	if err != nil {
 		return err
 	}
-	return driver.Serve(os.Stdin, os.Stdout, variants[0],
-		func(urls []string, clientName string, c strategies.Config) (strategies.Locker, error) {
-			config := goredis.Config{Prefix: c.Prefix, TTL: c.TTL, Callers: c.Callers}
-			for _, url := range urls {
-				node, err := dial(url, clientName, c.Callers)
-				if err != nil {
-					return nil, err
-				}
-				config.Nodes = append(config.Nodes, node)
-			}
-			return goredis.Open(variants[0], config)
-		})
-}
-
-// mostConnections is as workloads.MaxPool.
-const mostConnections = 64
-
-// dial opens a client as lockbench does: nothing is retried, and every connection is one that lockbench expects.
-func dial(url, clientName string, callers int) (goredis.Node, error) {
-	parsed, err := redis.ParseURL(url)
-	if err != nil {
-		return goredis.Node{}, err
-	}
-	options := &redis.UniversalOptions{
-		Addrs: []string{parsed.Addr}, Username: parsed.Username, Password: parsed.Password, DB: parsed.DB,
-		TLSConfig: parsed.TLSConfig, ClientName: clientName, MaxRetries: -1, DialerRetries: 1,
-		PoolSize: min(max(callers, 1), mostConnections), PipelinePoolSize: -1, ContextTimeoutEnabled: true,
-		DisableIdentity:          true,
-		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
-	}
-	return goredis.Node{Client: redis.NewUniversalClient(options), Options: options}, nil
+	return driver.Serve(os.Stdin, os.Stdout, variants[0], func(c goredis.Config) (strategies.Locker, error) {
+		return goredis.Open(variants[0], c)
+	})
 }

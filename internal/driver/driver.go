@@ -11,6 +11,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -84,13 +86,16 @@ func launched(ctx context.Context, command []string, p patience) (*Driver, Hello
 func unknown() strategies.Info {
 	return strategies.Info{
 		Name: "exec", Capacity: 1, Nodes: 1, BlackBox: true, Driver: true,
-		NoCluster: "a driver connects to single servers",
+		NoCluster: "a driver connects to single servers", Connects: ways(),
 		Limits: []strategies.Limit{
 			{Check: "closed", Because: "a driver's process ends with its Locker"},
 			{Check: "connections", Because: "a driver does not declare its connections"},
 		},
 	}
 }
+
+// ways are how a driver may connect beside plain TCP.
+func ways() []string { return []string{"unix", "tls"} }
 
 // introduced reads what a driver says of itself.
 func introduced(a answer) (Hello, error) {
@@ -101,6 +106,7 @@ func introduced(a answer) (Hello, error) {
 	h.Info = unknown()
 	info := &h.Info
 	info.Caveat, info.Format, info.Counts, info.MaxInstances = short(a.Caveat), short(a.Format), a.Counts, a.MostRuns
+	info.Connects = slices.DeleteFunc(ways(), func(way string) bool { return !slices.Contains(a.Connects, way) })
 	info.Summary = strings.Join(strings.Fields(h.Name+" "+h.Version+" "+h.Runtime), " ")
 	if language, _, _ := strings.Cut(h.Runtime, " "); language != "" {
 		name, lock, _ := strings.Cut(h.Name, " ")
@@ -325,12 +331,13 @@ func (d *Driver) Prepare(ctx context.Context, _ []string) error {
 		Do: "open", Prefix: d.config.Prefix, TTL: d.config.TTL.Milliseconds(), Callers: d.config.Callers,
 	}
 	for _, node := range d.config.Nodes {
-		address, name := node.URL()
-		if address == "" {
+		at, single := node.Reach()
+		if !single {
 			return refusal{errors.New("a driver connects to single servers")}
 		}
-		q.ClientName = name
-		q.Redis = append(q.Redis, address)
+		q.Redis = append(q.Redis, at.URL)
+		q.ClientName, q.SkipVerify = at.ClientName, at.SkipVerify
+		q.TLSCA, q.TLSCert, q.TLSKey = absolute(at.CA), absolute(at.Cert), absolute(at.Key)
 	}
 	_, err := d.ask(ctx, d.patience.start, q)
 	if err == nil {
@@ -340,6 +347,14 @@ func (d *Driver) Prepare(ctx context.Context, _ []string) error {
 		return refusal{err}
 	}
 	return nil
+}
+
+// absolute returns the path of a file, which has been read, for a program that may change its directory.
+func absolute(file string) string {
+	if path, err := filepath.Abs(file); err == nil && file != "" {
+		return path
+	}
+	return file
 }
 
 // CPU returns the CPU time of the process so far in seconds; nil if not known.

@@ -24,6 +24,7 @@ import (
 	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/strategies/baselines"
 	"github.com/lockbench/lockbench/strategies/goredis"
+	"github.com/lockbench/lockbench/strategies/semaphore"
 	"github.com/lockbench/lockbench/workloads"
 )
 
@@ -52,14 +53,17 @@ func serveWith(fault string) {
 		strategy = baselines.Noop()
 		strategy.Info.Caveat, strategy.Info.Claims.Exclusion = "", true
 	}
+	if fault == "on Redis" {
+		strategy = semaphore.Strategy()
+	}
 	v, err := strategy.Variant(nil)
 	if err != nil {
 		panic(err)
 	}
 	out, say := io.Pipe()
 	go pervert(out, fault)
-	err = Serve(os.Stdin, say, v, func(_ []string, _ string, c strategies.Config) (strategies.Locker, error) {
-		locker, err := v.Open(c)
+	err = Serve(os.Stdin, say, v, func(c goredis.Config) (strategies.Locker, error) {
+		locker, err := goredis.Open(v, c)
 		return odd{locker, fault}, err
 	})
 	if err != nil {

@@ -15,7 +15,11 @@ type question struct {
 
 	Protocol int `json:"protocol,omitempty"` // hello
 
-	Redis      []string `json:"redis,omitempty"` // open: URLs
+	Redis      []string `json:"redis,omitempty"`  // open: URLs
+	TLSCA      string   `json:"tls_ca,omitempty"` // PEM files for rediss:// URLs, by absolute paths
+	TLSCert    string   `json:"tls_cert,omitempty"`
+	TLSKey     string   `json:"tls_key,omitempty"`
+	SkipVerify bool     `json:"tls_skip_verify,omitempty"`
 	ClientName string   `json:"client_name,omitempty"`
 	Prefix     string   `json:"prefix,omitempty"`
 	Callers    int      `json:"callers,omitempty"` // clients at a time
@@ -53,6 +57,7 @@ type answer struct {
 	Keeps    []string `json:"keeps,omitempty"`
 	Format   string   `json:"format,omitempty"`
 	Counts   bool     `json:"counts,omitempty"`
+	Connects []string `json:"connects,omitempty"` // beside plain TCP: unix, tls
 	MostRuns int      `json:"max_instances,omitempty"`
 	Extends  bool     `json:"extends,omitempty"` // leases
 

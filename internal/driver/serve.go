@@ -13,12 +13,13 @@ import (
 	"github.com/lockbench/lockbench/internal/engine"
 	"github.com/lockbench/lockbench/internal/measure"
 	"github.com/lockbench/lockbench/strategies"
+	"github.com/lockbench/lockbench/strategies/goredis"
 )
 
 // Serve answers lockbench's questions as the driver of a lock in Go, until it is asked to close or in ends. open opens
-// the lock on servers with these URLs.
+// the lock on its servers.
 func Serve(in io.Reader, out io.Writer, v strategies.Variant,
-	open func(urls []string, clientName string, c strategies.Config) (strategies.Locker, error),
+	open func(goredis.Config) (strategies.Locker, error),
 ) error {
 	s := &served{
 		out: json.NewEncoder(out), variant: v, open: open, leases: map[int64]strategies.Lease{},
@@ -44,7 +45,7 @@ func Serve(in io.Reader, out io.Writer, v strategies.Variant,
 // served is the state of a driver.
 type served struct {
 	variant strategies.Variant
-	open    func(urls []string, clientName string, c strategies.Config) (strategies.Locker, error)
+	open    func(goredis.Config) (strategies.Locker, error)
 	locker  strategies.Locker
 
 	mu      sync.Mutex
@@ -77,6 +78,7 @@ func (s *served) answer(q question) {
 			ID: q.ID, Protocol: Version, Name: s.variant.Name(), Runtime: "in Go", Caveat: info.Caveat,
 			Capacity: &info.Capacity, Nodes: &info.Nodes, MostRuns: info.MaxInstances,
 			Keys: info.Keys, Keeps: info.Persistent, Format: info.Format, Extends: true,
+			Connects: ways(),
 		}
 		for name, claimed := range map[string]bool{
 			"exclusion": info.Claims.Exclusion, "recovery": info.Claims.Recovery, "fifo": info.Claims.FIFO,
@@ -89,9 +91,10 @@ func (s *served) answer(q question) {
 	case "clock":
 		a.Now = monotonic()
 	case "open":
-		s.locker, err = s.open(q.Redis, q.ClientName, strategies.Config{
-			Prefix: q.Prefix, TTL: time.Duration(q.TTL) * time.Millisecond, Callers: q.Callers,
-		})
+		c := goredis.Config{Prefix: q.Prefix, TTL: time.Duration(q.TTL) * time.Millisecond, Callers: q.Callers}
+		if c.Nodes, err = dial(q); err == nil {
+			s.locker, err = s.open(c)
+		}
 	case "run":
 		s.stopped = make(chan struct{})
 		go s.run(q) // ends with its clients

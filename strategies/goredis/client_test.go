@@ -40,16 +40,11 @@ func TestLockIsWhereTheClientIs(t *testing.T) {
 	if _, err := exec.LookPath("redis-server"); err != nil {
 		t.Skip("Sentinel needs redis-server here: ", err)
 	}
-	folder, err := os.MkdirTemp("", "lock") // the system limits the length of a socket's path
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = os.RemoveAll(folder) })
 	here, err := os.Getwd()
 	if err != nil {
 		t.Fatal(err)
 	}
-	path := filepath.Join(folder, "redis")
+	path := redistest.Socket(t)
 	relative, err := filepath.Rel(here, path)
 	if err != nil {
 		t.Fatal(err)

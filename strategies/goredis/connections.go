@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/url"
 	"strconv"
+	"strings"
 
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/maintnotifications"
@@ -47,39 +48,60 @@ func DialBlocking(n Node, learn func(id int64)) (redis.UniversalClient, error) {
 	})
 }
 
-// URL returns the address of the server that a node's options connect to, as another program takes it, and the name of
-// their connections; "" if the options are not known or connect to several.
-func (n Node) URL() (address, name string) {
+// Reach is what another program needs to connect to a server.
+type Reach struct {
+	// URL is redis://, rediss:// or unix://, with user, password and database. In user and password everything but
+	// letters, digits and -._~ is percent-encoded: some libraries decode a + as a space.
+	URL        string
+	ClientName string
+	Files           // for rediss://
+	SkipVerify bool // for rediss://: any certificate of the server will do
+}
+
+// Reach says how to connect as a node's options do; it returns false if they are not known or connect to several
+// servers.
+func (n Node) Reach() (Reach, bool) {
 	o := n.Options
 	if o == nil || len(o.Addrs) != 1 || o.IsClusterMode {
-		return "", ""
+		return Reach{}, false
 	}
-	u := url.URL{Scheme: "redis", Host: o.Addrs[0]}
-	if o.TLSConfig != nil {
-		u.Scheme = "rediss"
-	}
+	scheme, place, db := "redis://", o.Addrs[0], "/"
+	r := Reach{ClientName: o.ClientName}
 	switch {
-	case o.Password != "":
-		u.User = url.UserPassword(o.Username, o.Password)
-	case o.Username != "":
-		u.User = url.User(o.Username)
+	case isSocket(place):
+		scheme, place, db = "unix://", (&url.URL{Path: place}).EscapedPath(), "?db="
+	case o.TLSConfig != nil:
+		scheme, r.Files, r.SkipVerify = "rediss://", n.Files, o.TLSConfig.InsecureSkipVerify
 	}
+	user := ""
+	if o.Password != "" { // go-redis sends no user without one
+		user = encoded(o.Username) + ":" + encoded(o.Password) + "@"
+	}
+	r.URL = scheme + user + place
 	if o.DB != 0 {
-		u.Path = "/" + strconv.Itoa(o.DB)
+		r.URL += db + strconv.Itoa(o.DB)
 	}
-	return u.String(), o.ClientName
+	return r, true
 }
+
+func encoded(text string) string { return strings.ReplaceAll(url.QueryEscape(text), "+", "%20") }
+
+// isSocket says whether the address of a server is a unix socket's path, as go-redis does.
+func isSocket(address string) bool { return strings.HasPrefix(address, "/") }
 
 // DialAs dials the server of a node as its options' Dialer does.
 func (n Node) DialAs(ctx context.Context) (net.Conn, error) {
-	o := n.Options
-	return o.Dialer(ctx, "tcp", o.Addrs[0])
+	o, network := n.Options, "tcp"
+	if isSocket(o.Addrs[0]) {
+		network = "unix"
+	}
+	return o.Dialer(ctx, network, o.Addrs[0])
 }
 
-// At returns a node with another address in its options.
+// At returns a node with the address of a proxy in its options, which encrypts where DialAs does.
 func (n Node) At(address string) Node {
 	o := *n.Options
-	o.Addrs = []string{address}
+	o.Addrs, o.TLSConfig = []string{address}, nil
 	n.Options = &o
 	return n
 }

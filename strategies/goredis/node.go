@@ -26,6 +26,13 @@ type Node struct {
 	Client redis.UniversalClient
 	// Options made the client, for a peer that dials with its own library; nil for a service's client.
 	Options *redis.UniversalOptions
+	Files   Files
+}
+
+// Files are the PEM files of the options' certificates, for a peer in another language; "" without one.
+type Files struct {
+	CA        string // trusted in addition to the system's
+	Cert, Key string // the client's
 }
 
 // NodeOf makes a Node of a client that go-redis has made: of NewClient, NewFailoverClient,

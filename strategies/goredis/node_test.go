@@ -2,8 +2,10 @@ package goredis_test
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
+	"net/url"
 	"reflect"
 	"slices"
 	"strings"
@@ -232,5 +234,44 @@ func TestNodeOfRefuses(t *testing.T) {
 		if fmt.Sprint(other) != fmt.Sprint(err) {
 			t.Errorf("Dial refuses %T with: %v", client, other)
 		}
+	}
+}
+
+// What a driver is told of a node leads to the same server, with the same user and password, whether its library
+// decodes a URL as RFC 3986 or as a form, which makes a + a space.
+func TestReachLeadsToTheSameServer(t *testing.T) {
+	const odd = "a+b@c/d:e%41 \u00e9?#[]&=;$,'*()!~"
+	for _, o := range []redis.UniversalOptions{
+		{Addrs: []string{"127.0.0.1:6379"}},
+		{Addrs: []string{"[::1]:6379"}, Username: odd, Password: odd, DB: 3},
+		{Addrs: []string{"redis.example:6380"}, Password: odd, TLSConfig: &tls.Config{InsecureSkipVerify: true}},
+		{Addrs: []string{"/run/a b+c%41/redis"}, Username: odd, Password: odd, DB: 3},
+	} {
+		r, known := goredis.Node{Options: &o, Files: goredis.Files{CA: "ca"}}.Reach()
+		if !known {
+			t.Fatalf("%v is not known", o.Addrs)
+		}
+		got, err := redis.ParseURL(r.URL)
+		if err != nil {
+			t.Fatalf("%s: %v", r.URL, err)
+		}
+		if got.Addr != o.Addrs[0] || got.Username != o.Username || got.Password != o.Password || got.DB != o.DB ||
+			(got.TLSConfig == nil) != (o.TLSConfig == nil) {
+			t.Errorf("%s leads to %s of %q, %q, %d", r.URL, got.Addr, got.Username, got.Password, got.DB)
+		}
+		if encrypted := o.TLSConfig != nil; r.SkipVerify != encrypted || (r.CA != "") != encrypted {
+			t.Errorf("%s: %+v", r.URL, r)
+		}
+		if o.Password == "" {
+			continue
+		}
+		user, _, _ := strings.Cut(strings.SplitN(r.URL, "//", 2)[1], "@")
+		_, password, _ := strings.Cut(user, ":")
+		if form, err := url.QueryUnescape(password); form != odd || err != nil {
+			t.Errorf("%s: as a form the password is %q, %v", r.URL, form, err)
+		}
+	}
+	if _, known := (goredis.Node{Options: &redis.UniversalOptions{Addrs: []string{"a:1", "b:1"}}}).Reach(); known {
+		t.Error("two servers are one")
 	}
 }

@@ -2,6 +2,7 @@
 package redis
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -60,7 +61,7 @@ func (Store) Validate(o store.Options) error {
 func (Store) Layout(o store.Options) store.Layout {
 	topology, err := servers.ParseTopology(o.Topology)
 	asked := options(o, "")
-	l := layout{Topology: topology, started: asked.Started(), allowed: o.AllowFaults}
+	l := layout{Topology: topology, at: asked, started: asked.Started(), allowed: o.AllowFaults}
 	switch {
 	case err != nil || topology.Kind != "":
 	case l.started:
@@ -71,20 +72,22 @@ func (Store) Layout(o store.Options) store.Layout {
 	return l
 }
 
-// layout is a topology, with who started it.
+// layout is a topology, with where it is and who started it.
 type layout struct {
 	servers.Topology
+	at               servers.Options
 	started, allowed bool
 	most             int // nodes at a user's addresses of which no more is known; else 0
 }
 
-// Unfit says why a strategy cannot run there, see servers.Topology: an unknown topology has at most as many independent
+// Unfit says why a strategy cannot run there, see servers.Options and servers.Topology: an unknown topology has at most as many independent
 // nodes as there are addresses.
 func (l layout) Unfit(info strategies.Info) string {
+	topology := l.Topology
 	if l.most > 0 {
-		return servers.Topology{Kind: servers.Independent, Count: l.most}.Unfit(info)
+		topology = servers.Topology{Kind: servers.Independent, Count: l.most}
 	}
-	return l.Topology.Unfit(info)
+	return cmp.Or(l.at.Unfit(info), topology.Unfit(info))
 }
 
 // Impossible returns an error for every fault that is not possible, see servers.Check.

@@ -49,7 +49,12 @@ func (s *Server) Clients(ctx context.Context, name string, pool int, detour stor
 	for _, n := range at {
 		options := optionsOf(n)
 		options.Dialer = s.toPrimary(detour(options.Dialer))
-		nodes = append(nodes, goredis.Node{Client: redis.NewUniversalClient(options), Options: options})
+		if n.watchers != nil { // a driver dials what stands there
+			if found, err := n.watchers.where(ctx); err == nil {
+				options.Addrs = []string{found}
+			}
+		}
+		nodes = append(nodes, goredis.Node{Client: redis.NewUniversalClient(options), Options: options, Files: n.files})
 	}
 	problems := make([]error, len(nodes))
 	var wg sync.WaitGroup

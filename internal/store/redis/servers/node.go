@@ -23,6 +23,7 @@ type node struct {
 	own      *Own                   // nil for a user's server
 	watchers *sentinels             // that know its address; nil without
 	options  redis.UniversalOptions // address and user
+	files    goredis.Files          // of its certificates
 	observer redis.UniversalClient  // reads the node, under a name of its own
 	software software
 	runID    string      // Redis's own; each start has a new one
@@ -155,7 +156,10 @@ func (s *Server) useAddresses(ctx context.Context, options Options) error {
 		addresses[0].Addrs[0] = found
 	}
 	for _, at := range addresses {
-		s.nodes = append(s.nodes, &node{options: *at, watchers: watchers})
+		s.nodes = append(s.nodes, &node{
+			options: *at, watchers: watchers,
+			files: goredis.Files{CA: options.CAFile, Cert: options.CertFile, Key: options.KeyFile},
+		})
 	}
 	first := s.nodes[0]
 	s.redis = results.Redis{

@@ -14,6 +14,7 @@ import (
 
 	"github.com/lockbench/lockbench/internal/store"
 	"github.com/lockbench/lockbench/internal/words"
+	"github.com/lockbench/lockbench/strategies"
 )
 
 // Options say where the Redis of a run comes from.
@@ -80,6 +81,42 @@ func (o Options) Started() bool {
 		return true
 	}
 	return false
+}
+
+// Unfit says why a strategy cannot connect to the addresses; "" if it can, or if Validate refuses them.
+func (o Options) Unfit(info strategies.Info) string {
+	if o.Started() {
+		return ""
+	}
+	addresses, _, err := o.addresses()
+	if err != nil {
+		return ""
+	}
+	for _, at := range addresses {
+		if why := unreached(info, *at); why != "" {
+			return why
+		}
+	}
+	return ""
+}
+
+// unreached says why a strategy cannot connect to an address; "" if it can.
+func unreached(info strategies.Info, at redis.UniversalOptions) string {
+	if !info.Driver || info.Nodes == 0 {
+		return ""
+	}
+	way, by := "", ""
+	switch {
+	case store.NetworkTo(at.Addrs[0]) == "unix socket":
+		way, by = "unix", "unix socket"
+	case at.TLSConfig != nil:
+		way, by = "tls", "TLS"
+	}
+	if way == "" || slices.Contains(info.Connects, way) {
+		return ""
+	}
+	return fmt.Sprintf("its driver does not connect by %s, as --redis says: a driver that does has %s in connects "+
+		"(docs/DRIVERS.md)", by, way)
 }
 
 // addresses parses the user's addresses. Of Sentinels, it returns the primary's options without its address.

@@ -50,6 +50,9 @@ func TestSentinelsNameThePrimary(t *testing.T) {
 			return false
 		}
 		defer nodes[0].Client.Close()
+		if at, _ := nodes[0].Reach(); at.URL != "redis://"+watched.Servers[1].Addr {
+			t.Errorf("a driver is told of %s", at.URL)
+		}
 		return nodes[0].Client.Set(ctx, "lockbench:{after}", 1, time.Minute).Err() == nil
 	})
 	if n := watched.Nodes[1].Exists(t.Context(), "lockbench:{after}").Val(); n != 1 {

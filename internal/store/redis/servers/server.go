@@ -133,6 +133,11 @@ func (s *Server) Unfit(info strategies.Info) string {
 	if old := s.nodes[0].software.TooOld(info.Since); old != "" {
 		return "it " + old
 	}
+	for _, n := range s.nodes {
+		if why := unreached(info, n.options); why != "" {
+			return why
+		}
+	}
 	return s.topology.Unfit(info)
 }
 
