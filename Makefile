@@ -130,7 +130,7 @@ others: redis stores examples deploy $(if $(and $(CHROMIUM),$(shell command -v n
 	files=$$(grep -rl '^//go:build .*!redisonly' --include=*_test.go .) && LOCKBENCH_CONFORM=variants $(GO) test $(PLAIN) -run \
 		"^(TestAUsersServer.*|TestBadInputs|TestExamplesOfThePagesRun|TestScripts$$(sed -n 's/^func \(Test[^(]*\).*/|\1/p' $$files | tr -d '\n'))$$" $$(dirname $$files | sort -u)
 	docker/setup.sh prometheus && LOCKBENCH_CONFORM=variants $(GO) test $(PLAIN) -v -run '^TestPrometheus$$' ./command
-	LOCKBENCH_CONFORM=variants $(GO) test $(PLAIN) -v -run '^TestLocksAreSharedWithALiveRedisson$$' ./internal/driver # after make drivers
+	LOCKBENCH_CONFORM=variants $(GO) test $(PLAIN) -v -run '^(TestLocksAreSharedWithALiveRedisson|TestWaysInOfDrivers)$$' ./internal/driver ./command # after make drivers
 
 race: redis ## the tests of locks in all variants, and of the engine, under the race detector
 	@test -n "$(RACE)" || { echo "make race: no C compiler, so no race detector: install gcc" >&2; exit 1; }

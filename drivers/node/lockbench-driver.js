@@ -1,7 +1,9 @@
 "use strict";
 // What the drivers in Node share: docs/DRIVERS.md is the protocol. A driver makes a Lock and calls serve.
 // The clients are asynchronous functions.
+const { readFileSync } = require("node:fs");
 const readline = require("node:readline");
+const { rootCertificates } = require("node:tls");
 
 const now = () => Number(process.hrtime.bigint()); // CLOCK_MONOTONIC
 const REPORT = 50; // ms between two reports; lockbench wants one in 100 ms
@@ -14,13 +16,41 @@ class NotHeld extends Error {} // the lease had been lost before its release
 // Lock is one that does nothing: the floor. The drivers' locks override what they need.
 class Lock {
   hello = { name: "noop", version: "", claims: [], nodes: 0, caveat: "excludes nobody" };
-  async open(redis, clientName, prefix, ttl, callers) {} // connects to these URLs; ttl is in ms
+  async open(servers, prefix, ttl, callers) {} // connects to them, each ioredis's options; ttl is in ms
   async acquire(key, timeout) { return key; } // a lease; or null after timeout ms, 0: one try, null: no limit
   async release(lease) {} // throws NotHeld if it had been lost
   async extend(lease, ttl) { throw new Error("it cannot extend"); }
   token(lease) { return null; } // the fencing token
   until(lease) { return undefined; } // the end of its validity, as Date.now; undefined if the library does not say it
   onLost(lease, tell) { return false; } // true if tell is called should the lease be lost
+}
+
+// server returns ioredis's options for a URL of an open question.
+function server(url, ask) {
+  const at = new URL(url.replace(/^unix:\/\/([^/]*@)?\//, "unix://$1localhost/")); // it refuses a user without a host
+  const isSocket = at.protocol === "unix:";
+  const options = {
+    username: decodeURIComponent(at.username), password: decodeURIComponent(at.password), // a + is a plus
+    db: Number(isSocket ? at.searchParams.get("db") : at.pathname.slice(1)), connectionName: ask.client_name,
+  };
+  if (isSocket) return { ...options, path: decodeURIComponent(at.pathname) };
+  Object.assign(options, { host: at.hostname.replace(/^\[|\]$/g, ""), port: Number(at.port) });
+  if (at.protocol !== "rediss:") return options;
+  const read = (file) => file && readFileSync(file);
+  return {
+    ...options,
+    tls: {
+      ca: ask.tls_ca && [...rootCertificates, read(ask.tls_ca)], cert: read(ask.tls_cert), key: read(ask.tls_key),
+      rejectUnauthorized: !ask.tls_skip_verify,
+    },
+  };
+}
+
+// connected returns a client of ioredis's class. ioredis tries for long, and tells why it cannot to an event alone.
+async function connected(Redis, server) {
+  const client = new Redis(server);
+  await Promise.race([client.ping(), new Promise((_, fail) => client.once("error", fail))]);
+  return client;
 }
 
 const pause = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
@@ -111,10 +141,13 @@ function serve(lock) {
   let run;
   const answers = {
     hello: async () => ({
-      protocol: 1, runtime: `Node ${process.version}`, extends: lock.extend !== Lock.prototype.extend, ...lock.hello,
+      protocol: 1, runtime: `Node ${process.version}`, extends: lock.extend !== Lock.prototype.extend,
+      connects: ["unix", "tls"], ...lock.hello,
     }),
     clock: async () => ({ now: now() }),
-    open: async (ask) => { await lock.open(ask.redis ?? [], ask.client_name, ask.prefix, ask.ttl_ms, ask.callers); },
+    open: async (ask) => {
+      await lock.open((ask.redis ?? []).map((url) => server(url, ask)), ask.prefix, ask.ttl_ms, ask.callers);
+    },
     acquire: async (ask) => {
       const lease = await lock.acquire(ask.key, ask.timeout_ns === undefined ? null : ask.timeout_ns / 1e6);
       if (lease === null) return { error: "timeout" };
@@ -166,7 +199,7 @@ function need(name) {
 }
 
 // version returns that of an installed library.
-const version = (name) => JSON.parse(require("node:fs").readFileSync(`${__dirname}/node_modules/${name}/package.json`))
+const version = (name) => JSON.parse(readFileSync(`${__dirname}/node_modules/${name}/package.json`))
   .version;
 
-module.exports = { Lock, NotHeld, serve, need, version };
+module.exports = { Lock, NotHeld, connected, serve, need, version };

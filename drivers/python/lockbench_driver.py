@@ -8,9 +8,11 @@ import inspect
 import json
 import os
 import platform
+import ssl
 import sys
 import threading
 import time
+import urllib.parse
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "site"))  # what make drivers installs
 
@@ -25,14 +27,53 @@ class NotHeld(Exception):
     """The lease had been lost before its release."""
 
 
+class Server:
+    """A Redis: its URL, what is decoded from it, and how to connect by TLS."""
+
+    def __init__(self, url, ask):
+        parts = urllib.parse.urlsplit(url)
+        decoded = urllib.parse.unquote  # a + is a plus
+        self.url, self.encrypted = url, parts.scheme == "rediss"
+        self.username = decoded(parts.username or "") or None
+        self.password = decoded(parts.password or "") or None
+        if parts.scheme == "unix":
+            self.address, db = decoded(parts.path), urllib.parse.parse_qs(parts.query).get("db", [""])[0]
+        else:
+            self.address, db = (parts.hostname, parts.port), parts.path.strip("/")
+        self.db = int(db or 0)
+        self.ca, self.cert, self.key = (ask.get(file) for file in ("tls_ca", "tls_cert", "tls_key"))
+        self.verify = not ask.get("tls_skip_verify")
+
+    def redis_py(self):
+        """Returns what redis-py needs beside the URL, to which it adds the system's certificates itself."""
+        if not self.encrypted:
+            return {}
+        return {"ssl_ca_certs": self.ca, "ssl_certfile": self.cert, "ssl_keyfile": self.key,
+                "ssl_cert_reqs": "required" if self.verify else "none", "ssl_check_hostname": self.verify}
+
+    def context(self):
+        """Returns the ssl.SSLContext; None without encryption."""
+        if not self.encrypted:
+            return None
+        context = ssl.create_default_context()
+        if self.ca:
+            context.load_verify_locations(self.ca)
+        if self.cert:
+            context.load_cert_chain(self.cert, self.key)
+        if not self.verify:
+            context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+        return context
+
+
 class Lock:
     """A lock that does nothing: the floor. The drivers' locks override what they need."""
 
     name, version, claims, nodes = "noop", "", [], 0
     keys, keeps, caveat = ["{key}"], [], "excludes nobody"
+    connects = ["unix", "tls"]  # beside plain TCP
 
-    def open(self, redis, client_name, prefix, ttl, callers):
-        """Connects to the servers with these URLs. ttl is in seconds; callers is the number of clients."""
+    def open(self, servers, client_name, prefix, ttl, callers):
+        """Connects to servers, each a Server. ttl is in seconds; callers is the number of clients."""
 
     def acquire(self, key, timeout):
         """Returns a lease, or None after so many seconds; with 0 it tries once, with None it waits."""
@@ -222,8 +263,9 @@ def serve(lock):
             del calls[ask["id"]]
 
     async def opened(ask):
-        await runner.call(lock.open, ask.get("redis", []), ask.get("client_name", ""), ask["prefix"],
-                          ask["ttl_ms"] / 1000, ask.get("callers", 1))
+        servers = [Server(url, ask) for url in ask.get("redis", [])]
+        await runner.call(lock.open, servers, ask.get("client_name", ""), ask["prefix"], ask["ttl_ms"] / 1000,
+                          ask.get("callers", 1))
         return {}
 
     async def acquire(ask):
@@ -248,7 +290,7 @@ def serve(lock):
         if ask["do"] == "hello":
             say(ask, protocol=1, name=lock.name, version=lock.version, claims=lock.claims, nodes=lock.nodes,
                 runtime="Python " + platform.python_version(), keys=lock.keys, keeps=lock.keeps, caveat=lock.caveat,
-                extends=type(lock).extend is not Lock.extend)
+                extends=type(lock).extend is not Lock.extend, connects=lock.connects)
         elif ask["do"] == "clock":
             say(ask, now=now())
         elif ask["do"] == "run":

@@ -1,3 +1,6 @@
+import java.io.IOException;
+import java.net.URI;
+import java.security.GeneralSecurityException;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.HashMap;
@@ -95,8 +98,12 @@ public final class Driver {
                 try {
                     open(ask);
                     say(ask, "");
-                } catch (RuntimeException e) {
-                    fail(ask, e);
+                } catch (GeneralSecurityException | IOException | RuntimeException e) {
+                    Throwable first = e;
+                    while (first.getCause() != null) {
+                        first = first.getCause();
+                    }
+                    fail(ask, first);
                 }
             }
             case "run" -> {
@@ -115,6 +122,7 @@ public final class Driver {
         }
     }
 
+    /** Introduces the lock. It connects by no unix socket, since Redisson needs Netty's native library for that. */
     String hello() {
         String about = switch (kind) {
             case "noop" -> ",\"nodes\":0,\"caveat\":\"excludes nobody\"";
@@ -130,7 +138,7 @@ public final class Driver {
         String version = Redisson.class.getPackage().getImplementationVersion();
         return ",\"protocol\":1,\"name\":" + quoted("Redisson " + kind) + ",\"version\":"
             + quoted(version == null ? "" : version) + ",\"runtime\":" + quoted("Java " + Runtime.version()) + about + format()
-            + (kind.equals("noop") ? "" : ",\"counts\":true");
+            + (kind.equals("noop") ? "" : ",\"counts\":true,\"connects\":[\"tls\"]");
     }
 
     /** Names the format of the lock's keys and messages, which lockbench's own of that name has too. */
@@ -145,12 +153,16 @@ public final class Driver {
         };
     }
 
-    void open(Map<String, Object> ask) {
+    /** Connects. Redisson decodes user and password of an address itself, and would not read its database. */
+    void open(Map<String, Object> ask) throws GeneralSecurityException, IOException {
         prefix = (String) ask.get("prefix");
         for (String address : Driver.<String>list(ask.getOrDefault("redis", List.of()))) {
             Config config = new Config();
             config.setLockWatchdogTimeout(number(ask.get("ttl_ms")));
+            Certificates.configure(ask, config);
+            String database = URI.create(address).getPath();
             config.useSingleServer().setAddress(address).setClientName((String) ask.get("client_name"))
+                .setDatabase(database.length() > 1 ? Integer.parseInt(database.substring(1)) : 0)
                 .setConnectionMinimumIdleSize(1).setConnectionPoolSize(64);
             nodes.add(Redisson.create(config));
         }
