@@ -115,8 +115,8 @@ func unreached(info strategies.Info, at redis.UniversalOptions) string {
 	if way == "" || slices.Contains(info.Connects, way) {
 		return ""
 	}
-	return fmt.Sprintf("its driver does not connect by %s, as --redis says: a driver that does has %s in connects "+
-		"(docs/DRIVERS.md)", by, way)
+	return fmt.Sprintf("its driver does not connect by %s, as --redis says: give another address, or a driver that "+
+		"names %s in connects (docs/DRIVERS.md)", by, way)
 }
 
 // addresses parses the user's addresses. Of Sentinels, it returns the primary's options without its address.
