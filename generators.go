@@ -152,11 +152,11 @@ func (s *session) join(ctx context.Context, server store.Server) error {
 	s.together = &together{
 		Member: member, report: s.report, records: make([][][]byte, g.Number), planned: s.planned(),
 	}
-	if s.id, err = member.Agree(ctx); err != nil {
-		return err
-	}
 	if s.plan.Logf != nil {
 		s.plan.Logf("generator %d of %d is there", member.Index, g.Number)
+	}
+	if s.id, err = member.Agree(ctx); err != nil {
+		return err
 	}
 	s.plan = s.plan.withSeed(member.Seed + int64(member.Index))
 	s.report.Workload, s.report.Points = s.plan.points()[0].Workload, s.plan.Sweep

@@ -10,6 +10,7 @@ import (
 	"github.com/lockbench/lockbench/command"
 	"github.com/lockbench/lockbench/internal/launch"
 	"github.com/lockbench/lockbench/internal/testkit/redistest"
+	"github.com/lockbench/lockbench/strategies"
 )
 
 // shortly are flags of a run that is soon over.
@@ -18,7 +19,7 @@ var shortly = []string{
 }
 
 // A run reaches a Redis that asks for the certificates of clients, as redis.conf has it, and for a password that is not
-// in the address; and a primary that Sentinels watch.
+// in the address; and a primary that Sentinels watch: with every strategy on one Redis.
 func TestWaysIn(t *testing.T) {
 	t.Parallel()
 	cert, key := redistest.Certificate(t)
@@ -33,7 +34,12 @@ func TestWaysIn(t *testing.T) {
 	password := filepath.Join(t.TempDir(), "password")
 	place(t, password, "a@b+c/%41\n", 0o600)
 	encrypted := "rediss://alice@127.0.0.1:" + port
-	const strategies = "spin,pubsub,blpop,handoff,redsync"
+	var names []string
+	for _, s := range strategies.All() {
+		if info := s.Info; info.OnRedis() && info.Nodes == 1 && !info.OnlyCounter {
+			names = append(names, s.Info.Name)
+		}
+	}
 	for _, test := range []struct {
 		name  string
 		env   string
@@ -66,7 +72,7 @@ func TestWaysIn(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			flags := append(append([]string{}, shortly...), "-s", strategies)
+			flags := append(append([]string{}, shortly...), "-s", strings.Join(names, ","))
 			flags[len(shortly)-1] += filepath.Join(t.TempDir(), "report.json")
 			p := prepared(t, "lockbench", append(flags, test.flags...)...)
 			p.cmd.Env = append(os.Environ(), test.env)

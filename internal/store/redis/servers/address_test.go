@@ -141,7 +141,6 @@ func TestNextSteps(t *testing.T) {
 		{"-WRONGPASS invalid username-password pair or user is disabled.", "user or password is wrong", ErrConfig},
 		{"-ERR max number of clients reached", "no more connections", ErrUnreachable},
 		{"-MOVED 3999 127.0.0.1:6381", "a node of a cluster", ErrConfig},
-		{"-ERR unknown command 'ping'", "rename-command", ErrConfig},
 		{"-ERR no", "the Redis behind it", ErrConfig},
 	} {
 		said := refuses(t, Options{Address: saying(t, test.reply)}, test.kind)
