@@ -75,20 +75,41 @@ const (
 
 // duel is the comparison of two locks by one criterion, over the rounds in which both were measured.
 type duel struct {
-	by     criterion
-	is     relation
-	ratio  *results.Ratio // how many times as good the first is; nil if that is not known
-	rounds int            // in pairs
-	needed int            // rounds that would decide what is open; 0 if that is not known
-	text   string         // what the rounds show
+	by    criterion
+	is    relation
+	ratio *results.Ratio // how many times as good the first is; nil if that is not known
+	// Of what is open: the rounds exclude that the first is better by as much as counts, or worse.
+	notBetter, notWorse bool
+	rounds              int    // in pairs
+	needed              int    // rounds that would decide what is open; 0 if that is not known
+	text                string // what the rounds show
 }
 
-// between compares two locks by the first criterion by which they are not equal.
+// between compares two locks by the first criterion by which they are not equal. If the rounds leave it open whether
+// one lock is better or equal by that criterion, a later one that finds the same lock better decides: either way it is.
 func (q Question) between(a, b contender) (d duel) {
+	var first *duel // that is open
+	notBetter, notWorse := true, true
 	for _, by := range q.criteria() {
-		if d = q.duel(by, a, b); d.is != equal {
+		switch d = q.duel(by, a, b); {
+		case d.is == equal:
+			continue
+		case d.is == open:
+			if first == nil {
+				kept := d
+				first = &kept
+			}
+			notBetter, notWorse = notBetter && d.notBetter, notWorse && d.notWorse
+			if notBetter || notWorse {
+				continue
+			}
+		case first == nil, d.is == better && notWorse, d.is == worse && notBetter:
 			return d
 		}
+		return *first
+	}
+	if first != nil {
+		return *first
 	}
 	return d
 }
@@ -110,7 +131,9 @@ func (q Question) duel(by criterion, a, b contender) duel {
 		d.is, d.text = open, by.metric+": no round has a valid run of both"
 	} else {
 		limits := r.limits()
-		d.ratio, d.is = r.ratio(limits), limits.verdict(q.enough(d.rounds, limits.sure))
+		enough := q.enough(d.rounds, limits.sure)
+		d.ratio, d.is = r.ratio(limits), limits.verdict(enough)
+		d.notBetter, d.notWorse = enough && limits.high < math.Log(matters), enough && limits.low > -math.Log(matters)
 		d.needed, d.text = limits.needed(d.rounds), d.why(limits)
 	}
 	slightly := func(c contender) bool {
@@ -290,7 +313,9 @@ func (q Question) starvation(by criterion, a, b contender) duel {
 	median := results.Median(numbers)
 	d.text = fmt.Sprintf("%s: %.0f and %.0f of %d clients in %s", by.metric, results.Median(ofA), results.Median(ofB),
 		q.Workload.Clients, words.Count(d.rounds, "round"))
-	switch enough := q.enough(d.rounds, sure); {
+	enough := q.enough(d.rounds, sure)
+	d.notBetter, d.notWorse = enough && high.Value < least, enough && low.Value > -least
+	switch {
 	case max(results.Median(ofA), results.Median(ofB)) < least:
 	case enough && low.Value > 0 && median >= least:
 		d.is = better

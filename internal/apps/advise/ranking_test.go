@@ -111,6 +111,18 @@ func TestNotDecidedIsNotEqual(t *testing.T) {
 			}, "handoff", "", "",
 		},
 		{
+			"clients that may starve, and fewer are served", hundred, 6,
+			[]lock{
+				lock{"spin", 50, 20, false, 50, nil}.with(starves(0, 4, 0, 5, 3, 6)), like("handoff").with(starves(0)),
+			}, "handoff", "", "",
+		},
+		{
+			"clients that may starve, and more are served", hundred, 6,
+			[]lock{
+				lock{"spin", 150, 20, false, 50, nil}.with(starves(0, 4, 0, 5, 3, 6)), like("handoff").with(starves(0)),
+			}, "", "spin handoff", "without_a_turn: ",
+		},
+		{
 			"a single client without a turn is chance", hundred, 6,
 			[]lock{like("spin").with(starves(0, 1, 0, 0, 0, 0)), like("handoff").with(starves(0))}, "spin", "", "is as good",
 		},
