@@ -16,8 +16,8 @@ import (
 
 	"github.com/lockbench/lockbench/internal/engine"
 	"github.com/lockbench/lockbench/internal/store"
-	"github.com/lockbench/lockbench/internal/store/redis"
 	"github.com/lockbench/lockbench/internal/store/redis/barrier"
+	"github.com/lockbench/lockbench/internal/store/redis/servers"
 	"github.com/lockbench/lockbench/internal/untrusted"
 	"github.com/lockbench/lockbench/results"
 	"github.com/lockbench/lockbench/workloads"
@@ -120,12 +120,9 @@ type together struct {
 	err     error           // of a barrier
 	sent    int             // runs passed on
 	records [][][]byte      // of each generator, compressed
-	planned map[string]bool // the runs of the session, by runKey
+	planned map[string]bool // the titles of the session's runs
 	values  int             // of JSON, in the largest record of this generator
 }
-
-// runKey names a run of a session.
-func runKey(title string, round int) string { return title + " " + strconv.Itoa(round) }
 
 // join takes part in the session of several generators, if the plan has any.
 func (s *session) join(ctx context.Context, server store.Server) error {
@@ -139,7 +136,7 @@ func (s *session) join(ctx context.Context, server store.Server) error {
 		Patience: cmp.Or(g.Patience, 2*time.Minute), Settings: s.settings(server),
 		Seed: s.plan.points()[0].Workload.Seed,
 	}
-	member, err := barrier.Join(ctx, server.(redis.Server).Observer(), of)
+	member, err := barrier.Join(ctx, server.(*servers.Server).Observer(), of)
 	switch {
 	case errors.Is(err, barrier.ErrRefused):
 		if _, several := err.(interface{ Unwrap() []error }); !several {
@@ -164,14 +161,12 @@ func (s *session) join(ctx context.Context, server store.Server) error {
 	return nil
 }
 
-// planned returns the runs of the plan.
+// planned returns the titles of the plan's runs.
 func (s *session) planned() map[string]bool {
 	all := map[string]bool{}
 	for _, v := range s.plan.Strategies {
 		for _, point := range s.plan.points() {
-			for round := range s.plan.Rounds {
-				all[runKey(results.Run{Strategy: v.Name(), Point: point.Label}.Title(), round+1)] = true
-			}
+			all[results.Run{Strategy: v.Name(), Point: point.Label}.Title()] = true
 		}
 	}
 	return all
@@ -262,14 +257,10 @@ func (t *together) encode() ([]byte, error) {
 	part.Runs = part.Runs[t.sent:]
 	var text, record bytes.Buffer
 	packed := gzip.NewWriter(&record)
-	err := results.WriteJSON(&text, &part)
-	t.values = max(t.values, values(text.Bytes()))
-	if _, failed := packed.Write(text.Bytes()); err == nil {
-		err = failed
-	}
-	if err := errors.Join(err, packed.Close()); err != nil {
+	if err := errors.Join(results.WriteJSON(io.MultiWriter(packed, &text), &part), packed.Close()); err != nil {
 		return nil, fmt.Errorf("pack the record: %w", err)
 	}
+	t.values = max(t.values, values(text.Bytes()))
 	return record.Bytes(), nil
 }
 
@@ -297,7 +288,7 @@ func (t *together) decode(record []byte) (*results.Report, error) {
 		return nil, errors.New("it is not of a session")
 	}
 	for _, run := range part.Runs {
-		if !t.planned[runKey(run.Title(), run.Round)] {
+		if !t.planned[run.Title()] || run.Round < 1 || run.Round > t.report.Rounds {
 			return nil, fmt.Errorf("it has a run of %s in round %d, which is not in the plan",
 				untrusted.Printable(run.Title()), run.Round)
 		}

@@ -82,11 +82,12 @@ func (s *session) ask(ctx context.Context, r *refusals, server, part string, rig
 // sum says what came of it.
 func (s *session) sum(symptom *results.Symptom, r *refusals) {
 	var out []string
-	locks, unfit := 0, 0
+	var left []results.LeftOut
+	locks := 0
 	for _, v := range s.plan.Strategies {
 		switch why := s.unfit(v); {
 		case why != "":
-			unfit++
+			left = append(left, results.LeftOut{Strategy: v.Name(), Why: why})
 			out = append(out, v.Name()+" is left out: "+why)
 		case v.Info().Driver:
 			out = append(out, v.Name()+" starts: its first run tries the lock")
@@ -103,8 +104,8 @@ func (s *session) sum(symptom *results.Symptom, r *refusals) {
 		for _, failure := range r.failures {
 			trouble(symptom, failure)
 		}
-	case unfit == len(s.plan.Strategies):
-		trouble(symptom, fmt.Errorf("nothing that --strategy names can run here: %s", s.unfit(s.plan.Strategies[0])))
+	case len(left) == len(s.plan.Strategies):
+		trouble(symptom, noneFits(left))
 	default:
 		if r.tried > 0 && locks > 0 {
 			say(symptom, "%v", count)

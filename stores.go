@@ -12,6 +12,7 @@ import (
 	"github.com/lockbench/lockbench/internal/engine"
 	"github.com/lockbench/lockbench/internal/store"
 	"github.com/lockbench/lockbench/internal/store/redis"
+	"github.com/lockbench/lockbench/internal/store/redis/servers"
 	"github.com/lockbench/lockbench/results"
 	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/workloads"
@@ -212,7 +213,7 @@ func (r StoreOptions) Validate() error { return redis.Store{}.Validate(r.options
 
 // Redis is a Redis that several calls of Run share, also from other processes.
 type Redis struct {
-	server  redis.Server
+	server  *servers.Server
 	options StoreOptions
 }
 

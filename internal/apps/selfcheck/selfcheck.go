@@ -18,6 +18,7 @@ import (
 	"github.com/lockbench/lockbench/internal/measure"
 	"github.com/lockbench/lockbench/internal/store"
 	"github.com/lockbench/lockbench/internal/store/redis"
+	"github.com/lockbench/lockbench/internal/store/redis/servers"
 	"github.com/lockbench/lockbench/results"
 	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/workloads"
@@ -79,7 +80,7 @@ func (o Options) Validate() error {
 type session struct {
 	Options
 	id     string
-	server redis.Server
+	server *servers.Server
 	runs   int
 }
 

@@ -8,12 +8,9 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/redis/go-redis/v9"
-
 	"github.com/lockbench/lockbench/internal/store"
 	"github.com/lockbench/lockbench/internal/store/redis/servers"
 	"github.com/lockbench/lockbench/strategies"
-	"github.com/lockbench/lockbench/strategies/goredis"
 	"github.com/lockbench/lockbench/workloads"
 )
 
@@ -80,8 +77,8 @@ type layout struct {
 	most             int // nodes at a user's addresses of which no more is known; else 0
 }
 
-// Unfit says why a strategy cannot run there, see servers.Options and servers.Topology: an unknown topology has at most as many independent
-// nodes as there are addresses.
+// Unfit says why a strategy cannot run there, see servers.Options and servers.Topology: an unknown topology has at most
+// as many independent nodes as there are addresses.
 func (l layout) Unfit(info strategies.Info) string {
 	topology := l.Topology
 	if l.most > 0 {
@@ -95,29 +92,16 @@ func (l layout) Impossible(all []workloads.Fault) []error {
 	return servers.Check(all, l.Topology, l.started, l.allowed)
 }
 
-// Open finds or starts the Redis that the options name, see servers.Open.
+// Open is the function Open.
 func (Store) Open(ctx context.Context, runID string, o store.Options) (store.Server, error) {
-	return Open(ctx, runID, o)
-}
-
-// Server is a servers.Server, as those need it who compile no client of go-redis.
-type Server interface {
-	store.Server
-	// Address is what leads another process to the server; it may hold a password.
-	Address() string
-	// Clients opens the clients of one instance, see servers.Server.Clients.
-	Clients(ctx context.Context, name string, pool int, detour store.Through) ([]goredis.Node, error)
-	// Observer is a client for keys of lockbench's own, whose commands are not counted.
-	Observer() redis.UniversalClient
-	// Ask has do make requests of one of the nodes.
-	Ask(ctx context.Context, place int, do func(context.Context, redis.UniversalClient) error) error
-}
-
-// Open is Store.Open.
-func Open(ctx context.Context, runID string, o store.Options) (Server, error) {
-	s, err := servers.Open(ctx, options(o, runID))
+	s, err := Open(ctx, runID, o)
 	if err != nil {
 		return nil, err
 	}
 	return s, nil
+}
+
+// Open finds or starts the Redis that the options name, see servers.Open.
+func Open(ctx context.Context, runID string, o store.Options) (*servers.Server, error) {
+	return servers.Open(ctx, options(o, runID))
 }

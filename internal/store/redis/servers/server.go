@@ -168,15 +168,6 @@ func (s *Server) Close(ctx context.Context) error {
 // Started says whether lockbench started the servers itself.
 func (s *Server) Started() bool { return len(s.nodes) > 0 && s.nodes[0].own != nil }
 
-// Ask calls do with a client of a node, by its place. The client is the observer's, so its
-// commands do not count as the clients'.
-func (s *Server) Ask(ctx context.Context, place int, do func(context.Context, redis.UniversalClient) error) error {
-	if place < 0 || place >= len(s.nodes) {
-		return fmt.Errorf("%w: there is no node %d, there are %d", ErrConfig, place, len(s.nodes))
-	}
-	return do(ctx, s.nodes[place].observer)
-}
-
 // Observer returns the observer's client of the first primary, or of a whole cluster.
 func (s *Server) Observer() redis.UniversalClient {
 	if s.cluster != nil {
