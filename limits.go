@@ -130,8 +130,8 @@ func (p Plan) files() (problems []error) {
 	return problems
 }
 
-// fits returns an error if no strategy can run on the servers that the plan asks for; what runs beside others that
-// cannot is left out of the session.
+// fits returns an error if no strategy can run on the servers that the plan asks for; a strategy that
+// cannot, where others can, is left out of the session.
 func (p Plan) fits() error {
 	var left []results.LeftOut
 	for _, v := range p.Strategies {

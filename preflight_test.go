@@ -41,8 +41,8 @@ func onOneNode() (names []string) {
 	return names
 }
 
-// A user who may do nothing is told of every command that each strategy declares: none is forgotten in the questions.
-// The rights that list prints are enough, and no key is left.
+// The preflight names to a user without rights every command that each strategy declares: none is forgotten in the
+// questions. The rights that list prints are enough, and no key is left.
 func TestEveryDeclaredRightIsAskedFor(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)

@@ -19,7 +19,8 @@ import (
 	"github.com/lockbench/lockbench/internal/testkit/redistest"
 )
 
-// Drivers reach a Redis by all that lockbench is told of it, or are refused before the run; and lock in its database.
+// Each driver reaches a Redis with every setting that lockbench has for it, and locks in its database, or is refused
+// before the run.
 func TestWaysInOfDrivers(t *testing.T) {
 	t.Parallel()
 	const user, secret = "alice", "a@b+c/%41:é"

@@ -80,7 +80,7 @@ func TestWhatAServerLacksHasANextStep(t *testing.T) {
 		"unknown endpoints": {
 			cluster("unknown-endpoint"), nil, command.ExitConfig, "set cluster-preferred-endpoint-type there to ip", "nil",
 		},
-		"hostnames that nobody set": {
+		"hostnames that are not set": {
 			cluster("hostname"), nil, command.ExitConfig, "cluster-announce-hostname", "",
 		},
 		"no CLIENT": {without("CLIENT"), nil, command.ExitConfig, "rename-command", ""},

@@ -67,7 +67,7 @@ type Info struct {
 	Driver bool
 	// Counts says of a Driver that its clients can do the work of a counter.
 	Counts bool
-	// Connects says of a Driver how it connects beside plain TCP: "unix" by sockets, "tls" with certificates.
+	// Connects says of a Driver how it connects other than by plain TCP: "unix" by sockets, "tls" with certificates.
 	Connects []string
 	// Library is the module that has the lock, if that is a third-party library:
 	// github.com/bsm/redislock.

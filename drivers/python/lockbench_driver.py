@@ -45,7 +45,7 @@ class Server:
         self.verify = not ask.get("tls_skip_verify")
 
     def redis_py(self):
-        """Returns what redis-py needs beside the URL, to which it adds the system's certificates itself."""
+        """Returns what redis-py needs in addition to the URL, to which it adds the system's certificates itself."""
         if not self.encrypted:
             return {}
         return {"ssl_ca_certs": self.ca, "ssl_certfile": self.cert, "ssl_keyfile": self.key,
@@ -70,7 +70,7 @@ class Lock:
 
     name, version, claims, nodes = "noop", "", [], 0
     keys, keeps, caveat = ["{key}"], [], "excludes nobody"
-    connects = ["unix", "tls"]  # beside plain TCP
+    connects = ["unix", "tls"]  # other than by plain TCP
 
     def open(self, servers, client_name, prefix, ttl, callers):
         """Connects to servers, each a Server. ttl is in seconds; callers is the number of clients."""

@@ -94,7 +94,7 @@ func unknown() strategies.Info {
 	}
 }
 
-// ways are how a driver may connect beside plain TCP.
+// ways are how a driver may connect other than by plain TCP.
 func ways() []string { return []string{"unix", "tls"} }
 
 // introduced reads what a driver says of itself.

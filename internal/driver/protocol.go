@@ -57,7 +57,7 @@ type answer struct {
 	Keeps    []string `json:"keeps,omitempty"`
 	Format   string   `json:"format,omitempty"`
 	Counts   bool     `json:"counts,omitempty"`
-	Connects []string `json:"connects,omitempty"` // beside plain TCP: unix, tls
+	Connects []string `json:"connects,omitempty"` // other than by plain TCP: unix, tls
 	MostRuns int      `json:"max_instances,omitempty"`
 	Extends  bool     `json:"extends,omitempty"` // leases
 

@@ -227,7 +227,7 @@ func (s *server) guard(pages http.Handler) http.Handler {
 }
 
 // named says whether the host of a request is this machine: a name of it or, since no name can be made to mean another
-// address than it says, an address in digits. Whoever listens on loopback alone is asked at no other address.
+// address than it says, an address in digits. A listener on loopback alone accepts no other address.
 func (s *server) named(host string) bool {
 	if name, _, err := net.SplitHostPort(host); err == nil {
 		host = name

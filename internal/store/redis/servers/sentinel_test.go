@@ -51,7 +51,7 @@ func TestSentinelsNameThePrimary(t *testing.T) {
 		}
 		defer nodes[0].Client.Close()
 		if at, _ := nodes[0].Reach(); at.URL != "redis://"+watched.Servers[1].Addr {
-			t.Errorf("a driver is told of %s", at.URL)
+			t.Errorf("a driver gets the address %s", at.URL)
 		}
 		return nodes[0].Client.Set(ctx, "lockbench:{after}", 1, time.Minute).Err() == nil
 	})
