@@ -1,8 +1,12 @@
 package command_test
 
 import (
+	"bufio"
 	"context"
 	"encoding/json"
+	"errors"
+	"io"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -58,8 +62,8 @@ func TestAnInterruptedRunSaysWhatItDidNotRun(t *testing.T) {
 func TestADriverFollowsAFailover(t *testing.T) {
 	t.Parallel()
 	code, d, said := checked(t, append(only("failover"), ofThePage(t,
-		"            self.redis = None  # the next call connects again",
-		"            self.redis = self.redis if answer else None"))...)
+		"            raise OSError(answer",
+		"            self.redis = redis if answer else None\n            raise OSError(answer"))...)
 	if code != 0 {
 		t.Errorf("exit code %d, %s\n%+v", code, said, d.Checks)
 	}
@@ -184,5 +188,58 @@ func TestWhatADriverCannotDoIsNotChargedToItsLock(t *testing.T) {
 				t.Errorf("found broken: %q", broken)
 			}
 		})
+	}
+}
+
+// The driver of the page connects again after its connection was reset, so that a lease can still be released: a server
+// that closes a connection may reset it.
+func TestTheDriverOfThePageConnectsAgain(t *testing.T) {
+	t.Parallel()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = listener.Close() })
+	go func() { // ends with the listener
+		for n := 0; ; n++ {
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			if _, err := conn.Read(make([]byte, 4096)); err != nil {
+				t.Error(err)
+			}
+			_, _ = io.WriteString(conn, []string{"+OK\r\n", ":1\r\n"}[min(n, 1)])
+			_ = conn.(*net.TCPConn).SetLinger(0) // a reset
+			_ = conn.Close()
+		}
+	}()
+	cmd := exec.CommandContext(t.Context(), strings.TrimPrefix(ofThePage(t), "exec:"))
+	in, wrongIn := cmd.StdinPipe()
+	out, wrongOut := cmd.StdoutPipe()
+	if err := errors.Join(wrongIn, wrongOut, cmd.Start()); err != nil {
+		t.Fatal(err)
+	}
+	answers := bufio.NewScanner(out)
+	ask := func(question string) string {
+		t.Helper()
+		if _, err := io.WriteString(in, question+"\n"); err != nil || !answers.Scan() {
+			t.Fatalf("%s: %v, %v", question, err, answers.Err())
+		}
+		return answers.Text()
+	}
+	ask(`{"id": 1, "do": "open", "prefix": "", "ttl_ms": 60000, "redis": ["redis://` + listener.Addr().String() + `"]}`)
+	if got := ask(`{"id": 2, "do": "acquire", "key": "k"}`); !strings.Contains(got, `"lease": 2`) {
+		t.Fatalf("the acquire: %s", got)
+	}
+	const release = `{"id": 3, "do": "release", "lease": 2}`
+	if got := ask(release); strings.Contains(got, `"error": null`) {
+		t.Errorf("the release on the connection that was reset: %s", got)
+	}
+	if got := ask(release); !strings.Contains(got, `"error": null`) {
+		t.Errorf("the next release: %s", got)
+	}
+	if err := errors.Join(in.Close(), cmd.Wait()); err != nil {
+		t.Error(err)
 	}
 }
