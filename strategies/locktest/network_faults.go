@@ -142,18 +142,20 @@ func lostAnswers(s *stage) {
 	eachStep(func(step int) bool { return s.releaseUnanswered(holder, third, step) })
 	eachStep(func(step int) bool { return s.extendUnanswered(holder, third, step) })
 	for _, what := range []string{"extension", "acquire", "release"} {
-		for step := 1; step < steps && s.halfDone(short, third, what, step); step++ {
+		for step := 1; step < steps && s.halfDone(third, what, step); step++ {
 		}
 	}
 }
 
 // halfDone loses a command of a call after step others, and its caller does nothing more: whatever the call returned,
-// the lock is free after its TTL. It says whether there was such a command.
-func (s *stage) halfDone(short, third *instance, what string, step int) (there bool) {
+// the lock is free after its TTL. It says whether there was such a command. The instance is new, because the pending
+// releases of an earlier fault would count as commands of the call.
+func (s *stage) halfDone(third *instance, what string, step int) (there bool) {
 	if s.info.Claims.Watchdog { // it may renew the lease: abandoned acquire and abandoned release look at that
 		return false
 	}
-	s.recovers(short) // its connection may be broken
+	short := s.open(2 * shortTTL)
+	s.recovers(short) // this opens its connections
 	others := s.take(third, "key", s.info.Capacity-1)
 	defer s.release(others...)
 	lease := s.acquire(short, "key")
