@@ -1,0 +1,11 @@
+#!/bin/sh
+# make deploy: the manifests for Kubernetes against the types of its API, and three generators in a Docker Swarm. The Swarm
+# is made and left by deploy/swarm/run.sh, so an engine that is part of a Swarm already is left alone.
+set -eu
+cd "$(dirname "$0")/.."
+(cd deploy/kubernetes && "${GO:-go}" test -vet=off .)
+if [ "$(docker info -f '{{.Swarm.LocalNodeState}}' 2>/dev/null)" != inactive ] || ! command -v redis-server >/dev/null; then
+	echo "make deploy: no Docker engine without a Swarm, or no redis-server, so no job in a Swarm" >&2
+	exit
+fi
+CLIENTS=20 DURATION=1s GO="${GO:-go}" deploy/swarm/run.sh | tee -a /dev/stderr | grep -q ' 60 clients '

@@ -1,0 +1,11 @@
+#!/bin/sh
+# make examples: a lock in a module of its own with the conformance suite, a benchmark and the command line, and the spans
+# of a lock (OpenTelemetry).
+set -eux
+cd "$(dirname "$0")/../examples/tracing"
+go=${GO:-go}
+"$go" test -vet=off .
+cd ../ownlock
+"$go" test -vet=off -timeout 10m .
+"$go" test -vet=off -run '^$' -bench . -benchtime 300x .
+"$go" run ./bench -s ownlock -c 20 --hold 1ms --warmup 100ms --duration 500ms --no-baselines

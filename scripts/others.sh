@@ -1,0 +1,27 @@
+#!/bin/sh
+# make others: the tests that make test leaves out. OTHERS is the pattern of the packages that it leaves out.
+#
+# These are the locks on other stores, other libraries' locks in all variants, the tests that the tag redisonly leaves out,
+# Prometheus, the drivers of other languages (after make drivers), and the pages in a browser where there is one.
+set -eux
+cd "$(dirname "$0")/.."
+go=${GO:-go}
+test="$go test -vet=off $LOCKBENCH_TEST_TAGS -timeout 20m"
+# shellcheck disable=SC2086,SC2046 # several words
+{
+	$test -p 3 $($go list ./... | grep -E "$OTHERS")
+	export LOCKBENCH_CONFORM=variants
+	$test ./strategies/peers/... ./strategies/locktest ./strategies/all
+	files=$(grep -rl '^//go:build .*!redisonly' --include=*_test.go .)
+	names=$(sed -n 's/^func \(Test[^(]*\).*/\1/p' $files | paste -sd '|')
+	$test -run "^(TestAUsersServer.*|TestBadInputs|TestExamplesOfThePagesRun|TestScripts|$names)\$" \
+		$(dirname $files | sort -u)
+	docker/setup.sh prometheus
+	$test -v -run '^TestPrometheus$' ./command
+	$test -v -run '^(TestLocksAreSharedWithALiveRedisson|TestWaysInOfDrivers)$' ./internal/driver ./command
+}
+if command -v npm >/dev/null && scripts/browser.sh found >/dev/null; then
+	scripts/browser.sh
+else
+	echo "make others: no Chromium or no npm, so no browser showed the HTML report: make browser" >&2
+fi
