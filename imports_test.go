@@ -8,8 +8,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-
-	"github.com/lockbench/lockbench/internal/testkit/golden"
 )
 
 // room is a set of packages with one place in the rule of imports.
@@ -65,7 +63,7 @@ var house = []room{
 		name: "locks", packages: []string{
 			"strategies/*", "strategies/internal/*", "strategies/peers/*", "strategies/handoff/model",
 		},
-		sees: []string{"helpers", "strategies"}, hidden: []string{"lockbench", "apps"},
+		sees: []string{"helpers", "strategies"}, hidden: []string{"session", "apps"},
 	},
 	{name: "results", packages: []string{"results"}, sees: []string{"helpers", "workloads", "strategies"}},
 	{
@@ -89,6 +87,7 @@ var house = []room{
 		sees: []string{"helpers", "workloads", "strategies", "results", "leaves"}, hidden: []string{"command"},
 	},
 	{name: "driver", packages: []string{"internal/driver"}, hidden: []string{"apps", "command"}},
+	{name: "session", packages: []string{"internal/session"}, hidden: []string{"lockbench"}},
 	{name: "lockbench", packages: []string{""}},
 	{name: "apps", packages: []string{"internal/apps/*"}},
 	{name: "command", packages: []string{"command"}},
@@ -243,40 +242,4 @@ func TestOnlyTheTagLeavesClientsOut(t *testing.T) {
 			t.Errorf("without the tag it does not compile %s", client)
 		}
 	}
-}
-
-const (
-	guardBegins = "    # The rule of imports, written by go test . -run Linter -update\n"
-	guardEnds   = "    # end of the rule of imports\n"
-)
-
-// The linter's rule is the same one.
-func TestLinterHasTheRuleOfImports(t *testing.T) {
-	t.Parallel()
-	golden.Section(t, ".golangci.yml", guardBegins, guardEnds, depguard(imported(t)))
-}
-
-// depguard is the rule in golangci-lint's words: nothing of the module but what a room may
-// see, of which the longer path wins.
-func depguard(packages map[string][]string) string {
-	var b strings.Builder
-	b.WriteString("    depguard:\n      rules:\n")
-	for _, from := range house {
-		files, allow := []string{}, []string{}
-		for _, pkg := range slices.Sorted(maps.Keys(packages)) {
-			to := house[roomOf(pkg)]
-			if to.name == from.name {
-				files = append(files, `"`+path.Join("${base-path}", pkg, "*.go")+`"`)
-			}
-			if maySee(from, to) {
-				allow = append(allow, strings.TrimSuffix(modulePath+"/"+pkg, "/")+"$")
-			}
-		}
-		fmt.Fprintf(&b,
-			"        %s:\n          list-mode: lax\n          files: [%s, \"!$test\"]\n          allow: [%s]\n",
-			strings.ReplaceAll(from.name, " ", "-"), strings.Join(files, ", "), strings.Join(allow, ", "))
-		fmt.Fprintf(&b, "          deny: [{pkg: %s, desc: \"see the rule of imports in docs/ARCHITECTURE.md\"}]\n",
-			modulePath)
-	}
-	return b.String()
 }

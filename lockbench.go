@@ -5,15 +5,9 @@ package lockbench
 
 import (
 	"context"
-	"errors"
-	"fmt"
-	"math/rand/v2"
-	"runtime/debug"
-	"slices"
-	"strings"
 	"time"
 
-	"github.com/lockbench/lockbench/internal/engine"
+	"github.com/lockbench/lockbench/internal/session"
 	"github.com/lockbench/lockbench/internal/store"
 	_ "github.com/lockbench/lockbench/internal/store/redis" // the store that every program includes
 	"github.com/lockbench/lockbench/internal/store/redis/barrier"
@@ -110,6 +104,48 @@ type Progress struct {
 	Remaining time.Duration  // expected from the beginning of the run until the end of all runs
 }
 
+// Generators are lockbenches that measure together. They meet in the Redis that they measure.
+type Generators struct {
+	Number int // of generators; up to 1 means that this one is alone
+	// Index of this one, from 0, unless it is alone; a negative one means any that is free.
+	Index    int
+	Session  string        // what they call their session; "" is "default"
+	Patience time.Duration // how long they wait for one that is missing; 0 is two minutes
+}
+
+// carried is the plan as package session takes it.
+func (p Plan) carried() session.Plan {
+	stores := map[string]store.Options{store.Redis: p.Redis.options()}
+	for name, options := range p.Stores {
+		stores[name] = options.options()
+	}
+	carried := session.Plan{
+		Strategies: p.Strategies, Workload: p.Workload, Sweep: p.Sweep, Rounds: p.Rounds, Stores: stores,
+		Baselines: p.Baselines, Watch: p.Watch, Ended: p.Ended, Logf: p.Logf,
+		Generators: session.Generators{
+			Number: p.Generators.Number, Index: p.Generators.Index,
+			Session: p.Generators.Session, Patience: p.Generators.Patience,
+		},
+	}
+	if p.Progress != nil {
+		carried.Progress = func(now session.Progress) { p.Progress(Progress(now)) }
+	}
+	return carried
+}
+
+// Validate returns every error of the plan at once, joined.
+func (p Plan) Validate() error { return p.carried().Validate() }
+
+// Titles returns the names of the strategies in the report; in a sweep, with their points.
+func (p Plan) Titles() []string { return p.carried().Titles() }
+
+// Warnings names settings that are allowed but rarely meant.
+func (p Plan) Warnings() []string { return p.carried().Warnings() }
+
+// Expected is the approximate time of Run if Redis is already running. A window that ends after a
+// number of iterations counts as 0.
+func (p Plan) Expected() time.Duration { return p.carried().Expected() }
+
 // Run carries the plan out: open the servers, try all that follows once (see Preflight), measure the baselines, run
 // every strategy in every round, clean up.
 //
@@ -122,195 +158,16 @@ type Progress struct {
 // one and reports it. When ctx ends, Run cuts the current run short and skips the rest;
 // the report says Interrupted, and there is no error.
 func Run(ctx context.Context, plan Plan) (*results.Report, error) {
-	if err := plan.Validate(); err != nil {
-		return nil, fmt.Errorf("%w: %w", store.ErrConfig, err)
-	}
-	s, err := open(ctx, plan)
-	if err != nil {
-		return nil, err
-	}
-	found, err := s.preflight(ctx)
-	if err == nil {
-		err = found.refusal()
-	}
-	if err != nil {
-		return nil, errors.Join(append([]error{err}, s.abandon(context.WithoutCancel(ctx))...)...)
-	}
-	s.report.Warnings = append(s.report.Warnings, found.warnings()...)
-	measuring, done := s.together.context(ctx)
-	defer done()
-	if plan.Baselines {
-		err = s.measureBaselines(measuring)
-	}
-	if err == nil {
-		err = s.measureRounds(measuring)
-	}
-	s.report.Interrupted = ctx.Err() != nil
-	if err == nil && len(s.report.Runs) == 0 && len(s.report.LeftOut) > 0 {
-		err = fmt.Errorf("%w: %w", store.ErrConfig, noneFits(s.report.LeftOut))
-	}
-	// Close the servers after Ctrl-C too.
-	return s.finish(context.WithoutCancel(ctx), err)
+	return session.Run(ctx, plan.carried())
 }
 
-// Validate returns every error of the plan at once, joined.
-func (p Plan) Validate() error {
-	var problems []error
-	said := map[string]bool{}
-	for _, point := range p.points() {
-		// Report once what is wrong with several points of a sweep.
-		for _, problem := range []error{point.Workload.Validate(), point.Workload.Load(), p.mixes(point.Workload)} {
-			if problem != nil && !said[problem.Error()] {
-				said[problem.Error()] = true
-				problems = append(problems, problem)
-			}
-		}
-	}
-	for _, v := range p.Strategies {
-		if !v.Info().Driver {
-			continue
-		}
-		undriven := engine.Undriven(v.Info(), p.points()[0].Workload)
-		if p.Generators.several() {
-			undriven = append(undriven, errors.New("--generators is not supported with a driver (--strategy exec:)"))
-		}
-		for _, problem := range undriven {
-			if !said[problem.Error()] {
-				said[problem.Error()] = true
-				problems = append(problems, problem)
-			}
-		}
-	}
-	if len(p.Strategies) == 0 {
-		problems = append(problems, errors.New("--strategy names no strategy"))
-	}
-	if p.Rounds < 1 {
-		problems = append(problems, fmt.Errorf("--runs must be at least 1, not %d", p.Rounds))
-	}
-	if wrong := p.wrongStores(); len(wrong) > 0 {
-		problems = append(problems, wrong...)
-	} else {
-		problems = append(append(problems, p.fits()), p.files()...)
-	}
-	problems = append(problems, p.wrongGenerators()...)
-	return errors.Join(problems...)
-}
-
-// mixes returns an error if a mixed strategy has more parts than there are clients.
-func (p Plan) mixes(w workloads.Spec) error {
-	for _, v := range p.Strategies {
-		if w.Clients > 0 && w.Clients < len(v.Parts) {
-			return fmt.Errorf("--strategy %s needs --clients %d, one of each part, not %d",
-				v.Name(), len(v.Parts), w.Clients)
-		}
-	}
-	return nil
-}
-
-// Titles returns the names of the strategies in the report; in a sweep, with their points.
-func (p Plan) Titles() []string {
-	var all []string
-	for _, v := range p.Strategies {
-		for _, point := range p.points() {
-			all = append(all, strings.TrimSpace(v.Name()+" "+point.Label))
-		}
-	}
-	return all
-}
-
-// Warnings names settings that are allowed but rarely meant.
-func (p Plan) Warnings() []string {
-	var warnings []string
-	for _, point := range p.points() {
-		for _, warning := range point.Workload.Warnings() {
-			if !slices.Contains(warnings, warning) {
-				warnings = append(warnings, warning)
-			}
-		}
-	}
-	return warnings
-}
-
-// overhead is the approximate time of a run apart from warm-up and window.
-const overhead = time.Second
-
-// Expected is the approximate time of Run if Redis is already running. A window that ends after a
-// number of iterations counts as 0.
-func (p Plan) Expected() time.Duration {
-	var total time.Duration
-	for _, point := range p.points() {
-		total += point.Workload.Expected() + overhead
-	}
-	total *= time.Duration(len(p.Strategies) * p.Rounds)
-	if p.Generators.several() {
-		total += time.Duration(len(p.Strategies)*p.Rounds*len(p.points())) * barrier.Lead
-	}
-	if p.Baselines {
-		total += 2 * time.Second
-	}
-	return total
-}
-
-// points returns the workloads to measure.
-func (p Plan) points() []workloads.Point {
-	if len(p.Sweep) == 0 {
-		return []workloads.Point{{Workload: p.Workload}}
-	}
-	return p.Sweep
-}
-
-// largestDrawnSeed keeps random seeds short enough to type.
-const largestDrawnSeed = 1_000_000_000
-
-// seeded returns the plan with a seed: if none was given, a random one, the same for all points of a
-// sweep. With a fixed seed every session would use the same order.
-func (p Plan) seeded() Plan {
-	if p.points()[0].Workload.Seed != 0 {
-		return p
-	}
-	return p.withSeed(1 + rand.Int64N(largestDrawnSeed))
-}
-
-func (p Plan) withSeed(seed int64) Plan {
-	p.Workload.Seed = seed
-	p.Sweep = slices.Clone(p.Sweep) // do not change the caller's slice
-	for i := range p.Sweep {
-		p.Sweep[i].Workload.Seed = seed
-	}
-	return p
-}
-
-// at returns the options of a store.
-func (p Plan) at(name string) store.Options {
-	if name == store.Redis {
-		return p.Redis.options()
-	}
-	return p.Stores[name].options()
+// Preflight tries once what Run would do on the plan's servers, and returns what it finds, and what the server is. Run
+// begins with the same: a results.Trouble is its error, and a results.Note is a warning of its report. An error of
+// Preflight says that the servers could not be tried, or that ctx ended.
+func Preflight(ctx context.Context, plan Plan) ([]results.Symptom, results.Redis, error) {
+	return session.Preflight(ctx, plan.carried())
 }
 
 // Version returns the version of the module: a tag, or the commit for a build from a
 // work tree.
-func Version() string {
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return "unknown"
-	}
-	version := info.Main.Version
-	if commit := commit(); commit != "" && (version == "" || version == "(devel)") {
-		version = "devel-" + commit[:min(len(commit), 12)]
-	}
-	return version
-}
-
-// commit is the commit of a build from a work tree; "" if it is not known.
-func commit() string {
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return ""
-	}
-	at := slices.IndexFunc(info.Settings, func(s debug.BuildSetting) bool { return s.Key == "vcs.revision" })
-	if at < 0 {
-		return ""
-	}
-	return info.Settings[at].Value
-}
+func Version() string { return session.Version() }

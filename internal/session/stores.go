@@ -1,4 +1,4 @@
-package lockbench
+package session
 
 import (
 	"cmp"
@@ -11,8 +11,6 @@ import (
 
 	"github.com/lockbench/lockbench/internal/engine"
 	"github.com/lockbench/lockbench/internal/store"
-	"github.com/lockbench/lockbench/internal/store/redis"
-	"github.com/lockbench/lockbench/internal/store/redis/servers"
 	"github.com/lockbench/lockbench/results"
 	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/workloads"
@@ -81,7 +79,7 @@ func (p Plan) wrongStores() []error {
 // storesTold returns the names of the needed stores, and of those with an address.
 func (p Plan) storesTold() []string {
 	names := p.storesNeeded()
-	if !slices.Contains(names, store.Redis) && p.Redis.Address != "" {
+	if !slices.Contains(names, store.Redis) && p.at(store.Redis).Address != "" {
 		names = append(names, store.Redis)
 	}
 	for _, name := range slices.Sorted(maps.Keys(p.Stores)) {
@@ -91,6 +89,9 @@ func (p Plan) storesTold() []string {
 	}
 	return names
 }
+
+// at returns the options of a store.
+func (p Plan) at(name string) store.Options { return p.Stores[name] }
 
 // openStores finds or starts all stores that the plan needs. After an error the session closes those
 // that were opened.
@@ -137,7 +138,7 @@ func (s *session) openCounters(ctx context.Context) error {
 		return err
 	}
 	options := store.Options{Logf: s.plan.Logf}
-	if redis := s.plan.Redis; redis.Address == "process" || redis.Address == "container" {
+	if redis := s.plan.at(store.Redis); redis.Address == "process" || redis.Address == "container" {
 		options.Address, options.Image = redis.Address, redis.Image
 	}
 	server, err := kind.Open(ctx, s.id, options)
@@ -206,38 +207,3 @@ func (s *session) closeStores(ctx context.Context) []error {
 	}
 	return problems
 }
-
-// Validate returns every error that needs no look at the servers, joined; each names
-// its flag.
-func (r StoreOptions) Validate() error { return redis.Store{}.Validate(r.options()) }
-
-// Redis is a Redis that several calls of Run share, also from other processes.
-type Redis struct {
-	server  *servers.Server
-	options StoreOptions
-}
-
-// OpenRedis starts the Redis that the options ask for, or checks that the one at their
-// address answers. The caller must close it.
-func OpenRedis(ctx context.Context, options StoreOptions) (*Redis, error) {
-	server, err := redis.Open(ctx, store.NewRunID(), options.options())
-	if err != nil {
-		return nil, err
-	}
-	return &Redis{server, options}, nil
-}
-
-// Options returns the options that lead to this Redis; they may hold a password.
-func (r *Redis) Options() StoreOptions {
-	at := r.Describe()
-	if at.Source == "address" {
-		return r.options
-	}
-	return StoreOptions{Address: r.server.Address(), Topology: at.Topology}
-}
-
-// Describe says which Redis it is and why, without any secret.
-func (r *Redis) Describe() results.Redis { return r.server.Describe() }
-
-// Close stops the Redis if OpenRedis has started it.
-func (r *Redis) Close(ctx context.Context) error { return r.server.Close(ctx) }

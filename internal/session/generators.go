@@ -1,4 +1,4 @@
-package lockbench
+package session
 
 import (
 	"bytes"
@@ -23,12 +23,11 @@ import (
 	"github.com/lockbench/lockbench/workloads"
 )
 
-// Generators are lockbenches that measure together. They meet in the Redis that they measure.
+// Generators is lockbench.Generators, which documents the fields.
 type Generators struct {
-	Number   int           // of generators; up to 1 means that this one is alone
-	Index    int           // of this one, from 0, unless it is alone; negative: one that is free
-	Session  string        // what they call their session; "" is "default"
-	Patience time.Duration // how long they wait for one that is missing; 0 is two minutes
+	Number, Index int
+	Session       string
+	Patience      time.Duration
 }
 
 func (g Generators) several() bool { return g.Number > 1 }

@@ -1,4 +1,4 @@
-package lockbench
+package session
 
 import (
 	"context"
@@ -14,9 +14,7 @@ import (
 	"github.com/lockbench/lockbench/results"
 )
 
-// Preflight tries once what Run would do on the plan's servers, and returns what it finds, and what the server is. Run
-// begins with the same: a results.Trouble is its error, and a results.Note is a warning of its report. An error of
-// Preflight says that the servers could not be tried, or that ctx ended.
+// Preflight is lockbench.Preflight.
 func Preflight(ctx context.Context, plan Plan) ([]results.Symptom, results.Redis, error) {
 	if err := plan.Validate(); err != nil {
 		return nil, results.Redis{}, fmt.Errorf("%w: %w", store.ErrConfig, err)

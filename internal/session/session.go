@@ -1,8 +1,13 @@
-package lockbench
+// Package session carries a plan out. session.go has its steps: open the stores (stores.go), try once all that follows
+// (preflight.go with limits.go and rights.go), measure the baselines (baselines.go), run every strategy in every round
+// (rounds.go), and complete the report. plan.go says which plans there are, and generators.go how several processes
+// measure one plan together.
+package session
 
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 
@@ -12,6 +17,39 @@ import (
 	"github.com/lockbench/lockbench/results"
 	"github.com/lockbench/lockbench/strategies"
 )
+
+// Run is lockbench.Run.
+func Run(ctx context.Context, plan Plan) (*results.Report, error) {
+	if err := plan.Validate(); err != nil {
+		return nil, fmt.Errorf("%w: %w", store.ErrConfig, err)
+	}
+	s, err := open(ctx, plan)
+	if err != nil {
+		return nil, err
+	}
+	found, err := s.preflight(ctx)
+	if err == nil {
+		err = found.refusal()
+	}
+	if err != nil {
+		return nil, errors.Join(append([]error{err}, s.abandon(context.WithoutCancel(ctx))...)...)
+	}
+	s.report.Warnings = append(s.report.Warnings, found.warnings()...)
+	measuring, done := s.together.context(ctx)
+	defer done()
+	if plan.Baselines {
+		err = s.measureBaselines(measuring)
+	}
+	if err == nil {
+		err = s.measureRounds(measuring)
+	}
+	s.report.Interrupted = ctx.Err() != nil
+	if err == nil && len(s.report.Runs) == 0 && len(s.report.LeftOut) > 0 {
+		err = fmt.Errorf("%w: %w", store.ErrConfig, noneFits(s.report.LeftOut))
+	}
+	// Close the servers after Ctrl-C too.
+	return s.finish(context.WithoutCancel(ctx), err)
+}
 
 // session is the state of a plan while it runs.
 type session struct {
