@@ -44,7 +44,7 @@ type Plan struct {
 	Progress  func(Progress) // called from one goroutine at a time; may be nil
 	// Watch gets the report so far once a second, with the run under way as its last one, and who waits in it; and
 	// once at the end of each run. It must not change the report, and is called by one goroutine at a time. A
-	// driver's run is seen when it has ended. Watch may be nil.
+	// driver's run is seen as far as each of its clients has reported. Watch may be nil.
 	Watch func(*results.Report, []results.Wait)
 	// Ended gets the report of the runs that have ended, once at the end of each. The report is the callee's own, and
 	// complete but for what Run adds at its end. Ended is called from one goroutine at a time, and may be nil.
@@ -100,7 +100,7 @@ type Progress struct {
 	Round     int
 	// start, baselines, prepare, warm-up, measure, drain, verify, or that the servers have stopped answering
 	Phase     string
-	Last      *results.Slice // the window's last second; nil at its beginning, outside it, and with drivers
+	Last      *results.Slice // the window's last second; nil at its beginning and outside it
 	Remaining time.Duration  // expected from the beginning of the run until the end of all runs
 }
 

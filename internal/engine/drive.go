@@ -1,13 +1,10 @@
 package engine
 
 import (
-	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/lockbench/lockbench/internal/measure"
@@ -77,8 +74,6 @@ const (
 	// driverTail is how much longer than the window the clients run, so that waits are seen to be under way at its
 	// end.
 	driverTail = 50 * time.Millisecond
-	// mostCycles limits the memory: a run keeps all cycles until its end, some 200 bytes each.
-	mostCycles = 2 << 20
 	// mostSteps are drawn of distributions for the clients of an instance.
 	mostSteps = 4096
 	// silence is how long a client of a driver may do what is not reported.
@@ -109,46 +104,6 @@ func Undriven(info strategies.Info, w workloads.Spec) (problems []error) {
 		}
 	}
 	return problems
-}
-
-// driven is what drivers reported in a run, and the clients in this process that contend with theirs. Its records are
-// made when the drivers have ended: what happened on a key can only be put in order when all have said what they did.
-type driven struct {
-	start int64 // when the clients start
-
-	mu     sync.Mutex
-	cycles []reported
-	failed []error
-	ended  bool // nothing more is reported
-
-	notes []note
-	ends  []int64 // until when it is known what each client did
-	slack []int64 // ns, how much of its last think is not over
-	// unended counts the waits of drivers' clients that were under way at the end, and may still be.
-	unended int
-	own     float64 // ns in the window in which clients neither waited, held, released, nor thought as long as asked
-}
-
-// reported is a Cycle with its place in the workload.
-type reported struct {
-	Cycle
-	Step
-}
-
-// note is something to do with what had happened at an instant.
-type note struct {
-	at int64
-	do func(now int64)
-}
-
-// note calls do with the present instant: at once, or if drivers run the clients, when it is known what they have done
-// until then.
-func (r *run) note(do func(now int64)) {
-	if r.driven == nil {
-		do(r.clock.Now())
-		return
-	}
-	r.driven.notes = append(r.driven.notes, note{r.clock.Now(), do})
 }
 
 // drive lets the drivers run the clients of all instances.
@@ -197,172 +152,6 @@ func (r *run) assign(instance int) Assignment {
 	return a
 }
 
-// report keeps cycles.
-func (d *driven) report(steps []Step, cycles []Cycle) error {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.ended {
-		return errors.New("the run is over")
-	}
-	if len(d.cycles)+len(cycles) > mostCycles {
-		return fmt.Errorf("it made more than %d cycles: a longer --hold or a shorter --duration makes fewer",
-			mostCycles)
-	}
-	for _, c := range cycles {
-		d.cycles = append(d.cycles, reported{c, steps[c.Step]})
-	}
-	return nil
-}
-
-// soFar returns how many cycles were reported; false without drivers, and when they have ended.
-func (d *driven) soFar() (cycles int64, running bool) {
-	if d == nil {
-		return 0, false
-	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return int64(len(d.cycles)), !d.ended
-}
-
-// fail notes why a driver did not go on.
-func (d *driven) fail(err error) error {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.failed = append(d.failed, err)
-	return err
-}
-
-// What happens at one instant happens in this order: a lease that ends when another begins does not overlap it. A
-// lease of no length is over before another begins.
-const (
-	releases = iota
-	givesUp
-	asks
-	grantedAndReleases
-	granted
-	noted
-)
-
-// event is something that a client did, or a note.
-type event struct {
-	at   int64
-	kind int
-	of   int // index of the cycle or note
-}
-
-// events returns what happened in the order in which it did.
-func (d *driven) events() []event {
-	all := make([]event, 0, 3*len(d.cycles)+len(d.notes))
-	for i, c := range d.cycles {
-		all = append(all, event{c.Asked, asks, i})
-		switch {
-		case c.Granted == 0:
-			all = append(all, event{c.Done, givesUp, i})
-		case c.Granted == c.Released:
-			all = append(all, event{c.Granted, grantedAndReleases, i})
-		default:
-			all = append(all, event{c.Granted, granted, i}, event{c.Released, releases, i})
-		}
-	}
-	for i, n := range d.notes {
-		all = append(all, event{n.at, noted, i})
-	}
-	slices.SortFunc(all, func(a, b event) int {
-		return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.kind, b.kind), cmp.Compare(a.of, b.of))
-	})
-	return all
-}
-
-// replay records what the drivers reported, as if their clients were doing it now. It returns the drivers' errors.
-func (r *run) replay() error {
-	d := r.driven
-	if d == nil {
-		return nil
-	}
-	d.mu.Lock()
-	d.ended = true
-	d.mu.Unlock()
-	d.ends, d.slack = make([]int64, len(r.clients)), make([]int64, len(r.clients))
-	for id := range d.ends {
-		d.ends[id] = d.start
-	}
-	grants := make([]measure.Grant, len(r.clients))
-	for _, e := range d.events() {
-		if e.kind == noted {
-			n := d.notes[e.of]
-			n.do(n.at)
-			continue
-		}
-		c := d.cycles[e.of]
-		client, key := r.clients[c.Client], r.audit[c.Key]
-		switch e.kind {
-		case asks:
-			d.own += float64(max(0, c.Asked-max(d.ends[c.Client], r.window.Open)-d.slack[c.Client]))
-			client.record.Thought(d.ends[c.Client], c.Asked)
-			key.Arrive(client.waiter, c.Asked, c.Asked)
-		case givesUp:
-			r.gaveUp(client, key, c)
-		case granted, grantedAndReleases:
-			grants[c.Client] = key.Enter(client.waiter, c.Granted, c.lease(r.clock))
-		}
-		if e.kind == releases || e.kind == grantedAndReleases {
-			r.released(client, key, c, grants[c.Client])
-		}
-		if e.kind != granted && e.kind != asks {
-			d.ends[c.Client], d.slack[c.Client] = c.Done, int64(c.Think)
-		}
-	}
-	for id, end := range d.ends {
-		r.clients[id].record.Thought(end, max(end, r.window.End()))
-	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return errors.Join(d.failed...)
-}
-
-// gaveUp records a wait that ended without a lease.
-func (r *run) gaveUp(client *client, key *measure.Key, c reported) {
-	outcome := measure.Failed
-	switch {
-	case c.Error == CycleStopped && c.Done >= r.window.End():
-		outcome = measure.Stopped
-		if client.instance.strategy.Info().Driver {
-			r.driven.unended++
-		}
-	case c.Error == CycleTimedOut && (r.Workload.Timeout != nil || !client.instance.strategy.Info().Driver):
-		outcome = measure.TimedOut
-	default:
-		r.fail(errors.New(string(c.Error)))
-	}
-	r.waited(c.Asked, c.Done)
-	client.record.Waited(outcome, c.Asked, c.Asked, c.Done, key.Leave(client.waiter, c.Done))
-}
-
-// released records a lease.
-func (r *run) released(client *client, key *measure.Key, c reported, grant measure.Grant) {
-	r.waited(c.Asked, c.Granted)
-	key.Exit(client.waiter, c.Released)
-	client.record.Acquired(Acquisition{
-		Client: c.Client, Key: c.Key,
-		Due: c.Asked, Asked: c.Asked, Granted: c.Granted, Released: c.Released, Done: c.Done,
-		Grant: grant, Hold: int64(c.Hold), Counted: r.window.Contains(c.Granted),
-	})
-	driver := client.instance.strategy.Info().Driver
-	if driver { // other clients have counted by themselves
-		r.done[c.Key].Add(1)
-	}
-	switch c.Error {
-	case "":
-	case CycleNotHeld:
-		key.Lost()
-	default:
-		if driver {
-			r.uncertain.Add(1)
-		}
-		r.fail(errors.New(string(c.Error)))
-	}
-}
-
 // localWork returns what the holders of DriveLocally do; nil if they only hold.
 func (r *run) localWork(i *instance) LocalWork {
 	if r.Workload.Work != workloads.WorkCounter {
@@ -370,39 +159,6 @@ func (r *run) localWork(i *instance) LocalWork {
 	}
 	return func(key int, lease strategies.Lease, hold func()) error { return r.count(i, key, lease, hold) }
 }
-
-// lease returns the lease for the audit.
-func (c Cycle) lease(clock measure.Clock) (held strategies.Lease) {
-	held = heldElsewhere{}
-	if c.Token != nil {
-		held = fencedElsewhere{held, *c.Token}
-	}
-	if c.Until != nil {
-		held = timedElsewhere{held, clock.Time(*c.Until)}
-	}
-	return held
-}
-
-// heldElsewhere is a lease that the client of a driver held.
-type heldElsewhere struct{}
-
-func (heldElsewhere) Release(context.Context) error { return errors.ErrUnsupported }
-
-type fencedElsewhere struct {
-	strategies.Lease
-	token int64
-}
-
-func (f fencedElsewhere) FencingToken() int64      { return f.token }
-func (f fencedElsewhere) Unwrap() strategies.Lease { return f.Lease }
-
-type timedElsewhere struct {
-	strategies.Lease
-	until time.Time
-}
-
-func (t timedElsewhere) ValidUntil() time.Time    { return t.until }
-func (t timedElsewhere) Unwrap() strategies.Lease { return t.Lease }
 
 // silent counts the clients of which the driver did not say what they were doing when the window closed.
 func (d *driven) silent(r *run) (clients int) {

@@ -48,13 +48,54 @@ func driven(t *testing.T, s scripted, window time.Duration) (*results.Run, error
 // drivenWithin is driven with a timeout of the waits.
 func drivenWithin(t *testing.T, s scripted, window time.Duration, limit *workloads.Duration) (*results.Run, error) {
 	t.Helper()
+	job := s.job(window)
+	job.Workload.Timeout = limit
+	return job.Run(t.Context())
+}
+
+// job has two clients of the driver.
+func (s scripted) job(window time.Duration) engine.Job {
 	v := strategies.Unlisted(strategies.Info{
 		Name: "scripted", Capacity: 1, Driver: true, Claims: strategies.Claims{Exclusion: true, Fencing: true},
 	}, func(strategies.ConfigOf[any]) (scripted, error) { return s, nil })
 	w := workloads.Default()
 	w.Clients, w.Instances, w.Warmup, w.Duration = 2, 1, 0, workloads.Duration(window)
-	w.TTL, w.Timeout = workloads.Duration(100*time.Millisecond), limit
-	return engine.Job{Strategy: v, Workload: w, Session: "abcdef12"}.Run(t.Context())
+	w.TTL = workloads.Duration(100 * time.Millisecond)
+	return engine.Job{Strategy: v, Workload: w, Session: "abcdef12"}
+}
+
+// Who watches a run sees a driver's cycles while it lasts, in their order: until the instant until which each client has
+// reported.
+func TestDriversAreWatchedWhileTheyRun(t *testing.T) {
+	t.Parallel()
+	for name, reportsItsWait := range map[string]bool{"each client has reported": true, "a client has not": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			job := scripted{cycles: func(a engine.Assignment) []engine.Cycle {
+				all := []engine.Cycle{
+					lease(a, 0, 0, 200, 400), lease(a, 0, 500, 520, 600), lease(a, 1, 100, 700, 900),
+				}
+				for client := range 2 {
+					wait := engine.Cycle{
+						Client: client, Asked: a.Start + 950e6, Done: a.Start + 60e9, Error: engine.CycleStopped,
+					}
+					if client == 0 || reportsItsWait {
+						all = append(all, wait)
+					}
+				}
+				return all
+			}}.job(2 * time.Second)
+			var most int64
+			job.Watch = func(run results.Run, _ []results.Wait) { most = max(most, run.Speed.Acquisitions) }
+			run, err := job.Run(t.Context())
+			if err != nil || run.Speed.Acquisitions != 3 {
+				t.Fatalf("%+v, %v", run, err)
+			}
+			if seen := most == 3; seen != reportsItsWait {
+				t.Errorf("%d acquisitions were seen while it ran", most)
+			}
+		})
+	}
 }
 
 // lease is a cycle with a lease, by milliseconds after the start.

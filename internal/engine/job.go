@@ -272,6 +272,11 @@ func (r *run) grants() int64 {
 	if cycles, running := r.driven.soFar(); running {
 		return cycles
 	}
+	return r.recorded()
+}
+
+// recorded is the number of leases in the records so far.
+func (r *run) recorded() int64 {
 	var sum int64
 	for _, k := range r.audit {
 		sum += k.Grants()

@@ -49,7 +49,7 @@ func (r *run) snapshot(ctx context.Context) *snapshot {
 		server: server, answered: time.Since(asked), readings: r.readings.Load(), probes: r.probes(),
 		drivers: r.driverCPU(), health: measure.ReadHealth(),
 	}
-	r.note(func(int64) { s.grants = r.grants() })
+	r.note(func(int64) { s.grants = r.recorded() })
 	for _, i := range r.instances {
 		if i.store != nil {
 			p := i.store.Pools()
@@ -157,16 +157,21 @@ func (r *run) sample(ctx context.Context, o *observed) {
 	ctx, cancel := context.WithTimeout(ctx, glance)
 	defer cancel()
 	reading := r.read(ctx)
-	before := len(r.timeline.slices)
-	r.mark(reading)
-	if n := len(r.timeline.slices); n > before && r.Second != nil {
-		r.Second(r.timeline.slices[n-1])
-	}
-	if r.Watch != nil && r.driven == nil {
-		now := r.clock.Now()
-		ages := r.ages(now)
-		r.Watch(r.soFar(*o.opened, reading, now, ages), ages)
-	}
+	r.note(func(now int64) {
+		before := len(r.timeline.slices)
+		r.markAt(now, reading)
+		if r.driven != nil && r.driven.ended { // the run is over
+			return
+		}
+		if n := len(r.timeline.slices); n > before && r.Second != nil {
+			r.Second(r.timeline.slices[n-1])
+		}
+		if r.Watch != nil {
+			ages := r.ages(now)
+			r.Watch(r.soFar(*o.opened, reading, now, ages), ages)
+		}
+	})
+	r.advance()
 	if !r.remote() {
 		return
 	}
@@ -184,8 +189,8 @@ func (r *run) sample(ctx context.Context, o *observed) {
 // seconds, four seconds and so on, so that there are never more than mostSlices.
 type timeline struct {
 	slices    []results.Slice
-	every     int // calls of mark per slice
-	snapshots int // calls of mark since the last slice
+	every     int // calls of markAt per slice
+	snapshots int // calls of markAt since the last slice
 	last      instant
 }
 
@@ -198,12 +203,10 @@ type instant struct {
 
 const mostSlices = 1024
 
-// mark adds what happened since the last call; the first call only begins.
-func (r *run) mark(reading *results.Reading) { r.note(func(now int64) { r.markAt(now, reading) }) }
-
+// markAt adds what happened since the last call; the first call only begins.
 func (r *run) markAt(at int64, reading *results.Reading) {
 	t := &r.timeline
-	now := instant{at: time.Duration(at - r.window.Open), grants: r.grants(), server: reading}
+	now := instant{at: time.Duration(at - r.window.Open), grants: r.recorded(), server: reading}
 	if t.every == 0 {
 		t.every, t.last = 1, now
 		r.recorder.Recent(r.ages(at)) // discard the waits of the warm-up

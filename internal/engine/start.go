@@ -85,7 +85,7 @@ func (r *run) start(ctx context.Context) {
 	now := r.clock.Now()
 	if r.driven != nil {
 		now += int64(driverLead)
-		r.driven.start = now
+		r.driven.begin(len(r.clients), now)
 	}
 	open, end := now+int64(w.Warmup), int64(0)
 	if w.Iterations == 0 {

@@ -74,7 +74,7 @@ func (r *run) lostKeys(result *results.Run, between *results.ServerDelta) []stri
 // servers may be nil.
 func (r *run) soFar(opened snapshot, reading *results.Reading, at int64, ages []results.Wait) results.Run {
 	now := snapshot{
-		server: reading, readings: r.readings.Load(), probes: r.probes(), grants: r.grants(), pools: opened.pools,
+		server: reading, readings: r.readings.Load(), probes: r.probes(), grants: r.recorded(), pools: opened.pools,
 		health: measure.ReadHealth(),
 	}
 	result := results.Run{

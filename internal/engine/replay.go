@@ -1,0 +1,300 @@
+package engine
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/lockbench/lockbench/internal/measure"
+	"github.com/lockbench/lockbench/strategies"
+)
+
+// mostCycles limits the memory: some 200 bytes are kept of each cycle until it is recorded.
+const mostCycles = 2 << 20
+
+// driven is what drivers report in a run, and the clients in this process that contend with theirs. Events on a key can
+// only be recorded in their order, so an event waits until each client has reported what it did until then: see advance.
+type driven struct {
+	start int64 // when the clients start
+
+	mu       sync.Mutex
+	reported []reported // since the last advance
+	until    []int64    // by client, until when it has reported
+	cycles   int64      // reported in all
+	kept     int        // of these, how many are not recorded yet
+	failed   []error
+	ended    bool // nothing more is reported
+
+	// The goroutine of the run alone uses these.
+	pending []event // not recorded yet, in their order
+	order   int64   // of the next event
+	grants  []measure.Grant
+	ends    []int64 // by client, the end of the last cycle that was recorded
+	slack   []int64 // ns, how much of its last think is not over
+	// unended counts the waits of drivers' clients that were under way at the end, and may still be.
+	unended int
+	own     float64 // ns in the window in which clients neither waited, held, released, nor thought as long as asked
+}
+
+// reported is a Cycle with its place in the workload.
+type reported struct {
+	Cycle
+	Step
+}
+
+// events happen at one instant in this order: a lease that ends when another begins does not overlap it. A lease of no
+// length is over before another begins.
+const (
+	releases = iota
+	givesUp
+	asks
+	grantedAndReleases
+	granted
+	noted
+)
+
+// event is what a client did, or a note.
+type event struct {
+	at    int64
+	kind  int
+	order int64 // in which it became known
+	cycle *reported
+	note  func(now int64)
+}
+
+// begin notes when the clients start.
+func (d *driven) begin(clients int, at int64) {
+	d.start = at
+	d.until = slices.Repeat([]int64{at}, clients)
+	d.ends, d.slack = slices.Clone(d.until), make([]int64, clients)
+	d.grants = make([]measure.Grant, clients)
+}
+
+// note calls do with the present instant: at once, or if drivers run the clients, when all that they did until then is
+// recorded.
+func (r *run) note(do func(now int64)) {
+	if r.driven == nil {
+		do(r.clock.Now())
+		return
+	}
+	r.driven.add(event{at: r.clock.Now(), kind: noted, note: do})
+}
+
+// report keeps cycles.
+func (d *driven) report(steps []Step, cycles []Cycle) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.ended {
+		return errors.New("the run is over")
+	}
+	if d.kept+len(cycles) > mostCycles {
+		return fmt.Errorf("more than %d cycles wait until each client has reported: a longer --hold or a shorter "+
+			"--duration makes fewer", mostCycles)
+	}
+	d.kept += len(cycles)
+	d.cycles += int64(len(cycles))
+	for _, c := range cycles {
+		d.reported = append(d.reported, reported{c, steps[c.Step]})
+		d.until[c.Client] = max(d.until[c.Client], c.Done)
+	}
+	return nil
+}
+
+// soFar returns how many cycles were reported; false without drivers, and when they have ended.
+func (d *driven) soFar() (cycles int64, running bool) {
+	if d == nil {
+		return 0, false
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.cycles, !d.ended
+}
+
+// fail notes why a driver did not go on.
+func (d *driven) fail(err error) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.failed = append(d.failed, err)
+	return err
+}
+
+func (d *driven) add(e event) {
+	e.order = d.order
+	d.order++
+	d.pending = append(d.pending, e)
+}
+
+// take makes events of what was reported, and returns the instant before which no other event can become known.
+func (d *driven) take() (until int64) {
+	d.mu.Lock()
+	all := d.reported
+	d.reported = nil
+	until = slices.Min(d.until)
+	if d.ended {
+		until = math.MaxInt64
+	}
+	d.mu.Unlock()
+	for i := range all {
+		c := &all[i]
+		d.add(event{at: c.Asked, kind: asks, cycle: c})
+		switch {
+		case c.Granted == 0:
+			d.add(event{at: c.Done, kind: givesUp, cycle: c})
+		case c.Granted == c.Released:
+			d.add(event{at: c.Granted, kind: grantedAndReleases, cycle: c})
+		default:
+			d.add(event{at: c.Granted, kind: granted, cycle: c})
+			d.add(event{at: c.Released, kind: releases, cycle: c})
+		}
+	}
+	slices.SortFunc(d.pending, func(a, b event) int {
+		return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.kind, b.kind), cmp.Compare(a.order, b.order))
+	})
+	return until
+}
+
+// advance records what the drivers reported, as far as its order is known, as if their clients were doing it now. A
+// client that waits for long holds back what the others did after the beginning of its wait.
+func (r *run) advance() {
+	d := r.driven
+	if d == nil {
+		return
+	}
+	until, recorded := d.take(), 0
+	over, _ := slices.BinarySearchFunc(d.pending, until, func(e event, until int64) int { return cmp.Compare(e.at, until) })
+	for _, e := range d.pending[:over] {
+		if e.kind == noted {
+			e.note(e.at)
+			continue
+		}
+		if r.happened(e.kind, *e.cycle) {
+			recorded++
+		}
+	}
+	clear(d.pending[:over])
+	d.pending = slices.Delete(d.pending, 0, over)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.kept -= recorded
+}
+
+// happened records an event of a cycle, and says whether it was the last one.
+func (r *run) happened(kind int, c reported) (last bool) {
+	d, client, key := r.driven, r.clients[c.Client], r.audit[c.Key]
+	switch kind {
+	case asks:
+		d.own += float64(max(0, c.Asked-max(d.ends[c.Client], r.window.Open)-d.slack[c.Client]))
+		client.record.Thought(d.ends[c.Client], c.Asked)
+		key.Arrive(client.waiter, c.Asked, c.Asked)
+		return false
+	case givesUp:
+		r.gaveUp(client, key, c)
+	case granted, grantedAndReleases:
+		d.grants[c.Client] = key.Enter(client.waiter, c.Granted, c.lease(r.clock))
+		if kind == granted {
+			return false
+		}
+	}
+	if kind != givesUp {
+		r.released(client, key, c, d.grants[c.Client])
+	}
+	d.ends[c.Client], d.slack[c.Client] = c.Done, int64(c.Think)
+	return true
+}
+
+// replay records the rest when the drivers have ended, and returns their errors.
+func (r *run) replay() error {
+	d := r.driven
+	if d == nil {
+		return nil
+	}
+	d.mu.Lock()
+	d.ended = true
+	d.mu.Unlock()
+	r.advance()
+	for id, end := range d.ends {
+		r.clients[id].record.Thought(end, max(end, r.window.End()))
+	}
+	return errors.Join(d.failed...)
+}
+
+// gaveUp records a wait that ended without a lease.
+func (r *run) gaveUp(client *client, key *measure.Key, c reported) {
+	outcome := measure.Failed
+	switch {
+	case c.Error == CycleStopped && c.Done >= r.window.End():
+		outcome = measure.Stopped
+		if client.instance.strategy.Info().Driver {
+			r.driven.unended++
+		}
+	case c.Error == CycleTimedOut && (r.Workload.Timeout != nil || !client.instance.strategy.Info().Driver):
+		outcome = measure.TimedOut
+	default:
+		r.fail(errors.New(string(c.Error)))
+	}
+	r.waited(c.Asked, c.Done)
+	client.record.Waited(outcome, c.Asked, c.Asked, c.Done, key.Leave(client.waiter, c.Done))
+}
+
+// released records a lease.
+func (r *run) released(client *client, key *measure.Key, c reported, grant measure.Grant) {
+	r.waited(c.Asked, c.Granted)
+	key.Exit(client.waiter, c.Released)
+	client.record.Acquired(Acquisition{
+		Client: c.Client, Key: c.Key,
+		Due: c.Asked, Asked: c.Asked, Granted: c.Granted, Released: c.Released, Done: c.Done,
+		Grant: grant, Hold: int64(c.Hold), Counted: r.window.Contains(c.Granted),
+	})
+	driver := client.instance.strategy.Info().Driver
+	if driver { // other clients have counted by themselves
+		r.done[c.Key].Add(1)
+	}
+	switch c.Error {
+	case "":
+	case CycleNotHeld:
+		key.Lost()
+	default:
+		if driver {
+			r.uncertain.Add(1)
+		}
+		r.fail(errors.New(string(c.Error)))
+	}
+}
+
+// lease returns the lease for the audit.
+func (c Cycle) lease(clock measure.Clock) (held strategies.Lease) {
+	held = heldElsewhere{}
+	if c.Token != nil {
+		held = fencedElsewhere{held, *c.Token}
+	}
+	if c.Until != nil {
+		held = timedElsewhere{held, clock.Time(*c.Until)}
+	}
+	return held
+}
+
+// heldElsewhere is a lease that the client of a driver held.
+type heldElsewhere struct{}
+
+func (heldElsewhere) Release(context.Context) error { return errors.ErrUnsupported }
+
+type fencedElsewhere struct {
+	strategies.Lease
+	token int64
+}
+
+func (f fencedElsewhere) FencingToken() int64      { return f.token }
+func (f fencedElsewhere) Unwrap() strategies.Lease { return f.Lease }
+
+type timedElsewhere struct {
+	strategies.Lease
+	until time.Time
+}
+
+func (t timedElsewhere) ValidUntil() time.Time    { return t.until }
+func (t timedElsewhere) Unwrap() strategies.Lease { return t.Lease }
