@@ -17,8 +17,9 @@ import (
 // mostCycles limits the memory: some 200 bytes are kept of each cycle until it is recorded.
 const mostCycles = 2 << 20
 
-// driven is what drivers report in a run, and the clients in this process that contend with theirs. Events on a key can
-// only be recorded in their order, so an event waits until each client has reported what it did until then: see advance.
+// driven is what drivers report in a run, and the clients in this process that contend with theirs. Events on a key
+// can only be recorded in their order, so an event waits until each client has reported what it did until then: see
+// advance.
 type driven struct {
 	start int64 // when the clients start
 
@@ -166,7 +167,7 @@ func (r *run) advance() {
 		return
 	}
 	until, recorded := d.take(), 0
-	over, _ := slices.BinarySearchFunc(d.pending, until, func(e event, until int64) int { return cmp.Compare(e.at, until) })
+	over, _ := slices.BinarySearchFunc(d.pending, until, func(e event, at int64) int { return cmp.Compare(e.at, at) })
 	for _, e := range d.pending[:over] {
 		if e.kind == noted {
 			e.note(e.at)
