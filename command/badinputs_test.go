@@ -350,7 +350,8 @@ except what only the machine and the server can show.
 | 113 | Redis could not be reached, or stopped answering; what had been measured is written |
 | 130 | interrupted before there were results: nothing is written |
 
-An output file is replaced as a whole: whatever ends lockbench or Redis, it is the old one or a complete new one.
+An output file is replaced as a whole: whatever ends lockbench or Redis, it is the old one or a complete new one. Windows
+writes it in place.
 
 In the examples 'run.json' is a report, 'linked.json' a link to it, 'cut.json' a part of it, 'newer.json' of another
 version; 'words.txt' holds words, 'empty' is a directory without a report.

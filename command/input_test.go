@@ -149,6 +149,66 @@ func TestReplaceWritesIntoAPipe(t *testing.T) {
 	}
 }
 
+// A new output is a file of its folder, also if the directory for temporary files is on the same file system: it gets
+// the folder's group where others have.
+func TestANewFileHasTheGroupOfItsFolder(t *testing.T) {
+	t.Setenv("TMPDIR", t.TempDir())
+	dir := t.TempDir()
+	groups, err := os.Getgroups()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if os.Geteuid() == 0 {
+		groups = append(groups, 65534)
+	}
+	i := slices.IndexFunc(groups, func(group int) bool { return group != os.Getegid() })
+	if i < 0 {
+		t.Skip("this user has one group")
+	}
+	if err := errors.Join(os.Chown(dir, -1, groups[i]), os.Chmod(dir, 0o770|fs.ModeSetgid)); err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(dir, "report.json")
+	for range 2 { // there is none, and there is one
+		if err := replace(file, []byte("whole")); err != nil {
+			t.Fatal(err)
+		}
+		stat, err := os.Stat(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if group := stat.Sys().(*syscall.Stat_t).Gid; int(group) != groups[i] {
+			t.Errorf("the file has the group %d, the folder %d", group, groups[i])
+		}
+	}
+}
+
+// What replaces a file has the file's rights, whatever the umask takes from a new one.
+func TestRightsOfAFileAreKept(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "report.json")
+	for _, rights := range []fs.FileMode{0o600, 0o644, 0o666} {
+		put(t, file, "old")
+		if err := errors.Join(os.Chmod(file, rights), replace(file, []byte("new"))); err != nil {
+			t.Fatal(err)
+		}
+		if stat, err := os.Stat(file); err != nil || stat.Mode() != rights {
+			t.Errorf("%v instead of %v, %v", stat.Mode(), rights, err)
+		}
+	}
+}
+
+// A name to which the new file's has no room to add is refused before a run, not after it.
+func TestWritableKnowsTheNewFilesName(t *testing.T) {
+	dir := t.TempDir()
+	for size, fits := range map[int]bool{200: true, 255: false} {
+		file := filepath.Join(dir, strings.Repeat("x", size))
+		before, after := writable(file), replace(file, nil)
+		if (before == nil) != fits || (after == nil) != fits {
+			t.Errorf("a name of %d bytes: before %v, after %v", size, before, after)
+		}
+	}
+}
+
 // Two lockbenches may have the same output: each of them writes a whole file, and fails at nothing.
 func TestTwoWriteOneFile(t *testing.T) {
 	dir := t.TempDir()

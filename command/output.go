@@ -3,7 +3,6 @@ package command
 import (
 	"bytes"
 	"cmp"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
@@ -241,10 +240,7 @@ func writable(file string) error {
 		err = nil
 	}
 	if err == nil {
-		var f *os.File
-		if f, err = beside(file, 0o666); err == nil {
-			err = errors.Join(f.Close(), os.Remove(f.Name()))
-		}
+		err = replaceable(file)
 	}
 	if path, is := errors.AsType[*fs.PathError](err); is {
 		return path.Err // the user does not know the name of the new file
@@ -252,15 +248,9 @@ func writable(file string) error {
 	return err
 }
 
-// beside opens a new file next to another. Its name is drawn: a second lockbench may write the same output, and
-// nobody can put a link there before.
-func beside(file string, rights fs.FileMode) (*os.File, error) {
-	return os.OpenFile(file+"."+rand.Text()+".lockbench-tmp", os.O_WRONLY|os.O_CREATE|os.O_EXCL, rights)
-}
-
-// replace writes a file as a whole: it is the old one or a complete new one. It writes into a pipe or a device.
+// replace writes a file as a whole: it is the old one or a complete new one, with the old one's rights and behind the
+// same link. It writes into a pipe or a device.
 func replace(file string, content []byte) error {
-	rights := fs.FileMode(0o666)
 	stat, err := os.Stat(file)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -268,22 +258,10 @@ func replace(file string, content []byte) error {
 		return err
 	case !stat.Mode().IsRegular():
 		return os.WriteFile(file, content, 0)
-	default:
-		rights = stat.Mode().Perm()
+	default: // else the new file would replace the link
 		if file, err = filepath.EvalSymlinks(file); err != nil {
 			return err
 		}
 	}
-	f, err := beside(file, rights)
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(content)
-	if err = errors.Join(err, f.Close()); err == nil {
-		err = os.Rename(f.Name(), file)
-	}
-	if err != nil {
-		return errors.Join(err, os.Remove(f.Name()))
-	}
-	return nil
+	return overwrite(file, content)
 }
