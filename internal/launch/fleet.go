@@ -24,7 +24,7 @@ type Fleet struct {
 	Image Image  // of containers; without a Default there are none
 	// Program finds the program of processes. Its error says what to install.
 	Program func() (path string, err error)
-	// Server returns the member at a place, without its Ports and RunID. ports are those of all members.
+	// Server returns the member at a place, without its Ports. ports are those of all members.
 	Server func(place int, ports [][]int) Server
 }
 
@@ -38,10 +38,10 @@ type Way struct {
 
 // Start starts all members in the first way that works. Before that, it removes what dead runs left on
 // this machine. The error wraps what the ways' own errors wrap.
-func (f Fleet) Start(ctx context.Context, o store.Options, runID string) (Way, []Started, error) {
+func (f Fleet) Start(ctx context.Context, o store.Options) (Way, []Started, error) {
 	Sweep(ctx).Log(o.Logf)
 	f.Image.Wanted = cmp.Or(o.Image, os.Getenv(f.Image.Variable))
-	l := launching{f, o, runID}
+	l := launching{f, o}
 	switch {
 	case o.Address == "container":
 		return l.inContainers(ctx, "a container was asked for")
@@ -69,7 +69,6 @@ func (f Fleet) Start(ctx context.Context, o store.Options, runID string) (Way, [
 type launching struct {
 	Fleet
 	asked store.Options
-	runID string
 }
 
 // inContainers starts all members in containers.
@@ -168,7 +167,7 @@ func (l launching) together(ctx context.Context, ports [][]int, begin begin) ([]
 	for place := range l.Members {
 		all.Go(func() {
 			s := l.Server(place, ports)
-			s.RunID, s.Ports = l.runID, ports[place]
+			s.Ports = ports[place]
 			if l.Linked {
 				s.Container.Network = OnHost
 			}

@@ -113,7 +113,7 @@ func TestWays(t *testing.T) {
 					Args: func(Place) []string { return []string{"-c", "sleep 600"} },
 				}
 			}
-			way, all, err := f.Start(t.Context(), test.asked, "test")
+			way, all, err := f.Start(t.Context(), test.asked)
 			if err == nil && way.Source == "process" {
 				defer all[0].Close(t.Context())
 			}
@@ -156,7 +156,7 @@ func TestFleetOnTakenPorts(t *testing.T) {
 				}
 			},
 		}
-		_, all, err := f.Start(t.Context(), store.Options{Address: "process"}, "test")
+		_, all, err := f.Start(t.Context(), store.Options{Address: "process"})
 		if len(tried) != want || (err == nil) != (want == 2) {
 			t.Errorf("%v: %d attempts, %v", taken, len(tried), err)
 		}

@@ -3,6 +3,7 @@
 package launch
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -19,6 +20,26 @@ import (
 
 // bind has the kernel kill the child if the thread that starts it ends, even by SIGKILL.
 func bind(cmd *exec.Cmd) { cmd.SysProcAttr.Pdeathsig = syscall.SIGKILL }
+
+// lockDir locks a directory until the file is closed, or this process ends. The kernel does not follow a link here, and
+// programs that this process starts do not inherit the lock: a child may outlive it.
+func lockDir(dir string) (io.Closer, error) {
+	file, err := os.OpenFile(dir, os.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW, 0)
+	if err != nil {
+		return nil, err
+	}
+	err = unix.Flock(int(file.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+	if errors.Is(err, unix.EWOULDBLOCK) {
+		err = errLocked
+	}
+	if err == nil {
+		_, err = os.Lstat(dir) // an owner of the lock may have removed it after it was opened here
+	}
+	if err != nil {
+		return nil, fmt.Errorf("lock %s: %w", dir, errors.Join(err, file.Close()))
+	}
+	return file, nil
+}
 
 // stat returns the fields of /proc/PID/stat from the third (the state) on, see proc_pid_stat(5); nil if
 // the process does not exist or has ended.
@@ -85,7 +106,7 @@ func endAll(all []int) {
 	}
 	const patience = 5 * time.Second
 	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
-		if !slices.ContainsFunc(all, alive) {
+		if !slices.ContainsFunc(all, func(pid int) bool { return stat(pid) != nil }) {
 			return
 		}
 	}
@@ -135,26 +156,6 @@ func running(pid int) float64 {
 	}
 	return sum / 1e9
 }
-
-// startTime returns the start of a process in clock ticks since boot: field 22 of /proc/PID/stat,
-// see proc_pid_stat(5). It returns "" if the process does not exist.
-func startTime(pid int) string {
-	fields := stat(pid)
-	if fields == nil {
-		return ""
-	}
-	return fields[22-3]
-}
-
-// pidSpace identifies what the IDs of this process and its neighbours are unique in: this boot of this machine, and
-// the PID namespace.
-func pidSpace() string {
-	boot, _ := os.ReadFile("/proc/sys/kernel/random/boot_id")
-	namespace, _ := os.Readlink("/proc/self/ns/pid")
-	return strings.TrimSpace(string(boot)) + " " + namespace
-}
-
-func alive(pid int) bool { return startTime(pid) != "" }
 
 // Runs says whether a process of this machine is one of those programs.
 func Runs(pid int, programs ...string) bool {

@@ -21,7 +21,7 @@ import (
 type Process struct {
 	of   Server
 	kept Kept   // its ports, until Close, also after Kill
-	home string // with what the server's user must not change
+	home Home   // with what the server's user must not change
 	dir  string // the working directory
 
 	mu     sync.Mutex
@@ -32,22 +32,18 @@ type Process struct {
 	used CPUTime
 }
 
-// dirPattern is the prefix of the temporary directories of Processes.
-const dirPattern = "lockbench-server-"
-
 const (
-	ownerFile = "owner.json"
-	logFile   = "server.log"
-	workDir   = "work"
+	logFile = "server.log"
+	workDir = "work"
 )
 
 // Start starts a server as a process, and returns when it is ready. The error contains the end of its log.
 func Start(ctx context.Context, of Server) (*Process, error) {
-	home, err := os.MkdirTemp("", dirPattern+of.Name+"-*")
+	home, err := newHome(homeOfProcess + of.Name + "-")
 	if err != nil {
 		return nil, fmt.Errorf("make a directory for %s: %w", of.Name, err)
 	}
-	p := &Process{of: of, kept: Keep(of.Ports), home: home, dir: filepath.Join(home, workDir)}
+	p := &Process{of: of, kept: Keep(of.Ports), home: home, dir: filepath.Join(home.Dir, workDir)}
 	err = p.prepare(ctx)
 	if err == nil {
 		err = p.Again(ctx)
@@ -60,13 +56,7 @@ func Start(ctx context.Context, of Server) (*Process, error) {
 
 // prepare makes what the server needs before its first start.
 func (p *Process) prepare(ctx context.Context) error {
-	note, err := Note(p.of.RunID)
-	if err == nil {
-		err = os.WriteFile(filepath.Join(p.home, ownerFile), []byte(note), 0o600)
-	}
-	if err == nil {
-		err = p.furnish()
-	}
+	err := p.furnish()
 	if err == nil && p.of.Process.Prepare != nil {
 		err = p.of.Process.Prepare(ctx, p)
 	}
@@ -84,12 +74,12 @@ func (p *Process) furnish() error {
 	if err := handOver(p.dir, p.of.Process.User); err != nil || p.of.Process.User == "" {
 		return err
 	}
-	return os.Chmod(p.home, 0o711) // to pass through
+	return os.Chmod(p.home.Dir, 0o711) // to pass through
 }
 
 // Again starts the ended server with the data in its directory, on the same port.
 func (p *Process) Again(ctx context.Context) error {
-	log, err := os.OpenFile(filepath.Join(p.home, logFile), os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	log, err := os.OpenFile(filepath.Join(p.home.Dir, logFile), os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {
 		return fmt.Errorf("start %s: %w", p.of.Name, err)
 	}
@@ -159,7 +149,7 @@ func (p *Process) Dir() string { return p.dir }
 
 // File writes a file that the server's user alone can read, and cannot replace, and returns its path.
 func (p *Process) File(name, contents string) (string, error) {
-	file := filepath.Join(p.home, name)
+	file := filepath.Join(p.home.Dir, name)
 	if err := os.WriteFile(file, []byte(contents), 0o600); err != nil {
 		return "", err
 	}
@@ -191,7 +181,7 @@ func (p *Process) PID() int {
 
 // Log returns what the server has written since its last start.
 func (p *Process) Log(context.Context) string {
-	log, _ := os.ReadFile(filepath.Join(p.home, logFile))
+	log, _ := os.ReadFile(filepath.Join(p.home.Dir, logFile))
 	return string(log)
 }
 
@@ -267,5 +257,5 @@ func (p *Process) Close(ctx context.Context) error {
 
 func (p *Process) remove() error {
 	p.kept.Free()
-	return os.RemoveAll(p.home)
+	return p.home.Remove()
 }

@@ -87,7 +87,7 @@ func program(t *testing.T) Server {
 	ports, err := FreePorts(1)()
 	must(t, err)
 	return Server{
-		Name: "tested", RunID: "test", Ports: ports,
+		Name: "tested", Ports: ports,
 		Process: Program{Path: self, Env: []string{servesEnv + "=parent"}},
 		Args:    func(at Place) []string { return []string{fmt.Sprintf("%s:%d", at.Bind, at.Port)} },
 		Ready: func(ctx context.Context, p Starting) error {

@@ -12,7 +12,6 @@ import (
 // Server says how to start a server, as a process or in a container.
 type Server struct {
 	Name  string // of its program: for messages, for its directory, and to recognise its process
-	RunID string // marks what belongs to the run
 	Ports []int  // on which it listens, the first for clients
 	// Args are its arguments; in a container, the program with its arguments.
 	Args func(at Place) []string

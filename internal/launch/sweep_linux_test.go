@@ -2,12 +2,12 @@ package launch
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -15,29 +15,12 @@ import (
 	"github.com/lockbench/lockbench/internal/testkit/poll"
 )
 
-// dead notes a lockbench that has ended.
-func dead() owner {
-	who := thisProcess("victim")
-	who.PID = 1 << 30
-	return who
-}
-
-// noted makes a directory of a server with that note.
-func noted(t *testing.T, name string, who owner) string {
+// left makes the home of a server whose lockbench has ended.
+func left(t *testing.T, name string) string {
 	t.Helper()
-	dir := filepath.Join(os.TempDir(), dirPattern+name)
-	must(t, os.Mkdir(dir, 0o700))
-	write(t, filepath.Join(dir, ownerFile), who)
+	dir := filepath.Join(os.TempDir(), homeOfProcess+name)
+	must(t, os.Mkdir(dir, 0o700), os.WriteFile(filepath.Join(dir, logFile), nil, 0o600))
 	return dir
-}
-
-func write(t *testing.T, file string, who owner) {
-	t.Helper()
-	text, err := json.Marshal(who)
-	if err == nil {
-		err = os.WriteFile(file, text, 0o600)
-	}
-	must(t, err)
 }
 
 // sweptInTime fails the test if a sweep waits for something that others have planted.
@@ -58,36 +41,25 @@ func sweptInTime(t *testing.T) Swept {
 // it is a directory of ours in which nobody else can write.
 func TestSweepTrustsOurOwnAlone(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
-	elsewhere := t.TempDir()
-	write(t, filepath.Join(elsewhere, ownerFile), dead())
-	replaced := func(name string, plant func(file string) error) string {
-		dir := noted(t, name, dead())
-		file := filepath.Join(dir, ownerFile)
-		must(t, os.Remove(file), plant(file))
-		return dir
-	}
 	kept := map[string]string{
-		"a new directory without an owner":      replaced("new", func(string) error { return nil }),
-		"a directory in which others can write": noted(t, "everybodys", dead()),
-		"a link to a directory":                 filepath.Join(os.TempDir(), dirPattern+"elsewhere"),
-		"a pipe":                                filepath.Join(os.TempDir(), dirPattern+"nothing"),
+		"a directory in which others can write": left(t, "everybodys"),
+		"a link to a directory":                 filepath.Join(os.TempDir(), homeOfProcess+"elsewhere"),
+		"a pipe":                                filepath.Join(os.TempDir(), homeOfProcess+"nothing"),
+		"the home of a container":               filepath.Join(os.TempDir(), homeOfContainer+"left"),
 	}
 	must(t,
 		os.Chmod(kept["a directory in which others can write"], 0o777),
-		os.Symlink(elsewhere, kept["a link to a directory"]),
+		os.Symlink(t.TempDir(), kept["a link to a directory"]),
 		syscall.Mkfifo(kept["a pipe"], 0o600),
+		os.Mkdir(kept["the home of a container"], 0o700),
 	)
 	if os.Geteuid() == 0 {
 		const nobody = 65534
-		kept["another user's directory"] = noted(t, "anothers", dead())
+		kept["another user's directory"] = left(t, "anothers")
 		must(t, os.Chown(kept["another user's directory"], nobody, nobody))
 	}
-	removed := []string{
-		noted(t, "private", dead()), noted(t, "passed-through", dead()),
-		replaced("old", func(string) error { return nil }),
-	}
-	hourAgo := time.Now().Add(-time.Hour)
-	must(t, os.Chmod(removed[1], 0o711), os.Chtimes(removed[2], hourAgo, hourAgo))
+	removed := []string{left(t, "private"), left(t, "passed-through")}
+	must(t, os.Chmod(removed[1], 0o711))
 	swept := sweptInTime(t)
 	slices.Sort(swept.Directories)
 	slices.Sort(removed)
@@ -114,7 +86,7 @@ func TestTheServersUserPlantsNoLinks(t *testing.T) {
 	err := os.WriteFile(target, []byte(untouched), 0o600)
 	err = errors.Join(err, os.Chmod(tmp, 0o711), os.Chmod(filepath.Dir(tmp), 0o711))
 	must(t, err)
-	script := `for file in ` + strings.Join([]string{logFile, secret, ownerFile}, " ") + `; do
+	script := `for file in ` + strings.Join([]string{logFile, secret}, " ") + `; do
 			ln -sf ` + target + ` $file; ln -sf ` + target + ` ../$file
 		done 2>/dev/null
 		cat ../` + secret + `; echo; echo ready as $(id -u); exec sleep 600`
@@ -149,29 +121,75 @@ func TestTheServersUserPlantsNoLinks(t *testing.T) {
 	}
 }
 
-// Only an owner that has certainly ended is dead.
-func TestOwner(t *testing.T) {
-	here := thisProcess("test")
-	if here.dead() {
-		t.Error("we live")
+// A home is abandoned once its lock ends, and has one owner at a time.
+func TestHome(t *testing.T) {
+	t.Setenv("TMPDIR", t.TempDir())
+	home, err := HomeOfContainer()
+	must(t, err)
+	if _, left := Abandoned(home.Dir); left {
+		t.Error("this process has it")
 	}
-	change := func(change func(*owner)) owner {
-		o := here
-		change(&o)
-		return o
+	home.Leave()
+	sweeper, left := Abandoned(home.Dir)
+	if !left {
+		t.Fatal("its lock has ended")
 	}
-	for name, test := range map[string]struct {
-		owner owner
-		dead  bool
-	}{
-		"the pid is another's now": {change(func(o *owner) { o.Started += "1" }), true},
-		"nobody has the pid":       {change(func(o *owner) { o.PID = 1 << 30 }), true},
-		"another host":             {change(func(o *owner) { o.Host += "x"; o.PID = 1 << 30 }), false},
-		"another pid namespace":    {change(func(o *owner) { o.Space += "x"; o.PID = 1 << 30 }), false},
-		"no owner at all":          {owner{}, false},
-	} {
-		if test.owner.dead() != test.dead {
-			t.Errorf("%s: dead = %v", name, !test.dead)
+	if _, left := Abandoned(home.Dir); left {
+		t.Error("a sweep has it")
+	}
+	must(t, sweeper.Remove())
+	if _, left := Abandoned(home.Dir); left {
+		t.Error("it was removed")
+	}
+	anything := t.TempDir()
+	t.Chdir(os.TempDir())
+	must(t, os.Mkdir(homeOfContainer+"relative", 0o700))
+	for _, dir := range []string{"", anything, homeOfContainer + "relative", newProcessHome(t)} {
+		if _, left := Abandoned(dir); left {
+			t.Errorf("%q is the home of a container", dir)
 		}
+	}
+}
+
+func newProcessHome(t *testing.T) string {
+	t.Helper()
+	home, err := newHome(homeOfProcess)
+	must(t, err)
+	home.Leave()
+	return home.Dir
+}
+
+// Sweeps remove no home that is being made.
+func TestSweepsDuringTheMakingOfHomes(t *testing.T) {
+	t.Setenv("TMPDIR", t.TempDir())
+	made := make(chan struct{})
+	var sweeps sync.WaitGroup
+	for range 4 {
+		sweeps.Go(func() {
+			for {
+				select {
+				case <-made:
+					return
+				default:
+					if swept := Sweep(t.Context()); len(swept.Skipped) > 0 {
+						t.Errorf("skipped %v", swept.Skipped)
+					}
+				}
+			}
+		})
+	}
+	var homes []Home
+	for range 500 {
+		home, err := newHome(homeOfProcess)
+		must(t, err)
+		homes = append(homes, home)
+	}
+	close(made)
+	sweeps.Wait()
+	for _, home := range homes {
+		if _, err := os.Stat(home.Dir); err != nil {
+			t.Errorf("it was swept: %v", err)
+		}
+		must(t, home.Remove())
 	}
 }

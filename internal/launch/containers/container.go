@@ -16,7 +16,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/containerd/errdefs"
 	"github.com/moby/moby/api/types/container"
 	"github.com/moby/moby/api/types/network"
 	"github.com/moby/moby/client"
@@ -25,7 +24,7 @@ import (
 	"github.com/lockbench/lockbench/internal/launch"
 )
 
-// ownerLabel is the label with the owner of a container, as JSON.
+// ownerLabel is the label with the home of a container, which its lockbench has locked.
 const ownerLabel = "lockbench.owner"
 
 // startTimeout bounds the creation of a container on a very slow machine.
@@ -36,6 +35,7 @@ type contained struct {
 	docker    *docker
 	of        launch.Server
 	addr      string
+	home      launch.Home
 	kept      launch.Kept // its ports, until Close, also after Kill
 	used      launch.CPUTime
 	container testcontainers.Container // nil if it could not be created
@@ -72,8 +72,13 @@ var (
 )
 
 func (d *docker) run(ctx context.Context, of launch.Server) (launch.Started, error) {
+	home, err := launch.HomeOfContainer()
+	if err != nil {
+		return nil, fmt.Errorf("make a directory for %s: %w", of.Name, err)
+	}
 	c := &contained{
-		docker: d, of: of, addr: net.JoinHostPort("127.0.0.1", strconv.Itoa(of.Ports[0])), kept: launch.Keep(of.Ports),
+		docker: d, of: of, addr: net.JoinHostPort("127.0.0.1", strconv.Itoa(of.Ports[0])),
+		home: home, kept: launch.Keep(of.Ports),
 	}
 	if err := c.create(ctx); err != nil {
 		return nil, errors.Join(err, c.Close(ctx))
@@ -83,29 +88,23 @@ func (d *docker) run(ctx context.Context, of launch.Server) (launch.Started, err
 
 // create creates the container and starts it.
 func (c *contained) create(ctx context.Context) error {
-	request, err := containerRequest(c.of)
-	if err != nil {
-		return err
-	}
+	request := containerRequest(c.of, c.home)
 	// Do not interrupt the creation: the engine would complete it nevertheless, and lockbench
 	// would not know the container to remove.
 	creating, cancel := context.WithTimeout(context.WithoutCancel(ctx), startTimeout)
 	defer cancel()
+	var err error
 	if c.container, err = c.docker.provider.CreateContainer(creating, request); err != nil {
 		return fmt.Errorf("create a container of %s: %w", c.of.Container.Image, err)
 	}
 	return c.Again(ctx)
 }
 
-func containerRequest(of launch.Server) (testcontainers.ContainerRequest, error) {
-	note, err := launch.Note(of.RunID)
-	if err != nil {
-		return testcontainers.ContainerRequest{}, err
-	}
+func containerRequest(of launch.Server, home launch.Home) testcontainers.ContainerRequest {
 	how, port := of.Container, of.Ports[0]
 	at := launch.Place{Bind: "127.0.0.1", Port: port, Image: how.Image}
 	request := testcontainers.ContainerRequest{
-		Image: how.Image, Labels: map[string]string{ownerLabel: note},
+		Image: how.Image, Labels: map[string]string{ownerLabel: home.Dir},
 	}
 	if how.Network != launch.OnHost {
 		at = launch.Place{Bind: "0.0.0.0", Port: how.Inside, Image: how.Image, Published: true}
@@ -129,7 +128,7 @@ func containerRequest(of launch.Server) (testcontainers.ContainerRequest, error)
 			HostIP: netip.MustParseAddr("127.0.0.1"), HostPort: strconv.Itoa(port),
 		}}}
 	}
-	return request, nil
+	return request
 }
 
 // reached waits until the server listens. If the container runs without a listener at its address for too
@@ -292,18 +291,11 @@ func (c *contained) Anew(ctx context.Context) error {
 func (c *contained) Close(ctx context.Context) error {
 	defer c.kept.Free()
 	if c.container == nil {
-		return nil
+		return c.home.Remove()
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 15*time.Second)
 	defer cancel()
-	return c.ask("remove", func(id string) error {
-		_, err := c.docker.client.ContainerRemove(ctx, id,
-			client.ContainerRemoveOptions{Force: true, RemoveVolumes: true})
-		if errdefs.IsNotFound(err) { // it was closed before
-			return nil
-		}
-		return err
-	})
+	return c.ask("remove", func(id string) error { return c.docker.remove(ctx, id, c.home) })
 }
 
 func (c *contained) ask(what string, do func(id string) error) error {

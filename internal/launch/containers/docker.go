@@ -6,7 +6,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"strings"
 	"sync"
 	"time"
 
@@ -57,7 +56,7 @@ func openDocker(ctx context.Context) (*docker, error) {
 // close closes the connections to the engine; a later call opens new ones.
 func (d *docker) close() { _ = d.provider.Close() }
 
-// Sweep removes the containers of dead owners.
+// Sweep removes the containers of killed lockbenches.
 func (d *docker) Sweep(ctx context.Context) launch.Swept {
 	defer d.close()
 	var swept launch.Swept
@@ -68,20 +67,28 @@ func (d *docker) Sweep(ctx context.Context) launch.Swept {
 		return launch.Swept{Skipped: []string{fmt.Sprintf("containers: %v", err)}}
 	}
 	for _, c := range list.Items {
-		if !launch.Orphaned(c.Labels[ownerLabel]) {
+		home, left := launch.Abandoned(c.Labels[ownerLabel])
+		if !left {
 			continue
 		}
-		_, err := d.client.ContainerRemove(ctx, c.ID, client.ContainerRemoveOptions{Force: true, RemoveVolumes: true})
-		if errdefs.IsNotFound(err) || errdefs.IsConflict(err) && strings.Contains(err.Error(), "already in progress") {
-			continue // another process sweeps too
-		}
-		if err != nil {
+		if err := d.remove(ctx, c.ID, home); err != nil {
 			swept.Skipped = append(swept.Skipped, fmt.Sprintf("container %.12s: %v", c.ID, err))
 			continue
 		}
 		swept.Containers = append(swept.Containers, c.ID)
 	}
 	return swept
+}
+
+// remove removes a container with its volumes, and then its home; a home that stays leads a later sweep to the
+// container. It is no error if the container was removed before, as by testcontainers' reaper.
+func (d *docker) remove(ctx context.Context, id string, home launch.Home) error {
+	_, err := d.client.ContainerRemove(ctx, id, client.ContainerRemoveOptions{Force: true, RemoveVolumes: true})
+	if err != nil && !errdefs.IsNotFound(err) {
+		home.Leave()
+		return err
+	}
+	return home.Remove()
 }
 
 // Quiet turns testcontainers' own logger off: important messages are also returned as errors. It also

@@ -6,6 +6,7 @@ import (
 	"context"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -83,7 +84,7 @@ func TestPublishedPort(t *testing.T) {
 	server := of.Server(0, nil)
 	server.Container.Network = launch.OnPort
 	of.Server = func(int, [][]int) launch.Server { return server }
-	_, started, err := of.Start(t.Context(), store.Options{Address: "container", Logf: t.Logf}, "test")
+	_, started, err := of.Start(t.Context(), store.Options{Address: "container", Logf: t.Logf})
 	must(t, err)
 	c := &Own{Started: started[0]}
 	closed(t, c)
@@ -142,23 +143,27 @@ func TestInterruptedContainer(t *testing.T) {
 	engine, err := testcontainers.NewDockerClientWithOpts(t.Context())
 	must(t, err)
 	defer engine.Close()
-	const runID, label = "interrupted", "lockbench.owner"
+	dir := t.TempDir()
+	t.Setenv("TMPDIR", dir)
 	for _, after := range []time.Duration{0, 100, 200, 300, 400} {
 		ctx, cancel := context.WithTimeout(t.Context(), after*time.Millisecond)
-		s, err := Open(ctx, Options{Address: "container", RunID: runID})
+		s, err := Open(ctx, Options{Address: "container"})
 		cancel()
 		if err == nil {
 			must(t, s.Close(ctx))
 		}
 	}
 	list, err := engine.ContainerList(t.Context(), client.ContainerListOptions{
-		All: true, Filters: make(client.Filters).Add("label", label),
+		All: true, Filters: make(client.Filters).Add("label", "lockbench.owner"),
 	})
 	must(t, err)
 	for _, c := range list.Items {
-		if strings.Contains(c.Labels[label], runID) {
+		if strings.HasPrefix(c.Labels["lockbench.owner"], dir) {
 			t.Errorf("left behind: %s", c.Status)
 		}
+	}
+	if homes, err := os.ReadDir(dir); err != nil || len(homes) > 0 {
+		t.Errorf("left behind: %v, %v", homes, err)
 	}
 }
 

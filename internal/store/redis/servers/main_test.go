@@ -168,7 +168,7 @@ func process(t *testing.T, args ...string) *Own {
 // begin starts a server as a process.
 func begin(t *testing.T, of launch.Fleet) *Own {
 	t.Helper()
-	_, started, err := of.Start(t.Context(), store.Options{Address: "process"}, "test")
+	_, started, err := of.Start(t.Context(), store.Options{Address: "process"})
 	if err != nil {
 		t.Fatalf("this test needs redis-server: %v", err)
 	}

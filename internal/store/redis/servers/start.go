@@ -36,7 +36,7 @@ func (s *Server) start(ctx context.Context, options Options, wanted Topology) er
 	s.password = options.password
 	fleet := options.fleet(wanted.kind().arrangement)
 	fleet.Members = wanted.Servers()
-	way, started, err := fleet.Start(ctx, options.asked(options.Address), options.RunID)
+	way, started, err := fleet.Start(ctx, options.asked(options.Address))
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrUnreachable, err)
 	}
@@ -61,7 +61,7 @@ func (o Options) asked(address string) store.Options {
 // StartOwn starts a Redis with extra arguments: a process, which is faster, or a container if there
 // is no redis-server. The caller closes it.
 func StartOwn(ctx context.Context, options Options, args ...string) (*Own, error) {
-	_, started, err := options.fleet(single{}, args...).Start(ctx, options.asked(Quickest()), options.RunID)
+	_, started, err := options.fleet(single{}, args...).Start(ctx, options.asked(Quickest()))
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrUnreachable, err)
 	}
