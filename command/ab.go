@@ -53,7 +53,7 @@ const untilPairs, untilDecided = "pairs", "decided"
 func (a *app) ab() *cobra.Command {
 	f := &ab{gate: newGate(), redis: lockbench.StoreOptions{Address: "auto"}}
 	cmd := &cobra.Command{
-		Use:   "ab BASE_BINARY HEAD_BINARY -- [FLAGS]",
+		Use:   "ab [flags] BASE_BINARY HEAD_BINARY -- [FLAGS]",
 		Short: "Compare two builds in interleaved runs",
 		Long: "Run two builds of lockbench in turns against one Redis, each with FLAGS, and test the pairs.\n" +
 			"Unless FLAGS say otherwise a run is 2s long after 500ms of warm-up, without baselines. In each pair\n" +
@@ -63,10 +63,10 @@ func (a *app) ab() *cobra.Command {
 			"It ends with 110 if the head is worse by the primary metric (--metric) or needs more commands or\n" +
 			"round trips, with --all-metrics by any, with 111 if it broke a guarantee, with 112 if no verdict\n" +
 			"was possible, and with --strict or --until decided if it is undecided.",
-		Example: "  go build -o /tmp/base ./cmd/lockbench     # change something\n" +
+		Example: "  go build -o /tmp/base ./cmd/lockbench # change something\n" +
 			"  go build -o /tmp/head ./cmd/lockbench\n" +
-			"  lockbench ab /tmp/base /tmp/head -- --strategy pubsub --clients 200\n" +
-			"  lockbench ab /tmp/base /tmp/head --until decided --budget 15m -- --strategy pubsub",
+			"  lockbench ab /tmp/base /tmp/head -- -s pubsub -c 200\n" +
+			"  lockbench ab /tmp/base /tmp/head --until decided \\\n    --budget 15m -- -s pubsub",
 		Args: cobra.ArbitraryArgs,
 	}
 	f.register(cmd.Flags())
@@ -97,13 +97,15 @@ func (f *ab) register(set *pflag.FlagSet) {
 	set.DurationVar(&f.budget, "budget", 0,
 		"`time` after which no further pair begins (default 15m with --until decided, else none)")
 	set.Lookup("budget").DefValue = ""
-	f.gate.register(set)
-	all := stores{redis: &f.redis}
-	all.register(set, "")
-	all.registerTopology(set, "")
 	set.IntVar(&f.seed, "seed", 1, "`seed` of the order within the pairs")
 	set.StringVar(&f.keep, "keep", "", "keep every run's report in this new `directory`")
 	registerQuiet(set, &f.quiet)
+	verdict, servers := group("Verdict"), group("Servers")
+	f.gate.register(verdict)
+	all := stores{redis: &f.redis}
+	all.register(servers, "")
+	all.registerTopology(servers, "")
+	addGroups(set, verdict, servers)
 }
 
 // notAlone are the flags of run for several generators.

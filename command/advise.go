@@ -49,7 +49,7 @@ func (a *app) advise() *cobra.Command {
 		map[string]writer[*advise.Document]{"markdown": plain(document.WriteMarkdown[*advise.Document])})}
 	cmd := &cobra.Command{
 		Use:   "advise",
-		Short: "Recommend one lock for your contention, or none, by measuring it",
+		Short: "Recommend a lock by measuring your contention",
 		Long: "Measure a short list of locks under your contention, within --budget, rank them by clients that got\n" +
 			"nothing, clients served, waits and server CPU, and recommend the first, with what to import, and the\n" +
 			"best of other authors. Lost rounds are repeated, and locks that the rounds do not separate get more\n" +
@@ -62,9 +62,9 @@ func (a *app) advise() *cobra.Command {
 			"It ends with 111 if a claimed guarantee did not hold, and with 112 if nothing can be recommended or\n" +
 			"it is undecided.",
 		Example: "  lockbench advise --clients 200 --instances 4 --hold 5ms\n" +
-			"  lockbench advise --workload inventory --topology nodes:5 --budget 10m\n" +
-			"  lockbench advise -c 50 --hold exp:2ms --think 1s --language java\n" +
-			"  lockbench advise -c 50 --rate 300/s --hold exp:2ms --for correctness --redis redis:6379 -o markdown",
+			"  lockbench advise --workload inventory \\\n    --topology nodes:5 --budget 10m\n" +
+			"  lockbench advise -c 50 --hold exp:2ms --think 1s \\\n    --language java\n" +
+			"  lockbench advise -c 50 --rate 300/s --hold exp:2ms \\\n    --for correctness --redis redis:6379 -o markdown",
 		Args:              cobra.NoArgs,
 		ValidArgsFunction: cobra.NoFileCompletions,
 	}
@@ -113,21 +113,23 @@ func (f *adviseFlags) register(set *pflag.FlagSet) {
 			field.Help += " (default a quarter of that)"
 		}
 	}
-	registerWorkload(set, &f.file, &f.workload, fields)
 	set.DurationVar(&f.budget, "budget", 3*time.Minute,
 		"`time` that the answer may take: with less, fewer locks are measured")
 	set.IntVar(&f.rounds, "runs", 6, "`number` of runs of each lock, interleaved; below 6 a ratio has no 95 % interval")
 	set.StringArrayVarP(&f.strategies, "strategy", "s", nil,
 		"`list` of locks to compare, as for run; repeatable (default a short list of different kinds)")
-	all := stores{redis: &f.redis}
-	all.register(set, "")
-	all.registerTopology(set, "; nodes:3 or more adds Redlock to the comparison")
-	registerImage(set, &f.redis)
-	f.outputs.register(set)
-	registerQuiet(set, &f.quiet)
-	set.BoolVar(&f.explain, "explain", false, "print every figure, and what the answer rests on")
 	set.BoolVar(&f.dryRun, "dry-run", false,
 		"print what will be measured and how long it will take, and touch no server")
+	workload, servers, outputs := group("Workload"), group("Servers"), group("Outputs")
+	registerWorkload(workload, &f.file, &f.workload, fields)
+	all := stores{redis: &f.redis}
+	all.register(servers, "")
+	all.registerTopology(servers, "; nodes:3 or more adds Redlock to the comparison")
+	registerImage(servers, &f.redis)
+	f.outputs.register(outputs)
+	registerQuiet(outputs, &f.quiet)
+	outputs.BoolVar(&f.explain, "explain", false, "print every figure, and what the answer rests on")
+	addGroups(set, workload, servers, outputs)
 }
 
 // question returns what the flags ask, and every error in them.

@@ -19,13 +19,13 @@ func (a *app) check() *cobra.Command {
 	quiet := false
 	cmd := &cobra.Command{
 		Use:   "check NAME",
-		Short: "Run the conformance suite on a strategy or a driver",
+		Short: "Run the conformance suite on a lock",
 		Long: "Test on Redis servers of its own what a lock claims, in some minutes: exclusion, recovery, waits\n" +
 			"that are cancelled, servers that die or are late, connections that break.\n" +
 			"It ends with 111 if a promise is broken, and with 112 if a check comes to no verdict,\n" +
 			"or if not one can be tried.",
 		Example: "  lockbench check exec:redis-py\n" +
-			"  lockbench check 'exec:go pubsub' --only fencing -o table -o json=check.json",
+			"  lockbench check 'exec:go pubsub' --only fencing \\\n    -o table -o json=check.json",
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: cobra.NoFileCompletions,
 	}

@@ -29,7 +29,7 @@ func (a *app) selfcheck() *cobra.Command {
 			"It ends with 112 if a check fails. An inconclusive one proves nothing and refutes nothing:\n" +
 			"the machine was too busy, or the check cannot run there.",
 		Example: "  lockbench selfcheck\n" +
-			"  lockbench selfcheck --only audit,outside -o table -o json=selfcheck.json",
+			"  lockbench selfcheck --only audit,outside \\\n    -o table -o json=selfcheck.json",
 		Args:              cobra.NoArgs,
 		ValidArgsFunction: cobra.NoFileCompletions,
 	}
@@ -37,10 +37,12 @@ func (a *app) selfcheck() *cobra.Command {
 	flags.SortFlags = false
 	flags.StringArrayVar(&plan.Only, "only", nil,
 		"`checks` to run, of "+strings.Join(selfcheck.Names(), ", ")+"; repeatable (default all)")
-	stores{redis: &plan.Redis}.register(flags, "")
-	registerImage(flags, &plan.Redis)
 	out.register(flags)
 	registerQuiet(flags, &quiet)
+	servers := group("Servers")
+	stores{redis: &plan.Redis}.register(servers, "")
+	registerImage(servers, &plan.Redis)
+	addGroups(flags, servers)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		given := a.input(flags).variables(flags)
 		plan.Only = strings.FieldsFunc(strings.Join(plan.Only, ","), func(r rune) bool { return r == ',' || r == ' ' })

@@ -46,7 +46,7 @@ func (a *app) claims() *cobra.Command {
 			"With --counter each figure is measured beside a counter-case, such as a lock that is broken on\n" +
 			"purpose, in which it must be on the other side of its limit; it ends with 99 if one is not.",
 		Example: "  lockbench claims --list\n  lockbench claims 5 8 mine.yaml\n  lockbench claims --counter 5\n" +
-			"  lockbench claims -o table -o json=claims.json -o markdown=docs/evidence/CLAIMS.md",
+			"  lockbench claims -o table -o json=claims.json \\\n    -o markdown=docs/evidence/CLAIMS.md",
 		Args:              cobra.ArbitraryArgs,
 		ValidArgsFunction: completeClaims,
 	}
@@ -88,14 +88,16 @@ func (f *claimsFlags) register(set *pflag.FlagSet) {
 	set.SortFlags = false
 	set.BoolVar(&f.list, "list", false, "list the claims and measure nothing")
 	set.BoolVar(&f.counter, "counter", false, "measure each figure beside its counter-case, too")
-	stores{redis: &f.redis}.register(set, "")
-	registerImage(set, &f.redis)
 	f.outputs.register(set)
 	set.IntVar(&f.rounds, "rounds", 0,
 		"`number` of rounds of each run instead of the claims': more where rounds disagreed")
 	set.StringVar(&f.title, "title", "", "heading `text` of the Markdown page")
 	registerQuiet(set, &f.quiet)
 	set.BoolVar(&f.dryRun, "dry-run", false, "print the experiments and how long they will take, and touch no server")
+	servers := group("Servers")
+	stores{redis: &f.redis}.register(servers, "")
+	registerImage(servers, &f.redis)
+	addGroups(set, servers)
 }
 
 // reads returns the claims' files, and those that their command lines name.

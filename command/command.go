@@ -147,14 +147,15 @@ func (a *app) root() *cobra.Command {
 	root.SetOut(a.stdout)
 	root.SetErr(a.stderr)
 	root.SetVersionTemplate(versionLine() + "\n")
-	root.SetHelpFunc(a.explain)
-	root.SetHelpCommand(a.help())
+	root.SetHelpTemplate(helpTemplate)
+	root.SetHelpCommand(help())
 	root.SetFlagErrorFunc(unknownFlag)
 	root.SuggestionsMinimumDistance = 2
 	root.AddCommand(a.run("run"), a.compare(), a.ab(), a.report(), a.selfcheck(), a.doctor(), a.claims(),
 		a.advise(), a.record(), a.list(), a.drivers(), a.check(), a.clean(), a.version())
 	root.InitDefaultCompletionCmd()
 	if completion, _, err := root.Find([]string{"completion"}); err == nil { // cobra's shows its help and ends with 0
+		completion.Short = "Generate the completion script of a shell"
 		completion.RunE = func(*cobra.Command, []string) error {
 			return errors.New("which shell is needed: bash, fish, powershell or zsh")
 		}

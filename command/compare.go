@@ -28,9 +28,9 @@ func (a *app) compare() *cobra.Command {
 			"in turns can end with 110: between two blocks the machine may have changed, and the verdict is\n" +
 			"undecided. record makes such sessions. For builds of your own, ab is the better judge: it takes turns\n" +
 			"in pairs.",
-		Example: "  for i in 1 2 3 4; do for b in before after; do ./$b -s pubsub -o json=$b-$i.json; done; done\n" +
+		Example: "  for i in 1 2 3 4; do for b in before after; do \\\n    ./$b -s pubsub -o json=$b-$i.json; done; done\n" +
 			"  lockbench compare 'before-*.json' 'after-*.json'\n" +
-			"  lockbench compare main/ mine/ --metric wait_p99 --strict -o markdown=comment.md",
+			"  lockbench compare main/ mine/ --metric wait_p99 \\\n    --strict -o markdown=comment.md",
 		Args: cobra.ArbitraryArgs,
 	}
 	g.register(cmd.Flags())

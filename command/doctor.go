@@ -24,15 +24,15 @@ func (a *app) doctor() *cobra.Command {
 	out := applicationOutputs[*doctor.Document](nil)
 	cmd := &cobra.Command{
 		Use:   "doctor",
-		Short: "Try on a server what a run would do there, and say what is missing or distorts figures",
+		Short: "Check whether a server is ready for a run",
 		Long: "Print the preflight of a run, in a few seconds: is the server reachable, what is it, how many\n" +
 			"connections does it take, which rights does the user lack, which figures will be unknown, does it\n" +
 			"evict keys or write snapshots. Every strategy acquires and releases once. What is wrong comes with\n" +
 			"what to do about it. A run begins with the same, and does not measure where something is missing.\n" +
 			"It ends with 104 if something cannot be measured, with 113 if the server cannot be reached.",
 		Example: "  lockbench doctor -u redis://redis.example:6379\n" +
-			"  lockbench doctor -u redis://redis.example:6379 -s pubsub,spin\n" +
-			"  LOCKBENCH_REDIS=rediss://user:secret@redis.example:6380 lockbench doctor -o table -o json=doctor.json",
+			"  lockbench doctor -u redis://redis.example:6379 -s spin\n" +
+			"  LOCKBENCH_REDIS=rediss://user:secret@redis.example:6380 \\\n    lockbench doctor -o table -o json=doctor.json",
 		Args:              cobra.NoArgs,
 		ValidArgsFunction: cobra.NoFileCompletions,
 	}

@@ -25,7 +25,7 @@ import (
 func (a *app) list() *cobra.Command {
 	return &cobra.Command{
 		Use:   "list [NAME]...",
-		Short: "List the strategies, describe some, or list the faults (list faults)",
+		Short: "List strategies and faults, or describe some",
 		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 			return append(strategyNames(), "faults"), cobra.ShellCompDirectiveNoFileComp
 		},
@@ -259,7 +259,7 @@ func allFaults() [][]string {
 func (a *app) drivers() *cobra.Command {
 	return &cobra.Command{
 		Use:               "drivers",
-		Short:             "List the drivers of locks in other languages, and what they lack",
+		Short:             "List the drivers of locks in other languages",
 		Args:              cobra.NoArgs,
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, _ []string) error {

@@ -53,14 +53,23 @@ func newFlags() *flags {
 func (f *flags) register(set *pflag.FlagSet) {
 	set.SortFlags = false
 	set.StringArrayVarP(&f.strategies, "strategy", "s", nil,
-		"`list` of strategies to run, each with its options: spin:backoff=fixed,base=5ms,pubsub; "+
+		"`list` of strategies to run, each with its options: spin:base=5ms,pubsub; "+
 			"all for every one in Redis; exec:NAME or exec:COMMAND for a driver; A+B for half each; repeatable "+
 			"(default "+strings.Join(defaultStrategies(), ",")+")")
 	set.StringVarP(&f.all, "file", "f", "", "YAML `file` with a line for any of these flags: strategies, workload, "+
 		"servers, thresholds, outputs; flags and variables go before it")
-	registerWorkload(set, &f.file, &f.workload, workloads.Fields())
 	set.IntVar(&f.rounds, "runs", 1, "`number` of runs of each strategy, interleaved and shuffled by the seed")
+	set.BoolVar(&f.noBaselines, "no-baselines", false, "do not first measure the limits of this machine")
+	set.BoolVar(&f.dryRun, "dry-run", false, "print the plan and how long it will take, and touch no server")
+	workload, servers, generators, outputs := group("Workload"), group("Servers"), group("Generators"), group("Outputs")
+	registerWorkload(workload, &f.file, &f.workload, workloads.Fields())
+	f.registerServers(servers)
+	f.registerGenerators(generators)
+	f.registerOutputs(outputs)
+	addGroups(set, workload, servers, generators, outputs)
+}
 
+func (f *flags) registerServers(set *pflag.FlagSet) {
 	redis := f.stores.redis
 	f.stores.register(set, "; image:NAME or process:PROGRAM starts that server; "+
 		"repeatable, for other stores: etcd://, postgres://, zk://")
@@ -72,6 +81,11 @@ func (f *flags) register(set *pflag.FlagSet) {
 		return err
 	})
 	registerImage(set, redis)
+	set.BoolVar(&redis.AllowFaults, "allow-faults-on-my-server", false,
+		"let --fault disturb a Redis that lockbench did not start")
+}
+
+func (f *flags) registerGenerators(set *pflag.FlagSet) {
 	g := &f.generators
 	set.IntVar(&g.Number, "generators", 1, "`number` of lockbenches with these flags that measure together, on the "+
 		"same locks: they begin every run together, and the first writes the report of all")
@@ -80,14 +94,13 @@ func (f *flags) register(set *pflag.FlagSet) {
 	set.StringVar(&g.Session, "session", anySession, "`name` that generators have in common, if several groups use "+
 		"one Redis")
 	set.DurationVar(&g.Patience, "join-timeout", 2*time.Minute, "`time` for which generators wait for a missing one")
-	set.BoolVar(&redis.AllowFaults, "allow-faults-on-my-server", false,
-		"let --fault disturb a Redis that lockbench did not start")
-	set.BoolVar(&f.noBaselines, "no-baselines", false, "do not first measure the limits of this machine")
+}
 
+func (f *flags) registerOutputs(set *pflag.FlagSet) {
 	f.outputs.register(set)
 	set.StringArrayVar(&f.thresholds, "threshold", nil, "`limit` for a figure, else exit code 99: 'wait:p(99)<50ms', "+
-		"'wait{strategy:pubsub}:p(99)<50ms', 'redis_cpu_per_acq<80us', 'violations==0'; metrics are in "+
-		"docs/FORMATS.md; repeatable")
+		"'redis_cpu_per_acq<80us', 'violations==0'; docs/FORMATS.md has the metrics, and limits for one strategy; "+
+		"repeatable")
 	address := func(to *string) func(string) error {
 		return func(text string) (err error) {
 			*to, err = watch.ParseAddress(text)
@@ -99,7 +112,6 @@ func (f *flags) register(set *pflag.FlagSet) {
 	set.Func("live", "`address` of a page that shows the runs while they are measured, and "+
 		"then the report: 5665 on loopback, or HOST:PORT", address(&f.watched.Live))
 	registerQuiet(set, &f.quiet)
-	set.BoolVar(&f.dryRun, "dry-run", false, "print the plan and how long it will take, and touch no server")
 }
 
 // parsed parses the flags of a run that this command does not carry out itself. Another build may have flags
@@ -191,10 +203,8 @@ func (s stores) change(name string, change func(*lockbench.StoreOptions)) error 
 // of one topology are in one address.
 func (s stores) register(set *pflag.FlagSet, more string) {
 	given := map[string]bool{}
-	set.FuncP("redis", "u", "`url` (redis://, rediss://, redis+sentinel://HOST,HOST/PRIMARY) or host:port of a server, "+
-		"several with commas, "+
-		"else container, process or auto; a password belongs in LOCKBENCH_REDIS_PASSWORD, where ps does not show it"+more+
-		" (default auto)", func(address string) error {
+	set.FuncP("redis", "u", "`url` (redis://, rediss://, redis+sentinel://) or host:port of a server, "+
+		"several with commas, else container, process or auto"+more+" (default auto)", func(address string) error {
 		name, err := storeAt(address)
 		if err == nil && given[name] {
 			err = errors.New("it is given more than once: one value has all nodes of a topology, separated by commas")
@@ -222,8 +232,8 @@ func registerAccess(set *pflag.FlagSet, o *lockbench.StoreOptions) {
 	set.StringVar(&o.CAFile, "ca-file", "", "`file` of PEM certificates to trust for encrypted addresses")
 	set.StringVar(&o.CertFile, "cert", "", "`file` with the PEM certificate of this client, for a Redis that asks for one")
 	set.StringVar(&o.KeyFile, "key", "", "`file` with the PEM key of --cert")
-	set.Func("redis-password-file", "`file` with the password of Redis, for an address without one; or set "+
-		"LOCKBENCH_REDIS_PASSWORD", func(file string) error {
+	set.Func("redis-password-file", "`file` with the password of Redis, for an address without one (ps "+
+		"shows an address); or set LOCKBENCH_REDIS_PASSWORD", func(file string) error {
 		text, err := untrusted.ReadFile(file)
 		if err != nil {
 			return err

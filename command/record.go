@@ -29,7 +29,7 @@ type record struct {
 func (a *app) record() *cobra.Command {
 	f := &record{}
 	cmd := &cobra.Command{
-		Use:   "record DIR [BUILD]... [-- FLAGS]",
+		Use:   "record [flags] DIR [BUILD]... [-- FLAGS]",
 		Short: "Record sessions at intervals, for compare",
 		Long: "Run lockbench with FLAGS again and again, and write each report into DIR: a session for compare.\n" +
 			"With several builds they take turns, each in a folder of its own in DIR. A report appears there\n" +
@@ -37,7 +37,7 @@ func (a *app) record() *cobra.Command {
 			"runs, without a report; those before it stay.\n" +
 			"It ends with the first session that cannot be measured. A session that broke a guarantee or\n" +
 			"cannot be trusted is kept: compare judges it.",
-		Example: "  lockbench record -n 6 --every 10m sessions ./before ./after -- -s pubsub -c 200\n" +
+		Example: "  lockbench record -n 6 --every 10m sessions \\\n    ./before ./after -- -s pubsub -c 200\n" +
 			"  lockbench compare sessions/before sessions/after --strict",
 		Args: cobra.ArbitraryArgs,
 	}

@@ -37,16 +37,16 @@ func (a *app) report() *cobra.Command {
 	p := &pageFlags{}
 	cmd := &cobra.Command{
 		Use:   "report RUN.json...",
-		Short: "Show what lockbench wrote: reports as a page or as tables, other documents as text",
+		Short: "Show reports as a page or as tables",
 		Long: "Make one page of reports written by lockbench -o json=FILE, each a file, a directory or a quoted\n" +
 			"glob: findings in plain words, pictures, tables. It needs no network. Runs of one workload with\n" +
 			"several numbers of clients make its herd curve. Without --output it prints every file, in the order\n" +
 			"given and those of a directory by name: of a report its table, and in full what advise, claims,\n" +
 			"check, doctor, selfcheck, compare or ab wrote as JSON.",
-		Example: "  lockbench -s spin,pubsub,handoff --clients 10,100,500 -o json=run.json\n" +
+		Example: "  lockbench -s spin,pubsub -c 10,100,500 -o json=run.json\n" +
 			"  lockbench report run.json\n" +
 			"  lockbench report run.json -o report.html\n" +
-			"  lockbench report run.json -o waits.svg --chart 1-wait-c500",
+			"  lockbench report run.json -o waits.svg \\\n    --chart 1-wait-c500",
 		Args:              cobra.ArbitraryArgs,
 		ValidArgsFunction: jsonFiles,
 	}

@@ -185,9 +185,12 @@ func terminalWidth(w io.Writer) int {
 // withoutTerminal is the width of pages for files and for readers that are no terminal.
 const withoutTerminal = 80
 
-// width returns how many columns standard output has: those of the terminal, else $COLUMNS, else 80.
-func (a *app) width() int {
-	wide := terminalWidth(a.stdout)
+// width returns how many columns standard output has.
+func (a *app) width() int { return width(a.stdout) }
+
+// width returns how many columns a writer has: those of the terminal, else $COLUMNS, else 80.
+func width(out io.Writer) int {
+	wide := terminalWidth(out)
 	if given, err := strconv.Atoi(os.Getenv("COLUMNS")); wide == 0 && err == nil && given >= 20 {
 		wide = given
 	}

@@ -91,7 +91,7 @@ var helps = map[string]string{
 	"counter": "where the counter is: with-locks, in the store of the locks, or apart, in a separate Redis " +
 		"without faults",
 	"coalesce": "clients of an instance that want the same key share one acquisition (singleflight)",
-	"fault":    "fault to inject, such as holder-pause:at=2s,for=3s; see lockbench list faults; repeatable",
+	"fault":    "fault to inject, such as holder-pause:at=2s; see lockbench list faults; repeatable",
 	"pool":     "connections of an instance (default one a client, at most 64)",
 }
 
