@@ -265,11 +265,11 @@ var layout = map[Group][]Column{
 	},
 }
 
-// Columns returns the columns of a group for which a report has figures.
+// Columns returns the columns of a group for which a report has figures; of no report, all columns.
 func Columns(g Group, r *Report) []Column { return shown(slices.Clone(layout[g]), r) }
 
 func shown(columns []Column, r *Report) []Column {
-	return slices.DeleteFunc(columns, func(c Column) bool { return c.Shown != nil && !c.Shown(r) })
+	return slices.DeleteFunc(columns, func(c Column) bool { return c.Shown != nil && r != nil && !c.Shown(r) })
 }
 
 // Flat returns the heading in one line.
