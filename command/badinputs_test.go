@@ -35,6 +35,9 @@ var badInputs = []struct {
 		{"lockbench pubsub", 104},
 		{"lockbench ls", 104},
 		{"lockbench help lits", 104},
+		{"lockbench redis://127.0.0.1:7001 nope", 104},
+		{"lockbench version extra", 104},
+		{"lockbench clean extra", 104},
 		{"lockbench --host localhost --port 6379", 104},
 		{"lockbench --vus 10", 104},
 		{"lockbench --connections 10", 104},
@@ -60,6 +63,7 @@ var badInputs = []struct {
 		{"lockbench -n 100 -d 5s", 104},
 		{"lockbench --metrics prometheus --live 127.0.0.1", 104},
 		{"LOCKBENCH_LIVE=99999 lockbench", 104},
+		{"LOCKBENCH_THRESHOLD=violations lockbench", 104},
 		{"lockbench --metrics 203.0.113.1:9464", 104},
 	}},
 	{"Workloads", []badInput{
@@ -69,6 +73,7 @@ var badInputs = []struct {
 		{"lockbench --hold lognormal:5ms,99", 104},
 		{"lockbench --hold normal:5ms", 104},
 		{"lockbench --hold -1ms", 104},
+		{"lockbench --hold file: --think lognormal:5ms", 104},
 		{"lockbench --hold file:none.txt", 104},
 		{"lockbench --hold file:words.txt", 104},
 		{"lockbench --think 1ms --rate 100/s", 104},
@@ -77,6 +82,7 @@ var badInputs = []struct {
 		{"lockbench --key-dist zipf", 104},
 		{"lockbench --key-dist hotspot:2/1", 104},
 		{"lockbench --ttl 0", 104},
+		{"lockbench --pool -1 --warmup -1s --iterations -1 --instances -1", 104},
 		{"lockbench --timeout -1s", 104},
 		{"lockbench --duration 0s", 104},
 		{"lockbench --work sleeep", 104},
@@ -100,7 +106,11 @@ var badInputs = []struct {
 		{"lockbench -s spin:bse=3ms", 104},
 		{"lockbench -s spin:base=soon", 104},
 		{"lockbench -s pubsb,spin:bse=3 -s spin:base=soon,nothing-like-it", 104},
+		{"lockbench -s base=5ms -s noop:x=1,pubsub:watchdog=maybe,spin:base=5ms,base=6ms", 104},
+		{"lockbench -s spin:backoff=linear,base=5,cap=-1s,x", 104},
+		{"lockbench -s pubsub+redisson-spin,fair+fenced,semaphore+semaphore:permits=2,local+local", 104},
 		{"lockbench -s redlock", 104},
+		{"lockbench -s redlock --topology cluster:3", 104},
 		{"lockbench -s local --fault holder-crash", 104},
 		{"lockbench -s atomic", 104},
 		{"lockbench -s spin,exec:nothing", 104},
@@ -108,12 +118,19 @@ var badInputs = []struct {
 		{"lockbench -s pubsub+spin,+fair,spin+backoff=none", 104},
 		{"lockbench -s pubsub+gated:pubsub -c 1", 104},
 		{"lockbench check pubsub+gated:pubsub", 104},
+		{"lockbench check spin --only luck", 104},
 		{"lockbench advise -c 100000 --hold 1h --dry-run", 104},
 		{"lockbench --fault hodler-crash", 104},
 		{"lockbench --fault holder-crash:at=9s", 104},
+		{"lockbench --fault holder-pause:dwon=3,fo=1s,at=x --fault waiter-crash:n=0,at=9s", 104},
 		{"lockbench --fault failover", 104},
-		{"lockbench --fault kill -u redis://127.0.0.1:1", 104},
+		{"lockbench -s spin --fault failover:lag=1s --fault node-down:node=4,n=2 --fault kill:node=2", 104},
+		{"lockbench --fault kill --fault script-flush -u redis://127.0.0.1:1", 104},
 		{"lockbench --threshold 'wait:p(99)'", 104},
+		{"lockbench --threshold 'wait<5ms' --threshold 'wait:p99<5ms' --threshold 'wait:p(101)<5ms'", 104},
+		{"lockbench --threshold 'wait:p(99)<5' --threshold 'acq_per_s>800/m' --threshold violations==none", 104},
+		{"lockbench --threshold violations:max==0 --threshold 'bytes_in_per_acq<2kilo' --threshold a=1", 104},
+		{"lockbench -s spin --threshold 'violations{strategy:pubsub}==0' --threshold 'violations{clients:5}==0'", 104},
 		{"lockbench --threshold 'wiat:p(99)<5ms'", 104},
 	}},
 	{"Redis", []badInput{
@@ -138,7 +155,11 @@ var badInputs = []struct {
 		{"lockbench --generators 0", 104},
 		{"lockbench --generator 0 --session x", 104},
 		{"lockbench --generators 2 --generator -7 -u 127.0.0.1:1", 104},
-		{"lockbench -u 127.0.0.1:1 --generators 3 --generator 3 --session 'a b'", 104},
+		{"lockbench -s spin,local --generators 2 --generator 2 --session 'a b' --join-timeout -1s --burst 10ms", 104},
+		{"lockbench --generators 2 --fault holder-crash -u 127.0.0.1:1", 104},
+		{"lockbench --generators 2 --work counter --counter apart -u 127.0.0.1:1", 104},
+		{"JOB_COMPLETION_INDEX=first lockbench --generators 2 -u 127.0.0.1:1", 104},
+		{"JOB_COMPLETION_INDEX=2 lockbench --generators 2 -u 127.0.0.1:1", 104},
 	}},
 	{aboutStores, []badInput{
 		{"lockbench -s etcd -u postgres://127.0.0.1:1/postgres", 104},
@@ -156,14 +177,15 @@ var badInputs = []struct {
 		{"lockbench -o json=", 104},
 		{"lockbench -o json=none/out.json", 104},
 		{"lockbench -o json=.", 104},
-		{"lockbench -o hgrm", 104},
+		{"lockbench -s spin -o hgrm -o hgrm=none/waits.hgrm -o csv=waits-spin.hgrm -o hgrm=waits.hgrm", 104},
 		{"lockbench -o table -o json", 104},
 		{"lockbench -o yaml -o json=none/out.json -o json=. -o json=", 104},
 		{"lockbench -o json=out.json --clients 0", 104},
 		{"lockbench -o json=out -o csv=./out", 104},
 		{"lockbench --workload load.yaml -o json=load.yaml", 104},
 		{"lockbench report run.json -o run.json", 104},
-		{"lockbench report run.json --chart 1-throughput", 104},
+		{"lockbench report --chart 1-throughput", 104},
+		{"lockbench report run.json -o no/such/page.html", 104},
 		{"lockbench report -o page.html", 104},
 		{"lockbench compare run.json linked.json -o json=linked.json", 104},
 	}},
@@ -173,7 +195,8 @@ var badInputs = []struct {
 		{"lockbench report cut.json -o page.html", 104},
 		{"lockbench report newer.json -o page.html", 104},
 		{"lockbench report empty -o page.html", 104},
-		{"lockbench compare run.json", 104},
+		{"lockbench report cut.json newer.json none.json -o words.txt", 104},
+		{"lockbench compare run.json --alpha 0% -o pdf", 104},
 		{"lockbench compare run.json run.json --threshold 5", 104},
 		{"lockbench compare run.json run.json --metric sped", 104},
 		{"lockbench report run.json -o table=-", 104},
@@ -185,22 +208,27 @@ var badInputs = []struct {
 		{"lockbench doctor -u redis://127.0.0.1:1 -s noop", 104},
 		{"lockbench ab true", 104},
 		{"lockbench ab none none", 104},
+		{"lockbench ab --unknown", 104},
+		{"lockbench ab none --pairs 0 --until noon -- --redis 127.0.0.1:1 -q", 104},
 		{"lockbench ab true true -- -o json", 104},
 		{"lockbench ab true true -- --session x --join-timeout 1s", 104},
 		{"lockbench record --sessions 0 --every -1s", 104},
 		{"lockbench record out none a/none -- -o json --dry-run", 104},
-		{"lockbench advise --for speed", 104},
-		{"lockbench advise --clients 5,50", 104},
+		{"lockbench advise --for speed --language cobol -o yaml", 104},
+		{"lockbench advise --clients 1,2 --runs 0 -s setnx,spine", 104},
+		{"LOCKBENCH_CLIENTS=0 lockbench advise", 104},
+		{"lockbench advise 7", 104},
 		{"lockbench advise -s noop", 104},
-		{"lockbench claims 99", 104},
+		{"lockbench claims 99 -o yaml --redis redis://127.0.0.1:x", 104},
 		{"lockbench claims 5 --rounds 0", 104},
 		{"lockbench claims none.yaml", 104},
 		{"lockbench claims words.txt", 104},
-		{"lockbench selfcheck --only everything", 104},
-		{"lockbench list spni", 104},
+		{"lockbench selfcheck --only everything,audit --redis redis://127.0.0.1:x", 104},
+		{"lockbench list pubsbu spn", 104},
 		{"lockbench --hlep", 104},
 		{"lockbench --export-json out.json --rps 5", 104},
 		{"lockbench completion tcsh", 104},
+		{"lockbench completion", 104},
 	}},
 }
 
@@ -281,12 +309,6 @@ func TestBadInputs(t *testing.T) {
 				t.Setenv(name, value)
 			}
 			code, stdout, stderr := said(t, args...)
-			for _, v := range variables {
-				name, _, _ := strings.Cut(v, "=")
-				if err := os.Unsetenv(name); err != nil { // the test's end restores it
-					t.Fatal(err)
-				}
-			}
 			if code != test.code || stderr == "" {
 				t.Errorf("%s: exit code %d, want %d, said:\n%s", test.line, code, test.code, stderr)
 			}
@@ -309,6 +331,12 @@ func TestBadInputs(t *testing.T) {
 				dry, _, said := said(t, append(args, "--dry-run")...)
 				if dry != ExitConfig && !strings.HasSuffix(test.line, "--clients") {
 					t.Errorf("%s --dry-run: exit code %d, said %q", test.line, dry, said)
+				}
+			}
+			for _, v := range variables {
+				name, _, _ := strings.Cut(v, "=")
+				if err := os.Unsetenv(name); err != nil { // the test's end restores it
+					t.Fatal(err)
 				}
 			}
 		}

@@ -130,8 +130,11 @@ func NewVariant(name string, settings map[string]string) (Variant, error) {
 func (s Strategy) Variant(settings map[string]string) (Variant, error) {
 	decoded, canonical, err := s.decode(settings)
 	if err != nil {
-		before := "strategy " + s.Info.Name + ": " // each line of an error can be read by itself
-		return Variant{}, errors.New(before + strings.ReplaceAll(err.Error(), "\n", "\n"+before))
+		var problems []error // each line of an error can be read by itself
+		for fault := range strings.SplitSeq(err.Error(), "\n") {
+			problems = append(problems, fmt.Errorf("strategy %s: %s", s.Info.Name, fault))
+		}
+		return Variant{}, errors.Join(problems...)
 	}
 	return Variant{Strategy: s, Settings: canonical, decoded: decoded}, nil
 }
