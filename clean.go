@@ -12,8 +12,8 @@ import (
 )
 
 // Clean removes what killed lockbenches have left: containers and directories on
-// this machine, and keys or schemas on the server at the address, if one is given. It
-// knows the keys of all registered strategies, and of unlisted ones, such as drivers. It
+// this machine, and keys on the Redis at the address, if one is given. On other stores
+// nothing is left. It knows the keys of all registered strategies, and of unlisted ones, such as drivers. It
 // returns what it removed and what it could not look at on this machine. It leaves alone what belongs
 // to a running lockbench. What it could not look at or remove on the server is an error.
 func Clean(ctx context.Context, at StoreOptions, unlisted ...strategies.Info) ([]string, error) {

@@ -77,7 +77,6 @@ func (s *shelfServer) Read(context.Context) (results.Reading, error) {
 	defer s.mu.Unlock()
 	return results.Reading{At: time.Now(), Commands: map[string]int64{"any": s.commands}}, nil
 }
-func (*shelfServer) Connected(context.Context, string) ([]string, error) { return nil, nil }
 func (s *shelfServer) Leftovers(_ context.Context, mark, _ string) (results.Leftovers, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -115,9 +114,8 @@ type shelfInstance struct {
 	server *shelfServer
 }
 
-func (i shelfInstance) Nodes() []any                                       { return []any{i.server} }
-func (shelfInstance) Counter(string, workloads.Fence, int64) store.Counter { return nil }
-func (shelfInstance) Close() error                                         { return nil }
+func (i shelfInstance) Nodes() []any { return []any{i.server} }
+func (shelfInstance) Close() error   { return nil }
 
 // shelfLock is a spin lock on a shelf.
 type shelfLock struct {

@@ -85,8 +85,9 @@ func (a *app) clean() *cobra.Command {
 		Use:   "clean",
 		Short: "Remove what a killed lockbench left behind",
 		Long: "Remove what a lockbench that was killed left behind: its containers and directories on this\n" +
-			"machine and, with --redis, its keys on that server, a Redis or another store. What a running one uses\n" +
-			"is left alone. It ends with 104 if something on the server could not be looked at or removed.",
+			"machine and, with --redis, its keys on that Redis. What a running one uses is left alone. In etcd,\n" +
+			"PostgreSQL and ZooKeeper locks end with their sessions, so nothing is left to remove.\n" +
+			"It ends with 104 if something on the server could not be looked at or removed.",
 		Args:              cobra.NoArgs,
 		ValidArgsFunction: cobra.NoFileCompletions,
 	}

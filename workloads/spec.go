@@ -88,8 +88,8 @@ var helps = map[string]string{
 	"work": "what a holder does: none (it sleeps), spin (it computes), or counter: " +
 		"it reads a counter, holds, and writes the counter plus one",
 	"fence": "how the counter checks fencing tokens, if the lock has them: all (reads and writes), writes or off",
-	"counter": "where the counter is: with-locks, in the store of the locks, or apart, in a separate Redis " +
-		"without faults",
+	"counter": "where the counter is: with-locks, in the Redis of the locks (of locks in another store in the one of " +
+		"--redis, or one that is started), or apart, in a separate Redis without faults",
 	"coalesce": "clients of an instance that want the same key share one acquisition (singleflight)",
 	"fault":    "fault to inject, such as holder-pause:at=2s; see lockbench list faults; repeatable",
 	"pool":     "connections of an instance (default one a client, at most 64)",
@@ -144,10 +144,11 @@ const (
 type CounterPlace string
 
 const (
-	// CounterWithLocks is in the store of the locks: a fault that hits one hits the other.
+	// CounterWithLocks is in the Redis of the locks: a fault that hits one hits the other. If the locks are in another
+	// store, it is in the user's Redis, or in one that lockbench starts.
 	CounterWithLocks CounterPlace = ""
 	// CounterApart is in a Redis of its own, which no fault hits: it shows what was lost even
-	// if the locks' store has forgotten it.
+	// if the locks' Redis has forgotten it.
 	CounterApart CounterPlace = "apart"
 )
 

@@ -270,9 +270,9 @@ func (r *run) count(through *instance, key int, lease strategies.Lease, hold fun
 func (r *run) counter(through *instance, key int, lease strategies.Lease) store.Counter {
 	name := counterOf(r.keys[key])
 	if fenced, _ := strategies.As[strategies.Fenced](lease); fenced != nil {
-		return through.counters().Counter(name, r.Workload.Fence, fenced.FencingToken())
+		return through.counters.Counter(name, r.Workload.Fence, fenced.FencingToken())
 	}
-	return through.counters().Counter(name, workloads.FenceOff, 0)
+	return through.counters.Counter(name, workloads.FenceOff, 0)
 }
 
 // Observer sees every acquisition of a run, for checks of the harness itself. The clients'

@@ -161,8 +161,8 @@ func (r *run) cleanUp(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	targets := []store.Target{r.Target}
-	if r.counted() {
-		targets = append(targets, r.Counters)
+	if r.Hub != nil {
+		targets = append(targets, r.Hub)
 	}
 	for _, target := range targets {
 		found, err := target.Leftovers(ctx, r.sign, "")
@@ -197,7 +197,7 @@ func broken(r *run, s results.Safety) []string {
 // lostUpdates compares each counter with the increments made. It returns nil if there are
 // no counters, or if it is unknown which increments were made or kept.
 func (r *run) lostUpdates(ctx context.Context) *int64 {
-	if r.shared() || r.uncertain.Load() > 0 || !r.counted() && r.disturbance.forgets() {
+	if r.shared() || r.uncertain.Load() > 0 || r.Hub == nil && r.disturbance.forgets() {
 		return nil
 	}
 	counts := r.counters(ctx)
@@ -218,19 +218,18 @@ func (r *run) counters(ctx context.Context) []int64 {
 	}
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	through := r.instances[0].counters()
-	if through == nil { // a driver's
-		connected, err := r.Target.Connect(ctx, r.name, 1, r.sockets.Through)
-		if err != nil {
-			r.errors.add(fmt.Errorf("connect to the counters: %w", err))
+	through := r.instances[0]
+	if through.counters == nil { // a driver's
+		through = &instance{}
+		defer func() { _ = through.hangUp() }()
+		if err := r.connect(ctx, through, 1, r.sockets.Through, r.sockets.Through); err != nil {
+			r.errors.add(fmt.Errorf("read the counters: %w", err))
 			return nil
 		}
-		defer func() { _ = connected.Close() }()
-		through = connected
 	}
 	var counts []int64
 	for _, key := range r.keys {
-		n, err := through.Counter(counterOf(key), workloads.FenceOff, 0).Read(ctx)
+		n, err := through.counters.Counter(counterOf(key), workloads.FenceOff, 0).Read(ctx)
 		if err != nil {
 			r.errors.add(err)
 			return nil

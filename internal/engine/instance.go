@@ -21,12 +21,13 @@ import (
 type instance struct {
 	strategy strategies.Variant // the run's, or of a mixed strategy one part
 
-	store  store.Instance // nil for a strategy that lives in the process
-	apart  store.Instance // where counters are, if not in store
-	closed bool           // the store is closed
-	locker strategies.Locker
-	atomic strategies.Incrementer // nil for a lock
-	probe  *strategies.Probe
+	store    store.Instance // nil for a strategy that lives in the process
+	hub      store.Instance // of Job.Hub; nil without
+	counters store.Counting // one of both; nil without --work counter, and for a driver
+	closed   bool           // the store is closed
+	locker   strategies.Locker
+	atomic   strategies.Incrementer // nil for a lock
+	probe    *strategies.Probe
 
 	flights singleflight.Group // shared acquisitions, with --coalesce
 }
@@ -41,14 +42,9 @@ func (r *run) open(ctx context.Context) error {
 			if i.strategy.Info().Driver {
 				pool = 1 // for the addresses alone: the driver has its own connections
 			}
-			connected, err := r.Target.Connect(ctx, r.name, pool, r.detour(number))
-			if err != nil {
+			if err := r.connect(ctx, i, pool, r.detour(number), r.sockets.Through); err != nil {
 				return fmt.Errorf("connect for %s: %w", r.Strategy.Name(), err)
 			}
-			i.store = connected
-		}
-		if err := r.connectCounters(ctx, i, r.sockets.Through); err != nil {
-			return err
 		}
 		if err := r.openLocker(ctx, i); err != nil {
 			return err
@@ -62,37 +58,36 @@ func (r *run) open(ctx context.Context) error {
 	return nil
 }
 
-// counted says whether the counters are in another store than the locks.
-func (r *run) counted() bool {
-	return r.Counters != nil && r.Workload.Work == workloads.WorkCounter && r.Workload.Counter == workloads.CounterApart
-}
-
-// connectCounters connects an instance to the store of the counters, if that is not the
-// store of the locks.
-func (r *run) connectCounters(ctx context.Context, i *instance, through store.Through) error {
-	if !r.counted() {
+// connect connects an instance to the store of the locks, and to the Hub where that is another one.
+func (r *run) connect(ctx context.Context, i *instance, pool int, toLocks, toHub store.Through) (err error) {
+	if i.store, err = r.Target.Connect(ctx, r.name, pool, toLocks); err != nil {
+		return err
+	}
+	counts := r.Workload.Work == workloads.WorkCounter
+	counting := i.store
+	if r.Hub != nil {
+		if !counts {
+			pool = 1 // its name alone shows that the process takes part
+		}
+		if i.hub, err = r.Hub.Connect(ctx, r.name, pool, toHub); err != nil {
+			return fmt.Errorf("connect to the Redis beside the locks: %w", err)
+		}
+		counting = i.hub
+	}
+	if !counts {
 		return nil
 	}
-	connected, err := r.Counters.Connect(ctx, r.name, r.Workload.PoolSize(), through)
-	if err != nil {
-		return fmt.Errorf("connect to the counters: %w", err)
+	var ok bool
+	if i.counters, ok = counting.(store.Counting); !ok {
+		return errors.New("the store of the locks has no counters, and the run has no Redis beside it")
 	}
-	i.apart = connected
 	return nil
-}
-
-// counters returns the connection to the store of the counters.
-func (i *instance) counters() store.Instance {
-	if i.apart != nil {
-		return i.apart
-	}
-	return i.store
 }
 
 // hangUp closes the instance's connections.
 func (i *instance) hangUp() error {
 	var problems []error
-	for _, s := range []store.Instance{i.store, i.apart} {
+	for _, s := range []store.Instance{i.store, i.hub} {
 		if s != nil {
 			problems = append(problems, s.Close())
 		}
@@ -138,7 +133,7 @@ func (r *run) openLocker(ctx context.Context, i *instance) error {
 		r.Workload.Work != workloads.WorkCounter {
 		return fmt.Errorf("%w: it is no lock, and runs only with --work counter", ErrUnsupported)
 	}
-	if i.atomic != nil && r.counted() {
+	if i.atomic != nil && r.Hub != nil {
 		return fmt.Errorf("%w: it is no lock, and counts where it is itself, not apart", ErrUnsupported)
 	}
 	if i.atomic != nil && slices.ContainsFunc(r.Workload.Faults,
@@ -149,7 +144,7 @@ func (r *run) openLocker(ctx context.Context, i *instance) error {
 		if err := i.hangUp(); err != nil {
 			return fmt.Errorf("close connections: %w", err)
 		}
-		i.store = nil
+		i.store, i.hub, i.counters = nil, nil, nil
 	}
 	return nil
 }

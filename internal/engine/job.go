@@ -40,7 +40,7 @@ type Job struct {
 	Strategy strategies.Variant
 	Workload workloads.Spec
 	Target   store.Target // may be nil for strategies that need no nodes
-	Counters store.Target // where counters are, with workloads.CounterApart; nil means Target
+	Hub      store.Hub    // has the counters, and shows which processes take part; nil means Target
 
 	Session string // identifies the keys and connections of all runs of a session, see store.NewRunID
 	Number  int    // of the run in the session
@@ -246,12 +246,12 @@ func (r *run) read(ctx context.Context) *results.Reading {
 	return r.readFrom(ctx, r.Target)
 }
 
-// readCounters is read for the servers of the counters, if those are not the locks'.
-func (r *run) readCounters(ctx context.Context) *results.Reading {
-	if !r.counted() {
+// readHub is read for the Hub, if that is not the locks' store.
+func (r *run) readHub(ctx context.Context) *results.Reading {
+	if r.Hub == nil {
 		return nil
 	}
-	return r.readFrom(ctx, r.Counters)
+	return r.readFrom(ctx, r.Hub)
 }
 
 func (r *run) readFrom(ctx context.Context, servers store.Target) *results.Reading {

@@ -15,7 +15,7 @@ import (
 // snapshot is what had been counted up to one instant.
 type snapshot struct {
 	server   *results.Reading
-	apart    *results.Reading // of the counters' servers, if lockbench keeps them apart; only at the window's ends
+	hub      *results.Reading // of Job.Hub; only at the window's ends
 	readings int64            // taken so far
 	answered time.Duration    // how long the servers took to answer for it
 	grants   int64
@@ -35,10 +35,10 @@ type observed struct {
 // edge is the snapshot at an end of the window.
 func (r *run) edge(ctx context.Context) *snapshot {
 	asked := time.Now()
-	apart := r.readCounters(ctx)
+	hub := r.readHub(ctx)
 	answered := time.Since(asked)
 	s := r.snapshot(ctx)
-	s.apart, s.answered = apart, s.answered+answered
+	s.hub, s.answered = hub, s.answered+answered
 	return s
 }
 

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/lockbench/lockbench/internal/measure"
 	"github.com/lockbench/lockbench/internal/pause"
+	"github.com/lockbench/lockbench/internal/store"
 	"github.com/lockbench/lockbench/workloads"
 )
 
@@ -153,10 +155,18 @@ func (r *run) last(ctx context.Context) bool {
 	if !r.shared() {
 		return true
 	}
+	hub, ok := r.Hub, true
+	if hub == nil {
+		hub, ok = r.Target.(store.Hub)
+	}
+	if !ok {
+		r.errors.add(errors.New("look for the other generators: the run has no Redis in which they meet"))
+		return false
+	}
 	deadline := time.Now().Add(goodbyes)
 	for !r.dead.Load() {
 		attempt, cancel := context.WithTimeout(ctx, patience)
-		names, err := r.Target.Connected(attempt, r.crowd())
+		names, err := hub.Connected(attempt, r.crowd())
 		cancel()
 		if err != nil {
 			r.errors.add(fmt.Errorf("look for the other generators: %w", err))

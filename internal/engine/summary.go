@@ -185,9 +185,9 @@ func (r *run) others(result *results.Run, from, to snapshot) {
 	if r.remote() && r.Target.Local() {
 		locks, known = spent(from.server, to.server)
 	}
-	counters := 0.0
-	if r.counted() && r.Counters.Local() && known {
-		counters, known = spent(from.apart, to.apart)
+	hub := 0.0
+	if r.Hub != nil && r.Hub.Local() && known {
+		hub, known = spent(from.hub, to.hub)
 	}
 	drivers := 0.0
 	if from.drivers != nil && to.drivers != nil {
@@ -195,7 +195,7 @@ func (r *run) others(result *results.Run, from, to snapshot) {
 		g.DriverCPUSeconds = &drivers
 	}
 	if known { // else all of it may be Redis's
-		g.OtherCPU = to.health.OtherCPUSince(from.health, locks+counters+drivers)
+		g.OtherCPU = to.health.OtherCPUSince(from.health, locks+hub+drivers)
 	}
 }
 

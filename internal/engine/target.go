@@ -45,16 +45,10 @@ func (d *disturbance) target(clients int) (*faultTarget, error) {
 			uint64(r.Round)<<32|strangers|uint64(d.targets.Add(1)))),
 		waiter: measure.NewWaiter(r.Workload.Clients),
 	}
-	connected, err := r.Target.Connect(d.ctx, r.name, min(clients, workloads.MaxPool), v.wire.through)
-	if err != nil {
-		return nil, fmt.Errorf("connect the fault target: %w", err)
+	err := r.connect(d.ctx, v.instance, min(clients, workloads.MaxPool), v.wire.through, v.wire.through)
+	if err == nil {
+		err = r.openLocker(d.ctx, v.instance)
 	}
-	v.instance.store = connected
-	if err := r.connectCounters(d.ctx, v.instance, v.wire.through); err != nil {
-		v.reap()
-		return nil, fmt.Errorf("open the fault target: %w", err)
-	}
-	err = r.openLocker(d.ctx, v.instance)
 	if err != nil {
 		v.reap()
 		return nil, fmt.Errorf("open the fault target: %w", err)

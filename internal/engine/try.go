@@ -69,6 +69,9 @@ func (t *trial) remove(ctx context.Context) {
 		}
 	}
 	_ = t.Target.Remove(ctx, names) // the preflight names a missing right
+	if t.Hub != nil {
+		_ = t.Hub.Remove(ctx, names)
+	}
 }
 
 // trial is a Try under way.

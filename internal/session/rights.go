@@ -120,7 +120,7 @@ func (s *session) sum(symptom *results.Symptom, r *refusals) {
 func (s *session) try(ctx context.Context, r *refusals, v strategies.Variant) error {
 	server, name := s.server(v), s.plan.storeOf(v)
 	job := engine.Job{
-		Strategy: v, Workload: s.report.Workload, Target: server, Counters: s.named(countersName),
+		Strategy: v, Workload: s.report.Workload, Target: server,
 		Session: s.own, // other generators try too
 	}
 	for _, point := range s.plan.points() {
@@ -128,6 +128,7 @@ func (s *session) try(ctx context.Context, r *refusals, v strategies.Variant) er
 			job.Workload = point.Workload
 		}
 	}
+	job.Hub = s.hub(v, job.Workload)
 	r.tried++
 	failures := job.Try(ctx)
 	switch all := errors.Join(failures...); {
@@ -186,11 +187,7 @@ func (s *session) needs(p place) []store.Need {
 	fences := func(v strategies.Variant) bool { return v.Info().Claims.Fencing }
 	for _, point := range s.plan.points() {
 		w := point.Workload
-		where := store.Redis
-		if w.Counter == workloads.CounterApart {
-			where = countersName
-		}
-		if w.Work == workloads.WorkCounter && where == p.name {
+		if w.Work == workloads.WorkCounter && s.countersAt(w) == p.name {
 			uses.Counter = true
 			uses.Fenced = uses.Fenced || w.Fence != workloads.FenceOff && slices.ContainsFunc(s.plan.Strategies, fences)
 		}

@@ -123,7 +123,7 @@ func (s *session) measure(ctx context.Context, v scheduled, round, order int) er
 		Strategy: v.Variant,
 		Workload: v.point.Workload,
 		Target:   server,
-		Counters: s.named(countersName),
+		Hub:      s.hub(v.Variant, v.point.Workload),
 		Session:  s.id,
 		Number:   s.begun,
 		Round:    round,

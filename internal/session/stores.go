@@ -97,57 +97,93 @@ func (p Plan) at(name string) store.Options { return p.Stores[name] }
 // that were opened.
 func (s *session) openStores(ctx context.Context) error {
 	for _, name := range s.plan.storesNeeded() {
-		kind, err := store.Lookup(name)
+		server, err := s.openStore(ctx, name, name, s.plan.at(name))
 		if err != nil {
 			return err
 		}
-		options := s.plan.at(name)
-		options.Logf = s.plan.Logf
-		options.Warn = func(warning string) { s.report.Warnings = append(s.report.Warnings, warning) }
-		server, err := kind.Open(ctx, s.id, options)
-		if err != nil {
-			return err
-		}
-		s.servers = append(s.servers, place{name, server})
 		if wrong := server.Impossible(s.report.Workload.Faults); len(wrong) > 0 {
 			return fmt.Errorf("%w: %w", store.ErrConfig, errors.Join(wrong...))
 		}
 		if name == store.Redis {
-			s.report.Redis = server.Describe()
 			if err := s.join(ctx, server); err != nil {
 				return err
 			}
-			continue
 		}
-		s.report.Stores = append(s.report.Stores, results.Store{Name: name, Server: server.Describe()})
 	}
 	return s.openCounters(ctx)
 }
 
-// countersName is the name of the Redis for counters that are not in the locks' store.
+// openStore finds or starts the servers of a store, and adds them to the session and to the report.
+func (s *session) openStore(ctx context.Context, name, storeName string, o store.Options) (store.Server, error) {
+	kind, err := store.Lookup(storeName)
+	if err != nil {
+		return nil, err
+	}
+	o.Logf = s.plan.Logf
+	o.Warn = func(warning string) { s.report.Warnings = append(s.report.Warnings, warning) }
+	server, err := kind.Open(ctx, s.id, o)
+	if err != nil {
+		return nil, err
+	}
+	s.servers = append(s.servers, place{name, server})
+	if name == store.Redis {
+		s.report.Redis = server.Describe()
+	} else {
+		s.report.Stores = append(s.report.Stores, results.Store{Name: name, Server: server.Describe()})
+	}
+	return server, nil
+}
+
+// countersName is the name of the Redis that has counters and no locks.
 const countersName = "counter"
 
-// openCounters starts a Redis for the counters if they must not be in the locks' store.
+// openCounters opens a Redis for the counters if no strategy locks in one, or if no fault may hit them. With
+// workloads.CounterApart it is always one of lockbench's own, else the user's if there is one.
 func (s *session) openCounters(ctx context.Context) error {
-	if !slices.ContainsFunc(s.plan.points(),
-		func(p workloads.Point) bool { return p.Workload.Counter == workloads.CounterApart }) {
+	counts, apart := false, false
+	for _, point := range s.plan.points() {
+		counter := point.Workload.Work == workloads.WorkCounter
+		counts, apart = counts || counter, apart || counter && point.Workload.Counter == workloads.CounterApart
+	}
+	if !counts || !apart && s.named(store.Redis) != nil {
 		return nil
 	}
-	kind, err := store.Lookup(store.Redis)
-	if err != nil {
-		return err
-	}
-	options := store.Options{Logf: s.plan.Logf}
-	if redis := s.plan.at(store.Redis); redis.Address == "process" || redis.Address == "container" {
+	options, redis := store.Options{}, s.plan.at(store.Redis)
+	switch {
+	case !apart && !redis.Started():
+		options = redis
+	case redis.Address == "process" || redis.Address == "container":
 		options.Address, options.Image = redis.Address, redis.Image
 	}
-	server, err := kind.Open(ctx, s.id, options)
-	if err != nil {
+	if _, err := s.openStore(ctx, countersName, store.Redis, options); err != nil {
 		return fmt.Errorf("open a Redis for the counters: %w", err)
 	}
-	s.servers = append(s.servers, place{countersName, server})
-	s.report.Stores = append(s.report.Stores, results.Store{Name: countersName, Server: server.Describe()})
 	return nil
+}
+
+// countersAt returns the name of the server that has a workload's counters.
+func (s *session) countersAt(w workloads.Spec) string {
+	if w.Counter == workloads.CounterApart || s.named(store.Redis) == nil {
+		return countersName
+	}
+	return store.Redis
+}
+
+// hub returns the Redis with the counters of a strategy's run, or with its generators; nil if the run needs none beside
+// the store of the locks.
+func (s *session) hub(v strategies.Variant, w workloads.Spec) store.Hub {
+	name := s.plan.storeOf(v)
+	switch {
+	case w.Work == workloads.WorkCounter:
+		name = s.countersAt(w)
+	case s.together != nil:
+		name = store.Redis
+	}
+	if name == s.plan.storeOf(v) {
+		return nil
+	}
+	hub, _ := s.named(name).(store.Hub)
+	return hub
 }
 
 // place is a server of the session, with its store.

@@ -58,13 +58,13 @@ func NamesOf(infos ...strategies.Info) KeyNames {
 	return KeyNames{regexp.MustCompile("^(?:" + strings.Join(patterns, "|") + ")$")}
 }
 
-// namesIn returns the names of all registered strategies, and others, that lock in a store.
-func namesIn(store string, infos []strategies.Info) KeyNames {
+// namesOnRedis returns the names of all registered strategies, and others, that lock in Redis.
+func namesOnRedis(infos []strategies.Info) KeyNames {
 	infos = slices.Clone(infos)
 	for _, s := range strategies.All() {
 		infos = append(infos, s.Info)
 	}
-	return NamesOf(slices.DeleteFunc(infos, func(i strategies.Info) bool { return cmp.Or(i.Store, Redis) != store })...)
+	return NamesOf(slices.DeleteFunc(infos, func(i strategies.Info) bool { return cmp.Or(i.Store, Redis) != Redis })...)
 }
 
 // Run returns the session and the number of the run that made a key; ours is false if its name is not one of ours.

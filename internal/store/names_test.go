@@ -63,7 +63,6 @@ func TestRunIDs(t *testing.T) {
 func TestASweepKnowsUnlistedKeys(t *testing.T) {
 	var removed []string
 	keys := Keys{
-		Store: Redis,
 		Scan: func(_ context.Context, visit func(string)) error {
 			for _, key := range []string{
 				"mutex:lockbench:{a1b2c3d4:1:0}", "mutex:lockbench:{b1b2c3d4:1:0}", "cart:lockbench:{a1b2c3d4:1:0}",

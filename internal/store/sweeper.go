@@ -13,7 +13,8 @@ import (
 	"github.com/lockbench/lockbench/strategies"
 )
 
-// Sweeper is a Server that can remove what dead runs left on a user's server. A run only says that it is there.
+// Sweeper is a Server on which killed runs leave keys, and which can remove them. A run only says that they are there.
+// Redis is one. In the other stores the locks end with their sessions or connections, and nothing is left to remove.
 type Sweeper interface {
 	// Sweep does not touch what belongs to a live run, or to a run whose state is unknown.
 	Sweep(ctx context.Context, swept *Swept)
@@ -36,7 +37,6 @@ func SweepAt(ctx context.Context, kind Store, o Options, unlisted []strategies.I
 
 // Swept is what dead runs left on a server, and a sweep removes.
 type Swept struct {
-	Kind    string // of what was found: key or schema
 	Found   int
 	Runs    []string // IDs of the dead runs
 	Skipped []string // what was not examined, or not removed, and why
@@ -53,7 +53,7 @@ func (s *Swept) Add(found int, run string) {
 }
 
 // Count says how much was found, such as 12 keys.
-func (s Swept) Count() string { return words.Count(s.Found, s.Kind) }
+func (s Swept) Count() string { return words.Count(s.Found, "key") }
 
 // Tell warns of what dead runs left on a user's server at addr, which a run does not remove. Both functions may be nil.
 func (s Swept) Tell(addr string, warn func(string), logf func(format string, args ...any)) {
@@ -73,7 +73,6 @@ const LookBudget = time.Second
 
 // Keys are the keys on a server.
 type Keys struct {
-	Store     string // the name under which the store is registered
 	Addr      string
 	Scan      func(ctx context.Context, visit func(key string)) error
 	Connected func(ctx context.Context) ([]string, error) // names of connections, lockbench:ID:
@@ -96,8 +95,7 @@ func (k Keys) Sweep(ctx context.Context, swept *Swept) {
 
 // each calls do with the keys of each dead run, and adds them to swept.
 func (k Keys) each(ctx, scanning context.Context, swept *Swept, do func(keys []string) error) {
-	swept.Kind = "key"
-	dead, err := k.ofDead(ctx, scanning, namesIn(k.Store, swept.unlisted))
+	dead, err := k.ofDead(ctx, scanning, namesOnRedis(swept.unlisted))
 	for _, run := range slices.Sorted(maps.Keys(dead)) {
 		if err = do(dead[run]); err != nil {
 			err = fmt.Errorf("remove: %w", err)

@@ -33,8 +33,6 @@ type Observer interface {
 	// Subscriptions counts the channel subscriptions of all connections; nil if not known, or if
 	// the store has none.
 	Subscriptions(ctx context.Context) *int64
-	// Connected lists the names of connections with this prefix, each once.
-	Connected(ctx context.Context, prefix string) ([]string, error)
 }
 
 // Cleaner finds and removes what a run left behind.
@@ -62,10 +60,6 @@ type Protocol interface {
 type Instance interface {
 	// Nodes returns the clients for strategies.Config, one for each server.
 	Nodes() []any
-	// Counter returns the counter of that name for the holder of a lease. Further keys of it begin
-	// with NAME and a colon. token is the lease's; fence says how it is checked, with FenceOff
-	// not at all.
-	Counter(name string, fence workloads.Fence, token int64) Counter
 	// Pools returns how much commands have waited for connections so far.
 	Pools() Pools
 	Close() error
@@ -101,6 +95,22 @@ type Dialer = func(ctx context.Context, network, addr string) (net.Conn, error)
 // purpose.
 type Through = func(Dialer) Dialer
 
+// Hub is the Target that has what the clients of a run share beside the locks: Redis. Its Instances are Counting.
+type Hub interface {
+	Target
+	// Connected lists the names of connections with this prefix, each once: they show which processes take part.
+	Connected(ctx context.Context, prefix string) ([]string, error)
+}
+
+// Counting is an Instance with counters.
+type Counting interface {
+	Instance
+	// Counter returns the counter of that name for the holder of a lease. Further keys of it begin
+	// with NAME and a colon. token is the lease's; fence says how it is checked, with FenceOff
+	// not at all.
+	Counter(name string, fence workloads.Fence, token int64) Counter
+}
+
 // Counter is a number that a lock's holders read and write back one higher.
 type Counter interface {
 	// Read returns ErrStale if the counter refuses the token.
@@ -111,25 +121,3 @@ type Counter interface {
 
 // ErrStale reports a token that is older than one the counter has seen.
 var ErrStale = errors.New("the fencing token is stale")
-
-// Fenced returns the counter that checks tokens as fence says: plain checks none, and guarded checks
-// them on reads and writes.
-func Fenced(fence workloads.Fence, plain, guarded Counter) Counter {
-	switch fence {
-	case workloads.FenceOff:
-		return plain
-	case workloads.FenceWrites:
-		return writesGuarded{plain, guarded}
-	default:
-		return guarded
-	}
-}
-
-// writesGuarded checks only writes. It does not detect this case: a holder reads and pauses, others
-// read too, and the holder writes before they do.
-type writesGuarded struct {
-	Counter
-	guarded Counter
-}
-
-func (w writesGuarded) Write(ctx context.Context, n int64) error { return w.guarded.Write(ctx, n) }

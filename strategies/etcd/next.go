@@ -5,81 +5,63 @@ import (
 	"errors"
 	"fmt"
 
-	"go.etcd.io/etcd/api/v3/mvccpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.etcd.io/etcd/client/v3/concurrency"
 )
 
-// byNext is the same queue as a Mutex's, but its watches begin at the next revision and not at a past one.
+// byNext is the queue of a Mutex, but its watches begin at the next revision and not at a past one.
 func (l *Locker) byNext(ctx context.Context, s *session, name string) (entry, error) {
 	e := entry{key: fmt.Sprintf("%s/%x", name, s.Lease())}
-	put := clientv3.OpPut(e.key, "", clientv3.WithLease(s.Lease()))
-	oldest := clientv3.OpGet(name+"/", clientv3.WithFirstCreate()...)
-	answer, err := s.Client().Txn(ctx).Then(put, oldest).Commit()
-	l.config.Probe.Attempt()
-	if err != nil {
-		return e, err
-	}
-	e.created = answer.Header.Revision
-	if first := keyOf(answer, 1); first != nil && first.CreateRevision == e.created {
-		return e, nil
-	}
-	before, at, err := l.look(ctx, s, name, e)
+	before, at, err := l.look(ctx, s, name, clientv3.OpPut(e.key, "", clientv3.WithLease(s.Lease())))
+	e.created = at
 	for err == nil && before != "" {
-		if before, at, err = l.pass(ctx, s, name, e, before, at); err == nil {
+		if err = gone(ctx, s.Client(), before, at); err == nil {
+			own, older := clientv3.OpGet(e.key, clientv3.WithKeysOnly()), clientv3.WithMaxCreateRev(e.created-1)
+			before, at, err = l.look(ctx, s, name, own, older)
 			l.config.Probe.Wake(before == "")
 		}
 	}
 	return e, err
 }
 
-// pass waits for the deletion of the key before, and returns the next key before with etcd's revision. If others have
-// written since the look, it looks again: a watch from the look's revision would begin in the past.
-func (l *Locker) pass(
-	ctx context.Context, s *session, name string, e entry, before string, at int64,
-) (string, int64, error) {
-	watching, end := context.WithCancel(ctx)
-	defer end()
-	for told := range s.Client().Watch(watching, before, clientv3.WithFilterPut(), clientv3.WithCreatedNotify()) {
-		if err := told.Err(); err != nil {
-			return "", 0, err
-		}
-		if told.Created && told.Header.Revision > at {
-			if now, at, err := l.look(ctx, s, name, e); err != nil || now != before {
-				return now, at, err
-			}
-		}
-		for _, event := range told.Events {
-			if event.Type == mvccpb.Event_DELETE {
-				return l.look(ctx, s, name, e)
-			}
-		}
-	}
-	return "", 0, errors.Join(ctx.Err(), errors.New("the watch has ended"))
-}
-
-// look returns the key before this one, "" if there is none, with etcd's revision. Its error says if this key is gone.
-func (l *Locker) look(ctx context.Context, s *session, name string, e entry) (before string, at int64, err error) {
-	older := append(clientv3.WithLastCreate(), clientv3.WithMaxCreateRev(e.created-1), clientv3.WithKeysOnly())
-	answer, err := s.Client().Txn(ctx).Then(
-		clientv3.OpGet(name+"/", older...), clientv3.OpGet(e.key, clientv3.WithKeysOnly())).Commit()
+// look returns the youngest key of the queue, "" if there is none, with etcd's revision. In the same transaction it
+// then puts the caller's own key, or makes sure that it is still there.
+func (l *Locker) look(
+	ctx context.Context, s *session, name string, own clientv3.Op, which ...clientv3.OpOption,
+) (key string, at int64, err error) {
+	which = append(which, append(clientv3.WithLastCreate(), clientv3.WithKeysOnly())...)
+	answer, err := s.Client().Txn(ctx).Then(clientv3.OpGet(name+"/", which...), own).Commit()
 	l.config.Probe.Attempt()
 	if err != nil {
 		return "", 0, err
 	}
-	if own := keyOf(answer, 1); own == nil || own.CreateRevision != e.created {
+	if own.IsGet() && len(answer.Responses[1].GetResponseRange().Kvs) == 0 {
 		return "", 0, concurrency.ErrSessionExpired
 	}
-	if found := keyOf(answer, 0); found != nil {
-		before = string(found.Key)
+	for _, kv := range answer.Responses[0].GetResponseRange().Kvs {
+		key = string(kv.Key)
 	}
-	return before, answer.Header.Revision, nil
+	return key, answer.Header.Revision, nil
 }
 
-// keyOf returns the key that a transaction's read has found; nil if there is none.
-func keyOf(answer *clientv3.TxnResponse, read int) *mvccpb.KeyValue {
-	for _, kv := range answer.Responses[read].GetResponseRange().GetKvs() {
-		return kv
+// gone returns when a key that was there at a revision is deleted. If others have written since, it may have been
+// deleted before the watch began (a watch from that revision would begin in the past), and created again by a session
+// that queues up once more.
+func gone(ctx context.Context, client *clientv3.Client, key string, at int64) error {
+	watching, end := context.WithCancel(ctx)
+	defer end()
+	for told := range client.Watch(watching, key, clientv3.WithFilterPut(), clientv3.WithCreatedNotify()) {
+		switch {
+		case told.Err() != nil:
+			return told.Err()
+		case len(told.Events) > 0: // deletions
+			return nil
+		case told.Created && told.Header.Revision > at:
+			found, err := client.Get(ctx, key, clientv3.WithMaxCreateRev(at), clientv3.WithKeysOnly())
+			if err != nil || len(found.Kvs) == 0 {
+				return err
+			}
+		}
 	}
-	return nil
+	return errors.Join(ctx.Err(), errors.New("the watch has ended"))
 }

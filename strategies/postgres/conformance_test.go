@@ -15,27 +15,21 @@ import (
 	"github.com/lockbench/lockbench/strategies/postgres"
 )
 
-// Without a Redis the suite tests the advisory lock, or both modes and more often.
 func TestConformance(t *testing.T) {
 	rounds := 10
 	if extent.Thorough() {
 		rounds = 0
 	}
-	for _, mode := range extent.Chosen([]postgres.Mode{postgres.Advisory, postgres.Row}) {
-		options := postgres.Options{Mode: mode}
-		t.Run(string(mode), func(t *testing.T) {
-			locktest.Run(t, func(t *testing.T) locktest.Fixture {
-				eye := &eye{conn: look(t, shared.Get(t))}
-				at, called := node(t, shared.Get(t)) // here, since the suite counts what its lockers leave
-				return locktest.Fixture{Rounds: rounds, Open: func(c goredis.Config) (strategies.Locker, error) {
-					locker, err := postgres.Open(postgres.Config{
-						Nodes: []*pgx.ConnConfig{at}, Prefix: c.Prefix, TTL: c.TTL, Callers: c.Callers,
-					}, options)
-					return seen{locker, c.Probe, eye, called}, err
-				}}
-			}, options.Refine(postgres.Strategy().Info))
-		})
-	}
+	locktest.Run(t, func(t *testing.T) locktest.Fixture {
+		eye := &eye{conn: look(t, shared.Get(t))}
+		at, called := node(t, shared.Get(t)) // here, since the suite counts what its lockers leave
+		return locktest.Fixture{Rounds: rounds, Open: func(c goredis.Config) (strategies.Locker, error) {
+			locker, err := postgres.Open(postgres.Config{
+				Nodes: []*pgx.ConnConfig{at}, Prefix: c.Prefix, TTL: c.TTL, Callers: c.Callers,
+			}, postgres.Options{})
+			return seen{locker, c.Probe, eye, called}, err
+		}}
+	}, postgres.Strategy().Info)
 }
 
 // seen is a lock whose attempts count once they wait in PostgreSQL, so that the suite knows when a caller is in the

@@ -25,22 +25,11 @@ const (
 	closing = time.Second
 	// opening is the number of connections that Prepare opens at the same time.
 	opening = 8
-
-	selectRow = "SELECT true FROM lockbench_lock WHERE key = $1 FOR UPDATE"
-	insertRow = "INSERT INTO lockbench_lock VALUES ($1) ON CONFLICT DO NOTHING"
-	makeTable = "CREATE TABLE IF NOT EXISTS lockbench_lock (key bytea PRIMARY KEY)"
-)
-
-// Error codes of PostgreSQL's appendix A.
-const (
-	lockNotAvailable = "55P03"
-	undefinedTable   = "42P01"
 )
 
 // Locker is one process's side of the lock.
 type Locker struct {
 	config  Config
-	options Options
 	connect *pgx.ConnConfig
 
 	mu       sync.Mutex
@@ -50,8 +39,8 @@ type Locker struct {
 }
 
 // Open returns a Locker on the first node. It does not contact PostgreSQL yet.
-func Open(config Config, options Options) (*Locker, error) {
-	if err := errors.Join(config.Validate(1), options.Validate()); err != nil {
+func Open(config Config, _ Options) (*Locker, error) {
+	if err := config.Validate(1); err != nil {
 		return nil, fmt.Errorf("postgres: %w", err)
 	}
 	connect := config.Nodes[0].Copy()
@@ -63,7 +52,7 @@ func Open(config Config, options Options) (*Locker, error) {
 			connect.RuntimeParams[name] = value
 		}
 	}
-	return &Locker{config: config, options: options, connect: connect}, nil
+	return &Locker{config: config, connect: connect}, nil
 }
 
 // settings are the settings of the lock's sessions. A setting in the node's configuration wins.
@@ -77,13 +66,12 @@ func settings(ttl time.Duration) map[string]string {
 		// A waiter whose process is gone leaves the queue within that time.
 		"client_connection_check_interval": "1s",
 		// A wait ends by its context, and a lease by its release.
-		"statement_timeout": "0", "lock_timeout": "0",
-		"idle_session_timeout": "0", "idle_in_transaction_session_timeout": "0",
+		"statement_timeout": "0", "lock_timeout": "0", "idle_session_timeout": "0",
 	}
 }
 
-// Prepare makes the rows of the keys, and opens a connection for each expected caller.
-func (l *Locker) Prepare(ctx context.Context, keys []string) error {
+// Prepare opens a connection for each expected caller.
+func (l *Locker) Prepare(ctx context.Context, _ []string) error {
 	var all errgroup.Group
 	all.SetLimit(opening)
 	for range l.config.Callers {
@@ -97,17 +85,6 @@ func (l *Locker) Prepare(ctx context.Context, keys []string) error {
 	}
 	if err := all.Wait(); err != nil {
 		return fmt.Errorf("postgres: %w", err)
-	}
-	if l.options.Mode != Row {
-		return nil
-	}
-	if len(keys) == 0 { // the table is needed all the same
-		keys = []string{""}
-	}
-	for _, key := range keys {
-		if err := l.makeRow(ctx, l.config.Key(key)); err != nil {
-			return err
-		}
 	}
 	return nil
 }
@@ -201,10 +178,6 @@ func (l *Locker) acquire(ctx context.Context, key string, try bool) (strategies.
 			return nil, err
 		}
 		l.config.Probe.Attempt()
-		lock := l.advisory
-		if l.options.Mode == Row {
-			lock = l.row
-		}
 		got, err := lock(ctx, conn, name, try)
 		switch {
 		case err == nil && got && ctx.Err() == nil && !l.isClosed():
@@ -217,12 +190,7 @@ func (l *Locker) acquire(ctx context.Context, key string, try bool) (strategies.
 		}
 		dead := conn.IsClosed()
 		l.end(conn)
-		switch {
-		case l.options.Mode == Row && (errors.Is(err, pgx.ErrNoRows) || code(err) == undefinedTable):
-			if err := l.makeRow(ctx, name); err != nil {
-				return nil, err
-			}
-		case !kept || !dead:
+		if !kept || !dead {
 			return nil, fmt.Errorf("lock %q: %w", name, because(ctx, err))
 		}
 	}
@@ -235,68 +203,14 @@ func (l *Locker) isClosed() bool {
 	return l.closed
 }
 
-// advisory takes the advisory lock.
-func (l *Locker) advisory(ctx context.Context, conn *pgx.Conn, name string, try bool) (got bool, err error) {
+// lock takes the advisory lock.
+func lock(ctx context.Context, conn *pgx.Conn, name string, try bool) (got bool, err error) {
 	if try {
 		err = conn.QueryRow(ctx, "SELECT pg_try_advisory_lock($1)", number(name)).Scan(&got)
 		return got, err
 	}
 	_, err = conn.Exec(ctx, "SELECT pg_advisory_lock($1)", number(name))
 	return true, err
-}
-
-// row locks the key's row in a transaction. Its error is pgx.ErrNoRows if there is none.
-func (l *Locker) row(ctx context.Context, conn *pgx.Conn, name string, try bool) (got bool, err error) {
-	sql := selectRow
-	if try {
-		sql += " NOWAIT"
-	}
-	var batch pgx.Batch
-	batch.Queue("BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE")
-	batch.Queue(sql, []byte(name)).QueryRow(func(row pgx.Row) error { return row.Scan(&got) })
-	err = conn.SendBatch(ctx, &batch).Close()
-	if try && code(err) == lockNotAvailable {
-		_, err = conn.Exec(ctx, "ROLLBACK")
-		return false, err
-	}
-	return got, err
-}
-
-// makeRow makes a key's row, and the table if it is missing. A user without the right to make the table needs it made
-// beforehand.
-func (l *Locker) makeRow(ctx context.Context, name string) error {
-	conn, _, err := l.take(ctx)
-	if err != nil {
-		return err
-	}
-	defer l.put(conn)
-	_, err = conn.Exec(ctx, insertRow, []byte(name))
-	if code(err) == undefinedTable {
-		if err = l.makeTable(ctx, conn); err == nil {
-			_, err = conn.Exec(ctx, insertRow, []byte(name))
-		}
-	}
-	if err != nil {
-		return fmt.Errorf("make the row of %q: %w", name, because(ctx, err))
-	}
-	return nil
-}
-
-// makeTable makes the table in the first schema of the search_path, and the schema if the search_path names one that is
-// missing. IF NOT EXISTS does not help against another process that makes it at the same time.
-func (l *Locker) makeTable(ctx context.Context, conn *pgx.Conn) error {
-	return pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
-		const alone = "SELECT pg_advisory_xact_lock(hashtextextended('lockbench:setup', 0)), current_schema() IS NULL"
-		var missing bool
-		err := tx.QueryRow(ctx, alone).Scan(nil, &missing)
-		if err == nil && missing {
-			_, err = tx.Exec(ctx, "CREATE SCHEMA IF NOT EXISTS "+l.connect.RuntimeParams["search_path"])
-		}
-		if err == nil {
-			_, err = tx.Exec(ctx, makeTable)
-		}
-		return err
-	})
 }
 
 // number is the number of a key's advisory lock; see postgres.md.
@@ -325,14 +239,7 @@ func (held *lease) Release(ctx context.Context) error {
 		return strategies.ErrNotHeld
 	}
 	var freed bool
-	var err error
-	if held.locker.options.Mode == Row {
-		var tag pgconn.CommandTag
-		tag, err = held.conn.Exec(ctx, "COMMIT")
-		freed = tag.String() == "COMMIT" // of a transaction that failed it is ROLLBACK
-	} else {
-		err = held.conn.QueryRow(ctx, "SELECT pg_advisory_unlock($1)", number(held.name)).Scan(&freed)
-	}
+	err := held.conn.QueryRow(ctx, "SELECT pg_advisory_unlock($1)", number(held.name)).Scan(&freed)
 	if err == nil && freed {
 		held.locker.put(held.conn)
 		return nil
@@ -345,7 +252,7 @@ func (held *lease) Release(ctx context.Context) error {
 }
 
 // ended are the codes with which the server ends a session before it reads a statement.
-var ended = map[string]bool{"57P01": true, "57P02": true, "57P05": true, "25P03": true}
+var ended = map[string]bool{"57P01": true, "57P02": true, "57P05": true}
 
 // code returns the code of an error from the server; "" for any other.
 func code(err error) string {

@@ -39,17 +39,17 @@ func node(t *testing.T, on store.Server) (*pgx.ConnConfig, string) {
 }
 
 // open opens the lock as one process would.
-func open(t *testing.T, on store.Server, options postgres.Options) *postgres.Locker {
+func open(t *testing.T, on store.Server) *postgres.Locker {
 	t.Helper()
 	at, _ := node(t, on)
-	return openAt(t, at, options)
+	return openAt(t, at)
 }
 
-func openAt(t *testing.T, at *pgx.ConnConfig, options postgres.Options) *postgres.Locker {
+func openAt(t *testing.T, at *pgx.ConnConfig) *postgres.Locker {
 	t.Helper()
 	const ttl = 5 * time.Minute
 	config := postgres.Config{Nodes: []*pgx.ConnConfig{at}, Prefix: "lockbench:{" + t.Name(), TTL: ttl}
-	locker, err := postgres.Open(config, options)
+	locker, err := postgres.Open(config, postgres.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -80,13 +80,6 @@ func number(t *testing.T, conn *pgx.Conn, sql string, args ...any) (n int64) {
 		t.Fatal(err)
 	}
 	return n
-}
-
-// each runs a test with each mode.
-func each(t *testing.T, test func(t *testing.T, options postgres.Options)) {
-	for _, mode := range []postgres.Mode{postgres.Advisory, postgres.Row} {
-		t.Run(string(mode), func(t *testing.T) { test(t, postgres.Options{Mode: mode}) })
-	}
 }
 
 func acquire(t *testing.T, locker strategies.Locker, key string) strategies.Lease {

@@ -22,8 +22,7 @@ import (
 
 // allowed are the settings that a pooler must ignore, or it refuses the lock's connections.
 const allowed = "tcp_keepalives_idle,tcp_keepalives_interval,tcp_keepalives_count,tcp_user_timeout," +
-	"client_connection_check_interval,statement_timeout,lock_timeout,idle_session_timeout," +
-	"idle_in_transaction_session_timeout,extra_float_digits,search_path"
+	"client_connection_check_interval,statement_timeout,lock_timeout,idle_session_timeout,extra_float_digits"
 
 // pooled returns a way to the server through a PgBouncer of the test's own.
 func pooled(t *testing.T, at *pgx.ConnConfig, settings string) *pgx.ConnConfig {
@@ -104,7 +103,7 @@ func TestPoolers(t *testing.T) {
 				"extended": pgx.QueryExecModeCacheStatement, "simple": pgx.QueryExecModeSimpleProtocol,
 			} {
 				at.DefaultQueryExecMode = execute
-				locker := openAt(t, at, postgres.Defaults())
+				locker := openAt(t, at)
 				if lease, err := locker.Acquire(t.Context(), "key"); err == nil {
 					t.Errorf("%s: the acquire was granted", mode)
 					release(t, lease)
@@ -113,7 +112,7 @@ func TestPoolers(t *testing.T) {
 				}
 				prepared, err := postgres.Open(postgres.Config{
 					Nodes: []*pgx.ConnConfig{at}, TTL: time.Minute, Callers: 2,
-				}, postgres.Defaults())
+				}, postgres.Options{})
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"errors"
-	"strings"
 	"testing"
 	"time"
 
@@ -19,68 +18,64 @@ import (
 
 // The holder's session is the lease: when it ends, the next waiter gets the lock, and the holder's release says so.
 func TestTheEndOfASessionIsTheEndOfItsLease(t *testing.T) {
-	each(t, func(t *testing.T, options postgres.Options) {
-		at, called := node(t, shared.Get(t))
-		dying, living, eye := openAt(t, at, options), open(t, shared.Get(t), options), look(t, shared.Get(t))
-		lease := acquire(t, dying, "key")
-		next := make(chan strategies.Lease, 1)
-		ctx, cancel := context.WithTimeout(t.Context(), drive.Bound)
-		defer cancel()
-		go func() {
-			lease, err := living.Acquire(ctx, "key")
-			if err != nil {
-				t.Error(err)
-			}
-			next <- lease
-		}()
-		poll.Until(t, "somebody waits", func() bool {
-			return number(t, eye, "SELECT count(DISTINCT pid) FROM pg_locks WHERE NOT granted") == 1
-		})
-		select {
-		case <-next:
-			t.Error("two hold it")
-		case <-time.After(20 * time.Millisecond):
+	at, called := node(t, shared.Get(t))
+	dying, living, eye := openAt(t, at), open(t, shared.Get(t)), look(t, shared.Get(t))
+	lease := acquire(t, dying, "key")
+	next := make(chan strategies.Lease, 1)
+	ctx, cancel := context.WithTimeout(t.Context(), drive.Bound)
+	defer cancel()
+	go func() {
+		lease, err := living.Acquire(ctx, "key")
+		if err != nil {
+			t.Error(err)
 		}
-		const terminate = "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE application_name = $1"
-		if number(t, eye, terminate, called) == 0 {
-			t.Fatal("there was nothing to end")
-		}
-		granted := <-next
-		if granted == nil {
-			t.Fatal("nobody got the lock")
-		}
-		if err := lease.Release(context.Background()); !errors.Is(err, strategies.ErrNotHeld) {
-			t.Errorf("its release returned %v", err)
-		}
-		if _, err := dying.TryAcquire(t.Context(), "key"); !errors.Is(err, strategies.ErrHeld) {
-			t.Errorf("a late release has freed the lock: %v", err)
-		}
-		release(t, granted)
-		release(t, acquire(t, dying, "key")) // its process goes on
+		next <- lease
+	}()
+	poll.Until(t, "somebody waits", func() bool {
+		return number(t, eye, "SELECT count(DISTINCT pid) FROM pg_locks WHERE NOT granted") == 1
 	})
+	select {
+	case <-next:
+		t.Error("two hold it")
+	case <-time.After(20 * time.Millisecond):
+	}
+	const terminate = "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE application_name = $1"
+	if number(t, eye, terminate, called) == 0 {
+		t.Fatal("there was nothing to end")
+	}
+	granted := <-next
+	if granted == nil {
+		t.Fatal("nobody got the lock")
+	}
+	if err := lease.Release(context.Background()); !errors.Is(err, strategies.ErrNotHeld) {
+		t.Errorf("its release returned %v", err)
+	}
+	if _, err := dying.TryAcquire(t.Context(), "key"); !errors.Is(err, strategies.ErrHeld) {
+		t.Errorf("a late release has freed the lock: %v", err)
+	}
+	release(t, granted)
+	release(t, acquire(t, dying, "key")) // its process goes on
 }
 
 // A release that cannot be carried out ends the connection, which frees the lock.
 func TestAReleaseWithAnEndedContext(t *testing.T) {
-	each(t, func(t *testing.T, options postgres.Options) {
-		lease := acquire(t, open(t, shared.Get(t), options), "key")
-		ended, cancel := context.WithCancel(t.Context())
-		cancel()
-		if err := lease.Release(ended); !errors.Is(err, context.Canceled) {
-			t.Errorf("it returned %v", err)
-		}
-		if err := lease.Release(t.Context()); !errors.Is(err, strategies.ErrNotHeld) {
-			t.Errorf("the second returned %v", err)
-		}
-		release(t, acquire(t, open(t, shared.Get(t), options), "key"))
-	})
+	lease := acquire(t, open(t, shared.Get(t)), "key")
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := lease.Release(ended); !errors.Is(err, context.Canceled) {
+		t.Errorf("it returned %v", err)
+	}
+	if err := lease.Release(t.Context()); !errors.Is(err, strategies.ErrNotHeld) {
+		t.Errorf("the second returned %v", err)
+	}
+	release(t, acquire(t, open(t, shared.Get(t)), "key"))
 }
 
 // The number of a key is what the documentation says, in PostgreSQL's words too.
 func TestNumber(t *testing.T) {
 	at, _ := node(t, shared.Get(t))
 	config := postgres.Config{Nodes: []*pgx.ConnConfig{at}, TTL: time.Minute}
-	locker, err := postgres.Open(config, postgres.Defaults())
+	locker, err := postgres.Open(config, postgres.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -100,30 +95,5 @@ func TestNumber(t *testing.T) {
 	release(t, lease)
 	if number(t, eye, "SELECT pg_try_advisory_lock($1)::int", want) != 1 {
 		t.Error("that number is still locked")
-	}
-}
-
-// For a row, a role that may do nothing but connect is told what is missing.
-func TestARoleWithoutRights(t *testing.T) {
-	eye := look(t, shared.Get(t))
-	const role = "CREATE ROLE modest LOGIN PASSWORD 'x'; REVOKE CREATE ON SCHEMA public FROM public"
-	if _, err := eye.Exec(t.Context(), "DROP ROLE IF EXISTS modest; "+role); err != nil {
-		t.Fatal(err)
-	}
-	at, _ := node(t, shared.Get(t))
-	at.User, at.Password = "modest", "x"
-	delete(at.RuntimeParams, "search_path")
-	err := openAt(t, at, postgres.Options{Mode: postgres.Row}).Prepare(t.Context(), []string{"key"})
-	if err == nil || !strings.Contains(err.Error(), "permission denied") {
-		t.Errorf("%v", err)
-	}
-}
-
-func TestOptions(t *testing.T) {
-	for mode, want := range map[string]string{"advisory": "exclusion, FIFO", "row": "exclusion"} {
-		variant, err := postgres.Strategy().Variant(map[string]string{"mode": mode})
-		if err != nil || variant.Info().Claims.String() != want {
-			t.Errorf("%s claims %s, %v", mode, variant.Info().Claims, err)
-		}
 	}
 }

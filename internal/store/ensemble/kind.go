@@ -31,8 +31,6 @@ type Server interface {
 	store.Server
 	// Begin finds or starts the servers, connects to them, and describes them.
 	Begin(ctx context.Context, o store.Options) error
-	// Look adds to left what dead runs left on a user's servers.
-	Look(ctx context.Context, left *store.Swept)
 }
 
 // Title returns the store's name.
@@ -44,7 +42,8 @@ func (k Kind) Schemes() []string { return k.URLs }
 // Needs returns the rights that a user of the store needs.
 func (k Kind) Needs(string) []string { return k.Rights }
 
-// Open finds or starts the servers, and warns of what dead runs left on a user's.
+// Open finds or starts the servers. A run that was killed leaves nothing on a user's: the locks there end with their
+// sessions or connections.
 func (k Kind) Open(ctx context.Context, runID string, o store.Options) (store.Server, error) {
 	if err := k.Validate(o); err != nil {
 		return nil, fmt.Errorf("%w: %w", store.ErrConfig, err)
@@ -60,11 +59,6 @@ func (k Kind) Open(ctx context.Context, runID string, o store.Options) (store.Se
 	}
 	if err != nil {
 		return nil, errors.Join(err, s.Close(ctx))
-	}
-	if !o.Started() {
-		var left store.Swept
-		s.Look(ctx, &left)
-		left.Tell(s.Describe().Address, o.Warn, o.Logf)
 	}
 	return s, nil
 }

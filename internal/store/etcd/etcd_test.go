@@ -23,19 +23,14 @@ func common(t *testing.T) *Server { return shared.Get(t).(*Server) }
 // opened opens the store, and closes it when the test ends.
 func opened(t *testing.T, o store.Options) *Server { return drive.Open(t, Store(), o).(*Server) }
 
-func TestConnectionsHaveNames(t *testing.T) {
-	server := opened(t, store.Options{Address: "etcd://" + common(t).to.endpoints[0]})
+// A user's etcd is described, timed, and has afterwards what it had before.
+func TestAUsersEtcd(t *testing.T) {
+	theirs := common(t)
+	had := everything(t, theirs)
+	server := opened(t, store.Options{Address: "etcd://" + theirs.to.endpoints[0]})
 	connected, err := server.Connect(t.Context(), "lockbench:mine:run1:a", 1, nil)
 	if err != nil {
 		t.Fatal(err)
-	}
-	names, err := server.Connected(t.Context(), "lockbench:mine:run1:")
-	if err != nil || !slices.Equal(names, []string{"lockbench:mine:run1:a"}) {
-		t.Errorf("connected are %q (%v)", names, err)
-	}
-	left, err := server.Leftovers(t.Context(), "{mine:1:", "lockbench:mine:run1:a")
-	if err != nil || len(left.Connections) != 1 || len(left.Keys) != 0 {
-		t.Errorf("left are %+v (%v)", left, err)
 	}
 	times, err := server.RoundTrips(t.Context(), "lockbench:mine:floors")
 	if err != nil || times.PingP50 == nil || *times.PingP50 <= 0 || *times.PingP99 < *times.PingP50 ||
@@ -48,9 +43,19 @@ func TestConnectionsHaveNames(t *testing.T) {
 	if err := connected.Close(); err != nil {
 		t.Error(err)
 	}
-	if names, _ := server.Connected(t.Context(), "lockbench:mine:run1:"); len(names) > 0 {
-		t.Errorf("still connected are %q", names)
+	if has := everything(t, theirs); !slices.Equal(has, had) {
+		t.Errorf("it had %q, and has %q", had, has)
 	}
+}
+
+// everything is all that an etcd has: keys and leases.
+func everything(t *testing.T, s *Server) []string {
+	t.Helper()
+	left, err := s.Leftovers(t.Context(), "", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return left.Keys
 }
 
 func TestLeftoversAreFoundAndRemoved(t *testing.T) {

@@ -100,31 +100,11 @@ var metric = regexp.MustCompile(`^(process_cpu_seconds_total|process_resident_me
 	`process_start_time_seconds|grpc_server_handled_total|grpc_server_msg_received_total)` +
 	`(?:\{.*grpc_method="(\w+)".*grpc_type="(\w+)"\})? (\S+)$`)
 
-// Connected lists the names of connections with this prefix, each once. It returns none if lockbench started etcd,
-// because then there are no others.
-func (s *Server) Connected(ctx context.Context, prefix string) (names []string, err error) {
-	if s.present == nil {
-		return nil, nil
-	}
-	answer, err := s.client.Get(ctx, connected+prefix, clientv3.WithPrefix(), clientv3.WithKeysOnly())
-	if err != nil {
-		return nil, fmt.Errorf("list who is connected: %w", err)
-	}
-	for _, kv := range answer.Kvs {
-		name := strings.TrimPrefix(string(kv.Key), connected)
-		if end := strings.LastIndex(name, "/"); end >= 0 {
-			names = append(names, name[:end])
-		}
-	}
-	slices.Sort(names)
-	return slices.Compact(names), nil
-}
-
-// Leftovers returns the keys that contain mark, and the connections of that name. On an etcd that lockbench started it
-// also returns the leases: sessions that were not ended.
-func (s *Server) Leftovers(ctx context.Context, mark, name string) (left results.Leftovers, err error) {
+// Leftovers returns the keys that contain mark. On an etcd that lockbench started it also returns the leases: sessions
+// that were not ended. A lock has no connections of its own, since it uses its instance's client.
+func (s *Server) Leftovers(ctx context.Context, mark, _ string) (left results.Leftovers, err error) {
 	err = s.scan(ctx, func(key string) {
-		if !strings.HasPrefix(key, connected) && strings.Contains(key, mark) {
+		if strings.Contains(key, mark) {
 			left.Keys = append(left.Keys, key)
 		}
 	})
@@ -140,11 +120,7 @@ func (s *Server) Leftovers(ctx context.Context, mark, name string) (left results
 			left.Keys = append(left.Keys, fmt.Sprintf(aLease, int64(l.ID)))
 		}
 	}
-	if name != "" {
-		left.Connections, err = s.Connected(ctx, name)
-		left.Connections = slices.DeleteFunc(left.Connections, func(other string) bool { return other != name })
-	}
-	return left, err
+	return left, nil
 }
 
 // Remove deletes what Leftovers has found.

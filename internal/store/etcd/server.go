@@ -11,7 +11,6 @@ import (
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
-	"go.etcd.io/etcd/client/v3/concurrency"
 	"go.uber.org/zap"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/backoff"
@@ -39,13 +38,11 @@ const (
 // Server is the etcd of a run. It is safe for concurrent use.
 type Server struct {
 	ensemble.Servers
-	store.Keys
 	to      address
 	members []member // by endpoint
 
-	client  *clientv3.Client     // to observe
-	present *concurrency.Session // nil if lockbench started etcd
-	http    *http.Client
+	client *clientv3.Client // to observe
+	http   *http.Client
 }
 
 // member is one server of the etcd.
@@ -117,14 +114,10 @@ func (s *Server) connect(ctx context.Context) error {
 	if s.Members > 1 {
 		s.About.Nodes = s.to.endpoints
 	}
-	s.Keys = store.Keys{
-		Store: Name, Addr: s.About.Address, Scan: s.scan, Remove: s.Remove,
-		Connected: func(ctx context.Context) ([]string, error) { return s.Connected(ctx, "lockbench:") },
+	if s.Started {
+		return nil
 	}
-	if !s.Started {
-		s.present, err = announce(ctx, s.client, "lockbench:"+s.RunID+":observer")
-	}
-	return err
+	return s.scratch(ctx, func(put func() error) error { return put() }) // a user may lack the right to write
 }
 
 // observed counts the requests of our own observation.
@@ -171,9 +164,6 @@ func (s *Server) Settle(ctx context.Context) error { return s.Servers.Settle(ctx
 // Close disconnects, and removes the members that Open started.
 func (s *Server) Close(ctx context.Context) error {
 	var err error
-	if s.present != nil {
-		_ = s.present.Close() // else its TTL ends it
-	}
 	if s.client != nil {
 		err = closed(s.client)
 	}

@@ -10,9 +10,6 @@ import (
 	"github.com/lockbench/lockbench/internal/store"
 )
 
-// undefinedTable is an error code from PostgreSQL's appendix A.
-const undefinedTable = "42P01"
-
 // code returns the code of an error from the server; "" for any other.
 func code(err error) string {
 	if pg, ok := errors.AsType[*pgconn.PgError](err); ok {

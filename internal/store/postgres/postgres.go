@@ -1,8 +1,6 @@
 // Package postgres is the store PostgreSQL: a server that lockbench starts, or one of the user's.
 //
-// On a user's server lockbench creates one schema, lockbench_session_RUN, and only if a table or a
-// sequence is needed: for the counter of --work counter, and for the locks that say so. The run
-// removes it at its end; after a killed lockbench lockbench clean does.
+// lockbench creates nothing there: its locks are advisory locks, which end with their connections, also if it is killed.
 package postgres
 
 import (
@@ -30,7 +28,6 @@ func Store() ensemble.Kind {
 		Name: "postgres", Official: "PostgreSQL", URLs: []string{"postgres", "postgresql"}, Most: 1,
 		Rights: []string{
 			"GRANT CONNECT ON DATABASE bench TO bench",
-			"for mode=row and --work counter also GRANT CREATE ON DATABASE bench TO bench",
 			"and a connection for each client that waits or holds: max_connections",
 		},
 		Refuses: func(f workloads.Fault) error {

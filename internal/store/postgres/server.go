@@ -2,7 +2,6 @@ package postgres
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net"
 	"strings"
@@ -61,10 +60,8 @@ func (s *server) connect(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	pool.ConnConfig = s.configFor(s.observerName(), &s.Meter.Observed, nil)
+	pool.ConnConfig = s.configFor(prefix+s.RunID+":observer", &s.Meter.Observed, nil)
 	pool.MaxConns = 2
-	// The first connection stays: a session without one counts as dead.
-	pool.MaxConnLifetime, pool.MaxConnIdleTime = 1000*time.Hour, 1000*time.Hour
 	if s.observer, err = pgxpool.NewWithConfig(context.WithoutCancel(ctx), pool); err != nil {
 		return err
 	}
@@ -117,8 +114,6 @@ func (s *server) learn(ctx context.Context) error {
 	}
 	return nil
 }
-
-func (s *server) observerName() string { return prefix + s.RunID + ":observer" }
 
 // configFor returns the configuration of connections with that application name. It counts their
 // traffic between the detour and the server.
@@ -196,19 +191,12 @@ func (s *server) texts(ctx context.Context, sql string, args ...any) ([]string, 
 	return pgx.CollectRows(rows, pgx.RowTo[string])
 }
 
-// Close removes the session's schema and the server that Open started. It also works with a context
-// that has ended.
+// Close disconnects, and removes the server that Open started. It also works with a context that has ended.
 func (s *server) Close(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
-	defer cancel()
-	var err error
 	if s.observer != nil {
 		s.observer.Close()
-		if !s.Started && s.runs != nil { // it was reached
-			err = s.dropSchema(ctx)
-		}
 	}
-	return errors.Join(err, s.Servers.Close(ctx))
+	return s.Servers.Close(ctx)
 }
 
 // Faults returns an Injector for the faults of the server's process.

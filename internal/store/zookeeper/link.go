@@ -17,31 +17,18 @@ import (
 )
 
 const (
-	// presence is the key whose node has a node below it for each connection, with the connection's
-	// name: ZooKeeper has no names for connections.
-	presence = "lockbench:connections"
-	// linkTimeout is the timeout of lockbench's own sessions: this long after a kill, others know
-	// that it is dead.
+	// linkTimeout is the timeout of the session that observes.
 	linkTimeout = 4 * time.Second
 	// reach limits the time to reach a server.
 	reach = 5 * time.Second
 )
 
-// link is a session of lockbench's own, under a name that others can see. It is replaced when it has
-// ended.
+// link is a session of lockbench's own. It is replaced when it has ended.
 type link struct {
 	node gozk.Node
-	name string
 
 	mu      sync.Mutex
 	session *gozk.Session
-	mine    string // the path of the node with the name
-}
-
-func openLink(ctx context.Context, node gozk.Node, name string) (*link, error) {
-	k := &link{node: node, name: name}
-	_, err := k.live(ctx)
-	return k, err
 }
 
 // live returns the session, or a new one if it has ended.
@@ -52,25 +39,23 @@ func (k *link) live(ctx context.Context) (*gozk.Session, error) {
 		return k.session, nil
 	}
 	session, err := k.node.Connect(ctx, linkTimeout)
+	if err == nil {
+		k.session = session
+	}
+	return session, err
+}
+
+// scratch makes a node of the run's, and deletes it after do. It ends with the session, also if lockbench is killed.
+func (k *link) scratch(ctx context.Context, runID string, do func(s *gozk.Session, path string) error) error {
+	session, err := k.live(ctx)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	all := k.node.Path(presence)
-	for {
-		k.mine, err = session.Create(ctx, all+"/"+gozk.Name(k.name)+"-", nil, zk.FlagEphemeral|zk.FlagSequence)
-		if !errors.Is(err, zk.ErrNoNode) {
-			break
-		}
-		if _, err = session.Create(ctx, all, nil, zk.FlagContainer); err != nil && !errors.Is(err, zk.ErrNodeExists) {
-			break
-		}
-	}
+	path, err := session.Create(ctx, k.node.Path("lockbench:{"+runID+":0:0}"), nil, zk.FlagEphemeral|zk.FlagSequence)
 	if err != nil {
-		session.Close()
-		return nil, fmt.Errorf("make a node below %s/: %w", k.node.Root, err)
+		return fmt.Errorf("make a node below %s/: %w", k.node.Root, err)
 	}
-	k.session = session
-	return session, nil
+	return errors.Join(do(session, path), session.Delete(context.WithoutCancel(ctx), path))
 }
 
 // do asks until there is an answer, in another session if need be.
@@ -122,37 +107,14 @@ func (k *link) remove(ctx context.Context, path string) error {
 	}
 }
 
-// close ends the session. It deletes the parent node too, if no other name is left.
-func (k *link) close(ctx context.Context) {
+// close ends the session.
+func (k *link) close() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if k.session == nil {
-		return
+	if k.session != nil {
+		k.session.Close()
+		k.session = nil
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
-	defer cancel()
-	// Both may fail if no server answers: then the node ends with the session, and the container
-	// some time later.
-	if k.session.Delete(ctx, k.mine) == nil {
-		_ = k.session.Delete(ctx, k.node.Path(presence))
-	}
-	k.session.Close()
-	k.session = nil
-}
-
-// names returns the names of all connections, each once.
-func (k *link) names(ctx context.Context) ([]string, error) {
-	children, err := k.children(ctx, k.node.Path(presence))
-	var names []string
-	for _, child := range children {
-		if number := strings.LastIndexByte(child, '-'); number >= 0 {
-			if name, ok := gozk.Key(child[:number]); ok {
-				names = append(names, name)
-			}
-		}
-	}
-	slices.Sort(names)
-	return slices.Compact(names), err
 }
 
 // scan visits the keys below the root.
@@ -160,7 +122,7 @@ func (k *link) scan(ctx context.Context, visit func(key string)) error {
 	names, err := k.children(ctx, cmp.Or(k.node.Root, "/"))
 	slices.Sort(names)
 	for _, name := range names {
-		if key, ok := gozk.Key(name); ok && key != presence {
+		if key, ok := gozk.Key(name); ok {
 			visit(key)
 		}
 	}
@@ -203,13 +165,4 @@ func (s *Server) Remove(ctx context.Context, keys []string) error {
 		}
 	}
 	return nil
-}
-
-// Connected lists the names of lockbench's connections with this prefix, each once.
-func (s *Server) Connected(ctx context.Context, prefix string) ([]string, error) {
-	names, err := s.watching.names(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("%w: list the connections: %w", ErrUnreachable, err)
-	}
-	return slices.DeleteFunc(names, func(name string) bool { return !strings.HasPrefix(name, prefix) }), nil
 }

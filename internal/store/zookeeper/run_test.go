@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
 
@@ -68,32 +67,6 @@ func TestRefused(t *testing.T) {
 		if got := s.Refused(err); got != want || s.Unauthorised(got) != (want != "") {
 			t.Errorf("of %v it is %q", err, got)
 		}
-	}
-}
-
-// The names of connections are visible to other processes until they are closed.
-func TestConnections(t *testing.T) {
-	s := common(t)
-	const prefix = "lockbench:names:run1:"
-	one, err := s.Connect(t.Context(), prefix+"a/b%", 1, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	two, err := open(t, users(s)).Connect(t.Context(), prefix+"two", 1, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	names, err := s.Connected(t.Context(), prefix)
-	if err != nil || !slices.Equal(names, []string{prefix + "a/b%", prefix + "two"}) {
-		t.Errorf("connected are %q, %v", names, err)
-	}
-	for _, i := range []store.Instance{one, two} {
-		if err := i.Close(); err != nil {
-			t.Error(err)
-		}
-	}
-	if names, err := s.Connected(t.Context(), prefix); err != nil || len(names) > 0 {
-		t.Errorf("connected are %q, %v", names, err)
 	}
 }
 

@@ -22,7 +22,6 @@ import (
 // Server is the ZooKeeper of a session, a store.Server.
 type Server struct {
 	ensemble.Servers
-	store.Keys
 	node     gozk.Node  // its connections are not counted
 	counters []counters // by server
 	watching *link
@@ -104,19 +103,15 @@ func (s *Server) recognise(ctx context.Context) error {
 	return nil
 }
 
-// watch opens the session that observes.
+// watch opens the session that observes, and makes sure that the user may make nodes.
 func (s *Server) watch(ctx context.Context) error {
 	within, cancel := context.WithTimeout(ctx, reach)
 	defer cancel()
-	node := s.node
-	node.Dial = s.observe
-	var err error
-	s.watching, err = openLink(within, node, "lockbench:"+s.RunID+":observer")
+	s.watching = &link{node: s.node}
+	s.watching.node.Dial = s.observe
+	err := s.watching.scratch(within, s.RunID, func(*gozk.Session, string) error { return nil })
 	switch {
 	case err == nil:
-		s.Keys = store.Keys{
-			Store: name, Addr: s.About.Address, Connected: s.watching.names, Remove: s.Remove, Scan: s.watching.scan,
-		}
 		return nil
 	case errors.Is(err, zk.ErrNoNode):
 		return fmt.Errorf("%w: %w: create it, or give the address without it", store.ErrConfig, err)
@@ -150,8 +145,8 @@ func (s *Server) Settle(ctx context.Context) error {
 	if err := s.Servers.Settle(ctx, s.Ping, ready); err != nil {
 		return err
 	}
-	if _, err := s.watching.children(ctx, s.node.Path(presence)); err != nil {
-		return fmt.Errorf("%w: ask for the connections: %w", ErrUnreachable, err)
+	if _, err := s.watching.children(ctx, cmp.Or(s.node.Root, "/")); err != nil {
+		return fmt.Errorf("%w: look at the root: %w", ErrUnreachable, err)
 	}
 	return nil
 }
@@ -159,7 +154,7 @@ func (s *Server) Settle(ctx context.Context) error {
 // Close disconnects, and removes the servers that Open started.
 func (s *Server) Close(ctx context.Context) error {
 	if s.watching != nil {
-		s.watching.close(ctx)
+		s.watching.close()
 	}
 	return s.Servers.Close(ctx)
 }

@@ -53,13 +53,20 @@ func Faults(t testing.TB, texts ...string) (all []workloads.Fault) {
 
 // Run drives a lock through a workload with at most one fault. With a fault, it counts the
 // workload's acquisitions after the fault is over. The test fails if the run takes longer than
-// Bound, on overlaps, leftovers and tokens that go back, and on errors without a fault.
+// Bound, on overlaps, leftovers and tokens that go back, and on errors without a fault. Counters are in a Redis.
 func Run(t testing.TB, server store.Server, session string, v strategies.Variant, w workloads.Spec) *results.Run {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), Bound)
 	defer cancel()
 	times := w.Iterations
 	job := engine.Job{Strategy: v, Workload: w, Target: server, Session: session, Number: 1, Round: 1, Order: 1}
+	if w.Work == workloads.WorkCounter {
+		redis, err := store.Lookup(store.Redis)
+		if err != nil {
+			t.Fatal(err)
+		}
+		job.Hub = Open(t, redis, store.Options{Address: "process"}).(store.Hub)
+	}
 	after := &afterwards{Server: server, times: times, end: cancel}
 	if len(w.Faults) > 0 {
 		after.injector = server.Faults(w.Faults)

@@ -182,7 +182,7 @@ func (s *Server) Sweep(ctx context.Context, swept *store.Swept) {
 // keys are those on a node.
 func (n *node) keys() store.Keys {
 	return store.Keys{
-		Store: store.Redis, Addr: n.addr(),
+		Addr: n.addr(),
 		Scan: func(ctx context.Context, visit func(string)) error {
 			found, err := scan(ctx, n.observer, "*lockbench:{*")
 			for _, key := range found {
