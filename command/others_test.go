@@ -77,7 +77,7 @@ func usersEtcd(t *testing.T) usersServer {
 	put("services/1", clientv3.WithLease(granted.ID))
 	return usersServer{
 		url: "etcd://" + etcd.Describe().Address, strategies: []string{"etcd", "etcd:watch=next"}, ttl: "5s",
-		doctor: anyStore, held: ":counter =", alive: "key lockbench/connected/",
+		doctor: anyStore, held: ":1:0}/",
 		put: func(name string) { put(name) },
 		all: func() []string {
 			keys, err := client.Get(t.Context(), "\x00", clientv3.WithFromKey())
@@ -127,8 +127,6 @@ const everythingIn = `SELECT 'database ' || datname FROM pg_database
 	UNION ALL SELECT format('relation %s %s of %s', relnamespace::regnamespace, relname, oid) FROM pg_class
 	UNION ALL SELECT format('setting %s %s %s', setdatabase, setrole, setconfig) FROM pg_db_role_setting
 	UNION ALL SELECT format('%s functions', count(*)) FROM pg_proc
-	UNION ALL SELECT 'row ' || n FROM lockbench_session_mine.dear
-	UNION ALL SELECT format('row %s', key) FROM lockbench.lockbench_lock
 	UNION ALL SELECT format('advisory lock of %s', application_name)
 		FROM pg_locks JOIN pg_stat_activity USING (pid) WHERE locktype = 'advisory'
 	UNION ALL SELECT format('session %s of %s', application_name, usename)
@@ -143,7 +141,6 @@ func usersPostgres(t *testing.T) usersServer {
 	}
 	t.Cleanup(func() { _ = instance.Close() })
 	config := instance.Nodes()[0].(*pgx.ConnConfig)
-	delete(config.RuntimeParams, "search_path") // of the session that started it
 	connect := func(name string) *pgx.Conn {
 		mine := config.Copy()
 		mine.RuntimeParams["application_name"] = name
@@ -160,26 +157,14 @@ func usersPostgres(t *testing.T) usersServer {
 		}
 	}
 	service, eye := connect("service"), connect("eye")
-	exec(service, `CREATE ROLE bench LOGIN PASSWORD 'a/b:c'; GRANT CREATE ON DATABASE postgres TO bench;
-		CREATE SCHEMA lockbench_session_12345678; CREATE TABLE lockbench_session_12345678.lockbench_counter (n int);
-		ALTER SCHEMA lockbench_session_12345678 OWNER TO bench;
-		CREATE SCHEMA "lockbench_session_A1B2C3D4" AUTHORIZATION bench;
-		CREATE SCHEMA lockbench_session_a1b2c3d4_old AUTHORIZATION bench;
-		CREATE SCHEMA my_lockbench_session_a1b2c3d4 AUTHORIZATION bench;
-		CREATE SCHEMA lockbench_session_mine; CREATE TABLE lockbench_session_mine.dear (n int);
-		INSERT INTO lockbench_session_mine.dear VALUES (7), (8);
-		ALTER SCHEMA lockbench_session_mine OWNER TO bench;
-		CREATE SCHEMA lockbench; CREATE TABLE lockbench.lockbench_lock (key bytea PRIMARY KEY);
-		INSERT INTO lockbench.lockbench_lock VALUES ('mine');
-		ALTER SCHEMA lockbench OWNER TO bench;
-		SELECT pg_advisory_lock(42)`)
+	exec(service, "CREATE ROLE bench LOGIN PASSWORD 'a/b:c'; SELECT pg_advisory_lock(42)")
 	address := url.URL{
 		Scheme: "postgres", User: url.UserPassword("bench", "a/b:c"), Host: server.Describe().Address,
 		Path: "/postgres", RawQuery: "sslmode=disable",
 	}
 	return usersServer{
-		url: address.String(), strategies: []string{"postgres", "postgres:mode=row"}, ttl: "5s", doctor: anyStore,
-		held: "lockbench_counter of", alive: "session lockbench:",
+		url: address.String(), strategies: []string{"postgres"}, ttl: "5s", doctor: anyStore,
+		held: "advisory lock of lockbench:",
 		put: func(name string) { exec(eye, "CREATE SEQUENCE "+pgx.Identifier{name}.Sanitize()) },
 		all: func() []string {
 			rows, err := eye.Query(t.Context(), everythingIn)
@@ -237,7 +222,7 @@ func usersZooKeeper(t *testing.T) usersServer {
 	}
 	return usersServer{
 		url: "zk://" + addr + "/app", strategies: []string{"zookeeper"}, ttl: "5s", doctor: anyStore,
-		held: ":counter =", alive: "node /app/lockbench:connections/",
+		held: "/_c_", fades: "session -8000000000000000", // containers, which ZooKeeper deletes within a minute
 		put: func(name string) { create("/app/"+gozk.Name(name), zk.FlagPersistent) },
 		all: func() []string { return below("/") },
 	}

@@ -65,7 +65,7 @@ const (
 // Validate returns an error for an unknown way to wait.
 func (o Options) Validate() error {
 	if o.Watch != ByMutex && o.Watch != ByNext {
-		return fmt.Errorf("%q is neither %s nor %s", o.Watch, ByMutex, ByNext)
+		return fmt.Errorf("option watch: %q is not %s or %s", o.Watch, ByMutex, ByNext)
 	}
 	return nil
 }
