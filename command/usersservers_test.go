@@ -178,7 +178,7 @@ func TestAUsersServerStaysAsItWas(t *testing.T) {
 				killedOne = true
 				if user.alive == "" {
 					same("the end of the killed run's sessions")
-					ends(command.ExitOK, "nothing to remove", "", "clean", "-u", user.url)
+					ends(command.ExitOK, "", "of dead runs", "clean", "-u", user.url)
 					continue
 				}
 				poll.Until(t, "the server knows that it is dead", func() bool {
