@@ -36,7 +36,7 @@ type usersServer struct {
 	// alive is part of the lines that are there as long as a lockbench counts as connected. Where it is "", the server
 	// itself ends what a killed run held, and nothing is left.
 	alive string
-	// fades is part of lines of what the server removes by itself some time after a run was killed; "" if there are none.
+	// fades is part of the lines of what the server removes by itself some time after a run was killed; "" means none.
 	fades string
 	// put puts something there.
 	put func(name string)

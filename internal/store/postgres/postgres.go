@@ -1,6 +1,7 @@
 // Package postgres is the store PostgreSQL: a server that lockbench starts, or one of the user's.
 //
-// lockbench creates nothing there: its locks are advisory locks, which end with their connections, also if it is killed.
+// lockbench creates nothing there: its locks are advisory locks, which end with their connections, also when it is
+// killed.
 package postgres
 
 import (

@@ -66,8 +66,8 @@ var guardedSource string
 
 var guardedScript = redis.NewScript(guardedSource)
 
-// counter is a key with a number. Where the fence checks the token, an access raises the counter's floor, and is refused
-// with an older token (M. Kleppmann, How to do distributed locking, 2016).
+// counter is a key with a number. Where the fence checks the token, an access raises the counter's floor, and an older
+// token is refused (M. Kleppmann, How to do distributed locking, 2016).
 type counter struct {
 	server redis.UniversalClient
 	name   string
