@@ -165,7 +165,7 @@ func usersPostgres(t *testing.T) usersServer {
 	return usersServer{
 		url: address.String(), strategies: []string{"postgres"}, ttl: "5s", doctor: anyStore,
 		held: "advisory lock of lockbench:",
-		put: func(name string) { exec(eye, "CREATE SEQUENCE "+pgx.Identifier{name}.Sanitize()) },
+		put:  func(name string) { exec(eye, "CREATE SEQUENCE "+pgx.Identifier{name}.Sanitize()) },
 		all: func() []string {
 			rows, err := eye.Query(t.Context(), everythingIn)
 			if err != nil {
