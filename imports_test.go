@@ -27,7 +27,7 @@ type room struct {
 var house = []room{
 	{name: "helpers", packages: []string{
 		"internal", "internal/words", "internal/layout", "internal/replies",
-		"internal/pause", "internal/intercept", "internal/untrusted",
+		"internal/pause", "internal/netfault", "internal/untrusted",
 	}},
 	{name: "workloads", packages: []string{"workloads"}},
 	{

@@ -12,8 +12,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lockbench/lockbench/internal/intercept"
 	"github.com/lockbench/lockbench/internal/measure"
+	"github.com/lockbench/lockbench/internal/netfault"
 	"github.com/lockbench/lockbench/internal/store"
 	"github.com/lockbench/lockbench/results"
 	"github.com/lockbench/lockbench/strategies"
@@ -239,7 +239,7 @@ func TestTheNextAfterACrashOverlapsNobody(t *testing.T) {
 	next := measure.NewWaiter(1)
 	key.Arrive(next, clock.Now(), clock.Now())
 	handsOn := &hungUp{handOn: func() { key.Enter(next, clock.Now(), nil) }}
-	if _, err := v.wire.open.Add(handsOn, intercept.Hooks{}); err != nil {
+	if _, err := v.wire.open.Add(handsOn, netfault.Hooks{}); err != nil {
 		t.Fatal(err)
 	}
 	v.crash()

@@ -10,8 +10,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/lockbench/lockbench/internal/intercept"
 	"github.com/lockbench/lockbench/internal/measure"
+	"github.com/lockbench/lockbench/internal/netfault"
 	"github.com/lockbench/lockbench/internal/pause"
 	"github.com/lockbench/lockbench/internal/store"
 	"github.com/lockbench/lockbench/internal/untrusted"
@@ -160,7 +160,7 @@ type run struct {
 	made store.KeyNames // of keys
 
 	instances   []*instance
-	sockets     intercept.Open // cut when the servers are dead: then every client that waits for them returns
+	sockets     netfault.Conns // cut when the servers are dead: then every client that waits for them returns
 	clock       measure.Clock
 	window      *measure.Window
 	recorder    *measure.Recorder

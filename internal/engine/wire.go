@@ -8,7 +8,7 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/lockbench/lockbench/internal/intercept"
+	"github.com/lockbench/lockbench/internal/netfault"
 	"github.com/lockbench/lockbench/internal/store"
 )
 
@@ -19,7 +19,7 @@ var errDead = errors.New("the process has crashed")
 // paused and closes them when it dies. Then no later command of the strategy's own
 // goroutines, such as a renewal, reaches the server.
 type wire struct {
-	open intercept.Open
+	open netfault.Conns
 
 	mu     sync.Mutex
 	dead   bool
@@ -109,7 +109,7 @@ func (w *wire) cut() {
 // conn wraps one connection: a paused process gets the bytes of a read only after thaw.
 func (w *wire) conn(dialled net.Conn) (net.Conn, error) {
 	closed, once := make(chan struct{}), new(sync.Once) // closed by the connection's owner
-	return w.open.Add(dialled, intercept.Hooks{
+	return w.open.Add(dialled, netfault.Hooks{
 		Read: func(b []byte, read func([]byte) (int, error)) (int, error) {
 			n, err := read(b)
 			if dead := w.await(closed); dead != nil {

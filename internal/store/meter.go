@@ -5,23 +5,23 @@ import (
 	"sync"
 	"time"
 
-	"github.com/lockbench/lockbench/internal/intercept"
+	"github.com/lockbench/lockbench/internal/netfault"
 	"github.com/lockbench/lockbench/results"
 )
 
 // Meter counts what the connections of a session exchange with the servers: the clients', and
 // separately those of our own observation.
 type Meter struct {
-	Observed intercept.Traffic // by our own observation
+	Observed netfault.Traffic // by our own observation
 
 	mu        sync.Mutex
-	commands  map[string]int64     // of our own observation; nil if a store does not count them
-	instances []*intercept.Traffic // one for each instance, including closed ones
+	commands  map[string]int64    // of our own observation; nil if a store does not count them
+	instances []*netfault.Traffic // one for each instance, including closed ones
 }
 
 // Instance returns the traffic of one more instance.
-func (m *Meter) Instance() *intercept.Traffic {
-	t := new(intercept.Traffic)
+func (m *Meter) Instance() *netfault.Traffic {
+	t := new(netfault.Traffic)
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.instances = append(m.instances, t)

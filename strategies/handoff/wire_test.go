@@ -12,7 +12,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/lockbench/lockbench/internal/intercept"
+	"github.com/lockbench/lockbench/internal/netfault"
 	"github.com/lockbench/lockbench/internal/testkit/network"
 	"github.com/lockbench/lockbench/internal/testkit/redistest"
 	"github.com/lockbench/lockbench/strategies/internal/trial"
@@ -62,7 +62,7 @@ func (w *wire) dial(ctx context.Context, network, address string) (net.Conn, err
 	}
 	var deaf atomic.Pointer[cut] // at the next answer
 	end := func(at *cut) { _ = c.Close(); close(at.happened) }
-	return intercept.Conn(c, intercept.Hooks{
+	return netfault.Conn(c, netfault.Hooks{
 		Write: func(b []byte, write func([]byte) (int, error)) (int, error) {
 			words, at := w.written(b)
 			if at != nil && !at.answered {

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lockbench/lockbench/internal/intercept"
+	"github.com/lockbench/lockbench/internal/netfault"
 	"github.com/lockbench/lockbench/internal/testkit/drive"
 	"github.com/lockbench/lockbench/internal/testkit/poll"
 	"github.com/lockbench/lockbench/strategies"
@@ -18,7 +18,7 @@ import (
 
 // cable is the way to the server.
 type cable struct {
-	open    intercept.Open
+	open    netfault.Conns
 	mu      sync.Mutex
 	cut     bool
 	swallow int32 // the answer to the next request of that code is lost; 0 is none
@@ -49,7 +49,7 @@ func (c *cable) through(n gozk.Node) gozk.Node {
 			return nil, err
 		}
 		var deaf bool
-		return c.open.Add(conn, intercept.Hooks{
+		return c.open.Add(conn, netfault.Hooks{
 			Write: func(b []byte, write func([]byte) (int, error)) (int, error) {
 				c.mu.Lock()
 				if len(b) >= 12 && c.swallow != 0 && int32(binary.BigEndian.Uint32(b[8:])) == c.swallow {

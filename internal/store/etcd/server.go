@@ -15,8 +15,8 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/backoff"
 
-	"github.com/lockbench/lockbench/internal/intercept"
 	"github.com/lockbench/lockbench/internal/launch"
+	"github.com/lockbench/lockbench/internal/netfault"
 	"github.com/lockbench/lockbench/internal/store"
 	"github.com/lockbench/lockbench/internal/store/ensemble"
 	"github.com/lockbench/lockbench/internal/store/network"
@@ -53,7 +53,7 @@ type member struct {
 
 // config returns the configuration of a client, whose connections are counted and take the detour; both may be nil.
 // Only what is safe is retried.
-func (a address) config(traffic *intercept.Traffic, detours ...store.Through) clientv3.Config {
+func (a address) config(traffic *netfault.Traffic, detours ...store.Through) clientv3.Config {
 	dial := (&net.Dialer{KeepAlive: 5 * time.Minute}).DialContext
 	if traffic != nil {
 		dial = traffic.Through(dial)

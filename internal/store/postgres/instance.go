@@ -6,7 +6,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/lockbench/lockbench/internal/intercept"
+	"github.com/lockbench/lockbench/internal/netfault"
 	"github.com/lockbench/lockbench/internal/store"
 )
 
@@ -14,7 +14,7 @@ import (
 type instance struct {
 	store.Without
 	node *pgx.ConnConfig
-	open intercept.Open
+	open netfault.Conns
 }
 
 // Connect opens no connection: each is a process of the server, and a lock opens those that it needs.

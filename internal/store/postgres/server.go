@@ -11,8 +11,8 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"github.com/lockbench/lockbench/internal/intercept"
 	"github.com/lockbench/lockbench/internal/launch"
+	"github.com/lockbench/lockbench/internal/netfault"
 	"github.com/lockbench/lockbench/internal/store"
 	"github.com/lockbench/lockbench/internal/store/ensemble"
 	"github.com/lockbench/lockbench/internal/untrusted"
@@ -117,7 +117,7 @@ func (s *server) learn(ctx context.Context) error {
 
 // configFor returns the configuration of connections with that application name. It counts their
 // traffic between the detour and the server.
-func (s *server) configFor(name string, traffic *intercept.Traffic, detour store.Through) *pgx.ConnConfig {
+func (s *server) configFor(name string, traffic *netfault.Traffic, detour store.Through) *pgx.ConnConfig {
 	config := s.config.Copy()
 	config.RuntimeParams["application_name"] = name
 	dial := traffic.Through(func(ctx context.Context, network, addr string) (net.Conn, error) {

@@ -8,7 +8,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
-	"github.com/lockbench/lockbench/internal/intercept"
+	"github.com/lockbench/lockbench/internal/netfault"
 	"github.com/lockbench/lockbench/internal/store"
 	"github.com/lockbench/lockbench/strategies/gozk"
 )
@@ -20,11 +20,11 @@ func (s *Server) observe(ctx context.Context, network, addr string) (net.Conn, e
 
 // opened returns the open connections of the instances of a name: ZooKeeper cannot say which client a connection
 // belongs to.
-func (s *Server) opened(name string) *intercept.Open {
+func (s *Server) opened(name string) *netfault.Conns {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.open[name] == nil {
-		s.open[name] = new(intercept.Open)
+		s.open[name] = new(netfault.Conns)
 	}
 	return s.open[name]
 }

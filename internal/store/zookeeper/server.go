@@ -10,8 +10,8 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
-	"github.com/lockbench/lockbench/internal/intercept"
 	"github.com/lockbench/lockbench/internal/launch"
+	"github.com/lockbench/lockbench/internal/netfault"
 	"github.com/lockbench/lockbench/internal/store"
 	"github.com/lockbench/lockbench/internal/store/ensemble"
 	"github.com/lockbench/lockbench/internal/store/network"
@@ -27,7 +27,7 @@ type Server struct {
 	watching *link
 
 	mu   sync.Mutex
-	open map[string]*intercept.Open // connections by name
+	open map[string]*netfault.Conns // connections by name
 }
 
 // Begin finds or starts the servers, see ensemble.Server.

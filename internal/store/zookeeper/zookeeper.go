@@ -12,7 +12,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/lockbench/lockbench/internal/intercept"
+	"github.com/lockbench/lockbench/internal/netfault"
 	"github.com/lockbench/lockbench/internal/store"
 	"github.com/lockbench/lockbench/internal/store/ensemble"
 	"github.com/lockbench/lockbench/strategies/gozk"
@@ -38,7 +38,7 @@ func Store() ensemble.Kind {
 			return errors.Join(err, encrypted)
 		},
 		New: func(s ensemble.Servers) ensemble.Server {
-			return &Server{Servers: s, open: map[string]*intercept.Open{}}
+			return &Server{Servers: s, open: map[string]*netfault.Conns{}}
 		},
 	}
 }

@@ -14,7 +14,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/lockbench/lockbench/internal/intercept"
+	"github.com/lockbench/lockbench/internal/netfault"
 )
 
 // errBroken is what a client sees of a connection that a test has broken.
@@ -89,7 +89,7 @@ func (p *Path) watch(dialled net.Conn) net.Conn {
 	defer p.mu.Unlock()
 	p.conns = append(p.conns, c)
 	p.open++
-	return intercept.Conn(dialled, intercept.Hooks{
+	return netfault.Conn(dialled, netfault.Hooks{
 		Write: func(b []byte, write func([]byte) (int, error)) (int, error) {
 			if g := p.toWrite(c); g != nil {
 				if err := c.writes.wait(g, c.gone); err != nil {

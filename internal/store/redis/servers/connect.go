@@ -13,7 +13,7 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/maintnotifications"
 
-	"github.com/lockbench/lockbench/internal/intercept"
+	"github.com/lockbench/lockbench/internal/netfault"
 	"github.com/lockbench/lockbench/internal/store"
 	"github.com/lockbench/lockbench/strategies/goredis"
 )
@@ -81,7 +81,7 @@ func (s *Server) Clients(ctx context.Context, name string, pool int, detour stor
 // clusterOptions are the options of a client for the whole cluster. It follows no redirection,
 // because a ClusterClient with redirections also repeats a command after a broken connection.
 // From MOVED it learns the node for the next command.
-func (s *Server) clusterOptions(t *intercept.Traffic, name string, pool int) *redis.UniversalOptions {
+func (s *Server) clusterOptions(t *netfault.Traffic, name string, pool int) *redis.UniversalOptions {
 	options := s.nodes[0].clientOptions(t, name, pool, s.dials)
 	options.IsClusterMode = true
 	options.MaxRedirects = -1
@@ -94,7 +94,7 @@ func (s *Server) clusterOptions(t *intercept.Traffic, name string, pool int) *re
 
 // clientOptions are the options of every client of a run. Nothing is retried: a repeated SET NX
 // would change what is measured.
-func (n *node) clientOptions(t *intercept.Traffic, name string, pool int, slots chan struct{}) *redis.UniversalOptions {
+func (n *node) clientOptions(t *netfault.Traffic, name string, pool int, slots chan struct{}) *redis.UniversalOptions {
 	options := n.options
 	options.ClientName = name
 	options.Dialer = dialer(t, options.TLSConfig, slots)
@@ -154,7 +154,7 @@ func fillPool(ctx context.Context, client *redis.Client, pool int) error {
 
 // dialer opens connections with counted traffic. slots limits the dials at the same time: thousands
 // would overflow the server's backlog.
-func dialer(t *intercept.Traffic, config *tls.Config, slots chan struct{}) store.Dialer {
+func dialer(t *netfault.Traffic, config *tls.Config, slots chan struct{}) store.Dialer {
 	plain := net.Dialer{KeepAlive: 5 * time.Minute}
 	return func(ctx context.Context, network, addr string) (net.Conn, error) {
 		select {

@@ -7,13 +7,13 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/lockbench/lockbench/internal/intercept"
+	"github.com/lockbench/lockbench/internal/netfault"
 )
 
 func TestHooksStandBeforeTheirMethods(t *testing.T) {
 	ours, theirs := net.Pipe()
 	var written, read, closed int
-	c := intercept.Conn(ours, intercept.Hooks{
+	c := netfault.Conn(ours, netfault.Hooks{
 		Write: func(b []byte, write func([]byte) (int, error)) (int, error) {
 			written += len(b)
 			if string(b) == "lost" {
@@ -60,7 +60,7 @@ func TestWhatIsBelowStaysInSight(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer socket.Close()
-	hooked := intercept.Conn(socket, intercept.Hooks{})
+	hooked := netfault.Conn(socket, netfault.Hooks{})
 	if _, ok := hooked.(syscall.Conn); !ok {
 		t.Error("the socket is hidden")
 	}
@@ -68,14 +68,14 @@ func TestWhatIsBelowStaysInSight(t *testing.T) {
 		t.Error("it is not the same as itself")
 	}
 	//nolint:gosec // nothing is sent
-	encrypted, ok := intercept.Conn(tls.Client(socket, &tls.Config{}),
-		intercept.Hooks{}).(interface{ NetConn() net.Conn })
+	encrypted, ok := netfault.Conn(tls.Client(socket, &tls.Config{}),
+		netfault.Hooks{}).(interface{ NetConn() net.Conn })
 	if !ok || encrypted.NetConn() != socket {
 		t.Error("what is below the encryption is hidden")
 	}
 	ours, theirs := net.Pipe()
 	defer theirs.Close()
-	if _, ok := intercept.Conn(ours, intercept.Hooks{}).(syscall.Conn); ok {
+	if _, ok := netfault.Conn(ours, netfault.Hooks{}).(syscall.Conn); ok {
 		t.Error("a pipe is no socket")
 	}
 }

@@ -1,0 +1,89 @@
+package netfault
+
+// One connection: Conn puts hooks in place of its methods, and hides nothing else of it.
+
+import (
+	"net"
+	"syscall"
+	"time"
+)
+
+// Hooks are called in place of a connection's methods, and get the method, which they may
+// call. A nil hook leaves its method as it is.
+type Hooks struct {
+	Read  func(b []byte, read func([]byte) (int, error)) (int, error)
+	Write func(b []byte, write func([]byte) (int, error)) (int, error)
+	Close func(hangUp func() error) error
+	// Deadline stands before SetReadDeadline, SetWriteDeadline, and SetDeadline, which sets both.
+	Deadline func(reads, writes bool, at time.Time, set func(time.Time) error) error
+}
+
+// Conn returns a connection with hooks. A library can still reach the socket
+// (syscall.Conn), to find stale connections, and the connection below TLS (NetConn).
+func Conn(c net.Conn, h Hooks) net.Conn {
+	hooked := &conn{c, h} // a pointer, so that it can be compared
+	if encrypted, ok := c.(interface{ NetConn() net.Conn }); ok {
+		return overTLS{hooked, encrypted.NetConn()}
+	}
+	if socket, ok := c.(syscall.Conn); ok {
+		return overSocket{hooked, socket}
+	}
+	return hooked
+}
+
+type conn struct {
+	net.Conn
+	hooks Hooks
+}
+
+func (c *conn) Read(b []byte) (int, error) {
+	if c.hooks.Read == nil {
+		return c.Conn.Read(b)
+	}
+	return c.hooks.Read(b, c.Conn.Read)
+}
+
+func (c *conn) Write(b []byte) (int, error) {
+	if c.hooks.Write == nil {
+		return c.Conn.Write(b)
+	}
+	return c.hooks.Write(b, c.Conn.Write)
+}
+
+func (c *conn) Close() error {
+	if c.hooks.Close == nil {
+		return c.Conn.Close()
+	}
+	return c.hooks.Close(c.Conn.Close)
+}
+
+func (c *conn) SetReadDeadline(at time.Time) error {
+	return c.setDeadline(true, false, at, c.Conn.SetReadDeadline)
+}
+
+func (c *conn) SetWriteDeadline(at time.Time) error {
+	return c.setDeadline(false, true, at, c.Conn.SetWriteDeadline)
+}
+
+func (c *conn) SetDeadline(at time.Time) error {
+	return c.setDeadline(true, true, at, c.Conn.SetDeadline)
+}
+
+func (c *conn) setDeadline(reads, writes bool, at time.Time, set func(time.Time) error) error {
+	if c.hooks.Deadline == nil {
+		return set(at)
+	}
+	return c.hooks.Deadline(reads, writes, at, set)
+}
+
+type overSocket struct {
+	*conn
+	syscall.Conn
+}
+
+type overTLS struct {
+	*conn
+	below net.Conn
+}
+
+func (c overTLS) NetConn() net.Conn { return c.below }

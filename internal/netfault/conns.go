@@ -1,0 +1,76 @@
+package netfault
+
+// The connections of one owner: Conns registers them as they are dialled, and Cut closes all of them at once.
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"net"
+	"slices"
+	"sync"
+)
+
+// Conns are the open connections of one owner. The zero value has none.
+type Conns struct {
+	mu    sync.Mutex
+	gone  error // why new ones are refused
+	conns map[net.Conn]struct{}
+}
+
+// Through returns a Dialer whose connections are registered until they are closed.
+func (c *Conns) Through(dial Dialer) Dialer {
+	return func(ctx context.Context, network, addr string) (net.Conn, error) {
+		conn, err := dial(ctx, network, addr)
+		if err != nil {
+			return nil, err
+		}
+		if conn, err = c.Add(conn, Hooks{}); err != nil {
+			return nil, fmt.Errorf("dial %s: %w", addr, err)
+		}
+		return conn, nil
+	}
+}
+
+// Add registers a connection, and returns it with hooks. After Cut it closes the connection instead.
+func (c *Conns) Add(conn net.Conn, h Hooks) (net.Conn, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.gone != nil {
+		_ = conn.Close()
+		return nil, c.gone
+	}
+	if c.conns == nil {
+		c.conns = map[net.Conn]struct{}{}
+	}
+	c.conns[conn] = struct{}{}
+	then := h.Close
+	h.Close = func(hangUp func() error) error {
+		c.mu.Lock()
+		delete(c.conns, conn)
+		c.mu.Unlock()
+		if then != nil {
+			return then(hangUp)
+		}
+		return hangUp()
+	}
+	return Conn(conn, h), nil
+}
+
+// List returns the connections as they were dialled.
+func (c *Conns) List() []net.Conn {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Collect(maps.Keys(c.conns))
+}
+
+// Cut closes all connections, and refuses new ones.
+func (c *Conns) Cut(why error) {
+	c.mu.Lock()
+	open := c.conns
+	c.gone, c.conns = why, nil
+	c.mu.Unlock()
+	for conn := range open {
+		_ = conn.Close()
+	}
+}
