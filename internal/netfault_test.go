@@ -1,6 +1,7 @@
 package internal_test
 
 import (
+	"context"
 	"crypto/tls"
 	"io"
 	"net"
@@ -77,5 +78,47 @@ func TestWhatIsBelowStaysInSight(t *testing.T) {
 	defer theirs.Close()
 	if _, ok := netfault.Conn(ours, netfault.Hooks{}).(syscall.Conn); ok {
 		t.Error("a pipe is no socket")
+	}
+}
+
+// full is a listener of a process that has too many open files for a while.
+type full struct {
+	net.Listener
+	times int
+}
+
+func (l *full) Accept() (net.Conn, error) {
+	if l.times--; l.times >= 0 {
+		return nil, &net.OpError{Op: "accept", Net: "tcp", Err: syscall.EMFILE}
+	}
+	return l.Listener.Accept()
+}
+
+// A proxy outlasts a lack of files. The kernel would go on accepting what nobody serves.
+func TestProxiesOutlastALackOfFiles(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var proxies netfault.Proxies
+	defer proxies.Close()
+	proxy, err := proxies.Serve(&full{listener, 3}, func(context.Context) (net.Conn, error) {
+		ours, theirs := net.Pipe()
+		go func() {
+			_, _ = io.WriteString(theirs, "hello")
+			_ = theirs.Close()
+		}()
+		return ours, nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn, err := net.Dial("tcp", proxy.Addr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if said, err := io.ReadAll(conn); err != nil || string(said) != "hello" {
+		t.Errorf("%q, %v", said, err)
 	}
 }

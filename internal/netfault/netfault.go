@@ -11,7 +11,7 @@
 //	tests of locks         of one client          hold, delay, lose, silence, break, count
 //
 // Conn puts hooks around a connection of this process. Conns are the open connections of one owner, Traffic counts what
-// they carry.
+// they carry. Proxies stand between two processes.
 package netfault
 
 import (

@@ -10,24 +10,19 @@ import (
 	"sync"
 	"time"
 
-	"github.com/lockbench/lockbench/internal/pause"
+	"github.com/lockbench/lockbench/internal/netfault"
 	"github.com/lockbench/lockbench/internal/store"
 	"github.com/lockbench/lockbench/workloads"
 )
 
-// Network is a set of proxies on the loopback interface, one for each application instance and
-// address, with faults on them. nil means direct connections.
+// Network is a set of proxies, one for each application instance and address, with faults on them. nil means direct
+// connections.
 type Network struct {
-	life     context.Context // ends with Close
-	end      context.CancelFunc
-	going    sync.WaitGroup
-	sleepers pause.Sleepers
+	proxies netfault.Proxies
 
-	mu      sync.Mutex
-	proxies map[route]net.Listener
-	links   map[*link]struct{}
-	active  []*workloads.Fault
-	changed chan struct{} // closed when another fault begins or ends
+	mu     sync.Mutex
+	routes map[route]*netfault.Proxy
+	active []*workloads.Fault
 }
 
 // route identifies the proxy of an instance and an address.
@@ -45,11 +40,7 @@ func New(all []workloads.Fault) *Network {
 	if !slices.ContainsFunc(all, func(f workloads.Fault) bool { return f.Kind().Place == workloads.OnNetwork }) {
 		return nil
 	}
-	n := &Network{
-		proxies: map[route]net.Listener{}, links: map[*link]struct{}{}, changed: make(chan struct{}),
-	}
-	n.life, n.end = context.WithCancel(context.Background())
-	return n
+	return &Network{routes: map[route]*netfault.Proxy{}}
 }
 
 // Detour leads an instance's connections through its proxies; nil means direct connections.
@@ -66,28 +57,28 @@ func (n *Network) Detour(instance int) store.Through {
 			if err != nil {
 				return nil, err
 			}
-			return dial(ctx, kind, proxy)
+			return dial(ctx, kind, proxy.Addr())
 		}
 	}
 }
 
-// proxy returns the address of a route's proxy; the first call starts it.
-func (n *Network) proxy(r route) (string, error) {
+// proxy returns a route's proxy; the first call starts it.
+func (n *Network) proxy(r route) (*netfault.Proxy, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if n.life.Err() != nil {
-		return "", net.ErrClosed
-	}
-	proxy := n.proxies[r]
+	proxy := n.routes[r]
 	if proxy == nil {
 		var err error
-		if proxy, err = net.Listen("tcp", "127.0.0.1:0"); err != nil {
-			return "", fmt.Errorf("start a proxy before %s: %w", r.addr, err)
+		proxy, err = n.proxies.Listen(func(ctx context.Context) (net.Conn, error) {
+			return new(net.Dialer).DialContext(ctx, "tcp", r.addr)
+		})
+		if err != nil {
+			return nil, fmt.Errorf("start a proxy before %s: %w", r.addr, err)
 		}
-		n.proxies[r] = proxy
-		n.going.Go(func() { n.serve(r, proxy) })
+		proxy.Set(n.condition(r))
+		n.routes[r] = proxy
 	}
-	return proxy.Addr().String(), nil
+	return proxy, nil
 }
 
 // Prepare returns the Action of a network fault, see store.Faults.
@@ -107,12 +98,7 @@ func (n *Network) Prepare(f workloads.Fault) (store.Action, error) {
 	return store.Action{
 		Outage: outage,
 		Hit: func(context.Context) error {
-			n.change(func() {
-				n.active = append(n.active, &f)
-				if f.Name == workloads.Reset {
-					n.each(&f, (*link).reset)
-				}
-			})
+			n.change(func() { n.active = append(n.active, &f) })
 			return nil
 		},
 		End: func(context.Context) error {
@@ -127,39 +113,55 @@ func (n *Network) Prepare(f workloads.Fault) (store.Action, error) {
 // halfOpen makes all existing connections silent on both sides, as after a device on the way
 // lost their state. At the end it closes them. New connections work.
 func (n *Network) halfOpen(f *workloads.Fault) store.Action {
-	var silenced []*link
+	var ends []func()
 	return store.Action{
 		Hit: func(context.Context) error {
-			n.change(func() {
-				n.each(f, func(l *link) { l.silent, silenced = true, append(silenced, l) })
-			})
+			n.mu.Lock()
+			defer n.mu.Unlock()
+			for r, proxy := range n.routes {
+				if r.on(f) {
+					ends = append(ends, proxy.Silence())
+				}
+			}
 			return nil
 		},
 		End: func(context.Context) error {
-			for _, l := range silenced {
-				l.close()
+			for _, end := range ends {
+				end()
 			}
 			return nil
 		},
 	}
 }
 
-// change changes the faults, and makes all links look at them again.
+// change changes the active faults, and the condition of all proxies with them.
 func (n *Network) change(do func()) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	do()
-	close(n.changed)
-	n.changed = make(chan struct{})
+	for r, proxy := range n.routes {
+		proxy.Set(n.condition(r))
+	}
 }
 
-// each calls do for every link that a fault hits. The caller holds mu.
-func (n *Network) each(f *workloads.Fault, do func(*link)) {
-	for l := range n.links {
-		if l.on(f) {
-			do(l)
+// condition returns what the active faults together do to a route. The caller holds mu.
+func (n *Network) condition(r route) (c netfault.Condition) {
+	const perMillisecond = 1e6 // a Rate is in KB/s
+	for _, f := range n.active {
+		switch {
+		case !r.on(f):
+		case f.Name == workloads.Latency:
+			c.Delay += time.Duration(f.Delay)
+			c.Jitter += time.Duration(f.Jitter)
+		case f.Name == workloads.Bandwidth:
+			c.PerByte += perMillisecond / float64(f.Rate)
+		case f.Name == workloads.Partition:
+			c.Hold = true
+		case f.Name == workloads.Reset:
+			c.Reset = true
 		}
 	}
+	return c
 }
 
 // Close closes the proxies and their connections.
@@ -167,38 +169,8 @@ func (n *Network) Close() {
 	if n == nil {
 		return
 	}
-	n.mu.Lock()
-	n.end()
-	for _, proxy := range n.proxies {
-		_ = proxy.Close()
-	}
-	for l := range n.links {
-		l.hangUp()
-	}
-	n.mu.Unlock()
-	n.going.Wait()
-	n.sleepers.Close()
-}
-
-// delayed returns when the faults let a piece go on, and whether one holds it until the next change.
-func (n *Network) delayed(l *link, p piece) (due time.Time, held bool, changed <-chan struct{}) {
+	n.proxies.Close()
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	due, held = p.at, l.silent
-	sending := 0.0 // ns; a float does not overflow
-	for _, f := range n.active {
-		switch {
-		case !l.on(f):
-		case f.Name == workloads.Latency:
-			due = due.Add(time.Duration(float64(f.Delay) + float64(f.Jitter)*p.luck))
-		case f.Name == workloads.Bandwidth:
-			sending += float64(len(p.data)) / float64(f.Rate) * 1e6
-		case f.Name == workloads.Partition: // data are delayed, not lost, as with TCP's retransmissions
-			held = true
-		}
-	}
-	if sending > 0 && due.Before(p.after) { // after the distance: pieces wait for each other's sending alone
-		due = p.after
-	}
-	return due.Add(time.Duration(sending)), held, n.changed
+	clear(n.routes)
 }

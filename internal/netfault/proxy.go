@@ -1,0 +1,189 @@
+package netfault
+
+// Connections between two processes: Proxies pass on what comes to their ports, as their Condition allows. link.go has
+// one connection through a proxy.
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"net"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/lockbench/lockbench/internal/pause"
+)
+
+// Condition is what the network does to all connections of a proxy. With the zero value it carries everything at once.
+type Condition struct {
+	// Delay is how long data take one way. Jitter is how much more or less that may be.
+	Delay, Jitter time.Duration
+	// PerByte is how many nanoseconds it takes to send a byte, either way.
+	PerByte float64
+	// Hold delays data, and the ends of connections, until it is over. As with TCP's retransmissions, nothing is lost.
+	Hold bool
+	// Reset breaks all connections with a TCP reset, new ones too.
+	Reset bool
+}
+
+// Proxies are proxies on the loopback interface. The zero value has none, and is ready for use.
+type Proxies struct {
+	running  sync.WaitGroup
+	sleepers pause.Sleepers
+
+	mu     sync.Mutex
+	closed bool
+	all    []*Proxy
+}
+
+// Proxy links each connection to its port with one that it dials.
+type Proxy struct {
+	of       *Proxies
+	listener net.Listener
+	dial     func(context.Context) (net.Conn, error)
+	life     context.Context // ends with Proxies.Close
+	end      context.CancelFunc
+
+	mu      sync.Mutex
+	links   map[*link]struct{}
+	now     Condition
+	changed chan struct{} // closed when the condition changes, or a link falls silent
+}
+
+// Listen starts a proxy on a free port.
+func (s *Proxies) Listen(dial func(context.Context) (net.Conn, error)) (*Proxy, error) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, err
+	}
+	return s.Serve(listener, dial)
+}
+
+// Serve starts a proxy for a listener, and closes it with the others. After Close it returns net.ErrClosed.
+func (s *Proxies) Serve(listener net.Listener, dial func(context.Context) (net.Conn, error)) (*Proxy, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		_ = listener.Close()
+		return nil, net.ErrClosed
+	}
+	p := &Proxy{of: s, listener: listener, dial: dial, links: map[*link]struct{}{}, changed: make(chan struct{})}
+	p.life, p.end = context.WithCancel(context.Background())
+	s.all = append(s.all, p)
+	s.running.Go(p.accept)
+	return p, nil
+}
+
+// Close closes the proxies and their connections.
+func (s *Proxies) Close() {
+	s.mu.Lock()
+	s.closed = true
+	for _, p := range s.all {
+		p.close()
+	}
+	s.mu.Unlock()
+	s.running.Wait()
+	s.sleepers.Close()
+}
+
+func (p *Proxy) close() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.end()
+	_ = p.listener.Close()
+	for l := range p.links {
+		l.hangUp()
+	}
+}
+
+// Addr returns the address of the proxy.
+func (p *Proxy) Addr() string { return p.listener.Addr().String() }
+
+// accept links every connection to the proxy with one to the server, until the proxy is closed.
+func (p *Proxy) accept() {
+	for {
+		client, err := p.listener.Accept()
+		switch {
+		case errors.Is(err, net.ErrClosed):
+			return
+		case err != nil: // such as too many open files, at present: otherwise dials would succeed and hang
+			pause.Rest(p.life.Done(), 0)
+			continue
+		}
+		p.of.running.Go(func() {
+			server, err := p.dial(p.life)
+			if err != nil {
+				_ = client.Close()
+				return
+			}
+			p.join(client, server)
+		})
+	}
+}
+
+// join links two connections.
+func (p *Proxy) join(client, server net.Conn) {
+	l := newLink(p, client, server)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.links[l] = struct{}{}
+	switch {
+	case p.life.Err() != nil:
+		l.hangUp()
+	case p.now.Reset:
+		l.reset()
+	}
+	p.of.running.Go(func() { l.pass(client, server) })
+	p.of.running.Go(func() { l.pass(server, client) })
+}
+
+// Set changes the condition, also for the data that are under way.
+func (p *Proxy) Set(c Condition) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.now = c
+	if c.Reset {
+		for l := range p.links {
+			l.reset()
+		}
+	}
+	p.change()
+}
+
+// Silence lets nothing more through on the present connections, and neither end notices. New ones work. The function
+// that it returns closes the silent connections.
+func (p *Proxy) Silence() (end func()) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	silenced := slices.Collect(maps.Keys(p.links))
+	for _, l := range silenced {
+		l.silent = true
+	}
+	p.change()
+	return func() {
+		for _, l := range silenced {
+			l.close()
+		}
+	}
+}
+
+// change makes all links look at the condition again. The caller holds mu.
+func (p *Proxy) change() {
+	close(p.changed)
+	p.changed = make(chan struct{})
+}
+
+// delayed returns when a piece may go on, and whether it is held until the next change.
+func (p *Proxy) delayed(l *link, d piece) (due time.Time, held bool, changed <-chan struct{}) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	due = d.at.Add(p.now.Delay + time.Duration(float64(p.now.Jitter)*d.luck))
+	if sending := p.now.PerByte * float64(len(d.data)); sending > 0 {
+		if due.Before(d.after) { // after the distance: pieces wait for each other's sending alone
+			due = d.after
+		}
+		due = due.Add(time.Duration(sending))
+	}
+	return due, p.now.Hold || l.silent, p.changed
+}
