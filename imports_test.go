@@ -36,7 +36,7 @@ var house = []room{
 		}, sees: []string{},
 	},
 	{
-		name: "suite", packages: []string{"strategies/locktest", "internal/testkit/network"},
+		name: "suite", packages: []string{"strategies/locktest"},
 		sees: []string{"helpers", "strategies"}, hidden: []string{"apps", "command"},
 	},
 	{

@@ -9,8 +9,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/lockbench/lockbench/internal/netfault"
 	"github.com/lockbench/lockbench/internal/replies"
-	"github.com/lockbench/lockbench/internal/testkit/network"
 	"github.com/lockbench/lockbench/internal/testkit/poll"
 	"github.com/lockbench/lockbench/internal/testkit/redistest"
 	"github.com/lockbench/lockbench/strategies"
@@ -19,9 +19,9 @@ import (
 )
 
 // silenced returns a config with a client of its own, whose blocking connections the path can silence.
-func silenced(t *testing.T, server *redistest.Server) (goredis.Config, *network.Path) {
+func silenced(t *testing.T, server *redistest.Server) (goredis.Config, *netfault.Path) {
 	t.Helper()
-	path := &network.Path{}
+	path := &netfault.Path{}
 	config := trial.Config(t, server)
 	options := *config.Nodes[0].Options
 	options.Dialer = path.Dial

@@ -12,7 +12,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/lockbench/lockbench/internal/testkit/network"
+	"github.com/lockbench/lockbench/internal/netfault"
 	"github.com/lockbench/lockbench/internal/testkit/redistest"
 )
 
@@ -30,7 +30,7 @@ type trouble struct {
 }
 
 // ways are those of the processes to Redis.
-type ways [chaosProcesses]network.Path
+type ways [chaosProcesses]netfault.Path
 
 // troubles are those of the network.
 func (w *ways) troubles() []trouble {

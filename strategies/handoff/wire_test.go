@@ -13,7 +13,6 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/lockbench/lockbench/internal/netfault"
-	"github.com/lockbench/lockbench/internal/testkit/network"
 	"github.com/lockbench/lockbench/internal/testkit/redistest"
 	"github.com/lockbench/lockbench/strategies/internal/trial"
 )
@@ -21,7 +20,7 @@ import (
 // wire is a process's path to Redis, which knows the words on it: it notices and replaces them, and breaks a
 // connection at them.
 type wire struct {
-	network.Path
+	netfault.Path
 
 	mu  sync.Mutex
 	log []byte // what was written since the last stall

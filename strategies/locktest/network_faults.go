@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/lockbench/lockbench/internal/testkit/network"
+	"github.com/lockbench/lockbench/internal/netfault"
 	"github.com/lockbench/lockbench/strategies"
 )
 
@@ -38,7 +38,7 @@ func eachStep(do func(step int) (there bool)) {
 
 // heldUp has the network hold a call up at that step, calls meanwhile and lets the call go on.
 // caught is false if the call has no such step.
-func (s *stage) heldUp(i *instance, kind network.Kind, step int, begin func() *waiter, meanwhile func(),
+func (s *stage) heldUp(i *instance, kind netfault.Kind, step int, begin func() *waiter, meanwhile func(),
 ) (w *waiter, caught bool) {
 	gate := i.wire.Hold(kind, step)
 	w = begin()
@@ -83,17 +83,17 @@ func slowAnswer(s *stage) {
 // such an answer, and how long after its end a lease was returned.
 func (s *stage) answeredLate(late, holder, other *instance, waits bool, step int) (there bool, ended time.Duration) {
 	var held []strategies.Lease
-	var gate *network.Gate
+	var gate *netfault.Gate
 	if waits {
 		held = s.fill(holder, "key")
 	} else {
-		gate = late.wire.Hold(network.Answers, step)
+		gate = late.wire.Hold(netfault.Answers, step)
 	}
 	began := time.Now()
 	w := s.waiterFor(late, "key", late.Acquire)
 	if waits {
 		w.parked()
-		gate = late.wire.Hold(network.Answers, step)
+		gate = late.wire.Hold(netfault.Answers, step)
 		s.release(held...)
 	}
 	caught := w.meets(gate)
@@ -168,7 +168,7 @@ func (s *stage) halfDone(third *instance, what string, step int) (there bool) {
 		_ = s.again(lease) // it may have run out
 		call = func(ctx context.Context) (err error) { lease, err = short.Acquire(ctx, "key"); return err }
 	}
-	w, there := s.heldUp(short, network.LostWrite, step,
+	w, there := s.heldUp(short, netfault.LostWrite, step,
 		func() *waiter { return s.background(short, "key", call) }, func() {})
 	w.returned("a call whose connection broke")
 	if !there {
@@ -188,7 +188,7 @@ func (s *stage) halfDone(third *instance, what string, step int) (there bool) {
 func (s *stage) acquireUnanswered(i, third *instance, step int, ttl time.Duration) (lost bool) {
 	asked := time.Now()
 	asks := func() *waiter { return s.waiterFor(i, "key", i.Acquire) }
-	w, lost := s.heldUp(i, network.LostAnswer, step, asks, func() {})
+	w, lost := s.heldUp(i, netfault.LostAnswer, step, asks, func() {})
 	w.returned("an acquire whose answer was lost")
 	if w.err == nil {
 		until := validUntil(w.lease, asked, ttl)
@@ -210,7 +210,7 @@ func (s *stage) acquireUnanswered(i, third *instance, step int, ttl time.Duratio
 // acquireHeldUnanswered asks for a lock that another holds.
 func (s *stage) acquireHeldUnanswered(i, holder *instance, step int) (lost bool) {
 	held := s.fill(holder, "key")
-	gate := i.wire.Hold(network.LostAnswer, step)
+	gate := i.wire.Hold(netfault.LostAnswer, step)
 	w := s.waiterFor(i, "key", i.Acquire)
 	for range 10 { // a waiter may never ask again
 		if lost = gate.Catches(soon / 10); lost || w.isOver() {
@@ -235,7 +235,7 @@ func (s *stage) acquireHeldUnanswered(i, holder *instance, step int) (lost bool)
 func (s *stage) releaseUnanswered(holder, third *instance, step int) (lost bool) {
 	leases := s.fill(holder, "key")
 	var next strategies.Lease
-	w, lost := s.heldUp(holder, network.LostAnswer, step,
+	w, lost := s.heldUp(holder, netfault.LostAnswer, step,
 		func() *waiter { return s.background(holder, "key", leases[0].Release) },
 		func() { next = s.asks(third, "key", moment) })
 	w.returned("a release whose answer was lost")
@@ -268,7 +268,7 @@ func (s *stage) extendUnanswered(holder, third *instance, step int) (lost bool) 
 		s.release(leases[0])
 		return false
 	}
-	w, lost := s.heldUp(holder, network.LostAnswer, step, func() *waiter {
+	w, lost := s.heldUp(holder, netfault.LostAnswer, step, func() *waiter {
 		return s.background(holder, "key", func(ctx context.Context) error { return extender.Extend(ctx, longTTL) })
 	}, func() {})
 	w.returned("an extension whose answer was lost")
@@ -335,7 +335,7 @@ type lateness struct {
 // arrives lets step commands through and keeps back the others until another client has the
 // lock. It says whether there was such a command. In the end it releases the stale lease, if there is one.
 func (l *lateness) arrives(what string, call func(context.Context) error, lease strategies.Lease, step int) bool {
-	kept := l.stale.wire.Hold(network.Late, step)
+	kept := l.stale.wire.Hold(netfault.Late, step)
 	w := l.background(l.stale, "key", call)
 	caught := w.meets(kept)
 	w.cancel()
@@ -370,13 +370,13 @@ func (l *lateness) arrives(what string, call func(context.Context) error, lease 
 // interruption is where a call is held up.
 type interruption struct {
 	what string
-	kind network.Kind
+	kind netfault.Kind
 }
 
 // timeouts are the moments at which a release runs out of time. Its connection breaks then.
 var timeouts = []interruption{
-	{"before its command", network.LostWrite},
-	{"before the answer to its command", network.LostAnswer},
+	{"before its command", netfault.LostWrite},
+	{"before the answer to its command", netfault.LostAnswer},
 }
 
 // timesOut starts a release whose context ends at that step, and waits for its return. there
@@ -477,8 +477,8 @@ func abandonedAcquire(s *stage) {
 		i := s.open(ttl)
 		_ = s.again(s.acquire(i, "key")) // this opens its connections
 		for _, n := range []interruption{
-			{"before its command", network.Write},
-			{"before the answer to its command", network.Answers},
+			{"before its command", netfault.Write},
+			{"before the answer to its command", netfault.Answers},
 		} {
 			eachStep(func(step int) bool { return s.abandonAcquire(i, other, n, step, ttl) })
 		}
@@ -517,14 +517,14 @@ func renewalAndRelease(s *stage) {
 	i, other := s.open(ttl), s.open(longTTL)
 	renewed := s.acquire(i, "key")
 	for range 3 { // loads the renewal script: EVALSHA, EVAL, EVALSHA
-		gate := i.wire.Hold(network.Write, 0)
+		gate := i.wire.Hold(netfault.Write, 0)
 		gate.Catches(2 * time.Second)
 		gate.Open()
 	}
 	_ = s.again(renewed)
 	for _, n := range []interruption{
-		{"on its way to the server", network.Write},
-		{"on its way back", network.Answers},
+		{"on its way to the server", netfault.Write},
+		{"on its way back", netfault.Answers},
 	} {
 		for range 2 {
 			s.calmly(ttl, func(ttl time.Duration) string {

@@ -12,8 +12,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/lockbench/lockbench/internal/netfault"
 	"github.com/lockbench/lockbench/internal/pause"
-	"github.com/lockbench/lockbench/internal/testkit/network"
 	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/strategies/goredis"
 )
@@ -59,7 +59,7 @@ type instance struct {
 	strategies.Locker                   // with names of the check's own
 	lock              strategies.Locker // as the fixture opened it
 	probe             *strategies.Probe
-	wire              *network.Path
+	wire              *netfault.Path
 	nodes             []redis.UniversalClient
 }
 
@@ -104,7 +104,7 @@ func (s *stage) play() {
 // open opens one more instance. One that cannot be opened shows nothing of the check's promise: its program may have
 // started too slowly, or not have reached its server.
 func (s *stage) open(ttl time.Duration) *instance {
-	i := &instance{probe: &strategies.Probe{}, wire: &network.Path{}}
+	i := &instance{probe: &strategies.Probe{}, wire: &netfault.Path{}}
 	config := goredis.Config{Prefix: s.prefix, TTL: ttl, Callers: 4, Probe: i.probe}
 	if s.info.OnRedis() {
 		for _, node := range s.nodes {
@@ -131,7 +131,7 @@ func (s *stage) open(ttl time.Duration) *instance {
 }
 
 // through returns options that dial on a path.
-func through(path *network.Path, o redis.UniversalOptions) *redis.UniversalOptions {
+func through(path *netfault.Path, o redis.UniversalOptions) *redis.UniversalOptions {
 	o.Addrs = slices.Clip(o.Addrs) // go-redis appends the nodes that it learns of; each client has its own
 	dial := o.Dialer
 	if dial == nil {

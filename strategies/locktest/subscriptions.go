@@ -7,7 +7,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/lockbench/lockbench/internal/testkit/network"
+	"github.com/lockbench/lockbench/internal/netfault"
 	"github.com/lockbench/lockbench/strategies/goredis"
 )
 
@@ -22,7 +22,7 @@ const markTTL = time.Minute
 func silentSubscription(s *stage) {
 	s.expiring = true // a blocked connection that is gone may have taken a signal with it
 	both := s.several(2, silentTTL)
-	var silent network.Packets
+	var silent netfault.Packets
 	for _, during := range []bool{true, false} {
 		tries := 1
 		for !s.silenced(both, during, &silent) {
@@ -47,7 +47,7 @@ const mostTries = 5
 
 // silenced has a waiter of the second instance wait on connections that fall silent, while it waits or before, and the
 // first instance release the lock. It returns false if the lease had run out before, so that no message was missed.
-func (s *stage) silenced(both []*instance, during bool, silent *network.Packets) bool {
+func (s *stage) silenced(both []*instance, during bool, silent *netfault.Packets) bool {
 	s.passOnce(both)
 	when := "before"
 	if !during {

@@ -5,7 +5,7 @@ import (
 	"runtime"
 	"time"
 
-	"github.com/lockbench/lockbench/internal/testkit/network"
+	"github.com/lockbench/lockbench/internal/netfault"
 	"github.com/lockbench/lockbench/strategies"
 )
 
@@ -111,7 +111,7 @@ func (w *waiter) returned(what string) {
 }
 
 // meets waits until the gate holds something up or the waiter is over, and says which.
-func (w *waiter) meets(gate *network.Gate) bool {
+func (w *waiter) meets(gate *netfault.Gate) bool {
 	timer := time.NewTimer(w.s.patience)
 	defer timer.Stop()
 	select {

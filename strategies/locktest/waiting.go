@@ -11,7 +11,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/lockbench/lockbench/internal/testkit/network"
+	"github.com/lockbench/lockbench/internal/netfault"
 	"github.com/lockbench/lockbench/strategies"
 )
 
@@ -178,7 +178,7 @@ func releaseBeforeTheWait(s *stage) {
 	both := s.several(2, longTTL)
 	for step := range steps {
 		leases := s.fill(both[0], "key")
-		gate := both[1].wire.Hold(network.Write, step)
+		gate := both[1].wire.Hold(netfault.Write, step)
 		w := s.waiter(both[1], "key")
 		caught := gate.Catches(soon)
 		s.release(leases[0])
@@ -205,10 +205,10 @@ func releaseDuringReconnect(s *stage) {
 		w := s.waiter(both[1], "key")
 		w.parked()
 		time.Sleep(20 * time.Millisecond) // on a slow machine the waiter may not listen yet
-		gate := both[1].wire.Hold(network.Dials, 0)
+		gate := both[1].wire.Hold(netfault.Dials, 0)
 		if step >= 0 {
 			gate.Open()
-			gate = both[1].wire.Hold(network.Write, step)
+			gate = both[1].wire.Hold(netfault.Write, step)
 		}
 		cut, caught := 0, false
 		for try := 0; !caught && (try < 2 || cut == 0 && try < 5); try++ { // the waiter may not have listened yet

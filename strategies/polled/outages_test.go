@@ -8,7 +8,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/lockbench/lockbench/internal/testkit/network"
+	"github.com/lockbench/lockbench/internal/netfault"
 	"github.com/lockbench/lockbench/internal/testkit/redistest"
 	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/strategies/goredis"
@@ -84,12 +84,12 @@ func TestALateSetIsUndone(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
 	outside := server.Client(t)
-	path := new(network.Path)
+	path := new(netfault.Path)
 	client := redis.NewClient(&redis.Options{Addr: server.Addr, Dialer: path.Dial, MaxRetries: -1})
 	t.Cleanup(func() { _ = client.Close() })
 	p := trial.StartOn(t, []goredis.Node{{Client: client}}, "spin", time.Minute)
 	trial.Release(t, p.Acquire(t, "key")) // opens the connection
-	kept := path.Hold(network.Late, 0)
+	kept := path.Hold(netfault.Late, 0)
 	over := make(chan error, 1)
 	go func() { _, err := p.Locker.Acquire(t.Context(), "key"); over <- err }()
 	<-kept.Caught

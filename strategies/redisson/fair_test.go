@@ -11,7 +11,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/lockbench/lockbench/internal/testkit/network"
+	"github.com/lockbench/lockbench/internal/netfault"
 	"github.com/lockbench/lockbench/internal/testkit/poll"
 	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/strategies/goredis"
@@ -286,7 +286,7 @@ func TestWhoGivesUpInAnOutageLeavesTheQueueAfterIt(t *testing.T) {
 	const waiters = 3
 	server, outside, holder := begin(t, "fair", time.Minute)
 	lease := holder.Acquire(t, "key")
-	way, options := new(network.Path), *server.Node(t).Options
+	way, options := new(netfault.Path), *server.Node(t).Options
 	options.Dialer = way.Through(new(net.Dialer).DialContext)
 	client := redis.NewUniversalClient(&options)
 	t.Cleanup(func() { _ = client.Close() })

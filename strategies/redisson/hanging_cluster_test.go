@@ -7,7 +7,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/lockbench/lockbench/internal/testkit/network"
+	"github.com/lockbench/lockbench/internal/netfault"
 	"github.com/lockbench/lockbench/internal/testkit/redistest"
 	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/strategies/goredis"
@@ -21,7 +21,7 @@ func TestCallsEndWhileAClusterHangs(t *testing.T) {
 	c := redistest.StartCluster(t)
 	for _, variant := range []string{"pubsub", "fair", "semaphore:permits=1"} {
 		t.Run(variant, func(t *testing.T) {
-			path, options := &network.Path{}, c.Options()
+			path, options := &netfault.Path{}, c.Options()
 			options.Dialer, options.ReadTimeout, options.DisableIdentity = path.Dial, 8*time.Second, true
 			client := redis.NewUniversalClient(&options)
 			t.Cleanup(func() { _ = client.Close() })

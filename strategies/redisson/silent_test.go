@@ -7,8 +7,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/lockbench/lockbench/internal/netfault"
 	"github.com/lockbench/lockbench/internal/replies"
-	"github.com/lockbench/lockbench/internal/testkit/network"
 	"github.com/lockbench/lockbench/internal/testkit/poll"
 	"github.com/lockbench/lockbench/internal/testkit/redistest"
 	"github.com/lockbench/lockbench/strategies/goredis"
@@ -17,9 +17,9 @@ import (
 
 // silenced opens an instance with a client of its own, whose subscriptions the path can silence. Its leases
 // have a TTL that does not help a waiter.
-func silenced(t *testing.T, options redis.UniversalOptions, variant string) (trial.Process, *network.Path) {
+func silenced(t *testing.T, options redis.UniversalOptions, variant string) (trial.Process, *netfault.Path) {
 	t.Helper()
-	path := &network.Path{}
+	path := &netfault.Path{}
 	options.Dialer = path.Dial
 	client := redis.NewUniversalClient(&options)
 	t.Cleanup(func() { _ = client.Close() })
@@ -27,7 +27,7 @@ func silenced(t *testing.T, options redis.UniversalOptions, variant string) (tri
 }
 
 // silence has a holder release a lock whose waiter's subscription has fallen silent.
-func silence(t *testing.T, holder, waiter trial.Process, path *network.Path) {
+func silence(t *testing.T, holder, waiter trial.Process, path *netfault.Path) {
 	t.Helper()
 	lease := holder.Acquire(t, "key")
 	parked := trial.ParkOn(t, "key", 1, waiter)

@@ -9,7 +9,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/lockbench/lockbench/internal/testkit/network"
+	"github.com/lockbench/lockbench/internal/netfault"
 	"github.com/lockbench/lockbench/internal/testkit/poll"
 	"github.com/lockbench/lockbench/internal/testkit/redistest"
 	"github.com/lockbench/lockbench/strategies"
@@ -18,9 +18,9 @@ import (
 )
 
 // far opens an instance with go-redis's defaults but for its ReadTimeout, whose network a test disturbs.
-func far(t *testing.T, server *redistest.Server, read time.Duration, variant string) (trial.Process, *network.Path) {
+func far(t *testing.T, server *redistest.Server, read time.Duration, variant string) (trial.Process, *netfault.Path) {
 	t.Helper()
-	path := &network.Path{}
+	path := &netfault.Path{}
 	options := &redis.UniversalOptions{
 		Addrs: []string{server.Addr}, Dialer: path.Dial, ReadTimeout: read, DisableIdentity: true,
 	}

@@ -1,5 +1,6 @@
-// Package network is a client's way to its servers, which a test watches, delays and breaks.
-package network
+package netfault
+
+// The connections of one client, which a test watches, delays and breaks: Path. gate.go has what holds them up.
 
 import (
 	"bytes"
@@ -7,14 +8,10 @@ import (
 	"context"
 	"errors"
 	"net"
-	"os"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"syscall"
 	"time"
-
-	"github.com/lockbench/lockbench/internal/netfault"
 )
 
 // errBroken is what a client sees of a connection that a test has broken.
@@ -22,14 +19,11 @@ var errBroken = &net.OpError{Op: "read", Net: "tcp", Err: syscall.ECONNRESET}
 
 var errDown = errors.New("the network is down")
 
-// Dial opens a connection.
-type Dial func(ctx context.Context, network, address string) (net.Conn, error)
-
 // Path is all connections of one client process. The zero value is ready for use.
 type Path struct {
 	mu      sync.Mutex
-	conns   []*conn // those that are not broken
-	open    int     // connections that the client has not closed
+	conns   []*pathConn // those that are not broken
+	open    int         // connections that the client has not closed
 	dialing int
 	moved   time.Time // when bytes last went either way
 	wrote   time.Time // when bytes last went to a server
@@ -39,8 +33,8 @@ type Path struct {
 	down    bool      // nothing can be dialled
 }
 
-// conn is one connection. Path.mu guards its fields.
-type conn struct {
+// pathConn is one connection. Path.mu guards its fields.
+type pathConn struct {
 	net.Conn
 	kept   []byte        // what the network keeps back
 	broken bool          // as the client sees it
@@ -60,7 +54,7 @@ func (p *Path) Dial(ctx context.Context, network, address string) (net.Conn, err
 }
 
 // Through returns a function that dials with another one, and puts the connections on the path.
-func (p *Path) Through(dial Dial) Dial {
+func (p *Path) Through(dial Dialer) Dialer {
 	return func(ctx context.Context, network, address string) (net.Conn, error) {
 		g, err := p.toDial()
 		defer p.dialled()
@@ -84,12 +78,12 @@ func (p *Path) Through(dial Dial) Dial {
 
 // watch puts a connection on the path.
 func (p *Path) watch(dialled net.Conn) net.Conn {
-	c := &conn{Conn: dialled, gone: make(chan struct{})}
+	c := &pathConn{Conn: dialled, gone: make(chan struct{})}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.conns = append(p.conns, c)
 	p.open++
-	return netfault.Conn(dialled, netfault.Hooks{
+	return Conn(dialled, Hooks{
 		Write: func(b []byte, write func([]byte) (int, error)) (int, error) {
 			if g := p.toWrite(c); g != nil {
 				if err := c.writes.wait(g, c.gone); err != nil {
@@ -148,7 +142,7 @@ func (p *Path) watch(dialled net.Conn) net.Conn {
 var past = time.Unix(1, 0)
 
 // receive reads what has come, first what no reader has taken.
-func (c *conn) receive(b []byte, read func([]byte) (int, error)) (int, error) {
+func (c *pathConn) receive(b []byte, read func([]byte) (int, error)) (int, error) {
 	if len(c.unread) == 0 {
 		return read(b)
 	}
@@ -179,7 +173,7 @@ func (p *Path) dialled() {
 }
 
 // toWrite returns the gate at which a write waits; nil means none.
-func (p *Path) toWrite(c *conn) *Gate {
+func (p *Path) toWrite(c *pathConn) *Gate {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	g := p.gate
@@ -196,7 +190,7 @@ func (p *Path) toWrite(c *conn) *Gate {
 }
 
 // written notes a write, and returns how much of it the network keeps back: all or nothing.
-func (p *Path) written(c *conn, b []byte) (kept int, err error) {
+func (p *Path) written(c *pathConn, b []byte) (kept int, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if c.broken {
@@ -220,7 +214,7 @@ func (p *Path) written(c *conn, b []byte) (kept int, err error) {
 
 // arrived holds n bytes up, if a gate does, and says whether they are lost. An error means that the client did not
 // wait for them.
-func (p *Path) arrived(c *conn, n int) (lost bool, err error) {
+func (p *Path) arrived(c *pathConn, n int) (lost bool, err error) {
 	g := p.toRead(c, n)
 	if g != nil {
 		if err := c.reads.wait(g, c.gone); err != nil {
@@ -241,7 +235,7 @@ func (p *Path) arrived(c *conn, n int) (lost bool, err error) {
 }
 
 // toRead returns the gate at which an answer waits; nil means none.
-func (p *Path) toRead(c *conn, n int) *Gate {
+func (p *Path) toRead(c *pathConn, n int) *Gate {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	g := p.gate
@@ -260,7 +254,7 @@ func (p *Path) toRead(c *conn, n int) *Gate {
 	return g
 }
 
-func (p *Path) reset(c *conn) {
+func (p *Path) reset(c *pathConn) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	c.end()
@@ -269,14 +263,14 @@ func (p *Path) reset(c *conn) {
 }
 
 // end ends what waits at a gate. The caller holds the mutex.
-func (c *conn) end() {
+func (c *pathConn) end() {
 	if !c.broken && !c.closed {
 		close(c.gone)
 	}
 }
 
 // breakOf is how the client sees that a connection has broken; nil while it has not.
-func (p *Path) breakOf(c *conn) error {
+func (p *Path) breakOf(c *pathConn) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if c.broken {
@@ -286,7 +280,7 @@ func (p *Path) breakOf(c *conn) error {
 }
 
 // closes counts a closed connection, and says whether it must stay open all the same.
-func (p *Path) closes(c *conn) (stays bool) {
+func (p *Path) closes(c *pathConn) (stays bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if !c.closed {
@@ -296,112 +290,9 @@ func (p *Path) closes(c *conn) (stays bool) {
 	}
 	stays = len(c.kept) > 0 || c.silent
 	if !stays {
-		p.conns = slices.DeleteFunc(p.conns, func(other *conn) bool { return other == c })
+		p.conns = slices.DeleteFunc(p.conns, func(other *pathConn) bool { return other == c })
 	}
 	return stays
-}
-
-// deadline is when reads or writes that wait at a gate end, like those of a socket, in Unix nanoseconds; 0 means never.
-type deadline struct{ atomic.Int64 }
-
-func (d *deadline) set(at time.Time) {
-	if at.IsZero() {
-		d.Store(0)
-	} else {
-		d.Store(at.UnixNano())
-	}
-}
-
-// wait returns when the gate is open. It returns an error if the deadline comes before, or the connection is gone.
-func (d *deadline) wait(g *Gate, gone <-chan struct{}) error {
-	look := time.NewTicker(time.Millisecond) // the deadline may be moved meanwhile
-	defer look.Stop()
-	for {
-		select {
-		case <-g.opened:
-			return nil
-		case <-gone:
-			return net.ErrClosed
-		case now := <-look.C:
-			if at := d.Load(); at != 0 && now.UnixNano() >= at {
-				return os.ErrDeadlineExceeded
-			}
-		}
-	}
-}
-
-// Kind is what a Gate holds up.
-type Kind int
-
-// The kinds of gates.
-const (
-	Dials      Kind = iota // all dials wait
-	Write                  // one write waits
-	LostWrite              // one write waits, and then its connection breaks instead
-	Answers                // all answers wait
-	LostAnswer             // the answer to one write waits, and then its connection breaks instead
-	Late                   // all writes seem to succeed, and are kept back: see Snap
-)
-
-// Gate holds up what a client and its servers send. A Path has one gate at a time.
-type Gate struct {
-	Caught chan struct{} // closed when something is held up
-
-	path   *Path
-	kind   Kind
-	pass   int   // writes, or answers, that go through before
-	on     *conn // the connection whose answer is lost
-	opened chan struct{}
-}
-
-// Hold makes a gate that stops writes, or answers, after pass of them have gone through.
-func (p *Path) Hold(kind Kind, pass int) *Gate {
-	g := &Gate{path: p, kind: kind, pass: pass, Caught: make(chan struct{}), opened: make(chan struct{})}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.gate = g
-	return g
-}
-
-// Open lets what is held up go on, and holds nothing up any more.
-func (g *Gate) Open() {
-	g.path.mu.Lock()
-	defer g.path.mu.Unlock()
-	if g.path.gate == g {
-		g.path.gate = nil
-	}
-	close(g.opened)
-}
-
-// Catches says whether something is held up within that time. It waits in short steps: if the
-// whole process stops meanwhile, only one step is lost.
-func (g *Gate) Catches(within time.Duration) bool {
-	const step = 5 * time.Millisecond
-	for look := time.Duration(0); ; look += step {
-		select {
-		case <-g.Caught:
-			return true
-		default:
-		}
-		if look >= within {
-			return false
-		}
-		time.Sleep(step)
-	}
-}
-
-// passed says whether all went through that may. The caller holds the mutex, also for tell.
-func (g *Gate) passed() bool {
-	g.pass--
-	return g.pass < 0
-}
-
-func (g *Gate) tell() {
-	select {
-	case <-g.Caught:
-	default:
-		close(g.Caught)
-	}
 }
 
 // Mute loses what the servers send until Snap.
@@ -436,15 +327,15 @@ func (p *Path) Block(down bool) { p.mu.Lock(); p.down = down; p.mu.Unlock() }
 
 // Snap breaks the present connections for the client, and removes the gate; new connections
 // work. What a gate has kept back can be delivered later.
-func (p *Path) Snap() Packets { return p.snap(func(*conn) bool { return true }) }
+func (p *Path) Snap() Packets { return p.snap(func(*pathConn) bool { return true }) }
 
 // Snap is Path.Snap for the connections on which something was kept back.
-func (g *Gate) Snap() Packets { return g.path.snap(func(c *conn) bool { return len(c.kept) > 0 }) }
+func (g *Gate) Snap() Packets { return g.path.snap(func(c *pathConn) bool { return len(c.kept) > 0 }) }
 
-func (p *Path) snap(breaks func(*conn) bool) (broken Packets) {
+func (p *Path) snap(breaks func(*pathConn) bool) (broken Packets) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	var whole []*conn
+	var whole []*pathConn
 	for _, c := range p.conns {
 		if !breaks(c) {
 			whole = append(whole, c)
@@ -470,7 +361,7 @@ func (p *Path) HangUp() {
 }
 
 // Packets is connections that have broken for a client, with what was kept back on them.
-type Packets []*conn
+type Packets []*pathConn
 
 // Deliver sends what was kept back, and returns when the servers have answered it.
 func (late Packets) Deliver() error {

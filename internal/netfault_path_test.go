@@ -7,18 +7,18 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lockbench/lockbench/internal/testkit/network"
+	"github.com/lockbench/lockbench/internal/netfault"
 )
 
 // dialled returns a connection by a path to a listener.
-func dialled(t *testing.T) (*network.Path, net.Conn, net.Listener) {
+func dialled(t *testing.T) (*netfault.Path, net.Conn, net.Listener) {
 	t.Helper()
 	server, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = server.Close() })
-	p := new(network.Path)
+	p := new(netfault.Path)
 	c, err := p.Dial(t.Context(), "tcp", server.Addr().String())
 	if err != nil {
 		t.Fatal(err)
@@ -62,7 +62,7 @@ func TestDeadlinesEndAStall(t *testing.T) {
 	t.Cleanup(func() { _ = other.Close() })
 	b := make([]byte, 8)
 
-	answers := p.Hold(network.Answers, 0)
+	answers := p.Hold(netfault.Answers, 0)
 	if _, err := other.Write([]byte("said")); err != nil {
 		t.Fatal(err)
 	}
@@ -78,13 +78,13 @@ func TestDeadlinesEndAStall(t *testing.T) {
 		t.Errorf("after it a read returned %q, %v", b[:n], err)
 	}
 
-	p.Hold(network.Write, 0)
+	p.Hold(netfault.Write, 0)
 	_ = c.SetWriteDeadline(time.Now().Add(10 * time.Millisecond))
 	if n, err := c.Write([]byte("lost")); n != 0 || !errors.Is(err, os.ErrDeadlineExceeded) {
 		t.Errorf("a write at a gate returned %d, %v", n, err)
 	}
 
-	p.Hold(network.Answers, 0)
+	p.Hold(netfault.Answers, 0)
 	if _, err := other.Write([]byte("unheard")); err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,113 @@
+package netfault
+
+// What holds up the connections of a Path: a Gate, and the deadlines that end a wait at one.
+
+import (
+	"net"
+	"os"
+	"sync/atomic"
+	"time"
+)
+
+// Kind is what a Gate holds up.
+type Kind int
+
+// The kinds of gates.
+const (
+	Dials      Kind = iota // all dials wait
+	Write                  // one write waits
+	LostWrite              // one write waits, and then its connection breaks instead
+	Answers                // all answers wait
+	LostAnswer             // the answer to one write waits, and then its connection breaks instead
+	Late                   // all writes seem to succeed, and are kept back: see Snap
+)
+
+// Gate holds up what a client and its servers send. A Path has one gate at a time.
+type Gate struct {
+	Caught chan struct{} // closed when something is held up
+
+	path   *Path
+	kind   Kind
+	pass   int       // writes, or answers, that go through before
+	on     *pathConn // the connection whose answer is lost
+	opened chan struct{}
+}
+
+// Hold makes a gate that stops writes, or answers, after pass of them have gone through.
+func (p *Path) Hold(kind Kind, pass int) *Gate {
+	g := &Gate{path: p, kind: kind, pass: pass, Caught: make(chan struct{}), opened: make(chan struct{})}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.gate = g
+	return g
+}
+
+// Open lets what is held up go on, and holds nothing up any more.
+func (g *Gate) Open() {
+	g.path.mu.Lock()
+	defer g.path.mu.Unlock()
+	if g.path.gate == g {
+		g.path.gate = nil
+	}
+	close(g.opened)
+}
+
+// Catches says whether something is held up within that time. It waits in short steps: if the
+// whole process stops meanwhile, only one step is lost.
+func (g *Gate) Catches(within time.Duration) bool {
+	const step = 5 * time.Millisecond
+	for look := time.Duration(0); ; look += step {
+		select {
+		case <-g.Caught:
+			return true
+		default:
+		}
+		if look >= within {
+			return false
+		}
+		time.Sleep(step)
+	}
+}
+
+// passed says whether all went through that may. The caller holds the mutex, also for tell.
+func (g *Gate) passed() bool {
+	g.pass--
+	return g.pass < 0
+}
+
+func (g *Gate) tell() {
+	select {
+	case <-g.Caught:
+	default:
+		close(g.Caught)
+	}
+}
+
+// deadline is when reads or writes that wait at a gate end, like those of a socket, in Unix nanoseconds; 0 means never.
+type deadline struct{ atomic.Int64 }
+
+func (d *deadline) set(at time.Time) {
+	if at.IsZero() {
+		d.Store(0)
+	} else {
+		d.Store(at.UnixNano())
+	}
+}
+
+// wait returns when the gate is open. It returns an error if the deadline comes before, or the connection is gone.
+func (d *deadline) wait(g *Gate, gone <-chan struct{}) error {
+	look := time.NewTicker(time.Millisecond) // the deadline may be moved meanwhile
+	defer look.Stop()
+	for {
+		select {
+		case <-g.opened:
+			return nil
+		case <-gone:
+			return net.ErrClosed
+		case now := <-look.C:
+			if at := d.Load(); at != 0 && now.UnixNano() >= at {
+				return os.ErrDeadlineExceeded
+			}
+		}
+	}
+}
