@@ -1,9 +1,12 @@
 package internal_test
 
 import (
+	"bytes"
 	"errors"
+	"io"
 	"net"
 	"os"
+	"syscall"
 	"testing"
 	"time"
 
@@ -91,5 +94,50 @@ func TestDeadlinesEndAStall(t *testing.T) {
 	time.AfterFunc(10*time.Millisecond, func() { _ = c.Close() })
 	if _, err := c.Read(b); !errors.Is(err, net.ErrClosed) {
 		t.Errorf("a read at a gate of a closed connection returned %v", err)
+	}
+}
+
+// A connection breaks at the write that a test names, and at no other: before the server has it, or after.
+func TestAConnectionBreaksAtAWrite(t *testing.T) {
+	for _, test := range []struct {
+		kind netfault.Kind
+		want string // what the server gets
+	}{{netfault.LostWrite, "one "}, {netfault.LostAnswer, "one two "}} {
+		p, c, server := dialled(t)
+		got := make(chan string, 1)
+		go func() {
+			other, err := server.Accept()
+			if err != nil {
+				got <- err.Error()
+				return
+			}
+			var all bytes.Buffer
+			_, _ = io.Copy(other, io.TeeReader(other, &all))
+			_ = other.Close()
+			got <- all.String()
+		}()
+		broke := p.BreakAt(test.kind, func(written []byte) bool { return bytes.Contains(written, []byte("two")) })
+		say := func(words string) error {
+			_, err := io.WriteString(c, words)
+			if err == nil {
+				_, err = io.ReadFull(c, make([]byte, len(words)))
+			}
+			return err
+		}
+		if err := say("one "); err != nil {
+			t.Fatal(err)
+		}
+		select {
+		case <-broke:
+			t.Error("it broke too early")
+		default:
+		}
+		if err := say("two "); !errors.Is(err, syscall.ECONNRESET) {
+			t.Errorf("the write at which it breaks returned %v", err)
+		}
+		<-broke
+		if said := <-got; said != test.want {
+			t.Errorf("the server got %q, want %q", said, test.want)
+		}
 	}
 }

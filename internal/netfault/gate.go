@@ -28,14 +28,27 @@ type Gate struct {
 
 	path   *Path
 	kind   Kind
-	pass   int       // writes, or answers, that go through before
-	on     *pathConn // the connection whose answer is lost
+	pass   int                       // writes, or answers, that go through before
+	at     func(written []byte) bool // the writes that do not go through; nil for all
+	on     *pathConn                 // the connection whose answer is lost
 	opened chan struct{}
+	broke  chan struct{} // closed when the gate has broken a connection
 }
 
 // Hold makes a gate that stops writes, or answers, after pass of them have gone through.
-func (p *Path) Hold(kind Kind, pass int) *Gate {
-	g := &Gate{path: p, kind: kind, pass: pass, Caught: make(chan struct{}), opened: make(chan struct{})}
+func (p *Path) Hold(kind Kind, pass int) *Gate { return p.hold(&Gate{kind: kind, pass: pass}) }
+
+// BreakAt breaks the connection of the first write that at accepts, without a stop: in place of that write with
+// LostWrite, in place of its answer with LostAnswer. The channel is closed when it has.
+func (p *Path) BreakAt(kind Kind, at func(written []byte) bool) (broke <-chan struct{}) {
+	g := p.hold(&Gate{kind: kind, at: at})
+	close(g.opened)
+	return g.broke
+}
+
+func (p *Path) hold(g *Gate) *Gate {
+	g.path = p
+	g.Caught, g.opened, g.broke = make(chan struct{}), make(chan struct{}), make(chan struct{})
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.gate = g
@@ -69,8 +82,12 @@ func (g *Gate) Catches(within time.Duration) bool {
 	}
 }
 
-// passed says whether all went through that may. The caller holds the mutex, also for tell.
-func (g *Gate) passed() bool {
+// stops says whether the gate stops a write, or an answer, of which it knows no bytes. The caller holds the mutex, also
+// for tell.
+func (g *Gate) stops(written []byte) bool {
+	if g.at != nil && !g.at(written) {
+		return false
+	}
 	g.pass--
 	return g.pass < 0
 }

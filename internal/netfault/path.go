@@ -85,12 +85,12 @@ func (p *Path) watch(dialled net.Conn) net.Conn {
 	p.open++
 	return Conn(dialled, Hooks{
 		Write: func(b []byte, write func([]byte) (int, error)) (int, error) {
-			if g := p.toWrite(c); g != nil {
+			if g := p.toWrite(c, b); g != nil {
 				if err := c.writes.wait(g, c.gone); err != nil {
 					return 0, cmp.Or(p.breakOf(c), err)
 				}
 				if g.kind == LostWrite {
-					p.reset(c)
+					p.reset(c, g)
 				}
 			}
 			if n, err := p.written(c, b); n > 0 || err != nil {
@@ -173,11 +173,11 @@ func (p *Path) dialled() {
 }
 
 // toWrite returns the gate at which a write waits; nil means none.
-func (p *Path) toWrite(c *pathConn) *Gate {
+func (p *Path) toWrite(c *pathConn, b []byte) *Gate {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	g := p.gate
-	if g == nil || g.on != nil || g.kind != Write && g.kind != LostWrite && g.kind != LostAnswer || !g.passed() {
+	if g == nil || g.on != nil || g.kind != Write && g.kind != LostWrite && g.kind != LostAnswer || !g.stops(b) {
 		return nil
 	}
 	if g.kind == LostAnswer {
@@ -204,7 +204,7 @@ func (p *Path) written(c *pathConn, b []byte) (kept int, err error) {
 	c.waits = c.waits || waits(b)
 	p.waited = p.waited || c.waits
 	g := p.gate
-	if g == nil || g.kind != Late || !g.passed() {
+	if g == nil || g.kind != Late || !g.stops(b) {
 		return 0, nil
 	}
 	c.kept = append(c.kept, b...)
@@ -221,7 +221,7 @@ func (p *Path) arrived(c *pathConn, n int) (lost bool, err error) {
 			return false, err
 		}
 		if g.kind == LostAnswer {
-			p.reset(c)
+			p.reset(c, g)
 		}
 	}
 	p.mu.Lock()
@@ -246,7 +246,7 @@ func (p *Path) toRead(c *pathConn, n int) *Gate {
 		return nil
 	case g.kind == LostAnswer && g.on == c:
 		p.gate = nil
-	case g.kind != Answers || !g.passed():
+	case g.kind != Answers || !g.stops(nil):
 		return nil
 	}
 	g.tell()
@@ -254,12 +254,14 @@ func (p *Path) toRead(c *pathConn, n int) *Gate {
 	return g
 }
 
-func (p *Path) reset(c *pathConn) {
+// reset breaks a connection at a gate.
+func (p *Path) reset(c *pathConn, g *Gate) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	c.end()
 	c.broken = true
 	_ = c.Conn.Close()
+	close(g.broke)
 }
 
 // end ends what waits at a gate. The caller holds the mutex.

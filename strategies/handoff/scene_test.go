@@ -62,7 +62,8 @@ func (p *pair) done(last *holding) {
 //	21ms    so much time passes
 func (p *pair) play(scene string) {
 	p.t.Helper()
-	held, happened := p.first, make(chan struct{})
+	held := p.first
+	var happened <-chan struct{}
 	ask := func(ask func(string, trial.Process), who string) {
 		ask(who, map[byte]trial.Process{'a': p.a, 'b': p.b, 'h': p.h}[who[0]])
 	}

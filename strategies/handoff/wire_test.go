@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -24,18 +23,9 @@ type wire struct {
 
 	mu  sync.Mutex
 	log []byte // what was written since the last stall
-	cut *cut
 	// instead has other words for words that are written, and replaced counts them.
 	instead  map[string]string
 	replaced map[string]int
-}
-
-// cut is a connection that breaks at the write that has those words in it: before Redis has it, or when it has
-// answered.
-type cut struct {
-	at       []byte
-	answered bool
-	happened chan struct{}
 }
 
 // start opens a process on the wire, ready for use.
@@ -59,48 +49,24 @@ func (w *wire) dial(ctx context.Context, network, address string) (net.Conn, err
 	if err != nil {
 		return nil, err
 	}
-	var deaf atomic.Pointer[cut] // at the next answer
-	end := func(at *cut) { _ = c.Close(); close(at.happened) }
-	return netfault.Conn(c, netfault.Hooks{
-		Write: func(b []byte, write func([]byte) (int, error)) (int, error) {
-			words, at := w.written(b)
-			if at != nil && !at.answered {
-				end(at)
-				return len(b), nil
-			}
-			if at != nil {
-				deaf.Store(at)
-			}
-			_, err := write(words)
-			return len(b), err
-		},
-		Read: func(b []byte, read func([]byte) (int, error)) (int, error) {
-			n, err := read(b)
-			if err != nil {
-				return n, err
-			}
-			if at := deaf.Swap(nil); at != nil {
-				end(at)
-				return 0, net.ErrClosed
-			}
-			return n, nil
-		},
-	}), nil
+	return netfault.Conn(c, netfault.Hooks{Write: func(b []byte, write func([]byte) (int, error)) (int, error) {
+		if _, err := write(w.written(b)); err != nil {
+			return 0, err
+		}
+		return len(b), nil
+	}}), nil
 }
 
-// written notes what is written, and returns what is written instead, and the cut at it; nil for none.
-func (w *wire) written(b []byte) (words []byte, at *cut) {
+// written notes what is written, and returns what is written instead.
+func (w *wire) written(b []byte) (words []byte) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.log = append(w.log, b...)
-	if w.cut != nil && bytes.Contains(b, w.cut.at) {
-		at, w.cut = w.cut, nil
-	}
 	for word, other := range w.instead {
 		w.replaced[word] += bytes.Count(b, []byte(word))
 		b = bytes.ReplaceAll(b, []byte(word), []byte(other))
 	}
-	return b, at
+	return b
 }
 
 // command is how one without a script looks on the wire, and script how one looks.
@@ -123,10 +89,12 @@ func (w *wire) stall() {
 
 func (w *wire) flow() { w.Stall(false) }
 
-// breaks has a connection break at those words. The channel is closed when it has.
-func (w *wire) breaks(at []byte, answered bool) (happened chan struct{}) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.cut = &cut{at, answered, make(chan struct{})}
-	return w.cut.happened
+// breaks has a connection break at those words: before Redis has them, or when it has answered. The channel is closed
+// when it has.
+func (w *wire) breaks(at []byte, answered bool) (happened <-chan struct{}) {
+	kind := netfault.LostWrite
+	if answered {
+		kind = netfault.LostAnswer
+	}
+	return w.BreakAt(kind, func(written []byte) bool { return bytes.Contains(written, at) })
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
-	"net"
 	"sync"
 	"testing"
 	"time"
@@ -17,13 +16,7 @@ import (
 )
 
 // cable is the way to the server.
-type cable struct {
-	open    netfault.Conns
-	mu      sync.Mutex
-	cut     bool
-	swallow int32 // the answer to the next request of that code is lost; 0 is none
-	lost    int   // so far
-}
+type cable struct{ netfault.Path }
 
 // The codes of requests.
 const (
@@ -33,61 +26,23 @@ const (
 	watching = 4
 )
 
-var errCut = errors.New("the cable is cut")
-
 // through is a node that is reached by the cable.
 func (c *cable) through(n gozk.Node) gozk.Node {
-	n.Dial = func(ctx context.Context, network, addr string) (net.Conn, error) {
-		c.mu.Lock()
-		cut := c.cut
-		c.mu.Unlock()
-		if cut {
-			return nil, errCut
-		}
-		conn, err := new(net.Dialer).DialContext(ctx, network, addr)
-		if err != nil {
-			return nil, err
-		}
-		var deaf bool
-		return c.open.Add(conn, netfault.Hooks{
-			Write: func(b []byte, write func([]byte) (int, error)) (int, error) {
-				c.mu.Lock()
-				if len(b) >= 12 && c.swallow != 0 && int32(binary.BigEndian.Uint32(b[8:])) == c.swallow {
-					deaf, c.swallow = true, 0
-					c.lost++
-				}
-				c.mu.Unlock()
-				return write(b)
-			},
-			Read: func(b []byte, read func([]byte) (int, error)) (int, error) {
-				n, err := read(b)
-				c.mu.Lock()
-				defer c.mu.Unlock()
-				if deaf { // the server has answered
-					_ = conn.Close()
-					return 0, errCut
-				}
-				return n, err
-			},
-		})
-	}
+	n.Dial = c.Dial
 	return n
 }
 
-// broken closes all connections; new ones can be opened unless it is cut.
+// broken breaks all connections; new ones can be opened unless it is cut.
 func (c *cable) broken(cut bool) {
-	c.mu.Lock()
-	c.cut = cut
-	c.mu.Unlock()
-	for _, conn := range c.open.List() {
-		_ = conn.Close()
-	}
+	c.Block(cut)
+	c.HangUp()
 }
 
-func (c *cable) lose(code int32) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.swallow = code
+// lose has the answer to the next request of a code be lost. The channel is closed when it is.
+func (c *cable) lose(code int32) (lost <-chan struct{}) {
+	return c.BreakAt(netfault.LostAnswer, func(request []byte) bool {
+		return len(request) >= 12 && int32(binary.BigEndian.Uint32(request[8:])) == code
+	})
 }
 
 // A holder that is cut off sees that its lease is lost, and goes on with another session.
@@ -198,9 +153,10 @@ func TestLostAnswers(t *testing.T) {
 			c := new(cable)
 			holder, one := open(t, node(t), 10*time.Second), open(t, c.through(node(t)), 10*time.Second)
 			release(t, acquire(t, one, "key"), nil) // its session is open
+			lost := 0
 			for _, cancelled := range []bool{false, true} {
 				lease := acquire(t, holder, "key")
-				c.lose(code)
+				broke := c.lose(code)
 				ctx, cancel := context.WithTimeout(t.Context(), drive.Bound)
 				got := make(chan error, 1)
 				go func() {
@@ -222,10 +178,13 @@ func TestLostAnswers(t *testing.T) {
 				}
 				cancel()
 				poll.Until(t, "the queue is empty", func() bool { return queue(t, "key") == 0 })
+				select {
+				case <-broke:
+					lost++
+				default:
+				}
 			}
-			c.mu.Lock()
-			defer c.mu.Unlock()
-			if c.lost == 0 {
+			if lost == 0 {
 				t.Error("no answer was lost")
 			}
 		})
