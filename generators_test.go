@@ -150,7 +150,7 @@ func TestAGeneratorIsStopped(t *testing.T) {
 			if len(sum.Runs) != 2 || !sum.Runs[0].Valid() || sum.Runs[0].Record.Clients != 6 || sum.Runs[1].Valid() {
 				t.Errorf("%d runs of %d generators, %q", len(sum.Runs), len(sum.Generators), sum.Error)
 			}
-			if stopped > 0 && (sum.Error != name || !slices.Contains(sum.Runs[1].Invalid, name)) {
+			if stopped > 0 && (sum.Error != name || !slices.Contains(sum.Runs[1].Invalid.Texts(), name)) {
 				t.Errorf("%q, invalid %q", sum.Error, sum.Runs[1].Invalid)
 			}
 			if left := server.Client(t).Keys(t.Context(), "lockbench:{*").Val(); len(left) > 0 {

@@ -140,7 +140,7 @@ func (p Plan) Validate() error { return p.carried().Validate() }
 func (p Plan) Titles() []string { return p.carried().Titles() }
 
 // Warnings names settings that are allowed but rarely meant.
-func (p Plan) Warnings() []string { return p.carried().Warnings() }
+func (p Plan) Warnings() results.Remarks { return p.carried().Warnings() }
 
 // Expected is the approximate time of Run if Redis is already running. A window that ends after a
 // number of iterations counts as 0.

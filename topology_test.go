@@ -39,7 +39,7 @@ func TestTopologies(t *testing.T) {
 			var left []string
 			for _, l := range report.LeftOut {
 				left = append(left, l.Strategy)
-				if l.Why == "" {
+				if l.Why.Text == "" {
 					t.Errorf("it is not said why %s was left out", l.Strategy)
 				}
 			}

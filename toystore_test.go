@@ -181,7 +181,7 @@ func TestAnyStoreWillDo(t *testing.T) {
 		report.Stores[0].Server.Source != "shelf" || report.Redis.Source != "none" {
 		t.Errorf("%d were started, of %+v", len(kind.opened), report.Stores)
 	}
-	if len(report.LeftOut) != 1 || report.LeftOut[0].Why != "there is one shelf" {
+	if len(report.LeftOut) != 1 || report.LeftOut[0].Why.Text != "there is one shelf" {
 		t.Errorf("left out: %+v", report.LeftOut)
 	}
 	if len(report.Runs) != 1 {

@@ -181,8 +181,8 @@ func (a *app) runPaired(ctx context.Context, f *ab, outputs []output[*compare.Co
 	}
 	c.Interrupted = ctx.Err() != nil
 	if f.late {
-		c.Notes = append(c.Notes, fmt.Sprintf("--budget %v ended after %s", f.budget,
-			words.Count(len(f.head.Reports), "pair")))
+		c.Notes = append(c.Notes,
+			results.BudgetEnded.Remark(f.budget, "after "+words.Count(len(f.head.Reports), "pair")))
 	}
 	if err := saveAll(a, outputs, c, f.quiet); err != nil {
 		return err
@@ -222,8 +222,7 @@ func (a *app) paired(
 		}
 		undecided := c.Verdict == compare.Undecided && len(c.Broken) == 0
 		if f.until == untilDecided {
-			c.Notes = append(c.Notes, fmt.Sprintf("--until decided: look %d at the pairs, at the level %.3g, half of that "+
-				"of the look before", look, rules.Alpha))
+			c.Notes = append(c.Notes, results.LookedAgain.Remark(look, results.Measured(rules.Alpha, "%.3g")))
 		}
 		if f.until == untilPairs || failed != nil || ctx.Err() != nil || f.late || !undecided || 2*pairs > maxPairs {
 			return c, failed
@@ -244,7 +243,7 @@ func (f ab) compared(rules compare.Rules) (*compare.Comparison, error) {
 	}
 	c.Redis = f.at
 	if f.crowded != "" {
-		c.Notes = append(c.Notes, "one client alone was not measured: "+f.crowded)
+		c.Notes = append(c.Notes, results.AloneNotMeasured.Remark(f.crowded))
 	}
 	return c, nil
 }

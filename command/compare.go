@@ -155,7 +155,7 @@ func (g *gate) validate() error {
 func judgement(c *compare.Comparison) error {
 	switch {
 	case len(c.Broken) > 0:
-		return &exit{ExitSafety, fmt.Errorf("a claimed guarantee did not hold in the head: %s", c.Broken[0])}
+		return &exit{ExitSafety, fmt.Errorf("a claimed guarantee did not hold in the head: %s", c.Broken[0].Text)}
 	case c.Verdict == compare.Worse:
 		return &exit{ExitRegression, fmt.Errorf("regression: the head is %s", c.Headline())}
 	case c.Verdict == compare.Undecided && !c.Scattered() && (c.Method == compare.MethodPaired || !c.Comparable()),

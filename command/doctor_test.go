@@ -168,7 +168,7 @@ func TestARightThatOnlyCostsAFigureIsAWarning(t *testing.T) {
 	if code != command.ExitOK && code != command.ExitInvalid {
 		t.Fatalf("the run ended with %d: %s", code, stderr)
 	}
-	warnings := strings.Join(readReport(t, file).Warnings, "\n")
+	warnings := readReport(t, file).Warnings.String()
 	for _, want := range []string{"without +info CPU time", "without +scan keys", "without +client|list subscriptions"} {
 		if !strings.Contains(warnings, want) {
 			t.Errorf("the report does not warn %q: %s", want, warnings)

@@ -163,7 +163,7 @@ func TestAFailoverUnderADriver(t *testing.T) {
 	p.signal(os.Interrupt)
 	_ = p.code()
 	run := readReport(t, file).Runs[0]
-	if why := strings.Join(run.Invalid, "; "); !strings.Contains(why, "the server restarted or was replaced") ||
+	if why := run.Invalid.String(); !strings.Contains(why, "the server restarted or was replaced") ||
 		!strings.Contains(why, "READONLY") {
 		t.Errorf("it is invalid because of %q, said:\n%s", why, &p.said)
 	}

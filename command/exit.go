@@ -111,7 +111,7 @@ func judge(r *results.Report) error {
 		}
 		if !run.Valid() {
 			if !slices.Contains(invalid, run.Strategy) {
-				why = append(why, fmt.Errorf("%s: %s", run.Strategy, strings.Join(run.Invalid, "; ")))
+				why = append(why, fmt.Errorf("%s: %s", run.Strategy, run.Invalid))
 			}
 			invalid = append(invalid, run.Strategy)
 		}

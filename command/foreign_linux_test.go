@@ -163,8 +163,11 @@ func foreignReport(t *testing.T) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	report.Error, report.Warnings = "x", []string{"x"}
-	report.LeftOut = []results.LeftOut{{Strategy: "x", Why: "x"}}
+	hostile := results.Remarks{{
+		Code: "x", Severity: "x", Figures: map[string]results.Quantity{"x": {Text: "x"}}, Text: "x",
+	}}
+	report.Error, report.Warnings = "x", hostile
+	report.LeftOut = []results.LeftOut{{Strategy: "x", Why: hostile[0]}}
 	report.Redis = results.Redis{
 		Source: "address", Address: "x", Topology: "x", Nodes: []string{"x", "x"},
 		Name: "x", Version: "x", Mode: "x", Network: "x", Image: "x", Durability: "x", Why: "x",
@@ -173,12 +176,12 @@ func foreignReport(t *testing.T) string {
 	report.Shared = &results.Shared{Session: "x", Generator: 1, RedisRuns: []string{"x"}}
 	for i := range report.Runs {
 		run := &report.Runs[i]
-		run.Point, run.Failure, run.Labels = "x", "x", []string{"x"}
+		run.Point, run.Failure, run.Labels = "x", "x", hostile
 		run.Errors = []results.ErrorCount{{Error: "x", Count: 3}}
-		run.Safety.Leftovers, run.Safety.Broken = []string{"x"}, []string{"x"}
+		run.Safety.Leftovers, run.Safety.Broken = []string{"x"}, hostile
 	}
 	report.Runs = append(report.Runs, report.Runs[0])
-	report.Runs[1].Invalid, report.Runs[1].Round = []string{"x"}, 2
+	report.Runs[1].Invalid, report.Runs[1].Round = hostile, 2
 	var text strings.Builder
 	if err := results.WriteJSON(&text, report); err != nil {
 		t.Fatal(err)

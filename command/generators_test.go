@@ -41,7 +41,7 @@ func TestAGeneratorIsKilled(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(report.Runs) != 1 || len(report.Generators) != 3 ||
-		!strings.Contains(strings.Join(report.Runs[0].Invalid, "\n"), "generator 2 died") {
+		!strings.Contains(report.Runs[0].Invalid.String(), "generator 2 died") {
 		t.Errorf("%d runs of %d generators: %+v", len(report.Runs), len(report.Generators), report.Runs)
 	} else if n := report.Runs[0].Safety.LeftoverCount; n != nil {
 		t.Errorf("of the strategy's leftovers nothing is known, and they are %d: %q", *n, report.Runs[0].Safety.Leftovers)

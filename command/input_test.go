@@ -262,8 +262,8 @@ func TestUndeclaredRightsPrintNoACL(t *testing.T) {
 
 func TestExitCodes(t *testing.T) {
 	fine := results.Run{Strategy: "fine"}
-	invalid := results.Run{Strategy: "doubtful", Invalid: []string{"its time accounts do not balance"}}
-	broken := results.Run{Strategy: "broken", Safety: results.Safety{Broken: []string{"exclusion"}}}
+	invalid := results.Run{Strategy: "doubtful", Invalid: results.PlainTexts("its time accounts do not balance")}
+	broken := results.Run{Strategy: "broken", Safety: results.Safety{Broken: results.PlainTexts("exclusion")}}
 	both := results.Run{Strategy: "both", Safety: broken.Safety, Invalid: invalid.Invalid}
 	report := func(runs ...results.Run) *results.Report { return &results.Report{Runs: runs} }
 	stopped := func(r *results.Report) *results.Report { r.Interrupted = true; return r }
@@ -386,7 +386,7 @@ func TestOnlyAChangeInTurnsEndsWith110(t *testing.T) {
 
 func TestAllReasonsOfAnInvalidRunAreSaid(t *testing.T) {
 	t.Parallel()
-	run := results.Run{Strategy: "spin", Invalid: []string{"it had errors", "it stood still"}}
+	run := results.Run{Strategy: "spin", Invalid: results.PlainTexts("it had errors", "it stood still")}
 	err := judge(&results.Report{Runs: []results.Run{run}})
 	if err == nil || !strings.Contains(err.Error(), "spin: it had errors; it stood still") {
 		t.Errorf("error %v", err)

@@ -56,7 +56,7 @@ func (a *app) run(name string) *cobra.Command {
 		for _, note := range f.notes {
 			a.say("%s", note)
 		}
-		a.warn(plan.Warnings()...)
+		a.warn(plan.Warnings().Texts()...)
 		if f.dryRun {
 			return a.show(plan, outputs, f.thresholds)
 		}

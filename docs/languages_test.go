@@ -172,7 +172,7 @@ func standsOut(cells []cell) (found []string) {
 	for _, c := range cells {
 		if !c.Runs[0].Usable() {
 			found = append(found, fmt.Sprintf("with %d clients no usable run: %s", c.clients,
-				append(c.Runs[0].Invalid, c.Runs[0].Failure)[0]))
+				append(c.Runs[0].Invalid.Texts(), c.Runs[0].Failure)[0]))
 			continue
 		}
 		if broken := c.Runs[0].Safety.Broken; len(broken) > 0 {

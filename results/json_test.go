@@ -86,3 +86,28 @@ func TestReadJSONSaysWhatIsWrong(t *testing.T) {
 		t.Errorf("the reader's error is lost: %v", err)
 	}
 }
+
+// TestRemarksOfEarlierBuilds are plain texts. They load as remarks without a code.
+func TestRemarksOfEarlierBuilds(t *testing.T) {
+	t.Parallel()
+	r, err := results.ReadJSON(strings.NewReader(`{"schema": "` + results.Schema + `", "warnings": ["w"],
+		"left_out": [{"strategy": "s", "why": "l"}], "thresholds": [{"why": "t", "caution": "c"}],
+		"runs": [{"invalid": ["i"], "labels": ["redis-bound"], "safety": {"broken_claims": ["exclusion: 3 overlaps"]}}]}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	run, threshold := r.Runs[0], r.Thresholds[0]
+	for _, remarks := range []results.Remarks{
+		r.Warnings, run.Invalid, run.Labels, run.Safety.Broken,
+		{r.LeftOut[0].Why, threshold.Why, threshold.Caution},
+	} {
+		for _, remark := range remarks {
+			if remark.Text == "" || remark.Code != "" || remark.Severity != "" || remark.Figures != nil {
+				t.Errorf("%+v", remark)
+			}
+		}
+	}
+	if got := r.Warnings.String() + run.Invalid.String() + r.LeftOut[0].Why.String(); got != "wil" || run.Valid() {
+		t.Errorf("%q, valid %v", got, run.Valid())
+	}
+}

@@ -100,11 +100,10 @@ func (r *Run) compare(parts []Run, s Strategy) (why string) {
 	r.Safety.Overlaps += overlaps
 	r.Safety.FencingRegression += repeated
 	if overlaps > 0 && s.claims("exclusion") {
-		r.Safety.Broken = append(r.Safety.Broken, fmt.Sprintf("exclusion: %d overlaps between generators", overlaps))
+		r.Safety.Broken = append(r.Safety.Broken, OverlappedApart.Remark(overlaps))
 	}
 	if repeated > 0 && s.claims("fencing") {
-		r.Safety.Broken = append(r.Safety.Broken,
-			fmt.Sprintf("fencing: %d tokens not larger than an earlier one of another generator", repeated))
+		r.Safety.Broken = append(r.Safety.Broken, TokensBeforeOther.Remark(repeated))
 	}
 	return why
 }

@@ -46,19 +46,14 @@ func Merge(parts []Generated) (*Report, error) {
 			sum.Point = relabelled(run.Point, each, each.Times(len(parts), 1))
 			sum.Record.Contended = contended(strategy, each)
 			sum.Compute()
-			if label := sum.ShortOfARound(); label != "" {
-				sum.Labels = append(sum.Labels, label)
-			}
+			sum.Labels = append(sum.Labels, sum.ShortOfARound()...)
 			why := sum.compare(recorded, strategy)
-			warning := fmt.Sprintf("%s: the audit is of each generator's own clients, because %s; --work counter "+
-				"shows whether all exclude each other", run.Strategy, why)
-			if why != "" && sum.unaudited() && sum.Valid() && !slices.Contains(merged.Warnings, warning) {
-				merged.Warnings = append(merged.Warnings, warning)
+			if why != "" && sum.unaudited() && sum.Valid() {
+				merged.Warnings = merged.Warnings.Once(AuditedApart.Remark(run.Strategy, why))
 			}
 			if lost := sum.Safety.LostUpdates; lost != nil && *lost > 0 && strategy.claims("exclusion") &&
 				sum.Safety.Overlaps+sum.Safety.ExpiredOverlaps+sum.Safety.LostLeases == 0 {
-				sum.Safety.Broken = append(sum.Safety.Broken,
-					fmt.Sprintf("exclusion: %d updates lost under the lock", *lost))
+				sum.Safety.Broken = append(sum.Safety.Broken, UpdatesLost.Remark(*lost))
 			}
 			if len(sum.Safety.LostKeys) > 0 { // as in a run of one generator
 				slices.Sort(sum.Safety.LostKeys)
@@ -82,14 +77,14 @@ const nearlyAll = 0.99
 func add(parts []Generated, indexes []map[runKey]int, key runKey) (sum Run, recorded []Run) {
 	var longest int64
 	var opened, closed time.Time
-	var missing []string
+	var missing Remarks
 	labelled := map[string][]string{} // the names of the generators that have a label
 	begun := false
 	for i, p := range parts {
 		name := p.Name
 		at, found := indexes[i][key]
 		if !found {
-			missing = append(missing, strings.TrimSpace(name+" "+cmp.Or(p.Missing, "has no record of it")))
+			missing = append(missing, RecordMissing.Remark(name, cmp.Or(p.Missing, "has no record of it")))
 			continue
 		}
 		run := p.Runs[at]
@@ -111,35 +106,36 @@ func add(parts []Generated, indexes []map[runKey]int, key runKey) (sum Run, reco
 			opened = run.Started
 		}
 		for _, claim := range claims {
-			sum.Safety.Broken = append(sum.Safety.Broken, claim+" (seen by "+name+")")
+			sum.Safety.Broken = append(sum.Safety.Broken, claim.of("", name, " (seen by "+name+")"))
 		}
 		for _, why := range invalid {
-			sum.Invalid = append(sum.Invalid, name+": "+why)
+			sum.Invalid = append(sum.Invalid, why.of(name+": ", name, ""))
 		}
 		if failure != "" && sum.Failure == "" {
 			sum.Failure = name + ": " + failure
 		}
 		for _, label := range run.Labels {
-			if label != PartOfASession && !strings.HasPrefix(label, shortOfARound) {
-				if labelled[label] == nil {
-					sum.Labels = append(sum.Labels, label)
-				}
-				labelled[label] = append(labelled[label], name)
+			switch label.Code {
+			case PartOfASession, ShortOfARound, ShortWindow: // all of them together have labels of their own
+			default:
+				sum.Labels = sum.Labels.Once(label)
+				labelled[label.Text] = append(labelled[label.Text], name)
 			}
 		}
 	}
 	for i, label := range sum.Labels {
-		switch of := labelled[label]; len(of) {
+		switch of := labelled[label.Text]; len(of) {
 		case len(recorded):
 		case 1:
-			sum.Labels[i] += " in " + of[0]
+			sum.Labels[i] = label.of("", of[0], " in "+of[0])
 		default:
-			sum.Labels[i] += fmt.Sprintf(" in %d of %d generators", len(of), len(recorded))
+			some := fmt.Sprintf("%d of %d generators", len(of), len(recorded))
+			sum.Labels[i] = label.of("", some, " in "+some)
 		}
 	}
 	other := elsewhere(parts)
 	if other != "" {
-		sum.Invalid = append(sum.Invalid, other+" measured other servers")
+		sum.Invalid = append(sum.Invalid, OtherServers.Remark(other))
 	}
 	if other != "" || len(missing) > 0 { // another lock, or nobody recorded its leases and increments
 		sum.Record.Counted, recorded = nil, append(recorded, Run{})
@@ -153,13 +149,12 @@ func add(parts []Generated, indexes []map[runKey]int, key runKey) (sum Run, reco
 	overlap := max(0, closed.Sub(opened))
 	switch common := float64(overlap) / float64(longest); {
 	case common < enough:
-		sum.Invalid = append(sum.Invalid, fmt.Sprintf("its generators' windows were open together for %v of %v",
-			overlap.Round(time.Millisecond), time.Duration(longest).Round(time.Millisecond)))
+		sum.Invalid = append(sum.Invalid, NotTogether.Remark(overlap, time.Duration(longest)))
 	case common < nearlyAll:
-		sum.Labels = append(sum.Labels, fmt.Sprintf("%s%.1f%% in common", WindowsApart, common*100))
+		sum.Labels = append(sum.Labels, WindowsApart.Remark(Measured(common*100, "%.1f%%")))
 	}
 	if sum.Speed.Acquisitions == 0 && sum.Valid() {
-		sum.Invalid = append(sum.Invalid, "it had not one acquisition")
+		sum.Invalid = append(sum.Invalid, NoAcquisition.Remark())
 	}
 	return sum, recorded
 }
@@ -230,11 +225,7 @@ func frame(parts []Generated, first *Report) *Report {
 		if f.Error != "" && !slices.ContainsFunc(parts, of) {
 			troubles = append(troubles, f.Name+": "+f.Error)
 		}
-		for _, warning := range f.Warnings {
-			if !slices.Contains(merged.Warnings, warning) {
-				merged.Warnings = append(merged.Warnings, warning)
-			}
-		}
+		merged.Warnings = merged.Warnings.Once(f.Warnings...)
 	}
 	merged.Error = strings.Join(troubles, "; ")
 	return merged

@@ -28,7 +28,7 @@ func generatorFile(name string, number int) results.Generated {
 		Strategies: []results.Strategy{{Name: "spin", Claims: []string{"exclusion"}, Capacity: 1, Instances: 2}},
 		Shared:     &results.Shared{Session: "s", Generator: number, RedisRuns: []string{"redis-1"}},
 		Stores:     []results.Store{{Name: "etcd"}},
-		Warnings:   []string{"a warning"},
+		Warnings:   results.PlainTexts("a warning"),
 	}
 	for _, keys := range []int{1, 4} {
 		w := workloads.Default()
@@ -93,7 +93,7 @@ func generatorRun(number int) results.Run {
 		Generator:      results.Generator{CPUPercent: 10, SchedulingP99: n, MachineIdle: new(float64(50 * n))},
 		TimeAccounting: results.TimeAccounting{Wait: 10, Hold: float64(n), Window: 20, Balanced: true},
 		Errors:         []results.ErrorCount{{Error: "x", Count: 1}, {Error: fmt.Sprint("y", n), Count: 5}},
-		Labels:         []string{"redis-bound", results.PartOfASession},
+		Labels:         results.Remarks{results.RedisBound.Remark(), results.PartOfASession.Remark()},
 	}
 	if number == 2 {
 		run.Safety.LeftoverCount = new(int64(0)) // it was the last
@@ -162,7 +162,7 @@ func TestMissingRecord(t *testing.T) {
 	r := merged(t, a, b, results.Generated{Name: "c", Missing: "was stopped"})
 	want := [][]string{{"c was stopped"}, {"b died", "c was stopped"}}
 	for i, run := range r.Runs {
-		if diff := cmp.Diff(want[i], run.Invalid); diff != "" {
+		if diff := cmp.Diff(want[i], run.Invalid.Texts()); diff != "" {
 			t.Errorf("run %d (-want +got):\n%s", i, diff)
 		}
 		if lost := run.Safety.LostUpdates; lost != nil || run.Record.Generators != 3 {
@@ -203,8 +203,8 @@ func TestStarved(t *testing.T) {
 		served int64 // by a; b served 3 for its 4 clients
 		want   string
 	}{
-		{13, "starved 3, []"},
-		{12, "starved –, [window too short for one fair round: 15 acquisitions for 8 clients, --duration 6s is not]"},
+		{13, "starved 3, "},
+		{12, "starved –, window too short for one fair round: 15 acquisitions for 8 clients, --duration 6s is not"},
 	} {
 		a, b := generatorFile("a", 1), generatorFile("b", 2)
 		for _, part := range []struct {
@@ -213,9 +213,7 @@ func TestStarved(t *testing.T) {
 		}{{&a.Runs[0], test.served}, {&b.Runs[0], 3}} {
 			part.Speed.Served, part.Labels = part.served, nil
 			part.Compute()
-			if label := part.ShortOfARound(); label != "" {
-				part.Labels = []string{label}
-			}
+			part.Labels = part.ShortOfARound()
 		}
 		if b.Runs[0].Fairness.Starved != nil || len(b.Runs[0].Labels) != 1 {
 			t.Fatalf("b alone decides who starved, and has labels %q", b.Runs[0].Labels)
@@ -235,13 +233,13 @@ func TestDoubtful(t *testing.T) {
 	t.Parallel()
 	b := generatorFile("b", 2)
 	b.Runs[0].Started = b.Runs[0].Started.Add(time.Second)
-	b.Runs[1].Invalid = []string{"its time accounts do not balance"}
+	b.Runs[1].Invalid = results.PlainTexts("its time accounts do not balance")
 	r := merged(t, generatorFile("a", 1), b)
 	apart := []string{"its generators' windows were open together for 3.98s of 5s"}
-	if diff := cmp.Diff(apart, r.Runs[0].Invalid); diff != "" {
+	if diff := cmp.Diff(apart, r.Runs[0].Invalid.Texts()); diff != "" {
 		t.Error(diff)
 	}
-	if diff := cmp.Diff([]string{"b: its time accounts do not balance"}, r.Runs[1].Invalid); diff != "" {
+	if diff := cmp.Diff([]string{"b: its time accounts do not balance"}, r.Runs[1].Invalid.Texts()); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -250,15 +248,17 @@ func TestDoubtful(t *testing.T) {
 func TestLabelsOfSome(t *testing.T) {
 	t.Parallel()
 	a, b, c := generatorFile("generator 0", 1), generatorFile("generator 1", 2), generatorFile("generator 2", 3)
-	a.Runs[0].Labels = []string{"redis-bound", results.PartOfASession}
-	b.Runs[0].Labels = []string{"other CPU 12%", "redis-bound", results.BusyMachine}
-	c.Runs[0].Labels = []string{results.BusyMachine, "redis-bound"}
+	a.Runs[0].Labels = results.Remarks{results.RedisBound.Remark(), results.PartOfASession.Remark()}
+	b.Runs[0].Labels = results.Remarks{
+		results.OtherCPU.Remark(results.Measured(12, "%.0f%%")), results.RedisBound.Remark(), results.BusyMachine.Remark(),
+	}
+	c.Runs[0].Labels = results.Remarks{results.BusyMachine.Remark(), results.RedisBound.Remark()}
 	run := merged(t, a, b, c).Runs[0]
 	want := []string{"redis-bound", "other CPU 12% in generator 1", "busy machine in 2 of 3 generators"}
-	if diff := cmp.Diff(want, run.Labels); diff != "" || !run.MachineBound() {
+	if diff := cmp.Diff(want, run.Labels.Texts()); diff != "" || !run.MachineBound() {
 		t.Errorf("machine-bound %v, %s", run.MachineBound(), diff)
 	}
-	b.Runs[0].Labels, c.Runs[0].Labels = nil, []string{results.BusyMachine}
+	b.Runs[0].Labels, c.Runs[0].Labels = nil, results.Remarks{results.BusyMachine.Remark()}
 	if run = merged(t, a, b, c).Runs[0]; !run.MachineBound() {
 		t.Errorf("nothing of %q limited the speed", run.Labels)
 	}
@@ -397,7 +397,7 @@ func TestLeasesOfGenerators(t *testing.T) {
 			run.Safety.Overlaps - own.Overlaps, int64(run.Safety.MaxHolders), run.Safety.FencingRegression,
 			run.Safety.OverlapNS / 1000,
 		}
-		why := strings.Join(sum.Warnings, "\n")
+		why := sum.Warnings.String()
 		if got != c.want || run.Record.Compared != (c.why == "") || run.Record.Leases != nil ||
 			strings.Contains(why, "spin: ") != (c.why != "") || !strings.Contains(why, c.why) {
 			t.Errorf("%s: %+v, want %+v; %q", name, got, c.want, why)
@@ -481,7 +481,7 @@ func TestWindowsApart(t *testing.T) {
 		a, b := generatorFile("a", 1), generatorFile("b", 2)
 		b.Runs[0].Started = a.Runs[0].Started.Add(shift)
 		run := merged(t, a, b).Runs[0]
-		if got := strings.Join(run.Labels, ", "); strings.Contains(got, "in common") != (want != "") ||
+		if got := run.Labels.String(); strings.Contains(got, "in common") != (want != "") ||
 			!strings.Contains(got, want) || run.Valid() != (shift < time.Second) {
 			t.Errorf("%v apart of 5 s: labels %q, invalid %q", shift, got, run.Invalid)
 		}

@@ -2,7 +2,6 @@ package results
 
 import (
 	"cmp"
-	"fmt"
 	"maps"
 	"math"
 	"reflect"
@@ -99,22 +98,19 @@ func (r *Run) starved() *int {
 	return new(int(*without))
 }
 
-const shortOfARound = "window too short for one fair round: "
-
 // ShortOfARound returns a label if the window was too short for every client to have one acquisition; the label names a
-// window that is long enough. It returns "" if starvation can be decided, and where clients are only slots.
-func (r *Run) ShortOfARound() string {
+// window that is long enough. There is none if starvation can be decided, and where clients are only slots.
+func (r *Run) ShortOfARound() Remarks {
 	served, enough := r.Speed.Served, fairRounds*r.Record.Clients
-	if r.WindowNS == 0 || r.Record.WithoutTurn == nil || r.Fairness.Starved != nil || served >= enough {
-		return ""
-	}
-	label := fmt.Sprintf("%s%d acquisitions for %d clients", shortOfARound, served, r.Record.Clients)
-	if served == 0 {
-		return label
+	switch {
+	case r.WindowNS == 0 || r.Record.WithoutTurn == nil || r.Fairness.Starved != nil || served >= enough:
+		return nil
+	case served == 0:
+		return Remarks{ShortWindow.Remark(served, r.Record.Clients)}
 	}
 	const spare = 1.1
 	longer := time.Duration(r.WindowNS).Seconds() * float64(enough) / float64(served) * spare
-	return fmt.Sprintf("%s, --duration %v is not", label, time.Duration(math.Ceil(longer))*time.Second)
+	return Remarks{ShortOfARound.Remark(served, r.Record.Clients, time.Duration(math.Ceil(longer))*time.Second)}
 }
 
 // apart says whether the audit is of each generator's own clients.
@@ -246,6 +242,8 @@ func addField(how string, sum, more reflect.Value) {
 		*s = Longest(*s, more.Interface().(*Bound))
 	case *bool:
 		*s = how == byOr && (*s || more.Bool()) || how == byAnd && *s && more.Bool()
+	case *Remarks:
+		*s = slices.Concat(*s, more.Interface().(Remarks))
 	case *[]string:
 		*s = slices.Concat(*s, more.Interface().([]string))
 	case *map[string]int64:

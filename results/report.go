@@ -46,10 +46,10 @@ type Report struct {
 
 	Thresholds []Verdict `json:"thresholds,omitempty"` // the verdicts on the thresholds, see Judge
 
-	Warnings    []string `json:"warnings,omitempty"`
-	Interrupted bool     `json:"interrupted,omitempty"` // stopped by the user: runs are missing or partial
-	Error       string   `json:"error,omitempty"`       // what ended it early
-	Unreachable bool     `json:"unreachable,omitempty"` // Redis stopped answering
+	Warnings    Remarks `json:"warnings,omitempty"`
+	Interrupted bool    `json:"interrupted,omitempty"` // stopped by the user: runs are missing or partial
+	Error       string  `json:"error,omitempty"`       // what ended it early
+	Unreachable bool    `json:"unreachable,omitempty"` // Redis stopped answering
 }
 
 // File is a report and the name of its file.
@@ -178,7 +178,7 @@ type Strategy struct {
 // LeftOut is a strategy that was asked for and did not run, with the reason.
 type LeftOut struct {
 	Strategy string `json:"strategy"`
-	Why      string `json:"why"`
+	Why      Remark `json:"why"`
 }
 
 // Baselines are the best figures of this machine in the same session. No lock can be faster;
@@ -202,10 +202,6 @@ type Shared struct {
 	// longest of all runs.
 	UncertaintyNS int64 `json:"start_uncertainty_ns"`
 }
-
-// PartOfASession is the label of a run with several generators: Redis's counts include all of
-// them, the acquisitions are only this generator's.
-const PartOfASession = "one of several generators"
 
 // GeneratorPart is one generator of a merged report.
 type GeneratorPart struct {

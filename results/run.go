@@ -37,8 +37,8 @@ type Run struct {
 	Errors  []ErrorCount `json:"errors,omitempty"`           // errors of Acquire and Release, most frequent first
 	Failure string       `json:"failure,omitempty"`          // what ended the run early
 	Partial bool         `json:"partial,omitempty" add:"or"` // the window was cut short
-	Invalid []string     `json:"invalid,omitempty"`          // why the figures cannot be trusted; empty for a valid run
-	Labels  []string     `json:"labels,omitempty"`           // remarks for the reader: "generator-bound"
+	Invalid Remarks      `json:"invalid,omitempty"`          // why the figures cannot be trusted; empty for a valid run
+	Labels  Remarks      `json:"labels,omitempty"`           // what limits the figures
 }
 
 const (
@@ -301,7 +301,7 @@ type Safety struct {
 	// LostKeys names the ways in which the servers lost keys by themselves; then no guarantee is judged.
 	LostKeys []string `json:"lost_keys,omitempty" add:"sum"`
 	// Broken names each claimed guarantee that did not hold; the exit code is then 111.
-	Broken []string `json:"broken_claims,omitempty" add:"sum"`
+	Broken Remarks `json:"broken_claims,omitempty" add:"sum"`
 }
 
 // Fault is a fault of the workload with its effects in a run.

@@ -1,6 +1,7 @@
 package results
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -233,7 +234,7 @@ func (s Summary) Verdict() string {
 	trusted := 0
 	for _, run := range s.Runs {
 		for _, claim := range run.Safety.Broken {
-			name, _, _ := strings.Cut(claim, ":") // the notes have the details
+			name := cmp.Or(claim.Code.Guarantee(), claim.Text) // the notes have the details
 			if !slices.Contains(broken, name) {
 				broken = append(broken, name)
 			}
@@ -264,12 +265,12 @@ func (s Summary) Verdict() string {
 
 // TooFew names the durations of which a run had too few for a 99th percentile, which would
 // be their maximum: "12 handoffs".
-func (s Summary) TooFew() []string {
-	var few []string
+func (s Summary) TooFew() []Phrase {
+	var few []Phrase
 	for _, of := range [][2]string{{"handoffs", "Speed.Handoff"}, {"waits", "Waiting.PerAcquisition"}} {
 		for _, run := range s.Used {
 			if d := distribution(run, of[1]); d.samples() > 0 && !d.enough(99) {
-				few = append(few, fmt.Sprintf("%d %s", d.samples(), of[0]))
+				few = append(few, Phrasef("%s "+of[0], d.samples()))
 				break
 			}
 		}
@@ -277,28 +278,10 @@ func (s Summary) TooFew() []string {
 	return few
 }
 
-// Labels of runs, or their prefixes, that the code tests for.
-const (
-	GeneratorBound = "generator-bound"      // the machine was busy with lockbench itself
-	BusyMachine    = "busy machine"         // the machine was busy with other processes
-	OtherCPU       = "other CPU "           // followed by the share of all cores that neither lockbench nor Redis used
-	Stolen         = "steal "               // followed by the share that other machines on the same hardware took
-	Overloaded     = "overloaded: "         // an open loop's arrivals found all clients waiting
-	WindowsApart   = "generators' windows " // followed by the share that was common to all
-	// OutlivedLease says that a lock was held for longer than its TTL and nothing renewed it.
-	OutlivedLease = "held for longer than the lease"
-)
-
-// SetsThePace says whether a label means that the machine, not the lock, limited the speed.
-func SetsThePace(label string) bool {
-	return slices.ContainsFunc([]string{GeneratorBound, BusyMachine, OtherCPU, Stolen},
-		func(begins string) bool { return strings.HasPrefix(label, begins) })
-}
-
 // MachineBound says whether the labels mean that the machine, not the lock, limited the speed.
-func (r Run) MachineBound() bool { return slices.ContainsFunc(r.Labels, SetsThePace) }
+func (r Run) MachineBound() bool {
+	return slices.ContainsFunc(r.Labels, func(label Remark) bool { return label.Code.SetsThePace() })
+}
 
 // Overloaded says that an open loop's arrivals came faster than the lock served them.
-func (r Run) Overloaded() bool {
-	return slices.ContainsFunc(r.Labels, func(label string) bool { return strings.HasPrefix(label, Overloaded) })
-}
+func (r Run) Overloaded() bool { return r.Labels.Has(Overloaded) }

@@ -15,14 +15,14 @@ func TestSummaryKeepsInvalidRunsOutOfMedians(t *testing.T) {
 	r.Runs = []results.Run{
 		{Strategy: "pubsub", Speed: results.Speed{PerSecond: 10}, Safety: results.Safety{Overlaps: 1}},
 		{
-			Strategy: "pubsub", Speed: results.Speed{PerSecond: 1000}, Invalid: []string{"why"},
+			Strategy: "pubsub", Speed: results.Speed{PerSecond: 1000}, Invalid: results.PlainTexts("why"),
 			Safety: results.Safety{Overlaps: 2},
 		},
 		{Strategy: "pubsub", Speed: results.Speed{PerSecond: 20}},
 		{Strategy: "pubsub", Speed: results.Speed{PerSecond: 900}, Partial: true},
 		{Strategy: "spin", Speed: results.Speed{PerSecond: 7}, Failure: "it fell over"},
 		{Strategy: "redsync", Speed: results.Speed{PerSecond: 5}, Partial: true},
-		{Strategy: "redsync", Speed: results.Speed{PerSecond: 500}, Invalid: []string{"why"}},
+		{Strategy: "redsync", Speed: results.Speed{PerSecond: 500}, Invalid: results.PlainTexts("why")},
 	}
 	all := r.Summaries()
 	if len(all) != 3 || all[0].Name != "spin" || all[1].Name != "pubsub" {
@@ -137,7 +137,7 @@ func TestPartsHaveRowsOfTheirOwn(t *testing.T) {
 		t.Error(diff)
 	}
 	broken := run("a+c", 1, 999)
-	broken.Invalid = []string{"why"}
+	broken.Invalid = results.PlainTexts("why")
 	report.Runs = append(report.Runs, broken)
 	if got := rows(); len(got) != 4 || got[0][0] != "a in a+b" || got[3][0] != "c in a+c" || got[3][3] != "99.9 %!" {
 		t.Errorf("%q", got)

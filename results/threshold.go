@@ -146,21 +146,21 @@ func distribution(r Run, path string) Distribution {
 
 // caution says how many of the durations of a maximum had not ended, or that a percentile is the maximum because
 // one of the runs had too few durations.
-func (t Threshold) caution(runs []Run) string {
+func (t Threshold) caution(runs []Run) Remark {
 	if t.of == "" {
-		return ""
+		return Remark{}
 	}
 	var open int64
 	for _, run := range runs {
 		d := distribution(run, t.of)
 		if open += d.Censored; t.percentile > 0 && d.samples() > 0 && !d.enough(t.percentile) {
-			return fmt.Sprintf("the longest of %d", d.samples())
+			return LongestOfFew.Remark(d.samples())
 		}
 	}
 	if open == 0 || t.percentile > 0 {
-		return ""
+		return Remark{}
 	}
-	return Whole(float64(open)) + " had not ended"
+	return DurationsNotEnd.Remark(Written(float64(open), Whole(float64(open))))
 }
 
 // Limit is a bound for a figure: < 50ms, >= 800/s, == 0.
@@ -239,10 +239,10 @@ type Verdict struct {
 	Value     *Figure `json:"value"`    // in Unit; nil if not known
 	Unit      Unit    `json:"unit"`
 	Passed    bool    `json:"passed"`
-	Why       string  `json:"why,omitempty"` // why the result is unknown, which counts as not passed
+	Why       Remark  `json:"why,omitzero"` // why the result is unknown, which counts as not passed
 	// Caution is a remark on the figure: waits that had not ended, or a percentile of too few
 	// durations.
-	Caution string `json:"caution,omitempty"`
+	Caution Remark `json:"caution,omitzero"`
 }
 
 // Judge tests a report against thresholds: each strategy, in a sweep at each point. It uses the
@@ -261,7 +261,7 @@ func Judge(r *Report, thresholds []Threshold) []Verdict {
 		if !matched {
 			verdicts = append(verdicts, Verdict{
 				Threshold: t.Expression, Strategy: t.Strategy, Unit: t.metric.Unit,
-				Why: "nothing that it is about was measured",
+				Why: NothingMatched.Remark(),
 			})
 		}
 	}
@@ -275,15 +275,15 @@ func (t Threshold) judge(s Summary) Verdict {
 	}
 	switch {
 	case len(s.Runs) == 0:
-		v.Why = "it was not measured"
+		v.Why = NotMeasured.Remark()
 	case s.Invalid && t.metric.is&summed == 0:
-		v.Why = "no run of it can be trusted"
+		v.Why = NoValidRun.Remark()
 	case v.Value == nil:
-		v.Why = "the figure is not known"
+		v.Why = FigureNotKnown.Remark()
 	default:
 		var known bool
 		if v.Passed, known = t.limit.Keeps(*v.Value); !known {
-			v.Why = "only a lower bound is known"
+			v.Why = OnlyLowerBound.Remark()
 		}
 	}
 	return v
@@ -302,13 +302,13 @@ func (v Verdict) String() string {
 	}
 	if v.Value != nil {
 		figure := v.Value.Text(v.Unit)
-		if v.Caution != "" {
-			figure += "; " + v.Caution
+		if v.Caution.Text != "" {
+			figure += "; " + v.Caution.Text
 		}
 		text += " (" + figure + ")"
 	}
-	if v.Why != "" {
-		text += ", " + v.Why
+	if v.Why.Text != "" {
+		text += ", " + v.Why.Text
 	}
 	return text
 }

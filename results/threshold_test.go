@@ -48,7 +48,7 @@ func TestThresholds(t *testing.T) {
 		got := map[string]bool{}
 		for _, v := range judged(t, r, test.expression) {
 			got[v.Strategy] = v.Passed
-			if v.Value == nil || v.Why != "" {
+			if v.Value == nil || v.Why.Text != "" {
 				t.Errorf("%s: %s", test.expression, v)
 			}
 		}
@@ -61,11 +61,11 @@ func TestThresholds(t *testing.T) {
 func TestThresholdsOnWhatIsNotKnown(t *testing.T) {
 	r := golden.Report(t, "testdata/recorded.json")
 	r.Strategies = append(r.Strategies, results.Strategy{Name: "late"})
-	r.LeftOut = []results.LeftOut{{"redlock", "it needs 3 nodes"}}
+	r.LeftOut = []results.LeftOut{{"redlock", results.PlainText("it needs 3 nodes")}}
 	r.Points = []workloads.Point{{Workload: r.Workload}, {Label: "clients=20", Workload: r.Workload}}
 	for i := range r.Runs {
 		if r.Runs[i].Strategy == "pubsub" {
-			r.Runs[i].Invalid = []string{"books"}
+			r.Runs[i].Invalid = results.PlainTexts("books")
 		}
 	}
 	for _, test := range []struct {
@@ -95,7 +95,7 @@ func TestThresholdsOnWhatIsNotKnown(t *testing.T) {
 				continue
 			}
 			found = true
-			if v.Passed != test.passed || v.Why != test.why {
+			if v.Passed != test.passed || v.Why.Text != test.why {
 				t.Errorf("%s: passed %v, %q; want %v, %q", test.expression, v.Passed, v.Why, test.passed, test.why)
 			}
 		}
@@ -161,7 +161,7 @@ func TestThresholdsOnUnfinishedWaits(t *testing.T) {
 		{"a median", waited(20, 400, 0, 0), "wait:med<500ms", true, "", "(400 ms)"},
 	} {
 		v := judged(t, test.report, test.expression)[0]
-		if v.Passed != test.passed || v.Why != test.why || !strings.Contains(v.String(), test.says) {
+		if v.Passed != test.passed || v.Why.Text != test.why || !strings.Contains(v.String(), test.says) {
 			t.Errorf("%s: %s: passed %v, want %v, %q", test.name, v, v.Passed, test.passed, test.says)
 		}
 	}

@@ -173,16 +173,16 @@ func (d *driven) silent(r *run) (clients int) {
 	return clients
 }
 
-// ownTime returns a label if a driver took much of its clients' time for itself, else "".
-func (d *driven) ownTime(result *results.Run) string {
+// ownTime returns a label if a driver took much of its clients' time for itself.
+func (d *driven) ownTime(result *results.Run) results.Remarks {
 	if d == nil || result.WindowNS == 0 {
-		return ""
+		return nil
 	}
 	share := d.own / float64(result.WindowNS) / float64(len(d.ends)) * 100
 	if share <= ownTimeLimit {
-		return ""
+		return nil
 	}
-	return fmt.Sprintf("the driver itself took %.0f%% of its clients' time", share)
+	return results.Remarks{results.DriverTime.Remark(results.Measured(share, "%.0f%%"))}
 }
 
 // driverCPU returns the CPU time of the drivers' processes so far in seconds; nil if it is not known of all.

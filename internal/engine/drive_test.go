@@ -255,7 +255,7 @@ func TestWaitsBeyondTheirTimeoutAreSaid(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			said := slices.DeleteFunc(run.Labels, func(l string) bool { return !strings.Contains(l, "--timeout") })
+			said := slices.DeleteFunc(run.Labels.Texts(), func(l string) bool { return !strings.Contains(l, "--timeout") })
 			if got := strings.Join(said, "; "); got != test.want {
 				t.Errorf("it says %q, want %q", got, test.want)
 			}
@@ -292,7 +292,7 @@ func TestAClientOfWhichNothingIsSaidMakesTheRunInvalid(t *testing.T) {
 		return []engine.Cycle{lease(a, 0, 0, 0, 1400)}
 	}}, 1300*time.Millisecond)
 	want := "its driver does not say what 1 of its clients did at the end"
-	if err != nil || !slices.Contains(run.Invalid, want) {
+	if err != nil || !slices.Contains(run.Invalid.Texts(), want) {
 		t.Errorf("%v, %+v", err, run.Invalid)
 	}
 }

@@ -159,7 +159,7 @@ func TestALostWaitMakesTheRunInvalid(t *testing.T) {
 	if !lost.Load() {
 		t.Fatal("nothing was lost")
 	}
-	if run.Valid() || !strings.Contains(run.Invalid[0], "time accounts do not balance") {
+	if run.Valid() || !strings.Contains(run.Invalid[0].Text, "time accounts do not balance") {
 		t.Errorf("invalid: %q, books %+v", run.Invalid, run.TimeAccounting)
 	}
 }
@@ -172,7 +172,7 @@ func TestTwoHoldersAtOnceBreakTheClaim(t *testing.T) {
 		if run.Safety.Overlaps == 0 || run.Safety.OverlapNS == 0 || run.Safety.MaxHolders != 2 {
 			t.Errorf("session %v: safety %+v", session, run.Safety)
 		}
-		if len(run.Safety.Broken) != 1 || !strings.Contains(run.Safety.Broken[0], "exclusion") {
+		if len(run.Safety.Broken) != 1 || !strings.Contains(run.Safety.Broken[0].Text, "exclusion") {
 			t.Errorf("session %v: broken %q", session, run.Safety.Broken)
 		}
 	}

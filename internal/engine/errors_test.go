@@ -56,7 +56,7 @@ func TestErrorsMakeARunInvalid(t *testing.T) {
 			t.Errorf("an error each %d acquisitions: invalid %q, errors %v, %d acquisitions", test.every, run.Invalid,
 				run.Errors, run.Speed.Acquisitions)
 		}
-		if !test.valid && !strings.Contains(strings.Join(run.Invalid, ""), "NOPERM planted") {
+		if !test.valid && !strings.Contains(run.Invalid.String(), "NOPERM planted") {
 			t.Errorf("the reason %q does not name the error", run.Invalid)
 		}
 	}
@@ -77,7 +77,7 @@ func TestOfASessionOneGeneratorMayGetNothing(t *testing.T) {
 		Strategy: lock(t, strategies.Info{Capacity: 1}, 0, wait), Workload: workload(nil), Session: "test",
 		Generator: "one",
 	})
-	if why := r.failed(&results.Run{}); why != "" {
+	if why := r.failed(&results.Run{}); why != nil {
 		t.Errorf("invalid: %s", why)
 	}
 }
@@ -151,7 +151,7 @@ func TestOthersAreLabelledBeyondALimit(t *testing.T) {
 		{new(54.4), new(12.0), []string{"other CPU 54%", "steal 12.0%"}},
 	} {
 		got := othersLabels(results.Generator{OtherCPU: test.foreign, Steal: test.steal})
-		if !slices.Equal(got, test.want) {
+		if !slices.Equal(got.Texts(), test.want) {
 			t.Errorf("foreign %v, steal %v: %q, want %q", test.foreign, test.steal, got, test.want)
 		}
 		if hurried := (results.Run{Labels: got}).MachineBound(); hurried != (len(test.want) > 0) {

@@ -3,7 +3,6 @@ package engine_test
 import (
 	"context"
 	"errors"
-	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -107,7 +106,7 @@ func at(start time.Time) func(context.Context) (time.Time, error) {
 }
 
 func begunLate(run *results.Run) bool {
-	return slices.ContainsFunc(run.Labels, func(label string) bool { return strings.HasPrefix(label, "begun ") })
+	return run.Labels.Has(results.BegunLate)
 }
 
 // preparing is a server that is busy with another generator until the run begins.
@@ -177,7 +176,7 @@ func TestStart(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !slices.ContainsFunc(run.Labels, func(label string) bool { return strings.HasPrefix(label, "begun 1m") }) {
+	if !strings.Contains(run.Labels.String(), "begun 1m") {
 		t.Errorf("it began a minute late and is labelled %v", run.Labels)
 	}
 	missing := errors.New("a generator is missing")

@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"fmt"
 	"math"
 	"slices"
 	"time"
@@ -183,8 +182,8 @@ func (d *disturbance) forgets() bool {
 }
 
 // absent names the faults that were never injected although there was a target.
-func (d *disturbance) absent() []string {
-	var names []string
+func (d *disturbance) absent() results.Remarks {
+	var names results.Remarks
 	for _, f := range d.faults {
 		if len(f.injections) > 0 || f.spared {
 			continue
@@ -193,7 +192,7 @@ func (d *disturbance) absent() []string {
 		if len(f.missed) > 0 {
 			why = f.missed[0]
 		}
-		names = append(names, fmt.Sprintf("the fault %s was not injected: %s", f.spec.Name, why))
+		names = append(names, results.FaultAbsent.Remark(f.spec.Name, why))
 	}
 	return names
 }

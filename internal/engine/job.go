@@ -142,10 +142,10 @@ func (r *run) carryOut(ctx context.Context) (*results.Run, error) {
 	result := r.summarise(window, whole, idle, left)
 	if failure != nil {
 		result.Failure = untrusted.Printable(failure.Error())
-		result.Invalid = append(result.Invalid, "it ended early: "+result.Failure)
+		result.Invalid = append(result.Invalid, results.EndedEarly.Remark(result.Failure))
 	}
 	if late > 0 {
-		result.Labels = append(result.Labels, fmt.Sprintf("begun %v late", late.Round(time.Millisecond)))
+		result.Labels = append(result.Labels, results.BegunLate.Remark(late))
 	}
 	return result, failure
 }

@@ -7,46 +7,36 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/lockbench/lockbench/internal/words"
 	"github.com/lockbench/lockbench/results"
 	"github.com/lockbench/lockbench/workloads"
 )
 
 // invalid says why the figures cannot be trusted.
-func (r *run) invalid(result *results.Run, o observed) []string {
+func (r *run) invalid(result *results.Run, o observed) results.Remarks {
 	if o.closed == nil || result.WindowNS == 0 {
-		return []string{errNoWindow.Error()}
+		return results.Remarks{results.NoWindow.Remark(errNoWindow)}
 	}
-	var why []string
-	if reason := r.late(result, o); reason != "" {
-		why = append(why, reason)
-	}
+	why := r.late(result, o)
 	if result.StoodStill() {
-		why = append(why, fmt.Sprintf("lockbench itself did not run for %v of %v: it was stopped, or its machine was",
-			time.Duration(*result.Generator.StoodStill).Round(time.Millisecond),
-			time.Duration(result.WindowNS).Round(time.Millisecond)))
+		why = append(why,
+			results.StoodStill.Remark(time.Duration(*result.Generator.StoodStill), time.Duration(result.WindowNS)))
 	}
 	if !result.TimeAccounting.Balanced {
-		why = append(why, fmt.Sprintf("its time accounts do not balance: a client's phases differ from the window by "+
-			"%.2f %%", result.TimeAccounting.WorstPercent))
+		why = append(why, results.Unbalanced.Remark(results.Measured(result.TimeAccounting.WorstPercent, "%.2f %%")))
 	}
 	if n := result.Generator.PoolTimeouts; n > 0 {
-		why = append(why, fmt.Sprintf("%d commands timed out waiting for a connection (see --pool)", n))
+		why = append(why, results.PoolTimeouts.Remark(n))
 	}
-	if reason := r.saturated(result); reason != "" {
-		why = append(why, reason)
-	}
-	if reason := r.failed(result); reason != "" {
-		why = append(why, reason)
-	}
+	why = append(why, r.saturated(result)...)
+	why = append(why, r.failed(result)...)
 	if !o.partial {
 		why = append(why, r.disturbance.absent()...)
 	}
 	if n := r.driven.silent(r); n > 0 && !o.partial {
-		why = append(why, fmt.Sprintf("its driver does not say what %d of its clients did at the end", n))
+		why = append(why, results.DriverSilent.Remark(n))
 	}
 	if n := result.Safety.Hung; n > 0 {
-		why = append(why, fmt.Sprintf("%d clients did not come back when told to stop", n))
+		why = append(why, results.ClientsHung.Remark(n))
 	}
 	return why
 }
@@ -59,13 +49,13 @@ const (
 	hardlyRuns = 10 * time.Millisecond // p99 until a runnable goroutine runs
 )
 
-// late says why the ends of the window were not observed in time; "" if they were. The servers are read at both ends:
+// late says why the ends of the window were not observed in time. The servers are read at both ends:
 // they are the cause if they took most of the difference to answer, and the generator's own goroutines ran in time.
-func (r *run) late(result *results.Run, o observed) string {
+func (r *run) late(result *results.Run, o observed) results.Remarks {
 	seen, window := o.closed.health.Since(o.opened.health).Wall, time.Duration(result.WindowNS)
 	off := (seen - window).Abs()
 	if r.dead.Load() || window <= longEnough || float64(off) <= observedLimit*float64(window) {
-		return ""
+		return nil
 	}
 	cause := "the generator was too busy to look in time"
 	silent := max(o.opened.answered, o.closed.answered)
@@ -75,23 +65,21 @@ func (r *run) late(result *results.Run, o observed) string {
 			cause = fmt.Sprintf("the server took %v to answer at its opening", silent.Round(time.Millisecond))
 		}
 	}
-	return fmt.Sprintf("it was observed for %v of a window of %v: %s", seen.Round(time.Millisecond),
-		window.Round(time.Millisecond), cause)
+	return results.Remarks{results.SeenLate.Remark(seen, window, cause)}
 }
 
 // saturated says why the generator, not the lock, kept an open loop from its load.
-func (r *run) saturated(result *results.Run) string {
+func (r *run) saturated(result *results.Run) results.Remarks {
 	g := result.Generator
 	switch {
 	case r.arrivals == nil:
-		return ""
+		return nil
 	case float64(g.LateStarts) > lateLimit*float64(g.Starts):
-		return fmt.Sprintf("the generator was late with %d starts of %d", g.LateStarts, g.Starts)
+		return results.Remarks{results.LateStarts.Remark(g.LateStarts, g.Starts)}
 	case r.behind(result) && time.Duration(g.SchedulingP99) > hardlyRuns:
-		return fmt.Sprintf("the generator could not offer %v: its goroutines waited %v to run (p99)", r.Workload.Rate,
-			time.Duration(g.SchedulingP99))
+		return results.Remarks{results.RateNotOffered.Remark(r.Workload.Rate, time.Duration(g.SchedulingP99))}
 	}
-	return ""
+	return nil
 }
 
 // behind says whether too many arrivals of an open loop found all clients busy.
@@ -120,74 +108,63 @@ func (r *run) ours(result *results.Run) float64 {
 }
 
 // labels tells a reader what limits the figures.
-func (r *run) labels(result *results.Run) []string {
-	var labels []string
+func (r *run) labels(result *results.Run) results.Remarks {
+	var labels results.Remarks
 	if result.Speed.Acquisitions > 0 && result.Server.Window == nil && r.remote() && result.Server.Whole != nil {
-		labels = append(labels, "window too short for the server's counters")
+		labels = append(labels, results.NoServerCounts.Remark())
 	}
 	main := result.Server.Window.MainThreadPercent()
 	redisBound := main != nil && *main >= busy
 	disturbed := othersLabels(result.Generator)
 	switch idle := result.Generator.MachineIdle; {
 	case redisBound:
-		labels = append(labels, "redis-bound")
+		labels = append(labels, results.RedisBound.Remark())
 	case idle != nil && *idle < barelyIdle && r.ours(result) >= mostlyOurs:
-		labels = append(labels, results.GeneratorBound)
+		labels = append(labels, results.GeneratorBound.Remark())
 	case idle != nil && *idle < barelyIdle && len(disturbed) == 0:
 		// else the labels of othersLabels say it with a figure
-		labels = append(labels, results.BusyMachine)
+		labels = append(labels, results.BusyMachine.Remark())
 	}
 	labels = append(labels, disturbed...)
 	if slices.ContainsFunc(r.Workload.Faults,
 		func(f workloads.Fault) bool { return f.Kind().Place == workloads.OnNetwork }) {
-		labels = append(labels, "through proxies")
+		labels = append(labels, results.ThroughProxies.Remark())
 	}
-	if label := result.ShortOfARound(); label != "" {
-		labels = append(labels, label)
-	}
+	labels = append(labels, result.ShortOfARound()...)
 	if len(r.Strategy.Parts) > 0 && r.asked != r.Workload.Instances {
-		labels = append(labels, fmt.Sprintf("in %d instances, as many of each part", r.Workload.Instances))
+		labels = append(labels, results.EqualParts.Remark(r.Workload.Instances))
 	}
 	if r.behind(result) {
-		labels = append(labels, fmt.Sprintf(results.Overloaded+"%v found all %d clients waiting", r.Workload.Rate,
-			r.Workload.Clients))
+		labels = append(labels, results.Overloaded.Remark(r.Workload.Rate, r.Workload.Clients))
 	}
-	if label := r.driven.ownTime(result); label != "" {
-		labels = append(labels, label)
-	}
-	if label := r.outlived(result.Speed); label != "" {
-		labels = append(labels, label)
-	}
-	if label := r.beyondTimeout(result); label != "" {
-		labels = append(labels, label)
-	}
+	labels = append(labels, r.driven.ownTime(result)...)
+	labels = append(labels, r.outlived(result.Speed)...)
+	labels = append(labels, r.beyondTimeout(result)...)
 	if r.unended > 0 {
-		labels = append(labels,
-			fmt.Sprintf("left %s of waits that the driver could not end", words.Count(r.unended, "key")))
+		labels = append(labels, results.WaitsNotEnded.Remark(results.CountOf(r.unended, "key")))
 	}
 	if r.shared() {
-		labels = append(labels, results.PartOfASession)
+		labels = append(labels, results.PartOfASession.Remark())
 	}
 	if whole := result.Server.Whole; !r.shared() && whole != nil && whole.OtherTraffic != nil &&
 		*whole.OtherTraffic > otherTrafficLimit {
-		labels = append(labels, fmt.Sprintf("other clients' traffic %.1f%%", *whole.OtherTraffic))
+		labels = append(labels, results.OtherTraffic.Remark(results.Measured(*whole.OtherTraffic, "%.1f%%")))
 	}
 	if ran := time.Duration(result.WindowNS); result.Partial && ran > 0 {
-		labels = append(labels, "partial: "+ran.Round(time.Millisecond).String())
+		labels = append(labels, results.CutShort.Remark(ran))
 	}
 	return labels
 }
 
 // outlived returns a label if some client held its lock for longer than the TTL of a lease
-// that nothing renews; else "". The lock claims exclusion only while the lease is valid, so
+// that nothing renews. The lock claims exclusion only while the lease is valid, so
 // the claim can be kept while several clients work on what the lock protects.
-func (r *run) outlived(s results.Speed) string {
+func (r *run) outlived(s results.Speed) results.Remarks {
 	longest := s.Hold.Max
 	if r.info.Claims.Watchdog || r.info.Nodes == 0 || longest == nil || longest.NS <= int64(r.Workload.TTL) {
-		return ""
+		return nil
 	}
-	return fmt.Sprintf("%s: %v for a TTL of %v", results.OutlivedLease,
-		time.Duration(longest.NS).Round(time.Millisecond), r.Workload.TTL)
+	return results.Remarks{results.OutlivedLease.Remark(time.Duration(longest.NS), r.Workload.TTL)}
 }
 
 // overtime counts the waits that went on beyond their timeout.
@@ -212,35 +189,34 @@ func (r *run) waited(from, to int64) {
 	}
 }
 
-// beyondTimeout returns a label if waits went on although their timeout was over, else "". A fault may have kept their
+// beyondTimeout returns a label if waits went on although their timeout was over. A fault may have kept their
 // commands.
-func (r *run) beyondTimeout(result *results.Run) string {
+func (r *run) beyondTimeout(result *results.Run) results.Remarks {
 	late, ended := r.overtime.count.Load(), result.Speed.Acquisitions+result.Waiting.TimedOut
 	if late == 0 || float64(late) < overtimeShare*float64(ended) || len(r.Workload.Faults) > 0 {
-		return ""
+		return nil
 	}
-	longest := time.Duration(r.overtime.longest.Load()).Round(time.Millisecond)
-	return fmt.Sprintf("%s went on for over %v beyond --timeout %v, the longest ended after %v",
-		words.Count(int(late), "wait"), overtimeLimit, *r.Workload.Timeout, longest)
+	return results.Remarks{results.BeyondTimeout.Remark(results.CountOf(int(late), "wait"), overtimeLimit,
+		*r.Workload.Timeout, time.Duration(r.overtime.longest.Load()))}
 }
 
 // errorLimit is the ratio of errors to acquisitions above which a run is invalid.
 const errorLimit = 0.01
 
 // failed says why a run with too many errors, or without acquisitions, is invalid.
-func (r *run) failed(result *results.Run) string {
+func (r *run) failed(result *results.Run) results.Remarks {
 	granted, failures := result.Speed.Acquisitions, r.failures.Load()
 	switch {
 	case granted == 0 && len(result.Errors) > 0:
-		return "it had errors and not one acquisition: " + result.Errors[0].Error
+		return results.Remarks{results.OnlyErrors.Remark(result.Errors[0].Error)}
 	case granted == 0 && len(r.Workload.Faults) == 0 && !r.shared():
 		// in a session the other processes may have had the lock
-		return "it had not one acquisition"
+		return results.Remarks{results.NoAcquisition.Remark()}
 	case float64(failures) > errorLimit*float64(granted):
-		return fmt.Sprintf("%d errors for %d acquisitions, over %.0f %%: %s", failures, granted, errorLimit*100,
-			result.Errors[0].Error)
+		return results.Remarks{results.ManyErrors.Remark(failures, granted, results.Measured(errorLimit*100, "%.0f %%"),
+			result.Errors[0].Error)}
 	}
-	return ""
+	return nil
 }
 
 const (
@@ -252,13 +228,13 @@ const (
 )
 
 // othersLabels returns labels that say how much other processes used.
-func othersLabels(g results.Generator) []string {
-	var labels []string
+func othersLabels(g results.Generator) results.Remarks {
+	var labels results.Remarks
 	if g.OtherCPU != nil && *g.OtherCPU > otherCPULimit {
-		labels = append(labels, fmt.Sprintf("%s%.0f%%", results.OtherCPU, *g.OtherCPU))
+		labels = append(labels, results.OtherCPU.Remark(results.Measured(*g.OtherCPU, "%.0f%%")))
 	}
 	if g.Steal != nil && *g.Steal > stealLimit {
-		labels = append(labels, fmt.Sprintf("%s%.1f%%", results.Stolen, *g.Steal))
+		labels = append(labels, results.Stolen.Remark(results.Measured(*g.Steal, "%.1f%%")))
 	}
 	return labels
 }

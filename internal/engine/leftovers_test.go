@@ -63,7 +63,7 @@ func TestKeysOfWaitsThatADriverCannotEndAreNamed(t *testing.T) {
 			if !slices.Equal(left, test.left) || *run.Safety.LeftoverCount != int64(len(test.left)) {
 				t.Errorf("left %q, want %q", run.Safety.Leftovers, test.left)
 			}
-			if said := strings.Join(run.Labels, "; "); test.label != "" && !strings.Contains(said, test.label) {
+			if said := run.Labels.String(); test.label != "" && !strings.Contains(said, test.label) {
 				t.Errorf("it says %q, want %q", said, test.label)
 			}
 		})

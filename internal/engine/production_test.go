@@ -3,7 +3,6 @@ package engine_test
 import (
 	"context"
 	"slices"
-	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -82,7 +81,7 @@ func TestAHerdShowsWhatOneReleaseSetsOff(t *testing.T) {
 }
 
 // tooBusy says whether a run is invalid because of nothing but the machine.
-func tooBusy(why string) bool { return strings.HasPrefix(why, "it was observed for") }
+func tooBusy(why results.Remark) bool { return why.Code == results.SeenLate }
 
 func TestASpinningHolderIsExact(t *testing.T) {
 	run, err := job(t, redistest.Start(t), "spin", func(w *workloads.Spec) {
@@ -119,8 +118,7 @@ func TestHoldsThatOutliveTheirLeaseAreSaid(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		said := slices.ContainsFunc(run.Labels,
-			func(label string) bool { return strings.HasPrefix(label, results.OutlivedLease) })
+		said := run.Labels.Has(results.OutlivedLease)
 		if said != test.said {
 			t.Errorf("%s holds for %v under a TTL of %v: labels %q", test.strategy, test.hold, j.Workload.TTL,
 				run.Labels)

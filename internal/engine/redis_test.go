@@ -224,7 +224,7 @@ func TestAServerThatIsSilentAtTheWindowsEndIsNamed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if why := fmt.Sprint(run.Invalid); !strings.Contains(why, "the server took ") || strings.Contains(why, "too busy") {
+	if why := run.Invalid.String(); !strings.Contains(why, "the server took ") || strings.Contains(why, "too busy") {
 		t.Errorf("the server stood still over the end of the window: invalid %q", run.Invalid)
 	}
 }

@@ -90,7 +90,7 @@ func TestAGeneratorThatWasStoppedIsInvalid(t *testing.T) {
 	} else if time.Duration(*still) < pause*3/4 {
 		t.Errorf("stopped for %v, and it noted %v", pause, time.Duration(*still))
 	}
-	if !strings.Contains(fmt.Sprint(run.Invalid), "did not run for") {
+	if !strings.Contains(run.Invalid.String(), "did not run for") {
 		t.Errorf("stopped for %v of 3 s: invalid %q", pause, run.Invalid)
 	}
 }

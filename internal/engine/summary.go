@@ -56,16 +56,16 @@ func (r *run) summarise(o observed, whole *results.ServerDelta, idle *idleCost, 
 
 // lostKeys says how the servers lost keys that the workload's faults did not take. Then no promise of the lock can be
 // judged: the run breaks none, and is invalid.
-func (r *run) lostKeys(result *results.Run, between *results.ServerDelta) []string {
+func (r *run) lostKeys(result *results.Run, between *results.ServerDelta) results.Remarks {
 	if !r.info.OnRedis() {
 		return nil // the locks of the other stores outlive a restart, or end with their sessions
 	}
 	onServers := func(f workloads.Fault) bool { return f.Kind().Place == workloads.OnServers }
 	result.Safety.LostKeys = between.LostKeys(!slices.ContainsFunc(r.Workload.Faults, onServers))
-	var why []string
+	var why results.Remarks
 	for _, way := range result.Safety.LostKeys {
 		result.Safety.Broken = nil
-		why = append(why, way+": locks may have been among the keys that it lost")
+		why = append(why, results.KeysLost.Remark(way))
 	}
 	return why
 }

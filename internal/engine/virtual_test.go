@@ -97,7 +97,7 @@ func TestAShortWindowOfAQueueStarvesNobody(t *testing.T) {
 				w.Clients, w.Hold, w.Duration = 500, workloads.Fixed(20*time.Millisecond),
 					workloads.Duration(test.window)
 			})
-			got := slices.DeleteFunc(run.Labels,
+			got := slices.DeleteFunc(run.Labels.Texts(),
 				func(label string) bool { return !strings.Contains(label, "fair round") })
 			if strings.Join(got, "; ") != test.label { // others are of the machine
 				t.Errorf("%v: labels %q, want %q", test.window, got, test.label)

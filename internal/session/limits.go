@@ -144,7 +144,7 @@ func (p Plan) fits() error {
 		if why == "" {
 			return nil
 		}
-		left = append(left, results.LeftOut{Strategy: v.Name(), Why: why})
+		left = append(left, results.LeftOut{Strategy: v.Name(), Why: results.Unfit.Remark(why)})
 	}
 	if len(left) == 0 {
 		return nil
@@ -156,7 +156,7 @@ func (p Plan) fits() error {
 func noneFits(left []results.LeftOut) error {
 	var why []string
 	for _, one := range left {
-		why = append(why, one.Strategy+": "+one.Why)
+		why = append(why, one.Strategy+": "+one.Why.Text)
 	}
 	return fmt.Errorf("nothing that --strategy names can run here: %s", strings.Join(why, "; "))
 }

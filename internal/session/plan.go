@@ -107,13 +107,11 @@ func (p Plan) Titles() []string {
 }
 
 // Warnings names settings that are allowed but rarely meant.
-func (p Plan) Warnings() []string {
-	var warnings []string
+func (p Plan) Warnings() results.Remarks {
+	var warnings results.Remarks
 	for _, point := range p.points() {
 		for _, warning := range point.Workload.Warnings() {
-			if !slices.Contains(warnings, warning) {
-				warnings = append(warnings, warning)
-			}
+			warnings = warnings.Once(results.RarelyMeant.Remark(warning))
 		}
 	}
 	return warnings

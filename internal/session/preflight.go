@@ -87,10 +87,11 @@ func (p preflight) refusal() error {
 }
 
 // warnings returns the notes.
-func (p preflight) warnings() (all []string) {
+func (p preflight) warnings() (all results.Remarks) {
 	for _, symptom := range p {
 		if symptom.State == results.Note {
-			all = append(all, symptom.Name+": "+strings.Join(append(slices.Clone(symptom.Says), symptom.Next...), "; "))
+			said := strings.Join(append(slices.Clone(symptom.Says), symptom.Next...), "; ")
+			all = append(all, results.PreflightNote.Remark(symptom.Name, said))
 		}
 	}
 	return all

@@ -85,7 +85,7 @@ func TestForgedRecords(t *testing.T) {
 				t.Fatalf("%d runs of %d generators", len(sum.Runs), len(sum.Generators))
 			}
 			for _, run := range sum.Runs {
-				if run.Speed.Acquisitions != 10 || len(run.Invalid) == 0 || run.Invalid[0] != sum.Error {
+				if run.Speed.Acquisitions != 10 || len(run.Invalid) == 0 || run.Invalid[0].Text != sum.Error {
 					t.Errorf("%d acquisitions, invalid %q", run.Speed.Acquisitions, run.Invalid)
 				}
 			}

@@ -87,7 +87,7 @@ func (s *session) sum(symptom *results.Symptom, r *refusals) {
 	for _, v := range s.plan.Strategies {
 		switch why := s.unfit(v); {
 		case why != "":
-			left = append(left, results.LeftOut{Strategy: v.Name(), Why: why})
+			left = append(left, results.LeftOut{Strategy: v.Name(), Why: results.Unfit.Remark(why)})
 			out = append(out, v.Name()+" is left out: "+why)
 		case v.Info().Driver:
 			out = append(out, v.Name()+" starts: its first run tries the lock")

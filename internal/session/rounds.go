@@ -61,7 +61,7 @@ func (s *session) chooseStrategies() {
 	s.strategies = slices.DeleteFunc(s.strategies, func(v strategies.Variant) bool {
 		why := s.unfit(v)
 		if why != "" {
-			s.leaveOut(v, why)
+			s.leaveOut(v, results.Unfit, why)
 		}
 		return why != ""
 	})
@@ -79,9 +79,7 @@ func (s *session) chooseStrategies() {
 			BlackBox:   info.BlackBox,
 		})
 	}
-	if text := unlike(s.report.Strategies); text != "" {
-		s.report.Warnings = append(s.report.Warnings, text)
-	}
+	s.report.Warnings = append(s.report.Warnings, unlike(s.report.Strategies)...)
 }
 
 // unfit says why a strategy cannot run on these servers; "" if it can.
@@ -106,8 +104,9 @@ func unfit(info strategies.Info, w workloads.Spec, layout store.Layout) string {
 }
 
 // leaveOut records that a strategy does not run, or not any more.
-func (s *session) leaveOut(v strategies.Variant, why string) {
-	s.report.LeftOut = append(s.report.LeftOut, results.LeftOut{Strategy: v.Name(), Why: untrusted.Printable(why)})
+func (s *session) leaveOut(v strategies.Variant, code results.Code, why string) {
+	s.report.LeftOut = append(s.report.LeftOut,
+		results.LeftOut{Strategy: v.Name(), Why: code.Remark(untrusted.Printable(why))})
 }
 
 // measure runs one strategy once and adds the run to the report. A strategy that fails is left out
@@ -188,7 +187,7 @@ func (s *session) measure(ctx context.Context, v scheduled, round, order int) er
 	if !errors.Is(err, engine.ErrUnsupported) {
 		s.failures = append(s.failures, fmt.Errorf("run %s: %w", v.Name(), err))
 	}
-	s.leaveOut(v.Variant, err.Error())
+	s.leaveOut(v.Variant, results.FailedToRun, err.Error())
 	s.strategies = slices.DeleteFunc(s.strategies,
 		func(other strategies.Variant) bool { return other.Name() == v.Name() })
 	return nil

@@ -156,7 +156,7 @@ func (s *session) finish(ctx context.Context, err error) (*results.Report, error
 		err = errors.Join(err, problem)
 	}
 	for _, problem := range s.closeStores(ctx) {
-		s.report.Warnings = append(s.report.Warnings, untrusted.Printable(problem.Error()))
+		s.report.Warnings = append(s.report.Warnings, results.NotClosed.Remark(untrusted.Printable(problem.Error())))
 	}
 	return s.report, err
 }

@@ -120,7 +120,9 @@ func (s *session) openStore(ctx context.Context, name, storeName string, o store
 		return nil, err
 	}
 	o.Logf = s.plan.Logf
-	o.Warn = func(warning string) { s.report.Warnings = append(s.report.Warnings, warning) }
+	o.Warn = func(warning string) {
+		s.report.Warnings = append(s.report.Warnings, results.StoreWarning.Remark(warning))
+	}
 	server, err := kind.Open(ctx, s.id, o)
 	if err != nil {
 		return nil, err
@@ -206,7 +208,7 @@ func (s *session) durability(v strategies.Variant) string {
 }
 
 // unlike warns if the compared locks lose different amounts in a crash; else it returns "".
-func unlike(all []results.Strategy) string {
+func unlike(all []results.Strategy) results.Remarks {
 	var parts []string
 	classes := map[string]bool{}
 	for _, s := range all {
@@ -216,10 +218,9 @@ func unlike(all []results.Strategy) string {
 		}
 	}
 	if len(classes) < 2 {
-		return ""
+		return nil
 	}
-	return "a crash does not lose equally much of the locks: " + strings.Join(parts, ", ") +
-		": --durability compares like with like"
+	return results.Remarks{results.UnlikeDurability.Remark(strings.Join(parts, ", "))}
 }
 
 // server returns the server that a strategy uses; nil if it needs none.

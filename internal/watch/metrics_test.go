@@ -66,7 +66,7 @@ func TestRunsOfAStrategyAddUp(t *testing.T) {
 	t.Parallel()
 	report := recorded(t)
 	again := report.Runs[0]
-	again.Invalid = []string{"on purpose"}
+	again.Invalid = results.PlainTexts("on purpose")
 	report.Runs = append(report.Runs, again)
 	granted, waits, name := int64(0), int64(0), again.Strategy
 	for _, run := range report.Runs {

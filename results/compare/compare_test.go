@@ -125,7 +125,7 @@ func TestVerdicts(t *testing.T) {
 
 func TestRunsThatCannotBeTrustedAreLeftOutAndSaid(t *testing.T) {
 	base, head := side("base", 8, 0, 1, 1), side("head", 8, 5, 1, 1)
-	head.Reports[1].Runs[0].Invalid = []string{"books"}
+	head.Reports[1].Runs[0].Invalid = results.PlainTexts("books")
 	head.Reports[2].Runs[0].Partial = true
 	base.Reports[3].Runs[0].Failure = "it fell over"
 	c := do(t, Unpaired, base, head)
@@ -136,7 +136,7 @@ func TestRunsThatCannotBeTrustedAreLeftOutAndSaid(t *testing.T) {
 		"base-4.json: spin round 1: failed: it fell over", "head-2.json: spin round 1: invalid: books",
 		"head-3.json: spin round 1: cut short",
 	}
-	if diff := cmp.Diff(want, c.LeftOut); diff != "" {
+	if diff := cmp.Diff(want, c.LeftOut.Texts()); diff != "" {
 		t.Errorf("left out (-want +got):\n%s", diff)
 	}
 	if r := do(t, Paired, base, head).Strategies[0].Results[0]; r.Base.N != 5 || r.Head.N != 5 {
@@ -148,7 +148,7 @@ func TestStrategiesOfOneSide(t *testing.T) {
 	base, head := side("base", 4, 0, 1, 1), side("head", 4, 5, 1, 1)
 	head.Reports[0].Strategies = append(head.Reports[0].Strategies, results.Strategy{Name: "fair"})
 	c := do(t, Unpaired, base, head)
-	if len(c.Strategies) != 1 || len(c.LeftOut) != 1 || c.LeftOut[0] != "fair: only the head has it" {
+	if len(c.Strategies) != 1 || len(c.LeftOut) != 1 || c.LeftOut[0].Text != "fair: only the head has it" {
 		t.Errorf("%d strategies, left out %v", len(c.Strategies), c.LeftOut)
 	}
 	for _, report := range base.Reports {
@@ -241,8 +241,8 @@ func TestPointsOfASweepAreComparedByThemselves(t *testing.T) {
 
 func TestGolden(t *testing.T) {
 	invalid := side("head", 8, 5, 1.2, 8.0/7)
-	invalid.Reports[1].Runs[0].Invalid = []string{"its time accounts do not balance"}
-	invalid.Reports[2].Runs[0].Safety.Broken = []string{"exclusion: 3 overlaps within valid leases"}
+	invalid.Reports[1].Runs[0].Invalid = results.PlainTexts("its time accounts do not balance")
+	invalid.Reports[2].Runs[0].Safety.Broken = results.PlainTexts("exclusion: 3 overlaps within valid leases")
 	invalid.Reports[0].Environment.Kernel = "6.1.0"
 	for name, c := range map[string]*Comparison{
 		"same":     do(t, Unpaired, side("base", 6, 0, 1, 1), side("head", 6, 5, 1, 1)),

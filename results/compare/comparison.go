@@ -16,7 +16,7 @@ import (
 )
 
 // Schema is the version of the JSON document.
-const Schema = "lockbench/comparison/3"
+const Schema = "lockbench/comparison/4"
 
 // Metric is a metric in a comparison.
 type Metric = results.Metric
@@ -85,23 +85,23 @@ func (r Rules) Least(m Metric) float64 {
 
 // Comparison is the result as plain data.
 type Comparison struct {
-	Schema     string         `json:"schema"`
-	Method     string         `json:"method"`
-	Base       Build          `json:"base"`
-	Head       Build          `json:"head"`
-	Rules      Rules          `json:"rules"`
-	Workload   workloads.Spec `json:"workload"` // of the base
-	Redis      string         `json:"redis"`    // version and source, of the base
-	Machine    string         `json:"machine"`
-	Strategies []Strategy     `json:"strategies"`
-	Verdict    Verdict        `json:"verdict"`
-	Different  []Difference   `json:"different,omitempty"` // in workload or environment; compared nevertheless
-	LeftOut    []string       `json:"left_out,omitempty"`  // runs and strategies, with the reason
-	Missing    []string       `json:"missing,omitempty"`   // strategies of the base of which the head has no run
+	Schema     string          `json:"schema"`
+	Method     string          `json:"method"`
+	Base       Build           `json:"base"`
+	Head       Build           `json:"head"`
+	Rules      Rules           `json:"rules"`
+	Workload   workloads.Spec  `json:"workload"` // of the base
+	Redis      string          `json:"redis"`    // version and source, of the base
+	Machine    string          `json:"machine"`
+	Strategies []Strategy      `json:"strategies"`
+	Verdict    Verdict         `json:"verdict"`
+	Different  []Difference    `json:"different,omitempty"` // in workload or environment; compared nevertheless
+	LeftOut    results.Remarks `json:"left_out,omitempty"`  // runs and strategies, with the reason
+	Missing    []string        `json:"missing,omitempty"`   // strategies of the base of which the head has no run
 	// Broken names the guarantees that the head's strategies claim and broke.
-	Broken      []string `json:"broken_claims,omitempty"`
-	Notes       []string `json:"notes,omitempty"`
-	Interrupted bool     `json:"interrupted,omitempty"` // fewer pairs than requested
+	Broken      results.Remarks `json:"broken_claims,omitempty"`
+	Notes       results.Remarks `json:"notes,omitempty"`
+	Interrupted bool            `json:"interrupted,omitempty"` // fewer pairs than requested
 }
 
 // Build is one of the two sides.
@@ -149,8 +149,8 @@ type Result struct {
 	Verdict   Verdict `json:"verdict"`
 	// Needed is the number of sessions per side, or of pairs, from which this metric can be decided,
 	// if there were fewer, or about so many if they scatter too much; else 0.
-	Needed   int      `json:"needed,omitempty"`
-	Warnings []string `json:"warnings,omitempty"`
+	Needed   int             `json:"needed,omitempty"`
+	Warnings results.Remarks `json:"warnings,omitempty"`
 }
 
 // Sample is a metric's value in every session of one side; with pairs, in their order. A session's

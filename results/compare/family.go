@@ -2,7 +2,6 @@ package compare
 
 import (
 	"errors"
-	"fmt"
 	"math"
 	"slices"
 	"strings"
@@ -13,9 +12,6 @@ import (
 
 // ErrNothingInCommon is returned if the two sides have no strategy in common.
 var ErrNothingInCommon = errors.New("base and head have no strategy in common")
-
-// notInTurns is the warning of a difference that is not called one.
-const notInTurns = "it differs, but the sessions were not recorded in turns: that may be the machine's doing"
 
 // test is a metric of a strategy under both builds, before the verdict.
 type test struct {
@@ -64,8 +60,7 @@ func Unpaired(base, head Side, rules Rules) (*Comparison, error) {
 	}
 	c.LeftOut = slices.Concat(c.LeftOut, again, andAgain)
 	if !turns {
-		c.Notes = append(c.Notes, "the sessions were not recorded in turns: what changed on the machine in between "+
-			"would count as a change, so none is called; ab takes turns")
+		c.Notes = append(c.Notes, results.SessionsApart.Remark())
 	}
 	return c, nil
 }
@@ -246,7 +241,7 @@ func (t *test) conclude(tests int, alpha, perhaps float64) {
 			there, side = t.number(MethodUnpaired)+" sessions", " a side"
 		}
 		t.Warnings = append(t.Warnings,
-			fmt.Sprintf("%s, %d%s are needed for %s", there, t.Needed, side, words.Count(tests, "test")))
+			results.TooFewSessions.Remark(there, t.Needed, side, results.CountOf(tests, "test")))
 		t.show()
 		return
 	}
@@ -260,37 +255,29 @@ func (t *test) conclude(tests int, alpha, perhaps float64) {
 			if t.judge(o, p, alpha) != t.Verdict { // it depends on values that are only bounds
 				t.Verdict, t.P, t.Adjusted = Undecided, nil, nil
 				t.Warnings = append(t.Warnings,
-					fmt.Sprintf("of %d of %d only lower bounds are known, and they leave the verdict open",
-						t.open, max(t.Base.N, t.Head.N)))
+					results.BoundsOpen.Remark(t.open, max(t.Base.N, t.Head.N)))
 				return
 			}
 		}
 	}
 	switch t.show(); {
 	case t.drifts && t.Verdict != NoneFound:
-		t.Verdict, t.Warnings = Undecided, append(t.Warnings, notInTurns)
+		t.Verdict, t.Warnings = Undecided, append(t.Warnings, results.NotInTurns.Remark())
 	case t.drifts:
-		t.Verdict, t.Warnings = Undecided, append(t.Warnings, "not significant, but how large a change would have been "+
-			"is not known: the sessions were not recorded in turns")
+		t.Verdict, t.Warnings = Undecided, append(t.Warnings, results.TurnsUnknown.Remark())
 	case t.Verdict == NoneFound && t.Detectable == nil:
-		t.Verdict, t.Warnings = Undecided, append(t.Warnings, "not significant, but how large a change would have been "+
-			"is not known: some values are only lower bounds")
+		t.Verdict, t.Warnings = Undecided, append(t.Warnings, results.BoundsUnknown.Remark())
 	case t.Verdict == NoneFound && !t.Sensitive:
-		t.scattered(noneButNoisy, alpha/float64(tests))
+		t.scattered(results.NoneButNoisy, alpha/float64(tests))
 	case t.paired && t.Verdict != NoneFound && certain > t.shift(t.Threshold) && math.Abs(t.least.change) < certain:
-		t.scattered(differsButNoisy, alpha/float64(tests))
+		t.scattered(results.DiffersButNoisy, alpha/float64(tests))
 	}
 }
 
-// The warnings of results that scatter too much. The column finds says how much that is.
-const (
-	noneButNoisy    = "not significant, but this session would have missed a change of the threshold"
-	differsButNoisy = "it differs, but by less than a change that this session would have detected reliably"
-)
-
-// scattered makes the result undecided, and sets how many pairs or sessions would do.
-func (t *test) scattered(warning string, alpha float64) {
-	t.Verdict, t.Warnings = Undecided, append(t.Warnings, warning)
+// scattered makes the result undecided, and sets how many pairs or sessions would do. The column finds says how much
+// the sessions scatter.
+func (t *test) scattered(warning results.Code, alpha float64) {
+	t.Verdict, t.Warnings = Undecided, append(t.Warnings, warning.Remark())
 	t.Needed = enough(min(t.Base.N, t.Head.N), t.deviation, t.freedom, alpha, t.shift(t.Threshold))
 }
 

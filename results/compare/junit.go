@@ -4,7 +4,6 @@ import (
 	"encoding/xml"
 	"fmt"
 	"io"
-	"strings"
 
 	"github.com/lockbench/lockbench/internal/words"
 )
@@ -43,7 +42,7 @@ func WriteJUnit(w io.Writer, c *Comparison) error {
 		one := testCase{Class: name, Name: r.Metric}
 		said := &message{fmt.Sprintf("%s: %s, %s to %s, %s (%s), this session would have detected %s: %s", r.Label, r.Verdict,
 			r.figure(r.Base), r.figure(r.Head), percent(r.Delta), r.interval(), size(r.Detectable),
-			strings.Join(r.Warnings, "; "))}
+			r.Warnings)}
 		switch {
 		case r.Verdict == Worse, r.Verdict == Undecided && c.Rules.Strict && c.Rules.asked(r.Metric):
 			one.Failure = said
@@ -55,7 +54,7 @@ func WriteJUnit(w io.Writer, c *Comparison) error {
 		s.Cases = append(s.Cases, one)
 	}
 	for _, broken := range c.Broken {
-		s.Cases = append(s.Cases, testCase{Class: "guarantees", Name: "held", Error: &message{broken}})
+		s.Cases = append(s.Cases, testCase{Class: "guarantees", Name: "held", Error: &message{broken.Text}})
 		s.Errors++
 	}
 	s.Tests = len(s.Cases)

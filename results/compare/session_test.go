@@ -55,7 +55,7 @@ func TestCopiesOfASessionCountOnce(t *testing.T) {
 	}
 	c := do(t, Unpaired, base, head)
 	if c.Verdict != Undecided || c.Base.Reports != 1 || c.Head.Reports != 4 || len(c.LeftOut) != 3 ||
-		c.LeftOut[0] != "base-2.json: the same session as base-1.json" {
+		c.LeftOut[0].Text != "base-2.json: the same session as base-1.json" {
 		t.Errorf("%s, %d and %d reports, left out %q", c.Headline(), c.Base.Reports, c.Head.Reports, c.LeftOut)
 	}
 }
@@ -91,7 +91,8 @@ func TestOnlyAChangeInTurnsIsCalled(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if c.Verdict != test.want || strings.Contains(c.Headline(), notInTurns) != (test.want == Undecided) {
+		drifts := strings.Contains(c.Headline(), results.NotInTurns.Remark().Text)
+		if c.Verdict != test.want || drifts != (test.want == Undecided) {
 			t.Errorf("%s: %s, want %s", test.order, c.Headline(), test.want)
 		}
 		if said := strings.Contains(fmt.Sprint(c.Notes), "not recorded in turns"); said != (test.want == Undecided) {
@@ -237,11 +238,11 @@ func TestCountsDecideWhereTimesCannot(t *testing.T) {
 func TestRunsOfOneClientAreJudgedToo(t *testing.T) {
 	t.Parallel()
 	base, head := withOneClient(side("base", 14, 0, 1, 1), 7), withOneClient(side("head", 14, 5, 1, 1), 7)
-	head.Alone[2].Runs[0].Safety.Broken = []string{"exclusion: 1 overlap"}
-	base.Alone[1].Runs[0].Invalid = []string{"books"}
+	head.Alone[2].Runs[0].Safety.Broken = results.PlainTexts("exclusion: 1 overlap")
+	base.Alone[1].Runs[0].Invalid = results.PlainTexts("books")
 	c := do(t, Paired, base, head)
-	if fmt.Sprint(c.Broken) != "[alone-head-3.json: spin round 1: exclusion: 1 overlap]" ||
-		fmt.Sprint(c.LeftOut) != "[alone-base-2.json: spin round 1: invalid: books]" {
+	if c.Broken.String() != "alone-head-3.json: spin round 1: exclusion: 1 overlap" ||
+		c.LeftOut.String() != "alone-base-2.json: spin round 1: invalid: books" {
 		t.Errorf("broken %q, left out %q", c.Broken, c.LeftOut)
 	}
 	if s := c.Strategies[1]; s.Name != "spin alone" || s.Verdict != NoneFound || s.Results[0].Base.N != 13 {

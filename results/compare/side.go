@@ -46,13 +46,13 @@ func (s Side) sessions(m Metric, name string) []results.Figure {
 
 // distinct returns the side with every session once, and the reports that repeat a session: copies
 // are not independent. The start time identifies a session.
-func (s Side) distinct() (Side, []string) {
-	once, again := Side{Name: s.Name}, []string(nil)
+func (s Side) distinct() (Side, results.Remarks) {
+	once, again := Side{Name: s.Name}, results.Remarks(nil)
 	seen := map[int64]string{}
 	for _, report := range s.Reports {
 		at := report.Started.UnixNano()
 		if first, known := seen[at]; known && !report.Started.IsZero() {
-			again = append(again, fmt.Sprintf("%s: the same session as %s", report.Name, first))
+			again = append(again, results.SameSession.Remark(report.Name, first))
 			continue
 		}
 		seen[at] = report.Name
@@ -90,11 +90,11 @@ func (s Side) titles() []string {
 }
 
 // leftOut names the runs that are not compared, with the reason.
-func (s Side) leftOut() []string {
-	return s.ofRuns(func(r results.Run) []string {
+func (s Side) leftOut() results.Remarks {
+	return s.ofRuns(results.RunLeftOut, func(r results.Run) []string {
 		switch {
 		case !r.Valid():
-			return []string{"invalid: " + strings.Join(r.Invalid, "; ")}
+			return []string{"invalid: " + r.Invalid.String()}
 		case r.Failure != "":
 			return []string{"failed: " + r.Failure}
 		case r.Partial:
@@ -106,17 +106,18 @@ func (s Side) leftOut() []string {
 
 // broken names the claimed guarantees that did not hold in any run: an invalid run does not excuse
 // a broken lock.
-func (s Side) broken() []string {
-	return s.ofRuns(func(r results.Run) []string { return r.Safety.Broken })
+func (s Side) broken() results.Remarks {
+	return s.ofRuns(results.ClaimBrokenIn, func(r results.Run) []string { return r.Safety.Broken.Texts() })
 }
 
-// ofRuns returns what is said of each run, with its file and round.
-func (s Side) ofRuns(said func(results.Run) []string) []string {
-	var lines []string
+// ofRuns makes remarks of what is said of each run, with its file and round.
+func (s Side) ofRuns(code results.Code, said func(results.Run) []string) results.Remarks {
+	var lines results.Remarks
 	for _, report := range s.Reports {
 		for _, run := range report.Runs {
 			for _, text := range said(run) {
-				lines = append(lines, fmt.Sprintf("%s: %s round %d: %s", report.Name, run.Title(), run.Round, text))
+				lines = append(lines,
+					code.Remark(fmt.Sprintf("%s: %s round %d", report.Name, run.Title(), run.Round), text))
 			}
 		}
 	}
@@ -148,14 +149,14 @@ func begin(method string, base, head Side, rules Rules) (*Comparison, []string) 
 	}
 	c.LeftOut = append(base.leftOut(), head.leftOut()...)
 	for _, line := range base.broken() {
-		c.Notes = append(c.Notes, "a claim was broken in the base already: "+line)
+		c.Notes = append(c.Notes, results.BaseBroken.Remark(line))
 	}
 	c.Notes = slices.Concat(c.Notes, base.bound("base"), head.bound("head"))
 	before, after := base.titles(), head.titles()
 	only := func(names, others []string, side string) {
 		for _, name := range names {
 			if !slices.Contains(others, name) {
-				c.LeftOut = append(c.LeftOut, fmt.Sprintf("%s: only the %s has it", name, side))
+				c.LeftOut = append(c.LeftOut, results.OneSideOnly.Remark(name, side))
 			}
 		}
 	}
@@ -171,7 +172,7 @@ func begin(method string, base, head Side, rules Rules) (*Comparison, []string) 
 }
 
 // bound says in how many runs the machine, not the lock, limited the speed.
-func (s Side) bound(side string) []string {
+func (s Side) bound(side string) results.Remarks {
 	limited, all := 0, 0
 	for _, report := range s.Reports {
 		all += len(report.Runs)
@@ -184,6 +185,5 @@ func (s Side) bound(side string) []string {
 	if limited == 0 {
 		return nil
 	}
-	return []string{fmt.Sprintf("%s: %d of %d runs on a machine too busy to show what the lock can do",
-		side, limited, all)}
+	return results.Remarks{results.MachineTooBusy.Remark(side, limited, all)}
 }

@@ -36,7 +36,7 @@ func WriteMarkdown(w io.Writer, c *Comparison) error {
 		fmt.Fprintf(p, "%s\n\n", p.Text(why))
 	}
 	for _, broken := range c.Broken {
-		fmt.Fprintf(p, "**A claimed guarantee did not hold:** %s\n\n", p.Text(broken))
+		fmt.Fprintf(p, "**A claimed guarantee did not hold:** %s\n\n", p.Text(broken.Text))
 	}
 	c.table(p, func(r Result) bool {
 		return r.Verdict == Worse || r.Verdict == Better || r.Metric == c.Rules.Primary
@@ -216,7 +216,7 @@ func (c *Comparison) undecided() string {
 	case worst == nil:
 		return "no run of both sides has " + c.Rules.Primary
 	case worst.Detectable == nil:
-		return of + ": " + worst.Warnings[0]
+		return of + ": " + worst.Warnings[0].Text
 	}
 	return fmt.Sprintf("%s: it changed by %s (%s), and the smallest change this session would have detected is %s, "+
 		"above the threshold of %.4g %%: %s", of, percent(worst.Delta), worst.interval(), size(worst.Detectable),
@@ -332,12 +332,12 @@ func (c *Comparison) remarks() []string {
 		lines = append(lines, "not the same: "+d.String())
 	}
 	for _, l := range c.LeftOut {
-		lines = append(lines, "left out: "+l)
+		lines = append(lines, "left out: "+l.Text)
 	}
 	for _, b := range c.Broken {
-		lines = append(lines, "a claimed guarantee did not hold: "+b)
+		lines = append(lines, "a claimed guarantee did not hold: "+b.Text)
 	}
-	lines = append(lines, c.Notes...)
+	lines = append(lines, c.Notes.Texts()...)
 	var warnings []string
 	of := map[string][]string{} // the strategies, by warning
 	for _, s := range c.Strategies {
@@ -359,7 +359,7 @@ func (s Strategy) warnings() []string {
 	var texts, lines []string
 	labels := map[string][]string{}
 	for _, r := range s.Results {
-		for _, text := range r.Warnings {
+		for _, text := range r.Warnings.Texts() {
 			if labels[text] == nil {
 				texts = append(texts, text)
 			}

@@ -1,9 +1,7 @@
 package findings
 
 import (
-	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/lockbench/lockbench/internal/words"
 	"github.com/lockbench/lockbench/results"
@@ -32,9 +30,9 @@ func cheapest(all []results.Summary) []Finding {
 	}
 	fewest := alikeIn(compared, m, least)
 	beyond := func(f float64) bool { return f < least.Figure(m).Value || f > most.Figure(m).Value }
-	return say(fmt.Sprintf("of the locks in Redis %s needed the fewest commands for an acquisition, %s%s, and %s the "+
-		"most, %s%s", titles(fewest), least.Brief(m), passedWithin(fewest), titles(alikeIn(compared, m, most)),
-		most.Brief(m), leftOut(locks, m, beyond)))
+	return say("of the locks in Redis %s needed the fewest commands for an acquisition, %s%s, and %s the "+
+		"most, %s%s", titles(fewest), brief(least, m), passedWithin(fewest), titles(alikeIn(compared, m, most)),
+		brief(most, m), leftOut(locks, m, beyond))
 }
 
 // alikeIn returns the strategies whose figure is the same as one's in the known digits.
@@ -53,18 +51,19 @@ func titles(all []results.Summary) string {
 // passedWithin says how many passes stayed within a process, in brackets; "" if that is not known,
 // or there was a single process. A lock that prefers its own process needs few commands only as
 // long as clients wait there.
-func passedWithin(all []results.Summary) string {
+func passedWithin(all []results.Summary) results.Phrase {
 	m := results.MustMetric("passes_within_instance")
 	unknown := func(s results.Summary) bool { return s.Figure(m) == nil || s.Workload.Instances < 2 }
 	if slices.ContainsFunc(all, unknown) {
-		return ""
+		return nil
 	}
 	least, most := extremes(all, m)
-	low, percent := fmt.Sprintf("%.0f", least.Figure(m).Value), fmt.Sprintf("%.0f", most.Figure(m).Value)
-	if low != percent {
-		percent = low + " to " + percent
+	low, high := results.Measured(least.Figure(m).Value, "%.0f"), results.Measured(most.Figure(m).Value, "%.0f")
+	percent := results.Phrasef("%s", high)
+	if low.Text != high.Text {
+		percent = results.Phrasef("%s to %s", low, high)
 	}
-	return fmt.Sprintf(" (%s %% of the passes stayed within a process)", percent)
+	return results.Phrasef(" (%s % of the passes stayed within a process)", percent)
 }
 
 // inRedis returns the strategies that lock in Redis only: another store's commands are not
@@ -90,7 +89,7 @@ func herds(all []results.Summary) []Finding {
 		return nil
 	}
 	m := results.MustMetric("commands_per_acq")
-	var growing []string
+	var growing []results.Phrase
 	for _, s := range rivals(with(all, many), m) {
 		before := slices.IndexFunc(sorted, func(other results.Summary) bool {
 			return other.Name == s.Name && !other.Invalid && other.Figure(m) != nil &&
@@ -101,14 +100,14 @@ func herds(all []results.Summary) []Finding {
 		}
 		from, to := sorted[before].Figure(m), s.Figure(m)
 		if to.Value >= grows*from.Value && to.Value >= from.Value+fewCommands {
-			growing = append(growing, fmt.Sprintf("%s (%s → %s)", s.Name, sorted[before].Brief(m), s.Brief(m)))
+			growing = append(growing, results.Phrasef("%s (%s → %s)", s.Name, brief(sorted[before], m), brief(s, m)))
 		}
 	}
 	if len(growing) == 0 {
 		return nil
 	}
-	return say(fmt.Sprintf("commands per acquisition grow with the clients, from %d to %d clients: %s",
-		few.Workload.Clients, many.Workload.Clients, strings.Join(growing, ", ")))
+	return say("commands per acquisition grow with the clients, from %s to %s clients: %s",
+		few.Workload.Clients, many.Workload.Clients, results.JoinPhrases(growing, ", "))
 }
 
 // onlyClientsDiffer says whether two workloads are equal but for the clients, and the number of instances that

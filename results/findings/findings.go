@@ -14,15 +14,28 @@ import (
 // Finding is one statement that the figures support.
 type Finding struct {
 	Kind
+	results.Remark // in plain words, without a full stop
 	// Strategies are the strategies that it is about, in a sweep with their point; empty if it
 	// compares several, or is about the report.
 	Strategies []string
-	Text       string // in plain words, without a full stop
+
+	phrase results.Phrase // the text in parts
+	short  int            // the number of parts without an explanation; 0: all
 }
 
 // String returns the text, with the strategies in front.
-func (f Finding) String() string {
-	text := strings.TrimSuffix(f.Text, ".") // an error's message may end with one
+func (f Finding) String() string { return f.about(f.Text) }
+
+// Short is String without the explanation at its end.
+func (f Finding) Short() string {
+	if f.short == 0 {
+		return f.String()
+	}
+	return f.about(f.phrase[:f.short].String())
+}
+
+func (f Finding) about(text string) string {
+	text = strings.TrimSuffix(text, ".") // an error's message may end with one
 	if len(f.Strategies) == 0 {
 		return text
 	}
@@ -59,6 +72,7 @@ func Sorts() []Sort {
 // rule makes the findings of one kind; it makes none if the figures are not known.
 type rule struct {
 	Kind
+	code  results.Code // of the findings; "" if each has its own
 	brief brevity
 	find  func([]results.Summary) []Finding
 }
@@ -75,36 +89,36 @@ const (
 // rules are in the order of the notes under a table, those of Brief with the most important first. The rules on
 // safety also read invalid runs: one violation is enough.
 var rules = []rule{
-	{Kind{NotTrusted, "! INVALID", true}, omitted, each(invalid)},
-	{Kind{NotTrusted, "! FAILED", true}, omitted, each(failed)},
-	{Kind{Sort: Caution, Note: "missed"}, omitted, each(missed)},
+	{Kind{NotTrusted, "! INVALID", true}, results.RunsNotTrusted, omitted, each(invalid)},
+	{Kind{NotTrusted, "! FAILED", true}, results.RunsFailed, omitted, each(failed)},
+	{Kind{Sort: Caution, Note: "missed"}, results.FaultsMissed, omitted, each(missed)},
 
-	{Kind{Sort: Unsafe, Note: "! BROKEN"}, always, each(broken)},
-	{Kind{Sort: Unsafe}, always, each(unclaimedOverlaps)},
-	{Kind{Sort: Unsafe}, always, each(counted("overlaps_after_expiry", "time",
+	{Kind{Sort: Unsafe, Note: "! BROKEN"}, results.ClaimsBroken, always, each(broken)},
+	{Kind{Sort: Unsafe}, results.Unclaimed, always, each(unclaimedOverlaps)},
+	{Kind{Sort: Unsafe}, results.LateHolders, always, each(counted("overlaps_after_expiry", "time",
 		"%s a client still worked under a lease that had run out while the next one held the lock"))},
-	{Kind{Sort: Unsafe}, always, each(counted("lost_updates", "update",
+	{Kind{Sort: Unsafe}, results.CounterLost, always, each(counted("lost_updates", "update",
 		"%s of the counter that it was to protect got lost"))},
-	{Kind{Sort: Unsafe}, always, each(unrecovered)},
-	{Kind{Sort: Unsafe, Note: "left"}, always, each(leftovers)},
-	{Kind{Sort: Unsafe, Note: "no token"}, always, each(withoutTokens)},
-	{Kind{Sort: Unsafe, Note: "unsafe"}, omitted, each(byDesign)},
+	{Kind{Sort: Unsafe}, results.NotRecovered, always, each(unrecovered)},
+	{Kind{Sort: Unsafe, Note: "left"}, results.KeysLeft, always, each(leftovers)},
+	{Kind{Sort: Unsafe, Note: "no token"}, results.NoTokens, always, each(withoutTokens)},
+	{Kind{Sort: Unsafe, Note: "unsafe"}, results.UnsafeByDesign, omitted, each(byDesign)},
 
-	{Kind{Waiting, "gave up", true}, always, gaveUp},
-	{Kind{Sort: Waiting, Note: "label"}, ifRoom, each(labels(overloaded))},
-	{Kind{Sort: Waiting}, ifRoom, busiest(served)},
-	{Kind{Sort: Best}, ifRoom, busiest(ahead)},
-	{Kind{Sort: Best}, omitted, busiest(each(atTheCeiling))},
-	{Kind{Sort: Cost}, ifRoom, herds},
-	{Kind{Sort: Cost}, ifRoom, busiest(cheapest)},
+	{Kind{Waiting, "gave up", true}, results.WaitsGivenUp, always, gaveUp},
+	{Kind{Sort: Waiting, Note: "label"}, "", ifRoom, each(labels(overloaded))},
+	{Kind{Sort: Waiting}, results.ClientsServed, ifRoom, busiest(served)},
+	{Kind{Sort: Best}, results.FirstOf, ifRoom, busiest(ahead)},
+	{Kind{Sort: Best}, results.AtItsCeiling, omitted, busiest(each(atTheCeiling))},
+	{Kind{Sort: Cost}, results.CommandsGrow, ifRoom, herds},
+	{Kind{Sort: Cost}, results.CommandsCompared, ifRoom, busiest(cheapest)},
 
-	{Kind{Sort: Caution, Note: "errors"}, omitted, each(errorsMet)},
-	{Kind{Caution, "label", true}, omitted, each(labels(results.SetsThePace))},
-	{Kind{Sort: Caution, Note: "label"}, omitted, each(labels(otherLabel))},
-	{Kind{Sort: Caution, Note: "too few"}, omitted, each(tooFew)},
-	{Kind{Sort: Caution, Note: "stood still"}, omitted, each(stalled)},
-	{Kind{Sort: Caution, Note: "holds"}, omitted, otherHolds},
-	{Kind{Sort: Caution, Note: "holds"}, omitted, unequalHolds},
+	{Kind{Sort: Caution, Note: "errors"}, results.ErrorsMet, omitted, each(errorsMet)},
+	{Kind{Caution, "label", true}, "", omitted, each(labels(results.Code.SetsThePace))},
+	{Kind{Sort: Caution, Note: "label"}, "", omitted, each(labels(otherLabel))},
+	{Kind{Sort: Caution, Note: "too few"}, results.TooFew, omitted, each(tooFew)},
+	{Kind{Sort: Caution, Note: "stood still"}, results.LockStoodStill, omitted, each(stalled)},
+	{Kind{Sort: Caution, Note: "holds"}, results.HoldsNotAsked, omitted, otherHolds},
+	{Kind{Sort: Caution, Note: "holds"}, results.HoldsUnequal, omitted, unequalHolds},
 }
 
 // Of returns the findings about strategies that were measured under the same conditions, in the
@@ -140,7 +154,9 @@ func Brief(all []results.Summary) []Finding {
 func (r rule) of(all []results.Summary) []Finding {
 	found := r.find(all)
 	for i := range found {
-		found[i].Kind = r.Kind
+		if found[i].Kind = r.Kind; r.code != "" {
+			found[i].Code, found[i].Severity = r.code, r.code.Severity()
+		}
 	}
 	return found
 }
@@ -149,8 +165,8 @@ func (r rule) of(all []results.Summary) []Finding {
 // thresholds.
 func OfReport(r *results.Report) []Finding {
 	var found []Finding
-	add := func(kind Kind, text string, strategies ...string) {
-		found = append(found, Finding{Kind: kind, Text: text, Strategies: strategies})
+	add := func(kind Kind, remark results.Remark, strategies ...string) {
+		found = append(found, Finding{Kind: kind, Remark: remark, Strategies: strategies, phrase: remark.Phrase()})
 	}
 	for _, left := range r.LeftOut {
 		add(Kind{Sort: LeftOut, Note: "left out"}, left.Why, left.Strategy)
@@ -160,9 +176,9 @@ func OfReport(r *results.Report) []Finding {
 	}
 	for _, v := range r.Thresholds {
 		if v.Passed {
-			add(Kind{Note: "passed"}, v.String())
+			add(Kind{Note: "passed"}, results.ThresholdPassed.Remark(v))
 		} else {
-			add(Kind{Sort: Crossed, Note: "! CROSSED"}, v.String())
+			add(Kind{Sort: Crossed, Note: "! CROSSED"}, results.ThresholdCrossed.Remark(v))
 		}
 	}
 	windows := 0
@@ -173,13 +189,13 @@ func OfReport(r *results.Report) []Finding {
 	}
 	measured := fmt.Sprintf("%d of %s measured", windows, words.Count(len(r.Strategies)*r.Rounds, "run"))
 	if r.Interrupted {
-		add(Kind{Sort: NotTrusted, Note: "! STOPPED"}, "interrupted: "+measured)
+		add(Kind{Sort: NotTrusted, Note: "! STOPPED"}, results.Interrupted.Remark(measured))
 	}
 	if r.Error != "" {
-		add(Kind{Sort: NotTrusted, Note: "! ERROR"}, fmt.Sprintf("%s (%s)", r.Error, measured))
+		add(Kind{Sort: NotTrusted, Note: "! ERROR"}, results.ReportError.Remark(r.Error, measured))
 	}
 	if len(r.Runs) == 0 {
-		add(Kind{Sort: NotTrusted, Note: "! EMPTY"}, "nothing was measured")
+		add(Kind{Sort: NotTrusted, Note: "! EMPTY"}, results.NothingMeasured.Remark())
 	}
 	return found
 }

@@ -74,6 +74,8 @@ func commands(r *results.Run, n float64) { r.Server.Window.Calls = new(int64(400
 
 func ns(n int64, atLeast bool) *results.Bound { return &results.Bound{NS: n, AtLeast: atLeast} }
 
+func shareOf(x float64) results.Quantity { return results.Written(x, fmt.Sprint(x, "%")) }
+
 // faster makes b faster than a, which has 800 a second, by a factor in each round.
 func faster(factor func(round int) float64) func(*results.Report) {
 	return func(r *results.Report) {
@@ -89,10 +91,10 @@ var cases = []struct {
 	rounds int
 	change func(*results.Report)
 }{
-	{"invalid", 1, func(r *results.Report) { r.Runs[0].Invalid = []string{"its time accounts do not balance"} }},
-	{"invalid among others", 3, func(r *results.Report) { r.Runs[2].Invalid = []string{"x", "y"} }},
+	{"invalid", 1, func(r *results.Report) { r.Runs[0].Invalid = results.PlainTexts("its time accounts do not balance") }},
+	{"invalid among others", 3, func(r *results.Report) { r.Runs[2].Invalid = results.PlainTexts("x", "y") }},
 	{"invalid, all of several", 2, func(r *results.Report) {
-		r.Runs[0].Invalid, r.Runs[2].Invalid = []string{"x"}, []string{"x"}
+		r.Runs[0].Invalid, r.Runs[2].Invalid = results.PlainTexts("x"), results.PlainTexts("x")
 	}},
 	{"failed", 1, func(r *results.Report) { r.Runs[1].Failure = "gone" }},
 	{"stood still", 1, func(r *results.Report) {
@@ -134,7 +136,7 @@ var cases = []struct {
 		}
 	}},
 	{"a broken claim", 1, func(r *results.Report) {
-		r.Runs[0].Safety.Overlaps, r.Runs[0].Safety.Broken = 3, []string{"exclusion: 3 overlaps within valid leases"}
+		r.Runs[0].Safety.Overlaps, r.Runs[0].Safety.Broken = 3, results.Remarks{results.Overlapped.Remark(3)}
 	}},
 	{"overlaps that nobody claimed away", 1, func(r *results.Report) { r.Runs[0].Safety.Overlaps = 1 }},
 	{"several holders at a time", 1, func(r *results.Report) { r.Runs[0].Safety.MaxHolders = 2 }},
@@ -175,7 +177,7 @@ var cases = []struct {
 		r.Runs[0].Fairness.Starved, r.Runs[1].Fairness.Starved = new(13), new(2)
 	}},
 	{"starved of an invalid run", 1, func(r *results.Report) {
-		r.Runs[0].Fairness.Starved, r.Runs[0].Invalid = new(37), []string{"x"}
+		r.Runs[0].Fairness.Starved, r.Runs[0].Invalid = new(37), results.PlainTexts("x")
 	}},
 	{"starved in some rounds", 3, func(r *results.Report) { r.Runs[4].Fairness.Starved = new(2) }},
 	{"starved is not known", 1, func(r *results.Report) {
@@ -217,7 +219,7 @@ var cases = []struct {
 			r.Runs[i].Waiting.PerAcquisition.Count = 4000
 		}
 		r.Runs[0].Waiting.PerAcquisition.P99.NS = 123_000_000
-		r.Runs[1].Labels = []string{"overloaded: 900/s found all 100 clients waiting"}
+		r.Runs[1].Labels = results.Remarks{results.Overloaded.Remark(workloads.Rate(900), 100)}
 	}},
 	{"bursts set the pace", 1, func(r *results.Report) { r.Workload.Burst, r.Runs[1].Speed.PerSecond = 1e8, 1200 }},
 	{"commands that are not told apart", 1, func(r *results.Report) {
@@ -254,28 +256,33 @@ var cases = []struct {
 		r.Runs[0].Speed.Hold.MeanNS, r.Runs[0].Speed.HoldAsked = new(1e6), new(1e6)
 	}},
 	{"labels that differ in their figures", 2, func(r *results.Report) {
-		for i, label := range []string{"steal 63%", "steal 67%", "steal 82%", "steal 81%"} {
-			r.Runs[i].Labels = []string{label, "generator-bound"}
+		for i, share := range []float64{63, 67, 82, 81} {
+			r.Runs[i].Labels = results.Remarks{results.Stolen.Remark(shareOf(share)), results.GeneratorBound.Remark()}
 		}
-		r.Runs[0].Labels = append(r.Runs[0].Labels, "other CPU 9.5%", results.PartOfASession)
+		r.Runs[0].Labels = append(r.Runs[0].Labels, results.OtherCPU.Remark(shareOf(9.5)), results.PartOfASession.Remark())
 	}},
 	{"labels that differ in durations", 2, func(r *results.Report) {
-		for i, lasted := range []string{"1m45s", "55s", "1m2.5s", "250ms"} {
-			r.Runs[i].Labels = []string{"partial: " + lasted}
+		for i, lasted := range []time.Duration{105 * time.Second, 55 * time.Second, 62500 * time.Millisecond, 250e6} {
+			r.Runs[i].Labels = results.Remarks{results.CutShort.Remark(lasted)}
 		}
 	}},
 	{"labels of generators", 1, func(r *results.Report) {
-		r.Runs[0].Labels = []string{"other CPU 78% in generator 0", "other CPU 79% in generator 1"}
+		for i, share := range []float64{78, 79} {
+			label := results.OtherCPU.Remark(shareOf(share)).With("generators", fmt.Sprint("generator ", i))
+			label.Text += fmt.Sprint(" in generator ", i)
+			r.Runs[0].Labels = append(r.Runs[0].Labels, label)
+		}
 	}},
 	{"labels of one point of a sweep", 0, func(r *results.Report) {
-		r.Runs[0].Labels, r.Runs[2].Labels = []string{"redis-bound"}, []string{"redis-bound"}
-		r.Runs[3].Labels = []string{"redis-bound"}
+		for _, i := range []int{0, 2, 3} {
+			r.Runs[i].Labels = results.Remarks{results.RedisBound.Remark()}
+		}
 	}},
 	{"errors", 1, func(r *results.Report) {
 		r.Runs[0].Errors = []results.ErrorCount{{Error: "x", Count: 2}, {Error: "y", Count: 1}}
 	}},
 	{"left out", 1, func(r *results.Report) {
-		r.LeftOut = []results.LeftOut{{Strategy: "redlock", Why: "it needs 3 nodes"}}
+		r.LeftOut = []results.LeftOut{{Strategy: "redlock", Why: results.Unfit.Remark("it needs 3 nodes")}}
 	}},
 	{"interrupted", 1, func(r *results.Report) { r.Interrupted = true }},
 	{"faster in a few rounds", 3, faster(func(round int) float64 { return 1.2 + float64(round)/100 })},
@@ -314,7 +321,7 @@ var cases = []struct {
 			commands(&r.Runs[2+i], 1)
 		}
 		commands(&r.Runs[0], 17)
-		r.Runs[2].Invalid, r.Strategies[3].Store = []string{"x"}, "etcd"
+		r.Runs[2].Invalid, r.Strategies[3].Store = results.PlainTexts("x"), "etcd"
 	}},
 	{"an unsafe lock is faster", 3, func(r *results.Report) {
 		r.Strategies = append(r.Strategies, r.Strategies[0])

@@ -14,15 +14,15 @@ import (
 
 // broken reports the guarantees that a strategy claims and did not keep.
 func broken(s results.Summary) []Finding {
-	claims, n := collect(s, func(r results.Run) []string { return r.Safety.Broken })
+	claims, n := collect(s, func(r results.Run) []results.Phrase { return phrases(r.Safety.Broken) })
 	if n == 0 {
 		return nil
 	}
-	in := ""
+	var in results.Phrase
 	if len(s.Runs) > 1 {
-		in = fmt.Sprintf(" in %d of %d runs", n, len(s.Runs))
+		in = results.Phrasef(" in %s of %s runs", n, len(s.Runs))
 	}
-	return say(fmt.Sprintf("broke what it claims%s: %s", in, strings.Join(once(claims), "; ")))
+	return say("broke what it claims%s: %s", in, once(claims))
 }
 
 // unclaimedOverlaps reports overlaps of strategies that broke no claim.
@@ -38,11 +38,11 @@ func unclaimedOverlaps(s results.Summary) []Finding {
 func counted(name, noun, text string) about {
 	return func(s results.Summary) []Finding {
 		if f := s.Figure(results.MustMetric(name)); f != nil && f.Value > 0 {
-			count := words.Count(int(f.Value), noun)
+			count := results.Phrasef("%s", results.CountOf(int(f.Value), noun))
 			if f.AtLeast { // not known of all runs
-				count = "at least " + count
+				count = results.Phrasef("at least %s", count)
 			}
-			return say(fmt.Sprintf(text, count))
+			return say(text, count)
 		}
 		return nil
 	}
@@ -67,8 +67,8 @@ func unrecovered(s results.Summary) []Finding {
 		}
 		if never > 0 {
 			found = append(found,
-				say(fmt.Sprintf("after %d of %s of %s nobody got the lock again within the run's window",
-					never, words.Count(len(injections[name]), "injection"), name))...)
+				say("after %s of %s of %s no client got the lock again within the run's window",
+					never, results.CountOf(len(injections[name]), "injection"), name)...)
 		}
 	}
 	return found
@@ -80,10 +80,13 @@ func leftovers(s results.Summary) []Finding {
 	if count == nil || count.Value == 0 {
 		return nil
 	}
-	names, _ := collect(s, func(r results.Run) []string { return r.Safety.Leftovers })
+	var names []string
+	for _, run := range s.Runs {
+		names = append(names, run.Safety.Leftovers...)
+	}
 	n := int(count.Value)
-	return say(fmt.Sprintf("left %d %s, %s or %s on %s that it does not declare%s", n, words.Noun(n, "key"),
-		words.Noun(n, "channel"), words.Noun(n, "connection"), cmp.Or(s.Store, "Redis"), named(names, n)))
+	return say("left %s %s, %s or %s on %s that it does not declare%s", n, words.Noun(n, "key"),
+		words.Noun(n, "channel"), words.Noun(n, "connection"), cmp.Or(s.Store, "Redis"), named(names, n))
 }
 
 // mostNamed is the largest number of names in a list.
@@ -103,7 +106,7 @@ func named(names []string, all int) string {
 }
 
 // byDesign reports locks whose documentation says that they are unsafe.
-func byDesign(s results.Summary) []Finding { return say(s.Caveat) }
+func byDesign(s results.Summary) []Finding { return say("%s", s.Caveat) }
 
 // withoutTokens reports strategies with late holders and without tokens: the counter refused no
 // update only because it could not recognise stale ones.

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strings"
 
 	"github.com/lockbench/lockbench/internal/words"
 	"github.com/lockbench/lockbench/results"
@@ -16,7 +15,8 @@ const nearlyAll = 95.0
 // served names the locks that served every client, and for the others how many they did not
 // serve. It leaves out workloads whose clients are only slots, and does not name locks of which clients gave up waits.
 func served(all []results.Summary) []Finding {
-	var every, not []string
+	var every []string
+	var not []results.Phrase
 	for _, s := range rivals(all, results.MustMetric("acquisitions")) {
 		low, high, told := starved(s)
 		switch {
@@ -24,29 +24,28 @@ func served(all []results.Summary) []Finding {
 		case high == 0 && told == "" && givenUp(s) == nil:
 			every = append(every, s.Title())
 		case high > 0:
-			none := fmt.Sprint(high)
-			if low < high {
-				none = fmt.Sprintf("%d–%d", low, high)
-			}
+			none := results.Spanned([]results.Phrase{results.Phrasef("%s", low), results.Phrasef("%s", high)})
 			if len(not) == 0 {
-				none += fmt.Sprintf(" of %s got nothing in %s", words.Count(s.Workload.Clients, "client"),
+				none = results.Phrasef("%s of %s got nothing in %s", none, results.CountOf(s.Workload.Clients, "client"),
 					window(s.Used[0]))
 			}
-			not = append(not, "with "+s.Title()+" "+none+told)
+			not = append(not, results.Phrasef("with %s %s%s", s.Title(), none, told))
 		}
 	}
-	var parts []string
+	var parts []results.Phrase
 	if len(every) > 0 {
-		parts = append(parts, words.And(every)+" served every client")
+		parts = append(parts, results.Phrasef("%s served every client", words.And(every)))
 	}
 	if len(not) > 0 {
-		parts = append(parts, strings.Join(not, ", "))
+		parts = append(parts, results.JoinPhrases(not, ", "))
 	}
-	return say(strings.Join(parts, "; "))
+	return say("%s", results.JoinPhrases(parts, "; "))
 }
 
 // window writes the length of a run's window.
-func window(r results.Run) string { return fmt.Sprintf("%.3g s", float64(r.WindowNS)/1e9) }
+func window(r results.Run) results.Quantity {
+	return results.Written(float64(r.WindowNS), fmt.Sprintf("%.3g s", float64(r.WindowNS)/1e9))
+}
 
 // starved returns the fewest and the most clients without an acquisition in the used runs. told
 // says in how many runs that is known, if not in all. Runs that cannot tell do not show that
@@ -80,8 +79,8 @@ func atTheCeiling(s results.Summary) []Finding {
 	if hold == nil || asked == nil || hold.Value > equalHolds*asked.Value {
 		return nil
 	}
-	return say(fmt.Sprintf("held %s of the time: no lock with one holder at a time serves many more, a shorter hold "+
-		"than %v or more keys than %d do", s.Figure(m).Text(results.Percent), w.Hold, w.Keys))
+	return say("held %s of the time: no lock with one holder at a time serves many more, a shorter hold "+
+		"than %s or more keys than %s do", exact(s.Figure(m), results.Percent), w.Hold, w.Keys)
 }
 
 // ahead names the lock with the highest throughput; if holds differed, the one with the
@@ -111,33 +110,35 @@ func ahead(all []results.Summary) []Finding {
 		return m.Better == results.Higher && f > best || m.Better == results.Lower && f < best
 	}
 	without := leftOut(all, m, better)
-	text := fmt.Sprintf("%s at %s: %s, %s", best, words.Count(first.Workload.Clients, "client"), first.Title(),
-		first.Brief(m))
+	text := results.Phrasef("%s at %s: %s, %s", best, results.CountOf(first.Workload.Clients, "client"), first.Title(),
+		brief(first, m))
 	ratio := first.Against(second, m)
 	if ratio == nil || ratio.Rounds < 2 {
 		why := "one run each is not enough to compare (--runs 6)"
 		if min(len(first.Used), len(second.Used)) > 1 {
 			why = "too few of their rounds can be compared"
 		}
-		return say(fmt.Sprintf("%s; next %s, %s: %s%s", text, second.Title(), second.Brief(m), why, without))
+		return say("%s; next %s, %s: %s%s", text, second.Title(), brief(second, m), why, without)
 	}
-	times, between := "", fmt.Sprintf("%.2f–%.2f", ratio.Low, ratio.High)
+	low, high := results.Measured(ratio.Low, "%.2f"), results.Measured(ratio.High, "%.2f")
+	times, between := "", results.Phrasef("%s–%s", low, high)
 	switch {
 	case ratio.AtMost:
-		times, between = "at most ", fmt.Sprintf("up to %.2f", ratio.High)
+		times, between = "at most ", results.Phrasef("up to %s", high)
 	case ratio.AtLeast:
-		times, between = "at least ", fmt.Sprintf("from %.2f", ratio.Low)
+		times, between = "at least ", results.Phrasef("from %s", low)
 	}
-	text += fmt.Sprintf(", %s%.2f times that of %s ", times, ratio.Median, second.Title())
+	text = results.Phrasef("%s, %s%s times that of %s ", text, times, results.Measured(ratio.Median, "%.2f"),
+		second.Title())
+	in := "%s(95 % interval %s, %s rounds)"
 	switch {
 	case !ratio.Interval:
-		text += fmt.Sprintf("(%s in %d rounds: an interval takes 6)", between, ratio.Rounds)
+		in = "%s(%s in %s rounds: an interval takes 6)"
 	case apart(ratio, m):
-		text += fmt.Sprintf("(95 %% interval %s, %d rounds)", between, ratio.Rounds)
 	default:
-		text += fmt.Sprintf("(95 %% interval %s, %d rounds): not told apart", between, ratio.Rounds)
+		in += ": not told apart"
 	}
-	return say(text + without)
+	return say(in+"%s", text, between, ratio.Rounds, without)
 }
 
 // bestTwo returns the two best strategies by a metric; false if there are not two, or the best

@@ -3,11 +3,7 @@ package findings
 import (
 	"cmp"
 	"fmt"
-	"regexp"
 	"slices"
-	"strconv"
-	"strings"
-	"time"
 
 	"github.com/lockbench/lockbench/results"
 )
@@ -19,16 +15,17 @@ type about func(results.Summary) []Finding
 func each(find about) func([]results.Summary) []Finding {
 	return func(all []results.Summary) []Finding {
 		var merged []Finding
-		var texts, titles []string
+		var found []Finding
+		var titles []string
 		for _, s := range all {
 			for _, f := range find(s) {
-				texts, titles = append(texts, f.Text), append(titles, s.Title())
+				found, titles = append(found, f), append(titles, s.Title())
 			}
 		}
-		for _, group := range alike(texts) {
-			f := Finding{Text: group.text}
-			for _, i := range group.members {
-				f.Strategies = append(f.Strategies, titles[i])
+		joined, members := Alike(found)
+		for i, f := range joined {
+			for _, member := range members[i] {
+				f.Strategies = append(f.Strategies, titles[member])
 			}
 			f.Strategies = atAllPoints(f.Strategies, all)
 			merged = append(merged, f)
@@ -132,16 +129,27 @@ func whyNoRival(s results.Summary) string {
 	return "not known"
 }
 
-// say returns one finding; none for an empty text.
-func say(text string) []Finding {
-	if text == "" {
+// say returns one finding, whose text has "%s" for each part; none for an empty text.
+func say(text string, parts ...any) []Finding {
+	p := results.Phrasef(text, parts...)
+	if text = p.String(); text == "" {
 		return nil
 	}
-	return []Finding{{Text: text}}
+	return []Finding{{Remark: results.PlainText(text), phrase: p}}
+}
+
+// brief writes a metric of a strategy as Summary.Brief does.
+func brief(s results.Summary, m results.Metric) results.Quantity {
+	return results.Written(s.Figure(m).Value, s.Brief(m))
+}
+
+// exact writes a figure with all its digits.
+func exact(f *results.Figure, u results.Unit) results.Quantity {
+	return results.Written(f.Value, f.Text(u))
 }
 
 // collect joins what all runs have, and returns the number of runs that have any.
-func collect(s results.Summary, of func(results.Run) []string) (all []string, n int) {
+func collect(s results.Summary, of func(results.Run) []results.Phrase) (all []results.Phrase, n int) {
 	for _, run := range s.Runs {
 		if some := of(run); len(some) > 0 {
 			all, n = append(all, some...), n+1
@@ -150,44 +158,24 @@ func collect(s results.Summary, of func(results.Run) []string) (all []string, n 
 	return all, n
 }
 
-// inText matches the figures in a text, also as Go writes durations, ranges of them, and names of generators.
-var inText = regexp.MustCompile(lasting + `(–` + lasting + `)?|(generator )?\d+(\.\d+)?(–\d+(\.\d+)?)?`)
-
-// lasting matches a duration that is one word: 1m45s, 250ms.
-const lasting = `(\d+h)?(\d+m)?\d+(\.\d+)?(s|ms|µs|ns)\b`
-
-// kindOf returns what texts have in common that differ only in their figures.
-func kindOf(text string) string {
-	return inText.ReplaceAllStringFunc(text, func(found string) string {
-		if strings.HasPrefix(found, "generator ") {
-			return found
-		}
-		return "#"
-	})
+func phrases(all results.Remarks) (texts []results.Phrase) {
+	for _, r := range all {
+		texts = append(texts, r.Phrase())
+	}
+	return texts
 }
 
-// group is a set of texts that differ only in their figures.
-type group struct {
-	text    string // the first one, with each figure replaced by the range over all of them
-	members []int
-}
-
-// alike groups the texts that differ only in their figures.
-func alike(texts []string) []group {
-	var groups []group
+// alike groups what is of one kind, in the order of the first of each.
+func alike(kinds []string) (groups [][]int) {
 	known := map[string]int{}
-	for i, text := range texts {
-		kind := kindOf(text)
+	for i, kind := range kinds {
 		at, before := known[kind]
 		if !before {
 			at = len(groups)
 			known[kind] = at
-			groups = append(groups, group{})
+			groups = append(groups, nil)
 		}
-		groups[at].members = append(groups[at].members, i)
-	}
-	for i := range groups {
-		groups[i].text = groups[i].spanned(texts)
+		groups[at] = append(groups[at], i)
 	}
 	return groups
 }
@@ -195,58 +183,37 @@ func alike(texts []string) []group {
 // Alike joins the findings about the same strategies that differ only in their figures, as those of several
 // workloads do. members are the indices of what each is made of.
 func Alike(all []Finding) (joined []Finding, members [][]int) {
-	var texts []string
-	known := map[string]int{}
-	for i, f := range all {
-		texts = append(texts, f.Text)
-		kind := fmt.Sprintf("%q %q %s", f.Sort, f.Strategies, kindOf(f.Text))
-		at, before := known[kind]
-		if !before {
-			at = len(joined)
-			known[kind] = at
-			joined, members = append(joined, f), append(members, nil)
-		}
-		members[at] = append(members[at], i)
+	var kinds []string
+	for _, f := range all {
+		kinds = append(kinds, fmt.Sprintf("%q %q %s", f.Sort, f.Strategies, f.phrase.Kind()))
 	}
-	for i := range joined {
-		joined[i].Text = group{members: members[i]}.spanned(texts)
+	members = alike(kinds)
+	for _, group := range members {
+		var texts []results.Phrase
+		for _, i := range group {
+			texts = append(texts, all[i].phrase)
+		}
+		f := all[group[0]]
+		f.phrase = results.Spanned(texts)
+		f.Text = f.phrase.String()
+		joined = append(joined, f)
 	}
 	return joined, members
 }
 
-func (g group) spanned(texts []string) string {
-	at := -1
-	return inText.ReplaceAllStringFunc(texts[g.members[0]], func(string) string {
-		at++
-		var figures []string
-		for _, i := range g.members {
-			low, high, span := strings.Cut(inText.FindAllString(texts[i], -1)[at], "–")
-			if figures = append(figures, low); span {
-				figures = append(figures, high)
-			}
-		}
-		slices.SortFunc(figures, func(a, b string) int { return cmp.Compare(value(a), value(b)) })
-		low, high := figures[0], figures[len(figures)-1]
-		if low == high {
-			return low
-		}
-		return low + "–" + high
-	})
-}
-
-func value(figure string) float64 {
-	if d, err := time.ParseDuration(figure); err == nil {
-		return d.Seconds()
+// once joins texts; those that differ only in figures count as one.
+func once(texts []results.Phrase) results.Phrase {
+	var kinds []string
+	for _, p := range texts {
+		kinds = append(kinds, p.Kind())
 	}
-	x, _ := strconv.ParseFloat(figure, 64) // the pattern matches nothing else
-	return x
-}
-
-// once returns each text once; texts that differ only in figures count as one.
-func once(texts []string) []string {
-	var all []string
-	for _, g := range alike(texts) {
-		all = append(all, g.text)
+	var all []results.Phrase
+	for _, group := range alike(kinds) {
+		var same []results.Phrase
+		for _, i := range group {
+			same = append(same, texts[i])
+		}
+		all = append(all, results.Spanned(same))
 	}
-	return all
+	return results.JoinPhrases(all, "; ")
 }

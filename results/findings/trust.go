@@ -3,9 +3,7 @@ package findings
 import (
 	"fmt"
 	"slices"
-	"strings"
 
-	"github.com/lockbench/lockbench/internal/words"
 	"github.com/lockbench/lockbench/results"
 )
 
@@ -14,46 +12,46 @@ import (
 const equalHolds = 1.03
 
 func invalid(s results.Summary) []Finding {
-	reasons, n := collect(s, func(r results.Run) []string { return r.Invalid })
-	which := fmt.Sprintf("%d of its %d runs cannot be trusted", n, len(s.Runs))
+	reasons, n := collect(s, func(r results.Run) []results.Phrase { return phrases(r.Invalid) })
+	which := results.Phrasef("%s of its %s runs cannot be trusted", n, len(s.Runs))
 	switch {
 	case n == 0:
 		return nil
 	case len(s.Runs) == 1:
-		which = "its run cannot be trusted"
+		which = results.Phrasef("its run cannot be trusted")
 	case n == len(s.Runs):
-		which = fmt.Sprintf("none of its %d runs can be trusted", n)
+		which = results.Phrasef("none of its %s runs can be trusted", n)
 	case !s.Invalid: // otherwise the other runs failed
-		which += " and are left out"
+		which = results.Phrasef("%s and are left out", which)
 	}
-	return say(which + ": " + strings.Join(once(reasons), "; "))
+	return say("%s: %s", which, once(reasons))
 }
 
 // failed reports runs that ended early and are not invalid.
 func failed(s results.Summary) []Finding {
-	why, n := collect(s, func(r results.Run) []string {
+	why, n := collect(s, func(r results.Run) []results.Phrase {
 		if r.Usable() || !r.Valid() {
 			return nil
 		}
-		return []string{r.Failure}
+		return []results.Phrase{results.Phrasef("%s", r.Failure)}
 	})
 	if n == 0 {
 		return nil
 	}
-	return say(fmt.Sprintf("%s failed: %s", words.Count(n, "run"), strings.Join(once(why), "; ")))
+	return say("%s failed: %s", results.CountOf(n, "run"), once(why))
 }
 
 // missed reports faults that were not injected.
 func missed(s results.Summary) []Finding {
-	why, _ := collect(s, func(r results.Run) (all []string) {
+	why, _ := collect(s, func(r results.Run) (all []results.Phrase) {
 		for _, fault := range r.Faults {
 			for _, why := range fault.Missed {
-				all = append(all, fault.Fault.Name+": "+why)
+				all = append(all, results.Phrasef("%s: %s", fault.Fault.Name, why))
 			}
 		}
 		return all
 	})
-	return say(strings.Join(once(why), "; "))
+	return say("%s", once(why))
 }
 
 // errorsMet reports errors of Acquire and Release, the most frequent first.
@@ -72,63 +70,39 @@ func errorsMet(s results.Summary) []Finding {
 	for _, e := range results.CountErrors(counts) {
 		names = append(names, fmt.Sprintf("%d × %s", e.Count, e.Error))
 	}
-	return say("met " + words.Count(int(all), "error") + named(names, len(names)))
+	return say("met %s%s", results.CountOf(int(all), "error"), named(names, len(names)))
 }
 
 // labels reports the wanted labels of the runs, with their meaning.
-func labels(wanted func(string) bool) about {
+func labels(wanted func(results.Code) bool) about {
 	return func(s results.Summary) []Finding {
-		texts, _ := collect(s, func(r results.Run) (all []string) {
-			for _, label := range r.Labels {
-				if wanted(label) {
-					all = append(all, label+meaning(label))
-				}
-			}
-			return all
-		})
 		var found []Finding
-		for _, text := range once(texts) {
-			found = append(found, say(text)...)
+		for _, run := range s.Runs {
+			for _, label := range run.Labels {
+				if !wanted(label.Code) {
+					continue
+				}
+				p := label.Phrase()
+				f := Finding{Remark: label, phrase: p}
+				if meaning := label.Code.Explanation(); meaning != "" {
+					f.phrase, f.short = results.Phrasef("%s%s", p, meaning), 1+len(p)
+				}
+				found = append(found, f)
+			}
 		}
+		found, _ = Alike(found)
 		return found
 	}
 }
 
 // overloaded says whether a label means that an open loop's arrivals found all clients waiting.
-func overloaded(label string) bool { return strings.HasPrefix(label, results.Overloaded) }
+func overloaded(label results.Code) bool { return label == results.Overloaded }
 
-func otherLabel(label string) bool { return !results.SetsThePace(label) && !overloaded(label) }
-
-// meaning explains a label that is not clear by itself.
-func meaning(label string) string {
-	for _, m := range []struct{ begins, says string }{
-		{results.GeneratorBound, "the machine was busy with lockbench and its server: the lock may be faster than shown"},
-		{results.BusyMachine, "busy with something other than lockbench and Redis: measure on a quieter one"},
-		{results.OtherCPU, "of all cores, by neither lockbench nor Redis: measure on a quieter machine"},
-		{results.Stolen, "of all cores, by other machines on the same hardware"},
-		{
-			results.OutlivedLease,
-			"what is claimed holds until the lease ends: who works on after that is no longer protected, " +
-				"and overlaps after expiry break no claim",
-		},
-		{results.WindowsApart, "what one of them recorded outside the common part counts too, under another load"},
-		{"through proxies", "for the sake of the network's faults, and slower than without"},
-		{"redis-bound", "the thread that executes commands was busy for at least 90 % of the time"},
-		{
-			results.PartOfASession,
-			"what Redis counted is all of theirs, divided by this one's acquisitions",
-		},
-	} {
-		if strings.HasPrefix(label, m.begins) {
-			return " (" + m.says + ")"
-		}
-	}
-	return ""
-}
+func otherLabel(label results.Code) bool { return !label.SetsThePace() && !overloaded(label) }
 
 // tooFew reports for which durations tables have no 99th percentile, because there were too few.
 func tooFew(s results.Summary) []Finding {
-	few := s.TooFew()
+	few := results.JoinPhrases(s.TooFew(), ", ")
 	if len(few) == 0 {
 		return nil
 	}
@@ -136,7 +110,7 @@ func tooFew(s results.Summary) []Finding {
 	if s.Workload.Iterations > 0 {
 		longer = "more --iterations have more"
 	}
-	return say(strings.Join(few, ", ") + " in a run, and a p99 of less than 100 is their maximum: " + longer)
+	return say("%s in a run, and a p99 of less than 100 is their maximum: "+longer, few)
 }
 
 // stalled reports locks that no client got for a long part of a window although some waited, as when
@@ -158,39 +132,42 @@ func stalled(s results.Summary) []Finding {
 	if n == 0 {
 		return nil
 	}
-	took := func(name string) string { return results.MustMetric(name).Of(worst).Text(results.Nanoseconds) }
+	took := func(name string) results.Quantity {
+		return exact(results.MustMetric(name).Of(worst), results.Nanoseconds)
+	}
 	grant := "no grant"
 	if s.Workload.Keys > 1 { // the others may have been granted
 		grant = "no grant of a key"
 	}
-	text := fmt.Sprintf("%s for %s of %s although clients waited", grant, took("stall"), window(worst))
+	text := results.Phrasef(grant+" for %s of %s although clients waited", took("stall"), window(worst))
 	if worst.Fairness.LongestWait != nil {
-		text += ", longest wait " + took("longest_wait")
+		text = results.Phrasef("%s, longest wait %s", text, took("longest_wait"))
 	}
 	if len(s.Runs) > 1 {
-		text += fmt.Sprintf(", the worst of %d such runs of %d", n, len(s.Runs))
+		text = results.Phrasef("%s, the worst of %s such runs of %s", text, n, len(s.Runs))
 	}
-	return say(text)
+	return say("%s", text)
 }
 
 // otherHolds reports mean holds that are not what the workload asked for. Bursts and faults make
 // holds longer on purpose.
 func otherHolds(all []results.Summary) []Finding {
 	m := results.MustMetric("hold_mean")
-	var notes []string
+	var notes []results.Phrase
 	for _, s := range all {
 		hold, asked := s.Figure(m), s.HoldAsked()
 		if hold == nil || asked == nil || s.Workload.Burst > 0 || len(s.Workload.Faults) > 0 {
 			continue
 		}
 		if off := hold.Value / asked.Value; off > equalHolds || off < 1/equalHolds {
-			notes = append(notes, fmt.Sprintf("%s held %s for %s", s.Title(), hold.Text(m.Unit), asked.Text(m.Unit)))
+			notes = append(notes,
+				results.Phrasef("%s held %s for %s", s.Title(), exact(hold, m.Unit), exact(asked, m.Unit)))
 		}
 	}
 	if notes == nil {
 		return nil
 	}
-	return say("mean holds over 3 % off what was asked: " + strings.Join(notes, ", "))
+	return say("mean holds over 3 % off what was asked: %s", results.JoinPhrases(notes, ", "))
 }
 
 // unequalHolds reports that strategies held for different times: their throughputs then do not
@@ -198,7 +175,7 @@ func otherHolds(all []results.Summary) []Finding {
 func unequalHolds(all []results.Summary) []Finding {
 	m := results.MustMetric("hold_mean")
 	known := slices.DeleteFunc(slices.Clone(all), func(s results.Summary) bool { return s.Figure(m) == nil })
-	var notes []string
+	var notes []results.Phrase
 	gaps := true
 	for i, first := range known {
 		alike := func(s results.Summary) bool { return results.SameWorkload(s.Workload, first.Workload) }
@@ -208,8 +185,8 @@ func unequalHolds(all []results.Summary) []Finding {
 		least, most := extremes(with(known, first), m)
 		short, long := least.Figure(m), most.Figure(m)
 		if long.Value > equalHolds*short.Value {
-			notes = append(notes, fmt.Sprintf("%s %s, %s %s", most.Title(), long.Text(m.Unit), least.Title(),
-				short.Text(m.Unit)))
+			notes = append(notes, results.Phrasef("%s %s, %s %s", most.Title(), exact(long, m.Unit), least.Title(),
+				exact(short, m.Unit)))
 			gaps = gaps && !slices.ContainsFunc(with(known, first), noGap)
 		}
 	}
@@ -220,7 +197,9 @@ func unequalHolds(all []results.Summary) []Finding {
 	if !gaps {
 		consequence = "acq/s and waits do not compare the locks alone"
 	}
-	return say("mean holds differ by over 3 % (" + strings.Join(notes, "; ") + "): " + consequence)
+	found := say("mean holds differ by over 3 %%s (%s): "+consequence, results.Phrase{}, results.JoinPhrases(notes, "; "))
+	found[0].short = 1
+	return found
 }
 
 // noGap says whether the tables have no gap of a strategy.

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
 	"github.com/lockbench/lockbench/results"
 )
@@ -34,14 +33,15 @@ func gaveUp(all []results.Summary) []Finding {
 	if len(timeouts) == 1 {
 		at += " " + slices.Collect(maps.Keys(timeouts))[0]
 	}
-	for i, name := range names {
-		share := percent(slices.Min(shares[name]))
-		if most := percent(slices.Max(shares[name])); most != share {
-			share += "–" + most
+	var each []results.Phrase
+	for _, name := range names {
+		var known []results.Phrase
+		for _, share := range shares[name] {
+			known = append(known, results.Phrasef("%s %s %", name, results.Written(share, percent(share))))
 		}
-		names[i] += " " + share + " %"
+		each = append(each, results.Spanned(known))
 	}
-	return say("waits were given up at " + at + ": " + strings.Join(names, ", "))
+	return say("waits were given up at "+at+": %s", results.JoinPhrases(each, ", "))
 }
 
 // givenUp returns the share of the waits, in percent, that were given up in each used run; nil if none was.

@@ -28,9 +28,10 @@ func even(rounds int) *results.Report {
 func TestFindingsOfAPage(t *testing.T) {
 	t.Parallel()
 	a, b, bad := even(1), even(1), even(1)
-	a.Runs[0].Invalid, a.Interrupted = []string{"x"}, true
-	bad.Runs[1].Labels, bad.Runs[1].Safety.Overlaps = []string{results.Overloaded + "900/s"}, 3
-	bad.Runs[0].Invalid = []string{"x"}
+	a.Runs[0].Invalid, a.Interrupted = results.PlainTexts("x"), true
+	bad.Runs[1].Safety.Overlaps = 3
+	bad.Runs[1].Labels = results.Remarks{results.Overloaded.Remark(workloads.Rate(900), 100)}
+	bad.Runs[0].Invalid = results.PlainTexts("x")
 	gaveUp := even(1)
 	gaveUp.Workload.Timeout = new(workloads.Duration(0))
 	gaveUp.Runs[1].Waiting.TimedOut = 3
@@ -54,7 +55,8 @@ func TestFindingsOfAPage(t *testing.T) {
 			[]results.File{{Name: "bad.json", Report: bad}},
 			[]string{
 				untrusted + "a: its run cannot be trusted: x.",
-				"unsafe: b: let too many hold the lock at once 3 times.", "waiting: b: overloaded: 900/s.",
+				"unsafe: b: let too many hold the lock at once 3 times.",
+				"waiting: b: overloaded: 900/s found all 100 clients waiting.",
 			},
 		},
 		{

@@ -165,7 +165,7 @@ func found(all []family, files []results.File) []findings.Finding {
 		for _, member := range members[i] {
 			text += from[member]
 		}
-		joined[i] = findings.Finding{Kind: f.Kind, Text: text + f.String() + "."}
+		joined[i] = findings.Finding{Kind: f.Kind, Remark: results.PlainText(text + f.String() + ".")}
 	}
 	slices.SortStableFunc(joined, func(a, b findings.Finding) int {
 		return cmp.Compare(slices.Index(findings.Sorts(), a.Sort), slices.Index(findings.Sorts(), b.Sort))
@@ -174,7 +174,7 @@ func found(all []family, files []results.File) []findings.Finding {
 }
 
 func sourceOf(f results.File) source {
-	s := source{Name: f.Name, Reproduce: reproduce(f), Warnings: f.Warnings, Extras: extras(f)}
+	s := source{Name: f.Name, Reproduce: reproduce(f), Warnings: f.Warnings.Texts(), Extras: extras(f)}
 	s.Lines = append(s.Lines, [2]string{"build", strings.TrimSpace(f.Tool.Name + " " + f.Tool.Build())})
 	if !f.Started.IsZero() {
 		s.Lines = append(s.Lines, [2]string{"measured", f.Started.UTC().Format("2006-01-02 15:04 MST")})

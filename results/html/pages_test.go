@@ -75,7 +75,7 @@ var ten = []string{
 // pages are reports of every kind by name.
 var pages = sync.OnceValue(func() map[string][]results.File {
 	hostile := synthetic([]string{`<script>alert("x")</script>`, `a & b's "lock"`, "handoff"}, []int{100}, 1)
-	hostile.Warnings = []string{`<img src=x onerror="alert(1)">`}
+	hostile.Warnings = results.PlainTexts(`<img src=x onerror="alert(1)">`)
 	hostile.Error = "</style><script>alert(2)</script>"
 	return map[string][]results.File{
 		"sweep":   {{Name: "sweep.json", Report: synthetic(ten, []int{10, 50, 100, 500, 1000}, 1)}},

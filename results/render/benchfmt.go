@@ -65,7 +65,7 @@ func WriteBenchfmt(w io.Writer, r *results.Report) error {
 
 // why says on one line why a run is not usable.
 func why(r results.Run) string {
-	reasons := slices.Clone(r.Invalid)
+	reasons := r.Invalid.Texts()
 	if r.Failure != "" {
 		reasons = append(reasons, r.Failure)
 	}

@@ -6,7 +6,6 @@ import (
 	"io"
 	"regexp"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/lockbench/lockbench/results"
@@ -41,7 +40,7 @@ func csvRows(r *results.Report) [][]string {
 		for _, value := range []any{
 			run.Round, run.Order, run.Seed, run.Started.UTC().Format(time.RFC3339Nano), run.WindowNS, w.Clients,
 			w.Instances, w.Keys, w.Hold, w.Rate, r.ServerOf(run).Release(), run.Usable(), why(run),
-			strings.Join(run.Labels, "; "),
+			run.Labels,
 		} {
 			row = append(row, fmt.Sprint(value))
 		}

@@ -47,7 +47,7 @@ func TestInvalidRunsAreNeverHeld(t *testing.T) {
 			run.Round = round + 1
 			run.Invalid = nil
 			if round < invalid {
-				run.Invalid = []string{fmt.Sprintf("planted %d", round)}
+				run.Invalid = results.PlainTexts(fmt.Sprintf("planted %d", round))
 			}
 			r.Runs = append(r.Runs, run)
 		}
@@ -55,7 +55,7 @@ func TestInvalidRunsAreNeverHeld(t *testing.T) {
 			t.Errorf("with %d of 3 runs invalid the verdict is %q, want %q", invalid, got, want)
 		}
 		broke := r.Summaries()[0]
-		broke.Runs[0].Safety.Broken = []string{"exclusion: 3 overlaps"}
+		broke.Runs[0].Safety.Broken = results.Remarks{results.Overlapped.Remark(3)}
 		if got := broke.Verdict(); got != "BROKEN: exclusion" {
 			t.Errorf("with %d of 3 runs invalid a broken claim is %q", invalid, got)
 		}
@@ -136,7 +136,7 @@ func TestTheLegendOfRatiosIsThatOfTheirRounds(t *testing.T) {
 				run := results.Run{Strategy: name, Round: round + 1, WindowNS: 1e9}
 				run.Speed.PerSecond = float64(800 + 100*i + round)
 				if round >= usable {
-					run.Invalid = []string{"x"}
+					run.Invalid = results.PlainTexts("x")
 				}
 				r.Runs = append(r.Runs, run)
 			}

@@ -34,7 +34,7 @@ func TestFormatsGolden(t *testing.T) {
 		}
 	}
 	awkward.Workload.Keys, awkward.Workload.Rate = 16, 2000
-	awkward.Runs[1].Invalid = []string{"line one\nline, two"}
+	awkward.Runs[1].Invalid = results.PlainTexts("line one\nline, two")
 	awkward.Runs[3].Server = results.Server{}
 	for name, report := range map[string]*results.Report{
 		"recorded": sample(t, "recorded"), "awkward": awkward,

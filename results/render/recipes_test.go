@@ -46,7 +46,7 @@ func TestRecipesOfJq(t *testing.T) {
 			{Strategy: "redsync", Speed: results.Speed{PerSecond: 200}, Waiting: p99(7, false)},
 			{
 				Strategy: "redsync", Speed: results.Speed{PerSecond: 999}, Waiting: p99(1, false),
-				Invalid: []string{"late"},
+				Invalid: results.PlainTexts("late"),
 			},
 			{Strategy: "spin", Speed: results.Speed{PerSecond: 999}, Waiting: p99(1, false), Failure: "gone"},
 		},

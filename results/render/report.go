@@ -101,11 +101,10 @@ func (p *page) findings(r *results.Report, all []results.Summary) {
 		case findings.NotTrusted:
 			p.Entry(f.Note, f.String())
 		case findings.Caution:
-			f.Text, _, _ = strings.Cut(f.Text, " (") // without the explanation
 			if len(all) > 1 && len(f.Strategies) == len(all) {
 				f.Strategies = []string{"all"}
 			}
-			cautions = append(cautions, f.String())
+			cautions = append(cautions, f.Short())
 		}
 	}
 	for _, f := range findings.Brief(all) {

@@ -81,19 +81,19 @@ func extreme(t *testing.T) *results.Report {
 	r.Rounds, r.Workload.Work, r.Workload.Coalesce = 2, workloads.WorkCounter, true
 	r.Environment.CPUModel = strings.Repeat("Very Long Processor Name ", 6)
 	r.Redis.Address = strings.Repeat("a-host-name-without-a-break", 6) + ":6379"
-	r.Warnings = []string{strings.Repeat("word ", 60), strings.Repeat("x", 300), strings.Repeat("錠", 90)}
+	r.Warnings = results.PlainTexts(strings.Repeat("word ", 60), strings.Repeat("x", 300), strings.Repeat("錠", 90))
 	for i, name := range []string{
 		"spin:backoff=decorrelated,base=1.5ms,cap=100.25ms,multiplier=1.75", strings.Repeat("錠", 70), "pubsub",
 	} {
 		r.Strategies[i].Name, r.Strategies[i].Caveat = name, "breaks "+strings.Repeat("often ", 40)
 		run := &r.Runs[i]
 		run.Strategy, run.Herd = name, &results.Herd{Bursts: 99_999}
-		run.Safety.Broken = []string{"exclusion: " + strings.Repeat("n", 200), "fencing: x", "FIFO: y"}
+		run.Safety.Broken = results.PlainTexts("exclusion: "+strings.Repeat("n", 200), "fencing: x", "FIFO: y")
 		run.Errors = []results.ErrorCount{{Error: strings.Repeat("error", 60), Count: 99_999}}
 		again := *run
 		again.Round = 2
 		if again.Speed.PerSecond *= 1234; name == "pubsub" {
-			again.Invalid = []string{strings.Repeat("reason ", 30)}
+			again.Invalid = results.PlainTexts(strings.Repeat("reason ", 30))
 		}
 		r.Runs = append(r.Runs, again)
 	}

@@ -45,7 +45,7 @@ func (q Question) Answer(
 	a := q.advise(report)
 	a.Started, a.Finished, a.Interrupted = begun, time.Now(), ctx.Err() != nil
 	if measuring.Err() != nil && !a.Interrupted {
-		a.Notes = append(a.Notes, fmt.Sprintf("--budget %s ended before all rounds were measured", minutes(q.Budget)))
+		a.Notes = append(a.Notes, results.BudgetEnded.Remark(minutes(q.Budget), "before all rounds were measured"))
 	}
 	if a.Interrupted || err != nil {
 		a.Choice, a.Undecided = nil, nil
@@ -134,8 +134,7 @@ func (q Question) advise(report *results.Report) *Document {
 		Saturated: q.saturation(), Ranking: []Row{}, LeftOut: out, Command: q.Command(),
 	}
 	if !q.showsWaits() {
-		a.Notes = append(a.Notes, fmt.Sprintf("windows of %v show no waits: to serve every client once takes %v",
-			q.Workload.Duration, q.round()))
+		a.Notes = append(a.Notes, results.ShortWindows.Remark(q.Workload.Duration, q.round()))
 	}
 	if report == nil {
 		return a
@@ -147,13 +146,15 @@ func (q Question) advise(report *results.Report) *Document {
 		}
 	}
 	summaries := report.Summaries()
-	var cautions []results.LeftOut
 	for _, f := range findings.Of(summaries) {
 		if f.Advice {
-			cautions = append(cautions, results.LeftOut{Strategy: words.And(f.Strategies), Why: f.Text})
+			note := f.Remark
+			if note.Text = f.Text; len(f.Strategies) > 0 {
+				note.Text = words.And(f.Strategies) + ": " + f.Text
+			}
+			a.Notes = append(a.Notes, note)
 		}
 	}
-	a.Notes = append(a.Notes, grouped(cautions)...)
 	lead, unfit := q.standing(summaries)
 	for _, c := range lead.ranking {
 		a.Ranking = append(a.Ranking, q.row(c, lead.ranking[0]))
@@ -289,7 +290,7 @@ func (q Question) unfit(c contender) string {
 
 // untrusted says why no run of a contender counts.
 func untrusted(c contender) string {
-	return fmt.Sprintf("none of its %d runs is valid: %s", len(c.Runs), strings.Join(c.Runs[0].Invalid, "; "))
+	return fmt.Sprintf("none of its %d runs is valid: %s", len(c.Runs), c.Runs[0].Invalid)
 }
 
 // standing returns the candidates that were measured: those that may be recommended, with the ones that may be the

@@ -96,7 +96,7 @@ func reported(rounds int, all ...lock) *results.Report {
 	return r
 }
 
-func broken(r *results.Run) { r.Safety.Broken, r.Safety.Overlaps = []string{"exclusion"}, 2 }
+func broken(r *results.Run) { r.Safety.Broken, r.Safety.Overlaps = results.PlainTexts("exclusion"), 2 }
 
 func TestChoices(t *testing.T) {
 	t.Parallel()
@@ -168,7 +168,7 @@ func TestChoices(t *testing.T) {
 		},
 		{"a lock that broke its claim is not taken", nil, []lock{best.with(broken), like("pubsub")}, "pubsub", ""},
 		{"one without a valid run may be the best", nil, []lock{best.with(func(r *results.Run) {
-			r.Invalid = []string{"books"}
+			r.Invalid = results.PlainTexts("books")
 		}), like("pubsub")}, "", ""},
 		{"nor one with errors", nil, []lock{best.with(func(r *results.Run) {
 			r.Errors = []results.ErrorCount{{Error: "x", Count: 1}}
@@ -176,7 +176,7 @@ func TestChoices(t *testing.T) {
 		{"what too few rounds tell decides nothing", nil, []lock{like("spin"), (lock{
 			"pubsub", 200, 20, false, 50, func(r *results.Run) {
 				if r.Round > 4 {
-					r.Invalid = []string{"books"}
+					r.Invalid = results.PlainTexts("books")
 				}
 			},
 		})}, "", "pubsub"},
@@ -208,7 +208,7 @@ func TestChoices(t *testing.T) {
 	}
 }
 
-func overload(r *results.Run) { r.Labels = []string{"overloaded: 9 waited"} }
+func overload(r *results.Run) { r.Labels = results.Remarks{results.Overloaded.Remark("9", "all")} }
 
 func variants(list string) []strategies.Variant {
 	all, err := strategies.ParseVariants(list)
@@ -249,7 +249,7 @@ func sound(t *testing.T, a *Document) {
 		}
 	}
 	for _, left := range a.LeftOut {
-		if left.Why == "" {
+		if left.Why.Text == "" {
 			t.Errorf("%s is left out without a reason", left.Strategy)
 		}
 	}
@@ -330,10 +330,10 @@ func TestAnswers(t *testing.T) {
 
 func TestCautions(t *testing.T) {
 	t.Parallel()
-	busy := func(r *results.Run) { r.Labels = []string{"busy machine"} }
+	busy := func(r *results.Run) { r.Labels = results.Remarks{results.BusyMachine.Remark()} }
 	a := asked(nil).advise(reported(6, like("spin").with(func(r *results.Run) {
 		if busy(r); r.Round == 1 {
-			r.Invalid = []string{"books"}
+			r.Invalid = results.PlainTexts("books")
 		}
 	}), like("pubsub").with(busy)))
 	sound(t, a)
@@ -341,8 +341,8 @@ func TestCautions(t *testing.T) {
 		"spin: 1 of its 6 runs cannot be trusted and are left out: books",
 		"spin and pubsub: busy machine (busy with something other than lockbench and Redis: measure on a quieter one)",
 	}
-	if !slices.Equal(a.Notes, want) {
-		t.Errorf("got\n%s\nwant\n%s", strings.Join(a.Notes, "\n"), strings.Join(want, "\n"))
+	if !slices.Equal(a.Notes.Texts(), want) {
+		t.Errorf("got\n%s\nwant\n%s", a.Notes.String(), strings.Join(want, "\n"))
 	}
 }
 
@@ -409,8 +409,10 @@ func TestNoReasonIsCut(t *testing.T) {
 		d.Ranking = append(d.Ranking, row)
 		unfit := Row{Name: fmt.Sprintf("unfit-%d", i), Unfit: strings.Repeat("of many words ", 20) + fmt.Sprint("end-", i)}
 		d.Ranking = append(d.Ranking, unfit)
-		d.Notes = append(d.Notes, fmt.Sprintf("%s note-%d", strings.Repeat("of many words ", 30), i))
-		d.LeftOut = append(d.LeftOut, results.LeftOut{Strategy: row.Name, Why: fmt.Sprintf("no time left-%d", i)})
+		note := fmt.Sprintf("%s note-%d", strings.Repeat("of many words ", 30), i)
+		d.Notes = append(d.Notes, results.PlainText(note))
+		why := results.PlainText(fmt.Sprint("no time left-", i))
+		d.LeftOut = append(d.LeftOut, results.LeftOut{Strategy: row.Name, Why: why})
 		wanted = append(wanted, row.Name, fmt.Sprint("end-", i), fmt.Sprint("note-", i), fmt.Sprint("left-", i))
 	}
 	for _, wide := range []int{60, 80, 120} {
@@ -444,7 +446,7 @@ func TestUnsafeStrategiesAreNeverMeasured(t *testing.T) {
 			}
 		}
 		for _, name := range []string{"noop", "local", "atomic", "setnx", "setnx-expire", "semaphore"} {
-			if !slices.ContainsFunc(out, func(l results.LeftOut) bool { return l.Strategy == name && l.Why != "" }) {
+			if !slices.ContainsFunc(out, func(l results.LeftOut) bool { return l.Strategy == name && l.Why.Text != "" }) {
 				t.Errorf("%s is not left out", name)
 			}
 		}
@@ -600,7 +602,7 @@ func TestWindowsServeEveryClientTwice(t *testing.T) {
 			continue
 		}
 		fewer++
-		_, said, _ := strings.Cut(out[0].Why, "all take ")
+		_, said, _ := strings.Cut(out[0].Why.Text, "all take ")
 		if asked.Budget, err = time.ParseDuration(said); err != nil {
 			t.Fatal(err)
 		}
@@ -627,7 +629,7 @@ func TestShortWindowsShowNoWaits(t *testing.T) {
 			t.Errorf("a window of %v shows a wait of 10 s: %+v", q.Workload.Duration, row)
 		}
 	}
-	if len(a.Notes) == 0 || !strings.Contains(a.Notes[0], "show no waits") {
+	if len(a.Notes) == 0 || !strings.Contains(a.Notes[0].Text, "show no waits") {
 		t.Errorf("it does not say so: %q", a.Notes)
 	}
 }

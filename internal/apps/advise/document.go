@@ -30,7 +30,7 @@ type Document struct {
 	Undecided *Undecided  `json:"undecided,omitempty"`
 	// Ranking has what was measured, the best first, then what may not be recommended.
 	Ranking []Row             `json:"ranking"`
-	Notes   []string          `json:"notes,omitempty"`    // cautions
+	Notes   results.Remarks   `json:"notes,omitempty"`    // cautions
 	LeftOut []results.LeftOut `json:"left_out,omitempty"` // of the named strategies, what was not measured
 	Broken  []string          `json:"broken,omitempty"`   // strategies that broke a claim
 	Command string            `json:"command"`            // to measure it again
@@ -305,10 +305,10 @@ func (d *Document) close(p *layout.Page) {
 	var unfit []results.LeftOut
 	for _, r := range d.Ranking {
 		if r.Unfit != "" {
-			unfit = append(unfit, results.LeftOut{Strategy: r.Name, Why: "unfit, " + r.Unfit})
+			unfit = append(unfit, results.LeftOut{Strategy: r.Name, Why: results.PlainText("unfit, " + r.Unfit)})
 		}
 	}
-	for _, note := range slices.Concat(grouped(unfit), d.Notes, grouped(d.LeftOut)) {
+	for _, note := range slices.Concat(grouped(unfit), d.Notes.Texts(), grouped(d.LeftOut)) {
 		p.Point("", note)
 	}
 	p.Remark("", fmt.Sprintf("%s of %v; × is the median over paired rounds (%s), equal is less than %.0f %%. "+
@@ -345,7 +345,7 @@ func (d *Document) explain(p *layout.Page) {
 		"below %v %%. Locks that nothing separates stand in the order of what they need; those that others use come "+
 		"first.",
 		d.interval(), d.measured(), matters, matters, matters, leastCPU, leastWait*100, leastWithout*100))
-	list("Notes", d.Notes)
+	list("Notes", d.Notes.Texts())
 	list("Left out", grouped(d.LeftOut))
 	p.Section("Measured", "")
 	p.Entry("lockbench", words.Dotted(d.Tool.Version, d.Started.UTC().Format("2006-01-02 15:04 MST")))
@@ -360,12 +360,12 @@ func (d *Document) explain(p *layout.Page) {
 func grouped(all []results.LeftOut) (lines []string) {
 	about := map[string][]string{}
 	for _, one := range all {
-		about[one.Why] = append(about[one.Why], one.Strategy)
+		about[one.Why.Text] = append(about[one.Why.Text], one.Strategy)
 	}
 	for _, one := range all {
-		if names := about[one.Why]; names != nil {
-			lines = append(lines, words.And(names)+": "+one.Why)
-			about[one.Why] = nil
+		if names := about[one.Why.Text]; names != nil {
+			lines = append(lines, words.And(names)+": "+one.Why.Text)
+			about[one.Why.Text] = nil
 		}
 	}
 	return lines

@@ -138,7 +138,7 @@ func (q Question) candidates() (chosen []strategies.Variant, out []results.LeftO
 			if why == "" {
 				chosen = append(chosen, v)
 			} else {
-				out = append(out, results.LeftOut{Strategy: v.Name(), Why: why})
+				out = append(out, results.LeftOut{Strategy: v.Name(), Why: results.Unfit.Remark(why)})
 			}
 		}
 	}
@@ -162,7 +162,8 @@ func (q Question) listed() (all []strategies.Variant, lacking []results.LeftOut)
 		}
 		some, err := strategies.ParseVariants(e.name)
 		if err != nil {
-			lacking = append(lacking, results.LeftOut{Strategy: e.name, Why: "this program was built without it"})
+			without := results.Unfit.Remark("this program was built without it")
+			lacking = append(lacking, results.LeftOut{Strategy: e.name, Why: without})
 		}
 		all = append(all, some...)
 	}

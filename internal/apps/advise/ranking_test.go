@@ -18,7 +18,7 @@ import (
 func lostIn(rounds ...int) func(*results.Run) {
 	return func(r *results.Run) {
 		if slices.Contains(rounds, r.Round) {
-			r.Invalid = []string{"books"}
+			r.Invalid = results.PlainTexts("books")
 		}
 	}
 }
@@ -241,7 +241,7 @@ func TestTheBudgetBinds(t *testing.T) {
 		return reported(4, like("spin"), lock{"pubsub", 100, 200, false, 50, nil}), nil
 	}, nil)
 	if err != nil || a.Interrupted || a.Choice != nil || a.Undecided == nil ||
-		!strings.Contains(strings.Join(a.Notes, "; "), "--budget 5.1s ended before all rounds were measured") {
+		!strings.Contains(a.Notes.String(), "--budget 5.1s ended before all rounds were measured") {
 		t.Errorf("%+v, %+v, notes %q, %v", a.Choice, a.Undecided, a.Notes, err)
 	}
 	long := asked(func(q *Question) { q.Workload.Duration = workloads.Duration(time.Minute) })

@@ -112,12 +112,12 @@ func TestNothingIsConcludedFromWhatCannotBeTrusted(t *testing.T) {
 		why     string
 	}{
 		"an invalid run": {
-			func(r *results.Report) { r.Runs[3].Invalid = []string{"generator saturated"} }, nil,
+			func(r *results.Report) { r.Runs[3].Invalid = results.PlainTexts("generator saturated") }, nil,
 			true, "both: pubsub is INVALID in round 2: generator saturated",
 		},
 		"a strategy left out": {func(r *results.Report) {
 			r.Runs = slices.DeleteFunc(r.Runs, func(r results.Run) bool { return r.Strategy == "pubsub" })
-			r.LeftOut = []results.LeftOut{{Strategy: "pubsub", Why: "no time"}}
+			r.LeftOut = []results.LeftOut{{Strategy: "pubsub", Why: results.PlainText("no time")}}
 		}, nil, false, "both: pubsub was left out: no time"},
 		"an error": {
 			func(r *results.Report) { r.Runs = r.Runs[:3] }, errors.New("bad\nluck"), false, "both: bad luck",
@@ -143,10 +143,10 @@ func TestWhatAClaimDoesNotLookAtMayGoWrong(t *testing.T) {
 	p := pretend()
 	p.err = errors.New("blpop failed")
 	p.change = func(r *results.Report) {
-		r.LeftOut = []results.LeftOut{{Strategy: "blpop", Why: "it failed"}}
+		r.LeftOut = []results.LeftOut{{Strategy: "blpop", Why: results.PlainText("it failed")}}
 		for i := range r.Runs {
 			if r.Runs[i].Strategy == "fair" {
-				r.Runs[i].Invalid = []string{"generator saturated"}
+				r.Runs[i].Invalid = results.PlainTexts("generator saturated")
 			}
 		}
 		r.Runs = slices.DeleteFunc(r.Runs, func(r results.Run) bool { return r.Strategy == "blpop" })
@@ -167,7 +167,7 @@ func TestWhatCannotBeTrustedIsMeasuredOnceMore(t *testing.T) {
 	p := pretend()
 	p.change = func(r *results.Report) {
 		if len(p.lines) == 1 {
-			r.Runs[0].Invalid = []string{"generator saturated"}
+			r.Runs[0].Invalid = results.PlainTexts("generator saturated")
 		}
 	}
 	document, err := p.bench.Test(t.Context(), []Claim{claim(t, lenient), claim(t, strict), claim(t, strict)})
@@ -270,7 +270,7 @@ func TestACounterCaseThatCannotBeTrustedFails(t *testing.T) {
 	p := pretend()
 	p.change = func(r *results.Report) {
 		if r.Runs[0].Strategy == "fair" {
-			r.Runs[0].Invalid = []string{"generator saturated"}
+			r.Runs[0].Invalid = results.PlainTexts("generator saturated")
 		}
 	}
 	d := againstCounterCase(t, p, countered)

@@ -139,7 +139,7 @@ func TestATargetIsJudgedByTheWorseEnd(t *testing.T) {
 			report := planted(others, nil).report
 			for i := range report.Runs {
 				if r := &report.Runs[i]; r.Strategy == "pubsub" && r.Round <= test.invalid {
-					r.Invalid = []string{"generator saturated"}
+					r.Invalid = results.PlainTexts("generator saturated")
 				}
 			}
 			return report, nil
@@ -294,7 +294,7 @@ func TestTheBestOfARound(t *testing.T) {
 	)
 	for i := range m.report.Runs {
 		if r := &m.report.Runs[i]; r.Strategy == "b" && r.Round == 4 {
-			r.Invalid = []string{"generator saturated"}
+			r.Invalid = results.PlainTexts("generator saturated")
 		}
 	}
 	runs := map[string]*measured{"x": m}

@@ -10,7 +10,6 @@ import (
 	"net"
 	"os"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -113,7 +112,7 @@ func Run(t testing.TB, server store.Server, session string, v strategies.Variant
 // Sound says whether nothing but a busy machine makes a run invalid.
 func Sound(run *results.Run) bool {
 	return !slices.ContainsFunc(run.Invalid,
-		func(why string) bool { return !strings.HasPrefix(why, "it was observed for") })
+		func(why results.Remark) bool { return why.Code != results.SeenLate })
 }
 
 // afterwards ends a run when the lock was acquired often enough after its fault. A fault of

@@ -155,8 +155,7 @@ func (e experiment) run(t *testing.T) {
 	must(t, err)
 	for _, why := range run.Invalid {
 		// The machine is busy with the other experiments.
-		if !strings.HasPrefix(why, "it was observed for") &&
-			!strings.HasPrefix(why, "lockbench itself did not run for") {
+		if why.Code != results.SeenLate && why.Code != results.StoodStill {
 			t.Errorf("invalid: %s", why)
 		}
 	}

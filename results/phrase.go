@@ -1,0 +1,170 @@
+package results
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/lockbench/lockbench/workloads"
+)
+
+// Read this file from Quantity on. A Phrase is a text that knows which of its parts are figures. So texts that differ
+// only in their figures are found and joined without reading figures out of a text.
+
+// Quantity is a part of a text: a figure with its number, or words without one.
+type Quantity struct {
+	Value *float64 `json:"value,omitempty"` // absent for words; ns for durations, percent for shares
+	Text  string   `json:"text"`            // as the text has it, with its unit
+}
+
+// Measured returns a figure, written by a format of fmt for a float64.
+func Measured(x float64, format string) Quantity { return Quantity{&x, fmt.Sprintf(format, x)} }
+
+// Written returns a figure that is written already.
+func Written(x float64, text string) Quantity { return Quantity{&x, text} }
+
+// quantity makes a part of what a remark is given: a number, a duration, or anything with a text.
+func quantity(x any) Quantity {
+	switch x := x.(type) {
+	case Quantity:
+		return x
+	case int:
+		return Measured(float64(x), "%.0f")
+	case int64:
+		return Measured(float64(x), "%.0f")
+	case time.Duration: // not more exact than a reader needs
+		if x > 10*time.Millisecond {
+			return Written(float64(x), x.Round(time.Millisecond).String())
+		}
+		return Written(float64(x), x.String())
+	case workloads.Duration:
+		return Written(float64(x), x.String())
+	case workloads.Rate:
+		return Written(float64(x), x.String())
+	}
+	return Quantity{Text: fmt.Sprint(x)}
+}
+
+// Phrase is a text in parts.
+type Phrase []part
+
+// part is some words or a figure, or the range of figures from low to the Quantity.
+type part struct {
+	Quantity
+	low *Quantity // nil for a single figure
+}
+
+// Phrasef makes a phrase of a text that has "%s" for each part. A part may be a phrase itself.
+func Phrasef(text string, parts ...any) Phrase {
+	var p Phrase
+	words := strings.Split(text, "%s")
+	for i, word := range words {
+		p = p.with(Quantity{Text: word})
+		if i == len(words)-1 || i >= len(parts) {
+			continue
+		}
+		if inner, ok := parts[i].(Phrase); ok {
+			p = append(p, inner...)
+		} else {
+			p = p.with(quantity(parts[i]))
+		}
+	}
+	return p
+}
+
+func (p Phrase) with(q Quantity) Phrase { return append(p, part{Quantity: q}) }
+
+// String returns the text.
+func (p Phrase) String() string {
+	var b strings.Builder
+	for _, q := range p {
+		b.WriteString(q.String())
+	}
+	return b.String()
+}
+
+// Kind is the same for phrases that differ only in their figures.
+func (p Phrase) Kind() string {
+	var b strings.Builder
+	for _, q := range p {
+		if q.Value == nil {
+			b.WriteString(q.Text)
+		} else {
+			b.WriteByte(0)
+		}
+	}
+	return b.String()
+}
+
+// JoinPhrases puts phrases one after the other.
+func JoinPhrases(all []Phrase, between string) Phrase {
+	var joined Phrase
+	for i, p := range all {
+		if i > 0 {
+			joined = joined.with(Quantity{Text: between})
+		}
+		joined = append(joined, p...)
+	}
+	return joined
+}
+
+// Spanned returns the first of phrases of one kind, with each figure replaced by the range over all of them.
+func Spanned(all []Phrase) Phrase {
+	if len(all) == 1 {
+		return all[0]
+	}
+	figures := make([][]part, len(all))
+	for i, p := range all {
+		figures[i] = slices.DeleteFunc(slices.Clone(p), func(q part) bool { return q.Value == nil })
+	}
+	spanned := slices.Clone(all[0])
+	at := 0
+	for i, q := range spanned {
+		if q.Value == nil {
+			continue
+		}
+		var column []Quantity
+		for n := range figures {
+			q := figures[n][at]
+			if column = append(column, q.Quantity); q.low != nil {
+				column = append(column, *q.low)
+			}
+		}
+		by := func(a, b Quantity) int { return cmp.Compare(*a.Value, *b.Value) }
+		low := slices.MinFunc(column, by)
+		spanned[i] = part{slices.MaxFunc(column, by), &low}
+		at++
+	}
+	return spanned
+}
+
+// String writes a range as "12–78%".
+func (p part) String() string {
+	if p.low == nil || p.low.Text == p.Text {
+		return p.Text
+	}
+	low := p.low.Text
+	number, unit := withoutUnit(low)
+	if _, other := withoutUnit(p.Text); number != "" && strings.HasPrefix(other, unit) { // "1 key", "3 keys"
+		low = number
+	}
+	return low + "–" + p.Text
+}
+
+// withoutUnit returns a figure's number, and the unit behind it. A duration as Go writes it is one word.
+func withoutUnit(text string) (number, unit string) {
+	if _, err := time.ParseDuration(text); err == nil {
+		return "", text
+	}
+	end := strings.IndexFunc(text, func(r rune) bool { return (r < '0' || r > '9') && r != '.' })
+	if end < 0 {
+		end = len(text)
+	}
+	if _, err := strconv.ParseFloat(text[:end], 64); err != nil {
+		return "", text
+	}
+	return text[:end], text[end:]
+}

@@ -1,0 +1,159 @@
+package results
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"github.com/lockbench/lockbench/internal/words"
+)
+
+// Remark is what a reader must know about figures: why they cannot be trusted, what limits them, what was left out.
+// codes.go has each of them. Code decides by the code, and never by the text.
+type Remark struct {
+	Code     Code     `json:"code"`               // see docs/VALIDITY.md; "" if an earlier build wrote a plain text
+	Severity Severity `json:"severity,omitempty"` // "" for a plain text
+	// Figures are the parts of the text that differ from case to case, by name.
+	Figures map[string]Quantity `json:"figures,omitempty"`
+	Text    string              `json:"text"`
+}
+
+// Severity says what a remark means for the figures.
+type Severity string
+
+// The severities.
+const (
+	SeverityNote    Severity = "note"    // how the figures were obtained
+	SeverityCaution Severity = "caution" // the figures are right, and mean less than they seem to
+	SeverityInvalid Severity = "invalid" // the figures cannot be trusted
+	SeverityBroken  Severity = "broken"  // a lock broke what it claims
+)
+
+// Severities returns all severities.
+func Severities() []Severity {
+	return []Severity{SeverityNote, SeverityCaution, SeverityInvalid, SeverityBroken}
+}
+
+// Remark returns the remark with the parts that its text in codes.go names, in their order: figures (Quantity,
+// numbers, durations), or words.
+func (c Code) Remark(parts ...any) Remark {
+	r := Remark{Code: c, Severity: c.row().severity}
+	_, names := c.row().parts()
+	for i, name := range names {
+		if i < len(parts) {
+			r = r.With(name, parts[i])
+		}
+	}
+	r.Text = r.pattern().String()
+	if len(names) == 1 && r.Figures[names[0]] == (Quantity{Text: r.Text}) { // it has no other words
+		r.Figures = nil
+	}
+	return r
+}
+
+// With returns the remark with one more part, which its text need not name.
+func (r Remark) With(name string, part any) Remark {
+	figures := map[string]Quantity{name: quantity(part)}
+	for known, q := range r.Figures {
+		if known != name {
+			figures[known] = q
+		}
+	}
+	r.Figures = figures
+	return r
+}
+
+// of returns the remark about some of the generators, with words around its text.
+func (r Remark) of(before, generators, after string) Remark {
+	r = r.With("generators", generators)
+	r.Text = before + r.Text + after
+	return r
+}
+
+// PlainText returns a remark without a code.
+func PlainText(text string) Remark { return Remark{Text: text} }
+
+// String returns the text.
+func (r Remark) String() string { return r.Text }
+
+// Explained is the text, with what it means if that is not clear by itself.
+func (r Remark) Explained() string { return r.Text + r.Code.Explanation() }
+
+// pattern returns the text that codes.go has for the code, filled in.
+func (r Remark) pattern() Phrase {
+	words, names := r.Code.row().parts()
+	var p Phrase
+	for i, word := range words {
+		if word != "" {
+			p = p.with(Quantity{Text: word})
+		}
+		if i < len(names) {
+			p = p.with(r.Figures[names[i]])
+		}
+	}
+	return p
+}
+
+// Phrase returns the text in parts. Words around the text of the code stay as they are; a text that does not have the
+// text of its code, as by another build, is one part.
+func (r Remark) Phrase() Phrase {
+	p := r.pattern()
+	before, after, found := strings.Cut(r.Text, p.String())
+	if r.Code == "" || !found {
+		return Phrasef("%s", r.Text)
+	}
+	return Phrasef("%s%s%s", before, p, after)
+}
+
+// UnmarshalJSON also takes the plain text of an earlier build, as a remark without a code.
+func (r *Remark) UnmarshalJSON(document []byte) error {
+	var text string
+	if json.Unmarshal(document, &text) == nil {
+		*r = PlainText(text)
+		return nil
+	}
+	type plain Remark // without this method
+	return json.Unmarshal(document, (*plain)(r))
+}
+
+// Remarks are several remarks.
+type Remarks []Remark
+
+// String joins the texts.
+func (all Remarks) String() string { return strings.Join(all.Texts(), "; ") }
+
+// Texts returns the text of each.
+func (all Remarks) Texts() []string {
+	var texts []string
+	for _, r := range all {
+		texts = append(texts, r.Text)
+	}
+	return texts
+}
+
+// Has says whether there is a remark with one of the codes.
+func (all Remarks) Has(codes ...Code) bool {
+	return slices.ContainsFunc(all, func(r Remark) bool { return slices.Contains(codes, r.Code) })
+}
+
+// Once adds what is not there yet.
+func (all Remarks) Once(more ...Remark) Remarks {
+	for _, r := range more {
+		if !slices.ContainsFunc(all, func(known Remark) bool { return known.Text == r.Text }) {
+			all = append(all, r)
+		}
+	}
+	return all
+}
+
+// PlainTexts returns remarks without a code.
+func PlainTexts(texts ...string) Remarks {
+	var all Remarks
+	for _, text := range texts {
+		all = append(all, PlainText(text))
+	}
+	return all
+}
+
+// CountOf returns a number with its noun: "1 key", "3 keys".
+func CountOf(n int, noun string) Quantity { return Written(float64(n), words.Count(n, noun)) }

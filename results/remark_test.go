@@ -1,0 +1,133 @@
+package results_test
+
+import (
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/lockbench/lockbench/internal/testkit/golden"
+	"github.com/lockbench/lockbench/results"
+)
+
+// docs/VALIDITY.md has a line for each code, made from the table.
+func TestEveryCodeIsDocumented(t *testing.T) {
+	t.Parallel()
+	var want strings.Builder
+	want.WriteString("| code | severity | text |\n| --- | --- | --- |\n")
+	known := map[results.Code]bool{}
+	codes, texts := results.Codes()
+	for i, code := range codes {
+		if texts[i] == "" || code.Severity() == "" || known[code] {
+			t.Errorf("%q is there twice, or has no text or severity", code)
+		}
+		known[code] = true
+		fmt.Fprintf(&want, "| `%s` | %s | %s |\n", code, code.Severity(), strings.ReplaceAll(texts[i], "|", `\|`))
+	}
+	golden.Section(t, "../docs/VALIDITY.md", "<!-- remarks -->\n", "<!-- end of remarks -->\n", want.String())
+}
+
+// TestCallsFillTheirText: each call of Remark has as many parts as the text of its code has names, and each code of the
+// constants has a row.
+func TestCallsFillTheirText(t *testing.T) {
+	t.Parallel()
+	codes, texts := results.Codes()
+	names := map[string]int{} // of the parts, by code
+	for i, code := range codes {
+		names[string(code)] = strings.Count(texts[i], "{")
+	}
+	constants, calls := map[string]string{}, map[string][]int{}
+	each(t, "..", func(file *ast.File) {
+		ast.Inspect(file, func(n ast.Node) bool {
+			switch n := n.(type) {
+			case *ast.ValueSpec:
+				if kind, ok := n.Type.(*ast.Ident); ok && kind.Name == "Code" && len(n.Values) == 1 {
+					constants[n.Names[0].Name] = strings.Trim(n.Values[0].(*ast.BasicLit).Value, `"`)
+				}
+			case *ast.CallExpr:
+				if method, ok := n.Fun.(*ast.SelectorExpr); ok && method.Sel.Name == "Remark" {
+					code := method.X
+					if of, ok := code.(*ast.SelectorExpr); ok {
+						code = of.Sel
+					}
+					if name, ok := code.(*ast.Ident); ok {
+						calls[name.Name] = append(calls[name.Name], len(n.Args))
+					}
+				}
+			}
+			return true
+		})
+	})
+	if len(constants) != len(codes) {
+		t.Errorf("%d constants, and %d codes in the table", len(constants), len(codes))
+	}
+	checked := 0
+	for constant, code := range constants {
+		want, known := names[code]
+		for _, got := range calls[constant] {
+			if checked++; !known || got != want {
+				t.Errorf("%s: a call has %d parts, its text %d", constant, got, want)
+			}
+		}
+	}
+	if checked < len(codes)/2 {
+		t.Errorf("only %d calls were found", checked)
+	}
+}
+
+// each parses the Go files below a folder that are no tests.
+func each(t *testing.T, dir string, do func(*ast.File)) {
+	t.Helper()
+	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), path, nil, 0)
+		if err == nil {
+			do(file)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestPhrasesSpan joins texts that differ in their figures, also twice, and no others.
+func TestPhrasesSpan(t *testing.T) {
+	t.Parallel()
+	took := func(d time.Duration) results.Phrase { return results.CutShort.Remark(d).Phrase() }
+	keys := func(n int) results.Phrase { return results.WaitsNotEnded.Remark(results.CountOf(n, "key")).Phrase() }
+	share := func(x float64) results.Phrase {
+		return results.OtherCPU.Remark(results.Measured(x, "%.0f%%")).Phrase()
+	}
+	twice := results.Spanned([]results.Phrase{
+		results.Spanned([]results.Phrase{share(50), share(78)}), results.Spanned([]results.Phrase{share(12), share(60)}),
+	})
+	want := []string{
+		"partial: 250ms–1m45s", "left 1–3 keys of waits that the driver could not end", "other CPU 12–78%",
+		"other CPU 5%",
+	}
+	var got []string
+	for _, p := range []results.Phrase{
+		results.Spanned([]results.Phrase{took(105 * time.Second), took(250 * time.Millisecond)}),
+		results.Spanned([]results.Phrase{keys(3), keys(1)}), twice,
+		results.Spanned([]results.Phrase{share(5), share(5)}),
+	} {
+		got = append(got, p.String())
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("-want +got: %s", diff)
+	}
+	of := func(fault string) string { return results.FaultAbsent.Remark(fault, "why 1").Phrase().Kind() }
+	if share(1).Kind() != share(2).Kind() || share(1).Kind() == keys(1).Kind() || of("a 1") == of("a 2") {
+		t.Error("the kinds of figures are not equal, or those of words are")
+	}
+}
