@@ -51,7 +51,7 @@ func TestAnInterruptedRunSaysWhatItDidNotRun(t *testing.T) {
 		t.Errorf("interrupted %v, not run %q, passed %q", d.Interrupted, d.With(check.NotRun), d.With(locktest.Passed))
 	}
 	for i, c := range locktest.Checks() {
-		if d.Checks[i].Check != c.Name || d.Checks[i].Outcome == "" || d.Checks[i].Outcome == locktest.Broken {
+		if d.Checks[i].Check != c.Name || d.Checks[i].Verdict == "" || d.Checks[i].Verdict == locktest.Broken {
 			t.Errorf("%+v, want %s", d.Checks[i], c.Name)
 		}
 	}
@@ -76,7 +76,7 @@ func TestServersFailOver(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(d.Checks) != 1 || d.Checks[0].Outcome != locktest.Passed {
+	if len(d.Checks) != 1 || d.Checks[0].Verdict != locktest.Passed {
 		t.Errorf("%+v", d.Checks)
 	}
 }
@@ -139,7 +139,7 @@ func TestWhatADriverCannotDoIsNotChargedToItsLock(t *testing.T) {
 	calls := `("run", "acquire", "release")`
 	for name, test := range map[string]struct {
 		changes []string
-		outcome locktest.Outcome
+		outcome locktest.Verdict
 		because string
 	}{
 		"it does not know acquire": {
@@ -181,7 +181,7 @@ func TestWhatADriverCannotDoIsNotChargedToItsLock(t *testing.T) {
 			if code != command.ExitInvalid {
 				t.Errorf("exit code %d: %s", code, said)
 			}
-			if c := d.Checks[0]; c.Outcome != test.outcome || c.Because != test.because || len(c.Failures) > 0 {
+			if c := d.Checks[0]; c.Verdict != test.outcome || c.Because != test.because || len(c.Failures) > 0 {
 				t.Errorf("%+v, want %s because %q", c, test.outcome, test.because)
 			}
 			if broken := d.With(locktest.Broken); len(broken) > 0 {

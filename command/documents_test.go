@@ -39,8 +39,8 @@ func documentsOf(t *testing.T) map[string][2]string {
 		}
 		add(json.RawMessage(text), seen)
 	}
-	check := &conformance.Document{Strategy: "mine", Claims: []string{"exclusion"}, Checks: []conformance.Verdict{{
-		Check: "excludes", Outcome: locktest.Broken, Failures: []conformance.Failure{{Promise: "one", Seen: "two"}},
+	check := &conformance.Document{Strategy: "mine", Claims: []string{"exclusion"}, Checks: []conformance.Result{{
+		Check: "excludes", Verdict: locktest.Broken, Failures: []conformance.Failure{{Promise: "one", Seen: "two"}},
 	}}}
 	check.Schema = "lockbench/check/1"
 	add(check, "two")

@@ -146,7 +146,7 @@ func (g *workshop) compare(base, head string, flags []string) trial {
 	if err := json.Unmarshal(content, &tr.Comparison); err != nil {
 		g.t.Fatal(err)
 	}
-	want := map[compare.Verdict]int{compare.Worse: command.ExitRegression}[tr.Verdict]
+	want := map[results.Verdict]int{compare.Worse: command.ExitRegression}[tr.Verdict]
 	if code := cmd.ProcessState.ExitCode(); code != want {
 		g.t.Fatalf("comparison %d is %s and ended with %d, not %d\n%s", g.made, tr.Verdict, code, want, &said)
 	}
@@ -342,7 +342,7 @@ func TestSessions(t *testing.T) {
 		t.Fatal(err)
 	}
 	g := newWorkshop(t)
-	turns, halves := map[compare.Verdict]int{}, map[compare.Verdict]int{}
+	turns, halves := map[results.Verdict]int{}, map[results.Verdict]int{}
 	for i := range comparisons {
 		var files []string
 		for session := range 2 * aSide {
@@ -395,7 +395,7 @@ func (g *workshop) session(file string) string {
 
 // verdict is that of lockbench compare on these sessions, which ends with 110 if it is
 // worse and else with 0.
-func (g *workshop) verdict(base, head []string) compare.Verdict {
+func (g *workshop) verdict(base, head []string) results.Verdict {
 	g.t.Helper()
 	g.made++
 	var dirs []string
@@ -421,7 +421,7 @@ func (g *workshop) verdict(base, head []string) compare.Verdict {
 	if failed := json.Unmarshal(document, &c); failed != nil {
 		g.t.Fatalf("compare %v: %v, %v", dirs, err, failed)
 	}
-	want := map[compare.Verdict]int{compare.Worse: command.ExitRegression}[c.Verdict]
+	want := map[results.Verdict]int{compare.Worse: command.ExitRegression}[c.Verdict]
 	if code := cmd.ProcessState.ExitCode(); code != want {
 		g.t.Fatalf("compare %v is %s and ended with %d, not %d", dirs, c.Verdict, code, want)
 	}

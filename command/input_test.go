@@ -319,7 +319,7 @@ func TestExitCodes(t *testing.T) {
 }
 
 func TestASelfcheckEndsWithItsVerdict(t *testing.T) {
-	check := func(verdicts ...selfcheck.Verdict) *selfcheck.Document {
+	check := func(verdicts ...results.Verdict) *selfcheck.Document {
 		s := &selfcheck.Document{}
 		for _, v := range verdicts {
 			s.Checks = append(s.Checks, selfcheck.Check{Name: string(v), Verdict: v})

@@ -177,7 +177,7 @@ func standsOut(cells []cell) (found []string) {
 		}
 		if broken := c.Runs[0].Safety.Broken; len(broken) > 0 {
 			found = append(found, fmt.Sprintf("with %d clients it broke its claim of %s", c.clients,
-				strings.Join(broken, ", ")))
+				broken))
 		}
 		if n := of(c, "starved"); n > 0 {
 			found = append(found, fmt.Sprintf("%.0f of %d clients starved", n, c.clients))
@@ -243,7 +243,7 @@ var repaired = map[[2]string]string{
 }
 
 // marks are the cells of the table of checks.
-var marks = map[locktest.Outcome]string{
+var marks = map[locktest.Verdict]string{
 	locktest.Passed: "✓", locktest.Broken: "✗", locktest.Admitted: "!", locktest.NotTried: "–", locktest.NotJudged: "?",
 	check.NotRun: "?", locktest.NotApplicable: "",
 }
@@ -261,17 +261,17 @@ func conformance(checked []*check.Document) string {
 	for i, one := range checked[0].Checks {
 		fmt.Fprintf(b, "| %s |", one.Check)
 		for _, d := range checked {
-			fmt.Fprintf(b, " %s |", marks[d.Checks[i].Outcome])
+			fmt.Fprintf(b, " %s |", marks[d.Checks[i].Verdict])
 		}
 		b.WriteString("\n")
 	}
 	for _, d := range checked {
 		fmt.Fprintf(b, "\n`%s`, %s:\n\n", d.Strategy, d.Lock)
 		for _, one := range d.Checks {
-			if issue := repaired[[2]string{d.Strategy, one.Check}]; issue != "" && one.Outcome == locktest.Passed {
+			if issue := repaired[[2]string{d.Strategy, one.Check}]; issue != "" && one.Verdict == locktest.Passed {
 				fmt.Fprintf(b, "- %s: passed, so %s was not seen\n", one.Check, issue)
 			}
-			if one.Outcome != locktest.Broken && one.Outcome != locktest.NotJudged {
+			if one.Verdict != locktest.Broken && one.Verdict != locktest.NotJudged {
 				continue
 			}
 			fmt.Fprintf(b, "- %s: ", one.Check)

@@ -44,7 +44,7 @@ type Report struct {
 	Shared     *Shared         `json:"shared,omitempty"` // set if other generators took part
 	Generators []GeneratorPart `json:"parts,omitempty"`  // of a merged report: its generators
 
-	Thresholds []Verdict `json:"thresholds,omitempty"` // the verdicts on the thresholds, see Judge
+	Thresholds []Judgement `json:"thresholds,omitempty"` // how they were kept, see Judge
 
 	Warnings    Remarks `json:"warnings,omitempty"`
 	Interrupted bool    `json:"interrupted,omitempty"` // stopped by the user: runs are missing or partial

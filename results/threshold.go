@@ -232,8 +232,8 @@ func (l Limit) holds(x float64) bool {
 	return strings.Contains(l.Operator, sign) != (l.Operator == "!=")
 }
 
-// Verdict is the result of one threshold for a strategy.
-type Verdict struct {
+// Judgement is the result of one threshold for a strategy.
+type Judgement struct {
 	Threshold string  `json:"threshold"`
 	Strategy  string  `json:"strategy"` // in a sweep with its point; "" if no measured strategy matched
 	Value     *Figure `json:"value"`    // in Unit; nil if not known
@@ -248,8 +248,8 @@ type Verdict struct {
 // Judge tests a report against thresholds: each strategy, in a sweep at each point. It uses the
 // median of the valid runs, and for safety counts the sum of all runs. An unknown figure
 // does not pass.
-func Judge(r *Report, thresholds []Threshold) []Verdict {
-	var verdicts []Verdict
+func Judge(r *Report, thresholds []Threshold) []Judgement {
+	var verdicts []Judgement
 	for _, t := range thresholds {
 		matched := false
 		for _, s := range r.Asked() {
@@ -259,7 +259,7 @@ func Judge(r *Report, thresholds []Threshold) []Verdict {
 			}
 		}
 		if !matched {
-			verdicts = append(verdicts, Verdict{
+			verdicts = append(verdicts, Judgement{
 				Threshold: t.Expression, Strategy: t.Strategy, Unit: t.metric.Unit,
 				Why: NothingMatched.Remark(),
 			})
@@ -268,8 +268,8 @@ func Judge(r *Report, thresholds []Threshold) []Verdict {
 	return verdicts
 }
 
-func (t Threshold) judge(s Summary) Verdict {
-	v := Verdict{
+func (t Threshold) judge(s Summary) Judgement {
+	v := Judgement{
 		Threshold: t.Expression, Strategy: s.Title(), Unit: t.metric.Unit, Value: s.Figure(t.metric),
 		Caution: t.caution(s.Used),
 	}
@@ -290,12 +290,12 @@ func (t Threshold) judge(s Summary) Verdict {
 }
 
 // Crossed returns the verdicts that are not passed.
-func (r *Report) Crossed() []Verdict {
-	return slices.DeleteFunc(slices.Clone(r.Thresholds), func(v Verdict) bool { return v.Passed })
+func (r *Report) Crossed() []Judgement {
+	return slices.DeleteFunc(slices.Clone(r.Thresholds), func(v Judgement) bool { return v.Passed })
 }
 
 // String writes the threshold, the strategy and the figure.
-func (v Verdict) String() string {
+func (v Judgement) String() string {
 	text := v.Threshold
 	if v.Strategy != "" {
 		text = v.Strategy + ": " + text

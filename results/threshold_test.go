@@ -11,7 +11,7 @@ import (
 	"github.com/lockbench/lockbench/workloads"
 )
 
-func judged(t *testing.T, r *results.Report, expression string) []results.Verdict {
+func judged(t *testing.T, r *results.Report, expression string) []results.Judgement {
 	t.Helper()
 	threshold, err := results.ParseThreshold(expression)
 	if err != nil {

@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -173,16 +172,7 @@ var (
 // outcome says why a wait of waited nanoseconds ended without a lease.
 func (c *client) outcome(err error, waited int64) measure.Outcome {
 	timeout := c.run.Workload.Timeout
-	switch {
-	case errors.Is(err, strategies.ErrHeld):
-		return measure.TimedOut
-	case timeout != nil && errors.Is(err, context.DeadlineExceeded) && waited >= int64(*timeout):
-		return measure.TimedOut
-	case c.run.control.stopping.Load() && errors.Is(err, context.Canceled):
-		return measure.Stopped
-	default:
-		return measure.Failed
-	}
+	return outcomeOf(err, timeout != nil && waited >= int64(*timeout), c.run.control.stopping.Load())
 }
 
 // sleep waits for d or until the run is over.

@@ -68,6 +68,34 @@ const (
 	CycleNotHeld  CycleError = "not held" // the release of a lease that had been lost
 )
 
+// Error makes a CycleError an error.
+func (e CycleError) Error() string { return string(e) }
+
+// Is says which error of a lock or a context a CycleError stands for.
+func (e CycleError) Is(target error) bool {
+	switch e {
+	case CycleTimedOut:
+		return target == context.DeadlineExceeded
+	case CycleStopped:
+		return target == context.Canceled
+	case CycleNotHeld:
+		return target == strategies.ErrNotHeld
+	}
+	return false
+}
+
+// outcomeOf says how a wait ended that has no lease but an error, for the clients of the engine and for those of
+// drivers. limited says whether the wait's own timeout may have ended it, over whether the run may have.
+func outcomeOf(err error, limited, over bool) measure.Outcome {
+	switch {
+	case errors.Is(err, strategies.ErrHeld), limited && errors.Is(err, context.DeadlineExceeded):
+		return measure.TimedOut
+	case over && errors.Is(err, context.Canceled):
+		return measure.Stopped
+	}
+	return measure.Failed
+}
+
 const (
 	// driverLead is the time between the question and the start of the clients.
 	driverLead = 100 * time.Millisecond

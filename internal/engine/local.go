@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/lockbench/lockbench/internal/measure"
 	"github.com/lockbench/lockbench/internal/pause"
 	"github.com/lockbench/lockbench/strategies"
 )
@@ -148,12 +149,17 @@ func Acquire(
 
 // ErrorOf returns the error of a lock that was used in ctx, limited or not by a time of its own, as a CycleError.
 func ErrorOf(ctx context.Context, err error, limited bool) CycleError {
-	switch {
-	case ctx.Err() != nil:
+	if ctx.Err() != nil { // whatever the lock makes of it
+		err = context.Canceled
+	}
+	switch outcomeOf(err, limited, true) {
+	case measure.Stopped:
 		return CycleStopped
-	case errors.Is(err, strategies.ErrHeld), limited && errors.Is(err, context.DeadlineExceeded):
+	case measure.TimedOut:
 		return CycleTimedOut
-	case errors.Is(err, strategies.ErrNotHeld):
+	case measure.Granted, measure.Failed:
+	}
+	if errors.Is(err, strategies.ErrNotHeld) {
 		return CycleNotHeld
 	}
 	return CycleError(err.Error())

@@ -226,17 +226,13 @@ func (r *run) replay() error {
 
 // gaveUp records a wait that ended without a lease.
 func (r *run) gaveUp(client *client, key *measure.Key, c reported) {
-	outcome := measure.Failed
+	driver := client.instance.strategy.Info().Driver
+	outcome := outcomeOf(c.Error, r.Workload.Timeout != nil || !driver, c.Done >= r.window.End())
 	switch {
-	case c.Error == CycleStopped && c.Done >= r.window.End():
-		outcome = measure.Stopped
-		if client.instance.strategy.Info().Driver {
-			r.driven.unended++
-		}
-	case c.Error == CycleTimedOut && (r.Workload.Timeout != nil || !client.instance.strategy.Info().Driver):
-		outcome = measure.TimedOut
-	default:
+	case outcome == measure.Failed:
 		r.fail(errors.New(string(c.Error)))
+	case outcome == measure.Stopped && driver:
+		r.driven.unended++
 	}
 	r.waited(c.Asked, c.Done)
 	client.record.Waited(outcome, c.Asked, c.Asked, c.Done, key.Leave(client.waiter, c.Done))

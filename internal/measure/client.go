@@ -2,16 +2,19 @@ package measure
 
 import "time"
 
-// Outcome is how a wait ended.
+// Outcome is how a wait ended: it says what happened, and judges nothing.
 type Outcome int
 
 // How a wait can end.
 const (
-	Granted  Outcome = iota // with the lease
+	Granted  Outcome = iota // with the lease, also with another client's
 	TimedOut                // at its timeout, or a try-lock found the lock held
-	Stopped                 // because the run was over
+	Stopped                 // because the run or the window was over
 	Failed                  // with an error
 )
+
+// seen says whether the wait came to an end of its own, so that its length is known.
+func (o Outcome) seen() bool { return o == Granted || o == TimedOut }
 
 // Client is one client's own record. Only that client's goroutine calls its methods, and the
 // Recorder reads it once the client has returned, except what the shard's lock guards.
@@ -43,18 +46,9 @@ type Client struct {
 // wait is a wait that has ended or was cut off.
 type wait struct {
 	ns   int64
-	end  ending
+	end  Outcome
 	seen bool
 }
-
-// ending is what was seen of the end of a wait.
-type ending int
-
-const (
-	granted ending = iota // with the lease, also with another client's
-	gaveUp                // at its timeout, without the lease
-	unseen                // it was cut off
-)
 
 // phase is what a client is doing.
 type phase int
@@ -85,12 +79,8 @@ func (c *Client) Waited(outcome Outcome, due, from, to, bypassed int64) {
 		to, outcome = end, Stopped
 	}
 	c.bypassed = max(c.bypassed, bypassed)
-	how := unseen
-	if outcome == TimedOut {
-		how = gaveUp
-	}
 	c.shard.mu.Lock()
-	c.waited(due, from, to, how)
+	c.waited(due, from, to, outcome)
 	if outcome == TimedOut {
 		c.timedOut++
 	}
@@ -126,7 +116,7 @@ func (c *Client) Acquired(t Acquisition) {
 	switch {
 	case inside && t.Counted:
 		c.granted++
-		c.waited(t.Due, t.Asked, t.Granted, granted)
+		c.waited(t.Due, t.Asked, t.Granted, Granted)
 		if t.Grant.Handoff >= 0 {
 			s.kinds[Handoff].record(t.Grant.Handoff)
 			s.handoffs.record(t.Grant.Handoff)
@@ -135,9 +125,9 @@ func (c *Client) Acquired(t Acquisition) {
 			s.reacquireDistances.record(t.Grant.ReacquireDistance)
 		}
 	case inside:
-		c.waited(t.Due, t.Asked, t.Granted, unseen)
+		c.waited(t.Due, t.Asked, t.Granted, Stopped)
 	case t.Granted >= end:
-		c.waited(t.Due, t.Asked, end, unseen)
+		c.waited(t.Due, t.Asked, end, Stopped)
 	}
 	s.held += w.clip(t.Granted, t.Released, end)
 	if t.Released >= w.Open && t.Released < end {
@@ -173,13 +163,13 @@ func (c *Client) Served(due, from, to int64) {
 		if due < end && to >= end {
 			c.open = true
 			c.shard.mu.Lock()
-			c.waited(due, from, end, unseen)
+			c.waited(due, from, end, Stopped)
 			c.shard.mu.Unlock()
 		}
 		return
 	}
 	c.shard.mu.Lock()
-	c.waited(due, from, to, granted)
+	c.waited(due, from, to, Granted)
 	c.served++
 	c.shard.mu.Unlock()
 }
@@ -213,15 +203,15 @@ func (c *Client) Thought(from, to int64) { c.account(thinking, from, to, c.windo
 
 // waited records a wait that was due at due and began at from, up to its end or as far as it was seen. The caller
 // locks the shard.
-func (c *Client) waited(due, from, to int64, how ending) {
+func (c *Client) waited(due, from, to int64, how Outcome) {
 	ns := to - due
 	if ns > c.longest {
-		c.longest, c.cut = ns, how != granted
+		c.longest, c.cut = ns, how != Granted
 	}
 	c.waits++
 	open := c.window.Open
 	c.shard.waits.record(ns, open-due, how)
-	if c.shard.service.ended != nil && (how != unseen || from < to) { // otherwise no client took the arrival in time
+	if c.shard.service.ended != nil && (how.seen() || from < to) { // otherwise no client took the arrival in time
 		c.shard.service.record(to-from, open-from, how)
 	}
 	c.shard.recent.of(how).record(ns)

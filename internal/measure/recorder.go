@@ -45,7 +45,7 @@ func (r *Recorder) OpenLoop() {
 func (r *Recorder) Backlog(due iter.Seq[int64]) {
 	end := r.window.End()
 	for at := range due {
-		r.shards[0].waits.record(end-at, max(0, r.window.Open-at), unseen)
+		r.shards[0].waits.record(end-at, max(0, r.window.Open-at), Stopped)
 		r.oldest = max(r.oldest, end-at)
 		r.backlog++
 	}
@@ -438,18 +438,18 @@ func newDurations() durations {
 }
 
 // record adds a duration that had the given age when its observation began.
-func (d durations) record(ns, age int64, how ending) {
+func (d durations) record(ns, age int64, how Outcome) {
 	d.of(how).record(ns)
 	if age > 0 {
 		d.entered.record(age)
 	}
 }
 
-func (d durations) of(how ending) *histogram {
+func (d durations) of(how Outcome) *histogram {
 	switch how {
-	case granted:
+	case Granted:
 		return d.ended
-	case gaveUp:
+	case TimedOut:
 		return d.gaveUp
 	default:
 		return d.open

@@ -73,8 +73,8 @@ func do(t *testing.T, compare method, base, head Side) *Comparison {
 }
 
 // verdicts are those of one strategy, by metric.
-func verdicts(c *Comparison, strategy string) map[string]Verdict {
-	found := map[string]Verdict{}
+func verdicts(c *Comparison, strategy string) map[string]results.Verdict {
+	found := map[string]results.Verdict{}
 	for _, s := range c.Strategies {
 		for _, r := range s.Results {
 			if s.Name == strategy {
@@ -91,7 +91,7 @@ func TestVerdicts(t *testing.T) {
 		method          method
 		runs            int
 		slower, dearer  float64
-		all, rate, cost Verdict
+		all, rate, cost results.Verdict
 	}{
 		{"same", Unpaired, 10, 1, 1, NoneFound, NoneFound, NoneFound},
 		{"slower", Unpaired, 10, 1.2, 1, Worse, Worse, NoneFound},

@@ -39,15 +39,12 @@ func ParseMetric(name string) (Metric, error) {
 	return Metric{}, fmt.Errorf("unknown metric %q (metrics: %s)", name, strings.Join(names, ", "))
 }
 
-// Verdict is the result for one metric of one strategy, for one strategy, or for all.
-type Verdict string
-
-// The verdicts.
+// The verdicts on one metric of one strategy, on one strategy, or on all.
 const (
-	Better    Verdict = "better"
-	Worse     Verdict = "worse"
-	NoneFound Verdict = "none found" // no difference that counts, and one of the threshold would have been found
-	Undecided Verdict = "undecided"  // too few or too noisy sessions, not recorded in turns, or lower bounds
+	Better    results.Verdict = "better"
+	Worse     results.Verdict = "worse"
+	NoneFound results.Verdict = "none found" // no difference that counts, and one of the threshold would have been found
+	Undecided results.Verdict = "undecided"  // too few or too noisy sessions, not recorded in turns, or lower bounds
 )
 
 // The ways to compare.
@@ -94,7 +91,7 @@ type Comparison struct {
 	Redis      string          `json:"redis"`    // version and source, of the base
 	Machine    string          `json:"machine"`
 	Strategies []Strategy      `json:"strategies"`
-	Verdict    Verdict         `json:"verdict"`
+	Verdict    results.Verdict `json:"verdict"`
 	Different  []Difference    `json:"different,omitempty"` // in workload or environment; compared nevertheless
 	LeftOut    results.Remarks `json:"left_out,omitempty"`  // runs and strategies, with the reason
 	Missing    []string        `json:"missing,omitempty"`   // strategies of the base of which the head has no run
@@ -113,10 +110,10 @@ type Build struct {
 
 // Strategy is one strategy under both builds.
 type Strategy struct {
-	Name    string   `json:"name"`
-	Alone   bool     `json:"alone,omitempty"` // the runs of one client, of which only counts are compared
-	Verdict Verdict  `json:"verdict"`         // by the metrics that count, see Rules.AllMetrics
-	Results []Result `json:"results"`
+	Name    string          `json:"name"`
+	Alone   bool            `json:"alone,omitempty"` // the runs of one client, of which only counts are compared
+	Verdict results.Verdict `json:"verdict"`         // by the metrics that count, see Rules.AllMetrics
+	Results []Result        `json:"results"`
 }
 
 // Result is one metric of one strategy.
@@ -145,8 +142,8 @@ type Result struct {
 	Detectable *float64 `json:"detectable"`
 	// Sensitive says whether a change for the worse of the threshold would have been significant
 	// with that probability.
-	Sensitive bool    `json:"sensitive"`
-	Verdict   Verdict `json:"verdict"`
+	Sensitive bool            `json:"sensitive"`
+	Verdict   results.Verdict `json:"verdict"`
 	// Needed is the number of sessions per side, or of pairs, from which this metric can be decided,
 	// if there were fewer, or about so many if they scatter too much; else 0.
 	Needed   int             `json:"needed,omitempty"`
@@ -190,8 +187,8 @@ func (r Rules) counts(metric string) bool { return r.asked(metric) || r.decides(
 
 // overall is worse if any result that counts is worse. It is better, or no difference was found, only if there is a
 // needed result and none of them is undecided.
-func (r Rules) overall(all []Result, needed func(metric string) bool) Verdict {
-	found, judged := map[Verdict]bool{}, map[Verdict]bool{}
+func (r Rules) overall(all []Result, needed func(metric string) bool) results.Verdict {
+	found, judged := map[results.Verdict]bool{}, map[results.Verdict]bool{}
 	for _, result := range all {
 		if r.counts(result.Metric) {
 			found[result.Verdict] = true

@@ -18,10 +18,10 @@ type test struct {
 	Result
 	strategy string
 	// least and most are the outcomes if each value with only a lower bound is chosen so that the
-	// head is as small, or as large, against the base as possible. The true outcome lies between
+	// head is as small, or as large, against the base as possible. The true change lies between
 	// them, since both statistics only grow with a value of the head. Without bounds they are
 	// equal.
-	least, most outcome
+	least, most estimate
 	paired      bool
 	deviation   float64           // standard error of the log ratio of head to base, see detectable
 	freedom     func(int) int     // its degrees of freedom with that many pairs, or sessions a side
@@ -130,7 +130,7 @@ func logRatio(m Metric, base, head results.Figure) (least, most float64) {
 	return least, most
 }
 
-// newTest returns a test of a metric's two samples, without an outcome; nil if neither side has it.
+// newTest returns a test of a metric's two samples, without an estimate; nil if neither side has it.
 func newTest(m Metric, rules Rules, strategy string, base, head []results.Figure) *test {
 	if len(base)+len(head) == 0 {
 		return nil
@@ -250,7 +250,7 @@ func (t *test) conclude(tests int, alpha, perhaps float64) {
 		certain = t.detect(alpha / float64(tests))
 	}
 	t.Verdict = t.judge(t.least, *t.Adjusted, alpha)
-	for _, o := range []outcome{t.least, t.most} {
+	for _, o := range []estimate{t.least, t.most} {
 		for _, p := range []float64{*t.Adjusted, perhaps} {
 			if t.judge(o, p, alpha) != t.Verdict { // it depends on values that are only bounds
 				t.Verdict, t.P, t.Adjusted = Undecided, nil, nil
@@ -303,8 +303,8 @@ func (t *test) detect(alpha float64) (certain float64) {
 	return certain
 }
 
-// judge returns the verdict on an outcome.
-func (t *test) judge(o outcome, p, alpha float64) Verdict {
+// judge returns the verdict on an estimate.
+func (t *test) judge(o estimate, p, alpha float64) results.Verdict {
 	if p > alpha || math.Abs(math.Expm1(o.change)) <= t.Threshold {
 		return NoneFound
 	}

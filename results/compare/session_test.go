@@ -73,7 +73,7 @@ func TestOnlyAChangeInTurnsIsCalled(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
 		order string
-		want  Verdict
+		want  results.Verdict
 	}{
 		{"bbbbbbhhhhhh", Undecided},
 		{"hhhhhhbbbbbb", Undecided},
@@ -206,7 +206,7 @@ func withOneClient(s Side, commands int64) Side {
 // different.
 func TestCountsDecideWhereTimesCannot(t *testing.T) {
 	t.Parallel()
-	verdicts := map[Verdict]int{}
+	verdicts := map[results.Verdict]int{}
 	for seed := range uint64(10) {
 		base, head := noisy(side("base", 14, 0, 1, 1), 0, 2*seed), noisy(side("head", 14, 5, 1, 1), 0, 2*seed+1)
 		c := do(t, Paired, withOneClient(base, 7), withOneClient(head, 7))
@@ -319,7 +319,7 @@ func TestLowerBoundsDecideOnlyWhatTheyCan(t *testing.T) {
 	for _, test := range []struct {
 		name       string
 		base, head []float64
-		want       Verdict
+		want       results.Verdict
 	}{
 		{"exact and slower", repeated(100), repeated(150), Worse},
 		{"nothing but bounds", repeated(-100), repeated(-100), Undecided},

@@ -30,8 +30,8 @@ const (
 	efficiencyOfMedian = 2 / math.Pi
 )
 
-// outcome is the result of a test for one metric if every value is known.
-type outcome struct {
+// estimate is the result of a test for one metric if every value is known.
+type estimate struct {
 	change    float64 // log of head ÷ base, which may be infinite
 	low, high float64 // interval of change at 1 − alpha
 	bounded   bool    // low and high are set
@@ -40,7 +40,7 @@ type outcome struct {
 
 // paired returns the result of Wilcoxon's signed-rank test for log ratios, with the Hodges–Lehmann
 // estimate of their centre: the median of the means of all pairs (J. Am. Stat. Assoc. 58, 1963).
-func paired(ratios []float64, alpha float64) outcome {
+func paired(ratios []float64, alpha float64) estimate {
 	var means []float64
 	for i, a := range ratios {
 		for _, b := range ratios[i:] {
@@ -49,7 +49,7 @@ func paired(ratios []float64, alpha float64) outcome {
 	}
 	n := float64(len(ratios))
 	p, _ := wilcoxon(ratios)
-	o := outcome{change: results.Median(means), p: p}
+	o := estimate{change: results.Median(means), p: p}
 	if len(ratios) >= leastToBound {
 		o.bound(means, n*(n+1)*(2*n+1)/24, alpha)
 	}
@@ -58,8 +58,8 @@ func paired(ratios []float64, alpha float64) outcome {
 
 // unpaired returns the result of the U test for two samples of logarithms, with the difference of
 // their medians; below leastToDetect sessions per side, only the difference.
-func unpaired(base, head []float64, alpha float64) outcome {
-	o := outcome{change: results.Median(head) - results.Median(base), p: 1}
+func unpaired(base, head []float64, alpha float64) estimate {
+	o := estimate{change: results.Median(head) - results.Median(base), p: 1}
 	fewer := min(len(base), len(head))
 	if fewer < leastToDetect {
 		return o
@@ -85,7 +85,7 @@ func unpaired(base, head []float64, alpha float64) outcome {
 // order, counted in from both ends by the quantile of the test's statistic. The quantile is that of
 // the normal distribution, rounded (Hollander and Wolfe, Nonparametric Statistical Methods, 3.3 and
 // 4.3): from 6 values on it is the exact one, give or take one.
-func (o *outcome) bound(estimates []float64, variance, alpha float64) {
+func (o *estimate) bound(estimates []float64, variance, alpha float64) {
 	slices.Sort(estimates)
 	n := len(estimates)
 	in := math.Round(float64(n)/2 + math.Sqrt(variance)*stats.InvCDF(stats.StdNormal)(alpha/2))

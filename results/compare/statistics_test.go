@@ -107,7 +107,7 @@ func TestTheIntervalOfTwoSamplesIsTheExactOne(t *testing.T) {
 			differences = append(differences, b-a)
 		}
 	}
-	var o outcome
+	var o estimate
 	o.bound(differences, float64(len(early)*len(term)*(len(early)+len(term)+1))/12, 0.05)
 	if !o.bounded || !near(o.low, -0.15, 1e-9) || !near(o.high, 0.76, 1e-9) {
 		t.Errorf("got %+v, want -0.15 to 0.76", o)

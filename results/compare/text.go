@@ -73,7 +73,7 @@ func (c *Comparison) table(p *layout.Page, wanted func(Result) bool) {
 }
 
 // painted returns a verdict in its colour, or in Markdown in bold if it is a change.
-func painted(p *layout.Page, v Verdict) string {
+func painted(p *layout.Page, v results.Verdict) string {
 	switch text := string(v); {
 	case p.Markdown && (v == Worse || v == Better):
 		return "**" + text + "**"
@@ -171,7 +171,7 @@ func (c *Comparison) Headline() string {
 	default:
 		text += c.changes(c.Verdict, true)
 	}
-	for _, v := range []Verdict{Worse, Better} {
+	for _, v := range []results.Verdict{Worse, Better} {
 		if found := c.changes(v, false); found != "" {
 			text += fmt.Sprintf("; without --all-metrics this does not count: %s: %s", v, found)
 		}
@@ -268,7 +268,7 @@ func (c *Comparison) why() string {
 }
 
 // changes lists the results of a verdict that count, or those that do not.
-func (c *Comparison) changes(v Verdict, counting bool) string {
+func (c *Comparison) changes(v results.Verdict, counting bool) string {
 	var found []string
 	for name, r := range c.results() {
 		if r.Verdict == v && c.Rules.counts(r.Metric) == counting {

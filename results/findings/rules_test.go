@@ -164,7 +164,7 @@ var cases = []struct {
 	}},
 	{"unsafe by design", 1, func(r *results.Report) { r.Strategies[0].Caveat = "it has no TTL" }},
 	{"thresholds", 1, func(r *results.Report) {
-		r.Thresholds = []results.Verdict{
+		r.Thresholds = []results.Judgement{
 			{Threshold: "starved==0", Strategy: "a", Value: &results.Figure{Value: 3}},
 			{Threshold: "starved==0", Strategy: "b", Passed: true},
 		}

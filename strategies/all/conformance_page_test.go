@@ -31,7 +31,7 @@ func conditions(t *testing.T) string {
 }
 
 // marks are the cells of the table.
-var marks = map[locktest.Outcome]string{
+var marks = map[locktest.Verdict]string{
 	locktest.Passed: "✓", locktest.Broken: "✗", locktest.Admitted: "!", locktest.NotTried: "–",
 	locktest.NotJudged: "?",
 }
@@ -44,7 +44,7 @@ func (c *column) mark(check locktest.Check) string {
 	case !reached:
 		return "?"
 	}
-	return marks[v.Outcome]
+	return marks[v.Verdict]
 }
 
 // page is the document.
@@ -90,10 +90,10 @@ func (c *column) findings(b *strings.Builder) {
 		if !reached && check.Inapplicable(c.lock.Info()) == "" {
 			missing++
 		}
-		if !reached || v.Outcome == locktest.Passed || v.Outcome == locktest.NotApplicable {
+		if !reached || v.Verdict == locktest.Passed || v.Verdict == locktest.NotApplicable {
 			continue
 		}
-		fmt.Fprintf(b, "- **%s**, %s: %s", c.lock.Name(), check.Name, v.Outcome)
+		fmt.Fprintf(b, "- **%s**, %s: %s", c.lock.Name(), check.Name, v.Verdict)
 		if v.Because != "" {
 			fmt.Fprintf(b, ", because %s", v.Because)
 		}

@@ -20,7 +20,7 @@ func TestConformanceTable(t *testing.T) {
 	}
 	var columns []*column
 	for _, lock := range judged(t, list) {
-		columns = append(columns, &column{lock, map[string]locktest.Verdict{}})
+		columns = append(columns, &column{lock, map[string]locktest.Result{}})
 	}
 	on := conditions(t)
 	for _, c := range columns {
@@ -58,7 +58,7 @@ func judged(t *testing.T, list string) []strategies.Variant {
 // column is what the suite found out about one lock.
 type column struct {
 	lock     strategies.Variant
-	verdicts map[string]locktest.Verdict // by check, of those that were reached
+	verdicts map[string]locktest.Result // by check, of those that were reached
 }
 
 // judge runs all checks that apply, each on servers of its own, which end with it.

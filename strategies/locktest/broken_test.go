@@ -162,19 +162,19 @@ func (s subject) judge(t *testing.T) {
 	if s.check != "" {
 		checks = []locktest.Check{check(t, s.check)}
 	}
-	var verdicts []locktest.Verdict
+	var results []locktest.Result
 	for _, check := range checks {
 		v := check.Judge(t.Context(), fixture, s.info)
-		verdicts = append(verdicts, v)
+		results = append(results, v)
 		t.Log(v, v.Took, v.Log)
 	}
-	for _, wrong := range s.wrong(verdicts) {
+	for _, wrong := range s.wrong(results) {
 		t.Error(wrong)
 	}
 }
 
 // told says whether a check has named the fault.
-func (s subject) told(v locktest.Verdict) bool {
+func (s subject) told(v locktest.Result) bool {
 	return slices.ContainsFunc(v.Failures, func(f locktest.Failure) bool {
 		return f.Check == s.check && f.Promise == s.promise &&
 			slices.ContainsFunc(s.seen, func(text string) bool { return strings.Contains(f.String(), text) })
@@ -182,12 +182,12 @@ func (s subject) told(v locktest.Verdict) bool {
 }
 
 // wrong is what is wrong with the suite's findings.
-func (s subject) wrong(verdicts []locktest.Verdict) (wrong []string) {
-	for _, v := range verdicts {
-		if v.Outcome == locktest.NotTried || v.Outcome == locktest.NotJudged {
+func (s subject) wrong(results []locktest.Result) (wrong []string) {
+	for _, v := range results {
+		if v.Verdict == locktest.NotTried || v.Verdict == locktest.NotJudged {
 			wrong = append(wrong, v.String())
 		}
-		if v.Outcome == locktest.Admitted {
+		if v.Verdict == locktest.Admitted {
 			continue
 		}
 		for _, f := range v.Failures {
@@ -196,7 +196,7 @@ func (s subject) wrong(verdicts []locktest.Verdict) (wrong []string) {
 			}
 		}
 	}
-	if s.check != "" && !slices.ContainsFunc(verdicts, s.told) {
+	if s.check != "" && !slices.ContainsFunc(results, s.told) {
 		wrong = append(wrong, fmt.Sprintf("%q does not say %q of it", s.check, s.seen))
 	}
 	return wrong

@@ -150,10 +150,10 @@ func TestChecksSayWhatTheyProve(t *testing.T) {
 	}
 }
 
-func outcomes(verdicts []locktest.Verdict) map[string]locktest.Outcome {
-	all := map[string]locktest.Outcome{}
-	for _, v := range verdicts {
-		all[v.Check] = v.Outcome
+func verdicts(results []locktest.Result) map[string]locktest.Verdict {
+	all := map[string]locktest.Verdict{}
+	for _, v := range results {
+		all[v.Check] = v.Verdict
 	}
 	return all
 }
@@ -161,12 +161,12 @@ func outcomes(verdicts []locktest.Verdict) map[string]locktest.Outcome {
 // A lock in the process needs no more than Open.
 func TestJudgeWithoutServers(t *testing.T) {
 	s := inProcess("", 1, fifo)
-	verdicts := locktest.Judge(t.Context(), locktest.Fixture{Open: s.open, Rounds: 2}, s.info)
-	if len(verdicts) != len(locktest.Checks()) {
-		t.Errorf("%d verdicts of %d checks", len(verdicts), len(locktest.Checks()))
+	results := locktest.Judge(t.Context(), locktest.Fixture{Open: s.open, Rounds: 2}, s.info)
+	if len(results) != len(locktest.Checks()) {
+		t.Errorf("%d results of %d checks", len(results), len(locktest.Checks()))
 	}
-	got := outcomes(verdicts)
-	for check, want := range map[string]locktest.Outcome{
+	got := verdicts(results)
+	for check, want := range map[string]locktest.Verdict{
 		"acquire and release": locktest.Passed, "fifo": locktest.Passed, "fencing": locktest.NotApplicable,
 		"permits": locktest.NotApplicable, "lost reply": locktest.NotApplicable, "dead nodes": locktest.NotApplicable,
 	} {
@@ -174,8 +174,8 @@ func TestJudgeWithoutServers(t *testing.T) {
 			t.Errorf("%s: %v, want %v", check, got[check], want)
 		}
 	}
-	for _, v := range verdicts {
-		if (v.Because == "") != (v.Outcome == locktest.Passed) || len(v.Failures) > 0 || v.Proves == "" {
+	for _, v := range results {
+		if (v.Because == "") != (v.Verdict == locktest.Passed) || len(v.Failures) > 0 || v.Proves == "" {
 			t.Errorf("%+v", v)
 		}
 	}
@@ -215,7 +215,7 @@ func TestWhatIsNotTried(t *testing.T) {
 		what, check string
 		ctx         context.Context
 		fixture     locktest.Fixture
-		want        locktest.Outcome
+		want        locktest.Verdict
 		err         error
 		because     string
 	}{
@@ -250,7 +250,7 @@ func TestWhatIsNotTried(t *testing.T) {
 	} {
 		t.Run(test.what, func(t *testing.T) {
 			v := check(t, test.check).Judge(test.ctx, test.fixture, s.info)
-			if v.Outcome != test.want || !strings.Contains(v.Because, test.because) || test.err != nil &&
+			if v.Verdict != test.want || !strings.Contains(v.Because, test.because) || test.err != nil &&
 				!errors.Is(v.Err, test.err) {
 				t.Errorf("%+v, want %v because %q", v, test.want, test.because)
 			}
@@ -279,7 +279,7 @@ func TestLimits(t *testing.T) {
 	for _, test := range []struct {
 		check   string
 		limits  []strategies.Limit
-		want    locktest.Outcome
+		want    locktest.Verdict
 		because string
 	}{
 		{"slow answer", nil, locktest.Broken, ""},
@@ -289,7 +289,7 @@ func TestLimits(t *testing.T) {
 	} {
 		s.info.Limits = test.limits
 		v := check(t, test.check).Judge(t.Context(), fixture, s.info)
-		if v.Outcome != test.want || v.Because != test.because || len(v.Failures) == 0 && test.want != locktest.Passed {
+		if v.Verdict != test.want || v.Because != test.because || len(v.Failures) == 0 && test.want != locktest.Passed {
 			t.Errorf("with %v: %+v, want %v because %q", test.limits, v, test.want, test.because)
 		}
 	}
@@ -383,12 +383,12 @@ func TestNewcomer(t *testing.T) {
 				})
 			}
 			found := map[string]bool{}
-			for _, verdict := range locktest.Judge(t.Context(), fixture, test.info) {
-				t.Log(verdict)
-				if verdict.Outcome == locktest.NotJudged {
-					t.Error(verdict)
+			for _, result := range locktest.Judge(t.Context(), fixture, test.info) {
+				t.Log(result)
+				if result.Verdict == locktest.NotJudged {
+					t.Error(result)
 				}
-				for _, failure := range verdict.Failures {
+				for _, failure := range result.Failures {
 					found[failure.Promise] = true
 				}
 			}

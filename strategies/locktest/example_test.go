@@ -21,12 +21,12 @@ func ExampleJudge() {
 		Name: "local", Capacity: 1, MaxInstances: 1,
 		Claims: strategies.Claims{Exclusion: true, FIFO: true},
 	}
-	for _, verdict := range locktest.Judge(context.Background(), fixture, info) {
+	for _, result := range locktest.Judge(context.Background(), fixture, info) {
 		switch {
-		case verdict.Outcome == locktest.Broken:
-			fmt.Println(verdict)
-		case verdict.Check == "exclusion":
-			fmt.Println(verdict)
+		case result.Verdict == locktest.Broken:
+			fmt.Println(result)
+		case result.Check == "exclusion":
+			fmt.Println(result)
 		}
 	}
 	// Output:

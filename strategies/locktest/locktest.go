@@ -19,7 +19,7 @@
 //		})
 //	}
 //
-// A command calls Judge, which returns a Verdict for each check. Checks lists the checks and what each of them
+// A command calls Judge, which returns a Result for each check. Checks lists the checks and what each of them
 // proves. Every failure names the broken promise and what the check saw of it. A check that the Fixture does not
 // allow, or that comes to no verdict, says so and never passes.
 package locktest
@@ -109,14 +109,14 @@ type Sentinel struct {
 	Failover func() error
 }
 
-// Judge runs all checks, one after the other on the same fixture, and returns their verdicts
+// Judge runs all checks, one after the other on the same fixture, and returns their results
 // in the order of Checks. Once ctx has ended, the remaining checks are NotJudged.
-func Judge(ctx context.Context, fixture Fixture, info strategies.Info) []Verdict {
-	var verdicts []Verdict
+func Judge(ctx context.Context, fixture Fixture, info strategies.Info) []Result {
+	var results []Result
 	for _, check := range Checks() {
-		verdicts = append(verdicts, check.Judge(ctx, fixture, info))
+		results = append(results, check.Judge(ctx, fixture, info))
 	}
-	return verdicts
+	return results
 }
 
 // Run tests what info claims. Each check is a subtest on a fixture of its own. The subtest
@@ -133,7 +133,7 @@ func Run(t *testing.T, factory func(t *testing.T) Fixture, info strategies.Info)
 			for _, line := range v.Log {
 				t.Log(line)
 			}
-			switch v.Outcome {
+			switch v.Verdict {
 			case Broken, NotJudged:
 				t.Error(v)
 			case Admitted, NotApplicable, NotTried:

@@ -65,7 +65,7 @@ type instance struct {
 
 func newStage(ctx context.Context, check Check, fixture Fixture, info strategies.Info) *stage {
 	s := &stage{
-		report: report{verdict: Verdict{Check: check.Name, Proves: check.Proves}},
+		report: report{result: Result{Check: check.Name, Proves: check.Proves}},
 		ctx:    ctx, check: check, fixture: fixture, info: info,
 		patience: cmp.Or(fixture.Patience, usualPatience), rounds: cmp.Or(fixture.Rounds, usualRounds),
 		id: fmt.Sprintf("%016x", rand.Uint64()), locks: map[string]bool{}, connect: dial,

@@ -83,9 +83,9 @@ func (c Check) Inapplicable(info strategies.Info) string { return c.needs.missin
 
 // Judge runs the check on a fixture, until the check is over or ctx has ended. Only calls of
 // the lock that never return stay behind.
-func (c Check) Judge(ctx context.Context, fixture Fixture, info strategies.Info) Verdict {
+func (c Check) Judge(ctx context.Context, fixture Fixture, info strategies.Info) Result {
 	if why := c.Inapplicable(info); why != "" {
-		return Verdict{Check: c.Name, Proves: c.Proves, Outcome: NotApplicable, Because: why}
+		return Result{Check: c.Name, Proves: c.Proves, Verdict: NotApplicable, Because: why}
 	}
 	began := time.Now()
 	ctx, cancel := context.WithCancel(ctx)

@@ -10,38 +10,38 @@ import (
 	"time"
 )
 
-// Outcome is how a check ended.
-type Outcome string
+// Verdict is the judgement of a check on a lock. It is no results.Verdict, because the test of a lock needs no report.
+type Verdict string
 
-// The outcomes of a check. Only Passed speaks for a lock, and only Broken against it.
+// The verdicts of a check. Only Passed speaks for a lock, and only Broken against it.
 const (
-	Passed        Outcome = "passed"         // the check found no broken promise
-	Broken        Outcome = "broken"         // a promise was broken: Failures say what was seen
-	Admitted      Outcome = "admitted"       // broken, as the lock's Info says in its Limits
-	NotApplicable Outcome = "not applicable" // the lock does not claim it, or has no such thing
-	NotTried      Outcome = "not tried"      // the Fixture cannot do what the check needs
-	NotJudged     Outcome = "not judged"     // nothing is known, because of Err, such as a server that does not start
+	Passed        Verdict = "passed"         // the check found no broken promise
+	Broken        Verdict = "broken"         // a promise was broken: Failures say what was seen
+	Admitted      Verdict = "admitted"       // broken, as the lock's Info says in its Limits
+	NotApplicable Verdict = "not applicable" // the lock does not claim it, or has no such thing
+	NotTried      Verdict = "not tried"      // the Fixture cannot do what the check needs
+	NotJudged     Verdict = "not judged"     // nothing is known, because of Err, such as a server that does not start
 )
 
-// Verdict is what one check found out about one lock.
-type Verdict struct {
+// Result is what one check found out about one lock.
+type Result struct {
 	Check   string // its name
 	Proves  string // what a pass proves
-	Outcome Outcome
-	// Because is why the outcome is neither Passed nor Broken. For Admitted it is what the
+	Verdict Verdict
+	// Because is why the verdict is neither Passed nor Broken. For Admitted it is what the
 	// lock's Info says.
 	Because string
-	Err     error // the error in Because if the outcome is NotJudged, for errors.Is
+	Err     error // the error in Because if the verdict is NotJudged, for errors.Is
 	// Failures are the evidence for Broken and Admitted, in the order in which they were seen.
 	Failures []Failure
 	Log      []string // what else the check noticed
 	Took     time.Duration
 }
 
-// String returns the verdict in one line, and each failure in one more.
-func (v Verdict) String() string {
+// String returns the result in one line, and each failure in one more.
+func (v Result) String() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s: %s", v.Check, v.Outcome)
+	fmt.Fprintf(&b, "%s: %s", v.Check, v.Verdict)
 	if v.Because != "" {
 		fmt.Fprintf(&b, ", because %s", v.Because)
 	}
@@ -61,11 +61,11 @@ type Failure struct {
 // String names the promise first.
 func (f Failure) String() string { return fmt.Sprintf("broken promise: %s: %s", f.Promise, f.Seen) }
 
-// report is a check's verdict until it is complete. All goroutines of the check may write to
+// report is a check's result until it is complete. All goroutines of the check may write to
 // it, but only the goroutine that plays the check may end it.
 type report struct {
 	mu       sync.Mutex
-	verdict  Verdict // without an Outcome as long as nothing has ended the check
+	result   Result // without an Verdict as long as nothing has ended the check
 	cleanups []func()
 	atItsEnd bool // the check came to its own end
 }
@@ -86,7 +86,7 @@ func (s *stage) brokenNow(promise, format string, args ...any) {
 func (s *stage) broken(promise, format string, args ...any) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.verdict.Failures = append(s.verdict.Failures, Failure{s.check.Name, promise, fmt.Sprintf(format, args...)})
+	s.result.Failures = append(s.result.Failures, Failure{s.check.Name, promise, fmt.Sprintf(format, args...)})
 }
 
 // notApplicable ends the check because the lock lacks what the check is about.
@@ -108,11 +108,11 @@ func (s *stage) must(what string, err error) {
 	}
 }
 
-func (r *report) stop(end Outcome, why error) {
+func (r *report) stop(end Verdict, why error) {
 	r.mu.Lock()
-	r.verdict.Outcome, r.verdict.Because = end, why.Error()
+	r.result.Verdict, r.result.Because = end, why.Error()
 	if end == NotJudged {
-		r.verdict.Err = why
+		r.result.Err = why
 	}
 	r.mu.Unlock()
 	runtime.Goexit()
@@ -129,14 +129,14 @@ func (s *stage) alive() {
 func (r *report) Failed() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return len(r.verdict.Failures) > 0
+	return len(r.result.Failures) > 0
 }
 
 // Logf records what is worth knowing but breaks no promise.
 func (r *report) Logf(format string, args ...any) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.verdict.Log = append(r.verdict.Log, fmt.Sprintf(format, args...))
+	r.result.Log = append(r.result.Log, fmt.Sprintf(format, args...))
 }
 
 // Cleanup registers do for the end of the check; what was registered last runs first.
@@ -158,23 +158,23 @@ func (r *report) cleanUp() {
 // passed says whether the check came to its own end and found nothing.
 func (r *report) passed() bool { return r.atItsEnd && !r.Failed() }
 
-// conclude returns the verdict. If the lock's Info says that it does not pass the check,
+// conclude returns the result. If the lock's Info says that it does not pass the check,
 // limit says why.
-func (r *report) conclude(limit string) Verdict {
+func (r *report) conclude(limit string) Result {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	v := r.verdict
+	v := r.result
 	v.Failures, v.Log = slices.Clone(v.Failures), slices.Clone(v.Log)
 	switch {
 	case len(v.Failures) > 0 && limit != "":
-		v.Outcome, v.Because, v.Err = Admitted, limit, nil
+		v.Verdict, v.Because, v.Err = Admitted, limit, nil
 	case len(v.Failures) > 0:
-		v.Outcome, v.Because, v.Err = Broken, "", nil
+		v.Verdict, v.Because, v.Err = Broken, "", nil
 	case r.atItsEnd:
-		v.Outcome = Passed
-	case v.Outcome == "":
+		v.Verdict = Passed
+	case v.Verdict == "":
 		v.Err = errors.New("something outside the suite ended it, such as FailNow in a function of the fixture")
-		v.Outcome, v.Because = NotJudged, v.Err.Error()
+		v.Verdict, v.Because = NotJudged, v.Err.Error()
 	}
 	return v
 }

@@ -26,19 +26,19 @@ const schema = "lockbench/check/1"
 // Document is what the checks found.
 type Document struct {
 	document.Head
-	Strategy    string    `json:"strategy"`
-	Lock        string    `json:"lock"` // what it says of itself
-	Claims      []string  `json:"claims"`
-	Keeps       []string  `json:"keeps,omitempty"` // keys of idle locks, as it declares
-	Checks      []Verdict `json:"checks"`
-	Interrupted bool      `json:"interrupted,omitempty"`
+	Strategy    string   `json:"strategy"`
+	Lock        string   `json:"lock"` // what it says of itself
+	Claims      []string `json:"claims"`
+	Keeps       []string `json:"keeps,omitempty"` // keys of idle locks, as it declares
+	Checks      []Result `json:"checks"`
+	Interrupted bool     `json:"interrupted,omitempty"`
 }
 
-// Verdict is what one check found.
-type Verdict struct {
+// Result is what one check found.
+type Result struct {
 	Check    string           `json:"check"`
 	Proves   string           `json:"proves"` // what a pass proves
-	Outcome  locktest.Outcome `json:"outcome"`
+	Verdict  locktest.Verdict `json:"outcome"`
 	Because  string           `json:"because,omitempty"`
 	Failures []Failure        `json:"failures,omitempty"`
 	Seconds  float64          `json:"seconds"`
@@ -79,7 +79,7 @@ const atOnce = 4
 const longest = time.Minute
 
 // NotRun is the outcome of a check that was not begun, or not ended, because the user interrupted it.
-const NotRun locktest.Outcome = "not run"
+const NotRun locktest.Verdict = "not run"
 
 // Run runs the checks, some at a time, each on fresh servers. When ctx ends it returns what has been found so far.
 func Run(ctx context.Context, o Options) (*Document, error) {
@@ -93,7 +93,7 @@ func Run(ctx context.Context, o Options) (*Document, error) {
 	checks := slices.DeleteFunc(locktest.Checks(), func(c locktest.Check) bool {
 		return len(o.Only) > 0 && !slices.Contains(o.Only, c.Name)
 	})
-	d.Checks = make([]Verdict, len(checks))
+	d.Checks = make([]Result, len(checks))
 	without, why, err := tried(ctx, o.Strategy, checks)
 	if err != nil && ctx.Err() == nil {
 		return nil, err
@@ -103,7 +103,7 @@ func Run(ctx context.Context, o Options) (*Document, error) {
 	running.SetLimit(atOnce)
 	for i, one := range checks {
 		if without != "" && one.Inapplicable(info) == "" && ctx.Err() == nil {
-			d.Checks[i] = Verdict{Check: one.Name, Proves: one.Proves, Outcome: without, Because: why}
+			d.Checks[i] = Result{Check: one.Name, Proves: one.Proves, Verdict: without, Because: why}
 			continue
 		}
 		running.Go(func() error {
@@ -125,9 +125,9 @@ func Run(ctx context.Context, o Options) (*Document, error) {
 }
 
 // judge runs one check on servers of its own.
-func judge(ctx context.Context, one locktest.Check, v strategies.Variant) (Verdict, error) {
+func judge(ctx context.Context, one locktest.Check, v strategies.Variant) (Result, error) {
 	info := v.Info()
-	verdict := Verdict{Check: one.Name, Proves: one.Proves, Outcome: NotRun, Because: "it was interrupted"}
+	verdict := Result{Check: one.Name, Proves: one.Proves, Verdict: NotRun, Because: "it was interrupted"}
 	applies := one.Inapplicable(info) == ""
 	if applies && ctx.Err() != nil {
 		return verdict, nil
@@ -139,7 +139,7 @@ func judge(ctx context.Context, one locktest.Check, v strategies.Variant) (Verdi
 	if applies && info.OnRedis() {
 		all, err := startFleet(ctx, info.Nodes)
 		if err != nil && ctx.Err() == nil { // else it is interrupted, which is no error of the servers
-			verdict.Outcome = locktest.NotJudged
+			verdict.Verdict = locktest.NotJudged
 			verdict.Because = untrusted.Printable(fmt.Sprintf("its servers cannot be started: %v", err))
 		}
 		if err != nil {
@@ -152,26 +152,26 @@ func judge(ctx context.Context, one locktest.Check, v strategies.Variant) (Verdi
 	defer cancel()
 	found := one.Judge(limited, fixture, info)
 	verdict.Seconds = found.Took.Seconds()
-	if applies && ctx.Err() != nil && found.Outcome != locktest.Passed {
+	if applies && ctx.Err() != nil && found.Verdict != locktest.Passed {
 		return verdict, nil // what it found may be the interruption
 	}
-	if died := opened.died(); died != nil && found.Outcome != locktest.Passed { // what it found may be that
-		found.Outcome, found.Because, found.Failures = locktest.NotJudged, "its driver failed: "+died.Error(), nil
+	if died := opened.died(); died != nil && found.Verdict != locktest.Passed { // what it found may be that
+		found.Verdict, found.Because, found.Failures = locktest.NotJudged, "its driver failed: "+died.Error(), nil
 	}
 	for _, f := range found.Failures {
 		verdict.Failures = append(verdict.Failures, Failure{f.Promise, untrusted.Printable(f.Seen)})
 	}
-	if found.Outcome == locktest.NotJudged && limited.Err() != nil {
+	if found.Verdict == locktest.NotJudged && limited.Err() != nil {
 		found.Because = fmt.Sprintf("it did not end within %v", longest)
 	}
-	verdict.Outcome, verdict.Because = found.Outcome, untrusted.Printable(found.Because)
+	verdict.Verdict, verdict.Because = found.Verdict, untrusted.Printable(found.Because)
 	return verdict, nil
 }
 
 // With returns the names of the checks with one of the outcomes.
-func (d *Document) With(outcomes ...locktest.Outcome) (names []string) {
+func (d *Document) With(outcomes ...locktest.Verdict) (names []string) {
 	for _, c := range d.Checks {
-		if slices.Contains(outcomes, c.Outcome) {
+		if slices.Contains(outcomes, c.Verdict) {
 			names = append(names, c.Check)
 		}
 	}
@@ -198,18 +198,18 @@ func (d *Document) Lay(p *layout.Page) {
 	fmt.Fprintln(p)
 	var rows [][]string
 	for _, c := range d.Checks {
-		if c.Outcome != locktest.NotApplicable {
-			rows = append(rows, []string{c.Check, painted(p, c.Outcome), fmt.Sprintf("%.1f s", c.Seconds)})
+		if c.Verdict != locktest.NotApplicable {
+			rows = append(rows, []string{c.Check, painted(p, c.Verdict), fmt.Sprintf("%.1f s", c.Seconds)})
 		}
 	}
 	p.Columns("  ", rows)
 	last := ""
 	for _, c := range d.Checks {
 		said := len(c.Failures) == 0 && (c.Because == "" || c.Because == last)
-		if said || c.Outcome == locktest.NotApplicable || c.Outcome == NotRun {
+		if said || c.Verdict == locktest.NotApplicable || c.Verdict == NotRun {
 			continue
 		}
-		fmt.Fprintf(p, "\n%s  %s\n", p.Bold(c.Check), painted(p, c.Outcome))
+		fmt.Fprintf(p, "\n%s  %s\n", p.Bold(c.Check), painted(p, c.Verdict))
 		if last = c.Because; last != "" { // for the next ones too, if it is theirs
 			p.Remark("because ", c.Because)
 		}
@@ -229,7 +229,7 @@ func (d *Document) Lay(p *layout.Page) {
 // mostFailures of a check are shown to people.
 const mostFailures = 3
 
-func painted(p *layout.Page, o locktest.Outcome) string {
+func painted(p *layout.Page, o locktest.Verdict) string {
 	switch o {
 	case locktest.Passed:
 		return p.Green(string(o))

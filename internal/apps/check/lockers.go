@@ -54,7 +54,7 @@ const answering = 20 * time.Second
 // all checks, and why. err is about the servers.
 func tried(
 	ctx context.Context, v strategies.Variant, checks []locktest.Check,
-) (outcome locktest.Outcome, why string, err error) {
+) (outcome locktest.Verdict, why string, err error) {
 	info, needed := v.Info(), false
 	for _, one := range checks {
 		needed = needed || one.Inapplicable(info) == ""

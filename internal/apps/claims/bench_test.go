@@ -233,7 +233,7 @@ func TestCounterCases(t *testing.T) {
 	with := func(replaced ...string) string { return strings.NewReplacer(replaced...).Replace(countered) }
 	for name, test := range map[string]struct {
 		text          string
-		without, with Outcome
+		without, with results.Verdict
 		asItMust      bool
 	}{
 		"the other side":     {countered, Held, Contradicted, true},
@@ -246,7 +246,7 @@ func TestCounterCases(t *testing.T) {
 	} {
 		d := againstCounterCase(t, pretend(), test.text)
 		f := d.Claims[0].Figures[0]
-		if f.Outcome != test.without || f.Counter.Outcome != test.with || f.Counter.AsItMust != test.asItMust {
+		if f.Verdict != test.without || f.Counter.Verdict != test.with || f.Counter.AsItMust != test.asItMust {
 			t.Errorf("%s: %+v, %+v", name, f, f.Counter)
 		}
 		if all, failed := d.CounterCases(); all != 1 || len(failed) == 0 != test.asItMust {

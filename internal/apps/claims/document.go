@@ -28,15 +28,15 @@ type Document struct {
 
 // Result is the result of a claim.
 type Result struct {
-	Name      string         `json:"name"` // its number, or its file's name
-	Says      Text           `json:"says"`
-	Verdict   Verdict        `json:"verdict"`
-	Qualified Text           `json:"qualified,omitempty"` // how to read a qualified claim, if the claim says so
-	Why       []string       `json:"why,omitempty"`       // reasons why it is inconclusive
-	Runs      []RunResult    `json:"runs"`
-	Figures   []FigureResult `json:"figures"`
-	Tests     []Text         `json:"tests,omitempty"` // tests that show it too
-	About     Text           `json:"about,omitempty"` // what to know about the experiment
+	Name      string          `json:"name"` // its number, or its file's name
+	Says      Text            `json:"says"`
+	Verdict   results.Verdict `json:"verdict"`
+	Qualified Text            `json:"qualified,omitempty"` // how to read a qualified claim, if the claim says so
+	Why       []string        `json:"why,omitempty"`       // reasons why it is inconclusive
+	Runs      []RunResult     `json:"runs"`
+	Figures   []FigureResult  `json:"figures"`
+	Tests     []Text          `json:"tests,omitempty"` // tests that show it too
+	About     Text            `json:"about,omitempty"` // what to know about the experiment
 }
 
 // RunResult is the result of one of a claim's runs.
@@ -69,8 +69,8 @@ type FigureResult struct {
 	Unit   results.Unit      `json:"unit"`
 	Values []*results.Figure `json:"values"` // of each round; nil if not known
 	Limits
-	Outcome  Outcome   `json:"outcome"`
-	Interval *Interval `json:"interval,omitempty"` // if Limits.By, and any round is known
+	Verdict  results.Verdict `json:"outcome"`
+	Interval *Interval       `json:"interval,omitempty"` // if Limits.By, and any round is known
 	// Best is the best strategy of each round, if the figure has a best; "" if it is not known.
 	Best    []string       `json:"best,omitempty"`
 	Counter *CounterResult `json:"counter,omitempty"` // nil unless counter-cases were measured
@@ -93,30 +93,24 @@ type Interval struct {
 	Confidence float64 `json:"confidence"`
 }
 
-// Outcome says whether the values of a figure are as expected.
-type Outcome string
-
-// The outcomes. Partly is between the expectation and its opposite. Unclear means rounds that disagree, or
-// unknown figures. Missed means that an interval or a median does not show that it keeps its limit.
-// Reported means that there is no limit.
+// The verdicts on a figure: whether its values are as expected. Partly is between the expectation and its opposite.
+// Unclear means rounds that disagree, or unknown figures. Missed means that an interval or a median does not show that it
+// keeps its limit. Reported means that there is no limit.
 const (
-	Held         Outcome = "held"
-	Contradicted Outcome = "contradicted"
-	Partly       Outcome = "partly"
-	Unclear      Outcome = "unclear"
-	Missed       Outcome = "missed"
-	Reported     Outcome = "reported"
+	Held         results.Verdict = "held"
+	Contradicted results.Verdict = "contradicted"
+	Partly       results.Verdict = "partly"
+	Unclear      results.Verdict = "unclear"
+	Missed       results.Verdict = "missed"
+	Reported     results.Verdict = "reported"
 )
 
-// Verdict is the result of a claim in one word.
-type Verdict string
-
-// The verdicts.
+// The verdicts on a claim.
 const (
-	Confirmed    Verdict = "confirmed"
-	Refuted      Verdict = "refuted"
-	Qualified    Verdict = "qualified"
-	Inconclusive Verdict = "inconclusive"
+	Confirmed    results.Verdict = "confirmed"
+	Refuted      results.Verdict = "refuted"
+	Qualified    results.Verdict = "qualified"
+	Inconclusive                 = results.Inconclusive
 )
 
 // Invalid returns the claims with runs that cannot be trusted.
@@ -204,7 +198,7 @@ func (p page) heading(c Result) {
 			anchor(c.Name), p.Text(c.Name), p.Text(string(c.Says)), c.Verdict)
 		return
 	}
-	verdict := map[Verdict]string{
+	verdict := map[results.Verdict]string{
 		Confirmed: p.Green(string(c.Verdict)), Refuted: p.Red(string(c.Verdict)),
 	}[c.Verdict]
 	verdict = cmp.Or(verdict, p.Yellow(string(c.Verdict)))
@@ -260,11 +254,11 @@ const (
 // tally counts the verdicts, and the counter-cases.
 func (d *Document) tally() string {
 	var parts []string
-	count := map[Verdict]int{}
+	count := map[results.Verdict]int{}
 	for _, claim := range d.Claims {
 		count[claim.Verdict]++
 	}
-	for _, v := range []Verdict{Confirmed, Qualified, Refuted, Inconclusive} {
+	for _, v := range []results.Verdict{Confirmed, Qualified, Refuted, Inconclusive} {
 		if count[v] > 0 {
 			parts = append(parts, fmt.Sprintf("%d %s", count[v], v))
 		}
@@ -348,7 +342,7 @@ func (f FigureResult) cells() []string {
 	case f.Opposite != "":
 		wanted += ", not " + string(f.Opposite)
 	}
-	return []string{string(f.What), f.cameTo(), wanted, string(f.Outcome), f.winners()}
+	return []string{string(f.What), f.cameTo(), wanted, string(f.Verdict), f.winners()}
 }
 
 // winners names the strategies that were the best in some round, the most frequent first.

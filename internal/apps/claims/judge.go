@@ -33,14 +33,14 @@ func (c Claim) judge(runs map[string]*measured) Result {
 		result := RunResult{Name: run.Name, Command: c.Command(run), Invalid: invalid, Shown: m.shown(c.Shows)}
 		judged.Runs = append(judged.Runs, result)
 	}
-	var outcomes []Outcome
+	var outcomes []results.Verdict
 	for _, e := range c.Expect {
 		f := e.result(e.What, e.Figure, c.Rounds, runs)
 		if e.Counter != nil {
 			with := e.result(e.Counter.With, e.Counter.Figure, c.Rounds, runs)
-			f.Counter = &CounterResult{FigureResult: with, AsItMust: opposite(f.Outcome, with.Outcome)}
+			f.Counter = &CounterResult{FigureResult: with, AsItMust: opposite(f.Verdict, with.Verdict)}
 		}
-		outcomes = append(outcomes, f.Outcome)
+		outcomes = append(outcomes, f.Verdict)
 		judged.Figures = append(judged.Figures, f)
 	}
 	judged.Verdict = conclude(outcomes)
@@ -118,7 +118,7 @@ func (e expectation) settle(f *FigureResult) {
 		e.settleTogether(f)
 		return
 	}
-	f.Outcome = Unclear
+	f.Verdict = Unclear
 	values := known(f.Values)
 	if len(values) == 0 || len(values) < len(f.Values) {
 		return
@@ -146,11 +146,11 @@ func (e expectation) settle(f *FigureResult) {
 	switch {
 	case held > 0 && contradicted > 0:
 	case held == len(values):
-		f.Outcome = Held
+		f.Verdict = Held
 	case contradicted == len(values):
-		f.Outcome = Contradicted
+		f.Verdict = Contradicted
 	default:
-		f.Outcome = Partly
+		f.Verdict = Partly
 	}
 }
 
@@ -167,10 +167,10 @@ func (e expectation) settleTogether(f *FigureResult) {
 	}
 	switch {
 	case e.Is == "":
-		f.Outcome = Reported
+		f.Verdict = Reported
 		return
 	case f.Interval == nil || f.Interval.Confidence == 0:
-		f.Outcome = Unclear
+		f.Verdict = Unclear
 		return
 	}
 	decisive := f.Interval.High
@@ -179,9 +179,9 @@ func (e expectation) settleTogether(f *FigureResult) {
 	} else if strings.HasPrefix(e.is.Operator, ">") {
 		decisive = f.Interval.Low
 	}
-	f.Outcome = Missed
+	f.Verdict = Missed
 	if kept, sure := e.is.Keeps(decisive); kept && sure {
-		f.Outcome = Held
+		f.Verdict = Held
 	}
 }
 
@@ -205,8 +205,8 @@ func sum(values []results.Figure) (total results.Figure) {
 
 // conclude makes a verdict from the outcomes: confirmed if all held, refuted if all are contradicted or
 // missed, inconclusive if one is unclear, and otherwise qualified. Reported figures do not count.
-func conclude(outcomes []Outcome) Verdict {
-	count := map[Outcome]int{}
+func conclude(outcomes []results.Verdict) results.Verdict {
+	count := map[results.Verdict]int{}
 	for _, o := range outcomes {
 		count[o]++
 	}
@@ -223,8 +223,8 @@ func conclude(outcomes []Outcome) Verdict {
 
 // opposite says whether a figure and its counter-case are on different sides of the limit. If the figure is
 // between the limits, the counter-case must be on either side.
-func opposite(without, with Outcome) bool {
-	against := func(o Outcome) bool { return o == Contradicted || o == Missed }
+func opposite(without, with results.Verdict) bool {
+	against := func(o results.Verdict) bool { return o == Contradicted || o == Missed }
 	switch {
 	case without == Held:
 		return against(with)

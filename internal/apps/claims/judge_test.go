@@ -37,7 +37,7 @@ func TestWhatTheRoundsOfAFigureComeTo(t *testing.T) {
 		is, opposite string
 		total        bool
 		values       []*results.Figure
-		want         Outcome
+		want         results.Verdict
 	}{
 		{"all hold", ">= 3", "<= 1", false, figures(3, 5, 4), Held},
 		{"all are against it", ">= 3", "<= 1", false, figures(1, 0.5), Contradicted},
@@ -62,8 +62,8 @@ func TestWhatTheRoundsOfAFigureComeTo(t *testing.T) {
 		e := expected(t, test.is, test.opposite)
 		e.Total = test.total
 		f := FigureResult{Values: test.values}
-		if e.settle(&f); f.Outcome != test.want {
-			t.Errorf("%s: %s, want %s", test.name, f.Outcome, test.want)
+		if e.settle(&f); f.Verdict != test.want {
+			t.Errorf("%s: %s, want %s", test.name, f.Verdict, test.want)
 		}
 	}
 }
@@ -71,21 +71,21 @@ func TestWhatTheRoundsOfAFigureComeTo(t *testing.T) {
 func TestVerdicts(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
-		outcomes []Outcome
-		want     Verdict
+		outcomes []results.Verdict
+		want     results.Verdict
 	}{
 		{nil, Inconclusive},
-		{[]Outcome{Held, Held}, Confirmed},
-		{[]Outcome{Contradicted, Contradicted}, Refuted},
-		{[]Outcome{Held, Contradicted}, Qualified},
-		{[]Outcome{Held, Partly}, Qualified},
-		{[]Outcome{Contradicted, Partly}, Qualified},
-		{[]Outcome{Held, Unclear}, Inconclusive},
-		{[]Outcome{Missed, Contradicted}, Refuted},
-		{[]Outcome{Held, Missed}, Qualified},
-		{[]Outcome{Held, Reported}, Confirmed},
-		{[]Outcome{Reported}, Inconclusive},
-		{[]Outcome{Contradicted, Unclear}, Inconclusive},
+		{[]results.Verdict{Held, Held}, Confirmed},
+		{[]results.Verdict{Contradicted, Contradicted}, Refuted},
+		{[]results.Verdict{Held, Contradicted}, Qualified},
+		{[]results.Verdict{Held, Partly}, Qualified},
+		{[]results.Verdict{Contradicted, Partly}, Qualified},
+		{[]results.Verdict{Held, Unclear}, Inconclusive},
+		{[]results.Verdict{Missed, Contradicted}, Refuted},
+		{[]results.Verdict{Held, Missed}, Qualified},
+		{[]results.Verdict{Held, Reported}, Confirmed},
+		{[]results.Verdict{Reported}, Inconclusive},
+		{[]results.Verdict{Contradicted, Unclear}, Inconclusive},
 	} {
 		if got := conclude(test.outcomes); got != test.want {
 			t.Errorf("%v: %s, want %s", test.outcomes, got, test.want)
@@ -118,19 +118,19 @@ func TestATargetIsJudgedByTheWorseEnd(t *testing.T) {
 	for name, test := range map[string]struct {
 		spin    []float64
 		invalid int // rounds of pubsub, from the first on
-		want    []Outcome
+		want    []results.Verdict
 		low     float64
 		best    string
-		verdict Verdict
+		verdict results.Verdict
 	}{
-		"all keep it":  {spin(), 0, []Outcome{Held, Held, Reported}, 1.2, "pubsub (5), fair (3)", Confirmed},
-		"one does not": {spin(110), 0, []Outcome{Missed, Held, Reported}, 1.1, "pubsub (5), fair (3)", Qualified},
+		"all keep it":  {spin(), 0, []results.Verdict{Held, Held, Reported}, 1.2, "pubsub (5), fair (3)", Confirmed},
+		"one does not": {spin(110), 0, []results.Verdict{Missed, Held, Reported}, 1.1, "pubsub (5), fair (3)", Qualified},
 		"not even the median": {
-			spin(110, 110, 110, 110, 110), 0, []Outcome{Missed, Missed, Reported}, 1.1, "pubsub (5), fair (3)", Refuted,
+			spin(110, 110, 110, 110, 110), 0, []results.Verdict{Missed, Missed, Reported}, 1.1, "pubsub (5), fair (3)", Refuted,
 		},
 		// Who was the best is not known where one of them is not.
-		"one is invalid":  {spin(), 1, []Outcome{Held, Held, Reported}, 1.3, "pubsub (4), fair (3)", Confirmed},
-		"two are invalid": {spin(), 2, []Outcome{Unclear, Unclear, Reported}, 1.4, "fair (3), pubsub (3)", unsure},
+		"one is invalid":  {spin(), 1, []results.Verdict{Held, Held, Reported}, 1.3, "pubsub (4), fair (3)", Confirmed},
+		"two are invalid": {spin(), 2, []results.Verdict{Unclear, Unclear, Reported}, 1.4, "fair (3), pubsub (3)", unsure},
 	} {
 		p := pretend()
 		p.bench.Run = func(context.Context, lockbench.Plan) (*results.Report, error) {
@@ -149,9 +149,9 @@ func TestATargetIsJudgedByTheWorseEnd(t *testing.T) {
 			t.Fatalf("%s: %v, measured %d times", name, err, len(p.lines))
 		}
 		c := document.Claims[0]
-		var outcomes []Outcome
+		var outcomes []results.Verdict
 		for _, f := range c.Figures {
-			outcomes = append(outcomes, f.Outcome)
+			outcomes = append(outcomes, f.Verdict)
 		}
 		f := c.Figures[0]
 		if !slices.Equal(outcomes, test.want) || c.Verdict != test.verdict ||
@@ -177,19 +177,19 @@ func TestALowerBoundMissesALimitFromAbove(t *testing.T) {
 		e := expected(t, "<= 9", "")
 		e.By = by
 		f := FigureResult{Values: append(slices.Clone(values), figures(9)...)}
-		if e.settle(&f); f.Outcome != Held {
-			t.Errorf("by %s it is %s, all known", by, f.Outcome)
+		if e.settle(&f); f.Verdict != Held {
+			t.Errorf("by %s it is %s, all known", by, f.Verdict)
 		}
 		f = FigureResult{Values: append(slices.Clone(values), open)}
-		if e.settle(&f); f.Outcome != Missed || !f.Interval.High.AtLeast {
-			t.Errorf("by %s it is %s: %+v", by, f.Outcome, f.Interval)
+		if e.settle(&f); f.Verdict != Missed || !f.Interval.High.AtLeast {
+			t.Errorf("by %s it is %s: %+v", by, f.Verdict, f.Interval)
 		}
 	}
 	e := expected(t, ">= 1", "")
 	e.By = byInterval
 	f := FigureResult{Values: append(slices.Clone(values), &results.Figure{Value: 3, AtLeast: true})}
-	if e.settle(&f); f.Outcome != Held {
-		t.Errorf("a lower bound above the limit keeps it, and it is %s", f.Outcome)
+	if e.settle(&f); f.Verdict != Held {
+		t.Errorf("a lower bound above the limit keeps it, and it is %s", f.Verdict)
 	}
 }
 

@@ -186,36 +186,33 @@ type Document struct {
 
 // Check is one case with a known answer.
 type Check struct {
-	Name     string    `json:"name"`
-	Shows    string    `json:"shows"` // what a pass shows, one line
-	Verdict  Verdict   `json:"verdict"`
-	Why      []string  `json:"why,omitempty"` // reasons why it could not run, or not completely
-	Seconds  float64   `json:"seconds"`
-	Measured []Measure `json:"measured"`
+	Name     string          `json:"name"`
+	Shows    string          `json:"shows"` // what a pass shows, one line
+	Verdict  results.Verdict `json:"verdict"`
+	Why      []string        `json:"why,omitempty"` // reasons why it could not run, or not completely
+	Seconds  float64         `json:"seconds"`
+	Measured []Measure       `json:"measured"`
 }
 
 // Measure is one figure of a check.
 type Measure struct {
-	Name    string       `json:"name"`
-	Value   *float64     `json:"value"` // nil if not known
-	Unit    results.Unit `json:"unit"`
-	Wanted  string       `json:"wanted,omitempty"`  // "" if there is no requirement
-	Verdict Verdict      `json:"verdict,omitempty"` // "" if there is no requirement
+	Name    string          `json:"name"`
+	Value   *float64        `json:"value"` // nil if not known
+	Unit    results.Unit    `json:"unit"`
+	Wanted  string          `json:"wanted,omitempty"`  // "" if there is no requirement
+	Verdict results.Verdict `json:"verdict,omitempty"` // "" if there is no requirement
 }
 
-// Verdict is how a check ended.
-type Verdict string
-
-// The verdicts. Inconclusive means that the check could not run, or that the machine was too busy for a
-// result.
+// The verdicts on a figure and on a check. Inconclusive means that the check could not run, or that the machine was too
+// busy for a result.
 const (
-	Pass         Verdict = "pass"
-	Fail         Verdict = "fail"
-	Inconclusive Verdict = "inconclusive"
+	Pass         results.Verdict = "pass"
+	Fail         results.Verdict = "fail"
+	Inconclusive                 = results.Inconclusive
 )
 
 // With returns the names of the checks with this verdict.
-func (d *Document) With(v Verdict) []string {
+func (d *Document) With(v results.Verdict) []string {
 	var names []string
 	for _, c := range d.Checks {
 		if c.Verdict == v {
@@ -256,7 +253,9 @@ func (c *Check) hope(ok bool, name string, value float64, unit results.Unit, wan
 	c.add(verdict, name, value, unit, wanted, args...)
 }
 
-func (c *Check) add(verdict Verdict, name string, value float64, unit results.Unit, wanted string, args ...any) {
+func (c *Check) add(
+	verdict results.Verdict, name string, value float64, unit results.Unit, wanted string, args ...any,
+) {
 	m := Measure{Name: name, Unit: unit, Wanted: fmt.Sprintf(wanted, args...), Verdict: verdict}
 	if !math.IsNaN(value) && !math.IsInf(value, 0) {
 		m.Value = &value
@@ -290,13 +289,13 @@ func (c *Check) conclude() {
 func (d *Document) Lay(p *layout.Page) {
 	fmt.Fprintln(p, d.Setup())
 	for _, c := range d.Checks {
-		fmt.Fprintf(p, "\n%s  %s  %s (%.0f s)\n", p.Bold(c.Name), c.Verdict.painted(p.Paint), c.Shows, c.Seconds)
+		fmt.Fprintf(p, "\n%s  %s  %s (%.0f s)\n", p.Bold(c.Name), painted(c.Verdict, p.Paint), c.Shows, c.Seconds)
 		for _, why := range c.Why {
 			p.Remark("! ", why)
 		}
 		var rows [][]string
 		for _, m := range c.Measured {
-			value, fault := results.NotKnown, map[Verdict]string{Fail: "FAIL", Inconclusive: "inconclusive"}[m.Verdict]
+			value, fault := results.NotKnown, map[results.Verdict]string{Fail: "FAIL", Inconclusive: "inconclusive"}[m.Verdict]
 			if m.Value != nil {
 				value = m.Unit.Signed(*m.Value)
 			}
@@ -309,7 +308,7 @@ func (d *Document) Lay(p *layout.Page) {
 	}
 }
 
-func (v Verdict) painted(p layout.Paint) string {
+func painted(v results.Verdict, p layout.Paint) string {
 	switch v {
 	case Pass:
 		return p.Green(string(v))

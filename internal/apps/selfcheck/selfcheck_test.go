@@ -295,7 +295,7 @@ omission  inconclusive  a stall shows (0 s)
 func TestVerdicts(t *testing.T) {
 	for name, test := range map[string]struct {
 		note func(*Check)
-		want Verdict
+		want results.Verdict
 	}{
 		"nothing measured": {func(*Check) {}, Inconclusive},
 		"as wanted":        {func(c *Check) { c.want(true, "x", 1, "", "1") }, Pass},

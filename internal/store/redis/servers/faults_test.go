@@ -1,7 +1,6 @@
 package servers
 
 import (
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -9,6 +8,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/lockbench/lockbench/internal/store"
+	"github.com/lockbench/lockbench/results"
 	"github.com/lockbench/lockbench/workloads"
 )
 
@@ -53,7 +53,7 @@ func went(t *testing.T, o *outcome) {
 }
 
 func overlapped(t *testing.T, o *outcome) {
-	broken := slices.ContainsFunc(o.Safety.Broken, func(b string) bool { return strings.HasPrefix(b, "exclusion") })
+	broken := o.Safety.Broken.Has(results.Overlapped)
 	if o.strike.Overlaps == 0 || o.strike.OverlapNS == 0 || !broken {
 		t.Errorf("strike %+v, recovered after %v, broken %v, errors %v",
 			o.strike, time.Duration(*o.strike.RecoveryNS), o.Safety.Broken, o.Errors)
