@@ -312,3 +312,38 @@ func TestOnlyAServerOnThisMachineIsItsLoad(t *testing.T) {
 		}
 	}
 }
+
+// A wait ends in the same way whoever says so: a lock in this process, or one that reports its cycles.
+func TestOutcomesOfWaits(t *testing.T) {
+	ended, end := context.WithCancel(t.Context())
+	end()
+	for _, test := range []struct {
+		err           error
+		limited, over bool
+		want          measure.Outcome
+		reported      CycleError // by a client whose own context goes on
+	}{
+		{strategies.ErrHeld, false, false, measure.TimedOut, CycleTimedOut},
+		{context.DeadlineExceeded, true, false, measure.TimedOut, CycleTimedOut},
+		{context.DeadlineExceeded, false, true, measure.Failed, CycleError(context.DeadlineExceeded.Error())},
+		{context.Canceled, true, true, measure.Stopped, CycleStopped},
+		{context.Canceled, false, false, measure.Failed, CycleStopped},
+		{strategies.ErrNotHeld, true, true, measure.Failed, CycleNotHeld},
+		{errors.New("broken pipe"), true, true, measure.Failed, "broken pipe"},
+	} {
+		if got := outcomeOf(test.err, test.limited, test.over); got != test.want {
+			t.Errorf("%v, limited %v, over %v: outcome %d, want %d", test.err, test.limited, test.over, got, test.want)
+		}
+		reported := ErrorOf(t.Context(), test.err, test.limited)
+		if reported != test.reported {
+			t.Errorf("%v is reported as %q, want %q", test.err, reported, test.reported)
+		}
+		limited := test.limited || errors.Is(test.err, strategies.ErrHeld)
+		if got := outcomeOf(reported, limited, test.over); got != test.want {
+			t.Errorf("reported as %q: outcome %d, want %d", reported, got, test.want)
+		}
+		if reported := ErrorOf(ended, test.err, test.limited); reported != CycleStopped {
+			t.Errorf("%v at the end of the run is reported as %q", test.err, reported)
+		}
+	}
+}
