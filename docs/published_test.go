@@ -239,7 +239,7 @@ func TestDriversAreInstalledByTheirHashes(t *testing.T) {
 		}
 		return string(text)
 	}
-	recipe := read("Makefile")
+	recipe := read("scripts/drivers.sh")
 	for _, part := range []string{
 		"--only-binary :all: --require-hashes -r drivers/python/requirements.txt",
 		"npm ci --prefix drivers/node", "mvn -q -B -C ",

@@ -130,12 +130,13 @@ func (d *driven) add(e event) {
 	d.pending = append(d.pending, e)
 }
 
-// take makes events of what was reported, and returns the instant before which no other event can become known.
-func (d *driven) take() (until int64) {
+// take makes events of what was reported until now, and returns the instant before which no other event can become
+// known.
+func (d *driven) take(now int64) (until int64) {
 	d.mu.Lock()
 	all := d.reported
 	d.reported = nil
-	until = slices.Min(d.until)
+	until = min(slices.Min(d.until), now+1)
 	if d.ended {
 		until = math.MaxInt64
 	}
@@ -166,7 +167,7 @@ func (r *run) advance() {
 	if d == nil {
 		return
 	}
-	until, recorded := d.take(), 0
+	until, recorded := d.take(r.clock.Now()), 0
 	over, _ := slices.BinarySearchFunc(d.pending, until, func(e event, at int64) int { return cmp.Compare(e.at, at) })
 	for _, e := range d.pending[:over] {
 		if e.kind == noted {
