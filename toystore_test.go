@@ -77,6 +77,7 @@ func (s *shelfServer) Read(context.Context) (results.Reading, error) {
 	defer s.mu.Unlock()
 	return results.Reading{At: time.Now(), Commands: map[string]int64{"any": s.commands}}, nil
 }
+
 func (s *shelfServer) Leftovers(_ context.Context, mark, _ string) (results.Leftovers, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

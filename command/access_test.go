@@ -56,16 +56,33 @@ func TestWaysIn(t *testing.T) {
 		{"redis-cli's variable", "REDISCLI_AUTH=a@b+c/%41", []string{
 			"-u", encrypted, "--ca-file", cert, "--cert", cert, "--key", key,
 		}, command.ExitOK, ""},
-		{"a Sentinel", "", []string{"-u", "redis+sentinel://" + watched.Sentinel + "/" + redistest.MasterName},
-			command.ExitOK, ""},
-		{"no certificate", "", []string{"-u", encrypted, "--ca-file", cert, "--redis-password-file", password},
-			command.ExitUnreachable, "next: the server asks for a client's certificate"},
-		{"no key", "", []string{"-u", encrypted, "--ca-file", cert, "--cert", cert}, command.ExitConfig,
-			"--cert and --key belong together"},
-		{"certificates without encryption", "", []string{"-u", "127.0.0.1:1", "--cert", cert, "--key", key},
-			command.ExitConfig, "--cert and --key are for rediss:// addresses"},
-		{"no such password file", "", []string{"-u", encrypted, "--redis-password-file", "nothing"}, command.ExitConfig,
-			"--redis-password-file: open nothing: no such file"},
+		{
+			"a Sentinel", "",
+			[]string{"-u", "redis+sentinel://" + watched.Sentinel + "/" + redistest.MasterName},
+			command.ExitOK, "",
+		},
+		{
+			"no certificate", "",
+			[]string{"-u", encrypted, "--ca-file", cert, "--redis-password-file", password},
+			command.ExitUnreachable, "next: the server asks for a client's certificate",
+		},
+		{
+			"no key", "",
+			[]string{"-u", encrypted, "--ca-file", cert, "--cert", cert},
+			command.ExitConfig,
+			"--cert and --key belong together",
+		},
+		{
+			"certificates without encryption", "",
+			[]string{"-u", "127.0.0.1:1", "--cert", cert, "--key", key},
+			command.ExitConfig, "--cert and --key are for rediss:// addresses",
+		},
+		{
+			"no such password file", "",
+			[]string{"-u", encrypted, "--redis-password-file", "nothing"},
+			command.ExitConfig,
+			"--redis-password-file: open nothing: no such file",
+		},
 		{"a wrong password", "LOCKBENCH_REDIS_PASSWORD=s3cr3t", []string{
 			"-u", encrypted, "--ca-file", cert, "--cert", cert, "--key", key,
 		}, command.ExitConfig, "WRONGPASS"},

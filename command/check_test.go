@@ -143,7 +143,8 @@ func TestWhatADriverCannotDoIsNotChargedToItsLock(t *testing.T) {
 		because string
 	}{
 		"it does not know acquire": {
-			[]string{calls, `("run",)`}, locktest.NotTried,
+			[]string{calls, `("run",)`},
+			locktest.NotTried,
 			"this driver does not answer acquire: it answers acquire with neither a lease nor an error",
 		},
 		"it refuses acquire": {

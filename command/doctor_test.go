@@ -76,15 +76,18 @@ func TestDoctorIsThePreflightOfARun(t *testing.T) {
 		}},
 		{nil, "-hincrby -lpop -zadd", "", "fair", []string{"fair needs the rights +lpop +hincrby +zadd"}},
 		{
-			[]string{"--rename-command", "DEL", ""}, "", "", "spin,redsync,redislock,setnx",
+			[]string{"--rename-command", "DEL", ""},
+			"", "", "spin,redsync,redislock,setnx",
 			[]string{"0 of 4 strategies", "spin needs DEL, which the server does not have", "give the server back DEL"},
 		},
 		{
-			[]string{"--rename-command", "SET", ""}, "", "", "redsync,rueidislock,redislock",
+			[]string{"--rename-command", "SET", ""},
+			"", "", "redsync,rueidislock,redislock",
 			[]string{"1 of", "redsync needs SET, which the server does not have"},
 		},
 		{
-			[]string{"--rename-command", "CLIENT", ""}, "", "", "spin",
+			[]string{"--rename-command", "CLIENT", ""},
+			"", "", "spin",
 			[]string{"0 of 1 strategies", "lockbench needs CLIENT SETNAME, which the server does not have"},
 		},
 		{[]string{"--rename-command", "EVAL", ""}, "", "", "spin,setnx", []string{"1 of 2", "spin needs EVAL, which"}},
@@ -96,7 +99,7 @@ func TestDoctorIsThePreflightOfARun(t *testing.T) {
 			t.Parallel()
 			server := redistest.Start(t, test.server...)
 			rules := []any{"ACL", "SETUSER", "bench", "on", ">secret", "~*", "&*", "+@all"}
-			for _, rule := range strings.Fields(test.without) {
+			for rule := range strings.FieldsSeq(test.without) {
 				rules = append(rules, rule)
 			}
 			set(t, server, rules...)

@@ -10,8 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
 	"github.com/lockbench/lockbench/command"
 	"github.com/lockbench/lockbench/internal/launch"
 	"github.com/lockbench/lockbench/internal/testkit/extent"
@@ -37,7 +35,7 @@ func TestWaysInOfDrivers(t *testing.T) {
 			"--unixsocket", socket, "--notify-keyspace-events", "KEA",
 			"--user", user, "on", ">" + secret, "~*", "&*", "+@all",
 		}, more...)...)
-		others := server.Client(t).(redis.UniversalClient).PSubscribe(t.Context(), "__keyevent@0__:*")
+		others := server.Client(t).PSubscribe(t.Context(), "__keyevent@0__:*")
 		if _, err := others.Receive(t.Context()); err != nil {
 			t.Fatal(err)
 		}

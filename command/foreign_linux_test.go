@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -103,13 +104,21 @@ func TestFileNamesOnlyShow(t *testing.T) {
 	}
 	t.Setenv(driver.PathVariable, filepath.Join(here, drivers))
 	local := []string{"-s", "local", "-c", "2", "-n", "9", "-w", "0s", "--no-baselines"}
-	run := func(more ...string) []string { return append(local[:len(local):len(local)], more...) }
+	run := func(more ...string) []string { return append(slices.Clip(local), more...) }
 	for _, line := range [][]string{
-		{"report", report}, {"report", report, folder}, {"report", report, "-o", name("page.html")},
-		{"report", name("none.json")}, {"report", name("load.yaml")}, {"report", folder, "-o", "-"},
-		{"compare", report, report}, {"compare", report, folder}, {"compare", report, folder, "-o", "markdown"},
-		{"compare", report, folder, "-o", "junit"}, {"compare", report, folder, "-o", "json"},
-		{"compare", report, folder, "-o", "text=" + name("text")}, {"compare", report, name("none")},
+		{"report", report},
+		{"report", report, folder},
+		{"report", report, "-o", name("page.html")},
+		{"report", name("none.json")},
+		{"report", name("load.yaml")},
+		{"report", folder, "-o", "-"},
+		{"compare", report, report},
+		{"compare", report, folder},
+		{"compare", report, folder, "-o", "markdown"},
+		{"compare", report, folder, "-o", "junit"},
+		{"compare", report, folder, "-o", "json"},
+		{"compare", report, folder, "-o", "text=" + name("text")},
+		{"compare", report, name("none")},
 		run("--hold", "file:"+name("holds"), "-o", "table", "-o", "json="+name("out.json")),
 		run("--hold", "file:"+name("holds"), "--dry-run", "-o", "json="+name("out.json")),
 		run("--hold", "file:"+name("wrong")), run("--workload", name("load.yaml"), "--dry-run"),
@@ -118,15 +127,26 @@ func TestFileNamesOnlyShow(t *testing.T) {
 		run("--ca-file", name("holds"), "-u", "rediss://127.0.0.1:1"),
 		run("--redis-password-file", name("none"), "--dry-run"),
 		{"--cert", name("c"), "--key", name("k"), "-u", "rediss://x"},
-		{"claims", name("claim.yaml"), "--list"}, {"claims", name("claim.yaml"), "--dry-run", "-o", "json=" + name("c")},
-		{"claims", name("bad.yaml")}, {"claims", name("none.yaml")},
+		{"claims", name("claim.yaml"), "--list"},
+		{"claims", name("claim.yaml"), "--dry-run", "-o", "json=" + name("c")},
+		{"claims", name("bad.yaml")},
+		{"claims", name("none.yaml")},
 		{"ab", "./" + name("build"), "./" + name("build"), "--pairs", "1", "-u", "process:" + name("none")},
-		{"ab", "./" + name("none"), "true"}, {"record", folder, "./" + name("build"), "-n", "1", "--", "-s", "local"},
+		{"ab", "./" + name("none"), "true"},
+		{"record", folder, "./" + name("build"), "-n", "1", "--", "-s", "local"},
 		{"record", name("holds"), "./" + name("build"), "-n", "1", "--", "-s", "local"},
-		{"drivers"}, {"check", "exec:" + name("driver")}, {"check", "exec:./" + name("none")}, {"check", name("x")},
-		{"advise", "-s", "exec:./" + name("none")}, {"advise", "--dry-run", "-o", "json=" + name("a")},
-		{"list", name("x")}, {"selfcheck", "--only", name("x")}, {"doctor", "-u", "unix:///" + name("s")},
-		{"clean", "-u", "unix:///none/" + name("s")}, {name("command")}, {"--" + name("flag")},
+		{"drivers"},
+		{"check", "exec:" + name("driver")},
+		{"check", "exec:./" + name("none")},
+		{"check", name("x")},
+		{"advise", "-s", "exec:./" + name("none")},
+		{"advise", "--dry-run", "-o", "json=" + name("a")},
+		{"list", name("x")},
+		{"selfcheck", "--only", name("x")},
+		{"doctor", "-u", "unix:///" + name("s")},
+		{"clean", "-u", "unix:///none/" + name("s")},
+		{name("command")},
+		{"--" + name("flag")},
 	} {
 		shown := fmt.Sprintf("%q", line)
 		code, stdout, stderr := said(t, line...)

@@ -18,8 +18,10 @@ func TestAGeneratorIsKilled(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "report.json")
 	var processes []*process
 	for _, index := range []string{"0", "1", "2"} {
-		args := []string{"-s", "spin", "-u", redis.URL(), "-c", "3", "--hold", "50ms", "-d", "1m", "--no-baselines",
-			"-o", "json=" + file}
+		args := []string{
+			"-s", "spin", "-u", redis.URL(), "-c", "3", "--hold", "50ms", "-d", "1m", "--no-baselines",
+			"-o", "json=" + file,
+		}
 		processes = append(processes, start(t, "lockbench", append(args, "--generators", "3", "--generator", index)...))
 	}
 	killed := processes[2]
@@ -57,8 +59,10 @@ func TestALateGenerator(t *testing.T) {
 	redis := redistest.Start(t)
 	generator := func(more ...string) *process {
 		t.Helper()
-		args := []string{"-s", "spin", "-u", redis.URL(), "-c", "3", "--think", "50ms", "-d", "60s", "--no-baselines",
-			"--generators", "2"}
+		args := []string{
+			"-s", "spin", "-u", redis.URL(), "-c", "3", "--think", "50ms", "-d", "60s", "--no-baselines",
+			"--generators", "2",
+		}
 		return start(t, "lockbench", append(args, more...)...)
 	}
 	first := generator()

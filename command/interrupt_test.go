@@ -199,7 +199,8 @@ func TestAStoppedRedisIsNoticedBeforeClientsTimeOut(t *testing.T) {
 	t.Parallel()
 	redis := redistest.Start(t)
 	file := filepath.Join(t.TempDir(), "out.json")
-	p := start(t, "lockbench", "-u", redis.URL(), "-s", "spin,blpop", "-c", "10", "--think", "5ms", "-d", "60s", "-w", "0s",
+	p := start(t, "lockbench", "-u", redis.URL(), "-s", "spin,blpop", "-c", "10", "--think", "5ms", "-d", "60s",
+		"-w", "0s",
 		"--no-baselines", "-o", "json="+file)
 	p.await("[1/2]")
 	underWay(t, redis)

@@ -84,7 +84,7 @@ func (f *record) validate() error {
 		problems = append(problems, err)
 	}
 	_, in := ofRuns(f.runs)
-	for _, name := range strings.Fields("quiet output dry-run " + notAlone) {
+	for name := range strings.FieldsSeq("quiet output dry-run " + notAlone) {
 		if in.set.Changed(name) {
 			problems = append(problems, fmt.Errorf("after the --: --%s is not for the runs of record", name))
 		}

@@ -70,11 +70,13 @@ func TestWhatAServerLacksHasANextStep(t *testing.T) {
 		not   string
 	}{
 		"maxclients that cannot be read": {
-			limited(), []string{"-s", "setnx", "-c", "60", "--instances", "1"},
+			limited(),
+			[]string{"-s", "setnx", "-c", "60", "--instances", "1"},
 			command.ExitUnreachable, "raise maxclients", "",
 		},
 		"maxclients that locks exceed": {
-			limited(), []string{"-s", "blpop", "-c", "25", "--instances", "1"},
+			limited(),
+			[]string{"-s", "blpop", "-c", "25", "--instances", "1"},
 			command.ExitFailure, "raise maxclients", "",
 		},
 		"unknown endpoints": {

@@ -116,7 +116,10 @@ func ofStrategies() []kindOfName {
 		checks.names = append(checks.names, c.Name)
 	}
 	return []kindOfName{
-		{"strategies", strategyNames()}, options, wrappers, {"stores", store.Names()}, checks,
+		{"strategies", strategyNames()},
+		options, wrappers,
+		{"stores", store.Names()},
+		checks,
 		{"checks of selfcheck", selfcheck.Names()},
 	}
 }

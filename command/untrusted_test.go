@@ -4,6 +4,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -54,7 +55,7 @@ func TestNoFileStartsAProgram(t *testing.T) {
 	)
 	for _, line := range lines {
 		for _, dry := range [][]string{nil, {"--dry-run"}} {
-			words := append(line[:len(line):len(line)], dry...)
+			words := append(slices.Clip(line), dry...)
 			if line[len(line)-1] == "--dry-run" && dry != nil {
 				continue
 			}

@@ -88,8 +88,12 @@ func (p *page) add(report *results.Report) {
 
 // columns are the figures of the table.
 var columns = []struct{ title, metric string }{
-	{"acquisitions/s", "acq_per_s"}, {"wait p50", "wait_p50"}, {"wait p99", "wait_p99"},
-	{"commands/acq.", "commands_per_acq"}, {"starved", "starved"}, {"driver CPU/acq.", "driver_cpu_per_acq"},
+	{"acquisitions/s", "acq_per_s"},
+	{"wait p50", "wait_p50"},
+	{"wait p99", "wait_p99"},
+	{"commands/acq.", "commands_per_acq"},
+	{"starved", "starved"},
+	{"driver CPU/acq.", "driver_cpu_per_acq"},
 }
 
 func (p *page) String() string {

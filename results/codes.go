@@ -151,14 +151,20 @@ type coded struct {
 var coding = []coded{
 	{NoWindow, SeverityInvalid, "{error}", ""},
 	{SeenLate, SeverityInvalid, "it was observed for {seen} of a window of {window}: {cause}", ""},
-	{StoodStill, SeverityInvalid,
-		"lockbench itself did not run for {still} of {window}: it was stopped, or its machine was", ""},
-	{Unbalanced, SeverityInvalid,
-		"its time accounts do not balance: a client's phases differ from the window by {share}", ""},
+	{
+		StoodStill, SeverityInvalid,
+		"lockbench itself did not run for {still} of {window}: it was stopped, or its machine was", "",
+	},
+	{
+		Unbalanced, SeverityInvalid,
+		"its time accounts do not balance: a client's phases differ from the window by {share}", "",
+	},
 	{PoolTimeouts, SeverityInvalid, "{commands} commands timed out waiting for a connection (see --pool)", ""},
 	{LateStarts, SeverityInvalid, "the generator was late with {late} starts of {starts}", ""},
-	{RateNotOffered, SeverityInvalid,
-		"the generator could not offer {rate}: its goroutines waited {delay} to run (p99)", ""},
+	{
+		RateNotOffered, SeverityInvalid,
+		"the generator could not offer {rate}: its goroutines waited {delay} to run (p99)", "",
+	},
 	{OnlyErrors, SeverityInvalid, "it had errors and not one acquisition: {error}", ""},
 	{NoAcquisition, SeverityInvalid, "it had not one acquisition", ""},
 	{ManyErrors, SeverityInvalid, "{errors} errors for {acquisitions} acquisitions, over {limit}: {error}", ""},
@@ -172,51 +178,77 @@ var coding = []coded{
 	{NotTogether, SeverityInvalid, "its generators' windows were open together for {common} of {window}", ""},
 
 	{NoServerCounts, SeverityNote, "window too short for the server's counters", ""},
-	{RedisBound, SeverityCaution, "redis-bound",
-		" (the thread that executes commands was busy for at least 90 % of the time)"},
-	{GeneratorBound, SeverityCaution, "generator-bound",
-		" (the machine was busy with lockbench and its server: the lock may be faster than shown)"},
-	{BusyMachine, SeverityCaution, "busy machine",
-		" (busy with something other than lockbench and Redis: measure on a quieter one)"},
-	{OtherCPU, SeverityCaution, "other CPU {share}",
-		" (of all cores, by neither lockbench nor Redis: measure on a quieter machine)"},
+	{
+		RedisBound, SeverityCaution, "redis-bound",
+		" (the thread that executes commands was busy for at least 90 % of the time)",
+	},
+	{
+		GeneratorBound, SeverityCaution, "generator-bound",
+		" (the machine was busy with lockbench and its server: the lock may be faster than shown)",
+	},
+	{
+		BusyMachine, SeverityCaution, "busy machine",
+		" (busy with something other than lockbench and Redis: measure on a quieter one)",
+	},
+	{
+		OtherCPU, SeverityCaution, "other CPU {share}",
+		" (of all cores, by neither lockbench nor Redis: measure on a quieter machine)",
+	},
 	{Stolen, SeverityCaution, "steal {share}", " (of all cores, by other machines on the same hardware)"},
-	{ThroughProxies, SeverityNote, "through proxies",
-		" (for the sake of the network's faults, and slower than without)"},
-	{ShortOfARound, SeverityCaution,
-		"window too short for one fair round: {served} acquisitions for {clients} clients, --duration {longer} is not", ""},
-	{ShortWindow, SeverityCaution,
-		"window too short for one fair round: {served} acquisitions for {clients} clients", ""},
+	{
+		ThroughProxies, SeverityNote, "through proxies",
+		" (for the sake of the network's faults, and slower than without)",
+	},
+	{
+		ShortOfARound, SeverityCaution,
+		"window too short for one fair round: {served} acquisitions for {clients} clients, --duration {longer} is not", "",
+	},
+	{
+		ShortWindow, SeverityCaution,
+		"window too short for one fair round: {served} acquisitions for {clients} clients", "",
+	},
 	{EqualParts, SeverityNote, "in {instances} instances, as many of each part", ""},
 	{Overloaded, SeverityCaution, "overloaded: {rate} found all {clients} clients waiting", ""},
 	{DriverTime, SeverityCaution, "the driver itself took {share} of its clients' time", ""},
-	{OutlivedLease, SeverityCaution, "held for longer than the lease: {longest} for a TTL of {ttl}",
+	{
+		OutlivedLease, SeverityCaution, "held for longer than the lease: {longest} for a TTL of {ttl}",
 		" (what is claimed holds until the lease ends: who works on after that is no longer protected, " +
-			"and overlaps after expiry break no claim)"},
-	{BeyondTimeout, SeverityCaution,
-		"{waits} went on for over {limit} beyond --timeout {timeout}, the longest ended after {longest}", ""},
+			"and overlaps after expiry break no claim)",
+	},
+	{
+		BeyondTimeout, SeverityCaution,
+		"{waits} went on for over {limit} beyond --timeout {timeout}, the longest ended after {longest}", "",
+	},
 	{WaitsNotEnded, SeverityCaution, "left {keys} of waits that the driver could not end", ""},
-	{PartOfASession, SeverityNote, "one of several generators",
-		" (what Redis counted is all of theirs, divided by this one's acquisitions)"},
+	{
+		PartOfASession, SeverityNote, "one of several generators",
+		" (what Redis counted is all of theirs, divided by this one's acquisitions)",
+	},
 	{OtherTraffic, SeverityCaution, "other clients' traffic {share}", ""},
 	{CutShort, SeverityCaution, "partial: {window}", ""},
 	{BegunLate, SeverityCaution, "begun {late} late", ""},
-	{WindowsApart, SeverityCaution, "generators' windows {share} in common",
-		" (what one of them recorded outside the common part counts too, under another load)"},
+	{
+		WindowsApart, SeverityCaution, "generators' windows {share} in common",
+		" (what one of them recorded outside the common part counts too, under another load)",
+	},
 
 	{Overlapped, SeverityBroken, "exclusion: {overlaps} overlaps within valid leases", ""},
 	{OverlappedApart, SeverityBroken, "exclusion: {overlaps} overlaps between generators", ""},
 	{UpdatesLost, SeverityBroken, "exclusion: {updates} updates lost under the lock", ""},
 	{TokensRepeated, SeverityBroken, "fencing: {tokens} tokens not larger than an earlier one", ""},
-	{TokensBeforeOther, SeverityBroken,
-		"fencing: {tokens} tokens not larger than an earlier one of another generator", ""},
+	{
+		TokensBeforeOther, SeverityBroken,
+		"fencing: {tokens} tokens not larger than an earlier one of another generator", "",
+	},
 
 	{RarelyMeant, SeverityCaution, "{setting}", ""},
 	{PreflightNote, SeverityCaution, "{step}: {found}", ""},
 	{StoreWarning, SeverityCaution, "{warning}", ""},
 	{NotClosed, SeverityCaution, "{error}", ""},
-	{UnlikeDurability, SeverityCaution,
-		"a crash does not lose equally much of the locks: {each}: --durability compares like with like", ""},
+	{
+		UnlikeDurability, SeverityCaution,
+		"a crash does not lose equally much of the locks: {each}: --durability compares like with like", "",
+	},
 	{AuditedApart, SeverityCaution, "{strategy}: the audit is of each generator's own clients, because {why}; " +
 		"--work counter shows whether all exclude each other", ""},
 	{Unfit, SeverityNote, "{why}", ""},
@@ -262,29 +294,43 @@ var coding = []coded{
 	{ClaimBrokenIn, SeverityBroken, "{run}: {claim}", ""},
 	{OneSideOnly, SeverityCaution, "{strategy}: only the {side} has it", ""},
 	{BaseBroken, SeverityCaution, "a claim was broken in the base already: {claim}", ""},
-	{MachineTooBusy, SeverityCaution,
-		"{side}: {limited} of {all} runs on a machine too busy to show what the lock can do", ""},
+	{
+		MachineTooBusy, SeverityCaution,
+		"{side}: {limited} of {all} runs on a machine too busy to show what the lock can do", "",
+	},
 	{SessionsApart, SeverityCaution, "the sessions were not recorded in turns: what changed on the machine in between " +
 		"would count as a change, so none is called; ab takes turns", ""},
-	{NotInTurns, SeverityCaution,
-		"it differs, but the sessions were not recorded in turns: that may be the machine's doing", ""},
+	{
+		NotInTurns, SeverityCaution,
+		"it differs, but the sessions were not recorded in turns: that may be the machine's doing", "",
+	},
 	{TooFewSessions, SeverityCaution, "{there}, {needed}{side} are needed for {tests}", ""},
-	{BoundsOpen, SeverityCaution,
-		"of {open} of {all} only lower bounds are known, and they leave the verdict open", ""},
+	{
+		BoundsOpen, SeverityCaution,
+		"of {open} of {all} only lower bounds are known, and they leave the verdict open", "",
+	},
 	{TurnsUnknown, SeverityCaution, "not significant, but how large a change would have been is not known: " +
 		"the sessions were not recorded in turns", ""},
 	{BoundsUnknown, SeverityCaution, "not significant, but how large a change would have been is not known: " +
 		"some values are only lower bounds", ""},
-	{NoneButNoisy, SeverityCaution,
-		"not significant, but this session would have missed a change of the threshold", ""},
-	{DiffersButNoisy, SeverityCaution,
-		"it differs, but by less than a change that this session would have detected reliably", ""},
+	{
+		NoneButNoisy, SeverityCaution,
+		"not significant, but this session would have missed a change of the threshold", "",
+	},
+	{
+		DiffersButNoisy, SeverityCaution,
+		"it differs, but by less than a change that this session would have detected reliably", "",
+	},
 	{BudgetEnded, SeverityCaution, "--budget {budget} ended {when}", ""},
-	{LookedAgain, SeverityNote,
-		"--until decided: look {look} at the pairs, at the level {level}, half of that of the look before", ""},
+	{
+		LookedAgain, SeverityNote,
+		"--until decided: look {look} at the pairs, at the level {level}, half of that of the look before", "",
+	},
 	{AloneNotMeasured, SeverityCaution, "one client alone was not measured: {why}", ""},
-	{ShortWindows, SeverityCaution,
-		"windows of {window} show no waits: to serve every client once takes {round}", ""},
+	{
+		ShortWindows, SeverityCaution,
+		"windows of {window} show no waits: to serve every client once takes {round}", "",
+	},
 }
 
 var byCode = func() map[Code]coded {

@@ -335,15 +335,18 @@ func TestLeasesOfGenerators(t *testing.T) {
 		"other keys": {leases([4]int64{0, 20000, 29000}), leases([4]int64{1, 1000, 2000}), 1, none, ""},
 		"three, of which each overlaps the last": {
 			leases([4]int64{0, 20000, 25000}, [4]int64{0, 28000, 35000}), leases([4]int64{0, 3000, 9000}), 1,
-			found{2, 2, 0, 3000 - 4*43}, "",
+			found{2, 2, 0, 3000 - 4*43},
+			"",
 		},
 		"as many as may": {
 			leases([4]int64{0, 20000, 25000}, [4]int64{0, 20000, 25000}), leases([4]int64{0, 0, 5000}), 3,
-			found{holders: 3}, "",
+			found{holders: 3},
+			"",
 		},
 		"one more than may": {
 			leases([4]int64{0, 20000, 25000}, [4]int64{0, 20000, 25000}), leases([4]int64{0, 1000, 4000}), 2,
-			found{1, 3, 0, 3000 - 2*43}, "",
+			found{1, 3, 0, 3000 - 2*43},
+			"",
 		},
 		"two of one generator, which it has counted": {
 			leases([4]int64{0, 20000, 25000}, [4]int64{0, 21000, 25000}), leases([4]int64{0, 9000, 9900}), 1, none, "",
@@ -369,7 +372,9 @@ func TestLeasesOfGenerators(t *testing.T) {
 		},
 		"short holds, and a long one together with another": {
 			leases([4]int64{0, 20000, 21000}, [4]int64{0, 22000, 22001}, [4]int64{0, 22001, 22002}),
-			leases([4]int64{0, 0, 900}, [4]int64{0, 2010, 2011}), 1, found{1, 2, 0, 900 - 2*43}, "holds are shorter",
+			leases([4]int64{0, 0, 900}, [4]int64{0, 2010, 2011}), 1,
+			found{1, 2, 0, 900 - 2*43},
+			"holds are shorter",
 		},
 		"short holds of one generator": {
 			leases([4]int64{0, 20000, 20001}), leases([4]int64{0, 1500, 1900}, [4]int64{0, 1900, 2900}), 1, none,

@@ -58,7 +58,7 @@ func fill(v reflect.Value) {
 		v.Set(reflect.New(v.Type().Elem()))
 		fill(v.Elem())
 	case reflect.Struct:
-		if d, ok := v.Addr().Interface().(*Distribution); ok {
+		if d, ok := reflect.TypeAssert[*Distribution](v.Addr()); ok {
 			*d = Describe(Observations{Ended: Histogram{{7, 60}}, Open: Histogram{{9, 1}}}, &Bound{NS: 9})
 			d.MeanNS = new(7.0)
 			return
@@ -96,7 +96,7 @@ func dropped(v reflect.Value, name string) []string {
 	case v.Kind() != reflect.Struct:
 		return nil
 	}
-	if _, ok := v.Interface().(Distribution); ok {
+	if _, ok := reflect.TypeAssert[Distribution](v); ok {
 		return nil
 	}
 	var names []string
@@ -236,7 +236,7 @@ func numbers(v reflect.Value, name string, visit func(string, reflect.Value)) {
 			numbers(v.Elem(), name, visit)
 		}
 	case reflect.Struct:
-		if _, ok := v.Addr().Interface().(*Distribution); ok {
+		if _, ok := reflect.TypeAssert[*Distribution](v.Addr()); ok {
 			return
 		}
 		for i := range v.NumField() {

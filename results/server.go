@@ -109,8 +109,8 @@ func told(n int64) *int64 {
 var flushes = []string{"flushall", "flushdb", "swapdb"}
 
 // LostKeys says in which ways the servers themselves lost keys, locks perhaps among them. A lock whose key is gone
-// lets in a second holder, which is no fault of the lock. Without restarts only what no restart and no failover explains
-// counts.
+// lets in a second holder, which is no fault of the lock. Without restarts only what no restart and no failover
+// explains counts.
 func (d *ServerDelta) LostKeys(restarts bool) (ways []string) {
 	if d == nil {
 		return nil
@@ -120,7 +120,8 @@ func (d *ServerDelta) LostKeys(restarts bool) (ways []string) {
 	}
 	for _, command := range flushes {
 		if n := d.Commands[command]; n > 0 {
-			ways = append(ways, fmt.Sprintf("another client called %s %s", strings.ToUpper(command), words.Count(int(n), "time")))
+			times := words.Count(int(n), "time")
+			ways = append(ways, fmt.Sprintf("another client called %s %s", strings.ToUpper(command), times))
 		}
 	}
 	if d.Restarts > 0 && restarts {

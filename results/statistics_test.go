@@ -102,7 +102,8 @@ func TestRatiosOfLowerBounds(t *testing.T) {
 		{
 			"rounds in another order, and one of each alone",
 			Summary{Used: []Run{waited(3, 70), waited(2, 100), waited(1, 150)}},
-			Summary{Used: []Run{waited(1, 100), waited(2, 50), waited(4, 10)}}, "1.75 (1.50–2.00)", false,
+			Summary{Used: []Run{waited(1, 100), waited(2, 50), waited(4, 10)}},
+			"1.75 (1.50–2.00)", false,
 		},
 	} {
 		r := test.a.Against(test.b, m)

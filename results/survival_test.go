@@ -90,14 +90,16 @@ func TestQuantilesOfWaitsThatWereGivenUp(t *testing.T) {
 		{"but near the next longer wait it does", few, nil, 0.9505, atLeast(100)},
 		// Of ten clients three had no acquisition in a window of 5000: p50 is one of the others.
 		{
-			"starved clients have the weight of others", Observations{Ended: Histogram{{100, 7 * 4000}}},
+			"starved clients have the weight of others",
+			Observations{Ended: Histogram{{100, 7 * 4000}}},
 			&Rest{
 				Histogram: Histogram{{100, 7 * 1000}}, CensoredHistogram: Histogram{{6000, 3 * 5000}},
 				StarvedHistogram: Histogram{{6000, 3 * 5000}},
 			}, 0.8, atLeast(6000),
 		},
 		{
-			"each with its age", Observations{Ended: Histogram{{100, 7 * 4000}}},
+			"each with its age",
+			Observations{Ended: Histogram{{100, 7 * 4000}}},
 			&Rest{
 				Histogram: Histogram{{100, 7 * 1000}}, CensoredHistogram: Histogram{{6000, 2 * 5000}, {8000, 5000}},
 				StarvedHistogram: Histogram{{6000, 2 * 5000}, {8000, 5000}},

@@ -21,7 +21,7 @@ func TestParseVariants(t *testing.T) {
 	for list, want := range map[string][]string{
 		"spin":                                {"spin"},
 		"spin,pubsub":                         {"spin", "pubsub"},
-		" spin , pubsub ,":                    {"spin", "pubsub"}, //nolint:gocritic // spaces are passed over
+		" spin , pubsub ,":                    {"spin", "pubsub"},
 		"spin:backoff=fixed,base=5ms,pubsub":  {"spin:backoff=fixed,base=5ms", "pubsub"},
 		"spin:base=5ms,backoff=fixed":         {"spin:backoff=fixed,base=5ms"},
 		"spin:base=5000us":                    {"spin:base=5ms"},

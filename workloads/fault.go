@@ -172,7 +172,7 @@ func (s Spec) resolved(f Fault) Fault {
 func (k FaultKind) Options() []Field {
 	all := fieldsOf(reflect.TypeFor[Fault]())
 	var options []Field
-	for _, text := range strings.Split("at=1s,every=0s,"+k.options, ",") {
+	for text := range strings.SplitSeq("at=1s,every=0s,"+k.options, ",") {
 		name, value, _ := strings.Cut(text, "=")
 		if at := named(all, name); at >= 0 {
 			all[at].Default = value

@@ -131,7 +131,7 @@ func parse(text string, of reflect.Type) (reflect.Value, error) {
 		return v.Addr(), nil
 	}
 	v := reflect.New(of).Elem()
-	if reader, ok := v.Addr().Interface().(encoding.TextUnmarshaler); ok {
+	if reader, ok := reflect.TypeAssert[encoding.TextUnmarshaler](v.Addr()); ok {
 		return v, reader.UnmarshalText([]byte(text))
 	}
 	switch of.Kind() {

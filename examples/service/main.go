@@ -31,8 +31,9 @@ func main() {
 	listen := flag.String("listen", "127.0.0.1:8080", "address of the service")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
-	defer stop()
-	if err := run(ctx, *server, *listen); err != nil {
+	err := run(ctx, *server, *listen)
+	stop()
+	if err != nil {
 		log.Fatal(err)
 	}
 }

@@ -63,8 +63,10 @@ func launched(ctx context.Context, command []string, p patience) (*Driver, Hello
 	if err != nil {
 		return nil, Hello{}, err
 	}
-	d := &Driver{process: process, patience: p, pending: map[int64]chan heard{},
-		watched: map[int64]chan struct{}{}, ended: make(chan struct{})}
+	d := &Driver{
+		process: process, patience: p, pending: map[int64]chan heard{},
+		watched: map[int64]chan struct{}{}, ended: make(chan struct{}),
+	}
 	go d.listen() // ends with the process
 	said, err := d.ask(ctx, p.start, question{Do: "hello", Protocol: Version})
 	if err == nil {

@@ -16,15 +16,21 @@ func TestDriversOfOthersAreNotStarted(t *testing.T) {
 		says   string // "" if it is used
 	}{
 		{"ours", func(*testing.T, string, string) error { return nil }, ""},
-		{"the file can be written by all", func(_ *testing.T, _, file string) error { return os.Chmod(file, 0o757) },
-			"can be written by every user"},
-		{"the folder can be written by all", func(_ *testing.T, folder, _ string) error { return os.Chmod(folder, 0o777) },
-			"can be written by every user"},
+		{
+			"the file can be written by all", func(_ *testing.T, _, file string) error { return os.Chmod(file, 0o757) },
+			"can be written by every user",
+		},
+		{
+			"the folder can be written by all", func(_ *testing.T, folder, _ string) error { return os.Chmod(folder, 0o777) },
+			"can be written by every user",
+		},
 		{"a sticky folder", func(_ *testing.T, folder, _ string) error {
 			return os.Chmod(folder, 0o777|os.ModeSticky)
 		}, ""},
-		{"the file is another's", func(t *testing.T, _, file string) error { return owned(t, file, stranger, stranger) },
-			"belongs to user 54321"},
+		{
+			"the file is another's", func(t *testing.T, _, file string) error { return owned(t, file, stranger, stranger) },
+			"belongs to user 54321",
+		},
 		{"the folder is another's", func(t *testing.T, folder, _ string) error {
 			return owned(t, folder, stranger, stranger)
 		}, "belongs to user 54321"},

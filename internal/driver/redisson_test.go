@@ -31,7 +31,11 @@ func TestLocksAreSharedWithALiveRedisson(t *testing.T) {
 			return redisson.OpenPubSub(c, o)
 		})
 	for _, test := range extent.Chosen([]struct{ ours, theirs string }{
-		{"pubsub", "lock"}, {"deaf", "lock"}, {"fair", "fair"}, {"fenced", "fenced"}, {"redisson-spin", "spin"},
+		{"pubsub", "lock"},
+		{"deaf", "lock"},
+		{"fair", "fair"},
+		{"fenced", "fenced"},
+		{"redisson-spin", "spin"},
 		{"semaphore", "semaphore"},
 	}) {
 		t.Run(test.ours, func(t *testing.T) { // one after another: all want the processor

@@ -46,7 +46,7 @@ func (r *run) open(ctx context.Context) error {
 				return fmt.Errorf("connect for %s: %w", r.Strategy.Name(), err)
 			}
 		}
-		if err := r.openLocker(ctx, i); err != nil {
+		if err := r.openLocker(i); err != nil {
 			return err
 		}
 	}
@@ -108,7 +108,7 @@ func (r *run) detour(instance int) store.Through {
 	return func(dial store.Dialer) store.Dialer { return r.sockets.Through(detour(dial)) }
 }
 
-func (r *run) openLocker(ctx context.Context, i *instance) error {
+func (r *run) openLocker(i *instance) error {
 	var nodes []any
 	if i.store != nil {
 		nodes = i.store.Nodes()

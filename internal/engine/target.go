@@ -47,7 +47,7 @@ func (d *disturbance) target(clients int) (*faultTarget, error) {
 	}
 	err := r.connect(d.ctx, v.instance, min(clients, workloads.MaxPool), v.wire.through, v.wire.through)
 	if err == nil {
-		err = r.openLocker(d.ctx, v.instance)
+		err = r.openLocker(v.instance)
 	}
 	if err != nil {
 		v.reap()

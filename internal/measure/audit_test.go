@@ -143,11 +143,13 @@ func TestOverlaps(t *testing.T) {
 		},
 		// A lease that does not say how long it is valid began between the call of Acquire and its return.
 		"a lease granted long before Acquire returned": {
-			1, []step{asks(1, 100), returns(1, 700), asks(2, 800), returns(2, 1200), exits(1, 1300), exits(2, 1400)},
+			1,
+			[]step{asks(1, 100), returns(1, 700), asks(2, 800), returns(2, 1200), exits(1, 1300), exits(2, 1400)},
 			results.Safety{MaxHolders: 2, ExpiredOverlaps: 1, ExpiredOverlapNS: 100},
 		},
 		"the same, before it can have run out": {
-			1, []step{asks(1, 100), returns(1, 700), asks(2, 800), returns(2, 1099), exits(1, 1300), exits(2, 1400)},
+			1,
+			[]step{asks(1, 100), returns(1, 700), asks(2, 800), returns(2, 1099), exits(1, 1300), exits(2, 1400)},
 			results.Safety{MaxHolders: 2, Overlaps: 1, OverlapNS: 201},
 		},
 		"a lease that was waited for until the holder before it released": {

@@ -154,7 +154,8 @@ func (l knownLock) check(t *testing.T, name string, w results.Waiting) {
 			got         *results.Bound
 			least, most float64
 		}{
-			{"wait", p.all, least, most}, {"service", p.service, least, most},
+			{"wait", p.all, least, most},
+			{"service", p.service, least, most},
 			{"wait_per_client", p.client, perClient, perClient},
 		} {
 			what := fmt.Sprintf("%s: %s p%g is %v, the truth %.4g to %.4g ms", name, kind.name, p.q*100, kind.got,

@@ -31,7 +31,8 @@ func TestLeases(t *testing.T) {
 	waited = 9 * time.Millisecond
 	hold(1030*time.Millisecond, 1034*time.Millisecond, plain{})
 	want := []results.Lease{
-		{Key: 3, From: -10000, Until: -5000}, {Key: 3, From: 1000, Until: 4000, Fenced: true, Token: 7},
+		{Key: 3, From: -10000, Until: -5000},
+		{Key: 3, From: 1000, Until: 4000, Fenced: true, Token: 7},
 		{Key: 3, From: 5000, Until: 15000, Fenced: true, Token: -8},
 		{Key: 3, From: 30000, Until: 31000},
 	}

@@ -22,7 +22,7 @@ func Preflight(ctx context.Context, plan Plan) ([]results.Symptom, results.Redis
 	s, err := open(ctx, plan)
 	if err != nil {
 		var found preflight
-		found.add("reachable", func(symptom *results.Symptom) error { trouble(symptom, err); return nil })
+		_ = found.add("reachable", func(*results.Symptom) error { return err })
 		return found, results.Redis{Source: "address"}, err
 	}
 	found, err := s.preflight(ctx)

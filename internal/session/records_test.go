@@ -24,7 +24,8 @@ func recorded(t *testing.T) (*together, []byte) {
 	g := &together{
 		Member: new(barrier.Member), records: make([][][]byte, 3),
 		report: &results.Report{
-			Schema: results.Schema, Rounds: 2, Workload: workloads.Spec{Clients: 1, Keys: 1}, Shared: &results.Shared{}, Runs: runs,
+			Schema: results.Schema, Rounds: 2, Workload: workloads.Spec{Clients: 1, Keys: 1}, Shared: &results.Shared{},
+			Runs:       runs,
 			Strategies: []results.Strategy{{Name: "spin", Instances: 1}},
 		},
 		planned: map[string]bool{"spin": true},

@@ -61,8 +61,10 @@ func (c *Comparison) table(p *layout.Page, wanted func(Result) bool) {
 		if !wanted(r) {
 			continue
 		}
-		row := []string{name, r.Label, "", r.figure(r.Base), r.figure(r.Head), percent(r.Delta), r.interval(), r.p(),
-			percent(r.Detectable), r.number(c.Method)}
+		row := []string{
+			name, r.Label, "", r.figure(r.Base), r.figure(r.Head), percent(r.Delta), r.interval(), r.p(),
+			percent(r.Detectable), r.number(c.Method),
+		}
 		for i := range row {
 			row[i] = p.Text(row[i])
 		}

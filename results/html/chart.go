@@ -358,8 +358,10 @@ func (d *drawing) values(v curve) {
 		at, value := d.at(s.point), d.value(s)
 		wide := letter * float64(utf8.RuneCountInString(value))
 		for _, try := range []text{
-			{"value middle", value, at.X, at.Y + up}, {"value middle", value, at.X, at.Y + down},
-			{"value end", value, at.X - aside, at.Y + middle}, {"value", value, at.X + aside, at.Y + middle},
+			{"value middle", value, at.X, at.Y + up},
+			{"value middle", value, at.X, at.Y + down},
+			{"value end", value, at.X - aside, at.Y + middle},
+			{"value", value, at.X + aside, at.Y + middle},
 		} {
 			left := try.X
 			switch {

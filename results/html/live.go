@@ -75,7 +75,8 @@ var bySecond = []struct {
 	of   func(results.Slice) []*results.Figure
 }{
 	{
-		chart{Title: "Throughput", YName: "acquisitions per second"}, results.PerSecond,
+		chart{Title: "Throughput", YName: "acquisitions per second"},
+		results.PerSecond,
 		func(s results.Slice) []*results.Figure { return figure(&s.Acquisitions, s.Seconds) },
 	},
 	{
@@ -84,7 +85,8 @@ var bySecond = []struct {
 		func(s results.Slice) []*results.Figure { return figures(s.WaitP50, s.WaitP99) },
 	},
 	{
-		chart{Title: "Handoffs", YName: "handoffs", Note: twoLines}, results.Nanoseconds,
+		chart{Title: "Handoffs", YName: "handoffs", Note: twoLines},
+		results.Nanoseconds,
 		func(s results.Slice) []*results.Figure { return figures(s.HandoffP50, s.HandoffP99) },
 	},
 	{chart{Title: "Waiting clients", YName: "clients"}, results.Number, func(s results.Slice) []*results.Figure {
@@ -94,7 +96,8 @@ var bySecond = []struct {
 		return figure(s.RedisCPU, s.Seconds/100)
 	}},
 	{
-		chart{Title: "Commands", YName: "commands per second"}, results.PerSecond,
+		chart{Title: "Commands", YName: "commands per second"},
+		results.PerSecond,
 		func(s results.Slice) []*results.Figure { return figure(s.Commands, s.Seconds) },
 	},
 }

@@ -5,9 +5,10 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/perf/benchproc"
+
 	"github.com/lockbench/lockbench/results"
 	"github.com/lockbench/lockbench/workloads"
-	"golang.org/x/perf/benchproc"
 )
 
 // Two workloads of the same name would be taken for one benchmark.

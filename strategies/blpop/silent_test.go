@@ -34,7 +34,8 @@ func silenced(t *testing.T, server *redistest.Server) (goredis.Config, *netfault
 // wait has a waiter block, and returns what becomes of it.
 func wait(ctx context.Context, t *testing.T, outside redis.UniversalClient, acquire func(context.Context, string) (
 	strategies.Lease, error,
-)) <-chan error {
+),
+) <-chan error {
 	t.Helper()
 	over := make(chan error, 1)
 	go func() {

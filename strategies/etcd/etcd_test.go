@@ -123,7 +123,7 @@ type granted struct {
 }
 
 // waits acquires "key" in the background, and returns once the waiter is in the queue.
-func waits(t testing.TB, ctx context.Context, locker *etcd.Locker, outside *clientv3.Client) <-chan granted {
+func waits(ctx context.Context, t testing.TB, locker *etcd.Locker, outside *clientv3.Client) <-chan granted {
 	t.Helper()
 	before := len(keys(t, outside))
 	got := make(chan granted, 1)
@@ -154,7 +154,7 @@ func TestTokensAndNames(t *testing.T) {
 	each(t, func(t *testing.T, options etcd.Options) {
 		locker, waiter := open(t, client, options, ttl), open(t, client, options, ttl)
 		first := acquire(t, locker, "key")
-		next := waits(t, t.Context(), waiter, client)
+		next := waits(t.Context(), t, waiter, client)
 		for range 3 {
 			if _, err := client.Put(t.Context(), "noise", ""); err != nil {
 				t.Fatal(err)
@@ -223,7 +223,7 @@ func TestSessionsEnd(t *testing.T) {
 	each(t, func(t *testing.T, options etcd.Options) {
 		holder, other := open(t, client, options, 2*time.Second), open(t, client, options, 2*time.Second)
 		lease := acquire(t, holder, "key")
-		next := waits(t, t.Context(), other, client)
+		next := waits(t.Context(), t, other, client)
 		old := keys(t, client)[1]
 		revoke(old)
 		poll.Until(t, "the waiter queues up again", func() bool {
@@ -261,7 +261,7 @@ func TestEtcdHangs(t *testing.T) {
 		locker := open(t, client, options, ttl)
 		lease := acquire(t, locker, "key")
 		ctx, cancel := context.WithCancel(t.Context())
-		waiting := waits(t, ctx, locker, client)
+		waiting := waits(ctx, t, locker, client)
 		do(t, server.Own[0].Pause)
 		cancel()
 		if got := <-waiting; !errors.Is(got.err, context.Canceled) {

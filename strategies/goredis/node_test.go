@@ -135,7 +135,7 @@ func same(t *testing.T, name string, client redis.UniversalClient, ours []string
 
 // unsized is the value, without what go-redis derives from the size of a pool.
 func unsized(value reflect.Value) any {
-	config, ok := value.Interface().(*maintnotifications.Config)
+	config, ok := reflect.TypeAssert[*maintnotifications.Config](value)
 	if !ok || config == nil {
 		return value.Interface()
 	}

@@ -81,14 +81,14 @@ func TestCostOfATurn(t *testing.T) {
 				turns(processes) // now all know that others wait
 				counted, before := 3*processes, trial.Total(all...)
 				calls := locktest.Calls(t, q.server, func() { turns(counted) })
-				for _, command := range strings.Fields("exists pttl time pexpire") {
+				for command := range strings.FieldsSeq("exists pttl time pexpire") {
 					delete(calls, command)
 				}
 				want := map[string]int{}
-				for _, command := range strings.Fields("rpushx evalsha get lpop set spublish") {
+				for command := range strings.FieldsSeq("rpushx evalsha get lpop set spublish") {
 					want[command] = counted
 				}
-				for _, command := range strings.Fields("evalsha get") { // that confirm a turn
+				for command := range strings.FieldsSeq("evalsha get") { // that confirm a turn
 					want[command] += counted
 				}
 				if !maps.Equal(calls, want) {
@@ -152,7 +152,7 @@ func TestCostOfPasses(t *testing.T) {
 	if most := int(passed/(25*time.Millisecond)) + 1; passes["evalsha"] > most {
 		t.Errorf("%d passes in %v looked %d times", waiters-1, passed, passes["evalsha"])
 	}
-	for _, command := range strings.Fields("evalsha get pexpire time") {
+	for command := range strings.FieldsSeq("evalsha get pexpire time") {
 		delete(passes, command)
 	}
 	if len(passes) > 0 {
@@ -161,7 +161,7 @@ func TestCostOfPasses(t *testing.T) {
 	if counts.Useful-before.Useful != waiters || counts.Futile != 0 || counts.Attempts != before.Attempts {
 		t.Errorf("%d acquisitions: %+v, before %+v", waiters, counts, before)
 	}
-	for _, command := range strings.Fields("get time pexpire") {
+	for command := range strings.FieldsSeq("get time pexpire") {
 		delete(last, command)
 	}
 	if want := map[string]int{"evalsha": 2, "rpush": 1, "lpop": 1, "set": 1, "spublish": 1}; !maps.Equal(last, want) {

@@ -83,8 +83,8 @@ func TestForgedMessages(t *testing.T) {
 	})
 }
 
-// A client that reads the queue and publishes can make a message with the right proof. Redis has not granted the lock, so
-// the place keeps its turn, and gets the token that Redis gives.
+// A client that reads the queue and publishes can make a message with the right proof. Redis has not granted the lock,
+// so the place keeps its turn, and gets the token that Redis gives.
 func TestMessageThatOthersHeardBefore(t *testing.T) {
 	t.Parallel()
 	for _, variant := range places {

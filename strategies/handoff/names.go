@@ -25,7 +25,7 @@ const queueSuffix = ":handoff"
 // lockOf returns the name of a key's lock. In a cluster it has a hash tag that the queue and
 // the channel can share.
 func lockOf(name string, cluster bool) string {
-	if _, tagged := tagOf(name); cluster && !tagged && strings.Contains(name, "}") {
+	if cluster && !tagged(name) && strings.Contains(name, "}") {
 		sum := sha1.Sum([]byte(name)) //nolint:gosec // as above
 		return "{" + hex.EncodeToString(sum[:]) + "}" + name
 	}
@@ -36,7 +36,7 @@ func lockOf(name string, cluster bool) string {
 // process has one channel for all locks, which begins with base.
 func namesOf(lock, base string, cluster bool) names {
 	queue := lock + queueSuffix
-	if _, tagged := tagOf(lock); cluster && !tagged {
+	if cluster && !tagged(lock) {
 		queue = "{" + lock + "}" + queueSuffix
 	}
 	if cluster {
@@ -45,15 +45,11 @@ func namesOf(lock, base string, cluster bool) names {
 	return names{lock, queue, base}
 }
 
-// tagOf returns the part of a name that Redis Cluster hashes: what stands between the first {
-// and the next }, or the whole name if that is nothing.
-func tagOf(name string) (tag string, tagged bool) {
-	if _, rest, ok := strings.Cut(name, "{"); ok {
-		if tag, _, ok := strings.Cut(rest, "}"); ok && tag != "" {
-			return tag, true
-		}
-	}
-	return name, false
+// tagged says whether a name has a part between the first { and the next }. Redis Cluster hashes that part alone.
+func tagged(name string) bool {
+	_, rest, open := strings.Cut(name, "{")
+	tag, _, shut := strings.Cut(rest, "}")
+	return open && shut && tag != ""
 }
 
 // ids are unique in the world: a process's random name, a number, and a secret, which only the

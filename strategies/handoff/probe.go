@@ -20,7 +20,7 @@ func (l *Locker) probe(ctx context.Context, key string) error {
 		return err
 	}
 	lock := ln.lock + ":" + l.ids.process
-	if _, tagged := tagOf(ln.lock); l.redis.cluster != nil && !tagged {
+	if l.redis.cluster != nil && !tagged(ln.lock) {
 		lock = ln.queue + ":" + l.ids.process // in the slot of the channel
 	}
 	probe := namesOf(lock, ln.base, false)

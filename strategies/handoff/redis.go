@@ -26,7 +26,7 @@ func patient(ctx context.Context, began time.Time) (context.Context, context.Can
 	return context.WithDeadlineCause(ctx, began.Add(patience), errOutage)
 }
 
-var errOutage = fmt.Errorf("Redis has not answered for %v", patience) //nolint:staticcheck // a name
+var errOutage = fmt.Errorf("Redis has not answered for %v", patience)
 
 // because returns errOutage in place of the error of a ctx that has ended with it.
 func because(ctx context.Context, err error) error {
@@ -238,7 +238,7 @@ func says(err error, words ...string) bool {
 
 // unexpected is for an answer that no script of ours gives.
 func unexpected(to string, reply any) error {
-	return fmt.Errorf("Redis answered %s: %v", to, reply) //nolint:staticcheck // a name
+	return fmt.Errorf("Redis answered %s: %v", to, reply)
 }
 
 // pair reads two numbers.

@@ -159,10 +159,10 @@ func (c *chaos) forgive(history []locktest.Operation) (n int, passedOn map[int]b
 	return n, passedOn
 }
 
-// grantedBy returns until when Redis had granted each lease at the latest, by its token without the last digits, in which
-// the turns of a process differ. The token is Redis's clock in microseconds: a lease of a later token than another's was
-// granted at most as much later, because a clock that is set forward only makes the difference larger. So a lease has a
-// bound too that its process passes on after the client had given up that it was granted for.
+// grantedBy returns until when Redis had granted each lease at the latest, by its token without the last digits, in
+// which the turns of a process differ. The token is Redis's clock in microseconds: a lease of a later token than
+// another's was granted at most as much later, because a clock that is set forward only makes the difference larger. So
+// a lease has a bound too that its process passes on after the client had given up that it was granted for.
 func grantedBy(history []locktest.Operation) map[int64]time.Duration {
 	granted := map[int64]time.Duration{}
 	for _, o := range history {

@@ -60,7 +60,7 @@ func TestBecause(t *testing.T) {
 	} {
 		got := indeterminate.Because(test.ctx, test.err)
 		if !errors.Is(got, test.err) || test.want != nil && !errors.Is(got, test.want) ||
-			test.want == nil && got != test.err { //nolint:errorlint // the very same
+			test.want == nil && got != test.err {
 			t.Errorf("%s: %v", test.name, got)
 		}
 	}

@@ -127,8 +127,8 @@ func (s subject) called(name string) subject { s.name = name; return s }
 // but changes what its Info says.
 func (s subject) but(change func(*strategies.Info)) subject { change(&s.info); return s }
 
-// fails names the check that must find the fault, and what the check says of it, in one of these ways. The promise is the
-// check's own, unless breaking says otherwise.
+// fails names the check that must find the fault, and what the check says of it, in one of these ways. The promise is
+// the check's own, unless breaking says otherwise.
 func (s subject) fails(name string, seen ...string) subject {
 	checks := locktest.Checks()
 	i := slices.IndexFunc(checks, func(c locktest.Check) bool { return c.Name == name })

@@ -156,7 +156,7 @@ func dial(o *redis.UniversalOptions) redis.UniversalClient {
 
 // several opens n instances, or as many as the strategy works across. It always returns n;
 // some of them are then the same.
-func (s *stage) several(n int, ttl time.Duration) []*instance { //nolint:unparam // tests say which they need
+func (s *stage) several(n int, ttl time.Duration) []*instance {
 	var opened []*instance
 	for range n {
 		if most := s.info.MaxInstances; most > 0 && len(opened) >= most {
@@ -239,7 +239,7 @@ func (s *stage) asks(i *instance, key string, wait time.Duration) strategies.Lea
 }
 
 // full expects all permits to be taken: the caller has just acquired them.
-func (s *stage) full(i *instance, key string) { //nolint:unparam // as its neighbours
+func (s *stage) full(i *instance, key string) {
 	if !s.held(i, key) {
 		s.brokenNow(exclusive, "a lock was granted to one more than it has permits")
 	}

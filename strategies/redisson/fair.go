@@ -5,6 +5,7 @@ import (
 	_ "embed" // the scripts
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -251,7 +252,7 @@ func (l *leavers) work(lock string, topic redisson.Topic) {
 func (l *leavers) next(lock string, again []*leaver) []*leaver {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	all := append(l.queued[lock], again...)
+	all := slices.Concat(l.queued[lock], again)
 	if len(all) == 0 {
 		delete(l.queued, lock)
 		return nil

@@ -100,8 +100,7 @@ func (h *hanging) count() int {
 func TestAHangingBatchDelaysNoOther(t *testing.T) {
 	t.Parallel()
 	const ttl = 1500 * time.Millisecond
-	over, end := context.WithCancel(context.Background())
-	defer end()
+	over := t.Context()
 	server := redistest.Start(t)
 	node, hook := server.Node(t), &hanging{key: "trial:hangs", over: over}
 	node.Client.AddHook(hook)

@@ -52,7 +52,7 @@ func release(t *testing.T, lease strategies.Lease, want error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), drive.Bound)
 	defer cancel()
-	if err := lease.Release(ctx); err != want { //nolint:errorlint // as it is documented
+	if err := lease.Release(ctx); err != want {
 		t.Fatalf("release: %v, want %v", err, want)
 	}
 }

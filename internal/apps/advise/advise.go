@@ -139,7 +139,7 @@ func (q Question) advise(report *results.Report) *Document {
 	if report == nil {
 		return a
 	}
-	a.Environment, a.Redis, a.LeftOut = report.Environment, report.Redis, append(out, report.LeftOut...)
+	a.Environment, a.Redis, a.LeftOut = report.Environment, report.Redis, slices.Concat(out, report.LeftOut)
 	for _, run := range report.Runs {
 		if len(run.Safety.Broken) > 0 {
 			a.Broken = append(a.Broken, run.Strategy)

@@ -649,7 +649,8 @@ func TestSaturationIsSeen(t *testing.T) {
 		{func(w *workloads.Spec) { w.Keys = 4 }, 200, []string{"--rate 110/s", "--think 1.7s"}},
 		{
 			func(w *workloads.Spec) { w.Hold = workloads.Fixed(time.Millisecond) },
-			1000, []string{"--rate 300/s", "--think 670ms"},
+			1000,
+			[]string{"--rate 300/s", "--think 670ms"},
 		},
 		{func(w *workloads.Spec) { w.Keys = 400 }, 0, nil},
 		{func(w *workloads.Spec) { w.Rate = 45 }, 0, nil},

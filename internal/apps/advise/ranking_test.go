@@ -61,7 +61,8 @@ func TestNotDecidedIsNotEqual(t *testing.T) {
 		{"all rounds decide", among, 6, []lock{slow, quick}, "handoff", "", ""},
 		{
 			"a lost round leaves no interval", among, 6,
-			[]lock{slow.with(lostIn(3)), quick}, "", "redsync:tuned=true handoff", "in 5 rounds, which has no 95 % interval",
+			[]lock{slow.with(lostIn(3)), quick},
+			"", "redsync:tuned=true handoff", "in 5 rounds, which has no 95 % interval",
 		},
 		{
 			"no round of both", among, 6,
@@ -70,7 +71,8 @@ func TestNotDecidedIsNotEqual(t *testing.T) {
 		},
 		{
 			"waits that scatter", among, 6,
-			[]lock{slow.with(waits(30, 60, 31, 58, 62, 29)), quick}, "", "redsync:tuned=true handoff", "wait_per_client_p90: ",
+			[]lock{slow.with(waits(30, 60, 31, 58, 62, 29)), quick},
+			"", "redsync:tuned=true handoff", "wait_per_client_p90: ",
 		},
 		{
 			"only lower bounds", among, 6,
@@ -79,7 +81,8 @@ func TestNotDecidedIsNotEqual(t *testing.T) {
 		},
 		{
 			"one that lost all its rounds may be the best", among, 6,
-			[]lock{slow, quick.with(lostIn(1, 2, 3, 4, 5, 6))}, "", "redsync:tuned=true handoff",
+			[]lock{slow, quick.with(lostIn(1, 2, 3, 4, 5, 6))},
+			"", "redsync:tuned=true handoff",
 			"handoff: none of its 6 runs can be trusted",
 		},
 		{
@@ -87,44 +90,52 @@ func TestNotDecidedIsNotEqual(t *testing.T) {
 			[]lock{
 				like("spin").with(lostIn(1)), like("pubsub").with(lostIn(2)), like("blpop").with(lostIn(3)),
 				like("handoff").with(lostIn(4)),
-			}, "", "spin pubsub handoff blpop", "spin against pubsub, served_per_s: ",
+			},
+			"", "spin pubsub handoff blpop", "spin against pubsub, served_per_s: ",
 		},
 		{"a bound above the other", among, 6, []lock{slow.with(waits(-300)), quick}, "handoff", "", ""},
 		{
 			"a bound above the other, and a round of bounds alone", func(q *Question) { among(q); q.Rounds = 9 }, 9,
-			[]lock{slow.with(waits(-300)), quick.with(waits(45, 45, 45, -45, 45, 45, 45, 45, 45))}, "handoff", "", "",
+			[]lock{slow.with(waits(-300)), quick.with(waits(45, 45, 45, -45, 45, 45, 45, 45, 45))},
+			"handoff", "", "",
 		},
 		{
-			"equal locks, and why one is first", among, 6, []lock{like("handoff"), like("redsync:tuned=true")},
+			"equal locks, and why one is first", among, 6,
+			[]lock{like("handoff"), like("redsync:tuned=true")},
 			"redsync:tuned=true", "", "handoff is as good: no figure that counts differs by 10 % or more. " +
 				"redsync:tuned=true comes first because it needs fewer connections per instance",
 		},
 		{
 			"clients that starve", hundred, 6,
-			[]lock{like("spin").with(starves(16, 40, 22, 31, 19, 27)), like("handoff").with(starves(0))}, "handoff", "", "",
+			[]lock{like("spin").with(starves(16, 40, 22, 31, 19, 27)), like("handoff").with(starves(0))},
+			"handoff", "", "",
 		},
 		{
 			"clients that starve outweigh a higher rate", hundred, 6,
 			[]lock{
 				lock{"spin", 150, 20, false, 50, nil}.with(starves(16, 40, 22, 31, 19, 27)),
 				like("handoff").with(starves(0)),
-			}, "handoff", "", "",
+			},
+			"handoff", "", "",
 		},
 		{
 			"clients that may starve, and fewer are served", hundred, 6,
 			[]lock{
 				lock{"spin", 50, 20, false, 50, nil}.with(starves(0, 4, 0, 5, 3, 6)), like("handoff").with(starves(0)),
-			}, "handoff", "", "",
+			},
+			"handoff", "", "",
 		},
 		{
 			"clients that may starve, and more are served", hundred, 6,
 			[]lock{
 				lock{"spin", 150, 20, false, 50, nil}.with(starves(0, 4, 0, 5, 3, 6)), like("handoff").with(starves(0)),
-			}, "", "spin handoff", "without_a_turn: ",
+			},
+			"", "spin handoff", "without_a_turn: ",
 		},
 		{
 			"a single client without a turn is chance", hundred, 6,
-			[]lock{like("spin").with(starves(0, 1, 0, 0, 0, 0)), like("handoff").with(starves(0))}, "spin", "", "is as good",
+			[]lock{like("spin").with(starves(0, 1, 0, 0, 0, 0)), like("handoff").with(starves(0))},
+			"spin", "", "is as good",
 		},
 		{
 			"clients that think have no turn by chance", func(q *Question) {
@@ -202,7 +213,9 @@ func TestLostRoundsAreRepeated(t *testing.T) {
 		},
 		{
 			"no time is left", windUp + startUp,
-			[]*results.Report{reported(6, slow.with(lostIn(2)), quick)}, []int{6}, "", "",
+			[]*results.Report{reported(6, slow.with(lostIn(2)), quick)},
+			[]int{6},
+			"", "",
 		},
 	} {
 		t.Run(test.name, func(t *testing.T) {

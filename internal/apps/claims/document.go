@@ -94,8 +94,8 @@ type Interval struct {
 }
 
 // The verdicts on a figure: whether its values are as expected. Partly is between the expectation and its opposite.
-// Unclear means rounds that disagree, or unknown figures. Missed means that an interval or a median does not show that it
-// keeps its limit. Reported means that there is no limit.
+// Unclear means rounds that disagree, or unknown figures. Missed means that an interval or a median does not show that
+// it keeps its limit. Reported means that there is no limit.
 const (
 	Held         results.Verdict = "held"
 	Contradicted results.Verdict = "contradicted"

@@ -81,7 +81,7 @@ func TestEachCheckFindsItsFault(t *testing.T) {
 			return j
 		}, "p99", false},
 		{"holds", func(j engine.Job) engine.Job { // it does not hold for as long as it should
-			j.Workload.Hold = workloads.Fixed(time.Duration(j.Workload.Hold.Mean()) * 9 / 10)
+			j.Workload.Hold = workloads.Fixed(j.Workload.Hold.Mean() * 9 / 10)
 			return j
 		}, "hold p50", true},
 		{"audit", func(j engine.Job) engine.Job { // it takes every lease for one that has run out

@@ -140,7 +140,7 @@ func TestWhatIsWrittenIsCounted(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := s.exec(t.Context(), sql); err != nil {
+		if err := s.exec(t.Context(), sql); err != nil {
 			t.Fatal(err)
 		}
 		after, err := s.Read(t.Context())

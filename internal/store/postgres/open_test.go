@@ -82,7 +82,7 @@ func TestDurabilityAndLimits(t *testing.T) {
 func TestFaults(t *testing.T) {
 	t.Parallel()
 	s := opened(t, store.Options{})
-	if _, err := s.exec(t.Context(), "CREATE TABLE kept (n int)"); err != nil {
+	if err := s.exec(t.Context(), "CREATE TABLE kept (n int)"); err != nil {
 		t.Fatal(err)
 	}
 	for _, test := range []struct {

@@ -141,7 +141,7 @@ func (s *server) RunIDs() []string { return s.runs }
 
 // Ping says whether the server answers.
 func (s *server) Ping(ctx context.Context) error {
-	_, err := s.exec(ctx, "SELECT 1")
+	err := s.exec(ctx, "SELECT 1")
 	return err
 }
 
@@ -172,12 +172,12 @@ func (s *server) query(ctx context.Context, scan func(pgx.Row) error, sql string
 	return scan(s.observer.QueryRow(ctx, sql, args...))
 }
 
-// exec executes a statement and returns the number of affected rows.
-func (s *server) exec(ctx context.Context, sql string, args ...any) (rows int64, err error) {
+// exec executes a statement.
+func (s *server) exec(ctx context.Context, sql string, args ...any) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	tag, err := s.observer.Exec(ctx, sql, args...)
-	return tag.RowsAffected(), err
+	_, err := s.observer.Exec(ctx, sql, args...)
+	return err
 }
 
 // texts reads a column of texts.

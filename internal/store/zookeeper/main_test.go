@@ -37,9 +37,6 @@ func opened(ctx context.Context, runID string, o store.Options) (*Server, error)
 	return s.(*Server), nil
 }
 
-// users are options that name a server as a user's.
-func users(s *Server) store.Options { return store.Options{Address: "zk://" + s.Describe().Address} }
-
 // connect opens a user's own session, which ends with the test.
 func connect(t *testing.T, node gozk.Node) *gozk.Session {
 	t.Helper()

@@ -91,7 +91,7 @@ func (s *Server) recognise(ctx context.Context) error {
 			answer, _ := ask(ctx, s.observe, addr, "mntr") // not every server allows to ask
 			s.Members = max(s.Members, int(number(fields(answer)["zk_quorum_size"])))
 		}
-		s.About.Nodes = s.node.Servers[:len(s.node.Servers):len(s.node.Servers)]
+		s.About.Nodes = slices.Clip(s.node.Servers)
 		if len(all) == 1 {
 			s.About.Nodes = nil
 		}

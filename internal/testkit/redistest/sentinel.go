@@ -72,7 +72,7 @@ func StartWatched(t testing.TB) *Watched {
 		w.must(w.Nodes[i].Do(t.Context(), "ACL", "SETUSER", sentinelUser, "on", ">"+sentinelUser, "~*", "&*", "+@all").Err())
 	}
 	host, port, _ := net.SplitHostPort(w.Servers[0].Addr)
-	w.must(w.Nodes[1].SlaveOf(t.Context(), host, port).Err())
+	w.must(w.Nodes[1].ReplicaOf(t.Context(), host, port).Err())
 	poll.Until(t, "the replica follows", func() bool {
 		return strings.Contains(w.Nodes[1].Info(t.Context(), "replication").Val(), "master_link_status:up")
 	})

@@ -72,8 +72,7 @@ const grace = 50 * time.Millisecond
 // Over returns a channel that is closed when the call that has ended early with err is over; nil if err is of another
 // kind.
 func Over(err error) <-chan struct{} {
-	var early unanswered
-	if errors.As(err, &early) {
+	if early, ok := errors.AsType[unanswered](err); ok {
 		return early.over
 	}
 	return nil
@@ -149,6 +148,6 @@ func (unanswered) MayHaveRun() bool { return true }
 
 // Is finds the reason, unless the question is for an answer of Redis.
 func (u unanswered) Is(target error) bool {
-	_, answer := target.(redis.Error) //nolint:errorlint // what errors.Is compares with
+	_, answer := target.(redis.Error)
 	return !answer && errors.Is(u.error, target)
 }

@@ -54,7 +54,7 @@ func TestACallReturnsTheErrorOfItsCommand(t *testing.T) {
 	var calls bounded.Calls
 	for range 2 {
 		for _, ctx := range []context.Context{context.Background(), t.Context()} {
-			if err := calls.Do(ctx, func() error { return redis.Nil }); err != redis.Nil { //nolint:errorlint // the very one
+			if err := calls.Do(ctx, func() error { return redis.Nil }); err != redis.Nil {
 				t.Errorf("the error is %v", err)
 			}
 		}

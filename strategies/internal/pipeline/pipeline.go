@@ -84,8 +84,10 @@ func Dial(node goredis.Node, most time.Duration, script string) (*Conn, error) {
 	if _, err := goredis.NodeOf(node.Client); err != nil {
 		return nil, err
 	}
-	c := &Conn{client: node.Client, most: most, script: script, batch: mostCalls,
-		work: make(chan *exchange), closed: make(chan struct{}), direct: newDirect(node.Client)}
+	c := &Conn{
+		client: node.Client, most: most, script: script, batch: mostCalls,
+		work: make(chan *exchange), closed: make(chan struct{}), direct: newDirect(node.Client),
+	}
 	c.cluster = node.Cluster()
 	return c, nil
 }
@@ -257,7 +259,7 @@ func fate(err error) error {
 }
 
 func noAnswer(most time.Duration) error {
-	return fmt.Errorf("Redis has not answered for %v", most) //nolint:staticcheck // a name
+	return fmt.Errorf("Redis has not answered for %v", most)
 }
 
 // start has another goroutine send an exchange, if there is one: one that has sent before, whose stack has grown.

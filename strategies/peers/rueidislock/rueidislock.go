@@ -72,7 +72,6 @@ var errAgain = errors.New("wait again")
 
 // Options tune rueidislock.
 type Options struct {
-	//nolint:lll // one tag
 	Tuned bool `opt:"tuned" help:"as documented for one Redis: one key instead of three, no messages about own changes (Redis 7.0.5), no limit of 20 ms for a try"`
 }
 

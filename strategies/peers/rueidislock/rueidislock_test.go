@@ -57,7 +57,7 @@ func TestLeases(t *testing.T) {
 	case <-time.After(20 * time.Second):
 		t.Fatal("nobody told the holder that its key was deleted")
 	}
-	if err := lease.Release(t.Context()); err != strategies.ErrNotHeld { //nolint:errorlint // exactly that
+	if err := lease.Release(t.Context()); err != strategies.ErrNotHeld {
 		t.Errorf("the release returned %v", err)
 	}
 }

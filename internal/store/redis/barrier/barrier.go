@@ -37,7 +37,9 @@ type Lost struct {
 	Why   string
 }
 
-func (l *Lost) Error() string        { return fmt.Sprintf("generator %d %s", l.Index, l.Why) }
+func (l *Lost) Error() string { return fmt.Sprintf("generator %d %s", l.Index, l.Why) }
+
+// Is says that a Lost is an ErrLost.
 func (l *Lost) Is(target error) bool { return target == ErrLost }
 
 // refusal is an ErrRefused.

@@ -9,8 +9,8 @@ import (
 	"github.com/lockbench/lockbench/internal/pause"
 )
 
-// Each generator hands its record in at the end of the session, for generator 0, which writes the report and deletes the
-// session's keys.
+// Each generator hands its record in at the end of the session, for generator 0, which writes the report and deletes
+// the session's keys.
 
 // record passes on what this generator recorded, which is not empty.
 func (m *Member) record(ctx context.Context, step int, record []byte) error {

@@ -23,7 +23,7 @@ const slotCount = 16384
 const busDistance = 10000
 
 // clustered is a Redis Cluster.
-type clustered struct{ single }
+type clustered struct{ single } //nolint:unused // it has the methods of single
 
 func (clustered) settings() []string {
 	return []string{"--cluster-enabled", "yes", "--cluster-config-file", "nodes.conf", "--cluster-node-timeout", "1000"}

@@ -136,7 +136,7 @@ func (s *Server) failOver(
 	case <-ctx.Done():
 		return store.Action{}, errors.Join(ctx.Err(), s.rejoin(context.WithoutCancel(ctx), lagging))
 	}
-	heir := func(context.Context) (*node, error) { return lagging, nil }
+	heir := func(context.Context) (*node, error) { return lagging, nil } //nolint:unparam // the others below may fail
 	switch promote {
 	case workloads.PromoteAdvanced:
 		heir = s.advanced

@@ -20,8 +20,8 @@ func TestNoCounterIsForgotten(t *testing.T) {
 	}
 	counted := func(n int64) (r results.Reading) {
 		v := reflect.ValueOf(&r).Elem()
-		for i := range v.NumField() {
-			switch field := v.Field(i); field.Interface().(type) {
+		for _, field := range v.Fields() {
+			switch field := field; field.Interface().(type) {
 			case int64:
 				field.SetInt(n)
 			case *int64:
