@@ -147,3 +147,19 @@ func ReadFile(name string) ([]byte, error) {
 	}
 	return bytes.TrimPrefix(content, []byte(byteOrderMark)), nil
 }
+
+// Open opens a file to read it as a stream of any length: the reader bounds what it keeps. It may be a pipe.
+func Open(name string) (*os.File, error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	about, err := f.Stat()
+	if err == nil && about.IsDir() {
+		err = &os.PathError{Op: "read", Path: name, Err: errors.New("it is a directory")}
+	}
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return f, nil
+}

@@ -1,0 +1,261 @@
+// Package observe reconstructs the contention of locks out of a captured Redis MONITOR stream. Read it as the data
+// flows: monitor.go takes lines apart, commands.go makes steps of them, shapes.go says which steps are which operation
+// on a lock, keys.go gathers what belongs to a key and forgets what is no lock, leases.go reconstructs leases and
+// waits, figures.go counts them, document.go is the result, which findings.go explains.
+package observe
+
+import (
+	"bufio"
+	"bytes"
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+
+	"github.com/lockbench/lockbench/internal/untrusted"
+)
+
+// A stream may be hostile: what is read of it is bounded.
+const (
+	longestLine = 64 << 10 // bytes; of a longer line only the beginning is read
+	mostArgs    = 256      // of a command
+)
+
+// line is a command as MONITOR shows it:
+//
+//	1700000000.123456 [0 127.0.0.1:50412] "SET" "order:7" "f3a9" "NX" "PX" "30000"
+//	1700000000.123460 [0 lua] "GET" "order:7"
+//
+// Its bytes are valid until the next line is read.
+type line struct {
+	at       int64 // Redis's clock, µs
+	database int
+	from     []byte // the client's address: IPv4, [IPv6], unix:PATH, or lua
+	inner    bool   // a script executed it
+	args     [][]byte
+	cut      bool // arguments are missing
+}
+
+// scanner reads the lines of a stream.
+type scanner struct {
+	in    *bufio.Reader
+	texts []byte // of the line's arguments, without escapes
+	line  line
+
+	number    int64 // of the line, from 1
+	commands  int64
+	malformed int64 // lines that are none of MONITOR's
+	first     error // of these
+}
+
+func newScanner(in io.Reader) *scanner {
+	return &scanner{in: bufio.NewReaderSize(in, longestLine), texts: make([]byte, 0, longestLine)}
+}
+
+// next reads the next command. It skips blank lines and MONITOR's own answer, and counts what is no line of MONITOR:
+// tools write messages between. The first line must be one. The error at the end is io.EOF.
+func (s *scanner) next() (*line, error) {
+	for {
+		text, err := s.in.ReadSlice('\n')
+		long := errors.Is(err, bufio.ErrBufferFull)
+		if len(text) == 0 && err != nil {
+			return nil, s.ended(err)
+		}
+		s.number++
+		content := bytes.TrimRight(text, "\r\n")
+		if s.number == 1 {
+			content = bytes.TrimPrefix(content, []byte("\ufeff"))
+		}
+		content = bytes.TrimPrefix(content, []byte("+")) // RESP
+		wrong := error(nil)
+		skip := len(bytes.TrimSpace(content)) == 0 || string(content) == "OK"
+		if !skip {
+			wrong = s.parse(content, long)
+		}
+		for long { // the rest of the line
+			_, err = s.in.ReadSlice('\n')
+			long = errors.Is(err, bufio.ErrBufferFull)
+		}
+		switch {
+		case skip:
+		case wrong == nil:
+			s.commands++
+			return &s.line, nil
+		case err != nil: // the stream ends within a line
+		case s.commands == 0:
+			return nil, wrong
+		default:
+			s.malformed++
+			s.first = cmp.Or(s.first, wrong)
+		}
+		if err != nil {
+			return nil, s.ended(err)
+		}
+	}
+}
+
+// ended returns the error with which a stream ends.
+func (s *scanner) ended(err error) error {
+	switch {
+	case !errors.Is(err, io.EOF):
+		return fmt.Errorf("read line %d: %w", s.number+1, err)
+	case s.commands == 0:
+		return errors.New("the stream has no line of MONITOR" + howToCapture)
+	case s.malformed > s.commands:
+		return fmt.Errorf("more lines are none of MONITOR than are; the first: %w", s.first)
+	}
+	return io.EOF
+}
+
+const howToCapture = "\nnext: capture one: redis-cli monitor | head -n 200000 > capture"
+
+// refuse says why a line is none of MONITOR's.
+func (s *scanner) refuse(text []byte, expected string) error {
+	const shown = 40
+	if len(text) > shown {
+		text = append(text[:shown:shown], "..."...)
+	}
+	return fmt.Errorf("line %d is not of a MONITOR stream: found %s, expected %s%s",
+		s.number, untrusted.Printable(strconv.Quote(string(text))), expected, howToCapture)
+}
+
+// parse takes a line apart. Only the beginning of a long one is known.
+func (s *scanner) parse(text []byte, long bool) error {
+	l := &s.line
+	*l = line{args: l.args[:0], cut: long}
+	s.texts = s.texts[:0]
+	rest, ok := l.clock(text)
+	if !ok {
+		return s.refuse(text, `a time in µs, as in 1700000000.123456 [0 127.0.0.1:50412] "GET" "key"`)
+	}
+	if rest, ok = l.origin(rest); ok { // what is read next may overwrite the text
+		s.texts = append(s.texts, l.from...)
+		l.from = s.texts[:len(s.texts):len(s.texts)]
+	} else {
+		return s.refuse(text, `a database and an address, as in 1700000000.123456 [0 127.0.0.1:50412] "GET" "key"`)
+	}
+	for len(rest) > 0 {
+		if len(l.args) == mostArgs {
+			l.cut = true
+			break
+		}
+		from := len(s.texts)
+		if rest, ok = s.argument(rest); ok {
+			l.args = append(l.args, s.texts[from:len(s.texts):len(s.texts)])
+		} else if !long {
+			return s.refuse(text, `arguments in quotes, as in "SET" "key" "value"`)
+		} else {
+			break
+		}
+	}
+	if len(l.args) == 0 {
+		return s.refuse(text, `a command, as in "GET" "key"`)
+	}
+	return nil
+}
+
+// clock reads seconds and six digits of µs.
+func (l *line) clock(text []byte) (rest []byte, ok bool) {
+	const longestSeconds = 11
+	point := bytes.IndexByte(text[:min(len(text), longestSeconds+1)], '.')
+	if point < 1 || len(text) < point+8 || text[point+7] != ' ' {
+		return nil, false
+	}
+	for i, c := range text[:point+7] {
+		if i == point {
+			continue
+		}
+		if c < '0' || c > '9' {
+			return nil, false
+		}
+		l.at = l.at*10 + int64(c-'0')
+	}
+	return text[point+8:], true
+}
+
+// origin reads [DATABASE ADDRESS]. The path of a unix socket may have blanks and brackets.
+func (l *line) origin(text []byte) (rest []byte, ok bool) {
+	end := bytes.Index(text, []byte(`] "`))
+	blank := bytes.IndexByte(text, ' ')
+	const longestNumber = 6
+	if end < 0 || text[0] != '[' || blank < 2 || blank >= end || blank > longestNumber {
+		return nil, false
+	}
+	for _, c := range text[1:blank] {
+		if c < '0' || c > '9' {
+			return nil, false
+		}
+		l.database = l.database*10 + int(c-'0')
+	}
+	l.from = text[blank+1 : end]
+	l.inner = string(l.from) == "lua"
+	return text[end+2:], true
+}
+
+// argument appends an argument to the texts, without its quotes and escapes (those of sdscatrepr).
+func (s *scanner) argument(text []byte) (rest []byte, ok bool) {
+	if text[0] != '"' {
+		return nil, false
+	}
+	text = text[1:]
+	for len(text) > 0 {
+		plain := bytes.IndexAny(text, `"\`)
+		if plain < 0 {
+			return nil, false
+		}
+		s.texts = append(s.texts, text[:plain]...)
+		quote := text[plain] == '"'
+		if text = text[plain+1:]; quote {
+			break
+		}
+		if len(text) == 0 {
+			return nil, false
+		}
+		c, used := text[0], 1
+		switch c {
+		case 'n':
+			c = '\n'
+		case 'r':
+			c = '\r'
+		case 't':
+			c = '\t'
+		case 'a':
+			c = '\a'
+		case 'b':
+			c = '\b'
+		case 'x':
+			if len(text) < 3 || digit(text[1]) < 0 || digit(text[2]) < 0 {
+				return nil, false
+			}
+			c, used = byte(digit(text[1])<<4|digit(text[2])), 3
+		case '"', '\\':
+		default:
+			return nil, false
+		}
+		s.texts, text = append(s.texts, c), text[used:]
+		if len(text) == 0 {
+			return nil, false
+		}
+	}
+	switch {
+	case len(text) == 0:
+		return nil, true
+	case text[0] != ' ' || len(text) == 1:
+		return nil, false
+	}
+	return text[1:], true
+}
+
+// digit returns the value of a hexadecimal digit; −1 if it is none.
+func digit(c byte) int {
+	switch {
+	case c >= '0' && c <= '9':
+		return int(c - '0')
+	case c >= 'a' && c <= 'f':
+		return int(c-'a') + 10
+	case c >= 'A' && c <= 'F':
+		return int(c-'A') + 10
+	}
+	return -1
+}
