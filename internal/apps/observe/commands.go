@@ -1,0 +1,223 @@
+package observe
+
+import (
+	"bytes"
+	"hash/maphash"
+	"math"
+	"strconv"
+)
+
+// mark stands for a value, such as an owner's: its hash with a key of this process. Only keys are kept as text.
+type mark uint64
+
+// hasher makes marks.
+type hasher struct{ seed maphash.Seed }
+
+// of returns the mark of a value. handoff writes a + behind an owner while clients wait: it is the same owner.
+func (h hasher) of(value []byte) mark {
+	value = bytes.TrimSuffix(value, []byte("+"))
+	return mark(maphash.Bytes(h.seed, value))
+}
+
+// Words are what the shapes are made of: kinds of commands on a key.
+const (
+	setNX   = "set-nx" // SET NX
+	setXX   = "set-xx"
+	setIFEQ = "set-ifeq"
+	set     = "set"
+	setnx   = "setnx"
+	msetnx  = "msetnx"
+	get     = "get"
+	del     = "del"
+	delIFEQ = "del-ifeq"
+	expire  = "expire"
+	hincr   = "hincr" // HINCRBY of a positive number
+	hdecr   = "hdecr" // HINCRBY of a negative number
+	hexists = "hexists"
+	exists  = "exists"
+	pttl    = "pttl"
+	count   = "count" // DECR, INCRBY, ZADD and others of semaphores
+	sleep   = "sleep" // BLPOP and others that wait for a signal
+	queue   = "queue" // RPUSHX, by which a client of handoff queues
+	other   = "other"
+)
+
+// wordOf has the word of a command whose options do not matter.
+var wordOf = map[string]string{
+	"SETNX": setnx, "MSETNX": msetnx, "GET": get, "MGET": get, "GETEX": get, "STRLEN": get, "GETRANGE": get,
+	"DEL": del, "UNLINK": del, "GETDEL": del, "EXPIRE": expire, "PEXPIRE": expire, "EXPIREAT": expire,
+	"PEXPIREAT": expire, "HEXISTS": hexists, "HGET": hexists, "EXISTS": exists, "TTL": pttl, "PTTL": pttl,
+	"DECR": count, "DECRBY": count, "INCR": count, "INCRBY": count, "ZADD": count, "ZREM": count, "ZCARD": count,
+	"ZRANK": count, "ZCOUNT": count, "SET": set, "HINCRBY": hincr, "DELEX": del, "DELIFEQ": delIFEQ,
+	"BLPOP": sleep, "BRPOP": sleep, "BLMOVE": sleep, "BZPOPMIN": sleep, "RPUSHX": queue,
+}
+
+// step is a command on one key.
+type step struct {
+	word  string
+	key   *key
+	value mark  // the owner, where the word has one
+	ttl   int64 // when the key ends then, ms since 1970; 0 where the command does not say
+	limit limit // what an expire command does with an earlier limit
+}
+
+// limit is an option of the EXPIRE commands.
+type limit int
+
+const (
+	always  limit = iota
+	longer        // GT
+	fresh         // NX: only a key without a TTL
+	shorter       // LT and XX: they give no TTL to a key that has none, or shorten it
+)
+
+// scripted says whether a command executes a script.
+func scripted(name string) bool {
+	switch name {
+	case "EVAL", "EVALSHA", "EVAL_RO", "EVALSHA_RO", "FCALL", "FCALL_RO":
+		return true
+	}
+	return false
+}
+
+// upper writes a command's name in upper case into a buffer.
+func upper(buffer, name []byte) []byte {
+	buffer = buffer[:0]
+	for _, c := range name[:min(len(name), 24)] {
+		if c >= 'a' && c <= 'z' {
+			c -= 'a' - 'A'
+		}
+		buffer = append(buffer, c)
+	}
+	return buffer
+}
+
+// steps appends the steps of a command. opens says whether a command such as SET NX begins to follow its key; a
+// command of a script always does, since only the whole script shows whether its key is a lock.
+func (o *observer) steps(l *line, name []byte, to []step) []step {
+	word, known := wordOf[string(name)]
+	if len(l.args) < 2 {
+		return to
+	}
+	args := l.args[1:]
+	if !known {
+		if k := o.keyOf(l, args[0], l.inner); k != nil {
+			to = append(to, step{word: other, key: k})
+		}
+		return to
+	}
+	s := step{word: word}
+	opens := l.inner
+	switch {
+	case l.cut && word != get && word != del && word != exists: // its options may be missing
+		s.word = other
+	case word == set:
+		s = o.set(l, args)
+		opens = opens || s.word == setNX
+	case word == setnx && len(args) > 1:
+		s.value, opens = o.marks.of(args[1]), true
+	case word == msetnx:
+		for at := 0; at+1 < len(args); at += 2 {
+			s.value = o.marks.of(args[at+1])
+			s.key = o.keys.follow(l.database, args[at], l.at)
+			to = append(to, s)
+		}
+		return to
+	case word == hincr && len(args) > 2:
+		s.value = o.marks.of(args[1])
+		if bytes.HasPrefix(args[2], []byte("-")) {
+			s.word = hdecr
+		}
+	case word == queue && len(args) > 1: // "owner ttl"
+		owner, _, _ := bytes.Cut(args[1], []byte(" "))
+		s.value = o.marks.of(owner)
+	case word == hexists && len(args) > 1:
+		s.value = o.marks.of(args[1])
+	case word == expire && len(args) > 1:
+		s.ttl, s.limit = until(string(name), args[1], l.at), limited(args[2:])
+	case string(name) == "DELEX" && len(args) > 2 && bytes.EqualFold(args[1], []byte("IFEQ")):
+		s.word, s.value = delIFEQ, o.marks.of(args[2])
+	case word == delIFEQ && len(args) > 1:
+		s.value = o.marks.of(args[1])
+	case string(name) == "MGET" || word == del || word == exists: // several keys
+		for _, arg := range args {
+			if s.key = o.keyOf(l, arg, opens); s.key != nil {
+				to = append(to, s)
+			}
+		}
+		return to
+	}
+	if s.key = o.keyOf(l, args[0], opens); s.key != nil {
+		to = append(to, s)
+	}
+	return to
+}
+
+// keyOf returns a key; nil if it is not followed, and nothing begins to follow it.
+func (o *observer) keyOf(l *line, name []byte, opens bool) *key {
+	if opens {
+		return o.keys.follow(l.database, name, l.at)
+	}
+	return o.keys.find(l.database, name)
+}
+
+// set reads SET key value and its options.
+func (o *observer) set(l *line, args [][]byte) step {
+	s := step{word: set}
+	if len(args) < 2 {
+		s.word = other
+		return s
+	}
+	s.value = o.marks.of(args[1])
+	for at := 2; at < len(args); at++ {
+		option := string(upper(make([]byte, 0, 8), args[at]))
+		switch option {
+		case "NX":
+			s.word = setNX
+		case "XX":
+			s.word = setXX
+		case "IFEQ":
+			if at++; at < len(args) {
+				s.word = setIFEQ
+			}
+		case "EX", "PX", "EXAT", "PXAT":
+			if at++; at < len(args) {
+				s.ttl = until(option, args[at], l.at)
+			}
+		}
+	}
+	return s
+}
+
+// limited reads the options of the EXPIRE commands.
+func limited(args [][]byte) limit {
+	for _, arg := range args {
+		switch string(upper(make([]byte, 0, 8), arg)) {
+		case "GT":
+			return longer
+		case "NX":
+			return fresh
+		case "LT", "XX":
+			return shorter
+		}
+	}
+	return always
+}
+
+// until returns when a TTL ends, in ms since 1970; 0 if it is no TTL. The server adds it to its own clock in ms.
+func until(unit string, ttl []byte, at int64) int64 {
+	n, err := strconv.ParseInt(string(ttl), 10, 64)
+	if err != nil || n > math.MaxInt64/4_000_000 || n < -math.MaxInt64/4_000_000 {
+		return 0
+	}
+	now := at / 1000
+	switch unit {
+	case "EX", "EXPIRE":
+		n = now + n*1000
+	case "PX", "PEXPIRE":
+		n += now
+	case "EXAT", "EXPIREAT":
+		n *= 1000
+	}
+	return max(n, 1)
+}

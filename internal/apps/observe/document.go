@@ -1,0 +1,290 @@
+package observe
+
+import (
+	"cmp"
+	"fmt"
+	"hash/maphash"
+	"slices"
+	"time"
+
+	"github.com/lockbench/lockbench"
+	"github.com/lockbench/lockbench/internal/apps/document"
+	"github.com/lockbench/lockbench/internal/layout"
+	"github.com/lockbench/lockbench/internal/untrusted"
+	"github.com/lockbench/lockbench/internal/words"
+	"github.com/lockbench/lockbench/results"
+)
+
+// schema is the version of the document.
+const schema = "lockbench/observation/1"
+
+// Document is the contention of the locks in a MONITOR stream.
+type Document struct {
+	Schema  string       `json:"schema"`
+	Tool    results.Tool `json:"tool"`
+	Capture Capture      `json:"capture"`
+	All     Lock         `json:"all"`   // of all locks, also those that are not listed
+	Locks   []Lock       `json:"locks"` // where clients waited most first
+	// Unlisted is the number of further locks.
+	Unlisted   int       `json:"unlisted,omitempty"`
+	Caches     Aside     `json:"caches"`         // keys set as a lock is, but used otherwise
+	Semaphores Aside     `json:"not_understood"` // keys with the counters of semaphores
+	Findings   []Finding `json:"findings,omitempty"`
+
+	Interrupted bool `json:"interrupted,omitempty"` // by the user: the rest of the stream was not read
+}
+
+// Capture is what was read.
+type Capture struct {
+	Lines     int64     `json:"lines"`
+	Commands  int64     `json:"commands"`  // with those that scripts executed
+	Malformed int64     `json:"malformed"` // lines that are not of MONITOR
+	Backwards int64     `json:"backwards"` // lines whose time is before that of the line before
+	First     time.Time `json:"first"`     // by Redis's clock
+	Seconds   float64   `json:"seconds"`
+}
+
+// Lock is what was seen of a lock.
+type Lock struct {
+	Name      string `json:"name"`
+	Database  int    `json:"database,omitempty"`
+	Shape     string `json:"shape,omitempty"`
+	Libraries string `json:"libraries,omitempty"` // that have this shape
+	Counts
+	PerSecond      float64  `json:"acquisitions_per_second"`
+	TriesPer       *float64 `json:"tries_per_acquisition"`
+	CommandsPer    *float64 `json:"commands_per_acquisition"`
+	CommandPercent float64  `json:"commands_percent"` // of all commands of the capture
+	HeldPercent    float64  `json:"held_percent"`     // of the capture, on average of several locks
+	Waiting        float64  `json:"waiting_mean"`     // clients, on average
+	// Hold is from the grant to the delete or the end of the TTL, as Redis saw them. Wait is from an owner's first try
+	// that Redis saw to its grant.
+	Hold results.Distribution `json:"hold"`
+	Wait results.Distribution `json:"wait"`
+	Gap  results.Distribution `json:"gap"` // from the end of a lease to the next one, of a client that had waited
+}
+
+// Aside are keys that are no locks.
+type Aside struct {
+	Keys     int      `json:"keys"`
+	Commands int64    `json:"commands"`
+	Names    []string `json:"names,omitempty"` // of some
+}
+
+// Finding says in plain words what the figures show.
+type Finding struct {
+	About string `json:"about,omitempty"` // the lock
+	Says  string `json:"says"`
+}
+
+// document makes the result.
+func (o *observer) document(s *scanner, options Options) *Document {
+	name := func(text string) string { return untrusted.Printable(text) }
+	if options.HashKeys {
+		seed := maphash.MakeSeed()
+		name = func(text string) string { return fmt.Sprintf("key-%010x", maphash.String(seed, text)>>24) }
+	}
+	d := &Document{
+		Schema: schema, Tool: results.Tool{Name: "lockbench", Version: lockbench.Version()},
+		Capture: Capture{
+			Lines: s.number, Commands: s.commands, Malformed: s.malformed, Backwards: o.backwards,
+			First: time.UnixMicro(o.first).UTC(), Seconds: o.seconds(),
+		},
+	}
+	all, locks := o.folded, []*key{}
+	number := o.foldedN
+	for _, k := range o.keys.all {
+		if o.keys.isLock(k) {
+			k.lock.close(o.now)
+			all.add(&k.lock.figures)
+			locks = append(locks, k)
+			number++
+			continue
+		}
+		o.forget(k)
+	}
+	slices.SortFunc(locks, func(a, b *key) int {
+		return cmp.Or(cmp.Compare(b.lock.waitedUS, a.lock.waitedUS), cmp.Compare(b.lock.Commands, a.lock.Commands),
+			cmp.Compare(a.name, b.name), cmp.Compare(a.database, b.database))
+	})
+	d.All = o.lock("all", &all, s.commands, max(1, number))
+	for _, k := range locks[:min(len(locks), options.Top)] {
+		l := o.lock(name(k.name), &k.lock.figures, s.commands, 1)
+		l.Database = k.database
+		d.Locks = append(d.Locks, l)
+	}
+	d.note(locks)
+	d.Unlisted = number - len(d.Locks)
+	d.noteAll(&all)
+	for _, part := range []struct {
+		to   *Aside
+		from aside
+	}{{&d.Caches, o.caches}, {&d.Semaphores, o.unclear}} {
+		*part.to = Aside{Keys: part.from.keys, Commands: part.from.commands}
+		slices.Sort(part.from.names)
+		for _, key := range part.from.names {
+			part.to.Names = append(part.to.Names, name(key))
+		}
+	}
+	return d
+}
+
+// lock returns the figures of some locks.
+func (o *observer) lock(name string, f *figures, commands int64, locks int) Lock {
+	l := Lock{
+		Name: name, Counts: f.Counts, Hold: f.holds.distribution(), Wait: f.waits.distribution(),
+		Gap: f.gaps.distribution(),
+	}
+	l.Shape, l.Libraries = f.shape()
+	if seconds := o.seconds(); seconds > 0 {
+		l.PerSecond = float64(f.Acquisitions) / seconds
+		l.HeldPercent = 100 * float64(f.heldUS) / 1e6 / seconds / float64(locks)
+		l.Waiting = float64(f.waitedUS) / 1e6 / seconds
+	}
+	l.CommandPercent = 100 * float64(f.Commands) / float64(max(1, commands))
+	if f.Acquisitions > 0 {
+		l.TriesPer = new(float64(f.Tries) / float64(f.Acquisitions))
+		l.CommandsPer = new(float64(f.Commands) / float64(f.Acquisitions))
+	}
+	return l
+}
+
+// shape returns how the lock is mostly taken and given back, and which libraries do so.
+func (f *figures) shape() (name, libraries string) {
+	most := func(is ...act) int {
+		best := -1
+		for i, s := range shapes {
+			if slices.Contains(is, s.is) && f.shapes[i] > 0 && (best < 0 || f.shapes[i] > f.shapes[best]) {
+				best = i
+			}
+		}
+		return best
+	}
+	take, give := most(tries, grants), most(releases, deletes)
+	if take < 0 {
+		take = most(refused)
+	}
+	if take < 0 {
+		return "", ""
+	}
+	name, libraries = shapes[take].name, shapes[take].libraries
+	if give >= 0 {
+		name += "; " + shapes[give].name
+	}
+	const idle = 2 // of the refused tries, every second is followed by a release
+	switch {
+	case f.signals > 0:
+		libraries = signalled
+	case give >= 0 && shapes[give].is == deletes && !shapes[give].scripted:
+		libraries = shapes[give].libraries
+	case shapes[take].name == setNXBare && f.IdleRelease > 10 && f.IdleRelease*idle > f.Tries-f.Acquisitions:
+		libraries = "redsync"
+	}
+	return name, libraries
+}
+
+// Name returns the document's name.
+func (d *Document) Name() string { return document.Head{Schema: d.Schema}.Name() }
+
+// Lay writes the document for people: what was captured, a table of the locks, and what the figures show.
+func (d *Document) Lay(p *layout.Page) {
+	if p.Markdown {
+		p.WriteString("# Lock contention observed\n\n")
+	}
+	locks := len(d.Locks) + d.Unlisted
+	head := fmt.Sprintf("%s in %s · %.0f %% belong to %s", results.PerSecond.Format(d.rate()),
+		results.Nanoseconds.Format(d.Capture.Seconds*1e9), d.All.CommandPercent, words.Count(locks, "lock"))
+	p.Entry("commands", head)
+	p.Entry("shape", words.Dotted(d.All.Shape, d.All.Libraries))
+	if d.Interrupted {
+		p.Entry("!stopped", "the rest of the stream was not read")
+	}
+	if locks == 0 {
+		p.Entry("locks", "none: no key is set if it does not exist and compared or tried again; --prefix P takes the keys "+
+			"that begin with P for locks")
+	} else {
+		p.WriteByte('\n')
+		d.table(p)
+	}
+	p.WriteByte('\n')
+	for _, f := range d.Findings {
+		p.Point(f.About, f.Says)
+	}
+	d.aside(p)
+	p.Remark("", blind)
+}
+
+// rate is the number of commands a second.
+func (d *Document) rate() float64 {
+	if d.Capture.Seconds <= 0 {
+		return 0
+	}
+	return float64(d.Capture.Commands) / d.Capture.Seconds
+}
+
+// table draws the locks; beneath several, all of them.
+func (d *Document) table(p *layout.Page) {
+	rows := [][]string{{
+		"lock", "acq/s", "tries", "held", "hold p50", "p99", "wait p50", "p99", "waiting", "expired", "unsafe", "cmd/acq",
+	}}
+	listed := d.Locks
+	if len(d.Locks)+d.Unlisted > 1 {
+		listed = append(slices.Clone(listed), d.All)
+	}
+	for i, l := range listed {
+		name := l.Name
+		if l.Database > 0 {
+			name += fmt.Sprintf(" (db %d)", l.Database)
+		}
+		held := fmt.Sprintf("%.0f %%", l.HeldPercent)
+		if i == len(d.Locks) {
+			held = ""
+		}
+		rows = append(rows, []string{
+			p.Text(name), results.Short(l.PerSecond), ratio(l.TriesPer), held,
+			l.Hold.P50.String(), l.Hold.P99.String(), l.Wait.P50.String(), l.Wait.P99.String(),
+			results.Short(l.Waiting), results.Whole(float64(l.Expired)), results.Whole(float64(l.unsafe())),
+			ratio(l.CommandsPer),
+		})
+	}
+	p.Table(1, "lrrrrrrrrrrr", rows)
+	if d.Unlisted > 0 {
+		p.Remark("", fmt.Sprintf("%s not listed (--top)", words.Count(d.Unlisted, "further lock")))
+	}
+}
+
+func ratio(x *float64) string {
+	if x == nil {
+		return results.NotKnown
+	}
+	return fmt.Sprintf("%.2f", *x)
+}
+
+// aside writes what is no lock.
+func (d *Document) aside(p *layout.Page) {
+	for _, part := range []struct {
+		keys Aside
+		text string
+	}{
+		{d.Caches, "set only if they do not exist, but neither compared nor tried again as a lock is (caches, markers of " +
+			"work done): left out; --prefix P takes the keys that begin with P for locks"},
+		{d.Semaphores, "with counters as semaphores have them: not understood, left out"},
+	} {
+		if part.keys.Keys > 0 {
+			p.Point("", fmt.Sprintf("%s, such as %s, %s", words.Count(part.keys.Keys, "key"), words.And(part.keys.Names),
+				part.text))
+		}
+	}
+	if d.Capture.Malformed > 0 {
+		p.Point("", fmt.Sprintf("%s not of MONITOR: left out", words.Count(int(d.Capture.Malformed), "line")))
+	}
+	if d.Capture.Backwards > 0 {
+		p.Point("", fmt.Sprintf("Redis's clock goes back in %s: several captures in one, or a clock that was set; durations "+
+			"there are wrong", words.Count(int(d.Capture.Backwards), "line")))
+	}
+}
+
+const blind = "A wait is from the first try that Redis saw to the grant; what waits inside a process, before a client " +
+	"asks Redis, does not appear. A hold is from the grant to the delete at Redis, with both network paths. Waiting is " +
+	"the mean number of clients; unsafe counts leases without a TTL, deleted by another or overwritten, and tries by a " +
+	"value that has the lock. Commands are those of clients and of their scripts."

@@ -1,0 +1,146 @@
+package observe
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/lockbench/lockbench/internal/words"
+	"github.com/lockbench/lockbench/results"
+)
+
+// rule makes a finding of a lock's figures: a sentence, or "" if there is nothing to say.
+type rule func(l Lock, f *figures) string
+
+// rules are in the order of what matters most.
+var rules = []rule{
+	func(l Lock, _ *figures) string {
+		return some(l.WithoutTTL, "lease", "has", "have", "no TTL: if the client crashes, the lock is never free again")
+	},
+	func(l Lock, _ *figures) string {
+		return some(l.OthersDeleted, "delete", "hits", "hit", "the lease of another client: the lock is deleted without a "+
+			"look at its owner")
+	},
+	func(l Lock, _ *figures) string {
+		return some(l.Overwritten, "SET", "replaces", "replace", "the lease of another client: it has no NX")
+	},
+	func(l Lock, _ *figures) string {
+		return some(l.SharedValue, "try", "is", "are", "of the value that has the lock: several clients use one value, so a "+
+			"compare before a delete protects nothing, and their waits are counted as one")
+	},
+	func(l Lock, _ *figures) string {
+		if l.Expired == 0 {
+			return ""
+		}
+		text := some(l.Expired, "lease", "ended", "ended", "by the TTL, not by a release")
+		if l.LateReleases > 0 {
+			text += fmt.Sprintf("; %d of these holders released later: they held for longer than the TTL", l.LateReleases)
+		}
+		return text
+	},
+	func(l Lock, _ *figures) string {
+		return some(l.TTLApart, "lease", "gets", "get", "its TTL by a second command: a crash between the two leaves the "+
+			"lock for ever")
+	},
+	func(l Lock, f *figures) string {
+		const enough = 10
+		share := percentOf(f.idleCommands, l)
+		if l.IdleRelease < enough || share < 1 {
+			return ""
+		}
+		return fmt.Sprintf("%s released nothing, %.0f %% of this lock's commands: this library releases after each failed "+
+			"try", words.Count(int(l.IdleRelease), "release"), share)
+	},
+	func(l Lock, _ *figures) string {
+		const much, long = 90, 2
+		switch {
+		case l.HeldPercent >= much && l.Waiting >= 1:
+			return fmt.Sprintf("it is held %.0f %% of the time while %s clients wait: only shorter holds or more locks serve "+
+				"more", l.HeldPercent, results.Short(l.Waiting))
+		case l.Wait.P99 == nil || l.Hold.P50 == nil || l.Gap.P50 == nil || l.Gap.Count < 10:
+		case l.Gap.P50.NS > l.Hold.P50.NS/long:
+			return fmt.Sprintf("it is held %.0f %% of the time, yet one wait in a hundred takes %s: after a release it is free "+
+				"for %s (median) although clients wait", l.HeldPercent, l.Wait.P99, l.Gap.P50)
+		}
+		return ""
+	},
+	func(l Lock, _ *figures) string {
+		const enough = 50
+		if failed := l.Tries - l.Acquisitions; l.TriesPer != nil && *l.TriesPer >= 2 && failed >= enough {
+			return fmt.Sprintf("%.0f %% of its tries find it taken, %s for each acquisition",
+				100*float64(failed)/float64(l.Tries), results.Short(*l.TriesPer))
+		}
+		return ""
+	},
+	func(l Lock, _ *figures) string {
+		text := some(l.GaveUp, "wait", "ends", "end", "without the lock: the client stopped asking, so how long it would "+
+			"have waited is not known")
+		once := some(l.TriedOnce, "value", "is", "are", "tried once and never again: the client only tries, or takes another "+
+			"value for its next tries")
+		if (l.GaveUp+l.TriedOnce)*100 < l.Tries { // below 1 %
+			return ""
+		}
+		return strings.TrimPrefix(text+map[bool]string{true: "; " + once}[once != ""], "; ")
+	},
+	func(l Lock, _ *figures) string {
+		return some(l.AtStart, "release", "is", "are", "of a lease from before the capture")
+	},
+}
+
+// some writes a count with its verb; "" for none.
+func some(n int64, noun, one, many, rest string) string {
+	if n == 0 {
+		return ""
+	}
+	verb, plural := many, noun+"s"
+	if n == 1 {
+		verb, plural = one, noun
+	} else if noun == "try" {
+		plural = "tries"
+	}
+	return fmt.Sprintf("%s %s %s %s", results.Whole(float64(n)), plural, verb, rest)
+}
+
+func percentOf(commands int64, l Lock) float64 {
+	return 100 * float64(commands) / float64(max(1, l.Commands))
+}
+
+// mostNamed is of how many locks a rule's finding is said in full.
+const mostNamed = 2
+
+// note adds the findings about single locks, with those that are shown first.
+func (d *Document) note(locks []*key) {
+	for _, r := range rules {
+		found := 0
+		for i, l := range d.Locks {
+			says := r(l, &locks[i].lock.figures)
+			if says == "" {
+				continue
+			}
+			if found++; found <= mostNamed {
+				d.Findings = append(d.Findings, Finding{l.Name, says})
+			}
+		}
+		if more := found - mostNamed; more > 0 {
+			d.Findings[len(d.Findings)-1].Says += fmt.Sprintf(" (and of %s the like)", words.Count(more, "further lock"))
+		}
+	}
+}
+
+// noteAll adds the findings about the whole capture.
+func (d *Document) noteAll(all *figures) {
+	add := func(format string, args ...any) {
+		d.Findings = append(d.Findings, Finding{Says: fmt.Sprintf(format, args...)})
+	}
+	idle := 100 * float64(all.idleCommands) / float64(max(1, d.Capture.Commands))
+	if idle >= 1 && len(d.Locks)+d.Unlisted > 1 {
+		add("%s of all locks released nothing, %.0f %% of all commands", words.Count(int(all.IdleRelease), "release"), idle)
+	}
+	if seconds := (time.Duration(d.Capture.Seconds*1e9) * time.Nanosecond); seconds < time.Second && d.Capture.Commands > 0 {
+		add("the capture is of %v only: rates and tails need a longer one", seconds.Round(time.Microsecond))
+	}
+	if all.Open > 0 {
+		add("%s not over when the capture ends: percentiles count them as longer than what was seen",
+			map[bool]string{true: "1 wait was", false: fmt.Sprintf("%d waits were", all.Open)}[all.Open == 1])
+	}
+}

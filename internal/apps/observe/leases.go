@@ -1,0 +1,488 @@
+package observe
+
+import (
+	"slices"
+	"time"
+
+	"github.com/lockbench/lockbench/results"
+)
+
+// lock is what is known of a key: its lease, and who waits for it. Redis's clock decides, in its order of commands.
+//
+// A bare SET NX shows no result: it took the lock if that was free by what was seen before. At the first sight of a key
+// that is not known: its tries count as waits until a release, which names its owner, proves that one had taken it.
+type lock struct {
+	figures
+	seen    int64 // first, µs
+	known   bool  // whether it is held
+	freeBy  int64 // ms: what was there at first sight has ended by then; 0 if that is not known
+	held    bool
+	lease   lease
+	waiters map[mark]*waiter
+	lost    []lost
+	pooled  bool  // tries of one owner came by several connections
+	looked  int64 // GETs by clients during the lease
+	freed   int64 // when the last lease ended, µs
+	glances []glance
+}
+
+// glance is a look at the lock by a script of which it is not known yet that it is a try: its client queues, and
+// another's script gives it the lock.
+type glance struct {
+	script *script
+	args   []mark
+	from   mark
+	at     int64
+}
+
+const mostGlances = 64 // of a key
+
+// glance remembers a look.
+func (l *lock) glance(g glance) {
+	if len(l.glances) == mostGlances {
+		l.glances = slices.Delete(l.glances, 0, 1)
+	}
+	l.glances = append(l.glances, g)
+}
+
+// recall finds out which script queues: one that had the owner that is given the lock as an argument. Its looks were
+// tries.
+func (l *lock) recall(owner mark) {
+	for _, g := range l.glances {
+		if at := slices.Index(g.args, owner); at >= 0 && g.script.does == nothing {
+			g.script.does, g.script.owner = tries, at
+		}
+	}
+	l.glances = slices.DeleteFunc(l.glances, func(g glance) bool {
+		tried := g.script.does == tries && g.script.owner < len(g.args)
+		if tried {
+			l.refuse(try{owner: g.args[g.script.owner], from: g.from, at: g.at}, true)
+		}
+		return tried
+	})
+}
+
+// lease is a grant under way.
+type lease struct {
+	owner, from mark // its value, and its client's connection
+	at          int64
+	until       int64 // ms; 0 without a TTL
+}
+
+// waiter is an owner that tried and has not got the lock.
+type waiter struct {
+	first, last int64
+	until       int64 // ms: the end of the lease that the last try asked for
+	tries       int64
+	from        mark // the last connection
+}
+
+// lost is a lease that ended before its client gave it back.
+type lost struct {
+	owner, from mark
+	forgotten   int64 // ms: no release is expected any more
+	// deleted counts deletes that may have hit the leases of others: each client deletes once, so if the first delete
+	// after an expiry was that of the expired lease, all owners after it lose theirs, until one finds no lock.
+	deleted int64
+}
+
+const mostLost = 8 // leases of a key
+
+// try is a client's attempt to take a lock.
+type try struct {
+	owner, from mark
+	at, until   int64
+	hash, bare  bool
+}
+
+// advance lets a lease end whose TTL is over. Redis compares whole ms.
+func (l *lock) advance(at int64) {
+	now := at / 1000
+	if l.held && l.lease.until > 0 && now > l.lease.until {
+		l.expire(l.lease.until * 1000)
+	}
+	if !l.known && l.freeBy > 0 && now > l.freeBy {
+		l.known = true
+	}
+	l.lost = slices.DeleteFunc(l.lost, func(past lost) bool { return now > past.forgotten })
+}
+
+// expire ends a lease without a release.
+func (l *lock) expire(at int64) {
+	l.Expired++
+	l.lose(at, 0)
+	l.finish(at)
+}
+
+// lose remembers the lease under way: its client does not know that it has lost it. deleted are those of the lease that
+// was lost before by the same chain of deletes.
+func (l *lock) lose(at, deleted int64) {
+	ttl := int64(0)
+	if l.lease.until > 0 {
+		ttl = max(0, l.lease.until-l.lease.at/1000)
+	}
+	const patience = 10 // TTLs
+	l.lost = append(l.lost, lost{l.lease.owner, l.lease.from, at/1000 + patience*max(ttl, 1000), deleted})
+	if len(l.lost) > mostLost {
+		l.lost = slices.Delete(l.lost, 0, 1)
+	}
+}
+
+// finish counts the lease under way, which ended then.
+func (l *lock) finish(at int64) {
+	if l.lease.until == 0 {
+		l.WithoutTTL++
+	}
+	l.holds.end(at - l.lease.at)
+	l.heldUS += max(0, at-l.lease.at)
+	l.held, l.known, l.freed = false, true, at
+	l.read, l.looked = l.read+l.looked, 0
+}
+
+// release ends the lease by a delete.
+func (l *lock) release(at int64) {
+	l.Releases++
+	l.finish(at)
+}
+
+// refuse counts a try that did not take the lock.
+func (l *lock) refuse(t try, room bool) {
+	l.Tries++
+	w := l.waiters[t.owner]
+	switch {
+	case w != nil:
+		l.asksAgain(w, t.at)
+		l.pooled = l.pooled || w.from != t.from
+	case !room:
+		return
+	default:
+		if l.waiters == nil {
+			l.waiters = map[mark]*waiter{}
+		}
+		w = &waiter{first: t.at}
+		l.waiters[t.owner] = w
+	}
+	l.pooled = l.pooled || t.bare && l.shares(t)
+	w.last, w.from, w.until = t.at, t.from, t.until
+	w.tries++
+}
+
+// soon is how long a client that polls pauses at most, and how long a connection is taken for that of a waiter, in µs.
+const soon = int64(time.Second / time.Microsecond)
+
+// asksAgain counts the next try of a waiter. Of one after a long pause it is not sure that it belongs to the same wait.
+func (l *lock) asksAgain(w *waiter, at int64) {
+	if at-w.last <= soon {
+		l.again++
+	}
+	l.pauses.add(at - w.last)
+}
+
+// shares says whether another waiter uses the same connection: then connections do not tell clients apart.
+func (l *lock) shares(t try) bool {
+	const most = 64
+	for owner, w := range l.waiters {
+		if owner != t.owner && w.from == t.from && w.last > t.at-soon {
+			return true
+		}
+		if len(l.waiters) > most {
+			break
+		}
+	}
+	return false
+}
+
+// grant begins a lease.
+func (l *lock) grant(t try) {
+	l.Tries++
+	if w := l.waiters[t.owner]; w != nil {
+		l.asksAgain(w, t.at)
+		l.pooled = l.pooled || w.from != t.from && t.bare
+		if l.freed > w.first {
+			l.gaps.end(t.at - l.freed)
+		}
+	}
+	l.begin(t)
+}
+
+// begin counts a lease of an owner that may have waited.
+func (l *lock) begin(t try) {
+	waited := int64(0)
+	if w := l.waiters[t.owner]; w != nil {
+		waited = t.at - w.first
+		delete(l.waiters, t.owner)
+	}
+	l.Acquisitions++
+	l.waits.end(waited)
+	l.waitedUS += max(0, waited)
+	if t.hash {
+		l.hashed++
+	}
+	l.read, l.looked = l.read+l.looked, 0
+	l.held, l.known = true, true
+	l.lease = lease{t.owner, t.from, t.at, t.until}
+}
+
+// prove makes a waiter's last try the one that took the lock: what it does now only an owner does.
+func (l *lock) prove(owner mark) {
+	w := l.waiters[owner]
+	if l.held { // its end was not seen
+		if l.lease.until > 0 {
+			l.Expired++
+			l.lose(w.last, 0)
+		}
+		l.finish(max(w.last, l.lease.at))
+	}
+	l.begin(try{owner: owner, from: w.from, at: w.last, until: w.until})
+}
+
+// asks handles a try: it takes the lock if that is free.
+func (l *lock) asks(t try, room bool) {
+	l.advance(t.at)
+	switch {
+	case !l.known:
+		if t.until > 0 {
+			l.freeBy = max(l.freeBy, t.until)
+		}
+		l.refuse(t, room)
+	case l.held && l.lease.owner == t.owner && t.bare:
+		l.SharedValue++
+		l.Tries++
+	case l.held:
+		l.refuse(t, room)
+	default:
+		l.grant(t)
+	}
+}
+
+// takes handles a try that took the lock. given says that its script knew the owner before: that handed the lock over.
+func (l *lock) takes(t try, given func(mark) bool) {
+	l.advance(t.at)
+	if !l.known { // a script that hands the lock over proves who had it
+		for owner := range l.waiters {
+			if owner != t.owner && given(owner) {
+				l.prove(owner)
+				break
+			}
+		}
+	}
+	switch {
+	case !l.held:
+	case l.lease.owner == t.owner: // entered again
+		l.Tries++
+		l.lease.until = max(l.lease.until, t.until)
+		return
+	case given(l.lease.owner):
+		l.compared++
+		l.release(t.at)
+	case l.lease.until > 0 && t.at/1000 >= l.lease.until:
+		l.expire(t.at)
+	default: // a delete that was not seen, such as an eviction
+		l.finish(t.at)
+	}
+	if !given(t.owner) { // another's script gives it the lock: this is no try
+		l.Tries--
+	}
+	l.grant(t)
+}
+
+// overwritten handles a SET without NX.
+func (l *lock) overwritten(t try) {
+	l.advance(t.at)
+	if l.held && l.lease.owner == t.owner {
+		l.lease.until = t.until
+		return
+	}
+	if l.held {
+		l.Overwritten++
+		l.lose(t.at, 0)
+		l.finish(t.at)
+	}
+	l.begin(t)
+}
+
+// freedBy handles a delete after the owner was compared. args says whether the script had a value as an argument.
+func (l *lock) freedBy(at int64, args func(mark) bool) {
+	l.compared++
+	l.advance(at)
+	if !l.held || !args(l.lease.owner) {
+		for owner := range l.waiters {
+			if args(owner) {
+				l.prove(owner)
+				break
+			}
+		}
+	}
+	if l.held {
+		l.release(at)
+		return
+	}
+	l.AtStart++
+	l.known, l.freed = true, at
+}
+
+// idle handles a release that released nothing, in so many commands.
+func (l *lock) idle(at, commands int64, args func(mark) bool) {
+	l.advance(at)
+	late := slices.IndexFunc(l.lost, func(past lost) bool { return args(past.owner) })
+	if late >= 0 {
+		l.LateReleases++
+		l.lost = slices.Delete(l.lost, late, late+1)
+		return
+	}
+	l.IdleRelease++
+	l.idleCommands += commands
+}
+
+// deleted handles a delete without compare, by a connection.
+func (l *lock) deleted(at int64, from mark) {
+	l.advance(at)
+	looked := l.looked > 0
+	if looked {
+		l.apart++
+		l.looked--
+	} else {
+		l.plain++
+	}
+	if !l.known {
+		for owner, w := range l.waiters {
+			if w.from == from || len(l.waiters) == 1 {
+				l.prove(owner)
+				break
+			}
+		}
+	}
+	own := slices.IndexFunc(l.lost, func(past lost) bool { return past.from == from })
+	switch {
+	case !l.held && len(l.lost) > 0:
+		past := l.lost[max(own, 0)]
+		l.lost = slices.Delete(l.lost, max(own, 0), max(own, 0)+1)
+		l.LateReleases++
+		l.OthersDeleted += past.deleted
+	case !l.held && l.known:
+		l.IdleRelease++
+		l.idleCommands++
+	case !l.held:
+		l.AtStart++
+		l.known, l.freed = true, at
+	case looked || !l.pooled && l.lease.from == from:
+		l.release(at)
+	case !l.pooled && (own >= 0 || l.waitsBy(from) || l.compared > l.plain):
+		l.OthersDeleted++
+		if own >= 0 {
+			l.LateReleases++
+			l.lost = slices.Delete(l.lost, own, own+1)
+		}
+		l.lose(at, 0)
+		l.release(at)
+	case len(l.lost) > 0: // by which of the clients is not known
+		past := l.lost[0]
+		l.lost = slices.Delete(l.lost, 0, 1)
+		l.lose(at, past.deleted+1)
+		l.lost[len(l.lost)-1].forgotten = max(past.forgotten, l.lost[len(l.lost)-1].forgotten)
+		l.release(at)
+	default:
+		l.release(at)
+	}
+}
+
+// waitsBy says whether a client waits by this connection.
+func (l *lock) waitsBy(from mark) bool {
+	for _, w := range l.waiters {
+		if w.from == from {
+			return true
+		}
+	}
+	return false
+}
+
+// renewed handles another end of a lease. proves says whether that shows that this waiter has it.
+func (l *lock) renewed(s step, at int64, proves func(mark, *waiter) bool) {
+	l.advance(at)
+	if !l.known {
+		for owner, w := range l.waiters {
+			if proves(owner, w) {
+				l.prove(owner)
+				break
+			}
+		}
+	}
+	if !l.held || s.ttl == 0 && s.word == expire {
+		return
+	}
+	switch {
+	case s.word == expire && l.lease.until == 0 && s.limit == shorter, s.word == expire && l.lease.until > 0 && s.limit == fresh:
+		return
+	case s.word == expire && l.lease.until == 0:
+		l.TTLApart++
+		l.lease.until = s.ttl
+		return
+	case s.limit == longer:
+		s.ttl = max(s.ttl, l.lease.until)
+	}
+	l.Renewals++
+	l.lease.until = s.ttl
+}
+
+// isRead handles a client that looks at the key.
+func (l *lock) isRead(at int64) {
+	if l.advance(at); l.held {
+		l.looked++
+	} else {
+		l.read++
+	}
+}
+
+// quiet is how long a client that waits says nothing, at most: four times what nearly all pauses between two tries of
+// a wait were.
+func (l *lock) quiet() int64 {
+	const enough, times = 20, 4
+	pauses := l.pauses.histogram()
+	if pauses.TotalCount() < enough {
+		return soon
+	}
+	longest := results.Estimate(results.Observations{Ended: pauses}, nil).Quantile(0.99)
+	return times * longest.NS / 1000
+}
+
+// giveUp forgets the waiters that have stopped asking.
+func (l *lock) giveUp(at int64) (forgotten int) {
+	if len(l.waiters) == 0 {
+		return 0
+	}
+	quiet := l.quiet()
+	for owner, w := range l.waiters {
+		if at-w.last <= quiet {
+			continue
+		}
+		if delete(l.waiters, owner); w.tries == 1 {
+			l.TriedOnce++
+		} else {
+			l.GaveUp++
+			l.waits.giveUp(w.last - w.first)
+			l.waitedUS += w.last - w.first
+		}
+		forgotten++
+	}
+	return forgotten
+}
+
+// close counts what is under way when the capture ends.
+func (l *lock) close(at int64) {
+	l.advance(at)
+	if l.held {
+		if l.lease.until == 0 {
+			l.WithoutTTL++
+		}
+		l.holds.stay(at - l.lease.at)
+		l.heldUS += at - l.lease.at
+		l.held = false
+	}
+	l.giveUp(at)
+	for _, w := range l.waiters {
+		l.waits.stay(at - w.first)
+		l.waitedUS += at - w.first
+		l.Open++
+	}
+	l.waiters = nil
+}

@@ -1,0 +1,415 @@
+package observe
+
+import (
+	"context"
+	"errors"
+	"hash/maphash"
+	"io"
+	"slices"
+	"time"
+)
+
+// linesBetween are read until it is looked whether to stop.
+const linesBetween = 4096
+
+// Options say what to show of a stream.
+type Options struct {
+	Prefix   string // the locks are the keys that begin so; "" finds them by how they are used
+	HashKeys bool   // hide the names of keys
+	Top      int    // locks shown
+}
+
+// observer reads a stream.
+type observer struct {
+	marks   hasher
+	keys    *keys
+	shapes  matcher
+	scripts map[mark]*script
+	name    []byte // of the command in hand, in upper case
+	unit    unit
+	deeds   []deed   // of the unit in hand
+	words   []string // of a key in it
+
+	first, now int64 // µs
+	backwards  int64 // lines whose time is before that of the line before
+	waiters    int
+
+	folded  figures // of locks that were forgotten
+	foldedN int
+	caches  aside // of keys that are no locks
+	unclear aside // of semaphores
+}
+
+// aside are keys that are listed apart.
+type aside struct {
+	keys     int
+	commands int64
+	names    []string
+}
+
+const namesAside = 3
+
+func (a *aside) add(name string, commands int64) {
+	a.keys++
+	a.commands += commands
+	if len(a.names) < namesAside {
+		a.names = append(a.names, name)
+	}
+}
+
+// unit is a command of a client, or a script with the commands that it executed.
+type unit struct {
+	at     int64
+	from   mark // the client's connection
+	script mark // 0 without one
+	args   []mark
+	steps  []step
+	lines  int64
+}
+
+// Read reconstructs the contention in a MONITOR stream. When ctx ends it returns what it has read until then.
+func Read(ctx context.Context, in io.Reader, options Options) (*Document, error) {
+	s := newScanner(in)
+	o := newObserver(options)
+	for {
+		l, err := s.next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return nil, err
+		}
+		o.take(l)
+		if s.number%linesBetween == 0 && ctx.Err() != nil {
+			break
+		}
+	}
+	o.flush()
+	return o.document(s, options), nil
+}
+
+func newObserver(options Options) *observer {
+	o := &observer{
+		marks: hasher{maphash.MakeSeed()}, shapes: newMatcher(), scripts: map[mark]*script{},
+		name: make([]byte, 0, 32),
+	}
+	o.keys = newKeys(options.Prefix, o.forget)
+	return o
+}
+
+// take takes a line in. The commands of a script follow that of its client.
+func (o *observer) take(l *line) {
+	if o.first == 0 {
+		o.first, o.now = l.at, l.at
+	}
+	if l.at < o.now {
+		o.backwards++
+		l.at = o.now
+	}
+	o.now = l.at
+	o.name = upper(o.name, l.args[0])
+	if !l.inner {
+		o.flush()
+		o.begin(l)
+		if o.unit.script != 0 {
+			return
+		}
+	} else {
+		if o.unit.lines == 0 { // the script began before the capture
+			o.unit.at = l.at
+		}
+		l.at = o.unit.at // a script's clock stands still
+		o.unit.lines++
+	}
+	if len(o.unit.steps) < mostArgs {
+		o.unit.steps = o.steps(l, o.name, o.unit.steps)
+	}
+}
+
+// begin begins a client's command.
+func (o *observer) begin(l *line) {
+	u := &o.unit
+	u.at, u.from, u.lines = l.at, o.marks.of(l.from), 1
+	if !scripted(string(o.name)) || len(l.args) < 2 {
+		return
+	}
+	u.script = max(1, o.marks.of(l.args[1]))
+	for _, arg := range l.args[2:] {
+		u.args = append(u.args, o.marks.of(arg))
+	}
+}
+
+// flush handles the unit that has ended.
+func (o *observer) flush() {
+	u := &o.unit
+	if len(u.steps) > 0 {
+		o.handle(u)
+	}
+	*u = unit{args: u.args[:0], steps: u.steps[:0]}
+}
+
+// deed is what a unit does to a key.
+type deed struct {
+	key  *key
+	is   act
+	at   int // index of the shape
+	last step
+}
+
+// handle finds out what a unit does, and to which locks. What else it touches belongs to the first of them.
+func (o *observer) handle(u *unit) {
+	done := o.deeds[:0]
+	inScript := u.script != 0 || u.from == 0
+	for i, s := range u.steps {
+		if slices.ContainsFunc(u.steps[:i], func(before step) bool { return before.key == s.key }) {
+			continue
+		}
+		of := o.words[:0]
+		d := deed{key: s.key, last: s}
+		for _, step := range u.steps[i:] {
+			if step.key != s.key {
+				continue
+			}
+			of = append(of, step.word)
+			d.last = d.last.and(step)
+		}
+		if d.at = o.shapes.shape(of, inScript); d.at >= 0 {
+			d.is = shapes[d.at].is
+		}
+		done = append(done, d)
+		o.words = of
+	}
+	o.deeds = done
+	var main *key
+	for _, d := range done {
+		if d.strong() && d.key.partOf == nil {
+			main = d.key
+			break
+		}
+	}
+	for _, d := range done {
+		if main != nil && d.key != main && !d.strong() && d.key.partOf == nil && d.key.lock.Acquisitions == 0 {
+			d.key.partOf = main
+		}
+		lock := d.key
+		if queued := d.last.word == queue; queued != (lock.partOf != nil) {
+			continue
+		} else if queued {
+			lock = lock.partOf
+		}
+		o.do(u, d, &lock.lock)
+	}
+	o.attribute(u, main, done)
+}
+
+// strong says whether only a lock is used so.
+func (d deed) strong() bool {
+	switch d.is {
+	case tries, grants, refused, releases:
+		return true
+	case renews:
+		return shapes[d.at].scripted && shapes[d.at].name != expireAlone
+	}
+	return false
+}
+
+// and joins what the steps on a key say: the owner and TTL are those of the step that has them.
+func (s step) and(next step) step {
+	if next.value != 0 {
+		s.value = next.value
+	}
+	if next.ttl != 0 {
+		s.ttl, s.limit = next.ttl, next.limit
+	}
+	s.word = next.word
+	return s
+}
+
+// attribute counts the unit's commands: those on a key for it, and the others for the first lock.
+func (o *observer) attribute(u *unit, main *key, done []deed) {
+	if main == nil {
+		main = done[0].key
+	}
+	if main.partOf != nil {
+		main = main.partOf
+	}
+	rest := u.lines
+	for _, d := range done {
+		if d.key == main || !d.strong() || d.key.partOf != nil {
+			continue
+		}
+		own := int64(0)
+		for _, s := range u.steps {
+			if s.key == d.key {
+				own++
+			}
+		}
+		own = min(own, rest)
+		d.key.lock.Commands += own
+		rest -= own
+	}
+	main.lock.Commands += rest
+	if done[0].last.word == sleep && done[0].key.partOf == main {
+		main.lock.signals++
+	}
+}
+
+// do does to a lock what a unit means.
+func (o *observer) do(u *unit, d deed, l *lock) {
+	has := func(m mark) bool { return m != 0 && slices.Contains(u.args, m) }
+	t := try{owner: d.last.value, from: u.from, at: u.at, until: d.last.ttl, bare: u.script == 0}
+	t.hash = d.at >= 0 && shapes[d.at].name == hashLock
+	s := o.scriptOf(u)
+	if d.is == refused && s.does == renews {
+		d.is = nothing
+	}
+	if d.at >= 0 && d.is != nothing && d.is != looks {
+		l.shapes[d.at]++
+	}
+	before := len(l.waiters)
+	switch d.is {
+	case tries:
+		s.takes(u, t.owner)
+		l.asks(t, o.waiters < mostWaiters)
+	case grants:
+		s.takes(u, t.owner)
+		if !has(t.owner) {
+			l.recall(t.owner)
+		}
+		l.takes(t, has)
+	case refused:
+		if t.owner == 0 {
+			t.owner = s.ownerOf(u)
+		} else {
+			s.takes(u, t.owner)
+		}
+		l.advance(t.at)
+		l.refuse(t, o.waiters < mostWaiters)
+	case releases:
+		s.does = releases
+		if d.last.word == delIFEQ && u.script == 0 {
+			o.deleteIfEqual(l, u, d.last)
+		} else {
+			l.freedBy(u.at, has)
+		}
+	case deletes:
+		l.deleted(u.at, u.from)
+	case renews:
+		if u.script != 0 {
+			s.does = renews
+		}
+		l.renewed(d.last, u.at, func(owner mark, w *waiter) bool {
+			return has(owner) || u.script == 0 && (w.from == u.from || len(l.waiters) == 1)
+		})
+	case looks:
+		o.look(l, s, u, t, d, has)
+	case reads:
+		l.isRead(u.at)
+	case counts:
+		l.counted++
+	case steals:
+		l.overwritten(t)
+	}
+	o.waiters += len(l.waiters) - before
+	if o.waiters >= mostWaiters {
+		o.sweep()
+	}
+}
+
+// look handles a script that only looked at the lock.
+func (o *observer) look(l *lock, s *script, u *unit, t try, d deed, has func(mark) bool) {
+	if s.does == nothing && d.last.word == pttl { // the end of a lease interests a client that will wait for it
+		for owner := range l.waiters {
+			s.takes(u, owner)
+		}
+		if s.does == nothing {
+			l.glance(glance{s, slices.Clone(u.args), u.from, u.at})
+		}
+	}
+	switch s.does {
+	case tries:
+		if t.owner = s.ownerOf(u); t.owner == 0 || l.held && l.lease.owner == t.owner {
+			return
+		}
+		l.advance(t.at)
+		l.refuse(t, o.waiters < mostWaiters)
+	case releases:
+		l.idle(u.at, u.lines, has)
+	}
+}
+
+// deleteIfEqual handles DELEX and DELIFEQ, whose result depends on the value.
+func (o *observer) deleteIfEqual(l *lock, u *unit, s step) {
+	is := func(m mark) bool { return m == s.value }
+	l.advance(u.at)
+	if waits := l.waiters[s.value] != nil; l.held && l.lease.owner == s.value || !l.known && waits {
+		l.freedBy(u.at, is)
+		return
+	}
+	l.compared++
+	l.idle(u.at, 1, is)
+}
+
+// scriptOf returns what is known of the unit's script.
+func (o *observer) scriptOf(u *unit) *script {
+	s := o.scripts[u.script]
+	if s == nil {
+		s = &script{owner: -1}
+		if u.script != 0 && len(o.scripts) < mostScripts {
+			o.scripts[u.script] = s
+		}
+	}
+	return s
+}
+
+// takes learns that a script tries to take a lock, and where the owner is among its arguments.
+func (s *script) takes(u *unit, owner mark) {
+	if at := slices.Index(u.args, owner); at >= 0 {
+		s.does, s.owner = tries, at
+	}
+}
+
+// ownerOf returns the owner among the arguments; 0 if it is not known.
+func (s *script) ownerOf(u *unit) mark {
+	if s.owner < 0 || s.owner >= len(u.args) {
+		return 0
+	}
+	return u.args[s.owner]
+}
+
+// sweep forgets the waiters that have stopped asking; if these are too few, those of the largest lock.
+func (o *observer) sweep() {
+	largest := (*lock)(nil)
+	for _, k := range o.keys.all {
+		o.waiters -= k.lock.giveUp(o.now)
+		if largest == nil || len(k.lock.waiters) > len(largest.waiters) {
+			largest = &k.lock
+		}
+	}
+	if o.waiters > mostWaiters/2 && largest != nil {
+		const never = int64(1) << 60
+		o.waiters -= largest.giveUp(never)
+	}
+}
+
+// forget takes in the figures of a key that is followed no longer.
+func (o *observer) forget(k *key) {
+	o.waiters -= len(k.lock.waiters)
+	k.lock.close(o.now)
+	f := &k.lock.figures
+	switch {
+	case o.keys.isLock(k):
+		o.folded.add(f)
+		o.foldedN++
+	case k.partOf != nil:
+	case o.keys.prefix == "" && f.counted > 0:
+		o.unclear.add(k.name, f.Commands)
+	case o.keys.prefix == "" && f.Tries+f.Acquisitions > 0:
+		o.caches.add(k.name, f.Commands)
+	}
+}
+
+// seconds is the time of the capture.
+func (o *observer) seconds() float64 {
+	return (time.Duration(o.now-o.first) * time.Microsecond).Seconds()
+}
