@@ -201,6 +201,12 @@ var badInputs = []struct {
 		{"lockbench compare run.json run.json --threshold 5", 104},
 		{"lockbench compare run.json run.json --metric sped", 104},
 		{"lockbench report run.json -o table=-", 104},
+		{"lockbench observe none", 104},
+		{"lockbench observe empty", 104},
+		{"lockbench observe words.txt", 104},
+		{"lockbench observe words.txt --top 0 -o csv", 104},
+		{"lockbench observe", 104},
+		{"lockbench observe redis://127.0.0.1:1", 104},
 	}},
 	{"Other commands", []badInput{
 		{"lockbench doctor", 104},

@@ -13,11 +13,20 @@ import (
 
 	conformance "github.com/lockbench/lockbench/internal/apps/check"
 	"github.com/lockbench/lockbench/internal/apps/doctor"
+	"github.com/lockbench/lockbench/internal/apps/observe"
 	"github.com/lockbench/lockbench/internal/apps/selfcheck"
 	"github.com/lockbench/lockbench/results"
 	"github.com/lockbench/lockbench/results/compare"
 	"github.com/lockbench/lockbench/strategies/locktest"
 )
+
+// monitorLines are a capture of a lock that is tried again.
+const monitorLines = `1700000000.000001 [0 127.0.0.1:5] "SET" "order:7" "a" "NX" "PX" "50"
+1700000000.010001 [0 127.0.0.1:6] "SET" "order:7" "b" "NX" "PX" "50"
+1700000000.020001 [0 127.0.0.1:6] "SET" "order:7" "b" "NX" "PX" "50"
+1700000000.090001 [0 127.0.0.1:6] "SET" "order:7" "b" "NX" "PX" "50"
+1700000000.095001 [0 127.0.0.1:6] "DEL" "order:7"
+`
 
 // documentsOf has a document of each kind that is no report, and what is to be seen of it.
 func documentsOf(t *testing.T) map[string][2]string {
@@ -49,6 +58,11 @@ func documentsOf(t *testing.T) map[string][2]string {
 	}}}
 	examined.Schema = "lockbench/doctor/1"
 	add(examined, "note: low")
+	seen, err := observe.Read(t.Context(), strings.NewReader(monitorLines), observe.Options{Top: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	add(seen, "order:7")
 	itself := &selfcheck.Document{Checks: []selfcheck.Check{{
 		Name: "holds", Verdict: selfcheck.Pass, Measured: []selfcheck.Measure{{Name: "hold", Value: new(1.0)}},
 	}}}

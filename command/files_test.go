@@ -98,6 +98,7 @@ var overwriting = map[string][]struct {
 		{"ca.pem", "advise --dry-run -u rediss://127.0.0.1:1 --ca-file ca.pem -o json=OUT"},
 	},
 	"check":     nil, // it reads no file
+	"observe":   {{"capture", "observe capture -o json=OUT"}},
 	"doctor":    {{"ca.pem", "doctor -u rediss://127.0.0.1:1 --ca-file ca.pem -o json=OUT"}},
 	"selfcheck": {{"ca.pem", "selfcheck --only audit -u rediss://127.0.0.1:1 --ca-file ca.pem -o json=OUT"}},
 }
@@ -135,6 +136,7 @@ func TestNoOutputOverwritesAnInput(t *testing.T) {
 	put(t, "holds.txt", "1ms\n")
 	put(t, "load.yaml", "clients: 2\nhold: file:holds.txt\n")
 	put(t, "ca.pem", "no certificate, which is said too")
+	put(t, "capture", monitorLines)
 	put(t, "base", "#!/bin/sh\nexit 0\n")
 	put(t, "head", "#!/bin/sh\nexit 1\n")
 	put(t, "mine.yaml",

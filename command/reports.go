@@ -19,6 +19,7 @@ import (
 	"github.com/lockbench/lockbench/internal/apps/claims"
 	"github.com/lockbench/lockbench/internal/apps/doctor"
 	"github.com/lockbench/lockbench/internal/apps/document"
+	"github.com/lockbench/lockbench/internal/apps/observe"
 	"github.com/lockbench/lockbench/internal/apps/selfcheck"
 	"github.com/lockbench/lockbench/internal/untrusted"
 	"github.com/lockbench/lockbench/results"
@@ -142,12 +143,13 @@ func (a *app) printTexts(all []readable) error {
 
 // written has for each schema of a document that is no report what writes it for people.
 var written = map[string]func(w io.Writer, text []byte, wide int, color bool) error{
-	"lockbench/advice/1":    as(document.WriteTable[*advise.Document]),
-	"lockbench/check/1":     as(document.WriteTable[*conformance.Document]),
-	"lockbench/claims/1":    as(document.WriteTable[*claims.Document]),
-	"lockbench/doctor/1":    as(document.WriteTable[*doctor.Document]),
-	"lockbench/selfcheck/1": as(document.WriteTable[*selfcheck.Document]),
-	compare.Schema:          as(compare.WriteText),
+	"lockbench/advice/1":      as(document.WriteTable[*advise.Document]),
+	"lockbench/check/1":       as(document.WriteTable[*conformance.Document]),
+	"lockbench/claims/1":      as(document.WriteTable[*claims.Document]),
+	"lockbench/doctor/1":      as(document.WriteTable[*doctor.Document]),
+	"lockbench/observation/1": as(document.WriteTable[*observe.Document]),
+	"lockbench/selfcheck/1":   as(document.WriteTable[*selfcheck.Document]),
+	compare.Schema:            as(compare.WriteText),
 }
 
 // as reads a document and writes it.
