@@ -1,0 +1,191 @@
+package observe
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"math"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/lockbench/lockbench"
+	"github.com/lockbench/lockbench/internal/testkit/poll"
+	"github.com/lockbench/lockbench/internal/testkit/redistest"
+	"github.com/lockbench/lockbench/results"
+	"github.com/lockbench/lockbench/strategies"
+	_ "github.com/lockbench/lockbench/strategies/all/goredis"
+	"github.com/lockbench/lockbench/workloads"
+)
+
+func TestMain(m *testing.M) {
+	poll.ManyAtATime()
+	m.Run()
+}
+
+// monitored returns what a server's MONITOR prints while do runs.
+func monitored(t *testing.T, address string, do func()) []byte {
+	t.Helper()
+	connection, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var captured bytes.Buffer
+	over := make(chan error, 1)
+	if _, err := connection.Write([]byte("MONITOR\r\n")); err != nil {
+		t.Fatal(err)
+	}
+	ok := make([]byte, len("+OK\r\n"))
+	if _, err := io.ReadFull(connection, ok); err != nil {
+		t.Fatal(err)
+	}
+	go func() { _, err := io.Copy(&captured, connection); over <- err }()
+	do()
+	time.Sleep(200 * time.Millisecond) // what the server has written arrives
+	_ = connection.Close()
+	<-over
+	return captured.Bytes()
+}
+
+// runObserved runs a strategy, and returns its run and what was observed of its lock.
+func runObserved(t *testing.T, strategy string, change func(*workloads.Spec)) (results.Run, Lock, *Document) {
+	t.Helper()
+	server := redistest.Start(t)
+	variants, err := strategies.ParseVariants(strategy)
+	if err != nil {
+		t.Fatal(err)
+	}
+	plan := lockbench.Plan{
+		Strategies: variants, Workload: workloads.Default(), Rounds: 1,
+		Redis: lockbench.StoreOptions{Address: server.URL()},
+	}
+	w := &plan.Workload
+	w.Clients, w.Instances, w.Warmup, w.Iterations = 8, 2, 0, 200
+	w.Hold, w.Think = workloads.Fixed(2*time.Millisecond), workloads.Fixed(5*time.Millisecond)
+	if change != nil {
+		change(w)
+	}
+	var report *results.Report
+	captured := monitored(t, server.Addr, func() {
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+		defer cancel()
+		report, err = lockbench.Run(ctx, plan)
+	})
+	if err != nil || len(report.Runs) != 1 {
+		t.Fatalf("%s: %v", strategy, err)
+	}
+	d, err := Read(t.Context(), bytes.NewReader(captured), Options{Top: 20})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, l := range d.Locks {
+		if strings.Contains(l.Name, ":1:0}") {
+			return report.Runs[0], l, d
+		}
+	}
+	t.Fatalf("%s: its lock is not among %d locks", strategy, len(d.Locks))
+	return results.Run{}, Lock{}, nil
+}
+
+// within fails the test if a count differs by more than a share, or by what happens at the edges of the window.
+func within(t *testing.T, what string, seen, is, share, edges float64) {
+	t.Helper()
+	if math.Abs(seen-is) > share*is+edges {
+		t.Errorf("%s: observed %v, it was %v", what, seen, is)
+	}
+}
+
+// lockbench knows what its locks did: what is observed of them must be the same. Leases and tries that the engine does
+// not count are those after its window, one or two of each client.
+func TestItsOwnLocksAreObserved(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		strategy, shape, library string
+		tries                    bool // the strategy counts its tries at Redis
+	}{
+		{"spin", "SET NX; compare and delete in a script", "redis-py", true},
+		{"setnx-expire", "SETNX; compare and delete in a script", "by hand", true},
+		{"redsync", "SET NX; compare and delete in a script", "redsync", false},
+		{"redislock", "MSETNX and PEXPIRE in a script; compare and delete in a script", "redislock", false},
+		{"redisson-spin", "HINCRBY and PEXPIRE in a script; HINCRBY −1 and DEL in a script", "Redisson", true},
+		{"pubsub", "HINCRBY and PEXPIRE in a script; HINCRBY −1 and DEL in a script", "Redisson", true},
+		{"fair", "HINCRBY and PEXPIRE in a script; HINCRBY −1 and DEL in a script", "Redisson", true},
+		{"fenced", "HINCRBY and PEXPIRE in a script; HINCRBY −1 and DEL in a script", "Redisson", true},
+		{"blpop", "SET NX in a script; compare and delete in a script", "python-redis-lock, blpop", true},
+		// Its tries are counted otherwise: a waiter queues by one, and another's release gives it the lock.
+		{"handoff", "EXISTS or GET, and SET in a script; compare and delete in a script", "handoff", false},
+	} {
+		t.Run(test.strategy, func(t *testing.T) {
+			t.Parallel()
+			run, seen, d := runObserved(t, test.strategy, func(w *workloads.Spec) {
+				if test.strategy == "handoff" { // within a process it passes the lock on without Redis
+					w.Instances = w.Clients
+				}
+			})
+			const clients = 8
+			leases := float64(run.Speed.Acquisitions)
+			within(t, "leases", float64(seen.Acquisitions), leases, 0, 2*clients)
+			within(t, "holds", float64(seen.Hold.Count), leases, 0, 2*clients)
+			within(t, "waits", float64(seen.Wait.Count), leases, 0, 2*clients)
+			tries := math.NaN()
+			if test.tries {
+				tries = *run.Effort.Attempts * leases
+				within(t, "tries", float64(seen.Tries), tries, 0.05, 4*clients)
+			}
+			t.Logf("| %s | %d / %d | %d / %.0f | %d | wait p50 %v / %v | hold p50 %v / %v", test.strategy, seen.Acquisitions,
+				run.Speed.Acquisitions, seen.Tries, tries, seen.Hold.Count, seen.Wait.P50, run.Waiting.PerAcquisition.P50,
+				seen.Hold.P50, run.Speed.Hold.P50)
+			if seen.Shape != test.shape || !strings.Contains(seen.Libraries, test.library) {
+				t.Errorf("its shape is %s (%s)", seen.Shape, seen.Libraries)
+			}
+			if unsafe := seen.unsafe() + seen.Expired + seen.LateReleases; unsafe > 0 {
+				t.Errorf("a good lock looks unsafe: %+v", seen.Counts)
+			}
+			for _, l := range d.Locks {
+				if !strings.HasPrefix(l.Name, "lockbench") {
+					t.Errorf("%s is taken for a lock", l.Name)
+				}
+			}
+		})
+	}
+}
+
+// The faults of locks that are broken on purpose are seen.
+func TestPlantedFaultsAreObserved(t *testing.T) {
+	t.Parallel()
+	overrun := func(w *workloads.Spec) { // some holds end after the TTL
+		w.TTL = workloads.Duration(60 * time.Millisecond)
+		if err := w.Hold.UnmarshalText([]byte("uniform:10ms,100ms")); err != nil {
+			t.Fatal(err)
+		}
+		w.Iterations = 60
+	}
+	t.Run("no TTL", func(t *testing.T) {
+		t.Parallel()
+		run, seen, _ := runObserved(t, "setnx", nil)
+		within(t, "leases", float64(seen.Acquisitions), float64(run.Speed.Acquisitions), 0, 16)
+		if seen.WithoutTTL != seen.Acquisitions {
+			t.Errorf("%d of %d leases have no TTL", seen.WithoutTTL, seen.Acquisitions)
+		}
+	})
+	t.Run("deletes without compare", func(t *testing.T) {
+		t.Parallel()
+		run, seen, _ := runObserved(t, "setnx-expire:check=false", overrun)
+		t.Logf("observed %+v, safety %+v", seen.Counts, run.Safety)
+		within(t, "leases", float64(seen.Acquisitions), float64(run.Speed.Acquisitions), 0, 16)
+		if seen.Expired == 0 || seen.OthersDeleted == 0 || seen.TTLApart == 0 {
+			t.Errorf("observed %+v", seen.Counts)
+		}
+	})
+	t.Run("held beyond the TTL", func(t *testing.T) {
+		t.Parallel()
+		run, seen, _ := runObserved(t, "spin", overrun)
+		t.Logf("observed %+v, safety %+v", seen.Counts, run.Safety)
+		if seen.Expired == 0 || seen.OthersDeleted > 0 {
+			t.Errorf("observed %+v", seen.Counts)
+		}
+		within(t, "released late", float64(seen.LateReleases), float64(run.Safety.LostLeases), 0, 16)
+		within(t, "expired", float64(seen.Expired), float64(run.Safety.LostLeases), 0, 16)
+	})
+}
