@@ -79,7 +79,7 @@ type Finding struct {
 
 // document makes the result.
 func (o *observer) document(s *scanner, options Options) *Document {
-	name := func(text string) string { return untrusted.Printable(text) }
+	name := untrusted.Printable
 	if options.HashKeys {
 		seed := maphash.MakeSeed()
 		name = func(text string) string { return fmt.Sprintf("key-%010x", maphash.String(seed, text)>>24) }
@@ -174,7 +174,7 @@ func (f *figures) shape() (name, libraries string) {
 	const idle = 2 // of the refused tries, every second is followed by a release
 	switch {
 	case f.signals > 0:
-		libraries = signalled
+		libraries = signalled[shapes[take].name]
 	case give >= 0 && shapes[give].is == deletes && !shapes[give].scripted:
 		libraries = shapes[give].libraries
 	case shapes[take].name == setNXBare && f.IdleRelease > 10 && f.IdleRelease*idle > f.Tries-f.Acquisitions:
@@ -200,8 +200,8 @@ func (d *Document) Lay(p *layout.Page) {
 		p.Entry("!stopped", "the rest of the stream was not read")
 	}
 	if locks == 0 {
-		p.Entry("locks", "none: no key is set if it does not exist and compared or tried again; --prefix P takes the keys "+
-			"that begin with P for locks")
+		p.Entry("locks", "none: no key is set if it does not exist and compared or tried again; --prefix P takes "+
+			"the keys that begin with P for locks")
 	} else {
 		p.WriteByte('\n')
 		d.table(p)
@@ -225,7 +225,8 @@ func (d *Document) rate() float64 {
 // table draws the locks; beneath several, all of them.
 func (d *Document) table(p *layout.Page) {
 	rows := [][]string{{
-		"lock", "acq/s", "tries", "held", "hold p50", "p99", "wait p50", "p99", "waiting", "expired", "unsafe", "cmd/acq",
+		"lock", "acq/s", "tries", "held", "hold p50", "p99", "wait p50", "p99", "waiting", "expired", "unsafe",
+		"cmd/acq",
 	}}
 	listed := d.Locks
 	if len(d.Locks)+d.Unlisted > 1 {
@@ -266,12 +267,13 @@ func (d *Document) aside(p *layout.Page) {
 		keys Aside
 		text string
 	}{
-		{d.Caches, "set only if they do not exist, but neither compared nor tried again as a lock is (caches, markers of " +
-			"work done): left out; --prefix P takes the keys that begin with P for locks"},
+		{d.Caches, "set only if they do not exist, but neither compared nor tried again as a lock is (caches, " +
+			"markers of work done): left out; --prefix P takes the keys that begin with P for locks"},
 		{d.Semaphores, "with counters as semaphores have them: not understood, left out"},
 	} {
 		if part.keys.Keys > 0 {
-			p.Point("", fmt.Sprintf("%s, such as %s, %s", words.Count(part.keys.Keys, "key"), words.And(part.keys.Names),
+			p.Point("", fmt.Sprintf("%s, such as %s, %s", words.Count(part.keys.Keys, "key"),
+				words.And(part.keys.Names),
 				part.text))
 		}
 	}
@@ -279,12 +281,12 @@ func (d *Document) aside(p *layout.Page) {
 		p.Point("", fmt.Sprintf("%s not of MONITOR: left out", words.Count(int(d.Capture.Malformed), "line")))
 	}
 	if d.Capture.Backwards > 0 {
-		p.Point("", fmt.Sprintf("Redis's clock goes back in %s: several captures in one, or a clock that was set; durations "+
-			"there are wrong", words.Count(int(d.Capture.Backwards), "line")))
+		p.Point("", fmt.Sprintf("Redis's clock goes back in %s: several captures in one, or a clock that was set; "+
+			"durations there are wrong", words.Count(int(d.Capture.Backwards), "line")))
 	}
 }
 
-const blind = "A wait is from the first try that Redis saw to the grant; what waits inside a process, before a client " +
-	"asks Redis, does not appear. A hold is from the grant to the delete at Redis, with both network paths. Waiting is " +
-	"the mean number of clients; unsafe counts leases without a TTL, deleted by another or overwritten, and tries by a " +
-	"value that has the lock. Commands are those of clients and of their scripts."
+const blind = "A wait is from the first try that Redis saw to the grant; what waits inside a process, before a " +
+	"client asks Redis, does not appear. A hold is from the grant to the delete at Redis, with both network paths. " +
+	"Waiting is the mean number of clients; unsafe counts leases without a TTL, deleted by another or overwritten, " +
+	"and tries by a value that has the lock. Commands are those of clients and of their scripts."

@@ -114,7 +114,7 @@ type figures struct {
 	signals      int64 // waits in BLPOP for what belongs to the lock
 	idleCommands int64 // of the releases that released nothing
 	pauses       tally // between two tries of a wait
-	shapes       [64]int64
+	shapes       [len(shapes)]int64
 }
 
 // Counts are what a document says of a lock in numbers.
@@ -155,9 +155,17 @@ func (f *figures) add(o *figures) {
 		to *int64
 		n  int64
 	}{
-		{&f.heldUS, o.heldUS}, {&f.waitedUS, o.waitedUS}, {&f.compared, o.compared}, {&f.apart, o.apart},
-		{&f.plain, o.plain}, {&f.hashed, o.hashed}, {&f.counted, o.counted}, {&f.read, o.read}, {&f.again, o.again},
-		{&f.signals, o.signals}, {&f.idleCommands, o.idleCommands},
+		{&f.heldUS, o.heldUS},
+		{&f.waitedUS, o.waitedUS},
+		{&f.compared, o.compared},
+		{&f.apart, o.apart},
+		{&f.plain, o.plain},
+		{&f.hashed, o.hashed},
+		{&f.counted, o.counted},
+		{&f.read, o.read},
+		{&f.again, o.again},
+		{&f.signals, o.signals},
+		{&f.idleCommands, o.idleCommands},
 	} {
 		*pair.to += pair.n
 	}

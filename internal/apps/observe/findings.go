@@ -18,15 +18,15 @@ var rules = []rule{
 		return some(l.WithoutTTL, "lease", "has", "have", "no TTL: if the client crashes, the lock is never free again")
 	},
 	func(l Lock, _ *figures) string {
-		return some(l.OthersDeleted, "delete", "hits", "hit", "the lease of another client: the lock is deleted without a "+
-			"look at its owner")
+		return some(l.OthersDeleted, "delete", "hits", "hit", "the lease of another client: the lock is deleted "+
+			"without a look at its owner")
 	},
 	func(l Lock, _ *figures) string {
 		return some(l.Overwritten, "SET", "replaces", "replace", "the lease of another client: it has no NX")
 	},
 	func(l Lock, _ *figures) string {
-		return some(l.SharedValue, "try", "is", "are", "of the value that has the lock: several clients use one value, so a "+
-			"compare before a delete protects nothing, and their waits are counted as one")
+		return some(l.SharedValue, "try", "is", "are", "of the value that has the lock: several clients use one "+
+			"value, so a compare before a delete protects nothing, and their waits are counted as one")
 	},
 	func(l Lock, _ *figures) string {
 		if l.Expired == 0 {
@@ -34,13 +34,14 @@ var rules = []rule{
 		}
 		text := some(l.Expired, "lease", "ended", "ended", "by the TTL, not by a release")
 		if l.LateReleases > 0 {
-			text += fmt.Sprintf("; %d of these holders released later: they held for longer than the TTL", l.LateReleases)
+			text += fmt.Sprintf("; %d of these holders released later: they held for longer than the TTL",
+				l.LateReleases)
 		}
 		return text
 	},
 	func(l Lock, _ *figures) string {
-		return some(l.TTLApart, "lease", "gets", "get", "its TTL by a second command: a crash between the two leaves the "+
-			"lock for ever")
+		return some(l.TTLApart, "lease", "gets", "get", "its TTL by a second command: a crash between the two "+
+			"leaves it taken for ever")
 	},
 	func(l Lock, f *figures) string {
 		const enough = 10
@@ -48,19 +49,19 @@ var rules = []rule{
 		if l.IdleRelease < enough || share < 1 {
 			return ""
 		}
-		return fmt.Sprintf("%s released nothing, %.0f %% of this lock's commands: this library releases after each failed "+
-			"try", words.Count(int(l.IdleRelease), "release"), share)
+		return fmt.Sprintf("%s released nothing, %.0f %% of this lock's commands: this library releases after each "+
+			"failed try", words.Count(int(l.IdleRelease), "release"), share)
 	},
 	func(l Lock, _ *figures) string {
 		const much, long = 90, 2
 		switch {
 		case l.HeldPercent >= much && l.Waiting >= 1:
-			return fmt.Sprintf("it is held %.0f %% of the time while %s clients wait: only shorter holds or more locks serve "+
-				"more", l.HeldPercent, results.Short(l.Waiting))
+			return fmt.Sprintf("it is held %.0f %% of the time while %s clients wait: only shorter holds or more "+
+				"locks serve more", l.HeldPercent, results.Short(l.Waiting))
 		case l.Wait.P99 == nil || l.Hold.P50 == nil || l.Gap.P50 == nil || l.Gap.Count < 10:
 		case l.Gap.P50.NS > l.Hold.P50.NS/long:
-			return fmt.Sprintf("it is held %.0f %% of the time, yet one wait in a hundred takes %s: after a release it is free "+
-				"for %s (median) although clients wait", l.HeldPercent, l.Wait.P99, l.Gap.P50)
+			return fmt.Sprintf("it is held %.0f %% of the time, yet one wait in a hundred takes %s: after a release "+
+				"it is free for %s (median) although clients wait", l.HeldPercent, l.Wait.P99, l.Gap.P50)
 		}
 		return ""
 	},
@@ -73,10 +74,10 @@ var rules = []rule{
 		return ""
 	},
 	func(l Lock, _ *figures) string {
-		text := some(l.GaveUp, "wait", "ends", "end", "without the lock: the client stopped asking, so how long it would "+
-			"have waited is not known")
-		once := some(l.TriedOnce, "value", "is", "are", "tried once and never again: the client only tries, or takes another "+
-			"value for its next tries")
+		text := some(l.GaveUp, "wait", "ends", "end", "without the lock: the client stopped asking, so how long it "+
+			"would have waited is not known")
+		once := some(l.TriedOnce, "value", "is", "are", "tried once and never again: the client only tries, or "+
+			"takes another value for its next tries")
 		if (l.GaveUp+l.TriedOnce)*100 < l.Tries { // below 1 %
 			return ""
 		}
@@ -122,7 +123,8 @@ func (d *Document) note(locks []*key) {
 			}
 		}
 		if more := found - mostNamed; more > 0 {
-			d.Findings[len(d.Findings)-1].Says += fmt.Sprintf(" (and of %s the like)", words.Count(more, "further lock"))
+			d.Findings[len(d.Findings)-1].Says += fmt.Sprintf(" (and of %s the like)", words.Count(more, "further "+
+				"lock"))
 		}
 	}
 }
@@ -134,9 +136,11 @@ func (d *Document) noteAll(all *figures) {
 	}
 	idle := 100 * float64(all.idleCommands) / float64(max(1, d.Capture.Commands))
 	if idle >= 1 && len(d.Locks)+d.Unlisted > 1 {
-		add("%s of all locks released nothing, %.0f %% of all commands", words.Count(int(all.IdleRelease), "release"), idle)
+		add("%s of all locks released nothing, %.0f %% of all commands", words.Count(int(all.IdleRelease),
+			"release"), idle)
 	}
-	if seconds := (time.Duration(d.Capture.Seconds*1e9) * time.Nanosecond); seconds < time.Second && d.Capture.Commands > 0 {
+	seconds := time.Duration(d.Capture.Seconds * float64(time.Second))
+	if seconds < time.Second && d.Capture.Commands > 0 {
 		add("the capture is of %v only: rates and tails need a longer one", seconds.Round(time.Microsecond))
 	}
 	if all.Open > 0 {

@@ -63,7 +63,7 @@ func (ks *keys) follow(database int, name []byte, at int64) *key {
 	return k
 }
 
-// drop forgets a key that was not used for long, if there is one that nobody holds or waits for.
+// drop forgets a key that was not used for long, if possible one without a lease and waiters.
 func (ks *keys) drop() {
 	const looked = 64
 	place := ks.used.Back()

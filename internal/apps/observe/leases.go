@@ -20,10 +20,12 @@ type lock struct {
 	lease   lease
 	waiters map[mark]*waiter
 	lost    []lost
-	pooled  bool  // tries of one owner came by several connections
-	looked  int64 // GETs by clients during the lease
-	freed   int64 // when the last lease ended, µs
-	glances []glance
+	pooled  bool // tries of one owner came by several connections, or those of several by one
+	// byOthers counts deletes by the connections of others. They mean nothing if it turns out that these are pooled.
+	byOthers int64
+	looked   int64 // GETs by clients during the lease
+	freed    int64 // when the last lease ended, µs
+	glances  []glance
 }
 
 // glance is a look at the lock by a script of which it is not known yet that it is a try: its client queues, and
@@ -182,11 +184,8 @@ func (l *lock) asksAgain(w *waiter, at int64) {
 func (l *lock) shares(t try) bool {
 	const most = 64
 	for owner, w := range l.waiters {
-		if owner != t.owner && w.from == t.from && w.last > t.at-soon {
-			return true
-		}
-		if len(l.waiters) > most {
-			break
+		if same := owner != t.owner && w.from == t.from && w.last > t.at-soon; same || len(l.waiters) > most {
+			return same
 		}
 	}
 	return false
@@ -223,6 +222,43 @@ func (l *lock) begin(t try) {
 	l.lease = lease{t.owner, t.from, t.at, t.until}
 }
 
+// values are the arguments of a script.
+type values []mark
+
+func (v values) has(m mark) bool { return m != 0 && slices.Contains(v, m) }
+
+// proveBy proves that the waiter has the lock whose value a script compared, if there is one such waiter alone.
+func (l *lock) proveBy(v values, but mark) {
+	found, owner := 0, mark(0)
+	for at, each := range v {
+		if each != but && l.waiters[each] != nil && !slices.Contains(v[:at], each) {
+			found, owner = found+1, each
+		}
+	}
+	if found == 1 {
+		l.prove(owner)
+	}
+}
+
+// proveFrom proves it by a connection, which several waiters may use.
+func (l *lock) proveFrom(from mark) {
+	found, owner := 0, mark(0)
+	for each, w := range l.waiters {
+		if w.from == from || len(l.waiters) == 1 {
+			found, owner = found+1, each
+		}
+		if len(l.waiters) > mostCompared {
+			return
+		}
+	}
+	if found == 1 {
+		l.prove(owner)
+	}
+}
+
+// mostCompared is how many waiters are looked at one by one: with more of them that would take too long.
+const mostCompared = 1000
+
 // prove makes a waiter's last try the one that took the lock: what it does now only an owner does.
 func (l *lock) prove(owner mark) {
 	w := l.waiters[owner]
@@ -255,16 +291,11 @@ func (l *lock) asks(t try, room bool) {
 	}
 }
 
-// takes handles a try that took the lock. given says that its script knew the owner before: that handed the lock over.
-func (l *lock) takes(t try, given func(mark) bool) {
+// takes handles a try that took the lock. If its script had the owner before as an argument, that handed the lock over.
+func (l *lock) takes(t try, args values) {
 	l.advance(t.at)
 	if !l.known { // a script that hands the lock over proves who had it
-		for owner := range l.waiters {
-			if owner != t.owner && given(owner) {
-				l.prove(owner)
-				break
-			}
-		}
+		l.proveBy(args, t.owner)
 	}
 	switch {
 	case !l.held:
@@ -272,7 +303,7 @@ func (l *lock) takes(t try, given func(mark) bool) {
 		l.Tries++
 		l.lease.until = max(l.lease.until, t.until)
 		return
-	case given(l.lease.owner):
+	case args.has(l.lease.owner):
 		l.compared++
 		l.release(t.at)
 	case l.lease.until > 0 && t.at/1000 >= l.lease.until:
@@ -280,7 +311,7 @@ func (l *lock) takes(t try, given func(mark) bool) {
 	default: // a delete that was not seen, such as an eviction
 		l.finish(t.at)
 	}
-	if !given(t.owner) { // another's script gives it the lock: this is no try
+	if !args.has(t.owner) { // another's script gives it the lock: this is no try
 		l.Tries--
 	}
 	l.grant(t)
@@ -301,17 +332,12 @@ func (l *lock) overwritten(t try) {
 	l.begin(t)
 }
 
-// freedBy handles a delete after the owner was compared. args says whether the script had a value as an argument.
-func (l *lock) freedBy(at int64, args func(mark) bool) {
+// freedBy handles a delete after the owner was compared with an argument.
+func (l *lock) freedBy(at int64, args values) {
 	l.compared++
 	l.advance(at)
-	if !l.held || !args(l.lease.owner) {
-		for owner := range l.waiters {
-			if args(owner) {
-				l.prove(owner)
-				break
-			}
-		}
+	if !l.held || !args.has(l.lease.owner) {
+		l.proveBy(args, 0)
 	}
 	if l.held {
 		l.release(at)
@@ -322,9 +348,9 @@ func (l *lock) freedBy(at int64, args func(mark) bool) {
 }
 
 // idle handles a release that released nothing, in so many commands.
-func (l *lock) idle(at, commands int64, args func(mark) bool) {
+func (l *lock) idle(at, commands int64, args values) {
 	l.advance(at)
-	late := slices.IndexFunc(l.lost, func(past lost) bool { return args(past.owner) })
+	late := slices.IndexFunc(l.lost, func(past lost) bool { return args.has(past.owner) })
 	if late >= 0 {
 		l.LateReleases++
 		l.lost = slices.Delete(l.lost, late, late+1)
@@ -345,12 +371,7 @@ func (l *lock) deleted(at int64, from mark) {
 		l.plain++
 	}
 	if !l.known {
-		for owner, w := range l.waiters {
-			if w.from == from || len(l.waiters) == 1 {
-				l.prove(owner)
-				break
-			}
-		}
+		l.proveFrom(from)
 	}
 	own := slices.IndexFunc(l.lost, func(past lost) bool { return past.from == from })
 	switch {
@@ -368,7 +389,7 @@ func (l *lock) deleted(at int64, from mark) {
 	case looked || !l.pooled && l.lease.from == from:
 		l.release(at)
 	case !l.pooled && (own >= 0 || l.waitsBy(from) || l.compared > l.plain):
-		l.OthersDeleted++
+		l.byOthers++
 		if own >= 0 {
 			l.LateReleases++
 			l.lost = slices.Delete(l.lost, own, own+1)
@@ -389,31 +410,31 @@ func (l *lock) deleted(at int64, from mark) {
 // waitsBy says whether a client waits by this connection.
 func (l *lock) waitsBy(from mark) bool {
 	for _, w := range l.waiters {
-		if w.from == from {
-			return true
+		if w.from == from || len(l.waiters) > mostCompared {
+			return w.from == from
 		}
 	}
 	return false
 }
 
-// renewed handles another end of a lease. proves says whether that shows that this waiter has it.
-func (l *lock) renewed(s step, at int64, proves func(mark, *waiter) bool) {
+// renewed handles another end of a lease. args are those of a script; nil without one.
+func (l *lock) renewed(s step, at int64, from mark, args values) {
 	l.advance(at)
 	if !l.known {
-		for owner, w := range l.waiters {
-			if proves(owner, w) {
-				l.prove(owner)
-				break
-			}
+		if args != nil {
+			l.proveBy(args, 0)
+		} else {
+			l.proveFrom(from)
 		}
 	}
 	if !l.held || s.ttl == 0 && s.word == expire {
 		return
 	}
+	endless := l.lease.until == 0
 	switch {
-	case s.word == expire && l.lease.until == 0 && s.limit == shorter, s.word == expire && l.lease.until > 0 && s.limit == fresh:
+	case s.word == expire && (endless && s.limit == shorter || !endless && s.limit == fresh):
 		return
-	case s.word == expire && l.lease.until == 0:
+	case s.word == expire && endless:
 		l.TTLApart++
 		l.lease.until = s.ttl
 		return
@@ -478,6 +499,10 @@ func (l *lock) close(at int64) {
 		l.heldUS += at - l.lease.at
 		l.held = false
 	}
+	if !l.pooled {
+		l.OthersDeleted += l.byOthers
+	}
+	l.byOthers = 0
 	l.giveUp(at)
 	for _, w := range l.waiters {
 		l.waits.stay(at - w.first)

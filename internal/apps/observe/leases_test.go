@@ -2,6 +2,7 @@ package observe
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -18,8 +19,10 @@ func stream(lines ...string) string {
 		if strings.HasPrefix(words[1], ">") {
 			from = "lua"
 		}
-		var ms int
-		fmt.Sscan(words[0], &ms)
+		ms, err := strconv.Atoi(words[0])
+		if err != nil {
+			panic(err) // of the test's own table
+		}
 		fmt.Fprintf(&text, "%d.%06d [0 %s]", 1_700_000_000+ms/1000, ms%1000*1000, from)
 		for _, word := range words[2:] {
 			fmt.Fprintf(&text, " %q", strings.ReplaceAll(word, "#", " "))
@@ -71,7 +74,10 @@ func TestLeasesAreReconstructed(t *testing.T) {
 		{"a release after each failed try", [][]string{
 			known, one("100 c1 SET k a NX PX 500"), one("110 c2 SET k b NX PX 500"), missed(111, "c2", "b"),
 			release(120, "c1", "a"),
-		}, Counts{Acquisitions: 1, Tries: 2, Commands: 10, Releases: 1, IdleRelease: 1, TriedOnce: 0, Open: 1, AtStart: 1}},
+		}, Counts{
+			Acquisitions: 1, Tries: 2, Commands: 10, Releases: 1, IdleRelease: 1, TriedOnce: 0, Open: 1,
+			AtStart: 1,
+		}},
 		{"the first lease of a capture is proved by its release", [][]string{
 			one("100 c1 SET k a NX PX 500"), one("110 c2 SET k b NX PX 500"), release(120, "c1", "a"),
 			one("130 c2 SET k b NX PX 500"), release(140, "c2", "b"),
@@ -85,7 +91,10 @@ func TestLeasesAreReconstructed(t *testing.T) {
 		{"a client deletes the lease of another", [][]string{
 			known, one("100 c1 SET k a NX PX 50"), one("110 c2 SET k b NX PX 500"), one("120 c2 SET k b NX PX 500"),
 			one("160 c2 SET k b NX PX 500"), one("170 c1 DEL k"), one("180 c2 DEL k"),
-		}, Counts{Acquisitions: 2, Tries: 4, Commands: 9, Releases: 1, Expired: 1, LateReleases: 2, OthersDeleted: 1, AtStart: 1}},
+		}, Counts{
+			Acquisitions: 2, Tries: 4, Commands: 9, Releases: 1, Expired: 1, LateReleases: 2,
+			OthersDeleted: 1, AtStart: 1,
+		}},
 		{"a client deletes without having the lock", [][]string{
 			known, one("100 c1 SET k a NX PX 500"), one("110 c2 SET k b NX PX 500"), one("120 c2 DEL k"),
 		}, Counts{Acquisitions: 1, Tries: 2, Commands: 6, Releases: 1, OthersDeleted: 1, Open: 1, AtStart: 1}},
@@ -105,16 +114,21 @@ func TestLeasesAreReconstructed(t *testing.T) {
 			release(5000, "c1", "a"),
 		}, Counts{Acquisitions: 1, Tries: 3, Commands: 9, Releases: 1, GaveUp: 1, AtStart: 1}},
 		{"Redisson", [][]string{
-			one("100 c1 EVAL acq 1 k 30000 me:1"), one("100 > exists k"), one("100 > hincrby k me:1 1"), one("100 > pexpire k 30000"),
-			one("110 c2 EVAL acq 1 k 30000 me:2"), one("110 > exists k"), one("110 > hexists k me:2"), one("110 > pttl k"),
-			one("120 c1 EVAL rel 2 k ch me:1"), one("120 > hexists k me:1"), one("120 > hincrby k me:1 -1"), one("120 > del k"),
+			one("100 c1 EVAL acq 1 k 30000 me:1"), one("100 > exists k"), one("100 > hincrby k me:1 1"), one("100 > " +
+				"pexpire k 30000"),
+			one("110 c2 EVAL acq 1 k 30000 me:2"), one("110 > exists k"), one("110 > hexists k me:2"), one("110 > " +
+				"pttl k"),
+			one("120 c1 EVAL rel 2 k ch me:1"), one("120 > hexists k me:1"), one("120 > hincrby k me:1 -1"),
+			one("120 > del k"),
 			one("120 > publish ch 0"),
-			one("130 c2 EVAL acq 1 k 30000 me:2"), one("130 > exists k"), one("130 > hincrby k me:2 1"), one("130 > pexpire k 30000"),
+			one("130 c2 EVAL acq 1 k 30000 me:2"), one("130 > exists k"), one("130 > hincrby k me:2 1"), one("130 > " +
+				"pexpire k 30000"),
 		}, Counts{Acquisitions: 2, Tries: 3, Commands: 17, Releases: 1}},
 		{"EXISTS and SET (Node.js)", [][]string{
 			one("100 c1 EVALSHA acq 1 k a 500"), one("100 > exists k"), one("100 > set k a PX 500"),
 			one("110 c2 EVALSHA acq 1 k b 500"), one("110 > exists k"), release(120, "c1", "a"),
-			one("130 c2 EVALSHA acq 1 k b 500"), one("130 > exists k"), one("130 > set k b PX 500"), release(140, "c2", "b"),
+			one("130 c2 EVALSHA acq 1 k b 500"), one("130 > exists k"), one("130 > set k b PX 500"), release(140,
+				"c2", "b"),
 		}, Counts{Acquisitions: 2, Tries: 3, Commands: 14, Releases: 2}},
 		{"MSETNX (redislock)", [][]string{
 			one("100 c1 EVALSHA acq 1 k a 500"), one("100 > msetnx k a"), one("100 > pexpire k 500"),
@@ -122,22 +136,29 @@ func TestLeasesAreReconstructed(t *testing.T) {
 			one("120 c1 EVALSHA rel 1 k a"), one("120 > mget k"), one("120 > del k"),
 		}, Counts{Acquisitions: 1, Tries: 2, Commands: 8, Releases: 1, Open: 1}},
 		{"a queue in Redis hands the lock over", [][]string{
-			one("100 c1 EVALSHA acq 2 k q a 500"), one("100 > GET k"), one("100 > EXISTS q"), one("100 > SET k a PX 500"),
+			one("100 c1 EVALSHA acq 2 k q a 500"), one("100 > GET k"), one("100 > EXISTS q"), one("100 > SET k a PX " +
+				"500"),
 			one("110 c2 EVALSHA acq 2 k q b 500"), one("110 > GET k"), one("110 > RPUSH q x"), one("110 > APPEND k +"),
 			one("110 > PTTL k"),
 			one("120 c1 EVALSHA rel 2 k q a"), one("120 > GET k"), one("120 > LPOP q"), one("120 > SET k b+ PX 500"),
 			one("130 c2 EVALSHA rel 2 k q b"), one("130 > GET k"), one("130 > LPOP q"), one("130 > DEL k"),
 		}, Counts{Acquisitions: 2, Tries: 2, Commands: 17, Releases: 2}},
 		{"a queue of which only the second lease shows who queued", [][]string{
-			one("90 c3 SET k z NX PX 500"), one("100 c1 EVALSHA acq 2 k q a 500"), one("100 > GET k"), one("100 > RPUSH q x"),
-			one("100 > PTTL k"), one("110 c2 EVALSHA acq 2 k q b 500"), one("110 > GET k"), one("110 > RPUSH q x"), one("110 > PTTL k"),
+			one("90 c3 SET k z NX PX 500"), one("100 c1 EVALSHA acq 2 k q a 500"), one("100 > GET k"), one("100 > " +
+				"RPUSH q x"),
+			one("100 > PTTL k"), one("110 c2 EVALSHA acq 2 k q b 500"), one("110 > GET k"), one("110 > RPUSH q x"),
+			one("110 > PTTL k"),
 			one("120 c3 EVALSHA rel 2 k q z"), one("120 > GET k"), one("120 > LPOP q"), one("120 > SET k a PX 500"),
 			one("130 c1 EVALSHA rel 2 k q a"), one("130 > GET k"), one("130 > LPOP q"), one("130 > DEL k"),
 		}, Counts{Acquisitions: 2, Tries: 3, Commands: 17, Releases: 2, Open: 1}},
 		{"a client queues by RPUSHX", [][]string{
-			known, one("90 c3 SET k z NX PX 500"), one("100 c1 EVALSHA acq 2 k q a 500"), one("100 > GET k"), one("100 > RPUSH q x"),
+			known, one("90 c3 SET k z NX PX 500"), one("100 c1 EVALSHA acq 2 k q a 500"), one("100 > GET k"),
+			one("100 > RPUSH q x"),
 			one("100 > PTTL k"), one("120 c3 EVALSHA rel 2 k q z"), one("120 > GET k"), one("120 > LPOP q"),
-			one("120 > SET k a PX 500"), {"125 c2 RPUSHX q b#500"}, one("130 c1 EVALSHA rel 2 k q a"), one("130 > GET k"),
+			one("120 > SET k a PX 500"),
+			{"125 c2 RPUSHX q b#500"},
+			one("130 c1 EVALSHA rel 2 k q a"), one("130 > " +
+				"GET k"),
 			one("130 > LPOP q"), one("130 > SET k b+ PX 500"),
 		}, Counts{Acquisitions: 3, Tries: 3, Commands: 17, Releases: 2, AtStart: 1}},
 		{"DELIFEQ", [][]string{
@@ -162,7 +183,8 @@ func TestLeasesAreReconstructed(t *testing.T) {
 func TestWaitsAndHolds(t *testing.T) {
 	t.Parallel()
 	d := observed(t, Options{}, append(known[:3:3],
-		"100 c1 SET k a NX PX 5000", "110 c2 SET k b NX PX 5000", "140 c2 SET k b NX PX 5000", "145 c3 SET k c NX PX 5000",
+		"100 c1 SET k a NX PX 5000", "110 c2 SET k b NX PX 5000", "140 c2 SET k b NX PX 5000", "145 c3 SET k c NX "+
+			"PX 5000",
 		"150 c1 EVALSHA rel 1 k a", "150 > GET k", "150 > DEL k", "170 c2 SET k b NX PX 5000", "300 c4 PING")...)
 	l := d.Locks[0]
 	near := func(name string, got int64, ms float64) {
@@ -187,7 +209,8 @@ func TestCachesAreNoLocks(t *testing.T) {
 			fmt.Sprintf("%d c1 GET cache:%d", i, i%50), fmt.Sprintf("%d c1 SET cache:%d page NX EX 60", i, i%50),
 			fmt.Sprintf("%d c2 SET cache:%d page NX EX 60", i, i%50), fmt.Sprintf("%d c1 DEL cache:%d", i, i%25),
 			fmt.Sprintf("%d c%d SET seen:%d 1 NX EX 60", i, i, i/2),
-			fmt.Sprintf("%d c1 EVALSHA s 1 sem 4", i), fmt.Sprintf("%d > GET sem", i), fmt.Sprintf("%d > SET sem 4 NX", i),
+			fmt.Sprintf("%d c1 EVALSHA s 1 sem 4", i), fmt.Sprintf("%d > GET sem", i), fmt.Sprintf("%d > SET sem 4 "+
+				"NX", i),
 			fmt.Sprintf("%d > DECR sem", i))
 	}
 	d := observed(t, Options{}, lines...)
@@ -217,24 +240,28 @@ func TestLimits(t *testing.T) {
 			fmt.Sprintf("%d c1 EVALSHA rel 1 lock:%d a%d", i+1, i, i), fmt.Sprintf("%d > GET lock:%d", i+1, i),
 			fmt.Sprintf("%d > DEL lock:%d", i+1, i)))
 	}
-	d, err := Read(t.Context(), strings.NewReader(text.String()), Options{Top: 5})
-	if err != nil || d.All.Acquisitions != locks || len(d.Locks)+d.Unlisted != locks {
-		t.Errorf("%d leases of %d locks, want %d each: %v", d.All.Acquisitions, len(d.Locks)+d.Unlisted, locks, err)
-	}
-	o := newObserver(Options{})
-	s := newScanner(strings.NewReader(func() string {
-		text.Reset()
-		text.WriteString(stream("0 c1 SET k holder NX PX 900000000"))
-		for i := range mostWaiters + 1000 {
-			text.WriteString(stream(fmt.Sprintf("%d c2 SET k w%d NX PX 900000000", i/100, i)))
+	feed := func() (*observer, *scanner) {
+		o, s := newObserver(Options{}), newScanner(strings.NewReader(text.String()))
+		for l, err := s.next(); err == nil; l, err = s.next() {
+			o.take(l)
 		}
-		return text.String()
-	}()))
-	for l, err := s.next(); err == nil; l, err = s.next() {
-		o.take(l)
+		o.flush()
+		return o, s
 	}
-	o.flush()
-	if o.waiters > mostWaiters || o.waiters < 0 {
+	o, s := feed()
+	if kept := len(o.keys.all); kept > mostKeys || kept != o.keys.used.Len() {
+		t.Errorf("%d keys are followed, in a list of %d", kept, o.keys.used.Len())
+	}
+	d := o.document(s, Options{Top: 5})
+	if d.All.Acquisitions != locks || len(d.Locks)+d.Unlisted != locks {
+		t.Errorf("%d leases of %d locks, want %d each", d.All.Acquisitions, len(d.Locks)+d.Unlisted, locks)
+	}
+	text.Reset()
+	text.WriteString(stream("0 c1 SET k holder NX PX 900000000"))
+	for i := range mostWaiters + 1000 {
+		text.WriteString(stream(fmt.Sprintf("%d c2 SET k w%d NX PX 900000000", i/100, i)))
+	}
+	if o, _ = feed(); o.waiters > mostWaiters*3/4 || o.waiters < 900 {
 		t.Errorf("%d waiters are remembered", o.waiters)
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 
 	"github.com/lockbench/lockbench/internal/untrusted"
@@ -131,7 +132,7 @@ func (s *scanner) parse(text []byte, long bool) error {
 	}
 	if rest, ok = l.origin(rest); ok { // what is read next may overwrite the text
 		s.texts = append(s.texts, l.from...)
-		l.from = s.texts[:len(s.texts):len(s.texts)]
+		l.from = slices.Clip(s.texts)
 	} else {
 		return s.refuse(text, `a database and an address, as in 1700000000.123456 [0 127.0.0.1:50412] "GET" "key"`)
 	}

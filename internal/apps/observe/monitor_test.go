@@ -37,16 +37,22 @@ func TestLinesOfMonitor(t *testing.T) {
 		{"IPv6", at + `[3 [::1]:50412] "GET" "k"`, `1700000000123456 3 [::1]:50412 ["GET" "k"]`},
 		{"unix", at + `[0 unix:/tmp/a b] c.sock] "PING"`, `1700000000123456 0 unix:/tmp/a b] c.sock ["PING"]`},
 		{"script", at + `[15 lua] "get" "k"`, `1700000000123456 15 lua ["get" "k"]`},
-		{"escapes", at + `[0 lua] "a\\b" "\"" "\n\r\t\a\b" "\xff\x00" ""`,
-			`1700000000123456 0 lua ["a\\b" "\"" "\n\r\t\a\b" "\xff\x00" ""]`},
+		{
+			"escapes", at + `[0 lua] "a\\b" "\"" "\n\r\t\a\b" "\xff\x00" ""`,
+			`1700000000123456 0 lua ["a\\b" "\"" "\n\r\t\a\b" "\xff\x00" ""]`,
+		},
 		{"redis-cli", "OK\n\n" + at + "[0 a:1] \"PING\"\n", `1700000000123456 0 a:1 ["PING"]`},
 		{"RESP", "+OK\r\n+" + at + "[0 a:1] \"PING\"\r\n", `1700000000123456 0 a:1 ["PING"]`},
 		{"byte order mark", "\ufeffOK\n" + at + `[0 a:1] "PING"`, `1700000000123456 0 a:1 ["PING"]`},
-		{"long value", at + `[0 a:1] "SET" "k" "` + long + "\" \"NX\"\n" + at + `[0 a:1] "PING"`,
-			`1700000000123456 0 a:1 ["SET" "k"] cut|1700000000123456 0 a:1 ["PING"]`},
+		{
+			"long value", at + `[0 a:1] "SET" "k" "` + long + "\" \"NX\"\n" + at + `[0 a:1] "PING"`,
+			`1700000000123456 0 a:1 ["SET" "k"] cut|1700000000123456 0 a:1 ["PING"]`,
+		},
 		{"ends within a line", at + "[0 a:1] \"PING\"\n" + at + `[0 a:1] "SE`, `1700000000123456 0 a:1 ["PING"]`},
-		{"a message between", at + "[0 a:1] \"PING\"\nreconnecting\n" + at + `[0 a:1] "PING"`,
-			`1700000000123456 0 a:1 ["PING"]|1700000000123456 0 a:1 ["PING"]`},
+		{
+			"a message between", at + "[0 a:1] \"PING\"\nreconnecting\n" + at + `[0 a:1] "PING"`,
+			`1700000000123456 0 a:1 ["PING"]|1700000000123456 0 a:1 ["PING"]`,
+		},
 	} {
 		lines, err := scanned(test.text)
 		if got := strings.Join(lines, "|"); got != test.want || err != nil {
@@ -80,7 +86,8 @@ func TestOtherStreamsAreRefused(t *testing.T) {
 		{"\x1b[2J" + strings.Repeat("x", longestLine*3) + "\n", `found "\x1b[2Jxxx`},
 	} {
 		_, err := scanned(test.text)
-		if err == nil || !strings.Contains(err.Error(), test.want) || !strings.Contains(err.Error(), "redis-cli monitor") {
+		if err == nil || !strings.Contains(err.Error(), test.want) || !strings.Contains(err.Error(), "redis-cli "+
+			"monitor") {
 			t.Errorf("%.60q: %v, want %s and how to capture", test.text, err, test.want)
 		}
 	}

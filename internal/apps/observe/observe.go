@@ -62,7 +62,7 @@ type unit struct {
 	at     int64
 	from   mark // the client's connection
 	script mark // 0 without one
-	args   []mark
+	args   values
 	steps  []step
 	lines  int64
 }
@@ -256,7 +256,6 @@ func (o *observer) attribute(u *unit, main *key, done []deed) {
 
 // do does to a lock what a unit means.
 func (o *observer) do(u *unit, d deed, l *lock) {
-	has := func(m mark) bool { return m != 0 && slices.Contains(u.args, m) }
 	t := try{owner: d.last.value, from: u.from, at: u.at, until: d.last.ttl, bare: u.script == 0}
 	t.hash = d.at >= 0 && shapes[d.at].name == hashLock
 	s := o.scriptOf(u)
@@ -273,10 +272,10 @@ func (o *observer) do(u *unit, d deed, l *lock) {
 		l.asks(t, o.waiters < mostWaiters)
 	case grants:
 		s.takes(u, t.owner)
-		if !has(t.owner) {
+		if !u.args.has(t.owner) {
 			l.recall(t.owner)
 		}
-		l.takes(t, has)
+		l.takes(t, u.args)
 	case refused:
 		if t.owner == 0 {
 			t.owner = s.ownerOf(u)
@@ -290,7 +289,7 @@ func (o *observer) do(u *unit, d deed, l *lock) {
 		if d.last.word == delIFEQ && u.script == 0 {
 			o.deleteIfEqual(l, u, d.last)
 		} else {
-			l.freedBy(u.at, has)
+			l.freedBy(u.at, u.args)
 		}
 	case deletes:
 		l.deleted(u.at, u.from)
@@ -298,11 +297,13 @@ func (o *observer) do(u *unit, d deed, l *lock) {
 		if u.script != 0 {
 			s.does = renews
 		}
-		l.renewed(d.last, u.at, func(owner mark, w *waiter) bool {
-			return has(owner) || u.script == 0 && (w.from == u.from || len(l.waiters) == 1)
-		})
+		args := u.args
+		if u.script == 0 {
+			args = nil
+		}
+		l.renewed(d.last, u.at, u.from, args)
 	case looks:
-		o.look(l, s, u, t, d, has)
+		o.look(l, s, u, t, d)
 	case reads:
 		l.isRead(u.at)
 	case counts:
@@ -317,7 +318,7 @@ func (o *observer) do(u *unit, d deed, l *lock) {
 }
 
 // look handles a script that only looked at the lock.
-func (o *observer) look(l *lock, s *script, u *unit, t try, d deed, has func(mark) bool) {
+func (o *observer) look(l *lock, s *script, u *unit, t try, d deed) {
 	if s.does == nothing && d.last.word == pttl { // the end of a lease interests a client that will wait for it
 		for owner := range l.waiters {
 			s.takes(u, owner)
@@ -334,13 +335,13 @@ func (o *observer) look(l *lock, s *script, u *unit, t try, d deed, has func(mar
 		l.advance(t.at)
 		l.refuse(t, o.waiters < mostWaiters)
 	case releases:
-		l.idle(u.at, u.lines, has)
+		l.idle(u.at, u.lines, u.args)
 	}
 }
 
 // deleteIfEqual handles DELEX and DELIFEQ, whose result depends on the value.
 func (o *observer) deleteIfEqual(l *lock, u *unit, s step) {
-	is := func(m mark) bool { return m == s.value }
+	is := values{s.value}
 	l.advance(u.at)
 	if waits := l.waiters[s.value] != nil; l.held && l.lease.owner == s.value || !l.known && waits {
 		l.freedBy(u.at, is)
@@ -377,18 +378,16 @@ func (s *script) ownerOf(u *unit) mark {
 	return u.args[s.owner]
 }
 
-// sweep forgets the waiters that have stopped asking; if these are too few, those of the largest lock.
+// sweep forgets the waiters that have stopped asking; if these are too few, all of them.
 func (o *observer) sweep() {
-	largest := (*lock)(nil)
-	for _, k := range o.keys.all {
-		o.waiters -= k.lock.giveUp(o.now)
-		if largest == nil || len(k.lock.waiters) > len(largest.waiters) {
-			largest = &k.lock
+	const never = int64(1) << 60
+	for _, at := range []int64{o.now, never} {
+		for _, k := range o.keys.all {
+			o.waiters -= k.lock.giveUp(at)
 		}
-	}
-	if o.waiters > mostWaiters/2 && largest != nil {
-		const never = int64(1) << 60
-		o.waiters -= largest.giveUp(never)
+		if o.waiters < mostWaiters/2 {
+			return
+		}
 	}
 }
 

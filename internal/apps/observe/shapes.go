@@ -14,7 +14,7 @@ const (
 	grants       // a try that took the lock
 	refused      // a try that did not
 	releases     // the lock is deleted after its owner was compared
-	deletes      // the lock is deleted, whoever has it
+	deletes      // the lock is deleted without a look at its owner
 	renews       // the lease gets another end
 	looks        // the owner is looked at, and nothing follows: the script's other executions say what for
 	reads        // a client reads the key
@@ -35,12 +35,13 @@ type shape struct {
 // Shapes that the code knows by name.
 const (
 	setNXBare   = "SET NX"
+	setNXScript = "SET NX in a script"
 	hashLock    = "HINCRBY and PEXPIRE in a script"
 	expireAlone = "EXPIRE in a script"
 )
 
 // shapes are tried from the first to the last.
-var shapes = []shape{
+var shapes = [...]shape{
 	// Clients that send single commands. MULTI and EXEC do not change what MONITOR shows of the commands between.
 	{setNXBare, "redsync, redis-py, redis-semaphore, python-redis-lock, aioredlock", false, `set-nx `, tries},
 	{"SETNX", "locks made by hand: SETNX, with EXPIRE as a second command or without", false, `setnx `, tries},
@@ -55,18 +56,22 @@ var shapes = []shape{
 	{"GET", "", false, `(get |exists |pttl )+`, reads},
 
 	// Scripts that take a lock.
-	{"SET NX in a script", "", true, `set-nx `, tries},
-	{"SET NX in a script", "", true, `(get |exists )*set-nx (pttl |get ).*`, refused},
-	{"SET NX in a script", "", true, `(get |exists )*set-nx expire `, grants},
+	{setNXScript, "", true, `set-nx `, tries},
+	{setNXScript, "", true, `(get |exists )*set-nx (pttl |get ).*`, refused},
+	{setNXScript, "", true, `(get |exists )*set-nx expire `, grants},
 	{"SETNX in a script", "locks made by hand", true, `(get |exists )*setnx expire .*`, grants},
 	{"SETNX in a script", "locks made by hand", true, `(get |exists )*setnx (pttl |get ).*`, refused},
 	{"SETNX in a script", "locks made by hand", true, `setnx `, tries},
 	{"MSETNX and PEXPIRE in a script", "redislock", true, `msetnx expire `, grants},
 	{"MSETNX and PEXPIRE in a script", "redislock", true, `msetnx (get |pttl )*`, refused},
-	{hashLock, "Redisson and locks that can be entered again", true,
-		`(exists |hexists |pttl )*hincr (pttl |exists )*(expire )?`, grants},
-	{hashLock, "Redisson and locks that can be entered again", true,
-		`(exists )*hexists (exists )*pttl `, refused},
+	{
+		hashLock, "Redisson and locks that can be entered again", true,
+		`(exists |hexists |pttl )*hincr (pttl |exists )*(expire )?`, grants,
+	},
+	{
+		hashLock, "Redisson and locks that can be entered again", true,
+		`(exists )*hexists (exists )*pttl `, refused,
+	},
 
 	// Scripts that give it back, or keep it. One that can be entered again is only left once by some of them.
 	{"HINCRBY −1 and DEL in a script", "Redisson", true, `(get |exists |hexists |pttl )*hdecr (.*)del .*`, releases},
@@ -74,18 +79,24 @@ var shapes = []shape{
 	{"HEXISTS and PEXPIRE in a script", "Redisson", true, `(exists )*hexists (pttl )?expire `, renews},
 	{"compare and delete in a script", "", true, `(exists |pttl )*(get )+(pttl |exists )*del .*`, releases},
 	{"DELEX or DELIFEQ", "", true, `(get )*del-ifeq .*`, releases},
-	{"compare and renew in a script", "", true, `(exists )*(get )+(pttl |exists |get )*(expire |set-xx )(pttl |get )*`, renews},
+	{
+		"compare and renew in a script", "", true,
+		`(exists )*(get )+(pttl |exists |get )*(expire |set-xx )(pttl |get )*`, renews,
+	},
 	{"a semaphore's counter", "", true, `.*count .*`, counts},
-	{"EXISTS or GET, and SET in a script", "redlock (Node.js), handoff", true,
-		`(exists |get |pttl |other )+set (pttl |get |expire |other )*`, grants},
+	{"EXISTS and SET in a script", "redlock (Node.js)", true, `(exists )+set (pttl |expire )*`, grants},
+	{
+		"GET and SET in a script", "handoff", true, `(exists |get |pttl |other )+set (pttl |get |expire |other )*`,
+		grants,
+	},
 	{"SET in a script", "", true, `set `, grants},
 	{"a look", "", true, `(get |exists |hexists |pttl |other )+`, looks},
 	{"DEL in a script", "", true, `.*del .*`, deletes},
 	{expireAlone, "", true, `expire `, renews},
 }
 
-// signalled is said of locks whose waiters sleep in BLPOP.
-const signalled = "python-redis-lock, blpop"
+// signalled are the libraries whose waiters sleep in BLPOP, by how they take the lock.
+var signalled = map[string]string{setNXBare: "python-redis-lock", setNXScript: "blpop"}
 
 // compiled are the patterns of the shapes.
 var compiled = func() (all []*regexp.Regexp) {
