@@ -61,7 +61,6 @@ func (a *app) observe() *cobra.Command {
 			return fmt.Errorf("observe %s: %w", streamName(name), err)
 		}
 		revision(&found.Tool)
-		found.Interrupted = cmd.Context().Err() != nil
 		if err := saveAll(a, out.all(false), found, false); err != nil {
 			return err
 		}

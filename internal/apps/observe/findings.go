@@ -86,6 +86,13 @@ var rules = []rule{
 	func(l Lock, _ *figures) string {
 		return some(l.AtStart, "release", "is", "are", "of a lease from before the capture")
 	},
+	func(l Lock, _ *figures) string {
+		if l.Libraries != handoff {
+			return ""
+		}
+		return "handoff and cohort pass the lock on within a process without Redis: only what goes from one process to " +
+			"another is seen, as one lease of all clients between"
+	},
 }
 
 // some writes a count with its verb; "" for none.

@@ -1,7 +1,9 @@
 package observe
 
 import (
+	"context"
 	"fmt"
+	"io"
 	"strconv"
 	"strings"
 	"testing"
@@ -161,6 +163,18 @@ func TestLeasesAreReconstructed(t *testing.T) {
 				"GET k"),
 			one("130 > LPOP q"), one("130 > SET k b+ PX 500"),
 		}, Counts{Acquisitions: 3, Tries: 3, Commands: 17, Releases: 2, AtStart: 1}},
+		{"WATCH, GET, MULTI, UNLINK and EXEC", [][]string{
+			known, one("100 c1 SET k a NX PX 500"), one("110 c1 WATCH k"), one("110 c1 GET k"), one("110 c1 MULTI"),
+			one("111 c1 UNLINK k"), one("111 c1 EXEC"),
+		}, Counts{Acquisitions: 1, Tries: 1, Commands: 7, Releases: 1, AtStart: 1}},
+		{"SET XX renews", [][]string{
+			known, one("100 c1 SET k a NX PX 50"), one("120 c1 SET k a XX PX 500"), one("200 c2 SET k b NX PX 500"),
+			one("700 c2 SET k b NX PX 500"),
+		}, Counts{Acquisitions: 2, Tries: 3, Commands: 7, Renewals: 1, Expired: 1, AtStart: 1}},
+		{"SETNX and EXPIRE in a script", [][]string{
+			known, one("100 c1 EVAL acq 1 k a 5"), one("100 > setnx k a"), one("100 > expire k 5"),
+			one("110 c2 EVAL acq 1 k b 5"), one("110 > setnx k b"), release(120, "c1", "a"),
+		}, Counts{Acquisitions: 1, Tries: 2, Commands: 11, Releases: 1, Open: 1, AtStart: 1}},
 		{"DELIFEQ", [][]string{
 			known, one("100 c1 SET k a NX PX 50"), one("110 c1 DELIFEQ k a"), one("111 c1 DELEX k IFEQ a"),
 		}, Counts{Acquisitions: 1, Tries: 1, Commands: 6, Releases: 1, IdleRelease: 1, AtStart: 1}},
@@ -229,6 +243,23 @@ func TestKeysCanBeHidden(t *testing.T) {
 		t.Errorf("the key is shown as %s", name)
 	}
 }
+
+// A reading that is stopped returns what was read until then.
+func TestReadingCanBeStopped(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	endless := io.MultiReader(strings.NewReader(stream("0 c1 PING")), repeated(stream("1 c1 PING")))
+	d, err := Read(ctx, endless, Options{Top: 1})
+	if err != nil || !d.Interrupted || d.Capture.Commands == 0 {
+		t.Errorf("%+v, %v", d, err)
+	}
+}
+
+// repeated is a text without an end.
+type repeated string
+
+func (r repeated) Read(to []byte) (int, error) { return copy(to, r), nil }
 
 // Many keys and many owners take no more memory than the limits allow, and locks that are forgotten count.
 func TestLimits(t *testing.T) {

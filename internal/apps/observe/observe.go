@@ -71,7 +71,8 @@ type unit struct {
 func Read(ctx context.Context, in io.Reader, options Options) (*Document, error) {
 	s := newScanner(in)
 	o := newObserver(options)
-	for {
+	stopped := false
+	for !stopped {
 		l, err := s.next()
 		if errors.Is(err, io.EOF) {
 			break
@@ -80,12 +81,12 @@ func Read(ctx context.Context, in io.Reader, options Options) (*Document, error)
 			return nil, err
 		}
 		o.take(l)
-		if s.number%linesBetween == 0 && ctx.Err() != nil {
-			break
-		}
+		stopped = s.number%linesBetween == 0 && ctx.Err() != nil
 	}
 	o.flush()
-	return o.document(s, options), nil
+	d := o.document(s, options)
+	d.Interrupted = stopped
+	return d, nil
 }
 
 func newObserver(options Options) *observer {
@@ -181,14 +182,14 @@ func (o *observer) handle(u *unit) {
 	}
 	o.deeds = done
 	var main *key
+	most := 0
 	for _, d := range done {
-		if d.strong() && d.key.partOf == nil {
-			main = d.key
-			break
+		if strength := d.strength(); strength > most && d.key.partOf == nil {
+			main, most = d.key, strength
 		}
 	}
 	for _, d := range done {
-		if main != nil && d.key != main && !d.strong() && d.key.partOf == nil && d.key.lock.Acquisitions == 0 {
+		if d.strength() < most && d.key.partOf == nil && d.key.lock.Acquisitions == 0 {
 			d.key.partOf = main
 		}
 		lock := d.key
@@ -202,15 +203,22 @@ func (o *observer) handle(u *unit) {
 	o.attribute(u, main, done)
 }
 
-// strong says whether only a lock is used so.
-func (d deed) strong() bool {
+// strength says how surely the key is a lock: 2 if only a lock is used so, 1 if a mark beside it may be, too.
+func (d deed) strength() int {
 	switch d.is {
-	case tries, grants, refused, releases:
-		return true
+	case grants:
+		if name := shapes[d.at].name; name == setAlone || name == existsSet || name == getSet {
+			return 1
+		}
+		return 2
+	case tries, refused, releases:
+		return 2
 	case renews:
-		return shapes[d.at].scripted && shapes[d.at].name != expireAlone
+		if shapes[d.at].scripted && shapes[d.at].name != expireAlone {
+			return 2
+		}
 	}
-	return false
+	return 0
 }
 
 // and joins what the steps on a key say: the owner and TTL are those of the step that has them.
@@ -235,7 +243,7 @@ func (o *observer) attribute(u *unit, main *key, done []deed) {
 	}
 	rest := u.lines
 	for _, d := range done {
-		if d.key == main || !d.strong() || d.key.partOf != nil {
+		if d.key == main || d.strength() == 0 || d.key.partOf != nil {
 			continue
 		}
 		own := int64(0)

@@ -32,11 +32,15 @@ type shape struct {
 	is        act
 }
 
-// Shapes that the code knows by name.
+// Shapes and a library that the code knows by name.
 const (
+	handoff     = "handoff"
 	setNXBare   = "SET NX"
 	setNXScript = "SET NX in a script"
 	hashLock    = "HINCRBY and PEXPIRE in a script"
+	existsSet   = "EXISTS and SET in a script"
+	getSet      = "GET and SET in a script"
+	setAlone    = "SET in a script"
 	expireAlone = "EXPIRE in a script"
 )
 
@@ -52,7 +56,7 @@ var shapes = [...]shape{
 	{"SET XX", "ShedLock (lockAtLeastFor)", false, `set-xx `, renews},
 	{"SET IFEQ", "", false, `set-ifeq `, renews},
 	{"SET", "", false, `set `, steals},
-	{"RPUSHX", "handoff", false, `queue `, refused},
+	{"RPUSHX", handoff, false, `queue `, refused},
 	{"GET", "", false, `(get |exists |pttl )+`, reads},
 
 	// Scripts that take a lock.
@@ -84,12 +88,12 @@ var shapes = [...]shape{
 		`(exists )*(get )+(pttl |exists |get )*(expire |set-xx )(pttl |get )*`, renews,
 	},
 	{"a semaphore's counter", "", true, `.*count .*`, counts},
-	{"EXISTS and SET in a script", "redlock (Node.js)", true, `(exists )+set (pttl |expire )*`, grants},
+	{existsSet, "redlock (Node.js)", true, `(exists )+set (pttl |expire )*`, grants},
 	{
 		"GET and SET in a script", "handoff", true, `(exists |get |pttl |other )+set (pttl |get |expire |other )*`,
 		grants,
 	},
-	{"SET in a script", "", true, `set `, grants},
+	{setAlone, "", true, `set `, grants},
 	{"a look", "", true, `(get |exists |hexists |pttl |other )+`, looks},
 	{"DEL in a script", "", true, `.*del .*`, deletes},
 	{expireAlone, "", true, `expire `, renews},
