@@ -111,6 +111,7 @@ type figures struct {
 	counted      int64 // commands of semaphores
 	read         int64 // by clients, other than before a delete
 	again        int64 // tries by an owner that had tried before
+	continued    int64 // owners that tried again after a first try in vain, or got the lock then
 	signals      int64 // waits in BLPOP for what belongs to the lock
 	idleCommands int64 // of the releases that released nothing
 	pauses       tally // between two tries of a wait

@@ -77,7 +77,7 @@ var rules = []rule{
 		text := some(l.GaveUp, "wait", "ends", "end", "without the lock: the client stopped asking, so how long it "+
 			"would have waited is not known")
 		once := some(l.TriedOnce, "value", "is", "are", "tried once and never again: the client only tries, or "+
-			"takes another value for its next tries")
+			"takes another value for its next tries, and its waits look shorter by one pause")
 		if (l.GaveUp+l.TriedOnce)*100 < l.Tries { // below 1 %
 			return ""
 		}
@@ -90,8 +90,8 @@ var rules = []rule{
 		if l.Libraries != handoff {
 			return ""
 		}
-		return "handoff and cohort pass the lock on within a process without Redis: only what goes from one process to " +
-			"another is seen, as one lease of all clients between"
+		return "handoff and cohort pass the lock on within a process without Redis: only what goes from one process " +
+			"to another is seen, as one lease of all clients between"
 	},
 }
 

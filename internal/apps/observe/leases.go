@@ -177,6 +177,9 @@ func (l *lock) asksAgain(w *waiter, at int64) {
 	if at-w.last <= soon {
 		l.again++
 	}
+	if w.tries == 1 {
+		l.continued++
+	}
 	l.pauses.add(at - w.last)
 }
 
@@ -504,7 +507,13 @@ func (l *lock) close(at int64) {
 	}
 	l.byOthers = 0
 	l.giveUp(at)
+	// If many values that failed once were never tried again, the library takes another one for its next tries.
+	changes := l.TriedOnce > 0 && 2*l.TriedOnce >= l.continued
 	for _, w := range l.waiters {
+		if w.tries == 1 && changes {
+			l.TriedOnce++
+			continue
+		}
 		l.waits.stay(at - w.first)
 		l.waitedUS += at - w.first
 		l.Open++

@@ -175,6 +175,11 @@ func TestLeasesAreReconstructed(t *testing.T) {
 			known, one("100 c1 EVAL acq 1 k a 5"), one("100 > setnx k a"), one("100 > expire k 5"),
 			one("110 c2 EVAL acq 1 k b 5"), one("110 > setnx k b"), release(120, "c1", "a"),
 		}, Counts{Acquisitions: 1, Tries: 2, Commands: 11, Releases: 1, Open: 1, AtStart: 1}},
+		{"a library that takes another value after its first try", [][]string{
+			known, one("100 c1 SET k a NX PX 9000"), one("110 c2 SET k b NX PX 9000"),
+			one("111 c2 SET k b2 NX PX 9000"), one("2000 c2 SET k b2 NX PX 9000"), one("2010 c3 SET k c NX PX 9000"), one("2011 c3 SET k c2 NX PX 9000"),
+			one("2020 c3 SET k c2 NX PX 9000"), release(2030, "c1", "a"), one("2040 c2 SET k b2 NX PX 9000"),
+		}, Counts{Acquisitions: 2, Tries: 8, Commands: 14, Releases: 1, TriedOnce: 2, Open: 1, AtStart: 1}},
 		{"DELIFEQ", [][]string{
 			known, one("100 c1 SET k a NX PX 50"), one("110 c1 DELIFEQ k a"), one("111 c1 DELEX k IFEQ a"),
 		}, Counts{Acquisitions: 1, Tries: 1, Commands: 6, Releases: 1, IdleRelease: 1, AtStart: 1}},
