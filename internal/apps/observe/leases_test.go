@@ -177,7 +177,8 @@ func TestLeasesAreReconstructed(t *testing.T) {
 		}, Counts{Acquisitions: 1, Tries: 2, Commands: 11, Releases: 1, Open: 1, AtStart: 1}},
 		{"a library that takes another value after its first try", [][]string{
 			known, one("100 c1 SET k a NX PX 9000"), one("110 c2 SET k b NX PX 9000"),
-			one("111 c2 SET k b2 NX PX 9000"), one("2000 c2 SET k b2 NX PX 9000"), one("2010 c3 SET k c NX PX 9000"), one("2011 c3 SET k c2 NX PX 9000"),
+			one("111 c2 SET k b2 NX PX 9000"), one("2000 c2 SET k b2 NX PX 9000"), one("2010 c3 SET k c NX PX " +
+				"9000"), one("2011 c3 SET k c2 NX PX 9000"),
 			one("2020 c3 SET k c2 NX PX 9000"), release(2030, "c1", "a"), one("2040 c2 SET k b2 NX PX 9000"),
 		}, Counts{Acquisitions: 2, Tries: 8, Commands: 14, Releases: 1, TriedOnce: 2, Open: 1, AtStart: 1}},
 		{"DELIFEQ", [][]string{
