@@ -71,6 +71,7 @@ type kind struct {
 	backoff  SpinOptions // how a waiter sleeps
 	tries    int         // failed attempts after which an acquire ends with an error; 0: as many as it takes
 	scripted bool        // a lease is released by a script
+	shared   bool        // all leases have one token: a release cannot tell them apart (unsafe)
 	// try makes one attempt to get the lock. After an error the lock is not held; after
 	// validity.ErrLate the caller may try again.
 	try func(ctx context.Context, held *token.Lease, ttl time.Duration) (bool, error)
@@ -83,7 +84,7 @@ type Locker struct {
 	kind
 	config   goredis.Config
 	client   redis.UniversalClient
-	owners   *token.Names
+	owner    func() string // the token of the next lease
 	closed   atomic.Bool
 	sleepers pause.Sleepers
 	releases pending.Releases
@@ -94,7 +95,12 @@ func open(config goredis.Config, k kind) (*Locker, error) {
 	if err := errors.Join(config.Validate(1), k.options); err != nil {
 		return nil, fmt.Errorf("%s: %w", k.name, err)
 	}
-	return &Locker{kind: k, config: config, client: config.Nodes[0].Client, owners: token.NewNames()}, nil
+	owner := token.NewNames().Next
+	if k.shared {
+		one := owner()
+		owner = func() string { return one }
+	}
+	return &Locker{kind: k, config: config, client: config.Nodes[0].Client, owner: owner}, nil
 }
 
 // Prepare loads the script of a release, if there is one.
@@ -149,9 +155,9 @@ func (l *Locker) acquire(ctx context.Context, key string, ttl time.Duration, onc
 	return l.granted(held), nil
 }
 
-// lease returns a lease to try for, with a token of its own.
+// lease returns a lease to try for, with a token of its own unless all share one.
 func (l *Locker) lease(name string) *token.Lease {
-	return &token.Lease{Client: l.client, Releases: &l.releases, Name: name, Token: l.owners.Next()}
+	return &token.Lease{Client: l.client, Releases: &l.releases, Name: name, Token: l.owner()}
 }
 
 // wait sleeps and tries until the lock is the caller's.

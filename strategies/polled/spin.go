@@ -31,16 +31,25 @@ type SpinOptions struct {
 
 	WaitTimeout time.Duration `opt:"wait-timeout" help:"how long WAIT waits for them before the lock is given back"`
 	WaitAnyway  bool          `opt:"wait-anyway" help:"use the lock also where WAIT has counted too few replicas in time"`
+
+	Token string `opt:"token" help:"value of the lock: one of its own for each request (request), or the same for all of an instance (client: as in samples; unsafe, to be measured)"`
 }
+
+// Whose value is in the lock.
+const (
+	perRequest = "request"
+	perClient  = "client"
+)
 
 // SpinDefaults returns full jitter within Redisson's bounds.
 func SpinDefaults() SpinOptions {
 	return SpinOptions{
 		Backoff: FullJitter, Base: time.Millisecond, Cap: 128 * time.Millisecond, WaitTimeout: 100 * time.Millisecond,
+		Token: perRequest,
 	}
 }
 
-// Validate returns every error, joined.
+// Validate returns every error, joined. No token is request.
 func (o SpinOptions) Validate() error {
 	var problems []error
 	refuse := func(wrong bool, format string, args ...any) {
@@ -60,12 +69,20 @@ func (o SpinOptions) Validate() error {
 	// WAIT takes milliseconds; 0 means for ever.
 	refuse(o.WaitReplicas > 0 && o.WaitTimeout < time.Millisecond,
 		"wait-timeout must be at least 1ms, not %v", o.WaitTimeout)
+	refuse(o.Token != "" && o.Token != perRequest && o.Token != perClient, "token must be %s or %s, not %q",
+		perRequest, perClient, o.Token)
 	return errors.Join(problems...)
 }
 
-// Refine adds WAIT to the rights, and names the library that polls with a fixed sleep.
+// Refine adds WAIT to the rights, names the library that polls with a fixed sleep, and does not claim exclusion for a
+// value that requests share.
 func (o SpinOptions) Refine(info strategies.Info) strategies.Info {
-	if o.Backoff == Fixed && o.WaitReplicas == 0 {
+	if o.Token == perClient {
+		info.Claims.Exclusion = false
+		info.Caveat = "sample code of articles: all requests of an instance share one value, so that a late release " +
+			"deletes the lock of another request of the instance"
+	}
+	if o.Backoff == Fixed && o.WaitReplicas == 0 && o.Token != perClient {
 		info.Libraries = []strategies.Library{{Language: "Python", Package: "redis", Call: "redis.lock.Lock"}}
 	}
 	if o.WaitReplicas > 0 {
@@ -96,6 +113,7 @@ func OpenSpin(config goredis.Config, o SpinOptions) (SpinLocker, error) {
 			return held.Try(ctx, ttl, func() (bool, error) { return o.set(ctx, held, ttl) })
 		},
 		granted: func(held *token.Lease) strategies.Lease { return held },
+		shared:  o.Token == perClient,
 	})
 	return SpinLocker{l}, err
 }
