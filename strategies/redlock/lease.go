@@ -2,10 +2,12 @@ package redlock
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
 
+	"github.com/lockbench/lockbench/internal/pause"
 	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/strategies/internal/indeterminate"
 	"github.com/lockbench/lockbench/strategies/internal/token"
@@ -17,6 +19,7 @@ type lease struct {
 	locker *Locker
 	claim  *claim
 	until  map[*node]*validity.Until // of the nodes that granted it: how long each keeps it, less drift
+	stop   context.CancelFunc        // ends its renewals; nil without
 }
 
 func newLease(l *Locker, c *claim) *lease {
@@ -25,7 +28,26 @@ func newLease(l *Locker, c *claim) *lease {
 		held.until[n] = new(validity.Until)
 		held.until[n].Set(c.start.Add(Validity(c.ttl, 0, l.options.Drift)))
 	}
+	if l.options.Extend != OnCall {
+		held.renew()
+	}
 	return held
+}
+
+// renew starts a goroutine that extends the lease every TTL/3 until its release, its loss, or Close.
+func (held *lease) renew() {
+	l := held.locker
+	ctx, stop := context.WithCancel(l.undoing)
+	held.stop = stop
+	l.renewals.Go(func() {
+		for err := error(nil); !errors.Is(err, strategies.ErrNotHeld); {
+			pause.Plain(ctx.Done(), held.claim.ttl/3)
+			if ctx.Err() != nil {
+				return
+			}
+			err = held.Extend(ctx, held.claim.ttl)
+		}
+	})
 }
 
 // ValidUntil returns until when a quorum keeps the lock: the moment before the first node was
@@ -44,6 +66,9 @@ func (held *lease) ValidUntil() time.Time {
 // that do not answer in the background. ErrNotHeld means that fewer than a quorum still held the lock.
 func (held *lease) Release(ctx context.Context) error {
 	l := held.locker
+	if held.stop != nil {
+		held.stop()
+	}
 	p := l.ask(ctx, held.claim.reached, held.claim.timeout, l.settled,
 		func(ctx context.Context, n *node) (bool, error) {
 			return l.free(ctx, n, held.claim, held.remains(n))
@@ -75,6 +100,9 @@ func (held *lease) Extend(ctx context.Context, ttl time.Duration) error {
 		func(ctx context.Context, n *node) (bool, error) {
 			answer := held.until[n].Extending(start, Validity(ttl, 0, l.options.Drift))
 			renewed, err := call(ctx, n, func() (bool, error) {
+				if l.options.Extend == Again {
+					return n.client.SetNX(ctx, held.claim.name, held.claim.token, ttl).Result()
+				}
 				return token.Extend(ctx, n.client, held.claim.name, held.claim.token, ttl.Milliseconds())
 			})
 			answer(renewed, indeterminate.MayHaveRun(err))

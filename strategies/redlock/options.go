@@ -4,7 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"strings"
 	"time"
+
+	"github.com/lockbench/lockbench/strategies"
 )
 
 // How a round asks the nodes.
@@ -17,6 +20,18 @@ const (
 const (
 	Quick = "quick" // at once
 	Never = "none"  // when Acquire ends, or by their TTL
+	// Granted is Quick as samples have it, and unsafe: only the nodes that said yes in time are given back, also
+	// when a lease ends. A node whose yes was late or lost keeps the key for its TTL.
+	Granted = "granted"
+)
+
+// How a lease is extended.
+const (
+	OnCall = "call"   // by Lease.Extend alone
+	Renew  = "script" // also by itself, every TTL/3
+	// Again is Renew as samples have it, and unsafe: the SET NX of the acquire is sent again with the same value, finds
+	// the key of the lease itself, and so never extends it.
+	Again = "again"
 )
 
 // Options of the lock.
@@ -26,7 +41,8 @@ type Options struct {
 	NodeShare   float64       `opt:"node-share" help:"largest share of the TTL that one node may cost, 1 for all of it"`
 	MinDelay    time.Duration `opt:"min-delay" help:"shortest random sleep between two rounds"`
 	MaxDelay    time.Duration `opt:"max-delay" help:"longest random sleep between two rounds"`
-	Release     string        `opt:"release" help:"give the nodes of a failed round back at once (quick) or only when the acquire ends (none)"`
+	Release     string        `opt:"release" help:"give the nodes of a failed round back at once (quick), only when the acquire ends (none), or at once but never one whose yes was lost (granted: as in samples; unsafe, to be measured)"`
+	Extend      string        `opt:"extend" help:"extend a lease when its holder asks (call), by itself every TTL/3 (script), or so by acquiring again (again: as in samples, always fails; to be measured)"`
 	Drift       float64       `opt:"drift" help:"share of the TTL by which clocks may drift; 2ms are added"`
 	MinValidity time.Duration `opt:"min-validity" help:"least validity that a lease may start with"`
 	GiveUp      int           `opt:"give-up" help:"rounds in a row without a reachable majority after which an acquire fails"`
@@ -42,6 +58,7 @@ func Defaults() Options {
 		MinDelay:    50 * time.Millisecond,
 		MaxDelay:    250 * time.Millisecond,
 		Release:     Quick,
+		Extend:      OnCall,
 		Drift:       0.01,
 		GiveUp:      3,
 	}
@@ -56,7 +73,10 @@ func (o Options) Validate() error {
 		}
 	}
 	fault(o.Mode != Parallel && o.Mode != Sequential, "no mode %q (there are: %s, %s)", o.Mode, Parallel, Sequential)
-	fault(o.Release != Quick && o.Release != Never, "no release %q (there are: %s, %s)", o.Release, Quick, Never)
+	fault(o.Release != Quick && o.Release != Never && o.Release != Granted,
+		"no release %q (there are: %s, %s, %s)", o.Release, Quick, Never, Granted)
+	fault(o.Extend != OnCall && o.Extend != Renew && o.Extend != Again,
+		"no extend %q (there are: %s, %s, %s)", o.Extend, OnCall, Renew, Again)
 	fault(o.NodeTimeout < time.Millisecond, "node-timeout must be at least 1ms, not %v", o.NodeTimeout)
 	fault(!(o.NodeShare > 0 && o.NodeShare <= 1), "node-share must be a share above 0 and up to 1, not %v", o.NodeShare)
 	fault(o.MinDelay < 0, "min-delay must not be negative, not %v", o.MinDelay)
@@ -65,6 +85,21 @@ func (o Options) Validate() error {
 	fault(o.MinValidity < 0, "min-validity must not be negative, not %v", o.MinValidity)
 	fault(o.GiveUp < 1, "give-up must be at least 1 round, not %d", o.GiveUp)
 	return errors.Join(problems...)
+}
+
+// Refine says what the variants of sample code break.
+func (o Options) Refine(info strategies.Info) strategies.Info {
+	var caveats []string
+	if o.Release == Granted {
+		caveats = append(caveats, "sample code of articles: a node whose yes was late or lost is not given back, and "+
+			"blocks the next client until its TTL is over")
+	}
+	if o.Extend == Again {
+		caveats = append(caveats, "sample code of articles: an extension by SET NX meets the lease's own key, so every "+
+			"extension fails and the lease ends with its first TTL")
+	}
+	info.Caveat = strings.Join(caveats, "; ")
+	return info
 }
 
 // suits returns why these options do not suit leases of that TTL.

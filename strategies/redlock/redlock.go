@@ -64,7 +64,8 @@ type Locker struct {
 
 	sleepers   pause.Sleepers
 	background background.Group
-	undoing    context.Context // for what is taken back when a yes comes late
+	renewals   background.Group // of Options.Extend
+	undoing    context.Context  // for what is taken back when a yes comes late
 	stopUndo   context.CancelFunc
 }
 
@@ -232,6 +233,7 @@ func (l *Locker) Close() error {
 	l.background.Close()
 	late.Stop()
 	l.stopUndo()
+	l.renewals.Close()
 	var nodes sync.WaitGroup
 	for _, n := range l.nodes {
 		nodes.Go(func() { n.releases.CloseBy(deadline) })

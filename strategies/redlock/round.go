@@ -17,7 +17,7 @@ type claim struct {
 	timeout     time.Duration // of one node
 	start       time.Time     // before the first node was asked
 	granted     []*node       // said yes in time
-	reached     []*node       // answered in time
+	reached     []*node       // to be given back: answered in time
 	tally       tally
 	rest        <-chan struct{} // closed when no call of the round is running
 	won         bool            // a quorum, and valid long enough
@@ -50,6 +50,9 @@ func (l *Locker) round(ctx context.Context, name string, ttl time.Duration) *cla
 			}
 		}
 	}
+	if l.options.Release == Granted {
+		c.reached = c.granted
+	}
 	valid := Validity(ttl, time.Since(c.start), l.options.Drift)
 	c.won = c.tally.yes >= l.quorum() && valid >= max(l.options.MinValidity, 1)
 	c.lonely = len(l.nodes)-unreachable < l.quorum()
@@ -59,7 +62,7 @@ func (l *Locker) round(ctx context.Context, name string, ttl time.Duration) *cla
 // lost ends a round when its time is over, or when too many nodes have said no for a
 // quorum: more answers would only delay giving back.
 func (l *Locker) lost(t tally, overtime bool) bool {
-	return overtime || l.options.Release == Quick && l.refused(t)
+	return overtime || l.options.Release != Never && l.refused(t)
 }
 
 // refused says whether too many nodes have said no for a quorum.
@@ -69,7 +72,7 @@ func (l *Locker) refused(t tally) bool { return t.no > len(l.nodes)-l.quorum() }
 // without an answer.
 func (l *Locker) set(ctx context.Context, n *node, c *claim) (bool, error) {
 	got, err := call(ctx, n, func() (bool, error) { return n.client.SetNX(ctx, c.name, c.token, c.ttl).Result() })
-	if asked := pending.Asked(err); asked != nil {
+	if asked := pending.Asked(err); asked != nil && l.options.Release != Granted {
 		n.releases.Add(c.undoing(n, asked, c.ttl))
 	}
 	return got, err
@@ -102,6 +105,9 @@ func (c *claim) undoing(n *node, asked <-chan struct{}, ttl time.Duration) *pend
 
 // freeLate frees a node whose yes has come when nobody waited for it any more.
 func (l *Locker) freeLate(n *node, c *claim) {
+	if l.options.Release == Granted {
+		return
+	}
 	ctx, cancel := context.WithTimeout(l.undoing, patience)
 	defer cancel()
 	_, _ = l.free(ctx, n, c, c.ttl)
