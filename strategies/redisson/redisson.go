@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/redis/go-redis/v9"
 
@@ -145,6 +146,10 @@ type PubSubOptions struct {
 	Options
 	Blind bool   `opt:"blind" help:"do not try again after subscribing: a release that comes in between wakes nobody (unsafe, to be measured)"`
 	Park  string `opt:"park" help:"how long a waiter that is not told sleeps: until the holder's TTL is over (ttl), or until its own deadline (deadline: it notices no crash; to be measured)"`
+
+	Confirm bool `opt:"confirm" help:"wait until the shared SUBSCRIBE is confirmed; false, as in samples: only its first waiter does (unsafe, to be measured)"`
+	Hoard   bool `opt:"hoard" help:"keep the subscription and a wake-up of each message that found no waiter, as in samples with Semaphore(0) (slow, to be measured)"`
+	HandOn  bool `opt:"hand-on" help:"pass the wake-up of a waiter that gives up to the next; false, as in samples: it is lost (unsafe, to be measured)"`
 }
 
 // How long a waiter sleeps that is not told.
@@ -153,8 +158,14 @@ const (
 	parkDeadline = "deadline"
 )
 
-// PubSubDefaults are Defaults, not blind, and look when the holder's TTL is over.
-func PubSubDefaults() PubSubOptions { return PubSubOptions{Options: Defaults(), Park: parkTTL} }
+// PubSubDefaults are Defaults without the faults of sample code; waiters look when the holder's TTL is over.
+func PubSubDefaults() PubSubOptions {
+	return PubSubOptions{Options: Defaults(), Park: parkTTL, Confirm: true, HandOn: true}
+}
+
+func (o PubSubOptions) flaws() redisson.Flaws {
+	return redisson.Flaws{Unconfirmed: !o.Confirm, Hoards: o.Hoard, Keeps: !o.HandOn}
+}
 
 // Validate rejects unknown values of sharded and park; no park is ttl.
 func (o PubSubOptions) Validate() error {
@@ -165,16 +176,24 @@ func (o PubSubOptions) Validate() error {
 	return errors.Join(o.Options.Validate(), park)
 }
 
-// Refine also says what blind and park lose.
+// Refine also says what the options that are there to be measured lose.
 func (o PubSubOptions) Refine(info strategies.Info) strategies.Info {
-	info.Caveat = ""
-	if o.Blind {
-		info.Caveat = "a release between the first try and the subscription wakes nobody: " +
-			"the waiter sleeps until the TTL is over"
+	var caveats []string
+	add := func(is bool, caveat string) {
+		if is {
+			caveats = append(caveats, caveat)
+		}
 	}
-	if o.Park == parkDeadline {
-		info.Caveat = "after a holder's crash those who wait sleep until their own deadline"
-	}
+	add(o.Blind, "a release between the first try and the subscription wakes nobody: "+
+		"the waiter sleeps until the TTL is over")
+	add(o.Park == parkDeadline, "after a holder's crash those who wait sleep until their own deadline")
+	add(!o.Confirm, "sample code of articles: a waiter that joins a subscription before Redis has confirmed it misses a "+
+		"release, and sleeps until the TTL is over if the first waiter gives up")
+	add(o.Hoard, "sample code of articles: a process keeps a permit of each message that found no waiter, and its "+
+		"next waiters try in vain for each")
+	add(!o.HandOn, "sample code of articles: a waiter that gives up takes its wake-up with it, and the others sleep "+
+		"until the TTL is over although the lock is free")
+	info.Caveat = strings.Join(caveats, "; ")
 	return o.Options.Refine(info)
 }
 
@@ -187,9 +206,10 @@ func check(name string, config goredis.Config, options error) error {
 }
 
 // subscribing are the parts of a Locker whose waiters share a subscription of the node's client.
-func subscribing(node goredis.Node, k kind, sharded string, watchdog bool) parts {
+func subscribing(node goredis.Node, k kind, sharded string, watchdog bool, flaws redisson.Flaws) parts {
 	return parts{
-		kind: k, line: redisson.NewLine(node, redisson.One), herald: redisson.NewHerald(node, sharded), renew: watchdog,
+		kind: k, line: redisson.NewLine(node, redisson.One, flaws), herald: redisson.NewHerald(node, sharded),
+		renew: watchdog,
 	}
 }
 
@@ -198,7 +218,7 @@ func OpenPubSub(config goredis.Config, o PubSubOptions) (*Locker, error) {
 	if err := check(pubsub, config, o.Validate()); err != nil {
 		return nil, err
 	}
-	with := subscribing(config.Nodes[0], rlock{}, o.Sharded, o.Watchdog)
+	with := subscribing(config.Nodes[0], rlock{}, o.Sharded, o.Watchdog, o.flaws())
 	with.blind, with.sleeps = o.Blind, o.Park == parkDeadline
 	return newLocker(config, with), nil
 }
@@ -224,7 +244,7 @@ func OpenFair(config goredis.Config, o FairOptions) (*Locker, error) {
 		return nil, err
 	}
 	queue := &queue{timeout: o.WaitTimeout, leaving: newLeavers(config.Nodes[0].Client)}
-	with := subscribing(config.Nodes[0], queue, o.Sharded, o.Watchdog)
+	with := subscribing(config.Nodes[0], queue, o.Sharded, o.Watchdog, redisson.Flaws{})
 	with.finish = queue.leaving.close
 	return newLocker(config, with), nil
 }
@@ -234,7 +254,7 @@ func OpenFenced(config goredis.Config, o Options) (*Locker, error) {
 	if err := check(fenced, config, o.Validate()); err != nil {
 		return nil, err
 	}
-	return newLocker(config, subscribing(config.Nodes[0], counted{}, o.Sharded, o.Watchdog)), nil
+	return newLocker(config, subscribing(config.Nodes[0], counted{}, o.Sharded, o.Watchdog, redisson.Flaws{})), nil
 }
 
 // OpenSpin returns a Locker of redisson-spin on the first node. It does not talk to Redis yet.

@@ -136,7 +136,7 @@ func Open(config goredis.Config, options Options) (*Locker, error) {
 	node := config.Nodes[0]
 	l := &Locker{
 		config: config, options: options, client: node.Client,
-		line: redisson.NewLine(node, wakes), herald: redisson.NewHerald(node, options.Sharded),
+		line: redisson.NewLine(node, wakes, redisson.Flaws{}), herald: redisson.NewHerald(node, options.Sharded),
 	}
 	_, _ = rand.Read(l.instance[:]) // it never fails
 	return l, nil

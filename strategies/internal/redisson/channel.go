@@ -8,6 +8,14 @@ import (
 // everybody is more waiters than there can be.
 const everybody = math.MaxInt
 
+// Flaws are what the sample code of articles does wrong where waiters share a subscription. They are there to be
+// measured; the zero value is the right code.
+type Flaws struct {
+	Unconfirmed bool // only the first waiter on a channel waits until SUBSCRIBE is confirmed
+	Hoards      bool // the subscription stays, and every message that finds no waiter asleep leaves a wake-up behind
+	Keeps       bool // a waiter that gives up takes its wake-up with it
+}
+
 // channel is one subscription and the waiters on it. The rules are those of the
 // java.util.concurrent.Semaphore in Redisson: a waiter that parks goes to the end, a message
 // wakes from the front, and a woken waiter whose try fails parks again at the end.
@@ -74,17 +82,23 @@ func (c *channel) leave(w *waiter, handOn bool) {
 		default:
 		}
 	}
-	c.owed = min(c.owed, c.members-c.parked.Len())
-	if handOn {
+	flaws := w.subscriber.flaws
+	if !flaws.Hoards {
+		c.owed = min(c.owed, c.members-c.parked.Len())
+	}
+	if handOn && !flaws.Keeps {
 		c.wake(1)
 	}
 }
 
 // settle makes the outcome of the subscription known. Waiters that did not wait for it sleep no longer.
-func (c *channel) settle(err error) {
+func (c *channel) settle(err error, flaws Flaws) {
 	c.err = err
 	c.known = true
 	close(c.ready)
+	if err == nil && flaws.Unconfirmed {
+		return
+	}
 	for e := c.parked.Front(); e != nil; e = e.Next() {
 		e.Value.(*waiter).early = false
 	}

@@ -34,7 +34,7 @@ func (h *herd) Open(ctx context.Context) error {
 	missing := h.callers - len(h.free)
 	h.mu.Unlock()
 	return goredis.DialAll(ctx, missing, func(ctx context.Context) error {
-		s := newSubscriber(h.client, h.pulse, One)
+		s := newSubscriber(h.client, h.pulse, One, Flaws{})
 		h.put(s)
 		return s.Open(ctx)
 	})
@@ -59,7 +59,7 @@ func (h *herd) take() *Subscriber {
 		h.free = h.free[:last]
 		return s
 	}
-	return newSubscriber(h.client, h.pulse, One)
+	return newSubscriber(h.client, h.pulse, One, Flaws{})
 }
 
 func (h *herd) put(s *Subscriber) {

@@ -22,6 +22,7 @@ type shards struct {
 	cluster *redis.ClusterClient
 	pulse   *pulse // of all connections
 	wakes   func(payload string) int
+	flaws   Flaws
 	plain   *Subscriber
 	calls   bounded.Calls
 
@@ -31,13 +32,14 @@ type shards struct {
 }
 
 // NewLine returns the Line of a process. For the meaning of wakes see NewSubscriber.
-func NewLine(node goredis.Node, wakes func(payload string) int) Line {
+func NewLine(node goredis.Node, wakes func(payload string) int, flaws Flaws) Line {
 	if !node.Clustered() {
-		return NewSubscriber(node, wakes)
+		return NewSubscriber(node, wakes, flaws)
 	}
 	pulse := newPulse(node)
 	return &shards{
-		cluster: node.Cluster(), pulse: pulse, wakes: wakes, plain: newSubscriber(node.Client, pulse, wakes),
+		cluster: node.Cluster(), pulse: pulse, wakes: wakes, flaws: flaws,
+		plain:  newSubscriber(node.Client, pulse, wakes, flaws),
 		byNode: map[string]*Subscriber{},
 	}
 }
@@ -77,7 +79,7 @@ func (l *shards) at(node redis.UniversalClient) (*Subscriber, error) {
 		s = nil
 	}
 	if s == nil {
-		s = newShardSubscriber(l.cluster, node, l.pulse, l.wakes)
+		s = newShardSubscriber(l.cluster, node, l.pulse, l.wakes, l.flaws)
 		l.byNode[addr] = s
 	}
 	return s, nil

@@ -26,6 +26,7 @@ type Subscriber struct {
 	pulse   *pulse
 	own     bool // the pulse ends with the Subscriber
 	wakes   func(payload string) int
+	flaws   Flaws
 	stop    context.CancelCauseFunc
 	ctx     context.Context
 	tasks   background.Group
@@ -45,18 +46,21 @@ type Subscriber struct {
 // NewSubscriber returns a Subscriber that opens a connection of the node's client when it is first
 // used. wakes says how many waiters a message wakes; it gets an empty payload after the
 // connection broke or was replaced, when messages may have been missed.
-func NewSubscriber(node goredis.Node, wakes func(payload string) int) *Subscriber {
-	s := newSubscriber(node.Client, newPulse(node), wakes)
+func NewSubscriber(node goredis.Node, wakes func(payload string) int, flaws Flaws) *Subscriber {
+	s := newSubscriber(node.Client, newPulse(node), wakes, flaws)
 	s.own = true
 	return s
 }
 
-func newSubscriber(client redis.UniversalClient, pulse *pulse, wakes func(payload string) int) *Subscriber {
+func newSubscriber(
+	client redis.UniversalClient, pulse *pulse, wakes func(payload string) int, flaws Flaws,
+) *Subscriber {
 	ctx, stop := context.WithCancelCause(context.Background())
 	s := &Subscriber{
 		client:   client,
 		pulse:    pulse,
 		wakes:    wakes,
+		flaws:    flaws,
 		ctx:      ctx,
 		stop:     stop,
 		channels: map[string]*channel{},
@@ -69,9 +73,9 @@ func newSubscriber(client redis.UniversalClient, pulse *pulse, wakes func(payloa
 // newShardSubscriber is newSubscriber for sharded channels of one of a cluster's nodes. It ends
 // when its connection breaks or a channel moves to another node: its waiters then get errMoved.
 func newShardSubscriber(
-	cluster *redis.ClusterClient, node redis.UniversalClient, pulse *pulse, wakes func(payload string) int,
+	cluster *redis.ClusterClient, node redis.UniversalClient, pulse *pulse, wakes func(payload string) int, flaws Flaws,
 ) *Subscriber {
-	s := newSubscriber(node, pulse, wakes)
+	s := newSubscriber(node, pulse, wakes, flaws)
 	s.cluster = cluster
 	return s
 }
@@ -118,6 +122,7 @@ func (s *Subscriber) Join(ctx context.Context, topic Topic, limit time.Duration)
 	s.mu.Lock()
 	s.start(s.now)
 	c := s.channel(name)
+	first := c.members == 0
 	c.members++
 	s.waiters++
 	if s.waiters == 1 {
@@ -126,6 +131,9 @@ func (s *Subscriber) Join(ctx context.Context, topic Topic, limit time.Duration)
 	s.mu.Unlock()
 
 	w := &waiter{subscriber: s, channel: c, woken: make(chan struct{}, 1)}
+	if s.flaws.Unconfirmed && !first {
+		return w, nil
+	}
 	timer := time.NewTimer(limit)
 	defer timer.Stop()
 	var err error
@@ -159,7 +167,7 @@ func (s *Subscriber) channel(name string) *channel {
 
 // left is called when a waiter has left a channel. The caller holds mu.
 func (s *Subscriber) left(c *channel) {
-	if c.members == 0 && s.channels[c.name] == c {
+	if c.members == 0 && s.channels[c.name] == c && !s.flaws.Hoards {
 		s.look(c.name)
 	}
 	if s.waiters--; s.waiters == 0 {
@@ -219,7 +227,7 @@ func (s *Subscriber) fail(n *session, err error, names []string) {
 			continue
 		}
 		delete(s.channels, name)
-		c.settle(err)
+		c.settle(err, s.flaws)
 		s.look(name)
 		if c == s.echo {
 			s.echo = nil
@@ -235,6 +243,8 @@ func (s *Subscriber) released(n *session, name, payload string) {
 	case s.now != n || c == nil:
 	case c == s.echo:
 		s.heard = max(s.heard, numberOf(payload))
+	case c.known && s.flaws.Hoards && c.parked.Len() == 0:
+		c.owed++
 	case c.known:
 		// A message before the confirmation belongs to an earlier subscription to the channel:
 		// the waiters that join now have yet to try.
@@ -277,7 +287,7 @@ func (s *Subscriber) confirmed(n *session, name string) {
 	case c.known:
 		c.wake(s.wakes(""))
 	default:
-		c.settle(nil)
+		c.settle(nil, s.flaws)
 		if c.members == 0 {
 			s.look(name)
 		}

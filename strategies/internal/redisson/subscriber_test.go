@@ -36,7 +36,7 @@ func newQueue(t *testing.T, n int, wakes func(string) int) *queue {
 	q := &queue{
 		t:          t,
 		outside:    server.Client(t),
-		subscriber: redisson.NewSubscriber(server.Node(t), wakes),
+		subscriber: redisson.NewSubscriber(server.Node(t), wakes, redisson.Flaws{}),
 		woken:      make(chan int, n),
 	}
 	t.Cleanup(func() {
