@@ -8,8 +8,8 @@ import (
 )
 
 // The sample code of articles, as options of the locks that do it right. The suite judges each by what the right lock
-// claims, and must find it broken. What it does not find has tests of its own: pubsub:confirm=false in strategies/redisson; and
-// pubsub:hoard=true breaks nothing, and only costs attempts.
+// claims, and must find it broken. It does not find pubsub:confirm=false, which has a test in strategies/redisson, and
+// pubsub:hoard=true breaks nothing: it only costs attempts.
 var samples = []struct{ variant, right, check string }{
 	{"spin:token=client", "spin", "stranger"},
 	{"redlock:extend=again,node-timeout=2s", "redlock", "extend"},
