@@ -27,7 +27,7 @@ func dial(q question) (nodes []goredis.Node, err error) {
 		options := &redis.UniversalOptions{
 			Addrs: []string{at.Addr}, Username: at.Username, Password: at.Password, DB: at.DB,
 			TLSConfig: at.TLSConfig, ClientName: q.ClientName, MaxRetries: -1, DialerRetries: 1,
-			PoolSize: min(max(q.Callers, 1), mostConnections), ContextTimeoutEnabled: true,
+			PoolSize: min(max(q.Callers, 1), mostConnections), PipelinePoolSize: -1, ContextTimeoutEnabled: true,
 			DisableIdentity:          true,
 			MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
 		}

@@ -27,7 +27,7 @@ func DialSubscribers(n Node) (redis.UniversalClient, error) {
 // context of a call ends it. It learns the id of each connection that it opens.
 func DialBlocking(n Node, learn func(id int64)) (redis.UniversalClient, error) {
 	return Dial(n, func(o *redis.Options) {
-		o.PoolSize, o.MinIdleConns = 1, 0
+		o.PoolSize, o.MinIdleConns, o.PipelinePoolSize = 1, 0, -1
 		o.ReadBufferSize, o.WriteBufferSize = smallBuffer, smallBuffer
 		o.MaxRetries = -1 // a BLPOP sent again may have popped already
 		o.ReadTimeout, o.WriteTimeout, o.ContextTimeoutEnabled = -1, -1, true

@@ -254,7 +254,7 @@ func TestConnectionsAreReplaced(t *testing.T) {
 	server := redistest.Start(t)
 	look := lookAt(t, server)
 	locker := serve(t, redis.NewClient(&redis.Options{
-		Addr: server.Addr, ConnMaxLifetime: 20 * time.Millisecond, ClientName: "service",
+		Addr: server.Addr, ConnMaxLifetime: 20 * time.Millisecond, ClientName: "service", PipelinePoolSize: -1,
 	}))
 	ids := map[string]bool{}
 	for range 3 {
@@ -300,7 +300,7 @@ func TestPushesAndCredentialsCostNoConnections(t *testing.T) {
 	server := redistest.Start(t)
 	look := lookAt(t, server)
 	client := redis.NewClient(&redis.Options{
-		Addr: server.Addr, StreamingCredentialsProvider: repeating{},
+		Addr: server.Addr, PipelinePoolSize: -1, StreamingCredentialsProvider: repeating{},
 		OnConnect: func(ctx context.Context, conn *redis.Conn) error {
 			return conn.Do(ctx, "client", "tracking", "on", "bcast").Err() // each write pushes an invalidation
 		},

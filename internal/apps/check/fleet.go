@@ -33,7 +33,7 @@ func startFleet(ctx context.Context, nodes int) (all fleet, err error) {
 func (f fleet) nodes() (nodes []goredis.Node) {
 	for _, one := range f {
 		nodes = append(nodes, goredis.Node{Options: &redis.UniversalOptions{
-			Addrs: []string{one.Addr()}, Dialer: one.Dial, MaxRetries: -1, DialerRetries: 1,
+			Addrs: []string{one.Addr()}, Dialer: one.Dial, MaxRetries: -1, DialerRetries: 1, PipelinePoolSize: -1,
 			DisableIdentity: true, ContextTimeoutEnabled: true,
 			MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
 		}})

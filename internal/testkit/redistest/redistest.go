@@ -75,6 +75,7 @@ func (s *Server) Node(t testing.TB) goredis.Node {
 		ReadTimeout:           10 * time.Second,
 		ContextTimeoutEnabled: true,
 		DisableIdentity:       true,
+		PipelinePoolSize:      -1,
 		MaintNotificationsConfig: &maintnotifications.Config{
 			Mode: maintnotifications.ModeDisabled,
 		},

@@ -174,7 +174,7 @@ func TestNoAnswerEndsCalls(t *testing.T) {
 	server := redistest.Start(t)
 	var deaf atomic.Bool
 	client := connect(t, &redis.Options{
-		Addr: server.Addr, ReadTimeout: -2, WriteTimeout: -2, PoolSize: 100,
+		Addr: server.Addr, ReadTimeout: -2, WriteTimeout: -2, PoolSize: 100, PipelinePoolSize: -1,
 		Dialer: func(ctx context.Context, network, addr string) (net.Conn, error) {
 			conn, err := new(net.Dialer).DialContext(ctx, network, addr)
 			return tunnel{conn, &deaf}, err
@@ -256,7 +256,7 @@ func TestContextEndsACallerThatSendsForItself(t *testing.T) {
 func TestSlowAnswersAreNoOutage(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
-	client := connect(t, &redis.Options{Addr: server.Addr})
+	client := connect(t, &redis.Options{Addr: server.Addr, PipelinePoolSize: -1})
 	const most = 2 * time.Second // many times as long as four exchanges take: the machine may be busy
 	conn := dial(t, client, most)
 	var all sync.WaitGroup
@@ -367,7 +367,7 @@ func TestContextEndsACallerWithoutAConnection(t *testing.T) {
 	server := redistest.Start(t)
 	var hang atomic.Bool
 	client := connect(t, &redis.Options{
-		Addr: server.Addr, ContextTimeoutEnabled: true, DialTimeout: time.Minute,
+		Addr: server.Addr, ContextTimeoutEnabled: true, DialTimeout: time.Minute, PipelinePoolSize: -1,
 		Dialer: func(ctx context.Context, network, address string) (net.Conn, error) {
 			if hang.Load() {
 				<-ctx.Done()
@@ -407,7 +407,7 @@ func TestSlowNetworkIsNoOutage(t *testing.T) {
 	server := redistest.Start(t)
 	var dials atomic.Int64
 	client := connect(t, &redis.Options{
-		Addr: server.Addr, ContextTimeoutEnabled: true, Protocol: 2,
+		Addr: server.Addr, ContextTimeoutEnabled: true, Protocol: 2, PipelinePoolSize: -1,
 		Dialer: func(ctx context.Context, network, address string) (net.Conn, error) {
 			dials.Add(1)
 			conn, err := new(net.Dialer).DialContext(ctx, network, address)

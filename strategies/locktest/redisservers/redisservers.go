@@ -108,7 +108,7 @@ func sentinel(t testing.TB) locktest.Sentinel {
 		return connect(t, redis.UniversalOptions{Addrs: []string{w.Servers[server].Addr}})
 	}
 	options := w.UniversalOptions()
-	options.MaxRetries = -1
+	options.MaxRetries, options.PipelinePoolSize = -1, -1
 	return locktest.Sentinel{
 		Node: goredis.Node{Options: options}, Old: at(0), New: at(1),
 		Failover: func() error { w.KeepOld(); w.Failover(); return nil },

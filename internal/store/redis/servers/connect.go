@@ -105,6 +105,7 @@ func (n *node) clientOptions(t *netfault.Traffic, name string, pool int, slots c
 	options.ContextTimeoutEnabled = true
 	options.PoolSize = pool
 	options.PoolTimeout = poolTimeout
+	options.PipelinePoolSize = -1 // pipelines share the pool, so that no connection is opened during a run
 	options.ConnMaxIdleTime = -1
 	options.ReadBufferSize, options.WriteBufferSize = bufferSize, bufferSize
 	// A connection starts with as few commands as possible.
