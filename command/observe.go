@@ -21,15 +21,16 @@ func (a *app) observe() *cobra.Command {
 	})
 	cmd := &cobra.Command{
 		Use:   "observe [FILE|-]",
-		Short: "Show the lock contention that a service has, out of a capture of Redis MONITOR",
+		Short: "Show a service's lock contention from MONITOR",
 		Long: "Read what redis-cli monitor printed, from a file or standard input, and print for each lock how\n" +
 			"often it is taken, how many tries that takes, how long it is held and waited for, and what is unsafe:\n" +
 			"leases without a TTL, leases that expire, deletes of another's lease. It connects to no server, and\n" +
 			"knows the shapes of the common libraries. Values are hashed as they are read; --hash-keys hides the\n" +
 			"keys, too. MONITOR costs a server up to half of its throughput: capture for seconds.",
-		Example: "  redis-cli monitor | head -n 200000 >capture; lockbench observe capture\n" +
-			"  timeout 10 redis-cli -h redis.example monitor | lockbench observe\n" +
-			"  lockbench observe capture --prefix lock: --top 20 -o table -o json=observed.json",
+		Example: "  redis-cli monitor | head -n 200000 > capture\n" +
+			"  timeout 10 redis-cli monitor | lockbench observe\n" +
+			"  lockbench observe capture --prefix lock: --top 20\n" +
+			"  lockbench observe capture -o json=observed.json",
 		Args: cobra.MaximumNArgs(1),
 	}
 	flags := cmd.Flags()

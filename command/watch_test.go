@@ -119,7 +119,8 @@ func prometheus(t *testing.T, address string, flags ...string) func(query string
 		_ = server.Wait()
 	})
 	return func(query string) (float64, bool) {
-		answer, err := http.Get("http://" + own + "/api/v1/query?query=" + url.QueryEscape(query)) //nolint:noctx // it is asked again
+		query = "http://" + own + "/api/v1/query?query=" + url.QueryEscape(query)
+		answer, err := http.Get(query) //nolint:noctx // it is asked again
 		if err != nil {
 			return 0, false // it is starting
 		}

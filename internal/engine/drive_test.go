@@ -64,8 +64,8 @@ func (s scripted) job(window time.Duration) engine.Job {
 	return engine.Job{Strategy: v, Workload: w, Session: "abcdef12"}
 }
 
-// A run that is watched shows a driver's cycles while it lasts, in their order, up to the instant until which each client
-// has reported.
+// A run that is watched shows a driver's cycles while it lasts, in their order, up to the instant until which each
+// client has reported.
 func TestDriversAreWatchedWhileTheyRun(t *testing.T) {
 	t.Parallel()
 	for name, reportsItsWait := range map[string]bool{"each client has reported": true, "a client has not": false} {

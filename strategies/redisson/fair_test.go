@@ -299,7 +299,7 @@ func TestWhoGivesUpInAnOutageLeavesTheQueueAfterIt(t *testing.T) {
 	way.Snap()
 	for _, w := range waiting {
 		w.cancel()
-		_ = <-w.errors // of the way to Redis, or of the cancelled wait
+		<-w.errors //nolint:errcheck // of the way to Redis, or of the cancelled wait
 	}
 	if n := len(queued(t, outside)); n != waiters {
 		t.Fatalf("%d of %d stand in the queue while nobody can leave it", n, waiters)

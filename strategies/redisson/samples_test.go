@@ -78,7 +78,7 @@ func TestAWaiterMissesAReleaseBeforeTheConfirmation(t *testing.T) {
 				}
 			}
 			stop()
-			<-second
+			<-second //nolint:errcheck // it was cancelled
 		})
 	}
 }
