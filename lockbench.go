@@ -122,10 +122,7 @@ func (p Plan) carried() session.Plan {
 	carried := session.Plan{
 		Strategies: p.Strategies, Workload: p.Workload, Sweep: p.Sweep, Rounds: p.Rounds, Stores: stores,
 		Baselines: p.Baselines, Watch: p.Watch, Ended: p.Ended, Logf: p.Logf,
-		Generators: session.Generators{
-			Number: p.Generators.Number, Index: p.Generators.Index,
-			Session: p.Generators.Session, Patience: p.Generators.Patience,
-		},
+		Generators: session.Generators(p.Generators),
 	}
 	if p.Progress != nil {
 		carried.Progress = func(now session.Progress) { p.Progress(Progress(now)) }

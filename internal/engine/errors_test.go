@@ -313,7 +313,7 @@ func TestOnlyAServerOnThisMachineIsItsLoad(t *testing.T) {
 	}
 }
 
-// A wait ends in the same way whoever says so: a lock in this process, or one that reports its cycles.
+// The outcome of a wait is the same for a lock in this process and for one that reports its cycles.
 func TestOutcomesOfWaits(t *testing.T) {
 	ended, end := context.WithCancel(t.Context())
 	end()

@@ -70,7 +70,7 @@ func (r *run) connect(ctx context.Context, i *instance, pool int, toLocks, toHub
 			pool = 1 // its name alone shows that the process takes part
 		}
 		if i.hub, err = r.Hub.Connect(ctx, r.name, pool, toHub); err != nil {
-			return fmt.Errorf("connect to the Redis beside the locks: %w", err)
+			return fmt.Errorf("connect to the Redis that the clients share: %w", err)
 		}
 		counting = i.hub
 	}
@@ -79,7 +79,7 @@ func (r *run) connect(ctx context.Context, i *instance, pool int, toLocks, toHub
 	}
 	var ok bool
 	if i.counters, ok = counting.(store.Counting); !ok {
-		return errors.New("the store of the locks has no counters, and the run has no Redis beside it")
+		return errors.New("the store of the locks has no counters, and the run has no other Redis for them")
 	}
 	return nil
 }

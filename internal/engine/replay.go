@@ -32,7 +32,7 @@ type driven struct {
 	ended    bool // nothing more is reported
 
 	// The goroutine of the run alone uses these.
-	pending []event // not recorded yet, in their order
+	pending []event // not recorded yet
 	order   int64   // of the next event
 	grants  []measure.Grant
 	ends    []int64 // by client, the end of the last cycle that was recorded
@@ -130,13 +130,13 @@ func (d *driven) add(e event) {
 	d.pending = append(d.pending, e)
 }
 
-// take makes events of what was reported until now, and returns the instant before which no other event can become
-// known.
-func (d *driven) take(now int64) (until int64) {
+// due makes events of what was reported, and returns in their order those until now before which no other event can
+// become known. Only these are sorted: a client that waits for long may hold back millions.
+func (d *driven) due(now int64) (due []event) {
 	d.mu.Lock()
 	all := d.reported
 	d.reported = nil
-	until = min(slices.Min(d.until), now+1)
+	until := min(slices.Min(d.until), now+1)
 	if d.ended {
 		until = math.MaxInt64
 	}
@@ -154,10 +154,16 @@ func (d *driven) take(now int64) (until int64) {
 			d.add(event{at: c.Released, kind: releases, cycle: c})
 		}
 	}
-	slices.SortFunc(d.pending, func(a, b event) int {
+	d.pending = slices.DeleteFunc(d.pending, func(e event) bool {
+		if e.at < until {
+			due = append(due, e)
+		}
+		return e.at < until
+	})
+	slices.SortFunc(due, func(a, b event) int {
 		return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.kind, b.kind), cmp.Compare(a.order, b.order))
 	})
-	return until
+	return due
 }
 
 // advance records what the drivers reported, as far as its order is known, as if their clients were doing it now. A
@@ -167,9 +173,8 @@ func (r *run) advance() {
 	if d == nil {
 		return
 	}
-	until, recorded := d.take(r.clock.Now()), 0
-	over, _ := slices.BinarySearchFunc(d.pending, until, func(e event, at int64) int { return cmp.Compare(e.at, at) })
-	for _, e := range d.pending[:over] {
+	recorded := 0
+	for _, e := range d.due(r.clock.Now()) {
 		if e.kind == noted {
 			e.note(e.at)
 			continue
@@ -178,8 +183,6 @@ func (r *run) advance() {
 			recorded++
 		}
 	}
-	clear(d.pending[:over])
-	d.pending = slices.Delete(d.pending, 0, over)
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.kept -= recorded

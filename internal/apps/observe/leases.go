@@ -7,7 +7,7 @@ import (
 	"github.com/lockbench/lockbench/results"
 )
 
-// lock is what is known of a key: its lease, and who waits for it. Redis's clock decides, in its order of commands.
+// lock is what is known of a key: its lease and its waiters. Redis's clock decides, in its order of commands.
 //
 // A bare SET NX shows no result: it took the lock if that was free by what was seen before. At the first sight of a key
 // that is not known: its tries count as waits until a release, which names its owner, proves that one had taken it.

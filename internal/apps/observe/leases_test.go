@@ -47,7 +47,7 @@ func observed(t *testing.T, options Options, lines ...string) *Document {
 	return d
 }
 
-// known are lines after which it is known that nobody has the lock k.
+// known are lines after which no client has the lock k.
 var known = []string{"0 c9 EVALSHA rel 1 k z", "0 > GET k", "0 > DEL k"}
 
 func TestLeasesAreReconstructed(t *testing.T) {
