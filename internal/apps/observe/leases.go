@@ -69,6 +69,7 @@ type lease struct {
 	owner, from mark // its value, and its client's connection
 	at          int64
 	until       int64 // ms; 0 without a TTL
+	guessed     bool  // only the connection proved its owner, which a pool may have given to another client since
 }
 
 // waiter is an owner that tried and has not got the lock.
@@ -222,7 +223,7 @@ func (l *lock) begin(t try) {
 	}
 	l.read, l.looked = l.read+l.looked, 0
 	l.held, l.known = true, true
-	l.lease = lease{t.owner, t.from, t.at, t.until}
+	l.lease = lease{owner: t.owner, from: t.from, at: t.at, until: t.until}
 }
 
 // values are the arguments of a script.
@@ -256,6 +257,7 @@ func (l *lock) proveFrom(from mark) {
 	}
 	if found == 1 {
 		l.prove(owner)
+		l.lease.guessed = true
 	}
 }
 
@@ -265,7 +267,15 @@ const mostCompared = 1000
 // prove makes a waiter's last try the one that took the lock: what it does now only an owner does.
 func (l *lock) prove(owner mark) {
 	w := l.waiters[owner]
-	if l.held { // its end was not seen
+	switch {
+	case !l.held:
+	case l.lease.guessed: // the guess was wrong: this is the same lease
+		l.waiters[l.lease.owner] = &waiter{first: l.lease.at, last: l.lease.at, from: l.lease.from, tries: 1}
+		delete(l.waiters, owner)
+		l.pooled = true
+		l.lease.owner, l.lease.from, l.lease.guessed = owner, w.from, false
+		return
+	default: // its end was not seen
 		if l.lease.until > 0 {
 			l.Expired++
 			l.lose(w.last, 0)

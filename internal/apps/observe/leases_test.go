@@ -87,6 +87,10 @@ func TestLeasesAreReconstructed(t *testing.T) {
 		{"no TTL", [][]string{
 			known, one("100 c1 SETNX k a"), one("101 c2 SETNX k b"), one("102 c2 SETNX k b"), release(103, "c1", "a"),
 		}, Counts{Acquisitions: 1, Tries: 3, Commands: 9, Releases: 1, WithoutTTL: 1, Open: 1, AtStart: 1}},
+		{"the first lease of a capture, whose client got its connection from a pool", [][]string{
+			one("100 c1 SETNX k a"), one("101 c2 SETNX k b"), one("102 c2 EXPIRE k 10"), release(103, "c2", "a"),
+			one("110 c1 SETNX k b"), one("111 c1 EXPIRE k 10"), release(120, "c2", "b"),
+		}, Counts{Acquisitions: 2, Tries: 3, Commands: 11, Releases: 2, TTLApart: 2}},
 		{"a TTL by a second command", [][]string{
 			known, one("100 c1 SETNX k a"), one("101 c1 EXPIRE k 10"), release(103, "c1", "a"),
 		}, Counts{Acquisitions: 1, Tries: 1, Commands: 8, Releases: 1, TTLApart: 1, AtStart: 1}},
