@@ -140,9 +140,9 @@ func (s *Spec) set(f Field, values ...value) {
 	}
 }
 
-// follow fills in what follows from other options unless it is given: the number of instances,
-// and from stages the window's length and the largest number of clients or an open loop's first
-// rate.
+// follow fills in what follows from other options unless it is given: the number of instances, from stages the
+// window's length and the largest number of clients or an open loop's first rate, and from a trace its keys, its rate,
+// and the window, in which it is played once.
 func (d Draft) follow(s *Spec) error {
 	var problems []error
 	if d.given["rate"] != nil && s.Rate == 0 && len(s.Stages) == 0 {
@@ -160,6 +160,20 @@ func (d Draft) follow(s *Spec) error {
 			s.Rate = Rate(first.Target)
 		} else if !first.Open && d.given["clients"] == nil {
 			s.Clients = max(1, int(s.Stages.Most()))
+		}
+	}
+	if err := s.Arrivals.Load(); err != nil {
+		problems = append(problems, fmt.Errorf("--arrivals: %w", err))
+	}
+	if t := s.Arrivals.Trace(); t != nil {
+		if d.given["rate"] == nil {
+			s.Rate = t.Rate().rounded()
+		}
+		if d.given["keys"] == nil {
+			s.Keys = t.Keys
+		}
+		if d.given["duration"] == nil && s.Iterations == 0 && len(s.Stages) == 0 && s.Rate > 0 {
+			s.Duration = Duration(float64(t.Length) * float64(t.Rate()/s.Rate))
 		}
 	}
 	if d.given["instances"] == nil {

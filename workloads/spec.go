@@ -36,7 +36,7 @@ type Spec struct {
 	// Rate opens the loop: arrivals a second in all, however long the earlier ones take. 0 means
 	// a closed loop.
 	Rate     Rate     `json:"rate" kind:"n/s" short:"r" sep:","`
-	Arrivals Arrivals `json:"arrivals" kind:"kind" words:"constant poisson"` // of an open loop
+	Arrivals Arrivals `json:"arrivals" kind:"kind"` // of an open loop; a file is played at Rate, which scales its gaps
 	// Stages change the load during the window: the active clients of a closed loop, or the
 	// rate of an open one.
 	Stages Stages `json:"stages,omitempty" kind:"time:load" sep:","`
@@ -79,7 +79,8 @@ var helps = map[string]string{
 	"think": "pause between a release and the next acquire, in the same forms",
 	"rate": "open loop: total arrivals per second, independent of completions; --clients limits those in flight " +
 		"(default closed loop)",
-	"arrivals": "arrivals of an open loop: constant or poisson",
+	"arrivals": "arrivals of an open loop: constant, poisson or file:PATH, a trace with lines \"seconds,key,hold\" " +
+		"(--rate plays it faster or slower)",
 	"stage": "change to this number of clients (30s:500) or arrivals (30s:2000/s) in this time; repeatable; " +
 		"together the stages are the window",
 	"burst":   "one client holds the lock for this time while all others wait, then releases it; repeated",
@@ -217,6 +218,13 @@ func (s Spec) Validate() error {
 	if len(s.Stages) > 0 {
 		s.checkStages(check)
 	}
+	if s.Arrivals.kind == "file" {
+		check(s.Rate > 0 || s.Arrivals.trace == nil, "--rate of --arrivals %v must be above 0", s.Arrivals)
+		check(len(s.Stages) == 0, "--stage is not supported with --arrivals %v: the trace has its own load", s.Arrivals)
+		if t := s.Arrivals.trace; t != nil {
+			check(s.Keys >= t.Keys, "--keys %d are fewer than the %d of --arrivals %v", s.Keys, t.Keys, s.Arrivals)
+		}
+	}
 	if s.Burst > 0 {
 		check(s.Clients >= 2 && s.Keys == 1, "--burst needs at least 2 clients and one key, there are %d and %d",
 			s.Clients, s.Keys)
@@ -271,6 +279,9 @@ func (s *Spec) Load() error {
 	}
 	if err := s.Think.Load(); err != nil {
 		problems = append(problems, fmt.Errorf("--think: %w", err))
+	}
+	if err := s.Arrivals.Load(); err != nil {
+		problems = append(problems, fmt.Errorf("--arrivals: %w", err))
 	}
 	return errors.Join(problems...)
 }

@@ -365,16 +365,6 @@ func (r *Rate) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// Arrivals is how the starts of an open loop are spaced.
-type Arrivals string
-
-const (
-	// ArrivalsConstant spaces them evenly.
-	ArrivalsConstant Arrivals = "constant"
-	// ArrivalsPoisson draws exponential gaps: independent users.
-	ArrivalsPoisson Arrivals = "poisson"
-)
-
 // Stage is a part of the window in which the load changes linearly from the load at the end of
 // the stage before to Target. It reads and writes itself as text:
 //

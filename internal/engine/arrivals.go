@@ -15,11 +15,19 @@ import (
 // server cannot hide the load that waits for it (coordinated omission; G. Tene, How NOT
 // to Measure Latency).
 type arrivals struct {
-	mu    sync.Mutex
-	next  float64 // ns of the run's clock
-	pacer pacer
-	gap   func() float64 // until the next arrival, as a number of expected arrivals
-	draws *rand.Rand     // a seed for each arrival
+	mu     sync.Mutex
+	next   float64 // ns of the run's clock
+	pacer  pacer
+	gap    func() float64 // until the next arrival, as a number of expected arrivals
+	draws  *rand.Rand     // a seed for each arrival
+	player *player        // of a trace, in place of pacer and gap
+}
+
+// arrival is one of them.
+type arrival struct {
+	due    int64
+	random *rand.Rand         // for its key and hold. It belongs to the arrival, so that every strategy gets the same ones
+	traced *workloads.Arrival // nil if it is of no trace
 }
 
 // newArrivals returns the arrivals from begin on; the window opens at open. It returns nil
@@ -28,12 +36,14 @@ func newArrivals(w workloads.Spec, begin, open int64, seed uint64) *arrivals {
 	if w.Rate == 0 {
 		return nil
 	}
-	return &arrivals{
-		next:  float64(begin),
-		pacer: newPacer(w, open),
-		gap:   gaps(w.Arrivals, rand.New(rand.NewPCG(seed, 1<<63))),
-		draws: rand.New(rand.NewPCG(seed, 3<<62)),
+	a := &arrivals{next: float64(begin), draws: rand.New(rand.NewPCG(seed, 3<<62))}
+	if trace := w.Arrivals.Trace(); trace != nil {
+		a.player = newPlayer(trace, w.Rate, begin, open)
+		a.next = a.player.due()
+		return a
 	}
+	a.pacer, a.gap = newPacer(w, open), gaps(w.Arrivals, rand.New(rand.NewPCG(seed, 1<<63)))
+	return a
 }
 
 // gaps returns a function that draws gaps between arrivals. Their mean is 1.
@@ -47,14 +57,16 @@ func gaps(kind workloads.Arrivals, random *rand.Rand) func() float64 {
 // never is an instant after the end of any run; an int64 can hold it.
 const never = float64(math.MaxInt64 / 2)
 
-// arrive returns the next intended start and a random source for its key and hold. The
-// source belongs to the arrival, not to the client that takes it, so every strategy gets
-// the same keys and holds.
-func (a *arrivals) arrive() (int64, *rand.Rand) {
+// arrive returns the next arrival.
+func (a *arrivals) arrive() arrival {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	random := rand.New(rand.NewPCG(a.draws.Uint64(), a.draws.Uint64()))
-	return a.advance(), random
+	next := arrival{random: rand.New(rand.NewPCG(a.draws.Uint64(), a.draws.Uint64()))}
+	if a.player != nil {
+		next.traced = a.player.arrival()
+	}
+	next.due = a.advance()
+	return next
 }
 
 // take returns only the next intended start.
@@ -66,7 +78,11 @@ func (a *arrivals) take() int64 {
 
 func (a *arrivals) advance() int64 {
 	due := a.next
-	a.next = min(a.pacer.pace(due, a.gap()), never)
+	if a.player != nil {
+		a.next = a.player.advance()
+	} else {
+		a.next = min(a.pacer.pace(due, a.gap()), never)
+	}
 	return int64(due)
 }
 
@@ -179,4 +195,37 @@ func reach(stages workloads.Stages, at time.Duration, n float64) (time.Duration,
 		from, begin = stage.Target, begin+length
 	}
 	return max(at, begin), from >= n
+}
+
+// player plays a trace over and over: it begins anew when the window opens, so that the warm-up has the trace's end.
+type player struct {
+	trace *workloads.Trace
+	scale float64 // of the gaps
+	begun float64 // when this turn of the trace began, ns of the run's clock
+	at    int     // in the trace
+}
+
+// newPlayer returns the player whose first arrival is the first one from begin on.
+func newPlayer(trace *workloads.Trace, rate workloads.Rate, begin, open int64) *player {
+	p := &player{trace: trace, scale: float64(trace.Rate() / rate)}
+	p.begun = float64(open) - math.Ceil(float64(open-begin)/p.length())*p.length()
+	for p.due() < float64(begin) {
+		p.advance()
+	}
+	return p
+}
+
+func (p *player) length() float64 { return float64(p.trace.Length) * p.scale }
+
+func (p *player) arrival() *workloads.Arrival { return &p.trace.Arrivals[p.at] }
+
+// due is when the present arrival starts.
+func (p *player) due() float64 { return p.begun + float64(p.arrival().At)*p.scale }
+
+// advance goes to the next arrival, and returns when that starts.
+func (p *player) advance() float64 {
+	if p.at++; p.at == len(p.trace.Arrivals) {
+		p.at, p.begun = 0, p.begun+p.length()
+	}
+	return p.due()
 }

@@ -2,14 +2,18 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
+	"os"
 	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/lockbench/lockbench/internal/testkit/golden"
 	"github.com/lockbench/lockbench/strategies"
@@ -46,6 +50,48 @@ func TestArrivalsKeepTheirRate(t *testing.T) {
 	}
 	if newArrivals(workloads.Default(), 0, 0, 1) != nil {
 		t.Error("a closed loop has arrivals")
+	}
+}
+
+// trace returns the arrivals of a file with these lines.
+func trace(t *testing.T, lines string) workloads.Arrivals {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "trace.csv")
+	if err := os.WriteFile(file, []byte(workloads.TraceHeader+"\n"+lines), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var a workloads.Arrivals
+	if err := errors.Join(a.UnmarshalText([]byte("file:"+file)), a.Load()); err != nil {
+		t.Fatal(err)
+	}
+	return a
+}
+
+// A trace begins when the window opens, and comes again; the warm-up has its end. The rate scales its gaps alone.
+func TestATraceIsPlayedOverAndOver(t *testing.T) {
+	w := workloads.Default()
+	w.Arrivals = trace(t, "0.001,a,5ms\n0.002,b,\n0.005,a,0s\n") // it lasts 7 ms, so 428.6/s
+	for _, test := range []struct {
+		faster workloads.Rate
+		open   time.Duration
+		want   []string
+	}{
+		{1, 12 * time.Millisecond, []string{
+			"7ms b -1ns", "10ms a 0s", "13ms a 5ms", "14ms b -1ns", "17ms a 0s", "20ms a 5ms", "21ms b -1ns",
+		}},
+		{2, 8500 * time.Microsecond, []string{"7.5ms a 0s", "9ms a 5ms", "9.5ms b -1ns", "11ms a 0s", "12.5ms a 5ms"}},
+	} {
+		w.Rate = test.faster * w.Arrivals.Trace().Rate()
+		a := newArrivals(w, int64(6500*time.Microsecond), int64(test.open), 1)
+		var got []string
+		for range test.want {
+			next := a.arrive()
+			got = append(got, fmt.Sprintf("%v %c %v", time.Duration(next.due).Round(time.Microsecond),
+				'a'+next.traced.Key, next.traced.Hold))
+		}
+		if diff := cmp.Diff(test.want, got); diff != "" {
+			t.Errorf("at %v (-want +got):\n%s", w.Rate, diff)
+		}
 	}
 }
 
@@ -273,10 +319,10 @@ func TestASeedIsASequence(t *testing.T) {
 	} {
 		a := newArrivals(spec(t, draws+load), 12_345_678, 1_012_345_678, uint64(w.Seed)+1)
 		for n := range 5_000 {
-			due, random := a.arrive()
+			next := a.arrive()
 			if n < 8 || n%1000 == 999 {
-				fmt.Fprintf(&drawn, "%s, arrival %d at %v: key %d, hold %v\n", load, n+1, time.Duration(due),
-					chooser.Choose(random), w.Hold.Draw(random))
+				fmt.Fprintf(&drawn, "%s, arrival %d at %v: key %d, hold %v\n", load, n+1, time.Duration(next.due),
+					chooser.Choose(next.random), w.Hold.Draw(next.random))
 			}
 		}
 	}

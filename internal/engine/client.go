@@ -20,7 +20,8 @@ type client struct {
 	instance *instance
 	record   *measure.Client
 	waiter   *measure.Waiter
-	random   *rand.Rand // draws keys, holds and thinks; in an open loop the arrival's own source
+	random   *rand.Rand         // draws keys, holds and thinks; in an open loop the arrival's own source
+	traced   *workloads.Arrival // the arrival that it serves, if that is of a trace
 	returned atomic.Bool
 	burst    *burst // the last burst of a herd in which it took part
 	first    bool   // it is the first in its burst after the leader, and has the lock
@@ -44,7 +45,8 @@ func (c *client) cycle(thinking int64) (int64, bool) {
 	asked := clock.Now()
 	due := asked
 	if r.arrivals != nil && !stopping {
-		due, c.random = r.arrivals.arrive()
+		next := r.arrivals.arrive()
+		due, c.random, c.traced = next.due, next.random, next.traced
 		c.sleep(time.Duration(due - asked))
 		free := asked
 		stopping = r.control.stopping.Load()
@@ -61,7 +63,7 @@ func (c *client) cycle(thinking int64) (int64, bool) {
 		}
 		return asked, false
 	}
-	key := r.chooser.Choose(c.random)
+	key := c.key()
 	var done int64
 	if r.Workload.Coalesce {
 		done = c.share(key, due, asked)
@@ -73,6 +75,22 @@ func (c *client) cycle(thinking int64) (int64, bool) {
 	}
 	c.sleep(r.Workload.Think.Draw(c.random))
 	return done, true
+}
+
+// key chooses one: that of the trace, or at random.
+func (c *client) key() int {
+	if c.traced != nil {
+		return c.traced.Key
+	}
+	return c.run.chooser.Choose(c.random)
+}
+
+// asked is the hold that the workload asks for, likewise.
+func (c *client) asked() time.Duration {
+	if c.traced != nil && c.traced.Hold >= 0 {
+		return c.traced.Hold
+	}
+	return c.run.Workload.Hold.Draw(c.random)
 }
 
 // share joins an acquisition of the same key that is under way in this instance, or
@@ -116,7 +134,7 @@ func (c *client) contend(key int, due, asked int64) (int64, error) {
 	}
 	counted := r.window.Count(granted)
 	grant := audit.Enter(c.waiter, granted, lease)
-	hold := r.Workload.Hold.Draw(c.random)
+	hold := c.asked()
 	if r.herd != nil {
 		r.herd.granted(c, granted)
 	}

@@ -54,6 +54,9 @@ func (p Plan) Validate() error {
 			}
 		}
 	}
+	if p.Generators.several() && p.points()[0].Workload.Arrivals.Trace() != nil {
+		problems = append(problems, errors.New("--generators is not supported with --arrivals file: each would play the whole trace"))
+	}
 	for _, v := range p.Strategies {
 		if !v.Info().Driver {
 			continue

@@ -1,0 +1,173 @@
+package workloads
+
+import (
+	"encoding/csv"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/lockbench/lockbench/internal/untrusted"
+)
+
+// Arrivals is how the starts of an open loop follow each other. It reads and writes itself as text:
+//
+//	poisson             exponential gaps: independent users
+//	constant            equal gaps
+//	file:arrivals.csv   those of a trace, over and over
+//
+// The zero Arrivals is constant.
+type Arrivals struct {
+	kind, file string
+	trace      *Trace
+}
+
+var (
+	// ArrivalsConstant spaces them evenly.
+	ArrivalsConstant = Arrivals{}
+	// ArrivalsPoisson draws exponential gaps: independent users.
+	ArrivalsPoisson = Arrivals{kind: "poisson"}
+)
+
+// String is the text form.
+func (a Arrivals) String() string {
+	switch a.kind {
+	case "file":
+		return "file:" + untrusted.Printable(a.file)
+	case "":
+		return "constant"
+	}
+	return a.kind
+}
+
+// MarshalText writes the text form.
+func (a Arrivals) MarshalText() ([]byte, error) { return []byte(a.String()), nil }
+
+// UnmarshalText reads the text form, but not yet the file that it may name: a report may be read where that file is
+// missing.
+func (a *Arrivals) UnmarshalText(text []byte) error {
+	kind, file, named := strings.Cut(string(text), ":")
+	switch {
+	case kind == "file" && file != "":
+		*a = Arrivals{kind: kind, file: file}
+	case !named && kind == "constant":
+		*a = ArrivalsConstant
+	case !named && kind == "poisson":
+		*a = ArrivalsPoisson
+	default:
+		return fmt.Errorf("%q: there are constant, poisson and file:PATH", text)
+	}
+	return nil
+}
+
+// Equal says whether two are written alike.
+func (a Arrivals) Equal(other Arrivals) bool { return a.String() == other.String() }
+
+// Trace returns what Load has read; nil if the arrivals are of no file.
+func (a Arrivals) Trace() *Trace { return a.trace }
+
+// Load reads the file that the arrivals name, if any. Its error does not quote the file's text.
+func (a *Arrivals) Load() error {
+	if a.kind != "file" || a.trace != nil {
+		return nil
+	}
+	text, err := untrusted.ReadFile(a.file)
+	if err != nil {
+		return err
+	}
+	a.trace, err = readTrace(string(text))
+	if err != nil {
+		return fmt.Errorf("%s: %w", a.file, err)
+	}
+	return nil
+}
+
+// Arrival is a line of a trace.
+type Arrival struct {
+	At   time.Duration // since the trace began
+	Key  int           // from 0, in the order of first appearance
+	Hold time.Duration // of the lock; −1 where the trace does not say it
+}
+
+// Trace is a sequence of arrivals, such as those that lockbench observe saw at a service's locks.
+type Trace struct {
+	Arrivals []Arrival     // in their order
+	Length   time.Duration // until the first arrival comes again
+	Keys     int
+}
+
+// Rate is the mean number of arrivals a second.
+func (t *Trace) Rate() Rate { return Rate(float64(len(t.Arrivals)) / t.Length.Seconds()) }
+
+// rounded has four significant digits, so that people can read and type it.
+func (r Rate) rounded() Rate {
+	text := strconv.FormatFloat(float64(r), 'e', 3, 64)
+	rounded, _ := strconv.ParseFloat(text, 64) // it is a number
+	return Rate(rounded)
+}
+
+// TraceHeader is the first line of a trace's file. Behind it each line has the seconds since the trace began, the name of
+// a key, which may be empty, and a hold such as 5ms, which may be empty: then the workload's hold counts.
+const TraceHeader = "seconds,key,hold"
+
+// longestTrace bounds a trace: its instants stay exact as float64 ns.
+const longestTrace = 7 * 24 * time.Hour
+
+// readTrace reads a trace's file. The trace lasts as long as its arrivals and a mean gap.
+func readTrace(text string) (*Trace, error) {
+	lines := csv.NewReader(strings.NewReader(text))
+	lines.Comment, lines.FieldsPerRecord, lines.ReuseRecord = '#', 3, true
+	header, err := lines.Read()
+	if err != nil || strings.Join(header, ",") != TraceHeader {
+		return nil, fmt.Errorf("the first line must be %s", TraceHeader)
+	}
+	t, keys := &Trace{}, map[string]int{}
+	for {
+		fields, err := lines.Read()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		line, _ := lines.FieldPos(0)
+		if err != nil {
+			return nil, fmt.Errorf("line %d: it must have three fields, %s", line, TraceHeader)
+		}
+		arrival, err := readArrival(fields)
+		if err != nil {
+			return nil, fmt.Errorf("line %d: %w", line, err)
+		}
+		if n := len(t.Arrivals); n > 0 && arrival.At < t.Arrivals[n-1].At {
+			return nil, fmt.Errorf("line %d: it is earlier than the line before: sort the lines by time", line)
+		}
+		key, known := keys[fields[1]]
+		if !known {
+			key = len(keys)
+			keys[strings.Clone(fields[1])] = key
+		}
+		arrival.Key = key
+		t.Arrivals = append(t.Arrivals, arrival)
+	}
+	n := len(t.Arrivals)
+	if n < 2 || t.Arrivals[n-1].At == 0 {
+		return nil, errors.New("it needs at least two arrivals, at different times")
+	}
+	last := t.Arrivals[n-1].At
+	t.Keys, t.Length = len(keys), last+(last-t.Arrivals[0].At)/time.Duration(n-1)
+	return t, nil
+}
+
+func readArrival(fields []string) (Arrival, error) {
+	seconds, err := strconv.ParseFloat(fields[0], 64)
+	if err != nil || !(seconds >= 0 && seconds <= longestTrace.Seconds()) {
+		return Arrival{}, fmt.Errorf("the time must be seconds from 0 to %.0f", longestTrace.Seconds())
+	}
+	a := Arrival{At: time.Duration(math.Round(seconds * 1e9)), Hold: -1}
+	if fields[2] != "" {
+		if a.Hold, err = time.ParseDuration(fields[2]); err != nil || a.Hold < 0 {
+			return Arrival{}, errors.New("the hold must be a duration such as 5ms, or empty")
+		}
+	}
+	return a, nil
+}
