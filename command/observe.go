@@ -18,6 +18,8 @@ func (a *app) observe() *cobra.Command {
 	var options observe.Options
 	out := applicationOutputs(map[string]writer[*observe.Document]{
 		"markdown": plain(document.WriteMarkdown[*observe.Document]),
+		"trace":    plain(func(w io.Writer, d *observe.Document) error { return d.WriteTrace(w) }),
+		"workload": plain(func(w io.Writer, d *observe.Document) error { return d.WriteWorkload(w) }),
 	})
 	cmd := &cobra.Command{
 		Use:   "observe [FILE|-]",
@@ -30,7 +32,8 @@ func (a *app) observe() *cobra.Command {
 		Example: "  redis-cli monitor | head -n 200000 > capture\n" +
 			"  timeout 10 redis-cli monitor | lockbench observe\n" +
 			"  lockbench observe capture --prefix lock: --top 20\n" +
-			"  lockbench observe capture -o json=observed.json",
+			"  lockbench observe capture -o trace=arrivals.csv -o workload=observed.yaml\n" +
+			"  lockbench -s spin,handoff,fair --workload observed.yaml",
 		Args: cobra.MaximumNArgs(1),
 	}
 	flags := cmd.Flags()
@@ -54,13 +57,16 @@ func (a *app) observe() *cobra.Command {
 		if missing == nil {
 			defer in.Close()
 		}
-		if err := given.refuse(wrong, missing, check(out.all(false), name)); err != nil {
+		trace, homeless := replay(out.given)
+		options.Trace = trace != "" || homeless != nil
+		if err := given.refuse(wrong, homeless, missing, check(out.all(false), name)); err != nil {
 			return err
 		}
 		found, err := observe.Read(cmd.Context(), in, options)
 		if err != nil {
 			return fmt.Errorf("observe %s: %w", streamName(name), err)
 		}
+		found.TraceFile = trace
 		revision(&found.Tool)
 		if err := saveAll(a, out.all(false), found, false); err != nil {
 			return err
@@ -71,6 +77,24 @@ func (a *app) observe() *cobra.Command {
 		return nil
 	}
 	return cmd
+}
+
+// replay returns the file of the trace among the outputs. A workload file names it, so neither goes to the screen.
+func replay(outputs []output[*observe.Document]) (trace string, err error) {
+	workload := false
+	for _, o := range outputs {
+		switch {
+		case (o.format == "trace" || o.format == "workload") && o.file == "":
+			return "", fmt.Errorf("-o %s needs a file: -o trace=arrivals.csv -o workload=observed.yaml", o.format)
+		case o.format == "trace":
+			trace = o.file
+		}
+		workload = workload || o.format == "workload"
+	}
+	if workload && trace == "" {
+		return "", errors.New("-o workload names the file of the trace: add -o trace=arrivals.csv")
+	}
+	return trace, nil
 }
 
 // opened opens a stream to read: a file, or standard input without a name.

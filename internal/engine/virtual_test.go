@@ -2,12 +2,18 @@ package engine_test
 
 import (
 	"cmp"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	gocmp "github.com/google/go-cmp/cmp"
 
 	"github.com/lockbench/lockbench/internal/engine"
 	"github.com/lockbench/lockbench/internal/testkit/virtual"
@@ -51,6 +57,51 @@ func arrivalsOf(t *testing.T, clients int, seed int64) []arrival {
 	})
 	slices.SortFunc(all, func(a, b arrival) int { return cmp.Compare(a.due, b.due) })
 	return all
+}
+
+// A trace is played as it is: each arrival at its instant, on its key, with its hold. A window that has it twice has it
+// twice.
+func TestATraceInVirtualTime(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "trace.csv")
+	text := workloads.TraceHeader + "\n0.001,a,5ms\n0.004,b,\n0.2,a,20ms\n0.3,c,0s\n"
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var trace workloads.Arrivals
+	if err := errors.Join(trace.UnmarshalText([]byte("file:"+file)), trace.Load()); err != nil {
+		t.Fatal(err)
+	}
+	length := trace.Trace().Length
+	synctest.Test(t, func(t *testing.T) {
+		var seen log
+		virtual.Run(t, &seen, func(w *workloads.Spec) {
+			w.Clients, w.Instances, w.Keys, w.Warmup = 20, 10, 3, 0
+			w.Arrivals, w.Rate, w.Duration = trace, trace.Trace().Rate(), workloads.Duration(2*length)
+			w.Hold = virtual.Dist(t, "7ms")
+		})
+		slices.SortFunc(seen.all, func(a, b engine.Acquisition) int { return cmp.Compare(a.Due, b.Due) })
+		begun := seen.all[0].Due - int64(time.Millisecond)
+		var got []string
+		for _, a := range seen.all {
+			got = append(got, fmt.Sprintf("%v %d %v", time.Duration(a.Due-begun), a.Key,
+				time.Duration(a.Released-a.Granted).Round(time.Millisecond)))
+		}
+		var want []string
+		for _, turn := range []time.Duration{0, length} {
+			for _, of := range []struct {
+				at   time.Duration
+				rest string
+			}{
+				{time.Millisecond, "0 5ms"}, {4 * time.Millisecond, "1 7ms"}, {200 * time.Millisecond, "0 20ms"},
+				{300 * time.Millisecond, "2 0s"},
+			} {
+				want = append(want, fmt.Sprintf("%v %s", turn+of.at, of.rest))
+			}
+		}
+		if diff := gocmp.Diff(want, got); diff != "" {
+			t.Errorf("-want +got:\n%s", diff)
+		}
+	})
 }
 
 // An arrival brings its key and its hold with it: which client takes it depends on who

@@ -32,6 +32,9 @@ type Document struct {
 	Findings   []Finding `json:"findings,omitempty"`
 
 	Interrupted bool `json:"interrupted,omitempty"` // by the user: the rest of the stream was not read
+
+	TraceFile string `json:"-"` // the file of WriteTrace, which that of WriteWorkload names
+	trace     *Trace
 }
 
 // Capture is what was read.
@@ -118,6 +121,10 @@ func (o *observer) document(s *scanner, options Options) *Document {
 	d.note(locks)
 	d.Unlisted = number - len(d.Locks)
 	d.noteAll(&all)
+	if o.journal != nil {
+		d.trace = o.trace(name)
+		d.noteTrace()
+	}
 	for _, part := range []struct {
 		to   *Aside
 		from aside

@@ -38,7 +38,9 @@ type keys struct {
 	used   *list.List // of *key, the last used first
 	prefix string     // of the locks, if the user says it
 	forget func(*key)
-	fresh  bool // the server was empty when the capture began, so what is not known is not held
+
+	journal *journal // nil if no trace is wanted
+	fresh   bool     // the server was empty when the capture began, so what is not known is not held
 
 	// When all keys of all databases, and those of one, were last deleted, µs.
 	allEmpty int64
@@ -86,6 +88,9 @@ func (ks *keys) follow(database int, name []byte, at int64) *key {
 	}
 	k := &key{id: id{database, string(name)}, empty: max(ks.allEmpty, ks.empty[database])}
 	k.lock.seen, k.lock.known = at, ks.fresh || k.empty > 0
+	if ks.journal != nil {
+		k.lock.journal, k.lock.of = ks.journal, &named{name: k.name}
+	}
 	k.place = ks.used.PushFront(k)
 	ks.all[k.id] = k
 	return k

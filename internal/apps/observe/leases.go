@@ -27,6 +27,8 @@ type lock struct {
 	freed    int64 // when the last lease ended, µs
 	watcher  mark  // the connection of the last WATCH: what it deletes in a transaction it has compared
 	glances  []glance
+	journal  *journal // nil if no trace is wanted
+	of       *named
 }
 
 // glance is a look at the lock by a script of which it is not known yet that it is a try: its client queues, and
@@ -68,7 +70,7 @@ func (l *lock) recall(owner mark) {
 // lease is a grant under way.
 type lease struct {
 	owner, from mark // its value, and its client's connection
-	at          int64
+	asked, at   int64
 	until       int64 // ms; 0 without a TTL
 	guessed     bool  // only the connection proved its owner, which a pool may have given to another client since
 	renewed     bool
@@ -161,6 +163,7 @@ func (l *lock) finish(at int64) {
 		l.WithoutTTL++
 	}
 	l.holds.end(at - l.lease.at)
+	l.come(arrival{at: l.lease.asked, end: at, hold: max(0, at-l.lease.at)})
 	l.heldUS += max(0, at-l.lease.at)
 	l.held, l.known, l.freed = false, true, at
 	l.read, l.looked = l.read+l.looked, 0
@@ -247,7 +250,10 @@ func (l *lock) begin(t try) {
 	}
 	l.read, l.looked = l.read+l.looked, 0
 	l.held, l.known = true, true
-	l.lease = lease{owner: t.owner, from: t.from, at: t.at, until: t.until}
+	l.lease = lease{owner: t.owner, from: t.from, asked: t.at - max(0, waited), at: t.at, until: t.until}
+	if t.until > 0 {
+		l.leased(t.until - t.at/1000)
+	}
 }
 
 // values are the arguments of a script.
@@ -479,6 +485,7 @@ func (l *lock) renewed(s step, at int64, from mark, args values) {
 	case s.word == expire && endless:
 		l.TTLApart++
 		l.lease.until = s.ttl
+		l.leased(s.ttl - at/1000)
 		return
 	case s.limit == longer:
 		s.ttl = max(s.ttl, l.lease.until)
@@ -499,16 +506,23 @@ func (l *lock) isRead(at int64) {
 	}
 }
 
-// quiet is how long a client that waits says nothing, at most: four times what nearly all pauses between two tries of
-// a wait were.
-func (l *lock) quiet() int64 {
-	const enough, times = 20, 4
+// patience is how long nearly all pauses between two tries of a wait were, at most.
+func (l *lock) patience() int64 {
+	const enough = 20
 	pauses := l.pauses.histogram()
 	if pauses.TotalCount() < enough {
 		return soon
 	}
-	longest := results.Estimate(results.Observations{Ended: pauses}, nil).Quantile(0.99)
-	return times * longest.NS / 1000
+	return results.Estimate(results.Observations{Ended: pauses}, nil).Quantile(0.99).NS / 1000
+}
+
+// quiet is how long a client that waits says nothing, at most.
+func (l *lock) quiet() int64 {
+	const times = 4
+	if p := l.patience(); p < soon {
+		return times * p
+	}
+	return soon
 }
 
 // giveUp forgets the waiters that have stopped asking.
@@ -521,6 +535,7 @@ func (l *lock) giveUp(at int64) (forgotten int) {
 		if at-w.last <= quiet {
 			continue
 		}
+		l.come(arrival{at: w.first, end: w.last, hold: -1, once: w.tries == 1})
 		if delete(l.waiters, owner); w.tries == 1 {
 			l.TriedOnce++
 		} else {
@@ -541,6 +556,7 @@ func (l *lock) close(at int64) {
 			l.WithoutTTL++
 		}
 		l.holds.stay(at - l.lease.at)
+		l.come(arrival{at: l.lease.asked, end: at, hold: -1})
 		l.heldUS += at - l.lease.at
 		l.held = false
 	}
@@ -550,8 +566,18 @@ func (l *lock) close(at int64) {
 	l.byOthers = 0
 	l.giveUp(at)
 	// If many values that failed once were never tried again, the library takes another one for its next tries.
-	changes := l.TriedOnce > 0 && 2*l.TriedOnce >= l.continued
+	once, patience := l.TriedOnce, l.patience()
 	for _, w := range l.waiters {
+		if w.tries == 1 && at-w.last > patience {
+			once++
+		}
+	}
+	changes := once > 0 && 2*once >= l.continued
+	if l.of != nil {
+		l.of.renames = changes
+	}
+	for _, w := range l.waiters {
+		l.come(arrival{at: w.first, end: at, hold: -1, once: w.tries == 1})
 		if w.tries == 1 && changes {
 			l.TriedOnce++
 			continue

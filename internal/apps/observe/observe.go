@@ -17,6 +17,7 @@ type Options struct {
 	Prefix   string // the locks are the keys that begin so; "" finds them by how they are used
 	HashKeys bool   // hide the names of keys
 	Top      int    // locks shown
+	Trace    bool   // keep when clients came for locks, for WriteTrace and WriteWorkload
 }
 
 // observer reads a stream.
@@ -34,7 +35,8 @@ type observer struct {
 	backwards  int64 // lines whose time is before that of the line before
 	waiters    int
 
-	folded  figures // of locks that were forgotten
+	journal *journal // nil if no trace is wanted
+	folded  figures  // of locks that were forgotten
 	foldedN int
 	caches  aside // of keys that are no locks
 	unclear aside // of semaphores
@@ -95,6 +97,10 @@ func newObserver(options Options) *observer {
 		name: make([]byte, 0, 32),
 	}
 	o.keys = newKeys(options.Prefix, o.forget)
+	if options.Trace {
+		o.journal = &journal{}
+		o.keys.journal = o.journal
+	}
 	return o
 }
 
@@ -422,6 +428,9 @@ func (o *observer) forget(k *key) {
 func (o *observer) close(k *key) {
 	o.keys.update(k)
 	k.lock.close(o.now)
+	if k.lock.of != nil {
+		k.lock.of.lock = o.keys.isLock(k)
+	}
 	if k.lock.Nameless = 0; noName.MatchString(k.name) {
 		k.lock.Nameless = 1
 	}

@@ -78,7 +78,7 @@ func runObserved(t *testing.T, strategy string, change func(*workloads.Spec)) (r
 	if err != nil || len(report.Runs) != 1 {
 		t.Fatalf("%s: %v", strategy, err)
 	}
-	d, err := Read(t.Context(), bytes.NewReader(captured), Options{Top: 20})
+	d, err := Read(t.Context(), bytes.NewReader(captured), Options{Top: 20, Trace: true})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,210 @@
+package observe
+
+import (
+	"bufio"
+	"cmp"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/lockbench/lockbench/internal/words"
+	"github.com/lockbench/lockbench/results"
+	"github.com/lockbench/lockbench/workloads"
+)
+
+// A journal keeps when clients came for locks, and for how long they held them: a trace that lockbench can replay
+// against another lock.
+type journal struct {
+	arrivals []arrival
+	dropped  int64 // for which there is no room
+	longest  int64 // TTL, ms
+}
+
+// mostArrivals bounds a journal: 20 MB.
+const mostArrivals = 500_000
+
+// arrival is a client that came for a lock.
+type arrival struct {
+	at, end int64 // its first try, and when it had released or given up, µs
+	hold    int64 // µs; −1 if it is not known: the client gave up, or the capture ended before the lease
+	once    bool  // it tried once, in vain
+	of      *named
+}
+
+// named is a key of a journal, which outlives what is followed of it.
+type named struct {
+	name string
+	lock bool // the key is a lock
+	// renames says that the first try of a wait has a value of its own: a single try in vain is no arrival then.
+	renames bool
+}
+
+// come notes a client that came for a lock.
+func (l *lock) come(a arrival) {
+	switch {
+	case l.journal == nil:
+	case len(l.journal.arrivals) == mostArrivals:
+		l.journal.dropped++
+	default:
+		a.of = l.of
+		l.journal.arrivals = append(l.journal.arrivals, a)
+	}
+}
+
+// leased notes the TTL of a lease, in ms.
+func (l *lock) leased(ttl int64) {
+	if l.journal != nil {
+		l.journal.longest = max(l.journal.longest, ttl)
+	}
+}
+
+// Trace is what clients did to the locks of a capture, to be replayed.
+type Trace struct {
+	Arrivals []Arrival
+	Keys     int
+	Unknown  int64         // arrivals whose hold is not known: clients that gave up, and leases that outlasted the capture
+	Dropped  int64         // arrivals for which there was no room
+	Most     int           // clients at a time that waited or held
+	Hold     time.Duration // median of those known
+	TTL      time.Duration // the longest
+	Length   time.Duration // of the capture
+	Seen     time.Time     // its first command, by Redis's clock
+}
+
+// Arrival is a client that came for a lock.
+type Arrival struct {
+	At   time.Duration // since the capture began
+	Key  string
+	Hold time.Duration // −1 if it is not known
+}
+
+// trace makes the trace of the locks. name says how keys are shown.
+func (o *observer) trace(name func(string) string) *Trace {
+	j := o.journal
+	t := &Trace{
+		Dropped: j.dropped, TTL: time.Duration(j.longest) * time.Millisecond,
+		Length: time.Duration(o.now-o.first) * time.Microsecond, Seen: time.UnixMicro(o.first).UTC(),
+	}
+	keys, changes, holds := map[string]bool{}, []change{}, []time.Duration{}
+	for _, a := range j.arrivals {
+		if !a.of.lock || a.once && a.of.renames {
+			continue
+		}
+		seen := Arrival{time.Duration(a.at-o.first) * time.Microsecond, name(a.of.name), -1}
+		if a.hold >= 0 {
+			seen.Hold = time.Duration(a.hold) * time.Microsecond
+			holds = append(holds, seen.Hold)
+		} else {
+			t.Unknown++
+		}
+		keys[seen.Key] = true
+		t.Arrivals = append(t.Arrivals, seen)
+		changes = append(changes, change{a.at, 1}, change{a.end, -1})
+	}
+	t.Keys, t.Most = len(keys), most(changes)
+	if len(holds) > 0 {
+		slices.Sort(holds)
+		t.Hold = holds[len(holds)/2]
+	}
+	slices.SortStableFunc(t.Arrivals, func(a, b Arrival) int { return cmp.Compare(a.At, b.At) })
+	return t
+}
+
+// change is one client more or less that waits or holds, from an instant on.
+type change struct{ at, by int64 }
+
+// most returns the most clients at a time.
+func most(changes []change) int {
+	slices.SortFunc(changes, func(a, b change) int { return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.by, b.by)) })
+	sum, largest := int64(0), int64(0)
+	for _, c := range changes {
+		sum += c.by
+		largest = max(largest, sum)
+	}
+	return int(largest)
+}
+
+// WriteTrace writes the trace as the file that --arrivals file: reads.
+func (d *Document) WriteTrace(w io.Writer) error {
+	t, err := d.traced()
+	if err != nil {
+		return err
+	}
+	out := bufio.NewWriter(w)
+	fmt.Fprintf(out, "%s\n# seen by lockbench observe from %s on, for %v\n", workloads.TraceHeader,
+		t.Seen.Format(time.RFC3339), t.Length.Round(time.Millisecond))
+	quoted := strings.NewReplacer(`"`, `""`)
+	for _, a := range t.Arrivals {
+		hold := ""
+		if a.Hold >= 0 {
+			hold = a.Hold.String()
+		}
+		fmt.Fprintf(out, "%.6f,\"%s\",%s\n", a.At.Seconds(), quoted.Replace(a.Key), hold)
+	}
+	return out.Flush()
+}
+
+// clientsToSpare is how many times as many clients a replay may have under way as the service had: another lock may be
+// slower.
+const clientsToSpare = 4
+
+// WriteWorkload writes a workload file that replays the trace in TraceFile.
+func (d *Document) WriteWorkload(w io.Writer) error {
+	t, err := d.traced()
+	if err != nil {
+		return err
+	}
+	type option struct {
+		key   string
+		value any
+	}
+	lines := []option{
+		{"description", fmt.Sprintf("%s on %s, seen by lockbench observe for %v",
+			words.Count(len(t.Arrivals), "arrival"), words.Count(t.Keys, "lock"), t.Length.Round(time.Millisecond))},
+		{"arrivals", "file:" + d.TraceFile},
+		{"clients", max(workloads.DefaultInstances, clientsToSpare*t.Most)},
+	}
+	if t.Hold > 0 && t.Unknown > 0 { // of arrivals without one
+		lines = append(lines, option{"hold", t.Hold.String()})
+	}
+	if t.TTL > 0 {
+		lines = append(lines, option{"ttl", t.TTL.String()})
+	}
+	for _, l := range lines {
+		text, err := yaml.Marshal(map[string]any{l.key: l.value})
+		if err != nil {
+			return err
+		}
+		if _, err := w.Write(text); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// noteTrace says what the trace leaves out.
+func (d *Document) noteTrace() {
+	t := d.trace
+	if t.Unknown > 0 {
+		d.Findings = append(d.Findings, Finding{Says: fmt.Sprintf("the trace has %s, %s of them without a hold: clients that "+
+			"gave up, and leases that outlasted the capture; a replay holds them for the median",
+			words.Count(len(t.Arrivals), "arrival"), results.Whole(float64(t.Unknown)))})
+	}
+	if t.Dropped > 0 {
+		d.Findings = append(d.Findings, Finding{Says: fmt.Sprintf("the trace has no room for %s (at most %d)",
+			words.Count(int(t.Dropped), "further arrival"), mostArrivals)})
+	}
+}
+
+// traced returns the trace, or why there is none to replay.
+func (d *Document) traced() (*Trace, error) {
+	const fewest = 2
+	if t := d.trace; t != nil && len(t.Arrivals) >= fewest {
+		return t, nil
+	}
+	return nil, fmt.Errorf("the capture has fewer than %d arrivals at locks: there is nothing to replay", fewest)
+}
