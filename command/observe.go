@@ -32,7 +32,7 @@ func (a *app) observe() *cobra.Command {
 		Example: "  redis-cli monitor | head -n 200000 > capture\n" +
 			"  timeout 10 redis-cli monitor | lockbench observe\n" +
 			"  lockbench observe capture --prefix lock: --top 20\n" +
-			"  lockbench observe capture -o trace=arrivals.csv -o workload=observed.yaml\n" +
+			"  lockbench observe capture -o trace=arrivals.csv \\\n    -o workload=observed.yaml\n" +
 			"  lockbench -s spin,handoff,fair --workload observed.yaml",
 		Args: cobra.MaximumNArgs(1),
 	}

@@ -6,6 +6,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"time"
 )
 
 // Point is one workload of a sweep.
@@ -162,9 +163,7 @@ func (d Draft) follow(s *Spec) error {
 			s.Clients = max(1, int(s.Stages.Most()))
 		}
 	}
-	if err := s.Arrivals.Load(); err != nil {
-		problems = append(problems, fmt.Errorf("--arrivals: %w", err))
-	}
+	_ = s.Arrivals.Load() // Spec.Load reports its error
 	if t := s.Arrivals.Trace(); t != nil {
 		if d.given["rate"] == nil {
 			s.Rate = t.Rate().rounded()
@@ -173,7 +172,8 @@ func (d Draft) follow(s *Spec) error {
 			s.Keys = t.Keys
 		}
 		if d.given["duration"] == nil && s.Iterations == 0 && len(s.Stages) == 0 && s.Rate > 0 {
-			s.Duration = Duration(float64(t.Length) * float64(t.Rate()/s.Rate))
+			played := time.Duration(float64(t.Length) * float64(t.Rate()/s.Rate))
+			s.Duration = Duration(max(time.Millisecond, played.Round(time.Millisecond)))
 		}
 	}
 	if d.given["instances"] == nil {

@@ -93,7 +93,11 @@ func TestATraceGivesKeysRateAndWindow(t *testing.T) {
 	if err := d.Give("arrivals", "file:"+file+"x"); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := d.Points(); err == nil || !strings.Contains(err.Error(), "--arrivals: open") {
+	points, err := d.Points()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := points[0].Workload.Load(); err == nil || !strings.Contains(err.Error(), "--arrivals: open") {
 		t.Errorf("a missing file: %v", err)
 	}
 }
