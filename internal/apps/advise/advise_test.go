@@ -9,6 +9,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"os"
+	"path/filepath"
 	"os/exec"
 	"reflect"
 	"slices"
@@ -612,6 +613,28 @@ func TestWindowsServeEveryClientTwice(t *testing.T) {
 	}
 	if min(all, fewer, refused) < 10 {
 		t.Errorf("%d questions have time for all locks, %d for fewer, %d for none", all, fewer, refused)
+	}
+}
+
+// A trace is played to its end.
+func TestATracesWindowIsItsLength(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "a.csv")
+	if err := os.WriteFile(file, []byte(workloads.TraceHeader+"\n0,a,1ms\n4,b,1ms\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var d workloads.Draft
+	if err := d.Give("arrivals", "file:"+file); err != nil {
+		t.Fatal(err)
+	}
+	points, err := d.Points()
+	if err != nil {
+		t.Fatal(err)
+	}
+	q, err := asked(func(q *Question) { q.Workload = points[0].Workload }).Sized(false, false)
+	if w := q.Workload; err != nil || w.Duration != workloads.Duration(8*time.Second) ||
+		w.Warmup != workloads.Duration(leastWarmup) {
+		t.Errorf("%s: %v", w.Describe(), err)
 	}
 }
 

@@ -323,10 +323,13 @@ func (q Question) round() time.Duration {
 // starve, and with as many locks as the budget has time for.
 func (q Question) Sized(givenWindow, givenWarmup bool) (Question, error) {
 	w := &q.Workload
-	if !givenWindow {
+	traced := w.Arrivals.Trace() != nil
+	if !givenWindow && !traced { // a trace is played once, to its end
 		w.Duration = workloads.Duration(max(leastWindow, scaled(q.round(), turns)))
 	}
-	if !givenWarmup {
+	if !givenWarmup && traced {
+		w.Warmup = workloads.Duration(leastWarmup)
+	} else if !givenWarmup {
 		w.Warmup = workloads.Duration(max(leastWarmup, scaled(time.Duration(w.Duration), warmup)))
 	}
 	if !givenWindow && time.Duration(w.Duration) > longestWindow {
