@@ -4,10 +4,11 @@
 //	lease, err := locker.Acquire(ctx, "order:17", lock.Wait(2*time.Second))
 //	defer lease.Release(context.WithoutCancel(ctx))
 //
-// The lock is a string with the owner's id. The queue is a list in Redis with one entry for each waiting process.
+// The lock is a string with the owner's id. The queue is a list in Redis with one entry for each waiting process, or
+// with Linger 0 for each waiter.
 //
 //  1. Acquire sends SET NX GET PX, and TIME for the fencing token, in one round trip; in a cluster one script. If the
-//     lock is taken, the process subscribes to its channel and queues one entry for all its callers.
+//     lock is taken, the process subscribes to its channel and queues an entry.
 //  2. A waiter waits in its process, in the order of arrival. When a message announces the turn of the process, the
 //     process confirms it by one script, and its first waiter gets the lease.
 //  3. Release passes the lease to the next waiter of the process without a command, within the bounds of Options.

@@ -3,8 +3,8 @@
 // is a hash that maps the owner to its number of holds.
 //
 //  1. Acquire runs one script. The script adds a hold if the hash does not exist or belongs to the owner, and
-//     otherwise returns the PTTL. In fenced it also draws a token. In fair it also queues the owner, and only the
-//     head of the queue may take the lock.
+//     otherwise returns the PTTL. In fenced it also draws a token with the hold. In fair only the head of the queue
+//     may take the lock, and the script queues an owner that does not get it.
 //  2. A waiter subscribes to the lock's channel (in fair to a channel of its own), tries again, and parks until a
 //     message arrives or the PTTL is over. The waiters of a process share one connection, but in pubsub-broadcast
 //     each has its own. A waiter of redisson-spin sleeps and tries again instead.
