@@ -37,7 +37,7 @@ func (c *client) cycle(thinking int64) (int64, bool) {
 	if r.herd != nil {
 		r.herd.wait(c)
 	}
-	r.disturbance.standBack()
+	r.faults.standBack()
 	// Read this before the clock: if it is true the window has ended, and the accounts
 	// up to now cover all of it.
 	stopping := r.control.stopping.Load()
@@ -120,8 +120,7 @@ func (c *client) contend(key int, due, asked int64) (int64, error) {
 	if r.herd != nil {
 		r.herd.granted(c, granted)
 	}
-	r.disturbance.granted(key, granted, grant)
-	r.disturbance.detain(key)
+	r.faults.acquired(key, granted, grant)
 	if r.Observer != nil {
 		r.Observer.Holding(c.id)
 	}
@@ -138,10 +137,7 @@ func (c *client) contend(key int, due, asked int64) (int64, error) {
 	if r.misread != nil {
 		released = r.misread(granted, released)
 	}
-	audit.Exit(c.waiter, released)
-	err = lease.Release(r.control.release)
-	done := clock.Now()
-	audit.Settle(c.waiter, lease, err)
+	done := r.giveBack(key, c.waiter, lease, released)
 	record := Acquisition{
 		Client: c.id, Key: key, Due: due, Asked: asked, Granted: granted, Released: released, Done: done,
 		Grant: grant, Hold: int64(hold), Counted: counted && r.window.Contains(granted),
@@ -150,9 +146,19 @@ func (c *client) contend(key int, due, asked int64) (int64, error) {
 	if r.Observer != nil {
 		r.Observer.Acquired(record)
 	}
+	return done, nil
+}
+
+// giveBack releases a lease, whose hold ended at released. It returns the instant of the end.
+func (r *run) giveBack(key int, waiter *measure.Waiter, lease strategies.Lease, released int64) int64 {
+	audit := r.audit[key]
+	audit.Exit(waiter, released)
+	err := lease.Release(r.control.release)
+	done := r.clock.Now()
+	audit.Settle(waiter, lease, err)
 	switch {
 	case err == nil:
-		if len(r.disturbance.faults) > 0 {
+		if len(r.Workload.Faults) > 0 {
 			audit.Freed(done)
 		}
 	case errors.Is(err, strategies.ErrNotHeld):
@@ -160,7 +166,7 @@ func (c *client) contend(key int, due, asked int64) (int64, error) {
 	default:
 		r.fail(err)
 	}
-	return done, nil
+	return done
 }
 
 var (
@@ -237,13 +243,6 @@ func (r *run) count(through *instance, key int, lease strategies.Lease, hold fun
 	}
 	counter := r.counter(through, key, lease)
 	n, err := counter.Read(ctx)
-	if err == nil {
-		hold()
-		err = counter.Write(ctx, n+1)
-		if err != nil && !errors.Is(err, store.ErrStale) {
-			r.uncertain.Add(1)
-		}
-	}
 	switch {
 	case errors.Is(err, store.ErrStale):
 		r.refused.Add(1)
@@ -251,8 +250,23 @@ func (r *run) count(through *instance, key int, lease strategies.Lease, hold fun
 	case err != nil:
 		return err
 	}
-	r.done[key].Add(1)
-	return nil
+	hold()
+	return r.write(counter, key, n+1)
+}
+
+// write ends an increment of a key's counter: it writes n.
+func (r *run) write(counter store.Counter, key int, n int64) error {
+	err := counter.Write(r.control.release, n)
+	switch {
+	case err == nil:
+		r.done[key].Add(1)
+	case errors.Is(err, store.ErrStale):
+		r.refused.Add(1)
+		return nil
+	default:
+		r.uncertain.Add(1)
+	}
+	return err
 }
 
 // counter returns the counter that a key's lock protects. It checks tokens if the lease

@@ -197,7 +197,7 @@ func broken(r *run, s results.Safety) results.Remarks {
 // lostUpdates compares each counter with the increments made. It returns nil if there are
 // no counters, or if it is unknown which increments were made or kept.
 func (r *run) lostUpdates(ctx context.Context) *int64 {
-	if r.shared() || r.uncertain.Load() > 0 || r.Hub == nil && r.disturbance.forgets() {
+	if r.shared() || r.uncertain.Load() > 0 || r.Hub == nil && r.faults.loses {
 		return nil
 	}
 	counts := r.counters(ctx)

@@ -59,7 +59,7 @@ func (r *run) heartbeat(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		}
-		if now := r.grants(); now > grants || r.disturbance.excuses() {
+		if now := r.grants(); now > grants || r.faults.excuses() {
 			grants, since = now, time.Now()
 		}
 		err := r.stillThere(ctx)
@@ -98,7 +98,7 @@ func (r *run) stillThere(ctx context.Context) error {
 	}
 	var err error
 	for range questions {
-		if r.disturbance.excuses() {
+		if r.faults.excuses() {
 			r.unanswered.Store(false)
 			return nil
 		}
@@ -111,7 +111,7 @@ func (r *run) stillThere(ctx context.Context) error {
 		}
 		time.Sleep(breath)
 	}
-	if r.disturbance.excuses() {
+	if r.faults.excuses() {
 		return nil
 	}
 	r.dead.Store(true)
@@ -159,7 +159,7 @@ func (e *errorCounts) list() []results.ErrorCount {
 // fail counts a client's error and makes the heartbeat check the progress.
 func (r *run) fail(err error) {
 	r.errors.add(err)
-	if !r.disturbance.explains(r.clock.Now()) {
+	if !r.faults.explains(r.clock.Now()) {
 		r.failures.Add(1)
 	}
 	r.troubled()

@@ -30,7 +30,7 @@ func (r *run) invalid(result *results.Run, o observed) results.Remarks {
 	why = append(why, r.saturated(result)...)
 	why = append(why, r.failed(result)...)
 	if !o.partial {
-		why = append(why, r.disturbance.absent()...)
+		why = append(why, r.faults.absent()...)
 	}
 	if n := r.driven.silent(r); n > 0 && !o.partial {
 		why = append(why, results.DriverSilent.Remark(n))

@@ -100,13 +100,13 @@ func (r *run) start(ctx context.Context) {
 	r.arrivals = newArrivals(w, now, open, uint64(w.Seed)+uint64(r.Round))
 	r.chooser = w.KeyDist.Over(w.Keys)
 	r.herd = newHerd(r)
-	r.disturbance = r.disturb(ctx)
+	r.faults = newFaults(ctx, r)
 	for range r.clients {
 		if r.driven == nil {
 			begin <- now
 		}
 	}
-	r.disturbance.start()
+	r.faults.start()
 }
 
 // clientRandom returns a client's own source for a round: its draws do not depend on

@@ -48,7 +48,7 @@ func (r *run) summarise(o observed, whole *results.ServerDelta, idle *idleCost, 
 		}
 	}
 	result.Compute()
-	result.Faults = r.disturbance.report()
+	result.Faults = r.faults.report(true)
 	result.Invalid = append(r.lostKeys(result, whole), r.invalid(result, o)...)
 	result.Labels = r.labels(result)
 	return result
@@ -81,7 +81,7 @@ func (r *run) soFar(opened snapshot, reading *results.Reading, at int64, ages []
 		Strategy: r.Strategy.Name(), Round: r.Round, Order: r.Order, Seed: r.Workload.Seed,
 		Started: r.clock.Time(r.window.Open), WindowNS: max(0, at-r.window.Open), Partial: true,
 		Generator: generator(opened, now), Safety: measure.Seen(r.audit), Errors: r.errors.list(),
-		Timeline: slices.Clone(r.timeline.slices), Faults: r.disturbance.soFar(),
+		Timeline: slices.Clone(r.timeline.slices), Faults: r.faults.report(false),
 	}
 	r.recorder.SoFar(&result, r.audit)
 	result.TimeAccounting.Hold = r.recorder.Held(r.audit, at).Seconds()
