@@ -74,7 +74,7 @@ func (f *faults) holder() (*faultTarget, error) {
 		return nil, err
 	}
 	if err = t.acquire(); err == nil {
-		err = t.begin()
+		err = t.startWork()
 	}
 	if err != nil {
 		t.reap()
@@ -129,9 +129,9 @@ func (t *faultTarget) counter() store.Counter {
 	return t.run.counter(t.instance, t.key, t.lease)
 }
 
-// begin does the first half of the target's work. A stale token shows in the second
+// startWork does the first half of the target's work. A stale token shows in the second
 // half; after any other error the target releases.
-func (t *faultTarget) begin() error {
+func (t *faultTarget) startWork() error {
 	if counter := t.counter(); counter != nil {
 		n, err := counter.Read(t.run.control.release)
 		if err != nil && !errors.Is(err, store.ErrStale) {
