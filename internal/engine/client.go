@@ -2,13 +2,11 @@ package engine
 
 import (
 	"errors"
-	"fmt"
 	"math/rand/v2"
 	"sync/atomic"
 	"time"
 
 	"github.com/lockbench/lockbench/internal/measure"
-	"github.com/lockbench/lockbench/internal/store"
 	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/workloads"
 )
@@ -169,12 +167,6 @@ func (r *run) giveBack(key int, waiter *measure.Waiter, lease strategies.Lease, 
 	return done
 }
 
-var (
-	// errNoLease reports that a Locker broke its contract.
-	errNoLease   = errors.New("the strategy returned neither a lease nor an error")
-	errNoTryLock = fmt.Errorf("%w: it has no try-lock, as --timeout 0 asks for", ErrUnsupported)
-)
-
 // outcome says why a wait of waited nanoseconds ended without a lease.
 func (c *client) outcome(err error, waited int64) measure.Outcome {
 	timeout := c.run.Workload.Timeout
@@ -204,9 +196,6 @@ func (c *client) park() {
 	}
 }
 
-// counterOf returns the name of the counter that a key's lock protects.
-func counterOf(key string) string { return Prefix + key + ":counter" }
-
 // work is what a holder does until an instant. With a counter it reads the counter first,
 // and writes it back one higher at the end.
 func (c *client) work(key int, until int64, lease strategies.Lease) error {
@@ -227,56 +216,6 @@ func (c *client) hold(until int64) {
 	if !c.run.Workload.Hold.IsZero() {
 		c.sleep(time.Duration(until - c.run.clock.Now()))
 	}
-}
-
-// count increments a key's counter, and holds in between.
-func (r *run) count(through *instance, key int, lease strategies.Lease, hold func()) error {
-	// Not the clients' own context: a holder finishes its work even if the run ends.
-	ctx := r.control.release
-	if increment := through.atomic; increment != nil {
-		hold()
-		if err := increment.Increment(ctx, counterOf(r.keys[key])); err != nil {
-			return err
-		}
-		r.done[key].Add(1)
-		return nil
-	}
-	counter := r.counter(through, key, lease)
-	n, err := counter.Read(ctx)
-	switch {
-	case errors.Is(err, store.ErrStale):
-		r.refused.Add(1)
-		return nil
-	case err != nil:
-		return err
-	}
-	hold()
-	return r.write(counter, key, n+1)
-}
-
-// write ends an increment of a key's counter: it writes n.
-func (r *run) write(counter store.Counter, key int, n int64) error {
-	err := counter.Write(r.control.release, n)
-	switch {
-	case err == nil:
-		r.done[key].Add(1)
-	case errors.Is(err, store.ErrStale):
-		r.refused.Add(1)
-		return nil
-	default:
-		r.uncertain.Add(1)
-	}
-	return err
-}
-
-// counter returns the counter that a key's lock protects. It checks tokens if the lease
-// has one and the workload asks for it.
-func (r *run) counter(through *instance, key int, lease strategies.Lease) store.Counter {
-	name := counterOf(r.keys[key])
-	if fenced, _ := strategies.As[strategies.Fenced](lease); fenced != nil {
-		return through.counters.Counter(name, r.Workload.Fence, fenced.FencingToken())
-	}
-	return through.counters.Counter(name, workloads.FenceOff, 0)
 }
 
 // Observer sees every acquisition of a run, for checks of the harness itself. The clients'

@@ -1,4 +1,3 @@
-// Package engine lets the clients of a workload contend for a lock and records the results.
 package engine
 
 import (
