@@ -232,3 +232,22 @@ func (r *run) safety(left []string) results.Safety {
 	s.Broken = broken(r, s)
 	return s
 }
+
+// broken returns the claims that the audit found broken.
+func broken(r *run, s results.Safety) results.Remarks {
+	var claims results.Remarks
+	if r.info.Caveat != "" {
+		return nil // a lock that is unsafe by design shows its caveat instead
+	}
+	if r.info.Claims.Exclusion && s.Overlaps > 0 {
+		claims = append(claims, results.Overlapped.Remark(s.Overlaps))
+	}
+	if lost := s.LostUpdates; r.info.Claims.Exclusion && lost != nil && *lost > 0 &&
+		s.Overlaps+s.ExpiredOverlaps+s.LostLeases == 0 {
+		claims = append(claims, results.UpdatesLost.Remark(*lost))
+	}
+	if r.info.Claims.Fencing && s.FencingRegression > 0 {
+		claims = append(claims, results.TokensRepeated.Remark(s.FencingRegression))
+	}
+	return claims
+}
