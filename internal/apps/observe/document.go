@@ -73,6 +73,7 @@ type Aside struct {
 
 // Finding says in plain words what the figures show.
 type Finding struct {
+	Fault string `json:"fault,omitempty"` // the count of a lock's fault, a field of Counts; "" if it is none
 	About string `json:"about,omitempty"` // the lock
 	Says  string `json:"says"`
 }
@@ -95,7 +96,7 @@ func (o *observer) document(s *scanner, options Options) *Document {
 	number := o.foldedN
 	for _, k := range o.keys.all {
 		if o.keys.isLock(k) {
-			k.lock.close(o.now)
+			o.close(k)
 			all.add(&k.lock.figures)
 			locks = append(locks, k)
 			number++
@@ -113,6 +114,7 @@ func (o *observer) document(s *scanner, options Options) *Document {
 		l.Database = k.database
 		d.Locks = append(d.Locks, l)
 	}
+	d.noteFaults(locks, name)
 	d.note(locks)
 	d.Unlisted = number - len(d.Locks)
 	d.noteAll(&all)

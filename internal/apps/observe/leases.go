@@ -25,6 +25,7 @@ type lock struct {
 	byOthers int64
 	looked   int64 // GETs by clients during the lease
 	freed    int64 // when the last lease ended, µs
+	watcher  mark  // the connection of the last WATCH: what it deletes in a transaction it has compared
 	glances  []glance
 }
 
@@ -70,6 +71,8 @@ type lease struct {
 	at          int64
 	until       int64 // ms; 0 without a TTL
 	guessed     bool  // only the connection proved its owner, which a pool may have given to another client since
+	renewed     bool
+	leaving     bool // its holder has given it back for the end of the TTL (ShedLock's lockAtLeastFor)
 }
 
 // waiter is an owner that tried and has not got the lock.
@@ -112,9 +115,30 @@ func (l *lock) advance(at int64) {
 
 // expire ends a lease without a release.
 func (l *lock) expire(at int64) {
-	l.Expired++
+	if l.lease.leaving {
+		l.release(at)
+		return
+	}
+	l.countExpiry()
 	l.lose(at, 0)
 	l.finish(at)
+}
+
+// countExpiry counts a lease that its TTL has ended.
+func (l *lock) countExpiry() {
+	l.Expired++
+	if l.lease.renewed {
+		l.RenewalsStopped++
+	}
+}
+
+// emptied ends what is under way when all keys of the database are deleted, as tests do between two cases. It says
+// nothing about the lock.
+func (l *lock) emptied(at int64) {
+	if l.advance(at); l.held {
+		l.finish(at)
+	}
+	l.known, l.freed, l.lost, l.looked = true, at, nil, 0
 }
 
 // lose remembers the lease under way: its client does not know that it has lost it. deleted are those of the lease that
@@ -277,7 +301,7 @@ func (l *lock) prove(owner mark) {
 		return
 	default: // its end was not seen
 		if l.lease.until > 0 {
-			l.Expired++
+			l.countExpiry()
 			l.lose(w.last, 0)
 		}
 		l.finish(max(w.last, l.lease.at))
@@ -342,6 +366,7 @@ func (l *lock) overwritten(t try) {
 		l.lose(t.at, 0)
 		l.finish(t.at)
 	}
+	l.WithoutNX++
 	l.begin(t)
 }
 
@@ -376,7 +401,8 @@ func (l *lock) idle(at, commands int64, args values) {
 // deleted handles a delete without compare, by a connection.
 func (l *lock) deleted(at int64, from mark) {
 	l.advance(at)
-	looked := l.looked > 0
+	looked, watched := l.looked > 0, l.watcher == from
+	l.watcher = 0
 	if looked {
 		l.apart++
 		l.looked--
@@ -387,6 +413,9 @@ func (l *lock) deleted(at int64, from mark) {
 		l.proveFrom(from)
 	}
 	own := slices.IndexFunc(l.lost, func(past lost) bool { return past.from == from })
+	if free := l.known && !l.held && len(l.lost) == 0; !free && !watched {
+		l.UnsafeReleases++
+	}
 	switch {
 	case !l.held && len(l.lost) > 0:
 		past := l.lost[max(own, 0)]
@@ -455,6 +484,9 @@ func (l *lock) renewed(s step, at int64, from mark, args values) {
 		s.ttl = max(s.ttl, l.lease.until)
 	}
 	l.Renewals++
+	longer := s.ttl > l.lease.until
+	l.lease.renewed = l.lease.renewed || longer
+	l.lease.leaving = s.word == setXX && !longer
 	l.lease.until = s.ttl
 }
 

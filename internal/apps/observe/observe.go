@@ -318,6 +318,8 @@ func (o *observer) do(u *unit, d deed, l *lock) {
 		l.counted++
 	case steals:
 		l.overwritten(t)
+	case watches:
+		l.watcher = u.from
 	}
 	o.waiters += len(l.waiters) - before
 	if o.waiters >= mostWaiters {
@@ -402,7 +404,7 @@ func (o *observer) sweep() {
 // forget takes in the figures of a key that is followed no longer.
 func (o *observer) forget(k *key) {
 	o.waiters -= len(k.lock.waiters)
-	k.lock.close(o.now)
+	o.close(k)
 	f := &k.lock.figures
 	switch {
 	case o.keys.isLock(k):
@@ -413,6 +415,15 @@ func (o *observer) forget(k *key) {
 		o.unclear.add(k.name, f.Commands)
 	case o.keys.prefix == "" && f.Tries+f.Acquisitions > 0:
 		o.caches.add(k.name, f.Commands)
+	}
+}
+
+// close ends what is known of a key.
+func (o *observer) close(k *key) {
+	o.keys.update(k)
+	k.lock.close(o.now)
+	if k.lock.Nameless = 0; noName.MatchString(k.name) {
+		k.lock.Nameless = 1
 	}
 }
 
