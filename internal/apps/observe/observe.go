@@ -98,6 +98,14 @@ func newObserver(options Options) *observer {
 	return o
 }
 
+// tick takes in a command that only shows the server's clock.
+func (o *observer) tick(at int64) {
+	if o.first == 0 {
+		o.first = at
+	}
+	o.now = max(o.now, at)
+}
+
 // take takes a line in. The commands of a script follow that of its client.
 func (o *observer) take(l *line) {
 	if o.first == 0 {
