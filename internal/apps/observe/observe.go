@@ -301,7 +301,10 @@ func (o *observer) do(u *unit, d deed, l *lock) {
 		l.advance(t.at)
 		l.refuse(t, o.waiters < mostWaiters)
 	case releases:
-		s.does = releases
+		if s.does != releases {
+			s.does = releases
+			l.releasedBefore()
+		}
 		if d.last.word == delIFEQ && u.script == 0 {
 			o.deleteIfEqual(l, u, d.last)
 		} else {
@@ -337,13 +340,15 @@ func (o *observer) do(u *unit, d deed, l *lock) {
 
 // look handles a script that only looked at the lock.
 func (o *observer) look(l *lock, s *script, u *unit, t try, d deed) {
-	if s.does == nothing && d.last.word == pttl { // the end of a lease interests a client that will wait for it
-		for owner := range l.waiters {
-			s.takes(u, owner)
+	waits := d.last.word == pttl
+	for owner := range l.waiters {
+		if s.does != nothing || !waits {
+			break
 		}
-		if s.does == nothing {
-			l.glance(glance{s, slices.Clone(u.args), u.from, u.at})
-		}
+		s.takes(u, owner)
+	}
+	if s.does == nothing && u.script != 0 {
+		l.glance(glance{s, slices.Clone(u.args), u.from, u.at, u.lines, waits})
 	}
 	switch s.does {
 	case tries:
