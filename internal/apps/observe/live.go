@@ -144,11 +144,6 @@ func (c *capture) guard(ctx context.Context) {
 	ticks := time.NewTicker(guardEvery)
 	defer ticks.Stop()
 	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-ticks.C:
-		}
 		asking, cancel := context.WithTimeout(ctx, guardWaits)
 		held, err := c.monitor.Held(asking)
 		if err == nil && held > c.live.held {
@@ -167,6 +162,11 @@ func (c *capture) guard(ctx context.Context) {
 			c.end(closed, true)
 		case err != nil:
 			c.end(err.Error(), true)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticks.C:
 		}
 	}
 }

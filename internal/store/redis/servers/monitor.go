@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"slices"
 	"strings"
 	"time"
 
@@ -59,7 +60,7 @@ const monitorBuffer = 64 << 10
 
 // OpenMonitor connects to the node that the options name, see OneNode, and begins MONITOR. The error wraps
 // ErrUnreachable or ErrConfig, and names all rights that the user lacks. The caller closes it.
-func OpenMonitor(ctx context.Context, options Options) (m *Monitor, err error) {
+func OpenMonitor(ctx context.Context, options Options) (*Monitor, error) {
 	if err := options.OneNode(); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrConfig, err)
 	}
@@ -67,21 +68,21 @@ func OpenMonitor(ctx context.Context, options Options) (m *Monitor, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrConfig, err)
 	}
-	m = &Monitor{node: &node{options: *at[0]}}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, m.Close())
-			m = nil
-		}
-	}()
+	m := &Monitor{node: &node{options: *at[0]}}
 	m.node.options.DB = 0 // MONITOR shows all databases
-	slots := make(chan struct{}, dialsAtOnce)
-	if err := m.node.open(ctx, &store.Meter{}, options.RunID, slots); err != nil {
-		return nil, err
+	if err := m.open(ctx, options.RunID); err != nil {
+		return nil, errors.Join(err, m.Close())
+	}
+	return m, nil
+}
+
+func (m *Monitor) open(ctx context.Context, runID string) error {
+	if err := m.node.open(ctx, &store.Meter{}, runID, make(chan struct{}, dialsAtOnce)); err != nil {
+		return err
 	}
 	single, ok := m.node.observer.(*redis.Client)
 	if !ok {
-		return nil, fmt.Errorf("%w: %w", ErrConfig, errOneNode)
+		return fmt.Errorf("%w: %w", ErrConfig, errOneNode)
 	}
 	ctx, cancel := context.WithTimeout(ctx, contactTimeout)
 	defer cancel()
@@ -97,7 +98,7 @@ func OpenMonitor(ctx context.Context, options Options) (m *Monitor, err error) {
 	}
 	m.client = redis.NewClient(&how)
 	m.held = m.client.EphemeralConn()
-	return m, m.begin(ctx)
+	return m.begin(ctx)
 }
 
 // begin learns who is who, and begins MONITOR unless the user lacks a right.
@@ -136,6 +137,7 @@ func (m *Monitor) begin(ctx context.Context) error {
 	if m.stream != nil {
 		try("+monitor", m.monitor(ctx))
 	}
+	missing = slices.DeleteFunc(MonitorRights(), func(right string) bool { return !slices.Contains(missing, right) })
 	if len(missing) > 0 {
 		user := m.node.options.Username
 		if user == "" {
@@ -211,7 +213,11 @@ var ErrGone = errors.New("the server closed the connection of MONITOR")
 
 // Held returns the bytes that the server holds for MONITOR's connection: its output buffer, or all of its memory where
 // the server tells that.
+//
+// MONITOR does not show that question. A PING before it, if the user may send that, shows the server's clock in the
+// stream of a server with nothing to do.
 func (m *Monitor) Held(ctx context.Context) (int64, error) {
+	_ = m.guard.Ping(ctx).Err() // the question meets the same fault
 	about, err := m.about(ctx, m.id)
 	if err != nil {
 		return 0, fmt.Errorf("look at the output buffer of MONITOR: %w", err)
