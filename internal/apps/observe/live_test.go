@@ -3,6 +3,7 @@ package observe
 import (
 	"context"
 	"errors"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/lockbench/lockbench/internal/launch"
 	"github.com/lockbench/lockbench/internal/replies"
 	"github.com/lockbench/lockbench/internal/store"
 	"github.com/lockbench/lockbench/internal/store/redis/servers"
@@ -129,6 +131,28 @@ func TestALiveCaptureEnds(t *testing.T) {
 	cancel()
 	busy.Wait()
 	if err != nil || d.Capture.Commands != 50 || d.Cut || !strings.Contains(d.Stopped, "50 commands") {
+		t.Errorf("%v, %+v", err, d)
+	}
+}
+
+// TLS and a password apart from the address are those of a run.
+func TestAnEncryptedServerIsObserved(t *testing.T) {
+	t.Parallel()
+	cert, key := redistest.Certificate(t)
+	free, err := launch.FreePort()
+	if err != nil {
+		t.Fatal(err)
+	}
+	port := strconv.Itoa(free)
+	redistest.Start(t, "--tls-port", port, "--tls-cert-file", cert, "--tls-key-file", key, "--tls-ca-cert-file", cert,
+		"--requirepass", "secret")
+	how := at("rediss://127.0.0.1:" + port)
+	live := Live{For: 150 * time.Millisecond}
+	if _, err := Watch(t.Context(), how, live, Options{Top: 1}); err == nil {
+		t.Error("a certificate that is not trusted is taken")
+	}
+	how.CAFile, how.CertFile, how.KeyFile, how.Password = cert, cert, key, "secret"
+	if d, err := Watch(t.Context(), how, live, Options{Top: 1}); err != nil || d.Cut || d.Capture.Seconds == 0 {
 		t.Errorf("%v, %+v", err, d)
 	}
 }
