@@ -216,6 +216,7 @@ var badInputs = []struct {
 		{"lockbench observe redis+sentinel://127.0.0.1:1/primary", 104},
 		{"lockbench observe redis://me:secret@127.0.0.1:1x --cert none.pem", 104},
 		{"lockbench observe etcd://127.0.0.1:1", 104},
+		{"lockbench observe 127.0.0.1:6379", 104},
 	}},
 	{"Other commands", []badInput{
 		{"lockbench doctor", 104},

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
+	"net"
 	"os"
 	"strings"
 	"time"
@@ -209,7 +211,11 @@ func opened(name string, stdin io.Reader) (io.ReadCloser, error) {
 	case name == "":
 		return io.NopCloser(stdin), nil
 	}
-	return untrusted.Open(name)
+	file, err := untrusted.Open(name)
+	if host, port, no := net.SplitHostPort(name); errors.Is(err, fs.ErrNotExist) && no == nil && host != "" && port != "" {
+		return nil, fmt.Errorf("%w; a server is given with its scheme: redis://%s", err, name)
+	}
+	return file, err
 }
 
 // streamName names a stream in errors.

@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/lockbench/lockbench/internal/apps/document"
 )
 
 // stream makes a MONITOR stream of lines such as "120 c1 SET k a NX PX 50": the ms, the client, the command. A line
@@ -274,6 +276,15 @@ func TestKeysCanBeHidden(t *testing.T) {
 	d := observed(t, Options{HashKeys: true}, append(known, "100 c1 SET k a NX PX 5000")...)
 	if name := d.Locks[0].Name; !strings.HasPrefix(name, "key-") || name == "k" {
 		t.Errorf("the key is shown as %s", name)
+	}
+	d = observed(t, Options{HashKeys: true}, "100 c1 SETNX lock:secret:undefined a", "110 c1 DEL lock:secret:undefined",
+		"120 c1 SET page:secret x NX EX 60")
+	var text strings.Builder
+	if err := document.WriteJSON(&text, d); err != nil || strings.Contains(text.String(), "secret") {
+		t.Errorf("a hidden key is shown: %v %s", err, text.String())
+	}
+	if faults, _ := faultsOf(d); len(faults) != 3 || d.Caches.Keys != 1 {
+		t.Errorf("found %v, caches %+v", faults, d.Caches)
 	}
 }
 
