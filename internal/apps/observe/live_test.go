@@ -3,6 +3,7 @@ package observe
 import (
 	"context"
 	"errors"
+	"os"
 	"strconv"
 	"strings"
 	"sync"
@@ -218,6 +219,15 @@ func TestRightsToObserve(t *testing.T) {
 	server := redistest.Start(t)
 	client := server.Client(t)
 	rights := servers.MonitorRights()
+	page, err := os.ReadFile("../../../docs/ACL.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, right := range rights {
+		if !strings.Contains(string(page), right) {
+			t.Errorf("docs/ACL.md lacks %s", right)
+		}
+	}
 	user := func(t *testing.T, name string, rules ...string) string {
 		t.Helper()
 		words := []any{"acl", "setuser", name, "reset", "on", ">pw"}
@@ -233,7 +243,7 @@ func TestRightsToObserve(t *testing.T) {
 	if d, err := Watch(t.Context(), at(user(t, "able", rights...)), live, Options{Top: 1}); err != nil || d.Cut {
 		t.Errorf("with %v: %v, %+v", rights, err, d)
 	}
-	_, err := Watch(t.Context(), at(user(t, "none")), live, Options{Top: 1})
+	_, err = Watch(t.Context(), at(user(t, "none")), live, Options{Top: 1})
 	all := "ACL SETUSER none " + strings.Join(rights, " ")
 	if !errors.Is(err, servers.ErrConfig) || !strings.Contains(err.Error(), all) {
 		t.Errorf("without rights: %v", err)
