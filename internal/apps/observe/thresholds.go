@@ -56,8 +56,8 @@ func ParseThresholds(given []string) (all []Threshold, err error) {
 	return all, errors.Join(problems...)
 }
 
-// Judge tests the counts of all locks against thresholds. Where commands are missing, a limit that is kept may have been
-// crossed: it does not pass.
+// Judge tests the counts of all locks against thresholds. Where commands are missing, a limit that is kept may have
+// been crossed: it does not pass.
 func (d *Document) Judge(thresholds []Threshold) {
 	counts := reflect.ValueOf(d.All.Counts)
 	for _, t := range thresholds {

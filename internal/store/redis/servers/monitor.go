@@ -23,7 +23,7 @@ func MonitorRights() []string {
 	return []string{"+monitor", "+client|id", "+client|list", "+client|kill"}
 }
 
-// errOneNode says which addresses OpenMonitor takes. It never repeats the given text, of which any part may be a password.
+// errOneNode says which addresses OpenMonitor takes. It never repeats the given text: any part of it may be a password.
 var errOneNode = errors.New("MONITOR is read of one node: give redis[s]://[user:password@]host:port or " +
 	"unix://[user:password@]/path; of a cluster the address of one of its nodes, which has the locks of its slots, and " +
 	"of Sentinels that of the primary; percent-encode special characters of a password")
