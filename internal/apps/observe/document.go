@@ -31,7 +31,13 @@ type Document struct {
 	Semaphores Aside     `json:"not_understood"` // keys with the counters of semaphores
 	Findings   []Finding `json:"findings,omitempty"`
 
-	Interrupted bool `json:"interrupted,omitempty"` // by the user: the rest of the stream was not read
+	Thresholds []results.Judgement `json:"thresholds,omitempty"`
+	Command    *Command            `json:"command,omitempty"` // whose locks these are; nil of another capture
+	// Stopped says why a live capture ended before its time; then Cut says whether that was a fault, and commands are
+	// missing.
+	Stopped     string `json:"stopped,omitempty"`
+	Cut         bool   `json:"cut,omitempty"`
+	Interrupted bool   `json:"interrupted,omitempty"` // by the user: the rest of the stream was not read
 
 	TraceFile string `json:"-"` // the file of WriteTrace, which that of WriteWorkload names
 	trace     *Trace
@@ -203,10 +209,18 @@ func (d *Document) Lay(p *layout.Page) {
 	locks := len(d.Locks) + d.Unlisted
 	head := fmt.Sprintf("%s in %s · %.0f %% belong to %s", results.PerSecond.Format(d.rate()),
 		results.Nanoseconds.Format(d.Capture.Seconds*1e9), d.All.CommandPercent, words.Count(locks, "lock"))
+	if d.Command != nil {
+		p.Entry("command", untrusted.Printable(d.Command.Line+" · "+d.Command.Ended))
+	}
 	p.Entry("commands", head)
 	p.Entry("shape", words.Dotted(d.All.Shape, d.All.Libraries))
-	if d.Interrupted {
+	switch {
+	case d.Interrupted:
 		p.Entry("!stopped", "the rest of the stream was not read")
+	case d.Cut:
+		p.Entry("!stopped", untrusted.Printable(d.Stopped))
+	case d.Stopped != "":
+		p.Entry("stopped", d.Stopped)
 	}
 	if locks == 0 {
 		p.Entry("locks", "none: no key is set if it does not exist and compared or tried again; --prefix P takes "+
@@ -220,7 +234,17 @@ func (d *Document) Lay(p *layout.Page) {
 		p.Point(f.About, f.Says)
 	}
 	d.aside(p)
+	if d.Command != nil && d.Capture.Commands == 0 {
+		p.Point("", silent)
+	}
 	p.Remark("", blind)
+	for _, j := range d.Thresholds {
+		if j.Passed {
+			p.Entry("passed", j.String())
+		} else {
+			p.Entry("! CROSSED", j.String())
+		}
+	}
 }
 
 // rate is the number of commands a second.

@@ -38,9 +38,9 @@ type keys struct {
 	used   *list.List // of *key, the last used first
 	prefix string     // of the locks, if the user says it
 	forget func(*key)
+	fresh  bool // the server was empty when the capture began, so what is not known is not held
 
 	journal *journal // nil if no trace is wanted
-	fresh   bool     // the server was empty when the capture began, so what is not known is not held
 
 	// When all keys of all databases, and those of one, were last deleted, µs.
 	allEmpty int64

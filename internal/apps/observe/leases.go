@@ -31,13 +31,15 @@ type lock struct {
 	of       *named
 }
 
-// glance is a look at the lock by a script of which it is not known yet that it is a try: its client queues, and
-// another's script gives it the lock.
+// glance is a look at the lock by a script of which it is not known yet what it does: it may be a try, whose client
+// queues until another's script gives it the lock, or a release that comes too late.
 type glance struct {
-	script *script
-	args   []mark
-	from   mark
-	at     int64
+	script   *script
+	args     []mark
+	from     mark
+	at       int64
+	commands int64
+	waits    bool // it asked for the end of the lease: that interests a client that will wait for it
 }
 
 const mostGlances = 64 // of a key
@@ -54,16 +56,27 @@ func (l *lock) glance(g glance) {
 // tries.
 func (l *lock) recall(owner mark) {
 	for _, g := range l.glances {
-		if at := slices.Index(g.args, owner); at >= 0 && g.script.does == nothing {
+		if at := slices.Index(g.args, owner); at >= 0 && g.waits && g.script.does == nothing {
 			g.script.does, g.script.owner = tries, at
 		}
 	}
 	l.glances = slices.DeleteFunc(l.glances, func(g glance) bool {
-		tried := g.script.does == tries && g.script.owner < len(g.args)
+		tried := g.waits && g.script.does == tries && g.script.owner < len(g.args)
 		if tried {
 			l.refuse(try{owner: g.args[g.script.owner], from: g.from, at: g.at}, true)
 		}
 		return tried
+	})
+}
+
+// releasedBefore handles the looks of scripts that are known to release by now: these were releases, too, and released
+// nothing.
+func (l *lock) releasedBefore() {
+	l.glances = slices.DeleteFunc(l.glances, func(g glance) bool {
+		if g.script.does == releases {
+			l.idle(g.at, g.commands, g.args)
+		}
+		return g.script.does == releases
 	})
 }
 
@@ -550,6 +563,7 @@ func (l *lock) giveUp(at int64) (forgotten int) {
 
 // close counts what is under way when the capture ends.
 func (l *lock) close(at int64) {
+	l.releasedBefore()
 	l.advance(at)
 	if l.held {
 		if l.lease.until == 0 {

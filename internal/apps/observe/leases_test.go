@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/lockbench/lockbench/internal/apps/document"
 )
 
 // stream makes a MONITOR stream of lines such as "120 c1 SET k a NX PX 50": the ms, the client, the command. A line
@@ -118,6 +120,13 @@ func TestLeasesAreReconstructed(t *testing.T) {
 			known, one("100 c1 SET k a NX PX 9000"), one("120 c1 SET k a XX PX 50"), one("200 c2 SET k b NX PX 500"),
 			release(210, "c2", "b"),
 		}, Counts{Acquisitions: 2, Tries: 2, Commands: 9, Renewals: 1, Releases: 2, AtStart: 1}},
+		{"the first execution of a script is a release that comes too late", [][]string{
+			known, one("100 c1 SET k a NX PX 50"), one("160 c2 SET k b NX PX 500"), one("200 c1 EVALSHA rel2 1 k a"),
+			one("200 > GET k"), one("210 c2 EVALSHA rel2 1 k b"), one("210 > GET k"), one("210 > DEL k"),
+			one("60000 c1 SET k c NX PX 500"), release(60010, "c1", "c"),
+		}, Counts{
+			Acquisitions: 3, Tries: 3, Commands: 14, Releases: 2, Expired: 1, LateReleases: 1, AtStart: 1,
+		}},
 		{"renewals that stop", [][]string{
 			known, one("100 c1 SET k a NX PX 50"), one("140 c1 EVALSHA ren 1 k a 50"), one("140 > GET k"),
 			one("140 > PEXPIRE k 50"), one("200 c2 SET k b NX PX 500"), release(210, "c2", "b"), missed(220, "c1", "a"),
@@ -274,6 +283,15 @@ func TestKeysCanBeHidden(t *testing.T) {
 	d := observed(t, Options{HashKeys: true}, append(known, "100 c1 SET k a NX PX 5000")...)
 	if name := d.Locks[0].Name; !strings.HasPrefix(name, "key-") || name == "k" {
 		t.Errorf("the key is shown as %s", name)
+	}
+	d = observed(t, Options{HashKeys: true}, "100 c1 SETNX lock:secret:undefined a", "110 c1 DEL lock:secret:undefined",
+		"120 c1 SET page:secret x NX EX 60")
+	var text strings.Builder
+	if err := document.WriteJSON(&text, d); err != nil || strings.Contains(text.String(), "secret") {
+		t.Errorf("a hidden key is shown: %v %s", err, text.String())
+	}
+	if faults, _ := faultsOf(d); len(faults) != 3 || d.Caches.Keys != 1 {
+		t.Errorf("found %v, caches %+v", faults, d.Caches)
 	}
 }
 
