@@ -25,7 +25,8 @@ import org.yaml.snakeyaml.Yaml;
 /**
  * Drives Redisson's locks by the protocol in docs/DRIVERS.md: lock, fair, fenced, spin, redlock on five nodes,
  * semaphore with two permits, or noop, which does nothing. Each client is a thread, since a thread is what owns a lock
- * of Redisson.
+ * of Redisson. With coroutines, the fault of sample code, the clients of a lock share one thread, or as many as the
+ * second argument says.
  */
 public final class Driver {
     static final long REPORT = 50; // ms between two reports; lockbench wants one in 100 ms
@@ -35,15 +36,17 @@ public final class Driver {
     final String kind;
     final Map<Long, Holder> holders = new HashMap<>();
     final List<RedissonClient> nodes = new ArrayList<>();
+    final Coroutines coroutines; // null: each client is a thread
     String prefix;
     Run run;
 
-    Driver(String kind) {
+    Driver(String kind, int threads) {
         this.kind = kind;
+        coroutines = kind.equals("coroutines") ? new Coroutines(this, threads) : null;
     }
 
     public static void main(String[] args) {
-        Driver driver = new Driver(args.length > 0 ? args[0] : "lock");
+        Driver driver = new Driver(args.length > 0 ? args[0] : "lock", args.length > 1 ? Integer.parseInt(args[1]) : 1);
         Scanner lines = new Scanner(System.in, "UTF-8");
         while (lines.hasNextLine()) {
             Map<String, Object> ask = new Yaml().load(lines.nextLine()); // JSON is YAML
@@ -112,12 +115,12 @@ public final class Driver {
             }
             case "stop" -> run.stop = System.nanoTime();
             case "acquire" -> {
-                Holder holder = new Holder(ask);
+                Holder holder = coroutines == null ? new ThreadHolder(ask) : coroutines.new Holder(ask);
                 holders.put(number(ask.get("id")), holder);
                 holder.start();
             }
             case "cancel" -> holders.values().forEach(holder -> holder.cancel(ask.get("call")));
-            case "release" -> holders.get(number(ask.get("lease"))).releases.add(ask);
+            case "release" -> holders.get(number(ask.get("lease"))).release(ask);
             default -> fail(ask, new UnsupportedOperationException((String) ask.get("do")));
         }
     }
@@ -130,6 +133,9 @@ public final class Driver {
                 + "\"redisson_lock_queue:{key}\",\"redisson_lock_timeout:{key}\"]";
             case "fenced" -> ",\"claims\":[\"exclusion\",\"recovery\",\"watchdog\",\"fencing\"],\"keys\":[\"{key}\","
                 + "\"redisson_lock_token:{key}\"],\"keeps\":[\"redisson_lock_token:{key}\"]";
+            case "coroutines" -> ",\"claims\":[\"recovery\",\"watchdog\"],\"caveat\":\"sample code of articles: the "
+                + "owner of an RLock is a thread, which coroutines share: they hold it together, and another thread "
+                + "cannot release it\"";
             case "redlock" -> ",\"claims\":[\"exclusion\",\"recovery\",\"watchdog\"],\"nodes\":5";
             case "semaphore" -> ",\"claims\":[\"exclusion\"],\"capacity\":" + PERMITS
                 + ",\"keeps\":[\"{key}\"],\"caveat\":\"a dead holder's permit never comes back\"";
@@ -187,7 +193,7 @@ public final class Driver {
                 public void release() {
                 }
             };
-            case "lock" -> of(redisson.getLock(prefix + key));
+            case "lock", "coroutines" -> of(redisson.getLock(prefix + key));
             case "fair" -> of(redisson.getFairLock(prefix + key));
             case "fenced" -> fenced(redisson.getFencedLock(prefix + key));
             case "spin" -> of(redisson.getSpinLock(prefix + key));
@@ -249,22 +255,37 @@ public final class Driver {
         };
     }
 
-    /** A lease outside a run, which the thread that acquired it releases. */
-    final class Holder extends Thread {
+    /** A lease outside a run. */
+    interface Holder {
+        void start();
+
+        /** Ends the call that answers that question, and no other. */
+        void cancel(Object call);
+
+        void release(Map<String, Object> ask);
+    }
+
+    /** A lease that the thread that acquired it releases. */
+    final class ThreadHolder extends Thread implements Holder {
         private final Map<String, Object> ask;
         final BlockingQueue<Map<String, Object>> releases = new LinkedBlockingQueue<>();
         private Object calling; // the question that the library is called for; null between two calls
 
-        Holder(Map<String, Object> ask) {
+        ThreadHolder(Map<String, Object> ask) {
             this.ask = ask;
             setDaemon(true);
         }
 
-        /** Interrupts that call, and nothing else. */
-        synchronized void cancel(Object call) {
+        @Override
+        public synchronized void cancel(Object call) {
             if (call.equals(calling)) {
                 interrupt();
             }
+        }
+
+        @Override
+        public void release(Map<String, Object> release) {
+            releases.add(release);
         }
 
         private synchronized void calls(Object id) {
@@ -310,12 +331,35 @@ public final class Driver {
             this.ask = ask;
             stop = number(ask.get("stop"));
             for (List<Number> client : Driver.<List<Number>>list(ask.get("clients"))) {
-                clients.add(new Client(this, client.get(0).intValue(), client.get(1).intValue()));
+                int number = client.get(0).intValue();
+                int step = client.get(1).intValue();
+                clients.add(coroutines == null ? new ThreadClient(this, number, step)
+                    : coroutines.new Client(this, number, step));
             }
         }
 
-        synchronized void made(String cycle) {
+        /** Reports a cycle whose lease was released just now, token and error as JSON. */
+        void made(int client, int key, long asked, long granted, long released, String token, String error) {
+            add("[" + client + "," + key + "," + asked + "," + granted + "," + released + "," + System.nanoTime() + ","
+                + token + "," + error + "]");
+        }
+
+        /** Reports a cycle without a lease, the error as JSON. */
+        void failed(int client, int key, long asked, long ended, String error) {
+            add("[" + client + "," + key + "," + asked + ",null,null," + ended + ",null," + error + "]");
+        }
+
+        private synchronized void add(String cycle) {
             cycles.add(cycle);
+        }
+
+        /** Returns the counter of a key; null if lockbench does not ask for one. */
+        RBucket<String> counter(int key) {
+            if (!ask.containsKey("count")) {
+                return null;
+            }
+            String name = prefix + Driver.<String>list(ask.get("keys")).get(key) + ":counter";
+            return nodes.get(0).getBucket(name, StringCodec.INSTANCE);
         }
 
         synchronized List<String> taken() {
@@ -326,10 +370,10 @@ public final class Driver {
 
         @Override
         public void run() {
-            clients.forEach(Thread::start);
+            clients.forEach(Client::start);
             for (boolean running = true; running;) {
                 LockSupport.parkNanos(REPORT * 1_000_000);
-                running = clients.stream().anyMatch(Thread::isAlive);
+                running = clients.stream().anyMatch(Client::isAlive);
                 if (System.nanoTime() - stop >= 0) {
                     clients.forEach(Client::endWait);
                 }
@@ -343,8 +387,23 @@ public final class Driver {
         }
     }
 
+    /** Returns what a counter has after it had that; null is that it was not there. */
+    static String incremented(String before) {
+        return String.valueOf(before == null ? 1 : Long.parseLong(before) + 1);
+    }
+
+    /** A client of a run. */
+    interface Client {
+        void start();
+
+        boolean isAlive();
+
+        /** Interrupts a wait, and nothing else. */
+        void endWait();
+    }
+
     /** A client, which is a thread. */
-    final class Client extends Thread {
+    final class ThreadClient extends Thread implements Client {
         private final Run run;
         private final int number;
         private final List<String> keys;
@@ -353,7 +412,7 @@ public final class Driver {
         private int step;
         private boolean waiting;
 
-        Client(Run run, int number, int step) {
+        ThreadClient(Run run, int number, int step) {
             this.run = run;
             this.number = number;
             this.step = step;
@@ -362,8 +421,8 @@ public final class Driver {
             setDaemon(true);
         }
 
-        /** Interrupts a wait, and nothing else. */
-        synchronized void endWait() {
+        @Override
+        public synchronized void endWait() {
             if (waiting) {
                 interrupt();
             }
@@ -395,14 +454,12 @@ public final class Driver {
 
         /** Holds, and increments the key's counter if lockbench asks for it. */
         private void work(int key, long end) {
-            if (!run.ask.containsKey("count")) {
-                until(end);
-                return;
-            }
-            RBucket<String> counter = nodes.get(0).getBucket(prefix + keys.get(key) + ":counter", StringCodec.INSTANCE);
-            String before = counter.get();
+            RBucket<String> counter = run.counter(key);
+            String before = counter == null ? null : counter.get();
             until(end);
-            counter.set(String.valueOf(before == null ? 1 : Long.parseLong(before) + 1));
+            if (counter != null) {
+                counter.set(incremented(before));
+            }
         }
 
         private void cycle(int key, long hold) {
@@ -420,7 +477,7 @@ public final class Driver {
             long granted = System.nanoTime();
             waits(false);
             if (error != null) {
-                run.made("[" + number + "," + key + "," + asked + ",null,null," + granted + ",null," + error + "]");
+                run.failed(number, key, asked, granted, error);
                 if (!error.equals(quoted("timeout"))) {
                     until(System.nanoTime() + RETRY * 1_000_000);
                 }
@@ -438,8 +495,7 @@ public final class Driver {
             } catch (RuntimeException e) {
                 wrong = why(e);
             }
-            run.made("[" + number + "," + key + "," + asked + "," + granted + "," + released + "," + System.nanoTime() + ","
-                + token + "," + wrong + "]");
+            run.made(number, key, asked, granted, released, token, wrong);
         }
     }
 }
