@@ -26,7 +26,7 @@ import org.yaml.snakeyaml.Yaml;
  * Drives Redisson's locks by the protocol in docs/DRIVERS.md: lock, fair, fenced, spin, redlock on five nodes,
  * semaphore with two permits, or noop, which does nothing. Each client is a thread, since a thread is what owns a lock
  * of Redisson. With coroutines, the fault of sample code, the clients of a lock share one thread, or as many as the
- * second argument says.
+ * second argument says. The lock of ShedLock is here too, because it needs the same loop.
  */
 public final class Driver {
     static final long REPORT = 50; // ms between two reports; lockbench wants one in 100 ms
@@ -37,16 +37,20 @@ public final class Driver {
     final Map<Long, Holder> holders = new HashMap<>();
     final List<RedissonClient> nodes = new ArrayList<>();
     final Coroutines coroutines; // null: each client is a thread
+    final boolean safe; // safeUpdate of ShedLock
+    ShedLock shedlock; // null: Redisson's locks
     String prefix;
     Run run;
 
-    Driver(String kind, int threads) {
+    Driver(String kind, String option) {
         this.kind = kind;
-        coroutines = kind.equals("coroutines") ? new Coroutines(this, threads) : null;
+        coroutines = kind.equals("coroutines")
+            ? new Coroutines(this, option.isEmpty() ? 1 : Integer.parseInt(option)) : null;
+        safe = option.equals("safe");
     }
 
     public static void main(String[] args) {
-        Driver driver = new Driver(args.length > 0 ? args[0] : "lock", args.length > 1 ? Integer.parseInt(args[1]) : 1);
+        Driver driver = new Driver(args.length > 0 ? args[0] : "lock", args.length > 1 ? args[1] : "");
         Scanner lines = new Scanner(System.in, "UTF-8");
         while (lines.hasNextLine()) {
             Map<String, Object> ask = new Yaml().load(lines.nextLine()); // JSON is YAML
@@ -56,6 +60,9 @@ public final class Driver {
             driver.answer(ask);
         }
         driver.nodes.forEach(RedissonClient::shutdown);
+        if (driver.shedlock != null) {
+            driver.shedlock.close();
+        }
         System.exit(0);
     }
 
@@ -136,15 +143,19 @@ public final class Driver {
             case "coroutines" -> ",\"claims\":[\"recovery\",\"watchdog\"],\"caveat\":\"sample code of articles: the "
                 + "owner of an RLock is a thread, which coroutines share: they hold it together, and another thread "
                 + "cannot release it\"";
+            case "shedlock" -> ",\"claims\":[\"exclusion\",\"recovery\"],\"keys\":[\"shedlock:lockbench:{key}\"]"
+                + (safe ? "" : ",\"caveat\":\"a release after the TTL deletes the lock of another: it is a plain DEL\"");
             case "redlock" -> ",\"claims\":[\"exclusion\",\"recovery\",\"watchdog\"],\"nodes\":5";
             case "semaphore" -> ",\"claims\":[\"exclusion\"],\"capacity\":" + PERMITS
                 + ",\"keeps\":[\"{key}\"],\"caveat\":\"a dead holder's permit never comes back\"";
             default -> ",\"claims\":[\"exclusion\",\"recovery\",\"watchdog\"]";
         };
-        String version = Redisson.class.getPackage().getImplementationVersion();
-        return ",\"protocol\":1,\"name\":" + quoted("Redisson " + kind) + ",\"version\":"
-            + quoted(version == null ? "" : version) + ",\"runtime\":" + quoted("Java " + Runtime.version()) + about + format()
-            + (kind.equals("noop") ? "" : ",\"counts\":true,\"connects\":[\"tls\"]");
+        boolean shed = kind.equals("shedlock");
+        String version = shed ? ShedLock.version() : Redisson.class.getPackage().getImplementationVersion();
+        String name = shed ? "ShedLock" + (safe ? " safe" : "") : "Redisson " + kind;
+        return ",\"protocol\":1,\"name\":" + quoted(name) + ",\"version\":"
+            + quoted(version == null ? "" : version) + ",\"runtime\":" + quoted("Java " + Runtime.version()) + about
+            + format() + (shed || kind.equals("noop") ? "" : ",\"counts\":true,\"connects\":[\"tls\"]");
     }
 
     /** Names the format of the lock's keys and messages, which lockbench's own of that name has too. */
@@ -162,6 +173,11 @@ public final class Driver {
     /** Connects. Redisson decodes user and password of an address itself, and would not read its database. */
     void open(Map<String, Object> ask) throws GeneralSecurityException, IOException {
         prefix = (String) ask.get("prefix");
+        if (kind.equals("shedlock")) {
+            shedlock = new ShedLock(Driver.<String>list(ask.get("redis")).get(0), (String) ask.get("client_name"),
+                Duration.ofMillis(number(ask.get("ttl_ms"))), safe);
+            return;
+        }
         for (String address : Driver.<String>list(ask.getOrDefault("redis", List.of()))) {
             Config config = new Config();
             config.setLockWatchdogTimeout(number(ask.get("ttl_ms")));
@@ -183,7 +199,7 @@ public final class Driver {
     }
 
     Lock lock(String key) {
-        RedissonClient redisson = kind.equals("noop") ? null : nodes.get(0);
+        RedissonClient redisson = nodes.isEmpty() ? null : nodes.get(0);
         return switch (kind) {
             case "noop" -> new Lock() {
                 public String acquire(Object timeout) {
@@ -200,6 +216,7 @@ public final class Driver {
             case "redlock" -> of(new RedissonRedLock(
                 nodes.stream().map(node -> node.getLock(prefix + key)).toArray(RLock[]::new)));
             case "semaphore" -> semaphore(redisson.getSemaphore(prefix + key));
+            case "shedlock" -> shedlock.lock(prefix + key);
             default -> throw new IllegalArgumentException("there is no kind " + kind);
         };
     }
