@@ -41,8 +41,11 @@ final class ShedLock {
         JedisPoolConfig pool = new JedisPoolConfig();
         pool.setMaxTotal(64);
         pool.setMaxIdle(64);
-        connections = new JedisConnectionFactory(server,
-            JedisClientConfiguration.builder().clientName(client).usePooling().poolConfig(pool).build());
+        JedisClientConfiguration.JedisClientConfigurationBuilder options = JedisClientConfiguration.builder();
+        if (client != null && !client.isEmpty()) { // Spring refuses an empty one
+            options.clientName(client);
+        }
+        connections = new JedisConnectionFactory(server, options.usePooling().poolConfig(pool).build());
         connections.afterPropertiesSet();
         connections.start();
         connections.getConnection().close(); // an address that does not answer is refused now
@@ -90,7 +93,11 @@ final class ShedLock {
 
             @Override
             public void release() {
-                held.unlock();
+                try {
+                    held.unlock();
+                } catch (IllegalStateException e) { // it has been released before
+                    throw new IllegalMonitorStateException(e.getMessage());
+                }
             }
         };
     }
