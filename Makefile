@@ -25,7 +25,7 @@ AT_ONCE := $(shell test $(CORES) -gt 6 && echo $(CORES) || echo 6)
 SLOW   := ./command ./strategies/handoff ./internal/engine . ./strategies/locktest ./strategies/redisson
 OTHERS := /((internal/store|strategies)/(etcd|postgres|zookeeper)|gozk|stores|rueidislock|containers)$$
 
-.PHONY: help redis stores build demo test others race lint bench examples deploy drivers browser valkey soak \
+.PHONY: help redis stores build demo test others race lint fuzz bench examples deploy drivers browser valkey soak \
 	peers conformance languages compat claims gate sessions
 
 help: ## list the targets
@@ -54,8 +54,12 @@ others: redis stores examples deploy ## the tests of other stores, of other libr
 race: redis ## the tests of locks in all variants, and of the engine, under the race detector
 	@scripts/race.sh
 
-lint: ## golangci-lint, in the version that tools/go.mod pins
+lint: ## golangci-lint and Vale, in the versions that tools/ pins
 	$(GO) tool -modfile=tools/go.mod golangci-lint run
+	@scripts/prose.sh
+
+fuzz: ## every fuzz function for half a minute
+	@scripts/fuzz.sh
 
 bench: redis ## every Go benchmark, without the tests
 	$(GO) test -run '^$$' -bench . -timeout 30m ./...
