@@ -113,7 +113,8 @@ func open(config goredis.Config, k kind) (*Locker, error) {
 func (l *Locker) Prepare(ctx context.Context, _ []string) error {
 	switch {
 	case l.native:
-		if _, err := l.lease(l.config.Key("")).Free(ctx); err != nil {
+		unused := l.config.Key(":" + l.owner()) // the key of no lock, as handoff tries its commands on
+		if _, err := l.lease(unused).Free(ctx); err != nil {
 			err = goredis.TooOld(ctx, l.client, err, l.name+":release="+byCommand, native)
 			return fmt.Errorf("prepare: %w", err)
 		}
