@@ -29,13 +29,15 @@ func TestNative(t *testing.T) {
 		none    bool // the last call ends with ErrNoNative
 		want    error
 	}{
-		"Valkey 9":          {[][2]error{{}, {}}, []string{"delifeq", "delifeq"}, false, nil},
-		"Redis 8.4":         {[][2]error{{unknown}, {unknown}}, []string{"delifeq", "delex", "delex"}, false, nil},
-		"older":             {[][2]error{{unknown, unknown}, {unknown, unknown}}, []string{"delifeq", "delex"}, true, nil},
-		"forbidden":         {[][2]error{{forbidden, unknown}}, []string{"delifeq", "delex"}, true, forbidden},
-		"refused at first":  {[][2]error{{busy}}, []string{"delifeq"}, false, busy},
-		"to an older":       {[][2]error{{}, {unknown, unknown}}, []string{"delifeq", "delifeq", "delex"}, true, nil},
-		"refused, then not": {[][2]error{{unknown, busy}, {unknown}}, slices.Repeat([]string{"delifeq", "delex"}, 2), false, nil},
+		"Valkey 9":         {[][2]error{{}, {}}, []string{"delifeq", "delifeq"}, false, nil},
+		"Redis 8.4":        {[][2]error{{unknown}, {unknown}}, []string{"delifeq", "delex", "delex"}, false, nil},
+		"older":            {[][2]error{{unknown, unknown}, {unknown, unknown}}, []string{"delifeq", "delex"}, true, nil},
+		"forbidden":        {[][2]error{{forbidden, unknown}}, []string{"delifeq", "delex"}, true, forbidden},
+		"refused at first": {[][2]error{{busy}}, []string{"delifeq"}, false, busy},
+		"to an older":      {[][2]error{{}, {unknown, unknown}}, []string{"delifeq", "delifeq", "delex"}, true, nil},
+		"refused, then not": {
+			[][2]error{{unknown, busy}, {unknown}}, slices.Repeat([]string{"delifeq", "delex"}, 2), false, nil,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var native token.Native

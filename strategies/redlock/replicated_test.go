@@ -84,9 +84,10 @@ func (r *replicated) failOver() {
 	r.address.Store(&r.replica.Addr)
 }
 
-// TestNodesThatFailOverLetInASecondHolder: Redlock demands nodes that do not replicate. Where two of three nodes fail
-// over to replicas that lag, both forget the lock, and a second client gets it while the first one's lease is valid. Two
-// nodes that die and stay away let in none, as do replicas that have the key, which no replication guarantees.
+// TestNodesThatFailOverLetInASecondHolder has two of three nodes fail over to replicas that lag: both forget the lock,
+// and a second client gets it while the first one's lease is valid. So Redlock demands nodes that do not replicate. Two
+// nodes that die and stay away let in no other client, and neither do replicas that have the key, which no replication
+// guarantees.
 func TestNodesThatFailOverLetInASecondHolder(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
@@ -146,7 +147,7 @@ func TestNodesThatFailOverLetInASecondHolder(t *testing.T) {
 	}
 }
 
-// TestNodesThatReplicateOneAnotherGiveNoLock: with a primary and its two replicas as the three nodes no client has a
+// TestNodesThatReplicateOneAnotherGiveNoLock has a primary and its two replicas as the three nodes: no client gets a
 // quorum, because replicas refuse the SET.
 func TestNodesThatReplicateOneAnotherGiveNoLock(t *testing.T) {
 	t.Parallel()
