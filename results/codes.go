@@ -170,7 +170,7 @@ var coding = []coded{
 	{ManyErrors, SeverityInvalid, "{errors} errors for {acquisitions} acquisitions, over {limit}: {error}", ""},
 	{FaultAbsent, SeverityInvalid, "the fault {fault} was not injected: {why}", ""},
 	{DriverSilent, SeverityInvalid, "its driver does not say what {clients} of its clients did at the end", ""},
-	{ClientsHung, SeverityInvalid, "{clients} clients did not come back when told to stop", ""},
+	{ClientsHung, SeverityInvalid, "{clients} clients did not return when the run stopped", ""},
 	{KeysLost, SeverityInvalid, "{way}: locks may have been among the keys that it lost", ""},
 	{EndedEarly, SeverityInvalid, "it ended early: {error}", ""},
 	{OtherServers, SeverityInvalid, "{generator} measured other servers", ""},

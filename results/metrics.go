@@ -244,7 +244,7 @@ var rows = []Row{
 	{"gap", ns, down, "Speed.Gap", "time between two holds of a lock that is always waited for"},
 	{"served_per_s", rate, up, "Speed.ServedPerSecond", "clients served per second, with --coalesce more than leases"},
 	{"utilisation", percent, up, "", "share of the time that the lock was held"},
-	{"handoff_p50", ns, down, "Speed.Handoff.P50", "start of a release → next lease, where somebody waited"},
+	{"handoff_p50", ns, down, "Speed.Handoff.P50", "start of a release → next lease, where a client waited"},
 	{"handoff_p99", ns, down, "Speed.Handoff.P99", "the same"},
 	{"release_p50", ns, down, "Speed.Release.P50", "start of a release → its return"},
 	{"release_p99", ns, down, "Speed.Release.P99", "the same"},
@@ -302,8 +302,8 @@ var rows = []Row{
 
 	{"fault_injections", count, total, "", "times that a fault was injected"},
 	{"fault_recovery_max", ns, down, "", "the longest from a fault to the first acquisition that followed"},
-	{"fault_stall_max", ns, down, "", "the longest time after a fault in which nobody got a lock"},
-	{"lost_wake_ups", count, down | total, "", "keys that stayed free after a fault although somebody waited"},
+	{"fault_stall_max", ns, down, "", "the longest time after a fault in which no client got a lock"},
+	{"lost_wake_ups", count, down | total, "", "keys that stayed free after a fault although a client waited"},
 
 	{"wait_per_client_p90", ns, down | rough, "Waiting.PerClient.P90", "as wait_per_client_p50"},
 	{"max_holders", count, down | whole, "", "most holders at a time"},

@@ -27,7 +27,7 @@ var overviews = []struct {
 	}, "acq_per_s", "", false},
 	{chart{
 		name: "utilisation", Title: "Utilisation", YName: "share of the time that the lock was held",
-		Note: "What is missing from 100 % was lost handing the lock over, or nobody wanted it.",
+		Note: "What is missing from 100 % was lost in handovers, or no client wanted the lock.",
 	}, "utilisation", "", false},
 	{chart{
 		name: "wait-p99", Title: "Wait p99, per client", YName: "99th percentile of the waits",
@@ -43,7 +43,7 @@ var overviews = []struct {
 	}, "redis_cpu_per_acq", rises, true},
 	{chart{
 		name: "handoff-p99", Title: "Handoff p99", YName: "99th percentile of the handoffs",
-		Note: "From the start of a release to the next lease, where somebody waited.",
+		Note: "From the start of a release to the next lease, where a client waited.",
 	}, "handoff_p99", "", true},
 }
 
@@ -204,7 +204,7 @@ func (a arena) Details() []chart {
 			"share of the waits, weighted per client", "wait"), a.cells, perClient),
 		a.withShares(named("fairness", fairness.Title, fairness.Note, fairness.XName, fairness.YName)),
 		withPercentiles(named("handoff", "Handoff by percentile",
-			"From the start of a release to the next lease, where somebody waited.", "share of the handoffs",
+			"From the start of a release to the next lease, where a client waited.", "share of the handoffs",
 			"handoff"), a.cells, handoffs),
 		a.withCourse(named("timeline", "Throughput in the course of the run", "", "seconds since the window opened",
 			"acquisitions per second")),

@@ -1,8 +1,14 @@
-// Package baselines has what locks are compared to: noop, a lock that does nothing, shows what the
-// harness itself can do, and that the audit notices a lock that does not lock; local is a mutex in
-// the process; atomic is one INCR in place of a lock.
+// Package baselines has what locks are compared to. noop does nothing: it shows what the harness itself can do, and
+// that the audit notices a lock without exclusion. local is a mutex in the process. atomic is one INCR in place of a
+// lock.
 //
-// The .md files have the rest: what each guarantees, what breaks it, and what it costs.
+//  1. Acquire sends no command. In local it takes the mutex of the key, and in noop and atomic it returns at once.
+//  2. A waiter of local waits in the queue of the mutex. noop and atomic have no waiters.
+//  3. Release sends no command. In local it hands the mutex to the first waiter.
+//
+// A release of local wakes one waiter.
+//
+// The .md page of each describes guarantees and costs.
 package baselines
 
 import (
@@ -38,11 +44,11 @@ func Noop() strategies.Strategy {
 		Name:     "noop",
 		Summary:  "does nothing: the baseline of the harness",
 		Capacity: 1, // like a lock, so that the audit can catch it
-		Caveat:   "excludes nobody",
+		Caveat:   "excludes no client",
 	}, Options{}, func(strategies.Config, Options) (NoopLocker, error) { return NoopLocker{}, nil })
 }
 
-// NoopLocker hands out leases to everybody.
+// NoopLocker gives a lease to every caller.
 type NoopLocker struct{}
 
 // Acquire returns at once.
@@ -81,7 +87,7 @@ type counting interface {
 	Incr(ctx context.Context, key string) error
 }
 
-// counter increments on the first node, and lets everybody in.
+// counter increments on the first node, and lets every caller in.
 type counter struct {
 	NoopLocker
 	node counting

@@ -41,7 +41,7 @@ func (l *LocalLocker) Acquire(ctx context.Context, key string) (strategies.Lease
 	return held, nil
 }
 
-// TryAcquire takes the lock if nobody holds it.
+// TryAcquire takes the lock if it is free.
 func (l *LocalLocker) TryAcquire(ctx context.Context, key string) (strategies.Lease, error) {
 	held, err := l.enter(ctx, key, false)
 	if err != nil {

@@ -1,8 +1,17 @@
-// Package blpop is a lock whose waiters block in Redis itself: the lock is a
-// string, and a release pushes a signal on a list from which they pop. It has the
-// shape of python-redis-lock.
+// Package blpop is a lock whose waiters block in Redis itself, as in python-redis-lock. The lock is a string with the
+// owner's token. A set has the waiters, and a list the signal.
 //
-// blpop.md has the rest: what it guarantees, what breaks it, and what it costs.
+//  1. Acquire runs one script, which sends SET NX PX. If the lock is taken, the script adds the client to the set of
+//     waiters and returns the holder's PTTL.
+//  2. A waiter blocks in BLPOP on the list, on a connection of its own and for at most the PTTL. It then runs the
+//     script of step 1 again.
+//  3. Release runs one script, which deletes the lock if it has the owner's token. The script then pushes a signal if
+//     the set has waiters and the list is empty.
+//
+// Redis gives the signal to the client that has blocked longest, of all processes. An expired lock sends no signal:
+// the BLPOP of each waiter times out.
+//
+// blpop.md describes guarantees, costs and failure modes.
 package blpop
 
 import (
@@ -52,7 +61,7 @@ func Strategy() strategies.Strategy {
 	}), Defaults(), Open)
 }
 
-// What is kept beside a lock: a set of those who wait, the list from which they pop, and for moments a
+// The other keys of a lock: the set of waiters, the list from which they pop, and for moments a
 // list of echoes.
 const (
 	waiters = "waiters"
@@ -78,7 +87,7 @@ var (
 // Options of the lock.
 type Options struct {
 	OneKey bool   `opt:"one-key" help:"the lock and the signal are one key, which cannot be both a string and a list: acquiring fails with WRONGTYPE"`
-	Signal string `opt:"signal" help:"when a release signals: waiting (somebody waits and has no signal yet), or always, as many write it (signals pile up; to be measured)"`
+	Signal string `opt:"signal" help:"when a release signals: waiting (a client waits and no signal is left), or always, as much published code does (signals pile up; to be measured)"`
 }
 
 // When a release signals.
@@ -87,7 +96,7 @@ const (
 	signalAlways  = "always"
 )
 
-// Defaults returns Options with two keys, and a signal if somebody waits.
+// Defaults returns Options with two keys, and a signal if a client waits.
 func Defaults() Options { return Options{Signal: signalWaiting} }
 
 // Validate rejects an unknown value of signal. The empty string means waiting.
@@ -102,12 +111,12 @@ func (o Options) Validate() error {
 func (o Options) Refine(info strategies.Info) strategies.Info {
 	info.Caveat = ""
 	if o.Signal == signalAlways {
-		info.Caveat = "releases that nobody waits for leave signals: each lets a later waiter try in vain"
+		info.Caveat = "a release without a waiter leaves a signal, which makes a later waiter try in vain"
 	}
 	if o.OneKey {
 		info.Claims.Exclusion, info.Format = false, "blpop with one key"
-		info.Caveat = "SET and BLPOP on one key are a type error: who waits fails, and takes the lock for the " +
-			"signal when it cleans up"
+		info.Caveat = "SET and BLPOP on one key are a type error: a waiter fails, and its clean-up deletes the " +
+			"lock in place of the signal"
 	}
 	return info
 }

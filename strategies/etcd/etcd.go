@@ -1,8 +1,14 @@
-// Package etcd is the lock that comes with etcd's client: concurrency.Mutex. A caller writes a key under the lock's
-// name, bound to a lease. The oldest key holds the lock, and every other caller waits for the deletion of the key
-// before its own.
+// Package etcd is the lock that comes with etcd's client: concurrency.Mutex. The lock is a queue of keys under the
+// lock's name, each bound to the lease of a session.
 //
-// etcd.md says what it guarantees, what breaks it, and what it costs.
+//  1. Acquire takes a session of its own, and sends one transaction, which writes the session's key and asks for the
+//     others. The oldest key holds the lock.
+//  2. A waiter watches the key before its own. When that is deleted, it asks again for a key before its own.
+//  3. Release sends one transaction, which deletes the key if it is still the one that was created.
+//
+// A release, and the end of a holder's session, delete one key, which wakes the one waiter that watches it.
+//
+// etcd.md describes guarantees, costs and failure modes.
 package etcd
 
 import (
@@ -27,7 +33,7 @@ func Strategy() strategies.Strategy {
 	return strategies.Define(Defaults().Refine(strategies.Info{
 		Doc:      doc,
 		Name:     "etcd",
-		Summary:  "etcd's own Mutex: a queue of keys with leases, each waiting for the one before",
+		Summary:  "etcd's own Mutex: a queue of keys with leases; each client waits for the key before its own",
 		Claims:   strategies.Claims{Exclusion: true, Recovery: true, FIFO: true, Fencing: true, Watchdog: true},
 		Capacity: 1,
 		Store:    "etcd",
@@ -47,7 +53,7 @@ type Config = strategies.ConfigOf[*clientv3.Client]
 
 // Options of the lock.
 type Options struct {
-	Watch Watch `opt:"watch" help:"how waiters wait: mutex, as concurrency.Mutex, or next, without its steps of 100 ms"`
+	Watch Watch `opt:"watch" help:"how a waiter watches the key before its own: mutex, as concurrency.Mutex does, or next, without its steps of 100 ms"`
 }
 
 // Defaults returns the library's Mutex.

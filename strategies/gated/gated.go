@@ -1,8 +1,14 @@
-// Package gated puts any strategy behind a plain mutex for each process and key:
-// gated:spin is what a service has that takes a local lock before it asks Redis. It is
-// the fair baseline for locks that hand over within a process.
+// Package gated puts any strategy behind a plain mutex for each process and key. gated:spin is what a service has
+// that takes a local lock before it asks Redis. It is the fair baseline for locks that hand over within a process.
 //
-// gated.md has the rest: what it guarantees, what breaks it, and what it costs.
+//  1. Acquire takes the mutex of the key, and then acquires from the strategy.
+//  2. Other callers of the process wait for the mutex, in the order of arrival, and send nothing.
+//  3. Release releases the strategy's lease, and then the mutex.
+//
+// A release wakes the longest waiting caller of the process, which then acquires from the strategy. Among processes
+// the strategy decides.
+//
+// gated.md describes guarantees, costs and failure modes.
 package gated
 
 import (
@@ -25,8 +31,8 @@ func Wrapper() strategies.Wrapper {
 	return strategies.Wrapper{
 		Doc:     doc,
 		Name:    "gated",
-		Summary: "NAME behind a mutex: of a process's clients one at a time goes to Redis",
-		Claims:  "NAME's, but for the order (FIFO, bounded overtaking) and re-entrance",
+		Summary: "NAME behind a mutex: one client of a process at a time asks Redis",
+		Claims:  "NAME's, except for the order (FIFO, bounded overtaking) and re-entrance",
 		Refine:  refine,
 		Wrap:    New,
 	}
@@ -70,7 +76,7 @@ func (l *Locker) Acquire(ctx context.Context, key string) (strategies.Lease, err
 	return l.through(ctx, key, true, l.inner.Acquire)
 }
 
-// TryAcquire tries once, unless somebody of this process holds the lock or waits.
+// TryAcquire tries once, unless a caller of this process holds the lock or waits.
 func (l *Locker) TryAcquire(ctx context.Context, key string) (strategies.Lease, error) {
 	inner, ok := strategies.As[strategies.Trier](l.inner)
 	if !ok {

@@ -17,15 +17,15 @@ import (
 var cohortDoc string
 
 // Cohort describes lock cohorting (Dice, Marathe and Shavit, PPoPP 2012): the same lock, which a process
-// passes to all who waited in it, to be registered and opened by name. cohort.md says how its bound differs.
+// passes to all its waiters, to be registered and opened by name. cohort.md says how its bound differs.
 func Cohort() strategies.Strategy {
 	return strategies.Define(info("cohort", cohortDoc,
-		"handoff with no bound in time: a process passes the lock to all who waited in it"), CohortDefaults(), OpenCohort)
+		"handoff with no bound in time: a process passes the lock to all its waiters"), CohortDefaults(), OpenCohort)
 }
 
 // CohortOptions are those of cohort.
 type CohortOptions struct {
-	Batch int `opt:"batch" help:"most acquisitions that a process makes of one lease from Redis"`
+	Batch int `opt:"batch" help:"largest number of acquisitions that a process makes with one lease from Redis"`
 }
 
 // CohortDefaults returns the largest batch: as many turns as a lease has tokens for.

@@ -4,16 +4,30 @@
 //	lease, err := locker.Acquire(ctx, "order:17", lock.Wait(2*time.Second))
 //	defer lease.Release(context.WithoutCancel(ctx))
 //
-// While callers wait, a process sends more than their commands: one script a second shows whether its subscription
-// hears what it publishes, and one script for each lock that it waits for shows the lock's state, a second after it
-// has queued and each second from then on, later behind a long queue, and at most a hundred a second in all; also at
-// once when the subscription has ended.
+// The lock is a string with the owner's id. The queue is a list in Redis with one entry for each waiting process, or
+// with Linger 0 for each waiter.
 //
-// What processes share at Redis has format 1. Versions of this package with the same number may run
-// side by side, such as during a rollout; one with another number needs another Prefix.
+//  1. Acquire sends SET NX GET PX, and TIME for the fencing token, in one round trip; in a cluster one script. If the
+//     lock is taken, the process subscribes to its channel and queues an entry.
+//  2. A waiter waits in its process, in the order of arrival. When a message announces the turn of the process, the
+//     process confirms it by one script, and its first waiter gets the lease.
+//  3. Release passes the lease to the next waiter of the process without a command, within the bounds of Options.
+//     Otherwise one script takes the first entry out of the queue, makes it the owner with a fresh TTL, and publishes
+//     that to its process. If the queue is empty, the release deletes the lock.
 //
-// handoff.md says what the lock guarantees and what breaks it, README.md what a service has to know
-// of its client, and DESIGN.md has the protocol, and argues why it holds.
+// A release notifies the process of the next waiter only. When a holder's lease expires, a waiting process runs a
+// script that hands the lock to the next.
+//
+// While callers wait, a process sends more than their commands. One script a second shows whether its subscription
+// hears what it publishes. One script for each lock that it waits for shows the lock's state: a second after the
+// process has queued and each second from then on, later behind a long queue, at once when the subscription has
+// ended, and at most a hundred a second in all.
+//
+// The keys, messages and scripts that processes share have format 1. Versions of this package with the same number
+// may run side by side, such as during a rollout. A version with another number needs another Prefix.
+//
+// handoff.md describes guarantees and failure modes, and README.md what the lock expects of the service's client.
+// DESIGN.md has the protocol and the argument for it.
 package handoff
 
 import (
@@ -39,8 +53,8 @@ var doc string
 
 // Strategy describes the lock, to be registered and opened by name.
 func Strategy() strategies.Strategy {
-	return strategies.Define(info("handoff", doc, "the release hands the lock to the next: in the process for as long "+
-		"as linger, then to the longest waiting process"), Defaults(), Open)
+	return strategies.Define(info("handoff", doc, "a release hands the lock to the next waiter: in the process for at "+
+		"most linger, then in the process that has waited longest"), Defaults(), Open)
 }
 
 // since is the first Redis that has what the lock needs.
@@ -95,7 +109,7 @@ type Options struct {
 	Linger time.Duration `opt:"linger" help:"how long a process may pass the lock on to its own waiters; 0: never"`
 	// Tokens are the fencing tokens. Without them a free lock costs no TIME, and leases are not strategies.Fenced;
 	// processes with and without may share a lock.
-	Tokens bool `opt:"tokens" help:"fencing tokens, for which a free lock is asked TIME"`
+	Tokens bool `opt:"tokens" help:"fencing tokens; an acquire of a free lock then sends TIME"`
 	// Turns is the most turns that a process has of one lease, up to MostTurns; 0 means MostTurns.
 	Turns int
 }
@@ -106,7 +120,7 @@ func Defaults() Options { return Options{Linger: 200 * time.Millisecond, Tokens:
 // Refine changes what differs if nothing is passed on, or if there are no tokens.
 func (o Options) Refine(info strategies.Info) strategies.Info {
 	if info.Claims.FIFO = o.Linger == 0; info.Claims.FIFO {
-		info.Summary = "the release hands the lock to the longest waiting"
+		info.Summary = "a release hands the lock to the client that has waited longest"
 	}
 	if info.Claims.Fencing = o.Tokens; !o.Tokens {
 		info.Limits = info.Limits[:1] // the other is of tokens

@@ -1,7 +1,14 @@
-// Package peers adapts lock libraries of other projects, through their public interfaces, to compare with;
-// rueidislock has a package of its own, since it compiles a client of its own.
+// Package peers adapts lock libraries of other projects, through their public interfaces, for comparison: redislock
+// and redsync. Package rueidislock is separate, since it compiles a client of its own.
 //
-// The text beside each adapter says what the lock guarantees, what breaks it, and what it costs.
+//  1. Acquire runs one script with MSETNX and PEXPIRE (redislock), or sends SET NX PX to each node (redsync).
+//  2. A waiter sleeps and tries again, every 100 ms (redislock) or at random after 50 to 250 ms (redsync).
+//     PollOptions change the sleep.
+//  3. Release runs one script, which deletes the key if it has the owner's token.
+//
+// A release wakes no waiter. The first client that tries after it takes the lock.
+//
+// redislock.md and redsync.md describe guarantees, costs and failure modes.
 package peers
 
 import (
@@ -39,7 +46,7 @@ func Strategies() []strategies.Strategy {
 			Libraries: library("github.com/bsm/redislock", "Client.Obtain"),
 			Limits: []strategies.Limit{
 				strategies.ByRedisClock(),
-				{Check: "slow answer", Because: "it does not look whether the lease had run out when the answer came"},
+				{Check: "slow answer", Because: "it does not check whether the lease had run out when the answer arrived"},
 			},
 			Rights: strategies.Rights{
 				Keys:     []string{"{key}"},
@@ -67,8 +74,8 @@ func library(name, call string) []strategies.Library {
 
 // PollOptions tune redislock and redsync.
 type PollOptions struct {
-	Tuned bool          `opt:"tuned" help:"sleep with full jitter, up to 4 ms at first and 1 s at last"`
-	Delay time.Duration `opt:"delay" help:"sleep between tries; 0s is what the library documents, or tuned"`
+	Tuned bool          `opt:"tuned" help:"sleep with full jitter, up to a ceiling that doubles from 4 ms to 1 s"`
+	Delay time.Duration `opt:"delay" help:"sleep between two tries; 0s: as the library documents, or as tuned sets it"`
 }
 
 // tuned is the sleep between the tries of a tuned lock.

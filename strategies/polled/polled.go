@@ -1,8 +1,14 @@
-// Package polled has the locks whose waiters poll: setnx, setnx-expire and spin. Whoever finds the lock
-// taken sleeps and tries again. They differ in the command that takes the lock, in what gives it back,
-// and in how long a waiter sleeps.
+// Package polled has the locks whose waiters poll: setnx, setnx-expire and spin. Each is one key with the owner's
+// token.
 //
-// The NAME.md of each lock says what it guarantees, what breaks it, and what it costs.
+//  1. Acquire sends SETNX (setnx), SETNX and then PEXPIRE (setnx-expire), or one SET NX PX (spin).
+//  2. A waiter sleeps and tries again. The sleep is fixed in setnx and setnx-expire, and a backoff in spin.
+//  3. Release deletes the key if it has the owner's token, by GET and then DEL (setnx) or by one script (setnx-expire
+//     and spin). The option check of setnx-expire selects another way.
+//
+// A release wakes no waiter. The first client that tries after it takes the lock.
+//
+// setnx.md, setnx-expire.md and spin.md describe guarantees, costs and failure modes.
 package polled
 
 import (

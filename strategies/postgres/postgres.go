@@ -1,7 +1,12 @@
-// Package postgres is a lock on PostgreSQL: a session-level advisory lock, pg_advisory_lock, which a waiter blocks in
-// until the server grants it.
+// Package postgres is a lock on PostgreSQL: a session-level advisory lock. The connection is the lease.
 //
-// postgres.md says what it guarantees, what breaks it, and what it costs.
+//  1. Acquire sends SELECT pg_advisory_lock on a connection of its own, with a number that is a hash of the key.
+//  2. A waiter blocks in that call. The server keeps the queue.
+//  3. Release sends SELECT pg_advisory_unlock, and keeps the connection for a later acquire.
+//
+// The server grants the lock to the next waiter when the holder releases it or the holder's connection ends.
+//
+// postgres.md describes guarantees, costs and failure modes.
 package postgres
 
 import (

@@ -50,8 +50,8 @@ type FairOptions struct {
 	// gets the lock or gives up shifts the deadlines behind it. If it gives up while Redis is
 	// out of reach, it leaves the queue as soon as Redis answers again, while its process
 	// lives.
-	WaitTimeout time.Duration `opt:"wait-timeout" help:"how long a dead waiter at the head of the queue holds up the others"`
-	Sharded     string        `opt:"sharded" help:"on a cluster: tell releases by SPUBLISH (on), PUBLISH (off), or SPUBLISH where the servers know it (auto)"`
+	WaitTimeout time.Duration `opt:"wait-timeout" help:"how long a dead waiter at the head of the queue blocks the others"`
+	Sharded     string        `opt:"sharded" help:"on a cluster: publish releases by SPUBLISH (on), by PUBLISH (off), or by SPUBLISH where the servers support it (auto)"`
 }
 
 // FairDefaults are Redisson's: the watchdog runs, a dead waiter costs 5 minutes, sharded is auto.

@@ -1,8 +1,20 @@
-// Package redisson has Redisson's locks, wire-compatible with them: its
-// RLock, RFairLock, RFencedLock and RSpinLock, and the RLock as many write it, without a shared
-// subscription. They are one lock in five kinds.
+// Package redisson has Redisson's RLock (pubsub), RFairLock (fair), RFencedLock (fenced) and RSpinLock
+// (redisson-spin), wire-compatible with them, and pubsub-broadcast, an RLock without a shared subscription. The lock
+// is a hash that maps the owner to its number of holds.
 //
-// The .md files have the rest of each: what it guarantees, what breaks it, and what it costs.
+//  1. Acquire runs one script. The script adds a hold if the hash does not exist or belongs to the owner, and
+//     otherwise returns the PTTL. In fenced it also draws a token with the hold. In fair only the head of the queue
+//     may take the lock, and the script queues an owner that does not get it.
+//  2. A waiter subscribes to the lock's channel (in fair to a channel of its own), tries again, and parks until a
+//     message arrives or the PTTL is over. The waiters of a process share one connection, but in pubsub-broadcast
+//     each has its own. A waiter of redisson-spin sleeps and tries again instead.
+//  3. Release runs one script. With the last hold the script deletes the hash and publishes a message, but none in
+//     redisson-spin.
+//
+// The message of a release wakes one waiter of each process in pubsub and fenced, all waiters in pubsub-broadcast,
+// and the head of the queue in fair. A watchdog renews leases every TTL/3 while they are held.
+//
+// The .md page of each lock describes guarantees, costs and failure modes.
 package redisson
 
 import (
@@ -38,7 +50,7 @@ func Strategies() []strategies.Strategy {
 		define(strategies.Info{
 			Name:        pubsub,
 			Format:      "Redisson RLock",
-			Summary:     "Redisson RLock: a release is published and wakes one waiter a process",
+			Summary:     "Redisson RLock: a release publishes a message, which wakes one waiter of each process",
 			Libraries:   java("getLock"),
 			Connections: strategies.Connections{PerInstance: 1},
 			Rights:      redisson.Rights(hash...),
@@ -46,21 +58,21 @@ func Strategies() []strategies.Strategy {
 		define(strategies.Info{
 			Name:        broadcast,
 			Format:      "Redisson RLock",
-			Summary:     "pubsub where every waiter subscribes for itself: a release wakes all",
+			Summary:     "pubsub with a subscription for each waiter: a release wakes all waiters",
 			Connections: strategies.Connections{PerWaiter: 1},
 			Rights:      redisson.Rights(hash...),
 		}, WatchdogOption{true}, OpenPubSubBroadcast),
 		define(strategies.Info{
 			Name:        fair,
 			Format:      "Redisson RFairLock",
-			Summary:     "Redisson RFairLock: a queue in Redis, a release is published to its head",
+			Summary:     "Redisson RFairLock: a queue in Redis; a release notifies its head only",
 			Claims:      strategies.Claims{FIFO: true},
 			Libraries:   java("getFairLock"),
 			Connections: strategies.Connections{PerInstance: 1},
 			Limits: []strategies.Limit{{
 				Check: "late commands",
-				Because: "an acquire that comes late waits at the head of the queue for nobody, until wait-timeout " +
-					"is over",
+				Because: "an acquire that Redis receives late queues a waiter that has gone, which blocks the queue " +
+					"until wait-timeout is over",
 			}},
 			Rights: redisson.Rights(slices.Concat(hash, queueCommands)...),
 		}, FairDefaults(), OpenFair, queuePrefix, deadlinesPrefix),
@@ -78,7 +90,7 @@ func Strategies() []strategies.Strategy {
 		define(strategies.Info{
 			Name:    spin,
 			Format:  "Redisson RSpinLock",
-			Summary: "Redisson RSpinLock: the hash of RLock, polled with its backoff",
+			Summary: "Redisson RSpinLock: the hash of RLock, polled with the backoff of RSpinLock",
 			Rights: strategies.Rights{
 				Keys:     []string{"{key}"},
 				Commands: append(slices.Clone(hash), "eval", "evalsha", "script|load"),
@@ -94,8 +106,8 @@ func java(call string) []strategies.Library {
 	return []strategies.Library{{Language: "Java", Package: "org.redisson:redisson", Call: call}}
 }
 
-// define adds what all kinds have in common. A kind may have keys beside the lock's, with those
-// prefixes.
+// define adds what all kinds have in common. A kind may have other keys than the lock's, with
+// those prefixes.
 func define[O strategies.Refiner](
 	info strategies.Info, defaults O, open func(goredis.Config, O) (*Locker, error), prefixes ...string,
 ) strategies.Strategy {
@@ -128,11 +140,11 @@ func (o WatchdogOption) Refine(info strategies.Info) strategies.Info {
 // Options are those of fenced, which pubsub has too.
 type Options struct {
 	WatchdogOption
-	// On a cluster of Redis 7 or later a release is told by SPUBLISH and heard by SSUBSCRIBE,
+	// On a cluster of Redis 7 or later a release is published by SPUBLISH and received by SSUBSCRIBE,
 	// as in Redisson: only the node with the lock's slot gets it. A process then has a
 	// connection to each node on whose locks it has waited. On older clusters, or with off,
 	// PUBLISH goes to every node. All processes need the same value.
-	Sharded string `opt:"sharded" help:"on a cluster: tell releases by SPUBLISH (on), PUBLISH (off), or SPUBLISH where the servers know it (auto)"`
+	Sharded string `opt:"sharded" help:"on a cluster: publish releases by SPUBLISH (on), by PUBLISH (off), or by SPUBLISH where the servers support it (auto)"`
 }
 
 // Defaults are Redisson's: the watchdog runs, sharded is auto.
@@ -144,15 +156,15 @@ func (o Options) Validate() error { return redisson.ValidSharded(o.Sharded) }
 // PubSubOptions are those of pubsub.
 type PubSubOptions struct {
 	Options
-	Blind bool   `opt:"blind" help:"do not try again after subscribing: a release that comes in between wakes nobody (unsafe, to be measured)"`
-	Park  string `opt:"park" help:"how long a waiter that is not told sleeps: until the holder's TTL is over (ttl), or until its own deadline (deadline: it notices no crash; to be measured)"`
+	Blind bool   `opt:"blind" help:"do not try again after subscribing: a release in between wakes no waiter (unsafe, to be measured)"`
+	Park  string `opt:"park" help:"how long a waiter without a message sleeps: until the holder's TTL is over (ttl), or until its own deadline (deadline: it misses a crash; to be measured)"`
 
-	Confirm bool `opt:"confirm" help:"wait until the shared SUBSCRIBE is confirmed; false, as in samples: only its first waiter does (unsafe, to be measured)"`
-	Hoard   bool `opt:"hoard" help:"keep the subscription and a wake-up of each message that found no waiter, as in samples with Semaphore(0) (slow, to be measured)"`
-	HandOn  bool `opt:"hand-on" help:"pass the wake-up of a waiter that gives up to the next; false, as in samples: it is lost (unsafe, to be measured)"`
+	Confirm bool `opt:"confirm" help:"each waiter waits until the shared SUBSCRIBE is confirmed; false, as in sample code: only the first waiter does (unsafe, to be measured)"`
+	Hoard   bool `opt:"hoard" help:"keep the subscription, and a wake-up for each message that found no waiter, as in sample code with Semaphore(0) (slow, to be measured)"`
+	HandOn  bool `opt:"hand-on" help:"a waiter that gives up passes its wake-up to the next; false, as in sample code: the wake-up is lost (unsafe, to be measured)"`
 }
 
-// How long a waiter sleeps that is not told.
+// How long a waiter without a message sleeps.
 const (
 	parkTTL      = "ttl"
 	parkDeadline = "deadline"
@@ -184,9 +196,9 @@ func (o PubSubOptions) Refine(info strategies.Info) strategies.Info {
 			caveats = append(caveats, caveat)
 		}
 	}
-	add(o.Blind, "a release between the first try and the subscription wakes nobody: "+
+	add(o.Blind, "a release between the first try and the subscription wakes no waiter: "+
 		"the waiter sleeps until the TTL is over")
-	add(o.Park == parkDeadline, "after a holder's crash those who wait sleep until their own deadline")
+	add(o.Park == parkDeadline, "after a holder's crash each waiter sleeps until its own deadline")
 	add(!o.Confirm, "sample code of articles: a waiter that joins a subscription before Redis has confirmed it misses a "+
 		"release, and sleeps until the TTL is over if the first waiter gives up")
 	add(o.Hoard, "sample code of articles: a process keeps a permit of each message that found no waiter, and its "+

@@ -1,7 +1,15 @@
-// Package redlock is Redlock: a lock that is held when a majority of N independent Redis
-// nodes say so. It follows "Distributed Locks with Redis" on redis.io.
+// Package redlock is Redlock: a client holds the lock when a majority of N independent Redis nodes grant it. It
+// follows "Distributed Locks with Redis" on redis.io.
 //
-// redlock.md has the rest: what it guarantees, what breaks it, and what it costs.
+//  1. Acquire sends SET NX PX with a token of its own to every node, and waits for each no longer than the node
+//     timeout. The client holds the lock if N/2+1 nodes grant it and enough validity is left.
+//  2. A waiter whose round failed gives the round back, by the script of step 3. It sleeps at random, and begins
+//     another round with another token.
+//  3. Release runs one script on every node, which deletes the key if it has the token.
+//
+// A release wakes no waiter.
+//
+// redlock.md describes guarantees, costs and failure modes.
 package redlock
 
 import (

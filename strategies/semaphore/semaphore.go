@@ -1,8 +1,16 @@
-// Package semaphore is Redisson's RSemaphore, wire-compatible with it: an integer that says
-// how many permits are free, and a channel on which their number is told when one is given
-// back. With Expirable each permit runs out by itself.
+// Package semaphore is Redisson's RSemaphore, wire-compatible with it. An integer counts the free permits. With
+// Expirable a sorted set also has the deadline of each permit.
 //
-// semaphore.md has the rest: what it guarantees, what breaks it, and what it costs.
+//  1. Acquire runs one script, which decrements the integer if a permit is free. The first acquire sets the integer.
+//     With Expirable the script first gives back the permits that have run out, and records the deadline of the new
+//     one.
+//  2. A waiter subscribes to the semaphore's channel, tries again, and parks until a message arrives, for at most the
+//     TTL. With Expirable it parks no longer than until the next deadline.
+//  3. Release runs one script, which increments the integer and publishes the result.
+//
+// The published number is how many waiters of each process wake, the longest parked first.
+//
+// semaphore.md describes guarantees, costs and failure modes.
 package semaphore
 
 import (
@@ -39,7 +47,7 @@ func Strategy() strategies.Strategy {
 		Doc:         doc,
 		Name:        "semaphore",
 		Format:      "Redisson RSemaphore",
-		Summary:     "Redisson RSemaphore: N permits, counted; their number is published",
+		Summary:     "Redisson RSemaphore: a counter of N permits; a release publishes the free ones",
 		Claims:      strategies.Claims{Exclusion: true},
 		Nodes:       1,
 		Keys:        []string{"{key}", "{key}:timeout"},
@@ -51,13 +59,13 @@ func Strategy() strategies.Strategy {
 
 // Options of the semaphore.
 type Options struct {
-	Permits int `opt:"permits" help:"how many may hold one key at a time"`
+	Permits int `opt:"permits" help:"number of clients that may hold one key at a time"`
 	// Expirable permits are laid out like those of RPermitExpirableSemaphore: each has an id
-	// with a deadline in a sorted set, {key}:timeout. Whoever next acquires gives back those
-	// that are overdue. The layout is that of Redisson 3's public sources; it has not been
+	// with a deadline in a sorted set, {key}:timeout. The next acquire gives back those that
+	// are overdue. The layout is that of Redisson 3's public sources; it has not been
 	// tried against Redisson 4, and is not claimed to be compatible.
-	Expirable bool   `opt:"expirable" help:"permits run out after the TTL, so that a dead holder's comes back"`
-	Sharded   string `opt:"sharded" help:"on a cluster: tell releases by SPUBLISH (on), PUBLISH (off), or SPUBLISH where the servers know it (auto)"`
+	Expirable bool   `opt:"expirable" help:"permits run out after the TTL, so that the permit of a dead holder comes back"`
+	Sharded   string `opt:"sharded" help:"on a cluster: publish releases by SPUBLISH (on), by PUBLISH (off), or by SPUBLISH where the servers support it (auto)"`
 }
 
 // Defaults are 4 permits that do not expire; sharded is auto, as in Redisson.
@@ -92,7 +100,7 @@ func (o Options) Refine(info strategies.Info) strategies.Info {
 		info.Caveat = "a holder that crashes never gives its permit back"
 		info.Limits = []strategies.Limit{{
 			Check:   "cancelled release",
-			Because: "a release without an answer may have been carried out, and one more would be a permit too many",
+			Because: "a release without an answer may have been carried out, and a second one adds a permit too many",
 		}}
 	}
 	return info

@@ -1,8 +1,13 @@
-// Package zookeeper is the lock of ZooKeeper's recipes, as Apache Curator has it with
-// InterProcessMutex: whoever asks makes an ephemeral sequential node below the lock's, the
-// first one holds, and every other watches the one before it alone.
+// Package zookeeper is the lock of ZooKeeper's recipes, as Apache Curator has it with InterProcessMutex.
 //
-// zookeeper.md has the rest: what it guarantees, what breaks it, and what it costs.
+//  1. Acquire creates an ephemeral sequential node below the lock's node, and reads the queue. The first node holds
+//     the lock.
+//  2. A waiter watches only the node before its own. When the watch fires, it reads the queue again.
+//  3. Release deletes the node.
+//
+// A release, and the end of a holder's session, delete one node, which wakes the one waiter that watches it.
+//
+// zookeeper.md describes guarantees, costs and failure modes.
 package zookeeper
 
 import (
@@ -26,7 +31,7 @@ func Strategy() strategies.Strategy {
 	return strategies.Define(strategies.Info{
 		Doc:        doc,
 		Name:       "zookeeper",
-		Summary:    "ZooKeeper: ephemeral sequential nodes, each watching the one before it",
+		Summary:    "ZooKeeper: ephemeral sequential nodes; each client watches the node before its own",
 		Claims:     strategies.Claims{Exclusion: true, Recovery: true, FIFO: true, Fencing: true, Watchdog: true},
 		Capacity:   1,
 		Store:      "zookeeper",
@@ -47,7 +52,7 @@ type Options struct{}
 type Locker struct {
 	config  gozk.Config
 	node    gozk.Node
-	opening chan struct{} // has room for one, who looks for the session and may open it
+	opening chan struct{} // has room for one caller, which looks for the session and may open it
 
 	mu      sync.Mutex
 	closed  bool
@@ -133,7 +138,7 @@ func (l *Locker) acquire(ctx context.Context, key string, wait bool) (strategies
 	}
 }
 
-// granted returns the lease, unless the Locker was closed meanwhile.
+// granted returns the lease, unless the Locker has been closed in the meantime.
 func (l *Locker) granted(h *lease) (strategies.Lease, error) {
 	l.mu.Lock()
 	closed := l.closed
@@ -151,7 +156,7 @@ func (l *Locker) granted(h *lease) (strategies.Lease, error) {
 // Close refuses further calls and ends the session. If there are leases, the session ends by
 // its timeout instead; until then they can be released.
 func (l *Locker) Close() error {
-	l.opening <- struct{}{} // nobody is opening a session
+	l.opening <- struct{}{} // from here on no caller opens a session
 	defer func() { <-l.opening }()
 	l.mu.Lock()
 	s, held := l.current, l.current != nil && l.current.leases > 0

@@ -1,4 +1,14 @@
-// Package rueidislock adapts the lock of rueidis, as package peers the locks that go-redis reaches.
+// Package rueidislock adapts the lock of rueidis, through its public interface, for comparison. The lock is a
+// majority of 2×majority−1 keys on one Redis.
+//
+//  1. Acquire runs one script for each key, with SET NX PXAT and GET.
+//  2. A waiter waits for a message that a key has changed, which Redis sends by client-side caching because of the
+//     GET. It then tries again. The adapter starts each wait over every two seconds.
+//  3. Release runs one script for each key, which deletes the key if it has the owner's token.
+//
+// Each change of a key wakes one waiter of each process.
+//
+// rueidislock.md describes guarantees, costs and failure modes.
 package rueidislock
 
 import (
@@ -47,18 +57,18 @@ func Strategy() strategies.Strategy {
 			strategies.ByRedisClock(),
 			{Check: "closed", Because: "its Close ends all leases without releasing them: " +
 				"the keys stay until their TTL"},
-			{Check: "sentinel", Because: "its client finds no server by way of Sentinel"},
-			{Check: "late commands", Because: "what rueidis sends again while it is closed may keep a connection"},
+			{Check: "sentinel", Because: "its client cannot find the server through Sentinel"},
+			{Check: "late commands", Because: "a command that rueidis sends again during Close may keep a connection open"},
 			{Check: "renewal and release", Because: "the context that reports a loss ends at each release too"},
 			{
 				Check:   "refused writes",
-				Because: "a release that Redis refuses is not told and not repeated: the keys stay until their TTL",
+				Because: "a release that Redis refuses is neither reported nor repeated: the keys stay until their TTL",
 			},
 			{
 				Check:   "killed connections",
 				Because: "a release whose connection is cut is not repeated: the keys stay until their TTL",
 			},
-			{Check: "failover", Because: "rueidis stays with a server that is a primary no more"},
+			{Check: "failover", Because: "rueidis stays with a server that is no longer the primary"},
 		},
 		Rights: strategies.Rights{
 			Keys:     []string{prefix + ":?:{key}"},
