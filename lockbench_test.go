@@ -187,7 +187,7 @@ func TestARedisThatDiesLeavesWhatWasMeasured(t *testing.T) {
 }
 
 // demanding is a lock that no server is new enough for.
-type demanding struct{ gate }
+type demanding struct{ closable }
 
 const lacking = "demanding needs Redis 99, this is older"
 
@@ -209,12 +209,12 @@ func TestWhatCannotRunIsLeftOut(t *testing.T) {
 		{
 			name: "demanding", why: lacking,
 			lock: strategies.Unlisted(strategies.Info{Name: "demanding", Capacity: 1, Nodes: 1},
-				func(strategies.Config) (demanding, error) { return demanding{gate{new(atomic.Bool)}}, nil }),
+				func(strategies.Config) (demanding, error) { return demanding{closable{new(atomic.Bool)}}, nil }),
 		},
 		{
 			name: "broken", fails: unsafe,
 			lock: strategies.Unlisted(strategies.Info{Name: "broken"},
-				func(strategies.Config) (gate, error) { return gate{}, unsafe }),
+				func(strategies.Config) (closable, error) { return closable{}, unsafe }),
 		},
 	} {
 		p := plan(t, server.URL(), "spin", func(p *lockbench.Plan) { p.Rounds = 2 })
@@ -244,23 +244,23 @@ func TestWhatCannotRunIsLeftOut(t *testing.T) {
 	}
 }
 
-// gate is a lock that everybody gets until it is closed, and nobody then.
-type gate struct{ closed *atomic.Bool }
+// closable is a lock that everybody gets until it is closed, and nobody then.
+type closable struct{ closed *atomic.Bool }
 
-func (g gate) Acquire(ctx context.Context, _ string) (strategies.Lease, error) {
+func (g closable) Acquire(ctx context.Context, _ string) (strategies.Lease, error) {
 	if g.closed.Load() {
 		<-ctx.Done()
 		return nil, ctx.Err()
 	}
 	return g, nil
 }
-func (g gate) Release(context.Context) error { return nil }
-func (g gate) Close() error                  { return nil }
+func (g closable) Release(context.Context) error { return nil }
+func (g closable) Close() error                  { return nil }
 
 func TestAnInterruptedSessionKeepsItsRuns(t *testing.T) {
 	closed := new(atomic.Bool) // in the second run, which then lasts until it is interrupted
 	lock := strategies.Unlisted(strategies.Info{Name: "gate"},
-		func(strategies.Config) (gate, error) { return gate{closed}, nil })
+		func(strategies.Config) (closable, error) { return closable{closed}, nil })
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	report, err := lockbench.Run(ctx, plan(t, "", "noop", func(p *lockbench.Plan) {

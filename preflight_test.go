@@ -79,7 +79,7 @@ func TestEveryDeclaredRightIsAskedFor(t *testing.T) {
 
 // clumsy is a lock that fails at what fails names.
 type clumsy struct {
-	gate
+	closable
 	fails string
 }
 
@@ -103,7 +103,7 @@ func TestWhatCannotReleaseDoesNotCount(t *testing.T) {
 		p := plan(t, server.URL(), "spin", nil)
 		p.Strategies = append(p.Strategies, strategies.Unlisted(
 			strategies.Info{Name: "clumsy", Capacity: 1, Nodes: 1, BlackBox: true},
-			func(strategies.Config) (clumsy, error) { return clumsy{gate{new(atomic.Bool)}, fails}, nil }))
+			func(strategies.Config) (clumsy, error) { return clumsy{closable{new(atomic.Bool)}, fails}, nil }))
 		found := rights(t, p)
 		said := strings.Join(found.Says, "\n")
 		if fails == "nothing" {
@@ -137,7 +137,7 @@ func TestThePreflightTouchesNoNamesOfOthers(t *testing.T) {
 			Keys: []string{"shop:cart", "{key}"}, Channels: []string{"shop"},
 			Commands: []string{"append", "del", "set", "pexpire", "incr", "flushall", "publish", "subscribe", "shutdown"},
 		}},
-		func(strategies.Config) (gate, error) { return gate{new(atomic.Bool)}, nil })}
+		func(strategies.Config) (closable, error) { return closable{new(atomic.Bool)}, nil })}
 	rights(t, p)
 	all := fmt.Sprint(client.Keys(t.Context(), "*").Val(), client.Get(t.Context(), "shop:cart").Val())
 	if all != "[shop:cart]dear" || client.TTL(t.Context(), "shop:cart").Val() < time.Minute {

@@ -1,11 +1,9 @@
 package command
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	mathrand "math/rand/v2"
 	"os"
 	"os/exec"
@@ -13,7 +11,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -371,109 +368,4 @@ func order(pairs int, seed int) []bool {
 	shuffle := mathrand.New(mathrand.NewPCG(uint64(seed), uint64(pairs)))
 	shuffle.Shuffle(pairs, func(i, j int) { headFirst[i], headFirst[j] = headFirst[j], headFirst[i] })
 	return headFirst
-}
-
-// child is a run of a lockbench in a process of its own.
-type child struct {
-	program string
-	flags   []string
-	redis   lockbench.StoreOptions
-	report  string // the file that it writes; "" if another generator writes it
-}
-
-// patience is how long a run may take to end after an interrupt.
-const patience = 30 * time.Second
-
-// run runs the child to its end, and interrupts it when ctx ends. It returns a report
-// also if the run broke a guarantee or its figures cannot be trusted.
-func (c child) run(ctx context.Context) (*results.Report, error) {
-	flags := slices.Concat([]string{"run"}, c.flags, []string{"--quiet"})
-	if c.report != "" {
-		flags = append(flags, "--output", "json="+c.report)
-	}
-	cmd := exec.CommandContext(ctx, c.program, flags...)
-	cmd.Env = c.environment()
-	var said bytes.Buffer
-	cmd.Stderr = &said
-	apart(cmd)
-	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
-	cmd.WaitDelay = patience
-	err := cmd.Run()
-	if cmd.ProcessState == nil {
-		return nil, &exit{ExitFailure, fmt.Errorf("start %s: %w", c.program, err)}
-	}
-	code := cmd.ProcessState.ExitCode()
-	if c.report == "" && code == ExitOK {
-		return nil, nil
-	}
-	switch code {
-	case ExitOK, ExitThreshold, ExitSafety, ExitInvalid:
-		report, err := readReport(c.report)
-		switch {
-		case errors.Is(err, fs.ErrNotExist):
-			return nil, &exit{ExitConfig, fmt.Errorf("%s has written no report: it is no lockbench", c.program)}
-		case err != nil:
-			return nil, &exit{ExitFailure, fmt.Errorf("the report of %s: %w", c.program, err)}
-		}
-		return report, nil
-	case ExitConfig, ExitUnreachable:
-	default:
-		code = ExitFailure
-	}
-	return nil, &exit{code, fmt.Errorf("%s ended with %w:\n%s", c.program, err, said.String())}
-}
-
-// environment returns our environment with the place of Redis, and without the other variables that
-// stand in for flags. A password belongs here: ps does not show it. Without a place it is our environment.
-func (c child) environment() []string {
-	if c.redis.Address == "" {
-		return os.Environ()
-	}
-	others := slices.DeleteFunc(os.Environ(), func(set string) bool { return strings.HasPrefix(set, "LOCKBENCH_") })
-	return append(others, "LOCKBENCH_REDIS="+c.redis.Address, "LOCKBENCH_CA_FILE="+c.redis.CAFile,
-		"LOCKBENCH_TOPOLOGY="+c.redis.Topology, "LOCKBENCH_CERT="+c.redis.CertFile, "LOCKBENCH_KEY="+c.redis.KeyFile,
-		"LOCKBENCH_REDIS_PASSWORD="+c.redis.Password)
-}
-
-// inProcesses runs a command line on one Redis in several processes of this program at the
-// same time, and returns their report.
-func inProcesses(
-	ctx context.Context, words []string, processes int, options lockbench.StoreOptions,
-) (report *results.Report, err error) {
-	program, err := os.Executable()
-	if err != nil {
-		return nil, fmt.Errorf("find this program: %w", err)
-	}
-	folder, err := os.MkdirTemp("", "lockbench-generators-")
-	if err != nil {
-		return nil, fmt.Errorf("make a folder for the reports: %w", err)
-	}
-	defer os.RemoveAll(folder)
-	redis, err := lockbench.OpenRedis(ctx, options)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, redis.Close(context.WithoutCancel(ctx))) }()
-
-	number := strconv.Itoa(processes)
-	reports, problems := make([]*results.Report, processes), make([]error, processes)
-	var all sync.WaitGroup
-	for i := range processes {
-		index := strconv.Itoa(i)
-		one := child{
-			program: program, flags: slices.Concat(words, []string{"--generators", number, "--generator", index}),
-			redis: redis.Options(),
-		}
-		if i == 0 {
-			one.report = filepath.Join(folder, "report.json")
-		}
-		all.Go(func() { reports[i], problems[i] = one.run(ctx) })
-	}
-	all.Wait()
-	if err := errors.Join(problems...); err != nil {
-		return nil, err
-	}
-	report = reports[0]
-	report.Redis = redis.Describe() // the processes know only its address
-	return report, nil
 }

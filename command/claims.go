@@ -5,10 +5,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"runtime/debug"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -18,6 +21,7 @@ import (
 	"github.com/lockbench/lockbench/internal/apps/claims"
 	"github.com/lockbench/lockbench/internal/apps/document"
 	"github.com/lockbench/lockbench/internal/untrusted"
+	"github.com/lockbench/lockbench/results"
 	"github.com/lockbench/lockbench/workloads"
 )
 
@@ -276,4 +280,47 @@ func versions(modules []string) []string {
 		}
 	}
 	return all
+}
+
+// inProcesses runs a command line on one Redis in several processes of this program at the
+// same time, and returns their report.
+func inProcesses(
+	ctx context.Context, words []string, processes int, options lockbench.StoreOptions,
+) (report *results.Report, err error) {
+	program, err := os.Executable()
+	if err != nil {
+		return nil, fmt.Errorf("find this program: %w", err)
+	}
+	folder, err := os.MkdirTemp("", "lockbench-generators-")
+	if err != nil {
+		return nil, fmt.Errorf("make a folder for the reports: %w", err)
+	}
+	defer os.RemoveAll(folder)
+	redis, err := lockbench.OpenRedis(ctx, options)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, redis.Close(context.WithoutCancel(ctx))) }()
+
+	number := strconv.Itoa(processes)
+	reports, problems := make([]*results.Report, processes), make([]error, processes)
+	var all sync.WaitGroup
+	for i := range processes {
+		index := strconv.Itoa(i)
+		one := child{
+			program: program, flags: slices.Concat(words, []string{"--generators", number, "--generator", index}),
+			redis: redis.Options(),
+		}
+		if i == 0 {
+			one.report = filepath.Join(folder, "report.json")
+		}
+		all.Go(func() { reports[i], problems[i] = one.run(ctx) })
+	}
+	all.Wait()
+	if err := errors.Join(problems...); err != nil {
+		return nil, err
+	}
+	report = reports[0]
+	report.Redis = redis.Describe() // the processes know only its address
+	return report, nil
 }

@@ -1,9 +1,3 @@
-// Package command is lockbench's command line. The author of a lock registers a
-// strategy and calls Main:
-//
-//	func main() {
-//		os.Exit(command.Main(context.Background(), os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
-//	}
 package command
 
 import (

@@ -1,44 +1,71 @@
 package command
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
+	"net"
 	"os"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
+	"github.com/lockbench/lockbench"
 	"github.com/lockbench/lockbench/internal/apps/document"
 	"github.com/lockbench/lockbench/internal/apps/observe"
+	"github.com/lockbench/lockbench/internal/store"
+	"github.com/lockbench/lockbench/internal/store/redis/servers"
 	"github.com/lockbench/lockbench/internal/untrusted"
 )
 
+// observed is what observe was asked for.
+type observed struct {
+	options    observe.Options
+	live       observe.Live
+	access     lockbench.StoreOptions // of a server
+	exec       string
+	thresholds []string
+}
+
 func (a *app) observe() *cobra.Command {
-	var options observe.Options
+	var f observed
 	out := applicationOutputs(map[string]writer[*observe.Document]{
 		"markdown": plain(document.WriteMarkdown[*observe.Document]),
 	})
 	cmd := &cobra.Command{
-		Use:   "observe [FILE|-]",
+		Use:   "observe [FILE|-|URL]",
 		Short: "Show a service's lock contention from MONITOR",
 		Long: "Read what redis-cli monitor printed, from a file or standard input, and print for each lock how\n" +
 			"often it is taken, how many tries that takes, how long it is held and waited for, and what is unsafe:\n" +
-			"leases without a TTL, leases that expire, deletes of another's lease. It connects to no server, and\n" +
-			"knows the shapes of the common libraries. Values are hashed as they are read; --hash-keys hides the\n" +
-			"keys, too. MONITOR costs a server up to half of its throughput: capture for seconds.",
+			"leases without a TTL, leases that expire, deletes of another's lease. It knows the shapes of the common\n" +
+			"libraries. Values are hashed as they are read; --hash-keys hides the keys, too. MONITOR costs a server\n" +
+			"up to half of its throughput: capture for seconds.\n" +
+			"With the URL of one node it reads that node's MONITOR for --for, and ends it when the server holds\n" +
+			"32 MB for the reader. With --exec it starts a Redis of its own and judges the locks of a command.",
 		Example: "  redis-cli monitor | head -n 200000 > capture\n" +
-			"  timeout 10 redis-cli monitor | lockbench observe\n" +
 			"  lockbench observe capture --prefix lock: --top 20\n" +
-			"  lockbench observe capture -o json=observed.json",
+			"  lockbench observe redis://redis.example --for 10s\n" +
+			"  lockbench observe --exec 'go test ./...' \\\n    --threshold unsafe_releases==0",
 		Args: cobra.MaximumNArgs(1),
 	}
 	flags := cmd.Flags()
 	flags.SortFlags = false
-	flags.StringVar(&options.Prefix, "prefix", "",
+	flags.StringVar(&f.exec, "exec", "", "`command` for sh to run with the address of a new Redis in REDIS_URL and "+
+		"LOCKBENCH_REDIS")
+	flags.StringArrayVar(&f.thresholds, "threshold", nil, "`limit` for a count of all locks, else exit code 99; "+
+		"repeatable. Counts: "+strings.Join(observe.CountNames(), ", "))
+	flags.DurationVar(&f.live.For, "for", observe.UsualFor, "`time` for which to observe a URL, at most "+
+		observe.LongestFor.String())
+	flags.Int64Var(&f.live.Lines, "lines", observe.UsualLines, "`number` of commands to read of a URL, at most")
+	flags.StringVar(&f.options.Prefix, "prefix", "",
 		"`text` that the keys of locks begin with (default: find the locks by how keys are used)")
-	flags.BoolVar(&options.HashKeys, "hash-keys", false, "print a hash in place of each key, of another kind each time")
-	flags.IntVar(&options.Top, "top", 10, "`number` of locks to list, those with most waits first")
+	flags.BoolVar(&f.options.HashKeys, "hash-keys", false, "print a hash in place of each key, of another kind each time")
+	flags.IntVar(&f.options.Top, "top", 10, "`number` of locks to list, those with most waits first")
+	registerAccess(flags, &f.access)
 	out.register(flags)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		given := a.input(flags).variables(flags)
@@ -46,31 +73,132 @@ func (a *app) observe() *cobra.Command {
 		if len(args) > 0 {
 			name = place(args[0])
 		}
-		var wrong error
-		if options.Top < 1 {
-			wrong = fmt.Errorf("--top must be at least 1, not %d", options.Top)
+		thresholds, unknown := observe.ParseThresholds(f.thresholds)
+		wrong := f.wrong(flags, args)
+		var in io.ReadCloser
+		var missing error
+		if f.exec == "" && !isURL(name) {
+			if in, missing = opened(name, cmd.InOrStdin()); missing == nil {
+				defer in.Close()
+			}
 		}
-		in, missing := opened(name, cmd.InOrStdin())
-		if missing == nil {
-			defer in.Close()
-		}
-		if err := given.refuse(wrong, missing, check(out.all(false), name)); err != nil {
+		err := given.refuse(prefixed("threshold", unknown), wrong, missing, check(out.all(false), name))
+		if err != nil {
 			return err
 		}
-		found, err := observe.Read(cmd.Context(), in, options)
-		if err != nil {
-			return fmt.Errorf("observe %s: %w", streamName(name), err)
+		found, err := f.observe(cmd.Context(), a, name, in)
+		if found == nil {
+			return err
 		}
 		revision(&found.Tool)
-		if err := saveAll(a, out.all(false), found, false); err != nil {
-			return err
+		found.Judge(thresholds)
+		if wrote := saveAll(a, out.all(false), found, false); wrote != nil {
+			return errors.Join(wrote, err)
 		}
-		if found.Interrupted {
-			return &exit{ExitInterrupted, errors.New("interrupted, the stream was not read to its end")}
-		}
-		return nil
+		return observedOutcome(found, err)
 	}
 	return cmd
+}
+
+// isURL says whether a word is a server's address.
+func isURL(name string) bool { return strings.Contains(name, "://") }
+
+// at returns what leads to a server.
+func (f *observed) at(url string) servers.Options {
+	return servers.Options{
+		Address: url, CAFile: f.access.CAFile, CertFile: f.access.CertFile, KeyFile: f.access.KeyFile,
+		Password: f.access.Password, RunID: store.NewRunID(),
+	}
+}
+
+// wrong returns all that is wrong with flags and words.
+func (f *observed) wrong(flags *pflag.FlagSet, args []string) error {
+	var problems []error
+	add := func(format string, args ...any) { problems = append(problems, fmt.Errorf(format, args...)) }
+	live := len(args) > 0 && isURL(args[0])
+	if flags.Changed("exec") && strings.TrimSpace(f.exec) == "" {
+		add("--exec is empty: give it a command, such as 'go test ./...'")
+	}
+	if f.exec != "" && len(args) > 0 {
+		add("--exec observes a Redis of its own: leave out %s, or --exec", untrusted.Printable(quoted(args[0])))
+	}
+	for _, name := range []string{"for", "lines"} {
+		if flags.Changed(name) && (!live || f.exec != "") {
+			add("--%s is for the URL of a server, such as redis://redis.example", name)
+		}
+	}
+	if f.live.For <= 0 || f.live.For > observe.LongestFor {
+		add("--for must be above 0 and at most %v, not %v", observe.LongestFor, f.live.For)
+	}
+	if f.live.Lines < 1 {
+		add("--lines must be at least 1, not %d", f.live.Lines)
+	}
+	if f.options.Top < 1 {
+		add("--top must be at least 1, not %d", f.options.Top)
+	}
+	if live && f.exec == "" {
+		problems = append(problems, f.at(args[0]).OneNode())
+	}
+	return errors.Join(problems...)
+}
+
+// quoted returns a word for errors: of a URL, which may hold a password, only its scheme.
+func quoted(word string) string {
+	if scheme, _, is := strings.Cut(word, "://"); is {
+		return scheme + "://…"
+	}
+	return word
+}
+
+// observe observes a command, a server or a stream. With a document, an error says what went wrong after it.
+func (f *observed) observe(ctx context.Context, a *app, name string, in io.Reader) (*observe.Document, error) {
+	switch {
+	case f.exec != "":
+		running := observe.Running{Line: f.exec, Stdout: a.stdout, Stderr: a.stderr}
+		running.Began = func(kill func()) { // by a second signal
+			a.ended.keep(func() error { kill(); return errors.New("the command was killed") })
+		}
+		return observe.Run(ctx, running, f.options)
+	case isURL(name):
+		f.live.Begun = func() { a.say("MONITOR has begun, for %v", f.live.For.Round(time.Millisecond)) }
+		return observe.Watch(ctx, f.at(name), f.live, f.options)
+	}
+	found, err := observe.Read(ctx, in, f.options)
+	if err != nil {
+		return nil, fmt.Errorf("observe %s: %w", streamName(name), err)
+	}
+	return found, nil
+}
+
+// observedOutcome returns the error of what was observed, with its exit code; nil if all is well.
+func observedOutcome(found *observe.Document, err error) error {
+	if found.Interrupted {
+		return &exit{ExitInterrupted, errors.Join(errors.New("interrupted, the stream was not read to its end"), err)}
+	}
+	code, problems := ExitOK, []error{err}
+	if err != nil {
+		code = ExitFailure
+	}
+	if found.Cut {
+		code, err = ExitFailure, fmt.Errorf("the capture is not complete: %s", found.Stopped)
+		problems = append(problems, err)
+	}
+	if c := found.Command; c != nil && c.Code != 0 {
+		code = ExitFailure
+		problems = append(problems, fmt.Errorf("--exec: the command ended with %s", c.Ended))
+	} else if c != nil && found.Capture.Commands == 0 {
+		code = ExitInvalid
+		problems = append(problems, errors.New("nothing was judged: the command sent nothing to its Redis, whose address "+
+			"is in REDIS_URL and LOCKBENCH_REDIS"))
+	}
+	for _, j := range found.Crossed() {
+		code = ExitThreshold
+		problems = append(problems, fmt.Errorf("a threshold was crossed: %s", j))
+	}
+	if code == ExitOK {
+		return nil
+	}
+	return &exit{code, errors.Join(problems...)}
 }
 
 // opened opens a stream to read: a file, or standard input without a name.
@@ -79,14 +207,15 @@ func opened(name string, stdin io.Reader) (io.ReadCloser, error) {
 	switch {
 	case name == "" && terminal != nil && terminalWidth(terminal) > 0:
 		return nil, errors.New("FILE is needed, or a capture on standard input: redis-cli monitor | head -n 200000 | " +
-			"lockbench observe")
+			"lockbench observe; or the URL of a server, or --exec COMMAND")
 	case name == "":
 		return io.NopCloser(stdin), nil
-	case strings.Contains(name, "://"):
-		return nil, errors.New("observe reads a capture, not a server: " +
-			"redis-cli -u ADDRESS monitor | head -n 200000 | lockbench observe")
 	}
-	return untrusted.Open(name)
+	file, err := untrusted.Open(name)
+	if host, port, no := net.SplitHostPort(name); errors.Is(err, fs.ErrNotExist) && no == nil && host != "" && port != "" {
+		return nil, fmt.Errorf("%w; a server is given with its scheme: redis://%s", err, name)
+	}
+	return file, err
 }
 
 // streamName names a stream in errors.

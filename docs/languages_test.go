@@ -21,7 +21,7 @@ func TestLanguages(t *testing.T) {
 	if root == "" {
 		t.Skip("make languages writes the page")
 	}
-	p := page{}
+	p := driverFigures{}
 	for _, file := range found(t, root, "run-*.json") {
 		report, err := results.ReadJSON(strings.NewReader(file))
 		if err != nil {
@@ -59,8 +59,8 @@ func found(t *testing.T, root, pattern string) (texts []string) {
 	return texts
 }
 
-// page is what was measured of the drivers.
-type page struct {
+// driverFigures is what was measured of the drivers.
+type driverFigures struct {
 	drivers []string // in the order of the table
 	cells   map[string][]cell
 	reports []*results.Report
@@ -72,7 +72,7 @@ type cell struct {
 	results.Summary
 }
 
-func (p *page) add(report *results.Report) {
+func (p *driverFigures) add(report *results.Report) {
 	if p.cells == nil {
 		p.cells = map[string][]cell{}
 	}
@@ -96,7 +96,7 @@ var columns = []struct{ title, metric string }{
 	{"driver CPU/acq.", "driver_cpu_per_acq"},
 }
 
-func (p *page) String() string {
+func (p *driverFigures) String() string {
 	b := new(strings.Builder)
 	first := p.reports[0]
 	w := first.Workload
@@ -146,7 +146,7 @@ var causes = map[string]string{
 }
 
 // noise says in how many runs something else than the locks had the machine.
-func (p *page) noise() string {
+func (p *driverFigures) noise() string {
 	runs, noisy := 0, 0
 	for _, report := range p.reports {
 		for _, run := range report.Runs {

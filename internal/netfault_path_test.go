@@ -54,7 +54,7 @@ func TestABrokenWayIsSeenAtOnce(t *testing.T) {
 	}
 }
 
-// What waits at a gate ends with its deadline, as on a socket, and loses nothing: who reads again has it.
+// What waits at a blockade ends with its deadline, as on a socket, and loses nothing: who reads again has it.
 func TestDeadlinesEndAStall(t *testing.T) {
 	p, c, server := dialled(t)
 	t.Cleanup(func() { _ = c.Close() })
@@ -72,7 +72,7 @@ func TestDeadlinesEndAStall(t *testing.T) {
 	for range 2 {
 		_ = c.SetReadDeadline(time.Now().Add(10 * time.Millisecond))
 		if n, err := c.Read(b); n != 0 || !errors.Is(err, os.ErrDeadlineExceeded) {
-			t.Errorf("a read at a gate returned %d, %v", n, err)
+			t.Errorf("a read at a blockade returned %d, %v", n, err)
 		}
 	}
 	answers.Open()
@@ -84,7 +84,7 @@ func TestDeadlinesEndAStall(t *testing.T) {
 	p.Hold(netfault.Write, 0)
 	_ = c.SetWriteDeadline(time.Now().Add(10 * time.Millisecond))
 	if n, err := c.Write([]byte("lost")); n != 0 || !errors.Is(err, os.ErrDeadlineExceeded) {
-		t.Errorf("a write at a gate returned %d, %v", n, err)
+		t.Errorf("a write at a blockade returned %d, %v", n, err)
 	}
 
 	p.Hold(netfault.Answers, 0)
@@ -93,14 +93,14 @@ func TestDeadlinesEndAStall(t *testing.T) {
 	}
 	time.AfterFunc(10*time.Millisecond, func() { _ = c.Close() })
 	if _, err := c.Read(b); !errors.Is(err, net.ErrClosed) {
-		t.Errorf("a read at a gate of a closed connection returned %v", err)
+		t.Errorf("a read at a blockade of a closed connection returned %v", err)
 	}
 }
 
 // A connection breaks at the write that a test names, and at no other: before the server has it, or after.
 func TestAConnectionBreaksAtAWrite(t *testing.T) {
 	for _, test := range []struct {
-		kind netfault.Kind
+		kind netfault.Blocked
 		want string // what the server gets
 	}{{netfault.LostWrite, "one "}, {netfault.LostAnswer, "one two "}} {
 		p, c, server := dialled(t)

@@ -22,7 +22,7 @@ type Metric struct {
 type Row struct {
 	Name string // wait_p99
 	Unit Unit
-	is   kind
+	is   traits
 	path string // Speed.PerSecond; "": see computed
 	Help string // one line
 }
@@ -215,18 +215,18 @@ func BenchMetrics() []Metric {
 	return all
 }
 
-// kind is a set of properties of a metric.
-type kind int
+// traits is a set of properties of a metric.
+type traits int
 
 const (
-	down = kind(Lower)
-	up   = kind(Higher)
+	down = traits(Lower)
+	up   = traits(Higher)
 
-	whole    kind = 1 << iota // it counts, so tables write it without decimals
-	rough                     // it is known within a few percent, so tables write two digits
-	perAcq                    // the field is a count of the servers, to be divided by the acquisitions
-	summed                    // a strategy's figure is the sum of its runs, not their median: one violation is enough
-	everyRun                  // a strategy's figure is known only if all its runs have one
+	whole    traits = 1 << iota // it counts, so tables write it without decimals
+	rough                       // it is known within a few percent, so tables write two digits
+	perAcq                      // the field is a count of the servers, to be divided by the acquisitions
+	summed                      // a strategy's figure is the sum of its runs, not their median: one violation is enough
+	everyRun                    // a strategy's figure is known only if all its runs have one
 
 	total = whole | summed
 )

@@ -1,7 +1,3 @@
-// Package results holds the Report, the plain versioned document of what was
-// measured, and the ways to show it. It never talks to Redis.
-//
-// An unknown figure is a nil pointer, null in JSON and "–" in tables. It is never 0.
 package results
 
 import (

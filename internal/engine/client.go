@@ -2,13 +2,11 @@ package engine
 
 import (
 	"errors"
-	"fmt"
 	"math/rand/v2"
 	"sync/atomic"
 	"time"
 
 	"github.com/lockbench/lockbench/internal/measure"
-	"github.com/lockbench/lockbench/internal/store"
 	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/workloads"
 )
@@ -37,7 +35,7 @@ func (c *client) cycle(thinking int64) (int64, bool) {
 	if r.herd != nil {
 		r.herd.wait(c)
 	}
-	r.disturbance.standBack()
+	r.faults.standBack()
 	// Read this before the clock: if it is true the window has ended, and the accounts
 	// up to now cover all of it.
 	stopping := r.control.stopping.Load()
@@ -120,8 +118,7 @@ func (c *client) contend(key int, due, asked int64) (int64, error) {
 	if r.herd != nil {
 		r.herd.granted(c, granted)
 	}
-	r.disturbance.granted(key, granted, grant)
-	r.disturbance.detain(key)
+	r.faults.acquired(key, granted, grant)
 	if r.Observer != nil {
 		r.Observer.Holding(c.id)
 	}
@@ -139,10 +136,7 @@ func (c *client) contend(key int, due, asked int64) (int64, error) {
 	if r.misread != nil {
 		released = r.misread(granted, released)
 	}
-	audit.Exit(c.waiter, released)
-	err = lease.Release(r.control.release)
-	done := clock.Now()
-	audit.Settle(c.waiter, lease, err)
+	done := r.giveBack(key, c.waiter, lease, released)
 	record := Acquisition{
 		Client: c.id, Key: key, Due: due, Asked: asked, Granted: granted, Released: released, Done: done,
 		Grant: grant, Hold: int64(hold), Counted: counted && r.window.Contains(granted),
@@ -151,9 +145,19 @@ func (c *client) contend(key int, due, asked int64) (int64, error) {
 	if r.Observer != nil {
 		r.Observer.Acquired(record)
 	}
+	return done, failure
+}
+
+// giveBack releases a lease, whose hold ended at released. It returns the instant of the end.
+func (r *run) giveBack(key int, waiter *measure.Waiter, lease strategies.Lease, released int64) int64 {
+	audit := r.audit[key]
+	audit.Exit(waiter, released)
+	err := lease.Release(r.control.release)
+	done := r.clock.Now()
+	audit.Settle(waiter, lease, err)
 	switch {
 	case err == nil:
-		if len(r.disturbance.faults) > 0 {
+		if len(r.Workload.Faults) > 0 {
 			audit.Freed(done)
 		}
 	case errors.Is(err, strategies.ErrNotHeld):
@@ -161,14 +165,8 @@ func (c *client) contend(key int, due, asked int64) (int64, error) {
 	default:
 		r.fail(err)
 	}
-	return done, failure
+	return done
 }
-
-var (
-	// errNoLease reports that a Locker broke its contract.
-	errNoLease   = errors.New("the strategy returned neither a lease nor an error")
-	errNoTryLock = fmt.Errorf("%w: it has no try-lock, as --timeout 0 asks for", ErrUnsupported)
-)
 
 // outcome says why a wait of waited nanoseconds ended without a lease.
 func (c *client) outcome(err error, waited int64) measure.Outcome {
@@ -199,9 +197,6 @@ func (c *client) park() {
 	}
 }
 
-// counterOf returns the name of the counter that a key's lock protects.
-func counterOf(key string) string { return Prefix + key + ":counter" }
-
 // work is what a holder does until an instant. With a counter it reads the counter first,
 // and writes it back one higher at the end.
 func (c *client) work(key int, until int64, lease strategies.Lease) error {
@@ -222,48 +217,6 @@ func (c *client) hold(until int64) {
 	if !c.run.Workload.Hold.IsZero() {
 		c.sleep(time.Duration(until - c.run.clock.Now()))
 	}
-}
-
-// count increments a key's counter, and holds in between.
-func (r *run) count(through *instance, key int, lease strategies.Lease, hold func()) error {
-	// Not the clients' own context: a holder finishes its work even if the run ends.
-	ctx := r.control.release
-	if increment := through.atomic; increment != nil {
-		hold()
-		if err := increment.Increment(ctx, counterOf(r.keys[key])); err != nil {
-			return err
-		}
-		r.done[key].Add(1)
-		return nil
-	}
-	counter := r.counter(through, key, lease)
-	n, err := counter.Read(ctx)
-	if err == nil {
-		hold()
-		err = counter.Write(ctx, n+1)
-		if err != nil && !errors.Is(err, store.ErrStale) {
-			r.uncertain.Add(1)
-		}
-	}
-	switch {
-	case errors.Is(err, store.ErrStale):
-		r.refused.Add(1)
-		return nil
-	case err != nil:
-		return err
-	}
-	r.done[key].Add(1)
-	return nil
-}
-
-// counter returns the counter that a key's lock protects. It checks tokens if the lease
-// has one and the workload asks for it.
-func (r *run) counter(through *instance, key int, lease strategies.Lease) store.Counter {
-	name := counterOf(r.keys[key])
-	if fenced, _ := strategies.As[strategies.Fenced](lease); fenced != nil {
-		return through.counters.Counter(name, r.Workload.Fence, fenced.FencingToken())
-	}
-	return through.counters.Counter(name, workloads.FenceOff, 0)
 }
 
 // Observer sees every acquisition of a run, for checks of the harness itself. The clients'

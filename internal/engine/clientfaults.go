@@ -1,166 +1,116 @@
 package engine
 
+// The faults of clients. Each function opens a target, brings it into the state in which the fault hits it, and returns
+// what the fault then does.
+
 import (
 	"context"
 	"fmt"
 	"time"
 
 	"github.com/lockbench/lockbench/internal/pause"
+	"github.com/lockbench/lockbench/internal/store"
 	"github.com/lockbench/lockbench/workloads"
 )
 
-// bringToClient injects a fault of a client and returns when the fault is over.
-func (d *disturbance) bringToClient(f *fault) error {
-	switch f.spec.Name {
+func (f *faults) prepareClients(spec workloads.Fault) (strike, error) {
+	switch spec.Name {
 	case workloads.HolderCrash:
-		return d.crashHolder(f)
+		return f.crashHolder()
 	case workloads.HolderPause:
-		return d.pauseHolder(f)
+		return f.pauseHolder(f.run.Workload.Lasts(spec))
 	case workloads.WaiterCrash:
-		return d.crashWaiters(f)
+		return f.crashWaiters(spec.N)
 	case workloads.CrashBetween:
-		return d.crashBetween(f)
+		return f.crashBetween(spec.Command)
 	}
-	return fmt.Errorf("there is no fault %s of clients", f.spec.Name)
+	return strike{}, fmt.Errorf("there is no fault %s of clients", spec.Name)
 }
 
-func (d *disturbance) crashHolder(f *fault) error {
-	v, err := d.holder()
+func (f *faults) crashHolder() (strike, error) {
+	t, err := f.holder()
 	if err != nil {
-		return err
+		return strike{}, err
 	}
-	defer v.reap()
-	d.begin(f, v.key, v.crash(), false)
-	return nil
+	return t.crashing(t.key), nil
 }
 
-func (d *disturbance) pauseHolder(f *fault) error {
-	v, err := d.holder()
+func (f *faults) pauseHolder(lasts time.Duration) (strike, error) {
+	t, err := f.holder()
 	if err != nil {
-		return err
+		return strike{}, err
 	}
-	defer v.reap()
-	v.wire.freeze()
-	s := d.begin(f, v.key, d.run.clock.Now(), false)
-	d.lasts(s)
-	pause.Plain(d.ctx.Done(), d.run.Workload.Lasts(f.spec))
-	d.ends(s)
-	v.wire.thaw()
-	v.finish()
-	return nil
+	return strike{key: t.key, lasts: lasts, Action: store.Action{
+		Hit: func(context.Context) error {
+			t.wire.freeze()
+			return nil
+		},
+		End: func(context.Context) error {
+			t.wire.thaw()
+			t.busy.Go(t.finish)
+			t.reap()
+			return nil
+		},
+	}}, nil
 }
 
-// crashBetween kills a client that is about to send one command more than the fault
-// permits. A client that needs no more commands than that dies while it holds the lock.
-func (d *disturbance) crashBetween(f *fault) error {
-	v, err := d.target(1)
-	if err != nil {
-		return err
-	}
-	defer v.reap()
-	ctx, cancel := context.WithCancel(d.ctx)
-	died := make(chan struct{})
-	v.wire.arm(f.spec.Command, func() {
-		d.begin(f, v.key, d.run.clock.Now(), false)
-		close(died)
-		cancel()
-	})
-	back := make(chan error, 1)
-	v.busy.Go(func() {
-		defer cancel()
-		back <- d.between(ctx, f, v, died)
-	})
-	select {
-	case <-died:
+// crashing returns the strike in which a target dies.
+func (t *faultTarget) crashing(key int) strike {
+	return strike{key: key, Action: store.Action{Hit: func(context.Context) error {
+		t.crash()
 		return nil
-	case err := <-back:
-		return err
-	}
+	}}}
 }
 
-// between acquires for the target of crashBetween. died is closed if a command kills it.
-func (d *disturbance) between(ctx context.Context, f *fault, v *faultTarget, died <-chan struct{}) error {
-	err := v.acquire(ctx)
-	at := int64(0)
-	if err == nil {
-		at = v.crash() // from here on no command can kill it
+// crashBetween kills a client that is about to send one command more than commands. A client
+// that needs no more commands than that dies while it holds the lock.
+func (f *faults) crashBetween(commands int) (strike, error) {
+	t, err := f.target(1)
+	if err != nil {
+		return strike{}, err
 	}
+	frozen := t.wire.freezeAfter(commands)
+	acquired := make(chan error, 1)
+	t.busy.Go(func() { acquired <- t.acquire() })
 	select {
-	case <-died:
-		return nil
-	default:
+	case <-frozen:
+	case err = <-acquired:
+		if err != nil {
+			t.reap()
+			return strike{}, err
+		}
 	}
-	if err == nil {
-		d.begin(f, v.key, at, false)
-	}
-	return err
-}
-
-// pinnedHolder is a holder that must keep its lock for a while.
-type pinnedHolder struct {
-	key   int
-	taken chan struct{} // closed by the holder
-	free  chan struct{} // closed by the fault that pins it
-}
-
-// detain makes the client keep its lock if a fault waits for a holder.
-func (d *disturbance) detain(key int) {
-	if len(d.faults) == 0 {
-		return
-	}
-	d.mu.Lock()
-	if len(d.pinned) == 0 {
-		d.mu.Unlock()
-		return
-	}
-	h := d.pinned[0]
-	d.pinned = d.pinned[1:]
-	d.mu.Unlock()
-	h.key = key
-	close(h.taken)
-	select {
-	case <-h.free:
-	case <-d.ctx.Done():
-	}
+	return t.crashing(t.key), nil
 }
 
 // queueing is how long waiters have to join the queue after their request, unless the
 // TTL is short.
 const queueing = 100 * time.Millisecond
 
-// crashWaiters pins a holder and kills clients that wait for its lock. The pin ensures
+// crashWaiters kills n clients that wait for the lock of a pinned holder. The pin ensures
 // that they are still waiters.
-func (d *disturbance) crashWaiters(f *fault) error {
-	v, err := d.target(f.spec.N)
+func (f *faults) crashWaiters(n int) (strike, error) {
+	t, err := f.target(n)
 	if err != nil {
-		return err
+		return strike{}, err
 	}
-	defer v.reap()
-	h := &pinnedHolder{taken: make(chan struct{}), free: make(chan struct{})}
-	defer close(h.free)
-	d.mu.Lock()
-	d.pinned = append(d.pinned, h)
-	d.mu.Unlock()
-	select {
-	case <-h.taken:
-	case <-d.ctx.Done():
-		return d.ctx.Err()
+	key, err := f.pinHolder(t.ctx)
+	if err != nil {
+		t.reap()
+		return strike{}, err
 	}
-	ctx, cancel := context.WithCancel(d.ctx)
-	defer cancel()
-	for range f.spec.N {
-		v.busy.Go(func() { _, _ = v.instance.locker.Acquire(ctx, d.run.keys[h.key]) })
+	for range n {
+		t.busy.Go(func() { _, _ = t.instance.locker.Acquire(t.ctx, f.run.keys[key]) })
 	}
-	ttl := time.Duration(d.run.Workload.TTL)
+	ttl := time.Duration(f.run.Workload.TTL)
 	began := time.Now()
-	for !d.run.info.BlackBox && v.instance.probe.Counts().Attempts < int64(f.spec.N) && time.Since(began) < ttl/4 {
-		pause.Plain(d.ctx.Done(), time.Millisecond)
+	for !f.run.info.BlackBox && t.instance.probe.Counts().Attempts < int64(n) && time.Since(began) < ttl/4 {
+		pause.Plain(f.ctx.Done(), time.Millisecond)
 	}
-	pause.Plain(d.ctx.Done(), min(queueing, ttl/4))
-	v.die()
-	if d.ctx.Err() != nil {
-		return d.ctx.Err()
+	pause.Plain(f.ctx.Done(), min(queueing, ttl/4))
+	if err := f.ctx.Err(); err != nil {
+		t.crash()
+		return strike{}, err
 	}
-	d.begin(f, h.key, d.run.clock.Now(), false)
-	return nil
+	return t.crashing(key), nil
 }

@@ -2,7 +2,6 @@ package engine
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -83,18 +82,6 @@ func (e CycleError) Is(target error) bool {
 		return target == strategies.ErrNotHeld
 	}
 	return false
-}
-
-// outcomeOf says how a wait ended that has no lease but an error, for the clients of the engine and for those of
-// drivers. limited says whether the wait's own timeout may have ended it, over whether the run may have.
-func outcomeOf(err error, limited, over bool) measure.Outcome {
-	switch {
-	case errors.Is(err, strategies.ErrHeld), limited && errors.Is(err, context.DeadlineExceeded):
-		return measure.TimedOut
-	case over && errors.Is(err, context.Canceled):
-		return measure.Stopped
-	}
-	return measure.Failed
 }
 
 const (

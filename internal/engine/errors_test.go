@@ -85,7 +85,7 @@ func TestOfASessionOneGeneratorMayGetNothing(t *testing.T) {
 // Errors are put down to a fault from its start until 5 s after its end.
 func TestFaultsExplainErrors(t *testing.T) {
 	second := int64(time.Second)
-	d := &disturbance{run: &run{}, faults: []*fault{{injections: []*injection{
+	l := &faultLog{records: []*faultRecord{{injections: []*injection{
 		{at: 10 * second, Injection: results.Injection{LastedNS: 2 * second}},
 		{at: 30 * second, lasting: true},
 	}}}}
@@ -93,11 +93,11 @@ func TestFaultsExplainErrors(t *testing.T) {
 		9_999: false, 10_000: true, 12_000: true, 16_999: true, 17_001: false, 29_999: false, 30_000: true,
 		90_000: true,
 	} {
-		if got := d.explains(at * int64(time.Millisecond)); got != explained {
+		if got := l.explains(at * int64(time.Millisecond)); got != explained {
 			t.Errorf("an error at %d ms is explained: %v", at, got)
 		}
 	}
-	if (&disturbance{}).explains(0) {
+	if (&faultLog{}).explains(0) {
 		t.Error("without faults an error is explained")
 	}
 }
@@ -233,16 +233,17 @@ func TestTheNextAfterACrashOverlapsNobody(t *testing.T) {
 	window.Plan(0, math.MaxInt64)
 	key := measure.NewKey(window, 1, time.Hour, 2)
 	r := &run{clock: clock, window: window, audit: []*measure.Key{key}}
-	v := &faultTarget{run: r, wire: newWire(nil), waiter: measure.NewWaiter(0)}
+	v := &faultTarget{run: r, cancel: func() {}, wire: newWire(nil), waiter: measure.NewWaiter(0)}
 	key.Arrive(v.waiter, clock.Now(), clock.Now())
-	key.Enter(v.waiter, clock.Now(), nil)
+	v.lease = release(nil)
+	key.Enter(v.waiter, clock.Now(), v.lease)
 	next := measure.NewWaiter(1)
 	key.Arrive(next, clock.Now(), clock.Now())
 	handsOn := &hungUp{handOn: func() { key.Enter(next, clock.Now(), nil) }}
 	if _, err := v.wire.open.Add(handsOn, netfault.Hooks{}); err != nil {
 		t.Fatal(err)
 	}
-	v.crash()
+	v.kill()
 	if safety := measure.Audit(r.audit); safety.Overlaps != 0 || safety.MaxHolders != 1 {
 		t.Errorf("%+v", safety)
 	}
@@ -274,7 +275,7 @@ func TestWhatFollowsAStrike(t *testing.T) {
 		{"late to tell", every, 0, 0, []got{{0, 300}, {0, 290}, {0, 480}}, 200, results.Bound{NS: 200}},
 	} {
 		s := &injection{
-			at: 100, key: test.key, over: max(test.over, 100), ended: true, lastSeen: 100,
+			at: 100, key: test.key, over: max(test.over, 100), lastSeen: 100,
 			until: math.MaxInt64,
 		}
 		if test.until > 0 {

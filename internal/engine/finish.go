@@ -175,29 +175,10 @@ func (r *run) cleanUp(ctx context.Context) {
 	}
 }
 
-// broken returns the claims that the audit found broken.
-func broken(r *run, s results.Safety) results.Remarks {
-	var claims results.Remarks
-	if r.info.Caveat != "" {
-		return nil // a lock that is unsafe by design shows its caveat instead
-	}
-	if r.info.Claims.Exclusion && s.Overlaps > 0 {
-		claims = append(claims, results.Overlapped.Remark(s.Overlaps))
-	}
-	if lost := s.LostUpdates; r.info.Claims.Exclusion && lost != nil && *lost > 0 &&
-		s.Overlaps+s.ExpiredOverlaps+s.LostLeases == 0 {
-		claims = append(claims, results.UpdatesLost.Remark(*lost))
-	}
-	if r.info.Claims.Fencing && s.FencingRegression > 0 {
-		claims = append(claims, results.TokensRepeated.Remark(s.FencingRegression))
-	}
-	return claims
-}
-
 // lostUpdates compares each counter with the increments made. It returns nil if there are
 // no counters, or if it is unknown which increments were made or kept.
 func (r *run) lostUpdates(ctx context.Context) *int64 {
-	if r.shared() || r.uncertain.Load() > 0 || r.Hub == nil && r.disturbance.forgets() {
+	if r.shared() || r.uncertain.Load() > 0 || r.Hub == nil && r.faults.loses {
 		return nil
 	}
 	counts := r.counters(ctx)

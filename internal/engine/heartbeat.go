@@ -2,15 +2,11 @@ package engine
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"net"
 	"sync"
 	"time"
 
 	"github.com/lockbench/lockbench/internal/measure"
-	"github.com/lockbench/lockbench/internal/untrusted"
-	"github.com/lockbench/lockbench/results"
 )
 
 // A server that is stopped refuses nothing: its clients would wait until they time out.
@@ -59,7 +55,7 @@ func (r *run) heartbeat(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		}
-		if now := r.grants(); now > grants || r.disturbance.excuses() {
+		if now := r.grants(); now > grants || r.faults.excuses() {
 			grants, since = now, time.Now()
 		}
 		err := r.stillThere(ctx)
@@ -98,7 +94,7 @@ func (r *run) stillThere(ctx context.Context) error {
 	}
 	var err error
 	for range questions {
-		if r.disturbance.excuses() {
+		if r.faults.excuses() {
 			r.unanswered.Store(false)
 			return nil
 		}
@@ -111,63 +107,9 @@ func (r *run) stillThere(ctx context.Context) error {
 		}
 		time.Sleep(breath)
 	}
-	if r.disturbance.excuses() {
+	if r.faults.excuses() {
 		return nil
 	}
 	r.dead.Store(true)
 	return fmt.Errorf("%w: %w", ErrServerGone, err)
-}
-
-// errorCounts counts errors by their text.
-type errorCounts struct {
-	mu     sync.Mutex
-	counts map[string]int64
-}
-
-// mostKinds bounds the memory for a strategy with many different errors.
-const mostKinds = 50
-
-func (e *errorCounts) add(err error) {
-	kind := kindOf(err)
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.counts == nil {
-		e.counts = map[string]int64{}
-	}
-	if _, known := e.counts[kind]; !known && len(e.counts) >= mostKinds {
-		kind = "other errors"
-	}
-	e.counts[kind]++
-}
-
-// kindOf leaves out the addresses of a connection, so that a thousand refused
-// connections are one kind. A server chose the words of its errors.
-func kindOf(err error) string {
-	if op, ok := errors.AsType[*net.OpError](err); ok {
-		return fmt.Sprintf("%s: %v", op.Op, op.Err)
-	}
-	return untrusted.Printable(err.Error())
-}
-
-// list returns the counts, the most frequent first.
-func (e *errorCounts) list() []results.ErrorCount {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return results.CountErrors(e.counts)
-}
-
-// fail counts a client's error and makes the heartbeat check the progress.
-func (r *run) fail(err error) {
-	r.errors.add(err)
-	if !r.disturbance.explains(r.clock.Now()) {
-		r.failures.Add(1)
-	}
-	r.troubled()
-}
-
-func (r *run) troubled() {
-	select {
-	case r.control.trouble <- struct{}{}:
-	default:
-	}
 }

@@ -10,9 +10,7 @@ import (
 
 	"golang.org/x/sync/singleflight"
 
-	"github.com/lockbench/lockbench/internal/pause"
 	"github.com/lockbench/lockbench/internal/store"
-	"github.com/lockbench/lockbench/results"
 	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/workloads"
 )
@@ -197,59 +195,3 @@ func (r *run) close() {
 	r.closeLockers()
 	r.closeNodes()
 }
-
-// idleWindow is how long the idle connections are watched.
-const idleWindow = 500 * time.Millisecond
-
-// idleCost is the CPU time of the servers when no client uses a lock.
-type idleCost struct {
-	cores   float64 // CPU cores while the instances are connected and do nothing
-	reading float64 // CPU seconds for one reading of the counters
-}
-
-// idleCPU measures it; it returns nil where the servers do not report their CPU time.
-func (r *run) idleCPU(ctx context.Context) *idleCost {
-	if !r.remote() {
-		return nil
-	}
-	const readings = 4
-	first := r.read(ctx)
-	var from *results.Reading
-	for range readings {
-		from = r.read(ctx)
-	}
-	select {
-	case <-time.After(idleWindow):
-	case <-ctx.Done():
-	}
-	to := r.read(ctx)
-	if first == nil || from == nil || to == nil || first.CPU == nil || from.CPU == nil || to.CPU == nil {
-		return nil
-	}
-	seconds := to.At.Sub(from.At).Seconds()
-	if seconds <= 0 {
-		return nil
-	}
-	reading := (*from.CPU - *first.CPU) / readings
-	return &idleCost{cores: max(0, *to.CPU-*from.CPU-reading) / seconds, reading: reading}
-}
-
-// idleTogether is idleCPU with several generators: shortly before their common start all are connected, and none
-// prepares or drains. Each takes one reading a second, as in the window, so cores has what all readings cost.
-func (r *run) idleTogether(ctx context.Context, start time.Time) *idleCost {
-	const before = 2 * sampling
-	if !r.remote() || time.Until(start) < before {
-		return nil
-	}
-	pause.Plain(ctx.Done(), time.Until(start)-before)
-	from := r.read(ctx)
-	pause.Plain(ctx.Done(), sampling)
-	to := r.read(ctx)
-	if from == nil || to == nil || from.CPU == nil || to.CPU == nil {
-		return nil
-	}
-	return &idleCost{cores: max(0, *to.CPU-*from.CPU) / to.At.Sub(from.At).Seconds()}
-}
-
-// errNoWindow explains why a run without any measured time has no figures.
-var errNoWindow = errors.New("it was stopped before its window opened")

@@ -1,4 +1,3 @@
-// Package engine lets the clients of a workload contend for a lock and records the results.
 package engine
 
 import (
@@ -159,41 +158,41 @@ type run struct {
 	keys []string
 	made store.KeyNames // of keys
 
-	instances   []*instance
-	sockets     netfault.Conns // cut when the servers are dead: then every client that waits for them returns
-	clock       measure.Clock
-	window      *measure.Window
-	recorder    *measure.Recorder
-	audit       []*measure.Key  // by key
-	leases      *measure.Leases // nil unless other processes take part
-	arrivals    *arrivals       // nil for a closed loop
-	chooser     workloads.Chooser
-	timeline    timeline
-	herd        *herd // nil without a herd
-	disturbance *disturbance
-	driven      *driven // nil unless drivers run the clients
-	clients     []*client
-	sleepers    pause.Sleepers
-	cycle       func(*client, int64) (int64, bool) // (*client).cycle; a test plants faults here
-	control     control
-	errors      errorCounts
-	failures    atomic.Int64   // client errors that no fault explains
-	readings    atomic.Int64   // how often the counters were read
-	done        []atomic.Int64 // increments made, by key
-	refused     atomic.Int64   // increments that the resource refused because of a stale token
-	uncertain   atomic.Int64   // increments that may or may not have been made
-	overtime    overtime
-	unended     int // keys on the servers that waits left which a driver could not end
-	hung        []int
-	stood       *int64          // ns, the longest time for which this process did not run; nil if not observed
-	lost        *int64          // lost updates
-	counts      []int64         // of the keys' counters, after the last generator
-	unseen      bool            // the leftovers on the servers could not be read
-	closing     bool            // no other process takes part in the run any more
-	dead        atomic.Bool     // the servers have stopped answering
-	life        context.Context // ends, with the reason, when the servers are dead or no client makes progress
-	end         context.CancelCauseFunc
-	unanswered  atomic.Bool // the last Ping failed
+	instances  []*instance
+	sockets    netfault.Conns // cut when the servers are dead: then every client that waits for them returns
+	clock      measure.Clock
+	window     *measure.Window
+	recorder   *measure.Recorder
+	audit      []*measure.Key  // by key
+	leases     *measure.Leases // nil unless other processes take part
+	arrivals   *arrivals       // nil for a closed loop
+	chooser    workloads.Chooser
+	timeline   timeline
+	herd       *herd // nil without a herd
+	faults     *faults
+	driven     *driven // nil unless drivers run the clients
+	clients    []*client
+	sleepers   pause.Sleepers
+	cycle      func(*client, int64) (int64, bool) // (*client).cycle; a test plants faults here
+	control    control
+	errors     errorCounts
+	failures   atomic.Int64   // client errors that no fault explains
+	readings   atomic.Int64   // how often the counters were read
+	done       []atomic.Int64 // increments made, by key
+	refused    atomic.Int64   // increments that the resource refused because of a stale token
+	uncertain  atomic.Int64   // increments that may or may not have been made
+	overtime   overtime
+	unended    int // keys on the servers that waits left which a driver could not end
+	hung       []int
+	stood      *int64          // ns, the longest time for which this process did not run; nil if not observed
+	lost       *int64          // lost updates
+	counts     []int64         // of the keys' counters, after the last generator
+	unseen     bool            // the leftovers on the servers could not be read
+	closing    bool            // no other process takes part in the run any more
+	dead       atomic.Bool     // the servers have stopped answering
+	life       context.Context // ends, with the reason, when the servers are dead or no client makes progress
+	end        context.CancelCauseFunc
+	unanswered atomic.Bool // the last Ping failed
 }
 
 func newRun(j Job) *run {

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"errors"
 	"fmt"
 	"runtime"
 	"slices"
@@ -30,7 +31,7 @@ func (r *run) invalid(result *results.Run, o observed) results.Remarks {
 	why = append(why, r.saturated(result)...)
 	why = append(why, r.failed(result)...)
 	if !o.partial {
-		why = append(why, r.disturbance.absent()...)
+		why = append(why, r.faults.absent()...)
 	}
 	if n := r.driven.silent(r); n > 0 && !o.partial {
 		why = append(why, results.DriverSilent.Remark(n))
@@ -40,6 +41,9 @@ func (r *run) invalid(result *results.Run, o observed) results.Remarks {
 	}
 	return why
 }
+
+// errNoWindow explains why a run without any measured time has no figures.
+var errNoWindow = errors.New("it was stopped before its window opened")
 
 const (
 	longEnough    = 500 * time.Millisecond // then the time for the snapshots does not matter

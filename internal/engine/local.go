@@ -123,30 +123,6 @@ func (c *localClient) cycle(ctx context.Context, step Step) Cycle {
 	return made
 }
 
-// Acquire takes a lock within a workload's timeout: nil is without a limit, 0 a try-lock.
-func Acquire(
-	ctx context.Context, locker strategies.Locker, key string, timeout *time.Duration,
-) (lease strategies.Lease, err error) {
-	switch {
-	case timeout == nil:
-		lease, err = locker.Acquire(ctx, key)
-	case *timeout == 0:
-		trier, ok := strategies.As[strategies.Trier](locker)
-		if !ok {
-			return nil, errNoTryLock
-		}
-		lease, err = trier.TryAcquire(ctx, key)
-	default:
-		within, cancel := context.WithTimeout(ctx, *timeout)
-		defer cancel()
-		lease, err = locker.Acquire(within, key)
-	}
-	if lease == nil && err == nil {
-		err = errNoLease
-	}
-	return lease, err
-}
-
 // ErrorOf returns the error of a lock that was used in ctx, limited or not by a time of its own, as a CycleError.
 func ErrorOf(ctx context.Context, err error, limited bool) CycleError {
 	if ctx.Err() != nil { // whatever the lock makes of it

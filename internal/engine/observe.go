@@ -78,9 +78,9 @@ func (r *run) observe(ctx context.Context) (observed, error) {
 		err = r.await(ctx, r.clock.Time(r.window.End()), func() { r.sample(ctx, &o) })
 	}
 	r.window.Close()
-	r.disturbance.end()
-	if r.disturbance.halted() { // nothing could be read during an outage
-		_ = r.undisturbed() // called again below for its error
+	r.faults.stop()
+	if r.faults.halted() { // nothing could be read during an outage
+		_ = r.awaitFaults() // called again below for its error
 	}
 	o.partial = err != nil
 	if o.opened != nil {
@@ -94,7 +94,7 @@ func (r *run) observe(ctx context.Context) (observed, error) {
 			err = errors.Join(gone, err)
 		}
 	}
-	if failure := r.undisturbed(); failure != nil {
+	if failure := r.awaitFaults(); failure != nil {
 		err, o.partial = errors.Join(err, failure), true
 	}
 	if errors.Is(err, errInterrupted) && !r.dead.Load() {
@@ -103,9 +103,9 @@ func (r *run) observe(ctx context.Context) (observed, error) {
 	return o, err
 }
 
-// undisturbed waits until no fault is under way.
-func (r *run) undisturbed() error {
-	failure := r.disturbance.wait()
+// awaitFaults waits until no fault is under way.
+func (r *run) awaitFaults() error {
+	failure := r.faults.wait()
 	if failure != nil {
 		r.dead.Store(true)
 		return fmt.Errorf("%w: %w", ErrServerGone, failure)
@@ -151,7 +151,7 @@ func (r *run) await(ctx context.Context, until time.Time, look func()) error {
 
 // sample updates the peaks and adds to the timeline.
 func (r *run) sample(ctx context.Context, o *observed) {
-	if r.disturbance.halted() {
+	if r.faults.halted() {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, glance)

@@ -13,6 +13,7 @@ import (
 	"github.com/lockbench/lockbench/internal/measure"
 	"github.com/lockbench/lockbench/internal/pause"
 	"github.com/lockbench/lockbench/internal/store"
+	"github.com/lockbench/lockbench/results"
 	"github.com/lockbench/lockbench/workloads"
 )
 
@@ -100,13 +101,13 @@ func (r *run) start(ctx context.Context) {
 	r.arrivals = newArrivals(w, now, open, uint64(w.Seed)+uint64(r.Round))
 	r.chooser = w.KeyDist.Over(w.Keys)
 	r.herd = newHerd(r)
-	r.disturbance = r.disturb(ctx)
+	r.faults = newFaults(ctx, r)
 	for range r.clients {
 		if r.driven == nil {
 			begin <- now
 		}
 	}
-	r.disturbance.start()
+	r.faults.start()
 }
 
 // clientRandom returns a client's own source for a round: its draws do not depend on
@@ -142,6 +143,59 @@ func (r *run) awaitStart(ctx context.Context) (idle *idleCost, late time.Duratio
 	}
 	pause.Plain(ctx.Done(), left)
 	return idle, 0, nil
+}
+
+// idleWindow is how long the idle connections are watched.
+const idleWindow = 500 * time.Millisecond
+
+// idleCost is the CPU time of the servers when no client uses a lock.
+type idleCost struct {
+	cores   float64 // CPU cores while the instances are connected and do nothing
+	reading float64 // CPU seconds for one reading of the counters
+}
+
+// idleCPU measures it; it returns nil where the servers do not report their CPU time.
+func (r *run) idleCPU(ctx context.Context) *idleCost {
+	if !r.remote() {
+		return nil
+	}
+	const readings = 4
+	first := r.read(ctx)
+	var from *results.Reading
+	for range readings {
+		from = r.read(ctx)
+	}
+	select {
+	case <-time.After(idleWindow):
+	case <-ctx.Done():
+	}
+	to := r.read(ctx)
+	if first == nil || from == nil || to == nil || first.CPU == nil || from.CPU == nil || to.CPU == nil {
+		return nil
+	}
+	seconds := to.At.Sub(from.At).Seconds()
+	if seconds <= 0 {
+		return nil
+	}
+	reading := (*from.CPU - *first.CPU) / readings
+	return &idleCost{cores: max(0, *to.CPU-*from.CPU-reading) / seconds, reading: reading}
+}
+
+// idleTogether is idleCPU with several generators: shortly before their common start all are connected, and none
+// prepares or drains. Each takes one reading a second, as in the window, so cores has what all readings cost.
+func (r *run) idleTogether(ctx context.Context, start time.Time) *idleCost {
+	const before = 2 * sampling
+	if !r.remote() || time.Until(start) < before {
+		return nil
+	}
+	pause.Plain(ctx.Done(), time.Until(start)-before)
+	from := r.read(ctx)
+	pause.Plain(ctx.Done(), sampling)
+	to := r.read(ctx)
+	if from == nil || to == nil || from.CPU == nil || to.CPU == nil {
+		return nil
+	}
+	return &idleCost{cores: max(0, *to.CPU-*from.CPU) / to.At.Sub(from.At).Seconds()}
 }
 
 // goodbyes is how long the last generator waits for the others to leave. Their windows end

@@ -48,7 +48,7 @@ func (r *run) summarise(o observed, whole *results.ServerDelta, idle *idleCost, 
 		}
 	}
 	result.Compute()
-	result.Faults = r.disturbance.report()
+	result.Faults = r.faults.report(true)
 	result.Invalid = append(r.lostKeys(result, whole), r.invalid(result, o)...)
 	result.Labels = r.labels(result)
 	return result
@@ -81,7 +81,7 @@ func (r *run) soFar(opened snapshot, reading *results.Reading, at int64, ages []
 		Strategy: r.Strategy.Name(), Round: r.Round, Order: r.Order, Seed: r.Workload.Seed,
 		Started: r.clock.Time(r.window.Open), WindowNS: max(0, at-r.window.Open), Partial: true,
 		Generator: generator(opened, now), Safety: measure.Seen(r.audit), Errors: r.errors.list(),
-		Timeline: slices.Clone(r.timeline.slices), Faults: r.disturbance.soFar(),
+		Timeline: slices.Clone(r.timeline.slices), Faults: r.faults.report(false),
 	}
 	r.recorder.SoFar(&result, r.audit)
 	result.TimeAccounting.Hold = r.recorder.Held(r.audit, at).Seconds()
@@ -231,4 +231,23 @@ func (r *run) safety(left []string) results.Safety {
 	s.Leftovers = left[:min(len(left), mostLeftovers)]
 	s.Broken = broken(r, s)
 	return s
+}
+
+// broken returns the claims that the audit found broken.
+func broken(r *run, s results.Safety) results.Remarks {
+	var claims results.Remarks
+	if r.info.Caveat != "" {
+		return nil // a lock that is unsafe by design shows its caveat instead
+	}
+	if r.info.Claims.Exclusion && s.Overlaps > 0 {
+		claims = append(claims, results.Overlapped.Remark(s.Overlaps))
+	}
+	if lost := s.LostUpdates; r.info.Claims.Exclusion && lost != nil && *lost > 0 &&
+		s.Overlaps+s.ExpiredOverlaps+s.LostLeases == 0 {
+		claims = append(claims, results.UpdatesLost.Remark(*lost))
+	}
+	if r.info.Claims.Fencing && s.FencingRegression > 0 {
+		claims = append(claims, results.TokensRepeated.Remark(s.FencingRegression))
+	}
+	return claims
 }

@@ -77,6 +77,10 @@ func (w *wire) await(given <-chan struct{}) error {
 func (w *wire) freeze() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	w.stop()
+}
+
+func (w *wire) stop() {
 	if !w.frozen && !w.dead {
 		w.frozen, w.going = true, make(chan struct{})
 	}
@@ -118,12 +122,9 @@ func (w *wire) conn(dialled net.Conn) (net.Conn, error) {
 			return n, err
 		},
 		Write: func(b []byte, write func([]byte) (int, error)) (int, error) {
+			w.count(b)
 			if err := w.await(closed); err != nil {
 				return 0, err
-			}
-			if w.limitReached(b) {
-				w.cut()
-				return 0, errDead
 			}
 			return write(b)
 		},
@@ -136,35 +137,37 @@ func (w *wire) conn(dialled net.Conn) (net.Conn, error) {
 
 // commandLimit is reached when one more different command than commands is about to be sent.
 type commandLimit struct {
-	commands  int
-	seen      []string
-	onReached func() // called once, before the wire is cut
+	commands int
+	seen     []string
+	reached  chan struct{} // closed then
 }
 
-// arm makes the process die when it is about to send one more different command.
-func (w *wire) arm(commands int, onReached func()) {
+// freezeAfter freezes the process when it is about to send one more different command than commands. The channel is
+// closed then.
+func (w *wire) freezeAfter(commands int) (frozen <-chan struct{}) {
 	w.mu.Lock()
-	w.limit = &commandLimit{commands: commands, onReached: onReached}
-	w.mu.Unlock()
+	defer w.mu.Unlock()
+	w.limit = &commandLimit{commands: commands, reached: make(chan struct{})}
+	return w.limit.reached
 }
 
-// limitReached says whether b holds one command too many.
-func (w *wire) limitReached(b []byte) bool {
+// count freezes the process if b holds one command too many.
+func (w *wire) count(b []byte) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.limit == nil || w.dead {
-		return false
+		return
 	}
 	for _, name := range w.commands(b) {
 		if slices.Contains(w.limit.seen, name) {
 			continue
 		}
 		if len(w.limit.seen) == w.limit.commands {
-			w.limit.onReached()
+			w.stop()
+			close(w.limit.reached)
 			w.limit = nil
-			return true
+			return
 		}
 		w.limit.seen = append(w.limit.seen, name)
 	}
-	return false
 }

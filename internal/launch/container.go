@@ -11,7 +11,7 @@ type Engine interface {
 	// Obtain finds or pulls an image and returns its name. logf reports slow steps.
 	Obtain(ctx context.Context, image Image, logf func(format string, args ...any)) (string, error)
 	// Run starts a server in a container, and returns when it is ready.
-	Run(ctx context.Context, s Server) (Started, error)
+	Run(ctx context.Context, s Definition) (Started, error)
 	// Sweep removes the containers of killed lockbench processes.
 	Sweep(ctx context.Context) Swept
 }

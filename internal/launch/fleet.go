@@ -25,7 +25,7 @@ type Fleet struct {
 	// Program finds the program of processes. Its error says what to install.
 	Program func() (path string, err error)
 	// Server returns the member at a place, without its Ports. ports are those of all members.
-	Server func(place int, ports [][]int) Server
+	Server func(place int, ports [][]int) Definition
 }
 
 // Way says how the servers were started, in the words of reports.
@@ -87,7 +87,7 @@ func (l launching) inContainers(ctx context.Context, why string) (Way, []Started
 		}
 		return way, nil, err
 	}
-	return l.members(ctx, way, func(ctx context.Context, s Server) (Started, error) {
+	return l.members(ctx, way, func(ctx context.Context, s Definition) (Started, error) {
 		s.Container.Image, s.Container.Logf = way.Image, l.logf
 		return engine.Run(ctx, s)
 	})
@@ -100,7 +100,7 @@ func (l launching) asProcesses(ctx context.Context, why string) (Way, []Started,
 	if err != nil {
 		return way, nil, err
 	}
-	return l.members(ctx, way, func(ctx context.Context, s Server) (Started, error) {
+	return l.members(ctx, way, func(ctx context.Context, s Definition) (Started, error) {
 		s.Process.Path = path
 		p, err := Start(ctx, s)
 		if err != nil {
@@ -117,7 +117,7 @@ func (l launching) logf(format string, args ...any) {
 }
 
 // begin starts a server in the chosen way.
-type begin func(ctx context.Context, s Server) (Started, error)
+type begin func(ctx context.Context, s Definition) (Started, error)
 
 // members starts all members, on other ports if another process took one of theirs, and completes the way.
 func (l launching) members(ctx context.Context, way Way, begin begin) (Way, []Started, error) {

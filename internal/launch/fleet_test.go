@@ -23,7 +23,7 @@ func (e fakeEngine) Obtain(context.Context, Image, func(string, ...any)) (string
 	return "image:1", e.none
 }
 
-func (e fakeEngine) Run(_ context.Context, s Server) (Started, error) {
+func (e fakeEngine) Run(_ context.Context, s Definition) (Started, error) {
 	if s.Container.Image != "image:1" {
 		return nil, errors.New("the image is " + s.Container.Image)
 	}
@@ -107,10 +107,10 @@ func TestWays(t *testing.T) {
 				f.Image.Default = ""
 			}
 			f.Program = func() (string, error) { return "/bin/sh", test.process }
-			f.Server = func(int, [][]int) Server {
-				return Server{
+			f.Server = func(int, [][]int) Definition {
+				return Definition{
 					Name: "sh", Ready: func(context.Context, Starting) error { return nil },
-					Args: func(Place) []string { return []string{"-c", "sleep 600"} },
+					Args: func(Location) []string { return []string{"-c", "sleep 600"} },
 				}
 			}
 			way, all, err := f.Start(t.Context(), test.asked)
@@ -140,13 +140,13 @@ func TestFleetOnTakenPorts(t *testing.T) {
 		f := Fleet{
 			Members: 2, Ports: FreePorts(2), Program: func() (string, error) { return "/bin/sh", nil },
 			Taken: "port taken",
-			Server: func(place int, ports [][]int) Server {
+			Server: func(place int, ports [][]int) Definition {
 				mu.Lock()
 				defer mu.Unlock()
 				tried[ports[0][0]] = true
 				first := len(tried) == 1
-				return Server{
-					Name: "sh", Args: func(Place) []string { return []string{"-c", "sleep 600"} },
+				return Definition{
+					Name: "sh", Args: func(Location) []string { return []string{"-c", "sleep 600"} },
 					Ready: func(context.Context, Starting) error {
 						if first && place == 1 {
 							return taken

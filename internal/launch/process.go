@@ -19,7 +19,7 @@ import (
 // Process is a server that lockbench started on a free loopback port, with a temporary directory as
 // its working directory. Its methods are safe for concurrent use.
 type Process struct {
-	of   Server
+	of   Definition
 	kept Kept   // its ports, until Close, also after Kill
 	home Home   // with what the server's user must not change
 	dir  string // the working directory
@@ -38,7 +38,7 @@ const (
 )
 
 // Start starts a server as a process, and returns when it is ready. The error contains the end of its log.
-func Start(ctx context.Context, of Server) (*Process, error) {
+func Start(ctx context.Context, of Definition) (*Process, error) {
 	home, err := newHome(homeOfProcess + of.Name + "-")
 	if err != nil {
 		return nil, fmt.Errorf("make a directory for %s: %w", of.Name, err)
@@ -157,7 +157,9 @@ func (p *Process) File(name, contents string) (string, error) {
 }
 
 // Place returns where it listens.
-func (p *Process) Place() Place { return Place{Bind: "127.0.0.1", Port: p.of.Ports[0], Dir: p.dir} }
+func (p *Process) Place() Location {
+	return Location{Bind: "127.0.0.1", Port: p.of.Ports[0], Dir: p.dir}
+}
 
 // Addr returns host:port.
 func (p *Process) Addr() string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(p.of.Ports[0])) }

@@ -80,16 +80,16 @@ func serve() {
 }
 
 // program is the test binary as a server.
-func program(t *testing.T) Server {
+func program(t *testing.T) Definition {
 	t.Helper()
 	self, err := os.Executable()
 	must(t, err)
 	ports, err := FreePorts(1)()
 	must(t, err)
-	return Server{
+	return Definition{
 		Name: "tested", Ports: ports,
 		Process: Program{Path: self, Env: []string{servesEnv + "=parent"}},
-		Args:    func(at Place) []string { return []string{fmt.Sprintf("%s:%d", at.Bind, at.Port)} },
+		Args:    func(at Location) []string { return []string{fmt.Sprintf("%s:%d", at.Bind, at.Port)} },
 		Ready: func(ctx context.Context, p Starting) error {
 			for ; ctx.Err() == nil; time.Sleep(time.Millisecond) {
 				if p.Ended(ctx) {
@@ -119,7 +119,7 @@ func childOf(p Starting) (int, error) {
 	return strconv.Atoi(strings.TrimSpace(line))
 }
 
-func start(t *testing.T, of Server) (*Process, int) {
+func start(t *testing.T, of Definition) (*Process, int) {
 	t.Helper()
 	t.Setenv("TMPDIR", t.TempDir())
 	p, err := Start(t.Context(), of)
@@ -235,7 +235,7 @@ func TestPortsAreKept(t *testing.T) {
 func TestFailedStart(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	broken := program(t)
-	broken.Args = func(Place) []string { return []string{"nowhere"} }
+	broken.Args = func(Location) []string { return []string{"nowhere"} }
 	if _, err := Start(t.Context(), broken); err == nil || !strings.Contains(err.Error(), "missing port") {
 		t.Errorf("%v: it does not carry the last words", err)
 	}

@@ -9,20 +9,20 @@ import (
 	"time"
 )
 
-// Server says how to start a server, as a process or in a container.
-type Server struct {
+// Definition says how to start a server, as a process or in a container.
+type Definition struct {
 	Name  string // of its program: for messages, for its directory, and to recognise its process
 	Ports []int  // on which it listens, the first for clients
 	// Args are its arguments; in a container, the program with its arguments.
-	Args func(at Place) []string
+	Args func(at Location) []string
 	// Ready waits until it answers. It returns when ctx ends or the server has ended.
 	Ready     func(ctx context.Context, s Starting) error
 	Process   Program
 	Container Container
 }
 
-// Place is where a server listens and keeps its files.
-type Place struct {
+// Location is where a server listens and keeps its files.
+type Location struct {
 	Bind      string
 	Port      int
 	Dir       string // a process's working directory; "" in a container

@@ -90,9 +90,9 @@ func TestTheServersUserPlantsNoLinks(t *testing.T) {
 			ln -sf ` + target + ` $file; ln -sf ` + target + ` ../$file
 		done 2>/dev/null
 		cat ../` + secret + `; echo; echo ready as $(id -u); exec sleep 600`
-	p, err := Start(t.Context(), Server{
+	p, err := Start(t.Context(), Definition{
 		Name: "hostile", Ports: program(t).Ports,
-		Args: func(Place) []string { return []string{"-c", script} },
+		Args: func(Location) []string { return []string{"-c", script} },
 		Process: Program{Path: "/bin/sh", User: "nobody", Prepare: func(_ context.Context, p *Process) error {
 			_, err := p.File(secret, "for the server")
 			return err

@@ -235,7 +235,7 @@ func (r *Recorder) longest() *results.Bound {
 	return &longest
 }
 
-func (r *Recorder) kind(kind Kind) results.Distribution {
+func (r *Recorder) kind(kind DurationKind) results.Distribution {
 	return r.describe(func(s *shard) durations { return durations{ended: s.kinds[kind]} })
 }
 
@@ -367,13 +367,13 @@ func (r *Recorder) Recent(ages []results.Wait) Recent {
 	}
 }
 
-// Kind is a kind of duration whose distribution a run reports. Waits are separate, because
+// DurationKind is a kind of duration whose distribution a run reports. Waits are separate, because
 // the end of a wait is not always seen.
-type Kind int
+type DurationKind int
 
 // The kinds; results.Run defines each.
 const (
-	Hold Kind = iota
+	Hold DurationKind = iota
 	Release
 	Handoff
 	Lateness
@@ -381,7 +381,7 @@ const (
 )
 
 // Took records a duration of a kind. It counts in the window in which it ends.
-func (c *Client) Took(kind Kind, from, to int64) {
+func (c *Client) Took(kind DurationKind, from, to int64) {
 	if !c.window.Contains(to) {
 		return
 	}

@@ -1,6 +1,6 @@
 package netfault
 
-// The connections of one client, which a test watches, delays and breaks: Path. gate.go has what holds them up.
+// The connections of one client, which a test watches, delays and breaks: Path. blockade.go has what holds them up.
 
 import (
 	"bytes"
@@ -21,16 +21,16 @@ var errDown = errors.New("the network is down")
 
 // Path is all connections of one client process. The zero value is ready for use.
 type Path struct {
-	mu      sync.Mutex
-	conns   []*pathConn // those that are not broken
-	open    int         // connections that the client has not closed
-	dialing int
-	moved   time.Time // when bytes last went either way
-	wrote   time.Time // when bytes last went to a server
-	waited  bool      // the client has waited for a message on some connection
-	gate    *Gate     // nil for none
-	muted   bool      // what the servers send is lost
-	down    bool      // nothing can be dialled
+	mu       sync.Mutex
+	conns    []*pathConn // those that are not broken
+	open     int         // connections that the client has not closed
+	dialing  int
+	moved    time.Time // when bytes last went either way
+	wrote    time.Time // when bytes last went to a server
+	waited   bool      // the client has waited for a message on some connection
+	blockade *Blockade // nil for none
+	muted    bool      // what the servers send is lost
+	down     bool      // nothing can be dialled
 }
 
 // pathConn is one connection. Path.mu guards its fields.
@@ -42,7 +42,7 @@ type pathConn struct {
 	waits  bool          // the client has subscribed on it, or blocked
 	silent bool          // what is sent on it vanishes, either way
 	gone   chan struct{} // closed when it is broken or closed
-	at     *Gate         // the gate at which an answer waits; nil for none
+	at     *Blockade     // the blockade at which an answer waits; nil for none
 	unread []byte        // what has come, and the client's deadline was over; only its reader uses it
 
 	reads, writes deadline
@@ -151,14 +151,14 @@ func (c *pathConn) receive(b []byte, read func([]byte) (int, error)) (int, error
 	return n, nil
 }
 
-func (p *Path) toDial() (*Gate, error) {
+func (p *Path) toDial() (*Blockade, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.dialing++
 	if p.down {
 		return nil, errDown
 	}
-	if g := p.gate; g != nil && g.kind == Dials {
+	if g := p.blockade; g != nil && g.kind == Dials {
 		g.tell()
 		return g, nil
 	}
@@ -172,11 +172,11 @@ func (p *Path) dialled() {
 	p.moved = time.Now()
 }
 
-// toWrite returns the gate at which a write waits; nil means none.
-func (p *Path) toWrite(c *pathConn, b []byte) *Gate {
+// toWrite returns the blockade at which a write waits; nil means none.
+func (p *Path) toWrite(c *pathConn, b []byte) *Blockade {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	g := p.gate
+	g := p.blockade
 	if g == nil || g.on != nil || g.kind != Write && g.kind != LostWrite && g.kind != LostAnswer || !g.stops(b) {
 		return nil
 	}
@@ -184,7 +184,7 @@ func (p *Path) toWrite(c *pathConn, b []byte) *Gate {
 		g.on = c
 		return nil
 	}
-	p.gate = nil // the other writes go through
+	p.blockade = nil // the other writes go through
 	g.tell()
 	return g
 }
@@ -203,7 +203,7 @@ func (p *Path) written(c *pathConn, b []byte) (kept int, err error) {
 	p.wrote = p.moved
 	c.waits = c.waits || waits(b)
 	p.waited = p.waited || c.waits
-	g := p.gate
+	g := p.blockade
 	if g == nil || g.kind != Late || !g.stops(b) {
 		return 0, nil
 	}
@@ -212,7 +212,7 @@ func (p *Path) written(c *pathConn, b []byte) (kept int, err error) {
 	return len(b), nil
 }
 
-// arrived holds n bytes up, if a gate does, and says whether they are lost. An error means that the client did not
+// arrived holds n bytes up, if a blockade does, and says whether they are lost. An error means that the client did not
 // wait for them.
 func (p *Path) arrived(c *pathConn, n int) (lost bool, err error) {
 	g := p.toRead(c, n)
@@ -234,18 +234,18 @@ func (p *Path) arrived(c *pathConn, n int) (lost bool, err error) {
 	return p.muted, nil
 }
 
-// toRead returns the gate at which an answer waits; nil means none.
-func (p *Path) toRead(c *pathConn, n int) *Gate {
+// toRead returns the blockade at which an answer waits; nil means none.
+func (p *Path) toRead(c *pathConn, n int) *Blockade {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	g := p.gate
+	g := p.blockade
 	switch {
 	case n == 0 || c.at != nil:
 		return c.at
 	case g == nil:
 		return nil
 	case g.kind == LostAnswer && g.on == c:
-		p.gate = nil
+		p.blockade = nil
 	case g.kind != Answers || !g.stops(nil):
 		return nil
 	}
@@ -254,8 +254,8 @@ func (p *Path) toRead(c *pathConn, n int) *Gate {
 	return g
 }
 
-// reset breaks a connection at a gate.
-func (p *Path) reset(c *pathConn, g *Gate) {
+// reset breaks a connection at a blockade.
+func (p *Path) reset(c *pathConn, g *Blockade) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	c.end()
@@ -264,7 +264,7 @@ func (p *Path) reset(c *pathConn, g *Gate) {
 	close(g.broke)
 }
 
-// end ends what waits at a gate. The caller holds the mutex.
+// end ends what waits at a blockade. The caller holds the mutex.
 func (c *pathConn) end() {
 	if !c.broken && !c.closed {
 		close(c.gone)
@@ -327,12 +327,14 @@ func (p *Path) Waited() bool { p.mu.Lock(); defer p.mu.Unlock(); return p.waited
 // Block sets whether dials fail.
 func (p *Path) Block(down bool) { p.mu.Lock(); p.down = down; p.mu.Unlock() }
 
-// Snap breaks the present connections for the client, and removes the gate; new connections
-// work. What a gate has kept back can be delivered later.
+// Snap breaks the present connections for the client, and removes the blockade; new connections
+// work. What a blockade has kept back can be delivered later.
 func (p *Path) Snap() Packets { return p.snap(func(*pathConn) bool { return true }) }
 
 // Snap is Path.Snap for the connections on which something was kept back.
-func (g *Gate) Snap() Packets { return g.path.snap(func(c *pathConn) bool { return len(c.kept) > 0 }) }
+func (g *Blockade) Snap() Packets {
+	return g.path.snap(func(c *pathConn) bool { return len(c.kept) > 0 })
+}
 
 func (p *Path) snap(breaks func(*pathConn) bool) (broken Packets) {
 	p.mu.Lock()
@@ -348,7 +350,7 @@ func (p *Path) snap(breaks func(*pathConn) bool) (broken Packets) {
 		c.broken = true
 		_ = c.Conn.SetReadDeadline(past)
 	}
-	p.conns, p.gate, p.muted = whole, nil, false
+	p.conns, p.blockade, p.muted = whole, nil, false
 	return broken
 }
 
@@ -392,7 +394,7 @@ func (p *Path) Stall(on bool) {
 	}
 }
 
-func (p *Path) held() *Gate { p.mu.Lock(); defer p.mu.Unlock(); return p.gate }
+func (p *Path) held() *Blockade { p.mu.Lock(); defer p.mu.Unlock(); return p.blockade }
 
 // LastWrite is when something was last sent; the zero time means never.
 func (p *Path) LastWrite() time.Time {

@@ -176,7 +176,7 @@ func (s *session) missing(ctx context.Context, name string, rights strategies.Ri
 }
 
 // needs returns what lockbench itself needs of a server.
-func (s *session) needs(p place) []store.Need {
+func (s *session) needs(p namedServer) []store.Need {
 	e, ok := p.server.(store.Examiner)
 	if !ok {
 		return nil

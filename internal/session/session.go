@@ -55,9 +55,9 @@ func Run(ctx context.Context, plan Plan) (*results.Report, error) {
 type session struct {
 	plan        Plan
 	seedGiven   bool
-	own, id     string    // of the keys of this process alone, and of those that generators have in common
-	together    *together // the part in a session of several generators; nil if it is alone
-	servers     []place   // of the stores that strategies use, Redis first
+	own, id     string        // of the keys of this process alone, and of those that generators have in common
+	together    *together     // the part in a session of several generators; nil if it is alone
+	servers     []namedServer // of the stores that strategies use, Redis first
 	strategies  []strategies.Variant
 	unsupported map[string]string // what the servers lack, by strategy
 	report      *results.Report

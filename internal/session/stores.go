@@ -127,7 +127,7 @@ func (s *session) openStore(ctx context.Context, name, storeName string, o store
 	if err != nil {
 		return nil, err
 	}
-	s.servers = append(s.servers, place{name, server})
+	s.servers = append(s.servers, namedServer{name, server})
 	if name == store.Redis {
 		s.report.Redis = server.Describe()
 	} else {
@@ -188,8 +188,8 @@ func (s *session) hub(v strategies.Variant, w workloads.Spec) store.Hub {
 	return hub
 }
 
-// place is a server of the session, with its store.
-type place struct {
+// namedServer is a server of the session, with its store.
+type namedServer struct {
 	name   string
 	server store.Server
 }
@@ -228,7 +228,7 @@ func (s *session) server(v strategies.Variant) store.Server { return s.named(s.p
 
 // named returns a server of a store; nil if there is none.
 func (s *session) named(name string) store.Server {
-	if i := slices.IndexFunc(s.servers, func(p place) bool { return p.name == name }); i >= 0 {
+	if i := slices.IndexFunc(s.servers, func(p namedServer) bool { return p.name == name }); i >= 0 {
 		return s.servers[i].server
 	}
 	return nil

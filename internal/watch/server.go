@@ -49,7 +49,7 @@ func ParseAddress(text string) (string, error) {
 
 // Watchers are those who may look at a run while it is measured. The zero value is nobody.
 type Watchers struct {
-	servers []*server
+	servers []*endpoint
 	metrics *metrics
 	live    *live
 }
@@ -132,8 +132,8 @@ func (w *Watchers) Close() error {
 	return errors.Join(problems...)
 }
 
-// server answers at one address.
-type server struct {
+// endpoint answers at one address.
+type endpoint struct {
 	flag, URL string
 	loopback  bool
 	names     []string // of this machine
@@ -149,12 +149,12 @@ type server struct {
 }
 
 // listen takes an address.
-func listen(flag, address string, pages http.Handler) (*server, error) {
+func listen(flag, address string, pages http.Handler) (*endpoint, error) {
 	listener, err := net.Listen("tcp", address)
 	if err != nil {
 		return nil, err
 	}
-	s := &server{flag: flag, listener: listener, names: []string{"localhost"}}
+	s := &endpoint{flag: flag, listener: listener, names: []string{"localhost"}}
 	at, err := netip.ParseAddrPort(listener.Addr().String())
 	s.loopback = err == nil && at.Addr().IsLoopback()
 	host, _, _ := net.SplitHostPort(address) // it could be listened at
@@ -177,7 +177,7 @@ func listen(flag, address string, pages http.Handler) (*server, error) {
 
 // count closes the connection that has been idle for longest if there is one too many. A client that keeps many open
 // and asks nothing must not keep readers out.
-func (s *server) count(c net.Conn, now http.ConnState) {
+func (s *endpoint) count(c net.Conn, now http.ConnState) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if at := slices.Index(s.idle, c); at >= 0 {
@@ -200,7 +200,7 @@ func (s *server) count(c net.Conn, now http.ConnState) {
 
 // guard refuses what no reader of these pages asks. A page of somebody else's, whose name has been made to mean this
 // machine (DNS rebinding), must not read them: a request must name this machine.
-func (s *server) guard(pages http.Handler) http.Handler {
+func (s *endpoint) guard(pages http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !s.answering.TryRLock() {
 			http.Error(w, "lockbench is ending", http.StatusServiceUnavailable)
@@ -228,7 +228,7 @@ func (s *server) guard(pages http.Handler) http.Handler {
 
 // named says whether the host of a request is this machine: a name of it or, since no name can be made to mean another
 // address than it says, an address in digits. A listener on loopback alone accepts no other address.
-func (s *server) named(host string) bool {
+func (s *endpoint) named(host string) bool {
 	if name, _, err := net.SplitHostPort(host); err == nil {
 		host = name
 	}
@@ -239,7 +239,7 @@ func (s *server) named(host string) bool {
 }
 
 // close ends the server when the answers under way have been given, at the latest after parting.
-func (s *server) close() error {
+func (s *endpoint) close() error {
 	within, cancel := context.WithTimeout(context.Background(), parting)
 	defer cancel()
 	s.mu.Lock()

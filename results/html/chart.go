@@ -161,7 +161,7 @@ type drawing struct {
 	Style         template.CSS // of such a file
 	WholeWidth    float64      // of such a file, with its legend
 	WholeHeight   float64
-	Lines         []line
+	Lines         []svgLine
 	Texts         []text
 	Shapes        []shape
 
@@ -176,7 +176,7 @@ func (b box) covers(o box) bool {
 	return b.left < o.right && o.left < b.right && b.top < o.bottom && o.top < b.bottom
 }
 
-type line struct {
+type svgLine struct {
 	Class          string
 	X1, Y1, X2, Y2 float64
 }
@@ -271,7 +271,7 @@ func (d *drawing) at(p point) point {
 }
 
 func (d *drawing) line(class string, from, to point) {
-	d.Lines = append(d.Lines, line{class, from.X, from.Y, to.X, to.Y})
+	d.Lines = append(d.Lines, svgLine{class, from.X, from.Y, to.X, to.Y})
 }
 
 // axes draws the axes with their ticks.

@@ -44,8 +44,8 @@ var (
 	})
 )
 
-// page is the data of the template.
-type page struct {
+// pageData is the data of the template.
+type pageData struct {
 	Title    string
 	Style    template.CSS
 	Results  []sorted // the best, and what speaks against the figures
@@ -100,7 +100,7 @@ type source struct {
 // Write writes the page of these reports.
 func Write(w io.Writer, files []results.File) error {
 	all := families(files)
-	page := page{
+	page := pageData{
 		Title: "lockbench report", Style: template.CSS(tonesSource + styleSource + chartStyle), // our own
 		Sections: all,
 	}

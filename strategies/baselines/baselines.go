@@ -87,26 +87,26 @@ type counting interface {
 	Incr(ctx context.Context, key string) error
 }
 
-// counter increments on the first node, and lets every caller in.
-type counter struct {
+// incrementer increments on the first node, and lets every caller in.
+type incrementer struct {
 	NoopLocker
 	node counting
 }
 
-func openAtomic(config strategies.ConfigOf[counting], _ Options) (*counter, error) {
+func openAtomic(config strategies.ConfigOf[counting], _ Options) (*incrementer, error) {
 	if len(config.Nodes) == 0 {
 		return nil, errors.New("atomic: it needs a Redis node")
 	}
-	return &counter{node: config.Nodes[0]}, nil
+	return &incrementer{node: config.Nodes[0]}, nil
 }
 
 // Acquire lets the caller in.
-func (*counter) Acquire(ctx context.Context, _ string) (strategies.Lease, error) {
+func (*incrementer) Acquire(ctx context.Context, _ string) (strategies.Lease, error) {
 	return nothing{}, ctx.Err()
 }
 
 // Increment adds one to the counter, atomically.
-func (c *counter) Increment(ctx context.Context, counter string) error {
+func (c *incrementer) Increment(ctx context.Context, counter string) error {
 	if err := c.node.Incr(ctx, counter); err != nil {
 		return fmt.Errorf("increment %q: %w", counter, err)
 	}

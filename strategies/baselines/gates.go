@@ -11,11 +11,11 @@ import (
 // caller is inside or waits before it.
 type Gates struct {
 	mu    sync.Mutex
-	byKey map[string]*gate
-	spare *gate // of the last key that was left, for the next
+	byKey map[string]*mutex
+	spare *mutex // of the last key that was left, for the next
 }
 
-type gate struct {
+type mutex struct {
 	inside chan struct{} // room for one; who waits to send gets in in the order of arrival
 	users  int           // callers inside and before it
 }
@@ -45,16 +45,16 @@ func (g *Gates) Enter(ctx context.Context, key string, wait bool) (waited bool, 
 }
 
 // approach counts one more user of a key's gate.
-func (g *Gates) approach(key string) *gate {
+func (g *Gates) approach(key string) *mutex {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	at := g.byKey[key]
 	if at == nil {
 		if at, g.spare = g.spare, nil; at == nil {
-			at = &gate{inside: make(chan struct{}, 1)}
+			at = &mutex{inside: make(chan struct{}, 1)}
 		}
 		if g.byKey == nil {
-			g.byKey = map[string]*gate{}
+			g.byKey = map[string]*mutex{}
 		}
 		g.byKey[key] = at
 	}
@@ -63,7 +63,7 @@ func (g *Gates) approach(key string) *gate {
 }
 
 // depart counts one less; g.mu is held.
-func (g *Gates) depart(key string, from *gate) {
+func (g *Gates) depart(key string, from *mutex) {
 	if from.users--; from.users == 0 {
 		delete(g.byKey, key)
 		g.spare = from

@@ -45,7 +45,7 @@ func TestChaos(t *testing.T) {
 		}
 	}
 	t.Parallel()
-	var total []*tally
+	var total []*deploymentCounts
 	var all sync.WaitGroup
 	for _, name := range both {
 		open := func(c goredis.Config) (strategies.Locker, error) { return goredis.Open(trial.Variant(t, name), c) }
@@ -54,7 +54,7 @@ func TestChaos(t *testing.T) {
 			deployments = append(deployments, movingSlots(t))
 		}
 		for _, d := range deployments {
-			sum := &tally{name: name + ", " + d.name, faults: map[string]int{}}
+			sum := &deploymentCounts{name: name + ", " + d.name, faults: map[string]int{}}
 			total = append(total, sum)
 			all.Go(func() {
 				for end := time.Now().Add(length); time.Now().Before(end) && sum.sound(); {

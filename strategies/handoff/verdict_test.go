@@ -21,8 +21,8 @@ import (
 	"github.com/lockbench/lockbench/strategies/locktest"
 )
 
-// tally is what was counted of one lock on one deployment.
-type tally struct {
+// deploymentCounts is what was counted of one lock on one deployment.
+type deploymentCounts struct {
 	name             string
 	leases, forgiven int // these were held when data was lost, or when the clock was set
 	stuck            int // waits that went on, or clients that did not come back, for no reason
@@ -32,7 +32,7 @@ type tally struct {
 	impossible       []string // histories that no lock has
 }
 
-func (s *tally) add(more *tally) {
+func (s *deploymentCounts) add(more *deploymentCounts) {
 	s.leases += more.leases
 	s.forgiven += more.forgiven
 	s.stuck += more.stuck
@@ -45,7 +45,7 @@ func (s *tally) add(more *tally) {
 }
 
 // String is a line for each thing counted.
-func (s *tally) String() string {
+func (s *deploymentCounts) String() string {
 	text := fmt.Sprintf("%s: %d leases (%d held at a fault that ends leases), %d clients stuck\n"+
 		"  free for %v at most while somebody waited; histories: %d undecided, impossible: %q",
 		s.name, s.leases, s.forgiven, s.stuck, s.longest.Round(time.Millisecond), s.undecided, s.impossible)
@@ -56,17 +56,17 @@ func (s *tally) String() string {
 }
 
 // sound says that nothing was found that no lock may do.
-func (s *tally) sound() bool { return s.stuck+len(s.impossible) == 0 }
+func (s *deploymentCounts) sound() bool { return s.stuck+len(s.impossible) == 0 }
 
 // judge looks at each key's history, and draws an impossible one in that directory.
 //
 // Two faults end leases before their time, and what was held then counts as given up: a
 // loss of data, and a clock of Redis that is set forward. One fault may repeat tokens: a
 // clock of Redis that is set back, where the lock becomes free before it has caught up.
-func (c *chaos) judge(drawings string) *tally {
+func (c *chaos) judge(drawings string) *deploymentCounts {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	sum := &tally{stuck: int(c.inside.Load()), faults: c.faults}
+	sum := &deploymentCounts{stuck: int(c.inside.Load()), faults: c.faults}
 	c.down = merged(c.down)
 	byKey := map[string][]locktest.Operation{}
 	for _, o := range c.history.Operations() {
@@ -315,16 +315,17 @@ func TestPlantedFaultsAreFound(t *testing.T) {
 	for name, fault := range map[string]struct {
 		planted
 		play  time.Duration // at a time; of who waits in vain longer than somebody may wait
-		found func(*tally) bool
+		found func(*deploymentCounts) bool
 	}{
 		"late": {
-			planted{late: 10 * chaosTTL}, time.Second, func(s *tally) bool { return len(s.impossible) > 0 },
+			planted{late: 10 * chaosTTL}, time.Second, func(s *deploymentCounts) bool { return len(s.impossible) > 0 },
 		},
 		"token twice": {
-			planted{twice: true}, time.Second, func(s *tally) bool { return len(s.impossible) > 0 },
+			planted{twice: true}, time.Second, func(s *deploymentCounts) bool { return len(s.impossible) > 0 },
 		},
 		"deaf waiter": {
-			planted{deaf: true}, 9 * time.Second, func(s *tally) bool { return s.stuck > 0 && len(s.impossible) == 0 },
+			planted{deaf: true}, 9 * time.Second,
+			func(s *deploymentCounts) bool { return s.stuck > 0 && len(s.impossible) == 0 },
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -344,7 +345,7 @@ func TestPlantedFaultsAreFound(t *testing.T) {
 				lock.Locker = inner
 				return &lock, err
 			})
-			sum := &tally{name: name, faults: map[string]int{}}
+			sum := &deploymentCounts{name: name, faults: map[string]int{}}
 			for end := time.Now().Add(2 * time.Minute); time.Now().Before(end); {
 				c.play(fault.play)
 				s := c.judge(t.TempDir())

@@ -47,14 +47,14 @@ func (lease *redisLease) renewed(until time.Time) {
 
 func (lease *redisLease) Release(ctx context.Context) error {
 	l := lease.lock
-	if l.faults["asksOnce"] && lease.isOver() {
+	if l.defects["asksOnce"] && lease.isOver() {
 		return nil
 	}
 	lease.ends()
-	if lease.stop != nil && !l.faults["renewsForEver"] && !l.faults["stopsAfter"] {
+	if lease.stop != nil && !l.defects["renewsForEver"] && !l.defects["stopsAfter"] {
 		lease.stop()
 	}
-	if lease.planted || l.faults["ownRecord"] && lease.released {
+	if lease.planted || l.defects["ownRecord"] && lease.released {
 		if lease.released {
 			return strategies.ErrNotHeld
 		}
@@ -67,15 +67,15 @@ func (lease *redisLease) Release(ctx context.Context) error {
 	if err != nil {
 		lease.repeat()
 	}
-	if lease.stop != nil && l.faults["stopsAfter"] && err == nil {
+	if lease.stop != nil && l.defects["stopsAfter"] && err == nil {
 		lease.stop()
 	}
-	if l.faults["blind"] && !given && err == nil {
+	if l.defects["blind"] && !given && err == nil {
 		n, _ := l.client.Del(ctx, lease.name).Result()
 		l.client.Publish(ctx, lease.name+":freed", "")
 		given = n == 1
 	}
-	if given && l.faults["firstRelease"] {
+	if given && l.defects["firstRelease"] {
 		for given && err == nil {
 			given, err = lease.give(ctx)
 		}
@@ -84,7 +84,7 @@ func (lease *redisLease) Release(ctx context.Context) error {
 	switch {
 	case err != nil:
 		return fmt.Errorf("release %q: %w", lease.name, indeterminate.Because(ctx, err))
-	case !given && !l.faults["lateIsFine"]:
+	case !given && !l.defects["lateIsFine"]:
 		return strategies.ErrNotHeld
 	}
 	return nil
@@ -105,7 +105,7 @@ func (lease *redisLease) back() *pending.Release {
 func (lease *redisLease) repeat() {
 	l := lease.lock
 	for _, fault := range []string{"forgetsRelease", "asksOnce", "deletesAgain", "stopsAfter"} {
-		if l.faults[fault] {
+		if l.defects[fault] {
 			return
 		}
 	}
@@ -119,11 +119,11 @@ func (lease *redisLease) repeat() {
 }
 
 func (lease *redisLease) give(ctx context.Context) (bool, error) {
-	if lease.lock.faults["looksFirst"] {
+	if lease.lock.defects["looksFirst"] {
 		return lease.lookAndDelete(ctx)
 	}
 	run := lease.lock.release.Run
-	if lease.lock.faults["evalsha"] {
+	if lease.lock.defects["evalsha"] {
 		run = lease.lock.release.EvalSha
 	}
 	given, err := run(ctx, lease.lock.client, []string{lease.name}, lease.token, lease.name+":freed").Int()
@@ -132,7 +132,7 @@ func (lease *redisLease) give(ctx context.Context) (bool, error) {
 
 func (lease *redisLease) Extend(ctx context.Context, ttl time.Duration) error {
 	until := time.Now().Add(ttl)
-	if lease.lock.faults["persistsFirst"] {
+	if lease.lock.defects["persistsFirst"] {
 		if err := lease.lock.client.Persist(ctx, lease.name).Err(); err != nil {
 			return err
 		}
@@ -155,7 +155,7 @@ func (lease *redisLease) watch() {
 	l := lease.lock
 	lease.lost = make(chan struct{})
 	ctx, stop := context.WithCancel(l.closing)
-	if l.faults["outlivesClose"] {
+	if l.defects["outlivesClose"] {
 		ctx, stop = context.WithCancel(context.Background())
 	}
 	lease.stop = stop
@@ -169,10 +169,10 @@ func (lease *redisLease) watch() {
 				return
 			}
 			switch {
-			case l.faults["noRenewal"]:
-			case l.faults["renewsBlindly"]:
+			case l.defects["noRenewal"]:
+			case l.defects["renewsBlindly"]:
 				l.client.PExpire(ctx, lease.name, l.config.TTL)
-			case l.faults["renewsForEver"]: // without a look whose it is
+			case l.defects["renewsForEver"]: // without a look whose it is
 				l.client.HSet(ctx, lease.name, "owner", lease.token)
 				l.client.PExpire(ctx, lease.name, l.config.TTL)
 			default:
@@ -188,7 +188,7 @@ func (lease *redisLease) watch() {
 // watched by some fault was never granted, and has no end.
 func (lease *redisLease) extendInTime(ctx context.Context) error {
 	l, until := lease.lock, lease.ValidUntil()
-	if l.faults["reportsLate"] || until.IsZero() {
+	if l.defects["reportsLate"] || until.IsZero() {
 		return lease.Extend(ctx, l.config.TTL)
 	}
 	limited, cancel := context.WithDeadline(ctx, until)

@@ -68,7 +68,7 @@ var edits = map[string][2]string{
 // redisLock is a hash and a channel on which its release is told; each waiter has
 // a subscription of its own.
 type redisLock struct {
-	faults
+	defects
 	config                  goredis.Config
 	client                  redis.UniversalClient
 	instance                string
@@ -89,12 +89,12 @@ type redisLock struct {
 	names     map[string]bool
 }
 
-func newRedisLock(f faults, watches bool, config goredis.Config) (*redisLock, error) {
+func newRedisLock(f defects, watches bool, config goredis.Config) (*redisLock, error) {
 	if err := config.Validate(1); err != nil {
 		return nil, err
 	}
 	l := &redisLock{
-		faults: f, config: config, client: config.Nodes[0].Client,
+		defects: f, config: config, client: config.Nodes[0].Client,
 		instance: uuid.NewString(), watches: watches, names: map[string]bool{},
 	}
 	l.closing, l.close = context.WithCancel(context.Background())
@@ -116,13 +116,13 @@ func (l *redisLock) Prepare(ctx context.Context, _ []string) error {
 }
 
 func (l *redisLock) name(key string) string {
-	if l.faults["ignoresPrefix"] {
+	if l.defects["ignoresPrefix"] {
 		return key
 	}
-	if l.faults["hashTag"] {
+	if l.defects["hashTag"] {
 		key = hashTag(key)
 	}
-	if l.faults["tags"] {
+	if l.defects["tags"] {
 		return "{" + l.config.Key(key) + "}"
 	}
 	return l.config.Key(key)
@@ -134,7 +134,7 @@ func (l *redisLock) Acquire(ctx context.Context, key string) (strategies.Lease, 
 
 func (l *redisLock) lease(key string, ttl time.Duration) *redisLease {
 	token := l.instance
-	if !l.faults["sameToken"] {
+	if !l.defects["sameToken"] {
 		token = fmt.Sprint(l.instance, ":", l.last.Add(1))
 	}
 	return &redisLease{lock: l, name: l.name(key), token: token, ttl: ttl, began: time.Now()}
@@ -143,15 +143,15 @@ func (l *redisLock) lease(key string, ttl time.Duration) *redisLease {
 // termed returns a lease with a TTL of its own, or by some fault with another.
 func (l *redisLock) termed(key string, ttl time.Duration) (*redisLease, error) {
 	switch {
-	case l.faults["lockersTTL"] || l.faults["anyTTL"] && ttl < time.Millisecond:
+	case l.defects["lockersTTL"] || l.defects["anyTTL"] && ttl < time.Millisecond:
 		ttl = l.config.TTL
 	case ttl < time.Millisecond:
 		return nil, fmt.Errorf("acquire %q: a TTL of %v is below a millisecond", key, ttl)
-	case l.faults["neverShorter"]:
+	case l.defects["neverShorter"]:
 		ttl = max(ttl, l.config.TTL)
 	}
 	lease := l.lease(key, ttl)
-	lease.unwatched = !l.faults["renewsAll"]
+	lease.unwatched = !l.defects["renewsAll"]
 	return lease, nil
 }
 
@@ -183,7 +183,7 @@ func (l *redisLock) TryAcquire(ctx context.Context, key string) (strategies.Leas
 
 func (l *redisLock) tryOnce(ctx context.Context, lease *redisLease) (strategies.Lease, error) {
 	got, _, err := l.try(ctx, lease)
-	for n := 0; l.faults["tryWaits"] && n < 3 && !got && err == nil; n++ {
+	for n := 0; l.defects["tryWaits"] && n < 3 && !got && err == nil; n++ {
 		time.Sleep(time.Millisecond)
 		got, _, err = l.try(ctx, lease)
 	}
@@ -197,14 +197,14 @@ func (l *redisLock) tryOnce(ctx context.Context, lease *redisLease) (strategies.
 }
 
 func (l *redisLock) Close() error {
-	if !l.faults["outlivesClose"] {
+	if !l.defects["outlivesClose"] {
 		l.close()
 		l.renewing.Wait()
 	}
 	l.close()
 	l.releases.Close()
 	l.forget()
-	if l.faults["leavesGoroutine"] {
+	if l.defects["leavesGoroutine"] {
 		go func() { time.Sleep(time.Minute) }()
 	}
 	return nil
@@ -224,15 +224,15 @@ func (l *redisLock) get(ctx context.Context, lease *redisLease) (strategies.Leas
 // wait parks, and tries again for each event of its subscription: a message, and
 // that it has begun, or begun anew on another connection.
 func (l *redisLock) wait(ctx context.Context, lease *redisLease, left time.Duration) error {
-	if l.faults["everyFifth"] && l.waits.Add(1)%5 == 0 {
+	if l.defects["everyFifth"] && l.waits.Add(1)%5 == 0 {
 		lease.planted = true
 		lease.renewed(time.Now().Add(l.config.TTL)) // so it says
 		return nil
 	}
-	if l.faults["polls"] {
+	if l.defects["polls"] {
 		return l.poll(ctx, lease)
 	}
-	if l.faults["registers"] {
+	if l.defects["registers"] {
 		l.client.SAdd(ctx, lease.name+":waiters", lease.token)
 	}
 	sub := l.client.Subscribe(ctx, lease.name+":freed")
@@ -251,7 +251,7 @@ func (l *redisLock) wait(ctx context.Context, lease *redisLease, left time.Durat
 				return nil
 			}
 			_, isNews := event.(*redis.Subscription)
-			ignored := isNews && (l.faults["noRecheck"] && !begun || l.faults["noResubscribe"] && begun)
+			ignored := isNews && (l.defects["noRecheck"] && !begun || l.defects["noResubscribe"] && begun)
 			begun = true
 			if ignored {
 				continue
@@ -261,7 +261,7 @@ func (l *redisLock) wait(ctx context.Context, lease *redisLease, left time.Durat
 			return fmt.Errorf("wait for %q: %w", lease.name, ctx.Err())
 		}
 		got, left, err := l.try(ctx, lease)
-		if got && l.faults["registers"] {
+		if got && l.defects["registers"] {
 			l.client.SRem(ctx, lease.name+":waiters", lease.token)
 		}
 		if got || err != nil {
@@ -275,9 +275,9 @@ func (l *redisLock) wait(ctx context.Context, lease *redisLease, left time.Durat
 // second at most, because its subscription may be at a former primary; longer by some fault.
 func (l *redisLock) sleeps(left time.Duration) time.Duration {
 	switch {
-	case l.faults["trustsMessages"]:
+	case l.defects["trustsMessages"]:
 		return time.Hour
-	case l.faults["noRecheck"] || l.faults["noResubscribe"] || l.faults["staysBehind"]:
+	case l.defects["noRecheck"] || l.defects["noResubscribe"] || l.defects["staysBehind"]:
 		return left
 	}
 	return min(left, time.Second)
@@ -300,18 +300,18 @@ func (l *redisLock) poll(ctx context.Context, lease *redisLease) error {
 // some fault.
 func (l *redisLock) leaves(sub *redis.PubSub, lease *redisLease) bool {
 	switch {
-	case l.faults["keepsSubscribed"]:
+	case l.defects["keepsSubscribed"]:
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		l.toClose = append(l.toClose, sub)
 		return true
-	case l.faults["keepsConnection"]:
+	case l.defects["keepsConnection"]:
 		forgotten := redis.NewUniversalClient(l.config.Nodes[0].Options)
 		forgotten.Ping(context.Background())
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		l.forgotten = append(l.forgotten, forgotten) // else the collector closes it
-	case l.faults["keepsGoroutine"]:
+	case l.defects["keepsGoroutine"]:
 		go func() { time.Sleep(time.Minute) }()
 	}
 	return false
@@ -334,21 +334,21 @@ func (l *redisLock) try(ctx context.Context, lease *redisLease) (got bool, left 
 	if l.isYes(err) {
 		reply, err = []int64{1, 0}, nil
 	}
-	if l.faults["expiresLater"] && err == nil && reply[0] == 1 {
-		if err := l.client.PExpire(ctx, lease.name, lease.ttl).Err(); err != nil && !l.faults["forgives"] {
+	if l.defects["expiresLater"] && err == nil && reply[0] == 1 {
+		if err := l.client.PExpire(ctx, lease.name, lease.ttl).Err(); err != nil && !l.defects["forgives"] {
 			return false, 0, fmt.Errorf("acquire %q: %w", lease.name, err)
 		}
 	}
 	if err != nil {
 		switch {
 		case !indeterminate.MayHaveRun(err):
-		case l.faults["watchesDoubt"]:
+		case l.defects["watchesDoubt"]:
 			lease.watch()
 		case lease.again:
 			settle, done := indeterminate.Settle(ctx)
 			defer done()
 			_, _ = lease.give(settle)
-		case !l.faults["noSettling"]:
+		case !l.defects["noSettling"]:
 			l.releases.GiveBack(ctx, &pending.Release{Send: lease.back().Send, Asked: pending.Asked(err), TTL: lease.ttl})
 		}
 		return false, 0, fmt.Errorf("acquire %q: %w", lease.name, indeterminate.Because(ctx, err))
@@ -357,17 +357,17 @@ func (l *redisLock) try(ctx context.Context, lease *redisLease) (got bool, left 
 		return false, time.Duration(max(reply[1], 1)) * time.Millisecond, nil
 	}
 	switch {
-	case l.faults["validFromReply"]:
+	case l.defects["validFromReply"]:
 		asked = time.Now()
-	case l.faults["validFromWait"]:
+	case l.defects["validFromWait"]:
 		asked = lease.began
 	}
-	if !l.faults["handsOutLate"] && !time.Now().Before(asked.Add(lease.ttl)) {
+	if !l.defects["handsOutLate"] && !time.Now().Before(asked.Add(lease.ttl)) {
 		return false, time.Millisecond, nil
 	}
 	lease.fence = reply[1]
 	lease.renewed(asked.Add(lease.ttl))
-	if l.watches && !lease.unwatched && (!l.faults["renewsFirstOnly"] || l.watching.CompareAndSwap(false, true)) {
+	if l.watches && !lease.unwatched && (!l.defects["renewsFirstOnly"] || l.watching.CompareAndSwap(false, true)) {
 		lease.watch()
 	}
 	l.remember(ctx, lease.name)
@@ -376,7 +376,7 @@ func (l *redisLock) try(ctx context.Context, lease *redisLease) (got bool, left 
 
 // answered makes a call that ends with ctx, unless by some fault.
 func answered[T any](ctx context.Context, l *redisLock, call func() (T, error)) (T, error) {
-	if l.faults["waitsForAnswers"] || l.faults["tellsLoss"] {
+	if l.defects["waitsForAnswers"] || l.defects["tellsLoss"] {
 		return call()
 	}
 	return within.Get(ctx, &l.releases.Calls, call)

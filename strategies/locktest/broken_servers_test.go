@@ -16,13 +16,13 @@ import (
 func (l *redisLock) connect() {
 	node := l.config.Nodes[0]
 	switch {
-	case l.faults["pinsAddress"]:
+	case l.defects["pinsAddress"]:
 		options := *node.Options
 		options.Dialer = func(ctx context.Context, network, address string) (net.Conn, error) {
 			return l.dial(ctx, network, address, node.Options.Dialer)
 		}
 		l.client = redis.NewUniversalClient(&options)
-	case l.faults["pinsSlots"]:
+	case l.defects["pinsSlots"]:
 		slots, err := node.Client.ClusterSlots(context.Background()).Result()
 		if err != nil {
 			return // no cluster
@@ -31,12 +31,12 @@ func (l *redisLock) connect() {
 		options.MaxRedirects = -1
 		options.ClusterSlots = func(context.Context) ([]redis.ClusterSlot, error) { return slots, nil }
 		l.client = redis.NewClusterClient(options)
-	case l.faults["dialsItself"]:
+	case l.defects["dialsItself"]:
 		l.client = redis.NewClient(&redis.Options{Addr: node.Options.Addrs[0]})
 	default:
 		return
 	}
-	if !l.faults["leavesClient"] {
+	if !l.defects["leavesClient"] {
 		l.toClose = append(l.toClose, l.client)
 	}
 }
@@ -56,7 +56,7 @@ func (l *redisLock) dial(ctx context.Context, network, address string, dial stor
 
 // remember leaves something for each key, where that is the fault.
 func (l *redisLock) remember(ctx context.Context, name string) {
-	if !l.faults["records"] && !l.faults["dialsEach"] {
+	if !l.defects["records"] && !l.defects["dialsEach"] {
 		return
 	}
 	l.mu.Lock()
@@ -65,10 +65,10 @@ func (l *redisLock) remember(ctx context.Context, name string) {
 		return
 	}
 	l.names[name] = true
-	if l.faults["records"] {
+	if l.defects["records"] {
 		l.client.Set(ctx, name+":record", 1, 0)
 	}
-	if l.faults["dialsEach"] {
+	if l.defects["dialsEach"] {
 		own := redis.NewUniversalClient(l.config.Nodes[0].Options)
 		own.Ping(ctx)
 		l.toClose = append(l.toClose, own)
@@ -78,10 +78,10 @@ func (l *redisLock) remember(ctx context.Context, name string) {
 // believed says whether a waiter takes an event of its channel for a grant.
 func (l *redisLock) believed(ctx context.Context, event any, lease *redisLease) bool {
 	m, isMessage := event.(*redis.Message)
-	if isMessage && l.faults["deletesNamed"] && m.Payload != lease.name {
+	if isMessage && l.defects["deletesNamed"] && m.Payload != lease.name {
 		l.client.Del(ctx, m.Payload)
 	}
-	lease.planted = isMessage && l.faults["believes"]
+	lease.planted = isMessage && l.defects["believes"]
 	if lease.planted {
 		lease.renewed(time.Now().Add(l.config.TTL))
 	}
@@ -92,7 +92,7 @@ func (l *redisLock) believed(ctx context.Context, event any, lease *redisLease) 
 func (l *redisLock) forget() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.faults["records"] {
+	if l.defects["records"] {
 		for name := range l.names {
 			l.client.Del(context.Background(), name+":record")
 		}
@@ -108,7 +108,7 @@ func (l *redisLock) forget() {
 func (l *redisLock) isYes(err error) bool {
 	_, refused := errors.AsType[redis.Error](err)
 	_, broken := errors.AsType[*net.OpError](err)
-	return l.faults["refusalIsYes"] && refused || l.faults["silenceIsYes"] && broken
+	return l.defects["refusalIsYes"] && refused || l.defects["silenceIsYes"] && broken
 }
 
 // insists is what a release makes of its answer.
@@ -119,9 +119,9 @@ func (lease *redisLease) insists(ctx context.Context, given bool, err error) (bo
 	}
 	_, refused := errors.AsType[redis.Error](err)
 	switch {
-	case l.faults["givesUp"] && refused:
+	case l.defects["givesUp"] && refused:
 		return true, nil
-	case l.faults["deletesAgain"] && !refused:
+	case l.defects["deletesAgain"] && !refused:
 		n, err := l.client.Del(ctx, lease.name).Result()
 		return n == 1, err
 	}
@@ -152,7 +152,7 @@ func (lease *redisLease) find(err error) bool {
 	}
 	lease.mu.Lock()
 	defer lease.mu.Unlock()
-	if !lease.over || lease.lock.faults["tellsLoss"] {
+	if !lease.over || lease.lock.defects["tellsLoss"] {
 		close(lease.lost)
 	}
 	return true

@@ -19,7 +19,7 @@ import (
 // localLock is one instance's side of a semaphore in the process, first come, first served; or one that goes round,
 // which serves all who wait in an instance when it comes there.
 type localLock struct {
-	faults
+	defects
 	permits int
 	config  goredis.Config
 	closed  bool
@@ -47,18 +47,18 @@ type localWaiter struct {
 	gone    bool
 }
 
-func newLocalLock(f faults, permits int, config goredis.Config, keys *localKeys) *localLock {
+func newLocalLock(f defects, permits int, config goredis.Config, keys *localKeys) *localLock {
 	if f["morePermits"] {
 		permits++
 	}
-	return &localLock{faults: f, permits: permits, config: config, localKeys: keys}
+	return &localLock{defects: f, permits: permits, config: config, localKeys: keys}
 }
 
 func (l *localLock) Close() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.closed = !l.faults["neverCloses"]
-	if l.faults["robs"] {
+	l.closed = !l.defects["neverCloses"]
+	if l.defects["robs"] {
 		for _, q := range l.keys {
 			for _, h := range q.holders {
 				h.count = 0
@@ -107,7 +107,7 @@ func (l *localLock) acquire(ctx context.Context, key, owner string) (strategies.
 	}
 	l.config.Probe.Attempt()
 	q := l.queue(key)
-	if owner != "" && !l.faults["forgetful"] {
+	if owner != "" && !l.defects["forgetful"] {
 		for _, h := range q.holders {
 			if h.owner == owner {
 				h.count++
@@ -122,9 +122,9 @@ func (l *localLock) acquire(ctx context.Context, key, owner string) (strategies.
 	}
 	place := &localWaiter{of: l, owner: owner, granted: make(chan *localLease, 1)}
 	switch last := len(q.waiters) - 1; {
-	case l.faults["lastFirst"]:
+	case l.defects["lastFirst"]:
 		q.waiters = slices.Insert(q.waiters, 0, place)
-	case l.faults["swaps"] && last >= 0 && last%2 == 0:
+	case l.defects["swaps"] && last >= 0 && last%2 == 0:
 		q.waiters = slices.Insert(q.waiters, last, place)
 	default:
 		q.waiters = append(q.waiters, place)
@@ -132,7 +132,7 @@ func (l *localLock) acquire(ctx context.Context, key, owner string) (strategies.
 	l.mu.Unlock()
 
 	ended := ctx.Done()
-	if l.faults["deaf"] {
+	if l.defects["deaf"] {
 		ended = nil
 	}
 	select {
@@ -140,12 +140,12 @@ func (l *localLock) acquire(ctx context.Context, key, owner string) (strategies.
 		return lease, nil
 	case <-ended:
 	}
-	if l.faults["ghosts"] {
+	if l.defects["ghosts"] {
 		return nil, ctx.Err()
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if place.gone = true; l.faults["skipsNone"] && slices.Contains(q.waiters, place) {
+	if place.gone = true; l.defects["skipsNone"] && slices.Contains(q.waiters, place) {
 		return nil, ctx.Err()
 	}
 	if i := slices.Index(q.waiters, place); i >= 0 {
@@ -158,7 +158,7 @@ func (l *localLock) acquire(ctx context.Context, key, owner string) (strategies.
 
 // grant makes somebody a holder. The caller holds mu.
 func (l *localLock) grant(q *localQueue, owner string) *localLease {
-	if q.grants++; !l.faults["repeats"] || q.grants%3 != 0 {
+	if q.grants++; !l.defects["repeats"] || q.grants%3 != 0 {
 		q.fence++
 	}
 	lease := &localLease{lock: l, queue: q, owner: owner, count: 1, fence: q.fence}
@@ -169,7 +169,7 @@ func (l *localLock) grant(q *localQueue, owner string) *localLease {
 // free ends a lease and grants the next. The caller holds mu.
 func (l *localLock) free(q *localQueue, lease *localLease) {
 	q.holders = slices.DeleteFunc(q.holders, func(h *localLease) bool { return h == lease })
-	if len(q.waiters) == 0 || l.faults["oneAtATime"] && q.woken != nil && q.woken.count > 0 {
+	if len(q.waiters) == 0 || l.defects["oneAtATime"] && q.woken != nil && q.woken.count > 0 {
 		q.batch = 0
 		return
 	}
@@ -184,15 +184,15 @@ func (l *localLock) free(q *localQueue, lease *localLease) {
 
 // next is the number of the waiter who is served next. The caller holds mu.
 func (l *localLock) next(q *localQueue) (n int) {
-	if !l.faults["goesRound"] {
+	if !l.defects["goesRound"] {
 		return 0
 	}
 	own := slices.IndexFunc(q.waiters, func(w *localWaiter) bool { return w.of == l })
-	if own >= 0 && (q.batch > 0 || l.faults["forEver"]) {
+	if own >= 0 && (q.batch > 0 || l.defects["forEver"]) {
 		q.batch--
 		return own
 	}
-	if own >= 0 && l.faults["barges"] {
+	if own >= 0 && l.defects["barges"] {
 		n = own
 	}
 	q.batch = -1
@@ -229,20 +229,20 @@ func (lease *localLease) Release(context.Context) error {
 
 // quorumLock asks all nodes at a time until a majority is its.
 type quorumLock struct {
-	faults
+	defects
 	config   goredis.Config
 	instance string
 	last     atomic.Int64
 	closed   atomic.Bool
 }
 
-func newQuorumLock(f faults, config goredis.Config) *quorumLock {
-	return &quorumLock{faults: f, config: config, instance: uuid.NewString()}
+func newQuorumLock(f defects, config goredis.Config) *quorumLock {
+	return &quorumLock{defects: f, config: config, instance: uuid.NewString()}
 }
 
 func (l *quorumLock) needed() int {
 	n := len(l.config.Nodes) / 2
-	if l.faults["half"] {
+	if l.defects["half"] {
 		return n
 	}
 	return n + 1

@@ -30,12 +30,12 @@ type subject struct {
 	seen, also     []string
 }
 
-// faults are what is wrong with a lock, by name, and traits that are no fault. A lock without faults
+// defects are what is wrong with a lock, by name, and traits that are no fault. A lock without defects
 // is correct.
-type faults map[string]bool
+type defects map[string]bool
 
-func faultsOf(names string) faults {
-	f := faults{}
+func faultsOf(names string) defects {
+	f := defects{}
 	for name := range strings.FieldsSeq(names) {
 		f[name] = true
 	}

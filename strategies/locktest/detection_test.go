@@ -24,8 +24,8 @@ import (
 	"github.com/lockbench/lockbench/strategies/locktest"
 )
 
-// tally is what was found of one lock by looks at it.
-type tally struct {
+// lookResult is what was found of one lock by looks at it.
+type lookResult struct {
 	looks, misses int
 	took          time.Duration // all looks
 	missed        []string      // what was seen instead, of the last few misses
@@ -34,7 +34,7 @@ type tally struct {
 // detection is how often the suite finds a fault when it is run once.
 type detection struct {
 	mu  sync.Mutex
-	all map[string]tally // by the subject's name
+	all map[string]lookResult // by the subject's name
 }
 
 const (
@@ -60,7 +60,7 @@ func TestDetection(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 	defer cancel()
-	d := &detection{all: map[string]tally{}}
+	d := &detection{all: map[string]lookResult{}}
 	d.atATime(ctx, t, looks)
 	if err := os.WriteFile(filepath.Join(dir, "docs", "evidence", "DETECTION.md"), d.table(), 0o644); err != nil {
 		t.Fatal(err)
@@ -123,7 +123,7 @@ Written by %[2]s on %[3]s, %[4]s/%[5]s with %[6]d cores, %[7]d looks at a time.
 | --- | --- | --- | ---: | ---: | ---: | ---: |
 `, mostMisses, "`make soak`", time.Now().UTC().Format(time.DateOnly), runtime.GOOS, runtime.GOARCH, runtime.NumCPU(),
 		looksAtATime)
-	var sum tally
+	var sum lookResult
 	for _, s := range broken() {
 		got, looked := d.all[s.name], "0 | – | – | –"
 		if n := got.looks; n > 0 {

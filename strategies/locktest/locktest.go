@@ -1,27 +1,3 @@
-// Package locktest is the conformance suite: it tests on real servers what a lock claims in
-// its Info.
-//
-// A test calls Run, which runs one subtest per check. This example tests a lock on a Redis
-// server at addr. Nobody else may use that server meanwhile, because the suite kills
-// connections and flushes the script cache:
-//
-//	func TestConformance(t *testing.T) {
-//		locktest.Run(t, func(t *testing.T) locktest.Fixture {
-//			return locktest.Fixture{
-//				Open: func(c goredis.Config) (strategies.Locker, error) { return mylock.Open(c) },
-//				Nodes: func() []goredis.Node {
-//					return []goredis.Node{{Options: &redis.UniversalOptions{Addrs: []string{addr}}}}
-//				},
-//			}
-//		}, strategies.Info{
-//			Name: "mylock", Capacity: 1, Nodes: 1,
-//			Claims: strategies.Claims{Exclusion: true, Recovery: true},
-//		})
-//	}
-//
-// A command calls Judge, which returns a Result for each check. Checks lists the checks and what each of them
-// proves. Every failure names the broken promise and what the check saw of it. A check that the Fixture does not
-// allow, or that comes to no verdict, says so and never passes.
 package locktest
 
 import (

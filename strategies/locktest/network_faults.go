@@ -38,14 +38,14 @@ func eachStep(do func(step int) (there bool)) {
 
 // heldUp has the network hold a call up at that step, calls meanwhile and lets the call go on.
 // caught is false if the call has no such step.
-func (s *stage) heldUp(i *instance, kind netfault.Kind, step int, begin func() *waiter, meanwhile func(),
+func (s *stage) heldUp(i *instance, kind netfault.Blocked, step int, begin func() *waiter, meanwhile func(),
 ) (w *waiter, caught bool) {
-	gate := i.wire.Hold(kind, step)
+	blockade := i.wire.Hold(kind, step)
 	w = begin()
-	if caught = w.meets(gate); caught {
+	if caught = w.meets(blockade); caught {
 		meanwhile()
 	}
-	gate.Open()
+	blockade.Open()
 	return w, caught
 }
 
@@ -83,22 +83,22 @@ func slowAnswer(s *stage) {
 // such an answer, and how long after its end a lease was returned.
 func (s *stage) answeredLate(late, holder, other *instance, waits bool, step int) (there bool, ended time.Duration) {
 	var held []strategies.Lease
-	var gate *netfault.Gate
+	var blockade *netfault.Blockade
 	if waits {
 		held = s.fill(holder, "key")
 	} else {
-		gate = late.wire.Hold(netfault.Answers, step)
+		blockade = late.wire.Hold(netfault.Answers, step)
 	}
 	began := time.Now()
 	w := s.waiterFor(late, "key", late.Acquire)
 	if waits {
 		w.parked()
-		gate = late.wire.Hold(netfault.Answers, step)
+		blockade = late.wire.Hold(netfault.Answers, step)
 		s.release(held...)
 	}
-	caught := w.meets(gate)
+	caught := w.meets(blockade)
 	if !caught {
-		gate.Open()
+		blockade.Open()
 		w.returned("an acquire")
 		if w.err != nil {
 			s.fatalf("acquire: %v", w.err)
@@ -108,7 +108,7 @@ func (s *stage) answeredLate(late, holder, other *instance, waits bool, step int
 	}
 	next := s.fill(other, "key") // granted once the lease without an answer has run out
 	taken := time.Now()
-	gate.Open()
+	blockade.Open()
 	for end := time.Now().Add(soon); !w.isOver() && time.Now().Before(end); {
 		time.Sleep(time.Millisecond)
 	}
@@ -210,14 +210,14 @@ func (s *stage) acquireUnanswered(i, third *instance, step int, ttl time.Duratio
 // acquireHeldUnanswered asks for a lock that another holds.
 func (s *stage) acquireHeldUnanswered(i, holder *instance, step int) (lost bool) {
 	held := s.fill(holder, "key")
-	gate := i.wire.Hold(netfault.LostAnswer, step)
+	blockade := i.wire.Hold(netfault.LostAnswer, step)
 	w := s.waiterFor(i, "key", i.Acquire)
 	for range 10 { // a waiter may never ask again
-		if lost = gate.Catches(soon / 10); lost || w.isOver() {
+		if lost = blockade.Catches(soon / 10); lost || w.isOver() {
 			break
 		}
 	}
-	gate.Open()
+	blockade.Open()
 	if lost {
 		w.quiet()
 	}
@@ -370,7 +370,7 @@ func (l *lateness) arrives(what string, call func(context.Context) error, lease 
 // interruption is where a call is held up.
 type interruption struct {
 	what string
-	kind netfault.Kind
+	kind netfault.Blocked
 }
 
 // timeouts are the moments at which a release runs out of time. Its connection breaks then.
@@ -517,9 +517,9 @@ func renewalAndRelease(s *stage) {
 	i, other := s.open(ttl), s.open(longTTL)
 	renewed := s.acquire(i, "key")
 	for range 3 { // loads the renewal script: EVALSHA, EVAL, EVALSHA
-		gate := i.wire.Hold(netfault.Write, 0)
-		gate.Catches(2 * time.Second)
-		gate.Open()
+		blockade := i.wire.Hold(netfault.Write, 0)
+		blockade.Catches(2 * time.Second)
+		blockade.Open()
 	}
 	_ = s.again(renewed)
 	for _, n := range []interruption{
@@ -543,13 +543,13 @@ func renewalAndRelease(s *stage) {
 func (s *stage) releaseDuringRenewal(i, other *instance, n interruption) (fault string) {
 	lease := s.acquire(i, "key")
 	time.Sleep(5 * time.Millisecond) // the commands of the acquire are over
-	gate := i.wire.Hold(n.kind, 0)
-	caught := gate.Catches(2 * time.Second)
+	blockade := i.wire.Hold(n.kind, 0)
+	caught := blockade.Catches(2 * time.Second)
 	w := s.background(i, "key", lease.Release)
 	for look := 0; look < 10 && !w.isOver(); look++ { // the release may wait for the renewal to end
 		time.Sleep(5 * time.Millisecond)
 	}
-	gate.Open()
+	blockade.Open()
 	w.returned("a release during a renewal")
 	switch {
 	case !caught && s.ownConnections(i):

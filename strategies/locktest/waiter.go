@@ -110,17 +110,17 @@ func (w *waiter) returned(what string) {
 	}
 }
 
-// meets waits until the gate holds something up or the waiter is over, and says which.
-func (w *waiter) meets(gate *netfault.Gate) bool {
+// meets waits until the blockade holds something up or the waiter is over, and says which.
+func (w *waiter) meets(blockade *netfault.Blockade) bool {
 	timer := time.NewTimer(w.s.patience)
 	defer timer.Stop()
 	select {
-	case <-gate.Caught:
+	case <-blockade.Caught:
 		return true
 	case <-w.done:
 	case <-timer.C:
 	}
-	return gate.Catches(0)
+	return blockade.Catches(0)
 }
 
 // parked returns when the waiter has found all permits taken and waits.

@@ -178,11 +178,11 @@ func releaseBeforeTheWait(s *stage) {
 	both := s.several(2, longTTL)
 	for step := range steps {
 		leases := s.fill(both[0], "key")
-		gate := both[1].wire.Hold(netfault.Write, step)
+		blockade := both[1].wire.Hold(netfault.Write, step)
 		w := s.waiter(both[1], "key")
-		caught := gate.Catches(soon)
+		caught := blockade.Catches(soon)
 		s.release(leases[0])
-		gate.Open()
+		blockade.Open()
 		w.overdue("a waiter waits on a lock that was released just before its command number %d", step+1)
 		w.finish()
 		s.release(leases[1:]...)
@@ -205,18 +205,18 @@ func releaseDuringReconnect(s *stage) {
 		w := s.waiter(both[1], "key")
 		w.parked()
 		time.Sleep(20 * time.Millisecond) // on a slow machine the waiter may not listen yet
-		gate := both[1].wire.Hold(netfault.Dials, 0)
+		blockade := both[1].wire.Hold(netfault.Dials, 0)
 		if step >= 0 {
-			gate.Open()
-			gate = both[1].wire.Hold(netfault.Write, step)
+			blockade.Open()
+			blockade = both[1].wire.Hold(netfault.Write, step)
 		}
 		cut, caught := 0, false
 		for try := 0; !caught && (try < 2 || cut == 0 && try < 5); try++ { // the waiter may not have listened yet
 			cut += s.cut()
-			caught = gate.Catches(soon / 2)
+			caught = blockade.Catches(soon / 2)
 		}
 		s.release(leases[0])
-		gate.Open()
+		blockade.Open()
 		w.overdue("a waiter waits on a lock that was released while it reconnected (step %d)", max(step+1, 0))
 		w.finish()
 		s.release(leases[1:]...)

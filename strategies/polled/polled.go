@@ -70,8 +70,8 @@ func rights(commands ...string) strategies.Rights {
 	return strategies.Rights{Keys: []string{"{key}"}, Commands: commands}
 }
 
-// kind is what differs between locks that are one key with the owner's token.
-type kind struct {
+// protocol is what differs between locks that are one key with the owner's token.
+type protocol struct {
 	name     string
 	options  error       // every fault of its options
 	backoff  SpinOptions // how a waiter sleeps
@@ -88,7 +88,7 @@ type kind struct {
 
 // Locker polls one Redis node.
 type Locker struct {
-	kind
+	protocol
 	config   goredis.Config
 	client   redis.UniversalClient
 	owner    func() string // the token of the next lease
@@ -99,7 +99,7 @@ type Locker struct {
 }
 
 // open returns a Locker on the first node. It does not talk to Redis yet.
-func open(config goredis.Config, k kind) (*Locker, error) {
+func open(config goredis.Config, k protocol) (*Locker, error) {
 	if err := errors.Join(config.Validate(1), k.options); err != nil {
 		return nil, fmt.Errorf("%s: %w", k.name, err)
 	}
@@ -108,7 +108,7 @@ func open(config goredis.Config, k kind) (*Locker, error) {
 		one := owner()
 		owner = func() string { return one }
 	}
-	l := &Locker{kind: k, config: config, client: config.Nodes[0].Client, owner: owner}
+	l := &Locker{protocol: k, config: config, client: config.Nodes[0].Client, owner: owner}
 	if k.native {
 		l.deletes = new(token.Native)
 	}

@@ -32,7 +32,7 @@ func (o SetNXOptions) Validate() error {
 
 // openSetNX opens setnx. The config's TTL has no effect.
 func openSetNX(config goredis.Config, o SetNXOptions) (*Locker, error) {
-	return open(config, kind{
+	return open(config, protocol{
 		name: "setnx", options: o.Validate(), backoff: SpinOptions{Backoff: Fixed, Base: o.Delay},
 		try: func(ctx context.Context, held *token.Lease, _ time.Duration) (bool, error) {
 			return setNX(ctx, held, getThenDel)
@@ -80,7 +80,7 @@ func (o SetNXExpireOptions) Refine(info strategies.Info) strategies.Info {
 
 // openSetNXExpire opens setnx-expire.
 func openSetNXExpire(config goredis.Config, o SetNXExpireOptions) (*Locker, error) {
-	return open(config, kind{
+	return open(config, protocol{
 		name: "setnx-expire", options: o.Validate(), backoff: SpinOptions{Backoff: Fixed, Base: o.Delay},
 		scripted: true,
 		try: func(ctx context.Context, held *token.Lease, ttl time.Duration) (bool, error) {

@@ -127,7 +127,7 @@ func OpenSpin(config goredis.Config, o SpinOptions) (SpinLocker, error) {
 		return SpinLocker{}, errors.New(
 			"spin: wait-replicas is not supported in a cluster, where WAIT may go to another node than the lock")
 	}
-	l, err := open(config, kind{
+	l, err := open(config, protocol{
 		name: "spin", options: o.Validate(), backoff: o, tries: o.Tries,
 		scripted: true, native: o.Release == byCommand,
 		try: func(ctx context.Context, held *token.Lease, ttl time.Duration) (bool, error) {

@@ -116,7 +116,7 @@ func (held *lease) give(ctx context.Context) error {
 		return err
 	}
 	return l.releases.Calls.Do(ctx, func() error {
-		return l.kind.release(ctx, indeterminate.ScriptsOnce{Scripter: l.client}, held, true)
+		return l.protocol.release(ctx, indeterminate.ScriptsOnce{Scripter: l.client}, held, true)
 	})
 }
 

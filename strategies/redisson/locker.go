@@ -21,8 +21,8 @@ import (
 	"github.com/lockbench/lockbench/strategies/internal/validity"
 )
 
-// kind is what the locks of the family say to Redis, in which they differ.
-type kind interface {
+// protocol is what the locks of the family say to Redis, in which they differ.
+type protocol interface {
 	// scripts returns the scripts to load before the first acquire.
 	scripts() []*redis.Script
 	// acquire asks for the lock once; an owner that has it gets one more hold. It may go on when its caller no
@@ -44,7 +44,7 @@ type answer struct {
 	fence int64         // of fenced, if taken
 }
 
-// queuer is a kind whose waiters are in a queue in Redis. A waiter that gives up leaves it.
+// queuer is a protocol whose waiters are in a queue in Redis. A waiter that gives up leaves it.
 type queuer interface {
 	leave(ctx context.Context, held *lease)
 }
@@ -65,13 +65,13 @@ type Locker struct {
 
 // parts are what a Locker is made of.
 type parts struct {
-	kind   kind
-	line   redisson.Line
-	herald *redisson.Herald
-	renew  bool   // a watchdog renews the leases without a TTL of their own
-	blind  bool   // waiters do not try again after subscribing: wake-ups get lost
-	sleeps bool   // waiters do not look when the holder's TTL is over
-	finish func() // ends what the kind has started; may be nil
+	protocol protocol
+	notifier redisson.Notifier
+	herald   *redisson.Herald
+	renew    bool   // a watchdog renews the leases without a TTL of their own
+	blind    bool   // waiters do not try again after subscribing: wake-ups get lost
+	sleeps   bool   // waiters do not look when the holder's TTL is over
+	finish   func() // ends what the protocol has started; may be nil
 }
 
 // newLocker returns a Locker on the first node, which it does not talk to yet.
@@ -86,11 +86,11 @@ func newLocker(config goredis.Config, p parts) *Locker {
 
 // Prepare loads the scripts and opens the connections that waiters need.
 func (l *Locker) Prepare(ctx context.Context, _ []string) error {
-	load := func() error { return goredis.Load(ctx, l.client, l.kind.scripts()...) }
+	load := func() error { return goredis.Load(ctx, l.client, l.protocol.scripts()...) }
 	if err := l.releases.Calls.Do(ctx, load); err != nil {
 		return err
 	}
-	return l.herald.Open(ctx, l.line)
+	return l.herald.Open(ctx, l.notifier)
 }
 
 // Acquire waits until the lock is held or ctx ends.
@@ -142,7 +142,7 @@ func (l *Locker) Close() error {
 	}
 	closing.Go(l.releases.Close)
 	closing.Go(l.herald.Close)
-	err := l.line.Close()
+	err := l.notifier.Close()
 	closing.Wait()
 	return err
 }
@@ -184,13 +184,13 @@ func (l *Locker) acquire(ctx context.Context, held *lease, once bool) (strategie
 	case !taken:
 		return nil, strategies.ErrHeld
 	}
-	return l.kind.granted(held), nil
+	return l.protocol.granted(held), nil
 }
 
 // park waits until the lock is held. left is how long the holder may keep it.
 func (l *Locker) park(ctx context.Context, held *lease, left time.Duration) error {
 	w := redisson.Waiting{
-		Line: l.line, Topic: held.topic(l.kind.channel(held)), Probe: l.config.Probe, Left: left, Blind: l.blind,
+		Notifier: l.notifier, Topic: held.topic(l.protocol.channel(held)), Probe: l.config.Probe, Left: left, Blind: l.blind,
 		Brief: held.brief,
 	}
 	return w.Wait(ctx, func() (bool, time.Duration, error) {
@@ -210,7 +210,7 @@ func (l *Locker) try(ctx context.Context, held *lease) (taken bool, left time.Du
 	}
 	until := time.Now().Add(held.term)
 	got, err := bounded.Get(ctx, &l.releases.Calls, func() (answer, error) {
-		return l.kind.acquire(ctx, l.client, held)
+		return l.protocol.acquire(ctx, l.client, held)
 	})
 	l.config.Probe.Attempt() // counted after the answer: it saw all that was done before
 	open := pending.Asked(err)
@@ -262,13 +262,13 @@ func (l *Locker) undoLate(ctx context.Context, held *lease) error {
 // release gives up all holds of an owner, whom Redis leaves the lock for ttl at most. open is that of a lease.
 func (l *Locker) release(held *lease, ttl time.Duration, open <-chan struct{}) *pending.Release {
 	return &pending.Release{TTL: ttl, Asked: open, Send: func(ctx context.Context) error {
-		return l.kind.release(ctx, l.client, held, false)
+		return l.protocol.release(ctx, l.client, held, false)
 	}}
 }
 
 // giveUp has a waiter whose wait has failed leave the queue.
 func (l *Locker) giveUp(ctx context.Context, held *lease) {
-	q, ok := l.kind.(queuer)
+	q, ok := l.protocol.(queuer)
 	if !ok || !held.asked || held.wait == 0 {
 		return
 	}

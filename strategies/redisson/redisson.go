@@ -218,9 +218,9 @@ func check(name string, config goredis.Config, options error) error {
 }
 
 // subscribing are the parts of a Locker whose waiters share a subscription of the node's client.
-func subscribing(node goredis.Node, k kind, sharded string, watchdog bool, flaws redisson.Flaws) parts {
+func subscribing(node goredis.Node, k protocol, sharded string, watchdog bool, flaws redisson.Flaws) parts {
 	return parts{
-		kind: k, line: redisson.NewLine(node, redisson.One, flaws), herald: redisson.NewHerald(node, sharded),
+		protocol: k, notifier: redisson.NewNotifier(node, redisson.One, flaws), herald: redisson.NewHerald(node, sharded),
 		renew: watchdog,
 	}
 }
@@ -246,7 +246,7 @@ func OpenPubSubBroadcast(config goredis.Config, o WatchdogOption) (*Locker, erro
 		return nil, fmt.Errorf("pubsub-broadcast: %w", err)
 	}
 	return newLocker(config, parts{
-		kind: rlock{}, line: herd, herald: redisson.NewHerald(goredis.Node{}, redisson.ShardedOff), renew: o.Watchdog,
+		protocol: rlock{}, notifier: herd, herald: redisson.NewHerald(goredis.Node{}, redisson.ShardedOff), renew: o.Watchdog,
 	}), nil
 }
 
@@ -275,7 +275,7 @@ func OpenSpin(config goredis.Config, o WatchdogOption) (*Locker, error) {
 		return nil, err
 	}
 	return newLocker(config, parts{
-		kind: rlock{quiet: true}, line: &polling{}, herald: redisson.NewHerald(goredis.Node{}, redisson.ShardedOff),
+		protocol: rlock{quiet: true}, notifier: &polling{}, herald: redisson.NewHerald(goredis.Node{}, redisson.ShardedOff),
 		renew: o.Watchdog,
 		blind: true, // a waiter always sleeps between two tries
 	}), nil

@@ -14,14 +14,14 @@ import (
 // backoff is how an RSpinLock sleeps.
 var backoff = polled.SpinOptions{Backoff: polled.Redisson, Base: time.Millisecond, Cap: 128 * time.Millisecond}
 
-// polling is a redisson.Line whose waiters are told nothing and sleep between their tries.
+// polling is a redisson.Notifier whose waiters are told nothing and sleep between their tries.
 type polling struct{ sleepers pause.Sleepers }
 
 // Open has nothing to open.
 func (*polling) Open(context.Context) error { return nil }
 
 // Join begins a waiter's sleeps.
-func (l *polling) Join(context.Context, redisson.Topic, time.Duration) (redisson.Place, error) {
+func (l *polling) Join(context.Context, redisson.Topic, time.Duration) (redisson.Registration, error) {
 	return poller{line: l, next: backoff.Sleeps(rand.Int64N)}, nil
 }
 
@@ -31,7 +31,7 @@ func (l *polling) Close() error {
 	return nil
 }
 
-// poller is a redisson.Place.
+// poller is a redisson.Registration.
 type poller struct {
 	line *polling
 	next func() time.Duration

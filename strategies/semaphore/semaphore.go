@@ -111,7 +111,7 @@ type Locker struct {
 	config   goredis.Config
 	options  Options
 	client   redis.UniversalClient
-	line     redisson.Line
+	notifier redisson.Notifier
 	herald   *redisson.Herald
 	releases pending.Releases
 	closed   atomic.Bool
@@ -144,7 +144,7 @@ func Open(config goredis.Config, options Options) (*Locker, error) {
 	node := config.Nodes[0]
 	l := &Locker{
 		config: config, options: options, client: node.Client,
-		line: redisson.NewLine(node, wakes, redisson.Flaws{}), herald: redisson.NewHerald(node, options.Sharded),
+		notifier: redisson.NewNotifier(node, wakes, redisson.Flaws{}), herald: redisson.NewHerald(node, options.Sharded),
 	}
 	_, _ = rand.Read(l.instance[:]) // it never fails
 	return l, nil
@@ -171,7 +171,7 @@ func (l *Locker) Prepare(ctx context.Context, keys []string) error {
 	if err := l.releases.Calls.Do(ctx, load); err != nil {
 		return err
 	}
-	if err := l.herald.Open(ctx, l.line); err != nil {
+	if err := l.herald.Open(ctx, l.notifier); err != nil {
 		return err
 	}
 	for _, key := range keys {
@@ -246,7 +246,7 @@ func (l *Locker) take(
 	}
 	if err = validity.UnlessLate(err); err == nil && !taken {
 		w := redisson.Waiting{
-			Line: l.line, Topic: topic, Probe: l.config.Probe, Left: left, Brief: l.options.Expirable && ttl < l.config.TTL,
+			Notifier: l.notifier, Topic: topic, Probe: l.config.Probe, Left: left, Brief: l.options.Expirable && ttl < l.config.TTL,
 		}
 		err = w.Wait(ctx, func() (bool, time.Duration, error) {
 			taken, left, err := try()
@@ -345,7 +345,7 @@ func (l *Locker) Close() error {
 	var closing sync.WaitGroup // at the same time, because each may take two seconds
 	closing.Go(l.releases.Close)
 	closing.Go(l.herald.Close)
-	err := l.line.Close()
+	err := l.notifier.Close()
 	closing.Wait()
 	return err
 }

@@ -39,6 +39,7 @@ const (
 	count   = "count" // DECR, INCRBY, ZADD and others of semaphores
 	sleep   = "sleep" // BLPOP and others that wait for a signal
 	queue   = "queue" // RPUSHX, by which a client of handoff queues
+	watch   = "watch"
 	other   = "other"
 )
 
@@ -49,7 +50,7 @@ var wordOf = map[string]string{
 	"PEXPIREAT": expire, "HEXISTS": hexists, "HGET": hexists, "EXISTS": exists, "TTL": pttl, "PTTL": pttl,
 	"DECR": count, "DECRBY": count, "INCR": count, "INCRBY": count, "ZADD": count, "ZREM": count, "ZCARD": count,
 	"ZRANK": count, "ZCOUNT": count, "SET": set, "HINCRBY": hincr, "DELEX": del, "DELIFEQ": delIFEQ,
-	"BLPOP": sleep, "BRPOP": sleep, "BLMOVE": sleep, "BZPOPMIN": sleep, "RPUSHX": queue,
+	"BLPOP": sleep, "BRPOP": sleep, "BLMOVE": sleep, "BZPOPMIN": sleep, "RPUSHX": queue, "WATCH": watch,
 }
 
 // step is a command on one key.
@@ -96,6 +97,9 @@ func upper(buffer, name []byte) []byte {
 // command of a script always does, since only the whole script shows whether its key is a lock.
 func (o *observer) steps(l *line, name []byte, to []step) []step {
 	word, known := wordOf[string(name)]
+	if string(name) == "FLUSHALL" || string(name) == "FLUSHDB" {
+		o.keys.emptied(l.database, string(name) == "FLUSHALL", l.at)
+	}
 	if len(l.args) < 2 {
 		return to
 	}
@@ -113,7 +117,7 @@ func (o *observer) steps(l *line, name []byte, to []step) []step {
 		s.word = other
 	case word == set:
 		s = o.set(l, args)
-		opens = opens || s.word == setNX
+		opens = opens || s.word == setNX || o.keys.named(args[0])
 	case word == setnx && len(args) > 1:
 		s.value, opens = o.marks.of(args[1]), true
 	case word == msetnx:
@@ -139,7 +143,7 @@ func (o *observer) steps(l *line, name []byte, to []step) []step {
 		s.word, s.value = delIFEQ, o.marks.of(args[2])
 	case word == delIFEQ && len(args) > 1:
 		s.value = o.marks.of(args[1])
-	case string(name) == "MGET" || word == del || word == exists: // several keys
+	case string(name) == "MGET" || word == del || word == exists || word == watch: // several keys
 		for _, arg := range args {
 			if s.key = o.keyOf(l, arg, opens); s.key != nil {
 				to = append(to, s)

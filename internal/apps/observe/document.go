@@ -31,7 +31,13 @@ type Document struct {
 	Semaphores Aside     `json:"not_understood"` // keys with the counters of semaphores
 	Findings   []Finding `json:"findings,omitempty"`
 
-	Interrupted bool `json:"interrupted,omitempty"` // by the user: the rest of the stream was not read
+	Thresholds []results.Judgement `json:"thresholds,omitempty"`
+	Command    *Command            `json:"command,omitempty"` // whose locks these are; nil of another capture
+	// Stopped says why a live capture ended before its time; then Cut says whether that was a fault, and commands are
+	// missing.
+	Stopped     string `json:"stopped,omitempty"`
+	Cut         bool   `json:"cut,omitempty"`
+	Interrupted bool   `json:"interrupted,omitempty"` // by the user: the rest of the stream was not read
 }
 
 // Capture is what was read.
@@ -73,6 +79,7 @@ type Aside struct {
 
 // Finding says in plain words what the figures show.
 type Finding struct {
+	Fault string `json:"fault,omitempty"` // the count of a lock's fault, a field of Counts; "" if it is none
 	About string `json:"about,omitempty"` // the lock
 	Says  string `json:"says"`
 }
@@ -95,7 +102,7 @@ func (o *observer) document(s *scanner, options Options) *Document {
 	number := o.foldedN
 	for _, k := range o.keys.all {
 		if o.keys.isLock(k) {
-			k.lock.close(o.now)
+			o.close(k)
 			all.add(&k.lock.figures)
 			locks = append(locks, k)
 			number++
@@ -113,6 +120,7 @@ func (o *observer) document(s *scanner, options Options) *Document {
 		l.Database = k.database
 		d.Locks = append(d.Locks, l)
 	}
+	d.noteFaults(locks, name)
 	d.note(locks)
 	d.Unlisted = number - len(d.Locks)
 	d.noteAll(&all)
@@ -194,10 +202,18 @@ func (d *Document) Lay(p *layout.Page) {
 	locks := len(d.Locks) + d.Unlisted
 	head := fmt.Sprintf("%s in %s · %.0f %% belong to %s", results.PerSecond.Format(d.rate()),
 		results.Nanoseconds.Format(d.Capture.Seconds*1e9), d.All.CommandPercent, words.Count(locks, "lock"))
+	if d.Command != nil {
+		p.Entry("command", untrusted.Printable(d.Command.Line+" · "+d.Command.Ended))
+	}
 	p.Entry("commands", head)
 	p.Entry("shape", words.Dotted(d.All.Shape, d.All.Libraries))
-	if d.Interrupted {
+	switch {
+	case d.Interrupted:
 		p.Entry("!stopped", "the rest of the stream was not read")
+	case d.Cut:
+		p.Entry("!stopped", untrusted.Printable(d.Stopped))
+	case d.Stopped != "":
+		p.Entry("stopped", d.Stopped)
 	}
 	if locks == 0 {
 		p.Entry("locks", "none: no key is set if it does not exist and compared or tried again; --prefix P takes "+
@@ -211,7 +227,17 @@ func (d *Document) Lay(p *layout.Page) {
 		p.Point(f.About, f.Says)
 	}
 	d.aside(p)
+	if d.Command != nil && d.Capture.Commands == 0 {
+		p.Point("", silent)
+	}
 	p.Remark("", blind)
+	for _, j := range d.Thresholds {
+		if j.Passed {
+			p.Entry("passed", j.String())
+		} else {
+			p.Entry("! CROSSED", j.String())
+		}
+	}
 }
 
 // rate is the number of commands a second.

@@ -132,8 +132,13 @@ type Counts struct {
 	// without NX replaced.
 	OthersDeleted int64 `json:"others_deleted"`
 	Overwritten   int64 `json:"overwritten"`
-	WithoutTTL    int64 `json:"without_ttl"` // leases
-	TTLApart      int64 `json:"ttl_apart"`   // leases that got their TTL by a second command
+	// UnsafeReleases counts deletes of a lease without a compare of the owner in the same step, whoever had it.
+	UnsafeReleases int64 `json:"unsafe_releases"`
+	WithoutNX      int64 `json:"without_nx"`  // leases that a SET without NX began
+	WithoutTTL     int64 `json:"without_ttl"` // leases
+	TTLApart       int64 `json:"ttl_apart"`   // leases that got their TTL by a second command
+	// RenewalsStopped counts leases that were renewed, and ended by their TTL all the same.
+	RenewalsStopped int64 `json:"renewals_stopped"`
 	// SharedValue counts tries by the value that had the lock: several clients have one value.
 	SharedValue int64 `json:"shared_value"`
 	IdleRelease int64 `json:"idle_releases"` // releases that released nothing
@@ -141,6 +146,8 @@ type Counts struct {
 	TriedOnce   int64 `json:"tried_once"`    // the same of a single try
 	Open        int64 `json:"open_waits"`    // at the end of the capture
 	AtStart     int64 `json:"held_at_start"` // releases of leases that were granted before the capture
+	// Nameless is 1 for a lock in whose name a part is undefined, null or None: a variable without a value.
+	Nameless int64 `json:"nameless"`
 }
 
 // unsafe counts what breaks a lock.
@@ -185,12 +192,16 @@ func (c *Counts) add(o Counts) {
 	c.LateReleases += o.LateReleases
 	c.OthersDeleted += o.OthersDeleted
 	c.Overwritten += o.Overwritten
+	c.UnsafeReleases += o.UnsafeReleases
+	c.WithoutNX += o.WithoutNX
 	c.WithoutTTL += o.WithoutTTL
 	c.TTLApart += o.TTLApart
+	c.RenewalsStopped += o.RenewalsStopped
 	c.SharedValue += o.SharedValue
 	c.IdleRelease += o.IdleRelease
 	c.GaveUp += o.GaveUp
 	c.TriedOnce += o.TriedOnce
 	c.Open += o.Open
 	c.AtStart += o.AtStart
+	c.Nameless += o.Nameless
 }

@@ -9,40 +9,92 @@ import (
 	"github.com/lockbench/lockbench/results"
 )
 
+// fault is what a lock must never do: a count, by its name in JSON, and what it means.
+type fault struct {
+	name string
+	says func(c Counts) string // "" if there is nothing to say
+}
+
+// faults are in the order of what matters most.
+var faults = []fault{
+	{"without_ttl", func(c Counts) string {
+		return some(c.WithoutTTL, "lease", "has", "have", "no TTL: if the client crashes, the lock is never free again")
+	}},
+	{"others_deleted", func(c Counts) string {
+		return some(c.OthersDeleted, "delete", "hits", "hit", "the lease of another client: the lock is deleted "+
+			"without a look at its owner")
+	}},
+	{"overwritten", func(c Counts) string {
+		return some(c.Overwritten, "SET", "replaces", "replace", "the lease of another client: it has no NX")
+	}},
+	{"without_nx", func(c Counts) string {
+		return some(c.WithoutNX, "lease", "begins", "begin", "with a SET without NX, which takes the lock from whoever "+
+			"has it")
+	}},
+	{"shared_value", func(c Counts) string {
+		return some(c.SharedValue, "try", "is", "are", "of the value that has the lock: several clients use one "+
+			"value, so a compare before a delete protects nothing, and their waits are counted as one")
+	}},
+	{"expired", func(c Counts) string {
+		if c.LateReleases > 0 {
+			return ""
+		}
+		return expired(c)
+	}},
+	{"late_releases", func(c Counts) string {
+		if c.LateReleases == 0 {
+			return ""
+		}
+		if c.Expired == 0 {
+			return some(c.LateReleases, "release", "comes", "come", "after the end of the lease, which another client "+
+				"ended")
+		}
+		return fmt.Sprintf("%s; %d of these holders released later: they held for longer than the TTL", expired(c),
+			c.LateReleases)
+	}},
+	{"renewals_stopped", func(c Counts) string {
+		return some(c.RenewalsStopped, "lease", "was", "were", "renewed and ended by the TTL all the same: the "+
+			"renewals stop before the release, or the client crashed")
+	}},
+	{"unsafe_releases", func(c Counts) string {
+		return some(c.UnsafeReleases, "release", "deletes", "delete", "the lock without a compare of its owner in the "+
+			"same step: after the end of its lease a client deletes that of another")
+	}},
+	{"ttl_apart", func(c Counts) string {
+		return some(c.TTLApart, "lease", "gets", "get", "its TTL by a second command: a crash between the two "+
+			"leaves it taken for ever")
+	}},
+	{"nameless", func(c Counts) string {
+		if c.Nameless == 0 {
+			return ""
+		}
+		return "a part of its name is undefined, null or None: the variable had no value, so all that lack it share " +
+			"this lock"
+	}},
+}
+
+// expired says how many leases ended by their TTL.
+func expired(c Counts) string {
+	return some(c.Expired, "lease", "ended", "ended", "by the TTL, not by a release")
+}
+
+// noteFaults adds the findings about faults, of all locks.
+func (d *Document) noteFaults(locks []*key, name func(string) string) {
+	for _, f := range faults {
+		d.noteOne(f.name, len(locks), func(i int) (about, says string) {
+			if says = f.says(locks[i].lock.Counts); says != "" {
+				about = name(locks[i].name)
+			}
+			return about, says
+		})
+	}
+}
+
 // rule makes a finding of a lock's figures: a sentence, or "" if there is nothing to say.
 type rule func(l Lock, f *figures) string
 
 // rules are in the order of what matters most.
 var rules = []rule{
-	func(l Lock, _ *figures) string {
-		return some(l.WithoutTTL, "lease", "has", "have", "no TTL: if the client crashes, the lock is never free again")
-	},
-	func(l Lock, _ *figures) string {
-		return some(l.OthersDeleted, "delete", "hits", "hit", "the lease of another client: the lock is deleted "+
-			"without a look at its owner")
-	},
-	func(l Lock, _ *figures) string {
-		return some(l.Overwritten, "SET", "replaces", "replace", "the lease of another client: it has no NX")
-	},
-	func(l Lock, _ *figures) string {
-		return some(l.SharedValue, "try", "is", "are", "of the value that has the lock: several clients use one "+
-			"value, so a compare before a delete protects nothing, and their waits are counted as one")
-	},
-	func(l Lock, _ *figures) string {
-		if l.Expired == 0 {
-			return ""
-		}
-		text := some(l.Expired, "lease", "ended", "ended", "by the TTL, not by a release")
-		if l.LateReleases > 0 {
-			text += fmt.Sprintf("; %d of these holders released later: they held for longer than the TTL",
-				l.LateReleases)
-		}
-		return text
-	},
-	func(l Lock, _ *figures) string {
-		return some(l.TTLApart, "lease", "gets", "get", "its TTL by a second command: a crash between the two "+
-			"leaves it taken for ever")
-	},
 	func(l Lock, f *figures) string {
 		const enough = 10
 		share := percentOf(f.idleCommands, l)
@@ -116,23 +168,29 @@ func percentOf(commands int64, l Lock) float64 {
 // mostNamed is of how many locks a rule's finding is said in full.
 const mostNamed = 2
 
-// note adds the findings about single locks, with those that are shown first.
+// note adds the findings about single locks, of those that are listed.
 func (d *Document) note(locks []*key) {
 	for _, r := range rules {
-		found := 0
-		for i, l := range d.Locks {
-			says := r(l, &locks[i].lock.figures)
-			if says == "" {
-				continue
-			}
-			if found++; found <= mostNamed {
-				d.Findings = append(d.Findings, Finding{l.Name, says})
-			}
+		d.noteOne("", len(d.Locks), func(i int) (about, says string) {
+			return d.Locks[i].Name, r(d.Locks[i], &locks[i].lock.figures)
+		})
+	}
+}
+
+// noteOne adds the finding of a rule about so many locks.
+func (d *Document) noteOne(fault string, locks int, says func(lock int) (about, says string)) {
+	found := 0
+	for i := range locks {
+		about, says := says(i)
+		if says == "" {
+			continue
 		}
-		if more := found - mostNamed; more > 0 {
-			d.Findings[len(d.Findings)-1].Says += fmt.Sprintf(" (and of %s the like)", words.Count(more, "further "+
-				"lock"))
+		if found++; found <= mostNamed {
+			d.Findings = append(d.Findings, Finding{fault, about, says})
 		}
+	}
+	if more := found - mostNamed; more > 0 {
+		d.Findings[len(d.Findings)-1].Says += fmt.Sprintf(" (and of %s the like)", words.Count(more, "further lock"))
 	}
 }
 

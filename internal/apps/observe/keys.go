@@ -1,7 +1,9 @@
 package observe
 
 import (
+	"bytes"
 	"container/list"
+	"regexp"
 	"strings"
 )
 
@@ -11,6 +13,8 @@ const (
 	mostWaiters = 200_000 // of all keys
 	mostScripts = 4096
 	longestKey  = 512 // bytes of a key's name
+
+	mostDatabases = 64 // of which the last FLUSHDB is known
 )
 
 // id is the name of a key in its database.
@@ -25,6 +29,7 @@ type key struct {
 	place  *list.Element // in the order of use
 	partOf *key          // the lock that it belongs to
 	lock   lock
+	empty  int64 // the last deletion of all keys that it knows of, µs
 }
 
 // keys are those that are followed. If there are too many, the one that was not used for longest is forgotten.
@@ -33,10 +38,15 @@ type keys struct {
 	used   *list.List // of *key, the last used first
 	prefix string     // of the locks, if the user says it
 	forget func(*key)
+	fresh  bool // the server was empty when the capture began, so what is not known is not held
+
+	// When all keys of all databases, and those of one, were last deleted, µs.
+	allEmpty int64
+	empty    map[int]int64
 }
 
 func newKeys(prefix string, forget func(*key)) *keys {
-	return &keys{all: map[id]*key{}, used: list.New(), prefix: prefix, forget: forget}
+	return &keys{all: map[id]*key{}, used: list.New(), prefix: prefix, forget: forget, empty: map[int]int64{}}
 }
 
 // find returns a key that is followed; nil if it is not.
@@ -44,8 +54,26 @@ func (ks *keys) find(database int, name []byte) *key {
 	k := ks.all[id{database, string(name)}]
 	if k != nil {
 		ks.used.MoveToFront(k.place)
+		ks.update(k)
 	}
 	return k
+}
+
+// emptied notes that all keys are deleted. Each key learns it when it is used next.
+func (ks *keys) emptied(database int, all bool, at int64) {
+	if _, known := ks.empty[database]; all || !known && len(ks.empty) >= mostDatabases {
+		ks.allEmpty = at
+		return
+	}
+	ks.empty[database] = at
+}
+
+// update ends the lease of a key if all keys have been deleted since it was used.
+func (ks *keys) update(k *key) {
+	if at := max(ks.allEmpty, ks.empty[k.database]); at > k.empty {
+		k.lock.emptied(at)
+		k.empty = at
+	}
 }
 
 // follow returns a key, which is followed from now on; nil if it cannot be: its name is too long.
@@ -56,8 +84,8 @@ func (ks *keys) follow(database int, name []byte, at int64) *key {
 	if len(ks.all) >= mostKeys {
 		ks.drop()
 	}
-	k := &key{id: id{database, string(name)}}
-	k.lock.seen = at
+	k := &key{id: id{database, string(name)}, empty: max(ks.allEmpty, ks.empty[database])}
+	k.lock.seen, k.lock.known = at, ks.fresh || k.empty > 0
 	k.place = ks.used.PushFront(k)
 	ks.all[k.id] = k
 	return k
@@ -79,9 +107,25 @@ func (ks *keys) drop() {
 	ks.forget(k)
 }
 
-// isLock says whether a key is a lock. With a prefix that decides. Otherwise its owner is compared when it is deleted
-// or renewed, or it is tried again by the same owner; then it must have been deleted at some time, or tried again more
-// than once, and clients do not read it: caches are filled by SET NX as well.
+// A key's name may say that it is a lock, or that a variable in it had no value.
+var (
+	ofLock = regexp.MustCompile(`(?i:(?:^|[^a-z])(?:lock|locks|mutex|lease)(?:$|[^a-z]))|` +
+		`[a-z](?:Lock|Mutex|Lease)(?:$|[^a-z])`)
+	noName = regexp.MustCompile(`(?:^|[^A-Za-z0-9_])(?:undefined|null|None)(?:$|[^A-Za-z0-9_])`)
+)
+
+// named says whether a key's name is that of a lock.
+func (ks *keys) named(name []byte) bool {
+	if ks.prefix != "" {
+		return bytes.HasPrefix(name, []byte(ks.prefix))
+	}
+	return len(name) <= longestKey && ofLock.Match(name)
+}
+
+// isLock says whether a key is a lock. With a prefix that decides, and otherwise a name such as lock:order:7. A key of
+// another name is a lock if its owner is compared when it is deleted or renewed, or if it is tried again by the same
+// owner; then it must have been deleted at some time, or tried again more than once, and clients do not read it: caches
+// are filled by SET NX as well.
 func (ks *keys) isLock(k *key) bool {
 	f := &k.lock.figures
 	if k.partOf != nil || f.Tries == 0 && f.Acquisitions == 0 {
@@ -92,6 +136,8 @@ func (ks *keys) isLock(k *key) bool {
 	}
 	switch {
 	case f.compared > 0 || f.hashed > 0:
+		return true
+	case f.counted == 0 && ofLock.MatchString(k.name):
 		return true
 	case f.counted > 0 || f.read > (f.compared+f.plain+f.apart)/4:
 		return false

@@ -25,16 +25,19 @@ type lock struct {
 	byOthers int64
 	looked   int64 // GETs by clients during the lease
 	freed    int64 // when the last lease ended, µs
+	watcher  mark  // the connection of the last WATCH: what it deletes in a transaction it has compared
 	glances  []glance
 }
 
-// glance is a look at the lock by a script of which it is not known yet that it is a try: its client queues, and
-// another's script gives it the lock.
+// glance is a look at the lock by a script of which it is not known yet what it does: it may be a try, whose client
+// queues until another's script gives it the lock, or a release that comes too late.
 type glance struct {
-	script *script
-	args   []mark
-	from   mark
-	at     int64
+	script   *script
+	args     []mark
+	from     mark
+	at       int64
+	commands int64
+	waits    bool // it asked for the end of the lease: that interests a client that will wait for it
 }
 
 const mostGlances = 64 // of a key
@@ -51,16 +54,27 @@ func (l *lock) glance(g glance) {
 // tries.
 func (l *lock) recall(owner mark) {
 	for _, g := range l.glances {
-		if at := slices.Index(g.args, owner); at >= 0 && g.script.does == nothing {
+		if at := slices.Index(g.args, owner); at >= 0 && g.waits && g.script.does == nothing {
 			g.script.does, g.script.owner = tries, at
 		}
 	}
 	l.glances = slices.DeleteFunc(l.glances, func(g glance) bool {
-		tried := g.script.does == tries && g.script.owner < len(g.args)
+		tried := g.waits && g.script.does == tries && g.script.owner < len(g.args)
 		if tried {
 			l.refuse(try{owner: g.args[g.script.owner], from: g.from, at: g.at}, true)
 		}
 		return tried
+	})
+}
+
+// releasedBefore handles the looks of scripts that are known to release by now: these were releases, too, and released
+// nothing.
+func (l *lock) releasedBefore() {
+	l.glances = slices.DeleteFunc(l.glances, func(g glance) bool {
+		if g.script.does == releases {
+			l.idle(g.at, g.commands, g.args)
+		}
+		return g.script.does == releases
 	})
 }
 
@@ -70,6 +84,8 @@ type lease struct {
 	at          int64
 	until       int64 // ms; 0 without a TTL
 	guessed     bool  // only the connection proved its owner, which a pool may have given to another client since
+	renewed     bool
+	leaving     bool // its holder has given it back for the end of the TTL (ShedLock's lockAtLeastFor)
 }
 
 // waiter is an owner that tried and has not got the lock.
@@ -112,9 +128,30 @@ func (l *lock) advance(at int64) {
 
 // expire ends a lease without a release.
 func (l *lock) expire(at int64) {
-	l.Expired++
+	if l.lease.leaving {
+		l.release(at)
+		return
+	}
+	l.countExpiry()
 	l.lose(at, 0)
 	l.finish(at)
+}
+
+// countExpiry counts a lease that its TTL has ended.
+func (l *lock) countExpiry() {
+	l.Expired++
+	if l.lease.renewed {
+		l.RenewalsStopped++
+	}
+}
+
+// emptied ends what is under way when all keys of the database are deleted, as tests do between two cases. It says
+// nothing about the lock.
+func (l *lock) emptied(at int64) {
+	if l.advance(at); l.held {
+		l.finish(at)
+	}
+	l.known, l.freed, l.lost, l.looked = true, at, nil, 0
 }
 
 // lose remembers the lease under way: its client does not know that it has lost it. deleted are those of the lease that
@@ -277,7 +314,7 @@ func (l *lock) prove(owner mark) {
 		return
 	default: // its end was not seen
 		if l.lease.until > 0 {
-			l.Expired++
+			l.countExpiry()
 			l.lose(w.last, 0)
 		}
 		l.finish(max(w.last, l.lease.at))
@@ -342,6 +379,7 @@ func (l *lock) overwritten(t try) {
 		l.lose(t.at, 0)
 		l.finish(t.at)
 	}
+	l.WithoutNX++
 	l.begin(t)
 }
 
@@ -376,7 +414,8 @@ func (l *lock) idle(at, commands int64, args values) {
 // deleted handles a delete without compare, by a connection.
 func (l *lock) deleted(at int64, from mark) {
 	l.advance(at)
-	looked := l.looked > 0
+	looked, watched := l.looked > 0, l.watcher == from
+	l.watcher = 0
 	if looked {
 		l.apart++
 		l.looked--
@@ -387,6 +426,9 @@ func (l *lock) deleted(at int64, from mark) {
 		l.proveFrom(from)
 	}
 	own := slices.IndexFunc(l.lost, func(past lost) bool { return past.from == from })
+	if free := l.known && !l.held && len(l.lost) == 0; !free && !watched {
+		l.UnsafeReleases++
+	}
 	switch {
 	case !l.held && len(l.lost) > 0:
 		past := l.lost[max(own, 0)]
@@ -455,6 +497,9 @@ func (l *lock) renewed(s step, at int64, from mark, args values) {
 		s.ttl = max(s.ttl, l.lease.until)
 	}
 	l.Renewals++
+	longer := s.ttl > l.lease.until
+	l.lease.renewed = l.lease.renewed || longer
+	l.lease.leaving = s.word == setXX && !longer
 	l.lease.until = s.ttl
 }
 
@@ -503,6 +548,7 @@ func (l *lock) giveUp(at int64) (forgotten int) {
 
 // close counts what is under way when the capture ends.
 func (l *lock) close(at int64) {
+	l.releasedBefore()
 	l.advance(at)
 	if l.held {
 		if l.lease.until == 0 {

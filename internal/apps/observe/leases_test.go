@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/lockbench/lockbench/internal/apps/document"
 )
 
 // stream makes a MONITOR stream of lines such as "120 c1 SET k a NX PX 50": the ms, the client, the command. A line
@@ -99,11 +101,39 @@ func TestLeasesAreReconstructed(t *testing.T) {
 			one("160 c2 SET k b NX PX 500"), one("170 c1 DEL k"), one("180 c2 DEL k"),
 		}, Counts{
 			Acquisitions: 2, Tries: 4, Commands: 9, Releases: 1, Expired: 1, LateReleases: 2,
-			OthersDeleted: 1, AtStart: 1,
+			OthersDeleted: 1, UnsafeReleases: 2, AtStart: 1,
 		}},
 		{"a client deletes without having the lock", [][]string{
 			known, one("100 c1 SET k a NX PX 500"), one("110 c2 SET k b NX PX 500"), one("120 c2 DEL k"),
-		}, Counts{Acquisitions: 1, Tries: 2, Commands: 6, Releases: 1, OthersDeleted: 1, Open: 1, AtStart: 1}},
+		}, Counts{
+			Acquisitions: 1, Tries: 2, Commands: 6, Releases: 1, OthersDeleted: 1, UnsafeReleases: 1, Open: 1,
+			AtStart: 1,
+		}},
+		{"a delete of a lock that is free ends nothing", [][]string{
+			known, one("100 c1 SET k a NX PX 500"), release(110, "c1", "a"), one("120 c1 DEL k"),
+		}, Counts{Acquisitions: 1, Tries: 1, Commands: 8, Releases: 1, IdleRelease: 1, AtStart: 1}},
+		{"all keys are deleted between two tests", [][]string{
+			known, one("100 c1 SET k a NX PX 500"), one("110 c1 FLUSHDB"), one("120 c2 SET k b NX PX 500"),
+			release(130, "c2", "b"), missed(140, "c1", "a"),
+		}, Counts{Acquisitions: 2, Tries: 2, Commands: 10, Releases: 1, IdleRelease: 1, AtStart: 1}},
+		{"SET XX shortens a lease that is given back", [][]string{
+			known, one("100 c1 SET k a NX PX 9000"), one("120 c1 SET k a XX PX 50"), one("200 c2 SET k b NX PX 500"),
+			release(210, "c2", "b"),
+		}, Counts{Acquisitions: 2, Tries: 2, Commands: 9, Renewals: 1, Releases: 2, AtStart: 1}},
+		{"the first execution of a script is a release that comes too late", [][]string{
+			known, one("100 c1 SET k a NX PX 50"), one("160 c2 SET k b NX PX 500"), one("200 c1 EVALSHA rel2 1 k a"),
+			one("200 > GET k"), one("210 c2 EVALSHA rel2 1 k b"), one("210 > GET k"), one("210 > DEL k"),
+			one("60000 c1 SET k c NX PX 500"), release(60010, "c1", "c"),
+		}, Counts{
+			Acquisitions: 3, Tries: 3, Commands: 14, Releases: 2, Expired: 1, LateReleases: 1, AtStart: 1,
+		}},
+		{"renewals that stop", [][]string{
+			known, one("100 c1 SET k a NX PX 50"), one("140 c1 EVALSHA ren 1 k a 50"), one("140 > GET k"),
+			one("140 > PEXPIRE k 50"), one("200 c2 SET k b NX PX 500"), release(210, "c2", "b"), missed(220, "c1", "a"),
+		}, Counts{
+			Acquisitions: 2, Tries: 2, Commands: 13, Renewals: 1, RenewalsStopped: 1, Expired: 1, LateReleases: 1,
+			Releases: 1, AtStart: 1,
+		}},
 		{"a renewal", [][]string{
 			known, one("100 c1 SET k a NX PX 50"), one("140 c1 EVALSHA ren 1 k a 50"), one("140 > GET k"),
 			one("140 > PEXPIRE k 50"), one("180 c2 SET k b NX PX 50"), release(185, "c1", "a"),
@@ -111,10 +141,12 @@ func TestLeasesAreReconstructed(t *testing.T) {
 		{"one value for all", [][]string{
 			known, one("100 c1 SET k 1 NX PX 500"), one("110 c2 SET k 1 NX PX 500"), one("111 c3 SET k 1 NX PX 500"),
 			one("120 c1 DEL k"),
-		}, Counts{Acquisitions: 1, Tries: 3, Commands: 7, Releases: 1, SharedValue: 2, AtStart: 1}},
+		}, Counts{
+			Acquisitions: 1, Tries: 3, Commands: 7, Releases: 1, SharedValue: 2, UnsafeReleases: 1, AtStart: 1,
+		}},
 		{"a SET without NX", [][]string{
 			known, one("100 c1 SET k a NX PX 500"), one("110 c2 SET k b PX 500"), release(120, "c2", "b"),
-		}, Counts{Acquisitions: 2, Tries: 1, Commands: 8, Releases: 1, Overwritten: 1, AtStart: 1}},
+		}, Counts{Acquisitions: 2, Tries: 1, Commands: 8, Releases: 1, Overwritten: 1, WithoutNX: 1, AtStart: 1}},
 		{"a client that gives up", [][]string{
 			known, one("100 c1 SET k a NX PX 9000"), one("110 c2 SET k b NX PX 9000"), one("120 c2 SET k b NX PX 9000"),
 			release(5000, "c1", "a"),
@@ -174,7 +206,7 @@ func TestLeasesAreReconstructed(t *testing.T) {
 		{"SET XX renews", [][]string{
 			known, one("100 c1 SET k a NX PX 50"), one("120 c1 SET k a XX PX 500"), one("200 c2 SET k b NX PX 500"),
 			one("700 c2 SET k b NX PX 500"),
-		}, Counts{Acquisitions: 2, Tries: 3, Commands: 7, Renewals: 1, Expired: 1, AtStart: 1}},
+		}, Counts{Acquisitions: 2, Tries: 3, Commands: 7, Renewals: 1, RenewalsStopped: 1, Expired: 1, AtStart: 1}},
 		{"SETNX and EXPIRE in a script", [][]string{
 			known, one("100 c1 EVAL acq 1 k a 5"), one("100 > setnx k a"), one("100 > expire k 5"),
 			one("110 c2 EVAL acq 1 k b 5"), one("110 > setnx k b"), release(120, "c1", "a"),
@@ -251,6 +283,15 @@ func TestKeysCanBeHidden(t *testing.T) {
 	d := observed(t, Options{HashKeys: true}, append(known, "100 c1 SET k a NX PX 5000")...)
 	if name := d.Locks[0].Name; !strings.HasPrefix(name, "key-") || name == "k" {
 		t.Errorf("the key is shown as %s", name)
+	}
+	d = observed(t, Options{HashKeys: true}, "100 c1 SETNX lock:secret:undefined a", "110 c1 DEL lock:secret:undefined",
+		"120 c1 SET page:secret x NX EX 60")
+	var text strings.Builder
+	if err := document.WriteJSON(&text, d); err != nil || strings.Contains(text.String(), "secret") {
+		t.Errorf("a hidden key is shown: %v %s", err, text.String())
+	}
+	if faults, _ := faultsOf(d); len(faults) != 3 || d.Caches.Keys != 1 {
+		t.Errorf("found %v, caches %+v", faults, d.Caches)
 	}
 }
 

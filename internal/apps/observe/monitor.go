@@ -34,6 +34,7 @@ type line struct {
 	database int
 	from     []byte // the client's address: IPv4, [IPv6], unix:PATH, or lua
 	inner    bool   // a script executed it
+	own      bool   // it is of the reader itself
 	args     [][]byte
 	cut      bool // arguments are missing
 }
@@ -43,6 +44,7 @@ type scanner struct {
 	in    *bufio.Reader
 	texts []byte // of the line's arguments, without escapes
 	line  line
+	own   []byte // the reader's other connection, whose commands do not count; empty in a file
 
 	number    int64 // of the line, from 1
 	commands  int64
@@ -80,6 +82,9 @@ func (s *scanner) next() (*line, error) {
 		}
 		switch {
 		case skip:
+		case wrong == nil && len(s.own) > 0 && bytes.Equal(s.line.from, s.own):
+			s.line.own = true
+			return &s.line, nil
 		case wrong == nil:
 			s.commands++
 			return &s.line, nil
@@ -101,6 +106,7 @@ func (s *scanner) ended(err error) error {
 	switch {
 	case !errors.Is(err, io.EOF):
 		return fmt.Errorf("read line %d: %w", s.number+1, err)
+	case len(s.own) > 0: // a server may have nothing to do
 	case s.commands == 0:
 		return errors.New("the stream has no line of MONITOR" + howToCapture)
 	case s.malformed > s.commands:

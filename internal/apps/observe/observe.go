@@ -98,6 +98,14 @@ func newObserver(options Options) *observer {
 	return o
 }
 
+// tick takes in a command that only shows the server's clock.
+func (o *observer) tick(at int64) {
+	if o.first == 0 {
+		o.first = at
+	}
+	o.now = max(o.now, at)
+}
+
 // take takes a line in. The commands of a script follow that of its client.
 func (o *observer) take(l *line) {
 	if o.first == 0 {
@@ -293,7 +301,10 @@ func (o *observer) do(u *unit, d deed, l *lock) {
 		l.advance(t.at)
 		l.refuse(t, o.waiters < mostWaiters)
 	case releases:
-		s.does = releases
+		if s.does != releases {
+			s.does = releases
+			l.releasedBefore()
+		}
 		if d.last.word == delIFEQ && u.script == 0 {
 			o.deleteIfEqual(l, u, d.last)
 		} else {
@@ -318,6 +329,8 @@ func (o *observer) do(u *unit, d deed, l *lock) {
 		l.counted++
 	case steals:
 		l.overwritten(t)
+	case watches:
+		l.watcher = u.from
 	}
 	o.waiters += len(l.waiters) - before
 	if o.waiters >= mostWaiters {
@@ -327,13 +340,15 @@ func (o *observer) do(u *unit, d deed, l *lock) {
 
 // look handles a script that only looked at the lock.
 func (o *observer) look(l *lock, s *script, u *unit, t try, d deed) {
-	if s.does == nothing && d.last.word == pttl { // the end of a lease interests a client that will wait for it
-		for owner := range l.waiters {
-			s.takes(u, owner)
+	waits := d.last.word == pttl
+	for owner := range l.waiters {
+		if s.does != nothing || !waits {
+			break
 		}
-		if s.does == nothing {
-			l.glance(glance{s, slices.Clone(u.args), u.from, u.at})
-		}
+		s.takes(u, owner)
+	}
+	if s.does == nothing && u.script != 0 {
+		l.glance(glance{s, slices.Clone(u.args), u.from, u.at, u.lines, waits})
 	}
 	switch s.does {
 	case tries:
@@ -402,7 +417,7 @@ func (o *observer) sweep() {
 // forget takes in the figures of a key that is followed no longer.
 func (o *observer) forget(k *key) {
 	o.waiters -= len(k.lock.waiters)
-	k.lock.close(o.now)
+	o.close(k)
 	f := &k.lock.figures
 	switch {
 	case o.keys.isLock(k):
@@ -413,6 +428,15 @@ func (o *observer) forget(k *key) {
 		o.unclear.add(k.name, f.Commands)
 	case o.keys.prefix == "" && f.Tries+f.Acquisitions > 0:
 		o.caches.add(k.name, f.Commands)
+	}
+}
+
+// close ends what is known of a key.
+func (o *observer) close(k *key) {
+	o.keys.update(k)
+	k.lock.close(o.now)
+	if k.lock.Nameless = 0; noName.MatchString(k.name) {
+		k.lock.Nameless = 1
 	}
 }
 

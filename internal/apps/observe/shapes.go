@@ -20,6 +20,7 @@ const (
 	reads        // a client reads the key
 	counts       // a semaphore's counter, which is not understood
 	steals       // a SET without NX outside of a script
+	watches      // what the client deletes now, it deletes only if nothing has changed
 )
 
 // shape is how locks of a kind speak to Redis: the words of the commands on the key of the lock, as MONITOR shows them.
@@ -58,6 +59,7 @@ var shapes = [...]shape{
 	{"SET", "", false, `set `, steals},
 	{"RPUSHX", handoff, false, `queue `, refused},
 	{"GET", "", false, `(get |exists |pttl )+`, reads},
+	{"WATCH", "", false, `watch `, watches},
 
 	// Scripts that take a lock.
 	{setNXScript, "", true, `set-nx `, tries},

@@ -33,7 +33,7 @@ const startTimeout = 20 * time.Second
 // contained is a server in a container, a launch.Started.
 type contained struct {
 	docker    *docker
-	of        launch.Server
+	of        launch.Definition
 	addr      string
 	home      launch.Home
 	kept      launch.Kept // its ports, until Close, also after Kill
@@ -48,7 +48,7 @@ type contained struct {
 // Run starts a container. A published port costs more than half of the throughput, so the default is
 // the host's network on Linux. If Docker runs in a virtual machine, the server does not answer
 // there; then Run uses a published port, unless the host's network was asked for.
-func (d *docker) Run(ctx context.Context, of launch.Server) (launch.Started, error) {
+func (d *docker) Run(ctx context.Context, of launch.Definition) (launch.Started, error) {
 	if of.Container.Network != launch.OnPort && runtime.GOOS == "linux" {
 		shared := of
 		shared.Container.Network = launch.OnHost
@@ -71,7 +71,7 @@ var (
 		"which there is none of: use --redis process")
 )
 
-func (d *docker) run(ctx context.Context, of launch.Server) (launch.Started, error) {
+func (d *docker) run(ctx context.Context, of launch.Definition) (launch.Started, error) {
 	home, err := launch.HomeOfContainer()
 	if err != nil {
 		return nil, fmt.Errorf("make a directory for %s: %w", of.Name, err)
@@ -100,14 +100,14 @@ func (c *contained) create(ctx context.Context) error {
 	return c.Again(ctx)
 }
 
-func containerRequest(of launch.Server, home launch.Home) testcontainers.ContainerRequest {
+func containerRequest(of launch.Definition, home launch.Home) testcontainers.ContainerRequest {
 	how, port := of.Container, of.Ports[0]
-	at := launch.Place{Bind: "127.0.0.1", Port: port, Image: how.Image}
+	at := launch.Location{Bind: "127.0.0.1", Port: port, Image: how.Image}
 	request := testcontainers.ContainerRequest{
 		Image: how.Image, Labels: map[string]string{ownerLabel: home.Dir},
 	}
 	if how.Network != launch.OnHost {
-		at = launch.Place{Bind: "0.0.0.0", Port: how.Inside, Image: how.Image, Published: true}
+		at = launch.Location{Bind: "0.0.0.0", Port: how.Inside, Image: how.Image, Published: true}
 		request.ExposedPorts = []string{strconv.Itoa(how.Inside) + "/tcp"}
 	}
 	request.Cmd = of.Args(at)

@@ -21,8 +21,8 @@ const Name = "etcd"
 func init() { store.Register(Name, Store()) }
 
 // Store returns the store etcd.
-func Store() ensemble.Kind {
-	return ensemble.Kind{
+func Store() ensemble.Store {
+	return ensemble.Store{
 		Name: Name, Official: "etcd", URLs: []string{"etcd", "etcds"}, Most: 3, ToAll: true,
 		Rights: []string{
 			"etcdctl role grant-permission bench readwrite --prefix=true lockbench",

@@ -39,9 +39,9 @@ func (s *Server) start(ctx context.Context, o store.Options) (err error) {
 	err = s.Start(ctx, launch.Fleet{
 		Members: s.Members, Ports: launch.FreePorts(2), Program: program,
 		Taken: "address already in use",
-		Server: func(place int, ports [][]int) launch.Server {
-			return launch.Server{
-				Name: "etcd", Ready: ready, Args: func(launch.Place) []string { return arguments(place, ports, more) },
+		Server: func(place int, ports [][]int) launch.Definition {
+			return launch.Definition{
+				Name: "etcd", Ready: ready, Args: func(launch.Location) []string { return arguments(place, ports, more) },
 				Process: launch.Program{Empty: func(_ context.Context, p *launch.Process) error {
 					return os.RemoveAll(filepath.Join(p.Dir(), dataDir))
 				}},

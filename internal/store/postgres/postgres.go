@@ -24,8 +24,8 @@ import (
 func init() { store.Register("postgres", Store()) }
 
 // Store returns the store PostgreSQL.
-func Store() ensemble.Kind {
-	return ensemble.Kind{
+func Store() ensemble.Store {
+	return ensemble.Store{
 		Name: "postgres", Official: "PostgreSQL", URLs: []string{"postgres", "postgresql"}, Most: 1,
 		Rights: []string{
 			"GRANT CONNECT ON DATABASE bench TO bench",

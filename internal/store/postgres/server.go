@@ -101,7 +101,7 @@ func (s *server) learn(ctx context.Context) error {
 	s.runs = []string{fmt.Sprintf("%s@%d", shown(s.config), began.UnixMicro())}
 	version, _, _ = strings.Cut(untrusted.Printable(version), " ") // without the package's suffix
 	about := &s.About
-	about.Name, about.Version, about.Topology, about.Address = s.Kind.Name, version, s.Topology(), shown(s.config)
+	about.Name, about.Version, about.Topology, about.Address = s.Store.Name, version, s.Topology(), shown(s.config)
 	about.TLS, about.Durability = encrypted, ""
 	switch {
 	case fsync == "off":

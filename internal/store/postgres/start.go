@@ -96,10 +96,10 @@ func (s *server) start(ctx context.Context, o store.Options) (err error) {
 			s.bin, err = programs()
 			return filepath.Join(s.bin, "postgres"), err
 		},
-		Server: func(int, [][]int) launch.Server {
-			return launch.Server{
+		Server: func(int, [][]int) launch.Definition {
+			return launch.Definition{
 				Name: "postgres", Ready: s.ready,
-				Args: func(at launch.Place) []string { return settings(at.Port, o.Durability) },
+				Args: func(at launch.Location) []string { return settings(at.Port, o.Durability) },
 				Process: launch.Program{
 					User: unprivileged(),
 					Prepare: func(ctx context.Context, p *launch.Process) error {

@@ -33,11 +33,11 @@ func (s *Server) start(ctx context.Context, o store.Options) (err error) {
 	err = s.Start(ctx, launch.Fleet{
 		Members: s.Members, Ports: launch.FreePorts(3), Program: installed,
 		Taken: "Address already in use",
-		Server: func(place int, ports [][]int) launch.Server {
+		Server: func(place int, ports [][]int) launch.Definition {
 			write := func(_ context.Context, p *launch.Process) error { return writeFiles(p, place, ports) }
-			return launch.Server{
+			return launch.Definition{
 				Name: "java", Ready: ready,
-				Args:    func(at launch.Place) []string { return arguments(at.Dir, o.Durability) },
+				Args:    func(at launch.Location) []string { return arguments(at.Dir, o.Durability) },
 				Process: launch.Program{Prepare: write, Empty: write},
 			}
 		},

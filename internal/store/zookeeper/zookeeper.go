@@ -22,8 +22,8 @@ import (
 const name = "zookeeper"
 
 // Store returns the store ZooKeeper. Above seven members an ensemble is slower and not safer.
-func Store() ensemble.Kind {
-	return ensemble.Kind{
+func Store() ensemble.Store {
+	return ensemble.Store{
 		Name: name, Official: "ZooKeeper", URLs: []string{"zk"}, Most: 7,
 		Rights: []string{
 			"to create, delete, read and write nodes below the root, or below PATH of zk://host:port/PATH " +

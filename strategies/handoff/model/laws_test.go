@@ -71,17 +71,17 @@ func (p played) looks() bool {
 }
 
 // laws are what holds of every command, whatever the lock that it meets.
-var laws = map[string]func(p played, before, after server) bool{
-	"what is refused has changed nothing, and nobody was told": func(p played, before, after server) bool {
+var laws = map[string]func(p played, before, after redisState) bool{
+	"what is refused has changed nothing, and nobody was told": func(p played, before, after redisState) bool {
 		return p.reply.outcome == answered || before == after && len(p.said) == 0
 	},
-	"who has the lock has it until he leaves": func(p played, before, after server) bool {
+	"who has the lock has it until he leaves": func(p played, before, after redisState) bool {
 		return before.owner == 0 || before.owner == after.owner || p.leaves()
 	},
-	"who leaves is told that he had the lock": func(p played, _, _ server) bool {
+	"who leaves is told that he had the lock": func(p played, _, _ redisState) bool {
 		return !p.leaves() || p.reply.outcome == refused || p.reply.code != 0 || p.reply.told != 0
 	},
-	"whoever gets the lock is told, and nobody else": func(p played, _, after server) bool {
+	"whoever gets the lock is told, and nobody else": func(p played, _, after redisState) bool {
 		var told []ident
 		for _, m := range p.said {
 			if m.heard {
@@ -99,7 +99,7 @@ var laws = map[string]func(p played, before, after server) bool{
 		}
 		return true
 	},
-	"tokens grow": func(p played, _, _ server) bool {
+	"tokens grow": func(p played, _, _ redisState) bool {
 		last := p.command.token
 		for _, m := range p.said {
 			if m.token <= last {
@@ -109,16 +109,16 @@ var laws = map[string]func(p played, before, after server) bool{
 		}
 		return p.reply.told == 0 || p.reply.token > last
 	},
-	"an owner for whom somebody may wait is marked": func(p played, _, after server) bool {
+	"an owner for whom somebody may wait is marked": func(p played, _, after redisState) bool {
 		at := p.command.verb == set || p.command.mode == try // they take a free lock past those who wait
 		must := p.looks() || p.granted() && !at
 		return !must || after.owner == 0 || after.queue[0] == 0 || after.marked
 	},
-	"a lock is not left to nobody while some wait who can be told": func(p played, before, after server) bool {
+	"a lock is not left to nobody while some wait who can be told": func(p played, before, after redisState) bool {
 		left := p.leaves() && before.marked || p.command.verb == check
 		return !left || p.reply.outcome == refused || after.owner != 0 || after.queue[0] == 0 || p.reply.code == 3
 	},
-	"who waits waits on": func(p played, before, after server) bool {
+	"who waits waits on": func(p played, before, after redisState) bool {
 		c := p.command
 		return !slices.ContainsFunc(before.queue[:before.length()], func(id ident) bool {
 			unheard := slices.ContainsFunc(p.said, func(m message) bool { return m.id == id && !m.heard })
@@ -127,19 +127,19 @@ var laws = map[string]func(p played, before, after server) bool{
 			return after.owner != id && after.find(id) < 0 && !unheard && !left && !silent
 		})
 	},
-	"an owner who asks again is told so": func(p played, before, after server) bool {
+	"an owner who asks again is told so": func(p played, before, after redisState) bool {
 		asks := p.command.verb == enqueue && p.command.id == before.owner
 		return !asks || p.reply.told == before.owner && before == after
 	},
-	"who let a lease run out is not granted the next": func(p played, before, after server) bool {
+	"who let a lease run out is not granted the next": func(p played, before, after redisState) bool {
 		c := p.command
 		silent := c.verb == check && c.seen != 0 && c.seen.process() != c.by && before.owner == 0
 		return !silent || p.reply.outcome == refused || after.owner == 0 || after.owner.process() != c.seen.process()
 	},
-	"an extension does not shorten": func(p played, before, after server) bool {
+	"an extension does not shorten": func(p played, before, after redisState) bool {
 		return p.command.verb != extend || after.left >= before.left
 	},
-	"a queue does not stay for ever": func(p played, _, after server) bool {
+	"a queue does not stay for ever": func(p played, _, after redisState) bool {
 		return !p.looks() || after.queue[0] == 0 || after.kept
 	},
 }
@@ -179,14 +179,14 @@ func smallLocks() (all []question) {
 			}
 		}
 	}
-	for _, how := range []server{
+	for _, how := range []redisState{
 		{},
 		{hears: [2]bool{false, true}},
 		{fault: refusesWrite, hears: [2]bool{false, true}},
 		{fault: refusesGrowth, hears: [2]bool{false, true}},
 		{mute: true, hears: [2]bool{false, true}},
 	} {
-		for _, s := range []server{
+		for _, s := range []redisState{
 			{},
 			{owner: a1, left: 1},
 			{owner: a1, marked: true, left: 2},

@@ -50,30 +50,30 @@ import (
 // faultsOf are the faults that are searched one at a time, between any two steps.
 var faultsOf = []struct {
 	name   string
-	faults faults
+	faults budget
 }{
-	{"calm", faults{}},
-	{"a command or its answer is lost or late", faults{breaks: 1}},
-	{"a process is told by a connection that breaks", faults{deaf: 1}},
-	{"death", faults{deaths: 1}},
-	{"cancel", faults{cancels: 1}},
-	{"refused writes", faults{refusals: 1}},
-	{"refused PUBLISH", faults{mutes: 1}},
-	{"failover", faults{failover: 1}},
-	{"told twice", faults{twice: 1}},
-	{"clock step", faults{steps: 1}},
-	{"lost queue", faults{losses: 1}},
-	{"extend", faults{extends: 1}},
+	{"calm", budget{}},
+	{"a command or its answer is lost or late", budget{breaks: 1}},
+	{"a process is told by a connection that breaks", budget{deaf: 1}},
+	{"death", budget{deaths: 1}},
+	{"cancel", budget{cancels: 1}},
+	{"refused writes", budget{refusals: 1}},
+	{"refused PUBLISH", budget{mutes: 1}},
+	{"failover", budget{failover: 1}},
+	{"told twice", budget{twice: 1}},
+	{"clock step", budget{steps: 1}},
+	{"lost queue", budget{losses: 1}},
+	{"extend", budget{extends: 1}},
 }
 
 // goalsAfter are what must be reached after faults. Where time passes, nothing: leases run out by themselves.
-func goalsAfter(f faults) []goal {
+func goalsAfter(f budget) []goal {
 	switch {
 	case f.ticks > 0:
 		return nil
 	case f.deaths > 0:
 		return []goal{everybodyServed}
-	case f == faults{again: f.again}:
+	case f == budget{again: f.again}:
 		return []goal{promptly}
 	default:
 		return []goal{nothingLeft}
@@ -86,24 +86,24 @@ var deep = os.Getenv("LOCKBENCH_MODEL") != ""
 // The lock is safe, and everybody can be served, after any of the faults, and where time passes: leases then run out
 // while they are relied on, told, released and extended.
 func TestModelIsSafeAndLive(t *testing.T) {
-	few, many, late := 2_000, 8_000, faults{ticks: 2, looks: 1}
+	few, many, late := 2_000, 8_000, budget{ticks: 2, looks: 1}
 	if deep {
-		few, many, late = 300_000, 1_000_000, faults{ticks: 2, looks: 2}
+		few, many, late = 300_000, 1_000_000, budget{ticks: 2, looks: 2}
 	}
 	scripts := openScripts(t)
 	for _, how := range []struct {
 		name     string
 		protocol protocol
-		faults   faults
+		faults   budget
 		limit    int
 	}{
-		{"one in each process", protocol{clients: apart}, faults{}, many},
-		{"one in each process, more than once", protocol{clients: apart}, faults{again: 1}, few},
-		{"one in each process, cluster", protocol{clients: apart, cluster: true}, faults{}, few},
-		{"two in one process", protocol{clients: aPair}, faults{}, few},
-		{"two in one process, passing", protocol{clients: aPair, linger: true}, faults{}, few},
-		{"three", protocol{}, faults{}, few},
-		{"three, passing", protocol{linger: true}, faults{}, few},
+		{"one in each process", protocol{clients: apart}, budget{}, many},
+		{"one in each process, more than once", protocol{clients: apart}, budget{again: 1}, few},
+		{"one in each process, cluster", protocol{clients: apart, cluster: true}, budget{}, few},
+		{"two in one process", protocol{clients: aPair}, budget{}, few},
+		{"two in one process, passing", protocol{clients: aPair, linger: true}, budget{}, few},
+		{"three", protocol{}, budget{}, few},
+		{"three, passing", protocol{linger: true}, budget{}, few},
 		{"time passes", protocol{clients: apart, fewLooks: true}, late, few},
 		{"time passes, cluster", protocol{clients: apart, fewLooks: true, cluster: true}, late, few},
 	} {
@@ -129,36 +129,36 @@ var foundLast = []mistake{extendShortens, doubtConfirmed, doubtReleased, ownerOv
 // A search that finds nothing must have been able to.
 func TestModelFindsPlantedMistakes(t *testing.T) {
 	scripts := openScripts(t)
-	timed := func(f faults, ticks, looks int8) faults { f.ticks, f.looks = ticks, looks; return f }
+	timed := func(f budget, ticks, looks int8) budget { f.ticks, f.looks = ticks, looks; return f }
 	for _, test := range []struct {
 		planted  mistake
 		protocol protocol
-		faults   faults
+		faults   budget
 		flaw     flaw
 	}{
-		{offeredAgain, protocol{}, faults{failover: 1}, tokenAgain},
-		{grantToNobody, protocol{clients: apart}, faults{deaths: 1}, untold},
-		{grantUnmarked, protocol{}, faults{}, stuckForLook},
-		{queueUnmarked, protocol{clients: apart}, faults{}, stuckForLook},
-		{releaseUnseen, protocol{clients: apart}, faults{}, stuckForLook},
-		{releaseUnmarked, protocol{clients: apart}, faults{}, falselyLost},
-		{leaveTheQueue, protocol{clients: apart}, faults{cancels: 1}, stuckForLease},
-		{extendShortens, protocol{clients: apart}, timed(faults{extends: 2, breaks: 1}, 1, 0), twoOwners},
-		{trustTheOld, protocol{clients: apart, cluster: true}, faults{failover: 1, again: 1}, twoOwners},
-		{noLook, protocol{clients: apart}, faults{deaf: 1}, stuckForLease},
-		{staleBelieved, protocol{clients: apart}, timed(faults{}, 1, 0), twoOwners},
-		{lateSetKept, protocol{clients: apart}, faults{breaks: 1}, stuckForLease},
-		{lateQueueKept, protocol{clients: apart}, faults{breaks: 1}, stuckForLease},
-		{heldGivenBack, protocol{clients: apart}, faults{twice: 1, again: 1}, twoOwners},
-		{doubtGivenBack, protocol{clients: apart, cluster: true}, faults{twice: 1, again: 1}, twoOwners},
-		{releasedUnknown, protocol{clients: apart}, faults{}, falselyLost},
-		{lateConfirmed, protocol{clients: apart}, timed(faults{}, 2, 0), tokenFell},
-		{doubtConfirmed, protocol{clients: apart}, timed(faults{breaks: 1}, 2, 0), tokenFell},
-		{doubtReleased, protocol{clients: apart}, timed(faults{breaks: 1}, 1, 0), tokenAgain},
-		{ownerOverlooked, protocol{}, faults{deaf: 1}, stuckForLease},
-		{unsureDropped, protocol{clients: aPair, linger: true}, faults{breaks: 1}, stuckForLease},
-		{debtForgotten, protocol{clients: apart}, faults{cancels: 1, refusals: 1}, stuckForLease},
-		{unheardLeft, protocol{linger: true}, faults{}, stuckForLook},
+		{offeredAgain, protocol{}, budget{failover: 1}, tokenAgain},
+		{grantToNobody, protocol{clients: apart}, budget{deaths: 1}, untold},
+		{grantUnmarked, protocol{}, budget{}, stuckForLook},
+		{queueUnmarked, protocol{clients: apart}, budget{}, stuckForLook},
+		{releaseUnseen, protocol{clients: apart}, budget{}, stuckForLook},
+		{releaseUnmarked, protocol{clients: apart}, budget{}, falselyLost},
+		{leaveTheQueue, protocol{clients: apart}, budget{cancels: 1}, stuckForLease},
+		{extendShortens, protocol{clients: apart}, timed(budget{extends: 2, breaks: 1}, 1, 0), twoOwners},
+		{trustTheOld, protocol{clients: apart, cluster: true}, budget{failover: 1, again: 1}, twoOwners},
+		{noLook, protocol{clients: apart}, budget{deaf: 1}, stuckForLease},
+		{staleBelieved, protocol{clients: apart}, timed(budget{}, 1, 0), twoOwners},
+		{lateSetKept, protocol{clients: apart}, budget{breaks: 1}, stuckForLease},
+		{lateQueueKept, protocol{clients: apart}, budget{breaks: 1}, stuckForLease},
+		{heldGivenBack, protocol{clients: apart}, budget{twice: 1, again: 1}, twoOwners},
+		{doubtGivenBack, protocol{clients: apart, cluster: true}, budget{twice: 1, again: 1}, twoOwners},
+		{releasedUnknown, protocol{clients: apart}, budget{}, falselyLost},
+		{lateConfirmed, protocol{clients: apart}, timed(budget{}, 2, 0), tokenFell},
+		{doubtConfirmed, protocol{clients: apart}, timed(budget{breaks: 1}, 2, 0), tokenFell},
+		{doubtReleased, protocol{clients: apart}, timed(budget{breaks: 1}, 1, 0), tokenAgain},
+		{ownerOverlooked, protocol{}, budget{deaf: 1}, stuckForLease},
+		{unsureDropped, protocol{clients: aPair, linger: true}, budget{breaks: 1}, stuckForLease},
+		{debtForgotten, protocol{clients: apart}, budget{cancels: 1, refusals: 1}, stuckForLease},
+		{unheardLeft, protocol{linger: true}, budget{}, stuckForLook},
 	} {
 		t.Run(string(test.planted), func(t *testing.T) {
 			t.Parallel()

@@ -31,13 +31,13 @@ type scripts struct {
 
 // question is a command, and the lock that it meets.
 type question struct {
-	server  server
+	server  redisState
 	command command
 }
 
 // answer is what becomes of the lock, what the script returns, and what it publishes.
 type answer struct {
-	server server
+	server redisState
 	reply  reply
 	said   []message
 	clock  token // by how much the clock went on
@@ -173,7 +173,7 @@ func (s *scripts) listen(client redis.UniversalClient) {
 }
 
 // exec carries out a command, and says what was published.
-func (s *scripts) exec(w *server, c command, clock *token) (reply, []message) {
+func (s *scripts) exec(w *redisState, c command, clock *token) (reply, []message) {
 	q := question{*w, c}
 	q.command.token = min(c.token, 1) * anyToken
 	s.mu.Lock()
@@ -262,7 +262,7 @@ func (s *scripts) put(pipe redis.Pipeliner, q question) (read func() (answer, er
 }
 
 // setUp has Redis's lock in a state.
-func setUp(ctx context.Context, pipe redis.Pipeliner, s server) {
+func setUp(ctx context.Context, pipe redis.Pipeliner, s redisState) {
 	if s.owner != 0 {
 		value := idOf(s.owner)
 		if s.marked {
@@ -291,7 +291,7 @@ func refuse(ctx context.Context, pipe redis.Pipeliner, fault refusal, value int)
 }
 
 // see takes what show returns.
-func (s *server) see(state []any) {
+func (s *redisState) see(state []any) {
 	value := state[0].(string)
 	s.owner, s.marked, s.left = identOf(value), strings.HasSuffix(value, "+"), inTicks(state[1])
 	s.queue = [places]ident{}

@@ -97,7 +97,7 @@ var seed = maphash.MakeSeed()
 
 // find visits every world that can be reached, the nearest first. Worlds are known by a
 // hash of 64 bits.
-func (s *search) find(f faults) result {
+func (s *search) find(f budget) result {
 	first := start(f)
 	s.seen = map[uint64]int32{}
 	s.met = make([][]bool, len(s.goals))

@@ -37,7 +37,7 @@ const (
 
 const places = 6
 
-type server struct {
+type redisState struct {
 	owner  ident
 	marked bool
 	left   int8 // ticks that the owner has
@@ -130,8 +130,8 @@ func take[T any](list []T, i int) (taken T) {
 	return taken
 }
 
-func (s *server) length() int { return length(s.queue[:]) }
+func (s *redisState) length() int { return length(s.queue[:]) }
 
-func (s *server) find(id ident) int { return slices.Index(s.queue[:], id) }
+func (s *redisState) find(id ident) int { return slices.Index(s.queue[:], id) }
 
-func (s *server) clear() { s.owner, s.marked, s.left = 0, false, 0 }
+func (s *redisState) clear() { s.owner, s.marked, s.left = 0, false, 0 }

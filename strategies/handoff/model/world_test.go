@@ -116,7 +116,7 @@ type process struct {
 const lateRoom = 2
 
 type world struct {
-	server
+	redisState
 	clock    token // the highest so far
 	granted  token // the highest that was granted
 	top      token // of who held it last, and …
@@ -125,13 +125,13 @@ type world struct {
 	procs    [2]process
 	clients  [clients]client
 	late     [lateRoom]command // of a broken connection, to be carried out some time
-	faults   faults
+	faults   budget
 	flaws    uint16 // a bit each
 	full     bool   // more than there is room for: not followed
 }
 
-// faults are how often what may go wrong.
-type faults struct {
+// budget are how often what may go wrong.
+type budget struct {
 	breaks   int8 // of a command: lost, late, or its answer lost
 	deaf     int8 // breaks of what is listened by
 	deaths   int8
@@ -198,7 +198,7 @@ func (c cast) plays(client int) bool {
 // run has the server carry out a command, and delivers what it publishes. Where the
 // command went to what was the primary nothing is written.
 func (p *protocol) run(w *world, c command, old bool) reply {
-	before := w.server
+	before := w.redisState
 	if w.length() == places {
 		w.full = true
 		return reply{}
@@ -207,7 +207,7 @@ func (p *protocol) run(w *world, c command, old bool) reply {
 		w.fault = refusesWrite
 		w.hears = [2]bool{w.procs[0].ear.astray, w.procs[1].ear.astray}
 	}
-	r, said := p.scripts.exec(&w.server, c, &w.clock)
+	r, said := p.scripts.exec(&w.redisState, c, &w.clock)
 	if old {
 		w.fault, w.hears = before.fault, before.hears
 	}
@@ -259,7 +259,7 @@ func (w *world) found(f flaw) {
 	w.flaws |= 1 << f
 }
 
-func start(f faults) world { return world{faults: f} }
+func start(f budget) world { return world{faults: f} }
 
 // tick lets time pass.
 func (w *world) tick() {

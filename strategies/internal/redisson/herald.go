@@ -86,13 +86,13 @@ func (h *Herald) Topic(key, channel string) Topic {
 	return Topic{channel, *h.decided.Load() && tag(key) == tag(channel)}
 }
 
-// Open opens a line's connection ahead. It does nothing for sharded channels: their node is
+// Open opens a notifier's connection ahead. It does nothing for sharded channels: their node is
 // known only with the first waiter.
-func (h *Herald) Open(ctx context.Context, line Line) error {
+func (h *Herald) Open(ctx context.Context, notifier Notifier) error {
 	if err := h.Learn(ctx); err != nil || *h.decided.Load() {
 		return err
 	}
-	if err := line.Open(ctx); err != nil {
+	if err := notifier.Open(ctx); err != nil {
 		return fmt.Errorf("open the subscription connection: %w", err)
 	}
 	return nil

@@ -11,7 +11,7 @@ import (
 	"github.com/lockbench/lockbench/strategies/goredis"
 )
 
-// herd is a Line in which every waiter has a connection and a subscription
+// herd is a Notifier in which every waiter has a connection and a subscription
 // of its own.
 type herd struct {
 	client  redis.UniversalClient
@@ -22,8 +22,8 @@ type herd struct {
 	free []*Subscriber
 }
 
-// NewHerd returns a Line in which every waiter has a connection and a subscription of its own.
-func NewHerd(node goredis.Node, callers int) (Line, error) {
+// NewHerd returns a Notifier in which every waiter has a connection and a subscription of its own.
+func NewHerd(node goredis.Node, callers int) (Notifier, error) {
 	client, err := goredis.DialSubscribers(node)
 	return &herd{client: client, pulse: newPulse(node), callers: callers}, err
 }
@@ -41,7 +41,7 @@ func (h *herd) Open(ctx context.Context) error {
 }
 
 // Join subscribes on a free connection, or a new one.
-func (h *herd) Join(ctx context.Context, topic Topic, limit time.Duration) (Place, error) {
+func (h *herd) Join(ctx context.Context, topic Topic, limit time.Duration) (Registration, error) {
 	s := h.take()
 	place, err := s.Join(ctx, topic, limit)
 	if err != nil {
@@ -79,13 +79,13 @@ func (h *herd) Close() error {
 
 // head is the place of one waiter in the herd.
 type head struct {
-	Place
+	Registration
 	herd *herd
 	own  *Subscriber
 }
 
 // Leave also gives the connection back.
 func (w head) Leave(handOn bool) {
-	w.Place.Leave(handOn)
+	w.Registration.Leave(handOn)
 	w.herd.put(w.own)
 }

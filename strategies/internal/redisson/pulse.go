@@ -26,7 +26,7 @@ const (
 	mostSilent = 2
 )
 
-// pulse finds out for the Subscribers of a Line whether their connections live and are at the server
+// pulse finds out for the Subscribers of a Notifier whether their connections live and are at the server
 // that gets the lock's commands. While there are waiters, each second, it publishes an echo with the
 // client that sends those commands, on a channel of its own to which the Subscribers listen. A
 // connection that does not bring the echo is silent, or at another server, as after a failover.

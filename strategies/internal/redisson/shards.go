@@ -16,7 +16,7 @@ import (
 	"github.com/lockbench/lockbench/strategies/internal/bounded"
 )
 
-// shards is the Line of a process to a cluster: one Subscriber for PUBLISH, and one for each node
+// shards is the Notifier of a process to a cluster: one Subscriber for PUBLISH, and one for each node
 // whose channels it waits on.
 type shards struct {
 	cluster *redis.ClusterClient
@@ -31,8 +31,8 @@ type shards struct {
 	byNode map[string]*Subscriber
 }
 
-// NewLine returns the Line of a process. For the meaning of wakes see NewSubscriber.
-func NewLine(node goredis.Node, wakes func(payload string) int, flaws Flaws) Line {
+// NewNotifier returns the Notifier of a process. For the meaning of wakes see NewSubscriber.
+func NewNotifier(node goredis.Node, wakes func(payload string) int, flaws Flaws) Notifier {
 	if !node.Clustered() {
 		return NewSubscriber(node, wakes, flaws)
 	}
@@ -48,7 +48,7 @@ func NewLine(node goredis.Node, wakes func(payload string) int, flaws Flaws) Lin
 func (l *shards) Open(ctx context.Context) error { return l.plain.Open(ctx) }
 
 // Join waits on the connection to the node that has the topic's slot.
-func (l *shards) Join(ctx context.Context, topic Topic, limit time.Duration) (Place, error) {
+func (l *shards) Join(ctx context.Context, topic Topic, limit time.Duration) (Registration, error) {
 	if !topic.Sharded {
 		return l.plain.Join(ctx, topic, limit)
 	}
@@ -95,7 +95,7 @@ func (l *shards) Close() error {
 	return closeAll(all, l.pulse.close, l.calls.Close)
 }
 
-// closeAll closes the Subscribers of a Line, and the rest of it, at the same time: each may take two seconds.
+// closeAll closes the Subscribers of a Notifier, and the rest of it, at the same time: each may take two seconds.
 func closeAll(all []*Subscriber, rest ...func()) error {
 	errs := make([]error, len(all))
 	var closing sync.WaitGroup

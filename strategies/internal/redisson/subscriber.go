@@ -15,7 +15,7 @@ import (
 	"github.com/lockbench/lockbench/strategies/internal/bounded"
 )
 
-// Subscriber is the Line of a process: one connection, with one subscription for each channel
+// Subscriber is the Notifier of a process: one connection, with one subscription for each channel
 // that has waiters.
 //
 // The first use starts a session, which a pulse replaces when its connection is silent or at another
@@ -117,7 +117,7 @@ func (s *Subscriber) session() *session {
 }
 
 // Join adds a waiter. The topic must be of the Subscriber's sort.
-func (s *Subscriber) Join(ctx context.Context, topic Topic, limit time.Duration) (Place, error) {
+func (s *Subscriber) Join(ctx context.Context, topic Topic, limit time.Duration) (Registration, error) {
 	name := topic.Channel
 	s.mu.Lock()
 	s.start(s.now)

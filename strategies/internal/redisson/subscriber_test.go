@@ -24,7 +24,7 @@ type queue struct {
 	t          *testing.T
 	outside    redis.UniversalClient
 	subscriber *redisson.Subscriber
-	places     []redisson.Place
+	places     []redisson.Registration
 	parked     int
 	woken      chan int
 	parking    sync.WaitGroup

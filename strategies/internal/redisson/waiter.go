@@ -12,21 +12,21 @@ import (
 	"github.com/lockbench/lockbench/strategies/internal/indeterminate"
 )
 
-// Line tells the waiters for a lock that it may be free.
-type Line interface {
+// Notifier tells the waiters for a lock that it may be free.
+type Notifier interface {
 	// Open opens connections ahead of the first waiter.
 	Open(ctx context.Context) error
 	// Join returns once every later message to the topic reaches a waiter, or when the limit is over:
 	// Park then returns once it is so. After errMoved Join may succeed the next time.
-	Join(ctx context.Context, topic Topic, limit time.Duration) (Place, error)
+	Join(ctx context.Context, topic Topic, limit time.Duration) (Registration, error)
 	// Close ends the subscriptions. Nobody may be waiting.
 	Close() error
 }
 
-// Place is one waiter's place in a Line.
-type Place interface {
+// Registration is one waiter's registration with a Notifier.
+type Registration interface {
 	// Park sleeps until it is time to try: the waiter was woken, or the limit is over. It
-	// returns an error only when ctx ends, the Line is closed, the subscription was refused after Join
+	// returns an error only when ctx ends, the Notifier is closed, the subscription was refused after Join
 	// had returned, or by errMoved there is no place any more; the caller must then call Leave.
 	Park(ctx context.Context, limit time.Duration) error
 	// Leave gives the place up. A wake-up that has not been used goes to the next waiter, and
@@ -36,9 +36,9 @@ type Place interface {
 
 // Waiting is how one waiter waits.
 type Waiting struct {
-	Line  Line
-	Topic Topic
-	Probe *strategies.Probe
+	Notifier Notifier
+	Topic    Topic
+	Probe    *strategies.Probe
 	// Left is how long the waiter sleeps at most before its next try, also if the subscription is not
 	// confirmed.
 	Left  time.Duration
@@ -48,7 +48,7 @@ type Waiting struct {
 	Brief bool
 }
 
-// Wait joins the line and tries, and parks between tries for as long as try says, until try succeeds,
+// Wait joins the Notifier and tries, and parks between tries for as long as try says, until try succeeds,
 // fails, or ctx ends.
 func (w Waiting) Wait(ctx context.Context, try func() (taken bool, left time.Duration, err error)) error {
 	left := w.Left
@@ -84,10 +84,10 @@ func (w Waiting) Wait(ctx context.Context, try func() (taken bool, left time.Dur
 // joinings is how often a waiter tries to find the node that has its channel now.
 const joinings = 10
 
-// join joins the line, also if the topic is moving to another node.
-func (w Waiting) join(ctx context.Context, limit time.Duration) (Place, error) {
+// join joins the Notifier, also if the topic is moving to another node.
+func (w Waiting) join(ctx context.Context, limit time.Duration) (Registration, error) {
 	for failures := 1; ; failures++ {
-		place, err := w.Line.Join(ctx, w.Topic, limit)
+		place, err := w.Notifier.Join(ctx, w.Topic, limit)
 		if err == nil {
 			return place, nil
 		}
@@ -98,7 +98,7 @@ func (w Waiting) join(ctx context.Context, limit time.Duration) (Place, error) {
 	}
 }
 
-// waiter is a Place on a Subscriber.
+// waiter is a Registration with a Subscriber.
 type waiter struct {
 	subscriber *Subscriber
 	channel    *channel

@@ -83,7 +83,7 @@ func TestPublishedPort(t *testing.T) {
 	of := Options{}.fleet(single{})
 	server := of.Server(0, nil)
 	server.Container.Network = launch.OnPort
-	of.Server = func(int, [][]int) launch.Server { return server }
+	of.Server = func(int, [][]int) launch.Definition { return server }
 	_, started, err := of.Start(t.Context(), store.Options{Address: "container", Logf: t.Logf})
 	must(t, err)
 	c := &Own{Started: started[0]}

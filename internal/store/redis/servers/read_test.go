@@ -54,11 +54,11 @@ func processWithTLS(t *testing.T, cert, key string) (p *Own, port int) {
 	of := Options{}.fleet(single{}, "--tls-cert-file", cert, "--tls-key-file", key, "--tls-auth-clients", "no")
 	of.Ports = launch.FreePorts(2)
 	plain := of.Server
-	of.Server = func(place int, ports [][]int) launch.Server {
+	of.Server = func(place int, ports [][]int) launch.Definition {
 		server := plain(place, ports)
 		args := server.Args
 		port = ports[0][1]
-		server.Args = func(at launch.Place) []string { return append(args(at), "--tls-port", fmt.Sprint(port)) }
+		server.Args = func(at launch.Location) []string { return append(args(at), "--tls-port", fmt.Sprint(port)) }
 		return server
 	}
 	return begin(t, of), port

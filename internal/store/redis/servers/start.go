@@ -122,9 +122,9 @@ func programIn(image string) string {
 // redis-server.
 func (o Options) fleet(a arrangement, args ...string) launch.Fleet {
 	args = slices.Concat(a.settings(), persistence(o.Durability), args)
-	server := launch.Server{
+	server := launch.Definition{
 		Name:  known[0],
-		Args:  func(at launch.Place) []string { return o.arguments(at, args) },
+		Args:  func(at launch.Location) []string { return o.arguments(at, args) },
 		Ready: func(ctx context.Context, s launch.Starting) error { return awaitReady(ctx, s, o.password) },
 		Process: launch.Program{Env: o.Env, Empty: func(_ context.Context, p *launch.Process) error {
 			var err error
@@ -148,14 +148,14 @@ func (o Options) fleet(a arrangement, args ...string) launch.Fleet {
 		Taken:   "Failed listening on port",
 		Image:   launch.Image{Variable: imageVariable, Default: "redis:8", Offline: "lockbench-redis:offline"},
 		Program: func() (string, error) { return lookProgram(o.Program) },
-		Server:  func(int, [][]int) launch.Server { return server },
+		Server:  func(int, [][]int) launch.Definition { return server },
 	}
 }
 
 // arguments returns the settings of every server that lockbench starts, and args. Nothing is written to disk,
 // so that no fork or fsync disturbs a window, and many clients may connect. Redis lowers
 // maxclients itself if the limit of open files is smaller.
-func (o Options) arguments(at launch.Place, args []string) []string {
+func (o Options) arguments(at launch.Location, args []string) []string {
 	all := []string{
 		"--bind", at.Bind, "--port", strconv.Itoa(at.Port),
 		"--save", "", "--appendonly", "no",

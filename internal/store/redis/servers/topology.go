@@ -15,27 +15,27 @@ import (
 	"github.com/lockbench/lockbench/strategies"
 )
 
-// Kind says how the nodes of a run work together.
-type Kind string
+// TopologyKind says how the nodes of a run work together.
+type TopologyKind string
 
 // The kinds.
 const (
-	Single      Kind = "single"
-	Independent Kind = "nodes"    // N nodes that do not know each other, as Redlock needs
-	Replicated  Kind = "replicas" // one primary and N replicas, without Sentinel
-	Clustered   Kind = "cluster"  // a Redis Cluster of N primaries
+	Single      TopologyKind = "single"
+	Independent TopologyKind = "nodes"    // N nodes that do not know each other, as Redlock needs
+	Replicated  TopologyKind = "replicas" // one primary and N replicas, without Sentinel
+	Clustered   TopologyKind = "cluster"  // a Redis Cluster of N primaries
 )
 
-// kind is a row of kinds.
-type kind struct {
-	name               Kind
+// topologyRow is a row of kinds.
+type topologyRow struct {
+	name               TopologyKind
 	least, usual, most int // of Topology.Count
 	arrangement
 }
 
 // kinds lists all kinds with their numbers; a kind without a usual number takes none. Redis does not form a
 // cluster of fewer than three primaries: fewer cannot agree on the failure of one.
-var kinds = []kind{
+var kinds = []topologyRow{
 	{Single, 0, 0, 0, single{}},
 	{Independent, 1, 5, 16, independent{}},
 	{Replicated, 1, 2, 8, replicated{}},
@@ -75,7 +75,7 @@ func (independent) spares(s *Server, away []*node) bool { return len(away) <= (l
 // Topology is a kind and its size. The zero Topology is unspecified: lockbench starts one node, and
 // accepts anything at a user's addresses.
 type Topology struct {
-	Kind  Kind
+	Kind  TopologyKind
 	Count int // nodes, replicas or primaries; 0 means the default number
 }
 
@@ -111,7 +111,7 @@ func ParseTopology(text string) (Topology, error) {
 }
 
 // kind returns the kind's row; without a kind, that of Single.
-func (t Topology) kind() kind {
+func (t Topology) kind() topologyRow {
 	for _, k := range kinds {
 		if k.name == t.Kind {
 			return k

@@ -12,8 +12,8 @@ import (
 	"github.com/lockbench/lockbench/workloads"
 )
 
-// Kind is a store of one server or one ensemble; it is a store.Store.
-type Kind struct {
+// Store is a store of one server or one ensemble; it is a store.Store.
+type Store struct {
 	Name, Official string // under which it is registered, and its title
 	URLs           []string
 	Rights         []string // that a user of the server needs, see store.Needer
@@ -26,7 +26,7 @@ type Kind struct {
 	New     func(Servers) Server
 }
 
-// Server is a store.Server, which Kind.Open opens.
+// Server is a store.Server, which Store.Open opens.
 type Server interface {
 	store.Server
 	// Begin finds or starts the servers, connects to them, and describes them.
@@ -34,17 +34,17 @@ type Server interface {
 }
 
 // Title returns the store's name.
-func (k Kind) Title() string { return k.Official }
+func (k Store) Title() string { return k.Official }
 
 // Schemes returns the schemes of its addresses.
-func (k Kind) Schemes() []string { return k.URLs }
+func (k Store) Schemes() []string { return k.URLs }
 
 // Needs returns the rights that a user of the store needs.
-func (k Kind) Needs(string) []string { return k.Rights }
+func (k Store) Needs(string) []string { return k.Rights }
 
 // Open finds or starts the servers. A run that was killed leaves nothing on a user's: the locks there end with their
 // sessions or connections.
-func (k Kind) Open(ctx context.Context, runID string, o store.Options) (store.Server, error) {
+func (k Store) Open(ctx context.Context, runID string, o store.Options) (store.Server, error) {
 	if err := k.Validate(o); err != nil {
 		return nil, fmt.Errorf("%w: %w", store.ErrConfig, err)
 	}
@@ -64,7 +64,7 @@ func (k Kind) Open(ctx context.Context, runID string, o store.Options) (store.Se
 }
 
 // Validate returns every error of the options, see store.Store.
-func (k Kind) Validate(o store.Options) error {
+func (k Store) Validate(o store.Options) error {
 	_, topology := k.Members(o.Topology)
 	problems := []error{topology}
 	if !o.Started() {
@@ -84,7 +84,7 @@ func (k Kind) Validate(o store.Options) error {
 }
 
 // Members parses a topology; "" gives 0, which means not specified.
-func (k Kind) Members(topology string) (int, error) {
+func (k Store) Members(topology string) (int, error) {
 	switch topology {
 	case "":
 		return 0, nil
@@ -103,9 +103,9 @@ func (k Kind) Members(topology string) (int, error) {
 }
 
 // Layout is what the options ask for; how many members a user's ensemble has is not known yet.
-func (k Kind) Layout(o store.Options) store.Layout { return k.layout(o) }
+func (k Store) Layout(o store.Options) store.Layout { return k.layout(o) }
 
-func (k Kind) layout(o store.Options) Layout {
+func (k Store) layout(o store.Options) Layout {
 	n, _ := k.Members(o.Topology) // Validate reports the error
 	if n == 0 && (o.Started() || k.Most == 1) {
 		n = 1
@@ -115,33 +115,33 @@ func (k Kind) layout(o store.Options) Layout {
 
 // Layout is the number of members, with who started them; it is a store.Layout.
 type Layout struct {
-	Kind    Kind
+	Store   Store
 	Members int  // 0 if not known
 	Started bool // by lockbench
 }
 
-// Topology is the topology in the form of Kind.Members.
+// Topology is the topology in the form of Store.Members.
 func (l Layout) Topology() string {
 	if l.Members <= 1 {
 		return "single"
 	}
-	return l.Kind.Name + ":" + strconv.Itoa(l.Members)
+	return l.Store.Name + ":" + strconv.Itoa(l.Members)
 }
 
 // Unfit says why a strategy cannot run there; "" if it can.
 func (l Layout) Unfit(info strategies.Info) string {
 	switch {
-	case info.Nodes > 0 && info.Store != l.Kind.Name:
-		return "it does not lock in " + l.Kind.Official
+	case info.Nodes > 0 && info.Store != l.Store.Name:
+		return "it does not lock in " + l.Store.Official
 	case info.Nodes > 1:
-		return fmt.Sprintf("it needs %d independent nodes, and the members of %s are one", info.Nodes, l.Kind.Official)
+		return fmt.Sprintf("it needs %d independent nodes, and the members of %s are one", info.Nodes, l.Store.Official)
 	}
 	return ""
 }
 
 // Primaries is the number of servers that every instance connects to.
 func (l Layout) Primaries() int {
-	if l.Kind.ToAll {
+	if l.Store.ToAll {
 		return max(l.Members, 1)
 	}
 	return 1
@@ -160,8 +160,8 @@ func (l Layout) Impossible(all []workloads.Fault) []error {
 
 // impossible returns why a fault is not possible, as text that follows its name; nil if it is.
 func (l Layout) impossible(f workloads.Fault) error {
-	if l.Kind.Refuses != nil {
-		if err := l.Kind.Refuses(f); err != nil {
+	if l.Store.Refuses != nil {
+		if err := l.Store.Refuses(f); err != nil {
 			return err
 		}
 	}
@@ -169,15 +169,15 @@ func (l Layout) impossible(f workloads.Fault) error {
 	case workloads.Kill, workloads.Pause, workloads.NodeDown, workloads.NodeHang:
 	default:
 		if f.Kind().Place == workloads.OnServers || f.Name == workloads.CrashBetween {
-			return fmt.Errorf("is of Redis, and not of %s", l.Kind.Official)
+			return fmt.Errorf("is of Redis, and not of %s", l.Store.Official)
 		}
 		return nil
 	}
 	switch last := f.Node + max(f.N, 1) - 1; {
 	case !l.Started:
-		return fmt.Errorf("needs a server of %s that lockbench starts itself", l.Kind.Official)
+		return fmt.Errorf("needs a server of %s that lockbench starts itself", l.Store.Official)
 	case f.Kind().Topology != "" && l.Members == 1:
-		return fmt.Errorf("needs several members: --topology %s:3", strings.ToLower(l.Kind.Official))
+		return fmt.Errorf("needs several members: --topology %s:3", strings.ToLower(l.Store.Official))
 	case last >= l.Members:
 		return fmt.Errorf("there is no member %d, of %d from 0 on", last, l.Members)
 	case f.Name == workloads.Kill && f.Data == workloads.DataLose && l.Members > 1:

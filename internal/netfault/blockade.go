@@ -1,6 +1,6 @@
 package netfault
 
-// What holds up the connections of a Path: a Gate, and the deadlines that end a wait at one.
+// What holds up the connections of a Path: a Blockade, and the deadlines that end a wait at one.
 
 import (
 	"net"
@@ -9,65 +9,67 @@ import (
 	"time"
 )
 
-// Kind is what a Gate holds up.
-type Kind int
+// Blocked is what a Blockade holds up.
+type Blocked int
 
-// The kinds of gates.
+// What a Blockade can hold up.
 const (
-	Dials      Kind = iota // all dials wait
-	Write                  // one write waits
-	LostWrite              // one write waits, and then its connection breaks instead
-	Answers                // all answers wait
-	LostAnswer             // the answer to one write waits, and then its connection breaks instead
-	Late                   // all writes seem to succeed, and are kept back: see Snap
+	Dials      Blocked = iota // all dials wait
+	Write                     // one write waits
+	LostWrite                 // one write waits, and then its connection breaks instead
+	Answers                   // all answers wait
+	LostAnswer                // the answer to one write waits, and then its connection breaks instead
+	Late                      // all writes seem to succeed, and are kept back: see Snap
 )
 
-// Gate holds up what a client and its servers send. A Path has one gate at a time.
-type Gate struct {
+// Blockade holds up what a client and its servers send. A Path has one blockade at a time.
+type Blockade struct {
 	Caught chan struct{} // closed when something is held up
 
 	path   *Path
-	kind   Kind
+	kind   Blocked
 	pass   int                       // writes, or answers, that go through before
 	at     func(written []byte) bool // the writes that do not go through; nil for all
 	on     *pathConn                 // the connection whose answer is lost
 	opened chan struct{}
-	broke  chan struct{} // closed when the gate has broken a connection
+	broke  chan struct{} // closed when the blockade has broken a connection
 }
 
-// Hold makes a gate that stops writes, or answers, after pass of them have gone through.
-func (p *Path) Hold(kind Kind, pass int) *Gate { return p.hold(&Gate{kind: kind, pass: pass}) }
+// Hold makes a blockade that stops writes, or answers, after pass of them have gone through.
+func (p *Path) Hold(kind Blocked, pass int) *Blockade {
+	return p.hold(&Blockade{kind: kind, pass: pass})
+}
 
 // BreakAt breaks the connection of the first write that at accepts, without a stop: in place of that write with
 // LostWrite, in place of its answer with LostAnswer. The channel is closed when it has.
-func (p *Path) BreakAt(kind Kind, at func(written []byte) bool) (broke <-chan struct{}) {
-	g := p.hold(&Gate{kind: kind, at: at})
+func (p *Path) BreakAt(kind Blocked, at func(written []byte) bool) (broke <-chan struct{}) {
+	g := p.hold(&Blockade{kind: kind, at: at})
 	close(g.opened)
 	return g.broke
 }
 
-func (p *Path) hold(g *Gate) *Gate {
+func (p *Path) hold(g *Blockade) *Blockade {
 	g.path = p
 	g.Caught, g.opened, g.broke = make(chan struct{}), make(chan struct{}), make(chan struct{})
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.gate = g
+	p.blockade = g
 	return g
 }
 
 // Open lets what is held up go on, and holds nothing up any more.
-func (g *Gate) Open() {
+func (g *Blockade) Open() {
 	g.path.mu.Lock()
 	defer g.path.mu.Unlock()
-	if g.path.gate == g {
-		g.path.gate = nil
+	if g.path.blockade == g {
+		g.path.blockade = nil
 	}
 	close(g.opened)
 }
 
 // Catches says whether something is held up within that time. It waits in short steps: if the
 // whole process stops meanwhile, only one step is lost.
-func (g *Gate) Catches(within time.Duration) bool {
+func (g *Blockade) Catches(within time.Duration) bool {
 	const step = 5 * time.Millisecond
 	for look := time.Duration(0); ; look += step {
 		select {
@@ -82,9 +84,9 @@ func (g *Gate) Catches(within time.Duration) bool {
 	}
 }
 
-// stops says whether the gate stops a write, or an answer, of which it knows no bytes. The caller holds the mutex, also
-// for tell.
-func (g *Gate) stops(written []byte) bool {
+// stops says whether the blockade stops a write, or an answer, of which it knows no bytes. The caller holds the mutex,
+// also for tell.
+func (g *Blockade) stops(written []byte) bool {
 	if g.at != nil && !g.at(written) {
 		return false
 	}
@@ -92,7 +94,7 @@ func (g *Gate) stops(written []byte) bool {
 	return g.pass < 0
 }
 
-func (g *Gate) tell() {
+func (g *Blockade) tell() {
 	select {
 	case <-g.Caught:
 	default:
@@ -100,7 +102,8 @@ func (g *Gate) tell() {
 	}
 }
 
-// deadline is when reads or writes that wait at a gate end, like those of a socket, in Unix nanoseconds; 0 means never.
+// deadline is when reads or writes that wait at a blockade end, like those of a socket, in Unix nanoseconds; 0 means
+// never.
 type deadline struct{ atomic.Int64 }
 
 func (d *deadline) set(at time.Time) {
@@ -111,8 +114,8 @@ func (d *deadline) set(at time.Time) {
 	}
 }
 
-// wait returns when the gate is open. It returns an error if the deadline comes before, or the connection is gone.
-func (d *deadline) wait(g *Gate, gone <-chan struct{}) error {
+// wait returns when the blockade is open. It returns an error if the deadline comes before, or the connection is gone.
+func (d *deadline) wait(g *Blockade, gone <-chan struct{}) error {
 	look := time.NewTicker(time.Millisecond) // the deadline may be moved meanwhile
 	defer look.Stop()
 	for {

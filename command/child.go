@@ -1,0 +1,81 @@
+package command
+
+// The processes that carry out the runs of ab, record and claims: this program, or other builds of it.
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/lockbench/lockbench"
+	"github.com/lockbench/lockbench/results"
+)
+
+// child is a run of a lockbench in a process of its own.
+type child struct {
+	program string
+	flags   []string
+	redis   lockbench.StoreOptions
+	report  string // the file that it writes; "" if another generator writes it
+}
+
+// patience is how long a run may take to end after an interrupt.
+const patience = 30 * time.Second
+
+// run runs the child to its end, and interrupts it when ctx ends. It returns a report
+// also if the run broke a guarantee or its figures cannot be trusted.
+func (c child) run(ctx context.Context) (*results.Report, error) {
+	flags := slices.Concat([]string{"run"}, c.flags, []string{"--quiet"})
+	if c.report != "" {
+		flags = append(flags, "--output", "json="+c.report)
+	}
+	cmd := exec.CommandContext(ctx, c.program, flags...)
+	cmd.Env = c.environment()
+	var said bytes.Buffer
+	cmd.Stderr = &said
+	apart(cmd)
+	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
+	cmd.WaitDelay = patience
+	err := cmd.Run()
+	if cmd.ProcessState == nil {
+		return nil, &exit{ExitFailure, fmt.Errorf("start %s: %w", c.program, err)}
+	}
+	code := cmd.ProcessState.ExitCode()
+	if c.report == "" && code == ExitOK {
+		return nil, nil
+	}
+	switch code {
+	case ExitOK, ExitThreshold, ExitSafety, ExitInvalid:
+		report, err := readReport(c.report)
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			return nil, &exit{ExitConfig, fmt.Errorf("%s has written no report: it is no lockbench", c.program)}
+		case err != nil:
+			return nil, &exit{ExitFailure, fmt.Errorf("the report of %s: %w", c.program, err)}
+		}
+		return report, nil
+	case ExitConfig, ExitUnreachable:
+	default:
+		code = ExitFailure
+	}
+	return nil, &exit{code, fmt.Errorf("%s ended with %w:\n%s", c.program, err, said.String())}
+}
+
+// environment returns our environment with the place of Redis, and without the other variables that
+// stand in for flags. A password belongs here: ps does not show it. Without a place it is our environment.
+func (c child) environment() []string {
+	if c.redis.Address == "" {
+		return os.Environ()
+	}
+	others := slices.DeleteFunc(os.Environ(), func(set string) bool { return strings.HasPrefix(set, "LOCKBENCH_") })
+	return append(others, "LOCKBENCH_REDIS="+c.redis.Address, "LOCKBENCH_CA_FILE="+c.redis.CAFile,
+		"LOCKBENCH_TOPOLOGY="+c.redis.Topology, "LOCKBENCH_CERT="+c.redis.CertFile, "LOCKBENCH_KEY="+c.redis.KeyFile,
+		"LOCKBENCH_REDIS_PASSWORD="+c.redis.Password)
+}

@@ -1,0 +1,22 @@
+// Package command is lockbench's command line. The author of a lock registers a
+// strategy and calls Main:
+//
+//	func main() {
+//		os.Exit(command.Main(context.Background(), os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
+//	}
+//
+// Read the files in this order:
+//
+//   - command.go: Main, the root command, and how errors are printed. exit.go: the exit codes. interrupt.go: what a
+//     signal ends.
+//   - plan.go: the flags of a run, which make a lockbench.Plan. input.go: where their values come from: flags,
+//     variables, workload files. familiar.go: names that people know from elsewhere.
+//   - output.go: the flag --output of all commands, and how files are written (output_unix.go, output_other.go).
+//     terminal.go: the progress of a run, and the terminal's width. help.go: the template of the help.
+//   - files.go: reads reports. child.go: runs in processes of their own (child_unix.go, child_other.go).
+//   - run.go: the command that measures, under its names. Each further file has a command, or several that are alike:
+//     list.go, doctor.go, reports.go, compare.go (with the flags of the gate, which ab shares), ab.go, record.go,
+//     claims.go, advise.go, check.go, checks.go (selfcheck and clean), observe.go.
+//
+// A file of a command has, in this order, its flags, the command, and what it calls.
+package command

@@ -1,0 +1,194 @@
+package observe
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// executed runs one of the programs as the command of --exec.
+func executed(t *testing.T, name string) *Document {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	var said, problems bytes.Buffer
+	d, err := Run(ctx, Running{
+		Line:   fmt.Sprintf("exec '%s' program '%s'", os.Args[0], name),
+		Stdout: &said, Stderr: &problems,
+	}, Options{Top: 5})
+	if err != nil || d.Command.Code != 0 || d.Cut || said.String() != name+" ended\n" {
+		t.Fatalf("%s: %v, %+v, it said %q %s", name, err, d, said.String(), problems.String())
+	}
+	return d
+}
+
+// faultsOf returns the faults that the findings name, and the locks that they are about.
+func faultsOf(d *Document) (found, about []string) {
+	for _, f := range d.Findings {
+		if f.Fault != "" {
+			found, about = append(found, f.Fault), append(about, f.About)
+		}
+	}
+	slices.Sort(found)
+	return slices.Compact(found), slices.Compact(about)
+}
+
+// Each planted fault is found, by its finding and no other.
+func TestPlantedFaultsOfCommandsAreFound(t *testing.T) {
+	t.Parallel()
+	for name, p := range planted {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d := executed(t, name)
+			found, about := faultsOf(d)
+			if !slices.Equal(found, p.faults) || !slices.Equal(about, []string{p.key}) {
+				t.Errorf("found %q of %q, want %q of %s; %+v", found, about, p.faults, p.key, d.All.Counts)
+			}
+			var crossed []string
+			for _, fault := range p.faults {
+				crossed = append(crossed, fault+"==0")
+			}
+			thresholds, err := ParseThresholds(crossed)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if d.Judge(thresholds); len(d.Crossed()) != len(crossed) {
+				t.Errorf("of %q are crossed: %v", crossed, d.Crossed())
+			}
+			t.Logf("%-40s %v", name, found)
+		})
+	}
+}
+
+// Good locks and caches are silent.
+func TestGoodCommandsAreSilent(t *testing.T) {
+	t.Parallel()
+	names := slices.Collect(maps.Keys(good))
+	for _, strategy := range []string{
+		"spin", "redsync", "redislock", "pubsub", "fair", "fenced", "redisson-spin", "blpop", "handoff", "cohort",
+	} {
+		names = append(names, "lock "+strategy)
+	}
+	thresholds, err := ParseThresholds([]string{
+		"without_ttl==0", "without_nx==0", "unsafe_releases==0", "others_deleted==0", "shared_value==0",
+		"late_releases==0", "ttl_apart==0", "renewals_stopped==0", "nameless==0", "expired==0", "overwritten==0",
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range names {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d := executed(t, name)
+			if found, about := faultsOf(d); len(found) > 0 {
+				t.Errorf("found %q of %q: %+v", found, about, d.All.Counts)
+			}
+			if d.Judge(thresholds); len(d.Crossed()) > 0 {
+				t.Errorf("crossed %v", d.Crossed())
+			}
+			locks := len(d.Locks)
+			if is := strings.HasPrefix(name, "cache"); is != (locks == 0) {
+				t.Errorf("%d locks, and %d keys of caches", locks, d.Caches.Keys)
+			}
+			t.Logf("%-30s %d commands, %d leases", name, d.Capture.Commands, d.All.Acquisitions)
+		})
+	}
+}
+
+// However a command ends, nothing that it has started is left running, and neither is its Redis.
+func TestNothingOfACommandIsLeft(t *testing.T) {
+	t.Parallel()
+	const stubborn = `trap "" TERM; `
+	for _, test := range []struct {
+		name, line string
+		interrupt  bool
+		code       int
+	}{
+		{"it ends by itself", "sleep 600 & setsid sleep 600 & %s exit 3", false, 3},
+		{"it is interrupted", "setsid sleep 600 & %s exec sleep 600", true, -1},
+		{"it ignores SIGTERM", stubborn + "sleep 600 & setsid sleep 600 & %s while :; do sleep 600; done", true, -1},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			mark := "MARK_OF_TEST=" + strconv.FormatInt(time.Now().UnixNano(), 36)
+			ready := filepath.Join(t.TempDir(), "ready")
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			if test.interrupt {
+				go func() { // ends with the file
+					for _, err := os.Stat(ready); err != nil && ctx.Err() == nil; _, err = os.Stat(ready) {
+						time.Sleep(time.Millisecond)
+					}
+					cancel()
+				}()
+			}
+			touch := fmt.Sprintf("echo $REDIS_URL > '%s.new'; mv '%[1]s.new' '%[1]s';", ready)
+			d, err := Run(ctx, Running{Line: "export " + mark + "; " + fmt.Sprintf(test.line, touch)}, Options{Top: 1})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if d.Command.Code != test.code || d.Interrupted != test.interrupt {
+				t.Errorf("it ended with %+v, interrupted %v", d.Command, d.Interrupted)
+			}
+			url, err := os.ReadFile(ready)
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, port, _ := strings.Cut(strings.TrimSpace(string(url)), "//127.0.0.1:")
+			for _, text := range []string{mark, "*:" + port, "127.0.0.1:" + port} {
+				if left := processesWith(t, text); len(left) > 0 {
+					t.Errorf("processes with %s are left: %v", text, left)
+				}
+			}
+		})
+	}
+}
+
+// processesWith returns the processes with a text in their environment or their arguments.
+func processesWith(t *testing.T, text string) (all []string) {
+	t.Helper()
+	dirs, err := filepath.Glob("/proc/[0-9]*")
+	if err != nil || len(dirs) == 0 {
+		t.Skip("there is no /proc")
+	}
+	for _, dir := range dirs {
+		for _, file := range []string{"environ", "cmdline"} {
+			content, err := os.ReadFile(filepath.Join(dir, file))
+			pid, _ := strconv.Atoi(filepath.Base(dir))
+			if err == nil && pid != syscall.Getpid() && bytes.Contains(content, []byte(text)) {
+				all = append(all, dir)
+			}
+		}
+	}
+	return all
+}
+
+// A command that sends nothing passes no threshold, and one that is not found is an error.
+func TestCommandsThatShowNothing(t *testing.T) {
+	t.Parallel()
+	d, err := Run(t.Context(), Running{Line: "true"}, Options{Top: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	thresholds, err := ParseThresholds([]string{"unsafe_releases==0"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d.Judge(thresholds); d.Capture.Commands != 0 || len(d.Crossed()) != 1 {
+		t.Errorf("%d commands, judged %v", d.Capture.Commands, d.Thresholds)
+	}
+	if _, err := Run(t.Context(), Running{Line: "no-such-command-of-lockbench"}, Options{Top: 1}); !errors.Is(err,
+		ErrNoCommand) {
+		t.Errorf("a command that does not exist: %v", err)
+	}
+}

@@ -1,0 +1,26 @@
+//go:build !linux
+
+package observe
+
+import "os/exec"
+
+// child is a command. Only Linux tells what a command has started.
+type child struct {
+	cmd    *exec.Cmd
+	exited chan struct{} // closed when it has ended
+}
+
+func begin(cmd *exec.Cmd) (*child, error) {
+	p := &child{cmd, make(chan struct{})}
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	go func() { // ends with the command, which kill ends
+		defer close(p.exited)
+		_ = cmd.Wait()
+	}()
+	return p, nil
+}
+
+func (p *child) terminate() { p.kill() }
+func (p *child) kill()      { _ = p.cmd.Process.Kill() } // it may have ended

@@ -1,0 +1,86 @@
+package observe
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/lockbench/lockbench/internal/words"
+	"github.com/lockbench/lockbench/results"
+)
+
+// Threshold is a limit that a count of all locks together must keep, such as unsafe_releases==0.
+type Threshold struct {
+	expression string
+	field      int // of Counts
+	limit      results.Limit
+}
+
+var grammar = regexp.MustCompile(`^(\w+)\s*([<>=!].*)$`)
+
+// CountNames returns the names of the counts, in the order of Counts.
+func CountNames() []string {
+	counts := reflect.TypeFor[Counts]()
+	names := make([]string, counts.NumField())
+	for i := range names {
+		names[i], _, _ = strings.Cut(counts.Field(i).Tag.Get("json"), ",")
+	}
+	return names
+}
+
+// ParseThresholds parses thresholds and names every error in them.
+func ParseThresholds(given []string) (all []Threshold, err error) {
+	names := CountNames()
+	var problems []error
+	for _, text := range given {
+		t := Threshold{expression: strings.TrimSpace(text)}
+		parts := grammar.FindStringSubmatch(t.expression)
+		if parts == nil {
+			problems = append(problems, fmt.Errorf("%q is not of the form COUNT==NUMBER, such as unsafe_releases==0", text))
+			continue
+		}
+		var unknown, wrong error
+		if t.field = slices.Index(names, parts[1]); t.field < 0 {
+			unknown = fmt.Errorf("there is no count %s%s (counts: %s)", parts[1], words.Suggest("%s", parts[1], names),
+				strings.Join(names, ", "))
+		}
+		if t.limit, wrong = results.ParseLimit(parts[2], results.Number); wrong != nil {
+			wrong = fmt.Errorf("%q: %w", text, wrong)
+		}
+		problems = append(problems, unknown, wrong)
+		all = append(all, t)
+	}
+	return all, errors.Join(problems...)
+}
+
+// Judge tests the counts of all locks against thresholds. Where commands are missing, a limit that is kept may have
+// been crossed: it does not pass.
+func (d *Document) Judge(thresholds []Threshold) {
+	counts := reflect.ValueOf(d.All.Counts)
+	for _, t := range thresholds {
+		value := results.Figure{Value: float64(counts.Field(t.field).Int())}
+		j := results.Judgement{Threshold: t.expression, Value: &value, Unit: results.Number}
+		kept, _ := t.limit.Keeps(value)
+		switch {
+		case !kept:
+		case d.Cut:
+			j.Why = results.PlainText("the capture is not complete: " + d.Stopped)
+		case d.Command != nil && d.Capture.Commands == 0:
+			j.Why = results.PlainText(silent)
+		default:
+			j.Passed = true
+		}
+		d.Thresholds = append(d.Thresholds, j)
+	}
+}
+
+// Crossed returns the judgements that are not passed.
+func (d *Document) Crossed() []results.Judgement {
+	return slices.DeleteFunc(slices.Clone(d.Thresholds), func(j results.Judgement) bool { return j.Passed })
+}
+
+// silent says why nothing can be judged.
+const silent = "the command sent nothing to its Redis, whose address is in REDIS_URL and LOCKBENCH_REDIS"

@@ -1,0 +1,55 @@
+package engine
+
+// One acquisition, by a client of the engine, a client of DriveLocally, or the target of a fault.
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/lockbench/lockbench/internal/measure"
+	"github.com/lockbench/lockbench/strategies"
+)
+
+var (
+	// errNoLease reports that a Locker broke its contract.
+	errNoLease   = errors.New("the strategy returned neither a lease nor an error")
+	errNoTryLock = fmt.Errorf("%w: it has no try-lock, as --timeout 0 asks for", ErrUnsupported)
+)
+
+// Acquire takes a lock within a workload's timeout: nil is without a limit, 0 a try-lock.
+func Acquire(
+	ctx context.Context, locker strategies.Locker, key string, timeout *time.Duration,
+) (lease strategies.Lease, err error) {
+	switch {
+	case timeout == nil:
+		lease, err = locker.Acquire(ctx, key)
+	case *timeout == 0:
+		trier, ok := strategies.As[strategies.Trier](locker)
+		if !ok {
+			return nil, errNoTryLock
+		}
+		lease, err = trier.TryAcquire(ctx, key)
+	default:
+		within, cancel := context.WithTimeout(ctx, *timeout)
+		defer cancel()
+		lease, err = locker.Acquire(within, key)
+	}
+	if lease == nil && err == nil {
+		err = errNoLease
+	}
+	return lease, err
+}
+
+// outcomeOf says how a wait ended that has no lease but an error, for the clients of the engine and for those of
+// drivers. limited says whether the wait's own timeout may have ended it, over whether the run may have.
+func outcomeOf(err error, limited, over bool) measure.Outcome {
+	switch {
+	case errors.Is(err, strategies.ErrHeld), limited && errors.Is(err, context.DeadlineExceeded):
+		return measure.TimedOut
+	case over && errors.Is(err, context.Canceled):
+		return measure.Stopped
+	}
+	return measure.Failed
+}

@@ -1,0 +1,64 @@
+package engine
+
+// The counter that a lock protects with --work counter, as its holders use it. finish.go reads it at the end.
+
+import (
+	"errors"
+
+	"github.com/lockbench/lockbench/internal/store"
+	"github.com/lockbench/lockbench/strategies"
+	"github.com/lockbench/lockbench/workloads"
+)
+
+// counterOf returns the name of the counter that a key's lock protects.
+func counterOf(key string) string { return Prefix + key + ":counter" }
+
+// count increments a key's counter, and holds in between.
+func (r *run) count(through *instance, key int, lease strategies.Lease, hold func()) error {
+	// Not the clients' own context: a holder finishes its work even if the run ends.
+	ctx := r.control.release
+	if increment := through.atomic; increment != nil {
+		hold()
+		if err := increment.Increment(ctx, counterOf(r.keys[key])); err != nil {
+			return err
+		}
+		r.done[key].Add(1)
+		return nil
+	}
+	counter := r.counter(through, key, lease)
+	n, err := counter.Read(ctx)
+	switch {
+	case errors.Is(err, store.ErrStale):
+		r.refused.Add(1)
+		return nil
+	case err != nil:
+		return err
+	}
+	hold()
+	return r.write(counter, key, n+1)
+}
+
+// write ends an increment of a key's counter: it writes n.
+func (r *run) write(counter store.Counter, key int, n int64) error {
+	err := counter.Write(r.control.release, n)
+	switch {
+	case err == nil:
+		r.done[key].Add(1)
+	case errors.Is(err, store.ErrStale):
+		r.refused.Add(1)
+		return nil
+	default:
+		r.uncertain.Add(1)
+	}
+	return err
+}
+
+// counter returns the counter that a key's lock protects. It checks tokens if the lease
+// has one and the workload asks for it.
+func (r *run) counter(through *instance, key int, lease strategies.Lease) store.Counter {
+	name := counterOf(r.keys[key])
+	if fenced, _ := strategies.As[strategies.Fenced](lease); fenced != nil {
+		return through.counters.Counter(name, r.Workload.Fence, fenced.FencingToken())
+	}
+	return through.counters.Counter(name, workloads.FenceOff, 0)
+}

@@ -1,0 +1,281 @@
+package engine
+
+// What faults did: each injection, the acquisitions, stalls and overlaps that followed, and what the faults explain
+// while they last. faultLog calls nothing of the other files of faults.
+
+import (
+	"errors"
+	"math"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/lockbench/lockbench/internal/measure"
+	"github.com/lockbench/lockbench/internal/store"
+	"github.com/lockbench/lockbench/internal/untrusted"
+	"github.com/lockbench/lockbench/results"
+	"github.com/lockbench/lockbench/workloads"
+)
+
+// faultLog records the faults of a run. Its methods may be called concurrently.
+type faultLog struct {
+	run     *run           // for its clock, window, keys, and audit
+	longest int64          // ns that a key may stay free before its waiters count as forgotten
+	records []*faultRecord // the list never changes, so clients look without mu whether it is empty
+
+	mu      sync.Mutex
+	last    *injection     // the latest injection of any fault
+	base    results.Safety // at the latest injection
+	halts   int            // outages under way
+	haltEnd int64          // end of the latest outage
+	loses   bool           // a fault made the servers lose confirmed writes; read it when no fault is under way
+}
+
+// faultRecord is what is known of one fault of the workload.
+type faultRecord struct {
+	spec       workloads.Fault
+	injections []*injection
+	open       []*injection // injections still under observation
+	reasons    []string     // why it was not injected when it was due
+	spared     bool         // there was no target for it
+}
+
+// strike is a fault that is ready to be injected.
+type strike struct {
+	store.Action
+	key int // the number of the key that it affects, or every
+	// lasts is the time from Hit to End.
+	lasts time.Duration
+}
+
+const every = -1 // a key: all keys
+
+// atOnce says whether the strike is over when it begins: a process that dies takes no time for it. What servers do in
+// Hit may take a while.
+func (s strike) atOnce() bool { return s.key != every && s.End == nil }
+
+// injection is one occurrence of a fault.
+type injection struct {
+	results.Injection
+	at       int64
+	key      int   // a key's number, or every
+	over     int64 // since when clients can get locks; math.MaxInt64 in an outage
+	lasting  bool  // the fault continues, although clients can get locks
+	lastSeen int64 // the last acquisition, or the injection itself
+	until    int64 // the next injection of any fault
+}
+
+const (
+	// longestIdle is how long a key with waiters may stay free. Clients that poll do so more
+	// often by default.
+	longestIdle = time.Second
+	// aftermath is how long after a fault its effects may still cause errors.
+	aftermath = 5 * time.Second
+)
+
+func newFaultLog(r *run) *faultLog {
+	l := &faultLog{run: r, longest: int64(min(longestIdle, time.Duration(r.Workload.TTL)/2))}
+	for _, spec := range r.Workload.Faults {
+		l.records = append(l.records, &faultRecord{spec: spec})
+	}
+	return l
+}
+
+// begin notes that a fault is injected now. Call it before the fault shows: some stores hand a lock on within
+// microseconds.
+func (l *faultLog) begin(f *faultRecord, s strike) *injection {
+	at := l.run.clock.Now()
+	i := &injection{at: at, key: s.key, over: at, lastSeen: at, until: math.MaxInt64, lasting: !s.atOnce()}
+	i.AtNS, i.Halts = at-l.run.window.Open, s.Outage != store.NoOutage
+	if s.key != every {
+		i.Key = Prefix + l.run.keys[s.key]
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.last != nil {
+		l.last.until = at
+	}
+	l.attribute(measure.Seen(l.run.audit))
+	f.open = slices.DeleteFunc(f.open, func(i *injection) bool { return i.RecoveryNS != nil })
+	f.injections, f.open, l.last = append(f.injections, i), append(f.open, i), i
+	if i.Halts {
+		l.halts++
+		i.over = math.MaxInt64
+	}
+	l.loses = l.loses || s.Loses
+	return i
+}
+
+// resume notes the end of an outage.
+func (l *faultLog) resume(i *injection) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.resumed(i, l.run.clock.Now())
+}
+
+func (l *faultLog) resumed(i *injection, at int64) {
+	l.halts--
+	l.haltEnd, i.over = at, at
+}
+
+// end notes the end of a fault, and of its outage.
+func (l *faultLog) end(i *injection) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	now := l.run.clock.Now()
+	if i.over == math.MaxInt64 {
+		l.resumed(i, now)
+	}
+	if i.lasting {
+		i.LastedNS, i.lasting = now-i.at, false
+	}
+}
+
+// missed notes why a fault was not injected when it was due.
+func (l *faultLog) missed(f *faultRecord, why error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	f.reasons = append(f.reasons, untrusted.Printable(why.Error()))
+	f.spared = errors.Is(why, store.ErrNoTarget)
+}
+
+// attribute counts the overlaps since the last injection as caused by that injection. now is
+// what was seen until now.
+func (l *faultLog) attribute(now results.Safety) {
+	if i := l.last; i != nil {
+		i.Overlaps += now.Overlaps - l.base.Overlaps
+		i.OverlapNS += now.OverlapNS - l.base.OverlapNS
+		i.Late += now.ExpiredOverlaps - l.base.ExpiredOverlaps
+		i.LateNS += now.ExpiredOverlapNS - l.base.ExpiredOverlapNS
+	}
+	l.base = now
+}
+
+// granted notes an acquisition, by a client of the workload or by a target.
+func (l *faultLog) granted(key int, at int64, grant measure.Grant) {
+	if at >= l.run.window.End() {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.forgotten(at, grant.Idle)
+	for _, f := range l.records {
+		for _, i := range f.open {
+			i.seen(key, at)
+		}
+	}
+}
+
+// closeWindow counts the keys that are still forgotten at the end of the window.
+func (l *faultLog) closeWindow() {
+	end := l.run.window.End()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, k := range l.run.audit {
+		l.forgotten(end, k.Idle(end))
+	}
+}
+
+// forgotten counts a lost wake-up if a key with waiters was idle for too long.
+func (l *faultLog) forgotten(at, idle int64) {
+	if l.last != nil && min(idle, at-l.haltEnd) > l.longest {
+		l.last.LostWakeUps++
+	}
+}
+
+// seen notes an acquisition after the injection.
+func (i *injection) seen(key int, at int64) {
+	if at < i.at || i.key != every && i.key != key {
+		return
+	}
+	if at < i.until {
+		i.stalled(at, false)
+	}
+	if i.RecoveryNS == nil && at >= i.over {
+		i.RecoveryNS = new(at - i.at)
+	}
+}
+
+// stalled notes that no client acquired the key between lastSeen and until.
+func (i *injection) stalled(until int64, cut bool) {
+	if gap := until - i.lastSeen; gap > 0 && (i.Stall == nil || gap > i.Stall.NS) {
+		i.Stall = &results.Bound{NS: gap, AtLeast: cut}
+	}
+	i.lastSeen = max(i.lastSeen, until)
+}
+
+// halted says whether an outage is under way in which no client can get a lock.
+func (l *faultLog) halted() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.halts > 0
+}
+
+// excuses says whether faults explain that the servers do not answer: an outage, or several faults at once, which
+// together may leave too few nodes.
+func (l *faultLog) excuses() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	lasting := 0
+	for _, f := range l.records {
+		for _, i := range f.injections {
+			if i.lasting && i.key == every {
+				lasting++
+			}
+		}
+	}
+	return l.halts > 0 || lasting > 1
+}
+
+// explains says whether a fault explains an error at an instant: from the fault's start
+// until aftermath after its end.
+func (l *faultLog) explains(at int64) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, f := range l.records {
+		for _, i := range f.injections {
+			if at >= i.at && (i.lasting || at <= i.at+i.LastedNS+int64(aftermath)) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// report lists the faults. When the run is over, with their effects: no fault is under way any more.
+func (l *faultLog) report(over bool) (all []results.Fault) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if over {
+		l.attribute(measure.Audit(l.run.audit))
+	}
+	for _, f := range l.records {
+		one := results.Fault{Fault: f.spec, Injections: []results.Injection{}, Missed: slices.Clone(f.reasons)}
+		for _, i := range f.injections {
+			known := results.Injection{AtNS: i.AtNS, Key: i.Key, Halts: i.Halts}
+			if over {
+				i.stalled(min(i.until, l.run.window.End()), true)
+				known = i.Injection
+			}
+			one.Injections = append(one.Injections, known)
+		}
+		all = append(all, one)
+	}
+	return all
+}
+
+// absent names the faults that were never injected although there was a target.
+func (l *faultLog) absent() results.Remarks {
+	var names results.Remarks
+	for _, f := range l.records {
+		if len(f.injections) > 0 || f.spared {
+			continue
+		}
+		why := "it was never due"
+		if len(f.reasons) > 0 {
+			why = f.reasons[0]
+		}
+		names = append(names, results.FaultAbsent.Remark(f.spec.Name, why))
+	}
+	return names
+}

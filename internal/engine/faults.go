@@ -1,0 +1,137 @@
+package engine
+
+// The faults of a workload, as the rest of the engine sees them. The way of one fault leads down through these files,
+// and no call leads back up:
+//
+//	faults.go       waits until a fault is due, prepares it, injects it, and undoes it
+//	clientfaults.go prepares a fault of clients; the store's store.Faults prepares all others
+//	target.go       the process that a fault of clients hits, and its wire (wire.go)
+//	precedence.go   how the workload's clients let a target go first, and keep a lock for a fault
+//	faultlog.go     records what was injected and what followed
+//
+// The last two own their state and call none of the other files.
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/lockbench/lockbench/internal/measure"
+	"github.com/lockbench/lockbench/internal/pause"
+	"github.com/lockbench/lockbench/internal/store"
+	"github.com/lockbench/lockbench/workloads"
+)
+
+// faults injects the workload's faults when they are due. Its log records them, and answers what they explain.
+type faults struct {
+	*faultLog
+	*precedence
+
+	run       *run
+	ctx       context.Context // ends with the window
+	cancel    context.CancelFunc
+	schedules sync.WaitGroup
+	targets   atomic.Int64 // opened so far
+
+	failing sync.Mutex
+	failed  error // of faults that could not be injected or undone
+}
+
+// newFaults makes the faults of a run. ctx is that of the whole run.
+func newFaults(ctx context.Context, r *run) *faults {
+	ctx, cancel := context.WithCancel(ctx)
+	return &faults{
+		run: r, ctx: ctx, cancel: cancel, faultLog: newFaultLog(r), precedence: newPrecedence(ctx.Done()),
+	}
+}
+
+// start starts the schedule of every fault.
+func (f *faults) start() {
+	for _, record := range f.records {
+		f.schedules.Go(func() { f.schedule(record) })
+	}
+}
+
+// stop is called at the end of the window: no new fault begins, and faults under way are undone.
+func (f *faults) stop() {
+	f.cancel()
+	f.closeWindow()
+}
+
+// wait waits until no fault is under way. It returns the errors of faults that could not be injected or undone.
+func (f *faults) wait() error {
+	f.schedules.Wait()
+	return f.failed
+}
+
+// acquired notes that a client of the workload has got the lock of a key, and makes it keep the lock if a fault waits
+// for a holder.
+func (f *faults) acquired(key int, at int64, grant measure.Grant) {
+	if len(f.records) > 0 {
+		f.granted(key, at, grant)
+		f.keepLock(key)
+	}
+}
+
+// schedule injects a fault each time it is due, if it can be over before the window ends.
+func (f *faults) schedule(record *faultRecord) {
+	r, spec := f.run, record.spec
+	lasts := int64(r.Workload.Lasts(spec))
+	again := false
+	for due := r.window.Open + int64(spec.At); ; due += int64(spec.Every) {
+		now := r.clock.Now()
+		if spec.Every > 0 && now > due+int64(spec.Every) {
+			continue // the last injection took longer than the interval
+		}
+		if again && due+lasts >= r.window.End() {
+			return
+		}
+		if !pause.Plain(f.ctx.Done(), time.Duration(due-now)) {
+			return
+		}
+		again = true
+		if s, err := f.prepare(spec); err != nil {
+			if f.ctx.Err() != nil {
+				err = fmt.Errorf("the window ended before it could come about: %w", err)
+			}
+			f.missed(record, err)
+		} else if err := f.inject(record, s); err != nil {
+			f.failing.Lock()
+			f.failed = errors.Join(f.failed, fmt.Errorf("%s: %w", spec.Name, err))
+			f.failing.Unlock()
+		}
+		if spec.Every == 0 || f.ctx.Err() != nil {
+			return
+		}
+	}
+}
+
+// prepare does what must precede a fault, such as waiting for a holder. An error says why the fault is not possible.
+func (f *faults) prepare(spec workloads.Fault) (strike, error) {
+	if spec.Kind().Place == workloads.InClients {
+		return f.prepareClients(spec)
+	}
+	r := f.run
+	where := store.RunMarks{Mark: r.sign, Ours: r.mine, Name: r.name, TTL: time.Duration(r.Workload.TTL)}
+	action, err := r.Faults.Prepare(f.ctx, spec, where)
+	return strike{action, every, time.Duration(spec.For)}, err
+}
+
+// inject carries a strike out and returns when it is over. An error ends the run.
+func (f *faults) inject(record *faultRecord, s strike) error {
+	always := context.WithoutCancel(f.ctx) // a fault must be undone
+	injected := f.begin(record, s)
+	failed := s.Hit(always)
+	if s.Outage == store.Briefly {
+		f.resume(injected)
+	}
+	if s.End != nil {
+		pause.Plain(f.ctx.Done(), s.lasts)
+		failed = errors.Join(failed, s.End(always))
+	}
+	f.end(injected)
+	return failed
+}

@@ -1,0 +1,265 @@
+package servers
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/lockbench/lockbench/internal/replies"
+	"github.com/lockbench/lockbench/internal/store"
+	"github.com/lockbench/lockbench/internal/untrusted"
+)
+
+// MonitorRights are the rights of a user who may read MONITOR and watch what that costs, as rules of ACL SETUSER.
+func MonitorRights() []string {
+	return []string{"+monitor", "+client|id", "+client|list", "+client|kill"}
+}
+
+// errOneNode says which addresses OpenMonitor takes. It never repeats the given text: any part of it may be a password.
+var errOneNode = errors.New("MONITOR is read of one node: give redis[s]://[user:password@]host:port or " +
+	"unix://[user:password@]/path; of a cluster the address of one of its nodes, which has the locks of its slots, and " +
+	"of Sentinels that of the primary; percent-encode special characters of a password")
+
+// OneNode returns an error for an address that does not name a single node, and for what is wrong with certificates.
+func (o Options) OneNode() error {
+	if o.Started() {
+		return errOneNode
+	}
+	at, found, err := o.addresses()
+	switch {
+	case errors.Is(err, errAddress), found != nil, len(at) > 1, errors.Is(err, errSentinel):
+		return errOneNode
+	}
+	return err
+}
+
+// Monitor reads the MONITOR of a node. A normal client has no limit of its output buffer, so if the reader is slow the
+// server's memory grows: a second connection, the guard, looks at that buffer, and can end it.
+type Monitor struct {
+	node   *node
+	guard  *redis.Conn
+	client *redis.Client // whose only connection, stream, is MONITOR's
+	held   *redis.Conn   // keeps that connection out of the client's pool
+	stream net.Conn
+	in     *bufio.Reader
+	id     int64  // of MONITOR's connection
+	from   string // the guard's address, as MONITOR shows it
+	old    bool   // CLIENT LIST takes no ID
+}
+
+// monitorBuffer is the size of the buffer between the socket and the reader, in bytes.
+const monitorBuffer = 64 << 10
+
+// OpenMonitor connects to the node that the options name, see OneNode, and begins MONITOR. The error wraps
+// ErrUnreachable or ErrConfig, and names all rights that the user lacks. The caller closes it.
+func OpenMonitor(ctx context.Context, options Options) (*Monitor, error) {
+	if err := options.OneNode(); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrConfig, err)
+	}
+	at, _, err := options.addresses()
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrConfig, err)
+	}
+	m := &Monitor{node: &node{options: *at[0]}}
+	m.node.options.DB = 0 // MONITOR shows all databases
+	if err := m.open(ctx, options.RunID); err != nil {
+		return nil, errors.Join(err, m.Close())
+	}
+	return m, nil
+}
+
+func (m *Monitor) open(ctx context.Context, runID string) error {
+	if err := m.node.open(ctx, &store.Meter{}, runID, make(chan struct{}, dialsAtOnce)); err != nil {
+		return err
+	}
+	single, ok := m.node.observer.(*redis.Client)
+	if !ok {
+		return fmt.Errorf("%w: %w", ErrConfig, errOneNode)
+	}
+	ctx, cancel := context.WithTimeout(ctx, contactTimeout)
+	defer cancel()
+	m.guard = single.Conn()
+	how := *single.Options()
+	dial := how.Dialer
+	how.PoolSize, how.MinIdleConns = 1, 0
+	how.Protocol = 2 // MONITOR's lines are simple strings there
+	how.Dialer = func(ctx context.Context, network, addr string) (net.Conn, error) {
+		conn, err := dial(ctx, network, addr)
+		m.stream = conn
+		return conn, err
+	}
+	m.client = redis.NewClient(&how)
+	m.held = m.client.EphemeralConn()
+	return m.begin(ctx)
+}
+
+// begin learns who is who, and begins MONITOR unless the user lacks a right.
+func (m *Monitor) begin(ctx context.Context) error {
+	var missing []string
+	var problems []error
+	try := func(right string, err error) {
+		switch code := Refused(err); {
+		case code == noPermission:
+			missing = append(missing, right)
+		case code == unknown:
+			problems = append(problems, fmt.Errorf("%w: the server at %s does not know %s: %w", ErrConfig, m.node.addr(),
+				strings.ToUpper(strings.ReplaceAll(right[1:], "|", " ")), err))
+		case err != nil:
+			problems = append(problems, fmt.Errorf("%w: %s: %w", sentinel(err), m.node.addr(), err))
+		}
+	}
+	own, err := m.guard.ClientID(ctx).Result()
+	if m.id, _ = m.held.ClientID(ctx).Result(); m.stream == nil && err == nil { // it was not even dialled
+		err = m.held.Ping(ctx).Err()
+	}
+	try("+client|id", err)
+	if about, err := m.about(ctx, own); err == nil {
+		m.from = about["addr"]
+	} else {
+		try("+client|list", err)
+	}
+	if m.from == "" && len(missing)+len(problems) == 0 {
+		problems = append(problems, fmt.Errorf("%w: CLIENT LIST of %s does not name the connection that asks: %s",
+			ErrConfig, m.node.addr(), behind))
+	}
+	// It kills no client: none has this address.
+	if err := m.guard.Do(ctx, "client", "kill", "none").Err(); Refused(err) != "" {
+		try("+client|kill", err)
+	}
+	if m.stream != nil {
+		try("+monitor", m.monitor(ctx))
+	}
+	missing = slices.DeleteFunc(MonitorRights(), func(right string) bool { return !slices.Contains(missing, right) })
+	if len(missing) > 0 {
+		user := m.node.options.Username
+		if user == "" {
+			user = "default"
+		}
+		problems = append(problems, fmt.Errorf("%w: the user lacks the rights %s to read MONITOR and to watch its output "+
+			"buffer\nnext: have an administrator run ACL SETUSER %s %[2]s", ErrConfig, strings.Join(missing, " "), user))
+	}
+	return errors.Join(problems...)
+}
+
+// monitor sends MONITOR and reads its answer.
+func (m *Monitor) monitor(ctx context.Context) error {
+	deadline, _ := ctx.Deadline()
+	if err := m.stream.SetDeadline(deadline); err != nil {
+		return err
+	}
+	if _, err := io.WriteString(m.stream, "*1\r\n$7\r\nMONITOR\r\n"); err != nil {
+		return err
+	}
+	m.in = bufio.NewReaderSize(m.stream, monitorBuffer)
+	answer, err := m.in.ReadSlice('\n')
+	if err != nil {
+		return fmt.Errorf("read the answer to MONITOR: %w", err)
+	}
+	switch text := strings.TrimSpace(string(answer)); {
+	case strings.HasPrefix(text, "-"):
+		return reply(untrusted.Printable(text[1:]))
+	case text != "+OK":
+		return fmt.Errorf("%w: %s answers MONITOR with %s", ErrConfig, m.node.addr(), untrusted.Printable(text))
+	}
+	return m.stream.SetDeadline(time.Time{}) // go-redis has set one
+}
+
+// reply is an error that the server answered.
+type reply string
+
+func (r reply) Error() string { return string(r) }
+
+// RedisError makes it one of go-redis's.
+func (reply) RedisError() {}
+
+// about returns the line of a connection in CLIENT LIST; nil if the server does not know it any more.
+func (m *Monitor) about(ctx context.Context, id int64) (map[string]string, error) {
+	words := []any{"client", "list", "id", id}
+	if m.old {
+		words = words[:2]
+	}
+	list, err := m.guard.Do(ctx, words...).Text()
+	if err != nil && refused(err) && Refused(err) == "" && !m.old { // Redis before 6.2
+		m.old = true
+		return m.about(ctx, id)
+	}
+	if err != nil {
+		return nil, err
+	}
+	for client := range replies.Clients(list) {
+		if client["id"] == fmt.Sprint(id) {
+			return client, nil
+		}
+	}
+	return nil, nil
+}
+
+// Guard returns the address of the guard's connection as MONITOR shows it.
+func (m *Monitor) Guard() string { return m.from }
+
+// Read reads the stream. Stop ends it.
+func (m *Monitor) Read(to []byte) (int, error) { return m.in.Read(to) }
+
+// ErrGone says that the server has closed the connection of MONITOR.
+var ErrGone = errors.New("the server closed the connection of MONITOR")
+
+// Held returns the bytes that the server holds for MONITOR's connection: its output buffer, or all of its memory where
+// the server tells that.
+//
+// MONITOR does not show that question. A PING before it, if the user may send that, shows the server's clock in the
+// stream of a server with nothing to do.
+func (m *Monitor) Held(ctx context.Context) (int64, error) {
+	_ = m.guard.Ping(ctx).Err() // the question meets the same fault
+	about, err := m.about(ctx, m.id)
+	if err != nil {
+		return 0, fmt.Errorf("look at the output buffer of MONITOR: %w", err)
+	}
+	if about == nil {
+		return 0, ErrGone
+	}
+	fields := replies.Info(about)
+	return max(value(fields.Integer("omem")), value(fields.Integer("tot-mem"))), nil
+}
+
+// Kill has the server close MONITOR's connection, and free what it holds for it.
+func (m *Monitor) Kill(ctx context.Context) error {
+	if err := m.guard.Do(ctx, "client", "kill", "id", m.id).Err(); err != nil {
+		return fmt.Errorf("end MONITOR: %w", err)
+	}
+	return nil
+}
+
+// Mark sends a command that stands in the stream behind all that the server has executed: ECHO from Guard.
+func (m *Monitor) Mark(ctx context.Context) error {
+	if err := m.guard.Echo(ctx, "mark").Err(); err != nil {
+		return fmt.Errorf("mark the end of the stream: %w", err)
+	}
+	return nil
+}
+
+// Stop ends the stream: Read returns an error. It may be called while Read waits.
+func (m *Monitor) Stop() { _ = m.stream.Close() }
+
+// Close disconnects. Nothing may read any more.
+func (m *Monitor) Close() error {
+	if m.stream != nil {
+		m.Stop()
+	}
+	for _, conn := range []*redis.Conn{m.held, m.guard} {
+		if conn != nil {
+			_ = conn.Close()
+		}
+	}
+	if m.client != nil {
+		_ = m.client.Close() // its connection is closed already
+	}
+	return disconnect([]*node{m.node})
+}
