@@ -5,9 +5,11 @@ set -eu
 cd "$(dirname "$0")/.."
 one_node='exec:redis-py,exec:redis-py --sleep 0.01,exec:redis-py-asyncio,exec:python-redis-lock,exec:aioredlock'
 one_node+=',exec:redlock,exec:redis-semaphore,exec:redisson,exec:redisson fair,exec:redisson fenced,exec:redisson spin'
+one_node+=',exec:shedlock,exec:shedlock safe'
 one_node+=',exec:redisson semaphore,exec:go pubsub,exec:noop-python,exec:noop-node,exec:redisson noop,exec:go noop'
 five_nodes='exec:aioredlock 5,exec:redlock 5,exec:redisson redlock'
-checked=(redis-py redis-py-asyncio python-redis-lock aioredlock redlock redis-semaphore redisson 'redisson fenced')
+checked=(redis-py redis-py-asyncio python-redis-lock aioredlock redlock redis-semaphore redisson 'redisson fenced' shedlock
+	'shedlock safe')
 
 mkdir -p bin/languages
 run() { # CLIENTS INSTANCES

@@ -5,7 +5,7 @@ set -eu
 cd "$(dirname "$0")/.."
 go=${GO:-go}
 kept=${VALKEY:-${XDG_CACHE_HOME:-$HOME/.cache}/lockbench/valkey}
-tests='^(TestCluster|TestCostAlone|TestReplicas|TestRights|TestWithoutInfo|TestOnlyItsToken.*|TestExtend|TestErrors)$'
+tests='^(TestCluster|TestCostAlone|TestReplicas|TestRights|TestWithoutInfo|TestOnlyItsToken.*|TestExtend|TestErrors|TestReleaseByCommand.*)$'
 
 server=
 for suite in forky trixie; do

@@ -97,10 +97,21 @@ func (i Info) OnRedis() bool { return i.Nodes > 0 && i.Store == "" }
 type Since struct {
 	Redis string // 7.0
 	For   string // sharded channels
+	// Valkey is the version of Valkey, by its own count, where that is no matter of the Redis with which it is
+	// compatible: 9.0; "" where it is.
+	Valkey string
+	// Instead is the option of the lock that serves on an older server: release=script; "" if none does.
+	Instead string
 }
 
-// String says what is needed: Redis 7.0 (sharded channels).
-func (s Since) String() string { return "Redis " + s.Redis + " (" + s.For + ")" }
+// String says what is needed: Redis 7.0 (sharded channels), or Redis 8.4 or Valkey 9.0 (DELEX, DELIFEQ).
+func (s Since) String() string {
+	needed := "Redis " + s.Redis
+	if s.Valkey != "" {
+		needed += " or Valkey " + s.Valkey
+	}
+	return needed + " (" + s.For + ")"
+}
 
 // Limit is a check of the conformance suite, locktest, that a strategy does not pass.
 type Limit struct {

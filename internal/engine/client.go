@@ -114,7 +114,7 @@ func (c *client) share(key int, due, asked int64) int64 {
 }
 
 // contend acquires, works and releases. It returns the instant of the end, and an error
-// if it got no lease.
+// if it got no lease or could not do the work, which clients that share the acquisition get too.
 func (c *client) contend(key int, due, asked int64) (int64, error) {
 	r, clock, audit := c.run, c.run.clock, c.run.audit[key]
 	audit.Arrive(c.waiter, due, asked)
@@ -140,8 +140,9 @@ func (c *client) contend(key int, due, asked int64) (int64, error) {
 	if r.Observer != nil {
 		r.Observer.Holding(c.id)
 	}
-	if err := c.work(key, granted+int64(hold), lease); err != nil {
-		r.fail(err)
+	failure := c.work(key, granted+int64(hold), lease)
+	if failure != nil {
+		r.fail(failure)
 	}
 	if r.Observer != nil {
 		r.Observer.Releasing(c.id)
@@ -162,7 +163,7 @@ func (c *client) contend(key int, due, asked int64) (int64, error) {
 	if r.Observer != nil {
 		r.Observer.Acquired(record)
 	}
-	return done, nil
+	return done, failure
 }
 
 // giveBack releases a lease, whose hold ended at released. It returns the instant of the end.

@@ -308,6 +308,26 @@ func TestCoalescedClientsShareAnAcquisition(t *testing.T) {
 	}
 }
 
+// Clients that share an acquisition share its error: none of them waits on, and none counts as served. Sample code in
+// which the others wait for a value alone leaves them waiting for ever where the loader fails.
+func TestCoalescedClientsShareAFailure(t *testing.T) {
+	broken := errors.New("the loader has failed")
+	v := lock(t, strategies.Info{Capacity: 1}, 1, func(context.Context, chan struct{}) (strategies.Lease, error) {
+		time.Sleep(time.Millisecond) // in virtual time, in which the other clients join
+		return nil, broken
+	})
+	run := do(t, v, workload(func(w *workloads.Spec) { w.Coalesce = true }))
+	if run.Safety.Hung > 0 || !run.TimeAccounting.Balanced {
+		t.Errorf("%d clients hung, books %+v", run.Safety.Hung, run.TimeAccounting)
+	}
+	if run.Speed.Served > 0 || run.Waiting.PerAcquisition.Count > 0 {
+		t.Errorf("%d served by acquisitions that all failed", run.Speed.Served)
+	}
+	if len(run.Errors) != 1 || run.Errors[0].Error != broken.Error() {
+		t.Errorf("errors %v", run.Errors)
+	}
+}
+
 func TestTheTimelineIsTheWindow(t *testing.T) {
 	v := lock(t, strategies.Info{Capacity: 1}, 1, wait)
 	run := do(t, v, workload(func(w *workloads.Spec) { w.Duration = workloads.Duration(1300 * time.Millisecond) }))

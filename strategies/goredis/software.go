@@ -87,13 +87,21 @@ var titles = map[string]string{
 // String names the software and its version: Valkey 9.1.2.
 func (s Software) String() string { return cmp.Or(titles[s.Name], s.Name) + " " + s.Version }
 
-// TooOld says that it is older than the Redis that a lock needs: "needs Redis 7.0 (sharded
+// TooOld says that it is older than the server that a lock needs: "needs Redis 7.0 (sharded
 // channels), this is 6.2.14"; "" if it is not, or if its version is not known.
 func (s Software) TooOld(since strategies.Since) string {
-	if s.Redis == "" || slices.Compare(numbers(s.Redis), numbers(since.Redis)) >= 0 {
+	has, needed := s.Redis, since.Redis
+	if s.Name == "valkey" && since.Valkey != "" {
+		has, needed = s.Version, since.Valkey
+	}
+	if has == "" || slices.Compare(numbers(has), numbers(needed)) >= 0 {
 		return ""
 	}
-	return "needs " + since.String() + ", this is " + strings.TrimPrefix(s.String(), "Redis ")
+	old := "needs " + since.String() + ", this is " + strings.TrimPrefix(s.String(), "Redis ")
+	if since.Instead != "" {
+		old += "; set " + since.Instead + " there"
+	}
+	return old
 }
 
 // numbers are those of a version.

@@ -105,3 +105,21 @@ func TestTooOld(t *testing.T) {
 		}
 	}
 }
+
+// A lock may need a version of Valkey, by its own count; what serves on an older one is named.
+func TestTooOldValkey(t *testing.T) {
+	since := strategies.Since{Redis: "8.4", Valkey: "9.0", For: "dances", Instead: "steps=few"}
+	for want, software := range map[string]goredis.Software{
+		"": {Name: "valkey", Version: "9.1.2", Redis: "7.2.4"},
+		"needs Redis 8.4 or Valkey 9.0 (dances), this is Valkey 8.1.4; set steps=few there": {
+			Name: "valkey", Version: "8.1.4", Redis: "7.2.4",
+		},
+		"needs Redis 8.4 or Valkey 9.0 (dances), this is 8.0.6; set steps=few there": {
+			Name: "redis", Version: "8.0.6", Redis: "8.0.6",
+		},
+	} {
+		if got := software.TooOld(since); got != want {
+			t.Errorf("%s: %q, want %q", software, got, want)
+		}
+	}
+}

@@ -15,6 +15,7 @@ import (
 	"github.com/lockbench/lockbench/internal/pause"
 	"github.com/lockbench/lockbench/strategies/internal/indeterminate"
 	"github.com/lockbench/lockbench/strategies/internal/pipeline"
+	"github.com/lockbench/lockbench/strategies/internal/token"
 )
 
 // patience is how long a process tries in all, whether Redis does not answer or does not serve,
@@ -46,8 +47,8 @@ type node struct {
 	demoted func() // called when the server says that it is no primary any more
 
 	served  atomic.Int32 // whether it has run a script, which a client of one node of a cluster cannot: see serves
-	way     atomic.Int32 // how free deletes a key
-	finding atomic.Bool  // a release finds out the way
+	native  token.Native // how free deletes a key
+	finding atomic.Bool  // a release finds out which command the server has for it
 }
 
 // run runs a script that may give the lock to the next.
@@ -71,46 +72,20 @@ const (
 // one. Others need not: thousands of first releases would each have one.
 func (n *node) serves() bool { return !n.served.CompareAndSwap(0, serving) }
 
-// The ways of free.
-const (
-	byDelIfEq = 1 + iota // Valkey 9
-	byDelEx              // Redis 8.4
-	byScript
-)
-
 // free releases a lock for which nobody waits, and says whether it did: somebody may wait, or the lock may not be the
 // caller's. The first release finds out whether the server has a command for that; others use the script until then.
 func (n *node) free(ctx context.Context, on *names, id *string) (freed bool, err error) {
-	way := n.way.Load()
-	find := way == 0 && n.finding.CompareAndSwap(false, true)
-	switch {
-	case find:
-		defer n.finding.Store(false)
-		way = byDelIfEq
-	case way == 0:
-		way = byScript
-	}
-	for ; ; way++ {
-		var reply any
-		switch way {
-		case byDelIfEq:
-			reply, err = n.do(ctx, "delifeq", &on.lock, id)
-		case byDelEx:
-			reply, err = n.do(ctx, "delex", &on.lock, "ifeq", id)
-		default:
-			if find {
-				n.way.Store(byScript)
-			}
+	if !n.native.Known() {
+		if !n.finding.CompareAndSwap(false, true) {
 			return n.freeByScript(ctx, on, id)
 		}
-		if !says(err, "unknown command", "NOPERM") {
-			if find && err == nil {
-				n.way.Store(way)
-			}
-			return reply == any(int64(1)), n.refused(on, err)
-		}
-		n.way.CompareAndSwap(way, way+1) // after a failover to an older server
+		defer n.finding.Store(false)
 	}
+	freed, err = n.native.Delete(&on.lock, id, func(words ...any) (any, error) { return n.do(ctx, words...) })
+	if errors.Is(err, token.ErrNoNative) {
+		return n.freeByScript(ctx, on, id)
+	}
+	return freed, n.refused(on, err)
 }
 
 func (n *node) freeByScript(ctx context.Context, on *names, id *string) (freed bool, err error) {

@@ -117,6 +117,18 @@ func tryLock(s *stage) {
 	if n := both[1].probe.Counts().Attempts - before; n > 1 {
 		s.errorf("a try-lock of a held lock tried %d times", n)
 	}
+	// A lock whose owner is a thread, a client or a process takes the second caller of an instance for the first.
+	own, _ := strategies.As[strategies.Trier](both[0].Locker)
+	w = s.waiterFor(both[0], "key", own.TryAcquire)
+	switch {
+	case !w.within(s.patience):
+		s.fatalf("a try-lock of a lock that its own instance holds waits for it")
+	case w.err == nil:
+		s.broken(exclusive, "a try-lock was granted a lock that another caller of its instance held")
+		s.release(w.lease)
+	case !errors.Is(w.err, strategies.ErrHeld):
+		s.errorf("a try-lock of a lock that its own instance holds returned %q, want ErrHeld", w.err)
+	}
 	s.release(leases...)
 
 	w = s.waiterFor(both[1], "key", trier.TryAcquire)

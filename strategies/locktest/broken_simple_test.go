@@ -80,7 +80,9 @@ func (l *localLock) TryAcquire(_ context.Context, key string) (strategies.Lease,
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.config.Probe.Attempt()
-	if q := l.queue(key); len(q.holders) < l.permits {
+	q := l.queue(key)
+	mine := func(h *localLease) bool { return h.lock == l }
+	if len(q.holders) < l.permits || l.faults["shares"] && slices.ContainsFunc(q.holders, mine) {
 		return l.grant(q, ""), nil
 	}
 	return nil, strategies.ErrHeld

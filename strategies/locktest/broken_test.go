@@ -303,6 +303,8 @@ func broken() []subject {
 		inProcess("skipsNone", 1).called("who gave up is woken").
 			fails("cancelled at any moment", "behind others who gave up").breaking(waking),
 		polling("tryWaits").called("a try-lock that waits").fails("try-lock", "tried 4 times"),
+		inProcess("shares", 1).called("the callers of an instance are one owner").
+			fails("try-lock", "another caller of its instance held").breaking(exclusive),
 		inProcess("swaps", 1, fifo).called("every second waiter jumps the queue").
 			fails("fifo", "when it was waiter"),
 		inCohorts("forEver").called("an instance passes the lock to its own newcomers for ever").

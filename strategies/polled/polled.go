@@ -77,6 +77,7 @@ type protocol struct {
 	backoff  SpinOptions // how a waiter sleeps
 	tries    int         // failed attempts after which an acquire ends with an error; 0: as many as it takes
 	scripted bool        // a lease is released by a script
+	native   bool        // a lease is released by a command of the server's own
 	shared   bool        // all leases have one token: a release cannot tell them apart (unsafe)
 	// try makes one attempt to get the lock. After an error the lock is not held; after
 	// validity.ErrLate the caller may try again.
@@ -94,6 +95,7 @@ type Locker struct {
 	closed   atomic.Bool
 	sleepers pause.Sleepers
 	releases pending.Releases
+	deletes  *token.Native // of a kind that is native
 }
 
 // open returns a Locker on the first node. It does not talk to Redis yet.
@@ -106,15 +108,27 @@ func open(config goredis.Config, k protocol) (*Locker, error) {
 		one := owner()
 		owner = func() string { return one }
 	}
-	return &Locker{protocol: k, config: config, client: config.Nodes[0].Client, owner: owner}, nil
+	l := &Locker{protocol: k, config: config, client: config.Nodes[0].Client, owner: owner}
+	if k.native {
+		l.deletes = new(token.Native)
+	}
+	return l, nil
 }
 
-// Prepare loads the script of a release, if there is one.
+// Prepare loads the script of a release, if there is one, or finds the command that the server has for it.
 func (l *Locker) Prepare(ctx context.Context, _ []string) error {
-	if !l.scripted {
+	switch {
+	case l.native:
+		unused := l.config.Key(":" + l.owner()) // the key of no lock, as handoff tries its commands on
+		if _, err := l.lease(unused).Free(ctx); err != nil {
+			err = goredis.TooOld(ctx, l.client, err, l.name+":release="+byCommand, native)
+			return fmt.Errorf("prepare: %w", err)
+		}
 		return nil
+	case l.scripted:
+		return token.Load(ctx, l.client)
 	}
-	return token.Load(ctx, l.client)
+	return nil
 }
 
 // Acquire tries, and sleeps between tries, until the lock is held or ctx ends.
@@ -163,7 +177,9 @@ func (l *Locker) acquire(ctx context.Context, key string, ttl time.Duration, onc
 
 // lease returns a lease to try for, with a token of its own unless all share one.
 func (l *Locker) lease(name string) *token.Lease {
-	return &token.Lease{Client: l.client, Releases: &l.releases, Name: name, Token: l.owner()}
+	return &token.Lease{
+		Client: l.client, Releases: &l.releases, Name: name, Token: l.owner(), Native: l.deletes,
+	}
 }
 
 // wait sleeps and tries until the lock is the caller's.

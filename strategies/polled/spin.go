@@ -33,6 +33,20 @@ type SpinOptions struct {
 	WaitAnyway  bool          `opt:"wait-anyway" help:"use the lock also where WAIT has counted too few replicas in time"`
 
 	Token string `opt:"token" help:"value of the lock: one of its own for each request (request), or the same for all of an instance (client: as in samples; unsafe, to be measured)"`
+
+	// Release is byScript or byCommand; "" is byScript.
+	Release string `opt:"release" help:"delete the lock by a script that compares (script), or by DELEX of Redis 8.4 or DELIFEQ of Valkey 9.0 (delex), which older servers refuse"`
+}
+
+// How a release deletes the lock.
+const (
+	byScript  = "script"
+	byCommand = "delex"
+)
+
+// native is the first server that has a command for byCommand.
+var native = strategies.Since{
+	Redis: "8.4", Valkey: "9.0", For: "DELEX or DELIFEQ", Instead: "release=" + byScript,
 }
 
 // Whose value is in the lock.
@@ -45,11 +59,11 @@ const (
 func SpinDefaults() SpinOptions {
 	return SpinOptions{
 		Backoff: FullJitter, Base: time.Millisecond, Cap: 128 * time.Millisecond, WaitTimeout: 100 * time.Millisecond,
-		Token: perRequest,
+		Token: perRequest, Release: byScript,
 	}
 }
 
-// Validate returns every error, joined. No token is request.
+// Validate returns every error, joined. No token is request, and no release is script.
 func (o SpinOptions) Validate() error {
 	var problems []error
 	refuse := func(wrong bool, format string, args ...any) {
@@ -71,18 +85,25 @@ func (o SpinOptions) Validate() error {
 		"wait-timeout must be at least 1ms, not %v", o.WaitTimeout)
 	refuse(o.Token != "" && o.Token != perRequest && o.Token != perClient, "token must be %s or %s, not %q",
 		perRequest, perClient, o.Token)
+	refuse(o.Release != "" && o.Release != byScript && o.Release != byCommand, "release must be %s or %s, not %q",
+		byScript, byCommand, o.Release)
 	return errors.Join(problems...)
 }
 
-// Refine adds WAIT to the rights, names the library that polls with a fixed sleep, and does not claim exclusion for a
-// value that requests share.
+// Refine adds WAIT to the rights, names the library that polls with a fixed sleep, does not claim exclusion for a
+// value that requests share, and says which server a release by a command needs.
 func (o SpinOptions) Refine(info strategies.Info) strategies.Info {
 	if o.Token == perClient {
 		info.Claims.Exclusion = false
 		info.Caveat = "sample code of articles: all requests of an instance share one value, so that a late release " +
 			"deletes the lock of another request of the instance"
 	}
-	if o.Backoff == Fixed && o.WaitReplicas == 0 && o.Token != perClient {
+	if o.Release == byCommand {
+		info.Since = native
+		info.Rights.Commands = []string{"set", "eval", "evalsha", "get", "pexpire"}
+		info.Rights.Newer = []string{"delifeq", "delex"}
+	}
+	if o.Backoff == Fixed && o.WaitReplicas == 0 && o.Token != perClient && o.Release != byCommand {
 		info.Libraries = []strategies.Library{{Language: "Python", Package: "redis", Call: "redis.lock.Lock"}}
 	}
 	if o.WaitReplicas > 0 {
@@ -108,7 +129,7 @@ func OpenSpin(config goredis.Config, o SpinOptions) (SpinLocker, error) {
 	}
 	l, err := open(config, protocol{
 		name: "spin", options: o.Validate(), backoff: o, tries: o.Tries,
-		scripted: true,
+		scripted: true, native: o.Release == byCommand,
 		try: func(ctx context.Context, held *token.Lease, ttl time.Duration) (bool, error) {
 			return held.Try(ctx, ttl, func() (bool, error) { return o.set(ctx, held, ttl) })
 		},

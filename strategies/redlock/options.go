@@ -43,7 +43,7 @@ type Options struct {
 	MaxDelay    time.Duration `opt:"max-delay" help:"longest random sleep between two rounds"`
 	Release     string        `opt:"release" help:"give the nodes of a failed round back at once (quick), only when the acquire ends (none), or at once but never one whose yes was lost (granted: as in samples; unsafe, to be measured)"`
 	Extend      string        `opt:"extend" help:"extend a lease when its holder asks (call), by itself every TTL/3 (script), or so by acquiring again (again: as in samples, always fails; to be measured)"`
-	Drift       float64       `opt:"drift" help:"share of the TTL by which clocks may drift; 2ms are added"`
+	Drift       float64       `opt:"drift" help:"share of the TTL by which clocks may drift; 2ms are added (0: as in samples; unsafe, to be measured)"`
 	MinValidity time.Duration `opt:"min-validity" help:"least validity that a lease may start with"`
 	GiveUp      int           `opt:"give-up" help:"rounds in a row without a reachable majority after which an acquire fails"`
 }
@@ -97,6 +97,10 @@ func (o Options) Refine(info strategies.Info) strategies.Info {
 	if o.Extend == Again {
 		caveats = append(caveats, "sample code of articles: an extension by SET NX meets the lease's own key, so every "+
 			"extension fails and the lease ends with its first TTL")
+	}
+	if o.Drift == 0 {
+		caveats = append(caveats, "sample code of articles: nothing is subtracted for clocks that differ, so a client "+
+			"whose clock is slow still relies on a lock that the nodes have given to another")
 	}
 	info.Caveat = strings.Join(caveats, "; ")
 	return info

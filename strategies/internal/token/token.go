@@ -40,6 +40,7 @@ type Lease struct {
 	Releases    *pending.Releases // the Locker's, for all calls but Free
 	Name, Token string
 	Until       validity.Until
+	Native      *Native // releases the lock in the place of ReleaseScript; nil: the script does
 
 	once    sync.Once // fills in release
 	release pending.Release
@@ -85,6 +86,11 @@ func (l *Lease) mayLast(ttl time.Duration) {
 
 // Free deletes the key if it still holds the token, and says whether it did.
 func (l *Lease) Free(ctx context.Context) (bool, error) {
+	if l.Native != nil {
+		return l.Native.Delete(&l.Name, &l.Token, func(words ...any) (any, error) {
+			return l.Client.Do(ctx, words...).Result()
+		})
+	}
 	n, err := ReleaseScript.Run(ctx, l.Client, []string{l.Name}, l.Token).Int()
 	return n == 1, err
 }

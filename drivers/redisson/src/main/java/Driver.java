@@ -25,7 +25,8 @@ import org.yaml.snakeyaml.Yaml;
 /**
  * Drives Redisson's locks by the protocol in docs/DRIVERS.md: lock, fair, fenced, spin, redlock on five nodes,
  * semaphore with two permits, or noop, which does nothing. Each client is a thread, since a thread is what owns a lock
- * of Redisson.
+ * of Redisson. With coroutines, the fault of sample code, the clients of a lock share one thread, or as many as the
+ * second argument says. The lock of ShedLock is here too, because it needs the same loop.
  */
 public final class Driver {
     static final long REPORT = 50; // ms between two reports; lockbench wants one in 100 ms
@@ -35,15 +36,21 @@ public final class Driver {
     final String kind;
     final Map<Long, Holder> holders = new HashMap<>();
     final List<RedissonClient> nodes = new ArrayList<>();
+    final Coroutines coroutines; // null: each client is a thread
+    final boolean safe; // safeUpdate of ShedLock
+    ShedLock shedlock; // null: Redisson's locks
     String prefix;
     Run run;
 
-    Driver(String kind) {
+    Driver(String kind, String option) {
         this.kind = kind;
+        coroutines = kind.equals("coroutines")
+            ? new Coroutines(this, option.isEmpty() ? 1 : Integer.parseInt(option)) : null;
+        safe = option.equals("safe");
     }
 
     public static void main(String[] args) {
-        Driver driver = new Driver(args.length > 0 ? args[0] : "lock");
+        Driver driver = new Driver(args.length > 0 ? args[0] : "lock", args.length > 1 ? args[1] : "");
         Scanner lines = new Scanner(System.in, "UTF-8");
         while (lines.hasNextLine()) {
             Map<String, Object> ask = new Yaml().load(lines.nextLine()); // JSON is YAML
@@ -53,6 +60,9 @@ public final class Driver {
             driver.answer(ask);
         }
         driver.nodes.forEach(RedissonClient::shutdown);
+        if (driver.shedlock != null) {
+            driver.shedlock.close();
+        }
         System.exit(0);
     }
 
@@ -112,12 +122,12 @@ public final class Driver {
             }
             case "stop" -> run.stop = System.nanoTime();
             case "acquire" -> {
-                Holder holder = new Holder(ask);
+                Holder holder = coroutines == null ? new ThreadHolder(ask) : coroutines.new Holder(ask);
                 holders.put(number(ask.get("id")), holder);
                 holder.start();
             }
             case "cancel" -> holders.values().forEach(holder -> holder.cancel(ask.get("call")));
-            case "release" -> holders.get(number(ask.get("lease"))).releases.add(ask);
+            case "release" -> holders.get(number(ask.get("lease"))).release(ask);
             default -> fail(ask, new UnsupportedOperationException((String) ask.get("do")));
         }
     }
@@ -130,15 +140,22 @@ public final class Driver {
                 + "\"redisson_lock_queue:{key}\",\"redisson_lock_timeout:{key}\"]";
             case "fenced" -> ",\"claims\":[\"exclusion\",\"recovery\",\"watchdog\",\"fencing\"],\"keys\":[\"{key}\","
                 + "\"redisson_lock_token:{key}\"],\"keeps\":[\"redisson_lock_token:{key}\"]";
+            case "coroutines" -> ",\"claims\":[\"recovery\",\"watchdog\"],\"caveat\":\"sample code of articles: the "
+                + "owner of an RLock is a thread, which coroutines share: they hold it together, and another thread "
+                + "cannot release it\"";
+            case "shedlock" -> ",\"claims\":[\"exclusion\",\"recovery\"],\"keys\":[\"shedlock:lockbench:{key}\"]"
+                + (safe ? "" : ",\"caveat\":\"a release after the TTL deletes the lock of another: it is a plain DEL\"");
             case "redlock" -> ",\"claims\":[\"exclusion\",\"recovery\",\"watchdog\"],\"nodes\":5";
             case "semaphore" -> ",\"claims\":[\"exclusion\"],\"capacity\":" + PERMITS
                 + ",\"keeps\":[\"{key}\"],\"caveat\":\"a dead holder's permit never comes back\"";
             default -> ",\"claims\":[\"exclusion\",\"recovery\",\"watchdog\"]";
         };
-        String version = Redisson.class.getPackage().getImplementationVersion();
-        return ",\"protocol\":1,\"name\":" + quoted("Redisson " + kind) + ",\"version\":"
-            + quoted(version == null ? "" : version) + ",\"runtime\":" + quoted("Java " + Runtime.version()) + about + format()
-            + (kind.equals("noop") ? "" : ",\"counts\":true,\"connects\":[\"tls\"]");
+        boolean shed = kind.equals("shedlock");
+        String version = shed ? ShedLock.version() : Redisson.class.getPackage().getImplementationVersion();
+        String name = shed ? "ShedLock" + (safe ? " safe" : "") : "Redisson " + kind;
+        return ",\"protocol\":1,\"name\":" + quoted(name) + ",\"version\":"
+            + quoted(version == null ? "" : version) + ",\"runtime\":" + quoted("Java " + Runtime.version()) + about
+            + format() + (shed || kind.equals("noop") ? "" : ",\"counts\":true,\"connects\":[\"tls\"]");
     }
 
     /** Names the format of the lock's keys and messages, which lockbench's own of that name has too. */
@@ -156,6 +173,11 @@ public final class Driver {
     /** Connects. Redisson decodes user and password of an address itself, and would not read its database. */
     void open(Map<String, Object> ask) throws GeneralSecurityException, IOException {
         prefix = (String) ask.get("prefix");
+        if (kind.equals("shedlock")) {
+            shedlock = new ShedLock(Driver.<String>list(ask.get("redis")).get(0), (String) ask.get("client_name"),
+                Duration.ofMillis(number(ask.get("ttl_ms"))), safe);
+            return;
+        }
         for (String address : Driver.<String>list(ask.getOrDefault("redis", List.of()))) {
             Config config = new Config();
             config.setLockWatchdogTimeout(number(ask.get("ttl_ms")));
@@ -177,7 +199,7 @@ public final class Driver {
     }
 
     Lock lock(String key) {
-        RedissonClient redisson = kind.equals("noop") ? null : nodes.get(0);
+        RedissonClient redisson = nodes.isEmpty() ? null : nodes.get(0);
         return switch (kind) {
             case "noop" -> new Lock() {
                 public String acquire(Object timeout) {
@@ -187,13 +209,14 @@ public final class Driver {
                 public void release() {
                 }
             };
-            case "lock" -> of(redisson.getLock(prefix + key));
+            case "lock", "coroutines" -> of(redisson.getLock(prefix + key));
             case "fair" -> of(redisson.getFairLock(prefix + key));
             case "fenced" -> fenced(redisson.getFencedLock(prefix + key));
             case "spin" -> of(redisson.getSpinLock(prefix + key));
             case "redlock" -> of(new RedissonRedLock(
                 nodes.stream().map(node -> node.getLock(prefix + key)).toArray(RLock[]::new)));
             case "semaphore" -> semaphore(redisson.getSemaphore(prefix + key));
+            case "shedlock" -> shedlock.lock(prefix + key);
             default -> throw new IllegalArgumentException("there is no kind " + kind);
         };
     }
@@ -249,22 +272,37 @@ public final class Driver {
         };
     }
 
-    /** A lease outside a run, which the thread that acquired it releases. */
-    final class Holder extends Thread {
+    /** A lease outside a run. */
+    interface Holder {
+        void start();
+
+        /** Ends the call that answers that question, and no other. */
+        void cancel(Object call);
+
+        void release(Map<String, Object> ask);
+    }
+
+    /** A lease that the thread that acquired it releases. */
+    final class ThreadHolder extends Thread implements Holder {
         private final Map<String, Object> ask;
         final BlockingQueue<Map<String, Object>> releases = new LinkedBlockingQueue<>();
         private Object calling; // the question that the library is called for; null between two calls
 
-        Holder(Map<String, Object> ask) {
+        ThreadHolder(Map<String, Object> ask) {
             this.ask = ask;
             setDaemon(true);
         }
 
-        /** Interrupts that call, and nothing else. */
-        synchronized void cancel(Object call) {
+        @Override
+        public synchronized void cancel(Object call) {
             if (call.equals(calling)) {
                 interrupt();
             }
+        }
+
+        @Override
+        public void release(Map<String, Object> release) {
+            releases.add(release);
         }
 
         private synchronized void calls(Object id) {
@@ -310,12 +348,35 @@ public final class Driver {
             this.ask = ask;
             stop = number(ask.get("stop"));
             for (List<Number> client : Driver.<List<Number>>list(ask.get("clients"))) {
-                clients.add(new Client(this, client.get(0).intValue(), client.get(1).intValue()));
+                int number = client.get(0).intValue();
+                int step = client.get(1).intValue();
+                clients.add(coroutines == null ? new ThreadClient(this, number, step)
+                    : coroutines.new Client(this, number, step));
             }
         }
 
-        synchronized void made(String cycle) {
+        /** Reports a cycle whose lease was released just now, token and error as JSON. */
+        void made(int client, int key, long asked, long granted, long released, String token, String error) {
+            add("[" + client + "," + key + "," + asked + "," + granted + "," + released + "," + System.nanoTime() + ","
+                + token + "," + error + "]");
+        }
+
+        /** Reports a cycle without a lease, the error as JSON. */
+        void failed(int client, int key, long asked, long ended, String error) {
+            add("[" + client + "," + key + "," + asked + ",null,null," + ended + ",null," + error + "]");
+        }
+
+        private synchronized void add(String cycle) {
             cycles.add(cycle);
+        }
+
+        /** Returns the counter of a key; null if lockbench does not ask for one. */
+        RBucket<String> counter(int key) {
+            if (!ask.containsKey("count")) {
+                return null;
+            }
+            String name = prefix + Driver.<String>list(ask.get("keys")).get(key) + ":counter";
+            return nodes.get(0).getBucket(name, StringCodec.INSTANCE);
         }
 
         synchronized List<String> taken() {
@@ -326,10 +387,10 @@ public final class Driver {
 
         @Override
         public void run() {
-            clients.forEach(Thread::start);
+            clients.forEach(Client::start);
             for (boolean running = true; running;) {
                 LockSupport.parkNanos(REPORT * 1_000_000);
-                running = clients.stream().anyMatch(Thread::isAlive);
+                running = clients.stream().anyMatch(Client::isAlive);
                 if (System.nanoTime() - stop >= 0) {
                     clients.forEach(Client::endWait);
                 }
@@ -343,8 +404,23 @@ public final class Driver {
         }
     }
 
+    /** Returns what a counter has after it had that; null is that it was not there. */
+    static String incremented(String before) {
+        return String.valueOf(before == null ? 1 : Long.parseLong(before) + 1);
+    }
+
+    /** A client of a run. */
+    interface Client {
+        void start();
+
+        boolean isAlive();
+
+        /** Interrupts a wait, and nothing else. */
+        void endWait();
+    }
+
     /** A client, which is a thread. */
-    final class Client extends Thread {
+    final class ThreadClient extends Thread implements Client {
         private final Run run;
         private final int number;
         private final List<String> keys;
@@ -353,7 +429,7 @@ public final class Driver {
         private int step;
         private boolean waiting;
 
-        Client(Run run, int number, int step) {
+        ThreadClient(Run run, int number, int step) {
             this.run = run;
             this.number = number;
             this.step = step;
@@ -362,8 +438,8 @@ public final class Driver {
             setDaemon(true);
         }
 
-        /** Interrupts a wait, and nothing else. */
-        synchronized void endWait() {
+        @Override
+        public synchronized void endWait() {
             if (waiting) {
                 interrupt();
             }
@@ -395,14 +471,12 @@ public final class Driver {
 
         /** Holds, and increments the key's counter if lockbench asks for it. */
         private void work(int key, long end) {
-            if (!run.ask.containsKey("count")) {
-                until(end);
-                return;
-            }
-            RBucket<String> counter = nodes.get(0).getBucket(prefix + keys.get(key) + ":counter", StringCodec.INSTANCE);
-            String before = counter.get();
+            RBucket<String> counter = run.counter(key);
+            String before = counter == null ? null : counter.get();
             until(end);
-            counter.set(String.valueOf(before == null ? 1 : Long.parseLong(before) + 1));
+            if (counter != null) {
+                counter.set(incremented(before));
+            }
         }
 
         private void cycle(int key, long hold) {
@@ -420,7 +494,7 @@ public final class Driver {
             long granted = System.nanoTime();
             waits(false);
             if (error != null) {
-                run.made("[" + number + "," + key + "," + asked + ",null,null," + granted + ",null," + error + "]");
+                run.failed(number, key, asked, granted, error);
                 if (!error.equals(quoted("timeout"))) {
                     until(System.nanoTime() + RETRY * 1_000_000);
                 }
@@ -438,8 +512,7 @@ public final class Driver {
             } catch (RuntimeException e) {
                 wrong = why(e);
             }
-            run.made("[" + number + "," + key + "," + asked + "," + granted + "," + released + "," + System.nanoTime() + ","
-                + token + "," + wrong + "]");
+            run.made(number, key, asked, granted, released, token, wrong);
         }
     }
 }

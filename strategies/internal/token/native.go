@@ -1,0 +1,56 @@
+package token
+
+import (
+	"errors"
+	"fmt"
+	"sync/atomic"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// ErrNoNative is the error of Native.Delete where neither command is known to the server and allowed to the user.
+var ErrNoNative = errors.New("the server runs neither DELIFEQ (Valkey 9.0) nor DELEX (Redis 8.4) for this user")
+
+// Native deletes a key if it holds a value, by the command that the server has for it: DELIFEQ on Valkey 9.0, DELEX on
+// Redis 8.4. It remembers which. The zero value is ready, and finds it out by the first call.
+type Native struct{ way atomic.Int32 }
+
+// The ways of Native, in the order in which they are tried.
+const (
+	byDelIfEq = 1 + iota
+	byDelEx
+	byNone
+)
+
+// Known says whether a call has found out which command the server has, or that it has none.
+func (n *Native) Known() bool { return n.way.Load() != 0 }
+
+// Delete deletes the key if it holds the value, and says whether it did. send sends one command and returns its reply.
+// key and value are pointers, which cost go-redis no allocation.
+func (n *Native) Delete(key, value *string, send func(words ...any) (any, error)) (deleted bool, err error) {
+	known := n.way.Load()
+	var unknown error
+	for way := max(known, byDelIfEq); way < byNone; way++ {
+		var reply any
+		if way == byDelIfEq {
+			reply, err = send("delifeq", key, value)
+		} else {
+			reply, err = send("delex", key, "ifeq", value)
+		}
+		if !redis.HasErrorPrefix(err, "unknown command") && !redis.HasErrorPrefix(err, "NOPERM") {
+			if known == 0 && err == nil {
+				n.way.Store(way)
+			}
+			return reply == any(int64(1)), err
+		}
+		n.way.CompareAndSwap(way, way+1) // after a failover to an older server
+		unknown = errors.Join(unknown, err)
+	}
+	if known == 0 {
+		n.way.Store(byNone)
+	}
+	if unknown != nil {
+		return false, fmt.Errorf("%w: %w", ErrNoNative, unknown)
+	}
+	return false, ErrNoNative
+}
