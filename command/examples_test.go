@@ -6,10 +6,17 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/lockbench/lockbench/workloads"
 )
 
 // remark is what follows a command line of a page.
 var remark = regexp.MustCompile(` +# .*$`)
+
+// replayed are the files that observe writes in the examples.
+var replayed = map[string]string{
+	"observed.yaml": "arrivals: file:arrivals.csv\n", "arrivals.csv": workloads.TraceHeader + "\n0,a,1ms\n1,a,1ms\n",
+}
 
 // Every command line of the pages that a newcomer reads is accepted as it stands: one that
 // measures as a plan, one that lists as it is.
@@ -37,6 +44,11 @@ func TestExamplesOfThePagesRun(t *testing.T) {
 			tried++
 			t.Run(strings.TrimSpace(line), func(t *testing.T) {
 				t.Chdir(t.TempDir())
+				for name, text := range replayed {
+					if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+						t.Fatal(err)
+					}
+				}
 				for _, v := range variables {
 					name, value, _ := strings.Cut(v, "=")
 					t.Setenv(name, value)

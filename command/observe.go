@@ -51,7 +51,7 @@ func (a *app) observe() *cobra.Command {
 		Example: "  redis-cli monitor | head -n 200000 > capture\n" +
 			"  lockbench observe capture --prefix lock: --top 20\n" +
 			"  lockbench observe redis://redis.example --for 10s\n" +
-			"  lockbench observe --exec 'go test ./...' \\\n    --threshold unsafe_releases==0" +
+			"  lockbench observe --exec 'go test ./...' \\\n    --threshold unsafe_releases==0\n" +
 			"  lockbench observe capture -o trace=arrivals.csv \\\n    -o workload=observed.yaml\n" +
 			"  lockbench -s spin,handoff,fair --workload observed.yaml",
 		Args: cobra.MaximumNArgs(1),
