@@ -82,7 +82,7 @@ func (l *localLock) TryAcquire(_ context.Context, key string) (strategies.Lease,
 	l.config.Probe.Attempt()
 	q := l.queue(key)
 	mine := func(h *localLease) bool { return h.lock == l }
-	if len(q.holders) < l.permits || l.faults["shares"] && slices.ContainsFunc(q.holders, mine) {
+	if len(q.holders) < l.permits || l.defects["shares"] && slices.ContainsFunc(q.holders, mine) {
 		return l.grant(q, ""), nil
 	}
 	return nil, strategies.ErrHeld
