@@ -51,7 +51,7 @@ func TestEveryFlagOfRunNamesItsFault(t *testing.T) {
 	set := pflag.NewFlagSet("", pflag.ContinueOnError)
 	newFlags().register(set)
 	makePatient(set)
-	free := strings.Fields("strategy file workload redis ca-file image topology work fence counter arrivals " +
+	free := strings.Fields("strategy file workload redis ca-file image topology work fence counter " +
 		"threshold session cert key redis-password") // any text can be read
 	set.VisitAll(func(flag *pflag.Flag) {
 		_ = set.Set(flag.Name, "?")

@@ -61,8 +61,8 @@ func (a *app) interruptible(ctx context.Context, work func(context.Context) int)
 			case first.IsZero():
 				first = time.Now()
 				signal.Notify(unread, syscall.SIGPIPE)
+				cancel() // first: who reads standard error may have stopped
 				a.say("finishing: what has been measured is written; press again to stop at once")
-				cancel()
 			case time.Since(first) >= oneStop:
 				return a.stop(signals, done)
 			}

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"net"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -92,17 +93,18 @@ func (a *app) observe() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		found, err := f.observe(cmd.Context(), a, name, in)
+		piped := slices.ContainsFunc(out.given, func(o output[*observe.Document]) bool {
+			return o.file == "" && o.format != out.usual
+		})
+		found, err := f.observe(cmd.Context(), a, name, in, piped)
 		if found == nil {
 			return err
 		}
 		found.TraceFile = trace
 		revision(&found.Tool)
 		found.Judge(thresholds)
-		if wrote := saveAll(a, out.all(false), found, false); wrote != nil {
-			return errors.Join(wrote, err)
-		}
-		return observedOutcome(found, err)
+		wrote := saveAll(a, out.all(false), found, false)
+		return observedOutcome(found, errors.Join(wrote, err))
 	}
 	return cmd
 }
@@ -123,6 +125,15 @@ func replay(outputs []output[*observe.Document]) (trace string, err error) {
 		return "", errors.New("-o workload names the file of the trace: add -o trace=arrivals.csv")
 	}
 	return trace, nil
+}
+
+// direct returns the file behind a writer, which a command writes to by itself: what it writes may wait for a reader,
+// and must not keep lockbench from writing.
+func direct(w io.Writer) io.Writer {
+	if l, is := w.(*locked); is {
+		return l.to
+	}
+	return w
 }
 
 // isURL says whether a word is a server's address.
@@ -176,10 +187,16 @@ func quoted(word string) string {
 }
 
 // observe observes a command, a server or a stream. With a document, an error says what went wrong after it.
-func (f *observed) observe(ctx context.Context, a *app, name string, in io.Reader) (*observe.Document, error) {
+// piped says that standard output gets a document for programs.
+func (f *observed) observe(
+	ctx context.Context, a *app, name string, in io.Reader, piped bool,
+) (*observe.Document, error) {
 	switch {
 	case f.exec != "":
-		running := observe.Running{Line: f.exec, Stdout: a.stdout, Stderr: a.stderr}
+		running := observe.Running{Line: f.exec, Stdout: direct(a.stdout), Stderr: direct(a.stderr)}
+		if piped { // the document alone goes to standard output
+			running.Stdout = running.Stderr
+		}
 		running.Began = func(kill func()) { // by a second signal
 			a.ended.keep(func() error { kill(); return errors.New("the command was killed") })
 		}
@@ -211,10 +228,9 @@ func observedOutcome(found *observe.Document, err error) error {
 	if c := found.Command; c != nil && c.Code != 0 {
 		code = ExitFailure
 		problems = append(problems, fmt.Errorf("--exec: the command ended with %s", c.Ended))
-	} else if c != nil && found.Capture.Commands == 0 {
-		code = ExitInvalid
-		problems = append(problems, errors.New("nothing was judged: the command sent nothing to its Redis, whose address "+
-			"is in REDIS_URL and LOCKBENCH_REDIS"))
+	} else if why := found.Unjudged(); why != "" &&
+		(c != nil && found.Capture.Commands == 0 || len(found.Thresholds) > 0) {
+		return &exit{ExitInvalid, errors.Join(append(problems, fmt.Errorf("nothing was judged: %s", why))...)}
 	}
 	for _, j := range found.Crossed() {
 		code = ExitThreshold

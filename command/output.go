@@ -168,7 +168,7 @@ func inputs(name string, draft workloads.Draft, others ...string) []string {
 	}
 	points, _ := draft.Points() // their errors are reported elsewhere
 	for _, p := range points {
-		files = append(files, p.Workload.Hold.File(), p.Workload.Think.File())
+		files = append(files, p.Workload.Hold.File(), p.Workload.Think.File(), p.Workload.Arrivals.File())
 	}
 	return slices.DeleteFunc(files, func(file string) bool { return file == "" })
 }

@@ -122,8 +122,10 @@ func (d Draft) Points() ([]Point, error) {
 		}
 		points = crossed
 	}
+	_ = points[0].Workload.Arrivals.Load() // once for all of a sweep; Spec.Load reports its error
 	var problems []error
 	for i := range points {
+		points[i].Workload.Arrivals = points[0].Workload.Arrivals
 		problems = append(problems, d.follow(&points[i].Workload))
 	}
 	return points, errors.Join(problems...)
@@ -163,7 +165,6 @@ func (d Draft) follow(s *Spec) error {
 			s.Clients = max(1, int(s.Stages.Most()))
 		}
 	}
-	_ = s.Arrivals.Load() // Spec.Load reports its error
 	if t := s.Arrivals.Trace(); t != nil {
 		if d.given["rate"] == nil {
 			s.Rate = t.Rate().rounded()
@@ -172,8 +173,8 @@ func (d Draft) follow(s *Spec) error {
 			s.Keys = t.Keys
 		}
 		if d.given["duration"] == nil && s.Iterations == 0 && len(s.Stages) == 0 && s.Rate > 0 {
-			played := time.Duration(float64(t.Length) * float64(t.Rate()/s.Rate))
-			s.Duration = Duration(max(time.Millisecond, played.Round(time.Millisecond)))
+			played := min(float64(t.Length)*float64(t.Rate()/s.Rate), float64(LongestTrace))
+			s.Duration = Duration(max(time.Millisecond, time.Duration(played).Round(time.Millisecond)))
 		}
 	}
 	if d.given["instances"] == nil {

@@ -297,6 +297,11 @@ func (s Spec) Warnings() []string {
 	warn(s.Hold.Mean() > time.Duration(s.TTL),
 		"--hold %v is longer than --ttl %v: leases expire while held, so locks without a watchdog will overlap",
 		s.Hold, s.TTL)
+	if t := s.Arrivals.Trace(); t != nil {
+		longest := slices.MaxFunc(t.Arrivals, func(a, b Arrival) int { return cmp.Compare(a.Hold, b.Hold) }).Hold
+		warn(longest >= time.Duration(s.TTL),
+			"--arrivals %v has a hold of %v, and --ttl is %v: leases expire while held", s.Arrivals, longest, s.TTL)
+	}
 	warn(s.Work == WorkSpin && s.Hold.IsZero(), "--work spin has no effect without --hold")
 	for _, f := range s.Faults {
 		warn(f.Name == HolderPause && s.Lasts(f) <= time.Duration(s.TTL),

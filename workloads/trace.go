@@ -66,6 +66,9 @@ func (a *Arrivals) UnmarshalText(text []byte) error {
 // Equal says whether two are written alike.
 func (a Arrivals) Equal(other Arrivals) bool { return a.String() == other.String() }
 
+// File is the name of the file that Load reads; "" if there is none.
+func (a Arrivals) File() string { return a.file }
+
 // Trace returns what Load has read; nil if the arrivals are of no file.
 func (a Arrivals) Trace() *Trace { return a.trace }
 
@@ -109,12 +112,15 @@ func (r Rate) rounded() Rate {
 	return Rate(rounded)
 }
 
-// TraceHeader is the first line of a trace's file. Behind it each line has the seconds since the trace began, the name of
-// a key, which may be empty, and a hold such as 5ms, which may be empty: then the workload's hold counts.
+// TraceHeader is the first line of a trace's file. Each further line has the seconds since the trace began, the name
+// of a key, which may be empty, and a hold such as 5ms, which may be empty: then the workload's hold counts.
 const TraceHeader = "seconds,key,hold"
 
-// longestTrace bounds a trace: its instants stay exact as float64 ns.
-const longestTrace = 7 * 24 * time.Hour
+// MostArrivals is how many arrivals a trace may have.
+const MostArrivals = 500_000
+
+// LongestTrace is how long a trace may be: its instants stay exact as float64 ns.
+const LongestTrace = 7 * 24 * time.Hour
 
 // readTrace reads a trace's file. The trace lasts as long as its arrivals and a mean gap.
 func readTrace(text string) (*Trace, error) {
@@ -126,6 +132,9 @@ func readTrace(text string) (*Trace, error) {
 	}
 	t, keys := &Trace{}, map[string]int{}
 	for {
+		if len(t.Arrivals) > MostArrivals {
+			return nil, fmt.Errorf("it has more than %d arrivals: cut it", MostArrivals)
+		}
 		fields, err := lines.Read()
 		if errors.Is(err, io.EOF) {
 			break
@@ -160,13 +169,13 @@ func readTrace(text string) (*Trace, error) {
 
 func readArrival(fields []string) (Arrival, error) {
 	seconds, err := strconv.ParseFloat(fields[0], 64)
-	if err != nil || !(seconds >= 0 && seconds <= longestTrace.Seconds()) {
-		return Arrival{}, fmt.Errorf("the time must be seconds from 0 to %.0f", longestTrace.Seconds())
+	if err != nil || !(seconds >= 0 && seconds <= LongestTrace.Seconds()) {
+		return Arrival{}, fmt.Errorf("the time must be seconds from 0 to %.0f", LongestTrace.Seconds())
 	}
 	a := Arrival{At: time.Duration(math.Round(seconds * 1e9)), Hold: -1}
 	if fields[2] != "" {
-		if a.Hold, err = time.ParseDuration(fields[2]); err != nil || a.Hold < 0 {
-			return Arrival{}, errors.New("the hold must be a duration such as 5ms, or empty")
+		if a.Hold, err = time.ParseDuration(fields[2]); err != nil || a.Hold < 0 || a.Hold > LongestTrace {
+			return Arrival{}, fmt.Errorf("the hold must be a duration such as 5ms, at most %v, or empty", LongestTrace)
 		}
 	}
 	return a, nil

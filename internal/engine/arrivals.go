@@ -39,7 +39,7 @@ func newArrivals(w workloads.Spec, begin, open int64, seed uint64) *arrivals {
 	a := &arrivals{next: float64(begin), draws: rand.New(rand.NewPCG(seed, 3<<62))}
 	if trace := w.Arrivals.Trace(); trace != nil {
 		a.player = newPlayer(trace, w.Rate, begin, open)
-		a.next = a.player.due()
+		a.next = min(a.player.due(), never)
 		return a
 	}
 	a.pacer, a.gap = newPacer(w, open), gaps(w.Arrivals, rand.New(rand.NewPCG(seed, 1<<63)))
@@ -79,7 +79,7 @@ func (a *arrivals) take() int64 {
 func (a *arrivals) advance() int64 {
 	due := a.next
 	if a.player != nil {
-		a.next = a.player.advance()
+		a.next = min(a.player.advance(), never)
 	} else {
 		a.next = min(a.pacer.pace(due, a.gap()), never)
 	}

@@ -232,8 +232,11 @@ func (c *client) work(key int, until int64, lease strategies.Lease) error {
 
 // hold waits until an instant or until the run is over.
 func (c *client) hold(until int64) {
-	if !c.run.Workload.Hold.IsZero() {
-		c.sleep(time.Duration(until - c.run.clock.Now()))
+	if c.run.Workload.Hold.IsZero() && c.traced == nil {
+		return
+	}
+	if left := until - c.run.clock.Now(); left > 0 {
+		c.sleep(time.Duration(left))
 	}
 }
 

@@ -71,13 +71,21 @@ func TestATraceInVirtualTime(t *testing.T) {
 	if err := errors.Join(trace.UnmarshalText([]byte("file:"+file)), trace.Load()); err != nil {
 		t.Fatal(err)
 	}
+	for _, hold := range []string{"7ms", "0s"} {
+		playTrace(t, trace, hold)
+	}
+}
+
+// playTrace plays a trace twice with a hold for the arrivals that have none.
+func playTrace(t *testing.T, trace workloads.Arrivals, hold string) {
+	t.Helper()
 	length := trace.Trace().Length
 	synctest.Test(t, func(t *testing.T) {
 		var seen log
 		virtual.Run(t, &seen, func(w *workloads.Spec) {
 			w.Clients, w.Instances, w.Keys, w.Warmup = 20, 10, 3, 0
 			w.Arrivals, w.Rate, w.Duration = trace, trace.Trace().Rate(), workloads.Duration(2*length)
-			w.Hold = virtual.Dist(t, "7ms")
+			w.Hold = virtual.Dist(t, hold)
 		})
 		slices.SortFunc(seen.all, func(a, b engine.Acquisition) int { return cmp.Compare(a.Due, b.Due) })
 		begun := seen.all[0].Due - int64(time.Millisecond)
@@ -92,7 +100,7 @@ func TestATraceInVirtualTime(t *testing.T) {
 				at   time.Duration
 				rest string
 			}{
-				{time.Millisecond, "0 5ms"}, {4 * time.Millisecond, "1 7ms"}, {200 * time.Millisecond, "0 20ms"},
+				{time.Millisecond, "0 5ms"}, {4 * time.Millisecond, "1 " + hold}, {200 * time.Millisecond, "0 20ms"},
 				{300 * time.Millisecond, "2 0s"},
 			} {
 				want = append(want, fmt.Sprintf("%v %s", turn+of.at, of.rest))

@@ -151,6 +151,14 @@ func (w *wire) freezeAfter(commands int) (frozen <-chan struct{}) {
 	return w.limit.reached
 }
 
+// disarm undoes freezeAfter.
+func (w *wire) disarm() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.limit = nil
+	w.release()
+}
+
 // count freezes the process if b holds one command too many.
 func (w *wire) count(b []byte) {
 	w.mu.Lock()

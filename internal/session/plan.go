@@ -47,15 +47,16 @@ func (p Plan) Validate() error {
 	said := map[string]bool{}
 	for _, point := range p.points() {
 		// Report once what is wrong with several points of a sweep.
-		for _, problem := range []error{point.Workload.Validate(), point.Workload.Load(), p.mixes(point.Workload)} {
+		for _, problem := range []error{point.Workload.Load(), point.Workload.Validate(), p.mixes(point.Workload)} {
 			if problem != nil && !said[problem.Error()] {
 				said[problem.Error()] = true
 				problems = append(problems, problem)
 			}
 		}
 	}
-	if p.Generators.several() && p.points()[0].Workload.Arrivals.Trace() != nil {
-		problems = append(problems, errors.New("--generators is not supported with --arrivals file: each would play the whole trace"))
+	if p.Generators.several() && p.points()[0].Workload.Arrivals.File() != "" {
+		problems = append(problems,
+			errors.New("--generators is not supported with --arrivals file: each would play the whole trace"))
 	}
 	for _, v := range p.Strategies {
 		if !v.Info().Driver {

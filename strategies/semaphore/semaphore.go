@@ -246,7 +246,8 @@ func (l *Locker) take(
 	}
 	if err = validity.UnlessLate(err); err == nil && !taken {
 		w := redisson.Waiting{
-			Notifier: l.notifier, Topic: topic, Probe: l.config.Probe, Left: left, Brief: l.options.Expirable && ttl < l.config.TTL,
+			Notifier: l.notifier, Topic: topic, Probe: l.config.Probe, Left: left,
+			Brief: l.options.Expirable && ttl < l.config.TTL,
 		}
 		err = w.Wait(ctx, func() (bool, time.Duration, error) {
 			taken, left, err := try()

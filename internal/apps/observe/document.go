@@ -235,7 +235,7 @@ func (d *Document) Lay(p *layout.Page) {
 	}
 	d.aside(p)
 	if d.Command != nil && d.Capture.Commands == 0 {
-		p.Point("", silent)
+		p.Point("", d.Unjudged())
 	}
 	p.Remark("", blind)
 	for _, j := range d.Thresholds {

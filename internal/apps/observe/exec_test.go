@@ -93,12 +93,13 @@ func TestGoodCommandsAreSilent(t *testing.T) {
 			if found, about := faultsOf(d); len(found) > 0 {
 				t.Errorf("found %q of %q: %+v", found, about, d.All.Counts)
 			}
-			if d.Judge(thresholds); len(d.Crossed()) > 0 {
-				t.Errorf("crossed %v", d.Crossed())
+			d.Judge(thresholds)
+			locks, cache := len(d.Locks), strings.HasPrefix(name, "cache")
+			if cache != (locks == 0) || cache != (d.Unjudged() != "") {
+				t.Errorf("%d locks, and %d keys of caches; %s", locks, d.Caches.Keys, d.Unjudged())
 			}
-			locks := len(d.Locks)
-			if is := strings.HasPrefix(name, "cache"); is != (locks == 0) {
-				t.Errorf("%d locks, and %d keys of caches", locks, d.Caches.Keys)
+			if crossed := len(d.Crossed()); cache && crossed != len(thresholds) || !cache && crossed > 0 {
+				t.Errorf("crossed %v", d.Crossed()) // without a lock no threshold is judged
 			}
 			t.Logf("%-30s %d commands, %d leases", name, d.Capture.Commands, d.All.Acquisitions)
 		})

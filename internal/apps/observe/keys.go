@@ -89,7 +89,7 @@ func (ks *keys) follow(database int, name []byte, at int64) *key {
 	k := &key{id: id{database, string(name)}, empty: max(ks.allEmpty, ks.empty[database])}
 	k.lock.seen, k.lock.known = at, ks.fresh || k.empty > 0
 	if ks.journal != nil {
-		k.lock.journal, k.lock.of = ks.journal, &named{name: k.name}
+		k.lock.journal, k.lock.of = ks.journal, &named{id: k.id}
 	}
 	k.place = ks.used.PushFront(k)
 	ks.all[k.id] = k

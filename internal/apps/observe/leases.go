@@ -505,6 +505,9 @@ func (l *lock) renewed(s step, at int64, from mark, args values) {
 	}
 	l.Renewals++
 	longer := s.ttl > l.lease.until
+	if longer {
+		l.leased(s.ttl - at/1000)
+	}
 	l.lease.renewed = l.lease.renewed || longer
 	l.lease.leaving = s.word == setXX && !longer
 	l.lease.until = s.ttl

@@ -4,7 +4,9 @@ import (
 	"crypto/rand"
 	"os/exec"
 	"runtime"
+	"sync"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -16,12 +18,16 @@ type child struct {
 	cmd    *exec.Cmd
 	mark   string        // in the environment of all that it starts
 	exited chan struct{} // closed when it and all that it has started have ended
+
+	mu     sync.Mutex
+	reaped bool // the ID of the process group may be another's
 }
 
 // begin starts a command. The kernel kills it when this process ends. What it has started is killed when it ends, also
 // what is in a session of its own.
 func begin(cmd *exec.Cmd) (*child, error) {
-	p := &child{cmd: cmd, mark: "OBSERVED_BY_LOCKBENCH=" + rand.Text(), exited: make(chan struct{})}
+	mark := "OBSERVED_BY_LOCKBENCH_" + rand.Text() + "=1" // a name of its own: an observed command may observe others
+	p := &child{cmd: cmd, mark: mark, exited: make(chan struct{})}
 	cmd.Env = append(cmd.Env, p.mark)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	started := make(chan error)
@@ -37,7 +43,14 @@ func begin(cmd *exec.Cmd) (*child, error) {
 		var info unix.Siginfo
 		for unix.Waitid(unix.P_PID, cmd.Process.Pid, &info, unix.WEXITED|unix.WNOWAIT, nil) == unix.EINTR {
 		}
+		p.terminate() // what it has started
+		for end := time.Now().Add(endPatience); driver.IsMarked(p.mark) && time.Now().Before(end); {
+			time.Sleep(10 * time.Millisecond)
+		}
 		p.kill() // before it is waited for: until then the ID of its process group is no other's
+		p.mu.Lock()
+		p.reaped = true
+		p.mu.Unlock()
 		_ = cmd.Wait()
 	}()
 	return p, <-started
@@ -53,9 +66,9 @@ func (p *child) kill() {
 }
 
 func (p *child) signal(s syscall.Signal) {
-	select {
-	case <-p.exited: // the ID may be another's
-	default:
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.reaped {
 		_ = syscall.Kill(-p.cmd.Process.Pid, s)
 	}
 }

@@ -68,8 +68,10 @@ func (d *Document) Judge(thresholds []Threshold) {
 		case !kept:
 		case d.Cut:
 			j.Why = results.PlainText("the capture is not complete: " + d.Stopped)
-		case d.Command != nil && d.Capture.Commands == 0:
-			j.Why = results.PlainText(silent)
+		case d.Interrupted:
+			j.Why = results.PlainText("it was interrupted")
+		case d.Unjudged() != "":
+			j.Why = results.PlainText(d.Unjudged())
 		default:
 			j.Passed = true
 		}
@@ -82,5 +84,16 @@ func (d *Document) Crossed() []results.Judgement {
 	return slices.DeleteFunc(slices.Clone(d.Thresholds), func(j results.Judgement) bool { return j.Passed })
 }
 
-// silent says why nothing can be judged.
-const silent = "the command sent nothing to its Redis, whose address is in REDIS_URL and LOCKBENCH_REDIS"
+// Unjudged says why there is nothing to judge; "" if there is a lock.
+func (d *Document) Unjudged() string {
+	switch {
+	case d.Command != nil && d.Capture.Commands == 0:
+		return "the command sent nothing to its Redis, whose address is in REDIS_URL and LOCKBENCH_REDIS"
+	case len(d.Locks)+d.Unlisted > 0:
+		return ""
+	case d.Caches.Keys > 0:
+		return fmt.Sprintf("no key is taken for a lock, %s for caches or markers, such as %s: --prefix names the locks",
+			words.Count(d.Caches.Keys, "key"), words.And(d.Caches.Names))
+	}
+	return "no lock was used"
+}

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -22,10 +23,14 @@ type journal struct {
 	arrivals []arrival
 	dropped  int64 // for which there is no room
 	longest  int64 // TTL, ms
+	names    int   // bytes
 }
 
-// mostArrivals bounds a journal: 20 MB.
-const mostArrivals = 500_000
+// A journal is bounded by the arrivals and by the names of their keys, in bytes.
+const (
+	mostArrivals = workloads.MostArrivals
+	mostNames    = 32 << 20
+)
 
 // arrival is a client that came for a lock.
 type arrival struct {
@@ -37,8 +42,10 @@ type arrival struct {
 
 // named is a key of a journal, which outlives what is followed of it.
 type named struct {
-	name string
-	lock bool // the key is a lock
+	id
+	shown string // as the trace has it, once that is known
+	lock  bool   // the key is a lock
+	used  bool   // an arrival has it
 	// renames says that the first try of a wait has a value of its own: a single try in vain is no arrival then.
 	renames bool
 }
@@ -47,18 +54,22 @@ type named struct {
 func (l *lock) come(a arrival) {
 	switch {
 	case l.journal == nil:
-	case len(l.journal.arrivals) == mostArrivals:
+	case len(l.journal.arrivals) == mostArrivals || !l.of.used && l.journal.names > mostNames:
 		l.journal.dropped++
 	default:
-		a.of = l.of
+		if a.of = l.of; !a.of.used {
+			a.of.used = true
+			l.journal.names += len(a.of.name)
+		}
 		l.journal.arrivals = append(l.journal.arrivals, a)
 	}
 }
 
 // leased notes the TTL of a lease, in ms.
 func (l *lock) leased(ttl int64) {
+	const longest = 24 * 3600 * 1000
 	if l.journal != nil {
-		l.journal.longest = max(l.journal.longest, ttl)
+		l.journal.longest = max(l.journal.longest, min(ttl, longest))
 	}
 }
 
@@ -67,6 +78,7 @@ type Trace struct {
 	Arrivals []Arrival
 	Keys     int
 	Unknown  int64         // arrivals whose hold is not known: clients that gave up, and leases that outlasted the capture
+	Tries    int64         // left out: single tries in vain, of which no wait was seen
 	Dropped  int64         // arrivals for which there was no room
 	Most     int           // clients at a time that waited or held
 	Hold     time.Duration // median of those known
@@ -87,16 +99,25 @@ func (o *observer) trace(name func(string) string) *Trace {
 	j := o.journal
 	t := &Trace{
 		Dropped: j.dropped, TTL: time.Duration(j.longest) * time.Millisecond,
-		Length: time.Duration(o.now-o.first) * time.Microsecond, Seen: time.UnixMicro(o.first).UTC(),
+		Length: time.Duration(min(o.now-o.first, math.MaxInt64/2000)) * time.Microsecond,
+		Seen:   time.UnixMicro(o.first).UTC(),
 	}
+	shown, longest := map[string]id{}, time.Duration(0)
 	keys, changes, holds := map[string]bool{}, []change{}, []time.Duration{}
 	for _, a := range j.arrivals {
-		if !a.of.lock || a.once && a.of.renames {
+		switch {
+		case !a.of.lock || a.once && a.of.renames:
 			continue
+		case a.once:
+			t.Tries++
+			continue
+		case a.of.shown == "":
+			a.of.shown = distinct(name(a.of.name), a.of.id, shown)
 		}
-		seen := Arrival{time.Duration(a.at-o.first) * time.Microsecond, name(a.of.name), -1}
+		seen := Arrival{time.Duration(a.at-o.first) * time.Microsecond, a.of.shown, -1}
 		if a.hold >= 0 {
 			seen.Hold = time.Duration(a.hold) * time.Microsecond
+			longest = max(longest, seen.Hold)
 			holds = append(holds, seen.Hold)
 		} else {
 			t.Unknown++
@@ -106,12 +127,31 @@ func (o *observer) trace(name func(string) string) *Trace {
 		changes = append(changes, change{a.at, 1}, change{a.end, -1})
 	}
 	t.Keys, t.Most = len(keys), most(changes)
+	if t.TTL > 0 { // a replay holds for a little longer than Redis saw, and no lease of it shall run out
+		t.TTL = max(t.TTL, 2*longest)
+	}
 	if len(holds) > 0 {
 		slices.Sort(holds)
 		t.Hold = holds[len(holds)/2]
 	}
 	slices.SortStableFunc(t.Arrivals, func(a, b Arrival) int { return cmp.Compare(a.At, b.At) })
 	return t
+}
+
+// distinct returns a name that no other key has: keys of other databases have their number, and names that are shown
+// alike a number, too.
+func distinct(name string, of id, shown map[string]id) string {
+	if of.database > 0 {
+		name += fmt.Sprintf(" (db %d)", of.database)
+	}
+	unique := name
+	for n := 2; ; n++ {
+		if other, taken := shown[unique]; !taken || other == of {
+			shown[unique] = of
+			return unique
+		}
+		unique = fmt.Sprintf("%s #%d", name, n)
+	}
 }
 
 // change is one client more or less that waits or holds, from an instant on.
@@ -190,9 +230,14 @@ func (d *Document) WriteWorkload(w io.Writer) error {
 func (d *Document) noteTrace() {
 	t := d.trace
 	if t.Unknown > 0 {
-		d.Findings = append(d.Findings, Finding{Says: fmt.Sprintf("the trace has %s, %s of them without a hold: clients that "+
+		d.Findings = append(d.Findings, Finding{Says: fmt.Sprintf("the trace has %s, %s of them without a hold: "+
+			"clients that "+
 			"gave up, and leases that outlasted the capture; a replay holds them for the median",
 			words.Count(len(t.Arrivals), "arrival"), results.Whole(float64(t.Unknown)))})
+	}
+	if t.Tries > 0 {
+		d.Findings = append(d.Findings, Finding{Says: fmt.Sprintf("the trace leaves out %s in vain, of clients that did "+
+			"not wait", words.Count(int(t.Tries), "single attempt"))})
 	}
 	if t.Dropped > 0 {
 		d.Findings = append(d.Findings, Finding{Says: fmt.Sprintf("the trace has no room for %s (at most %d)",
@@ -203,7 +248,10 @@ func (d *Document) noteTrace() {
 // traced returns the trace, or why there is none to replay.
 func (d *Document) traced() (*Trace, error) {
 	const fewest = 2
-	if t := d.trace; t != nil && len(t.Arrivals) >= fewest {
+	switch t := d.trace; {
+	case t != nil && t.Length > workloads.LongestTrace:
+		return nil, fmt.Errorf("the capture is of %v, a trace of at most %v", t.Length, workloads.LongestTrace)
+	case t != nil && len(t.Arrivals) >= fewest:
 		return t, nil
 	}
 	return nil, fmt.Errorf("the capture has fewer than %d arrivals at locks: there is nothing to replay", fewest)

@@ -52,7 +52,7 @@ func TestATraceHasWhoCameAndHowLongTheyHeld(t *testing.T) {
 arrivals: file:arrivals.csv
 clients: 10
 hold: 50ms
-ttl: 500ms
+ttl: 1s
 `
 	if diff := cmp.Diff(wantFile, strings.ReplaceAll(file.String(), d.TraceFile, "arrivals.csv")); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)

@@ -25,6 +25,9 @@ const (
 // Known says whether a call has found out which command the server has, or that it has none.
 func (n *Native) Known() bool { return n.way.Load() != 0 }
 
+// forget has the next call find out again, for a caller that has no other way.
+func (n *Native) forget() { n.way.Store(0) }
+
 // Delete deletes the key if it holds the value, and says whether it did. send sends one command and returns its reply.
 // key and value are pointers, which cost go-redis no allocation.
 func (n *Native) Delete(key, value *string, send func(words ...any) (any, error)) (deleted bool, err error) {

@@ -87,9 +87,13 @@ func (l *Lease) mayLast(ttl time.Duration) {
 // Free deletes the key if it still holds the token, and says whether it did.
 func (l *Lease) Free(ctx context.Context) (bool, error) {
 	if l.Native != nil {
-		return l.Native.Delete(&l.Name, &l.Token, func(words ...any) (any, error) {
+		deleted, err := l.Native.Delete(&l.Name, &l.Token, func(words ...any) (any, error) {
 			return l.Client.Do(ctx, words...).Result()
 		})
+		if errors.Is(err, ErrNoNative) { // a right that is given back, or a newer primary, may mend it
+			l.Native.forget()
+		}
+		return deleted, err
 	}
 	n, err := ReleaseScript.Run(ctx, l.Client, []string{l.Name}, l.Token).Int()
 	return n == 1, err

@@ -24,8 +24,8 @@ func MonitorRights() []string {
 }
 
 // errOneNode says which addresses OpenMonitor takes. It never repeats the given text: any part of it may be a password.
-var errOneNode = errors.New("MONITOR is read of one node: give redis[s]://[user:password@]host:port or " +
-	"unix://[user:password@]/path; of a cluster the address of one of its nodes, which has the locks of its slots, and " +
+var errOneNode = errors.New("MONITOR is read of one node over TCP, since a socket's path does not tell clients apart: " +
+	"give redis[s]://[user:password@]host:port; of a cluster the address of one of its nodes, which has the locks of its slots, and " +
 	"of Sentinels that of the primary; percent-encode special characters of a password")
 
 // OneNode returns an error for an address that does not name a single node, and for what is wrong with certificates.
@@ -35,7 +35,8 @@ func (o Options) OneNode() error {
 	}
 	at, found, err := o.addresses()
 	switch {
-	case errors.Is(err, errAddress), found != nil, len(at) > 1, errors.Is(err, errSentinel):
+	case errors.Is(err, errAddress), found != nil, len(at) > 1, errors.Is(err, errSentinel),
+		len(at) == 1 && strings.HasPrefix(at[0].Addrs[0], "/"): // a socket
 		return errOneNode
 	}
 	return err
