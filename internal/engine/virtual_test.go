@@ -100,7 +100,9 @@ func playTrace(t *testing.T, trace workloads.Arrivals, hold string) {
 				at   time.Duration
 				rest string
 			}{
-				{time.Millisecond, "0 5ms"}, {4 * time.Millisecond, "1 " + hold}, {200 * time.Millisecond, "0 20ms"},
+				{time.Millisecond, "0 5ms"},
+				{4 * time.Millisecond, "1 " + hold},
+				{200 * time.Millisecond, "0 20ms"},
 				{300 * time.Millisecond, "2 0s"},
 			} {
 				want = append(want, fmt.Sprintf("%v %s", turn+of.at, of.rest))

@@ -95,7 +95,8 @@ type Dialer = func(ctx context.Context, network, addr string) (net.Conn, error)
 // purpose.
 type Through = func(Dialer) Dialer
 
-// Hub is the Target that has what the clients of a run share in addition to the locks: Redis. Its Instances are Counting.
+// Hub is the Target that has what the clients of a run share in addition to the locks: Redis. Its Instances are
+// Counting.
 type Hub interface {
 	Target
 	// Connected lists the names of connections with this prefix, each once: they show which processes take part.

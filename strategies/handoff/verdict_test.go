@@ -324,7 +324,8 @@ func TestPlantedFaultsAreFound(t *testing.T) {
 			planted{twice: true}, time.Second, func(s *deploymentCounts) bool { return len(s.impossible) > 0 },
 		},
 		"deaf waiter": {
-			planted{deaf: true}, 9 * time.Second,
+			planted{deaf: true},
+			9 * time.Second,
 			func(s *deploymentCounts) bool { return s.stuck > 0 && len(s.impossible) == 0 },
 		},
 	} {

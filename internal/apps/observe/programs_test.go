@@ -95,7 +95,8 @@ var planted = map[string]struct {
 		a.give(key, "a")
 	}},
 	"SET without NX, which takes the lock": {
-		"order:7", []string{"overwritten", "without_nx"},
+		"order:7",
+		[]string{"overwritten", "without_nx"},
 		func(a, b client, key string) {
 			a.take(key, "a", long)
 			b.must(b.Set(b.ctx, key, "b", long).Err())

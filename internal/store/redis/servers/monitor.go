@@ -24,8 +24,9 @@ func MonitorRights() []string {
 }
 
 // errOneNode says which addresses OpenMonitor takes. It never repeats the given text: any part of it may be a password.
-var errOneNode = errors.New("MONITOR is read of one node over TCP, since a socket's path does not tell clients apart: " +
-	"give redis[s]://[user:password@]host:port; of a cluster the address of one of its nodes, which has the locks of its slots, and " +
+var errOneNode = errors.New("MONITOR is read of one node over TCP, since a socket's path does not tell clients " +
+	"apart: give redis[s]://[user:password@]host:port; of a cluster the address of one of its nodes, which has the " +
+	"locks of its slots, and " +
 	"of Sentinels that of the primary; percent-encode special characters of a password")
 
 // OneNode returns an error for an address that does not name a single node, and for what is wrong with certificates.
