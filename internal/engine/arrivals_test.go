@@ -177,11 +177,13 @@ func TestTheGeneratorsLatenessIsNoWait(t *testing.T) {
 		w.Duration = workloads.Duration(2 * time.Second)
 	}))
 	wait, service, late := run.Waiting.PerAcquisition.P50, run.Waiting.Service.P50, run.Waiting.Lateness
-	if wait == nil || service == nil || wait.NS > 2*service.NS {
-		t.Errorf("nobody had to wait, and the median wait is %v, from the start of Acquire %v", wait, service)
-	}
 	if late.P50 == nil || late.Count < run.Speed.Acquisitions/2 {
-		t.Errorf("%d starts made late, by %v in the median, of %d", late.Count, late.P50, run.Speed.Acquisitions)
+		t.Fatalf("%d starts made late, by %v in the median, of %d", late.Count, late.P50, run.Speed.Acquisitions)
+	}
+	// A busy machine makes both waits some microseconds longer or shorter, and the lateness many times as long.
+	if wait == nil || service == nil || wait.NS > 2*service.NS && 2*wait.NS > late.P50.NS {
+		t.Errorf("no client had to wait, and the median wait is %v, from the start of Acquire %v; starts were made %v late",
+			wait, service, late.P50)
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/lockbench/lockbench/internal/testkit/poll"
 	"github.com/lockbench/lockbench/internal/testkit/redistest"
 	"github.com/lockbench/lockbench/workloads"
 )
@@ -32,9 +33,12 @@ func TestAServerThatLosesKeys(t *testing.T) {
 		}},
 		{"eviction", "the server evicted", func(t *testing.T, _ *redistest.Server, c client) {
 			done(t, c.ConfigSet(t.Context(), "maxmemory-policy", "allkeys-random").Err())
-			done(t, c.ConfigSet(t.Context(), "maxmemory", "1").Err())
-			time.Sleep(20 * time.Millisecond) // the writes of the clients evict
-			done(t, c.ConfigSet(t.Context(), "maxmemory", "0").Err())
+			poll.Until(t, "a write of a client evicts", func() bool { // while a client has the lock, else there is no key
+				done(t, c.ConfigSet(t.Context(), "maxmemory", "1").Err())
+				time.Sleep(20 * time.Millisecond)
+				done(t, c.ConfigSet(t.Context(), "maxmemory", "0").Err())
+				return !strings.Contains(c.Info(t.Context(), "stats").Val(), "evicted_keys:0")
+			})
 		}},
 		{"restart", "the server restarted or was replaced 1 time", func(t *testing.T, s *redistest.Server, _ client) {
 			s.Restart(t)
