@@ -504,7 +504,7 @@ func (l *lock) renewed(s step, at int64, from mark, args values) {
 		s.ttl = max(s.ttl, l.lease.until)
 	}
 	l.Renewals++
-	longer := s.ttl > l.lease.until
+	longer := s.ttl >= l.lease.until // equal within a millisecond
 	if longer {
 		l.leased(s.ttl - at/1000)
 	}
