@@ -71,8 +71,7 @@ func Run(ctx context.Context, running Running, options Options) (d *Document, er
 	if err != nil {
 		return nil, fmt.Errorf("--exec: %w", err)
 	}
-	d = o.document(c.scanner, options)
-	d.Stopped, d.Cut = c.why, c.cut
+	d = c.document(options)
 	d.Interrupted = ctx.Err() != nil
 	d.Command = &Command{Line: running.Line, Code: ended.ExitCode(), Ended: ended.String()}
 	if code := d.Command.Code; (code == notRun || code == notFound) && d.Capture.Commands == 0 {

@@ -132,7 +132,7 @@ type Counts struct {
 	// without NX replaced.
 	OthersDeleted int64 `json:"others_deleted"`
 	Overwritten   int64 `json:"overwritten"`
-	// UnsafeReleases counts deletes of a lease without a compare of the owner in the same step, whoever had it.
+	// UnsafeReleases counts deletes of a lease without a compare of the owner in the same step.
 	UnsafeReleases int64 `json:"unsafe_releases"`
 	WithoutNX      int64 `json:"without_nx"`  // leases that a SET without NX began
 	WithoutTTL     int64 `json:"without_ttl"` // leases

@@ -28,8 +28,8 @@ var faults = []fault{
 		return some(c.Overwritten, "SET", "replaces", "replace", "the lease of another client: it has no NX")
 	}},
 	{"without_nx", func(c Counts) string {
-		return some(c.WithoutNX, "lease", "begins", "begin", "with a SET without NX, which takes the lock from whoever "+
-			"has it")
+		return some(c.WithoutNX, "lease", "begins", "begin", "with a SET without NX, which takes the lock from its "+
+			"holder")
 	}},
 	{"shared_value", func(c Counts) string {
 		return some(c.SharedValue, "try", "is", "are", "of the value that has the lock: several clients use one "+

@@ -54,10 +54,9 @@ func Watch(ctx context.Context, at servers.Options, live Live, options Options) 
 		live.Begun()
 	}
 	c.run(ctx)
-	d := c.observer.document(c.scanner, options)
-	d.Stopped, d.Cut = c.why, c.cut
+	d := c.document(options)
 	d.Interrupted = ctx.Err() != nil && c.why == ""
-	return d, errors.Join(c.failed, m.Close())
+	return d, m.Close()
 }
 
 // capture reads the MONITOR of a server.
@@ -67,17 +66,23 @@ type capture struct {
 	observer *observer
 	scanner  *scanner
 
-	mu     sync.Mutex
-	ended  bool
-	why    string // it stopped before its time; "" otherwise
-	cut    bool   // commands of that time are missing, although nothing but the user's limits should end it
-	failed error
+	mu    sync.Mutex
+	ended bool
+	why   string // it stopped before its time; "" otherwise
+	cut   bool   // commands of that time are missing, although nothing but the user's limits should end it
 }
 
 func newCapture(m *servers.Monitor, live Live, o *observer) *capture {
 	s := newScanner(m)
 	s.own = []byte(m.Guard())
 	return &capture{monitor: m, live: live, observer: o, scanner: s}
+}
+
+// document returns what was read, and why that ended.
+func (c *capture) document(options Options) *Document {
+	d := c.observer.document(c.scanner, options)
+	d.Stopped, d.Cut = c.why, c.cut
+	return d
 }
 
 // run reads until the capture ends. The guard is over when it returns.

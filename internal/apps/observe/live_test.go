@@ -74,7 +74,7 @@ func TestAServerIsObservedLive(t *testing.T) {
 	var busy sync.WaitGroup
 	busy.Go(func() {
 		<-begun
-		fight(t, server, 1, 1) // a release proves that nobody has the lock
+		fight(t, server, 1, 1) // a release proves that the lock is free
 		leases = 1 + fight(t, server, 6, 30)
 		time.Sleep(300 * time.Millisecond) // what the server has written arrives
 		interrupt()

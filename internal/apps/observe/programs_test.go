@@ -157,7 +157,7 @@ func correct(a, b client, key string) {
 	b.give(key, "b")
 }
 
-// good are programs without a fault, beside those of locks.
+// good are programs without a fault; TestGoodCommandsAreSilent adds those of locks.
 var good = map[string]func(a, b client){
 	"cache": func(a, b client) {
 		for i := range 60 {

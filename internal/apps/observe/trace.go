@@ -103,7 +103,7 @@ func (o *observer) trace(name func(string) string) *Trace {
 		Seen:   time.UnixMicro(o.first).UTC(),
 	}
 	shown, longest := map[string]id{}, time.Duration(0)
-	keys, changes, holds := map[string]bool{}, []change{}, []time.Duration{}
+	changes, holds := []change{}, []time.Duration{}
 	for _, a := range j.arrivals {
 		switch {
 		case !a.of.lock || a.once && a.of.renames:
@@ -122,11 +122,10 @@ func (o *observer) trace(name func(string) string) *Trace {
 		} else {
 			t.Unknown++
 		}
-		keys[seen.Key] = true
 		t.Arrivals = append(t.Arrivals, seen)
 		changes = append(changes, change{a.at, 1}, change{a.end, -1})
 	}
-	t.Keys, t.Most = len(keys), most(changes)
+	t.Keys, t.Most = len(shown), most(changes)
 	if t.TTL > 0 { // a replay holds for a little longer than Redis saw, and no lease of it shall run out
 		t.TTL = max(t.TTL, 2*longest)
 	}
@@ -198,32 +197,29 @@ func (d *Document) WriteWorkload(w io.Writer) error {
 	if err != nil {
 		return err
 	}
-	type option struct {
-		key   string
-		value any
+	file := struct { // the options of a workload file, in this order
+		Description, Arrivals string
+		Clients               int
+		Hold                  string `yaml:",omitempty"` // of arrivals without one
+		TTL                   string `yaml:",omitempty"`
+	}{
+		Description: fmt.Sprintf("%s on %s, seen by lockbench observe for %v", words.Count(len(t.Arrivals), "arrival"),
+			words.Count(t.Keys, "lock"), t.Length.Round(time.Millisecond)),
+		Arrivals: "file:" + d.TraceFile,
+		Clients:  max(workloads.DefaultInstances, clientsToSpare*t.Most),
 	}
-	lines := []option{
-		{"description", fmt.Sprintf("%s on %s, seen by lockbench observe for %v",
-			words.Count(len(t.Arrivals), "arrival"), words.Count(t.Keys, "lock"), t.Length.Round(time.Millisecond))},
-		{"arrivals", "file:" + d.TraceFile},
-		{"clients", max(workloads.DefaultInstances, clientsToSpare*t.Most)},
-	}
-	if t.Hold > 0 && t.Unknown > 0 { // of arrivals without one
-		lines = append(lines, option{"hold", t.Hold.String()})
+	if t.Hold > 0 && t.Unknown > 0 {
+		file.Hold = t.Hold.String()
 	}
 	if t.TTL > 0 {
-		lines = append(lines, option{"ttl", t.TTL.String()})
+		file.TTL = t.TTL.String()
 	}
-	for _, l := range lines {
-		text, err := yaml.Marshal(map[string]any{l.key: l.value})
-		if err != nil {
-			return err
-		}
-		if _, err := w.Write(text); err != nil {
-			return err
-		}
+	text, err := yaml.Marshal(file)
+	if err != nil {
+		return fmt.Errorf("write the workload: %w", err)
 	}
-	return nil
+	_, err = w.Write(text)
+	return err
 }
 
 // noteTrace says what the trace leaves out.
@@ -231,8 +227,7 @@ func (d *Document) noteTrace() {
 	t := d.trace
 	if t.Unknown > 0 {
 		d.Findings = append(d.Findings, Finding{Says: fmt.Sprintf("the trace has %s, %s of them without a hold: "+
-			"clients that "+
-			"gave up, and leases that outlasted the capture; a replay holds them for the median",
+			"clients that gave up, and leases that outlasted the capture; a replay holds them for the median",
 			words.Count(len(t.Arrivals), "arrival"), results.Whole(float64(t.Unknown)))})
 	}
 	if t.Tries > 0 {
