@@ -244,7 +244,7 @@ func TestWhatCannotRunIsLeftOut(t *testing.T) {
 	}
 }
 
-// closable is a lock that everybody gets until it is closed, and nobody then.
+// closable is a lock that admits every client until it is closed, and no client afterwards.
 type closable struct{ closed *atomic.Bool }
 
 func (g closable) Acquire(ctx context.Context, _ string) (strategies.Lease, error) {

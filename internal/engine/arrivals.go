@@ -16,11 +16,10 @@ import (
 // to Measure Latency).
 type arrivals struct {
 	mu     sync.Mutex
-	next   float64 // ns of the run's clock
-	pacer  pacer
-	gap    func() float64 // until the next arrival, as a number of expected arrivals
-	draws  *rand.Rand     // a seed for each arrival
-	player *player        // of a trace, in place of pacer and gap
+	next   float64                   // ns of the run's clock
+	after  func(due float64) float64 // the arrival that follows one
+	draws  *rand.Rand                // a seed for each arrival
+	player *player                   // nil if the arrivals are of no trace
 }
 
 // arrival is one of them.
@@ -40,13 +39,15 @@ func newArrivals(w workloads.Spec, begin, open int64, seed uint64) *arrivals {
 	if trace := w.Arrivals.Trace(); trace != nil {
 		a.player = newPlayer(trace, w.Rate, begin, open)
 		a.next = min(a.player.due(), never)
+		a.after = func(float64) float64 { return a.player.advance() }
 		return a
 	}
-	a.pacer, a.gap = newPacer(w, open), gaps(w.Arrivals, rand.New(rand.NewPCG(seed, 1<<63)))
+	pacer, gap := newPacer(w, open), gaps(w.Arrivals, rand.New(rand.NewPCG(seed, 1<<63)))
+	a.after = func(due float64) float64 { return pacer.pace(due, gap()) }
 	return a
 }
 
-// gaps returns a function that draws gaps between arrivals. Their mean is 1.
+// gaps returns a function that draws gaps between arrivals, as numbers of expected arrivals. Their mean is 1.
 func gaps(kind workloads.Arrivals, random *rand.Rand) func() float64 {
 	if kind == workloads.ArrivalsPoisson {
 		return random.ExpFloat64
@@ -78,11 +79,7 @@ func (a *arrivals) take() int64 {
 
 func (a *arrivals) advance() int64 {
 	due := a.next
-	if a.player != nil {
-		a.next = min(a.player.advance(), never)
-	} else {
-		a.next = min(a.pacer.pace(due, a.gap()), never)
-	}
+	a.next = min(a.after(due), never)
 	return int64(due)
 }
 
