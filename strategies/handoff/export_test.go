@@ -16,6 +16,9 @@ var Scripts = map[string]string{
 	"check": checkScript.hash, "extend": extendScript.hash,
 }
 
+// ReleaseSource is of the script that releases a lock.
+var ReleaseSource = releaseScript.source
+
 // Behind is the Lease behind what a caller gets.
 func Behind(lease strategies.Lease) *Lease {
 	if held, fenced := lease.(*Lease); fenced {

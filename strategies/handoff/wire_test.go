@@ -79,6 +79,13 @@ func (w *wire) sent(words []byte) bool {
 	return bytes.Contains(w.log, words)
 }
 
+// times counts words that were written since the last call of stall.
+func (w *wire) times(words []byte) int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return bytes.Count(w.log, words)
+}
+
 // stall holds up what Redis sends, and flow lets it come.
 func (w *wire) stall() {
 	w.mu.Lock()
