@@ -35,6 +35,7 @@ type observed struct {
 func (a *app) observe() *cobra.Command {
 	var f observed
 	out := applicationOutputs(map[string]writer[*observe.Document]{
+		"html":     plain(document.WriteHTML[*observe.Document]),
 		"markdown": plain(document.WriteMarkdown[*observe.Document]),
 		"trace":    plain(func(w io.Writer, d *observe.Document) error { return d.WriteTrace(w) }),
 		"workload": plain(func(w io.Writer, d *observe.Document) error { return d.WriteWorkload(w) }),

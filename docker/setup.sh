@@ -99,6 +99,7 @@ apt_install() {
 # Where Debian's packages put the programs that are not on PATH.
 postgres=${POSTGRES_BIN:-/usr/lib/postgresql/*/bin}
 zookeeper=${ZOOKEEPER_JAR:-/usr/share/java/zookeeper.jar}
+pgbouncer=${PGBOUNCER:-/usr/sbin/pgbouncer} # for the tests of the lock on PostgreSQL
 
 # there says whether one of these files is.
 there() { for file in "$@"; do [ -e "$file" ] && return 0; done; return 1; }
@@ -110,7 +111,7 @@ stores() {
 	# shellcheck disable=SC2086 # it is a pattern
 	have postgres || there $postgres/postgres || missing="$missing postgresql"
 	{ there "$zookeeper" && have java; } || missing="$missing zookeeper"
-	{ have pgbouncer || there /usr/sbin/pgbouncer; } || missing="$missing pgbouncer" # for the tests of the lock on PostgreSQL
+	have pgbouncer || there "$pgbouncer" || missing="$missing pgbouncer"
 	[ -n "$missing" ] || return 0
 	if have apt-get && can_be_root; then
 		say "installing$missing"

@@ -191,20 +191,20 @@ func TestSetupOfStores(t *testing.T) {
 	}{
 		"all are there": {
 			stubs: map[string]string{"etcd": works, "java": works, "apt-get": fails},
-			files: []string{"bin/postgres", "zookeeper.jar"}, ok: true, never: "apt-get",
+			files: []string{"bin/postgres", "zookeeper.jar", "pgbouncer"}, ok: true, never: "apt-get",
 		},
 		"PostgreSQL is on PATH": {
 			stubs: map[string]string{"etcd": works, "java": works, "postgres": works, "apt-get": fails},
-			files: []string{"zookeeper.jar"}, ok: true, never: "apt-get",
+			files: []string{"zookeeper.jar", "pgbouncer"}, ok: true, never: "apt-get",
 		},
 		"two are missing": {
 			stubs: map[string]string{"etcd": works, "apt-get": works, "sudo": sudo, "systemctl": works},
-			files: []string{"zookeeper.jar"}, ok: true,
+			files: []string{"zookeeper.jar", "pgbouncer"}, ok: true,
 			called: "--no-install-recommends postgresql zookeeper\n", never: "etcd-server",
 		},
 		"a service is called otherwise": {
 			stubs: map[string]string{"java": works, "apt-get": works, "sudo": sudo, "systemctl": `[ "$2" = etcd ]`},
-			files: []string{"bin/postgres", "zookeeper.jar"}, ok: true,
+			files: []string{"bin/postgres", "zookeeper.jar", "pgbouncer"}, ok: true,
 			called: "systemctl disable etcd\n",
 		},
 		"they cannot be installed": {
@@ -226,6 +226,7 @@ func TestSetupOfStores(t *testing.T) {
 			}
 			t.Setenv("POSTGRES_BIN", files+"/bin")
 			t.Setenv("ZOOKEEPER_JAR", files+"/zookeeper.jar")
+			t.Setenv("PGBOUNCER", files+"/pgbouncer")
 			calls, said, ok := m.run("stores")
 			if ok != test.ok {
 				t.Errorf("success is %v: %s%s", ok, said, calls)

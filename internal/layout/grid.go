@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"fmt"
+	"html"
 	"io"
 	"slices"
 	"strings"
@@ -16,6 +17,10 @@ import (
 // Grid draws rows of cells, headings first. columns has a letter for each column: l for text, r for figures. A
 // row with fewer cells is a line of its own. The cells must come from Text.
 func (p *Page) Grid(columns string, rows [][]string) {
+	if p.HTML {
+		p.htmlTable(rows)
+		return
+	}
 	if p.Markdown {
 		rule := strings.NewReplacer("l", "| --- ", "r", "| ---: ").Replace(columns) + "|"
 		for i, row := range rows {
@@ -55,6 +60,27 @@ func (p *Page) Grid(columns string, rows [][]string) {
 	}
 }
 
+// htmlTable draws rows of cells, headings first, for the style of the report's page.
+func (p *Page) htmlTable(rows [][]string) {
+	p.within("", "")
+	fmt.Fprint(p, "<div class=\"scroll\" tabindex=\"0\">\n<table>\n<thead><tr>")
+	for _, heading := range rows[0] {
+		fmt.Fprintf(p, "<th scope=\"col\">%s</th>", html.EscapeString(heading))
+	}
+	fmt.Fprint(p, "</tr></thead>\n<tbody>\n")
+	for _, row := range rows[1:] {
+		for i, cell := range row {
+			if i == 0 {
+				fmt.Fprintf(p, "<tr><th scope=\"row\">%s</th>", html.EscapeString(cell))
+			} else {
+				fmt.Fprintf(p, "<td data-head=\"%s\">%s</td>", html.EscapeString(rows[0][i]), html.EscapeString(cell))
+			}
+		}
+		fmt.Fprint(p, "</tr>\n")
+	}
+	fmt.Fprint(p, "</tbody>\n</table>\n</div>\n")
+}
+
 // between is the number of blanks between columns.
 const between = 2
 
@@ -66,7 +92,7 @@ type Part struct{ From, To, Wide int }
 func (p *Page) Parts(taken int, widths []int) (parts []Part) {
 	for i, wide := range widths {
 		wide += between
-		if last := len(parts) - 1; i > 0 && (p.Markdown || parts[last].Wide+wide <= p.Width()) {
+		if last := len(parts) - 1; i > 0 && (p.flows() || parts[last].Wide+wide <= p.Width()) {
 			parts[last].To, parts[last].Wide = i+1, parts[last].Wide+wide
 		} else {
 			parts = append(parts, Part{i, i + 1, taken + wide})
@@ -78,7 +104,7 @@ func (p *Page) Parts(taken int, widths []int) (parts []Part) {
 // Table draws a grid, or several below each other if the columns need more than the page's width. Each has the
 // first columns, which take at most half of the width.
 func (p *Page) Table(first int, columns string, rows [][]string) {
-	if !p.Markdown {
+	if !p.flows() {
 		rows = wrapped(rows, first, p.Width()/2)
 	}
 	widths := widthsOf(rows)

@@ -1,10 +1,11 @@
-// Package layout formats a document, for a terminal or as Markdown.
+// Package layout formats a document: for a terminal, as Markdown or as the body of an HTML page.
 package layout
 
 import (
 	"bytes"
 	"cmp"
 	"fmt"
+	"html"
 	"io"
 	"strings"
 
@@ -14,9 +15,29 @@ import (
 // Page holds what has been written of a document.
 type Page struct {
 	bytes.Buffer
-	Markdown bool // false means for a terminal
-	Wide     int  // columns of the terminal; 0 means Width
-	Paint         // false for Markdown
+	Markdown bool // neither Markdown nor HTML means for a terminal
+	HTML     bool
+	Wide     int // columns of the terminal; 0 means Width
+	Paint        // false for Markdown and HTML
+
+	list string // the HTML list that the last element belongs to; "" is none
+}
+
+// flows reports whether the reader's program breaks the lines.
+func (p *Page) flows() bool { return p.Markdown || p.HTML }
+
+// within closes the HTML list before, and begins this one.
+func (p *Page) within(list, attributes string) {
+	if list == p.list {
+		return
+	}
+	if p.list != "" {
+		fmt.Fprintf(p, "</%s>\n", p.list)
+	}
+	if list != "" {
+		fmt.Fprintf(p, "<%s%s>\n", list, attributes)
+	}
+	p.list = list
 }
 
 // Width returns the most columns of a line on a terminal: a longer one is hard to read.
@@ -39,6 +60,14 @@ const labelWidth = 11
 func (p *Page) Entry(label, text string) {
 	switch {
 	case text == "":
+	case p.HTML:
+		p.within("dl", "")
+		if alarm := strings.TrimLeft(label, "! "); alarm != label {
+			fmt.Fprintf(p, "<dt class=\"alarm\">%s</dt>", html.EscapeString(alarm))
+		} else if label != "" {
+			fmt.Fprintf(p, "<dt>%s</dt>", html.EscapeString(label))
+		}
+		fmt.Fprintf(p, "<dd>%s</dd>\n", html.EscapeString(text))
 	case p.Markdown && label == "":
 		fmt.Fprintf(p, "  %s\n", Escape(text))
 	case p.Markdown:
@@ -59,19 +88,37 @@ func (p *Page) Entry(label, text string) {
 
 // Section writes a heading and the text beside it, which may be "".
 func (p *Page) Section(title, beside string) {
-	if !p.Markdown {
+	if !p.flows() {
 		fmt.Fprintf(p, "\n%s\n", p.Bold(strings.TrimSpace(strings.ToUpper(title)+"  "+beside)))
 		return
 	}
 	if beside != "" {
 		title += ": " + beside
 	}
+	if p.HTML {
+		p.within("", "")
+		fmt.Fprintf(p, "<h2>%s</h2>\n", html.EscapeString(title))
+		return
+	}
 	fmt.Fprintf(p, "\n## %s\n\n", Escape(title))
 }
 
 // Point writes an item of a list. about names its subject, and may be "".
-func (p *Page) Point(about, text string) {
+func (p *Page) Point(about, text string) { p.point(about, text, false) }
+
+// Fault is Point for what is wrong: the subject is red.
+func (p *Page) Fault(about, text string) { p.point(about, text, true) }
+
+func (p *Page) point(about, text string, fault bool) {
 	switch {
+	case p.HTML:
+		p.within("ul", ` class="findings"`)
+		sort := ""
+		if fault {
+			sort = ` data-sort="unsafe"`
+		}
+		fmt.Fprintf(p, "<li%s><b>%s</b><div><p>%s</p></div></li>\n", sort, html.EscapeString(about),
+			html.EscapeString(text))
 	case p.Markdown && about != "":
 		fmt.Fprintf(p, "- **%s**: %s\n", Escape(about), Escape(text))
 	case p.Markdown:
@@ -86,9 +133,13 @@ func (p *Page) Point(about, text string) {
 
 // Remark writes a note on the text above; on a terminal behind a mark, which may be "".
 func (p *Page) Remark(mark, text string) {
-	if p.Markdown {
+	switch {
+	case p.HTML:
+		p.within("", "")
+		fmt.Fprintf(p, "<p class=\"note\">%s</p>\n", html.EscapeString(text))
+	case p.Markdown:
 		fmt.Fprintf(p, "\n%s\n", Escape(text))
-	} else {
+	default:
 		fmt.Fprintln(p, p.hanging(mark, text, strings.Repeat(" ", len(mark))))
 	}
 }
@@ -96,6 +147,11 @@ func (p *Page) Remark(mark, text string) {
 // Command writes a command line that can be pasted into a shell. On a terminal it goes on in the next line, after a
 // backslash, before an option that does not fit.
 func (p *Page) Command(line string) {
+	if p.HTML {
+		p.within("", "")
+		fmt.Fprintf(p, "<pre><code>%s</code></pre>\n", html.EscapeString(line))
+		return
+	}
 	if p.Markdown {
 		fmt.Fprintln(p, "    "+line) // code
 		return
@@ -117,6 +173,7 @@ func (p *Page) Command(line string) {
 
 // Save writes the page to w, without blanks at the ends of lines; what names it in errors.
 func (p *Page) Save(w io.Writer, what string) error {
+	p.within("", "")
 	lines := strings.Split(p.String(), "\n")
 	for i, line := range lines {
 		lines[i] = strings.TrimRight(line, " ")

@@ -15,6 +15,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/lockbench/lockbench/internal/layout"
 	"github.com/lockbench/lockbench/internal/words"
 	"github.com/lockbench/lockbench/results"
 	"github.com/lockbench/lockbench/results/findings"
@@ -118,6 +119,19 @@ func write(w io.Writer, what, name string, data any) error {
 		return fmt.Errorf("make %s: %w", what, err)
 	}
 	return words.Write(w, what, encoded.Bytes())
+}
+
+// WriteDocument writes the page of a document that is no report, of a page of the form HTML.
+func WriteDocument(w io.Writer, title string, of *layout.Page) error {
+	var body bytes.Buffer
+	if err := of.Save(&body, title); err != nil {
+		return err
+	}
+	return write(w, "the page", "document", struct {
+		Title string
+		Style template.CSS
+		Body  template.HTML
+	}{title, template.CSS(tonesSource + styleSource), template.HTML(body.String())}) // layout escapes all texts
 }
 
 // WriteChart writes one chart as an SVG file of its own, with title and legend.

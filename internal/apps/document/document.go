@@ -12,6 +12,7 @@ import (
 	"github.com/lockbench/lockbench/internal/layout"
 	"github.com/lockbench/lockbench/internal/words"
 	"github.com/lockbench/lockbench/results"
+	"github.com/lockbench/lockbench/results/html"
 )
 
 // Head begins a document: which program made it, when, and on what.
@@ -58,6 +59,13 @@ func WriteTable[D Document](w io.Writer, d D, wide int, color bool) error {
 // WriteMarkdown writes a document as a page.
 func WriteMarkdown[D Document](w io.Writer, d D) error {
 	return write(w, d, &layout.Page{Markdown: true})
+}
+
+// WriteHTML writes a document as a page for a browser, which needs no network and no script.
+func WriteHTML[D Document](w io.Writer, d D) error {
+	p := &layout.Page{HTML: true}
+	d.Lay(p)
+	return html.WriteDocument(w, "lockbench "+d.Name(), p)
 }
 
 func write(w io.Writer, d Document, p *layout.Page) error {

@@ -231,7 +231,11 @@ func (d *Document) Lay(p *layout.Page) {
 	}
 	p.WriteByte('\n')
 	for _, f := range d.Findings {
-		p.Point(f.About, f.Says)
+		if f.Fault != "" {
+			p.Fault(f.About, f.Says)
+		} else {
+			p.Point(f.About, f.Says)
+		}
 	}
 	d.aside(p)
 	if d.Command != nil && d.Capture.Commands == 0 {

@@ -25,6 +25,7 @@ type lock struct {
 	byOthers int64
 	looked   int64 // GETs by clients during the lease
 	freed    int64 // when the last lease ended, µs
+	ranOut   int64 // when a TTL ended the last lease that it ended, µs
 	watcher  mark  // the connection of the last WATCH: what it deletes in a transaction it has compared
 	glances  []glance
 	journal  *journal // nil if no trace is wanted
@@ -38,6 +39,7 @@ type lease struct {
 	until       int64 // ms; 0 without a TTL
 	guessed     bool  // only the connection proved its owner, which a pool may have given to another client since
 	renewed     bool
+	early       bool // an expired TTL alone says that its try took the lock, and Redis may still have refused it
 	leaving     bool // its holder has given it back for the end of the TTL (ShedLock's lockAtLeastFor)
 }
 
@@ -88,6 +90,7 @@ func (l *lock) expire(at int64) {
 	l.countExpiry()
 	l.lose(at, 0)
 	l.finish(at)
+	l.ranOut = at
 }
 
 // countExpiry counts a lease that its TTL has ended.
@@ -288,6 +291,8 @@ func (l *lock) asks(t try, room bool) {
 			l.freeBy = max(l.freeBy, t.until)
 		}
 		l.refuse(t, room)
+	case l.held && l.lease.owner == t.owner && l.lease.early:
+		l.beginLater(t)
 	case l.held && l.lease.owner == t.owner && t.bare:
 		l.SharedValue++
 		l.Tries++
@@ -295,7 +300,22 @@ func (l *lock) asks(t try, room bool) {
 		l.refuse(t, room)
 	default:
 		l.grant(t)
+		l.lease.early = l.early(t.at)
 	}
+}
+
+// lag is how much later than the command MONITOR's time may be, in µs: Redis reads that clock when it has executed the
+// command, and on a busy machine it stands still in between.
+const lag = int64(100 * time.Millisecond / time.Microsecond)
+
+// early reports whether Redis may have executed a try of that time before the TTL had ended, and refused it.
+func (l *lock) early(at int64) bool { return l.freed == l.ranOut && at-l.ranOut <= lag }
+
+// beginLater corrects a grant: its owner tries again, so Redis had refused the try before.
+func (l *lock) beginLater(t try) {
+	l.Tries++
+	l.waitedUS += t.at - l.lease.at
+	l.lease.at, l.lease.until, l.lease.early = t.at, t.until, l.early(t.at)
 }
 
 // takes handles a try that took the lock. If its script had the owner before as an argument, that handed the lock over.
@@ -460,6 +480,7 @@ func (l *lock) renewed(s step, at int64, from mark, args values) {
 		l.leased(s.ttl - at/1000)
 	}
 	l.lease.renewed = l.lease.renewed || longer
+	l.lease.early = false // only its owner renews it
 	l.lease.leaving = s.word == setXX && !longer
 	l.lease.until = s.ttl
 }

@@ -75,6 +75,16 @@ func TestLeasesAreReconstructed(t *testing.T) {
 			known, one("100 c1 SET k a NX PX 50"), one("149 c2 SET k b NX PX 500"), one("151 c2 SET k b NX PX 500"),
 			missed(200, "c1", "a"), release(210, "c2", "b"),
 		}, Counts{Acquisitions: 2, Tries: 3, Commands: 11, Releases: 1, Expired: 1, LateReleases: 1, AtStart: 1}},
+		{"Redis refuses a try that MONITOR dates after the end of the TTL", [][]string{
+			known, one("100 c1 SET k a NX PX 50"), one("153 c2 SET k b NX PX 500"), one("155 c2 SET k b NX PX 500"),
+			missed(200, "c1", "a"), release(210, "c2", "b"),
+		}, Counts{Acquisitions: 2, Tries: 3, Commands: 11, Releases: 1, Expired: 1, LateReleases: 1, AtStart: 1}},
+		{"a value that several clients have, after an expiry", [][]string{
+			known, one("100 c1 SET k a NX PX 50"), one("400 c2 SET k b NX PX 500"), one("405 c3 SET k b NX PX 500"),
+			release(410, "c2", "b"),
+		}, Counts{
+			Acquisitions: 2, Tries: 3, Commands: 9, Releases: 1, Expired: 1, SharedValue: 1, AtStart: 1,
+		}},
 		{"a release after each failed try", [][]string{
 			known, one("100 c1 SET k a NX PX 500"), one("110 c2 SET k b NX PX 500"), missed(111, "c2", "b"),
 			release(120, "c1", "a"),
