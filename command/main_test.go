@@ -105,7 +105,7 @@ func TestScripts(t *testing.T) { scripts(t, "testdata/script") }
 func scripts(t *testing.T, folder string) {
 	t.Helper()
 	redis := redistest.Start(t)
-	peers, err := filepath.Abs("../internal/apps/claims/data/peers")
+	root, err := filepath.Abs("..")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -115,7 +115,8 @@ func scripts(t *testing.T, folder string) {
 		RequireUniqueNames:  true,
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("REDIS", redis.URL())
-			env.Setenv("PEERS", peers)
+			env.Setenv("ACTIONS", filepath.Join(root, ".github/actions"))
+			env.Setenv("PEERS", filepath.Join(root, "internal/apps/claims/data/peers"))
 			env.Setenv("COLUMNS", "1000")                // so that expressions match whole lines
 			env.Setenv("LOCKBENCH_NO_BASELINES", "true") // they take half a second of every run
 			return nil

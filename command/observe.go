@@ -41,7 +41,7 @@ func (a *app) observe() *cobra.Command {
 		"workload": plain(func(w io.Writer, d *observe.Document) error { return d.WriteWorkload(w) }),
 	})
 	cmd := &cobra.Command{
-		Use:   "observe [FILE|-|URL]",
+		Use:   "observe [FILE...|-|URL]",
 		Short: "Show a service's lock contention from MONITOR",
 		Long: "Read what redis-cli monitor printed, from a file or standard input, and print for each lock how\n" +
 			"often it is taken, how many tries that takes, how long it is held and waited for, and what is unsafe:\n" +
@@ -49,14 +49,14 @@ func (a *app) observe() *cobra.Command {
 			"libraries. Values are hashed as they are read; --hash-keys hides the keys, too. MONITOR costs a server\n" +
 			"up to half of its throughput: capture for seconds.\n" +
 			"With the URL of one node it reads that node's MONITOR for --for, and ends it when the server holds\n" +
-			"32 MB for the reader. With --exec it starts a Redis of its own and judges the locks of a command.",
+			"32 MB for the reader. Several files are captures of a Redlock's nodes, joined by value. With --exec it starts a Redis of its own and judges the locks of a command.",
 		Example: "  redis-cli monitor | head -n 200000 > capture\n" +
 			"  lockbench observe capture --prefix lock: --top 20\n" +
 			"  lockbench observe redis://redis.example --for 10s\n" +
 			"  lockbench observe --exec 'go test ./...' \\\n    --threshold unsafe_releases==0\n" +
 			"  lockbench observe capture -o trace=arrivals.csv \\\n    -o workload=observed.yaml\n" +
 			"  lockbench -s spin,handoff,fair --workload observed.yaml",
-		Args: cobra.MaximumNArgs(1),
+		Args: cobra.ArbitraryArgs,
 	}
 	flags := cmd.Flags()
 	flags.SortFlags = false
@@ -75,29 +75,39 @@ func (a *app) observe() *cobra.Command {
 	out.register(flags)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		given := a.input(flags).variables(flags)
-		var name string
+		names := []string{""}
 		if len(args) > 0 {
-			name = place(args[0])
+			names = nil
+			for _, arg := range args {
+				names = append(names, place(arg))
+			}
 		}
 		thresholds, unknown := observe.ParseThresholds(f.thresholds)
 		wrong := f.wrong(flags, args)
-		var in io.ReadCloser
-		var missing error
-		if f.exec == "" && !isURL(name) {
-			if in, missing = opened(name, cmd.InOrStdin()); missing == nil {
+		var streams []io.Reader
+		var missing []error
+		if f.exec == "" && !slices.ContainsFunc(names, isURL) {
+			for _, name := range names {
+				in, err := opened(name, cmd.InOrStdin())
+				if err != nil {
+					missing = append(missing, err)
+					continue
+				}
 				defer in.Close()
+				streams = append(streams, in)
 			}
 		}
 		trace, homeless := replay(out.given)
 		f.options.Trace = trace != ""
-		err := given.refuse(prefixed("threshold", unknown), wrong, homeless, missing, check(out.all(false), name))
+		err := given.refuse(prefixed("threshold", unknown), wrong, homeless, errors.Join(missing...),
+			check(out.all(false), names...))
 		if err != nil {
 			return err
 		}
 		piped := slices.ContainsFunc(out.given, func(o output[*observe.Document]) bool {
 			return o.file == "" && o.format != out.usual
 		})
-		found, err := f.observe(cmd.Context(), a, name, in, piped)
+		found, err := f.observe(cmd.Context(), a, names, streams, piped)
 		if found == nil {
 			return err
 		}
@@ -156,6 +166,12 @@ func (f *observed) wrong(flags *pflag.FlagSet, args []string) error {
 	if flags.Changed("exec") && strings.TrimSpace(f.exec) == "" {
 		add("--exec is empty: give it a command, such as 'go test ./...'")
 	}
+	if seen := slices.Sorted(slices.Values(args)); len(args) > 1 &&
+		(slices.ContainsFunc(args, func(arg string) bool { return isURL(arg) || arg == "-" }) ||
+			len(slices.Compact(seen)) < len(args)) {
+		add("several captures must be different files, one of each node of a Redlock: capture each node by " +
+			"redis-cli -h HOST monitor > FILE")
+	}
 	if f.exec != "" && len(args) > 0 {
 		add("--exec observes a Redis of its own: leave out %s, or --exec", untrusted.Printable(quoted(args[0])))
 	}
@@ -190,7 +206,7 @@ func quoted(word string) string {
 // observe observes a command, a server or a stream. With a document, an error says what went wrong after it.
 // piped says that standard output gets a document for programs.
 func (f *observed) observe(
-	ctx context.Context, a *app, name string, in io.Reader, piped bool,
+	ctx context.Context, a *app, names []string, streams []io.Reader, piped bool,
 ) (*observe.Document, error) {
 	switch {
 	case f.exec != "":
@@ -202,13 +218,13 @@ func (f *observed) observe(
 			a.ended.keep(func() error { kill(); return errors.New("the command was killed") })
 		}
 		return observe.Run(ctx, running, f.options)
-	case isURL(name):
+	case isURL(names[0]):
 		f.live.Begun = func() { a.say("MONITOR has begun, for %v", f.live.For.Round(time.Millisecond)) }
-		return observe.Watch(ctx, f.at(name), f.live, f.options)
+		return observe.Watch(ctx, f.at(names[0]), f.live, f.options)
 	}
-	found, err := observe.Read(ctx, in, f.options)
+	found, err := observe.ReadNodes(ctx, streams, f.options)
 	if err != nil {
-		return nil, fmt.Errorf("observe %s: %w", streamName(name), err)
+		return nil, fmt.Errorf("observe %s: %w", streamName(strings.Join(names, " ")), err)
 	}
 	return found, nil
 }

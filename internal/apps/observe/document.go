@@ -51,6 +51,7 @@ type Capture struct {
 	Backwards int64     `json:"backwards"` // lines whose time is before that of the line before
 	First     time.Time `json:"first"`     // by Redis's clock
 	Seconds   float64   `json:"seconds"`
+	Nodes     int       `json:"nodes,omitempty"` // of a Redlock, whose captures were joined
 }
 
 // Lock is what was seen of a lock.
@@ -88,7 +89,7 @@ type Finding struct {
 }
 
 // document makes the result.
-func (o *observer) document(s *scanner, options Options) *Document {
+func (o *observer) document(s counted, options Options) *Document {
 	name := untrusted.Printable
 	if options.HashKeys {
 		seed := maphash.MakeSeed()
@@ -209,6 +210,10 @@ func (d *Document) Lay(p *layout.Page) {
 	locks := len(d.Locks) + d.Unlisted
 	head := fmt.Sprintf("%s in %s · %.0f %% belong to %s", results.PerSecond.Format(d.rate()),
 		results.Nanoseconds.Format(d.Capture.Seconds*1e9), d.All.CommandPercent, words.Count(locks, "lock"))
+	if d.Capture.Nodes > 0 {
+		p.Entry("nodes", fmt.Sprintf("%d, joined by value: a lease is that of %d of them", d.Capture.Nodes,
+			d.Capture.Nodes/2+1))
+	}
 	if d.Command != nil {
 		p.Entry("command", untrusted.Printable(d.Command.Line+" · "+d.Command.Ended))
 	}

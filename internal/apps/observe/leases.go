@@ -130,7 +130,9 @@ func (l *lock) finish(at int64) {
 		l.WithoutTTL++
 	}
 	l.holds.end(at - l.lease.at)
-	l.come(arrival{at: l.lease.asked, end: at, hold: max(0, at-l.lease.at)})
+	l.come(arrival{
+		at: l.lease.asked, end: at, hold: max(0, at-l.lease.at), owner: l.lease.owner, granted: l.lease.at,
+	})
 	l.heldUS += max(0, at-l.lease.at)
 	l.held, l.known, l.freed = false, true, at
 	l.read, l.looked = l.read+l.looked, 0
@@ -523,7 +525,7 @@ func (l *lock) giveUp(at int64) (forgotten int) {
 		if at-w.last <= quiet {
 			continue
 		}
-		l.come(arrival{at: w.first, end: w.last, hold: -1, once: w.tries == 1})
+		l.come(arrival{at: w.first, end: w.last, hold: -1, once: w.tries == 1, owner: owner})
 		if delete(l.waiters, owner); w.tries == 1 {
 			l.TriedOnce++
 		} else {
@@ -545,7 +547,7 @@ func (l *lock) close(at int64) {
 			l.WithoutTTL++
 		}
 		l.holds.stay(at - l.lease.at)
-		l.come(arrival{at: l.lease.asked, end: at, hold: -1})
+		l.come(arrival{at: l.lease.asked, end: at, hold: -1, owner: l.lease.owner, granted: l.lease.at})
 		l.heldUS += at - l.lease.at
 		l.held = false
 	}
@@ -565,8 +567,8 @@ func (l *lock) close(at int64) {
 	if l.of != nil {
 		l.of.renames = changes
 	}
-	for _, w := range l.waiters {
-		l.come(arrival{at: w.first, end: at, hold: -1, once: w.tries == 1})
+	for owner, w := range l.waiters {
+		l.come(arrival{at: w.first, end: at, hold: -1, once: w.tries == 1, owner: owner})
 		if w.tries == 1 && changes {
 			l.TriedOnce++
 			continue

@@ -344,7 +344,7 @@ func TestLimits(t *testing.T) {
 	if kept := len(o.keys.all); kept > mostKeys || kept != o.keys.used.Len() {
 		t.Errorf("%d keys are followed, in a list of %d", kept, o.keys.used.Len())
 	}
-	d := o.document(s, Options{Top: 5})
+	d := o.document(s.counted, Options{Top: 5})
 	if d.All.Acquisitions != locks || len(d.Locks)+d.Unlisted != locks {
 		t.Errorf("%d leases of %d locks, want %d each", d.All.Acquisitions, len(d.Locks)+d.Unlisted, locks)
 	}

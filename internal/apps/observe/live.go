@@ -80,7 +80,7 @@ func newCapture(m *servers.Monitor, live Live, o *observer) *capture {
 
 // document returns what was read, and why that ended.
 func (c *capture) document(options Options) *Document {
-	d := c.observer.document(c.scanner, options)
+	d := c.observer.document(c.scanner.counted, options)
 	d.Stopped, d.Cut = c.why, c.cut
 	return d
 }

@@ -46,10 +46,21 @@ type scanner struct {
 	line  line
 	own   []byte // the reader's other connection, whose commands do not count; empty in a file
 
-	number    int64 // of the line, from 1
+	counted
+	first error // of the malformed lines
+}
+
+// counted is what was read of a stream.
+type counted struct {
+	number    int64 // of lines
 	commands  int64
 	malformed int64 // lines that are none of MONITOR's
-	first     error // of these
+}
+
+func (c *counted) add(o counted) {
+	c.number += o.number
+	c.commands += o.commands
+	c.malformed += o.malformed
 }
 
 func newScanner(in io.Reader) *scanner {

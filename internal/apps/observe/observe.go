@@ -71,24 +71,32 @@ type unit struct {
 
 // Read reconstructs the contention in a MONITOR stream. When ctx ends it returns what it has read until then.
 func Read(ctx context.Context, in io.Reader, options Options) (*Document, error) {
-	s := newScanner(in)
 	o := newObserver(options)
-	stopped := false
+	s, stopped, err := o.read(ctx, in)
+	if err != nil {
+		return nil, err
+	}
+	d := o.document(s.counted, options)
+	d.Interrupted = stopped
+	return d, nil
+}
+
+// read takes in a stream to its end. stopped reports that ctx ended before.
+func (o *observer) read(ctx context.Context, in io.Reader) (s *scanner, stopped bool, err error) {
+	s = newScanner(in)
 	for !stopped {
 		l, err := s.next()
 		if errors.Is(err, io.EOF) {
 			break
 		}
 		if err != nil {
-			return nil, err
+			return nil, false, err
 		}
 		o.take(l)
 		stopped = s.number%linesBetween == 0 && ctx.Err() != nil
 	}
 	o.flush()
-	d := o.document(s, options)
-	d.Interrupted = stopped
-	return d, nil
+	return s, stopped, nil
 }
 
 func newObserver(options Options) *observer {

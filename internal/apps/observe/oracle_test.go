@@ -61,15 +61,19 @@ func monitored(t *testing.T, address string, do func()) []byte {
 // runObserved runs a strategy, and returns its run and what was observed of its lock.
 func runObserved(t *testing.T, strategy string, change func(*workloads.Spec)) (results.Run, Lock, *Document) {
 	t.Helper()
-	server := redistest.Start(t)
+	return runOnNodes(t, 1, strategy, change)
+}
+
+// runOnNodes is runObserved on so many independent nodes.
+func runOnNodes(
+	t *testing.T, nodes int, strategy string, change func(*workloads.Spec),
+) (results.Run, Lock, *Document) {
+	t.Helper()
 	variants, err := strategies.ParseVariants(strategy)
 	if err != nil {
 		t.Fatal(err)
 	}
-	plan := lockbench.Plan{
-		Strategies: variants, Workload: workloads.Default(), Rounds: 1,
-		Redis: lockbench.StoreOptions{Address: server.URL()},
-	}
+	plan := lockbench.Plan{Strategies: variants, Workload: workloads.Default(), Rounds: 1}
 	w := &plan.Workload
 	w.Clients, w.Instances, w.Warmup, w.Iterations = 8, 2, 0, 200
 	w.Hold, w.Think = workloads.Fixed(2*time.Millisecond), workloads.Fixed(5*time.Millisecond)
@@ -77,15 +81,28 @@ func runObserved(t *testing.T, strategy string, change func(*workloads.Spec)) (r
 		change(w)
 	}
 	var report *results.Report
-	captured := monitored(t, server.Addr, func() {
+	run := func() {
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 		defer cancel()
 		report, err = lockbench.Run(ctx, plan)
-	})
+	}
+	var urls []string
+	captures := make([][]byte, nodes)
+	for i := range nodes {
+		server, do := redistest.Start(t), run
+		urls = append(urls, server.URL())
+		run = func() { captures[i] = monitored(t, server.Addr, do) }
+	}
+	plan.Redis.Address = strings.Join(urls, ",")
+	run()
 	if err != nil || len(report.Runs) != 1 {
 		t.Fatalf("%s: %v", strategy, err)
 	}
-	d, err := Read(t.Context(), bytes.NewReader(captured), Options{Top: 20, Trace: true})
+	var streams []io.Reader
+	for _, captured := range captures {
+		streams = append(streams, bytes.NewReader(captured))
+	}
+	d, err := ReadNodes(t.Context(), streams, Options{Top: 20, Trace: true})
 	if err != nil {
 		t.Fatal(err)
 	}

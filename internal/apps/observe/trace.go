@@ -37,6 +37,8 @@ type arrival struct {
 	at, end int64 // its first try, and when it had released or given up, µs
 	hold    int64 // µs; −1 if it is not known: the client gave up, or the capture ended before the lease
 	once    bool  // it tried once, in vain
+	owner   mark
+	granted int64 // when it got the lock, µs; 0 if it did not
 	of      *named
 }
 

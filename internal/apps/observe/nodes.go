@@ -1,0 +1,240 @@
+package observe
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"hash/maphash"
+	"io"
+	"slices"
+
+	"github.com/lockbench/lockbench/internal/words"
+)
+
+// This file joins the captures of the nodes of a Redlock (https://redis.io/docs/latest/develop/clients/patterns/
+// distributed-locks/). A client has that lock while a majority of the nodes has its value, so a lease begins with the
+// grant that makes the majority, and ends with the delete or the end of a TTL that leaves less than one. The nodes'
+// clocks date these events: a difference between the clocks is an error of holds and waits.
+
+// ReadNodes reconstructs the contention of locks on independent nodes, from a MONITOR stream of each node.
+func ReadNodes(ctx context.Context, nodes []io.Reader, options Options) (*Document, error) {
+	if len(nodes) == 1 {
+		return Read(ctx, nodes[0], options)
+	}
+	read := counted{}
+	var observers []*observer
+	interrupted := false
+	seed := maphash.MakeSeed()
+	for i, in := range nodes {
+		o := newObserver(Options{Prefix: options.Prefix, Trace: true})
+		o.marks.seed = seed // an owner has the same mark on all nodes
+		s, stopped, err := o.read(ctx, in)
+		if err != nil {
+			return nil, fmt.Errorf("capture %d: %w", i+1, err)
+		}
+		read.add(s.counted)
+		observers = append(observers, o)
+		interrupted = interrupted || stopped
+	}
+	all, err := join(observers)
+	if err != nil {
+		return nil, err
+	}
+	if !options.Trace {
+		all.journal = nil
+	}
+	d := all.document(read, options)
+	d.Capture.Nodes = len(nodes)
+	d.noteNodes()
+	d.Interrupted = interrupted
+	return d, nil
+}
+
+// join adds the figures of all nodes to those of the first, and replaces those that a majority decides.
+func join(nodes []*observer) (*observer, error) {
+	all := nodes[0]
+	votes := map[id][]vote{}
+	for n, o := range nodes {
+		if o.foldedN > 0 || o.journal.dropped > 0 {
+			return nil, fmt.Errorf("capture %d has more than %d keys or %d waits, more than can be joined: "+
+				"cut all captures to a shorter time", n+1, mostKeys, mostArrivals)
+		}
+		for _, k := range o.keys.all {
+			o.close(k)
+		}
+		for _, a := range o.journal.arrivals {
+			votes[a.of.id] = append(votes[a.of.id], vote{arrival: a, node: n})
+		}
+		if n > 0 {
+			all.include(o)
+		}
+	}
+	all.journal.arrivals = nil
+	for of, k := range all.keys.all {
+		if len(votes[of]) > 0 && all.keys.isLock(k) {
+			k.lock.decide(votes[of], len(nodes), all.now)
+		}
+	}
+	return all, nil
+}
+
+// include adds what another node's capture shows.
+func (o *observer) include(other *observer) {
+	o.first, o.now = min(o.first, other.first), max(o.now, other.now)
+	o.backwards += other.backwards
+	o.journal.longest = max(o.journal.longest, other.journal.longest)
+	for _, part := range []struct {
+		to   *aside
+		from aside
+	}{{&o.caches, other.caches}, {&o.unclear, other.unclear}} {
+		part.to.keys += part.from.keys
+		part.to.commands += part.from.commands
+		part.to.names = append(part.to.names, part.from.names...)
+		part.to.names = part.to.names[:min(len(part.to.names), namesAside)]
+	}
+	for of, k := range other.keys.all {
+		if mine := o.keys.all[of]; mine != nil {
+			mine.lock.figures.add(&k.lock.figures)
+			continue
+		}
+		o.keys.all[of] = k
+		k.place = o.keys.used.PushBack(k)
+		k.lock.journal = o.journal
+	}
+}
+
+// vote is what a node has seen of an owner: its lease there, or a wait without one.
+type vote struct {
+	arrival
+	node int
+}
+
+// decide counts the leases that a majority of the nodes gave, in place of those of single nodes.
+func (l *lock) decide(votes []vote, nodes int, end int64) {
+	f := &l.figures
+	f.Tries = (f.Tries + int64(nodes)/2) / int64(nodes) // a round tries each node
+	f.Acquisitions, f.Releases, f.GaveUp, f.TriedOnce, f.Open = 0, 0, 0, 0, 0
+	f.holds, f.waits, f.gaps, f.heldUS, f.waitedUS = durations{}, durations{}, durations{}, 0, 0
+	byOwner := map[mark][]vote{}
+	for _, v := range votes {
+		byOwner[v.owner] = append(byOwner[v.owner], v)
+	}
+	var leases []term
+	for _, mine := range byOwner {
+		held, wait := elect(mine, nodes/2+1, end)
+		leases = append(leases, held...)
+		if wait != nil {
+			l.unheard(*wait, end)
+		}
+	}
+	slices.SortFunc(leases, func(a, b term) int { return cmp.Compare(a.from, b.from) })
+	free := int64(0) // since then
+	for _, t := range leases {
+		l.Acquisitions++
+		l.waits.end(t.from - t.asked)
+		l.waitedUS += t.from - t.asked
+		l.heldUS += t.to - t.from
+		if free > t.asked && t.from >= free {
+			l.gaps.end(t.from - free)
+		}
+		hold := t.to - t.from
+		if t.open {
+			l.holds.stay(hold)
+			hold = -1
+		} else {
+			l.holds.end(hold)
+			l.Releases++
+			free = max(free, t.to)
+		}
+		l.come(arrival{at: t.asked, end: t.to, hold: hold})
+	}
+}
+
+// unheard counts a wait that no majority has ended.
+func (l *lock) unheard(wait vote, end int64) {
+	waited := wait.end - wait.at
+	switch {
+	case wait.once:
+		l.TriedOnce++
+	case end-wait.end > soon:
+		l.GaveUp++
+		l.waits.giveUp(waited)
+	default:
+		l.Open++
+		l.waits.stay(end - wait.at)
+		waited = end - wait.at
+	}
+	l.waitedUS += waited
+	l.come(arrival{at: wait.at, end: wait.end, hold: -1, once: wait.once})
+}
+
+// term is an owner's lease on a majority.
+type term struct {
+	asked, from, to int64
+	open            bool // the capture ended before it
+}
+
+// elect returns the leases of one owner, and the wait after the last one if it has had none since.
+func elect(votes []vote, majority int, end int64) (leases []term, wait *vote) {
+	type event struct {
+		at     int64
+		vote   int // of votes
+		begins bool
+	}
+	var events []event
+	for i, v := range votes {
+		if v.granted == 0 {
+			continue
+		}
+		events = append(events, event{v.granted, i, true})
+		if over := v.granted + v.hold; v.hold >= 0 {
+			events = append(events, event{over, i, false})
+		}
+	}
+	slices.SortFunc(events, func(a, b event) int { return cmp.Compare(a.at, b.at) })
+	has, since := 0, int64(0) // nodes; the end of the last lease
+	for _, e := range events {
+		switch {
+		case e.begins:
+			if has++; has == majority {
+				asked := e.at
+				for _, v := range votes {
+					if v.at >= since && v.at < asked {
+						asked = v.at
+					}
+				}
+				leases = append(leases, term{asked: asked, from: e.at, to: end, open: true})
+			}
+		default:
+			if has--; has == majority-1 {
+				leases[len(leases)-1].to, leases[len(leases)-1].open = e.at, false
+				since = e.at
+			}
+		}
+	}
+	if has >= majority {
+		return leases, nil
+	}
+	for _, v := range votes {
+		switch {
+		case v.at < since || since > 0 && v.granted > 0 && v.granted <= since:
+			continue
+		case wait == nil:
+			wait = &vote{arrival: v.arrival}
+			wait.once = v.once && v.granted == 0
+		default:
+			wait.at, wait.end = min(wait.at, v.at), max(wait.end, v.end)
+			wait.once = wait.once && v.once && v.granted == 0
+		}
+	}
+	return leases, wait
+}
+
+// noteNodes adds what the join shows.
+func (d *Document) noteNodes() {
+	if d.All.Acquisitions == 0 && d.All.Tries > 0 {
+		d.Findings = append(d.Findings, Finding{Says: fmt.Sprintf("no value was on %d of %s at the same time: these are "+
+			"not the nodes of one Redlock, or their captures are of different times",
+			d.Capture.Nodes/2+1, words.Count(d.Capture.Nodes, "node"))})
+	}
+}
