@@ -26,7 +26,7 @@ SLOW   := ./command ./strategies/handoff ./internal/engine . ./strategies/lockte
 OTHERS := /((internal/store|strategies)/(etcd|postgres|zookeeper)|gozk|stores|rueidislock|containers)$$
 
 .PHONY: help redis stores build demo test others race lint fuzz bench examples deploy drivers browser valkey soak \
-	peers conformance languages compat claims gate sessions
+	peers conformance languages observed compat claims gate sessions
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## /\1	/p' $(MAKEFILE_LIST) | awk -F '\t' '{ printf "make %-12s%s\n", $$1, $$2 }'
@@ -92,6 +92,9 @@ conformance: redis ## docs/evidence/CONFORMANCE.md: every check of the suite on 
 
 languages: redis build drivers ## docs/LANGUAGES.md: every driver at 1, 10 and 100 clients, and its checks, 30 minutes
 	@scripts/languages.sh
+
+observed: redis build drivers ## docs/evidence/OBSERVED.md: what observe sees of each lock, compared with its run, 8 minutes
+	@scripts/observed.sh
 
 compat: redis ## docs/evidence/COMPATIBILITY.md: every strategy on each server found, or on those of LOCKBENCH_SERVERS
 	LOCKBENCH_COMPAT=$(CURDIR)/docs/evidence/COMPATIBILITY.md \

@@ -10,7 +10,7 @@ import (
 )
 
 // The captures in testdata are of real clients, eight of each library on one lock: redis-py 8.1, python-redis-lock 4.0,
-// redis-semaphore 5.8, redlock 5 beta for Node.js, Redisson 4.7.
+// redis-semaphore 5.8, redlock 5 beta for Node.js, Redisson 4.7, ShedLock 7.10.
 func TestLibrariesAreRecognised(t *testing.T) {
 	t.Parallel()
 	const compare = "; compare and delete in a script"
@@ -36,6 +36,15 @@ func TestLibrariesAreRecognised(t *testing.T) {
 			Name: "order:{7}", Shape: "HINCRBY and PEXPIRE in a script; HINCRBY −1 and DEL in a script",
 			Libraries: "Redisson and locks that can be entered again",
 			Counts:    Counts{Acquisitions: 8, Tries: 35, Commands: 198, Releases: 7, Open: 6},
+		},
+		"redisson-fair.monitor": {
+			Name: "order:{7}", Shape: "HSET and PEXPIRE in a script; HINCRBY −1 and DEL in a script",
+			Libraries: "Redisson's fair lock",
+			Counts:    Counts{Acquisitions: 6, Tries: 18, Commands: 265, Releases: 5, Open: 3, AtStart: 1},
+		},
+		"shedlock.monitor": {
+			Name: "shedlock:default:order:{7}", Shape: "SET NX; DEL", Libraries: "ShedLock and locks made by hand",
+			Counts: Counts{Acquisitions: 18, Tries: 23, Commands: 40, Releases: 17, UnsafeReleases: 17, Open: 5},
 		},
 	}
 	files, err := filepath.Glob("testdata/*.monitor")

@@ -33,6 +33,7 @@ const (
 	expire  = "expire"
 	hincr   = "hincr" // HINCRBY of a positive number
 	hdecr   = "hdecr" // HINCRBY of a negative number
+	hset    = "hset"  // HSET or HSETNX of a field to 1 in a script
 	hexists = "hexists"
 	exists  = "exists"
 	pttl    = "pttl"
@@ -49,7 +50,7 @@ var wordOf = map[string]string{
 	"DEL": del, "UNLINK": del, "GETDEL": del, "EXPIRE": expire, "PEXPIRE": expire, "EXPIREAT": expire,
 	"PEXPIREAT": expire, "HEXISTS": hexists, "HGET": hexists, "EXISTS": exists, "TTL": pttl, "PTTL": pttl,
 	"DECR": count, "DECRBY": count, "INCR": count, "INCRBY": count, "ZADD": count, "ZREM": count, "ZCARD": count,
-	"ZRANK": count, "ZCOUNT": count, "SET": set, "HINCRBY": hincr, "DELEX": del, "DELIFEQ": delIFEQ,
+	"ZRANK": count, "ZCOUNT": count, "SET": set, "HINCRBY": hincr, "HSET": hset, "HSETNX": hset, "DELEX": del, "DELIFEQ": delIFEQ,
 	"BLPOP": sleep, "BRPOP": sleep, "BLMOVE": sleep, "BZPOPMIN": sleep, "RPUSHX": queue, "WATCH": watch,
 }
 
@@ -131,6 +132,10 @@ func (o *observer) steps(l *line, name []byte, to []step) []step {
 		s.value = o.marks.of(args[1])
 		if bytes.HasPrefix(args[2], []byte("-")) {
 			s.word = hdecr
+		}
+	case word == hset:
+		if s.word = other; l.inner && len(args) == 3 && string(args[2]) == "1" {
+			s.word, s.value = hset, o.marks.of(args[1])
 		}
 	case word == queue && len(args) > 1: // "owner ttl"
 		owner, _, _ := bytes.Cut(args[1], []byte(" "))

@@ -114,7 +114,7 @@ func (ks *keys) drop() {
 
 // A key's name may say that it is a lock, or that a variable in it had no value.
 var (
-	ofLock = regexp.MustCompile(`(?i:(?:^|[^a-z])(?:lock|locks|mutex|lease)(?:$|[^a-z]))|` +
+	ofLock = regexp.MustCompile(`(?i:(?:^|[^a-z])(?:lock|locks|mutex|lease|shedlock)(?:$|[^a-z]))|` +
 		`[a-z](?:Lock|Mutex|Lease)(?:$|[^a-z])`)
 	noName = regexp.MustCompile(`(?:^|[^A-Za-z0-9_])(?:undefined|null|None)(?:$|[^A-Za-z0-9_])`)
 )

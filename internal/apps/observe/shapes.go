@@ -75,6 +75,10 @@ var shapes = [...]shape{
 		`(exists |hexists |pttl )*hincr (pttl |exists )*(expire )?`, grants,
 	},
 	{
+		"HSET and PEXPIRE in a script", "Redisson's fair lock", true,
+		`(exists |hexists |pttl |get )*hset (pttl |exists )*(expire )?`, grants,
+	},
+	{
 		hashLock, "Redisson and locks that can be entered again", true,
 		`(exists )*hexists (exists )*pttl `, refused,
 	},

@@ -1,0 +1,90 @@
+package docs_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/lockbench/lockbench/internal/apps/observe"
+	"github.com/lockbench/lockbench/results"
+)
+
+// observedModes are the ways of a run in bin/observed, and what the page says of them.
+var observedModes = []struct{ file, title, about string }{
+	{"1-closed", "Closed loop", "8 clients for 2 s, hold 2 ms, think 5 ms"},
+	{"2-open", "Open loop", "60 arrivals per second for 3 s, hold 2 ms"},
+	{"3-timeout", "Timeouts", "8 clients, hold 20 ms, timeout 60 ms"},
+	{"4-expiry", "Expiries", "4 clients, TTL 200 ms, holds of 20 to 300 ms"},
+	{"5-crash", "Crashes", "4 clients, TTL 500 ms, a holder crashes each second"},
+}
+
+// TestObserved writes docs/evidence/OBSERVED.md from bin/observed, which make observed makes.
+func TestObserved(t *testing.T) {
+	root := os.Getenv("LOCKBENCH_OBSERVED")
+	if root == "" {
+		t.Skip("make observed writes the page")
+	}
+	b := new(strings.Builder)
+	b.WriteString("# What observe sees\n\nWritten by `make observed`: each lock runs under `lockbench observe --exec`, and " +
+		"each figure is what observe reconstructed from MONITOR / what the run itself counted. observe also sees what " +
+		"clients do after the run's window, so it counts up to two leases more for each client. A hold at Redis has both " +
+		"network paths; a wait begins with the first try that Redis saw. Timed out are waits that " +
+		"ended without a lease, + single tries of a value in vain: a client that takes another value for its next tries looks " +
+		"like two. handoff passes leases on within a process, which observe does not see. – means that the run does not " +
+		"count it.\n")
+	for _, mode := range observedModes {
+		runs, err := filepath.Glob(filepath.Join(root, "bin/observed", mode.file+"-*-run.json"))
+		if err != nil || len(runs) == 0 {
+			t.Fatalf("there is no run of %s: make observed", mode.file)
+		}
+		fmt.Fprintf(b, "\n## %s\n\n%s.\n\n| lock | leases | tries | wait p50 | wait p99 | hold p50 | timed out | expired, lost | "+
+			"unsafe |\n|---|--:|--:|--:|--:|--:|--:|--:|--:|\n", mode.title, mode.about)
+		for _, file := range runs {
+			row, err := observedRow(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			b.WriteString(row)
+		}
+	}
+	page := filepath.Join(root, "docs/evidence/OBSERVED.md")
+	if err := os.WriteFile(page, []byte(b.String()), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// observedRow compares what was observed of a run's locks with the run.
+func observedRow(file string) (string, error) {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return "", fmt.Errorf("read a run: %w", err)
+	}
+	report, err := results.ReadJSON(strings.NewReader(string(text)))
+	if err != nil || len(report.Runs) == 0 {
+		return "", fmt.Errorf("%s: %d runs: %w", file, len(report.Runs), err)
+	}
+	if text, err = os.ReadFile(strings.TrimSuffix(file, "-run.json") + "-seen.json"); err != nil {
+		return "", fmt.Errorf("read what was observed: %w", err)
+	}
+	var seen observe.Document
+	if err := json.Unmarshal(text, &seen); err != nil {
+		return "", fmt.Errorf("%s: %w", file, err)
+	}
+	run, all := &report.Runs[0], &seen.All
+	tries, given := "–", fmt.Sprint(all.GaveUp)
+	if all.TriedOnce > 0 {
+		given += fmt.Sprintf(" + %d", all.TriedOnce)
+	}
+	if a := run.Effort.Attempts; a != nil && all.TriesPer != nil {
+		tries = fmt.Sprintf("%.2f / %.2f", *all.TriesPer, *a)
+	} else if all.TriesPer != nil {
+		tries = fmt.Sprintf("%.2f / –", *all.TriesPer)
+	}
+	return fmt.Sprintf("| `%s` | %d / %d | %s | %v / %v | %v / %v | %v / %v | %s / %d | %d / %d | %d |\n", run.Strategy,
+		all.Acquisitions, run.Speed.Acquisitions, tries, all.Wait.P50, run.Waiting.PerAcquisition.P50, all.Wait.P99,
+		run.Waiting.PerAcquisition.P99, all.Hold.P50, run.Speed.Hold.P50, given, run.Waiting.TimedOut, all.Expired,
+		run.Safety.LostLeases, all.OthersDeleted+all.Overwritten+all.WithoutTTL+all.SharedValue), nil
+}
