@@ -35,21 +35,27 @@ func TestObserved(t *testing.T) {
 		"ended without a lease, + single tries of a value in vain: a client that takes another value for its next tries looks " +
 		"like two. handoff passes leases on within a process, which observe does not see. – means that the run does not " +
 		"count it.\n")
+	tables := new(strings.Builder)
+	var noisy driverFigures // for its sentence about the machine
 	for _, mode := range observedModes {
 		runs, err := filepath.Glob(filepath.Join(root, "bin/observed", mode.file+"-*-run.json"))
 		if err != nil || len(runs) == 0 {
 			t.Fatalf("there is no run of %s: make observed", mode.file)
 		}
-		fmt.Fprintf(b, "\n## %s\n\n%s.\n\n| lock | leases | tries | wait p50 | wait p99 | hold p50 | timed out | expired, lost | "+
+		fmt.Fprintf(tables, "\n## %s\n\n%s.\n\n| lock | leases | tries | wait p50 | wait p99 | hold p50 | timed out | expired, lost | "+
 			"unsafe |\n|---|--:|--:|--:|--:|--:|--:|--:|--:|\n", mode.title, mode.about)
 		for _, file := range runs {
-			row, err := observedRow(file)
+			row, report, err := observedRow(file)
 			if err != nil {
 				t.Fatal(err)
 			}
-			b.WriteString(row)
+			tables.WriteString(row)
+			noisy.reports = append(noisy.reports, report)
 		}
 	}
+	first := noisy.reports[0]
+	fmt.Fprintf(b, "\nOn %s %s, %s, %d CPUs, %s\n%s", first.Redis.Name, first.Redis.Version, first.Environment.CPUModel,
+		first.Environment.CPUs, strings.TrimRight(noisy.noise(), " .")+".", tables)
 	page := filepath.Join(root, "docs/evidence/OBSERVED.md")
 	if err := os.WriteFile(page, []byte(b.String()), 0o644); err != nil {
 		t.Fatal(err)
@@ -57,21 +63,21 @@ func TestObserved(t *testing.T) {
 }
 
 // observedRow compares what was observed of a run's locks with the run.
-func observedRow(file string) (string, error) {
+func observedRow(file string) (string, *results.Report, error) {
 	text, err := os.ReadFile(file)
 	if err != nil {
-		return "", fmt.Errorf("read a run: %w", err)
+		return "", nil, fmt.Errorf("read a run: %w", err)
 	}
 	report, err := results.ReadJSON(strings.NewReader(string(text)))
 	if err != nil || len(report.Runs) == 0 {
-		return "", fmt.Errorf("%s: %d runs: %w", file, len(report.Runs), err)
+		return "", nil, fmt.Errorf("%s: %d runs: %w", file, len(report.Runs), err)
 	}
 	if text, err = os.ReadFile(strings.TrimSuffix(file, "-run.json") + "-seen.json"); err != nil {
-		return "", fmt.Errorf("read what was observed: %w", err)
+		return "", nil, fmt.Errorf("read what was observed: %w", err)
 	}
 	var seen observe.Document
 	if err := json.Unmarshal(text, &seen); err != nil {
-		return "", fmt.Errorf("%s: %w", file, err)
+		return "", nil, fmt.Errorf("%s: %w", file, err)
 	}
 	run, all := &report.Runs[0], &seen.All
 	tries, given := "–", fmt.Sprint(all.GaveUp)
@@ -86,5 +92,5 @@ func observedRow(file string) (string, error) {
 	return fmt.Sprintf("| `%s` | %d / %d | %s | %v / %v | %v / %v | %v / %v | %s / %d | %d / %d | %d |\n", run.Strategy,
 		all.Acquisitions, run.Speed.Acquisitions, tries, all.Wait.P50, run.Waiting.PerAcquisition.P50, all.Wait.P99,
 		run.Waiting.PerAcquisition.P99, all.Hold.P50, run.Speed.Hold.P50, given, run.Waiting.TimedOut, all.Expired,
-		run.Safety.LostLeases, all.OthersDeleted+all.Overwritten+all.WithoutTTL+all.SharedValue), nil
+		run.Safety.LostLeases, all.OthersDeleted+all.Overwritten+all.WithoutTTL+all.SharedValue), report, nil
 }
