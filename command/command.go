@@ -146,7 +146,7 @@ func (a *app) root() *cobra.Command {
 	root.SetFlagErrorFunc(unknownFlag)
 	root.SuggestionsMinimumDistance = 2
 	root.AddCommand(a.run("run"), a.compare(), a.ab(), a.report(), a.selfcheck(), a.doctor(), a.claims(),
-		a.advise(), a.observe(), a.record(), a.list(), a.drivers(), a.check(), a.clean(), a.version())
+		a.advise(), a.limits(), a.observe(), a.record(), a.list(), a.drivers(), a.check(), a.clean(), a.version())
 	root.InitDefaultCompletionCmd()
 	if completion, _, err := root.Find([]string{"completion"}); err == nil { // cobra's shows its help and ends with 0
 		completion.Short = "Generate the completion script of a shell"

@@ -16,7 +16,7 @@
 //   - files.go: reads reports. child.go: runs in processes of their own (child_unix.go, child_other.go).
 //   - run.go: the command that measures, under its names. Each further file has a command, or several that are alike:
 //     list.go, doctor.go, reports.go, compare.go (with the flags of the gate, which ab shares), ab.go, record.go,
-//     claims.go, advise.go, check.go, checks.go (selfcheck and clean), observe.go.
+//     claims.go, advise.go, limits.go, check.go, checks.go (selfcheck and clean), observe.go.
 //
 // A file of a command has, in this order, its flags, the command, and what it calls.
 package command

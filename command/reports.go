@@ -15,6 +15,7 @@ import (
 	"github.com/lockbench/lockbench/internal/apps/claims"
 	"github.com/lockbench/lockbench/internal/apps/doctor"
 	"github.com/lockbench/lockbench/internal/apps/document"
+	"github.com/lockbench/lockbench/internal/apps/limits"
 	"github.com/lockbench/lockbench/internal/apps/observe"
 	"github.com/lockbench/lockbench/internal/apps/selfcheck"
 	"github.com/lockbench/lockbench/internal/untrusted"
@@ -143,6 +144,7 @@ var written = map[string]func(w io.Writer, text []byte, wide int, color bool) er
 	"lockbench/check/1":       as(document.WriteTable[*conformance.Document]),
 	"lockbench/claims/1":      as(document.WriteTable[*claims.Document]),
 	"lockbench/doctor/1":      as(document.WriteTable[*doctor.Document]),
+	"lockbench/limits/1":      as(document.WriteTable[*limits.Document]),
 	"lockbench/observation/1": as(document.WriteTable[*observe.Document]),
 	"lockbench/selfcheck/1":   as(document.WriteTable[*selfcheck.Document]),
 	compare.Schema:            as(compare.WriteText),

@@ -144,6 +144,14 @@ func (p *Page) Remark(mark, text string) {
 	}
 }
 
+// Picture writes an element of an HTML page, and nothing on pages of other forms.
+func (p *Page) Picture(element string) {
+	if p.HTML {
+		p.within("", "")
+		p.WriteString(element)
+	}
+}
+
 // Command writes a command line that can be pasted into a shell. On a terminal it goes on in the next line, after a
 // backslash, before an option that does not fit.
 func (p *Page) Command(line string) {

@@ -1,0 +1,185 @@
+package limits
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/lockbench/lockbench/internal/apps/document"
+	"github.com/lockbench/lockbench/internal/layout"
+	"github.com/lockbench/lockbench/internal/words"
+	"github.com/lockbench/lockbench/results"
+	"github.com/lockbench/lockbench/results/html"
+	"github.com/lockbench/lockbench/workloads"
+)
+
+// schema is the version of the document.
+const schema = "lockbench/limits/1"
+
+// Document has the limit of each lock.
+type Document struct {
+	document.Head
+	Question    Asked  `json:"question"`
+	Locks       []Lock `json:"locks"`
+	Interrupted bool   `json:"interrupted,omitempty"`
+}
+
+// Asked is what was searched for.
+type Asked struct {
+	Workload workloads.Spec `json:"workload"`
+	LimitNS  int64          `json:"p99_ns"`
+}
+
+func described(q Question) Asked { return Asked{q.Workload, q.Limit.Nanoseconds()} }
+
+// Lock is what was found of a lock. Rates are arrivals per second.
+type Lock struct {
+	Name string `json:"name"`
+	// Low is the highest rate that was sustained, High the lowest above it that was not; nil if there was none.
+	Low  *float64 `json:"low"`
+	High *float64 `json:"high"`
+	// Closed is the rate of a closed loop, whose clients ask again at once: one acquisition for each mean hold and gap.
+	Closed   float64  `json:"closed_loop"`
+	Headroom *float64 `json:"headroom,omitempty"` // Low ÷ the service's rate
+	Points   []Point  `json:"points"`             // by rate
+	Unknown  string   `json:"unknown,omitempty"`  // why the search ended without a limit of the lock
+	Broken   []string `json:"broken_claims,omitempty"`
+}
+
+// Point is a run at a rate.
+type Point struct {
+	Rate      float64        `json:"rate"`
+	PerSecond float64        `json:"acquisitions_per_second"`
+	P99       *results.Bound `json:"p99"` // of the waits
+	Sustained bool           `json:"sustained"`
+	Invalid   string         `json:"invalid,omitempty"` // why the run cannot be trusted
+}
+
+func (p Point) String() string {
+	return fmt.Sprintf("%s: wait p99 %v, %s", results.PerSecond.Format(p.Rate), p.P99, p.verdict())
+}
+
+func (p Point) verdict() string {
+	switch {
+	case p.Invalid != "":
+		return "not trusted"
+	case p.Sustained:
+		return "sustained"
+	}
+	return "not sustained"
+}
+
+// add takes over what a report says of the machine and the server.
+func (d *Document) add(report *results.Report) {
+	d.Environment, d.Redis = report.Environment, report.Redis
+}
+
+// Name returns the document's name: that of its schema.
+func (d *Document) Name() string { return d.Head.Name() }
+
+// Lay writes the document for people: a table of the locks, the runs of each, and a picture of them on a page.
+func (d *Document) Lay(p *layout.Page) {
+	if p.Markdown {
+		p.WriteString("# Limits of locks\n\n")
+	}
+	limit := time.Duration(d.Question.LimitNS)
+	p.Entry("setup", d.Setup())
+	p.Entry("workload", strings.Join(workloads.Arguments([]workloads.Point{{Workload: d.Question.Workload}}), " "))
+	p.Entry("sustained", fmt.Sprintf("rates whose wait p99 stays below %v", limit))
+	p.WriteByte('\n')
+	if len(d.Locks) > 0 {
+		d.table(p)
+		if d.Question.Workload.Rate == 0 {
+			p.Remark("", "headroom needs the rate of your service: --rate 60/s, or --workload with a trace of observe")
+		}
+	}
+	p.Picture(d.curves().Figure())
+	for _, l := range d.Locks {
+		p.Section(l.Name, "")
+		l.points(p)
+	}
+	p.WriteByte('\n')
+	for _, l := range d.Locks {
+		if l.Unknown != "" {
+			p.Fault(l.Name, l.Unknown)
+		}
+		for _, claim := range l.Broken {
+			p.Fault(l.Name, "broke what it claims: "+claim)
+		}
+	}
+	p.Remark("", "The limit lies between the highest rate that was sustained and the lowest above it that was not; each is "+
+		"one run, so a second search differs by about as much as the interval is wide. The clients of a closed loop ask "+
+		"again at once, so its rate is 1/(mean hold + gap) for each key.")
+}
+
+func (d *Document) table(p *layout.Page) {
+	rows := [][]string{{"lock", "sustained", "not sustained", "closed loop", "headroom"}}
+	for _, l := range d.Locks {
+		headroom := results.NotKnown
+		if l.Headroom != nil {
+			headroom = fmt.Sprintf("%.1f times", *l.Headroom)
+		}
+		rows = append(rows, []string{
+			p.Text(l.Name), rate(l.Low), rate(l.High), rate(&l.Closed), headroom,
+		})
+	}
+	p.Table(1, "lrrrr", rows)
+}
+
+func rate(x *float64) string {
+	if x == nil {
+		return results.NotKnown
+	}
+	return results.PerSecond.Format(*x)
+}
+
+func (l Lock) points(p *layout.Page) {
+	rows := [][]string{{"arrivals", "served", "wait p99", ""}}
+	for _, point := range l.Points {
+		rows = append(rows, []string{rate(&point.Rate), rate(&point.PerSecond), point.P99.String(), point.verdict()})
+	}
+	p.Table(1, "rrrl", rows)
+}
+
+// curves draw the 99th percentile of each lock against the rate.
+func (d *Document) curves() html.Curves {
+	c := html.Curves{
+		Title: "Wait p99 against the rate", XName: "arrivals per second", YName: "99th percentile of the waits",
+		Note: "A lock's line turns up where it saturates. Arrows: at least that long.",
+	}
+	for _, l := range d.Locks {
+		line := html.Curve{Name: l.Name}
+		for _, point := range l.Points {
+			if point.P99 != nil && point.Invalid == "" {
+				line.Points = append(line.Points, html.Spot{X: point.Rate, Y: float64(point.P99.NS), AtLeast: point.P99.AtLeast})
+			}
+		}
+		c.Curves = append(c.Curves, line)
+	}
+	return c
+}
+
+// Unclear returns the locks of which no limit was found.
+func (d *Document) Unclear() (names []string) {
+	for _, l := range d.Locks {
+		if l.Low == nil || l.High == nil {
+			names = append(names, l.Name)
+		}
+	}
+	return names
+}
+
+// Unsafe returns the locks that broke what they claim.
+func (d *Document) Unsafe() (names []string) {
+	for _, l := range d.Locks {
+		if len(l.Broken) > 0 {
+			names = append(names, l.Name)
+		}
+	}
+	return names
+}
+
+// Progress describes the search for a line of status.
+func (q Question) Progress() string {
+	return fmt.Sprintf("%s, up to %d runs each", words.Count(len(q.Strategies), "lock"), mostRuns)
+}

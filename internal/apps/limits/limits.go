@@ -1,0 +1,222 @@
+// Package limits finds the highest rate of arrivals that a lock sustains. limits.go searches, document.go is the result.
+//
+// A rate is sustained if the 99th percentile of the waits stays below a limit. Waits begin at the intended arrival, so a
+// lock that falls behind does not slow the arrivals down (an open loop, as in k6 and wrk2). The search halves an
+// interval: what a closed loop with many clients achieves is its first guess.
+package limits
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/lockbench/lockbench"
+	"github.com/lockbench/lockbench/internal/apps/document"
+	"github.com/lockbench/lockbench/results"
+	"github.com/lockbench/lockbench/strategies"
+	"github.com/lockbench/lockbench/workloads"
+)
+
+// Question is what to search for.
+type Question struct {
+	Strategies []strategies.Variant
+	// Workload has the holds, keys, clients and the window of each run. The clients are those of the closed loop, and the
+	// most in flight of the other runs. Its rate is that of the service, for the headroom; 0 if it is not known.
+	Workload workloads.Spec
+	Limit    time.Duration // of the 99th percentile of the waits
+	Redis    lockbench.StoreOptions
+	Found    func(lock string, p Point) // called after each run of an open loop; may be nil
+}
+
+const (
+	mostRuns = 8 // of a lock that can be trusted, with that of the closed loop
+	// attempts are the runs at a rate of which none can be trusted. One may have met a busy machine.
+	attempts = 3
+	// close is the ratio of the interval's ends below which further runs would only measure noise.
+	closeEnough = 1.04
+	// windows is how many limits a window must last at least: a lock that falls behind by a share of 1/windows has waits
+	// above the limit at the window's end.
+	windows = 20
+	// spare is how far above the closed loop's rate a lock may get, whose clients then never wait for one another.
+	spare = 1.25
+)
+
+// Validate returns all errors, joined.
+func (q Question) Validate() error {
+	var problems []error
+	wrong := func(format string, args ...any) { problems = append(problems, fmt.Errorf(format, args...)) }
+	w := q.Workload
+	if q.Limit <= 0 {
+		wrong("--p99 must be above 0, not %v", q.Limit)
+	} else if least := windows * q.Limit; time.Duration(w.Duration) < least {
+		wrong("--duration must be at least %d times --p99, %v, not %v: a shorter window does not show that a lock falls behind",
+			windows, least, time.Duration(w.Duration))
+	}
+	for _, v := range q.Strategies {
+		if v.Info().Driver {
+			wrong("--strategy: %s is a driver, which has no open loop", v.Name())
+		}
+	}
+	return errors.Join(append(problems, w.Validate())...)
+}
+
+// Measure runs a lock once.
+type Measure func(context.Context, strategies.Variant, workloads.Spec) (*results.Report, error)
+
+// Measure measures by lockbench.Run.
+func (q Question) Measure(ctx context.Context, v strategies.Variant, w workloads.Spec) (*results.Report, error) {
+	return lockbench.Run(ctx, lockbench.Plan{
+		Strategies: []strategies.Variant{v}, Workload: w, Rounds: 1, Redis: q.Redis,
+	})
+}
+
+// Expected is about how long the search takes.
+func (q Question) Expected() time.Duration {
+	each := time.Duration(q.Workload.Warmup+q.Workload.Duration) + time.Second
+	return time.Duration(mostRuns*len(q.Strategies)) * each
+}
+
+// Answer searches the limit of each lock. When ctx ends, the document is Interrupted and the lock under way is left out.
+func (q Question) Answer(ctx context.Context, measure Measure) (*Document, error) {
+	d := &Document{Head: document.Begin(schema), Question: described(q)}
+	var problem error
+	for _, v := range q.Strategies {
+		found := Lock{Name: v.Name()}
+		s := search{q: q, variant: v, measure: measure, document: d, lock: &found}
+		if problem = s.run(ctx); problem != nil || ctx.Err() != nil {
+			break
+		}
+		if rate := float64(q.Workload.Rate); found.Low != nil && rate > 0 {
+			found.Headroom = new(*found.Low / rate)
+		}
+		d.Locks = append(d.Locks, found)
+	}
+	d.Finished, d.Interrupted = time.Now(), ctx.Err() != nil
+	return d, problem
+}
+
+// search is that of one lock.
+type search struct {
+	q        Question
+	variant  strategies.Variant
+	measure  Measure
+	document *Document
+	lock     *Lock
+}
+
+// run narrows the interval between a rate that is sustained and one that is not.
+func (s *search) run(ctx context.Context) error {
+	guess, err := s.closed(ctx)
+	if err != nil || guess <= 0 {
+		return err
+	}
+	low, high := 0.0, 0.0 // 0 is not known
+	failed := 0           // runs at this rate that cannot be trusted
+	for rate, runs := 0.8*guess, 1; runs < mostRuns && ctx.Err() == nil; {
+		point, err := s.open(ctx, rate)
+		if err != nil {
+			return err
+		}
+		if ctx.Err() != nil {
+			return nil
+		}
+		s.lock.Points = append(s.lock.Points, *point)
+		if s.q.Found != nil {
+			s.q.Found(s.lock.Name, *point)
+		}
+		switch {
+		case point.Invalid != "":
+			if failed++; failed < attempts {
+				continue
+			}
+			s.lock.Unknown = fmt.Sprintf("at %s no run can be trusted: %s; a rate above what this machine can offer, "+
+				"or a busy machine", results.PerSecond.Format(rate), point.Invalid)
+		case point.Sustained:
+			low = rate
+		default:
+			high = rate
+		}
+		if s.lock.Unknown != "" || low > 0 && high > 0 && high/low < closeEnough {
+			break
+		}
+		rate, failed, runs = next(low, high, guess), 0, runs+1
+	}
+	if low > 0 {
+		s.lock.Low = &low
+	}
+	if high > 0 {
+		s.lock.High = &high
+	}
+	slices.SortFunc(s.lock.Points, func(a, b Point) int { return int(a.Rate*1000) - int(b.Rate*1000) })
+	return nil
+}
+
+// next returns the rate to try.
+func next(low, high, guess float64) float64 {
+	switch {
+	case low == 0:
+		return high / 2
+	case high == 0 && low < guess:
+		return min(spare*guess, 1.2*low)
+	case high == 0:
+		return 1.2 * low
+	}
+	return (low + high) / 2
+}
+
+// closed measures what the lock achieves while clients always wait.
+func (s *search) closed(ctx context.Context) (float64, error) {
+	w := s.q.Workload
+	w.Rate, w.Arrivals = 0, workloads.Default().Arrivals
+	run, err := s.once(ctx, w)
+	if err != nil || run == nil {
+		return 0, err
+	}
+	if !run.Valid() {
+		s.lock.Unknown = fmt.Sprintf("the run of a closed loop cannot be trusted: %s", run.Invalid[0])
+		return 0, nil
+	}
+	s.lock.Closed = run.Speed.PerSecond
+	return run.Speed.PerSecond, nil
+}
+
+// open measures a rate.
+func (s *search) open(ctx context.Context, rate float64) (*Point, error) {
+	w := s.q.Workload
+	w.Rate = workloads.Rate(rate)
+	run, err := s.once(ctx, w)
+	if err != nil || run == nil {
+		return nil, err
+	}
+	p := &Point{Rate: rate, P99: run.Waiting.PerAcquisition.P99, PerSecond: run.Speed.PerSecond}
+	if len(run.Invalid) > 0 {
+		p.Invalid = run.Invalid[0].String()
+	}
+	p.Sustained = p.Invalid == "" && p.P99 != nil && !p.P99.AtLeast && p.P99.NS < s.q.Limit.Nanoseconds()
+	return p, nil
+}
+
+// once measures a workload; nil if ctx has ended.
+func (s *search) once(ctx context.Context, w workloads.Spec) (*results.Run, error) {
+	report, err := s.measure(ctx, s.variant, w)
+	if ctx.Err() != nil {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("measure %s: %w", s.variant.Name(), err)
+	}
+	s.document.add(report)
+	switch {
+	case len(report.Runs) > 0:
+		run := &report.Runs[len(report.Runs)-1]
+		if broken := run.Safety.Broken; len(broken) > 0 {
+			s.lock.Broken = broken.Texts()
+		}
+		return run, nil
+	case len(report.LeftOut) > 0:
+		return nil, fmt.Errorf("%s was not measured: %s", s.variant.Name(), report.LeftOut[0].Why)
+	}
+	return nil, fmt.Errorf("%s was not measured", s.variant.Name())
+}

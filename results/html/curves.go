@@ -1,0 +1,78 @@
+package html
+
+import (
+	"bytes"
+	"math"
+
+	"github.com/lockbench/lockbench/results"
+)
+
+// Curves is a chart of durations against a rate, for documents that are no reports.
+type Curves struct {
+	Title, Note, XName, YName string
+	Curves                    []Curve
+}
+
+// Curve is the line of one lock.
+type Curve struct {
+	Name   string
+	Points []Spot // by X
+}
+
+// Spot is a duration Y in nanoseconds at a rate X; AtLeast means that Y is a lower bound.
+type Spot struct {
+	X, Y    float64
+	AtLeast bool
+}
+
+// Figure draws the chart as an element of a page, with its legend; "" if there is nothing to draw.
+func (c Curves) Figure() string {
+	drawn := chart{
+		name: "curves", Title: c.Title, Note: c.Note, XName: c.XName, YName: c.YName,
+		xUnit: results.PerSecond, yUnit: results.Nanoseconds,
+	}
+	low, high := math.Inf(1), 0.0
+	for i, one := range c.Curves {
+		line := curve{mark: mark{one.Name, i}}
+		for _, s := range one.Points {
+			p := point{s.X, max(nanosecond, s.Y)}
+			line.marks = append(line.marks, spot{p, s.AtLeast})
+			if !s.AtLeast && len(line.bound) == 0 {
+				line.line = append(line.line, p)
+			} else {
+				if n := len(line.line); n > 0 && len(line.bound) == 0 {
+					line.bound = append(line.bound, line.line[n-1])
+				}
+				line.bound = append(line.bound, p)
+			}
+			low, high = min(low, s.X), max(high, s.X)
+		}
+		if len(line.marks) > 0 {
+			drawn.curves = append(drawn.curves, line)
+		}
+	}
+	least, most, ok := span(drawn.curves)
+	if !ok || low <= 0 {
+		return ""
+	}
+	drawn.x = logarithmic(low, high, results.PerSecond)
+	drawn.x.low, drawn.x.high = min(drawn.x.low, low/1.05), max(drawn.x.high, high*1.05)
+	drawn.y = logarithmic(least, most, results.Nanoseconds)
+	type item struct {
+		Name   string
+		Swatch drawing
+	}
+	var legend []item
+	for _, l := range drawn.curves {
+		legend = append(legend, item{l.name, l.Swatch()})
+	}
+	var b bytes.Buffer
+	err := templates().ExecuteTemplate(&b, "curves", struct {
+		Legend  []item
+		Drawing drawing
+	}{legend, drawn.Draw()})
+	if err != nil {
+		panic(err) // the template is our own, and takes any figures
+	}
+	return b.String()
+}
