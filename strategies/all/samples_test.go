@@ -8,12 +8,12 @@ import (
 )
 
 // The sample code of articles, as options of the locks that do it right. The suite judges each by what the right lock
-// claims, and must find it broken. It does not find pubsub:confirm=false, which has a test in strategies/redisson, and
-// pubsub:hoard=true breaks nothing: it only costs attempts.
+// claims, and must find it broken. pubsub:hoard=true is not among them: it breaks nothing, it only costs attempts.
 var samples = []struct{ variant, right, check string }{
 	{"spin:token=client", "spin", "stranger"},
 	{"redlock:extend=again,node-timeout=2s", "redlock", "extend"},
 	{"redlock:release=granted,node-timeout=100ms", "redlock", "lost reply"},
+	{"pubsub:confirm=false", "pubsub", "release before the wait"},
 	{"pubsub:hand-on=false", "pubsub", "cancelled at any moment"},
 }
 

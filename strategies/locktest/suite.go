@@ -207,7 +207,8 @@ func Checks() []Check {
 		},
 		{
 			"release before the wait", onRedis, releaseBeforeTheWait, waking,
-			"A release between any two commands of a waiter on its way to its wait reaches it.",
+			"A release between any two commands of a waiter on its way to its wait reaches it, and a waiter that came " +
+				"after it.",
 		},
 		{
 			"release during a reconnect", onRedis, releaseDuringReconnect, waking,

@@ -190,10 +190,36 @@ func releaseBeforeTheWait(s *stage) {
 			s.notTried("its commands cannot be held up: it does not dial with the Options in its Config")
 		}
 		if !caught {
+			releaseBesideAWait(s, both)
 			return
 		}
 	}
 	s.Logf("a release was forced before each of a waiter's first %d commands; it sends more", steps)
+}
+
+// releaseBesideAWait holds up a waiter's commands one by one, has a second waiter of the same instance wait, releases the
+// lock, and has the first waiter give up. The second may have joined the first one's subscription, which Redis has not
+// confirmed then, so no message reaches it.
+func releaseBesideAWait(s *stage, both []*instance) {
+	for step := range steps {
+		leases := s.fill(both[0], "key")
+		blockade := both[1].wire.Hold(netfault.Write, step)
+		first := s.waiter(both[1], "key")
+		if !blockade.Catches(soon) {
+			blockade.Open()
+			first.end()
+			s.release(leases...)
+			return
+		}
+		second := s.waiter(both[1], "key")
+		second.within(soon / 2) // it waits, or its commands queue behind the one that is held up
+		s.release(leases[0])
+		first.end()
+		blockade.Open()
+		second.overdue("a waiter that came while another's command number %d was held up waits on a lock that is free", step+1)
+		second.finish()
+		s.release(leases[1:]...)
+	}
 }
 
 // releaseDuringReconnect cuts the connections on which a waiter waits, and releases before it
