@@ -39,8 +39,9 @@ type lease struct {
 	until       int64 // ms; 0 without a TTL
 	guessed     bool  // only the connection proved its owner, which a pool may have given to another client since
 	renewed     bool
-	early       bool // an expired TTL alone says that its try took the lock, and Redis may still have refused it
-	leaving     bool // its holder has given it back for the end of the TTL (ShedLock's lockAtLeastFor)
+	early       bool  // an expired TTL alone says that its try took the lock, and Redis may still have refused it
+	rivals      []try // of others since an early one: if that was refused, the first of them took the lock
+	leaving     bool  // its holder has given it back for the end of the TTL (ShedLock's lockAtLeastFor)
 }
 
 // waiter is an owner that tried and has not got the lock.
@@ -294,30 +295,19 @@ func (l *lock) asks(t try, room bool) {
 		}
 		l.refuse(t, room)
 	case l.held && l.lease.owner == t.owner && l.lease.early:
-		l.beginLater(t)
+		l.refusedBefore(t, room)
 	case l.held && l.lease.owner == t.owner && t.bare:
 		l.SharedValue++
 		l.Tries++
 	case l.held:
 		l.refuse(t, room)
+		if l.lease.early && len(l.lease.rivals) < mostRivals {
+			l.lease.rivals = append(l.lease.rivals, t)
+		}
 	default:
 		l.grant(t)
 		l.lease.early = l.early(t.at)
 	}
-}
-
-// lag is how much later than the command MONITOR's time may be, in µs: Redis reads that clock when it has executed the
-// command, and on a busy machine it stands still in between.
-const lag = int64(100 * time.Millisecond / time.Microsecond)
-
-// early reports whether Redis may have executed a try of that time before the TTL had ended, and refused it.
-func (l *lock) early(at int64) bool { return l.freed == l.ranOut && at-l.ranOut <= lag }
-
-// beginLater corrects a grant: its owner tries again, so Redis had refused the try before.
-func (l *lock) beginLater(t try) {
-	l.Tries++
-	l.waitedUS += t.at - l.lease.at
-	l.lease.at, l.lease.until, l.lease.early = t.at, t.until, l.early(t.at)
 }
 
 // takes handles a try that took the lock. If its script had the owner before as an argument, that handed the lock over.

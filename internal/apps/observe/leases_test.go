@@ -79,6 +79,13 @@ func TestLeasesAreReconstructed(t *testing.T) {
 			known, one("100 c1 SET k a NX PX 50"), one("153 c2 SET k b NX PX 500"), one("155 c2 SET k b NX PX 500"),
 			missed(200, "c1", "a"), release(210, "c2", "b"),
 		}, Counts{Acquisitions: 2, Tries: 3, Commands: 11, Releases: 1, Expired: 1, LateReleases: 1, AtStart: 1}},
+		{"Redis refuses a try that MONITOR dates after the end of the TTL, and grants the next one", [][]string{
+			known, one("100 c1 SET k a NX PX 50"), one("152 c2 SET k b NX PX 500"), one("153 c3 SET k c NX PX 500"),
+			one("160 c2 SET k b NX PX 500"), missed(200, "c1", "a"), one("290 c2 SET k b NX PX 500"),
+			release(300, "c3", "c"), one("310 c2 SET k b NX PX 500"), release(320, "c2", "b"),
+		}, Counts{
+			Acquisitions: 3, Tries: 6, Commands: 17, Releases: 2, Expired: 1, LateReleases: 1, AtStart: 1,
+		}},
 		{"a value that several clients have, after an expiry", [][]string{
 			known, one("100 c1 SET k a NX PX 50"), one("400 c2 SET k b NX PX 500"), one("405 c3 SET k b NX PX 500"),
 			release(410, "c2", "b"),
