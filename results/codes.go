@@ -2,8 +2,8 @@ package results
 
 import "strings"
 
-// Read this file as one table: it has every remark, with its code, its severity, its text and what the text means. The
-// documentation has the same table (docs/VALIDITY.md).
+// This file is one table of all remarks: code, severity, text and explanation. A test writes the same table into
+// docs/VALIDITY.md.
 
 // Code names a remark in JSON and in code.
 type Code string
@@ -47,7 +47,7 @@ const (
 	OutlivedLease  Code = "outlived_lease"
 	BeyondTimeout  Code = "beyond_timeout"
 	WaitsNotEnded  Code = "waits_not_ended"
-	// PartOfASession is of a run with several generators: Redis's counts include all of them, the acquisitions are only
+	// PartOfASession marks a run with several generators: Redis's counts include all of them, the acquisitions are only
 	// this generator's.
 	PartOfASession Code = "part_of_a_session"
 	OtherTraffic   Code = "other_traffic"
@@ -138,13 +138,13 @@ const (
 	ShortWindows     Code = "short_windows"
 )
 
-// coded is a remark in the table. text has the name of each part that differs in braces; of a finding, which is made of
-// what several runs show, it only says what the finding is about.
+// coded is a remark in the table. text names each variable part in braces. The text of a finding, which combines
+// several runs, only names its subject.
 type coded struct {
 	code        Code
 	severity    Severity
 	text        string
-	explanation string // behind the text, with what separates them
+	explanation string // appended to the text; begins with its separator
 }
 
 // coding is the table.
@@ -165,13 +165,19 @@ var coding = []coded{
 		RateNotOffered, SeverityInvalid,
 		"the generator could not offer {rate}: its goroutines waited {delay} to run (p99)", "",
 	},
-	{OnlyErrors, SeverityInvalid, "it had errors and not one acquisition: {error}", ""},
-	{NoAcquisition, SeverityInvalid, "it had not one acquisition", ""},
-	{ManyErrors, SeverityInvalid, "{errors} errors for {acquisitions} acquisitions, over {limit}: {error}", ""},
+	{OnlyErrors, SeverityInvalid, "it made no acquisition and had errors: {error}", ""},
+	{NoAcquisition, SeverityInvalid, "it made no acquisition", ""},
+	{
+		ManyErrors, SeverityInvalid,
+		"{errors} errors for {acquisitions} acquisitions, above the limit of {limit}: {error}", "",
+	},
 	{FaultAbsent, SeverityInvalid, "the fault {fault} was not injected: {why}", ""},
-	{DriverSilent, SeverityInvalid, "its driver does not say what {clients} of its clients did at the end", ""},
+	{
+		DriverSilent, SeverityInvalid,
+		"its driver did not report what {clients} of its clients did at the end of the window", "",
+	},
 	{ClientsHung, SeverityInvalid, "{clients} clients did not return when the run stopped", ""},
-	{KeysLost, SeverityInvalid, "{way}: locks may have been among the keys that it lost", ""},
+	{KeysLost, SeverityInvalid, "{way}: the lost keys may include locks", ""},
 	{EndedEarly, SeverityInvalid, "it ended early: {error}", ""},
 	{OtherServers, SeverityInvalid, "{generator} measured other servers", ""},
 	{RecordMissing, SeverityInvalid, "{generator} {why}", ""},
@@ -197,39 +203,40 @@ var coding = []coded{
 	{Stolen, SeverityCaution, "steal {share}", " (of all cores, by other machines on the same hardware)"},
 	{
 		ThroughProxies, SeverityNote, "through proxies",
-		" (for the sake of the network's faults, and slower than without)",
+		" (faults of the network need proxies, which make every command slower)",
 	},
 	{
 		ShortOfARound, SeverityCaution,
-		"window too short for one fair round: {served} acquisitions for {clients} clients, --duration {longer} is not", "",
+		"window too short for one fair round: {served} acquisitions for {clients} clients; " +
+			"--duration {longer} is long enough", "",
 	},
 	{
 		ShortWindow, SeverityCaution,
 		"window too short for one fair round: {served} acquisitions for {clients} clients", "",
 	},
-	{EqualParts, SeverityNote, "in {instances} instances, as many of each part", ""},
-	{Overloaded, SeverityCaution, "overloaded: {rate} found all {clients} clients waiting", ""},
+	{EqualParts, SeverityNote, "{instances} instances, the same number for each part", ""},
+	{Overloaded, SeverityCaution, "overloaded: at {rate} too many arrivals found all {clients} clients waiting", ""},
 	{DriverTime, SeverityCaution, "the driver itself took {share} of its clients' time", ""},
 	{
 		OutlivedLease, SeverityCaution, "held for longer than the lease: {longest} for a TTL of {ttl}",
-		" (what is claimed holds until the lease ends: who works on after that is no longer protected, " +
+		" (claims hold until the lease ends: a client that works on after that is no longer protected, " +
 			"and overlaps after expiry break no claim)",
 	},
 	{
 		BeyondTimeout, SeverityCaution,
-		"{waits} went on for over {limit} beyond --timeout {timeout}, the longest ended after {longest}", "",
+		"{waits} lasted over {limit} longer than --timeout {timeout}; the longest ended after {longest}", "",
 	},
-	{WaitsNotEnded, SeverityCaution, "left {keys} of waits that the driver could not end", ""},
+	{WaitsNotEnded, SeverityCaution, "{keys} remained of waits that the driver could not end", ""},
 	{
 		PartOfASession, SeverityNote, "one of several generators",
-		" (what Redis counted is all of theirs, divided by this one's acquisitions)",
+		" (the counts of Redis include all generators and are divided by the acquisitions of this one)",
 	},
 	{OtherTraffic, SeverityCaution, "other clients' traffic {share}", ""},
 	{CutShort, SeverityCaution, "partial: {window}", ""},
-	{BegunLate, SeverityCaution, "begun {late} late", ""},
+	{BegunLate, SeverityCaution, "began {late} late", ""},
 	{
-		WindowsApart, SeverityCaution, "generators' windows {share} in common",
-		" (what one of them recorded outside the common part counts too, under another load)",
+		WindowsApart, SeverityCaution, "{share} of the generators' windows in common",
+		" (the figures include what a generator recorded outside the common part, under another load)",
 	},
 
 	{Overlapped, SeverityBroken, "exclusion: {overlaps} overlaps within valid leases", ""},
@@ -247,15 +254,16 @@ var coding = []coded{
 	{NotClosed, SeverityCaution, "{error}", ""},
 	{
 		UnlikeDurability, SeverityCaution,
-		"a crash does not lose equally much of the locks: {each}: --durability compares like with like", "",
+		"a crash loses different amounts of the locks' data: {each}; " +
+			"--durability gives all stores the same durability", "",
 	},
-	{AuditedApart, SeverityCaution, "{strategy}: the audit is of each generator's own clients, because {why}; " +
-		"--work counter shows whether all exclude each other", ""},
+	{AuditedApart, SeverityCaution, "{strategy}: the audit compares only clients of the same generator, because {why}; " +
+		"--work counter tests exclusion between all clients", ""},
 	{Unfit, SeverityNote, "{why}", ""},
 	{FailedToRun, SeverityCaution, "{error}", ""},
-	{NothingMatched, SeverityCaution, "nothing that it is about was measured", ""},
+	{NothingMatched, SeverityCaution, "no measured strategy matches it", ""},
 	{NotMeasured, SeverityCaution, "it was not measured", ""},
-	{NoValidRun, SeverityCaution, "no run of it can be trusted", ""},
+	{NoValidRun, SeverityCaution, "none of its runs can be trusted", ""},
 	{FigureNotKnown, SeverityCaution, "the figure is not known", ""},
 	{OnlyLowerBound, SeverityCaution, "only a lower bound is known", ""},
 	{LongestOfFew, SeverityCaution, "the longest of {durations}", ""},
@@ -264,25 +272,28 @@ var coding = []coded{
 	{RunsNotTrusted, SeverityInvalid, "runs that cannot be trusted, and why", ""},
 	{RunsFailed, SeverityInvalid, "runs that ended early, and why", ""},
 	{FaultsMissed, SeverityCaution, "faults that were not injected", ""},
-	{ClaimsBroken, SeverityBroken, "what the strategy claims and broke", ""},
+	{ClaimsBroken, SeverityBroken, "claims of the strategy that did not hold", ""},
 	{Unclaimed, SeverityBroken, "overlaps of a strategy that broke no claim", ""},
-	{LateHolders, SeverityBroken, "clients that still worked under a lease that had run out", ""},
+	{LateHolders, SeverityBroken, "clients that worked under an expired lease", ""},
 	{CounterLost, SeverityBroken, "lost updates of the counter", ""},
-	{NotRecovered, SeverityBroken, "faults after which no client got the lock", ""},
-	{KeysLeft, SeverityBroken, "keys, channels and connections that were left", ""},
-	{NoTokens, SeverityBroken, "late holders without fencing tokens wrote", ""},
+	{NotRecovered, SeverityBroken, "faults after which no client obtained the lock", ""},
+	{KeysLeft, SeverityBroken, "keys, channels and connections that were left on the servers", ""},
+	{NoTokens, SeverityBroken, "updates by late holders without fencing tokens", ""},
 	{UnsafeByDesign, SeverityBroken, "the strategy's caveat", ""},
 	{WaitsGivenUp, SeverityCaution, "the share of the waits that ended at their timeout", ""},
-	{ClientsServed, SeverityNote, "which strategies served every client, and how many the others did not", ""},
-	{FirstOf, SeverityNote, "the best strategy, and whether the difference is certain", ""},
+	{
+		ClientsServed, SeverityNote,
+		"the strategies that served every client, and the number of unserved clients of the others", "",
+	},
+	{FirstOf, SeverityNote, "the best strategy, and its ratio to the next one", ""},
 	{AtItsCeiling, SeverityNote, "a lock that was held nearly all the time", ""},
-	{CommandsGrow, SeverityNote, "commands for an acquisition that grow with the clients", ""},
-	{CommandsCompared, SeverityNote, "the fewest and the most commands for an acquisition", ""},
+	{CommandsGrow, SeverityNote, "commands per acquisition that grow with the number of clients", ""},
+	{CommandsCompared, SeverityNote, "the fewest and the most commands per acquisition", ""},
 	{ErrorsMet, SeverityCaution, "errors of Acquire and Release", ""},
 	{TooFew, SeverityCaution, "too few durations for a 99th percentile", ""},
-	{LockStoodStill, SeverityCaution, "no grant for a long part of a window although clients waited", ""},
-	{HoldsNotAsked, SeverityCaution, "mean holds over 3 % off what was asked", ""},
-	{HoldsUnequal, SeverityCaution, "mean holds that differ by over 3 %", ""},
+	{LockStoodStill, SeverityCaution, "no grant during a long part of a window although clients waited", ""},
+	{HoldsNotAsked, SeverityCaution, "mean holds that differ from the requested hold by over 3 %", ""},
+	{HoldsUnequal, SeverityCaution, "strategies whose mean holds differ by over 3 %", ""},
 	{ThresholdPassed, SeverityNote, "{threshold}", ""},
 	{ThresholdCrossed, SeverityCaution, "{threshold}", ""},
 	{Interrupted, SeverityInvalid, "interrupted: {measured}", ""},
@@ -292,44 +303,44 @@ var coding = []coded{
 	{SameSession, SeverityNote, "{report}: the same session as {first}", ""},
 	{RunLeftOut, SeverityCaution, "{run}: {why}", ""},
 	{ClaimBrokenIn, SeverityBroken, "{run}: {claim}", ""},
-	{OneSideOnly, SeverityCaution, "{strategy}: only the {side} has it", ""},
-	{BaseBroken, SeverityCaution, "a claim was broken in the base already: {claim}", ""},
+	{OneSideOnly, SeverityCaution, "{strategy}: only the {side} measured it", ""},
+	{BaseBroken, SeverityCaution, "the base already broke a claim: {claim}", ""},
 	{
 		MachineTooBusy, SeverityCaution,
-		"{side}: {limited} of {all} runs on a machine too busy to show what the lock can do", "",
+		"{side}: in {limited} of {all} runs the machine, not the lock, limited the speed", "",
 	},
-	{SessionsApart, SeverityCaution, "the sessions were not recorded in turns: what changed on the machine in between " +
-		"would count as a change, so none is called; ab takes turns", ""},
+	{SessionsApart, SeverityCaution, "the sessions were not recorded in turns: a change of the machine in between " +
+		"would look like a change of the lock, so no change is reported; ab takes turns", ""},
 	{
 		NotInTurns, SeverityCaution,
-		"it differs, but the sessions were not recorded in turns: that may be the machine's doing", "",
+		"it differs, but the sessions were not recorded in turns: the machine may have caused the difference", "",
 	},
-	{TooFewSessions, SeverityCaution, "{there}, {needed}{side} are needed for {tests}", ""},
+	{TooFewSessions, SeverityCaution, "only {there}: {needed}{side} are needed for {tests}", ""},
 	{
 		BoundsOpen, SeverityCaution,
-		"of {open} of {all} only lower bounds are known, and they leave the verdict open", "",
+		"only lower bounds are known of {open} of {all}, and they leave the verdict open", "",
 	},
-	{TurnsUnknown, SeverityCaution, "not significant, but how large a change would have been is not known: " +
+	{TurnsUnknown, SeverityCaution, "not significant, and the smallest detectable change is not known: " +
 		"the sessions were not recorded in turns", ""},
-	{BoundsUnknown, SeverityCaution, "not significant, but how large a change would have been is not known: " +
+	{BoundsUnknown, SeverityCaution, "not significant, and the smallest detectable change is not known: " +
 		"some values are only lower bounds", ""},
 	{
 		NoneButNoisy, SeverityCaution,
-		"not significant, but this session would have missed a change of the threshold", "",
+		"not significant, but this session could have missed a change as large as the threshold", "",
 	},
 	{
 		DiffersButNoisy, SeverityCaution,
-		"it differs, but by less than a change that this session would have detected reliably", "",
+		"it differs, but by less than the smallest change that this session detects reliably", "",
 	},
 	{BudgetEnded, SeverityCaution, "--budget {budget} ended {when}", ""},
 	{
 		LookedAgain, SeverityNote,
-		"--until decided: look {look} at the pairs, at the level {level}, half of that of the look before", "",
+		"--until decided: look {look} at the pairs, at the level {level}, half the level of the previous look", "",
 	},
-	{AloneNotMeasured, SeverityCaution, "one client alone was not measured: {why}", ""},
+	{AloneNotMeasured, SeverityCaution, "a single client was not measured: {why}", ""},
 	{
 		ShortWindows, SeverityCaution,
-		"windows of {window} show no waits: to serve every client once takes {round}", "",
+		"windows of {window} are too short to show waits: serving every client once takes {round}", "",
 	},
 }
 
@@ -346,7 +357,7 @@ func (c Code) row() coded { return byCode[c] }
 // Severity returns the severity of the code's remarks.
 func (c Code) Severity() Severity { return c.row().severity }
 
-// Explanation is what a reader adds to the text if the text is not clear by itself.
+// Explanation returns the explanation that follows the text; "" if the text needs none.
 func (c Code) Explanation() string { return c.row().explanation }
 
 // Codes returns all codes in the order of the table, with their texts.
@@ -357,7 +368,7 @@ func Codes() (all []Code, texts []string) {
 	return all, texts
 }
 
-// parts returns the words of the text, and the names between them.
+// parts splits the text into its words and the names in braces between them.
 func (r coded) parts() (words, names []string) {
 	for rest, more := r.text, true; more; {
 		var word, name string
@@ -382,7 +393,7 @@ func (c Code) Guarantee() string {
 	return ""
 }
 
-// SetsThePace says whether the code's remarks mean that the machine, not the lock, limited the speed.
+// SetsThePace reports whether the code's remarks mean that the machine, not the lock, limited the speed.
 func (c Code) SetsThePace() bool {
 	switch c {
 	case GeneratorBound, BusyMachine, OtherCPU, Stolen:

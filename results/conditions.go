@@ -110,7 +110,7 @@ func (s Redis) Describe() string {
 		address, when(s.TLS, "TLS"), cpus("server on", s.AllowedCPUs))
 }
 
-// losing says what a crash of the server may lose.
+// losing returns what a crash of the server may lose.
 func (s Redis) losing() string {
 	switch s.Durability {
 	case "":

@@ -83,7 +83,7 @@ func (d Distribution) Survival() Survival {
 	return estimate(Observations{d.Histogram, d.GaveUpHistogram, d.CensoredHistogram, d.EnteredHistogram}, d.Rest, d.Max)
 }
 
-// Recorded says whether there are histograms.
+// Recorded reports whether there are histograms.
 func (d Distribution) Recorded() bool {
 	return len(d.Histogram)+len(d.GaveUpHistogram)+len(d.CensoredHistogram) > 0
 }
@@ -155,7 +155,7 @@ func (d Distribution) percentile(p float64) *Bound {
 // samples is the number of durations, seen to their end or not.
 func (d Distribution) samples() int64 { return d.Count + d.Censored }
 
-// enough says whether a percentile of the distribution is more than its maximum, which takes one
+// enough reports whether a percentile of the distribution is more than its maximum, which takes one
 // observation beyond it: p99 needs 100, p99.9 needs 1000.
 func (d Distribution) enough(percentile float64) bool {
 	const rounding = 1e-9

@@ -108,8 +108,8 @@ func (r *Run) compare(parts []Run, s Strategy) (why string) {
 	return why
 }
 
-// place returns the leases of all generators by the server's clock. why says why not all that matters can be seen in
-// them; "" if it can.
+// place returns the leases of all generators by the server's clock. why is the reason if they cannot show every
+// overlap; "" if they can.
 func (r *Run) place(parts []Run) (all []placed, why string) {
 	for i, p := range parts {
 		begun, long := len(all), 0

@@ -70,7 +70,7 @@ func Merge(parts []Generated) (*Report, error) {
 // are of different loads.
 const enough = 0.9
 
-// nearlyAll is the share from which on no label says how much was common.
+// nearlyAll is the share from which on no label reports the common part.
 const nearlyAll = 0.99
 
 // add adds up the generators' records of a run, whose windows are by the server's clock, and returns them.
@@ -159,7 +159,7 @@ func add(parts []Generated, indexes []map[runKey]int, key runKey) (sum Run, reco
 	return sum, recorded
 }
 
-// contended says whether clients always waited. No generator sees the waiters of another, so it is only
+// contended reports whether clients always waited. No generator sees the waiters of another, so it is only
 // known for several clients of one key, none of which pauses, times out, shares or ends early, and of which a lock
 // admits one at a time.
 func contended(s Strategy, each workloads.Spec) bool {
@@ -176,7 +176,7 @@ func strategyOf(f *Report, run Run) Strategy {
 	return f.Strategies[i]
 }
 
-// claims says whether the strategy promises a guarantee, and is not unsafe by design.
+// claims reports whether the strategy promises a guarantee, and is not unsafe by design.
 func (s Strategy) claims(guarantee string) bool {
 	return s.Caveat == "" && slices.Contains(s.Claims, guarantee)
 }

@@ -204,7 +204,7 @@ func TestStarved(t *testing.T) {
 		want   string
 	}{
 		{13, "starved 3, "},
-		{12, "starved –, window too short for one fair round: 15 acquisitions for 8 clients, --duration 6s is not"},
+		{12, "starved –, window too short for one fair round: 15 acquisitions for 8 clients; --duration 6s is long enough"},
 	} {
 		a, b := generatorFile("a", 1), generatorFile("b", 2)
 		for _, part := range []struct {
@@ -474,13 +474,12 @@ func TestBrokenTokensAreCountedOnce(t *testing.T) {
 }
 
 // TestWindowsApart: the leases of a generator whose window opened later than the others' count outside the common part
-// too. A label says how much of the windows was common, unless that is nearly all, or so little that the run is
-// INVALID.
+// too. A label reports the common part, unless that is nearly all, or so little that the run is INVALID.
 func TestWindowsApart(t *testing.T) {
 	t.Parallel()
 	for shift, want := range map[time.Duration]string{
 		20 * time.Millisecond:  "",
-		200 * time.Millisecond: "generators' windows 96.0% in common",
+		200 * time.Millisecond: "96.0% of the generators' windows in common",
 		time.Second:            "",
 	} {
 		a, b := generatorFile("a", 1), generatorFile("b", 2)

@@ -7,8 +7,7 @@ import (
 	"strings"
 )
 
-// Metric is a figure of a run under its one name, with all that tables, exports, thresholds and comparisons
-// need to know of it.
+// Metric is a figure of a run, with everything that tables, exports, thresholds and comparisons need to know of it.
 type Metric struct {
 	Row
 	Better   Better
@@ -27,7 +26,7 @@ type Row struct {
 	Help string // one line
 }
 
-// Compared says how comparisons treat a metric.
+// Compared defines how comparisons treat a metric.
 type Compared struct {
 	metric string
 	Label  string // in words: "wait p99"
@@ -92,8 +91,8 @@ func (m Metric) Of(r Run) *Figure {
 	return figure(field)
 }
 
-// shown is Of for tables. It returns nil for a percentile from 99 on that would only be the
-// maximum of too few durations.
+// shown is Of for tables. It returns nil for a percentile of 99 or more if the durations are so few that it would be
+// their maximum.
 func (m Metric) shown(r Run) *Figure {
 	path, p := m.percentile()
 	if d, ok := at(r, path).(Distribution); ok && p >= 99 && !d.enough(p) {
@@ -236,15 +235,15 @@ const (
 	size, count       = Bytes, Number
 )
 
-// rows lists all metrics in the order of exports: a new one is added at the end. A column that shows it is a
-// line in layout, its part in comparisons one in compared, in benchmark lines one in benched.
+// rows lists all metrics in the order of exports. Add a new metric at the end, because columns of exports keep their
+// order. layout adds a metric to tables, compared to comparisons, benched to benchmark lines.
 var rows = []Row{
 	{"acquisitions", count, up | whole, "Speed.Acquisitions", "leases granted in the window"},
 	{"acq_per_s", rate, up, "Speed.PerSecond", "leases granted per second"},
 	{"gap", ns, down, "Speed.Gap", "time between two holds of a lock that is always waited for"},
 	{"served_per_s", rate, up, "Speed.ServedPerSecond", "clients served per second, with --coalesce more than leases"},
 	{"utilisation", percent, up, "", "share of the time that the lock was held"},
-	{"handoff_p50", ns, down, "Speed.Handoff.P50", "start of a release → next lease, where a client waited"},
+	{"handoff_p50", ns, down, "Speed.Handoff.P50", "start of a release → next lease, if a client waited"},
 	{"handoff_p99", ns, down, "Speed.Handoff.P99", "the same"},
 	{"release_p50", ns, down, "Speed.Release.P50", "start of a release → its return"},
 	{"release_p99", ns, down, "Speed.Release.P99", "the same"},
@@ -259,15 +258,15 @@ var rows = []Row{
 	{"wait_max", ns, down, "Waiting.PerAcquisition.Max", "the longest"},
 	{"wait_per_client_p50", ns, down | rough, "Waiting.PerClient.P50", "the same, every client counting once"},
 	{"wait_per_client_p99", ns, down | rough, "Waiting.PerClient.P99", "the same, every client counting once"},
-	{"start_lateness_p50", ns, down, "Waiting.Lateness.P50", "open loop: start meant → start made, by a free client"},
+	{"start_lateness_p50", ns, down, "Waiting.Lateness.P50", "open loop: intended start → actual start, by a free client"},
 	{"start_lateness_p99", ns, down, "Waiting.Lateness.P99", "the same"},
 	{"waits_unfinished", count, down | whole, "", "waits open at the end, and arrivals that no client had taken"},
 	{"timed_out", count, down | whole, "Waiting.TimedOut", "waits that ended at their timeout"},
 
 	{"acq_per_client_min", count, up | whole, "Fairness.AcquisitionsMin", "acquisitions of the client with the fewest"},
-	{"acq_per_client_max", count, whole, "Fairness.AcquisitionsMax", "acquisitions of the client that got the most"},
+	{"acq_per_client_max", count, whole, "Fairness.AcquisitionsMax", "acquisitions of the client with the most"},
 	{"jain", count, up, "Fairness.Jain", "Jain's index of the acquisitions per client, 1 is even"},
-	{"starved", count, down | whole | everyRun, "Fairness.Starved", "clients with no turn in the time of two for each"},
+	{"starved", count, down | whole | everyRun, "Fairness.Starved", "clients without an acquisition in two fair rounds"},
 	{"longest_wait", ns, down, "Fairness.LongestWait", "of any client, open ones included"},
 	{"working_set", count, up, "Fairness.WorkingSet", "distinct clients among as many acquisitions as clients"},
 	{"reacquire_distance_p50", count, whole, "Fairness.ReacquireDistance", "acquisitions until the same client's next"},
@@ -295,14 +294,14 @@ var rows = []Row{
 	{"overlaps_after_expiry", count, down | total, "", "overlaps with a holder after its lease"},
 	{"fencing_regressions", count, down | total, "", "fencing tokens not larger than an earlier one"},
 	{"leases_lost", count, down | total, "Safety.LostLeases", "releases that found the lease gone"},
-	{"lost_updates", count, down | total, "Safety.LostUpdates", "increments that were lost, with --work counter"},
+	{"lost_updates", count, down | total, "Safety.LostUpdates", "lost increments, with --work counter"},
 	{"leftovers", count, down | total, "Safety.LeftoverCount", "undeclared keys, channels and connections left behind"},
 	{"hung_clients", count, down | total, "Safety.Hung", "clients that did not return from Acquire or Release"},
 	{"errors", count, down | total, "", "of Acquire and Release, and of lockbench's own commands"},
 
 	{"fault_injections", count, total, "", "times that a fault was injected"},
-	{"fault_recovery_max", ns, down, "", "the longest from a fault to the first acquisition that followed"},
-	{"fault_stall_max", ns, down, "", "the longest time after a fault in which no client got a lock"},
+	{"fault_recovery_max", ns, down, "", "longest time from a fault to the next acquisition"},
+	{"fault_stall_max", ns, down, "", "longest time after a fault in which no client obtained a lock"},
 	{"lost_wake_ups", count, down | total, "", "keys that stayed free after a fault although a client waited"},
 
 	{"wait_per_client_p90", ns, down | rough, "Waiting.PerClient.P90", "as wait_per_client_p50"},
@@ -313,11 +312,11 @@ var rows = []Row{
 	{"other_traffic", percent, 0, "Server.Whole.OtherTraffic", "bytes that the servers received from other clients"},
 	{"other_cpu", percent, 0, "Generator.OtherCPU", "CPU of all cores that neither lockbench nor the servers used"},
 
-	{"bursts", count, whole, "Herd.Bursts", "times that all clients waited behind one holder and it let go"},
+	{"bursts", count, whole, "Herd.Bursts", "releases of a holder for which all other clients waited"},
 	{"burst_attempts", count, down, "Herd.Attempts", "tries that one release set off"},
 	{"burst_wake_ups", count, down, "Herd.WakeUps", "waiters that one release woke"},
 	{"burst_commands", count, down, "Herd.Commands", "commands at the servers that one release set off"},
-	{"first_handoff_p50", ns, down, "Herd.FirstHandoff.P50", "start of the one release → next lease"},
+	{"first_handoff_p50", ns, down, "Herd.FirstHandoff.P50", "start of the release of a burst → next lease"},
 	{"drain_p50", ns, down, "Herd.Drain.P50", "that lease's release → the last client's acquisition"},
 	{"drain_commands_per_acq", count, down, "Herd.DrainCommands", "commands per acquisition while the herd drained"},
 	{"drain_cpu_max", percent, down, "Herd.PeakCPU", "CPU of the servers, of one core, in the most expensive drain"},
@@ -330,7 +329,7 @@ var rows = []Row{
 	{"driver_cpu_per_acq", ns, down, "", "CPU time of the processes in which drivers run the clients"},
 	{"wal_bytes_per_acq", size, down | perAcq, "Server.Window.WALBytes", "added to PostgreSQL's write-ahead log"},
 	{"passes_within_instance", percent, 0, "Fairness.PassesWithin", "passes between clients of the same instance"},
-	{"stall", ns, down, "Speed.Stall", "longest time in which a lock was free, clients waited and none got it"},
+	{"stall", ns, down, "Speed.Stall", "longest time in which a lock was free although clients waited"},
 	{"generator_stood_still", ns, down, "Generator.StoodStill", "longest time in which lockbench itself did not run"},
 }
 
@@ -383,8 +382,8 @@ var computed = map[string]func(Run) any{
 	},
 }
 
-// seen is a count of the audit that is not known of several generators, unless one of them saw more than least, or
-// their leases were compared.
+// seen returns a count of the audit. With several generators it is unknown unless a single one saw more than least, or
+// the leases of all were compared.
 func seen(of func(Safety) int64, least int64) func(Run) any {
 	return func(r Run) any {
 		if n := of(r.Safety); n > least || !r.apart() {
@@ -404,7 +403,7 @@ func clientCPU(r Run) any {
 	return r.cpuPerAcquisition(seconds)
 }
 
-// driverCPU is the drivers' part of clientCPU; unknown without drivers.
+// driverCPU returns the drivers' part of clientCPU; unknown without drivers.
 func driverCPU(r Run) any {
 	if r.Generator.DriverCPUSeconds == nil {
 		return nil
@@ -425,7 +424,7 @@ func (r Run) cpuPerAcquisition(seconds float64) any {
 	return seconds * 1e9 / float64(acquisitions)
 }
 
-// regressions is not known of leases without a token: without a lease no token can go back.
+// regressions is unknown if there are leases and none has a token.
 func regressions(r Run) any {
 	if r.Safety.FencedLeases == 0 && r.Speed.Acquisitions > 0 || r.apart() && r.Safety.FencingRegression == 0 {
 		return nil
@@ -454,7 +453,7 @@ func (r Run) faultSum(count func(Injection) int64) any {
 	return sum
 }
 
-// recovery returns the rest of the window as a lower bound if there was no recovery.
+// recovery returns the time to recovery; without a recovery, the rest of the window as a lower bound.
 func (s Injection) recovery(window int64) *Bound {
 	if s.RecoveryNS == nil {
 		return &Bound{NS: max(0, window-s.AtNS), AtLeast: true}
@@ -462,8 +461,7 @@ func (s Injection) recovery(window int64) *Bound {
 	return &Bound{NS: *s.RecoveryNS}
 }
 
-// longestStall returns the longest time after one of the injections in which no client got a
-// lock; nil if none is known.
+// longestStall returns the longest time after an injection in which no client obtained a lock; nil if none is known.
 func longestStall(injections []Injection) *Bound {
 	return longest(injections, func(s Injection) *Bound { return s.Stall })
 }

@@ -113,11 +113,11 @@ func (r *Run) ShortOfARound() Remarks {
 	return Remarks{ShortOfARound.Remark(served, r.Record.Clients, time.Duration(math.Ceil(longer))*time.Second)}
 }
 
-// apart says whether the audit is of each generator's own clients.
+// apart reports whether the audit is of each generator's own clients.
 func (r Run) apart() bool { return r.Record.Generators > 1 && !r.Record.Compared }
 
-// unaudited says whether nothing shows that clients of different generators excluded each other: neither their leases
-// nor a counter.
+// unaudited reports whether nothing shows that clients of different generators excluded each other: neither their
+// leases nor a counter.
 func (r Run) unaudited() bool { return r.apart() && r.Safety.LostUpdates == nil }
 
 // jain returns Jain's index, see Fairness, of the clients' acquisitions; nil if there are too few.

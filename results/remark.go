@@ -18,7 +18,7 @@ type Remark struct {
 	Text    string              `json:"text"`
 }
 
-// Severity says what a remark means for the figures.
+// Severity is what a remark means for the figures.
 type Severity string
 
 // The severities.
@@ -131,7 +131,7 @@ func (all Remarks) Texts() []string {
 	return texts
 }
 
-// Has says whether there is a remark with one of the codes.
+// Has reports whether there is a remark with one of the codes.
 func (all Remarks) Has(codes ...Code) bool {
 	return slices.ContainsFunc(all, func(r Remark) bool { return slices.Contains(codes, r.Code) })
 }

@@ -112,7 +112,7 @@ func TestPhrasesSpan(t *testing.T) {
 		results.Spanned([]results.Phrase{share(50), share(78)}), results.Spanned([]results.Phrase{share(12), share(60)}),
 	})
 	want := []string{
-		"partial: 250ms–1m45s", "left 1–3 keys of waits that the driver could not end", "other CPU 12–78%",
+		"partial: 250ms–1m45s", "1–3 keys remained of waits that the driver could not end", "other CPU 12–78%",
 		"other CPU 5%",
 	}
 	var got []string

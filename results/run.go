@@ -43,26 +43,26 @@ type Run struct {
 
 const (
 	stillShare = 0.05                   // of the window
-	stallLeast = 300 * time.Millisecond // so that a short window on a loaded machine is not remarked on
+	stallLeast = 300 * time.Millisecond // so that a short window on a loaded machine gets no remark
 	// stillLeast is longer than what a loaded machine alone does to a process: one waited for 498 ms.
 	stillLeast = time.Second
 )
 
-// Stalled says whether a lock stood still for so long that it marks the figures: for over 5 % of the
+// Stalled reports whether a lock stood still for so long that it marks the figures: for over 5 % of the
 // window, and over 300 ms.
 func (r Run) Stalled() bool { return r.marks(r.Speed.Stall, stallLeast) }
 
-// StoodStill says whether lockbench itself did so: for over 5 % of the window, and over a second.
+// StoodStill reports whether lockbench itself stood still for over 5 % of the window, and for over a second.
 func (r Run) StoodStill() bool { return r.marks(r.Generator.StoodStill, stillLeast) }
 
 func (r Run) marks(still *int64, least time.Duration) bool {
 	return still != nil && float64(*still) > stillShare*float64(r.WindowNS) && *still > int64(least)
 }
 
-// Valid says whether the figures can be trusted.
+// Valid reports whether the figures can be trusted.
 func (r Run) Valid() bool { return len(r.Invalid) == 0 }
 
-// Speed says how much work went through the lock.
+// Speed is how much work went through the lock.
 type Speed struct {
 	Acquisitions int64   `json:"acquisitions" add:"sum"` // leases granted in the window
 	PerSecond    float64 `json:"acquisitions_per_second"`
@@ -133,7 +133,7 @@ type Waiting struct {
 	TimedOut int64 `json:"gave_up" add:"sum"` // waits that ended at their timeout
 }
 
-// Fairness says how evenly the clients were served in the window.
+// Fairness is how evenly the clients were served in the window.
 //
 // The clients of an open loop are slots for arrivals. Their acquisitions do not depend on the
 // lock, so Jain, WorkingSet and ReacquireDistance are nil there.
@@ -235,7 +235,7 @@ type TimeAccounting struct {
 	Balanced     bool    `json:"balanced" add:"and"`
 }
 
-// ErrorCount says how often an error occurred.
+// ErrorCount is an error with the number of its occurrences.
 type ErrorCount struct {
 	Error string `json:"error"`
 	Count int64  `json:"count"`

@@ -142,7 +142,7 @@ func (d *ServerDelta) PerAcquisition(total *int64) *float64 {
 	return new(float64(*total) / float64(d.Acquisitions))
 }
 
-// threaded says whether threads besides the main one do I/O.
+// threaded reports whether threads besides the main one do I/O.
 func (d *ServerDelta) threaded() bool { return d != nil && d.IOThreads > 1 }
 
 // cpu returns the servers' CPU time per acquisition in nanoseconds: all less IdleCPU, or with I/O threads

@@ -23,13 +23,13 @@ type Summary struct {
 	rounds   int            // planned
 }
 
-// isFirst says whether the others at the same point are compared with this one.
+// isFirst reports whether the others at the same point are compared with this one.
 func (s Summary) isFirst() bool { return s.first == nil || s.Title() == s.first.Title() }
 
-// Usable says whether a run's figures can be trusted: it is valid and did not fail.
+// Usable reports whether a run's figures can be trusted: it is valid and did not fail.
 func (r Run) Usable() bool { return r.Valid() && r.Failure == "" }
 
-// Complete says whether a run can be compared with others: it is usable and was not cut short.
+// Complete reports whether a run can be compared with others: it is usable and was not cut short.
 func (r Run) Complete() bool { return r.Usable() && !r.Partial }
 
 // choose selects the runs for the figures: the complete ones; if there are none, those that
@@ -111,7 +111,7 @@ func (r *Report) Asked() []Summary {
 	return all
 }
 
-// SameWorkload says whether two workloads are equal apart from their seeds.
+// SameWorkload reports whether two workloads are equal apart from their seeds.
 func SameWorkload(a, b workloads.Spec) bool {
 	a.Seed, b.Seed = 0, 0
 	first, err := json.Marshal(a)
@@ -278,7 +278,7 @@ func (s Summary) TooFew() []Phrase {
 	return few
 }
 
-// MachineBound says whether the labels mean that the machine, not the lock, limited the speed.
+// MachineBound reports whether the labels mean that the machine, not the lock, limited the speed.
 func (r Run) MachineBound() bool {
 	return slices.ContainsFunc(r.Labels, func(label Remark) bool { return label.Code.SetsThePace() })
 }

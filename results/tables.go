@@ -48,7 +48,7 @@ const (
 type Column struct {
 	Metric
 	Heading string // up to two lines
-	// Shown says whether a report has a figure for the column; nil means always.
+	// Shown reports whether a report has a figure for the column; nil means always.
 	Shown func(*Report) bool
 	// Cell writes the cell; nil means the figure in its unit.
 	Cell func(Summary) string
@@ -115,7 +115,7 @@ func allOf(r *Report, is func(Summary) bool) bool {
 	return !slices.ContainsFunc(r.Summaries(), func(s Summary) bool { return !is(s) })
 }
 
-// when says which reports have the column.
+// when restricts a column to the reports that meet a condition.
 func (c Column) when(shown func(*Report) bool) Column {
 	c.Shown = shown
 	return c
@@ -293,12 +293,12 @@ func counted(r *Report) bool { return r.Workload.Work == workloads.WorkCounter }
 
 func openLoop(r *Report) bool { return r.Workload.Rate > 0 }
 
-// anyRun says whether has is true for a run of the report.
+// anyRun reports whether has is true for a run of the report.
 func anyRun(has func(Run) bool) func(*Report) bool {
 	return func(r *Report) bool { return slices.ContainsFunc(r.Runs, has) }
 }
 
-// passed says whether a lock passed from client to client of several application instances.
+// passed reports whether a lock passed from client to client of several application instances.
 func passed(r *Report) bool {
 	return slices.ContainsFunc(r.Runs, func(run Run) bool {
 		return run.Fairness.PassesWithin != nil && r.WorkloadOf(run).Instances > 1

@@ -65,7 +65,7 @@ func ParseThreshold(text string) (Threshold, error) {
 	return t, errors.Join(problems...)
 }
 
-// Matches says whether the threshold applies to a strategy of that name: the strategy itself,
+// Matches reports whether the threshold applies to a strategy of that name: the strategy itself,
 // or a variant of it.
 func (t Threshold) Matches(strategy string) bool {
 	return t.Strategy == "" || t.Strategy == strategy || strings.HasPrefix(strategy, t.Strategy+":")
@@ -144,7 +144,7 @@ func distribution(r Run, path string) Distribution {
 	return d
 }
 
-// caution says how many of the durations of a maximum had not ended, or that a percentile is the maximum because
+// caution returns how many of the durations of a maximum had not ended, or that a percentile is the maximum because
 // one of the runs had too few durations.
 func (t Threshold) caution(runs []Run) Remark {
 	if t.of == "" {
@@ -215,7 +215,7 @@ func parseValue(text string, unit Unit) (float64, error) {
 	return x * factor, nil
 }
 
-// Keeps says whether a figure keeps the limit, and whether that is known. It may be unknown
+// Keeps reports whether a figure keeps the limit, and whether that is known. It may be unknown
 // for a lower bound: the true figure may be any larger value.
 func (l Limit) Keeps(f Figure) (kept, known bool) {
 	kept = l.holds(f.Value)

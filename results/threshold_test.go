@@ -75,12 +75,12 @@ func TestThresholdsOnWhatIsNotKnown(t *testing.T) {
 	}{
 		{"wake_ups_per_acq<5", "redsync", false, "the figure is not known"},
 		{"wake_ups_per_acq<5", "spin", true, ""},
-		{"wake_ups_per_acq<5", "pubsub", false, "no run of it can be trusted"},
+		{"wake_ups_per_acq<5", "pubsub", false, "none of its runs can be trusted"},
 		{"wake_ups_per_acq<5", "late", false, "it was not measured"},
 		{"acq_per_s{strategy:spin}>1", "spin", true, ""}, // at every point of a sweep
 		{"acq_per_s{strategy:spin}>1", "spin clients=20", false, "it was not measured"},
 		{"violations==0", "pubsub", true, ""}, // safety is counted over all runs
-		{"violations{strategy:redlock}==0", "redlock", false, "nothing that it is about was measured"},
+		{"violations{strategy:redlock}==0", "redlock", false, "no measured strategy matches it"},
 		// p99 of spin's waits is at least 5.2 s.
 		{"wait:p(99)<5s", "spin", false, ""},
 		{"wait:p(99)<50s", "spin", false, "only a lower bound is known"},

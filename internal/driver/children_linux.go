@@ -57,7 +57,7 @@ func killMarked(mark string) {
 	}
 }
 
-// hasLine says whether one of a file's texts, which end with a zero, is this one.
+// hasLine reports whether one of a file's texts, which end with a zero, is this one.
 func hasLine(file, text string) bool {
 	all, err := os.ReadFile(file) // the system refuses those of other users, and a dead process has none
 	return err == nil && slices.Contains(strings.Split(string(all), "\x00"), text)

@@ -255,7 +255,7 @@ func (d *Driver) give(q question) (answers <-chan heard, forget func(), id int64
 	}, q.ID, nil
 }
 
-// reason says why nothing is heard any more.
+// reason returns why nothing is heard any more.
 func (d *Driver) reason() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()

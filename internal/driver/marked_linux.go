@@ -9,7 +9,7 @@ import (
 // does not end in time. It does not find one that has removed or overwritten its environment.
 func KillMarked(variable string) { killMarked(variable) }
 
-// IsMarked says whether a process has a variable, NAME=VALUE, in its environment.
+// IsMarked reports whether a process has a variable, NAME=VALUE, in its environment.
 func IsMarked(variable string) bool {
 	all, _ := filepath.Glob("/proc/[0-9]*/environ")
 	return slices.ContainsFunc(all, func(file string) bool { return hasLine(file, variable) })

@@ -31,7 +31,7 @@ func onlyOurs(file string) error {
 	}
 }
 
-// changeable says why another user could change a file or the entries of a directory; "" if none could.
+// changeable returns why another user could change a file or the entries of a directory; "" if none could.
 func changeable(about fs.FileInfo) string {
 	owner, known := about.Sys().(*syscall.Stat_t)
 	switch {

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// A driver that another user could have put or changed is not started, and its error says why.
+// A driver that another user could have put or changed is not started, and its error returns why.
 func TestDriversOfOthersAreNotStarted(t *testing.T) {
 	const stranger = 54321
 	for _, test := range []struct {

@@ -111,7 +111,7 @@ func (p *process) cpu() *float64 {
 	return new(float64(used.Nano()) / 1e9)
 }
 
-// ending says how it ended, or ends it, if it only closed its standard output.
+// ending returns how it ended, or ends it, if it only closed its standard output.
 func (p *process) ending() string {
 	select {
 	case <-p.exited:

@@ -42,8 +42,8 @@ func Acquire(
 	return lease, err
 }
 
-// outcomeOf says how a wait ended that has no lease but an error, for the clients of the engine and for those of
-// drivers. limited says whether the wait's own timeout may have ended it, over whether the run may have.
+// outcomeOf returns how a wait ended that has no lease but an error, for the clients of the engine and for those of
+// drivers. limited is whether the timeout of the wait may have ended it, over whether the end of the run may have.
 func outcomeOf(err error, limited, over bool) measure.Outcome {
 	switch {
 	case errors.Is(err, strategies.ErrHeld), limited && errors.Is(err, context.DeadlineExceeded):

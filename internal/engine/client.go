@@ -186,7 +186,7 @@ func (r *run) giveBack(key int, waiter *measure.Waiter, lease strategies.Lease, 
 	return done
 }
 
-// outcome says why a wait of waited nanoseconds ended without a lease.
+// outcome returns why a wait of waited nanoseconds ended without a lease.
 func (c *client) outcome(err error, waited int64) measure.Outcome {
 	timeout := c.run.Workload.Timeout
 	return outcomeOf(err, timeout != nil && waited >= int64(*timeout), c.run.control.stopping.Load())

@@ -71,7 +71,7 @@ const (
 // Error makes a CycleError an error.
 func (e CycleError) Error() string { return string(e) }
 
-// Is says which error of a lock or a context a CycleError stands for.
+// Is maps a CycleError to the error of a lock or a context that it stands for.
 func (e CycleError) Is(target error) bool {
 	switch e {
 	case CycleTimedOut:

@@ -241,7 +241,7 @@ func TestWaitsBeyondTheirTimeoutAreSaid(t *testing.T) {
 		want string
 	}{
 		"a little late": {140, ""},
-		"ignored":       {620, "2 waits went on for over 500ms beyond --timeout 50ms, the longest ended after 620ms"},
+		"ignored":       {620, "2 waits lasted over 500ms longer than --timeout 50ms; the longest ended after 620ms"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -291,7 +291,7 @@ func TestAClientOfWhichNothingIsSaidMakesTheRunInvalid(t *testing.T) {
 	run, err := driven(t, scripted{cycles: func(a engine.Assignment) []engine.Cycle {
 		return []engine.Cycle{lease(a, 0, 0, 0, 1400)}
 	}}, 1300*time.Millisecond)
-	want := "its driver does not say what 1 of its clients did at the end"
+	want := "its driver did not report what 1 of its clients did at the end of the window"
 	if err != nil || !slices.Contains(run.Invalid.Texts(), want) {
 		t.Errorf("%v, %+v", err, run.Invalid)
 	}

@@ -50,8 +50,8 @@ type strike struct {
 
 const every = -1 // a key: all keys
 
-// atOnce says whether the strike is over when it begins: a process that dies takes no time for it. What servers do in
-// Hit may take a while.
+// atOnce reports whether the strike is over when it begins: a process that dies takes no time for it. What servers do
+// in Hit may take a while.
 func (s strike) atOnce() bool { return s.key != every && s.End == nil }
 
 // injection is one occurrence of a fault.
@@ -204,14 +204,14 @@ func (i *injection) stalled(until int64, cut bool) {
 	i.lastSeen = max(i.lastSeen, until)
 }
 
-// halted says whether an outage is under way in which no client can get a lock.
+// halted reports whether an outage is under way in which no client can get a lock.
 func (l *faultLog) halted() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.halts > 0
 }
 
-// excuses says whether faults explain that the servers do not answer: an outage, or several faults at once, which
+// excuses reports whether faults explain that the servers do not answer: an outage, or several faults at once, which
 // together may leave too few nodes.
 func (l *faultLog) excuses() bool {
 	l.mu.Lock()
@@ -227,7 +227,7 @@ func (l *faultLog) excuses() bool {
 	return l.halts > 0 || lasting > 1
 }
 
-// explains says whether a fault explains an error at an instant: from the fault's start
+// explains reports whether a fault explains an error at an instant: from the fault's start
 // until aftermath after its end.
 func (l *faultLog) explains(at int64) bool {
 	l.mu.Lock()

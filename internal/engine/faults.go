@@ -109,7 +109,7 @@ func (f *faults) schedule(record *faultRecord) {
 	}
 }
 
-// prepare does what must precede a fault, such as waiting for a holder. An error says why the fault is not possible.
+// prepare does what must precede a fault, such as waiting for a holder. The error is why the fault is not possible.
 func (f *faults) prepare(spec workloads.Fault) (strike, error) {
 	if spec.Kind().Place == workloads.InClients {
 		return f.prepareClients(spec)

@@ -225,10 +225,10 @@ func (r *run) phase(name string) {
 	}
 }
 
-// remote says whether the run uses a store at all.
+// remote reports whether the run uses a store at all.
 func (r *run) remote() bool { return NeedsStore(r.info, r.Workload) }
 
-// NeedsStore says whether a strategy under a workload talks to a store.
+// NeedsStore reports whether a strategy under a workload talks to a store.
 func NeedsStore(info strategies.Info, w workloads.Spec) bool {
 	return info.Nodes > 0 || w.Work == workloads.WorkCounter
 }
@@ -295,13 +295,13 @@ func (r *run) probes() strategies.ProbeCounts {
 	return sum
 }
 
-// mine says whether a key is one of this run's.
+// mine reports whether a key is one of this run's.
 func (r *run) mine(key string) bool {
 	session, number, made := r.made.Run(key)
 	return made && session == r.Session && number == r.Number
 }
 
-// declared says whether a key belongs to the workload, or the strategy leaves it on
+// declared reports whether a key belongs to the workload, or the strategy leaves it on
 // purpose.
 func (r *run) declared(key string) bool {
 	return slices.ContainsFunc(r.keys, func(k string) bool {
@@ -311,7 +311,7 @@ func (r *run) declared(key string) bool {
 	})
 }
 
-// matches says whether a key is that of a lock by one of the patterns.
+// matches reports whether a key is that of a lock by one of the patterns.
 func matches(patterns []string, lock, key string) bool {
 	return slices.ContainsFunc(patterns, func(pattern string) bool {
 		return key == strings.ReplaceAll(pattern, "{key}", Prefix+lock)

@@ -12,7 +12,7 @@ import (
 	"github.com/lockbench/lockbench/workloads"
 )
 
-// invalid says why the figures cannot be trusted.
+// invalid returns why the figures cannot be trusted.
 func (r *run) invalid(result *results.Run, o observed) results.Remarks {
 	if o.closed == nil || result.WindowNS == 0 {
 		return results.Remarks{results.NoWindow.Remark(errNoWindow)}
@@ -53,7 +53,7 @@ const (
 	hardlyRuns = 10 * time.Millisecond // p99 until a runnable goroutine runs
 )
 
-// late says why the ends of the window were not observed in time. The servers are read at both ends:
+// late returns why the ends of the window were not observed in time. The servers are read at both ends:
 // they are the cause if they took most of the difference to answer, and the generator's own goroutines ran in time.
 func (r *run) late(result *results.Run, o observed) results.Remarks {
 	seen, window := o.closed.health.Since(o.opened.health).Wall, time.Duration(result.WindowNS)
@@ -72,7 +72,7 @@ func (r *run) late(result *results.Run, o observed) results.Remarks {
 	return results.Remarks{results.SeenLate.Remark(seen, window, cause)}
 }
 
-// saturated says why the generator, not the lock, kept an open loop from its load.
+// saturated returns why the generator, not the lock, kept an open loop from its load.
 func (r *run) saturated(result *results.Run) results.Remarks {
 	g := result.Generator
 	switch {
@@ -86,7 +86,7 @@ func (r *run) saturated(result *results.Run) results.Remarks {
 	return nil
 }
 
-// behind says whether too many arrivals of an open loop found all clients busy.
+// behind reports whether too many arrivals of an open loop found all clients busy.
 func (r *run) behind(result *results.Run) bool {
 	waited := float64(result.Generator.BehindStarts + result.Waiting.Backlog)
 	return r.arrivals != nil && waited > lateLimit*float64(result.Generator.Starts)
@@ -207,7 +207,7 @@ func (r *run) beyondTimeout(result *results.Run) results.Remarks {
 // errorLimit is the ratio of errors to acquisitions above which a run is invalid.
 const errorLimit = 0.01
 
-// failed says why a run with too many errors, or without acquisitions, is invalid.
+// failed returns why a run with too many errors, or without acquisitions, is invalid.
 func (r *run) failed(result *results.Run) results.Remarks {
 	granted, failures := result.Speed.Acquisitions, r.failures.Load()
 	switch {

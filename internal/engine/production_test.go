@@ -80,7 +80,7 @@ func TestAHerdShowsWhatOneReleaseSetsOff(t *testing.T) {
 	}
 }
 
-// tooBusy says whether a run is invalid because of nothing but the machine.
+// tooBusy reports whether a run is invalid because of nothing but the machine.
 func tooBusy(why results.Remark) bool { return why.Code == results.SeenLate }
 
 func TestASpinningHolderIsExact(t *testing.T) {

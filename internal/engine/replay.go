@@ -188,7 +188,7 @@ func (r *run) advance() {
 	d.kept -= recorded
 }
 
-// happened records an event of a cycle, and says whether it was the last one.
+// happened records an event of a cycle, and reports whether it was the last one.
 func (r *run) happened(kind int, c reported) (last bool) {
 	d, client, key := r.driven, r.clients[c.Client], r.audit[c.Key]
 	switch kind {

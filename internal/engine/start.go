@@ -116,7 +116,7 @@ func clientRandom(w workloads.Spec, round, id int) *rand.Rand {
 	return rand.New(rand.NewPCG(uint64(w.Seed), uint64(round)<<32|uint64(id)))
 }
 
-// shared says whether other processes take part in the run.
+// shared reports whether other processes take part in the run.
 func (r *run) shared() bool { return r.Generator != "" }
 
 // crowd is the prefix of the CLIENT names of all processes in a shared run.
@@ -202,7 +202,7 @@ func (r *run) idleTogether(ctx context.Context, start time.Time) *idleCost {
 // at the same time as its own.
 const goodbyes = 5 * time.Second
 
-// last says whether no other process takes part in the run any more; then the keys on the
+// last reports whether no other process takes part in the run any more; then the keys on the
 // servers do not change any more. Among the remaining processes only the one with the
 // greatest name waits for the others; the rest return false at once.
 func (r *run) last(ctx context.Context) bool {

@@ -54,8 +54,8 @@ func (r *run) summarise(o observed, whole *results.ServerDelta, idle *idleCost, 
 	return result
 }
 
-// lostKeys says how the servers lost keys that the workload's faults did not take. Then no promise of the lock can be
-// judged: the run breaks none, and is invalid.
+// lostKeys returns how the servers lost keys that the workload's faults did not take. Then no promise of the lock can
+// be judged: the run breaks none, and is invalid.
 func (r *run) lostKeys(result *results.Run, between *results.ServerDelta) results.Remarks {
 	if !r.info.OnRedis() {
 		return nil // the locks of the other stores outlive a restart, or end with their sessions
@@ -117,7 +117,7 @@ func (r *run) increments(record *results.Record) {
 // counts as always contended.
 const crowded = 0.99
 
-// contended says whether clients always waited. Of several keys all must be waited for alike.
+// contended reports whether clients always waited. Of several keys all must be waited for alike.
 func (r *run) contended(s results.Speed) bool {
 	skewed := len(r.keys) > 1 && !r.Workload.KeyDist.Equal(workloads.KeyDist{})
 	return r.info.Capacity == 1 && !skewed && float64(s.Handoff.Count) >= crowded*float64(s.Acquisitions)
@@ -208,7 +208,7 @@ func spent(from, to *results.Reading) (float64, bool) {
 	return *to.CPU - *from.CPU, true
 }
 
-// missed says whether the grants between the two snapshots differ too much from those in
+// missed reports whether the grants between the two snapshots differ too much from those in
 // the window. In a short window the snapshots come late, and the counters describe another
 // interval.
 func (r *run) missed(seen, granted int64) bool {

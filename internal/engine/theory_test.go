@@ -50,7 +50,7 @@ type free struct{}
 
 func (free) Release(context.Context) error { return nil }
 
-// soak says whether there is time for as many customers as the percentiles of a report need to be exact to 3 %.
+// soak reports whether there is time for as many customers as the percentiles of a report need to be exact to 3 %.
 var soak = os.Getenv("LOCKBENCH_MODEL") != ""
 
 // waits runs clients, in two instances of one class each, through a window: so many that chance moves a percentile by
@@ -148,7 +148,7 @@ func TestPercentilesOfIndependentWaits(t *testing.T) {
 	}
 }
 
-// closeTo says whether a percentile is the truth but for what chance may move it by, or is a lower bound of it.
+// closeTo reports whether a percentile is the truth but for what chance may move it by, or is a lower bound of it.
 func closeTo(b *results.Bound, truth float64) bool {
 	within := 0.06
 	if soak {

@@ -80,7 +80,7 @@ type trial struct {
 	failures []error
 }
 
-// step says whether a step of the trial succeeded.
+// step reports whether a step of the trial succeeded.
 func (t *trial) step(what string, err error) bool {
 	if err == nil {
 		return true

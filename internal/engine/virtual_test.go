@@ -148,7 +148,7 @@ func TestAShortWindowOfAQueueStarvesNobody(t *testing.T) {
 	}{
 		{
 			5 * time.Second,
-			"window too short for one fair round: 250 acquisitions for 500 clients, --duration 22s is not",
+			"window too short for one fair round: 250 acquisitions for 500 clients; --duration 22s is long enough",
 		},
 		{10 * time.Second, ""},
 		{22 * time.Second, ""},

@@ -283,7 +283,7 @@ func (k *Key) admit(h holder) {
 	}
 }
 
-// crowded says whether, at some instant, the newcomer's lease and capacity others were
+// crowded reports whether, at some instant, the newcomer's lease and capacity others were
 // valid. Besides the holders it checks others, which have already released.
 func (k *Key) crowded(newcomer holder, others ...holder) bool {
 	clock := k.window.Clock

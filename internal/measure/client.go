@@ -2,7 +2,7 @@ package measure
 
 import "time"
 
-// Outcome is how a wait ended: it says what happened, and judges nothing.
+// Outcome is how a wait ended. It is not a verdict.
 type Outcome int
 
 // How a wait can end.
@@ -13,7 +13,7 @@ const (
 	Failed                  // with an error
 )
 
-// seen says whether the wait came to an end of its own, so that its length is known.
+// seen reports whether the wait came to an end of its own, so that its length is known.
 func (o Outcome) seen() bool { return o == Granted || o == TimedOut }
 
 // Client is one client's own record. Only that client's goroutine calls its methods, and the
@@ -229,6 +229,6 @@ func (c *Client) waited(due, from, to int64, how Outcome) {
 	c.last = due
 }
 
-// starved says whether the client had no acquisition in the window and one wait, which was open when the window
+// starved reports whether the client had no acquisition in the window and one wait, which was open when the window
 // closed.
 func (c *Client) starved() bool { return c.granted+c.served == 0 && c.waits == 1 && c.open }

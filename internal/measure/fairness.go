@@ -100,7 +100,7 @@ type passes struct {
 	all, within int64
 }
 
-// Across says how the clients of a key that one client holds at a time are spread over
+// Across sets how the clients of a key that one client holds at a time are spread over
 // instances: client i is of instance i mod instances.
 func (k *Key) Across(instances, clients int) {
 	if k.capacity == 1 {

@@ -128,7 +128,7 @@ func (k *Key) conclude(u unsettled, breach bool) {
 	}
 }
 
-// stillHeld says whether a lease was held until its release. If the release failed, the lease
+// stillHeld reports whether a lease was held until its release. If the release failed, the lease
 // itself may know.
 func stillHeld(lease strategies.Lease, release error) bool {
 	switch {

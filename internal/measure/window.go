@@ -105,7 +105,7 @@ func (w *Window) Count(at int64) bool {
 	return n <= w.quota
 }
 
-// Contains says whether an instant lies in the window.
+// Contains reports whether an instant lies in the window.
 func (w *Window) Contains(at int64) bool { return at >= w.Open && at < w.End() }
 
 // clip returns the length of the part of [from, to) inside the window.

@@ -22,7 +22,7 @@ import (
 //go:embed live.js
 var script string
 
-// policy lets the page run its own script, and fetch nothing but what is new.
+// policy lets the page run its own script and fetch only its event stream.
 var policy = func() string {
 	sum := sha256.Sum256([]byte(script))
 	return "default-src 'none'; script-src 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) +
@@ -31,8 +31,8 @@ var policy = func() string {
 }()
 
 const (
-	mostReaders = 64                     // of the page, and of the stream, at the same time
-	between     = 250 * time.Millisecond // a browser gets no more than one frame in this time
+	mostReaders = 64                     // concurrent readers of the page, and of the stream
+	between     = 250 * time.Millisecond // least time between two frames for a browser
 )
 
 // live is the page that follows a run, and ends as its report.
@@ -44,8 +44,8 @@ type live struct {
 	newest *frame
 }
 
-// frame is what a browser shows until the next one. Each is made once, when the first browser wants it: without one
-// they cost nothing, and a slow one only misses some.
+// frame is what a browser shows until the next frame. A frame is made once, when the first browser asks for it. So
+// frames cost nothing without a browser, and a slow browser only misses some.
 type frame struct {
 	event string                 // seen or report
 	part  func() ([]byte, error) // what is sent with the event
@@ -70,7 +70,7 @@ func newLive() *live {
 // frame is what has been seen. The caller locks mu.
 func (l *live) frame() *frame {
 	now := l.seen
-	now.Script = template.JS(script) // our own
+	now.Script = template.JS(script) // embedded, so it is safe
 	return &frame{
 		event: "seen", next: make(chan struct{}),
 		part: once(func(w io.Writer) error { return html.WriteSeen(w, now) }),
@@ -78,7 +78,7 @@ func (l *live) frame() *frame {
 	}
 }
 
-// update changes what is seen.
+// update changes what the page shows.
 func (l *live) update(change func(*html.Live)) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -120,7 +120,7 @@ func limited(answer http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		defer readers.Add(-1)
 		if readers.Add(1) > mostReaders {
-			http.Error(w, "too many pages are open", http.StatusServiceUnavailable)
+			http.Error(w, "too many pages are open; close another one", http.StatusServiceUnavailable)
 			return
 		}
 		answer(w, r)
@@ -136,7 +136,7 @@ func (l *live) page(w http.ResponseWriter, _ *http.Request) {
 		http.Error(w, err.Error(), http.StatusInternalServerError)
 		return
 	}
-	_, _ = w.Write(page) // who has gone away needs nothing
+	_, _ = w.Write(page) // an error means that the reader is gone
 }
 
 // events sends frames until the last one, or until the browser does not take one in time.

@@ -18,7 +18,7 @@ import (
 	"github.com/lockbench/lockbench/results"
 )
 
-// metrics collects, when it is asked, what the last report has of every strategy: the sum of all its runs.
+// metrics collects the figures of every strategy in the last report when Prometheus asks: the sum of all its runs.
 type metrics struct {
 	report atomic.Pointer[results.Report]
 
@@ -26,10 +26,10 @@ type metrics struct {
 	series map[[2]string]*series // by strategy and point
 }
 
-// series are those of a strategy, in a sweep at one point.
+// series are the series of a strategy, in a sweep at one point.
 type series struct {
 	ended total // the sum of all runs but the last, which may be under way
-	runs  int   // how many are in it
+	runs  int   // number of runs in the sum
 	// texts are the errors with a series of their own: the first ones seen, so that no counter goes down.
 	texts map[string]bool
 }
@@ -41,7 +41,7 @@ type total struct {
 	errors map[string]int64    // by series
 }
 
-// newMetrics returns what answers Prometheus, and who must get the reports.
+// newMetrics returns the handler for Prometheus, and the collector that must get the reports.
 func newMetrics() (http.Handler, *metrics) {
 	m := &metrics{series: map[[2]string]*series{}}
 	registry := prometheus.NewPedanticRegistry()
@@ -59,7 +59,7 @@ type metric struct {
 	counter   func(results.Run) float64
 }
 
-// labelled are what tells the series of a metric apart; a point only in a sweep.
+// labelled are the labels of a series. There is a point only in a sweep.
 var labelled = []string{"strategy", "point"}
 
 func described(name, help string, more ...string) *prometheus.Desc {
@@ -76,11 +76,11 @@ func durations(name, help string, of func(results.Run) results.Distribution) met
 
 var (
 	all = []metric{
-		durations("wait_seconds", "Time from asking for the lock to the lease, of waits that ended with one.",
+		durations("wait_seconds", "Time from the call of Acquire to the lease, for waits that ended with a lease.",
 			func(r results.Run) results.Distribution { return r.Waiting.PerAcquisition }),
 		durations("hold_seconds", "Time from the lease to the start of its release.",
 			func(r results.Run) results.Distribution { return r.Speed.Hold }),
-		durations("handoff_seconds", "Time from the start of a release to the next lease, where a client waited.",
+		durations("handoff_seconds", "Time from the start of a release to the next lease, if a client waited.",
 			func(r results.Run) results.Distribution { return r.Speed.Handoff }),
 		durations("generator_lateness_seconds", "Time by which lockbench itself delayed the starts of an open loop.",
 			func(r results.Run) results.Distribution { return r.Waiting.Lateness }),
@@ -88,9 +88,9 @@ var (
 			func(r results.Run) float64 { return float64(r.Speed.Acquisitions) }),
 		counter("timeouts_total", "Waits that ended at their timeout.",
 			func(r results.Run) float64 { return float64(r.Waiting.TimedOut) }),
-		counter("overlaps_total", "How often more clients held a valid lease on a key than may.",
+		counter("overlaps_total", "Times that more clients held valid leases of a key than the lock admits.",
 			func(r results.Run) float64 { return float64(r.Safety.Overlaps) }),
-		counter("invalid_runs_total", "Runs that have ended and whose figures cannot be trusted.",
+		counter("invalid_runs_total", "Ended runs whose figures cannot be trusted.",
 			func(r results.Run) float64 { return float64(min(1, len(r.Invalid))) }),
 		counter("generator_cpu_seconds_total", "CPU time of lockbench itself.",
 			func(r results.Run) float64 { return r.Generator.CPUSeconds }),
@@ -98,9 +98,9 @@ var (
 	errorsTotal = described("errors_total",
 		"Errors of Acquire, Release and lockbench's readings, by their text.", "error")
 	waitP99 = described("wait_p99_seconds",
-		"99th percentile of the waits of the last run so far, open ones included: then it may be a lower bound.")
+		"99th percentile of the waits of the last run so far, open waits included; it may be a lower bound.")
 	scheduling = described("generator_scheduling_p99_seconds",
-		"Time for which goroutines of lockbench waited for a CPU in its last run, 99th percentile.")
+		"99th percentile of the time for which goroutines of lockbench waited for a CPU in the last run.")
 )
 
 // Describe names all metrics.
@@ -180,11 +180,11 @@ func (s *series) plus(run results.Run) total {
 }
 
 const (
-	mostErrors = 50  // a strategy has as many series of errors at most, and the others in one more
+	mostErrors = 50  // further errors of a strategy share one more series
 	mostText   = 120 // bytes of an error in a label
 )
 
-// kind returns the label of an error. A server chose its words.
+// kind returns the label of an error. A server may have chosen its text, so kind bounds it.
 func (s *series) kind(text string) string {
 	text = strings.ToValidUTF8(text, "�")
 	if len(text) > mostText {
@@ -200,7 +200,7 @@ func (s *series) kind(text string) string {
 // counted makes a histogram with the buckets of a classic and of a native one.
 func (m metric) counted(bins results.Histogram, sum float64, labels []string) (prometheus.Metric, error) {
 	count, classic, native := uint64(0), map[float64]uint64{}, map[int]int64{}
-	above := bounds // what has been counted so far
+	above := bounds // the counts so far
 	for _, bin := range bins {
 		seconds := float64(max(1, bin.To)) / 1e9 // 0 has no logarithm
 		for ; len(above) > 0 && above[0] < seconds; above = above[1:] {
@@ -230,7 +230,7 @@ var bounds = prometheus.ExponentialBuckets(1e-5, 2, 24)
 // schema is that of the native buckets: each is wider than the last by a factor of 2^(1/8), or 9 %.
 const schema = 3
 
-// histogram is classic and native: client_golang makes such of values one by one only.
+// histogram is classic and native at once: client_golang fills such a histogram only value by value.
 type histogram struct {
 	prometheus.Metric
 	native prometheus.Metric
@@ -248,7 +248,7 @@ func (h histogram) Write(to *dto.Metric) error {
 	both, from := to.Histogram, native.Histogram
 	both.Schema, both.ZeroThreshold, both.ZeroCount = from.Schema, from.ZeroThreshold, from.ZeroCount
 	both.PositiveSpan, both.PositiveDelta = from.PositiveSpan, from.PositiveDelta
-	if len(from.PositiveDelta) == 0 { // without a bucket Prometheus takes it for classic, and all series after it
+	if len(from.PositiveDelta) == 0 { // without a bucket Prometheus takes this series, and all after it, for classic
 		both.PositiveSpan = []*dto.BucketSpan{{Offset: new(int32(0)), Length: new(uint32(1))}}
 		both.PositiveDelta = []int64{0}
 	}

@@ -23,16 +23,16 @@ import (
 	"github.com/lockbench/lockbench/results/html"
 )
 
-// patience is how long one answer may take. Who reads no faster than that is cut off.
+// patience is how long one answer may take. A slower reader is cut off.
 const patience = 5 * time.Second
 
-// parting is how long readers may take at the end to get what is under way.
+// parting is how long answers under way may take at the end.
 const parting = time.Second
 
-// mostConnections bounds the file descriptors that readers take from the clients of a run.
+// mostConnections bounds the file descriptors that readers take away from the clients of a run.
 const mostConnections = 256
 
-// Addresses say where to listen, as ParseAddress returns it. "" is nowhere.
+// Addresses are the addresses to listen on, as ParseAddress returns them; "" for none.
 type Addresses struct{ Metrics, Live string }
 
 // ParseAddress returns the address of a port, which is on loopback, or of host:port.
@@ -47,14 +47,14 @@ func ParseAddress(text string) (string, error) {
 	return net.JoinHostPort(cmp.Or(host, "127.0.0.1"), port), nil
 }
 
-// Watchers are those who may look at a run while it is measured. The zero value is nobody.
+// Watchers are the endpoints that show a run while it is measured. The zero value has none.
 type Watchers struct {
 	servers []*endpoint
 	metrics *metrics
 	live    *live
 }
 
-// Listen takes the ports; Serve begins to answer. Each error names its flag; with one there are no watchers.
+// Listen binds the ports; Serve begins to answer. Each error names its flag. With an error no port stays bound.
 func Listen(at Addresses) (*Watchers, error) {
 	w := &Watchers{}
 	var problems []error
@@ -88,17 +88,17 @@ func (w *Watchers) Serve() (places []string) {
 		s.serving.Go(func() { s.failed = s.http.Serve(s.listener) })
 		place := fmt.Sprintf("--%s: %s", s.flag, s.URL)
 		if !s.loopback {
-			place += ", for everybody who can reach this machine"
+			place += ", for every client that can reach this machine"
 		}
 		places = append(places, place)
 	}
 	return places
 }
 
-// Any says whether somebody may be looking.
+// Any reports whether there is an endpoint.
 func (w *Watchers) Any() bool { return len(w.servers) > 0 }
 
-// See shows the report so far, which must not change any more, and who waits.
+// See shows the report so far, which must not change any more, and the waits under way.
 func (w *Watchers) See(report *results.Report, waiting []results.Wait) {
 	if w.metrics != nil {
 		w.metrics.report.Store(report)
@@ -108,15 +108,15 @@ func (w *Watchers) See(report *results.Report, waiting []results.Wait) {
 	}
 }
 
-// Status says what is being done.
+// Status shows what lockbench is doing.
 func (w *Watchers) Status(text string) {
 	if w.live != nil {
 		w.live.update(func(l *html.Live) { l.Status = text })
 	}
 }
 
-// End shows the whole report in browsers. Metrics stay as they were last seen: a report of several generators has what
-// the others' metrics have, too.
+// End shows the whole report in browsers. Metrics stay at their last values: the report of several generators includes
+// the figures that the metrics of the other generators show already.
 func (w *Watchers) End(report results.File) {
 	if w.live != nil {
 		w.live.end(report)
@@ -145,10 +145,10 @@ type endpoint struct {
 
 	mu   sync.Mutex
 	open int        // connections
-	idle []net.Conn // those that ask nothing at present, the longest idle first
+	idle []net.Conn // idle connections, the longest idle first
 }
 
-// listen takes an address.
+// listen binds an address.
 func listen(flag, address string, pages http.Handler) (*endpoint, error) {
 	listener, err := net.Listen("tcp", address)
 	if err != nil {
@@ -157,7 +157,7 @@ func listen(flag, address string, pages http.Handler) (*endpoint, error) {
 	s := &endpoint{flag: flag, listener: listener, names: []string{"localhost"}}
 	at, err := netip.ParseAddrPort(listener.Addr().String())
 	s.loopback = err == nil && at.Addr().IsLoopback()
-	host, _, _ := net.SplitHostPort(address) // it could be listened at
+	host, _, _ := net.SplitHostPort(address) // valid: net.Listen accepted it
 	machine, _ := os.Hostname()
 	if s.loopback {
 		machine = ""
@@ -175,8 +175,8 @@ func listen(flag, address string, pages http.Handler) (*endpoint, error) {
 	return s, nil
 }
 
-// count closes the connection that has been idle for longest if there is one too many. A client that keeps many open
-// and asks nothing must not keep readers out.
+// count closes the connection that has been idle for longest if there are too many. Otherwise a client with many idle
+// connections could keep readers out.
 func (s *endpoint) count(c net.Conn, now http.ConnState) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -198,8 +198,8 @@ func (s *endpoint) count(c net.Conn, now http.ConnState) {
 	}
 }
 
-// guard refuses what no reader of these pages asks. A page of somebody else's, whose name has been made to mean this
-// machine (DNS rebinding), must not read them: a request must name this machine.
+// guard refuses requests that no reader of these pages makes. It also protects against DNS rebinding, by which the page
+// of another site reads this server under a name that resolves to this machine: a request must name this machine.
 func (s *endpoint) guard(pages http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !s.answering.TryRLock() {
@@ -214,20 +214,20 @@ func (s *endpoint) guard(pages http.Handler) http.Handler {
 		w.Header().Set("Cross-Origin-Resource-Policy", "same-origin")
 		switch {
 		case !s.named(r.Host):
-			http.Error(w, fmt.Sprintf("this is answered at an address in digits and as %s; --%s NAME:PORT adds a name",
+			http.Error(w, fmt.Sprintf("this server answers only to an address in digits and to %s; --%s NAME:PORT adds a name",
 				words.And(s.names), s.flag), http.StatusForbidden)
 		case r.Method != http.MethodGet && r.Method != http.MethodHead:
-			http.Error(w, "only GET and HEAD are answered here", http.StatusMethodNotAllowed)
+			http.Error(w, "only GET and HEAD are allowed", http.StatusMethodNotAllowed)
 		case r.ContentLength != 0:
-			http.Error(w, "requests have no body here", http.StatusBadRequest)
+			http.Error(w, "requests must have no body", http.StatusBadRequest)
 		default:
 			pages.ServeHTTP(w, r)
 		}
 	})
 }
 
-// named says whether the host of a request is this machine: a name of it or, since no name can be made to mean another
-// address than it says, an address in digits. A listener on loopback alone accepts no other address.
+// named reports whether the host of a request is this machine: one of its names, or an address in digits, which DNS
+// cannot redirect. A listener on loopback alone accepts no other address.
 func (s *endpoint) named(host string) bool {
 	if name, _, err := net.SplitHostPort(host); err == nil {
 		host = name
@@ -238,7 +238,7 @@ func (s *endpoint) named(host string) bool {
 	return slices.ContainsFunc(s.names, func(name string) bool { return strings.EqualFold(name, host) })
 }
 
-// close ends the server when the answers under way have been given, at the latest after parting.
+// close ends the server when the answers under way are complete, at the latest after parting.
 func (s *endpoint) close() error {
 	within, cancel := context.WithTimeout(context.Background(), parting)
 	defer cancel()
@@ -248,11 +248,11 @@ func (s *endpoint) close() error {
 	}
 	s.mu.Unlock()
 	if s.http.Shutdown(within) != nil {
-		_ = s.http.Close() // they are cut off
+		_ = s.http.Close() // parting is over: cut off the answers under way
 	}
-	_ = s.listener.Close() // also if it has never served
+	_ = s.listener.Close() // needed if Serve was never called
 	s.serving.Wait()
-	s.answering.Lock() // the answers under way have ended, and there will be no more
+	s.answering.Lock() // waits for the answers under way; no new ones begin
 	if s.failed != nil && !errors.Is(s.failed, http.ErrServerClosed) {
 		return fmt.Errorf("--%s: %w", s.flag, s.failed)
 	}

@@ -148,7 +148,7 @@ func TestStrategiesOfOneSide(t *testing.T) {
 	base, head := side("base", 4, 0, 1, 1), side("head", 4, 5, 1, 1)
 	head.Reports[0].Strategies = append(head.Reports[0].Strategies, results.Strategy{Name: "fair"})
 	c := do(t, Unpaired, base, head)
-	if len(c.Strategies) != 1 || len(c.LeftOut) != 1 || c.LeftOut[0].Text != "fair: only the head has it" {
+	if len(c.Strategies) != 1 || len(c.LeftOut) != 1 || c.LeftOut[0].Text != "fair: only the head measured it" {
 		t.Errorf("%d strategies, left out %v", len(c.Strategies), c.LeftOut)
 	}
 	for _, report := range base.Reports {

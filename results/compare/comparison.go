@@ -1,6 +1,6 @@
-// Package compare says whether one build is better or worse than another, from reports of both:
-// two sets of sessions (Unpaired), or runs taken in turns on one Redis (Paired). A difference
-// counts only if it is significant and larger than a threshold.
+// Package compare decides whether one build is better or worse than another, from reports of both: two sets of sessions
+// (Unpaired), or runs taken in turns on one Redis (Paired). A difference counts only if it is significant and larger
+// than a threshold.
 package compare
 
 import (
@@ -53,7 +53,7 @@ const (
 	MethodPaired   = "paired"   // Wilcoxon's signed-rank test on log ratios
 )
 
-// Rules say what counts as a difference.
+// Rules define which differences count.
 type Rules struct {
 	Alpha          float64 `json:"alpha"`           // accepted probability of a false finding
 	Threshold      float64 `json:"threshold"`       // least change; 0.05 means 5 %
@@ -63,7 +63,7 @@ type Rules struct {
 	Primary string `json:"primary"`
 	// AllMetrics makes every metric count for the verdict, not only the primary one and the counts that decide.
 	AllMetrics bool `json:"all_metrics"`
-	// Strict accepts a comparison only if it could have found a change of the threshold: see Insensitive.
+	// Strict accepts a comparison only if it would have detected a change as large as the threshold: see Insensitive.
 	Strict bool `json:"strict"`
 }
 
@@ -140,7 +140,7 @@ type Result struct {
 	// Detectable is the smallest change for the worse that at least 80 % of such sessions would have
 	// called so; nil with lower bounds, without turns, or if no change could be called.
 	Detectable *float64 `json:"detectable"`
-	// Sensitive says whether a change for the worse of the threshold would have been significant
+	// Sensitive reports whether a change for the worse of the threshold would have been significant
 	// with that probability.
 	Sensitive bool            `json:"sensitive"`
 	Verdict   results.Verdict `json:"verdict"`
@@ -174,19 +174,20 @@ func (c *Comparison) conclude() {
 // counted are the metrics of a strategy's cost that hardly scatter, so that they decide where times cannot.
 var counted = []string{"commands_per_acq", "round_trips_per_acq"}
 
-// decides says whether a metric is one of those, and not the primary one.
+// decides reports whether a metric is one of those, and not the primary one.
 func (r Rules) decides(metric string) bool {
 	return metric != r.Primary && slices.Contains(counted, metric)
 }
 
-// asked says whether a metric is one that the rules name: strict demands that a change of it could have been found.
+// asked reports whether the rules name a metric. Strict demands that a change of these metrics would have been
+// detected.
 func (r Rules) asked(metric string) bool { return r.AllMetrics || metric == r.Primary }
 
-// counts says whether a change of a metric counts for the verdict.
+// counts reports whether a change of a metric counts for the verdict.
 func (r Rules) counts(metric string) bool { return r.asked(metric) || r.decides(metric) }
 
-// overall is worse if any result that counts is worse. It is better, or no difference was found, only if there is a
-// needed result and none of them is undecided.
+// overall is worse if any result that counts is worse. It is better, or "none found", only if there is a needed result
+// and no needed result is undecided.
 func (r Rules) overall(all []Result, needed func(metric string) bool) results.Verdict {
 	found, judged := map[results.Verdict]bool{}, map[results.Verdict]bool{}
 	for _, result := range all {
@@ -208,7 +209,8 @@ func (r Rules) overall(all []Result, needed func(metric string) bool) results.Ve
 	return NoneFound
 }
 
-// Scattered says that the verdict is undecided only because the sessions scatter too much: more of them would decide.
+// Scattered reports whether the verdict is undecided only because the sessions scatter too much, so that more of them
+// would decide.
 func (c *Comparison) Scattered() bool {
 	scattered := false
 	for _, r := range c.results() {
@@ -222,8 +224,8 @@ func (c *Comparison) Scattered() bool {
 	return scattered && c.Verdict == Undecided
 }
 
-// Insensitive names what the head lacks, and the results that count in which a change for the worse of the threshold
-// could have been missed, with the change from which on it would have been found; "" if there are none.
+// Insensitive names what the head lacks, and the results that count but could have missed a change for the worse as
+// large as the threshold, with the smallest change that they would have detected; "" if there are none.
 func (c *Comparison) Insensitive() string {
 	var all []string
 	for _, name := range c.Missing {
@@ -231,22 +233,22 @@ func (c *Comparison) Insensitive() string {
 	}
 	for _, s := range c.Strategies {
 		if !s.Alone && !slices.ContainsFunc(s.Results, func(r Result) bool { return r.Metric == c.Rules.Primary }) {
-			all = append(all, fmt.Sprintf("%s %s (no run has it)", s.Name, c.Rules.Primary))
+			all = append(all, fmt.Sprintf("%s %s (not measured)", s.Name, c.Rules.Primary))
 		}
 	}
 	for name, r := range c.results() {
 		switch {
 		case !c.Rules.asked(r.Metric), r.Sensitive, r.Verdict == Worse, r.Verdict == Better:
 		case r.Detectable == nil:
-			all = append(all, fmt.Sprintf("%s %s (no change would have been found)", name, r.Label))
+			all = append(all, fmt.Sprintf("%s %s (no change would have been detected)", name, r.Label))
 		default:
-			all = append(all, fmt.Sprintf("%s %s (only %s)", name, r.Label, percent(r.Detectable)))
+			all = append(all, fmt.Sprintf("%s %s (only from %s on)", name, r.Label, percent(r.Detectable)))
 		}
 	}
 	return few(all)
 }
 
-// Comparable says whether both sides have any metric in common.
+// Comparable reports whether both sides have any metric in common.
 func (c *Comparison) Comparable() bool {
 	for _, r := range c.results() {
 		if r.Base.N > 0 && r.Head.N > 0 {

@@ -35,7 +35,7 @@ func TestRoundsOfASessionCountOnce(t *testing.T) {
 		r.Needed != 4 || r.Delta == nil || *r.Delta > -0.3 {
 		t.Errorf("one session a side: %s, %+v", c.Headline(), r)
 	}
-	if want := "undecided: acquisitions: 1+1 sessions, 4 a side are needed for 1 test"; c.Headline() != want {
+	if want := "undecided: acquisitions: only 1+1 sessions: 4 a side are needed for 1 test"; c.Headline() != want {
 		t.Errorf("headline %q, want %q", c.Headline(), want)
 	}
 	c = do(t, Unpaired, sessions("base", 4, 0, 1), sessions("head", 4, 5, 1.5))
@@ -201,7 +201,7 @@ func withOneClient(s Side, commands int64) Side {
 	return s
 }
 
-// Where times scatter too much for a verdict, the same code is undecided and says how many pairs would do, a count that
+// Where times scatter too much for a verdict, the same code is undecided and reports how many pairs are enough, a count that
 // rose is worse in runs of many clients as well as of one, and a slower lock is worse or undecided, but never no
 // different.
 func TestCountsDecideWhereTimesCannot(t *testing.T) {
@@ -210,7 +210,7 @@ func TestCountsDecideWhereTimesCannot(t *testing.T) {
 	for seed := range uint64(10) {
 		base, head := noisy(side("base", 14, 0, 1, 1), 0, 2*seed), noisy(side("head", 14, 5, 1, 1), 0, 2*seed+1)
 		c := do(t, Paired, withOneClient(base, 7), withOneClient(head, 7))
-		if c.Verdict != Undecided || !c.Scattered() || !strings.Contains(c.Headline(), " pairs would do") {
+		if c.Verdict != Undecided || !c.Scattered() || !strings.Contains(c.Headline(), " pairs are enough") {
 			t.Errorf("the same code: %s", c.Headline())
 		}
 		for what, c := range map[string]*Comparison{
@@ -224,7 +224,7 @@ func TestCountsDecideWhereTimesCannot(t *testing.T) {
 		slower := do(t, Paired, base, noisy(side("head", 14, 5, 1, 1), 0.2, 2*seed+1))
 		verdicts[slower.Verdict]++
 		if said := slower.Headline(); strings.Contains(said, "no difference") ||
-			slower.Verdict == Undecided && !strings.Contains(said, "would do") {
+			slower.Verdict == Undecided && !strings.Contains(said, "are enough") {
 			t.Errorf("a fifth slower: %s", slower.Headline())
 		}
 	}
@@ -279,7 +279,7 @@ func TestNothingFoundSaysWhatWouldHaveBeen(t *testing.T) {
 		c = do(t, compare, base, head)
 		r = c.Strategies[0].Results[0]
 		if c.Verdict != Undecided || r.Detectable == nil || *r.Detectable > -0.1 || r.Sensitive ||
-			!strings.Contains(c.Insensitive(), "spin acquisitions (only -") {
+			!strings.Contains(c.Insensitive(), "spin acquisitions (only from -") {
 			t.Errorf("%s, noisy: %s, insensitive %q: %+v", name, c.Headline(), c.Insensitive(), r)
 		}
 		want := fmt.Sprintf("undecided: acquisitions: it changed by %s (%s), and the smallest change this session would "+

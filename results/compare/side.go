@@ -61,7 +61,7 @@ func (s Side) distinct() (Side, results.Remarks) {
 	return once, again
 }
 
-// inTurns says whether the sides were recorded in turns: in the order of their recording, the side
+// inTurns reports whether the sides were recorded in turns: in the order of their recording, the side
 // changes at least as often as the smaller one has sessions. So a machine that becomes slower
 // does so for both.
 func inTurns(base, head Side) bool {

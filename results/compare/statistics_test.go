@@ -206,7 +206,7 @@ func TestDetectableKeepsItsPromise(t *testing.T) {
 	}
 }
 
-// With as many pairs as would do, about half of the sessions of that scatter are sensitive.
+// With the number of pairs that are enough, about half of the sessions of that scatter are sensitive.
 func TestTheNeededPairsDo(t *testing.T) {
 	t.Parallel()
 	random := rand.New(rand.NewPCG(18, 2))
@@ -215,7 +215,7 @@ func TestTheNeededPairsDo(t *testing.T) {
 	error1 := scatter * math.Sqrt2 / math.Sqrt(efficiencyOfRanks*first)
 	needed := enough(first, error1, freedom, alpha, threshold)
 	if needed <= first || needed > 100 {
-		t.Fatalf("%d pairs would do", needed)
+		t.Fatalf("%d pairs are enough", needed)
 	}
 	for pairs, want := range map[int][2]float64{first: {0, 0.1}, needed: {0.25, 0.75}, 2 * needed: {0.95, 1}} {
 		const rounds = 60

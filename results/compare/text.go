@@ -89,7 +89,7 @@ func painted(p *layout.Page, v results.Verdict) string {
 	return string(v)
 }
 
-// figure writes a sample's median in its unit.
+// figure formats a sample's median in its unit.
 func (r Result) figure(s Sample) string {
 	if s.Median == nil {
 		return results.NotKnown
@@ -105,7 +105,7 @@ func percent(change *float64) string {
 	switch {
 	case change == nil:
 		return results.NotKnown
-	case math.Abs(*change) >= 10: // no percentage for a change such as 0 → 3
+	case math.Abs(*change) >= 10: // a percentage of 1000 and more is hard to read
 		return fmt.Sprintf("%+.0f×", *change+1)
 	case math.Abs(*change) < 0.0005: // neither +0.0 nor -0.0
 		return "0.0 %"
@@ -151,7 +151,7 @@ func Glance(base, head Side, rules Rules) string {
 	for _, name := range base.titles() {
 		t := newTest(primary, rules, name, base.sessions(primary, name), head.sessions(primary, name))
 		if t == nil {
-			parts = append(parts, name+" nothing that can be compared")
+			parts = append(parts, name+" has no comparable figures")
 			continue
 		}
 		parts = append(parts, fmt.Sprintf("%s %s against %s", name, t.figure(t.Base), t.figure(t.Head)))
@@ -181,7 +181,8 @@ func (c *Comparison) Headline() string {
 	return text
 }
 
-// missed says how large a difference may have been missed, by that result of the rules' which would have shown least.
+// missed returns the largest difference that may have been missed: the largest detectable change of the results that
+// the rules name.
 func (c *Comparison) missed() string {
 	var least Result
 	of := ""
@@ -189,7 +190,7 @@ func (c *Comparison) missed() string {
 		switch {
 		case !c.Rules.asked(r.Metric) || r.Verdict == Better:
 		case r.Detectable == nil:
-			return fmt.Sprintf("how large one of %s %s would have been found is not known", name, r.Label)
+			return fmt.Sprintf("the smallest change of %s %s this session would have detected is not known", name, r.Label)
 		case of == "" || math.Abs(*r.Detectable) > math.Abs(*least.Detectable):
 			least, of = r, name
 		}
@@ -201,7 +202,7 @@ func (c *Comparison) missed() string {
 // size writes a change without its sign.
 func size(change *float64) string { return strings.TrimLeft(percent(change), "+-") }
 
-// undecided says why the primary metric is undecided, by the result that needs most.
+// undecided returns why the primary metric is undecided, for the result that needs the most sessions.
 func (c *Comparison) undecided() string {
 	var worst *Result
 	of := ""
@@ -216,7 +217,7 @@ func (c *Comparison) undecided() string {
 	}
 	switch {
 	case worst == nil:
-		return "no run of both sides has " + c.Rules.Primary
+		return "there is no run of both sides with " + c.Rules.Primary
 	case worst.Detectable == nil:
 		return of + ": " + worst.Warnings[0].Text
 	}
@@ -225,19 +226,19 @@ func (c *Comparison) undecided() string {
 		worst.Threshold*100, c.needs(worst.Needed))
 }
 
-// needs says how many pairs or sessions would do.
+// needs returns how many pairs or sessions are enough.
 func (c *Comparison) needs(n int) string {
 	number := words.Count(n, "pair")
 	if c.Method == MethodUnpaired {
 		number = words.Count(n, "session") + " a side"
 	}
 	if n >= mostNeeded {
-		return fmt.Sprintf("%s would not do: it needs longer runs or a quieter machine", number)
+		return fmt.Sprintf("%s are not enough: longer runs or a quieter machine are needed", number)
 	}
-	return fmt.Sprintf("about %s would do", number)
+	return fmt.Sprintf("about %s are enough", number)
 }
 
-// why says what the verdict means for a job, and what it rests on; "" if there is nothing to add.
+// why returns the consequence of the verdict for a job, and its reasons; "" if there is nothing to add.
 func (c *Comparison) why() string {
 	switch c.Verdict {
 	case Worse:
@@ -254,11 +255,11 @@ func (c *Comparison) why() string {
 			}
 			reasons = append(reasons, text)
 		}
-		return "The job fails (110): " + few(reasons) + ending
+		return "The job fails (exit code 110): " + few(reasons) + ending
 	case Undecided:
-		why := "There is no verdict (112), which fails a job only if it is strict"
+		why := "There is no verdict (exit code 112), which fails only a strict job"
 		if c.Rules.Strict {
-			why = "There is no verdict, and the job is strict: it fails (112)"
+			why = "There is no verdict, so this strict job fails (exit code 112)"
 		}
 		if c.Scattered() {
 			why += ": the times scatter too much on this machine, and no count became worse"
@@ -310,11 +311,11 @@ func (c *Comparison) conditions(p *layout.Page) {
 	p.Entry("metric", counts)
 }
 
-// remarks says how the verdicts were obtained, and what casts doubt on them.
+// remarks returns how the verdicts were obtained, and what casts doubt on them.
 func (c *Comparison) remarks() []string {
 	r := c.Rules
-	lines := []string{fmt.Sprintf("a change counts if p ≤ %.4g and it is beyond %.4g %%, "+
-		"of counts per acquisition %.4g %%", r.Alpha, r.Threshold*100, r.CountThreshold*100)}
+	lines := []string{fmt.Sprintf("a change counts if p ≤ %.4g and it is larger than %.4g %%, "+
+		"or than %.4g %% for counts per acquisition", r.Alpha, r.Threshold*100, r.CountThreshold*100)}
 	family := fmt.Sprintf("p after Holm in three families: %s, the counts that decide on their own, all others", r.Primary)
 	if c.Method == MethodPaired {
 		lines = append(lines,
@@ -324,14 +325,14 @@ func (c *Comparison) remarks() []string {
 			"Mann–Whitney U test; a session is a report, with the median of its rounds; "+family)
 	}
 	lines = append(lines, fmt.Sprintf("finds: the smallest change for the worse that at least %.0f %% of such sessions "+
-		"would have called so: z·s + the larger of the threshold and t[1−α/2]·s + z·s, with z = z[%v] and s the upper "+
+		"would have reported: z·s + the larger of the threshold and t[1−α/2]·s + z·s, with z = z[%v] and s the upper "+
 		"%.0f %% limit of the standard error; where that larger one is not the threshold, a smaller change is undecided",
 		promised*100, power, known*100))
 	if c.Interrupted {
-		lines = append(lines, "interrupted: fewer pairs than were asked for")
+		lines = append(lines, "interrupted: fewer pairs than requested")
 	}
 	for _, d := range c.Different {
-		lines = append(lines, "not the same: "+d.String())
+		lines = append(lines, "different conditions: "+d.String())
 	}
 	for _, l := range c.LeftOut {
 		lines = append(lines, "left out: "+l.Text)

@@ -16,7 +16,7 @@ const (
 	manyMore    = 5.0  // times the clients, for a statement about growth
 )
 
-// cheapest says which of the locks in Redis cost it the least, and which the most.
+// cheapest names the locks in Redis with the fewest and with the most commands per acquisition.
 func cheapest(all []results.Summary) []Finding {
 	m := results.MustMetric("commands_per_acq")
 	locks := inRedis(all)
@@ -30,7 +30,7 @@ func cheapest(all []results.Summary) []Finding {
 	}
 	fewest := alikeIn(compared, m, least)
 	beyond := func(f float64) bool { return f < least.Figure(m).Value || f > most.Figure(m).Value }
-	return say("of the locks in Redis %s needed the fewest commands for an acquisition, %s%s, and %s the "+
+	return say("of the locks in Redis, %s needed the fewest commands per acquisition, %s%s, and %s the "+
 		"most, %s%s", titles(fewest), brief(least, m), passedWithin(fewest), titles(alikeIn(compared, m, most)),
 		brief(most, m), leftOut(locks, m, beyond))
 }
@@ -48,9 +48,9 @@ func titles(all []results.Summary) string {
 	return words.And(names)
 }
 
-// passedWithin says how many passes stayed within a process, in brackets; "" if that is not known,
-// or there was a single process. A lock that prefers its own process needs few commands only as
-// long as clients wait there.
+// passedWithin returns the share of the passes that stayed within a process, in brackets; "" if that is not known, or
+// there was a single process. A lock that prefers its own process needs few commands only as long as clients wait
+// there.
 func passedWithin(all []results.Summary) results.Phrase {
 	m := results.MustMetric("passes_within_instance")
 	unknown := func(s results.Summary) bool { return s.Figure(m) == nil || s.Workload.Instances < 2 }
@@ -76,8 +76,8 @@ func inRedis(all []results.Summary) []results.Summary {
 	})
 }
 
-// herds says for which strategies the cost grows with the number of clients. A sweep may change more than that
-// number, so it compares only workloads that do not differ in anything else.
+// herds names the strategies whose commands per acquisition grow with the number of clients. A sweep may change other
+// options too, so herds compares only workloads that differ in nothing else.
 func herds(all []results.Summary) []Finding {
 	if len(all) == 0 {
 		return nil
@@ -110,8 +110,8 @@ func herds(all []results.Summary) []Finding {
 		few.Workload.Clients, many.Workload.Clients, results.JoinPhrases(growing, ", "))
 }
 
-// onlyClientsDiffer says whether two workloads are equal but for the clients, and the number of instances that
-// follows from it.
+// onlyClientsDiffer reports whether two workloads are equal except for the clients, and for the number of instances,
+// which follows from the clients.
 func onlyClientsDiffer(a, b results.Summary) bool {
 	one, other := a.Workload, b.Workload
 	for _, w := range []*workloads.Spec{&one, &other} {

@@ -1,6 +1,5 @@
-// Package findings says in plain words what figures mean. One rule makes each finding for all
-// readers: the page for a browser, the notes under a table, and advise. These select findings
-// by their kind and do the layout.
+// Package findings turns figures into sentences. One rule makes each finding for all readers: the page for a browser,
+// the notes under a table, and advise. These select findings by their kind and do the layout.
 package findings
 
 import (
@@ -42,7 +41,7 @@ func (f Finding) about(text string) string {
 	return strings.Join(f.Strategies, ", ") + ": " + text
 }
 
-// Kind says who shows a finding, and under which word.
+// Kind determines which readers show a finding, and under which word.
 type Kind struct {
 	Sort   Sort   // on the page for a browser; "" means not shown there
 	Note   string // the first word of a note under a table; "" means not shown there
@@ -77,13 +76,13 @@ type rule struct {
 	find  func([]results.Summary) []Finding
 }
 
-// brevity says whether Brief has the findings of a rule.
+// brevity determines whether Brief includes the findings of a rule.
 type brevity int
 
 const (
 	omitted brevity = iota
 	ifRoom          // where there is room
-	always          // nothing unsafe is left out, and no waits that were given up
+	always          // findings on safety and on waits that timed out are never left out
 )
 
 // rules are in the order of the notes under a table, those of Brief with the most important first. The rules on
@@ -96,15 +95,15 @@ var rules = []rule{
 	{Kind{Sort: Unsafe, Note: "! BROKEN"}, results.ClaimsBroken, always, each(broken)},
 	{Kind{Sort: Unsafe}, results.Unclaimed, always, each(unclaimedOverlaps)},
 	{Kind{Sort: Unsafe}, results.LateHolders, always, each(counted("overlaps_after_expiry", "time",
-		"%s a client still worked under a lease that had run out while the next one held the lock"))},
+		"%s a client still worked under an expired lease while the next client held the lock"))},
 	{Kind{Sort: Unsafe}, results.CounterLost, always, each(counted("lost_updates", "update",
-		"%s of the counter that it was to protect got lost"))},
+		"lost %s of the counter that it protects"))},
 	{Kind{Sort: Unsafe}, results.NotRecovered, always, each(unrecovered)},
 	{Kind{Sort: Unsafe, Note: "left"}, results.KeysLeft, always, each(leftovers)},
 	{Kind{Sort: Unsafe, Note: "no token"}, results.NoTokens, always, each(withoutTokens)},
 	{Kind{Sort: Unsafe, Note: "unsafe"}, results.UnsafeByDesign, omitted, each(byDesign)},
 
-	{Kind{Waiting, "gave up", true}, results.WaitsGivenUp, always, gaveUp},
+	{Kind{Waiting, "timed out", true}, results.WaitsGivenUp, always, gaveUp},
 	{Kind{Sort: Waiting, Note: "label"}, "", ifRoom, each(labels(overloaded))},
 	{Kind{Sort: Waiting}, results.ClientsServed, ifRoom, busiest(served)},
 	{Kind{Sort: Best}, results.FirstOf, ifRoom, busiest(ahead)},
@@ -134,8 +133,8 @@ func Of(all []results.Summary) []Finding {
 // mostBrief is the largest number of findings of Brief, unless it always has more.
 const mostBrief = 3
 
-// Brief returns the findings to read first: all that was not safe, the waits that were given up, which clients a lock
-// did not serve, which lock was the fastest and whether that is certain, and what it cost Redis.
+// Brief returns the findings to read first: everything unsafe, the waits that timed out, the clients that a lock did
+// not serve, the fastest lock with its lead, and the cost for Redis.
 func Brief(all []results.Summary) []Finding {
 	var found []Finding
 	most := mostBrief

@@ -22,16 +22,17 @@ func broken(s results.Summary) []Finding {
 	if len(s.Runs) > 1 {
 		in = results.Phrasef(" in %s of %s runs", n, len(s.Runs))
 	}
-	return say("broke what it claims%s: %s", in, once(claims))
+	return say("broke its claims%s: %s", in, once(claims))
 }
 
 // unclaimedOverlaps reports overlaps of strategies that broke no claim.
 func unclaimedOverlaps(s results.Summary) []Finding {
-	lost := func(r results.Run) bool { return len(r.Safety.LostKeys) > 0 } // by the server, and its runs say so
+	// A run whose server lost keys is invalid and reports the loss itself: the lock is not to blame for the overlap.
+	lost := func(r results.Run) bool { return len(r.Safety.LostKeys) > 0 }
 	if broken(s) != nil || slices.ContainsFunc(s.Runs, lost) {
 		return nil
 	}
-	return counted("overlaps", "time", "let too many hold the lock at once %s")(s)
+	return counted("overlaps", "time", "granted the lock to too many clients at once %s")(s)
 }
 
 // counted reports every strategy for which a counting metric is above 0.
@@ -39,7 +40,7 @@ func counted(name, noun, text string) about {
 	return func(s results.Summary) []Finding {
 		if f := s.Figure(results.MustMetric(name)); f != nil && f.Value > 0 {
 			count := results.Phrasef("%s", results.CountOf(int(f.Value), noun))
-			if f.AtLeast { // not known of all runs
+			if f.AtLeast { // some runs do not know it
 				count = results.Phrasef("at least %s", count)
 			}
 			return say(text, count)
@@ -48,7 +49,7 @@ func counted(name, noun, text string) about {
 	}
 }
 
-// unrecovered reports faults after which no client got the lock again.
+// unrecovered reports faults after which no client obtained the lock in the window.
 func unrecovered(s results.Summary) []Finding {
 	injections := map[string][]results.Injection{}
 	for _, run := range s.Runs {
@@ -67,7 +68,7 @@ func unrecovered(s results.Summary) []Finding {
 		}
 		if never > 0 {
 			found = append(found,
-				say("after %s of %s of %s no client got the lock again within the run's window",
+				say("after %s of %s of %s no client obtained the lock before the window ended",
 					never, results.CountOf(len(injections[name]), "injection"), name)...)
 		}
 	}
@@ -85,7 +86,7 @@ func leftovers(s results.Summary) []Finding {
 		names = append(names, run.Safety.Leftovers...)
 	}
 	n := int(count.Value)
-	return say("left %s %s, %s or %s on %s that it does not declare%s", n, words.Noun(n, "key"),
+	return say("left %s undeclared %s, %s or %s on %s%s", n, words.Noun(n, "key"),
 		words.Noun(n, "channel"), words.Noun(n, "connection"), cmp.Or(s.Store, "Redis"), named(names, n))
 }
 
@@ -108,13 +109,13 @@ func named(names []string, all int) string {
 // byDesign reports locks whose documentation says that they are unsafe.
 func byDesign(s results.Summary) []Finding { return say("%s", s.Caveat) }
 
-// withoutTokens reports strategies with late holders and without tokens: the counter refused no
-// update only because it could not recognise stale ones.
+// withoutTokens reports strategies with late holders and without tokens. The counter refused no update of theirs,
+// because it cannot recognise a stale one.
 func withoutTokens(s results.Summary) []Finding {
 	late := func(run results.Run) bool { return run.Safety.ExpiredOverlaps > 0 && run.Safety.FencedLeases == 0 }
 	if s.Workload.Work != workloads.WorkCounter || s.Workload.Fence == workloads.FenceOff ||
 		!slices.ContainsFunc(s.Runs, late) {
 		return nil
 	}
-	return say("late holders wrote, for without fencing tokens the counter cannot tell them")
+	return say("late holders updated the counter, which cannot recognise them without fencing tokens")
 }

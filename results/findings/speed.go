@@ -9,27 +9,27 @@ import (
 	"github.com/lockbench/lockbench/results"
 )
 
-// nearlyAll is the percentage of the time that a lock is held at its ceiling.
+// nearlyAll is the utilisation, in percent, from which on a lock is at its ceiling.
 const nearlyAll = 95.0
 
-// served names the locks that served every client, and for the others how many they did not
-// serve. It leaves out workloads whose clients are only slots, and does not name locks of which clients gave up waits.
+// served names the locks that served every client, and gives the number of unserved clients of the others. It leaves
+// out workloads whose clients are only slots, and does not name locks with waits that timed out.
 func served(all []results.Summary) []Finding {
 	var every []string
 	var not []results.Phrase
 	for _, s := range rivals(all, results.MustMetric("acquisitions")) {
-		low, high, told := starved(s)
+		low, high, known := starved(s)
 		switch {
 		case s.Workload.Slots():
-		case high == 0 && told == "" && givenUp(s) == nil:
+		case high == 0 && known == "" && givenUp(s) == nil:
 			every = append(every, s.Title())
 		case high > 0:
 			none := results.Spanned([]results.Phrase{results.Phrasef("%s", low), results.Phrasef("%s", high)})
 			if len(not) == 0 {
-				none = results.Phrasef("%s of %s got nothing in %s", none, results.CountOf(s.Workload.Clients, "client"),
-					window(s.Used[0]))
+				none = results.Phrasef("left %s of %s without the lock in %s", none,
+					results.CountOf(s.Workload.Clients, "client"), window(s.Used[0]))
 			}
-			not = append(not, results.Phrasef("with %s %s%s", s.Title(), none, told))
+			not = append(not, results.Phrasef("%s %s%s", s.Title(), none, known))
 		}
 	}
 	var parts []results.Phrase
@@ -47,26 +47,25 @@ func window(r results.Run) results.Quantity {
 	return results.Written(float64(r.WindowNS), fmt.Sprintf("%.3g s", float64(r.WindowNS)/1e9))
 }
 
-// starved returns the fewest and the most clients without an acquisition in the used runs. told
-// says in how many runs that is known, if not in all. Runs that cannot tell do not show that
-// every client was served.
-func starved(s results.Summary) (low, high int, told string) {
+// starved returns the fewest and the most clients without an acquisition in the used runs. If only some runs know this
+// number, known gives their count: the other runs do not show that every client was served.
+func starved(s results.Summary) (low, high int, known string) {
 	low = math.MaxInt
-	known := 0
+	runs := 0
 	for _, run := range s.Used {
 		if n := run.Fairness.Starved; n != nil {
-			low, high, known = min(low, *n), max(high, *n), known+1
+			low, high, runs = min(low, *n), max(high, *n), runs+1
 		}
 	}
-	if known < len(s.Used) {
-		told = fmt.Sprintf(", as far as %d of %s can tell", known, words.Count(len(s.Used), "run"))
+	if runs < len(s.Used) {
+		known = fmt.Sprintf(" (known of %d of %s)", runs, words.Count(len(s.Used), "run"))
 	}
-	return low, high, told
+	return low, high, known
 }
 
-// atTheCeiling reports locks that are held nearly all the time. It leaves out workloads whose clients do
-// not always wait, or in which something else than the lock delays them: clients pause after an error. Holds
-// that last longer than asked say nothing about other locks: with those the holds may be shorter.
+// atTheCeiling reports locks that are held nearly all the time. It leaves out workloads whose clients do not always
+// wait, or in which something other than the lock delays them, such as the pause after an error. It also leaves out
+// locks whose holds last longer than requested: with another lock the holds may be shorter, and the ceiling higher.
 func atTheCeiling(s results.Summary) []Finding {
 	w, m := s.Workload, results.MustMetric("utilisation")
 	paced := w.Rate > 0 || len(w.Stages) > 0 || w.Burst > 0 || !w.Think.IsZero() || w.Hold.IsZero() ||
@@ -79,13 +78,12 @@ func atTheCeiling(s results.Summary) []Finding {
 	if hold == nil || asked == nil || hold.Value > equalHolds*asked.Value {
 		return nil
 	}
-	return say("held %s of the time: no lock with one holder at a time serves many more, a shorter hold "+
-		"than %s or more keys than %s do", exact(s.Figure(m), results.Percent), w.Hold, w.Keys)
+	return say("held %s of the time: no lock with one holder at a time serves many more clients; a hold "+
+		"shorter than %s, or more keys than %s, would", exact(s.Figure(m), results.Percent), w.Hold, w.Keys)
 }
 
-// ahead names the lock with the highest throughput; if holds differed, the one with the
-// shortest gap; in an open loop, the one with the shortest slow waits. It says whether the
-// difference to the next one is certain.
+// ahead names the lock with the highest throughput; if holds differed, the one with the shortest gap; in an open loop,
+// the one with the shortest wait p99. It compares this lock with the next one.
 func ahead(all []results.Summary) []Finding {
 	m, best := results.MustMetric("acq_per_s"), "highest throughput"
 	switch w := all[0].Workload; {
@@ -93,7 +91,7 @@ func ahead(all []results.Summary) []Finding {
 		return nil
 	case w.Rate > 0:
 		m, best = results.MustMetric("wait_p99"), "shortest wait p99"
-	case w.Coalesce: // clients that share an acquisition are served too
+	case w.Coalesce: // one acquisition serves several clients
 		m, best = results.MustMetric("served_per_s"), "most clients served"
 	case len(unequalHolds(rivals(all, m))) > 0: // longer holds lower the throughput
 		m, best = results.MustMetric("gap"), "shortest gap (mean holds differ)"
@@ -103,7 +101,7 @@ func ahead(all []results.Summary) []Finding {
 		return nil
 	}
 	if m.Name == "gap" && min(first.Figure(m).Value, second.Figure(m).Value) <= 0 {
-		return nil // of nothing there is no ratio
+		return nil // a gap of 0 has no ratio
 	}
 	better := func(f float64) bool {
 		best := first.Figure(m).Value
@@ -133,16 +131,16 @@ func ahead(all []results.Summary) []Finding {
 	in := "%s(95 % interval %s, %s rounds)"
 	switch {
 	case !ratio.Interval:
-		in = "%s(%s in %s rounds: an interval takes 6)"
+		in = "%s(%s in %s rounds: an interval needs 6)"
 	case apart(ratio, m):
 	default:
-		in += ": not told apart"
+		in += ": not significant"
 	}
 	return say(in+"%s", text, between, ratio.Rounds, without)
 }
 
-// bestTwo returns the two best strategies by a metric; false if there are not two, or the best
-// one is only a lower bound and may be larger.
+// bestTwo returns the two best strategies by a metric; false if there are fewer than two, or if the best figure is only
+// a lower bound, so that the other strategy may be better.
 func bestTwo(all []results.Summary, m results.Metric) (first, second results.Summary, ok bool) {
 	all = rivals(all, m)
 	if len(all) < 2 {
@@ -157,8 +155,8 @@ func bestTwo(all []results.Summary, m results.Metric) (first, second results.Sum
 	return all[0], all[1], !all[0].Figure(m).AtLeast
 }
 
-// apart says whether the interval of the better one's ratio excludes 1. The end of a bound that is not known
-// excludes nothing.
+// apart reports whether the interval of the better one's ratio excludes 1. An interval whose end is not known excludes
+// nothing.
 func apart(ratio *results.Ratio, m results.Metric) bool {
 	return m.Better == results.Higher && ratio.Low > 1 && !ratio.AtMost ||
 		m.Better == results.Lower && ratio.High < 1 && !ratio.AtLeast

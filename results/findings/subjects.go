@@ -113,7 +113,7 @@ func leftOut(all []results.Summary, m results.Metric, beyond func(float64) bool)
 	return "; not compared" + named(names, len(names))
 }
 
-// whyNoRival says why a strategy is not among the rivals.
+// whyNoRival returns why a strategy is not among the rivals.
 func whyNoRival(s results.Summary) string {
 	violations := s.Figure(results.MustMetric("violations"))
 	switch {

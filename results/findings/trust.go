@@ -2,13 +2,14 @@ package findings
 
 import (
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/lockbench/lockbench/results"
 )
 
-// equalHolds is the largest ratio of mean holds at which speeds can be compared directly, and at
-// which a hold is as it was asked for.
+// equalHolds is the largest ratio of mean holds at which speeds can be compared directly, and at which a hold counts as
+// the requested one.
 const equalHolds = 1.03
 
 func invalid(s results.Summary) []Finding {
@@ -70,7 +71,7 @@ func errorsMet(s results.Summary) []Finding {
 	for _, e := range results.CountErrors(counts) {
 		names = append(names, fmt.Sprintf("%d × %s", e.Count, e.Error))
 	}
-	return say("met %s%s", results.CountOf(int(all), "error"), named(names, len(names)))
+	return say("had %s%s", results.CountOf(int(all), "error"), named(names, len(names)))
 }
 
 // labels reports the wanted labels of the runs, with their meaning.
@@ -95,26 +96,27 @@ func labels(wanted func(results.Code) bool) about {
 	}
 }
 
-// overloaded says whether a label means that an open loop's arrivals found all clients waiting.
+// overloaded reports whether a label means that an open loop's arrivals found all clients waiting.
 func overloaded(label results.Code) bool { return label == results.Overloaded }
 
 func otherLabel(label results.Code) bool { return !label.SetsThePace() && !overloaded(label) }
 
-// tooFew reports for which durations tables have no 99th percentile, because there were too few.
+// tooFew reports the durations that were too few for a 99th percentile in the tables.
 func tooFew(s results.Summary) []Finding {
 	few := results.JoinPhrases(s.TooFew(), ", ")
 	if len(few) == 0 {
 		return nil
 	}
-	longer := "a longer --duration has more"
+	longer := "use a longer --duration"
 	if s.Workload.Iterations > 0 {
-		longer = "more --iterations have more"
+		longer = "use more --iterations"
 	}
-	return say("%s in a run, and a p99 of less than 100 is their maximum: "+longer, few)
+	return say("%s in a run: the p99 of fewer than 100 is their maximum; "+longer, few)
 }
 
-// stalled reports locks that no client got for a long part of a window although some waited, as when
-// the server was stopped. Faults do so on purpose, and have figures of their own.
+// stalled reports locks that no client obtained during a long part of a window although some waited, for example
+// because the server was stopped. It leaves out workloads with faults, which stall the lock on purpose and have their
+// own figures.
 func stalled(s results.Summary) []Finding {
 	if len(s.Workload.Faults) > 0 {
 		return nil
@@ -136,7 +138,7 @@ func stalled(s results.Summary) []Finding {
 		return exact(results.MustMetric(name).Of(worst), results.Nanoseconds)
 	}
 	grant := "no grant"
-	if s.Workload.Keys > 1 { // the others may have been granted
+	if s.Workload.Keys > 1 { // other keys may have been granted
 		grant = "no grant of a key"
 	}
 	text := results.Phrasef(grant+" for %s of %s although clients waited", took("stall"), window(worst))
@@ -144,13 +146,12 @@ func stalled(s results.Summary) []Finding {
 		text = results.Phrasef("%s, longest wait %s", text, took("longest_wait"))
 	}
 	if len(s.Runs) > 1 {
-		text = results.Phrasef("%s, the worst of %s such runs of %s", text, n, len(s.Runs))
+		text = results.Phrasef("%s, in the worst of %s such runs out of %s", text, n, len(s.Runs))
 	}
 	return say("%s", text)
 }
 
-// otherHolds reports mean holds that are not what the workload asked for. Bursts and faults make
-// holds longer on purpose.
+// otherHolds reports mean holds that differ from the requested hold. Bursts and faults make holds longer on purpose.
 func otherHolds(all []results.Summary) []Finding {
 	m := results.MustMetric("hold_mean")
 	var notes []results.Phrase
@@ -160,18 +161,22 @@ func otherHolds(all []results.Summary) []Finding {
 			continue
 		}
 		if off := hold.Value / asked.Value; off > equalHolds || off < 1/equalHolds {
+			direction := "longer"
+			if off < 1 {
+				direction = "shorter"
+			}
 			notes = append(notes,
-				results.Phrasef("%s held %s for %s", s.Title(), exact(hold, m.Unit), exact(asked, m.Unit)))
+				results.Phrasef("%s %s % %s", s.Title(), results.Measured(100*math.Abs(off-1), "%.0f"), direction))
 		}
 	}
 	if notes == nil {
 		return nil
 	}
-	return say("mean holds over 3 % off what was asked: %s", results.JoinPhrases(notes, ", "))
+	return say("actual mean holds differ from the requested hold: %s", results.JoinPhrases(notes, ", "))
 }
 
-// unequalHolds reports that strategies held for different times: their throughputs then do not
-// compare the locks. Their gaps do, if all are known: without a client that always waits there are none.
+// unequalHolds reports that strategies held for different times. Their throughputs then depend on the holds. Gaps do
+// not, but they are known only if a client always waits.
 func unequalHolds(all []results.Summary) []Finding {
 	m := results.MustMetric("hold_mean")
 	known := slices.DeleteFunc(slices.Clone(all), func(s results.Summary) bool { return s.Figure(m) == nil })
@@ -195,14 +200,14 @@ func unequalHolds(all []results.Summary) []Finding {
 	}
 	consequence := "compare the gap, not acq/s"
 	if !gaps {
-		consequence = "acq/s and waits do not compare the locks alone"
+		consequence = "acq/s and waits depend on the holds, too"
 	}
 	found := say("mean holds differ by over 3 %%s (%s): "+consequence, results.Phrase{}, results.JoinPhrases(notes, "; "))
 	found[0].short = 1
 	return found
 }
 
-// noGap says whether the tables have no gap of a strategy.
+// noGap reports whether the tables have no gap of a strategy.
 func noGap(s results.Summary) bool {
 	return s.Workload.Coalesce || s.Figure(results.MustMetric("gap")) == nil
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/lockbench/lockbench/results"
 )
 
-// gaveUp reports for each strategy the share of its waits that ended at their timeout, without a lease: over all
-// its runs and points.
+// gaveUp reports for each strategy the share of its waits, over all runs and points, that ended at their timeout
+// without a lease.
 func gaveUp(all []results.Summary) []Finding {
 	shares, timeouts := map[string][]float64{}, map[string]bool{}
 	var names []string
@@ -41,10 +41,10 @@ func gaveUp(all []results.Summary) []Finding {
 		}
 		each = append(each, results.Spanned(known))
 	}
-	return say("waits were given up at "+at+": %s", results.JoinPhrases(each, ", "))
+	return say("waits ended without a lease at "+at+": %s", results.JoinPhrases(each, ", "))
 }
 
-// givenUp returns the share of the waits, in percent, that were given up in each used run; nil if none was.
+// givenUp returns the share of the waits, in percent, that timed out in each used run; nil if none did.
 func givenUp(s results.Summary) []float64 {
 	var shares []float64
 	for _, run := range s.Used {

@@ -11,7 +11,7 @@ import (
 // farApart is the ratio of two values above which a linear axis is not readable.
 const farApart = 30
 
-// overviews are the charts of one metric each: against the number of clients, or of a single number as bars.
+// overviews are the charts of one metric each: lines against the number of clients, or bars for a single number.
 var overviews = []struct {
 	chart
 	metric string
@@ -20,34 +20,34 @@ var overviews = []struct {
 }{
 	{chart{
 		name: "gap", Title: "Gap", YName: "time per acquisition",
-		Note: "Nobody held the lock although a client waited. The holds do not change it.",
+		Note: "Time in which no client held the lock although a client waited. It does not depend on the holds.",
 	}, "gap", "", true},
 	{chart{
 		name: "throughput", Title: "Throughput", YName: "acquisitions per second",
 	}, "acq_per_s", "", false},
 	{chart{
 		name: "utilisation", Title: "Utilisation", YName: "share of the time that the lock was held",
-		Note: "What is missing from 100 % was lost in handovers, or no client wanted the lock.",
+		Note: "In the rest of the time the lock was handed over, or no client wanted it.",
 	}, "utilisation", "", false},
 	{chart{
 		name: "wait-p99", Title: "Wait p99, per client", YName: "99th percentile of the waits",
-		Note: "Every client has the same weight. Arrows: at least that long.",
+		Note: "Every client has the same weight. Arrows mark lower bounds.",
 	}, "wait_per_client_p99", "", true},
 	{chart{
 		name: "commands", Title: "Commands", YName: "commands per acquisition",
-		Note: "Counted by the server, with the commands inside scripts.",
+		Note: "Counted by the server, including commands inside scripts.",
 	}, "commands_per_acq", rises, true},
 	{chart{
 		name: "redis-cpu", Title: "Server CPU", YName: "CPU time per acquisition",
-		Note: "Without what the same connections cost when they are idle.",
+		Note: "The CPU time of the same connections when idle is subtracted.",
 	}, "redis_cpu_per_acq", rises, true},
 	{chart{
 		name: "handoff-p99", Title: "Handoff p99", YName: "99th percentile of the handoffs",
-		Note: "From the start of a release to the next lease, where a client waited.",
+		Note: "From the start of a release to the next lease, if a client waited.",
 	}, "handoff_p99", "", true},
 }
 
-const rises = " A rising line: with more clients the server does more for each acquisition."
+const rises = " A rising line means that an acquisition costs the server more with more clients."
 
 // Overview returns a chart for each metric of which something is known.
 func (f family) Overview() []chart {
@@ -68,7 +68,7 @@ func (f family) Overview() []chart {
 	return all
 }
 
-// pace says what besides the lock sets the throughput; "" if arrivals or bursts do.
+// pace returns the note on what the throughput depends on apart from the lock; "" if arrivals or bursts determine it.
 func (f family) pace() string {
 	w, note := f.top().workload, "Longer holds lower it."
 	noGap := func(c cell) bool { return c.Figure(results.MustMetric("gap")) == nil }
@@ -183,7 +183,7 @@ func span(curves []curve) (low, high float64, ok bool) {
 }
 
 var fairness = chart{
-	Title: "Acquisitions of each client", Note: "The broken line is an even share; at 0 is a client that got nothing.",
+	Title: "Acquisitions of each client", Note: "The broken line is an even share. A client at 0 made no acquisition.",
 	XName: "clients, from the fewest acquisitions to the most", YName: "acquisitions, in even shares",
 }
 
@@ -204,9 +204,9 @@ func (a arena) Details() []chart {
 			"share of the waits, weighted per client", "wait"), a.cells, perClient),
 		a.withShares(named("fairness", fairness.Title, fairness.Note, fairness.XName, fairness.YName)),
 		withPercentiles(named("handoff", "Handoff by percentile",
-			"From the start of a release to the next lease, where a client waited.", "share of the handoffs",
+			"From the start of a release to the next lease, if a client waited.", "share of the handoffs",
 			"handoff"), a.cells, handoffs),
-		a.withCourse(named("timeline", "Throughput in the course of the run", "", "seconds since the window opened",
+		a.withCourse(named("timeline", "Throughput during the run", "", "seconds since the window opened",
 			"acquisitions per second")),
 	}
 	return slices.DeleteFunc(all, func(c chart) bool { return len(c.curves) == 0 })
@@ -239,7 +239,7 @@ func withPercentiles(c chart, cells []cell, of func(results.Run) results.Distrib
 			c.x.high = max(c.x.high, p.X)
 		}
 		if len(drawn.bound) > 0 && c.Note == "" {
-			c.Note = "Dotted: at least that long; some had not ended, or too few waits decide."
+			c.Note = "Dotted lines are lower bounds: some durations had not ended, or too few support the percentile."
 		}
 	}
 	low, high, ok := span(c.curves)

@@ -55,13 +55,13 @@ func TestFindingsOfAPage(t *testing.T) {
 			[]results.File{{Name: "bad.json", Report: bad}},
 			[]string{
 				untrusted + "a: its run cannot be trusted: x.",
-				"unsafe: b: let too many hold the lock at once 3 times.",
-				"waiting: b: overloaded: 900/s found all 100 clients waiting.",
+				"unsafe: b: granted the lock to too many clients at once 3 times.",
+				"waiting: b: overloaded: at 900/s too many arrivals found all 100 clients waiting.",
 			},
 		},
 		{
 			[]results.File{{Name: "tries.json", Report: gaveUp}},
-			[]string{"waiting: waits were given up at --timeout 0s: b 100 %."},
+			[]string{"waiting: waits ended without a lease at --timeout 0s: b 100 %."},
 		},
 	} {
 		var got []string

@@ -131,13 +131,13 @@ func (f family) Arenas() []arena {
 	return arenas
 }
 
-// Note says how several runs are shown; "" for one.
+// Note explains how several runs are shown; "" for one.
 func (f family) Note() string {
 	if len(f.top().cells[0].Used) <= 1 {
 		return ""
 	}
-	return "Medians of the valid runs; strokes are the smallest and the largest. " +
-		"Percentiles are of all valid runs together, shares and timelines of the run with the median throughput."
+	return "Points and bars are medians of the valid runs; strokes show the smallest and the largest. " +
+		"Percentiles combine all valid runs; shares and timelines show the run with the median throughput."
 }
 
 // Title names the arena within its family.

@@ -123,9 +123,9 @@ func TestTheLegendOfRatiosIsThatOfTheirRounds(t *testing.T) {
 		marked []string
 	}{
 		{6, []int{6, 6}, interval + ")", nil},
-		{6, []int{6, 4}, interval + "; of fewer than 6 smallest–largest, with their number)", []string{"of 4)"}},
+		{6, []int{6, 4}, interval + "; with fewer than 6, smallest–largest and their number)", []string{"of 4)"}},
 		{6, []int{5, 2}, span, []string{"of 5)", "of 2)"}},
-		{6, []int{6, 1}, interval + "; of fewer than 6", []string{"(of 1)"}},
+		{6, []int{6, 1}, interval + "; with fewer than 6", []string{"(of 1)"}},
 		{3, []int{3, 3}, span, nil},
 	} {
 		r := &results.Report{Rounds: test.asked}

@@ -127,7 +127,7 @@ func (p *page) found(all []findings.Finding) {
 	}
 }
 
-// legend says how the figures were obtained, and explains their signs.
+// legend returns how the figures were obtained, and the meaning of their signs.
 func (p *page) legend(r *results.Report, all []results.Summary, figures string) {
 	if len(all) > 0 {
 		p.Entry("read", p.method(r))
@@ -135,11 +135,11 @@ func (p *page) legend(r *results.Report, all []results.Summary, figures string) 
 	}
 }
 
-// method says how the figures were obtained.
+// method returns how the figures were obtained.
 func (p *page) method(r *results.Report) string {
 	again := "as soon as it has released"
 	if !r.Workload.Think.IsZero() {
-		again = "once it has released and thought"
+		again = "after its release and its think time"
 	}
 	how := "closed loop: each client acquires again " + again
 	switch {
@@ -149,7 +149,7 @@ func (p *page) method(r *results.Report) string {
 		how = "bursts: all clients wait for one release, then each acquires once"
 	}
 	if p.short && r.Rounds <= 1 {
-		how += " · two digits: one run shows no spread"
+		how += " · two digits, because one run shows no spread"
 	}
 	if p.short {
 		how += " · cmds, CPU: the server's"
@@ -159,11 +159,11 @@ func (p *page) method(r *results.Report) string {
 		switch intervals, others := r.Intervals(); {
 		case intervals+others == 0: // no ratio
 		case intervals == 0:
-			how += " · ratios: median (smallest–largest) of the rounds; 95 % intervals take 6"
+			how += " · ratios: median (smallest–largest) of the rounds; a 95 % interval needs 6"
 		case others == 0:
 			how += " · ratios: median of the rounds (its 95 % interval)"
 		default:
-			how += " · ratios: median of the rounds (its 95 % interval; of fewer than 6 smallest–largest, with their number)"
+			how += " · ratios: median of the rounds (its 95 % interval; with fewer than 6, smallest–largest and their number)"
 		}
 	}
 	return how
@@ -177,7 +177,7 @@ func signs(figures string, r *results.Report) string {
 		if slices.ContainsFunc(r.Runs, func(run results.Run) bool { return run.Waiting.TimedOut > 0 }) {
 			unknown = "were given up or had not ended"
 		}
-		explained = append(explained, "≥ at least: some "+unknown+", or too few waits decide")
+		explained = append(explained, "≥ lower bound: some "+unknown+", or too few waits support it")
 	}
 	if strings.Contains(figures, "~") {
 		explained = append(explained, "~ rough: over a third was subtracted for idle connections")

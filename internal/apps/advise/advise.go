@@ -219,7 +219,7 @@ func (q Question) author(c contender) string {
 	return c.info.Package
 }
 
-// take says what to import for a lock.
+// take returns what to import for a lock.
 func (q Question) take(c contender) string {
 	text, l := c.info.Package+" (Go)", q.users(c.info)
 	switch {
@@ -239,7 +239,7 @@ func (q Question) take(c contender) string {
 	return l.String() + ", or the same lock in " + text
 }
 
-// overloaded says whether a lock did not keep up with an open loop's arrivals in most of its rounds.
+// overloaded reports whether a lock did not keep up with an open loop's arrivals in most of its rounds.
 func overloaded(c contender) bool {
 	late := 0
 	for _, run := range c.Used {
@@ -264,10 +264,10 @@ func (c contender) figure(name string) document.Figure {
 	return document.Figure{Metric: name, Unit: m.Unit, Value: c.Figure(m)}
 }
 
-// showsWaits says whether a window is long enough for a wait of the usual length.
+// showsWaits reports whether a window is long enough for a wait of the usual length.
 func (q Question) showsWaits() bool { return time.Duration(q.Workload.Duration) >= q.round() }
 
-// unfit says why a contender must not be recommended, by its claims or its figures; "" if it may be.
+// unfit returns why a contender must not be recommended, by its claims or its figures; "" if it may be.
 func (q Question) unfit(c contender) string {
 	wrong, served, failures := c.figure("violations"), c.figure("served_per_s"), c.figure("errors")
 	if q.oneCommand(c.info) { // it excludes nobody, and need not
@@ -288,7 +288,7 @@ func (q Question) unfit(c contender) string {
 	return ""
 }
 
-// untrusted says why no run of a contender counts.
+// untrusted returns why no run of a contender counts.
 func untrusted(c contender) string {
 	return fmt.Sprintf("none of its %d runs is valid: %s", len(c.Runs), c.Runs[0].Invalid)
 }

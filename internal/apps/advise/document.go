@@ -106,7 +106,7 @@ type Row struct {
 // Figure is a metric of a strategy, compared with that of the best lock.
 type Figure struct {
 	document.Figure
-	// Ratio says how many times as good the best lock is, over paired rounds; nil if that is not known.
+	// Ratio is how many times as good the best lock is, over paired rounds; nil if that is not known.
 	Ratio *results.Ratio `json:"ratio,omitempty"`
 }
 
@@ -207,7 +207,7 @@ func (r Row) figure(names ...string) (found Figure) {
 	return found
 }
 
-// why says why a lock is not the first.
+// why returns why a lock is not the first.
 func (r Row) why(first string) string {
 	switch f := r.figure(r.Behind); {
 	case r.Unfit != "":
@@ -274,7 +274,7 @@ func (d *Document) ranking(p *layout.Page) {
 	p.Grid("lrrrl", rows)
 }
 
-// measured says how many rounds of which length the figures rest on.
+// measured returns how many rounds of which length the figures rest on.
 func (d *Document) measured() string {
 	fewest, most := d.Rounds, d.Rounds
 	for i, r := range d.Ranking {
@@ -292,7 +292,7 @@ func (d *Document) measured() string {
 	return text
 }
 
-// interval says what stands behind the median of a ratio.
+// interval returns what stands behind the median of a ratio.
 func (d *Document) interval() string {
 	if d.Rounds < leastRounds {
 		return "smallest–largest"

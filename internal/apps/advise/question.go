@@ -20,7 +20,7 @@ import (
 	"github.com/lockbench/lockbench/workloads"
 )
 
-// Question says what a lock is needed for.
+// Question describes the contention and the purpose of the lock.
 type Question struct {
 	For Purpose
 	// Workload is the contention. If its work is a counter, the resource is a value in Redis; unless
@@ -69,7 +69,7 @@ func (q Question) Validate() error {
 // Languages returns what Language may be.
 func Languages() []string { return []string{"go", "java", "python", "node"} }
 
-// crowded says whether clients of one instance wait for each other.
+// crowded reports whether clients of one instance wait for each other.
 func (q Question) crowded() bool { return q.Workload.ClientsPerInstance() > 1 }
 
 var (
@@ -111,10 +111,10 @@ const (
 	redisPy = "spin:backoff=fixed,base=100ms"
 )
 
-// oneCommand says whether a strategy is one command instead of a lock, and does what was asked for.
+// oneCommand reports whether a strategy is one command instead of a lock, and does what was asked for.
 func (q Question) oneCommand(info strategies.Info) bool { return info.Name == atomic && counting(q) }
 
-// misplaced says why a strategy cannot run on the requested servers, as far as that is known without
+// misplaced returns why a strategy cannot run on the requested servers, as far as that is known without
 // them; "" if it can.
 func (q Question) misplaced(info strategies.Info) string {
 	if problems := engine.Undriven(info, q.Workload); info.Driver && len(problems) > 0 {
@@ -188,10 +188,10 @@ func (q Question) users(info strategies.Info) *strategies.Library {
 	return q.library(info)
 }
 
-// gated says whether a lock is one behind a mutex, which no library has.
+// gated reports whether a lock is one behind a mutex, which no library has.
 func gated(info strategies.Info) bool { return strings.HasPrefix(info.Name, "gated:") }
 
-// unsafe says why a strategy must not be recommended, by its own description; "" if it may be.
+// unsafe returns why a strategy must not be recommended, by its own description; "" if it may be.
 func (q Question) unsafe(info strategies.Info) string {
 	switch {
 	case q.oneCommand(info):
@@ -215,7 +215,7 @@ func (q Question) unsafe(info strategies.Info) string {
 	return ""
 }
 
-// unusable says why a program in the language asked for cannot use a lock; "" if it can.
+// unusable returns why a program in the language asked for cannot use a lock; "" if it can.
 func (q Question) unusable(info strategies.Info) string {
 	ours := q.Language == "" || q.Language == "go" || info.Nodes == 0 || q.oneCommand(info)
 	if ours || q.users(info) != nil {

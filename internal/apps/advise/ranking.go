@@ -57,7 +57,7 @@ func (q Question) criteria() (all []criterion) {
 	return append(all, criterion{"redis_cpu_per_acq", "redis_cpu", leastCPU})
 }
 
-// contended says whether every client waits all the time, and in a window long enough for a turn of each: then a
+// contended reports whether every client waits all the time, and in a window long enough for a turn of each: then a
 // client without a turn starves.
 func (q Question) contended() bool {
 	return q.Workload.Rate == 0 && q.saturation() != nil && q.showsWaits()
@@ -150,7 +150,8 @@ func (q Question) duel(by criterion, a, b contender) duel {
 	return d
 }
 
-// enough says whether this many rounds can decide: they have an interval or, where fewer were asked for, are as many.
+// enough reports whether this many rounds can decide: they have an interval or, where fewer were asked for, are as
+// many.
 func (q Question) enough(rounds int, interval bool) bool {
 	return interval || q.Rounds < leastRounds && rounds >= q.Rounds
 }
@@ -398,8 +399,8 @@ func (q Question) unbeaten(field []contender, known duels) []contender {
 	return stay
 }
 
-// preferred orders two equal locks: by what they need, then those that others use come first. It says why the one that
-// comes first does.
+// preferred orders two equal locks: by what they need, then those that others use come first. It returns why the one
+// that comes first does.
 func (q Question) preferred(a, b contender) (order int, why string) {
 	unused := func(c contender) int {
 		if q.users(c.info) == nil {

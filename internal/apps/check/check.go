@@ -1,4 +1,4 @@
-// Package check runs the conformance suite on a lock, on servers of its own, and says what holds.
+// Package check runs the conformance suite on a lock, on servers that it starts, and reports which checks pass.
 package check
 
 import (

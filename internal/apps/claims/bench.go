@@ -176,7 +176,7 @@ func (m *measured) runs() []results.Run {
 	return m.report.Runs
 }
 
-// invalid says whether the figures of a run cannot be trusted.
+// invalid reports whether the figures of a run cannot be trusted.
 func (m *measured) invalid() bool {
 	return slices.ContainsFunc(m.runs(), func(r results.Run) bool { return !r.Valid() })
 }
@@ -206,7 +206,7 @@ func meant(operands []operand, titles []string) (used map[string]bool, failure e
 	return used, failure
 }
 
-// lacks says whether one of the operands' titles lacks a round.
+// lacks reports whether one of the operands' titles lacks a round.
 func (m *measured) lacks(operands []operand, rounds int) bool {
 	used, _ := meant(operands, m.titles())
 	for title := range used {

@@ -47,7 +47,7 @@ type Run struct {
 	Line string // without the program's name, rounds and outputs
 }
 
-// expectation says what a figure must be.
+// expectation is what a figure must be.
 type expectation struct {
 	What    Text
 	Figure  expression

@@ -397,7 +397,7 @@ func (f FigureResult) text(v results.Figure) string {
 	return f.Unit.Signed(v.Value)
 }
 
-// rounds says how many of all rounds the interval is of.
+// rounds returns how many of all rounds the interval is of.
 func (i Interval) rounds(all int) string {
 	text := words.Count(i.Rounds, "round")
 	if i.Rounds < all {

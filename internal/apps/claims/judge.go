@@ -53,7 +53,7 @@ func (c Claim) judge(runs map[string]*measured) Result {
 	return judged
 }
 
-// wrong says why a run is inconclusive for this claim, and whether the reason is that figures cannot be
+// wrong returns why a run is inconclusive for this claim, and whether the reason is that its figures cannot be
 // trusted.
 func (c Claim) wrong(run Run, m *measured) (all []string, invalid bool) {
 	add := func(format string, args ...any) {
@@ -221,7 +221,7 @@ func conclude(outcomes []results.Verdict) results.Verdict {
 	return Qualified
 }
 
-// opposite says whether a figure and its counter-case are on different sides of the limit. If the figure is
+// opposite reports whether a figure and its counter-case are on different sides of the limit. If the figure is
 // between the limits, the counter-case must be on either side.
 func opposite(without, with results.Verdict) bool {
 	against := func(o results.Verdict) bool { return o == Contradicted || o == Missed }
@@ -324,13 +324,13 @@ func metric(name string) (results.Metric, error) {
 	return found, fmt.Errorf("no metric %q%s", name, words.Suggest("%q", name, names))
 }
 
-// like says whether two expressions are made of the same metrics.
+// like reports whether two expressions are made of the same metrics.
 func (e expression) like(other expression) bool {
 	same := func(a, b operand) bool { return a.metric.Name == b.metric.Name }
 	return e.divided == other.divided && slices.EqualFunc(e.operands, other.operands, same)
 }
 
-// best says whether the operand is the best of several.
+// best reports whether the operand is the best of several.
 func (o operand) best() bool { return len(o.titles) > 1 }
 
 // in returns the value in a round, and whose the best is; nil if the value is not known.

@@ -73,7 +73,7 @@ const (
 	shorter       // LT and XX: they give no TTL to a key that has none, or shorten it
 )
 
-// scripted says whether a command executes a script.
+// scripted reports whether a command executes a script.
 func scripted(name string) bool {
 	switch name {
 	case "EVAL", "EVALSHA", "EVAL_RO", "EVALSHA_RO", "FCALL", "FCALL_RO":
@@ -94,7 +94,7 @@ func upper(buffer, name []byte) []byte {
 	return buffer
 }
 
-// steps appends the steps of a command. opens says whether a command such as SET NX begins to follow its key; a
+// steps appends the steps of a command. opens reports whether a command such as SET NX begins to follow its key; a
 // command of a script always does, since only the whole script shows whether its key is a lock.
 func (o *observer) steps(l *line, name []byte, to []step) []step {
 	word, known := wordOf[string(name)]

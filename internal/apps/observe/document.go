@@ -33,8 +33,8 @@ type Document struct {
 
 	Thresholds []results.Judgement `json:"thresholds,omitempty"`
 	Command    *Command            `json:"command,omitempty"` // whose locks these are; nil of another capture
-	// Stopped says why a live capture ended before its time; then Cut says whether that was a fault, and commands are
-	// missing.
+	// Stopped is why a live capture ended before its time; then Cut reports whether that was a fault, so that commands
+	// are missing.
 	Stopped     string `json:"stopped,omitempty"`
 	Cut         bool   `json:"cut,omitempty"`
 	Interrupted bool   `json:"interrupted,omitempty"` // by the user: the rest of the stream was not read

@@ -21,7 +21,7 @@ type Command struct {
 	Ended string `json:"ended"`
 }
 
-// Running says what a command shares with this process.
+// Running is what a command shares with this process.
 type Running struct {
 	Line           string // for sh -c
 	Stdout, Stderr io.Writer

@@ -73,7 +73,7 @@ var faults = []fault{
 	}},
 }
 
-// expired says how many leases ended by their TTL.
+// expired returns how many leases ended by their TTL.
 func expired(c Counts) string {
 	return some(c.Expired, "lease", "ended", "ended", "by the TTL, not by a release")
 }

@@ -119,7 +119,7 @@ var (
 	noName = regexp.MustCompile(`(?:^|[^A-Za-z0-9_])(?:undefined|null|None)(?:$|[^A-Za-z0-9_])`)
 )
 
-// named says whether a key's name is that of a lock.
+// named reports whether a key's name is that of a lock.
 func (ks *keys) named(name []byte) bool {
 	if ks.prefix != "" {
 		return bytes.HasPrefix(name, []byte(ks.prefix))
@@ -127,8 +127,8 @@ func (ks *keys) named(name []byte) bool {
 	return len(name) <= longestKey && ofLock.Match(name)
 }
 
-// isLock says whether a key is a lock. With a prefix that decides, and otherwise a name such as lock:order:7. A key of
-// another name is a lock if its owner is compared when it is deleted or renewed, or if it is tried again by the same
+// isLock reports whether a key is a lock. With a prefix that decides, and otherwise a name such as lock:order:7. A key
+// of another name is a lock if its owner is compared when it is deleted or renewed, or if it is tried again by the same
 // owner; then it must have been deleted at some time, or tried again more than once, and clients do not read it: caches
 // are filled by SET NX as well.
 func (ks *keys) isLock(k *key) bool {

@@ -181,7 +181,7 @@ func (l *lock) asksAgain(w *waiter, at int64) {
 	l.pauses.add(at - w.last)
 }
 
-// shares says whether another waiter uses the same connection: then connections do not tell clients apart.
+// shares reports whether another waiter uses the same connection: then connections do not tell clients apart.
 func (l *lock) shares(t try) bool {
 	const most = 64
 	for owner, w := range l.waiters {
@@ -431,7 +431,7 @@ func (l *lock) deleted(at int64, from mark) {
 	}
 }
 
-// waitsBy says whether a client waits by this connection.
+// waitsBy reports whether a client waits by this connection.
 func (l *lock) waitsBy(from mark) bool {
 	for _, w := range l.waiters {
 		if w.from == from || len(l.waiters) > mostCompared {

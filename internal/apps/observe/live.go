@@ -29,7 +29,7 @@ const (
 
 const closed = "the server closed the connection"
 
-// Live says how long to observe a server.
+// Live limits how long a server is observed.
 type Live struct {
 	For   time.Duration // 0 is without a limit
 	Lines int64         // commands that clients sent and that scripts executed; 0 is without a limit

@@ -128,7 +128,7 @@ func (s *scanner) ended(err error) error {
 
 const howToCapture = "\nnext: capture one: redis-cli monitor | head -n 200000 > capture"
 
-// refuse says why a line is none of MONITOR's.
+// refuse returns an error that describes why a line is not from MONITOR.
 func (s *scanner) refuse(text []byte, expected string) error {
 	const shown = 40
 	if len(text) > shown {

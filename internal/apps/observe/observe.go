@@ -225,7 +225,7 @@ func (o *observer) handle(u *unit) {
 	o.attribute(u, main, done)
 }
 
-// strength says how surely the key is a lock: 2 if only a lock is used so, 1 if a mark next to a lock may be, too.
+// strength rates how surely the key is a lock: 2 if only a lock is used so, 1 if a marker next to a lock may be, too.
 func (d deed) strength() int {
 	switch d.is {
 	case grants:

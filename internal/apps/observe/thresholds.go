@@ -84,7 +84,7 @@ func (d *Document) Crossed() []results.Judgement {
 	return slices.DeleteFunc(slices.Clone(d.Thresholds), func(j results.Judgement) bool { return j.Passed })
 }
 
-// Unjudged says why there is nothing to judge; "" if there is a lock.
+// Unjudged returns why there is no lock to judge; "" if there is one.
 func (d *Document) Unjudged() string {
 	switch {
 	case d.Command != nil && d.Capture.Commands == 0:

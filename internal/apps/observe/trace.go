@@ -224,7 +224,7 @@ func (d *Document) WriteWorkload(w io.Writer) error {
 	return err
 }
 
-// noteTrace says what the trace leaves out.
+// noteTrace adds findings about what the trace leaves out.
 func (d *Document) noteTrace() {
 	t := d.trace
 	if t.Unknown > 0 {

@@ -35,7 +35,7 @@ type Options struct {
 	Change func(engine.Job) engine.Job
 }
 
-// Effort says how long the checks take.
+// Effort is how long the checks take.
 type Effort struct {
 	Stalled time.Duration // window of the runs in which the server is stalled for a tenth
 	Window  time.Duration // of the other runs
@@ -141,7 +141,7 @@ func (s *session) job(v strategies.Variant, w workloads.Spec) engine.Job {
 	return engine.Job{Strategy: v, Workload: w, Target: s.server, Session: s.id, Number: s.runs, Round: 1, Order: 1}
 }
 
-// do says what is done, and runs a job.
+// do reports the progress, and runs a job.
 func (s *session) do(ctx context.Context, what string, job engine.Job) (*results.Run, error) {
 	s.say(what)
 	if s.Change != nil {
