@@ -207,7 +207,7 @@ func TestTimeoutsAreResults(t *testing.T) {
 		t.Errorf("gave up %d times, errors %v", run.Waiting.TimedOut, run.Errors)
 	}
 	if waits := run.Waiting.PerAcquisition; waits.Censored < run.Waiting.TimedOut {
-		t.Errorf("%d waits were given up, %d are censored", run.Waiting.TimedOut, waits.Censored)
+		t.Errorf("%d waits timed out, %d are censored", run.Waiting.TimedOut, waits.Censored)
 	}
 }
 

@@ -201,8 +201,8 @@ func withOneClient(s Side, commands int64) Side {
 	return s
 }
 
-// Where times scatter too much for a verdict, the same code is undecided and reports how many pairs are enough, a count that
-// rose is worse in runs of many clients as well as of one, and a slower lock is worse or undecided, but never no
+// Where times scatter too much for a verdict, the same code is undecided and reports how many pairs are enough, a count
+// that rose is worse in runs of many clients as well as of one, and a slower lock is worse or undecided, but never no
 // different.
 func TestCountsDecideWhereTimesCannot(t *testing.T) {
 	t.Parallel()

@@ -114,7 +114,7 @@ func TestANeverIsNoTimeInTheCSV(t *testing.T) {
 		at[title] = i
 	}
 	if got := rows[1][at["fault_recovery_max_at_least"]]; got != "true" || at["fault_stall_max_at_least"] == 0 {
-		t.Errorf("nobody got the lock again, and the bound is %q", got)
+		t.Errorf("no client obtained the lock after the fault, and the bound is %q", got)
 	}
 }
 

@@ -19,9 +19,9 @@ import (
 // runner measures a plan, as lockbench.Run does.
 type runner func(context.Context, lockbench.Plan) (*results.Report, error)
 
-// Answer measures the candidates, and makes the advice. Rounds that were lost are repeated, and locks that the rounds
-// do not separate get more of them, as long as there is time within the budget. When ctx ends, the advice is
-// Interrupted and has no choice. The error means that there is no Redis.
+// Answer measures the candidates, and makes the advice. Within the budget it repeats lost rounds, and measures more
+// rounds of the locks that the rounds so far do not separate. When ctx ends, the advice is Interrupted and has no
+// choice. The error means that there is no Redis.
 func (q Question) Answer(
 	ctx context.Context, run runner, progress func(lockbench.Progress),
 ) (*Document, error) {
@@ -54,7 +54,7 @@ func (q Question) Answer(
 }
 
 const (
-	// windUp is the part of the budget in which runs that were cut short end.
+	// windUp is the part of the budget for ending the runs that the budget cuts short.
 	windUp = 5 * time.Second
 	// startUp is about how long it takes to start the servers of more rounds.
 	startUp = 3 * time.Second
@@ -62,9 +62,9 @@ const (
 	mostTimes = 8
 )
 
-// again returns the plan of the rounds that are needed to decide between the locks that may be the best, as far as
-// there is time for them: those that were lost, or else as many as were asked for. nil means that none are needed, or
-// that more of them would decide nothing.
+// again returns the plan of further rounds to decide between the locks that may be the best, within the remaining time:
+// the lost rounds, or else as many as requested. nil means that no rounds are needed, or that more rounds would not
+// decide.
 func (q Question) again(report *results.Report, left time.Duration) *lockbench.Plan {
 	if report == nil || q.tokenless() {
 		return nil
@@ -126,7 +126,7 @@ func join(report, more *results.Report) {
 	report.LeftOut = append(report.LeftOut, more.LeftOut...)
 }
 
-// advise makes advice from what was measured; report is nil if that is nothing.
+// advise makes advice from a report; nil means that nothing was measured.
 func (q Question) advise(report *results.Report) *Document {
 	_, out := q.candidates()
 	a := &Document{
@@ -166,25 +166,25 @@ func (q Question) advise(report *results.Report) *Document {
 	return a
 }
 
-// choice returns what to use: the first of the ranking, or something other than a lock; nil if nothing may be
-// recommended, or if the rounds do not decide between several locks.
+// choice returns what to use: the first of the ranking, or an alternative to a lock; nil if no strategy qualifies, or
+// if the rounds do not decide between several locks.
 func (q Question) choice(lead leaders) (*Choice, *Undecided) {
 	c, ranking, undecided := &Choice{}, lead.ranking, q.undecided(lead)
 	switch {
 	case len(ranking) == 0 && q.For == Correctness, q.tokenless():
 		c.Name, c.Summary = ConsensusStore, "such as etcd or ZooKeeper: no lock in Redis survives every failover"
-		c.RightIf = "what it protects cannot check fencing tokens, or no measured lock has any"
+		c.RightIf = "the protected resource cannot check fencing tokens, or no measured lock has tokens"
 	case len(ranking) == 0:
 		return nil, undecided
 	case !slices.ContainsFunc(ranking, func(c contender) bool { return !overloaded(c) }):
 		c.Name = NoLock
-		c.Summary = "no lock keeps up with the arrivals: split what it protects into more keys, or do without"
-		c.RightIf = "there are as many arrivals as asked about"
+		c.Summary = "no lock keeps up with the arrivals: split the resource into more keys, or do without a lock"
+		c.RightIf = "the service has as many arrivals as described"
 	case undecided != nil:
 		return nil, undecided
 	case q.oneCommand(ranking[0].info):
-		c.Name, c.Summary = NoLock, "one command or Lua script does the work at once"
-		c.RightIf = "all that a holder does fits into one command or script"
+		c.Name, c.Summary = NoLock, "one command or Lua script does the work atomically"
+		c.RightIf = "the whole work of a holder fits into one command or script"
 	default:
 		q.lock(c, ranking)
 		c.Tied = q.equals(lead)
@@ -192,13 +192,13 @@ func (q Question) choice(lead leaders) (*Choice, *Undecided) {
 	return c, nil
 }
 
-// lock makes the first of the ranking the choice, and puts the best lock of other authors beside it.
+// lock makes the first of the ranking the choice, and adds the best lock of another author.
 func (q Question) lock(c *Choice, ranking []contender) {
 	first := ranking[0]
 	c.Name, c.Summary, c.Take = first.Name, first.info.Summary, q.take(first)
-	c.RightIf = "two holders at once only waste work, and the contention is like the one asked about"
+	c.RightIf = "two holders at once only waste work, and the contention is as described"
 	if q.For == Correctness {
-		c.RightIf = "what it protects keeps the highest fencing token, and refuses reads and writes with a lower one"
+		c.RightIf = "the protected resource keeps the highest fencing token, and refuses reads and writes with a lower one"
 	}
 	if len(ranking) > 1 && q.author(ranking[1]) != q.author(first) && !overloaded(ranking[1]) {
 		c.Beside = &Beside{ranking[1].Name, q.take(ranking[1]), q.row(ranking[1], first).why(first.Name)}
@@ -208,7 +208,7 @@ func (q Question) lock(c *Choice, ranking []contender) {
 // ours is what the import paths of lockbench's own locks begin with.
 const ours = "github.com/lockbench/lockbench"
 
-// author returns who has made a lock: its library, else the module or package. A mutex before it changes nothing.
+// author returns the library of a lock, else its module or package. A mutex in front of it makes no difference.
 func (q Question) author(c contender) string {
 	switch l := q.library(c.info); {
 	case l != nil:
@@ -219,7 +219,7 @@ func (q Question) author(c contender) string {
 	return c.info.Package
 }
 
-// take returns what to import for a lock.
+// take returns what a program imports for a lock.
 func (q Question) take(c contender) string {
 	text, l := c.info.Package+" (Go)", q.users(c.info)
 	switch {
@@ -228,13 +228,13 @@ func (q Question) take(c contender) string {
 	case l == nil && c.info.Nodes == 0 && q.Language != "" && q.Language != "go":
 		return "a mutex of the process"
 	case l == nil && strings.HasPrefix(text, ours):
-		return text + ", which is in use nowhere else that lockbench knows of"
+		return text + "; lockbench knows of no other users"
 	case l == nil:
 		return text
 	case l.Language == "Go" || c.info.Driver:
 		return l.String()
 	case q.Language != "":
-		return l.String() + ", of which lockbench's copy in Go was measured"
+		return l.String() + "; lockbench measured its own copy in Go"
 	}
 	return l.String() + ", or the same lock in " + text
 }
@@ -270,7 +270,7 @@ func (q Question) showsWaits() bool { return time.Duration(q.Workload.Duration) 
 // unfit returns why a contender must not be recommended, by its claims or its figures; "" if it may be.
 func (q Question) unfit(c contender) string {
 	wrong, served, failures := c.figure("violations"), c.figure("served_per_s"), c.figure("errors")
-	if q.oneCommand(c.info) { // it excludes nobody, and need not
+	if q.oneCommand(c.info) { // an atomic command needs no exclusion
 		wrong = c.figure("lost_updates")
 	}
 	switch {
@@ -293,8 +293,7 @@ func untrusted(c contender) string {
 	return fmt.Sprintf("none of its %d runs is valid: %s", len(c.Runs), c.Runs[0].Invalid)
 }
 
-// standing returns the candidates that were measured: those that may be recommended, with the ones that may be the
-// best, and the others.
+// standing divides the measured candidates into those that can be recommended, as leaders, and the unfit ones.
 func (q Question) standing(summaries []results.Summary) (lead leaders, unfit []contender) {
 	candidates, _ := q.candidates()
 	var field, lost []contender

@@ -17,7 +17,7 @@ import (
 // schema is the version of the document.
 const schema = "lockbench/advice/1"
 
-// Document is advice: which lock to use for a given contention, and the figures it rests on.
+// Document is advice: which lock to use for a given contention, and the figures that support it.
 type Document struct {
 	document.Head
 	Workload workloads.Spec `json:"workload"`
@@ -26,34 +26,34 @@ type Document struct {
 	Language string         `json:"language,omitempty"`
 
 	Saturated *Saturation `json:"saturated,omitempty"`
-	Choice    *Choice     `json:"choice"` // nil if nothing measured may be recommended, or if it is undecided
+	Choice    *Choice     `json:"choice"` // nil if no measured strategy qualifies, or if undecided
 	Undecided *Undecided  `json:"undecided,omitempty"`
-	// Ranking has what was measured, the best first, then what may not be recommended.
+	// Ranking has the measured strategies: the best first, those that cannot be recommended last.
 	Ranking []Row             `json:"ranking"`
 	Notes   results.Remarks   `json:"notes,omitempty"`    // cautions
-	LeftOut []results.LeftOut `json:"left_out,omitempty"` // of the named strategies, what was not measured
+	LeftOut []results.LeftOut `json:"left_out,omitempty"` // strategies that were not measured
 	Broken  []string          `json:"broken,omitempty"`   // strategies that broke a claim
-	Command string            `json:"command"`            // to measure it again
+	Command string            `json:"command"`            // repeats the measurement
 
 	Interrupted bool `json:"interrupted,omitempty"` // stopped by the user: there is no choice
 
 	Brief bool `json:"-"` // Lay leaves out the evidence, on a terminal
 }
 
-// Saturation says that the load asked about keeps any lock busy all the time: all serve about the same.
+// Saturation means that the load keeps any lock busy all the time, so that all locks serve about the same.
 type Saturation struct {
 	MostPerSecond float64  `json:"most_per_s"`        // that any lock can serve
 	TurnNS        int64    `json:"turn_ns,omitempty"` // until every client of a closed loop was served once
-	Ask           []string `json:"ask"`               // commands that ask about loads that a lock can serve
+	Ask           []string `json:"ask"`               // commands with loads that a lock can serve
 }
 
 // Purpose is the purpose of a lock.
 type Purpose string
 
 const (
-	// Efficiency means that a lock saves work: two holders at once only waste some.
+	// Efficiency means that the lock saves work: two holders at once only waste work.
 	Efficiency Purpose = "efficiency"
-	// Correctness means that without the lock data breaks.
+	// Correctness means that the data breaks without the lock.
 	Correctness Purpose = "correctness"
 )
 
@@ -67,40 +67,40 @@ const (
 type Choice struct {
 	Name    string `json:"name"` // a strategy's, NoLock or ConsensusStore
 	Summary string `json:"summary"`
-	// Take is what to import: a package, or a library's call. It is empty if no lock is recommended.
+	// Take is the package or the call of a library to import; "" if no lock is recommended.
 	Take    string  `json:"take,omitempty"`
 	RightIf string  `json:"right_if"`
-	Tied    string  `json:"tied,omitempty"`   // which locks are as good, and why this one comes first
+	Tied    string  `json:"tied,omitempty"`   // the equal locks, and why this one comes first
 	Beside  *Beside `json:"beside,omitempty"` // the best lock of other authors: the second of the ranking
 }
 
-// Undecided says that the rounds do not separate the locks that may be the best.
+// Undecided lists the locks that may be the best if the rounds do not separate them.
 type Undecided struct {
 	Between []string `json:"between"`
 	Take    []string `json:"take"` // what to import for each of them
-	Why     []string `json:"why"`  // what is open, of each lock against another one
+	Why     []string `json:"why"`  // one undecided comparison for each lock
 	Ask     string   `json:"ask"`  // the command that would decide
 }
 
-// Beside is a lock that does what was asked, too.
+// Beside is another suitable lock, shown next to the choice.
 type Beside struct {
 	Name string `json:"name"`
 	Take string `json:"take"`
-	Why  string `json:"why"` // it is not the choice
+	Why  string `json:"why"` // why it is not the choice
 }
 
 // Row is a measured strategy.
 type Row struct {
 	Name    string   `json:"name"`
-	Library string   `json:"library,omitempty"` // of others, that has this lock
+	Library string   `json:"library,omitempty"` // another author's, with this lock
 	Claims  []string `json:"claims"`
-	Verdict string   `json:"verdict"` // whether they held, in a word or two
+	Verdict string   `json:"verdict"` // whether the claims held, in a word or two
 	Figures []Figure `json:"figures"`
-	Rounds  int      `json:"rounds"`           // with a run whose figures count
+	Rounds  int      `json:"rounds"`           // with a usable run
 	Behind  string   `json:"behind,omitempty"` // the metric by which the first is clearly better
 	Open    string   `json:"open,omitempty"`   // the metric by which the rounds do not decide
 	Why     string   `json:"why,omitempty"`    // what the rounds show of that metric
-	Unfit   string   `json:"unfit,omitempty"`  // why it may not be recommended
+	Unfit   string   `json:"unfit,omitempty"`  // why it cannot be recommended
 }
 
 // Figure is a metric of a strategy, compared with that of the best lock.
@@ -110,8 +110,8 @@ type Figure struct {
 	Ratio *results.Ratio `json:"ratio,omitempty"`
 }
 
-// Lay writes the document for people: the answer, the ranking with what speaks against it and, unless it is to be brief
-// on a terminal, everything that they rest on. No reason is cut.
+// Lay writes the document for people: the answer and the ranking with its cautions. In Markdown, or if it is not Brief,
+// it adds all figures and reasons. It shortens no reason.
 func (d *Document) Lay(p *layout.Page) {
 	if p.Markdown {
 		p.WriteString("# Which lock\n\n")
@@ -125,7 +125,7 @@ func (d *Document) Lay(p *layout.Page) {
 	d.close(p)
 }
 
-// answer writes whether the question has an answer, and the choice.
+// answer writes the choice, or why there is none.
 func (d *Document) answer(p *layout.Page) {
 	var served []float64
 	for _, r := range d.Ranking {
@@ -137,11 +137,11 @@ func (d *Document) answer(p *layout.Page) {
 	c := d.Choice
 	switch {
 	case c == nil && d.Interrupted:
-		p.Entry("USE", "nothing: it was interrupted")
+		p.Entry("USE", "nothing: the measurement was interrupted")
 	case c == nil && d.Undecided != nil:
 		u := d.Undecided
 		p.Entry("UNDECIDED", words.And(u.Between)+
-			": one of them is the best, but the rounds do not show which. To decide it:")
+			": the rounds do not show which of them is the best. To decide, run:")
 		p.Command(u.Ask)
 		for _, why := range u.Why {
 			p.Point("", why)
@@ -150,7 +150,7 @@ func (d *Document) answer(p *layout.Page) {
 			p.Point("", name+": "+u.Take[i])
 		}
 	case c == nil:
-		p.Entry("USE", "nothing: nothing that was measured may be recommended")
+		p.Entry("USE", "nothing: no measured strategy can be recommended")
 	default:
 		p.Entry("USE", c.Name+": "+cmp.Or(c.Take, c.Summary))
 		if b := c.Beside; b != nil {
@@ -163,7 +163,7 @@ func (d *Document) answer(p *layout.Page) {
 	}
 }
 
-// lay writes what is wrong with the question, if that is so, and what the measured locks served a second.
+// lay writes that the load saturates every lock, and what the measured locks served per second.
 func (s *Saturation) lay(p *layout.Page, served []float64) {
 	if s == nil {
 		return
@@ -174,15 +174,15 @@ func (s *Saturation) lay(p *layout.Page, served []float64) {
 			results.PerSecond.Format(slices.Max(served)))
 	}
 	if s.TurnNS > 0 {
-		text += fmt.Sprintf(", a turn of all clients takes %s", results.Nanoseconds.Format(float64(s.TurnNS)))
+		text += fmt.Sprintf("; serving every client once takes %s", results.Nanoseconds.Format(float64(s.TurnNS)))
 	}
-	p.Entry("SATURATED", text+". Ask about a load like yours:")
+	p.Entry("SATURATED", text+". Describe a load like that of your service:")
 	for _, ask := range s.Ask {
 		p.Command(ask)
 	}
 }
 
-// LayPlan writes what the question would have measured, on which servers, and where the answer would go.
+// LayPlan writes the plan of the question: what Answer measures, on which servers, and where the answer goes.
 func (q Question) LayPlan(p *layout.Page, servers, outputs string) {
 	plan := q.Plan()
 	_, out := q.candidates()
@@ -199,7 +199,7 @@ func (q Question) LayPlan(p *layout.Page, servers, outputs string) {
 	p.Command(q.Command())
 }
 
-// figure returns a metric of the row; of several names the first that it has.
+// figure returns the first of the named metrics that the row has.
 func (r Row) figure(names ...string) (found Figure) {
 	if at := slices.IndexFunc(r.Figures, func(f Figure) bool { return slices.Contains(names, f.Metric) }); at >= 0 {
 		found = r.Figures[at]
@@ -207,7 +207,7 @@ func (r Row) figure(names ...string) (found Figure) {
 	return found
 }
 
-// why returns why a lock is not the first.
+// why returns the reason for which a lock is not the first.
 func (r Row) why(first string) string {
 	switch f := r.figure(r.Behind); {
 	case r.Unfit != "":
@@ -219,10 +219,10 @@ func (r Row) why(first string) string {
 	case r.Open != "":
 		return fmt.Sprintf("undecided against %s: %s", first, r.Why)
 	}
-	return fmt.Sprintf("no figure that counts differs from that of %s by %.0f %% or more", first, (matters-1)*100)
+	return fmt.Sprintf("no relevant figure differs from that of %s by %.0f %% or more", first, (matters-1)*100)
 }
 
-// against says in a cell of the ranking what the first is better by.
+// against returns the cell of the ranking with the lead of the first lock.
 func (r Row) against(wide bool) string {
 	short := func(metric string) string {
 		by, _, _ := strings.Cut(strings.TrimPrefix(metric, "redis_"), "_")
@@ -232,7 +232,7 @@ func (r Row) against(wide bool) string {
 	case r.Unfit != "":
 		return "unfit"
 	case r.Behind == without:
-		return "fewer without a turn"
+		return "fewer clients without a turn"
 	case r.Behind != "" && f.Ratio != nil:
 		ratio := f.Ratio.String()
 		if !wide {
@@ -242,7 +242,7 @@ func (r Row) against(wide bool) string {
 	case r.Behind != "":
 		return short(r.Behind)
 	case r.Open == without:
-		return "undecided: without a turn"
+		return "undecided: clients without a turn"
 	case r.Open != "":
 		return "undecided: " + short(r.Open)
 	}
@@ -255,7 +255,7 @@ func (d *Document) ranking(p *layout.Page) {
 		return
 	}
 	wide := p.Markdown || p.Width() >= layout.Width*2/3
-	rows := [][]string{{"", "served", "wait p90", "CPU", "first better by"}}
+	rows := [][]string{{"", "served", "wait p90", "CPU", "lead of the first"}}
 	for i, r := range d.Ranking {
 		name, cells, against := p.Text(r.Name), []string{}, ""
 		for _, names := range [][]string{{"served_per_s"}, {"wait_per_client_p90", "wait_p90"}, {"redis_cpu"}} {
@@ -274,7 +274,7 @@ func (d *Document) ranking(p *layout.Page) {
 	p.Grid("lrrrl", rows)
 }
 
-// measured returns how many rounds of which length the figures rest on.
+// measured returns the number of rounds behind the figures, as a range if it differs.
 func (d *Document) measured() string {
 	fewest, most := d.Rounds, d.Rounds
 	for i, r := range d.Ranking {
@@ -292,7 +292,7 @@ func (d *Document) measured() string {
 	return text
 }
 
-// interval returns what stands behind the median of a ratio.
+// interval returns the kind of the range that follows the median of a ratio.
 func (d *Document) interval() string {
 	if d.Rounds < leastRounds {
 		return "smallest–largest"
@@ -300,7 +300,7 @@ func (d *Document) interval() string {
 	return "95 % interval"
 }
 
-// close writes what is needed to read the table, with all cautions.
+// close writes the legend of the table, and all cautions.
 func (d *Document) close(p *layout.Page) {
 	var unfit []results.LeftOut
 	for _, r := range d.Ranking {
@@ -311,12 +311,12 @@ func (d *Document) close(p *layout.Page) {
 	for _, note := range slices.Concat(grouped(unfit), d.Notes.Texts(), grouped(d.LeftOut)) {
 		p.Point("", note)
 	}
-	p.Remark("", fmt.Sprintf("%s of %v; × is the median over paired rounds (%s), equal is less than %.0f %%. "+
-		"--explain: all figures and reasons.",
+	p.Remark("", fmt.Sprintf("%s of %v; × is the median ratio over paired rounds (%s); equal means a difference below "+
+		"%.0f %%. --explain prints all figures and reasons.",
 		d.measured(), d.Workload.Duration, d.interval(), (matters-1)*100))
 }
 
-// explain writes everything that the answer rests on.
+// explain writes all figures and reasons.
 func (d *Document) explain(p *layout.Page) {
 	list := func(title string, lines []string) {
 		for i, line := range lines {
@@ -339,11 +339,11 @@ func (d *Document) explain(p *layout.Page) {
 		evidence = append(evidence, words.Dotted(about...))
 	}
 	list("Evidence", evidence)
-	p.Remark("", fmt.Sprintf("A ratio is the median (%s) over %s in pairs. One counts from %v times on, if its "+
-		"interval excludes 1; two locks are equal if it lies within 1/%v to %v, else undecided. The server's CPU does "+
-		"not count where it is below %d %% of a core, nor a wait below %v %% of the hold, nor clients without a turn "+
-		"below %v %%. Locks that nothing separates stand in the order of what they need; those that others use come "+
-		"first.",
+	p.Remark("", fmt.Sprintf("A ratio is the median (%s) over %s in pairs. A ratio of %v or more counts if its "+
+		"interval excludes 1; two locks are equal if the interval lies within 1/%v to %v, and otherwise undecided. "+
+		"The server's CPU does not count below %d %% of a core, waits do not count below %v %% of the hold, and "+
+		"clients without a turn do not count below %v %%. Equal locks are ordered by the nodes and connections that "+
+		"they need; then locks with other users come first.",
 		d.interval(), d.measured(), matters, matters, matters, leastCPU, leastWait*100, leastWithout*100))
 	list("Notes", d.Notes.Texts())
 	list("Left out", grouped(d.LeftOut))
@@ -356,7 +356,7 @@ func (d *Document) explain(p *layout.Page) {
 	p.Command(d.Command)
 }
 
-// grouped says each reason once, for all that it is about.
+// grouped joins the strategies that have the same reason.
 func grouped(all []results.LeftOut) (lines []string) {
 	about := map[string][]string{}
 	for _, one := range all {

@@ -1,5 +1,5 @@
-// Package advise turns a description of a contention into a short matrix of runs, and their figures
-// into advice: one lock, or none, with the reasons. Only Question.Answer runs anything.
+// Package advise turns a description of a contention into a few runs, and their figures into advice: one lock, or none,
+// with the reasons. Only Question.Answer runs anything.
 package advise
 
 import (
@@ -82,8 +82,8 @@ var (
 	nodes       = func(q Question) bool { return strings.HasPrefix(q.Redis.Topology, "nodes:") }
 )
 
-// shortlist is what is measured by default, first what there must be time for: the locks of different authors,
-// with their best settings, then further kinds.
+// shortlist has the strategies that are measured by default, in the order of their importance if time is short: locks
+// of different authors with their best settings, then further kinds.
 var shortlist = []struct {
 	name     string
 	purposes []Purpose
@@ -107,11 +107,11 @@ var shortlist = []struct {
 const (
 	// atomic is the name of the strategy that does a counter's work in one command, without a lock.
 	atomic = "atomic"
-	// redisPy polls as redis-py does unless it is told otherwise.
+	// redisPy polls as redis-py does by default.
 	redisPy = "spin:backoff=fixed,base=100ms"
 )
 
-// oneCommand reports whether a strategy is one command instead of a lock, and does what was asked for.
+// oneCommand reports whether a strategy is one command instead of a lock, and does the work of the question.
 func (q Question) oneCommand(info strategies.Info) bool { return info.Name == atomic && counting(q) }
 
 // misplaced returns why a strategy cannot run on the requested servers, as far as that is known without
@@ -127,13 +127,13 @@ func (q Question) misplaced(info strategies.Info) string {
 	return kind.Layout(store.Options{Address: q.Redis.Address, Topology: q.Redis.Topology}).Unfit(info)
 }
 
-// candidates returns the strategies to measure, and why others that were wanted are left out.
+// candidates returns the strategies to measure, and the strategies that are left out, with the reason.
 func (q Question) candidates() (chosen []strategies.Variant, out []results.LeftOut) {
 	consider := func(all []strategies.Variant) {
 		for _, v := range all {
 			why := cmp.Or(q.unsafe(v.Info()), q.unusable(v.Info()), q.misplaced(v.Info()))
 			if why == "" && q.fit > 0 && len(chosen) == q.fit {
-				why = fmt.Sprintf("no time within --budget %s; all take %s", minutes(q.Budget), q.whole)
+				why = fmt.Sprintf("--budget %s has no time for it; --budget %s has time for all", minutes(q.Budget), q.whole)
 			}
 			if why == "" {
 				chosen = append(chosen, v)
@@ -199,18 +199,18 @@ func (q Question) unsafe(info strategies.Info) string {
 	case info.Caveat != "":
 		return "unsafe: " + info.Caveat
 	case info.Capacity != 1 || !info.Claims.Exclusion:
-		admitted := "everybody"
+		admitted := "any number of clients"
 		if info.Capacity > 0 {
 			admitted = fmt.Sprintf("%d at a time", info.Capacity)
 		}
-		return "no lock: it claims " + info.Claims.String() + ", and admits " + admitted
+		return "not a lock: it claims " + info.Claims.String() + ", and admits " + admitted
 	case info.MaxInstances > 0 && q.Workload.Instances > info.MaxInstances:
-		return fmt.Sprintf("it claims %s across %d instance, there are %d",
+		return fmt.Sprintf("it claims %s across %d instance, and the workload has %d",
 			info.Claims, info.MaxInstances, q.Workload.Instances)
 	case !info.Claims.Recovery && info.Nodes > 0:
-		return "a dead holder keeps it for ever: it claims " + info.Claims.String()
+		return "a dead holder keeps it forever: it claims only " + info.Claims.String()
 	case q.For == Correctness && !info.Claims.Fencing:
-		return fmt.Sprintf("it claims %s, and no fencing tokens", info.Claims)
+		return fmt.Sprintf("it claims %s, but no fencing tokens", info.Claims)
 	}
 	return ""
 }
@@ -221,7 +221,7 @@ func (q Question) unusable(info strategies.Info) string {
 	if ours || q.users(info) != nil {
 		return ""
 	}
-	return "no library for " + q.Language + " has it"
+	return "no library for " + q.Language + " implements it"
 }
 
 // names lists strategies in the form of --strategy.
@@ -233,23 +233,23 @@ func names(all []strategies.Variant) string {
 	return strings.Join(parts, ",")
 }
 
-// Plan returns what the question has measured.
+// Plan returns the measurement that answers the question.
 func (q Question) Plan() lockbench.Plan {
 	candidates, _ := q.candidates()
 	return lockbench.Plan{Strategies: candidates, Workload: q.Workload, Rounds: q.Rounds, Redis: q.Redis}
 }
 
-// Command returns the shell command that measures the same again.
+// Command returns the shell command that repeats the measurement.
 func (q Question) Command() string {
 	plan := q.Plan()
 	return q.shell("lockbench", plan.Workload, [2]string{"--strategy", names(plan.Strategies)},
 		[2]string{"--runs", strconv.Itoa(plan.Rounds)}) + " --no-baselines" + q.secret()
 }
 
-// secret is a comment in a command that says where to put the address of Redis, if that has a secret.
+// secret is a comment for a command without the address of Redis, if the address contains a secret.
 func (q Question) secret() string {
 	if address := q.Redis.Address; strings.Contains(address, "@") || strings.Contains(address, "password") {
-		return "  # with the address of Redis, which has a secret, in LOCKBENCH_REDIS"
+		return "  # set LOCKBENCH_REDIS to the address of Redis, which contains a secret"
 	}
 	return ""
 }
@@ -294,11 +294,11 @@ const (
 	// arrivals is the number of arrivals that a 90th percentile needs, for one turn.
 	arrivals = 50
 
-	// reserve is the part of the budget that start and clean-up take.
+	// reserve is the part of the budget for start and clean-up.
 	reserve, leastBudget = 15 * time.Second, 30 * time.Second
-	// fewest locks make a ranking.
+	// fewest is the least number of locks for a ranking.
 	fewest = 2
-	// bearable is the share of a lock's capacity that a load uses under which waits stay short.
+	// bearable is the share of a lock's capacity up to which waits stay short.
 	bearable = 0.6
 )
 
@@ -319,8 +319,8 @@ func (q Question) round() time.Duration {
 	return turn
 }
 
-// Sized returns the question with windows and warm-ups, unless given, that show how long clients wait and which
-// starve, and with as many locks as the budget has time for.
+// Sized returns the question with windows and warm-ups, unless given, that are long enough to show waits and
+// starvation, and with as many locks as the budget has time for.
 func (q Question) Sized(givenWindow, givenWarmup bool) (Question, error) {
 	w := &q.Workload
 	traced := w.Arrivals.Trace() != nil
@@ -333,8 +333,8 @@ func (q Question) Sized(givenWindow, givenWarmup bool) (Question, error) {
 		w.Warmup = workloads.Duration(max(leastWarmup, scaled(time.Duration(w.Duration), warmup)))
 	}
 	if !givenWindow && time.Duration(w.Duration) > longestWindow {
-		return q, fmt.Errorf("a window of %v would be needed to serve every client twice, the longest is %v: "+
-			"give --duration, or ask about shorter holds or fewer clients", w.Duration, longestWindow)
+		return q, fmt.Errorf("serving every client twice needs a window of %v, and the longest is %v: "+
+			"give --duration, shorter holds or fewer clients", w.Duration, longestWindow)
 	}
 	all, _ := q.candidates()
 	q.whole = q.needs()
@@ -359,7 +359,7 @@ func (q Question) needs() string {
 // minutes writes whole minutes without seconds.
 func minutes(d time.Duration) string { return strings.Replace(d.String(), "m0s", "m", 1) }
 
-// saturation says that the load asked about keeps any lock busy all the time; nil if it does not.
+// saturation returns how the load keeps any lock busy all the time; nil if it does not.
 func (q Question) saturation() *Saturation {
 	w := q.Workload
 	hold, share := w.Hold.Mean().Seconds(), w.KeyDist.Hottest(w.Keys)

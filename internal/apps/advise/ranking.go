@@ -15,10 +15,10 @@ import (
 // matters is the least ratio of medians at which a difference counts.
 const matters = 1.1
 
-// criterion is a metric that counts.
+// criterion is a metric by which locks are compared.
 type criterion struct {
 	metric string
-	// A lock does not lose by it to another one while its figure of size is below least.
+	// A lock does not lose by this criterion while its figure of the metric size is below least.
 	size  string
 	least float64
 }
@@ -34,12 +34,12 @@ const (
 	confidence = 0.95
 )
 
-// without is the criterion of clients that got nothing: the number of them in a window in which the lock served as
-// many clients as there are. It is not the metric starved, which is unknown unless the window had room for two turns
-// of each, and so for the slowest locks.
+// without is the criterion of clients without a turn: their number in a window in which the lock served as many clients
+// as there are. It differs from the metric starved, which needs a window of two fair rounds and is therefore unknown
+// for the slowest locks.
 const without = "without_a_turn"
 
-// criteria returns what counts, the most important first: clients that starve, clients served, long waits, and the
+// criteria returns the criteria, the most important first: clients that starve, clients served, long waits, and the
 // cost for the server.
 func (q Question) criteria() (all []criterion) {
 	if q.contended() {
@@ -63,14 +63,14 @@ func (q Question) contended() bool {
 	return q.Workload.Rate == 0 && q.saturation() != nil && q.showsWaits()
 }
 
-// relation is what the rounds show of two locks.
+// relation is the result of a comparison of two locks.
 type relation int
 
 const (
-	equal  relation = iota // a difference that counts would have been seen
-	better                 // the first is
+	equal  relation = iota // the rounds would have shown a difference that counts
+	better                 // the first lock is better
 	worse
-	open // the rounds do not decide it
+	open // the rounds do not decide
 )
 
 // duel is the comparison of two locks by one criterion, over the rounds in which both were measured.
@@ -78,15 +78,16 @@ type duel struct {
 	by    criterion
 	is    relation
 	ratio *results.Ratio // how many times as good the first is; nil if that is not known
-	// Of what is open: the rounds exclude that the first is better by as much as counts, or worse.
+	// If the relation is open: the rounds exclude that the first is better, or worse, by a difference that counts.
 	notBetter, notWorse bool
 	rounds              int    // in pairs
-	needed              int    // rounds that would decide what is open; 0 if that is not known
+	needed              int    // rounds that would decide an open relation; 0 if not known
 	text                string // what the rounds show
 }
 
-// between compares two locks by the first criterion by which they are not equal. If the rounds leave it open whether
-// one lock is better or equal by that criterion, a later one that finds the same lock better decides: either way it is.
+// between compares two locks by the first criterion by which they are not equal. If this criterion leaves open only
+// whether a lock is better or equal, a later criterion decides if it finds the same lock better: in both cases that
+// lock is the better one.
 func (q Question) between(a, b contender) (d duel) {
 	var first *duel // that is open
 	notBetter, notWorse := true, true
@@ -150,8 +151,8 @@ func (q Question) duel(by criterion, a, b contender) duel {
 	return d
 }
 
-// enough reports whether this many rounds can decide: they have an interval or, where fewer were asked for, are as
-// many.
+// enough reports whether this many rounds can decide: they have an interval, or they are all the rounds of a question
+// that requests fewer than an interval needs.
 func (q Question) enough(rounds int, interval bool) bool {
 	return interval || q.Rounds < leastRounds && rounds >= q.Rounds
 }
@@ -159,19 +160,19 @@ func (q Question) enough(rounds int, interval bool) bool {
 // leastRounds is the number of rounds from which a median has a 95 % interval.
 const leastRounds = 6
 
-// why says in words what the rounds show of a metric.
+// why describes what the rounds show of a metric.
 func (d duel) why(l limits) string {
 	switch {
 	case d.ratio == nil || l.low == math.Inf(-1) || l.high == math.Inf(1) && l.low <= 0:
-		return d.by.metric + ": of both only lower bounds are known in some rounds"
+		return d.by.metric + ": in some rounds only lower bounds are known of both"
 	case !l.sure && d.rounds < leastRounds:
-		return fmt.Sprintf("%s: %s in %s, which has no 95 %% interval", d.by.metric, d.ratio,
+		return fmt.Sprintf("%s: %s in %s, too few for a 95 %% interval", d.by.metric, d.ratio,
 			words.Count(d.rounds, "round"))
 	}
 	return fmt.Sprintf("%s: %s in %s", d.by.metric, d.ratio, words.Count(d.rounds, "round"))
 }
 
-// paired are the logarithms of how many times as good one lock is as another, in each round of both.
+// paired are the logarithms of how many times as good the first lock is as the second, one for each common round.
 type paired struct {
 	low, high []results.Figure // the limits of each: they differ where a figure is only a lower bound
 	bounds    results.Ratio    // its AtLeast, AtMost and Digits
@@ -258,7 +259,7 @@ func (p paired) ratio(l limits) *results.Ratio {
 	return &r
 }
 
-// verdict is what the limits show: which lock is better, or that neither is by as much as counts.
+// verdict returns which lock is better according to the limits, or that no difference counts.
 func (l limits) verdict(enough bool) relation {
 	counts := math.Log(matters)
 	switch {
@@ -274,7 +275,7 @@ func (l limits) verdict(enough bool) relation {
 	return open
 }
 
-// needed estimates the rounds after which the interval excludes what it must: its width falls with their square root.
+// needed estimates the number of rounds that decide: the width of the interval falls with its square root.
 func (l limits) needed(rounds int) int {
 	middle := (l.least + l.most) / 2
 	width := max(middle-l.low, l.high-middle)
@@ -289,7 +290,8 @@ func (l limits) needed(rounds int) int {
 	return max(leastRounds, rounds+1, int(math.Ceil(n)))
 }
 
-// starvation compares the clients that got nothing, as numbers: most locks have none.
+// starvation compares the numbers of clients without a turn. It uses differences, because most locks have 0, which has
+// no ratio.
 func (q Question) starvation(by criterion, a, b contender) duel {
 	d := duel{by: by}
 	var more []results.Figure // of the second
@@ -306,7 +308,7 @@ func (q Question) starvation(by criterion, a, b contender) duel {
 		more = append(more, results.Figure{Value: *y - *x})
 		ofA, ofB, numbers = append(ofA, *x), append(ofB, *y), append(numbers, *y-*x)
 	}
-	if d.rounds = len(more); d.rounds == 0 { // a lock that served fewer is behind by that
+	if d.rounds = len(more); d.rounds == 0 { // the criterion of served clients already separates these locks
 		return d
 	}
 	low, high, sure := results.FigureInterval(more, confidence)
@@ -329,7 +331,8 @@ func (q Question) starvation(by criterion, a, b contender) duel {
 	return d
 }
 
-// withoutTurn returns the clients that waited and got nothing; nil if the lock served too few for a turn of each.
+// withoutTurn returns the number of clients that waited and obtained nothing; nil if the lock served too few for a turn
+// of each.
 func withoutTurn(run results.Run) *float64 {
 	n := run.Record.WithoutTurn
 	if n == nil || run.Speed.Served < run.Record.Clients {
@@ -364,8 +367,8 @@ func (q Question) duels(field []contender) duels {
 	return all
 }
 
-// ranked orders a field, the best first. The second is the best of other authors than the first, if there are any:
-// a variant of the first is no second opinion.
+// ranked orders a field, the best first. The second is the best lock of another author than the first, if there is one:
+// a variant of the first would be no alternative.
 func (q Question) ranked(field []contender, known duels) (all []contender) {
 	for len(field) > 0 {
 		rest := field
@@ -384,8 +387,8 @@ func (q Question) ranked(field []contender, known duels) (all []contender) {
 	return all
 }
 
-// unbeaten returns the locks of a field that no other one is better than, in the order of preference. If each is
-// beaten by another one it returns all.
+// unbeaten returns the locks of a field to which no other lock is better, in the order of preference; all locks if each
+// has a better one.
 func (q Question) unbeaten(field []contender, known duels) []contender {
 	stay := slices.DeleteFunc(slices.Clone(field), func(x contender) bool {
 		return slices.ContainsFunc(field, func(other contender) bool {
@@ -399,8 +402,8 @@ func (q Question) unbeaten(field []contender, known duels) []contender {
 	return stay
 }
 
-// preferred orders two equal locks: by what they need, then those that others use come first. It returns why the one
-// that comes first does.
+// preferred orders two equal locks: the one that needs less comes first, then the one with other users. why is the
+// reason for the order.
 func (q Question) preferred(a, b contender) (order int, why string) {
 	unused := func(c contender) int {
 		if q.users(c.info) == nil {
@@ -421,7 +424,7 @@ func (q Question) preferred(a, b contender) (order int, why string) {
 			cmp.Compare(a.info.Connections.PerInstance, b.info.Connections.PerInstance),
 			"it needs fewer connections per instance",
 		},
-		{cmp.Compare(unused(a), unused(b)), "others use it"},
+		{cmp.Compare(unused(a), unused(b)), "it has other users"},
 	} {
 		if by.order != 0 {
 			return by.order, by.why
@@ -435,7 +438,7 @@ type leaders struct {
 	all     []contender // in the order of preference
 	doubts  []doubt     // what is open between two of them
 	ranking []contender // the whole field, the best first
-	lost    []contender // of which no run can be trusted: any of them may be the best
+	lost    []contender // without a trusted run: any of them may be the best
 }
 
 // doubt is a duel that the rounds do not decide.
@@ -444,7 +447,7 @@ type doubt struct {
 	duel
 }
 
-// decisive says that more rounds would decide it.
+// decisive reports whether more rounds would decide.
 func (d doubt) decisive() bool { return d.rounds < leastRounds || d.needed > 0 }
 
 // lead ranks a field, and returns the locks that may be the best.
@@ -466,7 +469,7 @@ func (q Question) lead(field []contender) (l leaders) {
 	return l
 }
 
-// undecided returns what the answer says of leaders that the rounds do not separate; nil if they are equal.
+// undecided describes leaders that the rounds do not separate; nil if they are equal.
 func (q Question) undecided(l leaders) *Undecided {
 	if len(l.doubts)+len(l.lost) == 0 {
 		return nil
@@ -491,7 +494,7 @@ func (q Question) undecided(l leaders) *Undecided {
 		lost = lost || d.rounds < min(q.Rounds, leastRounds)
 	}
 	if lost {
-		u.Why = append(u.Why, "rounds were lost since their runs cannot be trusted: a quieter machine loses fewer")
+		u.Why = append(u.Why, "rounds were lost because their runs cannot be trusted: use a quieter machine")
 	}
 	again := q
 	again.Named, again.fit, again.Rounds = nil, 0, min(rounds, mostRounds)
@@ -502,7 +505,7 @@ func (q Question) undecided(l leaders) *Undecided {
 	if longer {
 		w.Duration *= 4
 		again.Workload = w
-		u.Why = append(u.Why, "where only lower bounds are known a longer window decides, not more rounds")
+		u.Why = append(u.Why, "where only lower bounds are known, a longer window helps and more rounds do not")
 	}
 	u.Ask = q.shell("lockbench advise", w, [2]string{"--for", q.purpose()}, [2]string{"--language", q.Language},
 		[2]string{"--strategy", names(again.Named)}, [2]string{"--runs", fmt.Sprint(again.Rounds)},
@@ -513,7 +516,7 @@ func (q Question) undecided(l leaders) *Undecided {
 // mostRounds is the largest number of rounds that an undecided answer proposes.
 const mostRounds = 100
 
-// equals says of which locks the choice is no better, and why it comes first; "" if it is better than all.
+// equals names the locks that are as good as the choice, and why it comes first; "" if it is better than all.
 func (q Question) equals(l leaders) string {
 	if len(l.all) < 2 {
 		return ""
@@ -525,7 +528,7 @@ func (q Question) equals(l leaders) string {
 			reasons = append(reasons, why)
 		}
 	}
-	return fmt.Sprintf("%s %s as good: no figure that counts differs by %.0f %% or more. %s comes first because %s",
+	return fmt.Sprintf("%s %s as good: no relevant figure differs by %.0f %% or more; %s comes first because %s",
 		words.And(names), map[bool]string{true: "is", false: "are"}[len(names) == 1], (matters-1)*100, l.all[0].Name,
 		strings.Join(reasons, " and "))
 }
@@ -538,7 +541,7 @@ func (q Question) purpose() string {
 	return string(q.For)
 }
 
-// tokenless says that what the lock protects cannot check fencing tokens.
+// tokenless reports whether the purpose needs fencing tokens and the protected resource cannot check them.
 func (q Question) tokenless() bool {
 	return q.For == Correctness && q.Workload.Fence != workloads.FenceAll
 }

@@ -62,7 +62,7 @@ func TestNotDecidedIsNotEqual(t *testing.T) {
 		{
 			"a lost round leaves no interval", among, 6,
 			[]lock{slow.with(lostIn(3)), quick},
-			"", "redsync:tuned=true handoff", "in 5 rounds, which has no 95 % interval",
+			"", "redsync:tuned=true handoff", "in 5 rounds, too few for a 95 % interval",
 		},
 		{
 			"no round of both", among, 6,
@@ -77,7 +77,7 @@ func TestNotDecidedIsNotEqual(t *testing.T) {
 		{
 			"only lower bounds", among, 6,
 			[]lock{slow.with(waits(-300)), quick.with(waits(-45))},
-			"", "redsync:tuned=true handoff", "a longer window decides",
+			"", "redsync:tuned=true handoff", "a longer window helps",
 		},
 		{
 			"one that lost all its rounds may be the best", among, 6,
@@ -102,7 +102,7 @@ func TestNotDecidedIsNotEqual(t *testing.T) {
 		{
 			"equal locks, and why one is first", among, 6,
 			[]lock{like("handoff"), like("redsync:tuned=true")},
-			"redsync:tuned=true", "", "handoff is as good: no figure that counts differs by 10 % or more. " +
+			"redsync:tuned=true", "", "handoff is as good: no relevant figure differs by 10 % or more; " +
 				"redsync:tuned=true comes first because it needs fewer connections per instance",
 		},
 		{

@@ -23,18 +23,18 @@ import (
 // schema is the version of the document.
 const schema = "lockbench/check/1"
 
-// Document is what the checks found.
+// Document is the result of the checks.
 type Document struct {
 	document.Head
 	Strategy    string   `json:"strategy"`
-	Lock        string   `json:"lock"` // what it says of itself
+	Lock        string   `json:"lock"` // the summary of the strategy
 	Claims      []string `json:"claims"`
 	Keeps       []string `json:"keeps,omitempty"` // keys of idle locks, as it declares
 	Checks      []Result `json:"checks"`
 	Interrupted bool     `json:"interrupted,omitempty"`
 }
 
-// Result is what one check found.
+// Result is the result of one check.
 type Result struct {
 	Check    string           `json:"check"`
 	Proves   string           `json:"proves"` // what a pass proves
@@ -44,13 +44,13 @@ type Result struct {
 	Seconds  float64          `json:"seconds"`
 }
 
-// Failure is a promise that was found broken, and what showed it.
+// Failure is a broken promise, and the evidence.
 type Failure struct {
 	Promise string `json:"promise"`
 	Seen    string `json:"seen"`
 }
 
-// Options say what to check.
+// Options select the lock and the checks.
 type Options struct {
 	Strategy strategies.Variant
 	Only     []string // names of checks; none means all
@@ -67,21 +67,21 @@ func (o Options) Validate() error {
 	}
 	if info := o.Strategy.Info(); info.Store != "" {
 		problems = append(problems,
-			fmt.Errorf("%s locks in %s, and the suite has servers of Redis", info.Name, info.Store))
+			fmt.Errorf("%s locks in %s, and the suite starts only servers of Redis", info.Name, info.Store))
 	}
 	return errors.Join(problems...)
 }
 
-// atOnce checks run at a time. Most of their time they wait.
+// atOnce is the number of checks that run at a time. They spend most of their time waiting.
 const atOnce = 4
 
 // longest is how long one check may take.
 const longest = time.Minute
 
-// NotRun is the outcome of a check that was not begun, or not ended, because the user interrupted it.
+// NotRun is the verdict of a check that did not begin, or did not end, because the user interrupted the suite.
 const NotRun locktest.Verdict = "not run"
 
-// Run runs the checks, some at a time, each on fresh servers. When ctx ends it returns what has been found so far.
+// Run runs the checks, atOnce at a time, each on fresh servers. When ctx ends it returns the results so far.
 func Run(ctx context.Context, o Options) (*Document, error) {
 	info := o.Strategy.Info()
 	d := &Document{
@@ -138,7 +138,7 @@ func judge(ctx context.Context, one locktest.Check, v strategies.Variant) (Resul
 	}}
 	if applies && info.OnRedis() {
 		all, err := startFleet(ctx, info.Nodes)
-		if err != nil && ctx.Err() == nil { // else it is interrupted, which is no error of the servers
+		if err != nil && ctx.Err() == nil { // otherwise the interruption caused the error
 			verdict.Verdict = locktest.NotJudged
 			verdict.Because = untrusted.Printable(fmt.Sprintf("its servers cannot be started: %v", err))
 		}
@@ -153,9 +153,9 @@ func judge(ctx context.Context, one locktest.Check, v strategies.Variant) (Resul
 	found := one.Judge(limited, fixture, info)
 	verdict.Seconds = found.Took.Seconds()
 	if applies && ctx.Err() != nil && found.Verdict != locktest.Passed {
-		return verdict, nil // what it found may be the interruption
+		return verdict, nil // the interruption may have caused the failure
 	}
-	if died := opened.died(); died != nil && found.Verdict != locktest.Passed { // what it found may be that
+	if died := opened.died(); died != nil && found.Verdict != locktest.Passed { // the likely cause of the failure
 		found.Verdict, found.Because, found.Failures = locktest.NotJudged, "its driver failed: "+died.Error(), nil
 	}
 	for _, f := range found.Failures {
@@ -210,7 +210,7 @@ func (d *Document) Lay(p *layout.Page) {
 			continue
 		}
 		fmt.Fprintf(p, "\n%s  %s\n", p.Bold(c.Check), painted(p, c.Verdict))
-		if last = c.Because; last != "" { // for the next ones too, if it is theirs
+		if last = c.Because; last != "" { // printed once for consecutive checks
 			p.Remark("because ", c.Because)
 		}
 		for i, f := range c.Failures {
@@ -226,7 +226,7 @@ func (d *Document) Lay(p *layout.Page) {
 	}
 }
 
-// mostFailures of a check are shown to people.
+// mostFailures is the number of failures of a check that Lay writes.
 const mostFailures = 3
 
 func painted(p *layout.Page, o locktest.Verdict) string {

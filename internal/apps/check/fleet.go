@@ -13,7 +13,7 @@ import (
 	"github.com/lockbench/lockbench/strategies/locktest"
 )
 
-// fleet are the servers of a check.
+// fleet has the servers of a check.
 type fleet []*servers.Pair
 
 // startFleet starts so many servers.
@@ -29,7 +29,7 @@ func startFleet(ctx context.Context, nodes int) (all fleet, err error) {
 	return all, nil
 }
 
-// nodes are the servers as a lock is given them.
+// nodes returns the servers in the form that a lock takes.
 func (f fleet) nodes() (nodes []goredis.Node) {
 	for _, one := range f {
 		nodes = append(nodes, goredis.Node{Options: &redis.UniversalOptions{
@@ -41,7 +41,7 @@ func (f fleet) nodes() (nodes []goredis.Node) {
 	return nodes
 }
 
-// furnish gives a fixture the servers, and what can be done to them.
+// furnish gives a fixture the servers, and the faults that can be injected.
 func (f fleet) furnish(ctx context.Context, fixture *locktest.Fixture) {
 	each := func(do func(*servers.Pair, context.Context) error) func() error {
 		return func() error {

@@ -20,7 +20,7 @@ type lockers struct {
 	all []strategies.Locker
 }
 
-// open opens one instance. What the suite does to connections is done to those of a driver too.
+// open opens one instance. Faults of connections also affect the connections of a driver.
 func (l *lockers) open(ctx context.Context, v strategies.Variant, c goredis.Config) (strategies.Locker, error) {
 	if !v.Info().Driver {
 		return goredis.Open(v, c)
@@ -49,9 +49,9 @@ func (l *lockers) died() error {
 // answering is how long a driver may take for a single call on an idle server.
 const answering = 20 * time.Second
 
-// tried opens a driver, acquires and releases once, on undisturbed servers. If that fails, the suite would
-// find each promise broken that needs a lease, and none of it would be the lock's doing: then it returns the outcome of
-// all checks, and why. err is about the servers.
+// tried opens a driver, acquires and releases once, on undisturbed servers. If that fails, every check that needs a
+// lease would report a broken promise although the driver is at fault. So tried returns the verdict of all checks, and
+// the reason. err is about the servers.
 func tried(
 	ctx context.Context, v strategies.Variant, checks []locktest.Check,
 ) (outcome locktest.Verdict, why string, err error) {
@@ -91,7 +91,7 @@ func tried(
 	return "", "", nil
 }
 
-// answers asks a driver the questions without which nothing can be checked. It returns the one that it does not answer.
+// answers asks a driver the questions that every check needs. It returns the question that the driver does not answer.
 func answers(ctx context.Context, locker strategies.Locker) (question string, err error) {
 	limited, cancel := context.WithTimeout(ctx, answering)
 	defer cancel()

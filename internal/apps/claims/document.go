@@ -35,7 +35,7 @@ type Result struct {
 	Why       []string        `json:"why,omitempty"`       // reasons why it is inconclusive
 	Runs      []RunResult     `json:"runs"`
 	Figures   []FigureResult  `json:"figures"`
-	Tests     []Text          `json:"tests,omitempty"` // tests that show it too
+	Tests     []Text          `json:"tests,omitempty"` // tests of the same claim
 	About     Text            `json:"about,omitempty"` // what to know about the experiment
 }
 
@@ -50,8 +50,8 @@ type RunResult struct {
 // Shown is a run's figures in addition to the expected ones.
 type Shown struct {
 	Runs         int `json:"runs"`     // of its strategies
-	LeftOut      int `json:"left_out"` // of these, runs that cannot be trusted; no figure uses them
-	MachineBound int `json:"hurried"`  // those in which the machine, not the lock, limited the speed, by their labels
+	LeftOut      int `json:"left_out"` // untrusted runs among them; no figure uses these
+	MachineBound int `json:"hurried"`  // runs whose labels mean that the machine limited the speed
 	// Strategies has the median of the rounds for each strategy.
 	Strategies []ShownStrategy `json:"strategies"`
 }
@@ -79,7 +79,7 @@ type FigureResult struct {
 // CounterResult is the result of a figure in its counter-case, which What describes.
 type CounterResult struct {
 	FigureResult
-	AsItMust bool `json:"as_it_must"` // it is on the other side of the limit
+	AsItMust bool `json:"as_it_must"` // the figure is on the other side of its limit
 }
 
 // Interval is the median of a figure's rounds with its interval.
@@ -93,9 +93,9 @@ type Interval struct {
 	Confidence float64 `json:"confidence"`
 }
 
-// The verdicts on a figure: whether its values are as expected. Partly is between the expectation and its opposite.
-// Unclear means rounds that disagree, or unknown figures. Missed means that an interval or a median does not show that
-// it keeps its limit. Reported means that there is no limit.
+// The verdicts on a figure. Held means that its values are as expected, contradicted that they are the opposite, partly
+// that they are between these limits. Unclear means rounds that disagree, or unknown figures. Missed means that an
+// interval or a median does not keep its limit. Reported means that there is no limit.
 const (
 	Held         results.Verdict = "held"
 	Contradicted results.Verdict = "contradicted"
@@ -124,7 +124,7 @@ func (d *Document) Invalid() []string {
 	return names
 }
 
-// CounterCases returns the number of measured counter-cases, and those that are not as they must be.
+// CounterCases returns the number of measured counter-cases, and the failed ones.
 func (d *Document) CounterCases() (measured int, failed []string) {
 	for _, claim := range d.Claims {
 		for _, f := range claim.Figures {
@@ -155,7 +155,7 @@ func (d *Document) Lay(on *layout.Page) {
 	if counters, _ := d.CounterCases(); counters > 0 {
 		command += " --counter"
 	}
-	fmt.Fprintf(p, "Written by `%s`; docs/METRICS.md says what the figures mean.\n\n", command)
+	fmt.Fprintf(p, "Written by `%s`; docs/METRICS.md defines the figures.\n\n", command)
 	fmt.Fprintf(p, "- %s %s, %s\n- Machine: %s\n- Redis: %s\n", d.Tool.Name, d.Tool.Version,
 		d.Started.UTC().Format("2006-01-02 15:04 MST"), p.Text(d.Environment.Describe()), p.Text(d.Redis.Describe()))
 	d.method(p)
@@ -184,7 +184,7 @@ func (p page) claims(d *Document) {
 		}
 		for i, test := range c.Tests {
 			if i == 0 {
-				fmt.Fprintf(p, "\nTests that show it too:\n\n")
+				fmt.Fprintf(p, "\nTests of the same claim:\n\n")
 			}
 			fmt.Fprintf(p, "- %s\n", layout.Code(string(test)))
 		}
@@ -206,7 +206,7 @@ func (p page) heading(c Result) {
 	fmt.Fprintf(p, "\n%s  %s  %s\n", p.Bold(c.Name), verdict, says)
 }
 
-// anchor returns the place of a claim on the page.
+// anchor returns the HTML id of a claim on the page.
 func anchor(claim string) string {
 	return "claim-" + strings.Map(func(r rune) rune {
 		if unicode.IsLetter(r) || unicode.IsDigit(r) {
@@ -240,15 +240,15 @@ func (d *Document) method(p page) {
 
 const (
 	howJudged = "A figure with an interval is the median of the rounds. The interval contains the true median with " +
-		"a confidence of 98 % (order statistics): with 7 rounds it is from the smallest to the largest, " +
-		"with 11 from the second-smallest to the second-largest, with 14 from the third. A limit is held " +
-		"if the interval's worse end keeps it, or, where it says median, if the median does; else it is " +
-		"missed. Rounds that cannot be trusted are left out. What has no limit is reported."
-	howBest = "The strategies of a run take turns within a round, each round in an order of its own. A ratio to " +
-		"the best is to the best of the same round; behind it stands who that was, in how many rounds."
-	howCountered = "Each figure is measured twice: as the claim has it, and in a counter-case, in which it must be " +
-		"on the other side of its limit. If it were on the same side, it would say the same of every lock, " +
-		"and nothing about the claim."
+		"a confidence of 98 % (order statistics): with 7 rounds it extends from the smallest to the largest, " +
+		"with 11 from the second-smallest to the second-largest, with 14 from the third. A limit is held if the " +
+		"worse end of the interval keeps it, or the median if the limit says median; otherwise it is missed. " +
+		"Rounds that cannot be trusted are left out. A figure without a limit is only reported."
+	howBest = "The strategies of a run take turns within a round, in a new order in each round. A ratio to the " +
+		"best refers to the best strategy of the same round, which the last column names with its rounds."
+	howCountered = "Each figure is measured twice: as the claim requires, and in a counter-case, in which it must be " +
+		"on the other side of its limit. A figure on the same side would not depend on what the claim is about, " +
+		"and would show nothing."
 )
 
 // tally counts the verdicts, and the counter-cases.
@@ -266,7 +266,7 @@ func (d *Document) tally() string {
 	all := []string{strings.Join(parts, ", ")}
 	if counters, failed := d.CounterCases(); counters > 0 {
 		cases := words.Count(counters, "counter-case")
-		all = append(all, fmt.Sprintf("%s, %d did not come out as they must", cases, len(failed)))
+		all = append(all, fmt.Sprintf("%s, %d failed", cases, len(failed)))
 	}
 	if d.Interrupted {
 		all = append(all, "interrupted: claims are missing")
@@ -285,9 +285,9 @@ func (p page) figures(c Result) {
 		if f.Counter == nil {
 			continue
 		}
-		cells, verdict := f.Counter.cells(), ", did not come out as it must"
+		cells, verdict := f.Counter.cells(), ", counter-case failed"
 		if f.Counter.AsItMust {
-			verdict = ", as it must"
+			verdict = ", as required"
 		}
 		rows = append(rows, []string{"with " + cells[0], cells[1], "", cells[3] + verdict, cells[4]})
 	}
@@ -302,7 +302,7 @@ func (p page) figures(c Result) {
 	p.WriteByte('\n')
 }
 
-// shown writes a run's figures in addition to the expected ones.
+// shown writes further figures of a run.
 func (p page) shown(run RunResult) {
 	s := run.Shown
 	if s == nil || len(s.Strategies) == 0 || !p.Markdown { // they are too wide for a terminal
@@ -310,10 +310,10 @@ func (p page) shown(run RunResult) {
 	}
 	fmt.Fprintf(p, "\n%s, medians of the rounds: %s", layout.Code(run.Name), words.Count(s.Runs, "run"))
 	if s.LeftOut > 0 {
-		fmt.Fprintf(p, ", %d left out because they could not be trusted", s.LeftOut)
+		fmt.Fprintf(p, ", %d left out because they cannot be trusted", s.LeftOut)
 	}
 	if s.MachineBound > 0 {
-		fmt.Fprintf(p, "; in %d the machine set the pace, not the lock", s.MachineBound)
+		fmt.Fprintf(p, "; in %d the machine, not the lock, limited the speed", s.MachineBound)
 	}
 	p.WriteString("\n\n")
 	head, columns := []string{""}, "l"
@@ -361,8 +361,7 @@ func (f FigureResult) winners() string {
 	return strings.Join(names, ", ")
 }
 
-// cameTo writes the median of the rounds with their range or interval, or their sum, and the number of unknown
-// rounds.
+// cameTo formats the median of the rounds with their range or interval, or their sum, and the number of unknown rounds.
 func (f FigureResult) cameTo() string {
 	all := known(f.Values)
 	if len(all) == 0 {
@@ -379,7 +378,7 @@ func (f FigureResult) cameTo() string {
 	low, high := slices.MinFunc(all, byValue), slices.MaxFunc(all, byValue)
 	switch {
 	case f.Total:
-		return f.text(sum(all)) + " in all" + missing
+		return f.text(sum(all)) + " in total" + missing
 	case f.text(low) == f.text(high):
 		return f.text(low) + missing
 	}
@@ -397,7 +396,7 @@ func (f FigureResult) text(v results.Figure) string {
 	return f.Unit.Signed(v.Value)
 }
 
-// rounds returns how many of all rounds the interval is of.
+// rounds returns the number of rounds in the interval.
 func (i Interval) rounds(all int) string {
 	text := words.Count(i.Rounds, "round")
 	if i.Rounds < all {

@@ -49,7 +49,7 @@ func TestWhatTheRoundsOfAFigureAreWrittenAs(t *testing.T) {
 	for want, f := range map[string]FigureResult{
 		"≥ 2 (≥ 1 … 3)":                           {Values: append(figures(3, 2), least(1))},
 		"2 (1 … ≥ 3), not known in 1 of 4 rounds": {Values: append(figures(1, 2), nil, least(3))},
-		"5 in all, not known in 1 of 3 rounds":    {Limits: Limits{Total: true}, Values: append(figures(3, 2), nil)},
+		"5 in total, not known in 1 of 3 rounds":  {Limits: Limits{Total: true}, Values: append(figures(3, 2), nil)},
 		"7, not known in 2 of 3 rounds":           {Values: append(figures(7), nil, nil)},
 	} {
 		if got := f.cameTo(); got != want {

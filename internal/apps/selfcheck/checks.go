@@ -20,23 +20,23 @@ import (
 )
 
 const (
-	// longEnough is the length from which the audit must find every overlap.
+	// longEnough is the length from which on the audit must find every overlap.
 	longEnough = 100 * time.Microsecond
 	enough     = 50 // overlaps that the check needs
 	// overlapOff is the permitted error of the audit's overlapped time, in percent.
 	overlapOff = 2.0
 )
 
-// audit runs a lock that often admits a second client. The number and the length of the overlaps are known in
-// two more ways: the lock counts them, and the instants of the clients' leases show them. If it is not
-// rigged, the same lock must have no overlaps.
+// audit runs a rigged lock that often admits a second client. It compares the audit with two independent counts of the
+// overlaps: the lock counts them, and the instants of the clients' leases show their number and length. Without the
+// rigging the same lock must have no overlaps.
 func (s *session) audit(ctx context.Context, c *Check) error {
 	w := workload(8, 4, s.Effort.Window)
 	_ = w.Hold.UnmarshalText([]byte("uniform:1ms,4ms")) // a valid constant
 	lock, seen := &queue{doubling: true}, &records{}
 	job := s.job(lock.strategy(), w)
 	job.Observer = seen
-	run, err := s.do(ctx, "audit: a lock that lets in two", job)
+	run, err := s.do(ctx, "audit: a lock that admits a second client", job)
 	if err != nil {
 		return err
 	}
@@ -49,35 +49,35 @@ func (s *session) audit(ctx context.Context, c *Check) error {
 		}
 	}
 	if long < enough {
-		c.unsure("only %d overlaps of %v and more: too few", long, longEnough)
+		c.unsure("only %d overlaps of at least %v: too few for the check", long, longEnough)
 	}
 	let, audited := lock.twice, run.Safety.Overlaps
-	c.inform("times the lock let in a second one", float64(let), results.Number)
-	c.count(int64(len(found)) <= let, "overlaps by the clients' own instants", float64(len(found)), "at most as many")
-	c.inform("of 100 µs and more", float64(long), results.Number)
+	c.inform("second clients that the lock admitted", float64(let), results.Number)
+	c.count(int64(len(found)) <= let, "overlaps by the clients' recorded instants", float64(len(found)), "at most as many")
+	c.inform("overlaps of at least 100 µs", float64(long), results.Number)
 	// A client may not run between the end of its recorded hold and its call of Release: the audit
 	// finds an overlap then that the instants do not show.
-	c.count(audited >= long && audited <= let, "found by the audit", float64(audited),
+	c.count(audited >= long && audited <= let, "overlaps found by the audit", float64(audited),
 		"at least %d, at most %d", long, let)
 	off := (float64(run.Safety.OverlapNS)/float64(total) - 1) * 100
-	c.want(near(off, 0, overlapOff), "overlapped time off the instants'", off, results.Percent,
+	c.want(near(off, 0, overlapOff), "error of the overlapped time", off, results.Percent,
 		"within %v %%", overlapOff)
 	c.count(len(run.Safety.Broken) == 1, "claims found broken", float64(len(run.Safety.Broken)), "1")
 
 	honest := &records{}
 	job = s.job((&queue{}).strategy(), w)
 	job.Observer = honest
-	if run, err = s.do(ctx, "audit: the same lock, letting in one", job); err != nil {
+	if run, err = s.do(ctx, "audit: the same lock, admitting one client", job); err != nil {
 		return err
 	}
 	audited = run.Safety.Overlaps + run.Safety.ExpiredOverlaps
-	c.count(audited == 0, "honest lock: found by the audit", float64(audited), "0")
-	c.inform("honest lock: acquisitions", float64(len(honest.all)), results.Number)
+	c.count(audited == 0, "unrigged lock: overlaps found by the audit", float64(audited), "0")
+	c.inform("unrigged lock: acquisitions", float64(len(honest.all)), results.Number)
 	return nil
 }
 
-// overlaps returns how long two leases were held at once, from the instants alone. There are never more than
-// two holders.
+// overlaps returns for how long two leases were held at once, from the instants alone. There are never more than two
+// holders.
 func overlaps(acquired []engine.Acquisition) []time.Duration {
 	ordered := slices.Clone(acquired)
 	slices.SortFunc(ordered, func(a, b engine.Acquisition) int { return cmp.Compare(a.Granted, b.Granted) })
@@ -110,12 +110,12 @@ func (r *records) Acquired(a engine.Acquisition) {
 	r.all = append(r.all, a)
 }
 
-// readings is how many readings' bytes the byte counts may differ by: one side counts the readings at both
-// ends and the other does not yet.
+// readings is the number of readings of INFO by whose bytes the counts may differ: one side counts the readings at both
+// ends, the other side does not.
 const readings = 4
 
-// outside reads the server's INFO before and after a run, over its own connection and with its own code. The
-// run must report the difference. On a user's server it may report more, because others may use it.
+// outside reads the server's INFO before and after a run, over a second connection and with independent code. The run
+// must report the same difference. On a user's server the difference may include other clients.
 func (s *session) outside(ctx context.Context, c *Check) error {
 	v, err := contender()
 	if err != nil {
@@ -123,7 +123,7 @@ func (s *session) outside(ctx context.Context, c *Check) error {
 	}
 	nodes, err := s.server.Clients(ctx, engine.Prefix+s.id+":outside", 1, nil)
 	if err != nil {
-		return fmt.Errorf("connect to look from outside: %w", err)
+		return fmt.Errorf("connect the second reader: %w", err)
 	}
 	client := nodes[0].Client
 	defer func() { _ = client.Close() }()
@@ -144,19 +144,19 @@ func (s *session) outside(ctx context.Context, c *Check) error {
 	}
 	whole := run.Server.Whole
 	if whole == nil || whole.Commands == nil || whole.BytesIn == nil || whole.BytesOut == nil {
-		c.unsure("the server does not report what it counts")
+		c.unsure("the server does not report its counts")
 		return nil
 	}
 
 	want := c.want
 	if s.server.Describe().Source == "address" {
-		c.inform("bytes received from others", value(whole.OtherTraffic), results.Percent)
+		c.inform("bytes received from other clients", value(whole.OtherTraffic), results.Percent)
 		want = c.hope
 	}
 	var seen, told, apart float64
 	for command := range after {
 		name, counts := strings.CutPrefix(command, "cmdstat_")
-		if !counts || name == "info" { // both sides use INFO
+		if !counts || name == "info" { // both readers use INFO
 			continue
 		}
 		outside, inside := after[command]-before[command], float64(whole.Commands[name])
@@ -164,8 +164,8 @@ func (s *session) outside(ctx context.Context, c *Check) error {
 		told += inside
 		apart += math.Abs(outside - inside)
 	}
-	c.inform("commands seen from outside, but INFO", seen, results.Number)
-	want(told > 0 && apart == 0, "commands told otherwise in the report", apart, results.Number, "0")
+	c.inform("commands by the second reader, without INFO", seen, results.Number)
+	want(told > 0 && apart == 0, "commands that the report counts differently", apart, results.Number, "0")
 	for _, bytes := range []struct {
 		name, field string
 		told        *int64
@@ -174,20 +174,20 @@ func (s *session) outside(ctx context.Context, c *Check) error {
 		{"sent", "total_net_output_bytes", whole.BytesOut},
 	} {
 		outside := after[bytes.field] - before[bytes.field]
-		c.inform("bytes "+bytes.name+" by Redis, from outside", outside, results.Bytes)
+		c.inform("bytes "+bytes.name+" by Redis, by the second reader", outside, results.Bytes)
 		told := float64(*bytes.told)
-		want(near(told, outside, readings*size), "left out by the report", outside-told, results.Bytes,
-			"at most %d looks at INFO", readings)
+		want(near(told, outside, readings*size), "bytes missing in the report", outside-told, results.Bytes,
+			"at most %d readings of INFO", readings)
 	}
 	return nil
 }
 
-// look reads the numbers in INFO: for a command its calls, otherwise the field's value. size is the length of
+// look reads the numbers in INFO: the calls of each command, and the values of all other fields. size is the length of
 // the reply in bytes.
 func look(ctx context.Context, client redis.UniversalClient) (numbers map[string]float64, size float64, err error) {
 	text, err := client.Info(ctx, "all").Result()
 	if err != nil {
-		return nil, 0, fmt.Errorf("look from outside: %w", err)
+		return nil, 0, fmt.Errorf("read INFO with the second reader: %w", err)
 	}
 	numbers = map[string]float64{}
 	for field, value := range replies.ParseInfo(text) {
@@ -203,15 +203,15 @@ func look(ctx context.Context, client redis.UniversalClient) (numbers map[string
 // longest hundredth of all waits are those of its first tenth. The rest of a fifth allows for chance.
 const shown = 0.8
 
-// exaggerated is how many times as long as the stall the waits may be: those that arrived during the stall are served
-// one after the other, in no certain order. Waits that were corrected twice for the stall are longer.
+// exaggerated is the largest ratio of the waits to the stall. The arrivals of the stall are served one after the other
+// in no certain order, which adds to their waits. A harness that corrects twice for the stall exceeds this ratio.
 const exaggerated = 2.0
 
 // omission stalls the server for a tenth of an open-loop run. The arrivals of the stall wait, and the
 // percentiles must show it.
 func (s *session) omission(ctx context.Context, c *Check) error {
 	if s.server.Describe().Source == "address" {
-		c.unsure("only a server that lockbench started itself is stalled")
+		c.unsure("selfcheck stalls only a server that lockbench started")
 		return nil
 	}
 	v, err := contender()
@@ -239,22 +239,22 @@ func (s *session) omission(ctx context.Context, c *Check) error {
 		return nil
 	}
 	stalled, wait := float64(run.Faults[0].Injections[0].LastedNS), run.Waiting.PerAcquisition
-	c.inform("server stalled for", stalled, results.Nanoseconds)
-	c.want(bound(wait.P99) >= shown*stalled, fmt.Sprintf("%d waits: p99", wait.Count), bound(wait.P99),
+	c.inform("stall of the server", stalled, results.Nanoseconds)
+	c.want(bound(wait.P99) >= shown*stalled, fmt.Sprintf("p99 of %d waits", wait.Count), bound(wait.P99),
 		results.Nanoseconds, "at least %v of the stall", shown)
 	limit := c.want
 	if run.MachineBound() { // the waiters may be served slowly afterwards
 		limit = c.hope
 	}
-	limit(bound(wait.P99) <= exaggerated*stalled, "p99, not exaggerated", bound(wait.P99), results.Nanoseconds,
+	limit(bound(wait.P99) <= exaggerated*stalled, "p99, upper limit", bound(wait.P99), results.Nanoseconds,
 		"at most %v times the stall", exaggerated)
-	c.want(bound(wait.P50) <= shown*stalled/2, "p50, not stalled", bound(wait.P50),
-		results.Nanoseconds, "at most %v of it", shown/2)
+	c.want(bound(wait.P50) <= shown*stalled/2, "p50", bound(wait.P50),
+		results.Nanoseconds, "at most %v of the stall", shown/2)
 	return nil
 }
 
-// holds asks for short holds, and compares the recorded holds with the requested ones and with the lock's own
-// clock. A busy machine may make a hold too long; none may be too short.
+// holds requests short holds, and compares the recorded holds with the requested ones and with the lock's own clock. A
+// busy machine may make a hold too long, but no hold may be too short.
 func (s *session) holds(ctx context.Context, c *Check) error {
 	for _, asked := range []time.Duration{200 * time.Microsecond, time.Millisecond} {
 		w := workload(100, 10, s.Effort.Window)
@@ -271,15 +271,15 @@ func (s *session) holds(ctx context.Context, c *Check) error {
 		// The lock's time encloses each recorded hold.
 		if recorded := mean * float64(hold.Count); float64(lock.held) < recorded {
 			c.want(false, clock, own, results.Nanoseconds,
-				"all together no less than the recorded %v", time.Duration(recorded))
+				"in total not below the recorded %v", time.Duration(recorded))
 		} else {
 			c.hope(near(mean/own, 1, 0.02), clock, own, results.Nanoseconds,
-				"as recorded, %v, within 2 %%", time.Duration(mean))
+				"within 2 %% of the recorded %v", time.Duration(mean))
 		}
 		c.want(bound(hold.P50) >= 0.98*float64(asked), figure("hold p50"), bound(hold.P50),
-			results.Nanoseconds, "no less than asked for")
+			results.Nanoseconds, "at least the requested hold")
 		c.hope(mean <= 1.02*float64(asked), figure("mean hold"), mean,
-			results.Nanoseconds, "at most 2 %% more than asked for")
+			results.Nanoseconds, "at most 2 %% above the requested hold")
 		c.inform(figure("CPU of the generator, of one core"), run.Generator.CPUPercent, results.Percent)
 	}
 	return nil

@@ -12,18 +12,19 @@ import (
 
 // queue is a lock for all instances of a run, with its own record of what it granted.
 type queue struct {
-	// doubling lets in a second client some time after the first, and then nobody until both have released.
+	// doubling makes the lock admit a second client some time after the first, and no further client until both have
+	// released.
 	doubling bool
 
 	mu      sync.Mutex
 	random  *rand.Rand
 	waiters []chan struct{}
 	holders int
-	doubled bool        // a second client was let in since the lock was last free
-	open    bool        // the next to come is let in as the second
-	second  *time.Timer // until a second client is let in
+	doubled bool        // the lock has admitted a second client since it was last free
+	open    bool        // the lock admits the next client as the second
+	second  *time.Timer // until the lock admits a second client
 
-	twice  int64         // times that a second client was let in
+	twice  int64         // times that the lock admitted a second client
 	leases int64         // released ones
 	held   time.Duration // sum of their holds
 }
@@ -56,7 +57,7 @@ func (q *queue) Acquire(ctx context.Context, _ string) (strategies.Lease, error)
 	defer q.mu.Unlock()
 	if at := slices.Index(q.waiters, granted); at >= 0 {
 		q.waiters = slices.Delete(q.waiters, at, at+1)
-	} else { // it was granted meanwhile
+	} else { // the lock was granted at the same time as ctx ended
 		q.leave()
 	}
 	return nil, ctx.Err()

@@ -1,5 +1,4 @@
-// Package selfcheck lets the harness test itself on this machine: each check runs the real engine on a case
-// with a known answer.
+// Package selfcheck tests the harness on this machine: each check runs the real engine on a case with a known answer.
 package selfcheck
 
 import (
@@ -31,7 +30,7 @@ type Options struct {
 	Effort   Effort
 	Progress func(what string) // may be nil
 
-	// Change alters every job before it runs. A test plants faults with it; otherwise it is nil.
+	// Change alters every job before it runs. Only tests set it, to plant faults.
 	Change func(engine.Job) engine.Job
 }
 
@@ -49,10 +48,10 @@ var checks = []struct {
 	name, shows string
 	run         func(*session, context.Context, *Check) error
 }{
-	{"omission", "a server that stalls shows in the percentiles of an open loop", (*session).omission},
-	{"holds", "holds are as long as asked for, and recorded as long as they were", (*session).holds},
-	{"audit", "each time that a lock lets in two clients is counted", (*session).audit},
-	{"outside", "the report says of Redis what a second reader of INFO sees", (*session).outside},
+	{"omission", "a stall of the server shows in the percentiles of an open loop", (*session).omission},
+	{"holds", "holds have the requested length, and the records match the lock's own clock", (*session).holds},
+	{"audit", "the audit counts every overlap of two holders", (*session).audit},
+	{"outside", "the report agrees with a second reader of INFO", (*session).outside},
 }
 
 // Names returns the names of the checks, in order.
@@ -64,13 +63,13 @@ func Names() []string {
 	return names
 }
 
-// Validate returns all errors that can be found beforehand, joined.
+// Validate returns all errors that need no server, joined.
 func (o Options) Validate() error {
 	problems := []error{o.Redis.Validate()}
 	for _, name := range o.Only {
 		if !slices.Contains(Names(), name) {
 			known := strings.Join(Names(), ", ")
-			problems = append(problems, fmt.Errorf("--only: no check %q, there are %s", name, known))
+			problems = append(problems, fmt.Errorf("--only: there is no check %q (checks: %s)", name, known))
 		}
 	}
 	return errors.Join(problems...)
@@ -189,7 +188,7 @@ type Check struct {
 	Name     string          `json:"name"`
 	Shows    string          `json:"shows"` // what a pass shows, one line
 	Verdict  results.Verdict `json:"verdict"`
-	Why      []string        `json:"why,omitempty"` // reasons why it could not run, or not completely
+	Why      []string        `json:"why,omitempty"` // reasons why it is inconclusive
 	Seconds  float64         `json:"seconds"`
 	Measured []Measure       `json:"measured"`
 }
@@ -244,7 +243,7 @@ func (c *Check) count(ok bool, name string, value float64, wanted string, args .
 	c.want(ok, name, value, results.Number, wanted, args...)
 }
 
-// hope is want for a figure that other processes may spoil: then it is inconclusive.
+// hope is want for a figure that other processes may spoil: a miss is inconclusive, not a failure.
 func (c *Check) hope(ok bool, name string, value float64, unit results.Unit, wanted string, args ...any) {
 	verdict := Inconclusive
 	if ok {

@@ -91,7 +91,7 @@ func TestEachCheckFindsItsFault(t *testing.T) {
 		{"outside", func(j engine.Job) engine.Job { // it leaves out a hundred commands
 			stranger(t, j, 100)
 			return j
-		}, "commands told otherwise", true},
+		}, "commands that the report counts differently", true},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
@@ -143,7 +143,7 @@ func TestAnExaggeratedStallIsFound(t *testing.T) {
 		return j
 	})
 	for _, m := range c.Measured {
-		if strings.Contains(m.Name, "not exaggerated") && m.Verdict != Pass {
+		if strings.Contains(m.Name, "upper limit") && m.Verdict != Pass {
 			return
 		}
 	}
