@@ -158,7 +158,7 @@ func TestLabelsOfABusyMachine(t *testing.T) {
 		Overloaded: false, OutlivedLease: false, ShortOfARound: false,
 	} {
 		if got := (Run{Labels: Remarks{PlainText("other"), label.Remark()}}).MachineBound(); got != busy {
-			t.Errorf("%q says that the machine set the pace: %v, want %v", label, got, busy)
+			t.Errorf("%q: the machine limited the speed: %v, want %v", label, got, busy)
 		}
 	}
 }

@@ -122,7 +122,7 @@ func introduced(a answer) (Hello, error) {
 		info.Nodes = *a.Nodes
 	}
 	if info.Capacity < 0 || info.Capacity > mostHolders || info.Nodes < 0 || info.Nodes > mostNames || a.MostRuns < 0 {
-		return h, errors.New("its capacity, nodes or max_instances are not possible")
+		return h, errors.New("its capacity, nodes or max_instances are invalid")
 	}
 	for _, claim := range a.Claims {
 		made, known := map[string]*bool{
@@ -130,7 +130,7 @@ func introduced(a answer) (Hello, error) {
 			"bounded": &info.Claims.Bounded, "fencing": &info.Claims.Fencing, "watchdog": &info.Claims.Watchdog,
 		}[claim]
 		if !known {
-			return h, fmt.Errorf("it claims %s, which is no guarantee that lockbench knows", short(claim))
+			return h, fmt.Errorf("it claims %s, which is not a guarantee that lockbench knows", short(claim))
 		}
 		*made = true
 	}
@@ -139,7 +139,7 @@ func introduced(a answer) (Hello, error) {
 	}
 	for _, key := range append(a.Keys, a.Keeps...) {
 		if !strings.Contains(key, "{key}") || len(key) > longestText {
-			return h, fmt.Errorf("the name %s of its keys is not one with {key}", short(key))
+			return h, fmt.Errorf("the name %s of its keys does not contain {key}", short(key))
 		}
 	}
 	info.Keys, info.Persistent = a.Keys, a.Keeps
@@ -183,7 +183,7 @@ func (d *Driver) hear(lines *bufio.Reader) error {
 			continue
 		}
 		if err := json.Unmarshal(line, &h.answer); err != nil {
-			return fmt.Errorf("it writes what is no message of the protocol: %s", short(string(bytes.TrimSpace(line))))
+			return fmt.Errorf("it writes a line that is not a message of the protocol: %s", short(string(bytes.TrimSpace(line))))
 		}
 		if h.Lost {
 			if err := d.lose(h.ID); err != nil {
@@ -214,7 +214,7 @@ func (d *Driver) lose(acquire int64) error {
 	defer d.mu.Unlock()
 	lost, watched := d.watched[acquire]
 	if !watched {
-		return fmt.Errorf("it says that a lease was lost which it does not watch, %d", acquire)
+		return fmt.Errorf("it reports the loss of a lease that it does not watch, %d", acquire)
 	}
 	select {
 	case <-lost: // it says so again
@@ -244,7 +244,7 @@ func (d *Driver) give(q question) (answers <-chan heard, forget func(), id int64
 		case <-d.ended:
 			err = d.reason()
 		case <-time.After(d.patience.run):
-			err = errors.New("it does not read what it is asked")
+			err = errors.New("it does not read its questions")
 		}
 		return nil, nil, 0, err
 	}
@@ -316,7 +316,7 @@ func (d *Driver) checkClock(ctx context.Context) error {
 		return err
 	}
 	if off := max(asked-h.Now, h.Now-h.at); off > grain {
-		return fmt.Errorf("its clock is not CLOCK_MONOTONIC: it is %v off at least", time.Duration(off))
+		return fmt.Errorf("its clock is not CLOCK_MONOTONIC: it differs by at least %v", time.Duration(off))
 	}
 	return nil
 }

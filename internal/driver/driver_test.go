@@ -376,21 +376,21 @@ func TestAuditFindsDoubleGrants(t *testing.T) {
 func TestFaultyDriversEndTheirRuns(t *testing.T) {
 	t.Parallel()
 	for fault, want := range map[string]string{
-		"garbage":      `it writes what is no message of the protocol: Traceback \x1b[2J(most recent call last)`,
+		"garbage":      `it writes a line that is not a message of the protocol: Traceback \x1b[2J(most recent call last)`,
 		"long line":    "it writes a line of more than 1048576 bytes",
-		"silence":      "it stopped answering: for 1s it has not said what its clients do",
+		"silence":      "it stopped answering: it has not reported on its clients for 1s",
 		"ends":         `it ended (exit status 3): OutOfMemoryError \x1b[2J`,
 		"killed":       "it ended (signal: killed)",
-		"stranger":     "what it says of client 1000 cannot be: the client is not one of its own",
+		"stranger":     "its report on client 1000 is impossible: the client is not one of its own",
 		"key":          "the key is 7, and its next step has key 0",
 		"order":        "asked, granted, released and done are not in this order",
-		"past":         "before the end of what it did before, or the start",
+		"past":         "before the end of its previous cycle, or before the start",
 		"future":       "in the future",
 		"neither":      "there is neither a lease nor an error",
-		"other clock":  "its lease is valid until an instant that is not of CLOCK_MONOTONIC",
-		"half a lease": "it says in part that there was a lease",
+		"other clock":  "its lease is valid until an instant that is not by CLOCK_MONOTONIC",
+		"half a lease": "it reports a lease incompletely",
 		"other answer": "it answers a question that was not asked, 1000",
-		"clock jumps":  "its clock is not CLOCK_MONOTONIC: it is 59m59.", // an hour, less the time of the question
+		"clock jumps":  "it differs by at least 59m59.", // an hour, less the time of the question
 	} {
 		t.Run(fault, func(t *testing.T) {
 			t.Parallel()
@@ -406,7 +406,7 @@ func TestFaultyDriversEndTheirRuns(t *testing.T) {
 				t.Fatalf("the run is %+v", run)
 			}
 			if run.Speed.Acquisitions == 0 {
-				t.Error("what it said before is lost")
+				t.Error("its earlier reports are lost")
 			}
 			if left := started(t, fault); len(left) > 0 {
 				t.Errorf("the processes %q are left", left)
@@ -418,9 +418,9 @@ func TestFaultyDriversEndTheirRuns(t *testing.T) {
 func TestFaultyDriversAreRefused(t *testing.T) {
 	t.Parallel()
 	for fault, want := range map[string]string{
-		"clock":   "its clock is not CLOCK_MONOTONIC: it is ",
+		"clock":   "its clock is not CLOCK_MONOTONIC: it differs by at least ",
 		"version": "it speaks version 7 of the protocol, this is 1",
-		"claims":  `it claims luck\x1b[2J, which is no guarantee that lockbench knows`,
+		"claims":  `it claims luck\x1b[2J, which is not a guarantee that lockbench knows`,
 	} {
 		_, err := withFault(t, fault)
 		if err == nil || !strings.Contains(err.Error(), want) {

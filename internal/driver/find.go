@@ -48,7 +48,7 @@ func Unasked(command string) (strategies.Variant, error) {
 
 // Refused is a Finder for lists that must name no driver, such as those of other people's files.
 func Refused(command string) (strategies.Variant, error) {
-	return strategies.Variant{}, fmt.Errorf("%s starts a program, which only the command line may ask for", named(command))
+	return strategies.Variant{}, fmt.Errorf("%s starts a program, which only the command line may request", named(command))
 }
 
 // Parse returns the strategies of lists such as pubsub,exec:redis-py,fair+exec:./mine --fast: what follows exec: up to
@@ -169,7 +169,7 @@ func Infos(ctx context.Context) (infos []strategies.Info, silent error) {
 func resolve(command string) ([]string, error) {
 	words := strings.Fields(command)
 	if len(words) == 0 {
-		return nil, errors.New("it names no driver: exec:NAME, or exec:COMMAND with its arguments")
+		return nil, errors.New("it names no driver: use exec:NAME, or exec:COMMAND with its arguments")
 	}
 	if strings.Contains(words[0], string(filepath.Separator)) {
 		return words, nil

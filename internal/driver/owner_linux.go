@@ -19,7 +19,7 @@ func onlyOurs(file string) error {
 	for path := real; ; path = filepath.Dir(path) {
 		about, err := os.Stat(path)
 		if err != nil {
-			return fmt.Errorf("look at the owner of the driver %s: %w", file, err)
+			return fmt.Errorf("read the owner of the driver %s: %w", file, err)
 		}
 		if why := changeable(about); why != "" {
 			return fmt.Errorf("the driver %s is not started, because %s %s: chown and chmod it, or name its path after %s",

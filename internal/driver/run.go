@@ -52,7 +52,7 @@ func (d *Driver) drive(ctx context.Context, a engine.Assignment, report func([]e
 			}
 			end.Reset(d.patience.stop)
 		case <-silence.C:
-			return fmt.Errorf("it stopped answering: for %v it has not said what its clients do", d.patience.run)
+			return fmt.Errorf("it stopped answering: it has not reported on its clients for %v", d.patience.run)
 		case <-end.C:
 			return fmt.Errorf("its clients did not stop within %v of the end", d.patience.stop)
 		case <-d.ended:
@@ -148,7 +148,7 @@ func (c *checker) keep(h heard, report func([]engine.Cycle) error) error {
 	for _, said := range h.Cycles {
 		one, err := c.cycle(said, h.at+grain)
 		if err != nil {
-			return errors.Join(report(all), fmt.Errorf("what it says of client %d cannot be: %w", said.Client, err))
+			return errors.Join(report(all), fmt.Errorf("its report on client %d is impossible: %w", said.Client, err))
 		}
 		all = append(all, one)
 	}
@@ -172,20 +172,20 @@ func (c *checker) cycle(said cycle, now int64) (engine.Cycle, error) {
 	case said.Key != key:
 		return engine.Cycle{}, fmt.Errorf("the key is %d, and its next step has key %d", said.Key, key)
 	case (said.Granted == nil) != (said.Released == nil), !leased && (said.Token != nil || said.Until != nil):
-		return engine.Cycle{}, errors.New("it says in part that there was a lease")
+		return engine.Cycle{}, errors.New("it reports a lease incompletely")
 	case !leased && (said.Error == nil || *said.Error == ""):
 		return engine.Cycle{}, errors.New("there is neither a lease nor an error")
 	case said.Asked < client.done:
-		return engine.Cycle{}, fmt.Errorf("it asked %v before the end of what it did before, or the start",
+		return engine.Cycle{}, fmt.Errorf("it asked %v before the end of its previous cycle, or before the start",
 			time.Duration(client.done-said.Asked))
 	case said.Asked <= client.since:
 		return engine.Cycle{}, errors.New("two cycles at one instant: the clock is too coarse")
 	case granted < said.Asked, released < granted, said.Done < released:
 		return engine.Cycle{}, errors.New("asked, granted, released and done are not in this order")
 	case said.Done > now:
-		return engine.Cycle{}, fmt.Errorf("it lies %v in the future", time.Duration(said.Done-now))
+		return engine.Cycle{}, fmt.Errorf("it is %v in the future", time.Duration(said.Done-now))
 	case said.Until != nil && (*said.Until < said.Asked-int64(mostValid) || *said.Until > said.Done+int64(mostValid)):
-		return engine.Cycle{}, errors.New("its lease is valid until an instant that is not of CLOCK_MONOTONIC")
+		return engine.Cycle{}, errors.New("its lease is valid until an instant that is not by CLOCK_MONOTONIC")
 	}
 	one := engine.Cycle{
 		Client: said.Client, Step: client.step, Token: said.Token,

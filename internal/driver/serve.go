@@ -33,7 +33,7 @@ func Serve(in io.Reader, out io.Writer, v strategies.Variant,
 		}
 		var q question
 		if err := json.Unmarshal(line, &q); err != nil {
-			return fmt.Errorf("what lockbench asks is not understood: %w", err)
+			return fmt.Errorf("parse a question of lockbench: %w", err)
 		}
 		if q.Do == "close" {
 			return s.close()

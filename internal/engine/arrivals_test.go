@@ -155,7 +155,7 @@ func TestAnOverloadedLockIsAResult(t *testing.T) {
 	if hurried := run.Generator.SchedulingP99 > int64(hardlyRuns); run.Valid() == hurried {
 		t.Errorf("invalid %v, goroutines waited %v to run", run.Invalid, time.Duration(run.Generator.SchedulingP99))
 	}
-	if !slices.Contains(run.Labels.Texts(), "overloaded: 500/s found all 10 clients waiting") {
+	if !slices.Contains(run.Labels.Texts(), "overloaded: at 500/s too many arrivals found all 10 clients waiting") {
 		t.Errorf("labels %v", run.Labels)
 	}
 	if run.Waiting.Backlog == 0 || run.Generator.BehindStarts == 0 {

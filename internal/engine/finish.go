@@ -62,7 +62,7 @@ func (r *run) drain() {
 		}
 	}
 	if len(r.hung) == 0 {
-		r.errors.add(errors.New("the target of a fault did not come back"))
+		r.errors.add(errors.New("the target of a fault did not return"))
 	}
 	r.recorder.Drop(r.hung)
 }

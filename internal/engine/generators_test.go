@@ -176,7 +176,7 @@ func TestStart(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !strings.Contains(run.Labels.String(), "begun 1m") {
+	if !strings.Contains(run.Labels.String(), "began 1m") {
 		t.Errorf("it began a minute late and is labelled %v", run.Labels)
 	}
 	missing := errors.New("a generator is missing")

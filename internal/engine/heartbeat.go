@@ -78,7 +78,7 @@ func (r *run) progress(since time.Time) error {
 		return nil
 	}
 	if silent := time.Since(since); silent > lifeless {
-		return fmt.Errorf("errors and not one acquisition for %v: %s", silent.Round(time.Second),
+		return fmt.Errorf("no acquisition for %v, only errors: %s", silent.Round(time.Second),
 			r.errors.list()[0].Error)
 	}
 	return nil

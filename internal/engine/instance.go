@@ -129,14 +129,14 @@ func (r *run) openLocker(i *instance) error {
 	}
 	if i.atomic, _ = strategies.As[strategies.Incrementer](locker); i.atomic != nil &&
 		r.Workload.Work != workloads.WorkCounter {
-		return fmt.Errorf("%w: it is no lock, and runs only with --work counter", ErrUnsupported)
+		return fmt.Errorf("%w: it is not a lock, and runs only with --work counter", ErrUnsupported)
 	}
 	if i.atomic != nil && r.Hub != nil {
-		return fmt.Errorf("%w: it is no lock, and counts where it is itself, not apart", ErrUnsupported)
+		return fmt.Errorf("%w: it is not a lock, and counts only in its own store, not with --counter apart", ErrUnsupported)
 	}
 	if i.atomic != nil && slices.ContainsFunc(r.Workload.Faults,
 		func(f workloads.Fault) bool { return f.Kind().Place == workloads.InClients }) {
-		return fmt.Errorf("%w: it is no lock, so that no fault can befall its holder", ErrUnsupported)
+		return fmt.Errorf("%w: it is not a lock, so it has no holder for a fault", ErrUnsupported)
 	}
 	if i.strategy.Info().Driver && i.store != nil {
 		if err := i.hangUp(); err != nil {

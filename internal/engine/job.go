@@ -83,11 +83,11 @@ func (j Job) Run(ctx context.Context) (*results.Run, error) {
 	}
 	for _, f := range j.Workload.Faults {
 		if j.Faults == nil && f.Kind().Place != workloads.InClients {
-			return nil, fmt.Errorf("there is nothing that could bring about %s", f.Name)
+			return nil, fmt.Errorf("this run cannot inject %s", f.Name)
 		}
 	}
 	if len(j.Workload.Faults) > 0 && j.Strategy.Info().Nodes == 0 {
-		return nil, fmt.Errorf("%w: it lives in the process, and faults are of servers and their clients",
+		return nil, fmt.Errorf("%w: it works within the process, and faults concern servers and their clients",
 			ErrUnsupported)
 	}
 	return newRun(j).carryOut(ctx)

@@ -94,8 +94,8 @@ func (d *driven) report(steps []Step, cycles []Cycle) error {
 		return errors.New("the run is over")
 	}
 	if d.kept+len(cycles) > mostCycles {
-		return fmt.Errorf("more than %d cycles wait until each client has reported: a longer --hold or a shorter "+
-			"--duration makes fewer", mostCycles)
+		return fmt.Errorf("more than %d cycles wait until each client has reported: use a longer --hold or a shorter "+
+			"--duration", mostCycles)
 	}
 	d.kept += len(cycles)
 	d.cycles += int64(len(cycles))

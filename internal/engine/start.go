@@ -214,7 +214,7 @@ func (r *run) last(ctx context.Context) bool {
 		hub, ok = r.Target.(store.Hub)
 	}
 	if !ok {
-		r.errors.add(errors.New("look for the other generators: the run has no Redis in which they meet"))
+		r.errors.add(errors.New("look for the other generators: the run has no Redis that they share"))
 		return false
 	}
 	deadline := time.Now().Add(goodbyes)

@@ -23,16 +23,16 @@ type Document struct {
 	Schema  string       `json:"schema"`
 	Tool    results.Tool `json:"tool"`
 	Capture Capture      `json:"capture"`
-	All     Lock         `json:"all"`   // of all locks, also those that are not listed
-	Locks   []Lock       `json:"locks"` // where clients waited most first
+	All     Lock         `json:"all"`   // of all locks, including unlisted ones
+	Locks   []Lock       `json:"locks"` // in descending order of the waits
 	// Unlisted is the number of further locks.
 	Unlisted   int       `json:"unlisted,omitempty"`
-	Caches     Aside     `json:"caches"`         // keys set as a lock is, but used otherwise
+	Caches     Aside     `json:"caches"`         // keys set like a lock, but used differently
 	Semaphores Aside     `json:"not_understood"` // keys with the counters of semaphores
 	Findings   []Finding `json:"findings,omitempty"`
 
 	Thresholds []results.Judgement `json:"thresholds,omitempty"`
-	Command    *Command            `json:"command,omitempty"` // whose locks these are; nil of another capture
+	Command    *Command            `json:"command,omitempty"` // the observed command; nil for other captures
 	// Stopped is why a live capture ended before its time; then Cut reports whether that was a fault, so that commands
 	// are missing.
 	Stopped     string `json:"stopped,omitempty"`
@@ -43,18 +43,18 @@ type Document struct {
 	trace     *Trace
 }
 
-// Capture is what was read.
+// Capture describes the input.
 type Capture struct {
 	Lines     int64     `json:"lines"`
-	Commands  int64     `json:"commands"`  // with those that scripts executed
-	Malformed int64     `json:"malformed"` // lines that are not of MONITOR
-	Backwards int64     `json:"backwards"` // lines whose time is before that of the line before
+	Commands  int64     `json:"commands"`  // including those of scripts
+	Malformed int64     `json:"malformed"` // lines that are not from MONITOR
+	Backwards int64     `json:"backwards"` // lines with an earlier time than the previous line
 	First     time.Time `json:"first"`     // by Redis's clock
 	Seconds   float64   `json:"seconds"`
 	Nodes     int       `json:"nodes,omitempty"` // of a Redlock, whose captures were joined
 }
 
-// Lock is what was seen of a lock.
+// Lock has the figures of a lock.
 type Lock struct {
 	Name      string `json:"name"`
 	Database  int    `json:"database,omitempty"`
@@ -74,14 +74,14 @@ type Lock struct {
 	Gap  results.Distribution `json:"gap"` // from the end of a lease to the next one, of a client that had waited
 }
 
-// Aside are keys that are no locks.
+// Aside are keys that are not locks.
 type Aside struct {
 	Keys     int      `json:"keys"`
 	Commands int64    `json:"commands"`
 	Names    []string `json:"names,omitempty"` // of some
 }
 
-// Finding says in plain words what the figures show.
+// Finding is a sentence about the figures.
 type Finding struct {
 	Fault string `json:"fault,omitempty"` // the count of a lock's fault, a field of Counts; "" if it is none
 	About string `json:"about,omitempty"` // the lock
@@ -228,8 +228,8 @@ func (d *Document) Lay(p *layout.Page) {
 		p.Entry("stopped", d.Stopped)
 	}
 	if locks == 0 {
-		p.Entry("locks", "none: no key is set if it does not exist and compared or tried again; --prefix P takes "+
-			"the keys that begin with P for locks")
+		p.Entry("locks", "none: no key is set only if absent and then compared or tried again; --prefix P "+
+			"treats the keys that begin with P as locks")
 	} else {
 		p.WriteByte('\n')
 		d.table(p)
@@ -264,7 +264,7 @@ func (d *Document) rate() float64 {
 	return float64(d.Capture.Commands) / d.Capture.Seconds
 }
 
-// table draws the locks; beneath several, all of them.
+// table draws the locks; the last row of several has all of them together.
 func (d *Document) table(p *layout.Page) {
 	rows := [][]string{{
 		"lock", "acq/s", "tries", "held", "hold p50", "p99", "wait p50", "p99", "waiting", "expired", "unsafe",
@@ -303,15 +303,15 @@ func ratio(x *float64) string {
 	return fmt.Sprintf("%.2f", *x)
 }
 
-// aside writes what is no lock.
+// aside writes the keys that are not locks, and faults of the input.
 func (d *Document) aside(p *layout.Page) {
 	for _, part := range []struct {
 		keys Aside
 		text string
 	}{
-		{d.Caches, "set only if they do not exist, but neither compared nor tried again as a lock is (caches, " +
-			"markers of work done): left out; --prefix P takes the keys that begin with P for locks"},
-		{d.Semaphores, "with counters as semaphores have them: not understood, left out"},
+		{d.Caches, "set only if absent, but neither compared nor tried again as locks are (caches, markers of " +
+			"finished work): left out; --prefix P treats the keys that begin with P as locks"},
+		{d.Semaphores, "with counters like those of semaphores: not supported, left out"},
 	} {
 		if part.keys.Keys > 0 {
 			p.Point("", fmt.Sprintf("%s, such as %s, %s", words.Count(part.keys.Keys, "key"),
@@ -320,15 +320,15 @@ func (d *Document) aside(p *layout.Page) {
 		}
 	}
 	if d.Capture.Malformed > 0 {
-		p.Point("", fmt.Sprintf("%s not of MONITOR: left out", words.Count(int(d.Capture.Malformed), "line")))
+		p.Point("", fmt.Sprintf("%s not from MONITOR: left out", words.Count(int(d.Capture.Malformed), "line")))
 	}
 	if d.Capture.Backwards > 0 {
-		p.Point("", fmt.Sprintf("Redis's clock goes back in %s: several captures in one, or a clock that was set; "+
+		p.Point("", fmt.Sprintf("Redis's clock goes back in %s: the input joins several captures, or the clock was set; "+
 			"durations there are wrong", words.Count(int(d.Capture.Backwards), "line")))
 	}
 }
 
-const blind = "A wait is from the first try that Redis saw to the grant; what waits inside a process, before a " +
-	"client asks Redis, does not appear. A hold is from the grant to the delete at Redis, with both network paths. " +
-	"Waiting is the mean number of clients; unsafe counts leases without a TTL, deleted by another or overwritten, " +
-	"and tries by a value that has the lock. Commands are those of clients and of their scripts."
+const blind = "A wait lasts from the first try that Redis received to the grant; waits inside a process, before " +
+	"a client asks Redis, do not appear. A hold lasts from the grant to the delete at Redis, including both network " +
+	"paths. waiting is the mean number of waiting clients; unsafe counts leases without a TTL, leases that another " +
+	"client deleted or overwrote, and tries by a value that has the lock. Commands include those of scripts."

@@ -36,7 +36,7 @@ const (
 )
 
 // ErrNoCommand says that sh does not find the command, or cannot run it.
-var ErrNoCommand = errors.New("sh does not find the command, or cannot run it")
+var ErrNoCommand = errors.New("sh cannot find or run the command")
 
 // endPatience is how long a command may take to end after SIGTERM. A service manager waits for 10 s in all.
 const endPatience = 3 * time.Second

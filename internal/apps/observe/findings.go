@@ -9,31 +9,31 @@ import (
 	"github.com/lockbench/lockbench/results"
 )
 
-// fault is what a lock must never do: a count, by its name in JSON, and what it means.
+// fault is a violation by a lock: the name of its count in JSON, and its meaning.
 type fault struct {
 	name string
-	says func(c Counts) string // "" if there is nothing to say
+	says func(c Counts) string // "" if there is no violation
 }
 
 // faults are in the order of what matters most.
 var faults = []fault{
 	{"without_ttl", func(c Counts) string {
-		return some(c.WithoutTTL, "lease", "has", "have", "no TTL: if the client crashes, the lock is never free again")
+		return some(c.WithoutTTL, "lease", "has", "have", "no TTL: if the client crashes, the lock stays taken forever")
 	}},
 	{"others_deleted", func(c Counts) string {
 		return some(c.OthersDeleted, "delete", "hits", "hit", "the lease of another client: the lock is deleted "+
-			"without a look at its owner")
+			"without a check of its owner")
 	}},
 	{"overwritten", func(c Counts) string {
-		return some(c.Overwritten, "SET", "replaces", "replace", "the lease of another client: it has no NX")
+		return some(c.Overwritten, "SET", "replaces", "replace", "the lease of another client: the SET has no NX")
 	}},
 	{"without_nx", func(c Counts) string {
 		return some(c.WithoutNX, "lease", "begins", "begin", "with a SET without NX, which takes the lock from its "+
 			"holder")
 	}},
 	{"shared_value", func(c Counts) string {
-		return some(c.SharedValue, "try", "is", "are", "of the value that has the lock: several clients use one "+
-			"value, so a compare before a delete protects nothing, and their waits are counted as one")
+		return some(c.SharedValue, "try", "comes", "come", "from the value that has the lock: several clients share "+
+			"one value, so a compare before a delete protects nothing, and their waits count as one")
 	}},
 	{"expired", func(c Counts) string {
 		if c.LateReleases > 0 {
@@ -53,23 +53,23 @@ var faults = []fault{
 			c.LateReleases)
 	}},
 	{"renewals_stopped", func(c Counts) string {
-		return some(c.RenewalsStopped, "lease", "was", "were", "renewed and ended by the TTL all the same: the "+
-			"renewals stop before the release, or the client crashed")
+		return some(c.RenewalsStopped, "lease", "was", "were", "renewed and still ended by the TTL: the "+
+			"renewals stopped before the release, or the client crashed")
 	}},
 	{"unsafe_releases", func(c Counts) string {
-		return some(c.UnsafeReleases, "release", "deletes", "delete", "the lock without a compare of its owner in the "+
-			"same step: after the end of its lease a client deletes that of another")
+		return some(c.UnsafeReleases, "release", "deletes", "delete", "the lock without comparing its owner in the "+
+			"same step: a client whose lease has ended can delete the lease of another")
 	}},
 	{"ttl_apart", func(c Counts) string {
 		return some(c.TTLApart, "lease", "gets", "get", "its TTL by a second command: a crash between the two "+
-			"leaves it taken for ever")
+			"commands leaves the lock taken forever")
 	}},
 	{"nameless", func(c Counts) string {
 		if c.Nameless == 0 {
 			return ""
 		}
-		return "a part of its name is undefined, null or None: the variable had no value, so all that lack it share " +
-			"this lock"
+		return "a part of its name is undefined, null or None: a variable had no value, so all clients without the " +
+			"value share this lock"
 	}},
 }
 
@@ -78,7 +78,7 @@ func expired(c Counts) string {
 	return some(c.Expired, "lease", "ended", "ended", "by the TTL, not by a release")
 }
 
-// noteFaults adds the findings about faults, of all locks.
+// noteFaults adds the findings about faults of all locks, listed or not.
 func (d *Document) noteFaults(locks []*key, name func(string) string) {
 	for _, f := range faults {
 		d.noteOne(f.name, len(locks), func(i int) (about, says string) {
@@ -90,7 +90,7 @@ func (d *Document) noteFaults(locks []*key, name func(string) string) {
 	}
 }
 
-// rule makes a finding of a lock's figures: a sentence, or "" if there is nothing to say.
+// rule makes a finding of a lock's figures: a sentence, or "" for none.
 type rule func(l Lock, f *figures) string
 
 // rules are in the order of what matters most.
@@ -109,7 +109,7 @@ var rules = []rule{
 		switch {
 		case l.HeldPercent >= much && l.Waiting >= 1:
 			return fmt.Sprintf("it is held %.0f %% of the time while %s clients wait: only shorter holds or more "+
-				"locks serve more", l.HeldPercent, results.Short(l.Waiting))
+				"locks help", l.HeldPercent, results.Short(l.Waiting))
 		case l.Wait.P99 == nil || l.Hold.P50 == nil || l.Gap.P50 == nil || l.Gap.Count < 10:
 		case l.Gap.P50.NS > l.Hold.P50.NS/long:
 			return fmt.Sprintf("it is held %.0f %% of the time, yet one wait in a hundred takes %s: after a release "+
@@ -120,34 +120,34 @@ var rules = []rule{
 	func(l Lock, _ *figures) string {
 		const enough = 50
 		if failed := l.Tries - l.Acquisitions; l.TriesPer != nil && *l.TriesPer >= 2 && failed >= enough {
-			return fmt.Sprintf("%.0f %% of its tries find it taken, %s for each acquisition",
+			return fmt.Sprintf("%.0f %% of its tries find it taken; an acquisition needs %s tries",
 				100*float64(failed)/float64(l.Tries), results.Short(*l.TriesPer))
 		}
 		return ""
 	},
 	func(l Lock, _ *figures) string {
-		text := some(l.GaveUp, "wait", "ends", "end", "without the lock: the client stopped asking, so how long it "+
-			"would have waited is not known")
-		once := some(l.TriedOnce, "value", "is", "are", "tried once and never again: the client only tries, or "+
-			"takes another value for its next tries, and its waits look shorter by one pause")
+		text := some(l.GaveUp, "wait", "ends", "end", "without the lock: the client stopped trying, so the full "+
+			"wait is not known")
+		once := some(l.TriedOnce, "value", "is", "are", "tried only once: the client does not wait, or it "+
+			"uses a new value for its next tries, and its waits appear shorter by one pause")
 		if (l.GaveUp+l.TriedOnce)*100 < l.Tries { // below 1 %
 			return ""
 		}
 		return strings.TrimPrefix(text+map[bool]string{true: "; " + once}[once != ""], "; ")
 	},
 	func(l Lock, _ *figures) string {
-		return some(l.AtStart, "release", "is", "are", "of a lease from before the capture")
+		return some(l.AtStart, "release", "belongs", "belong", "to a lease from before the capture")
 	},
 	func(l Lock, _ *figures) string {
 		if l.Libraries != handoff {
 			return ""
 		}
-		return "handoff and cohort pass the lock on within a process without Redis: only what goes from one process " +
-			"to another is seen, as one lease of all clients between"
+		return "handoff and cohort pass the lock on within a process without Redis: the capture shows only passes " +
+			"between processes, and all leases in between as one"
 	},
 }
 
-// some writes a count with its verb; "" for none.
+// some writes a count with its noun, verb and the rest of the sentence; "" for a count of 0.
 func some(n int64, noun, one, many, rest string) string {
 	if n == 0 {
 		return ""
@@ -165,10 +165,10 @@ func percentOf(commands int64, l Lock) float64 {
 	return 100 * float64(commands) / float64(max(1, l.Commands))
 }
 
-// mostNamed is of how many locks a rule's finding is said in full.
+// mostNamed is the number of locks for which a finding of a rule is written in full.
 const mostNamed = 2
 
-// note adds the findings about single locks, of those that are listed.
+// note adds the findings about the listed locks.
 func (d *Document) note(locks []*key) {
 	for _, r := range rules {
 		d.noteOne("", len(d.Locks), func(i int) (about, says string) {
@@ -177,7 +177,7 @@ func (d *Document) note(locks []*key) {
 	}
 }
 
-// noteOne adds the finding of a rule about so many locks.
+// noteOne adds the findings of a rule: the first mostNamed in full, the number of the others in brackets.
 func (d *Document) noteOne(fault string, locks int, says func(lock int) (about, says string)) {
 	found := 0
 	for i := range locks {
@@ -190,7 +190,7 @@ func (d *Document) noteOne(fault string, locks int, says func(lock int) (about, 
 		}
 	}
 	if more := found - mostNamed; more > 0 {
-		d.Findings[len(d.Findings)-1].Says += fmt.Sprintf(" (and of %s the like)", words.Count(more, "further lock"))
+		d.Findings[len(d.Findings)-1].Says += fmt.Sprintf(" (also true of %s)", words.Count(more, "further lock"))
 	}
 }
 
@@ -206,10 +206,10 @@ func (d *Document) noteAll(all *figures) {
 	}
 	seconds := time.Duration(d.Capture.Seconds * float64(time.Second))
 	if seconds < time.Second && d.Capture.Commands > 0 {
-		add("the capture is of %v only: rates and tails need a longer one", seconds.Round(time.Microsecond))
+		add("the capture covers only %v: rates and percentiles need a longer one", seconds.Round(time.Microsecond))
 	}
 	if all.Open > 0 {
-		add("%s not over when the capture ends: percentiles count them as longer than what was seen",
+		add("%s open at the end of the capture: percentiles treat open waits as lower bounds",
 			map[bool]string{true: "1 wait was", false: fmt.Sprintf("%d waits were", all.Open)}[all.Open == 1])
 	}
 }

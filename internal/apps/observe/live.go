@@ -126,7 +126,7 @@ func (c *capture) read() {
 		}
 		c.observer.take(l)
 		if c.live.Lines > 0 && c.scanner.commands >= c.live.Lines {
-			c.end(fmt.Sprintf("%d commands were read, as --lines says", c.live.Lines), false)
+			c.end(fmt.Sprintf("%d commands were read, the limit by --lines", c.live.Lines), false)
 			break
 		}
 	}
@@ -156,7 +156,7 @@ func (c *capture) guard(ctx context.Context) {
 			if err == nil {
 				const kb = 1 << 10
 				err = fmt.Errorf("the server held %d KB for this reader, more than %d: it sends faster than the "+
-					"reader reads, and MONITOR was ended", held/kb, c.live.held/kb)
+					"reader reads, so lockbench ended MONITOR", held/kb, c.live.held/kb)
 			}
 		}
 		cancel()

@@ -121,7 +121,7 @@ func (s *scanner) ended(err error) error {
 	case s.commands == 0:
 		return errors.New("the stream has no line of MONITOR" + howToCapture)
 	case s.malformed > s.commands:
-		return fmt.Errorf("more lines are none of MONITOR than are; the first: %w", s.first)
+		return fmt.Errorf("most lines are not from MONITOR; the first: %w", s.first)
 	}
 	return io.EOF
 }
@@ -134,7 +134,7 @@ func (s *scanner) refuse(text []byte, expected string) error {
 	if len(text) > shown {
 		text = append(text[:shown:shown], "..."...)
 	}
-	return fmt.Errorf("line %d is not of a MONITOR stream: found %s, expected %s%s",
+	return fmt.Errorf("line %d is not from a MONITOR stream: found %s, expected %s%s",
 		s.number, untrusted.Printable(strconv.Quote(string(text))), expected, howToCapture)
 }
 

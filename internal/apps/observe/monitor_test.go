@@ -71,7 +71,7 @@ func TestOtherStreamsAreRefused(t *testing.T) {
 	for _, test := range []struct{ text, want string }{
 		{"", "no line of MONITOR"},
 		{"OK\n", "no line of MONITOR"},
-		{"OK\nhello\n", `line 2 is not of a MONITOR stream: found "hello", expected a time`},
+		{"OK\nhello\n", `line 2 is not from a MONITOR stream: found "hello", expected a time`},
 		{"17000000001234.123456 [0 a:1] \"PING\"\n", "expected a time"},
 		{"1700000000.1234 [0 a:1] \"PING\"\n", "expected a time"},
 		{"1700000000.123456 0 a:1 \"PING\"\n", "expected a database"},
@@ -82,7 +82,7 @@ func TestOtherStreamsAreRefused(t *testing.T) {
 		{head + "\"PING\" \n", "expected arguments in quotes"},
 		{head + "\"\\q\"\n", "expected arguments in quotes"},
 		{head + "\"\\x4\"\n", "expected arguments in quotes"},
-		{head + "\"PING\"\na\nb\n", "more lines are none of MONITOR"},
+		{head + "\"PING\"\na\nb\n", "most lines are not from MONITOR"},
 		{"\x1b[2J" + strings.Repeat("x", longestLine*3) + "\n", `found "\x1b[2Jxxx`},
 	} {
 		_, err := scanned(test.text)

@@ -92,7 +92,7 @@ func (d *Document) Unjudged() string {
 	case len(d.Locks)+d.Unlisted > 0:
 		return ""
 	case d.Caches.Keys > 0:
-		return fmt.Sprintf("no key is taken for a lock, %s for caches or markers, such as %s: --prefix names the locks",
+		return fmt.Sprintf("no key looks like a lock, %s like caches or markers, such as %s: name the locks with --prefix",
 			words.Count(d.Caches.Keys, "key"), words.And(d.Caches.Names))
 	}
 	return "no lock was used"

@@ -229,12 +229,12 @@ func (d *Document) noteTrace() {
 	t := d.trace
 	if t.Unknown > 0 {
 		d.Findings = append(d.Findings, Finding{Says: fmt.Sprintf("the trace has %s, %s of them without a hold: "+
-			"clients that gave up, and leases that outlasted the capture; a replay holds them for the median",
+			"clients that gave up, and leases that outlasted the capture; a replay uses the median hold for them",
 			words.Count(len(t.Arrivals), "arrival"), results.Whole(float64(t.Unknown)))})
 	}
 	if t.Tries > 0 {
-		d.Findings = append(d.Findings, Finding{Says: fmt.Sprintf("the trace leaves out %s in vain, of clients that did "+
-			"not wait", words.Count(int(t.Tries), "single attempt"))})
+		d.Findings = append(d.Findings, Finding{Says: fmt.Sprintf("the trace leaves out %s of clients that did "+
+			"not wait", words.Count(int(t.Tries), "failed attempt"))})
 	}
 	if t.Dropped > 0 {
 		d.Findings = append(d.Findings, Finding{Says: fmt.Sprintf("the trace has no room for %s (at most %d)",
@@ -247,9 +247,10 @@ func (d *Document) traced() (*Trace, error) {
 	const fewest = 2
 	switch t := d.trace; {
 	case t != nil && t.Length > workloads.LongestTrace:
-		return nil, fmt.Errorf("the capture is of %v, a trace of at most %v", t.Length, workloads.LongestTrace)
+		return nil, fmt.Errorf("the capture covers %v, and a trace at most %v: capture a shorter time", t.Length,
+			workloads.LongestTrace)
 	case t != nil && len(t.Arrivals) >= fewest:
 		return t, nil
 	}
-	return nil, fmt.Errorf("the capture has fewer than %d arrivals at locks: there is nothing to replay", fewest)
+	return nil, fmt.Errorf("the capture has fewer than %d arrivals at locks, too few to replay", fewest)
 }

@@ -85,11 +85,11 @@ func TestATryOfItsOwnValueIsNoArrival(t *testing.T) {
 	}
 }
 
-// Without two arrivals there is nothing to replay.
+// Without two arrivals too few to replay.
 func TestNothingToReplay(t *testing.T) {
 	t.Parallel()
 	d := observed(t, Options{Trace: true}, "100 c1 SET k a NX PX 500")
-	if err := d.WriteTrace(new(bytes.Buffer)); err == nil || !strings.Contains(err.Error(), "nothing to replay") {
+	if err := d.WriteTrace(new(bytes.Buffer)); err == nil || !strings.Contains(err.Error(), "too few to replay") {
 		t.Error(err)
 	}
 }
