@@ -137,7 +137,7 @@ func add(parts []Generated, indexes []map[runKey]int, key runKey) (sum Run, reco
 	if other != "" {
 		sum.Invalid = append(sum.Invalid, OtherServers.Remark(other))
 	}
-	if other != "" || len(missing) > 0 { // another lock, or nobody recorded its leases and increments
+	if other != "" || len(missing) > 0 { // another lock, or its leases and increments are not recorded
 		sum.Record.Counted, recorded = nil, append(recorded, Run{})
 		sum.Record.Generators = int64(len(parts))
 	}

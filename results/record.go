@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Record is what a run counted beside the histograms and counters in its other parts. Records add up, and
+// Record is what a run counted in addition to the histograms and counters in its other parts. Records add up, and
 // Compute computes the figures from them, for one generator or the sum of several.
 type Record struct {
 	Clients int64   `json:"clients" add:"sum"`

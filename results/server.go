@@ -94,11 +94,11 @@ type ServerPeak struct {
 
 // Raise raises the peaks to later values; 0 means not known.
 func (p *ServerPeak) Raise(clients, memory int64, subscriptions *int64) {
-	addFields(p, ServerPeak{told(clients), subscriptions, told(memory)})
+	addFields(p, ServerPeak{unlessZero(clients), subscriptions, unlessZero(memory)})
 }
 
-// told returns nil for 0, which means not known.
-func told(n int64) *int64 {
+// unlessZero returns nil for 0, which means not known.
+func unlessZero(n int64) *int64 {
 	if n == 0 {
 		return nil
 	}

@@ -14,11 +14,10 @@ import (
 // Group is a table of figures with one row per strategy.
 type Group string
 
-// The tables, in the order of a reader's questions: how fast, who waits, is it fair, what
-// does it cost Redis, does it exclude.
+// The tables, in the order of a reader's questions: speed, waits, fairness, the cost for Redis, and exclusion.
 const (
 	SpeedGroup    Group = "SPEED"
-	RatioGroup    Group = "RATIO to the first" // each strategy beside the first, round by round
+	RatioGroup    Group = "RATIO to the first" // each strategy relative to the first, round by round
 	HerdGroup     Group = "HERD one release"
 	WaitingGroup  Group = "WAITING time"
 	FairnessGroup Group = "FAIRNESS"
@@ -37,14 +36,14 @@ func Groups() []Group {
 	}
 }
 
-// Tables that are a choice of figures.
+// Tables with a selection of figures.
 const (
-	PageGroup       Group = "PAGE"        // the first table of the page for a browser
-	ShortGroup      Group = "SHORT"       // the one table that is printed first
+	PageGroup       Group = "PAGE"        // the first table of the HTML page
+	ShortGroup      Group = "SHORT"       // the table that lockbench prints by default
 	ShortRatioGroup Group = "SHORT RATIO" // the part of RatioGroup that is printed under SHORT
 )
 
-// Column is a column of a table. It shows a metric, or what Cell writes.
+// Column is a column of a table. It shows its metric, or the text from Cell.
 type Column struct {
 	Metric
 	Heading string // up to two lines
@@ -52,7 +51,7 @@ type Column struct {
 	Shown func(*Report) bool
 	// Cell writes the cell; nil means the figure in its unit.
 	Cell func(Summary) string
-	// Words says that the cells are text, not numbers.
+	// Words marks a column whose cells are text, which tables align on the left.
 	Words bool
 }
 
@@ -77,7 +76,7 @@ func ratio(metric, heading string) Column {
 		switch {
 		case ratio == nil:
 			return NotKnown
-		case ratio.Interval || s.rounds < intervalRounds: // else the legend says it of all
+		case ratio.Interval || s.rounds < intervalRounds: // with fewer rounds the legend states that no ratio has an interval
 			return ratio.String()
 		}
 		return ratio.ofRounds()
@@ -85,8 +84,8 @@ func ratio(metric, heading string) Column {
 	return c.when(func(r *Report) bool { return several(r) && !allOf(r, Summary.isFirst) })
 }
 
-// Intervals says of how many ratios in the report's tables the range is a 95 % interval; of the others it is from
-// the smallest to the largest.
+// Intervals returns how many ratios in the report's tables have a 95 % interval, and how many only a range from the
+// smallest to the largest. The legend depends on it.
 func (r *Report) Intervals() (intervals, others int) {
 	for _, s := range r.Summaries() {
 		for _, c := range layout[RatioGroup] {
@@ -111,6 +110,7 @@ func spread(metric, heading string) Column {
 	return c.when(func(r *Report) bool { return several(r) && !allOf(r, unknown) })
 }
 
+// allOf reports whether is holds for all strategies of a report.
 func allOf(r *Report, is func(Summary) bool) bool {
 	return !slices.ContainsFunc(r.Summaries(), func(s Summary) bool { return !is(s) })
 }
@@ -130,7 +130,7 @@ var (
 	driven   = anyRun(func(r Run) bool { return r.Generator.DriverCPUSeconds != nil })
 	mixed    = anyRun(func(r Run) bool { return len(r.Parts) > 0 })
 	herd     = anyRun(func(r Run) bool { return r.Herd != nil })
-	alone    = not(coalesced) // clients that shared a lease are no part of a gap
+	alone    = not(coalesced) // a gap is per lease, and with --coalesce clients share leases
 	closed   = not(func(r *Report) bool { return r.Workload.Slots() })
 )
 
@@ -275,13 +275,14 @@ func shown(columns []Column, r *Report) []Column {
 // Flat returns the heading in one line.
 func (c Column) Flat() string { return strings.NewReplacer("-\n", "", "\n", " ").Replace(c.Heading) }
 
-// Text returns a strategy's cell: the median or the sum of its runs, in the metric's unit.
+// Text returns a strategy's cell: the median or the sum of its runs, in the metric's unit. It omits the /s that the
+// heading has already.
 func (c Column) Text(s Summary) string {
 	if c.Cell != nil {
 		return c.Cell(s)
 	}
-	text := strings.TrimSuffix(s.text(c.Metric, usualDigits), "/s") // the heading has the unit
-	if text == NotKnown || c.is&summed != 0 {                       // a single violation counts, even in an invalid run
+	text := strings.TrimSuffix(s.text(c.Metric, usualDigits), "/s")
+	if text == NotKnown || c.is&summed != 0 { // a single violation counts, even in an invalid run
 		return text
 	}
 	return text + s.Mark()
@@ -309,7 +310,7 @@ func not(has func(*Report) bool) func(*Report) bool {
 	return func(r *Report) bool { return !has(r) }
 }
 
-// runsOf writes the number of runs, and how many of them count.
+// runsOf formats the number of runs, with the number of used ones if some are invalid.
 func runsOf(s Summary) string {
 	if s.AnyInvalid() && !s.Invalid {
 		return fmt.Sprintf("%d of %d", len(s.Used), len(s.Runs))
@@ -317,6 +318,7 @@ func runsOf(s Summary) string {
 	return strconv.Itoa(len(s.Runs))
 }
 
+// waitsOf formats the median number of waits per client, which shows how well the percentiles per client are founded.
 func waitsOf(s Summary) string {
 	waits := MedianFigure(figures(s.Used, func(r Run) *Figure {
 		if r.Waiting.PerClient.P50 == nil {
@@ -346,8 +348,8 @@ func TableOf(g Group, r *Report) Table {
 	return t
 }
 
-// partSummaries returns the parts of the mixed strategies as strategies of their own, which have only the figures of
-// MixedGroup.
+// partSummaries returns the parts of the mixed strategies as separate strategies, so that tables can show them. They
+// have only the figures of MixedGroup.
 func (r *Report) partSummaries() []Summary {
 	mixed := map[string]bool{}
 	for _, run := range r.Runs {
@@ -388,7 +390,7 @@ func shareOf(s Summary) string {
 	return share.in(Percent, usualDigits) + s.Mark()
 }
 
-// FaultTables returns one table for each fault of the workload.
+// FaultTables returns one table for each fault of the workload. A number distinguishes faults of the same name.
 func (r *Report) FaultTables() []Table {
 	var tables []Table
 	seen := map[string]int{}
@@ -441,10 +443,11 @@ func faultColumns(number int, r *Report) []Column {
 	}, r)
 }
 
-// never stands for a recovery that did not happen.
+// never is the text for an injection without a recovery in the window.
 const never = "never"
 
-// recovery is a quantile of the recovery times, by nearest rank; never counts as the longest.
+// recovery formats a quantile of the recovery times, by nearest rank. A missing recovery counts as the longest, so that
+// it cannot improve the quantile.
 func recovery(injections []Injection, quantile float64) string {
 	if len(injections) == 0 {
 		return NotKnown

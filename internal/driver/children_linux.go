@@ -19,7 +19,7 @@ var passed = strings.Fields("PATH HOME USER LOGNAME SHELL LANG LANGUAGE TZ TMPDI
 
 // markName is the variable by which the processes that a driver has started are found, also in a session of their own
 // and after the end of their parents. lockbench does not become the parent of such orphans (PR_SET_CHILD_SUBREAPER):
-// it would have to tell them from its own children and from those of other drivers, and wait for them.
+// it would have to distinguish them from its own children and from those of other drivers, and wait for them.
 const markName = "DRIVER_OF_LOCKBENCH"
 
 // newMark returns a variable that no other driver has.

@@ -1,5 +1,5 @@
-// Package driver lets programs in any language run the clients of a lock: docs/DRIVERS.md is their protocol. What they
-// write is not trusted.
+// Package driver lets programs in any language run the clients of a lock, by the protocol in docs/DRIVERS.md. The
+// package does not trust their output.
 package driver
 
 import (
@@ -35,23 +35,23 @@ type Driver struct {
 	mu      sync.Mutex
 	pending map[int64]chan heard
 	watched map[int64]chan struct{} // by the question acquire; closed when the lease is lost
-	late    sync.WaitGroup          // for waits that go on though their contexts have ended
-	broken  error                   // why nothing will be heard any more
-	died    error                   // the same, if it is not that it was closed
-	ended   chan struct{}           // closed when that is so
+	late    sync.WaitGroup          // waits that go on after the end of their contexts
+	broken  error                   // why no more answers will come
+	died    error                   // the same, unless Close was the reason
+	ended   chan struct{}           // closed when no more answers will come
 	closed  bool
 }
 
 // patience is how long a driver may take.
 type patience struct{ start, run, stop time.Duration }
 
-// heard is an answer, and when it came, by CLOCK_MONOTONIC.
+// heard is an answer, with its arrival by CLOCK_MONOTONIC.
 type heard struct {
 	answer
 	at int64
 }
 
-// Hello is what a driver says of itself, printable.
+// Hello is the introduction of a driver, printable.
 type Hello struct {
 	Name, Version, Runtime string
 	Info                   strategies.Info
@@ -84,7 +84,7 @@ func launched(ctx context.Context, command []string, p patience) (*Driver, Hello
 	return d, hello, nil
 }
 
-// unknown is what is known of a driver that has not introduced itself.
+// unknown is the Info of a driver that has not introduced itself.
 func unknown() strategies.Info {
 	return strategies.Info{
 		Name: "exec", Capacity: 1, Nodes: 1, BlackBox: true, Driver: true,
@@ -99,7 +99,7 @@ func unknown() strategies.Info {
 // ways are how a driver may connect other than by plain TCP.
 func ways() []string { return []string{"unix", "tls"} }
 
-// introduced reads what a driver says of itself.
+// introduced reads the introduction of a driver.
 func introduced(a answer) (Hello, error) {
 	if a.Protocol != Version {
 		return Hello{}, fmt.Errorf("it speaks version %d of the protocol, this is %d", a.Protocol, Version)
@@ -157,7 +157,7 @@ func short(text string) string {
 	return untrusted.Printable(text)
 }
 
-// listen hands out what the driver writes until it ends, or writes what is no answer.
+// listen distributes the answers of the driver until it ends, or writes a line that is not an answer.
 func (d *Driver) listen() {
 	err := d.hear(bufio.NewReaderSize(d.process.out, longestLine))
 	if errors.Is(err, io.EOF) {
@@ -193,7 +193,7 @@ func (d *Driver) hear(lines *bufio.Reader) error {
 		}
 		d.mu.Lock()
 		to, asked := d.pending[h.ID]
-		if asked && h.Watched { // before it is told to be lost
+		if asked && h.Watched { // registered before the driver can report its loss
 			d.watched[h.ID] = make(chan struct{})
 		}
 		d.mu.Unlock()
@@ -208,7 +208,7 @@ func (d *Driver) hear(lines *bufio.Reader) error {
 	}
 }
 
-// lose notes that a lease was told to be lost.
+// lose notes that the driver reported the loss of a lease.
 func (d *Driver) lose(acquire int64) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -217,14 +217,14 @@ func (d *Driver) lose(acquire int64) error {
 		return fmt.Errorf("it reports the loss of a lease that it does not watch, %d", acquire)
 	}
 	select {
-	case <-lost: // it says so again
+	case <-lost: // the driver repeats the report
 	default:
 		close(lost)
 	}
 	return nil
 }
 
-// give asks a question, and returns where the answers come, until they are to be forgotten.
+// give asks a question. It returns the channel of the answers, and a function that ends the interest in them.
 func (d *Driver) give(q question) (answers <-chan heard, forget func(), id int64, err error) {
 	d.asking.Lock()
 	defer d.asking.Unlock()
@@ -255,7 +255,7 @@ func (d *Driver) give(q question) (answers <-chan heard, forget func(), id int64
 	}, q.ID, nil
 }
 
-// reason returns why nothing is heard any more.
+// reason returns why no more answers will come.
 func (d *Driver) reason() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -282,7 +282,7 @@ func (d *Driver) Died() error {
 	return d.died
 }
 
-// ask asks a question that has one answer.
+// ask asks a question with a single answer, and waits for it.
 func (d *Driver) ask(ctx context.Context, within time.Duration, q question) (heard, error) {
 	answers, forget, _, err := d.give(q)
 	if err != nil {
@@ -307,7 +307,7 @@ func (d *Driver) ask(ctx context.Context, within time.Duration, q question) (hea
 // grain is how coarse a driver's times may be: some languages have them as floating point numbers.
 const grain = int64(time.Microsecond)
 
-// checkClock returns an error if the driver's clock is not CLOCK_MONOTONIC: what it says must lie between the question
+// checkClock returns an error if the driver's clock is not CLOCK_MONOTONIC: its reading must lie between the question
 // and the answer.
 func (d *Driver) checkClock(ctx context.Context) error {
 	asked := monotonic()

@@ -35,7 +35,7 @@ func Asked(ctx context.Context) Finder {
 	return func(command string) (strategies.Variant, error) { return Lookup(ctx, command) }
 }
 
-// Unasked is a Finder that starts no driver, so it knows only the name.
+// Unasked is a Finder that starts no driver, so the strategy has only a name.
 func Unasked(command string) (strategies.Variant, error) {
 	words, err := resolve(command)
 	if err != nil {
@@ -136,7 +136,7 @@ func variant(name string, words []string, hello Hello, p patience) strategies.Va
 	return v
 }
 
-// Greet starts a driver, and returns what it says of itself.
+// Greet starts a driver, and returns its introduction.
 func Greet(ctx context.Context, words []string) (Hello, error) {
 	d, hello, err := launched(ctx, words, usual)
 	if err != nil {
@@ -145,7 +145,7 @@ func Greet(ctx context.Context, words []string) (Hello, error) {
 	return hello, d.Close()
 }
 
-// Infos returns what all drivers that can be used here say of their locks, and why others did not.
+// Infos returns the Infos of all drivers that work here, and the errors of the others.
 func Infos(ctx context.Context) (infos []strategies.Info, silent error) {
 	var mu sync.Mutex
 	var asking sync.WaitGroup

@@ -37,7 +37,7 @@ func (d *Driver) acquire(ctx context.Context, q question) (strategies.Lease, err
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if !d.closed {
-		d.late.Go(func() { // until the library's wait is over: what it gets then is nobody's
+		d.late.Go(func() { // the call has returned, so a lease that arrives now has no client and must be released
 			ctx := context.WithoutCancel(ctx)
 			h, _, err := c.wait(ctx, false)
 			if late, err := d.acquired(ctx, q, h, err); err == nil {
@@ -180,7 +180,7 @@ func (l *lease) do(ctx context.Context, q question) error {
 	return nil
 }
 
-// note notes until when the driver says that the lease is valid.
+// note records the end of the lease's validity that the driver reported.
 func (l *lease) note(h heard) {
 	if h.Until == nil {
 		return

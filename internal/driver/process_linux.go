@@ -45,7 +45,7 @@ func start(words []string) (*process, error) {
 	p.cmd.Stdin, p.cmd.Stdout, p.cmd.Stderr = stdin, stdout, &p.log
 	mark := newMark()
 	p.cmd.Env = environment(mark)
-	p.cmd.WaitDelay = closePatience // somebody else may have its standard error
+	p.cmd.WaitDelay = closePatience // another process may have inherited its standard error
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	started := make(chan error)
 	go func() { // ends with the program, which kill ends

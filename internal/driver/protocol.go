@@ -8,7 +8,7 @@ import (
 // Version is the protocol's. Both sides ignore fields that they do not know.
 const Version = 1
 
-// question is what lockbench writes, as one line. Which fields it has depends on Do.
+// question is a line from lockbench. Its fields depend on Do.
 type question struct {
 	ID int64  `json:"id"`
 	Do string `json:"do"` // hello, clock, open, run, stop, acquire, cancel, extend, release, close
@@ -39,7 +39,7 @@ type question struct {
 	Call  int64   `json:"call,omitempty"`  // cancel: the ID of acquire, release or extend
 }
 
-// answer is what a driver writes, as one line.
+// answer is a line from a driver.
 type answer struct {
 	ID    int64  `json:"id"` // the question's
 	Error string `json:"error,omitempty"`
@@ -69,7 +69,7 @@ type answer struct {
 	Lease   int64  `json:"lease,omitempty"` // acquire
 	Token   *int64 `json:"token,omitempty"`
 	Until   *int64 `json:"until,omitempty"`   // acquire, extend: the end of its validity, by CLOCK_MONOTONIC
-	Watched bool   `json:"watched,omitempty"` // acquire: its loss is told, by another answer to the question
+	Watched bool   `json:"watched,omitempty"` // acquire: the driver reports its loss by another answer to the question
 	Lost    bool   `json:"lost,omitempty"`
 }
 

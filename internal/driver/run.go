@@ -10,10 +10,10 @@ import (
 	"github.com/lockbench/lockbench/internal/measure"
 )
 
-// soon is how long before the end of a run a driver is not asked any more to end it.
+// soon is the time before the end of a run from which on the driver is no longer asked to stop early.
 const soon = 200 * time.Millisecond
 
-// Drive has the driver run clients, and checks all that it says of them.
+// Drive has the driver run clients, and checks all its reports.
 func (d *Driver) Drive(ctx context.Context, a engine.Assignment, report func([]engine.Cycle) error) error {
 	if err := d.drive(ctx, a, report); err != nil {
 		return d.fail(err)
@@ -56,7 +56,7 @@ func (d *Driver) drive(ctx context.Context, a engine.Assignment, report func([]e
 		case <-end.C:
 			return fmt.Errorf("its clients did not stop within %v of the end", d.patience.stop)
 		case <-d.ended:
-			for len(answers) > 0 { // what it said last
+			for len(answers) > 0 { // its last reports
 				if err := check.keep(<-answers, report); err != nil {
 					return err
 				}
@@ -68,7 +68,7 @@ func (d *Driver) drive(ctx context.Context, a engine.Assignment, report func([]e
 	}
 }
 
-// checker checks what a driver says of its clients in a run.
+// checker checks the reports of a driver on its clients in a run.
 type checker struct {
 	engine.Assignment
 	ahead   int64 // of CLOCK_MONOTONIC before Assignment.Clock, ns
@@ -77,7 +77,7 @@ type checker struct {
 	errors  map[string]engine.CycleError // printable, by what the driver wrote
 }
 
-// mostErrors are told apart.
+// mostErrors is the number of errors with a count of their own.
 const mostErrors = 100
 
 // progress is what a client has done so far.
@@ -139,7 +139,7 @@ func (c *checker) question() question {
 	return q
 }
 
-// keep reports what a driver said, up to what cannot be.
+// keep passes on the reports of a driver, up to the first impossible one.
 func (c *checker) keep(h heard, report func([]engine.Cycle) error) error {
 	if h.Error != "" {
 		return fmt.Errorf("run: %s", short(h.Error))

@@ -65,7 +65,7 @@ func (s *served) close() error {
 func (s *served) say(a answer) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	_ = s.out.Encode(a) // if nobody listens any more, in ends
+	_ = s.out.Encode(a) // an error means that lockbench is gone; then in ends
 }
 
 func (s *served) answer(q question) {

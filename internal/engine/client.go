@@ -49,7 +49,7 @@ func (c *client) cycle(thinking int64) (int64, bool) {
 		free := asked
 		stopping = r.control.stopping.Load()
 		asked = clock.Now()
-		defer c.record.Started(due, free, asked) // not now: it may wait for those who read the records
+		defer c.record.Started(due, free, asked) // deferred, because it may wait for readers of the records
 		if free <= due {
 			due = asked // the client was free in time and waited only for its own timer
 		}

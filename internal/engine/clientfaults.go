@@ -76,7 +76,7 @@ func (f *faults) crashBetween(commands int) (strike, error) {
 	case <-frozen:
 	case err = <-acquired:
 		if err != nil {
-			t.wire.disarm() // its last commands are not those that it was to die at
+			t.wire.disarm() // it sent other commands last than those before which it should die
 			t.reap()
 			return strike{}, err
 		}

@@ -1,7 +1,7 @@
 package engine
 
-// What faults did: each injection, the acquisitions, stalls and overlaps that followed, and what the faults explain
-// while they last. faultLog calls nothing of the other files of faults.
+// The effects of faults: each injection, the acquisitions, stalls and overlaps that followed, and the errors that the
+// faults explain. faultLog calls nothing in the other files of faults.
 
 import (
 	"errors"
@@ -81,7 +81,7 @@ func newFaultLog(r *run) *faultLog {
 	return l
 }
 
-// begin notes that a fault is injected now. Call it before the fault shows: some stores hand a lock on within
+// begin records the start of an injection. Call it before the fault takes effect: some stores hand a lock on within
 // microseconds.
 func (l *faultLog) begin(f *faultRecord, s strike) *injection {
 	at := l.run.clock.Now()
@@ -139,8 +139,7 @@ func (l *faultLog) missed(f *faultRecord, why error) {
 	f.spared = errors.Is(why, store.ErrNoTarget)
 }
 
-// attribute counts the overlaps since the last injection as caused by that injection. now is
-// what was seen until now.
+// attribute counts the overlaps since the last injection as caused by it. now is the audit so far.
 func (l *faultLog) attribute(now results.Safety) {
 	if i := l.last; i != nil {
 		i.Overlaps += now.Overlaps - l.base.Overlaps

@@ -13,7 +13,7 @@ import (
 	"github.com/lockbench/lockbench/workloads"
 )
 
-// stop tells the clients that the run is over. It is called after the end of the window.
+// stop stops the clients. It is called after the end of the window.
 func (r *run) stop() {
 	r.control.stopping.Store(true)
 	r.control.cancelAcquire()

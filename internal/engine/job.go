@@ -48,7 +48,7 @@ type Job struct {
 	Phase   func(name string)
 	// Second gets each part of the timeline when it ends, once a second; not with drivers. It may be nil.
 	Second func(results.Slice)
-	// Watch gets the run so far and who waits, once a second; not with drivers. It may be nil.
+	// Watch gets the run so far and the waits under way, once a second; not with drivers. It may be nil.
 	Watch func(results.Run, []results.Wait)
 
 	// Generator names this process among those that share the session, and so its keys; ""

@@ -111,7 +111,7 @@ func (r *run) ours(result *results.Run) float64 {
 	return used / float64(runtime.NumCPU())
 }
 
-// labels tells a reader what limits the figures.
+// labels returns the labels that limit the meaning of the figures.
 func (r *run) labels(result *results.Run) results.Remarks {
 	var labels results.Remarks
 	if result.Speed.Acquisitions > 0 && result.Server.Window == nil && r.remote() && result.Server.Whole != nil {

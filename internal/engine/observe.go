@@ -25,7 +25,7 @@ type snapshot struct {
 	health   measure.Health
 }
 
-// observed is what the engine saw from outside the clients while the window was open.
+// observed is what the engine measured outside the clients while the window was open.
 type observed struct {
 	opened, closed *snapshot // nil if the window never opened
 	peak           *results.ServerPeak

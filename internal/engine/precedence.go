@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// precedence is what the clients of a workload and the targets of faults agree on.
+// precedence coordinates the clients of a workload with the targets of faults.
 type precedence struct {
 	over  <-chan struct{}               // closed at the end of the window
 	first atomic.Pointer[chan struct{}] // closed when the targets that go first are served; nil without any yet

@@ -125,7 +125,7 @@ func (r *run) crowd() string { return fmt.Sprintf("%s%s:run%d:", Prefix, r.Sessi
 // punctual is how late a run may begin without a label.
 const punctual = 50 * time.Millisecond
 
-// awaitStart waits until the run begins, and measures what the servers do meanwhile. It returns the delay if that
+// awaitStart waits until the run begins, and measures the idle servers before that. It returns the delay if that
 // instant has passed, else 0.
 func (r *run) awaitStart(ctx context.Context) (idle *idleCost, late time.Duration, err error) {
 	if r.Begin == nil {
@@ -198,7 +198,7 @@ func (r *run) idleTogether(ctx context.Context, start time.Time) *idleCost {
 	return &idleCost{cores: max(0, *to.CPU-*from.CPU) / to.At.Sub(from.At).Seconds()}
 }
 
-// goodbyes is how long the last generator waits for the others to leave. Their windows end
+// goodbyes is how long the last generator waits for the end of the others. Their windows end
 // at the same time as its own.
 const goodbyes = 5 * time.Second
 

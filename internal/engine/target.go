@@ -17,7 +17,7 @@ import (
 )
 
 // faultTarget is a process that suffers a fault. It is an extra application instance
-// beside the workload's, so no client of the workload is hit and their time accounts stay
+// in addition to the workload's, so no client of the workload is hit and their time accounts stay
 // complete.
 type faultTarget struct {
 	run        *run
@@ -108,7 +108,7 @@ func (t *faultTarget) acquire() error {
 	close(served)
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if err == nil && t.dead { // what reaches a process that is killed, it does not hold
+	if err == nil && t.dead { // a killed process does not hold a lease that arrives later
 		err = errDead
 	}
 	now := r.clock.Now()

@@ -9,15 +9,14 @@ import (
 	"github.com/lockbench/lockbench/strategies"
 )
 
-// Key watches one key from the clients' side: who waits, who holds. It sees a lease from
-// the return of Acquire to the call of Release. The lock is held for at least that long, so
-// an overlap that Key sees is a real one.
+// Key watches the waiters and holders of one key from the clients' side. It sees a lease from the return of Acquire to
+// the call of Release. The lock is held for at least that long, so every overlap that Key sees is real.
 type Key struct {
 	window   *Window
 	capacity int           // 0 is unlimited
 	ttl      time.Duration // for leases that do not say how long they are valid
 	session  bool          // leases are their holders' sessions
-	leases   *Leases       // nil if nobody records them
+	leases   *Leases       // nil if they are not recorded
 	number   int           // of the key, in leases
 
 	mu       sync.Mutex
@@ -54,7 +53,7 @@ type holder struct {
 	until    int64             // until when it is valid for certain, unless timed says otherwise
 	timed    strategies.Timed  // nil if the lease is not Timed
 	fenced   strategies.Fenced // nil if it has no token
-	told     told              // outcome of its release
+	release  releaseVerdict    // what its release showed
 }
 
 // end is the instant until which the lease lasted for certain: it was released, or its validity may have ended.
@@ -101,8 +100,7 @@ func (k *Key) Arrive(w *Waiter, since, now int64) {
 	k.mu.Unlock()
 }
 
-// stand adds up how long the key could have been had and was wanted until the instant now,
-// when that may change.
+// stand adds up the time in which the key was free and clients waited. Call it whenever one of the two may change.
 func (k *Key) stand(now int64) {
 	if k.wanted != none {
 		k.ungranted += k.window.clip(k.wanted, now, k.window.End())
@@ -126,8 +124,8 @@ func Stall(keys []*Key) int64 {
 	return longest
 }
 
-// bypasses begins the count of what bypassed the present waiters anew once the window is open, and ends it with the
-// window: waits may end later, and a driver's clients go on for a while.
+// bypasses restarts the count of bypasses when the window opens, and stops it when the window closes: waits may end
+// later, and the clients of a driver go on for a while.
 func (k *Key) bypasses(now int64) {
 	if !k.opened && now >= k.window.Open {
 		k.opened = true
@@ -202,13 +200,13 @@ func (k *Key) Enter(w *Waiter, now int64, lease strategies.Lease) Grant {
 	return grant
 }
 
-// earliest returns the earliest instant at which the server can have granted a waiter the lease that Acquire returned
-// at the instant now: the call of Acquire. A lease that does not say how long it is valid counts for its TTL from then
-// on, so that no lease that may have run out is taken for valid.
+// earliest returns the earliest instant at which the server can have granted the lease that Acquire returned at the
+// instant now: usually the call of Acquire. A lease that does not report its validity counts for its TTL from then on,
+// so that no lease that may have expired counts as valid.
 //
-// While clients wait for longer than a TTL that says little. But a lock of one permit that keeps its promise granted
-// nothing that would have overlapped a lease that lasted for certain: if it did, the overlap with that one is the
-// breach.
+// If clients wait for longer than a TTL, this bound proves little. But a correct lock with one permit grants no lease
+// that overlaps a lease that is valid for certain. So earliest takes the end of the certain leases: if the lock did
+// grant the lease earlier, the overlap with those leases is the breach.
 func (k *Key) earliest(w *Waiter, now int64) int64 {
 	if k.capacity != 1 {
 		return w.asked
@@ -226,8 +224,8 @@ func (k *Key) earliest(w *Waiter, now int64) int64 {
 // span is a time in which no lease of a TTL can begin without overlapping another.
 type span struct{ from, until int64 }
 
-// with adds a lease that lasted for certain from the instant from until the instant until, which may be earlier. A span
-// that ended before is forgotten.
+// with adds a lease that was valid for certain between two instants; until may be before from. A span that ended before
+// is dropped.
 func (s span) with(from, until int64, ttl time.Duration) span {
 	switch begins := from - int64(ttl); {
 	case until <= from:
@@ -238,8 +236,8 @@ func (s span) with(from, until int64, ttl time.Duration) span {
 	return span{s.from, max(s.until, until)}
 }
 
-// capabilities returns what the audit needs of each lease. Few leases are wrappers, and a
-// type assertion is cheaper than strategies.As.
+// capabilities returns the interfaces of a lease that the audit needs. It avoids strategies.As for the leases that are
+// not wrappers, because a type assertion is cheaper.
 func capabilities(lease strategies.Lease) (strategies.Timed, strategies.Fenced) {
 	timed, _ := lease.(strategies.Timed)
 	fenced, _ := lease.(strategies.Fenced)
@@ -250,7 +248,7 @@ func capabilities(lease strategies.Lease) (strategies.Timed, strategies.Fenced) 
 	return timed, fenced
 }
 
-// admit adds a holder and notes whether there is now one too many.
+// admit adds a holder, and records an overlap if there are too many.
 func (k *Key) admit(h holder) {
 	h.waiter.place = len(k.holders)
 	k.holders = append(k.holders, h)
@@ -283,8 +281,8 @@ func (k *Key) admit(h holder) {
 	}
 }
 
-// crowded reports whether, at some instant, the newcomer's lease and capacity others were
-// valid. Besides the holders it checks others, which have already released.
+// crowded reports whether, at some instant, the newcomer's lease and as many other leases as the capacity were valid.
+// It checks the holders, and others that have already released.
 func (k *Key) crowded(newcomer holder, others ...holder) bool {
 	clock := k.window.Clock
 	end := newcomer.end(clock)
@@ -373,10 +371,9 @@ func (k *Key) Vanish(w *Waiter, now int64) {
 	defer k.mu.Unlock()
 	k.remove(w, now)
 	k.stand(now)
-	k.settle(w, true) // assume that it held its lease: nothing can disprove it
+	k.settle(w, true) // its lease counts as held: no release can disprove it
 }
 
-// remove removes a holder.
 func (k *Key) remove(w *Waiter, now int64) {
 	k.left(w, now)
 	last := len(k.holders) - 1
@@ -400,15 +397,14 @@ func (k *Key) Lost() {
 	k.mu.Unlock()
 }
 
-// Grants is the number of leases so far.
+// Grants returns the number of leases so far.
 func (k *Key) Grants() int64 {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.grants
 }
 
-// Seen sums up what is certain so far on all keys: what waits for the outcome of a release does
-// not count yet.
+// Seen sums up the certain breaches so far on all keys. Cases that depend on the outcome of a release do not count yet.
 func Seen(keys []*Key) results.Safety {
 	var seen results.Safety
 	for _, k := range keys {
@@ -419,8 +415,8 @@ func Seen(keys []*Key) results.Safety {
 	return seen
 }
 
-// Audit sums up what was seen on all keys when no client will release any more: what no release
-// showed to be harmless is a breach.
+// Audit sums up the breaches on all keys after the last release. An undecided case that no release has proved harmless
+// counts as a breach.
 func Audit(keys []*Key) results.Safety {
 	for _, k := range keys {
 		k.mu.Lock()

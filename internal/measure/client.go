@@ -2,7 +2,7 @@ package measure
 
 import "time"
 
-// Outcome is how a wait ended. It is not a verdict.
+// Outcome is how a wait ended.
 type Outcome int
 
 // How a wait can end.
@@ -13,7 +13,7 @@ const (
 	Failed                  // with an error
 )
 
-// seen reports whether the wait came to an end of its own, so that its length is known.
+// seen reports whether the end of the wait was observed, so that its length is known.
 func (o Outcome) seen() bool { return o == Granted || o == TimedOut }
 
 // Client is one client's own record. Only that client's goroutine calls its methods, and the
@@ -66,7 +66,7 @@ func (c *Client) account(p phase, from, to, end int64) {
 }
 
 // Waited records a wait without a usable lease: it timed out, was stopped or failed. The
-// wait was due at due and began at from; bypassed later arrivals got the lock meanwhile.
+// wait was due at due and began at from; bypassed later arrivals got the lock during the wait.
 // Use Acquired for a Granted wait.
 func (c *Client) Waited(outcome Outcome, due, from, to, bypassed int64) {
 	end := c.window.End()

@@ -51,7 +51,7 @@ func (h *Heartbeat) pulse() pulse {
 }
 
 // stood returns for how long, between two wake-ups and in the window, the process did not run.
-// The CPU time that it used meanwhile is subtracted: a busy process may wake up late as well.
+// The CPU time that it used in between is subtracted: a busy process may also wake up late.
 func (h *Heartbeat) stood(last, now pulse) int64 {
 	end := h.window.End()
 	if h.window.clip(last.at, now.at, end) == 0 {

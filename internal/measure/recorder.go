@@ -31,8 +31,8 @@ type Recorder struct {
 // mostShards bounds the memory: a shard's histograms take about 4 MB.
 const mostShards = 16
 
-// OpenLoop says that the clients are only slots to which an open loop gives arrivals. How
-// much each slot gets does not depend on the lock, so the figures per client are left out.
+// OpenLoop makes the clients slots for the arrivals of an open loop. The number of arrivals of a slot does not depend
+// on the lock, so the figures per client are left out.
 func (r *Recorder) OpenLoop() {
 	r.openLoop = true
 	for _, s := range r.shards {

@@ -16,17 +16,17 @@ type unsettled struct {
 	end           int64 // of the overlap; forever while it continues
 }
 
-// told is the outcome of a lease's release.
-type told int
+// releaseVerdict is what the release of a lease showed about its end.
+type releaseVerdict int
 
 const (
-	nothing told = iota
+	nothing releaseVerdict = iota
 	held
 	ended
 )
 
-// BySession says that a lease lasts as long as its holder's session, which may be shorter or
-// longer than the TTL: see Settle. Call it before any Enter.
+// BySession makes a lease last as long as its holder's session, which may be shorter or longer than the TTL: see
+// Settle. Call it before any Enter.
 func (k *Key) BySession() { k.session = k.capacity == 1 }
 
 // admitSession adds a holder whose lease is a session's. The others that hold, or a client that got and
@@ -49,10 +49,10 @@ func (k *Key) admitSession(h holder) {
 		return
 	}
 	u := unsettled{k.gone.waiter, h.waiter, false, h.granted, k.gone.released}
-	if k.gone.told == held {
+	if k.gone.release == held {
 		u.first = nil
 	}
-	if k.gone.told == ended || !meet(k.gone) {
+	if k.gone.release == ended || !meet(k.gone) {
 		k.conclude(u, false)
 		return
 	}
@@ -81,9 +81,9 @@ func (k *Key) Settle(w *Waiter, lease strategies.Lease, release error) {
 
 func (k *Key) settle(w *Waiter, was bool) {
 	if k.gone.waiter == w {
-		k.gone.told = ended
+		k.gone.release = ended
 		if was {
-			k.gone.told = held
+			k.gone.release = held
 		}
 	}
 	open := k.unsettled[:0]

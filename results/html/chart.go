@@ -350,7 +350,7 @@ func (d *drawing) value(s spot) string {
 	return short(s.Y, d.yUnit)
 }
 
-// values writes the value at each mark, above, below or beside it. It leaves out a value for which there is no
+// values writes the value at each mark, above, below or next to it. It leaves out a value for which there is no
 // room; the mark's title has it too.
 func (d *drawing) values(v curve) {
 	const above, below, up, down, aside, middle = 11.0, 3.0, -7.0, 17.0, 6.0, 4.0 // a letter is above its baseline

@@ -50,7 +50,7 @@ func (p *page) columnWidth(c results.Column, all []results.Summary) int {
 	return wide
 }
 
-// part draws columns of a table, beside names that are at most room wide. A longer name has its own line. A run
+// part draws columns of a table, next to names that are at most room wide. A longer name has its own line. A run
 // that cannot be trusted marks the name.
 func (p *page) part(title string, columns []results.Column, all []results.Summary, room int) {
 	rows, sides := [][]string{{p.title(title)}}, "l"

@@ -71,7 +71,7 @@ type Choice struct {
 	Take    string  `json:"take,omitempty"`
 	RightIf string  `json:"right_if"`
 	Tied    string  `json:"tied,omitempty"`   // the equal locks, and why this one comes first
-	Beside  *Beside `json:"beside,omitempty"` // the best lock of other authors: the second of the ranking
+	Beside  *Beside `json:"beside,omitempty"` // the best lock of another author: the second of the ranking
 }
 
 // Undecided lists the locks that may be the best if the rounds do not separate them.

@@ -11,17 +11,19 @@ import (
 	"github.com/lockbench/lockbench/results"
 )
 
-// What must keep a limit instead of every round: the worse end of the interval of the rounds' median, or
-// that median.
+// The values of Limits.By: the worse end of the interval of the rounds' median, or that median, must keep the limit
+// instead of every round.
 const (
 	byInterval = "interval"
 	byMedian   = "median"
 )
 
-// confidence is that of the intervals: at most 1 % lies outside either end.
+// confidence is the confidence of the intervals: the true median lies beyond either end with a probability of at most 1
+// %.
 const confidence = 0.98
 
-// judge returns the verdict on a claim from its runs.
+// judge returns the verdict on a claim from its runs. A single reason against a run makes the claim inconclusive,
+// whatever the figures are.
 func (c Claim) judge(runs map[string]*measured) Result {
 	judged := Result{
 		Name: c.Name(), Says: c.Says, About: c.About, Tests: c.Tests, Runs: []RunResult{}, Figures: []FigureResult{},
@@ -90,7 +92,7 @@ func (c Claim) wrong(run Run, m *measured) (all []string, invalid bool) {
 	return all, invalid
 }
 
-// result returns the result of an expectation for its figure, or for that of its counter-case.
+// result evaluates an expectation for its figure, or for the figure of its counter-case.
 func (e expectation) result(what Text, figure expression, rounds int, runs map[string]*measured) FigureResult {
 	f := FigureResult{
 		What: what, Figure: figure.Text, Unit: figure.unit, Values: make([]*results.Figure, rounds), Limits: e.Limits,
@@ -108,11 +110,11 @@ func (e expectation) result(what Text, figure expression, rounds int, runs map[s
 	return f
 }
 
-// settle sets the outcome from the values.
+// settle sets the verdict from the values.
 //
-// It is held or contradicted if every round is. A limit for the opposite leaves a margin between the
-// limits: values there make it partly, unless other values are on both sides. Everything else, such
-// as an unknown value, is unclear.
+// The figure is held or contradicted if every round is. A limit for the opposite leaves a margin between the two
+// limits. Values in this margin make the figure partly held, unless other values are on both sides. All other cases,
+// such as an unknown value, are unclear.
 func (e expectation) settle(f *FigureResult) {
 	if e.By != "" {
 		e.settleTogether(f)
@@ -154,8 +156,8 @@ func (e expectation) settle(f *FigureResult) {
 	}
 }
 
-// settleTogether sets the outcome of all rounds together. It ignores unknown rounds; if too few remain, the
-// outcome is unclear.
+// settleTogether sets one verdict for all rounds together. It ignores unknown rounds; if too few remain for an
+// interval, the figure is unclear.
 func (e expectation) settleTogether(f *FigureResult) {
 	all := known(f.Values)
 	if len(all) > 0 {
@@ -203,7 +205,7 @@ func sum(values []results.Figure) (total results.Figure) {
 	return total
 }
 
-// conclude makes a verdict from the outcomes: confirmed if all held, refuted if all are contradicted or
+// conclude returns the verdict on the claim: confirmed if all figures are held, refuted if all are contradicted or
 // missed, inconclusive if one is unclear, and otherwise qualified. Reported figures do not count.
 func conclude(outcomes []results.Verdict) results.Verdict {
 	count := map[results.Verdict]int{}
@@ -221,8 +223,8 @@ func conclude(outcomes []results.Verdict) results.Verdict {
 	return Qualified
 }
 
-// opposite reports whether a figure and its counter-case are on different sides of the limit. If the figure is
-// between the limits, the counter-case must be on either side.
+// opposite reports whether a figure and its counter-case are on different sides of the limit. If the figure is between
+// the two limits, the counter-case may be on either side, but not between them.
 func opposite(without, with results.Verdict) bool {
 	against := func(o results.Verdict) bool { return o == Contradicted || o == Missed }
 	switch {

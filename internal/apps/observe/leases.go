@@ -7,26 +7,27 @@ import (
 	"github.com/lockbench/lockbench/results"
 )
 
-// lock is what is known of a key: its lease and its waiters. Redis's clock decides, in its order of commands.
+// lock is the state of a key: its lease and its waiters, in Redis's order of commands and by Redis's clock.
 //
-// A bare SET NX shows no result: it took the lock if that was free by what was seen before. At the first sight of a key
-// that is not known: its tries count as waits until a release, which names its owner, proves that one had taken it.
+// MONITOR does not show the result of a bare SET NX: it took the lock if the earlier commands left the lock free. For
+// the first commands on a key this is not known. Its tries count as waits until a release, which names its owner,
+// proves that one of them had taken the lock.
 type lock struct {
 	figures
 	seen    int64 // first, µs
 	known   bool  // whether it is held
-	freeBy  int64 // ms: what was there at first sight has ended by then; 0 if that is not known
+	freeBy  int64 // ms: a lease from before the capture has ended by then; 0 if not known
 	held    bool
 	lease   lease
 	waiters map[mark]*waiter
 	lost    []lost
-	pooled  bool // tries of one owner came by several connections, or those of several by one
-	// byOthers counts deletes by the connections of others. They mean nothing if it turns out that these are pooled.
+	pooled  bool // an owner used several connections, or several owners shared one
+	// byOthers counts deletes by the connections of other clients. It is ignored if connections turn out to be pooled.
 	byOthers int64
 	looked   int64 // GETs by clients during the lease
 	freed    int64 // when the last lease ended, µs
-	ranOut   int64 // when a TTL ended the last lease that it ended, µs
-	watcher  mark  // the connection of the last WATCH: what it deletes in a transaction it has compared
+	ranOut   int64 // the last time that a TTL ended a lease, µs
+	watcher  mark  // the connection of the last WATCH: its transaction compares before it deletes
 	glances  []glance
 	journal  *journal // nil if no trace is wanted
 	of       *named
@@ -37,11 +38,11 @@ type lease struct {
 	owner, from mark // its value, and its client's connection
 	asked, at   int64
 	until       int64 // ms; 0 without a TTL
-	guessed     bool  // only the connection proved its owner, which a pool may have given to another client since
+	guessed     bool  // only the connection proved the owner, and a pool may have given it to another client since
 	renewed     bool
-	early       bool  // an expired TTL alone says that its try took the lock, and Redis may still have refused it
-	rivals      []try // of others since an early one: if that was refused, the first of them took the lock
-	leaving     bool  // its holder has given it back for the end of the TTL (ShedLock's lockAtLeastFor)
+	early       bool  // only an expired TTL shows that its try took the lock, and Redis may still have refused the try
+	rivals      []try // of other clients since an early try: if Redis refused it, the first of these took the lock
+	leaving     bool  // its holder released it for a later time (ShedLock's lockAtLeastFor)
 }
 
 // waiter is an owner that tried and has not got the lock.
@@ -52,12 +53,13 @@ type waiter struct {
 	from        mark // the last connection
 }
 
-// lost is a lease that ended before its client gave it back.
+// lost is a lease that ended before its client released it.
 type lost struct {
 	owner, from mark
 	forgotten   int64 // ms: no release is expected any more
-	// deleted counts deletes that may have hit the leases of others: each client deletes once, so if the first delete
-	// after an expiry was that of the expired lease, all owners after it lose theirs, until one finds no lock.
+	// deleted counts deletes that may have hit the leases of others. Each client deletes once. So if the first delete
+	// after an expiry came from the expired lease, every later owner loses its lease to the previous one, until one
+	// delete finds no lock.
 	deleted int64
 }
 
@@ -102,8 +104,8 @@ func (l *lock) countExpiry() {
 	}
 }
 
-// emptied ends what is under way when all keys of the database are deleted, as tests do between two cases. It says
-// nothing about the lock.
+// emptied ends the lease when all keys of the database are deleted, as tests do between two cases. This is no fault of
+// the lock.
 func (l *lock) emptied(at int64) {
 	if l.advance(at); l.held {
 		l.finish(at)
@@ -111,8 +113,8 @@ func (l *lock) emptied(at int64) {
 	l.known, l.freed, l.lost, l.looked = true, at, nil, 0
 }
 
-// lose remembers the lease under way: its client does not know that it has lost it. deleted are those of the lease that
-// was lost before by the same chain of deletes.
+// lose remembers the current lease, because its client does not know of the loss and will still release it. deleted is
+// the count of the previous lost lease in the same chain of deletes.
 func (l *lock) lose(at, deleted int64) {
 	ttl := int64(0)
 	if l.lease.until > 0 {
@@ -125,7 +127,7 @@ func (l *lock) lose(at, deleted int64) {
 	}
 }
 
-// finish counts the lease under way, which ended then.
+// finish counts the current lease, which ended at this time.
 func (l *lock) finish(at int64) {
 	if l.lease.until == 0 {
 		l.WithoutTTL++
@@ -167,10 +169,11 @@ func (l *lock) refuse(t try, room bool) {
 	w.tries++
 }
 
-// soon is how long a client that polls pauses at most, and how long a connection is taken for that of a waiter, in µs.
+// soon is the longest pause of a polling client, and the longest time for which a connection counts as that of a
+// waiter, in µs.
 const soon = int64(time.Second / time.Microsecond)
 
-// asksAgain counts the next try of a waiter. Of one after a long pause it is not sure that it belongs to the same wait.
+// asksAgain counts the next try of a waiter. After a long pause the try may belong to another wait.
 func (l *lock) asksAgain(w *waiter, at int64) {
 	if at-w.last <= soon {
 		l.again++
@@ -181,7 +184,7 @@ func (l *lock) asksAgain(w *waiter, at int64) {
 	l.pauses.add(at - w.last)
 }
 
-// shares reports whether another waiter uses the same connection: then connections do not tell clients apart.
+// shares reports whether another waiter uses the same connection: then connections do not distinguish clients.
 func (l *lock) shares(t try) bool {
 	const most = 64
 	for owner, w := range l.waiters {
@@ -231,7 +234,7 @@ type values []mark
 
 func (v values) has(m mark) bool { return m != 0 && slices.Contains(v, m) }
 
-// proveBy proves that the waiter has the lock whose value a script compared, if there is one such waiter alone.
+// proveBy proves that a waiter has the lock: a script compared the waiter's value, and that of no other waiter.
 func (l *lock) proveBy(v values, but mark) {
 	found, owner := 0, mark(0)
 	for at, each := range v {
@@ -244,7 +247,7 @@ func (l *lock) proveBy(v values, but mark) {
 	}
 }
 
-// proveFrom proves it by a connection, which several waiters may use.
+// proveFrom proves it by the connection, which is weaker, because several waiters may share a connection.
 func (l *lock) proveFrom(from mark) {
 	found, owner := 0, mark(0)
 	for each, w := range l.waiters {
@@ -261,7 +264,7 @@ func (l *lock) proveFrom(from mark) {
 	}
 }
 
-// mostCompared is how many waiters are looked at one by one: with more of them that would take too long.
+// mostCompared bounds the waiters that proveFrom compares one by one, and so its time.
 const mostCompared = 1000
 
 // prove makes a waiter's last try the one that took the lock: what it does now only an owner does.
@@ -330,7 +333,7 @@ func (l *lock) takes(t try, args values) {
 	default: // a delete that was not seen, such as an eviction
 		l.finish(t.at)
 	}
-	if !args.has(t.owner) { // another's script gives it the lock: this is no try
+	if !args.has(t.owner) { // the script of another client hands it the lock, so this is not a try
 		l.Tries--
 	}
 	l.grant(t)
@@ -367,7 +370,7 @@ func (l *lock) freedBy(at int64, args values) {
 	l.known, l.freed = true, at
 }
 
-// idle handles a release that released nothing, in so many commands.
+// idle handles a release that released nothing, with the number of its commands.
 func (l *lock) idle(at, commands int64, args values) {
 	l.advance(at)
 	late := slices.IndexFunc(l.lost, func(past lost) bool { return args.has(past.owner) })
@@ -496,7 +499,7 @@ func (l *lock) patience() int64 {
 	return results.Estimate(results.Observations{Ended: pauses}, nil).Quantile(0.99).NS / 1000
 }
 
-// quiet is how long a client that waits says nothing, at most.
+// quiet is the longest pause of a client that still waits.
 func (l *lock) quiet() int64 {
 	const times = 4
 	if p := l.patience(); p < soon {
@@ -505,7 +508,7 @@ func (l *lock) quiet() int64 {
 	return soon
 }
 
-// giveUp forgets the waiters that have stopped asking.
+// giveUp forgets the waiters that have stopped trying.
 func (l *lock) giveUp(at int64) (forgotten int) {
 	if len(l.waiters) == 0 {
 		return 0
@@ -528,7 +531,7 @@ func (l *lock) giveUp(at int64) (forgotten int) {
 	return forgotten
 }
 
-// close counts what is under way when the capture ends.
+// close counts the lease and the waits that are open at the end of the capture.
 func (l *lock) close(at int64) {
 	l.releasedBefore()
 	l.advance(at)

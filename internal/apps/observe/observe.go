@@ -9,15 +9,15 @@ import (
 	"time"
 )
 
-// linesBetween are read until it is looked whether to stop.
+// linesBetween is the number of lines between two looks at the context, which would cost too much for each line.
 const linesBetween = 4096
 
-// Options say what to show of a stream.
+// Options select what to read from a stream, and what to show.
 type Options struct {
-	Prefix   string // the locks are the keys that begin so; "" finds them by how they are used
+	Prefix   string // keys that begin so are the locks; "" finds locks by their use
 	HashKeys bool   // hide the names of keys
 	Top      int    // locks shown
-	Trace    bool   // keep when clients came for locks, for WriteTrace and WriteWorkload
+	Trace    bool   // keep the arrivals of clients, for WriteTrace and WriteWorkload
 }
 
 // observer reads a stream.
@@ -26,23 +26,23 @@ type observer struct {
 	keys    *keys
 	shapes  matcher
 	scripts map[mark]*script
-	name    []byte // of the command in hand, in upper case
+	name    []byte // of the current command, in upper case
 	unit    unit
-	deeds   []deed   // of the unit in hand
-	words   []string // of a key in it
+	deeds   []deed   // of the current unit
+	words   []string // of one of its keys
 
 	first, now int64 // µs
-	backwards  int64 // lines whose time is before that of the line before
-	waiters    int
+	backwards  int64 // lines with an earlier time than the previous line
+	waiters    int   // of all keys, bounded by mostWaiters
 
 	journal *journal // nil if no trace is wanted
-	folded  figures  // of locks that were forgotten
+	folded  figures  // of locks that are no longer followed
 	foldedN int
-	caches  aside // of keys that are no locks
+	caches  aside // of keys that are not locks
 	unclear aside // of semaphores
 }
 
-// aside are keys that are listed apart.
+// aside are keys that are not locks. The document lists them apart, with a few names.
 type aside struct {
 	keys     int
 	commands int64
@@ -59,7 +59,8 @@ func (a *aside) add(name string, commands int64) {
 	}
 }
 
-// unit is a command of a client, or a script with the commands that it executed.
+// unit is a command of a client, or a script with the commands that it executed. Only a whole unit shows the operation:
+// the same command has different meanings in different scripts.
 type unit struct {
 	at     int64
 	from   mark // the client's connection
@@ -112,7 +113,7 @@ func newObserver(options Options) *observer {
 	return o
 }
 
-// tick takes in a command that only shows the server's clock.
+// tick takes in a command of the reader, which counts only as a reading of the server's clock.
 func (o *observer) tick(at int64) {
 	if o.first == 0 {
 		o.first = at
@@ -120,7 +121,8 @@ func (o *observer) tick(at int64) {
 	o.now = max(o.now, at)
 }
 
-// take takes a line in. The commands of a script follow that of its client.
+// take takes a line in. MONITOR shows the commands of a script after the command of its client. A clock that goes back
+// would make durations negative, so the latest time counts.
 func (o *observer) take(l *line) {
 	if o.first == 0 {
 		o.first, o.now = l.at, l.at
@@ -149,7 +151,7 @@ func (o *observer) take(l *line) {
 	}
 }
 
-// begin begins a client's command.
+// begin begins a client's command. Of a script it keeps the arguments, because one of them names the owner of the lock.
 func (o *observer) begin(l *line) {
 	u := &o.unit
 	u.at, u.from, u.lines = l.at, o.marks.of(l.from), 1
@@ -162,7 +164,7 @@ func (o *observer) begin(l *line) {
 	}
 }
 
-// flush handles the unit that has ended.
+// flush handles the previous unit: only the next command of a client shows that a unit has ended.
 func (o *observer) flush() {
 	u := &o.unit
 	if len(u.steps) > 0 {
@@ -179,7 +181,9 @@ type deed struct {
 	last step
 }
 
-// handle finds out what a unit does, and to which locks. What else it touches belongs to the first of them.
+// handle finds out what a unit does to each key, by the words of all commands on that key. The main key is the one that
+// only a lock is used like, not simply the first: Redisson's unlock latch belongs to its lock and is no cache. A weaker
+// key in the same unit becomes a part of the main key, unless it was acquired as a lock before.
 func (o *observer) handle(u *unit) {
 	done := o.deeds[:0]
 	inScript := u.script != 0 || u.from == 0
@@ -225,7 +229,8 @@ func (o *observer) handle(u *unit) {
 	o.attribute(u, main, done)
 }
 
-// strength rates how surely the key is a lock: 2 if only a lock is used so, 1 if a marker next to a lock may be, too.
+// strength rates how surely the key is a lock: 2 if only locks are used so, 1 if a marker next to a lock is used so,
+// too.
 func (d deed) strength() int {
 	switch d.is {
 	case grants:
@@ -243,7 +248,7 @@ func (d deed) strength() int {
 	return 0
 }
 
-// and joins what the steps on a key say: the owner and TTL are those of the step that has them.
+// and joins two steps on a key. A value or a TTL of the later step replaces that of the earlier one.
 func (s step) and(next step) step {
 	if next.value != 0 {
 		s.value = next.value
@@ -255,7 +260,8 @@ func (s step) and(next step) step {
 	return s
 }
 
-// attribute counts the unit's commands: those on a key for it, and the others for the first lock.
+// attribute counts each command of the unit once: commands on another lock count for that lock, and all others, such as
+// those on queues and channels, for the main key.
 func (o *observer) attribute(u *unit, main *key, done []deed) {
 	if main == nil {
 		main = done[0].key
@@ -284,7 +290,8 @@ func (o *observer) attribute(u *unit, main *key, done []deed) {
 	}
 }
 
-// do does to a lock what a unit means.
+// do applies a deed to its lock. The first execution of a script may only look at the lock. So do also records what the
+// script does when an execution shows it, and corrects the earlier looks by recall and releasedBefore.
 func (o *observer) do(u *unit, d deed, l *lock) {
 	t := try{owner: d.last.value, from: u.from, at: u.at, until: d.last.ttl, bare: u.script == 0}
 	t.hash = d.at >= 0 && shapes[d.at].name == hashLock
@@ -352,7 +359,10 @@ func (o *observer) do(u *unit, d deed, l *lock) {
 	}
 }
 
-// look handles a script that only looked at the lock.
+// look handles a script that only read the lock. What the script does when it finds the lock in another state decides:
+// a script that tries has found the lock taken, and a script that releases has released nothing. If other executions
+// have not shown it yet, look keeps a glance. A script that reads the TTL for a waiter is a try: the waiter sleeps for
+// that long.
 func (o *observer) look(l *lock, s *script, u *unit, t try, d deed) {
 	waits := d.last.word == pttl
 	for owner := range l.waiters {
@@ -376,7 +386,8 @@ func (o *observer) look(l *lock, s *script, u *unit, t try, d deed) {
 	}
 }
 
-// deleteIfEqual handles DELEX and DELIFEQ, whose result depends on the value.
+// deleteIfEqual handles DELEX and DELIFEQ. MONITOR does not show their replies, so the known owner of the lease decides
+// whether the command deleted the lock.
 func (o *observer) deleteIfEqual(l *lock, u *unit, s step) {
 	is := values{s.value}
 	l.advance(u.at)
@@ -388,7 +399,7 @@ func (o *observer) deleteIfEqual(l *lock, u *unit, s step) {
 	l.idle(u.at, 1, is)
 }
 
-// scriptOf returns what is known of the unit's script.
+// scriptOf returns what earlier executions have shown of the unit's script. Beyond mostScripts nothing is remembered.
 func (o *observer) scriptOf(u *unit) *script {
 	s := o.scripts[u.script]
 	if s == nil {
@@ -400,7 +411,8 @@ func (o *observer) scriptOf(u *unit) *script {
 	return s
 }
 
-// takes learns that a script tries to take a lock, and where the owner is among its arguments.
+// takes records that a script tries to take a lock, and the position of the owner in its arguments. A failed try shows
+// no owner in its commands; the position gives it.
 func (s *script) takes(u *unit, owner mark) {
 	if at := slices.Index(u.args, owner); at >= 0 {
 		s.does, s.owner = tries, at
@@ -415,7 +427,7 @@ func (s *script) ownerOf(u *unit) mark {
 	return u.args[s.owner]
 }
 
-// sweep forgets the waiters that have stopped asking; if these are too few, all of them.
+// sweep bounds the memory for waiters: it forgets those that have stopped trying, or all if that is not enough.
 func (o *observer) sweep() {
 	const never = int64(1) << 60
 	for _, at := range []int64{o.now, never} {
@@ -428,7 +440,8 @@ func (o *observer) sweep() {
 	}
 }
 
-// forget takes in the figures of a key that is followed no longer.
+// forget keeps the figures of a key that is no longer followed: those of a lock in the sum of all locks, those of other
+// keys as a cache or a semaphore. With a prefix only the named keys count.
 func (o *observer) forget(k *key) {
 	o.waiters -= len(k.lock.waiters)
 	o.close(k)
@@ -445,7 +458,7 @@ func (o *observer) forget(k *key) {
 	}
 }
 
-// close ends what is known of a key.
+// close ends the lease and the waits of a key at the end of the capture.
 func (o *observer) close(k *key) {
 	o.keys.update(k)
 	k.lock.close(o.now)

@@ -4,7 +4,7 @@ package observe
 
 import "os/exec"
 
-// child is a command. Only Linux tells what a command has started.
+// child is a command. Only on Linux lockbench knows the processes that a command has started.
 type child struct {
 	cmd    *exec.Cmd
 	exited chan struct{} // closed when it has ended

@@ -153,7 +153,7 @@ func (s *session) outside(ctx context.Context, c *Check) error {
 		c.inform("bytes received from other clients", value(whole.OtherTraffic), results.Percent)
 		want = c.hope
 	}
-	var seen, told, apart float64
+	var seen, reported, apart float64
 	for command := range after {
 		name, counts := strings.CutPrefix(command, "cmdstat_")
 		if !counts || name == "info" { // both readers use INFO
@@ -161,22 +161,22 @@ func (s *session) outside(ctx context.Context, c *Check) error {
 		}
 		outside, inside := after[command]-before[command], float64(whole.Commands[name])
 		seen += outside
-		told += inside
+		reported += inside
 		apart += math.Abs(outside - inside)
 	}
 	c.inform("commands by the second reader, without INFO", seen, results.Number)
-	want(told > 0 && apart == 0, "commands that the report counts differently", apart, results.Number, "0")
+	want(reported > 0 && apart == 0, "commands that the report counts differently", apart, results.Number, "0")
 	for _, bytes := range []struct {
 		name, field string
-		told        *int64
+		reported    *int64
 	}{
 		{"received", "total_net_input_bytes", whole.BytesIn},
 		{"sent", "total_net_output_bytes", whole.BytesOut},
 	} {
 		outside := after[bytes.field] - before[bytes.field]
 		c.inform("bytes "+bytes.name+" by Redis, by the second reader", outside, results.Bytes)
-		told := float64(*bytes.told)
-		want(near(told, outside, readings*size), "bytes missing in the report", outside-told, results.Bytes,
+		reported := float64(*bytes.reported)
+		want(near(reported, outside, readings*size), "bytes missing in the report", outside-reported, results.Bytes,
 			"at most %d readings of INFO", readings)
 	}
 	return nil
