@@ -9,7 +9,7 @@ import (
 // Whoever adds a fact of the server or of the machine and does not say it is found here.
 func TestEveryConditionIsSaid(t *testing.T) {
 	elsewhere := map[string]string{
-		"Why": "the page has a line for it", "Mode": "beside the version",
+		"Why": "the page has a line for it", "Mode": "next to the version",
 	}
 	said := func(r *Report) (text string) {
 		for _, line := range r.Conditions() {

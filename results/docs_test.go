@@ -21,7 +21,7 @@ func TestEveryMetricIsDocumented(t *testing.T) {
 	golden.Section(t, file, begin, end, want.String())
 }
 
-// A row must be told apart, read and found.
+// Each row has a name of its own, a help text, and can be found.
 func TestRowsAreComplete(t *testing.T) {
 	names := map[string]bool{}
 	for _, m := range results.Metrics() {

@@ -155,7 +155,7 @@ func TestMissingRecord(t *testing.T) {
 	t.Parallel()
 	a, b := generatorFile("a", 1), generatorFile("b", 2)
 	b.Runs, b.Missing = b.Runs[:1], "died"
-	for i := range a.Runs { // of b's increments nobody knows
+	for i := range a.Runs { // the increments of b are not known
 		a.Runs[i].Record.Generators, a.Runs[i].Record.Increments, a.Runs[i].Record.Counted = 2, new(int64(300)),
 			new(int64(300))
 	}
@@ -187,7 +187,7 @@ func TestStarvedGenerator(t *testing.T) {
 	window := merged(t, generatorFile("a", 1), starved).Runs[0].Server.Window
 	if window == nil || window.Acquisitions != 100 || *window.Calls != 1203 || window.RoundTrips != nil ||
 		window.ClientBytesOut != nil {
-		t.Errorf("beside a starved generator the server's counters are %+v", window)
+		t.Errorf("with a starved generator the server's counters are %+v", window)
 	}
 	starved.Runs[0].Speed.Acquisitions = 1
 	if window := merged(t, generatorFile("a", 1), starved).Runs[0].Server.Window; window != nil {

@@ -31,13 +31,13 @@ func TestACountThatSomeRunsDoNotKnow(t *testing.T) {
 	}
 }
 
-// A round that cannot tell who starved does not show that every client was served.
+// A round with unknown starvation does not show that every client was served.
 func TestStarvedIsKnownOfAllRunsOrNot(t *testing.T) {
 	t.Parallel()
 	m, _ := FindMetric("starved")
 	runs := []Run{{}, {Fairness: Fairness{Starved: new(12)}}}
 	if got := (Summary{Used: runs}).Figure(m); got != nil {
-		t.Errorf("one of two runs cannot tell, and the figure is %+v", got)
+		t.Errorf("one of two runs does not know it, and the figure is %+v", got)
 	}
 	if got := (Summary{Used: runs[1:]}).Figure(m); got == nil || got.Value != 12 {
 		t.Errorf("the figure of one run is %+v", got)
@@ -67,7 +67,7 @@ func TestFiguresOfARun(t *testing.T) {
 		{"waits_unfinished", Run{Waiting: Waiting{Open: 10, Backlog: 395}}, &Figure{Value: 405}},
 		{"client_cpu_per_acq", cpu(1.5, 1000), &Figure{Value: 1.5e6}},
 		{"client_cpu_per_acq", cpu(1.5, 0), nil},
-		{"client_cpu_per_acq", cpu(0, 1000), nil}, // the system does not tell
+		{"client_cpu_per_acq", cpu(0, 1000), nil}, // the system does not report it
 		{"burst_attempts", bursts, &Figure{Value: 99}},
 		{"burst_attempts", Run{}, nil},
 		{"burst_wake_ups", Run{}, nil},

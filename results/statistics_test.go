@@ -96,7 +96,7 @@ func TestRatiosOfLowerBounds(t *testing.T) {
 		{"exact", of(false, 30, 20, 40), of(false, 10, 10, 10), "3.00 (2.00–4.00)", false},
 		{"at least", of(true, 30, 20, 40), of(false, 10, 10, 10), "≥ 3.00 (≥ 2.00)", false},
 		{"at most", of(false, 30, 20, 40), of(true, 10, 10, 10), "≤ 3.00 (≤ 4.00)", false},
-		{"a lower bound beside another", of(true, 30, 20), of(true, 10, 10), "", true},
+		{"a lower bound against another", of(true, 30, 20), of(true, 10, 10), "", true},
 		{"no round in common", of(false, 30), Summary{}, "", true},
 		{"a round that only one has", of(false, 30, 20), of(false, 10), "3.00 (3.00–3.00)", false},
 		{

@@ -45,7 +45,7 @@ func TestQuantiles(t *testing.T) {
 		{"an entry comes before an end at the same age", ones(3), ones(3), ones(3), 0.5, exact(3)},
 		{"all at risk have ended, below", Histogram{{1, 3}, {7, 1}}, nil, ones(5), 0.75, exact(1)},
 		{"all at risk have ended, but others are older", Histogram{{1, 3}, {7, 1}}, nil, ones(5), 0.76, exact(7)},
-		{"nobody was seen young", ones(7, 9), nil, ones(5, 5), 0.5, exact(7)},
+		{"no duration was seen young", ones(7, 9), nil, ones(5, 5), 0.5, exact(7)},
 		// One of a hundred was watched beyond 5, and would speak for all of them.
 		{"nearly all were lost sight of", ones(9), Histogram{{5, 99}}, nil, 0.5, atLeast(5)},
 		{"nearly all were lost sight of, and none ended", nil, Histogram{{5, 99}, {9, 1}}, nil, 0.5, atLeast(5)},

@@ -140,7 +140,7 @@ func TestThresholdFaults(t *testing.T) {
 }
 
 func TestThresholdsOnUnfinishedWaits(t *testing.T) {
-	fed := waited(250, 400, 499, 200)    // in a queue somebody always waits
+	fed := waited(250, 400, 499, 200)    // in a queue some client always waits
 	starving := waited(250, 400, 1, 900) // one that may wait for ever
 	for _, test := range []struct {
 		name       string

@@ -133,7 +133,7 @@ func pervert(from io.Reader, fault string) {
 	}
 }
 
-// odd is a lock whose leases tell more, or do not end a release with its context.
+// odd is a lock whose leases report more, or do not end a release with its context.
 type odd struct {
 	strategies.Locker
 	kind string
@@ -190,7 +190,7 @@ func opened(t *testing.T, kind string) strategies.Locker {
 }
 
 // A release whose context ends does not end the driver. The next one waits for it if the library cannot end it: asked
-// again, the library would say that nobody holds the lock.
+// again, the library would report that the lock is free.
 func TestAReleaseThatCannotBeEndedIsWaitedFor(t *testing.T) {
 	t.Parallel()
 	locker := opened(t, "stubborn")
@@ -238,12 +238,12 @@ func TestLeasesTellTheirEndAndTheirLoss(t *testing.T) {
 	}
 	watched, ok := strategies.As[strategies.Watched](held)
 	if !ok {
-		t.Fatalf("it does not tell its loss: %T", held)
+		t.Fatalf("it does not report its loss: %T", held)
 	}
 	select {
 	case <-watched.Lost():
 	case <-time.After(20 * time.Second):
-		t.Error("it is not told to be lost")
+		t.Error("its loss is not reported")
 	}
 }
 

@@ -228,7 +228,7 @@ func TestStagesHaveTheirRate(t *testing.T) {
 		{-1, 150, 0.5},
 		{0, 100, 1},
 		{0, 100 + 400, 3},
-		{0, 100 + 400 + 150, 4},     // nobody comes in the fifth second
+		{0, 100 + 400 + 150, 4},     // no arrival in the fifth second
 		{4, 1, 5.1},                 // 200·t²/2 = 1
 		{0, 650 + 100 + 200*3, 9.0}, // the last rate stays
 	} {

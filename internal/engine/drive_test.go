@@ -275,7 +275,7 @@ func TestErrorsAsADriverWritesThem(t *testing.T) {
 		want    engine.CycleError
 	}{
 		{t.Context(), late, true, engine.CycleTimedOut},
-		{t.Context(), late, false, "wait: context deadline exceeded"}, // a timeout that nobody asked for
+		{t.Context(), late, false, "wait: context deadline exceeded"}, // a timeout that was not requested
 		{t.Context(), strategies.ErrHeld, false, engine.CycleTimedOut},
 		{t.Context(), strategies.ErrNotHeld, true, engine.CycleNotHeld},
 		{ended, late, true, engine.CycleStopped},

@@ -145,7 +145,7 @@ func TestALostWaitMakesTheRunInvalid(t *testing.T) {
 		done, going := c.cycle(since)
 		if r.window.Contains(done) && r.window.Contains(done+int64(5*time.Millisecond)) &&
 			lost.CompareAndSwap(false, true) {
-			time.Sleep(3 * time.Millisecond) // as long as the wait that nobody books
+			time.Sleep(3 * time.Millisecond) // as long as the wait that is not accounted for
 			done = r.clock.Now()
 		}
 		return done, going
@@ -283,7 +283,7 @@ func TestAStarvedClientIsSeen(t *testing.T) {
 	if longest == nil || !longest.AtLeast || longest.NS < run.WindowNS {
 		t.Errorf("longest wait %+v in a window of %d ns", longest, run.WindowNS)
 	}
-	// One client in eight starves: per acquisition nobody notices, per client the
+	// One client in eight starves: it does not show per acquisition, per client the
 	// 90th percentile is beyond the window.
 	if p := run.Waiting.PerClient.P90; p == nil || !p.AtLeast {
 		t.Errorf("per-client p90 %+v", p)

@@ -64,7 +64,7 @@ func TestErrorsMakeARunInvalid(t *testing.T) {
 
 // A run that got nothing says nothing of its lock, even without an error.
 func TestNoAcquisitionMakesARunInvalid(t *testing.T) {
-	v := lock(t, strategies.Info{Capacity: 1}, 0, wait) // a lock that nobody releases
+	v := lock(t, strategies.Info{Capacity: 1}, 0, wait) // a lock that is never released
 	run := do(t, v, workload(nil))
 	if run.Valid() || run.Speed.Acquisitions > 0 || len(run.Errors) > 0 {
 		t.Errorf("invalid %q, %d acquisitions, errors %v", run.Invalid, run.Speed.Acquisitions, run.Errors)
@@ -102,7 +102,7 @@ func TestFaultsExplainErrors(t *testing.T) {
 	}
 }
 
-// What nobody reported is not 0.
+// A count that was not reported is not 0.
 func TestEffortThatIsNotReportedIsUnknown(t *testing.T) {
 	text := func(x *float64) string {
 		if x == nil {
@@ -225,8 +225,7 @@ func (c *hungUp) Close() error {
 	return nil
 }
 
-// Who gets the lock of a holder that has crashed does not hold it beside that holder, however
-// quick the store is.
+// The next holder after a crash does not overlap the crashed holder, however quick the store is.
 func TestTheNextAfterACrashOverlapsNobody(t *testing.T) {
 	clock := measure.NewClock()
 	window := measure.NewWindow(clock, 0)
@@ -260,9 +259,9 @@ func TestWhatFollowsAStrike(t *testing.T) {
 		recovery int64 // -1: never
 		stall    results.Bound
 	}{
-		{"somebody gets it", every, 0, 0, []got{{0, 150}, {0, 160}}, 50, results.Bound{NS: 340, AtLeast: true}},
+		{"a client gets it", every, 0, 0, []got{{0, 150}, {0, 160}}, 50, results.Bound{NS: 340, AtLeast: true}},
 		{"the gap in the middle", every, 0, 0, []got{{0, 110}, {0, 480}, {0, 490}}, 10, results.Bound{NS: 370}},
-		{"nobody", every, 0, 0, nil, -1, results.Bound{NS: 400, AtLeast: true}},
+		{"no client gets it", every, 0, 0, nil, -1, results.Bound{NS: 400, AtLeast: true}},
 		{"before it", every, 0, 0, []got{{0, 90}}, -1, results.Bound{NS: 400, AtLeast: true}},
 		{"another key", 1, 0, 0, []got{{0, 150}, {1, 300}}, 200, results.Bound{NS: 200}},
 		{
@@ -272,7 +271,7 @@ func TestWhatFollowsAStrike(t *testing.T) {
 			results.Bound{NS: 190},
 		},
 		{"after the next strike", every, 0, 200, []got{{0, 300}}, 200, results.Bound{NS: 100, AtLeast: true}},
-		{"late to tell", every, 0, 0, []got{{0, 300}, {0, 290}, {0, 480}}, 200, results.Bound{NS: 200}},
+		{"reported late", every, 0, 0, []got{{0, 300}, {0, 290}, {0, 480}}, 200, results.Bound{NS: 200}},
 	} {
 		s := &injection{
 			at: 100, key: test.key, over: max(test.over, 100), lastSeen: 100,

@@ -51,7 +51,7 @@ func faulty(t *testing.T, server *redistest.Server, strategy string, change func
 	return j
 }
 
-// carriedOut runs it and returns what it came to. That the books balance, that
+// carriedOut runs it and returns its result. That the books balance, that
 // everybody comes back and nothing stays connected goes for every fault.
 func carriedOut(t *testing.T, j engine.Job) *results.Run {
 	t.Helper()
@@ -117,7 +117,7 @@ func TestAPausedHolderOverlapsAndLosesUpdates(t *testing.T) {
 			t.Errorf("lost updates %v, errors %v", lost, run.Errors)
 		}
 		if s.RecoveryNS == nil || *s.RecoveryNS >= s.LastedNS {
-			t.Errorf("nobody got the lock for as long as its holder stood still: %+v", s)
+			t.Errorf("no client got the lock for as long as its holder stood still: %+v", s)
 		}
 		if len(run.Safety.Broken) > 0 {
 			t.Errorf("the lease had run out: %v", run.Safety.Broken)
@@ -166,7 +166,7 @@ func TestADeadHoldersLockFreesByItsTTLOrNever(t *testing.T) {
 		if s.RecoveryNS == nil {
 			t.Fatalf("injection %+v", s)
 		}
-		// The lease began before the hold, and somebody has to look.
+		// The lease began before the hold, and a client has to look for its end.
 		if took := time.Duration(*s.RecoveryNS); took < ttl/3 || s.Stall.NS < *s.RecoveryNS/2 {
 			t.Errorf("recovered after %v of a TTL of %v, stall %+v", took, ttl, s.Stall)
 		}

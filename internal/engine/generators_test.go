@@ -55,7 +55,7 @@ func TestGeneratorsOfASession(t *testing.T) {
 				}
 				// Both hold the lock by turns: neither has all of the time.
 				if run.Speed.Utilisation > 0.95 && generator != long {
-					t.Errorf("%s held the lock for %.0f %% of the time beside another generator", generator,
+					t.Errorf("%s held the lock for %.0f %% of the time with another generator", generator,
 						run.Speed.Utilisation*100)
 				}
 			}

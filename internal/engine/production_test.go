@@ -97,8 +97,8 @@ func TestASpinningHolderIsExact(t *testing.T) {
 	}
 }
 
-// Nobody is told that a claim held without a word on the holds that outlived it. Who has
-// a watchdog holds as long as he likes.
+// A claim that held is never reported without the holds that outlived their leases. A client with a watchdog may hold
+// for any time.
 func TestHoldsThatOutliveTheirLeaseAreSaid(t *testing.T) {
 	redis := redistest.Start(t)
 	for _, test := range []struct {

@@ -29,7 +29,7 @@ func (c chatty) Acquire(ctx context.Context, key string) (strategies.Lease, erro
 	return lease, err
 }
 
-// Nobody holds what reaches a process that has died meanwhile.
+// A lease that reaches a process after its death has no holder.
 func TestALeaseOfTheDeadIsNobodys(t *testing.T) {
 	t.Parallel()
 	var opened atomic.Int64 // the usual three instances; every later one is a fault's target

@@ -139,12 +139,12 @@ func TestTheSameSeedIsTheSameArrivalsWhoeverServesThem(t *testing.T) {
 	}
 }
 
-// A first-come-first-served lock starves nobody, however short the window is: five
+// A first-come-first-served lock starves no client, however short the window is: five
 // hundred clients that hold for 20 ms each have had 250 acquisitions in 5 s.
 func TestAShortWindowOfAQueueStarvesNobody(t *testing.T) {
 	for _, test := range []struct {
 		window time.Duration
-		label  string // "" is none, and nobody starves
+		label  string // "" is none, and no client starves
 	}{
 		{
 			5 * time.Second,

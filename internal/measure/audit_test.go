@@ -133,7 +133,7 @@ func TestOverlaps(t *testing.T) {
 			[]step{enters(2, 20), exits(2, 120), enters(1, 10, until(15, 0)), exits(1, 130)},
 			results.Safety{MaxHolders: 1, ExpiredOverlaps: 1, ExpiredOverlapNS: 110, FencedLeases: 1},
 		},
-		"two of three permits one after the other beside a long one": {
+		"two of three permits one after the other during a long one": {
 			2, []step{enters(1, 10), enters(2, 20), exits(2, 30), enters(3, 30)}, results.Safety{MaxHolders: 2},
 		},
 		"a small token that had run out before the large one was granted": {
@@ -245,13 +245,13 @@ func TestHandoff(t *testing.T) {
 	if g := k.Enter(w[1], 10, plain{}); g.Handoff >= 0 {
 		t.Errorf("the first lease was handed over in %d", g.Handoff)
 	}
-	k.Exit(w[1], 20) // nobody waits
+	k.Exit(w[1], 20) // no client waits
 	k.Arrive(w[2], 0, 0)
 	if g := k.Enter(w[2], 35, plain{}); g.Handoff >= 0 {
-		t.Errorf("nobody was waiting, yet handed over in %d", g.Handoff)
+		t.Errorf("no client was waiting, yet handed over in %d", g.Handoff)
 	}
 	k.Arrive(w[0], 0, 0)
-	k.Exit(w[2], 50)     // somebody waits
+	k.Exit(w[2], 50)     // a client waits
 	k.Arrive(w[3], 0, 0) // a newcomer, and gets it
 	if g := k.Enter(w[3], 57, plain{}); g.Handoff != 7 || !g.Overtaken || g.Bypassed != 0 {
 		t.Errorf("%+v, want a handoff in 7 to one that overtook", g)
@@ -262,7 +262,7 @@ func TestHandoff(t *testing.T) {
 	}
 	k.Arrive(w[4], 0, 0)
 	if g := k.Enter(w[4], 70, plain{}); g.Handoff >= 0 || g.Overtaken {
-		t.Errorf("%+v: nobody had been waiting since", g)
+		t.Errorf("%+v: no client had been waiting since", g)
 	}
 	if k.Grants() != 4 {
 		t.Errorf("%d grants, want 4", k.Grants())

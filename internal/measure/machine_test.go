@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// What is neither ours nor Redis's is what processes ran, less both; interrupts are
-// nobody's, and stolen time is told apart.
+// The CPU of others is the time of all processes minus those of lockbench and Redis. Interrupts count for no process,
+// and stolen time is separate.
 func TestWhatOthersUseOfTheMachine(t *testing.T) {
 	n := cores()
 	before := Health{cpu: time.Second, machine: machineTimes{idle: 100, total: 200, steal: 1, processes: 90}}

@@ -18,7 +18,7 @@ type watched struct {
 
 func (w watched) Lost() <-chan struct{} { return w.lost }
 
-// Where a lease is its holder's session, releases tell whether holders overlapped: one whose
+// Where a lease is its holder's session, releases show whether holders overlapped: one whose
 // session had ended had outstayed its lease, however soon after its grant; two that were held
 // to the end are a breach, however long after.
 func TestOverlapsOfSessions(t *testing.T) {
@@ -74,16 +74,16 @@ func TestOverlapsOfSessions(t *testing.T) {
 			},
 			results.Safety{MaxHolders: 2, Overlaps: 1, OverlapNS: 10},
 		},
-		"nobody has released": {[]step{enters(1, 0), enters(2, 0)}, results.Safety{MaxHolders: 2, Overlaps: 1}},
+		"no client has released": {[]step{enters(1, 0), enters(2, 0)}, results.Safety{MaxHolders: 2, Overlaps: 1}},
 		"a holder that died": {
 			[]step{enters(1, 10), enters(2, 20), func(k *Key, w []*Waiter) { k.Vanish(w[1], 25) }, held(2, 30)},
 			results.Safety{MaxHolders: 2, Overlaps: 1, OverlapNS: 5},
 		},
-		"somebody came and went meanwhile, and the session had ended": {
+		"another client held it in between, and the session had ended": {
 			[]step{enters(2, 20), held(2, 30), enters(1, 10), late(1, 40)},
 			results.Safety{MaxHolders: 1, ExpiredOverlaps: 1, ExpiredOverlapNS: 20},
 		},
-		"somebody came and went meanwhile, and it had not": {
+		"another client held it in between, and the session had not ended": {
 			[]step{enters(2, 20), held(2, 30), enters(1, 10), held(1, 40)},
 			results.Safety{MaxHolders: 1, Overlaps: 1, OverlapNS: 20},
 		},
@@ -109,7 +109,7 @@ func TestOverlapsOfSessions(t *testing.T) {
 				Seen([]*Key{k}) // which changes nothing, as at a fault in the middle of a run
 			}
 			got := Audit([]*Key{k})
-			if name == "nobody has released" {
+			if name == "no client has released" {
 				got.OverlapNS = 0 // until now
 			}
 			if diff := cmp.Diff(test.want, got); diff != "" {

@@ -9,7 +9,7 @@ func TestALockThatStoodStill(t *testing.T) {
 		do   func(k *Key, w []*Waiter) // the window is from 1 to 3 s
 		want int64
 	}{
-		{"nobody held it, and one waited", func(k *Key, w []*Waiter) {
+		{"free, and one client waited", func(k *Key, w []*Waiter) {
 			enter(k, w[0], second, plain{})
 			k.Arrive(w[1], second, second)
 			k.Exit(w[0], 1200*ms)
@@ -21,7 +21,7 @@ func TestALockThatStoodStill(t *testing.T) {
 			k.Exit(w[0], 2900*ms)
 			k.Enter(w[1], 2901*ms, plain{})
 		}, ms},
-		{"nobody wanted it", func(k *Key, w []*Waiter) {
+		{"no client wanted it", func(k *Key, w []*Waiter) {
 			enter(k, w[0], second, plain{})
 			k.Exit(w[0], 1001*ms)
 			k.Arrive(w[1], 2500*ms, 2500*ms)
@@ -41,7 +41,7 @@ func TestALockThatStoodStill(t *testing.T) {
 			k.Arrive(w[0], 0, 0)
 			k.Enter(w[0], second, plain{})
 		}, 0},
-		{"an arrival that nobody took in time", func(k *Key, w []*Waiter) {
+		{"an arrival that no client took in time", func(k *Key, w []*Waiter) {
 			k.Arrive(w[0], second, 2*second)
 			k.Enter(w[0], 2*second+ms, plain{})
 		}, ms},
@@ -92,7 +92,7 @@ func TestPassesWithinAProcess(t *testing.T) {
 		{"the same client again is no pass", 2, 1, []int{0, 0, 0, 1}, 0},
 		{"one process", 1, 1, []int{0, 1, 2}, 100},
 		{"a fault target is a process of its own", 2, 1, []int{0, 4, 0}, 0},
-		{"nobody after the first", 2, 1, []int{0}, -1},
+		{"no client after the first", 2, 1, []int{0}, -1},
 		{"several holders", 2, 2, []int{0, 2}, -1},
 	} {
 		t.Run(test.name, func(t *testing.T) {

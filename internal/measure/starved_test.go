@@ -51,7 +51,7 @@ func TestStarvedIsLessThanAFairShareCouldHaveGiven(t *testing.T) {
 		leftOut          []int
 		keys             int
 		slots            bool
-		starved          int // -1 is that it cannot be told
+		starved          int // -1: unknown
 	}{
 		{"a queue, half a round", 100, 50, nil, 1, false, -1},
 		{"a queue, one turn less than a round", 100, 99, nil, 1, false, -1},
@@ -59,7 +59,7 @@ func TestStarvedIsLessThanAFairShareCouldHaveGiven(t *testing.T) {
 		{"one left out, in less than two rounds", 100, 199, []int{7}, 1, false, -1},
 		{"one left out, in two rounds", 100, 200, []int{7}, 1, false, 1},
 		{"three left out", 100, 250, []int{7, 8, 99}, 1, false, 3},
-		{"nobody had a turn", 100, 0, nil, 1, false, -1},
+		{"no client had a turn", 100, 0, nil, 1, false, -1},
 		{"one left out, with two keys", 100, 250, []int{7}, 2, false, -1},
 		{"everybody served, with two keys", 100, 250, nil, 2, false, 0},
 		{"one of three left out", 3, 30, []int{2}, 1, false, 1},

@@ -166,7 +166,7 @@ func TestThePageIsMadeOnceForAllWhoAsk(t *testing.T) {
 	}
 }
 
-// The page may run its own script and nothing else, and nobody may frame it.
+// The page may run its own script and nothing else, and no page may frame it.
 func TestThePageTrustsOnlyItsOwnScript(t *testing.T) {
 	_, urls := open(t, Addresses{Live: "127.0.0.1:0"})
 	answer, err := http.Get(urls[0]) //nolint:noctx // ours

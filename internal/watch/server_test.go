@@ -66,7 +66,7 @@ func ask(t *testing.T, method, url, host string) (int, string) {
 	return answer.StatusCode, string(body)
 }
 
-// A page of somebody else's can send requests to loopback, with its own name, and read the answers.
+// The page of another site can send requests to loopback, with its own name, and read the answers.
 func TestOnlyLoopbackIsServedOnLoopback(t *testing.T) {
 	w, urls := open(t, Addresses{Metrics: "127.0.0.1:0"})
 	w.See(recorded(t), nil)
@@ -138,7 +138,7 @@ func TestPortsAreOnLoopbackUnlessAnAddressIsGiven(t *testing.T) {
 	}
 }
 
-// A port that somebody has is an error with the flag's name, and what was taken before is given back.
+// A port in use is an error with the flag's name, and ports that were bound before are closed.
 func TestATakenPort(t *testing.T) {
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -185,7 +185,7 @@ func TestDifferences(t *testing.T) {
 	head.Reports[1].Workload.Clients = 300
 	head.Reports[1].Environment.CPUModel = "Ryzen"
 	base.Reports[1].Redis.Version = "7.0.15"
-	for i, s := range []Side{base, head} { // other stores are told apart as Redis is
+	for i, s := range []Side{base, head} { // other stores are compared as Redis is
 		etcd := results.Redis{Version: []string{"3.4.23", "3.7.3"}[i], Address: fmt.Sprint("127.0.0.1:", i)}
 		for _, report := range s.Reports {
 			report.Stores = []results.Store{{Name: "etcd", Server: etcd}}

@@ -17,7 +17,7 @@ import (
 )
 
 // recorded are 96 sessions of one build in their order, of which these strategies ran. They were recorded one after the
-// other on a machine that others used meanwhile:
+// other on a machine that others used at the same time:
 //
 //	lockbench -q -s spin,pubsub -c 20 --hold 1ms -d 1s -w 200ms --runs 4 --no-baselines --redis process -o json=FILE
 //

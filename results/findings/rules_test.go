@@ -138,7 +138,7 @@ var cases = []struct {
 	{"a broken claim", 1, func(r *results.Report) {
 		r.Runs[0].Safety.Overlaps, r.Runs[0].Safety.Broken = 3, results.Remarks{results.Overlapped.Remark(3)}
 	}},
-	{"overlaps that nobody claimed away", 1, func(r *results.Report) { r.Runs[0].Safety.Overlaps = 1 }},
+	{"overlaps without a claim of exclusion", 1, func(r *results.Report) { r.Runs[0].Safety.Overlaps = 1 }},
 	{"several holders at a time", 1, func(r *results.Report) { r.Runs[0].Safety.MaxHolders = 2 }},
 	{"unsafe first, starved after it, and no more", 1, func(r *results.Report) {
 		for i := range r.Runs {
@@ -222,7 +222,7 @@ var cases = []struct {
 		r.Runs[1].Labels = results.Remarks{results.Overloaded.Remark(workloads.Rate(900), 100)}
 	}},
 	{"bursts set the pace", 1, func(r *results.Report) { r.Workload.Burst, r.Runs[1].Speed.PerSecond = 1e8, 1200 }},
-	{"commands that are not told apart", 1, func(r *results.Report) {
+	{"commands that do not differ in the known digits", 1, func(r *results.Report) {
 		r.Strategies, r.Runs = append(r.Strategies, r.Strategies[0]), append(r.Runs, evenRun("c", 1))
 		r.Strategies[2].Name = "c"
 		commands(&r.Runs[0], 0.171)

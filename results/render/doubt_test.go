@@ -35,7 +35,7 @@ func TestTablesShowNoPercentileOfTooFew(t *testing.T) {
 	}
 }
 
-// Whatever the audit saw of a run that cannot be trusted, nobody reads "held". What broke is said of every run.
+// A run that cannot be trusted never shows "held", whatever the audit saw. A broken claim is shown of every run.
 func TestInvalidRunsAreNeverHeld(t *testing.T) {
 	for invalid, want := range []string{"held", "held in 2 of 3", "held in 1 of 3", "INVALID"} {
 		r := sample(t, "normal")

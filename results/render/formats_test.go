@@ -100,7 +100,7 @@ func readBench(t *testing.T, document []byte) []*benchfmt.Result {
 	return all
 }
 
-// A lock that nobody got again after a fault has no recovery time in the CSV, but a lower bound.
+// A lock that no client obtained after a fault has no recovery time in the CSV, but a lower bound.
 func TestANeverIsNoTimeInTheCSV(t *testing.T) {
 	t.Parallel()
 	report := sample(t, "faults")
@@ -133,7 +133,7 @@ func TestLowerBoundsAreMarkedInTheCSV(t *testing.T) {
 	}
 	for i, cell := range rows[1] {
 		if cell == "300000000" && (rows[1][i+1] != "true" || !strings.HasSuffix(rows[0][i+1], "_at_least")) {
-			t.Errorf("%s is a lower bound, and beside it %s is %q", rows[0][i], rows[0][i+1], rows[1][i+1])
+			t.Errorf("%s is a lower bound, and next to it %s is %q", rows[0][i], rows[0][i+1], rows[1][i+1])
 		}
 	}
 }

@@ -35,7 +35,7 @@ func init() {
 	}, struct{}{}, func(strategies.Config, struct{}) (strategies.Locker, error) { return nil, errors.ErrUnsupported })
 }
 
-// lock is what a strategy came to in every round, each of which varies it a little.
+// lock has the figures of a strategy, which vary a little from round to round.
 type lock struct {
 	name    string
 	served  float64 // a second
@@ -174,7 +174,7 @@ func TestChoices(t *testing.T) {
 		{"nor one with errors", nil, []lock{best.with(func(r *results.Run) {
 			r.Errors = []results.ErrorCount{{Error: "x", Count: 1}}
 		}), like("pubsub")}, "pubsub", ""},
-		{"what too few rounds tell decides nothing", nil, []lock{like("spin"), (lock{
+		{"too few rounds decide nothing", nil, []lock{like("spin"), (lock{
 			"pubsub", 200, 20, false, 50, func(r *results.Run) {
 				if r.Round > 4 {
 					r.Invalid = results.PlainTexts("books")
@@ -193,7 +193,7 @@ func TestChoices(t *testing.T) {
 			q.For, q.Named = Correctness, variants("spin")
 		}, []lock{best}, ConsensusStore, ""},
 		{"no lock keeps up", hurried, []lock{late, quick.with(overload)}, NoLock, "spin"},
-		{"somebody keeps up", hurried, []lock{late, quick}, "handoff", "spin"},
+		{"one lock keeps up", hurried, []lock{late, quick}, "handoff", "spin"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
