@@ -116,8 +116,8 @@ func (r *Run) ShortOfARound() Remarks {
 // apart reports whether the audit is of each generator's own clients.
 func (r Run) apart() bool { return r.Record.Generators > 1 && !r.Record.Compared }
 
-// unaudited reports whether nothing shows that clients of different generators excluded each other: neither their
-// leases nor a counter.
+// unaudited reports whether exclusion between clients of different generators is untested: their leases were not
+// compared, and no counter checked it.
 func (r Run) unaudited() bool { return r.apart() && r.Safety.LostUpdates == nil }
 
 // jain returns Jain's index, see Fairness, of the clients' acquisitions; nil if there are too few.
@@ -166,8 +166,8 @@ func (r *Run) probed(count *int64, other Run, more *int64) *int64 {
 	return new(*count + *more)
 }
 
-// add adds what another generator read of the same servers: their counts are those of the first that read
-// them, less the readings of the other, divided by the leases of both. They are unknown if a generator with leases has
+// add adds the reading of another generator of the same servers. The sum has the counts of the first generator with a
+// reading, minus the cost of the other's readings, and the leases of both. It is unknown if a generator with leases has
 // no reading.
 func (s *Server) add(other Server, granted, more int64) {
 	first := cmp.Or(s.Window, other.Window)
@@ -175,7 +175,7 @@ func (s *Server) add(other Server, granted, more int64) {
 		s.Window = nil
 		return
 	}
-	sum, second := *first, ServerDelta{} // which has no counts of its sockets
+	sum, second := *first, ServerDelta{} // without a window of the other, nothing is added
 	if s.Window != nil && other.Window != nil {
 		second = *other.Window
 		if second.Own != nil {

@@ -29,8 +29,8 @@ type process struct {
 	exited chan struct{}
 }
 
-// start starts a program with few of this process's variables. The kernel kills it when this process ends. When it
-// ends, or is ended by kill, what it has started is killed.
+// start starts a program with a few of this process's variables. The kernel kills the program when this process ends.
+// At the end of the program, its descendants are killed, too.
 func start(words []string) (*process, error) {
 	p := &process{cmd: exec.Command(words[0], words[1:]...), exited: make(chan struct{})}
 	stdin, in, err := os.Pipe()

@@ -175,7 +175,7 @@ func (r *run) outlived(s results.Speed) results.Remarks {
 type overtime struct{ count, longest atomic.Int64 } // longest in ns, from the call of Acquire
 
 const (
-	// overtimeLimit is how long a wait may go on beyond its timeout: a busy machine makes some late.
+	// overtimeLimit is how much longer than its timeout a wait may last without a label: a busy machine delays some.
 	overtimeLimit = 500 * time.Millisecond
 	// overtimeShare is the share of the waits that may go on for longer without a label.
 	overtimeShare = 0.01

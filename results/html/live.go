@@ -16,7 +16,7 @@ type Live struct {
 	Status  string
 	Report  *results.Report // so far, its last run may be under way; nil before the first
 	Waiting []results.Wait
-	Script  template.JS // gets what is new; "" in the part of the page that changes
+	Script  template.JS // receives the frames; "" in the part that they replace
 }
 
 // WriteLive writes the page with its script, which puts what is new into main.

@@ -223,7 +223,7 @@ func (m *measured) lacks(operands []operand, rounds int) bool {
 	return false
 }
 
-// shown returns the figures of all strategies besides the expected ones; nil if there are none.
+// shown returns further figures of all strategies, in addition to the expected ones; nil if there are none.
 func (m *measured) shown(names []Text) *Shown {
 	if len(names) == 0 || len(m.runs()) == 0 {
 		return nil

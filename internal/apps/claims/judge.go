@@ -283,7 +283,7 @@ func parseExpression(text string) (expression, error) {
 	case first.metric.Unit != last.metric.Unit:
 		return e, fmt.Errorf("%q: %s and %s have different units", text, first.metric.Name, last.metric.Name)
 	case len(e.operands) == 2 && first.best() && last.best():
-		return e, fmt.Errorf("%q looks for the best twice", text)
+		return e, fmt.Errorf("%q has best twice, and may have it once", text)
 	}
 	if e.unit = first.metric.Unit; e.divided {
 		e.unit = results.Number
@@ -353,9 +353,9 @@ func (e expression) in(runs map[string]*measured, round int) (*results.Figure, s
 	return &results.Figure{Value: value, AtLeast: first.AtLeast}, whose + other
 }
 
-// look returns the operand's figure in a round. The best of several is by the metric's direction; of equal
-// ones it is the first. It is nil if one figure is not known, because that one may be the best. If lower is
-// better, a lower bound counts as its value: that is the best that it may have been.
+// look returns the operand's figure in a round. The best of several follows the metric's direction; of equal figures it
+// is the first. It is nil if one figure is not known, because that one may be the best. If lower is better, a lower
+// bound counts as its value, which is the best possible one.
 func (o operand) look(runs map[string]*measured, round int) (best *results.Figure, whose string) {
 	lower := o.metric.Better == results.Lower
 	for _, title := range o.titles {
@@ -384,8 +384,8 @@ func (o operand) of(m *measured, title string, round int) *results.Figure {
 	return nil
 }
 
-// titled returns the title that is meant: the one with that name, or the only one with all its words, or
-// the only one.
+// titled returns the title that the operand names: the one with that name, or the only one with all its words, or,
+// without a name, the only one. An ambiguous name is an error.
 func titled(wanted string, all []string) (string, error) {
 	if slices.Contains(all, wanted) {
 		return wanted, nil

@@ -273,7 +273,7 @@ func TestExpressionsNameTheirFaults(t *testing.T) {
 		"best(a[x, y].wait_p50":                "not of the form",
 		"best(a[x,y].wait_p50)":                "or best(RUN[STRATEGY, STRATEGY].METRIC)",
 		"best(a[x, y].hold_mean)":              "no hold_mean is better than another",
-		"best(a[x, y].wait_p50) / best(a[x, y].wait_p50)": "looks for the best twice",
+		"best(a[x, y].wait_p50) / best(a[x, y].wait_p50)": "has best twice, and may have it once",
 	} {
 		if _, err := parseExpression(text); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want %s", text, err, want)

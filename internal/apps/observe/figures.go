@@ -137,7 +137,7 @@ type Counts struct {
 	WithoutNX      int64 `json:"without_nx"`  // leases that a SET without NX began
 	WithoutTTL     int64 `json:"without_ttl"` // leases
 	TTLApart       int64 `json:"ttl_apart"`   // leases that got their TTL by a second command
-	// RenewalsStopped counts leases that were renewed, and ended by their TTL all the same.
+	// RenewalsStopped counts leases that were renewed and still ended by their TTL.
 	RenewalsStopped int64 `json:"renewals_stopped"`
 	// SharedValue counts tries by the value that had the lock: several clients have one value.
 	SharedValue int64 `json:"shared_value"`

@@ -101,7 +101,7 @@ var rules = []rule{
 		if l.IdleRelease < enough || share < 1 {
 			return ""
 		}
-		return fmt.Sprintf("%s released nothing, %.0f %% of this lock's commands: this library releases after each "+
+		return fmt.Sprintf("%s released nothing and took %.0f %% of this lock's commands: this library releases after each "+
 			"failed try", words.Count(int(l.IdleRelease), "release"), share)
 	},
 	func(l Lock, _ *figures) string {
@@ -201,7 +201,7 @@ func (d *Document) noteAll(all *figures) {
 	}
 	idle := 100 * float64(all.idleCommands) / float64(max(1, d.Capture.Commands))
 	if idle >= 1 && len(d.Locks)+d.Unlisted > 1 {
-		add("%s of all locks released nothing, %.0f %% of all commands", words.Count(int(all.IdleRelease),
+		add("%s of all locks released nothing and took %.0f %% of all commands", words.Count(int(all.IdleRelease),
 			"release"), idle)
 	}
 	seconds := time.Duration(d.Capture.Seconds * float64(time.Second))

@@ -1,18 +1,19 @@
 package observe
 
-// What scripts did to a lock before it was known what they do. A later execution of the same script shows it.
+// The looks of scripts at a lock whose meaning is not yet known. A later execution of the same script shows the
+// meaning.
 
 import "slices"
 
-// glance is a look at the lock by a script of which it is not known yet what it does: it may be a try, whose client
-// queues until another's script gives it the lock, or a release that comes too late.
+// glance is a look at the lock by a script whose purpose is not yet known. It may be a try, whose client queues until
+// the script of another client hands it the lock, or a release that comes too late.
 type glance struct {
 	script   *script
 	args     []mark
 	from     mark
 	at       int64
 	commands int64
-	waits    bool // it asked for the end of the lease: that interests a client that will wait for it
+	waits    bool // it read the TTL, as a client does that will wait
 }
 
 const mostGlances = 64 // of a key
@@ -25,8 +26,8 @@ func (l *lock) glance(g glance) {
 	l.glances = append(l.glances, g)
 }
 
-// recall finds out which script queues: one that had the owner that is given the lock as an argument. Its looks were
-// tries.
+// recall finds the script that queued the owner which now gets the lock: it had this owner as an argument. The looks of
+// that script were tries.
 func (l *lock) recall(owner mark) {
 	for _, g := range l.glances {
 		if at := slices.Index(g.args, owner); at >= 0 && g.waits && g.script.does == nothing {
@@ -42,7 +43,7 @@ func (l *lock) recall(owner mark) {
 	})
 }
 
-// releasedBefore handles the looks of scripts that are known to release by now: these were releases, too, and released
+// releasedBefore counts the earlier looks of a script that turns out to release: they were releases that released
 // nothing.
 func (l *lock) releasedBefore() {
 	l.glances = slices.DeleteFunc(l.glances, func(g glance) bool {

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Limits of what a stream can have us remember.
+// Limits of the memory for keys, because a stream may be hostile.
 const (
 	mostKeys    = 20_000  // followed at a time
 	mostWaiters = 200_000 // of all keys
@@ -61,7 +61,7 @@ func (ks *keys) find(database int, name []byte) *key {
 	return k
 }
 
-// emptied notes that all keys are deleted. Each key learns it when it is used next.
+// emptied notes that all keys are deleted. update applies it to a key at its next use.
 func (ks *keys) emptied(database int, all bool, at int64) {
 	if _, known := ks.empty[database]; all || !known && len(ks.empty) >= mostDatabases {
 		ks.allEmpty = at

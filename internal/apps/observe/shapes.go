@@ -16,7 +16,7 @@ const (
 	releases     // the lock is deleted after its owner was compared
 	deletes      // the lock is deleted without a look at its owner
 	renews       // the lease gets another end
-	looks        // the owner is looked at, and nothing follows: the script's other executions say what for
+	looks        // only the owner is read: other executions of the script show the purpose
 	reads        // a client reads the key
 	counts       // a semaphore's counter, which is not understood
 	steals       // a SET without NX outside of a script
@@ -116,7 +116,7 @@ var compiled = func() (all []*regexp.Regexp) {
 	return all
 }()
 
-// Limits of what a stream can have us remember of its scripts.
+// Limits of the memory for scripts, because a stream may be hostile.
 const (
 	mostSequences = 4096
 	mostWords     = 64
