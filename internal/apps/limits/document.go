@@ -104,10 +104,10 @@ func (d *Document) Lay(p *layout.Page) {
 			p.Fault(l.Name, l.Unknown)
 		}
 		for _, claim := range l.Broken {
-			p.Fault(l.Name, "broke what it claims: "+claim)
+			p.Fault(l.Name, "broke a claim: "+claim)
 		}
 	}
-	p.Remark("", "The limit lies between the highest rate that was sustained and the lowest above it that was not; each is "+
+	p.Remark("", "The limit lies between the highest sustained rate and the lowest rate above it that was not sustained; each is "+
 		"one run, so a second search differs by about as much as the interval is wide. The clients of a closed loop ask "+
 		"again at once, so its rate is 1/(mean hold + gap) for each key.")
 }
@@ -145,7 +145,7 @@ func (l Lock) points(p *layout.Page) {
 func (d *Document) curves() html.Curves {
 	c := html.Curves{
 		Title: "Wait p99 against the rate", XName: "arrivals per second", YName: "99th percentile of the waits",
-		Note: "A lock's line turns up where it saturates. Arrows: at least that long.",
+		Note: "A lock's line turns up where it saturates. Arrows mark lower bounds.",
 	}
 	for _, l := range d.Locks {
 		line := html.Curve{Name: l.Name}
