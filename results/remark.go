@@ -26,7 +26,7 @@ const (
 	SeverityNote    Severity = "note"    // how the figures were obtained
 	SeverityCaution Severity = "caution" // the figures are right, and mean less than they seem to
 	SeverityInvalid Severity = "invalid" // the figures cannot be trusted
-	SeverityBroken  Severity = "broken"  // a lock broke what it claims
+	SeverityBroken  Severity = "broken"  // a lock broke one of its claims
 )
 
 // Severities returns all severities.
