@@ -270,6 +270,9 @@ func (d *Document) table(p *layout.Page) {
 		"lock", "acq/s", "tries", "held", "hold p50", "p99", "wait p50", "p99", "waiting", "expired", "unsafe",
 		"cmd/acq",
 	}}
+	if p.HTML { // which shows a row as a card on a phone
+		rows[0][5], rows[0][7] = "hold p99", "wait p99"
+	}
 	listed := d.Locks
 	if len(d.Locks)+d.Unlisted > 1 {
 		listed = append(slices.Clone(listed), d.All)
