@@ -32,6 +32,13 @@ func TestTextsOfNumbersAndNames(t *testing.T) {
 		{words.Suggest("%s", "pubsub-brodcast", known), ", did you mean pubsub-broadcast?"},
 		{words.Suggest("%s", "", known), ""},
 		{words.Suggest("%s", "x", known), ""},
+		{words.Near("spni", known), "spin"},
+		{words.Near("pngs", known), "PNG"},
+		{words.Near("apngs", known), ""},
+		{words.Near("pnx", known), "PNG"},
+		{words.Near("pyx", known), ""},
+		{words.Near("pubsub-brodcst", known), "pubsub-broadcast"},
+		{words.Near("pubsub-brdcst", known), ""},
 	} {
 		if test.got != test.want {
 			t.Errorf("it reads %q, want %q", test.got, test.want)

@@ -2,7 +2,6 @@ package layout
 
 import (
 	"bytes"
-	"cmp"
 	"fmt"
 	"html"
 	"io"
@@ -105,7 +104,7 @@ func (p *Page) Parts(taken int, widths []int) (parts []Part) {
 // first columns, which take at most half of the width.
 func (p *Page) Table(first int, columns string, rows [][]string) {
 	if !p.flows() {
-		rows = wrapped(rows, first, p.Width()/2)
+		rows = wrapped(rows, first, p.textWidth()/2)
 	}
 	widths := widthsOf(rows)
 	taken := between * (first - 1)
@@ -135,7 +134,7 @@ func (p *Page) Columns(indent string, rows [][]string) {
 		}
 		alike := rows[:n]
 		if len(rows[0]) > 1 {
-			alike = wrapped(alike, len(rows[0]), cmp.Or(p.Wide, Width)-len(indent))
+			alike = wrapped(alike, len(rows[0]), p.Width()-len(indent))
 		}
 		widths := widthsOf(alike)
 		for _, row := range alike {

@@ -40,8 +40,11 @@ func (p *Page) within(list, attributes string) {
 	p.list = list
 }
 
-// Width returns the most columns of a line on a terminal: a longer one is hard to read.
-func (p *Page) Width() int { return min(cmp.Or(p.Wide, Width), Width) }
+// Width returns how many columns the terminal has, all of which a table may take.
+func (p *Page) Width() int { return cmp.Or(p.Wide, Width) }
+
+// textWidth returns the most columns of a line of text: a longer one is hard to read.
+func (p *Page) textWidth() int { return min(p.Width(), Width) }
 
 // Text returns a text as the page needs it.
 func (p *Page) Text(text string) string {
@@ -73,7 +76,7 @@ func (p *Page) Entry(label, text string) {
 	case p.Markdown:
 		fmt.Fprintf(p, "- **%s** %s\n", Escape(label), Escape(text))
 	default:
-		for i, line := range Wrap(text, p.Width()-labelWidth, "") {
+		for i, line := range Wrap(text, p.textWidth()-labelWidth, "") {
 			word := strings.Repeat(" ", labelWidth)
 			if i == 0 {
 				word = fmt.Sprintf("%-*s", labelWidth, label)
@@ -169,7 +172,7 @@ func (p *Page) Command(line string) {
 		if i > 0 {
 			part = "--" + part
 		}
-		if !quoted && i > 0 && TextWidth(shown+" "+part+` \`) > p.Width() {
+		if !quoted && i > 0 && TextWidth(shown+" "+part+` \`) > p.textWidth() {
 			fmt.Fprintln(p, shown+` \`)
 			shown = "   "
 		}

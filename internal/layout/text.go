@@ -46,7 +46,7 @@ func Wrap(text string, width int, indent string) []string {
 // hanging wraps a text below a heading to the page's width. It puts a mark before the first
 // line and an indent before the others.
 func (p *Page) hanging(mark, text, indent string) string {
-	return "  " + strings.Join(Wrap(mark+text, p.Width()-2, indent), "\n  ")
+	return "  " + strings.Join(Wrap(mark+text, p.textWidth()-2, indent), "\n  ")
 }
 
 // Escape escapes the characters that Markdown interprets, and those of which sites that show it make links

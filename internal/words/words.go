@@ -3,6 +3,7 @@ package words
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -68,6 +69,21 @@ func nearest(given string, known []string) string {
 // Typo returns the known name of which the given one is likely a misspelling: one edit, or from five letters on two, as
 // letters that have changed places are. Otherwise it returns "".
 func Typo(given string, known []string) string { return within(min(2, len(given)*2/5), given, known) }
+
+// Near returns the known name within two edits of the given one, or within one if either has at most three letters. Of
+// the nearest it returns the first with the most similar length, since letters often change places; "" if there is none.
+func Near(given string, known []string) string {
+	alike := slices.SortedStableFunc(slices.Values(known), func(a, b string) int {
+		return cmp.Compare(apart(a, given), apart(b, given))
+	})
+	if name := within(1, given, alike); name != "" || len(given) <= 3 {
+		return name
+	}
+	return within(2, given, slices.DeleteFunc(alike, func(name string) bool { return len(name) <= 3 }))
+}
+
+// apart returns the difference of two lengths.
+func apart(a, b string) int { return max(len(a), len(b)) - min(len(a), len(b)) }
 
 // within returns the nearest known name with at most so many edits; "" if there is none.
 func within(edits int, given string, known []string) string {
