@@ -44,7 +44,7 @@ type ab struct {
 	crowded string        // why a client alone was not measured
 }
 
-// What --until may be: as many pairs as --pairs says, or more of them until the verdict is decided.
+// The values of --until: as many pairs as --pairs, or more of them until there is a verdict.
 const untilPairs, untilDecided = "pairs", "decided"
 
 func (a *app) ab() *cobra.Command {
@@ -53,13 +53,14 @@ func (a *app) ab() *cobra.Command {
 		Use:   "ab [flags] BASE_BINARY HEAD_BINARY -- [FLAGS]",
 		Short: "Compare two builds in interleaved runs",
 		Long: "Run two builds of lockbench in turns against one Redis, each with FLAGS, and test the pairs.\n" +
-			"Unless FLAGS say otherwise a run is 2s long after 500ms of warm-up, without baselines. In each pair\n" +
-			"one client alone counts what an acquisition costs. Variables stand in for the flags of ab, not for\n" +
-			"FLAGS. Where the times of this machine scatter too much for a verdict it is undecided, and says how\n" +
-			"many pairs would do; --until decided makes twice as many, and again, while there is time.\n" +
-			"It ends with 110 if the head is worse by the primary metric (--metric) or needs more commands or\n" +
-			"round trips, with --all-metrics by any, with 111 if it broke a guarantee, with 112 if no verdict\n" +
-			"was possible, and with --strict or --until decided if it is undecided.",
+			"Unless FLAGS set other values, a run is 2s long after 500ms of warm-up, without baselines. In each\n" +
+			"pair a single client measures what an acquisition costs. Environment variables set the flags of\n" +
+			"ab, not FLAGS. If the times of this machine scatter too much, the verdict is undecided and names\n" +
+			"the number of pairs that would be enough; --until decided doubles the pairs until there is a\n" +
+			"verdict or the budget ends.\n\nThe exit code is 110 if the head is worse by the primary metric\n" +
+			"(--metric) or needs more commands or round trips, with --all-metrics by any metric; 111 if the\n" +
+			"head broke a guarantee; 112 if no verdict was possible, and with --strict or --until decided if\n" +
+			"the verdict is undecided.",
 		Example: "  go build -o /tmp/base ./cmd/lockbench # change something\n" +
 			"  go build -o /tmp/head ./cmd/lockbench\n" +
 			"  lockbench ab /tmp/base /tmp/head -- -s pubsub -c 200\n" +
@@ -73,7 +74,7 @@ func (a *app) ab() *cobra.Command {
 		if dash := cmd.ArgsLenAtDash(); dash >= 0 {
 			builds, f.runs = args[:dash], args[dash:]
 		}
-		needed := twoArguments(builds, "BASE_BINARY and HEAD_BINARY are needed, and flags for them after a --")
+		needed := twoArguments(builds, "BASE_BINARY and HEAD_BINARY are needed, and after a -- the flags of their runs")
 		outputs := f.gate.outputs.all(f.quiet)
 		clash := check(outputs, slices.Concat(builds, readBy(f.runs), []string{f.redis.CAFile})...)
 		if err := given.refuse(f.gate.validate(), f.validate(builds), needed, clash); err != nil {
@@ -88,11 +89,11 @@ func (a *app) ab() *cobra.Command {
 func (f *ab) register(set *pflag.FlagSet) {
 	set.SortFlags = false
 	set.IntVar(&f.pairs, "pairs", 14,
-		"`number` of pairs of runs; the primary metric needs 6, all metrics together about 10")
+		"`number` of pairs of runs; the primary metric needs 6, all metrics about 10")
 	set.StringVar(&f.until, "until", untilPairs,
-		"`end`: pairs, or decided: then after that many, twice as many are measured, and again, until it is decided")
+		"`end`: pairs, or decided, which doubles the number of pairs until there is a verdict")
 	set.DurationVar(&f.budget, "budget", 0,
-		"`time` after which no further pair begins (default 15m with --until decided, else none)")
+		"`time` after which no further pair begins (default 15m with --until decided, else no limit)")
 	set.Lookup("budget").DefValue = ""
 	set.IntVar(&f.seed, "seed", 1, "`seed` of the order within the pairs")
 	set.StringVar(&f.keep, "keep", "", "keep every run's report in this new `directory`")
@@ -125,16 +126,27 @@ func (f *ab) validate(builds []string) error {
 		f.budget = usualBudget
 	}
 	for _, build := range builds {
-		_, err := exec.LookPath(build)
-		problems = append(problems, err)
+		problems = append(problems, runnable(build))
 	}
 	_, in := ofRuns(f.runs)
 	for _, name := range notOfRuns {
 		if in.set.Changed(name) {
-			problems = append(problems, fmt.Errorf("after the --: --%s is not for the runs of ab", name))
+			problems = append(problems, fmt.Errorf("after the --: --%s is not allowed in the runs of ab", name))
 		}
 	}
 	return errors.Join(problems...)
+}
+
+// runnable returns an error if a build is no program that can be started.
+func runnable(build string) error {
+	_, err := exec.LookPath(build)
+	if wrong, is := errors.AsType[*exec.Error](err); is {
+		err = wrong.Err
+	}
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%q cannot be started: %w; give the path of a build of lockbench, such as ./lockbench", build, err)
 }
 
 const (
@@ -169,7 +181,7 @@ func (a *app) runPaired(ctx context.Context, f *ab, outputs []output[*compare.Co
 	}
 	if len(f.head.Reports) == 0 {
 		if ctx.Err() != nil {
-			return &exit{ExitStopped, errors.New("the first pair was not complete")}
+			return &exit{ExitStopped, errors.New("interrupted in the first pair")}
 		}
 		return failed
 	}
@@ -357,7 +369,7 @@ func (f *ab) flagsOf(pair int) []string {
 	return append(usual, f.runs...)
 }
 
-// order says for each pair whether the head goes first: in half of the pairs, in an
+// order returns for each pair whether the head goes first: in half of the pairs, in an
 // order shuffled by the seed. So neither side gains from its position or from a
 // rhythm of the machine.
 func order(pairs int, seed int) []bool {

@@ -50,22 +50,22 @@ func (a *app) advise() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "advise",
 		Short: "Recommend a lock by measuring your contention",
-		Long: "Measure a short list of locks under your contention, within --budget, rank them by clients that got\n" +
-			"nothing, clients served, waits and server CPU, and recommend the first, with what to import, and the\n" +
-			"best of other authors. Lost rounds are repeated, and locks that the rounds do not separate get more\n" +
-			"of them while there is time; then the answer is UNDECIDED, with the command that would decide.\n" +
-			"Equal locks are ordered by what they need, then those that others use come first, and the answer\n" +
-			"says so. Windows are as long as every client needs to be served twice, unless --duration says\n" +
-			"otherwise; with less time it measures fewer locks. --language java measures Redisson by its driver\n" +
-			"(see lockbench drivers). --work counter says that the lock protects a value in Redis, --fence off\n" +
-			"that what it protects cannot check fencing tokens.\n" +
-			"It ends with 111 if a claimed guarantee did not hold, and with 112 if nothing can be recommended or\n" +
-			"it is undecided.",
+		Long: "Measure a short list of locks under your contention within --budget, and recommend one. The\n" +
+			"ranking counts clients that got nothing, clients served, waits and server CPU, in this order. The\n" +
+			"answer names the package to import, and the best lock of other authors. lockbench repeats lost\n" +
+			"rounds, and adds rounds for locks that they do not separate while the budget lasts; then the answer\n" +
+			"is UNDECIDED and has the command that would decide. Equal locks are ordered\n" +
+			"by their needs, then by whether a library has them. A window is long enough to serve every client\n" +
+			"twice unless --duration sets it; a small budget measures fewer locks. --language java measures\n" +
+			"Redisson by its driver (see lockbench drivers). Give --work counter if the lock protects a value\n" +
+			"in Redis, and --fence off if the protected resource cannot check fencing tokens.\n\nThe exit code is\n" +
+			"111 if a claimed guarantee did not hold, and 112 if the answer is undecided or no lock can be\n" +
+			"recommended.",
 		Example: "  lockbench advise --clients 200 --instances 4 --hold 5ms\n" +
 			"  lockbench advise --workload inventory \\\n    --topology nodes:5 --budget 10m\n" +
 			"  lockbench advise -c 50 --hold exp:2ms --think 1s \\\n    --language java\n" +
 			"  lockbench advise -c 50 --rate 300/s --hold exp:2ms \\\n    --for correctness --redis redis:6379 -o markdown",
-		Args:              cobra.NoArgs,
+		Args:              noArguments,
 		ValidArgsFunction: cobra.NoFileCompletions,
 	}
 	flags := cmd.Flags()
@@ -83,7 +83,7 @@ func (a *app) advise() *cobra.Command {
 		a.warn(question.Workload.Warnings()...)
 		if f.dryRun {
 			if f.language != "" && f.language != "go" && len(f.strategies) == 0 {
-				a.say("a dry run starts no driver: those for %s are added to this plan", f.language)
+				a.say("a dry run starts no driver: advise adds the drivers for %s to this plan", f.language)
 			}
 			p := &layout.Page{Wide: a.width()}
 			question.LayPlan(p, shown(f.redis), listed(outputs))
@@ -97,9 +97,9 @@ func (a *app) advise() *cobra.Command {
 func (f *adviseFlags) register(set *pflag.FlagSet) {
 	set.SortFlags = false
 	set.StringVar(&f.purpose, "for", string(advise.Efficiency),
-		"`purpose`: efficiency, the lock only saves work; or correctness, two holders at once break data")
+		"`purpose`: efficiency, if the lock only saves work; correctness, if two holders at once break data")
 	set.StringVar(&f.language, "language", "",
-		"`language` of the program that is to use the lock: "+strings.Join(advise.Languages(), ", ")+" (default any)")
+		"`language` of the program that will use the lock: "+strings.Join(advise.Languages(), ", ")+" (default any)")
 	fields := slices.DeleteFunc(workloads.Fields(), func(field workloads.Field) bool {
 		return !slices.Contains(contention, field.Name)
 	})
@@ -114,12 +114,12 @@ func (f *adviseFlags) register(set *pflag.FlagSet) {
 		}
 	}
 	set.DurationVar(&f.budget, "budget", 3*time.Minute,
-		"`time` that the answer may take: with less, fewer locks are measured")
+		"longest `time` until the answer; a short one measures fewer locks")
 	set.IntVar(&f.rounds, "runs", 6, "`number` of runs of each lock, interleaved; below 6 a ratio has no 95 % interval")
 	set.StringArrayVarP(&f.strategies, "strategy", "s", nil,
 		"`list` of locks to compare, as for run; repeatable (default a short list of different kinds)")
 	set.BoolVar(&f.dryRun, "dry-run", false,
-		"print what will be measured and how long it will take, and touch no server")
+		"print the plan and how long it will take, and touch no server")
 	workload, servers, outputs := group("Workload"), group("Servers"), group("Outputs")
 	registerWorkload(workload, &f.file, &f.workload, fields)
 	all := stores{redis: &f.redis}
@@ -128,7 +128,7 @@ func (f *adviseFlags) register(set *pflag.FlagSet) {
 	registerImage(servers, &f.redis)
 	f.outputs.register(outputs)
 	registerQuiet(outputs, &f.quiet)
-	outputs.BoolVar(&f.explain, "explain", false, "print every figure, and what the answer rests on")
+	outputs.BoolVar(&f.explain, "explain", false, "print every figure and the rules of the ranking")
 	addGroups(set, workload, servers, outputs)
 }
 
@@ -139,7 +139,7 @@ func (f *adviseFlags) question(ctx context.Context, given func(string) bool) (ad
 	if len(points) > 1 {
 		for label := range strings.FieldsSeq(points[0].Label) {
 			name, _, _ := strings.Cut(label, "=")
-			problems = append(problems, fmt.Errorf("--%s: advice is for one workload, not for a sweep", name))
+			problems = append(problems, fmt.Errorf("--%s: advise takes one workload, not a sweep: give one value", name))
 		}
 	}
 	q := advise.Question{
@@ -158,12 +158,32 @@ func (f *adviseFlags) question(ctx context.Context, given func(string) bool) (ad
 		q.Drivers = driversFor(ctx, f.language, q.For)
 	}
 	if err == nil || len(q.Named) > 0 {
-		problems = append(problems, q.Validate())
+		problems = append(problems, causes(q)...)
 	}
 	if err := errors.Join(problems...); err != nil {
 		return q, err
 	}
 	return q.Sized(given("duration"), given("warmup"))
+}
+
+// noLock is the error of a question without a lock to compare: what the other errors lead to.
+const noLock = "--strategy: there is no lock to compare"
+
+// causes returns what is wrong with a question, without what follows from it: no lock is of an unknown language.
+func causes(q advise.Question) (problems []error) {
+	for _, problem := range flatten(q.Validate()) {
+		switch text := problem.Error(); {
+		case strings.HasPrefix(text, "--for "):
+			problems, q.For = append(problems, problem), advise.Efficiency
+		case strings.HasPrefix(text, "--language "):
+			problems, q.Language = append(problems, problem), ""
+		}
+	}
+	problems = append(problems, flatten(q.Validate())...)
+	if len(problems) > 1 {
+		problems = slices.DeleteFunc(problems, func(err error) bool { return err.Error() == noLock })
+	}
+	return problems
 }
 
 // driversFor returns the drivers of libraries in a language, as far as they can be started.
@@ -207,7 +227,7 @@ func (a *app) answer(ctx context.Context, f *adviseFlags, q advise.Question, out
 func advised(a *advise.Document, err error) error {
 	switch {
 	case a.Interrupted:
-		return &exit{ExitInterrupted, errors.New("interrupted, there is no advice")}
+		return &exit{ExitInterrupted, errors.New("interrupted before there was advice")}
 	case err != nil:
 		return err
 	case len(a.Broken) > 0:
@@ -215,7 +235,7 @@ func advised(a *advise.Document, err error) error {
 	case a.Undecided != nil:
 		return &exit{ExitInvalid, fmt.Errorf("undecided between %s", words.And(a.Undecided.Between))}
 	case a.Choice == nil:
-		return &exit{ExitInvalid, errors.New("nothing that was measured can be recommended")}
+		return &exit{ExitInvalid, errors.New("no measured lock can be recommended")}
 	}
 	return nil
 }

@@ -30,6 +30,11 @@ var badInputs = []struct {
 		{"lockbench --clinets 5", 104},
 		{"lockbench --clinets=9", 104},
 		{"lockbench -qz", 104},
+		{"lockbench -duration=5s", 104},
+		{"lockbench ---x", 104},
+		{"lockbench --zzz", 104},
+		{"lockbench --hodl 5ms", 104},
+		{"lockbench --tll 5s", 104},
 		{"lockbench --clients", 104},
 		{"lockbench lits", 104},
 		{"lockbench pubsub", 104},
@@ -42,6 +47,23 @@ var badInputs = []struct {
 		{"lockbench --vus 10", 104},
 		{"lockbench --connections 10", 104},
 		{"lockbench --pods 10", 104},
+		{"lockbench --html", 104},
+		{"lockbench --open", 104},
+		{"lockbench --cluster", 104},
+		{"lockbench --tls", 104},
+		{"lockbench --user me", 104},
+		{"lockbench --password secret", 104},
+		{"lockbench --config bench.yaml", 104},
+		{"lockbench --repeat 5", 104},
+		{"lockbench --json", 104},
+		{"lockbench --csv", 104},
+		{"lockbench -t 10", 104},
+		{"lockbench -p 6379", 104},
+		{"lockbench -a secret", 104},
+		{"lockbench -R 100", 104},
+		{"lockbench -P 10", 104},
+		{"lockbench list --cert me.pem", 104},
+		{"lockbench compare -max-workers 10", 104},
 		{"lockbench --clients many", 104},
 		{"lockbench --clients 0", 104},
 		{"lockbench --clients 10 --instances 11", 104},
@@ -121,6 +143,7 @@ var badInputs = []struct {
 		{"lockbench -s pubsub+gated:pubsub -c 1", 104},
 		{"lockbench check pubsub+gated:pubsub", 104},
 		{"lockbench check spin --only luck", 104},
+		{"lockbench check", 104},
 		{"lockbench advise -c 100000 --hold 1h --dry-run", 104},
 		{"lockbench --fault hodler-crash", 104},
 		{"lockbench --fault holder-crash:at=9s", 104},
@@ -186,7 +209,19 @@ var badInputs = []struct {
 		{"lockbench -o json=out.json --clients 0", 104},
 		{"lockbench -o json=out -o csv=./out", 104},
 		{"lockbench --workload load.yaml -o json=load.yaml", 104},
+		{"lockbench -o run.csv", 104},
 		{"lockbench report run.json -o run.json", 104},
+		{"lockbench report run.json -o x.pdf", 104},
+		{"lockbench report run.json -o x.png", 104},
+		{"lockbench report run.json -o page", 104},
+		{"lockbench report run.json -o -", 104},
+		{"lockbench report run.json -o pdf=x", 104},
+		{"lockbench report run.json -o hgrm", 104},
+		{"lockbench report run.json -o tabels", 104},
+		{"lockbench report run.json linked.json -o csv=all.csv", 104},
+		{"lockbench report run.json -o waits.svg", 104},
+		{"lockbench report run.json -o waits.svg --chart 9", 104},
+		{"lockbench report run.json -o waits.html --chart 1-throughput", 104},
 		{"lockbench report --chart 1-throughput", 104},
 		{"lockbench report run.json -o no/such/page.html", 104},
 		{"lockbench report -o page.html", 104},
@@ -198,12 +233,12 @@ var badInputs = []struct {
 		{"lockbench report cut.json -o page.html", 104},
 		{"lockbench report newer.json -o page.html", 104},
 		{"lockbench report empty -o page.html", 104},
-		{"lockbench report cut.json newer.json none.json -o words.txt", 104},
+		{"lockbench report cut.json newer.json none.json -o words.html", 104},
 		{"lockbench compare run.json --alpha 0% -o pdf", 104},
 		{"lockbench compare run.json run.json --threshold 5", 104},
 		{"lockbench compare run.json run.json --metric sped", 104},
-		{"lockbench report run.json -o table=-", 104},
 		{"lockbench observe none", 104},
+		{"lockbench observe none empty", 104},
 		{"lockbench observe empty", 104},
 		{"lockbench observe words.txt", 104},
 		{"lockbench observe words.txt --top 0 -o csv", 104},
@@ -235,6 +270,9 @@ var badInputs = []struct {
 		{"lockbench ab true true -- --session x --join-timeout 1s", 104},
 		{"lockbench record --sessions 0 --every -1s", 104},
 		{"lockbench record out none a/none -- -o json --dry-run", 104},
+		{"lockbench advise --for perf", 104},
+		{"lockbench advise --language rust", 104},
+		{"lockbench advise -s redlock", 104},
 		{"lockbench advise --for speed --language cobol -o yaml", 104},
 		{"lockbench advise --clients 1,2 --runs 0 -s setnx,spine", 104},
 		{"LOCKBENCH_CLIENTS=0 lockbench advise", 104},
@@ -314,7 +352,12 @@ func TestBadInputs(t *testing.T) {
 		missing, _, _ = strings.Cut(missing, "\n## ")
 	}
 	var page strings.Builder
-	page.WriteString(strings.ReplaceAll(errorsIntro, "'", "`"))
+	var codes strings.Builder
+	for _, e := range exitCodes {
+		fmt.Fprintf(&codes, "| %d | %s |\n", e.Code, e.detail())
+	}
+	intro := strings.Replace(errorsIntro, "EXIT CODES\n", codes.String(), 1)
+	page.WriteString(strings.ReplaceAll(intro, "'", "`"))
 	lines := 0
 	for _, group := range badInputs {
 		if group.about == aboutStores && !whole { // make others tries it
@@ -380,28 +423,19 @@ func cell(text string) string { return "`" + strings.ReplaceAll(text, "|", `\|`)
 // errorsIntro begins the page; it has ' in place of the backquotes of Markdown.
 const errorsIntro = `# Error messages
 
-What lockbench says of bad input, and how it ends: each line is tried by 'TestBadInputs', which also writes this page
-('go test ./command -run TestBadInputs -update'). An unknown flag is named alone; everything else that
-is wrong with a command line is named at once, before anything is measured or written. A fault in a variable or a
+The messages and exit codes of bad input. 'TestBadInputs' tries each line and writes this page
+('go test ./command -run TestBadInputs -update'). lockbench reports an unknown flag alone, and all other faults of a
+command line together, a line for each, before it measures or writes anything. The message of a fault in a variable or a
 workload file names the variable, or file and line, in place of the flag. '--dry-run' refuses what a run would refuse,
 except what only the machine and the server can show.
 
 | exit code | meaning |
 |---|---|
-| 0 | measured, nothing wrong |
-| 1 | something else, such as a full disk |
-| 99 | a threshold was crossed |
-| 104 | bad flags, environment or files, or something is missing on the server, which 'lockbench doctor' names; nothing was measured or written |
-| 105 | interrupted (Ctrl-C, SIGTERM, SIGHUP); what had been measured is written. After a second signal, or 8 s after SIGTERM, these are the runs and claims that had ended; signals within 500 ms are one, as GNU timeout sends two |
-| 110 | a regression (compare, ab) |
-| 111 | a guarantee that a strategy claims did not hold |
-| 112 | figures that cannot be trusted |
-| 113 | Redis could not be reached, or stopped answering; what had been measured is written |
-| 130 | interrupted before there were results: nothing is written |
+EXIT CODES
 
-An output file is replaced as a whole: whatever ends lockbench or Redis, it is the old one or a complete new one. Windows
-writes it in place.
+lockbench replaces an output file as a whole: after any end of lockbench or Redis it is the old file or a complete new
+one. On Windows lockbench writes it in place.
 
-In the examples 'run.json' is a report, 'linked.json' a link to it, 'cut.json' a part of it, 'newer.json' of another
-version; 'words.txt' holds words, 'empty' is a directory without a report.
+In the examples 'run.json' is a report, 'linked.json' a link to it, 'cut.json' a part of it, 'newer.json' a report of
+another version; 'words.txt' holds words, 'empty' is a directory without a report.
 `

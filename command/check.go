@@ -20,13 +20,12 @@ func (a *app) check() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "check NAME",
 		Short: "Run the conformance suite on a lock",
-		Long: "Test on Redis servers of its own what a lock claims, in some minutes: exclusion, recovery, waits\n" +
-			"that are cancelled, servers that die or are late, connections that break.\n" +
-			"It ends with 111 if a promise is broken, and with 112 if a check comes to no verdict,\n" +
-			"or if not one can be tried.",
+		Long: "Start Redis servers and test on them what a lock claims, in some minutes: exclusion, recovery,\n" +
+			"cancelled waits, servers that die or answer late, connections that break.\n\nThe exit code is 111 if\n" +
+			"a claim does not hold, and 112 if a check has no verdict or no check can run.",
 		Example: "  lockbench check exec:redis-py\n" +
 			"  lockbench check 'exec:go pubsub' --only fencing \\\n    -o table -o json=check.json",
-		Args:              cobra.ExactArgs(1),
+		Args:              oneLock,
 		ValidArgsFunction: cobra.NoFileCompletions,
 	}
 	flags := cmd.Flags()
@@ -39,10 +38,10 @@ func (a *app) check() *cobra.Command {
 		known, notes := recognised(args, true)
 		variants, unknown := driver.Parse(driver.Asked(cmd.Context()), known...)
 		if unknown == nil && len(variants) != 1 {
-			unknown = errors.New("one strategy is checked at a time")
+			unknown = errors.New("check takes one lock at a time: run it once for each")
 		}
 		if unknown == nil && len(variants[0].Parts) > 0 {
-			unknown = errors.New("a mixed strategy is not checked: check its parts one by one")
+			unknown = errors.New("check takes no mixed strategy: check each of its parts")
 		}
 		if unknown == nil {
 			o.Strategy = variants[0]
@@ -69,17 +68,25 @@ func (a *app) check() *cobra.Command {
 	return cmd
 }
 
+// oneLock refuses all but one argument.
+func oneLock(_ *cobra.Command, args []string) error {
+	if len(args) == 1 {
+		return nil
+	}
+	return fmt.Errorf("NAME is needed, one lock such as lockbench check pubsub; %d given", len(args))
+}
+
 // conforms returns an error for the checks that found a broken promise or came to no verdict.
 func conforms(ctx context.Context, found *conformance.Document) error {
 	broken, unknown := found.With(locktest.Broken), found.With(locktest.NotJudged)
 	untried := found.With(locktest.NotTried)
 	switch {
 	case found.Interrupted && ctx.Err() != nil:
-		return &exit{ExitInterrupted, errors.New("interrupted, checks are missing")}
+		return &exit{ExitInterrupted, errors.New("interrupted, some checks are missing")}
 	case len(broken) > 0:
-		return &exit{ExitSafety, fmt.Errorf("promises were broken: %s", strings.Join(broken, ", "))}
+		return &exit{ExitSafety, fmt.Errorf("a claimed guarantee did not hold: %s", strings.Join(broken, ", "))}
 	case len(unknown) > 0:
-		return &exit{ExitInvalid, fmt.Errorf("no verdict: %s", strings.Join(unknown, ", "))}
+		return &exit{ExitInvalid, fmt.Errorf("checks without a verdict: %s", strings.Join(unknown, ", "))}
 	case len(untried) > 0 && len(found.With(locktest.Passed)) == 0:
 		return &exit{ExitInvalid, fmt.Errorf("nothing was checked: %s", found.Because(untried[0]))}
 	}

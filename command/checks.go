@@ -23,14 +23,13 @@ func (a *app) selfcheck() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "selfcheck",
 		Short: "Check lockbench's accuracy on this machine",
-		Long: "Measure cases whose answer is known from elsewhere, in about twenty seconds: a stalled server,\n" +
-			"waits, holds and orders that are known, a starved client, a lock that lets in two, and a second\n" +
-			"reader of INFO. docs/VALIDITY.md explains each.\n" +
-			"It ends with 112 if a check fails. An inconclusive one proves nothing and refutes nothing:\n" +
-			"the machine was too busy, or the check cannot run there.",
+		Long: "Measure cases with a known answer, in about twenty seconds: a stalled server, known waits, holds\n" +
+			"and orders, a starved client, a lock that admits two holders, and a second reader of INFO.\n" +
+			"docs/VALIDITY.md explains each check.\n\nThe exit code is 112 if a check fails. An inconclusive check\n" +
+			"proves nothing: the machine was too busy, or the check cannot run there.",
 		Example: "  lockbench selfcheck\n" +
 			"  lockbench selfcheck --only audit,outside \\\n    -o table -o json=selfcheck.json",
-		Args:              cobra.NoArgs,
+		Args:              noArguments,
 		ValidArgsFunction: cobra.NoFileCompletions,
 	}
 	flags := cmd.Flags()
@@ -68,7 +67,7 @@ func (a *app) selfcheck() *cobra.Command {
 func proven(ctx context.Context, s *selfcheck.Document, err error) error {
 	switch failed := s.With(selfcheck.Fail); {
 	case s.Interrupted && ctx.Err() != nil:
-		return &exit{ExitInterrupted, errors.New("interrupted, checks are missing")}
+		return &exit{ExitInterrupted, errors.New("interrupted, some checks are missing")}
 	case len(failed) > 0:
 		return &exit{ExitInvalid, errors.Join(fmt.Errorf("checks that failed: %s", strings.Join(failed, ", ")), err)}
 	case err != nil:
@@ -84,16 +83,16 @@ func (a *app) clean() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "clean",
 		Short: "Remove what a killed lockbench left behind",
-		Long: "Remove what a lockbench that was killed left behind: its containers and directories on this\n" +
-			"machine and, with --redis, its keys on that Redis. What a running one uses is left alone. In etcd,\n" +
-			"PostgreSQL and ZooKeeper locks end with their sessions, so nothing is left to remove.\n" +
-			"It ends with 104 if something on the server could not be looked at or removed.",
-		Args:              cobra.NoArgs,
+		Long: "Remove what a killed lockbench left behind: its containers and directories on this machine and, with\n" +
+			"--redis, its keys on that Redis. Containers, directories and keys of a running lockbench stay. In etcd,\n" +
+			"PostgreSQL and ZooKeeper locks end with their sessions, so a killed lockbench leaves nothing there.\n" +
+			"\nThe exit code is 104 if clean could not read or remove something on the server.",
+		Args:              noArguments,
 		ValidArgsFunction: cobra.NoFileCompletions,
 	}
 	registerServer(cmd.Flags(), &redis)
 	cmd.Flags().BoolVar(&ask, "ask-drivers", false,
-		"also remove keys of the drivers that lockbench drivers lists, which are started to ask for their names")
+		"start the drivers that lockbench drivers lists, ask for the names of their keys, and remove these, too")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		if err := a.input(cmd.Flags()).variables(cmd.Flags()).refuse(); err != nil {
 			return err
@@ -105,7 +104,7 @@ func (a *app) clean() *cobra.Command {
 			var silent error
 			drivers, silent = driver.Infos(cmd.Context())
 			for _, err := range flatten(silent) {
-				a.warn(fmt.Sprintf("keys of this driver were not looked for: %v", err))
+				a.warn(fmt.Sprintf("clean does not know the keys of this driver: %v", err))
 			}
 		}
 		swept, err := lockbench.Clean(cmd.Context(), redis, drivers...)

@@ -18,7 +18,7 @@ import (
 	"github.com/lockbench/lockbench/results"
 )
 
-// child is a run of a lockbench in a process of its own.
+// child is a run of a lockbench in another process.
 type child struct {
 	program string
 	flags   []string
@@ -56,7 +56,7 @@ func (c child) run(ctx context.Context) (*results.Report, error) {
 		report, err := readReport(c.report)
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
-			return nil, &exit{ExitConfig, fmt.Errorf("%s has written no report: it is no lockbench", c.program)}
+			return nil, &exit{ExitConfig, fmt.Errorf("%s wrote no report: it is not a build of lockbench", c.program)}
 		case err != nil:
 			return nil, &exit{ExitFailure, fmt.Errorf("the report of %s: %w", c.program, err)}
 		}
@@ -68,8 +68,8 @@ func (c child) run(ctx context.Context) (*results.Report, error) {
 	return nil, &exit{code, fmt.Errorf("%s ended with %w:\n%s", c.program, err, said.String())}
 }
 
-// environment returns our environment with the place of Redis, and without the other variables that
-// stand in for flags. A password belongs here: ps does not show it. Without a place it is our environment.
+// environment returns the environment of this process with the address of Redis, and without the other variables that
+// set flags. The password goes here because ps does not show it. Without an address nothing changes.
 func (c child) environment() []string {
 	if c.redis.Address == "" {
 		return os.Environ()

@@ -43,12 +43,12 @@ func (a *app) claims() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "claims [NUMBER|FILE.yaml]...",
 		Short: "Re-test common claims about Redis locks",
-		Long: "Run the experiment of each claim, or of some, or of your own files, and say whether it is\n" +
-			"confirmed, refuted or qualified, with the figures and the commands that show them again.\n" +
-			"Inconclusive proves nothing: rounds disagreed, or figures are not known or not trusted.\n" +
-			"It ends with 0 whatever the verdicts; docs/CONTRIBUTING.md shows how to write a file.\n" +
-			"With --counter each figure is measured beside a counter-case, such as a lock that is broken on\n" +
-			"purpose, in which it must be on the other side of its limit; it ends with 99 if one is not.",
+		Long: "Run the experiment of each claim, of some, or of your own files, and report whether the claim is\n" +
+			"confirmed, refuted or qualified, with the figures and the commands that measure them again. An\n" +
+			"inconclusive claim is neither proved nor refuted: rounds disagreed, or figures are unknown or\n" +
+			"cannot be trusted.\n\nThe exit code is 0 whatever the verdicts; docs/CONTRIBUTING.md shows how to\n" +
+			"write a file. --counter also measures a counter-case of each figure, such as a lock that is broken\n" +
+			"on purpose, in which the figure must miss its limit; the exit code is 99 if a counter-case fails.",
 		Example: "  lockbench claims --list\n  lockbench claims 5 8 mine.yaml\n  lockbench claims --counter 5\n" +
 			"  lockbench claims -o table -o json=claims.json \\\n    -o markdown=docs/evidence/CLAIMS.md",
 		Args:              cobra.ArbitraryArgs,
@@ -91,10 +91,10 @@ func (a *app) claims() *cobra.Command {
 func (f *claimsFlags) register(set *pflag.FlagSet) {
 	set.SortFlags = false
 	set.BoolVar(&f.list, "list", false, "list the claims and measure nothing")
-	set.BoolVar(&f.counter, "counter", false, "measure each figure beside its counter-case, too")
+	set.BoolVar(&f.counter, "counter", false, "also measure the counter-case of each figure")
 	f.outputs.register(set)
 	set.IntVar(&f.rounds, "rounds", 0,
-		"`number` of rounds of each run instead of the claims': more where rounds disagreed")
+		"`number` of rounds of each run, in place of the number in the claim")
 	set.StringVar(&f.title, "title", "", "heading `text` of the Markdown page")
 	registerQuiet(set, &f.quiet)
 	set.BoolVar(&f.dryRun, "dry-run", false, "print the experiments and how long they will take, and touch no server")
@@ -130,9 +130,11 @@ func (a *app) bench(f *claimsFlags) *claims.Bench {
 func planOf(words []string) (lockbench.Plan, error) {
 	f, set, err := parsed(words, false)
 	f.others = true
-	problems := []error{suggested(set, err)}
+	cmd := &cobra.Command{Use: "lockbench"}
+	cmd.Flags().AddFlagSet(set)
+	problems := []error{misused(cmd, err)}
 	for _, word := range set.Args() {
-		problems = append(problems, fmt.Errorf("%q is not a flag", word))
+		problems = append(problems, fmt.Errorf("%q is neither a flag nor the value of one", word))
 	}
 	allowed := []string{"strategy", "workload", "topology", "durability"}
 	for _, field := range workloads.Fields() {
@@ -140,13 +142,13 @@ func planOf(words []string) (lockbench.Plan, error) {
 	}
 	set.Visit(func(flag *pflag.Flag) {
 		if !slices.Contains(allowed, flag.Name) {
-			problems = append(problems, fmt.Errorf("--%s is not allowed in a claim", flag.Name))
+			problems = append(problems, fmt.Errorf("--%s is not allowed in the command line of a claim", flag.Name))
 		}
 	})
 	in := &input{set: set, origins: workloads.Origins{}}
 	if err := in.workload(f.file, &f.workload); err != nil { // which quotes the file
 		problems = append(problems,
-			fmt.Errorf("--workload: %s is not a valid workload, see lockbench --workload %s --dry-run",
+			fmt.Errorf("--workload: %s is not a valid workload: lockbench --workload %s --dry-run prints its faults",
 				f.file, f.file))
 	}
 	plan, wrong := f.plan()
@@ -183,7 +185,7 @@ func chooseClaim(all []claims.Claim, word string) (claims.Claim, error) {
 	}
 	at := slices.IndexFunc(all, func(c claims.Claim) bool { return c.Number == number })
 	if at < 0 {
-		return claims.Claim{}, fmt.Errorf("there is no claim %d (lockbench claims --list)", number)
+		return claims.Claim{}, fmt.Errorf("there is no claim %d: lockbench claims --list prints all", number)
 	}
 	return all[at], nil
 }
@@ -230,15 +232,15 @@ func (a *app) test(
 	counters, failed := document.CounterCases()
 	switch {
 	case document.Interrupted:
-		return &exit{ExitInterrupted, errors.New("interrupted, claims are missing")}
+		return &exit{ExitInterrupted, errors.New("interrupted, some claims are missing")}
 	case err != nil:
 		return err
 	case len(failed) > 0:
-		err := fmt.Errorf("counter-cases that did not come out as they must: %d of %d; the first: %s",
+		err := fmt.Errorf("%d of %d counter-cases failed; first: %s",
 			len(failed), counters, failed[0])
 		return &exit{ExitThreshold, err}
 	case len(document.Invalid()) > 0:
-		return &exit{ExitInvalid, fmt.Errorf("figures that cannot be trusted: claim %s",
+		return &exit{ExitInvalid, fmt.Errorf("figures that cannot be trusted: of claim %s",
 			strings.Join(document.Invalid(), ", "))}
 	}
 	return nil
@@ -247,7 +249,7 @@ func (a *app) test(
 // client is the Redis client of most strategies.
 const client = "github.com/redis/go-redis/v9"
 
-// libraries returns other people's libraries that the claims measure, and our own
+// libraries returns the third-party libraries that the claims measure, and our own
 // strategies' client, with their versions in this build.
 func libraries(all []claims.Claim) []string {
 	var named []string

@@ -57,7 +57,7 @@ func (a *app) execute(ctx context.Context, args []string, stdin io.Reader) int {
 	a.complain(err)
 	code := exitCode(ctx, err)
 	if code == ExitStopped {
-		a.say("interrupted before there were any results")
+		a.say("interrupted before there were results")
 	}
 	return code
 }
@@ -65,15 +65,14 @@ func (a *app) execute(ctx context.Context, args []string, stdin io.Reader) int {
 // mostLines is how many lines of errors a command prints.
 const mostLines = 20
 
-// complain writes an error, with our prefix on each line, and what to do about servers' errors, each
-// advice once.
+// complain writes an error with the prefix on each line, and the next steps for errors of servers, each step once.
 func (a *app) complain(err error) {
 	if err == nil {
 		return
 	}
 	var lines, advice []string
 	for line := range strings.Lines(err.Error()) {
-		if line = strings.TrimPrefix(strings.TrimSpace(line), prefix); line == "" { // a run of ours may have said it
+		if line = strings.TrimPrefix(strings.TrimSpace(line), prefix); line == "" { // a child has written it
 			continue
 		}
 		next, said := strings.CutPrefix(line, "next: ")
@@ -143,25 +142,41 @@ func (a *app) root() *cobra.Command {
 	root.SetVersionTemplate(versionLine() + "\n")
 	root.SetHelpTemplate(helpTemplate)
 	root.SetHelpCommand(help())
-	root.SetFlagErrorFunc(unknownFlag)
-	root.SuggestionsMinimumDistance = 2
+	root.SetFlagErrorFunc(misused)
 	root.AddCommand(a.run("run"), a.compare(), a.ab(), a.report(), a.selfcheck(), a.doctor(), a.claims(),
 		a.advise(), a.limits(), a.observe(), a.record(), a.list(), a.drivers(), a.check(), a.clean(), a.version())
 	root.InitDefaultCompletionCmd()
 	if completion, _, err := root.Find([]string{"completion"}); err == nil { // cobra's shows its help and ends with 0
 		completion.Short = "Generate the completion script of a shell"
 		completion.RunE = func(*cobra.Command, []string) error {
-			return errors.New("which shell is needed: bash, fish, powershell or zsh")
+			return errors.New("SHELL is needed: bash, fish, powershell or zsh")
+		}
+		completion.Args = func(_ *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return nil
+			}
+			return fmt.Errorf("unknown shell %q (shells: bash, fish, powershell, zsh)", args[0])
+		}
+		for _, shell := range completion.Commands() {
+			shell.Args = noArguments
 		}
 	}
 	return root
+}
+
+// noArguments refuses the arguments of a command that has none.
+func noArguments(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	return fmt.Errorf("%s takes no argument: leave out %q", cmd.CommandPath(), args[0])
 }
 
 func (a *app) version() *cobra.Command {
 	return &cobra.Command{
 		Use:               "version",
 		Short:             "Print the version",
-		Args:              cobra.NoArgs,
+		Args:              noArguments,
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			_, err := fmt.Fprintln(cmd.OutOrStdout(), versionLine())
@@ -199,5 +214,5 @@ func leftOut(tags, line string) string {
 		return ""
 	}
 	return "this lockbench was built with -tags redisonly, without etcd, PostgreSQL, ZooKeeper, containers and " +
-		"rueidislock: make build adds them"
+		"rueidislock: make build builds one with them"
 }

@@ -18,16 +18,16 @@ func (a *app) compare() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "compare BASE HEAD",
 		Short: "Compare two sets of reports: better or worse?",
-		Long: "Compare two sets of reports written by lockbench -o json=FILE. BASE and HEAD are each a file,\n" +
-			"a directory or a quoted glob. A report is a session and counts once, with the median of its\n" +
-			"runs: 4 a side are needed to tell anything, more with several strategies, and 6 for an interval.\n" +
-			"With fewer, or with sessions that scatter too much, it says undecided and how many it needs, and\n" +
-			"ends with 0. It ends with 110 if HEAD is worse by the primary metric (--metric) or needs more\n" +
-			"commands or round trips, with --all-metrics by any, with 111 if it broke a guarantee, with 112 if\n" +
-			"no run can be trusted, or with --strict if it is undecided. Only sessions that were recorded\n" +
-			"in turns can end with 110: between two blocks the machine may have changed, and the verdict is\n" +
-			"undecided. record makes such sessions. For builds of your own, ab is the better judge: it takes turns\n" +
-			"in pairs.",
+		Long: "Compare two sets of reports written by lockbench -o json=FILE. BASE and HEAD are each a file, a\n" +
+			"directory or a quoted glob. A report is a session and counts once, with the median of its runs. A\n" +
+			"verdict needs 4 sessions of each side, more with several strategies, and an interval needs 6. With\n" +
+			"fewer sessions, or with sessions that scatter too much, the verdict is undecided and names the\n" +
+			"number that it needs. Only sessions recorded in turns, as record does, can end with 110:\n" +
+			"between two blocks the machine may have changed. To compare two builds on this machine use ab,\n" +
+			"which measures them in pairs.\n\nThe exit code is 110 if HEAD is worse by the primary metric\n" +
+			"(--metric) or needs more commands or round trips, with --all-metrics by any metric; 111 if HEAD\n" +
+			"broke a guarantee; 112 if no run can be trusted, and with --strict if the verdict is undecided;\n" +
+			"else 0.",
 		Example: "  for i in 1 2 3 4; do for b in before after; do \\\n    ./$b -s pubsub -o json=$b-$i.json; done; done\n" +
 			"  lockbench compare 'before-*.json' 'after-*.json'\n" +
 			"  lockbench compare main/ mine/ --metric wait_p99 \\\n    --strict -o markdown=comment.md",
@@ -66,7 +66,7 @@ func (a *app) compare() *cobra.Command {
 
 // refusal names what is not the same on both sides.
 func refusal(different []compare.Difference) error {
-	problems := []error{errors.New("these runs were made under different conditions; --force compares them anyway")}
+	problems := []error{errors.New("the runs of both sides differ in their conditions; --force compares them anyway")}
 	for _, d := range different {
 		problems = append(problems, errors.New(d.String()))
 	}
@@ -99,21 +99,21 @@ func newGate() *gate {
 
 func (g *gate) register(set *pflag.FlagSet) {
 	set.SortFlags = false
-	set.Var((*percent)(&g.rules.Threshold), "threshold", "smallest change that counts")
-	set.Var((*percent)(&g.rules.CountThreshold), "count-threshold", "the same for counts per acquisition, which "+
-		"hardly vary: commands, round trips, bytes, attempts, wake-ups")
+	set.Var((*percent)(&g.rules.Threshold), "threshold", "smallest change that counts as a difference")
+	set.Var((*percent)(&g.rules.CountThreshold), "count-threshold", "smallest change of counts per acquisition, "+
+		"which hardly vary: commands, round trips, bytes, attempts, wake-ups")
 	set.Var((*percent)(&g.rules.Alpha), "alpha", "significance level: accepted false-positive rate")
-	set.Func("metric", "`name` of the primary metric, which alone counts, with commands and round trips, such as "+
-		"acq_per_s, wait_p99 or redis_cpu_per_acq (default "+g.rules.Primary+")", func(name string) error {
+	set.Func("metric", "`name` of the primary metric, which decides with commands and round trips: "+
+		"acq_per_s, wait_p99, redis_cpu_per_acq and others (default "+g.rules.Primary+")", func(name string) error {
 		m, err := compare.ParseMetric(name)
 		if err == nil {
 			g.rules.Primary = m.Name
 		}
 		return err
 	})
-	set.BoolVar(&g.rules.AllMetrics, "all-metrics", false, "every metric counts as the primary one does")
-	set.BoolVar(&g.rules.Strict, "strict", false, "exit code 112 unless a change for the worse as large as the "+
-		"threshold would have been significant, in every metric that counts")
+	set.BoolVar(&g.rules.AllMetrics, "all-metrics", false, "every metric decides as the primary one does")
+	set.BoolVar(&g.rules.Strict, "strict", false, "exit code 112 if a metric that decides could have missed a "+
+		"change for the worse as large as the threshold")
 	g.outputs.register(set)
 }
 
@@ -134,9 +134,9 @@ func (p *percent) Set(text string) error {
 	case err != nil || number != number:
 		return fmt.Errorf("%q is not a percentage such as 5%%", text)
 	case !percents && number >= 1:
-		return fmt.Errorf("%q means %g %%, write %s%% for a percentage", text, number*100, digits)
+		return fmt.Errorf("%q means %g %%: write %s%% for a percentage", text, number*100, digits)
 	case number < 0 || number >= 1:
-		return fmt.Errorf("%q is not from 0%% to 99%%", text)
+		return fmt.Errorf("%q is not a percentage from 0%% to 99%%", text)
 	}
 	*p = percent(number)
 	return nil
@@ -144,7 +144,7 @@ func (p *percent) Set(text string) error {
 
 func (g *gate) validate() error {
 	if g.rules.Alpha == 0 {
-		return errors.New("--alpha must be more than 0%")
+		return errors.New("--alpha must be more than 0%, such as 5%")
 	}
 	return nil
 }
@@ -155,15 +155,15 @@ func (g *gate) validate() error {
 func judgement(c *compare.Comparison) error {
 	switch {
 	case len(c.Broken) > 0:
-		return &exit{ExitSafety, fmt.Errorf("a claimed guarantee did not hold in the head: %s", c.Broken[0].Text)}
+		return &exit{ExitSafety, fmt.Errorf("a guarantee that the head claims did not hold: %s", c.Broken[0].Text)}
 	case c.Verdict == compare.Worse:
 		return &exit{ExitRegression, fmt.Errorf("regression: the head is %s", c.Headline())}
 	case c.Verdict == compare.Undecided && !c.Scattered() && (c.Method == compare.MethodPaired || !c.Comparable()),
 		c.Verdict == compare.Undecided && c.Scattered() && c.Rules.Strict:
 		return &exit{ExitInvalid, errors.New(c.Headline())}
 	case c.Rules.Strict && c.Insensitive() != "":
-		return &exit{ExitInvalid, fmt.Errorf("--strict: a change for the worse of the threshold could have been "+
-			"missed, measure longer or more often: %s", c.Insensitive())}
+		return &exit{ExitInvalid, fmt.Errorf("--strict: a change for the worse as large as the threshold could "+
+			"have been missed; measure longer or more often: %s", c.Insensitive())}
 	}
 	return nil
 }

@@ -10,9 +10,10 @@
 //   - command.go: Main, the root command, and how errors are printed. exit.go: the exit codes. interrupt.go: what a
 //     signal ends.
 //   - plan.go: the flags of a run, which make a lockbench.Plan. input.go: where their values come from: flags,
-//     variables, workload files. familiar.go: names that people know from elsewhere.
+//     variables, workload files. familiar.go: flags and names of other tools.
 //   - output.go: the flag --output of all commands, and how files are written (output_unix.go, output_other.go).
-//     terminal.go: the progress of a run, and the terminal's width. help.go: the template of the help.
+//     terminal.go: the progress of a run, and the terminal's width. help.go: the template of the help. manual.go:
+//     the tables of variables, files and exit codes, for the help and the manual page.
 //   - files.go: reads reports. child.go: runs in processes of their own (child_unix.go, child_other.go).
 //   - run.go: the command that measures, under its names. Each further file has a command, or several that are alike:
 //     list.go, doctor.go, reports.go, compare.go (with the flags of the gate, which ab shares), ab.go, record.go,

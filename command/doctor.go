@@ -25,24 +25,24 @@ func (a *app) doctor() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "doctor",
 		Short: "Check whether a server is ready for a run",
-		Long: "Print the preflight of a run, in a few seconds: is the server reachable, what is it, how many\n" +
-			"connections does it take, which rights does the user lack, which figures will be unknown, does it\n" +
-			"evict keys or write snapshots. Every strategy acquires and releases once. What is wrong comes with\n" +
-			"what to do about it. A run begins with the same, and does not measure where something is missing.\n" +
-			"It ends with 104 if something cannot be measured, with 113 if the server cannot be reached.",
+		Long: "Print in a few seconds the preflight of a run: whether the server is reachable, its version, its\n" +
+			"limit of connections, missing rights of the user, figures that will be unknown, evictions and\n" +
+			"snapshots. Every strategy acquires and releases once. Each problem comes with its solution. A run\n" +
+			"begins with the same checks, and measures nothing if something is missing.\n\nThe exit code is 104 if\n" +
+			"something cannot be measured, and 113 if the server cannot be reached.",
 		Example: "  lockbench doctor -u redis://redis.example:6379\n" +
 			"  lockbench doctor -u redis://redis.example:6379 -s spin\n" +
 			"  LOCKBENCH_REDIS=rediss://user:secret@redis.example:6380 \\\n    lockbench doctor -o table -o json=doctor.json",
-		Args:              cobra.NoArgs,
+		Args:              noArguments,
 		ValidArgsFunction: cobra.NoFileCompletions,
 	}
 	flags := cmd.Flags()
 	flags.SortFlags = false
 	registerServer(flags, &at)
 	flags.StringVar(&at.Topology, "topology", "",
-		"`form`: single, nodes:N, replicas:N or cluster:N, of other stores NAME:N: what the addresses must be")
-	flags.StringArrayVarP(&named, "strategy", "s", nil, "`list` of strategies to try, as of a run; repeatable (default "+
-		"all that lock there)")
+		"`form` that the addresses must have: single, nodes:N, replicas:N or cluster:N; NAME:N for another store")
+	flags.StringArrayVarP(&named, "strategy", "s", nil, "`list` of strategies to try, as for run; repeatable (default "+
+		"all strategies of that store)")
 	out.register(flags)
 	complete(cmd, out.names())
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
@@ -77,9 +77,10 @@ func examined(at lockbench.StoreOptions, variants []strategies.Variant) (plan lo
 	options := store.Options{Address: at.Address}
 	switch {
 	case at.Address == "":
-		return plan, errors.New("--redis: give the address of the server to look at")
+		return plan, errors.New("--redis is needed: the address of the server, such as --redis HOST:PORT")
 	case options.Started():
-		return plan, errors.New("--redis must be the address of a server: one that lockbench starts itself is well")
+		return plan, fmt.Errorf("--redis must be the address of your server, not %q: a server that lockbench starts "+
+			"needs no check", at.Address)
 	}
 	name, err := store.At(at.Address)
 	if err != nil {
@@ -100,12 +101,12 @@ func examined(at lockbench.StoreOptions, variants []strategies.Variant) (plan lo
 	}
 	for _, v := range variants {
 		if info := v.Info(); info.Nodes > 0 && storeOf(info) != name {
-			err = errors.Join(err, fmt.Errorf("--strategy: %s locks in %s, and %s is at that address", v.Name(),
+			err = errors.Join(err, fmt.Errorf("--strategy: %s locks in %s, but --redis is the address of %s", v.Name(),
 				storeOf(info), name))
 		}
 	}
 	if !slices.ContainsFunc(variants, func(v strategies.Variant) bool { return v.Info().Nodes > 0 }) {
-		err = errors.New("--strategy: nothing that it names locks on a server")
+		err = errors.New("--strategy has no lock that uses a server: leave it out to try all")
 	}
 	if err != nil {
 		return plan, err

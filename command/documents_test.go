@@ -109,7 +109,7 @@ func TestReportPrintsEveryDocument(t *testing.T) {
 		if code, said := report(); code != ExitOK || !strings.Contains(said, document[1]) {
 			t.Errorf("%s: %d, it prints\n%s", schema, code, said)
 		}
-		if code, said := report("-o", file+".html"); code != ExitConfig || !strings.Contains(said, "prints it") {
+		if code, said := report("-o", file+".html"); code != ExitConfig || !strings.Contains(said, "prints this file") {
 			t.Errorf("%s as a page: %d, %s", schema, code, said)
 		}
 	}

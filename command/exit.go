@@ -14,32 +14,32 @@ import (
 // The exit codes. If several fit, the first in this order counts: an error (104, 113),
 // 130, 105, 111, 110, 112, 99.
 const (
-	// ExitOK says that everything was measured and nothing was found wrong.
+	// ExitOK means that everything was measured and no fault was found.
 	ExitOK = 0
-	// ExitFailure says that something without its own code went wrong, such as an
+	// ExitFailure means that something without its own code went wrong, such as an
 	// output file that could not be written after the run.
 	ExitFailure = 1
-	// ExitThreshold says that a threshold was crossed or could not be judged, or that
+	// ExitThreshold means that a threshold was crossed or could not be judged, or that
 	// a counter-case failed.
 	ExitThreshold = 99
-	// ExitConfig says that flags, environment or plan are wrong, or that a limit
+	// ExitConfig means that flags, environment or plan are wrong, or that a limit
 	// of the server or of this machine is too small for them.
 	ExitConfig = 104
-	// ExitInterrupted says that the user stopped it, and that the results so far have
+	// ExitInterrupted means that the user stopped it, and that the results so far have
 	// been written: after a second signal, or where the run under way did not end within
 	// 8 s of SIGTERM, those of the runs that had ended.
 	ExitInterrupted = 105
-	// ExitStopped says that the user stopped it before there were results, or that they
+	// ExitStopped means that the user stopped it before there were results, or that they
 	// could not be written in time after a second signal.
 	ExitStopped = 130
-	// ExitRegression says that a build is worse than the one it was compared with.
+	// ExitRegression means that a build is worse than the one it was compared with.
 	ExitRegression = 110
-	// ExitSafety says that a guarantee which a strategy claims did not hold.
+	// ExitSafety means that a guarantee which a strategy claims did not hold.
 	ExitSafety = 111
-	// ExitInvalid says that the figures of at least one run cannot be trusted, that
-	// there are too few of them for any verdict, or that what was to be decided is not.
+	// ExitInvalid means that the figures of at least one run cannot be trusted, that
+	// there are too few of them for any verdict, or that a question stays undecided.
 	ExitInvalid = 112
-	// ExitUnreachable says that no Redis could be reached or started, or that it
+	// ExitUnreachable means that no Redis could be reached or started, or that it
 	// went away. What was measured before is written.
 	ExitUnreachable = 113
 )
@@ -73,14 +73,14 @@ func exitCode(ctx context.Context, err error) int {
 	}
 }
 
-// outcome returns the error of a run with its code, or else what the report says; nil if
+// outcome returns the error of a run with its code, else that of its report; nil if
 // all is well.
 func outcome(ctx context.Context, r *results.Report, err error) error {
 	nothing := r == nil || len(r.Runs) == 0
 	switch {
 	case r != nil && (r.Interrupted && err == nil || errors.Is(err, context.Canceled) &&
 		(r.Interrupted || ctx.Err() != nil)):
-		return &exit{ExitInterrupted, errors.New("interrupted, the results are not complete")}
+		return &exit{ExitInterrupted, errors.New("interrupted, the results are incomplete")}
 	case err == nil:
 		return judge(r)
 	case errors.Is(err, lockbench.ErrUnreachable), errors.Is(err, context.Canceled) && ctx.Err() != nil,
@@ -95,7 +95,18 @@ func outcome(ctx context.Context, r *results.Report, err error) error {
 	if errors.Is(err, lockbench.ErrGenerator) && (code == ExitFailure || code == ExitThreshold) {
 		code = ExitInvalid
 	}
-	return &exit{code, errors.Join(err, verdict)}
+	return &exit{code, errors.Join(err, without(verdict, err))}
+}
+
+// notTrusted begins the error of a strategy without valid figures.
+const notTrusted = "figures that cannot be trusted: "
+
+// without returns the lines of a verdict about strategies that an error does not name already.
+func without(verdict, err error) error {
+	return errors.Join(slices.DeleteFunc(flatten(verdict), func(line error) bool {
+		name, _, _ := strings.Cut(strings.TrimPrefix(line.Error(), notTrusted), ": ")
+		return strings.HasPrefix(line.Error(), notTrusted) && strings.Contains(err.Error(), "run "+name+": ")
+	})...)
 }
 
 // judge returns an error for what is wrong with a complete report's runs.
@@ -103,25 +114,24 @@ func judge(r *results.Report) error {
 	if r == nil {
 		return nil
 	}
-	var broken, invalid []string
-	var why []error
+	var broken, seen []string
+	var invalid []error
 	for _, run := range r.Runs {
 		if len(run.Safety.Broken) > 0 {
 			broken = append(broken, run.Strategy)
 		}
 		if !run.Valid() {
-			if !slices.Contains(invalid, run.Strategy) {
-				why = append(why, fmt.Errorf("%s: %s", run.Strategy, run.Invalid))
+			if !slices.Contains(seen, run.Strategy) {
+				invalid = append(invalid, fmt.Errorf("%s%s: %s", notTrusted, run.Strategy, run.Invalid))
 			}
-			invalid = append(invalid, run.Strategy)
+			seen = append(seen, run.Strategy)
 		}
 	}
 	switch {
 	case len(broken) > 0:
 		return &exit{ExitSafety, fmt.Errorf("a claimed guarantee did not hold: %s", names(broken))}
 	case len(invalid) > 0:
-		return &exit{ExitInvalid, errors.Join(append([]error{fmt.Errorf("figures that cannot be trusted: %s",
-			names(invalid))}, why...)...)}
+		return &exit{ExitInvalid, errors.Join(invalid...)}
 	case len(r.Crossed()) > 0:
 		var crossed []error
 		for _, v := range r.Crossed() {

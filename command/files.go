@@ -50,7 +50,8 @@ func reportFiles(pattern string) ([]string, error) {
 // found returns the files that a pattern stands for, or an error if there are none.
 func found(files []string, pattern string) ([]string, error) {
 	if len(files) == 0 {
-		return nil, fmt.Errorf("%s: no such report", pattern)
+		return nil, fmt.Errorf("%s: no such report: give files that lockbench wrote with -o json=FILE, a directory of "+
+			"them or a quoted glob", pattern)
 	}
 	return files, nil
 }
@@ -74,7 +75,7 @@ func readReport(file string) (*results.Report, error) {
 	}
 	report, err := results.ReadJSON(bytes.NewReader(text))
 	if err != nil && written[schemaOf(text)] != nil {
-		err = fmt.Errorf("%w; lockbench report %s prints it", err, file)
+		err = fmt.Errorf("%w; lockbench report %s prints this file", err, file)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", file, err)
@@ -127,7 +128,7 @@ func readAll[T any](
 		stat, missing := os.Stat(pattern)
 		if err != nil && missing == nil && stat.IsDir() && leaveOut && len(files) > before {
 			for _, one := range flatten(err) {
-				a.say("note: left out: %s", one)
+				a.say("note: report leaves out %s", one)
 			}
 			continue
 		}

@@ -77,8 +77,8 @@ var overwriting = map[string][]struct {
 		{"runs/c.json", "compare a.json runs -o json=OUT"},
 	},
 	"report": {
-		{"a.json", "report b.json a.json -o OUT"},
-		{"runs/c.json", "report runs -o OUT"},
+		{"a.json", "report b.json a.json -o html=OUT"},
+		{"runs/c.json", "report runs -o tables=OUT"},
 	},
 	"ab": {
 		{"base", "ab ./base ./head -u redis://127.0.0.1:1 -o json=OUT"},
@@ -205,7 +205,7 @@ func TestTwoOutputsNeverGoToOneFile(t *testing.T) {
 		"compare a.json a.json -o json=there/x -o text=there/../there/x",
 	} {
 		code, stdout, stderr := said(t, strings.Fields(line)...)
-		if code != ExitConfig || !strings.Contains(stderr, "both go to") || stdout != "" {
+		if code != ExitConfig || !strings.Contains(stderr, "both write ") || stdout != "" {
 			t.Errorf("%s: exit code %d, said: %s%s", line, code, stderr, stdout)
 		}
 	}

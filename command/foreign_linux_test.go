@@ -37,7 +37,7 @@ func TestForeignReportsOnlyShow(t *testing.T) {
 	name := "\x1b[2K\n::error::planted.json"
 	put(t, name, foreign[:len(foreign)/2])
 	for _, line := range []string{
-		"report foreign.json", "report foreign.json other.json", "report foreign.json -o -",
+		"report foreign.json", "report foreign.json other.json", "report foreign.json -o html",
 		"compare foreign.json other.json -o text", "compare foreign.json other.json -o markdown",
 		"compare foreign.json other.json -o json", "report .",
 	} {
@@ -168,7 +168,7 @@ func TestLongNamesAreCut(t *testing.T) {
 		t.Fatal(err)
 	}
 	put(t, "long.json", strings.ReplaceAll(string(text), `"local"`, `"`+strings.Repeat("x", 10_000_000)+`"`))
-	for _, line := range []string{"report long.json", "report long.json -o -", "compare long.json long.json"} {
+	for _, line := range []string{"report long.json", "report long.json -o html", "compare long.json long.json"} {
 		if code, stdout, stderr := said(t, strings.Fields(line)...); code == ExitConfig || len(stdout) > 500_000 {
 			t.Errorf("%s: exit code %d, %d bytes, %s", line, code, len(stdout), stderr)
 		}

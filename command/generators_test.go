@@ -76,7 +76,7 @@ func TestALateGenerator(t *testing.T) {
 	late.await("generator 1 of 2 is there")
 	underWay(t, redis)
 	late.signal(syscall.SIGINT)
-	if code := late.code(); code != "105" || strings.Contains(late.said.String(), "passed its record on") {
+	if code := late.code(); code != "105" || strings.Contains(late.said.String(), "sent its record") {
 		t.Errorf("it ended with %s:\n%s", code, &late.said)
 	}
 	if code := first.code(); code != "112" || !strings.Contains(first.said.String(), "generator 1 was stopped") {

@@ -14,8 +14,8 @@ import (
 	"github.com/lockbench/lockbench/internal/layout"
 )
 
-const intro = "lockbench measures Redis distributed locks: it lets many clients fight for one lock by several " +
-	"strategies and shows how fast each was, who waited, who starved, what Redis paid, and whether it really excluded."
+const intro = "lockbench measures Redis distributed locks. Many clients compete for one lock by several strategies; " +
+	"for each strategy it reports speed, waits, starved clients, the cost to Redis and whether the lock excluded."
 
 const examples = `  lockbench --strategy spin,pubsub,blpop --clients 500
   lockbench -s 'spin:backoff=fixed,base=5ms,pubsub' \
@@ -23,23 +23,6 @@ const examples = `  lockbench --strategy spin,pubsub,blpop --clients 500
   LOCKBENCH_REDIS=rediss://user:secret@redis.example:6380 \
     lockbench --strategy pubsub
   lockbench list pubsub`
-
-// exitCodes are those of the constants.
-var exitCodes = []struct {
-	Code    int
-	Meaning string
-}{
-	{ExitOK, "measured, nothing wrong"},
-	{ExitThreshold, "a threshold was crossed"},
-	{ExitConfig, "bad flags or configuration"},
-	{ExitInterrupted, "interrupted, results so far are written"},
-	{ExitRegression, "a regression (compare, ab)"},
-	{ExitSafety, "a guarantee a strategy claims did not hold"},
-	{ExitInvalid, "figures that cannot be trusted, or undecided"},
-	{ExitUnreachable, "Redis unreachable"},
-	{ExitStopped, "interrupted before there were results"},
-	{ExitFailure, "anything else"},
-}
 
 const helpTemplate = `{{paragraphs . (or .Long .Short)}}
 
@@ -61,10 +44,7 @@ Commands:{{range .Commands}}{{if or .IsAvailableCommand (eq .Name "help")}}
 {{- if or (not .HasParent) (eq .Name "run")}}
 
 Environment:
-  LOCKBENCH_CLIENTS=500 stands in for --clients 500, and so
-  on for every flag: upper case, with _ for -. Flags go
-  before variables. NO_COLOR turns colours off. COLUMNS is
-  the width without a terminal.
+{{environment .}}
 
 Exit codes:{{range exitCodes}}
   {{printf "%-5d%s" .Code .Meaning}}{{end}}{{end}}
@@ -73,12 +53,21 @@ Exit codes:{{range exitCodes}}
 func init() {
 	cobra.AddTemplateFuncs(map[string]any{
 		"paragraphs": paragraphs, "columns": columns, "flagGroups": flagGroups,
-		"exitCodes": func() any { return exitCodes },
+		"exitCodes": func() any { return exitCodes }, "environment": environment,
 	})
 }
 
 // columns returns the width of a command's help.
 func columns(cmd *cobra.Command) int { return min(width(cmd.OutOrStdout()), layout.Width) }
+
+// environment returns the lines of the variables that help names.
+func environment(cmd *cobra.Command) string {
+	var lines []string
+	for _, v := range variables()[:variablesOfHelp] {
+		lines = append(lines, layout.Wrap(v.Name+" "+v.Meaning, columns(cmd)-len("  "), "  ")...)
+	}
+	return "  " + strings.Join(lines, "\n  ")
+}
 
 // paragraphs wraps a text of the help. A paragraph that is indented is a command, and stays.
 func paragraphs(cmd *cobra.Command, text string) string {

@@ -38,8 +38,8 @@ func variable(flag string) string {
 var otherVariables = regexp.MustCompile(
 	`^(DRIVERS|PORT|[A-Z]+_(IMAGE|SERVER|USER|PASSWORD|AUTH|PORT)|LANGUAGES|TEST_.*|GATE.*)$`)
 
-// mistyped returns an error for each variable that is nearly that of a flag of some command, or has a name that people
-// know from elsewhere. Others are ignored: Kubernetes sets some for a service called lockbench.
+// mistyped returns an error for each variable that is nearly that of a flag of some command, or that of another
+// tool. Others are ignored: Kubernetes sets some for a service called lockbench.
 func (a *app) mistyped() (problems []error) {
 	var given []string
 	for _, set := range os.Environ() {
@@ -61,12 +61,13 @@ func (a *app) mistyped() (problems []error) {
 			add(under)
 		}
 	}
-	add(a.root())
+	root := a.root()
+	add(root)
 	for _, name := range given {
-		meant, _, _ := strings.Cut(familiarFlags[strings.ToLower(strings.ReplaceAll(name, "_", "-"))], " ")
-		right := strings.TrimPrefix(variable(strings.Trim(meant, "-,")), "LOCKBENCH_")
+		meant, _, _ := strings.Cut(instead(root, strings.ToLower(strings.ReplaceAll(name, "_", "-"))), " ")
+		right := strings.TrimPrefix(variable(strings.Trim(meant, "-")), "LOCKBENCH_")
 		if right = cmp.Or(right, words.Typo(name, known)); right != "" && !slices.Contains(known, name) {
-			problems = append(problems, fmt.Errorf("LOCKBENCH_%s stands for no flag, did you mean LOCKBENCH_%s?", name, right))
+			problems = append(problems, fmt.Errorf("LOCKBENCH_%s sets no flag, did you mean LOCKBENCH_%s?", name, right))
 		}
 	}
 	return problems
@@ -80,7 +81,14 @@ func (a *app) input(set *pflag.FlagSet) *input {
 // patient is a flag's value that keeps its errors: pflag would stop at the first.
 type patient struct {
 	pflag.Value
+	set      *pflag.FlagSet
+	letter   string // the flag's short form; "" if it has none
 	problems []error
+}
+
+// kinds are the types of pflag, as errors name them.
+var kinds = map[string]string{
+	"bool": "true or false", "int": "a whole number", "uint64": "a whole number from 0 on", "float64": "a number",
 }
 
 // Set sets the value; after an error the value stays as it was.
@@ -89,7 +97,11 @@ func (p *patient) Set(text string) error {
 	err := p.Value.Set(text)
 	if _, is := errors.AsType[*strconv.NumError](err); is {
 		_ = p.Value.Set(before) // pflag sets 0
-		err = fmt.Errorf("%q is not a valid %s", text, p.Type())
+		err = fmt.Errorf("%q is not %s", text, cmp.Or(kinds[p.Type()], "a valid "+p.Type()))
+	}
+	word, _, _ := strings.Cut(p.letter+text, "=")
+	if err != nil && p.letter != "" && p.set.Lookup(word) != nil { // -duration, which is -d uration
+		err = fmt.Errorf("-%s is -%s %s here, did you mean --%s?", word, p.letter, text, word)
 	}
 	p.problems = append(p.problems, flatten(err)...)
 	return nil
@@ -98,7 +110,7 @@ func (p *patient) Set(text string) error {
 // makePatient has all flags of a set keep their errors.
 func makePatient(set *pflag.FlagSet) {
 	set.VisitAll(func(flag *pflag.Flag) {
-		flag.Value = &patient{Value: flag.Value}
+		flag.Value = &patient{Value: flag.Value, set: set, letter: flag.Shorthand}
 		flag.DefValue = strings.TrimPrefix(flag.DefValue, "[]") // pflag shows what it does not know
 	})
 }
@@ -110,7 +122,7 @@ func (in *input) variables(set *pflag.FlagSet) *input {
 		name := variable(flag.Name)
 		given, there := os.LookupEnv(name)
 		if flag.Name == "redis" && there && given == "" && !flag.Changed {
-			in.wrong = append(in.wrong, fmt.Errorf("%s is set and empty: give it an address, or auto, or unset it", name))
+			in.wrong = append(in.wrong, fmt.Errorf("%s is set and empty: set it to an address or auto, or unset it", name))
 		}
 		if flag.Changed || given == "" || flag.Name == "help" || flag.Name == "version" {
 			return
@@ -138,7 +150,7 @@ func (in *input) workload(name string, draft *workloads.Draft) error {
 		switch {
 		case place == "" || flag != nil && flag.Changed:
 		case flag == nil:
-			problems = append(problems, fmt.Errorf("%s: this command has no --%s", place, option.Name))
+			problems = append(problems, fmt.Errorf("%s: this command has no --%s: leave it out of the file", place, option.Name))
 		default:
 			flag.Changed = true
 			in.origins[option.Name] = place
@@ -167,15 +179,15 @@ func (in *input) file(name string, draft *workloads.Draft) error {
 			continue
 		case flag == nil:
 			known := slices.DeleteFunc(in.names(), func(name string) bool { return slices.Contains(notInFiles, name) })
-			err = fmt.Errorf("there is no such flag%s", words.Suggest("%q", line.Key, known))
+			err = fmt.Errorf("no such flag%s", words.Suggest("%q", line.Key, known))
 		case given[flag.Name]:
-			err = fmt.Errorf("--%s is given twice", flag.Name)
+			err = fmt.Errorf("the file has --%s twice", flag.Name)
 		case len(line.Values) == 0:
 			err = workloads.ErrNotPlain
 		case flag.Changed:
 			continue
 		case startsProgram(flag.Name, line.Values) != "":
-			err = fmt.Errorf("%s starts a program, which no file may: give it on the command line as --%s",
+			err = fmt.Errorf("%s starts a program, which a file must not do: give it on the command line as --%s",
 				startsProgram(flag.Name, line.Values), flag.Name)
 		default:
 			given[flag.Name], flag.Changed = true, true
@@ -222,7 +234,7 @@ func give(flag *pflag.Flag, values []string, draft *workloads.Draft) error {
 	case ofWorkload:
 		return draft.Give(flag.Name, values...)
 	case len(values) > 1 && !slices.Contains(repeatable, flag.Name):
-		return fmt.Errorf("it has one value, not %d", len(values))
+		return fmt.Errorf("it takes one value, not %d", len(values))
 	}
 	for _, value := range values {
 		if err := flag.Value.Set(value); err != nil {
@@ -261,24 +273,12 @@ func (in *input) refuse(others ...error) error {
 	for i, problem := range problems {
 		problems[i] = in.origins.Rename(problem)
 	}
-	return errors.Join(problems...)
-}
-
-// unknownFlag adds to pflag's error of an unknown flag the one that was probably meant.
-func unknownFlag(cmd *cobra.Command, err error) error { return suggested(cmd.Flags(), err) }
-
-func suggested(set *pflag.FlagSet, err error) error {
-	unknown, is := errors.AsType[*pflag.NotExistError](err)
-	if !is || unknown.GetSpecifiedShortnames() != "" {
-		return err
-	}
-	name := unknown.GetSpecifiedName()
-	hint := familiarFlags[name]
-	here, _, _ := strings.Cut(strings.ReplaceAll(hint, ",", " "), " ")
-	if set.Lookup(strings.TrimPrefix(here, "--")) != nil {
-		return fmt.Errorf("--%s: unknown flag, did you mean %s?", name, hint)
-	}
-	return fmt.Errorf("--%s: unknown flag%s", name, words.Suggest("--%s", name, (&input{set: set}).names()))
+	seen := map[string]bool{}
+	return errors.Join(slices.DeleteFunc(problems, func(problem error) bool { // two flags may have the same fault
+		before := seen[problem.Error()]
+		seen[problem.Error()] = true
+		return before
+	})...)
 }
 
 // flatten splits a joined error, and puts each error on one line. To an unknown strategy's
@@ -288,7 +288,7 @@ func flatten(err error) []error {
 		return nil
 	}
 	joined, ok := err.(interface{ Unwrap() []error })
-	if !ok || errors.Join(joined.Unwrap()...).Error() != err.Error() { // it adds words of its own
+	if !ok || errors.Join(joined.Unwrap()...).Error() != err.Error() { // it adds words
 		line := strings.Join(strings.Fields(err.Error()), " ")
 		if unknown, is := errors.AsType[*strategies.UnknownError](err); is {
 			line += words.Suggest("%q", unknown.Name, unknown.Known)

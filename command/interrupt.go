@@ -61,8 +61,8 @@ func (a *app) interruptible(ctx context.Context, work func(context.Context) int)
 			case first.IsZero():
 				first = time.Now()
 				signal.Notify(unread, syscall.SIGPIPE)
-				cancel() // first: who reads standard error may have stopped
-				a.say("finishing: what has been measured is written; press again to stop at once")
+				cancel() // first: the reader of standard error may have stopped
+				a.say("stopping: lockbench writes what it has measured; a second signal stops it at once")
 			case time.Since(first) >= oneStop:
 				return a.stop(signals, done)
 			}
@@ -77,7 +77,7 @@ func (a *app) stop(signals <-chan os.Signal, done <-chan int) int {
 	select {
 	case ok := <-wrote:
 		if ok {
-			a.say("stopped at once: the runs that had ended are written; lockbench clean removes leftovers")
+			a.say("stopped at once: lockbench has written the runs that had ended; lockbench clean removes leftovers")
 			return ExitInterrupted
 		}
 	case code := <-done: // it was just writing
@@ -114,7 +114,7 @@ func (e *ended) last(write func() error) error {
 	return write()
 }
 
-// write writes what has ended, and says whether a document was written. It waits for a writing under way.
+// write writes what has ended, and returns whether a document was written. It waits for a writing under way.
 func (e *ended) write() bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -78,7 +78,7 @@ func TestWhatEndsARunInItsMiddle(t *testing.T) {
 	ended := func(r *results.Report) bool {
 		return r.Interrupted && len(r.Runs) == 1 && !r.Runs[0].Partial && r.Runs[0].Strategy == "pubsub"
 	}
-	again := "press again to stop at once"
+	again := "a second signal stops it at once"
 	second := func(p *process, _ *redistest.Server) {
 		p.signal(syscall.SIGINT)
 		p.await(again)
@@ -115,7 +115,7 @@ func TestWhatEndsARunInItsMiddle(t *testing.T) {
 			"a second Ctrl-C in the second run", "author",
 			[]string{"-s", "stubborn,pubsub", "-d", "500ms", "--seed", "1"},
 			"a stubborn client asks",
-			second, "105", "stopped at once: the runs that had ended are written", ended,
+			second, "105", "stopped at once: lockbench has written the runs that had ended", ended,
 		},
 		{"two SIGTERMs of one stop", "", nil, "[1/2]", twice, "105", again, interrupted},
 		{
@@ -128,7 +128,7 @@ func TestWhatEndsARunInItsMiddle(t *testing.T) {
 			"too late after SIGTERM in the second run", "hurried",
 			[]string{"-s", "stubborn,pubsub", "-d", "500ms", "--seed", "1"},
 			"a stubborn client asks", send(syscall.SIGTERM),
-			"105", "stopped at once: the runs that had ended are written", ended,
+			"105", "stopped at once: lockbench has written the runs that had ended", ended,
 		},
 		{"lockbench is killed", "", nil, "[1/2]", send(syscall.SIGKILL), "-1", "", nil},
 		{

@@ -36,17 +36,18 @@ func (a *app) limits() *cobra.Command {
 		Long: "Search, in up to eight short runs of each lock, the highest rate of arrivals at which the 99th\n" +
 			"percentile of the waits stays below --p99. With the rate of your service (--rate, or --workload with a\n" +
 			"trace of observe) it prints the headroom. A rate that the generator itself cannot offer ends the search\n" +
-			"of a lock, whose limit is then not known.\n" +
-			"It ends with 111 if a claimed guarantee did not hold, and with 112 if a limit was not found.",
+			"of a lock, whose limit is then unknown.\n\n" +
+			"The exit code is 111 if a claimed guarantee did not hold, and 112 if a limit was not found.",
 		Example: "  lockbench limits -s spin,pubsub,handoff --hold 2ms\n" +
 			"  lockbench limits -s redsync --hold exp:5ms --p99 50ms \\\n    --rate 60/s -o html=limits.html",
-		Args:              cobra.NoArgs,
+		Args:              noArguments,
 		ValidArgsFunction: cobra.NoFileCompletions,
 	}
 	flags := cmd.Flags()
 	flags.SortFlags = false
 	flags.StringArrayVarP(&names, "strategy", "s", nil, "`list` of locks, as for run; repeatable")
-	flags.DurationVar(&q.Limit, "p99", 100*time.Millisecond, "`time` below which the 99th percentile of the waits must stay")
+	flags.DurationVar(&q.Limit, "p99", 100*time.Millisecond,
+		"`time` below which the 99th percentile of the waits must stay")
 	fields := slices.DeleteFunc(workloads.Fields(), func(field workloads.Field) bool {
 		return !slices.Contains(limited, field.Name)
 	})
@@ -71,7 +72,7 @@ func (a *app) limits() *cobra.Command {
 		points, unclear := workload.Points()
 		problems := flatten(unclear)
 		if len(points) > 1 {
-			problems = append(problems, errors.New("limits are those of one workload, not of a sweep: give one value for each option"))
+			problems = append(problems, errors.New("limits takes one workload, not a sweep: give one value for each option"))
 		}
 		known, notes := recognised(names, true)
 		var wrong error
@@ -112,7 +113,7 @@ func (a *app) limits() *cobra.Command {
 func limitsFound(found *limits.Document, err error) error {
 	switch unsafe, unclear := found.Unsafe(), found.Unclear(); {
 	case found.Interrupted:
-		return &exit{ExitInterrupted, errors.New("interrupted, limits are missing")}
+		return &exit{ExitInterrupted, errors.New("interrupted, some limits are missing")}
 	case err != nil:
 		return err
 	case len(unsafe) > 0:

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"go/doc/comment"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -32,7 +33,7 @@ func (a *app) list() *cobra.Command {
 		RunE: func(_ *cobra.Command, names []string) error {
 			switch {
 			case len(names) == 0:
-				return a.columns(allStrategies())
+				return a.printList()
 			case slices.Equal(names, []string{"faults"}):
 				return a.columns(allFaults())
 			}
@@ -57,21 +58,98 @@ func strategyNames() []string {
 	return names
 }
 
-func allStrategies() [][]string {
-	rows := [][]string{{"NAME", "CLAIMS", "IDEA"}}
+// groups are those of the list, in its order. A strategy is in the first group that takes it.
+var groups = []struct {
+	title string
+	takes func(strategies.Info) bool
+}{
+	{"Redis", func(i strategies.Info) bool { return i.OnRedis() && i.Caveat == "" && !i.OnlyCounter }},
+	{"Other stores", func(i strategies.Info) bool { return i.Store != "" && i.Caveat == "" }},
+	{"Baselines", func(i strategies.Info) bool { return i.Nodes == 0 || i.OnlyCounter }},
+	{"Unsafe variants", func(strategies.Info) bool { return true }},
+}
+
+// listedLock is a line of the list, and the text below it.
+type listedLock struct{ name, claims, language, library, idea string }
+
+func listedLockOf(i strategies.Info) listedLock {
+	l := listedLock{name: i.Name, claims: i.Claims.String(), idea: i.Summary}
+	if i.Assumes != "" {
+		l.claims += " (if " + i.Assumes + ")"
+	}
+	if i.Caveat != "" {
+		l.idea += "; unsafe: " + i.Caveat
+	}
+	if len(i.Libraries) > 0 { // the first is the one to name
+		l.language, l.library = i.Libraries[0].Language, shortPackage(i.Libraries[0].Package)
+	}
+	return l
+}
+
+// version is an element of a package's path that is none of its name.
+var version = regexp.MustCompile(`/v\d+(/|$)`)
+
+// shortPackage returns the end of a package's name: bsm/redislock, redisson.
+func shortPackage(name string) string {
+	name = version.ReplaceAllString(name[strings.LastIndex(name, ":")+1:], "$1")
+	parts := strings.Split(name, "/")
+	return strings.Join(parts[max(0, len(parts)-2):], "/")
+}
+
+// printList prints all strategies in their groups.
+func (a *app) printList() error {
+	inGroups := make([][]listedLock, len(groups))
 	for _, s := range strategies.All() {
-		claims := s.Info.Claims.String()
-		if s.Info.Caveat != "" {
-			claims += " (unsafe)"
-		} else if s.Info.Assumes != "" {
-			claims += " (if " + s.Info.Assumes + ")"
+		for at, group := range groups {
+			if group.takes(s.Info) {
+				inGroups[at] = append(inGroups[at], listedLockOf(s.Info))
+				break
+			}
 		}
-		rows = append(rows, []string{s.Info.Name, claims, s.Info.Summary})
 	}
+	head := listedLock{name: "NAME", claims: "CLAIMS", language: "LANGUAGE", library: "LIBRARY"}
+	var wrappers []listedLock
 	for _, w := range strategies.Wrappers() {
-		rows = append(rows, []string{w.Name + ":NAME", w.Claims, w.Summary})
+		wrappers = append(wrappers, listedLock{name: w.Name + ":NAME", claims: w.Claims, idea: w.Summary})
 	}
-	return rows
+	var names, claims, languages, libraries int
+	for _, l := range slices.Concat(slices.Concat(inGroups...), wrappers, []listedLock{head}) {
+		names, claims = max(names, len(l.name)), max(claims, len(l.claims))
+		languages, libraries = max(languages, len(l.language)), max(libraries, len(l.library))
+	}
+	wide := a.width()
+	claims = min(claims, max(12, wide-names-languages-libraries-len("      ")))
+	p := layout.Page{Wide: wide}
+	write := func(l listedLock) {
+		for i, text := range layout.Wrap(l.claims, claims, "") {
+			if i == 0 {
+				fmt.Fprintf(&p, "%-*s  %-*s  %-*s  %s\n", names, l.name, claims, text, languages, l.language, l.library)
+			} else {
+				fmt.Fprintf(&p, "%-*s  %s\n", names, "", text)
+			}
+		}
+		if l.idea != "" {
+			fmt.Fprintf(&p, "    %s\n", strings.Join(layout.Wrap(l.idea, wide-len("    "), ""), "\n    "))
+		}
+	}
+	section := func(title string, locks []listedLock) {
+		if len(locks) == 0 {
+			return
+		}
+		p.Section(title, "")
+		for _, l := range locks {
+			write(l)
+		}
+	}
+	write(head)
+	for at, group := range groups {
+		section(group.title, inGroups[at])
+	}
+	section("Wrappers", wrappers)
+	p.WriteByte('\n')
+	p.Remark("", "lockbench list NAME describes a strategy, with its options; lockbench list faults lists the faults, "+
+		"lockbench drivers the locks in other languages.")
+	return printed(p.Save(a.stdout, "list"))
 }
 
 // described returns all about each strategy, or an error that names every unknown one.
@@ -110,7 +188,7 @@ func description(s strategies.Strategy, wide int) [][]string {
 	line("unsafe", i.Caveat)
 	var fails, libraries []string
 	for _, limit := range i.Limits {
-		fails = append(fails, fmt.Sprintf("the check %q, since %s", limit.Check, limit.Because))
+		fails = append(fails, fmt.Sprintf("the check %q, because %s", limit.Check, limit.Because))
 	}
 	for _, library := range i.Libraries {
 		libraries = append(libraries, library.String())
@@ -141,7 +219,7 @@ func description(s strategies.Strategy, wide int) [][]string {
 	line("found in", libraries...)
 	line("package", i.Package)
 	if i.BlackBox {
-		line("black box", "its attempts and wake-ups cannot be seen")
+		line("black box", "lockbench does not see its attempts and wake-ups")
 	}
 	if i.Doc != "" {
 		var parser comment.Parser
@@ -177,7 +255,7 @@ func describedOptions(name string, options []strategies.Option) (rows [][]string
 
 func nodes(i strategies.Info) string {
 	if i.Nodes == 0 {
-		return "none: it lives in the process"
+		return "none: the lock lives in the process"
 	}
 	title := cmp.Or(i.Store, store.Redis)
 	if kind, err := store.Lookup(i.Store); err == nil {
@@ -199,7 +277,7 @@ func connections(c strategies.Connections) string {
 	if len(parts) == 0 {
 		return ""
 	}
-	return strings.Join(parts, " and ") + ", besides the instance's pool"
+	return strings.Join(parts, " and ") + ", besides the pool of the instance"
 }
 
 // rights prints what a strategy's user needs: for Redis as a redis-cli command, for another
@@ -214,7 +292,7 @@ func rights(line func(label string, texts ...string), i strategies.Info) {
 			"in a database other than 0 also +" + strategies.Selecting,
 		}
 		if len(i.Rights.Newer) > 0 {
-			texts = append(texts, "where the server has it also +"+strings.Join(i.Rights.Newer, " or +"))
+			texts = append(texts, "if the server has it also +"+strings.Join(i.Rights.Newer, " or +"))
 		}
 		if i.NoCluster == "" {
 			texts = append(texts, "in a cluster also "+strings.Join(clusterRights(i.Rights), " "))
@@ -236,7 +314,7 @@ func clusterRights(r strategies.Rights) []string {
 	return append(all, servers.ClusterRights()...)
 }
 
-// allFaults says what --fault accepts.
+// allFaults returns what --fault accepts.
 func allFaults() [][]string {
 	rows := [][]string{{"FAULT", "OPTIONS", "WHAT HAPPENS"}}
 	var options [][]string
@@ -253,14 +331,14 @@ func allFaults() [][]string {
 		rows = append(rows, []string{kind.Name, strings.Join(settings, ","), kind.Summary})
 	}
 	return slices.Concat(rows, [][]string{nil}, options,
-		[][]string{nil, {"set with --fault holder-pause:at=2s,for=3s"}, {"details are in docs/FAULTS.md"}})
+		[][]string{nil, {"set with --fault holder-pause:at=2s,for=3s"}, {"docs/FAULTS.md has the details"}})
 }
 
 func (a *app) drivers() *cobra.Command {
 	return &cobra.Command{
 		Use:               "drivers",
 		Short:             "List the drivers of locks in other languages",
-		Args:              cobra.NoArgs,
+		Args:              noArguments,
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return a.columns(allDrivers(cmd.Context()))
@@ -282,7 +360,9 @@ func allDrivers(ctx context.Context) [][]string {
 		rows = append(rows, []string{called, hello.Info.Claims.String(), hello.Info.Summary})
 	}
 	if len(found) == 0 {
-		rows = append(rows, []string{"none", "", "in " + driver.PathVariable + " and the installation: see docs/DRIVERS.md"})
+		rows = append(rows, []string{
+			"none", "", "lockbench looks in " + driver.PathVariable + " and in its own folder: docs/DRIVERS.md",
+		})
 	}
 	return rows
 }

@@ -44,12 +44,13 @@ func (a *app) observe() *cobra.Command {
 		Use:   "observe [FILE...|-|URL]",
 		Short: "Show a service's lock contention from MONITOR",
 		Long: "Read what redis-cli monitor printed, from a file or standard input, and print for each lock how\n" +
-			"often it is taken, how many tries that takes, how long it is held and waited for, and what is unsafe:\n" +
-			"leases without a TTL, leases that expire, deletes of another's lease. It knows the shapes of the common\n" +
-			"libraries. Values are hashed as they are read; --hash-keys hides the keys, too. MONITOR costs a server\n" +
-			"up to half of its throughput: capture for seconds.\n" +
-			"With the URL of one node it reads that node's MONITOR for --for, and ends it when the server holds\n" +
-			"32 MB for the reader. Several files are captures of a Redlock's nodes, joined by value. With --exec it starts a Redis of its own and judges the locks of a command.",
+			"often clients acquire it, how many tries that takes, how long they hold it and wait for it, and\n" +
+			"what is unsafe: leases without a TTL, leases that expire, deletes of another client's lease.\n" +
+			"observe knows the commands of the common libraries. It hashes values as it reads them; --hash-keys\n" +
+			"hides the keys, too. MONITOR costs a server up to half of its throughput: capture for seconds.\n" +
+			"With several files, the captures of the nodes of a Redlock, it joins the leases by their values.\n" +
+			"With the URL of one node it reads MONITOR of that node for --for, and ends it when the server\n" +
+			"holds 32 MB for the reader. With --exec it starts a Redis and judges the locks of a command.",
 		Example: "  redis-cli monitor | head -n 200000 > capture\n" +
 			"  lockbench observe capture --prefix lock: --top 20\n" +
 			"  lockbench observe redis://redis.example --for 10s\n" +
@@ -64,13 +65,14 @@ func (a *app) observe() *cobra.Command {
 		"LOCKBENCH_REDIS")
 	flags.StringArrayVar(&f.thresholds, "threshold", nil, "`limit` for a count of all locks, else exit code 99; "+
 		"repeatable. Counts: "+strings.Join(observe.CountNames(), ", "))
-	flags.DurationVar(&f.live.For, "for", observe.UsualFor, "`time` for which to observe a URL, at most "+
+	flags.DurationVar(&f.live.For, "for", observe.UsualFor, "`time` for which to read MONITOR of a URL, at most "+
 		observe.LongestFor.String())
-	flags.Int64Var(&f.live.Lines, "lines", observe.UsualLines, "`number` of commands to read of a URL, at most")
+	flags.Int64Var(&f.live.Lines, "lines", observe.UsualLines, "largest `number` of commands to read from a URL")
 	flags.StringVar(&f.options.Prefix, "prefix", "",
-		"`text` that the keys of locks begin with (default: find the locks by how keys are used)")
-	flags.BoolVar(&f.options.HashKeys, "hash-keys", false, "print a hash in place of each key, of another kind each time")
-	flags.IntVar(&f.options.Top, "top", 10, "`number` of locks to list, those with most waits first")
+		"`text` with which the keys of locks begin (default: the use of a key decides)")
+	flags.BoolVar(&f.options.HashKeys, "hash-keys", false,
+		"print a hash in place of each key, which differs from run to run")
+	flags.IntVar(&f.options.Top, "top", 10, "`number` of locks to list, those with the most waits first")
 	registerAccess(flags, &f.access)
 	out.register(flags)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -133,7 +135,7 @@ func replay(outputs []output[*observe.Document]) (trace string, err error) {
 		workload = workload || o.format == "workload"
 	}
 	if workload && trace == "" {
-		return "", errors.New("-o workload names the file of the trace: add -o trace=arrivals.csv")
+		return "", errors.New("-o workload needs the file of the trace: add -o trace=arrivals.csv")
 	}
 	return trace, nil
 }
@@ -147,7 +149,7 @@ func direct(w io.Writer) io.Writer {
 	return w
 }
 
-// isURL says whether a word is a server's address.
+// isURL reports whether a word is a server's address.
 func isURL(name string) bool { return strings.Contains(name, "://") }
 
 // at returns what leads to a server.
@@ -164,26 +166,26 @@ func (f *observed) wrong(flags *pflag.FlagSet, args []string) error {
 	add := func(format string, args ...any) { problems = append(problems, fmt.Errorf(format, args...)) }
 	live := len(args) > 0 && isURL(args[0])
 	if flags.Changed("exec") && strings.TrimSpace(f.exec) == "" {
-		add("--exec is empty: give it a command, such as 'go test ./...'")
+		add("--exec is empty: give a command, such as 'go test ./...'")
 	}
 	if seen := slices.Sorted(slices.Values(args)); len(args) > 1 &&
 		(slices.ContainsFunc(args, func(arg string) bool { return isURL(arg) || arg == "-" }) ||
 			len(slices.Compact(seen)) < len(args)) {
-		add("several captures must be different files, one of each node of a Redlock: capture each node by " +
+		add("several captures must be different files, one of each node of a Redlock: capture each node with " +
 			"redis-cli -h HOST monitor > FILE")
 	}
 	if f.exec != "" && len(args) > 0 {
-		add("--exec observes a Redis of its own: leave out %s, or --exec", untrusted.Printable(quoted(args[0])))
+		add("--exec starts the Redis that it observes: leave out %s, or --exec", untrusted.Printable(quoted(args[0])))
 	}
 	for _, name := range []string{"for", "lines"} {
 		if flags.Changed(name) && (!live || f.exec != "") {
-			add("--%s is for the URL of a server, such as redis://redis.example", name)
+			add("--%s needs the URL of a server, such as redis://redis.example", name)
 		}
 	}
-	if f.live.For <= 0 || f.live.For > observe.LongestFor {
+	if live && f.exec == "" && (f.live.For <= 0 || f.live.For > observe.LongestFor) {
 		add("--for must be above 0 and at most %v, not %v", observe.LongestFor, f.live.For)
 	}
-	if f.live.Lines < 1 {
+	if live && f.exec == "" && f.live.Lines < 1 {
 		add("--lines must be at least 1, not %d", f.live.Lines)
 	}
 	if f.options.Top < 1 {
@@ -203,8 +205,8 @@ func quoted(word string) string {
 	return word
 }
 
-// observe observes a command, a server or a stream. With a document, an error says what went wrong after it.
-// piped says that standard output gets a document for programs.
+// observe observes a command, a server or a stream. If it returns a document, its error is of what came after it.
+// piped means that standard output gets a document for programs.
 func (f *observed) observe(
 	ctx context.Context, a *app, names []string, streams []io.Reader, piped bool,
 ) (*observe.Document, error) {
@@ -219,7 +221,7 @@ func (f *observed) observe(
 		}
 		return observe.Run(ctx, running, f.options)
 	case isURL(names[0]):
-		f.live.Begun = func() { a.say("MONITOR has begun, for %v", f.live.For.Round(time.Millisecond)) }
+		f.live.Begun = func() { a.say("reading MONITOR for %v", f.live.For.Round(time.Millisecond)) }
 		return observe.Watch(ctx, f.at(names[0]), f.live, f.options)
 	}
 	found, err := observe.ReadNodes(ctx, streams, f.options)
@@ -232,14 +234,14 @@ func (f *observed) observe(
 // observedOutcome returns the error of what was observed, with its exit code; nil if all is well.
 func observedOutcome(found *observe.Document, err error) error {
 	if found.Interrupted {
-		return &exit{ExitInterrupted, errors.Join(errors.New("interrupted, the stream was not read to its end"), err)}
+		return &exit{ExitInterrupted, errors.Join(errors.New("interrupted before the end of the stream"), err)}
 	}
 	code, problems := ExitOK, []error{err}
 	if err != nil {
 		code = ExitFailure
 	}
 	if found.Cut {
-		code, err = ExitFailure, fmt.Errorf("the capture is not complete: %s", found.Stopped)
+		code, err = ExitFailure, fmt.Errorf("the capture is incomplete: %s", found.Stopped)
 		problems = append(problems, err)
 	}
 	if c := found.Command; c != nil && c.Code != 0 {
@@ -247,7 +249,7 @@ func observedOutcome(found *observe.Document, err error) error {
 		problems = append(problems, fmt.Errorf("--exec: the command ended with %s", c.Ended))
 	} else if why := found.Unjudged(); why != "" &&
 		(c != nil && found.Capture.Commands == 0 || len(found.Thresholds) > 0) {
-		return &exit{ExitInvalid, errors.Join(append(problems, fmt.Errorf("nothing was judged: %s", why))...)}
+		return &exit{ExitInvalid, errors.Join(append(problems, fmt.Errorf("there is nothing to judge: %s", why))...)}
 	}
 	for _, j := range found.Crossed() {
 		code = ExitThreshold
@@ -271,7 +273,7 @@ func opened(name string, stdin io.Reader) (io.ReadCloser, error) {
 	}
 	file, err := untrusted.Open(name)
 	if host, port, no := net.SplitHostPort(name); errors.Is(err, fs.ErrNotExist) && no == nil && host != "" && port != "" {
-		return nil, fmt.Errorf("%w; a server is given with its scheme: redis://%s", err, name)
+		return nil, fmt.Errorf("%w; the address of a server needs its scheme: redis://%s", err, name)
 	}
 	return file, err
 }

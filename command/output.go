@@ -17,6 +17,7 @@ import (
 
 	"github.com/lockbench/lockbench/internal/apps/document"
 	"github.com/lockbench/lockbench/internal/untrusted"
+	"github.com/lockbench/lockbench/internal/words"
 	"github.com/lockbench/lockbench/workloads"
 )
 
@@ -45,16 +46,25 @@ func applicationOutputs[T document.Document](others map[string]writer[T]) *outpu
 
 // outputs are the values of the flag --output.
 type outputs[T any] struct {
-	formats map[string]writer[T]
-	usual   string // the format that is printed unless the user asks for others
-	given   []output[T]
+	formats  map[string]writer[T]
+	usual    string // the format that is printed unless the user asks for others
+	byEnding bool   // a file's name alone is a value, too: its ending gives the format
+	given    []output[T]
+}
+
+// endings are the endings of file names, with the formats of such files.
+var endings = map[string]string{
+	".csv": "csv", ".hgrm": hgrm, ".html": "html", ".json": "json", ".md": "markdown", ".svg": "svg",
 }
 
 func (o *outputs[T]) names() []string { return slices.Sorted(maps.Keys(o.formats)) }
 
 func (o *outputs[T]) register(set *pflag.FlagSet) {
-	set.VarP(o, "output", "o", "`format`: "+strings.Join(o.names(), ", ")+
-		"; with =FILE to write a file; repeatable (default "+o.usual+")")
+	form := "; with =FILE to write a file"
+	if o.byEnding {
+		form = "; with =FILE to write a file, or FILE alone with an ending such as .html"
+	}
+	set.VarP(o, "output", "o", "`format`: "+strings.Join(o.names(), ", ")+form+"; repeatable (default "+o.usual+")")
 }
 
 func (o *outputs[T]) String() string { return "" }
@@ -66,14 +76,52 @@ func (o *outputs[T]) Type() string { return "format" }
 func (o *outputs[T]) Set(text string) error {
 	format, file, named := strings.Cut(text, "=")
 	write, known := o.formats[format]
+	if !known && o.byEnding {
+		if write, known = o.formats[endingFormat(text)]; known {
+			format, file, named = endingFormat(text), text, true
+		}
+	}
 	switch {
 	case !known:
-		return fmt.Errorf("unknown format %q (formats: %s)", format, strings.Join(o.names(), ", "))
+		return o.unknown(text)
 	case named && file == "":
-		return fmt.Errorf("%q names no file", text)
+		return fmt.Errorf("%q names no file: write %s=FILE, or %s for standard output", text, format, format)
 	}
 	o.given = append(o.given, output[T]{format, text, place(file), write})
 	return nil
+}
+
+// accepts reports whether a text is a value of the flag.
+func (o *outputs[T]) accepts(text string) bool {
+	format, _, _ := strings.Cut(text, "=")
+	return o.formats[format] != nil || o.byEnding && o.formats[endingFormat(text)] != nil
+}
+
+// endingFormat returns the format of a file by its ending; "" if no format has that ending.
+func endingFormat(file string) string { return endings[strings.ToLower(filepath.Ext(file))] }
+
+// unknown returns the error of a value without a format.
+func (o *outputs[T]) unknown(text string) error {
+	format, file, _ := strings.Cut(text, "=")
+	allowed := "formats: " + strings.Join(o.names(), ", ")
+	if o.byEnding {
+		allowed += "; endings of files: " + strings.Join(slices.Sorted(maps.Keys(endings)), ", ")
+	}
+	next, byEnding := "", endingFormat(text)
+	switch extension := filepath.Ext(text); {
+	case file == "" && o.formats[byEnding] != nil:
+		next = fmt.Sprintf(", did you mean %s=%s?", byEnding, text)
+	case words.Near(format, o.names()) != "":
+		next = fmt.Sprintf(", did you mean %s?", words.Near(format, o.names()))
+	case !o.byEnding:
+	case text == "-":
+		next = ": write html for a page on standard output"
+	case slices.Contains([]string{".png", ".jpg", ".gif"}, extension):
+		next = fmt.Sprintf(": write %s.svg, with --chart, for a chart", strings.TrimSuffix(text, extension))
+	default:
+		next = fmt.Sprintf(": write %s.html for a page", strings.TrimSuffix(cmp.Or(file, text), extension))
+	}
+	return fmt.Errorf("unknown format %q (%s)%s", format, allowed, next)
 }
 
 // all returns the outputs. If all of them are files the screen gets the usual one too, unless it shall be quiet.
@@ -91,21 +139,6 @@ func place(file string) string {
 		return ""
 	}
 	return file
-}
-
-// single returns the output of a command that writes one file.
-func single(file, example string) ([]output[[]byte], error) {
-	format, rest, named := strings.Cut(file, "=")
-	switch {
-	case file == "":
-		return nil, fmt.Errorf("--output is needed: a file such as %s, or - for standard output", example)
-	case named && slices.Contains(append(reportOutputs().names(), "html"), format):
-		return nil,
-			fmt.Errorf("--output is a file here and takes no format: write %s instead of %s, or ./%s for that name",
-				cmp.Or(rest, "-"), file, file)
-	}
-	raw := plain(func(w io.Writer, content []byte) error { _, err := w.Write(content); return err })
-	return []output[[]byte]{{"", file, place(file), raw}}, nil
 }
 
 func (o output[T]) String() string {
@@ -137,17 +170,18 @@ func check[T any](outputs []output[T], read ...string) error {
 		stat, err := os.Stat(o.file)
 		regular := err == nil && stat.Mode().IsRegular() // a terminal can be read and written
 		if regular && slices.ContainsFunc(read, func(r string) bool { return same(o.file, r) }) {
-			problem("%s would overwrite a file that is read", o.given)
+			problem("%s would overwrite an input file: choose another name", o.given)
 		}
 		at := slices.IndexFunc(outputs[:i], func(other output[T]) bool { return same(o.file, other.file) })
 		if at >= 0 {
-			problem("%s and %s both go %s", outputs[at].given, o.given, output[T]{file: o.file})
+			problem("%s and %s both write %s: choose one, or another file", outputs[at].given, o.given,
+				strings.TrimPrefix(output[T]{file: o.file}.String(), "to "))
 		}
 	}
 	return errors.Join(problems...)
 }
 
-// same says whether two paths are of one file; none is standard output.
+// same reports whether two paths are of one file; none is standard output.
 func same(a, b string) bool {
 	if a == "" || b == "" {
 		return a == b
@@ -173,9 +207,9 @@ func inputs(name string, draft workloads.Draft, others ...string) []string {
 	return slices.DeleteFunc(files, func(file string) bool { return file == "" })
 }
 
-// readBy returns the files that a run with these flags reads. The run itself says what is wrong with them.
-func readBy(words []string) []string {
-	f, in := ofRuns(words)
+// readBy returns the files that a run with these flags reads. The run reports their errors.
+func readBy(line []string) []string {
+	f, in := ofRuns(line)
 	_ = in.workload(f.file, &f.workload)
 	return inputs(f.file, f.workload, f.all)
 }
@@ -205,7 +239,7 @@ func writeAll[T any](a *app, outputs []output[T], document T, quiet bool) error 
 	return nil
 }
 
-// save writes the document where the output says.
+// save writes the document to the file or the screen.
 func (o output[T]) save(document T, a *app) error {
 	wide, color := a.width(), colorful(a.stdout)
 	if o.file != "" {

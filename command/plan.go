@@ -35,7 +35,7 @@ type flags struct {
 	stores      stores
 	noBaselines bool
 	dryRun      bool
-	others      bool // they are other people's, and may start no program
+	others      bool // of another author, and may start no program
 	generators  lockbench.Generators
 	watched     watch.Addresses
 	notes       []string // on names that mean others
@@ -54,12 +54,13 @@ func (f *flags) register(set *pflag.FlagSet) {
 	set.SortFlags = false
 	set.StringArrayVarP(&f.strategies, "strategy", "s", nil,
 		"`list` of strategies to run, each with its options: spin:base=5ms,pubsub; "+
-			"all for every one in Redis; exec:NAME or exec:COMMAND for a driver; A+B for half each; repeatable "+
+			"all for every strategy in Redis; exec:NAME or exec:COMMAND for a driver; A+B for half of the clients each; "+
+			"repeatable "+
 			"(default "+strings.Join(defaultStrategies(), ",")+")")
 	set.StringVarP(&f.all, "file", "f", "", "YAML `file` with a line for any of these flags: strategies, workload, "+
-		"servers, thresholds, outputs; flags and variables go before it")
+		"servers, thresholds, outputs; flags and variables override it")
 	set.IntVar(&f.rounds, "runs", 1, "`number` of runs of each strategy, interleaved and shuffled by the seed")
-	set.BoolVar(&f.noBaselines, "no-baselines", false, "do not first measure the limits of this machine")
+	set.BoolVar(&f.noBaselines, "no-baselines", false, "skip the measurement of the limits of this machine")
 	set.BoolVar(&f.dryRun, "dry-run", false, "print the plan and how long it will take, and touch no server")
 	workload, servers, generators, outputs := group("Workload"), group("Servers"), group("Generators"), group("Outputs")
 	registerWorkload(workload, &f.file, &f.workload, workloads.Fields())
@@ -74,42 +75,43 @@ func (f *flags) registerServers(set *pflag.FlagSet) {
 	f.stores.register(set, "; image:NAME or process:PROGRAM starts that server; "+
 		"repeatable, for other stores: etcd://, postgres://, zk://")
 	f.stores.registerTopology(set, "; for other stores, with commas: nodes:5,etcd:3")
-	set.Func("durability", "`class`: memory, default or fsync: what a crash of a store that lockbench starts may lose "+
-		"(default: Redis everything, the others as shipped)", func(text string) error {
+	set.Func("durability", "`class` of what a crash of a store that lockbench starts may lose: memory, default or "+
+		"fsync (default: of Redis everything, of other stores as shipped)", func(text string) error {
 		_, err := store.ParseDurability(text)
 		redis.Durability = text
 		return err
 	})
 	registerImage(set, redis)
 	set.BoolVar(&redis.AllowFaults, "allow-faults-on-my-server", false,
-		"let --fault disturb a Redis that lockbench did not start")
+		"allow --fault on a Redis that lockbench did not start")
 }
 
 func (f *flags) registerGenerators(set *pflag.FlagSet) {
 	g := &f.generators
-	set.IntVar(&g.Number, "generators", 1, "`number` of lockbenches with these flags that measure together, on the "+
-		"same locks: they begin every run together, and the first writes the report of all")
-	set.IntVar(&g.Index, "generator", -1, "`index` of this one, from 0 (default JOB_COMPLETION_INDEX, else a free one)")
+	set.IntVar(&g.Number, "generators", 1, "`number` of lockbench processes with these flags that measure the same "+
+		"locks: they begin every run together, and the first writes the report of all")
+	set.IntVar(&g.Index, "generator", -1,
+		"`index` of this process, from 0 (default JOB_COMPLETION_INDEX, else a free index)")
 	set.Lookup("generator").DefValue = ""
-	set.StringVar(&g.Session, "session", anySession, "`name` that generators have in common, if several groups use "+
-		"one Redis")
-	set.DurationVar(&g.Patience, "join-timeout", 2*time.Minute, "`time` for which generators wait for a missing one")
+	set.StringVar(&g.Session, "session", anySession, "`name` of the group of generators, if several groups use one "+
+		"Redis")
+	set.DurationVar(&g.Patience, "join-timeout", 2*time.Minute, "`time` for which generators wait for a missing generator")
 }
 
 func (f *flags) registerOutputs(set *pflag.FlagSet) {
 	f.outputs.register(set)
-	set.StringArrayVar(&f.thresholds, "threshold", nil, "`limit` for a figure, else exit code 99: 'wait:p(99)<50ms', "+
-		"'redis_cpu_per_acq<80us', 'violations==0'; docs/FORMATS.md has the metrics, and limits for one strategy; "+
-		"repeatable")
+	set.StringArrayVar(&f.thresholds, "threshold", nil, "`limit` of a figure; beyond it the exit code is 99: "+
+		"'wait:p(99)<50ms', 'redis_cpu_per_acq<80us', 'violations==0'; docs/FORMATS.md lists the metrics and the limits "+
+		"of one strategy; repeatable")
 	address := func(to *string) func(string) error {
 		return func(text string) (err error) {
 			*to, err = watch.ParseAddress(text)
 			return err
 		}
 	}
-	set.Func("metrics", "`address` at which Prometheus can scrape the runs while they are "+
-		"measured: 9464 on loopback, or HOST:PORT", address(&f.watched.Metrics))
-	set.Func("live", "`address` of a page that shows the runs while they are measured, and "+
+	set.Func("metrics", "`address` at which Prometheus scrapes the runs while lockbench measures "+
+		"them: 9464 on loopback, or HOST:PORT", address(&f.watched.Metrics))
+	set.Func("live", "`address` of a page that shows the runs while lockbench measures them, and "+
 		"then the report: 5665 on loopback, or HOST:PORT", address(&f.watched.Live))
 	registerQuiet(set, &f.quiet)
 }
@@ -136,7 +138,7 @@ func ofRuns(words []string) (*flags, *input) {
 
 func registerQuiet(set *pflag.FlagSet, quiet *bool) {
 	set.BoolVarP(quiet, "quiet", "q", false,
-		"no progress on standard error; the screen stays empty if all outputs are files")
+		"print no progress on standard error, and no table if all outputs are files")
 }
 
 func registerImage(set *pflag.FlagSet, redis *lockbench.StoreOptions) {
@@ -146,7 +148,7 @@ func registerImage(set *pflag.FlagSet, redis *lockbench.StoreOptions) {
 // registerWorkload adds the options of a workload, and the file that may have them.
 func registerWorkload(set *pflag.FlagSet, file *string, draft *workloads.Draft, fields []workloads.Field) {
 	set.StringVar(file, "workload", "", "`name` of a preset ("+strings.Join(workloads.Presets(), ", ")+
-		") or of a YAML file with a line for each of the options that follow")
+		") or of a YAML file with the options that follow")
 	for _, field := range fields {
 		set.VarP(option{field, draft}, field.Name, field.Short, field.Help)
 		if field.Switch {
@@ -192,7 +194,7 @@ func (s stores) change(name string, change func(*lockbench.StoreOptions)) error 
 		change(s.redis)
 		return nil
 	case s.others == nil:
-		return fmt.Errorf("it is for Redis, not for %s", name)
+		return fmt.Errorf("this command takes only Redis, not %s", name)
 	}
 	change(&options)
 	s.others[name] = options
@@ -207,7 +209,7 @@ func (s stores) register(set *pflag.FlagSet, more string) {
 		"several with commas, else container, process or auto"+more+" (default auto)", func(address string) error {
 		name, err := storeAt(address)
 		if err == nil && given[name] {
-			err = errors.New("it is given more than once: one value has all nodes of a topology, separated by commas")
+			err = errors.New("it is given twice for one store: give all nodes of a topology in one value, separated by commas")
 		}
 		if err != nil {
 			return err
@@ -222,7 +224,7 @@ func (s stores) register(set *pflag.FlagSet, more string) {
 // another server.
 func storeAt(address string) (string, error) {
 	if address == "" {
-		return "", errors.New("it is empty: give an address, or auto, or leave it out")
+		return "", errors.New("it is empty: give an address or auto, or leave it out")
 	}
 	return store.At(address)
 }
@@ -230,10 +232,10 @@ func storeAt(address string) (string, error) {
 // registerAccess adds the flags that say how to be let in. Their variables suit a password better: ps shows arguments.
 func registerAccess(set *pflag.FlagSet, o *lockbench.StoreOptions) {
 	set.StringVar(&o.CAFile, "ca-file", "", "`file` of PEM certificates to trust for encrypted addresses")
-	set.StringVar(&o.CertFile, "cert", "", "`file` with the PEM certificate of this client, for a Redis that asks for one")
+	set.StringVar(&o.CertFile, "cert", "", "`file` with the PEM certificate of this client, if Redis requires one")
 	set.StringVar(&o.KeyFile, "key", "", "`file` with the PEM key of --cert")
-	set.Func("redis-password-file", "`file` with the password of Redis, for an address without one (ps "+
-		"shows an address); or set LOCKBENCH_REDIS_PASSWORD", func(file string) error {
+	set.Func("redis-password-file", "`file` with the password of Redis, for an address without one "+
+		"(ps shows an address); or set LOCKBENCH_REDIS_PASSWORD", func(file string) error {
 		text, err := untrusted.ReadFile(file)
 		if err != nil {
 			return err
@@ -262,7 +264,7 @@ func registerServer(set *pflag.FlagSet, o *lockbench.StoreOptions) {
 // by commas.
 func (s stores) registerTopology(set *pflag.FlagSet, more string) {
 	set.Func("topology",
-		"`form`: single, nodes:N, replicas:N or cluster:N: what to start, or what the addresses must be"+
+		"`form` of the servers to start, or of the addresses: single, nodes:N, replicas:N or cluster:N"+
 			more, func(text string) error {
 			given := map[string]bool{}
 			for form := range strings.SplitSeq(text, ",") {
@@ -271,7 +273,7 @@ func (s stores) registerTopology(set *pflag.FlagSet, more string) {
 					name = store.Redis
 				}
 				if given[name] {
-					return fmt.Errorf("%q has two topologies of %s", text, name)
+					return fmt.Errorf("%q has two topologies of %s: give one", text, name)
 				}
 				given[name] = true
 				if err := s.change(name, func(o *lockbench.StoreOptions) { o.Topology = form }); err != nil {
@@ -330,17 +332,17 @@ func (f *flags) plan() (lockbench.Plan, error) {
 	}
 	switch {
 	case g.Index < -1:
-		problems = append(problems, fmt.Errorf("--generator must not be negative, but is %d", g.Index))
+		problems = append(problems, fmt.Errorf("--generator must be at least 0, not %d", g.Index))
 	case g.Number < 2 && g.Index >= 0:
-		problems = append(problems, errors.New("--generator needs --generators"))
+		problems = append(problems, errors.New("--generator needs --generators N"))
 	case g.Number > 1 && g.Index < 0 && text != "":
 		var err error
 		if g.Index, err = strconv.Atoi(text); err != nil || g.Index < 0 {
-			problems = append(problems, fmt.Errorf("JOB_COMPLETION_INDEX is %q, not an index", text))
+			problems = append(problems, fmt.Errorf("JOB_COMPLETION_INDEX must be an index from 0, not %q", text))
 		}
 	}
 	if g.Number == 1 && g.Session != anySession {
-		problems = append(problems, errors.New("--session needs --generators"))
+		problems = append(problems, errors.New("--session needs --generators N"))
 	}
 	if len(points) > 1 {
 		plan.Sweep = points
@@ -355,7 +357,7 @@ func (f *flags) plan() (lockbench.Plan, error) {
 	return plan, errors.Join(problems...)
 }
 
-// shown says where Redis is, without user, password and options. The address is a valid one.
+// shown returns the addresses of Redis, without user, password and options. The address is a valid one.
 func shown(r lockbench.StoreOptions) string {
 	var places []string
 	for address := range strings.SplitSeq(r.Address, ",") {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"time"
@@ -32,11 +31,10 @@ func (a *app) record() *cobra.Command {
 		Use:   "record [flags] DIR [BUILD]... [-- FLAGS]",
 		Short: "Record sessions at intervals, for compare",
 		Long: "Run lockbench with FLAGS again and again, and write each report into DIR: a session for compare.\n" +
-			"With several builds they take turns, each in a folder of its own in DIR. A report appears there\n" +
-			"once it is complete, and is added to those that are there already. Ctrl-C ends the session that\n" +
-			"runs, without a report; those before it stay.\n" +
-			"It ends with the first session that cannot be measured. A session that broke a guarantee or\n" +
-			"cannot be trusted is kept: compare judges it.",
+			"Several builds take turns, and each has its own folder in DIR. A report appears there once it is\n" +
+			"complete, next to the earlier ones. Ctrl-C ends the current session without a report; the sessions\n" +
+			"before it stay. record stops at the first session that it cannot measure. It keeps a session that\n" +
+			"broke a guarantee or cannot be trusted: compare judges it.",
 		Example: "  lockbench record -n 6 --every 10m sessions \\\n    ./before ./after -- -s pubsub -c 200\n" +
 			"  lockbench compare sessions/before sessions/after --strict",
 		Args: cobra.ArbitraryArgs,
@@ -44,7 +42,7 @@ func (a *app) record() *cobra.Command {
 	set := cmd.Flags()
 	set.SortFlags = false
 	set.IntVarP(&f.sessions, "sessions", "n", 6, "`number` of sessions of each build; an interval needs 6")
-	set.DurationVar(&f.every, "every", 0, "time from the beginning of a session to that of the next (default none)")
+	set.DurationVar(&f.every, "every", 0, "`time` from the start of one session to the start of the next (default none)")
 	registerQuiet(set, &f.quiet)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		given := a.input(set).variables(set)
@@ -71,14 +69,14 @@ func (f *record) validate() error {
 		problems = append(problems, fmt.Errorf("--sessions must be at least 1, not %d", f.sessions))
 	}
 	if f.every < 0 {
-		problems = append(problems, fmt.Errorf("--every must not be negative, but is %v", f.every))
+		problems = append(problems, fmt.Errorf("--every must be at least 0s, not %v", f.every))
 	}
 	names := map[string]bool{}
 	for _, build := range f.builds {
-		_, err := exec.LookPath(build)
+		err := runnable(build)
 		name := filepath.Base(build)
 		if names[name] {
-			err = fmt.Errorf("two builds are called %s: their reports would be in one folder", name)
+			err = fmt.Errorf("two builds have the name %s, so their reports would be in one folder: rename one", name)
 		}
 		names[name] = true
 		problems = append(problems, err)
@@ -86,13 +84,13 @@ func (f *record) validate() error {
 	_, in := ofRuns(f.runs)
 	for name := range strings.FieldsSeq("quiet output dry-run " + notAlone) {
 		if in.set.Changed(name) {
-			problems = append(problems, fmt.Errorf("after the --: --%s is not for the runs of record", name))
+			problems = append(problems, fmt.Errorf("after the --: --%s is not allowed in the runs of record", name))
 		}
 	}
 	return errors.Join(problems...)
 }
 
-// sessions records them, in turns if there are several builds: who goes first changes from session to session.
+// sessions records them, in turns if there are several builds. The build that goes first changes with each session.
 func (a *app) sessions(ctx context.Context, f *record) error {
 	folders := map[string]string{}
 	for _, build := range f.builds {
@@ -156,7 +154,7 @@ func (f *record) one(ctx context.Context, build, folder string) (string, error) 
 // stoppedAfter is the error of an interrupt.
 func stoppedAfter(written int) error {
 	if written == 0 {
-		return &exit{ExitStopped, errors.New("the first session was not complete")}
+		return &exit{ExitStopped, errors.New("interrupted in the first session")}
 	}
 	return &exit{ExitInterrupted, fmt.Errorf("interrupted after %s", words.Count(written, "complete report"))}
 }

@@ -6,7 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strings"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -27,115 +27,186 @@ import (
 
 // pageFlags are the flags of report.
 type pageFlags struct {
-	file  string
-	chart string
+	outputs *outputs[[]results.File]
+	chart   string
 }
 
 func (a *app) report() *cobra.Command {
 	p := &pageFlags{}
+	p.outputs = p.formats()
 	cmd := &cobra.Command{
 		Use:   "report RUN.json...",
-		Short: "Show reports as a page or as tables",
-		Long: "Make one page of reports written by lockbench -o json=FILE, each a file, a directory or a quoted\n" +
-			"glob: findings in plain words, pictures, tables. It needs no network. Runs of one workload with\n" +
-			"several numbers of clients make its herd curve. Without --output it prints every file, in the order\n" +
-			"given and those of a directory by name: of a report its table, and in full what advise, claims,\n" +
-			"check, doctor, selfcheck, compare or ab wrote as JSON.",
+		Short: "Show reports as a page or in a format of run",
+		Long: "Show reports written by lockbench -o json=FILE, each a file, a directory or a quoted glob. Without\n" +
+			"--output it prints every file, those of a directory by name: the table of a report, and in full what\n" +
+			"advise, claims, check, doctor, selfcheck, compare or ab wrote as JSON. The page (html) has findings,\n" +
+			"charts and tables, and needs no network; runs of one workload with several numbers of clients share\n" +
+			"their curves. The other formats are those of run. html, svg, table and tables take several reports.",
 		Example: "  lockbench -s spin,pubsub -c 10,100,500 -o json=run.json\n" +
 			"  lockbench report run.json\n" +
-			"  lockbench report run.json -o report.html\n" +
+			"  lockbench report run.json -o report.html -o run.csv\n" +
 			"  lockbench report run.json -o waits.svg \\\n    --chart 1-wait-c500",
 		Args:              cobra.ArbitraryArgs,
 		ValidArgsFunction: jsonFiles,
 	}
 	set := cmd.Flags()
 	set.SortFlags = false
-	set.StringVarP(&p.file, "output", "o", "", "`file` of the page, or - for standard output (default: print tables)")
-	set.StringVar(&p.chart, "chart", "",
-		"write only the chart of this `name`, as SVG: -o report.svg --chart 1-throughput")
+	p.outputs.register(set)
+	set.StringVar(&p.chart, "chart", "", "`name` of the chart that svg writes, such as 1-throughput")
+	offer := cobra.FixedCompletions(p.outputs.names(), cobra.ShellCompDirectiveDefault)
+	if err := cmd.RegisterFlagCompletionFunc("output", offer); err != nil {
+		panic(err)
+	}
 	cmd.RunE = func(_ *cobra.Command, patterns []string) error {
+		given := a.input(set)
 		var missing error
 		if len(patterns) == 0 {
 			missing = errors.New("RUN.json is needed: reports written by lockbench -o json=FILE")
 		}
-		if !set.Changed("output") && p.chart == "" {
-			texts, err := readAll(a, patterns, odd, a.readable)
-			if err := a.input(set).refuse(missing, err); err != nil {
+		outputs := p.outputs.all(true)
+		clash := check(outputs, allReports(patterns)...)
+		if onlyTable(outputs) && p.chart == "" {
+			texts, err := readAll(a, patterns, odd, readDocument)
+			if err := given.refuse(missing, clash, err); err != nil {
 				return err
 			}
-			return a.printTexts(texts)
+			return saveAll(a, asTables(outputs), texts, false)
 		}
-		page, wrong := single(p.file, "report.html")
 		files, err := a.readFiles(patterns, odd)
-		if err := a.input(set).refuse(wrong, missing, check(page, allReports(patterns)...), err); err != nil {
+		problems := []error{missing, unnamed(outputs), clash, err, p.unfit(outputs, files)}
+		if err := given.refuse(problems...); err != nil {
 			return err
 		}
-		content, err := p.content(files)
-		if err != nil {
+		outputs = oneFileEach(outputs, render.HgrmNames(files[0].Report), first)
+		if err := given.refuse(check(outputs, allReports(patterns)...)); err != nil {
 			return err
 		}
-		return saveAll(a, page, content, true)
+		return saveAll(a, outputs, files, false)
 	}
 	return cmd
 }
 
-// content returns the page, or one of its charts.
-func (p *pageFlags) content(files []results.File) ([]byte, error) {
-	var content bytes.Buffer
-	if p.chart == "" && !strings.HasSuffix(p.file, ".svg") {
-		if err := html.Write(&content, files); err != nil {
-			return nil, &exit{ExitFailure, err}
+// formats returns the flag --output of report: the formats of run, and those that draw.
+func (p *pageFlags) formats() *outputs[[]results.File] {
+	ofRun := reportOutputs()
+	all := map[string]writer[[]results.File]{
+		"html": plain(html.Write),
+		"svg":  plain(func(w io.Writer, files []results.File) error { return html.WriteChart(w, files, p.chart) }),
+	}
+	for name, write := range ofRun.formats {
+		all[name] = func(w io.Writer, files []results.File, wide int, color bool) error {
+			for i, file := range files {
+				if err := named(w, i, len(files), file.Name); err != nil {
+					return err
+				}
+				if err := write(w, file.Report, wide, color); err != nil {
+					return err
+				}
+			}
+			return nil
 		}
-		return content.Bytes(), nil
 	}
-	if err := html.WriteChart(&content, files, p.chart); err != nil {
-		return nil, fmt.Errorf("--chart: %w", err)
-	}
-	return content.Bytes(), nil
+	return &outputs[[]results.File]{usual: ofRun.usual, byEnding: true, formats: all}
 }
 
-// readable is a file as people read it.
+// ofSeveral are the formats that hold several reports.
+var ofSeveral = []string{"html", "svg", "table", "tables"}
+
+// unfit returns an error for formats that cannot hold these reports, and for a chart that cannot be drawn.
+func (p *pageFlags) unfit(outputs []output[[]results.File], files []results.File) error {
+	var problems []error
+	drawn := false
+	for _, o := range outputs {
+		drawn = drawn || o.format == "svg"
+		if len(files) > 1 && !slices.Contains(ofSeveral, o.format) {
+			problems = append(problems, fmt.Errorf("--output: %s holds one report, not %d: write it of each report alone",
+				o.format, len(files)))
+		}
+	}
+	switch {
+	case p.chart != "" && !drawn:
+		problems = append(problems, fmt.Errorf("--chart %s needs an output as svg: -o %s.svg", p.chart, p.chart))
+	case p.chart == "" && drawn:
+		problems = append(problems, errors.New("--output: svg needs the name of a chart: add --chart, such as "+
+			"--chart 1-throughput; another name lists all"))
+	case drawn && len(files) > 0:
+		if err := html.WriteChart(io.Discard, files, p.chart); err != nil {
+			problems = append(problems, fmt.Errorf("--chart: %w", err))
+		}
+	}
+	return errors.Join(problems...)
+}
+
+// first returns the report of a format that holds one.
+func first(files []results.File) *results.Report { return files[0].Report }
+
+// onlyTable reports whether the user asks for nothing but the table, which other documents than reports have, too.
+func onlyTable[T any](outputs []output[T]) bool {
+	return !slices.ContainsFunc(outputs, func(o output[T]) bool { return o.format != "table" })
+}
+
+// asTables returns these outputs for documents of all kinds.
+func asTables[T any](outputs []output[T]) (all []output[[]readable]) {
+	for _, o := range outputs {
+		all = append(all, output[[]readable]{o.format, o.given, o.file, writeTexts})
+	}
+	return all
+}
+
+// readable is a JSON document that can be written as a table.
 type readable struct {
 	name    string
 	content []byte
 }
 
-// readable returns the table of a report, or another document in full.
-func (a *app) readable(name string) (readable, error) {
+// readDocument reads a report or another document, and checks that it can be written.
+func readDocument(name string) (readable, error) {
 	content, err := untrusted.ReadFile(name)
 	if err != nil {
 		return readable{}, err
 	}
-	content = untrusted.JSON(content)
-	var shown bytes.Buffer
-	if write := written[schemaOf(content)]; write != nil {
-		err = write(&shown, content, a.width(), colorful(a.stdout))
-	} else {
-		var report *results.Report
-		if report, err = results.ReadJSON(bytes.NewReader(content)); err == nil {
-			err = render.WriteTable(&shown, report, a.width(), colorful(a.stdout))
-		}
-	}
-	if err != nil {
+	document := readable{untrusted.Printable(name), untrusted.JSON(content)}
+	if err := document.write(io.Discard, withoutTerminal, false); err != nil {
 		return readable{}, fmt.Errorf("%s: %w", name, err)
 	}
-	return readable{untrusted.Printable(name), shown.Bytes()}, nil
+	return document, nil
 }
 
-// printTexts prints them, each under its file's name if there are several.
-func (a *app) printTexts(all []readable) error {
-	var page bytes.Buffer
-	for i, one := range all {
-		if i > 0 {
-			page.WriteByte('\n')
-		}
-		if len(all) > 1 {
-			fmt.Fprintf(&page, "%s\n\n", one.name)
-		}
-		page.Write(one.content)
+// write writes the table of a report, or another document in full.
+func (d readable) write(w io.Writer, wide int, color bool) error {
+	if write := written[schemaOf(d.content)]; write != nil {
+		return write(w, d.content, wide, color)
 	}
-	_, err := a.stdout.Write(page.Bytes())
-	return printed(err)
+	report, err := results.ReadJSON(bytes.NewReader(d.content))
+	if err != nil {
+		return err
+	}
+	return render.WriteTable(w, report, wide, color)
+}
+
+// writeTexts writes documents one below the other.
+func writeTexts(w io.Writer, all []readable, wide int, color bool) error {
+	for i, one := range all {
+		if err := named(w, i, len(all), one.name); err != nil {
+			return err
+		}
+		if err := one.write(w, wide, color); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// named writes the name of a document above it if there are several, and separates it from the one before.
+func named(w io.Writer, index, number int, name string) error {
+	var err error
+	switch {
+	case number > 1 && index > 0:
+		_, err = fmt.Fprintf(w, "\n%s\n\n", name)
+	case number > 1:
+		_, err = fmt.Fprintf(w, "%s\n\n", name)
+	}
+	return err
 }
 
 // written has for each schema of a document that is no report what writes it for people.

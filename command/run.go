@@ -19,6 +19,7 @@ import (
 	"github.com/lockbench/lockbench"
 	"github.com/lockbench/lockbench/internal/driver"
 	"github.com/lockbench/lockbench/internal/watch"
+	"github.com/lockbench/lockbench/internal/words"
 	"github.com/lockbench/lockbench/results"
 	"github.com/lockbench/lockbench/results/render"
 	"github.com/lockbench/lockbench/strategies"
@@ -44,7 +45,7 @@ func (a *app) run(name string) *cobra.Command {
 		plan, wrong := f.plan()
 		_, crossed := parseThresholds(f.thresholds, plan)
 		outputs := f.outputs.all(f.quiet)
-		clash := check(oneFileEach(outputs, plan.Titles()), inputs(f.file, f.workload, plan.Redis.CAFile, f.all)...)
+		clash := check(oneFileEach(outputs, plan.Titles(), itself), inputs(f.file, f.workload, plan.Redis.CAFile, f.all)...)
 		watchers, taken := watch.Listen(f.watched)
 		err := given.refuse(noWords(cmd, args), all, file, wrong, crossed, unnamed(outputs), clash, taken)
 		if err != nil || f.dryRun {
@@ -78,22 +79,27 @@ func addresses(set *pflag.FlagSet, words []string) (others []string) {
 }
 
 // noWords refuses a word that is neither flag nor command.
-func noWords(cmd *cobra.Command, words []string) error {
-	if len(words) == 0 {
+func noWords(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
 		return nil
 	}
-	near := append([]string{familiarCommands[words[0]]}, cmd.Root().SuggestionsFor(words[0])...)
-	near = slices.DeleteFunc(near, func(name string) bool { return name == "" })
-	known, _ := recognised(words[:1], true)
+	var commands []string
+	for _, c := range cmd.Root().Commands() {
+		commands = append(commands, c.Name())
+	}
+	near := cmp.Or(familiarCommands[args[0]], words.Near(args[0], commands))
+	known, _ := recognised(args[:1], true)
 	_, err := strategies.ParseVariants(known[0])
 	hint := ""
 	switch {
 	case err == nil || strings.HasPrefix(known[0], driver.Prefix):
-		hint = fmt.Sprintf(", did you mean --strategy %s?", words[0])
-	case len(near) > 0:
-		hint = fmt.Sprintf(", did you mean %q?", near[0])
+		hint = fmt.Sprintf(", did you mean --strategy %s?", args[0])
+	case near != "":
+		hint = fmt.Sprintf(", did you mean lockbench %s?", near)
+	default:
+		hint = "; lockbench --help lists the commands"
 	}
-	return fmt.Errorf("unknown command %q%s", words[0], hint)
+	return fmt.Errorf("unknown command %q%s", args[0], hint)
 }
 
 // reportOutputs returns the flag --output of a report.
@@ -113,9 +119,9 @@ func reportOutputs() *outputs[*results.Report] {
 const hgrm = "hgrm"
 
 // unnamed returns an error for an output as hgrm without the name of a file.
-func unnamed(outputs []output[*results.Report]) error {
-	if slices.ContainsFunc(outputs, func(o output[*results.Report]) bool { return o.format == hgrm && o.file == "" }) {
-		return errors.New("--output: hgrm writes several files, name them with hgrm=FILE")
+func unnamed[T any](outputs []output[T]) error {
+	if slices.ContainsFunc(outputs, func(o output[T]) bool { return o.format == hgrm && o.file == "" }) {
+		return errors.New("--output: hgrm writes a file for each strategy: write hgrm=FILE")
 	}
 	return nil
 }
@@ -123,9 +129,12 @@ func unnamed(outputs []output[*results.Report]) error {
 // unfit matches characters that file names should not have.
 var unfit = regexp.MustCompile(`[^\w.=,-]+`)
 
-// oneFileEach replaces an output as hgrm by one for each strategy of a report: for waits.hgrm and the
-// strategy spin it is waits-spin.hgrm.
-func oneFileEach(outputs []output[*results.Report], strategies []string) (all []output[*results.Report]) {
+// itself returns its argument: the document that run writes is the report.
+func itself(report *results.Report) *results.Report { return report }
+
+// oneFileEach replaces an output as hgrm by one for each strategy of a report, which of returns: for waits.hgrm and
+// the strategy spin the file is waits-spin.hgrm.
+func oneFileEach[T any](outputs []output[T], strategies []string, of func(T) *results.Report) (all []output[T]) {
 	for _, o := range outputs {
 		if o.format != hgrm || o.file == "" {
 			all = append(all, o)
@@ -135,7 +144,7 @@ func oneFileEach(outputs []output[*results.Report], strategies []string) (all []
 		before := strings.TrimSuffix(o.file, extension)
 		for _, name := range strategies {
 			o.file = before + "-" + unfit.ReplaceAllString(name, "_") + extension
-			o.write = plain(func(w io.Writer, r *results.Report) error { return render.WriteHgrm(w, r, name) })
+			o.write = plain(func(w io.Writer, document T) error { return render.WriteHgrm(w, of(document), name) })
 			all = append(all, o)
 		}
 	}
@@ -186,7 +195,7 @@ func (a *app) measure(
 		thresholds, _ := parseThresholds(f.thresholds, plan) // their errors have been reported
 		report.Thresholds = results.Judge(report, thresholds)
 		watchers.End(results.File{Name: reportName(outputs), Report: report})
-		return oneFileEach(outputs, render.HgrmNames(report))
+		return oneFileEach(outputs, render.HgrmNames(report), itself)
 	}
 	if plan.Generators.Number <= 1 { // the sum of several is made at the end
 		plan.Ended = func(report *results.Report) {
@@ -201,7 +210,7 @@ func (a *app) measure(
 	}
 	if shared := report.Shared; shared != nil {
 		if err == nil && !report.Interrupted {
-			a.say("generator %d passed its record on: generator 0 writes the report", shared.Generator)
+			a.say("generator %d sent its record to generator 0, which writes the report", shared.Generator)
 		}
 		report.Runs = nil // verdicts are on the sum
 		return outcome(ctx, report, err)
@@ -229,7 +238,7 @@ func parseThresholds(given []string, plan lockbench.Plan) ([]results.Threshold, 
 		t, err := results.ParseThreshold(text)
 		about := func(v strategies.Variant) bool { return t.Matches(v.Name()) }
 		if err == nil && len(plan.Strategies) > 0 && !slices.ContainsFunc(plan.Strategies, about) {
-			err = fmt.Errorf("%q is about %s, which is not run", text, t.Strategy)
+			err = fmt.Errorf("%q is about %s, which this run does not measure", text, t.Strategy)
 		}
 		problems = append(problems, prefixed("threshold", err))
 		thresholds = append(thresholds, t)
@@ -253,7 +262,7 @@ func (a *app) show(plan lockbench.Plan, outputs []output[*results.Report], thres
 	if g := plan.Generators; g.Number > 1 {
 		together = append(together, fmt.Sprintf("%d generators, session %s", g.Number, g.Session))
 	}
-	seed := "a seed that is drawn"
+	seed := "a random seed"
 	if w.Seed != 0 {
 		seed = fmt.Sprintf("seed %d", w.Seed)
 	}
@@ -286,7 +295,7 @@ func (a *app) show(plan lockbench.Plan, outputs []output[*results.Report], thres
 	return a.columns(slices.DeleteFunc(lines, func(line []string) bool { return line[1] == "" }))
 }
 
-// otherStores says where the strategies' stores other than Redis are.
+// otherStores returns the addresses of the strategies' stores other than Redis.
 func otherStores(plan lockbench.Plan) string {
 	var places []string
 	for _, v := range plan.Strategies {

@@ -142,7 +142,7 @@ func (p *progress) draw() {
 	p.out.rewrite(statusLine(now, left, p.width))
 }
 
-// statusLine says what a run does, and in its window how fast the lock was in the last second. A line that wraps could
+// statusLine describes what a run does, and in its window the rate of the last second. A line that wraps could
 // not be rewritten.
 func statusLine(now lockbench.Progress, left time.Duration, wide int) string {
 	parts := []string{title(now), now.Phase, ""}
@@ -197,7 +197,7 @@ func width(out io.Writer) int {
 	return cmp.Or(wide, withoutTerminal)
 }
 
-// colorful says whether a writer is a terminal that may be coloured
+// colorful reports whether a writer is a terminal that may be coloured
 // (https://no-color.org).
 func colorful(w io.Writer) bool {
 	return os.Getenv("NO_COLOR") == "" && terminalWidth(w) > 0

@@ -1,0 +1,94 @@
+package command
+
+// The tables of environment variables, files and exit codes: help prints the short ones, the manual page all of them,
+// and docs/ERRORS.md has the exit codes.
+
+import (
+	"fmt"
+
+	"github.com/lockbench/lockbench/internal/driver"
+)
+
+// Section is a section of the manual page.
+type Section struct {
+	Title   string
+	Entries []Entry
+}
+
+// Entry is a name in a section, and its meaning.
+type Entry struct{ Name, Meaning string }
+
+// Manual returns the sections of the manual page that cobra does not write.
+func Manual() []Section {
+	var codes []Entry
+	for _, e := range exitCodes {
+		codes = append(codes, Entry{fmt.Sprint(e.Code), e.detail()})
+	}
+	return []Section{{"ENVIRONMENT", variables()}, {"FILES", usedFiles}, {"EXIT STATUS", codes}}
+}
+
+// variablesOfHelp is how many of the variables the help prints.
+const variablesOfHelp = 3
+
+func variables() []Entry {
+	return []Entry{
+		{"LOCKBENCH_FLAG", "stands in for --flag, in upper case and with _ for -: LOCKBENCH_CLIENTS=500 for --clients 500. " +
+			"A flag overrides its variable."},
+		{"NO_COLOR", "turns colours off."},
+		{"COLUMNS", "is the width of the output without a terminal (default 80)."},
+		{"LOCKBENCH_REDIS_PASSWORD, REDISCLI_AUTH", "is the password of Redis, for addresses without one."},
+		{"LOCKBENCH_ETCD_USER, LOCKBENCH_ETCD_PASSWORD", "are the credentials of etcd."},
+		{"LOCKBENCH_ZK_AUTH", "has user and password of ZooKeeper, separated by a colon."},
+		{"PGPASSWORD", "is the password of PostgreSQL."},
+		{"LOCKBENCH_REDIS_SERVER", "is the server program that --redis process starts (default redis-server, else " +
+			"valkey-server)."},
+		{driver.PathVariable, "has the directories in which lockbench looks for drivers, before those of the installation."},
+		{"JOB_COMPLETION_INDEX", "is the index of a generator in an Indexed Job of Kubernetes, without --generator."},
+		{"GITHUB_SHA, CI_COMMIT_SHA", "is the commit that a report names if the build does not know it."},
+		{"TMPDIR", "is the directory for temporary files (default /tmp)."},
+	}
+}
+
+var usedFiles = []Entry{
+	{"RUN.json", "is a report: -o json=RUN.json writes it; report and compare read it."},
+	{"FILE.yaml of --file", "has a line for each flag that it sets."},
+	{"FILE.yaml of --workload", "has a line for each option of a workload that it sets."},
+	{"FILE of --redis-password-file", "has the password of Redis."},
+	{"drivers/", "has drivers of locks in other languages. lockbench looks for it in the directory of the program and " +
+		"in the directory above."},
+	{"$TMPDIR/lockbench-server-*, $TMPDIR/lockbench-container-*", "have the data of servers that lockbench starts. " +
+		"lockbench removes them at its end, and lockbench clean removes those of a killed lockbench."},
+}
+
+// exitMeaning is an exit code with its meaning: for the help in a few words, and for the pages.
+type exitMeaning struct {
+	Code    int
+	Meaning string
+	more    string // for the pages, where they say more
+}
+
+// detail returns the meaning for the pages.
+func (e exitMeaning) detail() string {
+	if e.more != "" {
+		return e.more
+	}
+	return e.Meaning
+}
+
+// exitCodes are those of the constants.
+var exitCodes = []exitMeaning{
+	{ExitOK, "measured, nothing wrong", ""},
+	{ExitFailure, "anything else", "anything else, such as a full disk"},
+	{ExitThreshold, "a threshold was crossed", "a threshold was crossed or could not be judged, or a counter-case failed"},
+	{ExitConfig, "bad flags or configuration", "bad flags, environment or files, or something is missing on the server, " +
+		"which `lockbench doctor` names; nothing was measured or written"},
+	{ExitInterrupted, "interrupted, results so far are written", "interrupted (Ctrl-C, SIGTERM, SIGHUP); what had been " +
+		"measured is written. After a second signal, or 8 s after SIGTERM, these are the runs and claims that had ended; " +
+		"two signals within 500 ms count as one, because GNU timeout sends two"},
+	{ExitRegression, "a regression (compare, ab)", ""},
+	{ExitSafety, "a guarantee a strategy claims did not hold", "a guarantee that a strategy claims did not hold"},
+	{ExitInvalid, "figures that cannot be trusted, or undecided", ""},
+	{ExitUnreachable, "Redis unreachable", "Redis could not be reached, or stopped answering; what had been measured is " +
+		"written"},
+	{ExitStopped, "interrupted before there were results", "interrupted before there were results: nothing is written"},
+}
