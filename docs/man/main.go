@@ -2,12 +2,16 @@
 package main
 
 import (
+	"bytes"
 	"fmt"
 	"os"
+	"path/filepath"
+	"strings"
 
 	"github.com/spf13/cobra/doc"
 
 	"github.com/lockbench/lockbench/command"
+	_ "github.com/lockbench/lockbench/strategies/all" // the pages name the default strategies
 )
 
 func main() {
@@ -26,8 +30,45 @@ func write(args []string) error {
 	}
 	root := command.Root()
 	root.DisableAutoGenTag = true
-	if err := doc.GenManTree(root, &doc.GenManHeader{Section: "1", Source: "lockbench"}, args[0]); err != nil {
+	root.Short = "measure distributed locks"
+	header := &doc.GenManHeader{Section: "1", Source: "lockbench"}
+	if err := doc.GenManTree(root, header, args[0]); err != nil {
 		return fmt.Errorf("write the pages: %w", err)
 	}
+	for _, name := range []string{"lockbench.1", "lockbench-run.1"} {
+		if err := complete(filepath.Join(args[0], name)); err != nil {
+			return fmt.Errorf("add sections to %s: %w", name, err)
+		}
+	}
 	return nil
+}
+
+// complete adds the sections that cobra does not write to a page, before its last one.
+func complete(file string) error {
+	page, err := os.ReadFile(file)
+	if err != nil {
+		return err
+	}
+	last := []byte(".SH SEE ALSO")
+	before, after, found := bytes.Cut(page, last)
+	if !found {
+		return fmt.Errorf("the page has no %q", last)
+	}
+	var all bytes.Buffer
+	all.Write(before)
+	for _, section := range command.Manual() {
+		fmt.Fprintf(&all, ".SH %s\n", section.Title)
+		for _, entry := range section.Entries {
+			fmt.Fprintf(&all, ".TP\n\\fB%s\\fP\n%s\n", roff(entry.Name), roff(entry.Meaning))
+		}
+		all.WriteString("\n\n")
+	}
+	all.Write(last)
+	all.Write(after)
+	return os.WriteFile(file, all.Bytes(), 0o644)
+}
+
+// roff returns a text as man's macros need it. A line must not begin with a dot or an apostrophe, which no text does.
+func roff(text string) string {
+	return strings.NewReplacer(`\`, `\e`, "-", `\-`, "`", "").Replace(text)
 }
