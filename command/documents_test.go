@@ -13,6 +13,7 @@ import (
 
 	conformance "github.com/lockbench/lockbench/internal/apps/check"
 	"github.com/lockbench/lockbench/internal/apps/doctor"
+	"github.com/lockbench/lockbench/internal/apps/limits"
 	"github.com/lockbench/lockbench/internal/apps/observe"
 	"github.com/lockbench/lockbench/internal/apps/selfcheck"
 	"github.com/lockbench/lockbench/results"
@@ -58,6 +59,9 @@ func documentsOf(t *testing.T) map[string][2]string {
 	}}}
 	examined.Schema = "lockbench/doctor/1"
 	add(examined, "note: low")
+	limit := &limits.Document{Locks: []limits.Lock{{Name: "mine", Low: new(10.0)}}}
+	limit.Schema = "lockbench/limits/1"
+	add(limit, "mine")
 	seen, err := observe.Read(t.Context(), strings.NewReader(monitorLines), observe.Options{Top: 1})
 	if err != nil {
 		t.Fatal(err)

@@ -97,6 +97,10 @@ var overwriting = map[string][]struct {
 		{"holds.txt", "advise --hold file:holds.txt -u redis://127.0.0.1:1 -o json=OUT"},
 		{"ca.pem", "advise --dry-run -u rediss://127.0.0.1:1 --ca-file ca.pem -o json=OUT"},
 	},
+	"limits": {
+		{"load.yaml", "limits -s spin --workload load.yaml -u redis://127.0.0.1:1 -o json=OUT"},
+		{"ca.pem", "limits -s spin -u rediss://127.0.0.1:1 --ca-file ca.pem -o html=OUT"},
+	},
 	"check":     nil, // it reads no file
 	"observe":   {{"capture", "observe capture -o json=OUT"}},
 	"doctor":    {{"ca.pem", "doctor -u rediss://127.0.0.1:1 --ca-file ca.pem -o json=OUT"}},
