@@ -220,7 +220,6 @@ var badInputs = []struct {
 		{"lockbench report run.json -o tabels", 104},
 		{"lockbench report run.json linked.json -o csv=all.csv", 104},
 		{"lockbench report run.json -o waits.svg", 104},
-		{"lockbench report run.json -o waits.svg --chart 9", 104},
 		{"lockbench report run.json -o waits.html --chart 1-throughput", 104},
 		{"lockbench report --chart 1-throughput", 104},
 		{"lockbench report run.json -o no/such/page.html", 104},

@@ -210,8 +210,8 @@ func visible(set *pflag.FlagSet) (names []string) {
 	return names
 }
 
-// recognised replaces the names of locks that are known from elsewhere by their names here, and returns notes on them. A
-// driver's name gets its prefix, where drivers can be meant.
+// recognised replaces the names of locks of other libraries by their names here, and returns notes on them. A driver's
+// name gets its prefix, where drivers can be meant.
 func recognised(lists []string, drivers bool) (known, notes []string) {
 	for _, list := range lists {
 		before, rest := driver.Cut(list)

@@ -71,7 +71,8 @@ func nearest(given string, known []string) string {
 func Typo(given string, known []string) string { return within(min(2, len(given)*2/5), given, known) }
 
 // Near returns the known name within two edits of the given one, or within one if either has at most three letters. Of
-// the nearest it returns the first with the most similar length, since letters often change places; "" if there is none.
+// several nearest it returns the first with the most similar length, since letters often change places. It returns ""
+// if there is none.
 func Near(given string, known []string) string {
 	alike := slices.SortedStableFunc(slices.Values(known), func(a, b string) int {
 		return cmp.Compare(apart(a, given), apart(b, given))
