@@ -6,9 +6,9 @@ package strategies
 //
 //	if timed, ok := strategies.As[strategies.Timed](lease); ok {
 //
-// As calls past all wrappers around the value that it finds. So a wrapper of Leases can
-// nearly always have an Unwrap. A wrapper of Lockers that does something of its own in
-// Acquire must have none: TryAcquire and AcquireAs would be called without it.
+// The caller then calls the value that As found directly, without the wrappers around it. A wrapper of Leases can
+// therefore nearly always have an Unwrap method. A wrapper of Lockers that changes Acquire must have none, because
+// TryAcquire and AcquireAs would bypass it.
 func As[T any](of any) (T, bool) {
 	for {
 		if found, ok := of.(T); ok {

@@ -12,7 +12,7 @@ type (
 	plainLease  struct{}
 	timedLease  struct{ plainLease }
 	fencedLease struct{ plainLease }
-	// wrappedLease has a capability of its own, and those of what it wraps.
+	// wrappedLease has one capability itself and those of the lease that it wraps.
 	wrappedLease struct {
 		strategies.Lease
 		token int64
@@ -42,9 +42,9 @@ func TestAsFindsCapabilities(t *testing.T) {
 	}{
 		"its own":                 {timedLease{}, true},
 		"none":                    {fencedLease{}, false},
-		"of what it wraps":        {wrappedLease{Lease: timedLease{}}, true},
-		"of what that wraps":      {wrappedLease{Lease: wrappedLease{Lease: timedLease{}}}, true},
-		"not of what it wraps":    {wrappedLease{Lease: fencedLease{}}, false},
+		"of the wrapped lease":    {wrappedLease{Lease: timedLease{}}, true},
+		"two wrappers deep":       {wrappedLease{Lease: wrappedLease{Lease: timedLease{}}}, true},
+		"not of the wrapped one":  {wrappedLease{Lease: fencedLease{}}, false},
 		"of nothing":              {nil, false},
 		"of a wrapper of nothing": {wrappedLease{}, false},
 	} {
@@ -53,29 +53,29 @@ func TestAsFindsCapabilities(t *testing.T) {
 			t.Errorf("%s: found %v, %v", name, timed, ok)
 		}
 		if ok && !timed.ValidUntil().Equal(time.Unix(7, 0)) {
-			t.Errorf("%s: it is another's", name)
+			t.Errorf("%s: As found the capability of another lease", name)
 		}
 	}
 }
 
-// A wrapper's own capability counts, whatever is inside.
+// As prefers a wrapper's own capability to that of the wrapped lease.
 func TestAsPrefersTheOutermost(t *testing.T) {
 	fenced, ok := strategies.As[strategies.Fenced](wrappedLease{Lease: wrappedLease{fencedLease{}, 8}, token: 9})
 	if !ok || fenced.FencingToken() != 9 {
-		t.Errorf("found %v, %v, want the token 9", fenced, ok)
+		t.Errorf("As found %v, %v; want the token 9", fenced, ok)
 	}
 }
 
 func TestAsFindsLockersCapabilities(t *testing.T) {
 	if _, ok := strategies.As[strategies.Preparer](wrappedLocker{wrappedLocker{readyLocker{}}}); !ok {
-		t.Error("what is wrapped can prepare, and was not found")
+		t.Error("As did not find the Preparer inside the wrapper")
 	}
 	if _, ok := strategies.As[strategies.Preparer](wrappedLocker{plainLocker{}}); ok {
-		t.Error("found a Preparer where there is none")
+		t.Error("As found a Preparer where there is none")
 	}
 }
 
-// A run looks for capabilities in every lease, most of which are no wrapper.
+// A run looks for capabilities in every lease, and most leases are not wrappers.
 func TestAsDoesNotAllocate(t *testing.T) {
 	own, wrapped, none := strategies.Lease(&timedLease{}), strategies.Lease(&wrappedLease{Lease: &timedLease{}}),
 		strategies.Lease(&plainLease{})

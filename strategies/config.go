@@ -6,23 +6,22 @@ import (
 	"time"
 )
 
-// ConfigOf is what every strategy's constructor takes, beside its own options. N is how
-// its store is reached: for Redis a goredis.Node, a go-redis client with its options.
+// ConfigOf is the configuration that every strategy's constructor takes in addition to the strategy's options. N is
+// the type of a node of its store: for Redis a goredis.Node, which is a go-redis client with its options.
 type ConfigOf[N any] struct {
 	Nodes  []N           // one for most, N independent ones for a quorum
 	Prefix string        // put before every key it is asked to lock
 	TTL    time.Duration // how long a lease lasts when its holder dies
-	// Callers is the number of clients expected to use the Locker at a time, a hint for
-	// pools; 0 means unknown.
+	// Callers is the number of clients that are expected to use the Locker at the same time, a hint for the size of
+	// connection pools; 0 means unknown.
 	Callers int
 	Probe   *Probe // may be nil
 }
 
-// Config is a ConfigOf any store, as the registry passes it on.
+// Config is a ConfigOf for any store. The registry passes it on.
 type Config = ConfigOf[any]
 
-// Validate returns every error that would keep a strategy that needs that many
-// nodes from working, joined.
+// Validate returns all errors, joined, that would keep a strategy that needs this number of nodes from working.
 func (c ConfigOf[N]) Validate(nodes int) error {
 	var problems []error
 	if len(c.Nodes) < nodes {
@@ -34,17 +33,17 @@ func (c ConfigOf[N]) Validate(nodes int) error {
 	return errors.Join(problems...)
 }
 
-// Key returns the lock's key as it stands in the store.
+// Key returns the name of the lock in the store, prefix included.
 func (c ConfigOf[N]) Key(key string) string { return c.Prefix + key }
 
-// Untyped returns the same for Variant.Open, which does not know the store.
+// Untyped returns the same configuration for Variant.Open, which does not know the type of the store.
 func (c ConfigOf[N]) Untyped() Config {
 	to, _ := converted[any](c) // a node of any kind is one
 	return to
 }
 
-// converted returns the Config for another kind of nodes, such as those of the store that a
-// strategy was made for.
+// converted returns the configuration with its nodes converted to the type To, such as the node type of a strategy's
+// store.
 func converted[To, From any](c ConfigOf[From]) (ConfigOf[To], error) {
 	to := ConfigOf[To]{Prefix: c.Prefix, TTL: c.TTL, Callers: c.Callers, Probe: c.Probe}
 	for _, node := range c.Nodes {

@@ -2,109 +2,108 @@ package strategies
 
 import "strings"
 
-// Info is what a strategy says of itself, as data: tables print it, the conformance suite
-// tests what it claims, and the audit counts only the breach of a claim.
+// Info describes a strategy as data. Tables print it, the conformance suite tests its claims, and the audit counts
+// only breaches of these claims.
 type Info struct {
 	Name    string // as on the command line and in every output
-	Summary string // one line: the idea
-	Doc     string // all there is to know, written as a Go doc comment
+	Summary string // one line that names the idea
+	Doc     string // the full description, in the syntax of a Go doc comment
 	Claims  Claims
 
-	// Capacity is how many may hold one key at a time: 1 for a lock, N for a
-	// semaphore. 0 means that it does not limit them.
+	// Capacity is the number of clients that may hold one key at the same time: 1 for a lock, N for a semaphore, 0 for
+	// no limit.
 	Capacity int
-	// Store is where it locks, by the name of the store: etcd, postgres; "" means Redis.
+	// Store is the name of the store that keeps the lock: etcd, postgres; "" means Redis.
 	Store string
-	// Nodes is the least number of independent nodes it needs of its store; 0 for a
-	// strategy that lives in the process and never talks to one.
+	// Nodes is the smallest number of independent nodes of its store that the strategy needs. It is 0 for a strategy
+	// that lives in the process and uses no store.
 	Nodes int
-	// MaxInstances is the largest number of application instances that it works across; 0
-	// means any number, and 1 that it excludes inside one process only.
+	// MaxInstances is the largest number of application instances across which the strategy works. 0 means any number; 1
+	// means that it excludes only clients of one process.
 	MaxInstances int
 
-	// Since is the first Redis that has all it needs; the zero Since is any.
+	// Since is the first version of Redis that has everything the strategy needs; the zero Since means any version.
 	Since Since
-	// NoCluster is why it cannot run on a Redis Cluster; "" if it can.
+	// NoCluster is the reason why the strategy cannot run on a Redis Cluster; "" if it can.
 	NoCluster string
 
-	// OnlyCounter marks what is no lock: it increments a counter itself, and can do no other
-	// work.
+	// OnlyCounter marks a strategy that is no lock: it increments a counter itself and can do no other work.
 	OnlyCounter bool
 
-	// Caveat says what breaks a strategy that is unsafe by design; "" for all others.
+	// Caveat describes the situation in which a strategy that is unsafe by design fails; "" for all others.
 	Caveat string
-	// Assumes is what the claims need besides what others of their kind need, as text after
-	// "if"; "" means nothing.
+	// Assumes is the condition that the claims need in addition to those of similar locks, as text that follows "if"; ""
+	// means no further condition.
 	Assumes string
-	// Keys are the names of all keys that it keeps for a lock, whole, as patterns in which {key}
-	// stands for the lock's key, which has a hash tag, and * for hexadecimal digits. Only keys
-	// with such names are ever removed. None means {key} alone.
+	// Keys are patterns for the full names of all keys that the strategy keeps for a lock. In a pattern {key} stands for
+	// the lock's key, which has a hash tag, and * for hexadecimal digits. Clean-up removes only keys that match a
+	// pattern. No pattern means {key} alone.
 	Keys []string
-	// Format names the format of its keys, their values and its messages, if other locks have the same: those exclude
-	// and wake each other. "" means that no other has.
+	// Format names the format of the strategy's keys, values and messages if other locks use the same format. Such locks
+	// exclude and wake each other. "" means that no other lock uses it.
 	Format string
-	// Persistent names the keys that it leaves on purpose, as patterns in which {key} stands
-	// for the lock's key. Every other key that stays is a leftover.
+	// Persistent are patterns for the keys that the strategy leaves in the store on purpose; {key} stands for the lock's
+	// key. Every other key that remains is a leftover.
 	Persistent []string
-	// Limits are the checks of the conformance suite that it does not pass, by design.
+	// Limits are the checks of the conformance suite that the strategy fails by design.
 	Limits []Limit
-	// Unwritten says that its locks are never written to disk, however the store keeps what
-	// it confirms.
+	// Unwritten is true if the store never writes the locks to disk, whatever its settings for persistence.
 	Unwritten bool
-	// Session says that a lease is its holder's session, which the client keeps alive: it may
-	// end earlier or later than a TTL after the grant. A holder whose session has ended
-	// learns that from Release at the latest.
+	// Session is true if a lease is its holder's session, which the client keeps alive. Such a lease may end earlier or
+	// later than one TTL after the grant. A holder whose session has ended learns it from Release at the latest.
 	Session bool
-	// Rights are what its Redis user needs; none for a strategy that lives in the process.
+	// Rights are the rights that the strategy's Redis user needs; none for a strategy that lives in the process.
 	Rights Rights
-	// Connections are those beside the instance's pool, so that limits can be checked before
-	// a run.
+	// Connections are the connections that an instance opens in addition to its pool. Limits are checked against them
+	// before a run.
 	Connections Connections
 	// BlackBox marks a strategy that cannot report attempts and wake-ups, such as a
 	// third-party library; those figures then print as unknown.
 	BlackBox bool
-	// Driver says that its clients run in a process of another program, which reports what they did.
+	// Driver is true if the strategy's clients run in a process of another program, which reports their operations.
 	Driver bool
-	// Counts says of a Driver that its clients can do the work of a counter.
+	// Counts is true for a Driver whose clients can do the work of a counter.
 	Counts bool
-	// Connects says of a Driver how it connects other than by plain TCP: "unix" by sockets, "tls" with certificates.
+	// Connects lists how a Driver can connect other than by plain TCP: "unix" means unix sockets, "tls" means TLS with
+	// certificates.
 	Connects []string
-	// Library is the module that has the lock, if that is a third-party library:
+	// Library is the path of the module that implements the lock if it is a third-party library:
 	// github.com/bsm/redislock.
 	Library string
-	// Libraries are the third-party libraries with this lock: they do the same, or share its
-	// keys and messages and wait for them in the same way. The first is the one to name.
+	// Libraries are the third-party libraries with this lock. They send the same commands, or they share its keys and
+	// messages and wait for them in the same way. Output that names a single library names the first.
 	Libraries []Library
-	// Package is the import path of its Go package; if it is empty, Define fills in that of
-	// the options.
+	// Package is the import path of the strategy's Go package. If it is empty, Define fills in the package of the
+	// options.
 	Package string
 }
 
 // Library is a third-party lock library.
 type Library struct {
 	Language string `json:"language"` // Go, Java, Python
-	Package  string `json:"package"`  // as its language's tools name it: org.redisson:redisson
-	Call     string `json:"call"`     // what makes or takes the lock: getFairLock
+	Package  string `json:"package"`  // by the naming of its language's tools: org.redisson:redisson
+	Call     string `json:"call"`     // the function that makes or takes the lock: getFairLock
 }
 
 // String names the library and its call: org.redisson:redisson getLock (Java).
 func (l Library) String() string { return l.Package + " " + l.Call + " (" + l.Language + ")" }
 
-// OnRedis says whether it locks in Redis: neither in another store nor in the process.
+// OnRedis reports whether the strategy locks in Redis, neither in another store nor in the process.
 func (i Info) OnRedis() bool { return i.Nodes > 0 && i.Store == "" }
 
-// Since is a version of Redis, and what a lock needs that an older one does not have.
+// Since is the oldest version of Redis that a lock can use, with the feature that older versions lack.
 type Since struct {
 	Redis string // 7.0
 	For   string // sharded channels
-	// Valkey is the version of Valkey, by its own count, where that is no matter of the Redis with which it is
-	// compatible: 9.0; "" where it is.
+	// Valkey is the first version of Valkey with the feature, in Valkey's numbering: 9.0. "" means that the version of
+	// Redis with which a Valkey is compatible decides.
 	Valkey string
-	// Instead is the option of the lock that serves on an older server: release=script; "" if none does.
+	// Instead is the option with which the lock runs on an older server: release=script; "" if there is none.
 	Instead string
 }
 
-// String says what is needed: Redis 7.0 (sharded channels), or Redis 8.4 or Valkey 9.0 (DELEX, DELIFEQ).
+// String names the version and the feature: "Redis 7.0 (sharded channels)", or "Redis 8.4 or Valkey 9.0 (DELEX,
+// DELIFEQ)".
 func (s Since) String() string {
 	needed := "Redis " + s.Redis
 	if s.Valkey != "" {
@@ -113,18 +112,18 @@ func (s Since) String() string {
 	return needed + " (" + s.For + ")"
 }
 
-// Limit is a check of the conformance suite, locktest, that a strategy does not pass.
+// Limit is a check of the conformance suite, package locktest, that a strategy fails by design.
 type Limit struct {
 	Check   string // its name
-	Because string // why not, to follow "since"
+	Because string // the reason, as text that follows "since"
 }
 
-// ByRedisClock is the limit of a lock whose leases Redis ends by its own clock.
+// ByRedisClock is the limit of a lock whose leases end by the clock of Redis.
 func ByRedisClock() Limit {
 	return Limit{Check: "clock set forward", Because: "Redis ends its leases by Redis's own clock"}
 }
 
-// Connections is what an instance opens beside its command pool.
+// Connections is the number of connections that an instance opens in addition to its command pool.
 type Connections struct {
 	PerInstance int // for example one subscription connection
 	PerWaiter   int // for example one blocking connection for each waiting client
@@ -136,17 +135,16 @@ type Claims struct {
 	Exclusion bool // never more holders than Capacity while leases are valid
 	Recovery  bool // a dead holder's lock frees by itself after the TTL
 	FIFO      bool // leases are granted in the order in which they were asked for
-	// Bounded is a bound on overtaking, while no lease runs out and no connection breaks.
-	// From when Redis has heard of a wait until the wait is served, every other client that
-	// asks later is served at most once, and once more for each client of the waiter's own
-	// instance that waited before it. FIFO implies it.
+	// Bounded is a bound on overtaking that holds while no lease runs out and no connection breaks. Between the moment
+	// when Redis registers a waiter and the moment when the waiter gets the lock, every client that asks later gets the
+	// lock at most once, plus once for each client of the waiter's instance that waited before it. FIFO implies Bounded.
 	Bounded   bool
-	Fencing   bool // tokens strictly grow
+	Fencing   bool // tokens strictly increase
 	Reentrant bool // the owner may acquire again
 	Watchdog  bool // a living holder's lease is renewed until it is released
 }
 
-// List returns the claimed guarantees' names, in a fixed order.
+// List returns the names of the claimed guarantees in a fixed order.
 func (c Claims) List() []string {
 	var names []string
 	for _, claim := range []struct {
@@ -168,7 +166,7 @@ func (c Claims) List() []string {
 	return names
 }
 
-// String lists the claimed guarantees, or says "none".
+// String lists the claimed guarantees; "none" if there are none.
 func (c Claims) String() string {
 	if names := c.List(); len(names) > 0 {
 		return strings.Join(names, ", ")

@@ -6,8 +6,9 @@ import (
 	"slices"
 )
 
-// Mix returns a mixed strategy: half of the clients and instances use a, the others b, and all contend for the same
-// keys. The error says why the two do not share a lock. What the mixed strategy claims, both claim.
+// Mix returns a mixed strategy: half of the clients and instances use a, the others use b, and all contend for the
+// same keys. The mixed strategy claims the guarantees that both parts claim. If the two do not share a lock, the
+// error gives the reason.
 func Mix(a, b Variant) (Variant, error) {
 	x, y := a.Info(), b.Info()
 	info := Info{
@@ -56,7 +57,7 @@ func Mix(a, b Variant) (Variant, error) {
 	}, Parts: []Variant{a, b}}, nil
 }
 
-// connects returns how the drivers of two strategies both connect.
+// connects returns the ways to connect that the drivers of both strategies support.
 func connects(a, b Info) []string {
 	switch {
 	case !a.Driver:
@@ -70,7 +71,7 @@ func connects(a, b Info) []string {
 // format names the format of the lock's keys and messages.
 func (i Info) format() string { return cmp.Or(i.Format, i.Name) }
 
-// and returns the guarantees that both give.
+// and returns the guarantees that both claim.
 func (c Claims) and(d Claims) Claims {
 	return Claims{
 		c.Exclusion && d.Exclusion, c.Recovery && d.Recovery, c.FIFO && d.FIFO, c.Bounded && d.Bounded,
@@ -78,14 +79,14 @@ func (c Claims) and(d Claims) Claims {
 	}
 }
 
-// union returns what is in either list.
+// union returns the elements of both lists, each once.
 func union(a, b []string) []string {
 	all := slices.Concat(a, b)
 	slices.Sort(all)
 	return slices.Compact(all)
 }
 
-// joined joins what two texts say.
+// joined joins two texts; it returns the other if one is empty, and one of them if they are equal.
 func joined(between, a, b string) string {
 	if a == "" || b == "" || a == b {
 		return cmp.Or(a, b)
@@ -93,7 +94,7 @@ func joined(between, a, b string) string {
 	return a + between + b
 }
 
-// Part returns what an application instance uses: the variant itself or, if it is a mixed strategy, one of its parts
+// Part returns the variant that an application instance uses: v itself or, if v is a mixed strategy, one of its parts
 // in turn.
 func (v Variant) Part(instance int) Variant {
 	if len(v.Parts) == 0 {
@@ -102,8 +103,8 @@ func (v Variant) Part(instance int) Variant {
 	return v.Parts[instance%len(v.Parts)]
 }
 
-// Instances returns how many application instances it uses of n: no more than its limit, and as many of each part of a
-// mixed strategy.
+// Instances returns the number of application instances, of n, that the variant uses: at most Info.MaxInstances, and
+// the same number for each part of a mixed strategy.
 func (v Variant) Instances(n int) int {
 	if parts := len(v.Parts); parts > 0 {
 		n = max(n/parts, 1) * parts

@@ -18,7 +18,7 @@ func TestAMixedStrategyPromisesWhatBothDo(t *testing.T) {
 		infos = append(infos, v.Info())
 	}
 	if c := infos[0].Claims; c.FIFO || !c.Exclusion || !c.Recovery || !c.Watchdog {
-		t.Errorf("fair behind a mutex is not FIFO: %v", c)
+		t.Errorf("Mix of fair and the mutex claims FIFO: %v", c)
 	}
 	if c := infos[1].Claims; c.Watchdog || !c.Exclusion || infos[1].Driver || infos[1].BlackBox {
 		t.Errorf("%+v", infos[1])
@@ -29,7 +29,7 @@ func TestAMixedStrategyPromisesWhatBothDo(t *testing.T) {
 	}
 }
 
-// Drivers connect together by what each of them connects by; a lock of lockbench's connects by all.
+// Two drivers together can connect only in the ways that both support; a lock without a driver supports all.
 func TestAMixedStrategyConnectsAsItsDrivers(t *testing.T) {
 	of := func(driver bool, connects ...string) strategies.Variant {
 		return strategies.Unlisted(strategies.Info{Name: "lock", Driver: driver, Connects: connects},
@@ -59,12 +59,12 @@ func TestLocksOfOtherKeysAreNotMixed(t *testing.T) {
 		"pubsub+spin", "blpop:one-key=true+blpop", "semaphore+pubsub",
 	} {
 		if _, err := strategies.ParseVariants(names); err == nil {
-			t.Errorf("%s are said to share a lock", names)
+			t.Errorf("Mix accepted %s, which do not share a lock", names)
 		}
 	}
 	variants, err := strategies.ParseVariants("handoff+handoff:linger=0s")
 	if err != nil || variants[0].Info().Since.Redis == "" {
-		t.Errorf("%v: it does not say which Redis it needs", err)
+		t.Errorf("%v: Info does not give the version of Redis", err)
 	}
 }
 
@@ -86,6 +86,6 @@ func TestInstancesOfAMixedStrategyAreOfEachPartInTurn(t *testing.T) {
 		t.Errorf("the parts are %q", got)
 	}
 	if alone := parts[0]; alone.Part(3).Name() != "pubsub" || alone.Instances(3) != 3 {
-		t.Error("what is not mixed has no parts")
+		t.Error("a strategy that is not mixed has parts")
 	}
 }

@@ -11,15 +11,15 @@ import (
 	"time"
 )
 
-// Option describes one option of a strategy for people.
+// Option describes one option of a strategy for help texts.
 type Option struct {
 	Name    string
 	Default string
 	Help    string
 }
 
-// optionsOf returns the options in a struct as flags, in its order: the fields with the tags opt
-// and help. It panics on what is no pointer to a struct, and on a field that cannot be set.
+// optionsOf returns the options in a struct as flags, in the order of its fields: those with the tags opt and help.
+// It panics if the argument is not a pointer to a struct and if a field has a type that no flag can set.
 func optionsOf(options reflect.Value) []*flag.Flag {
 	set := flag.NewFlagSet("", flag.ContinueOnError)
 	var all []*flag.Flag
@@ -37,7 +37,7 @@ func optionsOf(options reflect.Value) []*flag.Flag {
 			set.Float64Var(to, name, *to, help)
 		case *bool:
 			set.BoolVar(to, name, *to, help)
-		default: // Convert panics on what is no string
+		default: // Convert panics if the type is not a string
 			text := value.Convert(reflect.TypeFor[*string]()).Interface().(*string)
 			set.StringVar(text, name, *text, help)
 		}
@@ -53,7 +53,7 @@ func copied(options any) reflect.Value {
 	return to
 }
 
-// Options describes the strategy's options and their defaults, in order.
+// Options describes the strategy's options and their defaults, in the order of the struct's fields.
 func (s Strategy) Options() []Option {
 	var options []Option
 	for _, o := range optionsOf(copied(s.defaults)) {
@@ -62,8 +62,8 @@ func (s Strategy) Options() []Option {
 	return options
 }
 
-// decode returns a copy of the defaults with the settings applied, and the
-// settings as they read when written out again. Its error joins every error.
+// decode returns a copy of the defaults with the settings applied, and the settings in canonical form. Its error
+// joins all errors.
 func (s Strategy) decode(settings map[string]string) (any, map[string]string, error) {
 	target := copied(s.defaults)
 	options := optionsOf(target)
@@ -77,7 +77,7 @@ func (s Strategy) decode(settings map[string]string) (any, map[string]string, er
 		}
 		value := options[i].Value
 		if err := value.Set(settings[name]); err != nil {
-			_ = value.Set(options[i].DefValue) // which Validate finds in order
+			_ = value.Set(options[i].DefValue) // the default, which Validate accepts
 			problems = append(problems, fmt.Errorf("option %s: %q is not %s", name, settings[name], expected(value)))
 			continue
 		}
@@ -90,7 +90,7 @@ func (s Strategy) decode(settings map[string]string) (any, map[string]string, er
 	return decoded, canonical, errors.Join(problems...)
 }
 
-// expected says in plain words what an option takes.
+// expected describes the values that an option accepts.
 func expected(option flag.Value) string {
 	switch option.(flag.Getter).Get().(type) {
 	case time.Duration:
@@ -103,7 +103,7 @@ func expected(option flag.Value) string {
 	return "true or false"
 }
 
-// unknown is the error for an option that does not exist; it names those that do.
+// unknown returns the error for an option that does not exist; it lists the options that do.
 func unknown(name string, options []*flag.Flag) error {
 	if len(options) == 0 {
 		return fmt.Errorf("no option %q: it has none, so leave it out", name)

@@ -10,14 +10,14 @@ import (
 	"github.com/lockbench/lockbench/strategies/baselines"
 )
 
-// colour is a text of its own type.
+// colour is an option with a named string type.
 type colour string
 
 type shared struct {
 	Share float64 `opt:"share"`
 }
 
-// allKinds has an option of every kind that can be set.
+// allKinds has an option of every type that can be set.
 type allKinds struct {
 	shared
 	Wait   time.Duration `opt:"wait"`
@@ -57,7 +57,7 @@ func TestOptionsOfEveryKind(t *testing.T) {
 	}
 	if got, want := v.Name(),
 		"kinds:colour=red,count=-16,name=,on=true,share=0.5,wait=1.5ms"; got != want {
-		t.Errorf("it is called %s, want %s", got, want)
+		t.Errorf("the variant is named %s, want %s", got, want)
 	}
 }
 
@@ -66,10 +66,10 @@ func TestOptionsRefuseWhatTheyCannotTake(t *testing.T) {
 	for _, setting := range []string{"wait=5", "wait=", "on=yes", "count=1.5", "share=half", "Hidden=x", "Wait=1s"} {
 		name, value, _ := strings.Cut(setting, "=")
 		if _, err := kinds().Variant(map[string]string{name: value}); err == nil {
-			t.Errorf("%s was taken", setting)
+			t.Errorf("%s was accepted", setting)
 		}
 	}
-	// What is refused leaves its option at the default, which Validate finds in order.
+	// A refused setting leaves its option at the default, which Validate accepts.
 	_, err := kinds().Variant(map[string]string{"wait": "5", "count": "many"})
 	if n := strings.Count(err.Error(), "\n") + 1; n != 2 {
 		t.Errorf("%d faults, want 2:\n%v", n, err)

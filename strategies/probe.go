@@ -2,28 +2,28 @@ package strategies
 
 import "sync/atomic"
 
-// Probe counts what only the strategy itself can see. A nil Probe is valid and
-// counts nothing, so a strategy never has to ask whether it is being watched.
+// Probe counts events that only the strategy itself can see. A nil Probe is valid and counts nothing, so a strategy
+// needs no check for nil.
 type Probe struct {
 	attempts, useful, futile atomic.Int64
 }
 
-// ProbeCounts are a Probe's totals since it was made.
+// ProbeCounts are the totals of a Probe since its creation.
 type ProbeCounts struct {
 	Attempts int64 // tries to take the lock at Redis, each a command or a script
 	Useful   int64 // wake-ups whose next attempt got the lock
 	Futile   int64 // wake-ups whose next attempt failed
 }
 
-// Attempt notes one try to take the lock at Redis.
+// Attempt counts one try to take the lock at Redis.
 func (p *Probe) Attempt() {
 	if p != nil {
 		p.attempts.Add(1)
 	}
 }
 
-// Wake notes that a parked waiter resumed, whatever woke it (a message, a
-// reply, a timer), and whether the attempt it then made got the lock.
+// Wake counts one wake-up of a parked waiter, whether a message, a reply or a timer woke it. useful is whether the
+// attempt that followed got the lock.
 func (p *Probe) Wake(useful bool) {
 	switch {
 	case p == nil:

@@ -15,7 +15,7 @@ import (
 type Strategy struct {
 	Info     Info
 	defaults any                               // a struct of its options
-	refine   func(info Info, options any) Info // what it says of itself under these options
+	refine   func(info Info, options any) Info // describes the strategy under these options
 	open     func(c Config, options any) (Locker, error)
 }
 
@@ -25,11 +25,10 @@ var registry struct {
 	wrappers   map[string]Wrapper
 }
 
-// Define describes a lock without making it known by name. defaults are its typed options
-// with their default values (struct{}{} for none): exported fields with the tags
-// `opt:"name"` and `help:"what it does"`. They are durations, strings, whole or other numbers, or
-// bools. Define panics on a name that is malformed and on options that cannot be set. open takes
-// the Config of its store, such as goredis.Config.
+// Define describes a lock without registering its name. defaults are its typed options with their default values
+// (struct{}{} for none): exported fields with the tags `opt:"name"` and `help:"what it does"`. Their types are
+// durations, strings, integers, floats or bools. Define panics on a name that is malformed and on options that cannot
+// be set. open takes the Config of its store, such as goredis.Config.
 func Define[O, N any, L Locker](info Info, defaults O, open func(ConfigOf[N], O) (L, error)) Strategy {
 	checkName(info.Name)
 	_ = optionsOf(copied(defaults)) // it panics
@@ -56,21 +55,21 @@ func Define[O, N any, L Locker](info Info, defaults O, open func(ConfigOf[N], O)
 	}
 }
 
-// Register makes a lock known by info.Name: Define and RegisterStrategy in one.
-// It is meant for init functions and main, and panics on what either of them refuses.
+// Register defines a lock and registers it under info.Name; it combines Define and RegisterStrategy. It is meant for
+// init functions and main, and panics when one of these two does.
 func Register[O, N any, L Locker](info Info, defaults O, open func(ConfigOf[N], O) (L, error)) {
 	RegisterStrategy(Define(info, defaults, open))
 }
 
-// RegisterStrategy makes strategies known by their names. It panics on a name that is taken
-// or malformed, as database/sql does.
+// RegisterStrategy registers strategies under their names. It panics on a name that is taken or malformed, as
+// database/sql does.
 func RegisterStrategy(all ...Strategy) {
 	for _, s := range all {
 		register(&registry.strategies, s.Info.Name, s)
 	}
 }
 
-// register enters something in one of the registry's maps.
+// register adds an entry to one of the registry's maps.
 func register[T any](in *map[string]T, name string, what T) {
 	checkName(name)
 	registry.Lock()
@@ -86,15 +85,15 @@ func register[T any](in *map[string]T, name string, what T) {
 	(*in)[name] = what
 }
 
-// checkName panics on a name that cannot be read from a list.
+// checkName panics on a name that ParseVariants could not read from a list.
 func checkName(name string) {
 	if name == "" || strings.ContainsAny(name, ",=: ") {
 		panic(fmt.Sprintf("strategies: malformed name %q", name))
 	}
 }
 
-// Unlisted makes a variant of a strategy that is not registered: it can be run, but not found
-// by name. It has no options, and like Define it panics on a malformed name.
+// Unlisted makes a variant of a strategy that is not registered: it runs, but Lookup does not find it. It has no
+// options. Like Define, Unlisted panics on a malformed name.
 func Unlisted[N any, L Locker](info Info, open func(ConfigOf[N]) (L, error)) Variant {
 	none := struct{}{}
 	s := Define(info, none, func(c ConfigOf[N], _ struct{}) (L, error) { return open(c) })
@@ -104,7 +103,7 @@ func Unlisted[N any, L Locker](info Info, open func(ConfigOf[N]) (L, error)) Var
 // All returns the registered strategies, ordered by name.
 func All() []Strategy { return ordered(&registry.strategies) }
 
-// ordered returns what is in one of the registry's maps.
+// ordered returns the values of one of the registry's maps, ordered by name.
 func ordered[T any](in *map[string]T) []T {
 	registry.RLock()
 	defer registry.RUnlock()
@@ -115,18 +114,17 @@ func ordered[T any](in *map[string]T) []T {
 	return all
 }
 
-// UnknownError says that no strategy of that name is registered.
+// UnknownError is the error for a name that no registered strategy has.
 type UnknownError struct {
-	Name  string   // what was looked for
-	Known []string // the names of all there are, in wrappers too
+	Name  string   // the name that was looked up
+	Known []string // all names that Lookup finds, those with wrappers included
 }
 
-// Error names what was looked for. The known names are many: a program that talks to people
-// suggests the nearest.
+// Error gives the unknown name only, because Known is long: a command should suggest the nearest names.
 func (e *UnknownError) Error() string { return fmt.Sprintf("unknown strategy %q", e.Name) }
 
-// Lookup finds a strategy by name, also one in a wrapper. The error is an *UnknownError,
-// or says why the wrapper does not fit.
+// Lookup finds a strategy by name, also one in a wrapper. The error is an *UnknownError or the reason why the wrapper
+// does not fit.
 func Lookup(name string) (Strategy, error) {
 	registry.RLock()
 	defer registry.RUnlock()
@@ -141,7 +139,7 @@ func Lookup(name string) (Strategy, error) {
 	return Strategy{}, &UnknownError{name, names()}
 }
 
-// names returns all names that Lookup knows; the registry is locked.
+// names returns all names that Lookup finds. The caller holds the registry's mutex.
 func names() []string {
 	var names []string
 	for name, s := range registry.strategies {

@@ -26,14 +26,14 @@ func TestAnUnknownNamesErrorHasTheKnownOnes(t *testing.T) {
 			}
 		}
 		if slices.Contains(unknown.Known, "gated:semaphore") {
-			t.Error("what a wrapper does not fit is a known name")
+			t.Error("the names list a strategy that the wrapper does not fit")
 		}
 	}
 }
 
-// A strategy runs without being registered, and is found by name once it is.
+// A strategy runs without registration; once it is registered, Lookup finds it by name.
 func TestRegisteringIsApartFromDefining(t *testing.T) {
-	name := "apart-" + rand.Text() // another each time that the test runs
+	name := "apart-" + rand.Text() // a new name for each run of the test, as the registry forgets none
 	s := strategies.Define(strategies.Info{Name: name, Capacity: 1}, struct{}{},
 		func(strategies.Config, struct{}) (baselines.NoopLocker, error) { return baselines.NoopLocker{}, nil })
 	v, err := s.Variant(nil)
@@ -41,10 +41,10 @@ func TestRegisteringIsApartFromDefining(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := v.Open(strategies.Config{}); err != nil {
-		t.Errorf("open it: %v", err)
+		t.Errorf("open the strategy: %v", err)
 	}
 	if _, err := strategies.Lookup(name); err == nil {
-		t.Fatal("it is found by name already")
+		t.Fatal("Lookup found the strategy before its registration")
 	}
 	s.Info.Doc = "It is a lock."
 	strategies.RegisterStrategy(s)
@@ -57,7 +57,7 @@ func TestRegisteringIsApartFromDefining(t *testing.T) {
 	}
 	defer func() {
 		if recover() == nil {
-			t.Error("it was registered twice")
+			t.Error("the second registration was accepted")
 		}
 	}()
 	strategies.RegisterStrategy(s)
@@ -85,7 +85,7 @@ func TestRegisterRefusesBadNames(t *testing.T) {
 		}{},
 	} {
 		if !register(name, options) {
-			t.Errorf("%s, and was registered", name)
+			t.Errorf("%s, but it was registered", name)
 		}
 	}
 }
@@ -97,7 +97,7 @@ func TestAnUnlistedStrategyRunsAndIsNotFound(t *testing.T) {
 		t.Errorf("it is %s, %+v", v.Name(), v.Info())
 	}
 	if _, err := v.Open(strategies.Config{}); err != nil {
-		t.Errorf("open it: %v", err)
+		t.Errorf("open the strategy: %v", err)
 	}
 	if _, err := strategies.Lookup("hidden"); err == nil {
 		t.Error("it is found by name")

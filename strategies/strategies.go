@@ -1,9 +1,8 @@
-// Package strategies is what all locks have in common: a Locker grants Leases, Info says what
-// the lock promises, and a registry finds it by name.
+// Package strategies defines what all locks have in common: a Locker grants Leases, an Info describes the lock's
+// guarantees, and a registry finds the lock by name.
 //
-// It knows nothing of measuring. Each strategy below this package is a lock library of its
-// own: open it with a Config and use it in a service. No strategy registers itself: package
-// all does it for lockbench.
+// The package contains no measuring. Each strategy below it is an independent lock library: open it with a Config and
+// use it in a service. No strategy registers itself; package all registers them for lockbench.
 package strategies
 
 import (
@@ -14,20 +13,20 @@ import (
 )
 
 var (
-	// ErrNotHeld is returned by Release and Extend when the lease was lost before: its TTL
-	// ran out, or another client holds the lock now.
+	// ErrNotHeld is returned by Release and Extend when the lease was lost before the call: its TTL ran out, or another
+	// client now holds the lock.
 	ErrNotHeld = errors.New("lock not held")
 	// ErrHeld is returned by TryAcquire when another client holds the lock.
 	ErrHeld = errors.New("lock held by another")
-	// ErrNoQuorum is returned by Acquire when too few nodes answer for a majority.
+	// ErrNoQuorum is returned by Acquire when fewer nodes answer than a majority needs.
 	ErrNoQuorum = errors.New("no quorum of nodes")
 	// ErrClosed is returned by Acquire on a Locker that has been closed.
 	ErrClosed = errors.New("locker closed")
 )
 
-// WaitEnded is the error of an Acquire whose ctx ended while it waited for another to give the lock
-// up, not for an answer: ctx's error with its cause. It is nil if ctx has not ended. By the cause package lock
-// knows where its Wait ended.
+// WaitEnded returns the error of an Acquire whose ctx ended while it waited for another holder to release the lock,
+// not for an answer of the store: ctx's error with its cause. It is nil if ctx has not ended. From the cause package
+// lock learns that its Wait ended here.
 func WaitEnded(ctx context.Context) error {
 	err := ctx.Err()
 	if cause := context.Cause(ctx); err != nil && !errors.Is(cause, err) {
@@ -39,66 +38,59 @@ func WaitEnded(ctx context.Context) error {
 // Locker is one application instance's handle on a strategy. It is safe for
 // concurrent use by all clients of that instance.
 type Locker interface {
-	// Acquire blocks until the lock on key is held, ctx ends, or the strategy
-	// must give up (ErrNoQuorum, ErrClosed, a transport error). When it returns
-	// an error nothing is held and nothing is left waiting. An error caused by
-	// ctx satisfies errors.Is(err, ctx.Err()), also where a socket's deadline ends the
-	// call just before ctx does.
+	// Acquire blocks until the caller holds the lock on key, ctx ends, or the strategy must give up (ErrNoQuorum,
+	// ErrClosed, a transport error). After an error the caller holds no lock and waits in no queue. An error caused by
+	// ctx satisfies errors.Is(err, ctx.Err()), also where a socket's deadline ends the call just before ctx does.
 	Acquire(ctx context.Context, key string) (Lease, error)
-	// Close frees what the Locker opened itself: connections, subscriptions,
-	// goroutines. It does not release leases and does not close the Nodes'
-	// clients, which belong to the caller. It must not be called while an
-	// Acquire is running.
+	// Close ends the connections, subscriptions and goroutines that the Locker opened. It does not release leases and
+	// does not close the Nodes' clients, which belong to the caller. It must not be called while an Acquire is running.
 	Close() error
 }
 
-// Lease is a lock held. A Lease belongs to one holder; its methods are not
-// meant to be called concurrently.
+// Lease is a lock that the caller holds. A Lease belongs to one holder; its methods are not meant to be called
+// concurrently.
 type Lease interface {
-	// Release gives the lock up. ErrNotHeld means that the lease was lost before; the call
-	// does not affect the next holder. Give it a context of its own: with one that has ended
-	// the lock may stay until its TTL. Locks on Redis repeat a release that has failed in the
-	// background; a later Release may then return ErrNotHeld.
+	// Release releases the lock. ErrNotHeld means that the lease was lost before; the call does not affect the next
+	// holder. Pass a context that has not ended, otherwise the lock may stay until its TTL has passed. Locks on Redis
+	// repeat a failed release in the background; a later Release may then return ErrNotHeld.
 	Release(ctx context.Context) error
 }
 
-// The optional capabilities of Lockers and Leases. As finds them, in wrappers too.
+// The following interfaces are optional capabilities of Lockers and Leases. As finds them, also inside wrappers.
 type (
 	// Extender is a Lease whose TTL can be renewed.
 	Extender interface {
-		// Extend makes the lease valid for ttl from now on, or returns ErrNotHeld. What a Timed
-		// lease says may differ: earlier if a shorter extension may still come, later if the
-		// lock never shortens a lease.
+		// Extend makes the lease valid for ttl from now on, or returns ErrNotHeld. ValidUntil of a Timed lease may differ:
+		// it is earlier if a shorter extension may still reach the store, and later if the lock never shortens a lease.
 		Extend(ctx context.Context, ttl time.Duration) error
 	}
-	// Fenced is a Lease with a token that is larger than that of every earlier
-	// lease on the same key, so that a resource can refuse a late writer.
+	// Fenced is a Lease with a fencing token that is larger than the token of every earlier lease on the same key, so
+	// that a resource can refuse a late writer.
 	Fenced interface {
 		FencingToken() int64
 	}
-	// Timed is a Lease that knows the instant up to which it may be relied on,
-	// computed from a time taken before the lock was asked for.
+	// Timed is a Lease that knows the instant until which its holder may rely on it, computed from a time that was taken
+	// before the request for the lock was sent.
 	Timed interface {
-		// ValidUntil may be called while others use the lease.
+		// ValidUntil may be called concurrently with the lease's other methods.
 		ValidUntil() time.Time
 	}
-	// Watched is a Lease that says when it has been lost.
+	// Watched is a Lease that reports its loss.
 	Watched interface {
 		// Lost is closed once the lease is known to be lost.
 		Lost() <-chan struct{}
 	}
-	// Reentrant is a Locker that lets the same owner acquire again what it
-	// holds; the lock is free after as many releases.
+	// Reentrant is a Locker whose owner can acquire a lock again that it holds; the lock is free after as many releases.
 	Reentrant interface {
 		AcquireAs(ctx context.Context, key, owner string) (Lease, error)
 	}
-	// Preparer is a Locker with things that should exist before the first
-	// Acquire: scripts, connections, subscriptions of the whole process.
+	// Preparer is a Locker with resources that should exist before the first Acquire: scripts, connections,
+	// subscriptions of the whole process.
 	Preparer interface {
 		Prepare(ctx context.Context, keys []string) error
 	}
-	// Incrementer is a Locker that is no lock: it does the work that a lock would protect in
-	// one atomic operation, and keeps nobody out.
+	// Incrementer is a Locker that is no lock: it does the work that a lock would protect in one atomic operation and
+	// excludes no client.
 	Incrementer interface {
 		// Increment adds one to the counter.
 		Increment(ctx context.Context, counter string) error
@@ -108,8 +100,8 @@ type (
 		// TryAcquire returns ErrHeld at once when another client holds the lock.
 		TryAcquire(ctx context.Context, key string) (Lease, error)
 	}
-	// Termed is a Locker whose leases can each have a TTL of their own, in place of
-	// Config.TTL. A TTL below a millisecond is refused.
+	// Termed is a Locker that can grant a lease with another TTL than Config.TTL. It refuses a TTL below one
+	// millisecond.
 	Termed interface {
 		// AcquireFor is Acquire for a lease of ttl.
 		AcquireFor(ctx context.Context, key string, ttl time.Duration) (Lease, error)

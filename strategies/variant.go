@@ -13,19 +13,18 @@ import (
 type Variant struct {
 	Strategy Strategy
 	Settings map[string]string // option name to value, as the option writes it
-	// Parts are those of a mixed strategy, see Mix; none of any other.
+	// Parts are the parts of a mixed strategy, see Mix; empty for any other.
 	Parts []Variant
 
 	decoded any
 }
 
-// ParseVariants reads a list such as "spin:backoff=fixed,base=5ms,pubsub": a
-// part without "=" starts a new strategy. A "+" stands between the parts of a mixed strategy, see
-// Mix. It reports every fault at once.
-// "all" stands for every registered strategy that needs no other store than Redis.
+// ParseVariants reads a list such as "spin:backoff=fixed,base=5ms,pubsub": a part without "=" starts a new strategy.
+// A "+" stands between the parts of a mixed strategy, see Mix. It reports all errors at once. "all" stands for every
+// registered strategy that needs no other store than Redis.
 func ParseVariants(list string) ([]Variant, error) { return ParseWith(list, NewVariant) }
 
-// ParseWith is ParseVariants with another function than NewVariant to find the strategies.
+// ParseWith is ParseVariants, but it finds the strategies with find in place of NewVariant.
 func ParseWith(
 	list string, find func(name string, settings map[string]string) (Variant, error),
 ) (variants []Variant, err error) {
@@ -68,7 +67,7 @@ func onRedis() []string {
 	return names
 }
 
-// named is a strategy's name with its settings, as they were given.
+// named is a strategy's name with its settings as the user wrote them.
 type named struct {
 	name     string
 	settings map[string]string
@@ -115,8 +114,7 @@ func split(list string) (all []*named, problems []error) {
 	return all, problems
 }
 
-// NewVariant returns the registered strategy of that name with its options set. It reports
-// every bad option at once.
+// NewVariant returns the registered strategy of that name with its options set. It reports all bad options at once.
 func NewVariant(name string, settings map[string]string) (Variant, error) {
 	s, err := Lookup(name)
 	if err != nil {
@@ -125,12 +123,11 @@ func NewVariant(name string, settings map[string]string) (Variant, error) {
 	return s.Variant(settings)
 }
 
-// Variant returns the strategy, registered or not, with its options set. It reports every bad
-// option at once.
+// Variant returns the strategy, registered or not, with its options set. It reports all bad options at once.
 func (s Strategy) Variant(settings map[string]string) (Variant, error) {
 	decoded, canonical, err := s.decode(settings)
 	if err != nil {
-		var problems []error // each line of an error can be read by itself
+		var problems []error // each line of an error makes sense without the others
 		for fault := range strings.SplitSeq(err.Error(), "\n") {
 			problems = append(problems, fmt.Errorf("strategy %s: %s", s.Info.Name, fault))
 		}
@@ -139,7 +136,7 @@ func (s Strategy) Variant(settings map[string]string) (Variant, error) {
 	return Variant{Strategy: s, Settings: canonical, decoded: decoded}, nil
 }
 
-// Name is canonical: the strategy's name, then what was set, ordered by option.
+// Name returns the canonical name: the strategy's name, then the options that were set, ordered by name.
 func (v Variant) Name() string {
 	if len(v.Settings) == 0 {
 		return v.Strategy.Info.Name
@@ -151,16 +148,16 @@ func (v Variant) Name() string {
 	return v.Strategy.Info.Name + ":" + strings.Join(parts, ",")
 }
 
-// Refiner is an options type that changes what its strategy promises: the number of permits,
-// whether the watchdog runs.
+// Refiner is an options type whose values change the strategy's guarantees, such as the number of permits or whether
+// the watchdog runs.
 type Refiner interface {
 	Refine(Info) Info
 }
 
-// Info is what the strategy says of itself under these options.
+// Info describes the strategy under these options.
 func (v Variant) Info() Info { return v.Strategy.refine(v.Strategy.Info, v.decoded) }
 
-// Open makes one instance's Locker.
+// Open opens the Locker of one application instance.
 func (v Variant) Open(config Config) (Locker, error) {
 	if info := v.Info(); len(config.Nodes) < info.Nodes {
 		return nil, fmt.Errorf("open %s: it needs %d nodes, there are %d", v.Name(), info.Nodes, len(config.Nodes))

@@ -89,7 +89,7 @@ func TestInfoFollowsTheOptions(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !variants[0].Info().Claims.Watchdog || variants[1].Info().Claims.Watchdog {
-		t.Error("the watchdog must be claimed when, and only when, it runs")
+		t.Error("Claims.Watchdog differs from the option that starts the watchdog")
 	}
 }
 
@@ -104,7 +104,7 @@ func TestOpenNeedsItsNodes(t *testing.T) {
 	}
 }
 
-// Whatever is accepted has a canonical name that means the same.
+// Every accepted text has a canonical name with the same meaning.
 func FuzzParseVariants(f *testing.F) {
 	for _, list := range []string{
 		"spin", "all", "spin:backoff=fixed,base=5ms,pubsub", "spin,,=,:", "a:b:c=d", "pubsub:watchdog=T",
@@ -118,15 +118,15 @@ func FuzzParseVariants(f *testing.F) {
 			return
 		}
 		if len(variants) == 0 {
-			t.Fatalf("%q is neither variants nor a fault", list)
+			t.Fatalf("ParseVariants(%q) returned neither variants nor an error", list)
 		}
 		canonical := names(variants)
 		again, err := strategies.ParseVariants(strings.Join(canonical, ","))
 		if err != nil {
-			t.Fatalf("%q is named %q, which is refused: %v", list, canonical, err)
+			t.Fatalf("the canonical name of %q is %q, which is refused: %v", list, canonical, err)
 		}
 		if got := names(again); !slices.Equal(got, canonical) {
-			t.Fatalf("%q is named %q, which is named %q", list, canonical, got)
+			t.Fatalf("the canonical name of %q is %q, whose canonical name is %q", list, canonical, got)
 		}
 	})
 }

@@ -2,23 +2,22 @@ package strategies
 
 import "fmt"
 
-// Wrapper makes another strategy of a registered one. It is named WRAPPER:NAME and takes
-// NAME's options.
+// Wrapper derives a strategy from a registered one. The derived strategy is named WRAPPER:NAME and takes NAME's
+// options.
 type Wrapper struct {
 	Name    string // as on the command line, before the colon
-	Summary string // one line: what it does to NAME
-	Claims  string // in words: what is left of NAME's guarantees
-	Doc     string // all there is to know, put before NAME's; as Info.Doc
+	Summary string // one line that describes the change to NAME
+	Claims  string // a text on which of NAME's guarantees remain
+	Doc     string // the full description as in Info.Doc, printed before NAME's
 
-	// Refine returns what the wrapped strategy says of itself, or why a strategy cannot be
-	// wrapped. The name is filled in afterwards.
+	// Refine returns the Info of the wrapped strategy, or the reason why the wrapper does not fit the strategy. The
+	// caller fills in the name.
 	Refine func(Info) (Info, error)
-	// Wrap puts the wrapper around one instance's Locker, which it closes.
+	// Wrap puts the wrapper around one instance's Locker. Close of the wrapper closes this Locker.
 	Wrap func(Locker) Locker
 }
 
-// RegisterWrapper makes a wrapper known by its name. It panics on a name that is taken or
-// malformed.
+// RegisterWrapper registers a wrapper under its name. It panics on a name that is taken or malformed.
 func RegisterWrapper(w Wrapper) { register(&registry.wrappers, w.Name, w) }
 
 // Wrappers returns the registered wrappers, ordered by name.
@@ -31,7 +30,7 @@ func (w Wrapper) around(s Strategy) (Strategy, error) {
 		return Strategy{}, fmt.Errorf("%s: %w", name, err)
 	}
 	refine := func(info Info) Info {
-		info, _ = w.Refine(info) // a strategy's options do not change whether it fits
+		info, _ = w.Refine(info) // the error, which does not depend on the options, was checked above
 		info.Name = name
 		info.Doc = w.Doc + "\n" + info.Doc
 		return info

@@ -18,7 +18,7 @@ import (
 	"github.com/lockbench/lockbench/strategies/lock"
 )
 
-// ours are the locks that dial clients of their own.
+// ours are the locks that open further clients.
 var ours = map[string]func(redis.UniversalClient, ...lock.Option) (*lock.FencedLocker, error){
 	"handoff": handoff.New, "cohort": handoff.NewCohort,
 }
@@ -35,7 +35,7 @@ func locker(t *testing.T, name string, client redis.UniversalClient) *lock.Fence
 	return locker
 }
 
-// The lock is where the service's client keeps its keys, however the client finds the server.
+// The lock's keys are on the server of the service's client, however the client finds this server.
 func TestLockIsWhereTheClientIs(t *testing.T) {
 	if _, err := exec.LookPath("redis-server"); err != nil {
 		t.Skip("Sentinel needs redis-server here: ", err)
@@ -96,8 +96,8 @@ func TestLockIsWhereTheClientIs(t *testing.T) {
 	}
 }
 
-// When a cluster's node dies, the lock comes back with its replica: not only when the client
-// looks at the cluster by itself, which it does once an hour here.
+// When a cluster's node dies, the lock works again as soon as its replica takes over, before the client's own look at
+// the cluster, which it takes once an hour in this test.
 func TestClusterNodeDies(t *testing.T) {
 	top := redistest.StartTopology(t, "cluster:3")
 	connect := func() *redis.ClusterClient {
@@ -143,7 +143,7 @@ type limiter struct{ asked atomic.Int64 }
 func (l *limiter) Allow() error     { l.asked.Add(1); return nil }
 func (*limiter) ReportResult(error) {}
 
-// A service's limiter is asked for what a lock sends, too.
+// The commands of a lock pass the service's limiter too.
 func TestLimiter(t *testing.T) {
 	server := redistest.Start(t)
 	limit := new(limiter)
@@ -153,7 +153,7 @@ func TestLimiter(t *testing.T) {
 		t.Fatal(err)
 	}
 	if n := limit.asked.Load(); n < 1 {
-		t.Error("it was not asked for the acquire")
+		t.Error("the limiter did not see the acquire")
 	}
 	if err := lease.Release(t.Context()); err != nil {
 		t.Fatal(err)

@@ -12,10 +12,11 @@ import (
 	"github.com/redis/go-redis/v9/maintnotifications"
 )
 
-// smallBuffer is for a connection with short messages: there may be ten thousand of them.
+// smallBuffer is the buffer size in bytes for connections with short messages. A process may have ten thousand of
+// these connections.
 const smallBuffer = 4 << 10
 
-// DialSubscribers returns another client of the same servers, for subscriptions alone.
+// DialSubscribers returns another client of the same servers, for subscriptions only.
 func DialSubscribers(n Node) (redis.UniversalClient, error) {
 	return Dial(n, func(o *redis.Options) {
 		o.MinIdleConns = 0 // only subscriptions are opened
@@ -23,8 +24,8 @@ func DialSubscribers(n Node) (redis.UniversalClient, error) {
 	})
 }
 
-// DialBlocking returns another client of the same server, with one connection, for commands that block. Only the
-// context of a call ends it. It learns the id of each connection that it opens.
+// DialBlocking returns another client of the same server, with one connection, for commands that block. A call on it
+// ends only with an answer or with its context. The client records the id of each connection that it opens.
 func DialBlocking(n Node, learn func(id int64)) (redis.UniversalClient, error) {
 	return Dial(n, func(o *redis.Options) {
 		o.PoolSize, o.MinIdleConns, o.PipelinePoolSize = 1, 0, -1
@@ -48,18 +49,18 @@ func DialBlocking(n Node, learn func(id int64)) (redis.UniversalClient, error) {
 	})
 }
 
-// Reach is what another program needs to connect to a server.
+// Reach describes how another program connects to a server.
 type Reach struct {
 	// URL is redis://, rediss:// or unix://, with user, password and database. In user and password everything but
 	// letters, digits and -._~ is percent-encoded: some libraries decode a + as a space.
 	URL        string
 	ClientName string
 	Files           // for rediss://
-	SkipVerify bool // for rediss://: any certificate of the server will do
+	SkipVerify bool // for rediss://: accept any certificate of the server
 }
 
-// Reach says how to connect as a node's options do; it returns false if they are not known or connect to several
-// servers.
+// Reach returns how to connect with a node's options. It returns false if the options are not known or lead to
+// several servers.
 func (n Node) Reach() (Reach, bool) {
 	o := n.Options
 	if o == nil || len(o.Addrs) != 1 || o.IsClusterMode {
@@ -86,10 +87,10 @@ func (n Node) Reach() (Reach, bool) {
 
 func encoded(text string) string { return strings.ReplaceAll(url.QueryEscape(text), "+", "%20") }
 
-// isSocket says whether the address of a server is a unix socket's path, as go-redis does.
+// isSocket reports whether the address of a server is a unix socket's path, by the rule of go-redis.
 func isSocket(address string) bool { return strings.HasPrefix(address, "/") }
 
-// DialAs dials the server of a node as its options' Dialer does.
+// DialAs dials the server of a node with the Dialer of its options.
 func (n Node) DialAs(ctx context.Context) (net.Conn, error) {
 	o, network := n.Options, "tcp"
 	if isSocket(o.Addrs[0]) {
@@ -98,7 +99,8 @@ func (n Node) DialAs(ctx context.Context) (net.Conn, error) {
 	return o.Dialer(ctx, network, o.Addrs[0])
 }
 
-// At returns a node with the address of a proxy in its options, which encrypts where DialAs does.
+// At returns a node whose options have the address of a proxy. Connections to the proxy use TLS if those of DialAs
+// do.
 func (n Node) At(address string) Node {
 	o := *n.Options
 	o.Addrs, o.TLSConfig = []string{address}, nil

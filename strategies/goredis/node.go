@@ -1,5 +1,4 @@
-// Package goredis is how locks on Redis reach it: through a client of go-redis, with the
-// options it was made from.
+// Package goredis connects locks with Redis, through a go-redis client and the options of this client.
 package goredis
 
 import (
@@ -15,16 +14,17 @@ import (
 	"github.com/lockbench/lockbench/strategies"
 )
 
-// Config is what a lock on Redis is opened with.
+// Config is the configuration of a lock on Redis.
 type Config = strategies.ConfigOf[Node]
 
-// Open makes one instance's Locker of a strategy that locks on Redis.
+// Open opens one instance's Locker of a strategy that locks on Redis.
 func Open(v strategies.Variant, c Config) (strategies.Locker, error) { return v.Open(c.Untyped()) }
 
 // Node is one Redis, or a whole cluster. The client belongs to the caller.
 type Node struct {
 	Client redis.UniversalClient
-	// Options made the client, for a peer that dials with its own library; nil for a service's client.
+	// Options are the options that the client was made from, for a peer that dials with its own library; nil for a
+	// service's client.
 	Options *redis.UniversalOptions
 	Files   Files
 }
@@ -35,8 +35,8 @@ type Files struct {
 	Cert, Key string // the client's
 }
 
-// NodeOf makes a Node of a client that go-redis has made: of NewClient, NewFailoverClient,
-// NewClusterClient, NewFailoverClusterClient or NewUniversalClient.
+// NodeOf makes a Node of a go-redis client: the result of NewClient, NewFailoverClient, NewClusterClient,
+// NewFailoverClusterClient or NewUniversalClient.
 func NodeOf(client redis.UniversalClient) (Node, error) {
 	none, ours := client == nil, true
 	switch c := client.(type) {
@@ -56,16 +56,16 @@ func NodeOf(client redis.UniversalClient) (Node, error) {
 	return Node{}, fmt.Errorf("it needs a *redis.Client or a *redis.ClusterClient, not a %T", client)
 }
 
-// Cluster returns the client as one that finds a key's server by its slot; nil if it does not.
+// Cluster returns the client as a cluster client, which finds a key's server by its hash slot; nil if it is none.
 func (n Node) Cluster() *redis.ClusterClient {
 	cluster, _ := n.Client.(*redis.ClusterClient)
 	return cluster
 }
 
-// Clustered says whether the client finds a key's server by its slot.
+// Clustered reports whether the client finds a key's server by its hash slot.
 func (n Node) Clustered() bool { return n.Cluster() != nil }
 
-// Addr is a server's address; "" for a cluster and for a client that is not go-redis's own.
+// Addr returns the server's address; "" for a cluster and for a client that is not a *redis.Client.
 func (n Node) Addr() string {
 	if client, is := n.Client.(*redis.Client); is {
 		return client.Options().Addr
@@ -73,10 +73,10 @@ func (n Node) Addr() string {
 	return ""
 }
 
-// Incr adds one to a number.
+// Incr adds one to the number at a key.
 func (n Node) Incr(ctx context.Context, key string) error { return n.Client.Incr(ctx, key).Err() }
 
-// ReadTimeout is how long the client waits for an answer; 0 or less is without a limit.
+// ReadTimeout returns how long the client waits for an answer; 0 or less means no limit.
 func (n Node) ReadTimeout() time.Duration {
 	switch c := n.Client.(type) {
 	case *redis.Client:
@@ -87,16 +87,16 @@ func (n Node) ReadTimeout() time.Duration {
 	return 0
 }
 
-// Dial opens another client to the same servers, with all options of the node's client that
-// change does not change; in a cluster it is called for each server. The caller closes the client.
+// Dial opens another client of the same servers with the options of the node's client after change has edited them.
+// In a cluster, change is called for the options of each server. The caller closes the client.
 func Dial(n Node, change func(*redis.Options)) (redis.UniversalClient, error) {
 	switch c := n.Client.(type) {
 	case *redis.Client:
 		o := *c.Options()
 		none(&o.MaxRetries)
 		none(&o.MinRetryBackoff, &o.MaxRetryBackoff, &o.ReadTimeout, &o.WriteTimeout)
-		o.PushNotificationProcessor = nil                     // its handlers are those of one client
-		o.ClientSideCache, o.ClientSideCacheConfig = nil, nil // what a lock asks must not be answered out of a cache
+		o.PushNotificationProcessor = nil                     // its handlers belong to one client
+		o.ClientSideCache, o.ClientSideCacheConfig = nil, nil // a lock must not read from a cache
 		change(&o)
 		return redis.NewClient(&o), nil
 	case *redis.ClusterClient:
@@ -109,9 +109,9 @@ func Dial(n Node, change func(*redis.Options)) (redis.UniversalClient, error) {
 func dialCluster(o redis.ClusterOptions, change func(*redis.Options)) *redis.ClusterClient {
 	none(&o.MaxRedirects)
 	none(&o.MinRetryBackoff, &o.MaxRetryBackoff, &o.ReadTimeout, &o.WriteTimeout)
-	o.PushNotificationProcessor = nil // its handlers are those of one client
+	o.PushNotificationProcessor = nil // its handlers belong to one client
 	o.Addrs = slices.Clip(o.Addrs)    // go-redis appends the nodes that it learns of
-	// A replica may not have heard yet who owns a lock.
+	// A replica may not have received the lock's last write yet.
 	o.ReadOnly, o.RouteByLatency, o.RouteRandomly = false, false, false
 	var cluster *redis.ClusterClient
 	open := o.NewClient
@@ -124,7 +124,7 @@ func dialCluster(o redis.ClusterOptions, change func(*redis.Options)) *redis.Clu
 		server.Dialer = func(ctx context.Context, network, addr string) (net.Conn, error) {
 			conn, err := dial(ctx, network, addr)
 			if err != nil {
-				cluster.ReloadState(ctx) // another may have the server's slots by now
+				cluster.ReloadState(ctx) // another server may have taken over the slots
 			}
 			return conn, err
 		}
@@ -134,8 +134,8 @@ func dialCluster(o redis.ClusterOptions, change func(*redis.Options)) *redis.Clu
 	return cluster
 }
 
-// none undoes what go-redis does to options that are given as -1 for none, or timeouts as -2:
-// it adds 1, and another client would take 0 for the default.
+// none restores options that were given as -1 for none, or timeouts as -2. go-redis adds 1 to them in its copy, and a
+// second client made from this copy would replace the 0 by the default.
 func none[T ~int | ~int64](options ...*T) {
 	for _, option := range options {
 		if _, timeout := any(option).(*time.Duration); *option == 0 || timeout && *option == -1 {

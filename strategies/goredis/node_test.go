@@ -20,9 +20,8 @@ import (
 	"github.com/lockbench/lockbench/strategies/goredis"
 )
 
-// A client that a lock dials has every option of the client that the service gave, but for those
-// that a lock cannot share. The fields are those of go-redis's types, so one that a newer go-redis
-// adds is tested too.
+// A client that a lock opens has every option of the service's client except those that two clients cannot share. The
+// test reads the fields of go-redis's types, so it also covers fields that a newer go-redis adds.
 func TestDialKeepsOptions(t *testing.T) {
 	all := filled(t, reflect.TypeFor[redis.Options]()).(*redis.Options)
 	all.MinIdleConns, all.ClientSideCacheStrategy = 1, redis.CSCStrategySharedTracking // there are no others
@@ -48,7 +47,7 @@ func TestDialKeepsOptions(t *testing.T) {
 	same(t, "defaults of a cluster", redis.NewClusterClient(&redis.ClusterOptions{}), []string{"NewClient"})
 }
 
-// interfaces are values of the options that are interfaces.
+// interfaces are values for the options that are interfaces.
 var interfaces = map[string]any{
 	"StreamingCredentialsProvider": struct {
 		auth.StreamingCredentialsProvider
@@ -59,7 +58,7 @@ var interfaces = map[string]any{
 	"ShardPicker":               nil, // go-redis's own
 }
 
-// errNone is what functions of such options return.
+// errNone is the error of the functions in these options.
 var errNone = errors.New("of no use")
 
 // filled returns options with a value for each field.
@@ -106,8 +105,8 @@ func filled(t *testing.T, options reflect.Type) any {
 	return all.Interface()
 }
 
-// same compares a client's options with those of one that was dialled, but for those named, which
-// must differ.
+// same compares a client's options with those of the client that Dial opens. The named options must differ, all
+// others must be equal.
 func same(t *testing.T, name string, client redis.UniversalClient, ours []string) {
 	t.Helper()
 	defer func() { _ = client.Close() }()
@@ -128,12 +127,12 @@ func same(t *testing.T, name string, client redis.UniversalClient, ours []string
 			equal = reflect.DeepEqual(unsized(x), unsized(y))
 		}
 		if equal == slices.Contains(ours, field.Name) {
-			t.Errorf("%s: %s is %v, and %v at the second client", name, field.Name, x, y)
+			t.Errorf("%s: %s is %v, but %v in the second client", name, field.Name, x, y)
 		}
 	}
 }
 
-// unsized is the value, without what go-redis derives from the size of a pool.
+// unsized returns the value without the fields that go-redis derives from the size of a pool.
 func unsized(value reflect.Value) any {
 	config, ok := reflect.TypeAssert[*maintnotifications.Config](value)
 	if !ok || config == nil {
@@ -180,8 +179,8 @@ func (l *logged) Printf(_ context.Context, format string, args ...any) {
 	}
 }
 
-// A second client has handlers of its own for a server's notifications, whatever the first does
-// with them: go-redis neither panics nor complains.
+// A second client has separate handlers for a server's notifications in each mode of the first: go-redis neither
+// panics nor logs an error.
 func TestDialWithNotifications(t *testing.T) { // not parallel: go-redis has one logger
 	log := new(logged)
 	redis.SetLogger(log)
@@ -217,18 +216,18 @@ func TestDialWithNotifications(t *testing.T) { // not parallel: go-redis has one
 	log.mu.Lock()
 	defer log.mu.Unlock()
 	if len(log.lines) > 0 {
-		t.Errorf("go-redis says: %q", log.lines)
+		t.Errorf("go-redis logged %q", log.lines)
 	}
 }
 
-// What no lock can use is refused, by its type.
+// NodeOf refuses clients that no lock can use; the error names their type.
 func TestNodeOfRefuses(t *testing.T) {
 	ring := redis.NewRing(&redis.RingOptions{Addrs: map[string]string{"a": "127.0.0.1:1"}})
 	defer func() { _ = ring.Close() }()
 	for _, client := range []redis.UniversalClient{nil, ring, struct{ redis.UniversalClient }{}} {
 		_, err := goredis.NodeOf(client)
 		if err == nil || client != nil && !strings.Contains(err.Error(), fmt.Sprintf("not a %T", client)) {
-			t.Errorf("%T was taken, or refused with: %v", client, err)
+			t.Errorf("NodeOf(%T): %v, want an error that names the type", client, err)
 		}
 		_, other := goredis.Dial(goredis.Node{Client: client}, func(*redis.Options) {})
 		if fmt.Sprint(other) != fmt.Sprint(err) {
@@ -237,8 +236,8 @@ func TestNodeOfRefuses(t *testing.T) {
 	}
 }
 
-// What a driver is told of a node leads to the same server, with the same user and password, whether its library
-// decodes a URL as RFC 3986 or as a form, which makes a + a space.
+// Reach leads a driver to the same server with the same user and password, whether its library decodes a URL by RFC
+// 3986 or as a form, which turns a + into a space.
 func TestReachLeadsToTheSameServer(t *testing.T) {
 	const odd = "a+b@c/d:e%41 \u00e9?#[]&=;$,'*()!~"
 	for _, o := range []redis.UniversalOptions{
@@ -272,6 +271,6 @@ func TestReachLeadsToTheSameServer(t *testing.T) {
 		}
 	}
 	if _, known := (goredis.Node{Options: &redis.UniversalOptions{Addrs: []string{"a:1", "b:1"}}}).Reach(); known {
-		t.Error("two servers are one")
+		t.Error("Reach accepted options with two servers")
 	}
 }

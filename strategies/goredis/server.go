@@ -10,8 +10,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Server returns the first node for a strategy that cannot lock in a cluster, for the reason
-// given. Its errors begin with the strategy's name.
+// Server returns the first node, for a strategy that cannot lock in a cluster for the given reason. Its errors begin
+// with the strategy's name.
 func Server(c Config, strategy, noCluster string) (Node, error) {
 	if err := c.Validate(1); err != nil {
 		return Node{}, fmt.Errorf("%s: %w", strategy, err)
@@ -23,8 +23,8 @@ func Server(c Config, strategy, noCluster string) (Node, error) {
 	return node, nil
 }
 
-// CheckKey refuses a lock's name that another lock may use for what it keeps beside itself: a name
-// that ends in one of those suffixes.
+// CheckKey refuses a lock's name that ends in one of the suffixes, because another lock may use such a key for its
+// queue or counter.
 func CheckKey(name string, suffixes ...string) error {
 	for _, suffix := range suffixes {
 		if lock, internal := strings.CutSuffix(name, suffix); internal {
@@ -46,7 +46,7 @@ func Load(ctx context.Context, client redis.UniversalClient, scripts ...*redis.S
 	return nil
 }
 
-// dials is how many connections DialAll opens at a time.
+// dials is the number of connections that DialAll opens at the same time.
 const dials = 32
 
 // DialAll opens n connections, each by a call of dial. It returns the first error.

@@ -14,15 +14,15 @@ import (
 	"github.com/lockbench/lockbench/strategies"
 )
 
-// Software is what a server says it is. Others than Redis speak Redis's protocol too.
+// Software is the software that a server reports. Servers other than Redis speak Redis's protocol too.
 type Software struct {
 	Name    string // redis, valkey, redict, keydb, dragonfly; "" if not known
-	Version string // its own
-	Redis   string // the version of Redis with which it is compatible
+	Version string // in the software's own numbering
+	Redis   string // the version of Redis with which the server is compatible
 	Mode    string // standalone, cluster, sentinel
 }
 
-// SoftwareOf reads the fields of INFO server, and those of HELLO for what is missing there.
+// SoftwareOf reads the fields of INFO server, and takes missing ones from the reply to HELLO.
 func SoftwareOf(info, greeted map[string]string) Software {
 	s := Software{
 		Name:  cmp.Or(info["server_name"], greeted["server"]),
@@ -69,7 +69,7 @@ func Greeting(reply any) map[string]string {
 	return fields
 }
 
-// AskSoftware asks a server what it is. HELLO answers where INFO is forbidden.
+// AskSoftware asks a server for its software. It uses HELLO where INFO is forbidden.
 func AskSoftware(ctx context.Context, client redis.UniversalClient) (Software, error) {
 	info, refused := client.InfoMap(ctx, "server").Result()
 	hello, err := client.Do(ctx, "HELLO").Result()
@@ -79,7 +79,7 @@ func AskSoftware(ctx context.Context, client redis.UniversalClient) (Software, e
 	return SoftwareOf(info["Server"], Greeting(hello)), nil
 }
 
-// titles are names as they are written in sentences.
+// titles are the names of software as sentences write them.
 var titles = map[string]string{
 	"redis": "Redis", "valkey": "Valkey", "redict": "Redict", "keydb": "KeyDB", "dragonfly": "Dragonfly",
 }
@@ -87,8 +87,8 @@ var titles = map[string]string{
 // String names the software and its version: Valkey 9.1.2.
 func (s Software) String() string { return cmp.Or(titles[s.Name], s.Name) + " " + s.Version }
 
-// TooOld says that it is older than the server that a lock needs: "needs Redis 7.0 (sharded
-// channels), this is 6.2.14"; "" if it is not, or if its version is not known.
+// TooOld returns the text of an error if the software is older than a lock needs: "needs Redis 7.0 (sharded
+// channels), this is 6.2.14". It returns "" if the software is new enough or its version is not known.
 func (s Software) TooOld(since strategies.Since) string {
 	has, needed := s.Redis, since.Redis
 	if s.Name == "valkey" && since.Valkey != "" {
@@ -104,7 +104,7 @@ func (s Software) TooOld(since strategies.Since) string {
 	return old
 }
 
-// numbers are those of a version.
+// numbers returns the numbers of a version.
 func numbers(version string) (all []int) {
 	for part := range strings.SplitSeq(version, ".") {
 		n, _ := strconv.Atoi(part)
@@ -113,16 +113,16 @@ func numbers(version string) (all []int) {
 	return all
 }
 
-// Unsupported is an errors.ErrUnsupported in words of its own.
+// Unsupported is an errors.ErrUnsupported with its own message.
 type Unsupported string
 
 func (u Unsupported) Error() string { return string(u) }
 
-// Is says that it is an errors.ErrUnsupported.
+// Is makes errors.Is(u, errors.ErrUnsupported) true.
 func (Unsupported) Is(target error) bool { return target == errors.ErrUnsupported }
 
-// TooOld returns err; or, if by err the server does not know what was asked for, and it is older
-// than the Redis that the lock of that name needs, an Unsupported that says so.
+// TooOld returns an Unsupported if err reports an unknown command or option and the server is older than the Redis
+// that the named lock needs. Otherwise it returns err.
 func TooOld(ctx context.Context, client redis.UniversalClient, err error, name string, since strategies.Since) error {
 	if !redis.HasErrorPrefix(err, "unknown command") && !redis.HasErrorPrefix(err, "syntax error") {
 		return err

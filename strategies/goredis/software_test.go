@@ -15,7 +15,7 @@ import (
 	"github.com/lockbench/lockbench/strategies/goredis"
 )
 
-// What servers of the protocol say of themselves, abridged from theirs.
+// The cases are abridged replies of real servers.
 func TestSoftware(t *testing.T) {
 	for _, test := range []struct {
 		info  string
@@ -39,7 +39,7 @@ func TestSoftware(t *testing.T) {
 			"KeyDB 6.3.4, 6.3.4 standalone",
 		},
 		{"redis_version:7.4.0\r\ndragonfly_version:df-v1.27.1\r\n", nil, "Dragonfly 1.27.1, 7.4.0 "},
-		// INFO is refused, and then one that knows no HELLO.
+		// The first server refuses INFO, the second does not know HELLO.
 		{"", []any{"server", "valkey", "version", "8.1.1", "mode", "cluster"}, "Valkey 8.1.1, 8.1.1 cluster"},
 		{"redis_version:5.0.14\r\nredis_mode:cluster\r\n", nil, "Redis 5.0.14, 5.0.14 cluster"},
 	} {
@@ -50,7 +50,7 @@ func TestSoftware(t *testing.T) {
 	}
 }
 
-// old makes a server one that is too old: it does not know sharded channels, and says its version.
+// old makes a server look too old: it does not know sharded channels and reports an old version.
 type old struct{ says string }
 
 func (old) DialHook(next redis.DialHook) redis.DialHook { return next }
@@ -67,7 +67,7 @@ func (o old) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 
 func (old) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook { return next }
 
-// A server that is too old for a lock is named, and nothing else is called too old.
+// The error names a server that is too old for a lock; no other error is replaced.
 func TestTooOld(t *testing.T) {
 	server := redistest.Start(t)
 	outside := server.Client(t)
@@ -79,7 +79,7 @@ func TestTooOld(t *testing.T) {
 	}
 	for name, test := range map[string]struct {
 		err     error
-		version string // that the server says, "" is its own
+		version string // that the server reports; "" keeps the real one
 		user    string
 		needs   string
 		want    string
@@ -106,7 +106,7 @@ func TestTooOld(t *testing.T) {
 	}
 }
 
-// A lock may need a version of Valkey, by its own count; what serves on an older one is named.
+// A lock may need a version in Valkey's numbering; the error names the option that works on an older server.
 func TestTooOldValkey(t *testing.T) {
 	since := strategies.Since{Redis: "8.4", Valkey: "9.0", For: "dances", Instead: "steps=few"}
 	for want, software := range map[string]goredis.Software{

@@ -13,7 +13,7 @@ import (
 	"github.com/lockbench/lockbench/strategies/lock"
 )
 
-// backend is a lock in memory, whose leases run out by the clock.
+// backend is a lock in memory whose leases run out by the process's clock.
 type backend struct {
 	config goredis.Config
 
@@ -24,11 +24,11 @@ type backend struct {
 	asked  []time.Duration // the TTLs of all attempts
 
 	extended atomic.Int64
-	// shortest, if not 0, is the TTL of an extension that may still come.
+	// shortest, if not 0, is the TTL of an extension that may still arrive.
 	shortest time.Duration
 	// extending, if not nil, is called before each Extend is answered.
 	extending func()
-	// refusing, if not nil, is called by each Extend and Release, for its error.
+	// refusing, if not nil, is called by each Extend and Release and returns the error of that call.
 	refusing func() error
 	closed   bool
 }
@@ -86,7 +86,7 @@ func (b *backend) TryAcquireFor(_ context.Context, _ string, ttl time.Duration) 
 
 func (b *backend) Close() error { b.closed = true; return nil }
 
-// held says whether a lease is the owner's and has not run out. The caller has the mutex.
+// held reports whether the lease belongs to the owner and has not run out. The caller holds the mutex.
 func (b *backend) held(l *lease) bool { return l != nil && b.owner == l && time.Now().Before(l.until) }
 
 func (l *lease) ValidUntil() time.Time {
@@ -131,14 +131,14 @@ func (l *lease) Extend(ctx context.Context, ttl time.Duration) error {
 	return nil
 }
 
-// steal gives the lock to somebody else, as a Redis that has lost its data does.
+// steal gives the lock to another owner, as a Redis that has lost its data does.
 func (b *backend) steal() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.owner = &lease{b: b, until: time.Now().Add(time.Hour)}
 }
 
-// open makes a Locker of a backend of its own.
+// open returns a Locker with a new backend.
 func open(t *testing.T, options ...lock.Option) (*lock.FencedLocker, *backend) {
 	t.Helper()
 	b := new(backend)
@@ -152,7 +152,7 @@ func open(t *testing.T, options ...lock.Option) (*lock.FencedLocker, *backend) {
 	return locker, b
 }
 
-// acquire must succeed.
+// acquire acquires the lock and fails the test on an error.
 func acquire(t *testing.T, locker *lock.FencedLocker, options ...lock.CallOption) *lock.FencedLease {
 	t.Helper()
 	l, err := locker.Acquire(t.Context(), "key", options...)

@@ -1,5 +1,5 @@
-// Package lock is what a service sees of the locks of this module: one Locker and one
-// Lease, whichever lock is behind them, as database/sql has one DB for all drivers.
+// Package lock is the interface of this module's locks for services: one type Locker and one type Lease for all
+// locks, as database/sql has one DB for all drivers.
 //
 //	locker, err := handoff.New(client, lock.TTL(10*time.Second))
 //	if err != nil {
@@ -16,14 +16,13 @@
 //	}
 //	defer lease.Release(context.WithoutCancel(ctx))
 //
-// or, where the work should stop when the lock is lost:
+// or, if the work must stop when the lock is lost:
 //
 //	err := locker.WithLock(ctx, "order:17", func(ctx context.Context) error {
 //		return ship(ctx, order)
 //	}, lock.Watchdog())
 //
-// The locks are in the packages beside this one: handoff, cohort, polled (spin),
-// redisson (pubsub, fenced, fair), redlock and semaphore. The NAME.md beside each says what it guarantees, what it
-// costs, and what breaks it. None of them registers anything or keeps state outside
-// of its Locker.
+// The locks are in the sibling packages handoff, cohort, polled (spin), redisson (pubsub, fenced, fair), redlock and
+// semaphore. The file NAME.md in each describes its guarantees, its costs and the faults that it does not survive. No
+// lock registers anything or keeps state outside its Locker.
 package lock

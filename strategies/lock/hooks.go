@@ -5,19 +5,19 @@ import (
 	"time"
 )
 
-// Hooks are called by a Locker, for metrics, traces and logs. Each may be nil, and then costs
-// nothing. The caller's goroutine calls them (Lost: one of the Locker's) and waits for them:
-// they should be quick. They must be safe for concurrent use.
+// Hooks are functions that a Locker calls, for metrics, traces and logs. A nil function costs nothing. The caller's
+// goroutine calls the functions and waits for them, so they must be quick; a goroutine of the Locker calls Lost. They
+// must be safe for concurrent use.
 type Hooks struct {
-	// Waited is called at the end of every Acquire and TryAcquire, with how long it took. The error
-	// is nil if the lock was acquired.
+	// Waited is called at the end of every Acquire and TryAcquire with the duration of the call. The error is nil if the
+	// lock was acquired.
 	Waited func(ctx context.Context, key string, wait time.Duration, err error)
 	// Acquired is called after Waited, if the lock was acquired.
 	Acquired func(ctx context.Context, lease *Lease)
-	// Lost is called when a lease is found to be lost before it was released, once.
+	// Lost is called once when the Locker finds that a lease was lost before its release.
 	Lost func(lease *Lease)
-	// Released is called at the end of every Release, with how long the lease was held. The
-	// error is nil if it was released. WithLock calls Release again after an error.
+	// Released is called at the end of every Release with the time for which the lease was held. The error is nil if the
+	// lock was released. After an error WithLock calls Release again, and so this hook.
 	Released func(ctx context.Context, lease *Lease, held time.Duration, err error)
 }
 

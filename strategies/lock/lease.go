@@ -10,7 +10,7 @@ import (
 	"github.com/lockbench/lockbench/strategies"
 )
 
-// Lease is a lock held. It is safe for concurrent use.
+// Lease is a lock that the caller holds. It is safe for concurrent use.
 type Lease struct {
 	locker   *Locker
 	inner    strategies.Lease
@@ -21,27 +21,27 @@ type Lease struct {
 	since    time.Time // only with hooks
 
 	mu     sync.Mutex
-	intact bool               // it was valid when Release was first called
+	intact bool               // the lease was valid at the first call of Release
 	failed bool               // the last Release has failed; what it sent may have freed the lock
 	over   bool               // lost, or Release was called
 	isLost bool               // before Release was called
-	stop   context.CancelFunc // ends its goroutine; nil without one
-	end    *time.Timer        // at ValidUntil, for its goroutine; nil without one
-	told   context.Context    // ends when it is lost; nil until it is asked for
+	stop   context.CancelFunc // ends the lease's goroutine; nil without one
+	end    *time.Timer        // fires at ValidUntil, for the lease's goroutine; nil without one
+	told   context.Context    // ends when the lease is lost; nil until untilLost is called
 	tell   context.CancelFunc // ends told
 }
 
 // FencedLease is a Lease with a fencing token.
 type FencedLease struct{ Lease }
 
-// FencingToken is larger than that of every earlier lease on the same key, as far as the
-// lock's package promises it: a resource that has seen a larger one refuses this holder.
+// FencingToken returns a number that is larger than the token of every earlier lease on the same key, as far as the
+// lock's package guarantees it. A resource that has seen a larger token refuses this holder.
 func (l *FencedLease) FencingToken() int64 {
 	f, _ := strategies.As[strategies.Fenced](l.inner)
 	return f.FencingToken()
 }
 
-// begin fills in a lease that was acquired just now.
+// begin fills in a lease that has just been acquired.
 func (l *Lease) begin(locker *Locker, inner strategies.Lease, key string, s settings) {
 	l.locker, l.inner, l.key, l.ttl, l.hooks = locker, inner, key, s.ttl, s.hooks
 	if l.hooks != nil {
@@ -57,11 +57,11 @@ func (l *Lease) begin(locker *Locker, inner strategies.Lease, key string, s sett
 	}
 }
 
-// Key returns what was locked.
+// Key returns the name of the lock, without the prefix.
 func (l *Lease) Key() string { return l.key }
 
-// ValidUntil returns until when the lease may be relied on unless it is extended, by this
-// process's clock. The zero time means that it does not run out.
+// ValidUntil returns the instant, by this process's clock, until which the holder may rely on the lease if it is not
+// extended. The zero time means that the lease does not run out.
 func (l *Lease) ValidUntil() time.Time {
 	if t, ok := strategies.As[strategies.Timed](l.inner); ok {
 		return t.ValidUntil()
@@ -69,10 +69,10 @@ func (l *Lease) ValidUntil() time.Time {
 	return time.Time{}
 }
 
-// Extend makes the lease last ttl from now on. It returns ErrNotHeld if it had been lost, and
-// errors.ErrUnsupported if it does not run out. After another error its end is as it was, or
-// ttl from then on if that is earlier: the server may have shortened it. While it may still do
-// so, no later call prolongs the lease by more.
+// Extend makes the lease last for ttl from now on. It returns ErrNotHeld if the lease was lost before, and
+// errors.ErrUnsupported if the lease does not run out. After any other error the lease ends as before or ttl after
+// the call, whichever is earlier, because the server may have shortened it. While the server may still do so, no
+// later call prolongs the lease beyond that.
 func (l *Lease) Extend(ctx context.Context, ttl time.Duration) error {
 	e, ok := strategies.As[strategies.Extender](l.inner)
 	if !ok {
@@ -89,8 +89,8 @@ func (l *Lease) Extend(ctx context.Context, ttl time.Duration) error {
 	return err
 }
 
-// endsWithin has the lease's goroutine look after ttl, if there is one: an extension that is under way may have moved
-// the end there.
+// endsWithin lets the lease's goroutine, if there is one, check the lease after ttl, because an extension under way
+// may have moved the end to that time.
 func (l *Lease) endsWithin(ttl time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -99,10 +99,10 @@ func (l *Lease) endsWithin(ttl time.Duration) {
 	}
 }
 
-// Release gives the lock up. It returns ErrNotHeld if it had been lost before. After any other error the lock repeats
-// the release in the background, until Redis answers, until the lock has run out there, or until the Locker's Close.
-// Release may also be called again: if the lock is free by then, that is no loss. Give it a context that has not
-// ended, such as context.WithoutCancel(ctx).
+// Release releases the lock. It returns ErrNotHeld if the lease was lost before. After any other error the lock
+// repeats the release in the background, until Redis answers, the lock has run out there, or the Locker is closed.
+// The caller may also call Release again; if the lock is free by then, this does not count as a loss. Pass a context
+// that has not ended, such as context.WithoutCancel(ctx).
 func (l *Lease) Release(ctx context.Context) error {
 	l.finish(false)
 	err := l.released(l.inner.Release(ctx))
@@ -110,8 +110,8 @@ func (l *Lease) Release(ctx context.Context) error {
 	return err
 }
 
-// released returns the error of Release for that of the lock's own. ErrNotHeld after a failed release tells nothing:
-// what that has sent, or its repetition in the background, may have freed the lock.
+// released returns the error of Release for the error of the lock's own lease. ErrNotHeld after a failed release does
+// not prove a loss: the failed release or its repetition in the background may have freed the lock.
 func (l *Lease) released(err error) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -123,9 +123,9 @@ func (l *Lease) released(err error) error {
 	return err
 }
 
-// Lost returns a channel that is closed when the lease is lost before Release is called: it
-// has run out, or Extend, the watchdog or the lock itself finds that another has the lock.
-// The Locker's Close closes it too, since nothing looks after the lease any more.
+// Lost returns a channel that is closed when the lease is lost before Release is called: the lease has run out, or
+// Extend, the watchdog or the lock itself finds that another holder has the lock. The Locker's Close closes it too,
+// because no goroutine watches the lease any more.
 func (l *Lease) Lost() <-chan struct{} { return l.untilLost().Done() }
 
 // untilLost returns a context that ends when the lease is lost.
@@ -145,8 +145,8 @@ func (l *Lease) untilLost() context.Context {
 // Unwrap returns the lock's own lease.
 func (l *Lease) Unwrap() strategies.Lease { return l.inner }
 
-// finish ends what is done for the lease when it is released or lost. Only the first call
-// counts: a renewal that meets a release reports no loss.
+// finish ends the goroutine and the timer of a lease that is released or lost. Only the first call has an effect, so
+// a renewal that fails because of a release reports no loss.
 func (l *Lease) finish(lost bool) (first bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -163,7 +163,7 @@ func (l *Lease) finish(lost bool) (first bool) {
 	return true
 }
 
-// lose says that the lease is lost, unless it is being released.
+// lose reports the loss of the lease, unless the lease is being released.
 func (l *Lease) lose() {
 	if l.finish(true) {
 		l.hooks.lost(l)

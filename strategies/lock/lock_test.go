@@ -24,7 +24,7 @@ func lost(l *lock.FencedLease) bool {
 	}
 }
 
-// Wait is a bound of its own: its end is not the caller's context's.
+// The end of Wait is distinct from the end of the caller's context.
 func TestWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		locker, b := open(t, lock.TTL(time.Minute))
@@ -52,7 +52,7 @@ func TestWait(t *testing.T) {
 	})
 }
 
-// A call's options hold for the call, the constructor's for all others.
+// Options of a call apply to this call only; those of the constructor apply to all other calls.
 func TestTTL(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		locker, b := open(t, lock.TTL(time.Minute))
@@ -74,10 +74,10 @@ func TestTTL(t *testing.T) {
 	})
 }
 
-// Every fault of the options is told at once, and nothing is asked then.
+// New reports all errors in the options at once and does not call the lock.
 func TestOptionFaults(t *testing.T) {
 	_, err := lock.Open(nil, func(goredis.Config, struct{}) (*backend, error) {
-		t.Error("it was opened")
+		t.Error("New opened the lock")
 		return nil, nil
 	}, struct{}{}, []lock.Option{lock.TTL(-time.Second), lock.Wait(-1)})
 	if err == nil || !strings.Contains(err.Error(), "TTL") || !strings.Contains(err.Error(), "Wait") {
@@ -97,7 +97,7 @@ func TestOptionFaults(t *testing.T) {
 	_ = locker.Close()
 }
 
-// The work's context ends when the lease does, says why, and not before.
+// The context of the work ends at the end of the lease and not earlier, with ErrNotHeld as its cause.
 func TestWithLockEndsWithTheLease(t *testing.T) {
 	for name, end := range map[string]func(*backend){"ran out": func(*backend) {}, "stolen": (*backend).steal} {
 		synctest.Test(t, func(t *testing.T) {
@@ -131,7 +131,7 @@ func TestWithLockEndsWithTheLease(t *testing.T) {
 	}
 }
 
-// What the work returns comes out, and the lock is free after it, also after a panic.
+// WithLock returns the error of the work and releases the lock, also after a panic.
 func TestWithLockReleases(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		locker, b := open(t)
@@ -150,7 +150,7 @@ func TestWithLockReleases(t *testing.T) {
 		func() {
 			defer func() {
 				if recover() == nil {
-					t.Error("the panic did not come out")
+					t.Error("WithLock swallowed the panic")
 				}
 			}()
 			_ = locker.WithLock(t.Context(), "key", func(context.Context) error { panic("mine") })
@@ -161,7 +161,7 @@ func TestWithLockReleases(t *testing.T) {
 	})
 }
 
-// Hooks are told in order, with how long it took.
+// A Locker calls the hooks in order, with the duration of each step.
 func TestHooks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var told []string
@@ -200,8 +200,8 @@ func TestHooks(t *testing.T) {
 	})
 }
 
-// Without hooks a Locker allocates a Lease for each acquisition, beside what the lock
-// itself does, and nothing else: no goroutine runs.
+// Without hooks an acquisition allocates one Lease in addition to the allocations of the lock itself, and starts no
+// goroutine.
 func TestUnsetHooksCostNothing(t *testing.T) {
 	locker, b := open(t, lock.TTL(time.Minute))
 	direct := testing.AllocsPerRun(100, func() {
@@ -210,6 +210,6 @@ func TestUnsetHooksCostNothing(t *testing.T) {
 	})
 	through := testing.AllocsPerRun(100, func() { _ = acquire(t, locker).Release(t.Context()) })
 	if through > direct+1 {
-		t.Errorf("%v allocations, and %v by the lock itself: want one more at most", through, direct)
+		t.Errorf("%v allocations, of them %v by the lock itself; want at most one more", through, direct)
 	}
 }

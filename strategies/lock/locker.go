@@ -14,22 +14,22 @@ import (
 	"github.com/lockbench/lockbench/strategies/internal/bounded"
 )
 
-// The errors that all locks return, wrapped in what was being done.
+// All locks return these errors, wrapped in the operation that failed.
 var (
-	// ErrHeld is returned by TryAcquire when another has the lock, and by Acquire when Wait
-	// ends while another has it.
+	// ErrHeld is returned by TryAcquire when another client holds the lock, and by Acquire when Wait ends while another
+	// client holds it.
 	ErrHeld = strategies.ErrHeld
-	// ErrNotHeld is returned by Release and Extend when the lease had been lost before. It is
-	// the cause of WithLock's context when the lease is lost.
+	// ErrNotHeld is returned by Release and Extend when the lease was lost before the call. It is the cause of
+	// WithLock's context when the lease is lost.
 	ErrNotHeld = strategies.ErrNotHeld
-	// ErrNoQuorum is returned when too few nodes answer to reach a majority.
+	// ErrNoQuorum is returned when fewer nodes answer than a majority needs.
 	ErrNoQuorum = strategies.ErrNoQuorum
 	// ErrClosed is returned after Close.
 	ErrClosed = strategies.ErrClosed
 )
 
-// Backend is a lock, as Open needs it. Its leases may be extended while they are
-// released. A wait for another holder that ctx ends returns strategies.WaitEnded.
+// Backend is the interface of a lock for Open. Its leases must allow Extend and Release at the same time. If ctx ends
+// a wait for another holder, Acquire must return strategies.WaitEnded.
 type Backend interface {
 	strategies.Locker
 	strategies.Termed
@@ -40,7 +40,7 @@ type Backend interface {
 type Locker struct {
 	backend  Backend
 	settings settings
-	single   bool // a client takes its server for a single one
+	single   bool // a client is not a cluster client
 
 	ctx      context.Context // for the goroutines that watch leases
 	stop     context.CancelFunc
@@ -48,9 +48,9 @@ type Locker struct {
 	renewals bounded.Calls // of the watchdogs
 }
 
-// Open makes a Locker of a lock on these nodes; most locks have one. open opens the lock,
-// with options of its own. Open is for packages that implement a lock; services call the New
-// of such a package. It does not talk to Redis.
+// Open makes a Locker of a lock on the given nodes; most locks use one node. open opens the lock itself with its
+// options. Open is for packages that implement a lock; services call the function New of such a package. Open sends
+// no command to Redis.
 func Open[O any, B Backend](
 	clients []redis.UniversalClient, open func(goredis.Config, O) (B, error), own O, options []Option,
 ) (*Locker, error) {
@@ -75,10 +75,10 @@ func Open[O any, B Backend](
 	return l, nil
 }
 
-// Acquire waits until the lock on the key is the caller's, until Wait is over, or until ctx ends
-// (its error). At the end of Wait the error is ErrHeld if the caller then waited for another to
-// give the lock up. Where it waited for an answer of Redis's, it is what kept the answer from coming, as
-// far as that is known. After an error nothing is held: what Redis may still grant is given back in the background.
+// Acquire waits until the caller holds the lock on the key, until Wait is over, or until ctx ends, whose error it
+// then returns. At the end of Wait the error is ErrHeld if another client held the lock. If Acquire was waiting for
+// an answer of Redis at that time, the error is the reason why no answer arrived, as far as it is known. After an
+// error the caller does not hold the lock; a grant that Redis may still make is released in the background.
 func (l *Locker) Acquire(ctx context.Context, key string, options ...CallOption) (*Lease, error) {
 	lease := new(Lease)
 	if err := l.acquire(ctx, lease, key, options, false); err != nil {
@@ -87,8 +87,7 @@ func (l *Locker) Acquire(ctx context.Context, key string, options ...CallOption)
 	return lease, nil
 }
 
-// TryAcquire is Acquire without waiting: it returns ErrHeld at once when another has the
-// lock.
+// TryAcquire is Acquire without waiting: it returns ErrHeld at once when another client holds the lock.
 func (l *Locker) TryAcquire(ctx context.Context, key string, options ...CallOption) (*Lease, error) {
 	lease := new(Lease)
 	if err := l.acquire(ctx, lease, key, options, true); err != nil {
@@ -97,7 +96,7 @@ func (l *Locker) TryAcquire(ctx context.Context, key string, options ...CallOpti
 	return lease, nil
 }
 
-// acquire fills in a lease.
+// acquire acquires the lock and fills in the lease l.
 func (l *Locker) acquire(ctx context.Context, lease *Lease, key string, options []CallOption, try bool) error {
 	s, err := l.settings.with(options)
 	if err != nil {
@@ -120,7 +119,7 @@ func (l *Locker) acquire(ctx context.Context, lease *Lease, key string, options 
 	return nil
 }
 
-// ask asks the lock, for as long as the settings say.
+// ask calls the lock's Acquire or TryAcquire, for at most the time that the settings allow.
 func (l *Locker) ask(ctx context.Context, key string, s settings, try bool) (strategies.Lease, error) {
 	if try || s.waits && s.wait == 0 {
 		return l.backend.TryAcquireFor(ctx, key, s.ttl)
@@ -128,7 +127,7 @@ func (l *Locker) ask(ctx context.Context, key string, s settings, try bool) (str
 	if !s.waits {
 		return l.backend.AcquireFor(ctx, key, s.ttl)
 	}
-	limited, cancel := context.WithTimeoutCause(ctx, s.wait, ErrHeld) // found again in strategies.WaitEnded
+	limited, cancel := context.WithTimeoutCause(ctx, s.wait, ErrHeld) // strategies.WaitEnded returns this cause
 	defer cancel()
 	inner, err := l.backend.AcquireFor(limited, key, s.ttl)
 	switch {
@@ -140,9 +139,8 @@ func (l *Locker) ask(ctx context.Context, key string, s settings, try bool) (str
 	return nil, fmt.Errorf("waited %v: %w", s.wait, err)
 }
 
-// Close ends connections and goroutines that the Locker has opened, watchdogs too, and
-// waits for them, for a call that Redis does not answer two seconds at most. The client stays open. Leases can still be
-// released.
+// Close ends the connections and goroutines that the Locker has opened, watchdogs included, and waits for their end,
+// at most two seconds for a call that Redis does not answer. The client stays open. Leases can still be released.
 func (l *Locker) Close() error {
 	deadline := time.Now().Add(bounded.Patience)
 	l.stop()

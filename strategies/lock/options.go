@@ -6,11 +6,10 @@ import (
 	"time"
 )
 
-// Option is for the constructor of a lock.
+// Option is an option of a lock's constructor.
 type Option interface{ set(*settings) }
 
-// CallOption is for one call. Given to the constructor it holds for all calls without that
-// option.
+// CallOption is an option of one call. Passed to the constructor, it applies to all calls without this option.
 type CallOption interface {
 	Option
 	perCall()
@@ -35,15 +34,16 @@ type settings struct {
 	hooks    *Hooks // nil means none
 }
 
-// DefaultTTL is the TTL of leases without an option TTL; Redisson's is the same.
+// DefaultTTL is the TTL of leases if no option TTL is given. Redisson has the same default.
 const DefaultTTL = 30 * time.Second
 
-// TTL is how long a lease lasts unless it is extended or released: for so long nobody gets
-// the lock of a dead holder. The default is DefaultTTL.
+// TTL sets how long a lease lasts unless it is extended or released. The lock of a dead holder stays taken for this
+// time. The default is DefaultTTL.
 func TTL(ttl time.Duration) CallOption { return callOption(func(s *settings) { s.ttl = ttl }) }
 
-// Wait is how long Acquire waits for a lock that another has; it then returns ErrHeld, but
-// not if it is Redis that it waits for. Without it, Acquire waits until its context ends. Wait(0) tries once.
+// Wait sets how long Acquire waits for a lock that another client holds. After this time Acquire returns ErrHeld, or
+// another error if it was waiting for an answer of Redis. Without Wait, Acquire waits until its context ends. Wait(0)
+// tries once.
 func Wait(most time.Duration) CallOption {
 	return callOption(func(s *settings) { s.wait, s.waits = most, true })
 }
@@ -52,7 +52,7 @@ func Wait(most time.Duration) CallOption {
 // holder that hangs then keeps the lock for as long as its process lives.
 func Watchdog() CallOption { return callOption(func(s *settings) { s.watchdog = true }) }
 
-// Prefix is put before every key. The default is "lock:". All processes need the same.
+// Prefix sets the text before every key. The default is "lock:". All processes must use the same prefix.
 func Prefix(prefix string) Option { return option(func(s *settings) { s.prefix = prefix }) }
 
 // With sets the hooks.
@@ -79,7 +79,7 @@ func (s settings) with(options []CallOption) (settings, error) {
 	return call, call.problem()
 }
 
-// problem is every error in the settings.
+// problem returns all errors in the settings, joined.
 func (s settings) problem() error {
 	problems := []error{validTTL(s.ttl)}
 	if s.waits && s.wait < 0 {
@@ -89,7 +89,7 @@ func (s settings) problem() error {
 	return errors.Join(problems...)
 }
 
-// validTTL rejects a TTL that no lock can have; some need more.
+// validTTL rejects a TTL that no lock accepts; some locks require a longer minimum.
 func validTTL(ttl time.Duration) error {
 	if ttl <= 0 {
 		return fmt.Errorf("TTL must be positive, not %v", ttl)

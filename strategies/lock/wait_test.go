@@ -40,7 +40,7 @@ func fencing(open func(redis.UniversalClient, ...lock.Option) (*lock.FencedLocke
 	})
 }
 
-// everyLock opens each lock on three databases of a server, of which most need one.
+// everyLock opens each lock with three databases of one server; most locks use only the first.
 var everyLock = map[string]three{
 	"handoff": fencing(handoff.New), "cohort": fencing(handoff.NewCohort), "fenced": fencing(redisson.NewFenced),
 	"spin": onFirst(polled.NewSpin), "pubsub": onFirst(redisson.NewPubSub), "fair": onFirst(redisson.NewFair),
@@ -50,10 +50,10 @@ var everyLock = map[string]three{
 	}),
 }
 
-// brief is for tests in which nobody answers: clients give up soon.
+// brief sets short timeouts, for tests in which no server answers.
 const brief = time.Second / 4
 
-// onEvery tries each lock at that address, whose clients wait so long for an answer.
+// onEvery tries each lock at the address, with clients that wait for an answer for the given time.
 func onEvery(
 	t *testing.T, address string, answer time.Duration, try func(*testing.T, *lock.Locker), options ...lock.Option,
 ) {
@@ -94,8 +94,8 @@ func TestNilClients(t *testing.T) {
 	}
 }
 
-// The end of Wait is ErrHeld where another has the lock. A wait may also end during a command, so that
-// it takes more than one to see it.
+// Acquire returns ErrHeld when Wait ends while another client holds the lock. A wait may also end during a command,
+// so the test may need more than one attempt.
 func TestWaitForAHolder(t *testing.T) {
 	server := redistest.Start(t)
 	onEvery(t, server.Addr, brief, func(t *testing.T, locker *lock.Locker) {
@@ -114,9 +114,10 @@ func TestWaitForAHolder(t *testing.T) {
 	})
 }
 
-// It is not where Redis does not answer: a service that is asked then is out of order, not busy.
+// Acquire does not return ErrHeld when Redis does not answer: a service must report this as a failure, not as a busy
+// lock.
 func TestWaitForRedis(t *testing.T) {
-	silent, err := net.Listen("tcp", "127.0.0.1:0") // nobody accepts
+	silent, err := net.Listen("tcp", "127.0.0.1:0") // the listener never accepts
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -129,18 +130,18 @@ func TestWaitForRedis(t *testing.T) {
 	})
 }
 
-// Where nobody listens the transport's error can be found.
+// If no server listens at the address, errors.Is finds the transport's error.
 func TestWaitForNobody(t *testing.T) {
 	onEvery(t, "127.0.0.1:1", time.Minute, func(t *testing.T, locker *lock.Locker) {
 		_, err := locker.Acquire(t.Context(), "key", lock.Wait(time.Minute))
 		refused := errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, lock.ErrNoQuorum)
 		if !refused || errors.Is(err, lock.ErrHeld) {
-			t.Errorf("while nobody listens: %v, want that the connection is refused", err)
+			t.Errorf("while no server listens: %v, want ECONNREFUSED", err)
 		}
 	})
 }
 
-// A loss is reported at the lease's end, although the renewal that is under way is not answered.
+// The loss of a lease is reported at its end although the renewal under way gets no answer.
 func TestLostWhileRedisIsSilent(t *testing.T) {
 	for name := range everyLock {
 		t.Run(name, func(t *testing.T) {

@@ -8,8 +8,8 @@ import (
 	"github.com/lockbench/lockbench/strategies"
 )
 
-// watch starts a goroutine that looks after the lease, unless one does or it is over. The
-// caller has the mutex.
+// watch starts the goroutine that watches the lease, unless it already runs or the lease is over. The caller holds
+// the mutex.
 func (l *Lease) watch() {
 	if l.stop != nil || l.over || l.locker.ctx.Err() != nil {
 		return
@@ -19,8 +19,8 @@ func (l *Lease) watch() {
 	l.locker.watchers.Go(func() { l.run(ctx) })
 }
 
-// run reports when the lease is lost, and renews it where there is a watchdog. It does not wait for a renewal, whose
-// answer may come after the lease's end. One renewal at a time is under way.
+// run reports the loss of the lease and, with a watchdog, renews the lease. It does not wait for a renewal, because
+// the answer may arrive after the lease's end. At most one renewal is under way.
 func (l *Lease) run(ctx context.Context) {
 	defer l.end.Stop()
 	var lost <-chan struct{}
@@ -55,7 +55,8 @@ func (l *Lease) run(ctx context.Context) {
 	l.lose()
 }
 
-// left is for how long the lease is valid; one that does not run out needs no look before its TTL.
+// left returns for how long the lease is valid. For a lease that does not run out it returns the TTL, after which run
+// checks again.
 func (l *Lease) left() time.Duration {
 	if until := l.ValidUntil(); !until.IsZero() {
 		return time.Until(until)
@@ -63,7 +64,7 @@ func (l *Lease) left() time.Duration {
 	return l.ttl
 }
 
-// rest is how long to wait until the next renewal: for a third of what remains at most.
+// rest returns the time until the next renewal, at most a third of the lease's remaining time.
 func (l *Lease) rest(failed error) time.Duration {
 	rest := min(l.left(), l.ttl) / 3
 	if failed != nil {

@@ -12,7 +12,8 @@ import (
 	"github.com/lockbench/lockbench/strategies/lock"
 )
 
-// The loss of a lease is reported at its end, once, also while a renewal is under way. No other one is sent then.
+// The loss of a lease is reported once, at its end, also while a renewal is under way. No second renewal is sent
+// during the first.
 func TestWatchdogFails(t *testing.T) {
 	for _, ttl := range []time.Duration{2 * time.Second, 30 * time.Second} {
 		synctest.Test(t, func(t *testing.T) {
@@ -57,7 +58,7 @@ func TestWatchdogRecovers(t *testing.T) {
 		held := acquire(t, locker)
 		time.Sleep(time.Hour)
 		if lost(held) {
-			t.Error("it is lost, although renewals succeeded before its end")
+			t.Error("the lease is lost although renewals succeeded before its end")
 		}
 		_ = locker.Close()
 	})
@@ -124,12 +125,11 @@ func TestWatchdogOfABoundedLease(t *testing.T) {
 	})
 }
 
-// A renewal that is under way while the lease is released, and is then told that nobody
-// has it, is no loss.
+// A renewal under way during the release gets the answer that the lock is free; this is no loss.
 func TestRenewalMeetsRelease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		locker, b := open(t, lock.TTL(30*time.Second), lock.Watchdog(), lock.With(lock.Hooks{
-			Lost: func(*lock.Lease) { t.Error("a loss is told") },
+			Lost: func(*lock.Lease) { t.Error("the hook Lost was called") },
 		}))
 		entered, leave := make(chan struct{}), make(chan struct{})
 		b.extending = sync.OnceFunc(func() { close(entered); <-leave })
@@ -141,7 +141,7 @@ func TestRenewalMeetsRelease(t *testing.T) {
 		close(leave)
 		synctest.Wait()
 		if lost(held) {
-			t.Error("it is lost")
+			t.Error("the lease counts as lost")
 		}
 		if err := locker.Close(); err != nil {
 			t.Error(err)
@@ -149,8 +149,8 @@ func TestRenewalMeetsRelease(t *testing.T) {
 	})
 }
 
-// The watchdog renews after each third of the TTL, and stops with the release. Close ends watchdogs, and tells their
-// holders, also those who ask later.
+// The watchdog renews after each third of the TTL and stops at the release. Close ends watchdogs and closes the
+// channels of Lost, also for holders that call Lost later.
 func TestWatchdog(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		locker, b := open(t, lock.TTL(time.Minute))
@@ -178,6 +178,6 @@ func TestWatchdog(t *testing.T) {
 		}
 		renewed(held, 0, 62, true)
 		time.Sleep(time.Minute)
-		renewed(watched(), 0, 62, true) // nobody looks after it
+		renewed(watched(), 0, 62, true) // a lease without a watchdog
 	})
 }

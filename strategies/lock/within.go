@@ -12,22 +12,22 @@ import (
 )
 
 const (
-	// releasePatience is how long WithLock tries to give up a lock.
+	// releasePatience is how long WithLock tries to release a lock.
 	releasePatience = 5 * time.Second
-	// releaseTry is how long one try may take: the next one may use another connection.
+	// releaseTry is the longest duration of one try. It is shorter than releasePatience because the next try may use
+	// another connection.
 	releaseTry = time.Second
-	// The pause between two tries doubles.
+	// The pause between two tries starts at firstPause and doubles up to longestPause.
 	firstPause, longestPause = 10 * time.Millisecond, 500 * time.Millisecond
 )
 
-// WithLock acquires the lock as Acquire does, calls do, and releases it, also when do
-// panics. The context that do gets ends when ctx does, and when the lease is lost: its
-// cause (context.Cause) then is ErrNotHeld. A do that must not go on without the lock
-// has to watch it.
+// WithLock acquires the lock as Acquire does, calls do and releases the lock, also if do panics. The context passed
+// to do ends when ctx ends and when the lease is lost; in the second case its cause (context.Cause) is ErrNotHeld. A
+// function that must not continue without the lock has to watch this context.
 //
-// WithLock repeats a release that Redis refuses or does not answer, for five seconds at most. The error is do's, joined
-// with that of the release: ErrNotHeld says that the lock was lost before do returned, and that do may have run while
-// another held the lock.
+// WithLock repeats a release that Redis refuses or does not answer, for at most five seconds. It returns the error of
+// do, joined with the error of the release. ErrNotHeld means that the lock was lost before do returned, so do may
+// have run while another client held the lock.
 func (l *Locker) WithLock(
 	ctx context.Context, key string, do func(ctx context.Context) error, options ...CallOption,
 ) (err error) {
@@ -65,11 +65,11 @@ func (l *Lease) releaseBy(ctx context.Context) error {
 	}
 }
 
-// held is a context's key.
+// held is the key of the lease in a context.
 type held struct{}
 
-// TokenFrom returns the fencing token of the lock that WithLock has acquired for ctx; ok is
-// false if that lock has none.
+// TokenFrom returns the fencing token of the lock that WithLock acquired for ctx; ok is false if the lock has no
+// tokens.
 func TokenFrom(ctx context.Context) (token int64, ok bool) {
 	lease, ok := ctx.Value(held{}).(*Lease)
 	if !ok {

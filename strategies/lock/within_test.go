@@ -10,7 +10,7 @@ import (
 	"github.com/lockbench/lockbench/strategies/lock"
 )
 
-// refuses has a backend refuse calls for so long from now on.
+// refuses makes a backend refuse calls for the given time from now on.
 func (b *backend) refuses(d time.Duration) {
 	heals := time.Now().Add(d)
 	b.refusing = func() error {
@@ -21,7 +21,7 @@ func (b *backend) refuses(d time.Duration) {
 	}
 }
 
-// WithLock repeats a release that is refused, and does not take the lock's own repetition for a loss.
+// WithLock repeats a refused release and does not count the lock's own repetition as a loss.
 func TestWithLockRepeatsTheRelease(t *testing.T) {
 	for name, frees := range map[string]func(*backend){
 		"alone":             func(*backend) {},
