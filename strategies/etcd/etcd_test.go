@@ -207,7 +207,8 @@ func TestAReleaseBeforeTheWatch(t *testing.T) {
 	})
 }
 
-// A holder whose session etcd has ended is told so, and harms nobody. A waiter whose session ends queues up again.
+// A holder whose session etcd has ended gets ErrNotHeld and does not affect the next holder. A waiter whose session
+// ends joins the queue again.
 func TestSessionsEnd(t *testing.T) {
 	t.Parallel()
 	client := client(t, start(t))

@@ -23,7 +23,7 @@ func acquireAndRelease(s *stage) {
 	s.notHeld("a second release", lease)
 }
 
-// notHeld releases a lease that nobody may hold any more.
+// notHeld releases a lease that has ended and expects ErrNotHeld.
 func (s *stage) notHeld(what string, lease strategies.Lease) {
 	if err := within(s.patience, lease.Release); !errors.Is(err, strategies.ErrNotHeld) {
 		s.errorf("%s returned %v, want ErrNotHeld", what, err)
@@ -69,18 +69,18 @@ func strangeKeys(s *stage) {
 	} {
 		leases := s.fill(i, key)
 		if !s.held(i, key) {
-			s.errorf("key %.20q was not taken by whom it was granted to", key)
+			s.errorf("key %.20q is free although a client holds it", key)
 		}
 		if !s.free(i, key+"x") {
 			s.errorf("key %.20q is the same as with an x added", key)
 		}
-		// A waiter also uses keys and channels that are derived from the key.
+		// A waiter uses further keys and channels, whose names are derived from the key.
 		s.passOn(leases, i, key, func() {})
 	}
 }
 
-// stranger releases a lease a second time after another caller has acquired the lock, on the
-// same instance and on another one.
+// stranger releases a lease a second time after another caller has acquired the lock, in the same instance and in
+// another one.
 func stranger(s *stage) {
 	both := s.several(2, longTTL)
 	for _, next := range both {
@@ -88,7 +88,7 @@ func stranger(s *stage) {
 		s.release(old)
 		leases := s.fill(next, "key")
 		s.full(both[1], "key")
-		s.notHeld("a release of what is another's", old)
+		s.notHeld("a release of a lock that another client holds", old)
 		if !s.held(both[1], "key") {
 			s.fatalf("a stranger's release freed the lock")
 		}
@@ -117,7 +117,8 @@ func tryLock(s *stage) {
 	if n := both[1].probe.Counts().Attempts - before; n > 1 {
 		s.errorf("a try-lock of a held lock tried %d times", n)
 	}
-	// A lock whose owner is a thread, a client or a process takes the second caller of an instance for the first.
+	// A lock that identifies its owner by thread, client or process cannot tell the second caller of an instance from
+	// the first.
 	own, _ := strategies.As[strategies.Trier](both[0].Locker)
 	w = s.waiterFor(both[0], "key", own.TryAcquire)
 	switch {
@@ -125,7 +126,7 @@ func tryLock(s *stage) {
 		s.fatalf("a try-lock of a lock that its own instance holds waits for it")
 	case w.err == nil:
 		s.broken(exclusive, "a try-lock was granted a lock that another caller of its instance held")
-		_ = s.releaseAll(append(leases, w.lease)) // one of them may have freed the lock, which is not judged here
+		_ = s.releaseAll(append(leases, w.lease)) // either release may have freed the lock, which this check does not judge
 		return
 	case !errors.Is(w.err, strategies.ErrHeld):
 		s.errorf("a try-lock of a lock that its own instance holds returned %q, want ErrHeld", w.err)
@@ -161,7 +162,7 @@ func reentrance(s *stage) {
 	for range 3 {
 		w := s.waiterFor(both[0], "key", as("me"))
 		if !w.within(s.patience) {
-			s.fatalf("the owner waits for itself")
+			s.fatalf("the owner's second acquire waits for the owner")
 		}
 		if w.err != nil {
 			s.fatalf("acquire again: %v", w.err)
@@ -176,20 +177,20 @@ func reentrance(s *stage) {
 	}
 	for n, lease := range leases {
 		if !s.held(both[1], "key") {
-			s.fatalf("it was free after %d of %d releases", n, len(leases))
+			s.fatalf("the lock was free after %d of %d releases", n, len(leases))
 		}
 		s.release(lease)
 	}
 	if !s.free(both[1], "key") {
-		s.errorf("it was not free after the last release")
+		s.errorf("the lock was not free after the last release")
 	}
 }
 
-// exclusion has clients of several instances compete for one key, and counts how many are
-// inside at a time. It also checks the history of a lock with one permit.
+// exclusion lets clients of several instances compete for one key and counts the concurrent holders. For a lock with
+// one permit it also checks the history.
 func exclusion(s *stage) {
 	const instances, turns = 3, 8
-	perInstance := 5 + s.info.Capacity/instances // more in all than there are permits
+	perInstance := 5 + s.info.Capacity/instances // in total more clients than permits
 	f := &fight{stage: s, history: NewHistory()}
 	var clients []*waiter
 	for n, i := range s.several(instances, longTTL) {
@@ -204,7 +205,7 @@ func exclusion(s *stage) {
 	}
 	f.all(clients)
 	if n := f.overlaps.Load(); n > 0 {
-		s.errorf("%d of %d acquisitions found more inside than may be", n, f.acquired.Load())
+		s.errorf("%d of %d acquisitions found more holders than permits", n, f.acquired.Load())
 	}
 	if want := int64(instances * perInstance * turns); !s.Failed() && f.acquired.Load() != want {
 		s.errorf("%d acquisitions, want %d", f.acquired.Load(), want)
@@ -214,14 +215,14 @@ func exclusion(s *stage) {
 	}
 }
 
-// fight is what the clients of exclusion share.
+// fight is the state that the clients of exclusion share.
 type fight struct {
 	*stage
 	history                    *History
 	inside, overlaps, acquired atomic.Int64
 }
 
-// all waits for all clients. When none has acquired the lock for too long, it ends them.
+// all waits for all clients. It ends them if no client acquires the lock within s.patience.
 func (f *fight) all(clients []*waiter) {
 	for _, w := range clients {
 		for before := int64(-1); !w.within(f.patience); {
@@ -230,7 +231,7 @@ func (f *fight) all(clients []*waiter) {
 				before = now
 				continue
 			}
-			f.broken(waking, "clients that fight for a lock wait and none gets it")
+			f.broken(waking, "clients compete for a lock, and none gets it")
 			for _, other := range clients {
 				other.end()
 			}
@@ -238,8 +239,8 @@ func (f *fight) all(clients []*waiter) {
 	}
 }
 
-// turn acquires, counts the clients inside and releases. Some turns begin with an attempt
-// that is likely to fail. It says whether to go on.
+// turn acquires, counts the concurrent holders and releases. Some turns begin with an attempt that is likely to fail.
+// turn returns false when the client must stop.
 func (f *fight) turn(ctx context.Context, locker strategies.Locker, turn int) bool {
 	lease, err := f.attempt(ctx, locker, turn)
 	if lease == nil && err == nil {
@@ -247,7 +248,7 @@ func (f *fight) turn(ctx context.Context, locker strategies.Locker, turn int) bo
 	}
 	if err != nil {
 		if ctx.Err() == nil {
-			f.broken(granting, "an acquire in a crowd returned %q", err)
+			f.broken(granting, "an acquire among many clients returned %q", err)
 		}
 		return false
 	}
@@ -265,10 +266,11 @@ func (f *fight) turn(ctx context.Context, locker strategies.Locker, turn int) bo
 	return true
 }
 
-// impatience is how long some clients wait that fight for a lock.
+// impatience is the timeout of the attempts that are likely to fail.
 const impatience = 2 * time.Millisecond
 
-// attempt returns nil, nil if it made no attempt or did not get the lock.
+// attempt sometimes tries to acquire with a short timeout. It returns nil, nil if it made no attempt or did not get
+// the lock.
 func (f *fight) attempt(ctx context.Context, locker strategies.Locker, turn int) (strategies.Lease, error) {
 	var lease strategies.Lease
 	var err error
@@ -309,7 +311,7 @@ func (f *fight) check() {
 	}
 }
 
-// permits checks that as many clients hold the lock as there are permits, and no more.
+// permits checks that exactly as many clients can hold the lock as there are permits.
 func permits(s *stage) {
 	both := s.several(2, longTTL)
 	for _, freed := range []int{1, s.info.Capacity} {
@@ -321,15 +323,15 @@ func permits(s *stage) {
 			waiting = append(waiting, w)
 		}
 		if n := granted(waiting); n > 0 {
-			s.brokenNow(exclusive, "%d more than %d permits were granted", n, s.info.Capacity)
+			s.brokenNow(exclusive, "%d more leases than the %d permits were granted", n, s.info.Capacity)
 		}
 		s.release(leases[:freed]...)
 		if !s.eventually(func() bool { return granted(waiting) >= freed }) {
-			s.fatalf("%d permits were given back, and %d granted to those who wait", freed, granted(waiting))
+			s.fatalf("%d permits were released, and %d waiters got one", freed, granted(waiting))
 		}
 		time.Sleep(20 * time.Millisecond)
 		if n := granted(waiting); n > freed {
-			s.brokenNow(exclusive, "%d permits were given back, and %d granted", freed, n)
+			s.brokenNow(exclusive, "%d permits were released, and %d were granted", freed, n)
 		}
 		s.release(leases[freed:]...)
 		var last []*waiter
@@ -347,7 +349,7 @@ func permits(s *stage) {
 	}
 }
 
-// granted counts the waiters that are over.
+// granted returns the number of waiters that have ended.
 func granted(waiting []*waiter) int {
 	n := 0
 	for _, w := range waiting {

@@ -11,16 +11,16 @@ import (
 	"github.com/lockbench/lockbench/strategies/internal/pending"
 )
 
-// redisLease is a redisLock's.
+// redisLease is a lease of a redisLock.
 type redisLease struct {
 	lock        *redisLock
 	name, token string
 	ttl         time.Duration
-	began       time.Time // its wait
-	unwatched   bool      // the watchdog leaves it alone
+	began       time.Time // when its wait began
+	unwatched   bool      // the watchdog does not renew it
 	again       bool
 	fence       int64
-	planted     bool // it was never granted
+	planted     bool // the lease was never granted
 	released    bool
 	stop        context.CancelFunc // of the watchdog
 	lost        chan struct{}      // closed when the watchdog finds it lost
@@ -28,7 +28,7 @@ type redisLease struct {
 
 	mu    sync.Mutex
 	until time.Time
-	over  bool // it has been released, or that is under way
+	over  bool // it has been released, or a release is under way
 }
 
 func (lease *redisLease) FencingToken() int64 { return lease.fence }
@@ -90,7 +90,7 @@ func (lease *redisLease) Release(ctx context.Context) error {
 	return nil
 }
 
-// back is the release of a lease that is held once.
+// back releases a lease that is held once.
 func (lease *redisLease) back() *pending.Release {
 	return &pending.Release{TTL: lease.ttl, Send: func(ctx context.Context) error {
 		given, err := lease.give(ctx)
@@ -101,7 +101,7 @@ func (lease *redisLease) back() *pending.Release {
 	}}
 }
 
-// repeat has the release repeated in the background, unless by some fault.
+// repeat repeats the release in the background, unless a fault prevents it.
 func (lease *redisLease) repeat() {
 	l := lease.lock
 	for _, fault := range []string{"forgetsRelease", "asksOnce", "deletesAgain", "stopsAfter"} {
@@ -160,7 +160,7 @@ func (lease *redisLease) watch() {
 	}
 	lease.stop = stop
 	l.renewing.Go(func() {
-		ticker := time.NewTicker(l.config.TTL / 10) // late by some, it still shows the fault that it has
+		ticker := time.NewTicker(l.config.TTL / 10) // short enough that a delay does not hide the fault
 		defer ticker.Stop()
 		for {
 			select {
@@ -172,7 +172,7 @@ func (lease *redisLease) watch() {
 			case l.defects["noRenewal"]:
 			case l.defects["renewsBlindly"]:
 				l.client.PExpire(ctx, lease.name, l.config.TTL)
-			case l.defects["renewsForEver"]: // without a look whose it is
+			case l.defects["renewsForEver"]: // without a check of the owner
 				l.client.HSet(ctx, lease.name, "owner", lease.token)
 				l.client.PExpire(ctx, lease.name, l.config.TTL)
 			default:
@@ -184,8 +184,8 @@ func (lease *redisLease) watch() {
 	})
 }
 
-// extendInTime is the watchdog's Extend. It ends with the lease, which then is lost, unless by some fault. What is
-// watched by some fault was never granted, and has no end.
+// extendInTime is the watchdog's Extend. It ends with the lease, which is lost then, unless a fault prevents this. A
+// lease that was never granted but is watched because of a fault has no end.
 func (lease *redisLease) extendInTime(ctx context.Context) error {
 	l, until := lease.lock, lease.ValidUntil()
 	if l.defects["reportsLate"] || until.IsZero() {

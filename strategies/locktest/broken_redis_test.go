@@ -44,7 +44,7 @@ if redis.call('HGET', KEYS[1], 'owner') ~= ARGV[1] then return 0 end
 return redis.call('PEXPIRE', KEYS[1], ARGV[2])`
 )
 
-// edits are faults of a script: a text in it, and what stands there instead.
+// edits are faults of a script: a text of it, and the text that replaces it.
 var edits = map[string][2]string{
 	"noTTL":          {"redis.call('PEXPIRE', KEYS[1], ARGV[2])\nreturn {1", "return {1"},
 	"halfTTL":        {"ARGV[2])\nreturn {1", "ARGV[2] / 2)\nreturn {1"},
@@ -55,7 +55,7 @@ var edits = map[string][2]string{
 	},
 	"tokensGoBack":  {"redis.call('INCR', KEYS[2])", "redis.call('INCR', KEYS[2]) % 7"},
 	"tokensAreTime": {"redis.call('INCR', KEYS[2])", "redis.call('TIME')[1] * 1000000 + redis.call('TIME')[2]"},
-	"writesFirst":   {"local owner", "redis.call('INCRBY', KEYS[2], 0) local owner"}, // so that no look is answered
+	"writesFirst":   {"local owner", "redis.call('INCRBY', KEYS[2], 0) local owner"}, // the check too is refused
 	"addsUp": {
 		"return redis.call('PEXPIRE', KEYS[1], ARGV[2])",
 		"return redis.call('PEXPIRE', KEYS[1], ARGV[2] + redis.call('PTTL', KEYS[1]))",
@@ -65,8 +65,7 @@ var edits = map[string][2]string{
 	"namesIt": {"ARGV[2], ''", "ARGV[2], KEYS[1]"},
 }
 
-// redisLock is a hash and a channel on which its release is told; each waiter has
-// a subscription of its own.
+// redisLock is a hash and a channel that announces its release; each waiter has its own subscription.
 type redisLock struct {
 	defects
 	config                  goredis.Config
@@ -83,9 +82,9 @@ type redisLock struct {
 	releases    pending.Releases
 
 	mu        sync.Mutex
-	toClose   []io.Closer // by Close
+	toClose   []io.Closer // closed by Close
 	forgotten []redis.UniversalClient
-	address   string // that the server's name stood for at first
+	address   string // the first address of the server's name
 	names     map[string]bool
 }
 
@@ -140,7 +139,7 @@ func (l *redisLock) lease(key string, ttl time.Duration) *redisLease {
 	return &redisLease{lock: l, name: l.name(key), token: token, ttl: ttl, began: time.Now()}
 }
 
-// termed returns a lease with a TTL of its own, or by some fault with another.
+// termed returns a lease with the given TTL, or because of a fault with another.
 func (l *redisLock) termed(key string, ttl time.Duration) (*redisLease, error) {
 	switch {
 	case l.defects["lockersTTL"] || l.defects["anyTTL"] && ttl < time.Millisecond:
@@ -221,12 +220,12 @@ func (l *redisLock) get(ctx context.Context, lease *redisLease) (strategies.Leas
 	return lease, nil
 }
 
-// wait parks, and tries again for each event of its subscription: a message, and
-// that it has begun, or begun anew on another connection.
+// wait parks, and tries again after each event of its subscription: a message, and its start, also on a new
+// connection.
 func (l *redisLock) wait(ctx context.Context, lease *redisLease, left time.Duration) error {
 	if l.defects["everyFifth"] && l.waits.Add(1)%5 == 0 {
 		lease.planted = true
-		lease.renewed(time.Now().Add(l.config.TTL)) // so it says
+		lease.renewed(time.Now().Add(l.config.TTL)) // the validity that the lease reports
 		return nil
 	}
 	if l.defects["polls"] {
@@ -271,8 +270,8 @@ func (l *redisLock) wait(ctx context.Context, lease *redisLease, left time.Durat
 	}
 }
 
-// sleeps is how long a waiter sleeps without a message if the holder may keep the lock for so long: a
-// second at most, because its subscription may be at a former primary; longer by some fault.
+// sleeps is how long a waiter sleeps without a message if the holder may keep the lock for that time: at most a
+// second, because its subscription may be at a former primary; longer because of a fault.
 func (l *redisLock) sleeps(left time.Duration) time.Duration {
 	switch {
 	case l.defects["trustsMessages"]:
@@ -296,8 +295,7 @@ func (l *redisLock) poll(ctx context.Context, lease *redisLease) error {
 	}
 }
 
-// leaves says whether a wait that was cancelled leaves its subscription open, by
-// some fault.
+// leaves reports whether a cancelled wait leaves its subscription open because of a fault.
 func (l *redisLock) leaves(sub *redis.PubSub, lease *redisLease) bool {
 	switch {
 	case l.defects["keepsSubscribed"]:
@@ -310,7 +308,7 @@ func (l *redisLock) leaves(sub *redis.PubSub, lease *redisLease) bool {
 		forgotten.Ping(context.Background())
 		l.mu.Lock()
 		defer l.mu.Unlock()
-		l.forgotten = append(l.forgotten, forgotten) // else the collector closes it
+		l.forgotten = append(l.forgotten, forgotten) // otherwise the garbage collector closes it
 	case l.defects["keepsGoroutine"]:
 		go func() { time.Sleep(time.Minute) }()
 	}
@@ -374,7 +372,7 @@ func (l *redisLock) try(ctx context.Context, lease *redisLease) (got bool, left 
 	return true, 0, nil
 }
 
-// answered makes a call that ends with ctx, unless by some fault.
+// answered makes a call that ends with ctx, unless a fault prevents this.
 func answered[T any](ctx context.Context, l *redisLock, call func() (T, error)) (T, error) {
 	if l.defects["waitsForAnswers"] || l.defects["tellsLoss"] {
 		return call()
@@ -382,7 +380,7 @@ func answered[T any](ctx context.Context, l *redisLock, call func() (T, error)) 
 	return within.Get(ctx, &l.releases.Calls, call)
 }
 
-// hashTag is what a cluster hashes of a key.
+// hashTag returns the part of a key that a cluster hashes.
 func hashTag(key string) string {
 	if _, rest, ok := strings.Cut(key, "{"); ok {
 		if tag, _, ok := strings.Cut(rest, "}"); ok && tag != "" {

@@ -12,7 +12,7 @@ import (
 	"github.com/lockbench/lockbench/strategies"
 )
 
-// connect gives the Locker another client, where its fault is there.
+// connect gives the Locker another client if it has one of the faults of clients.
 func (l *redisLock) connect() {
 	node := l.config.Nodes[0]
 	switch {
@@ -54,7 +54,7 @@ func (l *redisLock) dial(ctx context.Context, network, address string, dial stor
 	return c, err
 }
 
-// remember leaves something for each key, where that is the fault.
+// remember leaves a key, a connection or a name for each lock, if a fault demands it.
 func (l *redisLock) remember(ctx context.Context, name string) {
 	if !l.defects["records"] && !l.defects["dialsEach"] {
 		return
@@ -75,7 +75,7 @@ func (l *redisLock) remember(ctx context.Context, name string) {
 	}
 }
 
-// believed says whether a waiter takes an event of its channel for a grant.
+// believed reports whether a waiter counts an event of its channel as a grant because of a fault.
 func (l *redisLock) believed(ctx context.Context, event any, lease *redisLease) bool {
 	m, isMessage := event.(*redis.Message)
 	if isMessage && l.defects["deletesNamed"] && m.Payload != lease.name {
@@ -88,7 +88,7 @@ func (l *redisLock) believed(ctx context.Context, event any, lease *redisLease) 
 	return lease.planted
 }
 
-// forget removes it.
+// forget deletes the keys that remember left, and its names.
 func (l *redisLock) forget() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -104,14 +104,14 @@ func (l *redisLock) forget() {
 	l.toClose = nil
 }
 
-// isYes says whether an error is taken for a grant.
+// isYes reports whether an error counts as a grant because of a fault.
 func (l *redisLock) isYes(err error) bool {
 	_, refused := errors.AsType[redis.Error](err)
 	_, broken := errors.AsType[*net.OpError](err)
 	return l.defects["refusalIsYes"] && refused || l.defects["silenceIsYes"] && broken
 }
 
-// insists is what a release makes of its answer.
+// insists returns the result of a release for the answer to it.
 func (lease *redisLease) insists(ctx context.Context, given bool, err error) (bool, error) {
 	l := lease.lock
 	if err == nil {
@@ -142,10 +142,10 @@ func (lease *redisLease) lookAndDelete(ctx context.Context) (bool, error) {
 	return n == 1, err
 }
 
-// Lost is for a lease that is renewed.
+// Lost is implemented only for a lease that is renewed.
 func (lease *redisLease) Lost() <-chan struct{} { return lease.lost }
 
-// find notes what a renewal has found, and says whether the lease is lost.
+// find records the result of a renewal and reports whether the lease is lost.
 func (lease *redisLease) find(err error) bool {
 	if !errors.Is(err, strategies.ErrNotHeld) {
 		return false

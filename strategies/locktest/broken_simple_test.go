@@ -16,8 +16,8 @@ import (
 	"github.com/lockbench/lockbench/strategies/goredis"
 )
 
-// localLock is one instance's side of a semaphore in the process, first come, first served; or one that goes round,
-// which serves all who wait in an instance when it comes there.
+// localLock is one instance's side of a semaphore in the process. It serves waiters in the order of their arrival or,
+// as a lock that goes round, all waiters of one instance after the other.
 type localLock struct {
 	defects
 	permits int
@@ -26,7 +26,7 @@ type localLock struct {
 	*localKeys
 }
 
-// localKeys are what the instances share.
+// localKeys is the state that the instances share.
 type localKeys struct {
 	mu   sync.Mutex
 	keys map[string]*localQueue
@@ -37,13 +37,13 @@ type localQueue struct {
 	waiters       []*localWaiter
 	grants, fence int64
 	woken         *localLease
-	batch         int // turns that the instance still has that had the last one
+	batch         int // remaining turns of the instance that had the last one
 }
 
 type localWaiter struct {
 	of      *localLock
 	owner   string
-	granted chan *localLease // has room for one
+	granted chan *localLease // buffered, capacity 1
 	gone    bool
 }
 
@@ -88,7 +88,7 @@ func (l *localLock) TryAcquire(_ context.Context, key string) (strategies.Lease,
 	return nil, strategies.ErrHeld
 }
 
-// queue is that of a key. The caller holds mu.
+// queue returns the queue of a key. The caller holds mu.
 func (l *localLock) queue(key string) *localQueue {
 	key = l.config.Key(key)
 	q := l.keys[key]
@@ -156,7 +156,7 @@ func (l *localLock) acquire(ctx context.Context, key, owner string) (strategies.
 	return nil, ctx.Err()
 }
 
-// grant makes somebody a holder. The caller holds mu.
+// grant grants a lease to a waiter. The caller holds mu.
 func (l *localLock) grant(q *localQueue, owner string) *localLease {
 	if q.grants++; !l.defects["repeats"] || q.grants%3 != 0 {
 		q.fence++
@@ -182,7 +182,7 @@ func (l *localLock) free(q *localQueue, lease *localLease) {
 	}
 }
 
-// next is the number of the waiter who is served next. The caller holds mu.
+// next returns the index of the waiter that is served next. The caller holds mu.
 func (l *localLock) next(q *localQueue) (n int) {
 	if !l.defects["goesRound"] {
 		return 0
@@ -227,7 +227,7 @@ func (lease *localLease) Release(context.Context) error {
 	return nil
 }
 
-// quorumLock asks all nodes at a time until a majority is its.
+// quorumLock asks all nodes concurrently until it has a majority.
 type quorumLock struct {
 	defects
 	config   goredis.Config
@@ -270,8 +270,7 @@ func (l *quorumLock) Acquire(ctx context.Context, key string) (strategies.Lease,
 	lease := &quorumLease{lock: l, name: l.config.Key(key)}
 	for {
 		l.config.Probe.Attempt()
-		// A token of its own for each round, since what is late of one could else count
-		// in another.
+		// Each round has its own token, because a late command of one round could otherwise count in another.
 		lease.token, lease.freed, lease.released = fmt.Sprint(l.instance, l.last.Add(1)), 0, false
 		lease.until = time.Now().Add(l.config.TTL)
 		votes := l.each(func(client redis.UniversalClient) bool {
@@ -308,7 +307,7 @@ type quorumLease struct {
 
 func (lease *quorumLease) ValidUntil() time.Time { return lease.until }
 
-// Release may be repeated: what it has freed before counts.
+// Release may be repeated: nodes that it freed before count.
 func (lease *quorumLease) Release(ctx context.Context) error {
 	var failed atomic.Int64
 	lease.freed += lease.lock.each(func(client redis.UniversalClient) bool {

@@ -17,21 +17,19 @@ import (
 	"github.com/lockbench/lockbench/strategies/locktest/redisservers"
 )
 
-// subject is a locker that the suite is to judge.
+// subject is a locker that the suite must judge.
 type subject struct {
 	name string
 	info strategies.Info
 	open func(goredis.Config) (strategies.Locker, error)
 
-	// What it must be rejected for: the check that is meant for its fault must say so, with one of
-	// these texts. No other promise may be found broken, but such as it cannot help breaking too. All are
-	// empty for a correct lock.
+	// check is the check that must find the lock's fault, with one of the texts in seen. No other promise may be found
+	// broken, except those in also, which the fault breaks too. All fields are empty for a correct lock.
 	check, promise string
 	seen, also     []string
 }
 
-// defects are what is wrong with a lock, by name, and traits that are no fault. A lock without defects
-// is correct.
+// defects are the faults of a lock, by name, and traits that are no fault. A lock without defects is correct.
 type defects map[string]bool
 
 func faultsOf(names string) defects {
@@ -42,7 +40,7 @@ func faultsOf(names string) defects {
 	return f
 }
 
-// What a lock may claim beside exclusion.
+// These are the claims that a lock may make in addition to exclusion.
 var (
 	recovery  = func(c *strategies.Claims) { c.Recovery = true }
 	fifo      = func(c *strategies.Claims) { c.FIFO = true }
@@ -60,7 +58,7 @@ func claims(all ...func(*strategies.Claims)) strategies.Claims {
 	return c
 }
 
-// byRedis says what locks on Redis do not pass.
+// byRedis are the checks that locks on Redis fail.
 var byRedis = []strategies.Limit{{Check: "clock set forward", Because: "Redis ends leases by its clock"}}
 
 // onRedis is a redisLock with faults.
@@ -127,8 +125,8 @@ func (s subject) called(name string) subject { s.name = name; return s }
 // but changes what its Info says.
 func (s subject) but(change func(*strategies.Info)) subject { change(&s.info); return s }
 
-// fails names the check that must find the fault, and what the check says of it, in one of these ways. The promise is
-// the check's own, unless breaking says otherwise.
+// fails sets the check that must find the fault and the texts of which its failure must contain one. The promise is
+// the check's own, unless breaking sets another.
 func (s subject) fails(name string, seen ...string) subject {
 	checks := locktest.Checks()
 	i := slices.IndexFunc(checks, func(c locktest.Check) bool { return c.Name == name })
@@ -141,7 +139,7 @@ func (s subject) breaking(promise string, also ...string) subject {
 	return s
 }
 
-// fixture is for all tests of one subject: they come one after the other.
+// fixture returns the fixture for all tests of one subject, which run one after the other.
 func (s subject) fixture(t *testing.T) locktest.Fixture {
 	t.Helper()
 	f := redisservers.Fixture(t, s.info.Nodes, s.open)
@@ -155,8 +153,8 @@ func (s subject) fixture(t *testing.T) locktest.Fixture {
 	return f
 }
 
-// judge runs the check that is meant for the fault once, as users do, or all of them on
-// a correct lock, and compares what they find with what they should.
+// judge runs the check for the fault once, as users do, or all checks on a correct lock, and compares their results
+// with the expected ones.
 func (s subject) judge(t *testing.T) {
 	fixture, checks := s.fixture(t), locktest.Checks()
 	if s.check != "" {
@@ -173,15 +171,15 @@ func (s subject) judge(t *testing.T) {
 	}
 }
 
-// told says whether a check has named the fault.
-func (s subject) told(v locktest.Result) bool {
+// found reports whether a check has named the fault.
+func (s subject) found(v locktest.Result) bool {
 	return slices.ContainsFunc(v.Failures, func(f locktest.Failure) bool {
 		return f.Check == s.check && f.Promise == s.promise &&
 			slices.ContainsFunc(s.seen, func(text string) bool { return strings.Contains(f.String(), text) })
 	})
 }
 
-// wrong is what is wrong with the suite's findings.
+// wrong returns the errors in the suite's results.
 func (s subject) wrong(results []locktest.Result) (wrong []string) {
 	for _, v := range results {
 		if v.Verdict == locktest.NotTried || v.Verdict == locktest.NotJudged {
@@ -192,12 +190,12 @@ func (s subject) wrong(results []locktest.Result) (wrong []string) {
 		}
 		for _, f := range v.Failures {
 			if f.Promise != s.promise && !slices.Contains(s.also, f.Promise) {
-				wrong = append(wrong, fmt.Sprintf("%s finds broken what is not: %s", f.Check, f))
+				wrong = append(wrong, fmt.Sprintf("%s reports a promise as broken that is not: %s", f.Check, f))
 			}
 		}
 	}
-	if s.check != "" && !slices.ContainsFunc(results, s.told) {
-		wrong = append(wrong, fmt.Sprintf("%q does not say %q of it", s.check, s.seen))
+	if s.check != "" && !slices.ContainsFunc(results, s.found) {
+		wrong = append(wrong, fmt.Sprintf("check %q did not report %q", s.check, s.seen))
 	}
 	return wrong
 }
@@ -213,16 +211,16 @@ func TestSuite(t *testing.T) {
 	_ = all.Wait()
 }
 
-// correct are locks that must pass. In make test redlock, which passes the suite in its own package, is the correct
-// quorum; make others has the one here too.
+// correct are locks that must pass. In make test the correct quorum is redlock, which passes the suite in its own
+// package; make others also tests the quorum here.
 func correct() []subject {
 	all := []subject{
 		onRedis("", fencing, reentrant, watchdog).called("a correct lock on Redis"),
 		polling("tags", fencing, reentrant, watchdog).called("a correct lock that is polled, also on clusters"),
 		inProcess("", 1, fifo, fencing, reentrant).called("a correct lock in the process"),
 		inProcess("", 3, fifo).called("a correct semaphore"),
-		inCohorts("").called("a correct lock that goes round in an instance"),
-		inProcess("", 1, bounded).called("a correct lock in the process, that claims less"),
+		inCohorts("").called("a correct lock that serves all waiters of an instance in turn"),
+		inProcess("", 1, bounded).called("a correct lock in the process that claims less"),
 	}
 	if extent.More() {
 		all = append(all, ofNodes("").called("a correct quorum"))
@@ -230,42 +228,43 @@ func correct() []subject {
 	return all
 }
 
-// Promises that another check than their own finds broken.
+// These promises are found broken by other checks than their own.
 const (
 	exclusive = "never more holders than permits"
 	tidy      = "there are no leftovers"
 	waking    = "no wake-up is lost"
-	ungranted = "a lock that was granted to nobody is freed"
+	ungranted = "a lock that is granted after its client has given up is freed"
 )
 
 // broken are correct locks with one fault each.
 func broken() []subject {
-	const again, left, stands = "before one who had asked earlier", "keys and channels are left", "have not had it"
+	const again, left = "before a client that had asked earlier", "keys and channels are left"
+	const stands = "have not got the lock"
 	return []subject{
 		// Exclusion.
-		polling("everyFifth").called("every fifth wait is granted what another holds").
+		polling("everyFifth").called("every fifth wait is granted although another client holds the lock").
 			fails("exclusion", "it is drawn in "),
 		inProcess("morePermits", 3).called("one permit more").
-			fails("permits", "1 more than 3 permits were granted").breaking(exclusive),
-		inProcess("morePermits", 1).called("one holder more").fails("exclusion", "found more inside than may be"),
+			fails("permits", "1 more leases than the 3 permits were granted").breaking(exclusive),
+		inProcess("morePermits", 1).called("one holder more").fails("exclusion", "found more holders than permits"),
 
 		// Who releases what.
-		polling("blind").called("no look whose lock it releases").
+		polling("blind").called("a release that does not check the owner").
 			fails("stranger", "a stranger's release freed the lock"),
-		polling("sameToken").called("one token for all of an instance").
-			fails("stranger", "a release of what is another's returned <nil>"),
+		polling("sameToken").called("one owner token for all callers of an instance").
+			fails("stranger", "a release of a lock that another client holds returned <nil>"),
 		polling("blind ownRecord").called("a late release frees the next holder's lock").
 			fails("late release", "a late release freed the next holder's lock"),
-		polling("lateIsFine ownRecord").called("a late release is not told so").
+		polling("lateIsFine ownRecord").called("a late release returns no error").
 			fails("late release", "returned <nil>, want ErrNotHeld"),
 
 		// Time.
 		polling("noTTL").called("no TTL").fails("dead holder", "has died"),
-		polling("halfTTL").called("half the TTL").fails("validity", "before a lease on it ceased to be valid"),
+		polling("halfTTL").called("half the TTL").fails("validity", "before the end of a lease's validity"),
 		polling("validFromReply").called("validity counted from the reply").
-			fails("validity", "is said to be valid for longer"),
+			fails("validity", "reports a validity that ends later"),
 		polling("validFromWait handsOutLate").called("validity counted from the beginning of the wait").
-			fails("validity", "had ended"),
+			fails("validity", "before the grant"),
 		polling("extendsNothing").called("Extend does nothing").fails("extend", "ran out with its first TTL"),
 		polling("addsUp").called("Extend adds to what is left").fails("extend", "extensions add up"),
 		polling("lockersTTL").called("a call's TTL is ignored").
@@ -276,52 +275,52 @@ func broken() []subject {
 			fails("TTL of a call", "keeps the lock from others"),
 		polling("renewsAll", watchdog).called("a watchdog that renews leases with a TTL of their own").
 			fails("TTL of a call", "keeps the lock from others", "ran out with its Locker's TTL"),
-		polling("noRenewal", watchdog).called("a watchdog that sleeps").
+		polling("noRenewal", watchdog).called("a watchdog that renews nothing").
 			fails("watchdog", "a living holder's lease ran out"),
 		polling("renewsFirstOnly", watchdog).called("a watchdog of an instance's first lease only").
 			fails("watchdog", "a living holder's lease ran out"),
-		polling("renewsBlindly", watchdog).called("a watchdog that does not ask whose lock it renews").
-			fails("watchdog", "does not ask whose it is"),
-		polling("renewsForEver", watchdog).called("a watchdog that goes on after the release").
-			fails("watchdog", "and no other does: "),
+		polling("renewsBlindly", watchdog).called("a watchdog that does not check the owner").
+			fails("watchdog", "does not check the owner"),
+		polling("renewsForEver", watchdog).called("a watchdog that keeps running after the release").
+			fails("watchdog", "of a living holder only: "),
 		polling("outlivesClose", watchdog).called("a watchdog that outlives its process").
-			fails("watchdog", "a dead holder's lease is kept"),
+			fails("watchdog", "keeps renewing its lease"),
 
 		// Waiting.
-		onRedis("noRecheck").called("no look after subscribing").
+		onRedis("noRecheck").called("no check of the lock after subscribing").
 			fails("release before the wait", "just before its command number"),
-		onRedis("trustsMessages").called("waiters that rely on messages alone").
+		onRedis("trustsMessages").called("waiters that rely on messages only").
 			fails("silent subscription", "fell silent while it waited"),
-		onRedis("noResubscribe").called("no look after a reconnection").
+		onRedis("noResubscribe").called("no check of the lock after a reconnection").
 			fails("release during a reconnect", "while it reconnected"),
-		polling("noSettling").called("an acquire without an answer is left to itself").
+		polling("noSettling").called("an acquire without an answer is never released").
 			fails("lost reply", "its lock is not free"),
 		inProcess("deaf", 1).called("the context is ignored").
-			fails("cancelled wait", "goes on although its context has ended"),
-		inProcess("ghosts", 1).called("who gave up is granted the lock").
-			fails("cancelled at any moment", "everybody has released the lock or given up").breaking(ungranted),
-		inProcess("skipsNone", 1).called("who gave up is woken").
-			fails("cancelled at any moment", "behind others who gave up").breaking(waking),
+			fails("cancelled wait", "keeps waiting although its context has ended"),
+		inProcess("ghosts", 1).called("a waiter that gave up is granted the lock").
+			fails("cancelled at any moment", "all clients have released the lock or given up").breaking(ungranted),
+		inProcess("skipsNone", 1).called("a waiter that gave up is woken").
+			fails("cancelled at any moment", "behind waiters that gave up").breaking(waking),
 		polling("tryWaits").called("a try-lock that waits").fails("try-lock", "tried 4 times"),
 		inProcess("shares", 1).called("the callers of an instance are one owner").
 			fails("try-lock", "another caller of its instance held").breaking(exclusive),
 		inProcess("swaps", 1, fifo).called("every second waiter jumps the queue").
 			fails("fifo", "when it was waiter"),
-		inCohorts("forEver").called("an instance passes the lock to its own newcomers for ever").
+		inCohorts("forEver").called("an instance passes the lock to its own newcomers forever").
 			fails("overtaking", again),
-		inCohorts("barges").called("an instance that has given the lock up is the next again").
+		inCohorts("barges").called("an instance that has released the lock gets it again next").
 			fails("overtaking", again),
-		inProcess("lastFirst", 1, bounded).called("who comes last is served first").fails("overtaking", again),
+		inProcess("lastFirst", 1, bounded).called("the last waiter is served first").fails("overtaking", again),
 
 		// What is left.
-		onRedis("registers").called("who gave up stays registered").fails("given-up waits", left),
-		onRedis("registers").called("who gave up stays registered, where the lock's key may stay").
+		onRedis("registers").called("a waiter that gave up stays registered").fails("given-up waits", left),
+		onRedis("registers").called("a waiter that gave up stays registered, and the lock's key may stay").
 			but(func(i *strategies.Info) { i.Persistent = []string{"{key}:fence", "{key}"} }).
 			fails("given-up waits", left),
-		onRedis("keepsSubscribed").called("who gave up stays subscribed").fails("given-up waits", left),
-		onRedis("keepsConnection").called("who gave up leaves a connection").
+		onRedis("keepsSubscribed").called("a waiter that gave up stays subscribed").fails("given-up waits", left),
+		onRedis("keepsConnection").called("a waiter that gave up leaves a connection").
 			fails("given-up waits", "connections are left"),
-		onRedis("keepsGoroutine").called("who gave up leaves a goroutine").
+		onRedis("keepsGoroutine").called("a waiter that gave up leaves a goroutine").
 			fails("given-up waits", "goroutines are left"),
 		polling("dialsItself leavesClient").called("Close leaves a connection that the lock has dialled itself").
 			fails("acquire and release", "connections are left").breaking(tidy),
@@ -329,80 +328,80 @@ func broken() []subject {
 			fails("acquire and release", "goroutines are left").breaking(tidy),
 
 		// Tokens, owners, permits, keys.
-		inProcess("repeats", 1, fencing).called("every third fencing token repeats").fails("fencing", "came twice"),
+		inProcess("repeats", 1, fencing).called("every third fencing token repeats").fails("fencing", "was granted twice"),
 		polling("tokensGoBack", fencing).called("fencing tokens go back").fails("fencing", "came after"),
-		inProcess("forgetful", 1, reentrant).called("an owner is not known again").
-			fails("re-entrance", "the owner waits for itself"),
+		inProcess("forgetful", 1, reentrant).called("an owner that acquires again is not recognised").
+			fails("re-entrance", "the owner's second acquire waits for the owner"),
 		polling("firstRelease", reentrant).called("the first release frees").
 			fails("re-entrance", "it was free after 1 of 3 releases"),
 		inProcess("oneAtATime", 3).called("one wake-up at a time").
-			fails("permits", "3 permits were given back, and"),
+			fails("permits", "3 permits were released, and"),
 		inProcess("robs", 1).called("Close takes the locks from their holders").fails("closed", "lock not held"),
 		inProcess("neverCloses", 1).called("Close does nothing").
 			fails("closed", "an acquire after Close was granted"),
-		polling("hashTag").called("the key is what its braces hold").
+		polling("hashTag").called("the key is the text inside its braces").
 			fails("strange keys", "is the same as with an x added").
-			breaking("any string is a key of its own", tidy), // a counter of no lock's name
+			breaking("every string is a separate key", tidy), // a counter of no lock's name
 
 		// Servers.
 		polling("evalsha").called("a release relies on the script cache").fails("flushed scripts", "NOSCRIPT"),
 		ofNodes("half").called("half of the nodes is enough").fails("dead nodes", "was granted by 2 of 5 nodes"),
 
-		polling("handsOutLate").called("no look at the clock when an answer came late").
-			fails("slow answer", "and another has the lock"),
-		polling("looksFirst").called("a look whose lock it is, and then its end").
+		polling("handsOutLate").called("a late answer is not compared with the clock").
+			fails("slow answer", "while another client has the lock"),
+		polling("looksFirst").called("a release that checks the owner and deletes in two steps").
 			fails("late commands", "freed the next holder's lock"),
-		polling("extendsBlindly").called("no look whose lock it extends").
+		polling("extendsBlindly").called("an extension that does not check the owner").
 			fails("late commands", "of a stale extension came late"),
-		polling("silenceIsYes").called("silence is taken for a grant").
+		polling("silenceIsYes").called("a missing answer counts as a grant").
 			fails("lost answers", "while another held the lock").breaking(exclusive),
-		polling("deletesAgain").called("a release is asked again without a look").
+		polling("deletesAgain").called("a repeated release does not check the owner").
 			fails("lost answers", "freed the lock of the next holder"),
-		polling("watchesDoubt", watchdog).called("a watchdog keeps what was never granted").
+		polling("watchesDoubt", watchdog).called("a watchdog renews a lease that was never granted").
 			fails("lost answers", "is not free"),
-		polling("expiresLater").called("a TTL of its own command, whose error leaves the key without one").
+		polling("expiresLater").called("the TTL is set by a second command, whose error leaves the key without TTL").
 			fails("lost answers", "is not free"),
-		polling("expiresLater forgives").called("a TTL of its own command, whose error is ignored").
+		polling("expiresLater forgives").called("the TTL is set by a second command, whose error is ignored").
 			fails("lost answers", "is not free"),
 		polling("persistsFirst").called("an extension that fails in the middle leaves no TTL").
 			fails("lost answers", "is not free"),
-		polling("asksOnce").called("a release that is repeated asks nothing").
-			fails("cancelled release", "who waits has not got the lock"),
+		polling("asksOnce").called("a repeated release sends nothing").
+			fails("cancelled release", "the waiter has not got the lock"),
 		polling("stopsAfter", watchdog).called("a watchdog that stops after the release").
-			fails("abandoned release", "its watchdog goes on"),
-		polling("watchesDoubt", watchdog).called("a watchdog keeps what nobody waited for any more").
-			fails("abandoned acquire", "its watchdog goes on"),
-		polling("tellsLoss", watchdog).called("a release is taken for a loss").
-			fails("renewal and release", "was told to be lost"),
-		polling("refusalIsYes writesFirst").called("a refusal is taken for a grant").
+			fails("abandoned release", "its watchdog keeps running"),
+		polling("watchesDoubt", watchdog).called("a watchdog renews the lease of an abandoned acquire").
+			fails("abandoned acquire", "its watchdog keeps running"),
+		polling("tellsLoss", watchdog).called("a release counts as a loss").
+			fails("renewal and release", "was reported as lost"),
+		polling("refusalIsYes writesFirst").called("a refusal counts as a grant").
 			fails("refused writes", "granted"),
 		polling("waitsForAnswers").called("calls wait for their answers beyond their contexts").
-			fails("hanging server", "goes on for"),
-		polling("noSettling").called("an acquire that hung is left to itself").
+			fails("hanging server", "has not returned after"),
+		polling("noSettling").called("an acquire that hung is never released").
 			fails("hanging server", "is not free"),
 		polling("reportsLate", watchdog).called("a watchdog that waits for its renewals").
 			fails("loss in time", "is not reported as"),
 		polling("forgetsRelease").called("a release is not repeated").fails("refused release", "is not free"),
 		polling("givesUp").called("a release that was refused is forgotten").fails("refused writes", stands),
-		polling("refusalIsYes").called("a replica's refusal is taken for a grant").
+		polling("refusalIsYes").called("a replica's refusal counts as a grant").
 			fails("failover", "was granted while"),
-		polling("pinsAddress").called("an address that is never asked for again").fails("failover", stands),
+		polling("pinsAddress").called("an address that is never resolved again").fails("failover", stands),
 		onRedis("staysBehind").called("subscriptions stay at the old primary").
-			fails("sentinel", "have not had it"),
+			fails("sentinel", "have not got the lock"),
 		polling("records").called("each lock leaves a key").fails("idle keys", left),
 		polling("dialsEach").called("each lock keeps a connection").
-			fails("connections", "connections beside its pool"),
-		onRedis("").called("connections of waiters that are not declared").
+			fails("connections", "connections outside its pool"),
+		onRedis("").called("undeclared connections of waiters").
 			but(func(i *strategies.Info) { i.Connections = strategies.Connections{} }).
-			fails("connections", "connections beside its pool"),
-		polling("tags pinsSlots").called("slots that are never asked for again").fails("moving slot", stands),
-		onRedis("believes").called("any message is taken for a grant").
+			fails("connections", "connections outside its pool"),
+		polling("tags pinsSlots").called("slots that are never loaded again").fails("moving slot", stands),
+		onRedis("believes").called("any message counts as a grant").
 			fails("forged messages", "was granted while"),
-		onRedis("namesIt deletesNamed").called("what a message names is deleted").
-			fails("forged messages", "deleted a key that is no lock"),
-		polling("tags pinsSlots").called("slots that are never asked for again, and a node dies").
+		onRedis("namesIt deletesNamed").called("a key named by a message is deleted").
+			fails("forged messages", "deleted a key that does not belong to a lock"),
+		polling("tags pinsSlots").called("slots that are never loaded again, and a node dies").
 			fails("dying node", stands),
-		polling("").called("leases end by a clock that may be set").
+		polling("").called("leases end by a clock that can be set").
 			but(func(i *strategies.Info) { i.Limits = nil }).fails("clock set forward", "got the lock while"),
 		polling("tokensAreTime", fencing).called("tokens are the time").fails("clock set back", "came after"),
 	}

@@ -24,14 +24,14 @@ import (
 	"github.com/lockbench/lockbench/strategies/locktest"
 )
 
-// lookResult is what was found of one lock by looks at it.
+// lookResult is the result of all looks at one lock. A look is one run of a check.
 type lookResult struct {
 	looks, misses int
 	took          time.Duration // all looks
-	missed        []string      // what was seen instead, of the last few misses
+	missed        []string      // the results of the last few misses
 }
 
-// detection is how often the suite finds a fault when it is run once.
+// detection counts how often one run of the suite finds a fault.
 type detection struct {
 	mu  sync.Mutex
 	all map[string]lookResult // by the subject's name
@@ -42,10 +42,9 @@ const (
 	looksAtATime = 8
 )
 
-// TestDetection looks again and again at every broken locker, each time as a user does, once, with the
-// check that is meant for its fault, and writes how often that was found to
-// docs/evidence/DETECTION.md in the directory LOCKBENCH_DETECTION. It looks LOCKBENCH_LOOKS times at each, in an hour
-// at most.
+// TestDetection judges every broken locker LOCKBENCH_LOOKS times, for at most an hour in total. Each look runs the
+// check for the locker's fault once, as a user does. The test writes the share of successful looks to
+// docs/evidence/DETECTION.md in the directory LOCKBENCH_DETECTION.
 func TestDetection(t *testing.T) {
 	dir := os.Getenv("LOCKBENCH_DETECTION")
 	if dir == "" {
@@ -73,7 +72,7 @@ func TestDetection(t *testing.T) {
 	}
 }
 
-// atATime looks at each broken locker so often, in turn, so that all have had as many looks when time is over.
+// atATime judges the broken lockers in turn, so that all have had the same number of looks when the time is over.
 func (d *detection) atATime(ctx context.Context, t *testing.T, often int) {
 	var all errgroup.Group
 	all.SetLimit(looksAtATime)
@@ -90,10 +89,10 @@ func (d *detection) atATime(ctx context.Context, t *testing.T, often int) {
 	_ = all.Wait()
 }
 
-// look judges a broken locker by the check that is meant for its fault.
+// look judges a broken locker by the check for its fault.
 func (d *detection) look(ctx context.Context, t *testing.T, s subject) {
 	v := check(t, s.check).Judge(ctx, s.fixture(t), s.info)
-	if errors.Is(v.Err, context.DeadlineExceeded) && ctx.Err() != nil { // it was ended
+	if errors.Is(v.Err, context.DeadlineExceeded) && ctx.Err() != nil { // the test was cancelled
 		return
 	}
 	d.mu.Lock()
@@ -101,7 +100,7 @@ func (d *detection) look(ctx context.Context, t *testing.T, s subject) {
 	had := d.all[s.name]
 	had.looks++
 	had.took += v.Took
-	if !s.told(v) {
+	if !s.found(v) {
 		had.misses++
 		had.missed = append(had.missed, v.String())
 		had.missed = had.missed[max(0, len(had.missed)-5):]
@@ -158,7 +157,7 @@ func verdicts(results []locktest.Result) map[string]locktest.Verdict {
 	return all
 }
 
-// A lock in the process needs no more than Open.
+// A lock in the process needs only Open.
 func TestJudgeWithoutServers(t *testing.T) {
 	s := inProcess("", 1, fifo)
 	results := locktest.Judge(t.Context(), locktest.Fixture{Open: s.open, Rounds: 2}, s.info)
@@ -181,7 +180,7 @@ func TestJudgeWithoutServers(t *testing.T) {
 	}
 }
 
-// What the fixture cannot do is said, and does not pass.
+// A check that the fixture does not allow does not pass, and the result gives the reason.
 func TestWhatIsNotTried(t *testing.T) {
 	s := polling("")
 	node := redistest.Start(t).Node(t)
@@ -246,7 +245,7 @@ func TestWhatIsNotTried(t *testing.T) {
 			"Kill ends the goroutine", "restarted server", t.Context(), ending, locktest.NotJudged, nil,
 			"outside the suite",
 		},
-		{"the context has ended", "exclusion", ended, bare, locktest.NotJudged, context.Canceled, "from outside"},
+		{"the context has ended", "exclusion", ended, bare, locktest.NotJudged, context.Canceled, "check was cancelled"},
 	} {
 		t.Run(test.what, func(t *testing.T) {
 			v := check(t, test.check).Judge(test.ctx, test.fixture, s.info)
@@ -266,8 +265,8 @@ type unready struct {
 
 func (u unready) Prepare(context.Context, []string) error { return u.error }
 
-// A check that a lock does not pass is one thing where its Info says so, and another where
-// it does not. What the lock passes is not admitted.
+// A failed check is Admitted if the lock's Info declares it as a limit, otherwise Broken. A passed check is never
+// Admitted.
 func TestLimits(t *testing.T) {
 	s := polling("handsOutLate")
 	node := redistest.Start(t).Node(t)
@@ -295,8 +294,8 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// bareLock is a lock as somebody writes it who has read no more than the package's documentation: it
-// and its leases can do what they must, and nothing else.
+// bareLock is a lock by an author who has read only the package's documentation: it and its leases have the required
+// methods and no others.
 type bareLock struct{ strategies.Locker }
 
 type bareLease struct{ strategies.Lease }
@@ -320,16 +319,16 @@ func bare(names string) subject {
 	return s
 }
 
-// on is the fixture of the package's comment.
+// on is the fixture from the example in the package's comment.
 func (s subject) on(addr string) locktest.Fixture {
 	return locktest.Fixture{Open: s.open, Rounds: 6, Nodes: func() []goredis.Node {
 		return []goredis.Node{{Options: &redis.UniversalOptions{Addrs: []string{addr}}}}
 	}}
 }
 
-// Of a newcomer's lock, on go-redis's defaults and whoever opens the client, all checks, one after the other on one
-// server, name the faults that are there and no others, and leave nothing on the server. A lock that ignores the Prefix
-// has the same keys in all checks.
+// All checks run on a newcomer's lock, one after the other on one server, with go-redis's defaults and with clients
+// opened by the lock, by Nodes or by the test. They report the lock's faults and no others, and leave nothing on the
+// server. A lock that ignores the Prefix has the same keys in all checks.
 func TestNewcomer(t *testing.T) {
 	t.Parallel()
 	noTokens := bare("ignoresPrefix").but(func(i *strategies.Info) { i.Claims.Fencing = true })
@@ -341,9 +340,9 @@ func TestNewcomer(t *testing.T) {
 		"two faults": {
 			bare("dialsItself blind noTTL"), nil,
 			[]string{"only the owner releases", "a dead holder's lock frees by itself"},
-			[]string{"a late release is told so and harms nobody"},
+			[]string{"a late release returns ErrNotHeld and does not affect the next holder"},
 		},
-		"no tokens, and no Prefix": {noTokens, nil, []string{"fencing tokens grow"}, nil},
+		"no tokens, and no Prefix": {noTokens, nil, []string{"fencing tokens increase"}, nil},
 
 		"a client made by the lock": {bare("dialsItself"), nil, nil, nil},
 		"a client made by Nodes, and another of the suite": {
@@ -372,7 +371,7 @@ func TestNewcomer(t *testing.T) {
 			server := redistest.Start(t)
 			fixture := test.on(server.Addr)
 			fixture.Drawings = t.TempDir()
-			if len(test.promises) > 0 { // what is broken has to be waited for
+			if len(test.promises) > 0 { // a broken promise shows only after the patience
 				fixture.Patience = 3 * time.Second
 			}
 			if test.client != nil {
@@ -394,16 +393,16 @@ func TestNewcomer(t *testing.T) {
 			}
 			for _, promise := range test.promises {
 				if !found[promise] {
-					t.Errorf("the suite does not say that %q is broken", promise)
+					t.Errorf("the suite did not report the promise %q as broken", promise)
 				}
 			}
 			for promise := range found {
 				if !slices.Contains(slices.Concat(test.promises, test.also), promise) {
-					t.Errorf("the suite says that %q is broken, which is not", promise)
+					t.Errorf("the suite reported the promise %q as broken, but it is kept", promise)
 				}
 			}
 			for _, left := range server.Client(t).Keys(t.Context(), "*").Val() {
-				if !strings.HasSuffix(left, ":fence") { // which it declares
+				if !strings.HasSuffix(left, ":fence") { // the lock declares this key
 					t.Errorf("the checks left %.50q", left)
 				}
 			}
@@ -411,7 +410,7 @@ func TestNewcomer(t *testing.T) {
 	}
 }
 
-// check is the suite's of that name.
+// check returns the suite's check of that name.
 func check(t *testing.T, name string) locktest.Check {
 	t.Helper()
 	checks := locktest.Checks()

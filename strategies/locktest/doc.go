@@ -1,9 +1,7 @@
-// Package locktest is the conformance suite: it tests on real servers what a lock claims in
-// its Info.
+// Package locktest is the conformance suite: it tests the claims in a lock's Info on real servers.
 //
-// A test calls Run, which runs one subtest per check. This example tests a lock on a Redis
-// server at addr. Nobody else may use that server meanwhile, because the suite kills
-// connections and flushes the script cache:
+// A test calls Run, which runs one subtest per check. This example tests a lock on a Redis server at addr. No other
+// program may use that server during the test, because the suite kills connections and flushes the script cache:
 //
 //	func TestConformance(t *testing.T) {
 //		locktest.Run(t, func(t *testing.T) locktest.Fixture {
@@ -19,21 +17,23 @@
 //		})
 //	}
 //
-// A command calls Judge, which returns a Result for each check. Checks lists the checks and what each of them
-// proves. Every failure names the broken promise and what the check saw of it. A check that the Fixture does not
-// allow, or that comes to no verdict, says so and never passes.
+// A command calls Judge, which returns a Result for each check. Checks lists the checks with what each of them
+// proves. Every failure names the broken promise and the observation that shows it. A check that the Fixture does not
+// allow, or that reaches no verdict, reports this and never passes.
 //
 // Read the files in this order:
 //
-//   - locktest.go: the Fixture, which a test fills in, and Run. suite.go: all checks, one row each, with the function
-//     that carries it out, and what a lock must have for it. verdict.go: the Result of a check.
-//   - stage.go: what a check plays on, a stage: it opens instances, acquires, releases, and reports. waiter.go: a call
-//     that waits while the check goes on. leftovers.go: what a lock leaves on the servers.
+//   - locktest.go: the Fixture, which a test fills in, and Run. suite.go: all checks, one row each, with the check's
+//     function and the claims that a lock must have for it. verdict.go: the Result of a check.
+//   - stage.go: the stage, with which a check opens instances, acquires, releases and reports. waiter.go: a call in
+//     the background of a check. leftovers.go: keys, channels and connections that a lock leaves.
 //   - basics.go, leases.go, waiting.go: the checks of locks on healthy servers, from a free lock to cancelled waits.
-//     subscriptions.go: those of a lock that learns of releases by messages. forged_messages.go: messages of others.
+//     subscriptions.go: the checks of a lock that learns of releases from messages. forged_messages.go: messages of
+//     other clients.
 //   - trouble.go, hanging.go, server_faults.go: servers that forget, stop, hang, or die. network_faults.go: connections
 //     that break, or deliver late, at each step of a call.
-//   - history.go: what concurrent clients did, and whether a lock explains it; handoff's chaos test uses it too.
+//   - history.go: the record of concurrent clients' calls, and the test whether one lock explains it; handoff's chaos
+//     test uses it too.
 //
-// A function of a check takes the stage alone, and ends the check through it.
+// The function of a check takes only the stage and ends the check through it.
 package locktest

@@ -15,13 +15,13 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// forgedMessages repeats and varies what a hand-over published, as somebody could who may
-// publish and nothing else, while another holds the lock: nobody gets it, no token comes from
-// a message, and no key goes.
+// forgedMessages publishes repeated and varied messages of a hand-over while a client holds the lock, as an attacker
+// with the right to publish could. No other client may get the lock, no token may come from a message, and no key may
+// be deleted.
 func forgedMessages(s *stage) {
 	b, all := s.book(), s.several(3, longTTL)
 	f := s.forger()
-	for range 2 { // twice, since ids may differ by a number alone
+	for range 2 { // twice, because ids may differ only in a number
 		for _, to := range all[1:] {
 			leases := b.fill(all[0], longTTL)
 			waiting := b.queue([]*instance{to}, 1, time.Millisecond, longTTL)
@@ -38,7 +38,7 @@ func forgedMessages(s *stage) {
 	leases, others := b.fill(all[0], longTTL), s.fill(all[1], "other")
 	waiting := b.queue(all[1:], 4, time.Millisecond, longTTL)
 	if f.publish() == 0 {
-		s.notApplicable("nobody listens to what its hand-over publishes")
+		s.notApplicable("no client subscribes to the messages of its hand-over")
 	}
 	for before, look := b.count(), 0; look < 50 && b.count() == before; look++ {
 		time.Sleep(soon / 50)
@@ -50,18 +50,18 @@ func forgedMessages(s *stage) {
 		s.errorf("a message freed a lock that another held")
 	}
 	if f.gone() {
-		s.errorf("a message deleted a key that is no lock")
+		s.errorf("a message deleted a key that does not belong to a lock")
 	}
 	for _, lease := range others {
 		_ = s.again(lease)
 	}
 	b.free(leases...)
-	b.all(waiting, "messages that were made up")
-	b.free(b.fill(all[0], longTTL)...) // its token is larger than all, unless one came from a message
+	b.all(waiting, "forged messages")
+	b.free(b.fill(all[0], longTTL)...) // the next token is the largest, unless one came from a message
 	_ = f.close()
 }
 
-// forger listens to what a lock publishes and makes messages up, on connections of the suite.
+// forger receives a lock's messages and publishes forged ones, on connections of the suite.
 type forger struct {
 	*stage
 	ears    []*redis.PubSub   // one per server
@@ -100,7 +100,7 @@ func (f *forger) channels(o *outside) []string {
 	return append(plain, sharded...)
 }
 
-// listen notes what was published until now, and listens to all channels that there are.
+// listen records the messages published so far, then subscribes to all channels that exist.
 func (f *forger) listen() {
 	ctx := context.Background()
 	for n, o := range f.outside {
@@ -124,21 +124,21 @@ func (f *forger) listen() {
 	}
 }
 
-// word is what the parts of a message are made of.
+// word matches one part of a message.
 var word = regexp.MustCompile(`[A-Za-z0-9]+`)
 
-// What may stand in a message: the number of an id, a token, and a name that stands in a
-// channel's name too.
+// These patterns match the possible parts of a message: the number of an id, a token, and a name that is also part of
+// a channel's name.
 var (
 	idNumber = regexp.MustCompile(`\b[0-9a-z]{1,3}\b`)
 	aToken   = regexp.MustCompile(`\b[0-9]{4,18}\b`)
 	aName    = regexp.MustCompile(`[A-Za-z0-9-]{8,}`)
 )
 
-// A string that is no lock, as a service may have one.
+// session and loggedIn are a key of the service that belongs to no lock.
 const session, loggedIn = "session", "logged-in"
 
-// publish sends all channels what madeUp makes of each message, and returns how many it sent.
+// publish sends the forgeries of each message to all channels and returns their number.
 func (f *forger) publish() (sent int) {
 	ctx := context.Background()
 	for _, o := range f.outside {
@@ -163,11 +163,11 @@ func (f *forger) publish() (sent int) {
 			}
 		}
 	}
-	f.Logf("%d messages were made up from %q", sent, slices.Sorted(maps.Values(f.heard)))
+	f.Logf("%d messages were forged from %q", sent, slices.Sorted(maps.Values(f.heard)))
 	return sent
 }
 
-// gone says whether the session is gone, and removes it.
+// gone reports whether the key of the session was deleted, and deletes it.
 func (f *forger) gone() (gone bool) {
 	for _, o := range f.outside {
 		n, err := o.Del(context.Background(), f.named(session)).Result()
@@ -177,10 +177,10 @@ func (f *forger) gone() (gone bool) {
 	return gone
 }
 
-// madeUp returns messages like one that was heard: the same again, with the names of other
-// processes, which stand in the channels, and of other locks, with other numbers and tokens, and rubbish.
+// madeUp returns forgeries of a received message: an equal one, variants with the names of other processes (taken
+// from the channels' names), of other locks, with other numbers and tokens, and invalid messages.
 func (f *forger) madeUp(heard string, channels []string) []string {
-	const lock = "\x00" // instead of its name, which has parts of its own
+	const lock = "\x00" // stands for the lock's name, which itself contains words
 	locks := []string{f.prefix + f.named("key"), f.prefix + f.named("other"), f.named(session)}
 	made := []string{strings.ReplaceAll(heard, locks[0], lock)}
 
@@ -196,7 +196,7 @@ func (f *forger) madeUp(heard string, channels []string) []string {
 		f.named(session), loggedIn+" 1 "+f.named(session))
 }
 
-// vary returns each text with each of the words instead of the first match.
+// vary returns each text with its first match replaced by each of the words.
 func vary(texts []string, match *regexp.Regexp, words []string) (varied []string) {
 	for _, text := range texts {
 		at := match.FindStringIndex(text)
@@ -211,7 +211,7 @@ func vary(texts []string, match *regexp.Regexp, words []string) (varied []string
 	return varied
 }
 
-// numbers are those of the ids that came first, in both usual notations.
+// numbers are the lowest ids, in base 10 and base 36.
 func numbers() (all []string) {
 	for n := range int64(41) {
 		all = append(all, strconv.FormatInt(n, 36))
@@ -222,8 +222,7 @@ func numbers() (all []string) {
 	return all
 }
 
-// otherTokens returns the token of a message, one that nobody has had yet, and such as nobody
-// ever may have.
+// otherTokens returns the token of a message, one that no lease has had yet, and values that no lease can have.
 func otherTokens(text string) []string {
 	token, err := strconv.ParseInt(aToken.FindString(text), 10, 64)
 	if err != nil {

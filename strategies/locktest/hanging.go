@@ -11,25 +11,25 @@ import (
 )
 
 const (
-	// hangingRead is the ReadTimeout of clients whose servers hang: far longer than a call may take.
+	// hangingRead is the ReadTimeout of clients whose servers hang. It is far longer than a call may take.
 	hangingRead = 8 * time.Second
-	// hangingCall is when the context of a call ends whose servers hang.
+	// hangingCall is the timeout of a call's context while the servers hang.
 	hangingCall = 300 * time.Millisecond
-	// hangingLimit is how long after its context, or after the end of a lease, a call or the report of a loss may come.
-	// A tenth of it is usual.
+	// hangingLimit is the longest delay that is allowed between the end of a context and the return of its call, and
+	// between the end of a lease and the report of its loss. A tenth of it is usual.
 	hangingLimit = 2 * time.Second
-	// refusedFor is how long servers refuse a release.
+	// refusedFor is the time for which servers refuse a release.
 	refusedFor = 50 * time.Millisecond
 )
 
-// defaulting returns a client with go-redis's defaults, which does not end commands with their contexts, but for a
+// defaulting returns a client with go-redis's defaults, which do not end commands with their contexts, but with a
 // longer ReadTimeout.
 func defaulting(o *redis.UniversalOptions) redis.UniversalClient {
 	o.ContextTimeoutEnabled, o.ReadTimeout, o.MaxRetries = false, hangingRead, 0
 	return dial(o)
 }
 
-// hang stops the servers until resume is called, in any case until the end of the check.
+// hang stops the servers until resume is called, at the latest at the end of the check.
 func (s *stage) hang() (resume func()) {
 	s.disturb("pause the servers", s.fixture.Pause)
 	hangs := true
@@ -47,7 +47,7 @@ func (s *stage) hang() (resume func()) {
 	return resume
 }
 
-// canHang ends a check that needs servers that hang where it cannot be tried.
+// canHang ends a check that needs hanging servers if the fixture cannot pause its servers.
 func (s *stage) canHang() {
 	if s.fixture.Pause == nil || s.fixture.Resume == nil {
 		s.notTried("the fixture cannot pause and resume its servers")
@@ -55,15 +55,15 @@ func (s *stage) canHang() {
 	s.owned()
 }
 
-// owned ends a check that only a library's own code could pass.
+// owned ends a check if the lock is an adapter, because only the library's own code could pass the check.
 func (s *stage) owned() {
 	if s.info.BlackBox {
-		s.notApplicable("it is an adapter of somebody else's library, which alone could do it")
+		s.notApplicable("it is an adapter of a third-party library, and only the library could do this")
 	}
 }
 
-// hangingServer has the servers hang while a client with go-redis's defaults acquires, extends, releases and waits,
-// with contexts that end soon. When the servers go on, nothing may stay locked.
+// hangingServer stops the servers while a client with go-redis's defaults acquires, extends, releases and waits, with
+// contexts that end soon. After the servers continue, no lock may stay taken.
 func hangingServer(s *stage) {
 	s.canHang()
 	s.expiring = true
@@ -94,11 +94,11 @@ func hangingServer(s *stage) {
 		_ = s.again(lease)
 	}
 	for _, key := range []string{"acquired", "tried", "own", "taken"} {
-		s.comesBack(other, key, "servers have hung and go on")
+		s.comesBack(other, key, "servers have hung and continue")
 	}
 }
 
-// briefly returns acquire with a context that ends after hangingCall.
+// briefly returns acquire with a context that ends after hangingCall, as a method of waiterFor.
 func (s *stage) briefly(
 	acquire func(context.Context, string) (strategies.Lease, error),
 ) func(context.Context, string) (strategies.Lease, error) {
@@ -108,25 +108,26 @@ func (s *stage) briefly(
 	}
 }
 
-// endsInTime expects a call to end with its context, without a success.
+// endsInTime expects a call to fail soon after the end of its context.
 func (s *stage) endsInTime(w *waiter, what string) {
 	switch {
 	case !w.within(hangingCall + hangingLimit):
-		s.fatalf("servers hang, and %s with a context of %v goes on for %v", what, hangingCall, hangingCall+hangingLimit)
+		s.fatalf("servers hang, and %s with a context of %v has not returned after %v", what, hangingCall,
+			hangingCall+hangingLimit)
 	case w.err == nil:
-		s.fatalf("servers hang, and %s succeeds", what)
+		s.fatalf("servers hang, and %s succeeded", what)
 	case errors.Is(w.err, strategies.ErrNotHeld):
 		s.fatalf("servers hang, and %s returned %q", what, w.err)
 	}
 }
 
-// comesBack expects that all permits can be had soon.
+// comesBack expects that all permits can be acquired soon.
 func (s *stage) comesBack(i *instance, key, after string) {
 	var leases []strategies.Lease
 	for range s.info.Capacity {
 		w := s.waiterFor(i, key, i.Acquire)
 		if !w.within(s.patience) {
-			s.fatalf("%s, and %v later a lock that was given up is not free, with a TTL of %v", after, s.patience, longTTL)
+			s.fatalf("%s, and %v later a released lock is not free; its TTL is %v", after, s.patience, longTTL)
 		}
 		if w.err != nil {
 			s.fatalf("%s, and an acquire returned %q", after, w.err)
@@ -136,7 +137,7 @@ func (s *stage) comesBack(i *instance, key, after string) {
 	s.release(leases...)
 }
 
-// lossInTime has the servers hang while a watchdog renews a lease, and expects the report that the lease is lost.
+// lossInTime stops the servers while a watchdog renews a lease, and expects the report of the loss.
 func lossInTime(s *stage) {
 	s.canHang()
 	s.expiring = true
@@ -157,11 +158,11 @@ func lossInTime(s *stage) {
 		resume()
 		_ = within(s.patience, lease.Release)
 		s.recovers(i)
-		s.comesBack(other, "key", "servers have hung and go on")
+		s.comesBack(other, "key", "servers have hung and continue")
 	}
 }
 
-// reports expects a loss to be reported soon after the lease's end.
+// reports expects the report of a loss soon after the lease's end.
 func (s *stage) reports(lost <-chan struct{}, lease strategies.Timed) {
 	for {
 		select {
@@ -178,8 +179,8 @@ func (s *stage) reports(lost <-chan struct{}, lease strategies.Timed) {
 	}
 }
 
-// refusedRelease has the servers refuse a release for a moment, and has another release come with a context that has
-// ended. Neither is repeated by its caller.
+// refusedRelease makes the servers refuse a release for a moment, and passes an ended context to another release. The
+// caller repeats neither of them.
 func refusedRelease(s *stage) {
 	s.owned()
 	i, other := s.open(longTTL), s.open(longTTL)

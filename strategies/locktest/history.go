@@ -17,20 +17,20 @@ import (
 	"github.com/lockbench/lockbench/strategies"
 )
 
-// Event is how an operation on a lock ended.
+// Event is the result of an operation on a lock.
 type Event int
 
-// How an operation can end.
+// These are the possible results of an operation.
 const (
 	Acquired Event = iota // an acquire or a try returned a lease
-	Failed                // an acquire or a try returned an error: it may hold the lock all the same
+	Failed                // an acquire or a try returned an error, and may still hold the lock
 	Refused               // a try returned ErrHeld
 	Released              // a release returned nil
 	Lost                  // a release returned ErrNotHeld
-	Unclear               // a release returned another error: it may have released all the same
+	Unclear               // a release returned another error, and may still have released
 )
 
-// Operation is one call of one client. Its times count from the beginning of the history.
+// Operation is one call of one client. Its times are durations since the beginning of the history.
 type Operation struct {
 	Client       int
 	Key          string
@@ -38,8 +38,7 @@ type Operation struct {
 	Lease        int   // the number of the lease acquired or released, from 1; 0 means none
 	Token        int64 // the fencing token; 0 if the lease has none
 	Call, Return time.Duration
-	// Until is when the validity of the lease ended, as the lease says; 0 means that only a
-	// release ends it.
+	// Until is the end of the lease's validity as the lease reports it; 0 means that only a release ends it.
 	Until time.Duration
 }
 
@@ -64,9 +63,8 @@ func (h *History) Operations() []Operation {
 	return operations
 }
 
-// Watch returns a Locker that records what that client does with locker; it has a try-lock if
-// locker has one. The calls of one client must not overlap. The leases have the abilities of
-// locker's leases: strategies.As finds them.
+// Watch returns a Locker that records the calls of a client to locker; it has a try-lock if locker has one. The calls
+// of one client must not overlap. strategies.As finds the capabilities of locker's leases in the returned leases.
 func (h *History) Watch(client int, locker strategies.Locker) strategies.Locker {
 	w := &watched{locker, h, client}
 	if trier, ok := strategies.As[strategies.Trier](locker); ok {
@@ -77,7 +75,7 @@ func (h *History) Watch(client int, locker strategies.Locker) strategies.Locker 
 
 func (h *History) now() time.Duration { return time.Since(h.began) }
 
-// add adds an operation, and returns its place and the number of its lease.
+// add adds an operation and returns its index and the number of its lease.
 func (h *History) add(o Operation) (place, lease int) {
 	o.Return = h.now()
 	h.mu.Lock()
@@ -138,11 +136,11 @@ func (w *watched) record(ctx context.Context, key string,
 type watchedLease struct {
 	lease    strategies.Lease
 	history  *History
-	acquired int       // the place of that operation
-	release  Operation // that will give it back
+	acquired int       // the index of the acquire
+	release  Operation // the operation that will release the lease
 }
 
-// note records until when the lease is valid, as far as is known now.
+// note records the end of the lease's validity, as far as it is known now.
 func (held *watchedLease) note() {
 	if timed, ok := strategies.As[strategies.Timed](held.lease); ok {
 		until := timed.ValidUntil().Sub(held.history.began)
@@ -188,21 +186,18 @@ func (held *watchedExtender) Extend(ctx context.Context, ttl time.Duration) erro
 // proof that there is none.
 var ErrUndecided = errors.New("the history is too long to be decided")
 
-// checkLimit is how long CheckHistory searches: the problem is NP-hard.
+// checkLimit bounds the time for which CheckHistory searches, because the problem is NP-hard.
 const checkLimit = 10 * time.Second
 
-// CheckHistory says whether there is an order in which the operations could have happened on
-// such a lock, each at a moment between its call and its return (linearizability, Herlihy and
-// Wing, 1990; found by porcupine). Keys are independent. It draws an impossible history as an
-// HTML page in dir and names the page in the error; "" means the system's directory for
-// temporary files.
+// CheckHistory returns nil if the operations could have happened on the model's lock in some order, each at a moment
+// between its call and its return (linearizability, Herlihy and Wing, 1990; porcupine searches the order). Keys are
+// independent. It draws an impossible history as an HTML page in dir and names the page in the error; "" means the
+// system's directory for temporary files.
 //
-// An uncertain result never makes a history impossible. A failed acquire may hold the lock
-// from its call on, because Redis may run the command long after the client has given up. An
-// unclear release may release at any later time. A lease that says until when it is valid may
-// be gone at any time after that; before, no other client may acquire. A refused try counts
-// only if no other attempt ran at the same time: two such attempts may both fail to get a
-// quorum.
+// An uncertain result never makes a history impossible. A failed acquire may hold the lock from its call on, because
+// Redis may run the command long after the client has given up. An unclear release may release at any later time. A
+// lease that reports the end of its validity may end at any time after that; before, no other client may acquire. A
+// refused try counts only if no other attempt ran at the same time: two such attempts may both fail to get a quorum.
 //
 // It first checks the operations on leases alone, which is fast: a failed or refused attempt
 // can never excuse two leases that overlap.
@@ -213,7 +208,7 @@ func CheckHistory(model Model, history []Operation, dir string) error {
 	return check(model, history, dir)
 }
 
-// leases returns the operations that acquired or gave up a lease.
+// leases returns the operations that acquired or released a lease.
 func leases(history []Operation) []Operation {
 	return slices.DeleteFunc(slices.Clone(history), func(o Operation) bool { return o.Lease == 0 })
 }
@@ -240,9 +235,8 @@ func check(model Model, history []Operation, dir string) error {
 // never is the return time of an operation that may happen at any time after its call.
 const never = math.MaxInt64
 
-// events returns the operations in porcupine's form. It adds the events that no client sees,
-// and drops operations that prove nothing. The drawing shows an operation without an end as a
-// client of its own.
+// events returns the operations in porcupine's form. It adds the events that no client sees and drops operations that
+// prove nothing. The drawing shows an operation without an end as a separate client.
 func events(history []Operation) []porcupine.Operation {
 	history = slices.Clone(history)
 	slices.SortStableFunc(history, func(a, b Operation) int { return cmp.Compare(a.Call, b.Call) })
@@ -278,7 +272,7 @@ func events(history []Operation) []porcupine.Operation {
 				endless(Operation{Event: expired, Key: o.Key, Lease: o.Lease, Call: max(o.Until, o.Call)})
 			}
 		case Failed:
-			if o.Call <= lastTry[o.Key] { // only a later refused try can show it
+			if o.Call <= lastTry[o.Key] { // only a later refused try can show this event
 				endless(o)
 			}
 		case Refused:
@@ -294,7 +288,7 @@ func events(history []Operation) []porcupine.Operation {
 	return all
 }
 
-// alone says whether no other attempt for the key overlaps operation i.
+// alone reports whether no other attempt for the key overlaps operation i.
 func alone(history []Operation, i int) bool {
 	for j, o := range history {
 		attempt := o.Event == Acquired || o.Event == Failed || o.Event == Refused
@@ -309,10 +303,9 @@ func alone(history []Operation, i int) bool {
 type Model int
 
 const (
-	// Mutex is held by one lease at a time, and released by that one only.
+	// Mutex is a lock that one lease holds at a time and only that lease releases.
 	Mutex Model = iota
-	// FencedMutex is a Mutex in which each lease has a larger token than all leases before
-	// it.
+	// FencedMutex is a Mutex in which each lease has a larger token than all earlier leases.
 	FencedMutex
 )
 
@@ -324,22 +317,20 @@ func (m Model) String() string {
 	return "mutex"
 }
 
-// expired is the event that a lease's validity has ended; no client sees it.
+// expired is the event at which a lease's validity ends; no client sees it.
 const expired Event = -1
 
-// state is a lock between two operations.
+// state is the state of a lock between two operations.
 type state struct {
 	lease int   // the lease that holds it, 0 for none
 	maybe bool  // no lease is known to hold it, but a failed acquire may
-	token int64 // the last one given
+	token int64 // the last one granted
 }
 
-// step says whether an operation could have happened in a state, and returns the state after
-// it.
+// step reports whether an operation could have happened in a state, and returns the state after it.
 //
-// A failed acquire may hold the lock: until the next successful acquire it may be the reason
-// why a try is refused. A lease that has expired may be gone: Redis ends it no sooner, but no
-// client knows exactly when, so the event may come later.
+// A failed acquire may hold the lock: until the next successful acquire it may cause a refused try. An expired lease
+// may be gone: Redis does not end it earlier, but no client knows the exact time, so the event may happen later.
 func (m Model) step(s state, o Operation) (bool, state) {
 	switch o.Event {
 	case Acquired:
@@ -391,7 +382,7 @@ func (o Operation) String() string {
 		Acquired: "acquire → lease %d", Failed: "acquire → failed, may hold", Refused: "try → held",
 		Released: "release lease %d", Lost: "release lease %d → not held",
 		Unclear: "release lease %d → failed, may be free",
-		expired: "lease %d is valid no longer",
+		expired: "lease %d is no longer valid",
 	}[o.Event]
 	if o.Lease != 0 {
 		text = fmt.Sprintf(text, o.Lease)

@@ -17,13 +17,14 @@ import (
 	"github.com/lockbench/lockbench/strategies/locktest"
 )
 
-// events are how an operation can end, by their names in TestCheckHistory.
+// events are the results of an operation, by their names in TestCheckHistory.
 var events = map[string]locktest.Event{
 	"acquired": locktest.Acquired, "failed": locktest.Failed, "refused": locktest.Refused,
 	"released": locktest.Released, "lost": locktest.Lost, "unclear": locktest.Unclear,
 }
 
-// operation is one as TestCheckHistory writes it: from when to when in ms, and of which lease. Its key is k.
+// operation is the notation of TestCheckHistory: beginning and end in ms, the result and the number of the lease. The
+// default key is k.
 var operation = regexp.MustCompile(`^(\d+)–(\d+) (acquired|failed|refused|released|lost|unclear)` +
 	`(?: (\d+))?(?: until (\d+))?(?: token (\d+))?(?: on (\w+))?$`)
 
@@ -32,9 +33,9 @@ func historyOf(t *testing.T, text string) (all []locktest.Operation) {
 	for one := range strings.SplitSeq(text, ", ") {
 		part := operation.FindStringSubmatch(one)
 		if part == nil {
-			t.Fatalf("this is no operation: %q", one)
+			t.Fatalf("%q is not an operation", one)
 		}
-		number := func(n int) int { is, _ := strconv.Atoi(part[n]); return is } // 0 if it is not there
+		number := func(n int) int { is, _ := strconv.Atoi(part[n]); return is } // 0 if it is missing
 		ms := func(n int) time.Duration { return time.Duration(number(n)) * time.Millisecond }
 		all = append(all, locktest.Operation{
 			Client: number(4), Key: cmp.Or(part[7], "k"), Event: events[part[3]], Lease: number(4),
@@ -71,7 +72,7 @@ func TestCheckHistory(t *testing.T) {
 		{"a lease that ran out is taken over", mutex, true, "0–1 acquired 1 until 100, 2–101 acquired 2"},
 		{"a lease is taken over before it ran out", mutex, false, "0–1 acquired 1 until 100, 2–99 acquired 2"},
 		{
-			"a lease that ran out is released all the same", mutex, true,
+			"a lease that ran out is still released", mutex, true,
 			"0–1 acquired 1 until 100, 150–151 released 1, 200–201 acquired 2",
 		},
 		{
@@ -79,25 +80,25 @@ func TestCheckHistory(t *testing.T) {
 			"0–1 acquired 1 until 100, 110–111 acquired 2, 150–151 lost 1, 160–161 released 2",
 		},
 		{
-			"a late release frees another's", mutex, false,
+			"a late release frees the lock of another holder", mutex, false,
 			"0–1 acquired 1 until 100, 110–111 acquired 2, 150–151 released 1",
 		},
 		{"a valid lease is lost", mutex, false, "0–1 acquired 1 until 100, 50–51 lost 1"},
 		{"released twice", mutex, false, "0–1 acquired 1, 2–3 released 1, 4–5 released 1"},
-		{"released twice, and told so", mutex, true, "0–1 acquired 1, 2–3 released 1, 4–5 lost 1"},
+		{"released twice, and the second release is refused", mutex, true, "0–1 acquired 1, 2–3 released 1, 4–5 lost 1"},
 
-		{"a try is refused while another holds", mutex, true, "0–1 acquired 1, 2–3 refused, 4–5 released 1"},
-		{"a try is refused and nobody holds", mutex, false, "0–1 acquired 1, 2–3 released 1, 4–5 refused"},
-		{"two tries that meet are refused", mutex, true, "0–4 refused, 3–6 refused"},
+		{"a try is refused while another client holds the lock", mutex, true, "0–1 acquired 1, 2–3 refused, 4–5 released 1"},
+		{"a try is refused while the lock is free", mutex, false, "0–1 acquired 1, 2–3 released 1, 4–5 refused"},
+		{"two concurrent tries are refused", mutex, true, "0–4 refused, 3–6 refused"},
 		{"a try is refused by a lease that has run out", mutex, true, "0–1 acquired 1 until 100, 110–111 refused"},
 		{"an acquire that timed out may still hold", mutex, true, "0–10 failed, 20–21 refused, 30–31 refused"},
 		{"an acquire that timed out may not hold", mutex, true, "0–10 failed, 20–21 acquired 1, 22–23 released 1"},
 		{
-			"an acquire that timed out may come to hold later", mutex, true,
+			"an acquire that timed out may hold the lock later", mutex, true,
 			"0–1 acquired 1, 2–10 failed, 20–21 released 1, 30–31 refused",
 		},
 		{
-			"an acquire that timed out holds no more once another was granted", mutex, true,
+			"an acquire that timed out does not hold the lock after another was granted", mutex, true,
 			"2–3 failed, 4–5 refused, 10–11 acquired 1, 20–21 released 1",
 		},
 		{"a try is refused before the acquire that timed out", mutex, false, "0–1 refused, 2–10 failed"},
@@ -111,14 +112,14 @@ func TestCheckHistory(t *testing.T) {
 		{"an unclear release comes after its call", mutex, false, "0–1 acquired 1, 2–3 acquired 2, 4–5 unclear 1"},
 
 		{"tokens grow", fenced, true, "0–1 acquired 1 token 1, 2–3 released 1, 4–5 acquired 2 token 7"},
-		{"a token comes twice", fenced, false, "0–1 acquired 1 token 7, 2–3 released 1, 4–5 acquired 2 token 7"},
+		{"a token is granted twice", fenced, false, "0–1 acquired 1 token 7, 2–3 released 1, 4–5 acquired 2 token 7"},
 		{"tokens go back", fenced, false, "0–1 acquired 1 token 7, 2–3 released 1, 4–5 acquired 2 token 3"},
 		{
 			"tokens go back on a plain mutex", mutex, true,
 			"0–1 acquired 1 token 7, 2–3 released 1, 4–5 acquired 2 token 3",
 		},
 		{
-			"tokens tell the order of acquires that meet", fenced, true,
+			"tokens determine the order of concurrent acquires", fenced, true,
 			"0–9 acquired 1 token 2, 10–11 released 1, 0–5 acquired 2 token 1, 6–7 released 2",
 		},
 		{
@@ -156,8 +157,7 @@ func TestCheckHistory(t *testing.T) {
 	}
 }
 
-// What is recorded of concurrent clients is a history that CheckHistory accepts,
-// and holds everything that they did.
+// The record of concurrent clients is a history that CheckHistory accepts, and it contains all their operations.
 func TestHistoryRecords(t *testing.T) {
 	const clients, turns = 4, 20
 	locker, err := baselines.OpenLocal(strategies.Config{}, baselines.Options{})
@@ -170,7 +170,7 @@ func TestHistoryRecords(t *testing.T) {
 		watched := history.Watch(client, locker)
 		trier, ok := strategies.As[strategies.Trier](watched)
 		if !ok {
-			t.Fatal("the try-lock is lost")
+			t.Fatal("the watched Locker has no try-lock")
 		}
 		all.Go(func() {
 			for range turns {
@@ -197,7 +197,7 @@ func TestHistoryRecords(t *testing.T) {
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := watched.Acquire(ended, "k"); err == nil {
-		t.Fatal("acquired what is held")
+		t.Fatal("acquired a lock that is held")
 	}
 	for range 2 {
 		_ = lease.Release(t.Context())

@@ -10,19 +10,19 @@ import (
 	"github.com/lockbench/lockbench/strategies"
 )
 
-// die ends an instance as the death of its process would: its leases stay.
+// die ends an instance like the death of its process: its leases stay in the store.
 func (s *stage) die(i *instance) {
 	if err := i.Close(); err != nil {
 		s.fatalf("close: %v", err)
 	}
 }
 
-// deadHolder checks that a waiter gets a dead holder's lock.
+// deadHolder checks that a waiter gets the lock of a dead holder.
 func deadHolder(s *stage) {
 	dead, alive := s.open(shortTTL), s.open(longTTL)
 	s.fill(dead, "key")
 	w := s.waiter(alive, "key")
-	w.settle() // on a busy machine the lease may have run out by now
+	w.settle() // a busy machine may have delayed this beyond the lease's end
 	s.die(dead)
 	if !w.within(s.patience) {
 		s.fatalf("a holder with a TTL of %v has died, and %v later its lock is not free", shortTTL, s.patience)
@@ -31,19 +31,18 @@ func deadHolder(s *stage) {
 	s.release(s.fill(alive, "key")...) // the other permits come back too
 }
 
-// lateRelease checks that a client that has lost a lease can neither free nor extend the next
-// holder's.
+// lateRelease checks that a client that has lost a lease can neither release nor extend the lease of the next holder.
 func lateRelease(s *stage) {
 	dead, alive, third := s.open(shortTTL), s.open(longTTL), s.open(longTTL)
 	free, lease := s.fill(dead, "another")[0], s.fill(dead, "key")[0]
-	if s.info.Claims.Watchdog { // without one they run out by themselves
+	if s.info.Claims.Watchdog { // without a watchdog the leases run out anyway
 		s.die(dead)
 		if s.ownConnections(dead) || s.info.Driver {
 			s.notTried("its leases run out when it is closed, and then it has no connection to release them on: use " +
 				"the Config's clients or Options")
 		}
 	}
-	// Either lease may run out first: one may have been renewed once more than the other.
+	// Either lease may run out first, because one may have been renewed once more than the other.
 	if !s.eventually(func() bool { return !s.held(third, "key") && !s.held(third, "another") }) {
 		s.brokenNow(recovering, "a holder with a TTL of %v has died, and %v later its lock is not free", shortTTL,
 			s.patience)
@@ -64,7 +63,7 @@ func lateRelease(s *stage) {
 	s.release(next...)
 }
 
-// extensions by the TTL that a lease has already, one after the other.
+// extensions is the number of extensions by a lease's own TTL, one after the other.
 const extensions = 4
 
 // extend checks that an extended lease outlives its first TTL, and that extensions do not add up.
@@ -81,16 +80,16 @@ func extend(s *stage) {
 		}
 		leases := []strategies.Lease{lease}
 		longer := func(ctx context.Context) error { return extender.Extend(ctx, longTTL) }
-		if err := within(s.patience, longer); err != nil { // too late, if the machine stood still
+		if err := within(s.patience, longer); err != nil { // the extension came too late because the machine stood still
 			return cmp.Or(fmt.Sprintf("extend: %v", err), s.releaseAll(leases))
 		}
 		s.believable(i, lease, longTTL)
 		if timed, ok := strategies.As[strategies.Timed](lease); ok && time.Until(timed.ValidUntil()) < longTTL/2 {
-			s.fatalf("after extending by %v it is valid for %v", longTTL, time.Until(timed.ValidUntil()))
+			s.fatalf("after an extension by %v the lease is valid for %v", longTTL, time.Until(timed.ValidUntil()))
 		}
 		time.Sleep(ttl * 4 / 3)
 		leases = append(leases, s.take(other, "key", s.info.Capacity-1)...)
-		if !s.held(other, "key") { // no machine stands still for so long
+		if !s.held(other, "key") { // no machine stands still for that long
 			s.fatalf("an extended lease ran out with its first TTL")
 		}
 		s.release(leases...)
@@ -98,8 +97,8 @@ func extend(s *stage) {
 	})
 }
 
-// extendsOnce has a holder extend its lease again and again, and die. It returns what is wrong: after the last
-// extension the lease lasts for its TTL, not for the sum of all.
+// extendsOnce lets a holder extend its lease several times and then die. It returns the fault: after the last
+// extension the lease must last for its TTL, not for the sum of all extensions.
 func (s *stage) extendsOnce(other *instance, ttl time.Duration) (fault string) {
 	i, others := s.open(ttl), s.take(other, "extended", s.info.Capacity-1)
 	lease := s.acquire(i, "extended")
@@ -112,7 +111,7 @@ func (s *stage) extendsOnce(other *instance, ttl time.Duration) (fault string) {
 	var last time.Time
 	for range extensions {
 		again := func(ctx context.Context) error { return extender.Extend(ctx, ttl) }
-		if err := within(s.patience, again); err != nil { // too late, if the machine stood still
+		if err := within(s.patience, again); err != nil { // the extension came too late because the machine stood still
 			return cmp.Or(fmt.Sprintf("extend: %v", err), s.releaseAll(others))
 		}
 		last = time.Now()
@@ -129,8 +128,8 @@ func (s *stage) extendsOnce(other *instance, ttl time.Duration) (fault string) {
 	return ""
 }
 
-// validity checks that a lease claims to be valid no longer than its TTL from the moment
-// before it was asked for, and that no other client gets the lock before that end.
+// validity checks that a lease reports an end of its validity at most one TTL after the moment before the request,
+// and that no other client gets the lock before that end.
 func validity(s *stage) {
 	alive := s.open(longTTL)
 	for range 4 {
@@ -139,7 +138,7 @@ func validity(s *stage) {
 		s.release(lease)
 	}
 	s.calmly(2*shortTTL, func(ttl time.Duration) string { return s.validAfterItsWait(alive, ttl) })
-	const enough = 2 // one alone may look right by chance
+	const enough = 2 // a single lease may be right by chance
 	for attempt, right, ttl := 1, 0, shortTTL; ; attempt++ {
 		late := s.outlived(alive, ttl)
 		if late < ttl/5 {
@@ -149,14 +148,14 @@ func validity(s *stage) {
 			continue
 		}
 		if ttl *= 2; attempt == attempts {
-			s.notJudged("a waiter gets the lock of one who died as much as %v after its TTL of %v: it may have been "+
-				"free before", late, ttl/2)
+			s.notJudged("a waiter got the lock of a dead holder %v after its TTL of %v: the lock may have "+
+				"been free earlier", late, ttl/2)
 		}
-		s.Logf("a waiter got the lock %v after a TTL of %v: once more", late, ttl/2)
+		s.Logf("a waiter got the lock %v after a TTL of %v: the check tries again", late, ttl/2)
 	}
 }
 
-// validAfterItsWait has a client wait for longer than its TTL. It returns what is wrong with the lease that it gets.
+// validAfterItsWait lets a client wait for longer than its TTL and returns the fault of the lease that it gets.
 func (s *stage) validAfterItsWait(holder *instance, ttl time.Duration) (fault string) {
 	i, held := s.open(ttl), s.fill(holder, "key")
 	w := s.waiterFor(i, "key", i.Acquire)
@@ -166,23 +165,22 @@ func (s *stage) validAfterItsWait(holder *instance, ttl time.Duration) (fault st
 	w.finish()
 	timed, ok := strategies.As[strategies.Timed](w.lease)
 	if !ok {
-		s.notApplicable("its leases do not say until when they are valid")
+		s.notApplicable("its leases do not report the end of their validity")
 	}
 	if ended := w.over.Sub(timed.ValidUntil()); ended > 0 {
-		fault = fmt.Sprintf("a lease of %v that was waited for had ended %v before it was granted, by its own word",
+		fault = fmt.Sprintf("a lease of %v that was granted after a wait reports that it ended %v before the grant",
 			ttl, ended)
 	}
 	_ = s.again(w.lease) // it may have run out
 	return fault
 }
 
-// outlived returns how long after the end of a dead holder's validity another client got the
-// lock.
+// outlived returns the time between the end of the validity of a dead holder's lease and the next grant.
 func (s *stage) outlived(alive *instance, ttl time.Duration) time.Duration {
 	dead := s.open(ttl)
 	timed, ok := strategies.As[strategies.Timed](s.fill(dead, "key")[0])
 	if !ok {
-		s.notApplicable("its leases do not say until when they are valid")
+		s.notApplicable("its leases do not report the end of their validity")
 	}
 	s.die(dead)
 	next := s.waiterFor(alive, "key", alive.Acquire)
@@ -193,15 +191,15 @@ func (s *stage) outlived(alive *instance, ttl time.Duration) time.Duration {
 	next.finish()
 	late := next.over.Sub(timed.ValidUntil())
 	if late < 0 {
-		s.fatalf("another was granted the lock %v before a lease on it ceased to be valid", -late)
+		s.fatalf("another client got the lock %v before the end of a lease's validity", -late)
 	}
 	s.release(next.lease)
-	s.release(s.fill(alive, "key")...) // the other permits come back when a client looks
+	s.release(s.fill(alive, "key")...) // an acquire makes the other permits available again
 	return late
 }
 
-// believable compares the end of a lease's validity with the time when the last command was
-// sent, where both can be seen: the TTL began then, or before.
+// believable compares the end of a lease's validity with the time of the last command sent, if both are visible: the
+// TTL began at that time or earlier.
 func (s *stage) believable(i *instance, lease strategies.Lease, ttl time.Duration) {
 	timed, ok := strategies.As[strategies.Timed](lease)
 	if !ok {
@@ -210,19 +208,19 @@ func (s *stage) believable(i *instance, lease strategies.Lease, ttl time.Duratio
 	until, sent := timed.ValidUntil(), i.wire.LastWrite()
 	if over := until.Sub(sent.Add(ttl)); over > 0 && !sent.IsZero() {
 		s.brokenNow(valid,
-			"a lease of %v is said to be valid for longer than that from when its last command was sent, by %v", ttl,
+			"a lease of %v reports a validity that ends later than this TTL after its last command was sent, by %v", ttl,
 			over)
 	}
 }
 
-// callFor is a call with a TTL of its own.
+// callFor is a call that sets the TTL of its lease.
 type callFor struct {
 	name string
 	do   func(locker strategies.Termed, ctx context.Context, key string, ttl time.Duration) (strategies.Lease, error)
 }
 
-// callTTL checks that a call's TTL holds for its lease in place of the Locker's, whether it is
-// longer or shorter, and that no watchdog renews the lease.
+// callTTL checks that a call's TTL replaces the Locker's TTL for its lease, whether it is longer or shorter, and that
+// no watchdog renews the lease.
 func callTTL(s *stage) {
 	short, long, other := s.open(shortTTL), s.open(longTTL), s.open(longTTL)
 	calls := []callFor{
@@ -237,25 +235,25 @@ func callTTL(s *stage) {
 		s.runsOut(short, other, "not renewed by "+c.name, c, 2*shortTTL)
 	}
 	for _, c := range calls {
-		if !s.held(other, c.name) { // no machine stands still for so long
+		if !s.held(other, c.name) { // no machine stands still for that long
 			s.fatalf("a lease of %s for %v ran out with its Locker's TTL", c.name, longTTL)
 		}
 	}
 	s.release(lasting...)
 }
 
-// waiterOf makes that call in the background.
+// waiterOf makes the call in the background.
 func (s *stage) waiterOf(i *instance, key string, c callFor, ttl time.Duration) *waiter {
 	termed, ok := strategies.As[strategies.Termed](i.lock)
 	if !ok {
-		s.notApplicable("its calls have no TTL of their own")
+		s.notApplicable("its calls have no TTL option")
 	}
 	return s.waiterFor(i, key, func(ctx context.Context, key string) (strategies.Lease, error) {
 		return c.do(termed, ctx, s.named(key), ttl)
 	})
 }
 
-// fillFor takes all permits of a key with that call. A try that a busy machine made fail is repeated.
+// fillFor acquires all permits of a key with the call. It repeats a try that failed because the machine is busy.
 func (s *stage) fillFor(i *instance, key string, c callFor, ttl time.Duration) (leases []strategies.Lease) {
 	for range s.info.Capacity {
 		err := errors.New("no answer")
@@ -275,37 +273,37 @@ func (s *stage) fillFor(i *instance, key string, c callFor, ttl time.Duration) (
 	return leases
 }
 
-// longer takes leases with a longer TTL than the Locker's.
+// longer acquires leases with a longer TTL than the Locker's.
 func (s *stage) longer(i *instance, c callFor) []strategies.Lease {
 	asked := time.Now()
 	leases := s.fillFor(i, c.name, c, longTTL)
 	last := leases[len(leases)-1]
 	s.believable(i, last, longTTL)
 	if timed, ok := strategies.As[strategies.Timed](last); ok {
-		if valid := timed.ValidUntil().Sub(asked); valid < longTTL*9/10 { // less drift, of a quorum
+		if valid := timed.ValidUntil().Sub(asked); valid < longTTL*9/10 { // a quorum subtracts its clock drift
 			s.fatalf("%s for %v gave a lease that is valid for %v", c.name, longTTL, valid)
 		}
 	}
 	return leases
 }
 
-// refusesTTLs asks for leases that would be over at once.
+// refusesTTLs asks for leases with TTLs below a millisecond, which must be refused.
 func (s *stage) refusesTTLs(i *instance, c callFor) {
 	for _, ttl := range []time.Duration{-longTTL, 0, time.Millisecond - 1} {
 		before := i.probe.Counts().Attempts
 		w := s.waiterOf(i, "refused", c, ttl)
 		switch {
 		case !w.within(s.patience):
-			s.fatalf("%s for %v goes on, want an error", c.name, ttl)
+			s.fatalf("%s for %v has not returned, want an error", c.name, ttl)
 		case w.err == nil || w.lease != nil:
 			s.fatalf("%s for %v was granted, want an error", c.name, ttl)
 		case i.probe.Counts().Attempts > before:
-			s.errorf("%s for %v asked for the lock before it was refused", c.name, ttl)
+			s.errorf("%s for %v sent a command before it was refused", c.name, ttl)
 		}
 	}
 }
 
-// runsOut takes leases that nobody releases, and expects another to get the lock after them.
+// runsOut acquires leases that are never released, and expects another client to get the lock after their end.
 func (s *stage) runsOut(i, other *instance, key string, c callFor, ttl time.Duration) {
 	lease := s.fillFor(i, key, c, ttl)[0]
 	next := s.waiterFor(other, key, other.Acquire)
@@ -314,15 +312,15 @@ func (s *stage) runsOut(i, other *instance, key string, c callFor, ttl time.Dura
 	}
 	next.finish()
 	if timed, ok := strategies.As[strategies.Timed](lease); ok && next.over.Before(timed.ValidUntil()) {
-		s.brokenNow(valid, "another was granted the lock %v before a lease on it ceased to be valid",
+		s.brokenNow(valid, "another client got the lock %v before the end of a lease's validity",
 			timed.ValidUntil().Sub(next.over))
 	}
 	s.release(next.lease)
-	s.release(s.fill(other, key)...) // the other permits come back when a client looks
+	s.release(s.fill(other, key)...) // an acquire makes the other permits available again
 }
 
-// watchdog checks that a living holder keeps every lease, a dead one none, and that nobody
-// touches another's.
+// watchdog checks that a living holder keeps all its leases, that a dead holder keeps none, and that no watchdog
+// renews the lease of another holder.
 func watchdog(s *stage) {
 	const ttl = 3 * shortTTL
 	other := s.open(longTTL)
@@ -336,16 +334,15 @@ func watchdog(s *stage) {
 	})
 	s.die(i)
 	if !s.eventually(func() bool { return !s.held(other, "key") }) {
-		s.fatalf("a dead holder's lease is kept: its watchdog goes on")
+		s.fatalf("the watchdog of a dead holder keeps renewing its lease")
 	}
 	if s.info.OnRedis() { // another store cannot be made to forget the lock
 		s.sparesOthers(other)
 	}
 }
 
-// keeps holds leases for longer than their TTL: first two at a time, since a watchdog may
-// know of one only, then another on the same key. It returns what is wrong; if nothing is,
-// the last lease is still held.
+// keeps holds leases for longer than their TTL: first two at the same time, because a watchdog may renew only one,
+// then another on the same key. It returns the fault; if there is none, the last lease is still held.
 func (s *stage) keeps(i, other *instance, ttl time.Duration) (fault string) {
 	leases := append(s.fill(i, "key"), s.fill(i, "second")...)
 	fault = lasts(ttl, func() string {
@@ -357,7 +354,7 @@ func (s *stage) keeps(i, other *instance, ttl time.Duration) (fault string) {
 	if watched, ok := strategies.As[strategies.Watched](leases[0]); ok && fault == "" {
 		select {
 		case <-watched.Lost():
-			fault = "a lease that is held was told to be lost"
+			fault = "a lease was reported as lost while it was held"
 		default:
 		}
 	}
@@ -365,7 +362,7 @@ func (s *stage) keeps(i, other *instance, ttl time.Duration) (fault string) {
 		return fault
 	}
 
-	const released = "a lock that was released is held again: its watchdog goes on"
+	const released = "a released lock is held again: its watchdog keeps running"
 	next := s.waiterFor(i, "key", i.Acquire)
 	if !next.within(s.patience) {
 		s.fatalf(released)
@@ -387,7 +384,7 @@ func (s *stage) keeps(i, other *instance, ttl time.Duration) (fault string) {
 	return fault
 }
 
-// lasts looks again and again for longer than the TTL, and returns what is wrong.
+// lasts checks the lock repeatedly for longer than the TTL and returns the fault.
 func lasts(ttl time.Duration, look func() string) (fault string) {
 	for end := time.Now().Add(ttl * 3 / 2); fault == "" && time.Now().Before(end); time.Sleep(ttl / 20) {
 		fault = look()
@@ -395,9 +392,9 @@ func lasts(ttl time.Duration, look func() string) (fault string) {
 	return fault
 }
 
-// sparesOthers has an instance lose a lock without notice to another with a long TTL, and
-// then die. A watchdog that does not ask whose lock it renews gives that lease its own, short
-// TTL, with which it runs out. A standstill of the machine changes nothing in that.
+// sparesOthers lets an instance lose a lock without notice to another instance with a long TTL, and then die. A
+// watchdog that does not check the owner gives the other lease its own short TTL, and the lease runs out. A
+// standstill of the machine does not change this result.
 func (s *stage) sparesOthers(other *instance) {
 	loser, next := s.open(shortTTL), s.open(longTTL)
 	s.fill(loser, "lost")
@@ -406,13 +403,13 @@ func (s *stage) sparesOthers(other *instance) {
 	taken := time.Now()
 	time.Sleep(2 * shortTTL)
 	if !s.ownConnections(loser) {
-		s.eventually(func() bool { return loser.wire.LastWrite().After(taken) }) // the watchdog has looked
+		s.eventually(func() bool { return loser.wire.LastWrite().After(taken) }) // wait until the watchdog has sent a renewal
 	}
 	s.die(loser)
 	time.Sleep(2 * shortTTL)
 	if !s.held(other, "lost") {
-		s.fatalf("a lease of another for %v ran out soon after one died who held the lock before: "+
-			"its watchdog does not ask whose it is", longTTL)
+		s.fatalf("a lease of %v ran out soon after the death of the previous holder: "+
+			"the previous holder's watchdog does not check the owner", longTTL)
 	}
 	_ = s.releaseAll(leases)
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/lockbench/lockbench/strategies/goredis"
 )
 
-// outside is the suite's own client of a server: it looks at the server and disturbs it.
+// outside is the suite's own client of a server, which inspects and disturbs the server.
 type outside struct {
 	redis.UniversalClient
 	before map[string]bool // ids of the connections that are not the test's
@@ -52,15 +52,15 @@ func (s *stage) look(node goredis.Node) {
 	s.outside = append(s.outside, o)
 }
 
-// connections returns the fields of CLIENT LIST.
+// connections returns the fields of CLIENT LIST, one map per connection.
 func (s *stage) connections(o *outside) []map[string]string {
 	list, err := o.ClientList(context.Background()).Result()
 	s.must("list the connections", err)
 	return slices.Collect(replies.Clients(list))
 }
 
-// nothingLeft closes the instances and checks what remains of the test: no key but those that
-// the strategy declares, and no channel, connection or goroutine.
+// nothingLeft closes the instances and checks that the test leaves only the keys that the strategy declares, and no
+// channel, connection or goroutine.
 func (s *stage) nothingLeft() {
 	for _, i := range s.instances {
 		if err := i.Close(); err != nil {
@@ -114,9 +114,8 @@ func (s *stage) leftovers() []string {
 	return left
 }
 
-// declared says whether a key matches one of the persistent patterns. {key} must match the
-// whole name of a lock that the test has used, with or without braces: otherwise the pattern
-// {key} of a semaphore would match every key.
+// declared reports whether a key matches one of the persistent patterns. {key} must match the whole name of a lock
+// that the test has used, with or without braces: otherwise the pattern {key} of a semaphore would match every key.
 func (s *stage) declared(key string) bool {
 	return slices.ContainsFunc(s.info.Persistent, func(pattern string) bool {
 		before, after, ofLock := strings.Cut(pattern, "{key}")
@@ -131,8 +130,8 @@ func (s *stage) declared(key string) bool {
 	})
 }
 
-// unownedConnections returns the connections that were opened during the check, less as many
-// as the caller's own clients hold.
+// unownedConnections returns the connections that were opened during the check, minus the number that the caller's
+// own clients hold.
 func (s *stage) unownedConnections() []string {
 	left := s.newConnections()
 	for _, client := range s.fixture.Clients {
@@ -176,21 +175,20 @@ func (s *stage) goroutines() []string {
 	return left
 }
 
-// idleLocks is how many locks a check uses and then leaves idle.
+// idleLocks is the number of locks that a check uses and then leaves idle.
 const idleLocks = 60
 
-// atOnce is how many of them have a waiter at a time.
+// atOnce is the number of locks that have a waiter at the same time.
 const atOnce = 10
 
-// used holds each of many locks once, waits for it and passes it on, atOnce locks at a time.
+// used acquires each of many locks once, lets a waiter wait for it and passes it on, atOnce locks at a time.
 func (s *stage) used(from, to *instance) {
 	for first := 0; first < idleLocks; first += atOnce {
 		s.pass(from, to, first, atOnce, func() {})
 	}
 }
 
-// pass holds n locks in one instance, waits for them in another, calls meanwhile, and passes
-// the locks on.
+// pass acquires n locks in one instance, starts waiters in another, calls meanwhile, and passes the locks on.
 func (s *stage) pass(from, to *instance, first, n int, meanwhile func()) {
 	var leases []strategies.Lease
 	var waiting []*waiter
@@ -208,14 +206,14 @@ func (s *stage) pass(from, to *instance, first, n int, meanwhile func()) {
 	}
 }
 
-// idleKeys counts the keys and channels that unused locks leave while the instances live on.
-// What all locks share may stay.
+// idleKeys counts the keys and channels that unused locks leave while the instances live. Keys and channels that all
+// locks share may stay.
 func idleKeys(s *stage) {
 	both := s.several(2, longTTL)
 	s.used(both[0], both[1])
 	var left []string
 	if !s.eventually(func() bool { left = s.leftovers(); return len(left) < idleLocks/2 }) {
-		s.fatalf("%d locks are not used any more, and %d keys and channels are left of them, such as %q", idleLocks,
+		s.fatalf("%d locks are idle, and %d of their keys and channels are left, such as %q", idleLocks,
 			len(left), left[0])
 	}
 }
@@ -236,13 +234,13 @@ func connections(s *stage) {
 	})
 }
 
-// opens compares an instance's open connections with the declared number, while that many
-// waiters wait. A waiter's connection may be kept for the next waiter.
+// opens compares an instance's open connections with the declared number while the given number of waiters wait. A
+// waiter's connection may be kept for the next waiter.
 func (s *stage) opens(i *instance, waiters int) {
 	declared := s.info.Connections.PerInstance*max(1, len(i.nodes)) + s.info.Connections.PerWaiter*atOnce
 	var open int
 	if !s.eventually(func() bool { open = i.besidePool(); return open <= declared }) {
-		s.fatalf("an instance that has used %d locks, of which %d are waited for, has %d connections beside its "+
+		s.fatalf("an instance that has used %d locks, %d of them with a waiter, has %d connections outside its "+
 			"pool, and declares %d",
 			idleLocks, waiters, open, declared)
 	}

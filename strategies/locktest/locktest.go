@@ -12,32 +12,30 @@ import (
 	"github.com/lockbench/lockbench/strategies/goredis"
 )
 
-// Fixture is a lock and the servers to test it on. A lock that lives in the process needs
-// Open alone; a lock on servers needs Nodes too. Each of the other functions may be nil: the
-// checks that need it are then not tried.
+// Fixture is a lock and the servers to test it on. A lock that lives in the process needs only Open; a lock on
+// servers needs Nodes too. Each of the other functions may be nil; the checks that need it are then not tried.
 type Fixture struct {
-	// Open opens the lock as one application instance would. Its Config holds clients of the
-	// instance's own, which the suite closes; the Locker's Close closes a client that Open
-	// makes itself. The suite can hold up the commands of a lock that uses the Config's
-	// clients, or dials with their Options, and so tests it more strictly.
+	// Open opens the lock like one application instance. Its Config holds clients for this instance only, which the
+	// suite closes; the Locker's Close must close a client that Open makes itself. If the lock uses the Config's clients
+	// or dials with their Options, the suite can delay its commands and so tests it more strictly.
 	Open func(goredis.Config) (strategies.Locker, error)
-	// Nodes returns one Node per server. The suite uses only their Options: it opens and
-	// closes clients of its own. It does not call Nodes when Info.Nodes is 0.
+	// Nodes returns one Node per server. The suite uses only their Options, with which it opens its own clients. It does
+	// not call Nodes when Info.Nodes is 0.
 	Nodes func() []goredis.Node
 
 	// Pause and Resume stop the servers for a while and leave their connections open, as
 	// SIGSTOP does.
 	Pause, Resume func() error
-	// Kill ends one server, by its index in Nodes, and Revive starts it again, empty.
+	// Kill ends the server with the given index in Nodes, and Revive starts it again, empty.
 	Kill, Revive func(node int) error
 
 	// Clients are the caller's own clients that Open's lockers use, if any: the connections
 	// in their pools may stay when a Locker is closed.
 	Clients []redis.UniversalClient
 
-	// Failover puts a replica that has all the data in each server's place. New connections go
-	// to the new primary. The others may stay as they are, as after the command FAILOVER, or be
-	// closed, as Sentinel and managed services do. A second call restores the first roles.
+	// Failover puts a replica that has all the data in each server's place. New connections go to the new primary.
+	// Existing connections may stay open, as after the command FAILOVER, or be closed, as Sentinel and managed services
+	// do. A second call restores the first roles.
 	Failover func() error
 	// Cluster starts a cluster, Clock starts servers whose clock can be set, and Sentinel starts
 	// servers that Redis Sentinel watches. Only the checks that need them call them.
@@ -45,12 +43,10 @@ type Fixture struct {
 	Clock    func() (Clock, error)
 	Sentinel func() (Sentinel, error)
 
-	// Patience is how long a step may take before it counts as lost. 0 means 20 s, far more
-	// than a loaded machine needs, and 4 s in checks that the lock's Info says it does not
-	// pass.
+	// Patience is how long a step may take before it counts as failed. 0 means 20 s, far more than a loaded machine
+	// needs, and 4 s in checks that the lock fails according to its Info.
 	Patience time.Duration
-	// Rounds is how often a check repeats what goes wrong only now and then; 0 means 30
-	// times.
+	// Rounds is how often a check repeats steps that fail only occasionally; 0 means 30 times.
 	Rounds int
 	// Drawings is the directory for the drawings of impossible histories; "" means the
 	// system's directory for temporary files.
@@ -60,33 +56,32 @@ type Fixture struct {
 // Cluster is a Redis Cluster.
 type Cluster struct {
 	Node      goredis.Node   // with IsClusterMode among its Options
-	Primaries []goredis.Node // one per primary, to look at it
-	// Move begins to move the slot of the keys that fit a pattern to another node. It
-	// moves one key at once; finish moves the rest, and the slot.
+	Primaries []goredis.Node // one per primary, for the suite's own client
+	// Move begins to move the slot of the keys that match a pattern to another node. It moves one key at once; finish
+	// moves the other keys and the slot.
 	Move func(pattern string) (finish func() error, err error)
-	// Die gives the node that has the slot of the keys that fit a pattern a replica. kill ends
-	// the node as SIGKILL does, once the replica has all that it has, and returns the nodes
-	// that live, the replica in the other's place. Die may be nil.
+	// Die starts a replica of the node that has the slot of the keys that match a pattern. kill ends the node as SIGKILL
+	// does, as soon as the replica has all its data, and returns the living nodes, with the replica in place of the dead
+	// node. Die may be nil.
 	Die func(pattern string) (kill func() (living []goredis.Node, err error), err error)
 }
 
-// Clock is servers whose clock can be set.
+// Clock is a set of servers whose clock can be set.
 type Clock struct {
-	Nodes func() []goredis.Node           // as Fixture.Nodes
-	Set   func(ahead time.Duration) error // ahead of the machine's clock
+	Nodes func() []goredis.Node           // like Fixture.Nodes
+	Set   func(ahead time.Duration) error // sets the clock to this time ahead of the machine's
 }
 
 // Sentinel is a primary and its replica, which Redis Sentinel watches.
 type Sentinel struct {
 	Node     goredis.Node // with a MasterName among its Options
-	Old, New goredis.Node // the primary and the replica, to look at each
-	// Failover has Sentinel make the replica the primary. The old primary does not notice: it lives on
-	// as a master.
+	Old, New goredis.Node // the primary and the replica, for the suite's own clients
+	// Failover makes Sentinel promote the replica. The old primary does not notice this and continues as a master.
 	Failover func() error
 }
 
-// Judge runs all checks, one after the other on the same fixture, and returns their results
-// in the order of Checks. Once ctx has ended, the remaining checks are NotJudged.
+// Judge runs all checks one after the other on the same fixture and returns their results in the order of Checks. The
+// checks that remain when ctx ends are NotJudged.
 func Judge(ctx context.Context, fixture Fixture, info strategies.Info) []Result {
 	var results []Result
 	for _, check := range Checks() {
@@ -95,9 +90,9 @@ func Judge(ctx context.Context, fixture Fixture, info strategies.Info) []Result 
 	return results
 }
 
-// Run tests what info claims. Each check is a subtest on a fixture of its own. The subtest
-// fails when the check's promise is broken or not judged. It is skipped when the check does
-// not apply, cannot be tried, or fails as the lock's Info says.
+// Run tests the claims of info. Each check is a subtest with its own fixture. The subtest fails when the check's
+// promise is broken or not judged. It is skipped when the check does not apply, cannot be tried, or fails as the
+// lock's Info declares.
 func Run(t *testing.T, factory func(t *testing.T) Fixture, info strategies.Info) {
 	t.Helper()
 	for _, check := range Checks() {
@@ -120,8 +115,8 @@ func Run(t *testing.T, factory func(t *testing.T) Fixture, info strategies.Info)
 	}
 }
 
-// Calls counts how often a server ran each command while do ran, including commands inside
-// scripts (INFO commandstats). Nobody else may use the server meanwhile.
+// Calls counts how often a server ran each command while do ran, including commands inside scripts (INFO
+// commandstats). No other client may use the server during this time.
 func Calls(t testing.TB, server redis.UniversalClient, do func()) map[string]int {
 	t.Helper()
 	before := calls(t, server)

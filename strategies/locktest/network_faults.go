@@ -13,8 +13,8 @@ import (
 // staleTTL is the TTL of leases that must run out soon, even if the machine stands still.
 const staleTTL = 100 * time.Millisecond
 
-// lasting is the TTL of leases that must not help a waiter by running out. A quorum's lease
-// may stay on a minority of the nodes until its TTL ends, so a quorum's TTL is shorter.
+// lasting is the TTL of leases that must not help a waiter by running out. A quorum's lease may stay on a minority of
+// the nodes until its TTL ends, so the TTL for a quorum is shorter.
 func (s *stage) lasting() time.Duration {
 	if s.info.Nodes > 1 {
 		return 3 * time.Second
@@ -22,7 +22,7 @@ func (s *stage) lasting() time.Duration {
 	return longTTL
 }
 
-// validUntil is the end of the validity of a lease that was asked for at asked.
+// validUntil is the end of the validity of a lease that was requested at asked.
 func validUntil(lease strategies.Lease, asked time.Time, ttl time.Duration) time.Time {
 	if timed, ok := strategies.As[strategies.Timed](lease); ok {
 		return timed.ValidUntil()
@@ -30,14 +30,14 @@ func validUntil(lease strategies.Lease, asked time.Time, ttl time.Duration) time
 	return asked.Add(ttl)
 }
 
-// eachStep goes through the steps of a call, until there is no such step.
+// eachStep calls try for each step of a call, until the call has no further step.
 func eachStep(do func(step int) (there bool)) {
 	for step := 0; step < steps && do(step); step++ {
 	}
 }
 
-// heldUp has the network hold a call up at that step, calls meanwhile and lets the call go on.
-// caught is false if the call has no such step.
+// heldUp makes the network delay a call at the step, calls meanwhile and lets the call continue. caught is false if
+// the call has no such step.
 func (s *stage) heldUp(i *instance, kind netfault.Blocked, step int, begin func() *waiter, meanwhile func(),
 ) (w *waiter, caught bool) {
 	blockade := i.wire.Hold(kind, step)
@@ -79,8 +79,8 @@ func slowAnswer(s *stage) {
 	}
 }
 
-// answeredLate lets step answers through and delays the others. It says whether there was
-// such an answer, and how long after its end a lease was returned.
+// answeredLate lets step answers pass and delays the others. It reports whether there was such an answer, and how
+// long after its end a lease was returned.
 func (s *stage) answeredLate(late, holder, other *instance, waits bool, step int) (there bool, ended time.Duration) {
 	var held []strategies.Lease
 	var blockade *netfault.Blockade
@@ -114,7 +114,7 @@ func (s *stage) answeredLate(late, holder, other *instance, waits bool, step int
 	}
 	w.quiet()
 	if w.isOver() && w.err == nil && w.over.After(taken) { // a quorum may have had enough answers
-		s.fatalf("an acquire whose answer took %v returned a lease of %v, and another has the lock",
+		s.fatalf("an acquire whose answer took %v returned a lease of %v while another client has the lock",
 			w.over.Sub(began).Round(time.Millisecond), staleTTL)
 	}
 	s.release(next...)
@@ -147,11 +147,11 @@ func lostAnswers(s *stage) {
 	}
 }
 
-// halfDone loses a command of a call after step others, and its caller does nothing more: whatever the call returned,
-// the lock is free after its TTL. It says whether there was such a command. The instance is new, because the pending
-// releases of an earlier fault would count as commands of the call.
+// halfDone loses a command of a call after step other commands, and its caller does nothing more. Whatever the call
+// returned, the lock must be free after its TTL. halfDone reports whether there was such a command. The instance is
+// new, because the pending releases of an earlier fault would count as commands of the call.
 func (s *stage) halfDone(third *instance, what string, step int) (there bool) {
-	if s.info.Claims.Watchdog { // it may renew the lease: abandoned acquire and abandoned release look at that
+	if s.info.Claims.Watchdog { // it may renew the lease, which abandonedAcquire and abandonedRelease check
 		return false
 	}
 	short := s.open(2 * shortTTL)
@@ -184,7 +184,7 @@ func (s *stage) halfDone(third *instance, what string, step int) (there bool) {
 	return true
 }
 
-// acquireUnanswered asks for a free lock.
+// acquireUnanswered acquires a free lock and loses the answer.
 func (s *stage) acquireUnanswered(i, third *instance, step int, ttl time.Duration) (lost bool) {
 	asked := time.Now()
 	asks := func() *waiter { return s.waiterFor(i, "key", i.Acquire) }
@@ -207,12 +207,12 @@ func (s *stage) acquireUnanswered(i, third *instance, step int, ttl time.Duratio
 	return lost
 }
 
-// acquireHeldUnanswered asks for a lock that another holds.
+// acquireHeldUnanswered asks for a lock that another client holds, and loses the answer.
 func (s *stage) acquireHeldUnanswered(i, holder *instance, step int) (lost bool) {
 	held := s.fill(holder, "key")
 	blockade := i.wire.Hold(netfault.LostAnswer, step)
 	w := s.waiterFor(i, "key", i.Acquire)
-	for range 10 { // a waiter may never ask again
+	for range 10 { // a waiter may ask only once
 		if lost = blockade.Catches(soon / 10); lost || w.isOver() {
 			break
 		}
@@ -230,8 +230,8 @@ func (s *stage) acquireHeldUnanswered(i, holder *instance, step int) (lost bool)
 	return lost
 }
 
-// releaseUnanswered lets another client acquire before the holder learns that no answer
-// comes: what the holder does then must not take the lock from that client.
+// releaseUnanswered lets another client acquire before the holder learns that no answer comes. The holder's next
+// commands must not take the lock from that client.
 func (s *stage) releaseUnanswered(holder, third *instance, step int) (lost bool) {
 	leases := s.fill(holder, "key")
 	var next strategies.Lease
@@ -259,7 +259,7 @@ func (s *stage) releaseUnanswered(holder, third *instance, step int) (lost bool)
 	return lost
 }
 
-// extendUnanswered extends a lease that is valid without the extension too.
+// extendUnanswered extends a lease that is also valid without the extension, and loses the answer.
 func (s *stage) extendUnanswered(holder, third *instance, step int) (lost bool) {
 	leases := s.fill(holder, "key")
 	defer s.release(leases[1:]...)
@@ -284,9 +284,8 @@ func (s *stage) extendUnanswered(holder, third *instance, step int) (lost bool) 
 	return lost
 }
 
-// lateCommands keeps commands of a holder or a waiter in the network until its lease has run
-// out and another client has the lock, and then delivers them. It does so for each command of
-// a release, an extension and an acquire.
+// lateCommands delays commands of a holder or a waiter in the network until its lease has run out and another client
+// has the lock, and then delivers them. It does this for each command of a release, an extension and an acquire.
 func lateCommands(s *stage) {
 	s.expiring = true
 	l := &lateness{stage: s, next: s.open(longTTL), third: s.open(longTTL)}
@@ -326,14 +325,14 @@ func lateCommands(s *stage) {
 	}
 }
 
-// lateness is the instances that take part. stale is nil until a command of it is kept.
+// lateness is the set of instances in this check. stale is nil until one of its commands is delayed.
 type lateness struct {
 	*stage
 	stale, next, third *instance
 }
 
-// arrives lets step commands through and keeps back the others until another client has the
-// lock. It says whether there was such a command. In the end it releases the stale lease, if there is one.
+// arrives lets step commands pass and delays the others until another client has the lock. It reports whether there
+// was such a command. At the end it releases the stale lease, if there is one.
 func (l *lateness) arrives(what string, call func(context.Context) error, lease strategies.Lease, step int) bool {
 	kept := l.stale.wire.Hold(netfault.Late, step)
 	w := l.background(l.stale, "key", call)
@@ -341,13 +340,13 @@ func (l *lateness) arrives(what string, call func(context.Context) error, lease 
 	w.cancel()
 	late := kept.Snap()
 	w.returned("a " + what + " whose connection has broken")
-	if l.info.Claims.Watchdog { // else its watchdog keeps what it extends
+	if l.info.Claims.Watchdog { // otherwise its watchdog keeps the extended lease
 		l.die(l.stale)
 		l.stale = nil
 	}
 	leases := l.fill(l.next, "key") // granted once the stale lease has run out
 	if err := late.Deliver(); err != nil {
-		l.Logf("what came late was not answered: %v", err)
+		l.Logf("the late command got no answer: %v", err)
 	}
 	time.Sleep(staleTTL * 3 / 2) // longer than an extension by staleTTL lasts
 	seen := fmt.Sprintf("command number %d of a stale %s came late", step+1, what)
@@ -367,20 +366,20 @@ func (l *lateness) arrives(what string, call func(context.Context) error, lease 
 	return caught
 }
 
-// interruption is where a call is held up.
+// interruption is a point at which the network delays a call.
 type interruption struct {
 	what string
 	kind netfault.Blocked
 }
 
-// timeouts are the moments at which a release runs out of time. Its connection breaks then.
+// timeouts are the points at which a release times out and its connection breaks.
 var timeouts = []interruption{
 	{"before its command", netfault.LostWrite},
 	{"before the answer to its command", netfault.LostAnswer},
 }
 
-// timesOut starts a release whose context ends at that step, and waits for its return. there
-// is false if the release has no such step.
+// timesOut starts a release whose context ends at the step, and waits for its return. there is false if the release
+// has no such step.
 func (s *stage) timesOut(i *instance, lease strategies.Lease, n interruption, step int) (there bool, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), moment)
 	defer cancel()
@@ -388,11 +387,11 @@ func (s *stage) timesOut(i *instance, lease strategies.Lease, n interruption, st
 		return s.background(i, "key", func(context.Context) error { return lease.Release(ctx) })
 	}, func() { <-ctx.Done() })
 	w.returned("a release whose context has ended")
-	return caught || w.err != nil, w.err // an error alone: the context ended before anything was sent
+	return caught || w.err != nil, w.err // an error without caught means that the context ended before anything was sent
 }
 
-// cancelledRelease cancels a release at each of its steps, and releases again: a waiter must
-// get the lock long before the TTL is over.
+// cancelledRelease cancels a release at each of its steps and releases again. A waiter must get the lock long before
+// the end of the TTL.
 func cancelledRelease(s *stage) {
 	s.expiring = true
 	both := s.several(2, s.lasting())
@@ -403,9 +402,9 @@ func cancelledRelease(s *stage) {
 			w := s.waiter(both[1], "key")
 			w.parked()
 			there, err := s.timesOut(both[0], leases[0], n, step)
-			s.repeat(leases[0], err, "ran out of time "+n.what)
+			s.repeat(leases[0], err, "timed out "+n.what)
 			if !w.within(s.patience) {
-				s.fatalf("a release ran out of time %s number %d and was repeated, and %v later who waits has not "+
+				s.fatalf("a release timed out %s number %d and was repeated, and %v later the waiter has not "+
 					"got the lock", n.what, step+1, s.patience)
 			}
 			w.finish()
@@ -413,7 +412,7 @@ func cancelledRelease(s *stage) {
 			return there
 		})
 	}
-	// The same with a context that ended before the release.
+	// The same must hold with a context that ended before the release.
 	leases := s.fill(both[0], "key")
 	ended, end := context.WithCancel(context.Background())
 	end()
@@ -434,8 +433,8 @@ func (s *stage) repeat(lease strategies.Lease, err error, how string) {
 	}
 }
 
-// abandonedRelease cancels a release at each of its steps and does not repeat it: the lock
-// must become free by its TTL.
+// abandonedRelease cancels a release at each of its steps and does not repeat it. The lock must be free after its
+// TTL.
 func abandonedRelease(s *stage) {
 	other := s.open(longTTL)
 	s.awake(2*shortTTL, func(ttl time.Duration) {
@@ -447,29 +446,29 @@ func abandonedRelease(s *stage) {
 	})
 }
 
-// abandon says whether the release has such a step.
+// abandon cancels a release at one step and reports whether the release has this step.
 func (s *stage) abandon(i, other *instance, n interruption, step int, ttl time.Duration) (there bool) {
 	leases := s.fill(i, "key")
 	there, _ = s.timesOut(i, leases[0], n, step)
-	s.runsOutUnwatched(other, ttl, fmt.Sprintf("a release ran out of time %s number %d", n.what, step+1))
+	s.runsOutUnwatched(other, ttl, fmt.Sprintf("a release timed out %s number %d", n.what, step+1))
 	_ = s.releaseAll(leases[1:])
 	s.recovers(i) // its connection was broken
 	return there
 }
 
-// runsOutUnwatched expects a lock that nobody wants any more to be free after its TTL.
+// runsOutUnwatched expects an abandoned lock to be free after its TTL.
 func (s *stage) runsOutUnwatched(other *instance, ttl time.Duration, seen string) {
 	// A longer wait proves nothing: a machine that stands still ends a watchdog's lease too.
 	limit := min(s.patience, 5*ttl)
 	for end := time.Now().Add(limit); s.held(other, "key"); time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(end) {
-			s.fatalf("%s, and %v later, with a TTL of %v, the lock is not free: its watchdog goes on", seen, limit, ttl)
+			s.fatalf("%s, and %v later, with a TTL of %v, the lock is not free: its watchdog keeps running", seen, limit, ttl)
 		}
 	}
 }
 
-// abandonedAcquire has an acquire cancelled at each of its steps, while its command or the answer is on its way,
-// which then arrives: the lock must become free by its TTL.
+// abandonedAcquire cancels an acquire at each of its steps, while its command or the answer is in transit; the
+// command or answer then arrives. The lock must be free after its TTL.
 func abandonedAcquire(s *stage) {
 	s.expiring = true
 	other := s.open(longTTL)
@@ -485,11 +484,11 @@ func abandonedAcquire(s *stage) {
 	})
 }
 
-// abandonAcquire says whether the acquire has such a step.
+// abandonAcquire cancels an acquire at one step and reports whether the acquire has this step.
 func (s *stage) abandonAcquire(i, other *instance, n interruption, step int, ttl time.Duration) (there bool) {
 	ctx, cancel := context.WithTimeout(context.Background(), moment)
 	defer cancel()
-	if s.info.Driver { // it is told a timeout at the beginning, and a cancellation when it comes
+	if s.info.Driver { // a driver gets a timeout at the start of the call, and a cancellation when it happens
 		ctx, cancel = context.WithCancel(context.Background())
 		defer cancel()
 		defer time.AfterFunc(moment, cancel).Stop()
@@ -500,7 +499,7 @@ func (s *stage) abandonAcquire(i, other *instance, n interruption, step int, ttl
 		})
 	}, func() {
 		<-ctx.Done()
-		time.Sleep(moment) // it is told of the end
+		time.Sleep(moment) // the driver receives the cancellation
 	})
 	w.returned("an acquire whose context has ended")
 	if w.err == nil {
@@ -511,7 +510,7 @@ func (s *stage) abandonAcquire(i, other *instance, n interruption, step int, ttl
 	return there
 }
 
-// renewalAndRelease releases a lease while a renewal is on its way to the server or back.
+// renewalAndRelease releases a lease while a renewal is in transit to the server or its answer is in transit back.
 func renewalAndRelease(s *stage) {
 	const ttl = 4 * shortTTL // a renewal may come when a fifth of it is left
 	i, other := s.open(ttl), s.open(longTTL)
@@ -539,7 +538,8 @@ func renewalAndRelease(s *stage) {
 	}
 }
 
-// releaseDuringRenewal returns the fault, "" for none.
+// releaseDuringRenewal releases a lease while a renewal or its answer is delayed, and returns the fault; "" means
+// none.
 func (s *stage) releaseDuringRenewal(i, other *instance, n interruption) (fault string) {
 	lease := s.acquire(i, "key")
 	time.Sleep(5 * time.Millisecond) // the commands of the acquire are over
@@ -555,7 +555,7 @@ func (s *stage) releaseDuringRenewal(i, other *instance, n interruption) (fault 
 	case !caught && s.ownConnections(i):
 		s.notTried("its renewals cannot be held up: it does not dial with the Options in its Config")
 	case !caught:
-		s.notJudged("no renewal was seen on its way")
+		s.notJudged("no renewal could be delayed in transit")
 	case w.err != nil:
 		return fmt.Sprintf("a release while a renewal was %s returned %q", n.what, w.err)
 	}
@@ -563,7 +563,7 @@ func (s *stage) releaseDuringRenewal(i, other *instance, n interruption) (fault 
 		for look := 0; look < 20 && fault == ""; look++ { // counts looks, not time: a stall stops the watchdog too
 			select {
 			case <-watched.Lost():
-				fault = fmt.Sprintf("a lease that was released while a renewal was %s was told to be lost", n.what)
+				fault = fmt.Sprintf("a lease that was released while a renewal was %s was reported as lost", n.what)
 			case <-time.After(5 * time.Millisecond):
 			}
 		}

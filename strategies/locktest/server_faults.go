@@ -13,8 +13,7 @@ import (
 	"github.com/lockbench/lockbench/strategies/goredis"
 )
 
-// book records who holds a lock while servers fail. It reports too many holders, and tokens
-// that do not grow.
+// book records the holders of a lock while servers fail. It reports too many holders and tokens that do not increase.
 type book struct {
 	*stage
 
@@ -45,7 +44,7 @@ func (b *book) enter(lease strategies.Lease, asked time.Time, ttl time.Duration)
 		}
 	}
 	if others >= b.info.Capacity {
-		b.errorf("a lock was granted while %d held it, and it has %d permits", others, b.info.Capacity)
+		b.errorf("a lock was granted while %d clients held it; it has %d permits", others, b.info.Capacity)
 	}
 	b.holders[lease] = until
 	if fenced, ok := strategies.As[strategies.Fenced](lease); ok && b.info.Claims.Fencing && b.info.Capacity == 1 {
@@ -109,7 +108,7 @@ func (b *book) client(i *instance, hold, ttl time.Duration) *waiter {
 	})
 }
 
-// queue starts n clients, spread over the instances, and returns when all of them wait.
+// queue starts n clients in turn in all instances, and returns when all of them wait.
 func (b *book) queue(on []*instance, n int, hold, ttl time.Duration) []*waiter {
 	var waiting []*waiter
 	for c := range n {
@@ -130,14 +129,14 @@ func (b *book) all(waiting []*waiter, after string) {
 		}
 	}
 	if stranded > 0 {
-		b.fatalf("%v after %s %d of %d clients that ask for the lock again and again have not had it", b.patience,
+		b.fatalf("%v after %s %d of %d clients have not got the lock", b.patience,
 			after, stranded, len(waiting))
 	}
 }
 
-// failover swaps the servers with their replicas, which have all data, while a lock is passed
-// on: once before its release, once during it. Unless the fixture closes their connections, all
-// waiters are then still connected to a replica.
+// failover swaps the servers and their replicas, which have all data, while a lock is passed on: once before its
+// release, once during it. Unless the fixture closes their connections, all waiters are then still connected to a
+// replica.
 func failover(s *stage) {
 	if s.fixture.Failover == nil {
 		s.notTried("the fixture's servers cannot fail over")
@@ -194,9 +193,8 @@ func movingSlot(s *stage) {
 	s.recovers(all...)
 }
 
-// dyingNode kills the node that has the lock, and expects the lock's next grant within its
-// TTL and the usual patience. A lock need not notice more than that its client's connections
-// break: the replica has all data.
+// dyingNode kills the node that has the lock, and expects the next grant within the lock's TTL plus the usual
+// patience. The lock only has to notice that its client's connections break, because the replica has all data.
 func dyingNode(s *stage) {
 	const ttl = 10 * time.Second
 	cluster := s.cluster()
@@ -219,13 +217,13 @@ func dyingNode(s *stage) {
 	w := s.background(all[0], "key", func(context.Context) error { b.free(leases...); return nil })
 	b.all(waiting, "the promotion of a dead node's replica")
 	first := slices.MinFunc(waiting, func(a, b *waiter) int { return a.over.Compare(b.over) })
-	s.Logf("%v after the promotion a waiter had had the lock", first.over.Sub(promoted).Round(time.Millisecond))
+	s.Logf("the first waiter got the lock %v after the promotion", first.over.Sub(promoted).Round(time.Millisecond))
 	w.returned("a release after a node's death")
 	s.moveTo(s.nodes, living)
 	s.recovers(all...)
 }
 
-// cluster plays the check on a cluster. Keys with a TTL may be left there.
+// cluster runs the check on a cluster. Keys with a TTL may be left there.
 func (s *stage) cluster() Cluster {
 	if s.fixture.Cluster == nil {
 		s.notTried("the fixture has no cluster")
@@ -237,7 +235,7 @@ func (s *stage) cluster() Cluster {
 	return cluster
 }
 
-// moveTo plays the rest of the check on other servers.
+// moveTo runs the rest of the check on other servers.
 func (s *stage) moveTo(nodes, look []goredis.Node) {
 	s.nodes = nodes
 	for _, o := range s.outside {
@@ -255,8 +253,8 @@ type refusal struct {
 	every          bool // refuses every write, not only those that need memory
 }
 
-// refusedWrites makes the servers refuse writes while a lock is passed on: once as if replicas
-// were missing, once as if memory were full.
+// refusedWrites makes the servers refuse writes while a lock is passed on: first as if replicas were missing, then as
+// if memory were full.
 func refusedWrites(s *stage) {
 	s.expiring = true
 	b, all := s.book(), s.several(3, s.lasting())
@@ -277,7 +275,7 @@ func (s *stage) refuse(b *book, all []*instance, r refusal) {
 	err := within(time.Second, leases[0].Release)
 	time.Sleep(50 * time.Millisecond)
 	if n := b.count() - before; n > 0 && r.every && err != nil && !errors.Is(err, strategies.ErrNotHeld) {
-		s.errorf("servers refused all writes, a release returned %q, and %d others were granted the lock", err, n)
+		s.errorf("servers refused all writes, a release returned %q, and %d other clients got the lock", err, n)
 	}
 	relieve()
 	if err != nil && !errors.Is(err, strategies.ErrNotHeld) {
@@ -314,11 +312,11 @@ func (s *stage) set(setting, value string) (undo func()) {
 	return undo
 }
 
-// clockStep is how far the servers' clocks are set: further than any lease lasts.
+// clockStep is the change of the servers' clocks. It is longer than any lease.
 const clockStep = time.Hour
 
-// clockSetForward sets the servers' clocks forward while a client holds the lock. A lock
-// whose leases end by Redis's clock says in its Limits that it does not pass this.
+// clockSetForward sets the servers' clocks forward while a client holds the lock. A lock whose leases end by the
+// clock of Redis declares in its Limits that it fails this check.
 func clockSetForward(s *stage) {
 	set := s.settable()
 	defer set(0)
@@ -337,7 +335,7 @@ func clockSetForward(s *stage) {
 		}
 	}
 	if !s.eventually(func() bool { return s.free(other, "key") }) {
-		s.broken(waking, "the servers' clocks were set forward, and a lock that was released is not free")
+		s.broken(waking, "the servers' clocks were set forward, and a released lock is not free")
 	}
 }
 
@@ -356,8 +354,7 @@ func clockSetBack(s *stage) {
 	}
 }
 
-// settable plays the check on servers whose clock can be set, and returns a function that
-// sets it.
+// settable runs the check on servers whose clock can be set, and returns a function that sets it.
 func (s *stage) settable() (set func(ahead time.Duration)) {
 	if s.fixture.Clock == nil {
 		s.notTried("the fixture has no servers whose clock can be set")

@@ -19,20 +19,20 @@ import (
 )
 
 const (
-	// usualPatience is far more than a loaded machine needs, far less than longTTL.
+	// usualPatience is far more than a loaded machine needs and far less than longTTL.
 	usualPatience = 20 * time.Second
 	usualRounds   = 30
-	// limitedPatience is for checks that a lock says it does not pass.
+	// limitedPatience is the patience in checks that the lock declares to fail.
 	limitedPatience = 4 * time.Second
 	// longTTL is the TTL of leases that must not help a waiter by running out.
 	longTTL = 5 * time.Minute
 	// shortTTL is the TTL of leases that are meant to run out.
 	shortTTL = 300 * time.Millisecond
-	// moment is how long a caller waits who expects to find a lock held.
+	// moment is how long a caller waits if it expects that the lock is held.
 	moment = 50 * time.Millisecond
 )
 
-// stage is what one check plays on.
+// stage is the environment of one check: servers, instances and the report.
 type stage struct {
 	report
 	ctx       context.Context
@@ -41,10 +41,10 @@ type stage struct {
 	info      strategies.Info
 	patience  time.Duration
 	rounds    int
-	id        string          // stands in all keys of the check
+	id        string          // part of all keys of the check
 	prefix    string          // of all keys, with the id
 	verbatim  bool            // keys have no id but the prefix's
-	locks     map[string]bool // the locks that have been asked for, by their names in Redis
+	locks     map[string]bool // the names in Redis of all locks that the check has used
 	nodes     []goredis.Node  // the fixture's
 	instances []*instance
 	outside   []*outside // one per server
@@ -56,7 +56,7 @@ type stage struct {
 
 // instance is one application instance: a Locker and its connections.
 type instance struct {
-	strategies.Locker                   // with names of the check's own
+	strategies.Locker                   // maps keys to the check's own names
 	lock              strategies.Locker // as the fixture opened it
 	probe             *strategies.Probe
 	wire              *netfault.Path
@@ -78,8 +78,7 @@ func newStage(ctx context.Context, check Check, fixture Fixture, info strategies
 	return s
 }
 
-// play runs the check, and looks at what it leaves behind. A check that ends early ends the
-// goroutine that calls play.
+// play runs the check and examines its leftovers. A check that ends early ends the goroutine that calls play.
 func (s *stage) play() {
 	s.alive()
 	if s.info.OnRedis() {
@@ -94,15 +93,15 @@ func (s *stage) play() {
 			s.look(node)
 		}
 	}
-	// Goroutines inherit the label, and nothingLeft finds them by it.
+	// Goroutines inherit the label by which nothingLeft finds them.
 	pprof.SetGoroutineLabels(pprof.WithLabels(s.ctx, s.label()))
 	defer pprof.SetGoroutineLabels(context.Background())
 	s.check.run(s)
 	s.nothingLeft()
 }
 
-// open opens one more instance. One that cannot be opened shows nothing of the check's promise: its program may have
-// started too slowly, or not have reached its server.
+// open opens another instance. A failure to open one does not break the check's promise, because its program may have
+// started too slowly or may not have reached its server.
 func (s *stage) open(ttl time.Duration) *instance {
 	i := &instance{probe: &strategies.Probe{}, wire: &netfault.Path{}}
 	config := goredis.Config{Prefix: s.prefix, TTL: ttl, Callers: 4, Probe: i.probe}
@@ -116,7 +115,7 @@ func (s *stage) open(ttl time.Duration) *instance {
 		}
 	}
 	locker, err := s.fixture.Open(config)
-	if err != nil && limit(s.check.Name, s.info) != "" { // its Info says that it cannot do this
+	if err != nil && limit(s.check.Name, s.info) != "" { // the lock's Info declares that it fails this check
 		s.alive()
 		s.fatalf("open: %v", err)
 	}
@@ -130,7 +129,7 @@ func (s *stage) open(ttl time.Duration) *instance {
 	return i
 }
 
-// through returns options that dial on a path.
+// through returns options that dial through a path, on which the check can delay traffic.
 func through(path *netfault.Path, o redis.UniversalOptions) *redis.UniversalOptions {
 	o.Addrs = slices.Clip(o.Addrs) // go-redis appends the nodes that it learns of; each client has its own
 	dial := o.Dialer
@@ -143,8 +142,8 @@ func through(path *netfault.Path, o redis.UniversalOptions) *redis.UniversalOpti
 	return &o
 }
 
-// dial returns a service's client. That of a cluster looks each second where keys are: with
-// go-redis's minute, the wait after a node's death would be the client's, not the lock's.
+// dial returns a service's client. A cluster client reloads the slots each second: with go-redis's default of a
+// minute, the client and not the lock would determine the wait after a node's death.
 func dial(o *redis.UniversalOptions) redis.UniversalClient {
 	if !o.IsClusterMode {
 		return redis.NewUniversalClient(o)
@@ -154,8 +153,8 @@ func dial(o *redis.UniversalOptions) redis.UniversalClient {
 	return redis.NewClusterClient(options)
 }
 
-// several opens n instances, or as many as the strategy works across. It always returns n;
-// some of them are then the same.
+// several opens n instances, or as many as the strategy works across if this is less. It always returns n; some of
+// them are then the same.
 func (s *stage) several(n int, ttl time.Duration) []*instance {
 	var opened []*instance
 	for range n {
@@ -168,7 +167,7 @@ func (s *stage) several(n int, ttl time.Duration) []*instance {
 	return opened
 }
 
-// acquire must succeed.
+// acquire acquires the lock and ends the check on an error.
 func (s *stage) acquire(i *instance, key string) strategies.Lease {
 	w := s.waiterFor(i, key, i.Acquire)
 	if !w.within(s.patience) {
@@ -180,12 +179,12 @@ func (s *stage) acquire(i *instance, key string) strategies.Lease {
 	return w.lease
 }
 
-// fill takes all permits of a key.
+// fill acquires all permits of a key.
 func (s *stage) fill(i *instance, key string) []strategies.Lease {
 	return s.take(i, key, max(s.info.Capacity, 1))
 }
 
-// take takes n permits of a key.
+// take acquires n permits of a key.
 func (s *stage) take(i *instance, key string, n int) []strategies.Lease {
 	var leases []strategies.Lease
 	for range n {
@@ -194,20 +193,20 @@ func (s *stage) take(i *instance, key string, n int) []strategies.Lease {
 	return leases
 }
 
-// release must succeed.
+// release releases the leases and reports an error as a failure.
 func (s *stage) release(leases ...strategies.Lease) {
 	if fault := s.releaseAll(leases); fault != "" {
 		s.fatalf("%s", fault)
 	}
 }
 
-// held says whether a new client finds all permits taken. Without a try-lock it waits a
-// moment; on a slow machine a free lock may then seem held.
+// held reports whether a new client finds all permits taken. Without a try-lock it waits a moment; on a slow machine
+// a free lock may then seem held.
 func (s *stage) held(i *instance, key string) bool {
 	return !s.obtains(i, key, moment)
 }
 
-// free says whether a new client finds a permit. Without a try-lock it waits for s.patience.
+// free reports whether a new client gets a permit. Without a try-lock it waits for s.patience.
 func (s *stage) free(i *instance, key string) bool {
 	return s.obtains(i, key, s.patience)
 }
@@ -220,8 +219,7 @@ func (s *stage) obtains(i *instance, key string, wait time.Duration) bool {
 	return lease != nil
 }
 
-// asks tries once, or waits for that long if there is no try-lock. It returns nil when all
-// permits are taken.
+// asks tries once, or waits for the given time if there is no try-lock. It returns nil when all permits are taken.
 func (s *stage) asks(i *instance, key string, wait time.Duration) strategies.Lease {
 	trier, ok := strategies.As[strategies.Trier](i.Locker)
 	if !ok {
@@ -232,7 +230,7 @@ func (s *stage) asks(i *instance, key string, wait time.Duration) strategies.Lea
 	}
 	w := s.waiterFor(i, key, trier.TryAcquire)
 	if !w.within(s.patience) {
-		s.brokenNow(trying, "it goes on for %v", s.patience)
+		s.brokenNow(trying, "a try-lock has not returned after %v", s.patience)
 	}
 	s.slowest.Store(max(s.slowest.Load(), int64(time.Since(w.began))))
 	return w.granted()
@@ -241,7 +239,7 @@ func (s *stage) asks(i *instance, key string, wait time.Duration) strategies.Lea
 // full expects all permits to be taken: the caller has just acquired them.
 func (s *stage) full(i *instance, key string) {
 	if !s.held(i, key) {
-		s.brokenNow(exclusive, "a lock was granted to one more than it has permits")
+		s.brokenNow(exclusive, "a lock was granted once more than it has permits")
 	}
 }
 
@@ -260,8 +258,7 @@ func (s *stage) eventually(done func() bool) bool {
 	}
 }
 
-// ownConnections says whether the instance talks to its servers on connections that are
-// not made from the Options in its Config.
+// ownConnections reports whether the instance uses connections that are not made from the Options in its Config.
 func (s *stage) ownConnections(i *instance) bool {
 	return s.info.OnRedis() && i.wire.LastWrite().IsZero()
 }
@@ -281,11 +278,11 @@ func (s *stage) disturb(what string, do func() error) {
 	s.must(what, do())
 }
 
-// teardown bounds how long a check that failed deletes its keys.
+// teardown is the longest time for which a failed check deletes its keys.
 const teardown = 5 * time.Second
 
-// own is an instance's lock as a check uses it: keys have names of the check's own, which also
-// count in a lock that ignores the Prefix.
+// own is an instance's lock as a check uses it. It maps keys to names that only this check has, because a lock may
+// ignore the Prefix.
 type own struct {
 	strategies.Locker
 	s *stage
@@ -312,7 +309,7 @@ func (o ownTrier) TryAcquire(ctx context.Context, key string) (strategies.Lease,
 	return o.trier.TryAcquire(ctx, o.s.named(key))
 }
 
-// named returns the name that a lock gets instead of key: no other check has it.
+// named returns the name that replaces key and that no other check uses.
 func (s *stage) named(key string) string {
 	if s.verbatim {
 		return key
@@ -320,8 +317,7 @@ func (s *stage) named(key string) string {
 	return key + "-" + s.id
 }
 
-// asksFor notes a key that the check uses, as a lock with the Prefix calls it and as one that
-// ignores it.
+// asksFor records the names of a key that the check uses, with the Prefix and, for a lock that ignores it, without.
 func (s *stage) asksFor(key string) {
 	s.locks[s.prefix+s.named(key)], s.locks[s.named(key)] = true, true
 }
@@ -341,9 +337,9 @@ func (o *outside) unlink(ctx context.Context, pattern string) error {
 // lease that must not run out.
 const attempts = 6
 
-// calmly plays with leases of that TTL. play returns a fault, "" for none. If the machine stood
-// still for a fifth of the TTL meanwhile, that may have been the cause, and calmly plays again,
-// with twice the TTL; after the last attempt the check is not judged.
+// calmly runs play with leases of the given TTL. play returns a fault, "" for none. If the machine stood still for a
+// fifth of the TTL during play, this may have caused the fault, and calmly runs play again with twice the TTL. After
+// the last attempt the check is not judged.
 func (s *stage) calmly(ttl time.Duration, play func(ttl time.Duration) (fault string)) {
 	fault, spoilt := pause.Calmly(attempts, ttl, s.measure, play)
 	for _, once := range spoilt {
@@ -357,19 +353,19 @@ func (s *stage) calmly(ttl time.Duration, play func(ttl time.Duration) (fault st
 	}
 }
 
-// awake is calmly for plays that look whether a watchdog keeps a lease that it should not. If
-// the machine stands still, the lease runs out whatever the watchdog does.
+// awake is calmly for checks that a watchdog does not keep a lease. If the machine stands still, the lease runs out
+// whatever the watchdog does.
 func (s *stage) awake(ttl time.Duration, play func(ttl time.Duration)) {
 	s.calmly(ttl, func(ttl time.Duration) (fault string) {
 		if longest := s.measure(func() { play(ttl) }); s.info.Claims.Watchdog && longest >= ttl/3 {
-			return "a watchdog that went on might not have kept the lease"
+			return "even a running watchdog might not have kept the lease"
 		}
 		return ""
 	})
 }
 
-// measure returns the longest time while do runs in which this process or a server stood
-// still, or a try-lock took.
+// measure returns the longest standstill of this process or a server while do runs, or the longest duration of a
+// try-lock if that is longer.
 func (s *stage) measure(do func()) (longest time.Duration) {
 	before := s.slowest.Swap(0)
 	ended, looked := make(chan struct{}), make(chan struct{})

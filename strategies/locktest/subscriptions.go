@@ -11,14 +11,14 @@ import (
 	"github.com/lockbench/lockbench/strategies/goredis"
 )
 
-// silentTTL is the TTL of leases whose waiters hear of no release.
+// silentTTL is the TTL of leases whose waiters receive no message about the release.
 const silentTTL = 2 * time.Second
 
 // markTTL is the TTL of the suite's own keys, which a failover may keep from being deleted.
 const markTTL = time.Minute
 
-// silentSubscription has the connections on which an instance waits for messages fall silent, while a
-// waiter waits and before one comes, and releases the lock. Once it cancels the waiter.
+// silentSubscription silences the connections on which an instance waits for messages, once while a waiter waits and
+// once before it comes, and releases the lock. In one round it cancels the waiter.
 func silentSubscription(s *stage) {
 	s.expiring = true // a blocked connection that is gone may have taken a signal with it
 	both := s.several(2, silentTTL)
@@ -42,11 +42,12 @@ func silentSubscription(s *stage) {
 	s.must("close the silent connections", silent.Deliver())
 }
 
-// mostTries is how often a stage is tried that a busy machine keeps from being set.
+// mostTries is how often the check repeats a set-up that fails because the machine is busy.
 const mostTries = 5
 
-// silenced has a waiter of the second instance wait on connections that fall silent, while it waits or before, and the
-// first instance release the lock. It returns false if the lease had run out before, so that no message was missed.
+// silenced lets a waiter of the second instance wait on connections that fall silent, during its wait or before, and
+// lets the first instance release the lock. It returns false if the lease had run out before, so that the waiter
+// missed no message.
 func (s *stage) silenced(both []*instance, during bool, silent *netfault.Packets) bool {
 	s.passOnce(both)
 	when := "before"
@@ -59,7 +60,7 @@ func (s *stage) silenced(both []*instance, during bool, silent *netfault.Packets
 	if during {
 		when = "while"
 		w.parkedBefore(began.Add(silentTTL))
-		// A client that has waited for messages before subscribes again, on a busy machine perhaps later.
+		// A client that has waited for messages before subscribes again; on a busy machine this may happen later.
 		for end := time.Now().Add(s.patience); !w.isOver() && time.Now().Before(end); time.Sleep(time.Millisecond) {
 			now := both[1].wire.Silence()
 			*silent = append(*silent, now...)
@@ -82,8 +83,8 @@ func (s *stage) silenced(both []*instance, during bool, silent *netfault.Packets
 	return !early
 }
 
-// passOnce has the lock pass to a waiter of the second instance, which opens its connections. Where these are silent
-// from an earlier try, that takes up to a TTL, after which the leases may have run out.
+// passOnce passes the lock to a waiter of the second instance, which opens its connections. If these are silent from
+// an earlier try, this takes up to one TTL, after which the leases may have run out.
 func (s *stage) passOnce(both []*instance) {
 	began := time.Now()
 	leases := s.fill(both[0], "key")
@@ -99,9 +100,9 @@ func (s *stage) passOnce(both []*instance) {
 	}
 }
 
-// sentinel has Sentinel fail over while a lock is held and waited for, and releases it once the
-// instances' clients have moved to the new primary. The old one lives on as a master, where whoever
-// stays behind would be granted the lock, or wait for its TTL.
+// sentinel makes Sentinel fail over while a lock has a holder and waiters, and releases the lock when the instances'
+// clients have moved to the new primary. The old primary continues as a master; a client that stays connected to it
+// would get the lock there, or wait for its TTL.
 func sentinel(s *stage) {
 	if s.info.Nodes > 1 {
 		s.notApplicable("it is a quorum of several nodes, none of which fails over")
@@ -125,9 +126,9 @@ func sentinel(s *stage) {
 	leases := b.fill(universal, longTTL)
 	waiting := b.queue(all[:2], 2, 0, longTTL)
 	if !s.replicated(s.outside[0], s.outside[1]) {
-		s.notJudged("the replica has not got what the primary has")
+		s.notJudged("the replica has not received all data of the primary")
 	}
-	s.disturb("have Sentinel fail over", on.Failover)
+	s.disturb("make Sentinel fail over", on.Failover)
 	for _, i := range all[:2] {
 		if !s.eventually(func() bool { return s.isAt(i, s.outside[1]) }) {
 			s.notJudged("a client does not move to the new primary")
@@ -136,7 +137,7 @@ func sentinel(s *stage) {
 	released := time.Now()
 	b.free(leases...)
 	b.all(waiting, "a release on the new primary")
-	s.Logf("%v after the release all waiters had had the lock", time.Since(released).Round(time.Millisecond))
+	s.Logf("%v after the release all waiters have had the lock", time.Since(released).Round(time.Millisecond))
 	for turn, from := range all[:2] {
 		leases := s.fill(from, "later")
 		s.full(all[turn+1], "later")
@@ -155,7 +156,7 @@ func (s *stage) keys(o *outside, key string) []string {
 	return keys
 }
 
-// isAt says whether an instance's client writes to that server.
+// isAt reports whether an instance's client writes to the server.
 func (s *stage) isAt(i *instance, o *outside) bool {
 	ctx := context.Background()
 	key := s.prefix + "at"
@@ -166,8 +167,8 @@ func (s *stage) isAt(i *instance, o *outside) bool {
 	return o.Get(ctx, key).Val() == mark
 }
 
-// replicated waits until a replica has what its primary has now, and says whether it got so far. Keys that
-// change or expire in between do not matter: replication keeps the order of the commands.
+// replicated waits until a replica has the data that its primary has now, and reports whether this happened in time.
+// Keys that change or expire in between do not matter: replication keeps the order of the commands.
 func (s *stage) replicated(primary, replica *outside) bool {
 	ctx := context.Background()
 	key, mark := s.prefix+"mark", fmt.Sprint(time.Now().UnixNano())

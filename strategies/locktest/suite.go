@@ -7,18 +7,18 @@ import (
 	"github.com/lockbench/lockbench/strategies"
 )
 
-// Promises that several checks may find broken. The others stand in the list of checks.
+// These are the promises that several checks may find broken. The list of checks has the others.
 const (
-	granting   = "a free lock is granted, and given back once"
+	granting   = "a free lock can be acquired, and released once"
 	exclusive  = "never more holders than permits"
 	trying     = "a try-lock does not wait"
 	ending     = "a wait ends with its context"
 	tidy       = "there are no leftovers"
 	recovering = "a dead holder's lock frees by itself"
 	waking     = "no wake-up is lost"
-	ungranted  = "a lock that was granted to nobody is freed"
-	growing    = "fencing tokens grow"
-	valid      = "a lease is valid no longer than Redis keeps it"
+	ungranted  = "a lock that is granted after its client has given up is freed"
+	growing    = "fencing tokens increase"
+	valid      = "a lease is valid at most as long as Redis keeps it"
 )
 
 // Check is one check of the suite. It tests one promise, although it may find others broken.
@@ -26,11 +26,11 @@ type Check struct {
 	Name    string
 	needs   need
 	run     func(*stage)
-	Promise string // as a Failure calls it
-	Proves  string // what a pass proves of a lock, in a sentence
+	Promise string // the name of the promise in a Failure
+	Proves  string // what a pass proves about a lock, as one sentence
 }
 
-// need is the set of what a lock must claim, or be, for a check to apply.
+// need is the set of claims and properties that a lock must have for a check to apply.
 type need int
 
 const (
@@ -47,7 +47,7 @@ const (
 	onCluster
 )
 
-// missing returns why a lock does not meet the needs; "" means that it does.
+// missing returns the reason why a lock does not meet the needs; "" means that it does.
 func (n need) missing(info strategies.Info) string {
 	claims := info.Claims
 	for _, one := range []struct {
@@ -77,12 +77,12 @@ func (n need) missing(info strategies.Info) string {
 	return ""
 }
 
-// Inapplicable returns why the check does not apply to such a lock, such as "it does not
-// claim fencing"; "" means that it applies.
+// Inapplicable returns the reason why the check does not apply to a lock, such as "it does not claim fencing"; ""
+// means that it applies.
 func (c Check) Inapplicable(info strategies.Info) string { return c.needs.missing(info) }
 
-// Judge runs the check on a fixture, until the check is over or ctx has ended. Only calls of
-// the lock that never return stay behind.
+// Judge runs the check on a fixture until the check or ctx ends. Only calls of the lock that never return keep
+// running.
 func (c Check) Judge(ctx context.Context, fixture Fixture, info strategies.Info) Result {
 	if why := c.Inapplicable(info); why != "" {
 		return Result{Check: c.Name, Proves: c.Proves, Verdict: NotApplicable, Because: why}
@@ -104,7 +104,7 @@ func (c Check) Judge(ctx context.Context, fixture Fixture, info strategies.Info)
 	return v
 }
 
-// limit returns why a lock's Info says that it does not pass a check, or "".
+// limit returns the reason, from a lock's Info, why the lock does not pass a check, or "".
 func limit(check string, info strategies.Info) string {
 	for _, l := range info.Limits {
 		if l.Check == check {
@@ -120,106 +120,110 @@ func Checks() []Check {
 	return []Check{
 		{
 			"acquire and release", 0, acquireAndRelease, granting,
-			"A free lock is granted and given back, and who gives it back twice is told that he did not hold it.",
+			"A free lock can be acquired and released, and a second release of the same lease returns ErrNotHeld.",
 		},
 		{
 			"closed", excludes, closed, "Close refuses new callers and harms no holder",
-			"After Close nobody is granted a lock, and those who hold one can still give it back.",
+			"After Close no caller acquires a lock, and a holder can still release its lock.",
 		},
 		{
-			"strange keys", excludes, strangeKeys, "any string is a key of its own",
-			"Every string is a key of its own: with braces, spaces, zero bytes, letters of all scripts, a kilobyte " +
-				"of them, or empty.",
+			"strange keys", excludes, strangeKeys, "every string is a separate key",
+			"Every string is a separate key: with braces, spaces, zero bytes, letters of all scripts, a kilobyte long, " +
+				"or empty.",
 		},
 		{
 			"exclusion", excludes, exclusion, exclusive,
-			"Clients of three instances that fight for one key are never inside at a time, and what they were " +
-				"answered is what one lock can have answered.",
+			"Clients of three instances that compete for one key never hold it at the same time, and the results of " +
+				"their calls are possible results of one lock.",
 		},
 		{
-			"permits", shares, permits, "as many may hold as there are permits",
-			"As many hold a semaphore as it has permits, and as many waiters get in as permits are given back.",
+			"permits", shares, permits, "as many clients hold the lock as there are permits",
+			"As many clients hold a semaphore as it has permits, and each released permit admits one waiter.",
 		},
 		{
 			"stranger", excludes, stranger, "only the owner releases",
-			"A lease that was given back cannot free the lock that somebody else holds by now.",
+			"A second release of a lease does not free the lock if another client holds it by then.",
 		},
 		{
 			"try-lock", excludes, tryLock, trying,
-			"A try-lock returns at once: refused while another holds the lock, granted when it is free.",
+			"A try-lock returns at once: it is refused while another client holds the lock, and granted when the lock is " +
+				"free.",
 		},
 		{
 			"cancelled wait", excludes, cancelledWait, ending,
-			"A wait ends with its context, by deadline or by cancel, with the context's error and without the lock.",
+			"A wait ends with its context, at its deadline or when it is cancelled, with the context's error and without " +
+				"the lock.",
 		},
 		{
 			"cancelled at any moment", excludes, cancelledAnytime,
 			"a wait that ends takes neither lock nor wake-up with it",
-			"Waits that are cancelled at any moment around a release keep neither the lock nor the wake-up from " +
-				"those behind them.",
+			"A wait that is cancelled at any moment around a release keeps neither the lock nor the wake-up from later " +
+				"waiters.",
 		},
 		{
 			"given-up waits", excludes, givenUpWaits, tidy,
-			"Waits that were given up leave no key, channel, connection or goroutine behind.",
+			"Cancelled waits leave no key, channel, connection or goroutine behind.",
 		},
 		{
 			"fifo", queues, fifo, "first come, first served",
-			"Waiters of three instances are served in the order in which they came.",
+			"Waiters of three instances get the lock in the order in which they asked for it.",
 		},
 		{
-			"overtaking", bounds, overtaking, "nobody is overtaken again and again",
-			"No client is served again and again before one who asked earlier, however fast it comes back.",
+			"overtaking", bounds, overtaking, "no client is overtaken repeatedly",
+			"No client gets the lock repeatedly before a client that asked earlier, however soon it asks again.",
 		},
 		{
 			"fencing", fences, fencing, growing,
-			"Each lease's token is larger than all before it, in all instances and after a holder's death.",
+			"Each lease's token is larger than all earlier ones, in all instances and after a holder's death.",
 		},
 		{
 			"re-entrance", reenters, reentrance, "the owner may acquire again, and releases as often",
-			"An owner acquires again what it holds, nobody else does, and the lock is free after as many releases.",
+			"An owner can acquire a lock again that it holds, no other client can, and the lock is free after as many " +
+				"releases.",
 		},
 		{
 			"dead holder", recovers, deadHolder, recovering,
-			"The lock of a holder that died is granted to a waiter after the TTL.",
+			"A waiter gets the lock of a dead holder after the TTL.",
 		},
 		{
-			"late release", recovers, lateRelease, "a late release is told so and harms nobody",
-			"Who releases or extends a lease after it ran out is told so, and the next holder keeps the lock.",
+			"late release", recovers, lateRelease,
+			"a late release returns ErrNotHeld and does not affect the next holder",
+			"A release or an extension after the lease ran out returns ErrNotHeld, and the next holder keeps the lock.",
 		},
 		{
 			"extend", recovers, extend, "an extended lease lasts",
-			"A lease that was extended outlasts its first TTL, and extensions do not add up.",
+			"An extended lease outlasts its first TTL, and extensions do not add up.",
 		},
 		{
 			"validity", recovers, validity, valid,
-			"A lease is said to be valid no longer than its TTL from before it was asked for, nobody else gets the " +
-				"lock in that time, and a lease that was waited for has not ended by its own word.",
+			"A lease reports that it is valid for at most its TTL after the request, no other client gets the lock in " +
+				"that time, and a lease granted after a long wait is still valid.",
 		},
 		{
-			"TTL of a call", recovers, callTTL, "the TTL of a call is its lease's",
-			"A lease with a TTL of its own lasts that long, longer or shorter than its Locker's, and is not renewed; " +
+			"TTL of a call", recovers, callTTL, "the TTL of a call applies to its lease",
+			"A lease with the TTL of a call lasts for that TTL, longer or shorter than its Locker's, and is not renewed; " +
 				"a TTL below a millisecond is refused.",
 		},
 		{
-			"watchdog", watches, watchdog, "a living holder keeps its lease, and no other does",
-			"Each lease of a living holder is renewed beyond its TTL, that of a dead one is not, and a lock that was " +
-				"given back or taken by another is left alone.",
+			"watchdog", watches, watchdog, "the watchdog renews the leases of a living holder only",
+			"The watchdog renews each lease of a living holder beyond its TTL. It does not renew the lease of a dead " +
+				"holder, nor a lock that was released or that another client has acquired.",
 		},
 		{
 			"release before the wait", onRedis, releaseBeforeTheWait, waking,
-			"A release between any two commands of a waiter on its way to its wait reaches it, and a waiter that came " +
-				"after it.",
+			"A release between any two commands with which a client starts to wait wakes this client, and a client that " +
+				"started to wait after it.",
 		},
 		{
 			"release during a reconnect", onRedis, releaseDuringReconnect, waking,
-			"A release while a waiter's connection is cut, or between any two commands with which it comes back, " +
-				"reaches it.",
+			"A release while a waiter's connection is cut, or between any two commands with which the waiter reconnects, " +
+				"wakes the waiter.",
 		},
 		{
 			"silent subscription", onRedis, silentSubscription,
-			"a connection that falls silent costs a waiter its holder's TTL at most",
-			"When the connections on which an instance hears of releases carry nothing more and stay open, a waiter has " +
-				"the lock within the TTL, and a wait still ends with its context.",
+			"a silent connection delays a waiter by at most the holder's TTL",
+			"When the connections that announce releases to an instance stay open but deliver nothing, a waiter gets the " +
+				"lock within the TTL, and a wait still ends with its context.",
 		},
 		{
 			"killed connections", onRedis, killedConnections, waking,
@@ -231,121 +235,118 @@ func Checks() []Check {
 		},
 		{
 			"lost reply", onRedis, lostReply, ungranted,
-			"A lock that a server granted to somebody who had given up by then is freed, long before its TTL.",
+			"A lock that a server grants to a client that has given up is freed long before its TTL.",
 		},
 		{
 			"hanging server", onRedis, hangingServer,
 			"calls end with their contexts while servers hang, and leave nothing locked",
 			"With a client of go-redis's defaults each call and wait ends soon after its context while the servers hang, " +
-				"and when they go on nothing stays locked.",
+				"and no lock stays taken when the servers continue.",
 		},
 		{
 			"loss in time", watches | onRedis, lossInTime,
 			"a lease that cannot be renewed is reported as lost at its end",
-			"When the servers hang a watchdog reports the loss of a lease at its end, whatever its client waits for.",
+			"When the servers hang, a watchdog reports the loss of a lease at its end, even if its client still waits " +
+				"for an answer.",
 		},
 		{
 			"restarted server", onRedis, restartedServer, "a restarted server is found again",
-			"When a server comes back empty all waits end, and the same instances work on.",
+			"When a server restarts empty, all waits end, and the same instances continue to work.",
 		},
 		{
 			"dead nodes", onNodes, deadNodes, "a majority of the nodes is enough, and needed",
-			"A quorum works on without a minority of its nodes, grants nothing without a majority, and recovers.",
+			"A quorum continues to work without a minority of its nodes, grants nothing without a majority, and recovers.",
 		},
 		{
-			"slow answer", recovers | onRedis, slowAnswer, "no lease is handed out that has already run out",
-			"An acquire whose answer takes longer than the TTL does not return the lease, which another may have by " +
-				"then.",
+			"slow answer", recovers | onRedis, slowAnswer, "no lease is returned after it has run out",
+			"An acquire whose answer takes longer than the TTL does not return the lease, because another client may " +
+				"hold the lock by then.",
 		},
 		{
-			"late commands", recovers | onRedis, lateCommands, "a stale holder's late commands harm nobody",
-			"Commands of a release, an extension or an acquire that reach the servers when another holds the lock " +
-				"take nothing from it.",
+			"late commands", recovers | onRedis, lateCommands,
+			"a stale holder's late commands do not affect the next holder",
+			"Commands of a release, an extension or an acquire that reach the servers when another client holds the lock " +
+				"do not affect this client's lease.",
 		},
 		{
 			"lost answers", recovers | onRedis, lostAnswers,
-			"an answer that is lost makes no second holder, and no lock that nobody holds",
-			"When the answer to a command of an acquire, a release or an extension is lost after it was carried out, " +
-				"nobody else is let in, and no lock stays held by nobody, also if the command was lost and its " +
-				"caller does nothing more.",
+			"a lost answer causes neither a second holder nor a lock without a holder",
+			"When the answer to an executed command of an acquire, a release or an extension is lost, no second client " +
+				"gets the lock and no lock stays taken without a holder, also if the command was lost and its caller does " +
+				"nothing more.",
 		},
 		{
-			"cancelled release", onRedis, cancelledRelease,
-			"a release that is cancelled can be repeated, and strands nobody",
-			"A release that is cancelled at any of its commands can be repeated, and then who waits is served.",
+			"cancelled release", onRedis, cancelledRelease, "a cancelled release can be repeated and blocks no waiter",
+			"A release that is cancelled at any of its commands can be repeated, and then a waiter gets the lock.",
 		},
 		{
 			"abandoned release", watches | onRedis, abandonedRelease,
 			"no watchdog keeps a lock whose release was cancelled",
-			"A lock whose release was cancelled at any of its commands is free after its TTL, whatever renews it.",
+			"A lock whose release was cancelled at any of its commands is free after its TTL, also with a watchdog.",
 		},
 		{
 			"abandoned acquire", watches | onRedis, abandonedAcquire,
 			"no watchdog keeps a lock whose acquire was cancelled",
-			"A lock whose acquire was cancelled at any of its commands is free after its TTL, whatever renews it.",
+			"A lock whose acquire was cancelled at any of its commands is free after its TTL, also with a watchdog.",
 		},
 		{
 			"renewal and release", watches | onRedis, renewalAndRelease,
 			"a renewal that races with a release reports no loss",
-			"A release while a renewal is on its way, there or back, succeeds, and the lease is not told to be lost.",
+			"A release succeeds while a renewal or its answer is in transit, and the lease is not reported as lost.",
 		},
 		{
-			"refused writes", onRedis, refusedWrites,
-			"refused writes make no second holder, and their end is the end of it",
-			"While servers refuse writes nobody gets a lock that another holds, and when they take them again all " +
-				"who wait are served.",
+			"refused writes", onRedis, refusedWrites, "refused writes cause no second holder and no lasting damage",
+			"While servers refuse writes no client gets a lock that another holds, and when they accept writes again all " +
+				"waiters get the lock.",
 		},
 		{
 			"refused release", onRedis, refusedRelease, "a release that was refused or not sent is repeated",
-			"A lock whose release the servers have refused for a moment, or whose context had ended, is granted again " +
-				"long before its TTL, without another release.",
+			"A lock whose release the servers refused for a moment, or whose release had an ended context, is granted " +
+				"again long before its TTL, without another release.",
 		},
 		{
-			"failover", onRedis, failover, "a failover that loses nothing makes no second holder and strands nobody",
-			"When a replica that has everything takes its server's place while a lock is passed on, there is one " +
-				"holder at a time, tokens grow and all who wait are served.",
+			"failover", onRedis, failover, "a failover that loses no data causes no second holder and blocks no waiter",
+			"When a replica with all data takes its server's place while a lock is passed on, there is one holder at a " +
+				"time, tokens increase and all waiters get the lock.",
 		},
 		{
 			"sentinel", onRedis, sentinel, "a waiter follows its client to the new primary",
-			"When Sentinel makes a replica with all data the primary, and the old one lives on as a master, a lock is " +
-				"held as before, a waiter has it soon after its release, and all later locks are on the new primary.",
+			"When Sentinel promotes a replica with all data, and the old primary continues as a master, the holder keeps " +
+				"its lock, a waiter gets it soon after the release, and all later locks are on the new primary.",
 		},
 		{
-			"idle keys", onRedis, idleKeys, "idle locks leave no keys but those declared",
-			"Locks that were used and are idle leave no keys and channels, while the instances live on, but those " +
-				"declared.",
+			"idle keys", onRedis, idleKeys, "idle locks leave only the declared keys",
+			"Idle locks leave no keys and channels except the declared ones while the instances live.",
 		},
 		{
-			"connections", onRedis, connections, "idle locks keep no connections, and waits only those declared",
-			"Beside its clients' pools an instance has no more connections than it declares, however many locks it " +
-				"has used.",
+			"connections", onRedis, connections, "idle locks keep no connections, and waiters only the declared ones",
+			"An instance has no more connections in addition to its clients' pools than it declares, however many locks " +
+				"it has used.",
 		},
 		{
-			"forged messages", onRedis, forgedMessages, "a message gives nobody a lock or a token, and takes no key",
-			"Messages that repeat and vary what a hand-over published, from somebody who may publish and nothing " +
-				"else, make no second holder and no token, and delete nothing.",
+			"forged messages", onRedis, forgedMessages, "a message grants no lock or token and deletes no key",
+			"Messages that repeat and vary those of a hand-over, from a client that may only publish, cause no second " +
+				"holder and no token, and delete nothing.",
 		},
 		{
-			"moving slot", onRedis | onCluster, movingSlot,
-			"a slot that moves makes no second holder and strands nobody",
-			"When a cluster's slot moves while a lock in it is held and waited for, there is one holder at a time " +
-				"and all who wait are served.",
+			"moving slot", onRedis | onCluster, movingSlot, "a moving slot causes no second holder and blocks no waiter",
+			"When a cluster's slot moves while a lock in it has a holder and waiters, there is one holder at a time and " +
+				"all waiters get the lock.",
 		},
 		{
 			"dying node", onRedis | onCluster, dyingNode,
-			"a node that dies gives nobody another's lock, and its lock is granted again soon",
-			"When the node of a cluster that has the lock dies and a replica with all its data takes its place, " +
-				"there is one holder at a time, and the lock is granted again within its TTL and some seconds.",
+			"a node's death gives no client the lock of another, and its lock is granted again soon",
+			"When the node of a cluster that has the lock dies and a replica with all its data takes its place, there is " +
+				"one holder at a time, and the lock is granted again within its TTL and a few seconds.",
 		},
 		{
-			"clock set forward", recovers | onRedis, clockSetForward,
-			"a clock of the server that is set forward ends no lease",
-			"When the servers' clocks are set forward nobody gets a lock whose holder's lease is valid.",
+			"clock set forward", recovers | onRedis, clockSetForward, "setting a server's clock forward ends no lease",
+			"When the servers' clocks are set forward, no client gets a lock whose holder's lease is valid.",
 		},
 		{
 			"clock set back", recovers | onRedis, clockSetBack,
-			"a clock of the server that is set back strands nobody, and repeats no token",
-			"When the servers' clocks are set back a lock is passed on, and tokens grow.",
+			"setting a server's clock back blocks no waiter and repeats no token",
+			"When the servers' clocks are set back, waiters still get the lock, and tokens increase.",
 		},
 	}
 }

@@ -25,19 +25,19 @@ func flushedScripts(s *stage) {
 	}
 }
 
-// lostReply ends an acquire while the server keeps its reply back. Redis then grants a lock
-// that no client knows of: that lock must not stay.
+// lostReply ends an acquire while the server withholds its reply. Redis then grants a lock that no client knows of,
+// and this lock must not stay taken.
 func lostReply(s *stage) {
 	if s.fixture.Pause == nil || s.fixture.Resume == nil {
 		s.notTried("the fixture cannot pause and resume its servers")
 	}
 	if s.info.BlackBox {
-		s.notApplicable("it is an adapter of somebody else's library, which alone could settle it")
+		s.notApplicable("it is an adapter of a third-party library, and only the library could release such a lock")
 	}
 	both := s.several(2, longTTL)
 	s.release(s.acquire(both[0], "key")) // this opens its connection
 	limit := 50 * time.Millisecond
-	if s.ownConnections(both[0]) { // the suite cannot see when it sends something
+	if s.ownConnections(both[0]) { // the suite cannot observe its commands
 		limit *= 8
 	}
 	for attempt := 1; ; attempt, limit = attempt+1, 2*limit {
@@ -54,7 +54,7 @@ func lostReply(s *stage) {
 		case attempt == attempts:
 			s.notJudged("an acquire with %v sends nothing", limit)
 		case !granted:
-			s.Logf("the time was over before anything was sent: once more")
+			s.Logf("the timeout ended before anything was sent: the check tries again")
 		}
 	}
 	if !s.eventually(func() bool { return s.free(both[1], "key") }) {
@@ -63,8 +63,8 @@ func lostReply(s *stage) {
 	s.release(s.fill(both[1], "key")...)
 }
 
-// unanswered lets an acquire time out while the servers are paused. It says whether the lock
-// was granted all the same.
+// unanswered lets an acquire time out while the servers are paused. It reports whether the lock was granted
+// nevertheless.
 func (s *stage) unanswered(i *instance, limit time.Duration) bool {
 	s.disturb("pause the servers", s.fixture.Pause)
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
@@ -88,7 +88,7 @@ func (s *stage) unanswered(i *instance, limit time.Duration) bool {
 	return err == nil
 }
 
-// killable returns functions that end a server, and start it again, empty.
+// killable returns functions that kill a server and start it again, empty.
 func (s *stage) killable() (kill, revive func(node int)) {
 	if s.fixture.Kill == nil || s.fixture.Revive == nil {
 		s.notTried("the fixture cannot kill and revive its servers")
@@ -110,12 +110,11 @@ func (s *stage) killable() (kill, revive func(node int)) {
 	return kill, revive
 }
 
-// restartedServer ends the servers while a lock has a holder and waiters, and starts them
-// again, empty: no waiter may wait for ever, and the same Lockers must work on.
+// restartedServer kills the servers while a lock has a holder and waiters, and starts them again, empty. No waiter
+// may wait forever, and the same Lockers must continue to work.
 func restartedServer(s *stage) {
 	kill, revive := s.killable()
-	// The waiters are in other instances: in the holder's own they may go on waiting, since
-	// it lives.
+	// The waiters are in other instances: those of the holder's instance may continue to wait, because the holder lives.
 	all := s.several(3, longTTL)
 	lease := s.fill(all[2], "key")[0]
 	var waiting []*waiter
@@ -132,7 +131,7 @@ func restartedServer(s *stage) {
 	s.forgotten()
 	for _, w := range waiting {
 		if !w.within(s.patience) { // with an error, or with the lock: Redis has forgotten the holder
-			s.fatalf("a waiter waits on a lock that the server has forgotten")
+			s.fatalf("a waiter waits for a lock that the server has forgotten")
 		}
 	}
 	_ = lease.Release(context.Background()) // not held, or a broken connection
@@ -142,7 +141,7 @@ func restartedServer(s *stage) {
 	}
 }
 
-// forgotten notes that the restarted servers have none of the earlier connections.
+// forgotten clears the list of earlier connections, because the restarted servers have none of them.
 func (s *stage) forgotten() {
 	for _, o := range s.outside {
 		clear(o.before)

@@ -10,35 +10,36 @@ import (
 	"time"
 )
 
-// Verdict is the judgement of a check on a lock. It is no results.Verdict, because the test of a lock needs no report.
+// Verdict is the judgement of a check on a lock. It is not a results.Verdict, so that the test of a lock does not
+// import package results.
 type Verdict string
 
-// The verdicts of a check. Only Passed speaks for a lock, and only Broken against it.
+// These are the verdicts of a check. Only Passed is evidence for a lock, and only Broken is evidence against it.
 const (
 	Passed        Verdict = "passed"         // the check found no broken promise
-	Broken        Verdict = "broken"         // a promise was broken: Failures say what was seen
-	Admitted      Verdict = "admitted"       // broken, as the lock's Info says in its Limits
-	NotApplicable Verdict = "not applicable" // the lock does not claim it, or has no such thing
+	Broken        Verdict = "broken"         // a promise was broken; Failures has the evidence
+	Admitted      Verdict = "admitted"       // broken, as declared in the Limits of the lock's Info
+	NotApplicable Verdict = "not applicable" // the lock does not claim the promise or lacks the feature
 	NotTried      Verdict = "not tried"      // the Fixture cannot do what the check needs
-	NotJudged     Verdict = "not judged"     // nothing is known, because of Err, such as a server that does not start
+	NotJudged     Verdict = "not judged"     // no result because of Err, such as a server that does not start
 )
 
-// Result is what one check found out about one lock.
+// Result is the result of one check of one lock.
 type Result struct {
 	Check   string // its name
 	Proves  string // what a pass proves
 	Verdict Verdict
-	// Because is why the verdict is neither Passed nor Broken. For Admitted it is what the
-	// lock's Info says.
+	// Because is the reason why the verdict is neither Passed nor Broken. For Admitted it is the reason in the lock's
+	// Info.
 	Because string
 	Err     error // the error in Because if the verdict is NotJudged, for errors.Is
 	// Failures are the evidence for Broken and Admitted, in the order in which they were seen.
 	Failures []Failure
-	Log      []string // what else the check noticed
+	Log      []string // further observations of the check
 	Took     time.Duration
 }
 
-// String returns the result in one line, and each failure in one more.
+// String returns the result on one line, followed by one line for each failure.
 func (v Result) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s: %s", v.Check, v.Verdict)
@@ -51,9 +52,9 @@ func (v Result) String() string {
 	return b.String()
 }
 
-// Failure is a promise that was found broken.
+// Failure is one broken promise.
 type Failure struct {
-	Check   string // the check that noticed it
+	Check   string // the check that found it
 	Promise string // may be another promise than the check's own
 	Seen    string // what the check saw
 }
@@ -61,16 +62,16 @@ type Failure struct {
 // String names the promise first.
 func (f Failure) String() string { return fmt.Sprintf("broken promise: %s: %s", f.Promise, f.Seen) }
 
-// report is a check's result until it is complete. All goroutines of the check may write to
-// it, but only the goroutine that plays the check may end it.
+// report is a check's result until it is complete. All goroutines of the check may write to it, but only the
+// goroutine that runs the check may end it.
 type report struct {
 	mu       sync.Mutex
-	result   Result // without an Verdict as long as nothing has ended the check
+	result   Result // without a Verdict until the check ends
 	cleanups []func()
-	atItsEnd bool // the check came to its own end
+	atItsEnd bool // the check's function returned
 }
 
-// errorf records what showed that the check's promise is broken.
+// errorf records an observation that shows that the check's promise is broken.
 func (s *stage) errorf(format string, args ...any) { s.broken(s.check.Promise, format, args...) }
 
 // fatalf is errorf, and ends the check.
@@ -82,25 +83,25 @@ func (s *stage) brokenNow(promise, format string, args ...any) {
 	runtime.Goexit()
 }
 
-// broken is errorf for a promise that another check is about.
+// broken is errorf for the promise of another check.
 func (s *stage) broken(promise, format string, args ...any) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.result.Failures = append(s.result.Failures, Failure{s.check.Name, promise, fmt.Sprintf(format, args...)})
 }
 
-// notApplicable ends the check because the lock lacks what the check is about.
+// notApplicable ends the check because the lock lacks the tested feature.
 func (s *stage) notApplicable(why string) { s.stop(NotApplicable, errors.New(why)) }
 
 // notTried ends the check because the fixture cannot do what the check needs.
 func (s *stage) notTried(format string, args ...any) { s.stop(NotTried, fmt.Errorf(format, args...)) }
 
-// notJudged ends the check because it could not find out whether the promise is kept. The
-// last argument is the error, if there is one, with %w.
+// notJudged ends the check because it could not determine whether the promise is kept. The last argument is the
+// error, if there is one, with %w.
 func (s *stage) notJudged(format string, args ...any) { s.stop(NotJudged, fmt.Errorf(format, args...)) }
 
-// must ends the check if it could not be set: an instance was not opened, or what it needs to look at or to disturb its
-// servers failed.
+// must ends the check on an error of its set-up: an instance was not opened, or a command that inspects or disturbs
+// the servers failed.
 func (s *stage) must(what string, err error) {
 	if err != nil {
 		s.alive()
@@ -121,25 +122,25 @@ func (r *report) stop(end Verdict, why error) {
 // alive ends the check if its context has ended.
 func (s *stage) alive() {
 	if err := s.ctx.Err(); err != nil {
-		s.notJudged("it was ended from outside: %w", err)
+		s.notJudged("the check was cancelled: %w", err)
 	}
 }
 
-// Failed says whether a promise was found broken.
+// Failed reports whether a promise was found broken.
 func (r *report) Failed() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return len(r.result.Failures) > 0
 }
 
-// Logf records what is worth knowing but breaks no promise.
+// Logf records an observation that breaks no promise.
 func (r *report) Logf(format string, args ...any) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.result.Log = append(r.result.Log, fmt.Sprintf(format, args...))
 }
 
-// Cleanup registers do for the end of the check; what was registered last runs first.
+// Cleanup registers a function for the end of the check; the function registered last runs first.
 func (r *report) Cleanup(do func()) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -155,11 +156,11 @@ func (r *report) cleanUp() {
 	}
 }
 
-// passed says whether the check came to its own end and found nothing.
+// passed reports whether the check's function returned and found no fault.
 func (r *report) passed() bool { return r.atItsEnd && !r.Failed() }
 
-// conclude returns the result. If the lock's Info says that it does not pass the check,
-// limit says why.
+// conclude returns the result. If the lock's Info declares that the lock fails the check, limit is the declared
+// reason.
 func (r *report) conclude(limit string) Result {
 	r.mu.Lock()
 	defer r.mu.Unlock()

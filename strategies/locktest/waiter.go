@@ -9,7 +9,7 @@ import (
 	"github.com/lockbench/lockbench/strategies"
 )
 
-// waiter acquires in the background.
+// waiter is a call in the background, mostly an acquire.
 type waiter struct {
 	s      *stage
 	cancel context.CancelFunc
@@ -20,11 +20,11 @@ type waiter struct {
 
 	on       *instance
 	key      string
-	attempts int64 // the attempts of the instance before this waiter
+	attempts int64 // the attempts of the instance before this waiter started
 	began    time.Time
 }
 
-// waiter acquires on i and then releases.
+// waiter starts a client that acquires on i and then releases.
 func (s *stage) waiter(i *instance, key string) *waiter {
 	return s.background(i, key, func(ctx context.Context) error {
 		lease, err := i.Acquire(ctx, key)
@@ -35,7 +35,7 @@ func (s *stage) waiter(i *instance, key string) *waiter {
 	})
 }
 
-// waiterFor acquires with that function and keeps the lease.
+// waiterFor starts a client that acquires with the given function and keeps the lease.
 func (s *stage) waiterFor(i *instance, key string,
 	acquire func(context.Context, string) (strategies.Lease, error),
 ) *waiter {
@@ -52,7 +52,7 @@ func (s *stage) waiterFor(i *instance, key string,
 	}()
 	s.Cleanup(func() {
 		cancel()
-		if s.Failed() { // it may hang for ever
+		if s.Failed() { // it may hang forever
 			return
 		}
 		select {
@@ -63,7 +63,7 @@ func (s *stage) waiterFor(i *instance, key string,
 	return w
 }
 
-// background runs a call of an instance.
+// background runs a call of an instance in a goroutine.
 func (s *stage) background(i *instance, key string, do func(context.Context) error) *waiter {
 	return s.waiterFor(i, key, func(ctx context.Context, _ string) (strategies.Lease, error) { return nil, do(ctx) })
 }
@@ -77,7 +77,7 @@ func (w *waiter) isOver() bool {
 	}
 }
 
-// granted returns the lease that the waiter has, nil for none.
+// granted returns the waiter's lease, nil for none.
 func (w *waiter) granted() strategies.Lease {
 	if w.err != nil {
 		return nil
@@ -85,7 +85,7 @@ func (w *waiter) granted() strategies.Lease {
 	return w.lease
 }
 
-// within says whether the waiter ends in that time.
+// within reports whether the waiter ends within the given time.
 func (w *waiter) within(limit time.Duration) bool {
 	if w.isOver() {
 		return true
@@ -110,7 +110,7 @@ func (w *waiter) returned(what string) {
 	}
 }
 
-// meets waits until the blockade holds something up or the waiter is over, and says which.
+// meets waits until the blockade stops something or the waiter is over. It returns true in the first case.
 func (w *waiter) meets(blockade *netfault.Blockade) bool {
 	timer := time.NewTimer(w.s.patience)
 	defer timer.Stop()
@@ -126,7 +126,8 @@ func (w *waiter) meets(blockade *netfault.Blockade) bool {
 // parked returns when the waiter has found all permits taken and waits.
 func (w *waiter) parked() { w.parkedBefore(time.Now().Add(longTTL)) }
 
-// parkedBefore is parked where the permits are taken until an instant: a waiter may have one that has come by then.
+// parkedBefore is parked for permits that are taken until an instant. After this instant the waiter may have a
+// permit.
 func (w *waiter) parkedBefore(end time.Time) {
 	w.settle()
 	switch {
@@ -138,10 +139,10 @@ func (w *waiter) parkedBefore(end time.Time) {
 	}
 }
 
-// settle returns when the waiter has the lock or waits for it, as far as that can be seen:
-// its instance has made an attempt since the waiter began, has sent something, and its
-// connections are quiet. If nothing can be seen, settle takes a while. It counts looks, not
-// time, because a stall of the test stops the waiter too.
+// settle returns when the waiter has the lock or waits for it, as far as the suite can observe: since the waiter
+// began, its instance has made an attempt and sent something, and its connections are quiet. If the suite cannot
+// observe the instance, settle waits for a fixed number of polls. It counts polls, not time, because a stall of the
+// test stops the waiter too.
 func (w *waiter) settle() {
 	queues := w.s.info.Claims.FIFO // the servers must read this waiter's commands before the next waiter's
 	for look, end := 0, w.began.Add(w.s.patience); !w.seen() && !w.isOver(); look++ {
@@ -157,8 +158,8 @@ func (w *waiter) settle() {
 	}
 }
 
-// heard returns when the servers have read what the instance has sent, and the instance sends
-// nothing more.
+// heard returns when the servers have read everything that the instance has sent, and the instance sends nothing
+// more.
 func (w *waiter) heard() {
 	for range 20 {
 		moved := w.quiet()
@@ -169,8 +170,8 @@ func (w *waiter) heard() {
 	}
 }
 
-// quiet returns when nothing has moved on the instance's connections for some looks, or after
-// too many looks. It returns the time when something last moved.
+// quiet returns when the instance's connections were idle for some polls, or after too many polls. It returns the
+// time of the last traffic.
 func (w *waiter) quiet() time.Time {
 	last, dialling := w.on.wire.Last()
 	for look, still := 0, 0; still < 4 && (look < 20 || dialling); look++ {
@@ -203,15 +204,15 @@ func (w *waiter) seen() bool {
 	return attempted && (!w.s.info.OnRedis() || w.on.wire.LastWrite().After(w.began))
 }
 
-// finish waits until the waiter has had the lock, which is free.
+// finish waits until the waiter has had the lock, which is free by now.
 func (w *waiter) finish() {
-	w.overdue("a waiter waits on a lock that is free")
+	w.overdue("a waiter waits for a lock that is free")
 	if w.err != nil {
 		w.s.fatalf("a waiter got: %v", w.err)
 	}
 }
 
-// passOn has the lock, whose leases all are held, pass to a waiter of an instance.
+// passOn starts a waiter for a lock, all of whose leases are held, and releases the leases to it.
 func (s *stage) passOn(leases []strategies.Lease, to *instance, key string, beforeRelease func()) {
 	w := s.waiter(to, key)
 	w.parked()
@@ -221,24 +222,23 @@ func (s *stage) passOn(leases []strategies.Lease, to *instance, key string, befo
 	s.release(leases[1:]...)
 }
 
-// overdue ends the test if the waiter is not over. seen says what that means if the lock is
-// free, as it ought to be.
+// overdue ends the check if the waiter is not over. seen describes the fault if the lock is free, as expected.
 func (w *waiter) overdue(seen string, args ...any) {
 	if w.within(w.s.patience) {
 		return
 	}
 	if w.s.held(w.on, w.key) {
-		w.s.broken(ungranted, "everybody has released the lock or given up, and it is not free")
+		w.s.broken(ungranted, "all clients have released the lock or given up, and it is not free")
 	} else {
 		w.s.broken(waking, seen, args...)
 	}
 	runtime.Goexit()
 }
 
-// end cancels the waiter and expects it to return.
+// end cancels the waiter and expects its return.
 func (w *waiter) end() {
 	w.cancel()
 	if !w.within(w.s.patience) {
-		w.s.brokenNow(ending, "a waiter goes on although its context has ended")
+		w.s.brokenNow(ending, "a waiter keeps waiting although its context has ended")
 	}
 }

@@ -48,11 +48,11 @@ func cancelledWait(s *stage) {
 	s.release(s.fill(both[1], "key")...)
 }
 
-// refused expects the waiter to end with that error.
+// refused expects the waiter to end with the given error.
 func (w *waiter) refused(what string, want error) {
 	switch {
 	case !w.within(w.s.patience):
-		w.s.fatalf("%s goes on although its context has ended", what)
+		w.s.fatalf("%s keeps waiting although its context has ended", what)
 	case w.err == nil:
 		w.s.brokenNow(exclusive, "%s was granted a lock that others held", what)
 	case !errors.Is(w.err, want):
@@ -60,10 +60,9 @@ func (w *waiter) refused(what string, want error) {
 	}
 }
 
-// cancelledAnytime cancels waiters at any moment around a release, also while they are woken
-// or granted the lock. The lock must not stay held, and the waiter behind them must get it.
-// All wait in one instance: a waiter of another instance would wake the stranded one by its
-// release.
+// cancelledAnytime cancels waiters at any moment around a release, also while they are woken or granted the lock. The
+// lock must not stay held, and the waiter behind them must get it. All wait in one instance, because the release of
+// another instance's waiter would wake a blocked one.
 func cancelledAnytime(s *stage) {
 	const impatient = 12
 	both := s.several(2, longTTL)
@@ -105,7 +104,7 @@ func cancelledAnytime(s *stage) {
 				s.errorf("a cancelled wait returned %q", w.err)
 			}
 		}
-		patient.overdue("a waiter waits on a lock that is free, behind others who gave up")
+		patient.overdue("a waiter behind waiters that gave up waits for a lock that is free")
 		patient.finish()
 		s.release(leases[1:]...)
 		if !s.eventually(func() bool { return s.free(both[1], "key") }) {
@@ -114,8 +113,8 @@ func cancelledAnytime(s *stage) {
 	}
 }
 
-// crowd starts n waiters together. It returns when all have asked and wait, as far as that
-// can be seen soon.
+// crowd starts n waiters together. It returns when all of them wait, as far as the suite can observe this in a short
+// time.
 func (s *stage) crowd(i *instance, key string, n int) []*waiter {
 	asked := i.probe.Counts().Attempts
 	var waiting []*waiter
@@ -131,15 +130,15 @@ func (s *stage) crowd(i *instance, key string, n int) []*waiter {
 	return waiting
 }
 
-// shortly sleeps for less than the system's timers can.
+// shortly waits for less time than the resolution of the system's timers.
 func shortly(d time.Duration) {
 	for end := time.Now().Add(d); time.Now().Before(end); {
 		runtime.Gosched()
 	}
 }
 
-// givenUpWaits checks that cancelled waits leave nothing while the instances live on. What
-// the first of them created may stay, if later ones, for other keys, add nothing.
+// givenUpWaits checks that cancelled waits leave nothing while the instances live. The keys and channels of the first
+// wait may stay if later waits, for other keys, add none.
 func givenUpWaits(s *stage) {
 	both := s.several(2, longTTL)
 	give := func(key string) {
@@ -164,16 +163,15 @@ func givenUpWaits(s *stage) {
 	})
 }
 
-// steps is the number of commands, of a waiter or of a reconnection, before which a release
-// is forced. No strategy needs more commands than that before it waits.
+// steps is the number of commands, of a waiter or of a reconnection, before which a release is forced. No strategy
+// needs more commands before it waits.
 const steps = 8
 
-// soon is how long the checks wait for what a strategy may never do.
+// soon is how long the checks wait for an event that may not happen with every strategy.
 const soon = 250 * time.Millisecond
 
-// releaseBeforeTheWait releases just before a waiter's first command, then just before its
-// second, and so on until it waits. One of these moments is between its look at the lock and
-// its subscription.
+// releaseBeforeTheWait releases just before a waiter's first command, then just before its second, and so on until it
+// waits. One of these moments is between its check of the lock and its subscription.
 func releaseBeforeTheWait(s *stage) {
 	both := s.several(2, longTTL)
 	for step := range steps {
@@ -183,7 +181,7 @@ func releaseBeforeTheWait(s *stage) {
 		caught := blockade.Catches(soon)
 		s.release(leases[0])
 		blockade.Open()
-		w.overdue("a waiter waits on a lock that was released just before its command number %d", step+1)
+		w.overdue("a waiter waits for a lock that was released just before its command number %d", step+1)
 		w.finish()
 		s.release(leases[1:]...)
 		if step == 0 && !caught && s.ownConnections(both[1]) {
@@ -197,8 +195,8 @@ func releaseBeforeTheWait(s *stage) {
 	s.Logf("a release was forced before each of a waiter's first %d commands; it sends more", steps)
 }
 
-// releaseBesideAWait holds up a waiter's commands one by one, has a second waiter of the same instance wait, releases the
-// lock, and has the first waiter give up. The second may have joined the first one's subscription, which Redis has not
+// releaseBesideAWait holds up a waiter's commands one by one, starts a second waiter in the same instance, releases the
+// lock and cancels the first waiter. The second may have joined the first one's subscription, which Redis has not
 // confirmed then, so no message reaches it.
 func releaseBesideAWait(s *stage, both []*instance) {
 	for step := range steps {
@@ -212,18 +210,18 @@ func releaseBesideAWait(s *stage, both []*instance) {
 			return
 		}
 		second := s.waiter(both[1], "key")
-		second.within(soon / 2) // it waits, or its commands queue behind the one that is held up
+		second.within(soon / 2) // it waits, or its commands queue behind the held-up one
 		s.release(leases[0])
 		first.end()
 		blockade.Open()
-		second.overdue("a waiter that came while another's command number %d was held up waits on a lock that is free", step+1)
+		second.overdue("a waiter that came while another's command number %d was held up waits for a lock that is free", step+1)
 		second.finish()
 		s.release(leases[1:]...)
 	}
 }
 
-// releaseDuringReconnect cuts the connections on which a waiter waits, and releases before it
-// has reconnected, then before each command that it sends after that.
+// releaseDuringReconnect cuts the connections on which a waiter waits and releases before the waiter has reconnected,
+// then before each command that it sends afterwards.
 func releaseDuringReconnect(s *stage) {
 	both := s.several(2, longTTL)
 	for step := -3; step < steps; step++ { // the first cuts may come before the waiter listens
@@ -243,7 +241,7 @@ func releaseDuringReconnect(s *stage) {
 		}
 		s.release(leases[0])
 		blockade.Open()
-		w.overdue("a waiter waits on a lock that was released while it reconnected (step %d)", max(step+1, 0))
+		w.overdue("a waiter waits for a lock that was released while it reconnected (step %d)", max(step+1, 0))
 		w.finish()
 		s.release(leases[1:]...)
 		switch {
@@ -276,7 +274,7 @@ func killedConnections(s *stage) {
 		}
 		s.release(leases[0])
 		for _, w := range waiting {
-			w.overdue("a waiter whose connection was killed waits on a lock that is free")
+			w.overdue("a waiter whose connection was killed waits for a lock that is free")
 			w.finish()
 		}
 		s.release(leases[1:]...)
@@ -286,8 +284,8 @@ func killedConnections(s *stage) {
 	}
 }
 
-// cut kills the connections on which a client listens: those that subscribe, block or use
-// client tracking. It returns how many.
+// cut kills the connections on which a client listens: those that subscribe, block or use client tracking. It returns
+// their number.
 func (s *stage) cut() int {
 	killed := 0
 	for _, o := range s.outside {
@@ -330,7 +328,7 @@ func fifo(s *stage) {
 	}
 	for want := range waiters {
 		if got := <-order; got != want {
-			s.fatalf("waiter %d was served when it was waiter %d's turn", got, want)
+			s.fatalf("waiter %d got the lock when it was waiter %d's turn", got, want)
 		}
 	}
 	s.release(leases[1:]...)
@@ -346,7 +344,7 @@ func fencing(s *stage) {
 		}
 		switch token := fenced.FencingToken(); {
 		case token == last:
-			s.fatalf("token %d came twice", token)
+			s.fatalf("token %d was granted twice", token)
 		case token < last:
 			s.fatalf("token %d came after %d", token, last)
 		default:
@@ -372,17 +370,15 @@ func fencing(s *stage) {
 	s.release(lease)
 }
 
-// overtaking has clients of two instances acquire again and again while other clients wait in
-// a third instance. It counts how often each client that asked later is served before such a
-// waiter.
+// overtaking lets clients of two instances acquire repeatedly while other clients wait in a third instance. It counts
+// how often each client that asked later gets the lock before such a waiter.
 //
-// Why package handoff keeps the bound while no lease runs out and no waiter misses its turn:
-// an instance with waiters has either a lease or one place in Redis's queue, which is first
-// in, first out. Between two leases of the waiter's instance, or between the queueing of its
-// place and its next lease, each other instance is served before it at most once. That one
-// lease gives one turn to each client that waits when it arrives. Each lease of the waiter's own
-// instance serves at least its first waiter, in the order in which they came. So each earlier
-// waiter of the same instance costs at most one such round, and the waiter itself costs one.
+// Package handoff keeps the bound, while no lease runs out and no waiter misses its turn, for this reason. An
+// instance with waiters has either a lease or one slot in Redis's queue, which is first in, first out. Between two
+// leases of the waiter's instance, or between the queueing of its slot and its next lease, each other instance gets
+// at most one lease. This lease gives one turn to each client that waits when it arrives. Each lease of the waiter's
+// own instance serves at least its first waiter, in the order of their arrival. So each earlier waiter of the same
+// instance costs at most one such round, and the waiter itself costs one.
 func overtaking(s *stage) {
 	three := s.several(3, longTTL)
 	for round := range 6 {
@@ -394,8 +390,7 @@ func overtaking(s *stage) {
 	}
 }
 
-// rush is clients that acquire again as soon as they have released, and some clients that
-// wait.
+// rush is a group of clients that acquire again immediately after each release, and some clients that wait.
 type rush struct {
 	*stage
 	hold    time.Duration
@@ -406,16 +401,16 @@ type rush struct {
 	patients []*patient
 }
 
-// patient is a waiter. before counts, for each client of the rush, how often it asked later
-// and was served first.
+// patient is a waiter. before counts, for each client of the rush, how often it asked later than the patient and got
+// the lock first.
 type patient struct {
 	*waiter
 	served bool
 	before map[int]int
 }
 
-// play has all of them wait for one holder: the rush in two of the instances, and that many
-// patients in the third.
+// play lets all clients wait for one holder: the rush in two of the instances, the given number of patients in the
+// third.
 func (r *rush) play(three []*instance, holder *instance, rushFirst bool, patients int) {
 	lease := r.acquire(holder, "key")
 	if rushFirst {
@@ -439,7 +434,7 @@ func (r *rush) play(three []*instance, holder *instance, rushFirst bool, patient
 	}
 }
 
-// wait starts one more patient, and returns when the servers have received its commands.
+// wait starts another patient and returns when the servers have received its commands.
 func (r *rush) wait(on *instance) {
 	p := &patient{before: map[int]int{}}
 	p.waiter = r.background(on, "key", func(ctx context.Context) error {
@@ -459,8 +454,8 @@ func (r *rush) wait(on *instance) {
 	r.patients = append(r.patients, p)
 }
 
-// begin starts clients of those instances, and returns when they wait: a release before that
-// would find only the patients.
+// begin starts clients of the instances and returns when they wait, because an earlier release would find only the
+// patients.
 func (r *rush) begin(on []*instance) {
 	const clients = 4 // per instance
 	for n, instance := range on {
@@ -477,7 +472,7 @@ func (r *rush) begin(on []*instance) {
 	}
 }
 
-// turn acquires and releases once. It says whether the client comes again.
+// turn acquires and releases once. It reports whether the client continues.
 func (r *rush) turn(ctx context.Context, client int, on *instance) bool {
 	r.mu.Lock()
 	earlier := r.patients // the patients that asked before this turn
@@ -498,8 +493,8 @@ func (r *rush) turn(ctx context.Context, client int, on *instance) bool {
 	return more
 }
 
-// count records that a client has the lock although it asked later than those patients. Once
-// a patient was overtaken too often, no client comes again.
+// count records that a client got the lock although it asked later than the given patients. When a patient was
+// overtaken too often, all clients stop.
 func (r *rush) count(client int, earlier []*patient) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -509,8 +504,8 @@ func (r *rush) count(client int, earlier []*patient) bool {
 		}
 		if p.before[client]++; p.before[client] > ahead+1 && !r.over {
 			r.over = true
-			r.errorf("a client was served %d times before one who had asked earlier, and had %d of its own instance "+
-				"before it",
+			r.errorf("a client got the lock %d times before a client that had asked earlier, which had %d clients of "+
+				"its own instance before it",
 				p.before[client], ahead)
 		}
 	}

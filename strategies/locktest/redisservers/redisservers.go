@@ -1,5 +1,5 @@
-// Package redisservers gives package locktest Redis servers on which it can try everything:
-// restarts, lost replies, dead nodes, failovers, clusters and clocks that are set.
+// Package redisservers starts Redis servers on which package locktest can try all its checks: restarts, lost replies,
+// dead nodes, failovers, clusters and changed clocks.
 //
 //	func TestConformance(t *testing.T) {
 //		locktest.Run(t, func(t *testing.T) locktest.Fixture {
@@ -9,8 +9,8 @@
 //		}, info)
 //	}
 //
-// It starts a redis-server, which must be on PATH, for each node, and stops it when the test
-// ends. Servers whose clock can be set need a C compiler too.
+// It starts a redis-server, which must be on PATH, for each node, and stops it when the test ends. Servers whose
+// clock can be set also need a C compiler.
 package redisservers
 
 import (
