@@ -289,8 +289,8 @@ func (l *Locker) queueOnce(ctx context.Context, p *place, mode string) error {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if told, ok := reply.(string); ok {
-		l.told(told, p.since)
+	if grantMsg, ok := reply.(string); ok {
+		l.learnOwner(grantMsg, p.since)
 		if l.places[p.id] != nil { // the grant is for another place of this process
 			p.queued = true
 			ln.known(longest)

@@ -159,8 +159,8 @@ func (l *Locker) pay(ctx context.Context, near int, due []*debt) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now := time.Now()
-	if told, ok := reply.(string); ok && err == nil {
-		defer l.told(told, sent)
+	if grantMsg, ok := reply.(string); ok && err == nil {
+		defer l.learnOwner(grantMsg, sent)
 	}
 	for _, d := range due {
 		switch {

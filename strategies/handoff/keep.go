@@ -306,8 +306,8 @@ func (ln *line) checkOne(ctx context.Context, p *place, seen string) (there bool
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	ln.seen = owner
-	if told, ok := values[4].(string); ok {
-		l.told(told, sent)
+	if grantMsg, ok := values[4].(string); ok {
+		l.learnOwner(grantMsg, sent)
 	} else if mine := l.places[owner]; mine != nil { // its message is lost, or on its way
 		if token, err := strconv.ParseInt(now, 10, 64); err == nil {
 			mine.arrive(token, sent, end(sent, time.Duration(left)*time.Millisecond))

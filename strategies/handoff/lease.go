@@ -199,12 +199,12 @@ func (l *Locker) release(ctx context.Context, t *Lease, p *place, alone bool) er
 		ln.look(0)
 		return err
 	}
-	told, granted := reply.(string)
+	grantMsg, granted := reply.(string)
 	n, _ := reply.(int64)
 	ln.crowded = time.Time{}
 	switch {
 	case granted:
-		l.told(told, sent)
+		l.learnOwner(grantMsg, sent)
 	case n == 0 && p != nil && !p.unsure: // the place is not queued
 		ln.drop(p)
 	case n == 2:

@@ -86,8 +86,8 @@ const mostTime = math.MaxInt64 / MostTurns
 
 // parse reads what grant.lua tells an owner: its id, the token in µs, and the lock. It is not ok
 // unless Redis has made it of an id that this process has made for that lock.
-func (i *ids) parse(told string) (id string, token int64, lock string, ok bool) {
-	name, rest, _ := strings.Cut(told, " ")
+func (i *ids) parse(grantMsg string) (id string, token int64, lock string, ok bool) {
+	name, rest, _ := strings.Cut(grantMsg, " ")
 	clock, rest, _ := strings.Cut(rest, " ")
 	proof, lock, _ := strings.Cut(rest, " ")
 	number, ours := strings.CutPrefix(name, i.process+":")

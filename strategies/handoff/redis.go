@@ -143,8 +143,8 @@ func (n *node) take(
 ) (owner string, clock int64, err error) {
 	if n.cluster != nil && timed {
 		reply, err := n.run(ctx, queueScript, on, id, ttl, "try")
-		if told, ok := reply.(string); ok && err == nil {
-			owner, clock, _, _ = n.ids.parse(told)
+		if grantMsg, ok := reply.(string); ok && err == nil {
+			owner, clock, _, _ = n.ids.parse(grantMsg)
 		}
 		return owner, clock, err
 	}

@@ -10,9 +10,9 @@ import (
 // because a client that may publish and read the keys can make one, or repeat it: Redis confirms it, and gives the
 // token.
 
-// told takes what grant.lua tells an owner, by the answer to a command of this process that was sent at since.
-func (l *Locker) told(told string, since time.Time) {
-	id, token, lock, ok := l.ids.parse(told)
+// learnOwner takes what grant.lua tells an owner, by the answer to a command of this process that was sent at since.
+func (l *Locker) learnOwner(grantMsg string, since time.Time) {
+	id, token, lock, ok := l.ids.parse(grantMsg)
 	if !ok || l.held[id] != nil { // it was told before
 		return
 	}

@@ -67,7 +67,7 @@ func (p played) granted() bool {
 // looks says whether the command was one that looks after the queue.
 func (p played) looks() bool {
 	c := p.command
-	return p.reply.outcome == answered && (c.verb == check || c.verb == enqueue && c.mode != try && p.reply.told == 0)
+	return p.reply.outcome == answered && (c.verb == check || c.verb == enqueue && c.mode != try && p.reply.newOwner == 0)
 }
 
 // laws are what holds of every command, whatever the lock that it meets.
@@ -79,23 +79,23 @@ var laws = map[string]func(p played, before, after redisState) bool{
 		return before.owner == 0 || before.owner == after.owner || p.leaves()
 	},
 	"who leaves is told that he had the lock": func(p played, _, _ redisState) bool {
-		return !p.leaves() || p.reply.outcome == refused || p.reply.code != 0 || p.reply.told != 0
+		return !p.leaves() || p.reply.outcome == refused || p.reply.code != 0 || p.reply.newOwner != 0
 	},
 	"whoever gets the lock is told, and nobody else": func(p played, _, after redisState) bool {
-		var told []ident
+		var newOwners []ident
 		for _, m := range p.said {
 			if m.heard {
-				told = append(told, m.id)
+				newOwners = append(newOwners, m.id)
 			}
 		}
-		if p.reply.told != 0 {
-			told = append(told, p.reply.told)
+		if p.reply.newOwner != 0 {
+			newOwners = append(newOwners, p.reply.newOwner)
 		}
 		if p.command.verb == set && p.reply.owner == p.command.id {
-			told = append(told, p.reply.owner)
+			newOwners = append(newOwners, p.reply.owner)
 		}
-		if p.granted() || len(told) > 0 {
-			return slices.Equal(told, []ident{after.owner})
+		if p.granted() || len(newOwners) > 0 {
+			return slices.Equal(newOwners, []ident{after.owner})
 		}
 		return true
 	},
@@ -107,7 +107,7 @@ var laws = map[string]func(p played, before, after redisState) bool{
 			}
 			last = m.token
 		}
-		return p.reply.told == 0 || p.reply.token > last
+		return p.reply.newOwner == 0 || p.reply.token > last
 	},
 	"an owner for whom somebody may wait is marked": func(p played, _, after redisState) bool {
 		at := p.command.verb == set || p.command.mode == try // they take a free lock past those who wait
@@ -129,7 +129,7 @@ var laws = map[string]func(p played, before, after redisState) bool{
 	},
 	"an owner who asks again is told so": func(p played, before, after redisState) bool {
 		asks := p.command.verb == enqueue && p.command.id == before.owner
-		return !asks || p.reply.told == before.owner && before == after
+		return !asks || p.reply.newOwner == before.owner && before == after
 	},
 	"who let a lease run out is not granted the next": func(p played, before, after redisState) bool {
 		c := p.command

@@ -102,8 +102,8 @@ func (p *protocol) released(w *world, c int, t task) {
 	if place := q.place(entry); entry != 0 && place != nil {
 		place.queued, unheard = true, place.unheard
 	}
-	if r.told != 0 {
-		p.told(w, proc, r.told, r.token, t.age)
+	if r.newOwner != 0 {
+		p.learnOwner(w, proc, r.newOwner, r.token, t.age)
 	} else if r.code == 0 {
 		if !cl.asked && cl.lease.until > 0 && w.excluded&(1<<cl.lease.id) == 0 {
 			w.found(falselyLost)
@@ -208,8 +208,8 @@ func (p *protocol) looked(w *world, proc int8, t task) {
 		return
 	}
 	q.seen = anyOf(r.owner)
-	if r.told != 0 {
-		p.told(w, proc, r.told, r.token, t.age)
+	if r.newOwner != 0 {
+		p.learnOwner(w, proc, r.newOwner, r.token, t.age)
 	} else if r.owner == id || p.planted != ownerOverlooked {
 		if r.owner != 0 && q.place(r.owner) != nil { // its message is lost, or under way
 			p.arrive(w, proc, r.owner, r.token, max(r.left-t.age, 0))

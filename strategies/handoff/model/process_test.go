@@ -130,7 +130,7 @@ func (w *world) giveBack(proc int8, id ident) {
 func (p *protocol) hint(w *world, proc int8, id ident, t token) {
 	q := &w.procs[proc]
 	if q.place(id) == nil || p.planted == trustTheOld || p.planted == staleBelieved {
-		p.told(w, proc, id, t, 0)
+		p.learnOwner(w, proc, id, t, 0)
 		return
 	}
 	if q.confirm.stage == nothing {
@@ -146,8 +146,8 @@ func (p *protocol) hint(w *world, proc int8, id ident, t token) {
 	}
 }
 
-// told models Locker.told: the process learns, at most age ticks late, which id owns the lock.
-func (p *protocol) told(w *world, proc int8, id ident, t token, age int8) {
+// learnOwner models Locker.learnOwner: the process learns, at most age ticks late, which id owns the lock.
+func (p *protocol) learnOwner(w *world, proc int8, id ident, t token, age int8) {
 	q := &w.procs[proc]
 	for i := range w.clients {
 		if c := &w.clients[i]; c.lease.id == id &&
@@ -260,7 +260,7 @@ func (p *protocol) took(w *world, c int, t task) {
 	switch {
 	case t.reply.outcome != answered:
 		cl.phase = done
-	case t.reply.owner != id && t.reply.told != id:
+	case t.reply.owner != id && t.reply.newOwner != id:
 		if doubtful {
 			w.owe(proc, id, true)
 		}
@@ -293,8 +293,8 @@ func (p *protocol) queued(w *world, proc int8, t *task) (over, failed bool) {
 			w.owe(proc, id, t.indeterminate) // an error may come after a write
 		}
 		return true, there
-	case r.told != 0:
-		p.told(w, proc, r.told, r.token, leaseTime)
+	case r.newOwner != 0:
+		p.learnOwner(w, proc, r.newOwner, r.token, leaseTime)
 	default:
 		if place := q.place(id); place != nil {
 			place.queued = true
@@ -333,8 +333,8 @@ func (p *protocol) paid(w *world, proc int8, t task) {
 			q.debts[i].answered = true
 		}
 	}
-	if t.reply.told != 0 { // afterwards: it may be one of those
-		p.told(w, proc, t.reply.told, t.reply.token, t.age)
+	if t.reply.newOwner != 0 { // afterwards: it may be one of those
+		p.learnOwner(w, proc, t.reply.newOwner, t.reply.token, t.age)
 	}
 }
 

@@ -306,14 +306,14 @@ func (s *redisState) see(state []any) {
 func (a *answer) parse(c command, values []any) error {
 	a.clock = token(values[3].(int64))
 	for _, said := range values[2].([]any) {
-		id, t := tellingOf(said)
+		id, t := grantOf(said)
 		a.said = append(a.said, message{id: id, token: t, heard: !strings.HasSuffix(said.(string), " 0")})
 	}
 	r, result := &a.reply, values[1]
 	if values[0] == int64(0) {
 		r.outcome = refused
-		if told := fmt.Sprint(result); !strings.Contains(told, "NOREPLICAS") && !strings.Contains(told, "OOM") {
-			return errors.New(told)
+		if text := fmt.Sprint(result); !strings.Contains(text, "NOREPLICAS") && !strings.Contains(text, "OOM") {
+			return errors.New(text)
 		}
 		return nil
 	}
@@ -328,7 +328,7 @@ func (a *answer) parse(c command, values []any) error {
 	}
 	switch result := result.(type) {
 	case string:
-		r.told, r.token = tellingOf(result)
+		r.newOwner, r.token = grantOf(result)
 	case int64:
 		if c.verb == extend && result != 0 {
 			r.code, r.token = 1, token(result)
@@ -345,9 +345,9 @@ func (a *answer) parse(c command, values []any) error {
 	return nil
 }
 
-// tellingOf reads what grant.lua's tell makes.
-func tellingOf(told any) (id ident, t token) {
-	words := strings.Fields(told.(string))
+// grantOf parses the text that the function tell of grant.lua makes.
+func grantOf(reply any) (id ident, t token) {
+	words := strings.Fields(reply.(string))
 	number, _ := strconv.Atoi(words[1])
 	return identOf(words[0]), token(number)
 }

@@ -97,13 +97,13 @@ const (
 )
 
 type reply struct {
-	outcome outcome
-	told    ident // "id token lock" …
-	code    int8  // … or a number
-	owner   ident
-	left    int8 // PTTL: 0 for none
-	place   int8 // from 0; -1 for none
-	token   token
+	outcome  outcome
+	newOwner ident // "id token lock" …
+	code     int8  // … or a number
+	owner    ident
+	left     int8 // PTTL: 0 for none
+	place    int8 // from 0; -1 for none
+	token    token
 }
 
 // message is what SPUBLISH says to a process.

@@ -299,13 +299,13 @@ func (p *protocol) plain(t *task) bool {
 	case set:
 		return r.owner != t.command.id
 	case release:
-		return r.told == 0 && r.code != 0
+		return r.newOwner == 0 && r.code != 0
 	case check:
-		return r.told == 0 && (r.owner == 0 || r.owner.process() != t.command.by)
+		return r.newOwner == 0 && (r.owner == 0 || r.owner.process() != t.command.by)
 	case extend:
 		return false
 	default:
-		return r.told == 0
+		return r.newOwner == 0
 	}
 }
 

@@ -214,7 +214,7 @@ func (p *protocol) run(w *world, c command, old bool) reply {
 	for _, m := range said {
 		w.offered(m.token)
 	}
-	if r.told != 0 && (len(said) > 0 || c.verb != enqueue || r.told != c.id) {
+	if r.newOwner != 0 && (len(said) > 0 || c.verb != enqueue || r.newOwner != c.id) {
 		w.offered(r.token)
 	}
 	if n := len(said); r.code == 2 && c.verb != follow && (n == 0 || !said[n-1].heard) {
@@ -326,7 +326,7 @@ func (w *world) each(id func(ident), at func(*token)) {
 	}
 	for _, t := range w.tasks() {
 		command(&t.command)
-		id(t.reply.told)
+		id(t.reply.newOwner)
 		id(t.reply.owner)
 		at(&t.reply.token)
 	}
