@@ -96,8 +96,8 @@ func (t *Lease) expire() {
 	}
 }
 
-// tell ends a turn that is lost.
-func (t *Lease) tell() {
+// reportLoss ends a turn that is lost.
+func (t *Lease) reportLoss() {
 	t.end()
 	if t.gone != nil {
 		close(t.gone)

@@ -283,7 +283,7 @@ func (ln *line) lose(g *lease) {
 	g.lost = true
 	delete(ln.locker.held, g.id)
 	if g.holder != nil {
-		g.holder.tell()
+		g.holder.reportLoss()
 	}
 	ln.giveUp(g)
 	if ln.waiters.Len() > 0 { // the lock may be free, or another process's

@@ -85,7 +85,7 @@ func (c *chaos) judge(drawings string) *deploymentCounts {
 			sum.longest = max(sum.longest, wait)
 			if wait > longestWait {
 				sum.stuck++
-				c.tell(key, fmt.Sprintf("a free lock was waited for for %v", wait), h, history)
+				c.report(key, fmt.Sprintf("a free lock was waited for for %v", wait), h, history)
 			}
 		}
 		kept := slices.DeleteFunc(slices.Clone(history), func(o locktest.Operation) bool { return passedOn[o.Lease] })
@@ -94,7 +94,7 @@ func (c *chaos) judge(drawings string) *deploymentCounts {
 			sum.undecided++
 		case err != nil:
 			sum.impossible = append(sum.impossible, fmt.Sprintf("key %s: %v", key, err))
-			c.tell(key, err.Error(), h, history)
+			c.report(key, err.Error(), h, history)
 		}
 	}
 	return sum
@@ -106,9 +106,9 @@ func (c *chaos) judge(drawings string) *deploymentCounts {
 // at most. A waiter who is lost waits until his process dies.
 const longestWait = chaosTTL + time.Second + 2*time.Second + time.Second
 
-// tell logs what is wrong with a history: its leases, how else its operations ended, and
+// report logs what is wrong with a history: its leases, how else its operations ended, and
 // the faults that bear on them.
-func (c *chaos) tell(key, wrong string, holds []hold, history []locktest.Operation) {
+func (c *chaos) report(key, wrong string, holds []hold, history []locktest.Operation) {
 	c.Logf("%s, key %s: %s", c.name, key, wrong)
 	for _, h := range holds {
 		c.Logf("key %s: client %d asked at %v, had token %d from %v, valid until %v, ended by %v", key, h.Client,
