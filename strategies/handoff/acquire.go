@@ -50,7 +50,7 @@ func (l *Locker) acquire(ctx context.Context, key string, ttl time.Duration) (*L
 
 // bring queues the place that a waiter brings to its line. It does not end with the waiter's ctx:
 // what was asked for is answered, and who comes next can use the place.
-func (l *Locker) bring(ln *line, element *list.Element, p *place) {
+func (l *Locker) bring(ln *line, element *list.Element, p *slot) {
 	err := l.queue(l.ctx, p, "wait")
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -95,7 +95,7 @@ func (l *Locker) try(ctx context.Context, key string, ttl time.Duration) (*Lease
 			}
 			before = q
 			continue
-		case ln.waiters.Len() > 0 || len(ln.places) > 0: // another has the lock, or Redis does not serve the line
+		case ln.waiters.Len() > 0 || len(ln.slots) > 0: // another has the lock, or Redis does not serve the line
 			if err = ln.failure; err == nil && !ln.isKnown() {
 				l.mu.Unlock()
 				pause.Plain(ctx.Done(), 5*time.Millisecond)
@@ -220,7 +220,7 @@ func (l *Locker) takeOnce(ctx context.Context, ln *line) (_ *lease, owner string
 
 // queue puts a place into Redis's queue if the lock is not free. An error means that the
 // place is not queued and that no waiter uses it.
-func (l *Locker) queue(ctx context.Context, p *place, mode string) error {
+func (l *Locker) queue(ctx context.Context, p *slot, mode string) error {
 	began := time.Now()
 	if l.redis.cluster != nil { // no other caller's answer shows that a node is slow
 		bound, done := patient(ctx, began)
@@ -255,10 +255,10 @@ func (l *Locker) queue(ctx context.Context, p *place, mode string) error {
 }
 
 // queueOnce asks Redis once. It needs no script if other places are known to be queued.
-func (l *Locker) queueOnce(ctx context.Context, p *place, mode string) error {
+func (l *Locker) queueOnce(ctx context.Context, p *slot, mode string) error {
 	ln := p.line
 	l.mu.Lock()
-	if l.places[p.id] == nil { // it was given up meanwhile
+	if l.slots[p.id] == nil { // it was given up meanwhile
 		l.mu.Unlock()
 		return nil
 	}
@@ -291,7 +291,7 @@ func (l *Locker) queueOnce(ctx context.Context, p *place, mode string) error {
 	defer l.mu.Unlock()
 	if grantMsg, ok := reply.(string); ok {
 		l.learnOwner(grantMsg, p.since)
-		if l.places[p.id] != nil { // the grant is for another place of this process
+		if l.slots[p.id] != nil { // the grant is for another place of this process
 			p.queued = true
 			ln.known(longest)
 		}

@@ -40,10 +40,10 @@ func Waiting(l *Locker, key string, ttl time.Duration) (n int, queued bool) {
 	if ln == nil {
 		return 0, false
 	}
-	if ln.asking != nil || ln.looking || len(ln.places) < ln.wanted() {
+	if ln.asking != nil || ln.looking || len(ln.slots) < ln.wanted() {
 		return ln.waiters.Len(), false
 	}
-	for _, p := range ln.places {
+	for _, p := range ln.slots {
 		if !p.queued {
 			return ln.waiters.Len(), false
 		}
@@ -89,8 +89,8 @@ func Left(l *Locker) string {
 			return fmt.Sprintf("a debt: %+v", d)
 		}
 	}
-	if len(l.places)+len(l.held) > 0 {
-		return fmt.Sprintf("%d places, %d held", len(l.places), len(l.held))
+	if len(l.slots)+len(l.held) > 0 {
+		return fmt.Sprintf("%d places, %d held", len(l.slots), len(l.held))
 	}
 	return ""
 }

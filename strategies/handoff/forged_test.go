@@ -87,7 +87,7 @@ func TestForgedMessages(t *testing.T) {
 // so the place keeps its turn, and gets the token that Redis gives.
 func TestMessageThatOthersHeardBefore(t *testing.T) {
 	t.Parallel()
-	for _, variant := range places {
+	for _, variant := range slotKinds {
 		p := newPair(t, variant, time.Hour, 1, 0)
 		ctx := t.Context()
 		id, _, _ := strings.Cut(p.server.LIndex(ctx, list, 0).Val(), " ")

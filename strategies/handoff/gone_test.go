@@ -126,7 +126,7 @@ func TestPlacesOutliveBreaks(t *testing.T) {
 // Nothing is kept at Redis while nobody waits; the queue of those who all die is, for ten
 // minutes.
 func TestKeysExpire(t *testing.T) {
-	onOne(t, places, func(t *testing.T, server *redistest.Server, variant string) {
+	onOne(t, slotKinds, func(t *testing.T, server *redistest.Server, variant string) {
 		p := newPairOn(t, server, variant, time.Minute, 1, 1)
 		ttl := func(key string) time.Duration { return p.server.PTTL(t.Context(), key).Val() }
 		if left := ttl(list); left < 9*time.Minute || left > 10*time.Minute {

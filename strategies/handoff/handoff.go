@@ -169,7 +169,7 @@ type Locker struct {
 	closed bool
 	hungUp bool              // closed, and owe takes no more debts
 	lines  map[lineKey]*line // of the locks that a caller of this process wants or has
-	places map[string]*place // the places at Redis, by id
+	slots  map[string]*slot  // the places at Redis, by id
 	held   map[string]*lease // the leases that came to places, by id
 	debts  map[string]*debt  // by id
 	paying map[string]bool   // the locks of which a task pays debts
@@ -226,7 +226,7 @@ func Open(config goredis.Config, options Options) (*Locker, error) {
 		config: config, linger: options.Linger, tokens: options.Tokens, turns: options.Turns, ids: newIDs(),
 		base:      config.Prefix + "handoff:",
 		attention: time.Second,
-		lines:     map[lineKey]*line{}, places: map[string]*place{}, held: map[string]*lease{},
+		lines:     map[lineKey]*line{}, slots: map[string]*slot{}, held: map[string]*lease{},
 		subscribers: map[redis.UniversalClient]*subscriber{},
 		debts:       map[string]*debt{}, paying: map[string]bool{},
 	}

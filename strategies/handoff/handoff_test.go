@@ -36,9 +36,9 @@ func TestConformance(t *testing.T) {
 
 // The variants: both locks, and those with one place for each process or for each waiter.
 var (
-	both   = []string{"handoff", "cohort"}
-	places = []string{"handoff", "handoff:linger=0s"}
-	every  = []string{"handoff", "handoff:linger=0s", "cohort"}
+	both      = []string{"handoff", "cohort"}
+	slotKinds = []string{"handoff", "handoff:linger=0s"}
+	every     = []string{"handoff", "handoff:linger=0s", "cohort"}
 )
 
 // each runs a test of each variant.

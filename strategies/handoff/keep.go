@@ -227,9 +227,9 @@ func (ln *line) recover(ctx context.Context) error {
 		if p.indeterminate || p.unsure {
 			l.owe(ln.names, p.entry(), true)
 		}
-		if there = there && len(ln.places) < ln.wanted(); there {
-			p = ln.newPlace()
-			ln.places = slices.Insert(ln.places, 0, p)
+		if there = there && len(ln.slots) < ln.wanted(); there {
+			p = ln.newSlot()
+			ln.slots = slices.Insert(ln.slots, 0, p)
 		}
 		l.mu.Unlock()
 		if there {
@@ -239,8 +239,8 @@ func (ln *line) recover(ctx context.Context) error {
 		}
 	}
 	l.mu.Lock()
-	for len(ln.places) > ln.wanted() && !ln.places[len(ln.places)-1].coming { // nobody has come to use them
-		ln.giveBack(ln.places[len(ln.places)-1])
+	for len(ln.slots) > ln.wanted() && !ln.slots[len(ln.slots)-1].coming { // nobody has come to use them
+		ln.giveBack(ln.slots[len(ln.slots)-1])
 	}
 	l.mu.Unlock()
 	for {
@@ -258,11 +258,11 @@ func (ln *line) recover(ctx context.Context) error {
 
 // check has Redis look after the queue, and returns the line's places that are not in it. If
 // the first place is there, so are those behind it.
-func (ln *line) check(ctx context.Context) (missing []*place, err error) {
+func (ln *line) check(ctx context.Context) (missing []*slot, err error) {
 	l := ln.locker
 	l.mu.Lock()
-	var asked []*place
-	for _, p := range ln.places {
+	var asked []*slot
+	for _, p := range ln.slots {
 		if p.queued || p.unsure {
 			asked = append(asked, p)
 		}
@@ -282,7 +282,7 @@ func (ln *line) check(ctx context.Context) (missing []*place, err error) {
 	return missing, nil
 }
 
-func (ln *line) checkOne(ctx context.Context, p *place, seen string) (there bool, err error) {
+func (ln *line) checkOne(ctx context.Context, p *slot, seen string) (there bool, err error) {
 	l := ln.locker
 	var sent time.Time
 	var reply any
@@ -308,7 +308,7 @@ func (ln *line) checkOne(ctx context.Context, p *place, seen string) (there bool
 	ln.seen = owner
 	if grantMsg, ok := values[4].(string); ok {
 		l.learnOwner(grantMsg, sent)
-	} else if mine := l.places[owner]; mine != nil { // its message is lost, or on its way
+	} else if mine := l.slots[owner]; mine != nil { // its message is lost, or on its way
 		if token, err := strconv.ParseInt(now, 10, 64); err == nil {
 			mine.arrive(token, sent, end(sent, time.Duration(left)*time.Millisecond))
 		}
@@ -317,7 +317,7 @@ func (ln *line) checkOne(ctx context.Context, p *place, seen string) (there bool
 		ln.ahead = at + 1
 	}
 	ln.known(time.Duration(left) * time.Millisecond)
-	if l.places[p.id] == nil || at >= 0 {
+	if l.slots[p.id] == nil || at >= 0 {
 		return true, nil
 	}
 	if p.queued && p.listened && ln.subscriber != nil { // else the process did not listen: it is no connection's fault

@@ -131,7 +131,7 @@ func (t *Lease) Release(ctx context.Context) error {
 		l.mu.Unlock()
 		return nil
 	}
-	var p *place
+	var p *slot
 	if !t.over {
 		t.end()
 		ln.giveUp(g)
@@ -141,7 +141,7 @@ func (t *Lease) Release(ctx context.Context) error {
 			}
 		}
 	}
-	alone := g.quiet && len(ln.places) == 0 && l.redis.serves()
+	alone := g.quiet && len(ln.slots) == 0 && l.redis.serves()
 	l.mu.Unlock()
 	if err := l.release(ctx, t, p, alone); err != nil {
 		return fmt.Errorf("release %q: %w", ln.key, indeterminate.Because(ctx, err))
@@ -151,7 +151,7 @@ func (t *Lease) Release(ctx context.Context) error {
 
 // release asks Redis. If the answer was lost, Redis may have released the lock, and others
 // may have released it since. If it is alone, it asks twice where another process has come to wait.
-func (l *Locker) release(ctx context.Context, t *Lease, p *place, alone bool) error {
+func (l *Locker) release(ctx context.Context, t *Lease, p *slot, alone bool) error {
 	ln, g := t.line, t.lease
 	var reply any
 	var sent time.Time

@@ -22,7 +22,7 @@ import (
 // Close ends all waits, in the process and at Redis: a place that it left in the queue would get the next
 // turn while Redis has not noticed yet that the process is gone. Who holds can release.
 func TestClose(t *testing.T) {
-	onOne(t, places, func(t *testing.T, server *redistest.Server, variant string) {
+	onOne(t, slotKinds, func(t *testing.T, server *redistest.Server, variant string) {
 		p := newPairOn(t, server, variant, time.Hour, 3, 1)
 		p.join("h1", p.h)
 		for _, process := range []trial.Process{p.h, p.a} {

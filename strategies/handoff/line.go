@@ -16,7 +16,7 @@ type line struct {
 	lineKey
 	waiters list.List // of *waiter, in the order of arrival
 	came    int64     // how many waiters have come so far
-	places  []*place  // in Redis's queue, oldest first
+	slots   []*slot   // in Redis's queue, oldest first
 	held    *lease    // nil while nobody here has the lock
 	asking  *question // a caller asks Redis for the lock; nil if none does
 	looking bool      // a task looks after the line
@@ -54,7 +54,7 @@ type question struct {
 }
 
 // place is a line's entry in Redis's queue.
-type place struct {
+type slot struct {
 	id     string
 	line   *line
 	since  time.Time // a moment before it was asked for
@@ -69,7 +69,7 @@ type place struct {
 }
 
 // entry returns the place's entry in Redis's queue.
-func (p *place) entry() string { return entry(p.id, p.line.ttl) }
+func (p *slot) entry() string { return entry(p.id, p.line.ttl) }
 
 // entry returns the entry in Redis's queue of an id that wants a lease of ttl.
 func entry(id string, ttl time.Duration) string {
@@ -90,7 +90,7 @@ func (l *Locker) line(key string, ttl time.Duration) *line {
 
 // idle says that nobody here wants or has the lock.
 func (ln *line) idle() bool {
-	return ln.held == nil && ln.asking == nil && !ln.looking && ln.waiters.Len() == 0 && len(ln.places) == 0
+	return ln.held == nil && ln.asking == nil && !ln.looking && ln.waiters.Len() == 0 && len(ln.slots) == 0
 }
 
 // forget ends a line that nobody needs; a crowded one later. The release of a
@@ -113,8 +113,8 @@ func (ln *line) isCrowded() bool { return !ln.crowded.IsZero() && time.Now().Bef
 
 // isKnown says whether it is known that the lock is held, or was a moment ago.
 func (ln *line) isKnown() bool {
-	queued := func(p *place) bool { return p.queued }
-	return ln.held != nil || ln.isCrowded() || slices.ContainsFunc(ln.places, queued)
+	queued := func(p *slot) bool { return p.queued }
+	return ln.held != nil || ln.isCrowded() || slices.ContainsFunc(ln.slots, queued)
 }
 
 // join adds a waiter, in the order in which the waiters came.
@@ -148,19 +148,19 @@ func (ln *line) wanted() int {
 }
 
 // short returns a new place, to be queued, if the line has too few; else nil.
-func (ln *line) short() *place {
-	if len(ln.places) >= ln.wanted() {
+func (ln *line) short() *slot {
+	if len(ln.slots) >= ln.wanted() {
 		return nil
 	}
-	p := ln.newPlace()
-	ln.places = append(ln.places, p)
+	p := ln.newSlot()
+	ln.slots = append(ln.slots, p)
 	return p
 }
 
-func (ln *line) newPlace() *place {
-	p := &place{id: ln.locker.ids.next(ln.lock), line: ln, since: time.Now(), coming: true}
+func (ln *line) newSlot() *slot {
+	p := &slot{id: ln.locker.ids.next(ln.lock), line: ln, since: time.Now(), coming: true}
 	l := ln.locker
-	if l.places[p.id] = p; len(l.places) == 1 { // it waits for the first one
+	if l.slots[p.id] = p; len(l.slots) == 1 { // it waits for the first one
 		l.keep(l.echoed.Add(l.attention))
 	}
 	return p
@@ -175,7 +175,7 @@ const longQueue = 64
 func (ln *line) tidy() (paid <-chan struct{}) {
 	switch {
 	case ln.waiters.Len() > 0:
-	case ln.ahead > longQueue && len(ln.places) > 0:
+	case ln.ahead > longQueue && len(ln.slots) > 0:
 		ln.look(ln.locker.attention / 4)
 	default:
 		paid = ln.abandon()
@@ -185,7 +185,7 @@ func (ln *line) tidy() (paid <-chan struct{}) {
 
 // abandon gives up the places, but for those that are not queued yet.
 func (ln *line) abandon() (paid <-chan struct{}) {
-	for _, p := range slices.Clone(ln.places) {
+	for _, p := range slices.Clone(ln.slots) {
 		if !p.coming {
 			paid = ln.giveBack(p)
 		}
@@ -194,18 +194,18 @@ func (ln *line) abandon() (paid <-chan struct{}) {
 }
 
 // giveBack gives up a place.
-func (ln *line) giveBack(p *place) (paid <-chan struct{}) {
+func (ln *line) giveBack(p *slot) (paid <-chan struct{}) {
 	ln.drop(p)
 	// What cannot be taken out of a long queue is given up when its turn comes.
 	return ln.locker.owe(ln.names, p.entry(), !p.queued || p.indeterminate || ln.ahead > longQueue)
 }
 
 // drop removes a place, and says whether it was there.
-func (ln *line) drop(p *place) bool {
-	for i, other := range ln.places {
+func (ln *line) drop(p *slot) bool {
+	for i, other := range ln.slots {
 		if other == p {
-			ln.places = append(ln.places[:i], ln.places[i+1:]...)
-			delete(ln.locker.places, p.id)
+			ln.slots = append(ln.slots[:i], ln.slots[i+1:]...)
+			delete(ln.locker.slots, p.id)
 			return true
 		}
 	}
@@ -273,8 +273,8 @@ func (ln *line) fail(err error) {
 		w.err = err
 		close(w.over)
 	}
-	for len(ln.places) > 0 {
-		ln.giveBack(ln.places[0])
+	for len(ln.slots) > 0 {
+		ln.giveBack(ln.slots[0])
 	}
 }
 
@@ -311,7 +311,7 @@ func (ln *line) giveUp(g *lease) {
 // settle has the keeper look after waiters without a place, and ends a line that nobody
 // needs.
 func (ln *line) settle() {
-	if ln.waiters.Len() > 0 && len(ln.places) < ln.wanted() {
+	if ln.waiters.Len() > 0 && len(ln.slots) < ln.wanted() {
 		ln.look(0)
 	}
 	ln.tidy()
@@ -348,7 +348,7 @@ func (ln *line) known(ttl time.Duration) {
 	// A longer queue takes longer to come to the line's turn, and a process that waits for many locks looks at each less
 	// often: at a hundred a second in all.
 	l := ln.locker
-	attention := max(l.attention, time.Duration(len(l.places))*10*time.Millisecond)
+	attention := max(l.attention, time.Duration(len(l.slots))*10*time.Millisecond)
 	attention += time.Duration(ln.ahead) * 4 * time.Millisecond
 	ln.look(min(ttl+l.jitter(), attention, max(ln.ttl, 50*time.Millisecond)))
 	if ln.held != nil {

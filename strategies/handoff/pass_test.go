@@ -52,7 +52,7 @@ func TestTokensBesideNone(t *testing.T) {
 // A process that has taken a free lock does not listen yet when its release queues it for its next waiter. It is told
 // of the turn all the same, or finds at once that it has passed: no look is due for an hour.
 func TestReleaseQueuesAProcessThatDoesNotListen(t *testing.T) {
-	onOne(t, places[:1], func(t *testing.T, server *redistest.Server, variant string) {
+	onOne(t, slotKinds[:1], func(t *testing.T, server *redistest.Server, variant string) {
 		for _, at := range []string{"the other holds on", "the other is done at once"} {
 			q, other := newQueue(t, server), trial.Start(t, server, variant, time.Hour)
 			p := open(t, &redis.UniversalOptions{Addrs: []string{server.Addr}}, variant, time.Hour)
@@ -77,7 +77,7 @@ func TestOthersComeWhileTheFirstAsks(t *testing.T) {
 	t.Parallel()
 	for _, how := range []string{"is refused", "is granted it", "gives up"} {
 		t.Run(how, func(t *testing.T) {
-			onOne(t, places, func(t *testing.T, server *redistest.Server, variant string) {
+			onOne(t, slotKinds, func(t *testing.T, server *redistest.Server, variant string) {
 				p := newPairOn(t, server, variant, time.Hour, 0, 0)
 				held := p.first
 				if how != "is refused" {

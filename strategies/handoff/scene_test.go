@@ -135,14 +135,14 @@ func TestScenes(t *testing.T) {
 		{[]string{"handoff:linger=20ms"}, 2, 2, "a1 21ms b1 21ms a2 b2"},
 		// Who has got a free lock passes it to those who came while it asked, and to no later ones.
 		{every[2:], 0, 0, "+h1 +b1 +h2 b1 h1 h2"},
-		{places[1:], 5, 1, "-a1 -a4 a2 a3 a5 b1"},
+		{slotKinds[1:], 5, 1, "-a1 -a4 a2 a3 a5 b1"},
 		{every[2:], 5, 1, "-a1 =2 a2 -a3 -a5 a4 b1"}, // a1 brought the place
-		{places, 2, 1, "-a1 -a2 =1 b1"},
+		{slotKinds, 2, 1, "-a1 -a2 =1 b1"},
 		// A server that no longer lets a script publish: those who wait find the lock free by themselves.
-		{places[:1], 2, 0, "!ACL_SETUSER_default_-spublish a1 a2"},
+		{slotKinds[:1], 2, 0, "!ACL_SETUSER_default_-spublish a1 a2"},
 		// Who queues, and is told that it is another's turn of his process, stands in the queue: he is looked after
 		// when the queue is lost.
-		{places[1:], 1, 0, "!DEL_trial:key ?a2 >a1 =1 !DEL_trial:key:handoff !CLIENT_KILL_TYPE_pubsub a2"},
+		{slotKinds[1:], 1, 0, "!DEL_trial:key ?a2 >a1 =1 !DEL_trial:key:handoff !CLIENT_KILL_TYPE_pubsub a2"},
 		{every, 1, 1, "!DEL_trial:key:handoff * *"},
 		{every, 1, 1, "!DEL_trial:key >* *"},
 		{every, 1, 1, "!FLUSHALL >* *"},
@@ -167,13 +167,13 @@ func TestLostCommands(t *testing.T) {
 		scene    string
 	}{
 		// Whether somebody is queued is not known: he is in the end, once, before who comes later.
-		{places, "~queue +a1 . +a2 +b1 a1 a2 b1"},
-		{places[1:], "+a1 +a2 ~rpushx +a3 . +a4 =4 a1 a2 a3 a4"}, // a knows that others are queued
+		{slotKinds, "~queue +a1 . +a2 +b1 a1 a2 b1"},
+		{slotKinds[1:], "+a1 +a2 ~rpushx +a3 . +a4 =4 a1 a2 a3 a4"}, // a knows that others are queued
 		{every, "+a1 a1 +b1 ~release b1 ."},
 		// The release queues the process again; who waits in it has his turn after the other.
-		{places[:1], "+a1 a1 +b1 +a2 ~release b1 . =1 a2"},
+		{slotKinds[:1], "+a1 a1 +b1 +a2 ~release b1 . =1 a2"},
 		// A wait that was given up and whose end Redis has not heard of leaves nothing behind.
-		{places[:1], "+a1 ~leave -a1 ."},
+		{slotKinds[:1], "+a1 ~leave -a1 ."},
 	} {
 		t.Run(test.scene, func(t *testing.T) {
 			onOne(t, test.variants, func(t *testing.T, server *redistest.Server, variant string) {

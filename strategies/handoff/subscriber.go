@@ -235,7 +235,7 @@ func (s *subscriber) end(err error) {
 	for _, ln := range l.lines {
 		if ln.subscriber == s {
 			ln.subscriber = nil
-			if len(ln.places) > 0 {
+			if len(ln.slots) > 0 {
 				ln.failure = err
 				ln.look(0)
 			}
@@ -334,7 +334,7 @@ const echoPrefix = "echo "
 // subscription has not. Or the connection is dead and nothing has closed it. listenOn returns when it is due again;
 // zero means never.
 func (l *Locker) listenOn(now time.Time) (next time.Time) {
-	if len(l.places) == 0 {
+	if len(l.slots) == 0 {
 		return time.Time{}
 	}
 	if next = l.echoed.Add(l.attention); next.After(now) {
@@ -342,7 +342,7 @@ func (l *Locker) listenOn(now time.Time) (next time.Time) {
 	}
 	l.echoed = now
 	waiting := map[*subscriber]*line{}
-	for _, p := range l.places {
+	for _, p := range l.slots {
 		if ln := p.line; ln.listens() && ln.subscriber != nil {
 			waiting[ln.subscriber] = ln
 		}

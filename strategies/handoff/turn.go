@@ -16,7 +16,7 @@ func (l *Locker) learnOwner(grantMsg string, since time.Time) {
 	if !ok || l.held[id] != nil { // it was told before
 		return
 	}
-	p := l.places[id]
+	p := l.slots[id]
 	if p == nil {
 		l.passOn(lock, id)
 		return
@@ -33,7 +33,7 @@ func (l *Locker) hint(message string) {
 	if !ok || l.held[id] != nil {
 		return
 	}
-	switch p := l.places[id]; {
+	switch p := l.slots[id]; {
 	case p != nil && p.confirming:
 		p.hinted = true
 	case p != nil:
@@ -69,7 +69,7 @@ func (l *Locker) passOn(lock, id string) {
 }
 
 // arrive takes a lease that has come to a place by an answer. If that was long on its way, Redis must confirm it.
-func (p *place) arrive(token int64, since, until time.Time) {
+func (p *slot) arrive(token int64, since, until time.Time) {
 	ln := p.line
 	l := ln.locker
 	if time.Until(until) <= ln.ttl/4 {
@@ -83,7 +83,7 @@ func (p *place) arrive(token int64, since, until time.Time) {
 }
 
 // take makes a place the line's lease.
-func (p *place) take(token int64, since, until time.Time) {
+func (p *slot) take(token int64, since, until time.Time) {
 	ln := p.line
 	g := &lease{id: p.id, token: token, since: since, indeterminate: p.indeterminate}
 	g.until.Set(until)
@@ -93,7 +93,7 @@ func (p *place) take(token int64, since, until time.Time) {
 }
 
 // confirm asks Redis whether a place has the lock, and has it last from now on. A place that has not keeps its turn.
-func (l *Locker) confirm(p *place) {
+func (l *Locker) confirm(p *slot) {
 	ln := p.line
 	for {
 		l.mu.Lock()
@@ -105,7 +105,7 @@ func (l *Locker) confirm(p *place) {
 		mine := err == nil && clock != 0
 		until := end(since, ln.ttl)
 		switch {
-		case mine && l.places[p.id] != nil && time.Now().Before(until):
+		case mine && l.slots[p.id] != nil && time.Now().Before(until):
 			p.take(clock, since, until) // later than every token given so far
 		case mine && l.held[p.id] != nil: // by an answer
 			if g := l.held[p.id]; until.After(g.kept) {
@@ -120,7 +120,7 @@ func (l *Locker) confirm(p *place) {
 		default: // a client has made the message up, or it came after the lease
 			ln.look(l.attention / 4)
 		}
-		if l.places[p.id] == nil {
+		if l.slots[p.id] == nil {
 			p.confirming = false
 			ln.forget()
 			l.mu.Unlock()

@@ -167,14 +167,14 @@ func smallLocks() (all []question) {
 			commands = append(commands, command{verb: check, id: id, seen: seen})
 		}
 	}
-	queues := [][places]ident{{}}
+	queues := [][slots]ident{{}}
 	for _, first := range []ident{a1, a2, b1, b2} {
-		queues = append(queues, [places]ident{first})
+		queues = append(queues, [slots]ident{first})
 		for _, second := range []ident{a2, b1, b2} {
-			queues = append(queues, [places]ident{first, second})
+			queues = append(queues, [slots]ident{first, second})
 			for _, third := range []ident{a1, a2, b1} {
 				if deep {
-					queues = append(queues, [places]ident{first, second, third})
+					queues = append(queues, [slots]ident{first, second, third})
 				}
 			}
 		}

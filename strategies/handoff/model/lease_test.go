@@ -71,8 +71,8 @@ func (p *protocol) release(w *world, c int) {
 	if p.linger {
 		entry = p.short(w, proc)
 	}
-	if place := q.place(entry); entry != 0 && place != nil {
-		place.unheard = !q.ear.on
+	if slot := q.slot(entry); entry != 0 && slot != nil {
+		slot.unheard = !q.ear.on
 	}
 	t := cl.lease.token
 	if cl.lease.indeterminate && p.planted != doubtReleased { // what takes the lock late takes it with that id
@@ -86,9 +86,9 @@ func (p *protocol) released(w *world, c int, t task) {
 	q, r, entry := &w.procs[proc], t.reply, t.command.entry
 	if t.stage == lost || r.outcome != answered {
 		cl.asked = cl.asked || t.stage == lost
-		if place := q.place(entry); entry != 0 && place != nil {
+		if slot := q.slot(entry); entry != 0 && slot != nil {
 			if t.stage == lost {
-				place.unsure = true
+				slot.unsure = true
 			} else {
 				q.drop(entry)
 			}
@@ -99,8 +99,8 @@ func (p *protocol) released(w *world, c int, t task) {
 		return
 	}
 	unheard := false
-	if place := q.place(entry); entry != 0 && place != nil {
-		place.queued, unheard = true, place.unheard
+	if slot := q.slot(entry); entry != 0 && slot != nil {
+		slot.queued, unheard = true, slot.unheard
 	}
 	if r.newOwner != 0 {
 		p.learnOwner(w, proc, r.newOwner, r.token, t.age)
@@ -111,9 +111,9 @@ func (p *protocol) released(w *world, c int, t task) {
 		if entry != 0 {
 			q.drop(entry)
 		}
-		for _, place := range q.places {
-			if place.unsure && p.planted == unsureDropped {
-				q.drop(place.id)
+		for _, slot := range q.slots {
+			if slot.unsure && p.planted == unsureDropped {
+				q.drop(slot.id)
 			}
 		}
 	}
@@ -173,9 +173,9 @@ func anyOf(id ident) ident {
 func (p *protocol) checkAll(w *world, proc int8) {
 	q := &w.procs[proc]
 	q.look.seen, q.look.task = q.seen, task{}
-	for _, place := range q.places {
-		if place.id != 0 && (place.queued || place.unsure) {
-			put(w, q.look.asked[:], place.id)
+	for _, slot := range q.slots {
+		if slot.id != 0 && (slot.queued || slot.unsure) {
+			put(w, q.look.asked[:], slot.id)
 		}
 	}
 	p.checkNext(w, proc)
@@ -211,17 +211,17 @@ func (p *protocol) looked(w *world, proc int8, t task) {
 	if r.newOwner != 0 {
 		p.learnOwner(w, proc, r.newOwner, r.token, t.age)
 	} else if r.owner == id || p.planted != ownerOverlooked {
-		if r.owner != 0 && q.place(r.owner) != nil { // its message is lost, or under way
+		if r.owner != 0 && q.slot(r.owner) != nil { // its message is lost, or under way
 			p.arrive(w, proc, r.owner, r.token, max(r.left-t.age, 0))
 		}
 	}
-	place := q.place(id)
-	if place == nil || r.place >= 0 { // if the first is there, so are those behind it
+	slot := q.slot(id)
+	if slot == nil || r.slot >= 0 { // if the first is there, so are those behind it
 		q.look.asked = [2]ident{}
 		p.requeue(w, proc)
 		return
 	}
-	if place.queued && !place.unheard && q.ear.on {
+	if slot.queued && !slot.unheard && q.ear.on {
 		p.hangUp(w, proc)
 	}
 	put(w, q.look.missing[:], id)
@@ -246,8 +246,8 @@ func (p *protocol) requeue(w *world, proc int8) {
 			w.owe(proc, id, true)
 		}
 		fresh := w.fresh(proc)
-		copy(q.places[1:], q.places[:])
-		q.places[0] = place{id: fresh}
+		copy(q.slots[1:], q.slots[:])
+		q.slots[0] = slot{id: fresh}
 		w.stand(&q.look.task, proc, fresh, front)
 		return
 	}

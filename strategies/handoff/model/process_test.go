@@ -8,10 +8,10 @@ import "slices"
 
 func (q *process) waiting() int { return length(q.waiters[:]) }
 
-func (q *process) standing() int { return length(q.places[:]) }
+func (q *process) standing() int { return length(q.slots[:]) }
 
 func (q *process) idle() bool {
-	return q.holder == 0 && !q.asking && !q.look.on && q.waiters[0] == 0 && q.places[0].id == 0
+	return q.holder == 0 && !q.asking && !q.look.on && q.waiters[0] == 0 && q.slots[0].id == 0
 }
 
 func (p *protocol) wanted(q *process) int {
@@ -25,23 +25,23 @@ func (p *protocol) wanted(q *process) int {
 	}
 }
 
-func (q *process) place(id ident) *place {
+func (q *process) slot(id ident) *slot {
 	if i := q.at(id); i >= 0 {
-		return &q.places[i]
+		return &q.slots[i]
 	}
 	return nil
 }
 
 func (q *process) at(id ident) int {
-	return slices.IndexFunc(q.places[:], func(other place) bool { return other.id == id })
+	return slices.IndexFunc(q.slots[:], func(other slot) bool { return other.id == id })
 }
 
-func (q *process) drop(id ident) (was place, there bool) {
+func (q *process) drop(id ident) (was slot, there bool) {
 	i := q.at(id)
 	if i < 0 {
 		return was, false
 	}
-	return take(q.places[:], i), true
+	return take(q.slots[:], i), true
 }
 
 // short adds a place if there are too few.
@@ -51,12 +51,12 @@ func (p *protocol) short(w *world, proc int8) ident {
 	if n >= p.wanted(q) {
 		return 0
 	}
-	if n == len(q.places) {
+	if n == len(q.slots) {
 		w.full = true
 		return 0
 	}
-	q.places[n] = place{id: w.fresh(proc)}
-	return q.places[n].id
+	q.slots[n] = slot{id: w.fresh(proc)}
+	return q.slots[n].id
 }
 
 func (w *world) owe(proc int8, id ident, doubtful bool) {
@@ -108,28 +108,28 @@ func (p *protocol) quit(w *world, c int) {
 	q.forgetWaiter(c)
 	w.clients[c].phase = done
 	if n := q.standing(); n > p.wanted(q) {
-		w.giveBack(proc, q.places[n-1].id)
+		w.giveBack(proc, q.slots[n-1].id)
 	}
 }
 
 // tidy gives up the places that nobody has come to use.
 func (p *protocol) tidy(w *world, proc int8) {
 	q := &w.procs[proc]
-	for n := q.standing(); n > p.wanted(q) && q.places[n-1].queued; n-- {
-		w.giveBack(proc, q.places[n-1].id)
+	for n := q.standing(); n > p.wanted(q) && q.slots[n-1].queued; n-- {
+		w.giveBack(proc, q.slots[n-1].id)
 	}
 }
 
 // giveBack gives up a place.
 func (w *world) giveBack(proc int8, id ident) {
-	place, _ := w.procs[proc].drop(id)
-	w.owe(proc, id, !place.queued || place.indeterminate)
+	slot, _ := w.procs[proc].drop(id)
+	w.owe(proc, id, !slot.queued || slot.indeterminate)
 }
 
 // hint models Locker.hint: the process hears a message that an id is the owner.
 func (p *protocol) hint(w *world, proc int8, id ident, t token) {
 	q := &w.procs[proc]
-	if q.place(id) == nil || p.planted == trustTheOld || p.planted == staleBelieved {
+	if q.slot(id) == nil || p.planted == trustTheOld || p.planted == staleBelieved {
 		p.learnOwner(w, proc, id, t, 0)
 		return
 	}
@@ -158,12 +158,12 @@ func (p *protocol) learnOwner(w *world, proc int8, id ident, t token, age int8) 
 			return
 		}
 	}
-	place := q.place(id)
-	if place == nil {
+	slot := q.slot(id)
+	if slot == nil {
 		w.owe(proc, id, false)
 		return
 	}
-	until := max(leaseTime-min(age, place.age), 0)
+	until := max(leaseTime-min(age, slot.age), 0)
 	if p.planted == staleBelieved {
 		until = leaseTime
 	}
@@ -296,8 +296,8 @@ func (p *protocol) queued(w *world, proc int8, t *task) (over, failed bool) {
 	case r.newOwner != 0:
 		p.learnOwner(w, proc, r.newOwner, r.token, leaseTime)
 	default:
-		if place := q.place(id); place != nil {
-			place.queued = true
+		if slot := q.slot(id); slot != nil {
+			slot.queued = true
 		}
 	}
 	return true, false
@@ -308,8 +308,8 @@ func (p *protocol) doubt(w *world, proc int8, id ident) {
 	if p.planted == lateQueueKept {
 		return
 	}
-	if place := w.procs[proc].place(id); place != nil {
-		place.indeterminate = true
+	if slot := w.procs[proc].slot(id); slot != nil {
+		slot.indeterminate = true
 		return
 	}
 	for i := range w.clients {
@@ -360,9 +360,9 @@ func (p *protocol) confirmed(w *world, proc int8, t task) {
 	q := &w.procs[proc]
 	q.confirm = task{}
 	id := t.command.id
-	place, mine := q.place(id), t.stage == replied && t.reply.outcome == answered && t.reply.code == 1
+	slot, mine := q.slot(id), t.stage == replied && t.reply.outcome == answered && t.reply.code == 1
 	switch {
-	case mine && place != nil && (t.age < leaseTime || p.planted == lateConfirmed):
+	case mine && slot != nil && (t.age < leaseTime || p.planted == lateConfirmed):
 		clock := t.reply.token // others may have had it since the message
 		if p.planted == doubtConfirmed {
 			clock = t.command.token
@@ -371,7 +371,7 @@ func (p *protocol) confirmed(w *world, proc int8, t task) {
 	case mine && !w.holds(id):
 		was, _ := q.drop(id)
 		w.owe(proc, id, was.indeterminate)
-	case !mine && place != nil && q.hinted:
+	case !mine && slot != nil && q.hinted:
 		p.confirm(w, proc, id, t.command.token)
 	}
 }

@@ -294,7 +294,7 @@ func refuse(ctx context.Context, pipe redis.Pipeliner, fault refusal, value int)
 func (s *redisState) see(state []any) {
 	value := state[0].(string)
 	s.owner, s.marked, s.left = identOf(value), strings.HasSuffix(value, "+"), inTicks(state[1])
-	s.queue = [places]ident{}
+	s.queue = [slots]ident{}
 	for i, entry := range state[2].([]any) {
 		id, _, _ := strings.Cut(entry.(string), " ")
 		s.queue[i] = identOf(id)
@@ -322,7 +322,7 @@ func (a *answer) parse(c command, values []any) error {
 	case free:
 		result = list[0]
 	case check:
-		r.owner, r.left, r.place = identOf(list[0].(string)), inTicks(list[1]), int8(list[3].(int64))
+		r.owner, r.left, r.slot = identOf(list[0].(string)), inTicks(list[1]), int8(list[3].(int64))
 		now, _ := strconv.Atoi(list[2].(string))
 		r.token, result = token(now), list[4]
 	}
@@ -339,7 +339,7 @@ func (a *answer) parse(c command, values []any) error {
 		if c.verb == set {
 			r.owner, r.token = identOf(list[0].(string)), token(list[1].(int64))
 		} else {
-			r.left, r.place = inTicks(list[0]), int8(list[1].(int64))
+			r.left, r.slot = inTicks(list[0]), int8(list[1].(int64))
 		}
 	}
 	return nil

@@ -35,13 +35,13 @@ const (
 	refusesGrowth         // OOM
 )
 
-const places = 6
+const slots = 6
 
 type redisState struct {
 	owner  ident
 	marked bool
 	left   int8 // ticks that the owner has
-	queue  [places]ident
+	queue  [slots]ident
 	kept   bool    // the queue has a TTL
 	hears  [2]bool // somebody listens to the channel of a process
 	fault  refusal
@@ -102,7 +102,7 @@ type reply struct {
 	code     int8  // … or a number
 	owner    ident
 	left     int8 // PTTL: 0 for none
-	place    int8 // from 0; -1 for none
+	slot     int8 // from 0; -1 for none
 	token    token
 }
 

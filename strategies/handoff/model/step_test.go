@@ -333,7 +333,7 @@ func (p *protocol) serverSteps(w *world, try trying) {
 	})
 	may(f.losses > 0 && w.queue[0] != 0, harms, "the queue is lost", func(n *world) {
 		n.faults.losses--
-		n.queue, n.kept = [places]ident{}, false
+		n.queue, n.kept = [slots]ident{}, false
 	})
 	may(f.failover > 0, harms, "failover", func(n *world) { n.failOver() })
 }

@@ -48,7 +48,7 @@ type task struct {
 }
 
 // place is one in Redis's queue, as its process knows it.
-type place struct {
+type slot struct {
 	id            ident
 	age           int8 // ticks since before it was asked for
 	queued        bool
@@ -104,7 +104,7 @@ type process struct {
 	turns   uint8
 	seen    ident // any of the process that was the owner
 	waiters [2]int8
-	places  [3]place
+	slots   [3]slot
 	ear     ear
 	look    look
 	pay     task
@@ -199,7 +199,7 @@ func (c cast) plays(client int) bool {
 // command went to what was the primary nothing is written.
 func (p *protocol) run(w *world, c command, old bool) reply {
 	before := w.redisState
-	if w.length() == places {
+	if w.length() == slots {
 		w.full = true
 		return reply{}
 	}
@@ -278,9 +278,9 @@ func (w *world) tick() {
 	}
 	for i := range w.procs {
 		q := &w.procs[i]
-		for j := range q.places {
-			if q.places[j].id != 0 {
-				older(&q.places[j].age)
+		for j := range q.slots {
+			if q.slots[j].id != 0 {
+				older(&q.slots[j].age)
 			}
 		}
 	}
@@ -344,8 +344,8 @@ func (w *world) each(id func(ident), at func(*token)) {
 	}
 	for i := range w.procs {
 		q := &w.procs[i]
-		for j := range q.places {
-			id(q.places[j].id)
+		for j := range q.slots {
+			id(q.slots[j].id)
 		}
 		for j := range q.ear.said {
 			id(q.ear.said[j].id)
