@@ -174,7 +174,7 @@ func (l *Locker) take(ctx context.Context, ln *line) (*lease, error) {
 		return g, err
 	}
 	l.mu.Lock()
-	d := l.debts[owner]
+	d := l.pendingReleases[owner]
 	if d == nil || d.answered {
 		l.mu.Unlock()
 		return nil, err

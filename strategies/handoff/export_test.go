@@ -84,7 +84,7 @@ func Left(l *Locker) string {
 			return fmt.Sprintf("the line of %v", key)
 		}
 	}
-	for _, d := range l.debts {
+	for _, d := range l.pendingReleases {
 		if !d.answered {
 			return fmt.Sprintf("a debt: %+v", d)
 		}

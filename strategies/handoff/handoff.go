@@ -165,14 +165,14 @@ type Locker struct {
 	tasks sync.WaitGroup
 	hears bounded.Calls // of subscriptions, which may wait for a connection for as long as go-redis does
 
-	mu     sync.Mutex
-	closed bool
-	hungUp bool              // closed, and owe takes no more debts
-	lines  map[lineKey]*line // of the locks that a caller of this process wants or has
-	slots  map[string]*slot  // the places at Redis, by id
-	held   map[string]*lease // the leases that came to places, by id
-	debts  map[string]*debt  // by id
-	paying map[string]bool   // the locks of which a task pays debts
+	mu              sync.Mutex
+	closed          bool
+	hungUp          bool                       // closed, and owe takes no more debts
+	lines           map[lineKey]*line          // of the locks that a caller of this process wants or has
+	slots           map[string]*slot           // the places at Redis, by id
+	held            map[string]*lease          // the leases that came to places, by id
+	pendingReleases map[string]*pendingRelease // by id
+	paying          map[string]bool            // the locks of which a task pays debts
 
 	subscribers  map[redis.UniversalClient]*subscriber
 	listenAfter  time.Time // no new connection before then
@@ -227,8 +227,8 @@ func Open(config goredis.Config, options Options) (*Locker, error) {
 		base:      config.Prefix + "handoff:",
 		attention: time.Second,
 		lines:     map[lineKey]*line{}, slots: map[string]*slot{}, held: map[string]*lease{},
-		subscribers: map[redis.UniversalClient]*subscriber{},
-		debts:       map[string]*debt{}, paying: map[string]bool{},
+		subscribers:     map[redis.UniversalClient]*subscriber{},
+		pendingReleases: map[string]*pendingRelease{}, paying: map[string]bool{},
 	}
 	node.ids, node.demoted = l.ids, l.demoted
 	l.redis = node
@@ -330,7 +330,7 @@ func (l *Locker) Close() error {
 	l.tasks.Wait()
 	l.hears.Close()
 	l.mu.Lock()
-	for _, d := range l.debts {
+	for _, d := range l.pendingReleases {
 		if d.indeterminate { // a command that was under way may have come after what gave it up
 			l.owe(d.names, d.entry, true)
 		}

@@ -14,11 +14,11 @@ import (
 // keeper is a process's background goroutine: it looks after lines that get no turn, finds out whether the process
 // hears of its turns, and pays debts. It runs only while something is due, and touches only what is due.
 type keeper struct {
-	running bool
-	planned time.Time // when it is due
-	wake    chan struct{}
-	lines   dueLines
-	debts   time.Time // when the next debt is due; zero if none is
+	running    bool
+	planned    time.Time // when it is due
+	wake       chan struct{}
+	lines      dueLines
+	pendingDue time.Time // when the next debt is due; zero if none is
 }
 
 // dueLines is the lines that the keeper looks after, as a heap: the next comes first.
@@ -130,12 +130,12 @@ func (l *Locker) attend(now time.Time) (next time.Time) {
 	if due := l.listenOn(now); !due.IsZero() {
 		soonest(due)
 	}
-	if debts := &l.keeper.debts; !debts.IsZero() {
-		if !debts.After(now) {
-			*debts = l.payDebts(now)
+	if pendingReleases := &l.keeper.pendingDue; !pendingReleases.IsZero() {
+		if !pendingReleases.After(now) {
+			*pendingReleases = l.payDebts(now)
 		}
-		if !debts.IsZero() {
-			soonest(*debts)
+		if !pendingReleases.IsZero() {
+			soonest(*pendingReleases)
 		}
 	}
 	return next

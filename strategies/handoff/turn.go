@@ -61,7 +61,7 @@ const (
 // passOn gives up a lock that came to a place which was given up: it is known to be one of this process.
 func (l *Locker) passOn(lock, id string) {
 	l.owe(namesOf(lock, l.base, l.redis.cluster != nil), id, false)
-	for _, d := range l.debts { // the next may be one that was given up, too
+	for _, d := range l.pendingReleases { // the next may be one that was given up, too
 		if d.lock == lock {
 			d.due = time.Now()
 		}

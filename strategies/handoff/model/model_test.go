@@ -157,7 +157,7 @@ func TestModelFindsPlantedMistakes(t *testing.T) {
 		{doubtReleased, protocol{clients: apart}, timed(budget{breaks: 1}, 1, 0), tokenAgain},
 		{ownerOverlooked, protocol{}, budget{deaf: 1}, stuckForLease},
 		{unsureDropped, protocol{clients: aPair, linger: true}, budget{breaks: 1}, stuckForLease},
-		{debtForgotten, protocol{clients: apart}, budget{cancels: 1, refusals: 1}, stuckForLease},
+		{pendingForgotten, protocol{clients: apart}, budget{cancels: 1, refusals: 1}, stuckForLease},
 		{unheardLeft, protocol{linger: true}, budget{}, stuckForLook},
 	} {
 		t.Run(string(test.planted), func(t *testing.T) {
@@ -206,19 +206,19 @@ const (
 	extendShortens  mistake = "a late extension shortens a lease"
 
 	// Of who uses them.
-	trustTheOld     mistake = "in a cluster what is heard at what was the primary is believed"
-	noLook          mistake = "nobody looks what has become of his place"
-	staleBelieved   mistake = "a lease counts from the receipt of the message"
-	lateSetKept     mistake = "a SET that comes late is not given back"
-	lateQueueKept   mistake = "what queues again after a lost answer does not give back what comes late"
-	heldGivenBack   mistake = "a grant that is told again is given back though it is held"
-	doubtGivenBack  mistake = "a grant that is told again is given back while Redis is asked about it"
-	lateConfirmed   mistake = "that a lease was over before Redis's confirmation came is not noticed"
-	releasedUnknown mistake = "a grant that is told again is given back while it is released"
-	ownerOverlooked mistake = "who looks after one place does not see that another of the process is the owner"
-	doubtConfirmed  mistake = "a lease that others may have had since it was told is confirmed with its token"
-	unsureDropped   mistake = "a place that a release whose answer was lost may have queued is dropped"
-	doubtReleased   mistake = "a lease that others may have had since it was told is released with its token"
-	unheardLeft     mistake = "a process that does not listen is queued by its release, and does not look at once"
-	debtForgotten   mistake = "a debt that Redis refused counts as paid"
+	trustTheOld      mistake = "in a cluster what is heard at what was the primary is believed"
+	noLook           mistake = "nobody looks what has become of his place"
+	staleBelieved    mistake = "a lease counts from the receipt of the message"
+	lateSetKept      mistake = "a SET that comes late is not given back"
+	lateQueueKept    mistake = "what queues again after a lost answer does not give back what comes late"
+	heldGivenBack    mistake = "a grant that is told again is given back though it is held"
+	doubtGivenBack   mistake = "a grant that is told again is given back while Redis is asked about it"
+	lateConfirmed    mistake = "that a lease was over before Redis's confirmation came is not noticed"
+	releasedUnknown  mistake = "a grant that is told again is given back while it is released"
+	ownerOverlooked  mistake = "who looks after one place does not see that another of the process is the owner"
+	doubtConfirmed   mistake = "a lease that others may have had since it was told is confirmed with its token"
+	unsureDropped    mistake = "a place that a release whose answer was lost may have queued is dropped"
+	doubtReleased    mistake = "a lease that others may have had since it was told is released with its token"
+	unheardLeft      mistake = "a process that does not listen is queued by its release, and does not look at once"
+	pendingForgotten mistake = "a debt that Redis refused counts as paid"
 )

@@ -61,12 +61,12 @@ func (p *protocol) short(w *world, proc int8) ident {
 
 func (w *world) owe(proc int8, id ident, doubtful bool) {
 	q := &w.procs[proc]
-	i := slices.IndexFunc(q.debts[:], func(d debt) bool { return d.id == 0 || d.id == id })
+	i := slices.IndexFunc(q.pendingReleases[:], func(d pendingRelease) bool { return d.id == 0 || d.id == id })
 	if i < 0 {
 		w.full = true
 		return
 	}
-	q.debts[i] = debt{id: id, indeterminate: doubtful || q.debts[i].indeterminate}
+	q.pendingReleases[i] = pendingRelease{id: id, indeterminate: doubtful || q.pendingReleases[i].indeterminate}
 }
 
 // send has a task begin to talk.
@@ -324,13 +324,14 @@ func (p *protocol) doubt(w *world, proc int8, id ident) {
 func (p *protocol) paid(w *world, proc int8, t task) {
 	q := &w.procs[proc]
 	q.pay = task{}
-	forgotten := p.planted == debtForgotten && t.stage == replied
+	forgotten := p.planted == pendingForgotten && t.stage == replied
 	if t.stage == lost || t.reply.outcome != answered && !forgotten {
 		return
 	}
-	for i := range q.debts {
-		if id := q.debts[i].id; id != 0 && (id == t.command.id || id == t.command.more[0] || id == t.command.more[1]) {
-			q.debts[i].answered = true
+	for i := range q.pendingReleases {
+		c, id := &t.command, q.pendingReleases[i].id
+		if id != 0 && (id == c.id || id == c.more[0] || id == c.more[1]) {
+			q.pendingReleases[i].answered = true
 		}
 	}
 	if t.reply.newOwner != 0 { // afterwards: it may be one of those
@@ -342,7 +343,7 @@ func (p *protocol) paid(w *world, proc int8, t task) {
 func (w *world) payDebts(proc int8) bool {
 	q := &w.procs[proc]
 	var ids []ident
-	for _, d := range q.debts {
+	for _, d := range q.pendingReleases {
 		if d.id != 0 && len(ids) < 3 && (!d.answered || d.indeterminate && (w.owner == d.id || w.find(d.id) >= 0)) {
 			ids = append(ids, d.id)
 		}

@@ -41,7 +41,7 @@ func (w *world) served() bool {
 // … and settled that it is free, with nothing under way.
 func (w *world) settled() bool {
 	for _, q := range w.procs {
-		for _, d := range q.debts {
+		for _, d := range q.pendingReleases {
 			if d.id != 0 && !d.answered {
 				return false
 			}

@@ -72,10 +72,10 @@ type client struct {
 	task  task
 }
 
-const debts = 4
+const pendingReleases = 4
 
 // debt is what a process may have at Redis, and does not want.
-type debt struct {
+type pendingRelease struct {
 	id            ident
 	indeterminate bool
 	answered      bool
@@ -97,20 +97,20 @@ type look struct {
 }
 
 type process struct {
-	dead    bool
-	astray  bool // its commands go to what was the primary
-	asking  bool
-	holder  int8 // the client whose lease is the process's, +1
-	turns   uint8
-	seen    ident // any of the process that was the owner
-	waiters [2]int8
-	slots   [3]slot
-	ear     ear
-	look    look
-	pay     task
-	confirm task
-	hinted  bool // a message has come since confirm was sent
-	debts   [debts]debt
+	dead            bool
+	astray          bool // its commands go to what was the primary
+	asking          bool
+	holder          int8 // the client whose lease is the process's, +1
+	turns           uint8
+	seen            ident // any of the process that was the owner
+	waiters         [2]int8
+	slots           [3]slot
+	ear             ear
+	look            look
+	pay             task
+	confirm         task
+	hinted          bool // a message has come since confirm was sent
+	pendingReleases [pendingReleases]pendingRelease
 }
 
 const lateRoom = 2
@@ -351,8 +351,8 @@ func (w *world) each(id func(ident), at func(*token)) {
 			id(q.ear.said[j].id)
 			at(&q.ear.said[j].token)
 		}
-		for j := range q.debts {
-			id(q.debts[j].id)
+		for j := range q.pendingReleases {
+			id(q.pendingReleases[j].id)
 		}
 		ids(q.look.asked[:])
 		ids(q.look.missing[:])
@@ -390,7 +390,7 @@ func (w *world) tidy() {
 	}
 	for i := range w.procs {
 		q := &w.procs[i]
-		_ = slices.DeleteFunc(q.debts[:], func(d debt) bool {
+		_ = slices.DeleteFunc(q.pendingReleases[:], func(d pendingRelease) bool {
 			return d.id == 0 || d.answered && (!d.indeterminate || (under|atServer|w.flying())&(1<<d.id) == 0)
 		})
 	}

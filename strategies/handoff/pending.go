@@ -13,7 +13,7 @@ import (
 )
 
 // debt is what this process may have at Redis, and does not want.
-type debt struct {
+type pendingRelease struct {
 	names
 	id            string
 	entry         string // an entry of the queue, or an id alone that was not queued
@@ -39,9 +39,9 @@ const (
 // one. The channel is closed when Redis has answered.
 func (l *Locker) owe(n names, entry string, doubtful bool) <-chan struct{} {
 	id, _, _ := strings.Cut(entry, " ")
-	d := l.debts[id]
+	d := l.pendingReleases[id]
 	if d == nil {
-		d = &debt{names: n, id: id, entry: entry, since: time.Now()}
+		d = &pendingRelease{names: n, id: id, entry: entry, since: time.Now()}
 	}
 	d.indeterminate = d.indeterminate || doubtful
 	if d.paid == nil || d.answered { // or its turn has come since
@@ -52,15 +52,15 @@ func (l *Locker) owe(n names, entry string, doubtful bool) <-chan struct{} {
 		return d.paid
 	}
 	d.due = time.Now()
-	l.debts[id] = d
+	l.pendingReleases[id] = d
 	l.payAt(d.due)
 	return d.paid
 }
 
 // payAt has the keeper pay debts by then.
 func (l *Locker) payAt(due time.Time) {
-	if l.keeper.debts.IsZero() || due.Before(l.keeper.debts) {
-		l.keeper.debts = due
+	if l.keeper.pendingDue.IsZero() || due.Before(l.keeper.pendingDue) {
+		l.keeper.pendingDue = due
 	}
 	l.keep(due)
 }
@@ -68,10 +68,12 @@ func (l *Locker) payAt(due time.Time) {
 // payDebts pays the debts that are due, those of a lock together, and returns when the next one is
 // due.
 func (l *Locker) payDebts(now time.Time) (next time.Time) {
-	many := len(l.debts) > mostAnswered
-	maps.DeleteFunc(l.debts, func(_ string, d *debt) bool { return now.Sub(d.since) > latest || many && d.answered })
-	due := map[string][]*debt{} // by lock
-	for _, d := range l.debts {
+	many := len(l.pendingReleases) > mostAnswered
+	maps.DeleteFunc(l.pendingReleases, func(_ string, d *pendingRelease) bool {
+		return now.Sub(d.since) > latest || many && d.answered
+	})
+	due := map[string][]*pendingRelease{} // by lock
+	for _, d := range l.pendingReleases {
 		switch {
 		case d.due.After(now):
 			if next.IsZero() || d.due.Before(next) {
@@ -82,10 +84,10 @@ func (l *Locker) payDebts(now time.Time) (next time.Time) {
 			due[d.lock] = append(due[d.lock], d)
 		}
 	}
-	for lock, debts := range due {
+	for lock, pendingReleases := range due {
 		l.paying[lock] = true
 		l.begin(func() {
-			_ = l.pay(l.ctx, nearEnds, debts) // what is not answered is due again
+			_ = l.pay(l.ctx, nearEnds, pendingReleases) // what is not answered is due again
 			l.mu.Lock()
 			defer l.mu.Unlock()
 			delete(l.paying, lock)
@@ -102,8 +104,8 @@ func (l *Locker) payDebts(now time.Time) (next time.Time) {
 func (l *Locker) payOff(last bool) (err error) {
 	for over := false; !over; {
 		l.mu.Lock()
-		due := slices.Collect(maps.Values(l.debts))
-		due = slices.DeleteFunc(due, func(d *debt) bool { return d.answered })
+		due := slices.Collect(maps.Values(l.pendingReleases))
+		due = slices.DeleteFunc(due, func(d *pendingRelease) bool { return d.answered })
 		over = len(due) == 0 || err != nil
 		l.hungUp = over && last
 		l.mu.Unlock()
@@ -116,8 +118,8 @@ func (l *Locker) payOff(last bool) (err error) {
 
 // payAll pays debts of several locks, all at the same time: one lock that cannot be asked about, such as on a shard
 // that is down, does not keep the others waiting.
-func (l *Locker) payAll(due []*debt) error {
-	byLock := map[string][]*debt{}
+func (l *Locker) payAll(due []*pendingRelease) error {
+	byLock := map[string][]*pendingRelease{}
 	for _, d := range due {
 		byLock[d.lock] = append(byLock[d.lock], d)
 	}
@@ -145,7 +147,7 @@ const (
 )
 
 // pay asks Redis to forget ids of one lock. It ends when Redis has answered no caller for patience.
-func (l *Locker) pay(ctx context.Context, near int, due []*debt) error {
+func (l *Locker) pay(ctx context.Context, near int, due []*pendingRelease) error {
 	args := []any{near}
 	for _, d := range due {
 		args = append(args, d.entry)
@@ -173,7 +175,7 @@ func (l *Locker) pay(ctx context.Context, near int, due []*debt) error {
 			// What a late command takes stays for at most as long as the command was late.
 			d.due = now.Add(max(time.Second, now.Sub(d.since)))
 		default:
-			delete(l.debts, d.id)
+			delete(l.pendingReleases, d.id)
 		}
 		if !d.answered {
 			d.answered = true
