@@ -179,7 +179,7 @@ func (l *Locker) take(ctx context.Context, ln *line) (*lease, error) {
 		l.mu.Unlock()
 		return nil, err
 	}
-	paid := l.owe(d.names, d.entry, d.indeterminate)
+	paid := l.addPending(d.names, d.entry, d.indeterminate)
 	l.mu.Unlock()
 	select {
 	case <-paid:
@@ -211,7 +211,7 @@ func (l *Locker) takeOnce(ctx context.Context, ln *line) (_ *lease, owner string
 	}
 	if doubtful {
 		l.mu.Lock()
-		paid := l.owe(ln.names, g.id, true)
+		paid := l.addPending(ln.names, g.id, true)
 		l.mu.Unlock()
 		await(ctx, paid)
 	}
@@ -249,7 +249,7 @@ func (l *Locker) queue(ctx context.Context, p *slot, mode string) error {
 	if !ln.drop(p) { // the place was granted all the same
 		return nil
 	}
-	l.owe(ln.names, p.entry(), doubtful) // an error may come after a write
+	l.addPending(ln.names, p.entry(), doubtful) // an error may come after a write
 	ln.failed(began, err)
 	return err
 }

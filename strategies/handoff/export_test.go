@@ -145,7 +145,7 @@ func OweLate(l *Locker, key string) (id string) {
 		<-l.ctx.Done()
 		l.mu.Lock()
 		defer l.mu.Unlock()
-		l.owe(namesOf(lock, l.base, false), id, true)
+		l.addPending(namesOf(lock, l.base, false), id, true)
 	})
 	return id
 }
@@ -162,7 +162,7 @@ func Owe(l *Locker, key string, before func(queue string)) <-chan struct{} {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	defer ln.forget()
-	return l.owe(ln.names, entry(l.ids.next(ln.lock), l.config.TTL), false)
+	return l.addPending(ln.names, entry(l.ids.next(ln.lock), l.config.TTL), false)
 }
 
 // ID is one that the process makes for a key's lock and does not remember.

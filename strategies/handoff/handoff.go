@@ -332,7 +332,7 @@ func (l *Locker) Close() error {
 	l.mu.Lock()
 	for _, d := range l.pendingReleases {
 		if d.indeterminate { // a command that was under way may have come after what gave it up
-			l.owe(d.names, d.entry, true)
+			l.addPending(d.names, d.entry, true)
 		}
 	}
 	l.hungUp = err != nil // Redis has not answered before

@@ -225,7 +225,7 @@ func (ln *line) recover(ctx context.Context) error {
 		l.mu.Lock()
 		there := ln.drop(p)
 		if p.indeterminate || p.unsure {
-			l.owe(ln.names, p.entry(), true)
+			l.addPending(ln.names, p.entry(), true)
 		}
 		if there = there && len(ln.slots) < ln.wanted(); there {
 			p = ln.newSlot()

@@ -195,7 +195,7 @@ func (l *Locker) release(ctx context.Context, t *Lease, p *slot, alone bool) err
 		p.unsure = !p.queued
 	}
 	if t.refused = err != nil; err != nil {
-		l.owe(ln.names, g.id, doubtful)
+		l.addPending(ln.names, g.id, doubtful)
 		ln.look(0)
 		return err
 	}
@@ -218,7 +218,7 @@ func (l *Locker) release(ctx context.Context, t *Lease, p *slot, alone bool) err
 		ln.look(0)
 	}
 	if g.indeterminate {
-		l.owe(ln.names, g.id, true)
+		l.addPending(ln.names, g.id, true)
 	}
 	ln.settle()
 	if n == 0 && !granted && !before {
@@ -246,7 +246,7 @@ func (l *Locker) see(ln *line, g *lease) {
 		g.seen = sent
 	case ln.held == g:
 		ln.lose(g)
-		l.owe(ln.names, g.id, g.indeterminate)
+		l.addPending(ln.names, g.id, g.indeterminate)
 	}
 }
 

@@ -197,7 +197,7 @@ func (ln *line) abandon() (paid <-chan struct{}) {
 func (ln *line) giveBack(p *slot) (paid <-chan struct{}) {
 	ln.drop(p)
 	// What cannot be taken out of a long queue is given up when its turn comes.
-	return ln.locker.owe(ln.names, p.entry(), !p.queued || p.indeterminate || ln.ahead > longQueue)
+	return ln.locker.addPending(ln.names, p.entry(), !p.queued || p.indeterminate || ln.ahead > longQueue)
 }
 
 // drop removes a place, and says whether it was there.
@@ -220,7 +220,7 @@ func (ln *line) granted(g *lease) {
 	if front == nil {
 		delete(ln.locker.held, g.id)
 		ln.abandon()
-		ln.locker.owe(ln.names, g.id, g.indeterminate)
+		ln.locker.addPending(ln.names, g.id, g.indeterminate)
 		ln.forget()
 		return
 	}
@@ -295,7 +295,7 @@ func (ln *line) lose(g *lease) {
 // was shortened, or after an extension without an answer, so it is owed.
 func (ln *line) runOut(g *lease) {
 	ln.lose(g)
-	ln.locker.owe(ln.names, g.id, g.indeterminate)
+	ln.locker.addPending(ln.names, g.id, g.indeterminate)
 }
 
 // giveUp records that this process no longer has a lease.

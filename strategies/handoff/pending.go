@@ -37,7 +37,7 @@ const (
 
 // owe has the keeper give up what an id has at Redis: the lock, and its place if entry is
 // one. The channel is closed when Redis has answered.
-func (l *Locker) owe(n names, entry string, doubtful bool) <-chan struct{} {
+func (l *Locker) addPending(n names, entry string, doubtful bool) <-chan struct{} {
 	id, _, _ := strings.Cut(entry, " ")
 	d := l.pendingReleases[id]
 	if d == nil {

@@ -60,7 +60,7 @@ const (
 
 // passOn gives up a lock that came to a place which was given up: it is known to be one of this process.
 func (l *Locker) passOn(lock, id string) {
-	l.owe(namesOf(lock, l.base, l.redis.cluster != nil), id, false)
+	l.addPending(namesOf(lock, l.base, l.redis.cluster != nil), id, false)
 	for _, d := range l.pendingReleases { // the next may be one that was given up, too
 		if d.lock == lock {
 			d.due = time.Now()
@@ -113,7 +113,7 @@ func (l *Locker) confirm(p *slot) {
 			}
 		case mine:
 			ln.drop(p)
-			l.owe(ln.names, p.id, p.indeterminate)
+			l.addPending(ln.names, p.id, p.indeterminate)
 			ln.look(0)
 		case err != nil:
 			ln.look(0)

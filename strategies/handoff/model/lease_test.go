@@ -118,7 +118,7 @@ func (p *protocol) released(w *world, c int, t task) {
 		}
 	}
 	if cl.lease.indeterminate {
-		w.owe(proc, cl.lease.id, true)
+		w.addPending(proc, cl.lease.id, true)
 	}
 	cl.task = task{}
 	w.end(c)
@@ -243,7 +243,7 @@ func (p *protocol) requeue(w *world, proc int8) {
 			continue
 		}
 		if was.indeterminate || was.unsure {
-			w.owe(proc, id, true)
+			w.addPending(proc, id, true)
 		}
 		fresh := w.fresh(proc)
 		copy(q.slots[1:], q.slots[:])

@@ -59,7 +59,7 @@ func (p *protocol) short(w *world, proc int8) ident {
 	return q.slots[n].id
 }
 
-func (w *world) owe(proc int8, id ident, doubtful bool) {
+func (w *world) addPending(proc int8, id ident, doubtful bool) {
 	q := &w.procs[proc]
 	i := slices.IndexFunc(q.pendingReleases[:], func(d pendingRelease) bool { return d.id == 0 || d.id == id })
 	if i < 0 {
@@ -123,7 +123,7 @@ func (p *protocol) tidy(w *world, proc int8) {
 // giveBack gives up a place.
 func (w *world) giveBack(proc int8, id ident) {
 	slot, _ := w.procs[proc].drop(id)
-	w.owe(proc, id, !slot.queued || slot.indeterminate)
+	w.addPending(proc, id, !slot.queued || slot.indeterminate)
 }
 
 // hint models Locker.hint: the process hears a message that an id is the owner.
@@ -142,7 +142,7 @@ func (p *protocol) hint(w *world, proc int8, id ident, t token) {
 		return
 	}
 	if q.hinted = true; p.planted == doubtGivenBack {
-		w.owe(proc, id, false)
+		w.addPending(proc, id, false)
 	}
 }
 
@@ -153,14 +153,14 @@ func (p *protocol) learnOwner(w *world, proc int8, id ident, t token, age int8) 
 		if c := &w.clients[i]; c.lease.id == id &&
 			(c.phase == holding || c.phase == releasing && p.planted != releasedUnknown) {
 			if p.planted == heldGivenBack {
-				w.owe(proc, id, false)
+				w.addPending(proc, id, false)
 			}
 			return
 		}
 	}
 	slot := q.slot(id)
 	if slot == nil {
-		w.owe(proc, id, false)
+		w.addPending(proc, id, false)
 		return
 	}
 	until := max(leaseTime-min(age, slot.age), 0)
@@ -201,7 +201,7 @@ func (p *protocol) grantedTo(w *world, proc int8, l lease) {
 	q := &w.procs[proc]
 	front := q.waiters[0]
 	if front == 0 {
-		w.owe(proc, l.id, l.indeterminate)
+		w.addPending(proc, l.id, l.indeterminate)
 		return
 	}
 	q.forgetWaiter(int(front - 1))
@@ -262,11 +262,11 @@ func (p *protocol) took(w *world, c int, t task) {
 		cl.phase = done
 	case t.reply.owner != id && t.reply.newOwner != id:
 		if doubtful {
-			w.owe(proc, id, true)
+			w.addPending(proc, id, true)
 		}
 		p.enter(w, c)
 	case t.age >= leaseTime: // too late
-		w.owe(proc, id, true)
+		w.addPending(proc, id, true)
 		p.enter(w, c)
 	default:
 		w.begin(c, lease{id: id, token: t.reply.token, until: leaseTime - t.age, indeterminate: doubtful})
@@ -290,7 +290,7 @@ func (p *protocol) queued(w *world, proc int8, t *task) (over, failed bool) {
 	case r.outcome != answered:
 		_, there := q.drop(id)
 		if there {
-			w.owe(proc, id, t.indeterminate) // an error may come after a write
+			w.addPending(proc, id, t.indeterminate) // an error may come after a write
 		}
 		return true, there
 	case r.newOwner != 0:
@@ -318,7 +318,7 @@ func (p *protocol) doubt(w *world, proc int8, id ident) {
 			return
 		}
 	}
-	w.owe(proc, id, true)
+	w.addPending(proc, id, true)
 }
 
 func (p *protocol) paid(w *world, proc int8, t task) {
@@ -371,7 +371,7 @@ func (p *protocol) confirmed(w *world, proc int8, t task) {
 		p.take(w, proc, lease{id: id, token: clock, until: max(leaseTime-t.age, 0)})
 	case mine && !w.holds(id):
 		was, _ := q.drop(id)
-		w.owe(proc, id, was.indeterminate)
+		w.addPending(proc, id, was.indeterminate)
 	case !mine && slot != nil && q.hinted:
 		p.confirm(w, proc, id, t.command.token)
 	}

@@ -133,13 +133,13 @@ func (p *protocol) giveUp(w *world, c int) bool {
 	}
 	if cl.phase == taking {
 		w.procs[proc].asking = false
-		w.owe(proc, t.command.id, true)
+		w.addPending(proc, t.command.id, true)
 		cl.phase = done
 		return true
 	}
 	if t.stage != nothing {
 		if _, there := w.procs[proc].drop(t.command.id); there && t.stage == sent {
-			w.owe(proc, t.command.id, true)
+			w.addPending(proc, t.command.id, true)
 		} else if !there && t.stage == sent {
 			p.doubt(w, proc, t.command.id)
 		}
