@@ -172,7 +172,7 @@ type Locker struct {
 	slots           map[string]*slot           // the places at Redis, by id
 	held            map[string]*lease          // the leases that came to places, by id
 	pendingReleases map[string]*pendingRelease // by id
-	paying          map[string]bool            // the locks of which a task pays debts
+	sendingFor      map[string]bool            // the locks of which a task pays debts
 
 	subscribers  map[redis.UniversalClient]*subscriber
 	listenAfter  time.Time // no new connection before then
@@ -228,7 +228,7 @@ func Open(config goredis.Config, options Options) (*Locker, error) {
 		attention: time.Second,
 		lines:     map[lineKey]*line{}, slots: map[string]*slot{}, held: map[string]*lease{},
 		subscribers:     map[redis.UniversalClient]*subscriber{},
-		pendingReleases: map[string]*pendingRelease{}, paying: map[string]bool{},
+		pendingReleases: map[string]*pendingRelease{}, sendingFor: map[string]bool{},
 	}
 	node.ids, node.demoted = l.ids, l.demoted
 	l.redis = node
@@ -319,7 +319,7 @@ func (l *Locker) Close() error {
 		ln.fail(strategies.ErrClosed)
 	}
 	l.mu.Unlock()
-	err := l.payOff(false)
+	err := l.sendRest(false)
 	l.mu.Lock()
 	subscribers := maps.Clone(l.subscribers)
 	l.mu.Unlock()
@@ -338,7 +338,7 @@ func (l *Locker) Close() error {
 	l.hungUp = err != nil // Redis has not answered before
 	l.mu.Unlock()
 	if err == nil {
-		_ = l.payOff(true)
+		_ = l.sendRest(true)
 	}
 	return l.redis.conn.Close()
 }

@@ -132,7 +132,7 @@ func (l *Locker) attend(now time.Time) (next time.Time) {
 	}
 	if pendingReleases := &l.keeper.pendingDue; !pendingReleases.IsZero() {
 		if !pendingReleases.After(now) {
-			*pendingReleases = l.payDebts(now)
+			*pendingReleases = l.sendDue(now)
 		}
 		if !pendingReleases.IsZero() {
 			soonest(*pendingReleases)

@@ -53,12 +53,12 @@ func (l *Locker) addPending(n names, entry string, doubtful bool) <-chan struct{
 	}
 	d.due = time.Now()
 	l.pendingReleases[id] = d
-	l.payAt(d.due)
+	l.sendAt(d.due)
 	return d.paid
 }
 
 // payAt has the keeper pay debts by then.
-func (l *Locker) payAt(due time.Time) {
+func (l *Locker) sendAt(due time.Time) {
 	if l.keeper.pendingDue.IsZero() || due.Before(l.keeper.pendingDue) {
 		l.keeper.pendingDue = due
 	}
@@ -67,7 +67,7 @@ func (l *Locker) payAt(due time.Time) {
 
 // payDebts pays the debts that are due, those of a lock together, and returns when the next one is
 // due.
-func (l *Locker) payDebts(now time.Time) (next time.Time) {
+func (l *Locker) sendDue(now time.Time) (next time.Time) {
 	many := len(l.pendingReleases) > mostAnswered
 	maps.DeleteFunc(l.pendingReleases, func(_ string, d *pendingRelease) bool {
 		return now.Sub(d.since) > latest || many && d.answered
@@ -79,19 +79,19 @@ func (l *Locker) payDebts(now time.Time) (next time.Time) {
 			if next.IsZero() || d.due.Before(next) {
 				next = d.due
 			}
-		case l.paying[d.lock] || len(due[d.lock]) == mostAtOnce: // the keeper runs again when they are paid
-		case due[d.lock] != nil || len(l.paying)+len(due) < mostAtOnce:
+		case l.sendingFor[d.lock] || len(due[d.lock]) == mostAtOnce: // the keeper runs again when they are paid
+		case due[d.lock] != nil || len(l.sendingFor)+len(due) < mostAtOnce:
 			due[d.lock] = append(due[d.lock], d)
 		}
 	}
 	for lock, pendingReleases := range due {
-		l.paying[lock] = true
+		l.sendingFor[lock] = true
 		l.begin(func() {
-			_ = l.pay(l.ctx, nearEnds, pendingReleases) // what is not answered is due again
+			_ = l.sendPending(l.ctx, nearEnds, pendingReleases) // what is not answered is due again
 			l.mu.Lock()
 			defer l.mu.Unlock()
-			delete(l.paying, lock)
-			l.payAt(time.Now())
+			delete(l.sendingFor, lock)
+			l.sendAt(time.Now())
 		})
 	}
 	return next
@@ -101,7 +101,7 @@ func (l *Locker) payDebts(now time.Time) (next time.Time) {
 // release might grant the lock to a place of this process until Redis notices that the
 // process is gone. It goes on while Redis answers; after an error the rest ends by its TTL. After the last time no
 // debts are taken.
-func (l *Locker) payOff(last bool) (err error) {
+func (l *Locker) sendRest(last bool) (err error) {
 	for over := false; !over; {
 		l.mu.Lock()
 		due := slices.Collect(maps.Values(l.pendingReleases))
@@ -110,7 +110,7 @@ func (l *Locker) payOff(last bool) (err error) {
 		l.hungUp = over && last
 		l.mu.Unlock()
 		if !over {
-			err = l.payAll(due)
+			err = l.sendPerLock(due)
 		}
 	}
 	return err
@@ -118,7 +118,7 @@ func (l *Locker) payOff(last bool) (err error) {
 
 // payAll pays debts of several locks, all at the same time: one lock that cannot be asked about, such as on a shard
 // that is down, does not keep the others waiting.
-func (l *Locker) payAll(due []*pendingRelease) error {
+func (l *Locker) sendPerLock(due []*pendingRelease) error {
 	byLock := map[string][]*pendingRelease{}
 	for _, d := range due {
 		byLock[d.lock] = append(byLock[d.lock], d)
@@ -128,7 +128,7 @@ func (l *Locker) payAll(due []*pendingRelease) error {
 	for _, same := range byLock {
 		all.Go(func() {
 			for some := range slices.Chunk(same, mostAtOnce) {
-				if err := l.pay(context.Background(), wholeQueue, some); err != nil {
+				if err := l.sendPending(context.Background(), wholeQueue, some); err != nil {
 					problems <- err
 					return
 				}
@@ -147,7 +147,7 @@ const (
 )
 
 // pay asks Redis to forget ids of one lock. It ends when Redis has answered no caller for patience.
-func (l *Locker) pay(ctx context.Context, near int, due []*pendingRelease) error {
+func (l *Locker) sendPending(ctx context.Context, near int, due []*pendingRelease) error {
 	args := []any{near}
 	for _, d := range due {
 		args = append(args, d.entry)

@@ -323,7 +323,7 @@ func (p *protocol) doubt(w *world, proc int8, id ident) {
 
 func (p *protocol) paid(w *world, proc int8, t task) {
 	q := &w.procs[proc]
-	q.pay = task{}
+	q.sendPending = task{}
 	forgotten := p.planted == pendingForgotten && t.stage == replied
 	if t.stage == lost || t.reply.outcome != answered && !forgotten {
 		return
@@ -340,7 +340,7 @@ func (p *protocol) paid(w *world, proc int8, t task) {
 }
 
 // pay asks Redis to forget what is owed, again if a late command has brought it back.
-func (w *world) payDebts(proc int8) bool {
+func (w *world) sendDue(proc int8) bool {
 	q := &w.procs[proc]
 	var ids []ident
 	for _, d := range q.pendingReleases {
@@ -353,7 +353,7 @@ func (w *world) payDebts(proc int8) bool {
 	}
 	c := command{verb: leave, by: proc, id: ids[0]}
 	copy(c.more[:], ids[1:])
-	q.pay.send(c)
+	q.sendPending.send(c)
 	return true
 }
 

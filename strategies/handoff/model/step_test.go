@@ -189,8 +189,8 @@ func (p *protocol) processSteps(w *world, proc int8, try trying) {
 		}
 		return n.faults.looks >= 0 && p.startLook(n, proc)
 	})
-	if q.pay.stage == nothing {
-		try(plain, who, "pays its debts", func(n *world) bool { return n.payDebts(proc) })
+	if q.sendPending.stage == nothing {
+		try(plain, who, "pays its debts", func(n *world) bool { return n.sendDue(proc) })
 	}
 	if proc != troubled {
 		return

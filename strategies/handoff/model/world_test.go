@@ -107,7 +107,7 @@ type process struct {
 	slots           [3]slot
 	ear             ear
 	look            look
-	pay             task
+	sendPending     task
 	confirm         task
 	hinted          bool // a message has come since confirm was sent
 	pendingReleases [pendingReleases]pendingRelease
@@ -291,7 +291,7 @@ func (w *world) tasks() [clients + 2*(tasks-clients)]*task {
 	a, b := &w.procs[0], &w.procs[1]
 	return [...]*task{
 		&w.clients[0].task, &w.clients[1].task, &w.clients[2].task,
-		&a.look.task, &a.pay, &a.confirm, &b.look.task, &b.pay, &b.confirm,
+		&a.look.task, &a.sendPending, &a.confirm, &b.look.task, &b.sendPending, &b.confirm,
 	}
 }
 
