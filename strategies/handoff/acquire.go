@@ -179,10 +179,10 @@ func (l *Locker) take(ctx context.Context, ln *line) (*lease, error) {
 		l.mu.Unlock()
 		return nil, err
 	}
-	paid := l.addPending(d.names, d.entry, d.indeterminate)
+	acked := l.addPending(d.names, d.entry, d.indeterminate)
 	l.mu.Unlock()
 	select {
-	case <-paid:
+	case <-acked:
 	case <-time.After(grace):
 	case <-ctx.Done():
 	}
@@ -211,9 +211,9 @@ func (l *Locker) takeOnce(ctx context.Context, ln *line) (_ *lease, owner string
 	}
 	if doubtful {
 		l.mu.Lock()
-		paid := l.addPending(ln.names, g.id, true)
+		acked := l.addPending(ln.names, g.id, true)
 		l.mu.Unlock()
-		await(ctx, paid)
+		await(ctx, acked)
 	}
 	return nil, owner, err
 }
@@ -310,7 +310,7 @@ func (l *Locker) queueOnce(ctx context.Context, p *slot, mode string) error {
 // the turn came after the end of ctx, leave releases it and returns true.
 func (l *Locker) leave(ctx context.Context, ln *line, element *list.Element) bool {
 	w := element.Value.(*waiter)
-	var paid <-chan struct{}
+	var acked <-chan struct{}
 	l.mu.Lock()
 	select {
 	case <-w.over:
@@ -325,14 +325,14 @@ func (l *Locker) leave(ctx context.Context, ln *line, element *list.Element) boo
 			_ = w.turn.Release(settle)
 			close(released)
 		})
-		paid = released
+		acked = released
 	default:
 		ln.waiters.Remove(element)
-		paid = ln.tidy()
+		acked = ln.tidy()
 		ln.forget()
 	}
 	l.mu.Unlock()
-	await(ctx, paid)
+	await(ctx, acked)
 	return true
 }
 
@@ -352,12 +352,12 @@ func (l *Locker) waitEnded(ctx context.Context, ln *line) error {
 // grace is how long a caller whose ctx has ended waits for its clean-up at Redis.
 const grace = 100 * time.Millisecond
 
-func await(ctx context.Context, paid <-chan struct{}) {
-	if paid == nil || ctx.Err() == nil {
+func await(ctx context.Context, acked <-chan struct{}) {
+	if acked == nil || ctx.Err() == nil {
 		return
 	}
 	select {
-	case <-paid:
+	case <-acked:
 	case <-time.After(grace):
 	}
 }

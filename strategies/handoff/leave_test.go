@@ -107,12 +107,12 @@ func TestADebtThatCannotBePaid(t *testing.T) {
 	p := trial.Start(t, server, "handoff", time.Hour)
 	l, client := locker(p), lookAt(t, server)
 	calls := locktest.Calls(t, client, func() {
-		for _, owed := range []<-chan struct{}{
+		for _, sent := range []<-chan struct{}{
 			handoff.Owe(l, "bad", func(queue string) { client.Set(t.Context(), queue, "no list", 0) }),
 			handoff.Owe(l, "good", nil),
 		} {
 			select {
-			case <-owed:
+			case <-sent:
 			case <-time.After(patience):
 				t.Fatal("it is still owed")
 			}

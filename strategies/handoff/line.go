@@ -172,29 +172,29 @@ const longQueue = 64
 
 // tidy gives up the places if nobody waits. Otherwise they are for whoever comes next: callers
 // that give up cost Redis nothing, and a process has no more places than it had callers at once.
-func (ln *line) tidy() (paid <-chan struct{}) {
+func (ln *line) tidy() (acked <-chan struct{}) {
 	switch {
 	case ln.waiters.Len() > 0:
 	case ln.ahead > longQueue && len(ln.slots) > 0:
 		ln.look(ln.locker.attention / 4)
 	default:
-		paid = ln.abandon()
+		acked = ln.abandon()
 	}
-	return paid
+	return acked
 }
 
 // abandon gives up the places, but for those that are not queued yet.
-func (ln *line) abandon() (paid <-chan struct{}) {
+func (ln *line) abandon() (acked <-chan struct{}) {
 	for _, p := range slices.Clone(ln.slots) {
 		if !p.coming {
-			paid = ln.giveBack(p)
+			acked = ln.giveBack(p)
 		}
 	}
-	return paid
+	return acked
 }
 
 // giveBack gives up a place.
-func (ln *line) giveBack(p *slot) (paid <-chan struct{}) {
+func (ln *line) giveBack(p *slot) (acked <-chan struct{}) {
 	ln.drop(p)
 	// What cannot be taken out of a long queue is given up when its turn comes.
 	return ln.locker.addPending(ln.names, p.entry(), !p.queued || p.indeterminate || ln.ahead > longQueue)

@@ -20,7 +20,7 @@ type pendingRelease struct {
 	indeterminate bool   // a lost command may come late: the debt is paid again, for a while
 	since         time.Time
 	due           time.Time
-	paid          chan struct{} // closed when Redis has answered
+	acked         chan struct{} // closed when Redis has answered
 	answered      bool
 }
 
@@ -44,17 +44,17 @@ func (l *Locker) addPending(n names, entry string, doubtful bool) <-chan struct{
 		d = &pendingRelease{names: n, id: id, entry: entry, since: time.Now()}
 	}
 	d.indeterminate = d.indeterminate || doubtful
-	if d.paid == nil || d.answered { // or its turn has come since
-		d.paid, d.answered = make(chan struct{}), false
+	if d.acked == nil || d.answered { // or its turn has come since
+		d.acked, d.answered = make(chan struct{}), false
 	}
 	if l.hungUp {
-		close(d.paid)
-		return d.paid
+		close(d.acked)
+		return d.acked
 	}
 	d.due = time.Now()
 	l.pendingReleases[id] = d
 	l.sendAt(d.due)
-	return d.paid
+	return d.acked
 }
 
 // payAt has the keeper pay debts by then.
@@ -179,7 +179,7 @@ func (l *Locker) sendPending(ctx context.Context, near int, due []*pendingReleas
 		}
 		if !d.answered {
 			d.answered = true
-			close(d.paid)
+			close(d.acked)
 		}
 	}
 	return err

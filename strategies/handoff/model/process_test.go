@@ -215,7 +215,7 @@ func (p *protocol) heed(w *world, proc int8, k int) {
 	case k == clients:
 		p.looked(w, proc, t)
 	case k == clients+1:
-		p.paid(w, proc, t)
+		p.pendingAnswered(w, proc, t)
 	case k == clients+2:
 		p.confirmed(w, proc, t)
 	case t.command.verb == set || t.command.mode == try:
@@ -321,7 +321,7 @@ func (p *protocol) doubt(w *world, proc int8, id ident) {
 	w.addPending(proc, id, true)
 }
 
-func (p *protocol) paid(w *world, proc int8, t task) {
+func (p *protocol) pendingAnswered(w *world, proc int8, t task) {
 	q := &w.procs[proc]
 	q.sendPending = task{}
 	forgotten := p.planted == pendingForgotten && t.stage == replied
