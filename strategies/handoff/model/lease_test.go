@@ -72,7 +72,7 @@ func (p *protocol) release(w *world, c int) {
 		entry = p.short(w, proc)
 	}
 	if slot := q.slot(entry); entry != 0 && slot != nil {
-		slot.unheard = !q.ear.on
+		slot.unheard = !q.subscription.on
 	}
 	t := cl.lease.token
 	if cl.lease.indeterminate && p.planted != doubtReleased { // what takes the lock late takes it with that id
@@ -154,7 +154,7 @@ func (p *protocol) startLook(w *world, proc int8) bool {
 		w.lose(int(q.holder - 1))
 	}
 	q.look.on = true
-	if !q.ear.on {
+	if !q.subscription.on {
 		q.look.task = task{stage: listening}
 		return true
 	}
@@ -221,7 +221,7 @@ func (p *protocol) looked(w *world, proc int8, t task) {
 		p.requeue(w, proc)
 		return
 	}
-	if slot.queued && !slot.unheard && q.ear.on {
+	if slot.queued && !slot.unheard && q.subscription.on {
 		p.hangUp(w, proc)
 	}
 	put(w, q.look.missing[:], id)

@@ -75,7 +75,7 @@ func (t *task) send(c command) { *t = task{stage: sent, command: c} }
 // stand has a task queue a place, as soon as the process listens.
 func (w *world) stand(t *task, proc int8, id ident, m mode) {
 	t.send(command{verb: enqueue, by: proc, mode: m, id: id})
-	if !w.procs[proc].ear.on {
+	if !w.procs[proc].subscription.on {
 		t.stage = listening
 	}
 }
@@ -386,17 +386,17 @@ func (w *world) holds(id ident) bool {
 
 // hangUp ends the connection by which a process is told.
 func (p *protocol) hangUp(w *world, proc int8) {
-	e := &w.procs[proc].ear
+	e := &w.procs[proc].subscription
 	if e.on && !e.astray {
 		w.hears[proc] = false
 	}
-	*e = ear{}
+	*e = subscription{}
 }
 
 // listen is a new one.
 func (p *protocol) listen(w *world, proc int8) {
 	q := &w.procs[proc]
-	q.ear = ear{on: true}
+	q.subscription = subscription{on: true}
 	w.hears[proc] = true
 	for k := range tasks {
 		if k < clients && home[k] != proc {

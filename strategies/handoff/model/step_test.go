@@ -163,15 +163,15 @@ func (p *protocol) processSteps(w *world, proc int8, try trying) {
 		}
 		return
 	}
-	if !q.ear.on && w.wantsEar(proc) {
+	if !q.subscription.on && w.wantsSubscription(proc) {
 		try(plain, who, "listens", func(n *world) bool { p.listen(n, proc); return true })
 	}
-	if m := q.ear.said[0]; m.id != 0 {
+	if m := q.subscription.said[0]; m.id != 0 {
 		hear := func(n *world) {
 			p.hint(n, proc, m.id, m.token)
 		}
 		try(plain, who, "hears that its turn has come", func(n *world) bool {
-			take(n.procs[proc].ear.said[:], 0)
+			take(n.procs[proc].subscription.said[:], 0)
 			hear(n)
 			return true
 		})
@@ -195,7 +195,7 @@ func (p *protocol) processSteps(w *world, proc int8, try trying) {
 	if proc != troubled {
 		return
 	}
-	if w.faults.deaf > 0 && q.ear.on {
+	if w.faults.deaf > 0 && q.subscription.on {
 		try(harms, who, "loses the connection by which it is told", func(n *world) bool {
 			n.faults.deaf--
 			p.hangUp(n, proc)
@@ -207,7 +207,7 @@ func (p *protocol) processSteps(w *world, proc int8, try trying) {
 	}
 }
 
-func (w *world) wantsEar(proc int8) bool {
+func (w *world) wantsSubscription(proc int8) bool {
 	for k := range tasks {
 		if (k >= clients || home[k] == proc) && w.work(proc, k).stage == listening {
 			return true
@@ -344,7 +344,7 @@ func (w *world) failOver() {
 	w.faults.failover--
 	for i := range w.procs {
 		q := &w.procs[i]
-		q.ear.astray, q.astray = q.ear.on, !q.dead
+		q.subscription.astray, q.astray = q.subscription.on, !q.dead
 	}
 	w.hears = [2]bool{}
 	w.late = [lateRoom]command{}

@@ -82,7 +82,7 @@ type pendingRelease struct {
 }
 
 // ear is the connection by which a process is told.
-type ear struct {
+type subscription struct {
 	on     bool
 	astray bool // at what was the primary
 	said   [3]message
@@ -105,7 +105,7 @@ type process struct {
 	seen            ident // any of the process that was the owner
 	waiters         [2]int8
 	slots           [3]slot
-	ear             ear
+	subscription    subscription
 	look            look
 	sendPending     task
 	confirm         task
@@ -205,7 +205,7 @@ func (p *protocol) run(w *world, c command, old bool) reply {
 	}
 	if old {
 		w.fault = refusesWrite
-		w.hears = [2]bool{w.procs[0].ear.astray, w.procs[1].ear.astray}
+		w.hears = [2]bool{w.procs[0].subscription.astray, w.procs[1].subscription.astray}
 	}
 	r, said := p.scripts.exec(&w.redisState, c, &w.clock)
 	if old {
@@ -236,7 +236,7 @@ func (w *world) offered(t token) {
 
 // deliver has a message be under way. One that is sent twice is handled by a step of its own.
 func (p *protocol) deliver(w *world, m message, old bool) {
-	e := &w.procs[m.id.process()].ear
+	e := &w.procs[m.id.process()].subscription
 	hears := e.on && (m.heard || e.astray && !old)
 	if !hears || w.procs[m.id.process()].dead {
 		return
@@ -347,9 +347,9 @@ func (w *world) each(id func(ident), at func(*token)) {
 		for j := range q.slots {
 			id(q.slots[j].id)
 		}
-		for j := range q.ear.said {
-			id(q.ear.said[j].id)
-			at(&q.ear.said[j].token)
+		for j := range q.subscription.said {
+			id(q.subscription.said[j].id)
+			at(&q.subscription.said[j].token)
 		}
 		for j := range q.pendingReleases {
 			id(q.pendingReleases[j].id)
