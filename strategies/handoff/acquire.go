@@ -14,31 +14,31 @@ import (
 )
 
 func (l *Locker) acquire(ctx context.Context, key string, ttl time.Duration) (*Lease, error) {
-	ln, err := l.enter(ctx, key, ttl)
+	lq, err := l.enter(ctx, key, ttl)
 	if err != nil {
 		return nil, err
 	}
-	ln.came++
-	number := ln.came
-	if ln.idle() && !ln.isCrowded() {
-		held, err := l.ask(ctx, ln)
+	lq.came++
+	number := lq.came
+	if lq.idle() && !lq.isCrowded() {
+		held, err := l.ask(ctx, lq)
 		if !taken(err) {
-			ln.settle()
+			lq.settle()
 			l.mu.Unlock()
 			return held, err
 		}
 	}
 	w := &waiter{number: number, over: make(chan struct{})}
-	element := ln.join(w)
-	if p := ln.short(); p != nil {
-		l.begin(func() { l.bring(ln, element, p) })
+	element := lq.join(w)
+	if p := lq.short(); p != nil {
+		l.begin(func() { l.bring(lq, element, p) })
 	}
 	l.mu.Unlock()
 	select {
 	case <-w.over:
 	case <-ctx.Done():
-		err := l.waitEnded(ctx, ln)
-		if l.leave(ctx, ln, element) {
+		err := l.waitEnded(ctx, lq)
+		if l.leave(ctx, lq, element) {
 			return nil, err
 		}
 	}
@@ -50,7 +50,7 @@ func (l *Locker) acquire(ctx context.Context, key string, ttl time.Duration) (*L
 
 // bring queues the place that a waiter brings to its line. It does not end with the waiter's ctx:
 // what was asked for is answered, and who comes next can use the place.
-func (l *Locker) bring(ln *line, element *list.Element, p *slot) {
+func (l *Locker) bring(lq *localQueue, element *list.Element, p *slot) {
 	err := l.queue(l.ctx, p, "wait")
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -59,28 +59,28 @@ func (l *Locker) bring(ln *line, element *list.Element, p *slot) {
 	case <-w.over:
 	default:
 		if err != nil {
-			ln.waiters.Remove(element) // it may have gone
+			lq.waiters.Remove(element) // it may have gone
 			w.err = err
 			close(w.over)
 		}
 	}
-	ln.tidy()
-	ln.forget()
+	lq.tidy()
+	lq.forget()
 }
 
 func (l *Locker) try(ctx context.Context, key string, ttl time.Duration) (*Lease, error) {
 	for before := (*question)(nil); ; {
-		ln, err := l.enter(ctx, key, ttl)
+		lq, err := l.enter(ctx, key, ttl)
 		if err != nil {
 			return nil, err
 		}
 		// A lease may have run out, and no waiter is here who would notice.
-		if g := ln.held; g != nil && !time.Now().Before(g.until.Get()) {
-			ln.runOut(g)
+		if g := lq.held; g != nil && !time.Now().Before(g.until.Get()) {
+			lq.runOut(g)
 		}
-		q := ln.asking
+		q := lq.asking
 		switch {
-		case ln.held != nil:
+		case lq.held != nil:
 			err = strategies.ErrHeld
 		case q != nil:
 			l.mu.Unlock()
@@ -95,8 +95,8 @@ func (l *Locker) try(ctx context.Context, key string, ttl time.Duration) (*Lease
 			}
 			before = q
 			continue
-		case ln.waiters.Len() > 0 || len(ln.slots) > 0: // another has the lock, or Redis does not serve the line
-			if err = ln.failure; err == nil && !ln.isKnown() {
+		case lq.waiters.Len() > 0 || len(lq.slots) > 0: // another has the lock, or Redis does not serve the line
+			if err = lq.failure; err == nil && !lq.isKnown() {
 				l.mu.Unlock()
 				pause.Plain(ctx.Done(), 5*time.Millisecond)
 				continue
@@ -105,8 +105,8 @@ func (l *Locker) try(ctx context.Context, key string, ttl time.Duration) (*Lease
 				err = strategies.ErrHeld
 			}
 		default:
-			held, err := l.ask(ctx, ln)
-			ln.settle()
+			held, err := l.ask(ctx, lq)
+			lq.settle()
 			l.mu.Unlock()
 			return held, err
 		}
@@ -117,7 +117,7 @@ func (l *Locker) try(ctx context.Context, key string, ttl time.Duration) (*Lease
 
 // enter returns the line of a key and a TTL. Without an error it returns with the mutex
 // locked.
-func (l *Locker) enter(ctx context.Context, key string, ttl time.Duration) (*line, error) {
+func (l *Locker) enter(ctx context.Context, key string, ttl time.Duration) (*localQueue, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
@@ -129,26 +129,26 @@ func (l *Locker) enter(ctx context.Context, key string, ttl time.Duration) (*lin
 		l.mu.Unlock()
 		return nil, strategies.ErrClosed
 	}
-	return l.line(key, ttl), nil
+	return l.localQueue(key, ttl), nil
 }
 
 // ask takes a lock that is free, or returns ErrHeld. The caller has the mutex; ask unlocks it
 // while it talks to Redis.
-func (l *Locker) ask(ctx context.Context, ln *line) (*Lease, error) {
+func (l *Locker) ask(ctx context.Context, lq *localQueue) (*Lease, error) {
 	q := &question{over: make(chan struct{})}
-	ln.asking = q
+	lq.asking = q
 	defer close(q.over)
 	began := time.Now()
 	l.mu.Unlock()
-	g, err := l.take(ctx, ln)
+	g, err := l.take(ctx, lq)
 	l.mu.Lock()
-	ln.asking = nil
+	lq.asking = nil
 	if err != nil {
 		if ctx.Err() == nil || taken(err) {
 			q.err = err
 		}
 		if ctx.Err() == nil && !taken(err) {
-			ln.failed(began, err)
+			lq.failed(began, err)
 		}
 		if l.closed {
 			err = strategies.ErrClosed
@@ -156,8 +156,8 @@ func (l *Locker) ask(ctx context.Context, ln *line) (*Lease, error) {
 		return nil, indeterminate.Because(ctx, err)
 	}
 	held := new(Lease)
-	ln.begin(g)
-	ln.hand(g, held)
+	lq.begin(g)
+	lq.hand(g, held)
 	return held, nil
 }
 
@@ -168,8 +168,8 @@ func taken(err error) bool {
 }
 
 // take asks Redis for a free lock, once more if this process has still to give it up.
-func (l *Locker) take(ctx context.Context, ln *line) (*lease, error) {
-	g, owner, err := l.takeOnce(ctx, ln)
+func (l *Locker) take(ctx context.Context, lq *localQueue) (*lease, error) {
+	g, owner, err := l.takeOnce(ctx, lq)
 	if !errors.Is(err, strategies.ErrHeld) {
 		return g, err
 	}
@@ -186,18 +186,18 @@ func (l *Locker) take(ctx context.Context, ln *line) (*lease, error) {
 	case <-time.After(grace):
 	case <-ctx.Done():
 	}
-	g, _, err = l.takeOnce(ctx, ln)
+	g, _, err = l.takeOnce(ctx, lq)
 	return g, err
 }
 
 // takeOnce asks Redis for a free lock. If the answer is lost it asks again under the same id: the
 // owner in the answer shows whether the id got the lock.
-func (l *Locker) takeOnce(ctx context.Context, ln *line) (_ *lease, owner string, err error) {
-	g := &lease{id: l.ids.next(ln.lock), since: time.Now(), quiet: true}
-	g.until.Set(end(g.since, ln.ttl))
+func (l *Locker) takeOnce(ctx context.Context, lq *localQueue) (_ *lease, owner string, err error) {
+	g := &lease{id: l.ids.next(lq.lock), since: time.Now(), quiet: true}
+	g.until.Set(end(g.since, lq.ttl))
 	doubtful, err := l.persist(ctx, func(ctx context.Context) (err error) {
 		l.config.Probe.Attempt()
-		owner, g.token, err = l.redis.take(ctx, &ln.names, &g.id, milliseconds(ln.ttl), l.tokens)
+		owner, g.token, err = l.redis.take(ctx, &lq.names, &g.id, milliseconds(lq.ttl), l.tokens)
 		return err
 	})
 	g.indeterminate = doubtful
@@ -211,7 +211,7 @@ func (l *Locker) takeOnce(ctx context.Context, ln *line) (_ *lease, owner string
 	}
 	if doubtful {
 		l.mu.Lock()
-		acked := l.addPending(ln.names, g.id, true)
+		acked := l.addPending(lq.names, g.id, true)
 		l.mu.Unlock()
 		await(ctx, acked)
 	}
@@ -227,15 +227,15 @@ func (l *Locker) queue(ctx context.Context, p *slot, mode string) error {
 		defer done()
 		ctx = bound
 	}
-	ln, doubtful := p.line, false
-	err := l.listen(ctx, ln)
+	lq, doubtful := p.localQueue, false
+	err := l.listen(ctx, lq)
 	if err == nil {
 		doubtful, err = l.persist(ctx, func(ctx context.Context) error {
 			l.config.Probe.Attempt()
 			err := l.queueOnce(ctx, p, mode)
 			l.mu.Lock()
 			defer l.mu.Unlock()
-			mode, ln.failure = "again", err
+			mode, lq.failure = "again", err
 			p.indeterminate = p.indeterminate || lost(err)
 			return err
 		})
@@ -246,35 +246,35 @@ func (l *Locker) queue(ctx context.Context, p *slot, mode string) error {
 	if err == nil {
 		return nil
 	}
-	if !ln.drop(p) { // the place was granted all the same
+	if !lq.drop(p) { // the place was granted all the same
 		return nil
 	}
-	l.addPending(ln.names, p.entry(), doubtful) // an error may come after a write
-	ln.failed(began, err)
+	l.addPending(lq.names, p.entry(), doubtful) // an error may come after a write
+	lq.failed(began, err)
 	return err
 }
 
 // queueOnce asks Redis once. It needs no script if other places are known to be queued.
 func (l *Locker) queueOnce(ctx context.Context, p *slot, mode string) error {
-	ln := p.line
+	lq := p.localQueue
 	l.mu.Lock()
 	if l.slots[p.id] == nil { // it was given up meanwhile
 		l.mu.Unlock()
 		return nil
 	}
-	p.listened = ln.listens()
-	follow := mode == "wait" && ln.ahead > 1 && time.Since(ln.kept) < time.Minute
+	p.listened = lq.listens()
+	follow := mode == "wait" && lq.ahead > 1 && time.Since(lq.kept) < time.Minute
 	l.mu.Unlock()
 	if follow {
-		n, err := l.redis.follow(ctx, ln.queue, p.entry())
+		n, err := l.redis.follow(ctx, lq.queue, p.entry())
 		if err != nil && lost(err) {
 			return err
 		}
 		if err == nil { // if it was refused, such as by a replica, the script looks for the primary
 			l.mu.Lock()
-			if ln.ahead = n; n > 0 {
+			if lq.ahead = n; n > 0 {
 				p.queued = true
-				ln.known(longest)
+				lq.known(longest)
 			}
 			l.mu.Unlock()
 			if n > 0 {
@@ -283,7 +283,7 @@ func (l *Locker) queueOnce(ctx context.Context, p *slot, mode string) error {
 		}
 	}
 	sent := time.Now()
-	reply, err := l.redis.run(ctx, queueScript, &ln.names, &p.id, milliseconds(ln.ttl), mode)
+	reply, err := l.redis.run(ctx, queueScript, &lq.names, &p.id, milliseconds(lq.ttl), mode)
 	if err != nil {
 		return err
 	}
@@ -293,7 +293,7 @@ func (l *Locker) queueOnce(ctx context.Context, p *slot, mode string) error {
 		l.learnOwner(grantMsg, p.since)
 		if l.slots[p.id] != nil { // the grant is for another place of this process
 			p.queued = true
-			ln.known(longest)
+			lq.known(longest)
 		}
 		return nil
 	}
@@ -301,14 +301,14 @@ func (l *Locker) queueOnce(ctx context.Context, p *slot, mode string) error {
 	if !ok {
 		return unexpected("to queue", reply)
 	}
-	p.queued, ln.ahead, ln.kept, ln.crowded = true, ahead, sent, sent.Add(l.attention)
-	ln.known(time.Duration(left) * time.Millisecond)
+	p.queued, lq.ahead, lq.kept, lq.crowded = true, ahead, sent, sent.Add(l.attention)
+	lq.known(time.Duration(left) * time.Millisecond)
 	return nil
 }
 
 // leave ends a wait and returns true. It returns false if the wait has already ended. But if
 // the turn came after the end of ctx, leave releases it and returns true.
-func (l *Locker) leave(ctx context.Context, ln *line, element *list.Element) bool {
+func (l *Locker) leave(ctx context.Context, lq *localQueue, element *list.Element) bool {
 	w := element.Value.(*waiter)
 	var acked <-chan struct{}
 	l.mu.Lock()
@@ -327,9 +327,9 @@ func (l *Locker) leave(ctx context.Context, ln *line, element *list.Element) boo
 		})
 		acked = released
 	default:
-		ln.waiters.Remove(element)
-		acked = ln.tidy()
-		ln.forget()
+		lq.waiters.Remove(element)
+		acked = lq.tidy()
+		lq.forget()
 	}
 	l.mu.Unlock()
 	await(ctx, acked)
@@ -337,13 +337,13 @@ func (l *Locker) leave(ctx context.Context, ln *line, element *list.Element) boo
 }
 
 // waitEnded is the error of a wait that ctx has ended: in a queue, or while Redis does not serve the line.
-func (l *Locker) waitEnded(ctx context.Context, ln *line) error {
+func (l *Locker) waitEnded(ctx context.Context, lq *localQueue) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	switch {
-	case ln.failure != nil:
-		return indeterminate.Because(ctx, ln.failure)
-	case ln.isKnown():
+	case lq.failure != nil:
+		return indeterminate.Because(ctx, lq.failure)
+	case lq.isKnown():
 		return strategies.WaitEnded(ctx)
 	}
 	return ctx.Err()

@@ -36,26 +36,27 @@ func Attend(l *Locker, attention time.Duration) { l.attention, l.echoed = attent
 func Waiting(l *Locker, key string, ttl time.Duration) (n int, queued bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	ln := l.lines[lineKey{key, ttl}]
-	if ln == nil {
+	lq := l.localQueues[localQueueKey{key, ttl}]
+	if lq == nil {
 		return 0, false
 	}
-	if ln.asking != nil || ln.looking || len(ln.slots) < ln.wanted() {
-		return ln.waiters.Len(), false
+	if lq.asking != nil || lq.looking || len(lq.slots) < lq.wanted() {
+		return lq.waiters.Len(), false
 	}
-	for _, p := range ln.slots {
+	for _, p := range lq.slots {
 		if !p.queued {
-			return ln.waiters.Len(), false
+			return lq.waiters.Len(), false
 		}
 	}
-	return ln.waiters.Len(), true
+	return lq.waiters.Len(), true
 }
 
 // Asking says whether somebody sees whether the lock can be had at once.
 func Asking(l *Locker, key string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.lines[lineKey{key, l.config.TTL}] != nil && l.lines[lineKey{key, l.config.TTL}].asking != nil
+	lq := l.localQueues[localQueueKey{key, l.config.TTL}]
+	return lq != nil && lq.asking != nil
 }
 
 // Listener is what the process is told by; nil while Redis has not confirmed that.
@@ -79,8 +80,8 @@ func Quiet(l *Locker) bool { return Left(l) == "" }
 func Left(l *Locker) string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for key, ln := range l.lines {
-		if !ln.idle() { // one that was crowded is kept for a second
+	for key, lq := range l.localQueues {
+		if !lq.idle() { // one that was crowded is kept for a second
 			return fmt.Sprintf("the line of %v", key)
 		}
 	}
@@ -99,7 +100,7 @@ func Left(l *Locker) string {
 func Lines(l *Locker) int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return len(l.lines)
+	return len(l.localQueues)
 }
 
 // ForgottenTwice has a key's line be forgotten again when the next one of the key has a
@@ -107,14 +108,14 @@ func Lines(l *Locker) int {
 func ForgottenTwice(l *Locker, key string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	before := l.line(key, l.config.TTL)
+	before := l.localQueue(key, l.config.TTL)
 	before.forget()
-	next := l.line(key, l.config.TTL)
+	next := l.localQueue(key, l.config.TTL)
 	defer next.forget()
 	e := next.waiters.PushBack(new(waiter))
 	defer next.waiters.Remove(e)
 	before.forget()
-	return l.lines[next.lineKey] == next
+	return l.localQueues[next.localQueueKey] == next
 }
 
 // GiveUpListening has the process find that Redis does not answer where it listens, as soon as the
@@ -154,15 +155,15 @@ func OweLate(l *Locker, key string) (id string) {
 // channel is closed when it is paid.
 func Owe(l *Locker, key string, before func(queue string)) <-chan struct{} {
 	l.mu.Lock()
-	ln := l.line(key, l.config.TTL)
+	lq := l.localQueue(key, l.config.TTL)
 	l.mu.Unlock()
 	if before != nil {
-		before(ln.queue)
+		before(lq.queue)
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	defer ln.forget()
-	return l.addPending(ln.names, entry(l.ids.next(ln.lock), l.config.TTL), false)
+	defer lq.forget()
+	return l.addPending(lq.names, entry(l.ids.next(lq.lock), l.config.TTL), false)
 }
 
 // ID is one that the process makes for a key's lock and does not remember.

@@ -167,12 +167,12 @@ type Locker struct {
 
 	mu              sync.Mutex
 	closed          bool
-	hungUp          bool                       // closed, and owe takes no more debts
-	lines           map[lineKey]*line          // of the locks that a caller of this process wants or has
-	slots           map[string]*slot           // the places at Redis, by id
-	held            map[string]*lease          // the leases that came to places, by id
-	pendingReleases map[string]*pendingRelease // by id
-	sendingFor      map[string]bool            // the locks of which a task pays debts
+	hungUp          bool                          // closed, and owe takes no more debts
+	localQueues     map[localQueueKey]*localQueue // of the locks that a caller of this process wants or has
+	slots           map[string]*slot              // the places at Redis, by id
+	held            map[string]*lease             // the leases that came to places, by id
+	pendingReleases map[string]*pendingRelease    // by id
+	sendingFor      map[string]bool               // the locks of which a task pays debts
 
 	subscribers  map[redis.UniversalClient]*subscriber
 	listenAfter  time.Time // no new connection before then
@@ -224,9 +224,9 @@ func Open(config goredis.Config, options Options) (*Locker, error) {
 	node := &node{conn: conn, client: config.Nodes[0].Client, cluster: config.Nodes[0].Cluster()}
 	l := &Locker{
 		config: config, linger: options.Linger, tokens: options.Tokens, turns: options.Turns, ids: newIDs(),
-		base:      config.Prefix + "handoff:",
-		attention: time.Second,
-		lines:     map[lineKey]*line{}, slots: map[string]*slot{}, held: map[string]*lease{},
+		base:        config.Prefix + "handoff:",
+		attention:   time.Second,
+		localQueues: map[localQueueKey]*localQueue{}, slots: map[string]*slot{}, held: map[string]*lease{},
 		subscribers:     map[redis.UniversalClient]*subscriber{},
 		pendingReleases: map[string]*pendingRelease{}, sendingFor: map[string]bool{},
 	}
@@ -315,8 +315,8 @@ func (l *Locker) Close() error {
 		return nil
 	}
 	l.closed = true
-	for _, ln := range l.lines {
-		ln.fail(strategies.ErrClosed)
+	for _, lq := range l.localQueues {
+		lq.fail(strategies.ErrClosed)
 	}
 	l.mu.Unlock()
 	err := l.sendRest(false)

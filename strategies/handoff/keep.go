@@ -14,52 +14,52 @@ import (
 // keeper is a process's background goroutine: it looks after lines that get no turn, finds out whether the process
 // hears of its turns, and pays debts. It runs only while something is due, and touches only what is due.
 type keeper struct {
-	running    bool
-	planned    time.Time // when it is due
-	wake       chan struct{}
-	lines      dueLines
-	pendingDue time.Time // when the next debt is due; zero if none is
+	running     bool
+	planned     time.Time // when it is due
+	wake        chan struct{}
+	localQueues dueQueues
+	pendingDue  time.Time // when the next debt is due; zero if none is
 }
 
 // dueLines is the lines that the keeper looks after, as a heap: the next comes first.
-type dueLines []*line
+type dueQueues []*localQueue
 
-func (d dueLines) Len() int           { return len(d) }
-func (d dueLines) Less(i, j int) bool { return d[i].due.Before(d[j].due) }
-func (d dueLines) Swap(i, j int) {
+func (d dueQueues) Len() int           { return len(d) }
+func (d dueQueues) Less(i, j int) bool { return d[i].due.Before(d[j].due) }
+func (d dueQueues) Swap(i, j int) {
 	d[i], d[j] = d[j], d[i]
 	d[i].planned, d[j].planned = i+1, j+1
 }
 
 // Push is a heap.Interface's.
-func (d *dueLines) Push(x any) {
-	ln := x.(*line)
-	*d = append(*d, ln)
-	ln.planned = len(*d)
+func (d *dueQueues) Push(x any) {
+	lq := x.(*localQueue)
+	*d = append(*d, lq)
+	lq.planned = len(*d)
 }
 
 // Pop is a heap.Interface's.
-func (d *dueLines) Pop() any {
+func (d *dueQueues) Pop() any {
 	last := len(*d) - 1
-	ln := (*d)[last]
+	lq := (*d)[last]
 	(*d)[last] = nil
 	*d = (*d)[:last]
-	ln.planned = 0
-	return ln
+	lq.planned = 0
+	return lq
 }
 
 // plan has the keeper look after the line then; the zero time means never. A line that is looked after is planned when
 // the look is over.
-func (ln *line) plan(due time.Time) {
-	d := &ln.locker.keeper.lines
-	if ln.planned > 0 {
-		heap.Remove(d, ln.planned-1)
+func (lq *localQueue) plan(due time.Time) {
+	d := &lq.locker.keeper.localQueues
+	if lq.planned > 0 {
+		heap.Remove(d, lq.planned-1)
 	}
-	if ln.due = due; due.IsZero() || ln.looking {
+	if lq.due = due; due.IsZero() || lq.looking {
 		return
 	}
-	heap.Push(d, ln)
-	ln.locker.keep(due)
+	heap.Push(d, lq)
+	lq.locker.keep(due)
 }
 
 // jitter keeps processes from doing the same at the same time.
@@ -118,14 +118,14 @@ func (l *Locker) attend(now time.Time) (next time.Time) {
 			next = due
 		}
 	}
-	for lines := &l.keeper.lines; lines.Len() > 0; {
-		if first := (*lines)[0]; first.due.After(now) {
+	for localQueues := &l.keeper.localQueues; localQueues.Len() > 0; {
+		if first := (*localQueues)[0]; first.due.After(now) {
 			soonest(first.due)
 			break
 		}
-		ln := heap.Pop(lines).(*line)
-		ln.due = time.Time{}
-		ln.attend(now)
+		lq := heap.Pop(localQueues).(*localQueue)
+		lq.due = time.Time{}
+		lq.attend(now)
 	}
 	if due := l.listenOn(now); !due.IsZero() {
 		soonest(due)
@@ -142,94 +142,94 @@ func (l *Locker) attend(now time.Time) (next time.Time) {
 }
 
 // attend looks after a line that is due.
-func (ln *line) attend(now time.Time) {
-	if g := ln.held; g != nil {
+func (lq *localQueue) attend(now time.Time) {
+	if g := lq.held; g != nil {
 		if until := g.until.Get(); until.After(now) {
-			ln.lookAtEnd(g)
+			lq.lookAtEnd(g)
 			return
 		}
-		ln.runOut(g)
+		lq.runOut(g)
 	}
-	if ln.idle() {
-		ln.forget()
+	if lq.idle() {
+		lq.forget()
 		return
 	}
-	if ln.waiters.Len() == 0 {
-		ln.abandon()
-		ln.forget()
+	if lq.waiters.Len() == 0 {
+		lq.abandon()
+		lq.forget()
 		return
 	}
-	ln.looking = true
-	ln.plan(time.Time{}) // what has run out has planned a look
-	ln.locker.begin(ln.lookNow)
+	lq.looking = true
+	lq.plan(time.Time{}) // what has run out has planned a look
+	lq.locker.begin(lq.lookNow)
 }
 
 // lookNow asks Redis for the state of the line's places, and queues those that are missing.
-func (ln *line) lookNow() {
-	l := ln.locker
+func (lq *localQueue) lookNow() {
+	l := lq.locker
 	began, ctx := time.Now(), l.ctx
 	l.mu.Lock()
 	limit := patience
-	if !ln.failing.IsZero() { // patience bounds all looks together, once Redis has not served one
-		limit = max(patience-time.Since(ln.failing), patience/4)
+	if !lq.failing.IsZero() { // patience bounds all looks together, once Redis has not served one
+		limit = max(patience-time.Since(lq.failing), patience/4)
 	}
-	if !ln.failing.IsZero() || l.redis.cluster != nil { // as in queue
+	if !lq.failing.IsZero() || l.redis.cluster != nil { // as in queue
 		bound, cancel := context.WithTimeoutCause(l.ctx, limit, errOutage)
 		defer cancel()
 		ctx = bound
 	}
 	l.mu.Unlock()
-	err := because(ctx, ln.recover(ctx))
+	err := because(ctx, lq.recover(ctx))
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	ln.looking = false
-	ln.plan(ln.due)
+	lq.looking = false
+	lq.plan(lq.due)
 	switch {
 	case err == nil:
-		ln.failing, ln.failure = time.Time{}, nil
+		lq.failing, lq.failure = time.Time{}, nil
 	case l.ctx.Err() == nil:
-		ln.failed(began, err)
+		lq.failed(began, err)
 	}
-	ln.tidy()
-	ln.forget()
+	lq.tidy()
+	lq.forget()
 }
 
 // failed records that Redis has not served the line since then, and plans another look soon. After
 // patience those who wait are told.
-func (ln *line) failed(since time.Time, err error) {
-	if ln.failure = err; ln.waiters.Len() == 0 {
+func (lq *localQueue) failed(since time.Time, err error) {
+	if lq.failure = err; lq.waiters.Len() == 0 {
 		return
 	}
-	if ln.failing.IsZero() {
-		ln.failing = since
+	if lq.failing.IsZero() {
+		lq.failing = since
 	}
-	left := patience - time.Since(ln.failing)
+	left := patience - time.Since(lq.failing)
 	if left <= 0 {
-		ln.failing = time.Time{}
-		ln.fail(err)
+		lq.failing = time.Time{}
+		lq.fail(err)
 		return
 	}
-	ln.look(max(20*time.Millisecond, min((patience-left)/2, left)))
+	lq.look(max(20*time.Millisecond, min((patience-left)/2, left)))
 }
 
-func (ln *line) recover(ctx context.Context) error {
-	l := ln.locker
-	if err := l.listen(ctx, ln); err != nil {
+func (lq *localQueue) recover(ctx context.Context) error {
+	l := lq.locker
+	if err := l.listen(ctx, lq); err != nil {
 		return err
 	}
-	missing, err := ln.check(ctx)
+	missing, err := lq.check(ctx)
 	if err != nil {
 		return err
 	}
 	for _, p := range slices.Backward(missing) { // each goes to the front, so the oldest must be queued last
 		l.mu.Lock()
-		there := ln.drop(p)
+		there := lq.drop(p)
 		if p.indeterminate || p.unsure {
-			l.addPending(ln.names, p.entry(), true)
+			l.addPending(lq.names, p.entry(), true)
 		}
-		if there = there && len(ln.slots) < ln.wanted(); there {
-			p = ln.newSlot()
-			ln.slots = slices.Insert(ln.slots, 0, p)
+		if there = there && len(lq.slots) < lq.wanted(); there {
+			p = lq.newSlot()
+			lq.slots = slices.Insert(lq.slots, 0, p)
 		}
 		l.mu.Unlock()
 		if there {
@@ -239,13 +239,13 @@ func (ln *line) recover(ctx context.Context) error {
 		}
 	}
 	l.mu.Lock()
-	for len(ln.slots) > ln.wanted() && !ln.slots[len(ln.slots)-1].coming { // nobody has come to use them
-		ln.giveBack(ln.slots[len(ln.slots)-1])
+	for len(lq.slots) > lq.wanted() && !lq.slots[len(lq.slots)-1].coming { // nobody has come to use them
+		lq.giveBack(lq.slots[len(lq.slots)-1])
 	}
 	l.mu.Unlock()
 	for {
 		l.mu.Lock()
-		p := ln.short()
+		p := lq.short()
 		l.mu.Unlock()
 		if p == nil {
 			return nil
@@ -258,19 +258,19 @@ func (ln *line) recover(ctx context.Context) error {
 
 // check has Redis look after the queue, and returns the line's places that are not in it. If
 // the first place is there, so are those behind it.
-func (ln *line) check(ctx context.Context) (missing []*slot, err error) {
-	l := ln.locker
+func (lq *localQueue) check(ctx context.Context) (missing []*slot, err error) {
+	l := lq.locker
 	l.mu.Lock()
 	var asked []*slot
-	for _, p := range ln.slots {
+	for _, p := range lq.slots {
 		if p.queued || p.unsure {
 			asked = append(asked, p)
 		}
 	}
-	seen := ln.seen
+	seen := lq.seen
 	l.mu.Unlock()
 	for _, p := range asked {
-		there, err := ln.checkOne(ctx, p, seen)
+		there, err := lq.checkOne(ctx, p, seen)
 		if err != nil {
 			return nil, err
 		}
@@ -282,13 +282,13 @@ func (ln *line) check(ctx context.Context) (missing []*slot, err error) {
 	return missing, nil
 }
 
-func (ln *line) checkOne(ctx context.Context, p *slot, seen string) (there bool, err error) {
-	l := ln.locker
+func (lq *localQueue) checkOne(ctx context.Context, p *slot, seen string) (there bool, err error) {
+	l := lq.locker
 	var sent time.Time
 	var reply any
 	_, err = l.persist(ctx, func(ctx context.Context) (err error) {
 		sent = time.Now()
-		reply, err = l.redis.run(ctx, checkScript, &ln.names, seen, p.entry())
+		reply, err = l.redis.run(ctx, checkScript, &lq.names, seen, p.entry())
 		return err
 	})
 	if err != nil {
@@ -305,7 +305,7 @@ func (ln *line) checkOne(ctx context.Context, p *slot, seen string) (there bool,
 	owner = strings.TrimSuffix(owner, "+")
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	ln.seen = owner
+	lq.seen = owner
 	if grantMsg, ok := values[4].(string); ok {
 		l.learnOwner(grantMsg, sent)
 	} else if mine := l.slots[owner]; mine != nil { // its message is lost, or on its way
@@ -314,14 +314,14 @@ func (ln *line) checkOne(ctx context.Context, p *slot, seen string) (there bool,
 		}
 	}
 	if at >= 0 {
-		ln.ahead = at + 1
+		lq.ahead = at + 1
 	}
-	ln.known(time.Duration(left) * time.Millisecond)
+	lq.known(time.Duration(left) * time.Millisecond)
 	if l.slots[p.id] == nil || at >= 0 {
 		return true, nil
 	}
-	if p.queued && p.listened && ln.subscriber != nil { // else the process did not listen: it is no connection's fault
-		ln.subscriber.end(errMissed)
+	if p.queued && p.listened && lq.subscriber != nil { // else the process did not listen: it is no connection's fault
+		lq.subscriber.end(errMissed)
 	}
 	return false, nil
 }

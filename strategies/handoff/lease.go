@@ -32,9 +32,9 @@ type lease struct {
 // Lease is one turn of a caller. It is a strategies.Lease, Extender, Fenced, Timed and
 // Watched; without Tokens it is wrapped, and not Fenced.
 type Lease struct {
-	line  *line
-	lease *lease
-	fence int64
+	localQueue *localQueue
+	lease      *lease
+	fence      int64
 
 	// The Locker's mutex guards these.
 	over    bool          // it was passed on, released or lost
@@ -68,7 +68,7 @@ func (t *Lease) ValidUntil() time.Time { return t.lease.until.Get() }
 // Lost returns a channel that is closed when the lease ends before it is released, or is
 // found to be lost.
 func (t *Lease) Lost() <-chan struct{} {
-	l := t.line.locker
+	l := t.localQueue.locker
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if t.gone == nil {
@@ -84,7 +84,7 @@ func (t *Lease) Lost() <-chan struct{} {
 
 // expire ends the lease as lost, unless it was extended.
 func (t *Lease) expire() {
-	l := t.line.locker
+	l := t.localQueue.locker
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	switch left := time.Until(t.ValidUntil()); {
@@ -92,7 +92,7 @@ func (t *Lease) expire() {
 	case left > 0:
 		t.timer.Reset(left)
 	default:
-		t.line.runOut(t.lease)
+		t.localQueue.runOut(t.lease)
 	}
 }
 
@@ -114,19 +114,19 @@ func (t *Lease) end() {
 // Release hands the lock to the next waiter of this process, or of another. It may be called
 // again after an error other than ErrNotHeld.
 func (t *Lease) Release(ctx context.Context) error {
-	ln, g := t.line, t.lease
-	l := ln.locker
+	lq, g := t.localQueue, t.lease
+	l := lq.locker
 	l.mu.Lock()
 	if t.over && !t.refused {
 		l.mu.Unlock()
 		return strategies.ErrNotHeld
 	}
-	if next := ln.goesOn(g); next != nil && !t.over {
+	if next := lq.goesOn(g); next != nil && !t.over {
 		t.end()
-		ln.give(g, next)
+		lq.give(g, next)
 		if !g.looking && time.Since(g.seen) > mostUnseen {
 			g.looking = true
-			l.begin(func() { l.see(ln, g) })
+			l.begin(func() { l.see(lq, g) })
 		}
 		l.mu.Unlock()
 		return nil
@@ -134,17 +134,17 @@ func (t *Lease) Release(ctx context.Context) error {
 	var p *slot
 	if !t.over {
 		t.end()
-		ln.giveUp(g)
+		lq.giveUp(g)
 		if l.linger > 0 && !l.closed {
-			if p = ln.short(); p != nil { // it queues in the same script
-				p.listened = ln.listens()
+			if p = lq.short(); p != nil { // it queues in the same script
+				p.listened = lq.listens()
 			}
 		}
 	}
-	alone := g.quiet && len(ln.slots) == 0 && l.redis.serves()
+	alone := g.quiet && len(lq.slots) == 0 && l.redis.serves()
 	l.mu.Unlock()
 	if err := l.release(ctx, t, p, alone); err != nil {
-		return fmt.Errorf("release %q: %w", ln.key, indeterminate.Because(ctx, err))
+		return fmt.Errorf("release %q: %w", lq.key, indeterminate.Because(ctx, err))
 	}
 	return nil
 }
@@ -152,7 +152,7 @@ func (t *Lease) Release(ctx context.Context) error {
 // release asks Redis. If the answer was lost, Redis may have released the lock, and others
 // may have released it since. If it is alone, it asks twice where another process has come to wait.
 func (l *Locker) release(ctx context.Context, t *Lease, p *slot, alone bool) error {
-	ln, g := t.line, t.lease
+	lq, g := t.localQueue, t.lease
 	var reply any
 	var sent time.Time
 	entry := ""
@@ -167,7 +167,7 @@ func (l *Locker) release(ctx context.Context, t *Lease, p *slot, alone bool) err
 		sent = time.Now()
 		if alone {
 			var freed bool
-			if freed, err = l.redis.free(ctx, &ln.names, &g.id); err != nil {
+			if freed, err = l.redis.free(ctx, &lq.names, &g.id); err != nil {
 				return err
 			}
 			if alone = false; freed {
@@ -176,12 +176,12 @@ func (l *Locker) release(ctx context.Context, t *Lease, p *slot, alone bool) err
 			}
 		}
 		queued := entry // of this try: go-redis may read it when the try is over
-		reply, err = l.redis.run(ctx, releaseScript, &ln.names, &g.id, token, &queued)
+		reply, err = l.redis.run(ctx, releaseScript, &lq.names, &g.id, token, &queued)
 		if err != nil && entry != "" && !l.redis.passes(err) {
 			entry = ""
 			if !lost(err) { // Redis may have refused only to queue
 				none := ""
-				reply, err = l.redis.run(ctx, releaseScript, &ln.names, &g.id, token, &none)
+				reply, err = l.redis.run(ctx, releaseScript, &lq.names, &g.id, token, &none)
 			}
 		}
 		return err
@@ -195,32 +195,32 @@ func (l *Locker) release(ctx context.Context, t *Lease, p *slot, alone bool) err
 		p.unsure = !p.queued
 	}
 	if t.refused = err != nil; err != nil {
-		l.addPending(ln.names, g.id, doubtful)
-		ln.look(0)
+		l.addPending(lq.names, g.id, doubtful)
+		lq.look(0)
 		return err
 	}
 	grantMsg, granted := reply.(string)
 	n, _ := reply.(int64)
-	ln.crowded = time.Time{}
+	lq.crowded = time.Time{}
 	switch {
 	case granted:
 		l.learnOwner(grantMsg, sent)
 	case n == 0 && p != nil && !p.unsure: // the place is not queued
-		ln.drop(p)
+		lq.drop(p)
 	case n == 2:
-		ln.crowded = sent.Add(l.attention)
+		lq.crowded = sent.Add(l.attention)
 	}
 	if p != nil && p.queued {
-		ln.known(ln.ttl)
+		lq.known(lq.ttl)
 	}
 	unheard := p != nil && p.queued && !p.listened // the process does not listen yet: its turn may pass
 	if n == 3 || p != nil && p.unsure || unheard {
-		ln.look(0)
+		lq.look(0)
 	}
 	if g.indeterminate {
-		l.addPending(ln.names, g.id, true)
+		l.addPending(lq.names, g.id, true)
 	}
-	ln.settle()
+	lq.settle()
 	if n == 0 && !granted && !before {
 		g.lost = true
 		return strategies.ErrNotHeld
@@ -233,10 +233,10 @@ func (l *Locker) release(ctx context.Context, t *Lease, p *slot, alone bool) err
 const mostUnseen = 25 * time.Millisecond
 
 // see asks Redis whether the process still has a lease.
-func (l *Locker) see(ln *line, g *lease) {
+func (l *Locker) see(lq *localQueue, g *lease) {
 	sent := time.Now()
 	// Not GET, which go-redis may send to a replica. PEXPIRE GT with a TTL of 1 ms changes nothing.
-	clock, err := l.extend(l.ctx, ln, g.id, time.Millisecond)
+	clock, err := l.extend(l.ctx, lq, g.id, time.Millisecond)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	g.looking = false
@@ -244,19 +244,19 @@ func (l *Locker) see(ln *line, g *lease) {
 	case err != nil: // then the lease ends at until
 	case clock != 0:
 		g.seen = sent
-	case ln.held == g:
-		ln.lose(g)
-		l.addPending(ln.names, g.id, g.indeterminate)
+	case lq.held == g:
+		lq.lose(g)
+		l.addPending(lq.names, g.id, g.indeterminate)
 	}
 }
 
 // Extend makes the lease valid for ttl from now on, also where that is less than is left of it. An
 // error other than ErrNotHeld leaves its end as it was.
 func (t *Lease) Extend(ctx context.Context, ttl time.Duration) error {
-	ln, g := t.line, t.lease
-	l := ln.locker
+	lq, g := t.localQueue, t.lease
+	l := lq.locker
 	if err := validTTL(ttl); err != nil {
-		return fmt.Errorf("extend %q: %w", ln.key, err)
+		return fmt.Errorf("extend %q: %w", lq.key, err)
 	}
 	since := time.Now()
 	l.mu.Lock()
@@ -268,16 +268,16 @@ func (t *Lease) Extend(ctx context.Context, ttl time.Duration) error {
 		g.kept = until
 	}
 	l.mu.Unlock()
-	clock, err := l.extend(ctx, ln, g.id, ttl)
+	clock, err := l.extend(ctx, lq, g.id, ttl)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	switch {
 	case err != nil:
-		ln.lookAtEnd(g)
-		return fmt.Errorf("extend %q: %w", ln.key, indeterminate.Because(ctx, err))
+		lq.lookAtEnd(g)
+		return fmt.Errorf("extend %q: %w", lq.key, indeterminate.Because(ctx, err))
 	case clock == 0:
-		ln.lose(g)
-		ln.forget()
+		lq.lose(g)
+		lq.forget()
 		return strategies.ErrNotHeld
 	case t.over:
 		return strategies.ErrNotHeld
@@ -287,15 +287,15 @@ func (t *Lease) Extend(ctx context.Context, ttl time.Duration) error {
 	if t.timer != nil {
 		t.timer.Reset(time.Until(t.ValidUntil()))
 	}
-	ln.lookAtEnd(g)
+	lq.lookAtEnd(g)
 	return nil
 }
 
 // extend has Redis keep a lease. It returns Redis's time, or 0 if the id does not have the
 // lock.
-func (l *Locker) extend(ctx context.Context, ln *line, id string, ttl time.Duration) (clock int64, err error) {
+func (l *Locker) extend(ctx context.Context, lq *localQueue, id string, ttl time.Duration) (clock int64, err error) {
 	_, err = l.persist(ctx, func(ctx context.Context) error {
-		reply, err := l.redis.run(ctx, extendScript, &ln.names, &id, milliseconds(ttl))
+		reply, err := l.redis.run(ctx, extendScript, &lq.names, &id, milliseconds(ttl))
 		if err != nil {
 			return err
 		}

@@ -9,22 +9,22 @@ import (
 // shows at once.
 func (l *Locker) probe(ctx context.Context, key string) error {
 	l.mu.Lock()
-	ln := l.line(key, l.config.TTL)
+	lq := l.localQueue(key, l.config.TTL)
 	l.mu.Unlock()
 	defer func() {
 		l.mu.Lock()
 		defer l.mu.Unlock()
-		ln.forget()
+		lq.forget()
 	}()
-	if err := l.listen(ctx, ln); err != nil {
+	if err := l.listen(ctx, lq); err != nil {
 		return err
 	}
-	lock := ln.lock + ":" + l.ids.process
-	if l.redis.cluster != nil && !tagged(ln.lock) {
-		lock = ln.queue + ":" + l.ids.process // in the slot of the channel
+	lock := lq.lock + ":" + l.ids.process
+	if l.redis.cluster != nil && !tagged(lq.lock) {
+		lock = lq.queue + ":" + l.ids.process // in the slot of the channel
 	}
-	probe := namesOf(lock, ln.base, false)
-	probe.base = ln.base
+	probe := namesOf(lock, lq.base, false)
+	probe.base = lq.base
 	const short = 10 * time.Second // as long as this may take
 	on, ttl := &probe, milliseconds(short)
 	first, second, third := l.ids.next(on.lock), l.ids.next(on.lock), l.ids.next(on.lock)

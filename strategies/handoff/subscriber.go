@@ -36,12 +36,12 @@ type subscriber struct {
 
 // channel is a channel that a subscriber listens to, and the number of lines that need it.
 type channel struct {
-	lines   int
-	asked   time.Time
-	sent    bool
-	ready   chan struct{} // closed when Redis has answered
-	isReady bool          // it has confirmed the subscription
-	err     error         // why it has refused it
+	localQueues int
+	asked       time.Time
+	sent        bool
+	ready       chan struct{} // closed when Redis has answered
+	isReady     bool          // it has confirmed the subscription
+	err         error         // why it has refused it
 }
 
 // send sends a command.
@@ -57,16 +57,16 @@ func (s *subscriber) send(what string, command func(context.Context) error) {
 }
 
 // listens says whether the process certainly hears of the line's turns.
-func (ln *line) listens() bool {
-	l := ln.locker
-	s := ln.subscriber
+func (lq *localQueue) listens() bool {
+	l := lq.locker
+	s := lq.subscriber
 	if s == nil && l.redis.cluster == nil {
 		s = l.subscribers[l.redis.client]
 	}
 	if s == nil {
 		return false
 	}
-	c := s.channels[ln.base+l.ids.process]
+	c := s.channels[lq.base+l.ids.process]
 	return c != nil && c.isReady
 }
 
@@ -85,10 +85,10 @@ func (l *Locker) demoted() {
 var errDemoted = errors.New("listen: the server is no primary any more")
 
 // listen subscribes the process to a line's turns.
-func (l *Locker) listen(ctx context.Context, ln *line) error {
+func (l *Locker) listen(ctx context.Context, lq *localQueue) error {
 	var failed error // the try before
 	for r := (retry{}); ; {
-		err := l.listenOnce(ctx, ln, failed != nil)
+		err := l.listenOnce(ctx, lq, failed != nil)
 		if err != nil && ctx.Err() != nil && failed != nil {
 			err = fmt.Errorf("%w: %w", err, failed)
 		}
@@ -97,17 +97,17 @@ func (l *Locker) listen(ctx context.Context, ln *line) error {
 		}
 		failed = err
 		l.mu.Lock()
-		ln.failure = err
+		lq.failure = err
 		l.mu.Unlock()
 	}
 }
 
-func (l *Locker) listenOnce(ctx context.Context, ln *line, again bool) error {
+func (l *Locker) listenOnce(ctx context.Context, lq *localQueue, again bool) error {
 	l.mu.Lock()
-	s := ln.subscriber
+	s := lq.subscriber
 	l.mu.Unlock()
 	if s == nil {
-		client, err := l.redis.at(ctx, ln.lock, again)
+		client, err := l.redis.at(ctx, lq.lock, again)
 		if err != nil {
 			return err
 		}
@@ -128,7 +128,7 @@ func (l *Locker) listenOnce(ctx context.Context, ln *line, again bool) error {
 		}
 		l.mu.Unlock()
 	}
-	c := s.join(ln)
+	c := s.join(lq)
 	timer := time.NewTimer(patience*3/4 - time.Since(c.asked)) // before the caller is told of an outage
 	defer timer.Stop()
 	select {
@@ -152,11 +152,11 @@ func (l *Locker) listenOnce(ctx context.Context, ln *line, again bool) error {
 var errSilent = errors.New("listen: Redis does not answer")
 
 // join has a subscriber listen for a line.
-func (s *subscriber) join(ln *line) *channel {
+func (s *subscriber) join(lq *localQueue) *channel {
 	l := s.locker
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	name := ln.base + l.ids.process
+	name := lq.base + l.ids.process
 	c := s.channels[name]
 	if c == nil {
 		c = &channel{asked: time.Now(), ready: make(chan struct{})}
@@ -164,10 +164,10 @@ func (s *subscriber) join(ln *line) *channel {
 		s.unasked = append(s.unasked, name)
 		s.ask()
 	}
-	if ln.subscriber != s && s.err == nil {
-		ln.subscriber.leave(ln)
-		ln.subscriber = s
-		c.lines++
+	if lq.subscriber != s && s.err == nil {
+		lq.subscriber.leave(lq)
+		lq.subscriber = s
+		c.localQueues++
 	}
 	return c
 }
@@ -188,17 +188,17 @@ func (s *subscriber) ask() {
 
 // leave has a subscriber no longer listen for a line. In a cluster it gives up a channel that
 // no line needs.
-func (s *subscriber) leave(ln *line) {
-	if s == nil || ln.subscriber != s {
+func (s *subscriber) leave(lq *localQueue) {
+	if s == nil || lq.subscriber != s {
 		return
 	}
-	ln.subscriber = nil
-	name := ln.base + s.locker.ids.process
+	lq.subscriber = nil
+	name := lq.base + s.locker.ids.process
 	c := s.channels[name]
 	if c == nil {
 		return
 	}
-	if c.lines--; c.lines == 0 && s.locker.redis.cluster != nil {
+	if c.localQueues--; c.localQueues == 0 && s.locker.redis.cluster != nil {
 		delete(s.channels, name)
 		if !c.sent {
 			return
@@ -232,12 +232,12 @@ func (s *subscriber) end(err error) {
 	}
 	l.listenAfter = time.Now().Add(min(20*time.Millisecond<<l.failures, time.Second))
 	l.failures = min(l.failures+1, 6)
-	for _, ln := range l.lines {
-		if ln.subscriber == s {
-			ln.subscriber = nil
-			if len(ln.slots) > 0 {
-				ln.failure = err
-				ln.look(0)
+	for _, lq := range l.localQueues {
+		if lq.subscriber == s {
+			lq.subscriber = nil
+			if len(lq.slots) > 0 {
+				lq.failure = err
+				lq.look(0)
 			}
 		}
 	}
@@ -281,9 +281,9 @@ func (s *subscriber) refused(err error) error {
 		if c.sent && !c.isReady {
 			c.err = fmt.Errorf("listen: %w", err)
 			delete(s.channels, name)
-			for _, ln := range l.lines {
-				if ln.subscriber == s && ln.base+l.ids.process == name {
-					ln.subscriber = nil
+			for _, lq := range l.localQueues {
+				if lq.subscriber == s && lq.base+l.ids.process == name {
+					lq.subscriber = nil
 				}
 			}
 			close(c.ready)
@@ -341,21 +341,21 @@ func (l *Locker) listenOn(now time.Time) (next time.Time) {
 		return next
 	}
 	l.echoed = now
-	waiting := map[*subscriber]*line{}
+	waiting := map[*subscriber]*localQueue{}
 	for _, p := range l.slots {
-		if ln := p.line; ln.listens() && ln.subscriber != nil {
-			waiting[ln.subscriber] = ln
+		if lq := p.localQueue; lq.listens() && lq.subscriber != nil {
+			waiting[lq.subscriber] = lq
 		}
 	}
-	for s, ln := range waiting {
-		s.echo(ln, now)
+	for s, lq := range waiting {
+		s.echo(lq, now)
 	}
 	return now.Add(l.attention)
 }
 
 // echo publishes to the process itself, by way of a line, unless the last echo is still to be heard. It ends a
 // subscriber that has not heard it for patience.
-func (s *subscriber) echo(ln *line, now time.Time) {
+func (s *subscriber) echo(lq *localQueue, now time.Time) {
 	l := s.locker
 	if s.silent {
 		limit := patience
@@ -371,7 +371,7 @@ func (s *subscriber) echo(ln *line, now time.Time) {
 	s.asked, s.silent, s.said = now, true, false
 	text := echoPrefix + strconv.Itoa(s.echoes)
 	l.begin(func() {
-		reply, err := l.redis.run(l.ctx, echoScript, &ln.names, text)
+		reply, err := l.redis.run(l.ctx, echoScript, &lq.names, text)
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		switch n, _ := reply.(int64); {

@@ -24,7 +24,7 @@ func (l *Locker) learnOwner(grantMsg string, since time.Time) {
 	if p.since.After(since) {
 		since = p.since
 	}
-	p.arrive(token, since, end(since, p.line.ttl))
+	p.arrive(token, since, end(since, p.localQueue.ttl))
 }
 
 // hint takes a message that says the same.
@@ -70,9 +70,9 @@ func (l *Locker) passOn(lock, id string) {
 
 // arrive takes a lease that has come to a place by an answer. If that was long on its way, Redis must confirm it.
 func (p *slot) arrive(token int64, since, until time.Time) {
-	ln := p.line
-	l := ln.locker
-	if time.Until(until) <= ln.ttl/4 {
+	lq := p.localQueue
+	l := lq.locker
+	if time.Until(until) <= lq.ttl/4 {
 		if !p.confirming {
 			p.confirming = true
 			l.begin(func() { l.confirm(p) })
@@ -84,26 +84,26 @@ func (p *slot) arrive(token int64, since, until time.Time) {
 
 // take makes a place the line's lease.
 func (p *slot) take(token int64, since, until time.Time) {
-	ln := p.line
+	lq := p.localQueue
 	g := &lease{id: p.id, token: token, since: since, indeterminate: p.indeterminate}
 	g.until.Set(until)
-	ln.drop(p)
-	ln.locker.held[p.id] = g
-	ln.granted(g)
+	lq.drop(p)
+	lq.locker.held[p.id] = g
+	lq.granted(g)
 }
 
 // confirm asks Redis whether a place has the lock, and has it last from now on. A place that has not keeps its turn.
 func (l *Locker) confirm(p *slot) {
-	ln := p.line
+	lq := p.localQueue
 	for {
 		l.mu.Lock()
 		p.hinted = false
 		l.mu.Unlock()
 		since := time.Now()
-		clock, err := l.extend(l.ctx, ln, p.id, ln.ttl)
+		clock, err := l.extend(l.ctx, lq, p.id, lq.ttl)
 		l.mu.Lock()
 		mine := err == nil && clock != 0
-		until := end(since, ln.ttl)
+		until := end(since, lq.ttl)
 		switch {
 		case mine && l.slots[p.id] != nil && time.Now().Before(until):
 			p.take(clock, since, until) // later than every token given so far
@@ -112,17 +112,17 @@ func (l *Locker) confirm(p *slot) {
 				g.kept = until
 			}
 		case mine:
-			ln.drop(p)
-			l.addPending(ln.names, p.id, p.indeterminate)
-			ln.look(0)
+			lq.drop(p)
+			l.addPending(lq.names, p.id, p.indeterminate)
+			lq.look(0)
 		case err != nil:
-			ln.look(0)
+			lq.look(0)
 		default: // a client has made the message up, or it came after the lease
-			ln.look(l.attention / 4)
+			lq.look(l.attention / 4)
 		}
 		if l.slots[p.id] == nil {
 			p.confirming = false
-			ln.forget()
+			lq.forget()
 			l.mu.Unlock()
 			return
 		}

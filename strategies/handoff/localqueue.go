@@ -10,10 +10,10 @@ import (
 // line is the callers of a process that want one lock for one TTL, and what the process has
 // of that lock. The Locker's mutex guards it. No goroutine talks to Redis while it has the
 // mutex.
-type line struct {
+type localQueue struct {
 	names
 	locker *Locker
-	lineKey
+	localQueueKey
 	waiters list.List // of *waiter, in the order of arrival
 	came    int64     // how many waiters have come so far
 	slots   []*slot   // in Redis's queue, oldest first
@@ -34,7 +34,7 @@ type line struct {
 
 // lineKey tells lines apart: a process passes a lease on only to callers that ask for the
 // same TTL.
-type lineKey struct {
+type localQueueKey struct {
 	key string
 	ttl time.Duration
 }
@@ -55,12 +55,12 @@ type question struct {
 
 // place is a line's entry in Redis's queue.
 type slot struct {
-	id     string
-	line   *line
-	since  time.Time // a moment before it was asked for
-	queued bool      // Redis has said that it is
-	unsure bool      // it may be queued, but Redis has not said so
-	coming bool      // a command that queues it is under way
+	id         string
+	localQueue *localQueue
+	since      time.Time // a moment before it was asked for
+	queued     bool      // Redis has said that it is
+	unsure     bool      // it may be queued, but Redis has not said so
+	coming     bool      // a command that queues it is under way
 	// indeterminate says that a command which queues it may come late.
 	indeterminate bool
 	listened      bool // the process listened when it was queued
@@ -69,7 +69,7 @@ type slot struct {
 }
 
 // entry returns the place's entry in Redis's queue.
-func (p *slot) entry() string { return entry(p.id, p.line.ttl) }
+func (p *slot) entry() string { return entry(p.id, p.localQueue.ttl) }
 
 // entry returns the entry in Redis's queue of an id that wants a lease of ttl.
 func entry(id string, ttl time.Duration) string {
@@ -77,70 +77,70 @@ func entry(id string, ttl time.Duration) string {
 }
 
 // line returns the line of a key and a TTL. The caller must use or forget it.
-func (l *Locker) line(key string, ttl time.Duration) *line {
-	of := lineKey{key, ttl}
-	ln := l.lines[of]
-	if ln == nil {
+func (l *Locker) localQueue(key string, ttl time.Duration) *localQueue {
+	of := localQueueKey{key, ttl}
+	lq := l.localQueues[of]
+	if lq == nil {
 		cluster := l.redis.cluster != nil
-		ln = &line{names: namesOf(lockOf(l.config.Key(key), cluster), l.base, cluster), locker: l, lineKey: of}
-		l.lines[of] = ln
+		lq = &localQueue{names: namesOf(lockOf(l.config.Key(key), cluster), l.base, cluster), locker: l, localQueueKey: of}
+		l.localQueues[of] = lq
 	}
-	return ln
+	return lq
 }
 
 // idle says that nobody here wants or has the lock.
-func (ln *line) idle() bool {
-	return ln.held == nil && ln.asking == nil && !ln.looking && ln.waiters.Len() == 0 && len(ln.slots) == 0
+func (lq *localQueue) idle() bool {
+	return lq.held == nil && lq.asking == nil && !lq.looking && lq.waiters.Len() == 0 && len(lq.slots) == 0
 }
 
 // forget ends a line that nobody needs; a crowded one later. The release of a
 // lease that outlasted its line calls it once more: the key then has another line, which
 // stays.
-func (ln *line) forget() {
+func (lq *localQueue) forget() {
 	switch {
-	case !ln.idle():
-	case ln.isCrowded():
-		ln.look(time.Until(ln.crowded))
-	case ln.locker.lines[ln.lineKey] == ln:
-		delete(ln.locker.lines, ln.lineKey)
-		ln.plan(time.Time{})
-		ln.subscriber.leave(ln)
+	case !lq.idle():
+	case lq.isCrowded():
+		lq.look(time.Until(lq.crowded))
+	case lq.locker.localQueues[lq.localQueueKey] == lq:
+		delete(lq.locker.localQueues, lq.localQueueKey)
+		lq.plan(time.Time{})
+		lq.subscriber.leave(lq)
 	}
 }
 
 // isCrowded says that another process is likely to have the lock. It reads no clock where none has had it.
-func (ln *line) isCrowded() bool { return !ln.crowded.IsZero() && time.Now().Before(ln.crowded) }
+func (lq *localQueue) isCrowded() bool { return !lq.crowded.IsZero() && time.Now().Before(lq.crowded) }
 
 // isKnown says whether it is known that the lock is held, or was a moment ago.
-func (ln *line) isKnown() bool {
+func (lq *localQueue) isKnown() bool {
 	queued := func(p *slot) bool { return p.queued }
-	return ln.held != nil || ln.isCrowded() || slices.ContainsFunc(ln.slots, queued)
+	return lq.held != nil || lq.isCrowded() || slices.ContainsFunc(lq.slots, queued)
 }
 
 // join adds a waiter, in the order in which the waiters came.
-func (ln *line) join(w *waiter) *list.Element {
-	if ln.held != nil {
-		ln.lookAt(ln.held.until.Get()) // its holder may hang
+func (lq *localQueue) join(w *waiter) *list.Element {
+	if lq.held != nil {
+		lq.lookAt(lq.held.until.Get()) // its holder may hang
 	}
-	if ln.waiters.Len() == 0 {
-		ln.failing, ln.failure = time.Time{}, nil // the waiters before have got that error
+	if lq.waiters.Len() == 0 {
+		lq.failing, lq.failure = time.Time{}, nil // the waiters before have got that error
 	}
-	after := ln.waiters.Back()
+	after := lq.waiters.Back()
 	for after != nil && after.Value.(*waiter).number > w.number {
 		after = after.Prev()
 	}
 	if after == nil {
-		return ln.waiters.PushFront(w)
+		return lq.waiters.PushFront(w)
 	}
-	return ln.waiters.InsertAfter(w, after)
+	return lq.waiters.InsertAfter(w, after)
 }
 
 // wanted is how many places the line should have at Redis.
-func (ln *line) wanted() int {
-	switch n := ln.waiters.Len(); {
-	case ln.locker.linger == 0:
+func (lq *localQueue) wanted() int {
+	switch n := lq.waiters.Len(); {
+	case lq.locker.linger == 0:
 		return n
-	case n == 0 || ln.asking != nil || ln.held != nil:
+	case n == 0 || lq.asking != nil || lq.held != nil:
 		return 0
 	default:
 		return 1
@@ -148,18 +148,18 @@ func (ln *line) wanted() int {
 }
 
 // short returns a new place, to be queued, if the line has too few; else nil.
-func (ln *line) short() *slot {
-	if len(ln.slots) >= ln.wanted() {
+func (lq *localQueue) short() *slot {
+	if len(lq.slots) >= lq.wanted() {
 		return nil
 	}
-	p := ln.newSlot()
-	ln.slots = append(ln.slots, p)
+	p := lq.newSlot()
+	lq.slots = append(lq.slots, p)
 	return p
 }
 
-func (ln *line) newSlot() *slot {
-	p := &slot{id: ln.locker.ids.next(ln.lock), line: ln, since: time.Now(), coming: true}
-	l := ln.locker
+func (lq *localQueue) newSlot() *slot {
+	p := &slot{id: lq.locker.ids.next(lq.lock), localQueue: lq, since: time.Now(), coming: true}
+	l := lq.locker
 	if l.slots[p.id] = p; len(l.slots) == 1 { // it waits for the first one
 		l.keep(l.echoed.Add(l.attention))
 	}
@@ -172,40 +172,40 @@ const longQueue = 64
 
 // tidy gives up the places if nobody waits. Otherwise they are for whoever comes next: callers
 // that give up cost Redis nothing, and a process has no more places than it had callers at once.
-func (ln *line) tidy() (acked <-chan struct{}) {
+func (lq *localQueue) tidy() (acked <-chan struct{}) {
 	switch {
-	case ln.waiters.Len() > 0:
-	case ln.ahead > longQueue && len(ln.slots) > 0:
-		ln.look(ln.locker.attention / 4)
+	case lq.waiters.Len() > 0:
+	case lq.ahead > longQueue && len(lq.slots) > 0:
+		lq.look(lq.locker.attention / 4)
 	default:
-		acked = ln.abandon()
+		acked = lq.abandon()
 	}
 	return acked
 }
 
 // abandon gives up the places, but for those that are not queued yet.
-func (ln *line) abandon() (acked <-chan struct{}) {
-	for _, p := range slices.Clone(ln.slots) {
+func (lq *localQueue) abandon() (acked <-chan struct{}) {
+	for _, p := range slices.Clone(lq.slots) {
 		if !p.coming {
-			acked = ln.giveBack(p)
+			acked = lq.giveBack(p)
 		}
 	}
 	return acked
 }
 
 // giveBack gives up a place.
-func (ln *line) giveBack(p *slot) (acked <-chan struct{}) {
-	ln.drop(p)
+func (lq *localQueue) giveBack(p *slot) (acked <-chan struct{}) {
+	lq.drop(p)
 	// What cannot be taken out of a long queue is given up when its turn comes.
-	return ln.locker.addPending(ln.names, p.entry(), !p.queued || p.indeterminate || ln.ahead > longQueue)
+	return lq.locker.addPending(lq.names, p.entry(), !p.queued || p.indeterminate || lq.ahead > longQueue)
 }
 
 // drop removes a place, and says whether it was there.
-func (ln *line) drop(p *slot) bool {
-	for i, other := range ln.slots {
+func (lq *localQueue) drop(p *slot) bool {
+	for i, other := range lq.slots {
 		if other == p {
-			ln.slots = append(ln.slots[:i], ln.slots[i+1:]...)
-			delete(ln.locker.slots, p.id)
+			lq.slots = append(lq.slots[:i], lq.slots[i+1:]...)
+			delete(lq.locker.slots, p.id)
 			return true
 		}
 	}
@@ -213,145 +213,145 @@ func (ln *line) drop(p *slot) bool {
 }
 
 // granted gives a lease that has come to the first waiter, or back to Redis if nobody waits.
-func (ln *line) granted(g *lease) {
-	ln.failing, ln.failure = time.Time{}, nil
-	ln.crowded = time.Now().Add(ln.locker.attention)
-	front := ln.waiters.Front()
+func (lq *localQueue) granted(g *lease) {
+	lq.failing, lq.failure = time.Time{}, nil
+	lq.crowded = time.Now().Add(lq.locker.attention)
+	front := lq.waiters.Front()
 	if front == nil {
-		delete(ln.locker.held, g.id)
-		ln.abandon()
-		ln.locker.addPending(ln.names, g.id, g.indeterminate)
-		ln.forget()
+		delete(lq.locker.held, g.id)
+		lq.abandon()
+		lq.locker.addPending(lq.names, g.id, g.indeterminate)
+		lq.forget()
 		return
 	}
-	ln.begin(g)
-	ln.give(g, front)
+	lq.begin(g)
+	lq.give(g, front)
 }
 
 // begin makes a lease the line's own: its turns are for the waiters that have come so far.
-func (ln *line) begin(g *lease) {
-	g.last, g.began, g.seen = ln.came, time.Now(), g.since
+func (lq *localQueue) begin(g *lease) {
+	g.last, g.began, g.seen = lq.came, time.Now(), g.since
 	g.kept = g.until.Get()
-	ln.held = g
-	ln.lookAtEnd(g)
+	lq.held = g
+	lq.lookAtEnd(g)
 }
 
 // give gives the next turn to a waiter.
-func (ln *line) give(g *lease, element *list.Element) {
-	w := ln.waiters.Remove(element).(*waiter)
-	ln.hand(g, &w.turn)
-	ln.locker.config.Probe.Wake(true)
+func (lq *localQueue) give(g *lease, element *list.Element) {
+	w := lq.waiters.Remove(element).(*waiter)
+	lq.hand(g, &w.turn)
+	lq.locker.config.Probe.Wake(true)
 	close(w.over)
 }
 
 // hand makes turn the next turn of a lease.
-func (ln *line) hand(g *lease, turn *Lease) {
-	turn.line, turn.lease, turn.fence = ln, g, g.token*MostTurns+int64(g.passed)
+func (lq *localQueue) hand(g *lease, turn *Lease) {
+	turn.localQueue, turn.lease, turn.fence = lq, g, g.token*MostTurns+int64(g.passed)
 	g.passed++
 	g.holder = turn
 }
 
 // goesOn returns the waiter that gets the next turn of a lease in this process; nil means
 // none.
-func (ln *line) goesOn(g *lease) *list.Element {
-	l := ln.locker
-	front := ln.waiters.Front()
+func (lq *localQueue) goesOn(g *lease) *list.Element {
+	l := lq.locker
+	front := lq.waiters.Front()
 	if front == nil || l.linger == 0 || g.lost || g.passed >= l.turns || front.Value.(*waiter).number > g.last {
 		return nil
 	}
 	now := time.Now()
-	if left := g.until.Get().Sub(now); now.Sub(g.began) > l.linger || left < ln.ttl/2 || left > ln.ttl {
+	if left := g.until.Get().Sub(now); now.Sub(g.began) > l.linger || left < lq.ttl/2 || left > lq.ttl {
 		return nil
 	}
 	return front
 }
 
 // fail ends all waits with err and gives up the places.
-func (ln *line) fail(err error) {
-	for front := ln.waiters.Front(); front != nil; front = ln.waiters.Front() {
-		w := ln.waiters.Remove(front).(*waiter)
+func (lq *localQueue) fail(err error) {
+	for front := lq.waiters.Front(); front != nil; front = lq.waiters.Front() {
+		w := lq.waiters.Remove(front).(*waiter)
 		w.err = err
 		close(w.over)
 	}
-	for len(ln.slots) > 0 {
-		ln.giveBack(ln.slots[0])
+	for len(lq.slots) > 0 {
+		lq.giveBack(lq.slots[0])
 	}
 }
 
 // lose ends a lease that is known to be lost, and tells its holder.
-func (ln *line) lose(g *lease) {
+func (lq *localQueue) lose(g *lease) {
 	g.lost = true
-	delete(ln.locker.held, g.id)
+	delete(lq.locker.held, g.id)
 	if g.holder != nil {
 		g.holder.reportLoss()
 	}
-	ln.giveUp(g)
-	if ln.waiters.Len() > 0 { // the lock may be free, or another process's
-		ln.look(0)
+	lq.giveUp(g)
+	if lq.waiters.Len() > 0 { // the lock may be free, or another process's
+		lq.look(0)
 	}
 }
 
 // runOut ends a lease that has run out by this process's clock. Redis keeps it for longer after it
 // was shortened, or after an extension without an answer, so it is owed.
-func (ln *line) runOut(g *lease) {
-	ln.lose(g)
-	ln.locker.addPending(ln.names, g.id, g.indeterminate)
+func (lq *localQueue) runOut(g *lease) {
+	lq.lose(g)
+	lq.locker.addPending(lq.names, g.id, g.indeterminate)
 }
 
 // giveUp records that this process no longer has a lease.
-func (ln *line) giveUp(g *lease) {
+func (lq *localQueue) giveUp(g *lease) {
 	g.holder = nil
-	if ln.held == g {
-		if ln.held = nil; ln.waiters.Len() > 0 {
-			ln.known(longest) // the keeper did not look after them while it was held
+	if lq.held == g {
+		if lq.held = nil; lq.waiters.Len() > 0 {
+			lq.known(longest) // the keeper did not look after them while it was held
 		}
 	}
 }
 
 // settle has the keeper look after waiters without a place, and ends a line that nobody
 // needs.
-func (ln *line) settle() {
-	if ln.waiters.Len() > 0 && len(ln.slots) < ln.wanted() {
-		ln.look(0)
+func (lq *localQueue) settle() {
+	if lq.waiters.Len() > 0 && len(lq.slots) < lq.wanted() {
+		lq.look(0)
 	}
-	ln.tidy()
-	ln.forget()
+	lq.tidy()
+	lq.forget()
 }
 
 // look has the keeper look after the line that soon, or sooner if that is planned.
-func (ln *line) look(soon time.Duration) { ln.lookAt(time.Now().Add(soon)) }
+func (lq *localQueue) look(soon time.Duration) { lq.lookAt(time.Now().Add(soon)) }
 
-func (ln *line) lookAt(due time.Time) {
-	if ln.due.IsZero() || due.Before(ln.due) {
-		ln.plan(due)
+func (lq *localQueue) lookAt(due time.Time) {
+	if lq.due.IsZero() || due.Before(lq.due) {
+		lq.plan(due)
 	}
 }
 
 // lookAtEnd has the keeper notice the end of a lease where somebody waits for it: here, or perhaps in
 // another process, to which Redis gives the lock only later.
-func (ln *line) lookAtEnd(g *lease) {
-	if until := g.until.Get(); ln.held == g && (ln.waiters.Len() > 0 || until.Before(g.kept)) {
-		ln.lookAt(until)
+func (lq *localQueue) lookAtEnd(g *lease) {
+	if until := g.until.Get(); lq.held == g && (lq.waiters.Len() > 0 || until.Before(g.kept)) {
+		lq.lookAt(until)
 	}
 }
 
 // known records how long the owner still has the lock, as Redis said. The keeper asks Redis again
 // after that time: perhaps no other process does.
-func (ln *line) known(ttl time.Duration) {
+func (lq *localQueue) known(ttl time.Duration) {
 	switch ttl {
 	case -time.Millisecond: // no TTL: it is another program's
 		ttl = longest
 	case -2 * time.Millisecond: // no lock
 		ttl = 0
 	}
-	ln.plan(time.Time{})
+	lq.plan(time.Time{})
 	// A longer queue takes longer to come to the line's turn, and a process that waits for many locks looks at each less
 	// often: at a hundred a second in all.
-	l := ln.locker
+	l := lq.locker
 	attention := max(l.attention, time.Duration(len(l.slots))*10*time.Millisecond)
-	attention += time.Duration(ln.ahead) * 4 * time.Millisecond
-	ln.look(min(ttl+l.jitter(), attention, max(ln.ttl, 50*time.Millisecond)))
-	if ln.held != nil {
-		ln.lookAtEnd(ln.held)
+	attention += time.Duration(lq.ahead) * 4 * time.Millisecond
+	lq.look(min(ttl+l.jitter(), attention, max(lq.ttl, 50*time.Millisecond)))
+	if lq.held != nil {
+		lq.lookAtEnd(lq.held)
 	}
 }
