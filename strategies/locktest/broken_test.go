@@ -333,7 +333,7 @@ func broken() []subject {
 		inProcess("forgetful", 1, reentrant).called("an owner that acquires again is not recognised").
 			fails("re-entrance", "the owner's second acquire waits for the owner"),
 		polling("firstRelease", reentrant).called("the first release frees").
-			fails("re-entrance", "it was free after 1 of 3 releases"),
+			fails("re-entrance", "the lock was free after 1 of 3 releases"),
 		inProcess("oneAtATime", 3).called("one wake-up at a time").
 			fails("permits", "3 permits were released, and"),
 		inProcess("robs", 1).called("Close takes the locks from their holders").fails("closed", "lock not held"),

@@ -206,8 +206,8 @@ func Checks() []Check {
 		},
 		{
 			"watchdog", watches, watchdog, "the watchdog renews the leases of a living holder only",
-			"The watchdog renews each lease of a living holder beyond its TTL. It does not renew the lease of a dead " +
-				"holder, nor a lock that was released or that another client has acquired.",
+			"The watchdog renews each lease of a living holder beyond its TTL, but neither the lease of a dead holder nor " +
+				"a lock that was released or acquired by another client.",
 		},
 		{
 			"release before the wait", onRedis, releaseBeforeTheWait, waking,
