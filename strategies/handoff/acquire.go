@@ -48,8 +48,8 @@ func (l *Locker) acquire(ctx context.Context, key string, ttl time.Duration) (*L
 	return &w.turn, nil
 }
 
-// bring queues the place that a waiter brings to its line. It does not end with the waiter's ctx:
-// what was asked for is answered, and who comes next can use the place.
+// bring queues the slot that a waiter adds to its local queue. It does not end with the waiter's ctx, because Redis
+// answers the command anyway and the next caller can use the slot.
 func (l *Locker) bring(lq *localQueue, element *list.Element, p *slot) {
 	err := l.queue(l.ctx, p, "wait")
 	l.mu.Lock()
@@ -59,7 +59,7 @@ func (l *Locker) bring(lq *localQueue, element *list.Element, p *slot) {
 	case <-w.over:
 	default:
 		if err != nil {
-			lq.waiters.Remove(element) // it may have gone
+			lq.waiters.Remove(element) // it may have given up
 			w.err = err
 			close(w.over)
 		}
@@ -74,7 +74,7 @@ func (l *Locker) try(ctx context.Context, key string, ttl time.Duration) (*Lease
 		if err != nil {
 			return nil, err
 		}
-		// A lease may have run out, and no waiter is here who would notice.
+		// A lease may have run out, and without a waiter here nothing else notices it.
 		if g := lq.held; g != nil && !time.Now().Before(g.until.Get()) {
 			lq.runOut(g)
 		}
@@ -89,13 +89,13 @@ func (l *Locker) try(ctx context.Context, key string, ttl time.Duration) (*Lease
 			case <-ctx.Done():
 				return nil, ctx.Err()
 			}
-			// That the lock was another's may be older than this call, if the question is.
+			// If the request began before this call, its answer that another holds the lock may be older than this call.
 			if held := errors.Is(q.err, strategies.ErrHeld); q.err != nil && (!held || before != nil) {
 				return nil, q.err
 			}
 			before = q
 			continue
-		case lq.waiters.Len() > 0 || len(lq.slots) > 0: // another has the lock, or Redis does not serve the line
+		case lq.waiters.Len() > 0 || len(lq.slots) > 0: // another client has the lock, or Redis does not serve this queue
 			if err = lq.failure; err == nil && !lq.isKnown() {
 				l.mu.Unlock()
 				pause.Plain(ctx.Done(), 5*time.Millisecond)
@@ -115,8 +115,7 @@ func (l *Locker) try(ctx context.Context, key string, ttl time.Duration) (*Lease
 	}
 }
 
-// enter returns the line of a key and a TTL. Without an error it returns with the mutex
-// locked.
+// enter returns the local queue of a key and a TTL. If it returns no error, the mutex is locked.
 func (l *Locker) enter(ctx context.Context, key string, ttl time.Duration) (*localQueue, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -132,8 +131,8 @@ func (l *Locker) enter(ctx context.Context, key string, ttl time.Duration) (*loc
 	return l.localQueue(key, ttl), nil
 }
 
-// ask takes a lock that is free, or returns ErrHeld. The caller has the mutex; ask unlocks it
-// while it talks to Redis.
+// ask takes a lock that is free, or returns ErrHeld. The caller holds the mutex; ask unlocks it during the request to
+// Redis.
 func (l *Locker) ask(ctx context.Context, lq *localQueue) (*Lease, error) {
 	q := &question{over: make(chan struct{})}
 	lq.asking = q
@@ -161,13 +160,14 @@ func (l *Locker) ask(ctx context.Context, lq *localQueue) (*Lease, error) {
 	return held, nil
 }
 
-// taken says that Redis has answered, and the caller has not got the lock: another has it, or the lease had run out
-// when the answer came.
+// taken reports that Redis has answered and the caller did not get the lock: another client has it, or the lease had
+// run out when the answer arrived.
 func taken(err error) bool {
 	return errors.Is(err, strategies.ErrHeld) || errors.Is(err, validity.ErrLate)
 }
 
-// take asks Redis for a free lock, once more if this process has still to give it up.
+// take asks Redis for a free lock. If the owner is a pending release of this process, take waits for that release and
+// asks once more.
 func (l *Locker) take(ctx context.Context, lq *localQueue) (*lease, error) {
 	g, owner, err := l.takeOnce(ctx, lq)
 	if !errors.Is(err, strategies.ErrHeld) {
@@ -218,11 +218,11 @@ func (l *Locker) takeOnce(ctx context.Context, lq *localQueue) (_ *lease, owner 
 	return nil, owner, err
 }
 
-// queue puts a place into Redis's queue if the lock is not free. An error means that the
-// place is not queued and that no waiter uses it.
+// queue puts a slot into Redis's queue if the lock is not free. An error means that the slot is not queued and that
+// no waiter uses it.
 func (l *Locker) queue(ctx context.Context, p *slot, mode string) error {
 	began := time.Now()
-	if l.redis.cluster != nil { // no other caller's answer shows that a node is slow
+	if l.redis.cluster != nil { // in a cluster no other caller's answer shows that a node is slow
 		bound, done := patient(ctx, began)
 		defer done()
 		ctx = bound
@@ -246,7 +246,7 @@ func (l *Locker) queue(ctx context.Context, p *slot, mode string) error {
 	if err == nil {
 		return nil
 	}
-	if !lq.drop(p) { // the place was granted all the same
+	if !lq.drop(p) { // the slot has got the lock nevertheless
 		return nil
 	}
 	l.addPending(lq.names, p.entry(), doubtful) // an error may come after a write
@@ -254,11 +254,11 @@ func (l *Locker) queue(ctx context.Context, p *slot, mode string) error {
 	return err
 }
 
-// queueOnce asks Redis once. It needs no script if other places are known to be queued.
+// queueOnce asks Redis once. It needs no script if other slots are known to be queued.
 func (l *Locker) queueOnce(ctx context.Context, p *slot, mode string) error {
 	lq := p.localQueue
 	l.mu.Lock()
-	if l.slots[p.id] == nil { // it was given up meanwhile
+	if l.slots[p.id] == nil { // it has been given up
 		l.mu.Unlock()
 		return nil
 	}
@@ -270,7 +270,7 @@ func (l *Locker) queueOnce(ctx context.Context, p *slot, mode string) error {
 		if err != nil && lost(err) {
 			return err
 		}
-		if err == nil { // if it was refused, such as by a replica, the script looks for the primary
+		if err == nil { // after a refusal, such as by a replica, the script finds the primary
 			l.mu.Lock()
 			if lq.ahead = n; n > 0 {
 				p.queued = true
@@ -291,7 +291,7 @@ func (l *Locker) queueOnce(ctx context.Context, p *slot, mode string) error {
 	defer l.mu.Unlock()
 	if grantMsg, ok := reply.(string); ok {
 		l.learnOwner(grantMsg, p.since)
-		if l.slots[p.id] != nil { // the grant is for another place of this process
+		if l.slots[p.id] != nil { // the grant is for another slot of this process
 			p.queued = true
 			lq.known(longest)
 		}
@@ -306,8 +306,8 @@ func (l *Locker) queueOnce(ctx context.Context, p *slot, mode string) error {
 	return nil
 }
 
-// leave ends a wait and returns true. It returns false if the wait has already ended. But if
-// the turn came after the end of ctx, leave releases it and returns true.
+// leave ends a wait and returns true. It returns false if the wait has already ended. If the waiter got its turn
+// after the end of ctx, leave releases the lease and returns true.
 func (l *Locker) leave(ctx context.Context, lq *localQueue, element *list.Element) bool {
 	w := element.Value.(*waiter)
 	var acked <-chan struct{}
@@ -336,7 +336,8 @@ func (l *Locker) leave(ctx context.Context, lq *localQueue, element *list.Elemen
 	return true
 }
 
-// waitEnded is the error of a wait that ctx has ended: in a queue, or while Redis does not serve the line.
+// waitEnded returns the error of a wait that ctx has ended. It differs for a wait in a queue and a wait while Redis
+// does not answer.
 func (l *Locker) waitEnded(ctx context.Context, lq *localQueue) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -349,7 +350,7 @@ func (l *Locker) waitEnded(ctx context.Context, lq *localQueue) error {
 	return ctx.Err()
 }
 
-// grace is how long a caller whose ctx has ended waits for its clean-up at Redis.
+// grace is how long a caller whose ctx has ended waits for its clean-up at Redis to finish.
 const grace = 100 * time.Millisecond
 
 func await(ctx context.Context, acked <-chan struct{}) {

@@ -16,14 +16,14 @@ import (
 //go:embed cohort.md
 var cohortDoc string
 
-// Cohort describes lock cohorting (Dice, Marathe and Shavit, PPoPP 2012): the same lock, which a process
-// passes to all its waiters, to be registered and opened by name. cohort.md says how its bound differs.
+// Cohort describes lock cohorting (Dice, Marathe and Shavit, PPoPP 2012), for registration under its name. It is the
+// same lock, but a process passes it to all its waiters. cohort.md describes the different bound on overtaking.
 func Cohort() strategies.Strategy {
 	return strategies.Define(info("cohort", cohortDoc,
 		"handoff with no bound in time: a process passes the lock to all its waiters"), CohortDefaults(), OpenCohort)
 }
 
-// CohortOptions are those of cohort.
+// CohortOptions are the options of cohort.
 type CohortOptions struct {
 	Batch int `opt:"batch" help:"largest number of acquisitions that a process makes with one lease from Redis"`
 }
@@ -31,7 +31,7 @@ type CohortOptions struct {
 // CohortDefaults returns the largest batch: as many turns as a lease has tokens for.
 func CohortDefaults() CohortOptions { return CohortOptions{Batch: MostTurns} }
 
-// Validate rejects a batch that is not possible.
+// Validate rejects a batch that is not between 1 and MostTurns.
 func (o CohortOptions) Validate() error {
 	if o.Batch < 1 || o.Batch > MostTurns {
 		return fmt.Errorf("option batch: it must be between 1 and %d, not %d", MostTurns, o.Batch)
@@ -39,19 +39,19 @@ func (o CohortOptions) Validate() error {
 	return nil
 }
 
-// NewCohort is New for cohort, with CohortDefaults.
+// NewCohort returns a Locker of cohort for a service, with CohortDefaults. See New.
 func NewCohort(client redis.UniversalClient, options ...lock.Option) (*lock.FencedLocker, error) {
 	return NewCohortWith(client, CohortDefaults(), options...)
 }
 
-// NewCohortWith is NewCohort with options of this lock.
+// NewCohortWith is NewCohort with the given options of cohort.
 func NewCohortWith(
 	client redis.UniversalClient, own CohortOptions, options ...lock.Option,
 ) (*lock.FencedLocker, error) {
 	return lock.OpenFenced([]redis.UniversalClient{client}, OpenCohort, own, options)
 }
 
-// OpenCohort is Open for cohort.
+// OpenCohort returns a Locker of cohort on the first node. See Open.
 func OpenCohort(config goredis.Config, options CohortOptions) (*Locker, error) {
 	if err := errors.Join(config.Validate(1), options.Validate()); err != nil {
 		return nil, fmt.Errorf("cohort: %w", err)

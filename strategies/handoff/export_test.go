@@ -7,19 +7,19 @@ import (
 	"github.com/lockbench/lockbench/strategies"
 )
 
-// Patience bounds a call.
+// Patience is the longest time of a call without an answer.
 const Patience = patience
 
-// Scripts are the hashes of those that may give the lock to the next, or keep it.
+// Scripts are the hashes of the scripts that may grant the lock to the next waiter or extend it.
 var Scripts = map[string]string{
 	"queue": queueScript.hash, "release": releaseScript.hash, "leave": leaveScript.hash,
 	"check": checkScript.hash, "extend": extendScript.hash,
 }
 
-// ReleaseSource is of the script that releases a lock.
+// ReleaseSource is the source of the script that releases a lock.
 var ReleaseSource = releaseScript.source
 
-// Behind is the Lease behind what a caller gets.
+// Behind returns the Lease behind the value that a caller gets.
 func Behind(lease strategies.Lease) *Lease {
 	if held, fenced := lease.(*Lease); fenced {
 		return held
@@ -27,12 +27,12 @@ func Behind(lease strategies.Lease) *Lease {
 	return lease.(struct{ unfenced }).unfenced.(*Lease)
 }
 
-// Attend has a process do for so long without a look at what others do, so that a machine
-// that stands still does not make it look. It must not have been used yet.
+// Attend sets the time between a process's checks of a lock's state, so that a machine that stands still does not
+// cause checks. The Locker must not have been used yet.
 func Attend(l *Locker, attention time.Duration) { l.attention, l.echoed = attention, time.Now() }
 
-// Waiting is how many of the process wait for a key with that TTL, and whether all that they need at
-// Redis is queued there.
+// Waiting returns how many callers of the process wait for a key with the TTL, and whether all slots that they need
+// are queued at Redis.
 func Waiting(l *Locker, key string, ttl time.Duration) (n int, queued bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -51,7 +51,7 @@ func Waiting(l *Locker, key string, ttl time.Duration) (n int, queued bool) {
 	return lq.waiters.Len(), true
 }
 
-// Asking says whether somebody sees whether the lock can be had at once.
+// Asking reports whether a caller's request for a lock that may be free is under way.
 func Asking(l *Locker, key string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -59,7 +59,7 @@ func Asking(l *Locker, key string) bool {
 	return lq != nil && lq.asking != nil
 }
 
-// Listener is what the process is told by; nil while Redis has not confirmed that.
+// Listener returns the subscription of the process; nil until Redis has confirmed it.
 func Listener(l *Locker) any {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -73,38 +73,39 @@ func Listener(l *Locker) any {
 	return nil
 }
 
-// Quiet says whether the process has nothing to do with any lock, and owes nothing.
+// Quiet reports whether the process has no lock, no waiter and no pending release.
 func Quiet(l *Locker) bool { return Left(l) == "" }
 
-// Left names what a process still has of locks that it neither holds nor waits for; empty if nothing.
+// Left describes the state that a process keeps for locks that it neither holds nor waits for; empty if there is
+// none.
 func Left(l *Locker) string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for key, lq := range l.localQueues {
-		if !lq.idle() { // one that was crowded is kept for a second
-			return fmt.Sprintf("the line of %v", key)
+		if !lq.idle() { // a crowded one is kept for a second
+			return fmt.Sprintf("the local queue of %v", key)
 		}
 	}
 	for _, d := range l.pendingReleases {
 		if !d.answered {
-			return fmt.Sprintf("a debt: %+v", d)
+			return fmt.Sprintf("a pending release: %+v", d)
 		}
 	}
 	if len(l.slots)+len(l.held) > 0 {
-		return fmt.Sprintf("%d places, %d held", len(l.slots), len(l.held))
+		return fmt.Sprintf("%d slots, %d held", len(l.slots), len(l.held))
 	}
 	return ""
 }
 
-// Lines is of how many locks the process keeps something.
+// Lines returns the number of the process's local queues.
 func Lines(l *Locker) int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return len(l.localQueues)
 }
 
-// ForgottenTwice has a key's line be forgotten again when the next one of the key has a
-// waiter, and says whether that one is still looked after.
+// ForgottenTwice forgets a key's local queue a second time when the key's next queue has a waiter. It reports whether
+// the next queue is still registered.
 func ForgottenTwice(l *Locker, key string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -118,8 +119,8 @@ func ForgottenTwice(l *Locker, key string) bool {
 	return l.localQueues[next.localQueueKey] == next
 }
 
-// GiveUpListening has the process find that Redis does not answer where it listens, as soon as the
-// Locker is being closed. It says whether it still listened then.
+// GiveUpListening makes the process find a silent subscription as soon as the Locker is being closed. It reports
+// whether the process still listened then.
 func GiveUpListening(l *Locker) bool {
 	for {
 		l.mu.Lock()
@@ -137,8 +138,8 @@ func GiveUpListening(l *Locker) bool {
 	return n > 0
 }
 
-// OweLate has the process owe what an id may have of a key when Close has ended its tasks' context, as a
-// command does that was under way and has come after what was to give its place up. It returns the id.
+// OweLate adds a pending release after Close has ended the context of the tasks, like a command under way that
+// arrives after the release of its slot. It returns the id.
 func OweLate(l *Locker, key string) (id string) {
 	id = ID(l, key)
 	lock := l.config.Key(key)
@@ -151,8 +152,8 @@ func OweLate(l *Locker, key string) (id string) {
 	return id
 }
 
-// Owe has the process owe a place in a key's queue, after before has seen the queue's name. The
-// channel is closed when it is paid.
+// Owe adds a pending release of a slot in a key's queue, after it has called before with the queue's name. The
+// channel is closed when Redis has answered.
 func Owe(l *Locker, key string, before func(queue string)) <-chan struct{} {
 	l.mu.Lock()
 	lq := l.localQueue(key, l.config.TTL)
@@ -166,5 +167,5 @@ func Owe(l *Locker, key string, before func(queue string)) <-chan struct{} {
 	return l.addPending(lq.names, entry(l.ids.next(lq.lock), l.config.TTL), false)
 }
 
-// ID is one that the process makes for a key's lock and does not remember.
+// ID returns an id that the process makes for a key's lock and does not keep.
 func ID(l *Locker, key string) string { return l.ids.next(l.config.Key(key)) }

@@ -51,13 +51,13 @@ import (
 //go:embed handoff.md
 var doc string
 
-// Strategy describes the lock, to be registered and opened by name.
+// Strategy describes the lock, for registration under its name.
 func Strategy() strategies.Strategy {
 	return strategies.Define(info("handoff", doc, "a release hands the lock to the next waiter: in the process for at "+
 		"most linger, then in the process that has waited longest"), Defaults(), Open)
 }
 
-// since is the first Redis that has what the lock needs.
+// since is the first version of Redis that the lock can use.
 var since = strategies.Since{Redis: "7.0", For: "sharded channels"}
 
 // info describes the lock under one of its two names.
@@ -72,11 +72,11 @@ func info(name, doc, summary string) strategies.Info {
 		Keys:        []string{"{key}", "{key}:handoff"},
 		Since:       since,
 		Connections: strategies.Connections{PerInstance: 1},
-		Limits: []strategies.Limit{ // one for each way in which Redis's clock can be set
+		Limits: []strategies.Limit{ // one for each direction in which the clock of Redis can be set
 			strategies.ByRedisClock(),
 			{Check: "clock set back", Because: "its tokens follow Redis's clock"},
 		},
-		Rights: strategies.Rights{ // in a cluster keys and channels begin with { too
+		Rights: strategies.Rights{ // in a cluster, keys and channels may also begin with {
 			Keys:     []string{"{key}"},
 			Channels: []string{"{key}"},
 			Commands: []string{
@@ -89,46 +89,45 @@ func info(name, doc, summary string) strategies.Info {
 	}
 }
 
-// Options are those of one process; other processes may have their own.
+// Options are the options of one process; other processes may have different ones.
 //
-// A process that has the lock passes it on to its own waiters before it gives it up to other
-// processes: only to those that waited when the lock came to it, and only for Linger. A pass
-// sends nothing. In a process all callers that ask for the same TTL are served in the order
-// in which they came. Each client of another process overtakes a waiter at most once for each
-// lease that comes to the waiter's process until its turn. That is one lease if the waiters
-// ahead of it there are done within Linger; otherwise it is at most one lease for each of
-// them, and one more. With Linger 0 each waiter has its own place in Redis's queue, and all
-// are served in the order in which Redis took the requests.
+// A process that has the lock passes it on to its own waiters before it releases it to other processes: only to those
+// that waited when the process got the lock, and only for Linger. A pass sends nothing. In a process all callers that
+// ask for the same TTL get the lock in the order of their calls. Each client of another process overtakes a waiter at
+// most once for each lease that the waiter's process gets before the waiter's turn. That is one lease if the earlier
+// waiters of the process are done within Linger; otherwise it is at most one lease for each of them, plus one. With
+// Linger 0 each waiter has its own slot in Redis's queue, and all waiters get the lock in the order in which Redis
+// received the requests.
 //
-// Three things break this order. A caller takes over the place of one of its process that has given
-// up. A process that does not hear of its turn comes back to the head of the queue. After the death of a holder, the
-// first process that asks gets the lock.
+// Three things break this order. A caller takes over the slot of another caller of its process that has given up. A
+// process that does not receive the message about its turn returns to the head of the queue. After the death of a
+// holder, the first process that asks gets the lock.
 type Options struct {
-	// Linger is how long a process may pass the lock on among its own waiters before the
-	// other processes have their turn. 0 passes nothing on.
+	// Linger is how long a process may pass the lock on among its own waiters before other processes get it. With 0 it
+	// passes nothing on.
 	Linger time.Duration `opt:"linger" help:"how long a process may pass the lock on to its own waiters; 0: never"`
-	// Tokens are the fencing tokens. Without them a free lock costs no TIME, and leases are not strategies.Fenced;
-	// processes with and without may share a lock.
+	// Tokens enables fencing tokens. Without them the acquire of a free lock needs no TIME, and leases are not
+	// strategies.Fenced. Processes with and without tokens may share a lock.
 	Tokens bool `opt:"tokens" help:"fencing tokens; an acquire of a free lock then sends TIME"`
-	// Turns is the most turns that a process has of one lease, up to MostTurns; 0 means MostTurns.
+	// Turns is the largest number of turns that a process takes of one lease, at most MostTurns; 0 means MostTurns.
 	Turns int
 }
 
-// Defaults returns the Options that cost Redis least.
+// Defaults returns the Options with the lowest load on Redis.
 func Defaults() Options { return Options{Linger: 200 * time.Millisecond, Tokens: true} }
 
-// Refine changes what differs if nothing is passed on, or if there are no tokens.
+// Refine adapts the Info to a process that passes nothing on, and to one without tokens.
 func (o Options) Refine(info strategies.Info) strategies.Info {
 	if info.Claims.FIFO = o.Linger == 0; info.Claims.FIFO {
 		info.Summary = "a release hands the lock to the client that has waited longest"
 	}
 	if info.Claims.Fencing = o.Tokens; !o.Tokens {
-		info.Limits = info.Limits[:1] // the other is of tokens
+		info.Limits = info.Limits[:1] // the second limit concerns tokens
 	}
 	return info
 }
 
-// Validate rejects Options that are not possible.
+// Validate rejects Options that are out of range.
 func (o Options) Validate() error {
 	var problems []error
 	if o.Linger < 0 {
@@ -141,61 +140,62 @@ func (o Options) Validate() error {
 	return errors.Join(problems...)
 }
 
-// MostTurns is the largest number of turns of a process on one lease: each µs of Redis's clock
-// has 1024 tokens.
+// MostTurns is the largest number of turns of a process on one lease, because each µs of Redis's clock has 1024
+// tokens.
 const MostTurns = 1024
 
-// leastTTL leaves room for clock drift and for the way to Redis and back.
+// leastTTL is the shortest TTL. It leaves time for clock drift and for the round trip to Redis.
 const leastTTL = 10 * time.Millisecond
 
-// Locker is one process's side of the lock. It is a strategies.Locker, Trier and Preparer.
+// Locker is one process's side of the lock. It implements strategies.Locker, Trier and Preparer.
 type Locker struct {
 	config goredis.Config
-	linger time.Duration // 0 passes nothing on
+	linger time.Duration // 0 means that the process passes nothing on
 	tokens bool
-	turns  int // the most turns of one lease
+	turns  int // the largest number of turns of one lease
 	ids    *ids
 	base   string // the beginning of a process's channel name, without a cluster
 	redis  *node
 
-	attention time.Duration // how long it goes without a look at what others do
+	attention time.Duration // the longest time between two checks of a lock's state
 
 	ctx   context.Context // for tasks in the background
 	stop  context.CancelFunc
 	tasks sync.WaitGroup
-	hears bounded.Calls // of subscriptions, which may wait for a connection for as long as go-redis does
+	hears bounded.Calls // of subscriptions, which may wait for a connection as long as go-redis does
 
 	mu              sync.Mutex
 	closed          bool
-	hungUp          bool                          // closed, and owe takes no more debts
-	localQueues     map[localQueueKey]*localQueue // of the locks that a caller of this process wants or has
-	slots           map[string]*slot              // the places at Redis, by id
-	held            map[string]*lease             // the leases that came to places, by id
+	hungUp          bool                          // closed, and addPending adds nothing
+	localQueues     map[localQueueKey]*localQueue // of the locks that a caller of this process wants or holds
+	slots           map[string]*slot              // the slots at Redis, by id
+	held            map[string]*lease             // the leases that slots got, by id
 	pendingReleases map[string]*pendingRelease    // by id
-	sendingFor      map[string]bool               // the locks of which a task pays debts
+	sendingFor      map[string]bool               // the locks whose pending releases a task is sending
 
 	subscribers  map[redis.UniversalClient]*subscriber
 	listenAfter  time.Time // no new connection before then
 	failures     int       // failed connections in a row
 	unsubscribed error     // why the last of them failed
 	refusing     bool      // Redis has refused one of several channels
-	strays       int       // messages about ids without a place …
+	strays       int       // messages about ids without a slot …
 	straysFrom   time.Time // … since then
-	echoed       time.Time // when the process last found out whether it hears of its turns
+	echoed       time.Time // when the process last checked that it receives messages
 	keeper       keeper
 }
 
-// New returns a Locker for a service, with the Defaults. It does not talk to Redis yet.
+// New returns a Locker for a service, with the Defaults. It sends no command to Redis.
 //
-// The client is one of go-redis's: of NewClient, NewFailoverClient, NewClusterClient, NewFailoverClusterClient or
-// NewUniversalClient, not a Ring. Commands go through it, and callers that ask at the same moment share a pipeline:
-// up to four connections of its pool are used at a time. In a cluster each caller sends for itself. The Locker adds
-// one subscription, in a cluster one for each node. Close the Locker before the client. README.md says more.
+// The client is a go-redis client: the result of NewClient, NewFailoverClient, NewClusterClient,
+// NewFailoverClusterClient or NewUniversalClient, not a Ring. Commands go through this client. Callers that ask at
+// the same moment share a pipeline, which uses up to four connections of the client's pool at a time; in a cluster
+// each caller sends its own commands. The Locker adds one subscription, in a cluster one for each node. Close the
+// Locker before the client. README.md has details.
 func New(client redis.UniversalClient, options ...lock.Option) (*lock.FencedLocker, error) {
 	return NewWith(client, Defaults(), options...)
 }
 
-// NewWith is New with Options of this lock. It has tokens, whatever they say.
+// NewWith is New with the given Options. The lock has tokens even if Options.Tokens is false.
 func NewWith(client redis.UniversalClient, own Options, options ...lock.Option) (*lock.FencedLocker, error) {
 	own.Tokens = true
 	return lock.OpenFenced([]redis.UniversalClient{client}, Open, own, options)
@@ -207,8 +207,7 @@ func NewUnfenced(client redis.UniversalClient, own Options, options ...lock.Opti
 	return lock.Open([]redis.UniversalClient{client}, Open, own, options)
 }
 
-// Open returns a Locker on the first node, as lockbench needs it. It does not talk to
-// Redis yet.
+// Open returns a Locker on the first node, as lockbench needs it. It sends no command to Redis.
 func Open(config goredis.Config, options Options) (*Locker, error) {
 	problems := []error{config.Validate(1), options.Validate(), validTTL(config.TTL)}
 	if err := errors.Join(problems...); err != nil {
@@ -237,7 +236,7 @@ func Open(config goredis.Config, options Options) (*Locker, error) {
 	return l, nil
 }
 
-// validTTL rejects a TTL that is too short.
+// validTTL rejects a TTL below leastTTL.
 func validTTL(ttl time.Duration) error {
 	if ttl < leastTTL {
 		return fmt.Errorf("the TTL must be at least %v, not %v", leastTTL, ttl)
@@ -251,14 +250,14 @@ func milliseconds(ttl time.Duration) int64 { return max(1, min(ttl, longest).Mil
 // longest is the longest TTL of a lease: 10 years.
 const longest = 10 * 365 * 24 * time.Hour
 
-// end returns until when a lease is valid that Redis gives for ttl, at that instant or later.
-// It subtracts 1 % for clock drift and 2 ms for what Redis rounds off.
+// end returns the end of the validity of a lease that Redis grants for ttl at the instant since or later. It
+// subtracts 1 % for clock drift and 2 ms for the rounding of Redis.
 func end(after time.Time, ttl time.Duration) time.Time {
 	ttl = min(ttl, longest)
 	return after.Add(ttl - ttl/100 - 2*time.Millisecond)
 }
 
-// Prepare connects, and checks that the user has all rights.
+// Prepare connects to Redis and checks that the user has all rights that the lock needs.
 func (l *Locker) Prepare(ctx context.Context, keys []string) error {
 	if l.redis.cluster == nil || len(keys) == 0 {
 		keys = []string{""}
@@ -271,18 +270,18 @@ func (l *Locker) Prepare(ctx context.Context, keys []string) error {
 	return nil
 }
 
-// explained is err, which says so if the server is too old.
+// explained returns err, extended by the version that the lock needs if the server is too old.
 func (l *Locker) explained(ctx context.Context, err error) error {
 	return goredis.TooOld(ctx, l.redis.client, err, "handoff", since)
 }
 
-// Acquire waits until the lock is handed over, or ctx ends.
+// Acquire waits until the caller gets the lock or ctx ends.
 func (l *Locker) Acquire(ctx context.Context, key string) (strategies.Lease, error) {
 	return l.AcquireFor(ctx, key, l.config.TTL)
 }
 
-// AcquireFor is Acquire with that TTL. Callers of this process that ask for another TTL are
-// served as if they were of another process.
+// AcquireFor is Acquire with the given TTL. Callers of this process that ask for another TTL are treated like callers
+// of another process.
 func (l *Locker) AcquireFor(ctx context.Context, key string, ttl time.Duration) (strategies.Lease, error) {
 	held, err := l.acquire(ctx, key, ttl)
 	if err != nil {
@@ -291,13 +290,13 @@ func (l *Locker) AcquireFor(ctx context.Context, key string, ttl time.Duration) 
 	return l.shown(held), nil
 }
 
-// TryAcquire tries once. It returns ErrHeld without a try if a caller of this process has the lock, or waits for it
-// behind another holder. While another caller of this process tries, it waits for the answer to that.
+// TryAcquire tries once. It returns ErrHeld without a command if a caller of this process has the lock, or waits for
+// it behind another holder. While another caller of this process tries, it waits for the answer to that try.
 func (l *Locker) TryAcquire(ctx context.Context, key string) (strategies.Lease, error) {
 	return l.TryAcquireFor(ctx, key, l.config.TTL)
 }
 
-// TryAcquireFor is TryAcquire with that TTL.
+// TryAcquireFor is TryAcquire with the given TTL.
 func (l *Locker) TryAcquireFor(ctx context.Context, key string, ttl time.Duration) (strategies.Lease, error) {
 	held, err := l.try(ctx, key, ttl)
 	if err != nil {
@@ -306,8 +305,9 @@ func (l *Locker) TryAcquireFor(ctx context.Context, key string, ttl time.Duratio
 	return l.shown(held), nil
 }
 
-// Close gives up what is queued, and closes the subscriptions. It goes on for as long as Redis answers; what it could
-// not give up ends by its TTL. Waiters get ErrClosed at once. Leases can still be released.
+// Close removes the process's slots from Redis's queues and closes the subscriptions. It continues as long as Redis
+// answers; a lease that it could not release ends by its TTL. Waiters get ErrClosed at once. Leases can still be
+// released.
 func (l *Locker) Close() error {
 	l.mu.Lock()
 	if l.closed {
@@ -331,11 +331,11 @@ func (l *Locker) Close() error {
 	l.hears.Close()
 	l.mu.Lock()
 	for _, d := range l.pendingReleases {
-		if d.indeterminate { // a command that was under way may have come after what gave it up
+		if d.indeterminate { // the lost command may have arrived after the release
 			l.addPending(d.names, d.entry, true)
 		}
 	}
-	l.hungUp = err != nil // Redis has not answered before
+	l.hungUp = err != nil // Redis has not answered the releases above
 	l.mu.Unlock()
 	if err == nil {
 		_ = l.sendRest(true)

@@ -11,17 +11,18 @@ import (
 	"time"
 )
 
-// keeper is a process's background goroutine: it looks after lines that get no turn, finds out whether the process
-// hears of its turns, and pays debts. It runs only while something is due, and touches only what is due.
+// keeper is a process's background goroutine. It checks local queues that get no turn, checks that the process
+// receives messages, and sends pending releases. It runs only while a task is due and touches only the objects of due
+// tasks.
 type keeper struct {
 	running     bool
-	planned     time.Time // when it is due
+	planned     time.Time // when the goroutine runs next
 	wake        chan struct{}
 	localQueues dueQueues
-	pendingDue  time.Time // when the next debt is due; zero if none is
+	pendingDue  time.Time // when the next pending release is due; zero if none is
 }
 
-// dueLines is the lines that the keeper looks after, as a heap: the next comes first.
+// dueQueues are the local queues that the keeper checks, as a heap with the next one first.
 type dueQueues []*localQueue
 
 func (d dueQueues) Len() int           { return len(d) }
@@ -31,14 +32,14 @@ func (d dueQueues) Swap(i, j int) {
 	d[i].planned, d[j].planned = i+1, j+1
 }
 
-// Push is a heap.Interface's.
+// Push implements heap.Interface.
 func (d *dueQueues) Push(x any) {
 	lq := x.(*localQueue)
 	*d = append(*d, lq)
 	lq.planned = len(*d)
 }
 
-// Pop is a heap.Interface's.
+// Pop implements heap.Interface.
 func (d *dueQueues) Pop() any {
 	last := len(*d) - 1
 	lq := (*d)[last]
@@ -48,8 +49,8 @@ func (d *dueQueues) Pop() any {
 	return lq
 }
 
-// plan has the keeper look after the line then; the zero time means never. A line that is looked after is planned when
-// the look is over.
+// plan makes the keeper check the local queue at due; the zero time means never. A queue whose check is under way is
+// planned when the check is over.
 func (lq *localQueue) plan(due time.Time) {
 	d := &lq.locker.keeper.localQueues
 	if lq.planned > 0 {
@@ -62,7 +63,7 @@ func (lq *localQueue) plan(due time.Time) {
 	lq.locker.keep(due)
 }
 
-// jitter keeps processes from doing the same at the same time.
+// jitter returns a random delay, so that processes do not run the same task at the same time.
 func (l *Locker) jitter() time.Duration {
 	return time.Millisecond + rand.N(min(l.config.TTL/16, 50*time.Millisecond))
 }
@@ -74,7 +75,7 @@ func (l *Locker) begin(do func()) {
 	}
 }
 
-// keep has the keeper run by due. The caller has the mutex.
+// keep makes the keeper run at due or earlier. The caller holds the mutex.
 func (l *Locker) keep(due time.Time) {
 	switch k := &l.keeper; {
 	case l.closed:
@@ -141,7 +142,7 @@ func (l *Locker) attend(now time.Time) (next time.Time) {
 	return next
 }
 
-// attend looks after a line that is due.
+// attend checks a local queue that is due.
 func (lq *localQueue) attend(now time.Time) {
 	if g := lq.held; g != nil {
 		if until := g.until.Get(); until.After(now) {
@@ -160,17 +161,17 @@ func (lq *localQueue) attend(now time.Time) {
 		return
 	}
 	lq.looking = true
-	lq.plan(time.Time{}) // what has run out has planned a look
+	lq.plan(time.Time{}) // runOut above has planned a check, which this one replaces
 	lq.locker.begin(lq.lookNow)
 }
 
-// lookNow asks Redis for the state of the line's places, and queues those that are missing.
+// lookNow asks Redis for the state of the local queue's slots and queues those that are missing.
 func (lq *localQueue) lookNow() {
 	l := lq.locker
 	began, ctx := time.Now(), l.ctx
 	l.mu.Lock()
 	limit := patience
-	if !lq.failing.IsZero() { // patience bounds all looks together, once Redis has not served one
+	if !lq.failing.IsZero() { // after the first failed check, patience bounds all checks together
 		limit = max(patience-time.Since(lq.failing), patience/4)
 	}
 	if !lq.failing.IsZero() || l.redis.cluster != nil { // as in queue
@@ -194,8 +195,8 @@ func (lq *localQueue) lookNow() {
 	lq.forget()
 }
 
-// failed records that Redis has not served the line since then, and plans another look soon. After
-// patience those who wait are told.
+// failed records since when Redis has not served the local queue, and plans another check soon. After patience the
+// waiters get the error.
 func (lq *localQueue) failed(since time.Time, err error) {
 	if lq.failure = err; lq.waiters.Len() == 0 {
 		return
@@ -221,7 +222,7 @@ func (lq *localQueue) recover(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for _, p := range slices.Backward(missing) { // each goes to the front, so the oldest must be queued last
+	for _, p := range slices.Backward(missing) { // each slot goes to the front, so the oldest must be queued last
 		l.mu.Lock()
 		there := lq.drop(p)
 		if p.indeterminate || p.unsure {
@@ -239,7 +240,7 @@ func (lq *localQueue) recover(ctx context.Context) error {
 		}
 	}
 	l.mu.Lock()
-	for len(lq.slots) > lq.wanted() && !lq.slots[len(lq.slots)-1].coming { // nobody has come to use them
+	for len(lq.slots) > lq.wanted() && !lq.slots[len(lq.slots)-1].coming { // no caller has come to use them
 		lq.giveBack(lq.slots[len(lq.slots)-1])
 	}
 	l.mu.Unlock()
@@ -256,8 +257,8 @@ func (lq *localQueue) recover(ctx context.Context) error {
 	}
 }
 
-// check has Redis look after the queue, and returns the line's places that are not in it. If
-// the first place is there, so are those behind it.
+// check runs check.lua, which repairs the queue at Redis, and returns the slots of the local queue that are missing
+// there. If the first slot is there, so are those behind it.
 func (lq *localQueue) check(ctx context.Context) (missing []*slot, err error) {
 	l := lq.locker
 	l.mu.Lock()
@@ -308,7 +309,7 @@ func (lq *localQueue) checkOne(ctx context.Context, p *slot, seen string) (there
 	lq.seen = owner
 	if grantMsg, ok := values[4].(string); ok {
 		l.learnOwner(grantMsg, sent)
-	} else if mine := l.slots[owner]; mine != nil { // its message is lost, or on its way
+	} else if mine := l.slots[owner]; mine != nil { // its message is lost or in transit
 		if token, err := strconv.ParseInt(now, 10, 64); err == nil {
 			mine.arrive(token, sent, end(sent, time.Duration(left)*time.Millisecond))
 		}
@@ -320,11 +321,11 @@ func (lq *localQueue) checkOne(ctx context.Context, p *slot, seen string) (there
 	if l.slots[p.id] == nil || at >= 0 {
 		return true, nil
 	}
-	if p.queued && p.listened && lq.subscriber != nil { // else the process did not listen: it is no connection's fault
+	if p.queued && p.listened && lq.subscriber != nil { // else the connection is not at fault
 		lq.subscriber.end(errMissed)
 	}
 	return false, nil
 }
 
-// errMissed ends a subscriber that did not hear of a place's turn.
+// errMissed ends a subscriber that did not receive the message about a slot's turn.
 var errMissed = errors.New("listen: a turn was missed")

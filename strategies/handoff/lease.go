@@ -10,43 +10,43 @@ import (
 	"github.com/lockbench/lockbench/strategies/internal/validity"
 )
 
-// lease is what Redis gives a process: one turn or several. The Locker's mutex guards it.
+// lease is a lease that Redis grants a process, for one turn or several. The Locker's mutex guards it.
 type lease struct {
 	id    string
 	token int64     // from Redis's clock, in µs
-	since time.Time // Redis cannot have given it earlier
+	since time.Time // Redis cannot have granted it earlier
 	until validity.Until
-	kept  time.Time // by this process's clock Redis may keep it for longer than until, up to here
+	kept  time.Time // the latest end at Redis by this process's clock, which may be after until
 
-	holder        *Lease // whose turn it is; nil when it is given up or lost
+	holder        *Lease // the turn's lease; nil when the lease is released or lost
 	passed        int    // turns so far
-	last          int64  // the number of the last waiter that gets one
+	last          int64  // the number of the last waiter that gets a turn
 	began         time.Time
-	seen          time.Time // when it was last known to be the process's
-	looking       bool      // a task asks Redis whether it still is
+	seen          time.Time // when the process last knew that it has the lease
+	looking       bool      // a task asks Redis whether the process still has it
 	lost          bool
-	indeterminate bool // a command that takes it may come late
-	quiet         bool // it was taken while the lock was free, so probably nobody waits
+	indeterminate bool // a command that takes the lock may arrive late
+	quiet         bool // it was taken while the lock was free, so probably no other process waits
 }
 
-// Lease is one turn of a caller. It is a strategies.Lease, Extender, Fenced, Timed and
-// Watched; without Tokens it is wrapped, and not Fenced.
+// Lease is one turn of a caller. It implements strategies.Lease, Extender, Fenced, Timed and Watched. Without Tokens
+// it is wrapped and does not implement Fenced.
 type Lease struct {
 	localQueue *localQueue
 	lease      *lease
 	fence      int64
 
-	// The Locker's mutex guards these.
+	// The Locker's mutex guards the following fields.
 	over    bool          // it was passed on, released or lost
 	refused bool          // its release ended with an error, and the keeper repeats it
 	gone    chan struct{} // nil until Lost is called
 	timer   *time.Timer
 }
 
-// FencingToken is larger than that of every earlier lease on the same lock.
+// FencingToken returns a number that is larger than the token of every earlier lease on the same lock.
 func (t *Lease) FencingToken() int64 { return t.fence }
 
-// unfenced is what a Lease can do without tokens.
+// unfenced is a Lease without tokens.
 type unfenced interface {
 	strategies.Lease
 	strategies.Extender
@@ -54,7 +54,7 @@ type unfenced interface {
 	strategies.Watched
 }
 
-// shown returns a lease as its caller gets it.
+// shown returns a lease in the form that its caller gets.
 func (l *Locker) shown(held *Lease) strategies.Lease {
 	if l.tokens {
 		return held
@@ -96,7 +96,7 @@ func (t *Lease) expire() {
 	}
 }
 
-// reportLoss ends a turn that is lost.
+// reportLoss ends a turn whose lease is lost, and closes its channel Lost.
 func (t *Lease) reportLoss() {
 	t.end()
 	if t.gone != nil {
@@ -111,8 +111,8 @@ func (t *Lease) end() {
 	}
 }
 
-// Release hands the lock to the next waiter of this process, or of another. It may be called
-// again after an error other than ErrNotHeld.
+// Release hands the lock to the next waiter of this process or of another one. It may be called again after an error
+// other than ErrNotHeld.
 func (t *Lease) Release(ctx context.Context) error {
 	lq, g := t.localQueue, t.lease
 	l := lq.locker
@@ -136,7 +136,7 @@ func (t *Lease) Release(ctx context.Context) error {
 		t.end()
 		lq.giveUp(g)
 		if l.linger > 0 && !l.closed {
-			if p = lq.short(); p != nil { // it queues in the same script
+			if p = lq.short(); p != nil { // the same script queues it
 				p.listened = lq.listens()
 			}
 		}
@@ -149,8 +149,9 @@ func (t *Lease) Release(ctx context.Context) error {
 	return nil
 }
 
-// release asks Redis. If the answer was lost, Redis may have released the lock, and others
-// may have released it since. If it is alone, it asks twice where another process has come to wait.
+// release sends the release to Redis. If the answer was lost, Redis may have released the lock, and other clients may
+// have acquired and released it since. If alone is true it first tries the cheaper release of a lock without waiters,
+// and sends a second script if another process waits.
 func (l *Locker) release(ctx context.Context, t *Lease, p *slot, alone bool) error {
 	lq, g := t.localQueue, t.lease
 	var reply any
@@ -175,11 +176,11 @@ func (l *Locker) release(ctx context.Context, t *Lease, p *slot, alone bool) err
 				return nil
 			}
 		}
-		queued := entry // of this try: go-redis may read it when the try is over
+		queued := entry // a copy for this try, because go-redis may read it after the try
 		reply, err = l.redis.run(ctx, releaseScript, &lq.names, &g.id, token, &queued)
 		if err != nil && entry != "" && !l.redis.passes(err) {
 			entry = ""
-			if !lost(err) { // Redis may have refused only to queue
+			if !lost(err) { // Redis may have refused only the queueing
 				none := ""
 				reply, err = l.redis.run(ctx, releaseScript, &lq.names, &g.id, token, &none)
 			}
@@ -188,8 +189,8 @@ func (l *Locker) release(ctx context.Context, t *Lease, p *slot, alone bool) err
 	})
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	delete(l.held, g.id)            // only now: a late message must find the id
-	before := t.refused || doubtful // Redis may have released it before
+	delete(l.held, g.id)            // only now, because a late message must find the id
+	before := t.refused || doubtful // an earlier try may have released it
 	if p != nil {
 		p.coming, p.queued = false, entry != "" && err == nil
 		p.unsure = !p.queued
@@ -205,7 +206,7 @@ func (l *Locker) release(ctx context.Context, t *Lease, p *slot, alone bool) err
 	switch {
 	case granted:
 		l.learnOwner(grantMsg, sent)
-	case n == 0 && p != nil && !p.unsure: // the place is not queued
+	case n == 0 && p != nil && !p.unsure: // the slot is not queued
 		lq.drop(p)
 	case n == 2:
 		lq.crowded = sent.Add(l.attention)
@@ -213,7 +214,7 @@ func (l *Locker) release(ctx context.Context, t *Lease, p *slot, alone bool) err
 	if p != nil && p.queued {
 		lq.known(lq.ttl)
 	}
-	unheard := p != nil && p.queued && !p.listened // the process does not listen yet: its turn may pass
+	unheard := p != nil && p.queued && !p.listened // the process does not listen yet and may miss its turn
 	if n == 3 || p != nil && p.unsure || unheard {
 		lq.look(0)
 	}
@@ -228,20 +229,19 @@ func (l *Locker) release(ctx context.Context, t *Lease, p *slot, alone bool) err
 	return nil
 }
 
-// mostUnseen is how long a process passes a lease on without a look whether it still has it:
-// Redis may have lost it.
+// mostUnseen is how long a process passes a lease on before it checks that Redis still has the lease.
 const mostUnseen = 25 * time.Millisecond
 
-// see asks Redis whether the process still has a lease.
+// see checks at Redis that the process still has a lease.
 func (l *Locker) see(lq *localQueue, g *lease) {
 	sent := time.Now()
-	// Not GET, which go-redis may send to a replica. PEXPIRE GT with a TTL of 1 ms changes nothing.
+	// It does not use GET, which go-redis may send to a replica. PEXPIRE GT with a TTL of 1 ms changes nothing.
 	clock, err := l.extend(l.ctx, lq, g.id, time.Millisecond)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	g.looking = false
 	switch {
-	case err != nil: // then the lease ends at until
+	case err != nil: // then the lease ends at until without further checks
 	case clock != 0:
 		g.seen = sent
 	case lq.held == g:
@@ -250,8 +250,8 @@ func (l *Locker) see(lq *localQueue, g *lease) {
 	}
 }
 
-// Extend makes the lease valid for ttl from now on, also where that is less than is left of it. An
-// error other than ErrNotHeld leaves its end as it was.
+// Extend makes the lease valid for ttl from now on, even if this is less than the remaining time. After an error
+// other than ErrNotHeld the lease ends as before.
 func (t *Lease) Extend(ctx context.Context, ttl time.Duration) error {
 	lq, g := t.localQueue, t.lease
 	l := lq.locker
@@ -291,8 +291,7 @@ func (t *Lease) Extend(ctx context.Context, ttl time.Duration) error {
 	return nil
 }
 
-// extend has Redis keep a lease. It returns Redis's time, or 0 if the id does not have the
-// lock.
+// extend renews a lease at Redis. It returns the time of Redis in µs, or 0 if the id does not have the lock.
 func (l *Locker) extend(ctx context.Context, lq *localQueue, id string, ttl time.Duration) (clock int64, err error) {
 	_, err = l.persist(ctx, func(ctx context.Context) error {
 		reply, err := l.redis.run(ctx, extendScript, &lq.names, &id, milliseconds(ttl))

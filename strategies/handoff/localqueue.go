@@ -7,9 +7,8 @@ import (
 	"time"
 )
 
-// line is the callers of a process that want one lock for one TTL, and what the process has
-// of that lock. The Locker's mutex guards it. No goroutine talks to Redis while it has the
-// mutex.
+// localQueue is the queue of a process's callers that want one lock for one TTL, with the process's slots and lease
+// of this lock. The Locker's mutex guards it. No goroutine sends commands to Redis while it holds the mutex.
 type localQueue struct {
 	names
 	locker *Locker
@@ -17,23 +16,23 @@ type localQueue struct {
 	waiters list.List // of *waiter, in the order of arrival
 	came    int64     // how many waiters have come so far
 	slots   []*slot   // in Redis's queue, oldest first
-	held    *lease    // nil while nobody here has the lock
+	held    *lease    // the lease of this process; nil while it has none
 	asking  *question // a caller asks Redis for the lock; nil if none does
-	looking bool      // a task looks after the line
+	looking bool      // a task is checking the queue
 
-	subscriber *subscriber // tells the process of its turns; nil means none
-	due        time.Time   // when the keeper looks after it; zero means never
-	planned    int         // its place in the keeper's heap, from 1; 0 if it is not there
-	failing    time.Time   // since when Redis does not serve; zero if it does
-	failure    error       // why it does not serve, or the subscription has ended; nil if both are good
+	subscriber *subscriber // receives the messages about turns; nil means none
+	due        time.Time   // when the keeper checks the queue; zero means never
+	planned    int         // its index in the keeper's heap, from 1; 0 if it is not there
+	failing    time.Time   // since when Redis has not answered; zero if it answers
+	failure    error       // the error of Redis or of the subscription; nil if both work
 	seen       string      // the owner that was seen last
 	crowded    time.Time   // until when it is likely that another process has the lock
-	ahead      int64       // how many places were queued when Redis last said so
-	kept       time.Time   // when Redis was last told to keep the queue
+	ahead      int64       // number of entries in Redis's queue by its last answer
+	kept       time.Time   // when a command last renewed the TTL of Redis's queue
 }
 
-// lineKey tells lines apart: a process passes a lease on only to callers that ask for the
-// same TTL.
+// localQueueKey identifies a local queue. The TTL is part of it, because a process passes a lease on only to callers
+// that ask for the same TTL.
 type localQueueKey struct {
 	key string
 	ttl time.Duration
@@ -42,41 +41,42 @@ type localQueueKey struct {
 // waiter is a caller that waits for the lock.
 type waiter struct {
 	number int64         // in the order of arrival, from 1
-	turn   Lease         // the lease that it is to get
-	over   chan struct{} // closed when it is known how the wait ended
+	turn   Lease         // the lease that it will get
+	over   chan struct{} // closed when the wait has a result
 	err    error
 }
 
-// question is a caller's request for a lock that may be free, for others that come while it is under way.
+// question is a caller's request for a lock that may be free. Callers that arrive while it is under way wait for its
+// end.
 type question struct {
-	over chan struct{} // closed when its end is known …
-	err  error         // … and this is: nil if the caller has the lock, or has gone
+	over chan struct{} // closed when the request has a result …
+	err  error         // … which is this: nil if the caller has the lock or has given up
 }
 
-// place is a line's entry in Redis's queue.
+// slot is an entry of a local queue in Redis's queue.
 type slot struct {
 	id         string
 	localQueue *localQueue
-	since      time.Time // a moment before it was asked for
-	queued     bool      // Redis has said that it is
-	unsure     bool      // it may be queued, but Redis has not said so
+	since      time.Time // a moment before its command was sent
+	queued     bool      // Redis has confirmed that the slot is queued
+	unsure     bool      // it may be queued, but Redis has not confirmed it
 	coming     bool      // a command that queues it is under way
-	// indeterminate says that a command which queues it may come late.
+	// indeterminate is true if a command that queues the slot may arrive late.
 	indeterminate bool
 	listened      bool // the process listened when it was queued
-	confirming    bool // a task asks Redis whether it has the lock …
-	hinted        bool // … and another message has said so since
+	confirming    bool // a task asks Redis whether the slot has the lock …
+	hinted        bool // … and another message about it has arrived since
 }
 
-// entry returns the place's entry in Redis's queue.
+// entry returns the slot's text in Redis's queue.
 func (p *slot) entry() string { return entry(p.id, p.localQueue.ttl) }
 
-// entry returns the entry in Redis's queue of an id that wants a lease of ttl.
+// entry returns the text in Redis's queue for an id that wants a lease of ttl.
 func entry(id string, ttl time.Duration) string {
 	return id + " " + strconv.FormatInt(milliseconds(ttl), 10)
 }
 
-// line returns the line of a key and a TTL. The caller must use or forget it.
+// localQueue returns the local queue of a key and a TTL. The caller must use or forget it.
 func (l *Locker) localQueue(key string, ttl time.Duration) *localQueue {
 	of := localQueueKey{key, ttl}
 	lq := l.localQueues[of]
@@ -88,14 +88,13 @@ func (l *Locker) localQueue(key string, ttl time.Duration) *localQueue {
 	return lq
 }
 
-// idle says that nobody here wants or has the lock.
+// idle reports whether no caller of this queue wants or has the lock.
 func (lq *localQueue) idle() bool {
 	return lq.held == nil && lq.asking == nil && !lq.looking && lq.waiters.Len() == 0 && len(lq.slots) == 0
 }
 
-// forget ends a line that nobody needs; a crowded one later. The release of a
-// lease that outlasted its line calls it once more: the key then has another line, which
-// stays.
+// forget removes a local queue that is idle; a crowded one later. The release of a lease that outlasted its queue
+// calls forget once more. The key then has another queue, which stays.
 func (lq *localQueue) forget() {
 	switch {
 	case !lq.idle():
@@ -108,22 +107,22 @@ func (lq *localQueue) forget() {
 	}
 }
 
-// isCrowded says that another process is likely to have the lock. It reads no clock where none has had it.
+// isCrowded reports whether another process probably has the lock. It reads no clock if no other process has had it.
 func (lq *localQueue) isCrowded() bool { return !lq.crowded.IsZero() && time.Now().Before(lq.crowded) }
 
-// isKnown says whether it is known that the lock is held, or was a moment ago.
+// isKnown reports whether this process knows that the lock is held, or was held a moment ago.
 func (lq *localQueue) isKnown() bool {
 	queued := func(p *slot) bool { return p.queued }
 	return lq.held != nil || lq.isCrowded() || slices.ContainsFunc(lq.slots, queued)
 }
 
-// join adds a waiter, in the order in which the waiters came.
+// join adds a waiter at its position in the order of arrival.
 func (lq *localQueue) join(w *waiter) *list.Element {
 	if lq.held != nil {
 		lq.lookAt(lq.held.until.Get()) // its holder may hang
 	}
 	if lq.waiters.Len() == 0 {
-		lq.failing, lq.failure = time.Time{}, nil // the waiters before have got that error
+		lq.failing, lq.failure = time.Time{}, nil // earlier waiters have got that error
 	}
 	after := lq.waiters.Back()
 	for after != nil && after.Value.(*waiter).number > w.number {
@@ -135,7 +134,7 @@ func (lq *localQueue) join(w *waiter) *list.Element {
 	return lq.waiters.InsertAfter(w, after)
 }
 
-// wanted is how many places the line should have at Redis.
+// wanted returns how many slots the local queue needs at Redis.
 func (lq *localQueue) wanted() int {
 	switch n := lq.waiters.Len(); {
 	case lq.locker.linger == 0:
@@ -147,7 +146,7 @@ func (lq *localQueue) wanted() int {
 	}
 }
 
-// short returns a new place, to be queued, if the line has too few; else nil.
+// short returns a new slot, which the caller must queue, if the local queue has too few; otherwise nil.
 func (lq *localQueue) short() *slot {
 	if len(lq.slots) >= lq.wanted() {
 		return nil
@@ -160,18 +159,18 @@ func (lq *localQueue) short() *slot {
 func (lq *localQueue) newSlot() *slot {
 	p := &slot{id: lq.locker.ids.next(lq.lock), localQueue: lq, since: time.Now(), coming: true}
 	l := lq.locker
-	if l.slots[p.id] = p; len(l.slots) == 1 { // it waits for the first one
+	if l.slots[p.id] = p; len(l.slots) == 1 { // the keeper checks messages only while there are slots
 		l.keep(l.echoed.Add(l.attention))
 	}
 	return p
 }
 
-// longQueue is how many places are queued where those of callers that have gone are kept for a
-// moment: others may come, and places in the middle of a long queue cannot be taken out.
+// longQueue is the length of Redis's queue above which a local queue keeps the slots of callers that gave up for a
+// moment. New callers may use them, and leave.lua does not remove slots from the middle of a long queue.
 const longQueue = 64
 
-// tidy gives up the places if nobody waits. Otherwise they are for whoever comes next: callers
-// that give up cost Redis nothing, and a process has no more places than it had callers at once.
+// tidy gives up the slots if no caller waits. Otherwise it keeps them for later callers. So a caller that gives up
+// causes no command, and a process has no more slots than it had callers at once.
 func (lq *localQueue) tidy() (acked <-chan struct{}) {
 	switch {
 	case lq.waiters.Len() > 0:
@@ -183,7 +182,7 @@ func (lq *localQueue) tidy() (acked <-chan struct{}) {
 	return acked
 }
 
-// abandon gives up the places, but for those that are not queued yet.
+// abandon gives up the slots, except those that are not queued yet.
 func (lq *localQueue) abandon() (acked <-chan struct{}) {
 	for _, p := range slices.Clone(lq.slots) {
 		if !p.coming {
@@ -193,14 +192,14 @@ func (lq *localQueue) abandon() (acked <-chan struct{}) {
 	return acked
 }
 
-// giveBack gives up a place.
+// giveBack gives up a slot by a pending release.
 func (lq *localQueue) giveBack(p *slot) (acked <-chan struct{}) {
 	lq.drop(p)
-	// What cannot be taken out of a long queue is given up when its turn comes.
+	// A slot that cannot be removed from a long queue is released when it gets the lock.
 	return lq.locker.addPending(lq.names, p.entry(), !p.queued || p.indeterminate || lq.ahead > longQueue)
 }
 
-// drop removes a place, and says whether it was there.
+// drop removes a slot and reports whether it was there.
 func (lq *localQueue) drop(p *slot) bool {
 	for i, other := range lq.slots {
 		if other == p {
@@ -212,7 +211,7 @@ func (lq *localQueue) drop(p *slot) bool {
 	return false
 }
 
-// granted gives a lease that has come to the first waiter, or back to Redis if nobody waits.
+// granted gives a new lease to the first waiter, or back to Redis if no caller waits.
 func (lq *localQueue) granted(g *lease) {
 	lq.failing, lq.failure = time.Time{}, nil
 	lq.crowded = time.Now().Add(lq.locker.attention)
@@ -228,7 +227,7 @@ func (lq *localQueue) granted(g *lease) {
 	lq.give(g, front)
 }
 
-// begin makes a lease the line's own: its turns are for the waiters that have come so far.
+// begin makes g the lease of the local queue. Its turns are for the waiters that have come so far.
 func (lq *localQueue) begin(g *lease) {
 	g.last, g.began, g.seen = lq.came, time.Now(), g.since
 	g.kept = g.until.Get()
@@ -266,7 +265,7 @@ func (lq *localQueue) goesOn(g *lease) *list.Element {
 	return front
 }
 
-// fail ends all waits with err and gives up the places.
+// fail ends all waits with err and gives up the slots.
 func (lq *localQueue) fail(err error) {
 	for front := lq.waiters.Front(); front != nil; front = lq.waiters.Front() {
 		w := lq.waiters.Remove(front).(*waiter)
@@ -278,7 +277,7 @@ func (lq *localQueue) fail(err error) {
 	}
 }
 
-// lose ends a lease that is known to be lost, and tells its holder.
+// lose ends a lease that is known to be lost, and reports the loss to its holder.
 func (lq *localQueue) lose(g *lease) {
 	g.lost = true
 	delete(lq.locker.held, g.id)
@@ -286,13 +285,13 @@ func (lq *localQueue) lose(g *lease) {
 		g.holder.reportLoss()
 	}
 	lq.giveUp(g)
-	if lq.waiters.Len() > 0 { // the lock may be free, or another process's
+	if lq.waiters.Len() > 0 { // the lock may be free or held by another process
 		lq.look(0)
 	}
 }
 
-// runOut ends a lease that has run out by this process's clock. Redis keeps it for longer after it
-// was shortened, or after an extension without an answer, so it is owed.
+// runOut ends a lease that has run out by this process's clock. Redis keeps it for longer if it was shortened or if
+// an extension got no answer, so runOut adds a pending release.
 func (lq *localQueue) runOut(g *lease) {
 	lq.lose(g)
 	lq.locker.addPending(lq.names, g.id, g.indeterminate)
@@ -303,13 +302,12 @@ func (lq *localQueue) giveUp(g *lease) {
 	g.holder = nil
 	if lq.held == g {
 		if lq.held = nil; lq.waiters.Len() > 0 {
-			lq.known(longest) // the keeper did not look after them while it was held
+			lq.known(longest) // the keeper did not check the waiters while the lease was held
 		}
 	}
 }
 
-// settle has the keeper look after waiters without a place, and ends a line that nobody
-// needs.
+// settle makes the keeper check waiters without a slot, and removes an idle local queue.
 func (lq *localQueue) settle() {
 	if lq.waiters.Len() > 0 && len(lq.slots) < lq.wanted() {
 		lq.look(0)
@@ -318,7 +316,7 @@ func (lq *localQueue) settle() {
 	lq.forget()
 }
 
-// look has the keeper look after the line that soon, or sooner if that is planned.
+// look makes the keeper check the local queue after the given time, or earlier if an earlier check is planned.
 func (lq *localQueue) look(soon time.Duration) { lq.lookAt(time.Now().Add(soon)) }
 
 func (lq *localQueue) lookAt(due time.Time) {
@@ -327,26 +325,26 @@ func (lq *localQueue) lookAt(due time.Time) {
 	}
 }
 
-// lookAtEnd has the keeper notice the end of a lease where somebody waits for it: here, or perhaps in
-// another process, to which Redis gives the lock only later.
+// lookAtEnd makes the keeper check at the end of a lease if a caller waits for it: here, or perhaps in another
+// process, to which Redis grants the lock only later.
 func (lq *localQueue) lookAtEnd(g *lease) {
 	if until := g.until.Get(); lq.held == g && (lq.waiters.Len() > 0 || until.Before(g.kept)) {
 		lq.lookAt(until)
 	}
 }
 
-// known records how long the owner still has the lock, as Redis said. The keeper asks Redis again
-// after that time: perhaps no other process does.
+// known records the remaining time of the owner's lease as reported by Redis. The keeper asks Redis again after that
+// time, because perhaps no other process does.
 func (lq *localQueue) known(ttl time.Duration) {
 	switch ttl {
-	case -time.Millisecond: // no TTL: it is another program's
+	case -time.Millisecond: // no TTL, so it is the lock of another program
 		ttl = longest
 	case -2 * time.Millisecond: // no lock
 		ttl = 0
 	}
 	lq.plan(time.Time{})
-	// A longer queue takes longer to come to the line's turn, and a process that waits for many locks looks at each less
-	// often: at a hundred a second in all.
+	// The interval grows with the length of Redis's queue, because the turn comes later, and with the number of slots: a
+	// process checks at most a hundred slots a second in total.
 	l := lq.locker
 	attention := max(l.attention, time.Duration(len(l.slots))*10*time.Millisecond)
 	attention += time.Duration(lq.ahead) * 4 * time.Millisecond

@@ -13,13 +13,13 @@ import (
 	"sync/atomic"
 )
 
-// names are the names of a lock at Redis.
+// names are the names of a lock's keys and channel at Redis.
 type names struct {
 	lock, queue string
 	base        string // the beginning of a process's channel name
 }
 
-// queueSuffix ends the name of a queue, and of no lock: see goredis.CheckKey.
+// queueSuffix ends the name of a queue. No lock may have such a name, see goredis.CheckKey.
 const queueSuffix = ":handoff"
 
 // lockOf returns the name of a key's lock. In a cluster it has a hash tag that the queue and
@@ -32,8 +32,8 @@ func lockOf(name string, cluster bool) string {
 	return name
 }
 
-// namesOf returns the names of a lock. In a cluster all three are in one slot; elsewhere a
-// process has one channel for all locks, which begins with base.
+// namesOf returns the names of a lock. In a cluster all three are in one hash slot; elsewhere a process has one
+// channel for all locks, which begins with base.
 func namesOf(lock, base string, cluster bool) names {
 	queue := lock + queueSuffix
 	if cluster && !tagged(lock) {
@@ -45,15 +45,16 @@ func namesOf(lock, base string, cluster bool) names {
 	return names{lock, queue, base}
 }
 
-// tagged says whether a name has a part between the first { and the next }. Redis Cluster hashes that part alone.
+// tagged reports whether a name has a hash tag: a non-empty part between the first { and the next }. Redis Cluster
+// hashes only that part.
 func tagged(name string) bool {
 	_, rest, open := strings.Cut(name, "{")
 	tag, _, shut := strings.Cut(rest, "}")
 	return open && shut && tag != ""
 }
 
-// ids are unique in the world: a process's random name, a number, and a secret, which only the
-// process can make for that number and that lock. No channel shows it.
+// ids makes globally unique ids: a process's random name, a number, and a secret, which only the process can compute
+// for that number and that lock. No channel shows the secret.
 type ids struct {
 	process string
 	key     [sha256.Size]byte
@@ -65,14 +66,14 @@ const processLength = 26
 
 func newIDs() *ids {
 	i := &ids{process: rand.Text()[:processLength]}
-	_, _ = rand.Read(i.key[:]) // it never fails
+	_, _ = rand.Read(i.key[:]) // crypto/rand.Read never returns an error
 	return i
 }
 
 func (i *ids) next(lock string) string { return i.of(strconv.FormatInt(i.last.Add(1), 36), lock) }
 
-// of makes an id. Its secret is a quarter of a hash: who sees one cannot go on from there to the secret of a longer
-// text.
+// of makes an id. Its secret is a quarter of a hash, so that a reader of one secret cannot compute the secret of a
+// longer text from it (length extension).
 func (i *ids) of(number, lock string) string {
 	var buffer [256]byte
 	text := append(append(append(append(buffer[:0], i.key[:]...), number...), ' '), lock...)
@@ -81,11 +82,11 @@ func (i *ids) of(number, lock string) string {
 	return string(base64.RawURLEncoding.AppendEncode(id, mac[:8]))
 }
 
-// mostTime is the largest time in µs of which a token can be made.
+// mostTime is the largest time, in µs, that fits a token.
 const mostTime = math.MaxInt64 / MostTurns
 
-// parse reads what grant.lua tells an owner: its id, the token in µs, and the lock. It is not ok
-// unless Redis has made it of an id that this process has made for that lock.
+// parse reads the grant message of grant.lua: the owner's id, the token in µs and the lock. ok is false unless Redis
+// made the message from an id that this process made for that lock.
 func (i *ids) parse(grantMsg string) (id string, token int64, lock string, ok bool) {
 	name, rest, _ := strings.Cut(grantMsg, " ")
 	clock, rest, _ := strings.Cut(rest, " ")

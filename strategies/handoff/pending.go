@@ -12,31 +12,33 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// debt is what this process may have at Redis, and does not want.
+// pendingRelease is a lock or an entry of a queue that an id of this process may have at Redis and that no caller
+// wants.
 type pendingRelease struct {
 	names
 	id            string
-	entry         string // an entry of the queue, or an id alone that was not queued
-	indeterminate bool   // a lost command may come late: the debt is paid again, for a while
+	entry         string // an entry of the queue, or only an id if it was never queued
+	indeterminate bool   // a lost command may arrive late, so the release is repeated for a while
 	since         time.Time
 	due           time.Time
-	acked         chan struct{} // closed when Redis has answered
+	acked         chan struct{} // closed when Redis has answered the release
 	answered      bool
 }
 
 const (
-	// mostAnswered is how many debts there are at most before those that Redis has answered are forgotten. Callers
-	// and latest bound the others.
+	// mostAnswered is the number of pending releases above which the keeper forgets those that Redis has answered. The
+	// number of callers and latest bound the others.
 	mostAnswered = 1024
-	// mostAtOnce is how many a script is asked to pay, so that it does not take too long, and of how many locks at
-	// the same time: a Redis that does not answer gets no more scripts than that in patience.
+	// mostAtOnce is the largest number of ids that one script releases, so that the script does not take too long. It is
+	// also the largest number of locks whose scripts run at the same time, so that a Redis that does not answer gets no
+	// more scripts than this within patience.
 	mostAtOnce = 100
-	// latest is how long commands of a broken connection may still arrive.
+	// latest is the longest time after which a command of a broken connection may still arrive.
 	latest = 10 * time.Minute
 )
 
-// owe has the keeper give up what an id has at Redis: the lock, and its place if entry is
-// one. The channel is closed when Redis has answered.
+// addPending makes the keeper release the lock of an id at Redis and, if entry is an entry of the queue, remove this
+// entry. The returned channel is closed when Redis has answered.
 func (l *Locker) addPending(n names, entry string, doubtful bool) <-chan struct{} {
 	id, _, _ := strings.Cut(entry, " ")
 	d := l.pendingReleases[id]
@@ -44,7 +46,7 @@ func (l *Locker) addPending(n names, entry string, doubtful bool) <-chan struct{
 		d = &pendingRelease{names: n, id: id, entry: entry, since: time.Now()}
 	}
 	d.indeterminate = d.indeterminate || doubtful
-	if d.acked == nil || d.answered { // or its turn has come since
+	if d.acked == nil || d.answered { // or the id has got the lock since the answer
 		d.acked, d.answered = make(chan struct{}), false
 	}
 	if l.hungUp {
@@ -57,7 +59,7 @@ func (l *Locker) addPending(n names, entry string, doubtful bool) <-chan struct{
 	return d.acked
 }
 
-// payAt has the keeper pay debts by then.
+// sendAt makes the keeper send pending releases at due or earlier.
 func (l *Locker) sendAt(due time.Time) {
 	if l.keeper.pendingDue.IsZero() || due.Before(l.keeper.pendingDue) {
 		l.keeper.pendingDue = due
@@ -65,8 +67,7 @@ func (l *Locker) sendAt(due time.Time) {
 	l.keep(due)
 }
 
-// payDebts pays the debts that are due, those of a lock together, and returns when the next one is
-// due.
+// sendDue sends the pending releases that are due, those of one lock together, and returns when the next one is due.
 func (l *Locker) sendDue(now time.Time) (next time.Time) {
 	many := len(l.pendingReleases) > mostAnswered
 	maps.DeleteFunc(l.pendingReleases, func(_ string, d *pendingRelease) bool {
@@ -79,7 +80,7 @@ func (l *Locker) sendDue(now time.Time) (next time.Time) {
 			if next.IsZero() || d.due.Before(next) {
 				next = d.due
 			}
-		case l.sendingFor[d.lock] || len(due[d.lock]) == mostAtOnce: // the keeper runs again when they are paid
+		case l.sendingFor[d.lock] || len(due[d.lock]) == mostAtOnce: // until the present ones are answered
 		case due[d.lock] != nil || len(l.sendingFor)+len(due) < mostAtOnce:
 			due[d.lock] = append(due[d.lock], d)
 		}
@@ -87,7 +88,7 @@ func (l *Locker) sendDue(now time.Time) (next time.Time) {
 	for lock, pendingReleases := range due {
 		l.sendingFor[lock] = true
 		l.begin(func() {
-			_ = l.sendPending(l.ctx, nearEnds, pendingReleases) // what is not answered is due again
+			_ = l.sendPending(l.ctx, nearEnds, pendingReleases) // unanswered releases are due again
 			l.mu.Lock()
 			defer l.mu.Unlock()
 			delete(l.sendingFor, lock)
@@ -97,10 +98,9 @@ func (l *Locker) sendDue(now time.Time) (next time.Time) {
 	return next
 }
 
-// payOff gives up all that is left at Redis when the Locker is closed. Otherwise the next
-// release might grant the lock to a place of this process until Redis notices that the
-// process is gone. It goes on while Redis answers; after an error the rest ends by its TTL. After the last time no
-// debts are taken.
+// sendRest sends all pending releases when the Locker is closed. Otherwise the next release might grant the lock to a
+// slot of this process until Redis notices that the process is gone. It continues while Redis answers; after an error
+// the remaining leases end by their TTL. After the last call addPending adds nothing.
 func (l *Locker) sendRest(last bool) (err error) {
 	for over := false; !over; {
 		l.mu.Lock()
@@ -116,8 +116,8 @@ func (l *Locker) sendRest(last bool) (err error) {
 	return err
 }
 
-// payAll pays debts of several locks, all at the same time: one lock that cannot be asked about, such as on a shard
-// that is down, does not keep the others waiting.
+// sendPerLock sends pending releases of several locks concurrently, so that a lock on a shard that is down does not
+// delay the others.
 func (l *Locker) sendPerLock(due []*pendingRelease) error {
 	byLock := map[string][]*pendingRelease{}
 	for _, d := range due {
@@ -140,13 +140,13 @@ func (l *Locker) sendPerLock(due []*pendingRelease) error {
 	return <-problems
 }
 
-// How many entries at each end of a queue leave.lua looks at.
+// These are the numbers of entries at each end of a queue that leave.lua searches.
 const (
 	nearEnds   = 64
 	wholeQueue = 0
 )
 
-// pay asks Redis to forget ids of one lock. It ends when Redis has answered no caller for patience.
+// sendPending asks Redis to release ids of one lock. It ends when Redis has answered no caller for patience.
 func (l *Locker) sendPending(ctx context.Context, near int, due []*pendingRelease) error {
 	args := []any{near}
 	for _, d := range due {
@@ -169,10 +169,10 @@ func (l *Locker) sendPending(ctx context.Context, near int, due []*pendingReleas
 		case err != nil && !hopeless(err):
 			d.due = now.Add(patience / 4)
 			continue
-		case d.due.After(sent): // its turn has come meanwhile
+		case d.due.After(sent): // the id has got the lock since
 			continue
 		case err == nil && d.indeterminate:
-			// What a late command takes stays for at most as long as the command was late.
+			// A lock that a late command takes stays taken for at most the delay of this command.
 			d.due = now.Add(max(time.Second, now.Sub(d.since)))
 		default:
 			delete(l.pendingReleases, d.id)
@@ -185,8 +185,8 @@ func (l *Locker) sendPending(ctx context.Context, near int, due []*pendingReleas
 	return err
 }
 
-// hopeless says that Redis will refuse a script again for the same reason: the lock is no string,
-// its queue no list, or there are no scripts. All other errors pass.
+// hopeless reports whether Redis will refuse a script again for the same reason: the lock is not a string, its queue
+// is not a list, or the server has no scripts. All other errors are temporary.
 func hopeless(err error) bool {
 	refused, ok := errors.AsType[redis.Error](err)
 	return ok && (strings.HasPrefix(refused.Error(), "WRONGTYPE") ||

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// probe runs each command of the lock once, on a lock of its own, so that a missing right
-// shows at once.
+// probe runs each command of the lock once, on a separate lock, so that a missing right is found before the first
+// Acquire.
 func (l *Locker) probe(ctx context.Context, key string) error {
 	l.mu.Lock()
 	lq := l.localQueue(key, l.config.TTL)
@@ -21,11 +21,11 @@ func (l *Locker) probe(ctx context.Context, key string) error {
 	}
 	lock := lq.lock + ":" + l.ids.process
 	if l.redis.cluster != nil && !tagged(lq.lock) {
-		lock = lq.queue + ":" + l.ids.process // in the slot of the channel
+		lock = lq.queue + ":" + l.ids.process // in the hash slot of the channel
 	}
 	probe := namesOf(lock, lq.base, false)
 	probe.base = lq.base
-	const short = 10 * time.Second // as long as this may take
+	const short = 10 * time.Second // the longest time for the probe
 	on, ttl := &probe, milliseconds(short)
 	first, second, third := l.ids.next(on.lock), l.ids.next(on.lock), l.ids.next(on.lock)
 	run := func(s *script, args ...any) func(context.Context) error {

@@ -18,40 +18,39 @@ import (
 	"github.com/lockbench/lockbench/strategies/internal/token"
 )
 
-// patience is how long a process tries in all, whether Redis does not answer or does not serve,
-// before a caller or its waiters get an error.
+// patience is how long a process tries in total, while Redis does not answer or refuses to serve, before its callers
+// get an error.
 const patience = 2 * time.Second
 
-// patient bounds what a step does that began then by patience. What it ends, ends with errOutage.
+// patient returns a context that ends patience after the beginning of a step, with errOutage as its cause.
 func patient(ctx context.Context, began time.Time) (context.Context, context.CancelFunc) {
 	return context.WithDeadlineCause(ctx, began.Add(patience), errOutage)
 }
 
 var errOutage = fmt.Errorf("Redis has not answered for %v", patience)
 
-// because returns errOutage in place of the error of a ctx that has ended with it.
+// because returns errOutage in place of the error of a ctx whose cause is errOutage.
 func because(ctx context.Context, err error) error {
-	if err != nil && err == ctx.Err() && context.Cause(ctx) == errOutage { //nolint:errorlint // their very own
+	if err != nil && err == ctx.Err() && context.Cause(ctx) == errOutage { //nolint:errorlint // only exactly these errors
 		return errOutage
 	}
 	return err
 }
 
-// node is Redis as a process talks to it: through one pipeline, which never sends a command
-// twice by itself.
+// node is a process's access to Redis, through one pipeline, which never repeats a command by itself.
 type node struct {
 	conn    *pipeline.Conn
 	client  redis.UniversalClient
 	cluster *redis.ClusterClient // nil without a cluster
 	ids     *ids
-	demoted func() // called when the server says that it is no primary any more
+	demoted func() // called when the server reports that it is no longer a primary
 
-	served  atomic.Int32 // whether it has run a script, which a client of one node of a cluster cannot: see serves
-	native  token.Native // how free deletes a key
-	finding atomic.Bool  // a release finds out which command the server has for it
+	served  atomic.Int32 // whether the node has run a script, see serves; the client of one node of a cluster cannot
+	native  token.Native // the command with which free deletes a key
+	finding atomic.Bool  // a release is finding out which command the server has
 }
 
-// run runs a script that may give the lock to the next.
+// run runs a script that may grant the lock to the next waiter.
 func (n *node) run(ctx context.Context, s *script, on *names, args ...any) (reply any, err error) {
 	words := make([]any, 0, 16)
 	words = append(words, "evalsha", &s.hash, 2, &on.lock, &on.queue, &on.base, &n.ids.process)
@@ -68,12 +67,12 @@ const (
 	hasServed = 2
 )
 
-// serves says whether the node runs scripts, as far as is known. It is false for one caller at a time, which must run
-// one. Others need not: thousands of first releases would each have one.
+// serves reports whether the node is known to run scripts. It is false for one caller at a time, which must run a
+// script. Other callers need not, because otherwise each of thousands of first releases would run one.
 func (n *node) serves() bool { return !n.served.CompareAndSwap(0, serving) }
 
-// free releases a lock for which nobody waits, and says whether it did: somebody may wait, or the lock may not be the
-// caller's. The first release finds out whether the server has a command for that; others use the script until then.
+// free releases a lock without waiters. It reports false if a client may wait or if the caller does not have the
+// lock. The first release finds out whether the server has a command for this; until then the others use the script.
 func (n *node) free(ctx context.Context, on *names, id *string) (freed bool, err error) {
 	if !n.native.Known() {
 		if !n.finding.CompareAndSwap(false, true) {
@@ -91,7 +90,7 @@ func (n *node) free(ctx context.Context, on *names, id *string) (freed bool, err
 func (n *node) freeByScript(ctx context.Context, on *names, id *string) (freed bool, err error) {
 	if n.cluster == nil {
 		reply, err := n.conn.Run(ctx, &on.lock, id)
-		// What Redis refuses to all may be because of one of them.
+		// If Redis refuses a script for several locks, one of them may be the cause.
 		if _, refused := errors.AsType[redis.Error](err); !refused || n.passes(err) {
 			return reply == any(int64(1)), n.refused(on, err)
 		}
@@ -101,7 +100,7 @@ func (n *node) freeByScript(ctx context.Context, on *names, id *string) (freed b
 	return len(all) == 1 && all[0] == any(int64(1)), err
 }
 
-// eval runs a script by EVALSHA, from its source if Redis does not know it.
+// eval runs a script by EVALSHA, or by EVAL if Redis does not know it.
 func (n *node) eval(ctx context.Context, s *script, on *names, evalsha []any) (reply any, err error) {
 	if reply, err = n.do(ctx, evalsha...); err != nil && says(err, "NOSCRIPT") {
 		reply, err = n.do(ctx, slices.Concat([]any{"eval", &s.source}, evalsha[2:])...)
@@ -109,7 +108,7 @@ func (n *node) eval(ctx context.Context, s *script, on *names, evalsha []any) (r
 	return reply, n.refused(on, err)
 }
 
-// do sends a command, and returns its reply. It takes pointers to strings, which cost no allocation.
+// do sends a command and returns its reply. It takes pointers to strings, because these cost no allocation.
 func (n *node) do(ctx context.Context, words ...any) (reply any, err error) {
 	command := redis.NewCmd(ctx, words...)
 	if err = n.conn.Send(ctx, command); err != nil {
@@ -118,26 +117,26 @@ func (n *node) do(ctx context.Context, words ...any) (reply any, err error) {
 	return command.Result()
 }
 
-// undialled says that there was no connection.
+// undialled reports whether err means that no connection could be made.
 func undialled(err error) bool {
 	network, is := errors.AsType[*net.OpError](err)
 	return is && network.Op == "dial"
 }
 
-// passes says whether to try again after err: Redis has said that it ran nothing, and may run it soon, or on another
-// node. Or there was no connection yet.
+// passes reports whether a try can be repeated after err: Redis has answered that it ran nothing and may run the
+// command soon or on another node, or there was no connection yet.
 func (n *node) passes(err error) bool {
 	if undialled(err) {
 		return true
 	}
-	if n.cluster == nil && says(err, "MOVED", "ASK") { // no other try goes elsewhere
+	if n.cluster == nil && says(err, "MOVED", "ASK") { // the client sends each try to the same node
 		return false
 	}
 	return says(err, "READONLY", "MASTERDOWN", "MOVED", "ASK", "TRYAGAIN", "CLUSTERDOWN", "LOADING")
 }
 
-// take takes a free lock, without a script where two commands can go together. It returns the
-// owner and, if that is id and timed, Redis's time in µs after the grant.
+// take takes a free lock, without a script if two commands can go in one round trip. It returns the owner and, if the
+// owner is id and timed is true, the time of Redis in µs after the grant.
 func (n *node) take(
 	ctx context.Context, on *names, id *string, ttl int64, timed bool,
 ) (owner string, clock int64, err error) {
@@ -155,7 +154,7 @@ func (n *node) take(
 		err = n.conn.Send(ctx, set)
 	}
 	if err == nil {
-		if owner, err = set.Text(); err == redis.Nil { //nolint:errorlint // Redis's own
+		if owner, err = set.Text(); err == redis.Nil { //nolint:errorlint // never wrapped here
 			owner, err = *id, nil
 		}
 	}
@@ -165,12 +164,12 @@ func (n *node) take(
 	return strings.TrimSuffix(owner, "+"), clock, nil
 }
 
-// refused takes an error of Redis's: it looks for the primary, or adds what the service can do about it.
+// refused handles an error reply of Redis: it starts the search for the primary, or adds a remedy to the error.
 func (n *node) refused(on *names, err error) error {
 	switch {
 	case err == nil:
 		return nil
-	case says(err, "READONLY", "MASTERDOWN"): // no longer a primary: its name may lead to another server
+	case says(err, "READONLY", "MASTERDOWN"): // no longer a primary, so its name may lead to another server
 		n.demoted()
 	case says(err, "WRONGTYPE"):
 		return fmt.Errorf("%q, or its queue, is another program's key, such as Redisson's: %w", on.lock, err)
@@ -180,8 +179,8 @@ func (n *node) refused(on *names, err error) error {
 	return err
 }
 
-// follow queues an entry behind others, if there are any. It returns the length of the queue,
-// 0 if there was none.
+// follow queues an entry behind other entries, if there are any. It returns the length of the queue, 0 if there was
+// none.
 func (n *node) follow(ctx context.Context, queue, entry string) (int64, error) {
 	reply, err := n.do(ctx, "rpushx", &queue, &entry)
 	length, ok := reply.(int64)
@@ -191,7 +190,7 @@ func (n *node) follow(ctx context.Context, queue, entry string) (int64, error) {
 	return length, err
 }
 
-// at returns the client to listen with: in a cluster that of the lock's node.
+// at returns the client for subscriptions: in a cluster the client of the lock's node.
 func (n *node) at(ctx context.Context, lock string, again bool) (redis.UniversalClient, error) {
 	if n.cluster == nil {
 		return n.client, nil
@@ -206,17 +205,17 @@ func (n *node) at(ctx context.Context, lock string, again bool) (redis.Universal
 	return master, nil
 }
 
-// says reports whether err is an error of Redis that begins with one of those words.
+// says reports whether err is an error reply of Redis that begins with one of the words.
 func says(err error, words ...string) bool {
 	return slices.ContainsFunc(words, func(word string) bool { return redis.HasErrorPrefix(err, word) })
 }
 
-// unexpected is for an answer that no script of ours gives.
+// unexpected returns the error for an answer that no script of this package gives.
 func unexpected(to string, reply any) error {
 	return fmt.Errorf("Redis answered %s: %v", to, reply)
 }
 
-// pair reads two numbers.
+// pair reads a reply of two numbers.
 func pair(reply any) (a, b int64, ok bool) {
 	numbers, _ := reply.([]any)
 	if len(numbers) != 2 {
@@ -227,16 +226,16 @@ func pair(reply any) (a, b int64, ok bool) {
 	return a, b, first && second
 }
 
-// lost says that a command may have been carried out although it ended with an error.
+// lost reports whether Redis may have executed a command that ended with err.
 func lost(err error) bool { return indeterminate.MayHaveRun(err) }
 
-// retry is the pauses between tries.
+// retry computes the pauses between tries.
 type retry struct {
-	pause time.Duration // the next
+	pause time.Duration // the next pause
 	end   time.Time
 }
 
-// wait pauses, longer each time. It returns false after patience, or when ctx ends.
+// wait pauses, each time longer. It returns false after patience, or when ctx ends.
 func (r *retry) wait(ctx context.Context) bool {
 	if r.pause == 0 {
 		r.pause, r.end = 20*time.Millisecond, time.Now().Add(patience)
@@ -249,17 +248,18 @@ func (r *retry) wait(ctx context.Context) bool {
 	return pause.Plain(ctx.Done(), d)
 }
 
-// persist tries again what ended without an answer, and what Redis may run soon, for patience, and until ctx ends or
-// the Locker is closed. doubtful means that Redis may have carried out a try that it did not answer.
+// persist repeats a try that got no answer or that Redis may execute soon, for patience at most and until ctx ends or
+// the Locker is closed. doubtful means that Redis may have executed a try that it did not answer.
 func (l *Locker) persist(ctx context.Context, try func(context.Context) error) (doubtful bool, err error) {
-	// No deadline bounds the first try: Redis may be slow, and the pipeline ends a command when Redis answers none.
+	// No deadline bounds the first try, because Redis may be slow, and the pipeline ends a command when Redis answers no
+	// command.
 	began := time.Now()
 	if err = try(ctx); err == nil {
 		return false, nil
 	}
 	ctx, done := patient(ctx, began)
 	defer done()
-	var refused error // why there was no connection, while go-redis still tries to make one
+	var refused error // the reason for a missing connection, while go-redis still tries to make one
 	for r := (retry{}); ; err = try(ctx) {
 		doubtful = doubtful || lost(err)
 		if undialled(err) {

@@ -33,7 +33,7 @@ var (
 	echoScript    = newScript(echoSource)
 )
 
-// script is a script's hash, and its source for when Redis has forgotten it.
+// script has the hash of a script and, for a Redis that does not know it, the source.
 type script struct{ hash, source string }
 
 func newScript(source string) *script { return &script{redis.NewScript(source).Hash(), source} }

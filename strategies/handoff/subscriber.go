@@ -14,9 +14,8 @@ import (
 	"github.com/lockbench/lockbench/strategies"
 )
 
-// subscriber is a connection that tells a process of its turns; in a cluster there is one per
-// node. It lives as long as the connection; its lines then look for another. The Locker's
-// mutex guards it.
+// subscriber is a connection on which a process receives the messages about its turns; in a cluster there is one per
+// node. It lives as long as the connection; its local queues then use another. The Locker's mutex guards it.
 type subscriber struct {
 	locker   *Locker
 	client   redis.UniversalClient
@@ -24,27 +23,27 @@ type subscriber struct {
 	channels map[string]*channel
 	unasked  []string      // channels to subscribe to
 	open     int           // subscriptions that Redis has not answered yet
-	gone     chan struct{} // closed when it has ended …
-	err      error         // … and why
+	gone     chan struct{} // closed when the connection has ended …
+	err      error         // … with this error
 	good     bool          // Redis has confirmed a subscription
 
-	echoes int       // messages that the process has published to itself
+	echoes int       // messages that the process has published to itself and not received yet
 	asked  time.Time // when the process asked for the last of them
-	said   bool      // Redis has said that it is published
-	silent bool      // it has not been heard
+	said   bool      // Redis has confirmed the publication
+	silent bool      // the last echo was not received in time
 }
 
-// channel is a channel that a subscriber listens to, and the number of lines that need it.
+// channel is a channel of a subscriber, with the number of local queues that need it.
 type channel struct {
 	localQueues int
 	asked       time.Time
 	sent        bool
 	ready       chan struct{} // closed when Redis has answered
-	isReady     bool          // it has confirmed the subscription
-	err         error         // why it has refused it
+	isReady     bool          // Redis has confirmed the subscription
+	err         error         // the reason of a refusal
 }
 
-// send sends a command.
+// send sends a command on the subscriber's connection.
 func (s *subscriber) send(what string, command func(context.Context) error) {
 	l := s.locker
 	l.hears.Go(func() {
@@ -56,7 +55,7 @@ func (s *subscriber) send(what string, command func(context.Context) error) {
 	})
 }
 
-// listens says whether the process certainly hears of the line's turns.
+// listens reports whether the process certainly receives the messages about the local queue's turns.
 func (lq *localQueue) listens() bool {
 	l := lq.locker
 	s := lq.subscriber
@@ -70,8 +69,8 @@ func (lq *localQueue) listens() bool {
 	return c != nil && c.isReady
 }
 
-// demoted ends all subscribers after the server has said that it is no primary: the primary does
-// not publish there.
+// demoted ends all subscribers after the server has reported that it is no primary, because messages of the primary
+// do not arrive there.
 func (l *Locker) demoted() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -84,9 +83,9 @@ func (l *Locker) demoted() {
 
 var errDemoted = errors.New("listen: the server is no primary any more")
 
-// listen subscribes the process to a line's turns.
+// listen subscribes the process to the messages about a local queue's turns.
 func (l *Locker) listen(ctx context.Context, lq *localQueue) error {
-	var failed error // the try before
+	var failed error // the error of the previous try
 	for r := (retry{}); ; {
 		err := l.listenOnce(ctx, lq, failed != nil)
 		if err != nil && ctx.Err() != nil && failed != nil {
@@ -129,7 +128,7 @@ func (l *Locker) listenOnce(ctx context.Context, lq *localQueue, again bool) err
 		l.mu.Unlock()
 	}
 	c := s.join(lq)
-	timer := time.NewTimer(patience*3/4 - time.Since(c.asked)) // before the caller is told of an outage
+	timer := time.NewTimer(patience*3/4 - time.Since(c.asked)) // before the caller gets the error of an outage
 	defer timer.Stop()
 	select {
 	case <-c.ready:
@@ -151,7 +150,7 @@ func (l *Locker) listenOnce(ctx context.Context, lq *localQueue, again bool) err
 
 var errSilent = errors.New("listen: Redis does not answer")
 
-// join has a subscriber listen for a line.
+// join makes a subscriber listen for a local queue.
 func (s *subscriber) join(lq *localQueue) *channel {
 	l := s.locker
 	l.mu.Lock()
@@ -172,8 +171,8 @@ func (s *subscriber) join(lq *localQueue) *channel {
 	return c
 }
 
-// ask subscribes to channels: all at once, or one after another if Redis has refused one of
-// several before, since the refusal does not name it.
+// ask subscribes to channels: all at once, or one after the other if Redis has refused one of several before, because
+// the refusal does not name the channel.
 func (s *subscriber) ask() {
 	for len(s.unasked) > 0 && (s.open == 0 || !s.locker.refusing) {
 		name := s.unasked[0]
@@ -186,8 +185,8 @@ func (s *subscriber) ask() {
 	}
 }
 
-// leave has a subscriber no longer listen for a line. In a cluster it gives up a channel that
-// no line needs.
+// leave makes a subscriber stop listening for a local queue. In a cluster it unsubscribes from a channel that no
+// local queue needs.
 func (s *subscriber) leave(lq *localQueue) {
 	if s == nil || lq.subscriber != s {
 		return
@@ -207,7 +206,7 @@ func (s *subscriber) leave(lq *localQueue) {
 	}
 }
 
-// live receives until the connection ends.
+// live receives messages until the connection ends.
 func (s *subscriber) live() {
 	l := s.locker
 	err := s.hear()
@@ -218,7 +217,7 @@ func (s *subscriber) live() {
 	close(s.gone)
 }
 
-// end ends a subscriber for that reason. Its lines look for another.
+// end ends a subscriber with err. Its local queues look for another.
 func (s *subscriber) end(err error) {
 	l := s.locker
 	if s.err != nil {
@@ -257,13 +256,13 @@ func (s *subscriber) hear() error {
 		if err := s.heard(message); err != nil {
 			return err
 		}
-		runtime.Gosched() // a waiter who was told goes on before the next read
+		runtime.Gosched() // a waiter that got its turn runs before the next read
 	}
 }
 
-// refused takes an error of the connection, and returns nil if the connection lives on: Redis has refused a
-// subscription, and only one was under way. Those who wait for that channel get the error. If several were under
-// way it is not known which one was refused, so all try again on a new connection, one after another.
+// refused handles an error of the connection. It returns nil if the connection survives, because Redis has refused a
+// subscription and only one was under way. The callers that wait for that channel get the error. If several were
+// under way, the refused one is not known, so all try again on a new connection, one after the other.
 func (s *subscriber) refused(err error) error {
 	if !says(err, "NOPERM") {
 		return fmt.Errorf("listen: %w", err)
@@ -271,10 +270,10 @@ func (s *subscriber) refused(err error) error {
 	l := s.locker
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	s.good = true // it is no outage
+	s.good = true // a refusal is not an outage
 	if s.open != 1 {
 		l.refusing = true
-		return fmt.Errorf("listen: Redis has refused a channel: %v", err) //nolint:errorlint // perhaps another one
+		return fmt.Errorf("listen: Redis has refused a channel: %v", err) //nolint:errorlint // perhaps another channel
 	}
 	s.open--
 	for name, c := range s.channels {
@@ -326,13 +325,13 @@ func (s *subscriber) heard(message any) error {
 	return nil
 }
 
-// echoPrefix begins what a process publishes to itself.
+// echoPrefix begins the messages that a process publishes to itself.
 const echoPrefix = "echo "
 
-// listenOn finds out, each second in which the process waits for a lock, whether it hears what is published where its
-// commands go. That may be another server than the subscription's: after a failover the client has moved, and the
-// subscription has not. Or the connection is dead and nothing has closed it. listenOn returns when it is due again;
-// zero means never.
+// listenOn checks, each second in which the process waits for a lock, that it receives messages that are published on
+// the server of its commands. This may be another server than the subscription's, if after a failover the client has
+// moved and the subscription has not. Or the connection may be dead without having been closed. listenOn returns when
+// it is due again; zero means never.
 func (l *Locker) listenOn(now time.Time) (next time.Time) {
 	if len(l.slots) == 0 {
 		return time.Time{}
@@ -353,8 +352,8 @@ func (l *Locker) listenOn(now time.Time) (next time.Time) {
 	return now.Add(l.attention)
 }
 
-// echo publishes to the process itself, by way of a line, unless the last echo is still to be heard. It ends a
-// subscriber that has not heard it for patience.
+// echo publishes a message to the process itself, through a local queue's channel, unless the last echo has not
+// arrived yet. It ends a subscriber that has not received the echo within patience.
 func (s *subscriber) echo(lq *localQueue, now time.Time) {
 	l := s.locker
 	if s.silent {
@@ -375,7 +374,7 @@ func (s *subscriber) echo(lq *localQueue, now time.Time) {
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		switch n, _ := reply.(int64); {
-		case err != nil: // it is the commands' connection that does not work
+		case err != nil: // the connection of the commands does not work
 			s.silent = false
 		case n == 0:
 			s.end(errElsewhere)

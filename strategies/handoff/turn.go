@@ -6,14 +6,15 @@ import (
 	"github.com/lockbench/lockbench/internal/pause"
 )
 
-// How a place gets its turn: by the answer to a command of its process, or by a message. A message is a hint alone,
-// because a client that may publish and read the keys can make one, or repeat it: Redis confirms it, and gives the
-// token.
+// A slot gets its turn by the answer to a command of its process, or by a message. A message is only a hint, because
+// a client that may publish and read the keys can forge or repeat one. So the process asks Redis to confirm it, and
+// Redis returns the token.
 
-// learnOwner takes what grant.lua tells an owner, by the answer to a command of this process that was sent at since.
+// learnOwner handles the grant message of grant.lua in the answer to a command of this process that was sent at
+// since.
 func (l *Locker) learnOwner(grantMsg string, since time.Time) {
 	id, token, lock, ok := l.ids.parse(grantMsg)
-	if !ok || l.held[id] != nil { // it was told before
+	if !ok || l.held[id] != nil { // the grant is known already
 		return
 	}
 	p := l.slots[id]
@@ -27,7 +28,7 @@ func (l *Locker) learnOwner(grantMsg string, since time.Time) {
 	p.arrive(token, since, end(since, p.localQueue.ttl))
 }
 
-// hint takes a message that says the same.
+// hint handles a grant message that arrived on the subscription.
 func (l *Locker) hint(message string) {
 	id, _, lock, ok := l.ids.parse(message)
 	if !ok || l.held[id] != nil {
@@ -50,25 +51,26 @@ func (l *Locker) hint(message string) {
 }
 
 const (
-	// mostStrays is how many messages about ids without a place are looked into in straysIn: each costs a script. Who
-	// repeats messages could have as many run as he sends.
+	// mostStrays is the largest number of messages about ids without a slot that are checked within straysIn. Each check
+	// costs a script, so without a limit a client that repeats messages could cause any number of scripts.
 	mostStrays = 64
 	straysIn   = 100 * time.Millisecond
-	// hintsApart is how long a place whose hint Redis has not confirmed takes no other one.
+	// hintsApart is how long a slot ignores further hints after one that Redis has not confirmed.
 	hintsApart = 10 * time.Millisecond
 )
 
-// passOn gives up a lock that came to a place which was given up: it is known to be one of this process.
+// passOn releases a lock that was granted to a slot of this process after the slot had been given up.
 func (l *Locker) passOn(lock, id string) {
 	l.addPending(namesOf(lock, l.base, l.redis.cluster != nil), id, false)
-	for _, d := range l.pendingReleases { // the next may be one that was given up, too
+	for _, d := range l.pendingReleases { // the next slot may have been given up too
 		if d.lock == lock {
 			d.due = time.Now()
 		}
 	}
 }
 
-// arrive takes a lease that has come to a place by an answer. If that was long on its way, Redis must confirm it.
+// arrive takes a lease that a slot got by an answer. If the answer took so long that the lease has run out, Redis
+// must confirm the lease.
 func (p *slot) arrive(token int64, since, until time.Time) {
 	lq := p.localQueue
 	l := lq.locker
@@ -82,7 +84,7 @@ func (p *slot) arrive(token int64, since, until time.Time) {
 	p.take(token, since, until)
 }
 
-// take makes a place the line's lease.
+// take turns a slot into the lease of its local queue.
 func (p *slot) take(token int64, since, until time.Time) {
 	lq := p.localQueue
 	g := &lease{id: p.id, token: token, since: since, indeterminate: p.indeterminate}
@@ -92,7 +94,8 @@ func (p *slot) take(token int64, since, until time.Time) {
 	lq.granted(g)
 }
 
-// confirm asks Redis whether a place has the lock, and has it last from now on. A place that has not keeps its turn.
+// confirm asks Redis whether a slot has the lock, and renews the lease from now on. A slot that does not have the
+// lock stays in the queue.
 func (l *Locker) confirm(p *slot) {
 	lq := p.localQueue
 	for {
@@ -106,8 +109,8 @@ func (l *Locker) confirm(p *slot) {
 		until := end(since, lq.ttl)
 		switch {
 		case mine && l.slots[p.id] != nil && time.Now().Before(until):
-			p.take(clock, since, until) // later than every token given so far
-		case mine && l.held[p.id] != nil: // by an answer
+			p.take(clock, since, until) // larger than every token granted so far
+		case mine && l.held[p.id] != nil: // an answer has granted it
 			if g := l.held[p.id]; until.After(g.kept) {
 				g.kept = until
 			}
@@ -117,7 +120,7 @@ func (l *Locker) confirm(p *slot) {
 			lq.look(0)
 		case err != nil:
 			lq.look(0)
-		default: // a client has made the message up, or it came after the lease
+		default: // the message was forged, or it arrived after the end of the lease
 			lq.look(l.attention / 4)
 		}
 		if l.slots[p.id] == nil {
