@@ -18,14 +18,14 @@ import (
 	"github.com/lockbench/lockbench/workloads"
 )
 
-// Not all: a change in another lock need not run these tests again.
+// The test does not import all locks, so that a change in another lock does not run these tests again.
 func init() {
 	strategies.RegisterStrategy(append(baselines.Strategies(), blpop.Strategy())...)
 	strategies.RegisterStrategy(append(polled.Strategies(), redisson.Strategies()...)...)
 	strategies.RegisterStrategy(peers.Strategies()...)
 }
 
-// measured runs one strategy once and fails on a run that cannot be believed.
+// measured runs one strategy once and fails if the run is invalid.
 func measured(tb testing.TB, address, strategy string, change func(*workloads.Spec)) results.Run {
 	tb.Helper()
 	variants, err := strategies.ParseVariants(strategy)
@@ -49,11 +49,11 @@ func measured(tb testing.TB, address, strategy string, change func(*workloads.Sp
 	return run
 }
 
-// benchStrategies are those of the default set.
+// benchStrategies are the strategies of the default set.
 var benchStrategies = []string{"spin", "pubsub", "blpop", "redsync"}
 
-// BenchmarkLock is b.N acquisitions in a closed loop through one hot key, with
-// the figures and units of -o benchfmt, so that benchstat reads both alike.
+// BenchmarkLock makes b.N acquisitions of one hot key in a closed loop. It reports the figures and units of -o
+// benchfmt, so that benchstat can read both.
 //
 //	go test -run '^$' -bench Lock -benchtime 2000x -count 6 . | benchstat -col /strategy -row /clients -
 func BenchmarkLock(b *testing.B) {
@@ -69,11 +69,11 @@ func BenchmarkLock(b *testing.B) {
 						w.Clients, w.Instances, w.Hold, w.Iterations = c.clients, c.instances, workloads.Fixed(c.hold),
 							int64(b.N)
 					})
-					// What go test timed includes set-up and warm-up; the window does not.
+					// The time that go test measures includes set-up and warm-up; the window does not.
 					b.ReportMetric(float64(run.WindowNS)/float64(run.Speed.Acquisitions), "ns/op")
 					fewTurns := run.Speed.Acquisitions < 20*int64(c.clients)
 					for _, m := range results.BenchMetrics() {
-						// Chance alone moves these when a client has had few turns.
+						// These figures vary randomly if a client has had few turns.
 						if fewTurns && (m.Name == "wait_p99" || m.Name == "jain") {
 							continue
 						}
@@ -86,8 +86,8 @@ func BenchmarkLock(b *testing.B) {
 	}
 }
 
-// BenchmarkHarness is what measuring costs: acquisitions per second of a lock
-// that does nothing, with all measuring on.
+// BenchmarkHarness measures the overhead of measuring: acquisitions per second of a lock that does nothing, with all
+// measurements on.
 func BenchmarkHarness(b *testing.B) {
 	for _, clients := range []int{2, 500} {
 		b.Run(fmt.Sprintf("strategy=noop/clients=%d", clients), func(b *testing.B) {

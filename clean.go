@@ -11,11 +11,11 @@ import (
 	"github.com/lockbench/lockbench/strategies"
 )
 
-// Clean removes what killed lockbenches have left: containers and directories on
-// this machine, and keys on the Redis at the address, if one is given. On other stores
-// nothing is left. It knows the keys of all registered strategies, and of unlisted ones, such as drivers. It
-// returns what it removed and what it could not look at on this machine. It leaves alone what belongs
-// to a running lockbench. What it could not look at or remove on the server is an error.
+// Clean removes the leftovers of killed lockbench processes: containers and directories on this machine and, if an
+// address is given, keys on that Redis. Other stores keep no leftovers. Clean knows the keys of all registered
+// strategies and of the unlisted ones, such as drivers. It does not touch anything of a running lockbench. It returns
+// a line for everything that it removed and for everything that it could not inspect on this machine. Keys that it
+// could not inspect or remove on the server are an error.
 func Clean(ctx context.Context, at StoreOptions, unlisted ...strategies.Info) ([]string, error) {
 	swept := launch.SweepMachine(ctx)
 	on, err := sweepServer(ctx, at.options(), unlisted)
@@ -38,7 +38,7 @@ func Clean(ctx context.Context, at StoreOptions, unlisted ...strategies.Info) ([
 	return lines, errors.Join(err, ctx.Err())
 }
 
-// sweepServer removes what dead runs left on a user's server, if one is given.
+// sweepServer removes the leftovers of dead runs from a user's server, if one is given.
 func sweepServer(ctx context.Context, at store.Options, unlisted []strategies.Info) (store.Swept, error) {
 	if at.Started() {
 		return store.Swept{}, nil

@@ -8,8 +8,8 @@ import (
 	"github.com/lockbench/lockbench/workloads"
 )
 
-// A counter that is kept apart tells what was lost when the locks' server forgets; one that
-// is kept with them is forgotten too, and tells nothing.
+// A separate counter shows the lost updates when the locks' server loses its data. A counter on the locks' server is
+// lost too and shows nothing.
 func TestACounterApartOutlivesTheLocks(t *testing.T) {
 	t.Parallel()
 	fault, err := workloads.ParseFault("kill:at=300ms,for=10ms,data=lose")
@@ -22,7 +22,7 @@ func TestACounterApartOutlivesTheLocks(t *testing.T) {
 	} {
 		p := plan(t, "process", "spin", func(p *lockbench.Plan) {
 			p.Workload.Clients, p.Workload.Iterations, p.Workload.Duration = 4, 0, workloads.Duration(6*time.Second)
-			// Nobody lets go before the end, however long the restart takes.
+			// No client releases before the end, however long the restart takes.
 			p.Workload.Work, p.Workload.Counter, p.Workload.Hold = workloads.WorkCounter, place,
 				workloads.Fixed(time.Minute)
 			p.Workload.Faults = []workloads.Fault{fault}

@@ -31,7 +31,7 @@ func together(
 			p.Rounds, p.Generators = 2, lockbench.Generators{Number: n, Index: i, Patience: time.Minute}
 			p.Workload.Iterations, p.Workload.Duration = 0, workloads.Duration(300*time.Millisecond)
 			p.Workload.Clients, p.Workload.Instances, p.Workload.Seed = 2, 1, 7
-			p.Workload.Think = workloads.Fixed(time.Millisecond) // else they keep the cores busy
+			p.Workload.Think = workloads.Fixed(time.Millisecond) // otherwise the clients keep the cores busy
 			if change != nil {
 				ctx = change(i, p)
 			}
@@ -42,7 +42,7 @@ func together(
 	return reports, problems
 }
 
-// The connections of all are counted before any of them opens its own.
+// The connections of all generators are counted before any of them opens connections.
 func TestTooManyConnectionsForGenerators(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t, "--maxclients", "100")
@@ -52,11 +52,11 @@ func TestTooManyConnectionsForGenerators(t *testing.T) {
 	})
 	err := errors.Join(problems...)
 	if !errors.Is(err, lockbench.ErrConfig) || !strings.Contains(err.Error(), "in 2 generators") {
-		t.Errorf("each needs 66 connections of 100: %v", err)
+		t.Errorf("two generators with 66 connections each, of 100: %v", err)
 	}
 }
 
-// The first generator reports the sum of what all recorded; the others return their own parts.
+// The first generator reports the sum of all records; the others return their own parts.
 func TestSumOfGenerators(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
@@ -86,7 +86,7 @@ func TestSumOfGenerators(t *testing.T) {
 	var all int64
 	for _, run := range sum.Runs {
 		all += run.Speed.Acquisitions
-		// A hold counts where it ends, and one of each generator may cross an edge of the window.
+		// A hold counts in the slice in which it ends, and one hold of each generator may cross an edge of the window.
 		crossing := run.Speed.Acquisitions - run.Speed.Hold.Count
 		if run.Record.Clients != 6 || max(crossing, -crossing) > 3 || run.Speed.Handoff.Count > 0 {
 			t.Errorf("%s: %d clients, %d acquisitions, %d holds, %d handoffs", run.Title(), run.Record.Clients,
@@ -100,20 +100,20 @@ func TestSumOfGenerators(t *testing.T) {
 		all -= own.Acquisitions
 	}
 	if all != 0 {
-		t.Errorf("the sum has %d acquisitions more than its parts", all)
+		t.Errorf("the sum has %d more acquisitions than its parts", all)
 	}
 	if left := server.Client(t).Keys(t.Context(), "*").Val(); len(left) > 0 {
 		t.Errorf("left: %q", left)
 	}
 }
 
-// lasting leaves time to stop a generator in a run, and does not keep the cores busy meanwhile.
+// lasting makes a run long enough to stop a generator in it, without keeping the cores busy.
 func lasting(p *lockbench.Plan) {
 	p.Workload.Duration, p.Workload.Think = workloads.Duration(5*time.Second), workloads.Fixed(20*time.Millisecond)
 }
 
-// If a generator is stopped in a run, the others end and name it, and that run cannot be trusted; those before it can.
-// Generator 0 reports the sum, or what it has itself if it is the one.
+// If a generator is stopped in a run, the others end and name it, and that run is invalid; earlier runs are valid.
+// Generator 0 reports the sum or, if it was stopped itself, its own part.
 func TestAGeneratorIsStopped(t *testing.T) {
 	t.Parallel()
 	for _, stopped := range []int{0, 2} {
@@ -137,7 +137,7 @@ func TestAGeneratorIsStopped(t *testing.T) {
 			for i, problem := range problems {
 				if i == stopped {
 					if problem != nil || !reports[i].Interrupted {
-						t.Errorf("the one that was stopped: %v", problem)
+						t.Errorf("the stopped generator: %v", problem)
 					}
 				} else if !errors.Is(problem, lockbench.ErrGenerator) || problem.Error() != name {
 					t.Errorf("generator %d: %v", i, problem)
@@ -160,8 +160,8 @@ func TestAGeneratorIsStopped(t *testing.T) {
 	}
 }
 
-// If all are stopped, or Redis dies, the first still reports what it has: what all recorded of the runs before, and its
-// own part of the last.
+// If all generators are stopped, or Redis dies, the first still reports the complete earlier runs and its own part of
+// the last run.
 func TestAllGeneratorsEnd(t *testing.T) {
 	t.Parallel()
 	for name, kill := range map[string]bool{"stopped": false, "Redis dies": true} {
@@ -194,13 +194,13 @@ func TestAllGeneratorsEnd(t *testing.T) {
 				t.Errorf("%d runs of %d generators, %q", len(sum.Runs), len(sum.Generators), sum.Error)
 			}
 			if reports[1].Shared == nil {
-				t.Error("generator 1 reports too")
+				t.Error("generator 1 returned a report too")
 			}
 		})
 	}
 }
 
-// Only the counters show whether clients of different generators excluded each other: nothing says so without them.
+// Without counters no figure shows whether clients of different generators excluded each other.
 func TestGeneratorsLoseUpdates(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
@@ -230,7 +230,7 @@ func TestGeneratorsLoseUpdates(t *testing.T) {
 			t.Errorf("spin: %s violations", got)
 		}
 	}
-	reports, problems = together(t, server, 2, func(_ int, p *lockbench.Plan) context.Context { // holds take no time
+	reports, problems = together(t, server, 2, func(_ int, p *lockbench.Plan) context.Context { // holds of 0
 		p.Rounds = 1
 		return t.Context()
 	})
@@ -242,13 +242,13 @@ func TestGeneratorsLoseUpdates(t *testing.T) {
 			"violations", "overlaps", "max_holders", "largest_bypass", "lost_updates", "overtaken",
 		} {
 			if got := figure(run, name); got != "–" {
-				t.Errorf("%s: %s %s, which nobody saw", run.Strategy, got, name)
+				t.Errorf("%s: %s %s, which no generator measured", run.Strategy, got, name)
 			}
 		}
 	}
 }
 
-// homely is a lock that excludes only the clients of its own process, in which it counts its tokens.
+// homely is a lock that excludes only the clients of its own process, and counts its tokens in that process.
 type homely struct {
 	taken chan struct{}
 	token int64
@@ -278,8 +278,8 @@ func (l homelyLease) Release(context.Context) error {
 	return nil
 }
 
-// Clients of different generators that hold a lock together are found, although each generator sees only its own; a
-// lock that excludes all is shown to do so.
+// The sum finds clients of different generators that hold a lock at the same time, although each generator sees only
+// its own clients. For a lock that excludes all clients it finds none.
 func TestGeneratorsOverlap(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
@@ -298,7 +298,7 @@ func TestGeneratorsOverlap(t *testing.T) {
 	}
 	for _, run := range reports[1].Runs {
 		if s := run.Safety; s.Overlaps > 0 || s.FencingRegression > 0 || s.MaxHolders > 1 || run.Record.Leases == nil {
-			t.Errorf("%s: generator 1 alone sees %+v, with %d bytes of leases", run.Strategy, s, len(run.Record.Leases))
+			t.Errorf("%s: generator 1 alone reports %+v, with %d bytes of leases", run.Strategy, s, len(run.Record.Leases))
 		}
 	}
 	for _, run := range reports[0].Runs {

@@ -10,20 +10,19 @@ import (
 	"testing"
 )
 
-// room is a set of packages with one place in the rule of imports.
+// room is a set of packages with one position in the order of imports.
 type room struct {
 	name     string
 	packages []string // patterns of path.Match, below the module
-	// sees are the rooms that it may import beside itself; nil is all those before it
-	// that are not hidden.
+	// sees are the rooms that this room may import in addition to itself; nil means all earlier rooms that are not
+	// hidden.
 	sees []string
-	// hidden is what not all that come after it may import, but only these rooms.
+	// hidden, if not nil, lists the only rooms that may import this room.
 	hidden []string
 }
 
-// house is the rule of imports: a package imports only what stands before it, or what its
-// room names in sees. The first
-// pattern that fits a package says where it belongs, so those with exact names come first.
+// house is the order of imports: a package imports only packages of earlier rooms, or of those in its room's sees.
+// The first pattern that matches a package determines its room, so exact names come first.
 var house = []room{
 	{name: "helpers", packages: []string{
 		"internal", "internal/words", "internal/layout", "internal/replies",
@@ -95,7 +94,7 @@ var house = []room{
 
 const modulePath = "github.com/lockbench/lockbench"
 
-// roomOf is where a package belongs, by its place in the house; -1 is nowhere.
+// roomOf returns the index of a package's room in house; -1 if it has none.
 func roomOf(pkg string) int {
 	return slices.IndexFunc(house, func(r room) bool {
 		return slices.ContainsFunc(r.packages, func(pattern string) bool {
@@ -105,7 +104,7 @@ func roomOf(pkg string) int {
 	})
 }
 
-// maySee says whether packages of one room may import those of another.
+// maySee reports whether packages of one room may import those of another.
 func maySee(from, to room) bool {
 	if from.name == to.name || from.sees != nil {
 		return from.name == to.name || slices.Contains(from.sees, to.name)
@@ -114,7 +113,7 @@ func maySee(from, to room) bool {
 	return place(to.name) < place(from.name) && (to.hidden == nil || slices.Contains(to.hidden, from.name))
 }
 
-// against lists the imports that break the rule.
+// against lists the imports that break the order.
 func against(imports map[string][]string) []string {
 	var wrong []string
 	for _, pkg := range slices.Sorted(maps.Keys(imports)) {
@@ -133,7 +132,7 @@ func against(imports map[string][]string) []string {
 	return wrong
 }
 
-// below is a package's path below the module; false for somebody else's.
+// below returns a package's path below the module; false for a package of another module.
 func below(importPath string) (string, bool) {
 	if importPath == modulePath {
 		return "", true
@@ -141,7 +140,7 @@ func below(importPath string) (string, bool) {
 	return strings.CutPrefix(importPath, modulePath+"/")
 }
 
-// list is what go list says.
+// list returns the output of go list.
 func list(t *testing.T, args ...string) string {
 	t.Helper()
 	out, err := exec.CommandContext(t.Context(), "go", append([]string{"list"}, args...)...).Output()
@@ -151,7 +150,7 @@ func list(t *testing.T, args ...string) string {
 	return string(out)
 }
 
-// imported are the imports of every package but those of its tests, as written.
+// imported returns the imports of every package without its tests.
 func imported(t *testing.T) map[string][]string {
 	t.Helper()
 	all := map[string][]string{}
@@ -204,9 +203,8 @@ func TestImportsAgainstTheRuleAreFound(t *testing.T) {
 	}
 }
 
-// A program that measures compiles nothing that shows figures, nothing that starts
-// containers, no other store's client, and no locks but its own and those that
-// baselines are measured with.
+// A program that only measures compiles no package that shows figures or starts containers, no client of another
+// store, and no locks except its own and those of the baselines.
 func TestTheLibraryCompilesNoRendererAndNoLock(t *testing.T) {
 	t.Parallel()
 	baselines := []string{"strategies/baselines"}
@@ -229,7 +227,7 @@ func TestTheLibraryCompilesNoRendererAndNoLock(t *testing.T) {
 	}
 }
 
-// What make demo builds talks to Redis by go-redis alone, and what make build builds has all clients.
+// The program of make demo has go-redis as its only client; the program of make build has all clients.
 func TestOnlyTheTagLeavesClientsOut(t *testing.T) {
 	t.Parallel()
 	compiled := func(tags string) string { return list(t, "-deps", "-tags", tags, "./cmd/lockbench") }

@@ -1,6 +1,5 @@
-// Package lockbench benchmarks Redis distributed locks. Run carries out a Plan and
-// returns a Report: it measures and audits every strategy under the same contention
-// on a real Redis.
+// Package lockbench benchmarks distributed locks on Redis. Run executes a Plan and returns a Report: it measures and
+// audits every strategy under the same contention on a real Redis.
 package lockbench
 
 import (
@@ -17,68 +16,61 @@ import (
 )
 
 var (
-	// ErrUnreachable is returned by Run when no Redis could be reached or started,
-	// or when it went away.
+	// ErrUnreachable is returned by Run when no Redis could be reached or started, or when Redis stopped answering.
 	ErrUnreachable = store.ErrUnreachable
-	// ErrGenerator is returned by Run when another generator of the session did not come, or went away.
+	// ErrGenerator is returned by Run when another generator of the session did not start, or ended early.
 	ErrGenerator = barrier.ErrLost
-	// ErrConfig is returned by Run when the plan cannot work here: a server or
-	// process limit is too small, or a file is missing. Plan.Validate finds the
-	// errors that need no look at the servers.
+	// ErrConfig is returned by Run when the plan cannot run here: a limit of the server or the process is too small, or
+	// a file is missing. Plan.Validate finds the errors that do not depend on the servers.
 	ErrConfig = store.ErrConfig
 )
 
-// Plan says what to measure.
+// Plan describes a measurement.
 type Plan struct {
 	Strategies []strategies.Variant
 	Workload   workloads.Spec
-	// Sweep are the workloads to measure one by one; if empty, Run measures Workload.
+	// Sweep lists workloads that are measured one by one; if it is empty, Run measures Workload.
 	Sweep  []workloads.Point
 	Rounds int // runs of each strategy at each point, interleaved; at least 1
 	Redis  StoreOptions
-	// Stores are the options of stores other than Redis, by the names in Info.Store; a
-	// store without options is started. A program knows the stores that it imports:
-	// lockbench/stores imports all.
+	// Stores are the options of stores other than Redis, by the names in Info.Store. A store without options is started
+	// by lockbench. A program knows only the stores that it imports; lockbench/stores imports all.
 	Stores    map[string]StoreOptions
 	Baselines bool           // measure the baselines first
 	Progress  func(Progress) // called from one goroutine at a time; may be nil
-	// Watch gets the report so far once a second, with the run under way as its last one, and who waits in it; and
-	// once at the end of each run. It must not change the report, and is called by one goroutine at a time. A
-	// driver's run is seen as far as each of its clients has reported. Watch may be nil.
+	// Watch receives the report so far once a second and at the end of each run. The last run of the report is the one
+	// under way, with its waiters. Watch must not change the report. It is called from one goroutine at a time. A
+	// driver's run is complete only up to the last report of each of its clients. Watch may be nil.
 	Watch func(*results.Report, []results.Wait)
-	// Ended gets the report of the runs that have ended, once at the end of each. The report is the callee's own, and
-	// complete but for what Run adds at its end. Ended is called from one goroutine at a time, and may be nil.
+	// Ended receives, at the end of each run, the report of the runs that have ended. The report belongs to Ended and
+	// lacks only the data that Run adds at its end. Ended is called from one goroutine at a time and may be nil.
 	Ended func(*results.Report)
-	// Logf reports what takes time before the first run, such as pulling or building an
-	// image; nil means silence. It is called from one goroutine at a time.
+	// Logf receives messages about slow steps before the first run, such as pulling or building an image; nil discards
+	// them. It is called from one goroutine at a time.
 	Logf func(format string, args ...any)
 
-	// Generators that measure together share the locks, and begin every run together.
+	// Generators describes several generators that share the locks and begin every run together.
 	Generators Generators
 }
 
-// StoreOptions say where the servers of a store, such as Redis, come from.
+// StoreOptions describe the servers of a store, such as Redis.
 type StoreOptions struct {
-	// Address is "auto", "container", "process", image:NAME, process:PROGRAM or a URL of
-	// the store: redis://, rediss://, etcd://, postgres:// or zk://. Several URLs are
-	// separated by commas: independent nodes, a primary with its replicas, or some nodes
-	// of a cluster; lockbench finds out which.
-	// redis+sentinel://HOST,HOST/PRIMARY names the Sentinels of a primary.
-	// auto means a container if the program imports lockbench/docker and Docker works,
-	// otherwise a local process. go-redis logs to standard error; redis.SetLogger changes
-	// that.
+	// Address is "auto", "container", "process", image:NAME, process:PROGRAM or a URL of the store: redis://, rediss://,
+	// etcd://, postgres:// or zk://. Commas separate several URLs: independent nodes, a primary with its replicas, or
+	// some nodes of a cluster; lockbench detects which. redis+sentinel://HOST,HOST/PRIMARY names the Sentinels of a
+	// primary. auto means a container if the program imports lockbench/docker and Docker works, otherwise a local
+	// process. go-redis logs to standard error; redis.SetLogger changes that.
 	Address string
-	// Topology is single, nodes:N, replicas:N or cluster:N: what to start, or what
-	// must be at the addresses. "" means one node, or whatever is there. Other stores
-	// have NAME:N, such as etcd:3.
+	// Topology is single, nodes:N, replicas:N or cluster:N: the servers to start, or the servers that must be at the
+	// addresses. "" means one node, or any servers at the addresses. Other stores have NAME:N, such as etcd:3.
 	Topology string
 	CAFile   string // PEM certificates to trust for encrypted addresses
-	// CertFile and KeyFile are the client's certificate and its key, PEM, for a Redis that asks for them.
+	// CertFile and KeyFile are the client's certificate and key in PEM, for a Redis that requires them.
 	CertFile, KeyFile string
-	Password          string // of a user's Redis, for addresses without one; it is never shown
+	Password          string // of a user's Redis, for addresses without one; never printed
 	Image             string // of the container; "" means redis:8, for other stores the locally built one
-	// Durability is memory, default or fsync: what a crash of a started server may lose.
-	// "" means memory for Redis, and the others as they are shipped.
+	// Durability is memory, default or fsync, which determines the data that a crash of a started server may lose. ""
+	// means memory for Redis, and the defaults of other stores.
 	Durability string
 	// AllowFaults lets the workload's faults disturb servers that lockbench did not
 	// start.
@@ -98,22 +90,22 @@ type Progress struct {
 	Run, Runs int // from 1
 	Strategy  string
 	Round     int
-	// start, baselines, prepare, warm-up, measure, drain, verify, or that the servers have stopped answering
+	// start, baselines, prepare, warm-up, measure, drain or verify, or a text while the servers do not answer
 	Phase     string
 	Last      *results.Slice // the window's last second; nil at its beginning and outside it
 	Remaining time.Duration  // expected from the beginning of the run until the end of all runs
 }
 
-// Generators are lockbenches that measure together. They meet in the Redis that they measure.
+// Generators are lockbench processes that measure together. They synchronise through the Redis that they measure.
 type Generators struct {
-	Number int // of generators; up to 1 means that this one is alone
-	// Index of this one, from 0, unless it is alone; a negative one means any that is free.
+	Number int // number of generators; up to 1 means only this one
+	// Index is the index of this generator, from 0; a negative one means any free index. A single generator ignores it.
 	Index    int
-	Session  string        // what they call their session; "" is "default"
-	Patience time.Duration // how long they wait for one that is missing; 0 is two minutes
+	Session  string        // name of the session; "" means "default"
+	Patience time.Duration // how long they wait for a missing generator; 0 means two minutes
 }
 
-// carried is the plan as package session takes it.
+// carried converts the plan for package session.
 func (p Plan) carried() session.Plan {
 	stores := map[string]store.Options{store.Redis: p.Redis.options()}
 	for name, options := range p.Stores {
@@ -130,37 +122,36 @@ func (p Plan) carried() session.Plan {
 	return carried
 }
 
-// Validate returns every error of the plan at once, joined.
+// Validate returns all errors of the plan, joined.
 func (p Plan) Validate() error { return p.carried().Validate() }
 
-// Titles returns the names of the strategies in the report; in a sweep, with their points.
+// Titles returns the names of the strategies in the report; in a sweep they include the points.
 func (p Plan) Titles() []string { return p.carried().Titles() }
 
-// Warnings names settings that are allowed but rarely meant.
+// Warnings lists settings that are allowed but rarely intended.
 func (p Plan) Warnings() results.Remarks { return p.carried().Warnings() }
 
-// Expected is the approximate time of Run if Redis is already running. A window that ends after a
-// number of iterations counts as 0.
+// Expected returns the approximate duration of Run if Redis is already running. A window that ends after a number of
+// iterations counts as 0.
 func (p Plan) Expected() time.Duration { return p.carried().Expected() }
 
-// Run carries the plan out: open the servers, try all that follows once (see Preflight), measure the baselines, run
-// every strategy in every round, clean up.
+// Run executes the plan: it opens the servers, tries everything once (see Preflight), measures the baselines, runs
+// every strategy in every round, and cleans up.
 //
-// Of several generators, the first returns the report of all, and the others their own, with Report.Shared set.
-// If one does not come, dies or is stopped, the error of the others wraps ErrGenerator.
-// The first also reports what it has if it is stopped or Redis goes away.
+// Of several generators, the first returns the report of all, and the others their own reports with Report.Shared
+// set. If one does not start, dies or is stopped, the error of the others wraps ErrGenerator. The first also returns
+// the data that it has if it is stopped or Redis stops answering.
 //
-// With an error Run still returns a report of what was measured before; it is nil if
-// there is no server, or if its limits are too small. If the plan has no seed, Run draws
-// one and reports it. When ctx ends, Run cuts the current run short and skips the rest;
-// the report says Interrupted, and there is no error.
+// With an error Run still returns a report of the earlier measurements; it is nil if there is no server, or if the
+// server's limits are too small. If the plan has no seed, Run draws one and reports it. When ctx ends, Run cuts the
+// current run short and skips the rest; Report.Interrupted is then set, and Run returns no error.
 func Run(ctx context.Context, plan Plan) (*results.Report, error) {
 	return session.Run(ctx, plan.carried())
 }
 
-// Preflight tries once what Run would do on the plan's servers, and returns what it finds, and what the server is. Run
-// begins with the same: a results.Trouble is its error, and a results.Note is a warning of its report. An error of
-// Preflight says that the servers could not be tried, or that ctx ended.
+// Preflight tries the operations of Run once on the plan's servers and returns its findings and a description of the
+// server. Run begins with the same checks: a results.Trouble becomes its error, and a results.Note a warning of its
+// report. An error of Preflight means that the servers could not be tried, or that ctx ended.
 func Preflight(ctx context.Context, plan Plan) ([]results.Symptom, results.Redis, error) {
 	return session.Preflight(ctx, plan.carried())
 }

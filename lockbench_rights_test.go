@@ -17,7 +17,7 @@ import (
 	"github.com/lockbench/lockbench/workloads"
 )
 
-// service makes a user with the rights that a strategy needs, less some.
+// service makes a user with the rights that a strategy needs, minus some.
 func service(t *testing.T, server *redistest.Server, strategy string, without ...string) (address string) {
 	t.Helper()
 	s, err := strategies.Lookup(strategy)
@@ -43,7 +43,7 @@ func briefly(p *lockbench.Plan) {
 	p.Workload.Clients, p.Workload.Hold = 4, workloads.Fixed(10*time.Millisecond)
 }
 
-// The line that list prints is enough for a run.
+// The rights that list prints are enough for a run.
 func TestARunAsAUserWithFewRights(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
@@ -53,7 +53,7 @@ func TestARunAsAUserWithFewRights(t *testing.T) {
 			t.Fatalf("%s: %v", strategy, err)
 		}
 		run := report.Runs[0]
-		// That so short a window is looked at in time no machine promises.
+		// A busy machine may read the server too late for such a short window.
 		if run.Failure != "" || run.Speed.Acquisitions == 0 || run.Safety.Overlaps > 0 {
 			t.Errorf("%s: %q, %d acquisitions", strategy, run.Failure, run.Speed.Acquisitions)
 		}
@@ -63,7 +63,7 @@ func TestARunAsAUserWithFewRights(t *testing.T) {
 	}
 }
 
-// What is missing is named for every strategy before the first run, and nothing is left.
+// Missing rights are reported for every strategy before the first run, and no key is left.
 func TestMissingRightsAreNamedBeforehand(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
@@ -91,7 +91,7 @@ func TestMissingRightsAreNamedBeforehand(t *testing.T) {
 	}
 }
 
-// What lockbench asks for itself is enough for every figure, and each of it is used.
+// The rights that lockbench itself requests are enough for every figure, and each of them is used.
 func TestRightsToMeasure(t *testing.T) {
 	t.Parallel()
 	refused := func(change func(*lockbench.Plan), without ...string) (report *results.Report, entries int, err error) {
@@ -104,7 +104,7 @@ func TestRightsToMeasure(t *testing.T) {
 			p.Progress = func(now lockbench.Progress) {
 				id := ofRun.FindStringSubmatch(admin.ClientList(t.Context()).Val())
 				if id != nil && left == "" && now.Phase == "measure" {
-					left = "lockbench:{" + id[1] + ":1:9}" // of this run, to be removed
+					left = "lockbench:{" + id[1] + ":1:9}" // a leftover of this run, which must be removed
 					if err := admin.Set(t.Context(), left, "", 0).Err(); err != nil {
 						t.Error(err)
 					}
@@ -122,7 +122,7 @@ func TestRightsToMeasure(t *testing.T) {
 	}
 	report, entries, err := refused(func(p *lockbench.Plan) {
 		briefly(p)
-		p.Workload.Iterations, p.Workload.Duration = 0, workloads.Duration(2*time.Second) // time enough to look in
+		p.Workload.Iterations, p.Workload.Duration = 0, workloads.Duration(2*time.Second) // long enough for readings
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -135,7 +135,7 @@ func TestRightsToMeasure(t *testing.T) {
 	if entries > 0 || run.Server.Window.CPU == nil || run.Server.Window.Calls == nil ||
 		run.Server.Peak.Subscriptions == nil ||
 		run.Safety.LeftoverCount == nil || report.Baselines.EvalP50 == nil || len(run.Errors) > 0 {
-		t.Errorf("%d things refused; server %+v, floors %+v, errors %v", entries, run.Server.Window, report.Baselines,
+		t.Errorf("%d commands refused; server %+v, floors %+v, errors %v", entries, run.Server.Window, report.Baselines,
 			run.Errors)
 	}
 	var all sync.WaitGroup
@@ -147,7 +147,7 @@ func TestRightsToMeasure(t *testing.T) {
 		all.Go(func() {
 			_, entries, err := refused(func(p *lockbench.Plan) {
 				briefly(p)
-				p.Baselines = right == "+script|load" || right == "+evalsha" // they keep a core busy
+				p.Baselines = right == "+script|load" || right == "+evalsha" // only where needed, because they keep a core busy
 			}, "-"+right[1:])
 			if entries == 0 || err != nil {
 				t.Errorf("without %s nothing is refused: %v", right, err)

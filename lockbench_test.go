@@ -27,12 +27,12 @@ import (
 func TestMain(m *testing.M) {
 	poll.ManyAtATime()
 	servers.Quiet()
-	// After a server has died go-redis looks once a second whether it is back, and
-	// notices only then that its pool has been closed.
+	// After a server's death go-redis checks once a second whether it is back, and only then notices that its pool has
+	// been closed.
 	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/redis/go-redis/v9/internal/pool.(*ConnPool).tryDial"))
 }
 
-// plan is a short run of some strategies on a server.
+// plan is a plan for short runs of some strategies on a server.
 func plan(t *testing.T, address, list string, change func(*lockbench.Plan)) lockbench.Plan {
 	t.Helper()
 	variants, err := strategies.ParseVariants(list)
@@ -44,7 +44,7 @@ func plan(t *testing.T, address, list string, change func(*lockbench.Plan)) lock
 		Redis: lockbench.StoreOptions{Address: address},
 	}
 	p.Workload.Clients, p.Workload.Instances = 20, 4
-	p.Workload.Warmup, p.Workload.Iterations = 0, 300 // whatever time they take
+	p.Workload.Warmup, p.Workload.Iterations = 0, 300 // independent of the time
 	if change != nil {
 		change(&p)
 	}
@@ -86,7 +86,7 @@ func TestEveryRoundRunsEveryStrategyInAnOrderOfTheSeed(t *testing.T) {
 		t.Error("the seed does not change the order")
 	}
 	if first.Redis.Source != "none" {
-		t.Errorf("a Redis was opened for nothing: %+v", first.Redis)
+		t.Errorf("a Redis was opened although no strategy needs one: %+v", first.Redis)
 	}
 }
 
@@ -113,7 +113,7 @@ func TestAReportIsComplete(t *testing.T) {
 			t.Errorf("%s: %+v", run.Strategy, run)
 			continue
 		}
-		// On a busy machine the looks may come too late for so short a window.
+		// On a busy machine the readings may come too late for such a short window.
 		if run.Labels.Has(results.NoServerCounts) {
 			t.Logf("%s: %v", run.Strategy, run.Labels)
 		} else if known := run.Effort.Attempts != nil; run.Server.Window == nil ||
@@ -160,9 +160,9 @@ func TestAnUnreachableRedisIsSaid(t *testing.T) {
 		t.Fatalf("report %v, error %v", report, err)
 	}
 	if strings.Contains(err.Error(), "secret") {
-		t.Errorf("%q tells the password", err)
+		t.Errorf("%q contains the password", err)
 	}
-	if took := time.Since(began); took > 20*time.Second { // nobody is there to be waited for
+	if took := time.Since(began); took > 20*time.Second { // no server is there to wait for
 		t.Errorf("it took %v", took)
 	}
 }
@@ -186,22 +186,22 @@ func TestARedisThatDiesLeavesWhatWasMeasured(t *testing.T) {
 	}
 }
 
-// demanding is a lock that no server is new enough for.
+// demanding is a lock that needs a newer Redis than exists.
 type demanding struct{ closable }
 
 const lacking = "demanding needs Redis 99, this is older"
 
 func (demanding) Prepare(context.Context, []string) error { return goredis.Unsupported(lacking) }
 
-// What cannot run here, what the server lacks and what cannot be opened is left out with the reason, before anything is
-// measured: no reason to lose the others. Alone it ends the session.
+// A strategy that cannot run here, needs more than the server has, or cannot be opened is left out with the reason
+// before any measurement, so that the other strategies still run. If it is the only one, the session ends.
 func TestWhatCannotRunIsLeftOut(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
 	unsafe := errors.New("no key to the safe")
 	for _, test := range []struct {
 		name  string
-		lock  strategies.Variant // if it is not registered
+		lock  strategies.Variant // for a lock that is not registered
 		why   string
 		fails error
 	}{
@@ -239,12 +239,12 @@ func TestWhatCannotRunIsLeftOut(t *testing.T) {
 			t.Errorf("%s alone ended with %v", test.name, err)
 		}
 		if test.why == lacking && (!errors.Is(err, lockbench.ErrConfig) || left[0].Why.Text != lacking) {
-			t.Errorf("what the server lacks: left out %+v, alone %v", left, err)
+			t.Errorf("a strategy that needs a newer server: left out %+v, alone %v", left, err)
 		}
 	}
 }
 
-// closable is a lock that admits every client until it is closed, and no client afterwards.
+// closable is a lock that admits every client until it is closed, and then no client.
 type closable struct{ closed *atomic.Bool }
 
 func (g closable) Acquire(ctx context.Context, _ string) (strategies.Lease, error) {

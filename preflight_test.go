@@ -17,7 +17,7 @@ import (
 	"github.com/lockbench/lockbench/strategies"
 )
 
-// rights makes the preflight of a plan, and returns what it says of the rights.
+// rights runs the preflight of a plan and returns its finding about the rights.
 func rights(t *testing.T, p lockbench.Plan) results.Symptom {
 	t.Helper()
 	found, _, err := lockbench.Preflight(t.Context(), p)
@@ -26,7 +26,7 @@ func rights(t *testing.T, p lockbench.Plan) results.Symptom {
 	}
 	i := slices.IndexFunc(found, func(s results.Symptom) bool { return s.Name == "rights" })
 	if i < 0 {
-		t.Fatalf("nothing is said of rights: %+v", found)
+		t.Fatalf("the preflight has no finding about rights: %+v", found)
 	}
 	return found[i]
 }
@@ -41,8 +41,8 @@ func onOneNode() (names []string) {
 	return names
 }
 
-// The preflight names to a user without rights every command that each strategy declares: none is forgotten in the
-// questions. The rights that list prints are enough, and no key is left.
+// For a user without rights the preflight names every command that each strategy declares, so it checks all of them.
+// The rights that list prints are enough, and no key is left.
 func TestEveryDeclaredRightIsAskedFor(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
@@ -64,12 +64,12 @@ func TestEveryDeclaredRightIsAskedFor(t *testing.T) {
 		}
 		for _, command := range s.Info.Rights.Commands {
 			if !strings.Contains(told, " +"+command+" ") {
-				t.Errorf("%s needs %s, and is told: %s", name, command, told)
+				t.Errorf("%s needs %s, but the preflight reports: %s", name, command, told)
 			}
 		}
 		enough, all := rights(t, plan(t, service(t, server, name), name, nil)), "1 of 1 strategies could acquire and release"
 		if enough.State != results.Well || !slices.Equal(enough.Says, []string{all}) {
-			t.Errorf("with the rights that list prints %s is told %+v", name, enough)
+			t.Errorf("with the rights that list prints the preflight of %s reports %+v", name, enough)
 		}
 	}
 	if keys := client.Keys(t.Context(), "*").Val(); len(keys) > 0 {
@@ -77,7 +77,7 @@ func TestEveryDeclaredRightIsAskedFor(t *testing.T) {
 	}
 }
 
-// clumsy is a lock that fails at what fails names.
+// clumsy is a lock whose operation named in fails returns an error.
 type clumsy struct {
 	closable
 	fails string
@@ -95,7 +95,7 @@ func (c clumsy) Acquire(context.Context, string) (strategies.Lease, error) {
 }
 func (c clumsy) Release(context.Context) error { return c.failure("Release") }
 
-// A lock that cannot be acquired or released is no lock that could.
+// The preflight does not count a lock that cannot be acquired or released as usable.
 func TestWhatCannotReleaseDoesNotCount(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
@@ -123,7 +123,8 @@ func TestWhatCannotReleaseDoesNotCount(t *testing.T) {
 	}
 }
 
-// A strategy's rights may come from a driver. Names that are not of lockbench's keys are not touched.
+// A strategy's rights may come from a driver. The preflight does not touch keys and channels outside lockbench's
+// prefix.
 func TestThePreflightTouchesNoNamesOfOthers(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
@@ -145,7 +146,7 @@ func TestThePreflightTouchesNoNamesOfOthers(t *testing.T) {
 	}
 }
 
-// Generators need more than a run alone, and each names all of it.
+// Generators need more rights than a single run, and each generator reports all missing ones.
 func TestRightsOfGenerators(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
@@ -170,7 +171,7 @@ func TestRightsOfGenerators(t *testing.T) {
 			})
 		}
 		if both.Wait(); named.Load() == 0 {
-			t.Errorf("without %s no generator says %q", test.without, test.says)
+			t.Errorf("without %s no generator reports %q", test.without, test.says)
 		}
 	}
 }

@@ -9,18 +9,17 @@ import (
 	"github.com/lockbench/lockbench/results"
 )
 
-// Validate returns every error that needs no look at the servers, joined; each names
-// its flag.
+// Validate returns all errors that do not depend on the servers, joined; each names its flag.
 func (r StoreOptions) Validate() error { return redis.Store{}.Validate(r.options()) }
 
-// Redis is a Redis that several calls of Run share, also from other processes.
+// Redis is a Redis that several calls of Run share, also in other processes.
 type Redis struct {
 	server  *servers.Server
 	options StoreOptions
 }
 
-// OpenRedis starts the Redis that the options ask for, or checks that the one at their
-// address answers. The caller must close it.
+// OpenRedis starts the Redis that the options describe, or checks that the Redis at their address answers. The caller
+// must close it.
 func OpenRedis(ctx context.Context, options StoreOptions) (*Redis, error) {
 	server, err := redis.Open(ctx, store.NewRunID(), options.options())
 	if err != nil {
@@ -38,7 +37,7 @@ func (r *Redis) Options() StoreOptions {
 	return StoreOptions{Address: r.server.Address(), Topology: at.Topology}
 }
 
-// Describe says which Redis it is and why, without any secret.
+// Describe returns a text on which Redis is used and why, without secrets.
 func (r *Redis) Describe() results.Redis { return r.server.Describe() }
 
 // Close stops the Redis if OpenRedis has started it.

@@ -11,7 +11,7 @@ import (
 	"github.com/lockbench/lockbench/strategies/goredis"
 )
 
-// onFive stands for a strategy that needs a quorum; it is spin in all else.
+// onFive stands for a strategy that needs a quorum; otherwise it is spin.
 func init() {
 	spin, err := strategies.NewVariant("spin", nil)
 	if err != nil {
@@ -24,7 +24,7 @@ func init() {
 	})
 }
 
-// Each topology runs what fits it and says why the others are left out.
+// Each topology runs the strategies that fit it and gives the reason for the others.
 func TestTopologies(t *testing.T) {
 	for topology, want := range map[string]struct {
 		left  string
@@ -40,7 +40,7 @@ func TestTopologies(t *testing.T) {
 			for _, l := range report.LeftOut {
 				left = append(left, l.Strategy)
 				if l.Why.Text == "" {
-					t.Errorf("it is not said why %s was left out", l.Strategy)
+					t.Errorf("no reason is given for leaving out %s", l.Strategy)
 				}
 			}
 			slices.Sort(left)
@@ -54,7 +54,7 @@ func TestTopologies(t *testing.T) {
 				t.Errorf("Redis is %+v", report.Redis)
 			}
 			for _, run := range report.Runs {
-				// Not the window's: it is short, and a busy machine may look too late.
+				// This does not check the window, because it is short and a busy machine may read the server too late.
 				if whole := run.Server.Whole; whole == nil || whole.Acquisitions == 0 ||
 					len(whole.Nodes) != want.nodes {
 					t.Errorf("%s: server counts %+v", run.Strategy, whole)

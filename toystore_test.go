@@ -16,7 +16,7 @@ import (
 	"github.com/lockbench/lockbench/workloads"
 )
 
-// shelf is a store that is all there is to one: a map of keys to owners, in this process.
+// shelf is a minimal store: a map of keys to owners in this process.
 type shelf struct{ opened []*shelfServer }
 
 func (*shelf) Schemes() []string { return []string{"shelf"} }
@@ -49,7 +49,7 @@ func (shelfLayout) Impossible(all []workloads.Fault) []error {
 	return nil
 }
 
-// shelfServer is a started one.
+// shelfServer is a started shelf.
 type shelfServer struct {
 	shelfLayout
 	store.Without
@@ -59,7 +59,7 @@ type shelfServer struct {
 	closed   bool
 }
 
-// command has one carried out, and counts it.
+// command executes a command and counts it.
 func (s *shelfServer) command(do func(owners map[string]string)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -151,9 +151,9 @@ func (l shelfLease) Release(context.Context) error {
 	return nil
 }
 
-// A store is its own folder: what drives locks through it needs to know nothing of it.
+// A store is independent of the packages that drive locks: they need no code for it.
 func TestAnyStoreWillDo(t *testing.T) {
-	name := rand.Text() // another each time that the test runs
+	name := rand.Text() // a new name for each run of the test
 	info := strategies.Info{
 		Name: "on-a-shelf", Store: name, Capacity: 1, Nodes: 1,
 		Claims: strategies.Claims{Exclusion: true},
@@ -168,7 +168,7 @@ func TestAnyStoreWillDo(t *testing.T) {
 	})
 	w := workloads.Default()
 	w.Clients, w.Instances, w.Warmup, w.Duration = 3, 3, 0, workloads.Duration(700*time.Millisecond)
-	w.Hold = workloads.Fixed(time.Millisecond) // so that the clients leave the machine time to look on
+	w.Hold = workloads.Fixed(time.Millisecond) // so that the clients leave time for the readings
 	kind := new(shelf)
 	store.Register(name, kind)
 	report, err := Run(t.Context(), Plan{
@@ -193,14 +193,14 @@ func TestAnyStoreWillDo(t *testing.T) {
 	}
 	whole := report.Runs[0].Server.Whole
 	if whole == nil || whole.Calls == nil || float64(*whole.Calls) < 2*float64(whole.Acquisitions) {
-		t.Errorf("an acquisition and a release are two commands: %+v", whole)
+		t.Errorf("an acquisition and a release must be two commands: %+v", whole)
 	}
 	if left := report.Runs[0].Safety.LeftoverCount; left == nil || *left != 0 {
 		t.Errorf("leftovers: %v", report.Runs[0].Safety.Leftovers)
 	}
 }
 
-// A strategy on the wrong store says so.
+// A strategy on the wrong store reports it.
 func TestAStrategyNeedsItsStore(t *testing.T) {
 	name := rand.Text()
 	lock := strategies.Unlisted(strategies.Info{Name: "on-another", Store: name, Capacity: 1, Nodes: 1},

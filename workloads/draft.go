@@ -11,17 +11,16 @@ import (
 
 // Point is one workload of a sweep.
 type Point struct {
-	// Label names the values that differ between points: "clients=100 keys=4". It is empty if there is only
-	// one point.
+	// Label lists the values that differ between points: "clients=100 keys=4". It is empty if there is only one point.
 	Label    string `json:"label"`
 	Workload Spec   `json:"workload"`
 }
 
-// Draft is a workload that is being put together from flags, variables and files: the values of
-// options by name. The zero Draft is the default workload.
+// Draft collects a workload's options from flags, variables and files, by name. The zero Draft is the default
+// workload.
 type Draft struct {
 	given map[string][]value
-	taken map[string]bool // from a file, which another option overrides without a word
+	taken map[string]bool // options from a file; a flag overrides them without an error
 }
 
 type value struct {
@@ -29,8 +28,8 @@ type value struct {
 	parsed reflect.Value
 }
 
-// Give sets an option, in place of what was given before; a list's values are added. A value
-// that cannot be read is left out, and the error names it.
+// Give sets an option and replaces its earlier value; for a list it adds the values. It leaves out a value that
+// cannot be read, and returns an error that names the value.
 func (d *Draft) Give(name string, texts ...string) error {
 	fields := Fields()
 	at := named(fields, name)
@@ -50,7 +49,7 @@ func (d *Draft) Give(name string, texts ...string) error {
 	return err
 }
 
-// Take sets an option to what another draft has.
+// Take copies an option from another draft.
 func (d *Draft) Take(from Draft, name string) {
 	if d.given == nil {
 		d.given = map[string][]value{}
@@ -62,7 +61,7 @@ func (d *Draft) Take(from Draft, name string) {
 	d.taken[name] = true
 }
 
-// values parses the values of an option. The error names all that cannot be read.
+// values parses the values of an option. The error names all values that cannot be read.
 func (f Field) values(texts []string) ([]value, error) {
 	of := reflect.TypeFor[Spec]().Field(f.index).Type
 	if f.List {
@@ -89,16 +88,16 @@ func (f Field) values(texts []string) ([]value, error) {
 	return values, errors.Join(problems...)
 }
 
-// DefaultInstances is how many application instances the clients spread over if none are
-// given and there are enough clients.
+// DefaultInstances is the number of application instances that share the clients if the option is not given and there
+// are enough clients.
 const DefaultInstances = 10
 
-// mostPoints is how many points a sweep may have.
+// mostPoints is the largest number of points of a sweep.
 const mostPoints = 1000
 
-// Points returns the workloads of the draft: one, or one for each combination of its options'
-// values; the last option changes first. Points does not validate them, except for instances
-// without a client, which a Spec does not show.
+// Points returns the workloads of the draft: one for each combination of its options' values, where the last option
+// changes fastest. Points does not validate the workloads, but it rejects more instances than clients, which a Spec
+// no longer shows.
 func (d Draft) Points() ([]Point, error) {
 	points := []Point{{Workload: Default()}}
 	for _, field := range Fields() {
@@ -122,7 +121,7 @@ func (d Draft) Points() ([]Point, error) {
 		}
 		points = crossed
 	}
-	_ = points[0].Workload.Arrivals.Load() // once for all of a sweep; Spec.Load reports its error
+	_ = points[0].Workload.Arrivals.Load() // read once for all points of a sweep; Spec.Load reports the error
 	var problems []error
 	for i := range points {
 		points[i].Workload.Arrivals = points[0].Workload.Arrivals
@@ -143,9 +142,9 @@ func (s *Spec) set(f Field, values ...value) {
 	}
 }
 
-// follow fills in what follows from other options unless it is given: the number of instances, from stages the
-// window's length and the largest number of clients or an open loop's first rate, and from a trace its keys, its rate,
-// and the window, in which it is played once.
+// follow derives the options that are not given from others: the number of instances from the clients; from stages
+// the window's length and the largest number of clients or an open loop's first rate; from a trace its keys, its rate
+// and the window in which the trace is played once.
 func (d Draft) follow(s *Spec) error {
 	var problems []error
 	if d.given["rate"] != nil && s.Rate == 0 && len(s.Stages) == 0 {

@@ -11,22 +11,22 @@ import (
 	"github.com/lockbench/lockbench/internal/words"
 )
 
-// Fault is something that goes wrong on purpose during a run. It reads and writes itself as
-// text, its options in any order:
+// Fault is a fault that a run injects on purpose. Its text form has the options in any order:
 //
 //	holder-pause:at=2s,for=3s
 //	kill:at=3s,for=1s,data=lose
 //	waiter-crash:every=5s,n=3
 //
-// ParseFault fills in what is left out; FaultKinds lists the kinds.
+// ParseFault fills in omitted options; FaultKinds lists the kinds.
 type Fault struct {
 	Name string
-	// At is the first time, after the window opened; Every the time between repeats, 0 for once.
+	// At is the time of the first injection, counted from the opening of the window. Every is the time between
+	// injections, 0 for a single one.
 	At    Duration `json:"at" min:"0s" help:"when, since the window opened"`
 	Every Duration `json:"every" min:"0s" help:"time between repeats; 0s: once"`
-	// For is how long it lasts; 0 means what Lasts says.
+	// For is the length of the fault; for 0 see Lasts.
 	For Duration `json:"for" min:"0s" help:"how long it lasts; 0s of holder-pause: twice the TTL"`
-	// Lag is how far a replica is behind; 0 means the TTL.
+	// Lag is how long the replica has received nothing from its primary; 0 means the TTL.
 	Lag    Duration `json:"lag" min:"0s" help:"how long the replica has heard nothing of its primary; 0s: the TTL"`
 	Delay  Duration `json:"delay" min:"0s" help:"of everything that is sent, in either direction"`
 	Jitter Duration `json:"jitter" min:"0s" help:"random variation of the delay, plus or minus"`
@@ -41,29 +41,30 @@ type Fault struct {
 	Promote   Promote `json:"promote" words:"lagging advanced restarted" help:"which replica takes over"`
 }
 
-// Promote is which replica takes over from a primary that has died.
+// Promote selects the replica that takes over from a dead primary.
 type Promote string
 
 const (
-	// PromoteLagging is the one that has heard nothing of its primary for a while.
+	// PromoteLagging promotes the replica that has received nothing from its primary for the time Lag.
 	PromoteLagging Promote = "lagging"
-	// PromoteAdvanced is the one that has received the most, as Sentinel prefers it.
+	// PromoteAdvanced promotes the replica that has received the most data, as Sentinel does.
 	PromoteAdvanced Promote = "advanced"
-	// PromoteRestarted is the one that lags, killed together with the primary: it has what was on its disk.
+	// PromoteRestarted promotes the lagging replica after a restart: it was killed together with the primary and has
+	// only the data on its disk.
 	PromoteRestarted Promote = "restarted"
 )
 
-// Data is what becomes of a server's data when it is started again.
+// Data is the state in which a killed server is started again.
 type Data string
 
 const (
-	// DataLose starts it empty.
+	// DataLose starts the server empty.
 	DataLose Data = "lose"
-	// DataKeep starts it with what it had when it was killed.
+	// DataKeep starts the server with the data that it had when it was killed.
 	DataKeep Data = "keep"
 )
 
-// The faults by name.
+// These are the names of the faults.
 const (
 	HolderCrash  = "holder-crash"
 	HolderPause  = "holder-pause"
@@ -89,16 +90,15 @@ const (
 	HalfOpen  = "half-open"
 )
 
-// Place is where a fault is injected.
+// Place is the part of the system in which a fault is injected.
 type Place string
 
 const (
-	// InClients are faults of a target, an application instance that the workload
-	// gets for it. Redis is not touched.
+	// InClients is for faults of an additional application instance, the target. They do not disturb Redis.
 	InClients Place = "client"
-	// OnServers are faults of a Redis that lockbench may disturb.
+	// OnServers is for faults of a Redis that lockbench may disturb.
 	OnServers Place = "server"
-	// OnNetwork are faults of proxies between the workload's instances and Redis.
+	// OnNetwork is for faults of the proxies between the workload's instances and Redis.
 	OnNetwork Place = "network"
 )
 
@@ -107,12 +107,12 @@ type FaultKind struct {
 	Name    string
 	Summary string
 	Place   Place
-	// Owned says that it needs a Redis that lockbench started itself.
+	// Owned is true if the fault needs a Redis that lockbench has started.
 	Owned bool
-	// Topology is the kind of servers that it needs: "nodes" or "replicas"; "" means any.
+	// Topology is the kind of servers that the fault needs: "nodes" or "replicas"; "" means any.
 	Topology string
 
-	options string // name=default, and so on, without at and every
+	options string // name=default for each option except at and every
 }
 
 // FaultKinds returns all kinds.
@@ -157,7 +157,7 @@ func (k FaultKind) of(name, summary, options string) FaultKind {
 	return k
 }
 
-// resolved fills in what a fault leaves to its workload.
+// resolved returns the fault with the values that it takes from its workload.
 func (s Spec) resolved(f Fault) Fault {
 	if f.Name == HolderPause && f.For == 0 {
 		f.For = 2 * s.TTL
@@ -186,17 +186,17 @@ func named(options []Field, name string) int {
 	return slices.IndexFunc(options, func(o Field) bool { return o.Name == name })
 }
 
-// Takes says whether the kind has an option.
+// Takes reports whether the kind has an option.
 func (k FaultKind) Takes(option string) bool { return named(k.Options(), option) >= 0 }
 
-// ParseFault reads the text form.
+// ParseFault parses the text form of a fault.
 func ParseFault(text string) (Fault, error) {
 	var f Fault
 	err := f.UnmarshalText([]byte(text))
 	return f, err
 }
 
-// Kind describes all faults of this name; it is the zero FaultKind for one that does not exist.
+// Kind returns the description of all faults of this name; the zero FaultKind if the name is unknown.
 func (f Fault) Kind() FaultKind {
 	for _, kind := range FaultKinds() {
 		if kind.Name == f.Name {
@@ -206,7 +206,7 @@ func (f Fault) Kind() FaultKind {
 	return FaultKind{}
 }
 
-// String returns the text form, without options at their defaults; at is always there.
+// String returns the text form without options at their defaults; at is always present.
 func (f Fault) String() string {
 	var options []string
 	for _, o := range f.Kind().Options() {
@@ -218,10 +218,10 @@ func (f Fault) String() string {
 	return strings.TrimSuffix(f.Name+":"+strings.Join(options, ","), ":")
 }
 
-// MarshalText writes the text form.
+// MarshalText returns the text form.
 func (f Fault) MarshalText() ([]byte, error) { return []byte(f.String()), nil }
 
-// UnmarshalText reads the text form, and names everything that is wrong with it.
+// UnmarshalText parses the text form. Its error names everything that is wrong with it.
 func (f *Fault) UnmarshalText(text []byte) error {
 	name, rest, _ := strings.Cut(string(text), ":")
 	parsed := Fault{Name: strings.TrimSpace(name)}
@@ -266,7 +266,7 @@ func (f *Fault) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// among is the end of an error about an unknown name.
+// among returns the end of an error about an unknown name.
 func among(name string, known []string) string {
 	return words.Suggest("%q", name, known) + " (there are: " + strings.Join(known, ", ") + ")"
 }
@@ -279,17 +279,16 @@ func names(options []Field) []string {
 	return all
 }
 
-// Lasts is how long a fault takes under a workload, with what precedes it; 0 means that it is
-// over at once.
+// Lasts returns how long a fault takes under a workload, including its preparation; 0 means that it is over at once.
 func (s Spec) Lasts(f Fault) time.Duration {
 	f = s.resolved(f)
 	return time.Duration(f.For + f.Lag)
 }
 
-// leastEvery is the least time between two injections of a fault: each is reported.
+// leastEvery is the shortest time between two injections of a fault, because the report lists each.
 const leastEvery = Duration(10 * time.Millisecond)
 
-// maxWaiters is how many waiters may die at a time.
+// maxWaiters is the largest number of waiters that may die at the same time.
 const maxWaiters = 1000
 
 // checkFaults checks the faults within this workload.
@@ -317,7 +316,7 @@ func (s Spec) checkFault(f Fault, check func(ok bool, format string, args ...any
 	lasts := s.Lasts(f)
 	check(f.Every <= 0 || f.Every >= leastEvery, "every must be at least %v, not %v", leastEvery, f.Every)
 	check(f.Every <= 0 || time.Duration(f.Every) > lasts, "every %v is too short: it lasts %v", f.Every, lasts)
-	// During these two, locks are available: the run need not show the end.
+	// Locks are available during these two, so the run need not show their end.
 	slows := f.Name == Latency || f.Name == Bandwidth
 	end, window, why := time.Duration(f.At)+lasts, time.Duration(s.Duration), ""
 	if s.resolved(f) != f {

@@ -18,8 +18,8 @@ import (
 	"github.com/lockbench/lockbench/internal/words"
 )
 
-// File is a workload file: YAML with a line for each option, named as the flags are; a list may
-// have its plural.
+// File is a workload file: YAML with a line for each option under the name of its flag; a list may have the plural of
+// the name.
 //
 //	description: five hundred clients of a flash sale
 //	clients: [100, 500]   # a sweep
@@ -28,16 +28,16 @@ import (
 type File struct {
 	Description string
 	Draft       Draft
-	Origins     Origins // of all options of the file
+	Origins     Origins // where each option of the file was set
 }
 
 //go:embed presets/*.yaml
 var presets embed.FS
 
-// Presets returns the names of all presets, in alphabetical order: workloads for common uses of a lock, from
-// a hot one to a flash sale.
+// Presets returns the names of all presets in alphabetical order. A preset is a workload for a common use of a lock,
+// such as a hot lock or a flash sale.
 func Presets() []string {
-	files, _ := presets.ReadDir("presets") // what is embedded can be read
+	files, _ := presets.ReadDir("presets") // reading an embedded directory cannot fail
 	var all []string
 	for _, file := range files {
 		all = append(all, strings.TrimSuffix(file.Name(), ".yaml"))
@@ -45,11 +45,11 @@ func Presets() []string {
 	return all
 }
 
-// Open reads the preset of that name, or else the file. Its error names everything that is wrong,
-// with file and option.
+// Open reads the preset of that name or, if there is none, the file. Its error lists everything that is wrong, with
+// file and option.
 func Open(name string) (*File, error) {
 	if preset := name + ".yaml"; slices.Contains(Presets(), name) {
-		text, _ := presets.ReadFile("presets/" + preset) // it is embedded
+		text, _ := presets.ReadFile("presets/" + preset) // the file is embedded
 		return ReadFile(preset, text)
 	}
 	text, err := untrusted.ReadFile(name)
@@ -62,14 +62,14 @@ func Open(name string) (*File, error) {
 	return ReadFile(untrusted.Printable(name), text)
 }
 
-// Line is an option of a file, with its values as they are written: one, or those of a list.
+// Line is an option of a file, with its values as written in the file: one, or those of a list.
 type Line struct {
 	Place  string // file, line and option
 	Key    string
-	Values []string // none if one of them is not plain
+	Values []string // empty if one of them is not a scalar
 }
 
-// ReadLines reads a YAML file with a line for each option, in their order. Its error names the file.
+// ReadLines reads a YAML file with a line for each option and returns the lines in order. Its error names the file.
 func ReadLines(name string, text []byte) ([]Line, error) {
 	var options map[string]yaml.Node
 	var more yaml.Node
@@ -80,7 +80,7 @@ func ReadLines(name string, text []byte) ([]Line, error) {
 			return nil, fmt.Errorf("%s:%d: there is something after the end of the options", name, more.Line)
 		}
 	}
-	if !errors.Is(err, io.EOF) { // it names the line itself: "yaml: line 3: ..."
+	if !errors.Is(err, io.EOF) { // the error has the line: "yaml: line 3: ..."
 		return nil, fmt.Errorf("%s: %s", name, strings.TrimPrefix(err.Error(), "yaml: "))
 	}
 	if len(options) == 0 {
@@ -96,8 +96,8 @@ func ReadLines(name string, text []byte) ([]Line, error) {
 	return lines, nil
 }
 
-// ReadFile reads a workload file and names every error in its form, each with file and line.
-// Points and Validate find what is wrong with the options together.
+// ReadFile reads a workload file. Its error lists all syntax errors, each with file and line. Points and Validate
+// find contradictions between options.
 func ReadFile(name string, text []byte) (*File, error) {
 	lines, err := ReadLines(name, text)
 	if err != nil {
@@ -113,7 +113,7 @@ func ReadFile(name string, text []byte) (*File, error) {
 	return f, errors.Join(problems...)
 }
 
-// ErrNotPlain says that an option's value is neither plain nor a list.
+// ErrNotPlain is the error for an option whose value is neither a scalar nor a list of scalars.
 var ErrNotPlain = errors.New("expected a plain value, or a list of plain values")
 
 // option reads an option.
@@ -134,7 +134,8 @@ func (f *File) option(line Line) error {
 	return f.Draft.Give(name, line.Values...)
 }
 
-// scalars returns an option's values as they are written, one or those of a list; none if one of them is not plain.
+// scalars returns an option's values as written in the file, one or those of a list; none if one of them is not a
+// scalar.
 func scalars(node *yaml.Node) (values []string) {
 	nodes := []*yaml.Node{node}
 	if node.Kind == yaml.SequenceNode {
@@ -160,10 +161,10 @@ func apart(err error) []error {
 	return []error{err}
 }
 
-// Origins says where options got their values, other than from flags.
+// Origins records where options got their values if not from flags.
 type Origins map[string]string
 
-// Rename replaces the flag at the beginning of an error by the place where its value came from.
+// Rename replaces the flag at the beginning of an error by the origin of its value.
 func (o Origins) Rename(problem error) error {
 	if problem == nil {
 		return nil

@@ -91,7 +91,7 @@ func TestASweepIsBounded(t *testing.T) {
 	}
 }
 
-// What a file says is printable, and no command to a CI system.
+// Texts from a file contain no terminal escapes and no commands to a CI system.
 func TestAFileIsPrintable(t *testing.T) {
 	file, err := ReadFile("w.yaml", []byte("description: \"a\\e[2K ::error::\"\nclients: \"3\\e\"\n"))
 	if file.Description != `a\x1b[2K \x3a:error::` || err == nil || strings.Contains(err.Error(), "\x1b") {
@@ -99,8 +99,7 @@ func TestAFileIsPrintable(t *testing.T) {
 	}
 }
 
-// Whatever a file holds, its faults name the file, and what is taken can be
-// measured or is refused.
+// For any file, errors name the file, and an accepted workload is either valid or refused by Validate.
 func FuzzReadFile(f *testing.F) {
 	for _, seed := range []string{
 		"clients: 3\n", "clients: [1, 10]\nhold: uniform:1ms,2ms\n", "a: b: c", "- 1\n", "&a [*a]",
@@ -117,7 +116,7 @@ func FuzzReadFile(f *testing.F) {
 			for line := range strings.Lines(err.Error()) {
 				if !strings.HasPrefix(line, "w.yaml") && strings.TrimSpace(line) != "" &&
 					!strings.HasPrefix(line, "  ") {
-					t.Fatalf("the fault %q names no file", line)
+					t.Fatalf("the error %q names no file", line)
 				}
 			}
 			return
@@ -128,14 +127,14 @@ func FuzzReadFile(f *testing.F) {
 		}
 		for _, p := range points {
 			if problem := p.Workload.Validate(); problem != nil {
-				t.Fatalf("%q makes a workload with faults: %v", text, problem)
+				t.Fatalf("%q gives a workload that Points returns although it is invalid: %v", text, problem)
 			}
 			_ = p.Workload.Warnings()
 		}
 	})
 }
 
-// points returns the workloads of a file. An error names file and option.
+// points returns the workloads of a file and checks that an error names file and option.
 func points(f *File) ([]Point, error) {
 	all, err := f.Draft.Points()
 	problems := []error{f.Origins.Rename(err)}

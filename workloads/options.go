@@ -11,32 +11,32 @@ import (
 	"sync"
 )
 
-// Field is an option of a workload, made from the tags of a field of Spec: a flag of the command
-// and a line of a workload file, by the same name and with the same text. The options of a fault
-// are made from Fault in the same way.
+// Field is an option of a workload, derived from the tags of a field of Spec. It is both a flag of the command and a
+// line of a workload file, with the same name and syntax. The options of a fault are derived from Fault in the same
+// way.
 //
-// The tags: kind is what help calls the values, short the flag's letter, sep separates several
-// values, min is the least one, words are the only ones.
+// The tags are: kind, the name of the values in help; short, the flag's letter; sep, the separator of several values;
+// min, the smallest value; words, the only allowed values.
 type Field struct {
 	Name    string
 	Short   string // the flag's letter, if it has one
 	Kind    string // of its values, for help
 	Help    string
-	Default string   // as help shows it; "" where Help says it
+	Default string   // as help shows it; "" if the text Help contains it
 	Words   []string // the only values, if not empty
 	Sweep   bool     // several values are measured one by one
 	List    bool     // several values belong together
-	Switch  bool     // given without a value it is "true"
+	Switch  bool     // without a value it means "true"
 
-	separator string // between values; "" where there is one only
+	separator string // between values; "" if there is only one value
 	least     string
 	index     int // of the field in its struct
 }
 
-// Fields are all options, in the order in which help shows them.
+// Fields returns all options in the order of the help.
 func Fields() []Field { return slices.Clone(described()) }
 
-// The tags are read once: the claims alone parse a hundred command lines.
+// The tags are read only once, because the claims alone parse a hundred command lines.
 var (
 	ofSpec    = sync.OnceValue(func() []Field { return fieldsOf(reflect.TypeFor[Spec]()) })
 	described = sync.OnceValue(describe)
@@ -54,7 +54,7 @@ func describe() []Field {
 	return fields
 }
 
-// fieldsOf reads the tags of a struct. The name of an option is that in JSON, in the singular.
+// fieldsOf reads the tags of a struct. The name of an option is its JSON name in the singular.
 func fieldsOf(t reflect.Type) []Field {
 	var fields []Field
 	for i := range t.NumField() {
@@ -93,10 +93,10 @@ func (f Field) split(text string) []string {
 	return parts
 }
 
-// Join joins values in the form in which flags accept several.
+// Join joins values with the separator that flags accept.
 func (f Field) Join(values []string) string { return strings.Join(values, f.separator) }
 
-// check says what is wrong with the value of a struct's field by itself.
+// check returns the error of a single field's value, independent of other fields.
 func (f Field) check(of reflect.Value) error {
 	v := of.Field(f.index)
 	if v.Kind() == reflect.Pointer {
@@ -156,8 +156,7 @@ func parse(text string, of reflect.Type) (reflect.Value, error) {
 	return v, nil
 }
 
-// Given returns the texts, by option, from which a Draft makes this workload. An option that is
-// not in use has none.
+// Given returns the texts, by option, from which a Draft makes this workload. An unused option has no texts.
 func (s Spec) Given() map[string][]string {
 	all := map[string][]string{}
 	for _, f := range ofSpec() {
@@ -176,8 +175,7 @@ func (s Spec) Given() map[string][]string {
 	return all
 }
 
-// Arguments returns the flags for these workloads, one or those of a sweep, without options
-// at their defaults.
+// Arguments returns the flags for a workload or for the workloads of a sweep, without options at their defaults.
 func Arguments(points []Point) []string {
 	var arguments []string
 	usual := Default().Given()
@@ -205,7 +203,7 @@ func Arguments(points []Point) []string {
 	return arguments
 }
 
-// follows says whether a Draft derives the option by itself.
+// follows reports whether a Draft derives the option itself.
 func follows(name string, points []Point) bool {
 	return !slices.ContainsFunc(points, func(p Point) bool {
 		w := p.Workload

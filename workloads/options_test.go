@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestArgumentsComeBack has every workload's flags read again.
+// TestArgumentsComeBack parses the flags that Arguments writes and compares the workloads.
 func TestArgumentsComeBack(t *testing.T) {
 	t.Parallel()
 	lines := map[string]string{
@@ -34,18 +34,18 @@ func TestArgumentsComeBack(t *testing.T) {
 	}
 	for _, field := range Fields() {
 		if !strings.Contains(fmt.Sprint(lines), "--"+field.Name+" ") {
-			t.Errorf("nothing here tries --%s", field.Name)
+			t.Errorf("no case tries --%s", field.Name)
 		}
 	}
 	for line, want := range lines {
 		points := drafted(t, line)
 		arguments := Arguments(points)
 		if got := strings.Join(arguments, " "); got != want {
-			t.Errorf("%q comes out as %q, not %q", line, got, want)
+			t.Errorf("Arguments of %q are %q, want %q", line, got, want)
 		}
 		if diff := cmp.Diff(points, drafted(t, strings.Join(arguments, " ")),
 			cmp.AllowUnexported(Dist{}, KeyDist{})); diff != "" {
-			t.Errorf("%q comes back as another workload (-want +got):\n%s", line, diff)
+			t.Errorf("%q is parsed to another workload (-want +got):\n%s", line, diff)
 		}
 	}
 }
@@ -71,7 +71,7 @@ func drafted(t *testing.T, line string) []Point {
 	return slices.Clone(points)
 }
 
-// Whoever adds an option and does not describe it is found here.
+// This test fails for a new option that Describe does not show.
 func TestEveryOptionIsDescribed(t *testing.T) {
 	unusual := map[string]string{
 		"clients": "7", "duration": "7s", "iterations": "7", "warmup": "7s", "instances": "7", "keys": "7",
@@ -86,7 +86,7 @@ func TestEveryOptionIsDescribed(t *testing.T) {
 		"counter": "work=counter",
 	}
 	for _, f := range Fields() {
-		if f.Name == "seed" || f.Name == "fault" { // they have lines of their own
+		if f.Name == "seed" || f.Name == "fault" { // the report shows these on separate lines
 			continue
 		}
 		s := Default()

@@ -1,5 +1,5 @@
-// Package workloads says what the clients of a run do, as plain data: flags and
-// files fill it, the engine carries it out, the report repeats it.
+// Package workloads describes as plain data what the clients of a run do. Flags and files fill the data, the engine
+// executes it, and the report repeats it.
 package workloads
 
 import (
@@ -14,56 +14,56 @@ import (
 	"github.com/lockbench/lockbench/internal/words"
 )
 
-// Spec is a workload: clients that acquire, hold, release and think, over and
-// over (a closed loop), or whenever an arrival is due (an open one).
+// Spec is a workload: clients that repeatedly acquire, hold, release and think (closed loop), or acquire whenever an
+// arrival is due (open loop).
 type Spec struct {
-	Clients int `json:"clients" kind:"n" short:"c" sep:"," min:"1"` // in an open loop the most that may be in flight
+	Clients int `json:"clients" kind:"n" short:"c" sep:"," min:"1"` // in an open loop the largest number in flight
 
 	Duration Duration `json:"duration" kind:"duration" short:"d"` // of the window, unless Iterations ends it
 	// Iterations ends the window after this number of acquisitions; 0 means no such limit.
 	Iterations int64    `json:"iterations" kind:"n" short:"n" min:"0"`
 	Warmup     Duration `json:"warmup" kind:"duration" short:"w" min:"0s"`
-	// Seed is the seed of everything that is random. With 0 a session draws one, and its
-	// report has it here; a Job by itself uses 0.
+	// Seed is the seed of all random choices. With 0 a session draws a seed and its report has it here; a single Job
+	// uses 0.
 	Seed int64 `json:"seed" kind:"n"`
 
 	Instances int     `json:"instances" kind:"n" sep:"," min:"1"` // client i uses instance i mod Instances
 	Keys      int     `json:"keys" kind:"n" sep:"," min:"1"`      // locks the clients choose among
 	KeyDist   KeyDist `json:"key_dist" kind:"choice" sep:","`
-	Hold      Dist    `json:"hold" kind:"dist" sep:","`  // as asked for; the report has what was measured
-	Think     Dist    `json:"think" kind:"dist" sep:","` // of a closed loop, between a release and the next acquire
+	Hold      Dist    `json:"hold" kind:"dist" sep:","`  // the requested hold; the report has the measured one
+	Think     Dist    `json:"think" kind:"dist" sep:","` // in a closed loop, between a release and the next acquire
 
-	// Rate opens the loop: arrivals a second in all, however long the earlier ones take. 0 means
-	// a closed loop.
+	// Rate makes the loop open: the total number of arrivals per second, independent of the duration of earlier ones. 0
+	// means a closed loop.
 	Rate     Rate     `json:"rate" kind:"n/s" short:"r" sep:","`
 	Arrivals Arrivals `json:"arrivals" kind:"kind"` // of an open loop; a file is played at Rate, which scales its gaps
 	// Stages change the load during the window: the active clients of a closed loop, or the
 	// rate of an open one.
 	Stages Stages `json:"stages,omitempty" kind:"time:load" sep:","`
-	// Burst, unless it is 0, makes all clients wait together: one of them holds the lock for
-	// that long, then it releases, and the rest are served one after the other.
+	// Burst, if not 0, makes all clients wait together: one of them holds the lock for this time and releases it, and
+	// then the others get the lock one after the other.
 	Burst Duration `json:"burst,omitempty" kind:"duration" sep:"," min:"0s"`
 
 	TTL Duration `json:"ttl" kind:"duration" sep:"," min:"1ms"`
-	// Timeout bounds a wait; nil means no limit, and 0 a try-lock.
+	// Timeout is the longest wait; nil means no limit, and 0 a try-lock.
 	Timeout *Duration `json:"timeout" kind:"duration" sep:"," min:"0s"`
 
-	Work Work `json:"work" kind:"kind" words:"none spin counter"` // under the lock, around the hold
-	// Fence is what the counter does with fencing tokens.
+	Work Work `json:"work" kind:"kind" words:"none spin counter"` // the holder's work during the hold
+	// Fence selects the checks of fencing tokens by the counter.
 	Fence Fence `json:"fence" kind:"kind" words:"all writes off"`
-	// Counter is where the counter is kept.
+	// Counter selects the server that keeps the counter.
 	Counter CounterPlace `json:"counter,omitempty" kind:"place" words:"with-locks apart"`
 	// Coalesce makes clients of an instance that want the same key at the same time share one
 	// acquisition and its work (singleflight).
 	Coalesce bool `json:"coalesce" kind:"bool"`
 
-	// Faults are what goes wrong on purpose during the run.
+	// Faults are the faults that are injected during the run.
 	Faults []Fault `json:"faults,omitempty" kind:"name:options" sep:";"`
 
-	Pool int `json:"pool" kind:"n" sep:"," min:"0"` // connections an instance; 0 is min(clients of the instance, 64)
+	Pool int `json:"pool" kind:"n" sep:"," min:"0"` // connections per instance; 0 is min(clients of the instance, 64)
 }
 
-// helps are the texts that help shows.
+// helps are the help texts of the options.
 var helps = map[string]string{
 	"clients":    "number of clients",
 	"duration":   "length of the measurement window of each run",
@@ -96,7 +96,7 @@ var helps = map[string]string{
 	"pool":     "connections of an instance (default one a client, at most 64)",
 }
 
-// Default is a hot lock as people benchmark it: all clients want the one key.
+// Default returns the usual benchmark of a hot lock: all clients use one key.
 func Default() Spec {
 	return Spec{
 		Clients:   100,
@@ -111,52 +111,51 @@ func Default() Spec {
 	}
 }
 
-// maxRate is far beyond what any lock or generator can do.
+// maxRate, in arrivals per second, is far beyond the capacity of any lock or generator.
 const maxRate Rate = 1e6
 
-// Work is what a holder does while it holds.
+// Work is the work of a holder during the hold.
 type Work string
 
 const (
-	// WorkNone is nothing: the holder sleeps.
+	// WorkNone means no work: the holder sleeps.
 	WorkNone Work = "none"
-	// WorkSpin computes for as long as the hold, on a core of the generator's
-	// machine: exact also below a millisecond.
+	// WorkSpin computes for the length of the hold, on a core of the generator's machine. It is exact also below a
+	// millisecond.
 	WorkSpin Work = "spin"
-	// WorkCounter reads a counter, holds, and writes it back one higher: two holders at once
-	// lose an update, and the counter shows that.
+	// WorkCounter reads a counter, holds, and writes the counter plus one. Two concurrent holders lose an update, which
+	// the counter shows.
 	WorkCounter Work = "counter"
 )
 
-// Fence is what the counter does with the fencing tokens of a strategy that has
-// them.
+// Fence selects how the counter checks the fencing tokens of a strategy that has them.
 type Fence string
 
 const (
-	// FenceAll refuses reads and writes with a token older than one it has seen.
+	// FenceAll refuses reads and writes with a token smaller than one that the counter has seen.
 	FenceAll Fence = "all"
-	// FenceWrites checks writes only, and learns tokens from writes only.
+	// FenceWrites checks only writes, and records tokens only from writes.
 	FenceWrites Fence = "writes"
 	// FenceOff checks nothing.
 	FenceOff Fence = "off"
 )
 
-// CounterPlace is where the counter of WorkCounter is kept.
+// CounterPlace is the server that keeps the counter of WorkCounter.
 type CounterPlace string
 
 const (
-	// CounterWithLocks is in the Redis of the locks: a fault that hits one hits the other. If the locks are in another
-	// store, it is in the user's Redis, or in one that lockbench starts.
+	// CounterWithLocks keeps the counter in the Redis of the locks, so a fault of one affects the other. If the locks
+	// are in another store, the counter is in the user's Redis, or in one that lockbench starts.
 	CounterWithLocks CounterPlace = ""
-	// CounterApart is in a Redis of its own, which no fault hits: it shows what was lost even
-	// if the locks' Redis has forgotten it.
+	// CounterApart keeps the counter in a separate Redis without faults, so it shows lost updates even if the locks'
+	// Redis has lost its data.
 	CounterApart CounterPlace = "apart"
 )
 
-// String is the text form.
+// String returns the text form.
 func (c CounterPlace) String() string { return cmp.Or(string(c), "with-locks") }
 
-// UnmarshalText reads the text form.
+// UnmarshalText parses the text form.
 func (c *CounterPlace) UnmarshalText(text []byte) error {
 	*c = CounterPlace(text)
 	if string(text) == CounterWithLocks.String() {
@@ -165,16 +164,16 @@ func (c *CounterPlace) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// MaxPool is the largest command pool an instance opens unless Pool says more: more
-// connections gain nothing on one Redis thread.
+// MaxPool is the largest command pool that an instance opens unless Pool is set, because more connections gain
+// nothing on the single thread of Redis.
 const MaxPool = 64
 
-// ClientsPerInstance is the number of clients of the fullest instance.
+// ClientsPerInstance returns the number of clients of the instance with the most clients.
 func (s Spec) ClientsPerInstance() int {
 	return (s.Clients + s.Instances - 1) / s.Instances
 }
 
-// PoolSize is the size of an instance's command pool.
+// PoolSize returns the size of an instance's command pool.
 func (s Spec) PoolSize() int {
 	if s.Pool > 0 {
 		return s.Pool
@@ -182,8 +181,7 @@ func (s Spec) PoolSize() int {
 	return min(s.ClientsPerInstance(), MaxPool)
 }
 
-// Times returns n/d of the workload: what several generators carry out together, or one of them
-// alone.
+// Times returns n/d of the workload, for the sum of several generators or the share of one.
 func (s Spec) Times(n, d int) Spec {
 	s.Clients = s.Clients * n / d
 	s.Instances = s.Instances * n / d
@@ -196,12 +194,11 @@ func (s Spec) Times(n, d int) Spec {
 	return s
 }
 
-// Slots says whether clients are only slots for arrivals, with a rate or with stages: then no client
-// has a share of its own, and figures per client mean nothing.
+// Slots reports whether clients are only slots for arrivals, with a rate or with stages. Then figures per client have
+// no meaning.
 func (s Spec) Slots() bool { return s.Rate > 0 || len(s.Stages) > 0 }
 
-// Validate returns every error at once, joined, each naming its field as the
-// flag is called.
+// Validate returns all errors, joined. Each names its field by the flag.
 func (s Spec) Validate() error {
 	var found problems
 	for _, field := range ofSpec() {
@@ -237,7 +234,7 @@ func (s Spec) Validate() error {
 	return errors.Join(found...)
 }
 
-// problems are errors that are found one by one.
+// problems collects errors.
 type problems []error
 
 // unless adds an error unless a condition holds.
@@ -261,8 +258,8 @@ func (s Spec) checkStages(check func(ok bool, format string, args ...any)) {
 		s.Duration, s.Stages.Length())
 }
 
-// Expected is how long a run's warm-up and window take. A window that ends after
-// a number of iterations counts as nothing.
+// Expected returns the duration of a run's warm-up and window. A window that ends after a number of iterations counts
+// as 0.
 func (s Spec) Expected() time.Duration {
 	if s.Iterations > 0 {
 		return time.Duration(s.Warmup)
@@ -270,8 +267,7 @@ func (s Spec) Expected() time.Duration {
 	return time.Duration(s.Warmup + s.Duration)
 }
 
-// Load reads the files that the workload names, and returns every error in them,
-// joined.
+// Load reads the files that the workload names and returns all errors in them, joined.
 func (s *Spec) Load() error {
 	var problems []error
 	if err := s.Hold.Load(); err != nil {
@@ -286,7 +282,7 @@ func (s *Spec) Load() error {
 	return errors.Join(problems...)
 }
 
-// Warnings names what is allowed but rarely meant.
+// Warnings lists settings that are allowed but rarely intended.
 func (s Spec) Warnings() []string {
 	var warnings []string
 	warn := func(is bool, format string, args ...any) {
@@ -310,8 +306,8 @@ func (s Spec) Warnings() []string {
 	return warnings
 }
 
-// Describe says in a line what the clients do, without faults and seed. It names every other
-// option that is not the usual one.
+// Describe returns one line about the clients, without faults and seed. It includes every other option that differs
+// from its default.
 func (s Spec) Describe() string {
 	keys := words.Count(s.Keys, "key")
 	if chosen := s.KeyDist.String(); s.Keys > 1 && chosen != "uniform" {

@@ -70,7 +70,7 @@ func TestDistributionsRefuseWhatIsNone(t *testing.T) {
 	} {
 		var d Dist
 		if err := errors.Join(d.UnmarshalText([]byte(text)), d.Load()); err == nil {
-			t.Errorf("%q was taken", text)
+			t.Errorf("%q was accepted", text)
 		}
 	}
 }
@@ -113,7 +113,7 @@ func TestKeysAreChosenAsAsked(t *testing.T) {
 		"uniform:1", "normal",
 	} {
 		if err := new(KeyDist).UnmarshalText([]byte(text)); err == nil {
-			t.Errorf("%s is taken", text)
+			t.Errorf("%s was accepted", text)
 		}
 	}
 }
@@ -127,7 +127,7 @@ func TestRates(t *testing.T) {
 	}
 	for _, text := range []string{"", "fast", "5/day", "-1/s", "NaN", "1e10/s"} {
 		if err := new(Rate).UnmarshalText([]byte(text)); err == nil {
-			t.Errorf("%q is taken", text)
+			t.Errorf("%q was accepted", text)
 		}
 	}
 }
@@ -181,7 +181,7 @@ func FuzzDist(f *testing.F) {
 	})
 }
 
-// A comma within a distribution is not one between the values of a sweep.
+// A comma inside a distribution does not separate the values of a sweep.
 func TestValuesAreTakenApartAtTheirCommas(t *testing.T) {
 	for _, test := range []struct{ name, text, want string }{
 		{"clients", "1, 10,100", "[1 10 100]"},
@@ -239,7 +239,7 @@ func TestAStageComesBack(t *testing.T) {
 func TestStagesRefuseWhatIsNone(t *testing.T) {
 	for _, text := range []string{"", "30s", "30s:", "x:5", "0s:5", "-1s:5", "1s:-5", "1s:5/x", "1s:-5/s", "1s:2.5"} {
 		if err := new(Stage).UnmarshalText([]byte(text)); err == nil {
-			t.Errorf("%q was taken", text)
+			t.Errorf("%q was accepted", text)
 		}
 	}
 }
@@ -266,7 +266,7 @@ func TestStagesAreTheWindow(t *testing.T) {
 		"needs more than the 10 clients", "--duration is 1ns", "--iterations is not supported", "does not fit the loop",
 	} {
 		if err == nil || !strings.Contains(err.Error(), fault) {
-			t.Errorf("%q is not among the faults:\n%v", fault, err)
+			t.Errorf("%q is not among the errors:\n%v", fault, err)
 		}
 	}
 }
@@ -295,7 +295,7 @@ func TestFaultsReadAndWriteThemselves(t *testing.T) {
 	}
 }
 
-// A default that cannot be read would make its fault unusable.
+// A default that cannot be parsed would make its fault unusable.
 func TestEveryKindOfFaultHasItsDefaults(t *testing.T) {
 	for _, kind := range FaultKinds() {
 		f, err := ParseFault(kind.Name)
@@ -310,7 +310,7 @@ func TestEveryKindOfFaultHasItsDefaults(t *testing.T) {
 		w.TTL = Duration(time.Second)
 		w.Faults = []Fault{f}
 		if err := w.Validate(); err != nil {
-			t.Errorf("%s as it comes: %v", kind.Name, err)
+			t.Errorf("%s with its defaults: %v", kind.Name, err)
 		}
 	}
 }
@@ -356,7 +356,7 @@ func TestFaultsAreHeldAgainstTheirWorkload(t *testing.T) {
 			t.Errorf("%s: %v, want %q", name, err, test.want)
 		}
 	}
-	f, _ := ParseFault("latency:at=0s,for=5s") // what only slows may last as long as the window
+	f, _ := ParseFault("latency:at=0s,for=5s") // a fault that only slows the locks may last as long as the window
 	w := Default()
 	w.Faults = []Fault{f}
 	if err := w.Validate(); err != nil {

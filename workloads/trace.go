@@ -13,11 +13,11 @@ import (
 	"github.com/lockbench/lockbench/internal/untrusted"
 )
 
-// Arrivals is how the starts of an open loop follow each other. It reads and writes itself as text:
+// Arrivals is the process by which acquisitions of an open loop arrive. Its text form is:
 //
 //	poisson             exponential gaps: independent users
 //	constant            equal gaps
-//	file:arrivals.csv   those of a trace, over and over
+//	file:arrivals.csv   the arrivals of a trace, repeated
 //
 // The zero Arrivals is constant.
 type Arrivals struct {
@@ -26,13 +26,13 @@ type Arrivals struct {
 }
 
 var (
-	// ArrivalsConstant spaces them evenly.
+	// ArrivalsConstant has equal gaps.
 	ArrivalsConstant = Arrivals{}
-	// ArrivalsPoisson draws exponential gaps: independent users.
+	// ArrivalsPoisson draws exponential gaps, as independent users cause.
 	ArrivalsPoisson = Arrivals{kind: "poisson"}
 )
 
-// String is the text form.
+// String returns the text form.
 func (a Arrivals) String() string {
 	switch a.kind {
 	case "file":
@@ -43,11 +43,11 @@ func (a Arrivals) String() string {
 	return a.kind
 }
 
-// MarshalText writes the text form.
+// MarshalText returns the text form.
 func (a Arrivals) MarshalText() ([]byte, error) { return []byte(a.String()), nil }
 
-// UnmarshalText reads the text form, but not yet the file that it may name: a report may be read where that file is
-// missing.
+// UnmarshalText parses the text form. It does not read the named file, because a report may be read on a machine
+// without the file.
 func (a *Arrivals) UnmarshalText(text []byte) error {
 	kind, file, named := strings.Cut(string(text), ":")
 	switch {
@@ -63,16 +63,16 @@ func (a *Arrivals) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// Equal says whether two are written alike.
+// Equal reports whether two Arrivals have the same text form.
 func (a Arrivals) Equal(other Arrivals) bool { return a.String() == other.String() }
 
-// File is the name of the file that Load reads; "" if there is none.
+// File returns the name of the file that Load reads; "" if there is none.
 func (a Arrivals) File() string { return a.file }
 
-// Trace returns what Load has read; nil if the arrivals are of no file.
+// Trace returns the trace that Load has read; nil if the arrivals come from no file.
 func (a Arrivals) Trace() *Trace { return a.trace }
 
-// Load reads the file that the arrivals name, if any. Its error does not quote the file's text.
+// Load reads the file that the arrivals name, if any. Its error does not quote the file's content.
 func (a *Arrivals) Load() error {
 	if a.kind != "file" || a.trace != nil {
 		return nil
@@ -92,37 +92,37 @@ func (a *Arrivals) Load() error {
 type Arrival struct {
 	At   time.Duration // since the trace began
 	Key  int           // from 0, in the order of first appearance
-	Hold time.Duration // of the lock; −1 where the trace does not say it
+	Hold time.Duration // hold of the lock; −1 if the trace has none
 }
 
-// Trace is a sequence of arrivals, such as those that lockbench observe saw at a service's locks.
+// Trace is a sequence of arrivals, such as those that lockbench observe recorded at a service's locks.
 type Trace struct {
 	Arrivals []Arrival     // in their order
 	Length   time.Duration // until the first arrival comes again
 	Keys     int
 }
 
-// Rate is the mean number of arrivals a second.
+// Rate returns the mean number of arrivals per second.
 func (t *Trace) Rate() Rate { return Rate(float64(len(t.Arrivals)) / t.Length.Seconds()) }
 
-// rounded has four significant digits, so that people can read and type it.
+// rounded is the rate with four significant digits, which is easy to read and type.
 func (r Rate) rounded() Rate {
 	text := strconv.FormatFloat(float64(r), 'e', 3, 64)
-	rounded, _ := strconv.ParseFloat(text, 64) // it is a number
+	rounded, _ := strconv.ParseFloat(text, 64) // FormatFloat wrote it, so it parses
 	return Rate(rounded)
 }
 
-// TraceHeader is the first line of a trace's file. Each further line has the seconds since the trace began, the name
-// of a key, which may be empty, and a hold such as 5ms, which may be empty: then the workload's hold counts.
+// TraceHeader is the first line of a trace's file. Each further line has the seconds since the beginning of the
+// trace, the name of a key, which may be empty, and a hold such as 5ms. An empty hold means the workload's hold.
 const TraceHeader = "seconds,key,hold"
 
-// MostArrivals is how many arrivals a trace may have.
+// MostArrivals is the largest number of arrivals in a trace.
 const MostArrivals = 500_000
 
-// LongestTrace is how long a trace may be: its instants stay exact as float64 ns.
+// LongestTrace is the longest duration of a trace. Up to it, instants in ns are exact as float64.
 const LongestTrace = 7 * 24 * time.Hour
 
-// readTrace reads a trace's file. The trace lasts as long as its arrivals and a mean gap.
+// readTrace parses a trace's file. The length of the trace is the time of its last arrival plus one mean gap.
 func readTrace(text string) (*Trace, error) {
 	lines := csv.NewReader(strings.NewReader(text))
 	lines.Comment, lines.FieldsPerRecord, lines.ReuseRecord = '#', 3, true

@@ -52,7 +52,7 @@ func TestTracesThatAreRefused(t *testing.T) {
 	}
 }
 
-// A trace gives the options that nothing else gives.
+// A trace sets the options that are not given.
 func TestATraceGivesKeysRateAndWindow(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "a.csv")

@@ -14,16 +14,16 @@ import (
 	"github.com/lockbench/lockbench/internal/untrusted"
 )
 
-// Duration is a time.Duration that reads and writes itself as text ("5ms").
+// Duration is a time.Duration whose text form is time.Duration's notation ("5ms").
 type Duration time.Duration
 
-// String is time.Duration's notation.
+// String returns time.Duration's notation.
 func (d Duration) String() string { return time.Duration(d).String() }
 
-// MarshalText writes time.Duration's notation.
+// MarshalText returns time.Duration's notation.
 func (d Duration) MarshalText() ([]byte, error) { return []byte(d.String()), nil }
 
-// UnmarshalText reads time.Duration's notation.
+// UnmarshalText parses time.Duration's notation.
 func (d *Duration) UnmarshalText(text []byte) error {
 	parsed, err := time.ParseDuration(string(text))
 	if err != nil {
@@ -33,13 +33,13 @@ func (d *Duration) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// Dist is a distribution of durations. It reads and writes itself as text:
+// Dist is a distribution of durations. Its text form is:
 //
 //	5ms                 always 5 ms
 //	uniform:1ms,5ms     evenly between the two
 //	exp:5ms             exponential, of that mean
 //	lognormal:5ms,0.8   log-normal, of that median and that σ of the logarithm
-//	file:holds.txt      drawn from a file's durations, one a line
+//	file:holds.txt      drawn from the durations in a file, one per line
 //
 // The zero Dist is always 0.
 type Dist struct {
@@ -52,10 +52,10 @@ type Dist struct {
 	samples []Duration
 }
 
-// Fixed returns the Dist that is always d.
+// Fixed returns the Dist whose value is always d.
 func Fixed(d time.Duration) Dist { return Dist{first: Duration(d)} }
 
-// String is the text form.
+// String returns the text form.
 func (d Dist) String() string {
 	switch d.kind {
 	case "uniform":
@@ -70,14 +70,14 @@ func (d Dist) String() string {
 	return d.first.String()
 }
 
-// MarshalText writes the text form.
+// MarshalText returns the text form.
 func (d Dist) MarshalText() ([]byte, error) { return []byte(d.String()), nil }
 
-// Equal says whether two are written alike.
+// Equal reports whether two values have the same text form.
 func (d Dist) Equal(other Dist) bool { return d.String() == other.String() }
 
-// UnmarshalText reads the text form, but not yet the file that it may name: a report may be
-// read where that file is missing.
+// UnmarshalText parses the text form. It does not read the named file, because a report may be read on a machine
+// without the file.
 func (d *Dist) UnmarshalText(text []byte) error {
 	kind, rest, found := strings.Cut(string(text), ":")
 	if !found {
@@ -91,7 +91,7 @@ func (d *Dist) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// read reads what follows the kind.
+// read parses the text after the kind.
 func (d *Dist) read(rest string) error {
 	first, second, two := strings.Cut(rest, ",")
 	var err error
@@ -124,8 +124,7 @@ func (d *Dist) read(rest string) error {
 	return fmt.Errorf("no such distribution; there are 5ms, uniform:1ms,5ms, exp:5ms, lognormal:5ms,0.8 and file:PATH")
 }
 
-// pairs joins the two parts of a distribution again if the comma between them was taken for
-// one between values.
+// pairs rejoins the two parts of a distribution that were split at the comma between them.
 func pairs(parts []string) []string {
 	var values []string
 	for i := 0; i < len(parts); i++ {
@@ -140,12 +139,12 @@ func pairs(parts []string) []string {
 	return values
 }
 
-// File is the name of the file that Load reads; "" if there is none.
+// File returns the name of the file that Load reads; "" if there is none.
 func (d Dist) File() string { return d.file }
 
-// Load reads the file that the distribution names, if any: one duration a line; it skips
-// empty lines and lines that begin with #. Draw and Mean need it. Its error does not quote the
-// file, which somebody else may have named.
+// Load reads the file that the distribution names, if any: one duration per line. It skips empty lines and lines that
+// begin with #. Draw and Mean need it. Its error does not quote the file's content, because the name may come from
+// another person's report.
 func (d *Dist) Load() error {
 	if d.kind != "file" || d.samples != nil {
 		return nil
@@ -176,7 +175,7 @@ func (d *Dist) Load() error {
 	return nil
 }
 
-// Draw returns the next duration.
+// Draw returns a random duration of the distribution.
 func (d Dist) Draw(random *rand.Rand) time.Duration {
 	switch d.kind {
 	case "uniform":
@@ -194,7 +193,7 @@ func (d Dist) Draw(random *rand.Rand) time.Duration {
 	return time.Duration(d.first)
 }
 
-// Mean is the expected duration.
+// Mean returns the expected duration.
 func (d Dist) Mean() time.Duration {
 	switch d.kind {
 	case "uniform":
@@ -211,15 +210,14 @@ func (d Dist) Mean() time.Duration {
 	return time.Duration(d.first)
 }
 
-// IsZero says whether it is always 0.
+// IsZero reports whether the value is always 0.
 func (d Dist) IsZero() bool { return d.kind == "" && d.first == 0 }
 
 func (d Dist) negative() bool { return d.first < 0 || d.second < 0 }
 
-// KeyDist is how the clients choose among the keys. It reads and writes itself
-// as text:
+// KeyDist is the distribution by which clients choose keys. Its text form is:
 //
-//	uniform          every key alike
+//	uniform          all keys with equal probability
 //	zipf:0.99        key k with a weight of 1 ÷ k^0.99 (YCSB's exponent)
 //	hotspot:0.8/2    four in five choices among the first two keys
 //
@@ -231,7 +229,7 @@ type KeyDist struct {
 	hot      int
 }
 
-// String is the text form.
+// String returns the text form.
 func (k KeyDist) String() string {
 	switch k.kind {
 	case "zipf":
@@ -242,13 +240,13 @@ func (k KeyDist) String() string {
 	return "uniform"
 }
 
-// MarshalText writes the text form.
+// MarshalText returns the text form.
 func (k KeyDist) MarshalText() ([]byte, error) { return []byte(k.String()), nil }
 
-// Equal says whether two are written alike.
+// Equal reports whether two values have the same text form.
 func (k KeyDist) Equal(other KeyDist) bool { return k.String() == other.String() }
 
-// UnmarshalText reads the text form.
+// UnmarshalText parses the text form.
 func (k *KeyDist) UnmarshalText(text []byte) error {
 	kind, rest, _ := strings.Cut(string(text), ":")
 	parsed := KeyDist{kind: kind}
@@ -281,13 +279,13 @@ func (k *KeyDist) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// Chooser draws keys. Goroutines may share it, but not the source of randomness.
+// Chooser draws keys. Goroutines may share a Chooser, but not its source of randomness.
 type Chooser struct {
 	keys       int
 	cumulative []float64 // nil for uniform
 }
 
-// Over prepares the choice among this number of keys.
+// Over returns a Chooser for the given number of keys.
 func (k KeyDist) Over(keys int) Chooser {
 	c := Chooser{keys: keys}
 	if k.kind == "" {
@@ -316,7 +314,7 @@ func (k KeyDist) weight(key, keys int) float64 {
 	}
 }
 
-// Hottest is the share of the choices that goes to the key most chosen.
+// Hottest returns the share of choices of the most frequent key.
 func (k KeyDist) Hottest(keys int) float64 {
 	c := k.Over(keys)
 	if c.cumulative == nil {
@@ -329,7 +327,7 @@ func (k KeyDist) Hottest(keys int) float64 {
 	return most / before
 }
 
-// Choose returns the next key, from 0.
+// Choose draws a key and returns its index, from 0.
 func (c Chooser) Choose(random *rand.Rand) int {
 	switch {
 	case c.keys == 1:
@@ -341,19 +339,18 @@ func (c Chooser) Choose(random *rand.Rand) int {
 	return min(sort.SearchFloat64s(c.cumulative, at), c.keys-1)
 }
 
-// Rate is a number of arrivals a second. It reads and writes itself as text, "2000/s"; also
-// per m or h. 0 means none.
+// Rate is a number of arrivals per second. Its text form is "2000/s"; it also reads rates per m or h. 0 means none.
 type Rate float64
 
-// String is the text form.
+// String returns the text form.
 func (r Rate) String() string { return number(float64(r)) + "/s" }
 
 func number(f float64) string { return strconv.FormatFloat(f, 'g', -1, 64) }
 
-// MarshalText writes the text form.
+// MarshalText returns the text form.
 func (r Rate) MarshalText() ([]byte, error) { return []byte(r.String()), nil }
 
-// UnmarshalText reads the text form; a bare number is per second.
+// UnmarshalText parses the text form; a number without unit is per second.
 func (r *Rate) UnmarshalText(text []byte) error {
 	number, unit, _ := strings.Cut(string(text), "/")
 	per, known := map[string]time.Duration{"": time.Second, "s": time.Second, "m": time.Minute, "h": time.Hour}[unit]
@@ -365,8 +362,8 @@ func (r *Rate) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// Stage is a part of the window in which the load changes linearly from the load at the end of
-// the stage before to Target. It reads and writes itself as text:
+// Stage is a part of the window in which the load changes linearly from the final load of the previous stage to
+// Target. Its text form is:
 //
 //	30s:500      to 500 active clients of a closed loop
 //	30s:2000/s   to 2000 arrivals a second of an open one
@@ -376,7 +373,7 @@ type Stage struct {
 	Open     bool    // Target is arrivals a second
 }
 
-// String is the text form.
+// String returns the text form.
 func (s Stage) String() string {
 	if s.Open {
 		return s.Duration.String() + ":" + Rate(s.Target).String()
@@ -384,10 +381,10 @@ func (s Stage) String() string {
 	return s.Duration.String() + ":" + number(s.Target)
 }
 
-// MarshalText writes the text form.
+// MarshalText returns the text form.
 func (s Stage) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
-// UnmarshalText reads the text form.
+// UnmarshalText parses the text form.
 func (s *Stage) UnmarshalText(text []byte) error {
 	length, target, found := strings.Cut(string(text), ":")
 	var parsed Stage
@@ -416,11 +413,11 @@ func (s *Stage) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// Stages follow each other from the opening of the window on. The first has its own load
-// throughout, also in the warm-up; after the last stage its load stays.
+// Stages follow each other from the opening of the window. The first stage has a constant load, also in the warm-up;
+// after the last stage its load continues.
 type Stages []Stage
 
-// Length is the length of all stages together.
+// Length returns the total length of all stages.
 func (s Stages) Length() Duration {
 	var sum Duration
 	for _, stage := range s {
@@ -429,7 +426,7 @@ func (s Stages) Length() Duration {
 	return sum
 }
 
-// Most is the largest load.
+// Most returns the largest load of all stages.
 func (s Stages) Most() float64 {
 	var most float64
 	for _, stage := range s {

@@ -159,7 +159,7 @@ func (lq *localQueue) short() *slot {
 func (lq *localQueue) newSlot() *slot {
 	p := &slot{id: lq.locker.ids.next(lq.lock), localQueue: lq, since: time.Now(), coming: true}
 	l := lq.locker
-	if l.slots[p.id] = p; len(l.slots) == 1 { // the keeper checks messages only while there are slots
+	if l.slots[p.id] = p; len(l.slots) == 1 { // the keeper checks the subscription only while there are slots
 		l.keep(l.echoed.Add(l.attention))
 	}
 	return p
