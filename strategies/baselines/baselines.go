@@ -32,7 +32,7 @@ var (
 // Options are none.
 type Options struct{}
 
-// Strategies describes all three, to be registered and opened by name.
+// Strategies describes all three, for registration under its name.
 func Strategies() []strategies.Strategy {
 	return []strategies.Strategy{Noop(), Local(), Atomic()}
 }

@@ -38,7 +38,7 @@ import (
 //go:embed blpop.md
 var doc string
 
-// Strategy describes the lock, to be registered and opened by name.
+// Strategy describes the lock, for registration under its name.
 func Strategy() strategies.Strategy {
 	return strategies.Define(Defaults().Refine(strategies.Info{
 		Doc:         doc,
@@ -132,8 +132,7 @@ type Locker struct {
 	releases pending.Releases
 }
 
-// Open returns a Locker on the first node, which must not be a cluster. It does not
-// talk to Redis yet.
+// Open returns a Locker on the first node, which must not be a cluster. It sends no command to Redis.
 func Open(config goredis.Config, options Options) (*Locker, error) {
 	node, err := goredis.Server(config, "blpop", noCluster)
 	if err := errors.Join(err, options.Validate()); err != nil {
@@ -177,7 +176,7 @@ func (l *Locker) TryAcquire(ctx context.Context, key string) (strategies.Lease, 
 	return held, nil
 }
 
-// Close closes the blocking connections. Leases can still be released. It waits two seconds at most for releases that
+// Close closes the blocking connections. Leases can still be released. It waits at most two seconds for releases that
 // Redis has not answered.
 func (l *Locker) Close() error {
 	l.closed.Store(true)

@@ -28,7 +28,7 @@ import (
 //go:embed etcd.md
 var doc string
 
-// Strategy describes the lock, to be registered and opened by name.
+// Strategy describes the lock, for registration under its name.
 func Strategy() strategies.Strategy {
 	return strategies.Define(Defaults().Refine(strategies.Info{
 		Doc:      doc,

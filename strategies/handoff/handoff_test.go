@@ -64,8 +64,7 @@ func onOne(t *testing.T, variants []string, play func(t *testing.T, server *redi
 	}
 }
 
-// open opens a process on a client with these options and go-redis's defaults. It does not talk to Redis
-// yet.
+// open opens a process on a client with these options and go-redis's defaults. It sends no command to Redis.
 func open(t *testing.T, options *redis.UniversalOptions, variant string, ttl time.Duration) trial.Process {
 	t.Helper()
 	client := redis.NewUniversalClient(options)

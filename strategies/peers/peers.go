@@ -35,7 +35,7 @@ var (
 	redsyncDoc string
 )
 
-// Strategies describes the locks, to be registered and opened by name.
+// Strategies describes the locks, for registration under its name.
 func Strategies() []strategies.Strategy {
 	return []strategies.Strategy{
 		strategies.Define(strategies.Info{
@@ -98,7 +98,7 @@ func (o PollOptions) Refine(info strategies.Info) strategies.Info {
 	return info
 }
 
-// Validate returns every error, joined.
+// Validate returns all errors, joined.
 func (o PollOptions) Validate() error {
 	if o.Delay < 0 {
 		return fmt.Errorf("delay must not be negative, not %v", o.Delay)

@@ -20,7 +20,7 @@ type Redislock struct {
 	client *redislock.Client
 }
 
-// OpenRedislock returns a Locker on the first node. It does not talk to Redis yet.
+// OpenRedislock returns a Locker on the first node. It sends no command to Redis.
 func OpenRedislock(config goredis.Config, options PollOptions) (*Redislock, error) {
 	p, err := openPoller("redislock", config, options)
 	if err != nil {

@@ -39,7 +39,7 @@ var (
 	spinDoc string
 )
 
-// Strategies describes the locks, to be registered and opened by name.
+// Strategies describes the locks, for registration under its name.
 func Strategies() []strategies.Strategy {
 	expire := SetNXExpireOptions{Delay: 10 * time.Millisecond, Check: atomically}
 	return []strategies.Strategy{
@@ -98,7 +98,7 @@ type Locker struct {
 	deletes  *token.Native // of a kind that is native
 }
 
-// open returns a Locker on the first node. It does not talk to Redis yet.
+// open returns a Locker on the first node. It sends no command to Redis.
 func open(config goredis.Config, k protocol) (*Locker, error) {
 	if err := errors.Join(config.Validate(1), k.options); err != nil {
 		return nil, fmt.Errorf("%s: %w", k.name, err)

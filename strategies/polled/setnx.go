@@ -59,7 +59,7 @@ type SetNXExpireOptions struct {
 	Check string        `opt:"check" help:"delete the lock only if it is still one's own (true), the same by GET and then DEL (get), or whoever holds it (false)"`
 }
 
-// Validate returns every error, joined.
+// Validate returns all errors, joined.
 func (o SetNXExpireOptions) Validate() error {
 	err := SetNXOptions{o.Delay}.Validate()
 	if releases[o.Check] == nil {

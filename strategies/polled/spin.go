@@ -63,7 +63,7 @@ func SpinDefaults() SpinOptions {
 	}
 }
 
-// Validate returns every error, joined. No token is request, and no release is script.
+// Validate returns all errors, joined. No token is request, and no release is script.
 func (o SpinOptions) Validate() error {
 	var problems []error
 	refuse := func(wrong bool, format string, args ...any) {
@@ -115,13 +115,13 @@ func (o SpinOptions) Refine(info strategies.Info) strategies.Info {
 // SpinLocker is a Locker whose leases can be extended, and have TTLs of their own.
 type SpinLocker struct{ *Locker }
 
-// NewSpin makes a spin lock for a service, on one Redis or Redis Cluster, with SpinDefaults. It does not
-// talk to Redis yet. Its error joins every error of the options. The caller closes the client, after the Locker.
+// NewSpin makes a spin lock for a service, on one Redis or Redis Cluster, with SpinDefaults. It sends no command to
+// Redis. Its error joins all errors of the options. The caller closes the client, after the Locker.
 func NewSpin(client redis.UniversalClient, options ...lock.Option) (*lock.Locker, error) {
 	return lock.Open([]redis.UniversalClient{client}, OpenSpin, SpinDefaults(), options)
 }
 
-// OpenSpin returns a Locker on the first node. It does not talk to Redis yet.
+// OpenSpin returns a Locker on the first node. It sends no command to Redis.
 func OpenSpin(config goredis.Config, o SpinOptions) (SpinLocker, error) {
 	if o.WaitReplicas > 0 && len(config.Nodes) > 0 && config.Nodes[0].Clustered() {
 		return SpinLocker{}, errors.New(

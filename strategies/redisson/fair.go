@@ -18,7 +18,7 @@ import (
 	"github.com/lockbench/lockbench/strategies/internal/redisson"
 )
 
-// The queue of fair and its deadlines.
+// These keys are the queue of fair and its deadlines.
 const (
 	queuePrefix     = "redisson_lock_queue"
 	deadlinesPrefix = "redisson_lock_timeout"
@@ -41,20 +41,18 @@ var (
 	queueCommands = []string{"lindex", "lpop", "lrange", "lrem", "rpush", "zadd", "zincrby", "zrange", "zrem", "zscore"}
 )
 
-// FairOptions are those of fair.
+// FairOptions are the options of fair.
 type FairOptions struct {
 	WatchdogOption
-	// A dead waiter is noticed by its deadline: the deadline of the waiter before it (or the
-	// holder's PTTL) plus WaitTimeout, or plus the longest that it would wait itself if that
-	// is less. Whoever next takes or releases the lock drops overdue heads. A waiter that
-	// gets the lock or gives up shifts the deadlines behind it. If it gives up while Redis is
-	// out of reach, it leaves the queue as soon as Redis answers again, while its process
-	// lives.
+	// A waiter counts as dead after its deadline: the deadline of the waiter before it (or the holder's PTTL) plus
+	// WaitTimeout, or plus its own longest wait if this is shorter. The next acquire or release of the lock removes
+	// overdue heads. A waiter that gets the lock or gives up shifts the deadlines behind it. If it gives up while Redis
+	// is unreachable, its process removes it from the queue as soon as Redis answers again.
 	WaitTimeout time.Duration `opt:"wait-timeout" help:"how long a dead waiter at the head of the queue blocks the others"`
 	Sharded     string        `opt:"sharded" help:"on a cluster: publish releases by SPUBLISH (on), by PUBLISH (off), or by SPUBLISH where the servers support it (auto)"`
 }
 
-// FairDefaults are Redisson's: the watchdog runs, a dead waiter costs 5 minutes, sharded is auto.
+// FairDefaults are Redisson's defaults: the watchdog runs, a dead waiter costs 5 minutes, sharded is auto.
 func FairDefaults() FairOptions {
 	return FairOptions{WatchdogOption{true}, 5 * time.Minute, redisson.ShardedAuto}
 }
@@ -68,13 +66,13 @@ func (o FairOptions) Validate() error {
 	return errors.Join(short, redisson.ValidSharded(o.Sharded))
 }
 
-// queue is what fair says to Redis: only the head of the queue there takes the lock.
+// queue is the protocol of fair: only the head of the queue in Redis takes the lock.
 type queue struct {
 	timeout time.Duration
 	leaving *leavers
 }
 
-// fairKeys are lock, queue and deadlines, all of one hash slot.
+// fairKeys returns the keys of the lock, the queue and the deadlines, all in one hash slot.
 func fairKeys(lock string) []string {
 	return []string{lock, redisson.Prefixed(queuePrefix, lock), redisson.Prefixed(deadlinesPrefix, lock)}
 }
@@ -84,8 +82,8 @@ func (*queue) channel(held *lease) string { return channelOf(held.key) + ":" + h
 
 func (*queue) scripts() []*redis.Script { return []*redis.Script{fairAcquire, fairRelease, fairLeave} }
 
-// wait is what a waiter adds to the deadline of the one before it, in ms: at most what it
-// would wait itself. 0 means a try-lock, which does not queue.
+// wait returns the time in ms that a waiter adds to the deadline of the waiter before it: at most its own longest
+// wait. 0 means a try-lock, which does not queue.
 func (q *queue) wait(held *lease) int64 {
 	if held.wait == 0 {
 		return 0
@@ -94,7 +92,7 @@ func (q *queue) wait(held *lease) int64 {
 }
 
 func (q *queue) acquire(ctx context.Context, client redis.Scripter, held *lease) (answer, error) {
-	var next redisson.Topic // tells the next waiter to look
+	var next redisson.Topic // the topic that wakes the next waiter
 	if held.brief {
 		next = held.topic(channelOf(held.key))
 	}
@@ -111,33 +109,32 @@ func (*queue) release(ctx context.Context, client redis.Scripter, held *lease, o
 }
 
 const (
-	// leaveLimit bounds one walk through the queue.
+	// leaveLimit is the longest time of one walk through the queue.
 	leaveLimit = 5 * time.Second
-	// leaveBatch is how many leave in one walk at most.
+	// leaveBatch is the largest number of waiters that leave in one walk.
 	leaveBatch = 1000
-	// leaveAgain is how soon waiters that Redis did not hear try again.
+	// leaveAgain is the pause before a leave without an answer is repeated.
 	leaveAgain = 200 * time.Millisecond
 	// leaveGrace is how long a call waits for the first try after the end of its context.
 	leaveGrace = 100 * time.Millisecond
-	// leaveLongest is how long they try. After that Redis was out of reach for longer than
-	// Redisson leaves a dead waiter at the head.
+	// leaveLongest is how long the tries are repeated. After that Redis was unreachable for longer than Redisson keeps a
+	// dead waiter at the head.
 	leaveLongest = 5 * time.Minute
 )
 
-// leavers gathers the waiters of a process that give up while others are being taken out of
-// the queue. To leave costs Redis a walk through the whole queue: one by one, ten thousand
-// stopped clients would keep it busy for a minute.
+// leavers collects the waiters of a process that give up while others are being removed from the queue. Each removal
+// costs Redis a walk through the whole queue; one by one, ten thousand stopped clients would keep Redis busy for a
+// minute.
 //
-// A waiter that gives up because Redis is out of reach cannot leave either, and would stay in
-// the queue like a dead one. Its caller does not wait for that, but the process goes on
-// trying.
+// A waiter that gives up because Redis is unreachable cannot leave either, and would stay in the queue like a dead
+// one. Its caller does not wait for the removal, but the process keeps trying.
 type leavers struct {
 	client  redis.UniversalClient
 	calls   bounded.Calls
 	tasks   background.Group
-	closing context.Context // once it has ended there is one more try for each
+	closing context.Context // after its end there is one more try for each waiter
 	hurry   context.CancelFunc
-	ctx     context.Context // ends when close has lost patience
+	ctx     context.Context // ends when close gives up
 	stop    context.CancelFunc
 
 	mu     sync.Mutex
@@ -146,16 +143,16 @@ type leavers struct {
 
 type leaver struct {
 	owner string
-	wait  int64 // in ms
+	wait  int64 // the waiter's share of the deadline, in ms
 	since time.Time
 	tried chan struct{} // closed after the first try, and then nil
-	// asked is closed at the end of an acquire without an answer, which Redis may still read and then has the owner
-	// queue; nil if there is none.
+	// asked is closed at the end of an acquire without an answer, which Redis may still execute and so queue the owner;
+	// nil if there is none.
 	asked   <-chan struct{}
-	answers int // to tries that were sent after the end of that acquire
+	answers int // answers to tries that were sent after the end of that acquire
 }
 
-// isOver says whether the acquire of the waiter has ended.
+// isOver reports whether the acquire of the waiter has ended.
 func (w *leaver) isOver() bool {
 	select {
 	case <-w.asked:
@@ -165,8 +162,9 @@ func (w *leaver) isOver() bool {
 	}
 }
 
-// hasLeft notes an answer, and says whether nothing can have the waiter queue again. After an acquire without an answer
-// the first answer only proves that Redis has read what it had received, and the second comes after that.
+// hasLeft counts an answer and reports whether no command can queue the waiter again. After an acquire without an
+// answer, the first answer only proves that Redis had read its input up to that command, and the second answer comes
+// after that.
 func (w *leaver) hasLeft(over bool) bool {
 	if over {
 		w.answers++
@@ -181,8 +179,8 @@ func newLeavers(client redis.UniversalClient) *leavers {
 	return l
 }
 
-// leave takes a waiter that has given up out of the queue. It returns after the first try, or
-// soon after the end of ctx; a goroutine goes on trying.
+// leave removes a waiter that has given up from the queue. It returns after the first try, or soon after the end of
+// ctx; a goroutine keeps trying.
 func (q *queue) leave(ctx context.Context, held *lease) {
 	l, lock, topic := q.leaving, held.key, held.topic(channelOf(held.key))
 	tried := make(chan struct{})
@@ -191,7 +189,7 @@ func (q *queue) leave(ctx context.Context, held *lease) {
 	defer cancel()
 	l.mu.Lock()
 	others, busy := l.queued[lock]
-	if !busy && !l.tasks.Go(func() { l.work(lock, topic) }) { // nobody waits for a goroutine any more
+	if !busy && !l.tasks.Go(func() { l.work(lock, topic) }) { // the group is closed and starts no goroutine any more
 		l.mu.Unlock()
 		_ = l.remove(ctx, lock, topic, []*leaver{me})
 		return
@@ -204,7 +202,7 @@ func (q *queue) leave(ctx context.Context, held *lease) {
 	}
 }
 
-// shortlyAfter returns a context that ends leaveGrace after ctx, and in any case after leaveLimit.
+// shortlyAfter returns a context that ends leaveGrace after ctx, at the latest after leaveLimit.
 func shortlyAfter(ctx context.Context) (context.Context, context.CancelFunc) {
 	later, cancel := context.WithTimeout(context.WithoutCancel(ctx), leaveLimit)
 	stop := context.AfterFunc(ctx, func() {
@@ -214,9 +212,9 @@ func shortlyAfter(ctx context.Context) (context.Context, context.CancelFunc) {
 	return later, func() { stop(); cancel() }
 }
 
-// work runs until no waiter is left to leave that lock's queue.
+// work runs until no waiter has to leave the lock's queue.
 func (l *leavers) work(lock string, topic redisson.Topic) {
-	var again []*leaver // those that Redis did not hear
+	var again []*leaver // waiters whose leave got no answer
 	for {
 		last := l.closing.Err() != nil
 		batch := l.next(lock, again)
@@ -247,8 +245,8 @@ func (l *leavers) work(lock string, topic redisson.Topic) {
 	}
 }
 
-// next returns those that leave in the next walk, of those that came last and of those that
-// try again; none ends the work.
+// next returns the waiters that leave in the next walk, new ones and those that try again; an empty result ends the
+// work.
 func (l *leavers) next(lock string, again []*leaver) []*leaver {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -273,7 +271,7 @@ func (l *leavers) remove(ctx context.Context, lock string, topic redisson.Topic,
 	})
 }
 
-// close returns when all have left or have tried once more, and after two seconds at the latest.
+// close returns when all waiters have left or have tried once more, at the latest after two seconds.
 func (l *leavers) close() {
 	deadline := time.Now().Add(bounded.Patience)
 	l.hurry()

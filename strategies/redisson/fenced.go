@@ -10,7 +10,7 @@ import (
 	"github.com/lockbench/lockbench/strategies/internal/redisson"
 )
 
-// tokenPrefix names the counter of fenced.
+// tokenPrefix begins the name of the counter of fenced.
 const tokenPrefix = "redisson_lock_token"
 
 var (
@@ -19,13 +19,13 @@ var (
 	fencedAcquire       = redis.NewScript(fencedAcquireSource)
 )
 
-// counted differs from the plain lock by its acquire, and by the token of its leases.
+// counted differs from the plain lock in its acquire and in the token of its leases.
 type counted struct{ rlock }
 
-// fencedLease is one of the family's, with its token.
+// fencedLease is a lease of fenced, with its token.
 type fencedLease struct{ *lease }
 
-// FencingToken is larger than that of every earlier lease on the same key.
+// FencingToken returns a number that is larger than the token of every earlier lease on the same key.
 func (held fencedLease) FencingToken() int64 { return held.fence }
 
 func (k counted) scripts() []*redis.Script { return append(k.rlock.scripts(), fencedAcquire) }

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// holders are those that may hold a lock more than once, by their names in AcquireAs.
+// holders are the owners that may hold a lock more than once, by their names in AcquireAs.
 type holders struct {
 	mu sync.Mutex
 	of map[hold]*holder
@@ -14,19 +14,18 @@ type holders struct {
 // hold is a lock and the name of a holder of it.
 type hold struct{ key, as string }
 
-// holder is somebody who holds a lock as often as it has leases. Its name in Redis is used until
-// the last of them is released, and never again: a release that comes late frees nothing that
-// the holder has acquired since.
+// holder is an owner with one hold for each of its leases. Its name in Redis is used until the last lease is
+// released, and never again, so that a late release frees no lock that the owner has acquired since.
 type holder struct {
 	hold hold
 	name string
 
 	// holders.mu guards these two.
 	leases map[*lease]struct{}
-	open   <-chan struct{} // of the last acquire without an answer, closed at its end; nil for none
+	open   <-chan struct{} // closed at the end of the last acquire without an answer; nil for none
 }
 
-// find returns the holder with leases that have not run out, or else a new one with that name.
+// find returns the holder of that name if it has leases that have not run out, otherwise a new holder.
 func (h *holders) find(of hold, name func() string) *holder {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -41,7 +40,7 @@ func (h *holders) find(of hold, name func() string) *holder {
 	return &holder{hold: of, name: name(), leases: map[*lease]struct{}{}}
 }
 
-// add notes one more hold.
+// add records one more hold.
 func (h *holders) add(held *lease) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -52,8 +51,8 @@ func (h *holders) add(held *lease) {
 	held.holder.leases[held] = struct{}{}
 }
 
-// leaveOpen leaves it to the release of the holder's last lease to undo an acquire without an answer. It says whether
-// the holder has a lease.
+// leaveOpen makes the release of the holder's last lease undo an acquire without an answer. It reports whether the
+// holder has a lease.
 func (h *holders) leaveOpen(of *holder, asked <-chan struct{}) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -71,7 +70,7 @@ func (h *holders) openOf(of *holder) <-chan struct{} {
 	return of.open
 }
 
-// remove forgets a hold, says whether it was known, and returns how many stay.
+// remove removes a hold, reports whether it was known, and returns the number of the remaining ones.
 func (h *holders) remove(held *lease) (stay int, known bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -84,7 +83,7 @@ func (h *holders) remove(held *lease) (stay int, known bool) {
 	return len(of.leases), known
 }
 
-// count returns how many leases a holder has.
+// count returns the number of a holder's leases.
 func (h *holders) count(of *holder) int {
 	h.mu.Lock()
 	defer h.mu.Unlock()

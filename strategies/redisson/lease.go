@@ -15,49 +15,48 @@ import (
 	"github.com/lockbench/lockbench/strategies/internal/validity"
 )
 
-// lease is one hold of a lock by an owner. The mutex is for the watchdog, which renews it
-// while its holder uses it.
+// lease is one hold of a lock by an owner. It has a mutex because the watchdog renews it while its holder uses it.
 type lease struct {
 	locker *Locker
-	key    string        // the lock's, in Redis
-	owner  string        // as Redis knows it
-	holder *holder       // of AcquireAs; nil for an owner that holds the lock once
-	fence  int64         // of fenced
-	wait   time.Duration // how long the caller would wait; 0 for a try-lock
-	term   time.Duration // the TTL asked for, in whole milliseconds
-	brief  bool          // it may end sooner than waiters expect, who may be parked for longer
-	fixed  bool          // the watchdog leaves it alone
-	asked  bool          // Redis may have heard of the owner
+	key    string        // the lock's key in Redis
+	owner  string        // the owner's name in Redis
+	holder *holder       // set by AcquireAs; nil for an owner that holds the lock once
+	fence  int64         // the token; only in fenced
+	wait   time.Duration // the longest wait of the caller; 0 for a try-lock
+	term   time.Duration // the requested TTL, in whole milliseconds
+	brief  bool          // it may end earlier than parked waiters expect
+	fixed  bool          // the watchdog does not renew it
+	asked  bool          // Redis may have received a command of the owner
 	// open is closed at the end of an acquire without an answer, which Redis may still carry out; nil for none.
 	open <-chan struct{}
 
 	until validity.Until
 
 	mu      sync.Mutex
-	ttl     time.Duration    // for which the watchdog renews it
-	longest time.Duration    // that Extend has asked for
-	back    *pending.Release // of all holds; nil before
+	ttl     time.Duration    // the TTL of the watchdog's renewals
+	longest time.Duration    // the longest TTL of an Extend
+	back    *pending.Release // the release of all holds; nil before it
 	gone    bool             // known to be lost
 	lost    chan struct{}    // nil until Lost is called
 }
 
-// topic returns where the lock's release is told on that channel.
+// topic returns the topic on which the lock's release is published, for the channel.
 func (held *lease) topic(channel string) redisson.Topic {
 	return held.locker.herald.Topic(held.key, channel)
 }
 
-// parkFor returns how long to wait on a lock that has ms left by PTTL: at most the Locker's
-// TTL, because the next holder's lease may end sooner than this one's, without a message.
+// parkFor returns how long to wait for a lock with a PTTL of ms: at most the Locker's TTL, because the next holder's
+// lease may end sooner than this one's, without a message.
 func (held *lease) parkFor(ms int64) time.Duration {
 	most := held.locker.config.TTL
 	if ms < 0 { // it has no TTL: another program has set it
 		return most
 	}
-	// 0 means less than a millisecond: wait for one, do not poll without a pause.
+	// 0 means less than a millisecond. The waiter parks for one millisecond, so that it does not poll without a pause.
 	return min(time.Duration(max(ms, 1))*time.Millisecond, most)
 }
 
-// ValidUntil returns the moment before the lock was last asked for or renewed, plus the TTL.
+// ValidUntil returns the moment before the last acquire or renewal was sent, plus the TTL.
 func (held *lease) ValidUntil() time.Time { return held.until.Get() }
 
 // Lost returns a channel that is closed when the watchdog, Extend or Release finds that
@@ -86,9 +85,9 @@ func (held *lease) lose() {
 	held.gone = true
 }
 
-// Release gives up this hold; the last one of an owner frees the lock. If that is refused, or ctx ends without an
-// answer, it is repeated in the background. A hold of several whose release was not answered counts as released: to
-// give it up twice would be one too many.
+// Release releases this hold; the release of an owner's last hold frees the lock. If Redis refuses the release, or
+// ctx ends without an answer, it is repeated in the background. The release of one of several holds is not repeated
+// after a missing answer, because it could release two holds; the hold counts as released.
 func (held *lease) Release(ctx context.Context) error {
 	held.locker.watchdog.forget(held)
 	err := held.give(ctx)
@@ -110,7 +109,7 @@ func (held *lease) give(ctx context.Context) error {
 		return err
 	case all != nil:
 		err := l.releases.Release(ctx, all)
-		if all.Asked != nil { // Redis may still read the owner's acquire
+		if all.Asked != nil { // Redis may still execute the owner's acquire
 			l.releases.Add(all)
 		}
 		return err
@@ -132,7 +131,7 @@ func (held *lease) all() (*pending.Release, error) {
 	if held.holder != nil {
 		stay, known := l.holders.remove(held)
 		switch {
-		case !known: // it was released, or lost
+		case !known: // it was released or lost
 			return nil, strategies.ErrNotHeld
 		case stay > 0:
 			return nil, nil
@@ -173,8 +172,8 @@ func (held *lease) Extend(ctx context.Context, ttl time.Duration) error {
 	return nil
 }
 
-// extending is called before a renewal is sent, and the func with its answer. That of an owner
-// who may hold the lock more than once never shortens a lease.
+// extending is called before a renewal is sent, and the returned func is called with its answer. The renewal of an
+// owner that may hold the lock more than once never shortens a lease.
 func (held *lease) extending(ttl time.Duration) (answer func(done, open bool)) {
 	sent := time.Now()
 	if held.holder == nil {

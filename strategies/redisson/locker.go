@@ -21,37 +21,37 @@ import (
 	"github.com/lockbench/lockbench/strategies/internal/validity"
 )
 
-// protocol is what the locks of the family say to Redis, in which they differ.
+// protocol is the set of commands in which the locks of the family differ.
 type protocol interface {
 	// scripts returns the scripts to load before the first acquire.
 	scripts() []*redis.Script
-	// acquire asks for the lock once; an owner that has it gets one more hold. It may go on when its caller no
-	// longer waits for it, so it does not change held.
+	// acquire sends one acquire; an owner that has the lock gets one more hold. It may run longer than its caller waits,
+	// so it does not change held.
 	acquire(ctx context.Context, client redis.Scripter, held *lease) (answer, error)
-	// granted returns a lease that was acquired, as its holder gets it.
+	// granted returns an acquired lease in the form that its holder gets.
 	granted(held *lease) strategies.Lease
-	// release gives up all holds of the owner, or one of several. It returns ErrNotHeld if the
-	// owner has none. The last one is told by the command of held's topic.
+	// release releases all holds of the owner, or one of several. It returns ErrNotHeld if the owner has none. The
+	// command of held's topic publishes the release of the last hold.
 	release(ctx context.Context, client redis.Scripter, held *lease, one bool) error
-	// channel returns where a waiter for that lease is told of a release.
+	// channel returns the channel on which a waiter for the lease receives releases.
 	channel(held *lease) string
 }
 
-// answer is Redis's to an acquire.
+// answer is the answer of Redis to an acquire.
 type answer struct {
 	taken bool
-	left  time.Duration // how long to park at most if another owner has the lock
-	fence int64         // of fenced, if taken
+	left  time.Duration // the longest time to park if another owner has the lock
+	fence int64         // the token of fenced, if the lock was acquired
 }
 
-// queuer is a protocol whose waiters are in a queue in Redis. A waiter that gives up leaves it.
+// queuer is a protocol whose waiters are in a queue in Redis. A waiter that gives up leaves the queue.
 type queuer interface {
 	leave(ctx context.Context, held *lease)
 }
 
-// Locker is one process's side of a lock. Its holders share a watchdog, and its waiters, but for
-// pubsub-broadcast's, a subscription. It is a strategies.Locker, Trier, Termed, Reentrant and
-// Preparer; the leases of fenced are strategies.Fenced.
+// Locker is one process's side of a lock. Its holders share a watchdog, and its waiters share a subscription, except
+// in pubsub-broadcast. It implements strategies.Locker, Trier, Termed, Reentrant and Preparer; the leases of fenced
+// implement strategies.Fenced.
 type Locker struct {
 	parts
 	config   goredis.Config
@@ -63,18 +63,18 @@ type Locker struct {
 	closed   atomic.Bool
 }
 
-// parts are what a Locker is made of.
+// parts are the parts of a Locker that differ between the kinds.
 type parts struct {
 	protocol protocol
 	notifier redisson.Notifier
 	herald   *redisson.Herald
 	renew    bool   // a watchdog renews the leases without a TTL of their own
-	blind    bool   // waiters do not try again after subscribing: wake-ups get lost
-	sleeps   bool   // waiters do not look when the holder's TTL is over
-	finish   func() // ends what the protocol has started; may be nil
+	blind    bool   // waiters do not try again after subscribing, so wake-ups get lost
+	sleeps   bool   // waiters do not try again when the holder's TTL is over
+	finish   func() // ends the goroutines of the protocol; may be nil
 }
 
-// newLocker returns a Locker on the first node, which it does not talk to yet.
+// newLocker returns a Locker on the first node. It sends no command to Redis.
 func newLocker(config goredis.Config, p parts) *Locker {
 	config.TTL = config.TTL.Truncate(time.Millisecond)
 	l := &Locker{parts: p, config: config, client: config.Nodes[0].Client, owners: token.NewNames()}
@@ -103,8 +103,8 @@ func (l *Locker) TryAcquire(ctx context.Context, key string) (strategies.Lease, 
 	return l.acquire(ctx, l.lease(key, l.owners.Next()), true)
 }
 
-// AcquireFor is Acquire for a lease of ttl, which the watchdog does not renew: what
-// Redisson calls a lease time. ttl is at least 1 ms.
+// AcquireFor is Acquire for a lease of ttl, which the watchdog does not renew. Redisson calls ttl the lease time. ttl
+// must be at least 1 ms.
 func (l *Locker) AcquireFor(ctx context.Context, key string, ttl time.Duration) (strategies.Lease, error) {
 	return l.acquireFor(ctx, key, ttl, false)
 }
@@ -114,9 +114,8 @@ func (l *Locker) TryAcquireFor(ctx context.Context, key string, ttl time.Duratio
 	return l.acquireFor(ctx, key, ttl, true)
 }
 
-// AcquireAs is Acquire for an owner that may hold the lock already: all acquires of one
-// Locker in the same owner's name belong to one holder. An owner is like a thread: it does
-// not wait for one lock twice at the same time.
+// AcquireAs is Acquire for an owner that may hold the lock already: all acquires of one Locker under the same owner's
+// name belong to one holder. Like a thread, an owner must not wait for one lock twice at the same time.
 //
 // An acquire whose reply was lost may leave the owner one hold too many in Redis. The release of
 // its last lease ends all of them.
@@ -127,13 +126,13 @@ func (l *Locker) AcquireAs(ctx context.Context, key, owner string) (strategies.L
 	return l.acquire(ctx, held, false)
 }
 
-// Close ends the subscriptions and the watchdog, and sends the releases once more that Redis has not answered. Leases
-// can still be released. Close waits for two seconds at most for a Redis that does not answer.
+// Close ends the subscriptions and the watchdog, and repeats the releases that Redis has not answered. Leases can
+// still be released. Close waits at most two seconds for a Redis that does not answer.
 func (l *Locker) Close() error {
 	if l.closed.Swap(true) {
 		return nil
 	}
-	var closing sync.WaitGroup // at the same time, because each may take two seconds
+	var closing sync.WaitGroup // concurrent, because each may take two seconds
 	if l.watchdog != nil {
 		closing.Go(l.watchdog.close)
 	}
@@ -161,7 +160,7 @@ func (l *Locker) acquireFor(ctx context.Context, key string, ttl time.Duration, 
 	return l.acquire(ctx, held, once)
 }
 
-// acquire tries once, or as often as it takes.
+// acquire tries once, or until it has the lock.
 func (l *Locker) acquire(ctx context.Context, held *lease, once bool) (strategies.Lease, error) {
 	if l.closed.Load() {
 		return nil, strategies.ErrClosed
@@ -187,7 +186,7 @@ func (l *Locker) acquire(ctx context.Context, held *lease, once bool) (strategie
 	return l.protocol.granted(held), nil
 }
 
-// park waits until the lock is held. left is how long the holder may keep it.
+// park waits until the caller has the lock. left is the holder's remaining time.
 func (l *Locker) park(ctx context.Context, held *lease, left time.Duration) error {
 	w := redisson.Waiting{
 		Notifier: l.notifier, Topic: held.topic(l.protocol.channel(held)), Probe: l.config.Probe, Left: left, Blind: l.blind,
@@ -202,8 +201,8 @@ func (l *Locker) park(ctx context.Context, held *lease, left time.Duration) erro
 	})
 }
 
-// try makes one attempt. After an error the lock is not held, or given back soon; after validity.ErrLate the
-// caller may try again.
+// try makes one attempt. After an error the caller does not hold the lock, or it is released soon; after
+// validity.ErrLate the caller may try again.
 func (l *Locker) try(ctx context.Context, held *lease) (taken bool, left time.Duration, err error) {
 	if err := l.herald.Learn(ctx); err != nil {
 		return false, 0, err
@@ -212,7 +211,7 @@ func (l *Locker) try(ctx context.Context, held *lease) (taken bool, left time.Du
 	got, err := bounded.Get(ctx, &l.releases.Calls, func() (answer, error) {
 		return l.protocol.acquire(ctx, l.client, held)
 	})
-	l.config.Probe.Attempt() // counted after the answer: it saw all that was done before
+	l.config.Probe.Attempt() // counted after the answer, so that the attempt saw everything that was counted before
 	open := pending.Asked(err)
 	switch {
 	case open != nil:
@@ -237,8 +236,8 @@ func (l *Locker) try(ctx context.Context, held *lease) (taken bool, left time.Du
 	return got.taken, got.left, err
 }
 
-// undo gives back what an acquire without an answer may have taken. Where the owner has other leases, the release of
-// the last one does.
+// undo releases the lock that an acquire without an answer may have taken. If the owner has other leases, the release
+// of the last one does this.
 func (l *Locker) undo(ctx context.Context, held *lease) {
 	if held.holder != nil && l.holders.leaveOpen(held.holder, held.open) {
 		return
@@ -246,8 +245,8 @@ func (l *Locker) undo(ctx context.Context, held *lease) {
 	l.releases.GiveBack(ctx, l.release(held, held.term, held.open))
 }
 
-// undoLate gives back a lock that was granted too late. It returns validity.ErrLate only if that is done: a release
-// under way could meet the same owner's next acquire.
+// undoLate releases a lock that was granted too late. It returns validity.ErrLate only after the release, because a
+// release under way could hit the same owner's next acquire.
 func (l *Locker) undoLate(ctx context.Context, held *lease) error {
 	if held.holder != nil && l.holders.count(held.holder) > 0 {
 		return validity.ErrLate
@@ -259,14 +258,15 @@ func (l *Locker) undoLate(ctx context.Context, held *lease) error {
 	return validity.ErrLate
 }
 
-// release gives up all holds of an owner, whom Redis leaves the lock for ttl at most. open is that of a lease.
+// release releases all holds of an owner, which keeps the lock in Redis for at most ttl. open is the field of a
+// lease.
 func (l *Locker) release(held *lease, ttl time.Duration, open <-chan struct{}) *pending.Release {
 	return &pending.Release{TTL: ttl, Asked: open, Send: func(ctx context.Context) error {
 		return l.protocol.release(ctx, l.client, held, false)
 	}}
 }
 
-// giveUp has a waiter whose wait has failed leave the queue.
+// giveUp removes a waiter whose wait has failed from the queue.
 func (l *Locker) giveUp(ctx context.Context, held *lease) {
 	q, ok := l.protocol.(queuer)
 	if !ok || !held.asked || held.wait == 0 {

@@ -1,15 +1,15 @@
-// Package redisson has Redisson's RLock (pubsub), RFairLock (fair), RFencedLock (fenced) and RSpinLock
+// Package redisson implements Redisson's RLock (pubsub), RFairLock (fair), RFencedLock (fenced) and RSpinLock
 // (redisson-spin), wire-compatible with them, and pubsub-broadcast, an RLock without a shared subscription. The lock
 // is a hash that maps the owner to its number of holds.
 //
 //  1. Acquire runs one script. The script adds a hold if the hash does not exist or belongs to the owner, and
 //     otherwise returns the PTTL. In fenced it also draws a token with the hold. In fair only the head of the queue
 //     may take the lock, and the script queues an owner that does not get it.
-//  2. A waiter subscribes to the lock's channel (in fair to a channel of its own), tries again, and parks until a
-//     message arrives or the PTTL is over. The waiters of a process share one connection, but in pubsub-broadcast
-//     each has its own. A waiter of redisson-spin sleeps and tries again instead.
-//  3. Release runs one script. With the last hold the script deletes the hash and publishes a message, but none in
-//     redisson-spin.
+//  2. A waiter subscribes to the lock's channel (in fair to its own channel), tries again, and parks until a message
+//     arrives or the PTTL is over. The waiters of a process share one connection; in pubsub-broadcast each has its
+//     own. A waiter of redisson-spin sleeps and tries again instead.
+//  3. Release runs one script. With the last hold the script deletes the hash and, except in redisson-spin, publishes
+//     a message.
 //
 // The message of a release wakes one waiter of each process in pubsub and fenced, all waiters in pubsub-broadcast,
 // and the head of the queue in fair. A watchdog renews leases every TTL/3 while they are held.
@@ -35,7 +35,7 @@ import (
 //go:embed *.md
 var docs embed.FS
 
-// The names of the kinds.
+// These are the names of the kinds.
 const (
 	pubsub    = "pubsub"
 	broadcast = "pubsub-broadcast"
@@ -44,7 +44,7 @@ const (
 	spin      = "redisson-spin"
 )
 
-// Strategies describes the five kinds, to be registered and opened by name.
+// Strategies describes the five kinds, for registration under their names.
 func Strategies() []strategies.Strategy {
 	return []strategies.Strategy{
 		define(strategies.Info{
@@ -99,21 +99,20 @@ func Strategies() []strategies.Strategy {
 	}
 }
 
-// hash are the commands on the hash that is the lock.
+// hash are the commands on the lock's hash.
 var hash = []string{"exists", "hexists", "hincrby", "pexpire", "pttl", "del"}
 
 func java(call string) []strategies.Library {
 	return []strategies.Library{{Language: "Java", Package: "org.redisson:redisson", Call: call}}
 }
 
-// define adds what all kinds have in common. A kind may have other keys than the lock's, with
-// those prefixes.
+// define adds the properties that all kinds have in common. A kind may have further keys with the given prefixes.
 func define[O strategies.Refiner](
 	info strategies.Info, defaults O, open func(goredis.Config, O) (*Locker, error), prefixes ...string,
 ) strategies.Strategy {
 	text, err := docs.ReadFile(info.Name + ".md")
 	if err != nil {
-		panic(err) // it is embedded
+		panic(err) // the page is embedded, so it exists
 	}
 	info.Doc, info.Capacity, info.Nodes = string(text), 1, 1
 	info.Claims.Exclusion, info.Claims.Recovery, info.Claims.Reentrant = true, true, true
@@ -126,24 +125,23 @@ func define[O strategies.Refiner](
 	return strategies.Define(defaults.Refine(info), defaults, open)
 }
 
-// WatchdogOption is the option that every kind has.
+// WatchdogOption is the option of every kind.
 type WatchdogOption struct {
 	Watchdog bool `opt:"watchdog" help:"renew leases every TTL/3 while they are held"`
 }
 
-// Refine claims the watchdog when it runs.
+// Refine claims a watchdog if the watchdog runs.
 func (o WatchdogOption) Refine(info strategies.Info) strategies.Info {
 	info.Claims.Watchdog = o.Watchdog
 	return info
 }
 
-// Options are those of fenced, which pubsub has too.
+// Options are the options of fenced. pubsub has them too.
 type Options struct {
 	WatchdogOption
-	// On a cluster of Redis 7 or later a release is published by SPUBLISH and received by SSUBSCRIBE,
-	// as in Redisson: only the node with the lock's slot gets it. A process then has a
-	// connection to each node on whose locks it has waited. On older clusters, or with off,
-	// PUBLISH goes to every node. All processes need the same value.
+	// On a cluster of Redis 7 or later a release is published by SPUBLISH and received by SSUBSCRIBE, as in Redisson:
+	// only the node with the lock's hash slot receives it. A process then has a connection to each node on whose locks
+	// it has waited. On older clusters, or with off, PUBLISH goes to every node. All processes must have the same value.
 	Sharded string `opt:"sharded" help:"on a cluster: publish releases by SPUBLISH (on), by PUBLISH (off), or by SPUBLISH where the servers support it (auto)"`
 }
 
@@ -153,7 +151,7 @@ func Defaults() Options { return Options{WatchdogOption{true}, redisson.ShardedA
 // Validate rejects an unknown value of sharded.
 func (o Options) Validate() error { return redisson.ValidSharded(o.Sharded) }
 
-// PubSubOptions are those of pubsub.
+// PubSubOptions are the options of pubsub.
 type PubSubOptions struct {
 	Options
 	Blind bool   `opt:"blind" help:"do not try again after subscribing: a release in between wakes no waiter (unsafe, to be measured)"`
@@ -164,13 +162,13 @@ type PubSubOptions struct {
 	HandOn  bool `opt:"hand-on" help:"a waiter that gives up passes its wake-up to the next; false, as in sample code: the wake-up is lost (unsafe, to be measured)"`
 }
 
-// How long a waiter without a message sleeps.
+// These are the values of park: how long a waiter without a message sleeps.
 const (
 	parkTTL      = "ttl"
 	parkDeadline = "deadline"
 )
 
-// PubSubDefaults are Defaults without the faults of sample code; waiters look when the holder's TTL is over.
+// PubSubDefaults are Defaults without the faults of sample code; waiters try again when the holder's TTL is over.
 func PubSubDefaults() PubSubOptions {
 	return PubSubOptions{Options: Defaults(), Park: parkTTL, Confirm: true, HandOn: true}
 }
@@ -179,7 +177,7 @@ func (o PubSubOptions) flaws() redisson.Flaws {
 	return redisson.Flaws{Unconfirmed: !o.Confirm, Hoards: o.Hoard, Keeps: !o.HandOn}
 }
 
-// Validate rejects unknown values of sharded and park; no park is ttl.
+// Validate rejects unknown values of sharded and park; an empty park means ttl.
 func (o PubSubOptions) Validate() error {
 	var park error
 	if o.Park != "" && o.Park != parkTTL && o.Park != parkDeadline {
@@ -188,7 +186,7 @@ func (o PubSubOptions) Validate() error {
 	return errors.Join(o.Options.Validate(), park)
 }
 
-// Refine also says what the options that are there to be measured lose.
+// Refine also describes the faults of the options that exist only to be measured.
 func (o PubSubOptions) Refine(info strategies.Info) strategies.Info {
 	var caveats []string
 	add := func(is bool, caveat string) {
@@ -209,7 +207,7 @@ func (o PubSubOptions) Refine(info strategies.Info) strategies.Info {
 	return o.Options.Refine(info)
 }
 
-// check rejects what a kind cannot be opened with.
+// check rejects a configuration that no kind can be opened with.
 func check(name string, config goredis.Config, options error) error {
 	if err := errors.Join(config.Validate(1), options); err != nil {
 		return fmt.Errorf("%s: %w", name, err)
@@ -217,7 +215,7 @@ func check(name string, config goredis.Config, options error) error {
 	return nil
 }
 
-// subscribing are the parts of a Locker whose waiters share a subscription of the node's client.
+// subscribing returns the parts of a Locker whose waiters share a subscription of the node's client.
 func subscribing(node goredis.Node, k protocol, sharded string, watchdog bool, flaws redisson.Flaws) parts {
 	return parts{
 		protocol: k, notifier: redisson.NewNotifier(node, redisson.One, flaws), herald: redisson.NewHerald(node, sharded),
@@ -225,7 +223,7 @@ func subscribing(node goredis.Node, k protocol, sharded string, watchdog bool, f
 	}
 }
 
-// OpenPubSub returns a Locker of pubsub on the first node. It does not talk to Redis yet.
+// OpenPubSub returns a Locker of pubsub on the first node. It sends no command to Redis.
 func OpenPubSub(config goredis.Config, o PubSubOptions) (*Locker, error) {
 	if err := check(pubsub, config, o.Validate()); err != nil {
 		return nil, err
@@ -235,8 +233,7 @@ func OpenPubSub(config goredis.Config, o PubSubOptions) (*Locker, error) {
 	return newLocker(config, with), nil
 }
 
-// OpenPubSubBroadcast returns a Locker of pubsub-broadcast on the first node. It does not talk to
-// Redis yet.
+// OpenPubSubBroadcast returns a Locker of pubsub-broadcast on the first node. It sends no command to Redis.
 func OpenPubSubBroadcast(config goredis.Config, o WatchdogOption) (*Locker, error) {
 	if err := check(broadcast, config, nil); err != nil {
 		return nil, err
@@ -250,7 +247,7 @@ func OpenPubSubBroadcast(config goredis.Config, o WatchdogOption) (*Locker, erro
 	}), nil
 }
 
-// OpenFair returns a Locker of fair on the first node. It does not talk to Redis yet.
+// OpenFair returns a Locker of fair on the first node. It sends no command to Redis.
 func OpenFair(config goredis.Config, o FairOptions) (*Locker, error) {
 	if err := check(fair, config, o.Validate()); err != nil {
 		return nil, err
@@ -261,7 +258,7 @@ func OpenFair(config goredis.Config, o FairOptions) (*Locker, error) {
 	return newLocker(config, with), nil
 }
 
-// OpenFenced returns a Locker of fenced on the first node. It does not talk to Redis yet.
+// OpenFenced returns a Locker of fenced on the first node. It sends no command to Redis.
 func OpenFenced(config goredis.Config, o Options) (*Locker, error) {
 	if err := check(fenced, config, o.Validate()); err != nil {
 		return nil, err
@@ -269,7 +266,7 @@ func OpenFenced(config goredis.Config, o Options) (*Locker, error) {
 	return newLocker(config, subscribing(config.Nodes[0], counted{}, o.Sharded, o.Watchdog, redisson.Flaws{})), nil
 }
 
-// OpenSpin returns a Locker of redisson-spin on the first node. It does not talk to Redis yet.
+// OpenSpin returns a Locker of redisson-spin on the first node. It sends no command to Redis.
 func OpenSpin(config goredis.Config, o WatchdogOption) (*Locker, error) {
 	if err := check(spin, config, nil); err != nil {
 		return nil, err
@@ -281,10 +278,9 @@ func OpenSpin(config goredis.Config, o WatchdogOption) (*Locker, error) {
 	}), nil
 }
 
-// NewPubSub makes Redisson's RLock for a service, on one Redis or Redis Cluster, with
-// PubSubDefaults. It does not talk to Redis yet. Its error joins every error of the options. The
-// caller closes the client, after the Locker. The options' Watchdog has no effect on what package
-// lock opens: lock.Watchdog has leases renewed.
+// NewPubSub makes Redisson's RLock for a service, on one Redis or Redis Cluster, with PubSubDefaults. It sends no
+// command to Redis. Its error joins all errors of the options. The caller closes the client, after the Locker. The
+// field Watchdog of the options has no effect on a Locker of package lock; lock.Watchdog enables renewals.
 func NewPubSub(client redis.UniversalClient, options ...lock.Option) (*lock.Locker, error) {
 	return lock.Open([]redis.UniversalClient{client}, OpenPubSub, PubSubDefaults(), options)
 }

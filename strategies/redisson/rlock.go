@@ -24,8 +24,8 @@ var (
 	renewScript   = redis.NewScript(renewSource)
 )
 
-// rlock is the plain lock: a hash of the owner and how often it holds. That of an RSpinLock is
-// quiet: it tells nobody of a release.
+// rlock is the plain lock: a hash of the owner and its number of holds. The rlock of an RSpinLock is quiet: a release
+// publishes no message.
 type rlock struct{ quiet bool }
 
 func (rlock) scripts() []*redis.Script { return []*redis.Script{acquireScript, releaseScript} }
@@ -45,7 +45,7 @@ func (k rlock) release(ctx context.Context, client redis.Scripter, held *lease, 
 		held.term.Milliseconds(), held.owner, one, topic.Channel, topic.Command()))
 }
 
-// answered reads the reply of an acquire: nil when taken, else the lock's PTTL.
+// answered reads the reply of an acquire: nil if the owner has the lock, otherwise the lock's PTTL.
 func (held *lease) answered(reply *redis.Cmd) (answer, error) {
 	ms, err := redisson.Integer(reply)
 	switch {

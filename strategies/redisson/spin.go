@@ -11,10 +11,10 @@ import (
 	"github.com/lockbench/lockbench/strategies/polled"
 )
 
-// backoff is how an RSpinLock sleeps.
+// backoff is the backoff of an RSpinLock.
 var backoff = polled.SpinOptions{Backoff: polled.Redisson, Base: time.Millisecond, Cap: 128 * time.Millisecond}
 
-// polling is a redisson.Notifier whose waiters are told nothing and sleep between their tries.
+// polling is a redisson.Notifier whose waiters receive no messages and sleep between their tries.
 type polling struct{ sleepers pause.Sleepers }
 
 // Open has nothing to open.
@@ -25,7 +25,7 @@ func (l *polling) Join(context.Context, redisson.Topic, time.Duration) (redisson
 	return poller{line: l, next: backoff.Sleeps(rand.Int64N)}, nil
 }
 
-// Close frees what the sleepers used.
+// Close stops the sleepers' timers.
 func (l *polling) Close() error {
 	l.sleepers.Close()
 	return nil
@@ -37,7 +37,7 @@ type poller struct {
 	next func() time.Duration
 }
 
-// Park sleeps as the backoff says, however long the holder has left.
+// Park sleeps for the backoff's time, independent of the holder's remaining time.
 func (p poller) Park(ctx context.Context, _ time.Duration) error {
 	p.line.sleepers.Sleep(ctx.Done(), p.next())
 	return strategies.WaitEnded(ctx)

@@ -15,18 +15,18 @@ import (
 )
 
 const (
-	// renewalsAtOnce is how many leases are renewed by one round trip.
+	// renewalsAtOnce is the number of leases that one round trip renews.
 	renewalsAtOnce = 256
-	// mostBatches is how many batches are under way at a time, not counting those that take longer than batchPatience:
-	// each has a connection.
+	// mostBatches is the largest number of concurrent batches, because each uses a connection. Batches that take longer
+	// than batchPatience do not count.
 	mostBatches = 4
-	// batchPatience is how long a batch keeps others waiting.
+	// batchPatience is how long a batch delays others.
 	batchPatience = time.Second
 )
 
-// watchdog renews the leases that a Locker holds, every TTL/3, and reports those that have ended. One goroutine, which
-// the first lease starts, keeps the time. It waits for no answer of Redis: a client may ignore contexts, and then a
-// batch takes as long as its timeouts. watch, look and forget do nothing on a nil watchdog.
+// watchdog renews the leases that a Locker holds, every TTL/3, and reports those that have ended. One goroutine,
+// which the first lease starts, keeps the time. It does not wait for answers of Redis, because a client may ignore
+// contexts, and then a batch takes as long as its timeouts. watch, look and forget do nothing on a nil watchdog.
 type watchdog struct {
 	client redis.UniversalClient
 	ttl    time.Duration
@@ -39,8 +39,8 @@ type watchdog struct {
 
 	mu      sync.Mutex
 	started bool
-	held    map[*lease]bool // whether a renewal is under way
-	first   time.Time       // when run looks next for leases that have ended; zero if none is held
+	held    map[*lease]bool // the value is whether a renewal is under way
+	first   time.Time       // when run next checks for ended leases; zero if none is held
 }
 
 func newWatchdog(client redis.UniversalClient, ttl time.Duration) *watchdog {
@@ -62,7 +62,7 @@ func (w *watchdog) watch(held *lease) {
 	w.look(held)
 }
 
-// look has a lease reported in time whose end is not later than before.
+// look makes the watchdog report a lease in time whose end has become earlier.
 func (w *watchdog) look(held *lease) {
 	if w == nil {
 		return
@@ -87,7 +87,7 @@ func (w *watchdog) forget(held *lease) {
 	w.take(held)
 }
 
-// take forgets a lease and says whether it was known.
+// take removes a lease and reports whether it was known.
 func (w *watchdog) take(held *lease) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -96,7 +96,7 @@ func (w *watchdog) take(held *lease) bool {
 	return known
 }
 
-// close waits for two seconds at most for renewals without an answer.
+// close waits for at most two seconds for renewals without an answer.
 func (w *watchdog) close() {
 	w.stop()
 	w.tasks.Close()
@@ -125,7 +125,7 @@ func (w *watchdog) run() {
 	}
 }
 
-// rest is how long until the first lease ends.
+// rest returns the time until the first lease ends.
 func (w *watchdog) rest() time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -135,7 +135,7 @@ func (w *watchdog) rest() time.Duration {
 	return time.Until(w.first)
 }
 
-// report forgets the leases that have ended, and reports them as lost.
+// report removes the leases that have ended and reports them as lost.
 func (w *watchdog) report() {
 	var ended []*lease
 	now := time.Now()
@@ -157,7 +157,7 @@ func (w *watchdog) report() {
 	}
 }
 
-// due returns the leases to renew: those without a renewal under way, and from now on they have one.
+// due returns the leases without a renewal under way and marks them as being renewed.
 func (w *watchdog) due() []*lease {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -171,7 +171,7 @@ func (w *watchdog) due() []*lease {
 	return leases
 }
 
-// renewed notes that the renewals of some leases are over.
+// renewed records that the renewals of some leases are over.
 func (w *watchdog) renewed(leases []*lease) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -182,7 +182,7 @@ func (w *watchdog) renewed(leases []*lease) {
 	}
 }
 
-// send renews some leases when it is their turn, and keeps the others waiting for batchPatience at most.
+// send renews some leases when it is their turn, and delays the other batches for at most batchPatience.
 func (w *watchdog) send(leases []*lease) {
 	select {
 	case w.turns <- struct{}{}:
@@ -195,14 +195,13 @@ func (w *watchdog) send(leases []*lease) {
 	_ = w.calls.Do(ctx, func() error { w.renew(leases); return nil })
 }
 
-// renew renews some leases by one round trip. It reports a lease as lost that another owner has.
+// renew renews some leases by one round trip. It reports a lease as lost if another owner has the lock.
 func (w *watchdog) renew(leases []*lease) {
 	defer w.renewed(leases)
 	ctx, cancel := context.WithTimeout(w.ctx, w.ttl/3)
 	defer cancel()
 	replies, answers := make([]*redis.Cmd, len(leases)), make([]func(done, open bool), len(leases))
-	// Every reply is looked at below. EVAL, because a pipeline cannot fall back if the script
-	// is not cached.
+	// The code below checks every reply. It uses EVAL because a pipeline cannot fall back if the script is not cached.
 	_, _ = w.client.Pipelined(ctx, func(pipe redis.Pipeliner) error {
 		for i, held := range leases {
 			ttl := held.renewal()
@@ -216,7 +215,7 @@ func (w *watchdog) renew(leases []*lease) {
 	for i, held := range leases {
 		renewed, err := redisson.Flag(replies[i])
 		answers[i](renewed, indeterminate.MayHaveRun(err))
-		if err == nil && !renewed && w.take(held) { // else it was released in between
+		if err == nil && !renewed && w.take(held) { // otherwise it was released in between
 			held.lose()
 		}
 	}

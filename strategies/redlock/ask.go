@@ -8,28 +8,28 @@ import (
 	"time"
 )
 
-// patience is how long a caller that can wait still waits for an answer after the node
-// timeout: longer than any Redis needs that still answers.
+// patience is how long a caller that can wait waits for an answer after the node timeout. A Redis that answers at all
+// needs less.
 const patience = time.Second
 
-// grace is how long a caller waits for the nodes after the end of its context, if the node timeout is longer.
+// grace is the longest time for which a caller waits for the nodes after the end of its context.
 const grace = 200 * time.Millisecond
 
 // errNoAnswer is the error of a node that has not answered in time.
 var errNoAnswer = errors.New("no answer in time")
 
-// answer is what a node replied to a call.
+// answer is the reply of a node to a call.
 type answer struct {
 	node *node
 	yes  bool
-	err  error // no reply that could be used
+	err  error // the error if there is no usable reply
 }
 
 // tally counts the answers of some nodes.
 type tally struct {
 	yes, no, failed int
-	waiting         int   // have not answered yet
-	err             error // one of the failed
+	waiting         int   // nodes that have not answered yet
+	err             error // the error of one failed node
 }
 
 func (t *tally) add(a answer) {
@@ -44,16 +44,15 @@ func (t *tally) add(a answer) {
 	}
 }
 
-// enough says whether a caller needs no more answers; overtime says that the node timeout is
-// over.
+// enough reports whether a caller needs no more answers; overtime is true if the node timeout is over.
 type enough func(t tally, overtime bool) bool
 
-// inTime is enough for a caller that needs only what comes within the node timeout.
+// inTime is an enough function for a caller that needs only the answers within the node timeout.
 func inTime(_ tally, overtime bool) bool { return overtime }
 
-// poll is what came of a call to some nodes.
+// poll is the result of a call to some nodes.
 type poll struct {
-	answers []answer // of each node; errNoAnswer of those that were not waited for
+	answers []answer // one for each node; errNoAnswer for nodes that were not waited for
 	tally   tally
 	ended   chan struct{} // closed when no call is running
 }
@@ -63,7 +62,7 @@ func (p *poll) add(a answer) {
 	p.tally.add(a)
 }
 
-// addAll counts the answers that are there when a wait ends: it may be the caller that is late.
+// addAll counts the answers that are there when a wait ends, because the caller itself may be late.
 func (p *poll) addAll(answers <-chan answer) {
 	for range len(answers) {
 		p.tally.waiting--
@@ -71,20 +70,19 @@ func (p *poll) addAll(answers <-chan answer) {
 	}
 }
 
-// ask calls all nodes at the same time and returns when all answers are there, when the caller
-// has enough, or when patience ends after the node timeout. It calls late for a yes that comes
-// after that.
+// ask calls all nodes concurrently and returns when all answers are there, when the caller has enough, or when
+// patience ends after the node timeout. It calls late for a yes that arrives afterwards.
 //
-// The end of ctx shortens that to the rest of the node timeout, and to grace. It does not end a
-// call, which must end with the knowledge of what it has done. When ask returns, a call that still
-// waits for a connection is not made any more. A call that was sent is waited for in the background
-// until patience ends. Its connection is not closed, because its answer says what to undo.
+// The end of ctx shortens this to the rest of the node timeout, at most grace. It does not end a call, because the
+// result of the call must be known. When ask returns, a call that still waits for a connection is dropped. A
+// goroutine waits for a call that was sent until patience ends. Its connection stays open, because the answer
+// determines what must be undone.
 func (l *Locker) ask(ctx context.Context, nodes []*node, timeout time.Duration, enough enough,
 	call func(context.Context, *node) (bool, error), late func(*node),
 ) poll {
 	began, ended := time.Now(), ctx.Done()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), timeout+patience)
-	defer cancel() // a client gives up a wait for a connection, but not one for a reply
+	defer cancel() // this ends a client's wait for a connection, but not for a reply
 	answers, over := make(chan answer, len(nodes)), make(chan struct{})
 	for _, n := range nodes {
 		ask := func() {
@@ -92,7 +90,7 @@ func (l *Locker) ask(ctx context.Context, nodes []*node, timeout time.Duration, 
 			n.note(err)
 			answers <- answer{n, yes, err}
 		}
-		if !l.background.Go(ask) { // after Close nobody but the caller waits for it
+		if !l.background.Go(ask) { // after Close only the caller waits for it
 			go ask()
 		}
 	}
@@ -134,7 +132,7 @@ func (l *Locker) ask(ctx context.Context, nodes []*node, timeout time.Duration, 
 	return p
 }
 
-// giveUp counts the nodes that have not answered as failed.
+// giveUp counts the nodes without an answer as failed.
 func (p *poll) giveUp(nodes []*node, overtime bool) {
 	if p.tally.waiting == 0 {
 		return

@@ -14,12 +14,12 @@ import (
 	"github.com/lockbench/lockbench/strategies/internal/validity"
 )
 
-// lease is a claim that was won.
+// lease is a claim that has won a quorum.
 type lease struct {
 	locker *Locker
 	claim  *claim
-	until  map[*node]*validity.Until // of the nodes that granted it: how long each keeps it, less drift
-	stop   context.CancelFunc        // ends its renewals; nil without
+	until  map[*node]*validity.Until // how long each node that granted it keeps it, minus drift
+	stop   context.CancelFunc        // ends the renewals; nil if there are none
 }
 
 func newLease(l *Locker, c *claim) *lease {
@@ -50,8 +50,8 @@ func (held *lease) renew() {
 	})
 }
 
-// ValidUntil returns until when a quorum keeps the lock: the moment before the first node was
-// asked, or before the last extension, plus the TTL less drift. Any goroutine may call it.
+// ValidUntil returns until when a quorum keeps the lock: the moment before the first command of the acquire or of the
+// last extension was sent, plus the TTL minus drift. Any goroutine may call it.
 func (held *lease) ValidUntil() time.Time {
 	var ends []time.Time
 	for _, until := range held.until {
@@ -61,9 +61,9 @@ func (held *lease) ValidUntil() time.Time {
 	return ends[held.locker.quorum()-1]
 }
 
-// Release frees all nodes at the same time. It waits for all of them until the node timeout,
-// and up to a second longer for a quorum, but not for long after the end of ctx; it frees nodes
-// that do not answer in the background. ErrNotHeld means that fewer than a quorum still held the lock.
+// Release frees all nodes at the same time. It waits for all of them until the node timeout, and up to a second
+// longer for a quorum, but at most 0.2 s after the end of ctx. It frees nodes that do not answer in the background.
+// ErrNotHeld means that fewer than a quorum still held the lock.
 func (held *lease) Release(ctx context.Context) error {
 	l := held.locker
 	if held.stop != nil {
@@ -76,7 +76,7 @@ func (held *lease) Release(ctx context.Context) error {
 	return l.verdict("release", held.claim, p.tally)
 }
 
-// remains returns for how long a node keeps the lock at most.
+// remains returns the longest time for which a node keeps the lock.
 func (held *lease) remains(n *node) time.Duration {
 	ttl := held.claim.ttl
 	if until := held.until[n]; until != nil {
@@ -85,10 +85,9 @@ func (held *lease) remains(n *node) time.Duration {
 	return ttl
 }
 
-// Extend renews the lease on the nodes that granted it; a quorum must still hold it. After an
-// error the lease lasts no longer than ttl from now, since some nodes may have been renewed. A
-// node that has not answered may still do it after a later call, and does not keep the lock for
-// longer.
+// Extend renews the lease on the nodes that granted it; a quorum must still hold it. After an error the lease lasts
+// no longer than ttl from now, since some nodes may have been renewed. A node that has not answered may still execute
+// the extension after a later call, but does not keep the lock for longer.
 func (held *lease) Extend(ctx context.Context, ttl time.Duration) error {
 	l := held.locker
 	ttl = ttl.Truncate(time.Millisecond)
@@ -115,12 +114,12 @@ func (held *lease) Extend(ctx context.Context, ttl time.Duration) error {
 	return err
 }
 
-// settled ends a wait after the node timeout, once no answer can change the verdict.
+// settled ends a wait after the node timeout as soon as no answer can change the verdict.
 func (l *Locker) settled(t tally, overtime bool) bool {
 	return overtime && (t.yes >= l.quorum() || t.yes+t.waiting < l.quorum())
 }
 
-// verdict returns nil if a quorum said yes, and ErrNotHeld if too many said no for a quorum.
+// verdict returns nil if a quorum answered yes, and ErrNotHeld if too many nodes answered no for a quorum.
 func (l *Locker) verdict(what string, c *claim, t tally) error {
 	switch {
 	case t.yes >= l.quorum():

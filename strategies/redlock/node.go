@@ -16,11 +16,12 @@ import (
 	"github.com/lockbench/lockbench/strategies/internal/pending"
 )
 
-// node is one Redis, whether it answers, and its pending releases: one node that is down delays those of no other.
+// node is one Redis with its state and its pending releases. Each node has its own, so that a node that is down does
+// not delay the releases of another.
 type node struct {
 	client   redis.UniversalClient
-	name     string                    // in errors
-	silent   atomic.Pointer[time.Time] // since then no call has been answered; nil after an answer
+	name     string                    // the name in errors
+	silent   atomic.Pointer[time.Time] // when the calls without an answer began; nil after an answer
 	releases pending.Releases
 }
 
@@ -28,7 +29,7 @@ func newNode(n goredis.Node, i int) *node {
 	return &node{client: n.Client, name: cmp.Or(n.Addr(), fmt.Sprintf("node %d", i+1))}
 }
 
-// note records since when calls have had no answer. A call that was never sent shows nothing.
+// note records since when calls have had no answer. A call that was never sent does not count.
 func (n *node) note(err error) {
 	switch {
 	case err == nil:
@@ -39,9 +40,9 @@ func (n *node) note(err error) {
 	}
 }
 
-// unreachable says whether a call's error shows that the node cannot be used. A call that
-// fails outright shows it. A missing answer may be the fault of our own machine or of a pool
-// that is too small: it shows nothing until no call has been answered for a while.
+// unreachable reports whether a call's error shows that the node cannot be used. A call that fails outright shows it.
+// A missing answer may be caused by this machine or by a pool that is too small, so it counts only when no call has
+// been answered for a while.
 func (n *node) unreachable(err error) bool {
 	if !late(err) {
 		return true
@@ -56,8 +57,8 @@ func late(err error) bool {
 		errors.Is(err, redis.ErrPoolTimeout) || errors.As(err, &timeout) && timeout.Timeout()
 }
 
-// call sends a command, and returns at the deadline of ctx also if the client ignores it. If ctx is cancelled before, a
-// client gives up a wait for a connection, but not one for a reply.
+// call sends a command and returns at the deadline of ctx even if the client ignores the deadline. If ctx is
+// cancelled before, the client stops waiting for a connection, but not for a reply.
 func call[T any](ctx context.Context, n *node, send func() (T, error)) (T, error) {
 	deadline, _ := ctx.Deadline()
 	limited, cancel := context.WithDeadline(context.WithoutCancel(ctx), deadline)

@@ -10,27 +10,27 @@ import (
 	"github.com/lockbench/lockbench/strategies"
 )
 
-// How a round asks the nodes.
+// These are the values of mode: how a round sends to the nodes.
 const (
 	Parallel   = "parallel"   // all at the same time
 	Sequential = "sequential" // one after the other, always in the same order
 )
 
-// When the nodes that a failed round has won are given back.
+// These are the values of release: when the nodes of a failed round are freed.
 const (
 	Quick = "quick" // at once
 	Never = "none"  // when Acquire ends, or by their TTL
-	// Granted is Quick as samples have it, and unsafe: only the nodes that said yes in time are given back, also
-	// when a lease ends. A node whose yes was late or lost keeps the key for its TTL.
+	// Granted is Quick as in sample code, and unsafe: it frees only the nodes that answered yes in time, also when a
+	// lease ends. A node whose yes was late or lost keeps the key for its TTL.
 	Granted = "granted"
 )
 
-// How a lease is extended.
+// These are the values of extend: how a lease is extended.
 const (
-	OnCall = "call"   // by Lease.Extend alone
-	Renew  = "script" // also by itself, every TTL/3
-	// Again is Renew as samples have it, and unsafe: the SET NX of the acquire is sent again with the same value, finds
-	// the key of the lease itself, and so never extends it.
+	OnCall = "call"   // only by Lease.Extend
+	Renew  = "script" // also automatically, every TTL/3
+	// Again is Renew as in sample code, and faulty: it repeats the SET NX of the acquire with the same value, which
+	// finds the key of the lease itself and so never extends it.
 	Again = "again"
 )
 
@@ -48,8 +48,8 @@ type Options struct {
 	GiveUp      int           `opt:"give-up" help:"rounds in a row without a reachable majority after which an acquire fails"`
 }
 
-// Defaults are a node timeout from the range that the algorithm's description
-// names (5 to 50 ms), its 1 % of drift, and redsync's 50 to 250 ms between rounds.
+// Defaults returns a node timeout from the range in the algorithm's description (5 to 50 ms), the drift of 1 % from
+// there, and redsync's 50 to 250 ms between rounds.
 func Defaults() Options {
 	return Options{
 		Mode:        Parallel,
@@ -64,7 +64,7 @@ func Defaults() Options {
 	}
 }
 
-// Validate returns every error, joined.
+// Validate returns all errors, joined.
 func (o Options) Validate() error {
 	var problems []error
 	fault := func(is bool, format string, args ...any) {
@@ -87,7 +87,7 @@ func (o Options) Validate() error {
 	return errors.Join(problems...)
 }
 
-// Refine says what the variants of sample code break.
+// Refine describes the faults of the variants from sample code.
 func (o Options) Refine(info strategies.Info) strategies.Info {
 	var caveats []string
 	if o.Release == Granted {
@@ -106,7 +106,7 @@ func (o Options) Refine(info strategies.Info) strategies.Info {
 	return info
 }
 
-// suits returns why these options do not suit leases of that TTL.
+// suits returns the reason why these options do not fit leases of the TTL, or nil.
 func (o Options) suits(ttl time.Duration) error {
 	if most := Validity(ttl, 0, o.Drift); most < max(o.MinValidity, 1) {
 		return fmt.Errorf("no lease of %v can be valid for min-validity %v: %v remain after drift", ttl, o.MinValidity,
@@ -115,16 +115,16 @@ func (o Options) suits(ttl time.Duration) error {
 	return nil
 }
 
-// timeout returns how long one node may take for a lease of that TTL.
+// timeout returns the node timeout for a lease of the TTL.
 func (o Options) timeout(ttl time.Duration) time.Duration {
 	return min(o.NodeTimeout, time.Duration(o.NodeShare*float64(ttl)))
 }
 
-// Validity is how long a lease may still be relied on. elapsed is the time since the moment
-// before the first node was asked: TTL − elapsed − (drift × TTL + 2 ms).
+// Validity returns how long the holder may still rely on a lease: TTL − elapsed − (drift × TTL + 2 ms). elapsed is
+// the time since the moment before the first command was sent.
 //
-// The 2 ms are for Redis's expiry, which counts in milliseconds. From "Distributed
-// Locks with Redis", redis.io, and its reference implementation.
+// The 2 ms are for the expiry of Redis, which counts in milliseconds. The formula is from "Distributed Locks with
+// Redis", redis.io, and its reference implementation.
 func Validity(ttl, elapsed time.Duration, drift float64) time.Duration {
 	return ttl - elapsed - time.Duration(math.Round(float64(ttl)*drift)) - 2*time.Millisecond
 }

@@ -1,9 +1,9 @@
 // Package redlock is Redlock: a client holds the lock when a majority of N independent Redis nodes grant it. It
 // follows "Distributed Locks with Redis" on redis.io.
 //
-//  1. Acquire sends SET NX PX with a token of its own to every node, and waits for each no longer than the node
-//     timeout. The client holds the lock if N/2+1 nodes grant it and enough validity is left.
-//  2. A waiter whose round failed gives the round back, by the script of step 3. It sleeps at random, and begins
+//  1. Acquire sends SET NX PX with a new token to every node, and waits for each no longer than the node timeout. The
+//     client holds the lock if N/2+1 nodes grant it and enough validity is left.
+//  2. A waiter whose round failed frees the nodes by the script of step 3. It sleeps for a random time and begins
 //     another round with another token.
 //  3. Release runs one script on every node, which deletes the key if it has the token.
 //
@@ -36,10 +36,10 @@ import (
 //go:embed redlock.md
 var doc string
 
-// fewest is the least number of nodes that keeps a majority when one is lost.
+// fewest is the smallest number of nodes that keeps a majority when one is lost.
 const fewest = 3
 
-// Strategy describes the lock, to be registered and opened by name.
+// Strategy describes the lock, for registration under its name.
 func Strategy() strategies.Strategy {
 	return strategies.Define(strategies.Info{
 		Doc:      doc,
@@ -62,24 +62,23 @@ func Strategy() strategies.Strategy {
 	}, Defaults(), Open)
 }
 
-// Locker asks all nodes.
+// Locker is one process's side of the lock on all nodes.
 type Locker struct {
 	config  goredis.Config
 	options Options
 	nodes   []*node
-	turns   [][]*node // the nodes that a round asks at the same time, in order
+	turns   [][]*node // the groups of nodes that a round asks concurrently, in order
 	owners  *token.Names
 
 	sleepers   pause.Sleepers
 	background background.Group
-	renewals   background.Group // of Options.Extend
-	undoing    context.Context  // for what is taken back when a yes comes late
+	renewals   background.Group // the renewals of Options.Extend
+	undoing    context.Context  // for the release of nodes whose yes came late
 	stopUndo   context.CancelFunc
 }
 
-// New makes a lock for a service, on three independent Redis nodes or more, with Defaults. It
-// does not talk to them yet. Its error joins every error of the options. The caller closes
-// the clients, after the Locker.
+// New returns a Locker for a service on at least three independent Redis nodes, with Defaults. It sends no command to
+// them. Its error joins all errors of the options. The caller closes the clients, after the Locker.
 func New[C redis.UniversalClient](clients []C, options ...lock.Option) (*lock.Locker, error) {
 	nodes := make([]redis.UniversalClient, len(clients))
 	for i, client := range clients {
@@ -88,12 +87,12 @@ func New[C redis.UniversalClient](clients []C, options ...lock.Option) (*lock.Lo
 	return lock.Open(nodes, Open, Defaults(), options)
 }
 
-// Open returns a Locker on all nodes. It does not talk to Redis yet.
+// Open returns a Locker on all nodes. It sends no command to Redis.
 func Open(config goredis.Config, options Options) (*Locker, error) {
 	if err := errors.Join(config.Validate(fewest), options.Validate()); err != nil {
 		return nil, fmt.Errorf("redlock: %w", err)
 	}
-	config.TTL = config.TTL.Truncate(time.Millisecond) // as the nodes count it
+	config.TTL = config.TTL.Truncate(time.Millisecond) // the resolution of the nodes
 	if err := options.suits(config.TTL); err != nil {
 		return nil, fmt.Errorf("redlock: %w", err)
 	}
@@ -111,8 +110,8 @@ func Open(config goredis.Config, options Options) (*Locker, error) {
 
 func (l *Locker) quorum() int { return len(l.nodes)/2 + 1 }
 
-// Prepare loads the scripts on every node. A minority that cannot be reached is no error: a
-// release sends a script that is missing.
+// Prepare loads the scripts on every node. An unreachable minority is not an error, because a release sends a missing
+// script itself.
 func (l *Locker) Prepare(ctx context.Context, _ []string) error {
 	all := func(tally, bool) bool { return false }
 	p := l.ask(ctx, l.nodes, l.options.timeout(l.config.TTL), all, func(ctx context.Context, n *node) (bool, error) {
@@ -127,13 +126,12 @@ func (l *Locker) Prepare(ctx context.Context, _ []string) error {
 	return nil
 }
 
-// Acquire plays rounds, with random sleeps between them, until the lock is held or ctx ends.
-// It returns ErrNoQuorum after GiveUp rounds in a row that could not reach a majority of the
-// nodes. A node is unreachable if its call failed outright (refused, reset, answered by an
-// error), or if it has answered none of this Locker's calls for a second: one late answer may
-// be our own machine's fault. A node that says that another client holds the lock has
-// answered. If ctx ends during a round, Acquire waits for the nodes already asked, for the rest of
-// the node timeout and 0.2s at most, so that it can give back what they grant.
+// Acquire runs rounds, with random sleeps between them, until the caller holds the lock or ctx ends. It returns
+// ErrNoQuorum after GiveUp rounds in a row that could not reach a majority of the nodes. A node is unreachable if its
+// call failed outright (refused, reset, answered by an error), or if it has answered none of this Locker's calls for
+// a second; a single late answer may be caused by this machine. A node that refuses because another client holds the
+// lock counts as reachable. If ctx ends during a round, Acquire waits for the nodes already asked, for the rest of
+// the node timeout and at most 0.2 s, so that it can free the nodes that grant the lock.
 func (l *Locker) Acquire(ctx context.Context, key string) (strategies.Lease, error) {
 	return l.AcquireFor(ctx, key, l.config.TTL)
 }
@@ -145,9 +143,9 @@ func (l *Locker) AcquireFor(ctx context.Context, key string, ttl time.Duration) 
 	if err != nil {
 		return nil, err
 	}
-	var kept []*claim // failed and not given back
+	var kept []*claim // failed claims that were not freed
 	defer func() { l.giveAllBack(ctx, kept) }()
-	var last tally // of a round that ctx did not end
+	var last tally // the answers of the last round that ctx did not end
 	for lonely, woken := 0, false; ; woken = true {
 		if ctx.Err() != nil {
 			return nil, fmt.Errorf("ask for %q: %w", name, l.waitEnded(ctx, last))
@@ -176,8 +174,8 @@ func (l *Locker) AcquireFor(ctx context.Context, key string, ttl time.Duration) 
 	}
 }
 
-// waitEnded is the error of an Acquire whose ctx has ended after a round: it waited for another to give
-// the lock up, or for nodes that do not answer.
+// waitEnded returns the error of an Acquire whose ctx has ended after a round. It differs for a wait for another
+// holder and for nodes that do not answer.
 func (l *Locker) waitEnded(ctx context.Context, last tally) error {
 	switch {
 	case last.no > 0:
@@ -188,12 +186,12 @@ func (l *Locker) waitEnded(ctx context.Context, last tally) error {
 	return ctx.Err()
 }
 
-// TryAcquire plays one round. It returns ErrNoQuorum if too few nodes answered in time.
+// TryAcquire runs one round. It returns ErrNoQuorum if fewer nodes than a quorum answered in time.
 func (l *Locker) TryAcquire(ctx context.Context, key string) (strategies.Lease, error) {
 	return l.TryAcquireFor(ctx, key, l.config.TTL)
 }
 
-// TryAcquireFor plays one round for a lease like AcquireFor's.
+// TryAcquireFor runs one round for a lease of ttl, with the limits of AcquireFor.
 func (l *Locker) TryAcquireFor(ctx context.Context, key string, ttl time.Duration) (strategies.Lease, error) {
 	name, ttl, err := l.begin(key, ttl)
 	if err != nil {
@@ -233,8 +231,8 @@ func (l *Locker) begin(key string, ttl time.Duration) (name string, whole time.D
 	return name, whole, nil
 }
 
-// Close waits for the calls that have run into the node timeout, and until what they leave is
-// taken back, for two seconds at most. Leases can still be released.
+// Close waits at most two seconds for the calls that have exceeded the node timeout, and for the release of the locks
+// that they took. Leases can still be released.
 func (l *Locker) Close() error {
 	deadline := time.Now().Add(bounded.Patience)
 	late := time.AfterFunc(patience, l.stopUndo)
@@ -251,7 +249,7 @@ func (l *Locker) Close() error {
 	return nil
 }
 
-// delay is the sleep before the next round.
+// delay returns the random sleep before the next round.
 func (l *Locker) delay() time.Duration {
 	return l.options.MinDelay + rand.N(l.options.MaxDelay-l.options.MinDelay+1)
 }

@@ -9,22 +9,21 @@ import (
 	"github.com/lockbench/lockbench/strategies/internal/token"
 )
 
-// claim is the claim of one round. No other round uses its token, so a late answer can never
-// be taken for another round's.
+// claim is the claim of one round. No other round uses its token, so a late answer cannot count in another round.
 type claim struct {
 	name, token string
 	ttl         time.Duration // in whole milliseconds
-	timeout     time.Duration // of one node
-	start       time.Time     // before the first node was asked
-	granted     []*node       // said yes in time
-	reached     []*node       // to be given back: answered in time
+	timeout     time.Duration // for one node
+	start       time.Time     // before the first command was sent
+	granted     []*node       // nodes that answered yes in time
+	reached     []*node       // nodes that answered in time and must be freed
 	tally       tally
 	rest        <-chan struct{} // closed when no call of the round is running
-	won         bool            // a quorum, and valid long enough
-	lonely      bool            // too few nodes could be reached for a quorum
+	won         bool            // a quorum granted it, and it is valid long enough
+	lonely      bool            // fewer nodes than a quorum could be reached
 }
 
-// round asks every node once.
+// round sends one acquire to every node.
 func (l *Locker) round(ctx context.Context, name string, ttl time.Duration) *claim {
 	l.config.Probe.Attempt()
 	c := &claim{name: name, token: l.owners.Next(), ttl: ttl, timeout: l.options.timeout(ttl), start: time.Now()}
@@ -59,17 +58,16 @@ func (l *Locker) round(ctx context.Context, name string, ttl time.Duration) *cla
 	return c
 }
 
-// lost ends a round when its time is over, or when too many nodes have said no for a
-// quorum: more answers would only delay giving back.
+// lost ends a round when its time is over, or when too many nodes have answered no for a quorum, because waiting for
+// more answers would only delay the release of the others.
 func (l *Locker) lost(t tally, overtime bool) bool {
 	return overtime || l.options.Release != Never && l.refused(t)
 }
 
-// refused says whether too many nodes have said no for a quorum.
+// refused reports whether too many nodes have answered no for a quorum.
 func (l *Locker) refused(t tally) bool { return t.no > len(l.nodes)-l.quorum() }
 
-// set asks one node for the lock. It takes the lock back if the node may have granted it
-// without an answer.
+// set sends the acquire to one node. If the node may have granted the lock without an answer, set frees it again.
 func (l *Locker) set(ctx context.Context, n *node, c *claim) (bool, error) {
 	got, err := call(ctx, n, func() (bool, error) { return n.client.SetNX(ctx, c.name, c.token, c.ttl).Result() })
 	if asked := pending.Asked(err); asked != nil && l.options.Release != Granted {
@@ -78,8 +76,8 @@ func (l *Locker) set(ctx context.Context, n *node, c *claim) (bool, error) {
 	return got, err
 }
 
-// free takes the token from one node, or has it taken later if that fails now. It reports
-// whether the token was still there. The node keeps the lock for ttl at most.
+// free deletes the lock from one node if it has the claim's token, in the background if that fails now. It reports
+// whether the token was still there. The node keeps the lock for at most ttl.
 func (l *Locker) free(ctx context.Context, n *node, c *claim, ttl time.Duration) (bool, error) {
 	freed, err := call(ctx, n, func() (bool, error) { return c.free(ctx, n) })
 	if err != nil {
@@ -88,7 +86,7 @@ func (l *Locker) free(ctx context.Context, n *node, c *claim, ttl time.Duration)
 	return freed, err
 }
 
-// free takes the claim's token from a node, and reports whether it was still there.
+// free deletes the lock from a node if it has the claim's token, and reports whether it had.
 func (c *claim) free(ctx context.Context, n *node) (bool, error) {
 	freed, err := token.ReleaseScript.Run(ctx, n.client, []string{c.name}, c.token).Int()
 	return freed == 1, err
@@ -103,7 +101,7 @@ func (c *claim) undoing(n *node, asked <-chan struct{}, ttl time.Duration) *pend
 	}}
 }
 
-// freeLate frees a node whose yes has come when nobody waited for it any more.
+// freeLate frees a node whose yes arrived after the wait for it had ended.
 func (l *Locker) freeLate(n *node, c *claim) {
 	if l.options.Release == Granted {
 		return
@@ -113,9 +111,9 @@ func (l *Locker) freeLate(n *node, c *claim) {
 	_, _ = l.free(ctx, n, c, c.ttl)
 }
 
-// giveBack frees the nodes that have answered a failed round. It also frees those that said
-// no: if the client sent the SET again after a lost reply, the no may come from our own
-// token. The other nodes are freed elsewhere; giveBack waits for that until the node timeout.
+// giveBack frees the nodes that have answered a failed round. It also frees nodes that answered no, because after a
+// lost reply the client may have repeated the SET, which then found the claim's own token. The other nodes are freed
+// elsewhere; giveBack waits for that until the node timeout.
 func (l *Locker) giveBack(ctx context.Context, c *claim) {
 	l.ask(ctx, c.reached, c.timeout, inTime,
 		func(ctx context.Context, n *node) (bool, error) { return l.free(ctx, n, c, c.ttl) }, nil)
@@ -124,7 +122,7 @@ func (l *Locker) giveBack(ctx context.Context, c *claim) {
 	select {
 	case <-c.rest:
 	case <-timer.C:
-	case <-ctx.Done(): // then the round has waited for as long as it may
+	case <-ctx.Done(): // then the round has waited as long as it may
 	}
 }
 
@@ -134,7 +132,7 @@ func (l *Locker) giveAllBack(ctx context.Context, kept []*claim) {
 	}
 }
 
-// stillThere drops the claims that can have left nothing on any node.
+// stillThere drops the claims that cannot have left a key on any node.
 func (l *Locker) stillThere(kept []*claim) []*claim {
 	return slices.DeleteFunc(kept, func(c *claim) bool {
 		return len(c.granted) == 0 || time.Since(c.start) > c.ttl+patience

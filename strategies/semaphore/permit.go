@@ -34,15 +34,15 @@ var (
 	extendScript  = redis.NewScript(extendSource)
 )
 
-// permit is a permit held.
+// permit is a permit that a client holds.
 type permit struct {
 	locker *Locker
 	name   string
 	topic  redisson.Topic
-	id     string // of an expirable one, 16 bytes as Redisson's; else ""
+	id     string // id of an expirable permit, 16 bytes as in Redisson; otherwise ""
 }
 
-// keys are the semaphore and, if permits expire, their deadlines, of one hash slot.
+// keys returns the keys of the semaphore and, if permits expire, of their deadlines, in one hash slot.
 func (held *permit) keys() []string {
 	if held.id == "" {
 		return []string{held.name}
@@ -50,7 +50,7 @@ func (held *permit) keys() []string {
 	return []string{held.name, redisson.Suffixed(held.name, "timeout")}
 }
 
-// give asks Redis to take the permit back, by that client. It returns ErrNotHeld if the permit has run out.
+// give releases the permit with the given client. It returns ErrNotHeld if the permit has run out.
 func (held *permit) give(ctx context.Context, client redis.Scripter) error {
 	args := []any{held.topic.Channel, held.topic.Command()}
 	if held.id != "" {
@@ -63,7 +63,7 @@ func (held *permit) give(ctx context.Context, client redis.Scripter) error {
 	return err
 }
 
-// releasing returns what Release makes of an error.
+// releasing returns the error of Release for the error of the command.
 func (held *permit) releasing(ctx context.Context, err error) error {
 	if err == nil || errors.Is(err, strategies.ErrNotHeld) {
 		return err
@@ -71,18 +71,18 @@ func (held *permit) releasing(ctx context.Context, err error) error {
 	return fmt.Errorf("release %q: %w", held.name, indeterminate.Because(ctx, err))
 }
 
-// lasting is a permit that does not run out. Redis could not tell a second release from that of another holder, so a
-// release is sent again only if Redis has certainly not carried it out.
+// lasting is a permit that does not run out. Redis cannot distinguish a second release from the release of another
+// holder, so a release is repeated only if Redis has certainly not executed it.
 type lasting struct {
 	permit
 	back pending.Release
 
 	mu       sync.Mutex
 	sending  bool
-	released bool // or perhaps: a permit too few is the lesser evil
+	released bool // also if this is uncertain, because losing a permit is safer than adding one
 }
 
-// newLasting returns a permit that is not held yet.
+// newLasting returns a permit that has not been acquired yet.
 func newLasting(held permit) *lasting {
 	p := &lasting{permit: held}
 	p.back.Send = func(ctx context.Context) error { return p.once(ctx, nil) }
@@ -91,7 +91,7 @@ func newLasting(held permit) *lasting {
 
 var errUnderWay = errors.New("a release of the permit is under way")
 
-// Release gives the permit back, once. A release that Redis has refused is repeated in the background.
+// Release releases the permit once. A release that Redis has refused is repeated in the background.
 func (held *lasting) Release(ctx context.Context) error {
 	l := held.locker
 	err := l.releases.Calls.Do(ctx, func() error {
@@ -103,14 +103,14 @@ func (held *lasting) Release(ctx context.Context) error {
 	return held.releasing(ctx, err)
 }
 
-// unlessGiven has a release repeated that ended with that error, if Redis has certainly not carried it out.
+// unlessGiven repeats a release that ended with the error, if Redis has certainly not executed it.
 func (held *lasting) unlessGiven(err error) {
 	if err != nil && !errors.Is(err, strategies.ErrNotHeld) && !indeterminate.MayHaveRun(err) {
 		held.locker.releases.Add(&held.back)
 	}
 }
 
-// once sends a release unless one is under way. If the permit counts as released it returns that error.
+// once sends a release unless one is under way. If the permit counts as released it returns the given error.
 func (held *lasting) once(ctx context.Context, released error) error {
 	held.mu.Lock()
 	if held.sending || held.released {
@@ -136,15 +136,15 @@ type expirable struct {
 	until validity.Until
 
 	mu      sync.Mutex
-	longest time.Duration    // for which it may last
+	longest time.Duration    // the longest time that it may last
 	back    *pending.Release // nil before the first Release
 }
 
 // ValidUntil returns the permit's deadline in Redis.
 func (held *expirable) ValidUntil() time.Time { return held.until.Get() }
 
-// Release gives the permit back, if it has not run out. If that is refused, or ctx ends without an answer, it is
-// repeated in the background.
+// Release releases the permit if it has not run out. If Redis refuses this, or ctx ends without an answer, the
+// release is repeated in the background.
 func (held *expirable) Release(ctx context.Context) error {
 	held.mu.Lock()
 	if held.back == nil {
@@ -155,15 +155,15 @@ func (held *expirable) Release(ctx context.Context) error {
 	return held.releasing(ctx, held.locker.releases.Release(ctx, back))
 }
 
-// release gives the permit back that an acquire has got or, if asked is not nil, may get until asked is closed.
+// release releases the permit that an acquire has got or, if asked is not nil, may get until asked is closed.
 func (held *expirable) release(asked <-chan struct{}) *pending.Release {
 	return &pending.Release{TTL: held.longest, Asked: asked, Send: func(ctx context.Context) error {
 		return held.give(ctx, held.locker.client)
 	}}
 }
 
-// Extend prolongs the permit if it has not run out. A deadline in Redis is never made earlier: a
-// command that comes late would take the permit away at once.
+// Extend prolongs the permit if it has not run out. A deadline in Redis is never made earlier, because a late command
+// would then end the permit at once.
 func (held *expirable) Extend(ctx context.Context, ttl time.Duration) error {
 	l := held.locker
 	held.mu.Lock()

@@ -1,5 +1,5 @@
-// Package semaphore is Redisson's RSemaphore, wire-compatible with it. An integer counts the free permits. With
-// Expirable a sorted set also has the deadline of each permit.
+// Package semaphore implements Redisson's RSemaphore, wire-compatible with it. An integer counts the free permits.
+// With Expirable a sorted set also has the deadline of each permit.
 //
 //  1. Acquire runs one script, which decrements the integer if a permit is free. The first acquire sets the integer.
 //     With Expirable the script first gives back the permits that have run out, and records the deadline of the new
@@ -8,7 +8,7 @@
 //     TTL. With Expirable it parks no longer than until the next deadline.
 //  3. Release runs one script, which increments the integer and publishes the result.
 //
-// The published number is how many waiters of each process wake, the longest parked first.
+// In each process as many waiters wake as the published number, the longest parked first.
 //
 // semaphore.md describes guarantees, costs and failure modes.
 package semaphore
@@ -41,7 +41,7 @@ import (
 //go:embed semaphore.md
 var doc string
 
-// Strategy describes the semaphore, to be registered and opened by name.
+// Strategy describes the semaphore, for registration under its name.
 func Strategy() strategies.Strategy {
 	return strategies.Define(Defaults().Refine(strategies.Info{
 		Doc:         doc,
@@ -57,7 +57,7 @@ func Strategy() strategies.Strategy {
 	}), Defaults(), Open)
 }
 
-// Options of the semaphore.
+// Options are the options of the semaphore.
 type Options struct {
 	Permits int `opt:"permits" help:"number of clients that may hold one key at a time"`
 	// Expirable permits are laid out like those of RPermitExpirableSemaphore: each has an id
@@ -68,7 +68,7 @@ type Options struct {
 	Sharded   string `opt:"sharded" help:"on a cluster: publish releases by SPUBLISH (on), by PUBLISH (off), or by SPUBLISH where the servers support it (auto)"`
 }
 
-// Defaults are 4 permits that do not expire; sharded is auto, as in Redisson.
+// Defaults returns 4 permits that do not expire; sharded is auto, as in Redisson.
 func Defaults() Options { return Options{Permits: 4, Sharded: redisson.ShardedAuto} }
 
 // Validate rejects a semaphore without permits, and an unknown value of sharded.
@@ -80,7 +80,7 @@ func (o Options) Validate() error {
 	return errors.Join(none, redisson.ValidSharded(o.Sharded))
 }
 
-// Refine claims recovery for expirable permits, and says what the others lack.
+// Refine claims recovery for expirable permits, and sets the caveat of the others.
 func (o Options) Refine(info strategies.Info) strategies.Info {
 	info.Capacity = o.Permits
 	info.Claims.Recovery = o.Expirable
@@ -116,13 +116,13 @@ type Locker struct {
 	releases pending.Releases
 	closed   atomic.Bool
 
-	instance [8]byte // of the permits' ids, random
+	instance [8]byte // the random part of the permits' ids
 	last     atomic.Uint64
 }
 
-// New makes a semaphore with the given number of permits for a service, on one Redis or Redis Cluster.
-// A permit runs out after its TTL (Expirable). New does not talk to Redis yet. Its error
-// joins every error of the options. The caller closes the client, after the Locker.
+// New makes a semaphore with the given number of permits for a service, on one Redis or Redis Cluster. A permit runs
+// out after its TTL (Expirable). New sends no command to Redis. Its error joins all errors of the options. The caller
+// closes the client, after the Locker.
 func New(client redis.UniversalClient, permits int, options ...lock.Option) (*lock.Locker, error) {
 	with := Defaults()
 	with.Permits, with.Expirable = permits, true
@@ -135,7 +135,7 @@ func NewWith(client redis.UniversalClient, options Options, more ...lock.Option)
 	return lock.Open([]redis.UniversalClient{client}, Open, options, more)
 }
 
-// Open returns a Locker on the first node. It does not talk to Redis yet.
+// Open returns a Locker on the first node. It sends no command to Redis.
 func Open(config goredis.Config, options Options) (*Locker, error) {
 	if err := errors.Join(config.Validate(1), options.Validate()); err != nil {
 		return nil, fmt.Errorf("semaphore: %w", err)
@@ -150,12 +150,12 @@ func Open(config goredis.Config, options Options) (*Locker, error) {
 	return l, nil
 }
 
-// topic is where the number of free permits is told.
+// topic returns the topic on which the number of free permits is published.
 func (l *Locker) topic(name string) redisson.Topic {
 	return l.herald.Topic(name, redisson.Prefixed("redisson_sc", name))
 }
 
-// wakes is how many waiters can take what is free; all, if the number is not known.
+// wakes returns the number of waiters that the free permits can serve; all, if the number is not known.
 func wakes(free string) int {
 	n, err := strconv.Atoi(free)
 	if err != nil {
@@ -188,7 +188,7 @@ func (l *Locker) Prepare(ctx context.Context, keys []string) error {
 	return nil
 }
 
-// Acquire waits until a permit is held or ctx ends.
+// Acquire waits until the caller holds a permit or ctx ends.
 func (l *Locker) Acquire(ctx context.Context, key string) (strategies.Lease, error) {
 	return l.AcquireFor(ctx, key, l.config.TTL)
 }
@@ -224,7 +224,7 @@ func (l *Locker) acquire(ctx context.Context, key string, ttl time.Duration, onc
 	return held, nil
 }
 
-// take tries once, or as often as it takes.
+// take tries once, or until it has a permit.
 func (l *Locker) take(
 	ctx context.Context, name string, ttl time.Duration, once bool,
 ) (held strategies.Lease, err error) {
@@ -237,7 +237,7 @@ func (l *Locker) take(
 	topic := l.topic(name)
 	try := func() (taken bool, left time.Duration, err error) {
 		held, left, err = l.try(ctx, name, topic, ttl)
-		l.config.Probe.Attempt() // counted after the answer: it saw all that was done before
+		l.config.Probe.Attempt() // counted after the answer, so that the attempt saw everything that was counted before
 		return held != nil, left, err
 	}
 	taken, left, err := try()
@@ -257,8 +257,8 @@ func (l *Locker) take(
 	return held, err
 }
 
-// try returns nil if no permit is free, and then how long to park at most: a permit that is taken
-// meanwhile may run out sooner than those of now. After validity.ErrLate the caller may try again.
+// try returns nil if no permit is free, with the longest time to park: a permit that is taken in the meantime may run
+// out sooner than the present ones. After validity.ErrLate the caller may try again.
 func (l *Locker) try(ctx context.Context, name string, topic redisson.Topic, ttl time.Duration) (
 	strategies.Lease, time.Duration, error,
 ) {
@@ -297,16 +297,16 @@ func (l *Locker) try(ctx context.Context, name string, topic redisson.Topic, ttl
 	return nil, time.Millisecond, err // after ErrLate it is tried again that soon
 }
 
-// askLasting asks for a permit that does not run out, and says whether it was granted. The command does not end with
-// ctx: without its answer nothing in Redis would show whether the permit was granted. If the answer comes after the
-// caller has given up, the permit is given back.
+// askLasting asks for a permit that does not run out, and reports whether it was granted. The command does not end
+// with ctx: without its answer nothing in Redis would show whether the permit was granted. If the answer arrives
+// after the caller has given up, the permit is released.
 func (l *Locker) askLasting(ctx context.Context, held *lasting) (bool, error) {
 	type answer struct {
 		got bool
 		err error
 	}
 	answers := make(chan answer, 1)
-	var settled atomic.Bool // by the first of the answer and the caller
+	var settled atomic.Bool // set by the answer or by the end of the call, whichever is first
 	err := l.releases.Calls.Do(ctx, func() error {
 		next, err := l.ask(context.WithoutCancel(ctx), &held.permit)
 		got := err == nil && next == granted
@@ -323,27 +323,27 @@ func (l *Locker) askLasting(ctx context.Context, held *lasting) (bool, error) {
 	return first.got, first.err
 }
 
-// granted is the answer of a permit that was taken.
+// granted is the result of ask for a permit that was taken.
 const granted = 0
 
-// ask asks Redis for a permit, once. It returns granted, or else when the next one runs out.
+// ask sends one request for a permit. It returns granted, or the time when the next permit runs out.
 func (l *Locker) ask(ctx context.Context, held *permit, expirable ...any) (next int64, err error) {
 	args := append([]any{l.options.Permits, held.topic.Channel, held.topic.Command()}, expirable...)
 	return redisson.Integer(acquireScript.Run(ctx, l.client, held.keys(), args...))
 }
 
-// id returns an id that nobody had before.
+// id returns a new, unique id.
 func (l *Locker) id() string {
 	return string(binary.BigEndian.AppendUint64(l.instance[:], l.last.Add(1)))
 }
 
-// Close ends the subscriptions, and sends the releases once more that Redis has not answered. Permits can still be
-// released. Close waits for two seconds at most for a Redis that does not answer.
+// Close ends the subscriptions, and repeats the releases that Redis has not answered. Permits can still be released.
+// Close waits at most two seconds for a Redis that does not answer.
 func (l *Locker) Close() error {
 	if l.closed.Swap(true) {
 		return nil
 	}
-	var closing sync.WaitGroup // at the same time, because each may take two seconds
+	var closing sync.WaitGroup // concurrent, because each may take two seconds
 	closing.Go(l.releases.Close)
 	closing.Go(l.herald.Close)
 	err := l.notifier.Close()

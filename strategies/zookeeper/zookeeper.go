@@ -26,7 +26,7 @@ import (
 //go:embed zookeeper.md
 var doc string
 
-// Strategy describes the lock, to be registered and opened by name.
+// Strategy describes the lock, for registration under its name.
 func Strategy() strategies.Strategy {
 	return strategies.Define(strategies.Info{
 		Doc:        doc,

@@ -101,7 +101,7 @@ func (c *Calls) end() {
 // Patience is how long Close waits.
 const Patience = 2 * time.Second
 
-// Close waits until the calls have ended, for two seconds at most. A call that waits for a connection without a
+// Close waits until the calls have ended, for at most two seconds. A call that waits for a connection without a
 // ReadTimeout ends when the client is closed. Later calls still work.
 func (c *Calls) Close() { c.CloseBy(time.Now().Add(Patience)) }
 

@@ -92,7 +92,7 @@ func Dial(node goredis.Node, most time.Duration, script string) (*Conn, error) {
 	return c, nil
 }
 
-// Close waits for commands without an answer, for two seconds at most. Commands after Close go to the client, so that
+// Close waits for commands without an answer, for at most two seconds. Commands after Close go to the client, so that
 // leases can still be released.
 func (c *Conn) Close() error {
 	c.once.Do(func() { close(c.closed) })

@@ -98,5 +98,5 @@ func (h *Herald) Open(ctx context.Context, notifier Notifier) error {
 	return nil
 }
 
-// Close waits for the calls whose callers have not waited for the answer, for two seconds at most.
+// Close waits for the calls whose callers have not waited for the answer, for at most two seconds.
 func (h *Herald) Close() { h.calls.Close() }

@@ -40,7 +40,7 @@ const (
 //go:embed rueidislock.md
 var doc string
 
-// Strategy describes the lock, to be registered and opened by name.
+// Strategy describes the lock, for registration under its name.
 func Strategy() strategies.Strategy {
 	return strategies.Define(strategies.Info{
 		Doc: doc, Name: "rueidislock", Capacity: 1, Nodes: 1, BlackBox: true,
