@@ -1,4 +1,4 @@
-// Package all registers every strategy of this module. Import it for that alone:
+// Package all registers every strategy of this module. Import it only for this effect:
 //
 //	import _ "github.com/lockbench/lockbench/strategies/all"
 package all

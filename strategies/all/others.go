@@ -10,7 +10,8 @@ import (
 	"github.com/lockbench/lockbench/strategies/zookeeper"
 )
 
-// Their clients take as long to compile as half of the rest, so cmd/lockbench and tests do without them by the tag.
+// The clients of these locks add half to the compile time of the rest, so cmd/lockbench and tests can exclude them by
+// the tag.
 func init() {
 	strategies.RegisterStrategy(etcd.Strategy(), postgres.Strategy(), rueidislock.Strategy(), zookeeper.Strategy())
 }

@@ -1,6 +1,6 @@
-// Package baselines has what locks are compared to. noop does nothing: it shows what the harness itself can do, and
-// that the audit notices a lock without exclusion. local is a mutex in the process. atomic is one INCR in place of a
-// lock.
+// Package baselines has the strategies that locks are compared with. noop does nothing: it shows the speed of the
+// harness itself, and that the audit notices a lock without exclusion. local is a mutex in the process. atomic is one
+// INCR in place of a lock.
 //
 //  1. Acquire sends no command. In local it takes the mutex of the key, and in noop and atomic it returns at once.
 //  2. A waiter of local waits in the queue of the mutex. noop and atomic have no waiters.
@@ -8,7 +8,7 @@
 //
 // A release of local wakes one waiter.
 //
-// The .md page of each describes guarantees and costs.
+// The .md page of each strategy describes guarantees and costs.
 package baselines
 
 import (
@@ -29,10 +29,10 @@ var (
 	atomicDoc string
 )
 
-// Options are none.
+// Options is empty.
 type Options struct{}
 
-// Strategies describes all three, for registration under its name.
+// Strategies describes all three, for registration under their names.
 func Strategies() []strategies.Strategy {
 	return []strategies.Strategy{Noop(), Local(), Atomic()}
 }
@@ -48,7 +48,7 @@ func Noop() strategies.Strategy {
 	}, Options{}, func(strategies.Config, Options) (NoopLocker, error) { return NoopLocker{}, nil })
 }
 
-// NoopLocker gives a lease to every caller.
+// NoopLocker grants a lease to every caller.
 type NoopLocker struct{}
 
 // Acquire returns at once.
@@ -62,7 +62,7 @@ func (NoopLocker) TryAcquire(context.Context, string) (strategies.Lease, error) 
 // Close has nothing to free.
 func (NoopLocker) Close() error { return nil }
 
-// nothing is a lease without a size, so that handing it out allocates nothing.
+// nothing is a lease of size zero, so that granting it allocates nothing.
 type nothing struct{}
 
 func (nothing) Release(context.Context) error { return nil }
@@ -82,12 +82,12 @@ func Atomic() strategies.Strategy {
 	}, Options{}, openAtomic)
 }
 
-// counting is the node that atomic needs: a goredis.Node is one.
+// counting is the interface of the node that atomic needs. A goredis.Node implements it.
 type counting interface {
 	Incr(ctx context.Context, key string) error
 }
 
-// incrementer increments on the first node, and lets every caller in.
+// incrementer increments on the first node and grants a lease to every caller.
 type incrementer struct {
 	NoopLocker
 	node counting
@@ -100,7 +100,7 @@ func openAtomic(config strategies.ConfigOf[counting], _ Options) (*incrementer, 
 	return &incrementer{node: config.Nodes[0]}, nil
 }
 
-// Acquire lets the caller in.
+// Acquire returns a lease at once.
 func (*incrementer) Acquire(ctx context.Context, _ string) (strategies.Lease, error) {
 	return nothing{}, ctx.Err()
 }

@@ -7,21 +7,21 @@ import (
 	"github.com/lockbench/lockbench/strategies"
 )
 
-// Gates are a mutex for each key in a process. Waiters are served in the order of arrival. A gate exists while a
-// caller is inside or waits before it.
+// Gates are mutexes in a process, one for each key. Waiters enter in the order of arrival. A gate exists while a
+// caller is inside or waits for it.
 type Gates struct {
 	mu    sync.Mutex
 	byKey map[string]*mutex
-	spare *mutex // of the last key that was left, for the next
+	spare *mutex // the mutex of the last key without users, for reuse
 }
 
 type mutex struct {
-	inside chan struct{} // room for one; who waits to send gets in in the order of arrival
-	users  int           // callers inside and before it
+	inside chan struct{} // capacity 1; blocked senders enter in the order of arrival
+	users  int           // callers inside or waiting
 }
 
-// Enter returns when the caller is alone inside, and whether it had to wait for that. A caller that
-// does not wait gets ErrHeld.
+// Enter returns when the caller is alone inside, and reports whether it had to wait. A caller that must not wait gets
+// ErrHeld.
 func (g *Gates) Enter(ctx context.Context, key string, wait bool) (waited bool, err error) {
 	at := g.approach(key)
 	select {
@@ -62,7 +62,7 @@ func (g *Gates) approach(key string) *mutex {
 	return at
 }
 
-// depart counts one less; g.mu is held.
+// depart counts one user less. The caller holds g.mu.
 func (g *Gates) depart(key string, from *mutex) {
 	if from.users--; from.users == 0 {
 		delete(g.byKey, key)
@@ -79,7 +79,7 @@ func (g *Gates) Leave(key string) {
 	g.depart(key, at)
 }
 
-// Users returns how many are inside a key's gate and before it.
+// Users returns the number of callers that are inside a key's gate or wait for it.
 func (g *Gates) Users(key string) int {
 	g.mu.Lock()
 	defer g.mu.Unlock()

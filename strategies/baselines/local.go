@@ -71,14 +71,14 @@ func (l *LocalLocker) Close() error {
 	return nil
 }
 
-// lease is a key held.
+// lease is a lock on a key.
 type lease struct {
 	locker   *LocalLocker
 	key      string
 	released atomic.Bool
 }
 
-// Release hands the lock to the waiter that has waited longest.
+// Release hands the lock to the waiter that has waited longest, if there is one.
 func (held *lease) Release(context.Context) error {
 	if held.released.Swap(true) {
 		return strategies.ErrNotHeld

@@ -3,12 +3,12 @@
 //
 //  1. Acquire runs one script, which sends SET NX PX. If the lock is taken, the script adds the client to the set of
 //     waiters and returns the holder's PTTL.
-//  2. A waiter blocks in BLPOP on the list, on a connection of its own and for at most the PTTL. It then runs the
+//  2. A waiter blocks in BLPOP on the list, on a separate connection and for at most the PTTL. It then runs the
 //     script of step 1 again.
 //  3. Release runs one script, which deletes the lock if it has the owner's token. The script then pushes a signal if
 //     the set has waiters and the list is empty.
 //
-// Redis gives the signal to the client that has blocked longest, of all processes. An expired lock sends no signal:
+// Redis delivers the signal to the client that has blocked longest, in any process. An expired lock sends no signal:
 // the BLPOP of each waiter times out.
 //
 // blpop.md describes guarantees, costs and failure modes.
@@ -61,7 +61,7 @@ func Strategy() strategies.Strategy {
 	}), Defaults(), Open)
 }
 
-// The other keys of a lock: the set of waiters, the list from which they pop, and for moments a
+// These suffixes name the other keys of a lock: the set of waiters, the list from which they pop, and the short-lived
 // list of echoes.
 const (
 	waiters = "waiters"
@@ -84,19 +84,19 @@ var (
 	abandonScript = redis.NewScript(abandonSource)
 )
 
-// Options of the lock.
+// Options are the options of the lock.
 type Options struct {
 	OneKey bool   `opt:"one-key" help:"the lock and the signal are one key, which cannot be both a string and a list: acquiring fails with WRONGTYPE"`
 	Signal string `opt:"signal" help:"when a release signals: waiting (a client waits and no signal is left), or always, as much published code does (signals pile up; to be measured)"`
 }
 
-// When a release signals.
+// These are the values of signal: when a release signals.
 const (
 	signalWaiting = "waiting"
 	signalAlways  = "always"
 )
 
-// Defaults returns Options with two keys, and a signal if a client waits.
+// Defaults returns Options with two keys, and with a signal only if a client waits.
 func Defaults() Options { return Options{Signal: signalWaiting} }
 
 // Validate rejects an unknown value of signal. The empty string means waiting.
@@ -107,7 +107,7 @@ func (o Options) Validate() error {
 	return nil
 }
 
-// Refine says what one key breaks.
+// Refine describes the faults of one-key and of signal=always.
 func (o Options) Refine(info strategies.Info) strategies.Info {
 	info.Caveat = ""
 	if o.Signal == signalAlways {
@@ -152,7 +152,7 @@ func (l *Locker) Prepare(ctx context.Context, _ []string) error {
 	return l.blocking.open(ctx, l.config.Callers)
 }
 
-// Acquire waits until the lock is held or ctx ends.
+// Acquire waits until the caller has the lock or ctx ends.
 func (l *Locker) Acquire(ctx context.Context, key string) (strategies.Lease, error) {
 	held, taken, left, err := l.begin(ctx, key, "first")
 	if err == nil && !taken {
@@ -185,7 +185,7 @@ func (l *Locker) Close() error {
 	return err
 }
 
-// lease is a lock that tells its waiters of its end.
+// lease is a lock whose release signals a waiter.
 type lease struct {
 	token.Lease
 	keys    []string // the lock, its waiters and their signal
@@ -194,8 +194,8 @@ type lease struct {
 	release pending.Release
 }
 
-// Release frees the lock if it is still the caller's, and tells the waiters. After an error other than ErrNotHeld it is
-// repeated in the background.
+// Release frees the lock if the caller still holds it, and signals a waiter. After an error other than ErrNotHeld the
+// release is repeated in the background.
 func (held *lease) Release(ctx context.Context) error {
 	held.once.Do(func() {
 		held.release.TTL = held.locker.config.TTL
@@ -214,19 +214,19 @@ func (held *lease) Release(ctx context.Context) error {
 	return err
 }
 
-// abandon removes every trace of a caller that gives up, at once or in the background. asked is that of
-// pending.Release. The caller gets another token, because the next attempt may come before that.
+// abandon removes every trace of a caller that gives up, at once or in the background. asked is the field Asked of
+// pending.Release. The caller gets another token, because its next attempt may come before the removal.
 func (held *lease) abandon(ctx context.Context, asked <-chan struct{}) {
 	name := held.Token
 	held.Token = held.locker.owners.Next()
 	held.locker.releases.GiveBack(ctx, &pending.Release{
 		Send:  func(ctx context.Context) error { return held.run(ctx, name, abandonScript, "").Err() },
 		Asked: asked,
-		TTL:   3 * held.locker.config.TTL, // as for that of the waiters
+		TTL:   3 * held.locker.config.TTL, // the same time as for the set of waiters
 	})
 }
 
-// run runs a script; mode is for that of an acquire.
+// run runs a script; mode is an argument of the acquire script.
 func (held *lease) run(ctx context.Context, name string, script *redis.Script, mode string) *redis.Cmd {
 	return script.Run(ctx, held.Client, held.keys, name, held.locker.config.TTL.Milliseconds(), mode,
 		held.locker.options.Signal)
@@ -243,7 +243,7 @@ func (l *Locker) begin(ctx context.Context, key, mode string) (held *lease, take
 	if err := goredis.CheckKey(name, ":"+waiters, ":"+signal); err != nil {
 		return nil, false, 0, fmt.Errorf("acquire: %w", err)
 	}
-	// The lock, its waiters and what tells them, all in one hash slot.
+	// The keys are the lock, its waiters and their signal, all in one hash slot.
 	keys := []string{name, redisson.Suffixed(name, waiters), redisson.Suffixed(name, signal)}
 	if l.options.OneKey {
 		keys[2] = name
@@ -256,7 +256,7 @@ func (l *Locker) begin(ctx context.Context, key, mode string) (held *lease, take
 	return held, taken, left, err
 }
 
-// wait blocks until the lock is the caller's. left is how long the holder may keep it.
+// wait blocks until the caller has the lock. left is the holder's remaining time.
 func (l *Locker) wait(ctx context.Context, held *lease, left time.Duration) error {
 	l.blocking.enter(held.Name)
 	defer l.blocking.leave()
@@ -287,8 +287,7 @@ func (l *Locker) wait(ctx context.Context, held *lease, left time.Duration) erro
 			held.abandon(ctx, nil)
 			return fmt.Errorf("wait for %q: %w", held.Name, err)
 		}
-		// A signal, the end of the PTTL and a broken connection mean the same here: look
-		// again.
+		// After a signal, the end of the PTTL or a broken connection the waiter tries again.
 		var taken bool
 		taken, left, err = l.try(ctx, held, "again")
 		l.config.Probe.Wake(taken)
@@ -298,8 +297,8 @@ func (l *Locker) wait(ctx context.Context, held *lease, left time.Duration) erro
 	}
 }
 
-// try makes one attempt; if another holds the lock it returns how long to block at most.
-// After an error the lock is not held and nothing is left.
+// try makes one attempt. If another client holds the lock it returns the longest time to block. After an error the
+// caller does not hold the lock, and no trace of it is left.
 func (l *Locker) try(ctx context.Context, held *lease, mode string) (taken bool, left time.Duration,
 	err error,
 ) {
@@ -310,7 +309,7 @@ func (l *Locker) try(ctx context.Context, held *lease, mode string) (taken bool,
 		return held.run(ctx, name, acquireScript, mode).Int64()
 	})
 	switch {
-	case errors.Is(err, redis.Nil) && !time.Now().Before(held.ValidUntil()): // the answer came too late
+	case errors.Is(err, redis.Nil) && !time.Now().Before(held.ValidUntil()): // the lease ran out before the answer arrived
 		held.abandon(ctx, nil)
 		if mode == "try" {
 			return false, 0, fmt.Errorf("acquire %q: %w", held.Name, validity.ErrLate)
@@ -318,10 +317,10 @@ func (l *Locker) try(ctx context.Context, held *lease, mode string) (taken bool,
 		return false, time.Millisecond, nil
 	case errors.Is(err, redis.Nil):
 		return true, 0, nil
-	case err == nil && ms < 0: // it has no TTL: another program has set it
+	case err == nil && ms < 0: // no TTL, so another program has set it
 		return false, l.config.TTL, nil
 	case err == nil:
-		// In the last millisecond ms is 0, and BLPOP takes 0 for ever.
+		// In the last millisecond ms is 0, but BLPOP blocks forever with 0.
 		return false, time.Duration(max(ms, 1)) * time.Millisecond, nil
 	}
 	if asked := pending.Asked(err); asked != nil || mode == "again" {

@@ -13,23 +13,22 @@ import (
 )
 
 const (
-	// grace is how late Redis may answer a BLPOP that has timed out before its connection counts as dead.
+	// grace is the longest delay of the answer to a BLPOP that has timed out. After it the connection counts as dead.
 	grace = time.Second
-	// dialing is how long a connection may take to open.
+	// dialing is the longest time for opening a connection.
 	dialing = 5 * time.Second
 )
 
-// connection is one connection on which one waiter at a time blocks. It is a
-// client of its own with a pool of one, the only way to close a connection of
-// go-redis while it is in use.
+// connection is one connection on which one waiter at a time blocks. It is a separate client with a pool of one,
+// because go-redis has no other way to close a connection that is in use.
 type connection struct {
 	client redis.UniversalClient
 	id     atomic.Int64 // for CLIENT UNBLOCK
-	era    int          // of the connections when it was dialled
+	era    int          // the era of the connections when it was dialled
 }
 
-// block waits for a signal, for as long as limit and ctx allow. It returns nil with or
-// without a signal; after an error the connection is of no use.
+// block waits for a signal until limit is over or ctx ends. It returns nil with or without a signal; after an error
+// the connection cannot be used again.
 func (c *connection) block(ctx context.Context, commands redis.UniversalClient, calls *bounded.Calls, signal string,
 	limit time.Duration,
 ) error {
@@ -47,11 +46,11 @@ func (c *connection) block(ctx context.Context, commands redis.UniversalClient, 
 	return err
 }
 
-// pop waits for as long as limit, and returns what it has popped, or "".
+// pop waits at most for limit and returns the popped value, or "".
 func (c *connection) pop(ctx context.Context, list string, limit time.Duration) (value string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, limit+grace)
 	defer cancel()
-	// Not client.BLPop, which rounds up to whole seconds.
+	// It does not use client.BLPop, which rounds up to whole seconds.
 	reply, err := c.client.Do(ctx, "BLPOP", list, strconv.FormatFloat(limit.Seconds(), 'f', 3, 64)).StringSlice()
 	switch {
 	case errors.Is(err, redis.Nil):
@@ -62,8 +61,8 @@ func (c *connection) pop(ctx context.Context, list string, limit time.Duration) 
 	return "", err
 }
 
-// interrupt ends the running BLPOP: by CLIENT UNBLOCK, so that a signal popped at this very
-// moment still arrives, else by closing the connection.
+// interrupt ends the running BLPOP by CLIENT UNBLOCK, so that a signal that is popped at the same moment still
+// arrives. If that fails, it closes the connection.
 func (c *connection) interrupt(commands redis.UniversalClient, calls *bounded.Calls, over <-chan struct{}) {
 	ctx, cancel := context.WithTimeout(context.Background(), lag/2)
 	defer cancel()
@@ -83,7 +82,7 @@ func (c *connection) interrupt(commands redis.UniversalClient, calls *bounded.Ca
 		if unblocked == 1 {
 			break
 		}
-		select { // it has just returned, or has not begun to block
+		select { // the BLPOP has just returned, or has not begun to block
 		case <-over:
 			return
 		case <-ticker.C:

@@ -25,29 +25,29 @@ var echoSource string
 var echoScript = redis.NewScript(echoSource)
 
 const (
-	// beat is how often a process with waiters looks after its connections.
+	// beat is the interval at which a process with waiters checks its connections.
 	beat = time.Second
-	// lag is how long an echo may take, or the answer to a BLPOP that was unblocked.
+	// lag is the longest time for an echo, and for the answer to a BLPOP that was unblocked.
 	lag = 200 * time.Millisecond
-	// echoTTL is when an echo that was not popped is gone.
+	// echoTTL is the TTL of an echo that no connection pops.
 	echoTTL = 5 * time.Second
 )
 
 // connections are a Locker's blocking connections. Each waiter uses one.
 //
-// While there are waiters, each second, the client that sends the lock's commands pushes an echo on
-// a list that belongs to this process alone, and one more connection, the scout, pops it. When the echo does
-// not arrive the scout is silent, or at another server than that client, as after a failover. All
-// connections are at least as young as the scout, so that they may be no better: they are closed,
-// and their waiters look and dial anew.
+// While there are waiters, each second, the client that sends the lock's commands pushes an echo on a list that
+// belongs to this process alone, and one more connection, the scout, pops it. If the echo does not arrive, the scout
+// is silent or connected to another server than that client, as after a failover. The other connections may have the
+// same fault, so they are closed, and their waiters try again and open new ones. Each connection is dialled after the
+// scout.
 type connections struct {
 	node  goredis.Node
-	calls *bounded.Calls // the Locker's
+	calls *bounded.Calls // the calls of the Locker
 	tasks background.Group
 	ctx   context.Context
 	stop  context.CancelFunc
 
-	scouting chan struct{} // full while the scout is dialled; capacity 1
+	scouting chan struct{} // capacity 1; full while the scout is being dialled
 
 	mu      sync.Mutex
 	started bool
@@ -55,9 +55,9 @@ type connections struct {
 	free    []*connection
 	used    map[*connection]struct{}
 	scout   *connection // nil before the first connection
-	era     int         // how many scouts there have been
+	era     int         // number of scouts so far
 	waiters int
-	busy    chan struct{} // there are waiters; capacity 1
+	busy    chan struct{} // capacity 1; signals that there are waiters
 	echo    string        // the list of echoes; "" before the first waiter
 }
 
@@ -106,7 +106,7 @@ func (p *connections) take(ctx context.Context) (*connection, error) {
 	return p.dial(ctx)
 }
 
-// dial opens a connection that is no older than the scout.
+// dial opens a connection that is not older than the scout.
 func (p *connections) dial(ctx context.Context) (*connection, error) {
 	for {
 		era, err := p.scouted(ctx)
@@ -144,7 +144,7 @@ func (p *connections) connect(ctx context.Context) (*connection, error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, dialing)
 	defer cancel()
-	// go-redis does not end a connection's greeting with the context.
+	// The context of a call does not end go-redis's greeting on a new connection.
 	if err := p.calls.Do(ctx, func() error { return c.client.Ping(ctx).Err() }); err != nil {
 		_ = c.client.Close()
 		return nil, fmt.Errorf("open a blocking connection: %w", err)
@@ -193,7 +193,7 @@ func (p *connections) put(c *connection) {
 	p.free = append(p.free, c)
 }
 
-// drop closes a connection that is of no use.
+// drop closes a broken connection.
 func (p *connections) drop(c *connection) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -233,7 +233,7 @@ func (p *connections) close() error {
 	return errors.Join(problems...)
 }
 
-// watch looks after the connections while there are waiters.
+// watch checks the connections while there are waiters.
 func (p *connections) watch() {
 	ticker := time.NewTicker(beat)
 	defer ticker.Stop()
@@ -261,7 +261,7 @@ func (p *connections) watch() {
 	}
 }
 
-// echoes says whether an echo reaches the scout, or was not sent.
+// echoes reports whether an echo reached the scout or could not be sent.
 func (p *connections) echoes(scout *connection, number int) bool {
 	err := p.calls.Do(p.ctx, func() error {
 		return echoScript.Run(p.ctx, p.node.Client, []string{p.echo}, number, echoTTL.Milliseconds()).Err()
@@ -273,11 +273,11 @@ func (p *connections) echoes(scout *connection, number int) bool {
 	return err == nil && heard == strconv.Itoa(number)
 }
 
-// renew closes all connections; the next one that is needed opens another scout first.
+// renew closes all connections. The next dial opens another scout first.
 func (p *connections) renew(scout *connection) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.scout != scout { // it is closed
+	if p.scout != scout { // another call has replaced the scout
 		return
 	}
 	_ = scout.client.Close()

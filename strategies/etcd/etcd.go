@@ -1,9 +1,10 @@
-// Package etcd is the lock that comes with etcd's client: concurrency.Mutex. The lock is a queue of keys under the
-// lock's name, each bound to the lease of a session.
+// Package etcd adapts the lock of etcd's client, concurrency.Mutex. The lock is a queue of keys under the lock's
+// name, each bound to the lease of a session.
 //
-//  1. Acquire takes a session of its own, and sends one transaction, which writes the session's key and asks for the
-//     others. The oldest key holds the lock.
-//  2. A waiter watches the key before its own. When that is deleted, it asks again for a key before its own.
+//  1. Acquire takes an unused session and sends one transaction, which writes the session's key and reads the others.
+//     The oldest key holds the lock.
+//  2. A waiter watches the key before its own. When this key is deleted, the waiter asks again for a key before its
+//     own.
 //  3. Release sends one transaction, which deletes the key if it is still the one that was created.
 //
 // A release, and the end of a holder's session, delete one key, which wakes the one waiter that watches it.
@@ -47,22 +48,22 @@ func Strategy() strategies.Strategy {
 	}), Defaults(), Open)
 }
 
-// Config is what the lock is opened with. A node is one etcd, of one or several members; its client belongs to the
+// Config is the configuration of the lock. A node is one etcd, of one or several members; its client belongs to the
 // caller.
 type Config = strategies.ConfigOf[*clientv3.Client]
 
-// Options of the lock.
+// Options are the options of the lock.
 type Options struct {
 	Watch Watch `opt:"watch" help:"how a waiter watches the key before its own: mutex, as concurrency.Mutex does, or next, without its steps of 100 ms"`
 }
 
-// Defaults returns the library's Mutex.
+// Defaults returns the Options of the library's Mutex.
 func Defaults() Options { return Options{Watch: ByMutex} }
 
-// Watch is how waiters wait.
+// Watch is the way in which waiters wait.
 type Watch string
 
-// The ways to wait.
+// These are the ways to wait.
 const (
 	ByMutex Watch = "mutex" // as concurrency.Mutex
 	ByNext  Watch = "next"  // with a watch from the next revision
@@ -76,7 +77,8 @@ func (o Options) Validate() error {
 	return nil
 }
 
-// Refine says that the Mutex does not report what it does, and that no library waits the other way.
+// Refine marks the Mutex as a strategy that cannot report attempts, and removes the library from the other way, which
+// no library has.
 func (o Options) Refine(info strategies.Info) strategies.Info {
 	info.BlackBox = o.Watch == ByMutex
 	if !info.BlackBox {
@@ -108,7 +110,7 @@ func (l *Locker) Prepare(ctx context.Context, _ []string) error {
 	return l.sessions.fill(ctx, l.config.Callers)
 }
 
-// Acquire queues up, and waits until the lock is held or ctx ends.
+// Acquire joins the queue and waits until the caller has the lock or ctx ends.
 func (l *Locker) Acquire(ctx context.Context, key string) (strategies.Lease, error) {
 	lock := byMutex((*concurrency.Mutex).Lock)
 	if l.options.Watch == ByNext {
@@ -117,7 +119,7 @@ func (l *Locker) Acquire(ctx context.Context, key string) (strategies.Lease, err
 	return l.acquire(ctx, key, lock)
 }
 
-// TryAcquire queues up, and leaves the queue if another key is before its own.
+// TryAcquire joins the queue, and leaves it if another key is before its own.
 func (l *Locker) TryAcquire(ctx context.Context, key string) (strategies.Lease, error) {
 	return l.acquire(ctx, key, byMutex((*concurrency.Mutex).TryLock))
 }
@@ -128,22 +130,22 @@ type entry struct {
 	created int64 // the revision that created it
 }
 
-// queueing returns when the session's key under a name is the oldest.
+// queueing is a way to wait. It returns when the session's key under a name is the oldest.
 type queueing func(ctx context.Context, s *session, name string) (entry, error)
 
-// byMutex queues up as the library does.
+// byMutex waits as the library does.
 func byMutex(lock func(*concurrency.Mutex, context.Context) error) queueing {
 	return func(ctx context.Context, s *session, name string) (entry, error) {
 		m := concurrency.NewMutex(s.Session, name)
 		if err := lock(m, ctx); err != nil {
 			return entry{}, err
 		}
-		owner := m.IsOwner() // Header().Revision may be of a later request
+		owner := m.IsOwner() // not Header().Revision, which may be of a later request
 		return entry{m.Key(), owner.GetCompare().GetCreateRevision()}, nil
 	}
 }
 
-// acquire queues up in a session. If the session ends before its turn, acquire queues up again in another one.
+// acquire joins the queue with a session. If the session ends before its turn, acquire joins again with another one.
 func (l *Locker) acquire(ctx context.Context, key string, lock queueing) (strategies.Lease, error) {
 	name := escaped(l.config.Key(key))
 	for {
@@ -171,7 +173,7 @@ func (l *Locker) acquire(ctx context.Context, key string, lock queueing) (strate
 	}
 }
 
-// Close refuses further calls and ends the sessions. The sessions of held leases are renewed no longer, and end with
+// Close refuses further calls and ends the sessions. It stops renewing the sessions of held leases, which end with
 // their TTL; until then the leases can be released.
 func (l *Locker) Close() error {
 	l.sessions.close()
@@ -184,21 +186,21 @@ func escaped(name string) string { return strings.NewReplacer("%", "%25", "/", "
 // lease is a key that is the oldest of its queue.
 type lease struct {
 	locker  *Locker
-	session *session // nil once it was given back
+	session *session // nil after it was given back
 	lost    <-chan struct{}
 	entry   entry
-	over    bool // there is nothing left to release
+	over    bool // nothing is left to release
 }
 
-// FencingToken is the revision that created the holder's key.
+// FencingToken returns the revision that created the holder's key.
 func (held *lease) FencingToken() int64 { return held.entry.created }
 
 // Lost returns a channel that is closed when the session is over: etcd has ended it, etcd has not renewed it for its
 // TTL, or the Locker was closed.
 func (held *lease) Lost() <-chan struct{} { return held.lost }
 
-// Release deletes the key, if it is there, and gives the session back. If that fails it ends the session, and the key
-// with it.
+// Release deletes the key, if it exists, and gives the session back. If that fails, it ends the session and so the
+// key.
 func (held *lease) Release(ctx context.Context) error {
 	if held.over {
 		return strategies.ErrNotHeld
@@ -228,8 +230,8 @@ func (held *lease) Release(ctx context.Context) error {
 	return fmt.Errorf("delete %q: %w", held.entry.key, err)
 }
 
-// withoutDeadline returns a context that ends with ctx, but hides its deadline from etcd, which would answer with an
-// error of its own if its clock were ahead.
+// withoutDeadline returns a context that ends with ctx but hides the deadline from etcd. With the deadline, an etcd
+// whose clock is ahead would answer with its own error.
 func withoutDeadline(ctx context.Context) (context.Context, context.CancelFunc) {
 	undated, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(ctx, cancel)

@@ -14,9 +14,9 @@ import (
 )
 
 const (
-	// grace limits how long a caller waits for the begin or the end of a session.
+	// grace is the longest time for which a caller waits for the begin or the end of a session.
 	grace = time.Second
-	// atOnce limits the sessions that are made at the same time.
+	// atOnce is the largest number of sessions that are made at the same time.
 	atOnce = 16
 )
 
@@ -26,11 +26,12 @@ type session struct {
 	end context.CancelFunc // ends its requests and its renewals
 }
 
-// over says whether the session has ended, as far as is known here.
+// over reports whether this process knows that the session has ended.
 func (s *session) over() bool { return s.Ctx().Err() != nil }
 
-// within queues up in the session until ctx ends, and with it all that the session does: a Mutex that gives up a wait
-// deletes its key with its client's context, however long that takes. A session with an error is not used again.
+// within waits in the queue with the session until ctx ends. The end of ctx also ends all requests of the session,
+// because a Mutex that gives up a wait deletes its key with its client's context, however long that takes. A session
+// with an error is not used again.
 func (s *session) within(ctx context.Context, do func(context.Context) (entry, error)) (entry, error) {
 	stop := context.AfterFunc(ctx, s.end)
 	e, err := do(s.Ctx())
@@ -43,15 +44,15 @@ func (s *session) within(ctx context.Context, do func(context.Context) (entry, e
 	return e, err
 }
 
-// sessions are the sessions of one Locker.
+// sessions is the set of sessions of one Locker.
 type sessions struct {
 	client     *clientv3.Client
 	ttl        int64           // in seconds
-	life       context.Context // of all sessions
+	life       context.Context // ends all sessions
 	end        context.CancelFunc
-	revoking   context.Context // of requests that end sessions
+	revoking   context.Context // for requests that end sessions
 	giveUp     context.CancelFunc
-	background background.Group // of these requests
+	background background.Group // runs these requests
 
 	mu     sync.Mutex
 	closed bool
@@ -64,8 +65,8 @@ func (p *sessions) init(client *clientv3.Client, ttl time.Duration) {
 	p.revoking, p.giveUp = context.WithCancel(client.Ctx())
 }
 
-// take returns an idle session that has not ended, or a new one. If ctx ends meanwhile, the new one is kept for the
-// next caller.
+// take returns an idle session that has not ended, or a new one. If ctx ends before the new one exists, it is kept
+// for the next caller.
 func (p *sessions) take(ctx context.Context) (*session, error) {
 	if s := p.kept(); s != nil || ctx.Err() != nil {
 		return s, ctx.Err()
@@ -114,7 +115,7 @@ func (p *sessions) open(ctx context.Context) (*session, error) {
 	return &session{made, end}, nil
 }
 
-// because returns why a session was not made.
+// because returns the reason why a session was not made.
 func (p *sessions) because(ctx context.Context, err error) error {
 	switch {
 	case ctx.Err() != nil:
@@ -138,16 +139,16 @@ func (p *sessions) put(s *session) {
 	}
 }
 
-// revoke ends a session, which deletes its keys. It returns when that is done, or after the grace, while it goes on in
-// the background: an etcd that is down for longer would keep the keys for the TTL.
+// revoke ends a session, which deletes its keys. It returns when that is done, or after the grace, while the request
+// continues in the background, so that an etcd that was down longer does not keep the keys for the TTL.
 func (p *sessions) revoke(s *session) {
 	s.end()
 	done := make(chan struct{})
 	if !p.background.Go(func() {
 		defer close(done)
 		<-s.Done()
-		_, _ = p.client.Revoke(p.revoking, s.Lease()) // without an answer its TTL ends it
-	}) { // the Locker is closed: nothing may go on in the background
+		_, _ = p.client.Revoke(p.revoking, s.Lease()) // without an answer the TTL ends the session
+	}) { // the Locker is closed and starts nothing in the background
 		ctx, cancel := context.WithTimeout(p.client.Ctx(), grace)
 		defer cancel()
 		_, _ = p.client.Revoke(ctx, s.Lease())
@@ -181,7 +182,7 @@ func (p *sessions) close() {
 	idle := p.idle
 	p.closed, p.idle = true, nil
 	p.mu.Unlock()
-	p.end() // ends all requests that the sessions have under way
+	p.end() // ends all requests of the sessions
 	late := time.AfterFunc(grace, p.giveUp)
 	defer late.Stop()
 	var all sync.WaitGroup

@@ -1,12 +1,12 @@
-// Package gated puts any strategy behind a plain mutex for each process and key. gated:spin is what a service has
-// that takes a local lock before it asks Redis. It is the fair baseline for locks that hand over within a process.
+// Package gated puts any strategy behind a plain mutex for each process and key. gated:spin models a service that
+// takes a local lock before it asks Redis. It is the fair baseline for locks that hand over within a process.
 //
 //  1. Acquire takes the mutex of the key, and then acquires from the strategy.
 //  2. Other callers of the process wait for the mutex, in the order of arrival, and send nothing.
 //  3. Release releases the strategy's lease, and then the mutex.
 //
-// A release wakes the longest waiting caller of the process, which then acquires from the strategy. Among processes
-// the strategy decides.
+// A release wakes the longest waiting caller of the process, which then acquires from the strategy. The strategy
+// decides between processes.
 //
 // gated.md describes guarantees, costs and failure modes.
 package gated
@@ -26,7 +26,7 @@ import (
 //go:embed gated.md
 var doc string
 
-// Wrapper describes the gate, to be registered and named before a strategy's name.
+// Wrapper describes the wrapper for registration. Its name precedes a strategy's name.
 func Wrapper() strategies.Wrapper {
 	return strategies.Wrapper{
 		Doc:     doc,
@@ -52,8 +52,8 @@ func refine(info strategies.Info) (strategies.Info, error) {
 	return info, nil
 }
 
-// Locker lets one caller at a time through to another Locker. It has no Unwrap: calls must not
-// pass the gate.
+// Locker lets one caller at a time through to another Locker. It has no Unwrap, because calls must not bypass the
+// mutex.
 type Locker struct {
 	inner  strategies.Locker
 	gates  baselines.Gates
@@ -71,7 +71,7 @@ func (l *Locker) Prepare(ctx context.Context, keys []string) error {
 	return nil
 }
 
-// Acquire waits until it is the caller's turn in the process, then for the lock.
+// Acquire waits for the caller's turn in the process, then for the lock.
 func (l *Locker) Acquire(ctx context.Context, key string) (strategies.Lease, error) {
 	return l.through(ctx, key, true, l.inner.Acquire)
 }
@@ -85,7 +85,7 @@ func (l *Locker) TryAcquire(ctx context.Context, key string) (strategies.Lease, 
 	return l.through(ctx, key, false, inner.TryAcquire)
 }
 
-// through passes the gate, and acquires a lease or lets the next one in.
+// through enters the gate and acquires a lease; if that fails it lets the next caller in.
 func (l *Locker) through(
 	ctx context.Context, key string, wait bool, acquire func(context.Context, string) (strategies.Lease, error),
 ) (strategies.Lease, error) {
@@ -105,13 +105,13 @@ func (l *Locker) through(
 	return &lease{inner: held, gates: &l.gates, key: key}, nil
 }
 
-// Close closes the strategy. Leases can still be released as far as its own can.
+// Close closes the strategy. Leases can still be released if the strategy's leases can.
 func (l *Locker) Close() error {
 	l.closed.Store(true)
 	return l.inner.Close()
 }
 
-// lease is a lease with its place inside the gate.
+// lease is a lease of the strategy whose holder is inside the gate.
 type lease struct {
 	inner strategies.Lease
 	gates *baselines.Gates
@@ -126,5 +126,5 @@ func (held *lease) Release(ctx context.Context) error {
 	return held.inner.Release(ctx)
 }
 
-// Unwrap returns the strategy's lease, for what else it can do.
+// Unwrap returns the strategy's lease, for its other capabilities.
 func (held *lease) Unwrap() strategies.Lease { return held.inner }

@@ -9,7 +9,7 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// answers are the errors that a server sends, and those of a request that the library does not send.
+// answers are the errors that a server sends, and the errors of a request that the library does not send.
 var answers = []error{
 	zk.ErrNoNode, zk.ErrNodeExists, zk.ErrNotEmpty, zk.ErrBadVersion, zk.ErrNoAuth, zk.ErrAuthFailed, zk.ErrInvalidACL,
 	zk.ErrNoChildrenForEphemerals, zk.ErrBadArguments, zk.ErrAPIError, zk.ErrInvalidPath, zk.ErrInvalidFlags,
@@ -25,8 +25,8 @@ func answer(err error) bool {
 	return err == nil || strings.HasPrefix(err.Error(), "unknown error: ") // a code that the library has no name for
 }
 
-// call lets the library do something, which ends only with an answer or with the session. If
-// ctx ends, call does not wait for that.
+// call runs a call of the library, which ends only with an answer or with the session. If ctx ends, call returns
+// without waiting for that.
 func call[T any](ctx context.Context, s *Session, do func(*zk.Conn) (T, error)) (T, error) {
 	var none, value T
 	if ctx != s.life && ctx.Err() != nil {
@@ -57,8 +57,8 @@ func call[T any](ctx context.Context, s *Session, do func(*zk.Conn) (T, error)) 
 	}
 }
 
-// repeat is call for what may be carried out twice: if the connection broke before the answer, it asks again. The
-// library delays each request until it is connected.
+// repeat is call for a request that may be executed twice: if the connection broke before the answer, it sends the
+// request again. The library delays each request until it is connected.
 func repeat[T any](ctx context.Context, s *Session, do func(*zk.Conn) (T, error)) (T, error) {
 	for {
 		if value, err := call(ctx, s, do); !errors.Is(err, ErrIndeterminate) {
@@ -80,7 +80,7 @@ func (s *Session) Create(ctx context.Context, path string, data []byte, flags in
 
 // Delete removes a node. It returns zk.ErrNoNode if the node was not there before.
 func (s *Session) Delete(ctx context.Context, path string) error {
-	asked := false // the server may have deleted it
+	asked := false // the server may have executed an earlier try
 	_, err := repeat(ctx, s, func(c *zk.Conn) (bool, error) {
 		err := c.Delete(path, -1)
 		if asked && errors.Is(err, zk.ErrNoNode) {
@@ -92,7 +92,7 @@ func (s *Session) Delete(ctx context.Context, path string) error {
 	return err
 }
 
-// Children are the names of a node's children, and the last transaction that made or removed one.
+// Children has the names of a node's children and the last transaction that created or deleted one.
 type Children struct {
 	Names []string
 	Last  int64
@@ -109,7 +109,7 @@ func (s *Session) Children(ctx context.Context, path string) (Children, error) {
 	})
 }
 
-// Value is what a node holds.
+// Value is the data and the version of a node.
 type Value struct {
 	Data []byte
 	Stat *zk.Stat
@@ -123,13 +123,13 @@ func (s *Session) Get(ctx context.Context, path string) (Value, error) {
 	})
 }
 
-// Set writes a node of that version; -1 means any.
+// Set writes a node if it has the version; -1 means any version.
 func (s *Session) Set(ctx context.Context, path string, data []byte, version int32) error {
 	_, err := call(ctx, s, func(c *zk.Conn) (*zk.Stat, error) { return c.Set(path, data, version) })
 	return err
 }
 
-// Sync has the session's server catch up with the leader.
+// Sync makes the session's server catch up with the leader.
 func (s *Session) Sync(ctx context.Context, path string) error {
 	_, err := repeat(ctx, s, func(c *zk.Conn) (string, error) { return c.Sync(path) })
 	return err

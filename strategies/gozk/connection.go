@@ -53,12 +53,12 @@ func (s *Session) dial(network, addr string, _ time.Duration) (net.Conn, error) 
 		err = errors.Join(ErrOver, conn.Close())
 	}
 	if err != nil {
-		if s.life.Err() == nil { // else the session's end is why
+		if s.life.Err() == nil { // otherwise the end of the session is the cause
 			s.problem = err
 		}
 		return nil, err
 	}
-	const shortest = time.Second // on a busy machine
+	const shortest = time.Second // enough for a busy machine
 	s.socket = &socket{Conn: conn, session: s, patience: time.Now().Add(max(s.timeout, shortest))}
 	return s.socket, nil
 }
@@ -68,17 +68,17 @@ func (s *Session) hangUp() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.socket != nil {
-		_ = s.socket.Close() // mostly it is closed already
+		_ = s.socket.Close() // usually closed already
 	}
 }
 
-// socket is a connection that notes in its session when the server last sent something, and the timeout that it
-// granted. The library does not say which of its heartbeats were answered, and waits for the grant of a session for
-// several timeouts.
+// socket is a connection that records in its session when the server last sent something, and the timeout that it
+// granted. The library does not report which of its heartbeats were answered, and waits for the grant of a session
+// for several timeouts.
 type socket struct {
 	net.Conn
 	session  *Session
-	patience time.Time // until the session is granted
+	patience time.Time // the deadline for the grant of the session
 	grant    []byte    // the first answer's length, the protocol's version and the timeout, 4 bytes each
 }
 
@@ -92,8 +92,8 @@ func (c *socket) SetReadDeadline(at time.Time) error {
 	return c.Conn.SetReadDeadline(at)
 }
 
-// Read notes that the server was heard. The session takes over the timeout that the server grants: the library's
-// heartbeats follow it, and the server waits for as long.
+// Read records that the server has sent something. The session adopts the timeout that the server grants, because the
+// library's heartbeats and the server follow it.
 func (c *socket) Read(b []byte) (int, error) {
 	n, err := c.Conn.Read(b)
 	if n == 0 {
@@ -105,7 +105,7 @@ func (c *socket) Read(b []byte) (int, error) {
 		c.grant = append(c.grant, b[:min(n, missing)]...)
 		if len(c.grant) == grantLength {
 			timeout := time.Duration(binary.BigEndian.Uint32(c.grant[8:])) * time.Millisecond
-			if timeout > 0 { // else the session has expired
+			if timeout > 0 { // otherwise the session has expired
 				c.session.timeout = timeout
 			}
 		}

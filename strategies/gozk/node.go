@@ -1,5 +1,5 @@
-// Package gozk is how locks on ZooKeeper reach it: through sessions of go-zookeeper whose calls end with
-// their contexts, and which never become another session.
+// Package gozk connects locks with ZooKeeper, through sessions of go-zookeeper whose calls end with their contexts,
+// and which never become another session.
 package gozk
 
 import (
@@ -14,15 +14,14 @@ import (
 	"github.com/lockbench/lockbench/strategies"
 )
 
-// Config is what a lock on ZooKeeper is opened with.
+// Config is the configuration of a lock on ZooKeeper.
 type Config = strategies.ConfigOf[Node]
 
 // Node is one ZooKeeper, a server or an ensemble.
 type Node struct {
-	// Servers are host:port of each; a session is connected to one of them at a time.
+	// Servers are the servers as host:port; a session is connected to one of them at a time.
 	Servers []string
-	// Root is the path of the node that has the locks below it, such as /locks; it must
-	// exist. "" means the root of the tree.
+	// Root is the path of the parent node of all locks, such as /locks; it must exist. "" means the root of the tree.
 	Root string
 	// Auth is user:password of the digest scheme; "" means no user. Only that user may use
 	// the nodes that are made with it.
@@ -34,7 +33,7 @@ type Node struct {
 // Path returns the path of the node for a key.
 func (n Node) Path(key string) string { return n.Root + "/" + Name(key) }
 
-// acl is what others may do with the nodes that are made.
+// acl returns the rights of other users on the created nodes.
 func (n Node) acl() []zk.ACL {
 	if n.Auth != "" {
 		return zk.AuthACL(zk.PermAll)
@@ -42,8 +41,8 @@ func (n Node) acl() []zk.ACL {
 	return zk.WorldACL(zk.PermAll)
 }
 
-// Name returns the name of the node for a key. Any string is a key, but ZooKeeper takes only
-// some names: all but printable ASCII is percent-encoded.
+// Name returns the name of the node for a key. Any string is a key, but ZooKeeper accepts only some names, so
+// everything except printable ASCII is percent-encoded.
 func Name(key string) string {
 	if key == "" {
 		return "%"
@@ -51,7 +50,7 @@ func Name(key string) string {
 	var b strings.Builder
 	for i := range len(key) {
 		c := key[i]
-		first := i == 0 && (c == '.' || key == "zookeeper") // ., .. and what is ZooKeeper's own
+		first := i == 0 && (c == '.' || key == "zookeeper") // ., .. and the name that ZooKeeper reserves
 		if c < ' ' || c > '~' || c == '/' || c == '%' || first {
 			fmt.Fprintf(&b, "%%%02X", c)
 			continue

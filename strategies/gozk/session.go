@@ -17,38 +17,36 @@ import (
 var (
 	// ErrOver is returned by calls of a session that has ended, or was closed.
 	ErrOver = errors.New("the ZooKeeper session is over")
-	// ErrIndeterminate is returned by a call whose connection broke: it may or may not have
-	// been carried out.
+	// ErrIndeterminate is returned by a call whose connection broke, so that the server may or may not have executed it.
 	ErrIndeterminate = errors.New("the connection to ZooKeeper broke before the answer")
 )
 
-// Session is one session on ZooKeeper, which the library keeps alive and reconnects. Unlike a
-// zk.Conn it never becomes another session: it is over when a server says that it has ended it,
-// or when no server was heard for the timeout, as in Apache Curator. (A restarted server gives
-// all sessions their whole timeout once more, so in the second case ephemeral nodes may outlive
-// the session for that long.) It is safe for concurrent use.
+// Session is one session on ZooKeeper, which the library keeps alive and reconnects. Unlike a zk.Conn it never
+// becomes another session: it is over when a server reports its end, or when no server has sent anything for the
+// timeout, as in Apache Curator. (A restarted server grants all sessions their whole timeout once more, so in the
+// second case ephemeral nodes may outlive the session by that time.) It is safe for concurrent use.
 type Session struct {
 	node   Node
 	conn   *zk.Conn
 	events <-chan zk.Event // closed when the library has ended
-	ready  func()          // there is a session
+	ready  func()          // signals that there is a session
 
-	lost, life context.Context // lost: by a timeout, or the server has ended it; life also ends by Close or Abandon
+	lost, life context.Context // lost ends by a timeout or by the server; life also by Close or Abandon
 	lose, die  context.CancelFunc
-	silence    *time.Timer // loses the session
+	silence    *time.Timer // ends lost after the timeout
 	calls      background.Group
 	ended      chan struct{} // closed when the library has ended
 
 	mu      sync.Mutex
-	timeout time.Duration // that was asked for, and then the one that the server has granted
-	cut     bool          // hang up without a word
-	socket  net.Conn      // the last one
-	dials   int           // since there was a session
-	problem error         // the last one since then
+	timeout time.Duration // the requested timeout, then the granted one
+	cut     bool          // close the connection without a message
+	socket  net.Conn      // the last connection
+	dials   int           // dials since the last session
+	problem error         // the last error since then
 }
 
-// Connect opens a session that the server ends when it has heard nothing of it for timeout, within
-// what servers grant. Connect waits for a server until ctx ends.
+// Connect opens a session that the server ends when it has received nothing from it for timeout, within the limits of
+// the server. Connect waits for a server until ctx ends.
 func (n Node) Connect(ctx context.Context, timeout time.Duration) (*Session, error) {
 	if len(n.Servers) == 0 {
 		return nil, errors.New("connect to ZooKeeper: no servers are given")
@@ -60,15 +58,15 @@ func (n Node) Connect(ctx context.Context, timeout time.Duration) (*Session, err
 	s.lost, s.lose = context.WithCancel(context.Background())
 	s.life, s.die = context.WithCancel(s.lost)
 	s.silence = time.AfterFunc(timeout, s.lose)
-	s.silence.Stop() // nothing was heard yet
+	s.silence.Stop() // no server has answered yet
 	var err error
 	s.conn, s.events, err = zk.Connect(n.Servers, timeout, zk.WithLogger(mute{}), zk.WithLogInfo(false),
 		zk.WithDialer(s.dial), zk.WithHostProvider(&servers{session: s}), zk.WithEventCallback(s.happened),
-		zk.WithMaxConnBufferSize(256<<10)) // the library sends all its watches again in requests of half of that
+		zk.WithMaxConnBufferSize(256<<10)) // the library sends all its watches again in requests of half this size
 	if err != nil {
 		return nil, fmt.Errorf("connect to ZooKeeper: %w", err)
 	}
-	go s.disconnect() // when the session is over; Close and Abandon wait for it
+	go s.disconnect() // runs when the session is over; Close and Abandon wait for it
 	select {
 	case <-ready:
 		if n.Auth != "" {
@@ -90,13 +88,13 @@ func (n Node) Connect(ctx context.Context, timeout time.Duration) (*Session, err
 	return s, nil
 }
 
-// mute is a zk.Logger that logs nothing: errors say what is wrong.
+// mute is a zk.Logger that logs nothing, because errors describe the failures.
 type mute struct{}
 
 func (mute) Printf(string, ...any) {}
 
-// disconnect ends the session on the server, if it is connected, and the library's goroutines, when the session is
-// over.
+// disconnect waits for the end of the session. It then ends the session on the server, if it is connected, and the
+// library's goroutines.
 func (s *Session) disconnect() {
 	defer close(s.ended)
 	<-s.life.Done()
@@ -112,7 +110,7 @@ func (s *Session) disconnect() {
 	}
 }
 
-// happened gets every event, from the library's goroutines, one after the other.
+// happened receives every event, one after the other, from the library's goroutines.
 func (s *Session) happened(event zk.Event) {
 	switch {
 	case event.Type != zk.EventSession:
@@ -126,7 +124,7 @@ func (s *Session) happened(event zk.Event) {
 	}
 }
 
-// Close ends the session, and with it all its ephemeral nodes.
+// Close ends the session and all its ephemeral nodes.
 func (s *Session) Close() {
 	s.die()
 	<-s.ended
@@ -134,8 +132,8 @@ func (s *Session) Close() {
 	s.silence.Stop()
 }
 
-// Abandon closes the connection without a message: the server ends the session after its
-// timeout, and what it holds lasts until then.
+// Abandon closes the connection without a message. The server ends the session after its timeout, and the session's
+// locks last until then.
 func (s *Session) Abandon() {
 	s.mu.Lock()
 	s.cut = true
@@ -143,14 +141,14 @@ func (s *Session) Abandon() {
 	s.Close()
 }
 
-// Lost returns a channel that is closed once what the session holds may not be relied on any
-// more: the server has ended it, or no server was heard for the timeout.
+// Lost returns a channel that is closed when the holder can no longer rely on the session's locks: the server has
+// ended the session, or no server has sent anything for the timeout.
 func (s *Session) Lost() <-chan struct{} { return s.lost.Done() }
 
 // Over returns a channel that is closed when the session is lost, closed or abandoned.
 func (s *Session) Over() <-chan struct{} { return s.life.Done() }
 
-// IsOver says whether the session is lost, closed or abandoned.
+// IsOver reports whether the session is lost, closed or abandoned.
 func (s *Session) IsOver() bool { return s.life.Err() != nil }
 
 // Go runs do in the background, with a context that ends with the session. It returns false

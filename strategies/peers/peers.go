@@ -1,5 +1,5 @@
 // Package peers adapts lock libraries of other projects, through their public interfaces, for comparison: redislock
-// and redsync. Package rueidislock is separate, since it compiles a client of its own.
+// and redsync. Package rueidislock is separate, because it compiles another client.
 //
 //  1. Acquire runs one script with MSETNX and PEXPIRE (redislock), or sends SET NX PX to each node (redsync).
 //  2. A waiter sleeps and tries again, every 100 ms (redislock) or at random after 50 to 250 ms (redsync).
@@ -72,16 +72,16 @@ func library(name, call string) []strategies.Library {
 	return []strategies.Library{{Language: "Go", Package: name, Call: call}}
 }
 
-// PollOptions tune redislock and redsync.
+// PollOptions are the options of redislock and redsync.
 type PollOptions struct {
 	Tuned bool          `opt:"tuned" help:"sleep with full jitter, up to a ceiling that doubles from 4 ms to 1 s"`
 	Delay time.Duration `opt:"delay" help:"sleep between two tries; 0s: as the library documents, or as tuned sets it"`
 }
 
-// tuned is the sleep between the tries of a tuned lock.
+// tuned is the backoff of a tuned lock.
 var tuned = polled.SpinOptions{Backoff: polled.FullJitter, Base: 4 * time.Millisecond, Cap: time.Second}
 
-// Refine says how the lock sleeps, also in the library's call of a tuned one.
+// Refine puts the sleep into the summary, and for a tuned lock also into the library's call.
 func (o PollOptions) Refine(info strategies.Info) strategies.Info {
 	what, _, _ := strings.Cut(info.Summary, ", polled ")
 	switch {
@@ -106,7 +106,7 @@ func (o PollOptions) Validate() error {
 	return nil
 }
 
-// poller has what the adapters of both polling libraries share.
+// poller is the part that the adapters of both polling libraries share.
 type poller struct {
 	config  goredis.Config
 	options PollOptions
@@ -137,5 +137,5 @@ func outcome(ctx context.Context, what, key string, lost bool, err error) error 
 	return fmt.Errorf("%s %q: %w", what, key, indeterminate.Because(ctx, err))
 }
 
-// newToken returns as many random characters as the libraries make by themselves.
+// newToken returns a random token of the length that the libraries use.
 func newToken() string { return rand.Text()[:22] }

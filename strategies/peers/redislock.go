@@ -14,7 +14,7 @@ import (
 	"github.com/lockbench/lockbench/strategies/internal/indeterminate"
 )
 
-// Redislock obtains a redislock.Lock for each lease.
+// Redislock is a Locker that obtains a redislock.Lock for each lease.
 type Redislock struct {
 	*poller
 	client *redislock.Client
@@ -29,13 +29,13 @@ func OpenRedislock(config goredis.Config, options PollOptions) (*Redislock, erro
 	return &Redislock{p, redislock.New(p.config.Nodes[0].Client)}, nil
 }
 
-// jitter is a tuned lock's way to wait.
+// jitter is the retry strategy of a tuned lock.
 type jitter func() time.Duration
 
-// NextBackoff is never 0, which would end the wait.
+// NextBackoff returns a random sleep. It is never 0, because 0 would end the wait.
 func (sleep jitter) NextBackoff() time.Duration { return max(sleep(), 1) }
 
-// Acquire obtains a lock of that name.
+// Acquire obtains the lock, and tries until ctx ends.
 func (l *Redislock) Acquire(ctx context.Context, key string) (strategies.Lease, error) {
 	// redislock gives up after a TTL if the context has no deadline.
 	const never = 100 * 365 * 24 * time.Hour
@@ -50,7 +50,7 @@ func (l *Redislock) Acquire(ctx context.Context, key string) (strategies.Lease, 
 	case o.Tuned:
 		return l.obtain(ctx, key, jitter(tuned.Sleeps(rand.Int64N)))
 	}
-	return l.obtain(ctx, key, redislock.LinearBackoff(100*time.Millisecond)) // as in its documentation
+	return l.obtain(ctx, key, redislock.LinearBackoff(100*time.Millisecond)) // as in the library's documentation
 }
 
 // TryAcquire tries once.
@@ -72,7 +72,7 @@ func (l *Redislock) obtain(ctx context.Context, key string, retry redislock.Retr
 		return &redislockLease{lock}, nil
 	}
 	if !errors.Is(err, redislock.ErrNotObtained) && indeterminate.MayHaveRun(err) {
-		// Take back what the try may have got: an Obtain with the token that has the lock succeeds.
+		// This releases the lock that the try may have got: an Obtain with the token of the owner succeeds.
 		settle, done := indeterminate.Settle(ctx)
 		defer done()
 		if lock, err := l.client.Obtain(settle, name, l.config.TTL, &redislock.Options{Token: token}); err == nil {

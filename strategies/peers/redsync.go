@@ -18,7 +18,7 @@ import (
 	"github.com/lockbench/lockbench/strategies/internal/validity"
 )
 
-// Redsync makes a redsync.Mutex for each lease.
+// Redsync is a Locker that makes a redsync.Mutex for each lease.
 type Redsync struct {
 	*poller
 	redsync *redsync.Redsync
@@ -37,7 +37,7 @@ func OpenRedsync(config goredis.Config, options PollOptions) (*Redsync, error) {
 	return &Redsync{p, redsync.New(pools...)}, nil
 }
 
-// Acquire locks a mutex of that name. redsync gives up after 32 tries; the wait then starts over.
+// Acquire locks the mutex. redsync gives up after 32 tries; Acquire then starts again.
 func (l *Redsync) Acquire(ctx context.Context, key string) (strategies.Lease, error) {
 	return l.lock(ctx, key, func(mutex *redsync.Mutex) error {
 		for {
@@ -64,7 +64,7 @@ func (l *Redsync) lock(ctx context.Context, key string, lock func(*redsync.Mutex
 	if l.closed.Load() {
 		return nil, strategies.ErrClosed
 	}
-	var token string // of the last try
+	var token string // the token of the last try
 	options := []redsync.Option{
 		redsync.WithExpiry(l.config.TTL),
 		redsync.WithGenValueFunc(func() (string, error) {
@@ -88,16 +88,16 @@ func (l *Redsync) lock(ctx context.Context, key string, lock func(*redsync.Mutex
 	}
 	err = indeterminate.Because(ctx, err)
 	if !errors.Is(err, strategies.ErrHeld) {
-		// redsync takes a try back with a context that may have ended.
+		// redsync releases a failed try with a context that may have ended, so the adapter releases it again.
 		settle, done := indeterminate.Settle(ctx)
 		defer done()
-		// It fails if there is nothing to take back; if something stays, the TTL frees it.
+		// The release fails if there is nothing to release; if a key stays, the TTL removes it.
 		_, _ = l.redsync.NewMutex(mutex.Name(), redsync.WithValue(token)).UnlockContext(settle)
 	}
 	return nil, fmt.Errorf("lock %q: %w", mutex.Name(), err)
 }
 
-// isLate says that a node was too slow for redsync, which allows it 5 % of the TTL.
+// isLate reports whether a node was too slow for redsync, which allows it 5 % of the TTL.
 func isLate(err error) bool {
 	var late net.Error
 	return errors.Is(err, context.DeadlineExceeded) || errors.As(err, &late) && late.Timeout()
@@ -115,7 +115,7 @@ type redsyncLease struct {
 	until  validity.Until
 }
 
-// ValidUntil returns the end that redsync computes, less drift.
+// ValidUntil returns the end that redsync computes, minus drift.
 func (held *redsyncLease) ValidUntil() time.Time { return held.until.Get() }
 
 // Release unlocks the mutex.
@@ -124,7 +124,7 @@ func (held *redsyncLease) Release(ctx context.Context) error {
 	return held.outcome(ctx, "unlock", ok, err)
 }
 
-// Extend extends the mutex through a new one with that expiry.
+// Extend extends the mutex through a new Mutex with the given expiry.
 func (held *redsyncLease) Extend(ctx context.Context, ttl time.Duration) error {
 	mutex := held.locker.redsync.NewMutex(held.mutex.Name(),
 		redsync.WithExpiry(ttl), redsync.WithValue(held.mutex.Value()))

@@ -2,11 +2,11 @@ package polled
 
 import "time"
 
-// The backoffs: how long a waiter sleeps after its n-th failed attempt, n from 0.
+// These are the backoffs: how long a waiter sleeps after its n-th failed attempt, with n from 0.
 //
-// exponential and full-jitter are those of Marc Brooker, "Exponential Backoff And Jitter", AWS
-// Architecture Blog, 2015; redisson is that of Redisson's RSpinLock
-// (org.redisson.api.LockOptions.ExponentialBackOff, whose defaults are 1 ms, ×2, at most 128 ms).
+// exponential and full-jitter are from Marc Brooker, "Exponential Backoff And Jitter", AWS Architecture Blog, 2015;
+// redisson is from Redisson's RSpinLock (org.redisson.api.LockOptions.ExponentialBackOff, whose defaults are 1 ms,
+// ×2, at most 128 ms).
 const (
 	None        = "none"         // 0
 	Fixed       = "fixed"        // base
@@ -21,7 +21,7 @@ var backoffs = []string{None, Fixed, Exponential, FullJitter, AddedJitter, Redis
 // Sleeps returns a function that returns a waiter's next sleep. random returns a number in
 // [0, n), as rand.Int64N does.
 func (o SpinOptions) Sleeps(random func(n int64) int64) func() time.Duration {
-	var last time.Duration // the sleep before
+	var last time.Duration // the previous sleep
 	n := -1
 	return func() time.Duration {
 		n++

@@ -70,19 +70,19 @@ func rights(commands ...string) strategies.Rights {
 	return strategies.Rights{Keys: []string{"{key}"}, Commands: commands}
 }
 
-// protocol is what differs between locks that are one key with the owner's token.
+// protocol is the part in which the polled locks differ. Each lock is one key with the owner's token.
 type protocol struct {
 	name     string
-	options  error       // every fault of its options
+	options  error       // all errors of the options, joined
 	backoff  SpinOptions // how a waiter sleeps
-	tries    int         // failed attempts after which an acquire ends with an error; 0: as many as it takes
+	tries    int         // failed attempts after which an acquire ends with an error; 0: no limit
 	scripted bool        // a lease is released by a script
-	native   bool        // a lease is released by a command of the server's own
-	shared   bool        // all leases have one token: a release cannot tell them apart (unsafe)
-	// try makes one attempt to get the lock. After an error the lock is not held; after
-	// validity.ErrLate the caller may try again.
+	native   bool        // a lease is released by DELEX or DELIFEQ
+	shared   bool        // all leases have one token, so a release cannot distinguish them (unsafe)
+	// try makes one attempt to get the lock. After an error the caller does not hold it; after validity.ErrLate the
+	// caller may try again.
 	try func(ctx context.Context, held *token.Lease, ttl time.Duration) (bool, error)
-	// granted returns the lease as its holder gets it.
+	// granted returns the lease in the form that its holder gets.
 	granted func(held *token.Lease) strategies.Lease
 }
 
@@ -95,7 +95,7 @@ type Locker struct {
 	closed   atomic.Bool
 	sleepers pause.Sleepers
 	releases pending.Releases
-	deletes  *token.Native // of a kind that is native
+	deletes  *token.Native // the command of a protocol that is native
 }
 
 // open returns a Locker on the first node. It sends no command to Redis.
@@ -115,11 +115,11 @@ func open(config goredis.Config, k protocol) (*Locker, error) {
 	return l, nil
 }
 
-// Prepare loads the script of a release, if there is one, or finds the command that the server has for it.
+// Prepare loads the release script, if the lock has one, or finds out which release command the server has.
 func (l *Locker) Prepare(ctx context.Context, _ []string) error {
 	switch {
 	case l.native:
-		unused := l.config.Key(":" + l.owner()) // the key of no lock, as handoff tries its commands on
+		unused := l.config.Key(":" + l.owner()) // a key that belongs to no lock
 		if _, err := l.lease(unused).Free(ctx); err != nil {
 			err = goredis.TooOld(ctx, l.client, err, l.name+":release="+byCommand, native)
 			return fmt.Errorf("prepare: %w", err)
@@ -131,7 +131,7 @@ func (l *Locker) Prepare(ctx context.Context, _ []string) error {
 	return nil
 }
 
-// Acquire tries, and sleeps between tries, until the lock is held or ctx ends.
+// Acquire tries, and sleeps between tries, until the caller has the lock or ctx ends.
 func (l *Locker) Acquire(ctx context.Context, key string) (strategies.Lease, error) {
 	return l.acquire(ctx, key, l.config.TTL, false)
 }
@@ -150,7 +150,7 @@ func (l *Locker) Close() error {
 	return nil
 }
 
-// acquire tries once, or as often as it takes.
+// acquire tries once, or until it has the lock.
 func (l *Locker) acquire(ctx context.Context, key string, ttl time.Duration, once bool) (strategies.Lease, error) {
 	if l.closed.Load() {
 		return nil, strategies.ErrClosed
@@ -175,14 +175,14 @@ func (l *Locker) acquire(ctx context.Context, key string, ttl time.Duration, onc
 	return l.granted(held), nil
 }
 
-// lease returns a lease to try for, with a token of its own unless all share one.
+// lease returns a lease to try for, with a new token unless all leases share one.
 func (l *Locker) lease(name string) *token.Lease {
 	return &token.Lease{
 		Client: l.client, Releases: &l.releases, Name: name, Token: l.owner(), Native: l.deletes,
 	}
 }
 
-// wait sleeps and tries until the lock is the caller's.
+// wait sleeps and tries until the caller has the lock.
 func (l *Locker) wait(ctx context.Context, name string, ttl time.Duration) (strategies.Lease, error) {
 	held := l.lease(name)
 	sleep := l.backoff.Sleeps(rand.Int64N)
@@ -203,7 +203,7 @@ func (l *Locker) wait(ctx context.Context, name string, ttl time.Duration) (stra
 			l.config.Probe.Wake(got && err == nil)
 		}
 		switch late := errors.Is(err, validity.ErrLate); {
-		case late: // the token is given back, maybe later than the next attempt
+		case late: // the late lock is released, perhaps after the next attempt
 			held = l.lease(name)
 		case err != nil:
 			return nil, err

@@ -17,7 +17,7 @@ import (
 	"github.com/lockbench/lockbench/strategies/internal/token"
 )
 
-// SetNXOptions are those of setnx.
+// SetNXOptions are the options of setnx.
 type SetNXOptions struct {
 	Delay time.Duration `opt:"delay" help:"sleep between two tries"`
 }
@@ -41,19 +41,19 @@ func openSetNX(config goredis.Config, o SetNXOptions) (*Locker, error) {
 	})
 }
 
-// How a release of setnx-expire checks whose lock it is.
+// These are the values of check: how a release of setnx-expire checks the owner of the lock.
 const (
 	atomically = "true"  // by a script that compares and deletes
 	separately = "get"   // by a GET, and then a DEL
 	never      = "false" // not at all
 )
 
-// releases are what gives a lock back, by how it checks whose lock it is.
+// releases are the functions that release a lock, by the way in which they check its owner.
 var releases = map[string]func(context.Context, *token.Lease) error{
 	atomically: compareAndDel, separately: getThenDel, never: del,
 }
 
-// SetNXExpireOptions are those of setnx-expire.
+// SetNXExpireOptions are the options of setnx-expire.
 type SetNXExpireOptions struct {
 	Delay time.Duration `opt:"delay" help:"sleep between two tries"`
 	Check string        `opt:"check" help:"delete the lock only if it is still one's own (true), the same by GET and then DEL (get), or whoever holds it (false)"`
@@ -96,8 +96,8 @@ func openSetNXExpire(config goredis.Config, o SetNXExpireOptions) (*Locker, erro
 	})
 }
 
-// setNX takes a key that nobody has, without a TTL. If the answer is lost, free gives the key back; if that
-// fails until the Locker is closed, the lock is blocked for ever.
+// setNX takes a free key, without a TTL. If the answer is lost, the key is released in the background; if that fails
+// until the Locker is closed, the lock is blocked forever.
 func setNX(ctx context.Context, held *token.Lease, free func(context.Context, *token.Lease) error) (bool, error) {
 	taken, err := bounded.Get(ctx, &held.Releases.Calls, func() (bool, error) {
 		return held.Client.Do(ctx, "SETNX", held.Name, held.Token).Bool() // client.SetNX sends a SET
@@ -113,7 +113,7 @@ func setNX(ctx context.Context, held *token.Lease, free func(context.Context, *t
 	return false, fmt.Errorf("setnx %q: %w", held.Name, indeterminate.Because(ctx, err))
 }
 
-// expire gives a key its TTL. After an error the lock is not held.
+// expire sets the TTL of a key. After an error the caller does not hold the lock.
 func expire(ctx context.Context, held *token.Lease, ttl time.Duration) error {
 	held.Until.Set(time.Now().Add(ttl))
 	limited, err := bounded.Get(ctx, &held.Releases.Calls, func() (bool, error) {
@@ -121,7 +121,7 @@ func expire(ctx context.Context, held *token.Lease, ttl time.Duration) error {
 	})
 	switch {
 	case err != nil:
-		held.GiveBack(ctx, nil) // if that fails until the Locker is closed, the lock is blocked for ever
+		held.GiveBack(ctx, nil) // if this fails until the Locker is closed, the lock is blocked forever
 		return fmt.Errorf("limit %q: %w", held.Name, indeterminate.Because(ctx, err))
 	case !limited:
 		return fmt.Errorf("limit %q: %w: somebody has deleted it", held.Name, strategies.ErrNotHeld)
@@ -133,13 +133,13 @@ func expire(ctx context.Context, held *token.Lease, ttl time.Duration) error {
 type owned struct {
 	held    *token.Lease
 	free    func(context.Context, *token.Lease) error
-	blind   bool // free deletes the lock, whoever holds it
+	blind   bool // free deletes the lock without checking the owner
 	once    sync.Once
 	release pending.Release
 }
 
-// Release gives the lock back, however it checks whose lock it is. A release that fails is repeated in the background,
-// unless it would delete the lock of another.
+// Release releases the lock by its function free. A release that fails is repeated in the background, unless it could
+// delete the lock of another client.
 func (o *owned) Release(ctx context.Context) error {
 	send := func(ctx context.Context) error { return o.free(ctx, o.held) }
 	if o.blind {
@@ -155,7 +155,7 @@ type timed struct{ owned }
 // ValidUntil returns the moment before the PEXPIRE was sent, plus the TTL.
 func (t *timed) ValidUntil() time.Time { return t.held.ValidUntil() }
 
-// compareAndDel deletes the lock by a script, if it is still the owner's.
+// compareAndDel deletes the lock by a script if it still has the owner's token.
 func compareAndDel(ctx context.Context, held *token.Lease) error {
 	freed, err := held.Free(ctx)
 	switch {
@@ -167,7 +167,7 @@ func compareAndDel(ctx context.Context, held *token.Lease) error {
 	return nil
 }
 
-// getThenDel looks whose lock it is, and then deletes it, whoever holds it by then.
+// getThenDel checks the owner and then deletes the lock, even if another client has acquired it in between.
 func getThenDel(ctx context.Context, held *token.Lease) error {
 	found, err := held.Client.Get(ctx, held.Name).Result()
 	switch {
@@ -179,7 +179,7 @@ func getThenDel(ctx context.Context, held *token.Lease) error {
 	return del(ctx, held)
 }
 
-// del deletes the lock, whoever holds it.
+// del deletes the lock without checking the owner.
 func del(ctx context.Context, held *token.Lease) error {
 	deleted, err := held.Client.Del(ctx, held.Name).Result()
 	if err != nil {

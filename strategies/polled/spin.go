@@ -16,7 +16,7 @@ import (
 	"github.com/lockbench/lockbench/strategies/lock"
 )
 
-// SpinOptions are those of spin: how waiters poll, and what makes the lock count as held.
+// SpinOptions are the options of spin: how waiters poll, and when the lock counts as held.
 type SpinOptions struct {
 	Backoff string        `opt:"backoff" help:"none, fixed, exponential, full-jitter, added-jitter or redisson"`
 	Base    time.Duration `opt:"base" help:"first sleep; every sleep with backoff=fixed"`
@@ -25,8 +25,8 @@ type SpinOptions struct {
 	// Tries ends an Acquire with ErrHeld.
 	Tries int `opt:"tries" help:"failed attempts after which an acquire ends with an error; 0: as many as it takes"`
 
-	// With WaitReplicas a WAIT follows the SET in the same round trip, and a lock that too few
-	// replicas have is given back. A failover may still choose another replica.
+	// With WaitReplicas a WAIT follows the SET in the same round trip, and a lock on too few replicas is released. A
+	// failover may still choose another replica.
 	WaitReplicas int `opt:"wait-replicas" help:"replicas that must have the lock before it counts (WAIT); 0 does not wait"`
 
 	WaitTimeout time.Duration `opt:"wait-timeout" help:"how long WAIT waits for them before the lock is given back"`
@@ -38,18 +38,18 @@ type SpinOptions struct {
 	Release string `opt:"release" help:"delete the lock by a script that compares (script), or by DELEX of Redis 8.4 or DELIFEQ of Valkey 9.0 (delex), which older servers refuse"`
 }
 
-// How a release deletes the lock.
+// These are the values of release: how a release deletes the lock.
 const (
 	byScript  = "script"
 	byCommand = "delex"
 )
 
-// native is the first server that has a command for byCommand.
+// native is the first version of each server that has a command for byCommand.
 var native = strategies.Since{
 	Redis: "8.4", Valkey: "9.0", For: "DELEX or DELIFEQ", Instead: "release=" + byScript,
 }
 
-// Whose value is in the lock.
+// These are the values of token: which leases share the lock's value.
 const (
 	perRequest = "request"
 	perClient  = "client"
@@ -63,7 +63,7 @@ func SpinDefaults() SpinOptions {
 	}
 }
 
-// Validate returns all errors, joined. No token is request, and no release is script.
+// Validate returns all errors, joined. An empty token means request, and an empty release means script.
 func (o SpinOptions) Validate() error {
 	var problems []error
 	refuse := func(wrong bool, format string, args ...any) {
@@ -80,7 +80,7 @@ func (o SpinOptions) Validate() error {
 	refuse(o.Tries < 0, "tries must not be negative, not %d", o.Tries)
 	refuse(o.WaitAnyway && o.WaitReplicas == 0, "wait-anyway needs wait-replicas")
 	refuse(o.WaitReplicas < 0, "wait-replicas must not be negative, not %d", o.WaitReplicas)
-	// WAIT takes milliseconds; 0 means for ever.
+	// WAIT takes milliseconds, and 0 means forever.
 	refuse(o.WaitReplicas > 0 && o.WaitTimeout < time.Millisecond,
 		"wait-timeout must be at least 1ms, not %v", o.WaitTimeout)
 	refuse(o.Token != "" && o.Token != perRequest && o.Token != perClient, "token must be %s or %s, not %q",
@@ -90,8 +90,8 @@ func (o SpinOptions) Validate() error {
 	return errors.Join(problems...)
 }
 
-// Refine adds WAIT to the rights, names the library that polls with a fixed sleep, does not claim exclusion for a
-// value that requests share, and says which server a release by a command needs.
+// Refine adds WAIT to the rights, names the library that polls with a fixed sleep, removes the claim of exclusion for
+// a value that requests share, and sets the server version that a release by a command needs.
 func (o SpinOptions) Refine(info strategies.Info) strategies.Info {
 	if o.Token == perClient {
 		info.Claims.Exclusion = false
@@ -112,7 +112,7 @@ func (o SpinOptions) Refine(info strategies.Info) strategies.Info {
 	return info
 }
 
-// SpinLocker is a Locker whose leases can be extended, and have TTLs of their own.
+// SpinLocker is a Locker whose leases can be extended and can have different TTLs.
 type SpinLocker struct{ *Locker }
 
 // NewSpin makes a spin lock for a service, on one Redis or Redis Cluster, with SpinDefaults. It sends no command to
@@ -149,8 +149,9 @@ func (l SpinLocker) TryAcquireFor(ctx context.Context, key string, ttl time.Dura
 	return l.acquire(ctx, key, ttl, true)
 }
 
-// set takes the key if it is free, and reports whether it has, also with an error that follows. With wait-replicas it
-// takes the key only if so many replicas have it in time, with wait-anyway also if not.
+// set takes the key if it is free, and reports whether it has taken it, also together with an error. With
+// wait-replicas it keeps the key only if enough replicas have it in time; with wait-anyway it keeps the key in any
+// case.
 func (o SpinOptions) set(ctx context.Context, held *token.Lease, ttl time.Duration) (bool, error) {
 	if o.WaitReplicas == 0 {
 		return held.Client.SetNX(ctx, held.Name, held.Token, ttl).Result()

@@ -21,7 +21,7 @@ import (
 )
 
 const (
-	// closing bounds how long a connection may take to end.
+	// closing is the longest time for ending a connection.
 	closing = time.Second
 	// opening is the number of connections that Prepare opens at the same time.
 	opening = 8
@@ -44,7 +44,7 @@ func Open(config Config, _ Options) (*Locker, error) {
 		return nil, fmt.Errorf("postgres: %w", err)
 	}
 	connect := config.Nodes[0].Copy()
-	if connect.ValidateConnect == nil { // a standby's advisory locks are not the primary's
+	if connect.ValidateConnect == nil { // because a standby has separate advisory locks
 		connect.ValidateConnect = pgconn.ValidateConnectTargetSessionAttrsPrimary
 	}
 	for name, value := range settings(config.TTL) {
@@ -58,14 +58,14 @@ func Open(config Config, _ Options) (*Locker, error) {
 // settings are the settings of the lock's sessions. A setting in the node's configuration wins.
 func settings(ttl time.Duration) map[string]string {
 	return map[string]string{
-		// A holder out of reach keeps the lock for the TTL, and not for much longer.
+		// An unreachable holder keeps the lock for the TTL, and not for much longer.
 		"tcp_keepalives_idle":     strconv.Itoa(max(1, int(ttl/time.Second)/2)),
 		"tcp_keepalives_interval": "1",
 		"tcp_keepalives_count":    strconv.Itoa(int(math.Ceil(ttl.Seconds())) + 1), // tcp_user_timeout comes first
 		"tcp_user_timeout":        strconv.FormatInt(max(ttl, time.Second).Milliseconds(), 10),
-		// A waiter whose process is gone leaves the queue within that time.
+		// A waiter whose process is gone leaves the queue within this time.
 		"client_connection_check_interval": "1s",
-		// A wait ends by its context, and a lease by its release.
+		// No server-side timeout may end a wait, which ends by its context, or a lease, which ends by its release.
 		"statement_timeout": "0", "lock_timeout": "0", "idle_session_timeout": "0",
 	}
 }
@@ -89,7 +89,7 @@ func (l *Locker) Prepare(ctx context.Context, _ []string) error {
 	return nil
 }
 
-// take returns a connection that was kept, or a new one.
+// take returns an idle connection, or a new one.
 func (l *Locker) take(ctx context.Context) (conn *pgx.Conn, kept bool, err error) {
 	l.mu.Lock()
 	closed, last := l.closed, len(l.idle)-1
@@ -108,7 +108,7 @@ func (l *Locker) take(ctx context.Context) (conn *pgx.Conn, kept bool, err error
 	return conn, false, err
 }
 
-// open opens a connection with a session of its own.
+// open opens a connection and checks that it has a separate session.
 func (l *Locker) open(ctx context.Context) (*pgx.Conn, error) {
 	conn, err := pgx.ConnectConfig(ctx, l.connect)
 	if err != nil {
@@ -121,7 +121,7 @@ func (l *Locker) open(ctx context.Context) (*pgx.Conn, error) {
 	return conn, nil
 }
 
-// put keeps a connection that holds nothing for the next caller, or ends it.
+// put keeps a connection without a lock for the next caller, or ends it.
 func (l *Locker) put(conn *pgx.Conn) {
 	l.mu.Lock()
 	keep := !l.closed && !conn.IsClosed()
@@ -134,7 +134,7 @@ func (l *Locker) put(conn *pgx.Conn) {
 	}
 }
 
-// end ends a connection, and with it what it holds at the server.
+// end ends a connection and so the locks that it holds at the server.
 func (l *Locker) end(conn *pgx.Conn) {
 	ctx, cancel := context.WithTimeout(context.Background(), closing)
 	defer cancel()
@@ -158,7 +158,7 @@ func (l *Locker) Close() error {
 	return nil
 }
 
-// Acquire waits at the server until the lock is held or ctx ends.
+// Acquire waits at the server until the caller has the lock or ctx ends.
 func (l *Locker) Acquire(ctx context.Context, key string) (strategies.Lease, error) {
 	return l.acquire(ctx, key, false)
 }
@@ -168,8 +168,8 @@ func (l *Locker) TryAcquire(ctx context.Context, key string) (strategies.Lease, 
 	return l.acquire(ctx, key, true)
 }
 
-// acquire locks on one connection. It tries again on another if a kept connection turns out to be dead: it locked
-// nothing, or what it locked is free again. A wait whose context ends costs its connection, which pgx closes.
+// acquire locks on one connection. It tries again on another if a kept connection turns out to be dead, because the
+// dead one holds no lock. A wait whose context ends loses its connection, which pgx closes.
 func (l *Locker) acquire(ctx context.Context, key string, try bool) (strategies.Lease, error) {
 	name := l.config.Key(key)
 	for ctx.Err() == nil {
@@ -213,7 +213,7 @@ func lock(ctx context.Context, conn *pgx.Conn, name string, try bool) (got bool,
 	return true, err
 }
 
-// number is the number of a key's advisory lock; see postgres.md.
+// number returns the number of a key's advisory lock; see postgres.md.
 func number(key string) int64 {
 	sum := sha256.Sum256([]byte(key))
 	return int64(binary.BigEndian.Uint64(sum[:8]))
@@ -227,8 +227,8 @@ type lease struct {
 	over   bool
 }
 
-// Release gives the lock up. It ends the lease in any case: when it fails it ends the connection, and the server frees
-// the lock when it notices that.
+// Release releases the lock. It ends the lease in any case: if the command fails it ends the connection, and the
+// server frees the lock when it notices this.
 func (held *lease) Release(ctx context.Context) error {
 	if held.over {
 		return strategies.ErrNotHeld
@@ -251,10 +251,10 @@ func (held *lease) Release(ctx context.Context) error {
 	return fmt.Errorf("unlock %q: %w", held.name, because(ctx, err))
 }
 
-// ended are the codes with which the server ends a session before it reads a statement.
+// ended are the error codes with which the server ends a session before it reads a statement.
 var ended = map[string]bool{"57P01": true, "57P02": true, "57P05": true}
 
-// code returns the code of an error from the server; "" for any other.
+// code returns the SQLSTATE of an error from the server; "" for any other error.
 func code(err error) string {
 	if pg, ok := errors.AsType[*pgconn.PgError](err); ok {
 		return pg.Code
@@ -262,7 +262,7 @@ func code(err error) string {
 	return ""
 }
 
-// because returns an error for which errors.Is(err, ctx.Err()) holds if ctx has ended.
+// because returns err, joined with ctx.Err() if ctx has ended.
 func because(ctx context.Context, err error) error {
 	if cause := ctx.Err(); cause != nil && !errors.Is(err, cause) {
 		return fmt.Errorf("%w: %w", cause, err)

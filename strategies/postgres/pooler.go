@@ -10,21 +10,21 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// A lock of a session needs a session. A pooler such as PgBouncer, in transaction mode, lends one backend of
-// PostgreSQL to many clients, one transaction at a time: all of them would hold the lock.
+// A session-level lock needs a separate session. A pooler such as PgBouncer, in transaction mode, lends one backend
+// of PostgreSQL to many clients, one transaction at a time, so all of them would hold the lock.
 
-// errPooler says that the lock cannot be safe at this address.
+// errPooler is the error for an address at which the lock is not safe.
 var errPooler = errors.New("a connection pooler such as PgBouncer answers here, which may share a session of " +
 	"PostgreSQL between clients, so that several would hold the lock: give the address of PostgreSQL itself")
 
-// ownSession returns errPooler unless the connection's backend is the one that PostgreSQL named when it was opened. A
-// pooler names one that it made up, also in session mode, in which the lock would be safe: no client can find out in
-// which mode it is, because a shared backend looks like its own while no other client uses it. Two transactions also
-// find a pooler that passes on the name of the first backend.
+// ownSession returns errPooler unless the connection's backend has the PID that was announced when the connection was
+// opened. A pooler announces an invented PID. It does so also in session mode, in which the lock would be safe, but a
+// client cannot find out the mode, because a shared backend looks like its own while no other client uses it. The
+// check in two transactions also detects a pooler that passes on the PID of the first backend.
 func ownSession(ctx context.Context, conn *pgx.Conn) error {
 	for range 2 {
 		var pid uint32
-		// A prepared statement might be of another backend.
+		// A prepared statement might belong to another backend.
 		err := conn.QueryRow(ctx, "SELECT pg_backend_pid()", pgx.QueryExecModeSimpleProtocol).Scan(&pid)
 		if err != nil {
 			return fmt.Errorf("ask for the backend's PID: %w", err)

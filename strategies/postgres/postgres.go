@@ -1,6 +1,6 @@
-// Package postgres is a lock on PostgreSQL: a session-level advisory lock. The connection is the lease.
+// Package postgres has a lock on PostgreSQL: a session-level advisory lock. The connection is the lease.
 //
-//  1. Acquire sends SELECT pg_advisory_lock on a connection of its own, with a number that is a hash of the key.
+//  1. Acquire sends SELECT pg_advisory_lock on an unused connection, with a number that is a hash of the key.
 //  2. A waiter blocks in that call. The server keeps the queue.
 //  3. Release sends SELECT pg_advisory_unlock, and keeps the connection for a later acquire.
 //
@@ -35,9 +35,9 @@ func Strategy() strategies.Strategy {
 	}, Options{}, Open)
 }
 
-// Config is what the lock is opened with. A node is one PostgreSQL: the lock copies its configuration, and opens
-// connections of its own with it.
+// Config is the configuration of the lock. A node is the configuration of one PostgreSQL, with which the lock opens
+// its own connections.
 type Config = strategies.ConfigOf[*pgx.ConnConfig]
 
-// Options are none.
+// Options is empty.
 type Options struct{}

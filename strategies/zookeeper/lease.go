@@ -11,30 +11,30 @@ import (
 	"github.com/lockbench/lockbench/strategies/gozk"
 )
 
-// lease is a node in a lock's queue. Its holder has the first place.
+// lease is a node in a lock's queue. The holder has the first node.
 type lease struct {
 	locker   *Locker
 	session  *session
 	key      string
 	lock     string        // the path of the lock's node
-	entered  chan struct{} // closed when there is a node, or will be none
-	name     string        // of the node; "" if there is none
+	entered  chan struct{} // closed when the node exists, or will never exist
+	name     string        // the node's name; "" if there is none
 	token    int64
-	released chan struct{} // closed when the node is gone, or the session; nil before the first Release
-	err      error         // of the release
-	told     bool          // the result has been returned
+	released chan struct{} // closed when the node or the session is gone; nil before the first Release
+	err      error         // the error of the release
+	told     bool          // a Release has returned the result
 }
 
 func (h *lease) path() string { return h.lock + "/" + h.name }
 
-// FencingToken is the last transaction of the queue when the lock was granted.
+// FencingToken returns the last transaction of the queue when the lock was granted.
 func (h *lease) FencingToken() int64 { return h.token }
 
 // Lost returns a channel that is closed when the session is lost; see gozk.Session.Lost.
 func (h *lease) Lost() <-chan struct{} { return h.session.Lost() }
 
-// Release deletes the node. If ctx ends, that goes on in the background, since the session
-// would keep the lease otherwise; a second call waits for it.
+// Release deletes the node. If ctx ends, the deletion continues in the background, because the session would
+// otherwise keep the lock; a second call waits for it.
 func (h *lease) Release(ctx context.Context) error {
 	if h.told {
 		return strategies.ErrNotHeld
@@ -74,7 +74,8 @@ func (h *lease) Release(ctx context.Context) error {
 	return fmt.Errorf("release %q: %w", h.key, err)
 }
 
-// afterwards deletes the node when the session is over: after the Locker's Close the server may not know that yet.
+// afterwards deletes the node when the session is over, because after the Locker's Close the server may not know this
+// yet.
 func (h *lease) afterwards(ctx context.Context) error {
 	s, err := h.locker.node.Connect(ctx, h.locker.config.TTL)
 	if err != nil {

@@ -18,9 +18,9 @@ import (
 	"github.com/lockbench/lockbench/strategies/gozk"
 )
 
-// reach queues, and returns when the place is the first. Without wait it returns ErrHeld if another is before it. With
-// an error it leaves the queue. The error is gozk.ErrOver or zk.ErrNoNode if the place is lost, mostly with its
-// session.
+// reach joins the queue and returns when its node is the first. Without wait it returns ErrHeld if another node is
+// before it. After an error it leaves the queue. The error is gozk.ErrOver or zk.ErrNoNode if the node is lost,
+// usually with its session.
 func (h *lease) reach(ctx context.Context, wait bool) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
@@ -53,7 +53,8 @@ func (h *lease) reach(ctx context.Context, wait bool) error {
 	return err
 }
 
-// enter makes a node in the queue. If ctx ends, that goes on in the background, since no request can be taken back.
+// enter creates a node in the queue. If ctx ends, this continues in the background, because a request cannot be
+// withdrawn.
 func (h *lease) enter(ctx context.Context) error {
 	h.entered = make(chan struct{})
 	var err error
@@ -71,8 +72,8 @@ func (h *lease) enter(ctx context.Context) error {
 	}
 }
 
-// create makes the node, and the lock's if there is none. If an answer is lost, it looks for the
-// node that may have been made, by the random part of its name.
+// create creates the node, and the lock's node if there is none. If an answer is lost, it searches for the node that
+// may have been created, by the random part of its name.
 func (h *lease) create(life context.Context) error {
 	var id [16]byte
 	_, _ = rand.Read(id[:]) // never fails, by its documentation
@@ -101,8 +102,8 @@ func (h *lease) create(life context.Context) error {
 	}
 }
 
-// find returns the node whose name begins with guid; "" if there is none. The server may lag
-// behind the one that has made it.
+// find returns the node whose name begins with guid; "" if there is none. The server may lag behind the one that has
+// created the node.
 func (h *lease) find(life context.Context, guid string) (string, error) {
 	var queue gozk.Children
 	err := h.session.Sync(life, h.lock)
@@ -119,9 +120,9 @@ func (h *lease) find(life context.Context, guid string) (string, error) {
 	return queue.Names[at], nil
 }
 
-// look returns the node before this one; "" if this is the first. Then the token is the last
-// transaction that changed the queue: it precedes the deletion of this node, which the next
-// holder must have seen to be the first.
+// look returns the node before this one; "" if this is the first. In that case the token is the last transaction that
+// changed the queue. It precedes the deletion of this node, which the next holder must have seen before it is the
+// first.
 func (h *lease) look(ctx context.Context) (before string, err error) {
 	queue, err := h.session.Children(ctx, h.lock)
 	if err != nil {
@@ -135,12 +136,12 @@ func (h *lease) look(ctx context.Context) (before string, err error) {
 	return before, nil
 }
 
-// ahead returns the name before a given one in a queue, "" if that is the first, and whether
-// the given one is there.
+// ahead returns the name before a given one in a queue, "" if the given one is the first, and whether the given one
+// is in the queue.
 func ahead(name string, queue []string) (before string, there bool) {
 	mine, nearest := number(name), int32(0)
 	for _, other := range queue {
-		// By differences, because after the largest number come negative ones.
+		// The order is by differences, because negative numbers follow the largest number.
 		switch d := mine - number(other); {
 		case other == name:
 			there = true
@@ -154,15 +155,15 @@ func ahead(name string, queue []string) (before string, there bool) {
 // mark precedes the number in the name of a node in a queue.
 const mark = "-lock-"
 
-// number is a node's place, the end of its name.
+// number returns a node's number, the end of its name.
 func number(name string) int32 {
 	_, digits, _ := strings.Cut(name, mark)
 	n, _ := strconv.ParseInt(digits, 10, 32)
 	return int32(n)
 }
 
-// watch waits for the node before this one to go. It returns at once if that node has gone;
-// woken is false then.
+// watch waits for the deletion of the node before this one. It returns at once, with woken false, if that node is
+// already gone.
 func (h *lease) watch(ctx context.Context, before string) (woken bool, err error) {
 	gone, err := h.session.Watch(ctx, h.lock+"/"+before)
 	if errors.Is(err, zk.ErrNoNode) {
@@ -181,7 +182,7 @@ func (h *lease) watch(ctx context.Context, before string) (woken bool, err error
 	}
 }
 
-// leave deletes the node, in the background if it takes long.
+// leave deletes the node, in the background if this takes long.
 func (h *lease) leave() {
 	const courtesy = 100 * time.Millisecond
 	gone := make(chan struct{})
@@ -189,7 +190,7 @@ func (h *lease) leave() {
 		defer close(gone)
 		<-h.entered
 		if h.name != "" {
-			_ = h.session.Delete(life, h.path()) // if this fails, it goes with the session
+			_ = h.session.Delete(life, h.path()) // if this fails, the node ends with the session
 		}
 	}) {
 		select {

@@ -1,4 +1,4 @@
-// Package zookeeper is the lock of ZooKeeper's recipes, as Apache Curator has it with InterProcessMutex.
+// Package zookeeper implements the lock of ZooKeeper's recipes, like InterProcessMutex of Apache Curator.
 //
 //  1. Acquire creates an ephemeral sequential node below the lock's node, and reads the queue. The first node holds
 //     the lock.
@@ -45,24 +45,24 @@ func Strategy() strategies.Strategy {
 	}, Options{}, Open)
 }
 
-// Options are none.
+// Options is empty.
 type Options struct{}
 
-// Locker has one session on ZooKeeper.
+// Locker is one process's side of the lock, with one session on ZooKeeper.
 type Locker struct {
 	config  gozk.Config
 	node    gozk.Node
-	opening chan struct{} // has room for one caller, which looks for the session and may open it
+	opening chan struct{} // capacity 1; the caller inside finds or opens the session
 
 	mu      sync.Mutex
 	closed  bool
 	current *session
 }
 
-// session is a session of the Locker, and how many leases it has.
+// session is a session of the Locker with the number of its leases.
 type session struct {
 	*gozk.Session
-	leases int // under the Locker's mutex
+	leases int // guarded by the Locker's mutex
 }
 
 // Open returns a Locker on the first node. It does not talk to ZooKeeper yet.
@@ -82,7 +82,7 @@ func (l *Locker) Prepare(ctx context.Context, _ []string) error {
 	return err
 }
 
-// session returns the session that lives, or a new one.
+// session returns the living session, or a new one.
 func (l *Locker) session(ctx context.Context) (*session, error) {
 	select {
 	case l.opening <- struct{}{}:
@@ -109,12 +109,12 @@ func (l *Locker) session(ctx context.Context) (*session, error) {
 	return l.current, nil
 }
 
-// Acquire queues, and waits for its turn.
+// Acquire joins the queue and waits for its turn.
 func (l *Locker) Acquire(ctx context.Context, key string) (strategies.Lease, error) {
 	return l.acquire(ctx, key, true)
 }
 
-// TryAcquire takes the first place if the queue is empty.
+// TryAcquire takes the lock if the queue is empty.
 func (l *Locker) TryAcquire(ctx context.Context, key string) (strategies.Lease, error) {
 	return l.acquire(ctx, key, false)
 }
@@ -132,7 +132,7 @@ func (l *Locker) acquire(ctx context.Context, key string, wait bool) (strategies
 			return l.granted(h)
 		case errors.Is(err, strategies.ErrHeld):
 			return nil, err
-		case !errors.Is(err, gozk.ErrOver) && !errors.Is(err, zk.ErrNoNode): // else it queues again
+		case !errors.Is(err, gozk.ErrOver) && !errors.Is(err, zk.ErrNoNode): // otherwise it joins the queue again
 			return nil, fmt.Errorf("wait for %q: %w", key, err)
 		}
 	}
@@ -142,7 +142,7 @@ func (l *Locker) acquire(ctx context.Context, key string, wait bool) (strategies
 func (l *Locker) granted(h *lease) (strategies.Lease, error) {
 	l.mu.Lock()
 	closed := l.closed
-	if !closed { // Close will see the lease
+	if !closed { // Close counts the lease
 		h.session.leases++
 	}
 	l.mu.Unlock()
@@ -153,10 +153,10 @@ func (l *Locker) granted(h *lease) (strategies.Lease, error) {
 	return h, nil
 }
 
-// Close refuses further calls and ends the session. If there are leases, the session ends by
-// its timeout instead; until then they can be released.
+// Close refuses further calls and ends the session. If there are leases, the session ends by its timeout; until then
+// they can be released.
 func (l *Locker) Close() error {
-	l.opening <- struct{}{} // from here on no caller opens a session
+	l.opening <- struct{}{} // from here on no caller can open a session
 	defer func() { <-l.opening }()
 	l.mu.Lock()
 	s, held := l.current, l.current != nil && l.current.leases > 0

@@ -1,5 +1,5 @@
-// Package goredis registers the strategies that need no other client than go-redis: all but rueidislock and
-// those in other stores. Who measures these alone compiles half as much:
+// Package goredis registers the strategies that need no other client than go-redis: all except rueidislock and those
+// in other stores. A program that measures only these compiles half as much code:
 //
 //	import _ "github.com/lockbench/lockbench/strategies/all/goredis"
 package goredis

@@ -2,8 +2,8 @@
 // majority of 2×majority−1 keys on one Redis.
 //
 //  1. Acquire runs one script for each key, with SET NX PXAT and GET.
-//  2. A waiter waits for a message that a key has changed, which Redis sends by client-side caching because of the
-//     GET. It then tries again. The adapter starts each wait over every two seconds.
+//  2. A waiter waits for the message that a key has changed, which Redis sends by client-side caching because of the
+//     GET. The waiter then tries again. The adapter starts each wait over every two seconds.
 //  3. Release runs one script for each key, which deletes the key if it has the owner's token.
 //
 // Each change of a key wakes one waiter of each process.
@@ -31,9 +31,9 @@ import (
 )
 
 const (
-	// prefix is rueidislock's default; our own prefix follows it.
+	// prefix is rueidislock's default prefix. The prefix of the Config follows it.
 	prefix = "rueidislock"
-	// againAfter is how long a waiter can sleep at most on a lock that is free.
+	// againAfter is the longest time that a waiter sleeps although the lock is free.
 	againAfter = 2 * time.Second
 )
 
@@ -80,7 +80,7 @@ func Strategy() strategies.Strategy {
 // errAgain ends a wait that starts over.
 var errAgain = errors.New("wait again")
 
-// Options tune rueidislock.
+// Options are the options of rueidislock.
 type Options struct {
 	Tuned bool `opt:"tuned" help:"as documented for one Redis: one key instead of three, no messages about own changes (Redis 7.0.5), no limit of 20 ms for a try"`
 }
@@ -93,7 +93,7 @@ func (o Options) Refine(info strategies.Info) strategies.Info {
 	return info
 }
 
-// Locker has one rueidis client.
+// Locker is one process's side of the lock, with one rueidis client.
 type Locker struct {
 	config goredis.Config
 	locks  peer.Locker
@@ -125,8 +125,8 @@ func Open(config goredis.Config, options Options) (*Locker, error) {
 	return l, nil
 }
 
-// client returns how a rueidis client connects to a node: with the name, the rights and the dialler of
-// the node's own client, so that what it sends is counted too.
+// client returns the options of a rueidis client for a node: with the name, the user and the dialler of the node's
+// own client, so that its traffic is counted too.
 func (l *Locker) client(o *redis.UniversalOptions) (rueidis.ClientOption, error) {
 	switch {
 	case o == nil:
@@ -140,7 +140,7 @@ func (l *Locker) client(o *redis.UniversalOptions) (rueidis.ClientOption, error)
 	if dial == nil {
 		simple := o.Simple()
 		if simple.DialTimeout == 0 {
-			simple.DialTimeout = 5 * time.Second // as go-redis
+			simple.DialTimeout = 5 * time.Second // the default of go-redis
 		}
 		dial = redis.NewDialer(simple)
 	}
@@ -152,9 +152,9 @@ func (l *Locker) client(o *redis.UniversalOptions) (rueidis.ClientOption, error)
 		ClientName:        o.ClientName,
 		SelectDB:          o.DB,
 		Dialer:            net.Dialer{Timeout: o.DialTimeout},
-		// The dialler itself encrypts if the options say so.
+		// The dialler itself uses TLS if the options demand it.
 		DialCtxFn: func(ctx context.Context, address string, _ *net.Dialer, _ *tls.Config) (net.Conn, error) {
-			if l.closed.Load() { // a closed rueidis client dials again if it is called with a context that has ended
+			if l.closed.Load() { // because a closed rueidis client dials again when it is called with an ended context
 				return nil, net.ErrClosed
 			}
 			if strings.HasPrefix(address, "/") {
@@ -188,7 +188,7 @@ func (l *Locker) TryAcquire(ctx context.Context, key string) (strategies.Lease, 
 		case errors.Is(err, peer.ErrNotLocked):
 			return nil, strategies.ErrHeld
 		case errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil, errors.Is(err, errAgain):
-			continue // its own limit for a try, which says nothing of the lock
+			continue // rueidislock's own limit for a try, which does not mean that the lock is held
 		}
 		return held, err
 	}
@@ -215,18 +215,18 @@ func (l *Locker) lock(ctx context.Context, key string, call lockCall) (strategie
 		return &lease{held, release}, nil
 	}
 	if err == nil {
-		<-lasting.Done() // a function that could not be stopped may not have ended it yet
+		<-lasting.Done() // wait for an AfterFunc that could not be stopped
 		release()
 	}
 	if cause := context.Cause(lasting); cause != nil {
-		err = cause // rueidislock says only that the context has ended
+		err = cause // rueidislock only reports that the context has ended
 	}
 	end(nil)
 	return nil, fmt.Errorf("lock %q: %w", name, err)
 }
 
-// Close closes the connections. rueidislock's own Close would release the leases, which only
-// their holders may do: it is called when it can no longer do that.
+// Close closes the connections. rueidislock's own Close would release the leases, which only their holders may do, so
+// it is called only when it can no longer do that.
 func (l *Locker) Close() error {
 	if !l.closed.Swap(true) {
 		l.locks.Client().Close()
@@ -237,15 +237,14 @@ func (l *Locker) Close() error {
 
 // lease is a lock that rueidislock keeps until it is released.
 type lease struct {
-	ctx     context.Context // rueidislock ends it when it knows the lock to be lost
-	release func()          // returns when all of its goroutines have ended
+	ctx     context.Context // rueidislock ends it when it finds that the lock is lost
+	release func()          // returns when all goroutines of the lock have ended
 }
 
-// Lost returns a channel that is closed when a key was lost that the majority needs, and at
-// the release.
+// Lost returns a channel that is closed when the lock has lost its majority of keys, and at the release.
 func (held *lease) Lost() <-chan struct{} { return held.ctx.Done() }
 
-// Release has rueidislock delete the keys, which ignores ctx and does not say whether it could.
+// Release makes rueidislock delete the keys. rueidislock ignores ctx and does not report an error.
 func (held *lease) Release(context.Context) error {
 	lost := held.ctx.Err() != nil
 	held.release()
