@@ -1,11 +1,10 @@
-// Package background owns the goroutines of a lock's process that outlive the call that
-// started them.
+// Package background runs goroutines of a lock that outlive the call that started them.
 package background
 
 import "sync"
 
-// Group starts goroutines until it is closed. A bare sync.WaitGroup allows no Go beside its
-// Wait, and a lock's Close may come at any time. The zero value is ready.
+// Group starts goroutines until it is closed. A sync.WaitGroup alone does not allow Go during Wait, but a lock's
+// Close may be called at any time. The zero value is ready for use.
 type Group struct {
 	mu      sync.Mutex
 	closed  bool
@@ -23,14 +22,14 @@ func (g *Group) Go(f func()) bool {
 	return true
 }
 
-// Closed says whether Close was called.
+// Closed reports whether Close was called.
 func (g *Group) Closed() bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.closed
 }
 
-// Close refuses new goroutines and waits for those that run.
+// Close refuses new goroutines and waits for the running ones.
 func (g *Group) Close() {
 	g.mu.Lock()
 	g.closed = true

@@ -1,9 +1,9 @@
 // Package bounded ends a call of go-redis with the caller's context.
 //
-// go-redis does not end a command with its context unless the client has ContextTimeoutEnabled, and with it neither the
-// greeting of a new connection nor the first look at a cluster. A service's client has go-redis's defaults: a command
-// then returns after ReadTimeout, once for each try. A call that ends early leaves its command with go-redis, and Redis
-// may still carry it out.
+// Without ContextTimeoutEnabled go-redis does not end a command with its context. Even with this option it does not
+// end the greeting of a new connection or the first load of a cluster's slots. A service's client has go-redis's
+// defaults: a command then returns after ReadTimeout, once for each try. A call that ends early leaves its command
+// with go-redis, and Redis may still execute it.
 package bounded
 
 import (
@@ -22,12 +22,13 @@ import (
 type Calls struct {
 	mu      sync.Mutex
 	running int
-	idle    chan struct{} // closed when no call runs; nil without a Close that waits
+	idle    chan struct{} // closed when no call runs; nil if no Close waits
 }
 
-// Do calls send and returns its error. If there is none 50ms after the end of ctx, Do returns an error that says so,
-// and send goes on: it must not write what the caller reads. The error is neither a redis.Error nor a network error,
-// because the fate of the command is unknown. If ctx has ended before, Do returns its error without calling send.
+// Do calls send and returns its error. If send has not returned 50 ms after the end of ctx, Do returns an error and
+// send continues, so send must not write variables that the caller reads. The error is neither a redis.Error nor a
+// network error, because the fate of the command is unknown. If ctx has ended before, Do returns its error without
+// calling send.
 func (c *Calls) Do(ctx context.Context, send func() error) error {
 	_, err := Get(ctx, c, func() (struct{}, error) { return struct{}{}, send() })
 	return err
@@ -65,12 +66,12 @@ func Get[T any](ctx context.Context, c *Calls, send func() (T, error)) (got T, e
 	}
 }
 
-// grace is how long a call waits for its answer after the end of its context. A Redis that works answers in that time,
-// and nothing is left to undo.
+// grace is how long a call waits for its answer after the end of its context. A working Redis answers within this
+// time, so that nothing must be undone.
 const grace = 50 * time.Millisecond
 
-// Over returns a channel that is closed when the call that has ended early with err is over; nil if err is of another
-// kind.
+// Over returns a channel that is closed when the call that ended early with err is over; nil if err does not come
+// from such a call.
 func Over(err error) <-chan struct{} {
 	if early, ok := errors.AsType[unanswered](err); ok {
 		return early.over
@@ -78,7 +79,7 @@ func Over(err error) <-chan struct{} {
 	return nil
 }
 
-// Go runs a call that has no caller.
+// Go runs a call for which no caller waits.
 func (c *Calls) Go(call func()) {
 	c.mu.Lock()
 	c.running++
@@ -125,10 +126,10 @@ func (c *Calls) CloseBy(deadline time.Time) {
 	}
 }
 
-// Unanswered returns the error of a command whose caller no longer waits for the answer, for that reason. errors.Is
-// finds the reason, but errors.As finds no redis.Error and no *net.OpError in it: a context may have ended with one,
-// and it would say what became of the command. It finds no strategies.ErrHeld either, with which package lock ends a
-// Wait: without an answer it is not known whether another has the lock.
+// Unanswered returns the error of a command whose caller stopped waiting for the answer for the given reason.
+// errors.Is finds the reason. errors.As finds no redis.Error and no *net.OpError, with which a context may have
+// ended, because they would suggest the fate of the command. It finds no strategies.ErrHeld either, with which
+// package lock ends a Wait, because without an answer the holder is not known.
 func Unanswered(reason error) error { return unanswered{because(reason), nil} }
 
 func because(reason error) error {
@@ -143,10 +144,10 @@ type unanswered struct {
 	over <-chan struct{} // nil if nothing is known of the call
 }
 
-// MayHaveRun says what package indeterminate asks.
+// MayHaveRun implements the question of package indeterminate: it is always true.
 func (unanswered) MayHaveRun() bool { return true }
 
-// Is finds the reason, unless the question is for an answer of Redis.
+// Is finds the reason, unless target is an error that only Redis can report.
 func (u unanswered) Is(target error) bool {
 	_, answer := target.(redis.Error)
 	return !answer && errors.Is(u.error, target)

@@ -1,5 +1,5 @@
-// Package indeterminate is about commands that ended without an answer, which Redis may or may not have
-// carried out, and sends those of scripts only once.
+// Package indeterminate classifies commands that ended without an answer, which Redis may or may not have executed,
+// and sends the commands of scripts only once.
 package indeterminate
 
 import (
@@ -14,18 +14,18 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// patience bounds a clean-up. It is far more than one round trip, because ten thousand
-// waiters may be cancelled at once.
+// patience is the longest time of a clean-up. It is far more than one round trip, because ten thousand waiters may be
+// cancelled at once.
 const patience = 5 * time.Second
 
-// MayHaveRun says whether a command that returned err may have been carried out
-// all the same, because it was sent and no reply came.
+// MayHaveRun reports whether Redis may have executed a command that returned err, because the command was sent and no
+// reply arrived.
 //
-// Errors of a connection come after sending, but for those of a dial. All others come before: from the pool, from the
+// Errors of a connection occur after sending, except those of a dial. All other errors occur before: in the pool, the
 // client's Limiter, its credentials or its OnConnect. A plain context error comes from the wait for a connection. (A
 // client with retries may also return it between two tries; the lock then frees by its TTL.)
 func MayHaveRun(err error) bool {
-	if err == nil { // before anything is allocated
+	if err == nil { // checked first, because this path must not allocate
 		return false
 	}
 	var known interface{ MayHaveRun() bool }
@@ -40,7 +40,7 @@ func MayHaveRun(err error) bool {
 		return false
 	case errors.As(err, &network) && network.Op == "dial":
 		return false
-	// Not errors.Is: a network error that wraps one of them came after sending.
+	// This does not use errors.Is, because a network error that wraps one of them occurred after sending.
 	case err == context.Canceled || err == context.DeadlineExceeded: //nolint:errorlint // see above
 		return false
 	}
@@ -59,8 +59,8 @@ func (notSent) MayHaveRun() bool { return false }
 // NotSent returns err as the error of a command that was not sent: MayHaveRun is false for it.
 func NotSent(err error) error { return notSent{err} }
 
-// Because returns an error for which errors.Is(err, ctx.Err()) holds if ctx ended the
-// command: otherwise a socket's deadline hides the context's.
+// Because returns an error for which errors.Is(err, ctx.Err()) is true if ctx ended the command. Without it a
+// socket's deadline would hide the context's.
 func Because(ctx context.Context, err error) error {
 	cause := ctx.Err()
 	if deadline, ok := ctx.Deadline(); ok && cause == nil && isTimeout(err) && !time.Now().Before(deadline) {
@@ -77,17 +77,17 @@ func isTimeout(err error) bool {
 	return errors.As(err, &timeout) && timeout.Timeout()
 }
 
-// Settle returns a context for the clean-up of what an ended ctx has left undone.
+// Settle returns a context for the clean-up after a ctx that has ended.
 func Settle(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.WithoutCancel(ctx), patience)
 }
 
-// Once is a command that a client does not send again, whatever its MaxRetries and MaxRedirects
-// are: the answer to the second would hide that the first may still arrive. (It is sent again if
-// a cluster's node has not carried it out because the key has moved.)
+// Once is a command that a client does not send twice, whatever its MaxRetries and MaxRedirects are, because the
+// answer to the second would hide that the first may still arrive. (A client does send it again if a cluster's node
+// has not executed it because the key has moved.)
 type Once struct{ redis.Cmder }
 
-// NoRetry forbids it.
+// NoRetry makes go-redis send the command only once.
 func (Once) NoRetry() bool { return true }
 
 // ScriptsOnce is a client or a pipeline that sends the commands of scripts Once.

@@ -1,6 +1,6 @@
-// Package pending repeats the releases that Redis has refused or not answered. Otherwise the next client would wait for
-// the TTL of a lock that its holder has given up: Redis refuses commands for a moment while a script is BUSY, while it
-// is LOADING or has too few replicas, and connections break.
+// Package pending repeats releases that Redis has refused or not answered. Otherwise the next client would wait for
+// the TTL of a lock that its holder has released. Redis refuses commands for a moment while it is BUSY with a script,
+// LOADING, or short of replicas, and connections break.
 package pending
 
 import (
@@ -16,56 +16,58 @@ import (
 )
 
 const (
-	// shortest and longest bound the pause after a round with a failure; it doubles while all releases fail.
+	// shortest and longest are the limits of the pause after a round with a failure; the pause doubles while all
+	// releases fail.
 	shortest, longest = 10 * time.Millisecond, time.Second
-	// patience bounds a round, GiveBack, and Close.
+	// patience is the longest time of a round, of GiveBack and of Close.
 	patience = bounded.Patience
 	// grace is how long GiveBack waits for an answer after the end of its context.
 	grace = 100 * time.Millisecond
-	// mostAtOnce is how many releases a round sends. A Redis that does not answer may keep a connection for each.
+	// mostAtOnce is the largest number of releases in a round, because a Redis that does not answer may occupy a
+	// connection for each.
 	mostAtOnce = 8
-	// margin is how long a release is repeated after the TTL, for a Redis whose clock is slow.
+	// margin is how long a release is repeated beyond the TTL, for a Redis whose clock is slow.
 	margin = 10 * time.Second
-	// latest is how long after its call a command may arrive: the kernel sends again what it has sent on a connection that
-	// go-redis has closed.
+	// latest is the longest time after its call at which a command may arrive, because the kernel retransmits data on a
+	// connection that go-redis has closed.
 	latest = 2 * time.Minute
 )
 
-// Release gives up what a client may have at Redis. It must not be copied after its first use.
+// Release is a release of a lock that a client may hold at Redis. It must not be copied after its first use.
 type Release struct {
-	// Send asks Redis once. It is repeated until it returns nil or strategies.ErrNotHeld, so Redis must take all
-	// repetitions together for one release. It may still run when it is called again.
+	// Send sends the release once. It is repeated until it returns nil or strategies.ErrNotHeld, so repetitions must
+	// have the effect of one release. It may still run when it is called again.
 	Send func(ctx context.Context) error
-	// Asked is for a call that may have taken the lock without an answer, and is closed when that call is over. Redis may
-	// read the call's command after an answered release, which is repeated for two minutes then. nil means that there is
-	// no such call.
+	// Asked is closed at the end of a call that may have taken the lock without an answer; nil means that there is no
+	// such call. Redis may read the call's command after an answered release, so the release is then repeated for two
+	// minutes.
 	Asked <-chan struct{}
-	// TTL is for how long Redis keeps the lock at most, from Add or from the end of Asked on. 0 means for ever.
+	// TTL is the longest time for which Redis keeps the lock, from Add or from the end of Asked on. 0 means forever.
 	TTL time.Duration
 
-	// Releases.mu guards these two.
+	// Releases.mu guards the following fields.
 	pending bool
-	end     time.Time // the lock has run out in Redis; zero while that is not known
+	end     time.Time // when the lock has run out in Redis; zero if not known
 
-	since   time.Time // Asked was closed before
-	answers int       // to releases that were sent after that
+	since   time.Time // a moment after Asked was closed
+	answers int       // answers to releases that were sent after since
 }
 
-// Releases are the calls of one Locker, and its releases that are repeated. The zero value is ready.
+// Releases has the calls of one Locker and its repeated releases. The zero value is ready for use.
 type Releases struct {
 	Calls bounded.Calls
 
 	mu      sync.Mutex
 	list    []*Release
 	running bool            // a goroutine repeats them
-	ctx     context.Context // ends when Close has lost patience; nil before the first release
+	ctx     context.Context // ends when Close gives up; nil before the first release
 	stop    context.CancelFunc
 	closing chan struct{}
 	closed  bool
 	tasks   background.Group
 }
 
-// over is of a call that is over.
+// over is the channel Asked of a call that is over.
 var over = func() <-chan struct{} { c := make(chan struct{}); close(c); return c }()
 
 // Asked returns Release.Asked for the error of a call that may have taken the lock: nil if it has not, or if Redis has
@@ -80,8 +82,8 @@ func Asked(err error) <-chan struct{} {
 	return nil
 }
 
-// Release sends p and returns its error, that of ctx if ctx ends first. After an error other than strategies.ErrNotHeld
-// p is repeated in the background.
+// Release sends p and returns its error, or ctx's error if ctx ends first. After an error other than
+// strategies.ErrNotHeld p is repeated in the background.
 func (r *Releases) Release(ctx context.Context, p *Release) error {
 	err := r.Calls.Do(ctx, func() error { return p.Send(ctx) })
 	if err != nil && !errors.Is(err, strategies.ErrNotHeld) {
@@ -90,8 +92,8 @@ func (r *Releases) Release(ctx context.Context, p *Release) error {
 	return err
 }
 
-// GiveBack is Release after a call that has failed: it waits for the answer also if ctx has ended, but then not for
-// long. Where Asked is set, p is repeated in any case.
+// GiveBack is Release for a call that has failed: it waits for the answer also if ctx has ended, but then only for
+// the grace. If Asked is set, p is repeated in any case.
 func (r *Releases) GiveBack(ctx context.Context, p *Release) {
 	settle, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
 	defer cancel()
@@ -102,14 +104,14 @@ func (r *Releases) GiveBack(ctx context.Context, p *Release) {
 		case <-settle.Done():
 		}
 	})()
-	_ = r.Release(settle, p) // an error has p repeated
+	_ = r.Release(settle, p) // after an error p is repeated
 	if p.Asked != nil {
 		r.Add(p)
 	}
 }
 
-// Add has p repeated in the background: until Redis has answered, until the lock has run out in Redis, or until Close.
-// After Close, Add does nothing.
+// Add repeats p in the background until Redis has answered, the lock has run out in Redis, or Close is called. After
+// Close, Add does nothing.
 func (r *Releases) Add(p *Release) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -127,7 +129,7 @@ func (r *Releases) Add(p *Release) {
 	}
 }
 
-// Close sends the pending releases once more and waits for them and for all calls, for two seconds in all.
+// Close sends the pending releases once more and waits for them and for all calls, at most two seconds in total.
 func (r *Releases) Close() { r.CloseBy(time.Now().Add(patience)) }
 
 // CloseBy is Close with a deadline.
@@ -175,7 +177,7 @@ func (r *Releases) repeat() {
 	}
 }
 
-// finish sends the releases until Redis has answered none of those that are left.
+// finish sends the remaining releases until none is left or Redis answers none of them.
 func (r *Releases) finish() {
 	for silent := 0; silent < r.pending() && r.ctx.Err() == nil; {
 		answered, failed := r.round()
@@ -191,8 +193,8 @@ func (r *Releases) pending() int {
 	return len(r.list)
 }
 
-// round sends the first releases of the list and counts those that were answered. The others go to the end of the list:
-// in a cluster their server may be down, and the next ones may be of a server that answers.
+// round sends the first releases of the list and counts those that were answered. The others go to the end of the
+// list, because in a cluster their server may be down while the servers of the next ones answer.
 func (r *Releases) round() (answered, failed int) {
 	r.mu.Lock()
 	due := r.list[:min(len(r.list), mostAtOnce)]
@@ -222,10 +224,11 @@ func (r *Releases) round() (answered, failed int) {
 
 // send sends a release once, and reports whether it is over, and whether Redis has answered it.
 //
-// A command without an answer may still be in a socket of Redis, which may read a release on another connection
-// before it. When a release has been answered that was sent after the end of the call, Redis has read all that it had
-// received. The next release comes after the command, so two answers are needed. A command that is still on its way
-// then is undone by a later release: what it takes stays for about as long as it was late.
+// A command without an answer may still be in a socket buffer of Redis, which may read a release on another
+// connection before it. An answer to a release that was sent after the end of the call proves that Redis has read
+// everything that it had received by then. The next release comes after the command, so two answers are needed. If
+// the command is still in transit then, a later release undoes it, and the lock stays taken for about as long as the
+// command was late.
 func (r *Releases) send(ctx context.Context, p *Release) (over, answered bool) {
 	asking := false
 	answers := 1
@@ -254,7 +257,7 @@ func (r *Releases) send(ctx context.Context, p *Release) (over, answered bool) {
 			return false, true
 		}
 		if age := time.Since(p.since); p.Asked != nil && age < latest {
-			time.AfterFunc(max(age, time.Second), func() { r.Add(p) }) // after Close it does nothing
+			time.AfterFunc(max(age, time.Second), func() { r.Add(p) }) // after Close, Add does nothing
 		}
 		return true, true
 	}

@@ -7,22 +7,23 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// direct says whether a caller that is alone sends for itself: another goroutine would cost as much as the rest.
-// Nothing can end such a call but go-redis. So it needs a client whose commands end with their contexts, a connection
-// that is there, and a Redis that has answered the last exchange soon.
+// direct decides whether a single caller sends its command itself, because another goroutine would cost as much as
+// the rest of the call. Only go-redis can end such a call. So it needs a client whose commands end with their
+// contexts, an idle connection, and a Redis that answered the last exchange quickly.
 type direct struct {
-	client *redis.Client // nil where no caller sends for itself
+	client *redis.Client // nil if no caller may send itself
 	quick  bool          // the last exchange was answered soon
 
-	term context.Context // in which calls end that begin before half
+	term context.Context // the context of calls that begin before the time half
 	half time.Time
 	stop context.CancelFunc // of term, which ends by itself
 }
 
 const (
-	// cancelled is how long a caller that sends for itself may outlast its context: go-redis does not see its end.
+	// cancelled is the longest time by which a caller that sends itself may outlast its context, because go-redis does
+	// not notice a cancellation.
 	cancelled = 200 * time.Millisecond
-	// soon is how long an exchange takes at most after which a caller may send for itself.
+	// soon is the longest duration of an exchange after which a caller may send itself.
 	soon = cancelled / 4
 )
 
@@ -37,7 +38,7 @@ func newDirect(client any) direct {
 	return direct{client: single}
 }
 
-// may says whether a caller may send for itself now.
+// may reports whether a caller may send itself now.
 func (d *direct) may(pipelined bool) bool {
 	if d.client == nil || !d.quick {
 		return false
@@ -49,24 +50,24 @@ func (d *direct) may(pipelined bool) bool {
 	return stats.IdleConns > 0
 }
 
-// until is a context of go-redis's: it has the values of a caller's, and ends with a term. A context of its own for
-// each call would cost a timer.
+// until is a context with the values of the caller's context that ends with a term. A separate context with a
+// deadline for each call would cost a timer.
 type until struct {
 	context.Context // of the caller
 	term            context.Context
 	at              time.Time
 }
 
-// Deadline is a context.Context's.
+// Deadline implements context.Context.
 func (u until) Deadline() (time.Time, bool) { return u.at, true }
 
-// Done is a context.Context's.
+// Done implements context.Context.
 func (u until) Done() <-chan struct{} { return u.term.Done() }
 
-// Err is a context.Context's.
+// Err implements context.Context.
 func (u until) Err() error { return u.term.Err() }
 
-// bounded returns the context of a call that begins now. The Conn's mutex is held.
+// bounded returns the context of a call that begins now. The caller holds the Conn's mutex.
 func (d *direct) bounded(ctx context.Context, now time.Time) context.Context {
 	if !now.Before(d.half) {
 		d.half = now.Add(cancelled / 2)

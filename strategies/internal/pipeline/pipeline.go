@@ -1,14 +1,14 @@
 // Package pipeline lets the callers of one Locker share round trips: group commit over the service's own client.
 //
-// A caller that is alone sends its command at once (direct.go). While four exchanges are under way, further callers
-// queue; the next exchange takes up to 64 of them in one Pipeline (plan.go). The callers of an exchange share one
-// TIME and one run of a script. The connections are those of the client's pool, so TLS, credentials, Limiter, hooks,
-// timeouts and failover are the library's.
+// A single caller sends its command at once (direct.go). While four exchanges are under way, further callers queue;
+// the next exchange takes up to 64 of them in one Pipeline (plan.go). The callers of an exchange share one TIME and
+// one run of a script. The connections are those of the client's pool, so TLS, credentials, Limiter, hooks, timeouts
+// and failover are the library's.
 //
 // No command is sent twice (NoRetry). A caller returns when its context ends, and after a time in which Redis has
-// answered no caller. A command that was sent by then stays with go-redis, and Redis may still carry it out.
+// answered no caller. A command that was sent before stays with go-redis, and Redis may still execute it.
 //
-// In a cluster each caller sends for itself: one node that hangs must not hold up the callers of the others.
+// In a cluster each caller sends its own commands, because a hanging node must not delay the callers of other nodes.
 package pipeline
 
 import (
@@ -27,11 +27,12 @@ import (
 )
 
 const (
-	// mostExchanges is how many exchanges are under way at a time, each on a connection of the pool.
+	// mostExchanges is the largest number of concurrent exchanges, each on a connection of the pool.
 	mostExchanges = 4
-	// mostCalls is how many callers share an exchange. Thousands in one would take longer than a ReadTimeout.
+	// mostCalls is the largest number of callers of an exchange. Thousands in one exchange would take longer than a
+	// ReadTimeout.
 	mostCalls = 64
-	// watches is how often in a time without an answer the Conn looks for calls to end.
+	// watches is how often, within the longest time without an answer, the Conn checks for calls that must end.
 	watches = 20
 )
 
@@ -40,24 +41,24 @@ type Conn struct {
 	client  redis.UniversalClient
 	cluster *redis.ClusterClient // nil without a cluster
 	most    time.Duration
-	script  string // the hash of the script that Run runs
+	script  string // the SHA-1 of the script that Run runs
 	calls   bounded.Calls
-	work    chan *exchange // for goroutines that have nothing to send
+	work    chan *exchange // received by idle goroutines
 	closed  chan struct{}
 	once    sync.Once // closes closed
 
 	mu       sync.Mutex
 	queue    []*call
 	under    []*exchange // under way
-	batch    int         // how many callers the next exchange takes, up to mostCalls
+	batch    int         // the largest number of callers of the next exchange, up to mostCalls
 	progress time.Time   // when Redis last answered
-	answered time.Time   // when the latest exchange began that it has answered
+	answered time.Time   // when the latest answered exchange began
 	watching bool        // a timer calls watch
 	direct   direct
 }
 
-// call is what a caller sends, and what became of it: a command, perhaps with a share of a TIME, or a share of a run of
-// the script. The Conn's mutex guards what became of it.
+// call is a caller's request and its result: a command, perhaps with a share of a TIME, or a share of a run of the
+// script. The Conn's mutex guards the result.
 type call struct {
 	command  *redis.Cmd // nil for a run
 	timed    bool
@@ -66,10 +67,10 @@ type call struct {
 	values   context.Context // of the caller, such as its span
 	began    time.Time
 	exchange *exchange // nil while it is queued
-	over     bool      // it has its reply or error, or its caller has gone
-	reply    any       // of what it shares; it may be an error
+	over     bool      // it has its reply or error, or its caller has given up
+	reply    any       // the reply to the shared TIME or run; it may be an error
 	err      error
-	done     chan struct{} // closed when it is over, unless its caller has gone
+	done     chan struct{} // closed when it is over, unless its caller has given up
 }
 
 // exchange is a round trip of some calls.
@@ -78,8 +79,8 @@ type exchange struct {
 	began time.Time
 }
 
-// Dial returns the Conn of a node. It does not talk to Redis. The caller closes it. Send ends when Redis has answered
-// no caller for most. script is the hash of the script that Run runs.
+// Dial returns the Conn of a node. It sends no command. The caller must close the Conn. Send ends when Redis has
+// answered no caller for the time most. script is the hash of the script that Run runs.
 func Dial(node goredis.Node, most time.Duration, script string) (*Conn, error) {
 	if _, err := goredis.NodeOf(node.Client); err != nil {
 		return nil, err
@@ -92,27 +93,28 @@ func Dial(node goredis.Node, most time.Duration, script string) (*Conn, error) {
 	return c, nil
 }
 
-// Close waits for commands without an answer, for at most two seconds. Commands after Close go to the client, so that
-// leases can still be released.
+// Close waits at most two seconds for commands without an answer. Commands after Close go directly to the client, so
+// that leases can still be released.
 func (c *Conn) Close() error {
 	c.once.Do(func() { close(c.closed) })
 	c.calls.Close()
 	return nil
 }
 
-// Send sends a command, and returns when it is answered: it then has its result or error. After an error of Send it
-// has none. An error for which indeterminate.MayHaveRun is true says that Redis may have carried the command out, or
-// may still do so.
+// Send sends a command and returns when the command has its result or its error. If Send returns an error, the
+// command has neither. If indeterminate.MayHaveRun is true for the error, Redis may have executed the command or may
+// still do so.
 //
-// A command that is sent after an answer comes after what was answered.
+// Redis executes a command that is sent after an answer later than the answered one.
 func (c *Conn) Send(ctx context.Context, command *redis.Cmd) error {
 	_, err := c.do(ctx, &call{command: command})
 	return err
 }
 
 // SendTimed is Send, and returns Redis's time in µs. The callers of an exchange share one TIME: Redis reads its clock
-// after all their commands. It is 0 if the command has an error. If only the time is missing, SendTimed returns an
-// error, although the command was carried out. It is not for a cluster, where TIME may be another node's.
+// after all their commands. The time is 0 if the command has an error. If only the time is missing, SendTimed returns
+// an error although the command was executed. It must not be used in a cluster, where TIME may come from another
+// node.
 func (c *Conn) SendTimed(ctx context.Context, command *redis.Cmd) (now int64, err error) {
 	reply, err := c.do(ctx, &call{command: command, timed: true})
 	if err != nil {
@@ -128,9 +130,9 @@ func (c *Conn) SendTimed(ctx context.Context, command *redis.Cmd) (now int64, er
 	return now, nil
 }
 
-// Run runs the script on a key with an argument, and returns what the script returns for it, or its error. The callers
-// of an exchange share one run: the script has the keys of all, and as many arguments, and returns an array. It is not
-// for a cluster, where the keys may be of different slots.
+// Run runs the script on a key with an argument, and returns what the script returns for it, or its error. The
+// callers of an exchange share one run: the script gets the keys and arguments of all callers and returns an array.
+// It must not be used in a cluster, where the keys may be in different hash slots.
 func (c *Conn) Run(ctx context.Context, key, arg *string) (any, error) {
 	reply, err := c.do(ctx, &call{key: key, arg: arg})
 	if refused, is := reply.(error); is && err == nil {
@@ -139,7 +141,7 @@ func (c *Conn) Run(ctx context.Context, key, arg *string) (any, error) {
 	return reply, err
 }
 
-// do carries out a call, and returns the reply to what it shares.
+// do executes a call and returns the reply to its shared part.
 func (c *Conn) do(ctx context.Context, own *call) (reply any, err error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -179,13 +181,13 @@ func (c *Conn) do(ctx context.Context, own *call) (reply any, err error) {
 	return own.reply, own.err
 }
 
-// watch ends calls that wait while Redis answers no caller, and exchanges that have lasted too long: go-redis may wait
-// for an answer for ever.
+// watch ends calls that wait while Redis answers no caller, and exchanges that have lasted too long, because go-redis
+// may wait for an answer forever.
 func (c *Conn) watch() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	now := time.Now()
-	// The connection of an exchange is dead if one that began much later has been answered.
+	// The connection of an exchange is dead if an exchange that began much later has been answered.
 	dead := func(e *exchange) bool { return now.Sub(e.began) >= c.most && c.answered.Sub(e.began) >= c.most/2 }
 	stalled := func(one *call) bool {
 		return now.Sub(one.began) >= c.most && now.Sub(c.progress) >= c.most || one.exchange != nil && dead(one.exchange)
@@ -212,7 +214,7 @@ func (c *Conn) watch() {
 	}
 }
 
-// end ends a call for its caller. The Conn's mutex is held.
+// end ends a call for its caller. The caller of end holds the Conn's mutex.
 func (one *call) end(err error) {
 	if !one.over {
 		one.over, one.err = true, err
@@ -220,17 +222,17 @@ func (one *call) end(err error) {
 	}
 }
 
-// route sends a command of a cluster, where go-redis follows its key.
+// route sends a command in a cluster, where go-redis finds the node by the key.
 func (c *Conn) route(ctx context.Context, command *redis.Cmd) error {
 	ctx, cancel := context.WithDeadlineCause(ctx, time.Now().Add(c.most), noAnswer(c.most))
 	defer cancel()
 	words := slices.Clone(command.Args())
-	for i, word := range words { // go-redis looks for no key behind a pointer
+	for i, word := range words { // go-redis does not find a key behind a pointer
 		if text, is := word.(*string); is {
 			words[i] = *text
 		}
 	}
-	own := redis.NewCmd(ctx, words...) // of the call, which may outlast its caller
+	own := redis.NewCmd(ctx, words...) // a separate command, because the call may outlast its caller
 	err := c.calls.Do(ctx, func() error { return c.client.Process(ctx, indeterminate.Once{Cmder: own}) })
 	if err = fate(err); err != nil && !answered(err) {
 		if !indeterminate.MayHaveRun(err) { // another node may have the key by now
@@ -243,14 +245,14 @@ func (c *Conn) route(ctx context.Context, command *redis.Cmd) error {
 	return nil
 }
 
-// answered says whether err is what Redis said.
+// answered reports whether err is an error reply of Redis.
 func answered(err error) bool {
 	_, is := errors.AsType[redis.Error](err)
 	return is
 }
 
-// fate is an error of go-redis from which indeterminate.MayHaveRun knows whether the command may have run, and from
-// which errors.As finds no network error: a context may have ended with one.
+// fate is an error of go-redis that keeps the result of indeterminate.MayHaveRun but in which errors.As finds no
+// network error, because a context may have ended with one.
 func fate(err error) error {
 	if err == nil || answered(err) || !indeterminate.MayHaveRun(err) {
 		return err
@@ -262,7 +264,8 @@ func noAnswer(most time.Duration) error {
 	return fmt.Errorf("Redis has not answered for %v", most)
 }
 
-// start has another goroutine send an exchange, if there is one: one that has sent before, whose stack has grown.
+// start makes another goroutine send an exchange, if there is one to send. It prefers an idle goroutine, whose stack
+// has already grown.
 func (c *Conn) start(e *exchange) {
 	if e == nil {
 		return
@@ -297,7 +300,7 @@ func (c *Conn) remove(e *exchange) {
 	c.under = slices.DeleteFunc(c.under, func(other *exchange) bool { return other == e })
 }
 
-// serve sends exchanges until the Conn is closed.
+// serve sends exchanges in a goroutine until the Conn is closed.
 func (c *Conn) serve(e *exchange) {
 	for {
 		for e != nil {
@@ -311,7 +314,7 @@ func (c *Conn) serve(e *exchange) {
 	}
 }
 
-// send sends what the calls of an exchange want, and gives each its reply. It returns the next exchange.
+// send sends the commands of an exchange and gives each call its reply. It returns the next exchange.
 func (c *Conn) send(ctx context.Context, e *exchange) *exchange {
 	p := newPlan(c.script, e.calls)
 	if len(p.commands) == 1 {

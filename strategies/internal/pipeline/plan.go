@@ -8,10 +8,10 @@ import (
 	"github.com/lockbench/lockbench/strategies/internal/indeterminate"
 )
 
-// plan is the commands of an exchange, and which call waits for which reply.
+// plan has the commands of an exchange and the calls that wait for their replies.
 type plan struct {
 	commands []redis.Cmder // as go-redis sends them
-	own      []*call       // with a command of their own
+	own      []*call       // calls with their own command
 	runs     []*call       // that share the run of the script
 	run      *redis.Cmd    // nil without runs
 	timed    []*call       // that share TIME
@@ -54,8 +54,8 @@ func (p *plan) add(command *redis.Cmd) {
 	p.commands = append(p.commands, indeterminate.Once{Cmder: command})
 }
 
-// refused takes the error of a pipeline. go-redis gives it to the commands, but not where Redis has refused the
-// greeting of a connection, or where a hook has sent nothing: they then have neither an error nor a reply.
+// refused handles the error of a pipeline. go-redis sets it on the commands, except if Redis has refused the greeting
+// of a connection, or a hook has sent nothing. The commands then have neither an error nor a reply.
 func (p *plan) refused(err error) {
 	if err == nil {
 		return
@@ -67,7 +67,7 @@ func (p *plan) refused(err error) {
 	}
 }
 
-// deliver gives each call that is not over its reply or error, and says whether Redis has answered at all.
+// deliver gives each call that is not over its reply or error, and reports whether Redis has answered at all.
 func (p *plan) deliver() (progress bool) {
 	settle := func(command *redis.Cmd) error {
 		err := fate(command.Err())

@@ -5,11 +5,11 @@ import (
 	"math"
 )
 
-// everybody is more waiters than there can be.
+// everybody is a number of waiters that is never reached.
 const everybody = math.MaxInt
 
-// Flaws are what the sample code of articles does wrong where waiters share a subscription. They are there to be
-// measured; the zero value is the right code.
+// Flaws are faults of sample code in articles in which waiters share a subscription. They exist only to be measured;
+// the zero value has no fault.
 type Flaws struct {
 	Unconfirmed bool // only the first waiter on a channel waits until SUBSCRIBE is confirmed
 	Hoards      bool // the subscription stays, and every message that finds no waiter asleep leaves a wake-up behind
@@ -25,12 +25,12 @@ type channel struct {
 	name    string
 	members int       // have joined and not left
 	parked  list.List // of *waiter: the members that sleep, longest first
-	// owed is how many wake-ups came while too few members slept. A member that was awake may
-	// have tried before the message was sent, so the same number of the next to park try again.
+	// owed is the number of wake-ups that arrived while too few members slept. A member that was awake may have tried
+	// before the message was sent, so the same number of members try again when they park next.
 	owed int
 
 	subscribed bool          // SUBSCRIBE has been sent in the present session
-	ticks      int           // of the pulse since then, until the outcome is known
+	ticks      int           // ticks of the pulse since then, until the outcome is known
 	ready      chan struct{} // closed once the outcome is known
 	known      bool
 	err        error // why there is no subscription; set before ready is closed
@@ -47,7 +47,7 @@ func (c *channel) wake(n int) {
 	c.owed = max(c.owed, min(n, awake))
 }
 
-// park adds w to those that sleep, unless a wake-up is owed.
+// park adds w to the sleeping members, unless owed has a wake-up for it.
 func (c *channel) park(w *waiter) (asleep bool) {
 	if w.early && c.known { // its last try may have been before the subscription
 		w.early = false
@@ -61,7 +61,7 @@ func (c *channel) park(w *waiter) (asleep bool) {
 	return true
 }
 
-// unpark removes w from those that sleep. It says whether w still slept.
+// unpark removes w from the sleeping members and reports whether w still slept.
 func (c *channel) unpark(w *waiter) bool {
 	if w.place == nil {
 		return false
@@ -71,8 +71,7 @@ func (c *channel) unpark(w *waiter) bool {
 	return true
 }
 
-// leave removes w for good. It wakes the next waiter with handOn, or if w has not used a
-// wake-up.
+// leave removes w from the channel. It wakes the next waiter if handOn is true or if w has not used a wake-up.
 func (c *channel) leave(w *waiter, handOn bool) {
 	c.members--
 	if !c.unpark(w) {
@@ -91,7 +90,7 @@ func (c *channel) leave(w *waiter, handOn bool) {
 	}
 }
 
-// settle makes the outcome of the subscription known. Waiters that did not wait for it sleep no longer.
+// settle publishes the outcome of the subscription and wakes waiters that did not wait for it.
 func (c *channel) settle(err error, flaws Flaws) {
 	c.err = err
 	c.known = true

@@ -12,7 +12,7 @@ import (
 	"github.com/lockbench/lockbench/strategies/internal/bounded"
 )
 
-// How a release is told on a cluster: Redisson's ShardedSubscriptionMode.
+// These are the modes in which a release is published on a cluster: Redisson's ShardedSubscriptionMode.
 const (
 	ShardedAuto = "auto" // by SPUBLISH where the servers know it
 	ShardedOn   = "on"   // by SPUBLISH
@@ -42,17 +42,16 @@ func (t Topic) Command() string {
 	return "PUBLISH"
 }
 
-// Herald knows how a release is told. It decides as Redisson does: outside a cluster for
-// PUBLISH; in a cluster for SPUBLISH if the servers know PUBSUB SHARDNUMSUB, as they do from
-// Redis 7 on.
+// Herald decides how a release is published, by Redisson's rule: outside a cluster by PUBLISH; in a cluster by
+// SPUBLISH if the servers know PUBSUB SHARDNUMSUB, which Redis has since version 7.
 type Herald struct {
-	cluster *redis.ClusterClient // nil outside of one
+	cluster *redis.ClusterClient // nil outside a cluster
 	mode    string
 	decided atomic.Pointer[bool] // whether channels are sharded
 	calls   bounded.Calls
 }
 
-// NewHerald returns a Herald for that node. Outside a cluster the mode has no effect.
+// NewHerald returns a Herald for the node. Outside a cluster the mode has no effect.
 func NewHerald(node goredis.Node, mode string) *Herald {
 	h := &Herald{mode: mode}
 	if node.Clustered() {
@@ -80,14 +79,14 @@ func (h *Herald) Learn(ctx context.Context) error {
 	return nil
 }
 
-// Topic returns where a release of the key is told. A script may not publish to another slot
-// than that of its keys: if the channel is in another slot, the release is told by PUBLISH.
+// Topic returns the topic on which a release of the key is published. A script may not publish to another hash slot
+// than that of its keys, so the topic is a PUBLISH channel if the channel is in another hash slot.
 func (h *Herald) Topic(key, channel string) Topic {
 	return Topic{channel, *h.decided.Load() && tag(key) == tag(channel)}
 }
 
-// Open opens a notifier's connection ahead. It does nothing for sharded channels: their node is
-// known only with the first waiter.
+// Open opens a notifier's connection in advance. It does nothing for sharded channels, whose node is known only with
+// the first waiter.
 func (h *Herald) Open(ctx context.Context, notifier Notifier) error {
 	if err := h.Learn(ctx); err != nil || *h.decided.Load() {
 		return err
@@ -98,5 +97,5 @@ func (h *Herald) Open(ctx context.Context, notifier Notifier) error {
 	return nil
 }
 
-// Close waits for the calls whose callers have not waited for the answer, for at most two seconds.
+// Close waits at most two seconds for calls whose callers no longer wait for the answer.
 func (h *Herald) Close() { h.calls.Close() }

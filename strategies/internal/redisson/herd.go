@@ -11,8 +11,7 @@ import (
 	"github.com/lockbench/lockbench/strategies/goredis"
 )
 
-// herd is a Notifier in which every waiter has a connection and a subscription
-// of its own.
+// herd is a Notifier in which every waiter has a separate connection and subscription.
 type herd struct {
 	client  redis.UniversalClient
 	pulse   *pulse // of all connections
@@ -22,7 +21,7 @@ type herd struct {
 	free []*Subscriber
 }
 
-// NewHerd returns a Notifier in which every waiter has a connection and a subscription of its own.
+// NewHerd returns a Notifier in which every waiter has a separate connection and subscription.
 func NewHerd(node goredis.Node, callers int) (Notifier, error) {
 	client, err := goredis.DialSubscribers(node)
 	return &herd{client: client, pulse: newPulse(node), callers: callers}, err
@@ -77,7 +76,7 @@ func (h *herd) Close() error {
 	return errors.Join(closeAll(all, h.pulse.close), h.client.Close())
 }
 
-// head is the place of one waiter in the herd.
+// head is the Registration of one waiter in a herd.
 type head struct {
 	Registration
 	herd *herd

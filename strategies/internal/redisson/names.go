@@ -1,5 +1,5 @@
-// Package redisson is what the locks and the semaphore of Redisson's family have in common: names
-// of keys and channels, and the wait for a release that is told on a channel.
+// Package redisson has the common parts of the locks and the semaphore of Redisson's family: names of keys and
+// channels, and the wait for the message of a release.
 //
 // The formats are Redisson's, so that a service in Java and one in Go can contend
 // for one lock; the scripts are not.
@@ -12,8 +12,7 @@ import (
 	"github.com/lockbench/lockbench/strategies"
 )
 
-// Rights returns the rights for a lock that parks on a channel and whose scripts use those
-// commands.
+// Rights returns the rights for a lock that parks on a channel and whose scripts use the given commands.
 func Rights(commands ...string) strategies.Rights {
 	return strategies.Rights{
 		Keys:     []string{"{key}"},
@@ -26,8 +25,8 @@ func Rights(commands ...string) strategies.Rights {
 	}
 }
 
-// Prefixed names what belongs to a key: prefix:{key}, in the key's hash slot. A
-// key that has a hash tag of its own keeps it: prefix:key.
+// Prefixed returns the name prefix:{key}, which is in the key's hash slot. For a key that has a hash tag it returns
+// prefix:key.
 func Prefixed(prefix, key string) string {
 	if strings.Contains(key, "{") {
 		return prefix + ":" + key
@@ -43,7 +42,7 @@ func Suffixed(key, suffix string) string {
 	return "{" + key + "}:" + suffix
 }
 
-// tag is the part of a name that Redis Cluster hashes.
+// tag returns the part of a name that Redis Cluster hashes.
 func tag(name string) string {
 	if _, after, ok := strings.Cut(name, "{"); ok {
 		if inside, _, ok := strings.Cut(after, "}"); ok && inside != "" {

@@ -17,22 +17,21 @@ import (
 )
 
 const (
-	// beat is how often a process with waiters looks after its subscriptions.
+	// beat is the interval at which a process with waiters checks its subscriptions.
 	beat = time.Second
-	// lag is how long the echo may take that Redis has delivered to no connection: a proxy may
-	// count wrongly.
+	// lag is the longest delay of an echo for which Redis counted no receiver, because a proxy may count wrongly.
 	lag = 100 * time.Millisecond
-	// mostSilent is how many ticks in a row a connection may owe an answer.
+	// mostSilent is the largest number of consecutive ticks for which a connection may give no answer.
 	mostSilent = 2
 )
 
-// pulse finds out for the Subscribers of a Notifier whether their connections live and are at the server
-// that gets the lock's commands. While there are waiters, each second, it publishes an echo with the
-// client that sends those commands, on a channel of its own to which the Subscribers listen. A
-// connection that does not bring the echo is silent, or at another server, as after a failover.
+// pulse checks for the Subscribers of a Notifier that their connections live and lead to the server of the lock's
+// commands. Each second, while there are waiters, it publishes an echo with the client of those commands, on a
+// separate channel to which the Subscribers listen. A connection on which the echo does not arrive is silent, or
+// leads to another server, as after a failover.
 //
-// A Subscriber of a cluster's node has no echo: it compares the node with the one that has its
-// channels now, and sends a PING. So does every Subscriber once Redis has refused the echoes.
+// A Subscriber of a cluster's node has no echo: it compares the node with the one that has its channels now, and
+// sends a PING. Every Subscriber does the same after Redis has refused the echoes.
 type pulse struct {
 	node    goredis.Node
 	stop    context.CancelFunc
@@ -43,9 +42,9 @@ type pulse struct {
 
 	mu      sync.Mutex
 	started bool
-	busy    chan struct{} // there are members; capacity 1
+	busy    chan struct{} // capacity 1; signals that there are members
 	members map[*Subscriber]struct{}
-	channel string // of the echoes; "" before the first member
+	channel string // the channel of the echoes; "" before the first member
 }
 
 // newPulse returns a pulse that publishes with the node's client.
@@ -56,14 +55,14 @@ func newPulse(node goredis.Node) *pulse {
 	}
 }
 
-// echoOf returns a new name beside that of a lock's channel: who may use that channel by the rights to
-// its prefix may use the new one.
+// echoOf returns a new channel name that begins like a lock's channel, so that a user with rights to the prefix of
+// that channel may use it.
 func echoOf(channel string) string {
 	family, lock, _ := strings.Cut(channel, ":")
 	return family + ":echo:" + rand.Text() + ":" + lock
 }
 
-// join adds a Subscriber that has a waiter on that channel now.
+// join adds a Subscriber that now has a waiter on the channel.
 func (p *pulse) join(s *Subscriber, channel string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -85,7 +84,7 @@ func (p *pulse) leave(s *Subscriber) {
 	delete(p.members, s)
 }
 
-// close waits two seconds at most: go-redis may be dialling.
+// close waits at most two seconds, because go-redis may be dialling.
 func (p *pulse) close() {
 	p.stop()
 	deadline := time.Now().Add(bounded.Patience)
@@ -146,7 +145,7 @@ func (p *pulse) tick(number int64, members []*Subscriber) {
 	if redis.HasErrorPrefix(err, "NOPERM") {
 		p.mute()
 	}
-	if err != nil { // it says nothing about the subscriptions
+	if err != nil { // the error does not concern the subscriptions
 		return
 	}
 	for _, s := range listening {
@@ -164,7 +163,7 @@ func (p *pulse) tick(number int64, members []*Subscriber) {
 	}
 }
 
-// publish returns how many connections to the server of the lock's commands have got the echo.
+// publish returns how many connections to the server of the lock's commands have received the echo.
 func (p *pulse) publish(number int64) (receivers int64, err error) {
 	reply := make(chan int64, 1)
 	err = p.calls.Do(p.ctx, func() error {
@@ -178,14 +177,14 @@ func (p *pulse) publish(number int64) (receivers int64, err error) {
 	return receivers, err
 }
 
-// numberOf returns an echo's number; 0 for what is none.
+// numberOf returns an echo's number; 0 for any other message.
 func numberOf(payload string) int64 {
 	n, _ := strconv.ParseInt(payload, 10, 64)
 	return n
 }
 
-// tick looks whether the connection has owed an answer for too long, and asks it for the next one.
-// It says whether the Subscriber hears the next echo.
+// tick replaces a connection that has given no answer for too long, and requests the next answer. It reports whether
+// the Subscriber receives the next echo.
 func (s *Subscriber) tick(ctx context.Context) (listens bool) {
 	if s.cluster != nil && s.elsewhere(ctx) {
 		s.move(nil)
@@ -228,7 +227,7 @@ func (s *Subscriber) tick(ctx context.Context) (listens bool) {
 	return listens
 }
 
-// listen subscribes to the echoes, or no longer. The caller holds mu.
+// listen starts or ends the subscription to the echoes. The caller holds mu.
 func (s *Subscriber) listen(on bool) {
 	switch {
 	case on && s.echo == nil:
@@ -241,7 +240,7 @@ func (s *Subscriber) listen(on bool) {
 	}
 }
 
-// expect notes that an echo was sent to the Subscriber.
+// expect records that an echo was sent to the Subscriber.
 func (s *Subscriber) expect(number int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -250,7 +249,7 @@ func (s *Subscriber) expect(number int64) {
 	}
 }
 
-// missed replaces a connection that has not brought an echo, which Redis has delivered to none.
+// missed replaces a connection on which an echo did not arrive, if Redis counted no receiver.
 func (s *Subscriber) missed(number int64) {
 	s.mu.Lock()
 	n := s.now
@@ -261,7 +260,7 @@ func (s *Subscriber) missed(number int64) {
 	}
 }
 
-// elsewhere says whether another node has one of the channels by now, as the cluster's client knows.
+// elsewhere reports whether, by the slots of the cluster's client, another node now has one of the channels.
 func (s *Subscriber) elsewhere(ctx context.Context) bool {
 	here := goredis.Node{Client: s.client}.Addr()
 	s.mu.Lock()

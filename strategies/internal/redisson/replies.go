@@ -6,8 +6,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Integer returns the integer that a script has answered. redis.Nil is the error of an answer that is nil. Any other
-// answer is an error too: what is no integer must not be taken for one, such as for "not held".
+// Integer returns the integer that a script has answered. The error of a nil answer is redis.Nil. Any other answer is
+// an error too, because it must not count as a number such as "not held".
 func Integer(reply *redis.Cmd) (int64, error) {
 	value, err := reply.Result()
 	if err != nil {
@@ -29,13 +29,12 @@ func Flag(reply *redis.Cmd) (bool, error) {
 	return n == 1, err
 }
 
-// Unexpected returns the error of a script whose answer is not what was expected. Redis may have carried the script
-// out.
+// Unexpected returns the error of a script with an unexpected answer. Redis may have executed the script.
 func Unexpected(answer any, expected string) error {
 	return unexpected{fmt.Errorf("the script answered %#v, want %s", answer, expected)}
 }
 
 type unexpected struct{ error }
 
-// MayHaveRun says what package indeterminate asks.
+// MayHaveRun implements the question of package indeterminate: it is always true.
 func (unexpected) MayHaveRun() bool { return true }

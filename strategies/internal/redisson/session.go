@@ -11,21 +11,20 @@ import (
 
 // session is one connection of a Subscriber; go-redis replaces a connection that breaks within it.
 //
-// It has two goroutines. receive only hands out messages, so that none is ever
-// dropped. send writes SUBSCRIBE and UNSUBSCRIBE in the order in which they were decided, so
-// that waiters write nothing to the network themselves.
+// It has two goroutines. receive only delivers messages, so that none is ever dropped. send writes SUBSCRIBE and
+// UNSUBSCRIBE in the order in which they were decided, so that waiters write nothing to the network themselves.
 type session struct {
 	pubsub *redis.PubSub
 	ctx    context.Context
 	end    context.CancelFunc
-	signal chan struct{} // there is something for send; capacity 1
+	signal chan struct{} // capacity 1; wakes send
 
-	// The Subscriber's mu guards these.
+	// The Subscriber's mu guards the following fields.
 	started bool
 	calling bool  // send is in a call, which go-redis's timeouts end
-	pings   bool  // send is to write a PING
-	pinged  bool  // a PING has no answer yet, unless something else has come since
-	looked  int64 // received at the last tick
+	pings   bool  // send must write a PING
+	pinged  bool  // a PING without an answer, and nothing else has arrived since
+	looked  int64 // the value of received at the last tick
 
 	received atomic.Int64 // messages of any kind
 }
@@ -79,10 +78,10 @@ func (s *Subscriber) send(n *session) {
 	}
 }
 
-// write returns the error of the subscriptions that are wanted.
+// write changes the subscriptions and returns the error of the new ones.
 func (s *Subscriber) write(n *session, wanted, unwanted []string, pings bool) error {
 	if len(unwanted) > 0 {
-		// When it fails the connection is broken; the next one will not have them.
+		// If it fails the connection is broken, and the next connection does not have these subscriptions.
 		_ = s.call(n, n.pubsub.Unsubscribe, n.pubsub.SUnsubscribe, unwanted)
 	}
 	if pings {
@@ -92,14 +91,14 @@ func (s *Subscriber) write(n *session, wanted, unwanted []string, pings bool) er
 		return nil
 	}
 	err := s.call(n, n.pubsub.Subscribe, n.pubsub.SSubscribe, wanted)
-	if err != nil { // on a connection that was broken and has been replaced
+	if err != nil { // the connection was broken and has been replaced
 		err = s.call(n, n.pubsub.Subscribe, n.pubsub.SSubscribe, wanted)
 	}
 	return err
 }
 
-// call calls one of two methods, that for sharded channels for each alone: they may be of several
-// slots.
+// call calls one of two methods. It calls the one for sharded channels separately for each channel, because they may
+// be in several hash slots.
 func (s *Subscriber) call(
 	n *session, plain, sharded func(context.Context, ...string) error, channels []string,
 ) error {
@@ -114,8 +113,7 @@ func (s *Subscriber) call(
 	return nil
 }
 
-// receive hands out what arrives. go-redis reconnects and subscribes again by
-// itself, within Receive.
+// receive delivers the messages that arrive. go-redis reconnects and subscribes again within Receive.
 func (s *Subscriber) receive(n *session) {
 	for failures := 0; ; {
 		message, err := n.pubsub.Receive(n.ctx)
@@ -135,7 +133,7 @@ func (s *Subscriber) receive(n *session) {
 			return
 		}
 		if err != nil {
-			if failures++; failures > 1 { // it did not come back at once
+			if failures++; failures > 1 { // it did not reconnect at once
 				s.outage(n, err, failures == 2)
 				pause.Rest(n.ctx.Done(), failures)
 			}

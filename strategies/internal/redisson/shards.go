@@ -20,7 +20,7 @@ import (
 // whose channels it waits on.
 type shards struct {
 	cluster *redis.ClusterClient
-	pulse   *pulse // of all connections
+	pulse   *pulse // checks all connections
 	wakes   func(payload string) int
 	flaws   Flaws
 	plain   *Subscriber
@@ -65,7 +65,7 @@ func (l *shards) Join(ctx context.Context, topic Topic, limit time.Duration) (Re
 	return at.Join(ctx, topic, limit)
 }
 
-// at returns the Subscriber at a node: a new one if the last has ended.
+// at returns the Subscriber at a node, a new one if the last has ended.
 func (l *shards) at(node redis.UniversalClient) (*Subscriber, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -95,7 +95,7 @@ func (l *shards) Close() error {
 	return closeAll(all, l.pulse.close, l.calls.Close)
 }
 
-// closeAll closes the Subscribers of a Notifier, and the rest of it, at the same time: each may take two seconds.
+// closeAll closes the Subscribers of a Notifier and its other parts concurrently, because each may take two seconds.
 func closeAll(all []*Subscriber, rest ...func()) error {
 	errs := make([]error, len(all))
 	var closing sync.WaitGroup

@@ -18,8 +18,8 @@ import (
 // Subscriber is the Notifier of a process: one connection, with one subscription for each channel
 // that has waiters.
 //
-// The first use starts a session, which a pulse replaces when its connection is silent or at another
-// server than the one that gets the lock's commands.
+// The first use starts a session. A pulse replaces the session when its connection is silent or leads to another
+// server than the lock's commands.
 type Subscriber struct {
 	client  redis.UniversalClient // of the connection
 	cluster *redis.ClusterClient  // of sharded channels; nil for others
@@ -35,17 +35,17 @@ type Subscriber struct {
 	mu       sync.Mutex
 	now      *session
 	channels map[string]*channel
-	changed  map[string]struct{} // channels for send to look at
+	changed  map[string]struct{} // channels that send must check
 	waiters  int                 // on all channels
-	echo     *channel            // of the pulse; nil while it is not wanted
-	expects  int64               // the last echo that this connection should have brought
-	heard    int64               // the last echo that it has brought
-	silent   int                 // ticks for which the connection has owed an answer
+	echo     *channel            // the channel of the pulse's echoes; nil while there are no waiters
+	expects  int64               // the number of the last echo sent to this connection
+	heard    int64               // the number of the last echo that arrived on it
+	silent   int                 // ticks since the connection's last answer
 }
 
-// NewSubscriber returns a Subscriber that opens a connection of the node's client when it is first
-// used. wakes says how many waiters a message wakes; it gets an empty payload after the
-// connection broke or was replaced, when messages may have been missed.
+// NewSubscriber returns a Subscriber that opens a connection of the node's client when it is first used. wakes
+// returns how many waiters a message wakes; its argument is an empty payload after the connection broke or was
+// replaced, when messages may have been missed.
 func NewSubscriber(node goredis.Node, wakes func(payload string) int, flaws Flaws) *Subscriber {
 	s := newSubscriber(node.Client, newPulse(node), wakes, flaws)
 	s.own = true
@@ -80,7 +80,7 @@ func newShardSubscriber(
 	return s
 }
 
-// One is the wakes of a lock: each message wakes one waiter.
+// One is the function wakes of a lock: each message wakes one waiter.
 func One(string) int { return 1 }
 
 // Open opens the connection, and ends with ctx.
@@ -88,8 +88,8 @@ func (s *Subscriber) Open(ctx context.Context) error {
 	return s.calls.Do(ctx, func() error { return s.session().pubsub.Ping(ctx) })
 }
 
-// Close closes the connection. It waits two seconds at most: go-redis closes no connection that it is about to open,
-// and may wait for a greeting of Redis for as long as the client allows.
+// Close closes the connection. It waits at most two seconds, because go-redis does not close a connection that it is
+// opening and may wait for the greeting of Redis as long as the client's timeouts allow.
 func (s *Subscriber) Close() error {
 	s.stop(strategies.ErrClosed)
 	s.pulse.leave(s)
@@ -116,7 +116,7 @@ func (s *Subscriber) session() *session {
 	return s.now
 }
 
-// Join adds a waiter. The topic must be of the Subscriber's sort.
+// Join adds a waiter. The topic must be sharded if and only if the Subscriber is.
 func (s *Subscriber) Join(ctx context.Context, topic Topic, limit time.Duration) (Registration, error) {
 	name := topic.Channel
 	s.mu.Lock()
@@ -176,7 +176,7 @@ func (s *Subscriber) left(c *channel) {
 	}
 }
 
-// look makes send look at a channel. The caller holds mu.
+// look makes send check a channel. The caller holds mu.
 func (s *Subscriber) look(name string) {
 	s.changed[name] = struct{}{}
 	s.now.wakeUp()
@@ -195,8 +195,8 @@ func (s *Subscriber) decide(n *session) (wanted, unwanted []string, pings bool) 
 		case c == nil:
 			unwanted = append(unwanted, name)
 		case c.members == 0 && c.subscribed && !c.known:
-			// Its confirmation is on the way and must not be taken for that of the next
-			// subscription to the same channel; confirmed looks again.
+			// Its confirmation is in transit and must not count for the next subscription to the same channel; confirmed
+			// checks again.
 		case c.members == 0:
 			delete(s.channels, name)
 			if c.subscribed {
@@ -213,8 +213,7 @@ func (s *Subscriber) decide(n *session) (wanted, unwanted []string, pings bool) 
 	return wanted, unwanted, pings
 }
 
-// fail ends those of the channels whose subscription is not confirmed yet; a later Join
-// starts a new one.
+// fail ends the channels whose subscription is not confirmed yet; a later Join starts a new one.
 func (s *Subscriber) fail(n *session, err error, names []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -246,15 +245,15 @@ func (s *Subscriber) released(n *session, name, payload string) {
 	case c.known && s.flaws.Hoards && c.parked.Len() == 0:
 		c.owed++
 	case c.known:
-		// A message before the confirmation belongs to an earlier subscription to the channel:
-		// the waiters that join now have yet to try.
+		// A message before the confirmation belongs to an earlier subscription to the channel. It wakes no waiter, because
+		// the waiters that join now will still try.
 		c.wake(s.wakes(payload))
 	}
 }
 
-// refused fails those who wait for a subscription. Redis does not say which channel it
-// refused, and refuses all of one SUBSCRIBE or none. If it may have been that of the echoes, there are
-// no echoes any more, and the others are asked for again.
+// refused fails the waiters that wait for a subscription. Redis does not name the channel that it refused, and
+// refuses all channels of one SUBSCRIBE or none. If the channel of the echoes may be the cause, the echoes end and
+// the other channels are subscribed again.
 func (s *Subscriber) refused(n *session, err error) {
 	s.mu.Lock()
 	var unconfirmed []string
@@ -294,8 +293,7 @@ func (s *Subscriber) confirmed(n *session, name string) {
 	}
 }
 
-// outage tells waiters that nothing will be heard for a while: those that wait for a
-// subscription fail, and those that are parked try once.
+// outage handles a broken connection: waiters that wait for a subscription fail, and parked ones try once.
 func (s *Subscriber) outage(n *session, err error, first bool) {
 	s.mu.Lock()
 	var names []string
@@ -337,15 +335,15 @@ func (s *Subscriber) replace(old *session) {
 	}
 	s.start(s.now)
 	s.mu.Unlock()
-	if !s.tasks.Go(old.close) { // it waits while go-redis dials
+	if !s.tasks.Go(old.close) { // close waits while go-redis dials
 		old.close()
 	}
 }
 
-// errMoved is the error of a waiter whose channel may be at another node now.
+// errMoved is the error of a waiter whose channel may have moved to another node.
 var errMoved = errors.New("the channel's node has ended the subscription")
 
-// move ends a Subscriber of a node, so that its waiters look for the node that has their channel now.
+// move ends a Subscriber of a node, so that its waiters search for the node that has their channel now.
 func (s *Subscriber) move(err error) {
 	s.cluster.ReloadState(s.ctx)
 	if err != nil {
@@ -358,8 +356,8 @@ func (s *Subscriber) move(err error) {
 	s.session().close()
 }
 
-// ended says whether a node has ended a subscription by itself: one that is confirmed and has not been
-// given up. A waiter that comes after it was given up begins another one.
+// ended reports whether the node itself has ended a subscription, which is confirmed and which the Subscriber has not
+// given up. A waiter that joins after the Subscriber has given it up begins a new one.
 func (s *Subscriber) ended(message any) bool {
 	m, ok := message.(*redis.Subscription)
 	if !ok || m.Kind != "sunsubscribe" {

@@ -12,44 +12,43 @@ import (
 	"github.com/lockbench/lockbench/strategies/internal/indeterminate"
 )
 
-// Notifier tells the waiters for a lock that it may be free.
+// Notifier wakes the waiters for a lock when the lock may be free.
 type Notifier interface {
-	// Open opens connections ahead of the first waiter.
+	// Open opens connections before the first waiter comes.
 	Open(ctx context.Context) error
-	// Join returns once every later message to the topic reaches a waiter, or when the limit is over:
-	// Park then returns once it is so. After errMoved Join may succeed the next time.
+	// Join returns when every later message to the topic reaches a waiter, or when the limit is over; in the second case
+	// Park returns as soon as messages reach the waiter. After errMoved the next Join may succeed.
 	Join(ctx context.Context, topic Topic, limit time.Duration) (Registration, error)
-	// Close ends the subscriptions. Nobody may be waiting.
+	// Close ends the subscriptions. It must not be called while a waiter waits.
 	Close() error
 }
 
 // Registration is one waiter's registration with a Notifier.
 type Registration interface {
-	// Park sleeps until it is time to try: the waiter was woken, or the limit is over. It
-	// returns an error only when ctx ends, the Notifier is closed, the subscription was refused after Join
-	// had returned, or by errMoved there is no place any more; the caller must then call Leave.
+	// Park sleeps until the waiter must try again: it was woken, or the limit is over. It returns an error only when ctx
+	// ends, the Notifier is closed, the subscription was refused after Join had returned, or, as errMoved, the
+	// registration has ended. The caller must then call Leave.
 	Park(ctx context.Context, limit time.Duration) error
-	// Leave gives the place up. A wake-up that has not been used goes to the next waiter, and
-	// with handOn one that was used in vain does too.
+	// Leave ends the registration. An unused wake-up goes to the next waiter; with handOn a wake-up that was used in
+	// vain does too.
 	Leave(handOn bool)
 }
 
-// Waiting is how one waiter waits.
+// Waiting describes how one waiter waits.
 type Waiting struct {
 	Notifier Notifier
 	Topic    Topic
 	Probe    *strategies.Probe
-	// Left is how long the waiter sleeps at most before its next try, also if the subscription is not
-	// confirmed.
+	// Left is the longest sleep of the waiter before its next try, also if the subscription is not confirmed.
 	Left  time.Duration
-	Blind bool // it does not try once it has subscribed
-	// Brief is a lease after which the next waiter looks how long it has to wait: perhaps no message
-	// tells it of the end.
+	Blind bool // the waiter does not try again after it has subscribed
+	// Brief is true if the next waiter must check its remaining wait after this lease, because there may be no message
+	// about the lease's end.
 	Brief bool
 }
 
-// Wait joins the Notifier and tries, and parks between tries for as long as try says, until try succeeds,
-// fails, or ctx ends.
+// Wait joins the Notifier and tries until try succeeds, fails, or ctx ends. Between tries it parks for the time that
+// try returns.
 func (w Waiting) Wait(ctx context.Context, try func() (taken bool, left time.Duration, err error)) error {
 	left := w.Left
 	place, err := w.join(ctx, left)
@@ -81,7 +80,7 @@ func (w Waiting) Wait(ctx context.Context, try func() (taken bool, left time.Dur
 	}
 }
 
-// joinings is how often a waiter tries to find the node that has its channel now.
+// joinings is how often a waiter tries to find the node that has its channel.
 const joinings = 10
 
 // join joins the Notifier, also if the topic is moving to another node.
@@ -102,7 +101,7 @@ func (w Waiting) join(ctx context.Context, limit time.Duration) (Registration, e
 type waiter struct {
 	subscriber *Subscriber
 	channel    *channel
-	place      *list.Element // among the parked; nil while awake
+	place      *list.Element // its element in the list of parked waiters; nil while awake
 	woken      chan struct{} // capacity 1; a woken waiter is no longer parked
 	timer      *time.Timer
 	early      bool // its last try was before the subscription
@@ -137,7 +136,7 @@ func (w *waiter) Park(ctx context.Context, limit time.Duration) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !w.channel.unpark(w) {
-		<-w.woken // woken in the same moment: the next try serves both
+		<-w.woken // woken at the same moment; the next try serves both purposes
 	}
 	return nil
 }

@@ -7,8 +7,8 @@ import (
 	"sync/atomic"
 )
 
-// Names are the tokens that one Locker gives to its holders: a random UUID of its own and a number, as
-// Redisson's are. Each is used once in the world, so that a script distinguishes a holder from all others.
+// Names makes the tokens of one Locker's holders: a random UUID of the Locker and a number, as in Redisson. Each
+// token is globally unique, so that a script distinguishes a holder from all others.
 type Names struct {
 	instance string
 	last     atomic.Uint64
@@ -22,8 +22,7 @@ func NewNames() *Names {
 	return &Names{instance: fmt.Sprintf("%x-%x-%x-%x-%x:", id[:4], id[4:6], id[6:8], id[8:10], id[10:])}
 }
 
-// Next returns a name that nobody had before, "<uuid>:<n>". It draws no randomness,
-// so it costs one small allocation.
+// Next returns a new name, "<uuid>:<n>". It draws no random numbers, so it costs only one small allocation.
 func (n *Names) Next() string {
 	name := make([]byte, 0, 64)
 	name = append(name, n.instance...)

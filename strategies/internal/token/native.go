@@ -8,28 +8,28 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// ErrNoNative is the error of Native.Delete where neither command is known to the server and allowed to the user.
+// ErrNoNative is the error of Native.Delete if the server does not know either command, or the user may not run it.
 var ErrNoNative = errors.New("the server runs neither DELIFEQ (Valkey 9.0) nor DELEX (Redis 8.4) for this user")
 
-// Native deletes a key if it holds a value, by the command that the server has for it: DELIFEQ on Valkey 9.0, DELEX on
-// Redis 8.4. It remembers which. The zero value is ready, and finds it out by the first call.
+// Native deletes a key if it holds a value, by the command that the server has: DELIFEQ on Valkey 9.0, DELEX on Redis
+// 8.4. The first call finds out which, and Native remembers it. The zero value is ready for use.
 type Native struct{ way atomic.Int32 }
 
-// The ways of Native, in the order in which they are tried.
+// These are the commands of Native, in the order in which they are tried.
 const (
 	byDelIfEq = 1 + iota
 	byDelEx
 	byNone
 )
 
-// Known says whether a call has found out which command the server has, or that it has none.
+// Known reports whether a call has found out which command the server has, or that it has none.
 func (n *Native) Known() bool { return n.way.Load() != 0 }
 
-// forget has the next call find out again, for a caller that has no other way.
+// forget makes the next call find out again, for a caller without another way to release.
 func (n *Native) forget() { n.way.Store(0) }
 
-// Delete deletes the key if it holds the value, and says whether it did. send sends one command and returns its reply.
-// key and value are pointers, which cost go-redis no allocation.
+// Delete deletes the key if it holds the value, and reports whether it did. send sends one command and returns its
+// reply. key and value are pointers, because go-redis needs no allocation for them.
 func (n *Native) Delete(key, value *string, send func(words ...any) (any, error)) (deleted bool, err error) {
 	known := n.way.Load()
 	var unknown error

@@ -1,5 +1,5 @@
-// Package token is the lock that is one key with its owner's token: Redis compares the token
-// before a release or an extension.
+// Package token implements a lock that is one key with its owner's token. Redis compares the token before a release
+// or an extension.
 package token
 
 import (
@@ -27,24 +27,24 @@ var (
 	//go:embed extend.lua
 	extendSource string
 
-	// ReleaseScript deletes the key if it holds the token, its only argument, and returns 1; else 0.
+	// ReleaseScript deletes the key and returns 1 if the key holds the token, the only argument; otherwise it returns 0.
 	ReleaseScript = redis.NewScript(releaseSource)
-	// ExtendScript sets the key to expire after its second argument in milliseconds, if it
-	// holds the token, its first, and returns 1; else 0. Extend runs it.
+	// ExtendScript sets the TTL of the key to the second argument, in milliseconds, and returns 1 if the key holds the
+	// token, the first argument; otherwise it returns 0. Extend runs it.
 	ExtendScript = redis.NewScript(extendSource)
 )
 
 // Lease is a key that holds the owner's token.
 type Lease struct {
 	Client      redis.UniversalClient
-	Releases    *pending.Releases // the Locker's, for all calls but Free
+	Releases    *pending.Releases // the Locker's, for all calls except Free
 	Name, Token string
 	Until       validity.Until
-	Native      *Native // releases the lock in the place of ReleaseScript; nil: the script does
+	Native      *Native // releases the lock in place of ReleaseScript; nil means the script
 
 	once    sync.Once // fills in release
 	release pending.Release
-	longest atomic.Int64 // the longest TTL asked for; 0 means none
+	longest atomic.Int64 // the longest requested TTL, in ns; 0 means none
 }
 
 // Load loads the release script.
@@ -52,12 +52,12 @@ func Load(ctx context.Context, client redis.UniversalClient) error {
 	return goredis.Load(ctx, client, ReleaseScript)
 }
 
-// ValidUntil returns the moment before the lock was asked for or extended, plus the TTL.
+// ValidUntil returns the moment before the acquire or the last extension was sent, plus the TTL.
 func (l *Lease) ValidUntil() time.Time { return l.Until.Get() }
 
-// Try makes one attempt to get the lock, for ttl, by a command that reports whether it has set the key. set may
-// outlast Try. After an error the lock is not held; where set has set the key or may have, it is given back, and no
-// other attempt may use the token.
+// Try makes one attempt to get the lock for ttl, by the function set, which reports whether it has set the key. set
+// may outlast Try. After an error the caller does not hold the lock. If set has or may have set the key, the lock is
+// released in the background, and no other attempt may use the token.
 func (l *Lease) Try(ctx context.Context, ttl time.Duration, set func() (bool, error)) (bool, error) {
 	l.Until.Set(time.Now().Add(ttl))
 	l.mayLast(ttl)
@@ -84,13 +84,13 @@ func (l *Lease) mayLast(ttl time.Duration) {
 	}
 }
 
-// Free deletes the key if it still holds the token, and says whether it did.
+// Free deletes the key if it still holds the token, and reports whether it did.
 func (l *Lease) Free(ctx context.Context) (bool, error) {
 	if l.Native != nil {
 		deleted, err := l.Native.Delete(&l.Name, &l.Token, func(words ...any) (any, error) {
 			return l.Client.Do(ctx, words...).Result()
 		})
-		if errors.Is(err, ErrNoNative) { // a right that is given back, or a newer primary, may mend it
+		if errors.Is(err, ErrNoNative) { // a restored right or a newer primary may end this error
 			l.Native.forget()
 		}
 		return deleted, err
@@ -119,15 +119,16 @@ func (l *Lease) Release(ctx context.Context) error {
 	return err
 }
 
-// GiveBack frees the lock after a failed attempt, at once or in the background. asked is that of pending.Release.
+// GiveBack frees the lock after a failed attempt, at once or in the background. asked is the field Asked of
+// pending.Release.
 func (l *Lease) GiveBack(ctx context.Context, asked <-chan struct{}) {
 	l.Releases.GiveBack(ctx, &pending.Release{
 		Send: l.send, Asked: asked, TTL: time.Duration(l.longest.Load()),
 	})
 }
 
-// Extend renews the key's TTL if it still holds the token. After an error the lease ends by ttl
-// at the latest, and if Redis may still do it, no later call prolongs it by more.
+// Extend renews the key's TTL if it still holds the token. After an error the lease ends at the latest ttl after the
+// call, and while Redis may still execute the extension, no later call prolongs the lease by more.
 func (l *Lease) Extend(ctx context.Context, ttl time.Duration) error {
 	ttl = ttl.Truncate(time.Millisecond)
 	answer := l.Until.Extending(time.Now(), ttl)
@@ -145,8 +146,8 @@ func (l *Lease) Extend(ctx context.Context, ttl time.Duration) error {
 	return nil
 }
 
-// Extend sets the key to expire after ms milliseconds if it holds the token, by a script that
-// the client does not send twice, and says whether it did.
+// Extend sets the TTL of the key to ms milliseconds if the key holds the token, by a script that the client does not
+// send twice. It reports whether it did.
 func Extend(ctx context.Context, client redis.UniversalClient, name, token string, ms int64) (bool, error) {
 	n, err := ExtendScript.Run(ctx, indeterminate.ScriptsOnce{Scripter: client}, []string{name}, token, ms).Int()
 	return n == 1, err

@@ -14,15 +14,15 @@ import (
 )
 
 const (
-	// limit is the context of a call during an outage.
+	// limit is the timeout of a call's context during an outage.
 	limit = 300 * time.Millisecond
-	// late is how long such a call may take: less than go-redis's ReadTimeout.
+	// late is the longest duration of such a call, less than go-redis's ReadTimeout.
 	late = 2 * time.Second
-	// soon is how long after an outage a lock may take to be free: less than the TTL.
+	// soon is the longest time after an outage until a lock is free, less than the TTL.
 	soon = 10 * time.Second
 )
 
-// outages are what keeps Redis from answering for a while.
+// outages are the ways to keep Redis from answering for a while.
 var outages = map[string]func(t *testing.T, server *redistest.Server) (end func()){
 	"NOREPLICAS": func(t *testing.T, server *redistest.Server) func() {
 		outside := server.Client(t)
@@ -58,9 +58,9 @@ var outages = map[string]func(t *testing.T, server *redistest.Server) (end func(
 	},
 }
 
-// Outages tries each variant while Redis refuses commands or does not answer, with a client that has go-redis's
-// defaults: it retries, and ignores contexts. Calls end with their context, and locks that were given up, or not
-// acquired, are free soon after the outage.
+// Outages tests each variant while Redis refuses commands or does not answer, with a client of go-redis's defaults,
+// which retries and ignores contexts. Calls must end with their context, and locks that were released, or not
+// acquired, must be free soon after the outage.
 func Outages(t *testing.T, variants ...string) {
 	for _, variant := range variants {
 		for name, begin := range outages {
@@ -119,7 +119,7 @@ func outage(t *testing.T, server *redistest.Server, variant string, begin func()
 	}
 }
 
-// parkOne starts a waiter, and returns when it waits. end waits for its end, with that of a context.
+// parkOne starts a waiter and returns when it waits. end cancels the waiter's context and waits for its end.
 func parkOne(t *testing.T, p Process, key string) (end func(context.Context) error) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())

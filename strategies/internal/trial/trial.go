@@ -1,4 +1,4 @@
-// Package trial tests this module's strategies on a Redis of their own.
+// Package trial tests this module's strategies, each on a separate Redis.
 package trial
 
 import (
@@ -18,23 +18,23 @@ import (
 	"github.com/lockbench/lockbench/strategies/locktest/redisservers"
 )
 
-// Conform runs the conformance suite for the first of some variants, written as on the command
-// line, and for the others where LOCKBENCH_CONFORM is set.
+// Conform runs the conformance suite for the first of some variants, written as on the command line, and for the
+// others if LOCKBENCH_CONFORM is set.
 func Conform(t *testing.T, variants ...string) {
 	for _, name := range extent.Chosen(variants) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel() // they wait most of the time
 			variant := Variant(t, name)
-			// One fixture for all checks, which come one after the other: a server for each would cost as much as
-			// the checks.
+			// All checks run one after the other on one fixture, because starting a server for each would cost as much as the
+			// checks.
 			fixture := Fixture(t, variant)
 			locktest.Run(t, func(*testing.T) locktest.Fixture { return fixture }, variant.Info())
 		})
 	}
 }
 
-// Fixture returns a fixture of a variant on servers of its own; a quorum has two nodes more
-// than it needs. What takes seconds is left out unless the variant is thoroughly tested.
+// Fixture returns a fixture of a variant with separate servers; a quorum has two nodes more than it needs. It omits
+// clusters and clocks, which take seconds, unless the variant is thoroughly tested.
 func Fixture(t testing.TB, variant strategies.Variant) locktest.Fixture {
 	t.Helper()
 	f := Everything(t, variant)
@@ -57,9 +57,8 @@ func Everything(t testing.TB, variant strategies.Variant) locktest.Fixture {
 	})
 }
 
-// thorough says whether a variant is also tested on clusters and with other clocks: three
-// strategies, which wait by polling, by subscriptions and in Redis, and all with
-// LOCKBENCH_CONFORM=all.
+// thorough reports whether a variant is also tested on clusters and with other clocks: three strategies, which wait
+// by polling, by subscriptions and in Redis, and all with LOCKBENCH_CONFORM=all.
 func thorough(v strategies.Variant) bool {
 	switch v.Name() {
 	case "spin", "pubsub", "handoff":
@@ -78,7 +77,7 @@ func Variant(t testing.TB, name string) strategies.Variant {
 	return variants[0]
 }
 
-// Config returns one instance's config, with clients and a probe of its own.
+// Config returns the config of one instance, with separate clients and a probe.
 func Config(t testing.TB, server *redistest.Server) goredis.Config {
 	t.Helper()
 	return configOn([]goredis.Node{server.Node(t)})
@@ -97,10 +96,9 @@ func Redis() (address string, stop func()) {
 	return own.Addr(), func() { _ = own.Close(context.Background()) }
 }
 
-// Calm runs a play that a stalled machine can spoil. play returns what kept it from showing
-// anything, such as a lock that ran out before anybody waited for it, or "". Calm runs it six
-// times at most, with its times multiplied by 1, 4 and then 16. A fault that play finds fails
-// the test at once.
+// Calm runs a play that a stalled machine can spoil. play returns the reason why it is without result, such as a lock
+// that ran out before a client waited for it, or "". Calm runs it at most six times, with its times multiplied by 1,
+// 4 and then 16. A fault that play finds fails the test at once.
 func Calm(t testing.TB, play func(times int) (spoilt string)) {
 	t.Helper()
 	for _, times := range []int{1, 4, 16, 16, 16, 16} {
@@ -113,7 +111,7 @@ func Calm(t testing.TB, play func(times int) (spoilt string)) {
 	t.Error("it was spoilt each time")
 }
 
-// patience is how long a step may take before it counts as lost.
+// patience is how long a step may take before it counts as failed.
 const patience = 20 * time.Second
 
 // Process is one instance of a strategy, as a service would have it.
@@ -154,7 +152,7 @@ func StartOn(t testing.TB, nodes []goredis.Node, variant string, ttl time.Durati
 // Counts returns what its Probe has counted.
 func (p Process) Counts() strategies.ProbeCounts { return p.Config.Probe.Counts() }
 
-// Acquire must succeed.
+// Acquire acquires the lock and fails the test on an error.
 func (p Process) Acquire(t testing.TB, key string) strategies.Lease {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
@@ -166,8 +164,8 @@ func (p Process) Acquire(t testing.TB, key string) strategies.Lease {
 	return lease
 }
 
-// Ask acquires, and asks again where Redis has not answered, as a service does: a busy machine can keep it from
-// an answer for longer than a lock waits for one.
+// Ask acquires, and repeats the acquire if Redis has not answered, as a service does, because on a busy machine an
+// answer can take longer than a lock waits for it.
 func (p Process) Ask(ctx context.Context, key string) (strategies.Lease, error) {
 	for {
 		lease, err := p.Locker.Acquire(ctx, key)
@@ -177,7 +175,7 @@ func (p Process) Ask(ctx context.Context, key string) (strategies.Lease, error) 
 	}
 }
 
-// Release must succeed.
+// Release releases the lease and fails the test on an error.
 func Release(t testing.TB, lease strategies.Lease) {
 	t.Helper()
 	if err := lease.Release(context.Background()); err != nil {
@@ -191,8 +189,8 @@ type Waiters struct {
 	all    sync.WaitGroup
 }
 
-// Park has n callers of each process wait for "key". It returns when each has had an
-// answer to the two tries that precede parking.
+// Park makes n callers of each process wait for "key". It returns when each has had an answer to the two tries that
+// precede parking.
 func Park(t testing.TB, n int, processes ...Process) *Waiters {
 	t.Helper()
 	return ParkOn(t, "key", n, processes...)
@@ -202,7 +200,7 @@ func Park(t testing.TB, n int, processes ...Process) *Waiters {
 func ParkOn(t testing.TB, key string, n int, processes ...Process) *Waiters {
 	t.Helper()
 	w := &Waiters{leases: make(chan strategies.Lease, n*len(processes))}
-	// None outlives the test, however it ends.
+	// No waiter outlives the test, however the test ends.
 	ctx, cancel := context.WithCancel(context.Background())
 	t.Cleanup(func() { cancel(); w.all.Wait() })
 	before := make([]int64, len(processes))
@@ -221,7 +219,7 @@ func ParkOn(t testing.TB, key string, n int, processes ...Process) *Waiters {
 	}
 	for i, p := range processes {
 		poll.Until(t, "all waiters are parked", func() bool {
-			return p.Counts().Attempts-before[i] >= 2*int64(n) // a waiter that spins goes on
+			return p.Counts().Attempts-before[i] >= 2*int64(n) // a spinning waiter keeps trying
 		})
 	}
 	return w
@@ -239,7 +237,7 @@ func (w *Waiters) Next(t testing.TB) strategies.Lease {
 	}
 }
 
-// Total sums what the processes' Probes have counted.
+// Total sums the counts of the processes' Probes.
 func Total(processes ...Process) (sum strategies.ProbeCounts) {
 	for _, p := range processes {
 		counts := p.Counts()

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// ErrLate says that Redis granted a lock, but its answer came after the lease had run out.
+// ErrLate is the error of a grant whose answer arrived after the lease had run out.
 var ErrLate = errors.New("granted too late: the lease had run out when the answer came")
 
 // UnlessLate returns the error of an attempt for a caller that tries again after ErrLate: nil
@@ -21,8 +21,7 @@ func UnlessLate(err error) error {
 	return err
 }
 
-// TTL returns a lease's TTL in whole milliseconds, as Redis counts it, or an error if it is
-// too short.
+// TTL returns a lease's TTL in whole milliseconds, the resolution of Redis, or an error if it is too short.
 func TTL(ttl time.Duration) (time.Duration, error) {
 	if ttl < time.Millisecond {
 		return 0, fmt.Errorf("the TTL must be at least 1ms, not %v", ttl)
@@ -34,8 +33,8 @@ func TTL(ttl time.Duration) (time.Duration, error) {
 type Until struct {
 	mu     sync.Mutex
 	end    time.Time
-	unsure time.Duration // the shortest TTL of the extensions that were not answered; 0 if all were
-	sent   []*extension  // those that may still be answered
+	unsure time.Duration // the shortest TTL of the unanswered extensions; 0 if there are none
+	sent   []*extension  // extensions that may still be answered
 }
 
 // extension is a command that sets the lease's TTL.
@@ -55,7 +54,7 @@ func (u *Until) Get() time.Time {
 	return u.end
 }
 
-// Raise moves the end to a later instant, after a command that never makes it earlier.
+// Raise moves the end if t is later, after a command that never makes the end earlier.
 func (u *Until) Raise(end time.Time) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -64,12 +63,12 @@ func (u *Until) Raise(end time.Time) {
 	}
 }
 
-// Extending is called before a command is sent that has the lease end ttl from then on, which
-// may be earlier than so far. The caller says afterwards whether the server has carried the
-// command out, and whether it may still do so, because there was no answer.
+// Extending is called before a command that sets the lease's end to ttl from now on, which may be earlier than the
+// present end. The caller reports afterwards whether the server has executed the command, or may still do so because
+// there was no answer.
 //
-// Two commands that are under way at the same time may be carried out in either order. So an
-// extension prolongs the lease only by the shortest TTL of those that were under way with it.
+// The server may execute two concurrent commands in either order. So an extension prolongs the lease only by the
+// shortest TTL of the extensions that were under way with it.
 func (u *Until) Extending(sent time.Time, ttl time.Duration) (answer func(done, open bool)) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
