@@ -9,10 +9,10 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// edit changes a text of the scripts.
+// edit replaces a text in the scripts.
 type edit struct{ old, new string }
 
-// ofTheScripts are the mistakes that are planted in the scripts.
+// ofTheScripts are the edits that plant mistakes in the scripts.
 var ofTheScripts = map[mistake][]edit{
 	tellBeforeWrite: {
 		{"    local entry = redis.call('LPOP', queue)", `
@@ -46,42 +46,42 @@ var ofTheScripts = map[mistake][]edit{
 	extendShortens: {{"ARGV[4], 'GT')", "ARGV[4])"}},
 }
 
-// played is a command that the scripts have carried out.
+// played is a command that the scripts have executed.
 type played struct {
 	question
 	answer
 }
 
-// leaves says whether the command is of the owner, who wants the lock no longer.
+// leaves reports whether the command is a release or a leave of the owner.
 func (p played) leaves() bool {
 	c, owner := p.command, p.question.server.owner
 	return owner != 0 && ((c.verb == release || c.verb == free && p.reply.code != 0) && c.id == owner ||
 		c.verb == leave && (c.id == owner || slices.Contains(c.more[:], owner)))
 }
 
-// granted says whether somebody got the lock.
+// granted reports whether the command granted the lock to an id.
 func (p played) granted() bool {
 	return p.reply.outcome == answered && p.answer.server.owner != 0 && (p.leaves() || p.question.server.owner == 0)
 }
 
-// looks says whether the command was one that looks after the queue.
+// looks reports whether the command repairs the queue.
 func (p played) looks() bool {
 	c := p.command
 	return p.reply.outcome == answered && (c.verb == check || c.verb == enqueue && c.mode != try && p.reply.newOwner == 0)
 }
 
-// laws are what holds of every command, whatever the lock that it meets.
+// laws are the properties of every command in every state of the lock.
 var laws = map[string]func(p played, before, after redisState) bool{
-	"what is refused has changed nothing, and nobody was told": func(p played, before, after redisState) bool {
+	"a refused command changes nothing and publishes nothing": func(p played, before, after redisState) bool {
 		return p.reply.outcome == answered || before == after && len(p.said) == 0
 	},
-	"who has the lock has it until he leaves": func(p played, before, after redisState) bool {
+	"an owner keeps the lock until it leaves": func(p played, before, after redisState) bool {
 		return before.owner == 0 || before.owner == after.owner || p.leaves()
 	},
-	"who leaves is told that he had the lock": func(p played, _, _ redisState) bool {
+	"an owner that leaves learns that it had the lock": func(p played, _, _ redisState) bool {
 		return !p.leaves() || p.reply.outcome == refused || p.reply.code != 0 || p.reply.newOwner != 0
 	},
-	"whoever gets the lock is told, and nobody else": func(p played, _, after redisState) bool {
+	"the new owner gets a grant message, and no other id does": func(p played, _, after redisState) bool {
 		var newOwners []ident
 		for _, m := range p.said {
 			if m.heard {
@@ -109,16 +109,16 @@ var laws = map[string]func(p played, before, after redisState) bool{
 		}
 		return p.reply.newOwner == 0 || p.reply.token > last
 	},
-	"an owner for whom somebody may wait is marked": func(p played, _, after redisState) bool {
-		at := p.command.verb == set || p.command.mode == try // they take a free lock past those who wait
+	"an owner is marked if others may wait": func(p played, _, after redisState) bool {
+		at := p.command.verb == set || p.command.mode == try // these take a free lock before the waiters
 		must := p.looks() || p.granted() && !at
 		return !must || after.owner == 0 || after.queue[0] == 0 || after.marked
 	},
-	"a lock is not left to nobody while some wait who can be told": func(p played, before, after redisState) bool {
+	"a lock is not left free while reachable waiters are queued": func(p played, before, after redisState) bool {
 		left := p.leaves() && before.marked || p.command.verb == check
 		return !left || p.reply.outcome == refused || after.owner != 0 || after.queue[0] == 0 || p.reply.code == 3
 	},
-	"who waits waits on": func(p played, before, after redisState) bool {
+	"a waiter stays in the queue": func(p played, before, after redisState) bool {
 		c := p.command
 		return !slices.ContainsFunc(before.queue[:before.length()], func(id ident) bool {
 			unheard := slices.ContainsFunc(p.said, func(m message) bool { return m.id == id && !m.heard })
@@ -127,11 +127,11 @@ var laws = map[string]func(p played, before, after redisState) bool{
 			return after.owner != id && after.find(id) < 0 && !unheard && !left && !silent
 		})
 	},
-	"an owner who asks again is told so": func(p played, before, after redisState) bool {
+	"an owner that asks again gets its grant message again": func(p played, before, after redisState) bool {
 		asks := p.command.verb == enqueue && p.command.id == before.owner
 		return !asks || p.reply.newOwner == before.owner && before == after
 	},
-	"who let a lease run out is not granted the next": func(p played, before, after redisState) bool {
+	"an id whose lease ran out does not get the next lease": func(p played, before, after redisState) bool {
 		c := p.command
 		silent := c.verb == check && c.seen != 0 && c.seen.process() != c.by && before.owner == 0
 		return !silent || p.reply.outcome == refused || after.owner == 0 || after.owner.process() != c.seen.process()
@@ -139,12 +139,12 @@ var laws = map[string]func(p played, before, after redisState) bool{
 	"an extension does not shorten": func(p played, before, after redisState) bool {
 		return p.command.verb != extend || after.left >= before.left
 	},
-	"a queue does not stay for ever": func(p played, _, after redisState) bool {
+	"a queue has a TTL": func(p played, _, after redisState) bool {
 		return !p.looks() || after.queue[0] == 0 || after.kept
 	},
 }
 
-// smallLocks are all commands of process 0 that a small lock may meet.
+// smallLocks calls visit for all commands of process 0 on all small locks.
 func smallLocks() (all []question) {
 	const a1, a2, a3, b1, b2 = ident(1), ident(2), ident(3), ident(idsEach + 1), ident(idsEach + 2)
 	commands := []command{
@@ -205,12 +205,12 @@ func smallLocks() (all []question) {
 	return all
 }
 
-// The scripts keep the laws with every command and in every small state. A planted mistake breaks one.
+// The scripts keep the laws with every command in every small state. Each planted mistake breaks a law.
 func TestLawsOfTheScripts(t *testing.T) {
 	t.Parallel()
 	ours := openScripts(t)
 	all := smallLocks()
-	// broken asks many at a time, and is the first law that does not hold for one of them.
+	// broken executes many questions at a time and returns the first law that one of them breaks.
 	broken := func(s *scripts, questions []question) string {
 		for some := range slices.Chunk(questions, 200) {
 			reads := make([]func() (answer, error), len(some))
@@ -240,7 +240,7 @@ func TestLawsOfTheScripts(t *testing.T) {
 		return ""
 	}
 	if law := broken(ours, all); law != "" {
-		t.Errorf("it does not hold that %s", law)
+		t.Errorf("the law is broken: %s", law)
 	}
 	for planted := range ofTheScripts {
 		s := ours.with(planted)
@@ -248,7 +248,7 @@ func TestLawsOfTheScripts(t *testing.T) {
 			return s.texts[q.command.verb].Hash() == ours.texts[q.command.verb].Hash()
 		})
 		if broken(s, changed) == "" {
-			t.Errorf("that %s is not found", planted)
+			t.Errorf("the planted mistake is not found: %s", planted)
 		}
 	}
 	t.Logf("%d questions", len(all))

@@ -2,9 +2,10 @@
 
 package model
 
-// What a process does with a lease: lease.go.
+// This file models what a process does with a lease: lease.go.
 
-// begin makes a lease the process's, and a client's: its other turns are those of who has come so far.
+// begin makes a lease the process's and gives its first turn to a client. The other turns are for the clients that
+// wait by now.
 func (w *world) begin(c int, l lease) {
 	q := &w.procs[home[c]]
 	q.turns = 0
@@ -17,7 +18,7 @@ func (w *world) begin(c int, l lease) {
 }
 
 func (w *world) hand(c int, l lease) {
-	if w.excluded&(1<<l.id) == 0 { // else it is not there any more
+	if w.excluded&(1<<l.id) == 0 { // otherwise it is no longer there
 		if l.token < w.top || l.token == w.top && l.passed <= w.turn {
 			w.found(tokenFell)
 		}
@@ -27,7 +28,7 @@ func (w *world) hand(c int, l lease) {
 	w.clients[c].phase, w.clients[c].lease = holding, l
 }
 
-// lose takes a lease that is over from its holder.
+// lose takes an ended lease from its holder.
 func (w *world) lose(c int) {
 	cl := &w.clients[c]
 	if cl.task.command.verb == extend {
@@ -45,7 +46,7 @@ func (w *world) end(c int) {
 	cl.phase, cl.lease, cl.asked = done, lease{}, false
 }
 
-// pass is a release that hands the lease on in the process.
+// pass models a release that hands the lease on within the process.
 func (p *protocol) pass(w *world, c int) bool {
 	cl, q := &w.clients[c], &w.procs[home[c]]
 	next := q.waiters[0]
@@ -75,7 +76,7 @@ func (p *protocol) release(w *world, c int) {
 		slot.unheard = !q.subscription.on
 	}
 	t := cl.lease.token
-	if cl.lease.indeterminate && p.planted != doubtReleased { // what takes the lock late takes it with that id
+	if cl.lease.indeterminate && p.planted != doubtReleased { // a late command takes the lock with this id
 		t = 0
 	}
 	cl.task.send(command{verb: release, by: proc, id: cl.lease.id, token: t, entry: entry})
@@ -140,7 +141,7 @@ func (p *protocol) extended(w *world, c int, t task) {
 	}
 }
 
-// What a process does that gets no turn: line.recover in keep.go.
+// The rest models what a process does that gets no turn: localQueue.recover in keep.go.
 
 func (p *protocol) startLook(w *world, proc int8) bool {
 	q := &w.procs[proc]
@@ -162,7 +163,7 @@ func (p *protocol) startLook(w *world, proc int8) bool {
 	return true
 }
 
-// anyOf stands for all ids of a process: of who was seen no more matters.
+// anyOf stands for all ids of a process, because only the process of the owner that was seen matters.
 func anyOf(id ident) ident {
 	if id == 0 {
 		return 0
@@ -211,7 +212,7 @@ func (p *protocol) looked(w *world, proc int8, t task) {
 	if r.newOwner != 0 {
 		p.learnOwner(w, proc, r.newOwner, r.token, t.age)
 	} else if r.owner == id || p.planted != ownerOverlooked {
-		if r.owner != 0 && q.slot(r.owner) != nil { // its message is lost, or under way
+		if r.owner != 0 && q.slot(r.owner) != nil { // its message is lost or in transit
 			p.arrive(w, proc, r.owner, r.token, max(r.left-t.age, 0))
 		}
 	}
@@ -229,7 +230,7 @@ func (p *protocol) looked(w *world, proc int8, t task) {
 	p.checkNext(w, proc)
 }
 
-// requeue queues what is missing, the latest first, and what there is too little.
+// requeue queues the missing slots, the latest first, and new ones if there are too few.
 func (p *protocol) requeue(w *world, proc int8) {
 	q := &w.procs[proc]
 	q.look.task = task{}

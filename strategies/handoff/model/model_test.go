@@ -1,44 +1,40 @@
 //go:build !race
 
-// Package model is the argument of ../DESIGN.md in a form that a computer can try. It has
-// only tests.
+// Package model is the argument of ../DESIGN.md as a state space that a program can search. It has only tests.
 //
-// A world is one lock at a server, two processes with three clients, and all that is on its
-// way between them. What SET, RPUSHX and the scripts of this repository do to the lock is asked of a real Redis
-// (scripts_test.go), each question once; process_test.go and lease_test.go implement what a process does, with local
-// passing, places, debts, looks and confirmations; step_test.go lists what may happen next.
-// search_test.go visits every world that can be reached, the nearest first. It checks that at
-// most one client holds the lock, that no token falls or comes twice, that no valid lease is
-// called lost, and that everybody can still be served. After a fault that must not need a wait
-// for a lease that nobody has; without a fault it must not need a look. The test prints the
-// shortest way to a violation. It must also find planted mistakes, which were made once or
-// could be made.
+// A world is one lock at a server, two processes with three clients, and everything in transit between them. A real
+// Redis executes SET, RPUSHX and the scripts of this repository on the lock (scripts_test.go), each question once.
+// process_test.go and lease_test.go implement the process, with local passing, slots, pending releases, checks and
+// confirmations. step_test.go lists the possible next steps. search_test.go visits every reachable world, the nearest
+// first. It checks that at most one client holds the lock, that no token decreases or is granted twice, that no valid
+// lease is reported as lost, and that all clients can still get the lock. After a fault this must not need the end of
+// a lease without a holder; without a fault it must not need a check. The test prints the shortest path to a
+// violation. It must also find planted mistakes, which were made once or could be made.
 //
-// laws_test.go has what must hold of each script alone, with every command in every small state.
+// laws_test.go has the laws that each script must keep, with every command in every small state.
 //
-// With LOCKBENCH_MODEL=1 (make soak) the tests search further, for minutes: they then search most of the
-// faults with three clients to the end, and look for the mistakes that are found last too.
+// With LOCKBENCH_MODEL=1 (make soak) the tests search further, for minutes: they then search most of the faults with
+// three clients completely, and also search for the mistakes that are found last.
 //
-// # What it does not have
+// # What the model lacks
 //
-//   - The Lua is played itself, the Go of the processes is not. Whoever changes the Go
-//     must change the model by hand, and the Go may be wrong where the model is right.
-//   - A TTL is one tick, so a lease is either new or over. Worlds in which time passes are
-//     searched for two processes with one client each, two ticks and few looks, and every day
-//     only in part. The search checks only exclusion and tokens there, not whether everybody is
-//     served. Elsewhere no time passes, except for the leases of the dead.
-//   - "Can be served" means that some continuation serves everybody, not that each does. The
-//     search does not check order and overtaking.
-//   - There is one fault at a time (two where a test says so), of one process. A broken
-//     connection affects one command, which is lost, late or without its answer; in truth it
-//     affects all commands on it.
+//   - The Lua scripts themselves are executed, the Go code of the processes is not. A change of the Go code must be
+//     repeated in the model by hand, and the Go code may be wrong where the model is right.
+//   - A TTL is one tick, so a lease is either new or over. Worlds in which time passes are searched for two processes
+//     with one client each, two ticks and few looks, and every day only in part. The search checks only exclusion and
+//     tokens there, not whether all clients get the lock. Elsewhere no time passes, except for the leases of dead
+//     processes.
+//   - "Can get the lock" means that in some continuation all clients get it, not in each. The search does not check
+//     order and overtaking.
+//   - There is one fault at a time (two where a test says so), of one process. A broken connection affects one
+//     command, which is lost, late or without its answer; in reality it affects all commands on it.
 //   - After a failover the old primary is an exact copy that refuses writes: there is no lag, and
 //     no loss of data. Sentinel, cluster slots, MOVED and CLUSTERDOWN are missing.
-//   - Close, ends of patience (2 s), TryAcquire, a queue's TTL of 10 min, and clocks that go back
-//     are missing. SIGSTOP only makes a process slow: no lease loses its place by it.
-//   - Where no answer can be lost, running a command and reading an answer that gives nothing are
-//     one step. Worlds are known by hashes of 64 bits. The search does not follow a world with
-//     more on its way than there is room for (4 debts, 6 entries, 3 messages, 2 late commands).
+//   - Close, ends of patience (2 s), TryAcquire, a queue's TTL of 10 min, and clocks that go back are missing.
+//     SIGSTOP only makes a process slow, and the process loses no slot by it.
+//   - Where no answer can be lost, running a command and reading an answer that gives nothing are one step. Worlds
+//     are known by hashes of 64 bits. The search does not follow a world that exceeds the sizes of its arrays (4
+//     pending releases, 6 entries, 3 messages, 2 late commands).
 package model
 
 import (
@@ -54,19 +50,20 @@ var faultsOf = []struct {
 }{
 	{"calm", budget{}},
 	{"a command or its answer is lost or late", budget{breaks: 1}},
-	{"a process is told by a connection that breaks", budget{deaf: 1}},
+	{"the subscription of a process breaks", budget{deaf: 1}},
 	{"death", budget{deaths: 1}},
 	{"cancel", budget{cancels: 1}},
 	{"refused writes", budget{refusals: 1}},
 	{"refused PUBLISH", budget{mutes: 1}},
 	{"failover", budget{failover: 1}},
-	{"told twice", budget{twice: 1}},
+	{"a message arrives twice", budget{twice: 1}},
 	{"clock step", budget{steps: 1}},
 	{"lost queue", budget{losses: 1}},
 	{"extend", budget{extends: 1}},
 }
 
-// goalsAfter are what must be reached after faults. Where time passes, nothing: leases run out by themselves.
+// goalsAfter returns the goals that must be reachable after faults. There are none where time passes, because leases
+// then run out anyway.
 func goalsAfter(f budget) []goal {
 	switch {
 	case f.ticks > 0:
@@ -80,11 +77,11 @@ func goalsAfter(f budget) []goal {
 	}
 }
 
-// deep has the tests look further than there is time for every day.
+// deep makes the tests search further than is possible in the usual test time.
 var deep = os.Getenv("LOCKBENCH_MODEL") != ""
 
-// The lock is safe, and everybody can be served, after any of the faults, and where time passes: leases then run out
-// while they are relied on, told, released and extended.
+// The lock is safe, and all clients can get it, after any of the faults. It is also safe where time passes: leases
+// then run out while they are held, announced, released and extended.
 func TestModelIsSafeAndLive(t *testing.T) {
 	few, many, late := 2_000, 8_000, budget{ticks: 2, looks: 1}
 	if deep {
@@ -126,7 +123,7 @@ func TestModelIsSafeAndLive(t *testing.T) {
 // foundLast are the mistakes of which a search has to see 50,000 worlds or more before it finds them.
 var foundLast = []mistake{extendShortens, doubtConfirmed, doubtReleased, ownerOverlooked}
 
-// A search that finds nothing must have been able to.
+// The search must find every planted mistake, which shows that a search without a result means something.
 func TestModelFindsPlantedMistakes(t *testing.T) {
 	scripts := openScripts(t)
 	timed := func(f budget, ticks, looks int8) budget { f.ticks, f.looks = ticks, looks; return f }
@@ -177,48 +174,49 @@ func TestModelFindsPlantedMistakes(t *testing.T) {
 			}
 			r := s.find(test.faults)
 			if r.flaw != test.flaw {
-				t.Errorf("it is not found: %v", r)
+				t.Errorf("the mistake is not found: %v", r)
 			}
 			t.Logf("%v", r)
 		})
 	}
 }
 
-// mistake is what is left out of the protocol, or was once, to see that it is found.
+// mistake is a planted fault: a part of the protocol that is left out, or once was, to check that the search finds
+// it.
 type mistake string
 
 const (
 	noMistake mistake = ""
 
-	// Of the scripts: laws_test.go plants them, and finds each of these too.
-	tellBeforeWrite mistake = "grant tells before it writes"
-	offeredAgain    mistake = "grant offers a token again that nobody heard of"
-	grantToNobody   mistake = "a grant that nobody heard stands"
+	// These mistakes are in the scripts. laws_test.go plants them, and finds each of them too.
+	tellBeforeWrite mistake = "grant publishes before it writes"
+	offeredAgain    mistake = "grant offers a token again after a message without receiver"
+	grantToNobody   mistake = "a grant without receiver is kept"
 	grantUnmarked   mistake = "grant does not mark the lock"
 	forgetRefused   mistake = "grant drops the entry when PUBLISH is refused"
-	queueUnmarked   mistake = "who queues does not mark the lock"
-	takeTwice       mistake = "an owner who asks again queues"
-	releaseUnseen   mistake = "a release does not look for the mark"
-	releaseUnmarked mistake = "a release does not know its own lock by the mark"
-	leaveTheQueue   mistake = "who leaves leaves the queue, but not the lock"
-	leaveTwice      mistake = "who leaves twice in one command gives the lock to two"
+	queueUnmarked   mistake = "queue does not mark the lock"
+	takeTwice       mistake = "an owner that asks again is queued"
+	releaseUnseen   mistake = "a release does not check the mark"
+	releaseUnmarked mistake = "a release does not recognise its own marked lock"
+	leaveTheQueue   mistake = "leave removes the entry but does not release the lock"
+	leaveTwice      mistake = "two leaves in one command grant the lock twice"
 	keepTheSilent   mistake = "a process that let its lease run out is granted the lock again"
 	extendShortens  mistake = "a late extension shortens a lease"
 
-	// Of who uses them.
-	trustTheOld      mistake = "in a cluster what is heard at what was the primary is believed"
-	noLook           mistake = "nobody looks what has become of his place"
+	// These mistakes are in the code that uses the scripts.
+	trustTheOld      mistake = "in a cluster a message of the former primary is believed"
+	noLook           mistake = "a process does not check its slots"
 	staleBelieved    mistake = "a lease counts from the receipt of the message"
-	lateSetKept      mistake = "a SET that comes late is not given back"
-	lateQueueKept    mistake = "what queues again after a lost answer does not give back what comes late"
-	heldGivenBack    mistake = "a grant that is told again is given back though it is held"
-	doubtGivenBack   mistake = "a grant that is told again is given back while Redis is asked about it"
-	lateConfirmed    mistake = "that a lease was over before Redis's confirmation came is not noticed"
-	releasedUnknown  mistake = "a grant that is told again is given back while it is released"
-	ownerOverlooked  mistake = "who looks after one place does not see that another of the process is the owner"
-	doubtConfirmed   mistake = "a lease that others may have had since it was told is confirmed with its token"
-	unsureDropped    mistake = "a place that a release whose answer was lost may have queued is dropped"
-	doubtReleased    mistake = "a lease that others may have had since it was told is released with its token"
-	unheardLeft      mistake = "a process that does not listen is queued by its release, and does not look at once"
-	pendingForgotten mistake = "a debt that Redis refused counts as paid"
+	lateSetKept      mistake = "the lock of a late SET is not released"
+	lateQueueKept    mistake = "a slot queued again after a lost answer does not release a late grant"
+	heldGivenBack    mistake = "a repeated grant message releases a held lease"
+	doubtGivenBack   mistake = "a repeated grant message releases a lease during its confirmation"
+	lateConfirmed    mistake = "a confirmation that arrives after the lease's end is accepted"
+	releasedUnknown  mistake = "a repeated grant message releases a lease during its release"
+	ownerOverlooked  mistake = "the check of one slot overlooks that another slot of the process is the owner"
+	doubtConfirmed   mistake = "a lease that others may have had since its message is confirmed with its old token"
+	unsureDropped    mistake = "a slot is dropped that a release without answer may have queued"
+	doubtReleased    mistake = "a lease that others may have had since its message is released with its old token"
+	unheardLeft      mistake = "a process that does not listen is queued by its release and does not check at once"
+	pendingForgotten mistake = "a pending release that Redis refused counts as answered"
 )

@@ -4,7 +4,8 @@ package model
 
 import "slices"
 
-// What a process does with what it hears, as acquire.go, subscriber.go, keep.go, debts.go and lease.go have it.
+// This file models how a process handles answers and messages: acquire.go, subscriber.go, keep.go, pending.go and
+// lease.go.
 
 func (q *process) waiting() int { return length(q.waiters[:]) }
 
@@ -44,7 +45,7 @@ func (q *process) drop(id ident) (was slot, there bool) {
 	return take(q.slots[:], i), true
 }
 
-// short adds a place if there are too few.
+// short adds a slot if there are too few.
 func (p *protocol) short(w *world, proc int8) ident {
 	q := &w.procs[proc]
 	n := q.standing()
@@ -69,10 +70,10 @@ func (w *world) addPending(proc int8, id ident, doubtful bool) {
 	q.pendingReleases[i] = pendingRelease{id: id, indeterminate: doubtful || q.pendingReleases[i].indeterminate}
 }
 
-// send has a task begin to talk.
+// send starts a task's command.
 func (t *task) send(c command) { *t = task{stage: sent, command: c} }
 
-// stand has a task queue a place, as soon as the process listens.
+// stand makes a task queue a slot as soon as the process listens.
 func (w *world) stand(t *task, proc int8, id ident, m mode) {
 	t.send(command{verb: enqueue, by: proc, mode: m, id: id})
 	if !w.procs[proc].subscription.on {
@@ -80,7 +81,7 @@ func (w *world) stand(t *task, proc int8, id ident, m mode) {
 	}
 }
 
-// again asks once more after there was no answer.
+// again repeats a command without an answer.
 func (t *task) again() {
 	t.stage, t.reply, t.indeterminate = sent, reply{}, true
 }
@@ -112,7 +113,7 @@ func (p *protocol) quit(w *world, c int) {
 	}
 }
 
-// tidy gives up the places that nobody has come to use.
+// tidy gives up the slots that no client uses.
 func (p *protocol) tidy(w *world, proc int8) {
 	q := &w.procs[proc]
 	for n := q.standing(); n > p.wanted(q) && q.slots[n-1].queued; n-- {
@@ -120,13 +121,13 @@ func (p *protocol) tidy(w *world, proc int8) {
 	}
 }
 
-// giveBack gives up a place.
+// giveBack gives up a slot.
 func (w *world) giveBack(proc int8, id ident) {
 	slot, _ := w.procs[proc].drop(id)
 	w.addPending(proc, id, !slot.queued || slot.indeterminate)
 }
 
-// hint models Locker.hint: the process hears a message that an id is the owner.
+// hint models Locker.hint: the process receives a message that an id is the owner.
 func (p *protocol) hint(w *world, proc int8, id ident, t token) {
 	q := &w.procs[proc]
 	if q.slot(id) == nil || p.planted == trustTheOld || p.planted == staleBelieved {
@@ -170,7 +171,7 @@ func (p *protocol) learnOwner(w *world, proc int8, id ident, t token, age int8) 
 	p.arrive(w, proc, id, t, until)
 }
 
-// arrive has a place take a lease, or ask for it if it has run out.
+// arrive makes a slot take a lease, or ask Redis if the lease has run out.
 func (p *protocol) arrive(w *world, proc int8, id ident, t token, until int8) {
 	q := &w.procs[proc]
 	switch {
@@ -183,14 +184,14 @@ func (p *protocol) arrive(w *world, proc int8, id ident, t token, until int8) {
 	}
 }
 
-// take makes a place the process's lease.
+// take turns a slot into the process's lease.
 func (p *protocol) take(w *world, proc int8, l lease) {
 	was, _ := w.procs[proc].drop(l.id)
 	l.indeterminate = was.indeterminate
 	p.grantedTo(w, proc, l)
 }
 
-// confirm has Redis confirm that a place has the lock.
+// confirm asks Redis to confirm that a slot has the lock.
 func (p *protocol) confirm(w *world, proc int8, id ident, t token) {
 	q := &w.procs[proc]
 	q.confirm.send(command{verb: extend, by: proc, id: id, ttl: leaseTime, token: t})
@@ -208,7 +209,7 @@ func (p *protocol) grantedTo(w *world, proc int8, l lease) {
 	w.begin(int(front-1), l)
 }
 
-// heed has a process take the end of a task.
+// heed makes a process handle the end of a task.
 func (p *protocol) heed(w *world, proc int8, k int) {
 	t := *w.work(proc, k)
 	switch {
@@ -235,7 +236,7 @@ func (p *protocol) heed(w *world, proc int8, k int) {
 	}
 }
 
-// ask has a client try to take a lock that may be free.
+// ask makes a client try to take a lock that may be free.
 func (p *protocol) ask(w *world, c int) {
 	proc := home[c]
 	w.procs[proc].asking = true
@@ -273,7 +274,7 @@ func (p *protocol) took(w *world, c int, t task) {
 	}
 }
 
-// queued is what Locker.queue does with an answer.
+// queued models how Locker.queue handles an answer.
 func (p *protocol) queued(w *world, proc int8, t *task) (over, failed bool) {
 	q, id := &w.procs[proc], t.command.id
 	switch r := t.reply; {
@@ -303,7 +304,7 @@ func (p *protocol) queued(w *world, proc int8, t *task) (over, failed bool) {
 	return true, false
 }
 
-// doubt notes that an id may be queued once more, by a command that comes late.
+// doubt records that a late command may queue an id once more.
 func (p *protocol) doubt(w *world, proc int8, id ident) {
 	if p.planted == lateQueueKept {
 		return
@@ -334,12 +335,12 @@ func (p *protocol) pendingAnswered(w *world, proc int8, t task) {
 			q.pendingReleases[i].answered = true
 		}
 	}
-	if t.reply.newOwner != 0 { // afterwards: it may be one of those
+	if t.reply.newOwner != 0 { // last, because it may be one of these ids
 		p.learnOwner(w, proc, t.reply.newOwner, t.reply.token, t.age)
 	}
 }
 
-// pay asks Redis to forget what is owed, again if a late command has brought it back.
+// sendDue sends the pending releases to Redis, again if a late command has taken the lock or queued the id.
 func (w *world) sendDue(proc int8) bool {
 	q := &w.procs[proc]
 	var ids []ident
@@ -364,7 +365,7 @@ func (p *protocol) confirmed(w *world, proc int8, t task) {
 	slot, mine := q.slot(id), t.stage == replied && t.reply.outcome == answered && t.reply.code == 1
 	switch {
 	case mine && slot != nil && (t.age < leaseTime || p.planted == lateConfirmed):
-		clock := t.reply.token // others may have had it since the message
+		clock := t.reply.token // other clients may have had it since the message
 		if p.planted == doubtConfirmed {
 			clock = t.command.token
 		}
@@ -377,14 +378,14 @@ func (p *protocol) confirmed(w *world, proc int8, t task) {
 	}
 }
 
-// holds says whether a client has the lease of an id, or releases it.
+// holds reports whether a client holds or is releasing the lease of an id.
 func (w *world) holds(id ident) bool {
 	return slices.ContainsFunc(w.clients[:], func(c client) bool {
 		return c.lease.id == id && (c.phase == holding || c.phase == releasing)
 	})
 }
 
-// hangUp ends the connection by which a process is told.
+// hangUp ends the subscription of a process.
 func (p *protocol) hangUp(w *world, proc int8) {
 	e := &w.procs[proc].subscription
 	if e.on && !e.astray {
@@ -393,7 +394,7 @@ func (p *protocol) hangUp(w *world, proc int8) {
 	*e = subscription{}
 }
 
-// listen is a new one.
+// listen starts a new subscription.
 func (p *protocol) listen(w *world, proc int8) {
 	q := &w.procs[proc]
 	q.subscription = subscription{on: true}

@@ -19,8 +19,8 @@ import (
 	"github.com/lockbench/lockbench/internal/testkit/redistest"
 )
 
-// scripts carry out the model's commands on a real Redis. Each question is asked once: the search meets the same
-// small lock in many worlds.
+// scripts execute the model's commands on a real Redis. Each question is executed once, because the search meets the
+// same small lock in many worlds.
 type scripts struct {
 	t       testing.TB
 	mu      sync.Mutex
@@ -29,18 +29,18 @@ type scripts struct {
 	clients map[bool]redis.UniversalClient // of two users: one who may publish, and one who may not
 }
 
-// question is a command, and the lock that it meets.
+// question is a command and the state of the lock before it.
 type question struct {
 	server  redisState
 	command command
 }
 
-// answer is what becomes of the lock, what the script returns, and what it publishes.
+// answer is the state of the lock after a command, the script's result, and its messages.
 type answer struct {
 	server redisState
 	reply  reply
 	said   []message
-	clock  token // by how much the clock went on
+	clock  token // the progress of the clock
 }
 
 // The clock of the scripts is at then, and a lease that is released has anyToken: so an answer shows of which a
@@ -53,13 +53,13 @@ const (
 const (
 	lock    = "lock"
 	queue   = lock + ":handoff"
-	realTTL = 600_000 // ms of a tick: nothing runs out by itself
+	realTTL = 600_000 // ms of a tick, so long that nothing runs out during the test
 )
 
 // names of the two processes: 26 characters, as grant.lua cuts them off an id.
 var processes = [2]string{strings.Repeat("A", 26), strings.Repeat("B", 26)}
 
-// around has a script be played with a clock of its own, and notes what it publishes, with how many heard it.
+// around runs a script with an artificial clock, and records its messages with the number of receivers.
 const around = `local said, clock, real = {}, 1000, redis
 local redis = setmetatable({
   call = function(command, ...)
@@ -86,7 +86,7 @@ if not ok then
 end
 return {ok and 1 or 0, result, said, clock - 1000}`
 
-// What a process sends without a script.
+// These are the commands that a process sends without a script.
 const (
 	setSource = `local owner = redis.call('SET', KEYS[1], ARGV[3], 'PX', ARGV[4], 'NX', 'GET')
 return {owner or ARGV[3], redis.call('TIME')[2]}`
@@ -172,7 +172,7 @@ func (s *scripts) listen(client redis.UniversalClient) {
 	redistest.Hear(s.t, client, channels...)
 }
 
-// exec carries out a command, and says what was published.
+// exec executes a command and returns the messages that it published.
 func (s *scripts) exec(w *redisState, c command, clock *token) (reply, []message) {
 	q := question{*w, c}
 	q.command.token = min(c.token, 1) * anyToken
@@ -205,7 +205,7 @@ func (s *scripts) exec(w *redisState, c command, clock *token) (reply, []message
 	return r, said
 }
 
-// ask has Redis carry out a command in a state.
+// ask executes a command on Redis in a given state.
 func (s *scripts) ask(q question) (answer, error) {
 	var read func() (answer, error)
 	_, _ = s.clients[q.server.mute].Pipelined(s.t.Context(), func(pipe redis.Pipeliner) error {
@@ -215,7 +215,7 @@ func (s *scripts) ask(q question) (answer, error) {
 	return read()
 }
 
-// put sends a question, and returns how its answer is read.
+// put sends a question and returns a function that reads the answer.
 func (s *scripts) put(pipe redis.Pipeliner, q question) (read func() (answer, error)) {
 	ctx, c, keys := s.t.Context(), q.command, []string{lock, queue}
 	args := []any{base(q.server.hears), processes[c.by]}
@@ -261,7 +261,7 @@ func (s *scripts) put(pipe redis.Pipeliner, q question) (read func() (answer, er
 	}
 }
 
-// setUp has Redis's lock in a state.
+// setUp puts the lock in Redis into a state.
 func setUp(ctx context.Context, pipe redis.Pipeliner, s redisState) {
 	if s.owner != 0 {
 		value := idOf(s.owner)
@@ -280,7 +280,7 @@ func setUp(ctx context.Context, pipe redis.Pipeliner, s redisState) {
 	}
 }
 
-// refuse has Redis begin (1), or cease (0), to refuse writes.
+// refuse makes Redis begin (1) or stop (0) refusing writes.
 func refuse(ctx context.Context, pipe redis.Pipeliner, fault refusal, value int) {
 	switch fault {
 	case refusesWrite:
@@ -290,7 +290,7 @@ func refuse(ctx context.Context, pipe redis.Pipeliner, fault refusal, value int)
 	}
 }
 
-// see takes what show returns.
+// see parses the result of show.
 func (s *redisState) see(state []any) {
 	value := state[0].(string)
 	s.owner, s.marked, s.left = identOf(value), strings.HasSuffix(value, "+"), inTicks(state[1])
@@ -302,7 +302,7 @@ func (s *redisState) see(state []any) {
 	s.kept = state[3].(int64) > 0
 }
 
-// parse takes what a script has returned, and around it what was said and the clock.
+// parse parses the result of around: the script's result, the messages and the clock.
 func (a *answer) parse(c command, values []any) error {
 	a.clock = token(values[3].(int64))
 	for _, said := range values[2].([]any) {
@@ -352,7 +352,7 @@ func grantOf(reply any) (id ident, t token) {
 	return identOf(words[0]), token(number)
 }
 
-// inTicks are those of a PTTL; 0 for no key, or one that lasts for ever.
+// inTicks returns a PTTL in ticks; 0 for no key or a key without TTL.
 func inTicks(ttl any) int8 { return int8((max(ttl.(int64), 0) + realTTL - 1) / realTTL) }
 
 func idOf(i ident) string {

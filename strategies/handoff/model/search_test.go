@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// check looks for what must not be, or for one of it only.
+// check searches for violations, or only for a given one.
 func (w *world) check(only flaw) flaw {
 	holders := 0
 	for _, c := range w.clients {
@@ -28,7 +28,7 @@ func (w *world) check(only flaw) flaw {
 	return sound
 }
 
-// served says that nobody waits or has the lock any more …
+// served reports that no client waits or has the lock any more …
 func (w *world) served() bool {
 	for _, c := range w.clients {
 		if c.phase != idle && c.phase != done {
@@ -38,7 +38,7 @@ func (w *world) served() bool {
 	return true
 }
 
-// … and settled that it is free, with nothing under way.
+// … and settled that it is free, with nothing in transit.
 func (w *world) settled() bool {
 	for _, q := range w.procs {
 		for _, d := range q.pendingReleases {
@@ -50,7 +50,7 @@ func (w *world) settled() bool {
 	return w.served() && w.owner == 0
 }
 
-// goal is where every world must be able to get to, by steps of some classes only.
+// goal is a state that every world must be able to reach by steps of certain classes.
 type goal struct {
 	flaw  flaw
 	steps []class
@@ -58,20 +58,20 @@ type goal struct {
 }
 
 var (
-	// Whatever has happened, nobody waits for ever.
+	// In any case no client waits forever.
 	everybodyServed = goal{stuck, []class{plain, looks, ticks, mends}, (*world).served}
-	// Unless a process has died, nobody waits for a lease that nobody has to run out.
+	// Unless a process has died, no client waits for the end of a lease without a holder.
 	nothingLeft = goal{stuckForLease, []class{plain, looks, mends}, (*world).settled}
-	// Where nothing goes wrong, nobody has to look.
+	// Without a fault no process has to check.
 	promptly = goal{stuckForLook, []class{plain}, (*world).settled}
 )
 
-// search is where one has been.
+// search is the state of a search.
 type search struct {
 	protocol *protocol
 	limit    int // worlds
 	goals    []goal
-	only     flaw // the one that is looked for; sound for all
+	only     flaw // the flaw that is searched for; sound for all
 
 	seen   map[uint64]int32
 	parent []int32
@@ -85,18 +85,17 @@ type edge struct {
 	class    class
 }
 
-// result is what a search has found.
+// result is the result of a search.
 type result struct {
 	flaw  flaw
-	trace []step // the shortest to it; of one who is stuck to where he cannot get further
+	trace []step // the shortest path to the flaw, or to the world from which a goal is unreachable
 	seen  int
-	whole bool // everything was seen
+	whole bool // all worlds were visited
 }
 
 var seed = maphash.MakeSeed()
 
-// find visits every world that can be reached, the nearest first. Worlds are known by a
-// hash of 64 bits.
+// find visits every reachable world, the nearest first. It identifies worlds by a hash of 64 bits.
 func (s *search) find(f budget) result {
 	first := start(f)
 	s.seen = map[uint64]int32{}
@@ -108,7 +107,7 @@ func (s *search) find(f budget) result {
 		for i := range todo {
 			from := numbers[i]
 			s.protocol.next(&todo[i], func(n *world, by step) {
-				if n.full { // what follows is not known: nothing is said of it
+				if n.full { // its successors are unknown, so it proves nothing
 					for g := range s.met {
 						s.met[g][from] = true
 					}
@@ -155,7 +154,7 @@ func (s *search) add(w *world, hash uint64, from int32, by step) int32 {
 	return number
 }
 
-// unmet is the first world from which a goal cannot be reached, -1 if there is none.
+// unmet returns the first world from which a goal cannot be reached, -1 if there is none.
 func (s *search) unmet(g int) int32 {
 	from := make([][]int32, len(s.by))
 	for _, e := range s.edges {

@@ -4,11 +4,10 @@ package model
 
 import "slices"
 
-// The server of the model: one lock and its queue. What SET NX GET, RPUSHX and the six scripts do to them is asked
-// of a real Redis: scripts_test.go.
+// The server of the model: one lock and its queue. A real Redis executes SET NX GET, RPUSHX and the six scripts on
+// them: scripts_test.go.
 
-// ident is that of a lease or of a place in the queue: 1 to 7 are process 0's, 9 to 15
-// process 1's; 0 is none.
+// ident is the id of a lease or of a slot in the queue: 1 to 7 belong to process 0, 9 to 15 to process 1; 0 is none.
 type ident uint8
 
 const idsEach = 8
@@ -18,13 +17,13 @@ func (i ident) process() int8 { return int8(i / idsEach) }
 // token is a fencing token. Redis's clock is the highest so far, and far beyond it at every look.
 type token int16
 
-// far is more than a script adds to a token.
+// far is more than any script adds to a token.
 const far = 8
 
-// leaseTime is how many ticks a lease lasts.
+// leaseTime is the length of a lease in ticks.
 const leaseTime = 1
 
-// longest is a lease's that was extended.
+// longest is the length of an extended lease.
 const longest = leaseTime + 1
 
 type refusal uint8
@@ -40,10 +39,10 @@ const slots = 6
 type redisState struct {
 	owner  ident
 	marked bool
-	left   int8 // ticks that the owner has
+	left   int8 // remaining ticks of the owner
 	queue  [slots]ident
 	kept   bool    // the queue has a TTL
-	hears  [2]bool // somebody listens to the channel of a process
+	hears  [2]bool // whether a connection listens to the channel of a process
 	fault  refusal
 	mute   bool // SPUBLISH is forbidden
 }
@@ -54,7 +53,7 @@ const (
 	set verb = iota + 1 // SET NX GET, TIME
 	enqueue
 	follow // RPUSHX
-	free   // the release of a lock for which nobody waits
+	free   // the release of a lock without waiters
 	release
 	leave
 	check
@@ -106,14 +105,14 @@ type reply struct {
 	token    token
 }
 
-// message is what SPUBLISH says to a process.
+// message is a message of SPUBLISH to a process.
 type message struct {
 	id    ident
-	heard bool // by somebody whom the server counts
+	heard bool // a receiver was counted by the server
 	token token
 }
 
-// length is that of a list, whose array has zero values behind it.
+// length returns the length of a list, whose array ends with zero values.
 func length[T comparable](list []T) int {
 	var none T
 	if n := slices.Index(list, none); n >= 0 {

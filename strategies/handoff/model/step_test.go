@@ -2,31 +2,31 @@
 
 package model
 
-// class is what kind of step it is: which of them may be counted on.
+// class is the kind of a step, which determines whether a goal may rely on it.
 type class uint8
 
 const (
-	plain class = iota // it happens some time, if nothing else does
-	looks              // the same, but may take a second
+	plain class = iota // happens eventually if nothing else does
+	looks              // like plain, but may take a second
 	ticks              // time passes
 	mends              // a fault ends
-	wills              // a client does what it need not
+	wills              // an optional action of a client
 	harms              // a fault
 )
 
-// step is what leads from a world to the next.
+// step leads from a world to the next one.
 type step struct {
 	class class
-	who   int8 // a client, a process (see asProcess), or nobody
+	who   int8 // a client, a process (see asProcess), or nobody (the server)
 	what  string
 }
 
 const nobody = -1
 
-// asProcess tells processes from clients.
+// asProcess distinguishes processes from clients.
 func asProcess(proc int8) int { return nobody - 1 - int(proc) }
 
-// next calls visit for every world that can follow.
+// next calls visit for every possible next world.
 func (p *protocol) next(w *world, visit func(n *world, s step)) {
 	try := func(class class, who int, what string, do func(n *world) bool) {
 		n := *w
@@ -64,7 +64,7 @@ func (p *protocol) next(w *world, visit func(n *world, s step)) {
 	}
 }
 
-// begun is what a process may send before a script, in the hope that it is enough.
+// begun is the command that a process may send before a script, because it may be enough.
 func begun(w *world, c command) verb {
 	switch {
 	case c.verb == enqueue && c.mode == wait && w.queue[0] != 0:
@@ -120,7 +120,7 @@ func (p *protocol) clientSteps(w *world, try trying) {
 	}
 }
 
-// giveUp ends a client's wait in the middle of what it does. What it has sent may come yet.
+// giveUp ends a client's wait at any point. Commands that it has sent may still arrive.
 func (p *protocol) giveUp(w *world, c int) bool {
 	cl, proc := &w.clients[c], home[c]
 	t := cl.task
@@ -148,7 +148,7 @@ func (p *protocol) giveUp(w *world, c int) bool {
 	return true
 }
 
-// later has a command come some time.
+// later makes a command arrive at a later time.
 func (w *world) later(c command) { put(w, w.late[:], c) }
 
 func (p *protocol) processSteps(w *world, proc int8, try trying) {
@@ -170,33 +170,33 @@ func (p *protocol) processSteps(w *world, proc int8, try trying) {
 		hear := func(n *world) {
 			p.hint(n, proc, m.id, m.token)
 		}
-		try(plain, who, "hears that its turn has come", func(n *world) bool {
+		try(plain, who, "receives a message about its turn", func(n *world) bool {
 			take(n.procs[proc].subscription.said[:], 0)
 			hear(n)
 			return true
 		})
 		if w.faults.twice > 0 {
-			try(harms, who, "hears by two connections that its turn has come", func(n *world) bool {
+			try(harms, who, "receives the message about its turn on two connections", func(n *world) bool {
 				n.faults.twice--
 				hear(n)
 				return true
 			})
 		}
 	}
-	try(looks, who, "looks after its places", func(n *world) bool {
+	try(looks, who, "checks its slots", func(n *world) bool {
 		if p.fewLooks {
 			n.faults.looks--
 		}
 		return n.faults.looks >= 0 && p.startLook(n, proc)
 	})
 	if q.sendPending.stage == nothing {
-		try(plain, who, "pays its debts", func(n *world) bool { return n.sendDue(proc) })
+		try(plain, who, "sends its pending releases", func(n *world) bool { return n.sendDue(proc) })
 	}
 	if proc != troubled {
 		return
 	}
 	if w.faults.deaf > 0 && q.subscription.on {
-		try(harms, who, "loses the connection by which it is told", func(n *world) bool {
+		try(harms, who, "loses its subscription", func(n *world) bool {
 			n.faults.deaf--
 			p.hangUp(n, proc)
 			return true
@@ -216,7 +216,7 @@ func (w *world) wantsSubscription(proc int8) bool {
 	return false
 }
 
-// die ends a process. Redis does not know yet, and what it has sent may come.
+// die ends a process. Redis does not know this yet, and commands that the process has sent may arrive.
 func (w *world) die(proc int8) {
 	for k := range tasks {
 		if k >= clients || home[k] == proc {
@@ -247,7 +247,7 @@ func (p *protocol) taskSteps(w *world, proc int8, k int, try trying) {
 			c := t.command
 			c.verb = as
 			r := p.run(n, c, q.astray)
-			if q.astray && r.outcome == refused { // it was not carried out; the process dials again
+			if q.astray && r.outcome == refused { // the command was not executed; the process dials again
 				n.procs[proc].astray = false
 				return true
 			}
@@ -273,9 +273,9 @@ func (p *protocol) taskSteps(w *world, proc int8, k int, try trying) {
 	}
 	switch t.stage {
 	case sent:
-		try(plain, who, "Redis carries out: "+name, serve(t.command.verb))
+		try(plain, who, "Redis executes: "+name, serve(t.command.verb))
 		if before := begun(w, t.command); before != 0 {
-			try(plain, who, "Redis carries out: "+before.String(), serve(before))
+			try(plain, who, "Redis executes: "+before.String(), serve(before))
 		}
 		if breaks {
 			try(harms, who, "a command is lost: "+name, lose(func(*world, *task) {}))
@@ -291,8 +291,8 @@ func (p *protocol) taskSteps(w *world, proc int8, k int, try trying) {
 	}
 }
 
-// plain says whether it does not matter when an answer is heeded: it gives nothing. That
-// saves three quarters of the worlds.
+// plain reports whether the time at which an answer is handled does not matter, because the answer grants nothing.
+// This saves three quarters of the worlds.
 func (p *protocol) plain(t *task) bool {
 	r := t.reply
 	switch t.command.verb {
@@ -338,8 +338,8 @@ func (p *protocol) serverSteps(w *world, try trying) {
 	may(f.failover > 0, harms, "failover", func(n *world) { n.failOver() })
 }
 
-// failOver makes the replica, which has everything, the primary. Nobody listens there yet,
-// and the commands still go to the other.
+// failOver makes the replica, which has all data, the primary. No process listens there yet, and the commands still
+// go to the old primary.
 func (w *world) failOver() {
 	w.faults.failover--
 	for i := range w.procs {

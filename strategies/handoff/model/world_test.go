@@ -4,16 +4,15 @@ package model
 
 import "slices"
 
-// A world is a server, two processes with three clients, and what is under way between
-// them. It has no pointers, so that the search can tell where it has been. There is one
-// lock. All that a process does between two words with Redis is one step, as it is done
-// under one mutex.
+// A world is a server, two processes with three clients, and everything in transit between them. It has no pointers,
+// so that the search can recognise it by its memory. There is one lock. Everything that a process does between two
+// exchanges with Redis is one step, because one mutex protects it.
 const clients = 3
 
-// home places the clients: the first has a process to itself.
+// home assigns the clients to processes: the first client has a process to itself.
 var home = [clients]int8{0, 1, 1}
 
-// troubled is the process that meets with faults of its own, which saves half of the states.
+// troubled is the only process with its own faults, which saves half of the states.
 const troubled = 1
 
 type phase uint8
@@ -34,11 +33,11 @@ const (
 	listening       // to be sent when the process listens
 	sent
 	replied
-	lost // it ended without an answer, and may have been carried out
+	lost // it ended without an answer, and may have been executed
 )
 
-// task is somebody who talks to Redis. The commands of a process may be carried out, and
-// their answers heeded, in any order: they are sent without the mutex.
+// task is one exchange with Redis. Redis may execute the commands of a process, and the process may handle their
+// answers, in any order, because they are sent without the mutex.
 type task struct {
 	stage         stage
 	indeterminate bool // it was asked before, and there was no answer
@@ -47,44 +46,44 @@ type task struct {
 	reply         reply
 }
 
-// place is one in Redis's queue, as its process knows it.
+// slot is a slot in Redis's queue as its process knows it.
 type slot struct {
 	id            ident
-	age           int8 // ticks since before it was asked for
+	age           int8 // ticks since before its command was sent
 	queued        bool
 	unsure        bool
-	unheard       bool // it was queued when the process did not listen
+	unheard       bool // it was queued while the process did not listen
 	indeterminate bool // a lost command may queue it again
 }
 
 type lease struct {
 	id            ident
 	passed        int8
-	until         int8 // ticks that it may be relied on
+	until         int8 // ticks for which its holder may rely on it
 	indeterminate bool
 	token         token
 }
 
 type client struct {
 	phase phase
-	asked bool // a release has been sent, and not been answered
+	asked bool // a release was sent and has no answer
 	lease lease
 	task  task
 }
 
 const pendingReleases = 4
 
-// debt is what a process may have at Redis, and does not want.
+// pendingRelease is a lock or an entry that a process may have at Redis and that no client wants.
 type pendingRelease struct {
 	id            ident
 	indeterminate bool
 	answered      bool
 }
 
-// ear is the connection by which a process is told.
+// subscription is the connection on which a process receives messages.
 type subscription struct {
 	on     bool
-	astray bool // at what was the primary
+	astray bool // at the former primary
 	said   [3]message
 }
 
@@ -98,18 +97,18 @@ type look struct {
 
 type process struct {
 	dead            bool
-	astray          bool // its commands go to what was the primary
+	astray          bool // its commands go to the former primary
 	asking          bool
 	holder          int8 // the client whose lease is the process's, +1
 	turns           uint8
-	seen            ident // any of the process that was the owner
+	seen            ident // an id of the process that was the owner
 	waiters         [2]int8
 	slots           [3]slot
 	subscription    subscription
 	look            look
 	sendPending     task
 	confirm         task
-	hinted          bool // a message has come since confirm was sent
+	hinted          bool // a message has arrived since confirm was sent
 	pendingReleases [pendingReleases]pendingRelease
 }
 
@@ -119,36 +118,36 @@ type world struct {
 	redisState
 	clock    token // the highest so far
 	granted  token // the highest that was granted
-	top      token // of who held it last, and …
-	turn     int8  // … its number in the process
+	top      token // the token of the last holder, and …
+	turn     int8  // … the number of its turn in the process
 	excluded uint16
 	procs    [2]process
 	clients  [clients]client
-	late     [lateRoom]command // of a broken connection, to be carried out some time
+	late     [lateRoom]command // commands of a broken connection, which may be executed later
 	faults   budget
-	flaws    uint16 // a bit each
-	full     bool   // more than there is room for: not followed
+	flaws    uint16 // one bit per flaw
+	full     bool   // an array is full, so the search does not follow the world
 }
 
-// budget are how often what may go wrong.
+// budget is how often each fault may happen.
 type budget struct {
 	breaks   int8 // of a command: lost, late, or its answer lost
-	deaf     int8 // breaks of what is listened by
+	deaf     int8 // breaks of a subscription
 	deaths   int8
 	cancels  int8
 	refusals int8 // writes are refused for a time
 	mutes    int8 // SPUBLISH is
 	failover int8
-	twice    int8 // a message is heard twice
+	twice    int8 // a message arrives twice
 	steps    int8 // Redis's clock is set forward: the lease ends
 	losses   int8 // of the queue
 	extends  int8
 	again    int8 // clients ask once more
-	ticks    int8 // of time that pass
+	ticks    int8 // ticks of time that pass
 	looks    int8 // that processes take; fewLooks bounds them
 }
 
-// flaw is an invariant that does not hold.
+// flaw is a broken invariant.
 type flaw uint8
 
 const (
@@ -165,24 +164,24 @@ const (
 
 func (f flaw) String() string {
 	return [...]string{
-		"sound", "two hold the lock", "a token did not grow", "a token was offered again",
-		"a valid lease was called lost", "the lock was given to somebody who was not told", "somebody waits for ever",
-		"somebody waits, or the lock is taken, until a lease runs out that nobody has",
-		"somebody waits until he looks",
+		"sound", "two clients hold the lock", "a token did not increase", "a token was offered again",
+		"a valid lease was reported as lost", "the lock was granted without a message to the owner", "a client waits forever",
+		"a client waits, or the lock is taken, until a lease without a holder runs out",
+		"a client waits until its process checks",
 	}[f]
 }
 
-// protocol is what the model plays.
+// protocol is the variant of the protocol that the model runs.
 type protocol struct {
 	planted  mistake
 	linger   bool // a process passes the lock on
 	cluster  bool
-	clients  cast // who plays
-	fewLooks bool // as many as in faults, which keeps a world small in which time passes
+	clients  cast // the clients that take part
+	fewLooks bool // at most faults.looks checks, which keeps a world small in which time passes
 	scripts  *scripts
 }
 
-// cast is which clients play.
+// cast is the set of clients that take part.
 type cast uint8
 
 const (
@@ -195,8 +194,8 @@ func (c cast) plays(client int) bool {
 	return c == all || c == apart && client != 2 || c == aPair && client != 0
 }
 
-// run has the server carry out a command, and delivers what it publishes. Where the
-// command went to what was the primary nothing is written.
+// run makes the server execute a command, and delivers its messages. A command that goes to the former primary writes
+// nothing.
 func (p *protocol) run(w *world, c command, old bool) reply {
 	before := w.redisState
 	if w.length() == slots {
@@ -226,7 +225,7 @@ func (p *protocol) run(w *world, c command, old bool) reply {
 	return r
 }
 
-// offered notes a token that the scripts have given to somebody.
+// offered records a token that the scripts have granted to an id.
 func (w *world) offered(t token) {
 	if t <= w.granted {
 		w.found(tokenAgain)
@@ -234,7 +233,7 @@ func (w *world) offered(t token) {
 	w.granted = max(w.granted, t)
 }
 
-// deliver has a message be under way. One that is sent twice is handled by a step of its own.
+// deliver puts a message in transit. A separate step delivers a message twice.
 func (p *protocol) deliver(w *world, m message, old bool) {
 	e := &w.procs[m.id.process()].subscription
 	hears := e.on && (m.heard || e.astray && !old)
@@ -245,7 +244,7 @@ func (p *protocol) deliver(w *world, m message, old bool) {
 	put(w, e.said[:], m)
 }
 
-// put has a list, or what is a set, have one more, if there is room.
+// put adds an element to a list or a set, if there is room.
 func put[T comparable](w *world, list []T, v T) {
 	n := length(list)
 	if n == len(list) {
@@ -261,7 +260,7 @@ func (w *world) found(f flaw) {
 
 func start(f budget) world { return world{faults: f} }
 
-// tick lets time pass.
+// tick lets one tick of time pass.
 func (w *world) tick() {
 	older := func(age *int8) { *age = min(*age+1, longest) }
 	if w.left = max(w.left-1, 0); w.left == 0 {
@@ -286,7 +285,7 @@ func (w *world) tick() {
 	}
 }
 
-// tasks are all tasks of the clients and of the processes.
+// tasks returns all tasks of the clients and of the processes.
 func (w *world) tasks() [clients + 2*(tasks-clients)]*task {
 	a, b := &w.procs[0], &w.procs[1]
 	return [...]*task{
@@ -295,7 +294,7 @@ func (w *world) tasks() [clients + 2*(tasks-clients)]*task {
 	}
 }
 
-// work is a task: of a client of the process, or the process's own.
+// work returns a task of a client of the process, or of the process itself.
 func (w *world) work(proc int8, k int) *task {
 	if k >= clients {
 		k += int(proc) * (tasks - clients)
@@ -305,13 +304,13 @@ func (w *world) work(proc int8, k int) *task {
 
 const tasks = clients + 3
 
-// timed says whether it matters how long ago a task was begun.
+// timed reports whether the age of a task matters.
 func timed(t *task) bool {
 	return t.stage != nothing && t.stage != listening && (t.command.verb != enqueue || t.command.mode == try)
 }
 
-// each visits all ids and tokens that are known somewhere. One at a time costs no memory, and a search does little
-// else.
+// each visits all ids and tokens of a world. Visiting one at a time needs no memory, which matters because a search
+// does little else.
 func (w *world) each(id func(ident), at func(*token)) {
 	ids := func(list []ident) {
 		for _, i := range list {
@@ -359,14 +358,14 @@ func (w *world) each(id func(ident), at func(*token)) {
 	}
 }
 
-// used is the set of all ids that are known somewhere.
+// used returns the set of all ids in a world.
 func (w *world) used() (set uint16) {
 	w.each(func(id ident) { set |= 1 << id }, func(*token) {})
 	return set
 }
 
-// fresh is an id of a process that is nowhere known. An id is used once in the world; the
-// model uses those again that nobody can have heard of any more.
+// fresh returns an id of a process that the world does not contain. In reality an id is used only once; the model
+// uses an id again when no part of the world can know it.
 func (w *world) fresh(proc int8) ident {
 	set := w.used()
 	for n := ident(1); n < idsEach; n++ {
@@ -378,9 +377,9 @@ func (w *world) fresh(proc int8) ident {
 	return ident(proc)*idsEach + 1
 }
 
-// tidy makes worlds the same that differ in nothing that matters.
+// tidy makes worlds equal that differ only in irrelevant fields.
 func (w *world) tidy() {
-	under := uint16(0) // ids that a late command may still bring, or that are at the server
+	under := uint16(0) // ids that a late command may still queue, or that are at the server
 	for _, c := range w.late {
 		under |= 1<<c.id | 1<<c.entry
 	}
@@ -400,7 +399,7 @@ func (w *world) tidy() {
 	w.rank()
 }
 
-// flying is the set of ids that a command brings which is under way.
+// flying returns the set of ids in commands that are in transit.
 func (w *world) flying() (set uint16) {
 	add := func(t *task) {
 		if t.stage == sent || t.stage == listening {
@@ -416,8 +415,7 @@ func (w *world) flying() (set uint16) {
 	return set
 }
 
-// rank has the tokens keep their order, and their distances as far as a script can
-// bridge them, but not their values.
+// rank keeps the order of the tokens, and their distances as far as a script can bridge them, but not their values.
 func (w *world) rank() {
 	all, values := make([]*token, 0, 64), make([]token, 0, 64)
 	w.each(func(ident) {}, func(t *token) {
