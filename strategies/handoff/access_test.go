@@ -34,8 +34,8 @@ func (p *provider) Subscribe(auth.CredentialsListener) (auth.Credentials, auth.U
 	return auth.NewBasicCredentials("app", "secret"), func() error { return nil }, nil
 }
 
-// All connections of a lock are dialled with the client's options: they ask its StreamingCredentialsProvider for
-// credentials, and are set up by its OnConnect. TestDialKeepsOptions has all options.
+// All connections of a lock are dialled with the client's options: they get credentials from its
+// StreamingCredentialsProvider, and its OnConnect sets them up. TestDialKeepsOptions covers all options.
 func TestClientOptionsAreUsed(t *testing.T) {
 	each(t, both, func(t *testing.T, variant string) {
 		server := redistest.Start(t)
@@ -73,10 +73,10 @@ func TestClientOptionsAreUsed(t *testing.T) {
 	})
 }
 
-// A lock whose client speaks TLS does so on all its connections, and looks whether it trusts the server.
+// A lock whose client uses TLS uses it on all connections, and verifies the server's certificate.
 func TestTLS(t *testing.T) {
 	t.Parallel()
-	web := httptest.NewTLSServer(nil) // has a certificate for 127.0.0.1
+	web := httptest.NewTLSServer(nil) // its certificate is for 127.0.0.1
 	web.Close()
 	private, err := x509.MarshalPKCS8PrivateKey(web.TLS.Certificates[0].PrivateKey)
 	file := filepath.Join(t.TempDir(), "both.pem")
@@ -102,11 +102,11 @@ func TestTLS(t *testing.T) {
 	q.join("b", b)
 	trial.Release(t, q.turns(lease, "b"))
 	if _, err := locker(process(x509.NewCertPool())).TryAcquire(t.Context(), "key"); err == nil {
-		t.Error("a lock came from a server that is not trusted")
+		t.Error("the lock was acquired on a server that is not trusted")
 	}
 }
 
-// A right that is missing is named by Prepare, before anybody waits.
+// Prepare names a missing right, before a client waits.
 func TestMissingRightsAreNamed(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)

@@ -24,24 +24,24 @@ const (
 	chaosProcesses = 3
 	chaosClients   = 4 // of each process
 	chaosKeys      = 2
-	// slot is how long the clients stay with a set of keys, so that histories stay short. One key
-	// lasts for longer than a lock may be free while somebody waits, and is asked for less often.
+	// slot is how long the clients use a set of keys, so that histories stay short. One key is used for longer than a
+	// lock may be free while a client waits, and is requested less often.
 	slot, longSlot = time.Second, 2 * longestWait
-	// fewest acquisitions are worth a verdict.
+	// fewest is the smallest number of acquisitions that allows a verdict.
 	fewest = 100
-	// longestRound bounds what is remembered of a long run.
+	// longestRound bounds the memory of a long run.
 	longestRound = time.Minute
 )
 
-// TestChaos takes four seconds, both locks at the same time, or as long as LOCKBENCH_CHAOS
-// says; then a cluster is among the deployments. Four seconds are shorter than somebody may
-// wait, so that only a long run can find waits that are too long.
+// TestChaos runs both locks at the same time, for four seconds or for the time LOCKBENCH_CHAOS; with LOCKBENCH_CHAOS
+// a cluster is among the deployments. Four seconds are shorter than the longest allowed wait, so only a long run can
+// find waits that are too long.
 func TestChaos(t *testing.T) {
 	length, soak := 4*time.Second, os.Getenv("LOCKBENCH_CHAOS")
 	if soak != "" {
 		var err error
 		if length, err = time.ParseDuration(soak); err != nil {
-			t.Fatalf("LOCKBENCH_CHAOS is how long to go on: %v", err)
+			t.Fatalf("LOCKBENCH_CHAOS must be a duration: %v", err)
 		}
 	}
 	t.Parallel()
@@ -77,20 +77,20 @@ func TestChaos(t *testing.T) {
 	}
 }
 
-// chaos is one lock's time in it, on one deployment.
+// chaos is the test of one lock on one deployment.
 type chaos struct {
 	*testing.T
 	*deployment
 	open    func(goredis.Config) (strategies.Locker, error)
 	history *locktest.History
 	began   time.Time
-	inside  atomic.Int32   // clients that have not come back
-	later   sync.WaitGroup // packets that are under way
+	inside  atomic.Int32   // clients that have not returned
+	later   sync.WaitGroup // packets in transit
 
 	mu     sync.Mutex
 	gone   []span         // when Redis lost its data, or leases ended, in order
 	back   []span         // when its clock was set back
-	down   []span         // when it did not answer, or the machine stood still
+	down   []span         // when Redis did not answer, or the machine stood still
 	faults map[string]int // by kind
 }
 
@@ -107,14 +107,13 @@ type span struct{ from, to time.Duration }
 // instance is one process, until it dies.
 type instance struct {
 	locker    strategies.Locker
-	impatient bool            // none of its clients waits for longer than 50 ms
+	impatient bool            // its clients wait at most 50 ms
 	ctx       context.Context // of its clients
 	die       context.CancelFunc
 	all       sync.WaitGroup
 }
 
-// play has processes come and go, and their clients lock, until the time is over and all
-// clients have come back.
+// play starts and ends processes, whose clients lock, until the time is over and all clients have returned.
 func (c *chaos) play(length time.Duration) {
 	ctx, cancel := context.WithTimeout(context.Background(), length)
 	defer cancel()
@@ -137,7 +136,7 @@ func (c *chaos) play(length time.Duration) {
 	}
 }
 
-// comeBack is how long a client may take to come back after its context has ended.
+// comeBack is the longest time for which a client may take to return after its context has ended.
 const comeBack = 20 * time.Second
 
 // live is one process's life, at the end of which its leases stay behind.
@@ -168,7 +167,7 @@ func (c *chaos) live(ctx context.Context, number int) {
 	}
 }
 
-// mixed is a Locker that is asked for another TTL half of the time.
+// mixed is a Locker that uses another TTL in half of the calls.
 type mixed struct{ strategies.Locker }
 
 func (m mixed) Acquire(ctx context.Context, key string) (strategies.Lease, error) {
@@ -185,7 +184,7 @@ func (c *chaos) client(p *instance, number int) {
 	locker := c.history.Watch(number, mixed{p.locker})
 	for p.ctx.Err() == nil {
 		time.Sleep(rand.N(8 * time.Millisecond))
-		// In a cluster those of a tag have a slot of their own, which may move.
+		// In a cluster the keys of a tag have a separate hash slot, which may move.
 		key := fmt.Sprintf("%d-{%d}", int(time.Since(c.began)/slot), rand.IntN(chaosKeys))
 		if rand.IntN(8) == 0 {
 			key = fmt.Sprintf("long-%d-{0}", int(time.Since(c.began)/longSlot))
@@ -204,7 +203,7 @@ func (c *chaos) client(p *instance, number int) {
 		}
 		hold := rand.N(2 * time.Millisecond)
 		switch n := rand.IntN(200); {
-		case n == 0: // longer than it may
+		case n == 0: // holds longer than the TTL
 			hold = 2 * chaosTTL
 		case n < 20: // for as long as Redis takes to restart
 			hold = rand.N(chaosTTL / 5)
@@ -226,7 +225,7 @@ func (c *chaos) count(fault string) {
 	c.faults[fault]++
 }
 
-// during notes an outage around what do does.
+// during records an outage while do runs.
 func (c *chaos) during(list *[]span, do func()) {
 	from := time.Since(c.began)
 	do()
@@ -235,7 +234,7 @@ func (c *chaos) during(list *[]span, do func()) {
 	*list = append(*list, span{from, time.Since(c.began)})
 }
 
-// merged are the same outages, without overlaps and in order.
+// merged returns the outages in order, with overlapping ones joined.
 func merged(all []span) (apart []span) {
 	slices.SortFunc(all, func(a, b span) int { return int(a.from - b.from) })
 	for _, o := range all {

@@ -21,10 +21,10 @@ import (
 	ours "github.com/lockbench/lockbench/strategies/lock"
 )
 
-// The lock's commands go through the service's client: what the client's options do, they do for them. Each test has a
-// client that a service may have and the suite has not.
+// The lock's commands go through the service's client, with all its options. Each test has a client that a service
+// may use but the suite does not.
 
-// serve makes a Locker of a service with that client. Close of the Locker must end within a minute, whatever the client
+// serve returns a service's Locker with the client. Close of the Locker must end within a minute, whatever the client
 // does.
 func serve(t *testing.T, client *redis.Client, options ...ours.Option) *ours.FencedLocker {
 	t.Helper()
@@ -48,7 +48,7 @@ func serve(t *testing.T, client *redis.Client, options ...ours.Option) *ours.Fen
 	return locker
 }
 
-// pass takes the lock and releases it.
+// pass acquires the lock and releases it.
 func pass(t *testing.T, locker *ours.FencedLocker, key string) {
 	t.Helper()
 	lease, err := locker.Acquire(t.Context(), key)
@@ -60,7 +60,7 @@ func pass(t *testing.T, locker *ours.FencedLocker, key string) {
 	}
 }
 
-// tunnel is a connection without deadlines, such as one through SSH, which falls silent: what is written is lost.
+// tunnel is a connection without deadlines, such as one through SSH, that falls silent: written data is lost.
 type tunnel struct {
 	net.Conn
 	silent *atomic.Bool
@@ -77,8 +77,7 @@ func (c tunnel) Write(b []byte) (int, error) {
 	return c.Conn.Write(b)
 }
 
-// No call waits for ever for a connection that has no deadlines and no end: it ends with its context, or after
-// patience.
+// No call waits forever on a connection without deadlines: it ends with its context, or after patience.
 func TestHalfOpenConnectionWithoutDeadlines(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
@@ -122,14 +121,14 @@ func TestHalfOpenConnectionWithoutDeadlines(t *testing.T) {
 					t.Errorf("%s returned %v", name, err)
 				}
 			case <-time.After(30 * time.Second): // several times patience
-				t.Errorf("%s does not end", name)
+				t.Errorf("%s has not returned", name)
 			}
 		})
 	}
 	all.Wait()
 }
 
-// limiter lets commands pass unless it is closed, and counts its questions.
+// limiter lets commands pass unless it is closed, and counts how often it is asked.
 type limiter struct {
 	closed atomic.Bool
 	asked  atomic.Int64
@@ -146,7 +145,8 @@ func (l *limiter) Allow() error {
 }
 func (l *limiter) ReportResult(error) {}
 
-// What a Limiter refuses was not sent. The caller gets its error after one question, and nothing is asked later.
+// A command that a Limiter refuses was not sent. The caller gets the Limiter's error after one try, and nothing is
+// sent later.
 func TestLimiterRefuses(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
@@ -163,7 +163,7 @@ func TestLimiterRefuses(t *testing.T) {
 			t.Errorf("the error is %v", err)
 		}
 	}
-	time.Sleep(100 * time.Millisecond) // a pending release would ask again
+	time.Sleep(100 * time.Millisecond) // enough for a pending release to ask again
 	if n := limit.asked.Load() - before; n != 2 {
 		t.Errorf("two calls asked the Limiter %d times", n)
 	}
@@ -201,7 +201,7 @@ func (h *tracer) count(commands ...redis.Cmder) {
 	}
 }
 
-// A client's hooks, such as those of redisotel, see each command of the lock.
+// The client's hooks, such as those of redisotel, see each command of the lock.
 func TestHooksSeeTheCommands(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
@@ -224,7 +224,7 @@ func TestHooksSeeTheCommands(t *testing.T) {
 	}
 }
 
-// A connection that takes longer to be made than patience serves the calls that come when it is there.
+// A connection that takes longer than patience to open serves the calls that come after it is open.
 func TestSlowDial(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
@@ -238,7 +238,7 @@ func TestSlowDial(t *testing.T) {
 		},
 	})
 	locker := serve(t, client)
-	poll.Until(t, "the lock is there", func() bool {
+	poll.Until(t, "the lock is acquired", func() bool {
 		lease, err := locker.Acquire(t.Context(), "key")
 		return err == nil && lease.Release(t.Context()) == nil
 	})
@@ -272,8 +272,8 @@ func TestConnectionsAreReplaced(t *testing.T) {
 	}
 }
 
-// repeating is a provider that hands out the same credentials each 200 ms. go-redis sets a connection aside while it
-// authenticates anew.
+// repeating is a provider that sends the same credentials every 200 ms. go-redis does not use a connection while it
+// authenticates again.
 type repeating struct{}
 
 func (repeating) Subscribe(to auth.CredentialsListener) (auth.Credentials, auth.UnsubscribeFunc, error) {
@@ -294,7 +294,7 @@ func (repeating) Subscribe(to auth.CredentialsListener) (auth.Credentials, auth.
 	return same, func() error { once.Do(func() { close(over); ended.Wait() }); return nil }, nil
 }
 
-// RESP3 pushes on the connections, and credentials that a provider repeats, cost no connections.
+// RESP3 pushes on the connections and repeated credentials cause no new connections.
 func TestPushesAndCredentialsCostNoConnections(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
@@ -320,8 +320,8 @@ func TestPushesAndCredentialsCostNoConnections(t *testing.T) {
 	}
 }
 
-// Of several tries at the same time, ErrHeld is for those alone that come after one has the lock: a try that fails says
-// nothing of a holder.
+// Of several concurrent tries, only those get ErrHeld that come after one has the lock, because the failure of
+// another try does not mean that there is a holder.
 func TestTriesTogetherFailAlike(t *testing.T) {
 	t.Parallel()
 	for name, begin := range map[string]func(server *redistest.Server, look *redis.Client){
@@ -339,7 +339,7 @@ func TestTriesTogetherFailAlike(t *testing.T) {
 			const tries = 50
 			problems := together(tries, func() error { _, err := locker.TryAcquire(t.Context(), "key"); return err })
 			if n := len(slices.DeleteFunc(problems, func(err error) bool { return !errors.Is(err, ours.ErrHeld) })); n > 0 {
-				t.Errorf("%d of %d tries say that another has the lock", n, tries)
+				t.Errorf("%d of %d tries returned ErrHeld", n, tries)
 			}
 			if name == "outage" {
 				server.Resume()
@@ -356,7 +356,7 @@ func TestTriesTogetherFailAlike(t *testing.T) {
 	})
 }
 
-// together makes n calls at the same time, and returns their errors.
+// together makes n concurrent calls and returns their errors.
 func together(n int, call func() error) []error {
 	var all sync.WaitGroup
 	problems := make([]error, n)
@@ -387,7 +387,7 @@ func TestReleaseIsRepeated(t *testing.T) {
 	})
 }
 
-// A process that closes leaves nothing in a long queue, also not in its middle.
+// A process that is closed leaves no entry in a long queue, also not in the middle.
 func TestCloseLeavesNothingInALongQueue(t *testing.T) {
 	onOne(t, both, func(t *testing.T, server *redistest.Server, variant string) {
 		p := trial.Start(t, server, variant, time.Hour)
@@ -421,7 +421,7 @@ func (*late) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPi
 	}
 }
 
-// An answer that comes after the lease is no other holder, and leaves nothing.
+// An answer that arrives after the lease's end is not reported as another holder, and leaves no lock.
 func TestLateAnswerIsNoOtherHolder(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)

@@ -18,7 +18,8 @@ import (
 	"github.com/lockbench/lockbench/strategies/internal/trial"
 )
 
-// It runs alone: beside other tests a busy machine makes Redis silent for longer than a client bears.
+// It runs alone, because in parallel with other tests a busy machine makes Redis silent for longer than a client
+// tolerates.
 func TestCluster(t *testing.T) {
 	top := redistest.StartTopology(t, "cluster:3")
 	for _, test := range []struct {
@@ -34,8 +35,8 @@ func TestCluster(t *testing.T) {
 	}
 }
 
-// In a cluster a process is told by the sharded channel of the lock's slot, whatever the
-// key. That waiters follow a slot that moves is a check of the conformance suite ("moving slot").
+// In a cluster a process receives grant messages on the sharded channel of the lock's hash slot, for any key. The
+// check "moving slot" of the conformance suite tests that waiters follow a slot that moves.
 func anyKey(t *testing.T, top *redistest.Topology) {
 	process := func(variant string) trial.Process {
 		p := openOn(t, top.Nodes(t)[0], variant, time.Hour)
@@ -65,7 +66,7 @@ func anyKey(t *testing.T, top *redistest.Topology) {
 	})
 }
 
-// A client of one node of a cluster cannot have the lock: it is told so, at the latest where it first releases.
+// A client of one node of a cluster cannot use the lock: it gets an error, at the latest at its first release.
 func clientOfOneNode(t *testing.T, top *redistest.Topology) {
 	options := &redis.UniversalOptions{Addrs: top.Addrs()[:1], Password: top.Password(t)}
 	p := open(t, options, "handoff", time.Minute)
@@ -87,7 +88,7 @@ func clientOfOneNode(t *testing.T, top *redistest.Topology) {
 	}
 }
 
-// A lock whose channel the user may not listen to is refused; others on the same node work.
+// A lock whose channel the user may not subscribe to is refused; others on the same node work.
 func refusedChannel(t *testing.T, top *redistest.Topology) {
 	admin := top.Nodes(t)[0].Client.(*redis.ClusterClient)
 	err := admin.ForEachMaster(t.Context(), func(ctx context.Context, node *redis.Client) error {
@@ -120,7 +121,7 @@ func refusedChannel(t *testing.T, top *redistest.Topology) {
 	trial.Release(t, q.turns(lease, "a1"))
 }
 
-// Locks on many keys of a cluster do not keep a connection or goroutines each.
+// Locks on many keys of a cluster do not keep connections or goroutines for each key.
 func manyKeys(t *testing.T, top *redistest.Topology) {
 	const keys = 200
 	c := redistest.ClusterOf(t, top)
@@ -149,7 +150,7 @@ func manyKeys(t *testing.T, top *redistest.Topology) {
 	}
 }
 
-// infoOfAll sums a figure of INFO over the nodes.
+// infoOfAll returns the sum of a figure of INFO over the nodes.
 func infoOfAll(t *testing.T, c *redistest.Cluster, section, figure string) (sum int64) {
 	t.Helper()
 	for _, node := range c.Nodes {
@@ -158,7 +159,7 @@ func infoOfAll(t *testing.T, c *redistest.Cluster, section, figure string) (sum 
 	return sum
 }
 
-// info is a figure of INFO.
+// info returns a figure of INFO.
 func info(t *testing.T, server *redis.Client, section, figure string) (n int64) {
 	t.Helper()
 	text, err := server.Info(t.Context(), section).Result()
@@ -172,8 +173,8 @@ func info(t *testing.T, server *redis.Client, section, figure string) (n int64) 
 	return n
 }
 
-// A failover by Sentinel, to a replica that had all that the killed primary had, makes no second owner, repeats no
-// token and loses nobody: each is served once.
+// A failover by Sentinel, to a replica with all data of the killed primary, makes no second owner, repeats no token
+// and loses no waiter: each gets the lock once.
 func TestSentinelFailover(t *testing.T) {
 	if _, err := exec.LookPath("redis-server"); err != nil {
 		t.Skip("Sentinel needs redis-server here: ", err)

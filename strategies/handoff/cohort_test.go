@@ -15,7 +15,7 @@ import (
 	"github.com/lockbench/lockbench/strategies/internal/trial"
 )
 
-// Processes may have either lock of ours: it is one.
+// handoff and cohort are the same lock: processes may mix them.
 func TestExcludesHandoff(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
@@ -44,7 +44,7 @@ func TestExcludesHandoff(t *testing.T) {
 
 func token(lease strategies.Lease) int64 { return lease.(strategies.Fenced).FencingToken() }
 
-// What cannot be is refused, all at once.
+// All invalid options are refused in one error.
 func TestCohortOptions(t *testing.T) {
 	for batch, ok := range map[int]bool{-1: false, 0: false, 1: true, 1024: true, 1025: false} {
 		if err := (handoff.CohortOptions{Batch: batch}).Validate(); (err == nil) != ok {

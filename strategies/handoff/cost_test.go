@@ -17,9 +17,9 @@ import (
 	"github.com/lockbench/lockbench/strategies/locktest"
 )
 
-// An acquire is one round trip: it asks what time it is before it knows that it has the lock. With the
-// release it costs five commands while nobody waits, three where the server has one that deletes a key by its value;
-// one less without tokens.
+// An acquire is one round trip, because it asks for the time before it knows that it has the lock. Together with the
+// release it costs five commands without waiters, three if the server can delete a key by its value; one less without
+// tokens.
 func TestCostAlone(t *testing.T) {
 	variants := []string{"handoff", "cohort", "handoff:tokens=false"}
 	onOne(t, variants, func(t *testing.T, server *redistest.Server, variant string) {
@@ -53,8 +53,8 @@ func TestCostAlone(t *testing.T) {
 	})
 }
 
-// In processes with one client each, a turn costs as much whatever the number of those who
-// wait, and whichever of the locks it is: to queue behind others, the release, and the message.
+// In processes with one client each, the cost of a turn does not depend on the number of waiters or on the lock:
+// queueing behind others, the release, and the message.
 func TestCostOfATurn(t *testing.T) {
 	t.Parallel()
 	for _, processes := range []int{3, 12} {
@@ -78,7 +78,7 @@ func TestCostOfATurn(t *testing.T) {
 						n++
 					}
 				}
-				turns(processes) // now all know that others wait
+				turns(processes) // now all processes know that others wait
 				counted, before := 3*processes, trial.Total(all...)
 				calls := locktest.Calls(t, q.server, func() { turns(counted) })
 				for command := range strings.FieldsSeq("exists pttl time pexpire") {
@@ -88,7 +88,7 @@ func TestCostOfATurn(t *testing.T) {
 				for command := range strings.FieldsSeq("rpushx evalsha get lpop set spublish") {
 					want[command] = counted
 				}
-				for command := range strings.FieldsSeq("evalsha get") { // that confirm a turn
+				for command := range strings.FieldsSeq("evalsha get") { // these confirm a turn
 					want[command] += counted
 				}
 				if !maps.Equal(calls, want) {
@@ -105,7 +105,7 @@ func TestCostOfATurn(t *testing.T) {
 	}
 }
 
-// attentive starts a process that looks at nothing because of the time that goes by.
+// attentive starts a process that does not check locks periodically.
 func attentive(t *testing.T, server *redistest.Server, variant string) trial.Process {
 	t.Helper()
 	p := trial.Start(t, server, variant, time.Hour)
@@ -113,8 +113,8 @@ func attentive(t *testing.T, server *redistest.Server, variant string) trial.Pro
 	return p
 }
 
-// A lease that goes round in a process costs what one turn costs, and queueing again goes
-// with the release.
+// A lease that is passed on within a process costs as much as one turn, and the release also queues the process
+// again.
 func TestCostOfPasses(t *testing.T) {
 	t.Parallel()
 	const waiters = 50
@@ -128,7 +128,7 @@ func TestCostOfPasses(t *testing.T) {
 			q.join(name(n), a)
 		}
 	})
-	q.join("other", b) // which queues when b releases
+	q.join("other", b) // this waiter queues when b releases
 	before := a.Counts()
 	lease = q.turns(lease, name(0))
 	passing := time.Now()
@@ -148,7 +148,7 @@ func TestCostOfPasses(t *testing.T) {
 	if joining["evalsha"] != 1 || joining["rpush"] != 1 || joining["rpushx"] > 0 {
 		t.Errorf("%d were queued by %v, want one script", waiters, joining)
 	}
-	// Redis is asked now and then whether the lease is still there.
+	// The process checks at intervals that Redis still has the lease.
 	if most := int(passed/(25*time.Millisecond)) + 1; passes["evalsha"] > most {
 		t.Errorf("%d passes in %v looked %d times", waiters-1, passed, passes["evalsha"])
 	}
@@ -169,7 +169,7 @@ func TestCostOfPasses(t *testing.T) {
 	}
 }
 
-// A process that waits for many locks looks at a hundred of them a second, not at each.
+// A process that waits for many locks checks at most a hundred of them a second.
 func TestCostOfWaitingForManyLocks(t *testing.T) {
 	t.Parallel()
 	const keys, window = 1000, 3 * time.Second
@@ -192,7 +192,7 @@ func TestCostOfWaitingForManyLocks(t *testing.T) {
 		_, queued := handoff.Waiting(locker(p), name(keys-1), time.Hour)
 		return queued && look.DBSize(t.Context()).Val() == 2*keys
 	})
-	time.Sleep(time.Second) // the first look at each comes soon
+	time.Sleep(time.Second) // the first check of each lock comes soon
 	calls := locktest.Calls(t, look, func() { time.Sleep(window) })
 	if n := calls["evalsha"]; n > int(window.Seconds())*150 {
 		t.Errorf("waiters of %d locks had %d scripts run in %v", keys, n, window)

@@ -39,8 +39,8 @@ func Example() {
 		return
 	}
 	lease := acquired.(*handoff.Lease)
-	// Whatever is written goes with the token, so that the store can refuse it if a later
-	// holder has been there; and nothing is begun that may not end in time.
+	// Each write carries the token, so that the store can refuse it after a later holder's write. No work is started
+	// that may not end in time.
 	if time.Until(lease.ValidUntil()) > 2*time.Second {
 		fmt.Println("ship order 42, token is set:", lease.FencingToken() > 0)
 	}

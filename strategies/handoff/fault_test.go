@@ -19,15 +19,15 @@ import (
 	"github.com/lockbench/lockbench/strategies/internal/trial"
 )
 
-// fewConnections is more than two processes need in two seconds, and far less than what
-// they make that connect again after each error.
+// fewConnections is more than two processes need in two seconds, and far less than processes open that reconnect
+// after each error.
 const fewConnections = 60
 
-// fault is what keeps a lock from working, from begin to end.
+// fault is a state of the server, from begin to end, in which a lock does not work.
 type fault struct {
 	begin, end []string // commands
 	args       []string // of the server
-	// partly says that a lock may be had all the same while nobody else wants it.
+	// partly is true if the lock may still be acquired while no other client wants it.
 	partly bool
 }
 
@@ -59,7 +59,7 @@ var faults = map[string]fault{
 	"no lists":    without("-@list", "+@list", true),
 }
 
-// start makes a server refuse what the fault says.
+// start makes a server refuse commands by the fault.
 func (f fault) start(t *testing.T, name string, server *redis.Client) {
 	t.Helper()
 	for _, command := range f.begin {
@@ -77,9 +77,9 @@ func (f fault) start(t *testing.T, name string, server *redis.Client) {
 	}
 }
 
-// A server that refuses what the lock needs tells nobody that the lock is theirs, unless it was released, and
-// is not connected to again and again by those who wait. The fault ends with its cause, also for a process
-// that knows of nothing else: all are served, and each can have the lock and pass it to the others.
+// While a server refuses commands that the lock needs, no client gets the lock unless it was released, and waiters do
+// not reconnect repeatedly. When the cause ends, the fault ends too, also for a process without other activity: all
+// waiters get the lock, and each process can acquire it and pass it on.
 func TestFaultEndsWithItsCause(t *testing.T) {
 	t.Parallel()
 	for name, fault := range faults {
@@ -103,7 +103,7 @@ func TestFaultEndsWithItsCause(t *testing.T) {
 				after := process()
 				granted := struggle(t, "another", holder, after)
 				if len(granted) > 0 && !fault.partly {
-					t.Error("a lock was granted in spite of it")
+					t.Error("a lock was granted in spite of the fault")
 				}
 				ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
 				err, uncontended := lease.Release(ctx), alone.Release(ctx)
@@ -112,7 +112,7 @@ func TestFaultEndsWithItsCause(t *testing.T) {
 					t.Errorf("without memory the releases returned %v, %v", err, uncontended)
 				}
 				if err != nil && len(q.served) > 0 {
-					t.Errorf("the waiter was told that the lock is theirs, and the release was refused: %v", err)
+					t.Errorf("the waiter got the lock although the release was refused: %v", err)
 				}
 				for _, command := range fault.end {
 					q.do(command)
@@ -129,7 +129,7 @@ func TestFaultEndsWithItsCause(t *testing.T) {
 	}
 }
 
-// struggle has each process ask for a lock again and again for a while, and returns what was granted.
+// struggle makes each process request a lock repeatedly for a while, and returns the granted leases.
 func struggle(t *testing.T, key string, processes ...trial.Process) (leases []*holding) {
 	for end := time.Now().Add(200 * time.Millisecond); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
 		for _, p := range processes {
@@ -144,7 +144,7 @@ func struggle(t *testing.T, key string, processes ...trial.Process) (leases []*h
 	return leases
 }
 
-// alive expects that each process can have the lock, and that the others wait for it and are served.
+// alive expects that each process can acquire the lock, and that the others wait for it and get it.
 func alive(t *testing.T, q *queue, processes ...trial.Process) {
 	t.Helper()
 	for n, p := range processes {
@@ -157,12 +157,12 @@ func alive(t *testing.T, q *queue, processes ...trial.Process) {
 	}
 }
 
-// An outage is told to whoever asks, waits for any of many keys, or extends, and whoever waits finds it out by a look.
-// A context of 10 ms ends a call within much less than a second, also of a process without connections. Nothing of it
-// stays behind, and no lock is left with nobody.
+// Acquires, waits for any of many keys and extensions return the error of an outage; waiters find it by a check. A
+// context of 10 ms ends a call within much less than a second, also in a process without connections. The calls leave
+// nothing behind, and no lock stays taken without a holder.
 func TestAnOutageIsTold(t *testing.T) {
 	const keys = 300
-	const limit = 4 * time.Second // for a machine that stands still meanwhile; it was 5 s
+	const limit = 4 * time.Second // enough for a machine that stands still
 	onOne(t, both, func(t *testing.T, server *redistest.Server, variant string) {
 		h, p := trial.Start(t, server, variant, time.Hour), trial.Start(t, server, variant, time.Hour)
 		cold := new(wire).open(t, server, variant, time.Hour)
@@ -212,7 +212,7 @@ func TestAnOutageIsTold(t *testing.T) {
 			all.Go(func() {
 				err := do(context.Background())
 				if err == nil || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, strategies.ErrHeld) {
-					t.Errorf("%s: a Redis that does not answer is told as %v", what, err)
+					t.Errorf("%s: while Redis does not answer: %v", what, err)
 				}
 			})
 		}
@@ -225,12 +225,12 @@ func TestAnOutageIsTold(t *testing.T) {
 	})
 }
 
-// A server that does not know a script even by its source refuses a release at once. Only the pending release is sent
+// A server that cannot run a script even by its source refuses a release at once. Only the pending release is sent
 // again.
 func TestScriptThatIsNeverKnown(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
-	// Redis is made to look for the source of a script as if that were its hash.
+	// The wire replaces EVAL by EVALSHA, so that Redis takes the source of a script for a hash.
 	instead := map[string]string{string(command("eval")): string(command("evalsha"))}
 	w := &wire{instead: instead, replaced: map[string]int{}}
 	lease := acquire(t, w.open(t, server, "handoff", time.Hour)) // without a script

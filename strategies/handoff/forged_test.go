@@ -19,15 +19,14 @@ import (
 	"github.com/lockbench/lockbench/strategies/locktest"
 )
 
-// message is what Redis says to an owner, which needs the whole id.
+// message returns the grant message of Redis, whose computation needs the whole id.
 func message(id string, token int64, lock string) string {
 	sum := sha1.Sum(fmt.Appendf(nil, "%s %d %s", id, token, lock)) //nolint:gosec // as above
 	name := id[:strings.LastIndex(id, ":")]
 	return fmt.Sprintf("%s %d %s %s", name, token, hex.EncodeToString(sum[:8]), lock)
 }
 
-// forgeries are messages for the places of a process, whose name its channel shows, and for keys of
-// others.
+// forgeries are messages for the slots of a process, whose name its channel shows, and for foreign keys.
 func forgeries(channel string) (all []string) {
 	process := channel[strings.LastIndex(channel, ":")+1:]
 	for n := range 60 {
@@ -43,9 +42,9 @@ func forgeries(channel string) (all []string) {
 		"logged-in 1 session:42", process+":1 1 session:42", process+":2 1  trial:other", "", " ", "  ", "   ")
 }
 
-// A process that may publish, and reads nothing, chooses no token, also with a proof made of an id without its secret,
-// and has few scripts run, however many messages it sends. That no second one holds, and no key is deleted, the
-// conformance suite looks for too ("forged messages").
+// A client that may publish but not read cannot choose a token, even with a proof made from an id without its secret,
+// and causes few scripts, however many messages it sends. The check "forged messages" of the conformance suite also
+// tests that there is no second holder and that no key is deleted.
 func TestForgedMessages(t *testing.T) {
 	onOne(t, every, func(t *testing.T, server *redistest.Server, variant string) {
 		h, p := attentive(t, server, variant), attentive(t, server, variant)
@@ -65,7 +64,7 @@ func TestForgedMessages(t *testing.T) {
 					sent++
 				}
 			}
-			trial.Release(t, first) // its message comes after all those
+			trial.Release(t, first) // its message comes after the forged ones
 			held = q.next("waiter")
 		})
 		if sent < 250 {
@@ -76,15 +75,15 @@ func TestForgedMessages(t *testing.T) {
 		}
 		least, most := first.FencingToken(), (time.Now().UnixMicro()+1)*handoff.MostTurns // of Redis's clock
 		if token := held.FencingToken(); token <= least || token > most {
-			t.Errorf("the next has token %d, which is not between %d and %d", token, least, most)
+			t.Errorf("the next lease has token %d, want one between %d and %d", token, least, most)
 		}
 		trial.Release(t, held)
 		q.nothingLeft(h, p)
 	})
 }
 
-// A client that reads the queue and publishes can make a message with the right proof. Redis has not granted the lock,
-// so the place keeps its turn, and gets the token that Redis gives.
+// A client that reads the queue and publishes can make a message with the right proof. Redis has not granted the
+// lock, so the slot stays in the queue and later gets its token from Redis.
 func TestMessageThatOthersHeardBefore(t *testing.T) {
 	t.Parallel()
 	for _, variant := range slotKinds {
@@ -93,30 +92,30 @@ func TestMessageThatOthersHeardBefore(t *testing.T) {
 		id, _, _ := strings.Cut(p.server.LIndex(ctx, list, 0).Val(), " ")
 		before := handoff.Listener(locker(p.a))
 		killSubscriptions(t, p.server)
-		poll.Until(t, "it listens again", func() bool {
+		poll.Until(t, "the process listens again", func() bool {
 			now := handoff.Listener(locker(p.a))
 			return now != nil && now != before
 		})
 		forged := message(id, math.MaxInt64/handoff.MostTurns, lock)
 		heard := p.server.SPublish(ctx, "trial:handoff:"+id[:26], forged).Val()
 		if heard != 1 {
-			t.Fatalf("%d have heard it", heard)
+			t.Fatalf("%d connections received the message", heard)
 		}
 		if first, _, _ := strings.Cut(p.server.LIndex(ctx, list, 0).Val(), " "); first != id {
-			t.Errorf("the place has changed: %q is now %q", id, first)
+			t.Errorf("the slot has changed: %q is now %q", id, first)
 		}
 		trial.Release(t, p.first)
 		held := p.next("a1")
 		if token := held.FencingToken(); token > 1<<62 {
-			t.Errorf("it has the message's token %d", token)
+			t.Errorf("the lease has the forged token %d", token)
 		}
 		p.done(held)
 	}
 }
 
-// What is said stays on the server on which it is said: who listens at a replica hears nothing of a grant at its
-// primary. Who listens at the primary, and publishes where a process still listens, at what was the primary, chooses
-// no token.
+// A message stays on the server on which it is published: a listener at a replica receives no grant messages of the
+// primary. A client that listens at the primary, and publishes at the former primary, where a process still listens,
+// cannot choose a token.
 func TestListeningAtADemotedPrimary(t *testing.T) {
 	t.Parallel()
 	pair := redistest.StartPair(t)
@@ -140,7 +139,7 @@ func TestListeningAtADemotedPrimary(t *testing.T) {
 	trial.Release(t, first)
 	var m *redis.Message
 	var words []string
-	for len(words) < 3 { // Prepare publishes nothing, which a replica may be told late
+	for len(words) < 3 { // Prepare publishes empty messages, which a replica may receive late
 		var err error
 		if m, err = listener.ReceiveMessage(ctx); err != nil {
 			t.Fatal(err)
@@ -149,20 +148,20 @@ func TestListeningAtADemotedPrimary(t *testing.T) {
 	}
 	before := unheard.FencingToken() / handoff.MostTurns
 	if token, err := strconv.ParseInt(words[1], 10, 64); err != nil || token <= before {
-		t.Errorf("the replica tells of the token %s, which was granted at its primary", words[1])
+		t.Errorf("the replica published the token %s, which was granted at its primary", words[1])
 	}
 	forged := words[0] + " " + strconv.FormatInt(math.MaxInt64/handoff.MostTurns, 10) + " " + words[2]
 	if n := pair.Nodes[0].SPublish(ctx, m.Channel, forged).Val(); n != 1 {
-		t.Logf("%d heard it at the old primary", n) // the process may have noticed already
+		t.Logf("%d connections received it at the old primary", n) // the process may have noticed already
 	}
 	held := q.next("waiter")
 	if token := held.FencingToken(); token > 1<<62 {
-		t.Errorf("the listener has chosen token %d", token)
+		t.Errorf("the forged message set token %d", token)
 	}
 	trial.Release(t, held)
 }
 
-// forger is a user who may publish, and see which channels there are.
+// forger is a user that may publish and list the channels.
 func forger(t *testing.T, admin *redis.Client, address string) *redis.Client {
 	t.Helper()
 	rights := []any{"+spublish", "+pubsub|shardchannels", "&*"}
@@ -175,7 +174,7 @@ func forger(t *testing.T, admin *redis.Client, address string) *redis.Client {
 	return c
 }
 
-// listenToAll has a client of a server hear all that is published at another.
+// listenToAll makes a client receive all messages that are published at another server.
 func listenToAll(t *testing.T, channelsOf, server *redis.Client) *redis.PubSub {
 	t.Helper()
 	listener := server.SSubscribe(t.Context())

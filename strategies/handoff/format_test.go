@@ -15,8 +15,7 @@ import (
 	"github.com/lockbench/lockbench/strategies/internal/trial"
 )
 
-// recorded starts a process that runs the scripts that were recorded for the format, in place of this
-// tree's.
+// recorded starts a process that runs the recorded scripts of the format in place of the present ones.
 func recorded(t *testing.T, server *redistest.Server, variant string) (trial.Process, *wire) {
 	t.Helper()
 	w := &wire{instead: map[string]string{}, replaced: map[string]int{}}
@@ -41,13 +40,12 @@ func recorded(t *testing.T, server *redistest.Server, variant string) (trial.Pro
 	return w.start(t, server, variant, time.Hour), w
 }
 
-// Processes that run the scripts of the format's first version take turns with those that run this
-// tree's: a service may be rolled out while it runs. Where this fails the format needs another number,
-// with scripts of its own recorded (DESIGN.md, "Versions").
+// Processes with the recorded scripts and processes with the present scripts take turns, as during the rollout of a
+// service. If this test fails, the format needs another number and newly recorded scripts (DESIGN.md, "Versions").
 func TestFirstVersionOfTheFormat(t *testing.T) {
 	t.Parallel()
 	for variant, attention := range map[string]time.Duration{
-		"handoff:linger=0s": time.Hour, // who does not understand a message waits for ever
+		"handoff:linger=0s": time.Hour, // a process that does not understand a message waits forever
 		"cohort:batch=2":    5 * time.Millisecond,
 	} {
 		t.Run(variant, func(t *testing.T) {
@@ -63,14 +61,14 @@ func TestFirstVersionOfTheFormat(t *testing.T) {
 			first := acquire(t, now)
 			var all sync.WaitGroup
 			defer all.Wait()
-			had := make(chan bool, 1000) // whether each that has the lock runs the recorded scripts
+			had := make(chan bool, 1000) // for each lease, whether its process runs the recorded scripts
 			for i, p := range processes {
 				for range 3 {
 					all.Go(func() { work(t, p, func() { had <- i%2 == 0 }) })
 				}
 			}
 			for _, p := range processes {
-				poll.Until(t, "somebody waits", func() bool {
+				poll.Until(t, "a client waits", func() bool {
 					n, _ := handoff.Waiting(locker(p), "key", time.Hour)
 					return n > 0
 				})
@@ -86,7 +84,7 @@ func TestFirstVersionOfTheFormat(t *testing.T) {
 				last = recorded
 			}
 			if changes == 0 {
-				t.Error("the lock never went from one version to the other")
+				t.Error("the lock was never passed from one version to the other")
 			}
 			for _, w := range []*wire{w, w2} {
 				w.mu.Lock()
@@ -102,7 +100,7 @@ func TestFirstVersionOfTheFormat(t *testing.T) {
 	}
 }
 
-// work has the lock some times. In between it gives up waits.
+// work acquires the lock several times. In between it cancels waits.
 func work(t *testing.T, p trial.Process, had func()) {
 	for turn := range 20 {
 		limits := []time.Duration{patience}

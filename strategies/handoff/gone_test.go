@@ -14,8 +14,8 @@ import (
 	"github.com/lockbench/lockbench/strategies/locktest"
 )
 
-// Places of processes that do not listen any more are passed over in the script that meets them, also when somebody
-// else listens to all that is published; when there are more than one script looks at, who waits sees to the rest.
+// A script skips the slots of processes that no longer listen, also when another client listens to all messages. If
+// there are more than one script examines, the waiters handle the rest.
 func TestGoneProcessesArePassedOver(t *testing.T) {
 	t.Parallel()
 	for _, gone := range []int{5, 63, 200} {
@@ -35,7 +35,7 @@ func TestGoneProcessesArePassedOver(t *testing.T) {
 			p.join("waiter", p.a)
 			calls := locktest.Calls(t, p.server, func() { lease = p.turns(lease, "waiter") })
 			if calls["lpop"] != gone+1 {
-				t.Errorf("%d were passed over", calls["lpop"]-1)
+				t.Errorf("%d slots were skipped", calls["lpop"]-1)
 			}
 			// The waiter's process may publish an echo to itself.
 			if n := calls["spublish"]; gone < 64 && (n < gone+1 || n > gone+2) {
@@ -46,8 +46,7 @@ func TestGoneProcessesArePassedOver(t *testing.T) {
 	}
 }
 
-// A process that listens and does nothing, as one that is stopped, costs one TTL, once, for
-// all its places.
+// A process that listens but does nothing, such as a stopped one, costs a single TTL for all its slots.
 func TestStoppedProcessCostsOneTTL(t *testing.T) {
 	t.Parallel()
 	const ttl = 1500 * time.Millisecond
@@ -81,7 +80,7 @@ func TestStoppedProcessCostsOneTTL(t *testing.T) {
 	p.done(p.turns(lease, "two"))
 }
 
-// A turn of a place that the process does not know goes on to the next.
+// A grant to a slot that the process does not know goes to the next slot.
 func TestUnknownTurnIsPassedOn(t *testing.T) {
 	t.Parallel()
 	p := newPair(t, "handoff", time.Hour, 1, 0)
@@ -89,8 +88,8 @@ func TestUnknownTurnIsPassedOn(t *testing.T) {
 	p.done(p.turns(p.first, "a1"))
 }
 
-// Whoever waits keeps his place over breaks of the connections on which processes are told, whatever
-// Redis's clock is set to. A turn that a process was not told of comes back to it.
+// Waiters keep their slots when subscriptions break, whatever Redis's clock is set to. A process gets a turn again
+// whose message it did not receive.
 func TestPlacesOutliveBreaks(t *testing.T) {
 	t.Parallel()
 	for _, ahead := range []time.Duration{-time.Hour, 0, time.Hour} {
@@ -107,7 +106,7 @@ func TestPlacesOutliveBreaks(t *testing.T) {
 				for range 3 {
 					ofA, ofB := handoff.Listener(locker(p.a)), handoff.Listener(locker(p.b))
 					killSubscriptions(t, p.server)
-					poll.Until(t, "both listen again, by connections of their own", func() bool {
+					poll.Until(t, "both listen again, on separate connections", func() bool {
 						a, b := handoff.Listener(locker(p.a)), handoff.Listener(locker(p.b))
 						return a != nil && b != nil && a != ofA && b != ofB
 					})
@@ -116,15 +115,14 @@ func TestPlacesOutliveBreaks(t *testing.T) {
 				p.join("a3", p.a)
 				p.join("b3", p.b)
 				killSubscriptions(t, p.server)
-				p.drain(held, 2) // perhaps nobody hears
+				p.drain(held, 2) // perhaps no process receives a message
 				p.nothingLeft(p.h, p.a, p.b)
 			}
 		})
 	}
 }
 
-// Nothing is kept at Redis while nobody waits; the queue of those who all die is, for ten
-// minutes.
+// Without waiters Redis keeps no key. The queue of waiters that have all died is kept for ten minutes.
 func TestKeysExpire(t *testing.T) {
 	onOne(t, slotKinds, func(t *testing.T, server *redistest.Server, variant string) {
 		p := newPairOn(t, server, variant, time.Minute, 1, 1)
@@ -134,20 +132,20 @@ func TestKeysExpire(t *testing.T) {
 		}
 		keys := p.server.Keys(t.Context(), "*").Val()
 		if len(keys) != 2 {
-			t.Errorf("keys %q while one has the lock and others wait", keys)
+			t.Errorf("keys %q while the lock has a holder and waiters", keys)
 		}
 		held := p.turns(p.first, "a1")
 		if left := ttl(lock); left < 50*time.Second || left > time.Minute {
 			t.Errorf("the lock of a dead holder is kept for %v", left)
 		}
-		p.server.PExpire(t.Context(), list, time.Minute) // who waits says so again when it looks
+		p.server.PExpire(t.Context(), list, time.Minute) // waiters renew the TTL at their next check
 		poll.Until(t, "the queue is kept again", func() bool { return ttl(list) > 9*time.Minute })
 		p.done(p.turns(held, "b1"))
 	})
 }
 
-// Redis has lost the lease while it goes round: that is noticed at the first pass after 25
-// ms, and whoever has it by then is told.
+// If Redis loses a lease that is being passed on, the process notices it at the first pass after 25 ms, and the
+// present holder gets the loss reported.
 func TestFlushEndsPassing(t *testing.T) {
 	t.Parallel()
 	p := newPair(t, "cohort", time.Hour, 4, 0)
@@ -155,11 +153,11 @@ func TestFlushEndsPassing(t *testing.T) {
 	p.do("FLUSHALL")
 	lease := p.b.Acquire(t, "key")
 	time.Sleep(26 * time.Millisecond)
-	trial.Release(t, held) // which nobody knows yet
+	trial.Release(t, held) // no process knows this yet
 	held = p.next("a2")
-	poll.Until(t, "it is told that it is lost", func() bool { return isLost(held) })
+	poll.Until(t, "the loss is reported", func() bool { return isLost(held) })
 	if n, _ := p.server.Exists(t.Context(), lock).Result(); n != 1 {
-		t.Error("the other's lock is gone")
+		t.Error("the other process's lock is gone")
 	}
 	p.waiting(p.a, 2)
 	ends(t, p.a)
@@ -168,8 +166,8 @@ func TestFlushEndsPassing(t *testing.T) {
 	p.done(p.turns(other, "a3 a4"))
 }
 
-// Tokens grow after a restart from a snapshot that is older than the last of them, and beyond 2038, when seconds leave
-// 31 bits.
+// Tokens increase after a restart from a snapshot that is older than the last token, and beyond 2038, when seconds
+// exceed 31 bits.
 func TestTokensGrow(t *testing.T) {
 	each(t, both, func(t *testing.T, variant string) {
 		server := redistest.Start(t)
@@ -180,7 +178,7 @@ func TestTokensGrow(t *testing.T) {
 		}
 		server.Kill()
 		server.RestartWithData(t)
-		// On a connection that it finds broken a release is in doubt, and not told so.
+		// A release on a broken connection has an unknown result, so the test waits for a working connection.
 		poll.Until(t, "the process is back", func() bool { return locker(p).Prepare(t.Context(), nil) == nil })
 		trial.Release(t, acquire(t, p)) // with a larger token than all before
 

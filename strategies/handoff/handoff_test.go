@@ -22,7 +22,7 @@ func init() {
 
 func TestMain(m *testing.M) {
 	flag.Parse()
-	if err := flag.Set("test.parallel", "8"); err != nil { // they wait most of the time
+	if err := flag.Set("test.parallel", "8"); err != nil { // the tests mostly wait
 		panic(err)
 	}
 	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/redis/go-redis/v9/internal/pool.(*ConnPool).tryDial"))
@@ -34,7 +34,7 @@ func TestConformance(t *testing.T) {
 	trial.Conform(t, "cohort")
 }
 
-// The variants: both locks, and those with one place for each process or for each waiter.
+// These are lists of variants: both locks, those with one slot for each process or for each waiter, and all.
 var (
 	both      = []string{"handoff", "cohort"}
 	slotKinds = []string{"handoff", "handoff:linger=0s"}
@@ -49,7 +49,7 @@ func each(t *testing.T, variants []string, play func(t *testing.T, variant strin
 	}
 }
 
-// lookAt opens a client to look at the server, of the type that subscribes.
+// lookAt opens a client for inspecting the server, of the type that can subscribe.
 func lookAt(t *testing.T, server *redistest.Server) *redis.Client {
 	t.Helper()
 	return server.Client(t).(*redis.Client)
@@ -64,7 +64,7 @@ func onOne(t *testing.T, variants []string, play func(t *testing.T, server *redi
 	}
 }
 
-// open opens a process on a client with these options and go-redis's defaults. It sends no command to Redis.
+// open opens a process on a client with the given options and go-redis's defaults. It sends no command to Redis.
 func open(t *testing.T, options *redis.UniversalOptions, variant string, ttl time.Duration) trial.Process {
 	t.Helper()
 	client := redis.NewUniversalClient(options)

@@ -24,7 +24,7 @@ import (
 	"github.com/lockbench/lockbench/strategies/internal/trial"
 )
 
-// over expects that a lease can be neither extended nor released any more.
+// over expects that a lease can no longer be extended or released.
 func over(t *testing.T, lease *holding) {
 	t.Helper()
 	if err := lease.Extend(t.Context(), time.Hour); !errors.Is(err, strategies.ErrNotHeld) {
@@ -36,7 +36,7 @@ func over(t *testing.T, lease *holding) {
 // Lost is closed when a lease is over, and not when it is released or passed on.
 func TestLost(t *testing.T) {
 	t.Parallel()
-	for _, closed := range []bool{false, true} { // its process
+	for _, closed := range []bool{false, true} { // whether its process is closed
 		p := trial.Start(t, redistest.Start(t), "handoff", 100*time.Millisecond)
 		lease := acquire(t, p)
 		lost := lease.Lost()
@@ -47,13 +47,13 @@ func TestLost(t *testing.T) {
 		}
 		<-lost
 		if time.Now().Before(lease.ValidUntil()) {
-			t.Error("it was told before it was over")
+			t.Error("the loss was reported before the end of the lease")
 		}
 		over(t, lease)
 		if !closed {
 			lease = acquire(t, p)
 			time.Sleep(time.Until(lease.ValidUntil()) + time.Millisecond)
-			<-lease.Lost() // asked for when it is over
+			<-lease.Lost() // called after the end
 		}
 	}
 	p := newPair(t, "cohort", time.Hour, 2, 0)
@@ -65,7 +65,7 @@ func TestLost(t *testing.T) {
 	}
 	<-lost
 	if !isLost(p.first) {
-		t.Error("asked again it is not lost")
+		t.Error("Lost of a lost lease is open")
 	}
 	notHeld(t, p.first)
 
@@ -78,7 +78,7 @@ func TestLost(t *testing.T) {
 	for n, lost := range append(all, first.Lost(), second.Lost()) {
 		select {
 		case <-lost:
-			t.Errorf("%d: a lease that was released is said to be lost", n)
+			t.Errorf("%d: a released lease is reported as lost", n)
 		default:
 		}
 	}
@@ -86,8 +86,8 @@ func TestLost(t *testing.T) {
 	notHeld(t, second)
 }
 
-// A lease that ends earlier than Redis keeps it, because it was shortened or because an extension was
-// not answered, is given up at Redis when it has run out. The next waits no longer than that.
+// A lease that ends earlier than at Redis, because it was shortened or an extension got no answer, is released at
+// Redis when it has run out. The next client waits no longer than that.
 func TestAShortenedLease(t *testing.T) {
 	t.Parallel()
 	const short = 200 * time.Millisecond
@@ -128,9 +128,9 @@ func TestAShortenedLease(t *testing.T) {
 				test.end(t, p.wire, lease)
 				next := p.next("other")
 				if time.Now().Before(lease.ValidUntil()) {
-					t.Error("another had it while it was valid")
+					t.Error("another client had the lock while the lease was valid")
 				}
-				poll.Until(t, "its holder is told", func() bool { return isLost(lease) })
+				poll.Until(t, "the loss is reported to its holder", func() bool { return isLost(lease) })
 				notHeld(t, lease)
 				p.done(next)
 			})
@@ -138,8 +138,7 @@ func TestAShortenedLease(t *testing.T) {
 	}
 }
 
-// An extension that is not answered while its caller waits leaves the lease valid until when it was:
-// it can be extended again, and released.
+// An extension without an answer does not change the end of the lease: the lease can be extended again, and released.
 func TestUnansweredExtension(t *testing.T) {
 	t.Parallel()
 	server, w := redistest.Start(t), new(wire)
@@ -150,7 +149,7 @@ func TestUnansweredExtension(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	extended := make(chan error, 1)
 	go func() { extended <- lease.Extend(ctx, 2*time.Hour) }()
-	poll.Until(t, "it is sent", func() bool { return w.sent(script("extend")) })
+	poll.Until(t, "the extension is sent", func() bool { return w.sent(script("extend")) })
 	cancel()
 	if err := <-extended; !errors.Is(err, context.Canceled) {
 		t.Errorf("an extension whose caller gave up returned %v", err)
@@ -166,8 +165,8 @@ func TestUnansweredExtension(t *testing.T) {
 	newQueue(t, server).nothingLeft(p)
 }
 
-// A waiter of the holder's own process whose place Redis has just queued does not put off the end of a
-// lease that Redis keeps for longer.
+// A waiter in the holder's process whose slot was just queued does not delay the end of a lease that Redis keeps for
+// longer.
 func TestAShortenedLeaseEndsWhileOthersQueue(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
@@ -179,7 +178,7 @@ func TestAShortenedLeaseEndsWhileOthersQueue(t *testing.T) {
 	q.come("waiter", p)
 	next := q.next("waiter")
 	if time.Now().Before(lease.ValidUntil()) {
-		t.Error("another had it while it was valid")
+		t.Error("another client had the lock while the lease was valid")
 	}
 	notHeld(t, lease)
 	trial.Release(t, next)
@@ -193,12 +192,12 @@ func extend(t *testing.T, lease *holding, ttl time.Duration) {
 	}
 }
 
-// A lease that nobody releases keeps no try of its own process from the lock once it has run out.
+// A lease that is never released does not block tries of its process after it has run out.
 func TestATryAfterALeaseThatRanOut(t *testing.T) {
 	onOne(t, both, func(t *testing.T, server *redistest.Server, variant string) {
 		p := trial.Start(t, server, variant, 50*time.Millisecond)
 		first := acquire(t, p)
-		poll.Until(t, "the lock is had again", func() bool {
+		poll.Until(t, "the lock is acquired again", func() bool {
 			lease, err := try(t.Context(), t, p, "key")
 			if err == nil {
 				_ = lease.Release(t.Context()) // it may have run out
@@ -209,8 +208,8 @@ func TestATryAfterALeaseThatRanOut(t *testing.T) {
 	})
 }
 
-// Everybody gets the TTL that he asked for, also one who waited and one who is passed
-// the lock: it is passed on only to those of the same TTL, the others have their place at Redis.
+// Each client gets the TTL that it requested, also after a wait or a pass within the process. A lease is passed on
+// only to callers with the same TTL; the others have their own slot at Redis.
 func TestTTLOfACall(t *testing.T) {
 	t.Parallel()
 	const own, other = 8 * time.Hour, 2 * time.Hour
@@ -256,7 +255,7 @@ func TestTTLOfACall(t *testing.T) {
 	}
 }
 
-// The longest TTL lasts long. One that leaves no time for anything is refused, and Redis is not asked.
+// The longest TTL is accepted. A TTL that is too short is refused without a command to Redis.
 func TestTTLBounds(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
@@ -286,15 +285,15 @@ func TestTTLBounds(t *testing.T) {
 	}
 	trial.Release(t, lease)
 	newQueue(t, server).nothingLeft(p)
-	poll.Until(t, "nothing is looked after", func() bool { return handoff.Lines(locker(p)) == 0 })
+	poll.Until(t, "no local queue is left", func() bool { return handoff.Lines(locker(p)) == 0 })
 }
 
-// Somebody who waits with a TTL of 20 ms does not flood Redis.
+// A waiter with a TTL of 20 ms does not flood Redis.
 func TestShortTTL(t *testing.T) {
 	onOne(t, both, func(t *testing.T, server *redistest.Server, variant string) {
 		const length = 500 * time.Millisecond
 		p := trial.Start(t, server, variant, 20*time.Millisecond)
-		_ = acquire(t, p).Release(t.Context()) // else nothing works
+		_ = acquire(t, p).Release(t.Context()) // fails if the lock does not work at all
 		lease := acquire(t, trial.Start(t, server, variant, time.Hour))
 		ctx, cancel := context.WithTimeout(t.Context(), length)
 		defer cancel()
@@ -310,7 +309,7 @@ func TestShortTTL(t *testing.T) {
 	})
 }
 
-// Redis that answers each command within patience is slow, not out of order, also where a call needs two answers.
+// A Redis that answers each command within patience is slow, not broken, also if a call needs two answers.
 func TestTwoSlowAnswersAreNoOutage(t *testing.T) {
 	release := func(held strategies.Lease) error { return held.Release(context.Background()) }
 	extend := func(held strategies.Lease) error {
@@ -361,8 +360,8 @@ func TestTwoSlowAnswersAreNoOutage(t *testing.T) {
 	}
 }
 
-// Releases that callers send together are one run of a script: each has its own result, also where all are refused
-// because of one, and a lock for which somebody waits goes on.
+// Concurrent releases share one run of a script. Each has its own result, also if all are refused because of one, and
+// a lock with waiters is passed on.
 func TestReleasesTogether(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)

@@ -19,8 +19,8 @@ import (
 	"github.com/lockbench/lockbench/strategies/locktest"
 )
 
-// Close ends all waits, in the process and at Redis: a place that it left in the queue would get the next
-// turn while Redis has not noticed yet that the process is gone. Who holds can release.
+// Close ends all waits, in the process and at Redis. A slot left in the queue would get the next turn as long as
+// Redis has not noticed that the process is gone. Holders can still release.
 func TestClose(t *testing.T) {
 	onOne(t, slotKinds, func(t *testing.T, server *redistest.Server, variant string) {
 		p := newPairOn(t, server, variant, time.Hour, 3, 1)
@@ -36,7 +36,7 @@ func TestClose(t *testing.T) {
 			}
 		}
 		if n := p.length(); n != 1 {
-			t.Errorf("%d places are queued, want that of the process that is not closed", n)
+			t.Errorf("%d slots are queued, want only the slot of the process that is not closed", n)
 		}
 		_, acquired := p.a.Locker.Acquire(t.Context(), "key")
 		_, tried := locker(p.a).TryAcquire(t.Context(), "key")
@@ -50,7 +50,7 @@ func TestClose(t *testing.T) {
 	})
 }
 
-// What a command takes that was under way during Close is given up, too.
+// A lock taken by a command that was under way during Close is released too.
 func TestCloseGivesUpWhatComesLate(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
@@ -66,8 +66,8 @@ func TestCloseGivesUpWhatComesLate(t *testing.T) {
 	}
 }
 
-// Close ends although a process gives up listening to a Redis that does not answer just while it is
-// being closed: nothing else would end the connection. Who waits is told, too.
+// Close ends even if the process stops listening to a silent Redis while it is being closed, although nothing else
+// would end the connection. The waiter gets an error too.
 func TestCloseWhileRedisIsAway(t *testing.T) {
 	each(t, both, closeWhileRedisIsAway)
 }
@@ -80,11 +80,11 @@ func closeWhileRedisIsAway(t *testing.T, variant string) {
 	closed := make(chan error, 1)
 	go func() { closed <- p.a.Close() }()
 	if !handoff.GiveUpListening(locker(p.a)) {
-		t.Error("the process did not listen any more")
+		t.Error("the process did not listen")
 	}
 	for range 5 {
 		if s := p.any(); !errors.Is(s.err, strategies.ErrClosed) {
-			t.Errorf("a waiter was told %v", s.err)
+			t.Errorf("a waiter got %v", s.err)
 		}
 	}
 	select {
@@ -99,8 +99,7 @@ func closeWhileRedisIsAway(t *testing.T, variant string) {
 	trial.Release(t, p.first)
 }
 
-// What Redis refuses for good is given up: it is not asked again and again, and other locks do not
-// wait for it.
+// A release that Redis refuses permanently is not repeated, and other locks do not wait for it.
 func TestADebtThatCannotBePaid(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
@@ -114,17 +113,17 @@ func TestADebtThatCannotBePaid(t *testing.T) {
 			select {
 			case <-sent:
 			case <-time.After(patience):
-				t.Fatal("it is still owed")
+				t.Fatal("the release is still pending")
 			}
 		}
-		poll.Until(t, "nothing is owed", func() bool { return handoff.Quiet(l) })
+		poll.Until(t, "no release is pending", func() bool { return handoff.Quiet(l) })
 	})
 	if n := calls["evalsha"] + calls["eval"]; n > 4 {
-		t.Errorf("two debts had %d scripts run", n)
+		t.Errorf("two pending releases ran %d scripts", n)
 	}
 }
 
-// What Redis refuses for a while is asked for again until it is done.
+// A release that Redis refuses for a while is repeated until it succeeds.
 func TestADebtThatIsRefusedForAWhile(t *testing.T) {
 	t.Parallel()
 	p := newPair(t, "handoff", time.Hour, 1, 1)
@@ -136,24 +135,24 @@ func TestADebtThatIsRefusedForAWhile(t *testing.T) {
 	}
 	p.do("CONFIG SET min-replicas-to-write 1")
 	p.leave("a1")
-	poll.Until(t, "it was refused again and again", func() bool { return refused() >= 3 })
+	poll.Until(t, "the release was refused repeatedly", func() bool { return refused() >= 3 })
 	if n := p.length(); n != 2 {
 		t.Errorf("%d are queued at a server that takes no writes", n)
 	}
 	p.do("CONFIG SET min-replicas-to-write 0")
-	poll.Until(t, "only the other is queued", func() bool { return p.length() == 1 })
+	poll.Until(t, "only the other waiter is queued", func() bool { return p.length() == 1 })
 	p.done(p.turns(p.first, "b1"))
 }
 
-// Callers who give up while Redis stands still leave no lock taken: each lock that may have been
-// taken for one of them is given up, however many there are.
+// Callers that give up while Redis stands still leave no lock taken: each lock that may have been granted to one of
+// them is released, however many there are.
 func TestAStallStrandsNoLock(t *testing.T) {
 	t.Parallel()
 	const callers = 3000
 	server := redistest.Start(t)
 	p := trial.Start(t, server, "handoff", time.Hour)
 	q := newQueue(t, server)
-	trial.Release(t, acquire(t, p)) // it is connected
+	trial.Release(t, acquire(t, p)) // now the process is connected
 	server.Pause()
 	var all sync.WaitGroup
 	for n := range callers {
@@ -170,8 +169,8 @@ func TestAStallStrandsNoLock(t *testing.T) {
 	q.nothingLeft(p)
 }
 
-// Callers who give up and come again cost Redis nothing, whatever the number of those who wait:
-// they keep their process's places.
+// Callers that give up and return cause no commands, whatever the number of waiters, because they keep the slots of
+// their process.
 func TestImpatientCallers(t *testing.T) {
 	t.Parallel()
 	const waiters = 200
@@ -192,18 +191,18 @@ func TestImpatientCallers(t *testing.T) {
 		}
 	})
 	delete(calls, "llen")
-	looks := int(time.Since(began)/time.Second) + 1 // on a busy machine the keeper looks meanwhile, once a second
+	looks := int(time.Since(began)/time.Second) + 1 // the keeper checks once a second
 	if len(calls) > 2 || calls["evalsha"] > looks || calls["get"] > looks {
-		t.Errorf("%d who gave up and came again cost %v", waiters-1, calls)
+		t.Errorf("%d callers that gave up and returned cost %v", waiters-1, calls)
 	}
-	for n := range waiters - 10 { // nobody comes in their place
+	for n := range waiters - 10 { // no caller replaces these
 		q.leave(fmt.Sprint("caller ", n+waiters-1))
 	}
-	q.drain(lease, 10) // those who are left have their turns
+	q.drain(lease, 10) // the remaining waiters get their turns
 	q.nothingLeft(h, p)
 }
 
-// To leave a long queue costs Redis no more than a short one: nobody searches it.
+// Leaving a long queue costs Redis no more than leaving a short one, because no script searches the whole queue.
 func TestLeavingALongQueue(t *testing.T) {
 	t.Parallel()
 	const waiters, others = 200, 5000
@@ -236,12 +235,12 @@ func TestLeavingALongQueue(t *testing.T) {
 				t.Errorf("%s was served", s.who)
 			}
 		}
-		poll.Until(t, "Redis has been told", func() bool { return handoff.Quiet(locker(p.a)) })
+		poll.Until(t, "no release is pending", func() bool { return handoff.Quiet(locker(p.a)) })
 	})
 	if calls["lrem"] > 0 {
 		t.Errorf("the whole queue was searched %d times", calls["lrem"])
 	}
-	p.server.LTrim(ctx, list, others, others+waiters-1) // they are next, and their process answers for them
+	p.server.LTrim(ctx, list, others, others+waiters-1) // these are next, and their process handles their turns
 	p.join("last", p.a)
 	p.done(p.turns(p.first, "last"))
 }

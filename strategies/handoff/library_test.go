@@ -21,14 +21,14 @@ import (
 	"github.com/lockbench/lockbench/strategies/polled"
 )
 
-// others are locks of other libraries that keep a string at the key. Each takes it and returns how it
-// releases it.
+// others are locks of other libraries that keep a string at the key. Each function acquires the lock and returns the
+// release.
 var others = map[string]func(context.Context, *redis.Client) (release func() error, err error){
 	"redsync": func(ctx context.Context, client *redis.Client) (func() error, error) {
 		mutex := redsync.New(goredis.NewPool(client)).NewMutex(lock, redsync.WithExpiry(time.Hour))
 		return func() error {
 			if ok, err := mutex.UnlockContext(ctx); !ok {
-				return fmt.Errorf("it was not unlocked: %w", err)
+				return fmt.Errorf("the lock was not unlocked: %w", err)
 			}
 			return nil
 		}, mutex.LockContext(ctx)
@@ -50,8 +50,8 @@ var others = map[string]func(context.Context, *redis.Client) (release func() err
 	},
 }
 
-// Another library has the lock: who waits does not change its value, which it compares when it
-// releases, and gets the lock afterwards.
+// A waiter for a lock of another library does not change its value, which the library compares at its release, and
+// gets the lock afterwards.
 func TestAnotherLibrarysLock(t *testing.T) {
 	t.Parallel()
 	for name, take := range others {
@@ -68,7 +68,7 @@ func TestAnotherLibrarysLock(t *testing.T) {
 				q.join("a1", a)
 				q.join("b1", b)
 				q.server.ConfigResetStat(t.Context())
-				poll.Until(t, "somebody looks whether it is free", func() bool {
+				poll.Until(t, "the waiter checks whether the lock is free", func() bool {
 					return strings.Contains(q.server.Info(t.Context(), "commandstats").Val(), "cmdstat_lpos:")
 				})
 				if now := q.server.Get(t.Context(), lock).Val(); now != value {
@@ -84,7 +84,7 @@ func TestAnotherLibrarysLock(t *testing.T) {
 	}
 }
 
-// A key of another type is not touched, and whoever asks is told at once whose it is.
+// A key of another type is not touched, and an acquire returns an error at once that names the key.
 func TestKeyOfAnotherType(t *testing.T) {
 	t.Parallel()
 	for _, variant := range both {

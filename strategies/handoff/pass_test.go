@@ -14,17 +14,17 @@ import (
 	"github.com/lockbench/lockbench/strategies/internal/trial"
 )
 
-// Where nothing is passed on, whoever is queued first is served first, also among
-// processes; and that alone is claimed as such.
+// If nothing is passed on, waiters get the lock in the order in which they were queued, also across processes. Only
+// these variants claim FIFO.
 func TestFirstComeFirstServed(t *testing.T) {
 	t.Parallel()
 	if trial.Variant(t, "handoff").Info().Claims.FIFO || !trial.Variant(t, "handoff:linger=0s").Info().Claims.FIFO {
-		t.Error("FIFO is claimed where a lease is passed on, or not where it is not")
+		t.Error("FIFO must be claimed if and only if no lease is passed on")
 	}
 	const wave = 24
 	var order []string
 	who := func(n int) string { return fmt.Sprint("hab"[n%3:n%3+1], n) }
-	for n := range 4 * wave { // as one is served, another comes
+	for n := range 4 * wave { // for each waiter that gets the lock another comes
 		order = append(order, "+"+who(n))
 		if n >= wave {
 			order = append(order, who(n-wave))
@@ -36,21 +36,22 @@ func TestFirstComeFirstServed(t *testing.T) {
 	newPair(t, "handoff:linger=0s", time.Hour, 0, 0).play(strings.Join(order, " "))
 }
 
-// Processes with tokens and without share a lock. Those that there are grow: the queue sees to it.
+// Processes with and without tokens share a lock. The tokens that are granted increase, because handed-over leases
+// continue them.
 func TestTokensBesideNone(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
 	with, without := attentive(t, server, "handoff"), attentive(t, server, "handoff:tokens=false")
 	q := newQueue(t, server)
 	trial.Release(t, acquire(t, with))
-	lease := acquire(t, without) // which asks for no time
+	lease := acquire(t, without) // this one sends no TIME
 	q.join("with", with)
 	trial.Release(t, q.turns(lease, "with"))
 	q.nothingLeft(with, without)
 }
 
-// A process that has taken a free lock does not listen yet when its release queues it for its next waiter. It is told
-// of the turn all the same, or finds at once that it has passed: no look is due for an hour.
+// A process that has taken a free lock does not listen yet when its release queues it for its next waiter. It still
+// learns of its turn, by the message or by a check at once; the next periodic check is due in an hour.
 func TestReleaseQueuesAProcessThatDoesNotListen(t *testing.T) {
 	onOne(t, slotKinds[:1], func(t *testing.T, server *redistest.Server, variant string) {
 		for _, at := range []string{"the other holds on", "the other is done at once"} {
@@ -71,8 +72,8 @@ func TestReleaseQueuesAProcessThatDoesNotListen(t *testing.T) {
 	})
 }
 
-// Who is the first of a process to ask comes before those who came while the answer was under way. They are
-// served also if the first gets the lock at once, or gives up.
+// The first caller of a process comes before the callers that arrived while its request was under way. They get the
+// lock also if the first gets it at once, or gives up.
 func TestOthersComeWhileTheFirstAsks(t *testing.T) {
 	t.Parallel()
 	for _, how := range []string{"is refused", "is granted it", "gives up"} {
@@ -112,8 +113,8 @@ func TestOthersComeWhileTheFirstAsks(t *testing.T) {
 	}
 }
 
-// A µs has 1024 tokens, so as many turns has a lease at most: their tokens follow each
-// other, and the next lease has those of the next µs.
+// A µs has 1024 tokens, so a lease has at most 1024 turns. Their tokens are consecutive, and the next lease has the
+// tokens of the next µs.
 func TestMostTurns(t *testing.T) {
 	t.Parallel()
 	p := newPair(t, "cohort", time.Hour, 0, 0)
@@ -147,7 +148,7 @@ func TestMostTurns(t *testing.T) {
 	p.nothingLeft(p.h, p.a, p.b)
 }
 
-// A lease is passed while half of its TTL is left, and not more than one.
+// A lease is passed on only while at least half of a TTL is left.
 func TestPassedWithHalfATTL(t *testing.T) {
 	t.Parallel()
 	for ttl, order := range map[time.Duration][2]string{
@@ -155,7 +156,7 @@ func TestPassedWithHalfATTL(t *testing.T) {
 	} {
 		p := newPair(t, "cohort", time.Hour, 2, 1)
 		held := p.turns(p.first, "a1")
-		extend(t, held, ttl) // for all who are to have it
+		extend(t, held, ttl) // long enough for all waiters
 		held = p.turns(held, order[0])
 		if left := time.Until(held.ValidUntil()); order[0] == "a2" && left > 59*time.Minute {
 			t.Errorf("Redis keeps it for as long as before an hour, and %v is said", left)
@@ -164,8 +165,9 @@ func TestPassedWithHalfATTL(t *testing.T) {
 	}
 }
 
-// A holder that never releases keeps its neighbours waiting until the lease is over; then
-// they have their turn from Redis, and the stuck one is told. So does one that gets stuck in the middle.
+// A holder that never releases makes the waiters of its process wait until the end of the lease. Then they get a
+// lease from Redis, and the stuck holder gets the loss reported. The same is true for a holder that gets stuck after
+// some passes.
 func TestStuckHolder(t *testing.T) {
 	onOne(t, every, func(t *testing.T, server *redistest.Server, variant string) {
 		for _, passed := range []int{0, 1} {
@@ -177,7 +179,7 @@ func TestStuckHolder(t *testing.T) {
 			for n := range 2 + 2*passed {
 				q.come(fmt.Sprint(n), p)
 			}
-			for range 2 * passed { // the first has it from Redis, and passes it on
+			for range 2 * passed { // the first gets it from Redis and passes it on
 				_ = stuck.Release(t.Context())
 				stuck = q.any().lease
 			}
@@ -186,10 +188,10 @@ func TestStuckHolder(t *testing.T) {
 				t.Fatalf("%s got: %v", s.who, s.err)
 			}
 			if now := time.Now(); now.Before(stuck.ValidUntil()) {
-				t.Errorf("it was served %v before the lease was over", stuck.ValidUntil().Sub(now))
+				t.Errorf("the waiter got the lock %v before the end of the lease", stuck.ValidUntil().Sub(now))
 			}
 			if !isLost(stuck) {
-				t.Error("the stuck holder was not told")
+				t.Error("the loss was not reported to the stuck holder")
 			}
 			notHeld(t, stuck)
 			_ = s.lease.Release(t.Context()) // it may have run out meanwhile

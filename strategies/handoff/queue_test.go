@@ -20,19 +20,18 @@ import (
 
 const (
 	patience = time.Minute
-	lock     = "trial:key" // as Redis has it
+	lock     = "trial:key" // the key in Redis
 	list     = "trial:key:handoff"
 )
 
-// queue is callers who come one after the other, so that who came when is known, and
-// release when they are told to.
+// queue is a sequence of callers that come one after the other, so that their order is known, and release on command.
 type queue struct {
 	t      *testing.T
 	server *redis.Client
 	ctx    context.Context
 	cancel map[string]context.CancelFunc
 	served chan served
-	insist bool // who gets an error asks again
+	insist bool // a caller that gets an error asks again
 }
 
 type served struct {
@@ -52,10 +51,10 @@ func newQueueOn(t *testing.T, server *redis.Client) *queue {
 	}
 }
 
-// come has somebody ask for the lock.
+// come makes a caller request the lock.
 func (q *queue) come(who string, p trial.Process) { q.comeFor("key", who, p, p.Config.TTL) }
 
-// comeFor has somebody ask for the lock on a key with a TTL of his own.
+// comeFor makes a caller request the lock on a key with the given TTL.
 func (q *queue) comeFor(key, who string, p trial.Process, ttl time.Duration) {
 	ctx, cancel := context.WithCancel(q.ctx)
 	q.cancel[who] = cancel
@@ -70,8 +69,7 @@ func (q *queue) comeFor(key, who string, p trial.Process, ttl time.Duration) {
 	}()
 }
 
-// join has somebody ask for a lock that another has, and returns when he waits, also at
-// Redis.
+// join makes a caller request a lock that is held, and returns when the caller waits, also at Redis.
 func (q *queue) join(who string, p trial.Process) {
 	q.t.Helper()
 	q.joinFor("key", who, p, p.Config.TTL)
@@ -87,7 +85,7 @@ func (q *queue) joinFor(key, who string, p trial.Process, ttl time.Duration) {
 	})
 }
 
-// waiting returns when so many of a process wait.
+// waiting returns when the given number of callers of a process wait.
 func (q *queue) waiting(p trial.Process, want int) {
 	q.t.Helper()
 	poll.Until(q.t, "they wait", func() bool {
@@ -98,7 +96,7 @@ func (q *queue) waiting(p trial.Process, want int) {
 
 func locker(p trial.Process) *handoff.Locker { return p.Locker.(*handoff.Locker) }
 
-// next must be that one.
+// next expects that the named caller gets the lock next.
 func (q *queue) next(who string) *holding {
 	q.t.Helper()
 	s := q.any()
@@ -111,7 +109,7 @@ func (q *queue) next(who string) *holding {
 	return s.lease
 }
 
-// any is who is served next, or gets an error.
+// any returns the caller that gets the lock or an error next.
 func (q *queue) any() served {
 	q.t.Helper()
 	select {
@@ -119,16 +117,16 @@ func (q *queue) any() served {
 		return s
 	case <-time.After(patience):
 		if q.server == nil {
-			q.t.Fatal("nobody is served")
+			q.t.Fatal("no caller gets the lock")
 		}
 		ctx := context.Background()
-		q.t.Fatalf("nobody is served: the lock is %q, the queue %q",
+		q.t.Fatalf("no caller gets the lock, which is %q; the queue is %q",
 			q.server.Get(ctx, lock).Val(), q.server.LRange(ctx, list, 0, 5).Val())
 		return served{}
 	}
 }
 
-// turns must be theirs, in that order, each after a release.
+// turns expects that the named callers get the lock in this order, each after a release.
 func (q *queue) turns(held *holding, order string) *holding {
 	q.t.Helper()
 	for who := range strings.FieldsSeq(order) {
@@ -138,7 +136,7 @@ func (q *queue) turns(held *holding, order string) *holding {
 	return held
 }
 
-// drain lets those who wait have their turns, in any order.
+// drain lets the waiters have their turns in any order.
 func (q *queue) drain(held *holding, waiting int) {
 	q.t.Helper()
 	for range waiting {
@@ -152,7 +150,7 @@ func (q *queue) drain(held *holding, waiting int) {
 	trial.Release(q.t, held)
 }
 
-// leave has somebody give up, who must be told so.
+// leave cancels a caller and expects that it returns an error.
 func (q *queue) leave(who string) {
 	q.t.Helper()
 	q.cancel[who]()
@@ -161,10 +159,10 @@ func (q *queue) leave(who string) {
 	}
 }
 
-// length is how many places are queued at Redis.
+// length returns how many slots are queued at Redis.
 func (q *queue) length() int64 { return q.server.LLen(context.Background(), list).Val() }
 
-// do has Redis carry out a command, written with spaces.
+// do sends a command, written with spaces, to Redis.
 func (q *queue) do(command string) { q.t.Helper(); do(q.t, q.server, command) }
 
 func do(t *testing.T, server *redis.Client, command string) {
@@ -178,7 +176,7 @@ func do(t *testing.T, server *redis.Client, command string) {
 	}
 }
 
-// nothingLeft expects that nobody has the lock or waits, at Redis and in the processes.
+// nothingLeft expects that there is no holder and no waiter, at Redis and in the processes.
 func (q *queue) nothingLeft(processes ...trial.Process) {
 	q.t.Helper()
 	poll.Until(q.t, "nothing is left at Redis", func() bool {
@@ -199,7 +197,7 @@ func (q *queue) nothingLeft(processes ...trial.Process) {
 	}
 }
 
-// released releases a lease, and asks again while that ends with an error.
+// released releases a lease and repeats the release while it returns an error.
 func released(t *testing.T, lease *holding) {
 	t.Helper()
 	poll.Until(t, "it is released", func() bool {
@@ -210,17 +208,17 @@ func released(t *testing.T, lease *holding) {
 	})
 }
 
-// A release that ends after its line was forgotten must not take the next line of the key
-// from the keeper: its waiters would wait for ever if a message of theirs was lost.
+// A release that ends after its local queue was forgotten must not remove the key's next local queue from the keeper,
+// because the waiters of that queue would wait forever after a lost message.
 func TestForgetsItsOwnLineOnly(t *testing.T) {
 	t.Parallel()
 	p := trial.Start(t, redistest.Start(t), "handoff", time.Hour)
 	if !handoff.ForgottenTwice(locker(p), "key") {
-		t.Error("nobody looks after those who wait")
+		t.Error("the keeper does not check the waiters")
 	}
 }
 
-// isHeld expects that a process cannot have the lock.
+// isHeld expects that a process cannot acquire the lock.
 func isHeld(t *testing.T, p trial.Process) {
 	t.Helper()
 	if _, err := locker(p).TryAcquire(t.Context(), "key"); !errors.Is(err, strategies.ErrHeld) {
@@ -236,7 +234,7 @@ func notHeld(t *testing.T, lease strategies.Lease) {
 	}
 }
 
-// isLost says whether a lease's holder has been told that it is over.
+// isLost reports whether the channel Lost of a lease is closed.
 func isLost(lease strategies.Watched) bool {
 	select {
 	case <-lease.Lost():
@@ -246,29 +244,29 @@ func isLost(lease strategies.Watched) bool {
 	}
 }
 
-// process is the name of one that is not ours, and entry what stands in Redis's queue for
-// one of its places.
+// process returns the name of a process that does not exist, and entry the text in Redis's queue for one of its
+// slots.
 func process(name string) string { return strings.Repeat(name, 26) }
 
 func entry(name string, number int, ttl time.Duration) string {
 	return fmt.Sprintf("%s:%d %d", process(name), number, ttl.Milliseconds())
 }
 
-// killSubscriptions has Redis end the connections on which processes are told.
+// killSubscriptions makes Redis close the subscriptions of the processes.
 func killSubscriptions(t *testing.T, server *redis.Client) {
 	t.Helper()
 	do(t, server, "CLIENT KILL TYPE pubsub")
 }
 
-// disconnect has Redis close all connections but the test's own.
+// disconnect makes Redis close all connections except the test's own.
 func disconnect(t *testing.T, server *redis.Client) {
 	t.Helper()
 	killSubscriptions(t, server)
 	do(t, server, "CLIENT KILL TYPE normal SKIPME yes")
 }
 
-// book notes who holds the locks of a server in a test. It reports two holders of one lock at the same time,
-// and tokens that do not grow.
+// book records the holders of a server's locks in a test. It reports concurrent holders of one lock and tokens that
+// do not increase.
 type book struct {
 	t     *testing.T
 	mu    sync.Mutex
@@ -276,7 +274,7 @@ type book struct {
 	last  map[string]int64    // largest token of each key
 }
 
-// holding is a lease that stands in a book until it is released.
+// holding is a lease that is recorded in a book until it is released.
 type holding struct {
 	*handoff.Lease
 	who, key string
@@ -293,7 +291,7 @@ func bookOf(t *testing.T, p trial.Process) *book {
 	return found.(*book)
 }
 
-// enter notes a lease that was just granted, if err is nil.
+// enter records a lease that was just granted, if err is nil.
 func enter(t *testing.T, p trial.Process, who, key string, lease strategies.Lease, err error) (*holding, error) {
 	if err != nil {
 		return nil, err
@@ -326,7 +324,7 @@ func (h *holding) Release(ctx context.Context) error {
 	return h.Lease.Release(ctx)
 }
 
-// ends notes that Redis loses the locks of a process's server, so that all leases of them end.
+// ends records that Redis loses the locks of a process's server, so that all their leases end.
 func ends(t *testing.T, p trial.Process) {
 	b := bookOf(t, p)
 	b.mu.Lock()
@@ -334,7 +332,7 @@ func ends(t *testing.T, p trial.Process) {
 	clear(b.holds)
 }
 
-// acquire must succeed, on "key".
+// acquire acquires the lock "key" and fails the test on an error.
 func acquire(t *testing.T, p trial.Process) *holding { t.Helper(); return acquireKey(t, p, "key") }
 
 func acquireKey(t *testing.T, p trial.Process, key string) *holding {
@@ -346,5 +344,5 @@ func acquireKey(t *testing.T, p trial.Process, key string) *holding {
 // try asks for the lock on a key without waiting.
 func try(ctx context.Context, t *testing.T, p trial.Process, key string) (*holding, error) {
 	lease, err := locker(p).TryAcquire(ctx, key)
-	return enter(t, p, "who tried", key, lease, err)
+	return enter(t, p, "the caller of a try", key, lease, err)
 }

@@ -12,14 +12,14 @@ import (
 	"github.com/lockbench/lockbench/strategies/internal/trial"
 )
 
-// pair is two processes, of which a is on a wire, and a third who has the lock at first. In a wait a1, a2 and so
-// on, in the order in which they came; in b, b1 and so on. The place of a comes first.
+// pair is two processes, of which a is on a wire, and a third that has the lock at first. In a the waiters are a1, a2
+// and so on, in the order of arrival; in b they are b1 and so on. The slot of a comes first.
 type pair struct {
 	*queue
 	*wire
 	first    *holding
 	h, a, b  trial.Process
-	answered bool // a command that is lost is carried out, and its answer is lost
+	answered bool // a lost command is executed, but its answer is lost
 }
 
 func newPair(t *testing.T, variant string, ttl time.Duration, inA, inB int) *pair {
@@ -48,7 +48,7 @@ func (p *pair) done(last *holding) {
 	p.nothingLeft(p.h, p.a, p.b)
 }
 
-// play plays a scene, of which each word is a step:
+// play runs a scene, of which each word is a step:
 //
 //	+a1     a1 asks, and waits, also at Redis
 //	?a1     a1 asks
@@ -117,10 +117,10 @@ func (p *pair) play(scene string) {
 	p.done(held)
 }
 
-// Whoever waits in a process when the lease comes to it is passed it, in order, for as many turns as batch or linger
-// allows. Who comes later waits for those of the other process. Whoever gives up is passed over, wherever it waits; the
-// process keeps its place for the others. With its last waiter a process leaves the queue at once. What Redis loses or
-// refuses costs nobody his turn.
+// The callers that wait in a process when it gets the lease get it in order, for as many turns as batch or linger
+// allows. Later callers wait for those of the other process. A caller that gives up is skipped, wherever it waits;
+// the process keeps its slot for the others. A process whose last waiter gives up leaves the queue at once. A key
+// that Redis loses or a command that it refuses costs no waiter its turn.
 func TestScenes(t *testing.T) {
 	t.Parallel()
 	const late = "a1 +a4 a2 a3 b1 +a5 +b4 b2 b3 a4 a5 b4"
@@ -133,14 +133,14 @@ func TestScenes(t *testing.T) {
 		{[]string{"cohort:batch=1"}, 5, 3, "a1 b1 a2 b2 a3 b3 a4 a5"},
 		{[]string{"cohort:batch=2"}, 5, 3, "a1 a2 b1 b2 a3 a4 b3 a5"},
 		{[]string{"handoff:linger=20ms"}, 2, 2, "a1 21ms b1 21ms a2 b2"},
-		// Who has got a free lock passes it to those who came while it asked, and to no later ones.
+		// A caller that gets a free lock passes it to the callers that came while it asked, and not to later ones.
 		{every[2:], 0, 0, "+h1 +b1 +h2 b1 h1 h2"},
 		{slotKinds[1:], 5, 1, "-a1 -a4 a2 a3 a5 b1"},
-		{every[2:], 5, 1, "-a1 =2 a2 -a3 -a5 a4 b1"}, // a1 brought the place
+		{every[2:], 5, 1, "-a1 =2 a2 -a3 -a5 a4 b1"}, // a1 added the slot
 		{slotKinds, 2, 1, "-a1 -a2 =1 b1"},
-		// A server that no longer lets a script publish: those who wait find the lock free by themselves.
+		// On a server that no longer lets a script publish, waiters find the free lock by a check.
 		{slotKinds[:1], 2, 0, "!ACL_SETUSER_default_-spublish a1 a2"},
-		// Who queues, and is told that it is another's turn of his process, stands in the queue: he is looked after
+		// A caller that queues while another caller of its process gets the lock is in the queue, and the process checks it
 		// when the queue is lost.
 		{slotKinds[1:], 1, 0, "!DEL_trial:key ?a2 >a1 =1 !DEL_trial:key:handoff !CLIENT_KILL_TYPE_pubsub a2"},
 		{every, 1, 1, "!DEL_trial:key:handoff * *"},
@@ -155,24 +155,24 @@ func TestScenes(t *testing.T) {
 	}
 }
 
-// script is how one is asked for on the wire.
+// script is the text of a script's call on the wire.
 func script(name string) []byte { return []byte(handoff.Scripts[name]) }
 
-// Whatever command is lost with a connection, Redis having carried it out or not: nobody loses the lock by it, or
-// his turn, and nothing is left.
+// If any command is lost with its connection, executed by Redis or not, no client loses the lock or its turn, and no
+// key is left.
 func TestLostCommands(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
 		variants []string
 		scene    string
 	}{
-		// Whether somebody is queued is not known: he is in the end, once, before who comes later.
+		// It is not known whether a waiter is queued. In the end it is queued once, before later waiters.
 		{slotKinds, "~queue +a1 . +a2 +b1 a1 a2 b1"},
 		{slotKinds[1:], "+a1 +a2 ~rpushx +a3 . +a4 =4 a1 a2 a3 a4"}, // a knows that others are queued
 		{every, "+a1 a1 +b1 ~release b1 ."},
-		// The release queues the process again; who waits in it has his turn after the other.
+		// The release queues the process again; its waiter gets its turn after the other process.
 		{slotKinds[:1], "+a1 a1 +b1 +a2 ~release b1 . =1 a2"},
-		// A wait that was given up and whose end Redis has not heard of leaves nothing behind.
+		// A cancelled wait whose leave Redis did not receive leaves nothing behind.
 		{slotKinds[:1], "+a1 ~leave -a1 ."},
 	} {
 		t.Run(test.scene, func(t *testing.T) {
@@ -181,7 +181,7 @@ func TestLostCommands(t *testing.T) {
 					p := newPairOn(t, server, variant, time.Hour, 0, 0)
 					p.answered = answered
 					p.play(test.scene)
-					for _, process := range []trial.Process{p.a, p.b} { // and everything goes on as ever
+					for _, process := range []trial.Process{p.a, p.b} { // and the lock works as before
 						trial.Release(t, acquire(t, process))
 					}
 					p.nothingLeft(p.h, p.a, p.b)

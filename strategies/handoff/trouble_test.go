@@ -16,23 +16,23 @@ import (
 	"github.com/lockbench/lockbench/internal/testkit/redistest"
 )
 
-// deployment is a Redis that the clients use, and what can go wrong there.
+// deployment is a Redis that the clients use, with its possible faults.
 type deployment struct {
 	name     string
 	options  func(process int) *redis.UniversalOptions // and go-redis's defaults
 	troubles []trouble
 }
 
-// trouble is a fault that is made, and mended.
+// trouble is a fault that is injected and removed again.
 type trouble struct {
 	name string
 	make func(c *chaos)
 }
 
-// ways are those of the processes to Redis.
+// ways are the network paths of the processes to Redis.
 type ways [chaosProcesses]netfault.Path
 
-// troubles are those of the network.
+// troubles are the faults of the network.
 func (w *ways) troubles() []trouble {
 	return []trouble{
 		{"packets late", func(c *chaos) { w.delay(c, rand.N(20*time.Millisecond), rand.N(2*chaosTTL)) }},
@@ -46,8 +46,8 @@ func (w *ways) troubles() []trouble {
 	}
 }
 
-// delay keeps back what a process writes for so long, then breaks its connections. What
-// was kept back arrives some time after that.
+// delay holds back the data that a process writes for the first duration, then breaks its connections. The data
+// arrives after the second duration.
 func (w *ways) delay(c *chaos, kept, late time.Duration) {
 	p := &w[rand.IntN(chaosProcesses)]
 	p.Keep()
@@ -89,7 +89,7 @@ func settable(t *testing.T) *deployment {
 				ahead += rand.N(4 * chaosTTL)
 				c.during(&c.gone, func() { clock.Set(ahead); c.must(outside, "PING") })
 			}},
-			{"clock set back", func(c *chaos) { // Redis keeps what a dead holder had for longer by that
+			{"clock set back", func(c *chaos) { // this makes Redis keep a dead holder's lock longer
 				step := rand.N(2 * chaosTTL)
 				ahead -= step
 				c.during(&c.back, func() { clock.Set(ahead); c.must(outside, "PING") })
@@ -102,12 +102,12 @@ func settable(t *testing.T) *deployment {
 	}
 }
 
-// failingOver is a primary and a replica which change their parts, with clients that follow.
+// failingOver is a primary and a replica that exchange their roles, with clients that follow.
 func failingOver(t *testing.T) *deployment {
 	t.Helper()
 	p := redistest.StartPair(t)
 	w := new(ways)
-	primary := func(of func(*redis.Client) trouble) trouble { // whichever it is then
+	primary := func(of func(*redis.Client) trouble) trouble { // the server that is the primary at that time
 		return trouble{of(nil).name, func(c *chaos) { of(p.Primary()).make(c) }}
 	}
 	return &deployment{
@@ -167,7 +167,7 @@ func movingSlots(t *testing.T) *deployment {
 	}
 }
 
-// trouble makes some until ctx ends.
+// trouble injects faults until ctx ends.
 func (c *chaos) trouble(ctx context.Context) {
 	defer c.later.Wait()
 	for {
@@ -182,7 +182,7 @@ func (c *chaos) trouble(ctx context.Context) {
 	}
 }
 
-// watch notes when the machine stood still, which is no lock's fault.
+// watch records when the machine stood still, which is not the fault of a lock.
 func (c *chaos) watch(ctx context.Context) {
 	for ctx.Err() == nil {
 		from := time.Since(c.began)
@@ -209,14 +209,14 @@ func scriptsFlushed(server *redis.Client) trouble {
 	return trouble{"scripts flushed", func(*chaos) { _ = server.ScriptFlush(context.Background()).Err() }}
 }
 
-// refused has Redis take no writes, as without enough replicas.
+// refused makes Redis refuse writes, as without enough replicas.
 func refused(server *redis.Client) trouble {
 	return trouble{"writes refused", func(c *chaos) {
 		c.configured(server, "min-replicas-to-write", "9", "0", rand.N(chaosTTL))
 	}}
 }
 
-// cut kills connections, but neither its own nor a replica's.
+// cut kills connections, except its own and those of replicas.
 func (c *chaos) cut(server *redis.Client, which func(id string) bool) {
 	ctx := context.Background()
 	for line := range strings.Lines(server.ClientList(ctx).Val()) {
@@ -228,7 +228,7 @@ func (c *chaos) cut(server *redis.Client, which func(id string) bool) {
 	}
 }
 
-// configured has a setting have another value for a while, in which Redis does not serve.
+// configured changes a setting for a while, during which Redis does not serve.
 func (c *chaos) configured(server *redis.Client, name, value, usual string, length time.Duration) {
 	c.during(&c.down, func() {
 		c.must(server, "CONFIG", "SET", name, value)
@@ -251,7 +251,7 @@ func (c *chaos) pause(server *redistest.Server, length time.Duration) {
 	})
 }
 
-// restart has Redis lose its data.
+// restart makes Redis lose its data.
 func (c *chaos) restart(server *redistest.Server) {
 	c.during(&c.gone, func() {
 		c.during(&c.down, func() {

@@ -21,15 +21,15 @@ import (
 	"github.com/lockbench/lockbench/strategies/locktest"
 )
 
-// deploymentCounts is what was counted of one lock on one deployment.
+// deploymentCounts are the counts of one lock on one deployment.
 type deploymentCounts struct {
 	name             string
 	leases, forgiven int // these were held when data was lost, or when the clock was set
-	stuck            int // waits that went on, or clients that did not come back, for no reason
+	stuck            int // waits that did not end, or clients that did not return, without a reason
 	undecided        int // keys whose history was too long to search
 	longest          time.Duration
 	faults           map[string]int
-	impossible       []string // histories that no lock has
+	impossible       []string // histories that no lock can have
 }
 
 func (s *deploymentCounts) add(more *deploymentCounts) {
@@ -44,7 +44,7 @@ func (s *deploymentCounts) add(more *deploymentCounts) {
 	}
 }
 
-// String is a line for each thing counted.
+// String returns one line for each count.
 func (s *deploymentCounts) String() string {
 	text := fmt.Sprintf("%s: %d leases (%d held at a fault that ends leases), %d clients stuck\n"+
 		"  free for %v at most while somebody waited; histories: %d undecided, impossible: %q",
@@ -55,14 +55,14 @@ func (s *deploymentCounts) String() string {
 	return text
 }
 
-// sound says that nothing was found that no lock may do.
+// sound reports whether no violation was found.
 func (s *deploymentCounts) sound() bool { return s.stuck+len(s.impossible) == 0 }
 
-// judge looks at each key's history, and draws an impossible one in that directory.
+// judge checks each key's history and draws an impossible one in the directory.
 //
-// Two faults end leases before their time, and what was held then counts as given up: a
-// loss of data, and a clock of Redis that is set forward. One fault may repeat tokens: a
-// clock of Redis that is set back, where the lock becomes free before it has caught up.
+// Two faults end leases early, and the leases at that time count as given up: a loss of data, and a clock of Redis
+// that is set forward. One fault may repeat tokens: a clock of Redis that is set back, if the lock becomes free
+// before the clock has caught up.
 func (c *chaos) judge(drawings string) *deploymentCounts {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -85,7 +85,7 @@ func (c *chaos) judge(drawings string) *deploymentCounts {
 			sum.longest = max(sum.longest, wait)
 			if wait > longestWait {
 				sum.stuck++
-				c.report(key, fmt.Sprintf("a free lock was waited for for %v", wait), h, history)
+				c.report(key, fmt.Sprintf("a client waited for a free lock for %v", wait), h, history)
 			}
 		}
 		kept := slices.DeleteFunc(slices.Clone(history), func(o locktest.Operation) bool { return passedOn[o.Lease] })
@@ -100,14 +100,12 @@ func (c *chaos) judge(drawings string) *deploymentCounts {
 	return sum
 }
 
-// longestWait is for how long a free lock may have a waiter while one fault follows
-// another: a dead waiter's turn lasts for its lease; who waits looks once a second; looks
-// may fail for two seconds before that is told; and a failed one is repeated after a second
-// at most. A waiter who is lost waits until his process dies.
+// longestWait is the longest time for which a free lock may have a waiter while faults follow each other: a dead
+// waiter's turn lasts for its lease; waiters check once a second; checks may fail for two seconds before an error is
+// returned; and a failed check is repeated after at most a second. A lost waiter waits until its process dies.
 const longestWait = chaosTTL + time.Second + 2*time.Second + time.Second
 
-// report logs what is wrong with a history: its leases, how else its operations ended, and
-// the faults that bear on them.
+// report logs a faulty history: its leases, its other operations, and the faults during them.
 func (c *chaos) report(key, wrong string, holds []hold, history []locktest.Operation) {
 	c.Logf("%s, key %s: %s", c.name, key, wrong)
 	for _, h := range holds {
@@ -123,13 +121,12 @@ func (c *chaos) report(key, wrong string, holds []hold, history []locktest.Opera
 		c.back, c.down)
 }
 
-// forgive has leases end when Redis loses its data or its clock is set forward: who had
-// one then may find somebody else in. Redis may have granted it as long before its holder
-// knew as a TTL is long. Its process may pass on a lease that is gone until it has looked,
-// also to somebody who asked after the fault. A release that finds nothing may have been carried out before, its
-// answer lost with the connection; and one that is asked again after the lease ran out
-// cannot know whether the first was. It returns how many leases ended so, and those that were
-// passed on when they were gone already: others may have larger tokens by then.
+// forgive ends leases when Redis loses its data or its clock is set forward, because another client may then get the
+// lock. Redis may have granted the lease up to a TTL before its holder knew. A process may pass on a lost lease until
+// its next check, also to a client that asked after the fault. A release that finds no lock may have been executed
+// before, with its answer lost; and a release that is repeated after the lease ran out cannot know whether the first
+// was executed. forgive returns the number of leases that ended so, and those that were passed on after their loss,
+// because other leases may have larger tokens by then.
 func (c *chaos) forgive(history []locktest.Operation) (n int, passedOn map[int]bool) {
 	passedOn = map[int]bool{}
 	granted := grantedBy(history)
@@ -159,22 +156,22 @@ func (c *chaos) forgive(history []locktest.Operation) (n int, passedOn map[int]b
 	return n, passedOn
 }
 
-// grantedBy returns until when Redis had granted each lease at the latest, by its token without the last digits, in
-// which the turns of a process differ. The token is Redis's clock in microseconds: a lease of a later token than
-// another's was granted at most as much later, because a clock that is set forward only makes the difference larger. So
-// a lease has a bound too that its process passes on after the client had given up that it was granted for.
+// grantedBy returns the latest time at which Redis can have granted each lease, by its token without the last digits,
+// in which the turns of a process differ. The token is Redis's clock in microseconds: the difference of two tokens is
+// at least the difference of their grants, because a clock that is set forward only makes it larger. So there is also
+// a bound for a lease that its process passes on after its client had given up.
 func grantedBy(history []locktest.Operation) map[int64]time.Duration {
 	granted := map[int64]time.Duration{}
 	for _, o := range history {
 		if o.Event == locktest.Acquired {
-			at := max(o.Call, min(o.Return, o.Until-2*chaosTTL)) // an extension is of 1.5 TTL at most
+			at := max(o.Call, min(o.Return, o.Until-2*chaosTTL)) // an extension is at most 1.5 TTL
 			first, passed := granted[o.Token/handoff.MostTurns]
 			if !passed || at < first {
 				granted[o.Token/handoff.MostTurns] = at
 			}
 		}
 	}
-	var earlier time.Duration // what the clock of the history is behind Redis's, by the lease that shows the least
+	var earlier time.Duration // the smallest lag of the history's clock behind Redis's, over all leases
 	for i, token := range slices.Sorted(maps.Keys(granted)) {
 		clock := time.Duration(token) * time.Microsecond
 		if i > 0 {
@@ -187,16 +184,16 @@ func grantedBy(history []locktest.Operation) map[int64]time.Duration {
 	return granted
 }
 
-// unseen is for how long a process may pass on what Redis has lost, on a busy machine.
+// unseen is how long a process may pass on a lease that Redis has lost, on a busy machine.
 const unseen = time.Second
 
-// hold is a lease, from when its holder knew of it.
+// hold is a lease from the time at which its holder knew of it.
 type hold struct {
 	locktest.Operation
-	ended time.Duration // until when Redis may have kept it
+	ended time.Duration // the latest end at Redis
 }
 
-// holdsOf returns the leases as they were returned.
+// holdsOf returns the leases in the order of their return.
 func holdsOf(history []locktest.Operation) (all []hold) {
 	at := map[int]int{}
 	for _, o := range history {
@@ -216,16 +213,16 @@ func holdsOf(history []locktest.Operation) (all []hold) {
 	return all
 }
 
-// setBack says whether Redis's clock was set back in a history's time.
+// setBack reports whether Redis's clock was set back during a history.
 func (c *chaos) setBack(history []locktest.Operation) bool {
 	last := slices.MaxFunc(history, func(a, b locktest.Operation) int { return cmp.Compare(a.Return, b.Return) }).Return
 	return slices.ContainsFunc(c.back, func(step span) bool { return history[0].Call <= step.to && step.from <= last })
 }
 
-// idle are the times for which a lock was free, Redis there, and there was always somebody who waited, whether he got
-// it in the end or not, though perhaps none of them for long. Callers pause between two tries.
+// idle returns the times for which a lock was free, Redis served and at least one client waited, perhaps each only
+// briefly and with or without success. Callers pause between two tries.
 func (c *chaos) idle(holds []hold, history []locktest.Operation) (all []time.Duration) {
-	var asked []span // from when to when somebody waited, whether he got it or not
+	var asked []span // the times of all waits, with or without success
 	for _, o := range history {
 		if o.Event == locktest.Acquired || o.Event == locktest.Failed {
 			asked = append(asked, span{o.Call, o.Return + 20*time.Millisecond})
@@ -248,7 +245,7 @@ func (c *chaos) idle(holds []hold, history []locktest.Operation) (all []time.Dur
 	return all
 }
 
-// serving is for how long Redis was there between two instants.
+// serving returns how long Redis served between two instants.
 func (c *chaos) serving(from, to time.Duration) time.Duration {
 	length := to - from
 	for _, d := range c.down {
@@ -257,7 +254,7 @@ func (c *chaos) serving(from, to time.Duration) time.Duration {
 	return max(0, length)
 }
 
-// A lock that nobody has is found although none of its callers waits for long.
+// The verdict finds a lock without a holder although none of its callers waits for long.
 func TestALockWithNobodyIsFound(t *testing.T) {
 	t.Parallel()
 	c := &chaos{T: t, deployment: &deployment{}}
@@ -267,20 +264,20 @@ func TestALockWithNobodyIsFound(t *testing.T) {
 			30*time.Millisecond})
 	}
 	if free := slices.Max(c.idle(nil, history)); free <= longestWait {
-		t.Errorf("it was with nobody for %v", free)
+		t.Errorf("the lock had no holder for %v", free)
 	}
 	c.down = []span{{time.Second, time.Second + longestWait}}
 	if free := slices.Max(c.idle(nil, history)); free > longestWait+time.Second {
-		t.Errorf("Redis was not there for %v, and the lock is said to be with nobody for %v", longestWait, free)
+		t.Errorf("Redis did not serve for %v, but the verdict reports a lock without a holder for %v", longestWait, free)
 	}
 }
 
 // planted is a lock with a fault.
 type planted struct {
 	strategies.Locker
-	late  time.Duration // for how much longer a lease is said to be valid
-	twice bool          // a token is given to two
-	deaf  bool          // some wait on although the lock is free
+	late  time.Duration // by how much a lease overstates its validity
+	twice bool          // two leases get the same token
+	deaf  bool          // some waiters keep waiting although the lock is free
 }
 
 func (p *planted) Acquire(ctx context.Context, key string) (strategies.Lease, error) {
@@ -309,12 +306,12 @@ func (l *plantedLease) FencingToken() int64 {
 
 func (l *plantedLease) ValidUntil() time.Time { return l.Lease.ValidUntil().Add(l.late) }
 
-// What chaos looks for it finds, in a lock that has it. TestChaos does not find it in the locks as they are.
+// The chaos test finds each violation in a lock with that fault. TestChaos finds none in the real locks.
 func TestPlantedFaultsAreFound(t *testing.T) {
 	t.Parallel()
 	for name, fault := range map[string]struct {
 		planted
-		play  time.Duration // at a time; of who waits in vain longer than somebody may wait
+		play  time.Duration // per round; for a deaf waiter longer than the longest allowed wait
 		found func(*deploymentCounts) bool
 	}{
 		"late": {

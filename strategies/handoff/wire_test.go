@@ -16,14 +16,14 @@ import (
 	"github.com/lockbench/lockbench/strategies/internal/trial"
 )
 
-// wire is a process's path to Redis, which knows the words on it: it notices and replaces them, and breaks a
-// connection at them.
+// wire is a process's path to Redis that reads the data on it: it records and replaces words, and breaks a connection
+// at a word.
 type wire struct {
 	netfault.Path
 
 	mu  sync.Mutex
-	log []byte // what was written since the last stall
-	// instead has other words for words that are written, and replaced counts them.
+	log []byte // the data written since the last stall
+	// instead maps written words to their replacements, and replaced counts them.
 	instead  map[string]string
 	replaced map[string]int
 }
@@ -38,7 +38,7 @@ func (w *wire) start(t *testing.T, server *redistest.Server, variant string, ttl
 	return p
 }
 
-// open opens one that is not connected yet.
+// open opens a process that is not connected yet.
 func (w *wire) open(t *testing.T, server *redistest.Server, variant string, ttl time.Duration) trial.Process {
 	t.Helper()
 	return open(t, &redis.UniversalOptions{Addrs: []string{server.Addr}, Dialer: w.dial}, variant, ttl)
@@ -57,7 +57,7 @@ func (w *wire) dial(ctx context.Context, network, address string) (net.Conn, err
 	}}), nil
 }
 
-// written notes what is written, and returns what is written instead.
+// written records the written data and returns its replacement.
 func (w *wire) written(b []byte) (words []byte) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -69,24 +69,24 @@ func (w *wire) written(b []byte) (words []byte) {
 	return b
 }
 
-// command is how one without a script looks on the wire, and script how one looks.
+// command is the text of a command on the wire, and script the text of a script's call.
 func command(name string) []byte { return fmt.Appendf(nil, "$%d\r\n%s\r\n", len(name), name) }
 
-// sent says whether words were written since the last call of stall.
+// sent reports whether words were written since the last call of stall.
 func (w *wire) sent(words []byte) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return bytes.Contains(w.log, words)
 }
 
-// times counts words that were written since the last call of stall.
+// times counts the words written since the last call of stall.
 func (w *wire) times(words []byte) int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return bytes.Count(w.log, words)
 }
 
-// stall holds up what Redis sends, and flow lets it come.
+// stall holds back the data that Redis sends, and flow releases it.
 func (w *wire) stall() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -96,8 +96,8 @@ func (w *wire) stall() {
 
 func (w *wire) flow() { w.Stall(false) }
 
-// breaks has a connection break at those words: before Redis has them, or when it has answered. The channel is closed
-// when it has.
+// breaks makes a connection break at the given words: before Redis has received them, or after it has answered. The
+// returned channel is closed when the connection has broken.
 func (w *wire) breaks(at []byte, answered bool) (happened <-chan struct{}) {
 	kind := netfault.LostWrite
 	if answered {
