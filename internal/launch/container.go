@@ -16,7 +16,7 @@ type Engine interface {
 	Sweep(ctx context.Context) Swept
 }
 
-// Image says how to get the image of a container.
+// Image describes how to get the image of a container.
 type Image struct {
 	Wanted   string // requested; "" means any
 	Variable string // environment variable that can request one
@@ -25,7 +25,7 @@ type Image struct {
 	Offline string
 }
 
-// waysOut advises whoever asked for a container and has no image for it.
+// waysOut is the advice for a user that requests a container without an image.
 func (i Image) waysOut() string {
 	ways := "name an image that Docker has in " + i.Variable + ", or start a process: --redis process"
 	if i.Offline != "" {
@@ -35,9 +35,9 @@ func (i Image) waysOut() string {
 }
 
 var (
-	// ErrNoImage says that there is no image to run, and that none can be pulled.
+	// ErrNoImage reports that there is no image to run, and that none can be pulled.
 	ErrNoImage = errors.New("no image for a container")
-	// ErrNoEngine says that the program was built without a client for containers.
+	// ErrNoEngine reports that the program was built without a client for containers.
 	ErrNoEngine = errors.New("this program has no client for containers: " +
 		"it would import github.com/lockbench/lockbench/docker")
 )

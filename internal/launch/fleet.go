@@ -13,14 +13,14 @@ import (
 	"github.com/lockbench/lockbench/internal/store"
 )
 
-// Fleet says how the servers of a store are started: in containers if there is an Image and an Engine
-// answers, else as processes; or only in the requested way.
+// Fleet describes how the servers of a store are started: in containers if there is an Image and an Engine answers,
+// else as processes; or only in the requested way.
 type Fleet struct {
 	Members int
 	Linked  bool // the members must reach each other
 	// Ports finds free ports for one member, the first of them for clients.
 	Ports func() ([]int, error)
-	Taken string // is in the error of a start that failed because another process took a port meanwhile
+	Taken string // part of the error of a start that failed because another process took a port
 	Image Image  // of containers; without a Default there are none
 	// Program finds the program of processes. Its error says what to install.
 	Program func() (path string, err error)
@@ -28,7 +28,7 @@ type Fleet struct {
 	Server func(place int, ports [][]int) Definition
 }
 
-// Way says how the servers were started, in the words of reports.
+// Way describes how the servers were started, in the words of reports.
 type Way struct {
 	Source  string // container or process
 	Image   string // of containers

@@ -130,8 +130,8 @@ func TestWays(t *testing.T) {
 	}
 }
 
-// Where another process takes a port meanwhile, all members start again on other ports; what failed otherwise is not
-// tried again, and of a start that fails nothing stays.
+// If another process takes a port, all members start again on other ports; what failed otherwise is not tried again,
+// and of a start that fails nothing stays.
 func TestFleetOnTakenPorts(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	for taken, want := range map[error]int{errors.New("port taken"): 2, errors.New("broken"): 1} {

@@ -25,7 +25,7 @@ type Home struct {
 	lock io.Closer // nil where there are no locks
 }
 
-// errLocked says that a live lockbench has a home.
+// errLocked reports that a live lockbench has a home.
 var errLocked = errors.New("another process has locked it")
 
 // newHome makes a home.

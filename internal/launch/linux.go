@@ -79,8 +79,8 @@ func descendants(pid int) []int {
 	return all
 }
 
-// childless says whether a process certainly has no children, as a Redis: else all processes of the machine are looked
-// at, which may be thousands. Not every kernel lists the children of a thread.
+// childless reports whether a process certainly has no children, as a Redis: else all processes of the machine are
+// looked at, which may be thousands. Not every kernel lists the children of a thread.
 func childless(pid int) bool {
 	for range 2 { // a thread that ends leaves its children to one whose list has perhaps been read by then
 		lists, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid)) // the pattern is valid
@@ -157,7 +157,7 @@ func running(pid int) float64 {
 	return sum / 1e9
 }
 
-// Runs says whether a process of this machine is one of those programs.
+// Runs reports whether a process of this machine is one of those programs.
 func Runs(pid int, programs ...string) bool {
 	comm, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "comm"))
 	if err != nil {

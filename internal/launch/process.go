@@ -187,7 +187,7 @@ func (p *Process) Log(context.Context) string {
 	return string(log)
 }
 
-// Ended says whether the server has ended.
+// Ended reports whether the server has ended.
 func (p *Process) Ended(context.Context) bool {
 	p.mu.Lock()
 	exited := p.exited
@@ -237,7 +237,7 @@ func (p *Process) signal(what string, send func(*os.Process) error) error {
 	}
 	for _, pid := range descendants(p.cmd.Process.Pid) {
 		if child, err := os.FindProcess(pid); err == nil {
-			_ = send(child) // it may have ended meanwhile
+			_ = send(child) // the child may have ended
 		}
 	}
 	return nil

@@ -39,7 +39,7 @@ func TestMain(m *testing.M) {
 			for range 1000000 {
 			}
 		}
-	case "heir": // tells of its parent's death
+	case "heir": // reports its parent's death
 		_, _ = io.ReadAll(os.Stdin)
 		_ = os.WriteFile(filepath.Join(os.Getenv(heirsEnv), strconv.Itoa(os.Getpid())), nil, 0o600)
 		os.Exit(0)
@@ -47,7 +47,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// serve listens on the port in the arguments, and tells every caller the pid of its child.
+// serve listens on the port in the arguments, and sends every caller the pid of its child.
 func serve() {
 	listener, err := net.Listen("tcp", os.Args[1])
 	if err != nil {

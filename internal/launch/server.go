@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Definition says how to start a server, as a process or in a container.
+// Definition describes how to start a server, as a process or in a container.
 type Definition struct {
 	Name  string // of its program: for messages, for its directory, and to recognise its process
 	Ports []int  // on which it listens, the first for clients

@@ -37,8 +37,8 @@ func sweptInTime(t *testing.T) Swept {
 	}
 }
 
-// Everybody can make files in the directory for temporary files. What is there is removed only if
-// it is a directory of ours in which nobody else can write.
+// Every user can create files in the directory for temporary files. Sweep removes only a directory of ours in which
+// no other user can write.
 func TestSweepTrustsOurOwnAlone(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	kept := map[string]string{
@@ -78,7 +78,7 @@ func TestSweepTrustsOurOwnAlone(t *testing.T) {
 func TestTheServersUserPlantsNoLinks(t *testing.T) {
 	const secret, untouched = "secret", "of root alone"
 	if _, err := lookUp("nobody"); os.Geteuid() != 0 || err != nil {
-		t.Skipf("only root runs servers as somebody else: %v", err)
+		t.Skipf("only root runs servers as another user: %v", err)
 	}
 	tmp := t.TempDir()
 	t.Setenv("TMPDIR", tmp)

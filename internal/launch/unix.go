@@ -28,7 +28,7 @@ func detach(cmd *exec.Cmd, as string) error {
 // lookUp returns the user's credentials; nil if we are not root or the name is empty.
 func lookUp(name string) (*syscall.Credential, error) {
 	if name == "" || os.Getuid() != 0 {
-		return nil, nil //nolint:nilnil // nobody, and no fault
+		return nil, nil //nolint:nilnil // no user, and no error
 	}
 	account, err := user.Lookup(name)
 	if err != nil {
@@ -51,7 +51,7 @@ func handOver(file, name string) error {
 	return os.Lchown(file, int(who.Uid), int(who.Gid))
 }
 
-// ours says whether a file belongs to this user and nobody else can write to it.
+// ours reports whether a file belongs to this user and no other user can write to it.
 func ours(about fs.FileInfo) bool {
 	stat, ok := about.Sys().(*syscall.Stat_t)
 	return ok && int64(stat.Uid) == int64(os.Geteuid()) && about.Mode().Perm()&0o022 == 0

@@ -67,8 +67,8 @@ func (g *Blockade) Open() {
 	close(g.opened)
 }
 
-// Catches says whether something is held up within that time. It waits in short steps: if the
-// whole process stops meanwhile, only one step is lost.
+// Catches reports whether something is held up within that time. It waits in short steps: if the whole process stops
+// meanwhile, only one step is lost.
 func (g *Blockade) Catches(within time.Duration) bool {
 	const step = 5 * time.Millisecond
 	for look := time.Duration(0); ; look += step {
@@ -84,8 +84,8 @@ func (g *Blockade) Catches(within time.Duration) bool {
 	}
 }
 
-// stops says whether the blockade stops a write, or an answer, of which it knows no bytes. The caller holds the mutex,
-// also for tell.
+// stops reports whether the blockade stops a write, or an answer, of which it knows no bytes. The caller holds the
+// mutex, also for tell.
 func (g *Blockade) stops(written []byte) bool {
 	if g.at != nil && !g.at(written) {
 		return false
@@ -116,7 +116,7 @@ func (d *deadline) set(at time.Time) {
 
 // wait returns when the blockade is open. It returns an error if the deadline comes before, or the connection is gone.
 func (d *deadline) wait(g *Blockade, gone <-chan struct{}) error {
-	look := time.NewTicker(time.Millisecond) // the deadline may be moved meanwhile
+	look := time.NewTicker(time.Millisecond) // the deadline may be moved
 	defer look.Stop()
 	for {
 		select {

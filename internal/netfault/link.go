@@ -100,7 +100,7 @@ func (l *link) read(from net.Conn, pieces chan<- piece) {
 	}
 }
 
-// keep waits until a piece is due. It returns false if the link was closed meanwhile.
+// keep waits until a piece is due. It returns false if the link was closed.
 func (l *link) keep(p piece) bool {
 	for {
 		due, held, changed := l.proxy.delayed(l, p)

@@ -212,8 +212,8 @@ func (p *Path) written(c *pathConn, b []byte) (kept int, err error) {
 	return len(b), nil
 }
 
-// arrived holds n bytes up, if a blockade does, and says whether they are lost. An error means that the client did not
-// wait for them.
+// arrived holds n bytes up, if a blockade does, and reports whether they are lost. An error means that the client did
+// not wait for them.
 func (p *Path) arrived(c *pathConn, n int) (lost bool, err error) {
 	g := p.toRead(c, n)
 	if g != nil {
@@ -281,7 +281,7 @@ func (p *Path) breakOf(c *pathConn) error {
 	return nil
 }
 
-// closes counts a closed connection, and says whether it must stay open all the same.
+// closes counts a closed connection, and reports whether it must stay open all the same.
 func (p *Path) closes(c *pathConn) (stays bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -300,7 +300,7 @@ func (p *Path) closes(c *pathConn) (stays bool) {
 // Mute loses what the servers send until Snap.
 func (p *Path) Mute() { p.mu.Lock(); p.muted = true; p.mu.Unlock() }
 
-// waits says whether a client that sends this waits for a message then: it subscribes, or blocks.
+// waits reports whether a client that sends this waits for a message then: it subscribes, or blocks.
 func waits(sent []byte) bool {
 	sent = bytes.ToLower(sent)
 	return bytes.Contains(sent, []byte("subscribe\r\n")) || bytes.Contains(sent, []byte("blpop\r\n"))
@@ -321,7 +321,7 @@ func (p *Path) Silence() (silent Packets) {
 	return silent
 }
 
-// Waited says whether the client has ever waited for a message, on whatever connection.
+// Waited reports whether the client has ever waited for a message, on whatever connection.
 func (p *Path) Waited() bool { p.mu.Lock(); defer p.mu.Unlock(); return p.waited }
 
 // Block sets whether dials fail.

@@ -25,7 +25,7 @@ func NetworkTo(addr string) string {
 	return "remote"
 }
 
-// Remote says whether an address may be on another machine.
+// Remote reports whether an address may be on another machine.
 func Remote(addr string) bool { return NetworkTo(addr) == "remote" }
 
 // Trust adds the certificates of a PEM file to the system's.

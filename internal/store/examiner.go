@@ -9,8 +9,8 @@ import (
 	"github.com/lockbench/lockbench/workloads"
 )
 
-// Examiner is a Server that says before a run what the run will find missing there. It changes nothing but a key of
-// lockbench's own, which it deletes.
+// Examiner is a Server that reports before a run the rights and commands that the run will lack there. It changes
+// only one of lockbench's own keys, which it deletes.
 type Examiner interface {
 	// Needs returns what lockbench itself needs there, apart from the locks.
 	Needs(Uses) []Need
@@ -19,7 +19,7 @@ type Examiner interface {
 	Missing(ctx context.Context, rights strategies.Rights, prefix, key string) (Missing, error)
 	// Grant returns the command with which an administrator gives the user these rights.
 	Grant(rules []string) string
-	// Symptoms returns what else distorts the figures of a run there, or endangers its locks.
+	// Symptoms returns further conditions that distort the figures of a run there, or endanger its locks.
 	Symptoms(ctx context.Context) []results.Symptom
 }
 
@@ -36,7 +36,7 @@ type Uses struct {
 type Need struct {
 	By     string // the part, as the user knows it
 	Rights strategies.Rights
-	Costs  string // what is not known without; "" if there is no run without
+	Costs  string // the figures that are unknown without the rights; "" if no run is possible without them
 }
 
 // Missing is what a server refuses.

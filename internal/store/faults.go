@@ -13,7 +13,7 @@ type Faults interface {
 	// Detour returns how an application instance, by its number, dials the store; nil means
 	// directly.
 	Detour(instance int) Through
-	// Prepare does what must precede a fault, and checks that the fault is possible.
+	// Prepare makes the preparations for a fault and checks that the fault is possible.
 	Prepare(ctx context.Context, fault workloads.Fault, where RunMarks) (Action, error)
 }
 
@@ -24,7 +24,7 @@ var ErrNoTarget = errors.New("there is nothing that it could hit")
 // RunMarks identifies what belongs to a run on the servers.
 type RunMarks struct {
 	Mark string                // in every key and channel
-	Ours func(key string) bool // says whether a key is the run's
+	Ours func(key string) bool // reports whether a key is the run's
 	Name string                // of its connections
 	TTL  time.Duration
 }
@@ -35,11 +35,11 @@ type Action struct {
 	Hit    func(ctx context.Context) error
 	End    func(ctx context.Context) error // undoes the fault; nil if there is nothing to undo
 	Outage Outage
-	// Loses says that a server loses confirmed writes, including counters.
+	// Loses reports that a server loses confirmed writes, including counters.
 	Loses bool
 }
 
-// Outage is how long no client can get a lock; the servers may not answer meanwhile.
+// Outage is how long no client can get a lock; during this time the servers may not answer.
 type Outage int
 
 // The outages.

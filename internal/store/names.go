@@ -35,7 +35,7 @@ func runID(random []byte) string {
 	return string("abcdef"[random[0]%6]) + hex.EncodeToString(random)[1:]
 }
 
-// IsRunID says whether a text has the form of a run ID.
+// IsRunID reports whether a text has the form of a run ID.
 func IsRunID(text string) bool { return wholeID.MatchString(text) }
 
 var wholeID = regexp.MustCompile("^" + IDPattern + "$")

@@ -9,7 +9,7 @@ import (
 	"github.com/lockbench/lockbench/strategies"
 )
 
-// A key is ours only with a whole name of a strategy's and an ID that nobody else makes.
+// A key is ours only with the full name of a strategy's key and with an ID that no other program makes.
 func TestKeysOfOurs(t *testing.T) {
 	names := NamesOf(strategies.Info{Keys: []string{"{key}", "queue:{key}", "{key}/*"}})
 	for _, key := range []string{
@@ -38,7 +38,7 @@ func TestKeysOfOurs(t *testing.T) {
 		"lockbench:{a1b2c3d4:1:0}/", "lockbench:{a1b2c3d4:1:0}/6/9", "lockbench:{a1b2c3d4:1:0}:counter:items",
 	} {
 		if _, _, ours := names.Run(key); ours {
-			t.Errorf("%q is somebody else's", key)
+			t.Errorf("%q belongs to another program", key)
 		}
 	}
 }
@@ -54,7 +54,7 @@ func TestRunIDs(t *testing.T) {
 	}
 	for id := range seen {
 		if !form.MatchString(id) {
-			t.Errorf("%q can be somebody else's", id)
+			t.Errorf("%q can belong to another program", id)
 		}
 	}
 }

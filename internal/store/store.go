@@ -14,10 +14,10 @@ import (
 )
 
 var (
-	// ErrUnreachable says that no server could be reached or started, or that it stopped
-	// answering. A store's own errors wrap it.
+	// ErrUnreachable reports that no server could be reached or started, or that it stopped answering. A store's own
+	// errors wrap it.
 	ErrUnreachable = errors.New("unreachable")
-	// ErrConfig says that the request cannot work on this machine or with these servers.
+	// ErrConfig reports that the request cannot work on this machine or with these servers.
 	ErrConfig = errors.New("bad configuration")
 )
 
@@ -41,7 +41,7 @@ type Options struct {
 	Warn func(warning string)
 }
 
-// Started says whether lockbench starts the servers itself.
+// Started reports whether lockbench starts the servers itself.
 func (o Options) Started() bool {
 	switch o.Address {
 	case "", "auto", "container", "process":
@@ -50,8 +50,8 @@ func (o Options) Started() bool {
 	return strings.HasPrefix(o.Address, "image:") || strings.HasPrefix(o.Address, "process:")
 }
 
-// Durability says how many confirmed writes a server of ours may lose in a crash. "" keeps the
-// start as it always was: Redis in memory, others with their defaults.
+// Durability is the amount of confirmed writes that a server started by lockbench may lose in a crash. "" means Redis
+// in memory, and other stores with their defaults.
 type Durability string
 
 // The durabilities.
@@ -84,13 +84,13 @@ type Store interface {
 	Open(ctx context.Context, runID string, o Options) (Server, error)
 }
 
-// Layout says how many servers there are, and how they work together.
+// Layout describes how many servers there are, and how they work together.
 type Layout interface {
-	// Unfit says why a strategy cannot run there; "" if it can.
+	// Unfit returns the reason why a strategy cannot run there; "" if it can.
 	Unfit(strategies.Info) string
 	// Primaries is the number of servers that every instance connects to.
 	Primaries() int
-	// Impossible returns an error for every fault that is impossible or not permitted there.
+	// Impossible returns an error forevery fault that is impossible or not permitted there.
 	Impossible([]workloads.Fault) []error
 }
 
@@ -116,7 +116,7 @@ type Server interface {
 	Close(ctx context.Context) error
 }
 
-// Limits are those of the server with the lowest ones.
+// Limits are the limits of the server with the lowest ones.
 type Limits struct {
 	MaxClients int64 // connections; 0 if not known
 	Connected  int64 // connections now, including ours

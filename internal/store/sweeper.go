@@ -13,8 +13,9 @@ import (
 	"github.com/lockbench/lockbench/strategies"
 )
 
-// Sweeper is a Server on which killed runs leave keys, and which can remove them. A run only says that they are there.
-// Redis is one. In the other stores the locks end with their sessions or connections, and nothing is left to remove.
+// Sweeper is a Server on which killed runs leave keys, and which can remove them. A run only reports that they are
+// there. Redis is one. In the other stores the locks end with their sessions or connections, and nothing is left to
+// remove.
 type Sweeper interface {
 	// Sweep does not touch what belongs to a live run, or to a run whose state is unknown.
 	Sweep(ctx context.Context, swept *Swept)
@@ -52,10 +53,11 @@ func (s *Swept) Add(found int, run string) {
 	}
 }
 
-// Count says how much was found, such as 12 keys.
+// Count returns the amount that was found, such as "12 keys".
 func (s Swept) Count() string { return words.Count(s.Found, "key") }
 
-// Tell warns of what dead runs left on a user's server at addr, which a run does not remove. Both functions may be nil.
+// Tell warns of keys that dead runs left on a user's server at addr, which a run does not remove. Both functions may
+// be nil.
 func (s Swept) Tell(addr string, warn func(string), logf func(format string, args ...any)) {
 	if s.Found > 0 && warn != nil {
 		warn(fmt.Sprintf("killed runs (%s) left %s on %s: lockbench clean --redis URL removes what they left",

@@ -16,10 +16,9 @@ type Target interface {
 	// Connect opens one application instance's own connections under that name, with filled pools
 	// of that size. detour wraps every Dialer; nil means none. The caller closes the Instance.
 	Connect(ctx context.Context, name string, pool int, detour Through) (Instance, error)
-	// Ping says whether all servers answer.
+	// Ping reports whether all servers answer.
 	Ping(ctx context.Context) error
-	// Local says whether the servers are on this machine, so that the machine's CPU time includes
-	// theirs.
+	// Local reports whether the servers are on this machine, so that the machine's CPU time includes theirs.
 	Local() bool
 	Observer
 	Cleaner
@@ -52,7 +51,7 @@ type Protocol interface {
 	// Refused returns the code with which a server refuses a command at present, to everyone or
 	// to this user; "" for any other error.
 	Refused(err error) string
-	// Unauthorised says whether that code means a missing right.
+	// Unauthorised reports whether that code means a missing right.
 	Unauthorised(code string) bool
 }
 
@@ -65,8 +64,8 @@ type Instance interface {
 	Close() error
 }
 
-// Without is what a Server and an Instance are without: a store embeds it that has no subscriptions, does not read its
-// protocol, reports no limits, is not pinned, and has no pools.
+// Without has empty methods for optional features. A store embeds it that has no subscriptions, does not read its
+// protocol, reports no limits and has no pools.
 type Without struct{}
 
 // Subscriptions returns nil.
@@ -81,7 +80,7 @@ func (Without) Limits(context.Context) (Limits, error) { return Limits{}, nil }
 // Pools returns zeros.
 func (Without) Pools() Pools { return Pools{} }
 
-// Pools says how much commands have waited for connections of their pools.
+// Pools describes how much commands have waited for connections of their pools.
 type Pools struct {
 	Waits    int64
 	WaitedNS int64
@@ -106,9 +105,8 @@ type Hub interface {
 // Counting is an Instance with counters.
 type Counting interface {
 	Instance
-	// Counter returns the counter of that name for the holder of a lease. Further keys of it begin
-	// with NAME and a colon. token is the lease's; fence says how it is checked, with FenceOff
-	// not at all.
+	// Counter returns the counter of that name for the holder of a lease. Further keys of it begin with NAME and a
+	// colon. token is the lease's; fence selects how it is checked, with FenceOff not at all.
 	Counter(name string, fence workloads.Fence, token int64) Counter
 }
 

@@ -26,7 +26,7 @@ func TestEveryStrategyDescribesItself(t *testing.T) {
 		for _, limit := range info.Limits {
 			named := func(c locktest.Check) bool { return c.Name == limit.Check && c.Inapplicable(info) == "" }
 			if !slices.ContainsFunc(locktest.Checks(), named) || limit.Because == "" {
-				t.Errorf("%s: no check that applies to it is called %q, or nothing says why it is not passed: %q",
+				t.Errorf("%s: no applicable check is named %q, or the limit has no reason: %q",
 					info.Name, limit.Check, limit.Because)
 			}
 		}

@@ -20,7 +20,7 @@ var clients = []string{
 	"github.com/go-zookeeper/zk",
 }
 
-// goPackage is what go list tells of a package.
+// goPackage has the fields of go list for a package.
 type goPackage struct {
 	ImportPath string
 	Standard   bool
@@ -50,7 +50,7 @@ func listed(t *testing.T, patterns ...string) map[string]goPackage {
 	}
 }
 
-// isLock says whether a package is for services: a lock, or what locks share.
+// isLock reports whether a package is for services: a lock, or what locks share.
 func isLock(path string) bool {
 	below, ok := strings.CutPrefix(path, module+"strategies")
 	switch {

@@ -45,7 +45,7 @@ func TestLibrariesAreThoseOfTheOptions(t *testing.T) {
 	}
 }
 
-// TestPackagesAreKnown: whoever is told to take a lock can import it.
+// TestPackagesAreKnown checks that the package of each recommended lock can be imported.
 func TestPackagesAreKnown(t *testing.T) {
 	t.Parallel()
 	for _, s := range strategies.All() {

@@ -266,8 +266,8 @@ func onlyKeys(names, rules []string) []string {
 	return rules
 }
 
-// misses says whether something is refused to a user who lacks one of the rights. A machine that stands
-// still can keep a waiter from being one, so that it is looked for three times.
+// misses reports whether something is refused to a user who lacks one of the rights. A machine that stands still can
+// keep a waiter from being one, so that it is looked for three times.
 func (u user) misses(t *testing.T, right string, rules []string) bool {
 	t.Helper()
 	for range 3 {

@@ -1,5 +1,5 @@
--- Leaves nothing of a caller who gives up: not the lock, not its place among the
--- waiters, and not the signal that it may have taken with it.
+-- Removes every trace of a caller that gives up: the lock, its entry in the set of waiters,
+-- and the loss of a signal that it may have consumed.
 -- KEYS: lock, waiters, signal   ARGV: token, TTL in ms
 if redis.call('GET', KEYS[1]) == ARGV[1] then
   redis.call('DEL', KEYS[1])

@@ -134,7 +134,7 @@ func TestStaleSignalIsRemoved(t *testing.T) {
 	release(t, lease)
 }
 
-// Where each release signals, signals that nobody waited for pile up, and a later waiter tries for each.
+// If each release signals, signals without a waiter pile up, and a later waiter tries for each.
 func TestSignalsPileUp(t *testing.T) {
 	server := redistest.Start(t)
 	outside := server.Client(t)
@@ -230,7 +230,7 @@ func TestCancelWithoutTheRightToUnblock(t *testing.T) {
 	if err := <-done; !errors.Is(err, context.Canceled) {
 		t.Errorf("a cancelled wait returned %v", err)
 	}
-	poll.Until(t, "nobody blocks", func() bool { return blocked(t, outside) == 0 })
+	poll.Until(t, "no client blocks", func() bool { return blocked(t, outside) == 0 })
 	release(t, lease)
 	release(t, acquire(t, locker))
 }

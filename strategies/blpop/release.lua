@@ -1,6 +1,6 @@
--- Frees the lock if it is still the caller's and, when somebody waits or always, signals it.
+-- Frees the lock if the caller still has it and, always or only with waiters, pushes a signal.
 -- KEYS: lock, waiters, signal   ARGV: token, TTL in ms, mode (unused), when to signal
--- returns 1, or 0 when it was not the caller's
+-- returns 1, or 0 if the caller did not have it
 if redis.call('GET', KEYS[1]) ~= ARGV[1] then
   return 0
 end

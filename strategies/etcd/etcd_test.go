@@ -202,7 +202,7 @@ func TestAReleaseBeforeTheWatch(t *testing.T) {
 		defer client.Close()
 		waiter := open(t, client, options, ttl)
 		release(t, acquire(t, waiter, "key"))
-		once.Do(func() { t.Error("nobody watched") })
+		once.Do(func() { t.Error("no client watched") })
 		_ = waiter.Close()
 	})
 }
@@ -311,7 +311,7 @@ func TestSessions(t *testing.T) {
 		t.Fatalf("%+v are left (%v)", all, err)
 	}
 	if told, err := client.TimeToLive(t.Context(), all.Leases[0].ID); err != nil || told.GrantedTTL != 3 {
-		t.Errorf("it lasts for %d s (%v)", told.GrantedTTL, err)
+		t.Errorf("the lease lasts for %d s (%v)", told.GrantedTTL, err)
 	}
 	if _, err := etcd.Open(etcd.Config{Nodes: []*clientv3.Client{client}, TTL: ttl}, etcd.Options{}); err == nil {
 		t.Error("an unknown way to wait was taken")

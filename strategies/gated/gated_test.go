@@ -86,7 +86,7 @@ func TestOneAtATimeGoesToRedis(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	// Nobody else wants the lock: whoever is let through gets it at his first try.
+	// No other process wants the lock, so each caller inside the gate gets it at its first try.
 	if n := p.Counts().Attempts - waited; n > waiters {
 		t.Errorf("%d waiters made %d tries after the first was served", waiters, n)
 	}

@@ -21,7 +21,7 @@ func (able) FencingToken() int64                         { return 7 }
 func (able) ValidUntil() time.Time                       { return time.Unix(7, 0) }
 func (able) Lost() <-chan struct{}                       { return nil }
 
-// stub grants the same lease to everybody, and counts by which method.
+// stub grants the same lease to every caller, and counts the calls of each method.
 type stub struct {
 	lease strategies.Lease
 	err   error

@@ -44,7 +44,7 @@ func request(conn net.Conn) error {
 	return err
 }
 
-// greets grants a session with that timeout in milliseconds; 0 says that it has expired.
+// greets grants a session with that timeout in milliseconds; 0 reports that it has expired.
 func greets(conn net.Conn, timeout int32) {
 	_ = request(conn)
 	_, _ = conn.Write(frame(int32(0), timeout, int64(77*min(timeout, 1)), int32(16), make([]byte, 16)))

@@ -1,13 +1,13 @@
--- Looks after a queue: a free lock is granted, a held one is marked, and the queue is kept.
--- ARGV: …, the id of the owner that was seen last; '' for none, and "id ttl" of who asks
--- returns the owner, its TTL in ms, Redis's time in µs, the place of who asks in the queue
--- (-1 when it has none), and what grant returned; 0 if the lock was not free
+-- Checks a queue: grants a free lock, marks a held one, and renews the TTL of the queue.
+-- ARGV: …, the id of the owner that was seen last; '' for none, and "id ttl" of the caller
+-- returns the owner, its TTL in ms, Redis's time in µs, the index of the caller in the queue
+-- (-1 if it is not queued), and the result of grant; 0 if the lock was not free
 local owner, told = redis.call('GET', lock), 0
 if redis.call('EXISTS', queue) == 1 then
   if not owner then
     local seen = string.sub(ARGV[3], 1, 26)
-    if seen ~= '' and seen ~= ARGV[2] then -- its lease ran out: it is not there, and not for its other places
-      local first, others = redis.call('LRANGE', queue, 0, 499), {} -- a longer look would take too long
+    if seen ~= '' and seen ~= ARGV[2] then -- its lease ran out: drop all entries of its process
+      local first, others = redis.call('LRANGE', queue, 0, 499), {} -- more would take too long
       for i = #first, 1, -1 do
         if string.sub(first[i], 1, 26) ~= seen then
           others[#others + 1] = first[i]

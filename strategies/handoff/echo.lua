@@ -1,7 +1,7 @@
--- Publishes to the process itself, which so learns whether it hears what is published where its commands go.
--- ARGV: …, what to publish
+-- Publishes to the process itself, which checks by this that it receives messages from the server of its commands.
+-- ARGV: …, the message
 -- returns how many connections have received it
 --
--- The message is not replicated, as those of a grant are not: it must not be heard at a replica.
+-- The message is not replicated, like those of a grant, because listeners at a replica must not receive it.
 redis.set_repl(redis.REPL_NONE)
 return redis.call('SPUBLISH', ARGV[1] .. ARGV[2], ARGV[3])

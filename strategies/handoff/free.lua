@@ -1,6 +1,6 @@
--- Releases locks for which nobody waits.
+-- Releases locks without waiters.
 -- KEYS: the locks; ARGV: an id for each
--- returns for each 1; 0 when somebody may wait, or the lock is not the caller's
+-- returns 1 for each released lock; 0 if a process may wait, or the caller does not have the lock
 local freed = {}
 for i, lock in ipairs(KEYS) do
   freed[i] = redis.pcall('GET', lock) == ARGV[i] and redis.call('DEL', lock) or 0

@@ -1,11 +1,11 @@
--- What every script begins with that may give the lock to the next.
+-- This part begins every script that may grant the lock to the next process in the queue.
 -- KEYS: the lock, its queue
--- ARGV: what the channel of a process begins with, the caller's process, …
+-- ARGV: the beginning of a process's channel name, the caller's process, …
 --
--- The lock is a string, the owner's id; a + behind it says that somebody may wait. The
+-- The lock is a string, the owner's id; a + behind it means that a process may wait. The
 -- queue is a list of "id ttl". An id is "process:number:secret"; a process's name has 26
--- characters. The functions take no locals from around them: that would cost each
--- script more.
+-- characters. The functions use no outer local variables, because each of these would
+-- make every script slower.
 local lock, queue = KEYS[1], KEYS[2]
 
 -- now is Redis's clock in µs.
@@ -14,30 +14,30 @@ local function now()
   return time[1] * 1000000 + time[2]
 end
 
--- tell returns what an owner is told: "process:number token proof lock". Only who knows the
--- id's secret can make the proof, and the proof does not show it: whoever listens, or only
--- publishes, can neither make nor change a message.
+-- tell returns the grant message for an owner: "process:number token proof lock". The proof needs
+-- the id's secret and does not reveal it, so a client that only listens or publishes can neither
+-- make nor change a message.
 local function tell(id, token)
   local said = string.format(' %.0f ', token)
   local proof = string.sub(redis.sha1hex(id .. said .. KEYS[1]), 1, 16)
   return string.sub(id, 1, (string.find(id, ':', 28, true) or 0) - 1) .. said .. proof .. ' ' .. KEYS[1]
 end
 
--- mark says on the lock that somebody may wait. The value of another library is not changed, which
--- compares it when it releases.
+-- mark marks the lock: a process may wait for it. It does not change the value of another library,
+-- because that library compares it when it releases.
 local function mark(owner)
   if string.find(owner, '^%w+:%w+') and string.sub(owner, 27, 27) == ':' and string.sub(owner, -1) ~= '+' then
     redis.call('APPEND', KEYS[1], '+')
   end
 end
 
--- grant gives the lock, with a token above the one given, to the first in the queue who
--- can be told. LPOP comes first: a server that refuses writes refuses it, and nobody has
--- been told; after it Redis refuses this script no write. A message is not replicated, else
--- it would be heard at a replica by those whom nobody counts here. A token that was
--- offered is not offered again.
--- returns what tell returns if the next is of the caller's process, 1 when the lock is free, 2 when
--- another process has it, 3 when it is free and some wait still, who look for themselves
+-- grant gives the lock, with a token above the given one, to the first id in the queue whose
+-- process receives the message. LPOP comes first: a server that refuses writes refuses it before
+-- any message is sent, and after it Redis refuses no write of this script. The messages are not
+-- replicated, because listeners at a replica are not counted here. A token that was offered is
+-- not offered again.
+-- returns the result of tell if the new owner is of the caller's process, 1 if the lock is free, 2 if
+-- another process has it, 3 if it is free and processes are still queued, which check it themselves
 local function grant(token)
   local lock, queue = KEYS[1], KEYS[2]
   for _ = 1, 64 do
@@ -59,7 +59,7 @@ local function grant(token)
       redis.set_repl(redis.REPL_NONE)
       local heard = redis.pcall('SPUBLISH', ARGV[1] .. process, told)
       redis.set_repl(redis.REPL_ALL)
-      if type(heard) == 'table' then -- refused: nobody is dropped for it
+      if type(heard) == 'table' then -- refused: no entry is dropped for it
         redis.call('LPUSH', queue, entry)
         redis.call('PEXPIRE', queue, 600000)
         break

@@ -1,11 +1,11 @@
--- Has ids want the lock no longer: releases it if one of them is the owner, and takes them
--- out of the queue.
--- ARGV: …, how many entries at each end of the queue are looked at (0: all), "id ttl" of each; without the TTL of
+-- Ends the interest of ids in the lock: releases it if one of them is the owner, and removes them
+-- from the queue.
+-- ARGV: …, how many entries at each end of the queue are searched (0: all), "id ttl" of each; without the TTL of
 -- those that were never queued
--- returns what grant returns; 0 when the lock was not theirs
+-- returns the result of grant; 0 if none of them had the lock
 --
--- A look at the two ends alone costs no more for a long queue: an entry in the middle stays, and its process gives
--- the lock up at its turn. A process that closes has no later turn, and looks at all.
+-- Searching only the two ends has a bounded cost: an entry in the middle stays, and its process releases the lock
+-- at its turn. A process that closes handles no later turn, so it searches the whole queue.
 local near = ARGV[3]
 
 local function remove(entry)

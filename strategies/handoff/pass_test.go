@@ -194,7 +194,7 @@ func TestStuckHolder(t *testing.T) {
 				t.Error("the loss was not reported to the stuck holder")
 			}
 			notHeld(t, stuck)
-			_ = s.lease.Release(t.Context()) // it may have run out meanwhile
+			_ = s.lease.Release(t.Context()) // it may have run out
 			_ = q.any().lease.Release(t.Context())
 			q.nothingLeft(p)
 		}

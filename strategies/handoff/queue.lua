@@ -1,7 +1,7 @@
--- Takes the lock if it is free and nobody waits, else queues.
+-- Takes the lock if it is free and the queue is empty, otherwise queues the caller.
 -- ARGV: …, id, TTL in ms, mode
 -- mode: try (do not queue), wait, again (it may be queued already), front (before all others)
--- returns what tell returns if the lock is the caller's, else its TTL in ms and the caller's place
+-- returns the result of tell if the caller has the lock, otherwise the lock's TTL in ms and the caller's index
 local id, ttl, mode = ARGV[3], ARGV[4], ARGV[5]
 local entry = id .. ' ' .. ttl
 local owner = redis.call('GET', lock)

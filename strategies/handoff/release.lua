@@ -1,6 +1,6 @@
--- Gives the lock up, to the next if somebody waits.
--- ARGV: …, id, its token (0 where others may have had the lock since it was told), the entry to queue first; '' for none
--- returns 0 when the lock is not the caller's, else what grant returns
+-- Releases the lock, to the next process if one is queued.
+-- ARGV: …, id, its token (0 where others may have had the lock since its message), the entry to queue first; '' for none
+-- returns 0 if the caller does not have the lock, otherwise the result of grant
 local id, owner = ARGV[3], redis.call('GET', lock)
 if owner ~= id and owner ~= id .. '+' then
   return 0

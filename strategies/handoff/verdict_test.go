@@ -47,7 +47,7 @@ func (s *deploymentCounts) add(more *deploymentCounts) {
 // String returns one line for each count.
 func (s *deploymentCounts) String() string {
 	text := fmt.Sprintf("%s: %d leases (%d held at a fault that ends leases), %d clients stuck\n"+
-		"  free for %v at most while somebody waited; histories: %d undecided, impossible: %q",
+		"  free for at most %v while a client waited; histories: %d undecided, impossible: %q",
 		s.name, s.leases, s.forgiven, s.stuck, s.longest.Round(time.Millisecond), s.undecided, s.impossible)
 	for _, kind := range slices.Sorted(maps.Keys(s.faults)) {
 		text += fmt.Sprintf("\n  %6d × %s", s.faults[kind], kind)

@@ -33,7 +33,7 @@ func TestUntil(t *testing.T) {
 	all.Wait()
 }
 
-// Who waits tries again after an answer that came too late, and ends with any other error.
+// A waiter tries again after a late answer, and ends with any other error.
 func TestUnlessLate(t *testing.T) {
 	other := errors.New("broken pipe")
 	for _, c := range []struct{ err, want error }{

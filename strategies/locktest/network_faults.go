@@ -126,8 +126,8 @@ func (s *stage) answeredLate(late, holder, other *instance, waits bool, step int
 	return true, ended
 }
 
-// lostAnswers loses the answer to each command of an acquire, a release and an extension
-// after the server has run the command. The steps say whether an answer was lost.
+// lostAnswers loses the answer to each command of an acquire, a release and an extension after the server has run the
+// command. The steps report whether an answer was lost.
 func lostAnswers(s *stage) {
 	s.expiring = true
 	holder, third := s.open(longTTL), s.open(longTTL)

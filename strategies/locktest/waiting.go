@@ -108,7 +108,7 @@ func cancelledAnytime(s *stage) {
 		patient.finish()
 		s.release(leases[1:]...)
 		if !s.eventually(func() bool { return s.free(both[1], "key") }) {
-			s.brokenNow(ungranted, "everybody has released the lock or given up, and it is not free")
+			s.brokenNow(ungranted, "all clients have released the lock or given up, and it is not free")
 		}
 	}
 }

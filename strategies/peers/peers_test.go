@@ -56,7 +56,7 @@ func TestWaitsBeyondTheLibrarysLimit(t *testing.T) {
 		go func() {
 			next, err := waiter.Locker.Acquire(t.Context(), "key")
 			if err == nil {
-				_ = next.Release(t.Context()) // it may have run out meanwhile
+				_ = next.Release(t.Context()) // it may have run out
 			}
 			done <- err
 		}()
@@ -96,7 +96,7 @@ func TestReportsALostServer(t *testing.T) {
 				t.Errorf("%s: the lock was granted by a dead server", strategy)
 			}
 		case <-time.After(time.Minute):
-			t.Fatalf("%s: a waiter waits on a dead server and is not told", strategy)
+			t.Fatalf("%s: a waiter on a dead server gets no error", strategy)
 		}
 	}
 }

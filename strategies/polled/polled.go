@@ -141,7 +141,7 @@ func (l *Locker) TryAcquire(ctx context.Context, key string) (strategies.Lease, 
 	return l.acquire(ctx, key, l.config.TTL, true)
 }
 
-// Close refuses further calls; leases can still be released. It waits two seconds at most for releases that Redis has
+// Close refuses further calls; leases can still be released. It waits at most two seconds for releases that Redis has
 // not answered.
 func (l *Locker) Close() error {
 	l.closed.Store(true)

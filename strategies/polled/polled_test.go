@@ -113,7 +113,7 @@ func (b *before) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	}
 }
 
-// Claims: SETNX without a TTL, and SETNX and then EXPIRE, are not atomic: a crash blocks the lock for ever.
+// Claims: SETNX without a TTL, and SETNX and then EXPIRE, are not atomic: a crash blocks the lock forever.
 func TestCrashBlocksForEver(t *testing.T) {
 	errDead := errors.New("the process is dead")
 	for variant, crash := range map[string]func(t *testing.T, p trial.Process){
@@ -187,7 +187,7 @@ func TestLateRelease(t *testing.T) {
 				t.Errorf("the late release returned %v, want ErrNotHeld", err)
 			}
 			if theirs == nil {
-				t.Fatal("nobody took the lock in between")
+				t.Fatal("no client took the lock in between")
 			}
 			if err := theirs.Release(t.Context()); errors.Is(err, strategies.ErrNotHeld) != test.deletes {
 				t.Errorf("the next holder's release returned %v", err)

@@ -31,7 +31,7 @@ func TestTheEndOfASessionIsTheEndOfItsLease(t *testing.T) {
 		}
 		next <- lease
 	}()
-	poll.Until(t, "somebody waits", func() bool {
+	poll.Until(t, "a client waits", func() bool {
 		return number(t, eye, "SELECT count(DISTINCT pid) FROM pg_locks WHERE NOT granted") == 1
 	})
 	select {
@@ -45,7 +45,7 @@ func TestTheEndOfASessionIsTheEndOfItsLease(t *testing.T) {
 	}
 	granted := <-next
 	if granted == nil {
-		t.Fatal("nobody got the lock")
+		t.Fatal("no client got the lock")
 	}
 	if err := lease.Release(context.Background()); !errors.Is(err, strategies.ErrNotHeld) {
 		t.Errorf("its release returned %v", err)

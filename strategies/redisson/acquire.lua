@@ -1,6 +1,6 @@
--- Takes the lock if it is free or the caller's already, once more then. It never shortens a lease.
+-- Takes the lock if it is free, or adds a hold if the caller has it. It never shortens a lease.
 -- KEYS: lock   ARGV: lease in ms, owner
--- returns nil when taken, else the lock's PTTL
+-- returns nil if taken, otherwise the lock's PTTL
 if redis.call('EXISTS', KEYS[1]) == 0 or redis.call('HEXISTS', KEYS[1], ARGV[2]) == 1 then
   if redis.call('HINCRBY', KEYS[1], ARGV[2], 1) == 1 or redis.call('PTTL', KEYS[1]) < tonumber(ARGV[1]) then
     redis.call('PEXPIRE', KEYS[1], ARGV[1])

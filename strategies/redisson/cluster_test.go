@@ -139,10 +139,10 @@ func (c cluster) listening(t *testing.T) {
 		t.Fatal(err)
 	}
 	if message.Payload != "0" {
-		t.Errorf("a release told %q", message.Payload)
+		t.Errorf("a release published %q", message.Payload)
 	}
 	lease = parked.Next(t)
-	// Somebody in Java releases what he took from us.
+	// A client in Java deletes the lock.
 	c.outside.Del(t.Context(), "trial:wire")
 	if err := c.outside.SPublish(t.Context(), channel, "0").Err(); err != nil {
 		t.Fatal(err)

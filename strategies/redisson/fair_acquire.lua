@@ -1,10 +1,10 @@
--- Takes the lock if it is free and the caller's turn, or the caller's already; else
--- has the caller queue, unless it would not wait.
+-- Takes the lock if it is free and the caller is next, or if the caller has it already;
+-- otherwise queues the caller, unless it does not wait.
 -- KEYS: lock, queue, deadlines
 -- ARGV: lease in ms, owner, now in epoch ms, wait in ms or 0 not to queue; channel and
--- PUBLISH or SPUBLISH to tell the next by that the lease is short, or ''
--- returns nil when taken; else the lock's PTTL, at least 0, once the caller queues,
--- and what is left to whoever is before it when it has just begun to
+-- PUBLISH or SPUBLISH to notify the next waiter that the lease is short, or ''
+-- returns nil if taken; otherwise the lock's PTTL, at least 0, if the caller was queued before,
+-- or the remaining time of the entry before it if it has just been queued
 local lock, queue, deadlines = KEYS[1], KEYS[2], KEYS[3]
 local me, now, wait = ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
 local head = purge(queue, deadlines, now)

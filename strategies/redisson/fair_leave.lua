@@ -1,6 +1,6 @@
--- Takes waiters that give up out of the queue. Those behind them move up, each
--- deadline by the wait of all who left before it. When the lock is free the head is
--- told, for the one that left may have been told in vain.
+-- Removes waiters that give up from the queue. Each deadline behind them moves up by the
+-- waits of all that left before it. If the lock is free the head is notified, because the
+-- notification may have gone to a waiter that left.
 -- KEYS: lock, queue, deadlines   ARGV: channel, PUBLISH or SPUBLISH, then owner
 -- and wait in ms of each
 local lock, queue, deadlines = KEYS[1], KEYS[2], KEYS[3]

@@ -1,4 +1,4 @@
--- Takes waiters at the head that are overdue for dead, and returns the head.
+-- Removes overdue waiters at the head, which count as dead, and returns the head.
 local function purge(queue, deadlines, now)
   while true do
     local head = redis.call('LINDEX', queue, 0)

@@ -1,7 +1,7 @@
--- Gives up all holds of the lock, or one of several, and tells the head of the queue when none is left.
+-- Releases all holds of the lock, or one of several, and notifies the head of the queue if none is left.
 -- KEYS: lock, queue, deadlines   ARGV: lease in ms, owner, now in epoch ms, channel,
--- PUBLISH or SPUBLISH, 1 to give up only one hold
--- returns nil when it was not the caller's, 0 when still held, 1 when freed
+-- PUBLISH or SPUBLISH, 1 to release only one hold
+-- returns nil if the caller did not have the lock, 0 if it is still held, 1 if it is free
 local lock, queue, deadlines = KEYS[1], KEYS[2], KEYS[3]
 local me, now = ARGV[2], tonumber(ARGV[3])
 local head = purge(queue, deadlines, now)

@@ -99,7 +99,7 @@ func (w *waiter) lease(t testing.TB) strategies.Lease {
 	case err := <-w.errors:
 		t.Fatalf("a waiter got: %v", err)
 	case <-time.After(20 * time.Second):
-		t.Fatal("the head of the queue was not told that the lock is free")
+		t.Fatal("the head of the queue was not notified")
 	}
 	return nil
 }
@@ -199,8 +199,8 @@ func TestManyLeaveTogether(t *testing.T) {
 	trial.Release(t, lease)
 }
 
-// Dead waiters hold up those behind them until the last one's deadline, although the
-// lock is free: n of them cost n waits. Meanwhile the living poll.
+// Dead waiters hold up those behind them until the last one's deadline, although the lock is free: n of them cost n
+// waits. The living waiters poll during this time.
 func TestDeadWaitersCostTheirDeadline(t *testing.T) {
 	for _, dead := range []int{1, 2, 3} {
 		t.Run(fmt.Sprint(dead), func(t *testing.T) {
@@ -237,7 +237,7 @@ func waitForTheDead(t *testing.T, dead int, wait time.Duration) (spoilt string) 
 	return spoilt
 }
 
-// A release drops the overdue, and tells the first who is not.
+// A release removes overdue waiters and notifies the first one that is not overdue.
 func TestReleaseDropsTheOverdue(t *testing.T) {
 	_, outside, p := begin(t, "fair", time.Hour)
 	lease := p.Acquire(t, "key")
@@ -302,7 +302,7 @@ func TestWhoGivesUpInAnOutageLeavesTheQueueAfterIt(t *testing.T) {
 		<-w.errors //nolint:errcheck // of the way to Redis, or of the cancelled wait
 	}
 	if n := len(queued(t, outside)); n != waiters {
-		t.Fatalf("%d of %d stand in the queue while nobody can leave it", n, waiters)
+		t.Fatalf("%d of %d waiters are in the queue while none can leave it", n, waiters)
 	}
 	way.Block(false)
 	poll.Until(t, "all have left the queue", func() bool {

@@ -15,7 +15,7 @@ import (
 	"github.com/lockbench/lockbench/strategies/internal/trial"
 )
 
-// somebody is an owner as a Redisson client has it: UUID and thread.
+// somebody is the beginning of an owner in Redisson's format: UUID and thread.
 const somebody = "b983c153-7421-469a-addb-44fb92259a1b:"
 
 // plant leaves an owner in the queue as a dead Redisson client would.
@@ -30,7 +30,7 @@ func plant(t testing.TB, outside redis.UniversalClient, owner string, deadline t
 	}
 }
 
-// hold has somebody in Java hold the lock.
+// hold makes a Redisson client hold the lock.
 func hold(t testing.TB, outside redis.UniversalClient, ttl time.Duration) {
 	t.Helper()
 	outside.HSet(t.Context(), lockKey, somebody+"1", 1)
@@ -39,7 +39,7 @@ func hold(t testing.TB, outside redis.UniversalClient, ttl time.Duration) {
 	}
 }
 
-// What Redisson and others see of a lock and of two who wait for it.
+// This is the format of a lock with two waiters that Redisson and others see.
 func TestFairWireFormat(t *testing.T) {
 	const wait, ttl = 100_000, 60_000 // ms
 	format := regexp.MustCompile(`^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}:[0-9]+$`)
@@ -56,7 +56,7 @@ func TestFairWireFormat(t *testing.T) {
 		t.Errorf("its PTTL is %v", left)
 	}
 	if n := outside.DBSize(t.Context()).Val(); n != 1 {
-		t.Errorf("%d keys exist while nobody waits, want the lock's", n)
+		t.Errorf("%d keys exist without waiters, want only the lock's", n)
 	}
 
 	head := enqueue(t, outside, p, 1)
@@ -97,7 +97,7 @@ func TestFairWireFormat(t *testing.T) {
 		t.Errorf("a release published %q on %q, want \"0\" on the head's channel", message.Payload, message.Channel)
 	}
 	lease = head.lease(t)
-	// Whoever gets the lock moves those behind it up by its wait.
+	// An owner that gets the lock moves the deadlines behind it up by its wait.
 	if got := scores(t, outside); len(got) != 1 || got[owners[1]] != score[owners[1]]-wait {
 		t.Errorf("after the first has got the lock the deadlines are %v, want the second's %d earlier than %d",
 			got, wait, score[owners[1]])
@@ -137,7 +137,7 @@ func TestForeignWaiterIsTold(t *testing.T) {
 	heard := listen(t, outside, told+somebody+"2")
 	trial.Release(t, lease)
 	if payload := heard().Payload; payload != "0" {
-		t.Errorf("it was told %q", payload)
+		t.Errorf("the message is %q", payload)
 	}
 	// It is its turn, although the lock is free.
 	if _, err := p.Locker.(strategies.Trier).TryAcquire(t.Context(), "key"); !errors.Is(err, strategies.ErrHeld) {

@@ -44,8 +44,8 @@ func TestFencedWireFormat(t *testing.T) {
 	}
 }
 
-// As in Redisson each acquisition draws a token, also that of an owner who holds the
-// lock already; a try that fails draws none.
+// As in Redisson each acquisition draws a token, also that of an owner that holds the lock already; a failed try
+// draws none.
 func TestEachAcquisitionDrawsAToken(t *testing.T) {
 	server := redistest.Start(t)
 	p := trial.Start(t, server, "fenced", time.Minute)
@@ -57,7 +57,7 @@ func TestEachAcquisitionDrawsAToken(t *testing.T) {
 		}
 		defer trial.Release(t, lease)
 		if _, err := p.Locker.(strategies.Trier).TryAcquire(t.Context(), "key"); !errors.Is(err, strategies.ErrHeld) {
-			t.Errorf("somebody else's try returned %v, want ErrHeld", err)
+			t.Errorf("the try of another owner returned %v, want ErrHeld", err)
 		}
 		if token(lease) != want+1 {
 			t.Errorf("acquisition %d drew token %d", want+1, token(lease))

@@ -66,7 +66,7 @@ func (a *answers) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 			cmd.SetErr(io.EOF)
 			return io.EOF
 		}
-		_ = next(ctx, cmd) // nobody hears the answer
+		_ = next(ctx, cmd) // the answer is dropped
 		if mode == unheard {
 			cmd.SetErr(io.EOF)
 			return io.EOF

@@ -40,7 +40,7 @@ func TestReleaseWakesOneWaiterAProcess(t *testing.T) {
 				waiting = append(waiting, trial.Start(t, server, "pubsub", time.Minute))
 			}
 			if n := subscribers(outside); n != 0 {
-				t.Errorf("%d subscriptions while nobody waits", n)
+				t.Errorf("%d subscriptions without a waiter", n)
 			}
 			var parked *trial.Waiters
 			ran := locktest.Calls(t, outside, func() { parked = trial.Park(t, waiters, waiting...) })
@@ -107,7 +107,7 @@ func TestDeadHolderCostsFewAttempts(t *testing.T) {
 	const parked = 2 // attempts before parking
 	trial.Calm(t, func(times int) string {
 		server := redistest.Start(t)
-		p := trial.Start(t, server, "pubsub", time.Hour) // nobody is woken by its own leases
+		p := trial.Start(t, server, "pubsub", time.Hour) // the TTL is too long to wake a waiter
 		err := server.Client(t).Eval(t.Context(),
 			`redis.call('HSET', KEYS[1], 'somebody:1', 1) return redis.call('PEXPIRE', KEYS[1], ARGV[1])`,
 			[]string{"trial:key"}, 200*times).Err()
@@ -148,7 +148,7 @@ func TestWaitersCostNoGoroutines(t *testing.T) {
 	}
 	poll.Until(t, "all waiters are parked", func() bool { return p.Counts().Attempts == 1+2*waiters })
 	// The pool may still be at work for some of them.
-	poll.Until(t, "few goroutines run beside the waiters' own", func() bool {
+	poll.Until(t, "few goroutines run in addition to the waiters' own", func() bool {
 		return runtime.NumGoroutine()-before-waiters <= 8
 	})
 	cancel()
@@ -192,7 +192,7 @@ func TestPubSubWireFormat(t *testing.T) {
 	}
 }
 
-// What finds a lease lost tells its holder; Redis that is silent may have lost it.
+// Each way to find the loss of a lease reports it to the holder, also if Redis is silent.
 func TestLostIsTold(t *testing.T) {
 	for what, test := range map[string]struct {
 		ttl  time.Duration
@@ -208,7 +208,7 @@ func TestLostIsTold(t *testing.T) {
 			t.Cleanup(server.Resume)
 			<-lease.(strategies.Watched).Lost()
 			if left := time.Until(lease.(strategies.Timed).ValidUntil()); left > 0 {
-				t.Errorf("it was told lost %v before it ran out", left)
+				t.Errorf("it was reported as lost %v before it ran out", left)
 			}
 		}},
 		"by Release": {time.Hour, func(t *testing.T, server *redistest.Server, lease strategies.Lease) {
@@ -225,7 +225,7 @@ func TestLostIsTold(t *testing.T) {
 			select {
 			case <-lease.(strategies.Watched).Lost():
 			case <-time.After(20 * time.Second):
-				t.Error("nobody tells that the lease is lost")
+				t.Error("the loss of the lease is not reported")
 			}
 		})
 	}
@@ -315,7 +315,7 @@ func TestReleaseWakesEveryWaiter(t *testing.T) {
 		})
 	}
 	trial.Release(t, lease)
-	poll.Until(t, "nobody subscribes", func() bool { return subscribed(t, outside) == 0 })
+	poll.Until(t, "no subscription is left", func() bool { return subscribed(t, outside) == 0 })
 	if got, want := trial.Total(both...).Attempts, int64(2*2*waiters+waiters*(2*waiters+1)); got != want {
 		t.Errorf("%d attempts, want %d: two for each waiter before it parks, one for each wake-up", got, want)
 	}
@@ -350,7 +350,7 @@ func TestConnectionsAreKept(t *testing.T) {
 			lease = parked.Next(t)
 		}
 		// Who leaves does not wait for the UNSUBSCRIBE, and may hear one more message.
-		poll.Until(t, "nobody subscribes", func() bool { return subscribed(t, outside) == 0 })
+		poll.Until(t, "no subscription is left", func() bool { return subscribed(t, outside) == 0 })
 		trial.Release(t, lease)
 	}
 	if n := strings.Count(outside.ClientList(t.Context()).Val(), " cmd=unsubscribe "); n != callers {

@@ -71,7 +71,7 @@ func listen(t testing.TB, outside redis.UniversalClient, pattern string) (heard 
 	}
 }
 
-// Redisson, played by hand, holds the lock and releases it: it tells who waits.
+// The test plays a Redisson client that holds the lock, releases it and notifies the waiter.
 func TestForeignHolderReleases(t *testing.T) {
 	for _, kind := range []string{"pubsub", "fair"} {
 		t.Run(kind, func(t *testing.T) {

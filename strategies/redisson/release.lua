@@ -1,7 +1,7 @@
--- Gives up all holds of the lock, or one of several, and tells the waiters when none is left.
--- KEYS: lock   ARGV: lease in ms, owner, 1 to give up only one hold, and where waiters listen:
--- channel, or '' to tell nobody, and PUBLISH or SPUBLISH
--- returns nil when it was not the caller's, 0 when still held, 1 when freed
+-- Releases all holds of the lock, or one of several, and notifies the waiters if none is left.
+-- KEYS: lock   ARGV: lease in ms, owner, 1 to release only one hold, and the topic of the waiters:
+-- channel, or '' for no message, and PUBLISH or SPUBLISH
+-- returns nil if the caller did not have the lock, 0 if it is still held, 1 if it is free
 if redis.call('HEXISTS', KEYS[1], ARGV[2]) == 0 then
   return nil
 end

@@ -1,6 +1,6 @@
--- Renews the lock if it is still the caller's.
+-- Renews the lock if the caller still has it.
 -- KEYS: lock   ARGV: lease in ms, owner, 1 never to shorten it
--- returns 1, or 0 when it was not the caller's
+-- returns 1, or 0 if the caller did not have it
 if redis.call('HEXISTS', KEYS[1], ARGV[2]) == 0 then
   return 0
 end

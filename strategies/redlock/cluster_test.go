@@ -132,8 +132,8 @@ func (c *cluster) soonNothingAt(key string, nodes ...int) {
 	})
 }
 
-// resume lets nodes go on, and returns when they have read what was sent to them
-// meanwhile: the answer to one command may overtake it, that to the next cannot.
+// resume lets nodes continue, and returns when they have read the commands that were sent during the pause: the
+// answer to one command may overtake them, the answer to the next cannot.
 func (c *cluster) resume(nodes ...int) {
 	c.t.Helper()
 	for _, i := range nodes {

@@ -58,7 +58,7 @@ func TestCallsEndWithTheirContext(t *testing.T) {
 	})
 }
 
-// TestCloseEndsAlthoughNodesHang has a node that never answers, and a client that waits for ever.
+// TestCloseEndsAlthoughNodesHang has a node that never answers, and a client that waits forever.
 func TestCloseEndsAlthoughNodesHang(t *testing.T) {
 	t.Parallel()
 	c := start(t, 3)

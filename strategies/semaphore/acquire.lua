@@ -1,8 +1,8 @@
--- Takes a permit if there is one; of permits with deadlines, after those that have run out have
--- been given back. A semaphore that nobody has set up is set up.
+-- Takes a permit if one is free. With deadlines it first returns the permits that have run out.
+-- It sets up a semaphore that does not exist yet.
 -- KEYS: semaphore, and deadlines if permits have one
 -- ARGV: permits, channel, PUBLISH or SPUBLISH; with deadlines also id, now, deadline, both in epoch ms
--- returns 0 when taken, else the next deadline, or -1 where permits have none
+-- returns 0 if taken, otherwise the next deadline, or -1 without deadlines
 local free = redis.call('GET', KEYS[1])
 local more = not free
 if more then

@@ -38,8 +38,7 @@ func TestExpirableLayout(t *testing.T) {
 	trial.Release(t, lease)
 }
 
-// Permits that ran out come back to whoever acquires next, all at once, and the
-// waiters are told of the rest.
+// The next acquire returns all permits that have run out, and publishes the number of the remaining ones.
 func TestOverduePermitsComeBackTogether(t *testing.T) {
 	server := redistest.Start(t)
 	outside := server.Client(t)
@@ -65,7 +64,7 @@ func TestOverduePermitsComeBackTogether(t *testing.T) {
 		t.Fatal(err)
 	}
 	if n := free(t, outside); n != 2 || message.Payload != "2" {
-		t.Errorf("%d permits are free and %q was told, want 2 and \"2\"", n, message.Payload)
+		t.Errorf("%d permits are free and %q was published, want 2 and \"2\"", n, message.Payload)
 	}
 	if err := last.Release(t.Context()); err != strategies.ErrNotHeld {
 		t.Errorf("release of a permit that ran out returned %v, want ErrNotHeld", err)

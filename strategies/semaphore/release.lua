@@ -1,7 +1,7 @@
--- Gives a permit back and tells how many are free then.
+-- Releases a permit and publishes the number of free ones.
 -- KEYS: semaphore, and deadlines if permits have one
 -- ARGV: channel, PUBLISH or SPUBLISH; with deadlines also id, now in epoch ms
--- returns 1, or 0 when it had run out or there is no semaphore any more
+-- returns 1, or 0 if it had run out or the semaphore no longer exists
 local lasts = true
 if KEYS[2] then
   local deadline = redis.call('ZSCORE', KEYS[2], ARGV[3])

@@ -117,13 +117,13 @@ func TestReleaseWakesAsManyAsAreFree(t *testing.T) {
 	if counts := p.Counts(); counts.Useful != waiters || counts.Futile != 0 || counts.Attempts != 3*waiters {
 		t.Errorf("%+v for %d waiters woken one by one, want one useful wake-up for each", counts, waiters)
 	}
-	// Somebody else gives two back at once.
+	// Another client releases two permits at once.
 	parked = trial.Park(t, waiters, p)
 	outside.IncrBy(t.Context(), "trial:key", permits)
 	outside.Publish(t.Context(), "redisson_sc:{trial:key}", permits)
 	leases = append(leases, parked.Next(t), parked.Next(t))
 	if counts := p.Counts(); counts.Useful != waiters+permits || counts.Futile != 0 {
-		t.Errorf("%+v, want both who could be served to have been woken, and nobody else", counts)
+		t.Errorf("%+v, want exactly two waiters woken, which get the permits", counts)
 	}
 	for _, lease := range leases[len(leases)-4:] {
 		trial.Release(t, lease)
@@ -154,7 +154,7 @@ func TestWireFormat(t *testing.T) {
 					t.Fatal(err)
 				}
 				if message, ok := reply.(*redis.Message); !ok || message.Payload != want {
-					t.Errorf("it was told %v, want %q", reply, want)
+					t.Errorf("the message is %v, want %q", reply, want)
 				}
 			}
 			value := func(want string) {

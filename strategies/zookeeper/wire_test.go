@@ -144,7 +144,7 @@ func TestWaiterIsCutOff(t *testing.T) {
 	}
 }
 
-// When the answer to a request is lost nobody is left in the queue twice, or for good.
+// When the answer to a request is lost, no client stays in the queue twice or permanently.
 func TestLostAnswers(t *testing.T) {
 	t.Parallel()
 	for name, code := range map[string]int32{"create": creates, "delete": deletes, "list": lists, "watch": watching} {

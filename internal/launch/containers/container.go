@@ -171,7 +171,7 @@ func (c *contained) Log(ctx context.Context) string {
 	return string(log)
 }
 
-// Ended says whether the container has stopped.
+// Ended reports whether the container has stopped.
 func (c *contained) Ended(ctx context.Context) bool {
 	state, err := c.container.State(ctx)
 	return err == nil && !state.Running

@@ -23,7 +23,7 @@ type Servers struct {
 // Describe says what the servers are, without any secret.
 func (s *Servers) Describe() results.Redis { return s.About }
 
-// Local says whether all servers are on this machine.
+// Local reports whether all servers are on this machine.
 func (s *Servers) Local() bool { return s.About.Network != "remote" }
 
 // Close removes the servers. It also works with a context that has ended.

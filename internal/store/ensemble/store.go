@@ -128,7 +128,7 @@ func (l Layout) Topology() string {
 	return l.Store.Name + ":" + strconv.Itoa(l.Members)
 }
 
-// Unfit says why a strategy cannot run there; "" if it can.
+// Unfit returns the reason why a strategy cannot run there; "" if it can.
 func (l Layout) Unfit(info strategies.Info) string {
 	switch {
 	case info.Nodes > 0 && info.Store != l.Store.Name:
@@ -147,7 +147,7 @@ func (l Layout) Primaries() int {
 	return 1
 }
 
-// Impossible returns an error for every fault that is not possible.
+// Impossible returns an error forevery fault that is not possible.
 func (l Layout) Impossible(all []workloads.Fault) []error {
 	var wrong []error
 	for _, f := range all {

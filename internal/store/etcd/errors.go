@@ -54,7 +54,7 @@ func (s *Server) Refused(err error) string {
 	return ""
 }
 
-// Unauthorised says whether that code means a missing right.
+// Unauthorised reports whether that code means a missing right.
 func (s *Server) Unauthorised(code string) bool {
 	for _, c := range causes {
 		if code != "" && c.code == code {
@@ -64,7 +64,7 @@ func (s *Server) Unauthorised(code string) bool {
 	return false
 }
 
-// because returns an error that says why etcd could not be used, with advice.
+// because returns an error with the reason why etcd could not be used, and with advice.
 func (s *Server) because(ctx context.Context, err error) error {
 	switch {
 	case errors.Is(ctx.Err(), context.Canceled):

@@ -22,7 +22,7 @@ import (
 	"github.com/lockbench/lockbench/internal/testkit/poll"
 )
 
-// refusedWith opens what cannot be opened, in time, and expects to be told why. It returns the error.
+// refusedWith opens an unusable server, in time, and expects an error with the reason. It returns the error.
 func refusedWith(t *testing.T, o store.Options, want string) error {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), drive.Bound)

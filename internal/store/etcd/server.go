@@ -150,7 +150,7 @@ func (s *Server) agree(ctx context.Context) (err error) {
 	return err
 }
 
-// Ping says whether etcd answers with the agreement of most members.
+// Ping reports whether etcd answers with the agreement of most members.
 func (s *Server) Ping(ctx context.Context) error {
 	if err := s.agree(ctx); err != nil {
 		return fmt.Errorf("%w: etcd at %s: %w", store.ErrUnreachable, s.to.endpoints[0], err)

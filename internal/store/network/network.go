@@ -31,7 +31,7 @@ type route struct {
 	addr     string
 }
 
-// on says whether a fault hits a route: it hits the first instances, or all.
+// on reports whether a fault hits a route: it hits the first instances, or all.
 func (r route) on(f *workloads.Fault) bool { return f.Instances == 0 || r.instance < f.Instances }
 
 // New prepares for the network faults of a workload; it returns nil if there are none. The

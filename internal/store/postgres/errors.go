@@ -41,10 +41,10 @@ func (*server) Refused(err error) string {
 	return ""
 }
 
-// Unauthorised says whether that code means a missing right.
+// Unauthorised reports whether that code means a missing right.
 func (*server) Unauthorised(code string) bool { return causes[code].unauthorised }
 
-// unreached returns an error that says why a server could not be reached, or refused access.
+// unreached returns an error with the reason why a server could not be reached or refused access.
 func (s *server) unreached(err error) error {
 	if errors.Is(err, store.ErrConfig) {
 		return err

@@ -131,7 +131,7 @@ func TestLeftovers(t *testing.T) {
 	})
 }
 
-// What is written is counted, an advisory lock writes nothing. (Others must not write meanwhile.)
+// Writes are counted, and an advisory lock writes nothing. (Other clients must not write during this test.)
 func TestWhatIsWrittenIsCounted(t *testing.T) {
 	s := common(t)
 	wal := func(sql string) int64 {

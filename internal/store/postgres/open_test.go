@@ -13,7 +13,7 @@ import (
 	"github.com/lockbench/lockbench/workloads"
 )
 
-// What cannot be opened says why, soon, and says no secret.
+// Open returns the reason of a failure soon, and without secrets.
 func TestWhatCannotBeOpened(t *testing.T) {
 	t.Parallel()
 	s := common(t)

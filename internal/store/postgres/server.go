@@ -139,7 +139,7 @@ func (s *server) configFor(name string, traffic *netfault.Traffic, detour store.
 // RunIDs identify the server's process: each start has a new one.
 func (s *server) RunIDs() []string { return s.runs }
 
-// Ping says whether the server answers.
+// Ping reports whether the server answers.
 func (s *server) Ping(ctx context.Context) error {
 	err := s.exec(ctx, "SELECT 1")
 	return err

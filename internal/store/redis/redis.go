@@ -77,8 +77,8 @@ type layout struct {
 	most             int // nodes at a user's addresses of which no more is known; else 0
 }
 
-// Unfit says why a strategy cannot run there, see servers.Options and servers.Topology: an unknown topology has at most
-// as many independent nodes as there are addresses.
+// Unfit returns the reason why a strategy cannot run there, see servers.Options and servers.Topology: an unknown
+// topology has at most as many independent nodes as there are addresses.
 func (l layout) Unfit(info strategies.Info) string {
 	topology := l.Topology
 	if l.most > 0 {
@@ -87,7 +87,7 @@ func (l layout) Unfit(info strategies.Info) string {
 	return cmp.Or(l.at.Unfit(info), topology.Unfit(info))
 }
 
-// Impossible returns an error for every fault that is not possible, see servers.Check.
+// Impossible returns an error forevery fault that is not possible, see servers.Check.
 func (l layout) Impossible(all []workloads.Fault) []error {
 	return servers.Check(all, l.Topology, l.started, l.allowed)
 }

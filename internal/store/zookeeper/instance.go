@@ -88,5 +88,5 @@ func refusal(err error) string {
 	return ""
 }
 
-// Unauthorised says whether that code means a missing right.
+// Unauthorised reports whether that code means a missing right.
 func (*Server) Unauthorised(code string) bool { return code != "" }

@@ -99,7 +99,7 @@ func (s *Server) look(ctx context.Context, addr string) (status, error) {
 	return look(ctx, s.observe, addr)
 }
 
-// look asks a server what it is; an error says that it does not serve.
+// look asks a server what it is; an error reports that it does not serve.
 func look(ctx context.Context, dial store.Dialer, addr string) (status, error) {
 	answer, err := ask(ctx, dial, addr, "srvr")
 	switch {

@@ -47,8 +47,8 @@ func (s *Server) Begin(ctx context.Context, o store.Options) error {
 	return s.watch(ctx)
 }
 
-// looks asks all servers what they are. Those that serve come with a mode; err says that they are too
-// few for locks.
+// looks asks all servers what they are. Those that serve come with a mode; err reports that they are too few for
+// locks.
 func (s *Server) looks(ctx context.Context) (all []status, err error) {
 	all, problems := make([]status, len(s.node.Servers)), make([]error, len(s.node.Servers))
 	var asking sync.WaitGroup
@@ -134,7 +134,7 @@ func (s *Server) RunIDs() []string {
 	return ids
 }
 
-// Ping says whether enough servers serve for locks.
+// Ping reports whether enough servers serve for locks.
 func (s *Server) Ping(ctx context.Context) error {
 	_, err := s.looks(ctx)
 	return err

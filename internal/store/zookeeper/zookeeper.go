@@ -45,7 +45,7 @@ func Store() ensemble.Store {
 
 func init() { store.Register(name, Store()) }
 
-// ErrUnreachable says that no ZooKeeper could be reached or started.
+// ErrUnreachable reports that no ZooKeeper could be reached or started.
 var ErrUnreachable = fmt.Errorf("ZooKeeper %w", store.ErrUnreachable)
 
 // errAddress never repeats the given text: if the text cannot be parsed, any part of it may be a

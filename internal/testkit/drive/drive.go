@@ -97,7 +97,7 @@ func Run(t testing.TB, server store.Server, session string, v strategies.Variant
 		t.Errorf("errors %v", run.Errors)
 	}
 	if run.Safety.Overlaps > 0 {
-		t.Errorf("%d were granted the lock beside another: %+v", run.Safety.Overlaps, run.Safety)
+		t.Errorf("%d clients got the lock while another held it: %+v", run.Safety.Overlaps, run.Safety)
 	}
 	forgets := slices.ContainsFunc(w.Faults, func(f workloads.Fault) bool { return f.Data == workloads.DataLose })
 	if run.Safety.FencingRegression > 0 && !forgets { // without its data a server counts from the beginning
@@ -109,7 +109,7 @@ func Run(t testing.TB, server store.Server, session string, v strategies.Variant
 	return run
 }
 
-// Sound says whether nothing but a busy machine makes a run invalid.
+// Sound reports whether nothing but a busy machine makes a run invalid.
 func Sound(run *results.Run) bool {
 	return !slices.ContainsFunc(run.Invalid,
 		func(why results.Remark) bool { return why.Code != results.SeenLate })
@@ -190,7 +190,7 @@ func Serve(t testing.TB, answer func(net.Conn)) (addr string) {
 			if err != nil {
 				return
 			}
-			serving.Go(func() { // nobody waits until another has been answered
+			serving.Go(func() { // no connection waits for the answer to another
 				answer(conn)
 				_ = conn.Close()
 			})

@@ -1,14 +1,14 @@
-// Package extent says how much of the conformance suite is run. Without LOCKBENCH_CONFORM it is one
-// variant of each kind of lock, with few rounds; "variants" (make others, make race) adds those with code of their
-// own, and "all" (make soak) every variant, also on clusters and with other clocks.
+// Package extent describes how much of the conformance suite is run. Without LOCKBENCH_CONFORM it is one variant of
+// each kind of lock, with few rounds; "variants" (make others, make race) adds those with code of their own, and
+// "all" (make soak) every variant, also on clusters and with other clocks.
 package extent
 
 import "os"
 
-// More says whether more is tried than every day.
+// More reports whether more is tried than every day.
 func More() bool { return os.Getenv("LOCKBENCH_CONFORM") != "" }
 
-// Thorough says whether everything is tried.
+// Thorough reports whether everything is tried.
 func Thorough() bool { return os.Getenv("LOCKBENCH_CONFORM") == "all" }
 
 // Rounds returns how often a check repeats what goes wrong only now and then: six times, in which the suite finds

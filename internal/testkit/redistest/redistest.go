@@ -119,7 +119,7 @@ func NoClients() []redis.UniversalClient {
 	return []redis.UniversalClient{nil, (*redis.Client)(nil), (*redis.ClusterClient)(nil)}
 }
 
-// Hear subscribes to sharded channels until the test ends, so that somebody hears what is said there.
+// Hear subscribes to sharded channels until the test ends, so that their messages have a receiver.
 func Hear(t testing.TB, client redis.UniversalClient, channels ...string) {
 	t.Helper()
 	ear := client.SSubscribe(t.Context(), channels...)

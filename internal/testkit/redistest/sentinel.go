@@ -113,7 +113,7 @@ func (w *Watched) Failover() {
 	})
 }
 
-// Is says whether a server has a role, master or slave.
+// Is reports whether a server has a role, master or slave.
 func (w *Watched) Is(server int, role string) bool {
 	return strings.Contains(w.Nodes[server].Info(w.t.Context(), "replication").Val(), "role:"+role)
 }

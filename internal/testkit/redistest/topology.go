@@ -132,7 +132,7 @@ func (p *Pair) Primary() *redis.Client {
 	return p.Nodes[0]
 }
 
-// Is says whether a node has a role, master or slave.
+// Is reports whether a node has a role, master or slave.
 func (p *Pair) Is(node int, role string) bool {
 	return strings.Contains(p.Nodes[node].Info(p.t.Context(), "replication").Val(), "role:"+role)
 }
@@ -315,7 +315,7 @@ func (m *Move) Carry(most int) int {
 	return max(0, len(keys)-most)
 }
 
-// Finish moves the rest and tells all nodes which of them has the slot.
+// Finish moves the other keys and announces the slot's new node to all nodes.
 func (m *Move) Finish() {
 	m.t.Helper()
 	for m.Carry(100) > 0 { // new ones may have come

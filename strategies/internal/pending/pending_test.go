@@ -92,7 +92,7 @@ func TestAReleaseEndsWithItsTTL(t *testing.T) {
 	})
 }
 
-// Releases that fail for ever, as those of a shard that is down, do not keep others from being sent.
+// Releases that fail forever, as those of a shard that is down, do not keep others from being sent.
 func TestADeadServerDoesNotStopTheOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var r pending.Releases

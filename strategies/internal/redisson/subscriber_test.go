@@ -97,7 +97,7 @@ func (q *queue) publish(payload string, n int) []int {
 	return woken
 }
 
-// end has everybody leave.
+// end makes all waiters leave.
 func (q *queue) end() {
 	for range q.parked {
 		q.publish("0", 1)
@@ -184,7 +184,7 @@ func TestLeaverHandsOn(t *testing.T) {
 		t.Fatalf("waiter %d was woken, want the first", woken[0])
 	}
 	q.places[0].Leave(true)
-	if i := <-q.woken; i != 1 { // nobody published
+	if i := <-q.woken; i != 1 { // without a message
 		t.Errorf("waiter %d was woken by the first one's leaving, want the second", i)
 	}
 	q.parked--
@@ -197,7 +197,7 @@ func TestLeaverHandsOn(t *testing.T) {
 	q.places[0].Leave(false)
 }
 
-// A user without the right to the channel is told so; others go on.
+// A user without the right to the channel gets an error; others continue.
 func TestRefusedSubscriptionFailsItsWaiters(t *testing.T) {
 	q := newQueue(t, 1, redisson.One)
 	if err := q.outside.Do(t.Context(), "ACL", "SETUSER", "default", "resetchannels", "&"+channel).Err(); err != nil {

@@ -55,7 +55,7 @@ func TestLeases(t *testing.T) {
 	select {
 	case <-lost:
 	case <-time.After(20 * time.Second):
-		t.Fatal("nobody told the holder that its key was deleted")
+		t.Fatal("the loss was not reported although the key was deleted")
 	}
 	if err := lease.Release(t.Context()); err != strategies.ErrNotHeld {
 		t.Errorf("the release returned %v", err)

@@ -25,9 +25,10 @@ import (
 )
 
 var (
-	// ErrRefused says that a generator does not belong to the session: its settings are others, or its place is taken.
+	// ErrRefused reports that a generator does not belong to the session: its settings are others, or its place is
+	// taken.
 	ErrRefused = errors.New("refused by the session")
-	// ErrLost says that the session ended because a generator is missing. *Lost names it.
+	// ErrLost reports that the session ended because a generator is missing. *Lost names it.
 	ErrLost = errors.New("a generator is missing")
 )
 
@@ -39,7 +40,7 @@ type Lost struct {
 
 func (l *Lost) Error() string { return fmt.Sprintf("generator %d %s", l.Index, l.Why) }
 
-// Is says that a Lost is an ErrLost.
+// Is makes errors.Is(l, ErrLost) true.
 func (l *Lost) Is(target error) bool { return target == ErrLost }
 
 // refusal is an ErrRefused.
@@ -96,7 +97,7 @@ type Member struct {
 	beating sync.WaitGroup
 }
 
-// state is what a generator says of itself, in a key that expires.
+// state is the state that a generator publishes, in a key that expires.
 type state struct {
 	step  int // the barrier at which it has arrived
 	phase string
@@ -104,13 +105,13 @@ type state struct {
 	nonce string // its part of the session's run ID
 }
 
-// wasStopped is why a generator is lost that says so itself.
+// wasStopped is the reason for the loss of a generator that reports its own end.
 const wasStopped = "was stopped"
 
 // Phases of a generator.
 const (
 	here = "here"
-	gone = "gone" // it ends, because another is lost, or itself was stopped
+	gone = "gone" // it ends, because another generator is lost or it was stopped
 	done = "done" // its record is complete
 )
 
@@ -187,7 +188,8 @@ func Join(ctx context.Context, client redis.UniversalClient, of Generators) (*Me
 	return m, nil
 }
 
-// register claims a place in the session. ending says that an error is due to an earlier session that is about to end.
+// register claims a slot in the session. ending is true if the error is due to an earlier session that is about to
+// end.
 func (m *Member) register(ctx context.Context) (ending bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -259,7 +261,7 @@ func differences(theirs, mine map[string]string) error {
 	return errors.Join(all...)
 }
 
-// errDamaged says that a key does not hold what a generator wrote.
+// errDamaged reports that a key does not hold what a generator wrote.
 var errDamaged = errors.New("it is damaged")
 
 // read reads a key of a limited size.
@@ -278,7 +280,7 @@ func (m *Member) read(ctx context.Context, key string, most int64) ([]byte, erro
 	return text, nil
 }
 
-// states returns what the generators say of themselves; nil for those that are not there.
+// states returns the states that the generators publish; nil for missing generators.
 func (m *Member) states(ctx context.Context) ([]*state, error) {
 	all := make([]*state, m.of.Number)
 	texts, err := m.client.Pipelined(ctx, func(p redis.Pipeliner) error {
@@ -304,7 +306,7 @@ func (m *Member) states(ctx context.Context) ([]*state, error) {
 	return all, nil
 }
 
-// tell writes this generator's state.
+// tell publishes this generator's state.
 func (m *Member) tell(ctx context.Context, how func(*state), expiry time.Duration) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -521,7 +523,7 @@ func (m *Member) now(ctx context.Context) (here, server time.Time, trip time.Dur
 }
 
 // Uncertainty returns how exactly this process knew the server's clock from a start until now: if its own clock went
-// faster or slower meanwhile, the difference counts.
+// faster or slower in the meantime, the difference counts.
 func (m *Member) Uncertainty(ctx context.Context, start Start) (time.Duration, error) {
 	here, server, trip, err := m.now(ctx)
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 func TestReceived(t *testing.T) {
 	t.Parallel()
 	if received() == nil {
-		t.Skip("the kernel does not tell")
+		t.Skip("the kernel does not report the bytes")
 	}
 	for _, test := range []struct{ listen, dial string }{
 		{"127.0.0.1:0", "127.0.0.1"}, {"[::1]:0", "::1"}, {"[::]:0", "127.0.0.1"},

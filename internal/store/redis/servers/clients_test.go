@@ -108,7 +108,7 @@ func TestPasswordAndUser(t *testing.T) {
 	for _, who := range []string{":s3cr3t@", "me:p%2Fw%40@"} {
 		s := open(t, Options{Address: "redis://" + who + p.Addr() + "/1"})
 		if text := fmt.Sprintf("%+v", s.Describe()); strings.Contains(text, "s3cr3t") || strings.Contains(text, "p/w") {
-			t.Errorf("the description tells the password: %s", text)
+			t.Errorf("the description contains the password: %s", text)
 		}
 		must(t, s.Ping(t.Context()))
 	}
@@ -123,7 +123,7 @@ func TestPasswordAndUser(t *testing.T) {
 	}
 }
 
-// A managed Redis may allow its users little beside the data.
+// A managed Redis may allow its users few commands in addition to those on data.
 func TestWithoutInfo(t *testing.T) {
 	p := process(t, "--user", "little", "on", ">pw", "~*", "&*", "+@all",
 		"-info", "-config", "-client|list", "-pubsub|channels", "-eval", "-evalsha", "-script")

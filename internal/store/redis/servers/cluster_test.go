@@ -115,10 +115,10 @@ func clusterChannels(t *testing.T, s *Server) {
 	}
 }
 
-// clusterBus: what is published to everybody is received twice as bytes too, in time.
+// clusterBus: bytes of messages published to all nodes are counted, in time.
 func clusterBus(t *testing.T, s *Server) {
 	if runtime.GOOS != "linux" {
-		t.Skip("only Linux tells what a socket has received")
+		t.Skip("only Linux reports the bytes that a socket has received")
 	}
 	client := clientsOf(t, s, 4)[0].Client
 	const size = 1 << 20

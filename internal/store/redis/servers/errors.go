@@ -14,14 +14,14 @@ import (
 )
 
 var (
-	// ErrUnreachable says that no Redis could be reached or started.
+	// ErrUnreachable reports that no Redis could be reached or started.
 	ErrUnreachable = fmt.Errorf("Redis %w", store.ErrUnreachable)
-	// ErrConfig says that the request cannot work on this machine or with this server.
+	// ErrConfig reports that the request cannot work on this machine or with this server.
 	ErrConfig = store.ErrConfig
 )
 
-// refused says whether a server answered a command with an error: it is reachable, but does not
-// know the command or does not allow it.
+// refused reports whether a server answered a command with an error: it is reachable, but does not know the command
+// or does not allow it.
 func refused(err error) bool {
 	var reply redis.Error
 	return errors.As(err, &reply)
@@ -79,10 +79,10 @@ func Refused(err error) string {
 // Refused is the function Refused as a method of store.Protocol.
 func (*Server) Refused(err error) string { return Refused(err) }
 
-// Unauthorised says whether that code means a missing right.
+// Unauthorised reports whether that code means a missing right.
 func (*Server) Unauthorised(code string) bool { return code == noPermission }
 
-// lacks says whether an error is due to a missing right, or to a command that the server does not have.
+// lacks reports whether an error is due to a missing right, or to a command that the server does not have.
 func lacks(err error) bool {
 	code := Refused(err)
 	return code == noPermission || code == unknown
@@ -96,7 +96,7 @@ var (
 	errEndpoints  = errors.New("the cluster does not name the addresses of its nodes")
 )
 
-// hungUp says whether a server closed the connection.
+// hungUp reports whether a server closed the connection.
 func hungUp(err error) bool {
 	return errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
 }

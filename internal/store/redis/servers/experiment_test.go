@@ -33,12 +33,12 @@ type experiment struct {
 	topology string
 	fault    string // several with blanks between them; the first is checked
 	hold     string // of several locks if it is long; a fixed one has all be taken at 0, hold, 2 hold and so on
-	marks    int    // nodes that have somebody else's key afterwards
+	marks    int    // nodes that have a foreign key afterwards
 
 	check func(*testing.T, *outcome)
 }
 
-// outcome is what an experiment came to, and how.
+// outcome is the result of an experiment.
 type outcome struct {
 	*results.Run
 	acquired []engine.Acquisition // in the order of their grants
@@ -68,7 +68,7 @@ func (o *outcome) longestGap(client int) (gap time.Duration, others int) {
 type watch struct {
 	store.Faults
 	done   func() // once there were enough
-	enough int    // acquisitions after all faults that show that everybody goes on
+	enough int    // acquisitions after all faults that show that all clients continue
 
 	mu       sync.Mutex
 	acquired []engine.Acquisition
@@ -172,7 +172,7 @@ func (e experiment) run(t *testing.T) {
 	must(t, server.Settle(t.Context()), server.Ping(t.Context()))
 	slices.SortFunc(seen.acquired, func(a, b engine.Acquisition) int { return cmp.Compare(a.Granted, b.Granted) })
 	if got := marked(t, server, false); got != e.marks {
-		t.Errorf("%d nodes have somebody else's key, want %d", got, e.marks)
+		t.Errorf("%d nodes have a foreign key, want %d", got, e.marks)
 	}
 	e.check(t, &outcome{run, seen.acquired, struck[0], server})
 }

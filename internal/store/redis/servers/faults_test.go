@@ -30,7 +30,7 @@ func marked(t *testing.T, server *Server, set bool) int {
 	return found
 }
 
-// executed says whether the first node has executed a command.
+// executed reports whether the first node has executed a command.
 func executed(t *testing.T, server *Server, command string) bool {
 	t.Helper()
 	stats, err := server.nodes[0].observer.Info(t.Context(), "commandstats").Result()
@@ -39,7 +39,7 @@ func executed(t *testing.T, server *Server, command string) bool {
 }
 
 func halted(t *testing.T, o *outcome) {
-	// How long the machine takes to begin and to end it is part of it, but kept nobody from the lock.
+	// The time that the machine takes to begin and to end the fault is part of it, but it blocks no client.
 	if s := o.strike; !s.Halts || s.LastedNS < int64(200*time.Millisecond) || *s.RecoveryNS < s.LastedNS ||
 		s.Stall.NS < int64(100*time.Millisecond) {
 		t.Errorf("strike %+v", s)
@@ -210,7 +210,7 @@ func TestWhatCostsExclusion(t *testing.T) {
 		return func(t *testing.T, o *outcome) {
 			overlaps, broken := o.Safety.Overlaps > 0, len(o.Safety.Broken) > 0
 			if overlaps != want || broken != want {
-				t.Errorf("somebody was let in beside a holder: %v, want %v: %+v, faults %+v, errors %v",
+				t.Errorf("concurrent holders: %v, want %v: %+v, faults %+v, errors %v",
 					overlaps, want, o.Safety, o.Faults, o.Errors)
 			}
 		}

@@ -105,13 +105,13 @@ func readOf(t *testing.T, s *Server) results.Reading {
 	return r
 }
 
-// answers says whether a Redis without TLS answers at addr, even if it refuses.
+// answers reports whether a Redis without TLS answers at addr, even if it refuses.
 func answers(ctx context.Context, addr string) bool {
 	err := control(addr, "", func(client *redis.Client) error { return client.Ping(ctx).Err() })
 	return err == nil || refused(err)
 }
 
-// up says whether a server answers, be it after a while.
+// up reports whether a server answers, be it after a while.
 func up(t *testing.T, addr string) bool {
 	t.Helper()
 	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {

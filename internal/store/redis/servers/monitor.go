@@ -24,7 +24,7 @@ func MonitorRights() []string {
 }
 
 // errOneNode says which addresses OpenMonitor takes. It never repeats the given text: any part of it may be a password.
-var errOneNode = errors.New("MONITOR is read of one node over TCP, since a socket's path does not tell clients " +
+var errOneNode = errors.New("MONITOR is read of one node over TCP, since a socket's path does not distinguish clients " +
 	"apart: give redis[s]://[user:password@]host:port; of a cluster the address of one of its nodes, which has the " +
 	"locks of its slots, and " +
 	"of Sentinels that of the primary; percent-encode special characters of a password")
@@ -210,7 +210,7 @@ func (m *Monitor) Guard() string { return m.from }
 // Read reads the stream. Stop ends it.
 func (m *Monitor) Read(to []byte) (int, error) { return m.in.Read(to) }
 
-// ErrGone says that the server has closed the connection of MONITOR.
+// ErrGone reports that the server has closed the connection of MONITOR.
 var ErrGone = errors.New("the server closed the connection of MONITOR")
 
 // Held returns the bytes that the server holds for MONITOR's connection: its output buffer, or all of its memory where

@@ -74,7 +74,7 @@ func (o Options) Nodes() int {
 	return len(at)
 }
 
-// Started says whether lockbench starts the Redis itself.
+// Started reports whether lockbench starts the Redis itself.
 func (o Options) Started() bool {
 	switch o.Address {
 	case "", "auto", "container", "process":
@@ -83,7 +83,7 @@ func (o Options) Started() bool {
 	return false
 }
 
-// Unfit says why a strategy cannot connect to the addresses; "" if it can, or if Validate refuses them.
+// Unfit returns the reason why a strategy cannot connect to the addresses; "" if it can, or if Validate refuses them.
 func (o Options) Unfit(info strategies.Info) string {
 	if o.Started() {
 		return ""
@@ -100,7 +100,7 @@ func (o Options) Unfit(info strategies.Info) string {
 	return ""
 }
 
-// unreached says why a strategy cannot connect to an address; "" if it can.
+// unreached returns the reason why a strategy cannot connect to an address; "" if it can.
 func unreached(info strategies.Info, at redis.UniversalOptions) string {
 	if !info.Driver || info.Nodes == 0 {
 		return ""

@@ -28,7 +28,7 @@ type pin struct {
 	mu      sync.Mutex
 	holders int
 	armed   bool          // the next who gets the lock is pinned
-	pinned  chan struct{} // closed when somebody is
+	pinned  chan struct{} // closed when a client is pinned
 	forgot  chan struct{} // closed when a node has been made to forget the lock
 	loose   chan struct{} // closed when there are two holders, or when there need not be
 	let     func()        // closes loose
@@ -95,7 +95,7 @@ func held(p *pin, server *Server, fault workloads.Fault, action *store.Action) {
 	}
 }
 
-// runOut has a node forget the locks that it was not told to delete, as if they had run out.
+// runOut makes a node forget the locks that no client deleted, as if they had run out.
 func runOut(ctx context.Context, n *node) error {
 	keys, err := scan(ctx, n.observer, "*lockbench:*")
 	if err != nil || len(keys) == 0 {

@@ -44,8 +44,7 @@ func (o *Own) Save(ctx context.Context) error {
 // its slots, a replica its primary.
 func (o *Own) Restart(ctx context.Context) error { return o.back(ctx, o.Anew(ctx)) }
 
-// RestartWithData is Restart with the data last saved, without keys whose TTL has passed
-// meanwhile.
+// RestartWithData is Restart with the data last saved, without keys whose TTL has passed in the meantime.
 func (o *Own) RestartWithData(ctx context.Context) error {
 	if err := o.Kill(ctx); err != nil {
 		return err

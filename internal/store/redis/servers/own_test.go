@@ -90,7 +90,7 @@ func testDurability(t *testing.T, source string, asked store.Durability, want st
 	}
 }
 
-// How a user's own server keeps its writes is told as far as it says so.
+// The description of a user's server has its durability as far as the server reports it.
 func TestDurabilityOfAUsersServer(t *testing.T) {
 	t.Parallel()
 	synced := process(t, "--appendonly", "yes", "--appendfsync", "always")

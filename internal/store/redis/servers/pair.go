@@ -13,8 +13,7 @@ import (
 	"github.com/lockbench/lockbench/internal/replies"
 )
 
-// Pair is a server that gets a replica, and changes roles with it. A Pair is for one caller at a time, but for Dial
-// and Primary.
+// Pair is a server that gets a replica and changes roles with it. Only Dial and Primary may be called concurrently.
 type Pair struct {
 	*Own         // the first primary
 	Replica *Own // nil until Replicate
@@ -110,7 +109,7 @@ func (p *Pair) roles() (primary, replica *Own) {
 	return primary, p.Own
 }
 
-// until waits until what both say of their replication shows that the replica does something.
+// until waits until the replication fields of both servers satisfy a condition; does names it in the error.
 func (p *Pair) until(ctx context.Context, does string, shows func(primary, replica replies.Info) bool) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
@@ -127,7 +126,7 @@ func (p *Pair) until(ctx context.Context, does string, shows func(primary, repli
 	}
 }
 
-// tell sends a server a command.
+// tell sends a command to a server.
 func (o *Own) tell(ctx context.Context, command ...any) error {
 	err := control(o.Addr(), o.password, func(client *redis.Client) error { return client.Do(ctx, command...).Err() })
 	if err != nil {
@@ -136,7 +135,7 @@ func (o *Own) tell(ctx context.Context, command ...any) error {
 	return nil
 }
 
-// replication returns what a server says of its replication.
+// replication returns the fields of INFO replication.
 func (o *Own) replication(ctx context.Context) (about replies.Info, err error) {
 	err = control(o.Addr(), o.password, func(client *redis.Client) error {
 		text, err := client.Info(ctx, "replication").Result()

@@ -176,8 +176,8 @@ func value(n *int64) int64 {
 	return *n
 }
 
-// onEveryNode calls do concurrently for every node. A node that does not answer is no error if the
-// run can go on without it; such a node is skipped after a second.
+// onEveryNode calls do concurrently forevery node. A node that does not answer is no error if the run can go on
+// without it; such a node is skipped after a second.
 func (s *Server) onEveryNode(ctx context.Context, nodes []*node, do func(ctx context.Context, n *node) error) error {
 	problems := make([]error, len(nodes))
 	var wg sync.WaitGroup
@@ -311,8 +311,8 @@ func (n *node) durability(ctx context.Context) string {
 	return "when the system likes"
 }
 
-// Local says whether all nodes are on this machine, so that the machine's CPU time includes theirs.
-// A server behind a tunnel on a loopback address counts as local.
+// Local reports whether all nodes are on this machine, so that the machine's CPU time includes theirs. A server
+// behind a tunnel on a loopback address counts as local.
 func (s *Server) Local() bool {
 	return !slices.ContainsFunc(s.nodes, func(n *node) bool { return store.Remote(n.addr()) })
 }
@@ -351,8 +351,8 @@ func (n *node) pid(ctx context.Context) int {
 	return pid
 }
 
-// isServer says whether a process of this machine is a Redis whose command line contains that port. An ID
-// from another namespace would be another process here.
+// isServer reports whether a process of this machine is a Redis whose command line contains that port. An ID from
+// another namespace would be another process here.
 func isServer(pid int, port string) bool {
 	if pid <= 0 || !launch.Runs(pid, known...) {
 		return false

@@ -38,7 +38,7 @@ func TestCountsAgree(t *testing.T) {
 	for address, want := range map[string]string{
 		"rediss://" + plain:     "no TLS",
 		"redis://" + encrypted:  "give the address with rediss://",
-		"rediss://" + encrypted: "--ca-file", // a certificate of nobody known
+		"rediss://" + encrypted: "--ca-file", // a certificate of an unknown authority
 	} {
 		said := refuses(t, Options{Address: address}, ErrUnreachable)
 		t.Log(said)

@@ -7,8 +7,8 @@ import (
 	"github.com/lockbench/lockbench/results"
 )
 
-// A counter that is read and then forgotten in the sum of the nodes, or in the difference of
-// two readings, would be unknown for ever, and nothing else would tell.
+// A counter that is read and then forgotten in the sum of the nodes, or in the difference of two readings, would be
+// unknown forever, and nothing else would tell.
 func TestNoCounterIsForgotten(t *testing.T) {
 	notOfNodes := map[string]string{ // of the whole, or of the generator
 		"At": "", "IOThreads": "", "RoundTrips": "", "ClientBytesOut": "", "ClientBytesIn": "", "Observer": "",

@@ -114,7 +114,7 @@ func promotion(t *testing.T, s *Server) {
 	if got := s.nodes[2].observer.Get(ctx, "k").Val(); got == "before" || got == "" {
 		t.Errorf("the new primary holds %q", got)
 	}
-	must(t, s.Settle(ctx)) // the remaining replica follows the new primary, and nobody waits for the dead one
+	must(t, s.Settle(ctx)) // the remaining replica follows the new primary, and Settle does not wait for the dead one
 	heard(t, node.Client.(*redis.Client), 1)
 	d := readOf(t, s).Since(before, 1)
 	if *d.BytesIn <= 0 || d.Nodes[0].Role != replica || *d.Nodes[0].Calls != 0 || d.Nodes[2].Role != primary {
@@ -140,7 +140,7 @@ func oldPrimary(t *testing.T, s *Server) {
 	role(1, "master", "after a partition")
 	role(2, "master", "after a partition")
 	must(t, s.rejoin(ctx, s.nodes[2]), s.Settle(ctx))
-	role(2, "slave", "told to follow")
+	role(2, "slave", "after REPLICAOF")
 }
 
 // replicaLags: a detached replica lags, is promoted with what it had, and comes back.

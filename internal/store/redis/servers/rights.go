@@ -251,7 +251,7 @@ func (i *inquiry) answered(n *node, command, pattern string, err error) error {
 	return nil
 }
 
-// hear sends a command of subscribers about a channel, by a connection of its own.
+// hear sends a command of subscribers about a channel, by a separate connection.
 func (n *node) hear(ctx context.Context, command, channel string) error {
 	session := n.observer.Subscribe(ctx)
 	defer func() { _ = session.Close() }()

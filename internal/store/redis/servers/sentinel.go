@@ -165,7 +165,7 @@ func (s *sentinels) ask(ctx context.Context, addr string) (string, error) {
 	return net.JoinHostPort(at[0], at[1]), nil
 }
 
-// errNotWatched says that a Sentinel does not know a primary of that name.
+// errNotWatched reports that a Sentinel does not know a primary of that name.
 var errNotWatched = errors.New("it watches no primary of that name")
 
 // watched lists the primaries that a Sentinel knows.

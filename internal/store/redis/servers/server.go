@@ -43,9 +43,8 @@ type Server struct {
 	meter store.Meter // over all nodes
 }
 
-// Open finds or starts the Redis that the options name, connects, tells of the keys that killed runs left, and
-// waits until it is complete: replicas in sync, all slots of a cluster served.
-// The error wraps ErrUnreachable or ErrConfig.
+// Open finds or starts the Redis that the options name, connects, reports the keys that killed runs left, and waits
+// until it is complete: replicas in sync, all slots of a cluster served. The error wraps ErrUnreachable or ErrConfig.
 func Open(ctx context.Context, options Options) (*Server, error) {
 	asked, err := ParseTopology(options.Topology)
 	if err != nil {
@@ -128,7 +127,7 @@ func (s *Server) Address() string {
 // Describe says which Redis it is and why, without any secret.
 func (s *Server) Describe() results.Redis { return s.redis }
 
-// Unfit says why a strategy cannot run there; "" if it can.
+// Unfit returns the reason why a strategy cannot run there; "" if it can.
 func (s *Server) Unfit(info strategies.Info) string {
 	if old := s.nodes[0].software.TooOld(info.Since); old != "" {
 		return "it " + old
@@ -165,7 +164,7 @@ func (s *Server) Close(ctx context.Context) error {
 	return errors.Join(append(problems, launch.Each(ctx, s.Owned(), (*Own).Close))...)
 }
 
-// Started says whether lockbench started the servers itself.
+// Started reports whether lockbench started the servers itself.
 func (s *Server) Started() bool { return len(s.nodes) > 0 && s.nodes[0].own != nil }
 
 // Observer returns the observer's client of the first primary, or of a whole cluster.
@@ -176,7 +175,7 @@ func (s *Server) Observer() redis.UniversalClient {
 	return s.primaries()[0].observer
 }
 
-// spares says whether clients can still get locks without these nodes.
+// spares reports whether clients can still get locks without these nodes.
 func (s *Server) spares(away ...*node) bool { return s.topology.kind().spares(s, away) }
 
 const (

@@ -117,7 +117,7 @@ func programIn(image string) string {
 	return known[0]
 }
 
-// fleet says how to start one node. args come after our own settings and override them. An error of the start
+// fleet describes how to start one node. args come after our own settings and override them. An error of the start
 // contains the end of Redis's log. Where there is no registry, docker/setup.sh builds an image out of this machine's
 // redis-server.
 func (o Options) fleet(a arrangement, args ...string) launch.Fleet {
@@ -238,7 +238,7 @@ func awaitReady(ctx context.Context, s launch.Starting, password string) error {
 	})
 }
 
-// isOurs says whether an INFO is from the started server: a process by its number, another one if it is young
+// isOurs reports whether an INFO is from the started server: a process by its number, another one if it is young
 // enough. A server that was there before is older, and two servers cannot listen on one port.
 func isOurs(s launch.Starting, fields replies.Info) bool {
 	if p, ok := s.(*launch.Process); ok {

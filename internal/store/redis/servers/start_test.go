@@ -115,7 +115,7 @@ func TestProgram(t *testing.T) {
 	}
 }
 
-// impostor is a starting server whose port somebody else has.
+// impostor is a starting server whose port another process has.
 type impostor struct {
 	addr string
 	ends bool
@@ -131,7 +131,7 @@ func TestAStrangerIsNotReady(t *testing.T) {
 	p := process(t)
 	err := awaitReady(t.Context(), impostor{p.Addr(), true}, "")
 	if err == nil || !strings.Contains(err.Error(), "Failed listening") {
-		t.Errorf("a Redis of somebody else's was taken for ours: %v", err)
+		t.Errorf("another process's Redis was taken for ours: %v", err)
 	}
 	if err := awaitReady(t.Context(), p.Started, ""); err != nil {
 		t.Errorf("our own was not: %v", err)

@@ -124,7 +124,7 @@ func TestOpenTellsOfKeys(t *testing.T) {
 	}
 	v.kill()
 	var warnings []string
-	poll.Until(t, "the leftovers are told", func() bool { warnings = said(); return len(warnings) > 0 })
+	poll.Until(t, "the leftovers are reported", func() bool { warnings = said(); return len(warnings) > 0 })
 	want := "killed runs (deadbeef) left 3 keys on " + p.Addr() + ": lockbench clean --redis URL removes what they left"
 	if !slices.Equal(warnings, []string{want}) {
 		t.Errorf("it says %q, want %q", warnings, want)
@@ -152,6 +152,6 @@ func TestNoSweepOfKeysWithoutClientList(t *testing.T) {
 		t.Errorf("sweep: %+v: it must say what it left alone", swept)
 	}
 	if n := client.DBSize(t.Context()).Val(); n != 1 {
-		t.Error("keys were removed though nobody knows whose they are")
+		t.Error("keys of an unknown owner were removed")
 	}
 }

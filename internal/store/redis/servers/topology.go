@@ -15,7 +15,7 @@ import (
 	"github.com/lockbench/lockbench/strategies"
 )
 
-// TopologyKind says how the nodes of a run work together.
+// TopologyKind describes how the nodes of a run work together.
 type TopologyKind string
 
 // The kinds.
@@ -51,7 +51,7 @@ type arrangement interface {
 	arrange(ctx context.Context, s *Server) error
 	// settled returns an error unless all nodes are as they should be.
 	settled(ctx context.Context, s *Server) error
-	// spares says whether clients can still get locks without these nodes.
+	// spares reports whether clients can still get locks without these nodes.
 	spares(s *Server, away []*node) bool
 	unfit(strategies.Info) string // see Topology.Unfit
 }
@@ -159,7 +159,7 @@ func (t Topology) Servers() int {
 	return max(t.Count, 1)
 }
 
-// Unfit says why a strategy cannot run there; "" if it can, or if the topology is unknown.
+// Unfit returns the reason why a strategy cannot run there; "" if it can, or if the topology is unknown.
 func (t Topology) Unfit(info strategies.Info) string {
 	if t.Kind == "" {
 		return ""
@@ -197,7 +197,7 @@ func (t Topology) among(addresses []*redis.UniversalOptions) error {
 		t, words.Count(needed, "server"), more, n)
 }
 
-// admits says whether the found topology is as requested.
+// admits reports whether the found topology is as requested.
 func (t Topology) admits(found Topology) bool {
 	return t.Kind == "" || t.Kind == found.Kind && (t.Count == 0 || t.Count == found.Count)
 }
