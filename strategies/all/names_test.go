@@ -14,16 +14,15 @@ import (
 	"github.com/lockbench/lockbench/strategies/internal/trial"
 )
 
-// beside are the keys that a lock named lock keeps beside itself, by strategy: all of those whose
-// format is ours.
+// beside are the further keys of a lock named lock, by strategy: all of those whose format is ours.
 var beside = map[string][]string{
 	"handoff": {"lock:handoff"},
 	"cohort":  {"lock:handoff"},
 	"blpop":   {"{lock}:waiters", "{lock}:signal"},
 }
 
-// No lock has the name of a key that another keeps beside itself: it is refused, and the reason
-// named. A strategy of ours that keeps keys and is not listed above is found.
+// A lock must not have the name of another lock's queue or set: Acquire refuses it and gives the reason. The test
+// fails for a strategy of this module that keeps further keys and is not listed above.
 func TestNoLockHasTheNameOfAnothersQueue(t *testing.T) {
 	t.Parallel()
 	for _, s := range strategies.All() {

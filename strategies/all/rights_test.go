@@ -191,8 +191,8 @@ func exercised(t *testing.T) []strategies.Variant {
 	return all
 }
 
-// What list tells of a strategy's rights is enough for all it does. In make others also: none of them is one too many,
-// and the lock has no keys but those that its Info names.
+// The rights that list prints for a strategy are enough for all its operations. In make others also: none of them is
+// one too many, and the lock has no keys but those that its Info names.
 func TestRights(t *testing.T) {
 	t.Parallel()
 	variants := exercised(t)

@@ -28,9 +28,8 @@ func Server(c Config, strategy, noCluster string) (Node, error) {
 func CheckKey(name string, suffixes ...string) error {
 	for _, suffix := range suffixes {
 		if lock, internal := strings.CutSuffix(name, suffix); internal {
-			return fmt.Errorf("a lock must not be named %q: names that end in %q are what the lock %q keeps beside "+
-				"itself",
-				name, suffix, lock)
+			return fmt.Errorf("a lock must not be named %q: this is the name of a key of the lock %q; choose a name that "+
+				"does not end in %q", name, lock, suffix)
 		}
 	}
 	return nil

@@ -48,7 +48,7 @@ func Strategies() []strategies.Strategy {
 			Summary: "SETNX without TTL, polled; GET then DEL to release: the naive lock",
 			Claims:  strategies.Claims{Exclusion: true},
 			Caveat: "a holder that crashes blocks the lock for ever; " +
-				"a release may delete somebody else's lock once anything but a holder has removed the key",
+				"a release may delete another client's lock once anything but a holder has removed the key",
 			Rights: rights("setnx", "get", "del"),
 		}, SetNXOptions{10 * time.Millisecond}, openSetNX),
 		strategies.Define(expire.Refine(strategies.Info{

@@ -73,7 +73,7 @@ func (o SetNXExpireOptions) Refine(info strategies.Info) strategies.Info {
 	info.Claims.Exclusion = o.Check == atomically
 	info.Caveat = "a crash between SETNX and EXPIRE blocks the lock for ever"
 	if o.Check != atomically {
-		info.Caveat += "; a late release deletes somebody else's lock"
+		info.Caveat += "; a late release deletes another client's lock"
 	}
 	return info
 }
@@ -124,7 +124,7 @@ func expire(ctx context.Context, held *token.Lease, ttl time.Duration) error {
 		held.GiveBack(ctx, nil) // if this fails until the Locker is closed, the lock is blocked forever
 		return fmt.Errorf("limit %q: %w", held.Name, indeterminate.Because(ctx, err))
 	case !limited:
-		return fmt.Errorf("limit %q: %w: somebody has deleted it", held.Name, strategies.ErrNotHeld)
+		return fmt.Errorf("limit %q: %w: another client has deleted it", held.Name, strategies.ErrNotHeld)
 	}
 	return nil
 }

@@ -128,7 +128,7 @@ var causes = []struct{ said, next string }{
 	{"OOM", "the server has used up its maxmemory: raise it, or delete what is not needed; " +
 		"lockbench itself needs a few MB"},
 	{"max number of clients", "the server takes no more connections: " + fewerClients},
-	{errTurnedAway.Error(), "perhaps it takes no more, and does not tell how many: " + fewerClients},
+	{errTurnedAway.Error(), "perhaps it takes no more, and does not report its limit: " + fewerClients},
 	{"DB index is out of range", "the server has fewer databases: give another number after the address, or none"},
 	{"ERR unknown command", "the server does not know this command: give it its own name again (rename-command), or use " +
 		"a newer server; " + behind},

@@ -24,8 +24,8 @@ func MonitorRights() []string {
 }
 
 // errOneNode says which addresses OpenMonitor takes. It never repeats the given text: any part of it may be a password.
-var errOneNode = errors.New("MONITOR is read of one node over TCP, since a socket's path does not distinguish clients " +
-	"apart: give redis[s]://[user:password@]host:port; of a cluster the address of one of its nodes, which has the " +
+var errOneNode = errors.New("MONITOR is read of one node over TCP, since a socket's path does not distinguish " +
+	"clients: give redis[s]://[user:password@]host:port; of a cluster the address of one of its nodes, which has the " +
 	"locks of its slots, and " +
 	"of Sentinels that of the primary; percent-encode special characters of a password")
 
