@@ -36,8 +36,8 @@ type Way struct {
 	Why     string
 }
 
-// Start starts all members in the first way that works. Before that, it removes what dead runs left on
-// this machine. The error wraps what the ways' own errors wrap.
+// Start starts all members in the first way that works. Before that, it removes leftovers of dead runs from this
+// machine. The error wraps what the ways' own errors wrap.
 func (f Fleet) Start(ctx context.Context, o store.Options) (Way, []Started, error) {
 	Sweep(ctx).Log(o.Logf)
 	f.Image.Wanted = cmp.Or(o.Image, os.Getenv(f.Image.Variable))

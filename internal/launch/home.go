@@ -9,9 +9,10 @@ import (
 	"strings"
 )
 
-// A home is a directory for a server in the directory for temporary files. Its lockbench keeps it locked, and the
-// kernel ends the lock with the lockbench, however that ends: a home without a lock is abandoned. It does not matter
-// which process ID an owner had, or in which PID namespace. Locks work on Linux only; elsewhere no home is abandoned.
+// A home is a directory for a server in the directory for temporary files. Its lockbench process keeps it locked, and
+// the kernel ends the lock with the process, however it ends, so a home without a lock is abandoned. It does not
+// matter which process ID an owner had, or in which PID namespace. Locks work on Linux only; elsewhere no home is
+// abandoned.
 
 // The prefixes of the names of homes.
 const (
@@ -25,7 +26,7 @@ type Home struct {
 	lock io.Closer // nil where there are no locks
 }
 
-// errLocked reports that a live lockbench has a home.
+// errLocked is the error for the home of a live lockbench process.
 var errLocked = errors.New("another process has locked it")
 
 // newHome makes a home.

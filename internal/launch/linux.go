@@ -18,7 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// bind has the kernel kill the child if the thread that starts it ends, even by SIGKILL.
+// bind makes the kernel kill the child if the thread that starts it ends, even by SIGKILL.
 func bind(cmd *exec.Cmd) { cmd.SysProcAttr.Pdeathsig = syscall.SIGKILL }
 
 // lockDir locks a directory until the file is closed, or this process ends. The kernel does not follow a link here, and

@@ -1,5 +1,5 @@
-// Package launch starts servers of any store on this machine, as processes or in containers, and
-// removes what a killed lockbench left of them.
+// Package launch starts servers of any store on this machine, as processes or in containers, and removes their
+// leftovers after lockbench was killed.
 package launch
 
 import (
@@ -54,7 +54,7 @@ func Start(ctx context.Context, of Definition) (*Process, error) {
 	return p, nil
 }
 
-// prepare makes what the server needs before its first start.
+// prepare creates the files that the server needs before its first start.
 func (p *Process) prepare(ctx context.Context) error {
 	err := p.furnish()
 	if err == nil && p.of.Process.Prepare != nil {
@@ -156,7 +156,7 @@ func (p *Process) File(name, contents string) (string, error) {
 	return file, handOver(file, p.of.Process.User)
 }
 
-// Place returns where it listens.
+// Place returns the server's location: where it listens and keeps its files.
 func (p *Process) Place() Location {
 	return Location{Bind: "127.0.0.1", Port: p.of.Ports[0], Dir: p.dir}
 }
@@ -211,7 +211,7 @@ func (p *Process) Kill(ctx context.Context) error {
 	if cmd == nil {
 		return nil
 	}
-	if p.Pause(ctx) == nil { // else it has ended, and its PID may be another process's
+	if p.Pause(ctx) == nil { // otherwise it has ended, and another process may have its PID
 		children := descendants(cmd.Process.Pid)
 		p.used.Read(cmd.Process.Pid) // notes it
 		endAll(children)

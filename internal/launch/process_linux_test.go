@@ -150,7 +150,7 @@ func state(pid int) string {
 	return ""
 }
 
-// What is done to a server is done to the children that it has.
+// Kill, Pause and Resume of a server also affect its children.
 func TestTheWholeTree(t *testing.T) {
 	p, child := start(t, program(t))
 	ctx := t.Context()
@@ -231,7 +231,7 @@ func TestPortsAreKept(t *testing.T) {
 	}
 }
 
-// A start that fails carries the server's last words, and leaves nothing.
+// The error of a failed start contains the end of the server's log, and the start leaves nothing.
 func TestFailedStart(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	broken := program(t)

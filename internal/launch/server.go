@@ -30,7 +30,7 @@ type Location struct {
 	Published bool   // the only access is through a published port
 }
 
-// Program is what a server needs as a process.
+// Program describes the process of a server.
 type Program struct {
 	Path string   // of the executable
 	Env  []string // in addition to this process's
@@ -42,7 +42,7 @@ type Program struct {
 	Empty func(ctx context.Context, p *Process) error
 }
 
-// Container is what a server needs in a container.
+// Container describes the container of a server.
 type Container struct {
 	Image string
 	// Network is OnHost, OnPort or "", which means the faster one that works.

@@ -1,6 +1,6 @@
 package netfault
 
-// What holds up the connections of a Path: a Blockade, and the deadlines that end a wait at one.
+// This file has the Blockade, which holds up the connections of a Path, and the deadlines that end a wait at one.
 
 import (
 	"net"
@@ -9,10 +9,10 @@ import (
 	"time"
 )
 
-// Blocked is what a Blockade holds up.
+// Blocked is the kind of traffic that a Blockade holds up.
 type Blocked int
 
-// What a Blockade can hold up.
+// These are the kinds of traffic that a Blockade can hold up.
 const (
 	Dials      Blocked = iota // all dials wait
 	Write                     // one write waits
@@ -22,26 +22,26 @@ const (
 	Late                      // all writes seem to succeed, and are kept back: see Snap
 )
 
-// Blockade holds up what a client and its servers send. A Path has one blockade at a time.
+// Blockade holds up the data of a client and its servers. A Path has at most one blockade at a time.
 type Blockade struct {
 	Caught chan struct{} // closed when something is held up
 
 	path   *Path
 	kind   Blocked
-	pass   int                       // writes, or answers, that go through before
-	at     func(written []byte) bool // the writes that do not go through; nil for all
+	pass   int                       // number of writes or answers that pass first
+	at     func(written []byte) bool // selects the writes that are held up; nil means all
 	on     *pathConn                 // the connection whose answer is lost
 	opened chan struct{}
 	broke  chan struct{} // closed when the blockade has broken a connection
 }
 
-// Hold makes a blockade that stops writes, or answers, after pass of them have gone through.
+// Hold sets a blockade that stops writes, or answers, after pass of them have passed.
 func (p *Path) Hold(kind Blocked, pass int) *Blockade {
 	return p.hold(&Blockade{kind: kind, pass: pass})
 }
 
-// BreakAt breaks the connection of the first write that at accepts, without a stop: in place of that write with
-// LostWrite, in place of its answer with LostAnswer. The channel is closed when it has.
+// BreakAt breaks the connection of the first write that at accepts, without stopping it: in place of that write with
+// LostWrite, in place of its answer with LostAnswer. The channel is closed when the connection is broken.
 func (p *Path) BreakAt(kind Blocked, at func(written []byte) bool) (broke <-chan struct{}) {
 	g := p.hold(&Blockade{kind: kind, at: at})
 	close(g.opened)
@@ -57,7 +57,7 @@ func (p *Path) hold(g *Blockade) *Blockade {
 	return g
 }
 
-// Open lets what is held up go on, and holds nothing up any more.
+// Open releases everything that is held up, and ends the blockade.
 func (g *Blockade) Open() {
 	g.path.mu.Lock()
 	defer g.path.mu.Unlock()
@@ -67,8 +67,8 @@ func (g *Blockade) Open() {
 	close(g.opened)
 }
 
-// Catches reports whether something is held up within that time. It waits in short steps: if the whole process stops
-// meanwhile, only one step is lost.
+// Catches reports whether something is held up within that time. It waits in short steps, so that a stop of the whole
+// process costs only one step.
 func (g *Blockade) Catches(within time.Duration) bool {
 	const step = 5 * time.Millisecond
 	for look := time.Duration(0); ; look += step {
@@ -84,8 +84,8 @@ func (g *Blockade) Catches(within time.Duration) bool {
 	}
 }
 
-// stops reports whether the blockade stops a write, or an answer, of which it knows no bytes. The caller holds the
-// mutex, also for tell.
+// stops reports whether the blockade stops a write or, with no bytes, an answer. The caller holds the mutex, also for
+// tell.
 func (g *Blockade) stops(written []byte) bool {
 	if g.at != nil && !g.at(written) {
 		return false
@@ -102,8 +102,8 @@ func (g *Blockade) tell() {
 	}
 }
 
-// deadline is when reads or writes that wait at a blockade end, like those of a socket, in Unix nanoseconds; 0 means
-// never.
+// deadline is the time at which reads or writes end that wait at a blockade, like the deadline of a socket, in Unix
+// nanoseconds; 0 means never.
 type deadline struct{ atomic.Int64 }
 
 func (d *deadline) set(at time.Time) {
@@ -114,7 +114,8 @@ func (d *deadline) set(at time.Time) {
 	}
 }
 
-// wait returns when the blockade is open. It returns an error if the deadline comes before, or the connection is gone.
+// wait returns when the blockade is open. It returns an error if the deadline passes before, or if the connection is
+// gone.
 func (d *deadline) wait(g *Blockade, gone <-chan struct{}) error {
 	look := time.NewTicker(time.Millisecond) // the deadline may be moved
 	defer look.Stop()

@@ -1,6 +1,6 @@
 package netfault
 
-// One connection: Conn puts hooks in place of its methods, and hides nothing else of it.
+// This file has a single connection: Conn replaces its methods by hooks and hides nothing else of it.
 
 import (
 	"net"
@@ -14,7 +14,7 @@ type Hooks struct {
 	Read  func(b []byte, read func([]byte) (int, error)) (int, error)
 	Write func(b []byte, write func([]byte) (int, error)) (int, error)
 	Close func(hangUp func() error) error
-	// Deadline stands before SetReadDeadline, SetWriteDeadline, and SetDeadline, which sets both.
+	// Deadline is called in place of SetReadDeadline and SetWriteDeadline, and for both by SetDeadline.
 	Deadline func(reads, writes bool, at time.Time, set func(time.Time) error) error
 }
 

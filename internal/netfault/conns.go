@@ -1,6 +1,7 @@
 package netfault
 
-// The connections of one owner: Conns registers them as they are dialled, and Cut closes all of them at once.
+// This file has the connections of one owner: Conns registers them when they are dialled, and Cut closes all of them
+// at once.
 
 import (
 	"context"
@@ -14,7 +15,7 @@ import (
 // Conns are the open connections of one owner. The zero value has none.
 type Conns struct {
 	mu    sync.Mutex
-	gone  error // why new ones are refused
+	gone  error // the reason for refusing new ones
 	conns map[net.Conn]struct{}
 }
 

@@ -1,7 +1,7 @@
 package netfault
 
-// One connection through a proxy. Each direction has two goroutines: read takes pieces of data from one end, and pass
-// writes each to the other end when it is due.
+// This file has one connection through a proxy. Each direction has two goroutines: read takes pieces of data from one
+// end, and pass writes each to the other end when it is due.
 
 import (
 	"math/rand/v2"
@@ -17,22 +17,22 @@ type link struct {
 	client, server net.Conn
 	closed         chan struct{}
 	hangUp         func() // closes both ends, once
-	silent         bool   // nothing goes through any more; guarded by the proxy's mu
+	silent         bool   // drops all data; guarded by the proxy's mu
 }
 
-// piece is data that goes on together.
+// piece is data that is forwarded together.
 type piece struct {
 	data  []byte
-	at    time.Time // when it came
-	after time.Time // when the piece before it went on
-	luck  float64   // from -1 to 1, its share of the jitter
+	at    time.Time // when it arrived
+	after time.Time // when the previous piece was forwarded
+	luck  float64   // a random share of the jitter, from -1 to 1
 }
 
 const (
-	// pieceSize and underWay bound the data that a link keeps.
+	// pieceSize and underWay limit the data that a link holds.
 	pieceSize = 32 << 10
 	underWay  = 1024
-	// coarse is how late the time package's timers may be. The end of a delay uses the sleepers.
+	// coarse is the inaccuracy of the time package's timers. The end of a delay uses the sleepers, which are exact.
 	coarse = 5 * time.Millisecond
 )
 
@@ -62,7 +62,7 @@ func (l *link) close() {
 	delete(l.proxy.links, l)
 }
 
-// pass passes on what one end sends to the other. Pieces do not wait for each other's delays.
+// pass forwards the data of one end to the other. Pieces do not wait for each other's delays.
 func (l *link) pass(from, to net.Conn) {
 	defer l.close()
 	pieces := make(chan piece, underWay)

@@ -1,7 +1,6 @@
-// Package netfault watches, delays and breaks connections. It has each mechanism once; its users say which one they
-// want, and when:
+// Package netfault watches, delays and breaks connections. It implements each mechanism once for all its users:
 //
-//	user                    connections            what it needs of them
+//	user                    connections            what it does with them
 //	internal/store          of every client        count
 //	internal/engine         of a run               close all
 //	internal/engine/wire.go of one fault target    hold while it is paused, close all when it is killed
@@ -10,11 +9,11 @@
 //	internal/driver         between two processes  pass on
 //	tests of locks          of one client          hold, delay, lose, silence, break, count
 //
-// Conn puts hooks around a connection of this process. Conns are the open connections of one owner, Traffic counts what
-// they carry, and a Path is the connections of a client in a test. Proxies stand between two processes.
+// Conn puts hooks around a connection of this process. Conns are the open connections of one owner, Traffic counts
+// their bytes, and a Path has the connections of a client in a test. Proxies stand between two processes.
 //
-// strategies/gozk watches its connection by itself: by the rule of imports, the packages by which locks reach a store
-// use no helper.
+// strategies/gozk has its own connection wrapper, because by the order of imports the packages that connect locks
+// with a store must not use this package.
 package netfault
 
 import (

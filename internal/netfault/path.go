@@ -1,6 +1,7 @@
 package netfault
 
-// The connections of one client, which a test watches, delays and breaks: Path. blockade.go has what holds them up.
+// This file has Path: the connections of one client, which a test watches, delays and breaks. blockade.go has the
+// blockades on them.
 
 import (
 	"bytes"
@@ -14,36 +15,36 @@ import (
 	"time"
 )
 
-// errBroken is what a client sees of a connection that a test has broken.
+// errBroken is the error that a client gets from a connection that a test has broken.
 var errBroken = &net.OpError{Op: "read", Net: "tcp", Err: syscall.ECONNRESET}
 
 var errDown = errors.New("the network is down")
 
-// Path is all connections of one client process. The zero value is ready for use.
+// Path has all connections of one client process. The zero value is ready for use.
 type Path struct {
 	mu       sync.Mutex
 	conns    []*pathConn // those that are not broken
 	open     int         // connections that the client has not closed
 	dialing  int
-	moved    time.Time // when bytes last went either way
-	wrote    time.Time // when bytes last went to a server
+	moved    time.Time // when bytes were last transferred in either direction
+	wrote    time.Time // when bytes were last sent to a server
 	waited   bool      // the client has waited for a message on some connection
 	blockade *Blockade // nil for none
-	muted    bool      // what the servers send is lost
-	down     bool      // nothing can be dialled
+	muted    bool      // data of the servers is lost
+	down     bool      // all dials fail
 }
 
 // pathConn is one connection. Path.mu guards its fields.
 type pathConn struct {
 	net.Conn
-	kept   []byte        // what the network keeps back
-	broken bool          // as the client sees it
+	kept   []byte        // the data that the network holds back
+	broken bool          // broken for the client
 	closed bool          // by the client
 	waits  bool          // the client has subscribed on it, or blocked
-	silent bool          // what is sent on it vanishes, either way
+	silent bool          // data in both directions is lost
 	gone   chan struct{} // closed when it is broken or closed
 	at     *Blockade     // the blockade at which an answer waits; nil for none
-	unread []byte        // what has come, and the client's deadline was over; only its reader uses it
+	unread []byte        // data that arrived after the client's deadline; only the reader uses it
 
 	reads, writes deadline
 }
@@ -76,7 +77,7 @@ func (p *Path) Through(dial Dialer) Dialer {
 	}
 }
 
-// watch puts a connection on the path.
+// watch adds a connection to the path.
 func (p *Path) watch(dialled net.Conn) net.Conn {
 	c := &pathConn{Conn: dialled, gone: make(chan struct{})}
 	p.mu.Lock()
@@ -116,7 +117,7 @@ func (p *Path) watch(dialled net.Conn) net.Conn {
 			return 0, errBroken
 		},
 		Close: func(hangUp func() error) error {
-			if p.closes(c) { // the bytes that are kept back still need the connection
+			if p.closes(c) { // the held-back bytes still need the connection
 				return dialled.SetReadDeadline(past)
 			}
 			return hangUp()
@@ -141,7 +142,7 @@ func (p *Path) watch(dialled net.Conn) net.Conn {
 // past is a deadline that is over.
 var past = time.Unix(1, 0)
 
-// receive reads what has come, first what no reader has taken.
+// receive reads the data that has arrived, first the unread data.
 func (c *pathConn) receive(b []byte, read func([]byte) (int, error)) (int, error) {
 	if len(c.unread) == 0 {
 		return read(b)
@@ -184,12 +185,12 @@ func (p *Path) toWrite(c *pathConn, b []byte) *Blockade {
 		g.on = c
 		return nil
 	}
-	p.blockade = nil // the other writes go through
+	p.blockade = nil // the other writes pass
 	g.tell()
 	return g
 }
 
-// written notes a write, and returns how much of it the network keeps back: all or nothing.
+// written records a write, and returns how much of it the network holds back: all or nothing.
 func (p *Path) written(c *pathConn, b []byte) (kept int, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -264,14 +265,14 @@ func (p *Path) reset(c *pathConn, g *Blockade) {
 	close(g.broke)
 }
 
-// end ends what waits at a blockade. The caller holds the mutex.
+// end ends all waits at a blockade. The caller holds the mutex.
 func (c *pathConn) end() {
 	if !c.broken && !c.closed {
 		close(c.gone)
 	}
 }
 
-// breakOf is how the client sees that a connection has broken; nil while it has not.
+// breakOf returns the error that the client gets from a broken connection; nil if it is not broken.
 func (p *Path) breakOf(c *pathConn) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -297,7 +298,7 @@ func (p *Path) closes(c *pathConn) (stays bool) {
 	return stays
 }
 
-// Mute loses what the servers send until Snap.
+// Mute drops the data of the servers until Snap.
 func (p *Path) Mute() { p.mu.Lock(); p.muted = true; p.mu.Unlock() }
 
 // waits reports whether a client that sends this waits for a message then: it subscribes, or blocks.
@@ -306,9 +307,9 @@ func waits(sent []byte) bool {
 	return bytes.Contains(sent, []byte("subscribe\r\n")) || bytes.Contains(sent, []byte("blpop\r\n"))
 }
 
-// Silence has all vanish, either way, that is sent on the present connections on which the client has
-// waited for a message, as if a firewall had forgotten them. Neither side sees it, and the server does
-// not see that the client closes one. Other connections, and later ones, work. Deliver closes them.
+// Silence drops all data, in both directions, on the present connections on which the client has waited for a
+// message, as a firewall does that has lost their state. Neither side notices it, and the server does not notice when
+// the client closes one. Other and later connections work. Deliver closes the silent ones.
 func (p *Path) Silence() (silent Packets) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -324,14 +325,14 @@ func (p *Path) Silence() (silent Packets) {
 // Waited reports whether the client has ever waited for a message, on whatever connection.
 func (p *Path) Waited() bool { p.mu.Lock(); defer p.mu.Unlock(); return p.waited }
 
-// Block sets whether dials fail.
+// Block sets whether all dials fail.
 func (p *Path) Block(down bool) { p.mu.Lock(); p.down = down; p.mu.Unlock() }
 
-// Snap breaks the present connections for the client, and removes the blockade; new connections
-// work. What a blockade has kept back can be delivered later.
+// Snap breaks the present connections for the client, and removes the blockade; new connections work. Data that a
+// blockade has held back can be delivered later.
 func (p *Path) Snap() Packets { return p.snap(func(*pathConn) bool { return true }) }
 
-// Snap is Path.Snap for the connections on which something was kept back.
+// Snap is Path.Snap for the connections with held-back data.
 func (g *Blockade) Snap() Packets {
 	return g.path.snap(func(c *pathConn) bool { return len(c.kept) > 0 })
 }
@@ -354,20 +355,20 @@ func (p *Path) snap(breaks func(*pathConn) bool) (broken Packets) {
 	return broken
 }
 
-// Keep keeps back what is written from now on, until Snap.
+// Keep holds back all data that is written from now on, until Snap.
 func (p *Path) Keep() { p.Hold(Late, 0) }
 
-// HangUp ends the present connections, as the end of a process does.
+// HangUp closes the present connections, as the end of a process does.
 func (p *Path) HangUp() {
 	for _, c := range p.Snap() {
 		_ = c.Conn.Close()
 	}
 }
 
-// Packets is connections that have broken for a client, with what was kept back on them.
+// Packets has connections that are broken for a client, with their held-back data.
 type Packets []*pathConn
 
-// Deliver sends what was kept back, and returns when the servers have answered it.
+// Deliver sends the held-back data, and returns when the servers have answered it.
 func (late Packets) Deliver() error {
 	const patience = 20 * time.Second
 	var problems []error
@@ -385,7 +386,7 @@ func (late Packets) Deliver() error {
 	return errors.Join(problems...)
 }
 
-// Stall makes what the servers send wait, or ends that wait.
+// Stall holds back the data of the servers, or ends this.
 func (p *Path) Stall(on bool) {
 	if on {
 		p.Hold(Answers, 0)
@@ -396,14 +397,14 @@ func (p *Path) Stall(on bool) {
 
 func (p *Path) held() *Blockade { p.mu.Lock(); defer p.mu.Unlock(); return p.blockade }
 
-// LastWrite is when something was last sent; the zero time means never.
+// LastWrite returns when data was last sent; the zero time means never.
 func (p *Path) LastWrite() time.Time {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.wrote
 }
 
-// Last is when something last moved, and whether something is being dialled.
+// Last returns when data was last transferred, and whether a dial is under way.
 func (p *Path) Last() (moved time.Time, dialling bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -1,7 +1,7 @@
 package netfault
 
-// Connections between two processes: Proxies pass on what comes to their ports, as their Condition allows. link.go has
-// one connection through a proxy.
+// This file has connections between two processes: Proxies forward the data that arrives at their ports, by their
+// Condition. link.go has one connection through a proxy.
 
 import (
 	"context"
@@ -15,11 +15,12 @@ import (
 	"github.com/lockbench/lockbench/internal/pause"
 )
 
-// Condition is what the network does to all connections of a proxy. With the zero value it carries everything at once.
+// Condition is the state of the network for all connections of a proxy. With the zero value it delivers everything at
+// once.
 type Condition struct {
-	// Delay is how long data take one way. Jitter is how much more or less that may be.
+	// Delay is the one-way delay of data. Jitter is its largest deviation, in both directions.
 	Delay, Jitter time.Duration
-	// PerByte is how many nanoseconds it takes to send a byte, either way.
+	// PerByte is the time, in ns, for sending a byte in either direction.
 	PerByte float64
 	// Hold delays data, and the ends of connections, until it is over. As with TCP's retransmissions, nothing is lost.
 	Hold bool
@@ -27,7 +28,7 @@ type Condition struct {
 	Reset bool
 }
 
-// Proxies are proxies on the loopback interface. The zero value has none, and is ready for use.
+// Proxies is a set of proxies on the loopback interface. The zero value is empty and ready for use.
 type Proxies struct {
 	running  sync.WaitGroup
 	sleepers pause.Sleepers
@@ -151,8 +152,8 @@ func (p *Proxy) Set(c Condition) {
 	p.change()
 }
 
-// Silence lets nothing more through on the present connections, and neither end notices. New ones work. The function
-// that it returns closes the silent connections.
+// Silence drops all further data on the present connections without either end noticing. New connections work. The
+// returned function closes the silent connections.
 func (p *Proxy) Silence() (end func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -168,13 +169,13 @@ func (p *Proxy) Silence() (end func()) {
 	}
 }
 
-// change makes all links look at the condition again. The caller holds mu.
+// change makes all links read the condition again. The caller holds mu.
 func (p *Proxy) change() {
 	close(p.changed)
 	p.changed = make(chan struct{})
 }
 
-// delayed returns when a piece may go on, and whether it is held until the next change.
+// delayed returns when a piece may be forwarded, and whether it is held until the next change.
 func (p *Proxy) delayed(l *link, d piece) (due time.Time, held bool, changed <-chan struct{}) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

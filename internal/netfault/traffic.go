@@ -1,6 +1,6 @@
 package netfault
 
-// What connections carry: Traffic counts it, and changes nothing.
+// This file has Traffic, which counts the bytes and requests of connections without changing them.
 
 import (
 	"context"
@@ -42,8 +42,7 @@ func (t *Traffic) Through(dial Dialer) Dialer {
 	}
 }
 
-// Requests returns the number of writes so far: clients write a command or a whole
-// pipeline at once.
+// Requests returns the number of writes so far, because clients write a command or a whole pipeline at once.
 func (t *Traffic) Requests() int64 { return t.requests.Load() }
 
 // Written returns the bytes sent so far.

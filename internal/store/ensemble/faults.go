@@ -1,5 +1,6 @@
-// Package ensemble is what the stores of one server or one ensemble have in common: servers that serve as long as most
-// of them run, such as etcd's and ZooKeeper's. It checks their options, starts them together, and injects their faults.
+// Package ensemble has the common parts of the stores with one server or one ensemble, whose servers work as long as
+// most of them run, such as etcd and ZooKeeper. It checks their options, starts them together, and injects their
+// faults.
 package ensemble
 
 import (
@@ -24,7 +25,7 @@ type Faults struct {
 	Leader func(ctx context.Context, away []launch.Started) launch.Started
 }
 
-// Prepare does what must precede a fault, see store.Faults.
+// Prepare makes the preparations for a fault, see store.Faults.
 func (e Faults) Prepare(ctx context.Context, fault workloads.Fault, _ store.RunMarks) (action store.Action, err error) {
 	if err := e.impossible(fault); err != nil {
 		return action, fmt.Errorf("%s %w", fault.Name, err)

@@ -81,7 +81,7 @@ func (n *Network) proxy(r route) (*netfault.Proxy, error) {
 	return proxy, nil
 }
 
-// Prepare returns the Action of a network fault, see store.Faults.
+// Prepare returns the Action of a network fault; see store.Faults.
 func (n *Network) Prepare(f workloads.Fault) (store.Action, error) {
 	outage := store.NoOutage
 	switch f.Name {

@@ -25,7 +25,7 @@ import (
 	"github.com/lockbench/lockbench/workloads"
 )
 
-// Bound limits how long anything may take: it is far more than a busy machine needs.
+// Bound is the longest time of any step. It is far more than a busy machine needs.
 const Bound = time.Minute
 
 // Workload has three clients on three instances, which hold a lock this many times in all,
@@ -109,7 +109,7 @@ func Run(t testing.TB, server store.Server, session string, v strategies.Variant
 	return run
 }
 
-// Sound reports whether nothing but a busy machine makes a run invalid.
+// Sound reports whether a run is valid, or invalid only because the machine is busy.
 func Sound(run *results.Run) bool {
 	return !slices.ContainsFunc(run.Invalid,
 		func(why results.Remark) bool { return why.Code != results.SeenLate })
@@ -146,7 +146,7 @@ func (i instance) Close() error {
 	return i.Instance.Close()
 }
 
-// faults carries out the run's fault, and notes when it is over.
+// faults injects the run's fault, and records when it is over.
 type faults struct{ *afterwards }
 
 func (f faults) Detour(instance int) store.Through { return f.injector.Detour(instance) }

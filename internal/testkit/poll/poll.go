@@ -1,4 +1,4 @@
-// Package poll lets tests wait for what comes true after a while on any machine.
+// Package poll lets tests wait for a condition that becomes true after some time, on slow machines too.
 package poll
 
 import (
@@ -18,13 +18,13 @@ func ManyAtATime() {
 // bound is far more than a busy machine needs.
 const bound = time.Minute
 
-// Until asks until it is so, more and more seldom. The test fails if that takes a minute.
+// Until calls the condition at growing intervals until it is true. The test fails if this takes a minute.
 func Until(t testing.TB, what string, so func() bool) {
 	t.Helper()
 	pause := time.Millisecond
 	for end := time.Now().Add(bound); !so(); time.Sleep(pause) {
 		if time.Now().After(end) {
-			t.Fatalf("it has not come true: %s", what)
+			t.Fatalf("the condition is not true after a minute: %s", what)
 		}
 		pause = min(pause*3/2, 10*time.Millisecond)
 	}

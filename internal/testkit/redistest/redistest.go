@@ -1,4 +1,4 @@
-// Package redistest gives tests a real Redis of their own.
+// Package redistest starts a separate, real Redis for a test.
 package redistest
 
 import (
@@ -181,8 +181,8 @@ func (s *Server) do(what string, do func(context.Context) error) {
 	bounded(s.t, what, do)
 }
 
-// bounded does something to a test's server within a time limit. It works also in the
-// test's clean-up, when the test's own context has ended.
+// bounded runs an operation on a test's server within a time limit. It works also in the test's clean-up, when the
+// test's own context has ended.
 func bounded(t testing.TB, what string, do func(context.Context) error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)

@@ -24,8 +24,8 @@ const MasterName = "lock"
 // sentinelUser is the user with which a Sentinel of a Watched connects to the servers.
 const sentinelUser = "sentinel"
 
-// StartSentinel starts a Sentinel that watches a primary as MasterName, and takes it for dead after so
-// long. more are lines of its configuration. It returns the Sentinel's address.
+// StartSentinel starts a Sentinel that watches a primary as MasterName, and considers it dead after the given time.
+// more are lines of its configuration. It returns the Sentinel's address.
 func StartSentinel(t testing.TB, primary string, down time.Duration, more ...string) string {
 	t.Helper()
 	free, err := launch.FreePort()
@@ -102,8 +102,8 @@ func (w *Watched) KeepOld() {
 	w.must(w.Nodes[0].Do(w.t.Context(), "ACL", "SETUSER", sentinelUser, "-slaveof", "-replicaof").Err())
 }
 
-// Failover has the Sentinel make the second server the primary, once, and returns when the Sentinel has
-// announced it. Without KeepOld the first server follows it some ten seconds later.
+// Failover makes the Sentinel promote the second server, once, and returns when the Sentinel has announced it.
+// Without KeepOld the first server follows it some ten seconds later.
 func (w *Watched) Failover() {
 	w.t.Helper()
 	w.must(w.admin.Failover(w.t.Context(), MasterName).Err())

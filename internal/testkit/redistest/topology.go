@@ -118,7 +118,7 @@ func StartPair(t testing.TB) *Pair {
 	return p
 }
 
-// Together waits until the replica has what the primary has.
+// Together waits until the replica has all data of the primary.
 func (p *Pair) Together() { p.t.Helper(); p.do("replicate", p.own.Replicate) }
 
 // Addr returns a node's address.
@@ -262,9 +262,8 @@ func owner(t testing.TB, node *redis.Client, slot int64) redis.ClusterNode {
 	return redis.ClusterNode{}
 }
 
-// Mortal gives the node that has the slot of the keys that fit a pattern a replica. die kills the
-// node once the replica has all that it has, and returns clients of those that live when
-// the replica is in its place.
+// Mortal starts a replica of the node that has the slot of the keys that match a pattern. die kills the node when the
+// replica has all its data, and returns clients of the living nodes when the replica has taken its place.
 func (c *Cluster) Mortal(top *Topology, pattern string) (die func() (living []*redis.Client)) {
 	c.t.Helper()
 	slot := c.SlotOf(pattern)

@@ -1,5 +1,5 @@
-// Package barrier lets the generators of a session begin their runs together, and passes on what they recorded,
-// through the Redis that they measure. No clock of theirs needs to agree with another.
+// Package barrier lets the generators of a session begin their runs together, and passes on their records, through
+// the Redis that they measure. Their clocks need not agree.
 package barrier
 
 import (
