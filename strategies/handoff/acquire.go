@@ -13,6 +13,8 @@ import (
 	"github.com/lockbench/lockbench/strategies/internal/validity"
 )
 
+// acquire takes a lock that may be free without a wait. Otherwise it waits in the local queue, which queues a slot at
+// Redis if it has too few.
 func (l *Locker) acquire(ctx context.Context, key string, ttl time.Duration) (*Lease, error) {
 	lq, err := l.enter(ctx, key, ttl)
 	if err != nil {
@@ -20,6 +22,8 @@ func (l *Locker) acquire(ctx context.Context, key string, ttl time.Duration) (*L
 	}
 	lq.came++
 	number := lq.came
+	// A free lock costs one round trip. If the lock was taken a moment ago, or if others of this process wait, the
+	// caller joins the queue at once.
 	if lq.idle() && !lq.isCrowded() {
 		held, err := l.ask(ctx, lq)
 		if !taken(err) {
@@ -38,6 +42,7 @@ func (l *Locker) acquire(ctx context.Context, key string, ttl time.Duration) (*L
 	case <-w.over:
 	case <-ctx.Done():
 		err := l.waitEnded(ctx, lq)
+		// The wait may have ended at the same moment; then its result counts, not the end of ctx.
 		if l.leave(ctx, lq, element) {
 			return nil, err
 		}
@@ -68,6 +73,8 @@ func (l *Locker) bring(lq *localQueue, element *list.Element, p *slot) {
 	lq.forget()
 }
 
+// try takes a lock that may be free. It sends nothing if this process knows that the lock is held, and waits for the
+// answer to the request of another caller.
 func (l *Locker) try(ctx context.Context, key string, ttl time.Duration) (*Lease, error) {
 	for before := (*question)(nil); ; {
 		lq, err := l.enter(ctx, key, ttl)
@@ -134,6 +141,7 @@ func (l *Locker) enter(ctx context.Context, key string, ttl time.Duration) (*loc
 // ask takes a lock that is free, or returns ErrHeld. The caller holds the mutex; ask unlocks it during the request to
 // Redis.
 func (l *Locker) ask(ctx context.Context, lq *localQueue) (*Lease, error) {
+	// Other callers see the question and wait for its end instead of sending their own.
 	q := &question{over: make(chan struct{})}
 	lq.asking = q
 	defer close(q.over)
@@ -143,6 +151,8 @@ func (l *Locker) ask(ctx context.Context, lq *localQueue) (*Lease, error) {
 	l.mu.Lock()
 	lq.asking = nil
 	if err != nil {
+		// The end of this caller's ctx says nothing about Redis, so the callers that wait for the question must ask
+		// themselves.
 		if ctx.Err() == nil || taken(err) {
 			q.err = err
 		}
@@ -205,6 +215,7 @@ func (l *Locker) takeOnce(ctx context.Context, lq *localQueue) (_ *lease, owner 
 	case err == nil && owner == g.id && time.Now().Before(g.until.Get()):
 		return g, owner, nil
 	case err == nil && owner == g.id:
+		// Redis has granted the lease, but it has run out by the clock of this process, so it must be released.
 		err, doubtful = validity.ErrLate, true
 	case err == nil:
 		err = strategies.ErrHeld
@@ -235,6 +246,8 @@ func (l *Locker) queue(ctx context.Context, p *slot, mode string) error {
 			err := l.queueOnce(ctx, p, mode)
 			l.mu.Lock()
 			defer l.mu.Unlock()
+			// The command may have been executed although its answer was lost. With "again" the script does not queue the same
+			// id twice.
 			mode, lq.failure = "again", err
 			p.indeterminate = p.indeterminate || lost(err)
 			return err
@@ -263,6 +276,8 @@ func (l *Locker) queueOnce(ctx context.Context, p *slot, mode string) error {
 		return nil
 	}
 	p.listened = lq.listens()
+	// RPUSHX queues behind other entries without a script. It does not renew the TTL of the queue, so a script must have
+	// done this within the last minute.
 	follow := mode == "wait" && lq.ahead > 1 && time.Since(lq.kept) < time.Minute
 	l.mu.Unlock()
 	if follow {
@@ -319,6 +334,7 @@ func (l *Locker) leave(ctx context.Context, lq *localQueue, element *list.Elemen
 			return false
 		}
 		released := make(chan struct{})
+		// The turn came after the end of ctx. A goroutine releases it, because the caller waits only for grace.
 		l.tasks.Go(func() {
 			settle, done := context.WithTimeout(context.Background(), patience)
 			defer done()
@@ -353,6 +369,8 @@ func (l *Locker) waitEnded(ctx context.Context, lq *localQueue) error {
 // grace is how long a caller whose ctx has ended waits for its clean-up at Redis to finish.
 const grace = 100 * time.Millisecond
 
+// await waits for a clean-up at Redis if ctx has ended, for at most grace. A caller whose ctx has not ended does not
+// wait.
 func await(ctx context.Context, acked <-chan struct{}) {
 	if acked == nil || ctx.Err() == nil {
 		return

@@ -79,6 +79,7 @@ func (l *Locker) begin(do func()) {
 func (l *Locker) keep(due time.Time) {
 	switch k := &l.keeper; {
 	case l.closed:
+	// The goroutine ends when nothing is due, so an idle Locker has none.
 	case !k.running:
 		k.running, k.planned = true, due
 		l.tasks.Go(l.keepOn)
@@ -91,6 +92,7 @@ func (l *Locker) keep(due time.Time) {
 	}
 }
 
+// keepOn runs the due tasks until none is planned or the Locker is closed.
 func (l *Locker) keepOn() {
 	for {
 		l.mu.Lock()
@@ -131,12 +133,12 @@ func (l *Locker) attend(now time.Time) (next time.Time) {
 	if due := l.listenOn(now); !due.IsZero() {
 		soonest(due)
 	}
-	if pendingReleases := &l.keeper.pendingDue; !pendingReleases.IsZero() {
-		if !pendingReleases.After(now) {
-			*pendingReleases = l.sendDue(now)
+	if pendingDue := &l.keeper.pendingDue; !pendingDue.IsZero() {
+		if !pendingDue.After(now) {
+			*pendingDue = l.sendDue(now)
 		}
-		if !pendingReleases.IsZero() {
-			soonest(*pendingReleases)
+		if !pendingDue.IsZero() {
+			soonest(*pendingDue)
 		}
 	}
 	return next
@@ -213,6 +215,8 @@ func (lq *localQueue) failed(since time.Time, err error) {
 	lq.look(max(20*time.Millisecond, min((patience-left)/2, left)))
 }
 
+// recover restores the state at Redis that the waiters need: the subscription, their slots in the queue, and a
+// release of every slot that is no longer needed.
 func (lq *localQueue) recover(ctx context.Context) error {
 	l := lq.locker
 	if err := l.listen(ctx, lq); err != nil {
@@ -225,6 +229,7 @@ func (lq *localQueue) recover(ctx context.Context) error {
 	for _, p := range slices.Backward(missing) { // each slot goes to the front, so the oldest must be queued last
 		l.mu.Lock()
 		there := lq.drop(p)
+		// A late command may still queue this id, so the slot gets a new id and the old one becomes a pending release.
 		if p.indeterminate || p.unsure {
 			l.addPending(lq.names, p.entry(), true)
 		}
@@ -283,6 +288,7 @@ func (lq *localQueue) check(ctx context.Context) (missing []*slot, err error) {
 	return missing, nil
 }
 
+// checkOne runs check.lua for one slot and reports whether the slot is still queued or has been given up.
 func (lq *localQueue) checkOne(ctx context.Context, p *slot, seen string) (there bool, err error) {
 	l := lq.locker
 	var sent time.Time
@@ -306,6 +312,8 @@ func (lq *localQueue) checkOne(ctx context.Context, p *slot, seen string) (there
 	owner = strings.TrimSuffix(owner, "+")
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	// The next check passes this owner: if it is still the owner then, and its lease runs out, the script drops the
+	// other slots of its process.
 	lq.seen = owner
 	if grantMsg, ok := values[4].(string); ok {
 		l.learnOwner(grantMsg, sent)
@@ -314,6 +322,7 @@ func (lq *localQueue) checkOne(ctx context.Context, p *slot, seen string) (there
 			mine.arrive(token, sent, end(sent, time.Duration(left)*time.Millisecond))
 		}
 	}
+	// The number of entries ahead determines the time of the next check.
 	if at >= 0 {
 		lq.ahead = at + 1
 	}

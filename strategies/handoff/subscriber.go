@@ -101,6 +101,8 @@ func (l *Locker) listen(ctx context.Context, lq *localQueue) error {
 	}
 }
 
+// listenOnce makes one try: it finds or opens the subscriber and waits until Redis has confirmed the channel. again
+// is true after a failed try, which may have used an outdated node of a cluster.
 func (l *Locker) listenOnce(ctx context.Context, lq *localQueue, again bool) error {
 	l.mu.Lock()
 	s := lq.subscriber
@@ -115,6 +117,8 @@ func (l *Locker) listenOnce(ctx context.Context, lq *localQueue, again bool) err
 			l.mu.Unlock()
 			return strategies.ErrClosed
 		}
+		// The pause after a failed connection applies to all local queues, so that many waiters do not reconnect at the
+		// same time.
 		if s = l.subscribers[client]; s == nil && time.Now().Before(l.listenAfter) {
 			defer l.mu.Unlock()
 			return l.unsubscribed
@@ -229,6 +233,8 @@ func (s *subscriber) end(err error) {
 	if l.unsubscribed = err; s.good {
 		l.failures = 0
 	}
+	// The pause starts at 20 ms, doubles with each failure in a row and is at most a second. A subscriber that was
+	// confirmed resets it.
 	l.listenAfter = time.Now().Add(min(20*time.Millisecond<<l.failures, time.Second))
 	l.failures = min(l.failures+1, 6)
 	for _, lq := range l.localQueues {
