@@ -14,7 +14,7 @@ import (
 // Clean removes the leftovers of killed lockbench processes: containers and directories on this machine and, if an
 // address is given, keys on that Redis. Other stores keep no leftovers. Clean knows the keys of all registered
 // strategies and of the unlisted ones, such as drivers. It does not touch anything of a running lockbench. It returns
-// a line foreverything that it removed and foreverything that it could not inspect on this machine. Keys that it
+// a line for everything that it removed and for everything that it could not inspect on this machine. Keys that it
 // could not inspect or remove on the server are an error.
 func Clean(ctx context.Context, at StoreOptions, unlisted ...strategies.Info) ([]string, error) {
 	swept := launch.SweepMachine(ctx)

@@ -63,7 +63,7 @@ func TestARunAsAUserWithFewRights(t *testing.T) {
 	}
 }
 
-// Missing rights are reported forevery strategy before the first run, and no key is left.
+// Missing rights are reported for every strategy before the first run, and no key is left.
 func TestMissingRightsAreNamedBeforehand(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
@@ -91,7 +91,7 @@ func TestMissingRightsAreNamedBeforehand(t *testing.T) {
 	}
 }
 
-// The rights that lockbench itself requests are enough forevery figure, and each of them is used.
+// The rights that lockbench itself requests are enough for every figure, and each of them is used.
 func TestRightsToMeasure(t *testing.T) {
 	t.Parallel()
 	refused := func(change func(*lockbench.Plan), without ...string) (report *results.Report, entries int, err error) {

@@ -20,7 +20,7 @@ type Variant struct {
 }
 
 // ParseVariants reads a list such as "spin:backoff=fixed,base=5ms,pubsub": a part without "=" starts a new strategy.
-// A "+" stands between the parts of a mixed strategy, see Mix. It reports all errors at once. "all" stands forevery
+// A "+" stands between the parts of a mixed strategy, see Mix. It reports all errors at once. "all" stands for every
 // registered strategy that needs no other store than Redis.
 func ParseVariants(list string) ([]Variant, error) { return ParseWith(list, NewVariant) }
 

@@ -90,7 +90,7 @@ type Layout interface {
 	Unfit(strategies.Info) string
 	// Primaries is the number of servers that every instance connects to.
 	Primaries() int
-	// Impossible returns an error forevery fault that is impossible or not permitted there.
+	// Impossible returns an error for every fault that is impossible or not permitted there.
 	Impossible([]workloads.Fault) []error
 }
 

@@ -10,6 +10,8 @@ import (
 	"github.com/lockbench/lockbench/strategies"
 )
 
+// acquireAndRelease acquires and releases a free lock several times. A lock that claims exclusion must also refuse a
+// second release.
 func acquireAndRelease(s *stage) {
 	i := s.open(longTTL)
 	for range 3 {
@@ -30,6 +32,8 @@ func (s *stage) notHeld(what string, lease strategies.Lease) {
 	}
 }
 
+// closed checks that a closed instance grants nothing, and that the holder of a lease can still release it. A lock
+// with its own connections may have closed them: then the lease may last until its TTL.
 func closed(s *stage) {
 	i := s.open(longTTL)
 	lease := s.acquire(i, "key")
@@ -57,6 +61,8 @@ func closed(s *stage) {
 	}
 }
 
+// strangeKeys acquires locks under unusual keys, without the id of the check in the key, and checks that each key
+// differs from the same key with an x added.
 func strangeKeys(s *stage) {
 	i := s.open(longTTL)
 	plain := s.fill(i, "key")
@@ -96,6 +102,7 @@ func stranger(s *stage) {
 	}
 }
 
+// tryLock checks a try-lock on a held lock, from another instance and from the holder's, and on a free one.
 func tryLock(s *stage) {
 	both := s.several(2, longTTL)
 	trier, ok := strategies.As[strategies.Trier](both[1].Locker)
@@ -147,6 +154,8 @@ func tryLock(s *stage) {
 	s.release(leases...)
 }
 
+// reentrance checks AcquireAs: the same owner gets the lock again, another owner of the same instance waits, and the
+// lock is free after as many releases as acquires.
 func reentrance(s *stage) {
 	both := s.several(2, longTTL)
 	locker, ok := strategies.As[strategies.Reentrant](both[0].lock)

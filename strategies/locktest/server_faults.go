@@ -23,6 +23,7 @@ type book struct {
 	served  int
 }
 
+// book returns an empty book for the check.
 func (s *stage) book() *book {
 	return &book{stage: s, holders: map[strategies.Lease]time.Time{}}
 }
@@ -63,6 +64,7 @@ func (b *book) leave(lease strategies.Lease) {
 	delete(b.holders, lease)
 }
 
+// count returns the number of leases that were granted so far.
 func (b *book) count() int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -265,6 +267,8 @@ func refusedWrites(s *stage) {
 	s.recovers(all...)
 }
 
+// refuse makes the servers refuse writes by one setting while the lock has a holder and waiters, and then ends the
+// refusal.
 func (s *stage) refuse(b *book, all []*instance, r refusal) {
 	leases := b.fill(all[0], s.lasting())
 	waiting := b.queue(all[1:], 4, time.Millisecond, s.lasting())

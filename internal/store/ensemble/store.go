@@ -147,7 +147,7 @@ func (l Layout) Primaries() int {
 	return 1
 }
 
-// Impossible returns an error forevery fault that is not possible.
+// Impossible returns an error for every fault that is not possible.
 func (l Layout) Impossible(all []workloads.Fault) []error {
 	var wrong []error
 	for _, f := range all {

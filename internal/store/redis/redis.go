@@ -87,7 +87,7 @@ func (l layout) Unfit(info strategies.Info) string {
 	return cmp.Or(l.at.Unfit(info), topology.Unfit(info))
 }
 
-// Impossible returns an error forevery fault that is not possible, see servers.Check.
+// Impossible returns an error for every fault that is not possible, see servers.Check.
 func (l layout) Impossible(all []workloads.Fault) []error {
 	return servers.Check(all, l.Topology, l.started, l.allowed)
 }

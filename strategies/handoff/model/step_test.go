@@ -26,7 +26,7 @@ const nobody = -1
 // asProcess distinguishes processes from clients.
 func asProcess(proc int8) int { return nobody - 1 - int(proc) }
 
-// next calls visit forevery possible next world.
+// next calls visit for every possible next world.
 func (p *protocol) next(w *world, visit func(n *world, s step)) {
 	try := func(class class, who int, what string, do func(n *world) bool) {
 		n := *w

@@ -167,7 +167,7 @@ func clientPause(n *node, lasts time.Duration) store.Action {
 	}
 }
 
-// everywhere returns a function that calls do forevery node.
+// everywhere returns a function that calls do for every node.
 func (s *Server) everywhere(do func(context.Context, *node) error) func(context.Context) error {
 	return func(ctx context.Context) error {
 		for _, n := range s.nodes {
@@ -315,12 +315,12 @@ func (n *node) leases(ctx context.Context, where store.RunMarks) ([]string, erro
 	return found, nil
 }
 
-// Impossible returns an error forevery fault that is not possible here, see Check.
+// Impossible returns an error for every fault that is not possible here, see Check.
 func (s *Server) Impossible(all []workloads.Fault) []error {
 	return Check(all, s.topology, s.Started(), s.allowed)
 }
 
-// Check returns an error forevery fault that is impossible on such servers, or that a user has not permitted on a
+// Check returns an error for every fault that is impossible on such servers, or that a user has not permitted on a
 // server of their own. A zero topology is not known yet.
 func Check(all []workloads.Fault, topology Topology, started, allowed bool) []error {
 	var wrong []error

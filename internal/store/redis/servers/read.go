@@ -176,7 +176,7 @@ func value(n *int64) int64 {
 	return *n
 }
 
-// onEveryNode calls do concurrently forevery node. A node that does not answer is no error if the run can go on
+// onEveryNode calls do concurrently for every node. A node that does not answer is no error if the run can go on
 // without it; such a node is skipped after a second.
 func (s *Server) onEveryNode(ctx context.Context, nodes []*node, do func(ctx context.Context, n *node) error) error {
 	problems := make([]error, len(nodes))
