@@ -22,7 +22,7 @@ type Fleet struct {
 	Ports func() ([]int, error)
 	Taken string // part of the error of a start that failed because another process took a port
 	Image Image  // of containers; without a Default there are none
-	// Program finds the program of processes. Its error says what to install.
+	// Program finds the program of processes. Its error names the package to install.
 	Program func() (path string, err error)
 	// Server returns the member at a place, without its Ports. ports are those of all members.
 	Server func(place int, ports [][]int) Definition

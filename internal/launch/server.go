@@ -57,7 +57,7 @@ type Container struct {
 	Logf    func(format string, args ...any) // nil means no reports
 }
 
-// The networks of containers.
+// These are the networks of containers.
 const (
 	OnHost = "host"
 	OnPort = "published port"

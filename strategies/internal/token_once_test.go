@@ -10,8 +10,8 @@ import (
 	"github.com/lockbench/lockbench/internal/testkit/redistest"
 )
 
-// A client that retries does not send an extension again: the answer to the second would hide
-// that the first may still come. That is so too when the context ends in between.
+// A client that retries does not send an extension twice, because the answer to the second would hide that the first
+// may still arrive. The same is true if the context ends in between.
 func TestAnExtensionIsSentOnce(t *testing.T) {
 	t.Parallel()
 	for what, limit := range map[string]time.Duration{

@@ -276,7 +276,7 @@ func (s *stage) extendUnanswered(holder, third *instance, step int) (lost bool) 
 		s.errorf("an extension's answer was lost, and it returned ErrNotHeld of a lease that is valid")
 	}
 	if !s.held(third, "key") {
-		s.fatalf("an extension's answer was lost, and another got the lock")
+		s.fatalf("an extension's answer was lost, and another client got the lock")
 	}
 	if err := s.again(leases[0]); err != nil {
 		s.fatalf("an extension's answer was lost, and the release returned %q", err)

@@ -20,7 +20,7 @@ import (
 
 func init() { strategies.RegisterStrategy(semaphore.Strategy()) }
 
-// cluster is one of three primaries, for all subtests.
+// cluster is a cluster of three primaries for all subtests.
 type cluster struct {
 	*redistest.Topology
 	outside *redis.ClusterClient
@@ -33,13 +33,13 @@ func startCluster(t *testing.T) cluster {
 	return cluster{top, top.Nodes(t)[0].Client.(*redis.ClusterClient), top.Clients(t)}
 }
 
-// start opens an instance with clients of its own.
+// start opens an instance with separate clients.
 func (c cluster) start(t *testing.T, variant string) trial.Process {
 	t.Helper()
 	return trial.StartOn(t, c.Nodes(t), variant, time.Hour)
 }
 
-// calls is how often the nodes have run a command.
+// calls returns how often the nodes have run a command.
 func (c cluster) calls(t *testing.T, command string) (n int) {
 	t.Helper()
 	for _, node := range c.nodes {
@@ -52,8 +52,8 @@ func (c cluster) calls(t *testing.T, command string) (n int) {
 	return n
 }
 
-// passOn has a holder, and n waiters in each of the others get the lock one after the other. It
-// calls before for each release.
+// passOn makes a holder and n waiters in each of the other instances get the lock one after the other. It calls
+// before ahead of each release.
 func passOn(t *testing.T, key string, n int, before func(), holder trial.Process, others ...trial.Process) {
 	t.Helper()
 	lease := holder.Acquire(t, key)
@@ -66,8 +66,7 @@ func passOn(t *testing.T, key string, n int, before func(), holder trial.Process
 	trial.Release(t, lease)
 }
 
-// Waiters of two instances on keys of all nodes are woken, by nothing else than what
-// the variant publishes with.
+// Waiters of two instances on keys of all nodes are woken only by the command with which the variant publishes.
 func TestCluster(t *testing.T) {
 	const waiters = 3
 	c := startCluster(t)
@@ -115,7 +114,7 @@ func TestCluster(t *testing.T) {
 	}
 }
 
-// What a Redisson client on the cluster hears, and is heard with.
+// A Redisson client on the cluster receives the releases, and its releases wake waiters.
 func (c cluster) listening(t *testing.T) {
 	const channel = "redisson_lock__channel:{trial:wire}"
 	p := c.start(t, "pubsub")
@@ -155,7 +154,7 @@ func (c cluster) listening(t *testing.T) {
 	}
 }
 
-// The subscriptions are cut, and nothing is missed.
+// When the subscriptions are cut, waiters miss no release.
 func (c cluster) cutOff(t *testing.T) {
 	for _, variant := range []string{"pubsub", "pubsub-broadcast"} {
 		passOn(t, "cut", 3, func() {
@@ -166,7 +165,7 @@ func (c cluster) cutOff(t *testing.T) {
 	}
 }
 
-// However many keys were waited on, a process has one connection to each node.
+// A process has one connection to each node, for any number of keys with waiters.
 func (c cluster) manyKeys(t *testing.T) {
 	const keys = 100
 	p := c.start(t, "pubsub")
@@ -185,7 +184,7 @@ func (c cluster) manyKeys(t *testing.T) {
 	}
 }
 
-// A Locker that is closed ends the waits of its callers, which have nothing else to wake them.
+// Close of a Locker ends the waits of its callers, which nothing else would wake.
 func TestCloseBesideAWaiter(t *testing.T) {
 	t.Parallel()
 	c := startCluster(t)

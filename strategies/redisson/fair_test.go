@@ -143,7 +143,7 @@ func TestATurnCostsAMessageAndATry(t *testing.T) {
 	nothingLeft(t, outside)
 }
 
-// A waiter that gives up leaves no trace, and those behind it move up by its wait.
+// A waiter that gives up leaves no trace, and the deadlines behind it move up by its wait.
 func TestCancelledWaiterLeavesTheQueue(t *testing.T) {
 	_, outside, p := begin(t, "fair:wait-timeout=1m", 10*time.Minute)
 	lease := p.Acquire(t, "key")
@@ -170,7 +170,7 @@ func TestCancelledWaiterLeavesTheQueue(t *testing.T) {
 	nothingLeft(t, outside)
 }
 
-// Many who give up at once walk the queue a few times, not each once.
+// Many waiters that give up at once cause a few walks through the queue, not one each.
 func TestManyLeaveTogether(t *testing.T) {
 	const waiters = 300
 	_, outside, p := begin(t, "fair", 10*time.Minute)
@@ -280,8 +280,8 @@ func TestNegativeFirstReply(t *testing.T) {
 	trial.Release(t, w.lease(t))
 }
 
-// Those who give up while Redis is out of reach would stand in the queue as the dead do,
-// each for its timeout. Their process lives, and has them leave once it can.
+// Waiters that give up while Redis is unreachable would stay in the queue like dead ones, each for its timeout. Their
+// process lives and removes them as soon as it can.
 func TestWhoGivesUpInAnOutageLeavesTheQueueAfterIt(t *testing.T) {
 	const waiters = 3
 	server, outside, holder := begin(t, "fair", time.Minute)

@@ -12,7 +12,7 @@ import (
 
 func token(lease strategies.Lease) int64 { return lease.(strategies.Fenced).FencingToken() }
 
-// The counter is where Redisson looks for it, and lives on.
+// The counter has the key that Redisson uses, and it does not expire.
 func TestFencedWireFormat(t *testing.T) {
 	for key, counter := range map[string]string{
 		"key":    "redisson_lock_token:{trial:key}",

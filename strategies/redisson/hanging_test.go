@@ -62,7 +62,7 @@ func ends(t *testing.T, what string, call func(context.Context) error) {
 	}
 }
 
-// While Redis hangs all calls end with their contexts, with any client. What they have sent is given back.
+// While Redis hangs all calls end with their contexts, with any client. Locks that their commands take are released.
 func TestCallsEndWhileRedisHangs(t *testing.T) {
 	t.Parallel()
 	for _, variant := range family {
@@ -168,7 +168,7 @@ func TestARefusedReleaseIsRepeated(t *testing.T) {
 	}
 }
 
-// A release whose context has ended is sent all the same.
+// A release whose context has ended is still sent.
 func TestAReleaseAfterItsContextIsRepeated(t *testing.T) {
 	t.Parallel()
 	for _, variant := range family {
@@ -214,7 +214,7 @@ func asScript(cmd redis.Cmder) (*redis.Cmd, bool) {
 	return scripted, is && cmd.Name() == "evalsha"
 }
 
-// An answer that a script cannot give is an error: it says neither that the lock is held nor that it is not.
+// An answer that a script cannot give is an error. It counts neither as held nor as not held.
 func TestAnswersOfTheWrongType(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)

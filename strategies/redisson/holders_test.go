@@ -16,7 +16,7 @@ import (
 	"github.com/lockbench/lockbench/strategies/internal/trial"
 )
 
-// What an owner does twice, too late or unheard shortens no hold of it.
+// Repeated, late or unanswered calls of an owner do not shorten its holds.
 func TestHolds(t *testing.T) {
 	for name, check := range map[string]func(*testing.T, string){
 		"sent twice":    holdsSentTwice,
@@ -35,14 +35,14 @@ func TestHolds(t *testing.T) {
 // answers is a hook that changes how the scripts of a client end.
 type answers struct {
 	mode atomic.Int32
-	late chan func() // carries out what was held back
+	late chan func() // executes the held-back commands
 }
 
 const (
 	asTheyCome int32 = iota
-	twice            // each is sent again, as by a client that retries after a lost answer
-	unheard          // each is carried out, and its answer is lost
-	heldBack         // each is carried out later, and its answer is lost
+	twice            // each is sent twice, as by a client that retries after a lost answer
+	unheard          // each is executed, and its answer is lost
+	heldBack         // each is executed later, and its answer is lost
 )
 
 func (a *answers) DialHook(next redis.DialHook) redis.DialHook { return next }
@@ -51,7 +51,7 @@ func (a *answers) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Proc
 	return next
 }
 
-// ProcessHook is a redis.Hook's.
+// ProcessHook implements redis.Hook.
 func (a *answers) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	return func(ctx context.Context, cmd redis.Cmder) error {
 		mode := a.mode.Load()
@@ -94,8 +94,7 @@ func asMe(t *testing.T, p trial.Process) strategies.Lease {
 	return lease
 }
 
-// holdsNotShortened checks that nothing that an owner does with a second hold ends its first
-// one, which it has extended, sooner.
+// holdsNotShortened checks that no call of an owner on a second hold shortens its first hold, which it has extended.
 func holdsNotShortened(t *testing.T, variant string) {
 	server := redistest.Start(t)
 	p, a := hooked(t, server, variant)
@@ -167,7 +166,7 @@ func holdsSentTwice(t *testing.T, variant string) {
 	}
 }
 
-// releasedLate checks that a release which comes late does not free what its owner has acquired since.
+// releasedLate checks that a late release does not free a lock that its owner has acquired since.
 func releasedLate(t *testing.T, variant string) {
 	server := redistest.Start(t)
 	p, a := hooked(t, server, variant)

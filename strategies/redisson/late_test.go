@@ -53,7 +53,7 @@ func (d *delay) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	}
 }
 
-// late has an acquire sent a second after its caller has given up and then done something.
+// late sends an acquire a second after its caller has given up and made another call.
 func (d *delay) late(t *testing.T, acquire func(context.Context) error, then func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context()) // without a deadline, by which Redis could drop a waiter
@@ -80,7 +80,7 @@ func delayed(t *testing.T, server *redistest.Server, variant string) (trial.Proc
 	return trial.StartOn(t, []goredis.Node{node}, variant, time.Hour), d
 }
 
-// An acquire that Redis carries out after its caller has given up leaves neither the lock nor a place in the queue.
+// An acquire that Redis executes after its caller has given up leaves neither the lock nor an entry in the queue.
 func TestALateAcquireIsGivenBack(t *testing.T) {
 	t.Parallel()
 	for _, variant := range family {
@@ -113,7 +113,7 @@ func TestALateAcquireIsGivenBack(t *testing.T) {
 	}
 }
 
-// An owner's acquire that comes after the release of its last lease is given back, too.
+// A lock acquired after the release of the owner's last lease is released too.
 func TestALateHoldIsGivenBack(t *testing.T) {
 	t.Parallel()
 	for _, variant := range []string{"pubsub", "fair", "fenced"} {

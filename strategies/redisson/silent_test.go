@@ -15,8 +15,8 @@ import (
 	"github.com/lockbench/lockbench/strategies/internal/trial"
 )
 
-// silenced opens an instance with a client of its own, whose subscriptions the path can silence. Its leases
-// have a TTL that does not help a waiter.
+// silenced opens an instance with a separate client, whose subscriptions the path can silence. Its leases have a TTL
+// that does not help a waiter.
 func silenced(t *testing.T, options redis.UniversalOptions, variant string) (trial.Process, *netfault.Path) {
 	t.Helper()
 	path := &netfault.Path{}
@@ -26,7 +26,7 @@ func silenced(t *testing.T, options redis.UniversalOptions, variant string) (tri
 	return trial.StartOn(t, []goredis.Node{{Client: client, Options: &options}}, variant, time.Hour), path
 }
 
-// silence has a holder release a lock whose waiter's subscription has fallen silent.
+// silence releases a lock whose waiter's subscription has fallen silent.
 func silence(t *testing.T, holder, waiter trial.Process, path *netfault.Path) {
 	t.Helper()
 	lease := holder.Acquire(t, "key")
@@ -69,7 +69,7 @@ func TestSilentConnectionIsReplaced(t *testing.T) {
 	}
 }
 
-// In a cluster, too: sharded channels are heard from one node, others from any.
+// The same is true in a cluster: sharded channels come from one node, others from any node.
 func TestSilentNodeIsLeft(t *testing.T) {
 	t.Parallel()
 	c := redistest.StartCluster(t)

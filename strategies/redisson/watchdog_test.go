@@ -65,7 +65,7 @@ func TestALossIsReportedInTime(t *testing.T) {
 	}
 }
 
-// hanging is a hook that has the first pipeline with a lock's owner hang until the test ends.
+// hanging is a hook that makes the first pipeline with a lock's owner hang until the test ends.
 type hanging struct {
 	key  string
 	over context.Context
@@ -96,7 +96,7 @@ func (h *hanging) count() int {
 	return h.hung
 }
 
-// A batch that hangs delays no other, and no lease in it is renewed a second time before the first is over.
+// A hanging batch delays no other batch, and no lease in it is renewed again before the first renewal is over.
 func TestAHangingBatchDelaysNoOther(t *testing.T) {
 	t.Parallel()
 	const ttl = 1500 * time.Millisecond
@@ -122,7 +122,7 @@ func TestAHangingBatchDelaysNoOther(t *testing.T) {
 	trial.Release(t, lives)
 }
 
-// An Extend without an answer may have made the lease shorter: it is reported at the earlier end.
+// An Extend without an answer may have shortened the lease, so the loss is reported at the earlier end.
 func TestAShortenedLeaseIsReportedInTime(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)

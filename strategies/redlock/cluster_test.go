@@ -23,13 +23,13 @@ func TestMain(m *testing.M) {
 }
 
 const (
-	// longTTL is of leases that must not help by running out.
+	// longTTL is the TTL of leases that must not help by running out.
 	longTTL = time.Minute
-	// patience is how long a test waits for what must come.
+	// patience is how long a test waits for an expected event.
 	patience = 20 * time.Second
 )
 
-// cluster is some independent servers and a client for looking at each.
+// cluster is a set of independent servers with a client for inspecting each.
 type cluster struct {
 	t       *testing.T
 	servers []*redistest.Server
@@ -56,10 +56,10 @@ func (c *cluster) nodes() []goredis.Node {
 }
 
 const (
-	// hangs is the node timeout of tests in which nodes hang: they wait for it. On a
-	// busy machine a living node may be late too, which costs another round.
+	// hangs is the node timeout of tests in which nodes hang, because the tests wait for it. On a busy machine a living
+	// node may be late too, which costs another round.
 	hangs = 100 * time.Millisecond
-	// lives is that of those where each living node must be in time.
+	// lives is the node timeout of tests in which each living node must answer in time.
 	lives = time.Second
 )
 
@@ -99,7 +99,7 @@ func (c *cluster) open(config goredis.Config, options redlock.Options) *redlock.
 	return locker
 }
 
-// tokens are what stands at key on those nodes; "" is nothing.
+// tokens returns the values of key on the given nodes; "" means none.
 func (c *cluster) tokens(key string, nodes ...int) []string {
 	c.t.Helper()
 	var tokens []string
@@ -113,7 +113,7 @@ func (c *cluster) tokens(key string, nodes ...int) []string {
 	return tokens
 }
 
-// nothingAt checks that none of those nodes has the key.
+// nothingAt checks that none of the given nodes has the key.
 func (c *cluster) nothingAt(key string, nodes ...int) {
 	c.t.Helper()
 	for i, token := range c.tokens(key, nodes...) {
@@ -123,8 +123,7 @@ func (c *cluster) nothingAt(key string, nodes ...int) {
 	}
 }
 
-// soonNothingAt waits for that: what a node answers too late is taken back in the
-// background.
+// soonNothingAt waits until none of the nodes has the key, because late grants are released in the background.
 func (c *cluster) soonNothingAt(key string, nodes ...int) {
 	c.t.Helper()
 	poll.Until(c.t, "nothing is left on the nodes", func() bool {
@@ -162,7 +161,7 @@ func (c *cluster) nothingLeft(locker *redlock.Locker, hung ...int) {
 	c.nothingAt("key", all...)
 }
 
-// occupy gives the key to a stranger on those nodes.
+// occupy gives the key to another owner on the given nodes.
 func (c *cluster) occupy(key string, nodes ...int) {
 	c.t.Helper()
 	for _, i := range nodes {

@@ -10,8 +10,8 @@ import (
 
 func init() { strategies.RegisterStrategy(redlock.Strategy()) }
 
-// The node timeout is far longer than the default: on a busy machine no node answers
-// within 50 ms, and to give up then is what the lock is for.
+// The node timeout is far longer than the default, because on a busy machine a node may not answer within 50 ms, and
+// then the lock gives up as designed.
 func TestConformance(t *testing.T) {
 	const patient = "node-timeout=2s,min-delay=1ms,max-delay=20ms"
 	trial.Conform(t, "redlock:"+patient, "redlock:mode=sequential,"+patient)

@@ -98,8 +98,7 @@ func TestExtendNeedsAQuorum(t *testing.T) {
 	c.nothingAt("key", 3, 4)
 }
 
-// TestFailedShorteningIsBelieved has some nodes hear of a shorter lease and no
-// quorum confirm it.
+// TestFailedShorteningIsBelieved shortens a lease on some nodes, without a quorum that confirms it.
 func TestFailedShorteningIsBelieved(t *testing.T) {
 	c := start(t, 3)
 	locker := c.open(goredis.Config{}, quickly(nil))
@@ -129,8 +128,8 @@ func countDials(t *testing.T, server *redistest.Server) (goredis.Node, *atomic.I
 	return goredis.Node{Client: client, Options: &options}, dials
 }
 
-// TestUnansweredShorteningLimitsLaterExtends has nodes hang during an extension. They may
-// carry it out after a later one.
+// TestUnansweredShorteningLimitsLaterExtends makes nodes hang during an extension. They may execute it after a later
+// one.
 func TestUnansweredShorteningLimitsLaterExtends(t *testing.T) {
 	t.Parallel()
 	c := start(t, 3)
@@ -163,7 +162,7 @@ func TestUnansweredShorteningLimitsLaterExtends(t *testing.T) {
 	release(t, lease)
 }
 
-// What a minority may still do bounds nothing.
+// An unanswered extension on a minority does not limit later ones.
 func TestAHungMinorityDoesNotBoundLaterExtends(t *testing.T) {
 	t.Parallel()
 	c := start(t, 3)

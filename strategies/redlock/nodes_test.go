@@ -18,7 +18,7 @@ import (
 	"github.com/lockbench/lockbench/strategies/redlock"
 )
 
-// TestTwoOfFiveHang measures what nodes cost that accept and never answer.
+// TestTwoOfFiveHang measures the delay by nodes that accept connections and never answer.
 func TestTwoOfFiveHang(t *testing.T) {
 	t.Parallel()
 	for mode, timeouts := range map[string]time.Duration{redlock.Parallel: 1, redlock.Sequential: 2} {
@@ -41,14 +41,14 @@ func TestTwoOfFiveHang(t *testing.T) {
 				if got.Sub(began) < least {
 					t.Errorf("it took %v: the node timeouts are %v", got.Sub(began), least)
 				}
-				// The round began when all its timeouts were yet to come.
+				// The round began before all its timeouts.
 				validity := redlock.Validity(longTTL, 0, options.Drift)
 				until := lease.(strategies.Timed).ValidUntil()
 				if until.Before(began.Add(validity)) || until.After(got.Add(validity-least)) {
 					t.Errorf("got after %v, it is valid for %v from the call on", got.Sub(began), until.Sub(began))
 				}
 			}
-			// Another timeout, such as the client's, would be paid each time.
+			// Another timeout, such as the client's, would delay each call.
 			if fastest := slices.Min(times); fastest > 10*least {
 				t.Errorf("acquire and release took %v at least: the node timeouts are %v", fastest, least)
 			}
@@ -58,7 +58,7 @@ func TestTwoOfFiveHang(t *testing.T) {
 	}
 }
 
-// TestThreeOfFiveDown takes two nodes, without which each acquisition takes one round as before, and then a third.
+// TestThreeOfFiveDown stops two nodes, without which each acquisition still takes one round, and then a third.
 func TestThreeOfFiveDown(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
@@ -100,7 +100,7 @@ func TestThreeOfFiveDown(t *testing.T) {
 			nothingAt("key", 1, 4)
 			rounds, giveUp := probe.Counts().Attempts-before, int64(redlock.Defaults().GiveUp)
 			if rounds < giveUp || !test.hung && rounds > giveUp {
-				t.Errorf("it gave up after %d rounds, want %d, or more where silence must show", rounds, giveUp)
+				t.Errorf("the acquire ended after %d rounds, want %d, or more if the nodes are silent", rounds, giveUp)
 			}
 			if _, err := locker.TryAcquire(ctx, "key"); !errors.Is(err, strategies.ErrNoQuorum) {
 				t.Errorf("try-lock returned %v, want ErrNoQuorum", err)
@@ -137,8 +137,8 @@ func TestNodesComeBack(t *testing.T) {
 	}
 }
 
-// TestLateSuccessIsUndone has a node carry out a SET only after its timeout; the
-// lock is held by then, without that node.
+// TestLateSuccessIsUndone makes a node execute a SET only after its timeout, when the lock is already held on the
+// other nodes.
 func TestLateSuccessIsUndone(t *testing.T) {
 	t.Parallel()
 	for name, hang := range map[string]time.Duration{
@@ -175,7 +175,7 @@ func TestLateSuccessIsUndone(t *testing.T) {
 	}
 }
 
-// TestReleaseIsMadeGood has a node hang while the lock is released.
+// TestReleaseIsMadeGood makes a node hang while the lock is released.
 func TestReleaseIsMadeGood(t *testing.T) {
 	t.Parallel()
 	c := start(t, 3)
@@ -191,13 +191,12 @@ func TestReleaseIsMadeGood(t *testing.T) {
 	c.servers[0].Kill()
 	c.servers[1].Kill()
 	if err := lease.Release(t.Context()); err == nil || errors.Is(err, strategies.ErrNotHeld) {
-		t.Errorf("a release that two of three nodes did not hear returned %v", err)
+		t.Errorf("a release that two of three nodes did not answer returned %v", err)
 	}
 	c.nothingAt("key", 2)
 }
 
-// TestUnsentReleaseIsMadeGood has all connections to a node in use when the lock
-// is released.
+// TestUnsentReleaseIsMadeGood releases the lock while all connections to a node are in use.
 func TestUnsentReleaseIsMadeGood(t *testing.T) {
 	t.Parallel()
 	c := start(t, 3)
@@ -222,8 +221,7 @@ func TestUnsentReleaseIsMadeGood(t *testing.T) {
 	poll.Until(t, "the release on node 0", func() bool { return c.tokens("key", 0)[0] == "" })
 }
 
-// TestClientsThatIgnoreDeadlines uses clients that wait for their own read timeout
-// and no context's deadline.
+// TestClientsThatIgnoreDeadlines uses clients that wait for their read timeout and ignore contexts' deadlines.
 func TestClientsThatIgnoreDeadlines(t *testing.T) {
 	t.Parallel()
 	const readTimeout = 8 * time.Second

@@ -13,7 +13,7 @@ import (
 	"github.com/lockbench/lockbench/strategies/goredis"
 )
 
-// dialled returns the nodes with clients that wait for an answer for that long, and ignore contexts.
+// dialled returns the nodes with clients that wait for an answer for the given time and ignore contexts.
 func (c *cluster) dialled(answer string) (nodes []goredis.Node) {
 	for _, server := range c.servers {
 		nodes = append(nodes, goredis.Node{Client: redistest.Dial(c.t, server.URL()+"?read_timeout="+answer)})

@@ -49,7 +49,7 @@ func startReplicated(t *testing.T) *replicated {
 	return r
 }
 
-// node returns the node with a client of its own.
+// node returns the node with a separate client.
 func (r *replicated) node() goredis.Node {
 	options := *r.primary.Node(r.t).Options
 	options.Dialer = func(ctx context.Context, network, _ string) (net.Conn, error) {
@@ -60,7 +60,7 @@ func (r *replicated) node() goredis.Node {
 	return goredis.Node{Client: client, Options: &options}
 }
 
-// lag cuts the replica off from its primary: it has what it had, and gets nothing more.
+// lag cuts the replica off from its primary: it keeps its data and receives nothing more.
 func (r *replicated) lag() {
 	r.t.Helper()
 	if err := r.heir.ReplicaOf(r.t.Context(), "127.0.0.1", "1").Err(); err != nil {
@@ -84,10 +84,10 @@ func (r *replicated) failOver() {
 	r.address.Store(&r.replica.Addr)
 }
 
-// TestNodesThatFailOverLetInASecondHolder has two of three nodes fail over to replicas that lag: both forget the lock,
-// and a second client gets it while the first one's lease is valid. So Redlock demands nodes that do not replicate. Two
-// nodes that die and stay away let in no other client, and neither do replicas that have the key, which no replication
-// guarantees.
+// TestNodesThatFailOverLetInASecondHolder makes two of three nodes fail over to lagging replicas: both lose the lock,
+// and a second client gets it while the first one's lease is valid. Therefore Redlock needs nodes that do not
+// replicate. Two nodes that die and stay away let in no other client, and neither do replicas that have the key,
+// which no replication guarantees.
 func TestNodesThatFailOverLetInASecondHolder(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {

@@ -10,8 +10,8 @@ import (
 	"github.com/lockbench/lockbench/strategies/redlock"
 )
 
-// A node may cost a quarter of the lease that is asked for, whatever the Locker's TTL: else
-// it would cost all of a short lease, and a long one would get less patience than it has.
+// A node may cost a quarter of the requested lease, independent of the Locker's TTL. Otherwise it could cost all of a
+// short lease, and a long lease would get a shorter node timeout than it allows.
 func TestNodeTimeoutFollowsTheTTL(t *testing.T) {
 	t.Parallel()
 	for _, mode := range []string{redlock.Parallel, redlock.Sequential} {

@@ -13,7 +13,7 @@ import (
 
 const expiring = "semaphore:expirable=true,permits=2"
 
-// The layout of RPermitExpirableSemaphore: 16 bytes of id, deadlines in epoch ms.
+// This is the layout of RPermitExpirableSemaphore: ids of 16 bytes, deadlines in epoch ms.
 func TestExpirableLayout(t *testing.T) {
 	server := redistest.Start(t)
 	outside := server.Client(t)
@@ -75,7 +75,7 @@ func TestOverduePermitsComeBackTogether(t *testing.T) {
 	}
 }
 
-// A shorter extension may come late, when its deadline has passed: it takes nothing away.
+// A shorter extension may arrive late, when its deadline has passed. It must not end the permit.
 func TestExtendLeavesALaterDeadline(t *testing.T) {
 	server := redistest.Start(t)
 	lease := trial.Start(t, server, expiring, time.Minute).Acquire(t, "key")

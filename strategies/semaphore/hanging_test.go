@@ -17,7 +17,7 @@ import (
 	"github.com/lockbench/lockbench/strategies/internal/trial"
 )
 
-// far opens an instance with go-redis's defaults but for its ReadTimeout, whose network a test disturbs.
+// far opens an instance with go-redis's defaults, except for the ReadTimeout, whose network a test disturbs.
 func far(t *testing.T, server *redistest.Server, read time.Duration, variant string) (trial.Process, *netfault.Path) {
 	t.Helper()
 	path := &netfault.Path{}
@@ -29,7 +29,7 @@ func far(t *testing.T, server *redistest.Server, read time.Duration, variant str
 	return trial.StartOn(t, []goredis.Node{{Client: client, Options: options}}, variant, time.Minute), path
 }
 
-// connect has the client open connections, so that a command does not wait for a greeting of Redis.
+// connect makes the client open connections, so that a command does not wait for a greeting of Redis.
 func connect(t *testing.T, p trial.Process) {
 	t.Helper()
 	var blocked sync.WaitGroup
@@ -39,7 +39,8 @@ func connect(t *testing.T, p trial.Process) {
 	blocked.Wait()
 }
 
-// A release without an answer is not sent again, by the client's retries neither: it would be a permit too many.
+// A release without an answer is not repeated, also not by the client's retries, because the repetition could add a
+// permit too many.
 func TestAPlainReleaseIsSentOnce(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
@@ -53,7 +54,7 @@ func TestAPlainReleaseIsSentOnce(t *testing.T) {
 		t.Errorf("a release without an answer returned %v", err)
 	}
 	path.HangUp()
-	time.Sleep(2 * time.Second) // for what would be repeated in the background
+	time.Sleep(2 * time.Second) // time for a repetition in the background
 	if n := outside.Get(t.Context(), "trial:key").Val(); n != "2" {
 		t.Errorf("%s of 3 permits are free while one is held", n)
 	}
@@ -62,7 +63,7 @@ func TestAPlainReleaseIsSentOnce(t *testing.T) {
 	}
 }
 
-// A permit that is granted after its caller has given up is given back, once.
+// A permit that is granted after its caller has given up is released once.
 func TestALatePermitIsGivenBack(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
@@ -81,7 +82,7 @@ func TestALatePermitIsGivenBack(t *testing.T) {
 			return outside.Get(t.Context(), "trial:key").Val() == "2"
 		})
 		path.Stall(false)
-		poll.Until(t, "the permit is given back", func() bool {
+		poll.Until(t, "the permit is released", func() bool {
 			return outside.Get(t.Context(), "trial:key").Val() == "3"
 		})
 	}
@@ -91,7 +92,7 @@ func TestALatePermitIsGivenBack(t *testing.T) {
 	}
 }
 
-// A release that Redis refuses again and again is carried out once, also if its holder repeats it.
+// A release that Redis refuses several times is executed once, also if its holder repeats it.
 func TestARefusedPlainReleaseIsCarriedOutOnce(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)

@@ -18,13 +18,13 @@ import (
 
 func init() { strategies.RegisterStrategy(semaphore.Strategy()) }
 
-// With one permit it is a lock, and must pass for one.
+// With one permit the semaphore is a lock, and must pass the checks of one.
 func TestConformance(t *testing.T) {
 	trial.Conform(t, "semaphore", "semaphore:permits=1", "semaphore:expirable=true,permits=1")
 	trial.Conform(t, "semaphore:expirable=true")
 }
 
-// Plain permits do not run out, whatever TTL was asked for.
+// Plain permits do not run out, for any requested TTL.
 func TestPlainPermitsHaveNoTerm(t *testing.T) {
 	server := redistest.Start(t)
 	p := trial.Start(t, server, "semaphore:permits=2", time.Hour)
@@ -38,7 +38,7 @@ func TestPlainPermitsHaveNoTerm(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, timed := one.(strategies.Timed); timed {
-		t.Error("a permit that never runs out says until when it is valid")
+		t.Error("a permit that never runs out reports an end of its validity")
 	}
 	time.Sleep(2 * time.Millisecond)
 	if _, err := p.Locker.(strategies.Trier).TryAcquire(t.Context(), "key"); !errors.Is(err, strategies.ErrHeld) {
@@ -62,7 +62,7 @@ func TestInfoFollowsTheOptions(t *testing.T) {
 	}
 }
 
-// free is how many permits are free in Redis.
+// free returns the number of free permits in Redis.
 func free(t testing.TB, outside redis.UniversalClient) int {
 	t.Helper()
 	n, err := outside.Get(t.Context(), "trial:key").Int()
@@ -133,7 +133,7 @@ func TestReleaseWakesAsManyAsAreFree(t *testing.T) {
 	}
 }
 
-// What Redisson and others see.
+// This is the format that Redisson and others see.
 func TestWireFormat(t *testing.T) {
 	for key, channel := range map[string]string{
 		"key":    "redisson_sc:{trial:key}",
@@ -169,7 +169,7 @@ func TestWireFormat(t *testing.T) {
 			second := p.Acquire(t, key)
 			value("1")
 			if ttl := outside.PTTL(t.Context(), "trial:"+key).Val(); ttl != -1 {
-				t.Errorf("it has a TTL: %v", ttl)
+				t.Errorf("the semaphore has a TTL: %v", ttl)
 			}
 			trial.Release(t, first)
 			told("2")
@@ -192,14 +192,14 @@ func TestPrepareSetsUpOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	if n := free(t, outside); n != 4 {
-		t.Errorf("it was set up with %d permits, want 4", n)
+		t.Errorf("the semaphore was set up with %d permits, want 4", n)
 	}
 	if got := outside.Get(t.Context(), "trial:set").Val(); got != "9" {
-		t.Errorf("one that was set up before has %s permits, want its own 9", got)
+		t.Errorf("a semaphore that existed before has %s permits, want its own 9", got)
 	}
 }
 
-// A plain permit whose holder dies is lost; releasing one twice gives back one.
+// A plain permit whose holder dies is lost; releasing a permit twice returns only one.
 func TestDeadHolderLeaksItsPermit(t *testing.T) {
 	const ttl = 20 * time.Millisecond
 	server := redistest.Start(t)
@@ -223,6 +223,6 @@ func TestDeadHolderLeaksItsPermit(t *testing.T) {
 	}
 	trial.Release(t, lease)
 	if n := free(t, outside); n != 1 {
-		t.Errorf("%d permits are free, want 1: the other died", n)
+		t.Errorf("%d permits are free, want 1, because the other holder died", n)
 	}
 }

@@ -59,7 +59,7 @@ func fails(t *testing.T, err, kind error, said string) {
 	}
 }
 
-// variant is the lock to be driven.
+// variant is the lock that the tests drive.
 func variant(t *testing.T) strategies.Variant {
 	t.Helper()
 	v, err := lock.Strategy().Variant(nil)

@@ -40,10 +40,10 @@ func (s *Server) Read(ctx context.Context) (results.Reading, error) {
 	return s.Meter.Reading(began, nodes), nil
 }
 
-// packets is the name of what a server counts: requests, heartbeats and questions such as srvr.
+// packets is the name of the figure that a server counts: requests, heartbeats and commands such as srvr.
 const packets = "packet"
 
-// enter enters what a server said, and returns the sums. Without an answer the last counts stay.
+// enter enters the counts of a server and returns the sums. Without an answer the last counts stay.
 func (c *counters) enter(now status) results.Reading {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -299,7 +299,7 @@ func (m *Member) states(ctx context.Context) ([]*state, error) {
 		}
 		s, err := parseState(text, m.of.Number)
 		if err != nil {
-			return nil, fmt.Errorf("%s is no generator's: %w", m.key(i), err)
+			return nil, fmt.Errorf("%s does not hold a generator's state: %w", m.key(i), err)
 		}
 		all[i] = &s
 	}
@@ -367,7 +367,7 @@ func (m *Member) look(ctx context.Context) ([]*state, error) {
 		case s.phase == gone && s.lost == m.Index:
 			return nil, &Lost{m.Index, "was not heard of by the others for " + life.String()}
 		case s.phase == gone:
-			return nil, &Lost{s.lost, "is missing, says generator " + strconv.Itoa(i)}
+			return nil, &Lost{s.lost, "is missing according to generator " + strconv.Itoa(i)}
 		case m.nonces[i] == "":
 			m.nonces[i] = s.nonce
 		case m.nonces[i] != s.nonce:

@@ -12,7 +12,7 @@ import (
 // Each generator hands its record in at the end of the session, for generator 0, which writes the report and deletes
 // the session's keys.
 
-// record passes on what this generator recorded, which is not empty.
+// record passes on this generator's record, which is not empty.
 func (m *Member) record(ctx context.Context, step int, record []byte) error {
 	if len(record) > mostRecord {
 		return fmt.Errorf("pass the record on: it has %d bytes, more than %d", len(record), mostRecord)

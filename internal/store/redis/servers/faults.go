@@ -236,15 +236,15 @@ func expire(ctx context.Context, hit []*node, where store.RunMarks) (store.Actio
 	}
 }
 
-// age takes some milliseconds from what is left of every TTL.
+// age reduces every TTL by some milliseconds.
 var age = redis.NewScript(`
 for _, key in ipairs(KEYS) do
 	local left = redis.call('PTTL', key)
 	if left > 0 then redis.call('PEXPIRE', key, left - ARGV[1]) end
 end`)
 
-// drift makes the run's keys with a TTL expire as on nodes whose clocks run fast: whenever such a clock has
-// gained a millisecond, they lose it.
+// drift makes the run's keys with a TTL expire as on nodes with fast clocks: for each millisecond that such a clock
+// gains, the TTLs lose one.
 func drift(hit []*node, where store.RunMarks, percent int) store.Action {
 	var going *errgroup.Group
 	var stop context.CancelFunc
@@ -264,7 +264,7 @@ func drift(hit []*node, where store.RunMarks, percent int) store.Action {
 	}
 }
 
-// runFast has the keys lose what a fast clock gains, until ctx ends.
+// runFast shortens the TTLs by the gain of a fast clock, until ctx ends.
 func (n *node) runFast(ctx context.Context, where store.RunMarks, percent int) error {
 	begun, lost := time.Now(), int64(0)
 	for {

@@ -68,8 +68,8 @@ func TestDurability(t *testing.T) {
 	}
 }
 
-// testDurability: what was saved, or confirmed, is there after a crash where it was asked to be, and nowhere else; it
-// is gone where the data are to be lost.
+// testDurability: after a crash the saved or confirmed data exist if the durability demands it, and only then; they
+// are gone if the restart must lose the data.
 func testDurability(t *testing.T, source string, asked store.Durability, want string) {
 	t.Helper()
 	s := open(t, Options{Address: source, Durability: asked})

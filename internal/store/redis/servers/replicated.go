@@ -79,11 +79,10 @@ func (n *node) replicaOf(ctx context.Context, host, port string) error {
 	return nil
 }
 
-// promote makes a node of our own replicated topology the primary. It
-// has only what it had received. New connections of all clients then go to it; connections to
-// the old primary break when it is killed or becomes a replica. A node that does not answer
-// within a second keeps its state: a paused one, after Resume, is a second primary until it rejoins,
-// as after a partition; a restarted one becomes a replica.
+// promote makes a node of our own replicated topology the primary. The node has only the data that it has received.
+// New connections of all clients then go to it; connections to the old primary break when it is killed or becomes a
+// replica. A node that does not answer within a second keeps its state: a paused one, after Resume, is a second
+// primary until it rejoins, as after a partition; a restarted one becomes a replica.
 func (s *Server) promote(ctx context.Context, n *node) error {
 	if err := n.replicaOf(ctx, "NO", "ONE"); err != nil {
 		return err
@@ -130,8 +129,8 @@ func (s *Server) nudge(ctx context.Context) error {
 	return nil
 }
 
-// settled returns an error unless every replica has what the primary has, except detached ones and those
-// that are down.
+// settled returns an error unless every replica has all data of the primary, except detached replicas and those that
+// are down.
 func (replicated) settled(ctx context.Context, s *Server) error {
 	lead := s.primary.Load()
 	fields, err := readInfo(ctx, lead.observer, "replication")

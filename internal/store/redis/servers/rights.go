@@ -15,7 +15,7 @@ import (
 	"github.com/lockbench/lockbench/workloads"
 )
 
-// measuring are the commands with which lockbench measures, and what happens without them.
+// measuring are the commands with which lockbench measures, and the effect if they are forbidden.
 var measuring = []struct {
 	commands []string
 	costs    string

@@ -202,7 +202,7 @@ func (t Topology) admits(found Topology) bool {
 	return t.Kind == "" || t.Kind == found.Kind && (t.Count == 0 || t.Count == found.Count)
 }
 
-// recognise finds out what is at the user's addresses, and checks that it is what was requested.
+// recognise determines the topology at the user's addresses, and checks that it is the requested one.
 func (s *Server) recognise(ctx context.Context, runID string, asked Topology) error {
 	clustered := 0
 	seen := map[string]*node{}
