@@ -10,7 +10,7 @@ import (
 	"github.com/lockbench/lockbench/strategies/locktest"
 )
 
-// What is printed of every strategy must be there to be printed.
+// Every strategy must have the fields that tables print.
 func TestEveryStrategyDescribesItself(t *testing.T) {
 	for _, s := range strategies.All() {
 		info := s.Info
@@ -34,7 +34,7 @@ func TestEveryStrategyDescribesItself(t *testing.T) {
 			if option.Help == "" {
 				t.Errorf("%s: option %s has no help", info.Name, option.Name)
 			}
-			// Every default can be written as it is shown.
+			// Every default can be given in the form in which it is shown.
 			if _, err := strategies.NewVariant(info.Name, map[string]string{option.Name: option.Default}); err != nil {
 				t.Errorf("%s: its default is refused: %v", info.Name, err)
 			}

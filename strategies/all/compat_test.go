@@ -25,8 +25,8 @@ import (
 	"github.com/lockbench/lockbench/workloads"
 )
 
-// TestCompatibility tries every strategy on every server that LOCKBENCH_SERVERS names, or that is
-// on PATH, and writes what it found to the file LOCKBENCH_COMPAT.
+// TestCompatibility tries every strategy on every server in LOCKBENCH_SERVERS or on PATH, and writes the results to
+// the file LOCKBENCH_COMPAT.
 func TestCompatibility(t *testing.T) {
 	file := os.Getenv("LOCKBENCH_COMPAT")
 	if file == "" {
@@ -58,7 +58,7 @@ other programs than those on PATH; ` + "`docker/other-server.sh`" + ` gets some 
 	}
 }
 
-// compatible is a server's row.
+// compatible is the row of a server.
 func compatible(t *testing.T, program string) string {
 	ctx, dir := t.Context(), t.TempDir()
 	cert, key := filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
@@ -108,7 +108,7 @@ func compatible(t *testing.T, program string) string {
 	return "| " + strings.Join(cells, " | ") + " |\n"
 }
 
-// examined is what doctor finds.
+// examined returns the findings of doctor.
 func examined(t *testing.T, address string) string {
 	t.Helper()
 	found, _, err := lockbench.Preflight(t.Context(), lockbench.Plan{
@@ -128,7 +128,7 @@ func examined(t *testing.T, address string) string {
 	return "✓"
 }
 
-// measured is how many strategies can be measured there, and which cannot.
+// measured returns the number of strategies that can be measured on a server, and the others.
 func measured(t *testing.T, address string) string {
 	t.Helper()
 	work := workloads.Default()

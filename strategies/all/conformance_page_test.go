@@ -12,8 +12,8 @@ import (
 	"github.com/lockbench/lockbench/strategies/locktest"
 )
 
-// conditions are what the locks were judged with: the versions of Redis, of Go and of the
-// libraries, as go.mod has them, since a test is built without them.
+// conditions returns the versions of Redis, of Go and of the libraries. The libraries' versions come from go.mod,
+// because a test binary does not record them.
 func conditions(t *testing.T) string {
 	t.Helper()
 	server, err := goredis.AskSoftware(t.Context(), redistest.Start(t).Client(t))
@@ -47,7 +47,7 @@ func (c *column) mark(check locktest.Check) string {
 	return marks[v.Verdict]
 }
 
-// page is the document.
+// page returns the document.
 func page(columns []*column, on string) string {
 	b := new(strings.Builder)
 	fmt.Fprintf(b, `# Conformance
@@ -82,7 +82,7 @@ On %s.
 	return b.String()
 }
 
-// findings lists what was found of a lock.
+// findings writes the findings about a lock.
 func (c *column) findings(b *strings.Builder) {
 	missing := 0
 	for _, check := range locktest.Checks() {

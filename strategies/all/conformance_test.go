@@ -10,9 +10,8 @@ import (
 	"github.com/lockbench/lockbench/strategies/locktest"
 )
 
-// TestConformanceTable runs the suite on every strategy and peer, or on those that
-// LOCKBENCH_CONFORMANCE_OF lists, and writes what it found to the file
-// LOCKBENCH_CONFORMANCE, if that is set.
+// TestConformanceTable runs the suite on every strategy and peer, or on those that LOCKBENCH_CONFORMANCE_OF lists,
+// and writes the results to the file LOCKBENCH_CONFORMANCE, if it is set.
 func TestConformanceTable(t *testing.T) {
 	file, list := os.Getenv("LOCKBENCH_CONFORMANCE"), os.Getenv("LOCKBENCH_CONFORMANCE_OF")
 	if file == "" && list == "" {
@@ -55,13 +54,13 @@ func judged(t *testing.T, list string) []strategies.Variant {
 	return variants
 }
 
-// column is what the suite found out about one lock.
+// column has the results of the suite for one lock.
 type column struct {
 	lock     strategies.Variant
 	verdicts map[string]locktest.Result // by check, of those that were reached
 }
 
-// judge runs all checks that apply, each on servers of its own, which end with it.
+// judge runs all applicable checks, each on separate servers that end with the check.
 func (c *column) judge(t *testing.T) {
 	for _, check := range locktest.Checks() {
 		if check.Inapplicable(c.lock.Info()) != "" {

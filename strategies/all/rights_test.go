@@ -18,13 +18,13 @@ import (
 	"github.com/lockbench/lockbench/strategies/locktest"
 )
 
-// exercises are the checks of the suite in which a lock does whatever a run may have it do.
+// exercises are the checks of the suite in which a lock performs all operations of a run.
 var exercises = []string{
 	"acquire and release", "try-lock", "cancelled wait", "given-up waits", "dead holder", "extend", "flushed scripts",
 	"lost answers", "idle keys",
 }
 
-// user is a user of Redis who has some rights and no others.
+// user is a user of Redis with certain rights only.
 type user struct {
 	name    string
 	variant strategies.Variant
@@ -32,7 +32,7 @@ type user struct {
 	nodes   []goredis.Node  // of the suite
 }
 
-// allow gives the user these rights, takes all others, and forgets what was refused.
+// allow gives the user these rights and no others, and clears the log of refusals.
 func (u user) allow(ctx context.Context, rules []string) error {
 	args := []any{"ACL", "SETUSER", u.name, "reset", "on", ">secret"}
 	for _, rule := range rules {
@@ -52,7 +52,7 @@ func (u user) allow(ctx context.Context, rules []string) error {
 	return nil
 }
 
-// refused is what the servers refused since then.
+// refused returns the refusals of the servers since then.
 func (u user) refused(ctx context.Context) string {
 	var all []string
 	for _, admin := range u.admin {
@@ -68,7 +68,7 @@ func (u user) refused(ctx context.Context) string {
 	return strings.Join(all, ", ")
 }
 
-// attempt has the user's lock do all exercises, until something is refused.
+// attempt runs all exercises with the user's lock until a command is refused.
 func (u user) attempt(t *testing.T) (refused string) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	var watch sync.WaitGroup
@@ -104,7 +104,7 @@ func (u user) attempt(t *testing.T) (refused string) {
 	return u.refused(t.Context())
 }
 
-// open has a lock use the user's clients, which are connected before it is.
+// open opens a lock with the user's clients, which connect first.
 func (u user) open(c goredis.Config) (strategies.Locker, error) {
 	var clients []redis.UniversalClient
 	c.Nodes, c.Prefix = slices.Clone(c.Nodes), tag+c.Prefix
@@ -144,7 +144,7 @@ const (
 	aLock = tag + "locktest-????????????????:*-????????????????"
 )
 
-// rightsOf are all that a user needs for a strategy, in a database other than 0.
+// rightsOf returns all rights that a user needs for a strategy, in a database other than 0.
 func rightsOf(v strategies.Variant) []string {
 	rules := v.Info().Rights.Rules(prefix)
 	for _, command := range append(strategies.Connecting(), strategies.Selecting) {

@@ -75,7 +75,7 @@ func TestLocalCountsOneAttemptAndOneWakeUp(t *testing.T) {
 	}
 }
 
-// No update is lost, and each costs one command: none to get in and out.
+// No update is lost, and each costs one command, without commands for acquire and release.
 func TestAtomicIncrements(t *testing.T) {
 	const processes, clients, turns = 3, 5, 20
 	server := redistest.Start(t)

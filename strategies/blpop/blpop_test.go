@@ -57,7 +57,7 @@ func release(t testing.TB, lease strategies.Lease) {
 	}
 }
 
-// blocked counts the clients that block.
+// blocked returns the number of blocked clients.
 func blocked(t testing.TB, outside redis.UniversalClient) int {
 	t.Helper()
 	list, err := outside.ClientList(t.Context()).Result()
@@ -110,10 +110,10 @@ func TestOneKeyCannotBeBoth(t *testing.T) {
 	if _, err := one.Acquire(t.Context(), "key"); err == nil || !strings.Contains(err.Error(), "WRONGTYPE") {
 		t.Errorf("a waiter with one key ended with %v, want WRONGTYPE", err)
 	}
-	_ = held.Release(t.Context()) // who failed has taken it for the signal, and deleted it
+	_ = held.Release(t.Context()) // the waiter that failed took the lock for the signal and deleted it
 }
 
-// A signal that came too often is not left when the last waiter has its turn.
+// No superfluous signal is left after the last waiter's turn.
 func TestStaleSignalIsRemoved(t *testing.T) {
 	server := redistest.Start(t)
 	outside := server.Client(t)

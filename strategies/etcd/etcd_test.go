@@ -44,7 +44,7 @@ func start(t testing.TB) *etcdstore.Server {
 	return drive.Open(t, etcdstore.Store(), store.Options{}).(*etcdstore.Server)
 }
 
-// config is that of a user's client.
+// config returns the configuration of a user's client.
 func config(server *etcdstore.Server) clientv3.Config {
 	return clientv3.Config{
 		Endpoints: []string{server.Describe().Address}, Logger: zap.NewNop(), MaxUnaryRetries: 1,
@@ -52,7 +52,7 @@ func config(server *etcdstore.Server) clientv3.Config {
 	}
 }
 
-// client is a user's, which is closed when the test ends.
+// client returns a user's client, which is closed when the test ends.
 func client(t testing.TB, server *etcdstore.Server) *clientv3.Client {
 	t.Helper()
 	client, err := clientv3.New(config(server))
@@ -116,7 +116,7 @@ func keys(t testing.TB, client *clientv3.Client) (names []string) {
 	return names
 }
 
-// granted is what a waiter got.
+// granted is the result of a waiter.
 type granted struct {
 	lease strategies.Lease
 	err   error
@@ -178,7 +178,7 @@ func TestTokensAndNames(t *testing.T) {
 	})
 }
 
-// A release just before a waiter's watch begins reaches it.
+// A release just before the beginning of a waiter's watch wakes the waiter.
 func TestAReleaseBeforeTheWatch(t *testing.T) {
 	t.Parallel()
 	server := start(t)
@@ -252,8 +252,8 @@ func TestSessionsEnd(t *testing.T) {
 	})
 }
 
-// A call whose time is over returns although etcd does not answer: one that waits, one on its way into the queue, one
-// that makes a session.
+// A call whose context ends returns although etcd does not answer: in a wait, while joining the queue, and while
+// making a session.
 func TestEtcdHangs(t *testing.T) {
 	t.Parallel()
 	server := start(t)

@@ -57,7 +57,7 @@ func TestRefusesWhatIsNoMutex(t *testing.T) {
 	}
 }
 
-// Of a hundred waiters of a process Redis hears one.
+// Of a hundred waiters of a process only one sends commands to Redis.
 func TestOneAtATimeGoesToRedis(t *testing.T) {
 	const waiters, tries = 100, 20
 	server := redistest.Start(t)
@@ -92,7 +92,7 @@ func TestOneAtATimeGoesToRedis(t *testing.T) {
 	}
 }
 
-// The gate is in the order of arrival.
+// Callers enter the gate in the order of arrival.
 func TestWaitersOfAProcessAreServedInOrder(t *testing.T) {
 	const waiters = 20
 	server := redistest.Start(t)

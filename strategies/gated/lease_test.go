@@ -9,7 +9,7 @@ import (
 	"github.com/lockbench/lockbench/strategies"
 )
 
-// plain is a lease that can do nothing else, able one that can do everything.
+// plain is a lease without further capabilities, able one with all of them.
 type (
 	plain struct{}
 	able  struct{ plain }
@@ -41,7 +41,7 @@ func (s *stub) TryAcquire(context.Context, string) (strategies.Lease, error) {
 	return s.grant("TryAcquire")
 }
 
-// A lease behind a gate can do what it can without, and its release opens the gate.
+// A lease behind a gate has the same capabilities as without, and its release opens the gate.
 func TestCapabilitiesOfLeasesAreKept(t *testing.T) {
 	for _, inner := range []strategies.Lease{plain{}, able{}} {
 		l := New(&stub{lease: inner, calls: map[string]int{}})
@@ -119,7 +119,7 @@ func TestEveryAcquireGoesThroughTheGate(t *testing.T) {
 	}
 }
 
-// The owner would wait for itself: re-entrance cannot be had past a gate.
+// A gate hides re-entrance, because the owner would wait for itself.
 func TestNoCapabilityIsFoundPastTheGate(t *testing.T) {
 	l := New(reentrant{&stub{lease: plain{}, calls: map[string]int{}}})
 	if _, ok := strategies.As[strategies.Reentrant](l); ok {

@@ -19,13 +19,13 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// serve has a server of the test's own answer on each connection.
+// serve starts a server of the test that answers on each connection.
 func serve(t *testing.T, answer func(net.Conn)) Node {
 	t.Helper()
 	return Node{Servers: []string{drive.Serve(t, answer)}}
 }
 
-// frame is an answer: its length, and numbers.
+// frame returns an answer: its length, and numbers.
 func frame(parts ...any) []byte {
 	var body bytes.Buffer
 	for _, part := range parts {
@@ -44,7 +44,7 @@ func request(conn net.Conn) error {
 	return err
 }
 
-// greets grants a session with that timeout in milliseconds; 0 reports that it has expired.
+// greets grants a session with the given timeout in milliseconds; 0 means that the session has expired.
 func greets(conn net.Conn, timeout int32) {
 	_ = request(conn)
 	_, _ = conn.Write(frame(int32(0), timeout, int64(77*min(timeout, 1)), int32(16), make([]byte, 16)))
@@ -87,8 +87,7 @@ func TestNoSession(t *testing.T) {
 	}
 }
 
-// A server that grants a session and never answers any more costs the session, and whoever
-// asks it something is told.
+// When a server grants a session and then never answers, the session is lost, and its calls return an error.
 func TestSilentServer(t *testing.T) {
 	t.Parallel()
 	const timeout = 5 * time.Second // more than a stall of the machine takes before the first question

@@ -33,7 +33,7 @@ func Example() {
 		log.Print(err)
 		return
 	}
-	// Who does not want to wait tries.
+	// TryAcquire does not wait.
 	if _, err := locker.TryAcquire(ctx, "order:42"); errors.Is(err, lock.ErrHeld) {
 		fmt.Println("somebody ships order 42")
 	}

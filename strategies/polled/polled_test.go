@@ -34,8 +34,8 @@ func TestConformance(t *testing.T) {
 
 type calls = map[string]int
 
-// What an acquire and a release cost where nobody else wants the lock, and that a waiter pays one
-// attempt a try: each but the first follows a wake-up, and the last gets the lock.
+// The test counts the commands of an acquire and a release without contention. A waiter makes one attempt per try:
+// each except the first follows a wake-up, and the last gets the lock.
 func TestCommands(t *testing.T) {
 	server := redistest.Start(t)
 	outside := server.Client(t)
@@ -245,7 +245,7 @@ func TestTriesEndAnAcquire(t *testing.T) {
 	}
 }
 
-// Every fault of the config and of the options is named at once.
+// The error lists all errors of the config and of the options.
 func TestOpenNamesEveryFault(t *testing.T) {
 	_, err := polled.OpenSpin(goredis.Config{}, polled.SpinOptions{Backoff: "linear"})
 	for _, want := range []string{"spin: ", "nodes", "TTL", `"linear"`, "base", "cap"} {

@@ -63,7 +63,7 @@ func (s seen) Acquire(ctx context.Context, key string) (strategies.Lease, error)
 	return s.Locker.Acquire(ctx, key)
 }
 
-// eye looks into PostgreSQL.
+// eye inspects PostgreSQL.
 type eye struct {
 	mu   sync.Mutex
 	conn *pgx.Conn

@@ -57,7 +57,7 @@ func TestTheEndOfASessionIsTheEndOfItsLease(t *testing.T) {
 	release(t, acquire(t, dying, "key")) // its process goes on
 }
 
-// A release that cannot be carried out ends the connection, which frees the lock.
+// A release that fails ends the connection, which frees the lock.
 func TestAReleaseWithAnEndedContext(t *testing.T) {
 	lease := acquire(t, open(t, shared.Get(t)), "key")
 	ended, cancel := context.WithCancel(t.Context())
@@ -71,7 +71,7 @@ func TestAReleaseWithAnEndedContext(t *testing.T) {
 	release(t, acquire(t, open(t, shared.Get(t)), "key"))
 }
 
-// The number of a key is what the documentation says, in PostgreSQL's words too.
+// The number of a key follows the documented formula, also as SQL in PostgreSQL.
 func TestNumber(t *testing.T) {
 	at, _ := node(t, shared.Get(t))
 	config := postgres.Config{Nodes: []*pgx.ConnConfig{at}, TTL: time.Minute}

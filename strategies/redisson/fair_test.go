@@ -113,8 +113,7 @@ func (w *waiter) cancelled(t testing.TB) {
 	}
 }
 
-// A waiter costs one message and one try when it is served; that it is its turn then is what the
-// suite's check fifo proves.
+// A waiter that gets the lock costs one message and one try. The suite's check fifo proves the order.
 func TestATurnCostsAMessageAndATry(t *testing.T) {
 	const each, processes = 50, 4
 	server, outside, holder := begin(t, "fair", time.Minute)

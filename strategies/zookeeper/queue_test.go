@@ -2,7 +2,7 @@ package zookeeper
 
 import "testing"
 
-// Numbers go on below zero after the largest, and what is not of the recipe is passed over.
+// Numbers continue below zero after the largest, and names of other recipes are skipped.
 func TestAhead(t *testing.T) {
 	for _, c := range []struct {
 		name   string

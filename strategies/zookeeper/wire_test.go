@@ -38,14 +38,14 @@ func (c *cable) broken(cut bool) {
 	c.HangUp()
 }
 
-// lose has the answer to the next request of a code be lost. The channel is closed when it is.
+// lose makes the network lose the answer to the next request of a code. The channel is closed when this has happened.
 func (c *cable) lose(code int32) (lost <-chan struct{}) {
 	return c.BreakAt(netfault.LostAnswer, func(request []byte) bool {
 		return len(request) >= 12 && int32(binary.BigEndian.Uint32(request[8:])) == code
 	})
 }
 
-// A holder that is cut off sees that its lease is lost, and goes on with another session.
+// A holder that is cut off finds that its lease is lost, and continues with another session.
 func TestHolderIsCutOff(t *testing.T) {
 	t.Parallel()
 	const ttl = time.Second
@@ -70,7 +70,7 @@ func TestHolderIsCutOff(t *testing.T) {
 	release(t, acquire(t, one, "key"), nil) // it has another session now
 }
 
-// After a connection that breaks and comes back in time, the lease and the place in the queue are still there.
+// After a connection that breaks and is restored in time, the lease and the node in the queue still exist.
 func TestReconnectInTime(t *testing.T) {
 	t.Parallel()
 	c := new(cable)

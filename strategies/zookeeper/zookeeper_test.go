@@ -89,8 +89,8 @@ func TestConformance(t *testing.T) {
 	}, zookeeper.Strategy().Info)
 }
 
-// A release whose context has ended is carried out nevertheless: the session would keep the
-// lease for as long as the process lives.
+// A release whose context has ended is still executed, because the session would keep the lease as long as the
+// process lives.
 func TestReleaseWithAnEndedContext(t *testing.T) {
 	t.Parallel()
 	one, other := open(t, node(t), 10*time.Second), open(t, node(t), 10*time.Second)

@@ -81,7 +81,7 @@ func TestCloseEndsAlthoughACallHangs(t *testing.T) {
 	}
 }
 
-// A call whose context has ended sends nothing, so that nothing has to be given back.
+// A call whose context has ended sends nothing, so that nothing must be undone.
 func TestNothingIsSentAfterTheEnd(t *testing.T) {
 	var calls bounded.Calls
 	ctx, end := context.WithCancel(t.Context())

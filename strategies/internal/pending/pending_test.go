@@ -14,7 +14,7 @@ import (
 
 var errBusy = errors.New("BUSY")
 
-// refused returns a release that Redis refuses so often, and then answers.
+// refused returns a release that Redis refuses the given number of times, and then answers.
 func refused(times int64, answer error) (p *pending.Release, sent *atomic.Int64) {
 	sent = new(atomic.Int64)
 	return &pending.Release{TTL: time.Hour, Send: func(context.Context) error {
@@ -216,7 +216,7 @@ func TestCloseSendsOnceMore(t *testing.T) {
 	})
 }
 
-// Close does not wait for a Redis that is silent, whose client has no timeouts.
+// Close does not wait for a silent Redis whose client has no timeouts.
 func TestCloseEndsAlthoughRedisIsSilent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var r pending.Releases

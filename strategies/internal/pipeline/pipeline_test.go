@@ -222,13 +222,13 @@ func (tunnel) SetWriteDeadline(time.Time) error { return errors.New("deadlines a
 func (c tunnel) Read(b []byte) (int, error) {
 	n, err := c.Conn.Read(b)
 	if err == nil && c.deaf.Load() {
-		return c.Conn.Read(make([]byte, 1)) // for ever: the answer is lost
+		return c.Conn.Read(make([]byte, 1)) // forever: the answer is lost
 	}
 	return n, err
 }
 
-// A caller that sends for itself returns soon after its context, although the client would wait for a minute. So does
-// the next one, which another goroutine sends for.
+// A caller that sends itself returns soon after its context, although the client would wait for a minute. The next
+// one, for which another goroutine sends, does too.
 func TestContextEndsACallerThatSendsForItself(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
@@ -401,7 +401,7 @@ func (c far) Read(b []byte) (int, error) {
 	return c.Conn.Read(b)
 }
 
-// A network that is slow costs no connections and no errors, also where callers may send for themselves.
+// A slow network causes no new connections and no errors, also if callers may send themselves.
 func TestSlowNetworkIsNoOutage(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)

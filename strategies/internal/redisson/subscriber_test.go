@@ -30,7 +30,7 @@ type queue struct {
 	parking    sync.WaitGroup
 }
 
-// newQueue has n waiters join and park, one after the other.
+// newQueue makes n waiters join and park, one after the other.
 func newQueue(t *testing.T, n int, wakes func(string) int) *queue {
 	server := redistest.Start(t)
 	q := &queue{
@@ -68,7 +68,7 @@ func (q *queue) park(ctx context.Context, i int) {
 	q.sleep()
 }
 
-// sleep waits until as many sleep as should.
+// sleep waits until the expected number of waiters sleep.
 func (q *queue) sleep() {
 	q.t.Helper()
 	poll.Until(q.t, strconv.Itoa(q.parked)+" waiters are parked", func() bool {
@@ -107,8 +107,8 @@ func (q *queue) end() {
 	}
 }
 
-// A waiter that was woken in vain queues anew: the k-th message wakes the k-th
-// waiter, round and round, so that none starves behind another.
+// A waiter that was woken in vain parks again at the end: the k-th message wakes the k-th waiter in turn, so that no
+// waiter starves.
 func TestMessageWakesTheLongestParked(t *testing.T) {
 	const waiters, rounds = 5, 3
 	q := newQueue(t, waiters, redisson.One)
@@ -142,8 +142,8 @@ func TestMessageWakesAsManyAsItSays(t *testing.T) {
 	}
 }
 
-// Nobody sleeps while messages come: whoever parks next, after a try that may have
-// been too early, tries again, once for all of them.
+// A message without a sleeping waiter is kept: the next waiter that parks, after a try that may have been too early,
+// tries again, once for all such messages.
 func TestMessageToTheAwakeIsKept(t *testing.T) {
 	q := newQueue(t, 2, redisson.One)
 	q.publish("0", 1)
@@ -177,7 +177,7 @@ func (q *queue) heard() {
 	}
 }
 
-// Who leaves with a wake-up unused, or used in vain, passes it on.
+// A waiter that leaves with an unused wake-up, or with one used in vain, passes it on.
 func TestLeaverHandsOn(t *testing.T) {
 	q := newQueue(t, 3, redisson.One)
 	if woken := q.publish("0", 1); woken[0] != 0 {

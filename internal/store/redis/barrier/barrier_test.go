@@ -281,7 +281,8 @@ func TestOneIsStoppedAtTheEnd(t *testing.T) {
 	}
 }
 
-// Who lost its own place, as after FLUSHALL, says so of itself and not of the others, and reports nothing.
+// A generator that lost its own slot, as after FLUSHALL, names itself and not the others as lost, and reports
+// nothing.
 func TestAllLoseTheirPlaces(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)

@@ -231,7 +231,7 @@ func (m *Monitor) Held(ctx context.Context) (int64, error) {
 	return max(value(fields.Integer("omem")), value(fields.Integer("tot-mem"))), nil
 }
 
-// Kill has the server close MONITOR's connection, and free what it holds for it.
+// Kill makes the server close MONITOR's connection and free its buffers.
 func (m *Monitor) Kill(ctx context.Context) error {
 	if err := m.guard.Do(ctx, "client", "kill", "id", m.id).Err(); err != nil {
 		return fmt.Errorf("end MONITOR: %w", err)
