@@ -456,10 +456,10 @@ func TestDamagedRecords(t *testing.T) {
 func TestHostileKeys(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ key, value, want string }{
-		"a state":         {"0", "here I am", "is no generator's"},
-		"a state's end":   {"0", "1 here 0 nonce and more", "is no generator's"},
-		"a long state":    {"0", strings.Repeat("x", 1000), "is no generator's: it has 129 bytes"},
-		"no state":        {"0", strings.Repeat("1", mostState), "is no generator's"},
+		"a state":         {"0", "here I am", "does not hold a generator's state"},
+		"a state's end":   {"0", "1 here 0 nonce and more", "does not hold a generator's state"},
+		"a long state":    {"0", strings.Repeat("x", 1000), "does not hold a generator's state: it has 129 bytes"},
+		"no state":        {"0", strings.Repeat("1", mostState), "does not hold a generator's state"},
 		"a start":         {"start:1", "never", "is no instant"},
 		"a distant start": {"start:1", "99999999999999999", "from now"},
 	} {
