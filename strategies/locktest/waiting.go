@@ -214,7 +214,7 @@ func releaseBesideAWait(s *stage, both []*instance) {
 		s.release(leases[0])
 		first.end()
 		blockade.Open()
-		second.overdue("a waiter that came while another's command number %d was held up waits for a lock that is free", step+1)
+		second.overdue("a waiter that came while command number %d of another was held up waits for a free lock", step+1)
 		second.finish()
 		s.release(leases[1:]...)
 	}
