@@ -32,7 +32,7 @@ type Uses struct {
 	Faults     []workloads.Fault
 }
 
-// Need is what a part of a run needs.
+// Need is a requirement of one part of a run.
 type Need struct {
 	By     string // the part, as the user knows it
 	Rights strategies.Rights

@@ -375,7 +375,7 @@ func TestOneEndsEarly(t *testing.T) {
 	})
 }
 
-// Who does not fit in is refused, with the reason.
+// Join refuses a generator that does not fit the session, and gives the reason.
 func TestRefusals(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
