@@ -122,6 +122,10 @@ func TestManifests(t *testing.T) {
 			Name  string
 			Files []string
 		}
+		ConfigMapGenerator []struct {
+			Name  string
+			Files []string
+		}
 		Images []struct{ Name, NewTag string }
 	}
 	if err := yaml.UnmarshalStrict(read(t, "kustomization.yaml"), &kustomization); err != nil {
@@ -163,6 +167,23 @@ func TestManifests(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
+	settings, volume, mount := kustomization.ConfigMapGenerator[0], pod.Volumes[0], generator.VolumeMounts[0]
+	if volume.ConfigMap == nil || volume.ConfigMap.Name != settings.Name || mount.Name != volume.Name ||
+		!slices.Equal(generator.Args, []string{"--file", mount.MountPath + "/" + settings.Files[0]}) {
+		t.Errorf("the generators read %q of %+v at %+v", generator.Args, volume, mount)
+	}
+	var run map[string]any
+	if err := yaml.UnmarshalStrict(read(t, settings.Files[0]), &run); err != nil || run["strategies"] == nil {
+		t.Errorf("%s has %v: %v", settings.Files[0], run, err)
+	}
+	port := generator.Ports[0]
+	if at := variable(t, generator, "LOCKBENCH_METRICS").Value; at != fmt.Sprint(":", port.ContainerPort) {
+		t.Errorf("metrics are at %s, and the port is %+v", at, port)
+	}
+	monitor := string(read(t, "podmonitor.yaml"))
+	if !strings.Contains(monitor, "port: "+port.Name+",") || !strings.Contains(monitor, "app: lockbench}") {
+		t.Errorf("the monitor does not name %s of the generators", port.Name)
+	}
 	secret := kustomization.SecretGenerator[0]
 	for name, c := range map[string]core.Container{
 		"LOCKBENCH_REDIS_PASSWORD": generator, "REDIS_PASSWORD": redis.Spec.Template.Spec.Containers[0],
@@ -178,7 +199,7 @@ func TestManifests(t *testing.T) {
 	}
 }
 
-// Only the generators reach Redis, and only by its port; nothing reaches them.
+// Only the generators reach Redis, and only by its port; Prometheus alone reaches them, and only their metrics.
 func TestNetworkPolicies(t *testing.T) {
 	job, service := one[batch.Job](t, "generators.yaml"), one[core.Service](t, "redis.yaml")
 	redis, generators := one[networking.NetworkPolicy](t, "redis.yaml").Spec,
@@ -205,7 +226,8 @@ func TestNetworkPolicies(t *testing.T) {
 		}
 	}
 	if want := []string{fmt.Sprint("TCP ", service.Spec.Ports[0].Port), "UDP 53", "TCP 53"}; !slices.Equal(out, want) ||
-		len(generators.Ingress) != 0 {
+		len(generators.Ingress) != 1 || len(generators.Ingress[0].From) != 1 ||
+		generators.Ingress[0].Ports[0].Port.IntVal != job.Spec.Template.Spec.Containers[0].Ports[0].ContainerPort {
 		t.Errorf("the generators reach %v, want %v, and are reached by %+v", out, want, generators.Ingress)
 	}
 }
@@ -265,5 +287,39 @@ func TestWrongManifests(t *testing.T) {
 	if err := confined(core.PodSpec{Containers: []core.Container{{Name: "a"}}}); err == nil ||
 		strings.Count(err.Error(), "\n") != 2 {
 		t.Errorf("a pod without limits: %v", err)
+	}
+}
+
+// run.sh prints the report and ends as the job does, also if the job of an earlier run is there.
+func TestRunScript(t *testing.T) {
+	for conditions, want := range map[string]string{
+		"SuccessCriteriaMet Complete ": "report\n", "FailureTarget Failed ": "report\nrun.sh: the job failed",
+		"": "report\nrun.sh: the job has not ended within 1 s",
+	} {
+		folder := t.TempDir()
+		for _, name := range []string{"run.sh", "kustomization.yaml"} {
+			if err := os.WriteFile(folder+"/"+name, read(t, name), 0o755); err != nil {
+				t.Fatal(err)
+			}
+		}
+		kubectl := "#!/bin/sh\necho \"$@\" >>" + folder + "/calls\ncase $1 in get) printf %s '" + conditions +
+			"' ;; logs) echo report ;; esac\n"
+		if err := os.WriteFile(folder+"/kubectl", []byte(kubectl), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		run := exec.Command(folder + "/run.sh")
+		run.Env = append(os.Environ(), "PATH="+folder+":"+os.Getenv("PATH"), "TIMEOUT=1")
+		said, err := run.CombinedOutput()
+		said = bytes.ReplaceAll(said, []byte("run.sh: the job has begun\n"), nil)
+		if !strings.HasPrefix(string(said), want) || (err == nil) != strings.Contains(conditions, "Complete") {
+			t.Errorf("%q: %v, it says %q", conditions, err, said)
+		}
+		calls := strings.Split(string(read(t, folder+"/calls")), "\n")
+		if calls[0] != "delete job lockbench --ignore-not-found" || calls[1] != "apply -k ." {
+			t.Errorf("it called %q", calls)
+		}
+		if password := read(t, folder+"/password"); len(password) != 64 {
+			t.Errorf("the password is %d bytes", len(password))
+		}
 	}
 }

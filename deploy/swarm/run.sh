@@ -18,6 +18,9 @@ build=$(mktemp -d)
 trap cleanup EXIT
 trap 'exit 130' INT TERM
 
+say() { echo "run.sh: $*" >&2; }
+
+say "building the image"
 CGO_ENABLED=0 ${GO:-go} build -o "$build/lockbench" ./cmd/lockbench
 docker build -q -f docker/lockbench.Dockerfile -t lockbench:local "$build" >/dev/null
 if [ "$(docker info -f '{{.Swarm.LocalNodeState}}')" = inactive ]; then
@@ -35,11 +38,17 @@ if docker service inspect lockbench_generators >/dev/null 2>&1; then
 	exit 1
 fi
 deployed=yes
+say "deploying the generators"
 docker stack deploy --resolve-image never -c deploy/swarm/stack.yaml lockbench >/dev/null 2>&1
 
 # A generator ends as Complete, or as Failed or Rejected if something is wrong; its successor is not started.
 tasks() { docker service ps lockbench_generators --format '{{.CurrentState}}'; }
 all=$(docker service inspect -f '{{.Spec.Mode.ReplicatedJob.TotalCompletions}}' lockbench_generators)
-until [ "$(tasks | grep -cE '^(Complete|Failed|Rejected)')" -ge "$all" ]; do sleep 0.5; done
+shown=
+until [ "$(tasks | grep -cE '^(Complete|Failed|Rejected)')" -ge "$all" ]; do
+	states=$(tasks | sed 's/ .*//' | sort | uniq -c | tr -s ' \n' ' ')
+	if [ "$states" != "$shown" ]; then say "generators:$states" && shown=$states; fi
+	sleep 0.5
+done
 docker service logs --raw lockbench_generators
 ! tasks | grep -qv '^Complete'
