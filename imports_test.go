@@ -85,7 +85,7 @@ var house = []room{
 		name: "watch", packages: []string{"internal/watch"},
 		sees: []string{"helpers", "workloads", "strategies", "results", "leaves"}, hidden: []string{"command"},
 	},
-	{name: "driver", packages: []string{"internal/driver"}, hidden: []string{"apps", "command"}},
+	{name: "driver", packages: []string{"drivers", "internal/driver"}, hidden: []string{"apps", "command"}},
 	{name: "session", packages: []string{"internal/session"}, hidden: []string{"lockbench"}},
 	{name: "lockbench", packages: []string{""}},
 	{name: "apps", packages: []string{"internal/apps/*"}},

@@ -14,11 +14,13 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/lockbench/lockbench"
+	"github.com/lockbench/lockbench/drivers"
 	"github.com/lockbench/lockbench/internal/apps/advise"
 	"github.com/lockbench/lockbench/internal/apps/document"
 	"github.com/lockbench/lockbench/internal/driver"
 	"github.com/lockbench/lockbench/internal/layout"
 	"github.com/lockbench/lockbench/internal/words"
+	"github.com/lockbench/lockbench/results"
 	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/workloads"
 )
@@ -155,7 +157,7 @@ func (f *adviseFlags) question(ctx context.Context, given func(string) bool) (ad
 		q.Named, err = driver.Parse(find, known...)
 		problems = append(problems, prefixed("strategy", err))
 	} else if f.language != "" && f.language != "go" && !f.dryRun {
-		q.Drivers = driversFor(ctx, f.language, q.For)
+		q.Drivers, q.Absent = driversFor(ctx, f.language, q.For)
 	}
 	if err == nil || len(q.Named) > 0 {
 		problems = append(problems, causes(q)...)
@@ -186,25 +188,40 @@ func causes(q advise.Question) (problems []error) {
 	return problems
 }
 
-// driversFor returns the drivers of libraries in a language, as far as they can be started.
-func driversFor(ctx context.Context, language string, purpose advise.Purpose) []strategies.Variant {
+// driversFor returns the drivers of libraries in a language, and those that cannot be started, with the reason.
+func driversFor(
+	ctx context.Context, language string, purpose advise.Purpose,
+) (found []strategies.Variant, absent []results.LeftOut) {
 	commands := slices.Sorted(maps.Keys(driver.All()))
-	if slices.Contains(commands, "redisson") { // which has several locks
+	for _, name := range drivers.Of(language) {
+		if !slices.Contains(commands, name) {
+			commands = append(commands, name)
+		}
+	}
+	if slices.Contains(drivers.Of(language), "redisson") { // which has several locks
 		commands = append(commands, map[advise.Purpose][]string{
 			advise.Efficiency: {"redisson spin", "redisson fair"}, advise.Correctness: {"redisson fenced"},
 		}[purpose]...)
 	}
-	found := make([]strategies.Variant, len(commands))
+	variants, problems := make([]strategies.Variant, len(commands)), make([]error, len(commands))
 	var all sync.WaitGroup
 	for i, command := range commands {
-		all.Go(func() { found[i], _ = driver.Lookup(ctx, command) })
+		all.Go(func() { variants[i], problems[i] = driver.Lookup(ctx, command) })
 	}
 	all.Wait()
-	return slices.DeleteFunc(found, func(v strategies.Variant) bool {
-		return !slices.ContainsFunc(v.Strategy.Info.Libraries, func(l strategies.Library) bool {
+	for i, v := range variants {
+		name, _, _ := strings.Cut(commands[i], " ")
+		switch {
+		case problems[i] != nil && slices.Contains(drivers.Of(language), commands[i]):
+			why := strings.TrimPrefix(problems[i].Error(), driver.Prefix+name+": ")
+			absent = append(absent, results.LeftOut{Strategy: driver.Prefix + name, Why: results.Unfit.Remark(why)})
+		case problems[i] == nil && slices.ContainsFunc(v.Strategy.Info.Libraries, func(l strategies.Library) bool {
 			return strings.EqualFold(l.Language, language)
-		})
-	})
+		}):
+			found = append(found, v)
+		}
+	}
+	return found, absent
 }
 
 // answer measures, and writes the advice.

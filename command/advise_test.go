@@ -1,9 +1,13 @@
 package command
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/lockbench/lockbench/internal/apps/advise"
+	"github.com/lockbench/lockbench/internal/driver"
+	"github.com/lockbench/lockbench/internal/layout"
+	"github.com/lockbench/lockbench/workloads"
 )
 
 func TestWhatAnAnswerEndsWith(t *testing.T) {
@@ -26,5 +30,26 @@ func TestWhatAnAnswerEndsWith(t *testing.T) {
 		if code != test.code {
 			t.Errorf("%+v ends with %d, want %d", test.advice, code, test.code)
 		}
+	}
+}
+
+// The drivers of a language that cannot be started are left out with the reason, and what to do.
+func TestAbsentDriversAreNamed(t *testing.T) {
+	t.Setenv(driver.PathVariable, "")
+	t.Setenv("XDG_DATA_HOME", t.TempDir())
+	found, absent := driversFor(t.Context(), "node", advise.Efficiency)
+	if len(found) != 0 || len(absent) != 2 {
+		t.Fatalf("found %d, absent %+v", len(found), absent)
+	}
+	for i, name := range []string{"exec:redis-semaphore", "exec:redlock"} {
+		if a := absent[i]; a.Strategy != name || a.Why.String() != "not installed: lockbench drivers install node" {
+			t.Errorf("absent is %+v", a)
+		}
+	}
+	q := advise.Question{For: advise.Efficiency, Workload: workloads.Default(), Absent: absent}
+	p := &layout.Page{Wide: 200}
+	q.LayPlan(p, "", "")
+	if !strings.Contains(p.String(), "exec:redlock") || !strings.Contains(p.String(), "drivers install node") {
+		t.Errorf("the plan is\n%s", p)
 	}
 }

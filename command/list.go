@@ -2,23 +2,19 @@ package command
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
 	"go/doc/comment"
-	"maps"
 	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
-	"github.com/lockbench/lockbench/internal/driver"
 	"github.com/lockbench/lockbench/internal/engine"
 	"github.com/lockbench/lockbench/internal/layout"
 	"github.com/lockbench/lockbench/internal/store"
 	"github.com/lockbench/lockbench/internal/store/redis/servers"
-	"github.com/lockbench/lockbench/internal/untrusted"
 	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/workloads"
 )
@@ -332,37 +328,4 @@ func allFaults() [][]string {
 	}
 	return slices.Concat(rows, [][]string{nil}, options,
 		[][]string{nil, {"set with --fault holder-pause:at=2s,for=3s"}, {"docs/FAULTS.md has the details"}})
-}
-
-func (a *app) drivers() *cobra.Command {
-	return &cobra.Command{
-		Use:               "drivers",
-		Short:             "List the drivers of locks in other languages",
-		Args:              noArguments,
-		ValidArgsFunction: cobra.NoFileCompletions,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return a.columns(allDrivers(cmd.Context()))
-		},
-	}
-}
-
-// allDrivers starts every driver and asks what it is.
-func allDrivers(ctx context.Context) [][]string {
-	rows := [][]string{{"NAME", "CLAIMS", "LOCK"}}
-	found := driver.All()
-	for _, name := range slices.Sorted(maps.Keys(found)) {
-		hello, err := driver.Greet(ctx, []string{found[name]})
-		called := driver.Prefix + untrusted.Printable(name) // a file of that name
-		if err != nil {
-			rows = append(rows, []string{called, "–", "cannot be used: " + untrusted.Printable(err.Error())})
-			continue
-		}
-		rows = append(rows, []string{called, hello.Info.Claims.String(), hello.Info.Summary})
-	}
-	if len(found) == 0 {
-		rows = append(rows, []string{
-			"none", "", "lockbench looks in " + driver.PathVariable + " and in its own folder: docs/DRIVERS.md",
-		})
-	}
-	return rows
 }

@@ -188,12 +188,12 @@ function serve(lock) {
   });
 }
 
-// need returns a library that make drivers installs.
+// need returns a library that install.sh installs.
 function need(name) {
   try {
     return require(name);
   } catch {
-    console.error(`${name} is not installed: make drivers`);
+    console.error(`${name} is not installed: lockbench drivers install node`);
     process.exit(1);
   }
 }

@@ -14,7 +14,7 @@ import threading
 import time
 import urllib.parse
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "site"))  # what make drivers installs
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "site"))  # what install.sh installs
 
 now = time.monotonic_ns
 REPORT = 0.05  # seconds between two reports; lockbench wants one in 100 ms
@@ -310,4 +310,4 @@ def serve(lock):
 
 def missing(package):
     """Ends a driver whose library is not there."""
-    sys.exit(f"{package} is not installed: make drivers")
+    sys.exit(f"{package} is not installed: lockbench drivers install python")

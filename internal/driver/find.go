@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/lockbench/lockbench/drivers"
 	"github.com/lockbench/lockbench/internal/untrusted"
 	"github.com/lockbench/lockbench/strategies"
 	"github.com/lockbench/lockbench/strategies/goredis"
@@ -181,16 +182,17 @@ func resolve(command string) ([]string, error) {
 	if why := refused[words[0]]; why != nil {
 		return nil, why
 	}
-	places := "lockbench's own folder drivers"
-	if named := os.Getenv(PathVariable); named != "" {
-		places = named + " or " + places
+	for _, language := range drivers.Languages() {
+		if slices.Contains(drivers.Of(language), words[0]) {
+			return nil, fmt.Errorf("not installed: lockbench drivers install %s", language)
+		}
 	}
 	return nil, fmt.Errorf("there is no driver %q in %s (lockbench drivers lists them; ./%s is a command)",
-		words[0], places, words[0])
+		words[0], strings.Join(path(), ", "), words[0])
 }
 
-// path returns the directories with drivers: those that the user names, and those of the installation, drivers in the
-// program's directory or next to it, as in a repository with bin/lockbench. The current directory is none of them: it
+// path returns the directories with drivers: those that the user names, those of the program, drivers in its directory or
+// next to that, as in a repository with bin/lockbench, and that of lockbench drivers install. The current directory is none of them: it
 // may be another user's.
 func path() []string {
 	dirs := filepath.SplitList(os.Getenv(PathVariable))
@@ -201,7 +203,24 @@ func path() []string {
 		bin := filepath.Dir(program)
 		dirs = append(dirs, filepath.Join(bin, "drivers"), filepath.Join(filepath.Dir(bin), "drivers"))
 	}
+	if installed, err := InstallDirectory(); err == nil {
+		dirs = append(dirs, installed)
+	}
 	return slices.DeleteFunc(dirs, func(dir string) bool { return dir == "" })
+}
+
+// InstallDirectory returns the directory of the user's drivers, below $XDG_DATA_HOME or ~/.local/share
+// (https://specifications.freedesktop.org/basedir-spec/latest/).
+func InstallDirectory() (string, error) {
+	data := os.Getenv("XDG_DATA_HOME")
+	if !filepath.IsAbs(data) { // the specification ignores a relative one
+		home, err := os.UserHomeDir()
+		if err != nil {
+			return "", fmt.Errorf("find the directory of drivers: %w", err)
+		}
+		data = filepath.Join(home, ".local", "share")
+	}
+	return filepath.Join(data, "lockbench", "drivers"), nil
 }
 
 // All returns the paths of all drivers by name: what can be executed in a directory of the path, NAME, or NAME/driver.

@@ -35,6 +35,8 @@ type Question struct {
 	Language string
 	// Drivers run libraries of that language, and are compared instead of the short list.
 	Drivers []strategies.Variant
+	// Absent are those that cannot be started, and why.
+	Absent []results.LeftOut
 
 	fit   int    // of the candidates, how many there is time for; 0 means all
 	whole string // the budget with time for all
@@ -146,6 +148,7 @@ func (q Question) candidates() (chosen []strategies.Variant, out []results.LeftO
 		consider(q.Named)
 		return chosen, out
 	}
+	out = append(out, q.Absent...)
 	if consider(q.Drivers); len(chosen) == 0 {
 		listed, lacking := q.listed()
 		consider(listed)
