@@ -228,7 +228,7 @@ func (s Summary) text(m Metric, digits int) string {
 }
 
 // Verdict says in a word or two whether the strategy's claims held in every run. An invalid
-// run counts only for what broke in it.
+// run counts only for what broke in it: "held (2 of 3 trusted)".
 func (s Summary) Verdict() string {
 	var broken []string
 	trusted := 0
@@ -255,7 +255,7 @@ func (s Summary) Verdict() string {
 	case len(s.Claims) == 0:
 		verdict = "no claim"
 	case trusted < len(s.Runs):
-		verdict = fmt.Sprintf("%s in %d of %d", verdict, trusted, len(s.Runs))
+		verdict = fmt.Sprintf("%s (%d of %d trusted)", verdict, trusted, len(s.Runs))
 	}
 	if s.Caveat != "" {
 		verdict += " (unsafe)"

@@ -350,11 +350,11 @@ func (d *drawing) value(s spot) string {
 	return short(s.Y, d.yUnit)
 }
 
-// values writes the value at each mark, above, below or next to it. It leaves out a value for which there is no
-// room; the mark's title has it too.
+// values writes the value at the curve's last mark, above, below or next to it, unless there is no room. Each mark's title
+// has its value; more of them on the picture would cover the lines.
 func (d *drawing) values(v curve) {
 	const above, below, up, down, aside, middle = 11.0, 3.0, -7.0, 17.0, 6.0, 4.0 // a letter is above its baseline
-	for _, s := range v.marks {
+	for _, s := range v.marks[max(0, len(v.marks)-1):] {
 		at, value := d.at(s.point), d.value(s)
 		wide := letter * float64(utf8.RuneCountInString(value))
 		for _, try := range []text{

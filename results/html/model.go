@@ -36,13 +36,18 @@ type family struct {
 // families groups the runs of each file by workload and clients.
 func families(files []results.File) []family {
 	var all []family
-	var names []string // a strategy has the same style on the whole page
+	var names []string
 	for _, file := range files {
-		index := map[string]int{}
 		for _, s := range file.Summaries() {
 			if !slices.Contains(names, s.Name) {
 				names = append(names, s.Name)
 			}
+		}
+	}
+	style := styles(names)
+	for _, file := range files {
+		index := map[string]int{}
+		for _, s := range file.Summaries() {
 			key := kind(s.Workload)
 			at, known := index[key]
 			if !known {
@@ -50,7 +55,7 @@ func families(files []results.File) []family {
 				index[key] = at
 				all = append(all, family{file: file.Name})
 			}
-			all[at].add(cell{s, mark{s.Name, slices.Index(names, s.Name)}})
+			all[at].add(cell{s, mark{s.Name, style[s.Name]}})
 		}
 	}
 	for i := range all {

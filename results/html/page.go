@@ -51,8 +51,15 @@ type pageData struct {
 	Style    template.CSS
 	Results  []sorted // the best, and what speaks against the figures
 	Findings []sorted
+	Judged   []judged
 	Sections []family
 	Files    []source
+}
+
+// judged is the result of a threshold.
+type judged struct {
+	Passed bool
+	Text   string
 }
 
 // sorted is the findings of a sort.
@@ -107,6 +114,13 @@ func Write(w io.Writer, files []results.File) error {
 	}
 	page.Results, page.Findings = bySort(found(all, files))
 	for _, f := range files {
+		for _, j := range f.Thresholds {
+			text := j.String()
+			if len(files) > 1 {
+				text = f.Name + ": " + text
+			}
+			page.Judged = append(page.Judged, judged{j.Passed, text})
+		}
 		page.Files = append(page.Files, sourceOf(f))
 	}
 	return write(w, "the page", "page", page)

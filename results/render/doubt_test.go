@@ -37,7 +37,7 @@ func TestTablesShowNoPercentileOfTooFew(t *testing.T) {
 
 // A run that cannot be trusted never shows "held", whatever the audit saw. A broken claim is shown of every run.
 func TestInvalidRunsAreNeverHeld(t *testing.T) {
-	for invalid, want := range []string{"held", "held in 2 of 3", "held in 1 of 3", "INVALID"} {
+	for invalid, want := range []string{"held", "held (2 of 3 trusted)", "held (1 of 3 trusted)", "INVALID"} {
 		r := sample(t, "normal")
 		r.Rounds, r.Strategies = 3, r.Strategies[:1]
 		spin := r.Runs[2]

@@ -1,0 +1,41 @@
+package html
+
+import (
+	"slices"
+	"strings"
+)
+
+// familiar are the locks that have a style of their own, so that a lock has the same colour in all reports. The first
+// ones are those that are compared most often: they have the colours, and the others the same with dashes.
+var familiar = []string{
+	"spin", "pubsub", "handoff", "fair", "redsync", "redlock", "cohort",
+	"blpop", "fenced", "redislock", "rueidislock", "redisson-spin", "etcd", "zookeeper", "postgres",
+}
+
+// styles returns the number of each strategy's style. A variant has the style of its lock if no other strategy of the page
+// has it; a strategy without a style of its own gets the first that is free.
+func styles(names []string) map[string]int {
+	style, taken := map[string]int{}, map[int]bool{}
+	assign := func(name string, number int) {
+		style[name], taken[number] = number, true
+	}
+	for _, plain := range []bool{true, false} { // a lock goes before its variants
+		for _, name := range names {
+			lock, _, variant := strings.Cut(name, ":")
+			number := slices.Index(familiar, lock)
+			if _, has := style[name]; !has && number >= 0 && !taken[number] && variant != plain {
+				assign(name, number)
+			}
+		}
+	}
+	for _, name := range names {
+		number := 0
+		for taken[number] {
+			number++
+		}
+		if _, has := style[name]; !has {
+			assign(name, number)
+		}
+	}
+	return style
+}
