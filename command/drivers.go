@@ -70,7 +70,8 @@ func (a *app) installDrivers(ctx context.Context, languages []string) error {
 		return fmt.Errorf("install drivers: %w", err)
 	}
 	a.say("installing the libraries of %s in %s", words.And(languages), directory)
-	install := exec.CommandContext(ctx, "bash", append([]string{filepath.Join(directory, drivers.Script)}, languages...)...)
+	script := filepath.Join(directory, drivers.Script)
+	install := exec.CommandContext(ctx, "bash", append([]string{script}, languages...)...)
 	install.Stdout, install.Stderr = direct(a.stderr), direct(a.stderr)
 	install.Cancel = func() error { return install.Process.Signal(os.Interrupt) }
 	install.WaitDelay = 5 * time.Second

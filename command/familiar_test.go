@@ -3,17 +3,12 @@ package command
 import (
 	"strings"
 	"testing"
-
-	"github.com/spf13/cobra"
 )
 
 // Every row of the table is reached on some command, names a tool, and proposes what a command accepts: its flags exist
 // there, and so do its formats.
 func TestHabitsOfOtherTools(t *testing.T) {
-	all := []*cobra.Command{}
-	for _, cmd := range append(Root().Commands(), Root()) {
-		all = append(all, cmd)
-	}
+	all := append(Root().Commands(), Root())
 	seen := map[string]bool{}
 	for _, habit := range habits {
 		if habit.tool == "" || seen[habit.given+habit.here] {

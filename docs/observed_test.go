@@ -32,8 +32,8 @@ func TestObserved(t *testing.T) {
 		"each figure is what observe reconstructed from MONITOR / what the run itself counted. observe also sees what " +
 		"clients do after the run's window, so it counts up to two leases more for each client. A hold at Redis has both " +
 		"network paths; a wait begins with the first try that Redis saw. Timed out are waits that " +
-		"ended without a lease, + single tries of a value in vain: a client that takes another value for its next tries looks " +
-		"like two. handoff passes leases on within a process, which observe does not see. – means that the run does not " +
+		"ended without a lease, + values that were tried once in vain: a client that takes another value for its " +
+		"next tries counts as two. handoff passes leases on within a process, which observe does not see. – means that the run does not " +
 		"count it.\n")
 	tables := new(strings.Builder)
 	var noisy driverFigures // for its sentence about the machine
@@ -42,8 +42,8 @@ func TestObserved(t *testing.T) {
 		if err != nil || len(runs) == 0 {
 			t.Fatalf("there is no run of %s: make observed", mode.file)
 		}
-		fmt.Fprintf(tables, "\n## %s\n\n%s.\n\n| lock | leases | tries | wait p50 | wait p99 | hold p50 | timed out | expired, lost | "+
-			"unsafe |\n|---|--:|--:|--:|--:|--:|--:|--:|--:|\n", mode.title, mode.about)
+		fmt.Fprintf(tables, "\n## %s\n\n%s.\n\n| lock | leases | tries | wait p50 | wait p99 | hold p50 | timed out | "+
+			"expired, lost | unsafe |\n|---|--:|--:|--:|--:|--:|--:|--:|--:|\n", mode.title, mode.about)
 		for _, file := range runs {
 			row, report, err := observedRow(file)
 			if err != nil {

@@ -191,9 +191,9 @@ func resolve(command string) ([]string, error) {
 		words[0], strings.Join(path(), ", "), words[0])
 }
 
-// path returns the directories with drivers: those that the user names, those of the program, drivers in its directory or
-// next to that, as in a repository with bin/lockbench, and that of lockbench drivers install. The current directory is none of them: it
-// may be another user's.
+// path returns the directories with drivers: those that the user names, those of the program (drivers in its directory or
+// next to that, as in a repository with bin/lockbench), and the one of lockbench drivers install. The current directory
+// is not among them, because it may belong to another user.
 func path() []string {
 	dirs := filepath.SplitList(os.Getenv(PathVariable))
 	if program, err := os.Executable(); err == nil {

@@ -145,7 +145,10 @@ func WriteDocument(w io.Writer, title string, of *layout.Page) error {
 		Title string
 		Style template.CSS
 		Body  template.HTML
-	}{title, template.CSS(tonesSource + styleSource + chartStyle), template.HTML(body.String())}) // layout escapes all texts
+	}{
+		title, template.CSS(tonesSource + styleSource + chartStyle),
+		template.HTML(body.String()), // package layout escapes all texts
+	})
 }
 
 // WriteChart writes one chart as an SVG file of its own, with title and legend.

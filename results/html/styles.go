@@ -12,8 +12,8 @@ var familiar = []string{
 	"blpop", "fenced", "redislock", "rueidislock", "redisson-spin", "etcd", "zookeeper", "postgres",
 }
 
-// styles returns the number of each strategy's style. A variant has the style of its lock if no other strategy of the page
-// has it; a strategy without a style of its own gets the first that is free.
+// styles returns the number of each strategy's style. A variant has the style of its lock if no other strategy of the
+// page has it. A strategy without a style of its own gets the first free one.
 func styles(names []string) map[string]int {
 	style, taken := map[string]int{}, map[int]bool{}
 	assign := func(name string, number int) {

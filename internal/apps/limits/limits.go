@@ -1,8 +1,9 @@
-// Package limits finds the highest rate of arrivals that a lock sustains. limits.go searches, document.go is the result.
+// Package limits finds the highest rate of arrivals that a lock sustains: limits.go has the search, document.go the
+// result.
 //
-// A rate is sustained if the 99th percentile of the waits stays below a limit. Waits begin at the intended arrival, so a
-// lock that falls behind does not slow the arrivals down (an open loop, as in k6 and wrk2). The search halves an
-// interval: what a closed loop with many clients achieves is its first guess.
+// A lock sustains a rate if the 99th percentile of the waits stays below a limit. Waits begin at the intended arrival, so
+// a lock that falls behind does not slow the arrivals down (an open loop, as in k6 and wrk2). The search halves an
+// interval. Its first guess is the rate that a closed loop with many clients achieves.
 package limits
 
 import (
@@ -51,8 +52,8 @@ func (q Question) Validate() error {
 	if q.Limit <= 0 {
 		wrong("--p99 must be above 0, not %v", q.Limit)
 	} else if least := windows * q.Limit; time.Duration(w.Duration) < least {
-		wrong("--duration must be at least %d times --p99, %v, not %v: a shorter window does not show that a lock falls behind",
-			windows, least, time.Duration(w.Duration))
+		wrong("--duration must be at least %d times --p99, %v, not %v: a shorter window does not show that a lock falls "+
+			"behind", windows, least, time.Duration(w.Duration))
 	}
 	for _, v := range q.Strategies {
 		if v.Info().Driver {
@@ -78,7 +79,7 @@ func (q Question) Expected() time.Duration {
 	return time.Duration(mostRuns*len(q.Strategies)) * each
 }
 
-// Answer searches the limit of each lock. When ctx ends, the document is Interrupted and the lock under way is left out.
+// Answer searches the limit of each lock. When ctx ends, the document is Interrupted, without the lock under way.
 func (q Question) Answer(ctx context.Context, measure Measure) (*Document, error) {
 	d := &Document{Head: document.Begin(schema), Question: described(q)}
 	var problem error

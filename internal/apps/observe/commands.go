@@ -50,7 +50,8 @@ var wordOf = map[string]string{
 	"DEL": del, "UNLINK": del, "GETDEL": del, "EXPIRE": expire, "PEXPIRE": expire, "EXPIREAT": expire,
 	"PEXPIREAT": expire, "HEXISTS": hexists, "HGET": hexists, "EXISTS": exists, "TTL": pttl, "PTTL": pttl,
 	"DECR": count, "DECRBY": count, "INCR": count, "INCRBY": count, "ZADD": count, "ZREM": count, "ZCARD": count,
-	"ZRANK": count, "ZCOUNT": count, "SET": set, "HINCRBY": hincr, "HSET": hset, "HSETNX": hset, "DELEX": del, "DELIFEQ": delIFEQ,
+	"ZRANK": count, "ZCOUNT": count, "SET": set, "HINCRBY": hincr, "HSET": hset, "HSETNX": hset,
+	"DELEX": del, "DELIFEQ": delIFEQ,
 	"BLPOP": sleep, "BRPOP": sleep, "BLMOVE": sleep, "BZPOPMIN": sleep, "RPUSHX": queue, "WATCH": watch,
 }
 

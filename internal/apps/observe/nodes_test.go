@@ -58,12 +58,17 @@ func TestAMajorityDecides(t *testing.T) {
 		{"a lease of two", [3][]string{
 			join(one(take(100, "a")), give(150, "a")), join(one(take(101, "a")), give(151, "a")), known,
 		}, Counts{Acquisitions: 1, Tries: 1, Releases: 1}, 49 * time.Millisecond, time.Millisecond},
-		{"split votes, then a lease", [3][]string{
-			join(one(take(100, "a")), one(take(101, "b")), give(110, "a"), one(take(120, "b")), give(200, "b")),
-			join(one(take(100, "b")), one(take(101, "a")), give(110, "b"), one(take(120, "b")), give(201, "b")),
-			join(one(take(120, "b")), give(202, "b")),
-		}, Counts{Acquisitions: 1, Tries: 2, Releases: 1, TriedOnce: 0, Open: 1}, 81 * time.Millisecond,
-			20 * time.Millisecond},
+		{
+			"split votes, then a lease",
+			[3][]string{
+				join(one(take(100, "a")), one(take(101, "b")), give(110, "a"), one(take(120, "b")), give(200, "b")),
+				join(one(take(100, "b")), one(take(101, "a")), give(110, "b"), one(take(120, "b")), give(201, "b")),
+				join(one(take(120, "b")), give(202, "b")),
+			},
+			Counts{Acquisitions: 1, Tries: 2, Releases: 1, TriedOnce: 0, Open: 1},
+			81 * time.Millisecond,
+			20 * time.Millisecond,
+		},
 		{"a client gives up", [3][]string{
 			join(one(take(100, "a")), give(150, "a"), idle),
 			join(one(take(100, "a")), one(take(110, "b")), one(take(120, "b")), give(150, "a"), idle),
