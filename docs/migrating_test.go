@@ -198,7 +198,7 @@ func toRedlock(ctx context.Context, clients []redis.UniversalClient) error {
 }
 
 func fromGetLock(ctx context.Context, client redis.UniversalClient) error {
-	// Without a prefix it is the same lock as that of the Java services.
+	// Without a prefix the key is the same as in the Java services, so both share the lock.
 	locker, err := redisson.NewPubSub(client, lock.Prefix(""), lock.TTL(10*time.Second))
 	if err != nil {
 		return err
