@@ -33,7 +33,7 @@ func Clean(ctx context.Context, at StoreOptions, unlisted ...strategies.Info) ([
 		lines = append(lines, "not looked at: "+why)
 	}
 	for _, why := range on.Skipped {
-		err = errors.Join(err, fmt.Errorf("what dead runs left was not removed: %s", why))
+		err = errors.Join(err, fmt.Errorf("leftovers of dead runs were not removed: %s", why))
 	}
 	return lines, errors.Join(err, ctx.Err())
 }

@@ -176,7 +176,7 @@ func checkLayout(encoded string) error {
 		return err
 	}
 	if head.Lowest != 1 || head.Highest != longestRecorded || head.Digits != recordedDigits {
-		return fmt.Errorf("it counts %d to %d with %d digits, lockbench's 1 to %d with %d",
+		return fmt.Errorf("the histogram counts %d to %d with %d digits, a histogram of lockbench 1 to %d with %d",
 			head.Lowest, head.Highest, head.Digits, longestRecorded, recordedDigits)
 	}
 	return nil

@@ -23,7 +23,7 @@ type Generated struct {
 func Merge(parts []Generated) (*Report, error) {
 	first := slices.IndexFunc(parts, func(p Generated) bool { return p.Report != nil })
 	if first < 0 {
-		return nil, errors.New("no generator recorded anything")
+		return nil, errors.New("no generator recorded a run")
 	}
 	merged := frame(parts, parts[first].Report)
 	indexes := make([]map[runKey]int, len(parts))

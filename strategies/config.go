@@ -49,7 +49,7 @@ func converted[To, From any](c ConfigOf[From]) (ConfigOf[To], error) {
 	for _, node := range c.Nodes {
 		n, ok := any(node).(To)
 		if !ok {
-			return to, fmt.Errorf("it locks in a store that is reached by a %T, not by a %T", n, node)
+			return to, fmt.Errorf("the strategy needs a node of type %T, not %T", n, node)
 		}
 		to.Nodes = append(to.Nodes, n)
 	}

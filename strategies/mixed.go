@@ -37,22 +37,23 @@ func Mix(a, b Variant) (Variant, error) {
 	why := ""
 	switch {
 	case x.format() != y.format() || x.Store != y.Store:
-		why = fmt.Sprintf("the one has the keys and messages of %s, the other those of %s", x.format(), y.format())
+		why = fmt.Sprintf("the first uses the keys and messages of %s, the second uses the keys and messages of %s",
+			x.format(), y.format())
 	case x.Capacity != y.Capacity:
-		why = fmt.Sprintf("the one has %d holders at a time, the other %d", x.Capacity, y.Capacity)
+		why = fmt.Sprintf("the first allows %d holders at a time, the second %d", x.Capacity, y.Capacity)
 	case x.MaxInstances > 0 || y.MaxInstances > 0:
-		why = "they work across a limited number of application instances"
+		why = "the parts work across a limited number of application instances"
 	case len(a.Parts)+len(b.Parts) > 0:
 		why = "a mixed strategy has two parts"
 	}
 	if why != "" {
-		return Variant{}, fmt.Errorf("strategy %s: the two do not share a lock: %s", info.Name, why)
+		return Variant{}, fmt.Errorf("strategy %s: the two parts do not share a lock: %s", info.Name, why)
 	}
 	return Variant{Strategy: Strategy{
 		Info:   info,
 		refine: func(info Info, _ any) Info { return info },
 		open: func(Config, any) (Locker, error) {
-			return nil, fmt.Errorf("an instance has one part of %s", info.Name)
+			return nil, fmt.Errorf("strategy %s cannot be opened as a whole: each instance opens one of its parts", info.Name)
 		},
 	}, Parts: []Variant{a, b}}, nil
 }

@@ -106,7 +106,7 @@ func expected(option flag.Value) string {
 // unknown returns the error for an option that does not exist; it lists the options that do.
 func unknown(name string, options []*flag.Flag) error {
 	if len(options) == 0 {
-		return fmt.Errorf("no option %q: it has none, so leave it out", name)
+		return fmt.Errorf("no option %q: the strategy has no options, so leave it out", name)
 	}
 	var names []string
 	for _, o := range options {

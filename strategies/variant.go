@@ -160,7 +160,7 @@ func (v Variant) Info() Info { return v.Strategy.refine(v.Strategy.Info, v.decod
 // Open opens the Locker of one application instance.
 func (v Variant) Open(config Config) (Locker, error) {
 	if info := v.Info(); len(config.Nodes) < info.Nodes {
-		return nil, fmt.Errorf("open %s: it needs %d nodes, there are %d", v.Name(), info.Nodes, len(config.Nodes))
+		return nil, fmt.Errorf("open %s: the strategy needs %d nodes, not %d", v.Name(), info.Nodes, len(config.Nodes))
 	}
 	locker, err := v.Strategy.open(config, v.decoded)
 	if err != nil {

@@ -180,7 +180,7 @@ func (d Draft) follow(s *Spec) error {
 		s.Instances = max(1, min(DefaultInstances, s.Clients))
 	} else if s.Clients >= 1 && s.Instances > s.Clients {
 		problems = append(problems,
-			fmt.Errorf("--instances %d are more than the %d clients that would use them", s.Instances, s.Clients))
+			fmt.Errorf("--instances must be at most the number of clients, %d, not %d", s.Clients, s.Instances))
 	}
 	return errors.Join(problems...)
 }

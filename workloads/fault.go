@@ -295,7 +295,7 @@ const maxWaiters = 1000
 func (s Spec) checkFaults(check func(ok bool, format string, args ...any)) {
 	for _, f := range s.Faults {
 		kind := f.Kind()
-		check(kind.Name != "", "--fault %s: there is no such fault", f.Name)
+		check(kind.Name != "", "--fault %s: unknown fault", f.Name)
 		about := func(ok bool, format string, args ...any) {
 			check(ok, "--fault %s: %w", f.Name, fmt.Errorf(format, args...))
 		}
@@ -315,7 +315,7 @@ func (s Spec) checkFaults(check func(ok bool, format string, args ...any)) {
 func (s Spec) checkFault(f Fault, check func(ok bool, format string, args ...any)) {
 	lasts := s.Lasts(f)
 	check(f.Every <= 0 || f.Every >= leastEvery, "every must be at least %v, not %v", leastEvery, f.Every)
-	check(f.Every <= 0 || time.Duration(f.Every) > lasts, "every %v is too short: it lasts %v", f.Every, lasts)
+	check(f.Every <= 0 || time.Duration(f.Every) > lasts, "every %v is too short: the fault lasts %v", f.Every, lasts)
 	// Locks are available during these two, so the run need not show their end.
 	slows := f.Name == Latency || f.Name == Bandwidth
 	end, window, why := time.Duration(f.At)+lasts, time.Duration(s.Duration), ""
@@ -323,8 +323,8 @@ func (s Spec) checkFault(f Fault, check func(ok bool, format string, args ...any
 		why = fmt.Sprintf("; its length follows from --ttl %v unless it is given", s.TTL)
 	}
 	check(s.Iterations > 0 || end < window || end == window && slows,
-		"it would end %v after the window opens, which is %v long (--duration)%s", end, s.Duration, why)
-	check(f.Instances <= s.Instances, "it cannot hit %d of %d instances", f.Instances, s.Instances)
+		"the fault would end %v after the window opens, which is %v long (--duration)%s", end, s.Duration, why)
+	check(f.Instances <= s.Instances, "instances must be at most %[2]d, not %[1]d", f.Instances, s.Instances)
 	check(f.Name != WaiterCrash || f.N <= maxWaiters, "n must be at most %d, not %d", maxWaiters, f.N)
 	check(f.Jitter <= f.Delay, "jitter %v is more than the delay of %v", f.Jitter, f.Delay)
 	check(f.Delay%Duration(time.Millisecond) == 0 && f.Jitter%Duration(time.Millisecond) == 0,

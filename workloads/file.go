@@ -77,7 +77,7 @@ func ReadLines(name string, text []byte) ([]Line, error) {
 	err := documents.Decode(&options)
 	if err == nil {
 		if err = documents.Decode(&more); err == nil {
-			return nil, fmt.Errorf("%s:%d: there is something after the end of the options", name, more.Line)
+			return nil, fmt.Errorf("%s:%d: a second YAML document follows the options; a file has one", name, more.Line)
 		}
 	}
 	if !errors.Is(err, io.EOF) { // the error has the line: "yaml: line 3: ..."

@@ -207,8 +207,8 @@ func (s Spec) Validate() error {
 		}
 	}
 	check := found.unless
-	check(!s.Hold.negative(), "--hold must not be negative, not %v", s.Hold)
-	check(!s.Think.negative(), "--think must not be negative, not %v", s.Think)
+	check(!s.Hold.negative(), "--hold must be at least 0, not %v", s.Hold)
+	check(!s.Think.negative(), "--think must be at least 0, not %v", s.Think)
 	check(s.Rate >= 0 && s.Rate <= maxRate, "--rate must be from 0 to %v, not %v", maxRate, s.Rate)
 	check(s.Rate == 0 || s.Think.IsZero(), "--think has no meaning with --rate: arrivals do not wait for each other")
 	check(s.Duration > 0 || s.Iterations > 0, "--duration must be positive, not %v", s.Duration)
@@ -219,7 +219,7 @@ func (s Spec) Validate() error {
 		check(s.Rate > 0 || s.Arrivals.trace == nil, "--rate of --arrivals %v must be above 0", s.Arrivals)
 		check(len(s.Stages) == 0, "--stage is not supported with --arrivals %v: the trace has its own load", s.Arrivals)
 		if t := s.Arrivals.trace; t != nil {
-			check(s.Keys >= t.Keys, "--keys %d are fewer than the %d of --arrivals %v", s.Keys, t.Keys, s.Arrivals)
+			check(s.Keys >= t.Keys, "--keys must be at least %d for --arrivals %v, not %d", t.Keys, s.Arrivals, s.Keys)
 		}
 	}
 	if s.Burst > 0 {
@@ -227,7 +227,7 @@ func (s Spec) Validate() error {
 			s.Clients, s.Keys)
 		check(s.Rate == 0 && len(s.Stages) == 0, "--burst is not supported with --rate and --stage")
 		check(s.Timeout == nil && !s.Coalesce, "--burst is not supported with --timeout and --coalesce")
-		check(2*s.Burst < s.TTL, "--burst %v must be less than half of --ttl %v: two clients hold that long in turn",
+		check(2*s.Burst < s.TTL, "--burst %v must be less than half of --ttl %v: two clients hold the lock that long in turn",
 			s.Burst, s.TTL)
 	}
 	s.checkFaults(check)
@@ -249,7 +249,7 @@ func (s Spec) checkStages(check func(ok bool, format string, args ...any)) {
 		check(stage.Open == (s.Rate > 0),
 			"--stage %v does not fit the loop: stages are of clients (30s:500) without --rate, "+
 				"of arrivals (30s:2000/s) with it", stage)
-		check(stage.Open || stage.Target <= float64(s.Clients), "--stage %v needs more than the %d clients there are",
+		check(stage.Open || stage.Target <= float64(s.Clients), "--stage %v needs more than the %d clients of --clients",
 			stage, s.Clients)
 		check(!stage.Open || Rate(stage.Target) <= maxRate, "--stage %v: the rate must be from 0 to %v", stage, maxRate)
 	}

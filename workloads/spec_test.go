@@ -332,7 +332,7 @@ func TestFaultsAreHeldAgainstTheirWorkload(t *testing.T) {
 			"holder-pause:at=1s", func(w *Spec) { w.TTL = Duration(2 * time.Second) },
 			"end 5s after",
 		},
-		"too often":        {"holder-pause:for=2s,every=1s", nil, "every 1s is too short: it lasts 2s"},
+		"too often":        {"holder-pause:for=2s,every=1s", nil, "every 1s is too short: the fault lasts 2s"},
 		"before the start": {"holder-crash:at=-1s", nil, "at must be at least 0s"},
 		"nobody":           {"waiter-crash:n=0", nil, "n must be at least 1"},
 		"everybody":        {"waiter-crash:n=1001", nil, "n must be at most 1000"},

@@ -58,7 +58,7 @@ func (a *Arrivals) UnmarshalText(text []byte) error {
 	case !named && kind == "poisson":
 		*a = ArrivalsPoisson
 	default:
-		return fmt.Errorf("%q: there are constant, poisson and file:PATH", text)
+		return fmt.Errorf("it must be constant, poisson or file:PATH, not %q", text)
 	}
 	return nil
 }
@@ -133,7 +133,7 @@ func readTrace(text string) (*Trace, error) {
 	t, keys := &Trace{}, map[string]int{}
 	for {
 		if len(t.Arrivals) > MostArrivals {
-			return nil, fmt.Errorf("it has more than %d arrivals: cut it", MostArrivals)
+			return nil, fmt.Errorf("the trace has more than %d arrivals: shorten it", MostArrivals)
 		}
 		fields, err := lines.Read()
 		if errors.Is(err, io.EOF) {
@@ -141,14 +141,14 @@ func readTrace(text string) (*Trace, error) {
 		}
 		line, _ := lines.FieldPos(0)
 		if err != nil {
-			return nil, fmt.Errorf("line %d: it must have three fields, %s", line, TraceHeader)
+			return nil, fmt.Errorf("line %d must have three fields, %s", line, TraceHeader)
 		}
 		arrival, err := readArrival(fields)
 		if err != nil {
 			return nil, fmt.Errorf("line %d: %w", line, err)
 		}
 		if n := len(t.Arrivals); n > 0 && arrival.At < t.Arrivals[n-1].At {
-			return nil, fmt.Errorf("line %d: it is earlier than the line before: sort the lines by time", line)
+			return nil, fmt.Errorf("line %d is earlier than the line before: sort the lines by time", line)
 		}
 		key, known := keys[fields[1]]
 		if !known {
@@ -160,7 +160,7 @@ func readTrace(text string) (*Trace, error) {
 	}
 	n := len(t.Arrivals)
 	if n < 2 || t.Arrivals[n-1].At == 0 {
-		return nil, errors.New("it needs at least two arrivals, at different times")
+		return nil, errors.New("the trace needs at least two arrivals, at different times")
 	}
 	last := t.Arrivals[n-1].At
 	t.Keys, t.Length = len(keys), last+(last-t.Arrivals[0].At)/time.Duration(n-1)

@@ -100,16 +100,16 @@ func (d *Dist) read(rest string) error {
 		return d.first.UnmarshalText([]byte(rest))
 	case "uniform":
 		if !two {
-			return fmt.Errorf("it takes two durations, such as uniform:1ms,5ms")
+			return fmt.Errorf("uniform takes two durations, such as uniform:1ms,5ms")
 		}
 		err = errors.Join(d.first.UnmarshalText([]byte(first)), d.second.UnmarshalText([]byte(second)))
 		if err == nil && d.second < d.first {
-			err = fmt.Errorf("it ends before it begins: the shorter one goes first, uniform:%s,%s", second, first)
+			err = fmt.Errorf("the shorter duration must come first: uniform:%s,%s", second, first)
 		}
 		return err
 	case "lognormal":
 		if !two {
-			return fmt.Errorf("it takes a median and σ, such as lognormal:5ms,0.8")
+			return fmt.Errorf("lognormal takes a median and σ, such as lognormal:5ms,0.8")
 		}
 		if d.sigma, err = strconv.ParseFloat(second, 64); err != nil || !(d.sigma >= 0 && d.sigma <= 10) {
 			return fmt.Errorf("σ must be a number from 0 to 10, not %q", second)
@@ -117,11 +117,11 @@ func (d *Dist) read(rest string) error {
 		return d.first.UnmarshalText([]byte(first))
 	case "file":
 		if d.file = rest; rest == "" {
-			return fmt.Errorf("it names no file")
+			return fmt.Errorf("the path is missing, as in file:PATH")
 		}
 		return nil
 	}
-	return fmt.Errorf("no such distribution; there are 5ms, uniform:1ms,5ms, exp:5ms, lognormal:5ms,0.8 and file:PATH")
+	return fmt.Errorf("unknown distribution; there are 5ms, uniform:1ms,5ms, exp:5ms, lognormal:5ms,0.8 and file:PATH")
 }
 
 // pairs rejoins the two parts of a distribution that were split at the comma between them.
@@ -162,7 +162,7 @@ func (d *Dist) Load() error {
 		}
 		var sample Duration
 		if err := sample.UnmarshalText([]byte(line)); err != nil {
-			return fmt.Errorf("%s:%d: it is not a duration such as 5ms", d.file, n)
+			return fmt.Errorf("%s:%d: the line is not a duration such as 5ms", d.file, n)
 		}
 		if sample < 0 {
 			return fmt.Errorf("%s:%d: the duration is negative", d.file, n)
@@ -255,7 +255,7 @@ func (k *KeyDist) UnmarshalText(text []byte) error {
 	case "uniform":
 		parsed.kind = ""
 		if rest != "" {
-			err = fmt.Errorf("uniform takes nothing")
+			err = fmt.Errorf("uniform takes no parameter")
 		}
 	case "zipf":
 		if parsed.exponent, err = strconv.ParseFloat(rest, 64); err != nil ||
@@ -270,7 +270,7 @@ func (k *KeyDist) UnmarshalText(text []byte) error {
 			err = fmt.Errorf("the number of hot keys must be at least 1, not %q", hot)
 		}
 	default:
-		err = fmt.Errorf("there are uniform, zipf:S and hotspot:SHARE/KEYS")
+		err = fmt.Errorf("it must be uniform, zipf:S or hotspot:SHARE/KEYS")
 	}
 	if err != nil {
 		return fmt.Errorf("%q: %w", text, err)

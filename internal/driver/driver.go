@@ -102,7 +102,7 @@ func ways() []string { return []string{"unix", "tls"} }
 // introduced reads the introduction of a driver.
 func introduced(a answer) (Hello, error) {
 	if a.Protocol != Version {
-		return Hello{}, fmt.Errorf("it speaks version %d of the protocol, this is %d", a.Protocol, Version)
+		return Hello{}, fmt.Errorf("it speaks version %d of the protocol, lockbench speaks version %d", a.Protocol, Version)
 	}
 	h := Hello{Name: short(a.Name), Version: short(a.Version), Runtime: short(a.Runtime)}
 	h.Info = unknown()

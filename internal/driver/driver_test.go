@@ -381,13 +381,13 @@ func TestFaultyDriversEndTheirRuns(t *testing.T) {
 		"silence":      "it stopped answering: it has not reported on its clients for 1s",
 		"ends":         `it ended (exit status 3): OutOfMemoryError \x1b[2J`,
 		"killed":       "it ended (signal: killed)",
-		"stranger":     "its report on client 1000 is impossible: the client is not one of its own",
-		"key":          "the key is 7, and its next step has key 0",
+		"stranger":     "its report on client 1000 is impossible: the driver does not run this client",
+		"key":          "the key is 7, but the client's next step has key 0",
 		"order":        "asked, granted, released and done are not in this order",
 		"past":         "before the end of its previous cycle, or before the start",
 		"future":       "in the future",
-		"neither":      "there is neither a lease nor an error",
-		"other clock":  "its lease is valid until an instant that is not by CLOCK_MONOTONIC",
+		"neither":      "the cycle has neither a lease nor an error",
+		"other clock":  "the end of the lease's validity is not a time of CLOCK_MONOTONIC",
 		"half a lease": "it reports a lease incompletely",
 		"other answer": "it answers a question that was not asked, 1000",
 		"clock jumps":  "it differs by at least 59m59.", // an hour, less the time of the question
@@ -419,7 +419,7 @@ func TestFaultyDriversAreRefused(t *testing.T) {
 	t.Parallel()
 	for fault, want := range map[string]string{
 		"clock":   "its clock is not CLOCK_MONOTONIC: it differs by at least ",
-		"version": "it speaks version 7 of the protocol, this is 1",
+		"version": "it speaks version 7 of the protocol, lockbench speaks version 1",
 		"claims":  `it claims luck\x1b[2J, which is not a guarantee that lockbench knows`,
 	} {
 		_, err := withFault(t, fault)

@@ -170,7 +170,7 @@ func Infos(ctx context.Context) (infos []strategies.Info, silent error) {
 func resolve(command string) ([]string, error) {
 	words := strings.Fields(command)
 	if len(words) == 0 {
-		return nil, errors.New("it names no driver: use exec:NAME, or exec:COMMAND with its arguments")
+		return nil, errors.New("the name of the driver is missing: use exec:NAME, or exec:COMMAND with its arguments")
 	}
 	if strings.Contains(words[0], string(filepath.Separator)) {
 		return words, nil

@@ -158,7 +158,7 @@ func (c *checker) keep(h heard, report func([]engine.Cycle) error) error {
 func (c *checker) cycle(said cycle, now int64) (engine.Cycle, error) {
 	client, ours := c.clients[said.Client]
 	if !ours {
-		return engine.Cycle{}, errors.New("the client is not one of its own")
+		return engine.Cycle{}, errors.New("the driver does not run this client")
 	}
 	leased := said.Granted != nil && said.Released != nil
 	if !leased {
@@ -170,11 +170,11 @@ func (c *checker) cycle(said cycle, now int64) (engine.Cycle, error) {
 	}
 	switch key := c.Steps[client.step].Key; {
 	case said.Key != key:
-		return engine.Cycle{}, fmt.Errorf("the key is %d, and its next step has key %d", said.Key, key)
+		return engine.Cycle{}, fmt.Errorf("the key is %d, but the client's next step has key %d", said.Key, key)
 	case (said.Granted == nil) != (said.Released == nil), !leased && (said.Token != nil || said.Until != nil):
 		return engine.Cycle{}, errors.New("it reports a lease incompletely")
 	case !leased && (said.Error == nil || *said.Error == ""):
-		return engine.Cycle{}, errors.New("there is neither a lease nor an error")
+		return engine.Cycle{}, errors.New("the cycle has neither a lease nor an error")
 	case said.Asked < client.done:
 		return engine.Cycle{}, fmt.Errorf("it asked %v before the end of its previous cycle, or before the start",
 			time.Duration(client.done-said.Asked))
@@ -183,9 +183,9 @@ func (c *checker) cycle(said cycle, now int64) (engine.Cycle, error) {
 	case granted < said.Asked, released < granted, said.Done < released:
 		return engine.Cycle{}, errors.New("asked, granted, released and done are not in this order")
 	case said.Done > now:
-		return engine.Cycle{}, fmt.Errorf("it is %v in the future", time.Duration(said.Done-now))
+		return engine.Cycle{}, fmt.Errorf("the end of the cycle is %v in the future", time.Duration(said.Done-now))
 	case said.Until != nil && (*said.Until < said.Asked-int64(mostValid) || *said.Until > said.Done+int64(mostValid)):
-		return engine.Cycle{}, errors.New("its lease is valid until an instant that is not by CLOCK_MONOTONIC")
+		return engine.Cycle{}, errors.New("the end of the lease's validity is not a time of CLOCK_MONOTONIC")
 	}
 	one := engine.Cycle{
 		Client: said.Client, Step: client.step, Token: said.Token,

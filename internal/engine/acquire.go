@@ -15,7 +15,7 @@ import (
 var (
 	// errNoLease reports that a Locker broke its contract.
 	errNoLease   = errors.New("the strategy returned neither a lease nor an error")
-	errNoTryLock = fmt.Errorf("%w: it has no try-lock, as --timeout 0 asks for", ErrUnsupported)
+	errNoTryLock = fmt.Errorf("%w: it has no try-lock, which --timeout 0 needs", ErrUnsupported)
 )
 
 // Acquire takes a lock within a workload's timeout: nil is without a limit, 0 a try-lock.

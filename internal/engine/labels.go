@@ -43,7 +43,7 @@ func (r *run) invalid(result *results.Run, o observed) results.Remarks {
 }
 
 // errNoWindow explains why a run without any measured time has no figures.
-var errNoWindow = errors.New("it was stopped before its window opened")
+var errNoWindow = errors.New("the run was stopped before its window opened")
 
 const (
 	longEnough    = 500 * time.Millisecond // then the time for the snapshots does not matter

@@ -38,8 +38,8 @@ var (
 	// ErrNoImage reports that there is no image to run, and that none can be pulled.
 	ErrNoImage = errors.New("no image for a container")
 	// ErrNoEngine reports that the program was built without a client for containers.
-	ErrNoEngine = errors.New("this program has no client for containers: " +
-		"it would import github.com/lockbench/lockbench/docker")
+	ErrNoEngine = errors.New("this program was built without a Docker client: " +
+		"import github.com/lockbench/lockbench/docker")
 )
 
 var engine struct {

@@ -24,7 +24,7 @@ type Fleet struct {
 	Image Image  // of containers; without a Default there are none
 	// Program finds the program of processes. Its error names the package to install.
 	Program func() (path string, err error)
-	// Server returns the member at a place, without its Ports. ports are those of all members.
+	// Server returns the definition of member number place, except its Ports. ports holds the ports of every member.
 	Server func(place int, ports [][]int) Definition
 }
 
@@ -44,9 +44,9 @@ func (f Fleet) Start(ctx context.Context, o store.Options) (Way, []Started, erro
 	l := launching{f, o}
 	switch {
 	case o.Address == "container":
-		return l.inContainers(ctx, "a container was asked for")
+		return l.inContainers(ctx, "a container was requested")
 	case o.Address == "process":
-		return l.asProcesses(ctx, "a local process was asked for")
+		return l.asProcesses(ctx, "a local process was requested")
 	case f.Image.Default == "":
 		return l.asProcesses(ctx, "no address was given")
 	}
@@ -55,7 +55,8 @@ func (f Fleet) Start(ctx context.Context, o store.Options) (Way, []Started, erro
 	case err == nil || ctx.Err() != nil:
 		return way, all, err
 	case l.Image.Wanted != "":
-		return way, nil, fmt.Errorf("no container of the image asked for, %s: %w", l.Image.Wanted, oneLine{err})
+		return way, nil, fmt.Errorf("no container of the requested image %s could be started: %w", l.Image.Wanted,
+			oneLine{err})
 	}
 	why := fmt.Sprintf("no address was given and no container could be started: %v", oneLine{err})
 	way, all, then := l.asProcesses(ctx, why)

@@ -65,14 +65,14 @@ func TestWays(t *testing.T) {
 		},
 		"a container asked for": {
 			asked: store.Options{Address: "container"}, process: missing,
-			want: inContainer("a container was asked for"),
+			want: inContainer("a container was requested"),
 		},
 		"and no process instead": {
 			asked: store.Options{Address: "container"}, container: broken, wrong: "broken", is: broken,
 		},
 		"a process asked for": {
 			asked: store.Options{Address: "process"}, container: broken,
-			want: asProcess("a local process was asked for"),
+			want: asProcess("a local process was requested"),
 		},
 		"no image": {
 			noImage: noHost,

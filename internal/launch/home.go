@@ -27,7 +27,7 @@ type Home struct {
 }
 
 // errLocked is the error for the home of a live lockbench process.
-var errLocked = errors.New("another process has locked it")
+var errLocked = errors.New("another process has locked the directory")
 
 // newHome makes a home.
 func newHome(prefix string) (Home, error) {

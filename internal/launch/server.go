@@ -121,7 +121,7 @@ func Await(ctx context.Context, s Starting, said func(log string) string, ask fu
 		case err == nil:
 			return nil
 		case ctx.Err() != nil:
-			return fmt.Errorf("it is not ready: %w: %w (%s)", context.Cause(ctx), err,
+			return fmt.Errorf("the server is not ready: %w: %w (%s)", context.Cause(ctx), err,
 				said(s.Log(context.WithoutCancel(ctx))))
 		}
 		select {
@@ -137,5 +137,5 @@ func LastLine(log string) string {
 	if last := strings.TrimSpace(lines[len(lines)-1]); last != "" {
 		return last
 	}
-	return "it said nothing"
+	return "the server printed nothing"
 }

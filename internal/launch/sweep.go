@@ -32,7 +32,7 @@ func (s Swept) Log(logf func(format string, args ...any)) {
 			len(s.Directories))
 	}
 	for _, skipped := range s.Skipped {
-		logf("not swept: %s", skipped)
+		logf("not removed: %s", skipped)
 	}
 }
 
@@ -42,7 +42,7 @@ func SweepMachine(ctx context.Context) Swept {
 	swept := Sweep(ctx)
 	engine, err := OpenEngine(ctx)
 	if errors.Is(err, ErrNoEngine) { // its advice is for programs that are to start one
-		err = errors.New("this program was built without a client for them")
+		err = errors.New("this program was built without a Docker client")
 	}
 	if err != nil {
 		swept.Skipped = append(swept.Skipped, fmt.Sprintf("containers: %v", oneLine{err}))

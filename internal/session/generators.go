@@ -50,13 +50,13 @@ func (p Plan) wrongGenerators() []error {
 		problem("--session must be up to 32 letters, digits, - and _, not %q", g.Session)
 	}
 	if g.Patience < 0 {
-		problem("--join-timeout must not be negative, but is %v", g.Patience)
+		problem("--join-timeout must be at least 0, not %v", g.Patience)
 	}
 	if !g.several() {
 		return problems
 	}
 	if g.Index >= g.Number {
-		problem("--generator must be less than --generators, %d, not %d: the first is 0", g.Number, g.Index)
+		problem("--generator must be from 0 to %d, one less than --generators, not %d", g.Number-1, g.Index)
 	}
 	refuse := func(is func(workloads.Spec) bool, why string) {
 		if slices.ContainsFunc(p.points(), func(point workloads.Point) bool { return is(point.Workload) }) {
@@ -68,15 +68,15 @@ func (p Plan) wrongGenerators() []error {
 	}
 	for _, v := range p.Strategies {
 		if !engine.NeedsStore(v.Info(), p.points()[0].Workload) {
-			problem("--generators: %s does not use a server, so that generators would not meet", v.Name())
+			problem("--generators: strategy %s uses no server, so the generators would not compete for a lock", v.Name())
 		}
 	}
 	refuse(func(w workloads.Spec) bool { return w.Burst > 0 },
-		"--burst brings the clients of one generator together, not those of several")
+		"--burst synchronises the clients of one generator, not the clients of several generators")
 	refuse(func(w workloads.Spec) bool { return w.Counter == workloads.CounterApart },
-		"with --counter apart each generator would have counters of its own")
+		"with --counter apart each generator would have separate counters")
 	refuse(func(w workloads.Spec) bool { return len(w.Faults) > 0 },
-		"what --fault sets off in one generator, the others would not know of")
+		"the other generators would not know of a fault that --fault injects in one of them")
 	return problems
 }
 
@@ -275,20 +275,21 @@ func (t *together) decode(record []byte) (*results.Report, error) {
 	case err != nil:
 		return nil, fmt.Errorf("unpack: %w", err)
 	case len(text) > mostRecordText:
-		return nil, fmt.Errorf("it has more than %d bytes", mostRecordText)
+		return nil, fmt.Errorf("the record has more than %d bytes", mostRecordText)
 	case n > mostValues+4*t.values:
-		return nil, fmt.Errorf("it has %d values, and the largest record of generator %d has %d", n, t.Index, t.values)
+		return nil, fmt.Errorf("the record has %d values, and the largest record of generator %d has %d", n, t.Index,
+			t.values)
 	}
 	part, err := results.ReadJSON(bytes.NewReader(text))
 	if err != nil {
 		return nil, err
 	}
 	if part.Shared == nil {
-		return nil, errors.New("it is not of a session")
+		return nil, errors.New("the record is not part of a session")
 	}
 	for _, run := range part.Runs {
 		if !t.planned[run.Title()] || run.Round < 1 || run.Round > t.report.Rounds {
-			return nil, fmt.Errorf("it has a run of %s in round %d, which is not in the plan",
+			return nil, fmt.Errorf("the record has a run of %s in round %d, which is not in the plan",
 				untrusted.Printable(run.Title()), run.Round)
 		}
 	}

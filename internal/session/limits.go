@@ -158,5 +158,5 @@ func noneFits(left []results.LeftOut) error {
 	for _, one := range left {
 		why = append(why, one.Strategy+": "+one.Why.Text)
 	}
-	return fmt.Errorf("nothing that --strategy names can run here: %s", strings.Join(why, "; "))
+	return fmt.Errorf("no strategy of --strategy can run here: %s", strings.Join(why, "; "))
 }

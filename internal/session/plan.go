@@ -92,7 +92,7 @@ func (p Plan) Validate() error {
 func (p Plan) mixes(w workloads.Spec) error {
 	for _, v := range p.Strategies {
 		if w.Clients > 0 && w.Clients < len(v.Parts) {
-			return fmt.Errorf("--strategy %s needs --clients %d, one of each part, not %d",
+			return fmt.Errorf("--strategy %s needs at least --clients %d, one client for each part, not %d",
 				v.Name(), len(v.Parts), w.Clients)
 		}
 	}

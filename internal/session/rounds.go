@@ -94,9 +94,9 @@ func (s *session) unfit(v strategies.Variant) string {
 func unfit(info strategies.Info, w workloads.Spec, layout store.Layout) string {
 	switch {
 	case len(w.Faults) > 0 && info.Nodes == 0:
-		return "it lives in the process, and faults are of servers and their clients"
+		return "it works within the process, and faults concern servers and their clients"
 	case info.OnlyCounter && w.Work != workloads.WorkCounter:
-		return "it is no lock, and runs only with --work counter"
+		return "it is not a lock, and runs only with --work counter"
 	case layout == nil:
 		return ""
 	}

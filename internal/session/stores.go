@@ -49,7 +49,7 @@ func (p Plan) wrongStores() []error {
 	for _, name := range p.storesTold() {
 		if name != store.Redis && !p.at(name).Started() && !slices.Contains(p.storesNeeded(), name) {
 			problems = append(problems,
-				fmt.Errorf("--redis: an address of %s is given, and no strategy of --strategy locks there", name))
+				fmt.Errorf("--redis: the address is one of %[1]s, but no strategy of --strategy uses %[1]s", name))
 		}
 	}
 	said := map[string]bool{}

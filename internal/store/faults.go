@@ -19,7 +19,7 @@ type Faults interface {
 
 // ErrNoTarget is returned by Faults.Prepare if the strategy has nothing that the fault could
 // hit, such as subscribers.
-var ErrNoTarget = errors.New("there is nothing that it could hit")
+var ErrNoTarget = errors.New("the fault has no target")
 
 // RunMarks identifies what belongs to a run on the servers.
 type RunMarks struct {

@@ -40,7 +40,7 @@ func Lookup(name string) (Store, error) {
 	s, ok := registry.byName[name]
 	if !ok {
 		return nil,
-			fmt.Errorf("%w: this program has no store %s (it has %s): it would import "+
+			fmt.Errorf("%w: this program was built without the store %s (stores: %s): import "+
 				"github.com/lockbench/lockbench/stores",
 				ErrConfig, name, strings.Join(slices.Sorted(maps.Keys(registry.byName)), ", "))
 	}

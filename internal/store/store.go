@@ -67,7 +67,7 @@ func ParseDurability(s string) (Durability, error) {
 	case "", InMemory, Usual, Synced:
 		return d, nil
 	}
-	return "", fmt.Errorf("%q is not memory, default or fsync", s)
+	return "", fmt.Errorf("it must be memory, default or fsync, not %q", s)
 }
 
 // Store is a kind of store: how its servers are found or started.

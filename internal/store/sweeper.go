@@ -65,7 +65,7 @@ func (s Swept) Tell(addr string, warn func(string), logf func(format string, arg
 	}
 	for _, skipped := range s.Skipped {
 		if logf != nil {
-			logf("not looked for what killed runs left: %s", skipped)
+			logf("could not look for leftovers of killed runs: %s", skipped)
 		}
 	}
 }
@@ -127,7 +127,7 @@ func (k Keys) ofDead(ctx, scanning context.Context, names KeyNames) (map[string]
 	// This must follow the scan: a run that begins in between has no keys in the result.
 	connected, err := k.Connected(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("find out which runs live: %w", err)
+		return nil, fmt.Errorf("find out which runs are alive: %w", err)
 	}
 	for _, name := range connected {
 		if rest, ours := strings.CutPrefix(name, "lockbench:"); ours {

@@ -160,7 +160,7 @@ func WriteChart(w io.Writer, files []results.File, name string) error {
 		}
 		names = append(names, c.name)
 	}
-	return fmt.Errorf("there is no chart %q, but %s", name, strings.Join(names, ", "))
+	return fmt.Errorf("unknown chart %q (charts: %s)", name, strings.Join(names, ", "))
 }
 
 // found returns the findings of all families and of their files, the worst first.

@@ -95,7 +95,7 @@ type incrementer struct {
 
 func openAtomic(config strategies.ConfigOf[counting], _ Options) (*incrementer, error) {
 	if len(config.Nodes) == 0 {
-		return nil, errors.New("atomic: it needs a Redis node")
+		return nil, errors.New("atomic: the strategy needs a Redis node")
 	}
 	return &incrementer{node: config.Nodes[0]}, nil
 }

@@ -72,7 +72,7 @@ const (
 // Validate returns an error for an unknown way to wait.
 func (o Options) Validate() error {
 	if o.Watch != ByMutex && o.Watch != ByNext {
-		return fmt.Errorf("option watch: %q is not %s or %s", o.Watch, ByMutex, ByNext)
+		return fmt.Errorf("option watch must be %s or %s, not %q", ByMutex, ByNext, o.Watch)
 	}
 	return nil
 }

@@ -42,9 +42,9 @@ func Wrapper() strategies.Wrapper {
 func refine(info strategies.Info) (strategies.Info, error) {
 	switch {
 	case info.Capacity == 0:
-		return info, errors.New("it is no lock, so there is nothing to wait for before it")
+		return info, errors.New("the strategy is not a lock, so a mutex before it has no effect")
 	case info.Capacity > 1:
-		return info, fmt.Errorf("it has %d holders at a time, and a mutex before it would let in one of a process",
+		return info, fmt.Errorf("the strategy allows %d holders at a time, and a mutex before it would admit one per process",
 			info.Capacity)
 	}
 	info.Summary = "behind a mutex for each process and key: " + info.Summary

@@ -53,7 +53,7 @@ func NodeOf(client redis.UniversalClient) (Node, error) {
 	case ours:
 		return Node{Client: client}, nil
 	}
-	return Node{}, fmt.Errorf("it needs a *redis.Client or a *redis.ClusterClient, not a %T", client)
+	return Node{}, fmt.Errorf("the client must be a *redis.Client or a *redis.ClusterClient, not a %T", client)
 }
 
 // Cluster returns the client as a cluster client, which finds a key's server by its hash slot; nil if it is none.

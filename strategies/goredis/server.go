@@ -28,7 +28,7 @@ func Server(c Config, strategy, noCluster string) (Node, error) {
 func CheckKey(name string, suffixes ...string) error {
 	for _, suffix := range suffixes {
 		if lock, internal := strings.CutSuffix(name, suffix); internal {
-			return fmt.Errorf("a lock must not be named %q: this is the name of a key of the lock %q; choose a name that "+
+			return fmt.Errorf("a lock must not be named %q, because the lock %q has a key of this name: choose a name that "+
 				"does not end in %q", name, lock, suffix)
 		}
 	}

@@ -337,4 +337,4 @@ func (lq *localQueue) checkOne(ctx context.Context, p *slot, seen string) (there
 }
 
 // errMissed ends a subscriber that did not receive the message about a slot's turn.
-var errMissed = errors.New("listen: a turn was missed")
+var errMissed = errors.New("listen: the subscriber missed the message about a turn")

@@ -174,7 +174,7 @@ func (n *node) refused(on *names, err error) error {
 	case says(err, "WRONGTYPE"):
 		return fmt.Errorf("%q, or its queue, is another program's key, such as Redisson's: %w", on.lock, err)
 	case n.cluster == nil && says(err, "MOVED", "ASK", "CROSSSLOT"):
-		return fmt.Errorf("the client has one node of a cluster, make it with redis.NewClusterClient: %w", err)
+		return fmt.Errorf("the client connects to a single node of a cluster: create it with redis.NewClusterClient: %w", err)
 	}
 	return err
 }
@@ -212,7 +212,7 @@ func says(err error, words ...string) bool {
 
 // unexpected returns the error for an answer that no script of this package gives.
 func unexpected(to string, reply any) error {
-	return fmt.Errorf("Redis answered %s: %v", to, reply)
+	return fmt.Errorf("Redis answered %s with %v", to, reply)
 }
 
 // pair reads a reply of two numbers.

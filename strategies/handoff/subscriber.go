@@ -81,7 +81,7 @@ func (l *Locker) demoted() {
 	}
 }
 
-var errDemoted = errors.New("listen: the server is no primary any more")
+var errDemoted = errors.New("listen: the server is not a primary any more")
 
 // listen subscribes the process to the messages about a local queue's turns.
 func (l *Locker) listen(ctx context.Context, lq *localQueue) error {
@@ -279,7 +279,7 @@ func (s *subscriber) refused(err error) error {
 	s.good = true // a refusal is not an outage
 	if s.open != 1 {
 		l.refusing = true
-		return fmt.Errorf("listen: Redis has refused a channel: %v", err) //nolint:errorlint // perhaps another channel
+		return fmt.Errorf("listen: Redis has refused a subscription: %v", err) //nolint:errorlint // perhaps another channel
 	}
 	s.open--
 	for name, c := range s.channels {
@@ -390,4 +390,4 @@ func (s *subscriber) echo(lq *localQueue, now time.Time) {
 	})
 }
 
-var errElsewhere = errors.New("listen: the subscription is not where the commands go")
+var errElsewhere = errors.New("listen: the subscription is on another server than the commands")

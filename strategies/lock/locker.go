@@ -108,7 +108,7 @@ func (l *Locker) acquire(ctx context.Context, lease *Lease, key string, options 
 	}
 	inner, err := l.ask(ctx, key, s, try)
 	if l.single && redis.HasErrorPrefix(err, "MOVED") {
-		err = fmt.Errorf("%w: this is a node of a cluster, which needs a client of redis.NewClusterClient", err)
+		err = fmt.Errorf("%w: the server is a node of a cluster: create the client with redis.NewClusterClient", err)
 	}
 	s.hooks.waited(ctx, key, start, err)
 	if err != nil {

@@ -83,7 +83,7 @@ func (s settings) with(options []CallOption) (settings, error) {
 func (s settings) problem() error {
 	problems := []error{validTTL(s.ttl)}
 	if s.waits && s.wait < 0 {
-		err := fmt.Errorf("Wait must not be negative, as %v is", s.wait)
+		err := fmt.Errorf("Wait must be at least 0, not %v", s.wait)
 		problems = append(problems, err)
 	}
 	return errors.Join(problems...)

@@ -223,13 +223,13 @@ func check(model Model, history []Operation, dir string) error {
 	}
 	file, err := os.CreateTemp(dir, "lockbench-history-*.html")
 	if err != nil {
-		return fmt.Errorf("the history is not that of a %v (it cannot be drawn: %w)", model, err)
+		return fmt.Errorf("a %v cannot produce this history (drawing it failed: %w)", model, err)
 	}
 	err = porcupine.Visualize(model.porcupine(), info, file)
 	if err := errors.Join(err, file.Close()); err != nil {
-		return fmt.Errorf("the history is not that of a %v (it cannot be drawn: %w)", model, err)
+		return fmt.Errorf("a %v cannot produce this history (drawing it failed: %w)", model, err)
 	}
-	return fmt.Errorf("the history is not that of a %v; it is drawn in %s", model, file.Name())
+	return fmt.Errorf("a %v cannot produce this history; %s shows it", model, file.Name())
 }
 
 // never is the return time of an operation that may happen at any time after its call.

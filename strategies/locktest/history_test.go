@@ -144,7 +144,7 @@ func TestCheckHistory(t *testing.T) {
 			if err == nil {
 				t.Fatal("an impossible history is accepted")
 			}
-			if !strings.Contains(err.Error(), "not that of a "+test.model.String()) {
+			if !strings.Contains(err.Error(), "a "+test.model.String()+" cannot produce this history") {
 				t.Errorf("%v does not name the model", err)
 			}
 			path := regexp.MustCompile(`\S+\.html$`).FindString(err.Error())

@@ -174,7 +174,7 @@ func (r *report) conclude(limit string) Result {
 	case r.atItsEnd:
 		v.Verdict = Passed
 	case v.Verdict == "":
-		v.Err = errors.New("something outside the suite ended it, such as FailNow in a function of the fixture")
+		v.Err = errors.New("code outside the suite ended the check, such as FailNow in a function of the fixture")
 		v.Verdict, v.Because = NotJudged, v.Err.Error()
 	}
 	return v

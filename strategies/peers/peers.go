@@ -101,7 +101,7 @@ func (o PollOptions) Refine(info strategies.Info) strategies.Info {
 // Validate returns all errors, joined.
 func (o PollOptions) Validate() error {
 	if o.Delay < 0 {
-		return fmt.Errorf("delay must not be negative, not %v", o.Delay)
+		return fmt.Errorf("delay must be at least 0, not %v", o.Delay)
 	}
 	return nil
 }

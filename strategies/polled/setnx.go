@@ -124,7 +124,7 @@ func expire(ctx context.Context, held *token.Lease, ttl time.Duration) error {
 		held.GiveBack(ctx, nil) // if this fails until the Locker is closed, the lock is blocked forever
 		return fmt.Errorf("limit %q: %w", held.Name, indeterminate.Because(ctx, err))
 	case !limited:
-		return fmt.Errorf("limit %q: %w: another client has deleted it", held.Name, strategies.ErrNotHeld)
+		return fmt.Errorf("limit %q: %w: another client has deleted the key", held.Name, strategies.ErrNotHeld)
 	}
 	return nil
 }
@@ -174,7 +174,7 @@ func getThenDel(ctx context.Context, held *token.Lease) error {
 	case errors.Is(err, redis.Nil), err == nil && found != held.Token:
 		return strategies.ErrNotHeld
 	case err != nil:
-		return fmt.Errorf("look whose %q is: %w", held.Name, indeterminate.Because(ctx, err))
+		return fmt.Errorf("read the owner of %q: %w", held.Name, indeterminate.Because(ctx, err))
 	}
 	return del(ctx, held)
 }

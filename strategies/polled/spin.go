@@ -77,9 +77,9 @@ func (o SpinOptions) Validate() error {
 	refuse(o.Cap <= 0, "cap must be positive, not %v", o.Cap)
 	grows := o.Backoff != None && o.Backoff != Fixed
 	refuse(grows && o.Cap > 0 && o.Cap < o.Base, "cap %v is smaller than base %v", o.Cap, o.Base)
-	refuse(o.Tries < 0, "tries must not be negative, not %d", o.Tries)
+	refuse(o.Tries < 0, "tries must be at least 0, not %d", o.Tries)
 	refuse(o.WaitAnyway && o.WaitReplicas == 0, "wait-anyway needs wait-replicas")
-	refuse(o.WaitReplicas < 0, "wait-replicas must not be negative, not %d", o.WaitReplicas)
+	refuse(o.WaitReplicas < 0, "wait-replicas must be at least 0, not %d", o.WaitReplicas)
 	// WAIT takes milliseconds, and 0 means forever.
 	refuse(o.WaitReplicas > 0 && o.WaitTimeout < time.Millisecond,
 		"wait-timeout must be at least 1ms, not %v", o.WaitTimeout)
@@ -174,7 +174,7 @@ func (o SpinOptions) set(ctx context.Context, held *token.Lease, ttl time.Durati
 		return taken.Val(), nil
 	}
 	if _, err := held.Free(ctx); err != nil {
-		return true, fmt.Errorf("give back, too few replicas having it: %w", err)
+		return true, fmt.Errorf("release a lock that too few replicas have: %w", err)
 	}
 	return false, nil
 }

@@ -14,8 +14,8 @@ import (
 // of PostgreSQL to many clients, one transaction at a time, so all of them would hold the lock.
 
 // errPooler is the error for an address at which the lock is not safe.
-var errPooler = errors.New("a connection pooler such as PgBouncer answers here, which may share a session of " +
-	"PostgreSQL between clients, so that several would hold the lock: give the address of PostgreSQL itself")
+var errPooler = errors.New("the address is that of a connection pooler such as PgBouncer, which may share a session " +
+	"of PostgreSQL between clients, so that several would hold the lock: give the address of PostgreSQL itself")
 
 // ownSession returns errPooler unless the connection's backend has the PID that was announced when the connection was
 // opened. A pooler announces an invented PID. It does so also in session mode, in which the lock would be safe, but a

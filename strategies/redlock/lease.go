@@ -125,7 +125,8 @@ func (l *Locker) verdict(what string, c *claim, t tally) error {
 	case t.yes >= l.quorum():
 		return nil
 	case t.yes+t.failed >= l.quorum():
-		return fmt.Errorf("%s %q on a quorum, %d of %d did: %w", what, c.name, t.yes, l.quorum(), t.err)
+		return fmt.Errorf("%s %q: %d nodes confirmed it, fewer than the quorum of %d: %w", what, c.name, t.yes,
+			l.quorum(), t.err)
 	}
 	return strategies.ErrNotHeld
 }

@@ -79,10 +79,10 @@ func (o Options) Validate() error {
 		"no extend %q (there are: %s, %s, %s)", o.Extend, OnCall, Renew, Again)
 	fault(o.NodeTimeout < time.Millisecond, "node-timeout must be at least 1ms, not %v", o.NodeTimeout)
 	fault(!(o.NodeShare > 0 && o.NodeShare <= 1), "node-share must be a share above 0 and up to 1, not %v", o.NodeShare)
-	fault(o.MinDelay < 0, "min-delay must not be negative, not %v", o.MinDelay)
+	fault(o.MinDelay < 0, "min-delay must be at least 0, not %v", o.MinDelay)
 	fault(o.MaxDelay < o.MinDelay, "max-delay %v is smaller than min-delay %v", o.MaxDelay, o.MinDelay)
 	fault(!(o.Drift >= 0 && o.Drift < 1), "drift must be a share from 0 to below 1, not %v", o.Drift)
-	fault(o.MinValidity < 0, "min-validity must not be negative, not %v", o.MinValidity)
+	fault(o.MinValidity < 0, "min-validity must be at least 0, not %v", o.MinValidity)
 	fault(o.GiveUp < 1, "give-up must be at least 1 round, not %d", o.GiveUp)
 	return errors.Join(problems...)
 }

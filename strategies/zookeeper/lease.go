@@ -79,7 +79,7 @@ func (h *lease) Release(ctx context.Context) error {
 func (h *lease) afterwards(ctx context.Context) error {
 	s, err := h.locker.node.Connect(ctx, h.locker.config.TTL)
 	if err != nil {
-		return fmt.Errorf("after its session: %w", err)
+		return fmt.Errorf("connect again after the session has ended: %w", err)
 	}
 	defer s.Close()
 	return s.Delete(ctx, h.path())

@@ -91,7 +91,7 @@ func (h *lease) create(life context.Context) error {
 		case errors.Is(err, zk.ErrNoNode):
 			_, err = h.session.Create(life, h.lock, nil, zk.FlagContainer)
 			if errors.Is(err, zk.ErrNoNode) {
-				return fmt.Errorf("there is no node %q for locks", path.Dir(h.lock))
+				return fmt.Errorf("the parent node %q of the locks does not exist", path.Dir(h.lock))
 			}
 			if err != nil && !errors.Is(err, zk.ErrNodeExists) && !errors.Is(err, gozk.ErrIndeterminate) {
 				return err

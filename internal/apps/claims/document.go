@@ -79,7 +79,7 @@ type FigureResult struct {
 // CounterResult is the result of a figure in its counter-case, which What describes.
 type CounterResult struct {
 	FigureResult
-	AsItMust bool `json:"as_it_must"` // the figure is on the other side of its limit
+	AsItMust bool `json:"as_it_must"` // the counter-case has the opposite verdict, as it must
 }
 
 // Interval is the median of a figure's rounds with its interval.

@@ -66,9 +66,9 @@ func (d *docker) Run(ctx context.Context, of launch.Definition) (launch.Started,
 }
 
 var (
-	errOutOfReach = errors.New("it runs but does not answer at its address")
-	errNoHost     = errors.New("containers can only reach each other on the host's network, " +
-		"which there is none of: use --redis process")
+	errOutOfReach = errors.New("the container runs but does not answer at its address")
+	errNoHost     = errors.New("containers can reach each other only on the host's network, " +
+		"which Docker does not offer here: use --redis process")
 )
 
 func (d *docker) run(ctx context.Context, of launch.Definition) (launch.Started, error) {
@@ -141,7 +141,7 @@ func (c *contained) reached(ctx context.Context) error {
 		case err == nil:
 			return conn.Close()
 		case ctx.Err() != nil:
-			return fmt.Errorf("it is not ready: %w", errors.Join(err, ctx.Err()))
+			return fmt.Errorf("the container is not ready: %w", errors.Join(err, ctx.Err()))
 		case c.Ended(ctx):
 			return nil // Ready reports it
 		case time.Since(began) > patience:
@@ -264,7 +264,7 @@ func (c *contained) Anew(ctx context.Context) error {
 	err := c.ask("write files into", func(id string) error {
 		about, err := c.docker.client.ContainerInspect(ctx, id, client.ContainerInspectOptions{})
 		if err != nil {
-			return fmt.Errorf("find its directory: %w", err)
+			return fmt.Errorf("find the directory of the container: %w", err)
 		}
 		var archive bytes.Buffer
 		w := tar.NewWriter(&archive)

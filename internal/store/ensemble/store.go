@@ -54,7 +54,7 @@ func (k Store) Open(ctx context.Context, runID string, o store.Options) (store.S
 	if err == nil {
 		there := s.Describe().Topology
 		if asked.Members > 0 && asked.Topology() != there {
-			err = fmt.Errorf("%w: --topology %s was asked for, and there is %s", store.ErrConfig, o.Topology, there)
+			err = fmt.Errorf("%w: --topology %s was requested, but the servers are %s", store.ErrConfig, o.Topology, there)
 		}
 	}
 	if err != nil {
@@ -78,8 +78,8 @@ func (k Store) Validate(o store.Options) error {
 	_, unknown := store.ParseDurability(string(o.Durability))
 	wrong(unknown != nil, "--durability: %w", unknown)
 	wrong(o.Address == "container" || o.Image != "", "%s is started as a process, not in a container", k.Official)
-	wrong(o.CAFile != "" && o.Started(), "--ca-file is for a server of yours that speaks TLS")
-	wrong(!o.Started() && o.Durability != "", "--durability does not change the settings of a server of yours")
+	wrong(o.CAFile != "" && o.Started(), "--ca-file applies only to a server that lockbench does not start itself")
+	wrong(!o.Started() && o.Durability != "", "--durability applies only to a server that lockbench starts itself")
 	return errors.Join(problems...)
 }
 
@@ -99,7 +99,7 @@ func (k Store) Members(topology string) (int, error) {
 		}
 		forms += " or " + form
 	}
-	return 0, fmt.Errorf("--topology %s: %s is %s", topology, k.Official, forms)
+	return 0, fmt.Errorf("--topology %s: the topology of %s must be %s", topology, k.Official, forms)
 }
 
 // Layout is what the options ask for; how many members a user's ensemble has is not known yet.
@@ -134,7 +134,8 @@ func (l Layout) Unfit(info strategies.Info) string {
 	case info.Nodes > 0 && info.Store != l.Store.Name:
 		return "it does not lock in " + l.Store.Official
 	case info.Nodes > 1:
-		return fmt.Sprintf("it needs %d independent nodes, and the members of %s are one", info.Nodes, l.Store.Official)
+		return fmt.Sprintf("it needs %d independent nodes, but the members of %s form a single store", info.Nodes,
+			l.Store.Official)
 	}
 	return ""
 }
@@ -169,7 +170,7 @@ func (l Layout) impossible(f workloads.Fault) error {
 	case workloads.Kill, workloads.Pause, workloads.NodeDown, workloads.NodeHang:
 	default:
 		if f.Kind().Place == workloads.OnServers || f.Name == workloads.CrashBetween {
-			return fmt.Errorf("is of Redis, and not of %s", l.Store.Official)
+			return fmt.Errorf("is a fault of Redis, not of %s", l.Store.Official)
 		}
 		return nil
 	}
@@ -179,9 +180,9 @@ func (l Layout) impossible(f workloads.Fault) error {
 	case f.Kind().Topology != "" && l.Members == 1:
 		return fmt.Errorf("needs several members: --topology %s:3", strings.ToLower(l.Store.Official))
 	case last >= l.Members:
-		return fmt.Errorf("there is no member %d, of %d from 0 on", last, l.Members)
+		return fmt.Errorf("hits member %d, but the last member is %d", last, l.Members-1)
 	case f.Name == workloads.Kill && f.Data == workloads.DataLose && l.Members > 1:
-		return errors.New("cannot bring a member back without its data, which the others count on: data=keep")
+		return errors.New("cannot restart a member without its data, which the other members rely on: use data=keep")
 	}
 	return nil
 }

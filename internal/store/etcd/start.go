@@ -24,7 +24,7 @@ const (
 func program() (string, error) {
 	path, err := exec.LookPath(cmp.Or(os.Getenv("LOCKBENCH_ETCD_SERVER"), "etcd"))
 	if err != nil {
-		return "", fmt.Errorf("there is no etcd to start: apt-get install etcd-server, "+
+		return "", fmt.Errorf("no etcd is installed: apt-get install etcd-server, "+
 			"or give an address with etcd://host:port (%w)", err)
 	}
 	return filepath.Abs(path)
@@ -52,8 +52,8 @@ func (s *Server) start(ctx context.Context, o store.Options) (err error) {
 		s.to.endpoints = append(s.to.endpoints, own.Addr())
 	}
 	if err != nil && strings.Contains(err.Error(), strings.Trim(noSync, "-")) {
-		return fmt.Errorf("%w: --durability memory needs an etcd that knows %s, such as 3.5; "+
-			"LOCKBENCH_ETCD_SERVER names another one: %w", store.ErrConfig, noSync, err)
+		return fmt.Errorf("%w: --durability memory needs an etcd with the option %s, such as 3.5: "+
+			"name its program in LOCKBENCH_ETCD_SERVER: %w", store.ErrConfig, noSync, err)
 	}
 	return err
 }

@@ -51,7 +51,8 @@ func (n *Network) Detour(instance int) store.Through {
 	return func(dial store.Dialer) store.Dialer {
 		return func(ctx context.Context, kind, addr string) (net.Conn, error) {
 			if kind != "tcp" {
-				return nil, fmt.Errorf("--fault: there is no network to disturb between here and %s %s", kind, addr)
+				return nil, fmt.Errorf("--fault: lockbench cannot disturb the connection to %s %s, because it does not use TCP",
+					kind, addr)
 			}
 			proxy, err := n.proxy(route{instance, addr})
 			if err != nil {

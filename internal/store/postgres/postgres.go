@@ -67,7 +67,7 @@ func parseAddress(address, caFile string) (*pgx.ConnConfig, error) {
 	query := u.Query()
 	if caFile != "" {
 		if query.Get("sslmode") == "disable" {
-			return nil, errors.New("--ca-file is for encrypted connections, and the address says sslmode=disable")
+			return nil, errors.New("--ca-file is for encrypted connections, but the address sets sslmode=disable")
 		}
 		query.Set("sslrootcert", caFile)
 		if query.Get("sslmode") == "" {

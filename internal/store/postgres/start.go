@@ -38,7 +38,7 @@ var errNoProgram = errors.New("there is no PostgreSQL on this machine: apt-get i
 func programs() (string, error) {
 	if named := os.Getenv("LOCKBENCH_POSTGRES_SERVER"); named != "" {
 		if _, err := exec.LookPath(filepath.Join(named, "initdb")); err != nil {
-			return "", fmt.Errorf("LOCKBENCH_POSTGRES_SERVER names %s, where initdb is not", named)
+			return "", fmt.Errorf("LOCKBENCH_POSTGRES_SERVER names %s, which does not contain initdb", named)
 		}
 		return named, nil
 	}

@@ -106,7 +106,7 @@ func look(ctx context.Context, dial store.Dialer, addr string) (status, error) {
 	case err != nil:
 		return status{}, err
 	case strings.Contains(answer, "not currently serving"):
-		return status{}, errors.New("it does not serve: its ensemble has no quorum, or it has just started")
+		return status{}, errors.New("the server does not serve requests: its ensemble has no quorum, or it has just started")
 	case strings.Contains(answer, "is not in the whitelist"):
 		return status{mode: "unknown"}, nil
 	}
@@ -116,7 +116,7 @@ func look(ctx context.Context, dial store.Dialer, addr string) (status, error) {
 		strings.TrimSuffix(version, ","), told["Mode"], number(told["Connections"]), number(told["Received"]),
 	}
 	if s.version == "" || s.mode == "" || s.mode == "read-only" {
-		return status{}, fmt.Errorf("it is no ZooKeeper that serves writes: to srvr it said %.60q", answer)
+		return status{}, fmt.Errorf("not a ZooKeeper server that accepts writes: it answered srvr with %.60q", answer)
 	}
 	return s, nil
 }

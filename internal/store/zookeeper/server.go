@@ -81,7 +81,7 @@ func (s *Server) recognise(ctx context.Context) error {
 	}
 	alone := slices.IndexFunc(all, func(one status) bool { return one.mode == "standalone" })
 	if alone >= 0 && len(all) > 1 {
-		return fmt.Errorf("%w: %s is a server alone, and no member of an ensemble with the others",
+		return fmt.Errorf("%w: %s is a standalone server, not a member of an ensemble with the others",
 			store.ErrConfig, s.node.Servers[alone])
 	}
 	s.Members, s.About.Mode = len(all), "standalone"
@@ -116,7 +116,7 @@ func (s *Server) watch(ctx context.Context) error {
 	case errors.Is(err, zk.ErrNoNode):
 		return fmt.Errorf("%w: %w: create it, or give the address without it", store.ErrConfig, err)
 	case refusal(err) != "":
-		return fmt.Errorf("%w: %w: user or password is wrong, or this user may not do that: "+
+		return fmt.Errorf("%w: %w: user or password is wrong, or this user lacks the right: "+
 			"give it in the address or in %s", store.ErrConfig, err, authEnv)
 	}
 	if _, why := s.looks(ctx); why != nil { // the servers answered just before

@@ -42,7 +42,7 @@ func (s *Server) start(ctx context.Context, o store.Options) (err error) {
 			}
 		},
 	}, o)
-	s.About.Why += "; it ticks every 100 ms, in place of 2 s"
+	s.About.Why += "; its tickTime is 100 ms instead of 2 s"
 	for _, o := range s.Own {
 		s.node.Servers = append(s.node.Servers, o.Addr())
 	}
@@ -99,7 +99,7 @@ func writeFiles(p *launch.Process, place int, ports [][]int) error {
 // ready waits until the server serves clients; in an ensemble this needs a leader.
 func ready(ctx context.Context, p launch.Starting) error {
 	lastWords := func(log string) string {
-		last := "it said nothing"
+		last := "the server printed nothing"
 		for line := range strings.Lines(log) {
 			if line = strings.TrimSpace(line); strings.Contains(line, "Exception") || strings.HasPrefix(line, "Error") {
 				last = line

@@ -21,7 +21,8 @@ import (
 // name is that of the store.
 const name = "zookeeper"
 
-// Store returns the store ZooKeeper. Above seven members an ensemble is slower and not safer.
+// Store returns the store ZooKeeper. At most seven members can be started, because every further member slows writes:
+// a larger quorum must confirm each of them.
 func Store() ensemble.Store {
 	return ensemble.Store{
 		Name: name, Official: "ZooKeeper", URLs: []string{"zk"}, Most: 7,
@@ -32,7 +33,7 @@ func Store() ensemble.Store {
 		},
 		Address: func(o store.Options) (encrypted error) {
 			if o.CAFile != "" {
-				encrypted = errors.New("--ca-file is not for ZooKeeper: lockbench speaks to it without TLS")
+				encrypted = errors.New("--ca-file is not supported with ZooKeeper: lockbench connects to it without TLS")
 			}
 			_, err := parseAddress(o.Address)
 			return errors.Join(err, encrypted)

@@ -302,7 +302,7 @@ func (c *Cluster) Migrate(slot int64) *Move {
 	return m
 }
 
-// Carry moves keys, up to most, and returns how many are left.
+// Carry moves at most most keys of the slot to its new node, and returns how many keys of the slot it left behind.
 func (m *Move) Carry(most int) int {
 	m.t.Helper()
 	to := m.Nodes[m.to].Options()

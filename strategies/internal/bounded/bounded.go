@@ -136,7 +136,7 @@ func because(reason error) error {
 	if errors.Is(reason, strategies.ErrHeld) {
 		reason = context.DeadlineExceeded
 	}
-	return fmt.Errorf("no answer of Redis: %w", reason)
+	return fmt.Errorf("no answer from Redis: %w", reason)
 }
 
 type unanswered struct {

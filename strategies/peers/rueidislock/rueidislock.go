@@ -132,7 +132,7 @@ func (l *Locker) client(o *redis.UniversalOptions) (rueidis.ClientOption, error)
 	case o == nil:
 		return rueidis.ClientOption{}, errors.New("the node has no options to dial with")
 	case o.MasterName != "":
-		return rueidis.ClientOption{}, errors.New("a client by way of Sentinel is not supported")
+		return rueidis.ClientOption{}, errors.New("a connection through Sentinel is not supported")
 	case len(o.Addrs) == 0:
 		return rueidis.ClientOption{}, errors.New("the node has no address")
 	}

@@ -124,12 +124,12 @@ func (s state) String() string {
 
 func parseState(text string, generators int) (s state, err error) {
 	if len(text) > mostState {
-		return s, fmt.Errorf("it has %d bytes", len(text))
+		return s, fmt.Errorf("the state has %d bytes, more than %d", len(text), mostState)
 	}
 	if _, err = fmt.Sscanf(text, "%d %s %d %s", &s.step, &s.phase, &s.lost, &s.nonce); err != nil ||
 		s.String() != text || s.lost < 0 || s.lost >= generators ||
 		!slices.Contains([]string{here, gone, done}, s.phase) {
-		return s, fmt.Errorf("it is %q", untrusted.Printable(text))
+		return s, fmt.Errorf("the text %q is not a state", untrusted.Printable(text))
 	}
 	return s, nil
 }
@@ -221,7 +221,7 @@ func (m *Member) register(ctx context.Context) (ending bool, err error) {
 		return ending, wrong
 	}
 	if slices.ContainsFunc(others, func(s *state) bool { return s != nil && (s.step > 1 || s.phase != here) }) {
-		return ending, refuse("session %s has begun without this one", m.of.Session)
+		return ending, refuse("session %s has begun without this generator", m.of.Session)
 	}
 	m.state = state{phase: here, nonce: rand.Text()}
 	places := []int{m.of.Index}
@@ -242,9 +242,9 @@ func (m *Member) register(ctx context.Context) (ending bool, err error) {
 		}
 	}
 	if m.of.Index < 0 {
-		return ending, refuse("session %s has all its %d generators", m.of.Session, m.of.Number)
+		return ending, refuse("session %s already has all its %d generators", m.of.Session, m.of.Number)
 	}
-	return ending, refuse("session %s has another generator %d", m.of.Session, m.of.Index)
+	return ending, refuse("session %s already has another generator %d", m.of.Session, m.of.Index)
 }
 
 // differences names the settings that differ.
@@ -262,7 +262,7 @@ func differences(theirs, mine map[string]string) error {
 }
 
 // errDamaged reports that a key does not hold what a generator wrote.
-var errDamaged = errors.New("it is damaged")
+var errDamaged = errors.New("the value is damaged")
 
 // read reads a key of a limited size.
 func (m *Member) read(ctx context.Context, key string, most int64) ([]byte, error) {
@@ -273,9 +273,9 @@ func (m *Member) read(ctx context.Context, key string, most int64) ([]byte, erro
 	case err != nil:
 		return nil, fmt.Errorf("read %s: %w", key, err)
 	case int64(len(text)) > most:
-		return nil, fmt.Errorf("read %s: %w: it has more than %d bytes", key, errDamaged, most)
+		return nil, fmt.Errorf("read %s: %w: the value has more than %d bytes", key, errDamaged, most)
 	case len(text) == 0:
-		return nil, fmt.Errorf("read %s: %w: it is missing", key, errDamaged)
+		return nil, fmt.Errorf("read %s: %w: the key is missing", key, errDamaged)
 	}
 	return text, nil
 }
@@ -313,7 +313,7 @@ func (m *Member) tell(ctx context.Context, how func(*state), expiry time.Duratio
 	how(&m.state)
 	there, err := m.client.SetXX(ctx, m.key(m.Index), m.state.String(), expiry).Result()
 	if err == nil && !there {
-		return &Lost{m.Index, "was not heard of by the others for " + life.String()}
+		return &Lost{m.Index, "sent the others no sign of life for " + life.String()}
 	}
 	return err
 }
@@ -360,18 +360,18 @@ func (m *Member) look(ctx context.Context) ([]*state, error) {
 		switch {
 		case i == m.Index:
 		case s == nil && m.nonces[i] != "":
-			return nil, &Lost{i, "died: the others have not heard of it for " + life.String()}
+			return nil, &Lost{i, "died: it has sent the others no sign of life for " + life.String()}
 		case s == nil:
 		case s.phase == gone && s.lost == i:
 			return nil, &Lost{i, wasStopped}
 		case s.phase == gone && s.lost == m.Index:
-			return nil, &Lost{m.Index, "was not heard of by the others for " + life.String()}
+			return nil, &Lost{m.Index, "sent the others no sign of life for " + life.String()}
 		case s.phase == gone:
 			return nil, &Lost{s.lost, "is missing according to generator " + strconv.Itoa(i)}
 		case m.nonces[i] == "":
 			m.nonces[i] = s.nonce
 		case m.nonces[i] != s.nonce:
-			return nil, &Lost{i, "was replaced by another"}
+			return nil, &Lost{i, "was replaced by another generator"}
 		}
 	}
 	return all, nil
@@ -437,7 +437,7 @@ func (m *Member) await(ctx context.Context, step int) error {
 		case all[late] != nil && all[late].phase == done:
 			return &Lost{late, "ended before the others"}
 		case time.Now().After(deadline):
-			return &Lost{late, "did not come within " + m.of.Patience.String()}
+			return &Lost{late, "did not join within " + m.of.Patience.String()}
 		}
 	}
 }
@@ -489,12 +489,12 @@ func (m *Member) start(ctx context.Context, step int) (start Start, err error) {
 		return start, err
 	}
 	if at, err = strconv.ParseInt(string(text), 10, 64); err != nil {
-		return start, fmt.Errorf("%s is no instant: %w", key, err)
+		return start, fmt.Errorf("%s does not hold a time: %w", key, err)
 	}
 	start.Server, start.Uncertainty = time.UnixMicro(at).UTC(), trip/2
 	left := start.Server.Sub(server)
 	if left > 2*Lead || left < -m.of.Patience {
-		return start, fmt.Errorf("%s is %v from now", key, left)
+		return start, fmt.Errorf("%s holds a time %v from now, which is not a possible start", key, left)
 	}
 	start.Here = here.Add(left)
 	return start, nil

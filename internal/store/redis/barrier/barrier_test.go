@@ -103,7 +103,7 @@ func TestNoKeyDecidesTheRunID(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, _, err := members[0].Meet(t.Context(), []byte("x"))
-		if lost, is := errors.AsType[*Lost](err); !is || lost.Index != 1 || lost.Why != "was replaced by another" {
+		if lost, is := errors.AsType[*Lost](err); !is || lost.Index != 1 || lost.Why != "was replaced by another generator" {
 			t.Errorf("a generator whose part of the ID changed: %v", err)
 		}
 		each(members, func(_ int, m *Member) { m.Leave(t.Context()) })
@@ -387,14 +387,14 @@ func TestRefusals(t *testing.T) {
 			t.Errorf("%v, not %q", err, want)
 		}
 	}
-	refused("session test has another generator 1", generators(2, 1))
+	refused("session test already has another generator 1", generators(2, 1))
 	other := generators(2, 0)
 	other.Settings = map[string]string{"--clients": "6"}
 	refused("--clients is 6 here, and 5 for the first generator", other)
 	other.Settings = nil
 	refused("--clients is not given here, and 5 for the first generator", other)
 	members = append(members, join(t, server, generators(2, -1)))
-	refused("session test has all its 2 generators", generators(2, -1))
+	refused("session test already has all its 2 generators", generators(2, -1))
 	for range 2 {
 		each(members, func(_ int, m *Member) {
 			if _, _, err := m.Meet(t.Context(), []byte("x")); err != nil {
@@ -402,7 +402,7 @@ func TestRefusals(t *testing.T) {
 			}
 		})
 	}
-	refused("session test has begun without this one", generators(2, 0))
+	refused("session test has begun without this generator", generators(2, 0))
 	left := members[0].meeting
 	members[1].Leave(t.Context())
 	members[0].Leave(t.Context())
@@ -460,7 +460,7 @@ func TestHostileKeys(t *testing.T) {
 		"a state's end":   {"0", "1 here 0 nonce and more", "does not hold a generator's state"},
 		"a long state":    {"0", strings.Repeat("x", 1000), "does not hold a generator's state: it has 129 bytes"},
 		"no state":        {"0", strings.Repeat("1", mostState), "does not hold a generator's state"},
-		"a start":         {"start:1", "never", "is no instant"},
+		"a start":         {"start:1", "never", "does not hold a time"},
 		"a distant start": {"start:1", "99999999999999999", "from now"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -15,7 +15,7 @@ import (
 // record passes on this generator's record, which is not empty.
 func (m *Member) record(ctx context.Context, step int, record []byte) error {
 	if len(record) > mostRecord {
-		return fmt.Errorf("pass the record on: it has %d bytes, more than %d", len(record), mostRecord)
+		return fmt.Errorf("pass on the record: it must have at most %[2]d bytes, not %[1]d", len(record), mostRecord)
 	}
 	return m.client.Set(ctx, m.key("record", step, m.Index), record, m.of.Patience+life).Err()
 }
@@ -69,7 +69,7 @@ func (m *Member) HandIn(ctx context.Context, record []byte) (records [][]byte, e
 		}
 		away := func(i int) bool { return all[i] == nil || all[i].phase == gone && all[i].lost == i }
 		if away(0) { // as after FLUSHALL
-			return nil, &Lost{0, "lost its place at the end"}
+			return nil, &Lost{0, "was replaced by another generator at the end"}
 		}
 		ready := true
 		for i, s := range all {

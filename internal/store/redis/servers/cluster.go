@@ -100,7 +100,7 @@ func (s *Server) findCluster(ctx context.Context, runID string) error {
 	seeds := s.nodes
 	seed := seeds[0]
 	if seed.options.DB != 0 {
-		return fmt.Errorf("%w: a cluster has no database but 0, not %d", ErrConfig, seed.options.DB)
+		return fmt.Errorf("%w: a cluster has only database 0, not %d", ErrConfig, seed.options.DB)
 	}
 	slots, err := seed.observer.ClusterSlots(ctx).Result()
 	unnamed := func(n redis.ClusterNode) bool { return strings.HasPrefix(n.Addr, "?:") }

@@ -92,7 +92,7 @@ func lacks(err error) bool {
 var (
 	errHungUp     = errors.New("the server hung up") // on the first contact
 	errTurnedAway = errors.New("the server closes new connections")
-	errGreeting   = errors.New("the server refuses how a connection begins")
+	errGreeting   = errors.New("the server refuses the first commands of a connection")
 	errEndpoints  = errors.New("the cluster does not name the addresses of its nodes")
 )
 

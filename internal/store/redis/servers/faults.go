@@ -53,7 +53,7 @@ func (s *Server) targets(fault workloads.Fault) (hit []*node, own []*Own, err er
 	} else {
 		last := fault.Node + max(fault.N, 1)
 		if last > len(s.nodes) {
-			return nil, nil, fmt.Errorf("there is no node %d, there are %d", last-1, len(s.nodes))
+			return nil, nil, fmt.Errorf("there is no node %d: the last node is %d", last-1, len(s.nodes)-1)
 		}
 		hit = s.nodes[fault.Node:last]
 	}
@@ -231,7 +231,7 @@ func expire(ctx context.Context, hit []*node, where store.RunMarks) (store.Actio
 		select {
 		case <-time.After(time.Millisecond):
 		case <-ctx.Done():
-			return store.Action{}, fmt.Errorf("there was no lease that could run out: %w", ctx.Err())
+			return store.Action{}, fmt.Errorf("no lease appeared that could run out: %w", ctx.Err())
 		}
 	}
 }
@@ -278,7 +278,7 @@ func (n *node) runFast(ctx context.Context, where store.RunMarks, percent int) e
 				return nil //nolint:nilerr // the fault is over
 			}
 			if err != nil && !errors.Is(err, redis.Nil) {
-				return fmt.Errorf("let the clock of %s run fast: %w", n.addr(), err)
+				return fmt.Errorf("make the clock of %s run fast: %w", n.addr(), err)
 			}
 			lost = gained
 		}
@@ -344,7 +344,7 @@ func Check(all []workloads.Fault, topology Topology, started, allowed bool) []er
 		}
 		last := f.Node + max(f.N, 1) - 1
 		if count := topology.Servers(); kind.Takes("node") && last >= count {
-			wrong = append(wrong, fmt.Errorf("%s: there is no node %d, of %d from 0 on", name, last, count))
+			wrong = append(wrong, fmt.Errorf("%s hits node %d, but the last node is %d", name, last, count-1))
 		}
 	}
 	return wrong

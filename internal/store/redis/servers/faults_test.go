@@ -245,14 +245,14 @@ func TestCheckNamesWhatCannotBeDone(t *testing.T) {
 	}{
 		{"kill", "single", true, false, ""},
 		{"kill", "single", false, true, "--fault kill needs a Redis that lockbench starts itself"},
-		{"kill:node=1", "single", true, false, "there is no node 1, of 1"},
+		{"kill:node=1", "single", true, false, "hits node 1, but the last node is 0"},
 		{"script-flush", "single", false, false, "--allow-faults-on-my-server allows it"},
 		{"script-flush", "single", false, true, ""},
 		{"holder-crash", "single", false, false, ""},
 		{"failover", "single", true, false, "--fault failover needs --topology replicas:N, not single"},
 		{"failover", "replicas:1", true, false, ""},
 		{"node-down:n=3", "nodes", true, false, ""}, // the usual five
-		{"node-down:n=5", "nodes", true, false, "there is no node 5, of 5"},
+		{"node-down:n=5", "nodes", true, false, "hits node 5, but the last node is 4"},
 		{"node-expire-early", "", false, true, ""}, // not known yet
 	} {
 		fault, err := workloads.ParseFault(test.fault)

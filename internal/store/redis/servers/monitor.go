@@ -24,10 +24,9 @@ func MonitorRights() []string {
 }
 
 // errOneNode says which addresses OpenMonitor takes. It never repeats the given text: any part of it may be a password.
-var errOneNode = errors.New("MONITOR is read of one node over TCP, since a socket's path does not distinguish " +
-	"clients: give redis[s]://[user:password@]host:port; of a cluster the address of one of its nodes, which has the " +
-	"locks of its slots, and " +
-	"of Sentinels that of the primary; percent-encode special characters of a password")
+var errOneNode = errors.New("lockbench reads MONITOR from one node over TCP, because a socket's path does not " +
+	"distinguish clients: give redis[s]://[user:password@]host:port; for a cluster give the address of one node, whose " +
+	"slots are then observed, and for Sentinels the address of the primary; percent-encode special characters of a password")
 
 // OneNode returns an error for an address that does not name a single node, and for what is wrong with certificates.
 func (o Options) OneNode() error {
@@ -129,7 +128,7 @@ func (m *Monitor) begin(ctx context.Context) error {
 		try("+client|list", err)
 	}
 	if m.from == "" && len(missing)+len(problems) == 0 {
-		problems = append(problems, fmt.Errorf("%w: CLIENT LIST of %s does not name the connection that asks: %s",
+		problems = append(problems, fmt.Errorf("%w: CLIENT LIST of %s does not list lockbench's own connection: %s",
 			ErrConfig, m.node.addr(), behind))
 	}
 	// It kills no client: none has this address.

@@ -47,8 +47,8 @@ const contactTimeout = 4 * time.Second
 
 // open creates the observer and identifies the server. If the user may not name connections, the observer has no name.
 func (n *node) open(ctx context.Context, meter *store.Meter, runID string, slots chan struct{}) error {
-	// Few are open at a time. But after as many failed dials as it has connections, a pool checks
-	// only once a second whether the server is back.
+	// The observer uses few connections at a time. Its pool is larger because go-redis, after one failed dial for each
+	// connection of the pool, tries to reach the server only once a second.
 	const connections = 64
 	options := n.clientOptions(&meter.Observed, observerName(runID), connections, slots)
 	options.Dialer = n.watchers.through(options.Dialer)

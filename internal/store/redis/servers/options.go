@@ -158,7 +158,7 @@ func (o Options) secure(at *redis.UniversalOptions) error {
 	switch {
 	case o.CertFile == "" && o.KeyFile == "":
 	case o.CertFile == "" || o.KeyFile == "":
-		problems = append(problems, errors.New("--cert and --key belong together: the certificate and its key"))
+		problems = append(problems, errors.New("--cert and --key need each other: give both the certificate and its key"))
 	case at.TLSConfig == nil:
 		problems = append(problems, errors.New("--cert and --key are for rediss:// addresses"))
 	default:
@@ -219,7 +219,7 @@ var plainQuery = []string{"db", "protocol", "skip_verify"}
 func checkQuery(query url.Values, known []string) error {
 	for option := range query {
 		if !slices.Contains(known, option) {
-			return fmt.Errorf("--redis takes the options %s here, no others: pools and time-outs are lockbench's own",
+			return fmt.Errorf("--redis takes the options %s here, no others: lockbench sets pools and time-outs itself",
 				words.And(known))
 		}
 	}

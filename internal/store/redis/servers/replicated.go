@@ -196,14 +196,14 @@ func (s *Server) advanced(ctx context.Context) (*node, error) {
 		}
 		fields, err := readInfo(ctx, n.observer, "replication")
 		if err != nil {
-			return nil, fmt.Errorf("ask replica %s how much it has received: %w", n.addr(), err)
+			return nil, fmt.Errorf("read the replication offset of replica %s: %w", n.addr(), err)
 		}
 		if received := fields.Integer("slave_repl_offset"); received != nil && *received > most {
 			best, most = n, *received
 		}
 	}
 	if best == nil {
-		return nil, fmt.Errorf("%w: no replica reports how much it has received", ErrConfig)
+		return nil, fmt.Errorf("%w: no replica reports its replication offset", ErrConfig)
 	}
 	return best, nil
 }

@@ -160,7 +160,7 @@ func (s *sentinels) ask(ctx context.Context, addr string) (string, error) {
 		return "", err
 	}
 	if len(at) != 2 {
-		return "", fmt.Errorf("it answers %d words, not host and port", len(at))
+		return "", fmt.Errorf("the Sentinel answers with %d words instead of a host and a port", len(at))
 	}
 	return net.JoinHostPort(at[0], at[1]), nil
 }

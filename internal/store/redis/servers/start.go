@@ -231,7 +231,7 @@ func awaitReady(ctx context.Context, s launch.Starting, password string) error {
 			}
 			fields, err := readInfo(ctx, client, "server")
 			if err == nil && !isOurs(s, fields) {
-				return errors.New("another Redis answers")
+				return errors.New("another Redis answers at this address")
 			}
 			return err
 		})

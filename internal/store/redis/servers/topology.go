@@ -193,7 +193,7 @@ func (t Topology) among(addresses []*redis.UniversalOptions) error {
 	case t.Kind == "" || t.Kind == Clustered || n == needed || n > needed && more != "":
 		return nil
 	}
-	return fmt.Errorf("--topology %s is %s%s, and --redis names %d: give the address of each, with commas between",
+	return fmt.Errorf("--topology %s needs %s%s, but --redis names %d: give the address of each, separated by commas",
 		t, words.Count(needed, "server"), more, n)
 }
 
@@ -222,11 +222,11 @@ func (s *Server) recognise(ctx context.Context, runID string, asked Topology) er
 	case len(s.nodes):
 		err = s.findCluster(ctx, runID)
 	default:
-		err = fmt.Errorf("%w: %d of the %d addresses are nodes of a cluster, the others are not", ErrConfig, clustered,
-			len(s.nodes))
+		err = fmt.Errorf("%w: %d of the %d servers are nodes of a cluster, the others are not: "+
+			"give the nodes of one cluster only", ErrConfig, clustered, len(s.nodes))
 	}
 	if err == nil && !asked.admits(s.topology) {
-		err = fmt.Errorf("%w: --topology %s was asked for, but what is at the addresses is %s", ErrConfig, asked,
+		err = fmt.Errorf("%w: --topology %s was requested, but the topology of the servers is %s", ErrConfig, asked,
 			s.topology)
 	}
 	return err
