@@ -209,7 +209,7 @@ func TestAStrategyNeedsItsStore(t *testing.T) {
 	w.Warmup, w.Duration = 0, workloads.Duration(100*time.Millisecond)
 	store.Register(name, new(shelf))
 	if _, err := Run(t.Context(), Plan{Strategies: []strategies.Variant{lock}, Workload: w, Rounds: 1}); err == nil ||
-		!strings.Contains(err.Error(), "locks in a store that is reached by") {
+		!strings.Contains(err.Error(), "needs a node of type") {
 		t.Errorf("error %v", err)
 	}
 }

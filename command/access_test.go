@@ -70,7 +70,7 @@ func TestWaysIn(t *testing.T) {
 			"no key", "",
 			[]string{"-u", encrypted, "--ca-file", cert, "--cert", cert},
 			command.ExitConfig,
-			"--cert and --key belong together",
+			"--cert and --key need each other",
 		},
 		{
 			"certificates without encryption", "",

@@ -323,9 +323,9 @@ func TestFaultsAreHeldAgainstTheirWorkload(t *testing.T) {
 	}{
 		"too late": {
 			"holder-crash:at=6s", nil,
-			"--fault holder-crash: it would end 6s after the window opens",
+			"--fault holder-crash: the fault would end 6s after the window opens",
 		},
-		"too long":        {"holder-pause:at=1s,for=4s", nil, "--fault holder-pause: it would end 5s after"},
+		"too long":        {"holder-pause:at=1s,for=4s", nil, "--fault holder-pause: the fault would end 5s after"},
 		"no end to see":   {"partition:at=0s,for=5s", nil, "end 5s after"},
 		"longer than all": {"latency:at=1ms,for=5s", nil, "end 5.001s after"},
 		"twice the TTL": {

@@ -79,7 +79,7 @@ func clientOfOneNode(t *testing.T, top *redistest.Topology) {
 		} else {
 			elsewhere++
 		}
-		if err == nil || !strings.Contains(err.Error(), "make it with redis.NewClusterClient") {
+		if err == nil || !strings.Contains(err.Error(), "create it with redis.NewClusterClient") {
 			t.Errorf("%d: it returned %v", n, err)
 		}
 	}

@@ -41,8 +41,8 @@ func TestEveryBadOptionIsNamed(t *testing.T) {
 		t.Fatal("all were accepted")
 	}
 	for _, want := range []string{
-		`no mode "both"`, `no release "late"`, "node-timeout must be at least 1ms", "min-delay must not be negative",
-		"max-delay -2ms is smaller", "drift must be", "min-validity must not be negative", "give-up must be at least 1",
+		`no mode "both"`, `no release "late"`, "node-timeout must be at least 1ms", "min-delay must be at least 0",
+		"max-delay -2ms is smaller", "drift must be", "min-validity must be at least 0", "give-up must be at least 1",
 		"node-share must be a share",
 	} {
 		if !strings.Contains(err.Error(), want) {

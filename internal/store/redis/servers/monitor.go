@@ -26,7 +26,8 @@ func MonitorRights() []string {
 // errOneNode says which addresses OpenMonitor takes. It never repeats the given text: any part of it may be a password.
 var errOneNode = errors.New("lockbench reads MONITOR from one node over TCP, because a socket's path does not " +
 	"distinguish clients: give redis[s]://[user:password@]host:port; for a cluster give the address of one node, whose " +
-	"slots are then observed, and for Sentinels the address of the primary; percent-encode special characters of a password")
+	"slots are then observed, and for Sentinels the address of the primary; percent-encode special characters of a " +
+	"password")
 
 // OneNode returns an error for an address that does not name a single node, and for what is wrong with certificates.
 func (o Options) OneNode() error {
