@@ -97,7 +97,7 @@ func sweep(points []workloads.Point) string {
 	return strings.Join(names, " × ")
 }
 
-// Describe says in one line what the server is and how it is reached.
+// Describe returns one line about the server and the way to reach it.
 func (s Redis) Describe() string {
 	address := s.Address
 	if len(s.Nodes) > 1 {
@@ -124,7 +124,7 @@ func (s Redis) losing() string {
 	}
 }
 
-// Describe says in one line what the machine is.
+// Describe returns one line about the machine.
 func (e Environment) Describe() string {
 	return words.Dotted(
 		strings.Trim(e.OS+"/"+e.Arch, "/"), e.Kernel,

@@ -89,7 +89,7 @@ func (d Distribution) Recorded() bool {
 }
 
 // Sum adds up the durations of several recordings. Histograms add up without loss, so its
-// percentiles are those of a single recording.
+// percentiles equal the percentiles of a single recording of all durations.
 func Sum(parts ...Distribution) Distribution {
 	var all Distribution
 	for _, part := range parts {

@@ -38,7 +38,7 @@ func (l Leases) Append(last, next Lease) Leases {
 	return l
 }
 
-// errLeases says that leases are not those that a lockbench packed.
+// errLeases reports that lockbench did not pack these leases.
 var errLeases = errors.New("damaged record of leases")
 
 // All unpacks the leases.

@@ -19,7 +19,7 @@ type Generated struct {
 }
 
 // Merge returns the report of all generators' clients together: it adds their records, see Run.Add. The error
-// says that none of them recorded anything.
+// reports that no generator recorded a run.
 func Merge(parts []Generated) (*Report, error) {
 	first := slices.IndexFunc(parts, func(p Generated) bool { return p.Report != nil })
 	if first < 0 {
@@ -231,7 +231,7 @@ func frame(parts []Generated, first *Report) *Report {
 	return merged
 }
 
-// relabelled returns a sweep's label with the values that are not the same any more.
+// relabelled returns a sweep's label with the values that have changed.
 func relabelled(label string, before, after workloads.Spec) string {
 	words, was, is := strings.Fields(label), before.Given(), after.Given()
 	for i, word := range words {

@@ -76,7 +76,7 @@ func PlainText(text string) Remark { return Remark{Text: text} }
 // String returns the text.
 func (r Remark) String() string { return r.Text }
 
-// Explained is the text, with what it means if that is not clear by itself.
+// Explained returns the text, followed by its meaning where the text needs one.
 func (r Remark) Explained() string { return r.Text + r.Code.Explanation() }
 
 // pattern returns the text that codes.go has for the code, filled in.

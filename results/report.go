@@ -188,7 +188,7 @@ type Baselines struct {
 	EvalP99        *int64  `json:"evalsha_p99_ns"`
 }
 
-// Shared says that other processes measured at the same time, on the same keys of the same
+// Shared reports that other processes measured at the same time, on the same keys of the same
 // servers. Their reports belong together with this one.
 type Shared struct {
 	Session   string   `json:"session"`

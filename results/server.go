@@ -39,7 +39,7 @@ type ServerDelta struct {
 	// Evictions is the number of keys that the servers evicted for lack of memory.
 	Evictions int64 `json:"evicted_keys,omitempty"`
 	// Restarts is how often a server that is no replica had another process than at the reading before: it was
-	// restarted, or another one took its place.
+	// restarted, or another process replaced it.
 	Restarts int64 `json:"restarts,omitempty"`
 	// RoleChanges is how often a reading found that a primary had become a replica, or a replica a primary.
 	RoleChanges int64 `json:"role_changes,omitempty"`
@@ -108,7 +108,7 @@ func unlessZero(n int64) *int64 {
 // flushes are the commands that delete the keys of others.
 var flushes = []string{"flushall", "flushdb", "swapdb"}
 
-// LostKeys says in which ways the servers themselves lost keys, locks perhaps among them. A lock whose key is gone
+// LostKeys lists the ways in which the servers themselves lost keys, locks perhaps among them. A lock whose key is gone
 // lets in a second holder, which is no fault of the lock. Without restarts only what no restart and no failover
 // explains counts.
 func (d *ServerDelta) LostKeys(restarts bool) (ways []string) {

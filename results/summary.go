@@ -53,7 +53,7 @@ func (r Run) Title() string { return titled(r.Strategy, r.Point) }
 
 func titled(strategy, point string) string { return strings.TrimSpace(strategy + " " + point) }
 
-// AnyInvalid says that at least one run cannot be trusted.
+// AnyInvalid reports that at least one run cannot be trusted.
 func (s Summary) AnyInvalid() bool { return s.Invalid || len(s.Used) < len(s.Runs) }
 
 // Mark is added to the figures of a strategy if no run of it can be trusted.
@@ -283,5 +283,5 @@ func (r Run) MachineBound() bool {
 	return slices.ContainsFunc(r.Labels, func(label Remark) bool { return label.Code.SetsThePace() })
 }
 
-// Overloaded says that an open loop's arrivals came faster than the lock served them.
+// Overloaded reports that an open loop's arrivals came faster than the lock served them.
 func (r Run) Overloaded() bool { return r.Labels.Has(Overloaded) }

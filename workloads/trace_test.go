@@ -38,7 +38,7 @@ func TestTracesThatAreRefused(t *testing.T) {
 		"seconds,key,hold\n1,a,\n":         "at least two arrivals",
 		"seconds,key,hold\n0,a,\n0,b,\n":   "at different times",
 		"seconds,key,hold\n1,a\n":          "line 2 must have three fields",
-		"seconds,key,hold\n1,a,\n0.5,a,\n": "line 3: it is earlier",
+		"seconds,key,hold\n1,a,\n0.5,a,\n": "line 3 is earlier",
 		"seconds,key,hold\n-1,a,\n":        "line 2: the time must be seconds",
 		"seconds,key,hold\nNaN,a,\n":       "line 2: the time must be seconds",
 		"seconds,key,hold\n1e99,a,\n":      "line 2: the time must be seconds",
@@ -65,7 +65,7 @@ func TestATraceGivesKeysRateAndWindow(t *testing.T) {
 		{"", "on 3 keys · file arrivals at 1/s · hold 0s · TTL 30s · 3s after 1s of warm-up"},
 		{"rate=2/s keys=5 hold=1ms", "on 5 keys · file arrivals at 2/s · hold 1ms · TTL 30s · 1.5s after 1s of warm-up"},
 		{"duration=1s", "on 3 keys · file arrivals at 1/s · hold 0s · TTL 30s · 1s after 1s of warm-up"},
-		{"keys=2", "--keys must be at least 3 for --arrivals file"},
+		{"keys=2", "--keys must be at least 3 for --arrivals file, not 2"},
 		{"stage=1s:10/s", "--stage is not supported with --arrivals file: the trace has its own load"},
 	} {
 		var d Draft

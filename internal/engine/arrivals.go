@@ -22,7 +22,7 @@ type arrivals struct {
 	player *player                   // nil if the arrivals are of no trace
 }
 
-// arrival is one of them.
+// arrival is one arrival of an open loop.
 type arrival struct {
 	due    int64
 	random *rand.Rand         // for its key and hold. It belongs to the arrival, so that every strategy gets the same ones

@@ -75,7 +75,7 @@ func (c *client) cycle(thinking int64) (int64, bool) {
 	return done, true
 }
 
-// key chooses one: that of the trace, or at random.
+// key chooses the key of the next acquisition: the key of the trace, or a random one.
 func (c *client) key() int {
 	if c.traced != nil {
 		return c.traced.Key

@@ -23,7 +23,7 @@ type Driver interface {
 	CPU() *float64
 }
 
-// Assignment is what the clients of one instance do in a run. Its instants are those of Clock.
+// Assignment is what the clients of one instance do in a run. Its instants are times of Clock.
 type Assignment struct {
 	Clock       measure.Clock
 	Start, Stop int64

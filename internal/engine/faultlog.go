@@ -241,7 +241,7 @@ func (l *faultLog) explains(at int64) bool {
 	return false
 }
 
-// report lists the faults. When the run is over, with their effects: no fault is under way any more.
+// report lists the faults. When the run is over, all faults have ended, and the list includes their effects.
 func (l *faultLog) report(over bool) (all []results.Fault) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -40,7 +40,7 @@ type faults struct {
 	failed  error // of faults that could not be injected or undone
 }
 
-// newFaults makes the faults of a run. ctx is that of the whole run.
+// newFaults makes the faults of a run. ctx is the context of the whole run.
 func newFaults(ctx context.Context, r *run) *faults {
 	ctx, cancel := context.WithCancel(ctx)
 	return &faults{

@@ -107,7 +107,7 @@ func (r *run) undeclared(l results.Leftovers) []string {
 }
 
 // spare removes the keys of locks from what is left if clients of a driver still waited when its processes ended: many
-// libraries cannot end a wait, which may then get the lock that nothing releases any more.
+// libraries cannot end a wait, so a dead process may still obtain a lock, which nothing then releases.
 func (r *run) spare(left []string) []string {
 	if r.driven == nil || r.driven.unended == 0 {
 		return left

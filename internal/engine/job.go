@@ -27,7 +27,7 @@ var (
 	ErrUnsupported = errors.New("not supported by the strategy")
 )
 
-// PhaseGone is passed to Job.Phase once the servers do not answer any more. The run then
+// PhaseGone is passed to Job.Phase once the servers have stopped answering. The run then
 // closes the connections of clients that still wait for an answer.
 const PhaseGone = "the servers have stopped answering"
 
@@ -188,7 +188,7 @@ type run struct {
 	lost       *int64          // lost updates
 	counts     []int64         // of the keys' counters, after the last generator
 	unseen     bool            // the leftovers on the servers could not be read
-	closing    bool            // no other process takes part in the run any more
+	closing    bool            // all other processes have left the run
 	dead       atomic.Bool     // the servers have stopped answering
 	life       context.Context // ends, with the reason, when the servers are dead or no client makes progress
 	end        context.CancelCauseFunc
@@ -311,7 +311,7 @@ func (r *run) declared(key string) bool {
 	})
 }
 
-// matches reports whether a key is that of a lock by one of the patterns.
+// matches reports whether one of the patterns matches a key, so that it belongs to a lock.
 func matches(patterns []string, lock, key string) bool {
 	return slices.ContainsFunc(patterns, func(pattern string) bool {
 		return key == strings.ReplaceAll(pattern, "{key}", Prefix+lock)

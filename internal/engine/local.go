@@ -123,7 +123,8 @@ func (c *localClient) cycle(ctx context.Context, step Step) Cycle {
 	return made
 }
 
-// ErrorOf returns the error of a lock that was used in ctx, limited or not by a time of its own, as a CycleError.
+// ErrorOf returns the error of a lock that was used in ctx as a CycleError. limited means that the use also had its own
+// time limit.
 func ErrorOf(ctx context.Context, err error, limited bool) CycleError {
 	if ctx.Err() != nil { // whatever the lock makes of it
 		err = context.Canceled

@@ -42,7 +42,7 @@ type driven struct {
 	own     float64 // ns in the window in which clients neither waited, held, released, nor thought as long as asked
 }
 
-// reported is a Cycle with its place in the workload.
+// reported is a Cycle with its Step of the workload.
 type reported struct {
 	Cycle
 	Step

@@ -202,8 +202,8 @@ func (r *run) idleTogether(ctx context.Context, start time.Time) *idleCost {
 // at the same time as its own.
 const goodbyes = 5 * time.Second
 
-// last reports whether no other process takes part in the run any more; then the keys on the
-// servers do not change any more. Among the remaining processes only the one with the
+// last reports whether all other processes have left the run; from then on the keys on the
+// servers do not change. Among the remaining processes only the one with the
 // greatest name waits for the others; the rest return false at once.
 func (r *run) last(ctx context.Context) bool {
 	if !r.shared() {

@@ -28,7 +28,7 @@ type faultTarget struct {
 	instance   *instance
 	wire       *wire
 	random     *rand.Rand
-	busy       sync.WaitGroup // clients of it that do something
+	busy       sync.WaitGroup // counts the target's clients that are running
 
 	key    int
 	waiter *measure.Waiter

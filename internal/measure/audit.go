@@ -113,7 +113,7 @@ func (k *Key) stand(now int64) {
 }
 
 // Stall returns the longest time in the window in which one of the keys was free, clients
-// waited for it, and none got it. Call it when no client waits any more.
+// waited for it, and none got it. Call it when all waits have ended.
 func Stall(keys []*Key) int64 {
 	var longest int64
 	for _, k := range keys {

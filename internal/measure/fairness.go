@@ -95,7 +95,7 @@ func workingSet(keys []*Key) *float64 {
 // same application instance.
 type passes struct {
 	instances   int // client i is of instance i mod instances; 0: nothing is counted
-	clients     int // larger numbers are fault targets, each an instance of its own
+	clients     int // larger numbers are fault targets, each with its own instance
 	last        int // the latest owner + 1; 0: none yet
 	all, within int64
 }

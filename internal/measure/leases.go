@@ -24,8 +24,8 @@ func (l *Leases) Packed() results.Leases {
 	return append(results.Leases{}, l.packed...)
 }
 
-// Follow has the key's leases recorded, as those of the key of this number. Leases that are sessions cannot be: whether
-// they were held is known only later.
+// Follow records the key's leases under this key number. Leases that are sessions cannot be
+// recorded, because whether a client held one is known only later.
 func (k *Key) Follow(to *Leases, number int) { k.leases, k.number = to, number }
 
 // follow records a lease that its holder is about to release.

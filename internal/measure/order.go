@@ -2,7 +2,7 @@ package measure
 
 import "github.com/lockbench/lockbench/results"
 
-// Waiter is a client's place among those that wait for a key or hold it. A client wants one
+// Waiter is a client's position among the clients that wait for a key or hold it. A client wants one
 // key at a time, so one Waiter serves it for the whole run.
 type Waiter struct {
 	client    int
@@ -23,13 +23,13 @@ func NewWaiter(client int) *Waiter { return &Waiter{client: client} }
 // ahead of it and how many of those gave up. Slots are used in order and renumbered when
 // none is left, so that every step is O(log n).
 type arrivals struct {
-	places    []*Waiter // nil: it no longer waits
+	places    []*Waiter // nil: the waiter has left
 	still     fenwick   // 1 for each slot whose waiter still waits
 	quit      fenwick   // 1 for each slot whose waiter gave up
 	next      int
 	waiting   int
 	withdrawn int64
-	settled   bool // what bypasses a waiter does not count any more
+	settled   bool // later bypasses of a waiter are not counted
 }
 
 func (a *arrivals) arrive(w *Waiter, since, grants int64) {

@@ -59,7 +59,7 @@ func (k *Key) admitSession(h holder) {
 	k.unsettled = append(k.unsettled, u)
 }
 
-// left notes that a client no longer holds.
+// left records that a client has stopped holding the key.
 func (k *Key) left(w *Waiter, now int64) {
 	for i := range k.unsettled {
 		if u := &k.unsettled[i]; u.end == forever && (u.first == w || u.second == w) {

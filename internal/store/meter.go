@@ -10,7 +10,7 @@ import (
 )
 
 // Meter counts what the connections of a session exchange with the servers: the clients', and
-// separately those of our own observation.
+// separately the requests of lockbench's own observation.
 type Meter struct {
 	Observed netfault.Traffic // by our own observation
 

@@ -43,8 +43,8 @@ var wholeID = regexp.MustCompile("^" + IDPattern + "$")
 // lockKey matches the key of a lock, lockbench:{SESSION:RUN:NUMBER}.
 var lockKey = regexp.MustCompile(`lockbench:\{(` + IDPattern + `):(0|[1-9][0-9]{0,8}):(0|[1-9][0-9]{0,8})\}`)
 
-// KeyNames are those of the keys that a run of certain strategies makes. Whatever has another name is not ours, and is
-// never removed.
+// KeyNames matches the names of the keys that a run of certain strategies makes. Lockbench never removes a key with
+// another name.
 type KeyNames struct{ around *regexp.Regexp }
 
 // NamesOf returns the names of the strategies' keys, and of the workload's counters.

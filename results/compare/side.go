@@ -110,7 +110,7 @@ func (s Side) broken() results.Remarks {
 	return s.ofRuns(results.ClaimBrokenIn, func(r results.Run) []string { return r.Safety.Broken.Texts() })
 }
 
-// ofRuns makes remarks of what is said of each run, with its file and round.
+// ofRuns returns the texts of said for each run as remarks, with the run's file and round.
 func (s Side) ofRuns(code results.Code, said func(results.Run) []string) results.Remarks {
 	var lines results.Remarks
 	for _, report := range s.Reports {
@@ -171,7 +171,7 @@ func begin(method string, base, head Side, rules Rules) (*Comparison, []string) 
 	return c, both
 }
 
-// bound says in how many runs the machine, not the lock, limited the speed.
+// bound reports in how many runs the machine, not the lock, limited the speed.
 func (s Side) bound(side string) results.Remarks {
 	limited, all := 0, 0
 	for _, report := range s.Reports {

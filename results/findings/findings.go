@@ -55,7 +55,7 @@ type Sort string
 const (
 	NotTrusted Sort = "not trusted" // figures that are wrong or missing
 	Unsafe     Sort = "unsafe"      // two clients held the lock, or something was lost
-	Crossed    Sort = "crossed"     // a threshold
+	Crossed    Sort = "crossed"     // a threshold was crossed
 	Waiting    Sort = "waiting"
 	Cost       Sort = "cost"
 	Caution    Sort = "caution" // needed to read the figures

@@ -26,7 +26,7 @@ type chart struct {
 	bars         []bar
 }
 
-// moment is when something happened to the run, on the x axis.
+// moment is the time of an event of the run, on the x axis.
 type moment struct {
 	at   float64
 	name string
@@ -169,7 +169,7 @@ type drawing struct {
 	taken                    []box   // by texts and glyphs
 }
 
-// box is the place of a text or a glyph.
+// box is the rectangle of a text or a glyph.
 type box struct{ left, top, right, bottom float64 }
 
 func (b box) covers(o box) bool {
@@ -265,7 +265,7 @@ func (d *drawing) bar(b bar, y float64) {
 	}
 }
 
-// at returns the place of a point.
+// at returns the coordinates of a point in the drawing.
 func (d *drawing) at(p point) point {
 	return point{d.left + d.x.share(p.X)*(d.right-d.left), d.bottom - d.y.share(p.Y)*(d.bottom-d.top)}
 }
@@ -332,7 +332,7 @@ func (m mark) arrow(from point, title string) shape {
 	return shape{m.class("line"), fmt.Sprintf("M%.1f %.1fv-11m-3 3.5l3-3.5l3 3.5", from.X, from.Y), title}
 }
 
-// place writes a value of the x axis, as its tick does if it has one.
+// place returns the text of a value of the x axis: the text of its tick if it has one.
 func (d *drawing) place(x float64) string {
 	for _, t := range d.x.ticks {
 		if t.value == x && t.label != "" {

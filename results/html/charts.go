@@ -49,7 +49,7 @@ var overviews = []struct {
 
 const rises = " A rising line means that an acquisition costs the server more with more clients."
 
-// Overview returns a chart for each metric of which something is known.
+// Overview returns a chart for each metric with at least one known value.
 func (f family) Overview() []chart {
 	var all []chart
 	for _, o := range overviews {

@@ -25,7 +25,7 @@ func WriteLive(w io.Writer, l Live) error { return write(w, "the live page", "li
 // WriteSeen writes what is in the page's main.
 func WriteSeen(w io.Writer, l Live) error { return write(w, "what is seen", "seen", l) }
 
-// Style is that of the report.
+// Style returns the style sheet of the report.
 func (l Live) Style() template.CSS { return template.CSS(tonesSource + styleSource + chartStyle) }
 
 func (l Live) file() []results.File {

@@ -63,7 +63,7 @@ func WriteBenchfmt(w io.Writer, r *results.Report) error {
 	return words.Write(w, "benchmark lines", b.Bytes())
 }
 
-// why says on one line why a run is not usable.
+// why returns the reason why a run is not usable, on one line.
 func why(r results.Run) string {
 	reasons := r.Invalid.Texts()
 	if r.Failure != "" {
@@ -114,7 +114,7 @@ func benchNumber(x float64) string {
 }
 
 // unnamed are the options that names leave out: how much is measured, the number of
-// connections, and what every name has in another place.
+// connections, and the parts that every name contains elsewhere.
 var unnamed = []string{"clients", "keys", "hold", "duration", "iterations", "warmup", "seed", "pool"}
 
 // differing returns the other options in which a workload differs from the default.

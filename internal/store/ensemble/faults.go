@@ -41,8 +41,8 @@ func (e Faults) Prepare(ctx context.Context, fault workloads.Fault, _ store.RunM
 	return action, nil
 }
 
-// onServers finds the members to hit: place 0 is the leader, and the others follow. If most members remain, Hit returns
-// when they have a leader.
+// onServers finds the members to hit: index 0 is the leader, and the other members follow. If most members remain,
+// Hit returns when they have a leader.
 func (e Faults) onServers(ctx context.Context, fault workloads.Fault) (store.Action, error) {
 	hit, err := e.targets(ctx, fault)
 	if err != nil {

@@ -20,7 +20,7 @@ type Servers struct {
 	Meter *store.Meter
 }
 
-// Describe says what the servers are, without any secret.
+// Describe describes the servers, without any secret.
 func (s *Servers) Describe() results.Redis { return s.About }
 
 // Local reports whether all servers are on this machine.

@@ -113,7 +113,7 @@ func (k Store) layout(o store.Options) Layout {
 	return Layout{k, n, o.Started()}
 }
 
-// Layout is the number of members, with who started them; it is a store.Layout.
+// Layout is the number of members, and whether lockbench started them. It implements store.Layout.
 type Layout struct {
 	Store   Store
 	Members int  // 0 if not known

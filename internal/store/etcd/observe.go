@@ -145,7 +145,7 @@ const (
 	aLease = "the lease %x"
 	// page is the number of keys per request.
 	page = 1000
-	// ours is the prefix of all keys of lockbench, unless a lock adds something before it.
+	// ours is the prefix of all keys of lockbench, unless a lock puts a prefix before it.
 	ours = "lockbench"
 )
 

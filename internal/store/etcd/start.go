@@ -58,7 +58,7 @@ func (s *Server) start(ctx context.Context, o store.Options) (err error) {
 	return err
 }
 
-// arguments are those of the member at a place.
+// arguments returns the arguments of member number place.
 func arguments(place int, ports [][]int, more []string) []string {
 	var cluster []string
 	for n, of := range ports {

@@ -16,8 +16,8 @@ const walQuery = `CASE WHEN NOT pg_is_in_recovery()
 	THEN pg_wal_lsn_diff(pg_current_wal_insert_lsn(), '0/0')::bigint END`
 
 // Read reads the counters. It does not count transactions: a backend reports its own only after it has been idle for a
-// while, so a window would show only few of them. The log of a server that has lost its data begins again, so that what
-// was written is not known any more.
+// while, so a window would show only few of them. The log of a server that has lost its data begins again, so the
+// amount written before is lost.
 func (s *server) Read(ctx context.Context) (results.Reading, error) {
 	began := time.Now()
 	var r results.Reading

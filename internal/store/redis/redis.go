@@ -69,7 +69,7 @@ func (Store) Layout(o store.Options) store.Layout {
 	return l
 }
 
-// layout is a topology, with where it is and who started it.
+// layout is a topology, with its addresses, and whether lockbench started it.
 type layout struct {
 	servers.Topology
 	at               servers.Options

@@ -15,7 +15,7 @@ import (
 	"github.com/lockbench/lockbench/results"
 )
 
-// counters continue those of a server over its restarts, at which they are reset.
+// counters continue the counters of a server over its restarts, at which they are reset.
 type counters struct {
 	store.RestartCounters
 	mu               sync.Mutex
@@ -93,13 +93,13 @@ type status struct {
 	connections, received int64
 }
 
-// look asks a server what it is, and counts that as a packet of our own observation.
+// look asks a server for its version and role, and counts the request as a packet of lockbench's own observation.
 func (s *Server) look(ctx context.Context, addr string) (status, error) {
 	s.Meter.Count(packets)
 	return look(ctx, s.observe, addr)
 }
 
-// look asks a server what it is; an error reports that it does not serve.
+// look asks a server for its version and role. The error reports that the server does not serve requests.
 func look(ctx context.Context, dial store.Dialer, addr string) (status, error) {
 	answer, err := ask(ctx, dial, addr, "srvr")
 	switch {

@@ -13,7 +13,7 @@ import (
 	"github.com/lockbench/lockbench/internal/store"
 )
 
-// jars are those of Debian's package, as in its zkEnv.sh, and one for the log.
+// jars are the jars that zkEnv.sh of Debian's package names, and one for the log.
 var jars = []string{"/usr/share/java/zookeeper.jar", "/usr/share/java/slf4j-simple.jar"}
 
 // installed returns the Java that runs ZooKeeper on this machine.
@@ -62,7 +62,7 @@ func arguments(dir string, durability store.Durability) []string {
 	}
 }
 
-// settings are those of every server. A tick of 100 ms, instead of the usual 2 s, allows session
+// settings are the settings that all servers share. A tick of 100 ms, instead of the usual 2 s, allows session
 // timeouts from 200 ms on, which are at most one tick late. Members may be out of contact with
 // their leader for 2 s.
 const settings = `tickTime=100
@@ -75,8 +75,8 @@ admin.enableServer=false
 4lw.commands.whitelist=mntr,srvr,ruok,stat,isro,dump,cons,conf
 `
 
-// writeFiles writes the files of the server at a place, which does not run, in place of its data. The logger writes
-// warnings and errors only.
+// writeFiles replaces the data of server number place, which must not run, by its configuration files. The logger
+// writes warnings and errors only.
 func writeFiles(p *launch.Process, place int, ports [][]int) error {
 	data := filepath.Join(p.Dir(), "data")
 	config := settings + fmt.Sprintf("dataDir=%s\nclientPort=%d\n", data, ports[place][0])

@@ -18,7 +18,7 @@ import (
 	"github.com/lockbench/lockbench/strategies/gozk"
 )
 
-// name is that of the store.
+// name is the name of the store.
 const name = "zookeeper"
 
 // Store returns the store ZooKeeper. At most seven members can be started, because every further member slows writes:

@@ -25,8 +25,8 @@ import (
 )
 
 var (
-	// ErrRefused reports that a generator does not belong to the session: its settings are others, or its place is
-	// taken.
+	// ErrRefused reports that a generator does not belong to the session: its settings differ, or another
+	// generator has its index.
 	ErrRefused = errors.New("refused by the session")
 	// ErrLost reports that the session ended because a generator is missing. *Lost names it.
 	ErrLost = errors.New("a generator is missing")
@@ -318,7 +318,7 @@ func (m *Member) tell(ctx context.Context, how func(*state), expiry time.Duratio
 	return err
 }
 
-// beat gives signs of life and looks for those of the others.
+// beat sends signs of life and looks for the signs of life of the other generators.
 func (m *Member) beat(ctx context.Context) {
 	for ; ctx.Err() == nil; pause.Plain(ctx.Done(), beat) {
 		within, cancel := context.WithTimeout(ctx, patience)
@@ -346,7 +346,7 @@ func (m *Member) miss(lost *Lost) {
 	m.end(lost)
 }
 
-// look returns the generators' states, or a *Lost for one that was there and is not any more.
+// look returns the generators' states, or a *Lost for a generator that has disappeared.
 func (m *Member) look(ctx context.Context) ([]*state, error) {
 	m.looking.Lock()
 	defer m.looking.Unlock()

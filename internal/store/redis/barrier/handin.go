@@ -106,8 +106,8 @@ func (m *Member) clear(ctx context.Context, step int) error {
 	return m.client.Del(ctx, keys...).Err()
 }
 
-// Leave ends this generator's part without a record of its own: the others end too, at the latest when they do not hear
-// of it any more. Its keys expire.
+// Leave ends this generator's part without a record. The other generators end too, at the latest when this one has sent
+// no sign of life for too long. Its keys expire.
 func (m *Member) Leave(ctx context.Context) {
 	m.stop()
 	m.beating.Wait()

@@ -57,7 +57,7 @@ func (s *Server) Leftovers(ctx context.Context, mark, name string) (results.Left
 	return left, nil
 }
 
-// leftovers returns those of one node. A replica has no keys of its own.
+// leftovers returns the leftovers on one node. A replica is not searched for keys: it has the keys of its primary.
 func (n *node) leftovers(ctx context.Context, pattern, name string, keys bool) (results.Leftovers, error) {
 	var left results.Leftovers
 	var err error
@@ -179,7 +179,7 @@ func (s *Server) Sweep(ctx context.Context, swept *store.Swept) {
 	}
 }
 
-// keys are those on a node.
+// keys returns the keys on a node.
 func (n *node) keys() store.Keys {
 	return store.Keys{
 		Addr: n.addr(),

@@ -23,7 +23,8 @@ func MonitorRights() []string {
 	return []string{"+monitor", "+client|id", "+client|list", "+client|kill"}
 }
 
-// errOneNode says which addresses OpenMonitor takes. It never repeats the given text: any part of it may be a password.
+// errOneNode names the addresses that OpenMonitor takes. It never repeats the given text, because any part of it may be a
+// password.
 var errOneNode = errors.New("lockbench reads MONITOR from one node over TCP, because a socket's path does not " +
 	"distinguish clients: give redis[s]://[user:password@]host:port; for a cluster give the address of one node, whose " +
 	"slots are then observed, and for Sentinels the address of the primary; percent-encode special characters of a " +
@@ -103,7 +104,7 @@ func (m *Monitor) open(ctx context.Context, runID string) error {
 	return m.begin(ctx)
 }
 
-// begin learns who is who, and begins MONITOR unless the user lacks a right.
+// begin identifies the connections, and begins MONITOR unless the user lacks a right.
 func (m *Monitor) begin(ctx context.Context) error {
 	var missing []string
 	var problems []error
@@ -182,7 +183,7 @@ func (r reply) Error() string { return string(r) }
 // RedisError makes it one of go-redis's.
 func (reply) RedisError() {}
 
-// about returns the line of a connection in CLIENT LIST; nil if the server does not know it any more.
+// about returns the line of a connection in CLIENT LIST; nil if the connection has ended.
 func (m *Monitor) about(ctx context.Context, id int64) (map[string]string, error) {
 	words := []any{"client", "list", "id", id}
 	if m.old {

@@ -288,7 +288,7 @@ func (n *node) limits(ctx context.Context) (store.Limits, error) {
 	return limits, nil
 }
 
-// durability says what a crash of the node may lose, as in results.Redis. It ignores snapshots:
+// durability describes what a crash of the node may lose, as in results.Redis. It ignores snapshots:
 // they are minutes old.
 func (n *node) durability(ctx context.Context) string {
 	fields, err := readInfo(ctx, n.observer, "persistence")

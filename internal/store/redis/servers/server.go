@@ -124,7 +124,7 @@ func (s *Server) Address() string {
 	return strings.Join(urls, ",")
 }
 
-// Describe says which Redis it is and why, without any secret.
+// Describe describes the Redis servers and the reason for their choice, without any secret.
 func (s *Server) Describe() results.Redis { return s.redis }
 
 // Unfit returns the reason why a strategy cannot run there; "" if it can.

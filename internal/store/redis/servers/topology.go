@@ -110,7 +110,7 @@ func ParseTopology(text string) (Topology, error) {
 		text)
 }
 
-// kind returns the kind's row; without a kind, that of Single.
+// kind returns the table's row of the kind; without a kind, the row of Single.
 func (t Topology) kind() topologyRow {
 	for _, k := range kinds {
 		if k.name == t.Kind {
