@@ -229,7 +229,7 @@ func check(model Model, history []Operation, dir string) error {
 	if err := errors.Join(err, file.Close()); err != nil {
 		return fmt.Errorf("a %v cannot produce this history (drawing it failed: %w)", model, err)
 	}
-	return fmt.Errorf("a %v cannot produce this history; %s shows it", model, file.Name())
+	return fmt.Errorf("a %v cannot produce this history; it is drawn in %s", model, file.Name())
 }
 
 // never is the return time of an operation that may happen at any time after its call.

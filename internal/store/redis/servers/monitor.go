@@ -23,8 +23,8 @@ func MonitorRights() []string {
 	return []string{"+monitor", "+client|id", "+client|list", "+client|kill"}
 }
 
-// errOneNode names the addresses that OpenMonitor takes. It never repeats the given text, because any part of it may be a
-// password.
+// errOneNode names the addresses that OpenMonitor takes. It never repeats the given text, because any part of it may be
+// a password.
 var errOneNode = errors.New("lockbench reads MONITOR from one node over TCP, because a socket's path does not " +
 	"distinguish clients: give redis[s]://[user:password@]host:port; for a cluster give the address of one node, whose " +
 	"slots are then observed, and for Sentinels the address of the primary; percent-encode special characters of a " +

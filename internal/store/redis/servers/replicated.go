@@ -116,8 +116,8 @@ func (n *node) detach(ctx context.Context) error {
 }
 
 // nudge writes to a primary that lockbench started, so that it sends data to its replicas. A primary that
-// has just sent a replica its data may hold back writes for up to a second, until the replica's next message, and only a
-// missing write shows that.
+// has just sent a replica its data may hold back writes for up to a second, until the replica's next message, and only
+// a missing write shows that.
 func (s *Server) nudge(ctx context.Context) error {
 	lead := s.primary.Load()
 	if lead == nil || lead.own == nil {
