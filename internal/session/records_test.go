@@ -65,10 +65,10 @@ func TestForgedRecords(t *testing.T) {
 		"no JSON":      {packed(t, "hello"), "not a whole lockbench report"},
 		"no session":   {packed(t, `{"schema": "`+results.Schema+`"}`), "the record is not part of a session"},
 		"too long":     {packed(t, head+strings.Repeat(" ", mostRecordText)+"]}"), "the record has more than 33554432 bytes"},
-		"many runs":    {packed(t, head+strings.Repeat("{},", 100_000)+"{}]}"), "the record has 200"},
+		"many runs":    {packed(t, head+strings.Repeat("{},", 100_000)+"{}]}"), "record has 200"},
 		"another run":  {packed(t, head+`{"strategy": "sp\u001bin", "round": 1}]}`), "which is not in the plan"},
 		"a far round":  {packed(t, head+`{"strategy": "spin", "round": 3}]}`), "a run of spin in round 3"},
-		"many at once": {packed(t, head+`{"record": {"counted": [`+strings.Repeat("1,", 100_000)+"1]}}]}"), "the record has 100"},
+		"many at once": {packed(t, head+`{"record": {"counted": [`+strings.Repeat("1,", 100_000)+"1]}}]}"), "record has 100"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
