@@ -206,7 +206,7 @@ func buildTags() string {
 }
 
 // others are the words of errors about what cmd/lockbench leaves out under the tag redisonly.
-var others = regexp.MustCompile(`(?i)etcd|postgres|zookeeper|\bzk:|rueidis|container`)
+var others = regexp.MustCompile(`(?i)etcd|postgres|zookeeper|\bzk:|rueidis|container|docker client`)
 
 // leftOut returns advice for an error about what a build with these tags leaves out; "" if that is not the reason.
 func leftOut(tags, line string) string {

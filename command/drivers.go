@@ -23,7 +23,7 @@ import (
 func (a *app) drivers() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:               "drivers",
-		Short:             "List the drivers of locks in other languages, or install them",
+		Short:             "List or install drivers of other languages",
 		Args:              noArguments,
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, _ []string) error {

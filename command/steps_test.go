@@ -123,7 +123,7 @@ func TestCleanSaysWhatItCouldNotRemove(t *testing.T) {
 		set(t, server, "SET", key, "x")
 		set(t, server, "ACL", "SETUSER", "me", "reset", "on", ">secret", "~*", "&*", "+@all", test.right)
 		code, stdout, stderr := run(t, "clean", "-u", "redis://me:secret@"+server.Addr)
-		if code != command.ExitConfig || !strings.Contains(stderr, "was not removed") ||
+		if code != command.ExitConfig || !strings.Contains(stderr, "leftovers of dead runs were not removed") ||
 			!strings.Contains(stderr, test.says) || !strings.Contains(stderr, "next: ") ||
 			strings.Contains(stdout, "nothing to remove") {
 			t.Errorf("%s: exit code %d, said:\n%s%s", test.right, code, stdout, stderr)

@@ -187,8 +187,12 @@ func resolve(command string) ([]string, error) {
 			return nil, fmt.Errorf("not installed: lockbench drivers install %s", language)
 		}
 	}
+	places := "lockbench's own folder drivers"
+	if named := os.Getenv(PathVariable); named != "" {
+		places = named + " or " + places
+	}
 	return nil, fmt.Errorf("there is no driver %q in %s (lockbench drivers lists them; ./%s is a command)",
-		words[0], strings.Join(path(), ", "), words[0])
+		words[0], places, words[0])
 }
 
 // path returns the directories with drivers: those that the user names, those of the program (drivers in its directory or
