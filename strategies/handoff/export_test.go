@@ -169,3 +169,30 @@ func Owe(l *Locker, key string, before func(queue string)) <-chan struct{} {
 
 // ID returns an id that the process makes for a key's lock and does not keep.
 func ID(l *Locker, key string) string { return l.ids.next(l.config.Key(key)) }
+
+// ReplaceGranted replaces a waiter's slot that a check has not found, and that a late command may queue. If granted, the
+// slot has got the lock since. It returns whether the process then releases the lock of the slot's id.
+func ReplaceGranted(l *Locker, key string, granted bool) (released bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	lq := l.localQueue(key, l.config.TTL)
+	lq.waiters.PushBack(&waiter{over: make(chan struct{})})
+	p := lq.short()
+	p.coming, p.unsure, p.indeterminate = false, true, true
+	if granted {
+		p.take(1, time.Now(), end(time.Now(), lq.ttl))
+	}
+	next := lq.replace(p)
+	_, released = l.pendingReleases[p.id]
+	if g := l.held[p.id]; g != nil {
+		delete(l.held, p.id)
+		lq.held = nil
+	}
+	delete(l.pendingReleases, p.id)
+	if next != nil {
+		lq.drop(next)
+	}
+	lq.waiters.Init()
+	lq.forget()
+	return released
+}

@@ -241,3 +241,17 @@ func TestScriptThatIsNeverKnown(t *testing.T) {
 		t.Errorf("the release was sent %d times by its hash and %d times by its source, want once each", hash, source)
 	}
 }
+
+// A late command may queue a slot that a check has not found, and another check may find it to be the owner, before the
+// first one replaces it. The process must not release the lease that the slot has got; a slot without a lease must be
+// released, because the late command may still come. An hour of chaos found two holders of one lock this way.
+func TestASlotThatGotTheLockIsNotReleased(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	for _, granted := range []bool{true, false} {
+		p := new(wire).start(t, server, "handoff", time.Hour)
+		if released := handoff.ReplaceGranted(locker(p), fmt.Sprint("granted ", granted), granted); released == granted {
+			t.Errorf("granted %v, released %v", granted, released)
+		}
+	}
+}

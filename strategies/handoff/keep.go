@@ -228,18 +228,10 @@ func (lq *localQueue) recover(ctx context.Context) error {
 	}
 	for _, p := range slices.Backward(missing) { // each slot goes to the front, so the oldest must be queued last
 		l.mu.Lock()
-		there := lq.drop(p)
-		// A late command may still queue this id, so the slot gets a new id and the old one becomes a pending release.
-		if p.indeterminate || p.unsure {
-			l.addPending(lq.names, p.entry(), true)
-		}
-		if there = there && len(lq.slots) < lq.wanted(); there {
-			p = lq.newSlot()
-			lq.slots = slices.Insert(lq.slots, 0, p)
-		}
+		next := lq.replace(p)
 		l.mu.Unlock()
-		if there {
-			if err := l.queue(ctx, p, "front"); err != nil {
+		if next != nil {
+			if err := l.queue(ctx, next, "front"); err != nil {
 				return err
 			}
 		}
@@ -260,6 +252,27 @@ func (lq *localQueue) recover(ctx context.Context) error {
 			return err
 		}
 	}
+}
+
+// replace drops a slot that a check has not found at Redis, and returns the slot to queue in its place; nil if none is
+// needed.
+func (lq *localQueue) replace(missing *slot) *slot {
+	l := lq.locker
+	// The slot may have got the lock since the check: a late command queued it, and the check of another local queue found
+	// it to be the owner. Then its lease must not be released.
+	if !lq.drop(missing) {
+		return nil
+	}
+	// A late command may still queue this id, so the slot gets a new id and the old one becomes a pending release.
+	if missing.indeterminate || missing.unsure {
+		l.addPending(lq.names, missing.entry(), true)
+	}
+	if len(lq.slots) >= lq.wanted() {
+		return nil
+	}
+	next := lq.newSlot()
+	lq.slots = slices.Insert(lq.slots, 0, next)
+	return next
 }
 
 // check runs check.lua, which repairs the queue at Redis, and returns the slots of the local queue that are missing
