@@ -240,11 +240,14 @@ func (p *protocol) requeue(w *world, proc int8) {
 			continue
 		}
 		was, there := q.drop(id)
-		if !there || q.standing() >= p.wanted(q) {
+		if !there { // localQueue.replace: it has got the lock since the check
 			continue
 		}
 		if was.indeterminate || was.unsure {
 			w.addPending(proc, id, true)
+		}
+		if q.standing() >= p.wanted(q) {
+			continue
 		}
 		fresh := w.fresh(proc)
 		copy(q.slots[1:], q.slots[:])
