@@ -74,7 +74,7 @@ func TestWideHistogramsAreRefused(t *testing.T) {
 		_, err = ReadJSON(strings.NewReader(document))
 		runtime.ReadMemStats(&after)
 		own := name == "lockbench's own"
-		if own != (err == nil) || !own && !strings.Contains(err.Error(), "it counts 1 to ") {
+		if own != (err == nil) || !own && !strings.Contains(err.Error(), "the histogram counts 1 to ") {
 			t.Errorf("%s: %v", name, err)
 		}
 		const most = 8 << 20 // a wide histogram takes 50 MB

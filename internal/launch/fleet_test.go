@@ -60,7 +60,7 @@ func TestWays(t *testing.T) {
 		"without containers":  {want: asProcess("no address was given")},
 		"the image asked for": {asked: store.Options{Image: "mine"}, want: inContainer(works)},
 		"or nothing": {
-			asked: store.Options{Image: "mine"}, container: broken, wrong: "asked for, mine: broken; in",
+			asked: store.Options{Image: "mine"}, container: broken, wrong: "requested image mine could be started: broken; in",
 			is: broken,
 		},
 		"a container asked for": {

@@ -47,7 +47,7 @@ func TestRefusesWhatIsNoMutex(t *testing.T) {
 		"gatet:spin":                `unknown strategy "gatet:spin"`,
 		"gated":                     `unknown strategy "gated"`,
 		"gated:":                    `unknown strategy "gated:"`,
-		"gated:semaphore:permits=8": "gated:semaphore: it has 4 holders at a time",
+		"gated:semaphore:permits=8": "gated:semaphore: the strategy allows 4 holders at a time",
 		"gated:spin:bass=1ms":       `strategy gated:spin: no option "bass"`,
 	} {
 		_, err := strategies.ParseVariants(list)

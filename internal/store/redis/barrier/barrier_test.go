@@ -458,7 +458,7 @@ func TestHostileKeys(t *testing.T) {
 	for name, c := range map[string]struct{ key, value, want string }{
 		"a state":         {"0", "here I am", "does not hold a generator's state"},
 		"a state's end":   {"0", "1 here 0 nonce and more", "does not hold a generator's state"},
-		"a long state":    {"0", strings.Repeat("x", 1000), "does not hold a generator's state: it has 129 bytes"},
+		"a long state":    {"0", strings.Repeat("x", 1000), "does not hold a generator's state: the state has 129 bytes"},
 		"no state":        {"0", strings.Repeat("1", mostState), "does not hold a generator's state"},
 		"a start":         {"start:1", "never", "does not hold a time"},
 		"a distant start": {"start:1", "99999999999999999", "from now"},
