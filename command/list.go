@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"go/doc/comment"
+	"path"
 	"regexp"
 	"slices"
 	"strings"
@@ -85,11 +86,10 @@ func listedLockOf(i strategies.Info) listedLock {
 // version is an element of a package's path that is none of its name.
 var version = regexp.MustCompile(`/v\d+(/|$)`)
 
-// shortPackage returns the end of a package's name: bsm/redislock, redisson.
+// shortPackage returns the last part of a package's name: redislock, redisson.
 func shortPackage(name string) string {
 	name = version.ReplaceAllString(name[strings.LastIndex(name, ":")+1:], "$1")
-	parts := strings.Split(name, "/")
-	return strings.Join(parts[max(0, len(parts)-2):], "/")
+	return path.Base(strings.TrimSuffix(name, "/"))
 }
 
 // printList prints all strategies in their groups.
