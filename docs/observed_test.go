@@ -28,12 +28,13 @@ func TestObserved(t *testing.T) {
 		t.Skip("make observed writes the page")
 	}
 	b := new(strings.Builder)
-	b.WriteString("# What observe sees\n\nWritten by `make observed`: each lock runs under `lockbench observe --exec`, and " +
-		"each figure is what observe reconstructed from MONITOR / what the run itself counted. observe also sees what " +
+	b.WriteString("# What observe sees\n\nWritten by `make observed`: each lock runs under `lockbench observe --exec`, " +
+		"and each figure is what observe reconstructed from MONITOR / what the run itself counted. observe also sees what " +
 		"clients do after the run's window, so it counts up to two leases more for each client. A hold at Redis has both " +
 		"network paths; a wait begins with the first try that Redis saw. Timed out are waits that " +
 		"ended without a lease, + values that were tried once in vain: a client that takes another value for its " +
-		"next tries counts as two. handoff passes leases on within a process, which observe does not see. – means that the run does not " +
+		"next tries counts as two. handoff passes leases on within a process, which observe does not see. – means " +
+		"that the run does not " +
 		"count it.\n")
 	tables := new(strings.Builder)
 	var noisy driverFigures // for its sentence about the machine

@@ -28,8 +28,8 @@ var of = map[string][]string{
 	"java":   {"redisson", "shedlock"},
 }
 
-// Script is the file that bash runs in the directory, with languages as its arguments, to get their libraries. It has no
-// right to be executed, because every executable file there is a driver.
+// Script is the file that bash runs in the directory, with languages as its arguments, to get their libraries. It is not
+// executable, because every executable file there is a driver.
 const Script = "install.sh"
 
 // Languages returns those whose drivers can be installed.

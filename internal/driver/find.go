@@ -195,8 +195,8 @@ func resolve(command string) ([]string, error) {
 		words[0], places, words[0])
 }
 
-// path returns the directories with drivers: those that the user names, those of the program (drivers in its directory or
-// next to that, as in a repository with bin/lockbench), and the one of lockbench drivers install. The current directory
+// path returns the directories with drivers: those that the user names, those of the program (drivers in its directory
+// or next to that, as in a repository with bin/lockbench), and the one of lockbench drivers install. The current directory
 // is not among them, because it may belong to another user.
 func path() []string {
 	dirs := filepath.SplitList(os.Getenv(PathVariable))

@@ -350,8 +350,8 @@ func (d *drawing) value(s spot) string {
 	return short(s.Y, d.yUnit)
 }
 
-// values writes the value at the curve's last mark, above, below or next to it, unless there is no room. More values would
-// cover the lines; the title of each mark has its value.
+// values writes the value at the curve's last mark, above, below or next to it, unless there is no room. More values
+// would cover the lines; the title of each mark has its value.
 func (d *drawing) values(v curve) {
 	const above, below, up, down, aside, middle = 11.0, 3.0, -7.0, 17.0, 6.0, 4.0 // a letter is above its baseline
 	for _, s := range v.marks[max(0, len(v.marks)-1):] {

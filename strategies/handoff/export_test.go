@@ -170,8 +170,8 @@ func Owe(l *Locker, key string, before func(queue string)) <-chan struct{} {
 // ID returns an id that the process makes for a key's lock and does not keep.
 func ID(l *Locker, key string) string { return l.ids.next(l.config.Key(key)) }
 
-// ReplaceGranted replaces a waiter's slot that a check has not found, and that a late command may queue. If granted, the
-// slot has got the lock since. It returns whether the process then releases the lock of the slot's id.
+// ReplaceGranted replaces a waiter's slot that a check has not found, and that a late command may queue. If granted,
+// the slot has got the lock since. It returns whether the process then releases the lock of the slot's id.
 func ReplaceGranted(l *Locker, key string, granted bool) (released bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -1,8 +1,8 @@
 // Package limits finds the highest rate of arrivals that a lock sustains: limits.go has the search, document.go the
 // result.
 //
-// A lock sustains a rate if the 99th percentile of the waits stays below a limit. Waits begin at the intended arrival, so
-// a lock that falls behind does not slow the arrivals down (an open loop, as in k6 and wrk2). The search halves an
+// A lock sustains a rate if the 99th percentile of the waits stays below a limit. Waits begin at the intended arrival,
+// so a lock that falls behind does not slow the arrivals down (an open loop, as in k6 and wrk2). The search halves an
 // interval. Its first guess is the rate that a closed loop with many clients achieves.
 package limits
 
