@@ -108,7 +108,7 @@ func (d *Document) Lay(p *layout.Page) {
 		}
 	}
 	p.Remark("", "The limit lies between the highest sustained rate and the lowest rate above it that was not sustained; "+
-		"each is one run, so a second search differs by about as much as the interval is wide. The clients of a closed "+
+		"each is one run, so a second search can differ by more than the interval is wide. The clients of a closed "+
 		"loop ask again at once, so its rate is 1/(mean hold + gap) for each key.")
 }
 
