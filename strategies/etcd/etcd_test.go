@@ -155,7 +155,7 @@ func TestTokensAndNames(t *testing.T) {
 		locker, waiter := open(t, client, options, ttl), open(t, client, options, ttl)
 		first := acquire(t, locker, "key")
 		next := waits(t.Context(), t, waiter, client)
-		for range 3 {
+		for range 5 {
 			if _, err := client.Put(t.Context(), "noise", ""); err != nil {
 				t.Fatal(err)
 			}
@@ -319,8 +319,9 @@ func TestSessions(t *testing.T) {
 }
 
 // Claim: a Mutex watches from a revision that is past, which etcd serves every 100 ms. Two clients that take turns at
-// the same queue with watches from the next revision need less time: on an idle machine a fifteenth, on a busy one about
-// half. Both take turns on one etcd, so that what slows down one slows down the other.
+// the same queue with watches from the next revision need less than half the time; on an idle machine a fifteenth. Both
+// take turns on one etcd, so that what slows down one slows down the other. The medians count: on a busy machine a round
+// of the Mutex may happen to meet no step.
 func TestAMutexHandsOverInSteps(t *testing.T) {
 	if _, err := os.Stat("/dev/shm"); err == nil {
 		t.Setenv("TMPDIR", "/dev/shm") // where a sync takes no time, however busy the disk is
@@ -333,9 +334,13 @@ func TestAMutexHandsOverInSteps(t *testing.T) {
 			took[watch] = append(took[watch], inTurns(t, client, turns, watch, watch))
 		}
 	}
-	mutex, next := slices.Min(took[etcd.ByMutex]), slices.Min(took[etcd.ByNext])
+	median := func(watch etcd.Watch) time.Duration {
+		slices.Sort(took[watch])
+		return took[watch][len(took[watch])/2]
+	}
+	mutex, next := median(etcd.ByMutex), median(etcd.ByNext)
 	t.Logf("%d turns of two clients take %v by Mutex, %v by the next revision", turns, mutex, next)
-	if next*5/4 >= mutex { // a quiet machine shows a multiple, but a busy one slows both down
+	if next*2 >= mutex {
 		t.Errorf("%d turns take %v by Mutex and %v by the next revision: there is no step", turns, mutex, next)
 	}
 	inTurns(t, client, turns, etcd.ByMutex, etcd.ByNext) // both kinds of waiters exclude each other
