@@ -95,8 +95,6 @@ func (a *app) limits() *cobra.Command {
 				a.say("%s", note)
 			}
 			a.say("searching the limits of %s: about %v", q.Progress(), q.Expected().Round(time.Second))
-		}
-		if !quiet {
 			q.Found = func(lock string, p limits.Point) { a.say("%s at %s", lock, p) }
 		}
 		found, err := q.Answer(cmd.Context(), q.Measure)

@@ -106,7 +106,7 @@ Written by `+"`make languages`"+`: each driver of [DRIVERS.md](DRIVERS.md) with 
 		"`exec:go pubsub`"+` is our own lock through a driver; the drivers that do nothing are the floor of their languages.
 
 On %s %s, %s, %d CPUs, %s. `, w.Hold, w.Duration, w.Warmup, first.Redis.Name, first.Redis.Version,
-		first.Environment.CPUModel, first.Environment.CPUs, p.noise())
+		first.Environment.CPUModel, first.Environment.CPUs, noise(p.reports, ", and look again at verdicts of the checks that speak of 20 s or of 1m0s"))
 	b.WriteString("Starved are clients without a turn in the time of two for each.\n\n| driver | clients |")
 	for _, c := range columns {
 		fmt.Fprintf(b, " %s |", c.title)
@@ -145,10 +145,10 @@ var causes = map[string]string{
 		"for the TTL",
 }
 
-// noise says in how many runs something else than the locks had the machine.
-func (p *driverFigures) noise() string {
+// noise returns in how many runs another program kept the machine busy, and then also the caution.
+func noise(reports []*results.Report, caution string) string {
 	runs, noisy := 0, 0
-	for _, report := range p.reports {
+	for _, report := range reports {
 		for _, run := range report.Runs {
 			runs++
 			if run.MachineBound() {
@@ -159,8 +159,8 @@ func (p *driverFigures) noise() string {
 	if noisy == 0 {
 		return fmt.Sprintf("which had nothing else to do in all %d runs", runs)
 	}
-	return fmt.Sprintf("**which was busy with something else in %d of %d runs: believe counts, not times, and look "+
-		"again at verdicts of the checks that speak of 20 s or of 1m0s**", noisy, runs)
+	return fmt.Sprintf("**which was busy with something else in %d of %d runs: believe counts, not times%s**", noisy, runs,
+		caution)
 }
 
 // standsOut is what the figures of a driver show.

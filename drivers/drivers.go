@@ -2,15 +2,14 @@
 package drivers
 
 import (
+	"bytes"
 	"embed"
-	"errors"
 	"fmt"
 	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 
 	"github.com/google/renameio/v2"
 )
@@ -47,17 +46,24 @@ func Write(directory string) error {
 		case entry.IsDir():
 			err = os.MkdirAll(to, 0o755)
 		default:
-			var content []byte
-			content, err = files.ReadFile(name)
-			mode := fs.FileMode(0o644)
-			if strings.HasPrefix(string(content), "#!") && name != Script {
-				mode = 0o755
-			}
-			err = errors.Join(err, renameio.WriteFile(to, content, mode)) // a driver that runs keeps the old file
+			err = write(name, to)
 		}
 		if err != nil {
 			return fmt.Errorf("write the driver %s: %w", to, err)
 		}
 		return nil
 	})
+}
+
+// write writes one file. A driver that runs keeps the old one.
+func write(name, to string) error {
+	content, err := files.ReadFile(name)
+	if err != nil {
+		return err
+	}
+	mode := fs.FileMode(0o644)
+	if bytes.HasPrefix(content, []byte("#!")) && name != Script {
+		mode = 0o755
+	}
+	return renameio.WriteFile(to, content, mode)
 }

@@ -54,6 +54,19 @@ type curve struct {
 	ranges      []extent
 }
 
+// add appends a spot with its mark. From the first lower bound on, the curve is one of lower bounds.
+func (c *curve) add(s spot) {
+	c.marks = append(c.marks, s)
+	if !s.atLeast && len(c.bound) == 0 {
+		c.line = append(c.line, s.point)
+		return
+	}
+	if n := len(c.line); n > 0 && len(c.bound) == 0 {
+		c.bound = append(c.bound, c.line[n-1])
+	}
+	c.bound = append(c.bound, s.point)
+}
+
 // bar is one strategy's figure, from 0 to high.
 type bar struct {
 	mark

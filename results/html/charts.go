@@ -149,15 +149,9 @@ func (f family) lines(m results.Metric, log bool) []curve {
 				continue
 			}
 			p := point{float64(a.workload.Clients), figure.Value}
-			c.marks = append(c.marks, spot{p, figure.AtLeast})
-			if figure.AtLeast || len(c.bound) > 0 {
-				if n := len(c.line); n > 0 && len(c.bound) == 0 {
-					c.bound = append(c.bound, c.line[n-1])
-				}
-				c.bound = append(c.bound, p)
+			if c.add(spot{p, figure.AtLeast}); len(c.bound) > 0 {
 				continue
 			}
-			c.line = append(c.line, p)
 			if low, high, ok := a.cells[at].Range(m); ok && (low > 0 || !log) {
 				c.ranges = append(c.ranges, extent{p.X, low, high})
 			}

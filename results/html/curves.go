@@ -32,19 +32,15 @@ func (c Curves) Figure() string {
 		xUnit: results.PerSecond, yUnit: results.Nanoseconds,
 	}
 	low, high := math.Inf(1), 0.0
-	for i, one := range c.Curves {
-		line := curve{mark: mark{one.Name, i}}
+	var names []string
+	for _, one := range c.Curves {
+		names = append(names, one.Name)
+	}
+	style := styles(names)
+	for _, one := range c.Curves {
+		line := curve{mark: mark{one.Name, style[one.Name]}}
 		for _, s := range one.Points {
-			p := point{s.X, max(nanosecond, s.Y)}
-			line.marks = append(line.marks, spot{p, s.AtLeast})
-			if !s.AtLeast && len(line.bound) == 0 {
-				line.line = append(line.line, p)
-			} else {
-				if n := len(line.line); n > 0 && len(line.bound) == 0 {
-					line.bound = append(line.bound, line.line[n-1])
-				}
-				line.bound = append(line.bound, p)
-			}
+			line.add(spot{point{s.X, max(nanosecond, s.Y)}, s.AtLeast})
 			low, high = min(low, s.X), max(high, s.X)
 		}
 		if len(line.marks) > 0 {

@@ -30,8 +30,6 @@ type Asked struct {
 	LimitNS  int64          `json:"p99_ns"`
 }
 
-func described(q Question) Asked { return Asked{q.Workload, q.Limit.Nanoseconds()} }
-
 // Lock is what was found of a lock. Rates are arrivals per second.
 type Lock struct {
 	Name string `json:"name"`
@@ -68,14 +66,6 @@ func (p Point) verdict() string {
 	}
 	return "not sustained"
 }
-
-// add takes over what a report says of the machine and the server.
-func (d *Document) add(report *results.Report) {
-	d.Environment, d.Redis = report.Environment, report.Redis
-}
-
-// Name returns the document's name: that of its schema.
-func (d *Document) Name() string { return d.Head.Name() }
 
 // Lay writes the document for people: a table of the locks, the runs of each, and a picture of them on a page.
 func (d *Document) Lay(p *layout.Page) {

@@ -7,6 +7,7 @@
 package limits
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -35,7 +36,7 @@ const (
 	mostRuns = 8 // of a lock that can be trusted, with that of the closed loop
 	// attempts are the runs at a rate of which none can be trusted. One may have met a busy machine.
 	attempts = 3
-	// close is the ratio of the interval's ends below which further runs would only measure noise.
+	// closeEnough is the ratio of the interval's ends below which further runs would only measure noise.
 	closeEnough = 1.04
 	// windows is how many limits a window must last at least: a lock that falls behind by a share of 1/windows has waits
 	// above the limit at the window's end.
@@ -81,7 +82,7 @@ func (q Question) Expected() time.Duration {
 
 // Answer searches the limit of each lock. When ctx ends, the document is Interrupted, without the lock under way.
 func (q Question) Answer(ctx context.Context, measure Measure) (*Document, error) {
-	d := &Document{Head: document.Begin(schema), Question: described(q)}
+	d := &Document{Head: document.Begin(schema), Question: Asked{q.Workload, q.Limit.Nanoseconds()}}
 	var problem error
 	for _, v := range q.Strategies {
 		found := Lock{Name: v.Name()}
@@ -150,7 +151,7 @@ func (s *search) run(ctx context.Context) error {
 	if high > 0 {
 		s.lock.High = &high
 	}
-	slices.SortFunc(s.lock.Points, func(a, b Point) int { return int(a.Rate*1000) - int(b.Rate*1000) })
+	slices.SortFunc(s.lock.Points, func(a, b Point) int { return cmp.Compare(a.Rate, b.Rate) })
 	return nil
 }
 
@@ -208,7 +209,7 @@ func (s *search) once(ctx context.Context, w workloads.Spec) (*results.Run, erro
 	if err != nil {
 		return nil, fmt.Errorf("measure %s: %w", s.variant.Name(), err)
 	}
-	s.document.add(report)
+	s.document.Environment, s.document.Redis = report.Environment, report.Redis
 	switch {
 	case len(report.Runs) > 0:
 		run := &report.Runs[len(report.Runs)-1]

@@ -53,7 +53,7 @@ func ReadNodes(ctx context.Context, nodes []io.Reader, options Options) (*Docume
 // join adds the figures of all nodes to those of the first, and replaces those that a majority decides.
 func join(nodes []*observer) (*observer, error) {
 	all := nodes[0]
-	votes := map[id][]vote{}
+	votes := map[id][]arrival{}
 	for n, o := range nodes {
 		if o.foldedN > 0 || o.journal.dropped > 0 {
 			return nil, fmt.Errorf("capture %d has more than %d keys or %d waits, more than can be joined: "+
@@ -63,7 +63,7 @@ func join(nodes []*observer) (*observer, error) {
 			o.close(k)
 		}
 		for _, a := range o.journal.arrivals {
-			votes[a.of.id] = append(votes[a.of.id], vote{arrival: a, node: n})
+			votes[a.of.id] = append(votes[a.of.id], a)
 		}
 		if n > 0 {
 			all.include(o)
@@ -83,15 +83,8 @@ func (o *observer) include(other *observer) {
 	o.first, o.now = min(o.first, other.first), max(o.now, other.now)
 	o.backwards += other.backwards
 	o.journal.longest = max(o.journal.longest, other.journal.longest)
-	for _, part := range []struct {
-		to   *aside
-		from aside
-	}{{&o.caches, other.caches}, {&o.unclear, other.unclear}} {
-		part.to.keys += part.from.keys
-		part.to.commands += part.from.commands
-		part.to.names = append(part.to.names, part.from.names...)
-		part.to.names = part.to.names[:min(len(part.to.names), namesAside)]
-	}
+	o.caches.include(other.caches)
+	o.unclear.include(other.unclear)
 	for of, k := range other.keys.all {
 		if mine := o.keys.all[of]; mine != nil {
 			mine.lock.figures.add(&k.lock.figures)
@@ -103,19 +96,14 @@ func (o *observer) include(other *observer) {
 	}
 }
 
-// vote is what a node has seen of an owner: its lease there, or a wait without one.
-type vote struct {
-	arrival
-	node int
-}
-
-// decide counts the leases that a majority of the nodes gave, in place of those of single nodes.
-func (l *lock) decide(votes []vote, nodes int, end int64) {
+// decide counts the leases that a majority of the nodes gave, in place of those of single nodes. A vote is a lease of an
+// owner on one node, or a wait without one.
+func (l *lock) decide(votes []arrival, nodes int, end int64) {
 	f := &l.figures
 	f.Tries = (f.Tries + int64(nodes)/2) / int64(nodes) // a round tries each node
 	f.Acquisitions, f.Releases, f.GaveUp, f.TriedOnce, f.Open = 0, 0, 0, 0, 0
 	f.holds, f.waits, f.gaps, f.heldUS, f.waitedUS = durations{}, durations{}, durations{}, 0, 0
-	byOwner := map[mark][]vote{}
+	byOwner := map[mark][]arrival{}
 	for _, v := range votes {
 		byOwner[v.owner] = append(byOwner[v.owner], v)
 	}
@@ -151,7 +139,7 @@ func (l *lock) decide(votes []vote, nodes int, end int64) {
 }
 
 // unheard counts a wait that no majority has ended.
-func (l *lock) unheard(wait vote, end int64) {
+func (l *lock) unheard(wait arrival, end int64) {
 	waited := wait.end - wait.at
 	switch {
 	case wait.once:
@@ -175,20 +163,19 @@ type term struct {
 }
 
 // elect returns the leases of one owner, and the wait after the last one if it has had none since.
-func elect(votes []vote, majority int, end int64) (leases []term, wait *vote) {
+func elect(votes []arrival, majority int, end int64) (leases []term, wait *arrival) {
 	type event struct {
 		at     int64
-		vote   int // of votes
 		begins bool
 	}
 	var events []event
-	for i, v := range votes {
+	for _, v := range votes {
 		if v.granted == 0 {
 			continue
 		}
-		events = append(events, event{v.granted, i, true})
+		events = append(events, event{v.granted, true})
 		if over := v.granted + v.hold; v.hold >= 0 {
-			events = append(events, event{over, i, false})
+			events = append(events, event{over, false})
 		}
 	}
 	slices.SortFunc(events, func(a, b event) int { return cmp.Compare(a.at, b.at) })
@@ -220,7 +207,7 @@ func elect(votes []vote, majority int, end int64) (leases []term, wait *vote) {
 		case v.at < since || since > 0 && v.granted > 0 && v.granted <= since:
 			continue
 		case wait == nil:
-			wait = &vote{arrival: v.arrival}
+			wait = &v
 			wait.once = v.once && v.granted == 0
 		default:
 			wait.at, wait.end = min(wait.at, v.at), max(wait.end, v.end)

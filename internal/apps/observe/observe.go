@@ -59,6 +59,13 @@ func (a *aside) add(name string, commands int64) {
 	}
 }
 
+// include adds the keys of another stream.
+func (a *aside) include(other aside) {
+	a.keys += other.keys
+	a.commands += other.commands
+	a.names = append(a.names, other.names[:min(len(other.names), namesAside-len(a.names))]...)
+}
+
 // unit is a command of a client, or a script with the commands that it executed. Only a whole unit shows the operation:
 // the same command has different meanings in different scripts.
 type unit struct {
