@@ -8,8 +8,8 @@ import (
 // familiar are the locks that have a style of their own, so that a lock has the same colour in all reports. The first
 // ones are those that are compared most often: they have the colours, and the others the same with dashes.
 var familiar = []string{
-	"spin", "pubsub", "handoff", "fair", "redsync", "redlock", "cohort",
-	"blpop", "fenced", "redislock", "rueidislock", "redisson-spin", "etcd", "zookeeper", "postgres",
+	"spin", "pubsub", "handoff", "fair", "redsync", "blpop", "cohort",
+	"redlock", "fenced", "redislock", "rueidislock", "redisson-spin", "etcd", "zookeeper", "postgres",
 }
 
 // styles returns the number of each strategy's style. A variant has the style of its lock if no other strategy of the
