@@ -76,7 +76,7 @@ drivers: ## the drivers of locks in Go and other languages, with what pip, npm a
 browser: redis ## the HTML report and the live page in headless Chromium, checked by axe-core
 	@scripts/browser.sh
 
-valkey: ## part of the tests on Valkey 9 or 8, from a newer Debian's packages
+valkey: ## part of the tests on Valkey 9 or 8, and DELEX on Redis 8.4 or later, from a newer Debian's packages
 	@scripts/valkey.sh
 
 soak: redis stores ## hours: every strategy, chaos on our own locks, models and simulations, and how surely broken locks are found

@@ -32,6 +32,8 @@ apt=$dir/apt
 mkdir -p "$apt/lists/partial" "$apt/archives/partial"
 : >"$apt/status"
 echo "deb [signed-by=$keys] $mirror $suite main" >"$apt/sources.list"
+# Experimental has only the packages that differ from those of sid.
+[ "$suite" != experimental ] || echo "deb [signed-by=$keys] $mirror sid main" >>"$apt/sources.list"
 cat >"$apt/apt.conf" <<CONF
 Dir::State "$apt";
 Dir::State::status "$apt/status";
@@ -44,7 +46,7 @@ Acquire::http::Timeout "5";
 Acquire::IndexTargets::deb::DEP-11::DefaultEnabled "false";
 CONF
 export APT_CONFIG=$apt/apt.conf
-{ apt-get update -q && apt-get install -y -q --no-install-recommends --download-only "$package"; } >"$apt/log" 2>&1 ||
+{ apt-get update -q && apt-get install -y -q --no-install-recommends --download-only -t "$suite" "$package"; } >"$apt/log" 2>&1 ||
 	{ tail -n 3 "$apt/log" >&2; exit 1; }
 for archive in "$apt"/archives/*.deb; do dpkg-deb -x "$archive" "$dir/root"; done
 
