@@ -20,6 +20,8 @@
 //
 //   - The Lua scripts themselves are executed, the Go code of the processes is not. A change of the Go code must be
 //     repeated in the model by hand, and the Go code may be wrong where the model is right.
+//   - A process has one local queue for the lock, and one check at a time. In the Go code, callers with different TTLs
+//     have local queues of their own, whose checks run at the same time (TestASlotThatGotTheLockIsNotReleased).
 //   - A TTL is one tick, so a lease is either new or over. Worlds in which time passes are searched for two processes
 //     with one client each, two ticks and few looks, and every day only in part. The search checks only exclusion and
 //     tokens there, not whether all clients get the lock. Elsewhere no time passes, except for the leases of dead
