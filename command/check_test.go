@@ -10,7 +10,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -61,7 +60,7 @@ func TestAnInterruptedRunSaysWhatItDidNotRun(t *testing.T) {
 // finds the new primary.
 func TestADriverFollowsAFailover(t *testing.T) {
 	t.Parallel()
-	code, d, said := checked(t, append(only("failover"), ofThePage(t,
+	code, d, said := checked(t, append(only("failover"), theExample(t,
 		"            raise OSError(answer",
 		"            self.redis = redis if answer else None\n            raise OSError(answer"))...)
 	if code != 0 {
@@ -81,20 +80,20 @@ func TestServersFailOver(t *testing.T) {
 	}
 }
 
-// ofThePage returns the driver in docs/DRIVERS.md with changes: pairs of what is replaced, and what by.
-func ofThePage(t *testing.T, changes ...string) (name string) {
+// theExample returns the driver in examples/driver with changes: pairs of what is replaced, and what by.
+func theExample(t *testing.T, changes ...string) (name string) {
 	t.Helper()
 	if _, err := exec.LookPath("python3"); err != nil {
 		t.Skip("there is no Python")
 	}
-	page, err := os.ReadFile("../docs/DRIVERS.md")
+	program, err := os.ReadFile("../examples/driver/driver.py")
 	if err != nil {
 		t.Fatal(err)
 	}
-	source := string(regexp.MustCompile("(?s)```python\n(.*?)```").FindSubmatch(page)[1])
+	source := string(program)
 	for change := range slices.Chunk(changes, 2) {
 		if !strings.Contains(source, change[0]) {
-			t.Fatalf("the driver of the page has no %q", change[0])
+			t.Fatalf("the example has no %q", change[0])
 		}
 		source = strings.Replace(source, change[0], change[1], 1)
 	}
@@ -123,11 +122,11 @@ func only(names ...string) (args []string) {
 }
 
 // The driver of the page keeps what it claims, as far as the basic checks see.
-func TestTheDriverOfThePageIsChecked(t *testing.T) {
+func TestTheExampleDriverIsChecked(t *testing.T) {
 	t.Parallel()
 	basic := only("acquire and release", "exclusion", "stranger", "try-lock", "cancelled wait", "dead holder",
 		"late release")
-	code, d, said := checked(t, append(basic, ofThePage(t))...)
+	code, d, said := checked(t, append(basic, theExample(t))...)
 	if passed := d.With(locktest.Passed); code != 0 || len(passed) != len(d.Checks) {
 		t.Errorf("exit code %d, passed %q, %s\n%+v", code, passed, said, d.Checks)
 	}
@@ -177,7 +176,7 @@ func TestWhatADriverCannotDoIsNotChargedToItsLock(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			args := append(only("acquire and release", "try-lock"), ofThePage(t, test.changes...))
+			args := append(only("acquire and release", "try-lock"), theExample(t, test.changes...))
 			code, d, said := checked(t, args...)
 			if code != command.ExitInvalid {
 				t.Errorf("exit code %d: %s", code, said)
@@ -194,7 +193,7 @@ func TestWhatADriverCannotDoIsNotChargedToItsLock(t *testing.T) {
 
 // The driver of the page connects again after its connection was reset, so that a lease can still be released: a server
 // that closes a connection may reset it.
-func TestTheDriverOfThePageConnectsAgain(t *testing.T) {
+func TestTheExampleDriverConnectsAgain(t *testing.T) {
 	t.Parallel()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -215,7 +214,7 @@ func TestTheDriverOfThePageConnectsAgain(t *testing.T) {
 			_ = conn.Close()
 		}
 	}()
-	cmd := exec.CommandContext(t.Context(), strings.TrimPrefix(ofThePage(t), "exec:"))
+	cmd := exec.CommandContext(t.Context(), strings.TrimPrefix(theExample(t), "exec:"))
 	in, wrongIn := cmd.StdinPipe()
 	out, wrongOut := cmd.StdoutPipe()
 	if err := errors.Join(wrongIn, wrongOut, cmd.Start()); err != nil {

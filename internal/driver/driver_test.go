@@ -9,7 +9,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"syscall"
@@ -440,27 +439,14 @@ func TestFaultyDriversAreRefused(t *testing.T) {
 	}
 }
 
-// example is the driver in docs/DRIVERS.md.
-var example = regexp.MustCompile("(?s)```python\n(.*?)```")
-
-func TestTheExampleOfThePage(t *testing.T) {
+// TestTheExample measures the driver that docs/DRIVERS.md gives as an example.
+func TestTheExample(t *testing.T) {
 	t.Parallel()
 	python, err := exec.LookPath("python3")
 	if err != nil {
 		t.Skip("there is no Python")
 	}
-	page, err := os.ReadFile("../../docs/DRIVERS.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	source := example.FindSubmatch(page)[1]
-	if lines := strings.Count(string(source), "\n"); lines >= 100 {
-		t.Errorf("it has %d lines", lines)
-	}
-	file := filepath.Join(t.TempDir(), "mine")
-	if err := os.WriteFile(file, source, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	const file = "../../examples/driver/driver.py"
 	w := small()
 	w.Instances, w.Duration = 2, workloads.Duration(time.Second)
 	run := onRedis(t, "exec:mine", []string{python, file}, w)
