@@ -22,7 +22,6 @@ import (
 	"github.com/lockbench/lockbench/strategies/polled"
 	"github.com/lockbench/lockbench/strategies/redisson"
 	"github.com/lockbench/lockbench/strategies/redlock"
-	"github.com/lockbench/lockbench/strategies/semaphore"
 )
 
 // The snippets of MIGRATING.md are parts of this file, word for word, and all of them run.
@@ -66,15 +65,14 @@ func one(snippet func(context.Context, redis.UniversalClient) error) migration {
 
 // migrations are the snippets' functions.
 var migrations = map[string]migration{
-	"redislock":           one(fromRedislock),
-	"redislock: handoff":  one(toHandoff),
-	"redsync":             one(fromRedsync),
-	"redsync: watchdog":   one(toWithLock),
-	"redsync: redlock":    toRedlock,
-	"Redisson: getLock":   one(fromGetLock),
-	"Redisson: fenced":    one(fromGetFencedLock),
-	"Redisson: semaphore": one(fromGetSemaphore),
-	"redis-py: lock":      one(fromRedisPy),
+	"redislock":          one(fromRedislock),
+	"redislock: handoff": one(toHandoff),
+	"redsync":            one(fromRedsync),
+	"redsync: watchdog":  one(toWithLock),
+	"redsync: redlock":   toRedlock,
+	"Redisson: getLock":  one(fromGetLock),
+	"Redisson: fenced":   one(fromGetFencedLock),
+	"redis-py: lock":     one(fromRedisPy),
 }
 
 func TestMigrations(t *testing.T) {
@@ -221,20 +219,6 @@ func fromGetFencedLock(ctx context.Context, client redis.UniversalClient) error 
 	}
 	defer lease.Release(context.WithoutCancel(ctx))
 	return store(ctx, lease.FencingToken())
-}
-
-func fromGetSemaphore(ctx context.Context, client redis.UniversalClient) error {
-	locker, err := semaphore.New(client, 3, lock.Prefix(""), lock.TTL(10*time.Second))
-	if err != nil {
-		return err
-	}
-	defer locker.Close()
-	lease, err := locker.Acquire(ctx, "gate", lock.Wait(2*time.Second))
-	if err != nil {
-		return err
-	}
-	defer lease.Release(context.WithoutCancel(ctx))
-	return ship(ctx)
 }
 
 func fromRedisPy(ctx context.Context, client redis.UniversalClient) error {
