@@ -90,7 +90,7 @@ conformance: redis ## docs/evidence/CONFORMANCE.md: every check of the suite on 
 	LOCKBENCH_CONFORMANCE=$(CURDIR)/docs/evidence/CONFORMANCE.md \
 		$(GO) test -run '^TestConformanceTable$$' -timeout 120m ./strategies/all
 
-languages: redis build drivers ## docs/LANGUAGES.md: every driver at 1, 10 and 100 clients, and its checks, 30 minutes
+languages: redis build drivers ## docs/evidence/LANGUAGES.md: every driver at 1, 10 and 100 clients, and its checks, 30 minutes
 	@scripts/languages.sh
 
 observed: redis build drivers ## docs/evidence/OBSERVED.md: what observe sees of each lock, compared with its run, 8 minutes

@@ -15,7 +15,7 @@ import (
 	"github.com/lockbench/lockbench/strategies/locktest"
 )
 
-// TestLanguages writes docs/LANGUAGES.md from the reports and checks in bin/languages, which make languages makes.
+// TestLanguages writes docs/evidence/LANGUAGES.md from the reports and checks that make languages puts into bin/languages.
 func TestLanguages(t *testing.T) {
 	root := os.Getenv("LOCKBENCH_LANGUAGES")
 	if root == "" {
@@ -38,7 +38,7 @@ func TestLanguages(t *testing.T) {
 		checked = append(checked, d)
 	}
 	text := p.String() + conformance(checked)
-	if err := os.WriteFile(filepath.Join(root, "docs", "LANGUAGES.md"), []byte(text), 0o644); err != nil {
+	if err := os.WriteFile(filepath.Join(root, "docs", "evidence", "LANGUAGES.md"), []byte(text), 0o644); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -102,7 +102,7 @@ func (p *driverFigures) String() string {
 	w := first.Workload
 	fmt.Fprintf(b, `# Locks of other languages, measured
 
-Written by `+"`make languages`"+`: each driver of [DRIVERS.md](DRIVERS.md) with 1, 10 and 100 clients on one key, in two processes, hold %v, for %v after a warm-up of %v. `+
+Written by `+"`make languages`"+`: each driver of [DRIVERS.md](../DRIVERS.md) with 1, 10 and 100 clients on one key, in two processes, hold %v, for %v after a warm-up of %v. `+
 		"`exec:go pubsub`"+` is our own lock through a driver; the drivers that do nothing are the floor of their languages.
 
 On %s %s, %s, %d CPUs, %s. `, w.Hold, w.Duration, w.Warmup, first.Redis.Name, first.Redis.Version,
@@ -257,7 +257,7 @@ func conformance(checked []*check.Document) string {
 	b := new(strings.Builder)
 	b.WriteString("\n## What `lockbench check` found\n\n✓ the promise was kept; ✗ it was broken; ! it was broken, as " +
 		"of every driver; – it could not be tried; ? no verdict; empty: the lock does not claim it, or has no such " +
-		"thing. [CONFORMANCE.md](evidence/CONFORMANCE.md) says what each check proves.\n\n| check |")
+		"thing. [CONFORMANCE.md](CONFORMANCE.md) says what each check proves.\n\n| check |")
 	for _, d := range checked {
 		fmt.Fprintf(b, " %s |", strings.TrimPrefix(d.Strategy, "exec:"))
 	}

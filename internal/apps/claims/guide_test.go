@@ -75,7 +75,7 @@ func TestTheGuidesFiguresAreThoseOfTheClaims(t *testing.T) {
 		said := cited.ReplaceAllString(line, "")
 		if strings.HasPrefix(line, "- ") {
 			sentences++
-			if known == nil && !strings.Contains(said, "(LANGUAGES.md)") && !strings.Contains(said, "(DRIVERS.md#") {
+			if known == nil && !strings.Contains(said, "(evidence/LANGUAGES.md)") && !strings.Contains(said, "(DRIVERS.md#") {
 				wrong("it does not say where it is from: %s", said)
 			}
 			if !number.MatchString(said) {
