@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -12,7 +13,7 @@ import (
 	"github.com/lockbench/lockbench/internal/testkit/golden"
 )
 
-// badInput is a command line with a mistake. docs/ERRORS.md has the messages.
+// badInput is a command line with a mistake.
 type badInput struct {
 	line string // words, in single quotes where they have spaces; VARIABLE=value before them
 	code int
@@ -327,43 +328,35 @@ func shellWords(line string) (variables, args []string) {
 	return variables, args[1:]
 }
 
-// Every bad input has an exit code and a message of its own, and the docs quote them.
+// Every bad input has an exit code and a message. testdata/badinputs.txt has all of them, and docs/ERRORS.md each kind.
 func TestBadInputs(t *testing.T) {
-	docs, err := filepath.Abs(filepath.Join("..", "docs", "ERRORS.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, entry := range os.Environ() { // of whoever runs the test
+	file, page := absolute(t, "testdata/badinputs.txt"), absolute(t, "../docs/ERRORS.md")
+	for _, entry := range os.Environ() { // the caller's variables
 		if name, _, _ := strings.Cut(entry, "="); strings.HasPrefix(name, "LOCKBENCH_") {
 			t.Setenv(name, "")
 		}
 	}
-	t.Setenv("TMPDIR", t.TempDir()) // what others have left is swept, and said
+	t.Setenv("TMPDIR", t.TempDir()) // lockbench reports what killed runs have left there
 	prepareBadInputs(t)
 	before := contents(t, ".")
 	whole, missing := leftOut(buildTags(), "etcd") == "", ""
 	if !whole {
-		text, err := os.ReadFile(docs)
+		text, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, missing, _ = strings.Cut(string(text), "\n## "+aboutStores+"\n")
-		missing, _, _ = strings.Cut(missing, "\n## ")
+		_, missing, _ = strings.Cut(string(text), "\n# "+aboutStores+"\n")
+		missing, _, _ = strings.Cut(missing, "\n# ")
 	}
-	var page strings.Builder
-	var codes strings.Builder
-	for _, e := range exitCodes {
-		fmt.Fprintf(&codes, "| %d | %s |\n", e.Code, e.detail())
-	}
-	intro := strings.Replace(errorsIntro, "EXIT CODES\n", codes.String(), 1)
-	page.WriteString(strings.ReplaceAll(intro, "'", "`"))
+	var all strings.Builder
+	all.WriteString(badInputsIntro)
 	lines := 0
 	for _, group := range badInputs {
+		all.WriteString("\n# " + group.about + "\n")
 		if group.about == aboutStores && !whole { // make others tries it
-			page.WriteString("\n## " + aboutStores + "\n" + missing)
+			all.WriteString(missing)
 			continue
 		}
-		fmt.Fprintf(&page, "\n## %s\n\n| input | exit code | message |\n|---|---|---|\n", group.about)
 		for _, test := range group.lines {
 			lines++
 			variables, args := shellWords(test.line)
@@ -378,17 +371,16 @@ func TestBadInputs(t *testing.T) {
 			if stdout != "" {
 				t.Errorf("%s: printed %s", test.line, stdout)
 			}
-			var messages []string
+			fmt.Fprintf(&all, "\n%d %s\n", code, test.line)
 			for line := range strings.Lines(stderr) {
 				message, ours := strings.CutPrefix(strings.TrimSpace(line), "lockbench: ")
 				if !ours {
 					t.Errorf("%s: said %q", test.line, line)
 				}
 				if whole || !strings.HasPrefix(message, "next: this lockbench was built with ") {
-					messages = append(messages, cell(message))
+					all.WriteString(messageIndent + message + "\n")
 				}
 			}
-			fmt.Fprintf(&page, "| %s | %d | %s |\n", cell(test.line), code, strings.Join(messages, "<br>"))
 			// A dry run refuses it too, unless only a server or a driver that starts could tell.
 			if code == ExitConfig && isRun(args) && !strings.Contains(test.line, "exec:/bin/false") {
 				dry, _, said := said(t, append(args, "--dry-run")...)
@@ -410,31 +402,74 @@ func TestBadInputs(t *testing.T) {
 	if diff := cmp.Diff(before, contents(t, ".")); diff != "" {
 		t.Errorf("files have changed:\n%s", diff)
 	}
-	golden.Compare(t, docs, page.String())
+	golden.Compare(t, file, all.String())
+	kindsOfMessages(t, page, all.String())
+	codes := "| exit code | meaning |\n|---|---|\n"
+	for _, e := range exitCodes {
+		codes += fmt.Sprintf("| %d | %s |\n", e.Code, e.detail())
+	}
+	golden.Section(t, page, "<!-- exit codes -->\n", "<!-- end of exit codes -->\n", codes)
+}
+
+func absolute(t *testing.T, file string) string {
+	t.Helper()
+	path, err := filepath.Abs(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// kindsOfMessages compares the kinds of messages in docs/ERRORS.md with the messages: each message is of a kind, and
+// each kind has a message.
+func kindsOfMessages(t *testing.T, page, tested string) {
+	t.Helper()
+	text, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var messages []string
+	for line := range strings.Lines(tested) {
+		message, is := strings.CutPrefix(strings.TrimSuffix(line, "\n"), messageIndent)
+		if is && !strings.HasPrefix(message, "next: ") {
+			messages = append(messages, message)
+		}
+	}
+	code := regexp.MustCompile("`[^`]+`")
+	_, tables, _ := strings.Cut(string(text), "\n## Messages\n")
+	known := map[string]bool{} // messages
+	for line := range strings.Lines(tables) {
+		cell, _, isRow := strings.Cut(strings.TrimPrefix(line, "| "), " | ")
+		if !isRow || !strings.HasPrefix(line, "| `") {
+			continue
+		}
+		for _, kind := range code.FindAllString(cell, -1) {
+			parts := strings.ReplaceAll(regexp.QuoteMeta(strings.Trim(kind, "`")), "…", ".*")
+			pattern, found := regexp.MustCompile(parts), false
+			for _, message := range messages {
+				if pattern.MatchString(message) {
+					known[message], found = true, true
+				}
+			}
+			if !found {
+				t.Errorf("docs/ERRORS.md: no tested message is of the kind %s", kind)
+			}
+		}
+	}
+	for _, message := range messages {
+		if !known[message] {
+			t.Errorf("docs/ERRORS.md has no kind for %q", message)
+		}
+	}
 }
 
 // isRun says whether a command line measures.
 func isRun(args []string) bool { return len(args) > 0 && strings.HasPrefix(args[0], "-") }
 
-// cell is text as code in a cell of a table.
-func cell(text string) string { return "`" + strings.ReplaceAll(text, "|", `\|`) + "`" }
+// messageIndent stands before each message of testdata/badinputs.txt.
+const messageIndent = "    "
 
-// errorsIntro begins the page; it has ' in place of the backquotes of Markdown.
-const errorsIntro = `# Error messages
-
-The messages and exit codes of bad input. 'TestBadInputs' tries each line and writes this page
-('go test ./command -run TestBadInputs -update'). lockbench reports an unknown flag alone, and all other faults of a
-command line together, a line for each, before it measures or writes anything. The message of a fault in a variable or a
-workload file names the variable, or file and line, in place of the flag. '--dry-run' refuses what a run would refuse,
-except what only the machine and the server can show.
-
-| exit code | meaning |
-|---|---|
-EXIT CODES
-
-lockbench replaces an output file as a whole: after any end of lockbench or Redis it is the old file or a complete new
-one. On Windows lockbench writes it in place.
-
-In the examples 'run.json' is a report, 'linked.json' a link to it, 'cut.json' a part of it, 'newer.json' a report of
-another version; 'words.txt' holds words, 'empty' is a directory without a report.
+const badInputsIntro = `Written by go test ./command -run TestBadInputs -update: each tested mistake with its exit code and its messages.
+run.json is a report, linked.json a link to it, cut.json a part of it, and newer.json a report of another version.
+words.txt contains words, and the directory empty contains no report.
 `

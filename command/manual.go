@@ -82,13 +82,13 @@ var exitCodes = []exitMeaning{
 	{ExitThreshold, "a threshold was crossed", "a threshold was crossed or could not be judged, or a counter-case failed"},
 	{ExitConfig, "bad flags or configuration", "bad flags, environment or files, or something is missing on the server, " +
 		"which `lockbench doctor` names; nothing was measured or written"},
-	{ExitInterrupted, "interrupted, results so far are written", "interrupted (Ctrl-C, SIGTERM, SIGHUP); what had been " +
-		"measured is written. After a second signal, or 8 s after SIGTERM, these are the runs and claims that had ended; " +
-		"two signals within 500 ms count as one, because GNU timeout sends two"},
+	{ExitInterrupted, "interrupted, results so far are written", "interrupted (Ctrl-C, SIGTERM, SIGHUP); the results so " +
+		"far are written. After another signal over 500 ms later, or 8 s after SIGTERM, lockbench writes only the runs and " +
+		"claims that had ended"},
 	{ExitRegression, "a regression (compare, ab)", ""},
 	{ExitSafety, "a guarantee a strategy claims did not hold", "a guarantee that a strategy claims did not hold"},
 	{ExitInvalid, "figures that cannot be trusted, or undecided", ""},
-	{ExitUnreachable, "Redis unreachable", "Redis could not be reached, or stopped answering; what had been measured is " +
+	{ExitUnreachable, "Redis unreachable", "Redis could not be reached, or stopped answering; the results so far are " +
 		"written"},
 	{ExitStopped, "interrupted before there were results", "interrupted before there were results: nothing is written"},
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/lockbench/lockbench/strategies/locktest"
 )
 
-// TestLanguages writes docs/evidence/LANGUAGES.md from the reports and checks that make languages puts into bin/languages.
+// TestLanguages writes docs/evidence/LANGUAGES.md from bin/languages, which make languages fills.
 func TestLanguages(t *testing.T) {
 	root := os.Getenv("LOCKBENCH_LANGUAGES")
 	if root == "" {

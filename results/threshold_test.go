@@ -124,7 +124,7 @@ func TestThresholdsOfVariants(t *testing.T) {
 	}
 }
 
-// The messages are in docs/ERRORS.md.
+// The messages are in command/testdata/badinputs.txt.
 func TestThresholdFaults(t *testing.T) {
 	for _, expression := range []string{
 		"", "<50ms", "wait:p(99)", "wait:p(99)=50ms", "wait<50ms", "wait:p99<50ms", "wait:p(101)<50ms", "wait:p(0)<50ms",

@@ -61,7 +61,7 @@ func TestOptionsOfEveryKind(t *testing.T) {
 	}
 }
 
-// The messages are in docs/ERRORS.md.
+// The messages are in command/testdata/badinputs.txt.
 func TestOptionsRefuseWhatTheyCannotTake(t *testing.T) {
 	for _, setting := range []string{"wait=5", "wait=", "on=yes", "count=1.5", "share=half", "Hidden=x", "Wait=1s"} {
 		name, value, _ := strings.Cut(setting, "=")

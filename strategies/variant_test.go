@@ -64,7 +64,7 @@ func TestParseVariantsAll(t *testing.T) {
 	}
 }
 
-// The messages are in docs/ERRORS.md.
+// The messages are in command/testdata/badinputs.txt.
 func TestParseVariantsNamesEveryFault(t *testing.T) {
 	for list, want := range map[string]int{
 		"": 1, "spim": 1, "PubSub": 1, "spim,pubsup": 2, "base=5ms": 1, "spin:base=5": 1, "spin:base=": 1,

@@ -62,7 +62,7 @@ func TestDistributionsReadWhatTheyWrite(t *testing.T) {
 	}
 }
 
-// The messages are in docs/ERRORS.md.
+// The messages are in command/testdata/badinputs.txt.
 func TestDistributionsRefuseWhatIsNone(t *testing.T) {
 	for _, text := range []string{
 		"5", "uniform:3ms,1ms", "file:", "uniform:3ms", "exp:", "lognormal:5ms", "lognormal:5ms,NaN", "gauss:5ms",
